@@ -37,7 +37,7 @@ objects = $(patsubst %.c,$(O)/%.o,$(1))
 
 # slipway-init links what a node needs; libkmod is opened at run time by the process that loads
 # modules, never by the one that stays (see entrypoint/role/modset.c).
-init_common := $(filter-out common/sha256.c common/process.c common/xalloc.c,$(common_sources))
+init_common := $(filter-out common/buildlog.c common/sha256.c common/process.c common/xalloc.c,$(common_sources))
 # Signing is the build side's, and the only part of module/ that needs libcrypto.
 init_module := $(filter-out module/sign.c,$(module_sources))
 init_objects := $(call objects,$(entrypoint_sources) $(init_module) $(init_common))
@@ -50,9 +50,9 @@ cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih libcurl expat) -llzm
 # `slipway probe` by itself, static, to be copied to any node of this architecture.
 probe_objects := $(call objects,cli/probe/main.c cli/cmd_probe.c cli/exit_code.c cli/options.c cli/output_place.c \
 	kernels/krel.c kernels/os_release.c \
-	kernels/archive/pack.c kernels/local/scan.c kernels/local/tree_files.c \
+	kernels/archive/pack.c kernels/local/scan.c kernels/local/files.c kernels/tree/tree.c \
 	kernels/archive/unpack_link.c module/sysmodule.c common/path.c common/error.c common/fs.c common/json_text.c common/strv.c \
-	kernels/collect/collect.c)
+	common/xalloc.c kernels/collect/collect.c)
 
 .PHONY: all
 all: $(O)/slipway $(O)/slipway-init $(O)/slipway-probe ## build slipway, slipway-init and slipway-probe
@@ -79,6 +79,9 @@ $(O)/%.o: %.c
 -include $(shell find $(O) -path '$(O)/vm' -prune -o -name '*.d' -type f -print 2>/dev/null)
 
 include tests/tests.mk
+
+# What it has in it by .incbin, of which the compiler notes no dependency.
+$(O)/cli/explain/causes.o $(unit_dir)/obj/cli/explain/causes.o: cli/explain/causes.txt
 
 man_pages := $(patsubst docs/man/%.scd,$(O)/man/%,$(wildcard docs/man/*.scd))
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "cli/bundle/bundle.h"
 #include "cli/commands.h"
 #include "cli/output_place.h"
@@ -9,82 +7,56 @@
 
 struct verb {
 	struct build build;
-	struct bundle *bundle; /* of --bundle */
+	struct bundle bundle; /* of --bundle */
 };
 
-static int import_bundle(struct verb *verb, struct error *error)
-{
-	struct build *build = &verb->build;
-	int r = bundle_import(build, &verb->bundle, error);
-
-	if (r < 0)
-		return context_fail(
-			&build->context, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_CONTENT, r);
-	r = build_options_check_gpu(&build->options, error);
-	return r < 0 ? context_fail(&build->context, EXIT_CODE_USAGE, r) : 0;
-}
-
 /* All that can be wrong with what was asked comes out before anything is fetched or made. */
-static int run(struct verb *verb, struct error *error)
+static int make(void *data, struct error *error)
 {
+	struct verb *verb = data;
 	struct build *build = &verb->build;
+	struct context *context = &build->context;
 	int r = output_place_ready(build->options.output, error);
 
 	if (r < 0) {
-		build->context.failure = EXIT_CODE_OUTPUT;
+		context->failure = EXIT_CODE_OUTPUT;
 		return r;
 	}
 	r = signing_open(build, error);
 	if (r == 0)
-		r = kernel_check_compiler(&build->context, build->options.compiler, error);
-	if (r == 0 && build->options.bundle)
-		r = import_bundle(verb, error);
-	if (r == 0)
-		r = build_prepare(build, error);
-	return r < 0 ? r : build_run(build, error);
-}
-
-/* In the supervised child. Returns the exit code. */
-static int work(void *context)
-{
-	struct verb *verb = context;
-	struct build *build = &verb->build;
-	struct error error = { 0 };
-	int r;
-
-	progress_start(&build->context.progress, build->options.common.json);
-	r = run(verb, &error);
-	if (r == 0)
-		return EXIT_CODE_OK;
-	if (build->context.failure == EXIT_CODE_OK)
-		build->context.failure = EXIT_CODE_INTERNAL;
-	build_say_failure(build, &error);
-	return (int) build->context.failure;
-}
-
-static int start(struct verb *verb)
-{
-	struct build *build = &verb->build;
-	struct error error = { 0 };
-
-	if (signing_read_password(build, &error) < 0) {
-		(void) fprintf(stderr,
-			"slipway build: %s\nslipway build --help lists the options\n", error.text);
-		return EXIT_CODE_USAGE;
+		r = kernel_check_compiler(context, build->options.compiler, error);
+	if (r < 0)
+		return r;
+	if (build->options.bundle) {
+		r = bundle_import(build, &verb->bundle, error);
+		if (r < 0)
+			return context_fail(
+				context, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_CONTENT, r);
+		r = build_options_check_gpu(&build->options, error);
+		if (r < 0)
+			return context_fail(context, EXIT_CODE_USAGE, r);
 	}
-	return supervise_run(&build->context, &build->options.common, "build",
-		"what was half made is removed, what was finished is kept", work, verb);
+	r = build_prepare(build, error);
+	return r < 0 ? r : build_run(build, error);
 }
 
 int build_command(int argc, char **argv)
 {
 	struct verb verb = { .build = { .context = CONTEXT_CLOSED } };
 	struct build *build = &verb.build;
+	struct error error = { 0 };
 	int code;
+	bool started = build_options_start(argc, argv, &build->options, &code);
 
-	if (build_options_start(argc, argv, &build->options, &code))
-		code = start(&verb);
-	bundle_free(&verb.bundle);
+	if (started && signing_read_password(build, &error) < 0) {
+		(void) fprintf(stderr,
+			"slipway build: %s\nslipway build --help lists the options\n", error.text);
+		code = EXIT_CODE_USAGE;
+	} else if (started) {
+		code = supervise_run(&build->context, &build->options.common, "build",
+			"what was half made is removed, what was finished is kept", make, &verb);
+	}
+	bundle_close(&verb.bundle);
 	build_done(build);
 	context_close(&build->context);
 	build_options_free(&build->options);

@@ -7,19 +7,16 @@
 
 #include "cli/bundle/bundle.h"
 #include "cli/image/buildah.h"
-#include "cli/slipway_version.h"
 #include "cli/stage/build.h"
 #include "cli/supervise.h"
 #include "cli/output_place.h"
-#include "common/json_text.h"
 #include "common/xalloc.h"
 
 struct verb {
 	struct build_options options; /* of each build, but for the kernel */
 	struct strv krels;
 	struct context context; /* where it is put together */
-	struct bundle_manifest manifest;
-	enum exit_code failure;
+	json_object *manifest;
 };
 
 static int take_kernel(void *target, const char *argument, struct error *error)
@@ -42,7 +39,8 @@ static int check(void *target, struct error *error)
 			"a kernel release (uname -r on the node) or newest is wanted");
 	if (verb->krels.count > 1 && verb->options.kernel_from.count)
 		return error_set(error, -EINVAL, "--kernel-from is for one kernel");
-	if (!verb->options.ofed && strcmp(verb->options.nvidia, "none") == 0)
+	if (!verb->options.sources[DRIVER_OFED] &&
+		strcmp(verb->options.sources[DRIVER_NVIDIA], "none") == 0)
 		return error_set(error, -EINVAL,
 			"--nvidia none without --ofed: there would be no image at all");
 	return 0;
@@ -57,9 +55,9 @@ static const struct option_row rows[] = {
 	OPTION_CALL("kernel", 0, "KREL", take_kernel, OPTION_HIDDEN),
 	BUNDLE_OPTION(
 		"output", 'o', "FILE", OPTION_TEXT, output, "the bundle; appears when it is whole"),
-	BUNDLE_OPTION("ofed", 0, "SRC", OPTION_TEXT, ofed,
+	BUNDLE_OPTION("ofed", 0, "SRC", OPTION_TEXT, sources[DRIVER_OFED],
 		"as in slipway build: a tree, a tarball or reference"),
-	BUNDLE_OPTION("nvidia", 0, "SRC", OPTION_TEXT, nvidia,
+	BUNDLE_OPTION("nvidia", 0, "SRC", OPTION_TEXT, sources[DRIVER_NVIDIA],
 		"a tree, a tarball, debian or none [debian]"),
 	BUNDLE_OPTION(
 		"base", 0, "REF", OPTION_TEXT, base, "image that the driver images start from"),
@@ -86,8 +84,7 @@ const struct option_table bundle_options = {
 	.check = check,
 };
 
-static int collect_with(
-	struct verb *verb, struct build *build, const char *folder, struct error *error)
+static int collect(struct verb *verb, struct build *build, const char *folder, struct error *error)
 {
 	int r = context_open(&build->options.common, &build->context, error);
 
@@ -100,125 +97,112 @@ static int collect_with(
 	if (r == 0)
 		r = kernel_lock(&build->kernel, error);
 	if (r == 0)
-		r = bundle_collect(build, &verb->manifest, folder, error);
+		r = bundle_collect(build, verb->manifest, folder, error);
 	cache_end_run(&build->context.cache);
-	return r;
-}
-
-static int collect_one(struct verb *verb, const char *krel, const char *folder, struct error *error)
-{
-	struct build build = { .options = verb->options, .context = CONTEXT_CLOSED };
-	int r;
-
-	build.options.krel = krel;
-	r = collect_with(verb, &build, folder, error);
-	if (r < 0)
-		verb->failure = build.context.failure;
-	build_done(&build);
-	context_close(&build.context);
 	return r;
 }
 
 static void on_bytes(void *context, uint64_t bytes, uint64_t of_bytes)
 {
-	struct verb *verb = context;
-	struct progress *progress = &verb->context.progress;
+	struct progress *progress = context;
 
 	(void) snprintf(progress->step, sizeof(progress->step), "%.1f of %.1f MB",
 		(double) bytes / 1e6, (double) of_bytes / 1e6);
 	progress_tick(progress);
 }
 
-static void say_result(const struct verb *verb, const char *sha256)
+static void print_result(const struct verb *verb, const char *sha256)
 {
+	json_object *targets = bundle_member(verb->manifest, "targets");
+	size_t count = json_object_array_length(targets);
+	json_object *object, *kernels;
 	struct stat status = { 0 };
 
 	(void) stat(verb->options.output, &status);
 	if (!verb->options.common.json) {
 		(void) printf(
 			"%s  %.1f MB, %zu kernel%s\n  sha256 %s\n  slipway build --bundle %s\n",
-			verb->options.output, (double) status.st_size / 1e6,
-			verb->manifest.target_count, verb->manifest.target_count == 1 ? "" : "s",
-			sha256, verb->options.output);
+			verb->options.output, (double) status.st_size / 1e6, count,
+			count == 1 ? "" : "s", sha256, verb->options.output);
 		return;
 	}
-	(void) fputs("{\"event\":\"result\",\"exit_code\":0,\"file\":", stdout);
-	json_text_string(stdout, verb->options.output);
-	(void) printf(",\"size_bytes\":%llu,\"sha256\":\"%s\",\"kernels\":[",
-		(unsigned long long) status.st_size, sha256);
-	for (size_t i = 0; i < verb->manifest.target_count; i++) {
-		(void) fputs(i ? "," : "", stdout);
-		json_text_string(stdout, verb->manifest.targets[i].krel);
-	}
-	(void) puts("]}");
+	object = json_object_new_object();
+	kernels = json_object_new_array();
+	for (size_t i = 0; i < count; i++)
+		(void) json_object_array_add(kernels,
+			json_text(bundle_text(json_object_array_get_idx(targets, i), "krel")));
+	json_add_texts(object, "event", "result", NULL);
+	json_add(object, "exit_code", json_object_new_int(EXIT_CODE_OK));
+	json_add_texts(object, "file", verb->options.output, NULL);
+	json_add(object, "size_bytes", json_object_new_uint64((uint64_t) status.st_size));
+	json_add_texts(object, "sha256", sha256, NULL);
+	json_add(object, "kernels", kernels);
+	json_print_line(object);
 }
 
-static int write_bundle(struct verb *verb, const char *folder, struct error *error)
+static int make_bundle(struct verb *verb, struct error *error)
 {
-	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	char sha256[HASH_HEX_SIZE];
-	int r;
-
-	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", folder);
-	progress_begin(&verb->context.progress, "write");
-	r = bundle_pack(&verb->manifest, fd, verb->options.output, on_bytes, verb, sha256, error);
-	progress_end(&verb->context.progress, r < 0 ? "failed" : "done");
-	if (r < 0)
-		verb->failure = exit_code_for(r, EXIT_CODE_OUTPUT);
-	else
-		say_result(verb, sha256);
-	return r;
-}
-
-static int make(struct verb *verb, struct error *error)
-{
+	struct progress *progress = &verb->context.progress;
+	const struct bundle_listener listener = { on_bytes, progress };
+	size_t count = verb->krels.count ? verb->krels.count : 1;
 	_cleanup_free_ char *folder = NULL;
+	_cleanup_close_ int fd = -1;
+	char sha256[HASH_HEX_SIZE];
 	int r = output_file_ready("-o", verb->options.output, error);
 
 	if (r < 0) {
-		verb->failure = EXIT_CODE_OUTPUT;
+		verb->context.failure = EXIT_CODE_OUTPUT;
 		return r;
 	}
 	r = cache_new_folder(&verb->context.cache, "collected", &folder);
 	if (r < 0)
 		return error_set_errno(error, r, "bundle");
-	verb->manifest.slipway = xstrdup(SLIPWAY_VERSION);
-	if (verb->krels.count == 0)
-		r = collect_one(verb, NULL, folder, error);
-	for (size_t i = 0; i < verb->krels.count && r == 0; i++)
-		r = collect_one(verb, verb->krels.items[i], folder, error);
-	return r < 0 ? r : write_bundle(verb, folder, error);
+	for (size_t i = 0; i < count; i++) {
+		struct build build = { .options = verb->options, .context = CONTEXT_CLOSED };
+
+		build.options.krel = verb->krels.count ? verb->krels.items[i] : NULL;
+		r = collect(verb, &build, folder, error);
+		if (r < 0)
+			verb->context.failure = build.context.failure;
+		build_done(&build);
+		context_close(&build.context);
+		if (r < 0)
+			return r;
+	}
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", folder);
+	progress_begin(progress, "write");
+	r = bundle_pack(verb->manifest, fd, verb->options.output, &listener, sha256, error);
+	progress_end(progress, r < 0 ? "failed" : "done");
+	if (r < 0)
+		return context_fail(&verb->context, EXIT_CODE_OUTPUT, r);
+	print_result(verb, sha256);
+	return 0;
 }
 
-/* In the supervised child. Returns the exit code. */
-static int work(void *context)
+static int make(void *data, struct error *error)
 {
-	struct verb *verb = context;
-	struct error error = { 0 };
+	struct verb *verb = data;
 	int r;
 
-	progress_start(&verb->context.progress, verb->options.common.json);
-	r = make(verb, &error);
-	if (r == 0)
-		return EXIT_CODE_OK;
-	if (verb->failure == EXIT_CODE_OK)
-		verb->failure = exit_code_for(r, EXIT_CODE_INTERNAL);
-	return supervise_failed("bundle", verb->options.common.json, verb->failure, &error);
+	verb->manifest = bundle_manifest_new();
+	r = make_bundle(verb, error);
+	(void) json_object_put(verb->manifest);
+	return r;
 }
 
 int bundle_command(int argc, char **argv)
 {
 	struct verb verb = {
 		.context = CONTEXT_CLOSED,
-		.options = { .nvidia = "debian", .jobs = 1 },
+		.options = { .sources[DRIVER_NVIDIA] = "debian", .jobs = 1 },
 	};
 	int code;
 
 	if (options_start(&bundle_options, argc, argv, &verb, &code))
 		code = supervise_run(&verb.context, &verb.options.common, "bundle",
-			"no bundle was written", work, &verb);
-	bundle_manifest_free(&verb.manifest);
+			"no bundle was written", make, &verb);
 	strv_free(&verb.krels);
 	context_close(&verb.context);
 	build_options_free(&verb.options);

@@ -8,18 +8,16 @@
 #include "cli/image/buildah.h"
 #include "cli/cache/cache.h"
 #include "cli/exit_code.h"
+#include "cli/json.h"
 #include "common/fs.h"
-#include "common/json_text.h"
 
 #define DEFAULT_AGE_S ((time_t) 30 * 24 * 60 * 60)
 
 struct verb {
 	struct common_options options;
-	struct cache_prune_request prune;
+	struct cache_prune prune;
 	const char *what; /* list, prune or verify */
 	struct cache cache;
-	struct cache_entries entries;
-	uint64_t total_bytes;
 };
 
 /* A number with one letter after it, of @letters, whose factors are @factors. */
@@ -81,16 +79,19 @@ static int take_argument(void *target, const char *argument, struct error *error
 		       : error_set(error, -EINVAL, "%s: list, prune or verify is wanted", argument);
 }
 
-static void print_json_entry(const struct cache_entry *entry)
+/* An object for the entry, with @event where that is not NULL. */
+static json_object *entry_to_json(const char *event, const struct cache_entry *entry)
 {
-	(void) printf("\"kind\":\"%s\",\"path\":", cache_kind_text(entry->kind));
-	json_text_string(stdout, entry->path);
-	if (entry->name) {
-		(void) fputs(",\"name\":", stdout);
-		json_text_string(stdout, entry->name);
-	}
-	(void) printf(",\"size_bytes\":%llu,\"used\":%lld", (unsigned long long) entry->size_bytes,
-		(long long) entry->used_s);
+	json_object *object = json_object_new_object();
+
+	if (event)
+		json_add_texts(object, "event", event, NULL);
+	json_add_texts(object, "kind", entry->kind_text, "path", entry->path, NULL);
+	if (entry->name)
+		json_add_texts(object, "name", entry->name, NULL);
+	json_add(object, "size_bytes", json_object_new_uint64(entry->size_bytes));
+	json_add(object, "used", json_object_new_int64((int64_t) entry->used_s));
+	return object;
 }
 
 static void print_entry(const struct cache_entry *entry)
@@ -100,7 +101,7 @@ static void print_entry(const struct cache_entry *entry)
 
 	if (localtime_r(&entry->used_s, &when))
 		(void) strftime(used, sizeof(used), "%F %R", &when);
-	(void) printf("%-9s %9.1f MB  %s  %s%s%s%s\n", cache_kind_text(entry->kind),
+	(void) printf("%-9s %9.1f MB  %s  %s%s%s%s\n", entry->kind_text,
 		(double) entry->size_bytes / 1e6, used, entry->path, entry->name ? "  " : "",
 		entry->name && entry->kind == CACHE_OUTPUT ? "image " : "",
 		entry->name ? entry->name : "");
@@ -108,114 +109,108 @@ static void print_entry(const struct cache_entry *entry)
 
 static int list(struct verb *verb, struct error *error)
 {
-	int r = cache_entries_read(&verb->cache, &verb->entries, error);
+	_cleanup_(cache_entries_free) struct cache_entries entries = { 0 };
+	json_object *root, *items;
+	uint64_t total_bytes = 0;
+	int r = cache_entries_read(&verb->cache, &entries, error);
 
 	if (r < 0)
 		return r;
-	if (verb->options.json)
-		(void) fputs("{\"entries\":[", stdout);
-	for (size_t i = 0; i < verb->entries.count; i++) {
-		const struct cache_entry *entry = &verb->entries.items[i];
-
-		verb->total_bytes += entry->size_bytes;
-		if (!verb->options.json) {
-			print_entry(entry);
-			continue;
-		}
-		(void) fputs(i ? ",{" : "{", stdout);
-		print_json_entry(entry);
-		(void) putchar('}');
+	for (size_t i = 0; i < entries.count; i++)
+		total_bytes += entries.items[i].size_bytes;
+	if (!verb->options.json) {
+		for (size_t i = 0; i < entries.count; i++)
+			print_entry(&entries.items[i]);
+		(void) printf("%zu entries, %.1f MB in %s\n", entries.count,
+			(double) total_bytes / 1e6, verb->cache.path);
+		return 0;
 	}
-	if (verb->options.json) {
-		(void) fputs("],\"path\":", stdout);
-		json_text_string(stdout, verb->cache.path);
-		(void) printf(",\"size_bytes\":%llu}\n", (unsigned long long) verb->total_bytes);
-	} else {
-		(void) printf("%zu entries, %.1f MB in %s\n", verb->entries.count,
-			(double) verb->total_bytes / 1e6, verb->cache.path);
-	}
+	root = json_object_new_object();
+	items = json_object_new_array();
+	for (size_t i = 0; i < entries.count; i++)
+		(void) json_object_array_add(items, entry_to_json(NULL, &entries.items[i]));
+	json_add(root, "entries", items);
+	json_add_texts(root, "path", verb->cache.path, NULL);
+	json_add(root, "size_bytes", json_object_new_uint64(total_bytes));
+	json_print_line(root);
 	return 0;
 }
 
-static void say_removed(void *context, const struct cache_entry *entry)
+static void on_entry(void *context, const struct cache_entry *entry)
 {
 	const struct verb *verb = context;
 
 	if (verb->options.json) {
-		(void) printf(
-			"{\"event\":\"%s\",", verb->prune.dry_run ? "would-remove" : "removed");
-		print_json_entry(entry);
-		(void) puts("}");
-	} else {
-		(void) printf("%s ", verb->prune.dry_run ? "would remove" : "removed");
-		print_entry(entry);
+		json_print_line(
+			entry_to_json(verb->prune.dry_run ? "would-remove" : "removed", entry));
+		return;
 	}
+	(void) printf("%s ", verb->prune.dry_run ? "would remove" : "removed");
+	print_entry(entry);
 }
 
-static void say_image(void *context, const char *name)
+static void on_image(void *context, const char *name)
 {
 	const struct verb *verb = context;
-	const char *done = verb->prune.dry_run ? "would remove" : "removed";
+	json_object *object;
 
-	if (verb->options.json) {
-		(void) printf("{\"event\":\"%s\",\"kind\":\"image\",\"name\":",
-			verb->prune.dry_run ? "would-remove" : "removed");
-		json_text_string(stdout, name);
-		(void) puts("}");
-	} else {
-		(void) printf("%s image %s\n", done, name);
+	if (!verb->options.json) {
+		(void) printf(
+			"%s image %s\n", verb->prune.dry_run ? "would remove" : "removed", name);
+		return;
 	}
+	object = json_object_new_object();
+	json_add_texts(object, "event", verb->prune.dry_run ? "would-remove" : "removed", "kind",
+		"image", "name", name, NULL);
+	json_print_line(object);
 }
 
 static int prune(struct verb *verb, struct error *error)
 {
-	const struct cache_prune_listener listener = {
-		.on_entry = say_removed,
-		.on_image = say_image,
-		.context = verb,
-	};
-	struct cache_prune_result result = { 0 };
+	struct cache_prune *prune = &verb->prune;
 	int r;
 
-	if (!verb->prune.by_age && !verb->prune.by_size && !verb->prune.all) {
-		verb->prune.by_age = true;
-		verb->prune.age_s = DEFAULT_AGE_S;
+	if (!prune->by_age && !prune->by_size && !prune->all) {
+		prune->by_age = true;
+		prune->age_s = DEFAULT_AGE_S;
 	}
-	r = cache_prune(&verb->cache, &verb->prune, &listener, &result, error);
+	prune->on_entry = on_entry;
+	prune->on_image = on_image;
+	prune->context = verb;
+	r = cache_prune(&verb->cache, prune, error);
 	if (r < 0)
 		return r;
 	if (verb->options.json)
 		(void) printf("{\"event\":\"result\",\"dry_run\":%s,\"removed\":%zu,"
 			      "\"removed_bytes\":%llu,\"in_use\":%zu}\n",
-			verb->prune.dry_run ? "true" : "false", result.removed,
-			(unsigned long long) result.removed_bytes, result.in_use);
+			prune->dry_run ? "true" : "false", prune->removed,
+			(unsigned long long) prune->removed_bytes, prune->in_use);
 	else
 		(void) printf("%s %zu entries, %.1f MB; %zu more are in use\n",
-			verb->prune.dry_run ? "Would remove" : "Removed", result.removed,
-			(double) result.removed_bytes / 1e6, result.in_use);
+			prune->dry_run ? "Would remove" : "Removed", prune->removed,
+			(double) prune->removed_bytes / 1e6, prune->in_use);
 	return 0;
 }
 
-static void say_damaged(void *context, const struct cache_entry *entry, const char *what)
+static void on_damaged(void *context, const struct cache_entry *entry, const char *what)
 {
 	const struct verb *verb = context;
+	json_object *object;
 
-	if (verb->options.json) {
-		(void) fputs("{\"event\":\"damaged\",", stdout);
-		print_json_entry(entry);
-		(void) fputs(",\"message\":", stdout);
-		json_text_string(stdout, what);
-		(void) puts("}");
-	} else {
+	if (!verb->options.json) {
 		(void) printf("%s%s%s%s\n", what, entry->name ? " (" : "",
 			entry->name ? entry->name : "", entry->name ? ")" : "");
+		return;
 	}
+	object = entry_to_json("damaged", entry);
+	json_add_texts(object, "message", what, NULL);
+	json_print_line(object);
 }
 
 static int verify(struct verb *verb, struct error *error)
 {
-	struct cache_verify_result result = { 0 };
-	int r = cache_verify(&verb->cache, say_damaged, verb, &result, error);
+	struct cache_verify result = { .on_damaged = on_damaged, .context = verb };
+	int r = cache_verify(&verb->cache, &result, error);
 
 	if (r < 0)
 		return r;
@@ -247,31 +242,20 @@ static int run(struct verb *verb, struct error *error)
 {
 	int r = cache_open(verb->options.cache, &verb->cache, error);
 
-	if (r == 0 && strcmp(verb->what, "list") != 0)
-		r = cache_start_run(&verb->cache, buildah_sweep, error);
+	if (r < 0 || strcmp(verb->what, "list") == 0)
+		return r < 0 ? r : list(verb, error);
+	r = cache_start_run(&verb->cache, buildah_sweep, error);
 	if (r < 0)
 		return r;
-	if (strcmp(verb->what, "list") == 0)
-		r = list(verb, error);
-	else if (strcmp(verb->what, "prune") == 0)
-		r = prune(verb, error);
-	else
-		r = verify(verb, error);
+	r = strcmp(verb->what, "prune") == 0 ? prune(verb, error) : verify(verb, error);
 	cache_end_run(&verb->cache);
 	return r;
-}
-
-/* A cache that is named is looked at, never made: a mistyped name would be an empty one. */
-static int check_named(const char *path, struct error *error)
-{
-	return !path || cache_is_there(path)
-		       ? 0
-		       : error_set(error, -EINVAL, "--cache %s: no cache there", path);
 }
 
 static int check(void *target, struct error *error)
 {
 	const struct verb *verb = target;
+	const char *path = verb->options.cache;
 	bool for_prune =
 		verb->prune.all || verb->prune.by_age || verb->prune.by_size || verb->prune.dry_run;
 
@@ -280,7 +264,10 @@ static int check(void *target, struct error *error)
 	if (for_prune && strcmp(verb->what, "prune") != 0)
 		return error_set(error, -EINVAL,
 			"--older-than, --keep-size, --all and --dry-run are for cache prune");
-	return check_named(verb->options.cache, error);
+	/* One that is named is looked at, never made: a mistyped name would be an empty one. */
+	return !path || cache_is_there(path)
+		       ? 0
+		       : error_set(error, -EINVAL, "--cache %s: no cache there", path);
 }
 
 #define CACHE_OPTION(name, letter, argument, kind, member, help)                                   \
@@ -320,25 +307,21 @@ const struct option_table cache_options = {
 	.check = check,
 };
 
-static int finish(struct verb *verb, int r, const struct error *error)
-{
-	cache_entries_free(&verb->entries);
-	cache_close(&verb->cache);
-	common_options_free(&verb->options);
-	(void) fflush(stdout);
-	if (r < 0)
-		(void) fprintf(stderr, "slipway cache: %s\n", error->text);
-	return r < 0 ? (int) exit_code_for(r, EXIT_CODE_INTERNAL) : EXIT_CODE_OK;
-}
-
 int cache_command(int argc, char **argv)
 {
 	struct verb verb = { .cache = { .fd = -1, .run_lock_fd = -1 } };
 	struct error error = { 0 };
 	int code;
 
-	if (options_start(&cache_options, argc, argv, &verb, &code))
-		return finish(&verb, run(&verb, &error), &error);
+	if (options_start(&cache_options, argc, argv, &verb, &code)) {
+		int r = run(&verb, &error);
+
+		(void) fflush(stdout);
+		if (r < 0)
+			(void) fprintf(stderr, "slipway cache: %s\n", error.text);
+		code = r < 0 ? (int) exit_code_for(r, EXIT_CODE_INTERNAL) : EXIT_CODE_OK;
+	}
+	cache_close(&verb.cache);
 	common_options_free(&verb.options);
 	return code;
 }

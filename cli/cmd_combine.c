@@ -5,6 +5,7 @@
 
 #include "cli/supervise.h"
 #include "cli/combine/combine.h"
+#include "cli/json.h"
 #include "cli/output_place.h"
 #include "common/xalloc.h"
 
@@ -60,82 +61,51 @@ const struct option_table combine_options = {
 	.check = check,
 };
 
-static int open_inputs(struct verb *verb, struct error *error)
+static int make_image(struct verb *verb, struct image *image, struct error *error)
 {
+	struct context *context = &verb->context;
 	struct combine *combine = &verb->combine;
-	int r = 0;
-
-	combine->context = &verb->context;
-	combine->inputs = xcalloc(verb->names.count, sizeof(*combine->inputs));
-	for (size_t i = 0; i < verb->names.count && r == 0; i++) {
-		struct combine_input *input = &combine->inputs[combine->input_count++];
-
-		*input = (struct combine_input){
-			.name = verb->names.items[i], .what = VERIFY_INPUT_CLOSED, .fd = -1
-		};
-		r = combine_input_open(input, &verb->context, error);
-	}
-	return r;
-}
-
-static void say_result(const struct verb *verb, const struct image *image, bool changed)
-{
 	json_object *object;
+	bool changed = false;
+	int r = output_place_ready(combine->output, error);
 
+	if (r < 0)
+		return context_fail(context, EXIT_CODE_OUTPUT, r);
+	progress_begin(&context->progress, "combine");
+	combine->context = context;
+	r = combine_open(combine, &verb->names, error);
+	if (r < 0)
+		(void) context_fail(context, EXIT_CODE_USAGE, r);
+	else {
+		r = combine_make(combine, image, &changed, error);
+		(void) context_fail(context, EXIT_CODE_IMAGE, r);
+	}
+	progress_end(&context->progress, r < 0 ? "failed" : "done");
+	if (r < 0)
+		return r;
 	if (!verb->options.json) {
 		if (!changed)
 			(void) puts("Nothing new: the image is there already.");
-		combine_say(&verb->combine, image);
-		return;
+		combine_print(combine, image);
+		return 0;
 	}
-	object = combine_to_json(&verb->combine, image);
-	(void) json_object_object_add(object, "event", json_object_new_string("result"));
-	(void) json_object_object_add(object, "exit_code", json_object_new_int(EXIT_CODE_OK));
-	(void) json_object_object_add(object, "nothing_to_do", json_object_new_boolean(!changed));
-	(void) puts(json_object_to_json_string_ext(
-		object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
-	(void) json_object_put(object);
+	object = combine_to_json(combine, image);
+	json_add_texts(object, "event", "result", NULL);
+	json_add(object, "exit_code", json_object_new_int(EXIT_CODE_OK));
+	json_add(object, "nothing_to_do", json_object_new_boolean(!changed));
+	json_print_line(object);
+	return 0;
 }
 
-/* *ret_code is the exit code of a failure whose errno does not tell. */
-static int make(struct verb *verb, enum exit_code *ret_code, struct error *error)
+static int make(void *data, struct error *error)
 {
-	_cleanup_(image_free) struct image image = { 0 };
-	bool changed = false;
-	int r = output_place_ready(verb->combine.output, error);
+	struct verb *verb = data;
+	struct image image = { 0 };
+	int r = make_image(verb, &image, error);
 
-	*ret_code = EXIT_CODE_OUTPUT;
-	if (r < 0)
-		return r;
-	progress_begin(&verb->context.progress, "combine");
-	*ret_code = EXIT_CODE_USAGE;
-	r = open_inputs(verb, error);
-	if (r == 0)
-		r = combine_kernels(&verb->combine, error);
-	if (r == 0) {
-		*ret_code = EXIT_CODE_IMAGE;
-		r = combine_make(&verb->combine, &image, &changed, error);
-	}
-	progress_end(&verb->context.progress, r < 0 ? "failed" : "done");
-	if (r == 0)
-		say_result(verb, &image, changed);
+	image_free(&image);
+	combine_close(&verb->combine);
 	return r;
-}
-
-/* In the supervised child. Returns the exit code. */
-static int work(void *context)
-{
-	struct verb *verb = context;
-	struct error error = { 0 };
-	enum exit_code code;
-	int r;
-
-	progress_start(&verb->context.progress, verb->options.json);
-	r = make(verb, &code, &error);
-	if (r == 0)
-		return EXIT_CODE_OK;
-	code = exit_code_for(r, code);
-	return supervise_failed("combine", verb->options.json, code, &error);
 }
 
 int combine_command(int argc, char **argv)
@@ -145,8 +115,7 @@ int combine_command(int argc, char **argv)
 
 	if (options_start(&combine_options, argc, argv, &verb, &code))
 		code = supervise_run(&verb.context, &verb.options, "combine",
-			"what was half made is removed", work, &verb);
-	combine_close(&verb.combine);
+			"what was half made is removed", make, &verb);
 	context_close(&verb.context);
 	strv_free(&verb.names);
 	common_options_free(&verb.options);

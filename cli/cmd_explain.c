@@ -5,8 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/image/buildah.h"
-#include "cli/supervise.h"
 #include "cli/exit_code.h"
 #include "cli/json.h"
 #include "cli/explain/explain.h"
@@ -16,29 +14,23 @@
 #define INPUT_LIMIT ((size_t) 16 << 20) /* a kernel's log buffer has 1 MiB at most */
 
 struct verb {
-	struct common_options common;
-	struct context context;
-	struct kernel found; /* for fetching a kernel */
-	struct explain_sources sources;
+	struct verify verify; /* the options, and the node's kernel */
 	struct strv texts;
 	char *text; /* these, or what the file or stdin that they name has */
 	struct explanation explanation;
 	struct explain_files files;
 };
 
-/* Which kernel and files are meant is told before any of them is opened or fetched. */
+/* Which kernel and files are meant is found out before any of them is opened or fetched. */
 static int check(void *target, struct error *error)
 {
-	const struct verb *verb = target;
-	enum verify_kernel_kind kind;
+	struct verb *verb = target;
 
 	if (verb->texts.count == 0)
 		return error_set(error, -EINVAL,
 			"no text: say what insmod or dmesg said, name a file of it, or pipe it: "
 			"dmesg | slipway explain -");
-	return verb->sources.kernels.count
-		       ? verify_kernel_identify(&verb->sources.kernels, &kind, error)
-		       : 0;
+	return verify_identify(&verb->verify, error);
 }
 
 static int take_argument(void *target, const char *argument, struct error *error)
@@ -49,19 +41,19 @@ static int take_argument(void *target, const char *argument, struct error *error
 }
 
 #define EXPLAIN_OPTION(name, argument, kind, member, help)                                         \
-	OPTION(name, 0, argument, kind, struct verb, sources.member, help)
+	OPTION(name, 0, argument, kind, struct verb, member, help)
 
 static const struct option_row rows[] = {
-	EXPLAIN_OPTION("module", "FILE", OPTION_TEXT, module_path,
+	EXPLAIN_OPTION("module", "FILE", OPTION_TEXT, files.module_path,
 		"the module: its CRCs, vermagic and signature are named"),
-	EXPLAIN_OPTION("kernel", "PATH|KREL", OPTION_LIST, kernels,
+	EXPLAIN_OPTION("kernel", "PATH|KREL", OPTION_LIST, verify.kernels,
 		"the node's kernel, as verify takes it: a tree, a build folder,\n"
 		"lib/modules/KREL, record.json, packages (may be repeated), a release, which\n"
 		"is fetched; or a Module.symvers alone. With --module the load proof is asked"),
-	EXPLAIN_OPTION("with", "WHAT", OPTION_LIST, with,
+	EXPLAIN_OPTION("with", "WHAT", OPTION_LIST, verify.with,
 		"what is loaded before it, such as the OFED: a Module.symvers, a module, a\n"
 		"folder with either, or an image; later ones count more"),
-	EXPLAIN_OPTION("trust", "CERT", OPTION_LIST, trust,
+	EXPLAIN_OPTION("trust", "CERT", OPTION_LIST, verify.trust_files,
 		"a certificate that the node's kernel trusts (X.509, DER or PEM): whether\n"
 		"the module's signature is good; may be repeated"),
 };
@@ -78,35 +70,31 @@ const struct option_table explain_options = {
 		"\n",
 	.notes = "With none of them whose a symbol is can only be guessed by its name.\n\n",
 	OPTION_ROWS(rows),
-	.common = offsetof(struct verb, common),
+	.common = offsetof(struct verb, verify.common),
 	.take_argument = take_argument,
 	.check = check,
 };
 
-static bool are_quoted(const struct strv *texts)
-{
-	for (size_t i = 0; i < texts->count; i++)
-		if (!strchr(texts->items[i], ' '))
-			return false;
-	return true;
-}
-
 /* Before the work may move to a child, which a terminal would not let read. */
 static int read_texts(struct verb *verb, struct error *error)
 {
-	const char *first = verb->texts.items[0];
+	const struct strv *texts = &verb->texts;
+	const char *first = texts->items[0];
 	bool is_stdin = strcmp(first, "-") == 0;
+	bool quoted = true;
 	struct stat status;
 	int r;
 
-	if (verb->texts.count == 1 &&
+	if (texts->count == 1 &&
 		(is_stdin || (stat(first, &status) == 0 && S_ISREG(status.st_mode)))) {
 		r = fs_read(
 			AT_FDCWD, is_stdin ? "/dev/stdin" : first, INPUT_LIMIT, &verb->text, NULL);
 		return r < 0 ? error_set_errno(error, r, "%s", is_stdin ? "stdin" : first) : 0;
 	}
 	/* Quoted messages are a line each, bare words are one: few quote what they copy. */
-	verb->text = xstrv_join(&verb->texts, are_quoted(&verb->texts) ? "\n" : " ");
+	for (size_t i = 0; i < texts->count; i++)
+		quoted &= strchr(texts->items[i], ' ') != NULL;
+	verb->text = xstrv_join(texts, quoted ? "\n" : " ");
 	return 0;
 }
 
@@ -116,26 +104,22 @@ static void print_list(const char *title, const struct strv *list)
 		(void) printf("  %-9s%s\n", i == 0 ? title : "", list->items[i]);
 }
 
-/* Which of the options would end the guessing; nothing where all were given. */
-static const char *guess_text(const struct explain_finding *finding, const struct verb *verb)
-{
-	const struct explain_sources *sources = &verb->sources;
-
-	if (!finding->guessed)
-		return "";
-	if (sources->module_path && sources->kernels.count && sources->with.count)
-		return " (a guess by the symbol's name: nothing in the files given has it)";
-	return " (a guess by the symbol's name: --module, --kernel and --with together tell)";
-}
-
 static void print_finding(const struct explain_finding *finding, const struct verb *verb)
 {
+	const struct verify *verify = &verb->verify;
+	bool all = verb->files.module_path && verify->kernels.count && verify->with.count;
+	const char *guess = "";
+
+	/* Which of the options would end the guessing. */
+	if (finding->guessed)
+		guess = all ? " (a guess by the symbol's name: nothing in the files given has it)"
+			    : " (a guess by the symbol's name: --module, --kernel and --with "
+			      "together tell)";
 	(void) printf("%s%s%s\n", finding->module, *finding->module ? ": " : "", finding->because);
 	if (finding->symbols.count > 1)
 		print_list("symbols", &finding->symbols);
 	print_list("because", &finding->evidence);
-	(void) printf("  %-9s%s%s\n", "input", explain_input_text(finding->input),
-		guess_text(finding, verb));
+	(void) printf("  %-9s%s%s\n", "input", explain_inputs[finding->input].name, guess);
 	(void) printf("  %-9s%s\n", "do", finding->remedy);
 	print_list("said", &finding->lines);
 }
@@ -154,7 +138,7 @@ static json_object *finding_json(const struct explain_finding *finding)
 	json_object *object = json_object_new_object();
 
 	json_add(object, "id", json_text(finding->cause->id));
-	json_add(object, "input", json_text(explain_input_text(finding->input)));
+	json_add(object, "input", json_text(explain_inputs[finding->input].name));
 	json_add_fields(object, fields, ARRAY_SIZE(fields), finding);
 	return object;
 }
@@ -188,11 +172,11 @@ static int run(struct verb *verb, struct error *error)
 	for (size_t i = 0; i < lines.count; i++)
 		explain_add_line(explanation, lines.items[i]);
 	explain_finish(explanation);
-	explain_prove(&verb->files, explanation);
+	explain_prove(&verb->files, &verb->verify, explanation);
 	explain_add_evidence(explanation);
-	if (verb->common.json)
+	if (verb->verify.common.json)
 		print_json(explanation);
-	for (size_t i = 0; i < explanation->count && !verb->common.json; i++) {
+	for (size_t i = 0; i < explanation->count && !verb->verify.common.json; i++) {
 		if (explanation->items[i].joined)
 			continue;
 		(void) fputs(first ? "" : "\n", stdout);
@@ -210,73 +194,41 @@ static void verb_close(struct verb *verb)
 {
 	explain_free(&verb->explanation);
 	explain_close(&verb->files);
-	strv_free(&verb->sources.kernels);
-	strv_free(&verb->sources.with);
-	strv_free(&verb->sources.trust);
+	verify_close(&verb->verify);
 	strv_free(&verb->texts);
 	free(verb->text);
-	kernel_free(&verb->found);
-	context_close(&verb->context);
-	common_options_free(&verb->common);
-}
-
-static int fail(int code, const struct error *error)
-{
-	(void) fflush(stdout);
-	(void) fprintf(stderr, "slipway explain: %s\n", error->text);
-	return code;
 }
 
 /* Also in the supervised child. Returns the exit code. */
 static int work(void *context)
 {
 	struct verb *verb = context;
+	enum exit_code otherwise = EXIT_CODE_INTERNAL;
 	struct error error = { 0 };
-	int r = explain_open(&verb->files, &verb->sources, &error);
+	int r = explain_open(&verb->files, &verb->verify, &error);
 
 	/* What was to be fetched failed for its own reasons; all else is what was given. */
+	if (r < 0 && !verb->verify.context.failure)
+		return json_fail("explain", NULL, EXIT_CODE_USAGE, &error);
 	if (r < 0)
-		return fail(verb->context.failure ? (int) exit_code_for(r, verb->context.failure)
-						  : EXIT_CODE_USAGE,
-			&error);
-	r = run(verb, &error);
-	return r < 0 ? fail((int) exit_code_for(r, EXIT_CODE_INTERNAL), &error) : EXIT_CODE_OK;
-}
-
-/* With a folder of this run, which goes when the work ends in whatever way. */
-static int supervised(struct verb *verb)
-{
-	struct context *context = &verb->context;
-	bool json = verb->common.json;
-	struct error error = { 0 };
-	int r = context_open(&verb->common, context, &error);
-
-	if (r == 0)
-		r = cache_start_run(&context->cache, buildah_sweep, &error);
-	if (r < 0)
-		return fail((int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);
-	if (!json)
-		progress_start(&context->progress, false);
-	r = supervise(work, verb);
-	cache_end_run(&context->cache);
-	return supervise_report(r, "explain", json, "nothing was explained");
+		otherwise = verb->verify.context.failure;
+	else
+		r = run(verb, &error);
+	return r < 0 ? json_fail("explain", NULL, (int) exit_code_for(r, otherwise), &error)
+		     : EXIT_CODE_OK;
 }
 
 int explain_command(int argc, char **argv)
 {
-	_cleanup_(verb_close) struct verb verb = {
-		.context = CONTEXT_CLOSED,
-		.files = EXPLAIN_FILES_CLOSED,
-	};
+	_cleanup_(verb_close) struct verb verb = { .verify = VERIFY_CLOSED };
 	struct error error = { 0 };
 	int code, r;
 
 	if (!options_start(&explain_options, argc, argv, &verb, &code))
 		return code;
-	verb.found.context = &verb.context;
-	verb.sources.found = &verb.found;
 	r = read_texts(&verb, &error);
 	if (r < 0)
-		return fail((int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);
-	return explain_needs_cache(&verb.sources) ? supervised(&verb) : work(&verb);
+		return json_fail(
+			"explain", NULL, (int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);
+	return verify_supervise(&verb.verify, "explain", "nothing was explained", work, &verb);
 }

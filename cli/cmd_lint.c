@@ -166,10 +166,8 @@ static int start(struct verb *verb)
 
 	if (r == 0)
 		r = cache_start_run(&verb->context.cache, buildah_sweep, &error);
-	if (r < 0) {
-		(void) fprintf(stderr, "slipway lint: %s\n", error.text);
-		return (int) exit_code_for(r, EXIT_CODE_INTERNAL);
-	}
+	if (r < 0)
+		return json_fail("lint", NULL, (int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);
 	r = supervise(work, verb);
 	if (r != 0)
 		buildah_sweep(verb->context.cache.run_path);

@@ -95,7 +95,7 @@ static int write_file(
 	return r;
 }
 
-static void say(const struct node *node, const char *output, uint64_t size)
+static void report(const struct node *node, const char *output, uint64_t size)
 {
 	FILE *file = strcmp(output, "-") == 0 ? stderr : stdout;
 
@@ -110,8 +110,7 @@ static void say(const struct node *node, const char *output, uint64_t size)
 	(void) fprintf(file, "bundle   %s, %.2f MB\n", output, (double) size / 1e6);
 }
 
-/* Who asked for none knows; on a node that has none nobody else will say it before a build fails.
- */
+/* Unless none were asked for: else nothing warns before a build fails. */
 static void warn_of_headers(const struct options *options, const struct node *node)
 {
 	if (!node->headers.count && options->request.headers != PROBE_HEADERS_NO)
@@ -149,7 +148,7 @@ static int run(const struct options *options)
 		return fail(&error, r == -ENOSPC ? EXIT_CODE_DISK_FULL : EXIT_CODE_OUTPUT);
 	warn_of_headers(options, &node);
 	if (!options->common.json)
-		say(&node, options->output, size);
+		report(&node, options->output, size);
 	else if (node_write_manifest(&node, stdout) < 0)
 		return EXIT_CODE_OUTPUT;
 	return EXIT_CODE_OK;

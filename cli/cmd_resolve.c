@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds a kernel's packages, says or writes its lock, and with --tree fetches its tree. */
+/* Finds a kernel's packages, prints or writes its lock, and with --tree fetches its tree. */
 #include "cli/commands.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,16 +19,23 @@
 #include "kernels/krel.h"
 #include "kernels/resolve/resolve.h"
 
-struct resolve_options {
+struct verb {
 	struct common_options common;
 	const char *krel;
 	const char *output;
 	const char *tree;
-	pid_t owner; /* of what the tree grows in: who removes that when the work is ended */
 	bool explain;
 	bool list;
 	bool ofed;
 	bool nvidia;
+	/* Where the tree goes, and where it grows: the supervising process removes that. */
+	char *place;
+	char *aside;
+	/* What comes of it. */
+	struct context context;
+	struct resolve_answer answer;
+	struct strv releases; /* of --list */
+	enum exit_code exit_code;
 };
 
 static int take_word(
@@ -45,46 +51,44 @@ static int take_word(
 
 static int take_kernel(void *target, const char *argument, struct error *error)
 {
-	struct resolve_options *options = target;
+	struct verb *verb = target;
 
-	if (options->krel)
+	if (verb->krel)
 		return error_set(error, -EINVAL, "%s: one kernel release is expected", argument);
-	options->krel = argument;
+	verb->krel = argument;
 	return 0;
 }
 
 static int take_ofed(void *target, const char *value, struct error *error)
 {
-	return take_word(
-		"--ofed", value, "reference", &((struct resolve_options *) target)->ofed, error);
+	return take_word("--ofed", value, "reference", &((struct verb *) target)->ofed, error);
 }
 
 static int take_nvidia(void *target, const char *value, struct error *error)
 {
-	return take_word(
-		"--nvidia", value, "debian", &((struct resolve_options *) target)->nvidia, error);
+	return take_word("--nvidia", value, "debian", &((struct verb *) target)->nvidia, error);
 }
 
 static int check(void *target, struct error *error)
 {
-	const struct resolve_options *options = target;
+	const struct verb *verb = target;
 
-	if (options->list && options->krel)
+	if (verb->list && verb->krel)
 		return error_set(error, -EINVAL, "--list wants no kernel release");
-	if (!options->list && !options->krel)
+	if (!verb->list && !verb->krel)
 		return error_set(error, -EINVAL,
 			"a kernel release is missing: what uname -r prints on the node, or newest");
-	if (options->output && options->common.json && strcmp(options->output, "-") == 0)
+	if (verb->output && verb->common.json && strcmp(verb->output, "-") == 0)
 		return error_set(error, -EINVAL, "--json and -o - would both write to stdout");
-	if (options->list && options->tree)
+	if (verb->list && verb->tree)
 		return error_set(error, -EINVAL, "--tree wants one kernel release, not --list");
-	if (options->list && !options->common.os)
+	if (verb->list && !verb->common.os)
 		return error_set(error, -EINVAL, "--os is missing: whose kernels?");
 	return 0;
 }
 
 #define RESOLVE_OPTION(name, letter, argument, kind, member, help)                                 \
-	OPTION(name, letter, argument, kind, struct resolve_options, member, help)
+	OPTION(name, letter, argument, kind, struct verb, member, help)
 
 static const struct option_row rows[] = {
 	OPTION_CALL("kernel", 0, "KREL", take_kernel, OPTION_HIDDEN),
@@ -114,24 +118,14 @@ const struct option_table resolve_options = {
 		"\n",
 	.notes = "\nWithout --os, newest is debian12's.\n\n",
 	OPTION_ROWS(rows),
-	.common = offsetof(struct resolve_options, common),
+	.common = offsetof(struct verb, common),
 	.take_argument = take_kernel,
 	.check = check,
 };
 
-/* --- what is said: on stdout the answer, on stderr warnings and why there is none --- */
+/* --- what is printed: on stdout the answer, on stderr warnings and why there is none --- */
 
-struct resolve_result {
-	struct resolve_answer answer;
-	struct strv releases; /* of --list */
-	const char *os;       /* for people; NULL when it is not known */
-	bool is_list;
-	bool is_written; /* the lock itself is on stdout */
-	bool explain;
-	enum exit_code exit_code;
-};
-
-static void say_trace(const struct trace *trace)
+static void print_trace(const struct trace *trace)
 {
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct trace_entry *entry = &trace->entries[i];
@@ -144,52 +138,20 @@ static void say_trace(const struct trace *trace)
 		(void) putchar('\n');
 }
 
-static void say_size(uint64_t size_bytes, int width)
+static void print_size(uint64_t size_bytes, int width)
 {
-	if (size_bytes >= 1000000)
-		(void) printf("%*.1f MB", width, (double) size_bytes / 1e6);
-	else
-		(void) printf("%*.1f kB", width, (double) size_bytes / 1e3);
+	bool big = size_bytes >= 1000000;
+
+	(void) printf(
+		"%*.1f %s", width, (double) size_bytes / (big ? 1e6 : 1e3), big ? "MB" : "kB");
 }
 
-static int longest(const struct lock *lock, bool version)
+static void print_lock(const struct lock *lock, const char *os)
 {
-	size_t length = 0;
-
-	for (size_t i = 0; i < lock->count; i++) {
-		size_t own = strlen(version ? lock->packages[i].version : lock->packages[i].name);
-
-		length = own > length ? own : length;
-	}
-	return (int) length;
-}
-
-static void say_packages(const struct lock *lock)
-{
-	int name_width = longest(lock, false);
-	int version_width = longest(lock, true);
+	int name_width = 0, version_width = 0;
 	uint64_t total_bytes = 0;
 
-	for (size_t i = 0; i < lock->count; i++) {
-		const struct lock_package *package = &lock->packages[i];
-
-		(void) printf("%-16s  %-*s  %-*s ", package->purpose, name_width, package->name,
-			version_width, package->version);
-		say_size(package->size_bytes, 8);
-		(void) printf("  sha256:%.*s  %s\n    %s\n", 12, package->sha256,
-			package->repository, package->url);
-		total_bytes += package->size_bytes;
-	}
-	(void) printf("%zu package%s, ", lock->count, lock->count == 1 ? "" : "s");
-	say_size(total_bytes, 0);
-	(void) putchar('\n');
-}
-
-static void say_lock(const struct resolve_result *result)
-{
-	const struct lock *lock = &result->answer.lock;
-
-	(void) printf("kernel    %s\nfor       %s, %s\n", lock->krel, result->os, lock->arch);
+	(void) printf("kernel    %s\nfor       %s, %s\n", lock->krel, os, lock->arch);
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a lock has no NULL */
 	(void) printf("compiler  %s\n          %s\n", *lock->compiler ? lock->compiler : "not told",
 		lock->compiler_evidence);
@@ -201,43 +163,62 @@ static void say_lock(const struct resolve_result *result)
 			*from->signer ? "signed by " : "not signed", from->signer);
 	}
 	(void) putchar('\n');
-	say_packages(lock);
+	for (size_t i = 0; i < lock->count; i++) {
+		int name = (int) strlen(lock->packages[i].name);
+		int version = (int) strlen(lock->packages[i].version);
+
+		name_width = name > name_width ? name : name_width;
+		version_width = version > version_width ? version : version_width;
+	}
+	for (size_t i = 0; i < lock->count; i++) {
+		const struct lock_package *package = &lock->packages[i];
+
+		(void) printf("%-16s  %-*s  %-*s ", package->purpose, name_width, package->name,
+			version_width, package->version);
+		print_size(package->size_bytes, 8);
+		(void) printf("  sha256:%.*s  %s\n    %s\n", 12, package->sha256,
+			package->repository, package->url);
+		total_bytes += package->size_bytes;
+	}
+	(void) printf("%zu package%s, ", lock->count, lock->count == 1 ? "" : "s");
+	print_size(total_bytes, 0);
+	(void) putchar('\n');
 }
 
-static void print_text(const struct resolve_result *result, const struct error *error)
+static void print_text(const struct verb *verb, const struct error *error)
 {
-	const struct strv *warnings = &result->answer.warnings;
+	const struct strv *warnings = &verb->answer.warnings;
+	bool good = verb->exit_code == EXIT_CODE_OK;
 
-	if (result->explain)
-		say_trace(&result->answer.trace);
-	for (size_t i = 0; i < result->releases.count; i++)
-		(void) puts(result->releases.items[i]);
-	if (!result->is_list && !result->is_written && result->exit_code == EXIT_CODE_OK)
-		say_lock(result);
+	if (verb->explain)
+		print_trace(&verb->answer.trace);
+	for (size_t i = 0; i < verb->releases.count; i++)
+		(void) puts(verb->releases.items[i]);
+	if (good && !verb->list && !(verb->output && strcmp(verb->output, "-") == 0))
+		print_lock(&verb->answer.lock, verb->context.os.name);
 	(void) fflush(stdout);
 	for (size_t i = 0; i < warnings->count; i++)
 		(void) fprintf(stderr, "slipway resolve: warning: %s\n", warnings->items[i]);
-	if (result->exit_code != EXIT_CODE_OK)
+	if (!good)
 		(void) fprintf(stderr, "slipway resolve: %s\n", error->text);
 }
 
-static void print_json(const struct resolve_result *result, const struct error *error)
+static void print_json(const struct verb *verb, const struct error *error)
 {
-	const struct trace *trace = &result->answer.trace;
-	_cleanup_free_ char *lock = NULL;
+	const struct trace *trace = &verb->answer.trace;
+	bool good = verb->exit_code == EXIT_CODE_OK;
+	_cleanup_free_ char *lock = good && !verb->list ? lock_write(&verb->answer.lock) : NULL;
 	json_object *root = json_object_new_object();
 	json_object *places = json_object_new_array();
 
-	json_add(root, "exit_code", json_object_new_int((int) result->exit_code));
-	if (result->exit_code != EXIT_CODE_OK) {
+	json_add(root, "exit_code", json_object_new_int((int) verb->exit_code));
+	if (!good) {
 		json_add(root, "message", json_text(error->text));
-		json_add(root, "reason", json_text(exit_code_text((int) result->exit_code)));
-	} else if (result->is_list) {
-		json_add(root, "releases", json_list(&result->releases));
-	} else {
-		lock = lock_write(&result->answer.lock);
-		if (lock)
-			json_add(root, "lock", json_tokener_parse(lock));
+		json_add(root, "reason", json_text(exit_code_text((int) verb->exit_code)));
+	} else if (verb->list) {
+		json_add(root, "releases", json_list(&verb->releases));
+	} else if (lock) {
+		json_add(root, "lock", json_tokener_parse(lock));
 	}
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct trace_entry *entry = &trace->entries[i];
@@ -250,95 +231,80 @@ static void print_json(const struct resolve_result *result, const struct error *
 		(void) json_object_array_add(places, object);
 	}
 	json_add(root, "trace", places);
-	json_add(root, "warnings", json_list(&result->answer.warnings));
+	json_add(root, "warnings", json_list(&verb->answer.warnings));
 	json_print(root, stdout);
 	/* People and logs look at stderr, programs at stdout. */
-	if (result->exit_code != EXIT_CODE_OK)
+	if (!good)
 		(void) fprintf(stderr, "slipway resolve: %s\n", error->text);
 }
 
-/* --- --tree: the kernel tree itself, where somebody wants it --- */
+/* --- --tree: the kernel tree itself, where the user wants it --- */
 
-/* Without the slashes at its end, for a name beside it. */
-static char *bare_name(const char *folder)
-{
-	size_t length = strlen(folder);
-
-	while (length > 1 && folder[length - 1] == '/')
-		length--;
-	return xstrndup(folder, length);
-}
-
-/* Where it grows. */
-static char *aside_name(const char *folder, pid_t owner)
-{
-	_cleanup_free_ char *bare = bare_name(folder);
-
-	return xasprintf("%s.tmp-%d", bare, (int) owner);
-}
-
-/* Can the tree become @folder: a new name in a folder that is there, or an empty folder? */
-static int tree_ready(const char *folder, struct error *error)
+/* Can the tree become @place: a new name in a folder that is there, or an empty folder? */
+static int check_place(const char *place, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	_cleanup_free_ char *bare = bare_name(folder);
 	struct stat status;
 	int r;
 
-	if (lstat(bare, &status) < 0)
-		return errno == ENOENT ? output_file_ready("--tree", bare, error)
-				       : error_set_errno(error, -errno, "--tree %s", bare);
+	if (lstat(place, &status) < 0)
+		return errno == ENOENT ? output_file_ready("--tree", place, error)
+				       : error_set_errno(error, -errno, "--tree %s", place);
 	if (!S_ISDIR(status.st_mode))
 		return error_set(
-			error, -ENOTDIR, "--tree %s: that is no folder: name a new one", bare);
-	r = fs_list(AT_FDCWD, bare, &names);
+			error, -ENOTDIR, "--tree %s: that is no folder: name a new one", place);
+	r = fs_list(AT_FDCWD, place, &names);
 	if (r == 0 && names.count)
 		return error_set(
-			error, -ENOTEMPTY, "--tree %s: it is not empty: name a new folder", bare);
-	return r < 0 ? error_set_errno(error, r, "--tree %s", bare) : 0;
-}
-
-/* Copied aside and renamed: nobody sees a part of it. A copy, so that a change is no change of the
- * cache. */
-static int place_tree(int tree_fd, const char *folder, pid_t owner, struct error *error)
-{
-	_cleanup_free_ char *bare = bare_name(folder);
-	_cleanup_free_ char *aside = aside_name(folder, owner);
-	int r;
-
-	r = fs_remove_tree(AT_FDCWD, aside);
-	if (r == 0)
-		r = copy_tree_apart(tree_fd, ".", AT_FDCWD, aside);
-	if (r == 0 && rename(aside, bare) < 0)
-		r = -errno;
-	if (r == 0)
-		return 0;
-	if (fs_remove_tree(AT_FDCWD, aside) < 0)
-		return error_set_errno(error, r, "--tree %s (%s stays)", bare, aside);
-	return error_set_errno(error, r, "--tree %s", bare);
+			error, -ENOTEMPTY, "--tree %s: it is not empty: name a new folder", place);
+	return r < 0 ? error_set_errno(error, r, "--tree %s", place) : 0;
 }
 
 /*
- * Fetches the headers that @lock names, checks and unpacks them, and leaves the tree
- * (lib/modules/<krel>/{build,source}, relative links only) as @folder, which appears whole or not
- * at all. The context is open, with its os. On failure context->failure is the exit code.
+ * Copied aside and renamed: no process sees a part of it. A copy, so that a change is no change of
+ * the cache.
  */
-static int make_tree_at(struct context *context, const struct lock *lock, const char *folder,
-	pid_t owner, struct error *error)
+static int copy_to_place(const struct verb *verb, int tree_fd, struct error *error)
 {
-	struct kernel kernel = { .context = context, .lock = *lock };
-	_cleanup_close_ int fd = -1;
-	int r = cache_start_run(&context->cache, buildah_sweep, error);
+	int r = fs_remove_tree(AT_FDCWD, verb->aside);
 
+	if (r == 0)
+		r = copy_tree_apart(tree_fd, ".", AT_FDCWD, verb->aside);
+	if (r == 0 && rename(verb->aside, verb->place) < 0)
+		r = -errno;
+	if (r == 0)
+		return 0;
+	if (fs_remove_tree(AT_FDCWD, verb->aside) < 0)
+		return error_set_errno(error, r, "--tree %s (%s stays)", verb->place, verb->aside);
+	return error_set_errno(error, r, "--tree %s", verb->place);
+}
+
+/*
+ * Fetches the headers that the lock names, checks and unpacks them, and leaves the tree
+ * (lib/modules/<krel>/{build,source}, relative links only), which appears whole or not at all. On
+ * failure context.failure is the exit code.
+ */
+static int make_tree(struct verb *verb, struct error *error)
+{
+	struct context *context = &verb->context;
+	struct kernel kernel = { .context = context, .lock = verb->answer.lock };
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	/* In a log, too, the download's lines help; not beside JSON. */
+	if (!verb->common.json)
+		progress_start(&context->progress, false);
+	r = cache_start_run(&context->cache, buildah_sweep, error);
 	if (r < 0)
 		return context_fail(context, EXIT_CODE_INTERNAL, r);
 	r = kernel_tree(&kernel, &fd, error);
 	if (r == 0) {
-		r = place_tree(fd, folder, owner, error);
+		r = copy_to_place(verb, fd, error);
 		if (r < 0)
 			context->failure = r == -ENOSPC ? EXIT_CODE_DISK_FULL : EXIT_CODE_OUTPUT;
 	}
-	kernel.lock = (struct lock){ 0 }; /* the caller's */
+	verb->answer.lock = kernel.lock;
+	kernel.lock = (struct lock){ 0 };
 	kernel_free(&kernel);
 	cache_end_run(&context->cache);
 	return r;
@@ -349,153 +315,123 @@ static int make_tree_at(struct context *context, const struct lock *lock, const 
 static int write_lock(const struct lock *lock, const char *path, struct error *error)
 {
 	_cleanup_free_ char *text = lock_write(lock);
-	int r = -ENOMEM;
+	int r;
 
-	if (text && strcmp(path, "-") == 0)
+	if (!text)
+		out_of_memory();
+	if (strcmp(path, "-") == 0)
 		r = fputs(text, stdout) < 0 || fflush(stdout) != 0 ? -EIO : 0;
-	else if (text)
+	else
 		r = fs_write_output(path, text, strlen(text));
 	return r < 0 ? error_set_errno(error, r, "-o %s", path) : 0;
 }
 
-/* Where a person watches, downloads are shown; the line is gone when there is an answer. */
-static void start_progress(struct progress *progress, bool json)
+static int find(struct verb *verb, struct error *error)
 {
-	progress_start(progress, false);
-	if (!progress->terminal || json)
-		*progress = (struct progress){ .first_ms = progress->first_ms };
-	else
-		progress_begin(progress, "resolve");
-}
-
-static void clear_progress(struct progress *progress)
-{
-	if (progress->terminal)
-		(void) fputs("\r\033[K", stderr);
-	*progress = (struct progress){ 0 };
-}
-
-static int find(struct context *context, const struct resolve_options *options,
-	struct strv *releases, struct resolve_answer *answer, struct error *error)
-{
+	struct context *context = &verb->context;
 	_cleanup_(extras_free) struct extras extras = { 0 };
-	struct resolve_request request = { .krel = options->krel };
-	bool newest = options->krel && strcmp(options->krel, KREL_NEWEST) == 0;
-	int r = context_choose_os(
-		context, newest ? CONTEXT_DEFAULT_OS : NULL, options->krel, error);
+	struct resolve_request request = { .krel = verb->krel };
+	bool newest = verb->krel && strcmp(verb->krel, KREL_NEWEST) == 0;
+	int r = context_choose_os(context, newest ? CONTEXT_DEFAULT_OS : NULL, verb->krel, error);
 
 	if (r < 0)
 		return r;
-	if (options->list)
-		return context_list(context, releases, answer, error);
-	r = extras_list(
-		context->data, &context->os, options->ofed, options->nvidia, &extras, error);
+	if (verb->list)
+		return context_list(context, &verb->releases, &verb->answer, error);
+	r = extras_list(context->data, &context->os, verb->ofed, verb->nvidia, &extras, error);
 	if (r < 0)
 		return r;
 	request.extras = extras.items;
 	request.extra_count = extras.count;
-	return context_resolve(context, &request, answer, error);
+	return context_resolve(context, &request, &verb->answer, error);
 }
 
-/* Can what is to be written be written? Asked before anything is fetched. */
-static int check_outputs(const struct resolve_options *options, struct error *error)
+/* find(), with downloads shown where a person watches; the line is gone when there is an answer. */
+static int find_watched(struct verb *verb, struct error *error)
 {
-	int r = options->output ? output_file_ready("-o", options->output, error) : 0;
-
-	return r < 0 || !options->tree ? r : tree_ready(options->tree, error);
-}
-
-static int make_tree(const struct resolve_options *options, struct resolve_result *result,
-	struct context *context, struct error *error)
-{
+	struct progress *progress = &verb->context.progress;
 	int r;
 
-	/* Where nobody watches the download's lines help, too; not beside JSON. */
-	if (!options->common.json)
-		progress_start(&context->progress, false);
-	r = make_tree_at(context, &result->answer.lock, options->tree, options->owner, error);
-	if (r < 0)
-		result->exit_code = context->failure;
+	progress_start(progress, false);
+	if (!progress->terminal || verb->common.json)
+		*progress = (struct progress){ .first_ms = progress->first_ms };
+	else
+		progress_begin(progress, "resolve");
+	r = find(verb, error);
+	if (progress->terminal)
+		(void) fputs("\r\033[K", stderr);
+	*progress = (struct progress){ 0 };
 	return r;
 }
 
-/* Sets the result's exit code. */
-static void run(const struct resolve_options *options, struct resolve_result *result,
-	struct context *context, struct error *error)
+static enum exit_code run(struct verb *verb, struct error *error)
 {
-	int r = check_outputs(options, error);
+	int r = 0;
 
-	if (r < 0) {
-		result->exit_code = EXIT_CODE_OUTPUT;
-		return;
-	}
-	r = context_open(&options->common, context, error);
-	if (r < 0) {
-		result->exit_code = exit_code_for(r, EXIT_CODE_INTERNAL);
-		return;
-	}
-	start_progress(&context->progress, options->common.json);
-	r = find(context, options, &result->releases, &result->answer, error);
-	clear_progress(&context->progress);
-	result->exit_code = r < 0 ? context_exit_code(r) : EXIT_CODE_OK;
-	if (r == 0 && options->tree)
-		r = make_tree(options, result, context, error);
-	if (r < 0 || !options->output || options->list)
-		return;
-	r = write_lock(&result->answer.lock, options->output, error);
+	/* Whether what is to be written can be is asked before anything is fetched. */
+	if (verb->output)
+		r = output_file_ready("-o", verb->output, error);
+	if (r == 0 && verb->tree)
+		r = check_place(verb->place, error);
 	if (r < 0)
-		result->exit_code = r == -ENOSPC ? EXIT_CODE_DISK_FULL : EXIT_CODE_OUTPUT;
-}
-
-static void result_free(struct resolve_result *result)
-{
-	strv_free(&result->releases);
-	resolve_answer_free(&result->answer);
+		return EXIT_CODE_OUTPUT;
+	r = context_open(&verb->common, &verb->context, error);
+	if (r < 0)
+		return exit_code_for(r, EXIT_CODE_INTERNAL);
+	r = find_watched(verb, error);
+	if (r < 0)
+		return context_exit_code(r);
+	if (verb->tree && make_tree(verb, error) < 0)
+		return verb->context.failure;
+	if (!verb->output || verb->list)
+		return EXIT_CODE_OK;
+	r = write_lock(&verb->answer.lock, verb->output, error);
+	return r == 0 ? EXIT_CODE_OK : r == -ENOSPC ? EXIT_CODE_DISK_FULL : EXIT_CODE_OUTPUT;
 }
 
 /* All but the command line. Returns the exit code. */
 static int work(void *context)
 {
-	const struct resolve_options *options = context;
-	struct context opened = CONTEXT_CLOSED;
-	_cleanup_(result_free) struct resolve_result result = { 0 };
+	struct verb *verb = context;
 	struct error error = { 0 };
 
-	run(options, &result, &opened, &error);
-	result.os = opened.os.name;
-	result.is_list = options->list;
-	result.explain = options->explain;
-	result.is_written = options->output && strcmp(options->output, "-") == 0;
-	if (options->common.json)
-		print_json(&result, &error);
+	verb->exit_code = run(verb, &error);
+	if (verb->common.json)
+		print_json(verb, &error);
 	else
-		print_text(&result, &error);
-	context_close(&opened);
-	return (int) result.exit_code;
+		print_text(verb, &error);
+	return (int) verb->exit_code;
 }
 
 /* Ctrl-C, or SIGTERM, while a tree is being written leaves no part of it. */
-static int supervised(struct resolve_options *options)
+static int supervised(struct verb *verb)
 {
-	_cleanup_free_ char *aside = NULL;
+	size_t length = strlen(verb->tree);
 	int r;
 
-	options->owner = getpid();
-	aside = aside_name(options->tree, options->owner);
-	r = supervise(work, options);
-	if (r != 0 && fs_remove_tree(AT_FDCWD, aside) < 0)
-		(void) fprintf(stderr, "slipway resolve: %s could not be removed\n", aside);
+	while (length > 1 && verb->tree[length - 1] == '/')
+		length--;
+	verb->place = xstrndup(verb->tree, length);
+	verb->aside = xasprintf("%s.tmp-%d", verb->place, (int) getpid());
+	r = supervise(work, verb);
+	if (r != 0 && fs_remove_tree(AT_FDCWD, verb->aside) < 0)
+		(void) fprintf(stderr, "slipway resolve: %s could not be removed\n", verb->aside);
 	return supervise_report(
-		r, "resolve", options->common.json, "a tree that was not whole is removed");
+		r, "resolve", verb->common.json, "a tree that was not whole is removed");
 }
 
 int resolve_command(int argc, char **argv)
 {
-	struct resolve_options options = { 0 };
+	struct verb verb = { .context = CONTEXT_CLOSED };
 	int code;
 
-	if (options_start(&resolve_options, argc, argv, &options, &code))
-		code = options.tree ? supervised(&options) : work(&options);
-	common_options_free(&options.common);
+	if (options_start(&resolve_options, argc, argv, &verb, &code))
+		code = verb.tree ? supervised(&verb) : work(&verb);
+	strv_free(&verb.releases);
+	resolve_answer_free(&verb.answer);
+	context_close(&verb.context);
+	common_options_free(&verb.common);
+	free(verb.place);
+	free(verb.aside);
 	return code;
 }

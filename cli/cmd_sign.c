@@ -31,7 +31,6 @@ struct verb {
 	/* What is open. */
 	struct sign_job job;
 	struct module_key *private_key;
-	struct module_cert *certificate;
 	struct sign_digests *digests;
 	char *kernel_hash;
 };
@@ -123,86 +122,69 @@ const struct option_table sign_options = {
 	.check = check,
 };
 
-static int open_key(struct verb *verb, struct error *error)
+static int open_all(struct verb *verb, struct error *error)
 {
+	struct module_signer *signer = &verb->job.signer;
 	_cleanup_(sign_password_free) char *password = NULL;
-	int r = sign_password_read(&verb->password, &password, error);
+	int r = 0;
 
-	return r < 0 ? r : module_key_open(verb->key, password, &verb->private_key, error);
-}
-
-static int choose_hash(struct verb *verb, struct error *error)
-{
-	int r;
-
-	verb->job.signer.hash = verb->hash;
+	signer->hash = verb->hash;
 	if (verb->action == ACTION_IMPORT) {
 		r = sign_digests_read(verb->digests_path, &verb->digests, error);
 		if (r == 0)
-			verb->job.signer.hash = sign_digests_hash(verb->digests);
-		return r;
+			signer->hash = sign_digests_hash(verb->digests);
+	} else if (!verb->hash) {
+		r = sign_job_kernel_hash(verb->kernel, &verb->kernel_hash, error);
+		signer->hash = verb->kernel_hash;
 	}
-	if (verb->hash)
-		return 0;
-	r = sign_job_kernel_hash(verb->kernel, &verb->kernel_hash, error);
-	verb->job.signer.hash = verb->kernel_hash;
-	return r;
-}
-
-static int open_all(struct verb *verb, struct error *error)
-{
-	int r = choose_hash(verb, error);
-
 	if (r == 0 && verb->key)
-		r = open_key(verb, error);
+		r = sign_password_read(&verb->password, &password, error);
+	if (r == 0 && verb->key)
+		r = module_key_open(verb->key, password, &verb->private_key, error);
+	signer->key = verb->private_key;
 	if (r == 0 && verb->cert)
-		r = module_cert_read(AT_FDCWD, verb->cert, &verb->certificate, error);
-	verb->job.signer.cert = verb->certificate;
-	verb->job.signer.key = verb->private_key;
+		r = module_cert_read(AT_FDCWD, verb->cert, &signer->cert, error);
 	if (r == 0 && verb->cert)
-		r = module_signer_check(&verb->job.signer, error);
+		r = module_signer_check(signer, error);
 	return r < 0 ? r : sign_set_open(verb->folder, &verb->job.set, error);
-}
-
-static void report_json(const struct verb *verb)
-{
-	json_object *root = json_object_new_object();
-
-	json_add(root, "modules", json_list(&verb->job.set.paths));
-	json_add(root, "replaced", json_object_new_int64((int64_t) verb->job.replaced));
-	json_add(root, "hash", json_text(verb->job.signer.hash));
-	json_add(root, "certificate", json_text(module_cert_name(verb->certificate)));
-	json_print(root, stdout);
 }
 
 static void report(const struct verb *verb)
 {
-	if (verb->options.json) {
-		report_json(verb);
+	const struct sign_job *job = &verb->job;
+	const char *name = module_cert_name(job->signer.cert);
+	json_object *root;
+
+	if (!verb->options.json) {
+		(void) printf("%zu module%s signed as %s with %s", job->set.paths.count,
+			job->set.paths.count == 1 ? "" : "s", name, job->signer.hash);
+		if (job->replaced)
+			(void) printf(", %zu of them anew", job->replaced);
+		(void) putchar('\n');
 		return;
 	}
-	(void) printf("%zu module%s signed as %s with %s", verb->job.set.paths.count,
-		verb->job.set.paths.count == 1 ? "" : "s", module_cert_name(verb->certificate),
-		verb->job.signer.hash);
-	if (verb->job.replaced)
-		(void) printf(", %zu of them anew", verb->job.replaced);
-	(void) putchar('\n');
+	root = json_object_new_object();
+	json_add(root, "modules", json_list(&job->set.paths));
+	json_add(root, "replaced", json_object_new_int64((int64_t) job->replaced));
+	json_add(root, "hash", json_text(job->signer.hash));
+	json_add(root, "certificate", json_text(name));
+	json_print(root, stdout);
 }
 
 static int run(struct verb *verb, struct error *error)
 {
+	struct sign_job *job = &verb->job;
 	int r = open_all(verb, error);
 
 	if (r < 0)
 		return r;
 	if (verb->action == ACTION_EXPORT)
-		return sign_export(&verb->job, verb->output ? verb->output : "-", error);
-	if (verb->action == ACTION_IMPORT)
-		r = sign_import(&verb->job, verb->digests, &verb->signatures, error);
-	else
-		r = sign_job_run(&verb->job, error);
+		return sign_export(job, verb->output ? verb->output : "-", error);
+	r = verb->action == ACTION_IMPORT
+		    ? sign_import(job, verb->digests, &verb->signatures, error)
+		    : sign_job_run(job, error);
 	if (r == 0)
-		r = sign_set_commit(&verb->job.set, error);
+		r = sign_set_commit(&job->set, error);
 	if (r == 0)
 		report(verb);
 	return r;
@@ -230,7 +212,7 @@ static void verb_close(struct verb *verb)
 {
 	sign_set_close(&verb->job.set);
 	module_key_free(&verb->private_key);
-	module_cert_free(&verb->certificate);
+	module_cert_free(&verb->job.signer.cert);
 	sign_digests_free(&verb->digests);
 	free(verb->kernel_hash);
 	strv_free(&verb->signatures);

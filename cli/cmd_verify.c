@@ -3,12 +3,9 @@
  */
 #include "cli/commands.h"
 
-#include <string.h>
 #include <unistd.h>
 
-#include "cli/image/buildah.h"
 #include "cli/json.h"
-#include "cli/supervise.h"
 #include "cli/verify/verify.h"
 #include "common/xalloc.h"
 
@@ -88,9 +85,18 @@ const struct option_table verify_options = {
 	.check = check,
 };
 
-static enum exit_code exit_code(const struct verify *verify, int r)
+/* Also in the supervised child. Returns the exit code. */
+static int work(void *context)
 {
+	struct verify *verify = context;
+	enum exit_code failed;
+	struct error error = { 0 };
+	int code = EXIT_CODE_OK;
+	int r = verify_run(verify, &code, &error);
+
 	switch (r) {
+	case 0:
+		return code;
 	case -EINVAL:
 	case -ENOENT:
 	case -ENOTDIR:
@@ -98,62 +104,26 @@ static enum exit_code exit_code(const struct verify *verify, int r)
 	case -ENOEXEC:
 	case -ENOMSG:
 	case -ELOOP:
-		return verify->failure;
+		failed = verify->failure;
+		break;
 	case -EACCES:
 	case -EPERM:
-		return verify->context.failure ? verify->context.failure : EXIT_CODE_INTERNAL;
+		failed = verify->context.failure ? verify->context.failure : EXIT_CODE_INTERNAL;
+		break;
 	default:
-		return exit_code_for(r, verify->failure);
+		failed = exit_code_for(r, verify->failure);
 	}
-}
-
-/* Also in the supervised child. Returns the exit code. */
-static int work(void *context)
-{
-	struct verify *verify = context;
-	struct error error = { 0 };
-	int code = EXIT_CODE_OK;
-	int r = verify_run(verify, &code, &error);
-
-	if (r == 0)
-		return code;
-	return json_fail(
-		"verify", verify->common.json ? "" : NULL, (int) exit_code(verify, r), &error);
-}
-
-/* With a folder of this run, which goes when the work ends in whatever way. */
-static int supervised(struct verify *verify)
-{
-	struct context *context = &verify->context;
-	bool json = verify->common.json;
-	struct error error = { 0 };
-	int r = context_open(&verify->common, context, &error);
-
-	if (r == 0)
-		r = cache_start_run(&context->cache, buildah_sweep, &error);
-	if (r < 0) {
-		(void) fprintf(stderr, "slipway verify: %s\n", error.text);
-		return (int) exit_code_for(r, EXIT_CODE_INTERNAL);
-	}
-	if (!json)
-		progress_start(&context->progress, false);
-	r = supervise(work, verify);
-	cache_end_run(&context->cache);
-	return supervise_report(r, "verify", json, "nothing was judged");
+	return json_fail("verify", verify->common.json ? "" : NULL, (int) failed, &error);
 }
 
 int verify_command(int argc, char **argv)
 {
-	struct verify verify = VERIFY_CLOSED;
+	_cleanup_(verify_close) struct verify verify = VERIFY_CLOSED;
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	int code;
 
 	verify.jobs = processors > 0 ? (unsigned int) processors : 1;
-	if (options_start(&verify_options, argc, argv, &verify, &code))
-		code = verify_needs_cache(&verify) ? supervised(&verify) : work(&verify);
-	verify_close(&verify);
-	kernel_free(&verify.found);
-	context_close(&verify.context);
-	common_options_free(&verify.common);
-	return code;
+	if (!options_start(&verify_options, argc, argv, &verify, &code))
+		return code;
+	return verify_supervise(&verify, "verify", "nothing was judged", work, &verify);
 }

@@ -184,7 +184,8 @@ int context_download(struct context *context, struct error *error)
 
 	if (r < 0 || context->download)
 		return r;
-	return download_open(&options, &context->download, error);
+	context->download = download_open(&options);
+	return 0;
 }
 
 int context_fail(struct context *context, enum exit_code code, int r)

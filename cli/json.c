@@ -59,11 +59,30 @@ void json_add_fields(
 		json_add(object, fields[i].name, value_of(&fields[i], from));
 }
 
+void json_add_texts(json_object *object, ...)
+{
+	const char *name;
+	va_list texts;
+
+	va_start(texts, object);
+	while ((name = va_arg(texts, const char *)))
+		json_add(object, name, json_text(va_arg(texts, const char *)));
+	va_end(texts);
+}
+
 void json_print(json_object *root, FILE *file)
 {
 	(void) fprintf(file, "%s\n",
 		json_object_to_json_string_ext(
 			root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	(void) json_object_put(root);
+}
+
+void json_print_line(json_object *root)
+{
+	(void) puts(json_object_to_json_string_ext(
+		root, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	(void) fflush(stdout);
 	(void) json_object_put(root);
 }
 

@@ -36,8 +36,12 @@ json_object *json_text(const char *text);
 json_object *json_list(const struct strv *list);
 /* Adds @value, which it takes. */
 void json_add(json_object *object, const char *name, json_object *value);
+/* Adds texts: pairs of a name and a text, then NULL. */
+void json_add_texts(json_object *object, ...) __attribute__((sentinel));
 /* Prints @root and a newline, and frees it. */
 void json_print(json_object *root, FILE *file);
+/* The same on one line of stdout, at once. */
+void json_print_line(json_object *root);
 
 /*
  * Prints why a verb failed, to stderr, and with @event also as one object to stdout; it has that

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/output_place.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 

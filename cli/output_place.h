@@ -5,10 +5,8 @@
  */
 #pragma once
 
+#include "cli/image/place.h"
 #include "common/error.h"
-
-#define OUTPUT_STORAGE "containers-storage:"
-#define OUTPUT_ARCHIVE "oci-archive:"
 
 /*
  * Is @place one that build --output takes: a folder, OUTPUT_STORAGE, or OUTPUT_ARCHIVE with a file?

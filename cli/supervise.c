@@ -135,9 +135,42 @@ int supervise_report(int result, const char *verb, bool json, const char *state)
 	return result < 0 ? EXIT_CODE_INTERNAL : result;
 }
 
-int supervise_run(struct context *context, const struct common_options *options, const char *verb,
-	const char *state, int (*work)(void *data), void *data)
+struct making {
+	struct context *context;
+	const char *verb;
+	int (*make)(void *data, struct error *error);
+	void *data;
+};
+
+/* In the supervised child. Returns the exit code. */
+static int make(void *data)
 {
+	const struct making *making = data;
+	struct context *context = making->context;
+	struct error error = { 0 };
+	int r, code;
+
+	progress_start(&context->progress, context->options->json);
+	r = making->make(making->data, &error);
+	if (r == 0)
+		return EXIT_CODE_OK;
+	code = (int) (context->failure ? context->failure : exit_code_for(r, EXIT_CODE_INTERNAL));
+	(void) fflush(stdout);
+	(void) fprintf(stderr, "slipway %s: %s\n", making->verb, error.text);
+	if (context->options->json) {
+		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":", code);
+		json_text_string(stdout, exit_code_text(code));
+		(void) fputs(",\"message\":", stdout);
+		json_text_string(stdout, error.text);
+		(void) puts("}");
+	}
+	return code;
+}
+
+int supervise_run(struct context *context, const struct common_options *options, const char *verb,
+	const char *state, int (*make_it)(void *data, struct error *error), void *data)
+{
+	struct making making = { context, verb, make_it, data };
 	struct error error = { 0 };
 	int r = context_open(options, context, &error);
 
@@ -147,21 +180,9 @@ int supervise_run(struct context *context, const struct common_options *options,
 		(void) fprintf(stderr, "slipway %s: %s\n", verb, error.text);
 		return (int) exit_code_for(r, EXIT_CODE_INTERNAL);
 	}
-	r = supervise(work, data);
+	r = supervise(make, &making);
 	if (r != 0)
 		buildah_sweep(context->cache.run_path);
 	cache_end_run(&context->cache);
 	return supervise_report(r, verb, options->json, state);
-}
-
-int supervise_failed(const char *verb, bool json, enum exit_code code, const struct error *error)
-{
-	(void) fflush(stdout);
-	(void) fprintf(stderr, "slipway %s: %s\n", verb, error->text);
-	if (json) {
-		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"message\":", (int) code);
-		json_text_string(stdout, error->text);
-		(void) puts("}");
-	}
-	return (int) code;
 }

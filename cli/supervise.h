@@ -22,12 +22,10 @@ int supervise(int (*work)(void *context), void *context);
 int supervise_report(int result, const char *verb, bool json, const char *state);
 
 /*
- * A verb that makes something: opens @context with a run of its own in the cache, does @work in a
- * child, clears up after it and reports. @state as in supervise_report(). Returns the exit code.
- * The context outlives the work: the caller closes it.
+ * A verb that makes something: opens @context with a run of its own in the cache, calls @make in a
+ * child, clears up after it and reports a failure, to people and as a JSON event: its exit code is
+ * context->failure, or by the errno. @state as in supervise_report(). Returns the exit code. The
+ * context outlives the work: the caller closes it.
  */
 int supervise_run(struct context *context, const struct common_options *options, const char *verb,
-	const char *state, int (*work)(void *data), void *data);
-
-/* In the work: says why it failed, to people and as a JSON event. Returns @code. */
-int supervise_failed(const char *verb, bool json, enum exit_code code, const struct error *error);
+	const char *state, int (*make)(void *data, struct error *error), void *data);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/strv.h"
+#include "common/xalloc.h"
 
 #define STEP_MARK "==> "
 
@@ -76,66 +77,43 @@ static size_t find_error(const struct strv *lines, size_t from, size_t to)
 	return best;
 }
 
-static size_t last_step(const struct strv *lines)
+/* The line before @to at which a step begins, or SIZE_MAX. */
+static size_t find_step(const struct strv *lines, size_t to)
 {
-	for (size_t i = lines->count; i > 0; i--)
-		if (starts_with(lines->items[i - 1], STEP_MARK))
-			return i - 1;
-	return 0;
-}
-
-/* Splits "file:line:column: error: message". */
-static int split(const char *line, struct buildlog_error *found)
-{
-	const char *colon = strchr(line, ':');
-	const char *mark = strstr(line, "error: ");
-	unsigned long number = 0;
-
-	if (colon && isdigit((unsigned char) colon[1]))
-		number = strtoul(colon + 1, NULL, 10);
-	if (number && mark) {
-		found->file = strndup(line, (size_t) (colon - line));
-		found->line = number;
-		found->message = strdup(mark + strlen("error: "));
-		return found->file && found->message ? 0 : -ENOMEM;
-	}
-	found->message = strdup(line);
-	return found->message ? 0 : -ENOMEM;
-}
-
-static int take_step(const struct strv *lines, size_t at, struct buildlog_error *found)
-{
-	for (size_t i = at + 1; i > 0; i--) {
-		if (!starts_with(lines->items[i - 1], STEP_MARK))
-			continue;
-		found->step = strdup(lines->items[i - 1] + strlen(STEP_MARK));
-		return found->step ? 0 : -ENOMEM;
-	}
-	return 0;
+	while (to-- > 0)
+		if (starts_with(lines->items[to], STEP_MARK))
+			return to;
+	return SIZE_MAX;
 }
 
 int buildlog_first_error(const char *text, struct buildlog_error *ret)
 {
-	_cleanup_(buildlog_error_free) struct buildlog_error found = { 0 };
 	_cleanup_strv_ struct strv lines = { 0 };
+	const char *line, *colon, *mark;
 	size_t step, at;
-	int r = strv_split(&lines, text, "\n");
 
-	if (r < 0)
-		return r;
-	step = last_step(&lines);
+	xstrv_split(&lines, text, "\n");
+	step = find_step(&lines, lines.count);
+	if (step == SIZE_MAX)
+		step = 0;
 	at = find_error(&lines, step, lines.count);
 	if (at == SIZE_MAX)
 		at = find_error(&lines, 0, step);
 	if (at == SIZE_MAX)
 		return -ENODATA;
-	r = split(lines.items[at], &found);
-	if (r == 0)
-		r = take_step(&lines, at, &found);
-	if (r < 0)
-		return r;
-	*ret = found;
-	found = (struct buildlog_error){ 0 };
+	*ret = (struct buildlog_error){ 0 };
+	/* "file:line:column: error: message" */
+	line = lines.items[at];
+	colon = strchr(line, ':');
+	mark = strstr(line, "error: ");
+	if (colon && mark && isdigit((unsigned char) colon[1]))
+		ret->line = strtoul(colon + 1, NULL, 10);
+	if (ret->line)
+		ret->file = xstrndup(line, (size_t) (colon - line));
+	ret->message = xstrdup(ret->line ? mark + strlen("error: ") : line);
+	step = find_step(&lines, at + 1);
+	if (step != SIZE_MAX)
+		ret->step = xstrdup(lines.items[step] + strlen(STEP_MARK));
 	return 0;
 }
 

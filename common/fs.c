@@ -179,32 +179,10 @@ int fs_mkdir_parents(int dir_fd, const char *path, mode_t mode)
 	return 0;
 }
 
-static int remove_children(int dir_fd)
-{
-	_cleanup_closedir_ DIR *dir = fdopendir(dir_fd);
-	const struct dirent *entry;
-
-	if (!dir) {
-		int r = -errno;
-
-		(void) close(dir_fd);
-		return r;
-	}
-	while ((entry = readdir(dir))) {
-		int r;
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		r = fs_remove_tree(dirfd(dir), entry->d_name);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 int fs_remove_tree(int dir_fd, const char *path)
 {
-	int child_fd;
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_close_ int child_fd = -1;
 	int r;
 
 	if (unlinkat(dir_fd, path, 0) == 0 || errno == ENOENT)
@@ -214,7 +192,9 @@ int fs_remove_tree(int dir_fd, const char *path)
 	child_fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (child_fd < 0)
 		return -errno;
-	r = remove_children(child_fd);
+	r = fs_list(child_fd, ".", &names);
+	for (size_t i = 0; i < names.count && r == 0; i++)
+		r = fs_remove_tree(child_fd, names.items[i]);
 	if (r < 0)
 		return r;
 	return unlinkat(dir_fd, path, AT_REMOVEDIR) < 0 ? -errno : 0;
@@ -281,42 +261,38 @@ int copy_apart(int from_fd, const char *from, int to_fd, const char *to)
 	return utimensat(to_fd, to, times, 0) < 0 ? -errno : 0;
 }
 
-static int copy_file(int from_fd, const char *from, int to_fd, const char *to,
-	const struct stat *status, bool apart)
-{
-	if (unlinkat(to_fd, to, 0) < 0 && errno != ENOENT)
-		return -errno;
-	if (apart)
-		return copy_apart(from_fd, from, to_fd, to);
-	if (linkat(from_fd, from, to_fd, to, 0) == 0)
-		return 0;
-	return copy_content(from_fd, from, to_fd, to, status->st_mode);
-}
-
-static int copy_link(int from_fd, const char *from, int to_fd, const char *to)
-{
-	char target[PATH_MAX];
-	ssize_t length = readlinkat(from_fd, from, target, sizeof(target) - 1);
-
-	if (length < 0)
-		return -errno;
-	target[length] = '\0';
-	if (unlinkat(to_fd, to, 0) < 0 && errno != ENOENT)
-		return -errno;
-	return symlinkat(target, to_fd, to) < 0 ? -errno : 0;
-}
-
-static int copy_entry(int from_fd, const char *from, int to_fd, const char *to, bool apart);
-
-static int copy_folder(
-	int from_fd, const char *from, int to_fd, const char *to, mode_t mode, bool apart)
+/* @apart: never a hard link, and with the files' times. */
+static int copy_entry(int from_fd, const char *from, int to_fd, const char *to, bool apart)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_close_ int source_fd = -1;
 	_cleanup_close_ int copy_fd = -1;
+	char target[PATH_MAX];
+	struct stat status;
+	ssize_t length;
 	int r;
 
-	if (mkdirat(to_fd, to, mode & 0777) < 0 && errno != EEXIST)
+	if (fstatat(from_fd, from, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if ((S_ISLNK(status.st_mode) || S_ISREG(status.st_mode)) && unlinkat(to_fd, to, 0) < 0 &&
+		errno != ENOENT)
+		return -errno;
+	if (S_ISLNK(status.st_mode)) {
+		length = readlinkat(from_fd, from, target, sizeof(target) - 1);
+		if (length < 0)
+			return -errno;
+		target[length] = '\0';
+		return symlinkat(target, to_fd, to) < 0 ? -errno : 0;
+	}
+	if (S_ISREG(status.st_mode) && apart)
+		return copy_apart(from_fd, from, to_fd, to);
+	if (S_ISREG(status.st_mode))
+		return linkat(from_fd, from, to_fd, to, 0) == 0
+			       ? 0
+			       : copy_content(from_fd, from, to_fd, to, status.st_mode);
+	if (!S_ISDIR(status.st_mode))
+		return 0;
+	if (mkdirat(to_fd, to, status.st_mode & 0777) < 0 && errno != EEXIST)
 		return -errno;
 	source_fd = openat(from_fd, from, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	copy_fd = openat(to_fd, to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -326,21 +302,6 @@ static int copy_folder(
 	for (size_t i = 0; i < names.count && r == 0; i++)
 		r = copy_entry(source_fd, names.items[i], copy_fd, names.items[i], apart);
 	return r;
-}
-
-static int copy_entry(int from_fd, const char *from, int to_fd, const char *to, bool apart)
-{
-	struct stat status;
-
-	if (fstatat(from_fd, from, &status, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	if (S_ISDIR(status.st_mode))
-		return copy_folder(from_fd, from, to_fd, to, status.st_mode, apart);
-	if (S_ISLNK(status.st_mode))
-		return copy_link(from_fd, from, to_fd, to);
-	if (S_ISREG(status.st_mode))
-		return copy_file(from_fd, from, to_fd, to, &status, apart);
-	return 0;
 }
 
 static int copy_all(int from_fd, const char *from, int to_fd, const char *to, bool apart)

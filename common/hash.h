@@ -18,7 +18,6 @@
 
 struct hash;
 
-/* NULL without memory. */
 struct hash *hash_new(void);
 void hash_add(struct hash *hash, const void *data, size_t size);
 /* Adds the text with its NUL, so that ("ab", "c") and ("a", "bc") differ. */

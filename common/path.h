@@ -18,9 +18,6 @@
  */
 int chase(int root_fd, const char *path, char **ret_path) _must_check_;
 
-/* The same, but -EXDEV for whatever is absolute or leads above @dir_fd. */
-int chase_beneath(int dir_fd, const char *path, char **ret_path) _must_check_;
-
 /*
  * ---- opening below a folder that holds foreign files: openat2(2), or, where the kernel or a
  * container's filter does not have it, a walk that follows the links itself. Neither leaves the

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
+#include "common/xalloc.h"
 
 struct hash {
 	EVP_MD_CTX *context;
@@ -14,16 +15,11 @@ struct hash {
 
 struct hash *hash_new(void)
 {
-	struct hash *hash = calloc(1, sizeof(*hash));
+	struct hash *hash = xcalloc(1, sizeof(*hash));
 
-	if (!hash)
-		return NULL;
 	hash->context = EVP_MD_CTX_new();
-	if (!hash->context || EVP_DigestInit_ex(hash->context, EVP_sha256(), NULL) != 1) {
-		EVP_MD_CTX_free(hash->context);
-		free(hash);
-		return NULL;
-	}
+	if (!hash->context || EVP_DigestInit_ex(hash->context, EVP_sha256(), NULL) != 1)
+		out_of_memory();
 	return hash;
 }
 
@@ -57,28 +53,35 @@ int hash_add_file(struct hash *hash, int dir_fd, const char *path)
 	}
 }
 
-static int hash_add_link(struct hash *hash, int dir_fd, const char *path)
+int hash_add_tree(struct hash *hash, int dir_fd, const char *path)
 {
-	char target[4096];
-	ssize_t length = readlinkat(dir_fd, path, target, sizeof(target) - 1);
-
-	if (length < 0)
-		return -errno;
-	target[length] = '\0';
-	hash_add_text(hash, "link");
-	hash_add_text(hash, target); /* with its NUL: the next name must not run into it */
-	return 0;
-}
-
-static int hash_add_folder(struct hash *hash, int dir_fd, const char *path)
-{
-	_cleanup_close_ int folder_fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int folder_fd = -1;
 	_cleanup_strv_ struct strv names = { 0 };
+	char target[4096];
+	struct stat status;
+	ssize_t length;
 	int r;
 
-	if (folder_fd < 0)
+	if (fstatat(dir_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	r = fs_list(folder_fd, ".", &names);
+	if (S_ISLNK(status.st_mode)) {
+		length = readlinkat(dir_fd, path, target, sizeof(target) - 1);
+		if (length < 0)
+			return -errno;
+		target[length] = '\0';
+		hash_add_text(hash, "link");
+		hash_add_text(hash, target); /* with its NUL: the next name must not run into it */
+		return 0;
+	}
+	if (S_ISREG(status.st_mode)) {
+		hash_add_text(hash, status.st_mode & S_IXUSR ? "program" : "file");
+		hash_add(hash, &status.st_size, sizeof(status.st_size));
+		return hash_add_file(hash, dir_fd, path);
+	}
+	if (!S_ISDIR(status.st_mode))
+		return 0; /* devices and sockets are no build input */
+	folder_fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = folder_fd < 0 ? -errno : fs_list(folder_fd, ".", &names);
 	hash_add_text(hash, "folder");
 	for (size_t i = 0; r == 0 && i < names.count; i++) {
 		if (strcmp(names.items[i], ".git") == 0)
@@ -90,31 +93,13 @@ static int hash_add_folder(struct hash *hash, int dir_fd, const char *path)
 	return r;
 }
 
-int hash_add_tree(struct hash *hash, int dir_fd, const char *path)
-{
-	struct stat status;
-
-	if (fstatat(dir_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	if (S_ISLNK(status.st_mode))
-		return hash_add_link(hash, dir_fd, path);
-	if (S_ISDIR(status.st_mode))
-		return hash_add_folder(hash, dir_fd, path);
-	if (!S_ISREG(status.st_mode))
-		return 0; /* devices and sockets are no build input */
-	hash_add_text(hash, status.st_mode & S_IXUSR ? "program" : "file");
-	hash_add(hash, &status.st_size, sizeof(status.st_size));
-	return hash_add_file(hash, dir_fd, path);
-}
-
 void hash_finish(struct hash *hash, char hex[HASH_HEX_SIZE])
 {
 	unsigned char digest[EVP_MAX_MD_SIZE];
 	unsigned int length = 0;
 
 	(void) EVP_DigestFinal_ex(hash->context, digest, &length);
-	for (unsigned int i = 0; i < length && i < (HASH_HEX_SIZE - 1) / 2; i++)
-		(void) snprintf(hex + (size_t) 2 * i, 3, "%02x", digest[i]);
+	hex_copy(digest, length, hex);
 	EVP_MD_CTX_free(hash->context);
 	free(hash);
 }

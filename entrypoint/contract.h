@@ -48,7 +48,7 @@
 
 /*
  * What the running driver was started with: the content of DRIVER_CONFIG_DIGEST. Equal to the pod's
- * and nvidia loaded: the driver manager evicts nobody and unloads nothing (it trims white space).
+ * and nvidia loaded: the driver manager evicts no pod and unloads nothing (it trims white space).
  */
 #define CONTRACT_DRIVER_STATE "run/nvidia/nvidia-driver.state"
 
@@ -101,7 +101,7 @@
 #define CONTRACT_NIC_AUXILIARY "mlx5_vdpa mlx5_fwctl mlx5_dpll"
 #define CONTRACT_NIC_BLACKLIST                                                                     \
 	"mlx5_core:mlx5_ib:ib_umad:ib_uverbs:ib_ipoib:rdma_cm:rdma_ucm:ib_core:ib_cm"
-/* terminationGracePeriodSeconds of the DaemonSet, unless somebody gives another number. */
+/* terminationGracePeriodSeconds of the DaemonSet, unless its owner gives another number. */
 #define CONTRACT_NIC_GRACE_MS (300 * 1000)
 
 /* The peer-memory interface that nvidia-peermem needs from OFED. */

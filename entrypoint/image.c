@@ -13,6 +13,20 @@
 
 void image_read(int root_fd, const char *krel, struct image *image)
 {
+	const struct {
+		const char *key;
+		char *value;
+		size_t size;
+	} fields[] = {
+		{ "role", image->role, sizeof(image->role) },
+		{ "version", image->version, sizeof(image->version) },
+		{ "os", image->os, sizeof(image->os) },
+		{ "ofed_exporter", image->ofed_exporter, sizeof(image->ofed_exporter) },
+		{ "signed_key", image->signed_key, sizeof(image->signed_key) },
+		{ "set", image->set, sizeof(image->set) },
+		{ "modules", image->modules, sizeof(image->modules) },
+		{ "ofed_version", image->ofed_version, sizeof(image->ofed_version) },
+	};
 	_cleanup_free_ char *text = NULL;
 	char of_kernel[PATH_MAX];
 
@@ -22,14 +36,8 @@ void image_read(int root_fd, const char *krel, struct image *image)
 	if (fs_read(root_fd, of_kernel, 65536, &text, NULL) < 0 &&
 		fs_read(root_fd, IMAGE_CONF, 65536, &text, NULL) < 0)
 		return;
-	conf_value(text, "role", image->role, sizeof(image->role));
-	conf_value(text, "version", image->version, sizeof(image->version));
-	conf_value(text, "os", image->os, sizeof(image->os));
-	conf_value(text, "ofed_exporter", image->ofed_exporter, sizeof(image->ofed_exporter));
-	conf_value(text, "signed_key", image->signed_key, sizeof(image->signed_key));
-	conf_value(text, "set", image->set, sizeof(image->set));
-	conf_value(text, "modules", image->modules, sizeof(image->modules));
-	conf_value(text, "ofed_version", image->ofed_version, sizeof(image->ofed_version));
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		conf_value(text, fields[i].key, fields[i].value, fields[i].size);
 }
 
 static bool has_index(int root_fd, const char *krel)
@@ -40,7 +48,7 @@ static bool has_index(int root_fd, const char *krel)
 	return fs_exists(root_fd, path);
 }
 
-/* As the operator computes it for a precompiled driver. NULL when the image does not say enough. */
+/* As the operator computes it for a precompiled driver. NULL when the image lacks what it takes. */
 static char *expected_tag(const struct image *image, const char *krel)
 {
 	if (!*image->version || !*image->os)
@@ -50,52 +58,37 @@ static char *expected_tag(const struct image *image, const char *krel)
 		       : tag_gpu(image->version, krel, image->os, "");
 }
 
-static bool is_running(const char *krel)
-{
-	struct utsname system;
-
-	return uname(&system) == 0 && strcmp(system.release, krel) == 0;
-}
-
-/* The cure: what `slipway build` wants for an image of this kind, and what else there is. */
-static void describe_build(
-	int root_fd, const struct image *image, const char *krel, char *text, size_t size)
-{
-	bool nic = strcmp(image->role, "nic") == 0;
-	bool bound = !nic && (*image->ofed_version || *image->ofed_exporter);
-	char ofed[128] = "";
-
-	if (nic)
-		(void) snprintf(ofed, sizeof(ofed), " --ofed <the source of OFED%s%s>",
-			*image->version ? " " : "", image->version);
-	else if (bound)
-		(void) snprintf(ofed, sizeof(ofed), " --ofed <the OFED of the NIC image%s%s>",
-			*image->ofed_version ? ": " : "", image->ofed_version);
-	(void) snprintf(text, size,
-		"slipway build --kernel %s%s%s%s (a kernel of your own: --kernel-from its headers "
-		"or its node's slipway-probe file)%s",
-		krel, *image->os ? " --os " : "", image->os, ofed,
-		fs_exists(root_fd, KIT_CONF) ? ""
-					     : "; or an image that compiles on the node: "
-					       "slipway build --sources-image");
-}
-
+/* With the cure: what `slipway build` wants for an image of this kind, and what else there is. */
 static int refuse_kernel(int root_fd, const struct image *image, const char *krel,
 	const struct strv *kernels, struct error *error)
 {
 	_cleanup_free_ char *list = strv_join(kernels, ", ");
 	_cleanup_free_ char *tag = expected_tag(image, krel);
-	char build[512];
+	bool nic = strcmp(image->role, "nic") == 0;
+	struct utsname system;
+	char ofed[128] = "";
+	bool is_running;
 
-	describe_build(root_fd, image, krel, build, sizeof(build));
+	(void) uname(&system);
+	is_running = strcmp(system.release, krel) == 0;
+	if (nic)
+		(void) snprintf(ofed, sizeof(ofed), " --ofed <the source of OFED%s%s>",
+			*image->version ? " " : "", image->version);
+	else if (*image->ofed_version || *image->ofed_exporter)
+		(void) snprintf(ofed, sizeof(ofed), " --ofed <the OFED of the NIC image%s%s>",
+			*image->ofed_version ? ": " : "", image->ofed_version);
 	return error_set(error, -ENOENT,
 		"the %s is %s; this image (driver %s) has modules for: %s. Use the image that was "
-		"built for it%s%s%s, or build one: %s",
-		is_running(krel) ? "running kernel" : "kernel asked for", krel,
+		"built for it%s%s%s, or build one: slipway build --kernel %s%s%s%s (a kernel of "
+		"your own: --kernel-from its headers or its node's slipway-probe file)%s",
+		is_running ? "running kernel" : "kernel asked for", krel,
 		*image->version ? image->version : "unknown",
 		list && *list ? list : "no kernel at all",
 		tag ? " (the tag that the operator asks for: " : "", tag ? tag : "", tag ? ")" : "",
-		build);
+		krel, *image->os ? " --os " : "", image->os, ofed,
+		fs_exists(root_fd, KIT_CONF) ? ""
+					     : "; or an image that compiles on the node: "
+					       "slipway build --sources-image");
 }
 
 int image_has_kernel(int root_fd, const struct image *image, const char *krel, struct error *error)
@@ -106,30 +99,12 @@ int image_has_kernel(int root_fd, const struct image *image, const char *krel, s
 	if (has_index(root_fd, krel))
 		return 0;
 	if (fs_list(root_fd, "lib/modules", &folders) < 0)
-		strv_free(&folders); /* no folder: no kernel at all, which the message says */
+		strv_free(&folders); /* no folder: no kernel at all */
 	for (size_t i = 0; i < folders.count; i++)
 		if (has_index(root_fd, folders.items[i]) &&
 			strv_push(&kernels, folders.items[i]) < 0)
 			return error_set_errno(error, -ENOMEM, "lib/modules");
 	return refuse_kernel(root_fd, image, krel, &kernels, error);
-}
-
-/* "updates/nvidia/nvidia-uvm.ko: updates/nvidia/nvidia.ko" → "nvidia_uvm". */
-static int push_module_name(struct strv *names, const char *line)
-{
-	size_t length = strcspn(line, ":\n");
-	const char *base = line;
-	char name[NAME_MAX];
-
-	for (size_t i = 0; i < length; i++)
-		if (line[i] == '/')
-			base = line + i + 1;
-	(void) snprintf(name, sizeof(name), "%.*s", (int) (line + length - base), base);
-	name[strcspn(name, ".")] = '\0';
-	for (char *c = name; *c; c++)
-		if (*c == '-')
-			*c = '_';
-	return strv_push_unique(names, name);
 }
 
 int image_driver_modules(int root_fd, const char *krel, struct strv *names, struct error *error)
@@ -142,12 +117,22 @@ int image_driver_modules(int root_fd, const char *krel, struct strv *names, stru
 	r = fs_read(root_fd, path, 0, &index, NULL);
 	if (r < 0)
 		return error_set_errno(error, r, "/%s", path);
-	for (const char *line = index; *line;) {
-		if (strncmp(line, "updates/", strlen("updates/")) == 0 &&
-			push_module_name(names, line) < 0)
+	/* "updates/nvidia/nvidia-uvm.ko: updates/nvidia/nvidia.ko" → "nvidia_uvm" */
+	for (char *line = index, *next; *line; line = next) {
+		char *name;
+
+		next = line + strcspn(line, "\n");
+		next += *next == '\n';
+		if (strncmp(line, "updates/", strlen("updates/")) != 0)
+			continue;
+		line[strcspn(line, ":\n")] = '\0';
+		name = strrchr(line, '/') + 1;
+		name[strcspn(name, ".")] = '\0';
+		for (char *c = name; *c; c++)
+			if (*c == '-')
+				*c = '_';
+		if (strv_push_unique(names, name) < 0)
 			return error_set_errno(error, -ENOMEM, "/%s", path);
-		line += strcspn(line, "\n");
-		line += *line == '\n';
 	}
 	return 0;
 }

@@ -24,8 +24,8 @@ struct image {
 };
 
 /*
- * Reads what image.conf says of @krel: the kernel's own, or where the image has none, the image's.
- * An image without either has empty fields: its modules may still serve.
+ * Reads image.conf: @krel's own, or where the image has none, the image's. Without either the
+ * fields are empty: its modules may still serve.
  */
 void image_read(int root_fd, const char *krel, struct image *image);
 

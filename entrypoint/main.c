@@ -104,36 +104,19 @@ static const struct verb verbs[] = {
 	{ "slipway-init", "probe-peermem", peermem_probe, IS_PROBE },
 };
 
-static const char *program_name(const char *path)
-{
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	return slash ? slash + 1 : path ? path : "";
-}
-
 static const struct verb *find_verb(const char *program, const char *name)
 {
+	/*
+	 * The GPU operator's two ways to give a driver arguments: an NVIDIADriver appends them to
+	 * "init", a ClusterPolicy puts them in its place (gpu-operator
+	 * controllers/object_controls.go).
+	 */
+	if ((!*name || *name == '-') && strcmp(program, "nvidia-driver") == 0)
+		name = "init";
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (strcmp(verbs[i].program, program) == 0 && strcmp(verbs[i].name, name) == 0)
 			return &verbs[i];
 	return NULL;
-}
-
-/*
- * The GPU operator's two ways to give a driver arguments: an NVIDIADriver appends them to "init", a
- * ClusterPolicy puts them in its place (gpu-operator controllers/object_controls.go).
- */
-static const struct verb *find_init(const char *program, const char *name)
-{
-	bool replaced = !*name || *name == '-';
-
-	return replaced && strcmp(program, "nvidia-driver") == 0 ? find_verb(program, "init")
-								 : NULL;
-}
-
-static bool is_option(const char *argument, const char *option)
-{
-	return argument && strcmp(argument, option) == 0;
 }
 
 static int usage_error(int root_fd, const char *program, bool is_final, const char *text)
@@ -149,28 +132,20 @@ static int usage_error(int root_fd, const char *program, bool is_final, const ch
 	return reason_entry(REASON_USAGE)->exit_code;
 }
 
-/* Borrows from the table. */
-static const char *verb_meant(const char *program, const char *name)
-{
-	_cleanup_strv_ struct strv names = { 0 };
-	const char *meant;
-	const struct verb *verb;
-
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		if (strcmp(verbs[i].program, program) == 0 && strv_push(&names, verbs[i].name) < 0)
-			return NULL;
-	meant = nearest_word(&names, name);
-	verb = meant ? find_verb(program, meant) : NULL;
-	if (verb)
-		return verb->name;
-	return is_slip_of(name, "status", 2) ? "status" : NULL;
-}
-
 static int no_verb(int root_fd, const char *program, const char *name)
 {
-	const char *meant = *name ? verb_meant(program, name) : NULL;
+	_cleanup_strv_ struct strv names = { 0 };
+	const char *meant = NULL;
 	char text[256];
+	int r = 0;
 
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(verbs); i++)
+		if (strcmp(verbs[i].program, program) == 0)
+			r = strv_push(&names, verbs[i].name);
+	if (*name && r == 0)
+		meant = nearest_word(&names, name);
+	if (*name && !meant && is_slip_of(name, "status", 2))
+		meant = "status";
 	if (*name)
 		(void) snprintf(text, sizeof(text), "%s: no verb \"%.64s\"%s%s%s", program, name,
 			meant ? ": did you mean " : "", meant ? meant : "", meant ? "?" : "");
@@ -192,7 +167,7 @@ static int run_verb(int root_fd, const struct verb *verb, char *const *arguments
 
 static int run_status(int root_fd, const char *program, char *const *arguments)
 {
-	bool json = is_option(*arguments, "--json");
+	bool json = *arguments && strcmp(*arguments, "--json") == 0;
 	const char *other = arguments[json ? 1 : 0];
 	char text[256];
 
@@ -202,11 +177,11 @@ static int run_status(int root_fd, const char *program, char *const *arguments)
 	return usage_error(root_fd, program, false, text);
 }
 
-/* Also behind a verb: nobody who asks for help wants a driver loaded. */
+/* Also behind a verb: no driver is loaded for a user who asks for help. */
 static bool asks_for_help(char *const *arguments)
 {
 	for (; *arguments && strcmp(*arguments, "--") != 0; arguments++)
-		if (is_option(*arguments, "--help") || is_option(*arguments, "-h"))
+		if (strcmp(*arguments, "--help") == 0 || strcmp(*arguments, "-h") == 0)
 			return true;
 	return false;
 }
@@ -219,34 +194,30 @@ static bool is_program(const char *name)
 	return false;
 }
 
-static int run(const char *program, const char *name, char *const *argv)
-{
-	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	const struct verb *verb = find_verb(program, name);
-	const struct verb *init = find_init(program, name);
-
-	if (asks_for_help(argv + (*argv != NULL)))
-		return fputs(usage, stdout) < 0;
-	if (is_option(name, "--version"))
-		return puts("slipway-init " VERSION KILL_POINTS_VERSION) < 0;
-	if (is_option(name, "status"))
-		return run_status(root_fd, program, argv + 2);
-	if (init && root_fd >= 0)
-		return init->run(root_fd, argv + 1, &metrics);
-	return verb && root_fd >= 0 ? run_verb(root_fd, verb, argv + 2)
-				    : no_verb(root_fd, program, name);
-}
-
 int main(int argc, char **argv)
 {
+	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	/* As --help writes them, where the links are not there: slipway-init nic-driver sources. */
 	bool has_program = argc > 1 && is_program(argv[1]);
-	const char *program;
+	const char *program = "";
+	const struct verb *verb;
 	const char *name;
+	bool replaced;
 
 	argv += has_program;
 	argc -= has_program;
-	program = program_name(argv[0]);
+	if (argv[0])
+		program = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
 	name = argc > 1 ? argv[1] : "";
-	return run(program, name, argv);
+	if (asks_for_help(argv + (argc > 0)))
+		return fputs(usage, stdout) < 0;
+	if (strcmp(name, "--version") == 0)
+		return puts("slipway-init " VERSION KILL_POINTS_VERSION) < 0;
+	if (strcmp(name, "status") == 0)
+		return run_status(root_fd, program, argv + 2);
+	verb = find_verb(program, name);
+	if (!verb || root_fd < 0)
+		return no_verb(root_fd, program, name);
+	replaced = strcmp(verb->name, name) != 0;
+	return run_verb(root_fd, verb, argv + (replaced ? 1 : 2));
 }

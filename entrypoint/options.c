@@ -25,96 +25,56 @@
 struct variable {
 	const char *name;
 	enum {
-		FLAG,     /* bool */
-		TEXT,     /* const char *, as it is */
-		CHOICE,   /* bool: of two words, the one that is not usual */
-		SECONDS,  /* uint32_t, in milliseconds */
-		BY_NIC,   /* read in nic/inputs.c */
-		BY_BUILD, /* of slipway build, its recipes or tests: nothing to us, and no mistake
-			   */
+		FLAG,    /* bool */
+		TEXT,    /* const char *, as it is */
+		CHOICE,  /* bool: of two words, the one that is not usual */
+		SECONDS, /* uint32_t, in milliseconds */
 	} kind;
 	size_t field;         /* of struct options */
-	const char *words[2]; /* of a choice */
-	const char *usual;
-	long seconds; /* unless it is set */
+	const char *words[2]; /* of a choice, the usual one first */
+	long seconds;         /* unless it is set */
 };
 
 #define FIELD(member) offsetof(struct options, member)
 
-/* All that slipway-init reads of the environment, and who reads it: here unless it says otherwise.
- */
+/* All that slipway-init reads of the environment, with nic_variables. */
 static const struct variable variables[] = {
-	{ .name = "SLIPWAY_NODE_CACHE", .kind = TEXT, .field = FIELD(node_cache) },
-	{ .name = "SLIPWAY_NODE_HEADERS",
-		.kind = CHOICE,
-		.field = FIELD(host_headers),
-		.words = { "host", "any" },
-		.usual = "any" },
-	{ .name = "SLIPWAY_NVIDIA_DRM", .kind = FLAG, .field = FIELD(drm) },
+	{ "SLIPWAY_NODE_CACHE", TEXT, FIELD(node_cache), { NULL }, 0 },
+	{ "SLIPWAY_NODE_HEADERS", CHOICE, FIELD(host_headers), { "any", "host" }, 0 },
+	{ "SLIPWAY_NVIDIA_DRM", FLAG, FIELD(drm), { NULL }, 0 },
 	/*
 	 * The GPU operator's startup probe gives a container 60 + 1200 s: a wait that ends a little
-	 * before tells its reason itself instead of being killed.
+	 * before reports its reason itself instead of being killed.
 	 */
-	{ .name = "SLIPWAY_OFED_DEADLINE_SECONDS",
-		.kind = SECONDS,
-		.field = FIELD(ofed_ms),
-		.seconds = 1200 },
+	{ "SLIPWAY_OFED_DEADLINE_SECONDS", SECONDS, FIELD(ofed_ms), { NULL }, 1200 },
 	/* A pod has 30 s from SIGTERM to SIGKILL by default; 5 of them for the unloading. */
-	{ .name = "SLIPWAY_UNLOAD_DEADLINE_SECONDS",
-		.kind = SECONDS,
-		.field = FIELD(unload_ms),
-		.seconds = 20 },
-	{ .name = CONTRACT_ENV_AUXILIARY, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_BIND_DELAY, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_BLACKLIST, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_BLACKLIST_FILE, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_BUILD_FLAGS, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_DIGEST, .kind = TEXT, .field = FIELD(digest) },
-	{ .name = CONTRACT_ENV_DRIVERS_MOUNT, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_DRIVER_TYPE,
-		.kind = CHOICE,
-		.field = FIELD(vgpu),
-		.words = { "passthrough", "vgpu" },
-		.usual = "passthrough" },
-	{ .name = CONTRACT_ENV_DTK, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_DTK_FOLDER, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_GDRCOPY, .kind = FLAG, .field = FIELD(gdrcopy) },
-	{ .name = CONTRACT_ENV_GDS, .kind = FLAG, .field = FIELD(gds) },
-	{ .name = CONTRACT_ENV_HOST_OFED, .kind = FLAG, .field = FIELD(host_ofed) },
-	{ .name = CONTRACT_ENV_IFNAMES, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_INVENTORY, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_LICENSE_SERVER, .kind = TEXT, .field = FIELD(license_server) },
-	{ .name = CONTRACT_ENV_LOCK_FILE, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_NFSRDMA, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_RDMA, .kind = FLAG, .field = FIELD(rdma) },
-	{ .name = CONTRACT_ENV_READY_FILE, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_RESTORE, .kind = FLAG, .field = FIELD(restore_inbox) },
-	{ .name = CONTRACT_ENV_SOURCES, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_STORAGE, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_THIRD_PARTY, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_UDEV_RULES, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_UNLOAD_STORAGE, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_UNLOAD_THIRD_PARTY, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_VGPU_UNCHECKED, .kind = FLAG, .field = FIELD(vgpu_unchecked) },
-	{ .name = "SLIPWAY_ARCH", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_CACHE", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_CC", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_DATADIR", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_JOBS", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_KERNEL", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_KILL_AT", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_KREL", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_MIRRORS", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_NFSRDMA", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_NVIDIA", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_OFED", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_OFED_FLAGS", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_OUTPUT", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_PATCHES", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_SOURCE", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_VERSION", .kind = BY_BUILD },
-	{ .name = "SLIPWAY_WORK", .kind = BY_BUILD },
+	{ "SLIPWAY_UNLOAD_DEADLINE_SECONDS", SECONDS, FIELD(unload_ms), { NULL }, 20 },
+	{ CONTRACT_ENV_DIGEST, TEXT, FIELD(digest), { NULL }, 0 },
+	{ CONTRACT_ENV_DRIVER_TYPE, CHOICE, FIELD(vgpu), { "passthrough", "vgpu" }, 0 },
+	{ CONTRACT_ENV_GDRCOPY, FLAG, FIELD(gdrcopy), { NULL }, 0 },
+	{ CONTRACT_ENV_GDS, FLAG, FIELD(gds), { NULL }, 0 },
+	{ CONTRACT_ENV_HOST_OFED, FLAG, FIELD(host_ofed), { NULL }, 0 },
+	{ CONTRACT_ENV_LICENSE_SERVER, TEXT, FIELD(license_server), { NULL }, 0 },
+	{ CONTRACT_ENV_RDMA, FLAG, FIELD(rdma), { NULL }, 0 },
+	{ CONTRACT_ENV_RESTORE, FLAG, FIELD(restore_inbox), { NULL }, 0 },
+	{ CONTRACT_ENV_VGPU_UNCHECKED, FLAG, FIELD(vgpu_unchecked), { NULL }, 0 },
 };
+
+/* Read in nic/inputs.c. */
+static const char *const nic_variables[] = { CONTRACT_ENV_AUXILIARY, CONTRACT_ENV_BIND_DELAY,
+	CONTRACT_ENV_BLACKLIST, CONTRACT_ENV_BLACKLIST_FILE, CONTRACT_ENV_BUILD_FLAGS,
+	CONTRACT_ENV_DRIVERS_MOUNT, CONTRACT_ENV_DTK, CONTRACT_ENV_DTK_FOLDER, CONTRACT_ENV_IFNAMES,
+	CONTRACT_ENV_INVENTORY, CONTRACT_ENV_LOCK_FILE, CONTRACT_ENV_NFSRDMA,
+	CONTRACT_ENV_READY_FILE, CONTRACT_ENV_SOURCES, CONTRACT_ENV_STORAGE,
+	CONTRACT_ENV_THIRD_PARTY, CONTRACT_ENV_UDEV_RULES, CONTRACT_ENV_UNLOAD_STORAGE,
+	CONTRACT_ENV_UNLOAD_THIRD_PARTY };
+
+/* Of slipway build, its recipes or tests: without effect here, and no mistake. */
+static const char *const build_variables[] = { "SLIPWAY_ARCH", "SLIPWAY_CACHE", "SLIPWAY_CC",
+	"SLIPWAY_DATADIR", "SLIPWAY_JOBS", "SLIPWAY_KERNEL", "SLIPWAY_KILL_AT", "SLIPWAY_KREL",
+	"SLIPWAY_MIRRORS", "SLIPWAY_NFSRDMA", "SLIPWAY_NVIDIA", "SLIPWAY_OFED",
+	"SLIPWAY_OFED_FLAGS", "SLIPWAY_OUTPUT", "SLIPWAY_PATCHES", "SLIPWAY_SOURCE",
+	"SLIPWAY_VERSION", "SLIPWAY_WORK" };
 
 /* ---- values */
 
@@ -142,19 +102,6 @@ int options_flag(const char *name, bool *ret, struct error *error)
 		value);
 }
 
-static int read_choice(const struct variable *variable, bool *ret, struct error *error)
-{
-	const char *value = getenv(variable->name);
-
-	if (!value || !*value)
-		value = variable->usual;
-	*ret = strcasecmp(value, variable->usual) != 0;
-	if (is_among(variable->words, 2, value))
-		return 0;
-	return error_set(error, -EINVAL, "%s=%.64s: give %s or %s", variable->name, value,
-		variable->words[0], variable->words[1]);
-}
-
 int options_seconds(
 	const char *name, long least, long otherwise, uint32_t *ret_ms, struct error *error)
 {
@@ -178,19 +125,24 @@ static int read_variable(
 	struct options *options, const struct variable *variable, struct error *error)
 {
 	void *field = (char *) options + variable->field;
+	const char *value = getenv(variable->name);
 
 	switch (variable->kind) {
 	case FLAG:
 		return options_flag(variable->name, field, error);
 	case TEXT:
-		*(const char **) field = getenv(variable->name);
+		*(const char **) field = value;
 		return 0;
 	case CHOICE:
-		return read_choice(variable, field, error);
-	case SECONDS:
-		return options_seconds(variable->name, 1, variable->seconds, field, error);
+		if (!value || !*value)
+			value = variable->words[0];
+		*(bool *) field = strcasecmp(value, variable->words[0]) != 0;
+		if (is_among(variable->words, 2, value))
+			return 0;
+		return error_set(error, -EINVAL, "%s=%.64s: give %s or %s", variable->name, value,
+			variable->words[0], variable->words[1]);
 	default:
-		return 0;
+		return options_seconds(variable->name, 1, variable->seconds, field, error);
 	}
 }
 
@@ -208,37 +160,6 @@ static int read_number(const char *name, const char *text, uint32_t *ret, struct
 			text, THREADS_MAX);
 	*ret = (uint32_t) number;
 	return 0;
-}
-
-/* An argument that getopt_long() did not take: its name is still where it looked last. */
-static int refuse_argument(int kind, char *const *argv, struct error *error)
-{
-	return error_set(error, -EINVAL,
-		"%s: %s \"%.64s\": it takes [-a | --accept-license] [-m | --max-threads N] "
-		"[-k | --kernel VERSION] [-t | --tag TAG] [-s | --sign KEYID]",
-		argv[0], kind == ':' ? "no value after" : "no such argument", argv[optind - 1]);
-}
-
-static int take_argument(struct options *options, int kind, char *const *argv, struct error *error)
-{
-	switch (kind) {
-	case 'a':
-		options->accept_license = true;
-		return 0;
-	case 'm':
-		return read_number("--max-threads", optarg, &options->max_threads, error);
-	case 'k':
-		options->kernel = optarg;
-		return 0;
-	case 't':
-		options->tag = optarg;
-		return 0;
-	case 's':
-		options->sign = optarg;
-		return 0;
-	default:
-		return refuse_argument(kind, argv, error);
-	}
 }
 
 /*
@@ -265,10 +186,31 @@ static int read_arguments(struct options *options, char *const *arguments, struc
 		argv[count++] = *arguments;
 	optind = 0; /* glibc: begin anew */
 	while ((kind = getopt_long(count, argv, ":am:k:t:s:", known, NULL)) != -1) {
-		int r = take_argument(options, kind, argv, error);
-
-		if (r < 0)
-			return r;
+		switch (kind) {
+		case 'a':
+			options->accept_license = true;
+			break;
+		case 'm':
+			if (read_number("--max-threads", optarg, &options->max_threads, error) < 0)
+				return -EINVAL;
+			break;
+		case 'k':
+			options->kernel = optarg;
+			break;
+		case 't':
+			options->tag = optarg;
+			break;
+		case 's':
+			options->sign = optarg;
+			break;
+		default: /* its name is still where getopt_long() looked last */
+			return error_set(error, -EINVAL,
+				"%s: %s \"%.64s\": it takes [-a | --accept-license] "
+				"[-m | --max-threads N] [-k | --kernel VERSION] [-t | --tag TAG] "
+				"[-s | --sign KEYID]",
+				verb, kind == ':' ? "no value after" : "no such argument",
+				argv[optind - 1]);
+		}
 	}
 	if (optind == count && !*arguments)
 		return 0;
@@ -299,60 +241,65 @@ int options_read(struct options *options, char *const *arguments, struct error *
 
 /* ---- variables that are not read */
 
-static bool is_ours(const struct variable *variable)
+static bool is_name(const char *const *names, size_t count, const char *name)
 {
-	return strncmp(variable->name, PREFIX, strlen(PREFIX)) == 0 && variable->kind != BY_BUILD;
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
 }
 
-static bool is_operators(const struct variable *variable)
+static bool is_ours(const char *name)
 {
-	return strncmp(variable->name, PREFIX, strlen(PREFIX)) != 0;
-}
-
-static void suggest(const char *name, struct error *note)
-{
-	_cleanup_strv_ struct strv words = { 0 };
-	_cleanup_free_ char *all = NULL;
-	const char *meant;
-
-	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
-		if (is_ours(&variables[i]) && strv_push(&words, variables[i].name) < 0)
-			return;
-	meant = nearest_word(&words, name);
-	all = strv_join(&words, ", ");
-	if (meant)
-		(void) error_set(note, 0, "%s is not a variable of slipway-init: did you mean %s?",
-			name, meant);
-	else
-		(void) error_set(note, 0,
-			"%s is not a variable of slipway-init, and has no effect: it reads %s",
-			name, all ? all : "others");
+	return strncmp(name, PREFIX, strlen(PREFIX)) == 0;
 }
 
 /* Misspelt, a flag of the operator's is as good as not set, unnoticed. */
-static bool is_slip(const char *name, struct error *note)
+static bool is_slip(const char *name, const char *other, struct error *note)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
-		if (is_operators(&variables[i]) && is_slip_of(name, variables[i].name, SLIPS)) {
-			(void) error_set(note, 0, "nobody reads %s: did you mean %s?", name,
-				variables[i].name);
-			return true;
-		}
-	return false;
+	if (is_ours(other) || !is_slip_of(name, other, SLIPS))
+		return false;
+	(void) error_set(note, 0, "%s is not read: did you mean %s?", name, other);
+	return true;
 }
 
 bool variables_is_unknown(const char *entry, struct error *note)
 {
+	_cleanup_strv_ struct strv words = { 0 };
+	_cleanup_free_ char *all = NULL;
 	char name[NAME_SIZE];
+	const char *meant;
 
 	(void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(entry, "="), entry);
-	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
 		if (strcmp(variables[i].name, name) == 0)
 			return false;
-	if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
-		return is_slip(name, note);
-	suggest(name, note);
-	return true;
+		if (is_ours(variables[i].name) && strv_push(&words, variables[i].name) < 0)
+			return false;
+	}
+	if (is_name(nic_variables, ARRAY_SIZE(nic_variables), name) ||
+		is_name(build_variables, ARRAY_SIZE(build_variables), name))
+		return false;
+	if (is_ours(name)) {
+		meant = nearest_word(&words, name);
+		all = strv_join(&words, ", ");
+		if (meant)
+			(void) error_set(note, 0,
+				"%s is not a variable of slipway-init: did you mean %s?", name,
+				meant);
+		else
+			(void) error_set(note, 0,
+				"%s is not a variable of slipway-init, and has no effect: it reads %s",
+				name, all ? all : "others");
+		return true;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
+		if (is_slip(name, variables[i].name, note))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(nic_variables); i++)
+		if (is_slip(name, nic_variables[i], note))
+			return true;
+	return false;
 }
 
 void variables_tell(struct log *log)
@@ -365,31 +312,27 @@ void variables_tell(struct log *log)
 	}
 }
 
-static bool is_reported(const struct ignored_env *group, const char *value)
-{
-	return value && *value && !(group->usual && strcmp(group->usual, value) == 0);
-}
-
-static void report_group(struct log *log, const char *step, const struct ignored_env *group)
-{
-	_cleanup_strv_ struct strv set = { 0 };
-	_cleanup_free_ char *names = NULL;
-	struct error text;
-
-	for (const char *const *name = group->names; *name; name++)
-		if (is_reported(group, getenv(*name)) && strv_push(&set, *name) < 0)
-			return;
-	names = set.count ? strv_join(&set, ", ") : NULL;
-	if (!names)
-		return;
-	(void) error_set(&text, 0, "%s %s set: not needed, because %s", names,
-		set.count == 1 ? "is" : "are", group->reason);
-	log_event(log, "note", step, 0, REASON_NONE, text.text);
-}
-
 void ignored_env_tell(
 	struct log *log, const char *step, const struct ignored_env *groups, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		report_group(log, step, &groups[i]);
+	for (const struct ignored_env *group = groups; group < groups + count; group++) {
+		_cleanup_strv_ struct strv set = { 0 };
+		_cleanup_free_ char *names = NULL;
+		struct error text;
+
+		for (const char *const *name = group->names; *name; name++) {
+			const char *value = getenv(*name);
+
+			if (!value || !*value || (group->usual && strcmp(group->usual, value) == 0))
+				continue;
+			if (strv_push(&set, *name) < 0)
+				return;
+		}
+		names = set.count ? strv_join(&set, ", ") : NULL;
+		if (!names)
+			continue;
+		(void) error_set(&text, 0, "%s %s set: not needed, because %s", names,
+			set.count == 1 ? "is" : "are", group->reason);
+		log_event(log, "note", step, 0, REASON_NONE, text.text);
+	}
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the container was told to do: its environment and arguments, read once; and what is set
- * there that is not read. One table in options.c has all variables.
- */
+/* The container's environment and arguments, read once; and what is set there that is not read. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,16 +18,14 @@ struct options {
 	bool gdrcopy;               /* GDRCOPY_ENABLED */
 	bool vgpu;                  /* DRIVER_TYPE=vgpu */
 	const char *license_server; /* VGPU_LICENSE_SERVER_TYPE, or NULL */
-	bool vgpu_token;     /* VGPU_LICENSE_SERVER_TYPE is NLS, as it is unless said otherwise */
-	bool vgpu_unchecked; /* DISABLE_VGPU_VERSION_CHECK */
-	bool drm;            /* SLIPWAY_NVIDIA_DRM: load nvidia_drm too */
-	const char *digest;  /* DRIVER_CONFIG_DIGEST, or "" */
-	const char *node_cache; /* SLIPWAY_NODE_CACHE: where a build on the node is kept, as a path
-				   of this container, or NULL */
-	bool host_headers;      /* SLIPWAY_NODE_HEADERS=host: headers are not fetched for a build
-				   on the node */
-	uint32_t ofed_ms;       /* SLIPWAY_OFED_DEADLINE_SECONDS: how long to wait for OFED */
-	uint32_t unload_ms; /* SLIPWAY_UNLOAD_DEADLINE_SECONDS: how long to wait for users to end */
+	bool vgpu_token;            /* VGPU_LICENSE_SERVER_TYPE is NLS, as it is unless set */
+	bool vgpu_unchecked;        /* DISABLE_VGPU_VERSION_CHECK */
+	bool drm;                   /* SLIPWAY_NVIDIA_DRM */
+	const char *digest;         /* DRIVER_CONFIG_DIGEST, or "" */
+	const char *node_cache;     /* SLIPWAY_NODE_CACHE, a path of this container, or NULL */
+	bool host_headers;          /* SLIPWAY_NODE_HEADERS=host */
+	uint32_t ofed_ms;           /* SLIPWAY_OFED_DEADLINE_SECONDS */
+	uint32_t unload_ms;         /* SLIPWAY_UNLOAD_DEADLINE_SECONDS */
 	/* Arguments of "nvidia-driver init". Those of the stock image that we need not are NULL
 	 * unless given. */
 	uint32_t max_threads; /* -m: jobs of a build on the node; 0: as many as fit */
@@ -47,37 +42,29 @@ struct options {
  */
 int options_read(struct options *options, char *const *arguments, struct error *error);
 
-/*
- * One variable of the environment: false unless it says yes; -EINVAL for a word that is neither yes
- * nor no, naming both.
- */
+/* One variable: false unless it is a word for yes; -EINVAL unless it is one for no. */
 int options_flag(const char *name, bool *ret, struct error *error) _must_check_;
 /* Whole seconds from @least to a week, in milliseconds; @otherwise where it is not set. */
 int options_seconds(const char *name, long least, long otherwise, uint32_t *ret_ms,
 	struct error *error) _must_check_;
 
 /*
- * Is @entry ("NAME=value") a variable that is not read although it seems to be: one that
- * begins with SLIPWAY_, or an operator's with a slip or two in its name? Then @note says so, with
- * the name that may have been meant.
+ * Is @entry ("NAME=value") a variable that is not read although it seems to be: one that begins
+ * with SLIPWAY_, or an operator's with a slip or two in its name? @note has what may be meant.
  */
 bool variables_is_unknown(const char *entry, struct error *note);
 
 /* Notes all such variables of the process's environment. */
 void variables_tell(struct log *log);
 
-/*
- * Variables of a stock image that are accepted and not needed here. A user who sets one reads in
- * the log that it was seen, and why nothing comes of it. None is a reason to refuse a start,
- * whatever its value is.
- */
+/* Variables of a stock image that are accepted and not needed here: noted, with the reason. */
 struct ignored_env {
 	const char *reason;    /* follows "not needed, because" */
-	const char *usual;     /* a value that an operator gives unasked, or NULL: no word of it */
+	const char *usual;     /* a value that an operator gives unasked: not noted; or NULL */
 	const char *names[12]; /* NULL behind the last */
 };
 
-/* Of a cluster with a proxy, OpenShift say, every pod has them. */
+/* Every pod of a cluster with a proxy has them. */
 #define IGNORED_ENV_PROXIES                                                                        \
 	{                                                                                          \
 		.reason = "nothing is fetched on the node but headers that it lacks",              \
@@ -85,9 +72,7 @@ struct ignored_env {
 			"no_proxy" },                                                              \
 	}
 
-/*
- * Of those that are set, a note for each reason, with their names; never a value, which may be a
- * secret. @step: what the notes are told of.
+/* A note for each reason, with the names of those that are set; never a value: it may be a secret.
  */
 void ignored_env_tell(
 	struct log *log, const char *step, const struct ignored_env *groups, size_t count);

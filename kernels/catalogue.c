@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel release tells: whose it is, where it may be, and the names that follow from it. */
+/* What follows from a kernel release: whose it is, where it may be, and the names that follow from
+ * it. */
 #include "kernels/catalogue.h"
 
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <limits.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/fs.h"
 #include "common/nearest.h"
+#include "common/xalloc.h"
 #include "kernels/ini_file.h"
 
-/* The patterns are the catalogue's; a krel is only ever the text that they are held against. */
+/* ---- releases against the catalogue's patterns: a krel itself is never a pattern */
+
 static bool matches_any(const struct strv *patterns, const char *text)
 {
 	for (size_t i = 0; i < patterns->count; i++)
@@ -27,53 +28,35 @@ bool repository_concerns(const struct repository *repository, const char *krel)
 	return repository->krels.count == 0 || matches_any(&repository->krels, krel);
 }
 
-static int add_if_makes(const char *folder, const char *os, const char *krel, struct strv *makers,
-	struct error *error)
-{
-	_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
-	int r = catalogue_open(folder, os, &catalogue, error);
-
-	if (r < 0 || !matches_any(&catalogue.krels, krel))
-		return r;
-	r = strv_push(makers, os);
-	return r < 0 ? error_set_errno(error, r, "%s", os) : 0;
-}
-
-static int nobody_makes(const struct strv *names, const char *krel, struct error *error)
-{
-	_cleanup_free_ char *known = strv_join(names, ", ");
-
-	return error_set(error, -ENODATA,
-		"kernel %s: no distribution in the catalogue names its kernels so: say --os (known "
-		"are: %s); for a kernel of your own, build and lint take --kernel-from",
-		krel, known ? known : "");
-}
-
-static int several_make(const struct strv *makers, const char *krel, struct error *error)
-{
-	_cleanup_free_ char *joined = strv_join(makers, ", ");
-
-	return error_set(error, -ENOTUNIQ,
-		"kernel %s: %s name their kernels so: say which with --os", krel,
-		joined ? joined : "several distributions");
-}
-
 int catalogue_guess(const char *folder, const char *krel, char **ret_os, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_strv_ struct strv makers = { 0 };
+	_cleanup_free_ char *joined = NULL;
 	int r = catalogue_names(folder, &names, error);
 
-	for (size_t i = 0; i < names.count && r == 0; i++)
-		r = add_if_makes(folder, names.items[i], krel, &makers, error);
 	if (r < 0)
 		return r;
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
+
+		r = catalogue_open(folder, names.items[i], &catalogue, error);
+		if (r < 0)
+			return r;
+		if (matches_any(&catalogue.krels, krel))
+			xstrv_push(&makers, names.items[i]);
+	}
+	joined = xstrv_join(makers.count ? &makers : &names, ", ");
 	if (makers.count == 0)
-		return nobody_makes(&names, krel, error);
+		return error_set(error, -ENODATA,
+			"kernel %s: no distribution in the catalogue names its kernels so: say "
+			"--os (known are: %s); for a kernel of your own, build and lint take "
+			"--kernel-from",
+			krel, joined);
 	if (makers.count > 1)
-		return several_make(&makers, krel, error);
-	*ret_os = TAKE_PTR(makers.items[0]);
-	makers.count = 0;
+		return error_set(error, -ENOTUNIQ,
+			"kernel %s: %s name their kernels so: say which with --os", krel, joined);
+	*ret_os = TAKE_PTR(joined);
 	return 0;
 }
 
@@ -96,116 +79,86 @@ static const char *flavour_of(const struct catalogue *catalogue, const char *kre
 	return found;
 }
 
-/* The parts between dashes, without those that the packages' version lacks. */
-static int join_parts(const struct catalogue *catalogue, const char *text, char **ret_version)
-{
-	_cleanup_strv_ struct strv parts = { 0 };
-
-	if (strv_split(&parts, text, "-") < 0)
-		return -ENOMEM;
-	for (size_t i = parts.count; i-- > 1;)
-		if (matches_any(&catalogue->kernel.drop, parts.items[i]))
-			strv_remove(&parts, i);
-	*ret_version = strv_join(&parts, "-");
-	return *ret_version ? 0 : -ENOMEM;
-}
-
-int catalogue_split_krel(
+void catalogue_split_krel(
 	const struct catalogue *catalogue, const char *krel, char **ret_version, char **ret_flavour)
 {
 	const char *sign = flavour_of(catalogue, krel);
-	_cleanup_free_ char *version = strndup(krel, (size_t) (sign - krel));
-	_cleanup_free_ char *flavour = strdup(*sign ? sign + 1 : "");
-	_cleanup_free_ char *kept = NULL;
+	_cleanup_free_ char *version = xstrndup(krel, (size_t) (sign - krel));
+	_cleanup_strv_ struct strv parts = { 0 };
 
-	if (!version || !flavour)
-		return -ENOMEM;
-	if (catalogue->kernel.drop.count > 0) {
-		int r = join_parts(catalogue, version, &kept);
-
-		if (r < 0)
-			return r;
+	*ret_flavour = xstrdup(*sign ? sign + 1 : "");
+	if (catalogue->kernel.drop.count == 0) {
+		*ret_version = TAKE_PTR(version);
+		return;
 	}
-	*ret_version = kept ? TAKE_PTR(kept) : TAKE_PTR(version);
-	*ret_flavour = TAKE_PTR(flavour);
-	return 0;
+	/* The parts between dashes, without those that the packages' version lacks. */
+	xstrv_split(&parts, version, "-");
+	for (size_t i = parts.count; i-- > 1;)
+		if (matches_any(&catalogue->kernel.drop, parts.items[i]))
+			strv_remove(&parts, i);
+	*ret_version = xstrv_join(&parts, "-");
+}
+
+/* ---- templates */
+
+static const char *const templates[] = { "{krel}", "{version}", "{flavour}", "{-flavour}",
+	"{series}" };
+
+/* Which of the words the text begins with; @count: with none. */
+static size_t word_at(const char *text, const char *const *words, size_t count)
+{
+	size_t i = 0;
+
+	while (i < count && strncmp(text, words[i], strlen(words[i])) != 0)
+		i++;
+	return i;
+}
+
+/* The text with values instead of the words; those whose value is NULL stay. */
+static char *replace_words(
+	const char *text, const char *const *words, const char *const *values, size_t count)
+{
+	char *result = xstrdup("");
+
+	while (*text) {
+		size_t i = word_at(text, words, count);
+		bool is_word = i < count && values[i];
+		size_t length = is_word ? strlen(words[i]) : 1 + strcspn(text + 1, "{");
+		char *longer = is_word ? xasprintf("%s%s", result, values[i])
+				       : xasprintf("%s%.*s", result, (int) length, text);
+
+		free(result);
+		result = longer;
+		text += length;
+	}
+	return result;
 }
 
 /* The two numbers that a series of kernels is called by: "6.12" of 6.12.117+deb13-amd64. */
-static int series_length(const char *krel)
+static size_t series_length(const char *krel)
 {
 	size_t length = strspn(krel, "0123456789");
 
 	if (krel[length] == '.')
 		length += 1 + strspn(krel + length + 1, "0123456789");
-	return (int) length;
+	return length;
 }
 
-/* Writes what the {word} at @word stands for; returns the bytes of the word, or -EINVAL. */
-static int put_word(
-	FILE *text, const char *word, const char *krel, const char *version, const char *flavour)
-{
-	static const char *const words[] = { "{krel}", "{version}", "{flavour}", "{-flavour}" };
-	const char *const values[] = { krel, version, flavour, flavour };
-	static const char series[] = "{series}";
-
-	if (strncmp(word, series, strlen(series)) == 0) {
-		(void) fprintf(text, "%.*s", series_length(krel), krel);
-		return (int) strlen(series);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		size_t length = strlen(words[i]);
-
-		if (strncmp(word, words[i], length) != 0)
-			continue;
-		if (i == 3 && *flavour)
-			(void) fputc('-', text);
-		(void) fputs(values[i], text);
-		return (int) length;
-	}
-	return -EINVAL;
-}
-
-static int put_template(FILE *text, const char *template, const char *krel, const char *version,
-	const char *flavour)
-{
-	for (const char *c = template; *c;) {
-		int length = 1;
-
-		if (*c == '{')
-			length = put_word(text, c, krel, version, flavour);
-		else
-			(void) fputc(*c, text);
-		if (length < 0)
-			return length;
-		c += length;
-	}
-	return 0;
-}
-
-int catalogue_expand(
-	const struct catalogue *catalogue, const char *template, const char *krel, char **ret_text)
+char *catalogue_expand(const struct catalogue *catalogue, const char *template, const char *krel)
 {
 	_cleanup_free_ char *version = NULL;
 	_cleanup_free_ char *flavour = NULL;
-	_cleanup_free_ char *buffer = NULL;
-	_cleanup_fclose_ FILE *text = NULL;
-	size_t size = 0;
-	int r = catalogue_split_krel(catalogue, krel, &version, &flavour);
+	_cleanup_free_ char *dashed = NULL;
+	_cleanup_free_ char *series = xstrndup(krel, series_length(krel));
 
-	if (r < 0)
-		return r;
-	text = open_memstream(&buffer, &size);
-	if (!text)
-		return -ENOMEM;
-	r = put_template(text, template, krel, version, flavour);
-	if (r < 0)
-		return r;
-	if (fclose(TAKE_PTR(text)) != 0)
-		return -ENOMEM;
-	*ret_text = TAKE_PTR(buffer);
-	return 0;
+	catalogue_split_krel(catalogue, krel, &version, &flavour);
+	dashed = xasprintf("%s%s", *flavour ? "-" : "", flavour);
+	return replace_words(template, templates,
+		(const char *const[]){ krel, version, flavour, dashed, series },
+		ARRAY_SIZE(templates));
 }
+
+/* ---- the keys */
 
 enum value_kind { VALUE_TEXT, VALUE_WORDS, VALUE_FLAG, VALUE_WORD_OF };
 
@@ -216,7 +169,9 @@ struct key {
 	enum value_kind kind;
 	bool required;
 	size_t offset;
-	const char *const *words; /* VALUE_WORD_OF: an enum's values in order */
+	/* VALUE_WORD_OF: an enum's values in order. Others: which {words} may stay in it, or NULL.
+	 */
+	const char *const *words;
 };
 
 static const char *const kinds[] = { "apt", "rpm-md", NULL };
@@ -236,10 +191,11 @@ static const struct key keys[] = {
 	{ "os", "codename", VALUE_TEXT, false, OF_OS(codename), NULL },
 	{ "os", "minor_after", VALUE_TEXT, false, OF_OS(minor_after), NULL },
 	{ "os", "krel", VALUE_WORDS, true, OF_OS(krels), NULL },
-	{ "kernel", "match", VALUE_WORD_OF, true, OF_OS(kernel.match), matches },
-	{ "kernel", "headers", VALUE_WORDS, true, OF_OS(kernel.headers), NULL },
-	{ "kernel", "modules", VALUE_WORDS, true, OF_OS(kernel.modules), NULL },
-	{ "kernel", "modules_optional", VALUE_WORDS, false, OF_OS(kernel.modules_optional), NULL },
+	{ "kernel", "match", VALUE_WORD_OF, false, OF_OS(kernel.match), matches },
+	{ "kernel", "headers", VALUE_WORDS, true, OF_OS(kernel.headers), templates },
+	{ "kernel", "modules", VALUE_WORDS, true, OF_OS(kernel.modules), templates },
+	{ "kernel", "modules_optional", VALUE_WORDS, false, OF_OS(kernel.modules_optional),
+		templates },
 	{ "kernel", "follow", VALUE_WORDS, false, OF_OS(kernel.follow), NULL },
 	{ "kernel", "flavours", VALUE_WORDS, false, OF_OS(kernel.flavours), NULL },
 	{ "kernel", "drop", VALUE_WORDS, false, OF_OS(kernel.drop), NULL },
@@ -252,10 +208,10 @@ static const struct key keys[] = {
 	{ "image", "containers", VALUE_TEXT, false, OF_OS(image.containers), NULL },
 	{ "image", "codename", VALUE_TEXT, false, OF_OS(image.codename), NULL },
 	{ "image", "repositories", VALUE_WORDS, false, OF_OS(image.repositories), NULL },
-	{ "image", "nvidia_package", VALUE_TEXT, false, OF_OS(image.nvidia_package), NULL },
+	{ "image", "nvidia_package", VALUE_TEXT, false, OF_OS(image.nvidia_package), templates },
 	{ "image", "linux_source_package", VALUE_TEXT, false, OF_OS(image.linux_source_package),
-		NULL },
-	{ "repository", "kind", VALUE_WORD_OF, true, OF_REPOSITORY(kind), kinds },
+		templates },
+	{ "repository", "kind", VALUE_WORD_OF, false, OF_REPOSITORY(kind), kinds },
 	{ "repository", "trust", VALUE_WORD_OF, false, OF_REPOSITORY(trust), trusts },
 	{ "repository", "mirror", VALUE_TEXT, true, OF_REPOSITORY(mirror), NULL },
 	{ "repository", "path", VALUE_TEXT, false, OF_REPOSITORY(path), NULL },
@@ -273,14 +229,34 @@ static const struct key keys[] = {
 	{ "repository", "optional", VALUE_FLAG, false, OF_REPOSITORY(optional), NULL },
 };
 
-static void *slot_of(
-	const struct key *key, struct catalogue *catalogue, struct repository *repository)
+static bool is_repository(const char *section)
 {
-	char *base =
-		strcmp(key->section, "repository") == 0 ? (char *) repository : (char *) catalogue;
-
-	return base + key->offset;
+	return strncmp(section, REPOSITORY_PREFIX, strlen(REPOSITORY_PREFIX)) == 0;
 }
+
+static const char *kind_of(const char *section)
+{
+	return is_repository(section) ? "repository" : section;
+}
+
+static const struct key *key_find(const char *section, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (strcmp(keys[i].section, kind_of(section)) == 0 &&
+			strcmp(keys[i].name, name) == 0)
+			return &keys[i];
+	return NULL;
+}
+
+static int word_index(const struct key *key, const char *value)
+{
+	for (int i = 0; key->words[i]; i++)
+		if (strcmp(key->words[i], value) == 0)
+			return i;
+	return -EINVAL;
+}
+
+/* ---- a file's keys as texts, before and after what it inherits */
 
 /* One key of a file, with what it goes on with in further lines. */
 struct entry {
@@ -293,7 +269,7 @@ struct entry {
 struct entries {
 	struct entry *items;
 	size_t count;
-	char *inherit; /* the file that has what this one does not say, or NULL */
+	char *inherit; /* the file that has what this one lacks, or NULL */
 };
 
 static void entries_free(struct entries *entries)
@@ -315,41 +291,20 @@ static struct entry *entry_find(
 	return NULL;
 }
 
-static int entry_add(
-	struct entries *entries, const char *section, const struct key *key, const char *value)
+/* Sets a key, which may be there; takes @value over. */
+static void entry_set(
+	struct entries *entries, const char *section, const struct key *key, char *value)
 {
-	struct entry *grown = reallocarray(entries->items, entries->count + 1, sizeof(*grown));
+	struct entry *entry = entry_find(entries, section, key);
 
-	if (!grown)
-		return -ENOMEM;
-	entries->items = grown;
-	grown = &grown[entries->count];
-	*grown = (struct entry){ .section = strdup(section), .key = key, .value = strdup(value) };
-	entries->count++;
-	return grown->section && grown->value ? 0 : -ENOMEM;
-}
-
-static bool is_repository(const char *section)
-{
-	return strncmp(section, REPOSITORY_PREFIX, sizeof(REPOSITORY_PREFIX) - 1) == 0;
-}
-
-static const struct key *key_find(const char *section, const char *name)
-{
-	const char *kind = is_repository(section) ? "repository" : section;
-
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (strcmp(keys[i].section, kind) == 0 && strcmp(keys[i].name, name) == 0)
-			return &keys[i];
-	return NULL;
-}
-
-static int word_index(const struct key *key, const char *value)
-{
-	for (int i = 0; key->words[i]; i++)
-		if (strcmp(key->words[i], value) == 0)
-			return i;
-	return -EINVAL;
+	if (!entry) {
+		entries->items =
+			xreallocarray(entries->items, entries->count + 1, sizeof(*entries->items));
+		entry = &entries->items[entries->count++];
+		*entry = (struct entry){ .section = xstrdup(section), .key = key };
+	}
+	free(entry->value);
+	entry->value = value;
 }
 
 /* ini_file_key */
@@ -357,64 +312,32 @@ static int on_key(void *user, const char *section, const char *name, const char 
 {
 	struct entries *entries = user;
 	const struct key *key = key_find(section, name);
-	struct entry *there;
-	char *joined;
+	const struct entry *there = key ? entry_find(entries, section, key) : NULL;
 
 	if (strcmp(section, "os") == 0 && strcmp(name, "inherit") == 0) {
 		if (entries->inherit)
 			return -EINVAL;
-		entries->inherit = strdup(value);
-		return entries->inherit ? 0 : -ENOMEM;
+		entries->inherit = xstrdup(value);
+		return 0;
 	}
 	if (!key || (key->kind == VALUE_WORD_OF && word_index(key, value) < 0) ||
-		(key->kind == VALUE_FLAG && strcmp(value, "yes") != 0 && strcmp(value, "no") != 0))
+		(key->kind == VALUE_FLAG && strcmp(value, "yes") != 0 &&
+			strcmp(value, "no") != 0) ||
+		(there && key->kind != VALUE_WORDS))
 		return -EINVAL;
-	there = entry_find(entries, section, key);
-	if (!there)
-		return entry_add(entries, section, key, value);
-	if (key->kind != VALUE_WORDS)
-		return -EINVAL;
-	if (asprintf(&joined, "%s %s", there->value, value) < 0)
-		return -ENOMEM;
-	free(there->value);
-	there->value = joined;
+	entry_set(entries, section, key,
+		there ? xasprintf("%s %s", there->value, value) : xstrdup(value));
 	return 0;
 }
 
-/* What @from says takes the place of what @to has of the same section and key. */
-static int entries_merge(struct entries *to, const struct entries *from)
-{
-	for (size_t i = 0; i < from->count; i++) {
-		const struct entry *entry = &from->items[i];
-		struct entry *there = entry_find(to, entry->section, entry->key);
-		char *value;
-		int r;
-
-		if (!there) {
-			r = entry_add(to, entry->section, entry->key, entry->value);
-			if (r < 0)
-				return r;
-			continue;
-		}
-		value = strdup(entry->value);
-		if (!value)
-			return -ENOMEM;
-		free(there->value);
-		there->value = value;
-	}
-	return 0;
-}
-
-/* Reads a file after what it inherits. @files gets their names, the last is @os. */
+/* Reads a file after what it inherits, and over that. @files gets their names, the last is @os. */
 static int read_file(const char *folder, const char *os, struct entries *entries,
 	struct strv *files, struct error *error)
 {
 	_cleanup_(entries_free) struct entries own = { 0 };
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = xasprintf("%s/%s.ini", folder, os);
 	int r;
 
-	if (asprintf(&path, "%s/%s.ini", folder, os) < 0)
-		return error_set_errno(error, -ENOMEM, "%s", os);
 	if (!fs_exists(AT_FDCWD, path))
 		return -ENOENT;
 	r = ini_file_read(path, on_key, &own, error);
@@ -425,174 +348,129 @@ static int read_file(const char *folder, const char *os, struct entries *entries
 			return error_set(error, -EINVAL, "%s: inherit = %s: %s", path, own.inherit,
 				files->count == INHERIT_DEPTH ? "too deep, or a circle"
 							      : "not a name");
-		r = strv_push(files, own.inherit);
-		if (r == 0)
-			r = read_file(folder, own.inherit, entries, files, error);
+		xstrv_push(files, own.inherit);
+		r = read_file(folder, own.inherit, entries, files, error);
 		if (r == -ENOENT)
 			return error_set(error, -EINVAL, "%s: inherit = %s: there is no such file",
 				path, own.inherit);
 		if (r < 0)
 			return r;
 	}
-	r = entries_merge(entries, &own);
-	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
+	for (size_t i = 0; i < own.count; i++)
+		entry_set(entries, own.items[i].section, own.items[i].key,
+			TAKE_PTR(own.items[i].value));
+	return 0;
 }
 
-/* {os} and three keys of [os] stand for themselves in any value. A new string, or NULL. */
+/* ---- from texts to values */
+
+/* {os} and three keys of [os] stand for themselves in any value. */
 static char *substitute(const struct entries *entries, const char *os, const char *value)
 {
+	static const char *const words[] = { "{id}", "{version_id}", "{codename}", "{os}" };
 	static const char *const names[] = { "id", "version_id", "codename" };
-	_cleanup_free_ char *text = NULL;
-	size_t size = 0;
-	FILE *stream = open_memstream(&text, &size);
+	const char *values[ARRAY_SIZE(words)] = { [ARRAY_SIZE(names)] = os };
 
-	if (!stream)
-		return NULL;
-	while (*value) {
-		const char *replacement = NULL;
-		size_t length = *value == '{' ? strcspn(value, "}") : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const struct entry *entry = entry_find(entries, "os", key_find("os", names[i]));
 
-		if (length > 1 && value[length] == '}') {
-			if (length == 3 && strncmp(value + 1, "os", 2) == 0)
-				replacement = os;
-			for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-				const struct entry *entry =
-					entry_find(entries, "os", key_find("os", names[i]));
-
-				if (entry && strlen(names[i]) == length - 1 &&
-					strncmp(value + 1, names[i], length - 1) == 0)
-					replacement = entry->value;
-			}
-		}
-		if (replacement) {
-			(void) fputs(replacement, stream);
-			value += length + 1;
-		} else {
-			(void) fputc(*value++, stream);
-		}
+		values[i] = entry ? entry->value : NULL;
 	}
-	return fclose(stream) == 0 ? TAKE_PTR(text) : NULL;
+	return replace_words(value, words, values, ARRAY_SIZE(words));
 }
 
-static int take(const struct key *key, const char *value, void *slot)
+static int check_templates(const char *path, const char *section, const struct key *key,
+	const char *value, struct error *error)
 {
-	switch (key->kind) {
-	case VALUE_TEXT:
-		*(char **) slot = strdup(value);
-		return *(char **) slot ? 0 : -ENOMEM;
-	case VALUE_WORDS:
-		return strv_split(slot, value, " \t\n");
-	case VALUE_FLAG:
-		*(bool *) slot = strcmp(value, "yes") == 0;
-		return 0;
-	case VALUE_WORD_OF:
-		*(int *) slot = word_index(key, value);
-		return 0;
-	}
-	return -EINVAL;
-}
+	for (const char *word = strchr(value, '{'); word; word = strchr(word + 1, '{')) {
+		size_t length = strcspn(word, "} \t\n|");
 
-/* Fills the keys of one section; of a repository those of [repository] where it has none. */
-static int fill_section(const struct entries *entries, const char *section, const char *defaults,
-	const char *os, void *base)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		const struct entry *entry = entry_find(entries, section, &keys[i]);
-		_cleanup_free_ char *value = NULL;
-		int r;
-
-		if (!entry && defaults)
-			entry = entry_find(entries, defaults, &keys[i]);
-		if (!entry)
-			continue;
-		value = substitute(entries, os, entry->value);
-		if (!value)
-			return -ENOMEM;
-		r = take(&keys[i], value, (char *) base + keys[i].offset);
-		if (r < 0)
-			return r;
+		if (word_at(word, templates, ARRAY_SIZE(templates)) == ARRAY_SIZE(templates))
+			return error_set(error, -EINVAL,
+				"%s: [%s] %s: %.*s is none of the words that stand for parts of a "
+				"kernel release (slipway-catalogue(5))",
+				path, section, key->name, (int) (length + (word[length] == '}')),
+				word);
 	}
 	return 0;
 }
 
-static int fill_repository(struct catalogue *catalogue, const struct entries *entries,
-	const char *section, const char *os)
+/*
+ * Fills the keys of one section of @base; a [repository NAME] has those of [repository] where it
+ * has none of its own.
+ */
+static int fill_section(const struct entries *entries, const char *path, const char *os,
+	const char *section, void *base, struct error *error)
 {
-	const char *name = section + sizeof(REPOSITORY_PREFIX) - 1;
-	struct repository *grown;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const struct key *key = &keys[i];
+		const struct entry *entry = entry_find(entries, section, key);
+		void *slot = (char *) base + key->offset;
+		_cleanup_free_ char *value = NULL;
+		int r;
 
-	for (size_t i = 0; i < catalogue->repository_count; i++)
-		if (strcmp(catalogue->repositories[i].name, name) == 0)
-			return 0;
-	grown = reallocarray(
-		catalogue->repositories, catalogue->repository_count + 1, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	catalogue->repositories = grown;
-	grown = &grown[catalogue->repository_count++];
-	*grown = (struct repository){ .name = strdup(name) };
-	return grown->name ? fill_section(entries, section, "repository", os, grown) : -ENOMEM;
+		if (strcmp(key->section, kind_of(section)) != 0)
+			continue;
+		if (!entry)
+			entry = entry_find(entries, kind_of(section), key);
+		value = substitute(entries, os, entry ? entry->value : "");
+		if (key->required && !value[strspn(value, " \t\n")])
+			return error_set(
+				error, -EINVAL, "%s: [%s] has no %s", path, section, key->name);
+		r = key->words == templates ? check_templates(path, section, key, value, error) : 0;
+		if (r < 0)
+			return r;
+		if (key->kind == VALUE_TEXT)
+			*(char **) slot = TAKE_PTR(value);
+		else if (key->kind == VALUE_WORDS)
+			xstrv_split(slot, value, " \t\n");
+		else if (key->kind == VALUE_FLAG)
+			*(bool *) slot = strcmp(value, "yes") == 0;
+		else if (entry)
+			*(int *) slot = word_index(key, value);
+	}
+	return 0;
 }
 
-static int fill(struct catalogue *catalogue, const struct entries *entries, const char *os)
+static int fill(struct catalogue *catalogue, const struct entries *entries, const char *path,
+	struct error *error)
 {
 	static const char *const sections[] = { "os", "kernel", "image" };
-	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
-		r = fill_section(entries, sections[i], NULL, os, catalogue);
+		int r = fill_section(entries, path, catalogue->os, sections[i], catalogue, error);
+
 		if (r < 0)
 			return r;
 	}
 	for (size_t i = 0; i < entries->count; i++) {
 		const char *section = entries->items[i].section;
+		const char *name = section + strlen(REPOSITORY_PREFIX);
+		struct repository *repository;
+		size_t j = 0;
+		int r;
 
-		r = is_repository(section) ? fill_repository(catalogue, entries, section, os) : 0;
+		if (!is_repository(section))
+			continue;
+		while (j < catalogue->repository_count &&
+			strcmp(catalogue->repositories[j].name, name) != 0)
+			j++;
+		if (j < catalogue->repository_count)
+			continue;
+		catalogue->repositories = xreallocarray(
+			catalogue->repositories, j + 1, sizeof(*catalogue->repositories));
+		repository = &catalogue->repositories[catalogue->repository_count++];
+		*repository = (struct repository){ .name = xstrdup(name) };
+		r = fill_section(entries, path, catalogue->os, section, repository, error);
 		if (r < 0)
 			return r;
 	}
-	return 0;
-}
-
-static bool is_empty(const struct key *key, void *slot)
-{
-	if (key->kind == VALUE_TEXT)
-		return !*(char **) slot || !**(char **) slot;
-	return key->kind == VALUE_WORDS && ((struct strv *) slot)->count == 0;
-}
-
-static int complete_section(struct catalogue *catalogue, struct repository *repository,
-	const char *path, struct error *error)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		bool of_repository = strcmp(keys[i].section, "repository") == 0;
-		void *slot;
-
-		if (of_repository != (repository != NULL))
-			continue;
-		slot = slot_of(&keys[i], catalogue, repository);
-		if (!is_empty(&keys[i], slot))
-			continue;
-		if (keys[i].required)
-			return error_set(error, -EINVAL, "%s: [%s%s%s] has no %s", path,
-				keys[i].section, repository ? " " : "",
-				repository ? repository->name : "", keys[i].name);
-		if (keys[i].kind == VALUE_TEXT && !*(char **) slot && take(&keys[i], "", slot) < 0)
-			return error_set_errno(error, -ENOMEM, "%s", path);
-	}
-	return 0;
-}
-
-static int complete(struct catalogue *catalogue, const char *path, struct error *error)
-{
-	int r = complete_section(catalogue, NULL, path, error);
-
-	if (r == 0 && catalogue->repository_count == 0)
+	if (catalogue->repository_count == 0)
 		return error_set(error, -EINVAL, "%s: no [repository NAME] section", path);
-	for (size_t i = 0; i < catalogue->repository_count && r == 0; i++)
-		r = complete_section(catalogue, &catalogue->repositories[i], path, error);
-	return r;
+	return 0;
 }
+
+/* ---- the files */
 
 int catalogue_names(const char *folder, struct strv *names, struct error *error)
 {
@@ -601,93 +479,28 @@ int catalogue_names(const char *folder, struct strv *names, struct error *error)
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s: catalogue of distributions", folder);
-	for (size_t i = 0; i < files.count && r == 0; i++) {
+	for (size_t i = 0; i < files.count; i++) {
 		char *suffix = strrchr(files.items[i], '.');
 
 		if (!suffix || strcmp(suffix, ".ini") != 0)
 			continue;
 		*suffix = '\0';
-		r = strv_push(names, files.items[i]);
+		xstrv_push(names, files.items[i]);
 	}
-	return r < 0 ? error_set_errno(error, r, "%s", folder) : 0;
+	return 0;
 }
 
-static int unknown_os(const char *folder, const char *os, struct error *error)
+static int open_file(const char *folder, const char *os, struct catalogue *ret, struct error *error)
 {
-	_cleanup_strv_ struct strv names = { 0 };
-	_cleanup_free_ char *known = NULL;
-	const char *near;
-	int r = catalogue_names(folder, &names, error);
-
-	if (r < 0)
-		return r;
-	known = strv_join(&names, ", ");
-	near = nearest_word(&names, os);
-	return error_set(error, -ENODATA, "--os %s: not known%s%s%s; known are: %s", os,
-		near ? "; did you mean " : "", near ? near : "", near ? "?" : "",
-		known ? known : "(out of memory)");
-}
-
-static int open_file(
-	const char *folder, const char *os, struct catalogue *catalogue, struct error *error)
-{
+	_cleanup_(catalogue_free) struct catalogue catalogue = { .os = xstrdup(os) };
 	_cleanup_(entries_free) struct entries entries = { 0 };
-	char path[PATH_MAX];
+	_cleanup_free_ char *path = xasprintf("%s/%s.ini", folder, os);
 	int r;
 
-	r = strv_push(&catalogue->files, os);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", os);
-	r = read_file(folder, os, &entries, &catalogue->files, error);
-	if (r < 0)
-		return r;
-	catalogue->os = strdup(os);
-	r = catalogue->os ? fill(catalogue, &entries, os) : -ENOMEM;
-	if (r < 0)
-		return error_set_errno(error, r, "%s", os);
-	(void) snprintf(path, sizeof(path), "%s/%s.ini", folder, os);
-	return complete(catalogue, path, error);
-}
-
-/* "bookworm" of "Debian 12 (bookworm)": VERSION_CODENAME in os-release, which people know too. */
-static bool has_codename(const struct catalogue *catalogue, const char *codename)
-{
-	const char *start = catalogue->name ? strrchr(catalogue->name, '(') : NULL;
-	size_t length = strlen(codename);
-
-	return start && strncasecmp(start + 1, codename, length) == 0 &&
-	       strcmp(start + 1 + length, ")") == 0;
-}
-
-static int open_codename(
-	const char *folder, const char *codename, struct catalogue *ret, struct error *error)
-{
-	_cleanup_strv_ struct strv names = { 0 };
-	int r = catalogue_names(folder, &names, error);
-
-	for (size_t i = 0; i < names.count && r == 0; i++) {
-		_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
-
-		r = open_file(folder, names.items[i], &catalogue, error);
-		if (r < 0 || !has_codename(&catalogue, codename))
-			continue;
-		*ret = catalogue;
-		catalogue = (struct catalogue){ 0 };
-		return 0;
-	}
-	return r < 0 ? r : unknown_os(folder, codename, error);
-}
-
-int catalogue_open(const char *folder, const char *os, struct catalogue *ret, struct error *error)
-{
-	_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
-	int r;
-
-	if (strchr(os, '/') || *os == '.' || !*os)
-		return unknown_os(folder, os, error);
-	r = open_file(folder, os, &catalogue, error);
-	if (r == -ENOENT)
-		return open_codename(folder, os, ret, error);
+	xstrv_push(&catalogue.files, os);
+	r = read_file(folder, os, &entries, &catalogue.files, error);
+	if (r == 0)
+		r = fill(&catalogue, &entries, path, error);
 	if (r < 0)
 		return r;
 	*ret = catalogue;
@@ -695,29 +508,73 @@ int catalogue_open(const char *folder, const char *os, struct catalogue *ret, st
 	return 0;
 }
 
-static void free_slot(const struct key *key, void *slot)
+/* "bookworm" of "Debian 12 (bookworm)": VERSION_CODENAME in os-release, which people know too. */
+static bool has_codename(const struct catalogue *catalogue, const char *codename)
 {
-	if (key->kind == VALUE_TEXT)
-		free(*(char **) slot);
-	else if (key->kind == VALUE_WORDS)
-		strv_free(slot);
+	const char *start = strrchr(catalogue->name, '(');
+	size_t length = strlen(codename);
+
+	return start && strncasecmp(start + 1, codename, length) == 0 &&
+	       strcmp(start + 1 + length, ")") == 0;
+}
+
+int catalogue_open(const char *folder, const char *os, struct catalogue *ret, struct error *error)
+{
+	bool is_name = *os && *os != '.' && !strchr(os, '/');
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *known = NULL;
+	const char *near;
+	int r = is_name ? open_file(folder, os, ret, error) : -ENOENT;
+
+	if (r != -ENOENT)
+		return r;
+	r = catalogue_names(folder, &names, error);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; is_name && i < names.count; i++) {
+		_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
+
+		r = open_file(folder, names.items[i], &catalogue, error);
+		if (r < 0)
+			return r;
+		if (has_codename(&catalogue, os)) {
+			*ret = catalogue;
+			catalogue = (struct catalogue){ 0 };
+			return 0;
+		}
+	}
+	known = xstrv_join(&names, ", ");
+	near = nearest_word(&names, os);
+	return error_set(error, -ENODATA, "--os %s: not known%s%s%s; known are: %s", os,
+		near ? "; did you mean " : "", near ? near : "", near ? "?" : "", known);
+}
+
+static void free_section(const char *kind, void *base)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		void *slot = (char *) base + keys[i].offset;
+
+		if (strcmp(kind, keys[i].section) != 0)
+			continue;
+		if (keys[i].kind == VALUE_TEXT)
+			free(*(char **) slot);
+		else if (keys[i].kind == VALUE_WORDS)
+			strv_free(slot);
+	}
 }
 
 void catalogue_free(struct catalogue *catalogue)
 {
+	static const char *const sections[] = { "os", "kernel", "image" };
+
 	free(catalogue->os);
 	strv_free(&catalogue->files);
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		if (strcmp(keys[i].section, "repository") != 0) {
-			free_slot(&keys[i], slot_of(&keys[i], catalogue, NULL));
-			continue;
-		}
-		for (size_t j = 0; j < catalogue->repository_count; j++)
-			free_slot(&keys[i],
-				slot_of(&keys[i], catalogue, &catalogue->repositories[j]));
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
+		free_section(sections[i], catalogue);
+	for (size_t i = 0; i < catalogue->repository_count; i++) {
+		free_section("repository", &catalogue->repositories[i]);
+		free(catalogue->repositories[i].name);
 	}
-	for (size_t j = 0; j < catalogue->repository_count; j++)
-		free(catalogue->repositories[j].name);
 	free(catalogue->repositories);
 	*catalogue = (struct catalogue){ 0 };
 }

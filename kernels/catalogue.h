@@ -42,7 +42,7 @@ struct repository {
 	struct strv krels; /* fnmatch(3) patterns: it only has such kernels. None: it may have any
 			    */
 	bool archive;      /* only looked in when no other repository has the kernel */
-	bool optional;     /* mirrors may lack it: "newest" can be told without it */
+	bool optional;     /* mirrors may lack it: "newest" is known without it */
 };
 
 /* How a krel leads to packages. */
@@ -74,7 +74,7 @@ struct kernel_rules {
 				* krel
 				*/
 	struct strv keep;      /* prefixes of package names that are worth remembering of a list */
-	char *compiler;        /* "gcc-11" where the packages do not tell; "" else */
+	char *compiler;        /* "gcc-11" where the packages do not name it; "" else */
 	char *compiler_prefix; /* "linux-compiler-": a package whose Depends names the compiler */
 	char *series;          /* kernel series of "newest": "6.1"; "": any */
 	char *flavour;         /* and its flavour: "amd64" */
@@ -120,22 +120,21 @@ int catalogue_names(const char *folder, struct strv *names, struct error *error)
 
 /*
  * Which distribution makes kernels with such a release? The caller frees *ret_os. -ENODATA when
- * none does; -ENOTUNIQ when several do (their names are in @error): then the user must say. A
+ * none does; -ENOTUNIQ when several do (their names are in @error): then the user must choose. A
  * catalogue that cannot be read is an error, also when it is another distribution's.
  */
 int catalogue_guess(
 	const char *folder, const char *krel, char **ret_os, struct error *error) _must_check_;
 
-/* May a repository have this kernel? By its @krels; whether it does, only its list can tell. */
+/* May a repository have this kernel? By its @krels; whether it does, only its list shows. */
 bool repository_concerns(const struct repository *repository, const char *krel);
 
 /*
  * Splits a krel as the catalogue's rules want it: flavour ("" for none of those it knows) and
- * version. The caller frees both; -ENOMEM.
+ * version. The caller frees both.
  */
-int catalogue_split_krel(const struct catalogue *catalogue, const char *krel, char **ret_version,
-	char **ret_flavour) _must_check_;
+void catalogue_split_krel(const struct catalogue *catalogue, const char *krel, char **ret_version,
+	char **ret_flavour);
 
-/* A template's text for a krel; the caller frees it. -EINVAL for a {word} that nobody knows. */
-int catalogue_expand(const struct catalogue *catalogue, const char *template, const char *krel,
-	char **ret_text) _must_check_;
+/* A template's text for a krel; the caller frees it. Other {words} stay as they are. */
+char *catalogue_expand(const struct catalogue *catalogue, const char *template, const char *krel);

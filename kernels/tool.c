@@ -7,7 +7,8 @@
 
 #include "common/process.h"
 
-/* The lines that say why: those marked as errors where the program marks them, else the last one.
+/* The lines with the reason: those marked as errors where the program marks them, else the last
+ * one.
  */
 static char *why(int log_fd)
 {
@@ -44,14 +45,12 @@ static int ended_by_signal(const char *program, int status, struct error *error)
 		signal_number, strsignal(signal_number));
 }
 
-int tool_run_in(const char *folder, const struct strv *argv, char **ret_output, struct error *error)
+int tool_run(const struct strv *argv, char **ret_output, struct error *error)
 {
 	_cleanup_close_ int log_fd = memfd_create("stderr", MFD_CLOEXEC);
 	_cleanup_free_ char *output = NULL;
 	_cleanup_free_ char *reason = NULL;
-	struct process process = {
-		.argv = argv, .folder = folder, .stdin_fd = -1, .log_fd = log_fd
-	};
+	struct process process = { .argv = argv, .stdin_fd = -1, .log_fd = log_fd };
 	int status;
 
 	if (log_fd < 0)
@@ -72,9 +71,4 @@ int tool_run_in(const char *folder, const struct strv *argv, char **ret_output, 
 	if (ret_output)
 		*ret_output = TAKE_PTR(output);
 	return 0;
-}
-
-int tool_run(const struct strv *argv, char **ret_output, struct error *error)
-{
-	return tool_run_in(NULL, argv, ret_output, error);
 }

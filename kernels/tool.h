@@ -7,12 +7,8 @@
 
 /*
  * Runs it to its end. Returns 0 with stdout in *ret_output (may be NULL; the caller frees it).
- * -ENOPKG: there is no such program; -EINTR: it was told to stop; -ENOMEM: it was killed, most
+ * -ENOPKG: there is no such program; -EINTR: it was stopped; -ENOMEM: it was killed, most
  * likely for memory; -ENOTRECOVERABLE: another signal ended it; -EIO: it failed, and @error holds
  * what it last said on stderr.
  */
 int tool_run(const struct strv *argv, char **ret_output, struct error *error) _must_check_;
-
-/* The same, in the folder @folder. */
-int tool_run_in(const char *folder, const struct strv *argv, char **ret_output,
-	struct error *error) _must_check_;

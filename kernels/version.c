@@ -2,7 +2,7 @@
 #include "kernels/version.h"
 
 #include <ctype.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int rank(char c)
@@ -55,6 +55,23 @@ int version_compare(const char *a, const char *b)
 			return difference;
 	}
 	return 0;
+}
+
+const char *version_without_epoch(const char *version)
+{
+	const char *colon = strchr(version, ':');
+
+	return colon ? colon + 1 : version;
+}
+
+int version_compare_epochs(const char *a, const char *b)
+{
+	long left = strchr(a, ':') ? strtol(a, NULL, 10) : 0;
+	long right = strchr(b, ':') ? strtol(b, NULL, 10) : 0;
+
+	if (left != right)
+		return left < right ? -1 : 1;
+	return version_compare(version_without_epoch(a), version_without_epoch(b));
 }
 
 int version_compare_items(const void *a, const void *b)

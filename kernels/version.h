@@ -9,5 +9,11 @@
  */
 int version_compare(const char *a, const char *b);
 
-/* The same for qsort() over an array of char *. */
+/* The same, epochs first: for versions of packages. */
+int version_compare_epochs(const char *a, const char *b);
+
+/* What follows "<epoch>:", or all of it. Borrowed. */
+const char *version_without_epoch(const char *version);
+
+/* version_compare() for qsort() over an array of char *. */
 int version_compare_items(const void *a, const void *b);

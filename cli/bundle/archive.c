@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A bundle as a file: what its manifest may be, and the tarball. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
@@ -11,27 +12,256 @@
 #include "common/hash.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
+#include "kernels/krel.h"
+
+/* ---- the manifest */
+
+/* What each kind of thing in it has. */
+struct rule {
+	const char *key;
+	enum json_type type;                /* of a number: not negative */
+	bool (*is_right)(const char *text); /* of a text; NULL: any will do */
+	const struct rule *rules;           /* of the object, or of each in the list */
+	const char *thing;                  /* its name, for messages */
+	const char *old_key;                /* in bundles of older versions; or NULL */
+};
+
+static bool is_name(const char *text)
+{
+	return *text && !strchr(text, '/') && *text != '.';
+}
+
+static bool is_something(const char *text)
+{
+	return *text;
+}
+
+static bool is_yes_or_no(const char *text)
+{
+	return strcmp(text, "yes") == 0 || strcmp(text, "no") == 0;
+}
+
+static bool is_kind(const char *text)
+{
+	return strcmp(text, BUNDLE_SOURCE_NONE) == 0 || strcmp(text, BUNDLE_SOURCE_WORD) == 0 ||
+	       strcmp(text, BUNDLE_SOURCE_TREE) == 0 || strcmp(text, BUNDLE_SOURCE_FILE) == 0;
+}
+
+/* Nothing that buildah could take for an option, or for another image than one of ours. */
+static bool is_our_image(const char *text)
+{
+	static const char ours[] = "localhost/slipway/";
+
+	return strncmp(text, ours, strlen(ours)) == 0;
+}
+
+static const struct rule file_rules[] = {
+	{ "path", json_type_string, .is_right = is_something },
+	{ "sha256", json_type_string, .is_right = hash_is_hex },
+	{ .key = "size_bytes", .type = json_type_int },
+	{ NULL },
+};
+static const struct rule image_rules[] = {
+	{ "file", json_type_string, .is_right = is_something },
+	{ "id", json_type_string, .is_right = hash_is_hex },
+	{ "key", json_type_string, .is_right = hash_is_hex },
+	{ "name", json_type_string, .is_right = is_our_image },
+	{ "stage", json_type_string, .is_right = is_name, .old_key = "arrow" },
+	{ NULL },
+};
+static const struct rule source_rules[] = {
+	{ .key = "file", .type = json_type_string },
+	{ "kind", json_type_string, .is_right = is_kind },
+	{ .key = "name", .type = json_type_string },
+	{ NULL },
+};
+static const struct rule target_rules[] = {
+	{ "arch", json_type_string, .is_right = is_name },
+	{ "krel", json_type_string, .is_right = krel_is_valid },
+	{ "lock", json_type_string, .is_right = is_something },
+	{ "os", json_type_string, .is_right = is_name },
+	{ .key = "refreshed", .type = json_type_string },
+	{ "unsigned_lists", json_type_string, .is_right = is_yes_or_no },
+	{ "base", json_type_object, .rules = source_rules, .thing = "base" },
+	{ "images", json_type_array, .rules = image_rules, .thing = "image" },
+	{ "kernel_from", json_type_array, .rules = source_rules, .thing = "kernel_from" },
+	{ "nvidia", json_type_object, .rules = source_rules, .thing = "nvidia" },
+	{ "ofed", json_type_object, .rules = source_rules, .thing = "ofed" },
+	{ NULL },
+};
+static const struct rule manifest_rules[] = {
+	{ "slipway", json_type_string, .is_right = is_something },
+	{ "files", json_type_array, .rules = file_rules, .thing = "file" },
+	{ "targets", json_type_array, .rules = target_rules, .thing = "target" },
+	{ NULL },
+};
+
+static int check_object(
+	json_object *object, const struct rule *rules, const char *thing, struct error *error)
+{
+	for (const struct rule *rule = rules; rule->key; rule++) {
+		json_object *value = NULL;
+		const char *text;
+		int r = 0;
+
+		if (!json_object_object_get_ex(object, rule->key, &value) && rule->old_key &&
+			json_object_object_get_ex(object, rule->old_key, &value))
+			json_add(object, rule->key, json_object_get(value));
+		if (!json_object_is_type(value, rule->type) ||
+			(rule->type == json_type_int && json_object_get_int64(value) < 0))
+			return error_set(error, -EBADMSG, "%s: \"%s\" is missing or no %s", thing,
+				rule->key, json_type_to_name(rule->type));
+		text = json_object_get_string(value);
+		if (rule->type == json_type_string &&
+			(strlen(text) != (size_t) json_object_get_string_len(value) ||
+				(rule->is_right && !rule->is_right(text))))
+			return error_set(error, -EBADMSG, "%s: \"%s\" cannot be \"%.80s\"", thing,
+				rule->key, text);
+		if (rule->type == json_type_object)
+			r = check_object(value, rule->rules, rule->thing, error);
+		for (size_t i = 0; rule->type == json_type_array && r == 0 &&
+				   i < json_object_array_length(value);
+			i++)
+			r = check_object(json_object_array_get_idx(value, i), rule->rules,
+				rule->thing, error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+json_object *bundle_member(json_object *object, const char *key)
+{
+	return json_object_object_get(object, key);
+}
+
+const char *bundle_text(json_object *object, const char *key)
+{
+	return json_object_get_string(bundle_member(object, key));
+}
+
+size_t bundle_file_count(json_object *manifest)
+{
+	return json_object_array_length(bundle_member(manifest, "files"));
+}
+
+struct bundle_file bundle_file_at(json_object *manifest, size_t index)
+{
+	json_object *file = json_object_array_get_idx(bundle_member(manifest, "files"), index);
+
+	return (struct bundle_file){
+		.path = bundle_text(file, "path"),
+		.sha256 = bundle_text(file, "sha256"),
+		.size_bytes = json_object_get_uint64(bundle_member(file, "size_bytes")),
+	};
+}
+
+size_t bundle_file_find(json_object *manifest, const char *path)
+{
+	size_t count = bundle_file_count(manifest);
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(bundle_file_at(manifest, i).path, path) == 0)
+			return i;
+	return count;
+}
+
+/* @path may be "", which is nothing to look for. */
+static int check_listed(json_object *manifest, const char *path, struct error *error)
+{
+	if (!*path || bundle_file_find(manifest, path) < bundle_file_count(manifest))
+		return 0;
+	return error_set(
+		error, -EBADMSG, "a target names the file %s, which is not in the list", path);
+}
+
+static int check_target(json_object *manifest, json_object *target, struct error *error)
+{
+	static const char *const sources[] = { "ofed", "nvidia", "base" };
+	static const char *const lists[] = { "images", "kernel_from" };
+	int r = check_listed(manifest, bundle_text(target, "lock"), error);
+
+	for (size_t i = 0; i < ARRAY_SIZE(sources) && r == 0; i++)
+		r = check_listed(
+			manifest, bundle_text(bundle_member(target, sources[i]), "file"), error);
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		json_object *list = bundle_member(target, lists[i]);
+
+		for (size_t k = 0; k < json_object_array_length(list) && r == 0; k++)
+			r = check_listed(manifest,
+				bundle_text(json_object_array_get_idx(list, k), "file"), error);
+	}
+	return r;
+}
+
+static int check_manifest(json_object *root, struct error *error)
+{
+	json_object *schema, *targets;
+	int r;
+
+	if (!json_object_is_type(root, json_type_object))
+		return error_set(error, -EBADMSG, "no JSON object");
+	if (!json_object_object_get_ex(root, "schema", &schema) ||
+		!json_object_is_type(schema, json_type_int))
+		return error_set(error, -EBADMSG, "\"schema\" is missing or no number");
+	if (json_object_get_int(schema) != BUNDLE_SCHEMA)
+		return error_set(error, -EINVAL,
+			"made by another slipway, with schema %d; this one reads schema %d",
+			json_object_get_int(schema), BUNDLE_SCHEMA);
+	r = check_object(root, manifest_rules, "bundle", error);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < bundle_file_count(root); i++) {
+		struct bundle_file file = bundle_file_at(root, i);
+
+		if (unpack_leads_out(file.path))
+			return error_set(
+				error, -EXDEV, "file %s leads out of the bundle", file.path);
+	}
+	targets = bundle_member(root, "targets");
+	if (json_object_array_length(targets) == 0)
+		return error_set(error, -EBADMSG, "it has no target");
+	for (size_t i = 0; i < json_object_array_length(targets) && r == 0; i++)
+		r = check_target(root, json_object_array_get_idx(targets, i), error);
+	return r;
+}
+
+int bundle_manifest_read(const char *text, json_object **ret, struct error *error)
+{
+	int r;
+
+	*ret = json_tokener_parse(text);
+	r = check_manifest(*ret, error);
+	if (r == 0)
+		return 0;
+	(void) json_object_put(*ret);
+	*ret = NULL;
+	return error_prefix(error, r, BUNDLE_MANIFEST);
+}
 
 /* ---- writing */
 
 struct packing {
-	const struct bundle_manifest *manifest;
+	json_object *manifest;
 	int folder_fd;
 	struct archive *archive;
-	void (*on_bytes)(void *context, uint64_t bytes, uint64_t of_bytes);
-	void *context;
+	const struct bundle_listener *listener;
 	uint64_t bytes;
 	uint64_t of_bytes;
 };
 
-static void free_writer(struct archive **archive)
+static uint64_t all_bytes(json_object *manifest)
 {
-	(void) archive_write_free(*archive);
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < bundle_file_count(manifest); i++)
+		bytes += bundle_file_at(manifest, i).size_bytes;
+	return bytes;
 }
 
-static void free_entry(struct archive_entry **entry)
+static void free_archive(struct archive **archive)
 {
-	archive_entry_free(*entry);
+	(void) archive_free(*archive);
 }
 
 /* libarchive keeps the errno of what it could not write, as of a disk that is full. */
@@ -48,7 +278,8 @@ static int write_failed(const struct packing *packing, const char *path, struct 
 static int write_header(
 	struct packing *packing, const char *path, uint64_t size_bytes, struct error *error)
 {
-	_cleanup_(free_entry) struct archive_entry *entry = archive_entry_new();
+	struct archive_entry *entry = archive_entry_new();
+	int status;
 
 	if (!entry)
 		out_of_memory();
@@ -57,25 +288,9 @@ static int write_header(
 	archive_entry_set_perm(entry, 0644);
 	archive_entry_set_size(entry, (la_int64_t) size_bytes);
 	archive_entry_set_mtime(entry, 0, 0);
-	return archive_write_header(packing->archive, entry) == ARCHIVE_OK
-		       ? 0
-		       : write_failed(packing, path, error);
-}
-
-static int write_data(struct packing *packing, const char *path, const void *data, size_t size,
-	struct error *error)
-{
-	const char *from = data;
-
-	while (size) {
-		ssize_t put = archive_write_data(packing->archive, from, size);
-
-		if (put <= 0)
-			return write_failed(packing, path, error);
-		from += put;
-		size -= (size_t) put;
-	}
-	return 0;
+	status = archive_write_header(packing->archive, entry);
+	archive_entry_free(entry);
+	return status == ARCHIVE_OK ? 0 : write_failed(packing, path, error);
 }
 
 static int pack_file(struct packing *packing, const struct bundle_file *file, struct error *error)
@@ -83,9 +298,11 @@ static int pack_file(struct packing *packing, const struct bundle_file *file, st
 	_cleanup_close_ int fd = openat(packing->folder_fd, file->path, O_RDONLY | O_CLOEXEC);
 	uint64_t left = file->size_bytes;
 	char buffer[65536];
-	int r = fd < 0 ? error_set_errno(error, -errno, "%s", file->path)
-		       : write_header(packing, file->path, left, error);
+	int r;
 
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", file->path);
+	r = write_header(packing, file->path, left, error);
 	while (r == 0 && left) {
 		ssize_t got = read(fd, buffer, left < sizeof(buffer) ? left : sizeof(buffer));
 
@@ -93,34 +310,26 @@ static int pack_file(struct packing *packing, const struct bundle_file *file, st
 			continue;
 		if (got <= 0)
 			return error_set_errno(error, got < 0 ? -errno : -EIO, "%s", file->path);
-		r = write_data(packing, file->path, buffer, (size_t) got, error);
+		if (archive_write_data(packing->archive, buffer, (size_t) got) != got)
+			return write_failed(packing, file->path, error);
 		left -= (uint64_t) got;
 		packing->bytes += (uint64_t) got;
-		if (packing->on_bytes)
-			packing->on_bytes(packing->context, packing->bytes, packing->of_bytes);
+		if (packing->listener)
+			packing->listener->on_bytes(
+				packing->listener->context, packing->bytes, packing->of_bytes);
 	}
-	return r;
-}
-
-static int pack_all(struct packing *packing, struct error *error)
-{
-	_cleanup_free_ char *text = bundle_manifest_write(packing->manifest);
-	int r = write_header(packing, BUNDLE_MANIFEST, strlen(text), error);
-
-	if (r == 0)
-		r = write_data(packing, BUNDLE_MANIFEST, text, strlen(text), error);
-	for (size_t i = 0; i < packing->manifest->file_count && r == 0; i++)
-		r = pack_file(packing, &packing->manifest->files[i], error);
-	if (r == 0 && archive_write_close(packing->archive) != ARCHIVE_OK)
-		r = write_failed(packing, BUNDLE_MANIFEST, error);
 	return r;
 }
 
 static int write_to(struct packing *packing, const char *path, struct error *error)
 {
-	_cleanup_(free_writer) struct archive *archive = archive_write_new();
+	_cleanup_(free_archive) struct archive *archive = archive_write_new();
 	_cleanup_close_ int fd =
 		open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	_cleanup_free_ char *text = xasprintf(
+		"%s\n", json_object_to_json_string_ext(packing->manifest,
+				JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	size_t size = strlen(text);
 	int r;
 
 	if (fd < 0)
@@ -132,32 +341,40 @@ static int write_to(struct packing *packing, const char *path, struct error *err
 		archive_write_set_filter_option(archive, "zstd", "compression-level", "3") !=
 			ARCHIVE_OK ||
 		archive_write_open_fd(archive, fd) != ARCHIVE_OK)
-		return error_set_errno(error, -ENOMEM, "%s", path);
-	r = pack_all(packing, error);
+		out_of_memory();
+	r = write_header(packing, BUNDLE_MANIFEST, size, error);
+	if (r == 0 && archive_write_data(archive, text, size) != (ssize_t) size)
+		r = write_failed(packing, BUNDLE_MANIFEST, error);
+	for (size_t i = 0; i < bundle_file_count(packing->manifest) && r == 0; i++) {
+		struct bundle_file file = bundle_file_at(packing->manifest, i);
+
+		r = pack_file(packing, &file, error);
+	}
+	if (r == 0 && archive_write_close(archive) != ARCHIVE_OK)
+		r = write_failed(packing, BUNDLE_MANIFEST, error);
 	return r == 0 && fsync(fd) < 0 ? error_set_errno(error, -errno, "%s", path) : r;
 }
 
-static int hash_file(const char *path, char *ret_sha256)
+static int hash_file(int dir_fd, const char *path, char hex[HASH_HEX_SIZE])
 {
 	struct hash *hash = hash_new();
 	int r;
 
 	if (!hash)
-		return -ENOMEM;
-	r = hash_add_file(hash, AT_FDCWD, path);
-	hash_finish(hash, ret_sha256);
+		out_of_memory();
+	r = hash_add_file(hash, dir_fd, path);
+	hash_finish(hash, hex);
 	return r;
 }
 
-int bundle_pack(const struct bundle_manifest *manifest, int folder_fd, const char *path,
-	void (*on_bytes)(void *context, uint64_t bytes, uint64_t of_bytes), void *context,
-	char *ret_sha256, struct error *error)
+int bundle_pack(json_object *manifest, int folder_fd, const char *path,
+	const struct bundle_listener *listener, char *ret_sha256, struct error *error)
 {
 	struct packing packing = {
 		.manifest = manifest,
 		.folder_fd = folder_fd,
-		.on_bytes = on_bytes,
-		.context = context,
+		.listener = listener,
+		.of_bytes = all_bytes(manifest),
 	};
 	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", path, (int) getpid());
 	struct stat status;
@@ -166,11 +383,9 @@ int bundle_pack(const struct bundle_manifest *manifest, int folder_fd, const cha
 	/* A rename would put a file where a device was. */
 	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
 		return error_set(error, -EINVAL, "-o %s: there is something that is no file", path);
-	for (size_t i = 0; i < manifest->file_count; i++)
-		packing.of_bytes += manifest->files[i].size_bytes;
 	r = write_to(&packing, temporary, error);
 	if (r == 0) {
-		r = hash_file(temporary, ret_sha256);
+		r = hash_file(AT_FDCWD, temporary, ret_sha256);
 		if (r == 0 && rename(temporary, path) < 0)
 			r = -errno;
 		if (r < 0)
@@ -184,228 +399,124 @@ int bundle_pack(const struct bundle_manifest *manifest, int folder_fd, const cha
 /* ---- reading */
 
 struct unpacking {
-	const char *path; /* of the bundle */
-	int folder_fd;
-	struct archive *archive;
-	struct bundle_manifest *manifest;
-	bool *seen; /* of each file of the manifest */
-	void (*on_bytes)(void *context, uint64_t bytes, uint64_t of_bytes);
-	void *context;
-	uint64_t bytes;
-	uint64_t of_bytes;
+	json_object *manifest;
+	bool *seen;      /* of each of its files */
+	const char *odd; /* what is wrong with an entry; NULL: nothing so far */
 };
 
-static void free_reader(struct archive **archive)
+/* What leads out is for unpack_tar() to refuse. */
+static bool is_wanted(void *context, const char *path)
 {
-	(void) archive_read_free(*archive);
-}
+	struct unpacking *unpacking = context;
+	size_t index = bundle_file_find(unpacking->manifest, path);
 
-/* What libarchive says, in terms of what somebody can do about it. */
-static int damaged(const struct unpacking *unpacking, struct error *error)
-{
-	return error_set(error, -EBADMSG,
-		"%s: cut short or damaged after %llu bytes of its content: %s; copy it again and "
-		"compare its SHA-256",
-		unpacking->path, (unsigned long long) unpacking->bytes,
-		archive_error_string(unpacking->archive));
-}
-
-static int check_entry(
-	const struct unpacking *unpacking, struct archive_entry *entry, struct error *error)
-{
-	const char *path = archive_entry_pathname(entry);
-
-	if (!path || unpack_leads_out(path))
-		return error_set(error, -EXDEV, "%s: its entry %s leads out of the bundle",
-			unpacking->path, path ? path : "without a name");
-	if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry))
-		return error_set(
-			error, -EXDEV, "%s: its entry %s is no plain file", unpacking->path, path);
-	return 0;
-}
-
-/* The first entry; anything else that is a tarball, or none, is no bundle. */
-static int read_manifest(struct unpacking *unpacking, struct error *error)
-{
-	_cleanup_free_ char *text = xcalloc(1, BUNDLE_LIMIT_BYTES + 1);
-	struct archive_entry *entry;
-	size_t size = 0;
-	ssize_t got;
-	int r;
-
-	if (archive_read_next_header(unpacking->archive, &entry) != ARCHIVE_OK ||
-		!archive_entry_pathname(entry) ||
-		strcmp(archive_entry_pathname(entry), BUNDLE_MANIFEST) != 0)
-		return error_set(error, -EBADMSG,
-			"%s: no bundle: it does not begin with " BUNDLE_MANIFEST
-			"; `slipway bundle -o FILE KREL` makes one",
-			unpacking->path);
-	while ((got = archive_read_data(
-			unpacking->archive, text + size, BUNDLE_LIMIT_BYTES - size)) > 0)
-		size += (size_t) got;
-	if (got < 0)
-		return damaged(unpacking, error);
-	if (size == BUNDLE_LIMIT_BYTES)
-		return error_set(error, -EFBIG, "%s: its manifest is too long", unpacking->path);
-	r = bundle_manifest_read(text, unpacking->manifest, error);
-	return r < 0 ? error_prefix(error, r, "%s", unpacking->path) : 0;
-}
-
-static int open_below(const struct unpacking *unpacking, const char *path)
-{
-	_cleanup_free_ char *folder = xstrdup(path);
-	char *slash = strrchr(folder, '/');
-	int r = 0;
-
-	if (slash) {
-		*slash = '\0';
-		r = fs_mkdir_parents(unpacking->folder_fd, folder, 0755);
+	if (unpack_leads_out(path))
+		return true;
+	if (strcmp(path, BUNDLE_MANIFEST) == 0)
+		return false;
+	if (index == bundle_file_count(unpacking->manifest)) {
+		unpacking->odd = "it has an entry that its manifest does not";
+		return false;
 	}
-	if (r < 0)
-		return r;
-	r = openat(unpacking->folder_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-		0644);
-	return r < 0 ? -errno : r;
+	if (unpacking->seen[index])
+		unpacking->odd = "it has an entry twice";
+	unpacking->seen[index] = true;
+	return true;
 }
 
-/* Never more than the manifest says, whatever comes. */
-static int copy_content(struct unpacking *unpacking, const struct bundle_file *file, int fd,
-	struct hash *hash, struct error *error)
+static int check_file(
+	const char *bundle, int folder_fd, const struct bundle_file *file, struct error *error)
 {
-	uint64_t size = 0;
-	char buffer[65536];
-	ssize_t got;
-
-	while ((got = archive_read_data(unpacking->archive, buffer, sizeof(buffer))) > 0) {
-		int r;
-
-		size += (uint64_t) got;
-		if (size > file->size_bytes)
-			break;
-		r = fs_write_all(fd, buffer, (size_t) got);
-		if (r < 0)
-			return error_set_errno(error, r == -EDQUOT ? -ENOSPC : r,
-				"%s: unpacking %s into the cache", unpacking->path, file->path);
-		hash_add(hash, buffer, (size_t) got);
-		unpacking->bytes += (uint64_t) got;
-		if (unpacking->on_bytes)
-			unpacking->on_bytes(
-				unpacking->context, unpacking->bytes, unpacking->of_bytes);
-	}
-	if (got < 0)
-		return damaged(unpacking, error);
-	if (size != file->size_bytes)
-		return error_set(error, -EBADMSG,
-			"%s: altered: %s has not the %llu bytes that its manifest names",
-			unpacking->path, file->path, (unsigned long long) file->size_bytes);
-	return 0;
-}
-
-static int unpack_file(
-	struct unpacking *unpacking, const struct bundle_file *file, struct error *error)
-{
-	_cleanup_close_ int fd = open_below(unpacking, file->path);
-	struct hash *hash = fd < 0 ? NULL : hash_new();
+	struct stat status = { 0 };
 	char hex[HASH_HEX_SIZE];
 	int r;
 
-	if (!hash)
-		return error_set_errno(
-			error, fd < 0 ? fd : -ENOMEM, "%s: %s", unpacking->path, file->path);
-	r = copy_content(unpacking, file, fd, hash, error);
-	hash_finish(hash, hex);
-	if (r == 0 && strcmp(hex, file->sha256) != 0)
+	if (fstatat(folder_fd, file->path, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return error_set_errno(error, -errno, "%s: %s", bundle, file->path);
+	if (!S_ISREG(status.st_mode))
+		return error_set(
+			error, -EXDEV, "%s: its entry %s is no plain file", bundle, file->path);
+	if ((uint64_t) status.st_size != file->size_bytes)
 		return error_set(error, -EBADMSG,
-			"%s: altered: %s has the SHA-256 %s, and its manifest names %s",
-			unpacking->path, file->path, hex, file->sha256);
-	return r;
-}
-
-static int take_entry(struct unpacking *unpacking, struct archive_entry *entry, struct error *error)
-{
-	const char *path = archive_entry_pathname(entry);
-	const struct bundle_file *file;
-	int r = check_entry(unpacking, entry, error);
-
+			"%s: altered: %s has not the %llu bytes that its manifest names", bundle,
+			file->path, (unsigned long long) file->size_bytes);
+	r = hash_file(folder_fd, file->path, hex);
 	if (r < 0)
-		return r;
-	file = bundle_find_file(unpacking->manifest, path);
-	if (!file || unpacking->seen[file - unpacking->manifest->files])
-		return error_set(error, -EBADMSG, "%s: altered: %s", unpacking->path,
-			file ? "it has an entry twice"
-			     : "it has an entry that its manifest does not");
-	unpacking->seen[file - unpacking->manifest->files] = true;
-	return unpack_file(unpacking, file, error);
+		return error_set_errno(error, r, "%s: %s", bundle, file->path);
+	if (strcmp(hex, file->sha256) != 0)
+		return error_set(error, -EBADMSG,
+			"%s: altered: %s has the SHA-256 %s, and its manifest names %s", bundle,
+			file->path, hex, file->sha256);
+	return 0;
 }
 
-static int take_entries(struct unpacking *unpacking, struct error *error)
+/* @unpacking has what unpack_tar() found. */
+static int check_files(const char *bundle, const char *folder, const struct unpacking *unpacking,
+	const struct bundle_listener *listener, struct error *error)
 {
-	struct archive_entry *entry;
-	int r = 0;
+	_cleanup_close_ int folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	uint64_t bytes = 0, of_bytes = all_bytes(unpacking->manifest);
 
-	while (r == 0) {
-		int status = archive_read_next_header(unpacking->archive, &entry);
+	if (folder_fd < 0)
+		return error_set_errno(error, -errno, "%s", folder);
+	if (unpacking->odd)
+		return error_set(error, -EBADMSG, "%s: altered: %s", bundle, unpacking->odd);
+	for (size_t i = 0; i < bundle_file_count(unpacking->manifest); i++) {
+		struct bundle_file file = bundle_file_at(unpacking->manifest, i);
+		int r = unpacking->seen[i] ? check_file(bundle, folder_fd, &file, error) : 0;
 
-		if (status == ARCHIVE_EOF)
-			break;
-		r = status == ARCHIVE_OK ? take_entry(unpacking, entry, error)
-					 : damaged(unpacking, error);
+		if (r < 0)
+			return r;
+		bytes += file.size_bytes;
+		if (listener)
+			listener->on_bytes(listener->context, bytes, of_bytes);
 	}
-	for (size_t i = 0; i < unpacking->manifest->file_count && r == 0; i++)
+	for (size_t i = 0; i < bundle_file_count(unpacking->manifest); i++)
 		if (!unpacking->seen[i])
 			return error_set(error, -EBADMSG,
-				"%s: cut short: %s is missing in it; copy it again",
-				unpacking->path, unpacking->manifest->files[i].path);
-	return r;
-}
-
-static int unpack(struct unpacking *unpacking, struct error *error)
-{
-	const struct bundle_manifest *manifest = unpacking->manifest;
-	int r = read_manifest(unpacking, error);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < manifest->file_count; i++)
-		unpacking->of_bytes += manifest->files[i].size_bytes;
-	unpacking->seen = xcalloc(manifest->file_count + 1, sizeof(*unpacking->seen));
-	r = take_entries(unpacking, error);
-	free(unpacking->seen);
-	return r;
-}
-
-int bundle_unpack(const char *path, int folder_fd, struct bundle_manifest *ret,
-	void (*on_bytes)(void *context, uint64_t bytes, uint64_t of_bytes), void *context,
-	struct error *error)
-{
-	_cleanup_(bundle_manifest_free) struct bundle_manifest manifest = { 0 };
-	_cleanup_(free_reader) struct archive *archive = archive_read_new();
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct unpacking unpacking = {
-		.path = path,
-		.folder_fd = folder_fd,
-		.archive = archive,
-		.manifest = &manifest,
-		.on_bytes = on_bytes,
-		.context = context,
-	};
-	int r;
-
-	if (fd < 0)
-		return error_set_errno(error, -errno, "--bundle %s", path);
-	if (!archive)
-		out_of_memory();
-	(void) archive_read_support_filter_zstd(archive);
-	(void) archive_read_support_format_tar(archive);
-	if (archive_read_open_fd(archive, fd, 65536) != ARCHIVE_OK)
-		return error_set(error, -EBADMSG,
-			"%s: no bundle, or one that is cut short: %s; copy it again and compare its "
-			"SHA-256",
-			path, archive_error_string(archive));
-	r = unpack(&unpacking, error);
-	if (r < 0)
-		return r;
-	*ret = manifest;
-	manifest = (struct bundle_manifest){ 0 };
+				"%s: cut short: %s is missing in it; copy it again", bundle,
+				bundle_file_at(unpacking->manifest, i).path);
 	return 0;
+}
+
+int bundle_unpack(const char *path, const char *folder, const struct bundle_listener *listener,
+	json_object **ret, struct error *error)
+{
+	struct unpacking unpacking = { 0 };
+	const struct unpack unpack = {
+		.folder = folder,
+		.wanted = is_wanted,
+		.context = &unpacking,
+	};
+	struct error found = { 0 };
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	int r = archive_member_read(
+		path, BUNDLE_MANIFEST, BUNDLE_LIMIT_BYTES, &text, &size, &found);
+
+	*ret = NULL;
+	if (r < 0)
+		return error_set(error, r == -ENOENT ? -EBADMSG : r,
+			"%s; it is no bundle, or one that is cut short: copy it again and compare its "
+			"SHA-256; `slipway bundle -o FILE KREL` makes one",
+			found.text);
+	r = bundle_manifest_read(text, &unpacking.manifest, error);
+	if (r < 0)
+		return error_prefix(error, r, "%s", path);
+	unpacking.seen = xcalloc(bundle_file_count(unpacking.manifest) + 1, sizeof(bool));
+	r = unpack_tar(&unpack, AT_FDCWD, path, &found);
+	if (r == -EBADMSG)
+		(void) error_set(error, r,
+			"%s; it is cut short or damaged: copy it again and compare its SHA-256",
+			found.text);
+	else if (r < 0)
+		*error = found;
+	else
+		r = check_files(path, folder, &unpacking, listener, error);
+	free(unpacking.seen);
+	if (r == 0)
+		*ret = unpacking.manifest;
+	else
+		(void) json_object_put(unpacking.manifest);
+	return r;
 }

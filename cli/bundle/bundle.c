@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "cli/image/buildah.h"
+#include "cli/image/staging.h"
 #include "cli/slipway_version.h"
 #include "cli/stage/build.h"
 #include "common/fs.h"
@@ -21,121 +22,105 @@
 
 struct collecting {
 	struct build *build;
-	struct bundle_manifest *manifest;
-	struct bundle_target *target;
-	const char *folder;
-	int folder_fd;
+	json_object *manifest;
+	json_object *target;
+	struct staging folder;
 };
 
-/* Puts a file that lies in the folder on the list. */
-static int list_file(const struct collecting *collecting, const char *path, struct error *error)
+json_object *bundle_manifest_new(void)
 {
-	struct bundle_file *file = bundle_add_file(collecting->manifest);
+	json_object *manifest = json_object_new_object();
+
+	json_add_texts(manifest, "slipway", SLIPWAY_VERSION, NULL);
+	json_add(manifest, "schema", json_object_new_int(BUNDLE_SCHEMA));
+	json_add(manifest, "targets", json_object_new_array());
+	json_add(manifest, "files", json_object_new_array());
+	return manifest;
+}
+
+/* Puts a file that lies in the folder on the list. */
+static void list_file(struct collecting *collecting, const char *path)
+{
+	json_object *file = json_object_new_object();
 	struct hash *hash = hash_new();
-	char hex[HASH_HEX_SIZE];
 	struct stat status = { 0 };
-	int r;
+	char hex[HASH_HEX_SIZE];
+	int r = collecting->folder.result;
 
 	if (!hash)
 		out_of_memory();
-	r = hash_add_file(hash, collecting->folder_fd, path);
+	if (r == 0)
+		r = hash_add_file(hash, collecting->folder.fd, path);
 	hash_finish(hash, hex);
-	if (r == 0 && fstatat(collecting->folder_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
+	if (r == 0 && fstatat(collecting->folder.fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
 	if (r < 0)
-		return error_set_errno(error, r, "%s", path);
-	file->path = xstrdup(path);
-	file->sha256 = xstrdup(hex);
-	file->size_bytes = (uint64_t) status.st_size;
-	return 0;
+		(void) staging_fail(&collecting->folder, r, path);
+	json_add_texts(file, "path", path, "sha256", hex, NULL);
+	json_add(file, "size_bytes", json_object_new_uint64((uint64_t) status.st_size));
+	(void) json_object_array_add(bundle_member(collecting->manifest, "files"), file);
 }
 
 static bool is_listed(const struct collecting *collecting, const char *path)
 {
-	return bundle_find_file(collecting->manifest, path) != NULL;
-}
-
-static int add_lock(const struct collecting *collecting, struct error *error)
-{
-	const struct lock *lock = &collecting->build->kernel.lock;
-	_cleanup_free_ char *text = lock_write(lock);
-	char *path = collecting->target->lock = xasprintf("locks/%s-%s.json", lock->os, lock->krel);
-	int r;
-
-	if (!text)
-		out_of_memory();
-	if (is_listed(collecting, path))
-		return error_set(error, -EINVAL, "kernel %s is named twice", lock->krel);
-	r = fs_mkdir_parents(collecting->folder_fd, "locks", 0755);
-	if (r == 0)
-		r = fs_write_atomic(collecting->folder_fd, path, text, strlen(text), 0644);
-	return r < 0 ? error_set_errno(error, r, "%s", path) : list_file(collecting, path, error);
-}
-
-static int add_downloads(const struct collecting *collecting, struct error *error)
-{
-	struct kernel *kernel = &collecting->build->kernel;
-	int r = kernel_fetch(kernel, NULL, error);
-
-	for (size_t i = 0; i < kernel->lock.count && r == 0; i++) {
-		_cleanup_free_ char *path = xasprintf(BLOBS "%s", kernel->lock.packages[i].sha256);
-
-		if (is_listed(collecting, path))
-			continue;
-		r = copy_tree(kernel->context->cache.fd, path, collecting->folder_fd, path);
-		r = r < 0 ? error_set_errno(error, r, "%s", path)
-			  : list_file(collecting, path, error);
-	}
-	return r;
+	return bundle_file_find(collecting->manifest, path) <
+	       bundle_file_count(collecting->manifest);
 }
 
 /* Writes the image @id to the file @path of the bundle, unless another target has. */
 static int save_image(
-	const struct collecting *collecting, const char *id, const char *path, struct error *error)
+	struct collecting *collecting, const char *id, const char *path, struct error *error)
 {
-	_cleanup_free_ char *full = xasprintf("%s/%s", collecting->folder, path);
+	_cleanup_free_ char *full = xasprintf("%s/%s", collecting->folder.path, path);
 	int r;
 
 	if (is_listed(collecting, path))
 		return 0;
-	r = fs_mkdir_parents(collecting->folder_fd, "images", 0755);
-	if (r < 0)
-		return error_set_errno(error, r, "%s/images", collecting->folder);
+	staging_mkdir(&collecting->folder, "images");
 	progress_step(&collecting->build->context.progress, path);
-	r = buildah_save(id, full, error);
-	return r < 0 ? r : list_file(collecting, path, error);
+	r = collecting->folder.result;
+	if (r == 0)
+		r = buildah_save(id, full, error);
+	if (r < 0)
+		return r;
+	list_file(collecting, path);
+	return collecting->folder.result;
 }
 
-static int add_image(const struct collecting *collecting, enum stage_id stage, struct error *error)
+static int add_image(struct collecting *collecting, enum stage_id stage, struct error *error)
 {
 	const struct build *build = collecting->build;
-	struct bundle_image *image = bundle_add_image(collecting->target);
-	int r = image_name(build, stage, &image->name, error);
+	json_object *image;
+	_cleanup_free_ char *name = NULL;
+	_cleanup_free_ char *file = NULL;
+	_cleanup_free_ char *id = NULL;
+	int r = image_name(build, stage, &name, error);
 
 	if (r < 0)
 		return r;
-	image->stage = xstrdup(stage_name(stage));
-	image->key = xstrdup(build->outputs[stage].key);
-	image->id = buildah_image_id(image->name);
-	if (!image->id)
-		return error_set(error, -ENOENT, "image %s is gone from the storage: run again",
-			image->name);
-	image->file = xasprintf("images/%.16s.tar", image->id);
-	return save_image(collecting, image->id, image->file, error);
+	id = buildah_image_id(name);
+	if (!id)
+		return error_set(
+			error, -ENOENT, "image %s is gone from the storage: run again", name);
+	file = xasprintf("images/%.16s.tar", id);
+	image = json_object_new_object();
+	json_add_texts(image, "file", file, "id", id, "key", build->outputs[stage].key, "name",
+		name, "stage", stage_name(stage), NULL);
+	(void) json_object_array_add(bundle_member(collecting->target, "images"), image);
+	return save_image(collecting, id, file, error);
 }
 
-static void set_source(
-	struct bundle_source *source, const char *kind, const char *name, const char *file)
+static json_object *source_new(const char *kind, const char *name, const char *file)
 {
-	source->kind = xstrdup(kind);
-	source->name = xstrdup(name);
-	source->file = xstrdup(file);
+	json_object *source = json_object_new_object();
+
+	json_add_texts(source, "file", file, "kind", kind, "name", name, NULL);
+	return source;
 }
 
 /* What the build container's image was made of is in it: its own base is not needed. */
-static int add_images(const struct collecting *collecting, struct error *error)
+static int add_images(struct collecting *collecting, struct error *error)
 {
-	struct bundle_source *base = &collecting->target->base;
 	_cleanup_free_ char *id = NULL;
 	_cleanup_free_ char *file = NULL;
 	int r = add_image(collecting, STAGE_TOOLCHAIN, error);
@@ -143,7 +128,7 @@ static int add_images(const struct collecting *collecting, struct error *error)
 	if (r < 0)
 		return r;
 	if (!collecting->build->options.base) {
-		set_source(base, BUNDLE_SOURCE_NONE, "", "");
+		json_add(collecting->target, "base", source_new(BUNDLE_SOURCE_NONE, "", ""));
 		return add_image(collecting, STAGE_RUNTIME_BASE, error);
 	}
 	/* The user's own image goes by its ID: its name may mean another one elsewhere. */
@@ -151,7 +136,7 @@ static int add_images(const struct collecting *collecting, struct error *error)
 	if (r < 0)
 		return r;
 	file = xasprintf("images/%.16s.tar", id);
-	set_source(base, BUNDLE_SOURCE_FILE, id, file);
+	json_add(collecting->target, "base", source_new(BUNDLE_SOURCE_FILE, id, file));
 	return save_image(collecting, id, file, error);
 }
 
@@ -165,155 +150,170 @@ static int pack_tree(
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		xstrv_push(&argv, words[i]);
-	xstrv_pushf(&argv, "--file=%s/%s", collecting->folder, to);
+	xstrv_pushf(&argv, "--file=%s/%s", collecting->folder.path, to);
 	xstrv_push(&argv, ".");
 	return tool_run(&argv, NULL, error);
 }
 
 /* A file or folder of the user's, under the number of what has come before it. */
-static int add_user_path(const struct collecting *collecting, const char *path,
-	struct bundle_source *source, struct error *error)
+static int add_user_path(struct collecting *collecting, const char *path, json_object **ret_source,
+	struct error *error)
 {
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	_cleanup_free_ char *file = NULL;
 	struct stat status;
 	bool is_folder;
-	int r;
 
+	*ret_source = NULL;
 	if (stat(path, &status) < 0)
 		return error_set_errno(error, -errno, "%s", path);
 	is_folder = S_ISDIR(status.st_mode);
-	file = xasprintf("sources/%zu-%s%s", collecting->manifest->file_count, name,
+	file = xasprintf("sources/%zu-%s%s", bundle_file_count(collecting->manifest), name,
 		is_folder ? ".tar" : "");
-	set_source(source, is_folder ? BUNDLE_SOURCE_TREE : BUNDLE_SOURCE_FILE, name, file);
+	*ret_source = source_new(is_folder ? BUNDLE_SOURCE_TREE : BUNDLE_SOURCE_FILE, name, file);
 	progress_step(&collecting->build->context.progress, name);
-	r = fs_mkdir_parents(collecting->folder_fd, "sources", 0755);
-	if (r == 0 && !is_folder)
-		r = copy_apart(AT_FDCWD, path, collecting->folder_fd, file);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", path);
-	if (is_folder)
-		r = pack_tree(collecting, path, file, error);
-	return r < 0 ? r : list_file(collecting, file, error);
+	staging_mkdir(&collecting->folder, "sources");
+	if (!is_folder)
+		staging_copy_apart(&collecting->folder, file, path);
+	else if (collecting->folder.result == 0)
+		collecting->folder.result = pack_tree(collecting, path, file, error);
+	list_file(collecting, file);
+	return collecting->folder.result;
 }
 
-static int add_source(const struct collecting *collecting, enum driver driver,
-	struct bundle_source *to, struct error *error)
+static int add_sources(struct collecting *collecting, struct error *error)
 {
-	const struct source *from = &collecting->build->sources[driver];
+	static const struct {
+		enum driver driver;
+		const char *key;
+	} drivers[] = { { DRIVER_OFED, "ofed" }, { DRIVER_NVIDIA, "nvidia" } };
+	const struct strv *files = &collecting->build->options.kernel_from;
+	json_object *source;
+	int r;
 
-	if (from->path)
-		return add_user_path(collecting, from->path, to, error);
-	set_source(
-		to, from->form == SOURCE_PACKAGE ? BUNDLE_SOURCE_WORD : BUNDLE_SOURCE_NONE, "", "");
+	for (size_t i = 0; i < ARRAY_SIZE(drivers); i++) {
+		const struct source *from = &collecting->build->sources[drivers[i].driver];
+
+		if (from->path)
+			r = add_user_path(collecting, from->path, &source, error);
+		else {
+			r = 0;
+			source = source_new(from->form == SOURCE_PACKAGE ? BUNDLE_SOURCE_WORD
+									 : BUNDLE_SOURCE_NONE,
+				"", "");
+		}
+		json_add(collecting->target, drivers[i].key, source);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < files->count; i++) {
+		r = add_user_path(collecting, files->items[i], &source, error);
+		(void) json_object_array_add(
+			bundle_member(collecting->target, "kernel_from"), source);
+		if (r < 0)
+			return r;
+	}
 	return 0;
 }
 
-static int add_sources(const struct collecting *collecting, struct error *error)
+static int add_target(struct collecting *collecting, struct error *error)
 {
-	const struct strv *files = &collecting->build->options.kernel_from;
-	struct bundle_target *target = collecting->target;
-	int r = add_source(collecting, DRIVER_OFED, &target->ofed, error);
+	struct build *build = collecting->build;
+	const struct lock *lock = &build->kernel.lock;
+	json_object *target = json_object_new_object();
+	_cleanup_free_ char *path = xasprintf("locks/%s-%s.json", lock->os, lock->krel);
+	_cleanup_free_ char *text = lock_write(lock);
+	_cleanup_free_ char *refreshed = NULL;
+	int r = base_sources_stamp(build, &refreshed);
 
-	if (r == 0)
-		r = add_source(collecting, DRIVER_NVIDIA, &target->nvidia, error);
-	for (size_t i = 0; i < files->count && r == 0; i++)
-		r = add_user_path(collecting, files->items[i], bundle_add_kernel(target), error);
-	return r;
-}
-
-static int add_target(const struct collecting *collecting, struct error *error)
-{
-	const struct build *build = collecting->build;
-	struct bundle_target *target = collecting->target;
-	int r = base_sources_stamp(build, &target->refreshed);
-
+	(void) json_object_array_add(bundle_member(collecting->manifest, "targets"), target);
 	if (r < 0)
 		return error_set_errno(error, r, "bundle");
-	target->krel = xstrdup(build->kernel.lock.krel);
-	target->os = xstrdup(build->kernel.lock.os);
-	target->arch = xstrdup(build->kernel.lock.arch);
-	target->unsigned_lists = xstrdup(build->options.common.allow_unsigned ? "yes" : "no");
-	r = add_lock(collecting, error);
-	if (r == 0)
-		r = add_downloads(collecting, error);
+	if (!text)
+		out_of_memory();
+	if (is_listed(collecting, path))
+		return error_set(error, -EINVAL, "kernel %s is named twice", lock->krel);
+	collecting->target = target;
+	json_add_texts(target, "arch", lock->arch, "krel", lock->krel, "lock", path, "os", lock->os,
+		"refreshed", refreshed, "unsigned_lists",
+		build->options.common.allow_unsigned ? "yes" : "no", NULL);
+	json_add(target, "base", NULL);
+	json_add(target, "images", json_object_new_array());
+	json_add(target, "kernel_from", json_object_new_array());
+	json_add(target, "nvidia", NULL);
+	staging_write(&collecting->folder, path, text, strlen(text));
+	list_file(collecting, path);
+	r = kernel_fetch(&build->kernel, NULL, error);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < lock->count; i++) {
+		_cleanup_free_ char *blob = xasprintf(BLOBS "%s", lock->packages[i].sha256);
+
+		if (is_listed(collecting, blob))
+			continue;
+		staging_copy(&collecting->folder, blob, "%s/%s", build->context.cache.path, blob);
+		list_file(collecting, blob);
+	}
+	r = collecting->folder.result;
 	if (r == 0)
 		r = add_images(collecting, error);
 	return r < 0 ? r : add_sources(collecting, error);
 }
 
-int bundle_collect(struct build *build, struct bundle_manifest *manifest, const char *folder,
-	struct error *error)
+int bundle_collect(
+	struct build *build, json_object *manifest, const char *folder, struct error *error)
 {
-	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct collecting collecting = {
-		.build = build, .manifest = manifest, .folder = folder, .folder_fd = fd
-	};
-	int r;
+	struct collecting collecting = { .build = build, .manifest = manifest };
+	int r = kernel_open_tree(&build->kernel, error);
 
-	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", folder);
-	r = kernel_open_tree(&build->kernel, error);
 	if (r == 0)
 		r = stages_make(
 			build, STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_RUNTIME_BASE), error);
 	if (r < 0)
 		return r;
-	collecting.target = bundle_add_target(manifest);
 	progress_begin(&build->context.progress, "collect");
-	r = add_target(&collecting, error);
+	r = staging_open(&collecting.folder, folder, error);
+	if (r == 0)
+		r = add_target(&collecting, error);
 	progress_end(&build->context.progress, r < 0 ? "failed" : "done");
+	staging_close(&collecting.folder);
 	return r;
 }
 
 /* ---- importing */
 
-void bundle_free(struct bundle **bundle)
+void bundle_close(struct bundle *bundle)
 {
-	if (!*bundle)
-		return;
-	bundle_manifest_free(&(*bundle)->manifest);
-	strv_free(&(*bundle)->texts);
-	free((*bundle)->folder);
-	free(TAKE_PTR(*bundle));
+	(void) json_object_put(bundle->manifest);
+	strv_free(&bundle->texts);
+	free(bundle->folder);
+	*bundle = (struct bundle){ 0 };
 }
 
 static void on_bytes(void *context, uint64_t bytes, uint64_t of_bytes)
 {
-	struct build *build = context;
-	struct progress *progress = &build->context.progress;
+	struct progress *progress = context;
 
 	(void) snprintf(progress->step, sizeof(progress->step), "checked %.1f of %.1f MB",
 		(double) bytes / 1e6, (double) of_bytes / 1e6);
 	progress_tick(progress);
 }
 
-static int unpack(struct build *build, struct bundle *bundle, struct error *error)
-{
-	_cleanup_close_ int fd = -1;
-	int r = cache_new_folder(&build->context.cache, "bundle", &bundle->folder);
-
-	if (r < 0)
-		return error_set_errno(error, r, "%s", build->context.cache.path);
-	fd = open(bundle->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", bundle->folder);
-	return bundle_unpack(build->options.bundle, fd, &bundle->manifest, on_bytes, build, error);
-}
-
 static int choose_target(struct build *build, struct bundle *bundle, struct error *error)
 {
-	const struct bundle_manifest *manifest = &bundle->manifest;
+	json_object *targets = bundle_member(bundle->manifest, "targets");
+	size_t count = json_object_array_length(targets);
 	const char *krel = build->options.krel;
 	bool any = !krel || strcmp(krel, KREL_NEWEST) == 0;
 	_cleanup_strv_ struct strv krels = { 0 };
 	_cleanup_free_ char *list = NULL;
 
-	for (size_t i = 0; i < manifest->target_count; i++) {
-		if (any ? manifest->target_count == 1
-			: strcmp(krel, manifest->targets[i].krel) == 0)
-			bundle->target = &manifest->targets[i];
-		xstrv_push(&krels, manifest->targets[i].krel);
+	for (size_t i = 0; i < count; i++) {
+		json_object *target = json_object_array_get_idx(targets, i);
+
+		if (any ? count == 1 : strcmp(krel, bundle_text(target, "krel")) == 0)
+			bundle->target = target;
+		xstrv_push(&krels, bundle_text(target, "krel"));
 	}
 	if (bundle->target)
 		return 0;
@@ -327,106 +327,88 @@ static int choose_target(struct build *build, struct bundle *bundle, struct erro
 static int take_downloads(struct build *build, const struct bundle *bundle, struct error *error)
 {
 	_cleanup_(store_close) struct store store = { .fd = -1 };
-	_cleanup_close_ int fd = open(bundle->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = fd < 0 ? error_set_errno(error, -errno, "%s", bundle->folder)
-		       : store_open(build->context.cache.fd, "blobs", &store, error);
+	int r = store_open(build->context.cache.fd, "blobs", &store, error);
 
-	for (size_t i = 0; i < bundle->manifest.file_count && r == 0; i++) {
-		const struct bundle_file *file = &bundle->manifest.files[i];
+	for (size_t i = 0; i < bundle_file_count(bundle->manifest) && r == 0; i++) {
+		struct bundle_file file = bundle_file_at(bundle->manifest, i);
+		_cleanup_free_ char *path = xasprintf("%s/%s", bundle->folder, file.path);
 
-		if (strncmp(file->path, BLOBS, strlen(BLOBS)) != 0)
+		if (strncmp(file.path, BLOBS, strlen(BLOBS)) != 0)
 			continue;
-		if (strcmp(file->path + strlen(BLOBS), file->sha256) != 0)
+		if (strcmp(file.path + strlen(BLOBS), file.sha256) != 0)
 			return error_set(error, -EBADMSG,
 				"%s: altered: %s has another SHA-256 than its name",
-				build->options.bundle, file->path);
+				build->options.bundle, file.path);
 		/* One in the cache that is damaged makes room for the right one. */
-		r = store_check(&store, file->sha256, file->size_bytes, error);
+		r = store_check(&store, file.sha256, file.size_bytes, error);
 		if (r == -EUCLEAN)
-			r = store_set_aside_damaged(&store, file->sha256, file->size_bytes, error);
+			r = store_set_aside_damaged(&store, file.sha256, file.size_bytes, error);
 		if (r < 0)
-			return error_prefix(error, r, "%s", file->path);
-		r = store_take(&store, fd, file->path, file->sha256);
+			return error_prefix(error, r, "%s", file.path);
+		r = store_take(&store, AT_FDCWD, path, file.sha256);
 		if (r < 0)
-			return error_set_errno(error, r, "%s", file->path);
+			return error_set_errno(error, r, "%s", file.path);
 	}
 	return r;
 }
 
-static int pull(const struct bundle *bundle, const char *file, const char *id, struct error *error)
-{
-	_cleanup_free_ char *source = xasprintf("oci-archive:%s/%s", bundle->folder, file);
-	_cleanup_free_ char *there = buildah_image_id(id);
-	_cleanup_free_ char *pulled = NULL;
-	int r;
-
-	if (there)
-		return 0;
-	r = buildah_pull(source, &pulled, error);
-	if (r < 0)
-		return error_prefix(error, r, "%s", file);
-	if (strcmp(pulled, id) != 0)
-		return error_set(
-			error, -EBADMSG, "%s: holds image %.12s, not %.12s", file, pulled, id);
-	return 0;
-}
-
-/* The output of the stage that made the image where the bundle comes from. */
-static int keep_output(const struct build *build, const struct bundle_image *image,
-	const char *output, struct error *error)
+/* An image, and with it the output of the stage that made it where the bundle comes from. */
+static int take_image(
+	struct build *build, const struct bundle *bundle, json_object *image, struct error *error)
 {
 	const struct cache *cache = &build->context.cache;
+	const char *name = bundle_text(image, "name"), *id = bundle_text(image, "id");
+	const char *stage = bundle_text(image, "stage"), *key = bundle_text(image, "key");
+	_cleanup_free_ char *output = cache_output_path(cache, stage, key);
+	_cleanup_free_ char *archive =
+		xasprintf("%s/%s", bundle->folder, bundle_text(image, "file"));
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *path = NULL;
-	int r = cache_new_folder(cache, "imported", &folder);
+	_cleanup_free_ char *named = NULL;
+	_cleanup_close_ int lock_fd = -1;
+	int r = cache_lock(cache, stage, key, &lock_fd);
 
+	if (r < 0)
+		return error_set_errno(error, r, "%s: lock in the cache", stage);
+	/* Made here before, or taken: it is used as it is, whatever the bundle has. */
+	if (cache_use(cache, output) && image_still_there(output))
+		return 0;
+	progress_step(&build->context.progress, name);
+	r = buildah_bring(archive, id, error);
+	if (r < 0)
+		return r;
+	named = buildah_image_id(name);
+	r = named ? 0 : buildah_tag(id, name, error);
+	if (r < 0)
+		return r;
+	r = cache_new_folder(cache, "imported", &folder);
 	if (r == 0) {
 		path = xasprintf("%s/" IMAGE_NAME_FILE, folder);
-		r = fs_write_atomic(AT_FDCWD, path, image->name, strlen(image->name), 0644);
+		r = fs_write_atomic(AT_FDCWD, path, name, strlen(name), 0644);
 	}
 	if (r == 0)
 		r = cache_set_aside(cache, output);
 	if (r == 0)
 		r = cache_keep(cache, folder, output);
-	return r < 0 ? error_set_errno(error, r, "%s", image->stage) : 0;
-}
-
-static int take_image(struct build *build, const struct bundle *bundle,
-	const struct bundle_image *image, struct error *error)
-{
-	const struct cache *cache = &build->context.cache;
-	_cleanup_free_ char *output = cache_output_path(cache, image->stage, image->key);
-	_cleanup_free_ char *there = NULL;
-	_cleanup_close_ int lock_fd = -1;
-	int r = cache_lock(cache, image->stage, image->key, &lock_fd);
-
-	if (r < 0)
-		return error_set_errno(error, r, "%s: lock in the cache", image->stage);
-	/* Made here before, or taken: it is used as it is, whatever the bundle has. */
-	if (cache_use(cache, output) && image_still_there(output))
-		return 0;
-	r = pull(bundle, image->file, image->id, error);
-	there = buildah_image_id(image->name);
-	if (r == 0 && !there)
-		r = buildah_tag(image->id, image->name, error);
-	return r < 0 ? r : keep_output(build, image, output, error);
+	return r < 0 ? error_set_errno(error, r, "%s", stage) : 0;
 }
 
 static int take_images(struct build *build, const struct bundle *bundle, struct error *error)
 {
-	const struct bundle_target *target = bundle->target;
+	json_object *images = bundle_member(bundle->target, "images");
+	json_object *base = bundle_member(bundle->target, "base");
+	_cleanup_free_ char *archive =
+		xasprintf("%s/%s", bundle->folder, bundle_text(base, "file"));
 
-	for (size_t i = 0; i < target->image_count; i++) {
-		int r;
+	for (size_t i = 0; i < json_object_array_length(images); i++) {
+		int r = take_image(build, bundle, json_object_array_get_idx(images, i), error);
 
-		progress_step(&build->context.progress, target->images[i].name);
-		r = take_image(build, bundle, &target->images[i], error);
 		if (r < 0)
 			return r;
 	}
-	if (strcmp(target->base.kind, BUNDLE_SOURCE_FILE) == 0)
-		return pull(bundle, target->base.file, target->base.name, error);
-	return 0;
+	return strcmp(bundle_text(base, "kind"), BUNDLE_SOURCE_FILE) == 0
+		       ? buildah_bring(archive, bundle_text(base, "name"), error)
+		       : 0;
 }
 
 /* The path of something of the bundle, as long-lived as the bundle. */
@@ -436,95 +418,98 @@ static const char *path_of(struct bundle *bundle, const char *file, const char *
 	return bundle->texts.items[bundle->texts.count - 1];
 }
 
-/* What an option is to say so that the build finds the source: a word, a path, or nothing. */
-static int option_for(struct bundle *bundle, const struct bundle_source *source,
-	const char *package_word, const char *none, const char **ret_option, struct error *error)
+/* The value of an option by which the build finds the source: a word, a path, or nothing. */
+static int option_for(struct bundle *bundle, json_object *source, const char *package_word,
+	const char *none, const char **ret_option, struct error *error)
 {
+	const char *kind = bundle_text(source, "kind"), *file = bundle_text(source, "file");
 	struct unpack unpack_to = { 0 };
 	const char *path;
 	int r;
 
-	*ret_option = none;
-	if (strcmp(source->kind, BUNDLE_SOURCE_NONE) == 0)
+	if (strcmp(kind, BUNDLE_SOURCE_NONE) == 0 || strcmp(kind, BUNDLE_SOURCE_WORD) == 0) {
+		*ret_option = strcmp(kind, BUNDLE_SOURCE_NONE) == 0 ? none : package_word;
 		return 0;
-	*ret_option = package_word;
-	if (strcmp(source->kind, BUNDLE_SOURCE_WORD) == 0)
+	}
+	*ret_option = path = path_of(bundle, file, "");
+	if (strcmp(kind, BUNDLE_SOURCE_TREE) != 0)
 		return 0;
-	*ret_option = path = path_of(bundle, source->file, "");
-	if (strcmp(source->kind, BUNDLE_SOURCE_TREE) != 0)
-		return 0;
-	*ret_option = unpack_to.folder = path_of(bundle, source->file, ".d");
+	*ret_option = unpack_to.folder = path_of(bundle, file, ".d");
 	r = fs_mkdir_parents(AT_FDCWD, unpack_to.folder, 0755);
-	return r < 0 ? error_set_errno(error, r, "%s", source->file)
+	return r < 0 ? error_set_errno(error, r, "%s", file)
 		     : unpack_tar(&unpack_to, AT_FDCWD, path, error);
 }
 
 static int set_options(struct build *build, struct bundle *bundle, struct error *error)
 {
-	const struct bundle_target *target = bundle->target;
+	json_object *target = bundle->target;
+	json_object *kernels = bundle_member(target, "kernel_from");
+	const char *base = bundle_text(bundle_member(target, "base"), "name");
 	struct build_options *options = &build->options;
-	int r = option_for(bundle, &target->ofed, "reference", NULL, &options->ofed, error);
+	int r = option_for(bundle, bundle_member(target, "ofed"), "reference", NULL,
+		&options->sources[DRIVER_OFED], error);
 
 	if (r == 0)
-		r = option_for(bundle, &target->nvidia, "debian", "none", &options->nvidia, error);
-	for (size_t i = 0; i < target->kernel_from_count && r == 0; i++) {
-		const char *path;
+		r = option_for(bundle, bundle_member(target, "nvidia"), "debian", "none",
+			&options->sources[DRIVER_NVIDIA], error);
+	for (size_t i = 0; i < json_object_array_length(kernels) && r == 0; i++) {
+		const char *path = NULL;
 
-		r = option_for(bundle, &target->kernel_from[i], NULL, NULL, &path, error);
+		r = option_for(
+			bundle, json_object_array_get_idx(kernels, i), NULL, NULL, &path, error);
 		if (r == 0 && path)
 			xstrv_push(&options->kernel_from, path);
 	}
-	options->krel = target->krel;
-	options->lock = path_of(bundle, target->lock, "");
-	options->base = *target->base.name ? target->base.name : NULL;
+	options->krel = bundle_text(target, "krel");
+	options->lock = path_of(bundle, bundle_text(target, "lock"), "");
+	options->base = *base ? base : NULL;
 	/* It is part of the keys of the images, which are of the bundle. */
-	options->common.allow_unsigned = strcmp(target->unsigned_lists, "yes") == 0;
-	build->bundle_slipway = bundle->manifest.slipway;
-	build->bundle_refreshed = target->refreshed;
+	options->common.allow_unsigned = strcmp(bundle_text(target, "unsigned_lists"), "yes") == 0;
+	build->bundle_slipway = bundle_text(bundle->manifest, "slipway");
+	build->bundle_refreshed = bundle_text(target, "refreshed");
 	return r;
-}
-
-static void note_version(struct build *build, const struct bundle *bundle)
-{
-	char text[160];
-
-	if (strcmp(bundle->manifest.slipway, SLIPWAY_VERSION) == 0)
-		return;
-	(void) snprintf(text, sizeof(text),
-		"the bundle was made by slipway %.40s, this is " SLIPWAY_VERSION,
-		bundle->manifest.slipway);
-	progress_note(&build->context.progress, text);
 }
 
 static int import(struct build *build, struct bundle *bundle, struct error *error)
 {
-	int r = unpack(build, bundle, error);
+	const struct bundle_listener listener = { on_bytes, &build->context.progress };
+	const char *slipway;
+	int r = cache_new_folder(&build->context.cache, "bundle", &bundle->folder);
 
+	if (r < 0)
+		return error_set_errno(error, r, "%s", build->context.cache.path);
+	r = bundle_unpack(
+		build->options.bundle, bundle->folder, &listener, &bundle->manifest, error);
 	if (r == 0)
 		r = choose_target(build, bundle, error);
 	if (r < 0)
 		return r;
 	/* Who builds from it decides that, not who made it. */
-	if (strcmp(bundle->target->unsigned_lists, "yes") == 0 &&
+	if (strcmp(bundle_text(bundle->target, "unsigned_lists"), "yes") == 0 &&
 		!build->options.common.allow_unsigned)
 		return error_set(error, -EKEYREJECTED,
-			"%s: made with --allow-unsigned: nobody vouches for the packages in it; give "
-			"--allow-unsigned here too to build from it all the same",
+			"%s: made with --allow-unsigned: no signature vouches for the packages in "
+			"it; give --allow-unsigned here too to build from it all the same",
 			build->options.bundle);
-	note_version(build, bundle);
+	slipway = bundle_text(bundle->manifest, "slipway");
+	if (strcmp(slipway, SLIPWAY_VERSION) != 0) {
+		_cleanup_free_ char *note = xasprintf(
+			"the bundle was made by slipway %.40s, this is " SLIPWAY_VERSION, slipway);
+
+		progress_note(&build->context.progress, note);
+	}
 	r = take_downloads(build, bundle, error);
 	if (r == 0)
 		r = take_images(build, bundle, error);
 	return r < 0 ? r : set_options(build, bundle, error);
 }
 
-int bundle_import(struct build *build, struct bundle **ret, struct error *error)
+int bundle_import(struct build *build, struct bundle *bundle, struct error *error)
 {
 	int r;
 
-	*ret = xcalloc(1, sizeof(**ret));
 	progress_begin(&build->context.progress, "bundle");
-	r = import(build, *ret, error);
+	r = import(build, bundle, error);
 	progress_end(&build->context.progress, r < 0 ? "failed" : "done");
 	return r;
 }

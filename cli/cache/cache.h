@@ -99,7 +99,8 @@ enum cache_kind {
 
 struct cache_entry {
 	enum cache_kind kind;
-	char *path;          /* below the cache */
+	const char *kind_text; /* "download", "output" … */
+	char *path;            /* below the cache */
 	char *name;          /* of a download's package, or of an output's image; NULL: not known */
 	bool has_driver;     /* the output is a driver image: pruning leaves that in the storage */
 	uint64_t size_bytes; /* on disk; what several entries share is split between them */
@@ -119,39 +120,39 @@ void cache_entries_free(struct cache_entries *entries);
 /* Remembers the name of what lies under a digest, for people; without it nothing is lost. */
 void cache_name_download(const struct cache *cache, const char *sha256, const char *name);
 
-/* "download", "output" … */
-const char *cache_kind_text(enum cache_kind kind);
-
 /*
  * What `slipway cache prune` removes: entries by age or until the rest fits, and with an output the
  * image in the local storage that it stands for. Nothing that a living run has used goes.
  */
-struct cache_prune_request {
+struct cache_prune {
 	bool all;
 	bool by_age;
 	time_t age_s; /* unused for longer */
 	bool by_size;
 	uint64_t keep_bytes; /* the longest unused go until no more than this is left */
 	bool dry_run;
-};
-
-struct cache_prune_result {
+	void (*on_entry)(void *context, const struct cache_entry *entry);
+	void (*on_image)(void *context, const char *name);
+	void *context;
+	/* What came of it. */
 	size_t removed;
 	uint64_t removed_bytes;
 	size_t in_use; /* would have gone, had no living run used them */
 };
 
-struct cache_prune_listener {
-	void (*on_entry)(void *context, const struct cache_entry *entry);
-	void (*on_image)(void *context, const char *name);
+int cache_prune(
+	const struct cache *cache, struct cache_prune *prune, struct error *error) _must_check_;
+
+/*
+ * Hashes every download, and every blob of the images' archives (OCI image layout: named by their
+ * SHA-256). Damaged ones are moved out of the way, so that the next run fetches or makes them
+ * again, and reported with what is wrong. An output that a living run may have used stays where it
+ * is.
+ */
+struct cache_verify {
+	void (*on_damaged)(void *context, const struct cache_entry *entry, const char *what);
 	void *context;
-};
-
-int cache_prune(const struct cache *cache, const struct cache_prune_request *request,
-	const struct cache_prune_listener *listener, struct cache_prune_result *ret,
-	struct error *error) _must_check_;
-
-struct cache_verify_result {
+	/* What came of it. */
 	size_t checked;
 	uint64_t checked_bytes;
 	size_t damaged;
@@ -159,12 +160,5 @@ struct cache_verify_result {
 	size_t unchecked; /* nothing beside them says what they were: outputs that are no image … */
 };
 
-/*
- * Hashes every download, and every blob of the images' archives (OCI image layout: named by their
- * SHA-256). Damaged ones are moved out of the way, so that the next run fetches or makes them
- * again, and reported to @on_damaged with what is wrong. An output that a living run may have used
- * stays where it is.
- */
-int cache_verify(const struct cache *cache,
-	void (*on_damaged)(void *context, const struct cache_entry *entry, const char *what),
-	void *context, struct cache_verify_result *ret, struct error *error) _must_check_;
+int cache_verify(
+	const struct cache *cache, struct cache_verify *verify, struct error *error) _must_check_;

@@ -18,9 +18,10 @@
 
 #define NAMES       "blobs/names" /* of downloads: a line in a file that is named by the digest */
 #define FIRST_USE_S ((time_t) 1577836800) /* 2020-01-01, UTC */
+#define OURS        "localhost/slipway/"
+#define OCI_BLOBS   "blobs/sha256/"
 
-/* Where each kind lies, which names there are none, and whose lock keeps users and tidiers apart.
- */
+/* Where each kind lies, which name or ending is none, and the lock between users and prune. */
 static const struct place {
 	const char *text;
 	const char *folder;
@@ -36,10 +37,12 @@ static const struct place {
 	[CACHE_FAILED] = { "failed", "failed", NULL, "locks/tidy" },
 };
 
-const char *cache_kind_text(enum cache_kind kind)
+static const char *last_name(const char *path)
 {
-	return places[kind].text;
+	return strrchr(path, '/') + 1;
 }
+
+/* ---- listing */
 
 /* Files that several names share count for each name in part: a stage is made of hard links. */
 static uint64_t size_on_disk(int dir_fd, const char *path)
@@ -79,60 +82,28 @@ static time_t last_use(const struct stat *status)
 	return status->st_mtime < FIRST_USE_S ? status->st_ctime : status->st_mtime;
 }
 
-static void add(struct cache_entries *entries, const struct cache *cache, enum cache_kind kind,
-	const char *name)
-{
-	_cleanup_free_ char *path = xasprintf("%s/%s", places[kind].folder, name);
-	struct cache_entry *entry;
-	struct stat status;
-
-	/* One that has just gone is none. */
-	if (fstatat(cache->fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
-		return;
-	entries->items = xreallocarray(entries->items, entries->count + 1, sizeof(*entries->items));
-	entry = &entries->items[entries->count++];
-	*entry = (struct cache_entry){ .kind = kind, .used_s = last_use(&status) };
-	entry->size_bytes = size_on_disk(cache->fd, path);
-	entry->path = TAKE_PTR(path);
-}
-
-static int add_kind(struct cache_entries *entries, const struct cache *cache, enum cache_kind kind)
-{
-	_cleanup_strv_ struct strv names = { 0 };
-	int r = fs_list(cache->fd, places[kind].folder, &names);
-
-	for (size_t i = 0; i < names.count && r == 0; i++) {
-		/* Package lists are put together in a folder of their own. */
-		if (has_ending(names.items[i], places[kind].no_ending) ||
-			(kind == CACHE_LIST && strcmp(names.items[i], "work") == 0))
-			continue;
-		add(entries, cache, kind, names.items[i]);
-	}
-	return r == -ENOENT ? 0 : r;
-}
-
-/* The image in the local storage that an output stands for, or that lies in it as an archive. */
-static void name_output(const struct cache *cache, struct cache_entry *entry)
+/*
+ * For people: of a download, which is a digest, the name that the fetch wrote beside it; of an
+ * output the image in the local storage that it stands for, or that lies in it as an archive.
+ */
+static void find_name(const struct cache *cache, struct cache_entry *entry)
 {
 	_cleanup_free_ char *folder = xasprintf("%s/%s", cache->path, entry->path);
-	_cleanup_free_ char *path = xasprintf("%s/image", folder);
+	_cleanup_free_ char *path =
+		entry->kind == CACHE_DOWNLOAD
+			? xasprintf("%s/" NAMES "/%s", cache->path, last_name(entry->path))
+			: xasprintf("%s/image", folder);
 	_cleanup_(image_free) struct image image = { 0 };
 	struct error ignored;
 
-	if (fs_read_line(AT_FDCWD, path, &entry->name) == 0 ||
-		image_read(folder, &image, &ignored) < 0)
+	if ((entry->kind != CACHE_DOWNLOAD && entry->kind != CACHE_OUTPUT) ||
+		fs_read_line(AT_FDCWD, path, &entry->name) == 0)
+		return;
+	entry->name = NULL;
+	if (entry->kind == CACHE_DOWNLOAD || image_read(folder, &image, &ignored) < 0)
 		return;
 	entry->name = TAKE_PTR(image.reference);
 	entry->has_driver = true;
-}
-
-/* A digest says nothing to people: the fetch wrote a name beside it. */
-static void name_download(const struct cache *cache, struct cache_entry *entry)
-{
-	_cleanup_free_ char *path = xasprintf(NAMES "/%s", strrchr(entry->path, '/') + 1);
-
-	if (fs_read_line(cache->fd, path, &entry->name) < 0)
-		entry->name = NULL;
 }
 
 void cache_name_download(const struct cache *cache, const char *sha256, const char *name)
@@ -144,23 +115,49 @@ void cache_name_download(const struct cache *cache, const char *sha256, const ch
 	(void) !fs_write_atomic(cache->fd, path, name, strlen(name), 0644);
 }
 
+static int add_kind(struct cache_entries *entries, const struct cache *cache, enum cache_kind kind)
+{
+	const struct place *place = &places[kind];
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = fs_list(cache->fd, place->folder, &names);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (size_t i = 0; i < names.count; i++) {
+		const char *name = names.items[i];
+		_cleanup_free_ char *path = xasprintf("%s/%s", place->folder, name);
+		struct cache_entry *entry;
+		struct stat status;
+
+		/* Package lists are put together in a folder of their own. */
+		if (has_ending(name, place->no_ending) ||
+			(kind == CACHE_LIST && strcmp(name, "work") == 0) ||
+			fstatat(cache->fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		entries->items =
+			xreallocarray(entries->items, entries->count + 1, sizeof(*entries->items));
+		entry = &entries->items[entries->count++];
+		*entry = (struct cache_entry){
+			.kind = kind,
+			.kind_text = place->text,
+			.used_s = last_use(&status),
+			.size_bytes = size_on_disk(cache->fd, path),
+		};
+		entry->path = TAKE_PTR(path);
+		find_name(cache, entry);
+	}
+	return 0;
+}
+
 int cache_entries_read(const struct cache *cache, struct cache_entries *ret, struct error *error)
 {
-	_cleanup_(cache_entries_free) struct cache_entries entries = { 0 };
-	int r = 0;
+	*ret = (struct cache_entries){ 0 };
+	for (unsigned int kind = 0; kind < CACHE_KIND_COUNT; kind++) {
+		int r = add_kind(ret, cache, kind);
 
-	for (unsigned int kind = 0; kind < CACHE_KIND_COUNT && r == 0; kind++)
-		r = add_kind(&entries, cache, kind);
-	if (r < 0)
-		return error_set_errno(error, r, "cache %s", cache->path);
-	for (size_t i = 0; i < entries.count; i++) {
-		if (entries.items[i].kind == CACHE_OUTPUT)
-			name_output(cache, &entries.items[i]);
-		else if (entries.items[i].kind == CACHE_DOWNLOAD)
-			name_download(cache, &entries.items[i]);
+		if (r < 0)
+			return error_set_errno(error, r, "cache %s", cache->path);
 	}
-	*ret = entries;
-	entries = (struct cache_entries){ 0 };
 	return 0;
 }
 
@@ -174,6 +171,8 @@ void cache_entries_free(struct cache_entries *entries)
 	*entries = (struct cache_entries){ 0 };
 }
 
+/* ---- who uses what */
+
 static bool is_locked(const struct cache *cache, const char *path)
 {
 	_cleanup_close_ int fd = openat(cache->fd, path, O_RDONLY | O_CLOEXEC);
@@ -181,82 +180,34 @@ static bool is_locked(const struct cache *cache, const char *path)
 	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
 }
 
-/* Who writes to a partial file holds its lock, and that of the digest that it is for. */
+/* A writer of a partial file holds its lock, and that of the digest that it is for. */
 static bool is_being_written(const struct cache *cache, const char *path)
 {
-	_cleanup_free_ char *lock = xasprintf("%s/%.*s.lock", places[CACHE_PARTIAL].folder,
-		HASH_HEX_SIZE - 1, strrchr(path, '/') + 1);
+	_cleanup_free_ char *lock = xasprintf(
+		"%s/%.*s.lock", places[CACHE_PARTIAL].folder, HASH_HEX_SIZE - 1, last_name(path));
 
 	return is_locked(cache, path) || is_locked(cache, lock);
-}
-
-static int move_away(const struct cache *cache, const struct cache_entry *entry)
-{
-	const char *base = strrchr(entry->path, '/') + 1;
-	_cleanup_free_ char *to = xasprintf("%s/pruned-%s", cache->run_path, base);
-	_cleanup_free_ char *name = xasprintf(NAMES "/%s", base);
-
-	if (renameat(cache->fd, entry->path, AT_FDCWD, to) < 0)
-		return errno == ENOENT ? 1 : -errno;
-	if (entry->kind == CACHE_DOWNLOAD)
-		(void) unlinkat(cache->fd, name, 0);
-	return fs_remove_tree(AT_FDCWD, to) < 0 ? -EIO : 1;
-}
-
-/*
- * Removes an entry: 1 when it is gone, 0 when somebody has used it since it was listed, or uses it
- * now.
- */
-static int remove_entry(const struct cache *cache, const struct cache_entry *entry)
-{
-	const char *tidy = places[entry->kind].tidy_lock;
-	_cleanup_close_ int fd = openat(cache->fd, tidy, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-	struct stat status;
-
-	if (fd < 0)
-		return -errno;
-	if (flock(fd, LOCK_EX | (entry->kind == CACHE_LIST ? LOCK_NB : 0)) < 0)
-		return errno == EWOULDBLOCK ? 0 : -errno;
-	if (fstatat(cache->fd, entry->path, &status, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 1 : -errno;
-	if (last_use(&status) != entry->used_s)
-		return 0;
-	if (entry->kind == CACHE_PARTIAL && is_being_written(cache, entry->path))
-		return 0;
-	return move_away(cache, entry);
-}
-
-static time_t birth_of(int dir_fd, const char *path)
-{
-	struct statx status;
-
-	/* Where the file system does not say, the run may be as old as anything. */
-	if (statx(dir_fd, path, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &status) < 0 ||
-		!(status.stx_mask & STATX_BTIME))
-		return 1;
-	return (time_t) status.stx_btime.tv_sec;
 }
 
 /* When the oldest of the other runs that are alive began; 0 when there is none. */
 static time_t oldest_run(const struct cache *cache)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	const char *own = cache->run_path ? strrchr(cache->run_path, '/') + 1 : "";
+	const char *own = cache->run_path ? last_name(cache->run_path) : "";
 	time_t oldest_s = 0;
 
 	if (fs_list(cache->fd, "runs", &names) < 0)
 		return 0;
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *path = xasprintf("runs/%s", names.items[i]);
-		_cleanup_close_ int fd = -1;
-		time_t began_s;
+		struct statx status;
+		time_t began_s = 1; /* where the file system does not say: as old as anything */
 
-		if (strcmp(names.items[i], own) == 0)
+		if (strcmp(names.items[i], own) == 0 || !is_locked(cache, path))
 			continue;
-		fd = openat(cache->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
-			continue;
-		began_s = birth_of(cache->fd, path);
+		if (statx(cache->fd, path, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &status) == 0 &&
+			(status.stx_mask & STATX_BTIME))
+			began_s = (time_t) status.stx_btime.tv_sec;
 		if (!oldest_s || began_s < oldest_s)
 			oldest_s = began_s;
 	}
@@ -271,23 +222,30 @@ static bool is_in_use(const struct cache_entry *entry, time_t living_since_s)
 
 /* ---- pruning */
 
-#define OURS "localhost/slipway/"
-
-struct pruning {
-	const struct cache *cache;
-	const struct cache_prune_request *request;
-	const struct cache_prune_listener *listener;
-	struct cache_prune_result *result;
-	struct cache_entries entries;
-	time_t living_since_s;
-	uint64_t left_bytes;
-	struct strv kept_images; /* that an output which stays stands for */
-};
-
-static void pruning_free(struct pruning *pruning)
+/* 1 when the entry is gone, 0 when it was used since it was listed, or is used now. */
+static int remove_entry(const struct cache *cache, const struct cache_entry *entry)
 {
-	cache_entries_free(&pruning->entries);
-	strv_free(&pruning->kept_images);
+	const char *base = last_name(entry->path);
+	_cleanup_free_ char *to = xasprintf("%s/pruned-%s", cache->run_path, base);
+	_cleanup_free_ char *name = xasprintf(NAMES "/%s", base);
+	_cleanup_close_ int fd = openat(
+		cache->fd, places[entry->kind].tidy_lock, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	struct stat status;
+
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | (entry->kind == CACHE_LIST ? LOCK_NB : 0)) < 0)
+		return errno == EWOULDBLOCK ? 0 : -errno;
+	if (fstatat(cache->fd, entry->path, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 1 : -errno;
+	if (last_use(&status) != entry->used_s ||
+		(entry->kind == CACHE_PARTIAL && is_being_written(cache, entry->path)))
+		return 0;
+	if (renameat(cache->fd, entry->path, AT_FDCWD, to) < 0)
+		return errno == ENOENT ? 1 : -errno;
+	if (entry->kind == CACHE_DOWNLOAD)
+		(void) unlinkat(cache->fd, name, 0);
+	return fs_remove_tree(AT_FDCWD, to) < 0 ? -EIO : 1;
 }
 
 static int by_last_use(const void *a, const void *b)
@@ -297,257 +255,189 @@ static int by_last_use(const void *a, const void *b)
 	return (left->used_s > right->used_s) - (left->used_s < right->used_s);
 }
 
-static bool is_wanted_gone(const struct pruning *pruning, const struct cache_entry *entry)
+static bool is_to_go(
+	const struct cache_prune *prune, const struct cache_entry *entry, uint64_t left_bytes)
 {
-	const struct cache_prune_request *request = pruning->request;
-
-	if (request->all || entry->kind == CACHE_DAMAGED)
-		return true;
-	if (request->by_age && time(NULL) - entry->used_s > request->age_s)
-		return true;
-	return request->by_size && pruning->left_bytes > request->keep_bytes;
+	return prune->all || entry->kind == CACHE_DAMAGED ||
+	       (prune->by_age && time(NULL) - entry->used_s > prune->age_s) ||
+	       (prune->by_size && left_bytes > prune->keep_bytes);
 }
 
-static void remove_image(const struct pruning *pruning, const char *name)
+static void remove_image(const struct cache_prune *prune, const char *name)
 {
-	if (pruning->request->dry_run || buildah_remove_image(name) == 0)
-		pruning->listener->on_image(pruning->listener->context, name);
+	if (prune->dry_run || buildah_remove_image(name) == 0)
+		prune->on_image(prune->context, name);
 }
 
-/* 1: gone, or would be. */
-static int prune_entry(struct pruning *pruning, const struct cache_entry *entry)
+static int prune_entries(const struct cache *cache, struct cache_prune *prune,
+	struct cache_entries *entries, struct error *error)
 {
-	int r = 1;
-
-	if (is_in_use(entry, pruning->living_since_s))
-		r = 0;
-	else if (!pruning->request->dry_run)
-		r = remove_entry(pruning->cache, entry);
-	if (r == 0)
-		pruning->result->in_use++;
-	if (r <= 0)
-		return r;
-	pruning->result->removed++;
-	pruning->result->removed_bytes += entry->size_bytes;
-	pruning->left_bytes -= entry->size_bytes;
-	pruning->listener->on_entry(pruning->listener->context, entry);
-	if (entry->kind == CACHE_OUTPUT && entry->name && !entry->has_driver &&
-		strncmp(entry->name, OURS, strlen(OURS)) == 0)
-		remove_image(pruning, entry->name);
-	return 1;
-}
-
-/* Images of outputs that went without them: with the cache's folder, or by hand. */
-static void remove_other_images(struct pruning *pruning)
-{
+	_cleanup_strv_ struct strv kept_images = { 0 }; /* that an output which stays stands for */
 	_cleanup_strv_ struct strv names = { 0 };
+	time_t living_since_s = oldest_run(cache);
+	uint64_t left_bytes = 0;
 
-	if (buildah_image_names(OURS, &names) < 0)
-		return;
-	for (size_t i = 0; i < names.count; i++)
-		if (!strv_contains(&pruning->kept_images, names.items[i]))
-			remove_image(pruning, names.items[i]);
-}
+	if (entries->count)
+		qsort(entries->items, entries->count, sizeof(*entries->items), by_last_use);
+	for (size_t i = 0; i < entries->count; i++)
+		left_bytes += entries->items[i].size_bytes;
+	for (size_t i = 0; i < entries->count; i++) {
+		const struct cache_entry *entry = &entries->items[i];
+		bool to_go = is_to_go(prune, entry, left_bytes);
+		int r = to_go && !is_in_use(entry, living_since_s);
 
-int cache_prune(const struct cache *cache, const struct cache_prune_request *request,
-	const struct cache_prune_listener *listener, struct cache_prune_result *ret,
-	struct error *error)
-{
-	_cleanup_(pruning_free) struct pruning pruning = {
-		.cache = cache,
-		.request = request,
-		.listener = listener,
-		.result = ret,
-		.living_since_s = oldest_run(cache),
-	};
-	int r = cache_entries_read(cache, &pruning.entries, error);
-
-	*ret = (struct cache_prune_result){ 0 };
-	if (r < 0)
-		return r;
-	if (pruning.entries.count)
-		qsort(pruning.entries.items, pruning.entries.count, sizeof(*pruning.entries.items),
-			by_last_use);
-	for (size_t i = 0; i < pruning.entries.count; i++)
-		pruning.left_bytes += pruning.entries.items[i].size_bytes;
-	for (size_t i = 0; i < pruning.entries.count; i++) {
-		const struct cache_entry *entry = &pruning.entries.items[i];
-
-		r = is_wanted_gone(&pruning, entry) ? prune_entry(&pruning, entry) : 0;
+		if (r && !prune->dry_run)
+			r = remove_entry(cache, entry);
 		if (r < 0)
 			return error_set_errno(error, r, "%s/%s", cache->path, entry->path);
-		if (r == 0 && entry->kind == CACHE_OUTPUT && entry->name)
-			xstrv_push(&pruning.kept_images, entry->name);
+		if (r == 0) {
+			prune->in_use += to_go;
+			if (entry->kind == CACHE_OUTPUT && entry->name)
+				xstrv_push(&kept_images, entry->name);
+			continue;
+		}
+		prune->removed++;
+		prune->removed_bytes += entry->size_bytes;
+		left_bytes -= entry->size_bytes;
+		prune->on_entry(prune->context, entry);
+		if (entry->kind == CACHE_OUTPUT && entry->name && !entry->has_driver &&
+			strncmp(entry->name, OURS, strlen(OURS)) == 0)
+			remove_image(prune, entry->name);
 	}
-	/* Another cache's run may have made some a moment ago: only where all is to go. */
-	if (request->all && !pruning.living_since_s)
-		remove_other_images(&pruning);
+	/*
+	 * Images of outputs that went without them: with the cache's folder, or by hand. Another
+	 * cache's run may have made some a moment ago: only where all is to go.
+	 */
+	if (!prune->all || living_since_s || buildah_image_names(OURS, &names) < 0)
+		return 0;
+	for (size_t i = 0; i < names.count; i++)
+		if (!strv_contains(&kept_images, names.items[i]))
+			remove_image(prune, names.items[i]);
 	return 0;
 }
 
-/* ---- verifying */
+int cache_prune(const struct cache *cache, struct cache_prune *prune, struct error *error)
+{
+	_cleanup_(cache_entries_free) struct cache_entries entries = { 0 };
+	int r = cache_entries_read(cache, &entries, error);
 
-#define OCI_BLOBS "blobs/sha256/"
+	return r < 0 ? r : prune_entries(cache, prune, &entries, error);
+}
+
+/* ---- verifying */
 
 static void free_archive(struct archive **archive)
 {
 	(void) archive_read_free(*archive);
 }
 
-/* The SHA-256 of a member's content. -EBADMSG when it cannot be read to its end. */
-static int hash_member(struct archive *archive, char hex[HASH_HEX_SIZE])
-{
-	struct hash *hash = hash_new();
-	char buffer[65536];
-	ssize_t got = 0;
-
-	if (!hash)
-		out_of_memory();
-	while ((got = archive_read_data(archive, buffer, sizeof(buffer))) > 0)
-		hash_add(hash, buffer, (size_t) got);
-	hash_finish(hash, hex);
-	return got < 0 ? -EBADMSG : 0;
-}
-
-/* OCI image layout: every blob lies under its digest. */
-static int check_archive(const char *path, struct error *error)
-{
-	_cleanup_(free_archive) struct archive *archive = archive_read_new();
-	struct archive_entry *entry;
-	int r = 0;
-
-	if (!archive)
-		out_of_memory();
-	(void) archive_read_support_format_tar(archive);
-	if (archive_read_open_filename(archive, path, 65536) != ARCHIVE_OK)
-		return error_set(error, -EUCLEAN, "%s: %s", path, archive_error_string(archive));
-	while (r == 0 && (r = archive_read_next_header(archive, &entry)) == ARCHIVE_OK) {
-		const char *name = archive_entry_pathname(entry);
-		char hex[HASH_HEX_SIZE];
-
-		if (!name || strncmp(name, OCI_BLOBS, strlen(OCI_BLOBS)) != 0 ||
-			archive_entry_filetype(entry) != AE_IFREG)
-			continue;
-		r = hash_member(archive, hex);
-		if (r < 0 || strcmp(hex, name + strlen(OCI_BLOBS)) != 0)
-			return error_set(error, -EUCLEAN, "%s: damaged at %s", path, name);
-	}
-	return r == ARCHIVE_EOF
-		       ? 0
-		       : error_set(error, -EUCLEAN, "%s: %s", path, archive_error_string(archive));
-}
-
+/* OCI image layout: every blob lies under its digest. 1: right; 0: it is no image; -EUCLEAN. */
 static int check_output(
 	const struct cache *cache, const struct cache_entry *entry, struct error *error)
 {
 	_cleanup_free_ char *path = xasprintf("%s/%s/" IMAGE_ARCHIVE, cache->path, entry->path);
-	int r;
+	_cleanup_(free_archive) struct archive *archive = archive_read_new();
+	struct archive_entry *member;
+	int status;
 
 	if (!fs_exists(AT_FDCWD, path))
 		return 0;
-	r = check_archive(path, error);
-	return r < 0 ? r : 1;
+	if (!archive)
+		out_of_memory();
+	(void) archive_read_support_format_tar(archive);
+	status = archive_read_open_filename(archive, path, 65536);
+	while (status == ARCHIVE_OK &&
+		(status = archive_read_next_header(archive, &member)) == ARCHIVE_OK) {
+		const char *name = archive_entry_pathname(member);
+		struct hash *hash;
+		char hex[HASH_HEX_SIZE];
+		char buffer[65536];
+		ssize_t got;
+
+		if (!name || strncmp(name, OCI_BLOBS, strlen(OCI_BLOBS)) != 0 ||
+			archive_entry_filetype(member) != AE_IFREG)
+			continue;
+		hash = hash_new();
+		if (!hash)
+			out_of_memory();
+		while ((got = archive_read_data(archive, buffer, sizeof(buffer))) > 0)
+			hash_add(hash, buffer, (size_t) got);
+		hash_finish(hash, hex);
+		if (got < 0 || strcmp(hex, name + strlen(OCI_BLOBS)) != 0)
+			return error_set(error, -EUCLEAN, "%s: damaged at %s", path, name);
+	}
+	return status == ARCHIVE_EOF
+		       ? 1
+		       : error_set(error, -EUCLEAN, "%s: %s", path, archive_error_string(archive));
 }
 
-struct verifying {
-	const struct cache *cache;
-	struct store store;
-	time_t living_since_s;
-};
-
-/* 1: right; 0: nothing tells what it was; -EUCLEAN. */
-static int check(
-	const struct verifying *verifying, const struct cache_entry *entry, struct error *error)
+/*
+ * Moves an output out of the way, under the lock of its name and key ("stages/<name>-<key>"): a run
+ * that made it anew meanwhile has brought a right one.
+ */
+static int set_output_aside(const struct cache *cache, const struct cache_entry *entry)
 {
-	if (entry->kind == CACHE_DOWNLOAD)
-		return store_verify(&verifying->store, strrchr(entry->path, '/') + 1, 0, error);
-	return entry->kind == CACHE_OUTPUT ? check_output(verifying->cache, entry, error) : 0;
-}
-
-/* "stages/<name>-<key>" is made under the lock of that name and key. */
-static int lock_output(const struct cache *cache, const struct cache_entry *entry, int *ret_fd)
-{
-	_cleanup_free_ char *name = xstrdup(strrchr(entry->path, '/') + 1);
+	_cleanup_free_ char *path = xasprintf("%s/%s", cache->path, entry->path);
+	_cleanup_free_ char *name = xstrdup(last_name(entry->path));
+	_cleanup_close_ int lock_fd = -1;
+	struct error ignored;
 	char *dash = strrchr(name, '-');
+	int r;
 
 	if (!dash)
 		return -EINVAL;
 	*dash = '\0';
-	return cache_lock(cache, name, dash + 1, ret_fd);
+	r = cache_lock(cache, name, dash + 1, &lock_fd);
+	if (r < 0)
+		return r;
+	return check_output(cache, entry, &ignored) == -EUCLEAN ? cache_set_aside(cache, path) : 0;
 }
 
-static int put_away_output(const struct verifying *verifying, const struct cache_entry *entry)
+static int verify_entries(const struct cache *cache, const struct store *store,
+	const struct cache_entries *entries, struct cache_verify *verify, struct error *error)
 {
-	_cleanup_free_ char *path = xasprintf("%s/%s", verifying->cache->path, entry->path);
-	_cleanup_close_ int lock_fd = -1;
-	struct error ignored;
-	int r = lock_output(verifying->cache, entry, &lock_fd);
+	time_t living_since_s = oldest_run(cache);
 
-	if (r == 0)
-		r = check_output(verifying->cache, entry, &ignored);
-	/* Who made it anew while it was looked at has brought a right one. */
-	return r == -EUCLEAN ? cache_set_aside(verifying->cache, path) : r < 0 ? r : 0;
-}
-
-/* Under the lock of who would bring the right one. */
-static int put_away(const struct verifying *verifying, const struct cache_entry *entry,
-	struct cache_verify_result *result)
-{
-	const char *digest = strrchr(entry->path, '/') + 1;
-	struct error ignored;
-
-	if (entry->kind == CACHE_DOWNLOAD)
-		return store_set_aside_damaged(&verifying->store, digest, 0, &ignored);
-	if (!is_in_use(entry, verifying->living_since_s))
-		return put_away_output(verifying, entry);
-	result->in_use++;
-	return 0;
-}
-
-static int check_all(const struct verifying *verifying, const struct cache_entries *entries,
-	void (*on_damaged)(void *context, const struct cache_entry *entry, const char *what),
-	void *context, struct cache_verify_result *result, struct error *error)
-{
 	for (size_t i = 0; i < entries->count; i++) {
 		const struct cache_entry *entry = &entries->items[i];
-		int r = check(verifying, entry, error);
+		const char *digest = last_name(entry->path);
+		struct error ignored;
+		int r = 0;
 
+		if (entry->kind == CACHE_DOWNLOAD)
+			r = store_verify(store, digest, 0, error);
+		else if (entry->kind == CACHE_OUTPUT)
+			r = check_output(cache, entry, error);
 		if (r < 0 && r != -EUCLEAN && r != -EINVAL)
 			return r;
-		result->unchecked += r == 0;
+		verify->unchecked += r == 0;
 		if (r == 0)
 			continue;
-		result->checked++;
-		result->checked_bytes += entry->size_bytes;
+		verify->checked++;
+		verify->checked_bytes += entry->size_bytes;
 		if (r == 1)
 			continue;
-		result->damaged++;
-		on_damaged(context, entry, error->text);
-		if (r == -EUCLEAN)
-			r = put_away(verifying, entry, result);
-		if (r < 0 && r != -EINVAL)
+		verify->damaged++;
+		verify->on_damaged(verify->context, entry, error->text);
+		if (r == -EUCLEAN && entry->kind == CACHE_DOWNLOAD)
+			r = store_set_aside_damaged(store, digest, 0, &ignored);
+		else if (r == -EUCLEAN && is_in_use(entry, living_since_s))
+			verify->in_use++;
+		else if (r == -EUCLEAN)
+			r = set_output_aside(cache, entry);
+		if (r < 0 && r != -EINVAL && r != -EUCLEAN)
 			return error_set_errno(error, r, "%s", entry->path);
 	}
 	return 0;
 }
 
-int cache_verify(const struct cache *cache,
-	void (*on_damaged)(void *context, const struct cache_entry *entry, const char *what),
-	void *context, struct cache_verify_result *ret, struct error *error)
+int cache_verify(const struct cache *cache, struct cache_verify *verify, struct error *error)
 {
 	_cleanup_(cache_entries_free) struct cache_entries entries = { 0 };
-	struct verifying verifying = {
-		.cache = cache,
-		.store = { .fd = -1 },
-		.living_since_s = oldest_run(cache),
-	};
-	int r = store_open(cache->fd, "blobs", &verifying.store, error);
+	_cleanup_(store_close) struct store store = { .fd = -1 };
+	int r = store_open(cache->fd, "blobs", &store, error);
 
-	*ret = (struct cache_verify_result){ 0 };
 	if (r == 0)
 		r = cache_entries_read(cache, &entries, error);
-	if (r == 0)
-		r = check_all(&verifying, &entries, on_damaged, context, ret, error);
-	store_close(&verifying.store);
-	return r;
+	return r < 0 ? r : verify_entries(cache, &store, &entries, verify, error);
 }

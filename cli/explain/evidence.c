@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the module, the node's kernel and what is loaded before it say beside the log. */
+/* What the module, the node's kernel and what is loaded before it add to the log. */
 #include <fcntl.h>
 #include <string.h>
 
 #include "cli/explain/explain.h"
-#include "cli/verify/input.h"
 #include "common/xalloc.h"
 #include "module/cms.h"
 
@@ -12,176 +11,44 @@
 
 /* --- opening --- */
 
-bool explain_needs_cache(const struct explain_sources *sources)
-{
-	enum verify_kernel_kind kind;
-	struct error ignored = { 0 };
-
-	if (sources->kernels.count &&
-		verify_kernel_identify(&sources->kernels, &kind, &ignored) == 0 &&
-		kind != VERIFY_KERNEL_FOLDER)
-		return true;
-	for (size_t i = 0; i < sources->with.count; i++) {
-		_cleanup_(verify_input_close) struct verify_input input = VERIFY_INPUT_CLOSED;
-
-		if (!verify_is_symvers(sources->with.items[i]) &&
-			verify_input_identify(sources->with.items[i], &input, &ignored) == 0 &&
-			verify_input_unpacks(&input))
-			return true;
-	}
-	return false;
-}
-
-/* A file that is no module explains why it was refused; one that cannot be read explains nothing.
- */
-static int open_module(struct explain_files *files, struct error *error)
-{
-	struct error why = { 0 };
-	int r = elf_module_open(AT_FDCWD, files->module_path, &files->module, &why);
-
-	switch (r) {
-	case 0:
-		return 0;
-	case -ENOEXEC:
-	case -EINVAL:
-	case -EBADMSG:
-	case -ENODATA:
-	case -EFBIG:
-		files->unreadable = xstrdup(why.text);
-		return 0;
-	default:
-		*error = why;
-		return r;
-	}
-}
-
-static int read_kernel(
-	struct explain_files *files, const struct explain_sources *sources, struct error *error)
-{
-	const struct strv *kernels = &sources->kernels;
-	const char *vermagic = files->module ? elf_module_info(files->module, "vermagic") : NULL;
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
-	_cleanup_free_ char *krel = NULL;
-	enum verify_kernel_kind kind;
-	int r;
-
-	/* A Module.symvers alone tells who exports what, which is all that many a line asks for. */
-	if (kernels->count == 1 && verify_is_symvers(kernels->items[0])) {
-		r = verify_kernel_add_symvers(
-			&files->node_kernel, AT_FDCWD, kernels->items[0], kernels->items[0], error);
-		return r < 0 ? error_prefix(error, r, "--kernel") : 0;
-	}
-	r = verify_kernel_identify(kernels, &kind, error);
-	if (r < 0)
-		return r;
-	if (kind != VERIFY_KERNEL_FOLDER)
-		return verify_kernel_fetch(&files->node_kernel, sources->found, kernels, error);
-	/* Of several kernels in one tree that of the module, if it is there. */
-	krel = vermagic ? xstrndup(vermagic, strcspn(vermagic, " ")) : NULL;
-	r = verify_place_find(kernels->items[0], krel, &place, error);
-	return r < 0 ? r : verify_kernel_read(&files->node_kernel, &place, error);
-}
-
-static int open_with(struct verify_input *input, const char *what, const char *krel,
-	struct context *context, struct error *error)
-{
-	bool unpacks;
-	int r = verify_input_identify(what, input, error);
-
-	if (r < 0)
-		return r;
-	/* Who waits for an image is told what for. */
-	unpacks = verify_input_unpacks(input);
-	if (unpacks)
-		progress_begin(&context->progress, "unpack");
-	r = verify_input_open(input, context, error);
-	if (unpacks)
-		progress_end(&context->progress, r < 0 ? "failed" : "done");
-	if (r < 0)
-		return r;
-	if (krel)
-		verify_input_choose(input, krel);
-	if (input->modules.count + input->symvers.count == 0)
-		return error_set(
-			error, -EINVAL, "%s: neither a Module.symvers nor a module is in it", what);
-	return 0;
-}
-
-static int add_with(struct explain_files *files, const struct explain_sources *sources,
-	const char *what, struct error *error)
-{
-	_cleanup_(verify_input_close) struct verify_input input = VERIFY_INPUT_CLOSED;
-	struct verify_kernel *const kernels[] = { &files->node_kernel, &files->with_kernel };
-	bool symvers = verify_is_symvers(what);
-	int r = symvers ? 0
-			: open_with(&input, what, files->node_kernel.krel, sources->found->context,
-				  error);
-
-	if (r < 0)
-		return error_prefix(error, r, "--with");
-	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++) {
-		r = symvers ? verify_kernel_add_with_file(kernels[i], what, error)
-			    : verify_kernel_add_with(kernels[i], &input, error);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* The module's signature in words. */
-static void describe_signature(struct explain_files *files, const char *data, size_t size)
+/* The module's signature in words, and whether it is good by the certificates. */
+static int read_signature(struct explain_files *files, struct verify *verify, struct error *error)
 {
 	const char *path = files->module_path;
+	_cleanup_free_ char *data = NULL;
 	struct module_trailer trailer = { 0 };
 	struct cms_facts facts = { 0 };
 	struct error why = { 0 };
-	int r = module_trailer_read(data, size, &trailer, &why);
+	size_t size = 0;
+	int r = elf_module_bytes(files->module, &data, &size, error);
 
+	if (r < 0)
+		return r;
+	r = module_trailer_read(data, size, &trailer, &why);
 	if (r == 0 && trailer.present)
 		r = cms_read(data + trailer.signature_offset, trailer.signature_size,
 			trailer.signature_offset, &facts, &why);
 	if (r < 0) {
 		files->signed_state = EXPLAIN_WRONG;
 		files->signature = xasprintf("%s: %s", path, why.text);
-	} else if (!trailer.present) {
+		return 0;
+	}
+	if (!trailer.present) {
 		files->signed_state = EXPLAIN_UNSIGNED;
 		files->signature = xasprintf("%s is not signed", path);
-	} else {
-		files->signed_state = EXPLAIN_SIGNED;
-		files->signature = xasprintf("%s is signed with PKCS#7 by %s%s%s, %s with %s", path,
-			*facts.issuer ? facts.issuer : "an unnamed key",
-			*facts.serial ? ", serial " : ", key id ",
-			*facts.serial ? facts.serial : facts.key_id, facts.algorithm, facts.hash);
-	}
-}
-
-/* And what the certificates say of it; of the kernel's own file they can say nothing. */
-static int read_signature(
-	struct explain_files *files, const struct explain_sources *sources, struct error *error)
-{
-	_cleanup_strv_ struct strv paths = { 0 };
-	struct verify_input input = { .fd = AT_FDCWD };
-	_cleanup_free_ char *data = NULL;
-	struct error why = { 0 };
-	size_t size = 0;
-	int r;
-
-	if (sources->module_path)
-		xstrv_push(&paths, sources->module_path);
-	input.modules = paths;
-	r = verify_trust_open(
-		&sources->trust, &files->node_kernel, &input, 1, &files->trust, error);
-	if (r < 0 || !files->module)
-		return r;
-	r = elf_module_bytes(files->module, &data, &size, error);
-	if (r < 0)
-		return r;
-	describe_signature(files, data, size);
-	if (!sources->trust.count || files->signed_state != EXPLAIN_SIGNED)
 		return 0;
-	r = verify_trust_judge(&files->trust, data, size, NULL, &why);
-	files->judged = xasprintf("%s: %s", files->module_path,
+	}
+	files->signed_state = EXPLAIN_SIGNED;
+	files->signature = xasprintf("%s is signed with PKCS#7 by %s%s%s, %s with %s", path,
+		*facts.issuer ? facts.issuer : "an unnamed key",
+		*facts.serial ? ", serial " : ", key id ",
+		*facts.serial ? facts.serial : facts.key_id, facts.algorithm, facts.hash);
+	if (!verify->trust_files.count)
+		return 0;
+	r = verify_trust_judge(&verify->trust, data, size, NULL, &why);
+	files->judged = xasprintf("%s: %s", path,
 		r == 0 ? "its signature is good by the certificates of --trust" : why.text);
+	/* Of the kernel's own file nothing is known. */
 	if (r != -ENOTSUP)
 		files->signed_state = r == 0                         ? EXPLAIN_TRUSTED
 				      : r == -ENOKEY || r == -EAGAIN ? EXPLAIN_OTHER_KEY
@@ -189,26 +56,41 @@ static int read_signature(
 	return 0;
 }
 
-int explain_open(
-	struct explain_files *files, const struct explain_sources *sources, struct error *error)
+int explain_open(struct explain_files *files, struct verify *verify, struct error *error)
 {
+	char *paths[] = { (char *) (uintptr_t) files->module_path, NULL };
+	const struct verify_input judged = { .fd = AT_FDCWD,
+		.modules = { .items = paths, .count = files->module_path != NULL } };
+	_cleanup_free_ char *krel = NULL;
+	const char *vermagic = NULL;
+	struct error why = { 0 };
 	int r = 0;
 
-	files->module_path = sources->module_path;
 	if (files->module_path)
-		r = open_module(files, error);
-	if (r == 0 && sources->kernels.count)
-		r = read_kernel(files, sources, error);
-	for (size_t i = 0; i < sources->with.count && r == 0; i++)
-		r = add_with(files, sources, sources->with.items[i], error);
+		r = elf_module_open(AT_FDCWD, files->module_path, &files->module, &why);
+	/* A file that is no module explains why it was refused; an unreadable one nothing. */
+	if (r == -ENOEXEC || r == -EINVAL || r == -EBADMSG || r == -ENODATA || r == -EFBIG) {
+		files->unreadable = xstrdup(why.text);
+	} else if (r < 0) {
+		*error = why;
+		return r;
+	}
+	/* Of several kernels in one tree that of the module, if it is there. */
+	if (files->module)
+		vermagic = elf_module_info(files->module, "vermagic");
+	if (vermagic)
+		krel = xstrndup(vermagic, strcspn(vermagic, " "));
+	r = verify_open(verify, krel, error);
 	if (r == 0)
-		r = read_signature(files, sources, error);
+		r = verify_trust_open(
+			&verify->trust_files, &verify->kernel, &judged, 1, &verify->trust, error);
+	if (r == 0 && files->module)
+		r = read_signature(files, verify, error);
 	if (r < 0)
 		return r;
-	verify_kernel_finish(&files->node_kernel);
-	files->kernel = sources->kernels.count ? sources->kernels.items[0] : NULL;
-	files->symvers = files->node_kernel.symvers;
-	files->with = files->with_kernel.symvers;
+	files->kernel = verify->kernels.count ? verify->kernels.items[0] : NULL;
+	files->symvers = verify->kernel.symvers;
+	files->with = verify->kernel.with;
 	return 0;
 }
 
@@ -216,24 +98,22 @@ void explain_close(struct explain_files *files)
 {
 	proof_free(&files->node_proof);
 	elf_module_close(&files->module);
-	verify_trust_free(&files->trust);
-	verify_kernel_free(&files->node_kernel);
-	verify_kernel_free(&files->with_kernel);
 	free(files->unreadable);
 	free(files->signature);
 	free(files->judged);
 }
 
-void explain_prove(struct explain_files *files, const struct explanation *explanation)
+void explain_prove(
+	struct explain_files *files, struct verify *verify, const struct explanation *explanation)
 {
-	struct proof_kernel *facts = &files->node_kernel.facts;
+	struct proof_kernel *facts = &verify->kernel.facts;
 	bool may_be_wrong = files->signed_state > EXPLAIN_UNSIGNED;
 
 	if (!files->module || !files->kernel)
 		return;
-	if (files->trust.count) {
+	if (verify->trust.count) {
 		facts->trust.verify = verify_trust_judge;
-		facts->trust.context = &files->trust;
+		facts->trust.context = &verify->trust;
 	}
 	for (size_t i = 0; i < explanation->count; i++) {
 		const struct explain_finding *finding = &explanation->items[i];
@@ -252,7 +132,7 @@ void explain_prove(struct explain_files *files, const struct explanation *explan
 	files->proof = &files->node_proof;
 }
 
-/* --- what the files say of a finding --- */
+/* --- what the files add to a finding --- */
 
 static void set(char **text, const char *value)
 {
@@ -334,11 +214,9 @@ static void add_symbols(struct explain_finding *finding, const struct explain_fi
 {
 	const struct strv *symbols = &finding->symbols;
 	bool used = !files->module || finding->cause->input != EXPLAIN_SYMBOL;
+	enum explain_fit fit = EXPLAIN_FIT_UNKNOWN;
 	bool all_fit = true;
-	enum explain_fit fit;
 
-	if (!symbols->count)
-		return;
 	for (size_t i = 0; i < symbols->count && !used; i++)
 		used = uses(files->module, symbols->items[i]);
 	for (size_t i = 0; i < symbols->count; i++)
@@ -348,10 +226,11 @@ static void add_symbols(struct explain_finding *finding, const struct explain_fi
 			xstrv_pushf(&finding->evidence,
 				"%s does not use %s at all: the node was given another file",
 				files->module_path, symbols->items[i]);
-	if (!files->module || (used && !files->symvers))
+	if (!symbols->count || !files->module || (used && !files->symvers))
 		return;
 	/* Whether the headers were the right ones parts the kernel's fault from a stack's. */
-	fit = used ? explain_kernel_fit(files->module, files->symvers) : EXPLAIN_FIT_UNKNOWN;
+	if (used)
+		fit = explain_kernel_fit(files->module, files->symvers);
 	if (fit == EXPLAIN_FITS)
 		xstrv_pushf(&finding->evidence,
 			"what %s takes from the kernel itself has the CRCs that it was compiled "
@@ -371,14 +250,13 @@ static void add_vermagic(struct explain_finding *finding, const struct explain_f
 	const char *vermagic = elf_module_info(files->module, "vermagic");
 	bool other = strcmp(finding->cause->id, "vermagic") == 0;
 
-	if (!vermagic) {
-		xstrv_pushf(&finding->evidence, "%s has no vermagic", files->module_path);
-		return;
-	}
-	for (size_t i = 0; i < finding->lines.count && other; i++)
+	for (size_t i = 0; vermagic && i < finding->lines.count && other; i++)
 		other = !strstr(finding->lines.items[i], vermagic);
-	xstrv_pushf(&finding->evidence, "%s has vermagic \"%s\"%s", files->module_path, vermagic,
-		other ? ": it is not the file that the kernel was given" : "");
+	if (vermagic)
+		xstrv_pushf(&finding->evidence, "%s has vermagic \"%s\"%s", files->module_path,
+			vermagic, other ? ": it is not the file that the kernel was given" : "");
+	else
+		xstrv_pushf(&finding->evidence, "%s has no vermagic", files->module_path);
 }
 
 static void add_unreadable(struct explain_finding *finding, const struct explain_files *files)
@@ -393,78 +271,81 @@ static void add_unreadable(struct explain_finding *finding, const struct explain
 			files->module_path);
 		return;
 	}
-	blame(finding, EXPLAIN_FILE, explain_input_remedy(EXPLAIN_FILE));
+	blame(finding, EXPLAIN_FILE, explain_inputs[EXPLAIN_FILE].remedy);
 	set(&finding->because,
 		"the file is no whole kernel module: it was damaged or cut short, or is no module at "
 		"all");
 }
 
-/* Where a line tells only that a signature was refused, the file rules some reasons out. */
+/* Where only a refused signature is known from the line, the file rules some reasons out. */
 static void add_signature(struct explain_finding *finding, const struct explain_files *files)
 {
+	const struct explain_signature_row *known = &explain_signatures[files->signed_state];
+
 	xstrv_push(&finding->evidence, files->signature);
 	if (files->judged)
 		xstrv_push(&finding->evidence, files->judged);
 	if (finding->input != EXPLAIN_SIGNATURE)
 		return;
 	if (finding->cause->answer == EKEYREJECTED)
-		set(&finding->because, explain_signature_cause(files->signed_state));
+		set(&finding->because, known->cause);
 	if (finding->cause->rank == EXPLAIN_RESULT ||
 		strcmp(finding->cause->id, "key-unknown") == 0)
-		set(&finding->remedy, explain_signature_remedy(files->signed_state));
+		set(&finding->remedy, known->remedy);
 }
 
 /* The name of the module that was given; of a file that is none, by the file's name. */
 static void given_name(const struct explain_files *files, char name[EXPLAIN_NAME_SIZE])
 {
 	const char *own = files->module ? elf_module_name(files->module) : NULL;
-	const char *slash = files->unreadable ? strrchr(files->module_path, '/') : NULL;
+	size_t length = own ? strlen(own) : 0;
+	const char *slash;
 
-	if (files->unreadable)
-		own = slash ? slash + 1 : files->module_path;
-	(void) snprintf(name, EXPLAIN_NAME_SIZE, "%.*s",
-		own ? (int) strcspn(own, files->unreadable ? "." : "") : 0, own ? own : "");
-	for (char *dash = name; (dash = strchr(dash, '-'));)
-		*dash = '_';
-}
-
-static void add_to(
-	struct explain_finding *finding, const struct explain_files *files, const char *name)
-{
-	if (*finding->module && *name && strcmp(name, finding->module) != 0) {
-		xstrv_pushf(&finding->evidence, "%s is %s, and the lines are about %s",
-			files->module_path, name, finding->module);
-		return;
-	}
 	if (files->unreadable) {
-		add_unreadable(finding, files);
-		return;
+		own = files->module_path;
+		slash = strrchr(own, '/');
+		length = slash ? (size_t) (slash + 1 - own) : 0;
+		length += strcspn(own + length, ".");
 	}
-	add_symbols(finding, files);
-	if (files->module &&
-		(finding->input == EXPLAIN_KERNEL || finding->cause->rank == EXPLAIN_RESULT))
-		add_vermagic(finding, files);
-	/* EPERM is a locked-down kernel's answer to what is not signed. */
-	if (files->signature &&
-		(finding->input == EXPLAIN_SIGNATURE || finding->cause->answer == EPERM))
-		add_signature(finding, files);
-	if (files->proof)
-		explain_add_proof(finding, files);
+	module_name_copy(own ? own : "", length, name, EXPLAIN_NAME_SIZE);
 }
 
 void explain_add_evidence(struct explanation *explanation)
 {
+	const struct explain_files *files = explanation->files;
 	char name[EXPLAIN_NAME_SIZE];
 
-	if (!explanation->files)
+	if (!files)
 		return;
-	given_name(explanation->files, name);
-	for (size_t i = 0; i < explanation->count; i++)
-		if (!explanation->items[i].joined)
-			add_to(&explanation->items[i], explanation->files, name);
+	given_name(files, name);
+	for (size_t i = 0; i < explanation->count; i++) {
+		struct explain_finding *finding = &explanation->items[i];
+
+		if (finding->joined)
+			continue;
+		if (*finding->module && *name && strcmp(name, finding->module) != 0) {
+			xstrv_pushf(&finding->evidence, "%s is %s, and the lines are about %s",
+				files->module_path, name, finding->module);
+			continue;
+		}
+		if (files->unreadable) {
+			add_unreadable(finding, files);
+			continue;
+		}
+		add_symbols(finding, files);
+		if (files->module && (finding->input == EXPLAIN_KERNEL ||
+					     finding->cause->rank == EXPLAIN_RESULT))
+			add_vermagic(finding, files);
+		/* EPERM is a locked-down kernel's answer to what is not signed. */
+		if (files->signature &&
+			(finding->input == EXPLAIN_SIGNATURE || finding->cause->answer == EPERM))
+			add_signature(finding, files);
+		if (files->proof)
+			explain_add_proof(finding, files);
+	}
 }
 
-/* --- what the load proof says: the same rules, the same kernel --- */
+/* --- the load proof's share: the same rules, the same kernel --- */
 
 static struct explain_owner owner_of(
 	const struct proof_finding *reason, const struct explain_files *files)
@@ -488,25 +369,25 @@ static struct explain_owner owner_of(
 		{ "blacklisted", EXPLAIN_NODE },
 		{ "built-in", EXPLAIN_NODE },
 	};
+	struct explain_owner owner = { .input = EXPLAIN_KERNEL };
 	const char *name = elf_module_name(files->module);
 
 	for (size_t i = 0; i < ARRAY_SIZE(inputs); i++) {
 		size_t length = strlen(inputs[i].id);
 		bool whole = inputs[i].id[length - 1] != '-';
-		struct explain_owner owner = { .input = inputs[i].input };
 
 		if (strncmp(reason->id, inputs[i].id, length + whole) != 0)
 			continue;
+		owner.input = inputs[i].input;
 		/* A driver source's fault is that of the source of this module. */
-		if (owner.input == EXPLAIN_NVIDIA && name)
-			owner.input = explain_source_of(name);
+		if (owner.input == EXPLAIN_NVIDIA && name && explain_guess(name) == EXPLAIN_OFED)
+			owner.input = EXPLAIN_OFED;
 		return owner;
 	}
-	return reason->symbol ? explain_find_owner(files, files->module, reason->symbol)
-			      : (struct explain_owner){ .input = EXPLAIN_KERNEL };
+	return reason->symbol ? explain_find_owner(files, files->module, reason->symbol) : owner;
 }
 
-/* Does the proof's reason explain what the finding's line says? */
+/* Does the proof's reason explain the finding's line? */
 static bool explains(const struct proof_finding *reason, const struct explain_finding *finding,
 	const struct explain_files *files)
 {
@@ -514,7 +395,7 @@ static bool explains(const struct proof_finding *reason, const struct explain_fi
 		return false;
 	if (finding->cause->rank == EXPLAIN_RESULT)
 		return reason->answer == finding->cause->answer;
-	/* Of symbols the CRCs and exporters are told already. */
+	/* Of symbols the CRCs and exporters are there already. */
 	return !reason->symbol && owner_of(reason, files).input == finding->input;
 }
 
@@ -522,14 +403,15 @@ static bool explains(const struct proof_finding *reason, const struct explain_fi
 static void take_reason(struct explain_finding *finding, const struct proof_finding *reason,
 	const struct explain_files *files)
 {
+	const char *of_signature = explain_signatures[files->signed_state].remedy;
 	struct explain_owner owner = owner_of(reason, files);
-	const char *remedy = explain_input_remedy(owner.input);
+	const char *remedy = explain_inputs[owner.input].remedy;
 
 	if (owner.input == EXPLAIN_NODE)
 		remedy = reason->cure;
-	/* The file itself told already what is wrong with its signature. */
-	if (owner.input == EXPLAIN_SIGNATURE && explain_signature_remedy(files->signed_state))
-		remedy = explain_signature_remedy(files->signed_state);
+	/* What is wrong with its signature is known from the file itself. */
+	if (owner.input == EXPLAIN_SIGNATURE && of_signature)
+		remedy = of_signature;
 	blame(finding, owner.input, remedy);
 	finding->guessed = owner.guessed;
 }

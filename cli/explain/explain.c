@@ -10,7 +10,7 @@
 
 /* --- messages --- */
 
-/* May a field of this name hold this character? The first letter of the name tells its kind. */
+/* May a field of this name hold this character? The first letter of the name is its kind. */
 static bool allows(const char *name, char c)
 {
 	unsigned char byte = (unsigned char) c;
@@ -34,7 +34,7 @@ static bool allows(const char *name, char c)
 static bool match_here(const char *pattern, const char *line, struct explain_fields *fields)
 {
 	for (fields->count = 0;;) {
-		size_t literal = strcspn(pattern, "{\n");
+		size_t literal = strcspn(pattern, "{");
 		struct explain_field field;
 
 		if (strncasecmp(line, pattern, literal) != 0)
@@ -48,7 +48,7 @@ static bool match_here(const char *pattern, const char *line, struct explain_fie
 		field.value = line;
 		pattern = field.name + field.name_size + 1;
 		/* A field goes to the next literal, or as far as its kind allows. */
-		literal = strcspn(pattern, "{\n");
+		literal = strcspn(pattern, "{");
 		while (allows(field.name, *line) &&
 			!(literal && line > field.value &&
 				strncasecmp(line, pattern, literal) == 0))
@@ -112,13 +112,6 @@ char *explain_fill(const char *text, const struct explain_fields *fields)
 	return filled;
 }
 
-/* As the kernel has a module's name. */
-static void dashes_to_underscores(char *name)
-{
-	while ((name = strchr(name, '-')))
-		*name = '_';
-}
-
 bool explain_loader_module(const char *line, char *name, size_t size)
 {
 	static const char *const patterns[] = { "could not insert module {word}: ",
@@ -127,21 +120,17 @@ bool explain_loader_module(const char *line, char *name, size_t size)
 	struct explain_fields fields = { 0 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++) {
-		const char *start, *end;
-		size_t length = 0;
+		const struct explain_field *word = explain_match(patterns[i], line, &fields)
+							   ? explain_field(&fields, "word")
+							   : NULL;
 
-		if (!explain_match(patterns[i], line, &fields))
+		if (!word || !word->value)
 			continue;
 		/* "/x/nvidia-uvm.ko.xz" is nvidia_uvm. */
-		start = fields.items[0].value;
-		end = start + fields.items[0].size;
-		for (const char *c = start; c < end; c++)
-			if (*c == '/')
-				start = c + 1;
-		while (start + length < end && allows("module", start[length]))
-			length++;
-		(void) snprintf(name, size, "%.*s", (int) length, start);
-		dashes_to_underscores(name);
+		module_name_copy(word->value, word->size, name, size);
+		while (allows("module", *name))
+			name++;
+		*name = '\0';
 		return true;
 	}
 	return false;
@@ -149,8 +138,7 @@ bool explain_loader_module(const char *line, char *name, size_t size)
 
 /* --- whose a symbol is --- */
 
-/* By the beginning of a symbol's or a module's name. */
-static enum explain_input guess(const char *name)
+enum explain_input explain_guess(const char *name)
 {
 	static const struct {
 		const char *prefix;
@@ -175,11 +163,6 @@ static enum explain_input guess(const char *name)
 	return EXPLAIN_KERNEL;
 }
 
-enum explain_input explain_source_of(const char *module)
-{
-	return guess(module) == EXPLAIN_OFED ? EXPLAIN_OFED : EXPLAIN_NVIDIA;
-}
-
 enum explain_fit explain_kernel_fit(const struct elf_module *module, const struct symvers *symvers)
 {
 	enum explain_fit fit = EXPLAIN_FIT_UNKNOWN;
@@ -198,32 +181,27 @@ enum explain_fit explain_kernel_fit(const struct elf_module *module, const struc
 	return fit;
 }
 
-static enum explain_input guess_exporter(const struct symvers_entry *entry)
-{
-	char exporter[EXPLAIN_NAME_SIZE];
-
-	symvers_module_name(entry, exporter, sizeof(exporter));
-	return guess(exporter);
-}
-
 struct explain_owner explain_find_owner(
 	const struct explain_files *files, const struct elf_module *module, const char *symbol)
 {
 	const char *depends = module ? elf_module_info(module, "depends") : NULL;
-	const struct symvers_entry *entry;
 	struct explain_owner owner = { .input = EXPLAIN_KERNEL };
+	const struct symvers_entry *entry = NULL;
+	char exporter[EXPLAIN_NAME_SIZE];
 	enum explain_fit fit;
+	bool with = false;
 
-	entry = files && files->with ? symvers_find(files->with, symbol) : NULL;
+	if (files && files->with)
+		entry = symvers_find(files->with, symbol);
+	with = entry;
+	if (!entry && files && files->symvers)
+		entry = symvers_find(files->symvers, symbol);
 	if (entry) {
-		owner.input =
-			guess_exporter(entry) == EXPLAIN_NVIDIA ? EXPLAIN_NVIDIA : EXPLAIN_OFED;
-		return owner;
-	}
-	entry = files && files->symvers ? symvers_find(files->symvers, symbol) : NULL;
-	if (entry) {
-		owner.input = guess_exporter(entry);
-		if (owner.input == EXPLAIN_KERNEL)
+		symvers_module_name(entry, exporter, sizeof(exporter));
+		owner.input = explain_guess(exporter);
+		if (with && owner.input == EXPLAIN_KERNEL)
+			owner.input = EXPLAIN_OFED;
+		if (with || owner.input == EXPLAIN_KERNEL)
 			return owner;
 		/*
 		 * The kernel's own tree has the exporter, but an OFED replaces such modules: which
@@ -241,7 +219,7 @@ struct explain_owner explain_find_owner(
 	 */
 	if (strcmp(symbol, "module_layout") == 0 || (depends && !*depends))
 		return owner;
-	return (struct explain_owner){ .input = guess(symbol), .guessed = true };
+	return (struct explain_owner){ .input = explain_guess(symbol), .guessed = true };
 }
 
 /* --- findings --- */
@@ -259,38 +237,32 @@ void explain_free(struct explanation *explanation)
 		strv_free(&finding->evidence);
 	}
 	free(explanation->items);
+	explain_causes_free(&explanation->causes);
 	*explanation = (struct explanation){ 0 };
-}
-
-/* The next word of a vermagic, which is moved past it; its size. */
-static size_t next_word(const char **text, const char *end, const char **ret_word)
-{
-	while (*text < end && **text == ' ')
-		(*text)++;
-	*ret_word = *text;
-	while (*text < end && **text != ' ')
-		(*text)++;
-	return (size_t) (*text - *ret_word);
 }
 
 /* Two vermagics are long and alike: which part differs is the news. */
 static void compare_vermagic(struct explain_finding *finding, const struct explain_field *built,
 	const struct explain_field *running)
 {
-	const char *left = built->value, *right = running->value, *left_word, *right_word;
-	size_t left_size, right_size;
+	_cleanup_free_ char *left = xstrndup(built->value, built->size);
+	_cleanup_free_ char *right = xstrndup(running->value, running->size);
+	_cleanup_strv_ struct strv was = { 0 };
+	_cleanup_strv_ struct strv is = { 0 };
 
-	do {
-		left_size = next_word(&left, built->value + built->size, &left_word);
-		right_size = next_word(&right, running->value + running->size, &right_word);
-		if (left_size == right_size && strncmp(left_word, right_word, left_size) == 0)
+	xstrv_split(&was, left, " ");
+	xstrv_split(&is, right, " ");
+	for (size_t i = 0; i < was.count || i < is.count; i++) {
+		const char *old = i < was.count ? was.items[i] : "";
+		const char *now = i < is.count ? is.items[i] : "";
+
+		if (strcmp(old, now) == 0)
 			continue;
 		xstrv_pushf(&finding->evidence,
-			"%s: \"%.*s\" when it was compiled, \"%.*s\" in the kernel",
-			left_word == built->value ? "another release" : "another configuration",
-			(int) left_size, left_word, (int) right_size, right_word);
+			"%s: \"%s\" when it was compiled, \"%s\" in the kernel",
+			i == 0 ? "another release" : "another configuration", old, now);
 		return;
-	} while (left_size);
+	}
 }
 
 /* Findings of one cause in one module are one, whichever symbols they name. */
@@ -298,7 +270,7 @@ static struct explain_finding *find_or_add(struct explanation *explanation,
 	const struct explain_cause *cause, enum explain_input input, const char *module,
 	const struct explain_fields *fields)
 {
-	const char *owner = explain_input_remedy(input);
+	const char *owner = explain_inputs[input].remedy;
 	const struct explain_field *built = explain_field(fields, "text1");
 	const struct explain_field *running = explain_field(fields, "text2");
 	struct explain_fields with_owner = *fields;
@@ -340,15 +312,13 @@ static void add(struct explanation *explanation, const struct explain_cause *cau
 	struct explain_finding *finding;
 	char module[EXPLAIN_NAME_SIZE] = "", name[EXPLAIN_NAME_SIZE] = "";
 
-	if (field) {
-		(void) snprintf(module, sizeof(module), "%.*s", (int) field->size, field->value);
-		dashes_to_underscores(module);
-	} else {
+	if (field)
+		module_name_copy(field->value, field->size, module, sizeof(module));
+	else
 		(void) explain_loader_module(line, module, sizeof(module));
-	}
 	if (symbol)
 		(void) snprintf(name, sizeof(name), "%.*s", (int) symbol->size, symbol->value);
-	/* Where the line is about another module, the one that was given says nothing here. */
+	/* Where the line is about another module, the one that was given does not count. */
 	if (cause->input == EXPLAIN_SYMBOL && symbol)
 		owner = explain_find_owner(
 			files, own && *module && strcmp(own, module) != 0 ? NULL : given, name);
@@ -374,14 +344,11 @@ static bool match_cause(
 	const struct explain_cause *cause, bool half, const char *line, struct explain_fields *ret)
 {
 	static const char front[] = "{module}: ";
-	const char *next = cause->patterns;
 
-	while (*next) {
-		const char *pattern = next;
+	for (size_t i = 0; i < cause->patterns.count; i++) {
+		const char *pattern = cause->patterns.items[i];
 		const struct explain_field *symbol;
 
-		next += strcspn(next, "\n");
-		next += *next == '\n';
 		if (half && strncmp(pattern, front, strlen(front)) != 0)
 			continue;
 		if (!explain_match(pattern + (half ? strlen(front) : 0), line, ret))
@@ -396,14 +363,17 @@ static bool match_cause(
 
 void explain_add_line(struct explanation *explanation, const char *line)
 {
+	const struct explain_causes *causes = &explanation->causes;
 	struct explain_fields fields;
 
 	if (line[strspn(line, " \t\r")] == '\0')
 		return;
+	if (!causes->count)
+		explain_causes_read(&explanation->causes);
 	explanation->lines++;
 	for (int half = 0; half < 2; half++)
-		for (size_t i = 0; i < explain_cause_count; i++) {
-			const struct explain_cause *cause = &explain_causes[i];
+		for (size_t i = 0; i < causes->count; i++) {
+			const struct explain_cause *cause = &causes->rows[i];
 
 			if (!half && cause->rank == EXPLAIN_RESULT && !is_result_line(line))
 				continue;

@@ -2,12 +2,11 @@
 /*
  * From lines of logs to what was wrong with a build: `slipway explain` without its printing. The
  * causes that are known are rows of a table (causes.c); a line that one of them matches becomes a
- * finding (explain.c), to which the files that were given add what they tell (evidence.c).
+ * finding (explain.c), to which the files that were given add evidence (evidence.c).
  */
 #pragma once
 
-#include "cli/verify/kernel.h"
-#include "cli/verify/trust.h"
+#include "cli/verify/verify.h"
 #include "common/error.h"
 #include "common/strv.h"
 #include "module/elf.h"
@@ -35,35 +34,38 @@ enum explain_input {
 	EXPLAIN_NODE,      /* no input: what runs on the node, or its hardware */
 };
 
-/* The more a message tells, the higher; what tells less joins what tells more of the same. */
+/* The more specific a message, the higher; a vaguer one joins a specific one of the same. */
 enum explain_rank {
 	EXPLAIN_RESULT, /* only that it failed: the errno of a loader */
 	EXPLAIN_HINT,   /* a kernel message with several causes */
 	EXPLAIN_CAUSE,
 };
 
-/*
- * A row of the table. In patterns and texts, {name} stands for a field: module, symbol, number,
- * word (without blanks) or text (as far as the rest of the pattern allows), which may have a digit
- * at the end. Letters match in either case. {owner} in a remedy is what to do about who has the
- * symbol.
- */
+/* A row of causes.txt, whose text it borrows. */
 struct explain_cause {
-	const char *id;       /* stable; docs/verify.md lists them */
-	const char *patterns; /* one a line */
+	const char *id;
+	struct strv patterns; /* texts with {fields} */
 	enum explain_rank rank;
 	enum explain_input input;
 	const char *because;
-	const char *remedy; /* NULL: {owner} alone */
+	const char *remedy; /* NULL: that of the input */
 	int answer;         /* of a result: the errno, where the load proof may know why */
 };
 
-extern const struct explain_cause explain_causes[];
-extern const size_t explain_cause_count;
+struct explain_causes {
+	char *text;
+	struct explain_cause *rows;
+	size_t count;
+};
 
-const char *explain_input_text(enum explain_input input);
-/* What to do about an input, where the message itself does not say. */
-const char *explain_input_remedy(enum explain_input input);
+void explain_causes_read(struct explain_causes *ret);
+void explain_causes_free(struct explain_causes *causes);
+
+/* By enum explain_input. */
+extern const struct explain_input_row {
+	const char *name;
+	const char *remedy; /* where the message itself has none */
+} explain_inputs[];
 
 /* What is known of the module's signature. */
 enum explain_signed {
@@ -76,8 +78,9 @@ enum explain_signed {
 };
 
 /* What a refused signature means for a module in that state, and what to do; NULL: not known. */
-const char *explain_signature_cause(enum explain_signed state);
-const char *explain_signature_remedy(enum explain_signed state);
+extern const struct explain_signature_row {
+	const char *cause, *remedy;
+} explain_signatures[];
 
 /* --- explain.c --- */
 
@@ -104,7 +107,7 @@ const struct explain_field *explain_field(const struct explain_fields *fields, c
 /* Replaces each {name} in @text by its value. The caller frees it. */
 char *explain_fill(const char *text, const struct explain_fields *fields);
 /*
- * The module that insmod, modprobe (kmod's or BusyBox's) says it could not load: its name as the
+ * The module that insmod, modprobe (kmod's or BusyBox's) could not load: its name as the
  * kernel has it. False when the line is not such.
  */
 bool explain_loader_module(const char *line, char *name, size_t size);
@@ -119,11 +122,12 @@ struct explain_finding {
 	char *because;
 	char *remedy;
 	struct strv evidence; /* finished sentences */
-	bool joined;          /* another finding tells more of the same */
+	bool joined;          /* into another finding, a more specific one */
 };
 
 struct explanation {
 	const struct explain_files *files; /* set before the first line; or NULL */
+	struct explain_causes causes;      /* read with the first line */
 	struct explain_finding *items;
 	size_t count;
 	size_t lines;   /* not empty ones */
@@ -132,24 +136,24 @@ struct explanation {
 
 /* Takes one line, without its '\n'. */
 void explain_add_line(struct explanation *explanation, const char *line);
-/* Joins what belongs together, those that tell most first; call it once, after the last line. */
+/* Joins what belongs together, the most specific ones first; call it once, after the last line. */
 void explain_finish(struct explanation *explanation);
 void explain_free(struct explanation *explanation);
 
 /* Whose a symbol is: which input of a build brings the module that exports it. */
 struct explain_owner {
 	enum explain_input input;
-	bool guessed; /* nothing given tells, so it is by a name's beginning */
+	bool guessed; /* by a name's beginning only */
 };
 
 /*
- * By the symbols of --with, then by the kernel's, then by what @module says of itself, and only
+ * By the symbols of --with, then by the kernel's, then by the .modinfo of @module, and only
  * else by the name. @files and @module may be NULL.
  */
 struct explain_owner explain_find_owner(
 	const struct explain_files *files, const struct elf_module *module, const char *symbol);
-/* The driver source that a module is made of, by the module's name. */
-enum explain_input explain_source_of(const char *module);
+/* By the beginning of a symbol's or a module's name: NVIDIA, OFED or else the kernel. */
+enum explain_input explain_guess(const char *name);
 
 /* Was the module compiled against the headers of the kernel whose symbols these are? */
 enum explain_fit {
@@ -174,48 +178,25 @@ struct explain_files {
 	const struct symvers *symvers; /* the kernel's, and over them those of --with */
 	const struct symvers *with;    /* the latter alone */
 	const struct proof *proof;     /* of the module, for that kernel */
-	/* What explain_open() opened for these. */
-	struct verify_trust trust;
-	struct verify_kernel node_kernel;
-	struct verify_kernel with_kernel;
 	struct proof node_proof;
 };
 
-#define EXPLAIN_FILES_CLOSED                                                                       \
-	{                                                                                          \
-		.node_kernel = VERIFY_KERNEL_CLOSED, .with_kernel = VERIFY_KERNEL_CLOSED,          \
-		.trust = {                                                                         \
-			.modules_fd = -1                                                           \
-		}                                                                                  \
-	}
-
-/* What the command line names. */
-struct explain_sources {
-	const char *module_path; /* or NULL */
-	struct strv kernels;     /* as of slipway verify; a Module.symvers alone too */
-	struct strv with;
-	struct strv trust; /* certificates */
-	struct kernel
-		*found; /* for fetching one; its context is open where explain_needs_cache() */
-};
-
-/* Has anything to be fetched, unpacked or asked of buildah? */
-bool explain_needs_cache(const struct explain_sources *sources);
 /*
- * @files is EXPLAIN_FILES_CLOSED before, and is to be closed whatever this returns. @sources
- * outlives it. -EINVAL for a file of --trust that is no certificate.
+ * Opens module_path, and what @verify has of --kernel, --with and --trust; both are to be closed
+ * whatever this returns. -EINVAL for a file of --trust that is no certificate.
  */
-int explain_open(struct explain_files *files, const struct explain_sources *sources,
-	struct error *error) _must_check_;
+int explain_open(
+	struct explain_files *files, struct verify *verify, struct error *error) _must_check_;
 void explain_close(struct explain_files *files);
 /*
  * Asks the load proof, where there are a module and a kernel. What @explanation has of signatures
  * shows that the kernel insists on them.
  */
-void explain_prove(struct explain_files *files, const struct explanation *explanation);
+void explain_prove(
+	struct explain_files *files, struct verify *verify, const struct explanation *explanation);
 /*
- * Adds to each finding what the files themselves say, and lets the load proof decide where a
- * message tells only that it failed. After explain_finish().
+ * Adds to each finding what the files show, and lets the load proof decide where a
+ * message is only that it failed. After explain_finish().
  */
 void explain_add_evidence(struct explanation *explanation);
 /* The load proof's share of that, for a finding about the module. */

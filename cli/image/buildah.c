@@ -11,14 +11,22 @@
 
 #define CONTAINERS_FILE "containers"
 
-static void add_words(struct strv *argv, const char *const *list)
+static void add_words(struct strv *argv, const char *const *words)
 {
 	xstrv_push(argv, "buildah");
-	for (; *list; list++)
-		xstrv_push(argv, *list);
+	for (; *words; words++)
+		xstrv_push(argv, *words);
 }
 
-#define words(argv, ...) add_words((argv), (const char *const[]){ __VA_ARGS__, NULL })
+static int run_words(const char *const *words, char **ret_output, struct error *error)
+{
+	_cleanup_strv_ struct strv argv = { 0 };
+
+	add_words(&argv, words);
+	return tool_run(&argv, ret_output, error);
+}
+
+#define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 /* Runs with the output going to the log. Returns the exit status or a negative errno. */
 static int run_logged(const struct buildah *buildah, const struct strv *argv, struct error *error)
@@ -53,12 +61,12 @@ static char *plain_id(const char *text)
 
 static char *inspect(const char *name, const char *format)
 {
-	_cleanup_strv_ struct strv argv = { 0 };
 	struct error ignored = { 0 };
 	char *output = NULL;
+	int r = run_words(
+		WORDS("inspect", "--type", "image", "--format", format, name), &output, &ignored);
 
-	words(&argv, "inspect", "--type", "image", "--format", format, name);
-	return tool_run(&argv, &output, &ignored) < 0 ? NULL : output;
+	return r < 0 ? NULL : output;
 }
 
 char *buildah_image_id(const char *name)
@@ -77,60 +85,50 @@ char *buildah_image_label(const char *name, const char *label)
 	return length ? xstrndup(output, length) : NULL;
 }
 
-/* Written down before it is made, so that a killed run's containers can be found. */
-static int note_container(const struct buildah *buildah, const char *container)
-{
-	_cleanup_free_ char *path = xasprintf("%s/" CONTAINERS_FILE, buildah->run_path);
-	_cleanup_fclose_ FILE *file = fopen(path, "ae");
-
-	if (!file)
-		return -errno;
-	return fprintf(file, "%s\n", container) < 0 ? -EIO : 0;
-}
-
-/* Runs in other containers that share the storage have our process IDs, but not our folder. */
+/*
+ * A new container, written down before it is made, so that a killed run's can be found. Runs in
+ * other containers that share the storage have our process IDs, but not our folder.
+ */
 static int from(const struct buildah *buildah, const char *image, const char *what,
 	char **ret_container, struct error *error)
 {
 	_cleanup_free_ char *container =
 		xasprintf("slipway-%s-%s", what, strrchr(buildah->run_path, '/') + 1);
-	_cleanup_strv_ struct strv argv = { 0 };
-	int r = note_container(buildah, container);
+	_cleanup_free_ char *list = xasprintf("%s/" CONTAINERS_FILE, buildah->run_path);
+	FILE *file = fopen(list, "ae");
+	int r;
 
-	if (r < 0)
-		return error_set_errno(error, r, "buildah from");
-	words(&argv, "from", "--pull-never", "--name", container, image);
-	r = tool_run(&argv, NULL, error);
+	if (!file)
+		return error_set_errno(error, -errno, "%s", list);
+	(void) fprintf(file, "%s\n", container);
+	if (fclose(file) != 0)
+		return error_set_errno(error, -errno, "%s", list);
+	r = run_words(WORDS("from", "--pull-never", "--name", container, image), NULL, error);
 	if (r == 0)
 		*ret_container = TAKE_PTR(container);
 	return r;
 }
 
+/* One that is gone already is as good. */
 static void remove_container(const char *container)
 {
-	_cleanup_strv_ struct strv argv = { 0 };
 	struct error ignored = { 0 };
 
-	/* One that is gone already is as good. */
-	words(&argv, "rm", container);
-	(void) !tool_run(&argv, NULL, &ignored);
+	(void) !run_words(WORDS("rm", container), NULL, &ignored);
 }
 
 int buildah_import(
 	const struct buildah *buildah, const char *tar_path, const char *name, struct error *error)
 {
 	_cleanup_free_ char *container = NULL;
-	_cleanup_strv_ struct strv add = { 0 };
-	_cleanup_strv_ struct strv commit = { 0 };
 	int r = from(buildah, "scratch", "import", &container, error);
 
 	if (r < 0)
 		return r;
-	words(&add, "add", "--quiet", container, tar_path, "/");
-	words(&commit, "commit", "--quiet", "--timestamp", "0", container, name);
-	r = tool_run(&add, NULL, error);
+	r = run_words(WORDS("add", "--quiet", container, tar_path, "/"), NULL, error);
 	if (r == 0)
-		r = tool_run(&commit, NULL, error);
+		r = run_words(WORDS("commit", "--quiet", "--timestamp", "0", container, name), NULL,
+			error);
 	remove_container(container);
 	return r;
 }
@@ -151,8 +149,8 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 	_cleanup_strv_ struct strv argv = { 0 };
 	int r;
 
-	words(&argv, "build", "--layers", "--pull-never", "--timestamp", "0", "--format", "oci",
-		"-f", containerfile, "--iidfile", id_path);
+	add_words(&argv, WORDS("build", "--layers", "--pull-never", "--timestamp", "0", "--format",
+				 "oci", "-f", containerfile, "--iidfile", id_path));
 	if (!buildah->network)
 		xstrv_push(&argv, "--network=none");
 	if (buildah->target)
@@ -175,94 +173,93 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 
 int buildah_tag(const char *id, const char *name, struct error *error)
 {
-	_cleanup_strv_ struct strv argv = { 0 };
-
-	words(&argv, "tag", id, name);
-	return tool_run(&argv, NULL, error);
+	return run_words(WORDS("tag", id, name), NULL, error);
 }
 
 int buildah_run(const struct buildah *buildah, const char *image, const char *what,
 	const struct buildah_mount *mounts, size_t mount_count, const struct strv *variables,
-	const struct strv *argv, struct error *error)
+	const char *program, struct error *error)
 {
 	_cleanup_free_ char *container = NULL;
-	_cleanup_strv_ struct strv all = { 0 };
+	_cleanup_strv_ struct strv argv = { 0 };
 	int r = from(buildah, image, what, &container, error);
 
 	if (r < 0)
 		return r;
-	words(&all, "run", "--network", "none");
+	add_words(&argv, WORDS("run", "--network", "none"));
 	for (size_t i = 0; i < mount_count; i++) {
-		xstrv_push(&all, "-v");
-		xstrv_pushf(&all, "%s:%s:%s", mounts[i].from, mounts[i].to,
+		xstrv_push(&argv, "-v");
+		xstrv_pushf(&argv, "%s:%s:%s", mounts[i].from, mounts[i].to,
 			mounts[i].writable ? "rw" : "ro");
 	}
-	add_options(&all, "--env", variables);
-	xstrv_push(&all, container);
-	xstrv_push(&all, "--");
-	for (size_t i = 0; i < argv->count; i++)
-		xstrv_push(&all, argv->items[i]);
-	r = run_logged(buildah, &all, error);
+	add_options(&argv, "--env", variables);
+	xstrv_push(&argv, container);
+	xstrv_push(&argv, "--");
+	xstrv_push(&argv, program);
+	r = run_logged(buildah, &argv, error);
 	remove_container(container);
 	return r;
 }
 
-int buildah_push(const struct buildah *buildah, const char *id, const char *destination,
-	char **ret_digest, struct error *error)
+int buildah_push(const char *run_path, const char *id, const char *destination, char **ret_digest,
+	struct error *error)
 {
-	_cleanup_free_ char *digest_path = xasprintf("%s/digest", buildah->run_path);
-	_cleanup_strv_ struct strv argv = { 0 };
-	int r;
+	_cleanup_free_ char *path = xasprintf("%s/digest", run_path);
+	int r = run_words(
+		WORDS("push", "--quiet", "--digestfile", path, id, destination), NULL, error);
 
-	words(&argv, "push", "--quiet", "--digestfile", digest_path, id, destination);
-	r = tool_run(&argv, NULL, error);
 	if (r < 0)
 		return r;
-	r = fs_read_line(AT_FDCWD, digest_path, ret_digest);
-	return r < 0 ? error_set_errno(error, r, "%s", digest_path) : 0;
+	r = fs_read_line(AT_FDCWD, path, ret_digest);
+	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
 int buildah_save(const char *id, const char *path, struct error *error)
 {
-	_cleanup_strv_ struct strv argv = { 0 };
+	_cleanup_free_ char *to = xasprintf("oci-archive:%s", path);
 
-	words(&argv, "push", "--quiet", "--disable-compression", id);
-	xstrv_pushf(&argv, "oci-archive:%s", path);
-	return tool_run(&argv, NULL, error);
+	return run_words(WORDS("push", "--quiet", "--disable-compression", id, to), NULL, error);
 }
 
 int buildah_pull(const char *source, char **ret_id, struct error *error)
 {
-	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_free_ char *output = NULL;
-	int r;
+	int r = run_words(WORDS("pull", "--quiet", source), &output, error);
 
-	words(&argv, "pull", "--quiet", source);
-	r = tool_run(&argv, &output, error);
 	if (r == 0)
 		*ret_id = plain_id(output);
 	return r;
 }
 
+int buildah_bring(const char *archive, const char *id, struct error *error)
+{
+	_cleanup_free_ char *source = xasprintf("oci-archive:%s", archive);
+	_cleanup_free_ char *found = buildah_image_id(id);
+	int r;
+
+	if (found)
+		return 0;
+	r = buildah_pull(source, &found, error);
+	if (r < 0 || strcmp(found, id) == 0)
+		return r;
+	return error_set(error, -EBADMSG, "%s: holds image %.12s, not %.12s", archive, found, id);
+}
+
 int buildah_remove_image(const char *name)
 {
-	_cleanup_strv_ struct strv argv = { 0 };
 	struct error ignored = { 0 };
 
-	words(&argv, "rmi", name);
-	return tool_run(&argv, NULL, &ignored);
+	return run_words(WORDS("rmi", name), NULL, &ignored);
 }
 
 int buildah_image_names(const char *prefix, struct strv *names)
 {
-	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_free_ char *output = NULL;
 	struct error ignored = { 0 };
-	int r;
+	int r = run_words(WORDS("images", "--noheading", "--format", "{{.Name}}:{{.Tag}}"), &output,
+		&ignored);
 
-	words(&argv, "images", "--noheading", "--format", "{{.Name}}:{{.Tag}}");
-	r = tool_run(&argv, &output, &ignored);
 	if (r < 0)
 		return r;
 	xstrv_split(&lines, output, "\n");

@@ -49,19 +49,19 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 int buildah_tag(const char *id, const char *name, struct error *error) _must_check_;
 
 /*
- * Runs @argv in a new container of @image, which is removed afterwards. Its name has @what and the
- * run's own in it. Returns its exit status, or a negative errno when it could not be run.
+ * Runs @program in a new container of @image, which is removed afterwards. Its name has @what and
+ * the run's own in it. Returns its exit status, or a negative errno when it could not be run.
  */
 int buildah_run(const struct buildah *buildah, const char *image, const char *what,
 	const struct buildah_mount *mounts, size_t mount_count, const struct strv *environment,
-	const struct strv *argv, struct error *error) _must_check_;
+	const char *program, struct error *error) _must_check_;
 
 /*
  * Copies the image @id to a transport and path ("oci-archive:FILE:TAG"); *ret_digest is freed by
  * the caller.
  */
-int buildah_push(const struct buildah *buildah, const char *id, const char *destination,
-	char **ret_digest, struct error *error) _must_check_;
+int buildah_push(const char *run_path, const char *id, const char *destination, char **ret_digest,
+	struct error *error) _must_check_;
 
 /* Writes the image @id to an OCI archive, its layers not compressed: what holds the archive is. */
 int buildah_save(const char *id, const char *path, struct error *error) _must_check_;
@@ -69,11 +69,14 @@ int buildah_save(const char *id, const char *path, struct error *error) _must_ch
 /* Takes an image from a transport and path into the storage. The caller frees its ID. */
 int buildah_pull(const char *source, char **ret_id, struct error *error) _must_check_;
 
-/* Takes away a name, and the image where it has no other and no container uses it. */
+/* Has the image @id in the storage, from an OCI archive. -EBADMSG when that holds another one. */
+int buildah_bring(const char *archive, const char *id, struct error *error) _must_check_;
+
+/* Removes a name, and the image where it has no other and no container uses it. */
 int buildah_remove_image(const char *name) _must_check_;
 
 /* Appends the names of images in the storage that begin with @prefix. */
 int buildah_image_names(const char *prefix, struct strv *names) _must_check_;
 
-/* Removes the containers that a run which was ended left behind. */
+/* Removes the containers that a killed run left behind. */
 void buildah_sweep(const char *run_path);

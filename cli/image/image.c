@@ -5,7 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/image/place.h"
 #include "common/fs.h"
+#include "common/tag.h"
 #include "common/xalloc.h"
 
 /* In the order of the JSON object. */
@@ -32,11 +34,6 @@ static char **slot_of(const struct image *image, const struct field *field)
 	return (char **) (uintptr_t) ((const char *) image + field->offset);
 }
 
-static void put_json(json_object **object)
-{
-	(void) json_object_put(*object);
-}
-
 json_object *image_to_json(const struct image *image)
 {
 	json_object *object = json_object_new_object();
@@ -57,11 +54,12 @@ json_object *image_to_json(const struct image *image)
 
 int image_write(const char *folder, const struct image *image, struct error *error)
 {
-	_cleanup_(put_json) json_object *object = image_to_json(image);
 	_cleanup_free_ char *path = xasprintf("%s/image.json", folder);
+	json_object *object = image_to_json(image);
 	const char *text = json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE);
 	int r = fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644);
 
+	(void) json_object_put(object);
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
@@ -83,21 +81,21 @@ static int read_fields(json_object *object, struct image *image)
 
 int image_read(const char *folder, struct image *ret, struct error *error)
 {
-	_cleanup_(image_free) struct image image = { 0 };
-	_cleanup_(put_json) json_object *object = NULL;
 	_cleanup_free_ char *path = xasprintf("%s/image.json", folder);
 	_cleanup_free_ char *text = NULL;
+	json_object *object;
 	int r = fs_read(AT_FDCWD, path, 0, &text, NULL);
 
-	if (r == 0) {
-		object = json_tokener_parse(text);
-		r = object ? read_fields(object, &image) : -EBADMSG;
-	}
+	*ret = (struct image){ 0 };
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
-	*ret = image;
-	image = (struct image){ 0 };
-	return 0;
+	object = json_tokener_parse(text);
+	r = read_fields(object, ret);
+	(void) json_object_put(object);
+	if (r == 0)
+		return 0;
+	image_free(ret);
+	return error_set_errno(error, r, "%s", path);
 }
 
 bool image_is_proven(const struct image *image)
@@ -125,12 +123,12 @@ int image_set_id(int root_fd, const char *folder, char ret_id[HASH_HEX_SIZE])
 }
 
 int image_archive(
-	const struct buildah *buildah, const char *folder, struct image *image, struct error *error)
+	const char *run_path, const char *folder, struct image *image, struct error *error)
 {
 	_cleanup_free_ char *path = xasprintf("%s/" IMAGE_ARCHIVE, folder);
 	_cleanup_free_ char *destination = xasprintf("oci-archive:%s:%s", path, image->tag);
 	struct stat status;
-	int r = buildah_push(buildah, image->id, destination, &image->digest, error);
+	int r = buildah_push(run_path, image->id, destination, &image->digest, error);
 
 	if (r < 0)
 		return r;
@@ -140,36 +138,20 @@ int image_archive(
 	return 0;
 }
 
-static int bring_back(const char *folder, const struct image *image, struct error *error)
-{
-	_cleanup_free_ char *source = xasprintf("oci-archive:%s/" IMAGE_ARCHIVE, folder);
-	_cleanup_free_ char *id = NULL;
-	int r = buildah_pull(source, &id, error);
-
-	if (r < 0)
-		return r;
-	if (strcmp(id, image->id) != 0)
-		return error_set(error, -EBADMSG,
-			"%s/" IMAGE_ARCHIVE ": holds image %.12s, not %.12s that image.json beside "
-			"it names: remove the folder and run again",
-			folder, id, image->id);
-	return 0;
-}
-
 int image_place(const char *folder, const struct image *image, bool *ret_changed, char **ret_before,
 	struct error *error)
 {
+	_cleanup_free_ char *archive = xasprintf("%s/" IMAGE_ARCHIVE, folder);
 	_cleanup_free_ char *named = buildah_image_id(image->reference);
-	_cleanup_free_ char *there = NULL;
-	int r = 0;
+	int r;
 
 	*ret_before = NULL;
 	*ret_changed = false;
 	if (named && strcmp(named, image->id) == 0)
 		return 0;
-	there = buildah_image_id(image->id);
-	if (!there)
-		r = bring_back(folder, image, error);
+	r = buildah_bring(archive, image->id, error);
+	if (r == -EBADMSG)
+		return error_prefix(error, r, "remove %s and run again", folder);
 	if (r == 0)
 		r = buildah_tag(image->id, image->reference, error);
 	if (r < 0)
@@ -177,4 +159,99 @@ int image_place(const char *folder, const struct image *image, bool *ret_changed
 	*ret_changed = true;
 	*ret_before = TAKE_PTR(named);
 	return 0;
+}
+
+/*
+ * The copy carries the time of what it was made of: that tells whether it is current. A hard link
+ * into the cache is not a copy: who writes to it would write to the cache.
+ */
+static bool is_current(const char *from, const char *to)
+{
+	struct stat left, right;
+
+	return stat(from, &left) == 0 && stat(to, &right) == 0 && left.st_ino != right.st_ino &&
+	       left.st_size == right.st_size && left.st_mtim.tv_sec == right.st_mtim.tv_sec &&
+	       left.st_mtim.tv_nsec == right.st_mtim.tv_nsec;
+}
+
+int image_place_file(const char *from, const char *to, bool *changed, struct error *error)
+{
+	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", to, (int) getpid());
+	int r;
+
+	if (is_current(from, to))
+		return 0;
+	*changed = true;
+	r = copy_apart(AT_FDCWD, from, AT_FDCWD, temporary);
+	if (r == 0 && rename(temporary, to) < 0)
+		r = -errno;
+	if (r == 0)
+		return 0;
+	(void) unlink(temporary);
+	return error_set_errno(error, r, "--output %s", to);
+}
+
+int image_place_text(const char *path, const char *text, bool *changed, struct error *error)
+{
+	_cleanup_free_ char *old = NULL;
+	int r;
+
+	if (fs_read(AT_FDCWD, path, 0, &old, NULL) == 0 && strcmp(old, text) == 0)
+		return 0;
+	*changed = true;
+	r = fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644);
+	return r < 0 ? error_set_errno(error, r, "--output %s", path) : 0;
+}
+
+int image_place_all(const char *output, const struct image *images, const char *const *folders,
+	size_t count, json_object *list, bool *changed, struct error *error)
+{
+	bool is_folder = output_place_is_folder(output);
+	_cleanup_free_ char *path = xasprintf("%s/images.json", output);
+	_cleanup_free_ char *text = xasprintf(
+		"%s\n", json_object_to_json_string_ext(
+				list, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	int r = is_folder ? fs_mkdir_parents(AT_FDCWD, output, 0755) : 0;
+
+	(void) json_object_put(list);
+	if (r < 0)
+		return error_set_errno(error, r, "--output %s", output);
+	if (strcmp(output, OUTPUT_STORAGE) == 0)
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		const char *role = images[i].role;
+		const char *file = output + strlen(OUTPUT_ARCHIVE);
+		_cleanup_free_ char *from = xasprintf("%s/" IMAGE_ARCHIVE, folders[i]);
+		/* buildah-push(1) and podman(1) write tags into an archive one at a time. */
+		_cleanup_free_ char *to = is_folder    ? xasprintf("%s/%s.oci.tar", output, role)
+					  : count == 1 ? xstrdup(file)
+						       : xasprintf("%s.%s", file, role);
+
+		r = image_place_file(from, to, changed, error);
+		if (r < 0)
+			return r;
+	}
+	return is_folder ? image_place_text(path, text, changed, error) : 0;
+}
+
+void image_print_use(const struct image *image, bool precompiled, bool compiles)
+{
+	const char *more = compiles ? "; it compiles for kernels that it has no modules for" : "";
+	_cleanup_free_ char *branch = tag_branch(image->version);
+
+	(void) printf("  buildah push %s docker://REGISTRY/%s\n", image->reference,
+		strrchr(image->reference, '/') + 1);
+	if (!image_is_proven(image))
+		(void) printf("  No operator asks for a tag that ends with " IMAGE_UNPROVEN
+			      ": the one without is kept for an image whose modules will load\n");
+	else if (strcmp(image->role, "nic") == 0)
+		(void) printf("  Network Operator (NicClusterPolicy ofedDriver): repository: "
+			      "REGISTRY, image: doca-driver, version: %s%s%s\n",
+			image->version, precompiled ? ", forcePrecompiled: true" : "", more);
+	else
+		(void) printf("  GPU Operator: driver.usePrecompiled=%s, "
+			      "driver.repository=REGISTRY, driver.image=driver, "
+			      "driver.version=\"%s\"%s\n",
+			precompiled ? "true" : "false",
+			precompiled && branch ? branch : image->version, more);
 }

@@ -54,15 +54,36 @@ void image_free(struct image *image);
 int image_set_id(int root_fd, const char *folder, char ret_id[HASH_HEX_SIZE]) _must_check_;
 
 /* Writes the image with image->id and tag to IMAGE_ARCHIVE in @folder, and sets digest and size. */
-int image_archive(const struct buildah *buildah, const char *folder, struct image *image,
+int image_archive(const char *run_path, const char *folder, struct image *image,
 	struct error *error) _must_check_;
 
 /*
  * Makes @image's reference stand for @image in the local storage, whatever it stood for before: a
  * tag does not say which OFED an image was bound to, so the images of two OFEDs share one. An image
- * that someone removed comes back from its archive in @folder. *ret_changed says whether anything
+ * that was removed comes back from its archive in @folder. *ret_changed says whether anything
  * had to be done, *ret_before, which the caller frees, which image the reference stood for; NULL
  * for none or this one. -EBADMSG when the archive holds another image.
  */
 int image_place(const char *folder, const struct image *image, bool *ret_changed, char **ret_before,
 	struct error *error) _must_check_;
+
+/*
+ * Files of --output, which appear by a rename: no half archive is ever seen. One that is current
+ * already is left alone; else *changed becomes true.
+ */
+int image_place_file(
+	const char *from, const char *to, bool *changed, struct error *error) _must_check_;
+int image_place_text(
+	const char *path, const char *text, bool *changed, struct error *error) _must_check_;
+/*
+ * Puts the archives in @folders where --output says: into one file each, or into a folder with
+ * images.json, which is @list (it is put).
+ */
+int image_place_all(const char *output, const struct image *images, const char *const *folders,
+	size_t count, json_object *list, bool *changed, struct error *error) _must_check_;
+
+/*
+ * Prints how to push the image, and what to put into the operator's values for it. @precompiled:
+ * for just one kernel; @compiles: it has what compiles modules on a node.
+ */
+void image_print_use(const struct image *image, bool precompiled, bool compiles);

@@ -49,50 +49,28 @@ static int agree_on_krel(
 }
 
 /* --os may be a code name, and a lock has the distribution's name. */
-static int agree_on_os(struct kernel *kernel, struct error *error)
-{
-	const char *os = kernel->context->options->os;
-	_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
-	int r;
-
-	if (!os || strcmp(os, kernel->lock.os) == 0)
-		return 0;
-	r = catalogue_open(kernel->context->catalogues, os, &catalogue, error);
-	if (r < 0)
-		return r;
-	return strcmp(catalogue.os, kernel->lock.os) == 0
-		       ? 0
-		       : error_set(error, -EINVAL, "%s is for %s, --os says %s",
-				 kernel->request.lock, kernel->lock.os, os);
-}
-
-static int agree_on_arch(struct kernel *kernel, struct error *error)
-{
-	struct context *context = kernel->context;
-
-	if (strcmp(context->arch, kernel->lock.arch) == 0)
-		return 0;
-	if (context->options->arch)
-		return error_set(error, -EINVAL, "%s is for %s, --arch says %s",
-			kernel->request.lock, kernel->lock.arch, context->options->arch);
-	context->arch = kernel->lock.arch;
-	return 0;
-}
-
-static int read_lock(struct kernel *kernel, struct error *error)
+static int agree_on_lock(struct kernel *kernel, struct error *error)
 {
 	const char *path = kernel->request.lock;
-	int r = lock_read_file(AT_FDCWD, path, &kernel->lock, error);
+	const struct lock *lock = &kernel->lock;
+	struct context *context = kernel->context;
+	const char *os = context->options->os;
+	_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
+	int r = agree_on_krel(kernel, path, lock->krel, error);
 
-	if (r < 0)
-		return context_fail(
-			kernel->context, r == -EBADMSG ? EXIT_CODE_CONTENT : EXIT_CODE_USAGE, r);
-	r = agree_on_krel(kernel, path, kernel->lock.krel, error);
-	if (r == 0)
-		r = agree_on_os(kernel, error);
-	if (r == 0)
-		r = agree_on_arch(kernel, error);
-	return r < 0 ? context_fail(kernel->context, EXIT_CODE_USAGE, r) : 0;
+	if (r == 0 && os && strcmp(os, lock->os) != 0) {
+		r = catalogue_open(context->catalogues, os, &catalogue, error);
+		if (r == 0 && strcmp(catalogue.os, lock->os) != 0)
+			r = error_set(
+				error, -EINVAL, "%s is for %s, --os says %s", path, lock->os, os);
+	}
+	if (r < 0 || strcmp(context->arch, lock->arch) == 0)
+		return r;
+	if (context->options->arch)
+		return error_set(error, -EINVAL, "%s is for %s, --arch says %s", path, lock->arch,
+			context->options->arch);
+	context->arch = lock->arch;
+	return 0;
 }
 
 static int open_files(struct kernel *kernel, struct error *error)
@@ -134,8 +112,8 @@ static void note_other_os(const struct kernel *kernel)
 }
 
 /*
- * The distribution: --os, what the lock says, what lies in the user's own kernel, or what the
- * release tells. The newest of all is of the one whose images there were first.
+ * The distribution: --os, that of the lock, of the user's own kernel, or of the
+ * release. The newest of all is of the one whose images there were first.
  */
 static int choose_os(struct kernel *kernel, struct error *error)
 {
@@ -174,13 +152,27 @@ static int choose_os(struct kernel *kernel, struct error *error)
 
 int kernel_find(struct kernel *kernel, struct error *error)
 {
-	int r = kernel_check_compiler(kernel->context, kernel->request.compiler, error);
+	const struct kernel_request *request = &kernel->request;
+	struct context *context = kernel->context;
+	int r = kernel_check_compiler(context, request->compiler, error);
 
-	if (r == 0 && kernel->request.lock)
-		r = read_lock(kernel, error);
-	if (r == 0 && kernel->request.files.count)
+	if (r < 0)
+		return r;
+	if (request->lock) {
+		r = lock_read_file(AT_FDCWD, request->lock, &kernel->lock, error);
+		if (r < 0)
+			return context_fail(
+				context, r == -EBADMSG ? EXIT_CODE_CONTENT : EXIT_CODE_USAGE, r);
+		r = agree_on_lock(kernel, error);
+		if (r < 0)
+			return context_fail(context, EXIT_CODE_USAGE, r);
+	}
+	if (request->files.count) {
 		r = open_files(kernel, error);
-	return r < 0 ? r : choose_os(kernel, error);
+		if (r < 0)
+			return r;
+	}
+	return choose_os(kernel, error);
 }
 
 /* Of the userspace: packages of the same driver version, and "+NAME" of any, where there are such.
@@ -189,15 +181,14 @@ static int read_userspace(const char *data, struct strv *names, struct error *er
 {
 	_cleanup_free_ char *path = xasprintf("%s/containers/recipes/userspace.packages", data);
 	_cleanup_free_ char *text = NULL;
-	_cleanup_strv_ struct strv lines = { 0 };
 	int r = fs_read(AT_FDCWD, path, 0, &text, NULL);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
-	xstrv_split(&lines, text, "\n");
-	for (size_t i = 0; i < lines.count; i++)
-		if (*lines.items[i] != '#')
-			xstrv_push(names, lines.items[i]);
+	xstrv_split(names, text, "\n");
+	for (size_t i = names->count; i-- > 0;)
+		if (names->items[i][0] == '#')
+			strv_remove(names, i);
 	return 0;
 }
 
@@ -265,17 +256,16 @@ static int explain_missing(const struct kernel *kernel, struct error *error)
 			"%s; a kernel that is in no repository is built for with --kernel-from "
 			"(docs/kernels.md)",
 			why.text);
-	if (!local->has_headers)
-		return error_set(error, -ENODATA,
-			"kernel %s: --kernel-from names no headers to compile against: give one "
-			"more --kernel-from with the headers package of this very kernel, or with "
-			"its build folder (where /lib/modules/%s/build leads on a machine that has "
-			"it). The lists do not have it: %s",
-			local->krel, local->krel, why.text);
 	return error_set(error, -ENODATA,
-		"kernel %s: --kernel-from names headers, and none of the kernel's own modules: "
-		"give one more --kernel-from with the image or modules package of this very "
-		"kernel, or with a folder that has lib/modules/%s. The lists do not have it: %s",
+		local->has_headers
+			? "kernel %s: --kernel-from names headers, and none of the kernel's own "
+			  "modules: give one more --kernel-from with the image or modules package of "
+			  "this very kernel, or with a folder that has lib/modules/%s. The lists do "
+			  "not have it: %s"
+			: "kernel %s: --kernel-from names no headers to compile against: give one "
+			  "more --kernel-from with the headers package of this very kernel, or with "
+			  "its build folder (where /lib/modules/%s/build leads on a machine that has "
+			  "it). The lists do not have it: %s",
 		local->krel, local->krel, why.text);
 }
 
@@ -308,22 +298,6 @@ static int ask_lists(struct kernel *kernel, struct error *error)
 	answer.lock = (struct lock){ 0 };
 	answer.compilers = (struct strv){ 0 };
 	return 0;
-}
-
-/* The user's own files: what they are and what is in them. */
-static void lock_files(struct kernel *kernel)
-{
-	for (size_t i = 0; i < kernel->local.count; i++) {
-		const struct local_input *input = &kernel->local.inputs[i];
-		const char *slash = strrchr(input->path, '/');
-		struct lock_local local = {
-			.kind = xstrdup(local_kind_name(input->kind)),
-			.name = xstrdup(slash ? slash + 1 : input->path),
-			.sha256 = xstrdup(input->sha256),
-		};
-
-		lock_add_local(&kernel->lock, &local);
-	}
 }
 
 static bool has_file(const struct local_kernel *local, const char *sha256)
@@ -379,12 +353,18 @@ int kernel_lock(struct kernel *kernel, struct error *error)
 	int r;
 
 	progress_begin(progress, "resolve");
-	if (kernel->request.lock) {
-		r = check_lock(kernel, error);
-	} else {
-		r = ask_lists(kernel, error);
-		if (r == 0)
-			lock_files(kernel);
+	r = kernel->request.lock ? check_lock(kernel, error) : ask_lists(kernel, error);
+	/* The user's own files: what they are and what is in them. */
+	for (size_t i = 0; r == 0 && !kernel->request.lock && i < kernel->local.count; i++) {
+		const struct local_input *input = &kernel->local.inputs[i];
+		const char *slash = strrchr(input->path, '/');
+		struct lock_local local = {
+			.kind = xstrdup(local_kind_name(input->kind)),
+			.name = xstrdup(slash ? slash + 1 : input->path),
+			.sha256 = xstrdup(input->sha256),
+		};
+
+		lock_add_local(&kernel->lock, &local);
 	}
 	if (r == 0)
 		progress_step(progress, kernel->lock.krel);

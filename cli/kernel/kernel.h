@@ -56,12 +56,12 @@ int kernel_lock(struct kernel *kernel, struct error *error) _must_check_;
 int kernel_open_tree(struct kernel *kernel, struct error *error) _must_check_;
 
 /*
- * Without a tree: reads the record from the configuration in a probe bundle, and says with a note
+ * Without a tree: reads the record from the configuration in a probe bundle, and notes
  * why (@error of what failed). -ENOENT when no bundle has one.
  */
 int kernel_open_node(struct kernel *kernel, struct error *error) _must_check_;
 
-/* The user's compiler in place of the kernel's: said, and kept in the lock. */
+/* The user's compiler in place of the kernel's: noted, and kept in the lock. */
 void kernel_override_compiler(struct kernel *kernel);
 
 /* The two outputs, made where they are not in the cache. The caller closes the descriptor. */
@@ -89,19 +89,20 @@ struct kernel_purpose {
 int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, struct lint *ret,
 	struct error *error) _must_check_;
 
-/* What a bundle of slipway probe among the files tells of the node. */
+#define KERNEL_SYMVERS_LIMIT ((size_t) 64 << 20) /* of a Module.symvers in a bundle */
+
+/* The node, by a bundle of slipway probe among the files. */
 struct kernel_node {
+	const char *path; /* of the bundle */
 	struct probe probe;
+	struct kconfig *config; /* NULL: the bundle has none; then the record is empty */
 	struct kernel_record record;
 	char *symvers_first;
 	struct lint_node lint; /* of the above; lint.probe is NULL when there is no bundle */
 };
 
-/* The first probe bundle among the files, or NULL. */
-const struct local_input *kernel_probe(const struct kernel *kernel);
-
 /*
- * Reads that bundle. @tree_fd: the kernel tree's root, to compare with, or -1. 0 with
+ * Reads the first bundle. @tree_fd: the kernel tree's root, to compare with, or -1. 0 with
  * ret->lint.probe NULL when there is none; -EBADMSG or -EINVAL when it is damaged. The caller frees
  * it.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel's tree, or a probe of its node, tells: the compiler, and what lint finds. */
+/* What the kernel's tree, or a probe of its node, has: the compiler, and what lint finds. */
 #include "cli/kernel/kernel.h"
 
 #include <string.h>
@@ -69,34 +69,6 @@ void kernel_override_compiler(struct kernel *kernel)
 
 /* ---- the node of a probe */
 
-const struct local_input *kernel_probe(const struct kernel *kernel)
-{
-	for (size_t i = 0; i < kernel->local.count; i++)
-		if (kernel->local.inputs[i].kind == LOCAL_PROBE)
-			return &kernel->local.inputs[i];
-	return NULL;
-}
-
-static int read_config(const struct kernel *kernel, const char *path, struct kernel_node *node,
-	struct error *error)
-{
-	_cleanup_(kconfig_free) struct kconfig *config = NULL;
-	_cleanup_free_ char *text = NULL;
-	size_t size;
-	int r = archive_member_read(path, PROBE_CONFIG, KCONFIG_LIMIT_BYTES, &text, &size, error);
-
-	if (r == -ENOENT)
-		return 0;
-	if (r == 0)
-		r = kconfig_parse(path, text, size, &config, error);
-	if (r == 0)
-		r = kernel_record_of_config(
-			config, kernel->local.krel, node->probe.proc_version, &node->record, error);
-	if (r == 0)
-		node->lint.record = &node->record;
-	return r;
-}
-
 /* "CRC<TAB>symbol<TAB>…" of the node against the tree. */
 static void compare_line(const struct symvers *tree, char *line, struct kernel_node *node)
 {
@@ -114,8 +86,8 @@ static void compare_line(const struct symvers *tree, char *line, struct kernel_n
 		node->lint.symvers_first = node->symvers_first = xstrdup(symbol);
 }
 
-static int compare_symvers(const struct kernel *kernel, const char *path, int tree_fd,
-	struct kernel_node *node, struct error *error)
+static int compare_symvers(
+	const struct kernel *kernel, int tree_fd, struct kernel_node *node, struct error *error)
 {
 	_cleanup_(symvers_close) struct symvers *tree = NULL;
 	_cleanup_strv_ struct strv lines = { 0 };
@@ -125,10 +97,11 @@ static int compare_symvers(const struct kernel *kernel, const char *path, int tr
 	size_t size;
 	int r = kernel_tree_open(tree_fd, kernel->local.krel, &fd, error);
 
-	/* Without one, no-symvers says so. */
+	/* Without one there is a finding: no-symvers. */
 	if (r < 0 || symvers_open(fd, "Module.symvers", &tree, &ignored) < 0)
 		return r;
-	r = archive_member_read(path, PROBE_SYMVERS, SYMVERS_LIMIT, &text, &size, error);
+	r = archive_member_read(
+		node->path, PROBE_SYMVERS, KERNEL_SYMVERS_LIMIT, &text, &size, error);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	xstrv_split(&lines, text, "\n");
@@ -140,27 +113,44 @@ static int compare_symvers(const struct kernel *kernel, const char *path, int tr
 int kernel_node_read(
 	const struct kernel *kernel, int tree_fd, struct kernel_node *ret, struct error *error)
 {
-	const struct local_input *input = kernel_probe(kernel);
-	const char *text = input ? local_scan_text(input->scan, PROBE_FILE) : NULL;
+	_cleanup_free_ char *config = NULL;
+	const char *text = NULL;
+	size_t size;
 	int r;
 
 	*ret = (struct kernel_node){ 0 };
+	for (size_t i = 0; i < kernel->local.count && !ret->path; i++) {
+		const struct local_input *input = &kernel->local.inputs[i];
+
+		if (input->kind != LOCAL_PROBE)
+			continue;
+		ret->path = input->path;
+		text = local_scan_text(input->scan, PROBE_FILE);
+	}
 	if (!text)
 		return 0;
 	r = probe_parse(text, strlen(text), &ret->probe, error);
-	if (r == 0)
-		r = read_config(kernel, input->path, ret, error);
-	if (r == 0 && tree_fd >= 0)
-		r = compare_symvers(kernel, input->path, tree_fd, ret, error);
 	if (r < 0)
 		return r;
+	r = archive_member_read(
+		ret->path, PROBE_CONFIG, KCONFIG_LIMIT_BYTES, &config, &size, error);
+	if (r == 0)
+		r = kconfig_parse(ret->path, config, size, &ret->config, error);
+	if (r == 0)
+		r = kernel_record_of_config(ret->config, kernel->local.krel,
+			ret->probe.proc_version, &ret->record, error);
+	if (r == 0)
+		ret->lint.record = &ret->record;
+	if (r < 0 && r != -ENOENT)
+		return r;
 	ret->lint.probe = &ret->probe;
-	return 0;
+	return tree_fd < 0 ? 0 : compare_symvers(kernel, tree_fd, ret, error);
 }
 
 void kernel_node_free(struct kernel_node *node)
 {
 	probe_free(&node->probe);
+	kconfig_free(&node->config);
 	kernel_record_free(&node->record);
 	free(node->symvers_first);
 }

@@ -86,26 +86,27 @@ void kernel_add_packages(const struct kernel *kernel, const char *purpose, struc
 
 /* ---- the two outputs */
 
+static void set_key(struct kernel *kernel, struct cached *cached, const char *name, bool local,
+	const char *purpose, const char *form)
+{
+	struct hash *hash = cached_start_key(name);
+
+	if (form)
+		hash_add_text(hash, form);
+	hash_add_text(hash, kernel->lock.krel);
+	if (local)
+		local_add_inputs(&kernel->local, hash);
+	else
+		kernel_add_packages(kernel, purpose, hash);
+	cached_finish_key(cached, kernel->context, name, hash);
+}
+
 void kernel_set_keys(struct kernel *kernel)
 {
-	struct hash *tree = cached_start_key("kernel");
-	struct hash *modules = cached_start_key("modules");
-
 	/* The form of what is written beside the tree. */
-	hash_add_text(tree, KERNEL_RECORD_FILE " 1");
-	hash_add_text(tree, kernel->lock.krel);
-	if (kernel->local.has_headers)
-		local_add_inputs(&kernel->local, tree);
-	else
-		kernel_add_packages(kernel, LOCK_HEADERS, tree);
-	cached_finish_key(&kernel->tree, kernel->context, "kernel", tree);
-
-	hash_add_text(modules, kernel->lock.krel);
-	if (kernel->local.has_modules)
-		local_add_inputs(&kernel->local, modules);
-	else
-		kernel_add_packages(kernel, LOCK_MODULES, modules);
-	cached_finish_key(&kernel->modules, kernel->context, "modules", modules);
+	set_key(kernel, &kernel->tree, "kernel", kernel->local.has_headers, LOCK_HEADERS,
+		KERNEL_RECORD_FILE " 1");
+	set_key(kernel, &kernel->modules, "modules", kernel->local.has_modules, LOCK_MODULES, NULL);
 }
 
 /* Everything below lib/modules; the boot image and documentation are not used. */
@@ -211,14 +212,13 @@ static int make_modules(void *data, const struct stage_place *place, struct erro
 static int open_output(struct kernel *kernel, struct cached *cached,
 	const struct cached_maker *maker, int *ret_fd, struct error *error)
 {
-	int r;
+	int r = 0;
 
 	kernel_set_keys(kernel);
-	if (!cached_is_there(kernel->context, cached, NULL)) {
+	if (!cached_is_there(kernel->context, cached, NULL))
 		r = cached_make(cached, kernel->context, maker, error);
-		if (r < 0)
-			return context_fail(kernel->context, EXIT_CODE_CONTENT, r);
-	}
+	if (r < 0)
+		return context_fail(kernel->context, EXIT_CODE_CONTENT, r);
 	*ret_fd = open(cached->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return *ret_fd < 0 ? error_set_errno(error, -errno, "%s", cached->path) : 0;
 }

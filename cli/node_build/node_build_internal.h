@@ -121,7 +121,7 @@ int install_set(const struct node_build *build, int set_fd, struct error *error)
 
 /*
  * Where the headers for a build on the node come from, and those that were fetched. An image that
- * may fetch has beside this program (cli/stage/node_tool_internal.h) the catalogue, the mirrors and
+ * may fetch has beside this program (cli/stage/stage_internal.h) the catalogue, the mirrors and
  * the keys: signed lists, and packages by the digests in these.
  */
 

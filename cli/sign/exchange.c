@@ -20,17 +20,39 @@ struct sign_digests {
 	const char *hash;
 };
 
-static int content_digest(struct sign_job *job, const struct sign_content *content,
+/* One of the job's modules, without its signature, and its digest. */
+static int read_digest(struct sign_job *job, const char *path, char **ret_data, size_t *ret_size,
 	char hex[HEX_SIZE], struct error *error)
 {
 	unsigned char digest[MODULE_DIGEST_SIZE];
 	size_t size = 0;
-	int r = module_digest(job->signer.hash, content->data, content->size, digest, &size, error);
+	int r = sign_job_content(job, path, ret_data, ret_size, error);
 
-	hex[0] = '\0';
+	if (r == 0)
+		r = module_digest(job->signer.hash, *ret_data, *ret_size, digest, &size, error);
 	for (size_t i = 0; r == 0 && i < size; i++)
 		(void) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 	return r;
+}
+
+static int add_digests(struct sign_job *job, json_object *modules, struct error *error)
+{
+	for (size_t i = 0; i < job->set.paths.count; i++) {
+		const char *path = job->set.paths.items[i];
+		_cleanup_free_ char *data = NULL;
+		json_object *module;
+		char hex[HEX_SIZE];
+		size_t size;
+		int r = read_digest(job, path, &data, &size, hex, error);
+
+		if (r < 0)
+			return r;
+		module = json_object_new_object();
+		json_add(module, "size", json_object_new_int64((int64_t) size));
+		json_add(module, "digest", json_text(hex));
+		json_add(modules, path, module);
+	}
+	return 0;
 }
 
 int sign_export(struct sign_job *job, const char *output, struct error *error)
@@ -38,28 +60,14 @@ int sign_export(struct sign_job *job, const char *output, struct error *error)
 	json_object *root = json_object_new_object();
 	json_object *modules = json_object_new_object();
 	_cleanup_free_ char *text = NULL;
-	int r = 0;
+	int r;
 
 	json_add(root, "schema", json_object_new_int(SCHEMA));
 	json_add(root, "hash", json_text(job->signer.hash));
 	json_add(root, "modules", modules);
-	for (size_t i = 0; i < job->set.paths.count && r == 0; i++) {
-		const char *path = job->set.paths.items[i];
-		_cleanup_(sign_content_free) struct sign_content content = { 0 };
-		json_object *module = json_object_new_object();
-		char hex[HEX_SIZE] = "";
-
-		r = sign_job_content(job, path, &content, error);
-		if (r == 0)
-			r = content_digest(job, &content, hex, error);
-		json_add(module, "size", json_object_new_int64((int64_t) content.size));
-		json_add(module, "digest", json_text(hex));
-		json_add(modules, path, module);
-	}
-	if (r == 0)
-		text = xasprintf(
-			"%s\n", json_object_to_json_string_ext(root,
-					JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	r = add_digests(job, modules, error);
+	text = xasprintf("%s\n", json_object_to_json_string_ext(root,
+					 JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
 	(void) json_object_put(root);
 	if (r < 0)
 		return r;
@@ -67,7 +75,6 @@ int sign_export(struct sign_job *job, const char *output, struct error *error)
 		return fputs(text, stdout) < 0 || fflush(stdout) != 0
 			       ? error_set_errno(error, -errno, "stdout")
 			       : 0;
-	/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): the text was made above */
 	r = fs_write_output(output, text, strlen(text));
 	return r < 0 ? error_set_errno(error, r, "%s", output) : 0;
 }
@@ -131,56 +138,48 @@ int sign_digests_read(const char *path, struct sign_digests **ret, struct error 
 	return 0;
 }
 
-/* Signatures by digest: file paths whose last part starts with it. */
-static int add_signature(const char *path, struct strv *files, struct error *error)
+static const char *base_name(const char *path)
 {
-	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-	size_t hex = strspn(name, "0123456789abcdef");
+	const char *slash = strrchr(path, '/');
 
-	if (hex < 40 || (name[hex] != '\0' && name[hex] != '.'))
-		return error_set(error, -EINVAL,
-			"%s: a signature's file is named by the digest that it signs: DIGEST.sig",
-			path);
-	xstrv_push(files, path);
-	return 0;
+	return slash ? slash + 1 : path;
 }
 
-static int add_folder(const char *folder, struct strv *files, struct error *error)
+/* Appends a file, or all of a folder: each is named by the digest that it signs. */
+static int list_signatures(const char *from, struct strv *files, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	int r = fs_list(AT_FDCWD, folder, &names);
+	size_t first = files->count;
+	struct stat status;
+	int r = stat(from, &status) < 0 ? -errno : 0;
 
+	if (r == 0 && S_ISDIR(status.st_mode))
+		r = fs_list(AT_FDCWD, from, &names);
+	else if (r == 0)
+		xstrv_push(files, from);
 	if (r < 0)
-		return error_set_errno(error, r, "%s", folder);
-	for (size_t i = 0; i < names.count && r == 0; i++) {
-		_cleanup_free_ char *path = xasprintf("%s/%s", folder, names.items[i]);
+		return error_set_errno(error, r, "%s", from);
+	for (size_t i = 0; i < names.count; i++)
+		xstrv_pushf(files, "%s/%s", from, names.items[i]);
+	for (size_t i = first; i < files->count; i++) {
+		const char *name = base_name(files->items[i]);
+		size_t hex = strspn(name, "0123456789abcdef");
 
-		r = add_signature(path, files, error);
+		if (hex < 40 || (name[hex] != '\0' && name[hex] != '.'))
+			return error_set(error, -EINVAL,
+				"%s: a signature's file is named by the digest that it signs: "
+				"DIGEST.sig",
+				files->items[i]);
 	}
-	return r;
-}
-
-static int list_signatures(const struct strv *from, struct strv *files, struct error *error)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < from->count && r == 0; i++) {
-		struct stat status;
-
-		if (stat(from->items[i], &status) < 0)
-			return error_set_errno(error, -errno, "%s", from->items[i]);
-		r = S_ISDIR(status.st_mode) ? add_folder(from->items[i], files, error)
-					    : add_signature(from->items[i], files, error);
-	}
-	return r;
+	return 0;
 }
 
 static const char *find_signature(const struct strv *files, const char *hex)
 {
+	size_t length = strlen(hex);
+
 	for (size_t i = 0; i < files->count; i++) {
-		const char *slash = strrchr(files->items[i], '/');
-		const char *name = slash ? slash + 1 : files->items[i];
-		size_t length = strlen(hex);
+		const char *name = base_name(files->items[i]);
 
 		if (strncmp(name, hex, length) == 0 && (!name[length] || name[length] == '.'))
 			return files->items[i];
@@ -188,87 +187,73 @@ static const char *find_signature(const struct strv *files, const char *hex)
 	return NULL;
 }
 
-/* A whole CMS message is taken as it is, a bare signature is put into one. */
-static int stage_signature(struct sign_job *job, const char *path, struct sign_content *content,
-	const char *file, struct error *error)
-{
-	_cleanup_free_ unsigned char *wrapped = NULL;
-	_cleanup_free_ char *bytes = NULL;
-	struct error not_cms = { 0 };
-	struct cms_facts facts = { 0 };
-	size_t size, wrapped_size;
-	int r = fs_read(AT_FDCWD, file, SIGNATURE_LIMIT, &bytes, &size);
-
-	if (r < 0)
-		return error_set_errno(error, r, "%s", file);
-	if (cms_read(bytes, size, 0, &facts, &not_cms) == 0) {
-		r = sign_job_stage(job, path, content, bytes, size, error);
-	} else {
-		r = module_sign_wrap(&job->signer, bytes, size, &wrapped, &wrapped_size, error);
-		if (r == 0)
-			r = sign_job_stage(job, path, content, wrapped, wrapped_size, error);
-	}
-	if (r == -EKEYREJECTED && !facts.has_attributes)
-		/* The digest was compared before: what does not fit is the key, or this file. */
-		return error_set(error, r,
-			"%s: does not fit %s/%s and certificate %s: it was made with another key than "
-			"this certificate's; or it is of another hash than %s, or was damaged on its way",
-			file, job->set.folder, path, module_cert_name(job->signer.cert),
-			job->signer.hash);
-	return r < 0 ? error_prefix(error, r, "%s", file) : 0;
-}
-
 static int import_module(struct sign_job *job, const struct sign_digests *digests, const char *path,
 	const struct strv *files, struct error *error)
 {
-	_cleanup_(sign_content_free) struct sign_content content = { 0 };
+	const char *folder = job->set.folder;
+	_cleanup_free_ unsigned char *wrapped = NULL;
+	_cleanup_free_ char *signature = NULL;
+	_cleanup_free_ char *data = NULL;
 	json_object *module = NULL;
-	const char *wanted = NULL;
-	const char *file;
+	const char *wanted = NULL, *file;
+	struct error not_cms = { 0 };
+	struct cms_facts facts = { 0 };
+	size_t size, signature_size, wrapped_size;
 	char hex[HEX_SIZE];
-	int r = sign_job_content(job, path, &content, error);
+	int r = read_digest(job, path, &data, &size, hex, error);
 
-	if (r == 0)
-		r = content_digest(job, &content, hex, error);
 	if (r < 0)
 		return r;
 	if (json_object_object_get_ex(digests->modules, path, &module))
 		wanted = text_of(module, "digest");
 	if (!wanted || strcmp(wanted, hex) != 0)
 		return error_set(error, -EBADMSG,
-			"%s/%s: %s since the export: export the digests again", job->set.folder,
-			path, wanted ? "it was changed" : "it is new");
+			"%s/%s: %s since the export: export the digests again", folder, path,
+			wanted ? "it was changed" : "it is new");
 	file = find_signature(files, hex);
 	if (!file)
 		return error_set(error, -ENOKEY,
-			"%s/%s: no signature of its digest was given: %s.sig", job->set.folder,
-			path, hex);
-	return stage_signature(job, path, &content, file, error);
-}
-
-/* A module that went missing would leave a set that nobody meant. */
-static int check_complete(
-	const struct sign_job *job, const struct sign_digests *digests, struct error *error)
-{
-	json_object_object_foreach(digests->modules, path, module)
-	{
-		(void) module;
-		if (!strv_contains(&job->set.paths, path))
-			return error_set(error, -EBADMSG,
-				"%s: has no %s, whose digest was exported: export again",
-				job->set.folder, path);
+			"%s/%s: no signature of its digest was given: %s.sig", folder, path, hex);
+	r = fs_read(AT_FDCWD, file, SIGNATURE_LIMIT, &signature, &signature_size);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", file);
+	/* A whole CMS message is taken as it is, a bare signature is put into one. */
+	if (cms_read(signature, signature_size, 0, &facts, &not_cms) == 0) {
+		r = sign_job_stage(job, path, data, size, signature, signature_size, error);
+	} else {
+		r = module_sign_wrap(
+			&job->signer, signature, signature_size, &wrapped, &wrapped_size, error);
+		if (r == 0)
+			r = sign_job_stage(job, path, data, size, wrapped, wrapped_size, error);
 	}
-	return 0;
+	if (r == -EKEYREJECTED && !facts.has_attributes)
+		/* The digest was compared before: what does not fit is the key, or this file. */
+		return error_set(error, r,
+			"%s: does not fit %s/%s and certificate %s: it was made with another key than "
+			"this certificate's; or it is of another hash than %s, or was damaged on its way",
+			file, folder, path, module_cert_name(job->signer.cert), job->signer.hash);
+	return r < 0 ? error_prefix(error, r, "%s", file) : 0;
 }
 
 int sign_import(struct sign_job *job, const struct sign_digests *digests, const struct strv *from,
 	struct error *error)
 {
 	_cleanup_strv_ struct strv files = { 0 };
-	int r = list_signatures(from, &files, error);
+	int r = 0;
 
-	if (r == 0)
-		r = check_complete(job, digests, error);
+	for (size_t i = 0; i < from->count && r == 0; i++)
+		r = list_signatures(from->items[i], &files, error);
+	if (r < 0)
+		return r;
+	/* A module that went missing would leave a set that no one meant. */
+	json_object_object_foreach(digests->modules, exported, module)
+	{
+		(void) module;
+		if (!strv_contains(&job->set.paths, exported))
+			return error_set(error, -EBADMSG,
+				"%s: has no %s, whose digest was exported: export again",
+				job->set.folder, exported);
+	}
 	for (size_t i = 0; i < job->set.paths.count && r == 0; i++)
 		r = import_module(job, digests, job->set.paths.items[i], &files, error);
 	return r;

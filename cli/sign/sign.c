@@ -11,181 +11,168 @@
 #include "kernels/tree/kconfig.h"
 #include "kernels/tree/tree.h"
 #include "module/cms.h"
+#include "module/elf.h"
 
-void sign_content_free(struct sign_content *content)
-{
-	free(content->data);
-	*content = (struct sign_content){ 0 };
-}
+#define MODULE_SIZE_LIMIT ((size_t) 512 << 20) /* as elf_file.c has it */
 
-int sign_job_content(
-	struct sign_job *job, const char *path, struct sign_content *ret, struct error *error)
+int sign_job_content(struct sign_job *job, const char *path, char **ret_data, size_t *ret_size,
+	struct error *error)
 {
-	_cleanup_(sign_content_free) struct sign_content content = { 0 };
+	const char *folder = job->set.folder;
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	_cleanup_free_ char *data = NULL;
 	struct module_trailer trailer;
-	int r = sign_set_read(&job->set, path, &content.data, &content.size, error);
+	size_t size;
+	int r = elf_module_open(job->set.fd, path, &module, error);
 
 	if (r < 0)
-		return r;
-	r = module_trailer_read(content.data, content.size, &trailer, error);
+		return error_prefix(error, r, "%s", folder);
+	r = fs_read(job->set.fd, path, MODULE_SIZE_LIMIT, &data, &size);
 	if (r < 0)
-		return error_prefix(error, r, "%s/%s", job->set.folder, path);
+		return error_set_errno(error, r, "%s/%s", folder, path);
+	r = module_trailer_read(data, size, &trailer, error);
+	if (r < 0)
+		return error_prefix(error, r, "%s/%s", folder, path);
 	if (trailer.present && !job->replace)
 		return error_set(error, -EEXIST,
 			"%s/%s: signed already: --replace signs it anew; a second signature on top "
 			"of the first would hide it from the kernel",
-			job->set.folder, path);
+			folder, path);
 	job->replaced += trailer.present;
-	content.size = trailer.content_size;
-	*ret = content;
-	content.data = NULL;
+	*ret_size = trailer.content_size;
+	*ret_data = TAKE_PTR(data);
 	return 0;
 }
 
-int sign_job_stage(struct sign_job *job, const char *path, struct sign_content *content,
+int sign_job_stage(struct sign_job *job, const char *path, const char *content, size_t content_size,
 	const void *cms, size_t cms_size, struct error *error)
 {
 	struct module_cert *const certs[] = { job->signer.cert };
-	size_t size = content->size + cms_size + MODULE_TRAILER_SIZE;
-	char *data = xreallocarray(content->data, size, 1);
+	size_t size = content_size + cms_size + MODULE_TRAILER_SIZE;
+	_cleanup_free_ char *data = xreallocarray(NULL, size, 1);
 	int r;
 
-	content->data = data;
-	memcpy(data + content->size, cms, cms_size);
-	module_trailer_write(cms_size, (unsigned char *) data + content->size + cms_size);
+	memcpy(data, content, content_size);
+	memcpy(data + content_size, cms, cms_size);
+	module_trailer_write(cms_size, (unsigned char *) data + content_size + cms_size);
 	r = module_signature_verify(data, size, certs, 1, NULL, error);
 	if (r < 0)
 		return error_prefix(error, r, "%s/%s", job->set.folder, path);
 	return sign_set_stage(&job->set, path, data, size, error);
 }
 
-static int sign_module(struct sign_job *job, const char *path, struct error *error)
-{
-	_cleanup_(sign_content_free) struct sign_content content = { 0 };
-	_cleanup_free_ unsigned char *cms = NULL;
-	size_t size = 0;
-	int r = sign_job_content(job, path, &content, error);
-
-	if (r < 0)
-		return r;
-	r = module_sign(&job->signer, content.data, content.size, &cms, &size, error);
-	if (r < 0)
-		return error_prefix(error, r, "%s/%s", job->set.folder, path);
-	return sign_job_stage(job, path, &content, cms, size, error);
-}
-
 int sign_job_run(struct sign_job *job, struct error *error)
 {
-	int r = 0;
+	for (size_t i = 0; i < job->set.paths.count; i++) {
+		const char *path = job->set.paths.items[i];
+		_cleanup_free_ unsigned char *cms = NULL;
+		_cleanup_free_ char *data = NULL;
+		size_t size = 0, cms_size = 0;
+		int r = sign_job_content(job, path, &data, &size, error);
 
-	for (size_t i = 0; i < job->set.paths.count && r == 0; i++)
-		r = sign_module(job, job->set.paths.items[i], error);
-	return r;
+		if (r < 0)
+			return r;
+		r = module_sign(&job->signer, data, size, &cms, &cms_size, error);
+		if (r < 0)
+			return error_prefix(error, r, "%s/%s", job->set.folder, path);
+		r = sign_job_stage(job, path, data, size, cms, cms_size, error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
-/* What is at @path in a kernel's build folder, of which @fd is the folder, lib/modules/<krel> or
- * the tree. */
-static int open_in_kernel(int fd, const char *path, int *ret_fd)
-{
-	_cleanup_strv_ struct strv releases = { 0 };
-	_cleanup_free_ char *below = NULL;
-	_cleanup_close_ int build_fd = -1;
-	int r;
+/* --- the configuration that --kernel names --- */
 
-	*ret_fd = openat(fd, path, O_RDONLY | O_CLOEXEC);
-	if (*ret_fd >= 0)
-		return 0;
-	build_fd = openat(fd, "build", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (build_fd >= 0)
-		*ret_fd = openat(build_fd, path, O_RDONLY | O_CLOEXEC);
-	if (*ret_fd >= 0)
-		return 0;
-	r = fs_list(fd, "lib/modules", &releases);
-	if (r < 0)
-		return r;
-	if (releases.count != 1)
-		return releases.count ? -ENOTUNIQ : -ENOENT;
-	below = xasprintf("lib/modules/%s/build/%s", releases.items[0], path);
-	*ret_fd = kernel_tree_openat(fd, below, O_RDONLY | O_CLOEXEC);
-	return *ret_fd < 0 ? *ret_fd : 0;
-}
-
-/* An unpacked kernel package has boot/config-<release>; Fedora's lib/modules/<release> has config.
- */
-static int open_of_package(int fd, int *ret_fd)
+/* The only name in a folder that begins so, freed by the caller. -ENOENT, or -ENOTUNIQ. */
+static int find_only(int dir_fd, const char *folder, const char *beginning, char **ret)
 {
-	_cleanup_close_ int boot_fd = openat(fd, "boot", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_strv_ struct strv names = { 0 };
 	const char *found = NULL;
-	int r = boot_fd < 0 ? 0 : fs_list(boot_fd, ".", &names);
+	int r = fs_list(dir_fd, folder, &names);
 
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < names.count; i++) {
-		if (strncmp(names.items[i], "config-", strlen("config-")) != 0)
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		if (strncmp(names.items[i], beginning, strlen(beginning)) != 0)
 			continue;
-		if (found)
-			return -ENOTUNIQ;
+		r = found ? -ENOTUNIQ : 0;
 		found = names.items[i];
 	}
-	*ret_fd = found ? openat(boot_fd, found, O_RDONLY | O_CLOEXEC)
-			: openat(fd, "config", O_RDONLY | O_CLOEXEC);
-	return *ret_fd < 0 ? -errno : 0;
+	if (r < 0 || !found)
+		return r < 0 ? r : -ENOENT;
+	*ret = xstrdup(found);
+	return 0;
 }
 
-/* A release, as verify takes it, where this machine has its configuration. */
-static int open_of_release(const char *release, int *ret_fd)
+/*
+ * In @fd, which is a build folder, lib/modules/<krel>, a kernel tree or an unpacked kernel package;
+ * links in a tree stay in it. The descriptor, or a negative errno.
+ */
+static int open_in_folder(int fd)
+{
+	static const char *const files[] = { ".config", "build/.config", "include/config/auto.conf",
+		"build/include/config/auto.conf" };
+	_cleanup_free_ char *krel = NULL;
+	_cleanup_free_ char *name = NULL;
+	_cleanup_free_ char *path = NULL;
+	int tree = find_only(fd, "lib/modules", "", &krel), r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		_cleanup_free_ char *below =
+			xasprintf("lib/modules/%s/%s", krel ? krel : "", files[i]);
+		int config = openat(fd, files[i], O_RDONLY | O_CLOEXEC);
+
+		if (config < 0 && i % 2 && krel)
+			config = kernel_tree_openat(fd, below, O_RDONLY | O_CLOEXEC);
+		if (config >= 0)
+			return config;
+		if (i % 2 && tree < 0 && tree != -ENOENT)
+			return tree;
+	}
+	/* A package has boot/config-<release>; Fedora's lib/modules/<release> has config. */
+	r = find_only(fd, "boot", "config-", &name);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	path = r == 0 ? xasprintf("boot/%s", name) : xstrdup("config");
+	r = openat(fd, path, O_RDONLY | O_CLOEXEC);
+	return r < 0 ? -errno : r;
+}
+
+/* @kernel is a configuration itself, one of these folders, or a release of this machine's. */
+static int open_config(const char *kernel)
 {
 	static const char *const places[][2] = { { "/boot/config-", "" },
 		{ "/lib/modules/", "/build/.config" }, { "/lib/modules/", "/config" } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		_cleanup_free_ char *path =
-			xasprintf("%s%s%s", places[i][0], release, places[i][1]);
-
-		*ret_fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (*ret_fd >= 0)
-			return 0;
-	}
-	return -ENOENT;
-}
-
-/* @kernel is a configuration itself, one of these folders, or a release. */
-static int open_config(const char *kernel, int *ret_fd)
-{
 	_cleanup_close_ int fd = open(kernel, O_RDONLY | O_CLOEXEC);
 	int r = fd < 0 ? -errno : 0;
 	struct stat status;
 
-	if (fd >= 0 && fstat(fd, &status) == 0 && !S_ISDIR(status.st_mode)) {
-		*ret_fd = TAKE_FD(fd);
-		return 0;
-	}
+	if (r == 0 && fstat(fd, &status) == 0 && !S_ISDIR(status.st_mode))
+		return TAKE_FD(fd);
 	if (r == 0)
-		r = open_in_kernel(fd, ".config", ret_fd);
-	if (r == -ENOENT && fd >= 0)
-		r = open_in_kernel(fd, "include/config/auto.conf", ret_fd);
-	if (r == -ENOENT && fd >= 0)
-		r = open_of_package(fd, ret_fd);
-	if (r == -ENOENT && krel_is_valid(kernel))
-		r = open_of_release(kernel, ret_fd);
+		r = open_in_folder(fd);
+	for (size_t i = 0; r == -ENOENT && i < ARRAY_SIZE(places) && krel_is_valid(kernel); i++) {
+		_cleanup_free_ char *path = xasprintf("%s%s%s", places[i][0], kernel, places[i][1]);
+		int config = open(path, O_RDONLY | O_CLOEXEC);
+
+		r = config < 0 ? -ENOENT : config;
+	}
 	return r;
 }
 
 int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *error)
 {
 	_cleanup_(kconfig_free) struct kconfig *config = NULL;
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = open_config(kernel);
 	const char *hash;
 	char self[64];
-	int r = open_config(kernel, &fd);
+	int r;
 
-	if (r == -ENOTUNIQ)
+	if (fd == -ENOTUNIQ)
 		return error_set(error, -EINVAL,
 			"--kernel %s: it has kernels of several releases: name one's build folder",
 			kernel);
-	if (r == -ENOENT && access(kernel, F_OK) < 0)
-		return error_set(error, r,
+	if (fd == -ENOENT && access(kernel, F_OK) < 0)
+		return error_set(error, fd,
 			"--kernel %s: there is no such path%s; sign fetches no kernel: name a config "
 			"file (/boot/config-<release>), a build folder with .config, a kernel tree or an "
 			"unpacked kernel package, or name the hash with --hash",
@@ -193,13 +180,13 @@ int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *erro
 			strchr(kernel, '/')
 				? ""
 				: ", and this machine has no configuration of such a release");
-	if (r == -ENOENT)
-		return error_set(error, r,
+	if (fd == -ENOENT)
+		return error_set(error, fd,
 			"--kernel %s: no kernel configuration there: name a config file, a build "
 			"folder with .config, a kernel tree or an unpacked kernel package",
 			kernel);
-	if (r < 0)
-		return error_set_errno(error, r, "--kernel %s", kernel);
+	if (fd < 0)
+		return error_set_errno(error, fd, "--kernel %s", kernel);
 	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
 	r = kconfig_read(AT_FDCWD, self, &config, error);
 	if (r < 0)

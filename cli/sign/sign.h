@@ -28,15 +28,11 @@ struct sign_set {
 
 /*
  * Opens a folder and repairs what a killed run left. -EBUSY when another run works on it, -EINVAL
- * when a module in it is compressed already, -ENOENT when there is none. Links are passed over. The
+ * when a module in it is compressed already, -ENOENT when there is none. Links are skipped. The
  * caller closes @ret with sign_set_close(), which removes what was staged and not committed.
  */
 int sign_set_open(const char *folder, struct sign_set *ret, struct error *error) _must_check_;
 void sign_set_close(struct sign_set *set);
-
-/* Reads a module, which has to be one. The caller frees it. */
-int sign_set_read(const struct sign_set *set, const char *path, char **ret_data, size_t *ret_size,
-	struct error *error) _must_check_;
 
 /* Writes what the module shall become beside it, with its mode and owner. */
 int sign_set_stage(const struct sign_set *set, const char *path, const void *data, size_t size,
@@ -52,22 +48,15 @@ struct sign_job {
 	size_t replaced;             /* counted by sign_job_content() */
 };
 
-/* A module without its signature, in a buffer that the caller frees. */
-struct sign_content {
-	char *data;
-	size_t size;
-};
-
-void sign_content_free(struct sign_content *content);
-
 /*
- * Reads one of the job's modules. -EEXIST when it is signed already and shall not be signed anew.
+ * Reads one of the job's modules, which has to be one; *ret_size is that without its signature. The
+ * caller frees it. -EEXIST when it is signed already and shall not be signed anew.
  */
-int sign_job_content(struct sign_job *job, const char *path, struct sign_content *ret,
+int sign_job_content(struct sign_job *job, const char *path, char **ret_data, size_t *ret_size,
 	struct error *error) _must_check_;
 
 /* Appends a CMS signature, checks it with the job's certificate and stages the result. */
-int sign_job_stage(struct sign_job *job, const char *path, struct sign_content *content,
+int sign_job_stage(struct sign_job *job, const char *path, const char *content, size_t content_size,
 	const void *cms, size_t cms_size, struct error *error) _must_check_;
 
 /* Signs all of the job's modules with its key and stages them; sign_set_commit() is the caller's.

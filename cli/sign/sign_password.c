@@ -18,6 +18,7 @@ void sign_password_free(char **password)
 	*password = NULL;
 }
 
+/* The first line of a file. */
 static int read_line(int fd, const char *name, char text[PASSWORD_SIZE], struct error *error)
 {
 	const char *end = NULL;
@@ -30,10 +31,7 @@ static int read_line(int fd, const char *name, char text[PASSWORD_SIZE], struct 
 			continue;
 		if (got < 0)
 			return error_set_errno(error, -errno, "%s", name);
-		if (got == 0)
-			end = text + size;
-		else
-			end = memchr(text + size, '\n', (size_t) got);
+		end = got == 0 ? text + size : memchr(text + size, '\n', (size_t) got);
 		size += (size_t) got;
 	}
 	if (!end)
@@ -52,45 +50,36 @@ static int take(const char *text, const char *name, char **ret, struct error *er
 	return 0;
 }
 
-static int read_fd(int fd, const char *name, char **ret, struct error *error)
-{
-	char text[PASSWORD_SIZE];
-	int r = read_line(fd, name, text, error);
-
-	if (r == 0)
-		r = take(text, name, ret, error);
-	explicit_bzero(text, sizeof(text));
-	return r;
-}
-
-static int read_file(const char *path, char **ret, struct error *error)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return error_set_errno(
-			error, -errno == -EACCES ? -EPERM : -errno, "--password-file %s", path);
-	return read_fd(fd, path, ret, error);
-}
-
 int sign_password_read(const struct sign_password_source *source, char **ret, struct error *error)
 {
-	const char *text;
+	_cleanup_close_ int opened = -1;
+	char text[PASSWORD_SIZE];
+	const char *name = source->file ? source->file : "--password-fd";
+	const char *variable;
+	int r;
 
 	if ((source->file != NULL) + (source->variable != NULL) + (source->fd >= 0) > 1)
 		return error_set(error, -EINVAL,
 			"only one of --password-file, --password-fd and --password-env");
 	*ret = NULL;
-	if (source->file)
-		return read_file(source->file, ret, error);
-	if (source->fd >= 0)
-		return read_fd(source->fd, "--password-fd", ret, error);
-	if (!source->variable)
+	if (source->variable) {
+		variable = getenv(source->variable);
+		return variable ? take(variable, "--password-env", ret, error)
+				: error_set(error, -EINVAL,
+					  "--password-env %s: the environment has no such variable",
+					  source->variable);
+	}
+	if (!source->file && source->fd < 0)
 		return 0;
-	text = getenv(source->variable);
-	if (!text)
-		return error_set(error, -EINVAL,
-			"--password-env %s: the environment has no such variable",
-			source->variable);
-	return take(text, "--password-env", ret, error);
+	if (source->file) {
+		opened = open(source->file, O_RDONLY | O_CLOEXEC);
+		if (opened < 0)
+			return error_set_errno(error, errno == EACCES ? -EPERM : -errno,
+				"--password-file %s", source->file);
+	}
+	r = read_line(source->file ? opened : source->fd, name, text, error);
+	if (r == 0)
+		r = take(text, name, ret, error);
+	explicit_bzero(text, sizeof(text));
+	return r;
 }

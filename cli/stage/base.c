@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images that live in Buildah's storage: the two bases and the build container's. An output folder
- * holds their name, which has the key in it.
+ * Images that live in Buildah's storage: the two bases, the build container's and the kits. An
+ * output folder holds their name, which has the key in it.
  */
 #include "cli/stage/stage_internal.h"
 
@@ -13,6 +13,7 @@
 #include "common/buildlog.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
+#include "kernels/repo/signature.h"
 #include "kernels/tool.h"
 
 /* ---- Buildah for a stage */
@@ -98,6 +99,29 @@ void stage_buildah_done(struct buildah *buildah)
 	cleanup_close(&buildah->log_fd);
 }
 
+int made_image_build(struct build *build, const struct stage_place *place,
+	const struct made_image *image, char **ret_id, struct error *error)
+{
+	_cleanup_(stage_buildah_done) struct buildah buildah = { .log_fd = -1 };
+	_cleanup_free_ char *file =
+		xasprintf("%s/containers/debian/%s", build->context.data, image->containerfile);
+	int r = stage_buildah(build, place, &buildah, error);
+
+	if (r < 0)
+		return r;
+	buildah.network = image->network;
+	buildah.target = image->target;
+	r = buildah_build(
+		&buildah, file, image->folder, &image->arguments, &image->labels, ret_id, error);
+	return r < 0 ? error_prefix(error, r, "log %s", place->log) : 0;
+}
+
+void made_image_free(struct made_image *image)
+{
+	strv_free(&image->arguments);
+	strv_free(&image->labels);
+}
+
 /* ---- names of images */
 
 static int read_name(const char *output, char **ret_name)
@@ -125,7 +149,7 @@ int image_name(const struct build *build, enum stage_id stage, char **ret_name, 
 	return r < 0 ? error_set_errno(error, r, "%s", stage_output(build, stage)) : 0;
 }
 
-int image_name_write(const struct stage_place *place, const char *name, struct error *error)
+static int write_name(const struct stage_place *place, const char *name, struct error *error)
 {
 	_cleanup_free_ char *path = xasprintf("%s/" IMAGE_NAME_FILE, place->folder);
 	int r = fs_write_atomic(AT_FDCWD, path, name, strlen(name), 0644);
@@ -133,10 +157,170 @@ int image_name_write(const struct stage_place *place, const char *name, struct e
 	return r < 0 ? error_set_errno(error, r, "%s", place->folder) : 0;
 }
 
+/* Makes the image, and has the output stand for it by a name that begins with @prefix. */
+static int make_named(struct build *build, const struct stage_place *place,
+	const struct made_image *image, const char *prefix, struct error *error)
+{
+	_cleanup_free_ char *name = xasprintf("localhost/slipway/%s:%.16s", prefix, place->key);
+	_cleanup_free_ char *id = NULL;
+	int r = made_image_build(build, place, image, &id, error);
+
+	if (r == 0)
+		r = buildah_tag(id, name, error);
+	return r < 0 ? r : write_name(place, name, error);
+}
+
+/* ---- the repositories that bases are made of */
+
+static bool is_in_base(const struct catalogue *os, const struct repository *repository)
+{
+	const struct strv *chosen = &os->image.repositories;
+
+	if (repository->kind != REPOSITORY_APT)
+		return false;
+	return chosen->count ? strv_contains(chosen, repository->name) : !repository->archive;
+}
+
+/*
+ * apt_auth.conf(5), @path: neither the image nor the list of processes has a password. The file
+ * goes with the run.
+ */
+static int add_password(const char *path, const struct mirror *mirror, struct error *error)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+
+	if (!mirror->user)
+		return 0;
+	if (strpbrk(mirror->user, " \t") || strpbrk(mirror->password, " \t"))
+		return error_set(error, -EINVAL,
+			"mirror %s: apt takes no user and password with a blank in it",
+			mirror->name);
+	file = fopen(path, "ae");
+	if (!file || fchmod(fileno(file), 0600) < 0)
+		return error_set_errno(error, -errno, "%s", path);
+	return fprintf(file, "machine %s/ login %s password %s\n", mirror->url, mirror->user,
+		       mirror->password) < 0
+		       ? error_set_errno(error, -EIO, "%s", path)
+		       : 0;
+}
+
+/*
+ * Each source with its own keys only: one repository's must not sign another's lists. A keyring
+ * goes by the name that it has: what a link leads to may have another one in the image. apt looks
+ * at the lists' age itself, but where Slipway let it be when it resolved the kernel.
+ */
+static int add_source(struct build *build, const struct repository *repository,
+	const struct mirror *mirror, struct strv *argv, struct error *error)
+{
+	const struct context *context = &build->context;
+	const struct common_options *common = context->options;
+	const char *keyring = signature_keyring(&repository->keyrings, common->keyring);
+	_cleanup_strv_ struct strv words = { 0 };
+	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *options = NULL;
+	_cleanup_free_ char *url = NULL;
+	int r = mirrors_url(mirror, repository, &context->os, build->kernel.lock.krel,
+		context->arch, common->snapshot, &url, error);
+
+	if (r < 0)
+		return r;
+	if (keyring && *keyring != '/')
+		path = realpath(keyring, NULL);
+	else if (keyring && fs_exists(AT_FDCWD, keyring))
+		path = xstrdup(keyring);
+	if (keyring && (!path || strpbrk(path, " \t,[]")))
+		return error_set(error, -EKEYREJECTED,
+			"%s: %s: apt cannot use this keyring: name one that exists, whose path has "
+			"no blanks, commas and brackets",
+			repository->name, keyring);
+	if (path)
+		xstrv_pushf(&words, "signed-by=%s", path);
+	if (common->allow_expired || repository->archive)
+		xstrv_push(&words, "check-valid-until=no");
+	if (common->allow_unsigned)
+		xstrv_push(&words, "trusted=yes");
+	options = xstrv_join(&words, " ");
+	xstrv_push(argv, "--source");
+	xstrv_pushf(argv, "deb %s%s%s%s %s %s", *options ? "[" : "", options, *options ? "] " : "",
+		url, repository->suite, repository->components);
+	return 0;
+}
+
+int base_sources(struct build *build, struct strv *argv, struct error *error)
+{
+	const struct catalogue *os = &build->context.os;
+	_cleanup_free_ char *auth = xasprintf("%s/apt-auth.conf", build->context.cache.run_path);
+	size_t added = 0;
+	int r = fs_remove_tree(AT_FDCWD, auth);
+
+	if (r < 0)
+		return error_set_errno(error, r, "base image");
+	r = context_mirrors(&build->context, error);
+	if (r < 0)
+		return r;
+	xstrv_push(argv, "--suite");
+	xstrv_push(argv, os->image.codename);
+	for (size_t i = 0; i < os->repository_count; i++) {
+		const struct repository *repository = &os->repositories[i];
+		const struct mirror *mirror = mirrors_find(&build->context.mirrors, repository);
+
+		if (!is_in_base(os, repository))
+			continue;
+		if (!mirror) {
+			_cleanup_free_ char *note = xasprintf(
+				"no mirror is known for %s (repository %s): the base images are made without "
+				"it",
+				repository->mirror, repository->name);
+
+			progress_note(&build->context.progress, note);
+			continue;
+		}
+		r = add_password(auth, mirror, error);
+		if (r == 0)
+			r = add_source(build, repository, mirror, argv, error);
+		if (r < 0)
+			return r;
+		added++;
+	}
+	if (added == 0)
+		return error_set(error, -ENOMEDIUM,
+			"no mirror is known for %s, and its base images are made from one: name it with "
+			"--mirror or in mirrors.ini (docs/kernels.md)",
+			os->name);
+	if (fs_exists(AT_FDCWD, auth)) {
+		xstrv_push(argv, "--auth");
+		xstrv_push(argv, auth);
+	}
+	return 0;
+}
+
+int base_sources_stamp(const struct build *build, char **ret_stamp)
+{
+	const struct context *context = &build->context;
+	_cleanup_free_ char *refreshed = NULL;
+	char hex[HASH_HEX_SIZE];
+	struct hash *hash;
+	int r = cache_refreshed(&context->cache, context->os.os, &refreshed);
+
+	if (r < 0)
+		return r;
+	hash = hash_new();
+	if (!hash)
+		out_of_memory();
+	hash_add_text(hash, refreshed);
+	hash_add_text(hash, context->options->allow_expired ? "expired" : "valid");
+	for (size_t i = 0; i < context->os.repository_count; i++)
+		if (is_in_base(&context->os, &context->os.repositories[i]))
+			signature_hash_keyring(&context->os.repositories[i].keyrings,
+				context->options->keyring, hash);
+	hash_finish(hash, hex);
+	*ret_stamp = xstrdup(hex);
+	return 0;
+}
+
 /* ---- the bases */
 
-/* The image that --base names now, for the runtime base: the name may stand for another one
- * tomorrow. */
+/* The ID of the image that --base names now: the name may stand for another one tomorrow. */
 static int find_user_base(const struct build *build, char **ret_id, struct error *error)
 {
 	const char *base = build->options.base;
@@ -153,33 +337,39 @@ static bool is_users(const struct build *build, const struct stage *stage)
 	return build->options.base && strcmp(stage->base, "runtime") == 0;
 }
 
-int base_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error)
+void base_key(const struct stage *stage, struct key *key)
 {
+	const struct build *build = key->build;
 	const struct catalogue *os = &build->context.os;
 	_cleanup_free_ char *text = NULL;
 	int r;
 
 	if (is_users(build, stage)) {
-		r = find_user_base(build, &text, error);
-		if (r == 0)
-			hash_add_text(hash, text);
-		return r;
+		key->result = find_user_base(build, &text, key->error);
+		if (key->result == 0)
+			key_text(key, text);
+		return;
 	}
 	r = build->bundle_refreshed ? 0 : base_sources_stamp(build, &text);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", build->context.cache.path);
-	hash_add_text(hash, stage->base);
-	hash_add_text(hash, os->os);
-	hash_add_text(hash, os->image.codename);
-	hash_add_text(hash, os->id);
-	hash_add_text(hash, os->version_id);
-	hash_add_text(hash, build->bundle_refreshed ? build->bundle_refreshed : text);
-	base_sources_add_inputs(build, hash);
-	r = cached_add_data(&build->context, "containers/debian/base.sh", hash, error);
-	if (r < 0 || strcmp(stage->base, "runtime") != 0)
-		return r;
-	return cached_add_data(&build->context, "containers/debian/trim-runtime.sh", hash, error);
+	if (r < 0) {
+		key->result = error_set_errno(key->error, r, "%s", build->context.cache.path);
+		return;
+	}
+	key_text(key, stage->base);
+	key_text(key, os->os);
+	key_text(key, os->image.codename);
+	key_text(key, os->id);
+	key_text(key, os->version_id);
+	key_text(key, build->bundle_refreshed ? build->bundle_refreshed : text);
+	key_text(key, build->context.options->allow_unsigned ? "unsigned" : "signed");
+	for (size_t i = 0; i < os->repository_count; i++)
+		if (is_in_base(os, &os->repositories[i])) {
+			key_text(key, os->repositories[i].suite);
+			key_text(key, os->repositories[i].components);
+		}
+	key_data(key, "containers/debian/base.sh");
+	if (strcmp(stage->base, "runtime") == 0)
+		key_data(key, "containers/debian/trim-runtime.sh");
 }
 
 /*
@@ -200,26 +390,11 @@ static int fail_offline(const struct build *build, const char *what, struct erro
 		what, build->bundle_slipway);
 }
 
-static int make_tar(struct build *build, const char *base, const char *tar, struct error *error)
-{
-	_cleanup_strv_ struct strv argv = { 0 };
-	int r;
-
-	xstrv_pushf(&argv, "%s/containers/debian/base.sh", build->context.data);
-	xstrv_push(&argv, base);
-	xstrv_push(&argv, "--output");
-	xstrv_push(&argv, tar);
-	r = base_sources(build, &argv, error);
-	if (r < 0)
-		return r;
-	progress_step(&build->context.progress, "a minimal root file system by mmdebstrap");
-	return tool_run(&argv, NULL, error);
-}
-
 int base_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	_cleanup_(stage_buildah_done) struct buildah buildah = { .log_fd = -1 };
+	const struct buildah buildah = { .log_fd = -1, .run_path = build->context.cache.run_path };
+	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *tar = NULL;
 	_cleanup_free_ char *name = NULL;
@@ -227,7 +402,7 @@ int base_run(struct build *build, const struct stage *stage, const struct stage_
 
 	if (is_users(build, stage)) {
 		r = find_user_base(build, &name, error);
-		return r < 0 ? r : image_name_write(place, name, error);
+		return r < 0 ? r : write_name(place, name, error);
 	}
 	if (build->options.common.offline)
 		return fail_offline(build, stage->base, error);
@@ -237,25 +412,29 @@ int base_run(struct build *build, const struct stage *stage, const struct stage_
 	tar = xasprintf("%s/root.tar", folder);
 	name = xasprintf("localhost/slipway/%s-base-%s:%.16s", stage->base, build->context.os.os,
 		place->key);
-	r = stage_buildah(build, place, &buildah, error);
-	if (r == 0)
-		r = make_tar(build, stage->base, tar, error);
+	xstrv_pushf(&argv, "%s/containers/debian/base.sh", build->context.data);
+	xstrv_push(&argv, stage->base);
+	xstrv_push(&argv, "--output");
+	xstrv_push(&argv, tar);
+	r = base_sources(build, &argv, error);
+	if (r < 0)
+		return r;
+	progress_step(&build->context.progress, "a minimal root file system by mmdebstrap");
+	r = tool_run(&argv, NULL, error);
 	if (r == 0)
 		r = buildah_import(&buildah, tar, name, error);
-	return r < 0 ? r : image_name_write(place, name, error);
+	return r < 0 ? r : write_name(place, name, error);
 }
 
 /* ---- the build container */
 
-int toolchain_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error)
+void toolchain_key(const struct stage *stage, struct key *key)
 {
-	const char *compiler = build->kernel.record.compiler.name;
+	const char *compiler = key->build->kernel.record.compiler.name;
 
 	(void) stage;
-	hash_add_text(hash, compiler ? compiler : "");
-	return cached_add_data(
-		&build->context, "containers/debian/Containerfile.build", hash, error);
+	key_text(key, compiler ? compiler : "");
+	key_data(key, "containers/debian/Containerfile.build");
 }
 
 int toolchain_run(struct build *build, const struct stage *stage, const struct stage_place *place,
@@ -263,14 +442,13 @@ int toolchain_run(struct build *build, const struct stage *stage, const struct s
 {
 	const struct kernel_compiler *compiler = &build->kernel.record.compiler;
 	const char *version = strchr(compiler->name, '-');
-	_cleanup_(stage_buildah_done) struct buildah buildah = { .log_fd = -1 };
-	_cleanup_strv_ struct strv arguments = { 0 };
-	_cleanup_strv_ struct strv labels = { 0 };
+	_cleanup_(made_image_free) struct made_image image = {
+		.containerfile = "Containerfile.build", .network = true, /* it installs packages */
+	};
 	_cleanup_free_ char *base = NULL;
-	_cleanup_free_ char *file = NULL;
 	_cleanup_free_ char *folder = NULL;
-	_cleanup_free_ char *name = NULL;
-	_cleanup_free_ char *id = NULL;
+	_cleanup_free_ char *prefix =
+		xasprintf("build-%s-%s", build->context.os.os, compiler->name);
 	int r;
 
 	(void) stage;
@@ -282,24 +460,107 @@ int toolchain_run(struct build *build, const struct stage *stage, const struct s
 	r = cache_new_folder(&build->context.cache, "toolchain-context", &folder);
 	if (r < 0)
 		return error_set_errno(error, r, "toolchain");
-	file = xasprintf("%s/containers/debian/Containerfile.build", build->context.data);
-	name = xasprintf("localhost/slipway/build-%s-%s:%.16s", build->context.os.os,
-		compiler->name, place->key);
-	xstrv_pushf(&arguments, "BASE=%s", base);
+	image.folder = folder;
+	xstrv_pushf(&image.arguments, "BASE=%s", base);
 	/* A kernel made with clang wants LLVM's linker and tools as well. */
 	if (compiler->llvm && version)
-		xstrv_pushf(
-			&arguments, "COMPILER=%s lld%s llvm%s", compiler->name, version, version);
+		xstrv_pushf(&image.arguments, "COMPILER=%s lld%s llvm%s", compiler->name, version,
+			version);
 	else
-		xstrv_pushf(&arguments, "COMPILER=%s", compiler->name);
-	r = stage_buildah(build, place, &buildah, error);
+		xstrv_pushf(&image.arguments, "COMPILER=%s", compiler->name);
+	progress_step(&build->context.progress, compiler->name);
+	return make_named(build, place, &image, prefix, error);
+}
+
+/*
+ * ---- the kits: the build container with a driver's source and its recipes in it, as the image
+ * that a driver image starts from which can compile on a node. cli/node_build/ reads it.
+ */
+
+static const struct kit {
+	const char *containerfile; /* below containers/debian */
+	const char *recipes[4];    /* up to a NULL */
+	bool with_runtime;         /* programs of the runtime base go into it */
+} kits[DRIVER_COUNT] = {
+	[DRIVER_NVIDIA] = {
+		.containerfile = "Containerfile.kit",
+		.recipes = { "lib.sh", "nvidia.sh", "peermem.sh" },
+	},
+	[DRIVER_OFED] = {
+		.containerfile = "Containerfile.nic-kit",
+		.recipes = { "lib.sh", "ofed.sh" },
+		.with_runtime = true,
+	},
+};
+
+bool kit_applies(const struct build *build, const struct stage *stage)
+{
+	return build->options.sources_image && build_has(build, stage->driver);
+}
+
+void kit_key(const struct stage *stage, struct key *key)
+{
+	const struct kit *kit = &kits[stage->driver];
+	const struct source *source = &key->build->sources[stage->driver];
+
+	key_data(key, "containers/debian/%s", kit->containerfile);
+	for (size_t i = 0; kit->recipes[i]; i++)
+		key_data(key, "containers/recipes/%s", kit->recipes[i]);
+	key_data(key, "containers/patches/%s", source_kinds[stage->driver].name);
+	if (source->form == SOURCE_TREE)
+		key_tree(key, source->path);
+}
+
+int kit_run(struct build *build, const struct stage *stage, const struct stage_place *place,
+	struct error *error)
+{
+	const struct kit *kit = &kits[stage->driver];
+	const struct context *context = &build->context;
+	_cleanup_(made_image_free) struct made_image image = {
+		.containerfile = kit->containerfile,
+	};
+	_cleanup_(staging_close) struct staging staging = { .fd = -1 };
+	/* The id is a hash of all that is in it, the compiler included: the node's cache goes by
+	 * it. */
+	_cleanup_free_ char *conf = xasprintf("id=%s\nos=%s\n", place->key, context->os.os);
+	_cleanup_free_ char *prefix = xasprintf("%s-%s", stage->name, context->os.os);
+	_cleanup_free_ char *source = NULL;
+	_cleanup_free_ char *folder = NULL;
+	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *base = NULL;
+	_cleanup_free_ char *runtime = NULL;
+	int r = image_name(build, STAGE_TOOLCHAIN, &base, error);
+
+	if (r == 0 && kit->with_runtime)
+		r = image_name(build, STAGE_RUNTIME_BASE, &runtime, error);
+	if (r == 0)
+		r = source_tree(build, stage->driver, &source, error);
 	if (r < 0)
 		return r;
-	buildah.network = true; /* it installs packages */
-	progress_step(&build->context.progress, compiler->name);
-	r = buildah_build(&buildah, file, folder, &arguments, &labels, &id, error);
+	r = cache_new_folder(&context->cache, "kit-context", &folder);
 	if (r < 0)
-		return error_prefix(error, r, "log %s", place->log);
-	r = buildah_tag(id, name, error);
-	return r < 0 ? r : image_name_write(place, name, error);
+		return error_set_errno(error, r, "%s", stage->name);
+	progress_step(&build->context.progress, "the driver's source and the recipes");
+	path = xasprintf("%s/kit", folder);
+	r = staging_open(&staging, path, error);
+	if (r < 0)
+		return r;
+	staging_copy(&staging, "source", "%s", source);
+	for (size_t i = 0; kit->recipes[i]; i++) {
+		_cleanup_free_ char *to = xasprintf("recipes/%s", kit->recipes[i]);
+
+		staging_copy(&staging, to, "%s/containers/%s", context->data, to);
+	}
+	/* Of a source without fixes the recipe's folder of them is empty. */
+	staging_mkdir(&staging, "patches");
+	staging_copy_found(&staging, "patches", "%s/containers/patches/%s", context->data,
+		source_kinds[stage->driver].name);
+	staging_write(&staging, "kit.conf", conf, strlen(conf));
+	if (staging.result < 0)
+		return staging.result;
+	image.folder = folder;
+	xstrv_pushf(&image.arguments, "BASE=%s", base);
+	if (runtime)
+		xstrv_pushf(&image.arguments, "RUNTIME=%s", runtime);
+	return make_named(build, place, &image, prefix, error);
 }

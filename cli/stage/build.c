@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "cli/output_place.h"
-#include "cli/stage/node_tool_internal.h"
 #include "cli/stage/stage_internal.h"
 #include "common/json_text.h"
 #include "common/xalloc.h"
@@ -15,8 +13,7 @@ int build_prepare(struct build *build, struct error *error)
 	int r = sources_identify(build, error);
 
 	if (r == 0 && options->userspace)
-		r = userspace_open(
-			options->userspace, &build->userspace, &build->userspace_version, error);
+		r = userspace_open(build, error);
 	if (r < 0)
 		return context_fail(&build->context, EXIT_CODE_SOURCE, r);
 	build->kernel.context = &build->context;
@@ -33,27 +30,7 @@ int build_prepare(struct build *build, struct error *error)
 	return kernel_find(&build->kernel, error);
 }
 
-/* Headers are enough to compile, and not to tell what else a module wants to be loaded first. */
-static int check_modules(struct build *build, struct error *error)
-{
-	if (build->kernel.local.has_modules || lock_find(&build->kernel.lock, LOCK_MODULES))
-		return 0;
-	build->context.failure = EXIT_CODE_KERNEL;
-	if (build->kernel.local.has_headers)
-		return error_set(error, -ENODATA,
-			"kernel %s: its own modules, which drivers depend on, are neither in what "
-			"--kernel-from names nor in the lists of %s: give its package too "
-			"(linux-image-%s, kernel-core and kernel-modules-core), or the folder of its "
-			"make modules_install",
-			build->kernel.lock.krel, build->kernel.lock.os, build->kernel.lock.krel);
-	return error_set(error, -ENODATA,
-		"kernel %s: its headers are in the lists of %s, its own modules are not: no image can "
-		"be made before they are there; run again with --refresh later, or give them by "
-		"--kernel-from",
-		build->kernel.lock.krel, build->kernel.lock.os);
-}
-
-/* Says the findings of lint: an error of them ends the build, unless --force. */
+/* Notes the findings of lint: an error of them ends the build, unless --force. */
 static int judge(struct build *build, struct error *error)
 {
 	const struct kernel_purpose purpose = {
@@ -89,25 +66,32 @@ static int judge(struct build *build, struct error *error)
 	return 0;
 }
 
-static void say_export(const struct build *build, size_t count)
+/* Headers are enough to compile, and not to tell what else a module wants to be loaded first. */
+static int check_modules(struct build *build, struct error *error)
 {
-	const char *folder = build->options.sign_export;
+	const struct lock *lock = &build->kernel.lock;
 
-	if (!build->context.progress.json) {
-		(void) printf(
-			"The digests of %zu modules are in %s: put their signatures into %s/%s, then "
-			"run this again with --sign-import %s instead of --sign-export\n",
-			count, folder, folder, SIGNING_SIGNATURES, folder);
-		return;
-	}
-	(void) printf("{\"event\":\"result\",\"exit_code\":0,\"modules\":%zu,\"digests\":", count);
-	json_text_string(stdout, folder);
-	(void) puts("}");
+	if (build->kernel.local.has_modules || lock_find(lock, LOCK_MODULES))
+		return 0;
+	build->context.failure = EXIT_CODE_KERNEL;
+	if (build->kernel.local.has_headers)
+		return error_set(error, -ENODATA,
+			"kernel %s: its own modules, which drivers depend on, are neither in what "
+			"--kernel-from names nor in the lists of %s: give its package too "
+			"(linux-image-%s, kernel-core and kernel-modules-core), or the folder of its "
+			"make modules_install",
+			lock->krel, lock->os, lock->krel);
+	return error_set(error, -ENODATA,
+		"kernel %s: its headers are in the lists of %s, its own modules are not: no image can "
+		"be made before they are there; run again with --refresh later, or give them by "
+		"--kernel-from",
+		lock->krel, lock->os);
 }
 
 /* The first half of a build whose key is elsewhere: no image is made. */
 static int run_export(struct build *build, struct error *error)
 {
+	const char *folder = build->options.sign_export;
 	size_t count;
 	int r = stages_make(build,
 		STAGE_BIT(STAGE_OFED) | STAGE_BIT(STAGE_NVIDIA) | STAGE_BIT(STAGE_GDRCOPY) |
@@ -119,7 +103,17 @@ static int run_export(struct build *build, struct error *error)
 	r = sign_export_sets(build, &count, error);
 	if (r < 0)
 		return context_fail(&build->context, EXIT_CODE_OUTPUT, r);
-	say_export(build, count);
+	if (build->context.progress.json) {
+		(void) printf("{\"event\":\"result\",\"exit_code\":0,\"modules\":%zu,\"digests\":",
+			count);
+		json_text_string(stdout, folder);
+		(void) puts("}");
+	} else {
+		(void) printf(
+			"The digests of %zu modules are in %s: put their signatures into %s/%s, then "
+			"run this again with --sign-import %s instead of --sign-export\n",
+			count, folder, folder, SIGNING_SIGNATURES, folder);
+	}
 	return 0;
 }
 
@@ -153,9 +147,7 @@ int build_run(struct build *build, struct error *error)
 		progress_note(progress, "--nvidia none: there will be no GPU image");
 	r = kernel_lock(&build->kernel, error);
 	if (r == 0)
-		r = userspace_check_version(build, error);
-	if (r == 0)
-		r = userspace_say_lacks(build, error);
+		r = userspace_check(build, error);
 	if (r == 0)
 		r = kernel_open_tree(&build->kernel, error);
 	if (r == 0)
@@ -169,28 +161,13 @@ int build_run(struct build *build, struct error *error)
 	return build->options.sign_export ? run_export(build, error) : run_images(build, error);
 }
 
-void build_say_failure(const struct build *build, const struct error *error)
-{
-	(void) fflush(stdout);
-	(void) fprintf(stderr, "slipway build: %s\n", error->text);
-	if (!build->context.progress.json)
-		return;
-	(void) printf(
-		"{\"event\":\"failed\",\"exit_code\":%d,\"reason\":", (int) build->context.failure);
-	json_text_string(stdout, exit_code_text((int) build->context.failure));
-	(void) fputs(",\"message\":", stdout);
-	json_text_string(stdout, error->text);
-	(void) puts("}");
-	(void) fflush(stdout);
-}
-
 void build_done(struct build *build)
 {
 	signing_free(&build->signing);
 	kernel_free(&build->kernel);
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++)
-		source_free(&build->sources[driver]);
-	source_free(&build->userspace);
+		free(build->sources[driver].path);
+	free(build->userspace);
 	free(build->userspace_version);
 	for (size_t i = 0; i < STAGE_COUNT; i++)
 		cached_free(&build->outputs[i]);

@@ -17,14 +17,20 @@
 #include "cli/sign/sign_password.h"
 #include "module/sign.h"
 
+/* What modules are compiled of. */
+enum driver {
+	DRIVER_OFED,    /* "reference": made from Debian's kernel source; none: no NIC image */
+	DRIVER_NVIDIA,  /* "debian": its package; none: no GPU image */
+	DRIVER_GDRCOPY, /* gdrdrv, bound to NVIDIA's set, as the next */
+	DRIVER_NVIDIA_FS,
+	DRIVER_COUNT,
+};
+
 /* What was asked. */
 struct build_options {
 	struct common_options common;
-	const char *krel;      /* or "newest"; NULL: the lock, bundle or --kernel-from tells */
-	const char *ofed;      /* tree, tarball or "reference"; NULL: no NIC image */
-	const char *nvidia;    /* tree, tarball, "debian"; "none": no GPU image */
-	const char *gdrcopy;   /* tree or tarball; NULL: no gdrdrv in the GPU image */
-	const char *nvidia_fs; /* likewise, nvidia-fs */
+	const char *krel; /* or "newest"; NULL: the lock, bundle or --kernel-from tells */
+	const char *sources[DRIVER_COUNT]; /* tree, tarball, a word, or "none"; NULL: none */
 	const char *userspace; /* folder of NVIDIA's installer, unpacked; NULL: Debian's packages */
 	const char *output;    /* folder, "containers-storage:" or "oci-archive:FILE" */
 	const char *base;      /* image that the driver images start from; NULL: one is made */
@@ -54,15 +60,6 @@ bool build_options_start(int argc, char **argv, struct build_options *ret, int *
 /* What only a GPU image takes wants one: -EINVAL. Asked again where a bundle says what is built. */
 int build_options_check_gpu(const struct build_options *options, struct error *error) _must_check_;
 void build_options_free(struct build_options *options);
-
-/* What modules are compiled of. */
-enum driver {
-	DRIVER_OFED,
-	DRIVER_NVIDIA,
-	DRIVER_GDRCOPY, /* gdrdrv, bound to NVIDIA's set, as the next */
-	DRIVER_NVIDIA_FS,
-	DRIVER_COUNT,
-};
 
 /* In the order in which they are made. */
 enum stage_id {
@@ -123,8 +120,8 @@ struct build {
 	struct context context;
 	struct kernel kernel;
 	struct source sources[DRIVER_COUNT];
-	struct source userspace; /* of --userspace: a tree, or none */
-	char *userspace_version; /* of that folder; NULL without --userspace */
+	char *userspace;         /* the folder of --userspace, absolute; or NULL */
+	char *userspace_version; /* of the driver in it */
 	struct signing signing;
 	/* Of the bundle that it is built from, borrowed; NULL without --bundle. */
 	const char *bundle_slipway;   /* the version that made it */
@@ -151,9 +148,6 @@ int build_prepare(struct build *build, struct error *error) _must_check_;
 /* All of a build after that and its options' bundle: locks, fetches, compiles, proves, and puts the
  * images where they were asked for, or the digests of --sign-export. */
 int build_run(struct build *build, struct error *error) _must_check_;
-
-/* Prints why the build failed, to people and as a JSON event. */
-void build_say_failure(const struct build *build, const struct error *error);
 
 /* Frees what a build found; the context and the options are the caller's. */
 void build_done(struct build *build);

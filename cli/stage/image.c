@@ -1,61 +1,468 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two driver images. An output folder holds the OCI archive and image.json, which names it. */
+/*
+ * The two driver images. An output folder holds the OCI archive and image.json, which names it. The
+ * root file system (seam 3 of docs/architecture.md) is made of hard links: the set, what it needs
+ * of the kernel, slipway-init, image.conf and what depmod makes.
+ */
 #include "cli/image/image.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <zstd.h>
 
-#include "cli/stage/node_tool_internal.h"
 #include "cli/stage/stage_internal.h"
 #include "common/fs.h"
 #include "common/tag.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
+#include "kernels/tool.h"
+#include "kernels/tree/depends.h"
+#include "kernels/tree/tree.h"
+#include "module/kernel_facts.h"
+#include "module/symvers.h"
 
 #define IMAGE_RECORD "image-9" /* what is kept of an image: one of an older form is made anew */
 
-/* With the version, which is in the key of the set, all that the tag is made of. */
-int image_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error)
-{
-	const struct catalogue *os = &build->context.os;
-	_cleanup_free_ char *file = xasprintf("containers/debian/Containerfile.%s", stage->name);
-	int r;
+/* The image has one /usr, with /lib a link into it: modules must be staged where they really lie.
+ */
+#define MODULES_FOLDER "usr/lib/modules"
 
-	hash_add_text(hash, IMAGE_RECORD);
-	hash_add_text(hash, build->kernel.lock.krel);
-	hash_add_text(hash, arch_debian(build->kernel.lock.arch));
-	hash_add_text(hash, os->os);
-	hash_add_text(hash, os->id);
-	hash_add_text(hash, os->version_id);
-	r = cached_add_data(&build->context, file, hash, error);
-	return r < 0 ? r : node_tool_add_inputs(build, hash, error);
+#define SYMVERS_LIMIT ((size_t) 64 << 20)
+#define HEADER_LIMIT  ((size_t) 1 << 20)
+#define PACKING_LEVEL 19 /* 1.5 MB take a second, and unpack in two milliseconds at any level */
+
+/* With the version, which is in the key of the set, all that the tag is made of. */
+void image_key(const struct stage *stage, struct key *key)
+{
+	const struct catalogue *os = &key->build->context.os;
+	const struct lock *lock = &key->build->kernel.lock;
+
+	key_text(key, IMAGE_RECORD);
+	key_text(key, lock->krel);
+	key_text(key, arch_debian(lock->arch));
+	key_text(key, os->os);
+	key_text(key, os->id);
+	key_text(key, os->version_id);
+	key_data(key, "containers/debian/Containerfile.%s", stage->name);
+	node_tool_key(key);
 }
 
-/* The names that the operators' charts use by default, so that only the registry differs. */
-static int set_reference(
-	const struct build *build, enum driver driver, struct image *image, struct error *error)
+/* An image in the making. */
+struct making {
+	struct build *build;
+	bool nic;
+	enum stage_id set;   /* the driver's */
+	enum stage_id other; /* whose modules another image brings; STAGE_COUNT: none */
+	struct image image;
+	struct staging root;
+};
+
+static void making_free(struct making *making)
 {
+	image_free(&making->image);
+	staging_close(&making->root);
+}
+
+/* ---- the modules in its root */
+
+static void copy_set(struct making *making, enum stage_id set)
+{
+	const char *krel = making->build->kernel.lock.krel;
+	const char *output = stage_output(making->build, set);
+	_cleanup_free_ char *modules = xasprintf(MODULES_FOLDER "/%s", krel);
+
+	staging_copy(&making->root, modules, "%s/lib/modules/%s", output, krel);
+	staging_copy_found(&making->root, "usr", "%s/usr", output);
+	staging_copy_found(&making->root, "usr/lib/firmware", "%s/lib/firmware", output);
+	staging_copy_found(&making->root, "etc", "%s/etc", output);
+}
+
+/* What @set needs of the kernel; what @other provides is left out. */
+static int copy_kernel_modules(
+	struct making *making, enum stage_id set, enum stage_id other, struct error *error)
+{
+	const struct build *build = making->build;
+	_cleanup_strv_ struct strv paths = { 0 };
+	_cleanup_close_ int usr_fd =
+		openat(making->root.fd, "usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int kernel_fd = -1;
+	_cleanup_close_ int set_fd = -1;
+	_cleanup_close_ int other_fd = -1;
+	struct depends depends = { .krel = build->kernel.lock.krel };
+	int r = making->root.result;
+
+	if (r == 0 && usr_fd < 0)
+		r = staging_fail(&making->root, -errno, "usr");
+	if (r == 0)
+		r = stage_open(build, STAGE_MODULES, &kernel_fd, error);
+	if (r == 0)
+		r = stage_open(build, set, &set_fd, error);
+	if (r == 0 && other != STAGE_COUNT)
+		r = stage_open(build, other, &other_fd, error);
+	if (r < 0)
+		return r;
+	depends.kernel_fd = kernel_fd;
+	depends.set_fd = set_fd;
+	depends.other_fd = other_fd;
+	r = depends_closure(&depends, &paths, error);
+	return r < 0 ? r : depends_copy(&depends, &paths, usr_fd, error);
+}
+
+/*
+ * ---- what the load proof on the node wants, in KERNEL_FACTS_FOLDER/<krel>: the kernel's
+ * Module.symvers, packed; of that the lines that the image's own modules use; a few facts about the
+ * kernel; and in a GPU image the symvers of the OFED that it was bound to
+ */
+
+/* Packs @from to @to, where @from is there. */
+static void pack_symvers(struct staging *root, const char *from, const char *to)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *packed = NULL;
+	size_t size, capacity, length;
+	int r = fs_read(AT_FDCWD, from, SYMVERS_LIMIT, &text, &size);
+
+	if (r < 0) {
+		(void) staging_fail(root, r, from);
+		return;
+	}
+	capacity = ZSTD_compressBound(size);
+	packed = xcalloc(1, capacity);
+	length = ZSTD_compress(packed, capacity, text, size, PACKING_LEVEL);
+	if (ZSTD_isError(length))
+		out_of_memory();
+	staging_write(root, to, packed, length);
+}
+
+static void put_known(struct symvers *used, const struct symvers *all, const char *symbol)
+{
+	const struct symvers_entry *entry = symvers_find(all, symbol);
+
+	if (entry && symvers_put(used, entry) < 0)
+		out_of_memory();
+}
+
+/* What it exports counts too: a kernel that has the same already refuses the module. */
+static int put_used_by(struct symvers *used, const struct symvers *all, int root_fd,
+	const char *path, struct error *error)
+{
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	const struct elf_module_export *exports;
+	const struct elf_undefined *undefined;
+	size_t count;
+	int r = elf_module_open(root_fd, path, &module, error);
+
+	if (r < 0)
+		return r;
+	undefined = elf_module_undefined_symbols(module, &count);
+	for (size_t i = 0; i < count; i++)
+		put_known(used, all, undefined[i].name);
+	exports = elf_module_exports(module, &count);
+	for (size_t i = 0; i < count; i++)
+		put_known(used, all, exports[i].symbol);
+	return 0;
+}
+
+/* 24,000 lines are unpacked and read in 15 ms; the few hundred that matter in one. */
+static int write_used(
+	struct making *making, const char *symvers, const char *to, struct error *error)
+{
+	_cleanup_(symvers_close) struct symvers *used = NULL;
+	_cleanup_(symvers_close) struct symvers *all = NULL;
+	_cleanup_strv_ struct strv paths = { 0 };
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *modules =
+		xasprintf(MODULES_FOLDER "/%s", making->build->kernel.lock.krel);
+	int r = symvers_open(making->root.fd, symvers, &all, error);
+
+	if (r < 0)
+		return r;
+	if (symvers_new(&used) < 0)
+		out_of_memory();
+	put_known(used, all, "module_layout");
+	r = depends_list_modules(making->root.fd, modules, &paths);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", modules);
+	for (size_t i = 0; i < paths.count; i++) {
+		r = put_used_by(used, all, making->root.fd, paths.items[i], error);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < symvers_count(used); i++) {
+		const struct symvers_entry *entry = symvers_at(used, i);
+
+		xstrv_pushf(&lines, "0x%08x\t%s\t%s\t%s\t%s", entry->crc, entry->symbol,
+			entry->module, entry->export, entry->name_space);
+	}
+	staging_write_lines(&making->root, to, &lines);
+	return making->root.result;
+}
+
+/* The text in '#define UTS_VERSION "…"'; compile.h had it until 6.0 (scripts/mkcompile_h). */
+static void read_build(int build_fd, char *build, size_t size)
+{
+	static const char *const headers[] = { "include/generated/utsversion.h",
+		"include/generated/compile.h" };
+	static const char define[] = "#define UTS_VERSION \"";
+
+	for (size_t i = 0; i < ARRAY_SIZE(headers) && !*build; i++) {
+		_cleanup_free_ char *text = NULL;
+		const char *at;
+
+		if (fs_read(build_fd, headers[i], HEADER_LIMIT, &text, NULL) < 0)
+			continue;
+		at = strstr(text, define);
+		if (!at)
+			continue;
+		at += sizeof(define) - 1;
+		(void) snprintf(build, size, "%.*s", (int) strcspn(at, "\"\n"), at);
+	}
+}
+
+/* By the first of the kernel's own modules; the smallest lie in lib. */
+static int read_module(const struct build *build, struct kernel_facts *facts, struct error *error)
+{
+	static const char *const folders[] = { "kernel/lib", "kernel" };
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	_cleanup_strv_ struct strv paths = { 0 };
+	_cleanup_close_ int fd = -1;
+	const char *vermagic = build->kernel.record.vermagic;
+	int r = stage_open(build, STAGE_MODULES, &fd, error);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(folders) && !paths.count; i++) {
+		_cleanup_free_ char *folder =
+			xasprintf("lib/modules/%s/%s", build->kernel.lock.krel, folders[i]);
+
+		(void) !depends_list_modules(fd, folder, &paths);
+	}
+	if (paths.count) {
+		r = elf_module_open(fd, paths.items[0], &module, error);
+		if (r < 0)
+			return r;
+		facts->struct_size = elf_module_struct_size(module);
+		vermagic = elf_module_info(module, "vermagic");
+	}
+	(void) snprintf(facts->vermagic, sizeof(facts->vermagic), "%s", vermagic ? vermagic : "");
+	return 0;
+}
+
+static int write_facts(struct making *making, const char *to, struct error *error)
+{
+	const struct build *build = making->build;
+	const char *config = build->kernel.record.config_source;
+	_cleanup_free_ char *config_text = NULL;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_close_ int kernel_fd = -1;
+	_cleanup_close_ int build_fd = -1;
+	struct kernel_facts facts = { .struct_size = 0 };
+	int r = read_module(build, &facts, error);
+
+	if (r == 0)
+		r = stage_open(build, STAGE_KERNEL, &kernel_fd, error);
+	if (r == 0)
+		r = kernel_tree_open(kernel_fd, build->kernel.lock.krel, &build_fd, error);
+	if (r < 0)
+		return r;
+	read_build(build_fd, facts.build, sizeof(facts.build));
+	if (config && *config && fs_read(kernel_fd, config, 0, &config_text, NULL) == 0)
+		kernel_options_of_config(config_text, &facts.options);
+	text = kernel_facts_text(&facts);
+	if (!text)
+		out_of_memory();
+	staging_write(&making->root, to, text, strlen(text));
+	return making->root.result;
+}
+
+static int add_facts(struct making *making, struct error *error)
+{
+	const struct build *build = making->build;
+	const char *krel = build->kernel.lock.krel;
+	_cleanup_free_ char *symvers = xasprintf(
+		"%s/lib/modules/%s/build/Module.symvers", stage_output(build, STAGE_KERNEL), krel);
+	_cleanup_free_ char *all = xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_SYMVERS, krel);
+	_cleanup_free_ char *used = xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_USED, krel);
+	_cleanup_free_ char *facts = xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_FILE, krel);
+	int r = 0;
+
+	/* A tree without one is lint's to report; the init then judges by less. */
+	if (fs_exists(AT_FDCWD, symvers)) {
+		pack_symvers(&making->root, symvers, all);
+		r = making->root.result < 0 ? making->root.result
+					    : write_used(making, all, used, error);
+	}
+	if (r == 0 && making->other != STAGE_COUNT) {
+		_cleanup_free_ char *from =
+			xasprintf("%s/usr/src/ofa_kernel/default/Module.symvers",
+				stage_output(build, making->other));
+		_cleanup_free_ char *ofed =
+			xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_OFED, krel);
+
+		pack_symvers(&making->root, from, ofed);
+	}
+	return r < 0 ? r : write_facts(making, facts, error);
+}
+
+/* ---- its root */
+
+/* For people who ask about the image, and for the init, which may have several kernels. */
+static int write_conf(struct making *making, struct error *error)
+{
+	const struct build *build = making->build;
+	const char *krel = build->kernel.lock.krel;
+	const struct module_cert *cert = build->signing.cert;
+	_cleanup_free_ char *updates = xasprintf(MODULES_FOLDER "/%s/updates", krel);
+	_cleanup_free_ char *of_kernel =
+		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, krel);
+	_cleanup_free_ char *exporter = NULL;
+	_cleanup_free_ char *version = NULL;
+	_cleanup_strv_ struct strv lines = { 0 };
+	char id[HASH_HEX_SIZE], key_id[CMS_ID_HEX_SIZE];
+	int r = image_set_id(making->root.fd, updates, id);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", updates);
+	xstrv_pushf(&lines, "role=%s", making->image.role);
+	xstrv_pushf(&lines, "version=%s", making->image.version);
+	xstrv_pushf(&lines, "os=%s", build->context.os.os);
+	xstrv_pushf(&lines, "krel=%s", krel);
+	/* Of the modules: the node asks whether those that are loaded are still the image's. */
+	xstrv_pushf(&lines, "set=%s", id);
+	/* What the GPU image was bound to, so that the init can say why peermem will not fit. */
+	if (making->other != STAGE_COUNT) {
+		r = set_value(build, making->other, "exporter", &exporter, error);
+		if (r == 0)
+			r = set_value(build, making->other, "version", &version, error);
+		if (r < 0)
+			return r;
+		xstrv_pushf(&lines, "ofed_exporter=%s", exporter);
+		xstrv_pushf(&lines, "ofed_version=%s", version);
+	}
+	xstrv_pushf(&lines, "proof=%s", making->image.proof);
+	if (cert) {
+		module_cert_key_id(cert, key_id);
+		xstrv_pushf(&lines, "signed_by=%s", module_cert_name(cert));
+		xstrv_pushf(&lines, "signed_key=%s", key_id);
+	}
+	staging_write_lines(&making->root, IMAGE_CONF, &lines);
+	staging_write_lines(&making->root, of_kernel, &lines);
+	return making->root.result;
+}
+
+static int make_root(struct making *making, struct error *error)
+{
+	struct build *build = making->build;
+	_cleanup_free_ char *usr = xasprintf("%s/usr", making->root.path);
+	_cleanup_strv_ struct strv depmod = { 0 };
+	int r;
+
+	progress_step(&build->context.progress, "stage the root file system");
+	copy_set(making, making->set);
+	staging_copy(&making->root, "usr", "%s/usr", stage_output(build, STAGE_INIT));
+	r = copy_kernel_modules(making, making->set, making->other, error);
+	/* What is bound to NVIDIA's modules goes into their image. */
+	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++) {
+		const struct source_kind *kind = &source_kinds[driver];
+
+		if (making->nic || kind->bound_to != STAGE_NVIDIA || !build_has(build, driver))
+			continue;
+		copy_set(making, kind->signed_set);
+		r = copy_kernel_modules(making, kind->signed_set, making->set, error);
+	}
+	if (r == 0)
+		r = add_facts(making, error);
+	if (r == 0)
+		r = write_conf(making, error);
+	if (r < 0)
+		return r;
+	xstrv_push(&depmod, "depmod");
+	xstrv_push(&depmod, "-b");
+	xstrv_push(&depmod, usr);
+	xstrv_push(&depmod, build->kernel.lock.krel);
+	r = tool_run(&depmod, NULL, error);
+	if (r == 0)
+		node_tool_stage(build, &making->root);
+	return r < 0 ? r : making->root.result;
+}
+
+/* Its own folder in the context: a layer that the images of all kernels share. */
+static int copy_userspace(struct making *making, const char *folder, struct error *error)
+{
+	static const char *const parts[] = { "usr", "opt", "etc" };
+	const struct build *build = making->build;
+	_cleanup_(staging_close) struct staging userspace = { .fd = -1 };
+	_cleanup_free_ char *found = NULL;
+	int r;
+
+	/* Containerfile.gpu copies it, empty or not. */
+	r = staging_open(&userspace, folder, error);
+	if (r < 0 || making->nic || !stage_applies(build, STAGE_USERSPACE))
+		return r;
+	r = set_value(build, STAGE_USERSPACE, "version", &found, error);
+	if (r < 0)
+		return r;
+	/* The library refuses to talk to a kernel module of another version. */
+	if (strcmp(found, making->image.version) != 0)
+		return error_set(error, -EINVAL,
+			"the userspace is of driver %s, the modules are of %s: they work together only in "
+			"one version. Name that version's source with --nvidia, or its installer's folder "
+			"with --userspace",
+			found, making->image.version);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		staging_copy_found(&userspace, parts[i], "%s/%s",
+			stage_output(build, STAGE_USERSPACE), parts[i]);
+	return userspace.result;
+}
+
+/* ---- the image */
+
+/* What is known of it before it is made. */
+static int describe(struct making *making, const char *role, struct error *error)
+{
+	const struct build *build = making->build;
 	const struct catalogue *os = &build->context.os;
 	const char *krel = build->kernel.lock.krel;
 	const char *arch = arch_debian(build->kernel.lock.arch);
-	bool nic = driver == DRIVER_OFED;
 	bool sources = build->options.sources_image;
-	_cleanup_free_ char *tag =
-		nic && sources ? tag_nic_sources(image->version, os->id, os->version_id, arch)
-		: nic          ? tag_nic(image->version, krel, os->id, os->version_id, arch)
-		: sources      ? tag_gpu_sources(image->version, os->id, os->version_id)
-			       : tag_gpu(image->version, krel, os->id, os->version_id);
+	struct image *image = &making->image;
+	_cleanup_free_ char *has_peermem = NULL;
+	_cleanup_free_ char *ofed = NULL;
+	_cleanup_free_ char *tag = NULL;
+	struct proof_result proof;
+	int r = set_value(build, making->set, "version", &image->version, error);
 
+	if (r == 0)
+		r = proof_read(build, role, &proof, error);
+	if (r == 0 && !making->nic)
+		r = set_value(build, making->set, "peermem", &has_peermem, error);
+	if (r == 0 && !making->nic)
+		r = set_value(build, making->set, "ofed_version", &ofed, error);
+	if (r < 0)
+		return r;
+	image->role = xstrdup(role);
+	image->proof = xstrdup(proof.verdict);
+	image->modules = xstrdup(proof.modules);
+	image->loading = xstrdup(proof.loading);
+	/* Which OFED the GPU image was bound to: images of two OFEDs share a tag. */
+	if (has_peermem && ofed)
+		image->peermem = xstrdup(!*has_peermem ? IMAGE_NO_PEERMEM
+					 : *ofed       ? ofed
+						       : IMAGE_KERNELS_PEERMEM);
+	/* The names that the operators' charts use by default: only the registry differs. */
+	tag = making->nic && sources ? tag_nic_sources(image->version, os->id, os->version_id, arch)
+	      : making->nic          ? tag_nic(image->version, krel, os->id, os->version_id, arch)
+	      : sources              ? tag_gpu_sources(image->version, os->id, os->version_id)
+				     : tag_gpu(image->version, krel, os->id, os->version_id);
 	if (!tag)
 		out_of_memory();
 	image->tag = xasprintf("%s%s", tag, image_is_proven(image) ? "" : IMAGE_UNPROVEN);
-	image->reference =
-		xasprintf("localhost/slipway/%s:%s", nic ? "doca-driver" : "driver", image->tag);
+	image->reference = xasprintf(
+		"localhost/slipway/%s:%s", making->nic ? "doca-driver" : "driver", image->tag);
 	if (strlen(image->tag) > IMAGE_TAG_LIMIT)
 		return error_set(error, -EINVAL, "%s image: tag %s is longer than %d characters",
-			image->role, image->tag, IMAGE_TAG_LIMIT);
+			role, image->tag, IMAGE_TAG_LIMIT);
 	return 0;
 }
 
@@ -78,145 +485,70 @@ static void add_labels(const struct build *build, const struct image *image, str
 	xstrv_pushf(labels, "io.slipway.proof.loading=%s", image->loading);
 }
 
-static int build_image(struct build *build, const struct stage *stage,
-	const struct stage_place *place, const char *folder, struct image *image,
+static int build_image(struct making *making, const struct stage_place *place, const char *folder,
 	struct error *error)
 {
-	_cleanup_(stage_buildah_done) struct buildah buildah = { .log_fd = -1 };
-	_cleanup_free_ char *file = xasprintf(
-		"%s/containers/debian/Containerfile.%s", build->context.data, image->role);
-	_cleanup_strv_ struct strv arguments = { 0 };
-	_cleanup_strv_ struct strv labels = { 0 };
-	_cleanup_free_ char *base = NULL;
-	bool nic = stage->driver == DRIVER_OFED;
+	struct build *build = making->build;
+	struct image *image = &making->image;
 	bool sources = build->options.sources_image;
 	/* A kit, where it is to be able to compile. */
-	enum stage_id from = !sources ? STAGE_RUNTIME_BASE : nic ? STAGE_NIC_KIT : STAGE_KIT;
+	enum stage_id from = !sources      ? STAGE_RUNTIME_BASE
+			     : making->nic ? STAGE_NIC_KIT
+					   : STAGE_KIT;
+	_cleanup_free_ char *file = xasprintf("Containerfile.%s", image->role);
+	_cleanup_(made_image_free) struct made_image made = {
+		.containerfile = file,
+		.folder = folder,
+		.target = !making->nic ? NULL
+			  : sources    ? "sources"
+				       : "precompiled",
+	};
+	_cleanup_free_ char *base = NULL;
 	int r = image_name(build, from, &base, error);
 
 	if (r < 0)
 		return r;
-	xstrv_pushf(&arguments, "BASE=%s", base);
-	xstrv_pushf(&arguments, "KREL=%s", build->kernel.lock.krel);
-	xstrv_pushf(&arguments, "VERSION=%s", image->version);
+	xstrv_pushf(&made.arguments, "BASE=%s", base);
+	xstrv_pushf(&made.arguments, "KREL=%s", build->kernel.lock.krel);
+	xstrv_pushf(&made.arguments, "VERSION=%s", image->version);
 	if (sources)
-		xstrv_pushf(&labels, "io.slipway.kit=%s", build->outputs[from].key);
-	add_labels(build, image, &labels);
-	r = stage_buildah(build, place, &buildah, error);
-	if (r < 0)
-		return r;
-	if (nic)
-		buildah.target = sources ? "sources" : "precompiled";
+		xstrv_pushf(&made.labels, "io.slipway.kit=%s", build->outputs[from].key);
+	add_labels(build, image, &made.labels);
 	progress_step(&build->context.progress, image->tag);
-	r = buildah_build(&buildah, file, folder, &arguments, &labels, &image->id, error);
+	r = made_image_build(build, place, &made, &image->id, error);
 	if (r < 0)
-		return error_prefix(error, r, "log %s", place->log);
+		return r;
 	progress_step(&build->context.progress, "write the OCI archive");
-	r = image_archive(&buildah, place->folder, image, error);
+	r = image_archive(build->context.cache.run_path, place->folder, image, error);
 	return r < 0 ? r : image_write(place->folder, image, error);
-}
-
-/* Which OFED the GPU image was bound to: images of two OFEDs share a tag. */
-static int read_peermem(const struct build *build, struct image *image, struct error *error)
-{
-	_cleanup_free_ char *has = NULL;
-	_cleanup_free_ char *ofed = NULL;
-	int r = stage_conf_value(build, STAGE_NVIDIA_SIGNED, "set.conf", "peermem", &has, error);
-
-	if (r == 0)
-		r = stage_conf_value(
-			build, STAGE_NVIDIA_SIGNED, "set.conf", "ofed_version", &ofed, error);
-	if (r < 0)
-		return r;
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): both were read */
-	image->peermem = xstrdup(!*has ? IMAGE_NO_PEERMEM : *ofed ? ofed : IMAGE_KERNELS_PEERMEM);
-	return 0;
-}
-
-/* Its own folder in the context: a layer that the images of all kernels share. */
-static int copy_userspace(
-	struct build *build, const char *version, const char *folder, struct error *error)
-{
-	static const char *const parts[] = { "usr", "opt", "etc" };
-	_cleanup_close_ int to_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_free_ char *found = NULL;
-	_cleanup_close_ int fd = -1;
-	int r;
-
-	if (to_fd < 0)
-		return error_set_errno(error, -errno, "%s", folder);
-	r = stage_conf_value(build, STAGE_USERSPACE, "set.conf", "version", &found, error);
-	if (r < 0)
-		return r;
-	/* The library refuses to talk to a kernel module of another version. */
-	if (strcmp(found, version) != 0)
-		return error_set(error, -EINVAL,
-			"the userspace is of driver %s, the modules are of %s: they work together only in "
-			"one version. Name that version's source with --nvidia, or its installer's folder "
-			"with --userspace",
-			found, version);
-	r = stage_open(build, STAGE_USERSPACE, &fd, error);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		r = fs_exists(fd, parts[i]) ? copy_tree(fd, parts[i], to_fd, parts[i]) : 0;
-		if (r < 0)
-			return error_set_errno(error, r, "%s/%s", folder, parts[i]);
-	}
-	return 0;
-}
-
-static int add_tool(const struct build *build, const char *folder, struct error *error)
-{
-	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	return fd < 0 ? error_set_errno(error, -errno, "%s", folder)
-		      : node_tool_stage(build, fd, error);
 }
 
 int image_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	bool gpu = stage->driver == DRIVER_NVIDIA;
-	struct image_root root = {
-		.driver = stage->driver,
-		.role = stage->name,
+	bool nic = stage->driver == DRIVER_OFED;
+	_cleanup_(making_free) struct making making = {
+		.build = build,
+		.nic = nic,
 		.set = source_kinds[stage->driver].signed_set,
-		.other = gpu && build_has(build, DRIVER_OFED) ? STAGE_OFED_SIGNED : STAGE_COUNT,
+		.other = !nic && build_has(build, DRIVER_OFED) ? STAGE_OFED_SIGNED : STAGE_COUNT,
+		.root = { .fd = -1 },
 	};
-	_cleanup_(image_free) struct image image = { .role = xstrdup(stage->name) };
-	_cleanup_(proof_result_free) struct proof_result proof = { 0 };
 	_cleanup_free_ char *context = NULL;
-	_cleanup_free_ char *folder = NULL;
+	_cleanup_free_ char *rootfs = NULL;
 	_cleanup_free_ char *userspace = NULL;
 	int r = cache_new_folder(&build->context.cache, "context", &context);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s image", stage->name);
-	root.folder = folder = xasprintf("%s/rootfs", context);
+	rootfs = xasprintf("%s/rootfs", context);
 	userspace = xasprintf("%s/userspace", context);
-	r = fs_mkdir_parents(AT_FDCWD, folder, 0755);
-	/* Containerfile.gpu copies it, empty or not. */
+	r = describe(&making, stage->name, error);
 	if (r == 0)
-		r = fs_mkdir_parents(AT_FDCWD, userspace, 0755);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", folder);
-	r = stage_conf_value(build, root.set, "set.conf", "version", &image.version, error);
+		r = staging_open(&making.root, rootfs, error);
 	if (r == 0)
-		r = proof_read(build, stage->name, &proof, error);
-	if (r == 0 && gpu)
-		r = read_peermem(build, &image, error);
-	if (r < 0)
-		return r;
-	image.proof = TAKE_PTR(proof.verdict);
-	image.modules = TAKE_PTR(proof.modules);
-	image.loading = TAKE_PTR(proof.loading);
-	r = set_reference(build, stage->driver, &image, error);
-	if (r == 0 && gpu && stage_applies(build, STAGE_USERSPACE))
-		r = copy_userspace(build, image.version, userspace, error);
+		r = copy_userspace(&making, userspace, error);
 	if (r == 0)
-		r = image_root_make(build, &root, error);
-	if (r == 0)
-		r = add_tool(build, folder, error);
-	return r < 0 ? r : build_image(build, stage, place, context, &image, error);
+		r = make_root(&making, error);
+	return r < 0 ? r : build_image(&making, place, context, error);
 }

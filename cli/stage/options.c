@@ -27,8 +27,8 @@ static int check_kernel(const struct build_options *options, struct error *error
 		return error_set(error, -EINVAL,
 			"--kernel is missing: name a kernel release (uname -r on the node) or "
 			"newest");
-	if (options->bundle && (options->lock || options->kernel_from.count || options->ofed ||
-				       options->common.refresh))
+	if (options->bundle && (options->lock || options->kernel_from.count ||
+				       options->sources[DRIVER_OFED] || options->common.refresh))
 		return error_set(error, -EINVAL,
 			"--bundle has everything in it: --lock, --kernel-from, --ofed and --refresh "
 			"do not go with it");
@@ -65,9 +65,10 @@ static int check_signing(const struct build_options *options, struct error *erro
 
 int build_options_check_gpu(const struct build_options *options, struct error *error)
 {
-	bool wants_gpu = options->gdrcopy || options->nvidia_fs || options->userspace;
+	const char *const *sources = options->sources;
+	bool wants_gpu = sources[DRIVER_GDRCOPY] || sources[DRIVER_NVIDIA_FS] || options->userspace;
 
-	if (!wants_gpu || strcmp(options->nvidia, "none") != 0)
+	if (!wants_gpu || strcmp(sources[DRIVER_NVIDIA], "none") != 0)
 		return 0;
 	return error_set(error, -EINVAL,
 		"--gdrcopy, --nvidia-fs and --userspace go with NVIDIA's modules, and %s builds "
@@ -85,7 +86,8 @@ static int check(void *target, struct error *error)
 	r = check_signing(options, error);
 	if (r < 0)
 		return r;
-	if (!options->ofed && !options->bundle && strcmp(options->nvidia, "none") == 0)
+	if (!options->sources[DRIVER_OFED] && !options->bundle &&
+		strcmp(options->sources[DRIVER_NVIDIA], "none") == 0)
 		return error_set(error, -EINVAL,
 			"--nvidia none without --ofed: there would be no image at all");
 	r = build_options_check_gpu(options, error);
@@ -111,20 +113,20 @@ static const struct option_row rows[] = {
 		"collected; may be given several times"),
 	BUILD_OPTION("bundle", "FILE", OPTION_TEXT, bundle,
 		"everything from one file that slipway bundle wrote; nothing is fetched"),
-	BUILD_OPTION("ofed", "SRC", OPTION_TEXT, ofed,
+	BUILD_OPTION("ofed", "SRC", OPTION_TEXT, sources[DRIVER_OFED],
 		"OFED kernel sources: a tree, a tarball, or reference (made from Debian's\n"
 		"kernel source); without it there is no NIC image, and no\n"
 		"nvidia-peermem in the GPU image"),
-	BUILD_OPTION("nvidia", "SRC", OPTION_TEXT, nvidia,
+	BUILD_OPTION("nvidia", "SRC", OPTION_TEXT, sources[DRIVER_NVIDIA],
 		"NVIDIA's open kernel modules: a tree, a tarball, or debian; with none there\n"
 		"is no GPU image [debian]"),
 	BUILD_OPTION("userspace", "DIR", OPTION_TEXT, userspace,
 		"programs, libraries and firmware of the same driver version, where it is\n"
 		"not Debian's: a folder where NVIDIA's installer was unpacked (.run -x),\n"
 		"and the archives of fabric manager, IMEX or nvlsm that the image needs"),
-	BUILD_OPTION("gdrcopy", "SRC", OPTION_TEXT, gdrcopy,
+	BUILD_OPTION("gdrcopy", "SRC", OPTION_TEXT, sources[DRIVER_GDRCOPY],
 		"GDRCopy's source, a tree or a tarball: gdrdrv goes into the GPU image"),
-	BUILD_OPTION("nvidia-fs", "SRC", OPTION_TEXT, nvidia_fs,
+	BUILD_OPTION("nvidia-fs", "SRC", OPTION_TEXT, sources[DRIVER_NVIDIA_FS],
 		"likewise GPUDirect Storage's (gds-nvidia-fs), for nvidia-fs"),
 	BUILD_OPTION("compiler", "NAME", OPTION_TEXT, compiler,
 		"gcc-12, clang-16: instead of the one that the kernel was made with"),
@@ -179,7 +181,7 @@ bool build_options_start(int argc, char **argv, struct build_options *ret, int *
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
 	*ret = (struct build_options){
-		.nvidia = "debian",
+		.sources[DRIVER_NVIDIA] = "debian",
 		.output = OUTPUT_STORAGE,
 		.sign_password.fd = -1,
 		.jobs = processors > 0 ? (unsigned int) processors : 1,

@@ -34,25 +34,6 @@ int signing_read_password(struct build *build, struct error *error)
 	return r;
 }
 
-static int open_pair(struct build *build, struct error *error)
-{
-	struct signing *signing = &build->signing;
-	const struct build_options *options = &build->options;
-	struct module_signer signer = { .hash = options->sign_hash ? options->sign_hash
-								   : "sha256" };
-	int r = module_cert_read(AT_FDCWD, options->sign_cert, &signing->cert, error);
-
-	if (r == 0 && options->sign_key)
-		r = module_key_open(options->sign_key, signing->password, &signing->key, error);
-	sign_password_free(&signing->password);
-	if (r < 0)
-		return r;
-	signer.cert = signing->cert;
-	signer.key = signing->key;
-	r = module_signer_check(&signer, error);
-	return r < 0 ? r : module_cert_fingerprint(signing->cert, signing->fingerprint, error);
-}
-
 static int fail(struct build *build, int r)
 {
 	if (r != -EACCES && r != -ENOKEY)
@@ -63,8 +44,25 @@ static int fail(struct build *build, int r)
 
 int signing_open(struct build *build, struct error *error)
 {
-	int r = signing_wanted(build) ? open_pair(build, error) : 0;
+	struct signing *signing = &build->signing;
+	const struct build_options *options = &build->options;
+	struct module_signer signer = { .hash = options->sign_hash ? options->sign_hash
+								   : "sha256" };
+	int r;
 
+	if (!signing_wanted(build))
+		return 0;
+	r = module_cert_read(AT_FDCWD, options->sign_cert, &signing->cert, error);
+	if (r == 0 && options->sign_key)
+		r = module_key_open(options->sign_key, signing->password, &signing->key, error);
+	sign_password_free(&signing->password);
+	if (r < 0)
+		return fail(build, r);
+	signer.cert = signing->cert;
+	signer.key = signing->key;
+	r = module_signer_check(&signer, error);
+	if (r == 0)
+		r = module_cert_fingerprint(signing->cert, signing->fingerprint, error);
 	return r < 0 ? fail(build, r) : 0;
 }
 
@@ -108,15 +106,12 @@ bool sign_applies(const struct build *build, const struct stage *stage)
 	return signing_wanted(build) && build_has(build, stage->driver);
 }
 
-int sign_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error)
+void sign_key(const struct stage *stage, struct key *key)
 {
 	(void) stage;
-	(void) error;
-	hash_add_text(hash, SIGNED_SET);
-	hash_add_text(hash, build->signing.fingerprint);
-	hash_add_text(hash, build->options.sign_hash);
-	return 0;
+	key_text(key, SIGNED_SET);
+	key_text(key, key->build->signing.fingerprint);
+	key_text(key, key->build->options.sign_hash);
 }
 
 static void job_close(struct sign_job *job)
@@ -131,11 +126,14 @@ static int open_set(
 	_cleanup_free_ char *modules =
 		xasprintf("%s/lib/modules/%s/updates", folder, build->kernel.lock.krel);
 
-	job->signer.key = build->signing.key;
-	job->signer.cert = build->signing.cert;
-	job->signer.hash = build->options.sign_hash;
-	/* Ours takes the place of one that the source's own build made. */
-	job->replace = true;
+	*job = (struct sign_job){
+		.set = SIGN_SET_CLOSED,
+		.signer = { .key = build->signing.key,
+			.cert = build->signing.cert,
+			.hash = build->options.sign_hash },
+		/* Ours takes the place of one that the source's own build made. */
+		.replace = true,
+	};
 	return sign_set_open(modules, &job->set, error);
 }
 
@@ -192,7 +190,7 @@ int sign_export_sets(struct build *build, size_t *ret_count, struct error *error
 	*ret_count = 0;
 	if (r < 0)
 		return error_set_errno(error, r, "%s", signatures);
-	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++) {
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
 		enum stage_id set = source_kinds[driver].set;
 		_cleanup_(job_close) struct sign_job job = { .set = SIGN_SET_CLOSED };
 		_cleanup_free_ char *file = xasprintf("%s/%s.json", folder, stage_name(set));
@@ -202,7 +200,9 @@ int sign_export_sets(struct build *build, size_t *ret_count, struct error *error
 		r = open_set(build, stage_output(build, set), &job, error);
 		if (r == 0)
 			r = sign_export(&job, file, error);
+		if (r < 0)
+			return r;
 		*ret_count += job.set.paths.count;
 	}
-	return r;
+	return 0;
 }

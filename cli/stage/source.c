@@ -14,63 +14,36 @@
 #include "kernels/archive/unpack.h"
 #include "kernels/tool.h"
 
-static int check_ofed(const char *path, struct error *error);
-static int check_nvidia(const char *path, struct error *error);
-static int generate_reference(
-	struct build *build, const char *tarball, const char *folder, struct error *error);
-static int unpack_source(
-	struct build *build, const char *tarball, const char *folder, struct error *error);
+#define SOURCE_KIND(kind_name, driver_name)                                                        \
+	.name = (kind_name), .source = STAGE_##driver_name##_SOURCE, .set = STAGE_##driver_name,   \
+	.signed_set = STAGE_##driver_name##_SIGNED
 
 const struct source_kind source_kinds[DRIVER_COUNT] = {
 	[DRIVER_OFED] = {
-		.name = "ofed",
-		.option = "--ofed",
-		.option_offset = offsetof(struct build_options, ofed),
+		SOURCE_KIND("ofed", OFED),
 		.package_word = "reference",
 		.purpose = LOCK_OFED_SOURCE,
-		.unpack = generate_reference,
-		.check = check_ofed,
-		.source = STAGE_OFED_SOURCE,
-		.set = STAGE_OFED,
-		.signed_set = STAGE_OFED_SIGNED,
 		.input = "nic",
 	},
 	[DRIVER_NVIDIA] = {
-		.name = "nvidia",
-		.option = "--nvidia",
-		.option_offset = offsetof(struct build_options, nvidia),
+		SOURCE_KIND("nvidia", NVIDIA),
 		.package_word = "debian",
 		.purpose = LOCK_NVIDIA_SOURCE,
-		.unpack = unpack_source,
-		.check = check_nvidia,
-		.source = STAGE_NVIDIA_SOURCE,
-		.set = STAGE_NVIDIA,
-		.signed_set = STAGE_NVIDIA_SIGNED,
 		.bound_to = STAGE_OFED,
 		.input = "gpu",
 	},
 	[DRIVER_GDRCOPY] = {
-		.name = "gdrcopy",
-		.option = "--gdrcopy",
-		.option_offset = offsetof(struct build_options, gdrcopy),
+		SOURCE_KIND("gdrcopy", GDRCOPY),
 		.title = "GDRCopy",
 		.file = "src/gdrdrv/gdrdrv.c",
-		.source = STAGE_GDRCOPY_SOURCE,
-		.set = STAGE_GDRCOPY,
-		.signed_set = STAGE_GDRCOPY_SIGNED,
 		.bound_to = STAGE_NVIDIA,
 		.recipe_part = "bound-to-nvidia.sh",
 		.input = "gdrcopy",
 	},
 	[DRIVER_NVIDIA_FS] = {
-		.name = "nvidia-fs",
-		.option = "--nvidia-fs",
-		.option_offset = offsetof(struct build_options, nvidia_fs),
+		SOURCE_KIND("nvidia-fs", NVIDIA_FS),
 		.title = "nvidia-fs",
 		.file = "src/nvfs-core.c",
-		.source = STAGE_NVIDIA_FS_SOURCE,
-		.set = STAGE_NVIDIA_FS,
-		.signed_set = STAGE_NVIDIA_FS_SIGNED,
 		.bound_to = STAGE_NVIDIA,
 		.recipe_part = "bound-to-nvidia.sh",
 		.input = "nvidia-fs",
@@ -84,16 +57,35 @@ bool build_has(const struct build *build, enum driver driver)
 
 /* ---- what the options name */
 
-/* An mlnx-ofed-kernel style tree. Only exact names count: on a case-folding file system "makefile"
- * answers for "Makefile" too. */
-static int check_ofed(const char *path, struct error *error)
+/*
+ * Is it the driver's source, by the names at its top? OFED's is an mlnx-ofed-kernel style tree,
+ * whose makefiles count by their exact names: on a case-folding file system "makefile" answers for
+ * "Makefile" too. NVIDIA's is in Debian's or in NVIDIA's own layout.
+ */
+static int check_tree(enum driver driver, const char *path, struct error *error)
 {
 	static const char *const makefiles[] = { "makefile", "Makefile" };
+	const struct source_kind *kind = &source_kinds[driver];
+	_cleanup_free_ char *file = xasprintf("%s/%s", path, kind->file ? kind->file : "");
 	_cleanup_strv_ struct strv names = { 0 };
 	int r = fs_list(AT_FDCWD, path, &names);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
+	if (kind->file)
+		return fs_exists(AT_FDCWD, file)
+			       ? 0
+			       : error_set(error, -EINVAL, "%s: no source of %s: it has no %s",
+					 path, kind->title, kind->file);
+	if (driver == DRIVER_NVIDIA)
+		return strv_contains(&names, "kernel-open") ||
+				       (strv_contains(&names, "Kbuild") &&
+					       strv_contains(&names, "nvidia"))
+			       ? 0
+			       : error_set(error, -EINVAL,
+					 "%s: no source of NVIDIA's open kernel modules: it has "
+					 "neither kernel-open/ nor Kbuild and nvidia/ at its top",
+					 path);
 	if (!strv_contains(&names, "configure") && !strv_contains(&names, "ofed_scripts"))
 		return error_set(error, -EINVAL,
 			"%s: no OFED kernel source: it has no configure at its top (an "
@@ -109,104 +101,37 @@ static int check_ofed(const char *path, struct error *error)
 	return 0;
 }
 
-/* In Debian's or in NVIDIA's own layout. */
-static int check_nvidia(const char *path, struct error *error)
-{
-	_cleanup_strv_ struct strv names = { 0 };
-	int r = fs_list(AT_FDCWD, path, &names);
-
-	if (r < 0)
-		return error_set_errno(error, r, "%s", path);
-	if (strv_contains(&names, "kernel-open") ||
-		(strv_contains(&names, "Kbuild") && strv_contains(&names, "nvidia")))
-		return 0;
-	return error_set(error, -EINVAL,
-		"%s: no source of NVIDIA's open kernel modules: it has neither kernel-open/ nor "
-		"Kbuild and nvidia/ at its top",
-		path);
-}
-
-static int check_tree(const struct source_kind *kind, const char *path, struct error *error)
-{
-	_cleanup_free_ char *file = NULL;
-
-	if (kind->check)
-		return kind->check(path, error);
-	file = xasprintf("%s/%s", path, kind->file);
-	return fs_exists(AT_FDCWD, file)
-		       ? 0
-		       : error_set(error, -EINVAL, "%s: no source of %s: it has no %s", path,
-				 kind->title, kind->file);
-}
-
-static int identify(const struct source_kind *kind, const char *text, struct source *source,
-	struct error *error)
-{
-	const char *word = kind->package_word;
-	struct stat status;
-
-	if (word && strcmp(text, word) == 0) {
-		source->form = SOURCE_PACKAGE;
-		return 0;
-	}
-	if (stat(text, &status) < 0)
-		return error_set(error, -EINVAL, "%s %s: %s: name a source tree%s%s%s",
-			kind->option, text, strerror(errno),
-			word ? ", a tarball or the word \"" : " or a tarball", word ? word : "",
-			word ? "\"" : "");
-	if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
-		return error_set(
-			error, -EINVAL, "%s %s: neither a folder nor a file", kind->option, text);
-	source->path = realpath(text, NULL);
-	if (!source->path)
-		return error_set_errno(error, -errno, "%s %s", kind->option, text);
-	source->form = S_ISDIR(status.st_mode) ? SOURCE_TREE : SOURCE_ARCHIVE;
-	return source->form == SOURCE_TREE ? check_tree(kind, source->path, error) : 0;
-}
-
 int sources_identify(struct build *build, struct error *error)
 {
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
 		const struct source_kind *kind = &source_kinds[driver];
-		const char *text;
+		struct source *source = &build->sources[driver];
+		const char *word = kind->package_word;
+		struct stat status;
+		const char *text = build->options.sources[driver];
 		int r;
 
-		memcpy(&text, (const char *) &build->options + kind->option_offset, sizeof(text));
 		if (!text || (driver == DRIVER_NVIDIA && strcmp(text, "none") == 0))
 			continue;
-		r = identify(kind, text, &build->sources[driver], error);
+		if (word && strcmp(text, word) == 0) {
+			source->form = SOURCE_PACKAGE;
+			continue;
+		}
+		if (stat(text, &status) < 0)
+			return error_set(error, -EINVAL, "--%s %s: %s: name a source tree%s%s%s",
+				kind->name, text, strerror(errno),
+				word ? ", a tarball or the word \"" : " or a tarball",
+				word ? word : "", word ? "\"" : "");
+		if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
+			return error_set(error, -EINVAL, "--%s %s: neither a folder nor a file",
+				kind->name, text);
+		source->path = realpath(text, NULL);
+		if (!source->path)
+			return error_set_errno(error, -errno, "--%s %s", kind->name, text);
+		source->form = S_ISDIR(status.st_mode) ? SOURCE_TREE : SOURCE_ARCHIVE;
+		r = source->form == SOURCE_TREE ? check_tree(driver, source->path, error) : 0;
 		if (r < 0)
 			return r;
-	}
-	return 0;
-}
-
-void source_free(struct source *source)
-{
-	free(source->path);
-	*source = (struct source){ 0 };
-}
-
-int source_nvidia_version(const char *path, char **ret_version, struct error *error)
-{
-	static const char *const places[] = { "kernel-open/Kbuild", "Kbuild" };
-	static const char name[] = "NV_VERSION_STRING=\\\"";
-
-	*ret_version = NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		_cleanup_free_ char *file = xasprintf("%s/%s", path, places[i]);
-		_cleanup_free_ char *text = NULL;
-		const char *found;
-		int r = fs_read(AT_FDCWD, file, 0, &text, NULL);
-
-		if (r < 0 && r != -ENOENT)
-			return error_set_errno(error, r, "%s", file);
-		found = r < 0 ? NULL : strstr(text, name);
-		if (!found)
-			continue;
-		found += strlen(name);
-		*ret_version = xstrndup(found, strspn(found, "0123456789."));
-		return 0;
 	}
 	return 0;
 }
@@ -221,27 +146,19 @@ bool source_applies(const struct build *build, const struct stage *stage)
 	return form == SOURCE_PACKAGE || form == SOURCE_ARCHIVE;
 }
 
-int source_add_content(const struct source *source, struct hash *hash, struct error *error)
+void source_key(const struct stage *stage, struct key *key)
 {
-	int r = hash_add_tree(hash, AT_FDCWD, source->path);
+	const struct source *source = &key->build->sources[stage->driver];
 
-	return r < 0 ? error_set_errno(error, r, "%s", source->path) : 0;
-}
-
-int source_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error)
-{
-	const struct source *source = &build->sources[stage->driver];
-	int r;
-
-	if (source->form == SOURCE_ARCHIVE)
-		return source_add_content(source, hash, error);
-	kernel_add_packages(&build->kernel, source_kinds[stage->driver].purpose, hash);
-	if (stage->driver != DRIVER_OFED)
-		return 0;
-	r = cached_add_data(&build->context, "scripts/reference-ofed", hash, error);
-	return r < 0 ? r
-		     : cached_add_data(&build->context, "scripts/reference-ofed.d", hash, error);
+	if (source->form == SOURCE_ARCHIVE) {
+		key_tree(key, source->path);
+		return;
+	}
+	kernel_add_packages(&key->build->kernel, source_kinds[stage->driver].purpose, key->hash);
+	if (stage->driver == DRIVER_OFED) {
+		key_data(key, "scripts/reference-ofed");
+		key_data(key, "scripts/reference-ofed.d");
+	}
 }
 
 /*
@@ -333,38 +250,32 @@ static int generate_reference(
 	return tool_run(&argv, NULL, error);
 }
 
-static int unpack_source(
-	struct build *build, const char *tarball, const char *folder, struct error *error)
-{
-	struct unpack unpack = { .folder = folder };
-
-	(void) build;
-	return unpack_tar(&unpack, AT_FDCWD, tarball, error);
-}
-
 int source_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	const struct source_kind *kind = &source_kinds[stage->driver];
 	const struct source *source = &build->sources[stage->driver];
+	const struct unpack unpack = { .folder = place->folder };
 	_cleanup_free_ char *tarball = NULL;
 	_cleanup_free_ char *top = NULL;
 	int r;
 
 	if (source->form == SOURCE_ARCHIVE) {
-		r = unpack_source(build, source->path, place->folder, error);
+		r = unpack_tar(&unpack, AT_FDCWD, source->path, error);
 		/* A file of the user's that is no whole archive is a bad source, not a damaged
 		 * download. */
 		if (r == -EBADMSG)
 			r = -EINVAL;
 	} else {
-		r = package_tarball(build, kind->purpose, &tarball, error);
-		if (r == 0)
-			r = kind->unpack(build, tarball, place->folder, error);
+		r = package_tarball(build, source_kinds[stage->driver].purpose, &tarball, error);
+		if (r < 0)
+			return r;
+		r = stage->driver == DRIVER_OFED
+			    ? generate_reference(build, tarball, place->folder, error)
+			    : unpack_tar(&unpack, AT_FDCWD, tarball, error);
 	}
 	if (r == 0)
 		r = find_top(place->folder, &top, error);
-	return r < 0 ? r : check_tree(kind, top, error);
+	return r < 0 ? r : check_tree(stage->driver, top, error);
 }
 
 /* ---- the set that the recipe compiles of it */
@@ -374,30 +285,19 @@ bool set_applies(const struct build *build, const struct stage *stage)
 	return build_has(build, stage->driver);
 }
 
-int set_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error)
+void set_key(const struct stage *stage, struct key *key)
 {
 	const struct source_kind *kind = &source_kinds[stage->driver];
-	const struct source *source = &build->sources[stage->driver];
-	const struct context *context = &build->context;
-	_cleanup_free_ char *script = xasprintf("containers/recipes/%s.sh", kind->name);
-	_cleanup_free_ char *patches = xasprintf("containers/patches/%s", kind->name);
-	int r;
+	const struct source *source = &key->build->sources[stage->driver];
 
-	hash_add_text(hash, build->kernel.lock.krel);
-	r = cached_add_data(context, script, hash, error);
-	if (r == 0)
-		r = cached_add_data(context, "containers/recipes/lib.sh", hash, error);
-	if (r == 0)
-		r = cached_add_data(context, patches, hash, error);
-	if (r == 0 && kind->recipe_part) {
-		_cleanup_free_ char *part = xasprintf("containers/recipes/%s", kind->recipe_part);
-
-		r = cached_add_data(context, part, hash, error);
-	}
-	if (r == 0 && source->form == SOURCE_TREE)
-		r = source_add_content(source, hash, error);
-	return r;
+	key_text(key, key->build->kernel.lock.krel);
+	key_data(key, "containers/recipes/%s.sh", kind->name);
+	key_data(key, "containers/recipes/lib.sh");
+	key_data(key, "containers/patches/%s", kind->name);
+	if (kind->recipe_part)
+		key_data(key, "containers/recipes/%s", kind->recipe_part);
+	if (source->form == SOURCE_TREE)
+		key_tree(key, source->path);
 }
 
 int set_run(struct build *build, const struct stage *stage, const struct stage_place *place,

@@ -3,25 +3,55 @@
 #pragma once
 
 #include "cli/image/buildah.h"
+#include "cli/image/staging.h"
 #include "cli/stage/build.h"
 
+struct stage;
+
+/*
+ * A stage's key in the making: all that goes in beside other stages' outputs. The first failure is
+ * kept, and fails the stage once all is added.
+ */
+struct key {
+	const struct build *build;
+	struct hash *hash;
+	int result;
+	struct error *error;
+};
+
+void key_text(struct key *key, const char *text);
+/* A file or folder below the data folder; one that is absent counts as such. */
+void key_data(struct key *key, const char *format, ...) _printf_(2, 3);
+/* The content of a file or folder of the user's. */
+void key_tree(struct key *key, const char *path);
+/* The bytes of a file. */
+void key_file(struct key *key, const char *path);
+
+typedef bool stage_applies_function(const struct build *build, const struct stage *stage);
+typedef void stage_key_function(const struct stage *stage, struct key *key);
+typedef int stage_run_function(struct build *build, const struct stage *stage,
+	const struct stage_place *place, struct error *error);
+
 struct stage {
-	const char *name;       /* in the cache and in messages */
-	enum exit_code failure; /* where the errno does not tell more */
-	unsigned int inputs;    /* STAGE_BIT()s of outputs that it reads */
-	enum driver driver;     /* of a driver's stages: whose */
-	const char *base;       /* of the base images: "build" or "runtime" */
-	bool (*applies)(const struct build *build, const struct stage *stage); /* NULL: always */
+	const char *name;                /* in the cache and in messages */
+	enum exit_code failure;          /* where the errno does not tell more */
+	unsigned int inputs;             /* STAGE_BIT()s of outputs that it reads */
+	enum driver driver;              /* of a driver's stages: whose */
+	const char *base;                /* of the base images: "build" or "runtime" */
+	stage_applies_function *applies; /* NULL: always */
 	/* Whose output is this one's where it does not apply; 0: there is none. */
 	enum stage_id otherwise;
-	/* Adds all that goes in beside other stages' outputs; NULL: nothing. */
-	int (*add_inputs)(const struct build *build, const struct stage *stage, struct hash *hash,
-		struct error *error);
-	int (*run)(struct build *build, const struct stage *stage, const struct stage_place *place,
-		struct error *error);
+	stage_key_function *add_inputs; /* NULL: there is nothing but other stages' outputs */
+	stage_run_function *run;
 	/* Is what the output stands for outside the cache (an image) still there? NULL: yes. */
 	bool (*still_there)(const char *path);
 };
+
+stage_applies_function kit_applies, set_applies, sign_applies, source_applies, userspace_applies;
+stage_key_function base_key, image_key, init_key, kit_key, proof_key, set_key, sign_key, source_key,
+	toolchain_key, userspace_key;
+stage_run_function base_run, image_run, init_run, kit_run, proof_run, set_run, sign_run, source_run,
+	toolchain_run, userspace_run;
 
 bool stage_applies(const struct build *build, enum stage_id id);
 /* The stage's output folder, or that of the one that stands for it. */
@@ -29,18 +59,16 @@ const char *stage_output(const struct build *build, enum stage_id id);
 /* Opens it. The caller closes it. */
 int stage_open(
 	const struct build *build, enum stage_id id, int *ret_fd, struct error *error) _must_check_;
-/* A value of a "key=value" file in it; the caller frees it. */
-int stage_conf_value(const struct build *build, enum stage_id stage, const char *file,
-	const char *key, char **ret_value, struct error *error) _must_check_;
+/* A value of the set.conf that a recipe left in it; the caller frees it. */
+int set_value(const struct build *build, enum stage_id stage, const char *key, char **ret_value,
+	struct error *error) _must_check_;
 
-/* source.c: what the four drivers' sources are, and their two stages each */
+/* ---- source.c: what the four drivers' sources are, and their two stages each */
+
 struct source_kind {
-	const char *name;     /* of its recipe, patches and set: "nvidia-fs" */
-	const char *option;   /* "--nvidia-fs" */
-	size_t option_offset; /* in struct build_options */
-	const char
-		*package_word; /* of the option: a source that is a package; NULL: there is none */
-	const char *purpose;   /* of that package in the lock */
+	const char *name;         /* of its option, recipe, patches and set: "nvidia-fs" */
+	const char *package_word; /* of the option, where a source can be a package; or NULL */
+	const char *purpose;      /* of that package in the lock */
 	enum stage_id
 		source; /* its source made ready: of all but trees, which stay where they are */
 	enum stage_id set;
@@ -49,39 +77,19 @@ struct source_kind {
 	const char *recipe_part; /* of containers/recipes, beside its own and lib.sh; or NULL */
 	const char *input;       /* its name in the proof */
 	const char *title;       /* with file: what the source is of */
-	const char *file;        /* by which it is known; NULL: by check() */
-	int (*check)(const char *path, struct error *error);
-	/* Makes the source in @folder of the package's tarball. */
-	int (*unpack)(
-		struct build *build, const char *tarball, const char *folder, struct error *error);
+	const char *file;        /* by which it is known; NULL: by more than one */
 };
 extern const struct source_kind source_kinds[DRIVER_COUNT];
 
 bool build_has(const struct build *build, enum driver driver);
-/* Tells what each option names, and checks the shape of trees. */
+/* Finds out what each option names, and checks the shape of trees. */
 int sources_identify(struct build *build, struct error *error) _must_check_;
-void source_free(struct source *source);
-/* Adds the content of the user's tree or tarball to a key. */
-int source_add_content(
-	const struct source *source, struct hash *hash, struct error *error) _must_check_;
 /* The top level of the source that a recipe gets; the caller frees it. */
 int source_tree(const struct build *build, enum driver driver, char **ret_path,
 	struct error *error) _must_check_;
-/* The driver's version, NV_VERSION_STRING in its Kbuild: "595.58.03"; NULL where there is none. The
- * caller frees it. */
-int source_nvidia_version(const char *path, char **ret_version, struct error *error) _must_check_;
-bool source_applies(const struct build *build, const struct stage *stage);
-int source_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error);
-int source_run(struct build *build, const struct stage *stage, const struct stage_place *place,
-	struct error *error);
-bool set_applies(const struct build *build, const struct stage *stage);
-int set_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error);
-int set_run(struct build *build, const struct stage *stage, const struct stage_place *place,
-	struct error *error);
 
-/* recipe.c */
+/* ---- recipe.c */
+
 struct recipe {
 	const char *name;   /* of containers/recipes/<name>.sh and containers/patches/<name> */
 	const char *source; /* absolute, as the module sets */
@@ -90,94 +98,66 @@ struct recipe {
 };
 int recipe_run(struct build *build, const struct recipe *recipe, const struct stage_place *place,
 	struct error *error) _must_check_;
-int init_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error);
-int init_run(struct build *build, const struct stage *stage, const struct stage_place *place,
-	struct error *error);
 
-/* userspace.c: of NVIDIA's driver in a GPU image */
-/*
- * Is @text a folder in which NVIDIA's installer was unpacked, with all that the recipe wants of it?
- * -EINVAL with what is wrong. The caller frees *ret and *ret_version, "595.58.03".
- */
-int userspace_open(
-	const char *text, struct source *ret, char **ret_version, struct error *error) _must_check_;
-/*
- * Is --userspace of the version that the modules will be of? The lock or their source tells; an
- * archive is unpacked for it. -EINVAL when not.
- */
-int userspace_check_version(struct build *build, struct error *error) _must_check_;
-/* Says what a GPU image will lack of the userspace. */
-int userspace_say_lacks(struct build *build, struct error *error) _must_check_;
-bool userspace_applies(const struct build *build, const struct stage *stage);
-int userspace_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error);
-int userspace_run(struct build *build, const struct stage *stage, const struct stage_place *place,
-	struct error *error);
+/* ---- userspace.c: of NVIDIA's driver in a GPU image */
 
-/* base.c: images that live in Buildah's storage */
-int base_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error);
-int base_run(struct build *build, const struct stage *stage, const struct stage_place *place,
-	struct error *error);
-int toolchain_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error);
-int toolchain_run(struct build *build, const struct stage *stage, const struct stage_place *place,
-	struct error *error);
-/* Writes the name of an image into the output that stands for it. */
-int image_name_write(
-	const struct stage_place *place, const char *name, struct error *error) _must_check_;
+/* Reads what --userspace names: NVIDIA's installer, unpacked, with all that the recipe wants. */
+int userspace_open(struct build *build, struct error *error) _must_check_;
+/*
+ * Is it of the version that the modules will be of? The lock or their source tells; an archive is
+ * unpacked for it. -EINVAL when not. A note says what a GPU image will lack of a userspace.
+ */
+int userspace_check(struct build *build, struct error *error) _must_check_;
+
+/* ---- base.c: images that live in Buildah's storage */
+
+/* An image that Buildah makes of containers/debian/<containerfile>. */
+struct made_image {
+	const char *containerfile;
+	const char *folder; /* its context */
+	const char *target; /* stage of the Containerfile; NULL: its last */
+	bool network;       /* what it runs gets this machine's */
+	struct strv arguments;
+	struct strv labels;
+};
+/* The output goes to the stage's log, its steps are shown as progress. The caller frees *ret_id. */
+int made_image_build(struct build *build, const struct stage_place *place,
+	const struct made_image *image, char **ret_id, struct error *error) _must_check_;
+void made_image_free(struct made_image *image);
 /* Buildah with its output in the stage's log and its steps shown as progress. */
 int stage_buildah(struct build *build, const struct stage_place *place, struct buildah *ret,
 	struct error *error) _must_check_;
 void stage_buildah_done(struct buildah *buildah);
-/* base_sources.c: appends --suite and --source options for containers/<distribution>/base.sh, each
- * source with its own keys; a repository without a mirror is left out with a note. -ENOMEDIUM when
- * none has one; -EKEYREJECTED for a keyring that apt cannot use. */
+/*
+ * Appends --suite and --source options for containers/<distribution>/base.sh, each source with its
+ * own keys; a repository without a mirror is left out with a note. -ENOMEDIUM when none has one;
+ * -EKEYREJECTED for a keyring that apt cannot use.
+ */
 int base_sources(struct build *build, struct strv *argv, struct error *error) _must_check_;
-/* Adds to a key what of this the command line or the catalogue can change. */
-void base_sources_add_inputs(const struct build *build, struct hash *hash);
 
-/* kit.c: what the images of --sources-image start from */
-bool kit_applies(const struct build *build, const struct stage *stage);
-int kit_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error);
-int kit_run(struct build *build, const struct stage *stage, const struct stage_place *place,
-	struct error *error);
+/* ---- sign.c: a set with every module of it signed */
 
-/* sign.c: a set with every module of it signed */
 bool signing_wanted(const struct build *build);
 void signing_free(struct signing *signing);
-bool sign_applies(const struct build *build, const struct stage *stage);
-int sign_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error);
-int sign_run(struct build *build, const struct stage *stage, const struct stage_place *place,
-	struct error *error);
 
-/* proof.c: PROOF_REPORT, and PROOF_CONF, whose verdict may be a bad one */
-int proof_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error);
-int proof_run(struct build *build, const struct stage *stage, const struct stage_place *place,
-	struct error *error);
+/* ---- proof.c: PROOF_REPORT, and PROOF_CONF, whose verdict may be a bad one */
 
-#define PROOF_CONF   "proof.conf"
 #define PROOF_REPORT "proof.json" /* in the stage's output and in --output */
 /* In --output, of a build that made no image where there are those of an earlier one. */
 #define PROOF_REFUSED_REPORT "proof-refused.json"
-#define PROOF_HOLDS          "holds"
-#define PROOF_REFUSED        "will-not-load" /* the third is "cannot-tell" */
+#define PROOF_CONF           "proof.conf"
 
 /* What became of the modules of an image. */
 struct proof_result {
-	char *verdict;
-	char *modules; /* how many there are */
-	char *loading; /* how many of them will load */
+	char verdict[16]; /* "holds", "will-not-load" or "cannot-tell" */
+	char modules[24]; /* how many there are */
+	char loading[24]; /* how many of them will load */
+	char first[768];  /* the first reason of what has the worst verdict of all */
 };
 
-/* Of "nic", "gpu" or "all". The caller frees it with proof_result_free(), also after a failure. */
+/* Of "nic", "gpu" or "all". */
 int proof_read(const struct build *build, const char *of, struct proof_result *ret,
 	struct error *error) _must_check_;
-void proof_result_free(struct proof_result *result);
 
 /*
  * -ENOEXEC when a module would be refused, -ENOMSG when that cannot be told, unless --force; then
@@ -185,29 +165,36 @@ void proof_result_free(struct proof_result *result);
  */
 int proof_judge(struct build *build, struct error *error) _must_check_;
 
-/* image.c: the two driver images */
-int image_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error);
-int image_run(struct build *build, const struct stage *stage, const struct stage_place *place,
-	struct error *error);
-
-/* image_root.c: the root file system of an image (seam 3 of docs/architecture.md), made of hard
- * links: the set, what it needs of the kernel, slipway-init, image.conf, what depmod makes. */
-struct image_root {
-	enum driver driver;  /* whose modules go in: of OFED or NVIDIA */
-	const char *role;    /* "nic" or "gpu" */
-	enum stage_id set;   /* that driver's */
-	enum stage_id other; /* whose modules another image brings; STAGE_COUNT: none */
-	const char *folder;  /* absolute, empty: becomes the root */
-};
-int image_root_make(
-	struct build *build, const struct image_root *root, struct error *error) _must_check_;
-/* image_facts.c: what the load proof on the node wants to know of the kernel. */
-int image_root_add_kernel(const struct build *build, const struct image_root *root, int root_fd,
-	struct error *error) _must_check_;
-
 /*
- * output.c: puts the images, the lock and the proof where --output says and prints how to use them.
- * Does nothing but say so when all of it is there already.
+ * ---- output.c: puts the images, the lock and the proof where --output says and prints how to use
+ * them. Does nothing but say so when all of it is there already.
  */
 int output_write(struct build *build, struct error *error) _must_check_;
+
+/*
+ * ---- node_tool.c: what an image of --sources-image carries to compile on a node, and to find a
+ * kernel's headers where the node has none: this program with the libraries and the loader that it
+ * runs with here, the distribution's catalogue, where its mirrors are, and the keys that sign its
+ * lists. Below NODE_TOOL_FOLDER:
+ *   lib/                    the loader, as "loader", and the libraries
+ *   slipway, tool.conf      the program; "os=", "id=" and "version_id=" as the catalogue and
+ *                           os-release have them and, where the build had --keyring, "keyring="
+ *   data/, mirrors.ini      what SLIPWAY_DATADIR and SLIPWAY_MIRRORS name; no mirrors.ini where no
+ *                           mirror is known that a node may ask: such an image fetches nothing
+ * Keys lie where the catalogue says. entrypoint/node_build.c runs its verb node-build.
+ */
+
+#define NODE_TOOL_FOLDER "usr/lib/slipway/tool"
+
+/*
+ * Looks where the mirrors are, once the distribution is known; a note says when no node could ask
+ * one of them. -EINVAL for images of another architecture; else an error is one of what says where
+ * the mirrors are (mirrors.h).
+ */
+int node_tool_open(struct build *build, struct error *error) _must_check_;
+/* Is a mirror known that any node may ask? */
+bool node_tool_fetches(const struct build *build);
+/* Adds all that it is to an image's key. */
+void node_tool_key(struct key *key);
+/* Puts it below the image's root, which gets its failures. */
+void node_tool_stage(const struct build *build, struct staging *root);

@@ -22,143 +22,91 @@ static int make_modules(struct build *build, const struct stage *stage,
 	return kernel_make_modules(&build->kernel, place, error);
 }
 
-#define SOURCE_STAGE(stage_name, of)                                                               \
-	{                                                                                          \
-		.name = (stage_name), .failure = EXIT_CODE_SOURCE, .driver = (of),                 \
-		.applies = source_applies, .add_inputs = source_add_inputs, .run = source_run,     \
-	}
+#define OF(id) STAGE_BIT(STAGE_##id)
 
-#define SET_STAGE(stage_name, of, of_source, bound_to)                                             \
-	{                                                                                          \
-		.name = (stage_name), .failure = EXIT_CODE_COMPILE, .driver = (of),                \
-		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(of_source) |                         \
-			  STAGE_BIT(STAGE_TOOLCHAIN) | (bound_to),                                 \
-		.applies = set_applies, .add_inputs = set_add_inputs, .run = set_run,              \
-	}
+/* Of a driver: its source made ready, the set compiled of it, and that set signed. */
+#define DRIVER_STAGES(id, of, bound_to)                                                            \
+	[STAGE_##id##_SOURCE] = { .name = of "-source",                                            \
+		.failure = EXIT_CODE_SOURCE,                                                       \
+		.driver = DRIVER_##id,                                                             \
+		.applies = source_applies,                                                         \
+		.add_inputs = source_key,                                                          \
+		.run = source_run },                                                               \
+	[STAGE_##id] = { .name = (of),                                                             \
+		.failure = EXIT_CODE_COMPILE,                                                      \
+		.driver = DRIVER_##id,                                                             \
+		.inputs = OF(KERNEL) | OF(id##_SOURCE) | OF(TOOLCHAIN) | (bound_to),               \
+		.applies = set_applies,                                                            \
+		.add_inputs = set_key,                                                             \
+		.run = set_run },                                                                  \
+	[STAGE_##id##_SIGNED] = { .name = of "-signed",                                            \
+		.failure = EXIT_CODE_SIGNATURE,                                                    \
+		.driver = DRIVER_##id,                                                             \
+		.inputs = OF(id),                                                                  \
+		.otherwise = STAGE_##id,                                                           \
+		.applies = sign_applies,                                                           \
+		.add_inputs = sign_key,                                                            \
+		.run = sign_run }
 
-#define SIGNED_STAGE(stage_name, of, of_set)                                                       \
-	{                                                                                          \
-		.name = (stage_name), .failure = EXIT_CODE_SIGNATURE, .driver = (of),              \
-		.inputs = STAGE_BIT(of_set), .otherwise = (of_set), .applies = sign_applies,       \
-		.add_inputs = sign_add_inputs, .run = sign_run,                                    \
-	}
+/* One whose output is the name of an image in Buildah's storage. */
+#define IMAGE_STAGE(stage_name, key, run_it)                                                       \
+	.name = (stage_name), .failure = EXIT_CODE_IMAGE, .add_inputs = (key), .run = (run_it),    \
+	.still_there = image_still_there
+
+#define SIGNED_SETS                                                                                \
+	(OF(OFED_SIGNED) | OF(NVIDIA_SIGNED) | OF(GDRCOPY_SIGNED) | OF(NVIDIA_FS_SIGNED))
 
 static const struct stage stages[STAGE_COUNT] = {
 	/* Their keys are kernel_set_keys()'s. */
 	[STAGE_KERNEL] = { .name = "kernel", .failure = EXIT_CODE_CONTENT, .run = make_tree },
 	[STAGE_MODULES] = { .name = "modules", .failure = EXIT_CODE_CONTENT, .run = make_modules },
-	[STAGE_OFED_SOURCE] = SOURCE_STAGE("ofed-source", DRIVER_OFED),
-	[STAGE_NVIDIA_SOURCE] = SOURCE_STAGE("nvidia-source", DRIVER_NVIDIA),
-	[STAGE_GDRCOPY_SOURCE] = SOURCE_STAGE("gdrcopy-source", DRIVER_GDRCOPY),
-	[STAGE_NVIDIA_FS_SOURCE] = SOURCE_STAGE("nvidia-fs-source", DRIVER_NVIDIA_FS),
-	[STAGE_BUILD_BASE] = {
-		.name = "build-base",
-		.failure = EXIT_CODE_IMAGE,
-		.base = "build",
-		.add_inputs = base_add_inputs,
-		.run = base_run,
-		.still_there = image_still_there,
-	},
-	[STAGE_TOOLCHAIN] = {
-		.name = "toolchain",
-		.failure = EXIT_CODE_IMAGE,
-		.inputs = STAGE_BIT(STAGE_BUILD_BASE),
-		.add_inputs = toolchain_add_inputs,
-		.run = toolchain_run,
-		.still_there = image_still_there,
-	},
-	[STAGE_RUNTIME_BASE] = {
-		.name = "runtime-base",
-		.failure = EXIT_CODE_IMAGE,
-		.base = "runtime",
-		.add_inputs = base_add_inputs,
-		.run = base_run,
-		.still_there = image_still_there,
-	},
-	[STAGE_KIT] = {
-		.name = "kit",
-		.failure = EXIT_CODE_IMAGE,
-		.inputs = STAGE_BIT(STAGE_NVIDIA_SOURCE) | STAGE_BIT(STAGE_TOOLCHAIN),
-		.driver = DRIVER_NVIDIA,
-		.applies = kit_applies,
-		.add_inputs = kit_add_inputs,
-		.run = kit_run,
-		.still_there = image_still_there,
-	},
-	[STAGE_NIC_KIT] = {
-		.name = "nic-kit",
-		.failure = EXIT_CODE_IMAGE,
-		.inputs = STAGE_BIT(STAGE_OFED_SOURCE) | STAGE_BIT(STAGE_TOOLCHAIN) |
-			STAGE_BIT(STAGE_RUNTIME_BASE),
-		.driver = DRIVER_OFED,
-		.applies = kit_applies,
-		.add_inputs = kit_add_inputs,
-		.run = kit_run,
-		.still_there = image_still_there,
-	},
-	[STAGE_OFED] = SET_STAGE("ofed", DRIVER_OFED, STAGE_OFED_SOURCE, 0),
-	[STAGE_NVIDIA] =
-		SET_STAGE("nvidia", DRIVER_NVIDIA, STAGE_NVIDIA_SOURCE, STAGE_BIT(STAGE_OFED)),
-	[STAGE_GDRCOPY] = SET_STAGE(
-		"gdrcopy", DRIVER_GDRCOPY, STAGE_GDRCOPY_SOURCE, STAGE_BIT(STAGE_NVIDIA)),
-	[STAGE_NVIDIA_FS] = SET_STAGE(
-		"nvidia-fs", DRIVER_NVIDIA_FS, STAGE_NVIDIA_FS_SOURCE, STAGE_BIT(STAGE_NVIDIA)),
-	[STAGE_OFED_SIGNED] = SIGNED_STAGE("ofed-signed", DRIVER_OFED, STAGE_OFED),
-	[STAGE_NVIDIA_SIGNED] = SIGNED_STAGE("nvidia-signed", DRIVER_NVIDIA, STAGE_NVIDIA),
-	[STAGE_GDRCOPY_SIGNED] = SIGNED_STAGE("gdrcopy-signed", DRIVER_GDRCOPY, STAGE_GDRCOPY),
-	[STAGE_NVIDIA_FS_SIGNED] =
-		SIGNED_STAGE("nvidia-fs-signed", DRIVER_NVIDIA_FS, STAGE_NVIDIA_FS),
-	[STAGE_INIT] = {
-		.name = "init",
+	DRIVER_STAGES(OFED, "ofed", 0),
+	DRIVER_STAGES(NVIDIA, "nvidia", OF(OFED)),
+	DRIVER_STAGES(GDRCOPY, "gdrcopy", OF(NVIDIA)),
+	DRIVER_STAGES(NVIDIA_FS, "nvidia-fs", OF(NVIDIA)),
+	[STAGE_BUILD_BASE] = { IMAGE_STAGE("build-base", base_key, base_run), .base = "build" },
+	[STAGE_TOOLCHAIN] = { IMAGE_STAGE("toolchain", toolchain_key, toolchain_run),
+		.inputs = OF(BUILD_BASE) },
+	[STAGE_RUNTIME_BASE] = { IMAGE_STAGE("runtime-base", base_key, base_run),
+		.base = "runtime" },
+	[STAGE_KIT] = { IMAGE_STAGE("kit", kit_key, kit_run),
+		.inputs = OF(NVIDIA_SOURCE) | OF(TOOLCHAIN), .driver = DRIVER_NVIDIA,
+		.applies = kit_applies },
+	[STAGE_NIC_KIT] = { IMAGE_STAGE("nic-kit", kit_key, kit_run),
+		.inputs = OF(OFED_SOURCE) | OF(TOOLCHAIN) | OF(RUNTIME_BASE), .driver = DRIVER_OFED,
+		.applies = kit_applies },
+	[STAGE_INIT] = { .name = "init",
 		.failure = EXIT_CODE_COMPILE,
-		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_TOOLCHAIN),
-		.add_inputs = init_add_inputs,
-		.run = init_run,
-	},
-	[STAGE_USERSPACE] = {
-		.name = "userspace",
+		.inputs = OF(KERNEL) | OF(TOOLCHAIN),
+		.add_inputs = init_key,
+		.run = init_run },
+	[STAGE_USERSPACE] = { .name = "userspace",
 		.failure = EXIT_CODE_COMPILE,
-		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_TOOLCHAIN),
+		.inputs = OF(KERNEL) | OF(TOOLCHAIN),
 		.applies = userspace_applies,
-		.add_inputs = userspace_add_inputs,
-		.run = userspace_run,
-	},
-	[STAGE_PROOF] = {
-		.name = "proof",
+		.add_inputs = userspace_key,
+		.run = userspace_run },
+	[STAGE_PROOF] = { .name = "proof",
 		.failure = EXIT_CODE_INTERNAL,
-		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_MODULES) |
-			STAGE_BIT(STAGE_OFED_SIGNED) | STAGE_BIT(STAGE_NVIDIA_SIGNED) |
-			STAGE_BIT(STAGE_GDRCOPY_SIGNED) | STAGE_BIT(STAGE_NVIDIA_FS_SIGNED) |
-			STAGE_BIT(STAGE_USERSPACE),
-		.add_inputs = proof_add_inputs,
-		.run = proof_run,
-	},
-	[STAGE_NIC] = {
-		.name = "nic",
+		.inputs = OF(KERNEL) | OF(MODULES) | SIGNED_SETS | OF(USERSPACE),
+		.add_inputs = proof_key,
+		.run = proof_run },
+	[STAGE_NIC] = { .name = "nic",
 		.failure = EXIT_CODE_IMAGE,
-		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_MODULES) |
-			STAGE_BIT(STAGE_RUNTIME_BASE) | STAGE_BIT(STAGE_NIC_KIT) |
-			STAGE_BIT(STAGE_OFED_SIGNED) | STAGE_BIT(STAGE_INIT) |
-			STAGE_BIT(STAGE_PROOF),
+		.inputs = OF(KERNEL) | OF(MODULES) | OF(RUNTIME_BASE) | OF(NIC_KIT) |
+			  OF(OFED_SIGNED) | OF(INIT) | OF(PROOF),
 		.driver = DRIVER_OFED,
 		.applies = set_applies,
-		.add_inputs = image_add_inputs,
-		.run = image_run,
-	},
-	[STAGE_GPU] = {
-		.name = "gpu",
+		.add_inputs = image_key,
+		.run = image_run },
+	[STAGE_GPU] = { .name = "gpu",
 		.failure = EXIT_CODE_IMAGE,
-		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_MODULES) |
-			STAGE_BIT(STAGE_RUNTIME_BASE) | STAGE_BIT(STAGE_OFED_SIGNED) |
-			STAGE_BIT(STAGE_NVIDIA_SIGNED) | STAGE_BIT(STAGE_GDRCOPY_SIGNED) |
-			STAGE_BIT(STAGE_NVIDIA_FS_SIGNED) | STAGE_BIT(STAGE_INIT) |
-			STAGE_BIT(STAGE_KIT) | STAGE_BIT(STAGE_USERSPACE) |
-			STAGE_BIT(STAGE_PROOF),
+		.inputs = OF(KERNEL) | OF(MODULES) | OF(RUNTIME_BASE) | SIGNED_SETS | OF(INIT) |
+			  OF(KIT) | OF(USERSPACE) | OF(PROOF),
 		.driver = DRIVER_NVIDIA,
 		.applies = set_applies,
-		.add_inputs = image_add_inputs,
-		.run = image_run,
-	},
+		.add_inputs = image_key,
+		.run = image_run },
 };
 
 const char *stage_name(enum stage_id id)
@@ -212,10 +160,10 @@ int stage_open(const struct build *build, enum stage_id id, int *ret_fd, struct 
 	return *ret_fd < 0 ? error_set_errno(error, -errno, "%s", path) : 0;
 }
 
-int stage_conf_value(const struct build *build, enum stage_id stage, const char *file,
-	const char *key, char **ret_value, struct error *error)
+int set_value(const struct build *build, enum stage_id stage, const char *key, char **ret_value,
+	struct error *error)
 {
-	_cleanup_free_ char *path = xasprintf("%s/%s", stage_output(build, stage), file);
+	_cleanup_free_ char *path = xasprintf("%s/set.conf", stage_output(build, stage));
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_free_ char *text = NULL;
 	size_t length = strlen(key);
@@ -232,20 +180,57 @@ int stage_conf_value(const struct build *build, enum stage_id stage, const char 
 	return error_set(error, -EINVAL, "%s: no %s= line in it", path, key);
 }
 
-static int set_key(struct build *build, enum stage_id id, struct error *error)
+/* ---- keys */
+
+void key_text(struct key *key, const char *text)
+{
+	hash_add_text(key->hash, text);
+}
+
+void key_data(struct key *key, const char *format, ...)
+{
+	_cleanup_free_ char *path = NULL;
+	va_list arguments;
+
+	va_start(arguments, format);
+	path = xvasprintf(format, arguments);
+	va_end(arguments);
+	if (key->result == 0)
+		key->result = cached_add_data(&key->build->context, path, key->hash, key->error);
+}
+
+static void keep_failure(struct key *key, int r, const char *path)
+{
+	if (r < 0 && key->result == 0)
+		key->result = error_set_errno(key->error, r, "%s", path);
+}
+
+void key_tree(struct key *key, const char *path)
+{
+	keep_failure(key, hash_add_tree(key->hash, AT_FDCWD, path), path);
+}
+
+void key_file(struct key *key, const char *path)
+{
+	keep_failure(key, hash_add_file(key->hash, AT_FDCWD, path), path);
+}
+
+static int make_key(struct build *build, enum stage_id id, struct error *error)
 {
 	const struct stage *stage = &stages[id];
 	unsigned int inputs = effective_inputs(build, id);
-	struct hash *hash = cached_start_key(stage->name);
-	int r;
+	struct key key = { .build = build, .hash = cached_start_key(stage->name), .error = error };
 
 	for (enum stage_id input = 0; input < id; input++)
 		if ((inputs & STAGE_BIT(input)) && stage_applies(build, input))
-			hash_add_text(hash, stage_cached(build, input)->key);
-	r = stage->add_inputs ? stage->add_inputs(build, stage, hash, error) : 0;
-	cached_finish_key(stage_cached(build, id), &build->context, stage->name, hash);
-	return r;
+			key_text(&key, stage_cached(build, input)->key);
+	if (stage->add_inputs)
+		stage->add_inputs(stage, &key);
+	cached_finish_key(stage_cached(build, id), &build->context, stage->name, key.hash);
+	return key.result;
 }
+
+/* ---- making them */
 
 /* A goal that is not in the cache, and what such a stage reads that is not there. */
 static unsigned int missing_stages(struct build *build, unsigned int goals)
@@ -276,19 +261,6 @@ static int run_stage(void *data, const struct stage_place *place, struct error *
 	return run->stage->run(run->build, run->stage, place, error);
 }
 
-static int make_one(struct build *build, enum stage_id id, struct error *error)
-{
-	struct run run = { .build = build, .stage = &stages[id] };
-	const struct cached_maker maker = {
-		.name = stages[id].name,
-		.run = run_stage,
-		.data = &run,
-		.still_there = stages[id].still_there,
-	};
-
-	return cached_make(stage_cached(build, id), &build->context, &maker, error);
-}
-
 int stages_make(struct build *build, unsigned int goals, struct error *error)
 {
 	unsigned int last = 0;
@@ -300,17 +272,23 @@ int stages_make(struct build *build, unsigned int goals, struct error *error)
 			last = id;
 	kernel_set_keys(&build->kernel);
 	for (unsigned int id = STAGE_MODULES + 1; id <= last; id++) {
-		if (!stage_applies(build, id))
-			continue;
-		r = set_key(build, id, error);
+		r = stage_applies(build, id) ? make_key(build, id, error) : 0;
 		if (r < 0)
 			return context_fail(&build->context, stages[id].failure, r);
 	}
 	missing = missing_stages(build, goals);
 	for (unsigned int id = 0; id <= last; id++) {
+		struct run run = { .build = build, .stage = &stages[id] };
+		const struct cached_maker maker = {
+			.name = stages[id].name,
+			.run = run_stage,
+			.data = &run,
+			.still_there = stages[id].still_there,
+		};
+
 		if (!(missing & STAGE_BIT(id)))
 			continue;
-		r = make_one(build, id, error);
+		r = cached_make(stage_cached(build, id), &build->context, &maker, error);
 		if (r < 0)
 			return context_fail(&build->context, stages[id].failure, r);
 	}

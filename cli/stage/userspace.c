@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The userspace of NVIDIA's driver, judged before anything is compiled: what --userspace names, and
- * what there is without it. containers/recipes/userspace.sh arranges it. */
+/*
+ * The userspace of NVIDIA's driver, judged before anything is compiled: what --userspace names, and
+ * what there is without it. containers/recipes/userspace.sh arranges it.
+ */
 #include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>
@@ -14,7 +16,7 @@
 #define NVML      "libnvidia-ml.so."
 #define CUDA      "libcuda.so."
 
-/* An installer's folder has three levels: who names / means something else. */
+/* An installer's folder has three levels: / is a mistake. */
 #define DEPTH_LIMIT 16
 
 struct found {
@@ -23,12 +25,6 @@ struct found {
 	bool smi;
 	bool firmware;
 };
-
-static void found_free(struct found *found)
-{
-	strv_free(&found->versions);
-	strv_free(&found->cudas);
-}
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -72,23 +68,12 @@ static int look(struct found *found, const char *folder, bool in_firmware, unsig
 	return r;
 }
 
-static const char *first_lack(const struct found *found, const char *version)
-{
-	if (!strv_contains(&found->cudas, version))
-		return "no libcuda.so of it";
-	if (!found->smi)
-		return "no nvidia-smi";
-	return found->firmware ? NULL
-			       : "no firmware/*.bin, without which the open modules start "
-				 "no GPU";
-}
-
-/* What the recipe would refuse, said before minutes of compiling. */
+/* What the recipe would refuse, found before minutes of compiling. */
 static int judge(
 	const struct found *found, const char *folder, char **ret_version, struct error *error)
 {
 	_cleanup_free_ char *version = xstrv_join(&found->versions, ", ");
-	const char *lack;
+	const char *lack = NULL;
 
 	if (found->versions.count == 0)
 		return error_set(error, -EINVAL,
@@ -98,7 +83,12 @@ static int judge(
 			"--userspace %s: several drivers are below it: %s: give " INSTALLER
 			" of one version",
 			folder, version);
-	lack = first_lack(found, version);
+	if (!strv_contains(&found->cudas, version))
+		lack = "no libcuda.so of it";
+	else if (!found->smi)
+		lack = "no nvidia-smi";
+	else if (!found->firmware)
+		lack = "no firmware/*.bin, without which the open modules start no GPU";
 	if (lack)
 		return error_set(error, -EINVAL,
 			"--userspace %s: driver %s is not whole there: it has %s: give " INSTALLER,
@@ -107,10 +97,10 @@ static int judge(
 	return 0;
 }
 
-int userspace_open(const char *text, struct source *ret, char **ret_version, struct error *error)
+int userspace_open(struct build *build, struct error *error)
 {
-	_cleanup_(source_free) struct source source = { .form = SOURCE_TREE };
-	_cleanup_(found_free) struct found found = { 0 };
+	const char *text = build->options.userspace;
+	struct found found = { 0 };
 	struct stat status;
 	int r;
 
@@ -120,21 +110,43 @@ int userspace_open(const char *text, struct source *ret, char **ret_version, str
 	if (!S_ISDIR(status.st_mode))
 		return error_set(
 			error, -EINVAL, "--userspace %s: a folder is wanted: " INSTALLER, text);
-	source.path = realpath(text, NULL);
-	if (!source.path)
+	build->userspace = realpath(text, NULL);
+	if (!build->userspace)
 		return error_set_errno(error, -errno, "--userspace %s", text);
-	r = look(&found, source.path, false, 0);
-	if (r < 0)
-		return error_set_errno(error, r, "--userspace %s", source.path);
-	r = judge(&found, source.path, ret_version, error);
-	if (r < 0)
-		return r;
-	*ret = source;
-	source = (struct source){ 0 };
+	r = look(&found, build->userspace, false, 0);
+	r = r < 0 ? error_set_errno(error, r, "--userspace %s", build->userspace)
+		  : judge(&found, build->userspace, &build->userspace_version, error);
+	strv_free(&found.versions);
+	strv_free(&found.cudas);
+	return r;
+}
+
+/* NV_VERSION_STRING of the source's Kbuild: "595.58.03"; NULL where there is none. */
+static int read_version(const char *source, char **ret_version, struct error *error)
+{
+	static const char *const places[] = { "kernel-open/Kbuild", "Kbuild" };
+	static const char name[] = "NV_VERSION_STRING=\\\"";
+
+	*ret_version = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		_cleanup_free_ char *file = xasprintf("%s/%s", source, places[i]);
+		_cleanup_free_ char *text = NULL;
+		const char *found;
+		int r = fs_read(AT_FDCWD, file, 0, &text, NULL);
+
+		if (r < 0 && r != -ENOENT)
+			return error_set_errno(error, r, "%s", file);
+		found = r < 0 ? NULL : strstr(text, name);
+		if (!found)
+			continue;
+		found += strlen(name);
+		*ret_version = xstrndup(found, strspn(found, "0123456789."));
+		return 0;
+	}
 	return 0;
 }
 
-/* *ret is NULL where the source does not tell: the recipe that compiles it says so. */
+/* *ret is NULL where nothing tells: the recipe that compiles the source says so. */
 static int modules_version(struct build *build, char **ret, struct error *error)
 {
 	const struct lock_package *package = lock_find(&build->kernel.lock, LOCK_NVIDIA_SOURCE);
@@ -144,36 +156,12 @@ static int modules_version(struct build *build, char **ret, struct error *error)
 	*ret = NULL;
 	if (build->sources[DRIVER_NVIDIA].form == SOURCE_PACKAGE) {
 		*ret = package ? resolve_upstream(package->version) : NULL;
-		return package && !*ret ? error_set_errno(error, -ENOMEM, "--nvidia") : 0;
+		return 0;
 	}
 	r = stages_make(build, STAGE_BIT(STAGE_NVIDIA_SOURCE), error);
 	if (r == 0)
 		r = source_tree(build, DRIVER_NVIDIA, &source, error);
-	return r < 0 ? r : source_nvidia_version(source, ret, error);
-}
-
-int userspace_check_version(struct build *build, struct error *error)
-{
-	_cleanup_free_ char *version = NULL;
-	int r;
-
-	if (!build->userspace_version)
-		return 0;
-	r = modules_version(build, &version, error);
-	if (r < 0) {
-		if (build->context.failure == EXIT_CODE_OK)
-			(void) context_fail(&build->context, EXIT_CODE_SOURCE, r);
-		return r;
-	}
-	if (!version || strcmp(version, build->userspace_version) == 0)
-		return 0;
-	build->context.failure = EXIT_CODE_SOURCE;
-	return error_set(error, -EINVAL,
-		"--userspace %s: it is of driver %s, the modules of --nvidia are of %s: they work "
-		"together only in one version: give the installer's folder of %s, or the modules' "
-		"source of %s",
-		build->userspace.path, build->userspace_version, version, version,
-		build->userspace_version);
+	return r < 0 ? r : read_version(source, ret, error);
 }
 
 /*
@@ -196,7 +184,7 @@ static bool is_locked(const struct lock *lock, const char *name)
 }
 
 /* The packages that a release need not have. */
-static int say_left_out(struct build *build, struct error *error)
+static int note_left_out(struct build *build, struct error *error)
 {
 	_cleanup_(extras_free) struct extras extras = { 0 };
 	_cleanup_strv_ struct strv lacking = { 0 };
@@ -204,34 +192,55 @@ static int say_left_out(struct build *build, struct error *error)
 	_cleanup_free_ char *text = NULL;
 	int r = extras_list(build->context.data, &build->context.os, false, true, &extras, error);
 
-	for (size_t i = 0; i < extras.count && r == 0; i++)
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < extras.count; i++)
 		if (extras.items[i].optional &&
 			!is_locked(&build->kernel.lock, extras.items[i].name))
-			r = strv_push(&lacking, extras.items[i].name);
-	if (r < 0 || lacking.count == 0)
-		return r;
-	names = strv_join(&lacking, ", ");
-	if (!names || asprintf(&text, "%s has no %s: left out of the userspace in the GPU image",
-			      build->kernel.lock.os, names) < 0)
-		return error_set_errno(error, -ENOMEM, "userspace");
+			xstrv_push(&lacking, extras.items[i].name);
+	if (lacking.count == 0)
+		return 0;
+	names = xstrv_join(&lacking, ", ");
+	text = xasprintf("%s has no %s: left out of the userspace in the GPU image",
+		build->kernel.lock.os, names);
 	progress_note(&build->context.progress, text);
 	return 0;
 }
 
-int userspace_say_lacks(struct build *build, struct error *error)
+int userspace_check(struct build *build, struct error *error)
 {
-	if (build->sources[DRIVER_NVIDIA].form == SOURCE_NONE || build->userspace_version)
+	bool package = build->sources[DRIVER_NVIDIA].form == SOURCE_PACKAGE;
+	_cleanup_free_ char *version = NULL;
+	int r;
+
+	if (!build_has(build, DRIVER_NVIDIA))
 		return 0;
-	if (lock_find(&build->kernel.lock, LOCK_NVIDIA_USERSPACE))
-		return build->sources[DRIVER_NVIDIA].form == SOURCE_PACKAGE
-			       ? say_left_out(build, error)
-			       : 0;
-	progress_note(&build->context.progress,
-		build->sources[DRIVER_NVIDIA].form == SOURCE_PACKAGE
-			? "the distribution has no userspace of the modules' version: no nvidia-smi, "
-			  "libraries and firmware in the GPU image; --userspace brings them"
-			: "no --userspace: no nvidia-smi, libraries and firmware in the GPU image");
-	return 0;
+	if (!build->userspace) {
+		if (lock_find(&build->kernel.lock, LOCK_NVIDIA_USERSPACE))
+			return package ? note_left_out(build, error) : 0;
+		progress_note(&build->context.progress,
+			package ? "the distribution has no userspace of the modules' version: no "
+				  "nvidia-smi, libraries and firmware in the GPU image; --userspace "
+				  "brings them"
+				: "no --userspace: no nvidia-smi, libraries and firmware in the GPU "
+				  "image");
+		return 0;
+	}
+	r = modules_version(build, &version, error);
+	if (r < 0) {
+		if (build->context.failure == EXIT_CODE_OK)
+			(void) context_fail(&build->context, EXIT_CODE_SOURCE, r);
+		return r;
+	}
+	if (!version || strcmp(version, build->userspace_version) == 0)
+		return 0;
+	build->context.failure = EXIT_CODE_SOURCE;
+	return error_set(error, -EINVAL,
+		"--userspace %s: it is of driver %s, the modules of --nvidia are of %s: they work "
+		"together only in one version: give the installer's folder of %s, or the modules' "
+		"source of %s",
+		build->userspace, build->userspace_version, version, version,
+		build->userspace_version);
 }
 
 /* ---- the stage */
@@ -240,52 +249,26 @@ bool userspace_applies(const struct build *build, const struct stage *stage)
 {
 	(void) stage;
 	return build_has(build, DRIVER_NVIDIA) &&
-	       (build->userspace.form == SOURCE_TREE ||
-		       lock_find(&build->kernel.lock, LOCK_NVIDIA_USERSPACE));
+	       (build->userspace || lock_find(&build->kernel.lock, LOCK_NVIDIA_USERSPACE));
 }
 
-int userspace_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error)
+void userspace_key(const struct stage *stage, struct key *key)
 {
-	const struct context *context = &build->context;
-	int r = cached_add_data(context, "containers/recipes/userspace.sh", hash, error);
-
 	(void) stage;
-	if (r == 0)
-		r = cached_add_data(context, "containers/recipes/lib.sh", hash, error);
-	if (r < 0)
-		return r;
-	if (build->userspace.form == SOURCE_TREE)
-		return source_add_content(&build->userspace, hash, error);
-	kernel_add_packages(&build->kernel, LOCK_NVIDIA_USERSPACE, hash);
-	return 0;
-}
-
-/* The recipe tells packages by their file names, as apt-get download gives them. */
-static int link_packages(const struct build *build, const char *folder, struct error *error)
-{
-	const struct lock *lock = &build->kernel.lock;
-
-	for (size_t i = 0; i < lock->count; i++) {
-		const struct lock_package *package = &lock->packages[i];
-		_cleanup_free_ char *blob = xasprintf("blobs/sha256/%s", package->sha256);
-		_cleanup_free_ char *file = xasprintf("%s/%s_%s_%s.deb", folder, package->name,
-			package->version, package->architecture);
-		int r;
-
-		if (strcmp(package->purpose, LOCK_NVIDIA_USERSPACE) != 0)
-			continue;
-		r = copy_tree(build->context.cache.fd, blob, AT_FDCWD, file);
-		if (r < 0)
-			return error_set_errno(error, r, "%s", file);
-	}
-	return 0;
+	key_data(key, "containers/recipes/userspace.sh");
+	key_data(key, "containers/recipes/lib.sh");
+	if (key->build->userspace)
+		key_tree(key, key->build->userspace);
+	else
+		kernel_add_packages(&key->build->kernel, LOCK_NVIDIA_USERSPACE, key->hash);
 }
 
 int userspace_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	struct recipe recipe = { .name = "userspace", .source = build->userspace.path };
+	const struct lock *lock = &build->kernel.lock;
+	_cleanup_(staging_close) struct staging packages = { .fd = -1 };
+	struct recipe recipe = { .name = "userspace", .source = build->userspace };
 	_cleanup_free_ char *folder = NULL;
 	int r;
 
@@ -298,7 +281,19 @@ int userspace_run(struct build *build, const struct stage *stage, const struct s
 	r = cache_new_folder(&build->context.cache, "packages", &folder);
 	if (r < 0)
 		return error_set_errno(error, r, "packages");
+	r = staging_open(&packages, folder, error);
+	if (r < 0)
+		return r;
+	/* The recipe knows packages by their file names, as apt-get download gives them. */
+	for (size_t i = 0; i < lock->count; i++) {
+		const struct lock_package *package = &lock->packages[i];
+		_cleanup_free_ char *file = xasprintf(
+			"%s_%s_%s.deb", package->name, package->version, package->architecture);
+
+		if (strcmp(package->purpose, LOCK_NVIDIA_USERSPACE) == 0)
+			staging_copy(&packages, file, "%s/blobs/sha256/%s",
+				build->context.cache.path, package->sha256);
+	}
 	recipe.source = folder;
-	r = link_packages(build, folder, error);
-	return r < 0 ? r : recipe_run(build, &recipe, place, error);
+	return packages.result < 0 ? packages.result : recipe_run(build, &recipe, place, error);
 }

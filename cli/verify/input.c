@@ -15,19 +15,10 @@
 #include "kernels/local/image.h"
 #include "kernels/local/scan.h"
 #include "kernels/tool.h"
+#include "kernels/tree/depends.h"
 #include "module/kernel_facts.h"
 
 /* --- what it is --- */
-
-static const struct {
-	const char *prefix;
-	enum verify_kind kind;
-} transports[] = {
-	{ "oci:", VERIFY_LAYOUT },
-	{ "oci-archive:", VERIFY_ARCHIVE },
-	{ "docker-archive:", VERIFY_ARCHIVE },
-	{ "containers-storage:", VERIFY_STORAGE },
-};
 
 static const char kinds_text[] =
 	"a folder of modules, .ko files, an image's archive or layout, or the name of an image in "
@@ -35,56 +26,69 @@ static const char kinds_text[] =
 
 bool verify_is_module(const char *path)
 {
-	static const char *const ends[] = { ".ko", ".ko.xz", ".ko.zst", ".ko.gz" };
-	size_t length = strlen(path);
+	char name[NAME_MAX + 1];
 
-	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
-		size_t end = strlen(ends[i]);
-
-		if (length > end && path[length - end - 1] != '/' &&
-			strcmp(path + length - end, ends[i]) == 0)
-			return true;
-	}
-	return false;
+	return depends_module_name(path, name, sizeof(name));
 }
 
-/* Packed in a way that depmod and the kernel do not know; NULL: it is none of these. */
-static const char *unknown_packing(const char *path)
+bool verify_is_symvers(const char *path)
 {
-	static const char *const ends[] = { "bz2", "lz4", "lzma", "lzo" };
-	const char *dot = strrchr(path, '.');
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const char *slash = strrchr(path, '/');
+	struct stat status;
+	char start[2];
 
-	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
-		if (dot && dot - path > 3 && strcmp(dot + 1, ends[i]) == 0 &&
+	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+		return false;
+	return strstr(slash ? slash : path, "symvers") ||
+	       (pread(fd, start, 2, 0) == 2 && memcmp(start, "0x", 2) == 0);
+}
+
+/* Packed in a way that depmod and the kernel do not know. */
+static int check_packing(const struct verify_input *input, struct error *error)
+{
+	static const char *const packings[] = { "bz2", "lz4", "lzma", "lzo" };
+	const char *dot = strrchr(input->place, '.');
+
+	for (size_t i = 0; i < ARRAY_SIZE(packings); i++)
+		if (dot && dot - input->place > 3 && strcmp(dot + 1, packings[i]) == 0 &&
 			strncmp(dot - 3, ".ko", 3) == 0)
-			return ends[i];
-	return NULL;
-}
-
-/* What exists tells itself. */
-static int identify_path(struct verify_input *input, const struct stat *status, struct error *error)
-{
-	_cleanup_close_ int fd = -1;
-
-	if (S_ISREG(status->st_mode)) {
-		const char *packing = unknown_packing(input->place);
-
-		if (packing)
 			return error_set(error, -EINVAL,
 				"%s: no kernel takes modules packed with %s: unpack it, or pack it "
 				"with xz, zstd or gzip",
-				input->name, packing);
-		input->kind = verify_is_module(input->place) ? VERIFY_MODULE : VERIFY_ARCHIVE;
+				input->name, packings[i]);
+	return 0;
+}
+
+static int identify_path(struct verify_input *input, struct error *error)
+{
+	const char *place = input->place;
+	_cleanup_free_ char *layout = xasprintf("%s/oci-layout", place);
+	_cleanup_free_ char *index = xasprintf("%s/index.json", place);
+	struct stat status;
+
+	if (stat(place, &status) < 0) {
+		if (strstr(place, "://"))
+			return error_set(error, -EINVAL,
+				"%s: no registry is asked: pull it first (buildah pull %s), then give "
+				"its name",
+				place, place);
+		if (errno != ENOENT || !*place || *place == '/' || *place == '.' ||
+			verify_is_module(place))
+			return error_set(
+				error, -EINVAL, "%s: %s: %s", place, strerror(errno), kinds_text);
+		input->kind = VERIFY_STORAGE;
 		return 0;
 	}
-	if (!S_ISDIR(status->st_mode))
-		return error_set(error, -EINVAL, "%s: neither a folder nor a file: %s", input->name,
-			kinds_text);
-	fd = open(input->place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", input->name);
-	input->kind = fs_exists(fd, "oci-layout") && fs_exists(fd, "index.json") ? VERIFY_LAYOUT
-										 : VERIFY_FOLDER;
+	if (S_ISREG(status.st_mode)) {
+		input->kind = verify_is_module(place) ? VERIFY_MODULE : VERIFY_ARCHIVE;
+		return check_packing(input, error);
+	}
+	if (!S_ISDIR(status.st_mode))
+		return error_set(
+			error, -EINVAL, "%s: neither a folder nor a file: %s", place, kinds_text);
+	input->kind = fs_exists(AT_FDCWD, layout) && fs_exists(AT_FDCWD, index) ? VERIFY_LAYOUT
+										: VERIFY_FOLDER;
 	return 0;
 }
 
@@ -92,50 +96,47 @@ static int identify_path(struct verify_input *input, const struct stat *status, 
 static void drop_tag(char *place)
 {
 	char *colon = strrchr(place, ':');
-	struct stat status;
 
-	if (!colon || strchr(colon, '/') || stat(place, &status) == 0)
+	if (!colon || strchr(colon, '/') || access(place, F_OK) == 0)
 		return;
 	*colon = '\0';
-	if (stat(place, &status) < 0)
+	if (access(place, F_OK) < 0)
 		*colon = ':';
 }
 
 int verify_input_identify(const char *what, struct verify_input *ret, struct error *error)
 {
-	struct stat status;
-	size_t skip = 0;
+	static const struct {
+		const char *prefix;
+		enum verify_kind kind;
+	} transports[] = {
+		{ "oci:", VERIFY_LAYOUT },
+		{ "oci-archive:", VERIFY_ARCHIVE },
+		{ "docker-archive:", VERIFY_ARCHIVE },
+		{ "containers-storage:", VERIFY_STORAGE },
+	};
+	const char *place = what;
 	int r = 0;
 
 	*ret = (struct verify_input) VERIFY_INPUT_CLOSED;
-	for (size_t i = 0; i < ARRAY_SIZE(transports) && !skip; i++) {
-		if (strncmp(what, transports[i].prefix, strlen(transports[i].prefix)) != 0)
-			continue;
-		ret->kind = transports[i].kind;
-		skip = strlen(transports[i].prefix);
+	for (size_t i = 0; i < ARRAY_SIZE(transports) && place == what; i++) {
+		size_t length = strlen(transports[i].prefix);
+
+		if (strncmp(what, transports[i].prefix, length) == 0) {
+			ret->kind = transports[i].kind;
+			place += length;
+		}
 	}
 	ret->name = xstrdup(what);
-	ret->place = xstrdup(what + skip);
-	if (skip && ret->kind == VERIFY_STORAGE) {
-		if (!*ret->place)
-			r = error_set(error, -EINVAL, "%s: the image's name is missing", what);
-	} else if (skip) {
+	ret->place = xstrdup(place);
+	if (place == what) {
+		r = identify_path(ret, error);
+	} else if (ret->kind == VERIFY_STORAGE && !*place) {
+		r = error_set(error, -EINVAL, "%s: the image's name is missing", what);
+	} else if (ret->kind != VERIFY_STORAGE) {
 		drop_tag(ret->place);
-		if (stat(ret->place, &status) < 0)
+		if (access(ret->place, F_OK) < 0)
 			r = error_set(error, -EINVAL, "%s: %s", what, strerror(errno));
-	} else if (stat(what, &status) == 0) {
-		r = identify_path(ret, &status, error);
-	} else if (strstr(what, "://")) {
-		/* No registry is asked: what runs where is not ours to fetch unasked. */
-		r = error_set(error, -EINVAL,
-			"%s: no registry is asked: pull it first (buildah pull %s), then give its "
-			"name",
-			what, what);
-	} else if (errno != ENOENT || *what == '/' || *what == '.' || !*what ||
-		   verify_is_module(what)) {
-		r = error_set(error, -EINVAL, "%s: %s: %s", what, strerror(errno), kinds_text);
-	} else {
-		ret->kind = VERIFY_STORAGE;
 	}
 	if (r < 0)
 		verify_input_close(ret);
@@ -159,27 +160,21 @@ static bool is_firmware(void *context, const char *path)
 	return is_below(path, "lib/firmware");
 }
 
-static bool is_modprobe_conf(const char *path)
-{
-	static const char *const folders[] = { "etc/modprobe.d", "run/modprobe.d",
-		"usr/local/lib/modprobe.d", "lib/modprobe.d" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-		if (is_below(path, folders[i]))
-			return true;
-	return false;
-}
-
 /* A layer's ".wh.nvidia.ko" is a name that removes one, and local_image_unpack()'s to read. */
 static bool is_wanted(void *context, const char *path)
 {
+	static const char *const folders[] = { "lib/firmware", "etc/modprobe.d", "run/modprobe.d",
+		"usr/local/lib/modprobe.d", "lib/modprobe.d" };
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
 
+	(void) context;
 	if (strncmp(name, ".wh.", 4) == 0 || strncmp(path, "usr/lib/debug/", 14) == 0)
 		return false;
-	return verify_is_module(path) || strcmp(name, "Module.symvers") == 0 ||
-	       is_firmware(context, path) || is_modprobe_conf(path);
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
+		if (is_below(path, folders[i]))
+			return true;
+	return verify_is_module(path) || strcmp(name, "Module.symvers") == 0;
 }
 
 /* Does a file begin as any archive does? What is cut short or damaged further on still does. */
@@ -189,11 +184,9 @@ static bool begins_as_archive(const char *path)
 		size_t offset, size;
 		const char *bytes;
 	} marks[] = {
-		{ 0, 2, "\x1f\x8b" }, /* gzip */
-		{ 0, 3, "BZh" },      /* bzip2 */
-		{ 0, 5,
-			"\xfd"
-			"7zXZ" },             /* xz */
+		{ 0, 2, "\x1f\x8b" },         /* gzip */
+		{ 0, 3, "BZh" },              /* bzip2 */
+		{ 0, 5, "\3757zXZ" },         /* xz */
 		{ 0, 4, "\x28\xb5\x2f\xfd" }, /* zstd */
 		{ 0, 3, "\x5d\0\0" },         /* lzma */
 		{ 257, 5, "ustar" },          /* tar */
@@ -228,55 +221,29 @@ static int unpack_image(const char *path, bool archive, const struct unpack *unp
 }
 
 /* A .deb, .rpm or tarball that is no image may hold modules as well. */
-static int unpack_file(const char *path, const struct unpack *unpack, struct verify_input *input,
+static int unpack_archive(const char *path, const struct unpack *unpack, struct verify_input *input,
 	struct error *error)
 {
 	enum archive_kind kind;
+	struct error why;
 	int r = archive_input_kind(AT_FDCWD, path, &kind);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", input->name);
-	if (kind != ARCHIVE_KIND_TAR)
-		return unpack_package(unpack, AT_FDCWD, path, error);
-	r = unpack_image(path, true, unpack, input, error);
-	return r == -ENOENT ? unpack_tar(unpack, AT_FDCWD, path, error) : r;
-}
-
-static int unpack_archive(const char *path, const struct unpack *unpack, struct verify_input *input,
-	struct error *error)
-{
-	int r = unpack_file(path, unpack, input, error);
-
+	r = kind == ARCHIVE_KIND_TAR ? unpack_image(path, true, unpack, input, error)
+				     : unpack_package(unpack, AT_FDCWD, path, error);
+	if (r == -ENOENT && kind == ARCHIVE_KIND_TAR)
+		r = unpack_tar(unpack, AT_FDCWD, path, error);
 	if (r != -EBADMSG)
 		return r;
 	/* What libarchive minds, with what to do about it. */
-	if (begins_as_archive(path)) {
-		const struct error why = *error;
-
+	why = *error;
+	if (begins_as_archive(path))
 		return error_set(
 			error, r, "%s: it is damaged or cut short: copy it anew", why.text);
-	}
 	return error_set(error, -EINVAL,
 		"%s: no image, archive, package or module: a folder, an image's archive or layout, "
 		"a .deb, .rpm or tarball, or a file named .ko, .ko.gz, .ko.xz or .ko.zst is wanted",
-		input->name);
-}
-
-/* No such name; or there is no buildah to ask. */
-static int no_image(const struct verify_input *input, struct error *error)
-{
-	_cleanup_strv_ struct strv argv = { 0 };
-	struct error why = { 0 };
-
-	xstrv_split(&argv, "buildah --version", " ");
-	if (tool_run(&argv, NULL, &why) == -ENOPKG)
-		return error_set(error, -ENOPKG,
-			"%s: neither a file nor a folder, and there is no buildah to ask for an "
-			"image of that name: scripts/install-packages",
-			input->name);
-	return error_set(error, -EINVAL,
-		"%s: neither a file or folder nor an image in containers-storage: buildah images "
-		"lists those; a path starts with / or ./",
 		input->name);
 }
 
@@ -286,10 +253,22 @@ static int unpack_stored(
 {
 	_cleanup_free_ char *path = xasprintf("%s.oci.tar", input->folder);
 	_cleanup_free_ char *id = buildah_image_id(input->place);
+	_cleanup_strv_ struct strv argv = { 0 };
+	struct error why = { 0 };
 	int r;
 
-	if (!id)
-		return no_image(input, error);
+	if (!id) {
+		xstrv_split(&argv, "buildah --version", " ");
+		if (tool_run(&argv, NULL, &why) == -ENOPKG)
+			return error_set(error, -ENOPKG,
+				"%s: neither a file nor a folder, and there is no buildah to ask for "
+				"an image of that name: scripts/install-packages",
+				input->name);
+		return error_set(error, -EINVAL,
+			"%s: neither a file or folder nor an image in containers-storage: buildah "
+			"images lists those; a path starts with / or ./",
+			input->name);
+	}
 	r = buildah_save(id, path, error);
 	if (r == 0)
 		r = unpack_archive(path, unpack, input, error);
@@ -321,27 +300,20 @@ static int unpack_input(struct verify_input *input, struct context *context, str
 
 /*
  * A link to a module counts where it stays in the folder: the weak-updates of Enterprise Linux. In
- * a stranger's image its target is looked for there, never on this machine.
+ * an image of others its target is looked for there, never on this machine.
  */
 static bool is_file(
 	const struct verify_input *input, int dir_fd, const struct dirent *entry, const char *path)
 {
+	_cleanup_close_ int fd = -1;
 	struct stat status;
-	int fd;
 
-	if (entry->d_type == DT_REG)
-		return true;
 	if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
-		return false;
+		return entry->d_type == DT_REG;
 	if (!verify_input_unpacks(input))
 		return fstatat(dir_fd, entry->d_name, &status, 0) == 0 && S_ISREG(status.st_mode);
 	fd = open_in_root(input->fd, path, O_PATH);
-	if (fd < 0)
-		return false;
-	if (fstat(fd, &status) < 0)
-		status.st_mode = 0;
-	(void) close(fd);
-	return S_ISREG(status.st_mode);
+	return fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
 }
 
 static bool is_folder(int dir_fd, const struct dirent *entry)
@@ -354,58 +326,42 @@ static bool is_folder(int dir_fd, const struct dirent *entry)
 	       S_ISDIR(status.st_mode);
 }
 
-struct walk {
-	struct verify_input *input;
-	char path[PATH_MAX]; /* of the entry that is looked at, below the input's folder */
-};
-
-static int list_folder(struct walk *walk, int parent_fd, const char *name, size_t length);
-
-static int list_entry(struct walk *walk, int dir_fd, const struct dirent *entry, size_t length)
-{
-	struct verify_input *input = walk->input;
-	bool module = verify_is_module(entry->d_name);
-
-	/* What debuggers read has the names of modules, and none of their bytes. */
-	if (input->root && strcmp(walk->path, "usr/lib/debug") == 0)
-		return 0;
-	/* Beside the nvidia-peermem that is installed, an image of ours may have more of them. */
-	if (input->root && strcmp(walk->path, KERNEL_FACTS_FOLDER) == 0)
-		return 0;
-	if (is_folder(dir_fd, entry))
-		return list_folder(walk, dir_fd, entry->d_name, length);
-	if (!module && strcmp(entry->d_name, "Module.symvers") != 0)
-		return 0;
-	if (!is_file(input, dir_fd, entry, walk->path))
-		return 0;
-	xstrv_push(module ? &input->modules : &input->symvers, walk->path);
-	return 0;
-}
-
-/* Folders of others that root itself may not read (FUSE) are skipped, as is what went away. */
-static int list_folder(struct walk *walk, int parent_fd, const char *name, size_t length)
+/*
+ * What is below @path, of @length bytes. Folders of others that root itself may not read (FUSE) are
+ * skipped, as is what was removed meanwhile.
+ */
+static int list_folder(struct verify_input *input, int parent_fd, const char *name,
+	char path[PATH_MAX], size_t length)
 {
 	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
-	int r;
 
-	if (!dir) {
-		r = errno == EMFILE || errno == ENOMEM ? -errno : 0;
-		cleanup_close(&fd);
-		return r;
-	}
+	if (!dir)
+		return errno == EMFILE || errno == ENOMEM ? -errno : 0;
 	while ((entry = readdir(dir))) {
-		size_t room = sizeof(walk->path) - length;
-		int added;
+		bool module = verify_is_module(entry->d_name);
+		size_t below;
+		int r = 0;
 
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
-		added = snprintf(
-			walk->path + length, room, "%s%s", length ? "/" : "", entry->d_name);
-		if (added < 0 || (size_t) added >= room)
+		below = length + (size_t) snprintf(path + length, PATH_MAX - length, "%s%s",
+					 length ? "/" : "", entry->d_name);
+		if (below >= PATH_MAX)
 			return -ENAMETOOLONG;
-		r = list_entry(walk, dirfd(dir), entry, length + (size_t) added);
+		/*
+		 * What debuggers read has the names of modules, and none of their bytes. Beside the
+		 * nvidia-peermem that is installed, an image of ours may have more of them.
+		 */
+		if (input->root && (strcmp(path, "usr/lib/debug") == 0 ||
+					   strcmp(path, KERNEL_FACTS_FOLDER) == 0))
+			continue;
+		if (is_folder(dirfd(dir), entry))
+			r = list_folder(input, dirfd(dir), entry->d_name, path, below);
+		else if ((module || strcmp(entry->d_name, "Module.symvers") == 0) &&
+			 is_file(input, dirfd(dir), entry, path))
+			xstrv_push(module ? &input->modules : &input->symvers, path);
 		if (r < 0)
 			return r;
 	}
@@ -414,23 +370,9 @@ static int list_folder(struct walk *walk, int parent_fd, const char *name, size_
 
 int verify_input_list(struct verify_input *input, struct error *error)
 {
-	struct verify_input *from = input->listed;
-	struct walk walk = { .input = input };
-	struct stat ours, theirs;
-	int r;
+	char path[PATH_MAX];
+	int r = list_folder(input, input->fd, ".", path, 0);
 
-	/* The kernel's own modules may be what is to be judged: their folders are walked once. */
-	if (from && from->modules.count && !input->root && !verify_input_unpacks(input) &&
-		fstat(input->fd, &ours) == 0 && fstat(from->fd, &theirs) == 0 &&
-		ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino) {
-		strv_free(&input->modules);
-		strv_free(&input->symvers);
-		input->modules = from->modules;
-		input->symvers = from->symvers;
-		from->modules = from->symvers = (struct strv){ 0 };
-		return 0;
-	}
-	r = list_folder(&walk, input->fd, ".", 0);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", input->name);
 	strv_sort(&input->modules);
@@ -455,14 +397,12 @@ static const char *find_folder(const char *path, const char *name)
 static void add_prefixes(const struct strv *paths, const char *krel, struct strv *prefixes)
 {
 	for (size_t i = 0; i < paths->count; i++) {
-		const char *path = paths->items[i];
-		const char *found = find_folder(path, krel);
-		_cleanup_free_ char *prefix = NULL;
+		const char *found = find_folder(paths->items[i], krel);
+		_cleanup_free_ char *prefix =
+			xstrndup(paths->items[i], found ? (size_t) (found - paths->items[i]) : 0);
 
-		if (!found)
-			continue;
-		prefix = xstrndup(path, (size_t) (found - path));
-		xstrv_push_unique(prefixes, prefix);
+		if (found)
+			xstrv_push_unique(prefixes, prefix);
 	}
 }
 
@@ -481,15 +421,11 @@ static char *other_kernel(const char *path, const char *krel, const struct strv 
 	if (local_scan_split(path, &release, &rest))
 		return release;
 	for (size_t i = 0; i < prefixes->count; i++) {
-		const char *prefix = prefixes->items[i];
-		const char *name = path + strlen(prefix);
-		size_t length;
+		const char *name = path + strlen(prefixes->items[i]);
 
-		if (strncmp(path, prefix, strlen(prefix)) != 0)
-			continue;
-		length = strcspn(name, "/");
-		if (name[length] == '/' && *name >= '0' && *name <= '9')
-			return xstrndup(name, length);
+		if (strncmp(path, prefixes->items[i], strlen(prefixes->items[i])) == 0 &&
+			strchr(name, '/') && *name >= '0' && *name <= '9')
+			return xstrndup(name, strcspn(name, "/"));
 	}
 	return NULL;
 }
@@ -511,26 +447,18 @@ static void keep_ours(struct verify_input *input, struct strv *paths, const char
 	*paths = kept;
 }
 
-/* Is any module in the folder of some kernel? */
-static bool names_a_kernel(const struct strv *paths)
-{
-	for (size_t i = 0; i < paths->count; i++) {
-		_cleanup_free_ char *release = NULL;
-		const char *rest;
-
-		if (local_scan_split(paths->items[i], &release, &rest))
-			return true;
-	}
-	return false;
-}
-
 void verify_input_choose(struct verify_input *input, const char *krel)
 {
 	_cleanup_strv_ struct strv prefixes = { 0 };
 
 	add_prefixes(&input->modules, krel, &prefixes);
 	if (prefixes.count == 0) {
-		input->other_kernel = names_a_kernel(&input->modules);
+		for (size_t i = 0; i < input->modules.count && !input->other_kernel; i++) {
+			_cleanup_free_ char *other =
+				other_kernel(input->modules.items[i], krel, &prefixes);
+
+			input->other_kernel = other;
+		}
 		return;
 	}
 	add_prefixes(&input->symvers, krel, &prefixes);
@@ -543,7 +471,8 @@ void verify_input_choose(struct verify_input *input, const char *krel)
 
 bool verify_input_unpacks(const struct verify_input *input)
 {
-	return input->kind != VERIFY_FOLDER && input->kind != VERIFY_MODULE;
+	return input->kind == VERIFY_ARCHIVE || input->kind == VERIFY_LAYOUT ||
+	       input->kind == VERIFY_STORAGE;
 }
 
 void verify_input_close(struct verify_input *input)
@@ -561,16 +490,22 @@ void verify_input_close(struct verify_input *input)
 int verify_input_open(struct verify_input *input, struct context *context, struct error *error)
 {
 	const char *slash = strrchr(input->place, '/');
+	bool unpacks = verify_input_unpacks(input);
 	int r;
 
-	if (input->kind == VERIFY_MODULE) { /* a folder with one name in it */
-		input->folder = slash ? xstrndup(input->place, (size_t) (slash - input->place + 1))
-				      : xstrdup(".");
-		xstrv_push(&input->modules, slash ? slash + 1 : input->place);
-	} else if (verify_input_unpacks(input)) {
+	if (input->kind == VERIFY_SYMVERS) {
+		input->fd = AT_FDCWD;
+		xstrv_push(&input->symvers, input->place);
+		return 0;
+	}
+	if (unpacks) {
 		r = unpack_input(input, context, error);
 		if (r < 0)
 			return r;
+	} else if (input->kind == VERIFY_MODULE) { /* a folder with one name in it */
+		input->folder = slash ? xstrndup(input->place, (size_t) (slash - input->place + 1))
+				      : xstrdup(".");
+		xstrv_push(&input->modules, slash ? slash + 1 : input->place);
 	} else {
 		input->folder = xstrdup(input->place);
 	}
@@ -579,7 +514,7 @@ int verify_input_open(struct verify_input *input, struct context *context, struc
 		return error_set_errno(error, -errno, "%s", input->name);
 	if (input->kind == VERIFY_MODULE)
 		return 0;
-	input->root = verify_input_unpacks(input) || fs_exists(input->fd, "lib/modules") ||
+	input->root = unpacks || fs_exists(input->fd, "lib/modules") ||
 		      fs_exists(input->fd, "usr/lib/modules");
 	return verify_input_list(input, error);
 }

@@ -18,6 +18,7 @@ enum verify_kind {
 	VERIFY_ARCHIVE, /* an image's archive, a tarball, .deb or .rpm */
 	VERIFY_LAYOUT,  /* an image as a folder in the OCI layout */
 	VERIFY_STORAGE, /* an image in containers-storage, by name */
+	VERIFY_SYMVERS, /* one Module.symvers by whatever name; of --with only */
 };
 
 struct verify_input {
@@ -25,15 +26,13 @@ struct verify_input {
 	char *place; /* the path or the image's name in it */
 	enum verify_kind kind;
 	char *folder;        /* absolute: what all paths here are relative to */
-	int fd;              /* of that folder */
+	int fd;              /* of that folder, or AT_FDCWD */
 	bool root;           /* it is a system's root, so that its firmware and modprobe.d count */
 	bool image;          /* a whole one: firmware that is not in it is not there */
 	struct strv modules; /* sorted */
 	struct strv symvers; /* Module.symvers files */
 	struct strv skipped; /* kernel releases whose modules were left out */
 	bool other_kernel;   /* none is of the wanted kernel, so all were taken */
-	struct verify_input *listed; /* of another folder, or the same: then its lists are taken;
-					borrowed, or NULL */
 };
 
 #define VERIFY_INPUT_CLOSED                                                                        \
@@ -41,8 +40,12 @@ struct verify_input {
 		.fd = -1                                                                           \
 	}
 
+/* A Module.symvers by whatever name: its lines begin with a CRC. Packed ones show it by their name.
+ */
+bool verify_is_symvers(const char *path) _must_check_;
+
 /*
- * Tells what @what is: a path, or a name with one of the prefixes "oci:", "oci-archive:",
+ * Finds out what @what is: a path, or a name with one of the prefixes "oci:", "oci-archive:",
  * "docker-archive:", "containers-storage:"; what is no path is taken for an image's name. -EINVAL
  * for what is neither. Sets name, place and kind; the caller frees it with verify_input_close().
  */
@@ -70,5 +73,5 @@ void verify_input_choose(struct verify_input *input, const char *krel);
 /* Is it the path of a module file: .ko, .ko.gz, .ko.xz or .ko.zst? */
 bool verify_is_module(const char *path);
 
-/* Lists the modules and Module.symvers files below input->fd. */
+/* Appends the modules and Module.symvers files below input->fd. */
 int verify_input_list(struct verify_input *input, struct error *error) _must_check_;

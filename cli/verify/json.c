@@ -26,28 +26,25 @@ static json_object *errno_name(int number_of)
 	return name ? json_object_new_string(name) : NULL;
 }
 
-static json_object *finding_json(const struct proof_finding *finding)
-{
-	json_object *object = json_object_new_object();
-
-	json_add(object, "id", json_text(finding->id));
-	json_add(object, "weight", json_text(proof_weight_text(finding->weight)));
-	json_add(object, "answer", errno_name(finding->answer));
-	json_add(object, "symbol", json_text(finding->symbol));
-	json_add(object, "exporter", json_text(finding->exporter));
-	json_add(object, "wanted_crc", crc(finding, finding->wanted_crc));
-	json_add(object, "found_crc", crc(finding, finding->found_crc));
-	json_add(object, "text", json_text(finding->text));
-	json_add(object, "cure", json_text(finding->cure));
-	return object;
-}
-
 static json_object *findings_json(const struct proof *proof)
 {
 	json_object *array = json_object_new_array();
 
-	for (size_t i = 0; i < proof->count; i++)
-		(void) json_object_array_add(array, finding_json(&proof->findings[i]));
+	for (size_t i = 0; i < proof->count; i++) {
+		const struct proof_finding *finding = &proof->findings[i];
+		json_object *object = json_object_new_object();
+
+		json_add(object, "id", json_text(finding->id));
+		json_add(object, "weight", json_text(proof_weight_text(finding->weight)));
+		json_add(object, "answer", errno_name(finding->answer));
+		json_add(object, "symbol", json_text(finding->symbol));
+		json_add(object, "exporter", json_text(finding->exporter));
+		json_add(object, "wanted_crc", crc(finding, finding->wanted_crc));
+		json_add(object, "found_crc", crc(finding, finding->found_crc));
+		json_add(object, "text", json_text(finding->text));
+		json_add(object, "cure", json_text(finding->cure));
+		(void) json_object_array_add(array, object);
+	}
 	return array;
 }
 
@@ -58,7 +55,7 @@ static json_object *signer_json(const struct elf_module *module)
 	json_object *object;
 	bool present = false;
 
-	if (elf_module_trailer(module, &facts, &present, &ignored) < 0 || !present ||
+	if (!module || elf_module_trailer(module, &facts, &present, &ignored) < 0 || !present ||
 		!facts.signers)
 		return NULL;
 	object = json_object_new_object();
@@ -68,6 +65,12 @@ static json_object *signer_json(const struct elf_module *module)
 	json_add(object, "algorithm", json_text(facts.algorithm));
 	json_add(object, "hash", json_text(facts.hash));
 	return object;
+}
+
+/* What .modinfo has under @key. */
+static json_object *info(const struct elf_module *module, const char *key)
+{
+	return module ? json_text(elf_module_info(module, key)) : NULL;
 }
 
 static json_object *module_json(const struct proof_member *member)
@@ -82,28 +85,26 @@ static json_object *module_json(const struct proof_member *member)
 	json_add(object, "name", module ? json_text(elf_module_name(module)) : NULL);
 	json_add(object, "verdict", json_text(proof_verdict_text(member->proof.verdict)));
 	json_add(object, "answer", errno_name(member->proof.answer));
-	json_add(object, "version", module ? json_text(elf_module_info(module, "version")) : NULL);
-	json_add(
-		object, "vermagic", module ? json_text(elf_module_info(module, "vermagic")) : NULL);
-	json_add(object, "srcversion",
-		module ? json_text(elf_module_info(module, "srcversion")) : NULL);
+	json_add(object, "version", info(module, "version"));
+	json_add(object, "vermagic", info(module, "vermagic"));
+	json_add(object, "srcversion", info(module, "srcversion"));
 	json_add(object, "build_id", *build_id ? json_text(build_id) : NULL);
-	json_add(object, "signer", module ? signer_json(module) : NULL);
+	json_add(object, "signer", signer_json(module));
 	json_add(object, "findings", findings_json(&member->proof));
 	return object;
 }
 
-static json_object *kernel_json(const struct verify_report *report)
+static json_object *kernel_json(const struct verify_kernel *kernel)
 {
-	const struct verify_kernel *kernel = report->kernel;
 	const struct proof_kernel *facts = &kernel->facts;
 	json_object *object = json_object_new_object();
 
 	json_add(object, "krel", json_text(kernel->krel));
 	json_add(object, "vermagic", json_text(facts->vermagic));
 	json_add(object, "vermagic_source", json_text(kernel->vermagic_source));
-	json_add(object, "modversions", json_object_new_boolean(verify_has_versions(report)));
-	json_add(object, "symbols", number(kernel->symvers_count));
+	json_add(object, "modversions",
+		json_object_new_boolean(proof_kernel_has_modversions(facts)));
+	json_add(object, "symbols", number(facts->symvers ? symvers_count(facts->symvers) : 0));
 	json_add(object, "symvers", json_list(&kernel->symvers_sources));
 	json_add(object, "struct_module_bytes",
 		facts->struct_size ? number((size_t) facts->struct_size) : NULL);
@@ -132,47 +133,33 @@ static json_object *input_json(const struct verify_input *input)
 	return object;
 }
 
-static json_object *set_json(const struct verify_report *report)
-{
-	json_object *object = json_object_new_object();
-
-	json_add(object, "verdict", json_text(proof_verdict_text(report->set->verdict)));
-	json_add(object, "order", json_list(&report->set->order));
-	json_add(object, "relies_on", json_list(&report->set->relied));
-	json_add(object, "findings", findings_json(&report->set->findings));
-	return object;
-}
-
-static json_object *counts_json(const struct verify_report *report)
-{
-	json_object *object = json_object_new_object();
-	size_t counts[3] = { 0 };
-
-	for (size_t i = 0; i < report->members->count; i++)
-		counts[report->members->items[i].proof.verdict]++;
-	json_add(object, "modules", number(report->members->count));
-	json_add(object, "will_load", number(counts[PROOF_WILL_LOAD]));
-	json_add(object, "will_not_load", number(counts[PROOF_WILL_NOT_LOAD]));
-	json_add(object, "cannot_tell", number(counts[PROOF_CANNOT_TELL]));
-	return object;
-}
-
 void verify_print_json(const struct verify_report *report, FILE *file)
 {
+	const struct proof_set *proven = report->set;
 	json_object *root = json_object_new_object();
 	json_object *inputs = json_object_new_array();
 	json_object *modules = json_object_new_array();
+	json_object *set = json_object_new_object();
+	json_object *counts = json_object_new_object();
 
 	for (size_t i = 0; i < report->input_count; i++)
 		(void) json_object_array_add(inputs, input_json(&report->inputs[i]));
 	for (size_t i = 0; i < report->members->count; i++)
 		(void) json_object_array_add(modules, module_json(&report->members->items[i]));
+	json_add(set, "verdict", json_text(proof_verdict_text(proven->verdict)));
+	json_add(set, "order", json_list(&proven->order));
+	json_add(set, "relies_on", json_list(&proven->relied));
+	json_add(set, "findings", findings_json(&proven->findings));
+	json_add(counts, "modules", number(report->members->count));
+	json_add(counts, "will_load", number(proven->loading));
+	json_add(counts, "will_not_load", number(proven->refused));
+	json_add(counts, "cannot_tell", number(proven->unknown));
 	json_add(root, "exit_code", json_object_new_int(report->exit_code));
-	json_add(root, "verdict", json_text(proof_verdict_text(report->set->verdict)));
-	json_add(root, "kernel", kernel_json(report));
+	json_add(root, "verdict", json_text(proof_verdict_text(proven->verdict)));
+	json_add(root, "kernel", kernel_json(report->kernel));
 	json_add(root, "inputs", inputs);
 	json_add(root, "modules", modules);
-	json_add(root, "set", set_json(report));
-	json_add(root, "counts", counts_json(report));
+	json_add(root, "set", set);
+	json_add(root, "counts", counts);
 	json_print(root, file);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/verify/kernel.h"
+#include "cli/verify/verify.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -8,15 +8,13 @@
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
-#include "kernels/local/scan.h"
 #include "kernels/tree/depends.h"
 #include "module/kernel_facts.h"
 
-#define NAME_SIZE     256
-#define SYSTEM_MAP    "System.map"
-#define SYMVERS_LIMIT ((size_t) 64 << 20)
+#define NAME_SIZE  256
+#define SYSTEM_MAP "System.map"
 
-/* --- what a configuration, a record or the node tells --- */
+/* --- from a configuration, a record or the node --- */
 
 static enum proof_option option(const struct kernel_record *record, enum kernel_option which)
 {
@@ -32,7 +30,7 @@ void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel
 
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a record has no NULL */
 	if (!*record->config_source && !*record->arch)
-		return; /* a record of a tree without a configuration tells nothing */
+		return; /* of a tree without a configuration */
 	if (!facts->machine)
 		facts->machine = machine_of(record->arch);
 	facts->module_sig = option(record, KOPT_MODULE_SIG);
@@ -80,21 +78,17 @@ void verify_kernel_take_os(
 	kernel->facts.missing_versions = PROOF_YES;
 }
 
-void verify_kernel_take_running(struct verify_kernel *kernel, const struct running *running)
+void verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *probe)
 {
-	const struct strv *unidentified = running_unidentified(running);
-	const char *why = NULL;
+	bool locked = probe->lockdown && *probe->lockdown && strcmp(probe->lockdown, "none") != 0;
+	bool enforced = probe->sig_enforce == PROBE_YES;
 
-	kernel->facts = *running_kernel(running);
-	kernel->krel = xstrdup(kernel->facts.krel ? kernel->facts.krel : "");
-	kernel->symvers_count = kernel->facts.symvers ? symvers_count(kernel->facts.symvers) : 0;
-	if (running_is_same_build(running, &why) == PROOF_NO)
-		xstrv_push(&kernel->notes, why);
-	for (size_t i = 0; i < unidentified->count; i++)
-		xstrv_pushf(&kernel->notes,
-			"%s is loaded and no file tells what it exports: its symbols cannot be "
-			"judged",
-			unidentified->items[i]);
+	if (enforced || locked) {
+		kernel->enforced_by = enforced ? "the node's sig_enforce" : "the node's lockdown";
+		kernel->facts.trust.lockdown = !enforced;
+	}
+	for (size_t i = 0; i < probe->keys.count; i++)
+		xstrv_push(&kernel->keys, probe->keys.items[i]);
 }
 
 /* --- reading a kernel that is there --- */
@@ -105,12 +99,12 @@ void verify_kernel_free(struct verify_kernel *kernel)
 	free(kernel->vermagic);
 	free(kernel->vermagic_source);
 	symvers_close(&kernel->symvers);
+	symvers_close(&kernel->with);
 	strv_free(&kernel->symvers_sources);
 	strv_free(&kernel->modules);
 	strv_free(&kernel->builtin);
 	strv_free(&kernel->keys);
 	strv_free(&kernel->notes);
-	cleanup_close(&kernel->modules_fd);
 	verify_input_close(&kernel->own);
 	*kernel = (struct verify_kernel) VERIFY_KERNEL_CLOSED;
 }
@@ -121,8 +115,9 @@ static int read_symvers(struct symvers **symvers, int dir_fd, const char *path, 
 			: symvers_open(dir_fd, path, symvers, error);
 }
 
-int verify_kernel_add_symvers(struct verify_kernel *kernel, int dir_fd, const char *path,
-	const char *name, struct error *error)
+/* @name is for people. */
+static int add_symvers(struct verify_kernel *kernel, int dir_fd, const char *path, const char *name,
+	struct error *error)
 {
 	int r = read_symvers(&kernel->symvers, dir_fd, path, error);
 
@@ -131,40 +126,26 @@ int verify_kernel_add_symvers(struct verify_kernel *kernel, int dir_fd, const ch
 	return r;
 }
 
-/* The path of the first module below a folder, depth first; NULL when there is none. */
-static char *first_module(int dir_fd, const char *path)
-{
-	_cleanup_strv_ struct strv names = { 0 };
-	_cleanup_close_ int fd =
-		openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd < 0 || fs_list(fd, ".", &names) < 0)
-		return NULL;
-	for (size_t i = 0; i < names.count; i++) {
-		_cleanup_free_ char *below = xasprintf("%s/%s", path, names.items[i]);
-		char *found =
-			verify_is_module(below) ? TAKE_PTR(below) : first_module(dir_fd, below);
-
-		if (found)
-			return found;
-	}
-	return NULL;
-}
-
 /*
  * The kernel states its vermagic, machine and sizeof(struct module) in each of its own modules:
  * only those below kernel/ are its own.
  */
-static void ask_module(struct verify_kernel *kernel, int modules_fd)
+static void ask_module(struct verify_kernel *kernel)
 {
+	static const char *const folders[] = { "kernel/lib/", "kernel/" };
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	_cleanup_free_ char *path = first_module(modules_fd, "kernel/lib");
+	const struct strv *paths = &kernel->own.modules;
+	const char *path = NULL, *vermagic;
 	struct error ignored = { 0 };
-	const char *vermagic;
 
-	if (!path)
-		path = first_module(modules_fd, "kernel");
-	if (!path || elf_module_open(modules_fd, path, &module, &ignored) < 0)
+	for (size_t i = 0; i < 2 * paths->count && !path; i++) {
+		const char *folder = folders[i / paths->count];
+
+		path = paths->items[i % paths->count];
+		if (strncmp(path, folder, strlen(folder)) != 0)
+			path = NULL;
+	}
+	if (!path || elf_module_open(kernel->own.fd, path, &module, &ignored) < 0)
 		return;
 	kernel->facts.machine = elf_module_machine(module);
 	kernel->facts.struct_size = elf_module_struct_size(module);
@@ -174,17 +155,18 @@ static void ask_module(struct verify_kernel *kernel, int modules_fd)
 	free(kernel->vermagic);
 	free(kernel->vermagic_source);
 	kernel->vermagic = xstrdup(vermagic);
-	kernel->vermagic_source = TAKE_PTR(path);
+	kernel->vermagic_source = xstrdup(path);
 	if (!kernel->krel)
 		kernel->krel = xstrndup(vermagic, strcspn(vermagic, " "));
 }
 
-static void add_name(const char *path, struct strv *names)
+static void add_names(const struct strv *paths, struct strv *names)
 {
 	char name[NAME_SIZE];
 
-	if (depends_module_name(path, name, sizeof(name)))
-		xstrv_push(names, name);
+	for (size_t i = 0; i < paths->count; i++)
+		if (depends_module_name(paths->items[i], name, sizeof(name)))
+			xstrv_push(names, name);
 }
 
 static int take_modules(struct verify_kernel *kernel, int modules_fd, struct error *error)
@@ -194,58 +176,53 @@ static int take_modules(struct verify_kernel *kernel, int modules_fd, struct err
 	_cleanup_free_ char *text = NULL;
 	int r;
 
-	ask_module(kernel, modules_fd);
-	/* A line of modules.builtin is a path: "kernel/lib/crc16.ko". */
-	if (fs_read(modules_fd, "modules.builtin", 0, &text, NULL) == 0)
-		xstrv_split(&builtin, text, "\n");
-	for (size_t i = 0; i < builtin.count; i++)
-		add_name(builtin.items[i], &kernel->builtin);
-	for (size_t i = 0; i < kernel->builtin.count; i++)
-		xstrv_push(&kernel->modules, kernel->builtin.items[i]);
 	own->fd = fcntl(modules_fd, F_DUPFD_CLOEXEC, 0);
+	if (own->fd < 0)
+		return error_set_errno(error, -errno, "modules of the kernel");
 	r = verify_input_list(own, error);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < own->modules.count; i++)
-		add_name(own->modules.items[i], &kernel->modules);
-	kernel->has_modules = own->modules.count > 0 || kernel->builtin.count > 0;
-	if (!kernel->has_modules)
-		return 0;
-	kernel->modules_fd = fcntl(modules_fd, F_DUPFD_CLOEXEC, 0);
-	return kernel->modules_fd < 0 ? error_set_errno(error, -errno, "modules of the kernel") : 0;
+	ask_module(kernel);
+	/* A line of modules.builtin is a path: "kernel/lib/crc16.ko". */
+	if (fs_read(modules_fd, "modules.builtin", 0, &text, NULL) == 0)
+		xstrv_split(&builtin, text, "\n");
+	add_names(&builtin, &kernel->builtin);
+	add_names(&builtin, &kernel->modules);
+	add_names(&own->modules, &kernel->modules);
+	kernel->has_modules = kernel->modules.count > 0;
+	return 0;
 }
 
-/* The first configuration that is there; NULL and 0 when none is. */
-static int read_config(const struct verify_place *place, struct kconfig **ret, struct error *error)
+/* A file in one of a kernel's folders. */
+struct part {
+	int fd;
+	const char *path;
+};
+
+/* The first that is there, or NULL. */
+static const struct part *find_part(const struct part *parts, size_t count)
 {
-	_cleanup_free_ char *boot = xasprintf("boot/config-%s", place->krel ? place->krel : "");
-	const struct {
-		int fd;
-		const char *path;
-	} places[] = {
-		{ place->build_fd, ".config" },
-		{ place->build_fd, "include/config/auto.conf" },
-		{ place->modules_fd, "config" },
-		{ place->root_fd, boot },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		int r = places[i].fd < 0 ? -ENOENT
-					 : kconfig_read(places[i].fd, places[i].path, ret, error);
-
-		if (r != -ENOENT)
-			return r;
-	}
-	return 0;
+	for (size_t i = 0; i < count; i++)
+		if (parts[i].fd >= 0 && fs_exists(parts[i].fd, parts[i].path))
+			return &parts[i];
+	return NULL;
 }
 
 static int take_config(
 	struct verify_kernel *kernel, const struct verify_place *place, struct error *error)
 {
+	_cleanup_free_ char *boot = xasprintf("boot/config-%s", place->krel ? place->krel : "");
+	const struct part parts[] = {
+		{ place->build_fd, ".config" },
+		{ place->build_fd, "include/config/auto.conf" },
+		{ place->modules_fd, "config" },
+		{ place->root_fd, boot },
+	};
+	const struct part *part = find_part(parts, ARRAY_SIZE(parts));
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
 	_cleanup_(kconfig_free) struct kconfig *config = NULL;
 	_cleanup_free_ char *text = NULL;
-	int r = read_config(place, &config, error);
+	int r = part ? kconfig_read(part->fd, part->path, &config, error) : 0;
 
 	if (r < 0)
 		return r;
@@ -254,7 +231,7 @@ static int take_config(
 		r = r < 0 ? error_set_errno(error, r, "%s", place->record)
 			  : kernel_record_read(text, &record, error);
 	} else if (config && place->krel) {
-		/* Its vermagic.h may have a word to say on preempt_rt. */
+		/* Its vermagic.h may add preempt_rt. */
 		r = place->root_fd >= 0 && place->build_fd >= 0 && !kernel->vermagic
 			    ? kernel_record_make(place->root_fd, place->krel, &record, error)
 			    : kernel_record_of_config(config, place->krel, NULL, &record, error);
@@ -274,43 +251,31 @@ static void take_system_map(struct verify_kernel *kernel, const struct verify_pl
 {
 	_cleanup_free_ char *boot =
 		xasprintf("boot/" SYSTEM_MAP "-%s", place->krel ? place->krel : "");
-	const struct {
-		int fd;
-		const char *path;
-	} places[] = {
+	const struct part parts[] = {
 		{ place->build_fd, SYSTEM_MAP },
 		{ place->modules_fd, SYSTEM_MAP },
 		{ place->root_fd, boot },
 	};
+	const struct verify_input *own = &kernel->own;
 
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(parts) && !kernel->symvers; i++) {
 		_cleanup_(symvers_close) struct symvers *symvers = NULL;
 		struct error why = { 0 };
 		int r;
 
-		if (places[i].fd < 0 || !fs_exists(places[i].fd, places[i].path))
+		if (!find_part(&parts[i], 1))
 			continue;
 		if (symvers_new(&symvers) < 0)
 			out_of_memory();
-		r = symvers_add_system_map(symvers, places[i].fd, places[i].path, &why);
+		r = symvers_add_system_map(symvers, parts[i].fd, parts[i].path, &why);
 		if (r == -ENOMEM)
 			out_of_memory();
-		if (r < 0) {
-			xstrv_push(&kernel->notes, why.text);
-			continue;
-		}
-		kernel->symvers = TAKE_PTR(symvers);
-		xstrv_push(&kernel->symvers_sources, places[i].path);
-		return;
+		if (r == 0)
+			kernel->symvers = TAKE_PTR(symvers);
+		xstrv_push(r < 0 ? &kernel->notes : &kernel->symvers_sources,
+			r < 0 ? why.text : parts[i].path);
 	}
-}
-
-/* The exports of the kernel's own modules, where only vmlinux has spoken so far. */
-static void take_exports(struct verify_kernel *kernel)
-{
-	const struct verify_input *own = &kernel->own;
-
-	for (size_t i = 0; kernel->modules_fd >= 0 && i < own->modules.count; i++) {
+	for (size_t i = 0; kernel->symvers && i < own->modules.count; i++) {
 		_cleanup_(elf_module_close) struct elf_module *module = NULL;
 		struct error ignored = { 0 };
 
@@ -321,129 +286,73 @@ static void take_exports(struct verify_kernel *kernel)
 	}
 }
 
-static int take_symvers(
+int verify_kernel_read(
 	struct verify_kernel *kernel, const struct verify_place *place, struct error *error)
 {
-	const struct {
-		int fd;
-		const char *path;
-	} places[] = {
+	const struct part parts[] = {
 		{ place->build_fd, "Module.symvers" },
 		{ place->modules_fd, "symvers.gz" }, /* Enterprise Linux, Fedora */
 		{ place->modules_fd, "symvers.xz" },
 		{ place->modules_fd, "symvers.zst" },
 	};
+	const struct part *part = find_part(parts, ARRAY_SIZE(parts));
+	int r = 0;
 
-	if (place->symvers)
-		return verify_kernel_add_symvers(
-			kernel, AT_FDCWD, place->symvers, place->symvers, error);
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-		if (places[i].fd >= 0 && fs_exists(places[i].fd, places[i].path))
-			return verify_kernel_add_symvers(
-				kernel, places[i].fd, places[i].path, places[i].path, error);
-	take_system_map(kernel, place);
-	if (kernel->symvers)
-		take_exports(kernel);
-	return 0;
-}
-
-int verify_kernel_read(
-	struct verify_kernel *kernel, const struct verify_place *place, struct error *error)
-{
-	int r;
-
-	if (place->krel && !kernel->krel)
-		kernel->krel = xstrdup(place->krel);
-	if (place->symvers)
+	if (place->symvers) {
 		xstrv_pushf(&kernel->notes,
 			"%s tells what the kernel exports, and neither its release nor its vermagic: "
 			"--kernel RELEASE or a tree of it tells these",
 			place->symvers);
-	r = place->modules_fd < 0 ? 0 : take_modules(kernel, place->modules_fd, error);
+		return add_symvers(kernel, AT_FDCWD, place->symvers, place->symvers, error);
+	}
+	if (place->krel && !kernel->krel)
+		kernel->krel = xstrdup(place->krel);
+	if (place->modules_fd >= 0)
+		r = take_modules(kernel, place->modules_fd, error);
 	if (r == 0)
 		r = take_config(kernel, place, error);
-	return r < 0 ? r : take_symvers(kernel, place, error);
+	if (r < 0)
+		return r;
+	if (part)
+		return add_symvers(kernel, part->fd, part->path, part->path, error);
+	take_system_map(kernel, place);
+	return 0;
 }
 
 /* --- one that has to be found, fetched or unpacked first, in the cache --- */
 
-void verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *probe)
-{
-	bool locked = probe->lockdown && *probe->lockdown && strcmp(probe->lockdown, "none") != 0;
-	bool enforced = probe->sig_enforce == PROBE_YES;
-
-	if (enforced || locked) {
-		kernel->enforced_by = enforced ? "the node's sig_enforce" : "the node's lockdown";
-		kernel->facts.trust.lockdown = !enforced;
-	}
-	for (size_t i = 0; i < probe->keys.count; i++)
-		xstrv_push(&kernel->keys, probe->keys.items[i]);
-}
-
-static int take_probe_config(struct verify_kernel *kernel, const struct local_input *input,
-	const struct probe *probe, struct error *error)
-{
-	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
-	_cleanup_(kconfig_free) struct kconfig *config = NULL;
-	_cleanup_free_ char *text = NULL;
-	size_t size;
-	int r = archive_member_read(
-		input->path, PROBE_CONFIG, KCONFIG_LIMIT_BYTES, &text, &size, error);
-
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	r = kconfig_parse(input->path, text, size, &config, error);
-	if (r == 0)
-		r = kernel_record_of_config(
-			config, probe->krel, probe->proc_version, &record, error);
-	if (r < 0)
-		return r;
-	verify_kernel_take_record(kernel, &record);
-	take_config_options(kernel, config);
-	return 0;
-}
-
-static int take_probe_symvers(
-	struct verify_kernel *kernel, const struct local_input *input, struct error *error)
-{
-	_cleanup_close_ int fd = memfd_create("symvers", MFD_CLOEXEC);
-	_cleanup_free_ char *text = NULL;
-	char self[64];
-	size_t size;
-	int r = archive_member_read(input->path, PROBE_SYMVERS, SYMVERS_LIMIT, &text, &size, error);
-
-	if (r == -ENOENT)
-		return 0;
-	if (r == 0)
-		r = fd < 0 ? -errno : fs_write_all(fd, text, size);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", input->path);
-	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	return verify_kernel_add_symvers(kernel, AT_FDCWD, self, PROBE_SYMVERS, error);
-}
-
-/* *ret_whole: the bundle alone tells enough, and no headers have to be looked for. */
+/* *ret_whole: the bundle alone is enough, and no headers have to be looked for. */
 static int take_probe(struct verify_kernel *kernel, const struct kernel *found, bool *ret_whole,
 	struct error *error)
 {
-	const struct local_input *input = kernel_probe(found);
-	const char *text = input ? local_scan_text(input->scan, PROBE_FILE) : NULL;
-	_cleanup_(probe_free) struct probe probe = { 0 };
-	int r;
+	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
+	_cleanup_close_ int fd = -1;
+	_cleanup_free_ char *text = NULL;
+	char self[64];
+	size_t size;
+	int r = kernel_node_read(found, -1, &node, error);
 
-	*ret_whole = false;
-	if (!text)
-		return 0;
-	r = probe_parse(text, strlen(text), &probe, error);
-	if (r < 0)
+	if (r < 0 || !node.lint.probe)
 		return r;
-	verify_kernel_take_node(kernel, &probe);
-	if (found->local.has_headers || !probe.has_symvers)
+	verify_kernel_take_node(kernel, &node.probe);
+	if (found->local.has_headers || !node.probe.has_symvers)
 		return 0;
-	kernel->krel = xstrdup(found->local.krel);
 	*ret_whole = true;
-	r = take_probe_config(kernel, input, &probe, error);
-	return r < 0 ? r : take_probe_symvers(kernel, input, error);
+	kernel->krel = xstrdup(found->local.krel);
+	if (node.config) {
+		verify_kernel_take_record(kernel, &node.record);
+		take_config_options(kernel, node.config);
+	}
+	r = archive_member_read(
+		node.path, PROBE_SYMVERS, KERNEL_SYMVERS_LIMIT, &text, &size, error);
+	if (r < 0)
+		return r == -ENOENT ? 0 : error_set_errno(error, r, "%s", node.path);
+	fd = memfd_create("symvers", MFD_CLOEXEC);
+	r = fd < 0 ? -errno : fs_write_all(fd, text, size);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", node.path);
+	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return add_symvers(kernel, AT_FDCWD, self, PROBE_SYMVERS, error);
 }
 
 /* The kernel's own modules: wanted, but the proof is worth having without them. */
@@ -467,24 +376,10 @@ static int open_modules(struct verify_kernel *kernel, struct kernel *found)
 	return openat(fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-static int read_tree(struct verify_kernel *kernel, struct kernel *found, struct error *error)
-{
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
-	int r = verify_place_find(found->tree.path, found->lock.krel, &place, error);
-
-	if (r < 0)
-		return r;
-	/* Files of the user's are any kernel's. */
-	if (!found->local.count)
-		verify_kernel_take_os(kernel, &found->context->os, found->lock.krel);
-	cleanup_close(&place.modules_fd);
-	place.modules_fd = open_modules(kernel, found);
-	return verify_kernel_read(kernel, &place, error);
-}
-
 int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
 	const struct strv *texts, struct error *error)
 {
+	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
 	_cleanup_strv_ struct strv files = { 0 };
 	bool whole = false;
 	int r;
@@ -507,7 +402,16 @@ int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
 	r = kernel_lock(found, error);
 	if (r == 0)
 		r = kernel_open_tree(found, error);
-	return r < 0 ? r : read_tree(kernel, found, error);
+	if (r == 0)
+		r = verify_place_find(found->tree.path, found->lock.krel, &place, error);
+	if (r < 0)
+		return r;
+	/* Files of the user's are any kernel's. */
+	if (!found->local.count)
+		verify_kernel_take_os(kernel, &found->context->os, found->lock.krel);
+	cleanup_close(&place.modules_fd);
+	place.modules_fd = open_modules(kernel, found);
+	return verify_kernel_read(kernel, &place, error);
 }
 
 /* --- --with: what is loaded before, and not part of the kernel --- */
@@ -545,44 +449,41 @@ static bool is_replaced(const struct symvers_entry *entry, const struct strv *na
 }
 
 /*
- * A module of --with takes the place of the kernel's of that name, with all that it exports: what
- * only the kernel's one had is not there any more. Takes @with.
+ * A module of --with takes the place of the one of that name in @into, with all that it exports:
+ * what only that one had is not there any more.
  */
-static void merge(struct verify_kernel *kernel, struct symvers **with)
+static void merge(struct symvers **into, const struct symvers *with)
 {
-	struct symvers *merged = NULL;
 	_cleanup_strv_ struct strv names = { 0 };
+	struct symvers *merged = NULL;
 
-	if (!kernel->symvers) {
-		kernel->symvers = TAKE_PTR(*with);
-		return;
-	}
-	list_exporters(*with, &names);
+	list_exporters(with, &names);
 	strv_sort(&names);
 	if (symvers_new(&merged) < 0)
 		out_of_memory();
-	for (size_t i = 0; i < symvers_count(kernel->symvers); i++)
-		if (!is_replaced(symvers_at(kernel->symvers, i), &names) &&
-			symvers_put(merged, symvers_at(kernel->symvers, i)) < 0)
+	for (size_t i = 0; *into && i < symvers_count(*into); i++)
+		if (!is_replaced(symvers_at(*into, i), &names) &&
+			symvers_put(merged, symvers_at(*into, i)) < 0)
 			out_of_memory();
-	for (size_t i = 0; i < symvers_count(*with); i++)
-		if (symvers_put(merged, symvers_at(*with, i)) < 0)
+	for (size_t i = 0; i < symvers_count(with); i++)
+		if (symvers_put(merged, symvers_at(with, i)) < 0)
 			out_of_memory();
-	symvers_close(&kernel->symvers);
-	kernel->symvers = merged;
+	symvers_close(into);
+	*into = merged;
 }
 
 int verify_kernel_add_with(
 	struct verify_kernel *kernel, const struct verify_input *input, struct error *error)
 {
 	_cleanup_(symvers_close) struct symvers *with = NULL;
+	bool file = input->kind == VERIFY_SYMVERS;
 	int r = 0;
 
 	for (size_t i = 0; i < input->symvers.count && r == 0; i++) {
 		r = read_symvers(&with, input->fd, input->symvers.items[i], error);
 		if (r == 0)
-			xstrv_pushf(&kernel->symvers_sources, "%s/%s", input->name,
-				input->symvers.items[i]);
+			xstrv_pushf(&kernel->symvers_sources, "%s%s%s", file ? "" : input->name,
+				file ? "" : "/", input->symvers.items[i]);
 	}
 	/* A module knows better than a list what it exports: the list may be of another build. */
 	for (size_t i = 0; i < input->modules.count && r == 0; i++) {
@@ -594,23 +495,14 @@ int verify_kernel_add_with(
 			out_of_memory();
 	}
 	if (r < 0)
-		return error_prefix(error, r, "--with %s", input->name);
+		return error_prefix(
+			error, r, "--with%s%s", file ? "" : " ", file ? "" : input->name);
 	if (input->modules.count)
 		xstrv_push(&kernel->symvers_sources, input->name);
-	if (with)
-		merge(kernel, &with);
-	return 0;
-}
-
-int verify_kernel_add_with_file(struct verify_kernel *kernel, const char *path, struct error *error)
-{
-	_cleanup_(symvers_close) struct symvers *with = NULL;
-	int r = read_symvers(&with, AT_FDCWD, path, error);
-
-	if (r < 0)
-		return error_prefix(error, r, "--with");
-	xstrv_push(&kernel->symvers_sources, path);
-	merge(kernel, &with);
+	if (with) {
+		merge(&kernel->symvers, with);
+		merge(&kernel->with, with);
+	}
 	return 0;
 }
 
@@ -629,5 +521,4 @@ void verify_kernel_finish(struct verify_kernel *kernel)
 	facts->vermagic = kernel->vermagic;
 	facts->symvers = kernel->symvers;
 	facts->builtin = kernel->builtin.count ? &kernel->builtin : NULL;
-	kernel->symvers_count = kernel->symvers ? symvers_count(kernel->symvers) : 0;
 }

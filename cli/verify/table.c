@@ -17,9 +17,10 @@
 struct table_row {
 	const struct proof_member *member;
 	const struct verify_input *input;
-	char *name;  /* of the module: from the file's own name where it tells none */
-	char *label; /* the name; of two of one name with where each is from */
-	bool own;    /* the kernel's own module, by what it says of itself: MODULE_INFO(intree) */
+	char *name;        /* of the module: from the file's own name where it has none */
+	char *label;       /* the name; of two of one name with where each is from */
+	const char *shown; /* the label as the table has it: beside the column FROM, if any */
+	bool own; /* the kernel's own module, by what it says of itself: MODULE_INFO(intree) */
 };
 
 struct table {
@@ -27,8 +28,9 @@ struct table {
 	FILE *file;
 	struct table_row *rows; /* of all members: others before the kernel's own, then by name */
 	size_t row_count;
-	const char **inputs; /* of each input the end of its name that is nobody else's */
-	bool exports_known;  /* something tells what the kernel itself exports */
+	const char **inputs; /* of each input the end of its name that no other one has */
+	bool from;           /* there is a column for the input */
+	bool exports_known;  /* the kernel's own exports are known */
 };
 
 /* --- the rows: a line a module, with the reason that counts --- */
@@ -40,37 +42,38 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* One more folder of @name, of which @start is the end. */
-static const char *extend(const char *name, const char *start)
+/* Do other inputs' names end with these folders, too? */
+static bool is_shared(const struct verify_report *report, size_t input, const char *end)
 {
-	if (start > name)
-		start--;
-	while (start > name && start[-1] != '/')
-		start--;
-	return start;
+	for (size_t i = 0; i < report->input_count; i++) {
+		const char *name = report->inputs[i].name;
+		size_t length = strlen(name), wanted = strlen(end);
+
+		if (i != input && length >= wanted && strcmp(name + length - wanted, end) == 0 &&
+			(length == wanted || name[length - wanted - 1] == '/'))
+			return true;
+	}
+	return false;
 }
 
-/* Two images of one file name are told by as many of their folders as it takes. */
+/* Two images of one file name are told apart by as many of their folders as it takes. */
 static void name_inputs(struct table *table)
 {
 	const struct verify_report *report = table->report;
-	bool changed = true;
 
 	table->inputs = xcalloc(report->input_count, sizeof(char *));
-	for (size_t i = 0; i < report->input_count; i++)
-		table->inputs[i] = base_name(report->inputs[i].name);
-	while (changed) {
-		changed = false;
-		for (size_t i = 1; i < report->input_count; i++)
-			for (size_t k = 0; k < i; k++) {
-				const char *was = table->inputs[i];
+	for (size_t i = 0; i < report->input_count; i++) {
+		const char *name = report->inputs[i].name;
+		const char *end = base_name(name);
 
-				if (strcmp(was, table->inputs[k]) != 0)
-					continue;
-				table->inputs[i] = extend(report->inputs[i].name, was);
-				table->inputs[k] = extend(report->inputs[k].name, table->inputs[k]);
-				changed |= table->inputs[i] != was;
-			}
+		while (end > name && is_shared(report, i, end)) {
+			end--;
+			while (end > name && end[-1] != '/')
+				end--;
+		}
+		table->inputs[i] = end;
+		/* Of single files the name says which one it is. */
+		table->from |= report->input_count > 1 && report->inputs[i].kind != VERIFY_MODULE;
 	}
 }
 
@@ -87,7 +90,7 @@ static int compare_names(const void *left, const void *right)
 	return r ? r : strcmp(a->member->path, b->member->path);
 }
 
-/* Who asks for drivers does not ask for what the kernel brings. */
+/* What the kernel brings is not what the user asks for. */
 static int compare_rows(const void *left, const void *right)
 {
 	const struct table_row *a = left, *b = right;
@@ -95,39 +98,43 @@ static int compare_rows(const void *left, const void *right)
 	return a->own == b->own ? compare_names(a, b) : (int) a->own - (int) b->own;
 }
 
-/* Of one name in two images: the image. Of two in one: the path. */
-static char *label_of(const struct table *table, size_t i)
+/* Of one name in two images: the image. Of two in one: the path. @count rows have one name. */
+static void label_rows(const struct table *table, struct table_row *rows, size_t count)
 {
-	const struct table_row *row = &table->rows[i];
-	const struct table_row *end = table->rows + table->row_count;
-	const char *path = row->member->path;
-	size_t length = strlen(row->input->name);
-	bool twin = false, other = false;
+	for (size_t i = 0; i < count; i++) {
+		struct table_row *row = &rows[i];
+		const char *path = row->member->path;
+		size_t length = strlen(row->input->name), same = 0;
 
-	for (const struct table_row *p = row; p-- > table->rows && strcmp(p->name, row->name) == 0;)
-		*(p->input == row->input ? &twin : &other) = true;
-	for (const struct table_row *p = row + 1; p < end && strcmp(p->name, row->name) == 0; p++)
-		*(p->input == row->input ? &twin : &other) = true;
-	if (!twin && !other)
-		return xstrdup(row->name);
-	if (row->input->kind == VERIFY_MODULE)
-		return xstrdup(input_of(table, row));
-	if (strncmp(path, row->input->name, length) == 0 && path[length] == ':')
-		path += length + 1;
-	if (table->report->input_count == 1)
-		return xstrdup(path);
-	return xasprintf("%s:%s", input_of(table, row), twin ? path : row->name);
+		for (size_t k = 0; k < count; k++)
+			same += rows[k].input == row->input;
+		if (strncmp(path, row->input->name, length) == 0 && path[length] == ':')
+			path += length + 1;
+		if (count == 1)
+			row->label = xstrdup(row->name);
+		else if (row->input->kind == VERIFY_MODULE)
+			row->label = xstrdup(input_of(table, row));
+		else if (table->report->input_count == 1)
+			row->label = xstrdup(path);
+		else
+			row->label = xasprintf(
+				"%s:%s", input_of(table, row), same > 1 ? path : row->name);
+		row->shown = row->label;
+		if (count > 1 && table->from && row->input->kind != VERIFY_MODULE)
+			row->shown += strlen(input_of(table, row)) + 1;
+	}
 }
 
 static void make_rows(struct table *table)
 {
 	const struct verify_members *members = table->report->members;
-	size_t own = 0;
+	size_t own = 0, count;
 
+	table->row_count = members->count;
 	table->rows = xcalloc(members->count, sizeof(*table->rows));
 	for (size_t i = 0; i < members->count; i++) {
 		const struct proof_member *member = &members->items[i];
-		struct table_row *row = &table->rows[table->row_count++];
+		struct table_row *row = &table->rows[i];
 		const char *name = member->module ? elf_module_name(member->module) : NULL;
 		char from_path[256];
 
@@ -140,14 +147,19 @@ static void make_rows(struct table *table)
 		row->name = xstrdup(name ? name : base_name(member->path));
 	}
 	qsort(table->rows, table->row_count, sizeof(*table->rows), compare_names);
-	for (size_t i = 0; i < table->row_count; i++)
-		table->rows[i].label = label_of(table, i);
+	for (size_t i = 0; i < table->row_count; i += count) {
+		count = 1;
+		while (i + count < table->row_count &&
+			strcmp(table->rows[i + count].name, table->rows[i].name) == 0)
+			count++;
+		label_rows(table, &table->rows[i], count);
+	}
 	if (own && own < table->row_count)
 		qsort(table->rows, table->row_count, sizeof(*table->rows), compare_rows);
 }
 
 /*
- * Does anything tell what the kernel itself exports? A Module.symvers of a driver alone does not.
+ * Are the kernel's own exports known? A Module.symvers of a driver alone does not have them.
  * Without MODVERSIONS there is no module_layout, but vmlinux is named.
  */
 static bool knows_exports(const struct symvers *symvers)
@@ -162,7 +174,7 @@ static bool knows_exports(const struct symvers *symvers)
 	return false;
 }
 
-/* A doubt that is there only because nothing tells what the kernel exports. */
+/* A doubt that is there only because the kernel's exports are not known. */
 static bool is_unknown_symbol(const struct table *table, const struct proof_finding *finding)
 {
 	static const char *const ids[] = { "symvers", "symbol-missing", "symbol-crc-unknown",
@@ -177,130 +189,80 @@ static bool is_unknown_symbol(const struct table *table, const struct proof_find
 }
 
 /*
- * The text without "name: " where a column or line says the name already. What could not be
- * opened is called by its path there.
+ * The text without "name: " where a column or line has the name already. What could not be
+ * opened is called by its path there. Without @row it is about the set.
  */
 static const char *finding_text(const struct proof_finding *finding, const struct table_row *row)
 {
-	const char *names[] = { row->name, row->member->path, base_name(row->member->path) };
+	for (size_t i = 0; row && i < 3; i++) {
+		const char *name = i == 0   ? row->name
+				   : i == 1 ? row->member->path
+					    : base_name(row->member->path);
+		size_t length = strlen(name);
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		size_t length = strlen(names[i]);
-
-		if (strncmp(finding->text, names[i], length) == 0 && finding->text[length] == ':')
+		if (strncmp(finding->text, name, length) == 0 && finding->text[length] == ':')
 			return finding->text + length + 1 + strspn(finding->text + length + 1, " ");
 	}
 	return finding->text;
 }
 
-/* With a column of its own the image needs no place in the label. */
-static const char *shown_name(const struct table *table, const struct table_row *row, bool from)
-{
-	size_t length = strlen(input_of(table, row));
-
-	if (from && row->input->kind != VERIFY_MODULE && strlen(row->label) > length &&
-		strcmp(row->label, row->name) != 0)
-		return row->label + length + 1;
-	return row->label;
-}
-
-struct widths {
-	int name, from;
-};
-
-static int clamp(int width, int least, int most)
-{
-	return width < least ? least : width > most ? most : width;
-}
-
-static struct widths measure(const struct table *table)
-{
-	const struct verify_report *report = table->report;
-	struct widths widths = { 0 };
-	bool from = false;
-
-	/* Several images: which one each module is from. Of single files the name says that. */
-	for (size_t i = 0; i < report->input_count && report->input_count > 1; i++)
-		from |= report->inputs[i].kind != VERIFY_MODULE;
-	for (size_t i = 0; i < table->row_count; i++) {
-		const struct table_row *row = &table->rows[i];
-		int name = (int) strnlen(shown_name(table, row, from), LABEL_MAX);
-		int input = (int) strnlen(input_of(table, row), LABEL_MAX);
-
-		widths.name = name > widths.name ? name : widths.name;
-		widths.from = from && input > widths.from ? input : widths.from;
-	}
-	widths.name = clamp(widths.name, LABEL_MIN, LABEL_MAX);
-	if (from)
-		widths.from = clamp(widths.from, 4, LABEL_MAX);
-	return widths;
-}
-
-/* As many whole words as there is room for. */
-static void print_reason(const struct table *table, const char *reason)
-{
-	size_t length = strlen(reason);
-
-	if (length <= REASON_MAX || table->report->all) {
-		(void) fputs(reason, table->file);
-		return;
-	}
-	while (length > REASON_MAX || (length > REASON_MAX / 2 && reason[length] != ' '))
-		length--;
-	(void) fprintf(table->file, "%.*s …", (int) length, reason);
-}
-
 static void print_row(
-	const struct table *table, const struct table_row *row, const struct widths *widths)
+	const struct table *table, const struct table_row *row, int name_width, int from_width)
 {
 	const struct proof *proof = &row->member->proof;
 	const char *verdict = proof_verdict_text(proof->verdict);
 	FILE *file = table->file;
+	const char *reason;
+	size_t length;
 
-	(void) fprintf(file, "%-*s  ", widths->name, shown_name(table, row, widths->from > 0));
-	if (widths->from)
-		(void) fprintf(file, "%-*s  ", widths->from, input_of(table, row));
+	(void) fprintf(file, "%-*s  ", name_width, row->shown);
+	if (table->from)
+		(void) fprintf(file, "%-*s  ", from_width, input_of(table, row));
 	if (proof->verdict == PROOF_WILL_LOAD || !proof->count) {
 		(void) fprintf(file, "%s\n", verdict);
 		return;
 	}
-	(void) fprintf(file, "%-*s  ", VERDICT_WIDTH, verdict);
-	if (is_unknown_symbol(table, &proof->findings[0]))
-		(void) fputs("what the kernel exports is not known", file);
-	else
-		print_reason(table, finding_text(&proof->findings[0], row));
-	(void) fputc('\n', file);
-}
-
-static void print_verdict(
-	const struct table *table, enum proof_verdict verdict, const struct widths *widths)
-{
-	size_t shown = 0, all = 0;
-
-	for (size_t i = 0; i < table->row_count; i++) {
-		if (table->rows[i].member->proof.verdict != verdict)
-			continue;
-		if (all++ < ROWS_SHOWN || table->report->all) {
-			print_row(table, &table->rows[i], widths);
-			shown++;
-		}
-	}
-	if (shown < all)
-		(void) fprintf(table->file, "and %zu more: %s (--all lists them)\n", all - shown,
-			proof_verdict_text(verdict));
+	reason = is_unknown_symbol(table, &proof->findings[0])
+			 ? "what the kernel exports is not known"
+			 : finding_text(&proof->findings[0], row);
+	length = strlen(reason);
+	/* As many whole words as there is room for. */
+	while (!table->report->all &&
+		(length > REASON_MAX ||
+			(reason[length] && length > REASON_MAX / 2 && reason[length] != ' ')))
+		length--;
+	(void) fprintf(file, "%-*s  %.*s%s\n", VERDICT_WIDTH, verdict, (int) length, reason,
+		reason[length] ? " …" : "");
 }
 
 static void print_rows(const struct table *table)
 {
-	const struct widths widths = measure(table);
+	static const enum proof_verdict verdicts[] = { PROOF_WILL_NOT_LOAD, PROOF_CANNOT_TELL,
+		PROOF_WILL_LOAD };
+	int name_width = LABEL_MIN, from_width = 4;
 
-	(void) fprintf(table->file, "\n%-*s  ", widths.name, "MODULE");
-	if (widths.from)
-		(void) fprintf(table->file, "%-*s  ", widths.from, "FROM");
+	for (size_t i = 0; i < table->row_count; i++) {
+		int name = (int) strnlen(table->rows[i].shown, LABEL_MAX);
+		int from = (int) strnlen(input_of(table, &table->rows[i]), LABEL_MAX);
+
+		name_width = name > name_width ? name : name_width;
+		from_width = from > from_width ? from : from_width;
+	}
+	(void) fprintf(table->file, "\n%-*s  ", name_width, "MODULE");
+	if (table->from)
+		(void) fprintf(table->file, "%-*s  ", from_width, "FROM");
 	(void) fprintf(table->file, "%-*s  FIRST REASON\n", VERDICT_WIDTH, "VERDICT");
-	print_verdict(table, PROOF_WILL_NOT_LOAD, &widths);
-	print_verdict(table, PROOF_CANNOT_TELL, &widths);
-	print_verdict(table, PROOF_WILL_LOAD, &widths);
+	for (size_t v = 0; v < ARRAY_SIZE(verdicts); v++) {
+		size_t count = 0;
+
+		for (size_t i = 0; i < table->row_count; i++)
+			if (table->rows[i].member->proof.verdict == verdicts[v] &&
+				(count++ < ROWS_SHOWN || table->report->all))
+				print_row(table, &table->rows[i], name_width, from_width);
+		if (count > ROWS_SHOWN && !table->report->all)
+			(void) fprintf(table->file, "and %zu more: %s (--all lists them)\n",
+				count - ROWS_SHOWN, proof_verdict_text(verdicts[v]));
+	}
 }
 
 /* --- the reasons: each kind of finding once, with its first few modules and its cure --- */
@@ -349,19 +311,17 @@ static unsigned int taints_of(const struct proof *proof)
 	return proof->verdict == PROOF_WILL_NOT_LOAD ? 0 : all;
 }
 
-/* What is said elsewhere and once: what taints, and what hangs on symbols that nobody knows. */
-static bool is_folded(const struct table *table, const struct proof_finding *finding)
-{
-	return !table->report->all && (taint_of(finding) || is_unknown_symbol(table, finding));
-}
-
+/* But for what is printed elsewhere, once: taints, and what hangs on symbols that are not known. */
 static void add_reasons(struct reasons *reasons, const struct table *table,
 	const struct proof *proof, const struct table_row *row)
 {
-	for (size_t i = 0; i < proof->count; i++)
-		if (!is_folded(table, &proof->findings[i]))
+	for (size_t i = 0; i < proof->count; i++) {
+		const struct proof_finding *finding = &proof->findings[i];
+
+		if (table->report->all || !(taint_of(finding) || is_unknown_symbol(table, finding)))
 			reasons->items[reasons->count++] =
-				(struct reason){ .finding = &proof->findings[i], .row = row };
+				(struct reason){ .finding = finding, .row = row };
+	}
 }
 
 static bool same_kind(const struct proof_finding *a, const struct proof_finding *b)
@@ -369,139 +329,109 @@ static bool same_kind(const struct proof_finding *a, const struct proof_finding 
 	return a->weight == b->weight && strcmp(a->id, b->id) == 0;
 }
 
-static const char *reason_text(const struct reason *reason)
-{
-	return reason->row ? finding_text(reason->finding, reason->row) : reason->finding->text;
-}
-
-static void print_finding(const struct table *table, const struct reason *reason)
-{
-	const struct table_row *row = reason->row;
-
-	/* What is no module has no name but its path. */
-	if (row)
-		(void) fprintf(table->file, "  %s: %s\n",
-			row->member->module ? row->label : row->member->path, reason_text(reason));
-	else
-		(void) fprintf(table->file, "  %s\n", reason->finding->text);
-}
-
-/* How many notes of this kind, all of one text; 0 where they differ. */
-static size_t count_alike(const struct reasons *reasons, size_t first)
+/* Is it a note of several modules, and of each the same text? Then one line is for all of them. */
+static bool is_alike(const struct reasons *reasons, size_t first)
 {
 	const struct reason *kind = &reasons->items[first];
+	const char *text = finding_text(kind->finding, kind->row);
 	size_t count = 0;
 
 	for (size_t i = first; i < reasons->count; i++) {
-		if (!same_kind(reasons->items[i].finding, kind->finding))
+		const struct reason *reason = &reasons->items[i];
+
+		if (!same_kind(reason->finding, kind->finding))
 			continue;
-		if (!reasons->items[i].row ||
-			strcmp(reason_text(&reasons->items[i]), reason_text(kind)) != 0)
-			return 0;
+		if (!reason->row || strcmp(finding_text(reason->finding, reason->row), text) != 0)
+			return false;
 		count++;
 	}
-	return count;
-}
-
-static void print_alike(const struct table *table, struct reasons *reasons, size_t first)
-{
-	const struct proof_finding *kind = reasons->items[first].finding;
-	size_t count = 0;
-
-	for (size_t i = first; i < reasons->count; i++)
-		if (same_kind(reasons->items[i].finding, kind)) {
-			reasons->items[i].shown = true;
-			count++;
-		}
-	(void) fprintf(table->file, "\n%s (%s)\n  %zu modules: %s\n", kind->id,
-		proof_weight_text(kind->weight), count, reason_text(&reasons->items[first]));
-	if (*kind->cure)
-		(void) fprintf(table->file, "    do: %s\n", kind->cure);
+	return count > 1 && kind->finding->weight == PROOF_NOTE;
 }
 
 /* One kind: its first few, each with its cure where that is not the one before's. */
 static void print_kind(const struct table *table, struct reasons *reasons, size_t first)
 {
-	bool all = table->report->all;
-	FILE *file = table->file;
 	const struct proof_finding *kind = reasons->items[first].finding;
-	size_t limit = kind->weight == PROOF_NOTE ? 1 : REASONS_SHOWN;
+	bool all = table->report->all;
+	bool alike = !all && is_alike(reasons, first);
+	size_t limit = alike ? 0 : kind->weight == PROOF_NOTE ? 1 : REASONS_SHOWN;
 	const struct table_row *last = NULL;
+	const char *cure = alike ? kind->cure : "";
 	size_t count = 0, shown = 0;
-	const char *cure = "";
+	FILE *file = table->file;
 
-	if (!all && kind->weight == PROOF_NOTE && count_alike(reasons, first) > 1) {
-		print_alike(table, reasons, first);
-		return;
-	}
 	(void) fprintf(file, "\n%s (%s)\n", kind->id, proof_weight_text(kind->weight));
 	for (size_t i = first; i < reasons->count; i++) {
 		struct reason *reason = &reasons->items[i];
 		const struct proof_finding *finding = reason->finding;
+		const struct table_row *row = reason->row;
 
 		if (reason->shown || !same_kind(finding, kind))
 			continue;
 		reason->shown = true;
 		count++;
 		/* Three modules say more than three symbols of one. */
-		if (!all && (shown >= limit || (reason->row && reason->row == last)))
+		if (!all && (shown >= limit || (row && row == last)))
 			continue;
-		last = reason->row;
+		last = row;
 		shown++;
 		if (*cure && strcmp(cure, finding->cure) != 0)
 			(void) fprintf(file, "    do: %s\n", cure);
-		print_finding(table, reason);
+		/* What is no module has no name but its path. */
+		(void) fprintf(file, "  %s%s%s\n",
+			!row                  ? ""
+			: row->member->module ? row->label
+					      : row->member->path,
+			row ? ": " : "", finding_text(finding, row));
 		cure = finding->cure;
 	}
+	if (alike)
+		(void) fprintf(file, "  %zu modules: %s\n", count,
+			finding_text(kind, reasons->items[first].row));
 	if (*cure)
 		(void) fprintf(file, "    do: %s\n", cure);
-	if (count > shown)
+	if (count > shown && !alike)
 		(void) fprintf(
 			file, "  … and %zu more of this kind (--all lists them)\n", count - shown);
 }
 
-/* "out of tree and unsigned: they taint the kernel (OE)" */
-static void print_taint(const struct table *table, unsigned int mask, const char *verb)
-{
-	char letters[ARRAY_SIZE(taints) + 1] = "";
-	unsigned int left = mask;
-
-	for (size_t i = 0; i < ARRAY_SIZE(taints); i++) {
-		if (!(mask & 1U << i))
-			continue;
-		left &= ~(1U << i);
-		(void) fprintf(table->file, "%s%s", taints[i].text,
-			!left               ? ""
-			: left & (left - 1) ? ", "
-					    : " and ");
-		if (!strchr(letters, taints[i].letter))
-			letters[strlen(letters)] = taints[i].letter;
-	}
-	(void) fprintf(table->file, ": %s the kernel (%s)\n", verb, letters);
-}
-
-/* True of every OFED and in no way wrong: a line for all that share it. */
+/*
+ * True of every OFED and in no way wrong: a line for all that share it. "2 modules are out of tree
+ * and unsigned: they taint the kernel (OE)"
+ */
 static void print_taints(const struct table *table)
 {
-	unsigned int done[1U << ARRAY_SIZE(taints)] = { 0 };
-	bool any = false;
+	unsigned int counts[1U << ARRAY_SIZE(taints)] = { 0 };
+	const char *title = "\ntaints (note)\n";
 
 	for (size_t i = 0; i < table->row_count; i++)
-		done[taints_of(&table->rows[i].member->proof)]++;
+		counts[taints_of(&table->rows[i].member->proof)]++;
 	for (size_t i = 0; i < table->row_count; i++) {
 		unsigned int mask = taints_of(&table->rows[i].member->proof);
-		unsigned int count = done[mask];
+		unsigned int count = counts[mask];
+		char letters[ARRAY_SIZE(taints) + 1] = "";
 
+		counts[mask] = 0;
 		if (!mask || !count)
 			continue;
-		(void) fputs(any ? "" : "\ntaints (note)\n", table->file);
-		any = true;
-		done[mask] = 0;
 		if (count == 1)
-			(void) fprintf(table->file, "  %s is ", table->rows[i].label);
+			(void) fprintf(table->file, "%s  %s is ", title, table->rows[i].label);
 		else
-			(void) fprintf(table->file, "  %u modules are ", count);
-		print_taint(table, mask, count == 1 ? "it taints" : "they taint");
+			(void) fprintf(table->file, "%s  %u modules are ", title, count);
+		title = "";
+		for (size_t t = 0; t < ARRAY_SIZE(taints); t++) {
+			if (!(mask & 1U << t))
+				continue;
+			mask &= ~(1U << t);
+			(void) fprintf(table->file, "%s%s", taints[t].text,
+				!mask               ? ""
+				: mask & (mask - 1) ? ", "
+						    : " and ");
+			if (!strchr(letters, taints[t].letter))
+				letters[strlen(letters)] = taints[t].letter;
+		}
+		(void) fprintf(table->file, ": %s the kernel (%s)\n",
+			count == 1 ? "it taints" : "they taint", letters);
 	}
 }
 
@@ -533,117 +463,102 @@ static const char *plural(size_t count)
 	return count == 1 ? "" : "s";
 }
 
-/* The kernel's own ends in a blank, which people need not see. */
-static void print_vermagic(const char *vermagic, FILE *file)
+/* What is judged, for which kernel, and what could not be had. */
+static void print_header(const struct table *table)
 {
-	size_t length = strlen(vermagic);
-
-	while (length && vermagic[length - 1] == ' ')
-		length--;
-	(void) fprintf(file, "\"%.*s\"", (int) length, vermagic);
-}
-
-static void print_header(const struct verify_report *report, FILE *file)
-{
+	const struct verify_report *report = table->report;
 	const struct verify_kernel *kernel = report->kernel;
+	const char *vermagic = kernel->facts.vermagic;
+	const struct symvers *symvers = kernel->facts.symvers;
+	size_t length = vermagic ? strlen(vermagic) : 0;
+	FILE *file = table->file;
 
 	(void) fprintf(file, "kernel %s, vermagic ", kernel->krel ? kernel->krel : "(no release)");
-	if (kernel->facts.vermagic)
-		print_vermagic(kernel->facts.vermagic, file);
+	/* The kernel's own ends in a blank, which people need not see. */
+	while (length && vermagic[length - 1] == ' ')
+		length--;
+	if (vermagic)
+		(void) fprintf(file, "\"%.*s\"%s", (int) length, vermagic,
+			proof_kernel_has_modversions(&kernel->facts)
+				? ""
+				: ", no MODVERSIONS: vermagic only");
 	else
 		(void) fputs("not known", file);
-	if (kernel->facts.vermagic && !verify_has_versions(report))
-		(void) fputs(", no MODVERSIONS: vermagic only", file);
-	if (kernel->symvers_count)
-		(void) fprintf(file, ", %zu symbols", kernel->symvers_count);
+	if (symvers && symvers_count(symvers))
+		(void) fprintf(file, ", %zu symbols", symvers_count(symvers));
 	else
 		(void) fputs(", no Module.symvers", file);
 	(void) fprintf(
 		file, ", %zu module%s\n", report->members->count, plural(report->members->count));
-}
-
-/* Said once in place of a doubt for each symbol of each module. */
-static void print_unknown_exports(const struct table *table)
-{
-	const struct verify_kernel *kernel = table->report->kernel;
-
-	if (table->exports_known || kernel->facts.modules == PROOF_NO)
-		return;
-	(void) fputs(
-		"nothing tells what this kernel exports, so no symbol can be judged", table->file);
-	if (kernel->facts.running)
-		(void) fputs(": neither its Module.symvers nor its modules' files are here\n",
-			table->file);
-	else
-		(void) fprintf(table->file,
-			": add --with …/Module.symvers (of its headers' package), or name its "
-			"release: --kernel %s\n",
-			kernel->krel ? kernel->krel : "KREL");
-}
-
-static void print_inputs(const struct verify_report *report, FILE *file)
-{
+	/* Once, in place of a doubt for each symbol of each module. */
+	if (!table->exports_known && kernel->facts.modules != PROOF_NO) {
+		(void) fputs(
+			"nothing tells what this kernel exports, so no symbol can be judged", file);
+		if (kernel->facts.running)
+			(void) fputs(
+				": neither its Module.symvers nor its modules' files are here\n",
+				file);
+		else
+			(void) fprintf(file,
+				": add --with …/Module.symvers (of its headers' package), or name its "
+				"release: --kernel %s\n",
+				kernel->krel ? kernel->krel : "KREL");
+	}
 	for (size_t i = 0; i < report->input_count; i++) {
 		const struct verify_input *input = &report->inputs[i];
 		_cleanup_free_ char *list = xstrv_join(&input->skipped, ", ");
 
 		if (input->skipped.count)
-			(void) fprintf(file, "%s: modules for other kernels are passed over: %s\n",
+			(void) fprintf(file, "%s: modules for other kernels are skipped: %s\n",
 				input->name, list);
 		if (input->other_kernel)
 			(void) fprintf(file,
 				"%s: nothing in it lies in a folder of %s: all its modules are "
 				"judged\n",
-				input->name, report->kernel->krel);
+				input->name, kernel->krel);
 	}
-	for (size_t i = 0; i < report->kernel->notes.count; i++)
-		(void) fprintf(file, "note: %s\n", report->kernel->notes.items[i]);
+	for (size_t i = 0; i < kernel->notes.count; i++)
+		(void) fprintf(file, "note: %s\n", kernel->notes.items[i]);
 }
 
-/* Of a module built for another release: its vermagic, which begins with that. */
-static const char *other_release(const struct table *table, const struct table_row *row)
-{
-	const char *krel = table->report->kernel->krel;
-	const char *vermagic =
-		row->member->module ? elf_module_info(row->member->module, "vermagic") : NULL;
-	size_t length = vermagic ? strcspn(vermagic, " ") : 0;
-
-	if (!krel || !length || (strlen(krel) == length && memcmp(vermagic, krel, length) == 0))
-		return NULL;
-	return vermagic;
-}
-
-/* Most of what follows is then one mistake, and no CRC tells it as well as this. */
+/*
+ * Were most modules built for another release? Most of what follows is then one mistake, and no CRC
+ * shows it as well as this.
+ */
 static void print_other_release(const struct table *table)
 {
 	const char *krel = table->report->kernel->krel;
+	FILE *file = table->file;
 	const char *first = NULL;
 	size_t count = 0, bad = 0;
 	bool several = false;
 
-	for (size_t i = 0; i < table->row_count; i++) {
-		const char *release = other_release(table, &table->rows[i]);
+	for (size_t i = 0; krel && i < table->row_count; i++) {
+		const struct proof_member *member = table->rows[i].member;
+		const char *vermagic =
+			member->module ? elf_module_info(member->module, "vermagic") : NULL;
+		size_t length = vermagic ? strcspn(vermagic, " ") : 0;
 
-		if (!release)
+		if (!length || (strlen(krel) == length && memcmp(vermagic, krel, length) == 0))
 			continue;
-		first = first ? first : release;
-		several |= strncmp(first, release, strcspn(first, " ") + 1) != 0;
+		first = first ? first : vermagic;
+		several |= strncmp(first, vermagic, strcspn(first, " ") + 1) != 0;
 		count++;
-		bad += table->rows[i].member->proof.verdict != PROOF_WILL_LOAD;
+		bad += member->proof.verdict != PROOF_WILL_LOAD;
 	}
 	if (!bad || count * 2 <= table->row_count)
 		return;
 	if (count < table->row_count)
-		(void) fprintf(table->file, "\n%zu of %zu modules were", count, table->row_count);
+		(void) fprintf(file, "\n%zu of %zu modules were", count, table->row_count);
 	else if (count == 1)
-		(void) fputs("\nthe module was", table->file);
+		(void) fputs("\nthe module was", file);
 	else
-		(void) fprintf(table->file, "\nall %zu modules were", count);
+		(void) fprintf(file, "\nall %zu modules were", count);
 	if (several)
-		(void) fputs(" built for other kernels", table->file);
+		(void) fputs(" built for other kernels", file);
 	else
-		(void) fprintf(table->file, " built for %.*s", (int) strcspn(first, " "), first);
-	(void) fprintf(table->file,
+		(void) fprintf(file, " built for %.*s", (int) strcspn(first, " "), first);
+	(void) fprintf(file,
 		", not for %s: take those of this kernel, or build them: slipway build --kernel "
 		"%s\n",
 		krel, krel);
@@ -667,41 +582,33 @@ static void print_order(const struct verify_report *report, FILE *file)
 		(void) fprintf(file, "%6zu  %s\n", i + 1, order->items[i]);
 }
 
-/* What decides of the set where no module alone does; NULL: the numbers say it. */
-static const struct proof_finding *decisive(const struct verify_report *report)
+/* What decides of the set where no module alone does; NULL: the numbers show it. */
+static const struct proof_finding *decisive(const struct proof_set *set)
 {
-	const struct proof *set = &report->set->findings;
-	enum proof_weight weight =
-		report->set->verdict == PROOF_CANNOT_TELL ? PROOF_DOUBT : PROOF_REFUSAL;
+	bool refused = set->verdict == PROOF_WILL_NOT_LOAD;
+	enum proof_weight weight = refused ? PROOF_REFUSAL : PROOF_DOUBT;
 
-	if (report->set->verdict == PROOF_WILL_LOAD)
+	if (set->verdict == PROOF_WILL_LOAD || (refused ? set->refused : set->unknown))
 		return NULL;
-	for (size_t i = 0; i < report->members->count; i++)
-		if (report->members->items[i].proof.verdict == report->set->verdict)
-			return NULL;
-	for (size_t i = 0; i < set->count; i++)
-		if (set->findings[i].weight == weight)
-			return &set->findings[i];
+	for (size_t i = 0; i < set->findings.count; i++)
+		if (set->findings.findings[i].weight == weight)
+			return &set->findings.findings[i];
 	return NULL;
 }
 
-static void print_sum(const struct verify_report *report, FILE *file)
+static void print_sum(const struct proof_set *set, FILE *file)
 {
-	const struct proof_finding *finding = decisive(report);
+	const struct proof_finding *finding = decisive(set);
 	size_t length = finding ? strnlen(finding->text, SUM_REASON_MAX) : 0;
-	size_t counts[3] = { 0 };
 
-	for (size_t i = 0; i < report->members->count; i++)
-		counts[report->members->items[i].proof.verdict]++;
 	(void) fprintf(file, "\n%zu module%s: %zu will load, %zu will not, %zu cannot tell",
-		report->members->count, plural(report->members->count), counts[PROOF_WILL_LOAD],
-		counts[PROOF_WILL_NOT_LOAD], counts[PROOF_CANNOT_TELL]);
-	while (finding && length && (finding->text[length] & 0xc0) == 0x80)
+		set->member_count, plural(set->member_count), set->loading, set->refused,
+		set->unknown);
+	while (length && (finding->text[length] & 0xc0) == 0x80)
 		length--;
 	if (finding)
-		(void) fprintf(file, "; as one set: %s: %.*s%s",
-			proof_verdict_text(report->set->verdict), (int) length, finding->text,
-			finding->text[length] ? "…" : "");
+		(void) fprintf(file, "; as one set: %s: %.*s%s", proof_verdict_text(set->verdict),
+			(int) length, finding->text, finding->text[length] ? "…" : "");
 	(void) fputc('\n', file);
 }
 
@@ -715,15 +622,13 @@ void verify_print(const struct verify_report *report, FILE *file)
 
 	name_inputs(&table);
 	make_rows(&table);
-	print_header(report, file);
-	print_unknown_exports(&table);
-	print_inputs(report, file);
+	print_header(&table);
 	print_other_release(&table);
 	print_rows(&table);
 	print_reasons(&table);
 	if (report->order)
 		print_order(report, file);
-	print_sum(report, file);
+	print_sum(report->set, file);
 	for (size_t i = 0; i < table.row_count; i++) {
 		free(table.rows[i].name);
 		free(table.rows[i].label);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/verify/trust.h"
+#include "cli/verify/verify.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -16,44 +16,33 @@ void verify_trust_free(struct verify_trust *trust)
 		module_cert_free(&trust->certs[i]);
 	free(trust->certs);
 	for (size_t i = 0; i < trust->own_count; i++)
-		free(trust->own[i].name);
+		free((void *) (uintptr_t) trust->own[i].name);
 	free(trust->own);
-	free(trust->judged);
-	strv_free(&trust->paths);
-	*trust = (struct verify_trust){ .modules_fd = -1 };
+	*trust = (struct verify_trust){ 0 };
 }
 
 static int compare_own(const void *a, const void *b)
 {
-	const struct verify_own *left = a;
-	const struct verify_own *right = b;
-
-	return strcmp(left->name, right->name);
+	return strcmp(((const struct verify_own *) a)->name, ((const struct verify_own *) b)->name);
 }
 
 /* A table: a whole tree may be asked for all its names. */
-static int list_own(struct verify_trust *trust)
+static void list_own(struct verify_trust *trust, const struct strv *paths)
 {
-	int r = depends_list_modules(trust->modules_fd, "kernel", &trust->paths);
-
-	if (r < 0 && r != -ENOENT)
-		return r;
-	trust->own = xcalloc(trust->paths.count, sizeof(*trust->own));
-	for (size_t i = 0; i < trust->paths.count; i++) {
-		struct verify_own *own = &trust->own[trust->own_count];
+	trust->own = xcalloc(paths->count, sizeof(*trust->own));
+	for (size_t i = 0; i < paths->count; i++) {
+		const char *path = paths->items[i];
 		char name[256];
 
-		if (!depends_module_name(trust->paths.items[i], name, sizeof(name)))
-			continue;
-		own->path = trust->paths.items[i];
-		own->name = xstrdup(name);
-		trust->own_count++;
+		if (strncmp(path, "kernel/", 7) == 0 &&
+			depends_module_name(path, name, sizeof(name)))
+			trust->own[trust->own_count++] =
+				(struct verify_own){ .name = xstrdup(name), .path = path };
 	}
 	qsort(trust->own, trust->own_count, sizeof(*trust->own), compare_own);
-	return 0;
 }
 
-/* A serial number counts among one issuer's, so both are said. "" for nobody. */
+/* A serial number counts among one issuer's, so both are named. "": it is not signed. */
 static void name_signer(const struct cms_facts *facts, char signer[VERIFY_SIGNER_SIZE])
 {
 	*signer = '\0';
@@ -62,74 +51,72 @@ static void name_signer(const struct cms_facts *facts, char signer[VERIFY_SIGNER
 			facts->serial, facts->key_id);
 }
 
-static void ask_signer(const struct verify_trust *trust, const char *path, struct strv *signers)
-{
-	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	struct cms_facts facts = { 0 };
-	struct error ignored = { 0 };
-	char signer[VERIFY_SIGNER_SIZE];
-	bool present;
-
-	if (elf_module_open(trust->modules_fd, path, &module, &ignored) < 0 ||
-		elf_module_trailer(module, &facts, &present, &ignored) < 0)
-		facts.signers = 0;
-	name_signer(&facts, signer);
-	xstrv_push(signers, signer);
-}
-
 /* Of so many of them, taken evenly: more than half have to agree. */
 static void find_signer(struct verify_trust *trust)
 {
-	_cleanup_strv_ struct strv signers = { 0 };
 	size_t asked = trust->own_count < SAMPLE ? trust->own_count : SAMPLE;
+	char signers[SAMPLE][VERIFY_SIGNER_SIZE];
 
-	for (size_t i = 0; i < asked; i++)
-		ask_signer(trust, trust->own[i * trust->own_count / asked].path, &signers);
-	for (size_t i = 0; i < signers.count; i++) {
+	for (size_t i = 0; i < asked; i++) {
+		_cleanup_(elf_module_close) struct elf_module *module = NULL;
+		const char *path = trust->own[i * trust->own_count / asked].path;
+		struct cms_facts facts = { 0 };
+		struct error ignored = { 0 };
+		bool present;
+
+		if (elf_module_open(trust->own_fd, path, &module, &ignored) < 0 ||
+			elf_module_trailer(module, &facts, &present, &ignored) < 0)
+			facts.signers = 0;
+		name_signer(&facts, signers[i]);
+	}
+	for (size_t i = 0; i < asked; i++) {
 		size_t same = 0;
 
-		for (size_t k = 0; k < signers.count; k++)
-			same += strcmp(signers.items[i], signers.items[k]) == 0;
-		if (2 * same <= signers.count)
+		for (size_t k = 0; k < asked; k++)
+			same += strcmp(signers[i], signers[k]) == 0;
+		if (2 * same <= asked)
 			continue;
-		(void) snprintf(trust->signer, sizeof(trust->signer), "%s", signers.items[i]);
+		memcpy(trust->signer, signers[i], sizeof(trust->signer));
 		return;
 	}
 }
 
-static int compare_files(const void *a, const void *b)
+/* The first of the kernel's own modules of that name, or NULL; another may follow it. */
+static struct verify_own *first_own(const struct verify_trust *trust, const char *name)
 {
-	const struct verify_file *left = a;
-	const struct verify_file *right = b;
+	const struct verify_own wanted = { .name = name };
+	struct verify_own *own = NULL;
 
-	if (left->device != right->device)
-		return left->device < right->device ? -1 : 1;
-	return (left->inode > right->inode) - (left->inode < right->inode);
+	if (name && trust->own_count)
+		own = bsearch(&wanted, trust->own, trust->own_count, sizeof(*own), compare_own);
+	while (own && own > trust->own && compare_own(own - 1, &wanted) == 0)
+		own--;
+	return own;
 }
 
-static bool tell_file(int dir_fd, const char *path, struct verify_file *ret)
+static struct verify_own *next_own(const struct verify_trust *trust, struct verify_own *own)
 {
-	struct stat status;
+	struct verify_own *next = own + 1;
 
-	if (fstatat(dir_fd, path, &status, 0) < 0)
-		return false;
-	*ret = (struct verify_file){ status.st_dev, status.st_ino };
-	return true;
+	return next < trust->own + trust->own_count && compare_own(own, next) == 0 ? next : NULL;
 }
 
-static void list_judged(
-	struct verify_trust *trust, const struct verify_input *inputs, size_t input_count)
+static void mark_judged(struct verify_trust *trust, const struct verify_input *input)
 {
-	size_t count = 0;
+	for (size_t i = 0; i < input->modules.count; i++) {
+		const char *path = input->modules.items[i];
+		struct stat judged, status;
+		char name[256];
 
-	for (size_t i = 0; i < input_count; i++)
-		count += inputs[i].modules.count;
-	trust->judged = xcalloc(count, sizeof(*trust->judged));
-	for (size_t i = 0; i < input_count; i++)
-		for (size_t k = 0; k < inputs[i].modules.count; k++)
-			trust->judged_count += tell_file(inputs[i].fd, inputs[i].modules.items[k],
-				&trust->judged[trust->judged_count]);
-	qsort(trust->judged, trust->judged_count, sizeof(*trust->judged), compare_files);
+		if (!depends_module_name(path, name, sizeof(name)) ||
+			fstatat(input->fd, path, &judged, 0) < 0)
+			continue;
+		for (struct verify_own *own = first_own(trust, name); own;
+			own = next_own(trust, own))
+			if (fstatat(trust->own_fd, own->path, &status, 0) == 0 &&
+				status.st_dev == judged.st_dev && status.st_ino == judged.st_ino)
+				own->judged = true;
+	}
 }
 
 int verify_trust_open(const struct strv *files, const struct verify_kernel *kernel,
@@ -137,7 +124,7 @@ int verify_trust_open(const struct strv *files, const struct verify_kernel *kern
 	struct error *error)
 {
 	_cleanup_(verify_trust_free) struct verify_trust trust = {
-		.modules_fd = kernel->modules_fd,
+		.own_fd = kernel->own.fd,
 	};
 	int r;
 
@@ -148,15 +135,14 @@ int verify_trust_open(const struct strv *files, const struct verify_kernel *kern
 		if (r < 0)
 			return error_prefix(error, r, "--trust");
 	}
-	if (trust.modules_fd >= 0) {
-		r = list_own(&trust);
-		if (r < 0)
-			return error_set_errno(error, r, "the kernel's own modules");
+	if (kernel->own.modules.count) {
+		list_own(&trust, &kernel->own.modules);
 		find_signer(&trust);
-		list_judged(&trust, inputs, input_count);
+		for (size_t i = 0; i < input_count; i++)
+			mark_judged(&trust, &inputs[i]);
 	}
 	*ret = trust;
-	trust = (struct verify_trust){ .modules_fd = -1 };
+	trust = (struct verify_trust){ 0 };
 	return 0;
 }
 
@@ -168,66 +154,31 @@ static bool same_bytes(
 	struct error ignored = { 0 };
 	size_t own_size;
 
-	return elf_module_open(trust->modules_fd, path, &own, &ignored) == 0 &&
+	return elf_module_open(trust->own_fd, path, &own, &ignored) == 0 &&
 	       elf_module_bytes(own, &data, &own_size, &ignored) == 0 && own_size == size &&
 	       memcmp(data, module, size) == 0;
-}
-
-static int compare_name(const void *name, const void *own)
-{
-	return strcmp(name, ((const struct verify_own *) own)->name);
-}
-
-static const struct verify_own *first_of_name(const struct verify_trust *trust, const char *name)
-{
-	const struct verify_own *own = NULL;
-
-	if (trust->own_count)
-		own = bsearch(name, trust->own, trust->own_count, sizeof(*own), compare_name);
-	while (own && own > trust->own && strcmp(own[-1].name, name) == 0)
-		own--;
-	return own;
-}
-
-/* The kernel's own module of that name, to the last byte, or NULL. Two may share a name. */
-static const char *find_own(const struct verify_trust *trust, const void *module, size_t size)
-{
-	_cleanup_(elf_module_close) struct elf_module *opened = NULL;
-	const struct verify_own *end = trust->own + trust->own_count;
-	struct error ignored = { 0 };
-	const char *name;
-
-	if (elf_module_open_memory(module, size, "module", &opened, &ignored) < 0)
-		return NULL;
-	name = elf_module_name(opened);
-	for (const struct verify_own *own = name ? first_of_name(trust, name) : NULL;
-		own && own < end && strcmp(own->name, name) == 0; own++)
-		if (same_bytes(trust, own->path, module, size))
-			return own->path;
-	return NULL;
-}
-
-static bool is_judged(const struct verify_trust *trust, const char *path)
-{
-	struct verify_file file;
-
-	return tell_file(trust->modules_fd, path, &file) &&
-	       bsearch(&file, trust->judged, trust->judged_count, sizeof(file), compare_files);
 }
 
 /* What no certificate checks: -ENOKEY stays with its reason. */
 static int judge_own(const struct verify_trust *trust, const void *module, size_t size,
 	const struct cms_facts *facts, struct error *error)
 {
-	const char *path = find_own(trust, module, size);
+	_cleanup_(elf_module_close) struct elf_module *opened = NULL;
+	const struct verify_own *found = NULL;
 	char signer[VERIFY_SIGNER_SIZE];
+	struct error ignored = { 0 };
 
-	if (!path && trust->count)
+	/* The kernel's own module of that name, to the last byte. */
+	if (elf_module_open_memory(module, size, "module", &opened, &ignored) == 0)
+		for (struct verify_own *own = first_own(trust, elf_module_name(opened));
+			own && !found; own = next_own(trust, own))
+			found = same_bytes(trust, own->path, module, size) ? own : NULL;
+	if (!found && trust->count)
 		return -ENOKEY;
 	name_signer(facts, signer);
-	if (!path || !*signer || strcmp(signer, trust->signer) != 0)
+	if (!found || !*signer || strcmp(signer, trust->signer) != 0)
 		return error_set(error, -EAGAIN, "no certificate was given to check it with");
-	return is_judged(trust, path)
+	return found->judged
 		       ? error_set(error, -ENOTSUP, "it is the kernel's own file, and only that")
 		       : 0;
 }

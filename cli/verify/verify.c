@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run of `slipway verify`, and what it judges: the set's members, their firmware. */
+/* A run of `slipway verify`, and the members of the set that it judges. */
 #include "cli/verify/verify.h"
 
 #include <fcntl.h>
-#include <glob.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,6 +10,9 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include "cli/image/buildah.h"
+#include "cli/json.h"
+#include "cli/supervise.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "module/decompress.h"
@@ -46,31 +48,14 @@ struct opening {
 	atomic_size_t next_pool;
 };
 
-/* The bytes as the kernel sees them, unpacked; none where they cannot be had. */
-static void read_bytes(int dir_fd, const char *path, char **ret_data, size_t *ret_size)
-{
-	_cleanup_free_ char *data = NULL;
-	struct error ignored = { 0 };
-	size_t size = 0;
-	enum decompress_format format;
-
-	if (fs_read(dir_fd, path, BYTES_LIMIT, &data, &size) < 0)
-		return;
-	format = decompress_detect(data, size);
-	if (format != DECOMPRESS_NONE) {
-		(void) !decompress(format, data, size, BYTES_LIMIT, ret_data, ret_size, &ignored);
-		return;
-	}
-	*ret_data = TAKE_PTR(data);
-	*ret_size = size;
-}
-
 static int open_one(struct opening *opening, struct elf_pool *pool, size_t i)
 {
 	struct verify_members *members = opening->members;
 	int dir_fd = members->inputs[i]->fd;
 	_cleanup_free_ char *data = NULL;
-	struct error error = { 0 };
+	_cleanup_free_ char *unpacked = NULL;
+	struct error error = { 0 }, ignored = { 0 };
+	enum decompress_format format;
 	size_t size = 0;
 	int r = elf_module_open_pooled(
 		pool, dir_fd, opening->below[i], &members->modules[i], &error);
@@ -79,8 +64,14 @@ static int open_one(struct opening *opening, struct elf_pool *pool, size_t i)
 	if (r == -ENOMEM || r == 0)
 		return r;
 	/* What is no module may still have a signature, which the kernel judges first. */
-	read_bytes(dir_fd, opening->below[i], &data, &size);
-	return proof_unreadable_bytes(members->paths[i], data, size, opening->kernel, r, &error,
+	if (fs_read(dir_fd, opening->below[i], BYTES_LIMIT, &data, &size) < 0)
+		size = 0;
+	format = data ? decompress_detect(data, size) : DECOMPRESS_NONE;
+	if (format == DECOMPRESS_NONE)
+		unpacked = TAKE_PTR(data);
+	else if (decompress(format, data, size, BYTES_LIMIT, &unpacked, &size, &ignored) < 0)
+		size = 0;
+	return proof_unreadable_bytes(members->paths[i], unpacked, size, opening->kernel, r, &error,
 		&members->items[i].proof);
 }
 
@@ -142,124 +133,41 @@ void verify_members_open(const struct verify_input *inputs, size_t input_count,
 	free(opening.below);
 }
 
-/* --- firmware --- */
-
-static const char *const firmware_tops[] = { "lib/firmware", "usr/lib/firmware" };
-
-bool verify_firmware_judged(const struct verify_firmware *firmware)
-{
-	for (size_t i = 0; i < firmware->count; i++) {
-		const struct verify_input *input = &firmware->inputs[i];
-
-		if (!input->root)
-			continue;
-		if (input->image)
-			return true;
-		for (size_t k = 0; k < ARRAY_SIZE(firmware_tops); k++)
-			if (fs_exists(input->fd, firmware_tops[k]))
-				return true;
-	}
-	return false;
-}
-
-/* A module may name "vendor/chip-*.bin". */
-static bool matches(const struct verify_input *input, const char *path)
-{
-	_cleanup_free_ char *pattern = xasprintf("%s/%s", input->folder, path);
-	glob_t found = { 0 };
-	bool any = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
-
-	globfree(&found);
-	return any;
-}
-
-static bool is_at(
-	const struct verify_input *input, const char *top, const char *below, const char *name)
-{
-	static const char *const ends[] = { "", ".xz", ".zst" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
-		_cleanup_free_ char *path = xasprintf("%s/%s%s%s", top, below, name, ends[i]);
-		struct stat status;
-
-		if (strpbrk(name, "*?[")) {
-			if (matches(input, path))
-				return true;
-			continue;
-		}
-		/* A link counts as its name says: what it leads to may not be unpacked. */
-		if (fstatat(input->fd, path, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-			!S_ISDIR(status.st_mode))
-			return true;
-	}
-	return false;
-}
-
-bool verify_firmware_there(void *context, const char *name)
-{
-	const struct verify_firmware *firmware = context;
-	const char *krel = firmware->krel ? firmware->krel : "";
-	char belows[4][96] = { "" };
-
-	(void) snprintf(belows[1], sizeof(belows[1]), "updates/");
-	(void) snprintf(belows[2], sizeof(belows[2]), "%s/", krel);
-	(void) snprintf(belows[3], sizeof(belows[3]), "updates/%s/", krel);
-	for (size_t i = 0; i < firmware->count; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(firmware_tops) && firmware->inputs[i].root; k++)
-			for (size_t b = 0; b < ARRAY_SIZE(belows); b++)
-				if (is_at(&firmware->inputs[i], firmware_tops[k], belows[b], name))
-					return true;
-	return false;
-}
-
 /* --- of an image with several nvidia-peermems, the one that a node will take --- */
 
-/* What cannot be read is judged later, with a reason of its own. */
-static bool in_module(const struct verify_input *input, const char *path, uint32_t *ret_crc)
+/*
+ * The version of the peer-memory interface that the OFED in an input offers. What cannot be read is
+ * judged later, with a reason of its own.
+ */
+static bool is_offered(const struct verify_input *input, uint32_t *ret_crc)
 {
-	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	const struct elf_module_export *exports;
 	struct error ignored = { 0 };
-	size_t count;
 
-	if (elf_module_open(input->fd, path, &module, &ignored) < 0)
-		return false;
-	exports = elf_module_exports(module, &count);
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(exports[i].symbol, PEERMEM_SYMBOL) != 0 || !exports[i].has_crc)
+	for (size_t i = 0; i < input->modules.count; i++) {
+		_cleanup_(elf_module_close) struct elf_module *module = NULL;
+		const struct elf_module_export *exports;
+		size_t count = 0;
+
+		if (elf_module_open(input->fd, input->modules.items[i], &module, &ignored) < 0)
 			continue;
-		*ret_crc = exports[i].crc;
-		return true;
+		exports = elf_module_exports(module, &count);
+		for (size_t k = 0; k < count; k++) {
+			if (strcmp(exports[k].symbol, PEERMEM_SYMBOL) != 0 || !exports[k].has_crc)
+				continue;
+			*ret_crc = exports[k].crc;
+			return true;
+		}
 	}
-	return false;
-}
+	for (size_t i = 0; i < input->symvers.count; i++) {
+		_cleanup_(symvers_close) struct symvers *symvers = NULL;
+		const struct symvers_entry *entry = NULL;
 
-static bool in_symvers(const struct verify_input *input, const char *path, uint32_t *ret_crc)
-{
-	_cleanup_(symvers_close) struct symvers *symvers = NULL;
-	const struct symvers_entry *entry;
-	struct error ignored = { 0 };
-
-	if (symvers_open(input->fd, path, &symvers, &ignored) < 0)
-		return false;
-	entry = symvers_find(symvers, PEERMEM_SYMBOL);
-	if (entry)
-		*ret_crc = entry->crc;
-	return entry;
-}
-
-/* The version of the peer-memory interface that the inputs' OFED offers. */
-static bool offered(const struct verify_input *inputs, size_t count, uint32_t *ret_crc)
-{
-	for (size_t i = 0; i < count; i++) {
-		const struct verify_input *input = &inputs[i];
-
-		for (size_t k = 0; k < input->modules.count; k++)
-			if (in_module(input, input->modules.items[k], ret_crc))
-				return true;
-		for (size_t k = 0; k < input->symvers.count; k++)
-			if (in_symvers(input, input->symvers.items[k], ret_crc))
-				return true;
+		if (symvers_open(input->fd, input->symvers.items[i], &symvers, &ignored) == 0)
+			entry = symvers_find(symvers, PEERMEM_SYMBOL);
+		if (entry) {
+			*ret_crc = entry->crc;
+			return true;
+		}
 	}
 	return false;
 }
@@ -274,7 +182,7 @@ static bool demands(const struct verify_input *input, const char *path, uint32_t
 	       elf_module_version(module, PEERMEM_SYMBOL, &crc) && crc == wanted;
 }
 
-static void replace(struct verify_input *input, const char *path)
+static void replace_installed(struct verify_input *input, const char *path)
 {
 	static const char installed[] = "/updates/nvidia/" KERNEL_FACTS_PEERMEM_MODULE;
 
@@ -292,31 +200,34 @@ static void replace(struct verify_input *input, const char *path)
 }
 
 /*
- * Puts the one that fits the OFED among @others in the place of the one that is installed. Others
- * without a name were not opened. Without an OFED, or where none fits, the installed one is judged.
+ * Puts the one that fits the OFED among @others in the place of the one that is installed. Without
+ * an OFED, or where none fits, the installed one is judged.
  */
 static void choose_variant(struct verify_input *input, const char *krel,
 	const struct verify_input *others, size_t count)
 {
-	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *folder =
 		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_PEERMEM, krel);
-	uint32_t crc;
+	_cleanup_strv_ struct strv names = { 0 };
+	uint32_t crc = 0;
+	size_t from = 0;
 
-	if (!input->root || fs_list(input->fd, folder, &names) < 0 || !offered(others, count, &crc))
+	if (!input->root || fs_list(input->fd, folder, &names) < 0)
 		return;
-	for (size_t i = 0; i < names.count; i++) {
+	while (from < count && !is_offered(&others[from], &crc))
+		from++;
+	for (size_t i = 0; i < names.count && from < count; i++) {
 		_cleanup_free_ char *path =
 			xasprintf("%s/%s/" KERNEL_FACTS_PEERMEM_MODULE, folder, names.items[i]);
 
-		if (demands(input, path, crc)) {
-			replace(input, path);
-			return;
-		}
+		if (!demands(input, path, crc))
+			continue;
+		replace_installed(input, path);
+		return;
 	}
 }
 
-/* --- a run --- */
+/* --- what the command line names --- */
 
 static int identify_all(const struct strv *texts, bool with, struct verify_input **ret,
 	size_t *count, struct error *error)
@@ -328,9 +239,12 @@ static int identify_all(const struct strv *texts, bool with, struct verify_input
 		int r;
 
 		*input = (struct verify_input) VERIFY_INPUT_CLOSED;
-		/* A file of symvers is its own kind, and stays an input without a name. */
-		if (with && verify_is_symvers(text))
+		if (with && verify_is_symvers(text)) {
+			input->kind = VERIFY_SYMVERS;
+			input->name = xstrdup(text);
+			input->place = xstrdup(text);
 			continue;
+		}
 		r = verify_input_identify(text, input, error);
 		if (r < 0)
 			return with ? error_prefix(error, r, "--with") : r;
@@ -342,8 +256,6 @@ static bool is_same(const struct verify_input *a, const struct verify_input *b)
 {
 	struct stat left, right;
 
-	if (!a->place || !b->place)
-		return false;
 	if (a->kind == VERIFY_STORAGE || b->kind == VERIFY_STORAGE)
 		return a->kind == b->kind && strcmp(a->place, b->place) == 0;
 	return stat(a->place, &left) == 0 && stat(b->place, &right) == 0 &&
@@ -362,9 +274,9 @@ int verify_identify(struct verify *verify, struct error *error)
 				return error_set(
 					error, -EINVAL, "%s: given twice", verify->inputs[i].name);
 	r = identify_all(&verify->with, true, &verify->withs, &verify->with_count, error);
-	return r < 0 || verify->running
-		       ? r
-		       : verify_kernel_identify(&verify->kernels, &verify->kernel_kind, error);
+	if (r < 0 || verify->running)
+		return r;
+	return verify_kernel_identify(&verify->kernels, &verify->fetched, error);
 }
 
 static bool unpacks_any(const struct verify *verify)
@@ -373,28 +285,17 @@ static bool unpacks_any(const struct verify *verify)
 		if (verify_input_unpacks(&verify->inputs[i]))
 			return true;
 	for (size_t i = 0; i < verify->with_count; i++)
-		if (verify->withs[i].name && verify_input_unpacks(&verify->withs[i]))
+		if (verify_input_unpacks(&verify->withs[i]))
 			return true;
 	return false;
 }
 
 bool verify_needs_cache(const struct verify *verify)
 {
-	return unpacks_any(verify) ||
-	       (!verify->running && verify->kernel_kind != VERIFY_KERNEL_FOLDER);
+	return unpacks_any(verify) || verify->fetched;
 }
 
-static int read_folder(struct verify *verify, struct error *error)
-{
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
-	int r = verify_place_find(verify->kernels.items[0], NULL, &place, error);
-
-	verify->failure = r == -EINVAL || r == -EBADMSG ? EXIT_CODE_KERNEL : EXIT_CODE_USAGE;
-	if (r < 0)
-		return r;
-	verify->failure = EXIT_CODE_CONTENT; /* a damaged Module.symvers or configuration */
-	return verify_kernel_read(&verify->kernel, &place, error);
-}
+/* --- opening all of it --- */
 
 /* The kernel that runs here. */
 static int read_running(struct verify *verify, struct error *error)
@@ -403,6 +304,8 @@ static int read_running(struct verify *verify, struct error *error)
 	_cleanup_close_ int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct running_sources sources = { .kallsyms = true,
 		.read_keyring = running_read_keyring };
+	const struct strv *unidentified;
+	const char *why = NULL;
 	struct utsname name;
 	int r;
 
@@ -421,22 +324,41 @@ static int read_running(struct verify *verify, struct error *error)
 	r = running_open(root_fd, &sources, &verify->now, error);
 	if (r < 0)
 		return r;
-	verify_kernel_take_running(kernel, verify->now);
+	kernel->facts = *running_kernel(verify->now);
+	kernel->krel = xstrdup(kernel->facts.krel ? kernel->facts.krel : "");
+	if (running_is_same_build(verify->now, &why) == PROOF_NO)
+		xstrv_push(&kernel->notes, why);
+	unidentified = running_unidentified(verify->now);
+	for (size_t i = 0; i < unidentified->count; i++)
+		xstrv_pushf(&kernel->notes,
+			"%s is loaded and no file tells what it exports: its symbols cannot be "
+			"judged",
+			unidentified->items[i]);
 	return 0;
 }
 
-static int read_kernel(struct verify *verify, struct error *error)
+static int read_kernel(struct verify *verify, const char *krel, struct error *error)
 {
+	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
 	int r;
 
 	if (verify->running)
 		return read_running(verify, error);
-	if (verify->kernel_kind == VERIFY_KERNEL_FOLDER)
-		return read_folder(verify, error);
-	verify->found.context = &verify->context;
-	r = verify_kernel_fetch(&verify->kernel, &verify->found, &verify->kernels, error);
-	verify->failure = verify->context.failure ? verify->context.failure : EXIT_CODE_CONTENT;
-	return r;
+	if (verify->kernels.count == 0)
+		return 0;
+	if (verify->fetched) {
+		verify->found.context = &verify->context;
+		r = verify_kernel_fetch(&verify->kernel, &verify->found, &verify->kernels, error);
+		verify->failure =
+			verify->context.failure ? verify->context.failure : EXIT_CODE_CONTENT;
+		return r;
+	}
+	r = verify_place_find(verify->kernels.items[0], krel, &place, error);
+	verify->failure = r == -EINVAL || r == -EBADMSG ? EXIT_CODE_KERNEL : EXIT_CODE_USAGE;
+	if (r < 0)
+		return r;
+	verify->failure = EXIT_CODE_CONTENT; /* a damaged Module.symvers or configuration */
+	return verify_kernel_read(&verify->kernel, &place, error);
 }
 
 static const char *krel_of(const struct verify *verify)
@@ -444,19 +366,29 @@ static const char *krel_of(const struct verify *verify)
 	return verify->kernel.facts.krel ? verify->kernel.facts.krel : verify->kernel.krel;
 }
 
-static int open_input(struct verify *verify, struct verify_input *input, struct error *error)
+static int open_input(
+	struct verify *verify, struct verify_input *input, bool with, struct error *error)
 {
 	const char *krel = krel_of(verify);
 	int r;
 
-	verify->failure = EXIT_CODE_USAGE;
-	input->listed = &verify->kernel.own;
 	r = verify_input_open(input, &verify->context, error);
 	if (r == -EIO)
 		verify->failure = EXIT_CODE_IMAGE;
-	if (r == 0 && krel)
+	if (r < 0)
+		return r;
+	if (krel)
 		verify_input_choose(input, krel);
-	return r;
+	if (input->modules.count + (with ? input->symvers.count : 0))
+		return 0;
+	return with ? error_set(error, -EINVAL,
+			      "%s: neither a Module.symvers nor a module is in it", input->name)
+		    : error_set(error, -EINVAL,
+			      "%s: no module is in it: .ko, .ko.gz, .ko.xz and .ko.zst were looked for "
+			      "in all %s",
+			      input->name,
+			      input->kind == VERIFY_FOLDER ? "its folders"
+							   : "its layers and folders");
 }
 
 static int open_inputs(struct verify *verify, struct error *error)
@@ -464,29 +396,14 @@ static int open_inputs(struct verify *verify, struct error *error)
 	const char *krel = krel_of(verify);
 	int r;
 
+	verify->failure = EXIT_CODE_USAGE;
 	for (size_t i = 0; i < verify->input_count; i++) {
-		struct verify_input *input = &verify->inputs[i];
-
-		r = open_input(verify, input, error);
+		r = open_input(verify, &verify->inputs[i], false, error);
 		if (r < 0)
 			return r;
-		if (input->modules.count == 0)
-			return error_set(error, -EINVAL,
-				"%s: no module is in it: .ko, .ko.gz, .ko.xz and .ko.zst were looked "
-				"for in all %s",
-				input->name,
-				input->kind == VERIFY_FOLDER ? "its folders"
-							     : "its layers and folders");
 	}
 	for (size_t i = 0; i < verify->with_count; i++) {
-		struct verify_input *input = &verify->withs[i];
-
-		if (!input->name)
-			continue;
-		r = open_input(verify, input, error);
-		if (r == 0 && input->modules.count + input->symvers.count == 0)
-			r = error_set(error, -EINVAL,
-				"%s: neither a Module.symvers nor a module is in it", input->name);
+		r = open_input(verify, &verify->withs[i], true, error);
 		if (r < 0)
 			return error_prefix(error, r, "--with");
 	}
@@ -498,50 +415,44 @@ static int open_inputs(struct verify *verify, struct error *error)
 	return 0;
 }
 
-/* Folders are read in no time; who waits for an image is told what for. */
-static int open_all(struct verify *verify, struct error *error)
+int verify_open(struct verify *verify, const char *krel, struct error *error)
 {
-	struct progress *progress = &verify->context.progress;
+	/* Folders are read in no time; who waits for an image sees what for. */
+	struct progress *progress = unpacks_any(verify) ? &verify->context.progress : NULL;
+	struct verify_kernel *kernel = &verify->kernel;
 	int r;
 
-	if (!unpacks_any(verify))
-		return open_inputs(verify, error);
-	progress_begin(progress, "unpack");
+	if (verify_needs_cache(verify) && !verify->common.json)
+		progress_start(&verify->context.progress, false);
+	r = read_kernel(verify, krel, error);
+	if (r < 0)
+		return r;
+	if (progress)
+		progress_begin(progress, "unpack");
 	r = open_inputs(verify, error);
-	progress_end(progress, r < 0 ? "failed" : "done");
-	return r;
-}
-
-static int add_withs(struct verify *verify, struct error *error)
-{
+	if (progress)
+		progress_end(progress, r < 0 ? "failed" : "done");
+	if (r < 0)
+		return r;
 	verify->failure = EXIT_CODE_CONTENT;
 	for (size_t i = 0; i < verify->with_count; i++) {
-		const struct verify_input *input = &verify->withs[i];
-		int r = input->name ? verify_kernel_add_with(&verify->kernel, input, error)
-				    : verify_kernel_add_with_file(
-					      &verify->kernel, verify->with.items[i], error);
-
+		r = verify_kernel_add_with(kernel, &verify->withs[i], error);
 		if (r < 0)
 			return r;
 	}
 	if (verify->with_count)
-		verify_kernel_name_exporters(&verify->kernel);
+		verify_kernel_name_exporters(kernel);
+	if (!verify->now)
+		verify_kernel_finish(kernel);
 	return 0;
 }
 
-static int open_trust(struct verify *verify, const struct strv *files, struct error *error)
-{
-	struct proof_trust *trust = &verify->kernel.facts.trust;
-
-	trust->verify = verify_trust_judge;
-	trust->context = &verify->trust;
-	return verify_trust_open(
-		files, &verify->kernel, verify->inputs, verify->input_count, &verify->trust, error);
-}
+/* --- the proof --- */
 
 /*
  * Certificates that are given count whether signatures are demanded or not: a kernel that has the
- * key refuses a wrong signature in any case.
+ * key refuses a wrong signature in any case. Without any a copy of one of the kernel's own modules
+ * is signed well all the same.
  */
 static int set_trust(struct verify *verify, struct error *error)
 {
@@ -562,53 +473,63 @@ static int set_trust(struct verify *verify, struct error *error)
 			"--enforce-signatures changes nothing");
 	if (kernel->keys.count)
 		trust->keys = &kernel->keys;
-	if (!trust->enforced && !verify->trust_files.count)
+	if (!trust->enforced && !verify->trust_files.count &&
+		!(kernel->facts.relocations && kernel->own.modules.count))
 		return 0;
+	trust->verify = verify_trust_judge;
+	trust->context = &verify->trust;
 	verify->failure = EXIT_CODE_USAGE;
-	return open_trust(verify, &verify->trust_files, error);
+	return verify_trust_open(&verify->trust_files, kernel, verify->inputs, verify->input_count,
+		&verify->trust, error);
 }
 
 static int prove(struct verify *verify, struct error *error)
 {
+	struct verify_kernel *kernel = &verify->kernel;
+	_cleanup_strv_ struct strv options = { 0 }; /* of modprobe.d */
 	struct verify_firmware firmware = {
 		.inputs = verify->inputs,
 		.count = verify->input_count,
-		.krel = verify->kernel.facts.krel,
+		.krel = kernel->facts.krel,
 	};
 	struct proof_set *set = &verify->set;
-	const struct strv none = { 0 };
-	int r = 0;
+	size_t count = 0;
+	int r;
 
-	for (size_t i = 0; i < verify->input_count && r == 0; i++)
-		if (verify->inputs[i].root)
-			r = modprobe_conf_read(verify->inputs[i].fd, &verify->options, error);
-	if (r < 0)
-		return r;
-	verify_members_open(verify->inputs, verify->input_count, &verify->kernel.facts,
-		verify->jobs, &verify->members);
+	for (size_t i = 0; i < verify->input_count; i++)
+		count += verify->inputs[i].modules.count;
 	/* Reading all of each file costs as much as all else: worth it for what was built. */
-	verify->kernel.facts.relocations = verify->members.count <= WHOLE_MODULES_MAX;
-	/* Without certificates a copy of one of the kernel's own is signed well all the same. */
-	if (verify->kernel.facts.relocations && !verify->kernel.facts.trust.verify &&
-		verify->kernel.modules_fd >= 0)
-		r = open_trust(verify, &none, error);
+	kernel->facts.relocations = count <= WHOLE_MODULES_MAX;
+	r = set_trust(verify, error);
 	if (r < 0)
 		return r;
-	set->kernel = &verify->kernel.facts;
-	set->members = verify->members.items;
-	set->member_count = verify->members.count;
-	set->options = verify->options.count ? &verify->options : NULL;
-	set->jobs = verify->jobs;
-	if (verify->now)
-		set->kernel_modules = running_modules(verify->now);
-	else if (verify->kernel.has_modules)
-		set->kernel_modules = &verify->kernel.modules;
+	verify->failure = EXIT_CODE_INTERNAL;
+	for (size_t i = 0; i < verify->input_count; i++) {
+		r = verify->inputs[i].root
+			    ? modprobe_conf_read(verify->inputs[i].fd, &options, error)
+			    : 0;
+		if (r < 0)
+			return r;
+	}
+	verify_members_open(verify->inputs, verify->input_count, &kernel->facts, verify->jobs,
+		&verify->members);
+	*set = (struct proof_set){
+		.kernel = &kernel->facts,
+		.members = verify->members.items,
+		.member_count = verify->members.count,
+		.kernel_modules = verify->now           ? running_modules(verify->now)
+				  : kernel->has_modules ? &kernel->modules
+							: NULL,
+		.options = options.count ? &options : NULL,
+		.jobs = verify->jobs,
+	};
 	if (verify_firmware_judged(&firmware)) {
 		set->firmware_there = verify_firmware_there;
 		set->firmware_context = &firmware;
 	}
 	r = proof_set_run(set, error);
 	set->firmware_context = NULL;
+	set->options = NULL;
 	return r;
 }
 
@@ -623,20 +544,10 @@ int verify_run(struct verify *verify, int *ret_code, struct error *error)
 		.order = verify->order,
 		.all = verify->all,
 	};
-	int r = read_kernel(verify, error);
+	int r = verify_open(verify, NULL, error);
 
 	if (r == 0)
-		r = open_all(verify, error);
-	if (r == 0)
-		r = add_withs(verify, error);
-	if (r == 0 && !verify->now)
-		verify_kernel_finish(&verify->kernel);
-	if (r == 0)
-		r = set_trust(verify, error);
-	if (r < 0)
-		return r;
-	verify->failure = EXIT_CODE_INTERNAL;
-	r = prove(verify, error);
+		r = prove(verify, error);
 	if (r < 0)
 		return r;
 	report.exit_code = verify->set.verdict == PROOF_WILL_NOT_LOAD ? EXIT_CODE_WILL_NOT_LOAD
@@ -666,9 +577,30 @@ void verify_close(struct verify *verify)
 	running_close(&verify->now);
 	close_inputs(verify->inputs, verify->input_count);
 	close_inputs(verify->withs, verify->with_count);
-	strv_free(&verify->options);
 	strv_free(&verify->kernels);
 	strv_free(&verify->what);
 	strv_free(&verify->with);
 	strv_free(&verify->trust_files);
+	kernel_free(&verify->found);
+	context_close(&verify->context);
+	common_options_free(&verify->common);
+}
+
+int verify_supervise(struct verify *verify, const char *verb, const char *state,
+	int (*work)(void *context), void *context)
+{
+	struct cache *cache = &verify->context.cache;
+	struct error error = { 0 };
+	int r;
+
+	if (!verify_needs_cache(verify))
+		return work(context);
+	r = context_open(&verify->common, &verify->context, &error);
+	if (r == 0)
+		r = cache_start_run(cache, buildah_sweep, &error);
+	if (r < 0)
+		return json_fail(verb, NULL, (int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);
+	r = supervise(work, context);
+	cache_end_run(cache);
+	return supervise_report(r, verb, verify->common.json, state);
 }

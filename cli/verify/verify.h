@@ -1,15 +1,169 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run of `slipway verify`: what was asked, what is judged, and the report. */
+/*
+ * A run of `slipway verify`: the kernel that modules are judged for, whose signatures count, what
+ * is judged, and the report. What nothing says of a kernel stays unknown, and the proof says so
+ * where it matters.
+ */
 #pragma once
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
-#include "cli/verify/kernel.h"
-#include "cli/verify/trust.h"
+#include "cli/kernel/kernel.h"
+#include "cli/verify/input.h"
+#include "kernels/probe/probe.h"
+#include "kernels/tree/record.h"
 #include "module/proof.h"
 #include "module/running.h"
+#include "module/sign.h"
+#include "module/symvers.h"
 
-/* The modules of all inputs as members of one set. */
+/* --- what --kernel names --- */
+
+/*
+ * A tree, a build folder, lib/modules/<krel>, a record or a Module.symvers is read in place. Else
+ * *ret_fetched: a release, or packages, archives or a probe bundle as --kernel-from takes them;
+ * several are files of one kernel, and perhaps its release. -EINVAL for a path that is not there.
+ */
+int verify_kernel_identify(
+	const struct strv *texts, bool *ret_fetched, struct error *error) _must_check_;
+
+/* Where a kernel's parts are. Descriptors are -1 for what is not there. */
+struct verify_place {
+	char *krel;     /* NULL: not known */
+	int root_fd;    /* holds lib/modules/<krel> */
+	int build_fd;   /* the build folder: Module.symvers, .config */
+	int modules_fd; /* lib/modules/<krel>, with the kernel's own modules */
+	char *record;   /* path of record.json, or NULL */
+	char *symvers;  /* path of a Module.symvers that is all there is, or NULL */
+};
+
+#define VERIFY_PLACE_CLOSED                                                                        \
+	{                                                                                          \
+		.root_fd = -1, .build_fd = -1, .modules_fd = -1                                    \
+	}
+
+/*
+ * Finds the parts of what lies in the file or folder @path. @krel, or NULL, picks
+ * one of several kernels. -EINVAL for what is no kernel, -ENOTUNIQ when there are several.
+ */
+int verify_place_find(const char *path, const char *krel, struct verify_place *ret,
+	struct error *error) _must_check_;
+void verify_place_close(struct verify_place *place);
+
+/* --- the kernel --- */
+
+struct verify_kernel {
+	struct proof_kernel facts; /* borrows from what follows */
+	char *krel;
+	char *vermagic;
+	char *vermagic_source;       /* for people: a module's path, "the configuration" */
+	struct symvers *symvers;     /* the kernel's, and over them those of --with */
+	struct symvers *with;        /* the latter alone */
+	struct strv symvers_sources; /* for people */
+	struct strv modules;         /* names ('_') of the kernel's own, built-in ones too */
+	struct strv builtin;
+	bool has_modules;        /* the lists above were filled */
+	struct verify_input own; /* their files */
+	struct strv keys;        /* that a probe bundle lists */
+	const char *enforced_by;
+	struct strv notes; /* what could not be had, for people */
+};
+
+#define VERIFY_KERNEL_CLOSED                                                                       \
+	{                                                                                          \
+		.own = VERIFY_INPUT_CLOSED                                                         \
+	}
+
+/* Reads all that @place has into @kernel, which is VERIFY_KERNEL_CLOSED before. */
+int verify_kernel_read(struct verify_kernel *kernel, const struct verify_place *place,
+	struct error *error) _must_check_;
+
+/*
+ * The same for a release ("newest" too) or files that are one kernel's, in the way of `slipway
+ * lint`: through the cache, of @found's context. On failure its failure is the exit code.
+ */
+int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
+	const struct strv *texts, struct error *error) _must_check_;
+
+/* Takes options, vermagic and machine of a configuration's record. */
+void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel_record *record);
+
+/*
+ * What is known of all kernels of release @krel that a distribution makes: whether
+ * they take a symbol without a version.
+ */
+void verify_kernel_take_os(
+	struct verify_kernel *kernel, const struct catalogue *os, const char *krel);
+
+/* What the node of a probe demands, wherever the headers are from. */
+void verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *probe);
+
+/*
+ * Adds what --with names: Module.symvers files and the exports of modules, each of
+ * which takes the place of the kernel's module of that name. The input was opened.
+ */
+int verify_kernel_add_with(struct verify_kernel *kernel, const struct verify_input *input,
+	struct error *error) _must_check_;
+
+/*
+ * After --with: what exports anything is there as well, for "depends". Without the list of the
+ * kernel's own modules the proof asks the symvers itself.
+ */
+void verify_kernel_name_exporters(struct verify_kernel *kernel);
+
+/* After the last addition: points facts at all that was gathered. */
+void verify_kernel_finish(struct verify_kernel *kernel);
+void verify_kernel_free(struct verify_kernel *kernel);
+
+/* --- whose signatures count --- */
+
+/*
+ * The certificates of --trust, and the kernel's own key, whose public half no package brings. A
+ * copy of one of the kernel's own modules needs no proof of that: it has the signer that most of
+ * them share, and the bytes of the kernel's file. That very file proves nothing by being equal to
+ * itself.
+ */
+
+/* What identifies a signer: issuer, serial number and key id. */
+#define VERIFY_SIGNER_SIZE (CMS_NAME_SIZE + 2 * CMS_ID_HEX_SIZE)
+
+/* One of the kernel's own modules. */
+struct verify_own {
+	const char *name; /* with '_' */
+	const char *path; /* below own_fd, borrowed */
+	bool judged;      /* this very file is among those that are verified */
+};
+
+struct verify_trust {
+	struct module_cert **certs;
+	size_t count;
+	int own_fd;             /* of the kernel's own modules, borrowed */
+	struct verify_own *own; /* these, sorted by name */
+	size_t own_count;
+	char signer[VERIFY_SIGNER_SIZE]; /* whom most of the kernel's own share; "": none */
+};
+
+/*
+ * Reads the certificates. -EINVAL for a file that has none. @inputs, opened, are what is verified.
+ * The caller frees it.
+ */
+int verify_trust_open(const struct strv *files, const struct verify_kernel *kernel,
+	const struct verify_input *inputs, size_t input_count, struct verify_trust *ret,
+	struct error *error) _must_check_;
+void verify_trust_free(struct verify_trust *trust);
+
+/*
+ * For proof_trust.verify, with a struct verify_trust. -EAGAIN: there is no certificate to check the
+ * signature with; -ENOTSUP: it is a file of the kernel's own and of its signer, and that is all
+ * that can be known. Threads may share it.
+ */
+int verify_trust_judge(
+	void *context, const void *module, size_t size, struct cms_facts *ret, struct error *error);
+
+/* --- the modules of all inputs as members of one set --- */
+
 struct verify_members {
 	struct proof_member *items;         /* for proof_set.members */
 	struct elf_module **modules;        /* of each; NULL where it could not be opened */
@@ -27,6 +181,8 @@ struct verify_members {
 void verify_members_open(const struct verify_input *inputs, size_t input_count,
 	const struct proof_kernel *kernel, unsigned int jobs, struct verify_members *ret);
 void verify_members_free(struct verify_members *members);
+
+/* --- root.c --- */
 
 /*
  * Is the firmware there that a module names? By the places that the kernel searches below a root
@@ -47,20 +203,20 @@ bool verify_firmware_there(void *context, const char *name);
 
 /*
  * The options that modprobe would give to modules, by the modprobe.d folders of a root:
- * modprobe.d(5) of kmod. libkmod can be told other folders than this machine's, but it opens what
- * they hold as this machine sees it: an absolute link in a stranger's image would lead it to a file
- * of ours. Here a link means what it means in that root.
- */
-/*
- * modprobe_conf.c: appends "module parameter=value" or "module parameter" for each option, '-' in
- * the module's name as '_'. A root without such folders has none.
+ * modprobe.d(5) of kmod. libkmod can be pointed at other folders than this machine's, but it opens
+ * what they hold as this machine sees it: an absolute link in an image of others would lead it to a
+ * file of ours. Here a link means what it means in that root.
+ *
+ * Appends "module parameter=value" or "module parameter" for each option, '-' in the module's name
+ * as '_'. A root without such folders has none.
  */
 int modprobe_conf_read(int root_fd, struct strv *options, struct error *error) _must_check_;
 
 /* The same of one file's text. */
 void modprobe_conf_parse(const char *text, struct strv *options);
 
-/* What was proven. */
+/* --- what was proven --- */
+
 struct verify_report {
 	const struct verify_kernel *kernel;
 	const struct verify_input *inputs;
@@ -77,16 +233,11 @@ void verify_print(const struct verify_report *report, FILE *file);
 /* json.c: one object; docs/verify.md has its schema. */
 void verify_print_json(const struct verify_report *report, FILE *file);
 
-/* Does the kernel compare CRCs? With what is known of it. */
-static inline bool verify_has_versions(const struct verify_report *report)
-{
-	return proof_kernel_has_modversions(&report->kernel->facts);
-}
+/* --- a run; `slipway explain` opens a kernel and what is loaded before in the same way --- */
 
 struct verify {
 	struct common_options common;
 	struct context context;
-	struct kernel found; /* for verify_kernel_fetch() */
 	struct strv what;
 	struct strv with;
 	struct strv trust_files;
@@ -97,34 +248,45 @@ struct verify {
 	bool all;
 	unsigned int jobs;
 
-	enum verify_kernel_kind kernel_kind;
+	bool fetched;                /* the kernel is */
 	struct verify_input *inputs; /* of what */
 	size_t input_count;
-	struct verify_input *withs; /* of with; those that are symvers files are not opened */
+	struct verify_input *withs; /* of with */
 	size_t with_count;
 
+	struct kernel found; /* for verify_kernel_fetch() */
 	struct verify_kernel kernel;
 	struct running *now;
 	struct verify_trust trust;
 	struct verify_members members;
-	struct strv options; /* of modprobe.d */
 	struct proof_set set;
-	enum exit_code failure; /* where the errno does not tell */
+	enum exit_code failure; /* where the errno alone does not decide */
 };
 
 #define VERIFY_CLOSED                                                                              \
 	{                                                                                          \
-		.context = CONTEXT_CLOSED, .kernel = VERIFY_KERNEL_CLOSED, .trust = {              \
-			.modules_fd = -1                                                           \
-		}                                                                                  \
+		.context = CONTEXT_CLOSED, .kernel = VERIFY_KERNEL_CLOSED                          \
 	}
 
-/* Tells what everything on the command line is, before any work. -EINVAL with what is wrong. */
+/* Finds out what everything on the command line is, before any work. -EINVAL with what is wrong. */
 int verify_identify(struct verify *verify, struct error *error) _must_check_;
 
 /* Has anything to be unpacked, fetched or asked of buildah? */
 bool verify_needs_cache(const struct verify *verify);
 
+/*
+ * Opens the kernel, what is to be judged and what is loaded before it. @krel, or NULL, picks one of
+ * several kernels in a folder.
+ */
+int verify_open(struct verify *verify, const char *krel, struct error *error) _must_check_;
+
 /* All of it, and the report on stdout. *ret_code is the exit code of a verdict. */
 int verify_run(struct verify *verify, int *ret_code, struct error *error) _must_check_;
 void verify_close(struct verify *verify);
+
+/*
+ * Does @work, in a supervised child and with a folder of this run in the cache where
+ * verify_needs_cache(). @state: printed when it is interrupted. Returns the exit code.
+ */
+int verify_supervise(struct verify *verify, const char *verb, const char *state,
+	int (*work)(void *context), void *context);

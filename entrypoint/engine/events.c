@@ -16,27 +16,18 @@
 /* Multicast group of the kernel's own uevents (1); udev's re-broadcasts go to group 2. */
 #define UEVENT_GROUP_KERNEL 1
 
-/*
- * Faults of our own must still kill us, with a core where the node keeps them: they are raised by
- * the kernel at the instruction and a blocked one would loop or be lost.
- */
-static void all_but_faults(sigset_t *set)
-{
-	(void) sigfillset(set);
-	(void) sigdelset(set, SIGSEGV);
-	(void) sigdelset(set, SIGBUS);
-	(void) sigdelset(set, SIGFPE);
-	(void) sigdelset(set, SIGILL);
-	(void) sigdelset(set, SIGABRT);
-	(void) sigdelset(set, SIGTRAP);
-	(void) sigdelset(set, SIGSYS);
-}
-
 static int open_signals(void)
 {
+	/*
+	 * Faults of our own must still kill us, with a core where the node keeps them: they are
+	 * raised by the kernel at the instruction and a blocked one would loop or be lost.
+	 */
+	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
 	sigset_t set;
 
-	all_but_faults(&set);
+	(void) sigfillset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
+		(void) sigdelset(&set, faults[i]);
 	if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
 		return -errno;
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -142,31 +133,19 @@ static unsigned read_signals(struct events *events)
 	unsigned happened = 0;
 
 	while (read(events->signal_fd, &info, sizeof(info)) == (ssize_t) sizeof(info)) {
-		switch (info.ssi_signo) {
-		case SIGTERM:
-		case SIGINT:
-		case SIGQUIT:
+		const int signal = (int) info.ssi_signo;
+
+		/* Daemons get others from the supervisor, by its plan. */
+		if (signal == SIGTERM || signal == SIGINT || signal == SIGQUIT) {
 			if (events->stop_count++ == 0)
 				events->stopped_ms = clock_monotonic_ms();
 			happened |= EVENT_STOP;
-			break;
-		case SIGCHLD:
+		} else if (signal == SIGCHLD) {
 			reap(events);
 			happened |= EVENT_CHILD;
-			break;
-		default:
-			break; /* daemons get theirs from the supervisor, by its plan */
 		}
 	}
 	return happened;
-}
-
-/* "add@/module/ib_core": the text before the first NUL names the action and the device path. */
-static bool is_module_uevent(const char *message)
-{
-	const char *path = strchr(message, '@');
-
-	return path && strncmp(path + 1, "/module/", strlen("/module/")) == 0;
 }
 
 static unsigned read_uevents(const struct events *events)
@@ -176,14 +155,16 @@ static unsigned read_uevents(const struct events *events)
 	ssize_t size;
 
 	while ((size = recv(events->uevent_fd, message, sizeof(message) - 1, 0)) >= 0) {
+		const char *path;
+
+		/* "add@/module/ib_core": up to the first NUL are the action and the device path. */
 		message[size] = '\0';
-		if (is_module_uevent(message))
+		path = strchr(message, '@');
+		if (path && strncmp(path, "@/module/", strlen("@/module/")) == 0)
 			happened |= EVENT_KERNEL;
 	}
 	/* The queue ran over: what was lost may be what is waited for. */
-	if (errno == ENOBUFS)
-		happened |= EVENT_KERNEL;
-	return happened;
+	return errno == ENOBUFS ? EVENT_KERNEL : happened;
 }
 
 static unsigned read_inotify(const struct events *events)

@@ -21,7 +21,7 @@ static struct {
 
 /*
  * A worker takes the init with it: a container is killed whole. Process 1 of a name space takes no
- * SIGKILL from inside: there, all stands still until somebody outside kills it.
+ * SIGKILL from inside: there, all stands still until it is killed from outside.
  */
 static _Noreturn void die(const char *name)
 {
@@ -36,11 +36,6 @@ static _Noreturn void die(const char *name)
 		(void) pause();
 }
 
-static bool is_number(const char *wanted)
-{
-	return *wanted == '#' && strtoul(wanted + 1, NULL, 10) == state.places;
-}
-
 void kill_point(const char *format, ...)
 {
 	const char *wanted = getenv("SLIPWAY_KILL_AT");
@@ -51,7 +46,8 @@ void kill_point(const char *format, ...)
 	(void) vsnprintf(name, sizeof(name), format, arguments);
 	va_end(arguments);
 	state.places++;
-	if (wanted && (strcmp(wanted, name) == 0 || is_number(wanted)))
+	if (wanted && (strcmp(wanted, name) == 0 ||
+			      (*wanted == '#' && strtoul(wanted + 1, NULL, 10) == state.places)))
 		die(name);
 }
 

@@ -2,7 +2,7 @@
 /*
  * For tests only, and in a release build nothing at all: places where the init kills itself as a
  * node's OOM killer or a kubelet would, so that a test can show that the next start converges.
- * Built in by `make KILL_POINTS=1`, said by --version. SLIPWAY_KILL_AT chooses the place:
+ * Built in by `make KILL_POINTS=1`, shown by --version. SLIPWAY_KILL_AT chooses the place:
  *   "load:before", "load:after", "undo:load:before" …   at a step's do or undo
  *   "load:module:2"                     in its worker, after the second module that came or went
  *   "#17"                               at the 17th place that this process comes to
@@ -17,7 +17,7 @@
 #define KILL_POINTS_VERSION " with kill points: for tests only"
 /* A place of the name that the format makes. */
 void kill_point(const char *format, ...) _printf_(1, 2);
-/* A module came or went, in the worker of the step whose name kill_point_step() was told. */
+/* A module came or went, in the worker of the step that kill_point_step() named. */
 void kill_point_module(void);
 void kill_point_step(bool undoing, const char *step);
 #else

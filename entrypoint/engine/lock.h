@@ -7,8 +7,8 @@
 #include "common/error.h"
 
 /*
- * Takes the lock, waiting only for those who look (lock_is_held()), and writes our pid into
- * the file, whose folder is made. The kernel lets go also when we are killed. -EBUSY when another
+ * Takes the lock, waiting only for readers (lock_is_held()), and writes our pid into the
+ * file, whose folder is made. The kernel lets go also when we are killed. -EBUSY when another
  * one has it; else a negative errno.
  */
 int lock_take(int root_fd, const char *path, int *ret_fd, struct error *error);

@@ -53,12 +53,17 @@ static void open_events(struct log *log)
 			log->role, path, strerror(-r));
 }
 
+static void report_change(const struct log *log)
+{
+	if (log->changed)
+		log->changed(log);
+}
+
 void log_open(struct log *log)
 {
 	open_events(log);
-	/* What a previous run said of itself is over. */
-	if (log->changed)
-		log->changed(log);
+	/* What a previous run wrote of itself is over. */
+	report_change(log);
 }
 
 static void close_events(struct log *log)
@@ -76,7 +81,7 @@ void log_close(struct log *log)
 	free(TAKE_PTR(log->text));
 }
 
-/* An empty text: what is put in front of end_text() is log->text. NULL: no memory. */
+/* An empty text: what is put in is log->text once it is flushed. NULL: no memory. */
 static FILE *begin_text(struct log *log)
 {
 	if (!log->stream)
@@ -86,48 +91,6 @@ static FILE *begin_text(struct log *log)
 	return log->stream;
 }
 
-static bool end_text(struct log *log)
-{
-	return fflush(log->stream) == 0;
-}
-
-static void print_line(const struct log *log, const char *event, const char *step,
-	uint64_t duration_us, enum reason reason, const char *message)
-{
-	unsigned long long since_start_ms = (clock_monotonic_us() - log->start_us) / 1000;
-	char duration[32] = "";
-
-	if (duration_us)
-		(void) snprintf(duration, sizeof(duration), " (%llu ms)",
-			(unsigned long long) (duration_us + 500) / 1000);
-	(void) fprintf(stderr, "%s %4llu.%03llu s  %s%s%s%s%s%s%s%s%s\n", log->role,
-		since_start_ms / 1000, since_start_ms % 1000, event, *step ? " " : "", step,
-		duration, reason ? " [" : "", reason ? reason_entry(reason)->code : "",
-		reason ? "]" : "", *message ? ": " : "", message);
-}
-
-static void write_object(const struct log *log, FILE *file, const char *event, const char *step,
-	uint64_t duration_us, enum reason reason, const char *message)
-{
-	struct timespec now;
-	struct tm utc;
-	char stamp[32];
-
-	(void) clock_gettime(CLOCK_REALTIME, &now);
-	(void) strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &utc));
-	(void) fprintf(file,
-		"{\"time\":\"%s.%03ldZ\",\"since_start_ms\":%llu,\"role\":\"%s\",\"event\":", stamp,
-		now.tv_nsec / 1000000,
-		(unsigned long long) (clock_monotonic_us() - log->start_us) / 1000, log->role);
-	json_text_string(file, event);
-	(void) fputs(",\"step\":", file);
-	json_text_string(file, step);
-	(void) fprintf(file, ",\"duration_us\":%llu,\"reason\":\"%s\",\"message\":",
-		(unsigned long long) duration_us, reason_entry(reason)->code);
-	json_text_string(file, message);
-	(void) fputs("}\n", file);
-}
-
 static void write_line(FILE *file, const char *text)
 {
 	for (; *text; text++)
@@ -135,8 +98,14 @@ static void write_line(FILE *file, const char *text)
 	(void) fputc('\n', file);
 }
 
-static void print_status(const struct log *log, FILE *file)
+static void write_status(struct log *log)
 {
+	FILE *file = begin_text(log);
+	char path[LOG_PATH_SIZE];
+	int r;
+
+	if (!file)
+		return;
 	(void) fprintf(file,
 		"role=%s\npid=%d\nstate=%s\nstep=%s\nreason=%s\nready_ms=%llu\ndetail=", log->role,
 		(int) getpid(), log->state, log->step, reason_entry(log->reason)->code,
@@ -150,18 +119,7 @@ static void print_status(const struct log *log, FILE *file)
 			(unsigned long long) log->phases[i].us);
 	(void) fprintf(file, "\npeermem_loads=%u\npeermem_us=%llu\n", log->peermem_loads,
 		(unsigned long long) log->peermem_us);
-}
-
-static void write_status(struct log *log)
-{
-	FILE *file = begin_text(log);
-	char path[LOG_PATH_SIZE];
-	int r;
-
-	if (!file)
-		return;
-	print_status(log, file);
-	if (!end_text(log))
+	if (fflush(file) != 0)
 		return;
 	state_path(log, "status", path);
 	r = fs_write_atomic(log->root_fd, path, log->text, log->text_size, 0644);
@@ -170,14 +128,17 @@ static void write_status(struct log *log)
 			stderr, "%s: /%s cannot be written: %s\n", log->role, path, strerror(-r));
 }
 
-static void report_change(const struct log *log)
+void log_event(struct log *log, const char *event, const char *step, uint64_t duration_us,
+	enum reason reason, const char *message)
 {
-	if (log->changed)
-		log->changed(log);
-}
+	unsigned long long since_ms = (clock_monotonic_us() - log->start_us) / 1000;
+	const char *code = reason_entry(reason)->code;
+	char duration[32] = "";
+	struct timespec now;
+	char stamp[32];
+	struct tm utc;
+	FILE *file;
 
-static void keep_figures(struct log *log, const char *event, const char *step, uint64_t duration_us)
-{
 	if (strcmp(event, "done") == 0 && !log->ready_us &&
 		log->phase_count < ARRAY_SIZE(log->phases)) {
 		log->phases[log->phase_count++] = (struct log_phase){ step, duration_us };
@@ -187,23 +148,30 @@ static void keep_figures(struct log *log, const char *event, const char *step, u
 		write_status(log);
 		report_change(log);
 	}
-}
-
-void log_event(struct log *log, const char *event, const char *step, uint64_t duration_us,
-	enum reason reason, const char *message)
-{
-	FILE *file;
-
-	keep_figures(log, event, step, duration_us);
-	print_line(log, event, step, duration_us, reason, message);
-	if (log->events_fd < 0)
-		return;
-	file = begin_text(log);
+	if (duration_us)
+		(void) snprintf(duration, sizeof(duration), " (%llu ms)",
+			(unsigned long long) (duration_us + 500) / 1000);
+	(void) fprintf(stderr, "%s %4llu.%03llu s  %s%s%s%s%s%s%s%s%s\n", log->role,
+		since_ms / 1000, since_ms % 1000, event, *step ? " " : "", step, duration,
+		reason ? " [" : "", reason ? code : "", reason ? "]" : "", *message ? ": " : "",
+		message);
+	file = log->events_fd < 0 ? NULL : begin_text(log);
 	if (!file)
 		return;
-	write_object(log, file, event, step, duration_us, reason, message);
+	(void) clock_gettime(CLOCK_REALTIME, &now);
+	(void) strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &utc));
+	(void) fprintf(file,
+		"{\"time\":\"%s.%03ldZ\",\"since_start_ms\":%llu,\"role\":\"%s\",\"event\":", stamp,
+		now.tv_nsec / 1000000, since_ms, log->role);
+	json_text_string(file, event);
+	(void) fputs(",\"step\":", file);
+	json_text_string(file, step);
+	(void) fprintf(file, ",\"duration_us\":%llu,\"reason\":\"%s\",\"message\":",
+		(unsigned long long) duration_us, code);
+	json_text_string(file, message);
+	(void) fputs("}\n", file);
 	/* One write a line: a reader never sees half an object. */
-	if (end_text(log) &&
+	if (fflush(file) == 0 &&
 		write(log->events_fd, log->text, log->text_size) != (ssize_t) log->text_size)
 		(void) fprintf(stderr, "%s: the event file is cut short: %s\n", log->role,
 			strerror(errno));
@@ -239,9 +207,9 @@ void log_state(struct log *log, const char *state, const char *step)
 		report_change(log);
 }
 
-void log_step(struct log *log, const char *step, bool told)
+void log_step(struct log *log, const char *step, bool write_now)
 {
-	if (set_step(log, step) || told)
+	if (set_step(log, step) || write_now)
 		write_status(log);
 }
 
@@ -259,24 +227,19 @@ void log_proof(struct log *log, const char *verdict)
 	write_status(log);
 }
 
-/* A refusal by the proof itself is not told twice. */
-static bool adds_proof(const struct log *log, const char *message)
-{
-	return *log->proof && strncmp(log->proof, message, 40) != 0;
-}
-
 void log_termination(const struct log *log, enum reason reason, const char *message)
 {
 	_cleanup_close_ int fd =
 		openat(log->root_fd, LOG_TERMINATION, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	/* A refusal by the proof itself is not repeated. */
+	bool with_proof = *log->proof && strncmp(log->proof, message, 40) != 0;
 	char text[LOG_TERMINATION_SIZE];
 	int length;
 
 	if (fd < 0)
 		return; /* the runtime gave us none: not an operator's pod */
 	length = snprintf(text, sizeof(text), "%s: %s%s%s\n", reason_entry(reason)->code, message,
-		adds_proof(log, message) ? "; load proof: " : "",
-		adds_proof(log, message) ? log->proof : "");
+		with_proof ? "; load proof: " : "", with_proof ? log->proof : "");
 	if (length > 0 && write(fd, text, strnlen(text, sizeof(text))) < 0)
 		(void) fprintf(
 			stderr, "%s: /%s: %s\n", log->role, LOG_TERMINATION, strerror(errno));

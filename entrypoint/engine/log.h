@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Says what the init does: a line on stderr and an object in a JSON-lines file for each event, and
- * a status file that is replaced whole. Nothing here fails a start: a log that cannot be
- * written says so once on stderr.
+ * Logs what the init does: a line on stderr and an object in a JSON-lines file for each event, and
+ * a status file that is replaced whole. Nothing here fails a start: a log that cannot be written is
+ * reported once on stderr.
  */
 #pragma once
 
@@ -21,8 +21,8 @@
 #define LOG_PHASES    40 /* steps of a start whose durations are kept */
 
 /*
- * The event that says that nvidia-peermem was loaded after OFED came: its
- * duration is that from OFED being there to the module being live. Status and metrics count them.
+ * nvidia-peermem was loaded after OFED came: the duration is that from OFED being there to the
+ * module being live. Status and metrics count these events.
  */
 #define LOG_EVENT_PEERMEM "peermem"
 
@@ -43,7 +43,7 @@ struct log {
 	FILE *stream;
 	char *text;
 	size_t text_size;
-	/* What the status file says. */
+	/* In the status file. */
 	const char *state; /* starting, ready, stopping, stopped, failed */
 	const char *step;  /* running now, or "" */
 	char detail[ERROR_TEXT_SIZE];
@@ -58,12 +58,12 @@ struct log {
 	void (*changed)(const struct log *log);
 };
 
-/* Says whose log it will be; the clock starts. No file is touched. The strings are borrowed. */
+/* Sets whose log it will be; the clock starts. No file is touched. The strings are borrowed. */
 void log_prepare(struct log *log, int root_fd, const char *role, const char *folder);
 /* Opens the event file in the folder, which is made; the file of the start before is kept as ".1".
  */
 void log_open(struct log *log);
-/* Also of one that was never opened: what it told, it put together in memory. */
+/* Also of one that was never opened: it put its texts together in memory. */
 void log_close(struct log *log);
 
 /*
@@ -77,16 +77,16 @@ void log_event(struct log *log, const char *event, const char *step, uint64_t du
 void log_state(struct log *log, const char *state, const char *step);
 
 /*
- * The step that runs now; the string must outlive the log. @told: the status file says so at
- * once, as it does after a step that waited. Otherwise its next writing does: a start has many
- * steps that are over before anybody could read that they run, and a file is made for each writing.
+ * The step that runs now; the string must outlive the log. @write_now: to the status file, as after
+ * a step that waited. Otherwise its next writing has it: a start has many steps that are over
+ * before it could be read that they run, and a file is made for each writing.
  */
-void log_step(struct log *log, const char *step, bool told);
+void log_step(struct log *log, const char *step, bool write_now);
 
 /* Sets what is waited for or went wrong, and rewrites the status file. */
 void log_detail(struct log *log, enum reason reason, const char *detail);
 
-/* Sets what the load proof said, for the status and the container's termination message. */
+/* Sets the load proof's verdict, for the status and the container's termination message. */
 void log_proof(struct log *log, const char *verdict);
 
 /* Writes the container's termination message for the kubelet: reason code, colon, message. */

@@ -18,41 +18,29 @@ struct call {
 	struct action action;
 };
 
-static int worker_entry(
-	void *context, struct worker *worker, enum reason *reason, struct error *error)
-{
-	struct call *call = context;
-	int r;
-
-	call->action.worker = worker;
-	r = call->function(&call->action);
-	*reason = call->action.reason;
-	*error = call->action.error;
-	return r;
-}
-
 static void worker_message(void *context, const struct worker_message *message)
 {
-	const struct call *call = context;
+	const struct plan *plan = context;
 
 	if (message->kind == WORKER_HOLDER)
-		events_watch_pid(call->plan->events, message->pid);
+		events_watch_pid(plan->events, message->pid);
 	else
-		call->plan->listener(call->plan->role, message);
+		plan->listener(plan->role, message);
 }
 
 static int try_call(struct call *call)
 {
 	const struct worker_bounds bounds = {
+		.listener = worker_message,
+		.context = call->plan,
 		.deadline_ms = call->deadline_ms,
 		.stoppable = call->step->stoppable && !call->undoing,
 	};
 
 	call->action = (struct action){ .role = call->plan->role, .reason = REASON_INTERNAL };
-	if (call->kind == STEP_WORKER)
-		return worker_run(call->plan->events, &bounds, worker_entry, worker_message, call,
-			&call->action.reason, &call->action.error);
-	return call->function(&call->action);
+	if (call->kind != STEP_WORKER)
+		return call->function(&call->action);
+	return worker_run(call->plan->events, &bounds, call->function, &call->action);
 }
 
 /* What is waited for goes to the log when it is new, not at every event. */
@@ -74,28 +62,24 @@ static void report_waiting(const struct call *call, uint64_t give_up_ms)
 	log_detail(log, log->reason, text);
 }
 
-static int wait_is_over(struct call *call, uint64_t begun_ms)
-{
-	char what[ERROR_TEXT_SIZE];
-
-	memcpy(what, call->action.error.text, sizeof(what));
-	return error_set(&call->action.error, -ETIMEDOUT, "gave up after %llu s: %.950s",
-		(unsigned long long) (clock_monotonic_ms() - begun_ms + 500) / 1000, what);
-}
-
 /* Asks until the condition holds. A stop signal ends it, unless it is an undo that waits. */
 static int run_wait(struct call *call)
 {
 	const struct events *events = call->plan->events;
 	uint64_t begun_ms = clock_monotonic_ms();
+	struct error missing;
 	int r;
 
 	while ((r = try_call(call)) > 0) {
 		if (events->stop_count && !call->undoing)
 			return -EINTR;
 		report_waiting(call, call->deadline_ms);
-		if (events_wait(call->plan->events, call->deadline_ms) & EVENT_TIME)
-			return wait_is_over(call, begun_ms);
+		if (!(events_wait(call->plan->events, call->deadline_ms) & EVENT_TIME))
+			continue;
+		missing = call->action.error;
+		return error_set(&call->action.error, -ETIMEDOUT, "gave up after %llu s: %.950s",
+			(unsigned long long) (clock_monotonic_ms() - begun_ms + 500) / 1000,
+			missing.text);
 	}
 	return r;
 }
@@ -105,7 +89,12 @@ static uint64_t absolute_deadline(uint32_t deadline_ms)
 	return deadline_ms ? clock_monotonic_ms() + deadline_ms : EVENTS_NEVER;
 }
 
-/* Nothing tells that a process closed a device and lives on, or that the kernel let go. */
+static uint64_t earlier_ms(uint64_t one_ms, uint64_t other_ms)
+{
+	return one_ms < other_ms ? one_ms : other_ms;
+}
+
+/* No event comes when a process closed a device and lives on, or the kernel let go. */
 #define BUSY_LOOK_MS 1000
 
 /* Of an undo that has no share. */
@@ -129,16 +118,6 @@ static uint64_t latest_ms(const struct plan *plan, const struct step *step)
 	return end_ms > kept_ms + least_ms ? end_ms - kept_ms : least_ms;
 }
 
-static uint64_t earlier_ms(uint64_t one_ms, uint64_t other_ms)
-{
-	return one_ms < other_ms ? one_ms : other_ms;
-}
-
-static uint64_t next_look_ms(uint64_t give_up_ms)
-{
-	return earlier_ms(clock_monotonic_ms() + BUSY_LOOK_MS, give_up_ms);
-}
-
 /*
  * An undo that finds something in use tries again after each event (the end of a process that it
  * named, a module that went), and each second, until its deadline. Another stop signal ends the
@@ -146,7 +125,7 @@ static uint64_t next_look_ms(uint64_t give_up_ms)
  */
 static int run_undo(struct call *call)
 {
-	const struct events *events = call->plan->events;
+	struct events *events = call->plan->events;
 	uint64_t give_up_ms =
 		earlier_ms(clock_monotonic_ms() + call->plan->busy_ms, call->latest_ms);
 	unsigned stops_seen = events->stop_count;
@@ -156,8 +135,9 @@ static int run_undo(struct call *call)
 		if (clock_monotonic_ms() >= give_up_ms || events->stop_count > stops_seen)
 			return r;
 		report_waiting(call, give_up_ms);
-		(void) events_wait(call->plan->events, next_look_ms(give_up_ms));
-		events_forget_pids(call->plan->events);
+		(void) events_wait(
+			events, earlier_ms(clock_monotonic_ms() + BUSY_LOOK_MS, give_up_ms));
+		events_forget_pids(events);
 		if (events->stop_count > stops_seen)
 			return r;
 		call->deadline_ms = earlier_ms(
@@ -168,30 +148,30 @@ static int run_undo(struct call *call)
 
 static int run_call(struct call *call)
 {
+	const char *name = call->step->name;
 	struct log *log = call->plan->log;
 	uint64_t begun_us = clock_monotonic_us();
 	uint64_t took_us;
 	int r;
 
-	log_event(log, call->undoing ? "undo" : "begin", call->step->name, 0, REASON_NONE, "");
-	/* A wait that has to wait tells it itself. */
-	log_step(log, call->step->name, call->kind == STEP_WORKER);
-	kill_point_step(call->undoing, call->step->name);
-	kill_point("%s%s:before", call->undoing ? "undo:" : "", call->step->name);
+	log_event(log, call->undoing ? "undo" : "begin", name, 0, REASON_NONE, "");
+	/* A wait that has to wait writes the status itself. */
+	log_step(log, name, call->kind == STEP_WORKER);
+	kill_point_step(call->undoing, name);
+	kill_point("%s%s:before", call->undoing ? "undo:" : "", name);
 	if (call->kind == STEP_WAIT)
 		r = run_wait(call);
 	else
 		r = call->undoing ? run_undo(call) : try_call(call);
 	took_us = clock_monotonic_us() - begun_us;
-	kill_point("%s%s:after", call->undoing ? "undo:" : "", call->step->name);
-	if (r < 0 && r != -EINTR)
-		log_event(log, "failed", call->step->name, took_us, call->action.reason,
-			call->action.error.text);
-	else if (r == -EINTR)
-		log_event(log, "interrupted", call->step->name, took_us, REASON_NONE, "");
+	kill_point("%s%s:after", call->undoing ? "undo:" : "", name);
+	if (r == -EINTR)
+		log_event(log, "interrupted", name, took_us, REASON_NONE, "");
+	else if (r < 0)
+		log_event(
+			log, "failed", name, took_us, call->action.reason, call->action.error.text);
 	else
-		log_event(log, call->undoing ? "undone" : "done", call->step->name, took_us,
-			REASON_NONE, "");
+		log_event(log, call->undoing ? "undone" : "done", name, took_us, REASON_NONE, "");
 	return r;
 }
 
@@ -204,37 +184,42 @@ static void remember_failure(struct plan *plan, const struct call *call)
 	log_detail(plan->log, plan->reason, plan->error.text);
 }
 
+static struct call call_of(struct plan *plan, const struct step *step, uint32_t deadline_ms)
+{
+	return (struct call){
+		.plan = plan,
+		.step = step,
+		.kind = step->kind,
+		.function = step->perform,
+		.deadline_ms = absolute_deadline(deadline_ms),
+	};
+}
+
 int plan_start(struct plan *plan)
 {
 	while (plan->begun < plan->step_count) {
 		const struct step *step = &plan->steps[plan->begun];
-		struct call call = {
-			.plan = plan,
-			.step = step,
-			.kind = step->kind,
-			.function = step->perform,
-		};
+		struct call call;
 		int r;
 
 		if (plan->events->stop_count)
 			return -EINTR;
-		call.deadline_ms =
-			absolute_deadline(plan->deadline_ms ? plan->deadline_ms(plan->role, step)
-							    : step->deadline_ms);
+		call = call_of(plan, step,
+			plan->deadline_ms ? plan->deadline_ms(plan->role, step)
+					  : step->deadline_ms);
 		plan->begun++;
 		if (!step->perform || (step->wanted && !step->wanted(plan->role)))
 			continue;
 		if (step->is_done && step->is_done(plan->role))
 			continue;
 		r = run_call(&call);
-		if (r < 0 && step->may_fail)
+		if (r >= 0 || step->may_fail)
 			continue;
-		if (r < 0 && r != -EINTR) {
+		if (r != -EINTR) {
 			plan->start_failed = true;
 			remember_failure(plan, &call);
 		}
-		if (r < 0)
-			return r;
+		return r;
 	}
 	return plan->events->stop_count ? -EINTR : 0;
 }
@@ -272,18 +257,11 @@ int plan_stop(struct plan *plan)
 
 int plan_do(struct plan *plan, const struct step *step, struct action *ret_action)
 {
-	struct log *log = plan->log;
-	struct call call = {
-		.plan = plan,
-		.step = step,
-		.kind = step->kind,
-		.function = step->perform,
-		.deadline_ms = absolute_deadline(step->deadline_ms),
-	};
-	const char *outer = log->step;
+	struct call call = call_of(plan, step, step->deadline_ms);
+	const char *outer = plan->log->step;
 	int r = run_call(&call);
 
 	*ret_action = call.action;
-	log_step(log, outer, step->kind == STEP_WORKER);
+	log_step(plan->log, outer, step->kind == STEP_WORKER);
 	return r;
 }

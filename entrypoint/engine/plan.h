@@ -14,19 +14,11 @@
 enum step_kind {
 	STEP_DIRECT, /* a few system calls, in the init itself */
 	STEP_WORKER, /* in a child: it may take long, or read files that may be bad */
-	STEP_WAIT,   /* asked again after every event, until it says yes */
-};
-
-/* What an action gets, and where it says why it failed. */
-struct action {
-	void *role;            /* the plan's owner */
-	struct worker *worker; /* STEP_WORKER only */
-	enum reason reason;    /* set by an action that fails */
-	struct error error;    /* the failure, or (STEP_WAIT) what is missing */
+	STEP_WAIT,   /* asked again after every event, until it returns 0 */
 };
 
 /* 0: done. 1 (STEP_WAIT only): not yet, with what is missing in @error. Negative errno: failed. */
-typedef int action_function(struct action *action);
+typedef worker_function action_function;
 
 struct step {
 	const char *name; /* stable: in the events, the status and the documentation */
@@ -36,7 +28,7 @@ struct step {
 	enum step_kind kind;
 	action_function *perform; /* NULL: it has nothing but an undo */
 	uint32_t deadline_ms;     /* 0: none */
-	bool may_fail;  /* then it is told, and the start goes on; nor does a deadline end it */
+	bool may_fail;  /* then it is logged, and the start goes on; nor does a deadline end it */
 	bool stoppable; /* STEP_WORKER: a stop signal kills it, and the undo clears up after it */
 	enum step_kind undo_kind;
 	action_function *undo; /* or NULL */
@@ -78,13 +70,13 @@ struct plan {
 int plan_start(struct plan *plan);
 
 /*
- * Undoes what was begun, in reverse. A failing undo is told, remembered as plan->reason (unless one
- * is there already), and does not keep the others from running. Returns 0 or the first failure.
+ * Undoes what was begun, in reverse. A failing undo is logged, remembered as plan->reason (unless
+ * one is there already), and does not keep the others from running. Returns 0 or the first failure.
  */
 int plan_stop(struct plan *plan);
 
 /*
- * Does one step by itself while the role serves: told, timed and bounded like a step of the plan,
+ * Does one step by itself while the role serves: logged, timed and bounded like a step of the plan,
  * but not part of it: nothing undoes it, and its failure is not the plan's. Returns what
  * plan_start() does for a step; the failure's reason and message are in *ret_action.
  */

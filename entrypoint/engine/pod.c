@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/engine/pod.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,29 +39,6 @@ static const char *find_uid(const char *path, struct pod *pod)
 	return NULL;
 }
 
-/* In what follows the pod's folder: "<id>", "cri-containerd-<id>.scope", "crio-<id>.scope",
- * "docker-<id>.scope". */
-static void find_container(const char *path, struct pod *pod)
-{
-	for (const char *at = path; *at; at += strcspn(at, "/-"), at += *at != '\0') {
-		size_t length = strspn(at, "0123456789abcdef");
-
-		if (length >= ID_LENGTH_MIN && length < sizeof(pod->container) &&
-			(!at[length] || at[length] == '/' || at[length] == '.'))
-			(void) snprintf(
-				pod->container, sizeof(pod->container), "%.*s", (int) length, at);
-	}
-}
-
-/* "4:memory:/path" (version 1) or "0::/path" (version 2). */
-static const char *path_of_line(const char *line)
-{
-	const char *colon = strchr(line, ':');
-
-	colon = colon ? strchr(colon + 1, ':') : NULL;
-	return colon ? colon + 1 : NULL;
-}
-
 bool pod_parse(const char *cgroups, struct pod *pod)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
@@ -71,12 +47,24 @@ bool pod_parse(const char *cgroups, struct pod *pod)
 	if (strv_split(&lines, cgroups, "\n") < 0)
 		return false;
 	for (size_t i = 0; i < lines.count; i++) {
-		const char *path = path_of_line(lines.items[i]);
-		const char *rest = path ? find_uid(path, pod) : NULL;
+		/* "4:memory:/path" (version 1) or "0::/path" (version 2) */
+		const char *colon = strchr(lines.items[i], ':');
+		const char *rest;
 
+		colon = colon ? strchr(colon + 1, ':') : NULL;
+		rest = colon ? find_uid(colon + 1, pod) : NULL;
 		if (!rest)
 			continue;
-		find_container(rest, pod);
+		/* Then "<id>", "cri-containerd-<id>.scope", "crio-<id>.scope", "docker-<id>.scope".
+		 */
+		for (; *rest; rest += strcspn(rest, "/-"), rest += *rest != '\0') {
+			size_t length = strspn(rest, "0123456789abcdef");
+
+			if (length >= ID_LENGTH_MIN && length < sizeof(pod->container) &&
+				(!rest[length] || rest[length] == '/' || rest[length] == '.'))
+				(void) snprintf(pod->container, sizeof(pod->container), "%.*s",
+					(int) length, rest);
+		}
 		return true;
 	}
 	return false;
@@ -86,22 +74,18 @@ bool pod_parse(const char *cgroups, struct pod *pod)
 static void find_name(int root_fd, struct pod *pod)
 {
 	_cleanup_strv_ struct strv folders = { 0 };
-	size_t uid_length = strlen(pod->uid);
 
 	if (fs_list(root_fd, POD_LOGS, &folders) < 0)
 		return;
 	for (size_t i = 0; i < folders.count; i++) {
-		char *folder = folders.items[i];
-		size_t length = strlen(folder);
-		char *name = strchr(folder, '_');
+		char *uid = strrchr(folders.items[i], '_');
+		char *name = strchr(folders.items[i], '_');
 
-		if (!name || length <= uid_length + 1 || folder[length - uid_length - 1] != '_' ||
-			strcmp(folder + length - uid_length, pod->uid) != 0)
+		if (!uid || name == uid || strcmp(uid + 1, pod->uid) != 0)
 			continue;
-		folder[length - uid_length - 1] = '\0';
-		if (name < folder + length - uid_length - 1)
-			*name = '/';
-		(void) snprintf(pod->name, sizeof(pod->name), "%s", folder);
+		*name = '/';
+		*uid = '\0';
+		(void) snprintf(pod->name, sizeof(pod->name), "%s", folders.items[i]);
 	}
 }
 

@@ -12,7 +12,7 @@
 struct pod {
 	char uid[40];       /* with '-', as the API has it; "" outside of pods */
 	char container[65]; /* the runtime's id, or "" */
-	char name[128];     /* "namespace/name" where the node's log folder tells, else "" */
+	char name[128];     /* "namespace/name" by the node's log folder, or "" */
 };
 
 /* Reads the text of /proc/<pid>/cgroup, of version 1 or 2. False outside of pods. */

@@ -38,7 +38,6 @@ enum reason {
 struct reason_entry {
 	const char *code; /* stable, upper case */
 	int exit_code;
-	const char *summary;
 };
 
 const struct reason_entry *reason_entry(enum reason reason);

@@ -12,7 +12,7 @@
 #define LAST_LINE  "end"
 
 /* A node with a full routing table on its NIC writes some 20 MB. */
-#define LIMIT_BYTES ((size_t) 256 << 20)
+#define LIMIT_BYTES (256L << 20)
 
 static void record_clear(struct record *record)
 {
@@ -91,6 +91,11 @@ void statefile_keep(struct statefile *records, bool (*is_kept)(const struct reco
 			record_clear(&records->items[i]);
 	}
 	records->count = kept;
+}
+
+static bool is_plain(unsigned char c)
+{
+	return c > ' ' && c < 0x7f && c != '%';
 }
 
 static struct record_field *find_field(const struct record *record, const char *name)
@@ -241,23 +246,6 @@ bool record_is_part(const char *text, size_t size)
 
 /* ---- writing */
 
-static bool is_plain(unsigned char c)
-{
-	return c > ' ' && c < 0x7f && c != '%';
-}
-
-static void put_value(FILE *stream, const char *value)
-{
-	for (; *value; value++) {
-		unsigned char c = (unsigned char) *value;
-
-		if (is_plain(c))
-			(void) fputc(c, stream);
-		else
-			(void) fprintf(stream, "%%%02x", c);
-	}
-}
-
 static int put_record(FILE *stream, const struct record *record)
 {
 	if (!is_word(record->kind, strlen(record->kind)))
@@ -268,8 +256,16 @@ static int put_record(FILE *stream, const struct record *record)
 
 		if (!is_word(field->name, strlen(field->name)))
 			return -EINVAL;
+		/* At most three characters each. */
+		if (ftell(stream) + (long) strlen(field->value) * 3 > LIMIT_BYTES)
+			return -EFBIG;
 		(void) fprintf(stream, " %s=", field->name);
-		put_value(stream, field->value);
+		for (const char *c = field->value; *c; c++) {
+			if (is_plain((unsigned char) *c))
+				(void) fputc(*c, stream);
+			else
+				(void) fprintf(stream, "%%%02x", (unsigned char) *c);
+		}
 	}
 	(void) fputc('\n', stream);
 	return 0;
@@ -298,77 +294,40 @@ int statefile_render(const struct statefile *records, char **ret_text, size_t *r
 }
 
 /*
- * The folder of a file that is to be there: made, and each folder above it that may be new synced,
- * so that a power loss does not take the way to the file.
+ * Makes the folder, and syncs each above it that may be new, so that a power loss does not take the
+ * way to the file.
  */
-static int make_folder(int root_fd, const char *path, char **ret_folder)
+static int make_folder(int root_fd, const char *folder)
 {
-	const char *slash = strrchr(path, '/');
-	_cleanup_free_ char *folder = slash && slash != path
-					      ? strndup(path, (size_t) (slash - path))
-					      : strdup(slash ? "/" : ".");
-	_cleanup_free_ char *above = NULL;
-	bool is_new;
-	int r;
+	_cleanup_free_ char *above = strdup(folder);
+	bool is_new = !fs_exists(root_fd, folder);
+	int r = above ? fs_mkdir_parents(root_fd, folder, 0755) : -ENOMEM;
 
-	if (!folder)
-		return -ENOMEM;
-	is_new = !fs_exists(root_fd, folder);
-	r = fs_mkdir_parents(root_fd, folder, 0755);
-	above = strdup(folder);
-	if (!above)
-		return -ENOMEM;
-	for (char *end = is_new ? strrchr(above, '/') : NULL; r == 0 && end && end != above;
-		end = strrchr(above, '/')) {
+	for (char *end = is_new && above ? strrchr(above, '/') : NULL;
+		r == 0 && end && end != above; end = strrchr(above, '/')) {
 		*end = '\0';
 		r = fs_sync(root_fd, above);
 	}
-	if (r == 0)
-		*ret_folder = TAKE_PTR(folder);
 	return r;
-}
-
-static size_t value_size(const char *value)
-{
-	size_t size = 0;
-
-	for (; *value; value++)
-		size += is_plain((unsigned char) *value) ? 1 : strlen("%00");
-	return size;
-}
-
-/* Of the text, before any memory is spent on it. */
-static size_t text_size(const struct statefile *records)
-{
-	size_t size = strlen(word_of(records)) + strlen(FORMAT "\n" LAST_LINE "\n");
-
-	for (size_t i = 0; i < records->count; i++) {
-		const struct record *record = &records->items[i];
-
-		size += strlen(record->kind) + strlen("\n");
-		for (size_t j = 0; j < record->count; j++)
-			size += strlen(record->fields[j].name) +
-				value_size(record->fields[j].value) + strlen(" =");
-	}
-	return size;
 }
 
 int statefile_write(
 	int root_fd, const char *path, const struct statefile *records, struct error *error)
 {
-	_cleanup_free_ char *folder = NULL;
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *folder = slash && slash != path
+					      ? strndup(path, (size_t) (slash - path))
+					      : strdup(slash ? "/" : ".");
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
-	int r;
+	int r = folder ? statefile_render(records, &text, &size) : -ENOMEM;
 
-	if (text_size(records) > LIMIT_BYTES)
-		return error_set(error, -EFBIG,
-			"%s: more than %zu MiB would be written, which nobody would read again",
+	if (r == -EFBIG)
+		return error_set(error, r,
+			"%s: more than %ld MiB would be written, which could not be read again",
 			path, LIMIT_BYTES >> 20);
-	r = statefile_render(records, &text, &size);
-
 	if (r == 0)
-		r = make_folder(root_fd, path, &folder);
+		r = make_folder(root_fd, folder);
 	/* Addresses and MACs of the node, some of its options: root's business. */
 	if (r == 0)
 		r = fs_write_atomic(root_fd, path, text, size, 0600);
@@ -431,23 +390,26 @@ static int parse_line(struct statefile *records, const char *line, size_t length
 {
 	const char *end = line + length;
 	const char *space = memchr(line, ' ', length);
+	size_t kind_length = space ? (size_t) (space - line) : length;
 	_cleanup_free_ char *kind = NULL;
 	struct record *record;
-	int r = 0;
 
-	if (!is_word(line, (size_t) ((space ? space : end) - line)))
+	if (!is_word(line, kind_length))
 		return -EBADMSG;
-	kind = strndup(line, (size_t) ((space ? space : end) - line));
+	kind = strndup(line, kind_length);
 	record = kind ? statefile_add(records, kind) : NULL;
 	if (!record)
 		return -ENOMEM;
-	while (r == 0 && space) {
+	while (space) {
 		const char *field = space + 1;
+		int r;
 
 		space = memchr(field, ' ', (size_t) (end - field));
 		r = parse_field(record, field, (size_t) ((space ? space : end) - field));
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 static bool line_is(const char *line, size_t length, const char *text)
@@ -455,19 +417,13 @@ static bool line_is(const char *line, size_t length, const char *text)
 	return length == strlen(text) && memcmp(line, text, length) == 0;
 }
 
-static bool is_first_line(const char *line, size_t length, const char *word)
-{
-	size_t size = strlen(word);
-
-	return length >= size && memcmp(line, word, size) == 0 &&
-	       line_is(line + size, length - size, FORMAT);
-}
-
 /* @ret_line: which line is bad, from 1. */
 static int parse(struct statefile *records, const char *text, size_t size, size_t *ret_line)
 {
 	const char *end = text + size;
+	char first[64];
 
+	(void) snprintf(first, sizeof(first), "%s" FORMAT, word_of(records));
 	for (*ret_line = 1;; (*ret_line)++) {
 		const char *newline = memchr(text, '\n', (size_t) (end - text));
 		size_t length = newline ? (size_t) (newline - text) : 0;
@@ -476,7 +432,7 @@ static int parse(struct statefile *records, const char *text, size_t size, size_
 		if (!newline)
 			return -EBADMSG;
 		if (*ret_line == 1)
-			r = is_first_line(text, length, word_of(records)) ? 0 : -EBADMSG;
+			r = line_is(text, length, first) ? 0 : -EBADMSG;
 		else if (line_is(text, length, LAST_LINE))
 			return newline + 1 == end ? 0 : -EBADMSG;
 		else

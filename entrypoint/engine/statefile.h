@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A journal: a text file of records, one a line, that a person can read and a later life of the
- * container takes up again after SIGKILL or a power loss. The network's state is one, what is owed
- * to the host's files and what to its modules are others.
+ * The one text form of state on disk: records, one a line, that a person can read and the next run
+ * of the container takes up again after SIGKILL or a power loss: the network's state, the journals
+ * of the host's files and of a swap of modules, the lists of a role.
  *
  *   link device=pci/0000:3b:00.0 name=ens1f0 mtu=9000 …
  *

@@ -11,10 +11,14 @@
 
 #include "common/clock.h"
 #include "entrypoint/engine/kill_point.h"
+#include "entrypoint/engine/spawn.h"
+
+/* How long a killed worker may take to leave the system call that it is in. */
+#define WORKER_KILL_MS 5000
 
 static void worker_send(const struct worker *worker, const struct worker_message *message)
 {
-	/* The init reads until the socket closes; when it is gone, PR_SET_PDEATHSIG ends us. */
+	/* The init reads until the socket closes; when it is gone, we are killed. */
 	while (send(worker->fd, message, sizeof(*message), MSG_NOSIGNAL) < 0 && errno == EINTR)
 		;
 }
@@ -40,34 +44,33 @@ void worker_report_holder(struct worker *worker, pid_t pid)
 	worker_send(worker, &message);
 }
 
+struct task {
+	worker_function *function;
+	struct action *action;
+};
+
 /*
- * A worker is short-lived: memory that it freed serves it again. By default each large piece is
- * mapped anew, and for every page of it the kernel is entered and fills it with zeros.
+ * Ends with the init: it would race with the worker of the next start. Module system calls finish
+ * before the signal takes effect, so no module is torn. Other signals stay blocked: one to the
+ * process group is for the init to act on.
  */
-static void keep_memory(void)
+static void run_task(void *context)
 {
+	const struct task *task = context;
+	struct action *action = task->action;
+	struct worker_message result = { .kind = WORKER_RESULT };
+
+	(void) prctl(PR_SET_NAME, "slipway-worker");
+	/*
+	 * It is short-lived: memory that it freed serves it again. By default each large piece is
+	 * mapped anew, and for every page of it the kernel is entered and fills it with zeros.
+	 */
 	(void) mallopt(M_MMAP_THRESHOLD, 32 << 20);
 	(void) mallopt(M_TRIM_THRESHOLD, 128 << 20);
-}
-
-static _Noreturn void worker_child(pid_t init_pid, int fd, worker_function *function, void *context)
-{
-	struct worker worker = { .fd = fd };
-	struct worker_message result = { .kind = WORKER_RESULT, .reason = REASON_NONE };
-
-	/*
-	 * A worker that outlived its init would race with the one of the next start. Module system
-	 * calls finish before the signal takes effect, so no module is torn. All other signals stay
-	 * blocked: one to the process group is for the init to act on.
-	 */
-	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != init_pid)
-		_exit(1);
-	(void) prctl(PR_SET_NAME, "slipway-worker");
-	keep_memory();
-	result.code = function(context, &worker, &result.reason, &result.text);
-	worker_send(&worker, &result);
-	_exit(0);
+	result.code = task->function(action);
+	result.reason = action->reason;
+	result.text = action->error;
+	worker_send(action->worker, &result);
 }
 
 /* Reads all that is there. Returns true once the result came or the child closed its end. */
@@ -88,27 +91,6 @@ static bool worker_receive(
 	return size >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-static int worker_outcome(const struct events *events, const struct worker_message *result,
-	enum reason *reason, struct error *error)
-{
-	if (result->kind != WORKER_RESULT) {
-		*reason = REASON_INTERNAL;
-		if (WIFSIGNALED(events->worker_status))
-			return error_set(error, -ECHILD, "the worker died of signal %d (%s)",
-				WTERMSIG(events->worker_status),
-				strsignal(WTERMSIG(events->worker_status)));
-		return error_set(error, -ECHILD, "the worker ended without a result");
-	}
-	if (result->code < 0) {
-		*reason = result->reason;
-		*error = result->text;
-	}
-	return result->code;
-}
-
-/* How long a killed worker may take to leave the system call that it is in. */
-#define WORKER_KILL_MS 5000
-
 static void worker_kill(struct events *events)
 {
 	uint64_t give_up_ms = clock_monotonic_ms() + WORKER_KILL_MS;
@@ -119,29 +101,11 @@ static void worker_kill(struct events *events)
 		;
 }
 
-static int worker_overdue(struct events *events, enum reason *reason, struct error *error)
-{
-	pid_t pid = events->worker_pid;
-
-	worker_kill(events);
-	*reason = REASON_DEADLINE;
-	if (!events->worker_pid)
-		return error_set(error, -ETIMEDOUT, "not finished in time: ended");
-	return error_set(error, -ETIMEDOUT,
-		"not finished in time, and process %d does not end: the kernel holds it (see "
-		"/proc/%d/stack on the node)",
-		(int) pid, (int) pid);
-}
-
-static bool must_stop(const struct events *events, const struct worker_bounds *bounds)
-{
-	return bounds->stoppable && events->stop_count && events->worker_pid;
-}
-
+/* Until it ended, or was killed. */
 static int worker_wait(struct events *events, int fd, const struct worker_bounds *bounds,
-	worker_listener *listener, void *context, enum reason *reason, struct error *error)
+	struct worker_message *result, struct error *error)
 {
-	struct worker_message result = { .kind = WORKER_NOTE };
+	const pid_t pid = events->worker_pid;
 	bool done = false;
 
 	events->worker_fd = fd;
@@ -149,51 +113,72 @@ static int worker_wait(struct events *events, int fd, const struct worker_bounds
 		unsigned happened = events_wait(events, bounds->deadline_ms);
 
 		if (!done)
-			done = worker_receive(fd, listener, context, &result);
+			done = worker_receive(fd, bounds->listener, bounds->context, result);
 		/* All that it sent is read; a child that it left behind may hold the socket open.
 		 */
 		if (!events->worker_pid)
 			done = true;
 		if (done)
 			events->worker_fd = -1;
-		if (happened & EVENT_TIME && events->worker_pid)
-			return worker_overdue(events, reason, error);
-		if (must_stop(events, bounds)) {
+		if (happened & EVENT_TIME && events->worker_pid) {
+			worker_kill(events);
+			if (!events->worker_pid)
+				return error_set(error, -ETIMEDOUT, "not finished in time: ended");
+			return error_set(error, -ETIMEDOUT,
+				"not finished in time, and process %d does not end: the kernel "
+				"holds it (see /proc/%d/stack on the node)",
+				(int) pid, (int) pid);
+		}
+		if (bounds->stoppable && events->stop_count && events->worker_pid) {
 			worker_kill(events);
 			return -EINTR;
 		}
 	}
-	return worker_outcome(events, &result, reason, error);
+	return 0;
 }
 
 int worker_run(struct events *events, const struct worker_bounds *bounds, worker_function *function,
-	worker_listener *listener, void *context, enum reason *reason, struct error *error)
+	struct action *action)
 {
+	struct task task = { function, action };
+	const struct spawn child = { .run = run_task, .context = &task };
+	struct worker_message result = { .kind = WORKER_NOTE };
 	_cleanup_close_ int our_end = -1;
-	const pid_t init_pid = getpid();
+	struct worker worker;
 	int ends[2];
-	pid_t pid;
+	int r;
 
-	*reason = REASON_INTERNAL;
+	action->reason = REASON_INTERNAL;
 	if (events->worker_pid) {
-		*reason = REASON_DEADLINE;
-		return error_set(error, -EDEADLK,
+		action->reason = REASON_DEADLINE;
+		return error_set(&action->error, -EDEADLK,
 			"not tried: process %d of an earlier step still hangs in the kernel",
 			(int) events->worker_pid);
 	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return error_set_errno(error, -errno, "socketpair");
+		return error_set_errno(&action->error, -errno, "socketpair");
 	our_end = ends[0];
-	pid = fork();
-	if (pid < 0) {
-		int r = -errno;
-
-		(void) close(ends[1]);
-		return error_set_errno(error, r, "fork");
-	}
-	if (pid == 0)
-		worker_child(init_pid, ends[1], function, context);
+	worker.fd = ends[1];
+	action->worker = &worker;
+	r = spawn_start(&child, &events->worker_pid);
+	action->worker = NULL;
 	(void) close(ends[1]);
-	events->worker_pid = pid;
-	return worker_wait(events, our_end, bounds, listener, context, reason, error);
+	if (r < 0)
+		return error_set_errno(&action->error, r, "fork");
+	r = worker_wait(events, our_end, bounds, &result, &action->error);
+	if (r == -ETIMEDOUT)
+		action->reason = REASON_DEADLINE;
+	if (r < 0)
+		return r;
+	if (result.kind != WORKER_RESULT && WIFSIGNALED(events->worker_status))
+		return error_set(&action->error, -ECHILD, "the worker died of signal %d (%s)",
+			WTERMSIG(events->worker_status),
+			strsignal(WTERMSIG(events->worker_status)));
+	if (result.kind != WORKER_RESULT)
+		return error_set(&action->error, -ECHILD, "the worker ended without a result");
+	if (result.code < 0) {
+		action->reason = result.reason;
+		action->error = result.text;
+	}
+	return result.code;
 }

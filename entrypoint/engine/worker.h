@@ -2,8 +2,8 @@
 /*
  * What could block or crash on bad data (loading, unloading, the load proof) runs in a child of the
  * init: the init stays small, keeps listening to signals, and outlives whatever happens there. The
- * child is a plain fork, no exec: it has the role's state to read, and tells the init what it did
- * through messages on a socket, so that the init knows also what a child did that died half-way.
+ * child has the role's state to read, and reports what it did through messages on a socket, so that
+ * the init knows also what a child did that died half-way.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ enum worker_message_kind {
 	WORKER_LOADED,   /* text: a module that the worker inserted */
 	WORKER_UNLOADED, /* text: a module that the worker removed */
 	WORKER_NOTE,     /* text: something worth a line */
-	WORKER_PROOF,    /* text: what the load proof says of the modules */
+	WORKER_PROOF,    /* text: the load proof's verdict */
 	WORKER_HOLDER,   /* pid: a process that keeps a module in use */
 	WORKER_RESULT,   /* the last message */
 };
@@ -38,25 +38,34 @@ void worker_report(struct worker *worker, enum worker_message_kind kind, uint32_
 	const char *format, ...) _printf_(4, 5);
 void worker_report_holder(struct worker *worker, pid_t pid);
 
-/* Runs in the child. Returns 0, or a negative errno with @reason and @error set. */
-typedef int worker_function(
-	void *context, struct worker *worker, enum reason *reason, struct error *error);
+/* What a step's do or undo gets, and where it sets why it failed. */
+struct action {
+	void *role;            /* the plan's owner */
+	struct worker *worker; /* in a worker only */
+	enum reason reason;    /* set by an action that fails */
+	struct error error;    /* the failure, or (STEP_WAIT) what is missing */
+};
+
+/* Runs in the child. Returns 0, or a negative errno with the action's reason and error set. */
+typedef int worker_function(struct action *action);
 
 /* Runs in the init for each message but the result. */
 typedef void worker_listener(void *context, const struct worker_message *message);
 
-/* What ends a worker before it is done. */
 struct worker_bounds {
+	worker_listener *listener;
+	void *context;
+	/* What ends a worker before it is done. */
 	uint64_t deadline_ms; /* CLOCK_MONOTONIC, or EVENTS_NEVER */
 	bool stoppable;       /* a stop signal does too: what it does may be left half done */
 };
 
 /*
- * Runs @function in a child and waits for its end. Stop signals are counted in @events but do not
- * interrupt it unless it is stoppable: a module that is half loaded cannot be let go. When
- * CLOCK_MONOTONIC passes the deadline the child is killed: -ETIMEDOUT, REASON_DEADLINE; when it is
- * stopped: -EINTR. One that does not even die then hangs in the kernel; events->worker_pid keeps
- * naming it, and no other worker can be run.
+ * Runs @function in a child and waits for its end; @action gets its failure. Stop signals are
+ * counted in @events but do not interrupt it unless it is stoppable: a module that is half loaded
+ * cannot be let go. When CLOCK_MONOTONIC passes the deadline the child is killed: -ETIMEDOUT,
+ * REASON_DEADLINE; when it is stopped: -EINTR. One that does not even die then hangs in the kernel;
+ * events->worker_pid keeps naming it, and no other worker can be run.
  */
 int worker_run(struct events *events, const struct worker_bounds *bounds, worker_function *function,
-	worker_listener *listener, void *context, enum reason *reason, struct error *error);
+	struct action *action);

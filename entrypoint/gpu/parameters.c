@@ -14,10 +14,6 @@
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
 
-#define CONF_SUFFIX ".conf"
-#define CONF_LIMIT  (64UL * 1024)
-#define NAME_SIZE   64
-
 void gpu_module_list(const struct gpu *gpu, bool with_peermem, struct module_list *list)
 {
 	const struct options *options = &gpu->role.options;
@@ -127,50 +123,6 @@ static const struct preset *preset_of(const char *module)
 	return NULL;
 }
 
-/* "nvidia-uvm.conf" speaks of nvidia_uvm. False for what is no such file. */
-static bool module_of_file(const char *file, char module[NAME_SIZE])
-{
-	size_t length = strlen(file);
-	size_t suffix = strlen(CONF_SUFFIX);
-
-	if (length <= suffix || length - suffix >= NAME_SIZE ||
-		strcmp(file + length - suffix, CONF_SUFFIX) != 0)
-		return false;
-	(void) snprintf(module, NAME_SIZE, "%.*s", (int) (length - suffix), file);
-	for (char *c = module; *c; c++)
-		if (*c == '-')
-			*c = '_';
-	return true;
-}
-
-/*
- * Appends what all files that speak of the module say, "nvidia-uvm.conf" as the operator has it and
- * "nvidia_uvm.conf" as others write it, to @parameters, and the files to @paths.
- */
-static int read_files(const struct role *role, const struct strv *files, const char *module,
-	struct strv *parameters, struct strv *paths, struct error *error)
-{
-	for (size_t i = 0; i < files->count; i++) {
-		_cleanup_free_ char *text = NULL;
-		char about[NAME_SIZE];
-		char path[512];
-		int r;
-
-		if (!module_of_file(files->items[i], about) || strcmp(about, module) != 0)
-			continue;
-		(void) snprintf(path, sizeof(path), CONTRACT_MODULE_CONF "/%s", files->items[i]);
-		r = fs_read(role->root_fd, path, CONF_LIMIT, &text, NULL);
-		if (r < 0)
-			return error_set_errno(error, r, "/%s", path);
-		r = parameter_split(text, module, parameters, error);
-		if (r < 0)
-			return error_prefix(error, r, "/%s", path);
-		if (strv_pushf(paths, "/%s", path) < 0)
-			return error_set_errno(error, -ENOMEM, "/%s", path);
-	}
-	return 0;
-}
-
 static bool is_given(const struct strv *parameters, const char *name)
 {
 	for (size_t i = 0; i < parameters->count; i++)
@@ -179,13 +131,13 @@ static bool is_given(const struct strv *parameters, const char *name)
 	return false;
 }
 
-static int parameters_of_module(const struct role *role, struct loader *loader,
-	const struct strv *files, const char *module, struct strv *parameters, struct error *error)
+static int parameters_of_module(const struct role *role, struct loader *loader, const char *module,
+	struct strv *parameters, struct error *error)
 {
 	_cleanup_(parameters_taken_free) struct parameters_taken taken = { 0 };
 	const struct preset *preset = preset_of(module);
 	_cleanup_strv_ struct strv paths = { 0 };
-	int r = read_files(role, files, module, parameters, &paths, error);
+	int r = parameters_read_conf(role->root_fd, module, parameters, &paths, error);
 
 	if (r < 0 || (!parameters->count && !preset))
 		return r;
@@ -220,10 +172,10 @@ static int collect(struct action *action, struct loader *loader, struct strv *li
 	if (r < 0 && r != -ENOENT)
 		return error_set_errno(&action->error, r, "/" CONTRACT_MODULE_CONF);
 	for (size_t i = 0; i < files.count; i++) {
-		char module[NAME_SIZE];
+		char module[PARAMETERS_MODULE_SIZE];
 
-		if (module_of_file(files.items[i], module) && strcmp(module, "gridd") != 0 &&
-			!strv_contains(modules, module))
+		if (parameters_conf_module(files.items[i], module) &&
+			strcmp(module, "gridd") != 0 && !strv_contains(modules, module))
 			worker_report(action->worker, WORKER_NOTE, 0,
 				"/" CONTRACT_MODULE_CONF "/%s has no effect: the image has no "
 				"module %s",
@@ -234,7 +186,7 @@ static int collect(struct action *action, struct loader *loader, struct strv *li
 		_cleanup_strv_ struct strv parameters = { 0 };
 		_cleanup_free_ char *joined = NULL;
 
-		r = parameters_of_module(role, loader, &files, module, &parameters, &action->error);
+		r = parameters_of_module(role, loader, module, &parameters, &action->error);
 		if (r < 0)
 			return r;
 		if (!parameters.count)

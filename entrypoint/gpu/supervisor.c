@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
+#include "entrypoint/engine/spawn.h"
 
 #define BACKOFF_FIRST_MS 1000u
 #define BACKOFF_MOST_MS  60000u
@@ -150,26 +151,6 @@ static void read_last_line(const struct daemon *daemon, int root_fd, char text[2
 	(void) snprintf(text, 256, "%.255s", line ? line + 1 : end);
 }
 
-static _Noreturn void become_daemon(const struct daemon *daemon, int log_fd, int error_fd)
-{
-	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	sigset_t none;
-	int r;
-
-	(void) setsid();
-	(void) sigemptyset(&none);
-	(void) sigprocmask(SIG_SETMASK, &none, NULL);
-	(void) dup2(null_fd, STDIN_FILENO);
-	(void) dup2(log_fd, STDOUT_FILENO);
-	(void) dup2(log_fd, STDERR_FILENO);
-	if (daemon->variable)
-		(void) putenv(strdup(daemon->variable));
-	(void) execv(daemon->argv.items[0], daemon->argv.items);
-	r = errno;
-	(void) !write(error_fd, &r, sizeof(r));
-	_exit(127);
-}
-
 /*
  * Starts the program: its own session, no signal blocked, output in its log. -EBUSY when such a
  * daemon runs already that is not this container's.
@@ -177,10 +158,13 @@ static _Noreturn void become_daemon(const struct daemon *daemon, int log_fd, int
 static int start_program(struct daemon *daemon, int root_fd, struct error *error)
 {
 	pid_t foreign = find_foreign(daemon, root_fd);
-	_cleanup_close_ int error_fd = -1;
 	_cleanup_close_ int log_fd = -1;
-	int exec_errno = 0;
-	int ends[2];
+	struct spawn program = {
+		.program = daemon->argv.items[0],
+		.argv = daemon->argv.items,
+		.variable = daemon->variable,
+		.detached = true,
+	};
 	int r;
 
 	if (foreign)
@@ -194,22 +178,12 @@ static int start_program(struct daemon *daemon, int root_fd, struct error *error
 	if (r < 0)
 		return error_set_errno(error, r, "folder of /%s", daemon->pid_file);
 	log_fd = open_log(daemon, root_fd);
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return error_set_errno(error, -errno, "pipe");
-	error_fd = ends[0];
-	daemon->program = fork();
-	if (daemon->program == 0)
-		become_daemon(daemon, log_fd, ends[1]);
-	(void) close(ends[1]);
-	if (daemon->program < 0) {
-		daemon->program = 0;
-		return error_set_errno(error, -errno, "fork");
-	}
+	program.output_fd = log_fd;
+	r = spawn_start(&program, &daemon->program);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", program.program);
 	if (!daemon->forks)
 		daemon->pid = daemon->program;
-	/* The pipe closes with a successful exec: this takes no longer than that. */
-	if (read(error_fd, &exec_errno, sizeof(exec_errno)) == (ssize_t) sizeof(exec_errno))
-		return error_set_errno(error, -exec_errno, "%s", daemon->argv.items[0]);
 	return 0;
 }
 
@@ -385,7 +359,7 @@ static void fail(struct supervisor *supervisor, struct daemon *daemon, const cha
 	report(supervisor, daemon, "daemon failed", 0, text.text);
 }
 
-static void spawn(struct supervisor *supervisor, struct daemon *daemon)
+static void start_daemon(struct supervisor *supervisor, struct daemon *daemon)
 {
 	struct error error = { "" };
 
@@ -476,7 +450,7 @@ static uint64_t look(struct supervisor *supervisor, struct daemon *daemon)
 		fail(supervisor, daemon, NULL, &error);
 	}
 	if (daemon->state == DAEMON_WAITING && clock_monotonic_ms() >= daemon->again_ms)
-		spawn(supervisor, daemon);
+		start_daemon(supervisor, daemon);
 	if (daemon->state == DAEMON_STARTING) {
 		bool settles = daemon->pid || (daemon->ended && daemon->forks);
 		bool settles_first = settles && daemon->settle_ms < daemon->start_ms;
@@ -512,7 +486,7 @@ int supervisor_start(struct supervisor *supervisor, struct error *error)
 		uint64_t again_ms;
 
 		if (daemon->state == DAEMON_OFF)
-			spawn(supervisor, daemon);
+			start_daemon(supervisor, daemon);
 		again_ms = look(supervisor, daemon);
 		wake_ms = again_ms < wake_ms ? again_ms : wake_ms;
 		events_alarm(supervisor->events, wake_ms);

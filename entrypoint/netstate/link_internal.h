@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "entrypoint/netstate/netlink_internal.h"
-#include "entrypoint/netstate/state_internal.h"
+#include "entrypoint/netstate/netstate_internal.h"
 
 #define LINK_DEVICE_SIZE  128
 #define LINK_ADDRESS_SIZE 32 /* MAX_ADDR_LEN of include/linux/netdevice.h */
@@ -32,7 +32,7 @@
  */
 #define LINK_DONE "done"
 
-/* ---- the interfaces that there are now (link_table.c) */
+/* ---- the interfaces that there are now (link.c) */
 
 struct link_address {
 	uint8_t bytes[LINK_ADDRESS_SIZE];
@@ -54,7 +54,7 @@ struct link {
 	uint32_t nth;      /* which one of those of which all of the above is equal */
 	char module[64];   /* of the device's driver, or "" */
 	struct link_address address;
-	struct link_address permanent; /* size 0: the kernel does not say */
+	struct link_address permanent; /* size 0: unknown, as before Linux 5.6 */
 	/* NET_ADDR_PERM, _RANDOM, _STOLEN, _SET of include/uapi/linux/netdevice.h. */
 	unsigned address_origin;
 	struct nlmsghdr *message; /* the kernel's whole message, owned */
@@ -68,20 +68,18 @@ struct link_table {
 void link_table_free(struct link_table *table);
 /*
  * Replaces what is in @table, which is empty at first. @root_fd: where sys/class/net is; what that
- * says of an interface is read once, for it lasts as long as the interface.
+ * has of an interface is read once, for it lasts as long as the interface.
  */
 int link_table_read(
 	int root_fd, struct netlink *netlink, struct link_table *table, struct error *error);
-/* Of an interface that was renamed since the table was read. */
-void link_table_rename(struct link_table *table, uint32_t index, const char *name);
 /*
  * The name that lasts of the device that is behind an entry of a class, whose folder is open: ""
  * without one.
  */
 void link_device_of(int dir_fd, char device[LINK_DEVICE_SIZE]);
 
-/* NULL when there is none. */
-const struct link *link_by_index(const struct link_table *table, uint32_t index);
+/* These are NULL when there is none. */
+struct link *link_by_index(const struct link_table *table, uint32_t index);
 /* Altnames count. */
 const struct link *link_by_name(const struct link_table *table, const char *name);
 /* By what lasts: device, port and which one of them. */
@@ -95,10 +93,6 @@ const struct link *link_by_relabelled(const struct link_table *table, const char
 	const char *port, uint32_t dev_port, bool is_any);
 /* Is that the label of a device's own port ("", "p0"), not of what it has ports for ("pf0vf1")? */
 bool link_port_is_own(const char *port);
-/* Can two labels be one port's, of which one driver has a label for it and the other has none? */
-bool link_port_is_relabelled(const char *one, const char *other);
-/* Is it a device's own, not what stands on another interface of the device? */
-bool link_is_port(const struct link_table *table, const struct link *link);
 
 /* An attribute of RTM_NEWLINK, or one inside IFLA_LINKINFO; NULL. Valid as long as the link. */
 const struct nlattr *link_attribute(const struct link *link, uint16_t type);
@@ -107,17 +101,19 @@ const struct nlattr *link_info_attribute(const struct link *link, uint16_t type)
 /* ---- saving */
 
 struct links_save {
-	const struct netstate *netstate;
+	const struct run *run;
 	struct netlink *netlink;
 	struct link_table table;
 	uint32_t *order; /* indexes of those that are saved, a lower one before what stands on it */
 	size_t count;
-	struct statefile *records;
-	uint64_t generation;
+	uint64_t generation;    /* "life" of the records */
 	struct statefile usual; /* a new interface's sysctls, a record for each folder of them */
 };
 
 bool links_save_has(const struct links_save *save, uint32_t index);
+/* A record with its generation, and its link unless that is NULL. NULL: no memory. */
+struct record *links_save_add(
+	const struct links_save *save, const char *kind, const struct link *link);
 
 int sysctls_save(struct links_save *save, const struct link *link);
 int ethtool_save(const struct links_save *save, struct error *error);
@@ -128,7 +124,7 @@ int replay_save(const struct links_save *save, struct error *error);
 
 /* One link record, and what it is today. */
 struct restored_link {
-	const struct record *record;
+	struct record *record;
 	const char *name;
 	const char *device; /* NULL: made by a person, not by a driver */
 	uint64_t generation;
@@ -137,17 +133,16 @@ struct restored_link {
 	/* The host's own configuration has set it up after a reboot: nothing of it is changed. */
 	bool is_hosts;
 	bool is_tried;    /* it was not there, and was made, or could not be */
-	bool is_misnamed; /* its name could not be given back, which was reported */
+	bool is_misnamed; /* its name could not be restored, which was reported */
 };
 
 struct links_restore {
-	const struct netstate *netstate;
-	struct statefile *records;
-	struct netstate_result *result;
+	const struct run *run;
 	struct netlink *netlink;
 	struct link_table now;
 	struct restored_link *links;
 	size_t count;
+	size_t missing; /* how many of them did not come */
 	bool same_boot;
 	bool is_late;   /* what has not come by now has another number, or does not come */
 	uint64_t now_s; /* CLOCK_BOOTTIME, to which a lifetime's end is compared */
@@ -159,54 +154,39 @@ struct restored_link *restored_by_name(const struct links_restore *restore, cons
 /* What an index of a save means today, or 0. One that was not saved means the same in this boot. */
 uint32_t restored_index(
 	const struct links_restore *restore, uint64_t generation, uint32_t old_index);
-/* What the table says of it now; NULL when it is not there. */
+/* What the table has of it now; NULL when it is not there. */
 const struct link *restored_now(
 	const struct links_restore *restore, const struct restored_link *link);
 /* Reads the table anew; a failure is reported. */
 int links_look(struct links_restore *restore);
 
-/* Attributes that a record has as bytes. */
-struct attributes {
-	char *data; /* NULL: there are none, or they are damaged */
-	size_t size;
-};
-
-#define attributes_for_each(attribute, attributes)                                                 \
-	for ((attribute) = (const struct nlattr *) (const void *) (attributes)->data;              \
-		(attribute) &&                                                                     \
-		mnl_attr_ok((attribute), (int) ((attributes)->data + (attributes)->size -          \
-						 (const char *) (attribute)));                     \
-		(attribute) = mnl_attr_next(attribute))
-
-void attributes_free(struct attributes *attributes);
-struct attributes record_attributes(const struct record *record, const char *name);
-const struct nlattr *attributes_find(const struct attributes *attributes, uint16_t type);
+/*
+ * A message with the bytes of a record's field as its attributes, behind so many that are zero;
+ * NULL: there are none, or they are damaged. To be freed.
+ */
+struct nlmsghdr *record_message(const struct record *record, const char *field, size_t before);
 
 /* A new RTM_NEWLINK for the interface. */
 struct nlmsghdr *link_change(const struct links_restore *restore, uint32_t index);
-/* The same with IFLA_LINKINFO of @kind, whose data is open: link_end() closes it. */
-struct link_info {
-	struct nlmsghdr *request;
-	struct nlattr *info;
-	struct nlattr *data;
-};
-struct link_info link_begin_info(
-	struct nlmsghdr *request, uint16_t kind_type, const char *kind, uint16_t data_type);
-struct nlmsghdr *link_end_info(struct link_info *info);
-/* Sends it; a refusal is reported, with @what of which interface it was. Returns the code. */
-int link_do(const struct links_restore *restore, const struct restored_link *link,
+/* Sends it; a refusal is reported, with @what of which interface it was. */
+void link_do(const struct links_restore *restore, const struct restored_link *link,
 	struct nlmsghdr *request, const char *what);
-int link_set_flags(const struct links_restore *restore, const struct restored_link *link,
+void link_set_flags(const struct links_restore *restore, const struct restored_link *link,
 	unsigned flags, unsigned mask, const char *what);
+/*
+ * Restores settings of the interface's own kind ("bond", "ipoib"), or as a port of such a master:
+ * one by one, and only those that differ. @only: that attribute alone; 0: all.
+ */
+void link_set_differences(const struct links_restore *restore, const struct restored_link *link,
+	bool is_port, const char *kind, uint16_t only);
 
 /* Makes what stood on other interfaces and went with them (link_master.c). */
 void links_make(struct links_restore *restore);
 /* Masters, ports' settings and a master's active port (link_master.c). */
 void masters_restore(struct links_restore *restore);
 void masters_choose_active(struct links_restore *restore);
-void sysctls_restore(struct links_restore *restore);
+void sysctls_restore(const struct links_restore *restore);
 /* While interfaces are down: some drivers want that, others begin anew for it. */
 void ethtool_restore(const struct links_restore *restore);
-/* Addresses, and what needs no other thing; then nexthops, routes and rules. */
-void replay_addresses(struct links_restore *restore);
-void replay_routes(struct links_restore *restore);
+/* Addresses, and what needs no other thing; or (@is_late) nexthops, routes and rules. */
+void replay_restore(struct links_restore *restore, bool is_late);

@@ -5,12 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/clock.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/netstate/link_internal.h"
-
-#define KIND_SIZE      32 /* struct link's */
-#define SETTINGS_LIMIT ((size_t) 32 << 10)
 
 uint64_t link_boottime_s(void)
 {
@@ -20,70 +16,19 @@ uint64_t link_boottime_s(void)
 	return (uint64_t) now.tv_sec;
 }
 
-/* ---- records */
-
-static bool is_shorter(const struct record *record, const char *field, size_t size)
+struct nlmsghdr *record_message(const struct record *record, const char *field, size_t before)
 {
-	const char *text = record_get(record, field);
+	size_t size = strlen(record_text(record, field)) / 2;
+	_cleanup_free_ struct nlmsghdr *message =
+		size ? calloc(1, MNL_NLMSG_HDRLEN + MNL_ALIGN(before + size)) : NULL;
 
-	return !text || strnlen(text, size) < size;
-}
-
-static bool has_short_altnames(const struct record *record)
-{
-	const char *names = record_get(record, "altnames");
-
-	while (names && *names) {
-		size_t length = strcspn(names, " ");
-
-		if (length >= ALTIFNAMSIZ)
-			return false;
-		names += length + strspn(names + length, " ");
-	}
-	return true;
-}
-
-/* Settings are two digits a byte; what the kernel tells of a kind is some hundred bytes. */
-static bool is_sound(const struct record *record)
-{
-	const char *name = record_get(record, "name");
-
-	return name && record_is_part(name, IFNAMSIZ) && has_short_altnames(record) &&
-	       is_shorter(record, "alias", IFALIASZ) && is_shorter(record, "kind", KIND_SIZE) &&
-	       is_shorter(record, "port_kind", KIND_SIZE) &&
-	       is_shorter(record, "data", SETTINGS_LIMIT * 2 + 1) &&
-	       is_shorter(record, "port_data", SETTINGS_LIMIT * 2 + 1);
-}
-
-void attributes_free(struct attributes *attributes)
-{
-	free(attributes->data);
-	*attributes = (struct attributes){ 0 };
-}
-
-struct attributes record_attributes(const struct record *record, const char *name)
-{
-	const char *text = record_get(record, name);
-	struct attributes found = { .size = text ? strlen(text) / 2 : 0 };
-
-	found.data = found.size ? calloc(1, MNL_ALIGN(found.size)) : NULL;
-	if (!found.data)
-		return (struct attributes){ 0 };
-	if (record_get_hex(record, name, found.data, found.size) != (int) found.size)
-		attributes_free(&found);
-	return found;
-}
-
-const struct nlattr *attributes_find(const struct attributes *attributes, uint16_t type)
-{
-	const struct nlattr *attribute;
-
-	attributes_for_each(attribute, attributes)
-	{
-		if (mnl_attr_get_type(attribute) == type)
-			return attribute;
-	}
-	return NULL;
+	if (!message)
+		return NULL;
+	message->nlmsg_len = (uint32_t) (MNL_NLMSG_HDRLEN + before + size);
+	if (record_get_hex(record, field, mnl_nlmsg_get_payload_offset(message, before), size) !=
+		(int) size)
+		return NULL;
+	return TAKE_PTR(message);
 }
 
 /* ---- what the records are of, and what it is today */
@@ -112,227 +57,173 @@ const struct link *restored_now(
 	return link->index ? link_by_index(&restore->now, link->index) : NULL;
 }
 
-/* Has the state file but one record of such a port, so that it cannot be mistaken for another? */
-static bool is_only_port(
-	const struct links_restore *restore, const char *device, uint64_t dev_port, bool is_any)
+/*
+ * One driver has "p0" of what another has no label for. @is_any: nor is its number the same. The
+ * state file may have but one record of such a port, so that it cannot be mistaken for another.
+ */
+static const struct link *find_relabelled(const struct links_restore *restore, const char *device,
+	const char *port, uint32_t dev_port, bool is_any)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < restore->count; i++) {
-		const struct record *record = restore->links[i].record;
-		const char *port = record_get(record, "port");
-		uint64_t other = 0;
+		const struct restored_link *other = &restore->links[i];
 
-		if (!restore->links[i].device || strcmp(restore->links[i].device, device) != 0 ||
-			!link_port_is_own(port ? port : ""))
-			continue;
-		(void) record_get_u64(record, "dev_port", &other);
-		count += is_any || other == dev_port;
+		count += other->device && strcmp(other->device, device) == 0 &&
+			 link_port_is_own(record_text(other->record, "port")) &&
+			 (is_any || record_number(other->record, "dev_port") == dev_port);
 	}
-	return count == 1;
+	return count == 1 ? link_by_relabelled(&restore->now, device, port, dev_port, is_any)
+			  : NULL;
 }
 
-/* One driver says "p0" of what another has no label for. @is_any: nor is its number the same. */
-static const struct link *find_relabelled(const struct links_restore *restore, const char *device,
-	const char *port, uint32_t dev_port, bool is_any)
+static const struct link *find(const struct links_restore *restore, const struct restored_link *old)
 {
-	const struct link *link = link_by_relabelled(&restore->now, device, port, dev_port, is_any);
-
-	return link && is_only_port(restore, device, dev_port, is_any) ? link : NULL;
-}
-
-static const struct link *find(const struct links_restore *restore, const struct record *record)
-{
-	const char *device = record_get(record, "device");
-	const char *port = record_get(record, "port");
+	const char *port = record_text(old->record, "port");
+	uint32_t dev_port = (uint32_t) record_number(old->record, "dev_port");
+	uint32_t nth = (uint32_t) record_number(old->record, "nth");
 	const struct link *link;
-	uint64_t dev_port = 0;
-	uint64_t nth = 0;
 
-	if (!device)
-		return link_by_name(&restore->now, record_get(record, "name"));
-	(void) record_get_u64(record, "dev_port", &dev_port);
-	(void) record_get_u64(record, "nth", &nth);
-	port = port ? port : "";
-	link = link_by_device(&restore->now, device, port, (uint32_t) dev_port, (uint32_t) nth);
+	if (!old->device)
+		return link_by_name(&restore->now, old->name);
+	link = link_by_device(&restore->now, old->device, port, dev_port, nth);
 	if (!link)
-		link = find_relabelled(restore, device, port, (uint32_t) dev_port, false);
+		link = find_relabelled(restore, old->device, port, dev_port, false);
 	if (!link && restore->is_late)
-		link = find_relabelled(restore, device, port, (uint32_t) dev_port, true);
+		link = find_relabelled(restore, old->device, port, dev_port, true);
 	return link;
-}
-
-static int look(struct links_restore *restore, struct error *error)
-{
-	int r = link_table_read(restore->netstate->root_fd, restore->netlink, &restore->now, error);
-
-	for (size_t i = 0; r == 0 && i < restore->count; i++) {
-		const struct link *now = find(restore, restore->links[i].record);
-
-		restore->links[i].index = now ? now->index : 0;
-	}
-	return r;
 }
 
 int links_look(struct links_restore *restore)
 {
 	struct error error = { 0 };
-	int r = look(restore, &error);
+	int r = link_table_read(
+		restore->run->netstate->root_fd, restore->netlink, &restore->now, &error);
 
-	if (r < 0)
-		netstate_failure(restore->netstate, restore->result, "%s", error.text);
-	return r;
+	if (r < 0) {
+		run_failure(restore->run, "%s", error.text);
+		return r;
+	}
+	restore->missing = 0;
+	for (size_t i = 0; i < restore->count; i++) {
+		const struct link *now = find(restore, &restore->links[i]);
+
+		restore->links[i].index = now ? now->index : 0;
+		restore->missing += restore->links[i].device && !now;
+	}
+	return 0;
 }
 
 static int collect(struct links_restore *restore)
 {
-	restore->links = calloc(restore->records->count + 1, sizeof(*restore->links));
-	if (!restore->links)
-		return -ENOMEM;
-	for (size_t i = 0; i < restore->records->count; i++) {
-		const struct record *record = &restore->records->items[i];
-		struct restored_link link = { .record = record,
-			.name = record_get(record, "name"),
-			.device = record_get(record, "device") };
+	struct statefile *records = restore->run->records;
+
+	for (size_t i = 0; i < records->count; i++) {
+		struct record *record = &records->items[i];
+		const char *name = record_text(record, "name");
+		struct restored_link *link;
 
 		if (strcmp(record->kind, "link") != 0)
 			continue;
-		if (!is_sound(record)) {
-			netstate_failure(restore->netstate, restore->result,
-				"interface %.*s: its record is damaged", IFNAMSIZ,
-				link.name ? link.name : "");
+		if (!record_is_part(name, IFNAMSIZ)) {
+			run_failure(restore->run, "interface %.*s: its record is damaged", IFNAMSIZ,
+				name);
 			continue;
 		}
-		(void) record_get_u64(record, "life", &link.generation);
-		(void) record_get_u64(record, "index", &link.old_index);
-		restore->links[restore->count++] = link;
+		link = array_add(&restore->links, &restore->count, sizeof(*link));
+		if (!link)
+			return -ENOMEM;
+		link->record = record;
+		link->name = name;
+		link->device = record_get(record, "device");
+		link->generation = record_number(record, "life");
+		link->old_index = record_number(record, "index");
 	}
 	return 0;
 }
 
 /* ---- waiting */
 
-static size_t count_missing(const struct links_restore *restore)
+/* Are all there, or more than before? */
+static bool have_come(void *context)
 {
-	size_t missing = 0;
+	struct links_restore *restore = context;
+	size_t before = restore->missing;
 
-	for (size_t i = 0; i < restore->count; i++)
-		missing += restore->links[i].device && !restore->links[i].index;
-	return missing;
+	if (links_look(restore) < 0)
+		restore->missing = SIZE_MAX;
+	return restore->missing == SIZE_MAX || !restore->missing || restore->missing < before;
 }
 
-static void report_missing(const struct links_restore *restore)
+/* The time starts anew whenever one more came, for bind_ms is what one of them may take. */
+static int await_links(struct links_restore *restore)
 {
-	for (size_t i = 0; i < restore->count; i++) {
-		const struct restored_link *link = &restore->links[i];
+	_cleanup_close_ int events = netlink_listen(NETLINK_ROUTE);
+	uint32_t bind_ms = restore->run->netstate->bind_ms;
 
-		if (link->device && !link->index)
-			netstate_failure(restore->netstate, restore->result,
-				"%s: no interface of %s came within %u ms", link->name,
-				link->device, restore->netstate->bind_ms);
-	}
-}
-
-/*
- * Listens, looks, and waits: the time starts anew whenever one more came, for bind_ms is what one
- * of them may take.
- */
-static int await_links(struct links_restore *restore, struct error *error)
-{
-	_cleanup_(netlink_close) struct netlink *events = NULL;
-	uint64_t deadline_ms = clock_monotonic_ms() + restore->netstate->bind_ms;
-	size_t missing = SIZE_MAX;
-	int r = netlink_open(NETLINK_ROUTE, &events, error);
-
-	if (r == 0)
-		r = netlink_join(events, RTNLGRP_LINK, error);
-	while (r >= 0) {
-		uint64_t now_ms = clock_monotonic_ms();
-		size_t before = missing;
-
-		r = look(restore, error);
-		missing = count_missing(restore);
-		if (r < 0 || !missing)
-			return r;
-		if (missing < before)
-			deadline_ms = now_ms + restore->netstate->bind_ms;
-		if (now_ms >= deadline_ms)
+	restore->missing = SIZE_MAX;
+	while (restore->missing)
+		if (!netlink_wait(events, bind_ms, have_come, restore) ||
+			restore->missing == SIZE_MAX)
 			break;
-		r = netlink_wait(events, (uint32_t) (deadline_ms - now_ms), error);
-	}
+	if (!restore->missing)
+		return 0;
 	restore->is_late = true;
-	if (r >= 0)
-		r = look(restore, error);
-	report_missing(restore);
-	return r < 0 ? r : 0;
+	if (links_look(restore) < 0)
+		return -EIO;
+	for (size_t i = 0; i < restore->count; i++)
+		if (restore->links[i].device && !restore->links[i].index)
+			run_failure(restore->run, "%s: no interface of %s came within %u ms",
+				restore->links[i].name, restore->links[i].device, bind_ms);
+	return 0;
 }
 
-/* Has one that had a carrier and is up none now? */
-static bool is_without_carrier(
-	const struct links_restore *restore, const struct restored_link *link)
-{
-	const struct link *now = restored_now(restore, link);
-
-	return now && record_get(link->record, "carrier") && (now->flags & IFF_UP) &&
-	       !(now->flags & IFF_LOWER_UP);
-}
-
+/* One that had a carrier and is up, and has none now. */
 static const char *first_without_carrier(const struct links_restore *restore)
 {
-	for (size_t i = 0; i < restore->count; i++)
-		if (is_without_carrier(restore, &restore->links[i]))
+	for (size_t i = 0; i < restore->count; i++) {
+		const struct link *now = restored_now(restore, &restore->links[i]);
+
+		if (now && record_get(restore->links[i].record, "carrier") &&
+			(now->flags & IFF_UP) && !(now->flags & IFF_LOWER_UP))
 			return restore->links[i].name;
+	}
 	return NULL;
+}
+
+static bool have_carriers(void *context)
+{
+	return links_look(context) < 0 || !first_without_carrier(context);
 }
 
 /* A cable's link takes a second or more; one that takes more than bind_ms is no failure. */
 static void await_carriers(struct links_restore *restore)
 {
-	_cleanup_(netlink_close) struct netlink *events = NULL;
-	uint64_t deadline_ms = clock_monotonic_ms() + restore->netstate->bind_ms;
-	struct error error = { 0 };
-	int r = netlink_open(NETLINK_ROUTE, &events, &error);
+	_cleanup_close_ int events = netlink_listen(NETLINK_ROUTE);
 
-	if (r == 0)
-		r = netlink_join(events, RTNLGRP_LINK, &error);
-	while (r >= 0) {
-		uint64_t now_ms = clock_monotonic_ms();
-		const char *name;
-
-		if (look(restore, &error) < 0)
-			return;
-		name = first_without_carrier(restore);
-		if (!name)
-			return;
-		if (now_ms >= deadline_ms) {
-			netstate_note(restore->netstate, "%s has no carrier yet", name);
-			return;
-		}
-		r = netlink_wait(events, (uint32_t) (deadline_ms - now_ms), &error);
-	}
+	if (!netlink_wait(events, restore->run->netstate->bind_ms, have_carriers, restore))
+		run_note(restore->run, "%s has no carrier yet", first_without_carrier(restore));
 }
 
 /* ---- requests about one interface */
 
 struct nlmsghdr *link_change(const struct links_restore *restore, uint32_t index)
 {
-	struct nlmsghdr *request = netlink_request(restore->netlink, RTM_NEWLINK, 0);
-	struct ifinfomsg *header = netlink_extra(request, sizeof(*header));
+	struct nlmsghdr *request =
+		netlink_request(restore->netlink, RTM_NEWLINK, 0, sizeof(struct ifinfomsg));
+	struct ifinfomsg *header = mnl_nlmsg_get_payload(request);
 
 	header->ifi_index = (int) index;
 	return request;
 }
 
-int link_do(const struct links_restore *restore, const struct restored_link *link,
+void link_do(const struct links_restore *restore, const struct restored_link *link,
 	struct nlmsghdr *request, const char *what)
 {
 	struct error error = { 0 };
-	int r = netlink_talk(restore->netlink, request, NULL, NULL, &error);
 
-	if (r < 0)
-		netstate_failure(restore->netstate, restore->result, "%s: %s: %s", link->name, what,
-			error.text);
-	return r;
+	if (netlink_talk(restore->netlink, request, NULL, NULL, &error) < 0)
+		run_failure(restore->run, "%s: %s: %s", link->name, what, error.text);
 }
 
 static struct nlmsghdr *flags_request(
@@ -346,51 +237,32 @@ static struct nlmsghdr *flags_request(
 	return request;
 }
 
-int link_set_flags(const struct links_restore *restore, const struct restored_link *link,
+void link_set_flags(const struct links_restore *restore, const struct restored_link *link,
 	unsigned flags, unsigned mask, const char *what)
 {
-	return link_do(restore, link, flags_request(restore, link->index, flags, mask), what);
-}
-
-struct link_info link_begin_info(
-	struct nlmsghdr *request, uint16_t kind_type, const char *kind, uint16_t data_type)
-{
-	struct link_info info = { .request = request };
-
-	info.info = mnl_attr_nest_start(request, IFLA_LINKINFO);
-	netlink_put_text(request, kind_type, kind);
-	info.data = mnl_attr_nest_start(request, data_type);
-	return info;
-}
-
-struct nlmsghdr *link_end_info(struct link_info *info)
-{
-	mnl_attr_nest_end(info->request, info->data);
-	mnl_attr_nest_end(info->request, info->info);
-	return info->request;
+	link_do(restore, link, flags_request(restore, link->index, flags, mask), what);
 }
 
 /*
- * Kernels and drivers that want an interface to be down for it say EBUSY. It goes up again with its
- * other flags, later.
+ * Kernels and drivers that want an interface to be down for it answer EBUSY. It goes up again with
+ * its other flags, later.
  */
 static int change_also_down(struct links_restore *restore, uint32_t index, uint16_t type,
 	const void *data, size_t size, struct error *error)
 {
-	struct nlmsghdr *request = link_change(restore, index);
-	int r;
+	for (bool is_down = false;; is_down = true) {
+		struct nlmsghdr *request = link_change(restore, index);
+		int r;
 
-	netlink_put(request, type, size, data);
-	r = netlink_talk(restore->netlink, request, NULL, NULL, error);
-	if (r != -EBUSY)
-		return r;
-	r = netlink_talk(
-		restore->netlink, flags_request(restore, index, 0, IFF_UP), NULL, NULL, error);
-	if (r < 0)
-		return r;
-	request = link_change(restore, index);
-	netlink_put(request, type, size, data);
-	return netlink_talk(restore->netlink, request, NULL, NULL, error);
+		netlink_put(request, type, size, data);
+		r = netlink_talk(restore->netlink, request, NULL, NULL, error);
+		if (r != -EBUSY || is_down)
+			return r;
+		request = flags_request(restore, index, 0, IFF_UP);
+		r = netlink_talk(restore->netlink, request, NULL, NULL, error);
+		if (r < 0)
+			return r;
+	}
 }
 
 /* ---- names */
@@ -399,19 +271,22 @@ static int change_also_down(struct links_restore *restore, uint32_t index, uint1
 static int rename_to(
 	struct links_restore *restore, uint32_t index, const char *name, struct error *error)
 {
+	struct link *now = link_by_index(&restore->now, index);
 	int r = change_also_down(restore, index, IFLA_IFNAME, name, strlen(name) + 1, error);
 
-	if (r == 0)
-		link_table_rename(&restore->now, index, name);
+	if (r == 0 && now)
+		(void) snprintf(now->name, IFNAMSIZ, "%s", name);
 	return r;
 }
 
+/* @type: RTM_NEWLINKPROP, RTM_DELLINKPROP. */
 static int change_altname(struct links_restore *restore, uint32_t index, const char *name,
 	uint16_t type, struct error *error)
 {
 	struct nlmsghdr *request = netlink_request(restore->netlink, type,
-		type == RTM_NEWLINKPROP ? NLM_F_CREATE | NLM_F_EXCL | NLM_F_APPEND : 0);
-	struct ifinfomsg *header = netlink_extra(request, sizeof(*header));
+		type == RTM_NEWLINKPROP ? NLM_F_CREATE | NLM_F_EXCL | NLM_F_APPEND : 0,
+		sizeof(struct ifinfomsg));
+	struct ifinfomsg *header = mnl_nlmsg_get_payload(request);
 	struct nlattr *list;
 
 	header->ifi_index = (int) index;
@@ -421,64 +296,65 @@ static int change_altname(struct links_restore *restore, uint32_t index, const c
 	return netlink_talk(restore->netlink, request, NULL, NULL, error);
 }
 
-/* It has the name beside its own: a rename would leave it that. */
-static int take_altname(struct links_restore *restore, const struct restored_link *link,
+/*
+ * Takes the link's name from the interface that has it: from one of ours that waits for its own
+ * name, for as long as that takes; as an altname, which a rename would leave, for good.
+ */
+static int free_name(struct links_restore *restore, const struct restored_link *link,
 	const struct link *holder, struct error *error)
 {
-	int r = change_altname(restore, holder->index, link->name, RTM_DELLINKPROP, error);
-
-	if (r == 0)
-		netstate_note(restore->netstate,
-			"%s: %s had that name as an altname, and has it no more", link->name,
-			holder->name);
-	return r;
-}
-
-/* Of one of ours that waits for its own name, the name is taken for as long as that takes. */
-static int move_aside(struct links_restore *restore, const struct restored_link *link,
-	const struct link *holder, struct error *error)
-{
+	const struct restored_link *other = NULL;
 	char aside[IFNAMSIZ];
+	int r;
 
 	if (holder->index == link->index)
 		return change_altname(restore, link->index, link->name, RTM_DELLINKPROP, error);
-	for (size_t i = 0; i < restore->count; i++) {
-		const struct restored_link *other = &restore->links[i];
-
-		if (other->index != holder->index || !other->device || other->is_hosts ||
-			strcmp(other->name, link->name) == 0)
-			continue;
-		if (strcmp(holder->name, link->name) != 0)
-			return take_altname(restore, link, holder, error);
+	for (size_t i = 0; !other && i < restore->count; i++)
+		if (restore->links[i].index == holder->index && restore->links[i].device &&
+			!restore->links[i].is_hosts &&
+			strcmp(restore->links[i].name, link->name) != 0)
+			other = &restore->links[i];
+	if (!other)
+		return error_set(error, -EEXIST, "another interface has that name");
+	if (strcmp(holder->name, link->name) == 0) {
 		(void) snprintf(aside, sizeof(aside), "slw%u", holder->index);
 		return rename_to(restore, holder->index, aside, error);
 	}
-	return error_set(error, -EEXIST, "another interface has that name");
+	r = change_altname(restore, holder->index, link->name, RTM_DELLINKPROP, error);
+	if (r == 0)
+		run_note(restore->run, "%s: %s had that name as an altname, and has it no more",
+			link->name, holder->name);
+	return r;
 }
 
-static int rename_one(
-	struct links_restore *restore, const struct restored_link *link, struct error *error)
+/* Is it a driver's, of another name than it had, and to be changed? */
+static bool is_misnamed(const struct links_restore *restore, const struct restored_link *link)
 {
-	const struct link *holder = link_by_name(&restore->now, link->name);
-	int r = holder ? move_aside(restore, link, holder, error) : 0;
+	const struct link *now = restored_now(restore, link);
 
-	return r < 0 ? r : rename_to(restore, link->index, link->name, error);
+	return now && link->device && !link->is_hosts && !link->is_misnamed &&
+	       strcmp(now->name, link->name) != 0;
 }
 
 static void rename_links(struct links_restore *restore)
 {
 	for (size_t i = 0; i < restore->count; i++) {
 		struct restored_link *link = &restore->links[i];
-		const struct link *now = restored_now(restore, link);
+		const struct link *holder;
 		struct error error = { 0 };
+		int r;
 
-		if (!now || !link->device || link->is_hosts || link->is_misnamed ||
-			strcmp(now->name, link->name) == 0 ||
-			rename_one(restore, link, &error) == 0)
+		if (!is_misnamed(restore, link))
+			continue;
+		holder = link_by_name(&restore->now, link->name);
+		r = holder ? free_name(restore, link, holder, &error) : 0;
+		if (r == 0)
+			r = rename_to(restore, link->index, link->name, &error);
+		if (r == 0)
 			continue;
 		link->is_misnamed = true;
-		netstate_failure(restore->netstate, restore->result, "%s: its name (it is %s): %s",
-			link->name, now->name, error.text);
+		run_failure(restore->run, "%s: its name (it is %s): %s", link->name,
+			restored_now(restore, link)->name, error.text);
 	}
 }
 
@@ -492,10 +368,9 @@ static bool answers_to(
 
 static void restore_altnames(struct links_restore *restore, const struct restored_link *link)
 {
-	const char *names = record_get(link->record, "altnames");
 	_cleanup_strv_ struct strv list = { 0 };
 
-	if (!names || strv_split(&list, names, " ") < 0)
+	if (strv_split(&list, record_text(link->record, "altnames"), " ") < 0)
 		return;
 	for (size_t i = 0; i < list.count; i++) {
 		struct error error = { 0 };
@@ -509,8 +384,8 @@ static void restore_altnames(struct links_restore *restore, const struct restore
 			answers_to(restore, link, list.items[i]))
 			continue;
 		if (r < 0)
-			netstate_failure(restore->netstate, restore->result, "%s: its name %s: %s",
-				link->name, list.items[i], error.text);
+			run_failure(restore->run, "%s: its name %s: %s", link->name, list.items[i],
+				error.text);
 	}
 }
 
@@ -524,98 +399,56 @@ static void restore_number(struct links_restore *restore, const struct restored_
 	uint64_t value;
 
 	if (record_get_u64(link->record, field, &value) < 0 || value > UINT32_MAX ||
-		(attribute && mnl_attr_get_u32(attribute) == value))
+		(attribute && netlink_number(attribute) == value))
 		return;
 	request = link_change(restore, link->index);
 	mnl_attr_put_u32(request, type, (uint32_t) value);
-	(void) link_do(restore, link, request, field);
-}
-
-static void restore_alias(
-	struct links_restore *restore, const struct restored_link *link, const struct link *now)
-{
-	const char *alias = record_get(link->record, "alias");
-	const struct nlattr *attribute = link_attribute(now, IFLA_IFALIAS);
-	struct nlmsghdr *request;
-
-	if (!alias || (attribute && strcmp(mnl_attr_get_str(attribute), alias) == 0))
-		return;
-	request = link_change(restore, link->index);
-	netlink_put(request, IFLA_IFALIAS, strlen(alias), alias);
-	(void) link_do(restore, link, request, "alias");
-}
-
-static void restore_mac(
-	struct links_restore *restore, const struct restored_link *link, const struct link *now)
-{
-	uint8_t address[LINK_ADDRESS_SIZE];
-	int size = record_get_hex(link->record, "mac", address, sizeof(address));
-	struct error error = { 0 };
-
-	if (size <= 0 || ((size_t) size == now->address.size &&
-				 memcmp(address, now->address.bytes, (size_t) size) == 0))
-		return;
-	if (change_also_down(restore, link->index, IFLA_ADDRESS, address, (size_t) size, &error) <
-		0)
-		netstate_failure(restore->netstate, restore->result, "%s: its MAC: %s", link->name,
-			error.text);
-}
-
-/* IP over InfiniBand's mode, which is a setting of its kind. */
-static void restore_ipoib(struct links_restore *restore, const struct restored_link *link)
-{
-	const char *kind = record_get(link->record, "kind");
-	_cleanup_(attributes_free) struct attributes data = record_attributes(link->record, "data");
-	const struct nlattr *attribute;
-	struct link_info info;
-
-	if (!kind || strcmp(kind, "ipoib") != 0 || !data.data)
-		return;
-	info = link_begin_info(
-		link_change(restore, link->index), IFLA_INFO_KIND, kind, IFLA_INFO_DATA);
-	attributes_for_each(attribute, &data)
-	{
-		if (mnl_attr_get_type(attribute) != IFLA_IPOIB_PKEY)
-			(void) netlink_copy(info.request, attribute);
-	}
-	(void) link_do(restore, link, link_end_info(&info), "the mode of IP over InfiniBand");
+	link_do(restore, link, request, field);
 }
 
 static void restore_link(struct links_restore *restore, const struct restored_link *link)
 {
+	const char *alias = record_text(link->record, "alias");
+	uint8_t address[LINK_ADDRESS_SIZE];
+	int size = record_get_hex(link->record, "mac", address, sizeof(address));
+	struct error error = { 0 };
+	struct nlmsghdr *request;
 	const struct link *now;
+	const char *current;
 
 	if (restored_now(restore, link))
 		restore_altnames(restore, link);
 	now = restored_now(restore, link);
 	if (!now || link->is_hosts)
 		return;
-	restore_mac(restore, link, now);
-	restore_ipoib(restore, link);
+	if (size > 0 &&
+		((size_t) size != now->address.size ||
+			memcmp(address, now->address.bytes, (size_t) size) != 0) &&
+		change_also_down(
+			restore, link->index, IFLA_ADDRESS, address, (size_t) size, &error) < 0)
+		run_failure(restore->run, "%s: its MAC: %s", link->name, error.text);
+	if (strcmp(record_text(link->record, "kind"), "ipoib") == 0)
+		link_set_differences(restore, link, false, "ipoib", 0);
 	/* Of another boot: the host may have given what it stands on another one. */
 	if (restore->same_boot || link->device)
 		restore_number(restore, link, now, "mtu", IFLA_MTU);
 	restore_number(restore, link, now, "queue", IFLA_TXQLEN);
 	restore_number(restore, link, now, "group", IFLA_GROUP);
-	restore_alias(restore, link, now);
+	current = netlink_text(link_attribute(now, IFLA_IFALIAS));
+	if (!*alias || (current && strcmp(current, alias) == 0))
+		return;
+	request = link_change(restore, link->index);
+	netlink_put(request, IFLA_IFALIAS, strlen(alias), alias);
+	link_do(restore, link, request, "alias");
 }
-/* ---- one pass */
 
-/* What the host has set up since it booted is the host's. */
-static void leave_the_hosts(struct links_restore *restore)
+/* @drivers: those of devices, or those that a person made. */
+static void restore_settings(struct links_restore *restore, bool drivers)
 {
-	for (size_t i = 0; !restore->same_boot && i < restore->count; i++) {
-		const struct link *now = restored_now(restore, &restore->links[i]);
-
-		restore->links[i].is_hosts = now && ((now->flags & IFF_UP) || now->master);
-	}
-	/* So is what an earlier run has restored, and this one reads for what stands on it. */
-	for (size_t i = 0; i < restore->count; i++) {
-		const struct record *record = restore->links[i].record;
-
-		restore->links[i].is_hosts =
-			restore->links[i].is_hosts || record_get(record, LINK_DONE);
-	}
+	for (size_t i = 0; i < restore->count; i++)
+		if (!restore->links[i].device != drivers)
+			restore_link(restore, &restore->links[i]);
+	(void) !links_look(restore);
 }
 
 static void restore_flags(struct links_restore *restore)
@@ -630,37 +463,26 @@ static void restore_flags(struct links_restore *restore)
 			continue;
 		differences = ((unsigned) flags ^ now->flags) & LINK_FLAGS;
 		if (differences)
-			(void) link_set_flags(
-				restore, link, (unsigned) flags, differences, "its flags");
+			link_set_flags(restore, link, (unsigned) flags, differences, "its flags");
 	}
+	(void) !links_look(restore);
 }
 
-/* @drivers: those of devices, or those that a person made. */
-static void restore_settings(struct links_restore *restore, bool drivers)
-{
-	for (size_t i = 0; i < restore->count; i++)
-		if (!restore->links[i].device != drivers)
-			restore_link(restore, &restore->links[i]);
-	(void) links_look(restore);
-}
+/* ---- one pass */
 
-static void count_links(const struct links_restore *restore)
-{
-	for (size_t i = 0; i < restore->count; i++)
-		restore->result->links += restore->links[i].index != 0;
-}
-
-/* A name that somebody gave after us holds, but not in silence. */
-static void check_names(const struct links_restore *restore)
+/*
+ * What the host has set up since it booted is the host's. So is what an earlier run has restored,
+ * and this one reads for what stands on it.
+ */
+static void leave_the_hosts(struct links_restore *restore)
 {
 	for (size_t i = 0; i < restore->count; i++) {
-		const struct restored_link *link = &restore->links[i];
+		struct restored_link *link = &restore->links[i];
 		const struct link *now = restored_now(restore, link);
 
-		if (now && link->device && !link->is_hosts && !link->is_misnamed &&
-			strcmp(now->name, link->name) != 0)
-			netstate_failure(restore->netstate, restore->result,
-				"%s: somebody has named it %s", link->name, now->name);
+		link->is_hosts =
+			record_get(link->record, LINK_DONE) ||
+			(!restore->same_boot && now && ((now->flags & IFF_UP) || now->master));
 	}
 }
 
@@ -668,9 +490,9 @@ static void check_names(const struct links_restore *restore)
  * Names first, for masters and rules know a port by its name; settings while an interface is down;
  * masters before addresses, which joining a VRF takes away.
  */
-static int restore_all(struct links_restore *restore, struct error *error)
+static int restore_all(struct links_restore *restore)
 {
-	int r = await_links(restore, error);
+	int r = await_links(restore);
 
 	if (r < 0)
 		return r;
@@ -683,22 +505,27 @@ static int restore_all(struct links_restore *restore, struct error *error)
 	kill_point("network:links:made");
 	sysctls_restore(restore);
 	masters_restore(restore);
-	(void) links_look(restore);
 	kill_point("network:links:masters");
 	restore_settings(restore, false);
 	/* udev may have named one meanwhile; once it is up, older kernels refuse that. */
 	rename_links(restore);
 	restore_flags(restore);
-	(void) links_look(restore);
 	kill_point("network:links:up");
-	replay_addresses(restore);
+	replay_restore(restore, false);
 	kill_point("network:links:addresses");
-	replay_routes(restore);
+	replay_restore(restore, true);
 	kill_point("network:links:routes");
 	await_carriers(restore);
 	masters_choose_active(restore);
-	check_names(restore);
-	count_links(restore);
+	for (size_t i = 0; i < restore->count; i++) {
+		const struct restored_link *link = &restore->links[i];
+
+		/* A name that was given after ours holds, but not in silence. */
+		if (is_misnamed(restore, link))
+			run_failure(restore->run, "%s: it was named %s meanwhile", link->name,
+				restored_now(restore, link)->name);
+		restore->run->result->links += link->index != 0;
+	}
 	return 0;
 }
 
@@ -707,34 +534,6 @@ static void links_restore_free(struct links_restore *restore)
 	link_table_free(&restore->now);
 	netlink_close(&restore->netlink);
 	free(restore->links);
-}
-
-static const struct restored_link *link_of(
-	const struct links_restore *restore, const struct record *record)
-{
-	const char *name = record_get(record, "link");
-
-	for (size_t i = 0; i < restore->count; i++)
-		if (restore->links[i].record == record)
-			return &restore->links[i];
-	return restored_by_name(restore, name);
-}
-
-/* Marked first: the links point at the records until all of them are. */
-static void mark_done(struct links_restore *restore, struct statefile *records)
-{
-	for (size_t i = 0; i < records->count; i++) {
-		struct record *record = &records->items[i];
-		const struct restored_link *link = link_of(restore, record);
-
-		if (link && link->index && !record_get(record, LINK_DONE))
-			(void) !record_set(record, LINK_DONE, "1");
-	}
-}
-
-static bool is_still_of_use(const struct record *record)
-{
-	return !record_get(record, LINK_DONE) || strcmp(record->kind, "link") == 0;
 }
 
 static bool is_not_done(const struct record *record)
@@ -748,33 +547,42 @@ void links_forget_done(struct statefile *records)
 }
 
 /* Routes and rules stay with an absent interface: to set one that is there does nothing. */
-static void keep_absent(struct links_restore *restore, struct statefile *records)
+static void keep_absent(struct links_restore *restore)
 {
-	if (!count_missing(restore)) {
-		links_forget(records);
+	struct statefile *records = restore->run->records;
+
+	if (!restore->missing) {
+		records_forget(records, link_kinds);
 		return;
 	}
-	restore->result->is_absent = true;
-	mark_done(restore, records);
-	statefile_keep(records, is_still_of_use);
+	restore->run->result->is_absent = true;
+	for (size_t i = 0; i < records->count; i++) {
+		const struct restored_link *link =
+			restored_by_name(restore, record_get(&records->items[i], "link"));
+
+		if (link && link->index)
+			record_forget(&records->items[i]);
+	}
+	for (size_t i = 0; i < restore->count; i++)
+		if (restore->links[i].index)
+			(void) !record_set(restore->links[i].record, LINK_DONE, "1");
+	records_sweep(records);
 }
 
-int links_restore(const struct netstate *netstate, struct statefile *records,
-	struct netstate_result *result, struct error *error)
+int links_restore(const struct run *run, struct error *error)
 {
-	_cleanup_(links_restore_free) struct links_restore restore = { .netstate = netstate,
-		.records = records,
-		.result = result,
-		.same_boot = netstate_is_of_this_boot(netstate, records),
-		.now_s = link_boottime_s() };
+	_cleanup_(links_restore_free) struct links_restore restore = {
+		.run = run, .same_boot = run_is_of_this_boot(run), .now_s = link_boottime_s()
+	};
 	int r = netlink_open(NETLINK_ROUTE, &restore.netlink, error);
 
 	if (r < 0)
 		return r;
 	if (collect(&restore) < 0)
 		return error_set_errno(error, -ENOMEM, "interfaces");
-	r = restore.count ? restore_all(&restore, error) : 0;
-	if (r == 0)
-		keep_absent(&restore, records);
-	return r;
+	r = restore.count ? restore_all(&restore) : 0;
+	if (r < 0)
+		return error_set_errno(error, r, "they cannot be listed");
+	keep_absent(&restore);
+	return 0;
 }

@@ -9,19 +9,20 @@
 
 #include "common/clock.h"
 
-/* An answer about one PF with 255 VFs is some 80 KiB. */
-#define RECEIVE_SIZE ((size_t) 256 << 10)
-/* What the kernel keeps of notifications for us while we do something else. */
-#define BACKLOG_SIZE (4 << 20)
-#define DUMP_TRIES   8
+/* A request's most, all attributes of it. */
+#define REQUEST_SIZE ((size_t) 128 << 10)
 /* For attributes of a fixed size behind one that did not fit. */
 #define REQUEST_SLACK 1024
+/* An answer about one PF with 255 VFs is some 80 KiB. */
+#define RECEIVE_SIZE ((size_t) 256 << 10)
+#define DUMP_TRIES   8
 
 struct netlink {
 	struct mnl_socket *socket;
 	uint32_t sequence;
-	char *request; /* NETLINK_REQUEST_SIZE + REQUEST_SLACK */
-	char *receive; /* RECEIVE_SIZE */
+	uint16_t family; /* of generic netlink */
+	char *request;   /* REQUEST_SIZE + REQUEST_SLACK */
+	char *receive;   /* RECEIVE_SIZE */
 };
 
 /* The messages of an answer, one behind the other, aligned as in a datagram. */
@@ -42,11 +43,11 @@ int netlink_open(int protocol, struct netlink **ret, struct error *error)
 	_cleanup_(netlink_close) struct netlink *netlink = calloc(1, sizeof(*netlink));
 	int on = 1;
 
-	if (!netlink)
-		return error_set_errno(error, -ENOMEM, "netlink");
-	netlink->request = malloc(NETLINK_REQUEST_SIZE + REQUEST_SLACK);
-	netlink->receive = malloc(RECEIVE_SIZE);
-	if (!netlink->request || !netlink->receive)
+	if (netlink) {
+		netlink->request = malloc(REQUEST_SIZE + REQUEST_SLACK);
+		netlink->receive = malloc(RECEIVE_SIZE);
+	}
+	if (!netlink || !netlink->request || !netlink->receive)
 		return error_set_errno(error, -ENOMEM, "netlink");
 	netlink->socket = mnl_socket_open2(protocol, SOCK_CLOEXEC);
 	if (!netlink->socket || mnl_socket_bind(netlink->socket, 0, MNL_SOCKET_AUTOPID) < 0)
@@ -54,6 +55,37 @@ int netlink_open(int protocol, struct netlink **ret, struct error *error)
 			error, -errno, "netlink: no socket of protocol %d", protocol);
 	/* Kernels before 4.12 have no words for a refusal: the number has to do. */
 	(void) mnl_socket_setsockopt(netlink->socket, NETLINK_EXT_ACK, &on, sizeof(on));
+	*ret = TAKE_PTR(netlink);
+	return 0;
+}
+
+static int keep_family(void *context, const struct nlmsghdr *message)
+{
+	uint16_t *family = context;
+
+	*family = (uint16_t) netlink_number(
+		netlink_attribute(message, sizeof(struct genlmsghdr), CTRL_ATTR_FAMILY_ID));
+	return 0;
+}
+
+int netlink_open_family(const char *name, struct netlink **ret, struct error *error)
+{
+	_cleanup_(netlink_close) struct netlink *netlink = NULL;
+	struct nlmsghdr *request;
+	uint16_t family = 0;
+	int r = netlink_open(NETLINK_GENERIC, &netlink, error);
+
+	if (r < 0)
+		return r;
+	netlink->family = GENL_ID_CTRL;
+	request = netlink_command(netlink, CTRL_CMD_GETFAMILY, 0);
+	mnl_attr_put_strz(request, CTRL_ATTR_FAMILY_NAME, name);
+	r = netlink_talk(netlink, request, keep_family, &family, error);
+	if (r < 0)
+		return error_prefix(error, r, "netlink family %s", name);
+	if (!family)
+		return error_set(error, -ENOENT, "netlink family %s: it has no number", name);
+	netlink->family = family;
 	*ret = TAKE_PTR(netlink);
 	return 0;
 }
@@ -73,30 +105,44 @@ void netlink_close(struct netlink **netlink)
 	errno = saved_errno;
 }
 
-struct nlmsghdr *netlink_request(struct netlink *netlink, uint16_t type, uint16_t flags)
+struct nlmsghdr *netlink_request(
+	struct netlink *netlink, uint16_t type, uint16_t flags, size_t header_size)
 {
 	struct nlmsghdr *message = mnl_nlmsg_put_header(netlink->request);
 
 	message->nlmsg_type = type;
 	message->nlmsg_flags = NLM_F_REQUEST | flags;
+	(void) mnl_nlmsg_put_extra_header(message, header_size);
 	return message;
 }
 
-void *netlink_extra(struct nlmsghdr *message, size_t size)
+struct nlmsghdr *netlink_command(struct netlink *netlink, uint8_t command, uint16_t flags)
 {
-	return mnl_nlmsg_put_extra_header(message, size);
+	struct nlmsghdr *message =
+		netlink_request(netlink, netlink->family, flags, sizeof(struct genlmsghdr));
+	struct genlmsghdr *header = mnl_nlmsg_get_payload(message);
+
+	header->cmd = command;
+	header->version = 1;
+	return message;
 }
 
 void netlink_put(struct nlmsghdr *request, uint16_t type, size_t size, const void *data)
 {
 	if (size > UINT16_MAX - MNL_ATTR_HDRLEN ||
-		!mnl_attr_put_check(request, NETLINK_REQUEST_SIZE, type, size, data))
-		request->nlmsg_len = NETLINK_REQUEST_SIZE + MNL_ALIGNTO;
+		!mnl_attr_put_check(request, REQUEST_SIZE, type, size, data))
+		request->nlmsg_len = REQUEST_SIZE + MNL_ALIGNTO;
 }
 
 void netlink_put_text(struct nlmsghdr *request, uint16_t type, const char *text)
 {
 	netlink_put(request, type, strlen(text) + 1, text);
+}
+
+void netlink_put_copy(struct nlmsghdr *request, const struct nlattr *attribute)
+{
+	netlink_put(request, attribute->nla_type, mnl_attr_get_payload_len(attribute),
+		mnl_attr_get_payload(attribute));
 }
 
 /* ---- attributes */
@@ -106,6 +152,8 @@ const struct nlattr *netlink_attribute(
 {
 	const struct nlattr *attribute;
 
+	if (!message)
+		return NULL;
 	mnl_attr_for_each(attribute, message, header_size)
 	{
 		if (mnl_attr_get_type(attribute) == type)
@@ -130,9 +178,16 @@ const struct nlattr *netlink_nested(const struct nlattr *nest, uint16_t type)
 
 uint32_t netlink_number(const struct nlattr *attribute)
 {
-	return attribute && mnl_attr_validate(attribute, MNL_TYPE_U32) >= 0
-		       ? mnl_attr_get_u32(attribute)
-		       : 0;
+	switch (attribute ? mnl_attr_get_payload_len(attribute) : 0) {
+	case sizeof(uint8_t):
+		return mnl_attr_get_u8(attribute);
+	case sizeof(uint16_t):
+		return mnl_attr_get_u16(attribute);
+	case sizeof(uint32_t):
+		return mnl_attr_get_u32(attribute);
+	default:
+		return 0;
+	}
 }
 
 const char *netlink_text(const struct nlattr *attribute)
@@ -142,10 +197,18 @@ const char *netlink_text(const struct nlattr *attribute)
 		       : NULL;
 }
 
-bool netlink_copy(struct nlmsghdr *request, const struct nlattr *attribute)
+void netlink_copy_text(const struct nlattr *attribute, char *text, size_t size)
 {
-	return mnl_attr_put_check(request, NETLINK_REQUEST_SIZE, attribute->nla_type,
-		mnl_attr_get_payload_len(attribute), mnl_attr_get_payload(attribute));
+	const char *value = netlink_text(attribute);
+
+	(void) snprintf(text, size, "%s", value ? value : "");
+}
+
+const void *netlink_payload(const struct nlattr *attribute, size_t size)
+{
+	return attribute && mnl_attr_get_payload_len(attribute) >= size
+		       ? mnl_attr_get_payload(attribute)
+		       : NULL;
 }
 
 /* ---- answers */
@@ -169,62 +232,31 @@ static int answer_keep(struct answer *answer, const struct nlmsghdr *message)
 	return 0;
 }
 
-static int find_words(const struct nlattr *attribute, void *data)
-{
-	const char **words = data;
-
-	if (mnl_attr_get_type(attribute) == NLMSGERR_ATTR_MSG &&
-		mnl_attr_validate(attribute, MNL_TYPE_NUL_STRING) >= 0)
-		*words = mnl_attr_get_str(attribute);
-	return MNL_CB_OK;
-}
-
-/* The code of an acknowledgement, and what the kernel says to it (include/uapi/linux/netlink.h). */
+/*
+ * The code of an acknowledgement or of the end of a dump, and what the kernel says to it
+ * (include/uapi/linux/netlink.h).
+ */
 static int judge(const struct nlmsghdr *message, struct error *error)
 {
 	const struct nlmsgerr *verdict = mnl_nlmsg_get_payload(message);
+	size_t size = mnl_nlmsg_get_payload_len(message);
 	const char *words = NULL;
 	unsigned offset = sizeof(*verdict);
 
-	if (mnl_nlmsg_get_payload_len(message) < sizeof(*verdict))
-		return error_set(error, -EBADMSG, "netlink: a message that is too short");
-	if (verdict->error == 0)
+	if (size < sizeof(verdict->error) || verdict->error >= 0)
 		return 0;
+	if (message->nlmsg_type == NLMSG_DONE)
+		offset = sizeof(verdict->error);
 	/* Unless it is capped, what we sent comes back in front of the attributes. */
-	if (!(message->nlmsg_flags & NLM_F_CAPPED))
+	else if (!(message->nlmsg_flags & NLM_F_CAPPED) && size >= sizeof(*verdict))
 		offset += MNL_ALIGN(verdict->msg.nlmsg_len) - sizeof(verdict->msg);
-	if ((message->nlmsg_flags & NLM_F_ACK_TLVS) && offset <= mnl_nlmsg_get_payload_len(message))
-		(void) mnl_attr_parse(message, offset, find_words, &words);
-	if (words)
-		return error_set(
-			error, verdict->error, "%s (%s)", words, strerror(-verdict->error));
-	return error_set(error, verdict->error, "%s", strerror(-verdict->error));
+	if ((message->nlmsg_flags & NLM_F_ACK_TLVS) && offset <= size)
+		words = netlink_text(netlink_attribute(message, offset, NLMSGERR_ATTR_MSG));
+	return error_set(error, verdict->error, "%s%s%s%s", words ? words : "", words ? " (" : "",
+		strerror(-verdict->error), words ? ")" : "");
 }
 
-/* The end of a dump has a code of its own, 0 or more for success. */
-static int judge_done(const struct nlmsghdr *message, struct error *error)
-{
-	int code = 0;
-
-	if (mnl_nlmsg_get_payload_len(message) >= sizeof(code))
-		memcpy(&code, mnl_nlmsg_get_payload(message), sizeof(code));
-	return code < 0 ? error_set(error, code, "%s", strerror(-code)) : 0;
-}
-
-/* One datagram of the kernel; its size, or a negative errno. */
-static ssize_t receive(struct netlink *netlink)
-{
-	ssize_t size;
-
-	do {
-		size = mnl_socket_recvfrom(netlink->socket, netlink->receive, RECEIVE_SIZE);
-	} while (size < 0 && errno == EINTR);
-	return size < 0 ? -errno : size;
-}
-
-/*
- * Takes what a datagram has of our answer. 1 when it is complete, 0 when more is to come.
- */
+/* Takes what a datagram has of our answer. 1 when it is complete, 0 when more is to come. */
 static int take(
 	const struct netlink *netlink, ssize_t size, struct answer *answer, struct error *error)
 {
@@ -239,8 +271,7 @@ static int take(
 		if (message->nlmsg_flags & NLM_F_DUMP_INTR)
 			answer->is_interrupted = true;
 		if (message->nlmsg_type == NLMSG_ERROR || message->nlmsg_type == NLMSG_DONE) {
-			r = message->nlmsg_type == NLMSG_ERROR ? judge(message, error)
-							       : judge_done(message, error);
+			r = judge(message, error);
 			return r < 0 ? r : 1;
 		}
 		r = message->nlmsg_type < NLMSG_MIN_TYPE ? 0 : answer_keep(answer, message);
@@ -255,7 +286,7 @@ static int ask(struct netlink *netlink, struct nlmsghdr *request, struct answer 
 {
 	int r = 0;
 
-	if (request->nlmsg_len > NETLINK_REQUEST_SIZE)
+	if (request->nlmsg_len > REQUEST_SIZE)
 		return error_set(error, -EMSGSIZE, "netlink: a request of %u bytes is too large",
 			request->nlmsg_len);
 	request->nlmsg_seq = ++netlink->sequence;
@@ -264,10 +295,12 @@ static int ask(struct netlink *netlink, struct nlmsghdr *request, struct answer 
 	if (mnl_socket_sendto(netlink->socket, request, request->nlmsg_len) < 0)
 		return error_set_errno(error, -errno, "netlink: cannot send");
 	while (r == 0) {
-		ssize_t size = receive(netlink);
+		ssize_t size = mnl_socket_recvfrom(netlink->socket, netlink->receive, RECEIVE_SIZE);
 
+		if (size < 0 && errno == EINTR)
+			continue;
 		if (size < 0)
-			return error_set_errno(error, (int) size, "netlink: cannot receive");
+			return error_set_errno(error, -errno, "netlink: cannot receive");
 		r = take(netlink, size, answer, error);
 	}
 	return r < 0 ? r : 0;
@@ -304,81 +337,17 @@ int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_call
 	return 0;
 }
 
-/* ---- generic netlink */
+/* ---- events */
 
-static int keep_family(void *context, const struct nlmsghdr *message)
-{
-	const struct nlattr *number =
-		netlink_attribute(message, sizeof(struct genlmsghdr), CTRL_ATTR_FAMILY_ID);
-
-	if (number && mnl_attr_validate(number, MNL_TYPE_U16) >= 0)
-		*(int *) context = mnl_attr_get_u16(number);
-	return 0;
-}
-
-int netlink_family(struct netlink *netlink, const char *name, struct error *error)
-{
-	struct nlmsghdr *request = netlink_request(netlink, GENL_ID_CTRL, 0);
-	struct genlmsghdr *header = netlink_extra(request, sizeof(*header));
-	int number = -ENOENT;
-	int r;
-
-	header->cmd = CTRL_CMD_GETFAMILY;
-	header->version = 1;
-	mnl_attr_put_strz(request, CTRL_ATTR_FAMILY_NAME, name);
-	r = netlink_talk(netlink, request, keep_family, &number, error);
-	if (r < 0)
-		return error_prefix(error, r, "netlink family %s", name);
-	if (number < 0)
-		return error_set(error, number, "netlink family %s: it has no number", name);
-	return number;
-}
-
-/* ---- notifications */
-
-int netlink_join(struct netlink *netlink, unsigned group, struct error *error)
-{
-	int size = BACKLOG_SIZE;
-
-	/* Needs CAP_NET_ADMIN; without it the default has to do. */
-	(void) setsockopt(mnl_socket_get_fd(netlink->socket), SOL_SOCKET, SO_RCVBUFFORCE, &size,
-		sizeof(size));
-	if (mnl_socket_setsockopt(netlink->socket, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) <
-		0)
-		return error_set_errno(error, -errno, "netlink: cannot listen to group %u", group);
-	return 0;
-}
-
-int netlink_wait(struct netlink *netlink, uint32_t timeout_ms, struct error *error)
-{
-	struct pollfd wait = { mnl_socket_get_fd(netlink->socket), POLLIN, 0 };
-	int ready = poll(&wait, 1, (int) timeout_ms);
-
-	if (ready == 0 || (ready < 0 && errno == EINTR))
-		return 0;
-	if (ready < 0)
-		return error_set_errno(error, -errno, "netlink: cannot wait");
-	do {
-		ssize_t size = receive(netlink);
-
-		if (size < 0 && size != -ENOBUFS)
-			return error_set_errno(error, (int) size, "netlink: cannot receive");
-	} while (poll(&wait, 1, 0) > 0);
-	return 1;
-}
-
-/* ---- uevents */
-
-#define KERNEL_GROUP  1 /* the kernel's own; udev's are in group 2 */
+#define GROUP         1 /* the kernel's uevents (udev's are in group 2); RTNLGRP_LINK */
 #define LOOK_AGAIN_MS 500
-#define UEVENTS_SIZE  (1 << 20)
+#define EVENTS_SIZE   (4 << 20)
 
-int uevents_open(void)
+int netlink_listen(int protocol)
 {
-	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = KERNEL_GROUP };
-	int fd = socket(
-		AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
-	int size = UEVENTS_SIZE;
+	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = GROUP };
+	int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+	int size = EVENTS_SIZE;
 
 	if (fd < 0)
 		return -1;
@@ -401,7 +370,7 @@ static void drain(int fd)
 	} while (size > 0 || (size < 0 && (errno == EINTR || errno == ENOBUFS)));
 }
 
-bool uevents_wait(int fd, uint32_t timeout_ms, uevents_condition *condition, void *context)
+bool netlink_wait(int fd, uint32_t timeout_ms, netlink_condition *condition, void *context)
 {
 	uint64_t deadline = clock_monotonic_ms() + timeout_ms;
 	struct pollfd wait = { fd, POLLIN, 0 };

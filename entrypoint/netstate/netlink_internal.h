@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A netlink socket by libmnl: requests and dumps with the kernel's own words for a refusal
- * (extended acknowledgements), and generic netlink families by name (devlink). Runs in workers.
+ * (extended acknowledgements), and generic netlink families by name (devlink, ethtool).
  */
 #pragma once
 
@@ -13,24 +13,25 @@
 
 struct netlink;
 
-/* @protocol: NETLINK_ROUTE, NETLINK_GENERIC. */
+/* @protocol: NETLINK_ROUTE, NETLINK_RDMA. */
 int netlink_open(int protocol, struct netlink **ret, struct error *error);
+/* Generic netlink of that family; -ENOENT when the kernel lacks it. */
+int netlink_open_family(const char *name, struct netlink **ret, struct error *error);
 void netlink_close(struct netlink **netlink);
 
-/* A request's most, all attributes of it: mnl_attr_put_*() do not look, mnl_attr_put_*_check() do.
- */
-#define NETLINK_REQUEST_SIZE ((size_t) 128 << 10)
-
 /*
- * A new request in the socket's own buffer, valid until the next one: attributes of a fixed size
- * are put by mnl_attr_put_*() behind what netlink_extra() adds, others by netlink_put().
+ * A new request in the socket's own buffer, valid until the next one, with a header of so many
+ * bytes that are zero, or one of the family and version 1. Attributes of a fixed size are put by
+ * mnl_attr_put_*(), others by netlink_put().
  */
-struct nlmsghdr *netlink_request(struct netlink *netlink, uint16_t type, uint16_t flags);
-void *netlink_extra(struct nlmsghdr *message, size_t size);
+struct nlmsghdr *netlink_request(
+	struct netlink *netlink, uint16_t type, uint16_t flags, size_t header_size);
+struct nlmsghdr *netlink_command(struct netlink *netlink, uint8_t command, uint16_t flags);
 
-/* An attribute of any size: for one that does not fit netlink_talk() says -EMSGSIZE. */
+/* An attribute of any size: for one that does not fit netlink_talk() returns -EMSGSIZE. */
 void netlink_put(struct nlmsghdr *request, uint16_t type, size_t size, const void *data);
 void netlink_put_text(struct nlmsghdr *request, uint16_t type, const char *text);
+void netlink_put_copy(struct nlmsghdr *request, const struct nlattr *attribute);
 
 /* Called for each message of an answer; negative ends it with that code. */
 typedef int netlink_callback(void *context, const struct nlmsghdr *message);
@@ -44,41 +45,33 @@ typedef int netlink_callback(void *context, const struct nlmsghdr *message);
 int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_callback *callback,
 	void *context, struct error *error);
 
-/* Generic netlink: the family's number by its name; -ENOENT when the kernel lacks it. */
-int netlink_family(struct netlink *netlink, const char *name, struct error *error);
-
-/*
- * Notifications (RTNLGRP_LINK): on a socket of their own, for netlink_talk() drops what it meets.
- */
-int netlink_join(struct netlink *netlink, unsigned group, struct error *error);
-/*
- * Waits at most @timeout_ms for notifications, and drops them. 0 when the time is over, 1 when
- * there were some: look at the state of things after every return.
- */
-int netlink_wait(struct netlink *netlink, uint32_t timeout_ms, struct error *error);
-
 /* ---- attributes */
 
-/* One behind a message's header, or inside of another attribute, which may be NULL. NULL: none. */
+/* One behind a message's header, or inside of another attribute; these may be NULL. NULL: none. */
 const struct nlattr *netlink_attribute(
 	const struct nlmsghdr *message, size_t header_size, uint16_t type);
 const struct nlattr *netlink_nested(const struct nlattr *nest, uint16_t type);
-/* Its value, of four bytes: 0 without it. */
+/* Its value, of one, two or four bytes: 0 without it. */
 uint32_t netlink_number(const struct nlattr *attribute);
 /* Its text; NULL: without it, or it does not end. */
 const char *netlink_text(const struct nlattr *attribute);
-/* Puts a copy; false when there is no room. */
-bool netlink_copy(struct nlmsghdr *request, const struct nlattr *attribute);
+/* Copies its text, "" where it has none, cut to the size. */
+void netlink_copy_text(const struct nlattr *attribute, char *text, size_t size);
+/* Its payload, if that has at least so many bytes; else, or without it, NULL. */
+const void *netlink_payload(const struct nlattr *attribute, size_t size);
 
-/* ---- uevents: waiting for a device or an interface to come */
+/* ---- events: waiting for a device or an interface */
 
-/* Listens from now on: to be opened before what is waited for is set off. -1: cannot be had. */
-int uevents_open(void);
+/*
+ * Listens from now on: to be opened before what is waited for is set off. @protocol:
+ * NETLINK_KOBJECT_UEVENT, or NETLINK_ROUTE for links. -1: cannot be had.
+ */
+int netlink_listen(int protocol);
 
-typedef bool uevents_condition(void *context);
+typedef bool netlink_condition(void *context);
 
 /*
  * True as soon as the condition holds, which is asked at once and after each event; false after
  * @timeout_ms. Twice a second it is asked anew, for what sends no event (a devlink instance).
  */
-bool uevents_wait(int fd, uint32_t timeout_ms, uevents_condition *condition, void *context);
+bool netlink_wait(int fd, uint32_t timeout_ms, netlink_condition *condition, void *context);

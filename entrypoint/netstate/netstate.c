@@ -7,7 +7,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/engine/kill_point.h"
-#include "entrypoint/netstate/state_internal.h"
+#include "entrypoint/netstate/netstate_internal.h"
 
 #define _cleanup_statefile_ _cleanup_(statefile_free)
 #define BOOT_ID_PATH        "proc/sys/kernel/random/boot_id"
@@ -21,56 +21,53 @@ bool netstate_is_saved(int root_fd, const char *path)
 
 /* ---- reports */
 
-void netstate_note(const struct netstate *netstate, const char *format, ...)
+void run_note(const struct run *run, const char *format, ...)
 {
-	char text[512];
+	char text[600];
 	va_list arguments;
 
 	va_start(arguments, format);
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	if (netstate->report)
-		netstate->report(netstate->context, text);
+	if (run->pool)
+		pool_report(run->pool, 'N', text);
+	else if (run->netstate->report)
+		run->netstate->report(run->netstate->context, text);
 }
 
-void netstate_failure(
-	const struct netstate *netstate, struct netstate_result *result, const char *format, ...)
+void run_failure(const struct run *run, const char *format, ...)
 {
+	struct netstate_result *result = run->result;
 	char text[512];
 	va_list arguments;
 
 	va_start(arguments, format);
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	if (run->pool) {
+		pool_report(run->pool, 'F', text);
+		return;
+	}
 	if (result->failures++ == 0)
 		(void) snprintf(result->first, sizeof(result->first), "%.255s", text);
-	netstate_note(netstate, "could not be restored: %s", text);
+	run_note(run, "could not be restored: %s", text);
 }
 
-#define UNSAVED "unsaved" /* kind of a record */
+#define UNSAVED_KIND "unsaved"
 
-int netstate_unsaved(struct statefile *records, const char *name, const char *what)
+int run_record_unsaved(const struct run *run, const char *name, const char *what)
 {
-	struct record *record;
+	struct record *record = records_find(run->records, UNSAVED_KIND, "name", name);
 
-	for (size_t i = 0; i < records->count; i++) {
-		const char *of = record_get(&records->items[i], "name");
-
-		if (strcmp(records->items[i].kind, UNSAVED) == 0 && of && strcmp(of, name) == 0)
-			return 0;
-	}
-	record = statefile_add(records, UNSAVED);
+	if (record)
+		return 0;
+	record = statefile_add(run->records, UNSAVED_KIND);
 	if (!record || record_set(record, "name", name) < 0)
 		return -ENOMEM;
 	return record_set(record, "what", what);
 }
 
-static bool is_saved(const struct record *record)
-{
-	return strcmp(record->kind, UNSAVED) != 0;
-}
-
-/* ---- the file */
+/* ---- the file, and of which boot and machine it is */
 
 /* Kept for a person to look at, out of the way of the next one. */
 static int put_aside(const struct netstate *netstate, const char *why)
@@ -82,85 +79,65 @@ static int put_aside(const struct netstate *netstate, const char *why)
 											 : 0;
 }
 
-/* ---- of which boot and machine a state file is */
-
 static struct record *boot_record(const struct statefile *records)
 {
-	for (size_t i = 0; i < records->count; i++)
-		if (strcmp(records->items[i].kind, "boot") == 0)
-			return &records->items[i];
-	return NULL;
-}
-
-/* Devices are known by their places, which another machine has too. */
-static int name_machine(const struct netstate *netstate, struct record *record)
-{
-	_cleanup_free_ char *machine = NULL;
-
-	if (fs_read_line(netstate->root_fd, MACHINE_PATH, &machine) < 0 || !*machine)
-		return 0;
-	return record_set(record, "machine", machine);
-}
-
-/* A disk that was cloned. A machine that does not say which it is, is taken for the same. */
-static bool is_foreign(const struct netstate *netstate, const struct statefile *records)
-{
-	_cleanup_free_ char *machine = NULL;
-	const struct record *record = boot_record(records);
-	const char *saved = record ? record_get(record, "machine") : NULL;
-
-	return saved && fs_read_line(netstate->root_fd, MACHINE_PATH, &machine) == 0 && *machine &&
-	       strcmp(saved, machine) != 0;
+	return records_find(records, "boot", NULL, NULL);
 }
 
 static bool is_pending(const struct statefile *records)
 {
-	const struct record *record = boot_record(records);
-	const char *tried = record ? record_get(record, TRIED) : NULL;
-
-	return tried && strcmp(tried, "1") == 0;
+	return record_number(boot_record(records), TRIED) == 1;
 }
 
-static int name_boot(
-	const struct netstate *netstate, struct statefile *records, struct error *error)
+/* Is the field of the boot record what the file has? Neither is known: @unknown. */
+static bool is_of_this(const struct run *run, const char *field, const char *path, bool unknown)
+{
+	const char *saved = record_text(boot_record(run->records), field);
+	_cleanup_free_ char *now = NULL;
+
+	if (!*saved || fs_read_line(run->netstate->root_fd, path, &now) < 0 || !*now)
+		return unknown;
+	return strcmp(saved, now) == 0;
+}
+
+bool run_is_of_this_boot(const struct run *run)
+{
+	return is_of_this(run, "id", BOOT_ID_PATH, false);
+}
+
+/* Devices are known by their places, which another machine, with a cloned disk, has too. */
+static int name_boot(const struct run *run, struct error *error)
 {
 	_cleanup_free_ char *id = NULL;
-	struct record *record = boot_record(records);
-	int r = fs_read_line(netstate->root_fd, BOOT_ID_PATH, &id);
+	_cleanup_free_ char *machine = NULL;
+	struct record *record = boot_record(run->records);
+	int r = fs_read_line(run->netstate->root_fd, BOOT_ID_PATH, &id);
 
 	if (r < 0)
 		return error_set_errno(error, r, "/" BOOT_ID_PATH);
+	(void) !fs_read_line(run->netstate->root_fd, MACHINE_PATH, &machine);
 	if (!record)
-		record = statefile_add(records, "boot");
-	if (!record || record_set(record, "id", id) < 0 || name_machine(netstate, record) < 0 ||
+		record = statefile_add(run->records, "boot");
+	if (!record || record_set(record, "id", id) < 0 ||
+		(machine && *machine && record_set(record, "machine", machine) < 0) ||
 		(record_get(record, TRIED) && record_set(record, TRIED, "0") < 0))
 		return error_set_errno(error, -ENOMEM, "network state");
 	return 0;
 }
 
-bool netstate_is_of_this_boot(const struct netstate *netstate, const struct statefile *records)
-{
-	_cleanup_free_ char *id = NULL;
-	const struct record *record = boot_record(records);
-	const char *saved = record ? record_get(record, "id") : NULL;
-
-	return saved && fs_read_line(netstate->root_fd, BOOT_ID_PATH, &id) == 0 &&
-	       strcmp(saved, id) == 0;
-}
-
 /* The state file of this machine. -ENOENT: there is none. One that is of no use is put aside. */
-static int read_state(
-	const struct netstate *netstate, struct statefile *records, struct error *error)
+static int read_state(const struct run *run, struct error *error)
 {
-	int r = statefile_read(netstate->root_fd, netstate->path, records, error);
+	const struct netstate *netstate = run->netstate;
+	int r = statefile_read(netstate->root_fd, netstate->path, run->records, error);
 
 	if (r == -EBADMSG)
 		(void) put_aside(netstate, "damaged");
-	if (r < 0 || !is_foreign(netstate, records))
+	if (r < 0 || is_of_this(run, "machine", MACHINE_PATH, true))
 		return r;
-	netstate_note(netstate, "%s is of another machine: put aside as %s.foreign", netstate->path,
+	run_note(run, "%s is of another machine: put aside as %s.foreign", netstate->path,
 		netstate->path);
-	statefile_free(records);
+	statefile_free(run->records);
 	(void) put_aside(netstate, "foreign");
 	return -ENOENT;
 }
@@ -182,6 +159,14 @@ bool netstate_can_restore(int root_fd, const char *path)
 	       devices_are_driven(root_fd, &records);
 }
 
+/* Of an earlier boot: its pods are gone, and the node's own udev has named RDMA devices. */
+static void forget_of_boot(struct statefile *records)
+{
+	static const char *const kinds[] = { UNSAVED_KIND, NETNS_KIND, RDMA_KIND, NULL };
+
+	records_forget(records, kinds);
+}
+
 /* ---- saving */
 
 /*
@@ -190,58 +175,44 @@ bool netstate_can_restore(int root_fd, const char *path)
  * configuration made them, and of those what it has not set up itself. Of what a finished restore
  * left, what has not come or not been set up since.
  */
-static void choose_what_holds(const struct netstate *netstate, struct statefile *records)
+static void choose_what_holds(const struct run *run)
 {
-	struct error error = { 0 };
+	const char *path = run->netstate->path;
 
-	if (netstate_is_of_this_boot(netstate, records) && is_pending(records)) {
-		netstate_note(
-			netstate, "%s has what an earlier start could not restore", netstate->path);
-		links_forget_done(records);
-		devices_forget_set_up(netstate, records);
-		return;
+	if (!run_is_of_this_boot(run)) {
+		run_note(run, "%s is of an earlier boot: interfaces are saved as they are now",
+			path);
+		records_forget(run->records, link_kinds);
+		forget_of_boot(run->records);
+		devices_forget_set_up(run);
+	} else if (is_pending(run->records)) {
+		run_note(run, "%s has what an earlier start could not restore", path);
+		links_forget_done(run->records);
+		devices_forget_set_up(run);
+	} else if (links_are_untouched(run)) {
+		statefile_free(run->records);
 	}
-	if (netstate_is_of_this_boot(netstate, records)) {
-		if (links_are_untouched(netstate, records, &error))
-			statefile_free(records);
-		return;
-	}
-	netstate_note(netstate, "%s is of an earlier boot: interfaces are saved as they are now",
-		netstate->path);
-	links_forget(records);
-	statefile_keep(records, is_saved);
-	netns_forget(records);
-	rdma_forget(records);
-	devices_forget_set_up(netstate, records);
-}
-
-static int read_earlier(
-	const struct netstate *netstate, struct statefile *records, struct error *error)
-{
-	int r = read_state(netstate, records, error);
-
-	if (r == -EBADMSG) {
-		netstate_note(netstate, "%s; put aside", error->text);
-		return 0;
-	}
-	if (r == 0)
-		choose_what_holds(netstate, records);
-	return r == -ENOENT ? 0 : r;
 }
 
 int netstate_save(const struct netstate *netstate, struct error *error)
 {
 	_cleanup_statefile_ struct statefile records = { 0 };
-	int r = read_earlier(netstate, &records, error);
+	const struct run run = { .netstate = netstate, .records = &records };
+	int r = read_state(&run, error);
 
+	if (r == -EBADMSG)
+		run_note(&run, "%s; put aside", error->text);
+	else if (r == 0)
+		choose_what_holds(&run);
+	r = r == -EBADMSG || r == -ENOENT ? 0 : r;
 	if (r == 0)
-		r = name_boot(netstate, &records, error);
+		r = name_boot(&run, error);
 	if (r == 0)
-		r = devices_save(netstate, &records, error);
-	if (r == 0 && (netns_save(netstate, &records) < 0 || rdma_save(netstate, &records) < 0))
+		r = devices_save(&run, error);
+	if (r == 0 && (netns_save(&run) < 0 || rdma_save(&run) < 0))
 		r = error_set_errno(error, -ENOMEM, "network state");
 	if (r == 0)
-		r = links_save(netstate, &records, error);
+		r = links_save(&run, error);
 	if (r == 0)
 		r = statefile_write(netstate->root_fd, netstate->path, &records, error);
 	kill_point("network:saved");
@@ -250,78 +221,27 @@ int netstate_save(const struct netstate *netstate, struct error *error)
 
 /* ---- restoring */
 
-/* A file that is gone stays gone also after a power loss. */
-static int remove_state(const struct netstate *netstate)
-{
-	_cleanup_free_ char *folder = strdup(netstate->path);
-	char *slash = folder ? strrchr(folder, '/') : NULL;
-	_cleanup_close_ int folder_fd = -1;
-
-	if (unlinkat(netstate->root_fd, netstate->path, 0) < 0 && errno != ENOENT)
-		return -errno;
-	if (slash)
-		*slash = '\0';
-	folder_fd =
-		openat(netstate->root_fd, slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (folder_fd >= 0)
-		(void) fsync(folder_fd);
-	return 0;
-}
-
-/* Kinds of records that this version restores, and fields that it does not. */
-static const char *const kinds[] = { "boot", "device", "param", "vf", "sf", "link", "sysctls",
-	"ethtool", "address", "neighbour", "nexthop", "route", "rule", "bridge-vlans",
-	"bridge-entry", "rdma", "away" };
-
-static const struct {
-	const char *kind;
-	const char *field; /* NULL: the whole record */
-	const char *what;
-} dropped[] = {
-	{ "rate", NULL, "devlink's rates (devlink port function rate)" },
-	{ "link", "token", "IPv6 tokens (ip token)" },
-	{ "ethtool", "private_flags", "ethtool's private flags" },
-};
-
 static bool is_restored(const struct record *record)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (strcmp(record->kind, kinds[i]) == 0)
-			return true;
-	return false;
+	static const char *const others[] = { "boot", RDMA_KIND, NETNS_KIND, NULL };
+
+	return record_is_of(record, others) || record_is_of(record, device_kinds) ||
+	       record_is_of(record, link_kinds);
 }
 
-/*
- * What was not saved; and what this version does not restore of a state that another one saved,
- * before the node was upgraded or downgraded.
- */
-static void report_unsaved(
-	const struct netstate *netstate, struct statefile *records, struct netstate_result *result)
+/* What was not saved, and what another version saved before the node was up- or downgraded. */
+static void report_unsaved(const struct run *run)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(dropped); i++) {
-		size_t count = 0;
+	struct statefile *records = run->records;
 
-		for (size_t k = 0; k < records->count; k++) {
-			const struct record *record = &records->items[k];
-
-			count += strcmp(record->kind, dropped[i].kind) == 0 &&
-				 (!dropped[i].field || record_get(record, dropped[i].field));
-		}
-		if (count)
-			netstate_failure(netstate, result,
-				"%s: %zu saved by another version, this one does not restore them",
-				dropped[i].what, count);
-	}
 	for (size_t i = 0; i < records->count; i++) {
 		const struct record *record = &records->items[i];
-		const char *name = record_get(record, "name");
-		const char *what = record_get(record, "what");
 
-		if (strcmp(record->kind, UNSAVED) == 0)
-			netstate_failure(netstate, result, "%s: %s: not saved, to be set again",
-				name ? name : "", what ? what : "");
-		else if (!is_restored(record) && strcmp(record->kind, "rate") != 0)
-			netstate_failure(netstate, result,
+		if (strcmp(record->kind, UNSAVED_KIND) == 0)
+			run_failure(run, "%s: %s: not saved, to be set again",
+				record_text(record, "name"), record_text(record, "what"));
+		else if (!is_restored(record))
+			run_failure(run,
 				"a record of the kind %.32s was saved by another version, this one "
 				"does not restore it",
 				record->kind);
@@ -329,36 +249,38 @@ static void report_unsaved(
 	statefile_keep(records, is_restored);
 }
 
-static void restore_parts(
-	const struct netstate *netstate, struct statefile *records, struct netstate_result *result)
+static void restore_parts(const struct run *run)
 {
 	struct error part = { 0 };
 
-	if (devices_restore(netstate, records, result, &part) < 0) {
-		netstate_failure(netstate, result, "devices: %s", part.text);
-		result->is_cut_short = true;
+	if (devices_restore(run, &part) < 0) {
+		run_failure(run, "devices: %s", part.text);
+		run->result->is_cut_short = true;
 	}
 	kill_point("network:devices");
-	if (links_restore(netstate, records, result, &part) < 0) {
-		netstate_failure(netstate, result, "interfaces: %s", part.text);
-		result->is_cut_short = true;
+	if (links_restore(run, &part) < 0) {
+		run_failure(run, "interfaces: %s", part.text);
+		run->result->is_cut_short = true;
 	}
-	rdma_restore(netstate, records, result);
+	rdma_restore(run);
 	kill_point("network:rdma");
-	netns_restore(netstate, records, result);
+	netns_restore(run);
 	kill_point("network:restored");
 }
 
 /* Only what is pending: what is back is the node's again, and what is changed there holds. */
-static int keep_pending(const struct netstate *netstate, struct statefile *records)
+static int keep_pending(const struct run *run, struct error *error)
 {
-	struct record *record = boot_record(records);
+	const struct netstate *netstate = run->netstate;
+	struct record *record = boot_record(run->records);
 	struct error why = { 0 };
 
+	run->result->is_pending = true;
+	run_note(run, "the next start tries once more what is not back");
 	if (!record || record_set(record, TRIED, "1") < 0)
-		return -ENOMEM;
-	if (statefile_write(netstate->root_fd, netstate->path, records, &why) < 0)
-		netstate_note(netstate, "%s stays whole", why.text);
+		return error_set_errno(error, -ENOMEM, "network state");
+	if (statefile_write(netstate->root_fd, netstate->path, run->records, &why) < 0)
+		run_note(run, "%s stays whole", why.text);
 	return 0;
 }
 
@@ -366,50 +288,50 @@ int netstate_restore(
 	const struct netstate *netstate, struct netstate_result *result, struct error *error)
 {
 	_cleanup_statefile_ struct statefile records = { 0 };
+	const struct run run = { .netstate = netstate, .records = &records, .result = result };
 	bool same_boot;
 	bool again;
-	int r = read_state(netstate, &records, error);
+	int r = read_state(&run, error);
 
 	*result = (struct netstate_result){ 0 };
 	if (r < 0)
 		return r;
 	again = is_pending(&records);
-	same_boot = netstate_is_of_this_boot(netstate, &records);
-	if (!same_boot) {
-		statefile_keep(&records, is_saved);
-		netns_forget(&records);
-		rdma_forget(&records);
-	}
+	same_boot = run_is_of_this_boot(&run);
+	if (!same_boot)
+		forget_of_boot(&records);
 	if (again)
-		netstate_note(
-			netstate, "what an earlier start could not restore is tried once more");
-	report_unsaved(netstate, &records, result);
-	restore_parts(netstate, &records, result);
+		run_note(&run, "what an earlier start could not restore is tried once more");
+	report_unsaved(&run);
+	restore_parts(&run);
 	if (!result->is_cut_short && !(result->is_absent && same_boot))
 		return 0;
-	if (again) {
-		result->is_given_up = true;
-		return 0;
-	}
-	result->is_pending = true;
-	netstate_note(netstate, "the next start tries once more what is not back");
-	return keep_pending(netstate, &records) < 0
-		       ? error_set_errno(error, -ENOMEM, "network state")
-		       : 0;
+	result->is_given_up = again;
+	return again ? 0 : keep_pending(&run, error);
 }
 
 void netstate_forget(const struct netstate *netstate, const struct netstate_result *result)
 {
-	int r;
+	const struct run run = { .netstate = netstate };
+	_cleanup_free_ char *folder = strdup(netstate->path);
+	char *slash = folder ? strrchr(folder, '/') : NULL;
+	int r = 0;
 
 	if (result->is_pending)
 		return;
-	r = result->is_given_up ? put_aside(netstate, "unrestored") : remove_state(netstate);
+	if (result->is_given_up)
+		r = put_aside(netstate, "unrestored");
+	else if (unlinkat(netstate->root_fd, netstate->path, 0) < 0 && errno != ENOENT)
+		r = -errno;
+	if (slash)
+		*slash = '\0';
+	/* A file that is gone stays gone also after a power loss. */
+	(void) !fs_sync(netstate->root_fd, slash ? folder : ".");
 	if (r < 0)
-		netstate_note(netstate, "%s cannot be removed, the next start reads it again: %s",
+		run_note(&run, "%s cannot be removed, the next start reads it again: %s",
 			netstate->path, strerror(-r));
 	else if (result->is_given_up)
-		netstate_note(netstate,
+		run_note(&run,
 			"what was tried twice is not tried again; its state is in %s.unrestored",
 			netstate->path);
 }

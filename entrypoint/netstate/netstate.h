@@ -2,12 +2,12 @@
 /*
  * What a network driver forgets when it is unloaded, saved before and restored after: of the
  * devices eswitch modes, parameters, VFs and what the PF holds for them, subfunctions; of the
- * interfaces names, settings, masters, addresses, routes (docs/nic.md,
- * docs/nic.md). Devices are those whose driver is one of the modules that go, whatever
- * bus they are on. Runs in workers.
+ * interfaces names, settings, masters, addresses, routes (docs/nic.md). Devices are those whose
+ * driver is one of the modules that go, whatever bus they are on. Runs in workers.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -18,7 +18,7 @@ struct netstate {
 	const char *path;           /* of the state file, relative to the root (statefile.h) */
 	const struct strv *modules; /* whose devices: drivers that go, '_' in the names */
 	uint32_t bind_ms; /* the most that is waited for one device or interface to come */
-	/* Says what is being done and what could not be: "note" events. May be NULL. */
+	/* What is being done and what could not be: "note" events. May be NULL. */
 	void (*report)(void *context, const char *text);
 	void *context;
 };

@@ -7,7 +7,6 @@
  * drivers/infiniband/core/nldev.c.
  */
 #include <fcntl.h>
-#include <limits.h>
 #include <rdma/rdma_netlink.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +14,8 @@
 #include "common/fs.h"
 #include "entrypoint/netstate/device_internal.h"
 #include "entrypoint/netstate/link_internal.h"
-#include "entrypoint/netstate/state_internal.h"
 #include "entrypoint/role/pci.h"
 
-#define KIND      "rdma"
 #define CLASS     "sys/class/infiniband"
 #define NAME_SIZE 64 /* IB_DEVICE_NAME_MAX of include/rdma/ib_verbs.h */
 
@@ -27,6 +24,8 @@ struct rdma_device {
 	char name[NAME_SIZE];
 	char device[LINK_DEVICE_SIZE];
 	char module[DEVICE_PART_SIZE]; /* of the device's driver */
+	bool is_known;                 /* to the kernel's netlink, … */
+	uint32_t index;                /* … by that number */
 };
 
 struct rdma_devices {
@@ -34,19 +33,7 @@ struct rdma_devices {
 	size_t count;
 };
 
-/* False: it has gone again, or is no device's (rdma_rxe's stand on interfaces). */
-static bool read_device(int class_fd, const char *name, struct rdma_device *device)
-{
-	_cleanup_close_ int dir_fd = openat(class_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	*device = (struct rdma_device){ 0 };
-	if (dir_fd < 0 || snprintf(device->name, NAME_SIZE, "%s", name) >= NAME_SIZE)
-		return false;
-	link_device_of(dir_fd, device->device);
-	sysfs_link_name(dir_fd, "device/driver/module", device->module, sizeof(device->module));
-	return device->device[0] != '\0';
-}
-
+/* Not those that are no device's (rdma_rxe's stand on interfaces). -ENOMEM. */
 static int list_devices(int root_fd, struct rdma_devices *devices)
 {
 	_cleanup_close_ int class_fd = openat(root_fd, CLASS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -54,20 +41,31 @@ static int list_devices(int root_fd, struct rdma_devices *devices)
 	int r = class_fd < 0 ? 0 : fs_list(class_fd, ".", &names);
 
 	free(devices->items);
-	*devices =
-		(struct rdma_devices){ .items = calloc(names.count + 1, sizeof(*devices->items)) };
-	if (r == -ENOMEM || !devices->items)
-		return -ENOMEM;
-	for (size_t i = 0; i < names.count; i++)
-		if (read_device(class_fd, names.items[i], &devices->items[devices->count]))
-			devices->count++;
-	return 0;
+	*devices = (struct rdma_devices){ 0 };
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_close_ int dir_fd =
+			openat(class_fd, names.items[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		struct rdma_device *device;
+
+		if (dir_fd < 0 || strlen(names.items[i]) >= NAME_SIZE)
+			continue;
+		device = array_add(&devices->items, &devices->count, sizeof(*device));
+		if (!device)
+			return -ENOMEM;
+		(void) snprintf(device->name, NAME_SIZE, "%s", names.items[i]);
+		link_device_of(dir_fd, device->device);
+		sysfs_link_name(
+			dir_fd, "device/driver/module", device->module, sizeof(device->module));
+		if (!*device->device)
+			devices->count--;
+	}
+	return r == -ENOMEM ? r : 0;
 }
 
 /* NULL: there is none, or more than one. */
-static const struct rdma_device *only_of(const struct rdma_devices *devices, const char *device)
+static struct rdma_device *only_of(const struct rdma_devices *devices, const char *device)
 {
-	const struct rdma_device *found = NULL;
+	struct rdma_device *found = NULL;
 
 	for (size_t i = 0; i < devices->count; i++) {
 		if (strcmp(devices->items[i].device, device) != 0)
@@ -79,48 +77,24 @@ static const struct rdma_device *only_of(const struct rdma_devices *devices, con
 	return found;
 }
 
-/* ---- saving */
-
-static bool is_rdma(const struct record *record)
-{
-	return strcmp(record->kind, KIND) == 0 && record_get(record, "device") &&
-	       record_get(record, "name");
-}
-
-static bool is_recorded(const struct statefile *records, const char *device)
-{
-	for (size_t i = 0; i < records->count; i++)
-		if (is_rdma(&records->items[i]) &&
-			strcmp(record_get(&records->items[i], "device"), device) == 0)
-			return true;
-	return false;
-}
-
-static int save_devices(const struct netstate *netstate, const struct rdma_devices *devices,
-	struct statefile *records)
-{
-	for (size_t i = 0; i < devices->count; i++) {
-		const struct rdma_device *device = &devices->items[i];
-		struct record *record;
-
-		if (!strv_contains(netstate->modules, device->module) ||
-			!only_of(devices, device->device) || is_recorded(records, device->device))
-			continue;
-		record = statefile_add(records, KIND);
-		if (!record || record_set(record, "device", device->device) < 0 ||
-			record_set(record, "name", device->name) < 0)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-int rdma_save(const struct netstate *netstate, struct statefile *records)
+int rdma_save(const struct run *run)
 {
 	struct rdma_devices devices = { 0 };
-	int r = list_devices(netstate->root_fd, &devices);
+	int r = list_devices(run->netstate->root_fd, &devices);
 
-	if (r == 0)
-		r = save_devices(netstate, &devices, records);
+	for (size_t i = 0; r == 0 && i < devices.count; i++) {
+		const struct rdma_device *device = &devices.items[i];
+		struct record *record;
+
+		if (!strv_contains(run->netstate->modules, device->module) ||
+			!only_of(&devices, device->device) ||
+			records_find(run->records, RDMA_KIND, "device", device->device))
+			continue;
+		record = statefile_add(run->records, RDMA_KIND);
+		if (!record || record_set(record, "device", device->device) < 0 ||
+			record_set(record, "name", device->name) < 0)
+			r = -ENOMEM;
+	}
 	free(devices.items);
 	return r;
 }
@@ -128,180 +102,131 @@ int rdma_save(const struct netstate *netstate, struct statefile *records)
 /* ---- restoring */
 
 struct renaming {
-	const struct netstate *netstate;
-	const struct statefile *records;
-	struct netstate_result *result;
+	const struct run *run;
 	struct netlink *netlink;
 	struct rdma_devices now;
 };
 
-/* What the record's device is called now; NULL: it has no RDMA device. */
-static const char *name_now(const struct renaming *renaming, const struct record *record)
+/* The RDMA device that the record's device has now; NULL: none, or it is another record. */
+static struct rdma_device *now_of(const struct renaming *renaming, const struct record *record)
 {
-	const struct rdma_device *now = only_of(&renaming->now, record_get(record, "device"));
-
-	return now ? now->name : NULL;
+	return strcmp(record->kind, RDMA_KIND) == 0
+		       ? only_of(&renaming->now, record_text(record, "device"))
+		       : NULL;
 }
 
 static bool are_there(void *context)
 {
 	struct renaming *renaming = context;
+	const struct statefile *records = renaming->run->records;
 
-	if (list_devices(renaming->netstate->root_fd, &renaming->now) < 0)
+	if (list_devices(renaming->run->netstate->root_fd, &renaming->now) < 0)
 		return true;
-	for (size_t i = 0; i < renaming->records->count; i++)
-		if (is_rdma(&renaming->records->items[i]) &&
-			!name_now(renaming, &renaming->records->items[i]))
+	for (size_t i = 0; i < records->count; i++)
+		if (strcmp(records->items[i].kind, RDMA_KIND) == 0 &&
+			!now_of(renaming, &records->items[i]))
 			return false;
 	return true;
 }
 
-struct search {
-	const char *name;
-	uint32_t index;
-	bool is_found;
-};
-
-static int find_index(void *context, const struct nlmsghdr *message)
+static int keep_index(void *context, const struct nlmsghdr *message)
 {
-	struct search *search = context;
+	struct rdma_devices *devices = context;
 	const char *name = netlink_text(netlink_attribute(message, 0, RDMA_NLDEV_ATTR_DEV_NAME));
 
-	if (name && strcmp(name, search->name) == 0) {
-		search->index =
-			netlink_number(netlink_attribute(message, 0, RDMA_NLDEV_ATTR_DEV_INDEX));
-		search->is_found = true;
-	}
+	for (size_t i = 0; name && i < devices->count; i++)
+		if (strcmp(devices->items[i].name, name) == 0) {
+			devices->items[i].is_known = true;
+			devices->items[i].index = netlink_number(
+				netlink_attribute(message, 0, RDMA_NLDEV_ATTR_DEV_INDEX));
+		}
 	return 0;
 }
 
-static int rename_device(
-	struct renaming *renaming, const char *from, const char *to, struct error *error)
-{
-	struct search search = { .name = from };
-	struct nlmsghdr *request = netlink_request(
-		renaming->netlink, RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET), NLM_F_DUMP);
-	int r = netlink_talk(renaming->netlink, request, find_index, &search, error);
-
-	if (r < 0)
-		return r;
-	if (!search.is_found)
-		return error_set(error, -ENODEV, "the kernel has no RDMA device %s", from);
-	request = netlink_request(
-		renaming->netlink, RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_SET), 0);
-	mnl_attr_put_u32(request, RDMA_NLDEV_ATTR_DEV_INDEX, search.index);
-	netlink_put_text(request, RDMA_NLDEV_ATTR_DEV_NAME, to);
-	return netlink_talk(renaming->netlink, request, NULL, NULL, error);
-}
-
 /* The table has the new name at once. */
-static int rename_to(
-	struct renaming *renaming, const char *from, const char *to, struct error *error)
+static int rename_to(const struct renaming *renaming, struct rdma_device *device, const char *name,
+	struct error *error)
 {
-	int r = rename_device(renaming, from, to, error);
+	struct nlmsghdr *request = netlink_request(
+		renaming->netlink, RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_SET), 0, 0);
+	int r;
 
-	for (size_t i = 0; r == 0 && i < renaming->now.count; i++)
-		if (strcmp(renaming->now.items[i].name, from) == 0) {
-			(void) snprintf(renaming->now.items[i].name, NAME_SIZE, "%s", to);
-			break;
-		}
+	if (!device->is_known)
+		return error_set(error, -ENODEV, "the kernel has no RDMA device %s", device->name);
+	mnl_attr_put_u32(request, RDMA_NLDEV_ATTR_DEV_INDEX, device->index);
+	netlink_put_text(request, RDMA_NLDEV_ATTR_DEV_NAME, name);
+	r = netlink_talk(renaming->netlink, request, NULL, NULL, error);
+	if (r == 0)
+		(void) snprintf(device->name, NAME_SIZE, "%s", name);
 	return r;
 }
 
 /* One of ours that waits for its own name goes aside for as long as that takes. */
-static int move_aside(struct renaming *renaming, const char *name, struct error *error)
+static int move_aside(const struct renaming *renaming, const char *name, struct error *error)
 {
-	for (size_t i = 0; i < renaming->records->count; i++) {
-		const struct record *record = &renaming->records->items[i];
-		const char *now = is_rdma(record) ? name_now(renaming, record) : NULL;
+	for (size_t i = 0; i < renaming->run->records->count; i++) {
+		struct rdma_device *now = now_of(renaming, &renaming->run->records->items[i]);
 		char aside[NAME_SIZE];
 
-		if (!now || strcmp(now, name) != 0)
+		if (!now || strcmp(now->name, name) != 0)
 			continue;
 		(void) snprintf(aside, sizeof(aside), "slipway_%zu", i);
 		return rename_to(renaming, now, aside, error);
 	}
-	return 0; /* if another one has it, the kernel says so */
+	return 0; /* if another one has it, the kernel refuses */
 }
 
-/* Of a device that is there: another one's absence was reported. */
-static void report_absent(const struct renaming *renaming, const struct record *record)
+static void restore_one(const struct renaming *renaming, const struct record *record)
 {
-	const char *device = record_get(record, "device");
-	char driver[DEVICE_PART_SIZE];
-
-	device_link(renaming->netstate->root_fd, device, "driver", driver);
-	if (*driver)
-		netstate_failure(renaming->netstate, renaming->result,
-			"the RDMA device %s (of %s) did not come within %u ms",
-			record_get(record, "name"), device, renaming->netstate->bind_ms);
-}
-
-static void restore_one(struct renaming *renaming, const struct record *record)
-{
-	const char *name = record_get(record, "name");
-	const char *now = name_now(renaming, record);
+	const struct run *run = renaming->run;
+	const char *device = record_text(record, "device");
+	const char *name = record_text(record, "name");
+	struct rdma_device *now = now_of(renaming, record);
 	struct error error = { 0 };
-	char from[NAME_SIZE];
+	int r;
 
-	if (!now)
-		report_absent(renaming, record);
-	if (!now || strcmp(now, name) == 0)
+	/* That of a device that is absent was reported with it. */
+	if (!now && device_has_file(run->netstate->root_fd, device, "driver"))
+		run_failure(run, "the RDMA device %s (of %s) did not come within %u ms", name,
+			device, run->netstate->bind_ms);
+	if (!now || strcmp(now->name, name) == 0)
 		return;
-	(void) snprintf(from, sizeof(from), "%s", now);
-	if (strlen(name) >= NAME_SIZE || strchr(name, '/'))
-		(void) error_set(&error, -EBADMSG, "its record is damaged");
-	else if (move_aside(renaming, name, &error) == 0)
-		(void) rename_to(renaming, from, name, &error);
-	if (*error.text)
-		netstate_failure(renaming->netstate, renaming->result,
-			"the RDMA device %s (of %s): its name (it is %s): %s", name,
-			record_get(record, "device"), from, error.text);
+	if (!record_is_part(name, NAME_SIZE))
+		r = error_set(&error, -EBADMSG, "its record is damaged");
+	else
+		r = move_aside(renaming, name, &error);
+	if (r == 0)
+		r = rename_to(renaming, now, name, &error);
+	if (r < 0)
+		run_failure(run, "the RDMA device %s (of %s): its name (it is %s): %s", name,
+			device, now->name, error.text);
 }
 
-static bool has_any(const struct statefile *records)
+void rdma_restore(const struct run *run)
 {
-	for (size_t i = 0; i < records->count; i++)
-		if (is_rdma(&records->items[i]))
-			return true;
-	return false;
-}
-
-/* The socket is opened for devices that are there: to ask for the family could load the host's. */
-static void restore_all(struct renaming *renaming)
-{
-	_cleanup_close_ int uevents = uevents_open();
+	struct renaming renaming = { .run = run };
+	_cleanup_close_ int events = -1;
 	struct error error = { 0 };
+	int r = 0;
 
-	(void) uevents_wait(uevents, renaming->netstate->bind_ms, are_there, renaming);
-	if (renaming->now.count && netlink_open(NETLINK_RDMA, &renaming->netlink, &error) < 0) {
-		netstate_failure(renaming->netstate, renaming->result, "names of RDMA devices: %s",
-			error.text);
+	if (!records_find(run->records, RDMA_KIND, NULL, NULL))
 		return;
-	}
-	for (size_t i = 0; i < renaming->records->count; i++)
-		if (is_rdma(&renaming->records->items[i]))
-			restore_one(renaming, &renaming->records->items[i]);
-	netlink_close(&renaming->netlink);
-}
-
-static bool is_other(const struct record *record)
-{
-	return strcmp(record->kind, KIND) != 0;
-}
-
-void rdma_forget(struct statefile *records)
-{
-	statefile_keep(records, is_other);
-}
-
-void rdma_restore(
-	const struct netstate *netstate, struct statefile *records, struct netstate_result *result)
-{
-	struct renaming renaming = { .netstate = netstate, .records = records, .result = result };
-
-	if (has_any(records))
-		restore_all(&renaming);
+	events = netlink_listen(NETLINK_KOBJECT_UEVENT);
+	(void) netlink_wait(events, run->netstate->bind_ms, are_there, &renaming);
+	/* Opened for devices that are there: to ask for the family could load the host's module. */
+	if (renaming.now.count)
+		r = netlink_open(NETLINK_RDMA, &renaming.netlink, &error);
+	if (renaming.netlink)
+		r = netlink_talk(renaming.netlink,
+			netlink_request(renaming.netlink,
+				RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET), NLM_F_DUMP, 0),
+			keep_index, &renaming.now, &error);
+	if (r < 0)
+		run_failure(run, "names of RDMA devices: %s", error.text);
+	for (size_t i = 0; r == 0 && i < run->records->count; i++)
+		if (strcmp(run->records->items[i].kind, RDMA_KIND) == 0)
+			restore_one(&renaming, &run->records->items[i]);
+	netlink_close(&renaming.netlink);
 	free(renaming.now.items);
-	rdma_forget(records);
+	records_forget(run->records, (const char *const[]){ RDMA_KIND, NULL });
 }

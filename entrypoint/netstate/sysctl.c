@@ -8,24 +8,28 @@
 
 #include "common/fs.h"
 #include "entrypoint/netstate/link_internal.h"
+#include "entrypoint/role/pci.h"
 
-static const char *const folders[] = { "ipv4/conf", "ipv4/neigh", "ipv6/conf", "ipv6/neigh",
-	"mpls/conf" };
+#define ROOT "proc/sys/net"
+
+/* In a record "ipv4.conf.rp_filter" is ipv4/conf/LINK/rp_filter. */
+static const struct {
+	const char *folder;
+	const char *prefix;
+} folders[] = {
+	{ "ipv4/conf", "ipv4.conf." },
+	{ "ipv4/neigh", "ipv4.neigh." },
+	{ "ipv6/conf", "ipv6.conf." },
+	{ "ipv6/neigh", "ipv6.neigh." },
+	{ "mpls/conf", "mpls.conf." },
+};
 
 static int open_folder(int root_fd, const char *folder, const char *link)
 {
 	char path[128];
 
-	(void) snprintf(path, sizeof(path), "proc/sys/net/%s/%s", folder, link);
+	(void) snprintf(path, sizeof(path), ROOT "/%s/%s", folder, link);
 	return openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
-/* ---- saving */
-
-/* No setting of the interface's own: mtu follows it, the tables' sizes belong to all. */
-static bool is_skipped(const char *name)
-{
-	return strcmp(name, "mtu") == 0 || strncmp(name, "gc_", 3) == 0;
 }
 
 /* What a new interface has; "" for what cannot be read there (stable_secret that was not set). */
@@ -39,112 +43,90 @@ static int read_usual(int root_fd, const char *folder, struct record *usual)
 		_cleanup_free_ char *value = NULL;
 		const char *name = names.items[i];
 
-		if (!is_skipped(name))
+		/* No setting of the interface's own: mtu follows it, tables' sizes are for all. */
+		if (strcmp(name, "mtu") != 0 && strncmp(name, "gc_", 3) != 0)
 			r = record_set(usual, name,
 				fs_read_line(folder_fd, name, &value) == 0 ? value : "");
 	}
 	return r == -ENOMEM ? r : 0;
 }
 
-static int save_folder(
-	struct links_save *save, size_t folder, const char *link, struct record *record)
-{
-	const struct record *usual = &save->usual.items[folder];
-	_cleanup_close_ int link_fd = open_folder(save->netstate->root_fd, folders[folder], link);
-
-	for (size_t i = 0; link_fd >= 0 && i < usual->count; i++) {
-		_cleanup_free_ char *value = NULL;
-		char field[128];
-
-		if (fs_read_line(link_fd, usual->fields[i].name, &value) < 0 ||
-			strcmp(value, usual->fields[i].value) == 0)
-			continue;
-		/* "ipv4.conf.rp_filter" */
-		(void) snprintf(
-			field, sizeof(field), "%s.%s", folders[folder], usual->fields[i].name);
-		*strchr(field, '/') = '.';
-		if (record_set(record, field, value) < 0)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 int sysctls_save(struct links_save *save, const struct link *link)
 {
+	int root_fd = save->run->netstate->root_fd;
 	struct record *record;
 
 	while (save->usual.count < ARRAY_SIZE(folders)) {
-		const char *folder = folders[save->usual.count];
+		const char *folder = folders[save->usual.count].folder;
 		struct record *usual = statefile_add(&save->usual, "usual");
 
-		if (!usual || read_usual(save->netstate->root_fd, folder, usual) < 0)
+		if (!usual || read_usual(root_fd, folder, usual) < 0)
 			return -ENOMEM;
 	}
-	record = statefile_add(save->records, "sysctls");
+	record = statefile_add(save->run->records, "sysctls");
 	if (!record || record_set(record, "link", link->name) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-		if (save_folder(save, i, link->name, record) < 0)
-			return -ENOMEM;
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		const struct record *usual = &save->usual.items[i];
+		_cleanup_close_ int link_fd = open_folder(root_fd, folders[i].folder, link->name);
+
+		for (size_t k = 0; link_fd >= 0 && k < usual->count; k++) {
+			_cleanup_free_ char *value = NULL;
+			char field[128];
+
+			if (fs_read_line(link_fd, usual->fields[k].name, &value) < 0 ||
+				strcmp(value, usual->fields[k].value) == 0)
+				continue;
+			(void) snprintf(field, sizeof(field), "%s%s", folders[i].prefix,
+				usual->fields[k].name);
+			if (record_set(record, field, value) < 0)
+				return -ENOMEM;
+		}
+	}
 	if (record->count == 1)
-		statefile_drop(save->records);
+		statefile_drop(save->run->records);
 	return 0;
 }
 
-/* ---- restoring */
-
-/* "ipv4.conf.rp_filter" is ipv4/conf/LINK/rp_filter; false for what is none of these. */
+/* False for a field that is no setting. */
 static bool path_of(const char *field, const char *link, char *path, size_t size)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-		size_t length = strlen(folders[i]);
-		size_t first = strcspn(folders[i], "/");
+		size_t length = strlen(folders[i].prefix);
 
-		if (strncmp(field, folders[i], first) == 0 && field[first] == '.' &&
-			strncmp(field + first + 1, folders[i] + first + 1, length - first - 1) ==
-				0 &&
-			field[length] == '.' && !strchr(field + length + 1, '/'))
-			return (size_t) snprintf(path, size, "proc/sys/net/%s/%s/%s", folders[i],
-				       link, field + length + 1) < size;
+		if (strncmp(field, folders[i].prefix, length) == 0 && !strchr(field + length, '/'))
+			return (size_t) snprintf(path, size, ROOT "/%s/%s/%s", folders[i].folder,
+				       link, field + length) < size;
 	}
 	return false;
-}
-
-static int write_value(int root_fd, const char *path, const char *value)
-{
-	_cleanup_free_ char *now = NULL;
-	_cleanup_close_ int fd = -1;
-
-	if (fs_read_line(root_fd, path, &now) == 0 && strcmp(now, value) == 0)
-		return 0;
-	fd = openat(root_fd, path, O_WRONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fs_write_all(fd, value, strlen(value));
 }
 
 static void restore_record(const struct links_restore *restore, const struct record *record)
 {
 	const struct restored_link *link = restored_by_name(restore, record_get(record, "link"));
 	const struct link *now = link ? restored_now(restore, link) : NULL;
-	char path[192];
+	int root_fd = restore->run->netstate->root_fd;
 
 	if (!now || link->is_hosts)
 		return;
 	for (size_t i = 0; i < record->count; i++) {
-		const struct record_field *field = &record->fields[i];
+		_cleanup_free_ char *current = NULL;
+		const char *value = record->fields[i].value;
+		char path[192];
 		int r;
 
-		if (!path_of(field->name, now->name, path, sizeof(path)))
+		if (!path_of(record->fields[i].name, now->name, path, sizeof(path)) ||
+			(fs_read_line(root_fd, path, &current) == 0 && strcmp(current, value) == 0))
 			continue;
-		r = write_value(restore->netstate->root_fd, path, field->value);
+		r = sysfs_put(root_fd, value, "%s", path);
 		if (r < 0)
-			netstate_failure(restore->netstate, restore->result, "/%s=%s: %s", path,
-				field->value, strerror(-r));
+			run_failure(restore->run, "/%s=%s: %s", path, value, strerror(-r));
 	}
 }
 
-void sysctls_restore(struct links_restore *restore)
+void sysctls_restore(const struct links_restore *restore)
 {
-	for (size_t i = 0; i < restore->records->count; i++)
-		if (strcmp(restore->records->items[i].kind, "sysctls") == 0)
-			restore_record(restore, &restore->records->items[i]);
+	for (size_t i = 0; i < restore->run->records->count; i++)
+		if (strcmp(restore->run->records->items[i].kind, "sysctls") == 0)
+			restore_record(restore, &restore->run->records->items[i]);
 }

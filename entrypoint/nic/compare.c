@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What runs beside what the image has, and what has to go so that the image's modules can come:
- * worked out from what the kernel says, before anything is touched.
+ * What runs beside what the image has, what has to go so that the image's modules can come, and
+ * what keeps it from going: worked out from what the kernel shows, before anything is touched.
  */
+#include <glob.h>
+#include <stdarg.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -13,7 +15,7 @@
 #include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
-#include "entrypoint/role/role.h"
+#include "entrypoint/role/users.h"
 #include "module/elf.h"
 #include "module/sysmodule.h"
 
@@ -23,23 +25,20 @@
  */
 static const char nic_modules[] = "ib_uverbs ib_umad rdma_ucm mlx5_core mlx5_ib ib_ipoib rdma_cm";
 
-/* Everything that one comparison holds on to. */
-struct making {
+struct comparison {
 	struct action *action;
 	const struct nic *nic;
 	int root_fd;
 	struct loader *loader; /* of the image's tree */
 	struct strv recorded;  /* what an earlier start loaded its modules with; may be empty */
 	struct strv differ;    /* of the image's set, loaded, and to be replaced */
-	struct strv going;     /* those and their holders, in order of removal */
 	struct swap_plan *plan;
 };
 
-static void making_done(struct making *making)
+static void comparison_done(struct comparison *comparison)
 {
-	strv_free(&making->recorded);
-	strv_free(&making->differ);
-	strv_free(&making->going);
+	strv_free(&comparison->recorded);
+	strv_free(&comparison->differ);
 }
 
 /* The failure of what a helper returns @code for, with its message where it has left one. */
@@ -52,20 +51,6 @@ static int fail(struct action *action, int code)
 
 /* ---- one module */
 
-static int compare_builds(
-	const struct making *making, const char *module, bool *ret_same, struct error *why)
-{
-	_cleanup_(elf_module_close) struct elf_module *file = NULL;
-	_cleanup_free_ char *path = NULL;
-	int r = loader_file(making->loader, module, &path, why);
-
-	if (r == 0)
-		r = elf_module_open_brief(making->root_fd, path, &file, why);
-	if (r == 0)
-		*ret_same = loaded_compare(making->root_fd, module, file) == LOADED_SAME;
-	return r;
-}
-
 /* bool parameters show Y or N for whatever they were given (Linux kernel/params.c). */
 static int truth(const char *value)
 {
@@ -76,30 +61,23 @@ static int truth(const char *value)
 	return -1;
 }
 
-static bool is_same_number(const char *one, const char *other)
-{
-	char *one_end;
-	char *other_end;
-	long long one_value = strtoll(one, &one_end, 0);
-	long long other_value = strtoll(other, &other_end, 0);
-
-	return *one && *other && !*one_end && !*other_end && one_value == other_value;
-}
-
 static bool is_same_value(const char *wanted, const char *shown)
 {
 	size_t length = strlen(wanted);
+	char *wanted_end, *shown_end;
+	long long wanted_number = strtoll(wanted, &wanted_end, 0);
+	long long shown_number = strtoll(shown, &shown_end, 0);
 
 	if (length >= 2 && wanted[0] == '"' && wanted[length - 1] == '"')
 		return strlen(shown) == length - 2 && strncmp(wanted + 1, shown, length - 2) == 0;
-	return strcmp(wanted, shown) == 0 || is_same_number(wanted, shown) ||
-	       (truth(wanted) >= 0 && truth(wanted) == truth(shown));
+	if (*wanted && *shown && !*wanted_end && !*shown_end && wanted_number == shown_number)
+		return true;
+	return strcmp(wanted, shown) == 0 || (truth(wanted) >= 0 && truth(wanted) == truth(shown));
 }
 
-/* What the kernel does not show is taken for the same. @fixed: only what nobody can have written.
- */
-static bool shows(const struct making *making, const char *module, const char *word, bool fixed,
-	struct error *why)
+/* What the kernel does not show is taken for the same. @fixed: only what cannot be written to. */
+static bool shows(const struct comparison *comparison, const char *module, const char *word,
+	bool fixed, struct error *why)
 {
 	const char *value = strchr(word, '=');
 	_cleanup_free_ char *shown = NULL;
@@ -110,9 +88,9 @@ static bool shows(const struct making *making, const char *module, const char *w
 		(int) strcspn(word, "="), word);
 	for (char *dash = path + strlen("sys/module/"); (dash = strchr(dash, '-'));)
 		*dash = '_';
-	if (fstatat(making->root_fd, path, &status, 0) < 0 || (fixed && status.st_mode & 0222))
-		return true;
-	if (fs_read_line(making->root_fd, path, &shown) < 0 ||
+	if (fstatat(comparison->root_fd, path, &status, 0) < 0 ||
+		(fixed && status.st_mode & 0222) ||
+		fs_read_line(comparison->root_fd, path, &shown) < 0 ||
 		is_same_value(value ? value + 1 : "1", shown))
 		return true;
 	(void) error_set(why, 0, "%s runs with %.*s=%.64s and shall have \"%.200s\"", module,
@@ -120,90 +98,76 @@ static bool shows(const struct making *making, const char *module, const char *w
 	return false;
 }
 
-static int compare_shown(const struct making *making, const char *module, const char *options,
-	bool fixed, bool *ret_same, struct error *why)
+/*
+ * They are the same when it was loaded with the words that modprobe.d has now, or where that was
+ * not recorded, when the kernel shows those values. What a person wrote into /sys since does not
+ * count.
+ */
+static int compare_parameters(const struct comparison *comparison, const char *module,
+	bool *ret_differs, struct error *why)
 {
+	const char *then = role_parameters_find(&comparison->recorded, module);
 	_cleanup_strv_ struct strv words = { 0 };
-	struct error ignored;
-
-	*ret_same = true;
-	/* Words that are none: the kernel judges them when it comes to that. */
-	if (parameter_split(options, module, &words, &ignored) == -ENOMEM)
-		return error_set_errno(why, -ENOMEM, "%s", module);
-	for (size_t i = 0; *ret_same && i < words.count; i++)
-		*ret_same = shows(making, module, words.items[i], fixed, why);
-	return 0;
-}
-
-static int compare_parameters(
-	const struct making *making, const char *module, bool *ret_same, struct error *why)
-{
-	const char *then = role_parameters_find(&making->recorded, module);
 	_cleanup_free_ char *now = NULL;
-	int r = loader_options(making->loader, module, &now, why);
+	struct error ignored;
+	int r = loader_options(comparison->loader, module, &now, why);
 
 	if (r < 0)
 		return r;
-	if (then && strcmp(then, now) != 0) {
-		*ret_same = false;
+	*ret_differs = then && strcmp(then, now) != 0;
+	if (*ret_differs) {
 		(void) error_set(why, 0, "%s was loaded with \"%.300s\" and shall have \"%.300s\"",
 			module, then, now);
 		return 0;
 	}
-	return compare_shown(making, module, now, then != NULL, ret_same, why);
+	/* Words that are none: the kernel judges them when it comes to that. */
+	if (parameter_split(now, module, &words, &ignored) == -ENOMEM)
+		return error_set_errno(why, -ENOMEM, "%s", module);
+	for (size_t i = 0; !*ret_differs && i < words.count; i++)
+		*ret_differs = !shows(comparison, module, words.items[i], then != NULL, why);
+	return 0;
 }
 
 /*
  * Is another build of it loaded than the image's, or the image's with other parameters? A module is
  * known by its build id; where the running one or the file has none, by its srcversion; where
- * neither can be compared it is another one. Its parameters are the same when it was loaded with
- * the words that modprobe.d has now, or where nobody recorded that, when the kernel shows those
- * values. What a person wrote into /sys since does not count. @why says what differs.
+ * neither can be compared it is another one. @why says what differs.
  */
-static int compare_module(
-	const struct making *making, const char *module, bool *ret_differs, struct error *why)
+static int compare_module(const struct comparison *comparison, const char *module,
+	bool *ret_differs, struct error *why)
 {
-	bool same = false;
+	_cleanup_(elf_module_close) struct elf_module *file = NULL;
+	_cleanup_free_ char *path = NULL;
+	int root_fd = comparison->root_fd;
 	int r = 0;
 
-	*ret_differs = false;
-	if (!sysmodule_exists(making->root_fd, module))
+	*ret_differs = sysmodule_exists(root_fd, module);
+	if (!*ret_differs)
 		return 0;
-	*ret_differs = true;
-	if (!sysmodule_is_built_in(making->root_fd, module))
-		r = compare_builds(making, module, &same, why);
-	if (r < 0) /* a file that cannot be read: the load proof judges it */
-		return r == -ENOMEM ? r : 0;
-	if (!same) {
-		(void) error_set(
-			why, 0, "the %s that runs is another build than the image's", module);
-		return 0;
+	if (!sysmodule_is_built_in(root_fd, module)) {
+		r = loader_file(comparison->loader, module, &path, why);
+		if (r == 0)
+			r = elf_module_open_brief(root_fd, path, &file, why);
+		if (r < 0) /* a file that cannot be read: the load proof judges it */
+			return r == -ENOMEM ? r : 0;
 	}
-	r = compare_parameters(making, module, &same, why);
-	*ret_differs = !same;
-	return r;
+	if (file && loaded_compare(root_fd, module, file) == LOADED_SAME)
+		return compare_parameters(comparison, module, ret_differs, why);
+	(void) error_set(why, 0, "the %s that runs is another build than the image's", module);
+	return 0;
 }
 
 /* ---- the plan */
 
-static int push_nfsrdma(struct action *action, struct strv *names)
+/*
+ * Appends the modules that the image is asked to load: what its image.conf names, else what OFED's
+ * own start script loads, of those that it has; and with ENABLE_NFSRDMA what that brings. -ENOENT
+ * when it lacks the first of them, which no driver does without.
+ */
+static int list_modules(struct action *action, struct strv *names)
 {
-	const struct nic *nic = nic_of_const(action->role);
-
-	if (!nic->inputs.nfsrdma)
-		return 0;
-	if (strv_contains(&nic->role.driver_modules, NIC_NFSRDMA_MODULE))
-		return strv_push_unique(names, NIC_NFSRDMA_MODULE);
-	nic_note(action,
-		"%s is asked for, but the image has no %s for this kernel: build it with an OFED "
-		"that has it",
-		CONTRACT_ENV_NFSRDMA, NIC_NFSRDMA_MODULE);
-	return 0;
-}
-
-int nic_module_list(struct action *action, struct strv *names)
-{
-	const struct role *role = action->role;
+	const struct nic *nic = action->role;
+	const struct role *role = &nic->role;
 	_cleanup_strv_ struct strv all = { 0 };
 	int r = strv_split(&all, *role->image.modules ? role->image.modules : nic_modules, " ");
 
@@ -216,32 +180,25 @@ int nic_module_list(struct action *action, struct strv *names)
 				"build --kernel %s",
 				all.items[i], role->krel, role->krel);
 	}
-	if (r == 0)
-		r = push_nfsrdma(action, names);
+	if (r == 0 && nic->inputs.nfsrdma) {
+		if (strv_contains(&role->driver_modules, NIC_NFSRDMA_MODULE))
+			r = strv_push_unique(names, NIC_NFSRDMA_MODULE);
+		else
+			nic_note(action,
+				"%s is asked for, but the image has no %s for this kernel: build "
+				"it with an OFED that has it",
+				CONTRACT_ENV_NFSRDMA, NIC_NFSRDMA_MODULE);
+	}
 	return fail(action, r);
 }
 
-static int list_load(struct making *making)
+static enum swap_part part_of(const struct comparison *comparison, const char *module)
 {
-	struct action *action = making->action;
-	_cleanup_strv_ struct strv names = { 0 };
-	int r = nic_module_list(action, &names);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; r == 0 && i < names.count; i++)
-		r = loader_resolve(
-			making->loader, names.items[i], &making->plan->load, &action->error);
-	return fail(action, r);
-}
-
-static enum swap_part part_of(const struct making *making, const char *module)
-{
-	const struct nic_inputs *inputs = &making->nic->inputs;
+	const struct nic_inputs *inputs = &comparison->nic->inputs;
 
 	if (strcmp(module, PEERMEM_MODULE) == 0)
 		return SWAP_PEERMEM;
-	if (strv_contains(&making->plan->load, module))
+	if (strv_contains(&comparison->plan->load, module))
 		return SWAP_OURS;
 	if (strv_contains(&inputs->storage, module))
 		return SWAP_STORAGE;
@@ -249,179 +206,150 @@ static enum swap_part part_of(const struct making *making, const char *module)
 		return SWAP_THIRD_PARTY;
 	if (strv_contains(&inputs->auxiliary, module))
 		return SWAP_AUXILIARY;
-	return strv_contains(&making->nic->role.driver_modules, module) ? SWAP_OURS : SWAP_OTHER;
+	return strv_contains(&comparison->nic->role.driver_modules, module) ? SWAP_OURS
+									    : SWAP_OTHER;
 }
 
 /*
- * One that nobody asks for and that may not go is no reason to refuse by itself: what it runs on
- * stays.
+ * Is it to be loaded, or does it hold what is? A set may bring more: NVMe's own driver, say, which
+ * the node's root disk may run on. That is not replaced unasked.
  */
-static bool may_stay(const struct making *making, const char *module)
+static int is_concerned(const struct comparison *comparison, const char *module, bool *ret)
 {
-	const struct nic_inputs *inputs = &making->nic->inputs;
-	enum swap_part part = part_of(making, module);
-
-	return (part == SWAP_STORAGE && !inputs->unload_storage) ||
-	       (part == SWAP_THIRD_PARTY && !inputs->unload_third_party);
-}
-
-/*
- * Is it to be loaded, or does it lean on what is? A set may bring more: NVMe's own driver, say,
- * which the node's root disk may run on. That is nobody's to replace who was not asked to.
- */
-static int concerns(const struct making *making, const char *module, bool *ret)
-{
-	const struct strv *load = &making->plan->load;
-	int r = 0;
-
-	*ret = strv_contains(load, module);
-	for (size_t i = 0; r == 0 && !*ret && i < load->count; i++) {
-		_cleanup_strv_ struct strv holders = { 0 };
-
-		if (!strv_contains(&making->nic->role.driver_modules, load->items[i]))
-			continue;
-		r = sysmodule_holders(making->root_fd, load->items[i], &holders);
-		*ret = r == 0 && strv_contains(&holders, module);
-	}
-	return r;
-}
-
-static int compare_one(struct making *making, const char *module)
-{
-	struct error why = { "" };
-	bool concerned = false;
-	bool differs = false;
-	int r = concerns(making, module, &concerned);
-
-	if (r < 0 || !concerned)
-		return r;
-	r = compare_module(making, module, &differs, &why);
-	if (r < 0 || !differs)
-		return r;
-	if (*why.text)
-		nic_note(making->action, "%s", why.text);
-	return may_stay(making, module) ? 0 : strv_push(&making->differ, module);
-}
-
-/* Holders first: depth-first over them. */
-static int visit(struct making *making, const char *module)
-{
-	int root_fd = making->root_fd;
-	_cleanup_strv_ struct strv holders = { 0 };
+	const struct strv *load = &comparison->plan->load;
 	int r;
 
-	if (strv_contains(&making->going, module) || !sysmodule_exists(root_fd, module))
-		return 0;
-	r = sysmodule_holders(root_fd, module, &holders);
-	for (size_t i = 0; r == 0 && i < holders.count; i++)
-		r = visit(making, holders.items[i]);
-	return r < 0 ? r : strv_push(&making->going, module);
+	*ret = strv_contains(load, module);
+	for (size_t i = 0; !*ret && i < load->count; i++) {
+		_cleanup_strv_ struct strv holders = { 0 };
+
+		if (!strv_contains(&comparison->nic->role.driver_modules, load->items[i]))
+			continue;
+		r = sysmodule_holders(comparison->root_fd, load->items[i], &holders);
+		if (r < 0)
+			return r;
+		*ret = strv_contains(&holders, module);
+	}
+	return 0;
 }
 
-static int add_going(struct making *making, const char *module)
+static int compare_one(struct comparison *comparison, const char *module)
 {
-	_cleanup_free_ char *options = NULL;
-	struct swap_module one = { .part = part_of(making, module) };
-	int r = parameters_now(making->root_fd, module, &options);
+	const struct nic_inputs *inputs = &comparison->nic->inputs;
+	struct error why = { "" };
+	bool yes = false;
+	enum swap_part part;
+	int r = is_concerned(comparison, module, &yes);
 
-	(void) snprintf(one.name, sizeof(one.name), "%s", module);
-	sysmodule_build_id(making->root_fd, module, one.build_id);
-	one.options = options;
-	return r < 0 ? r : swap_plan_add(making->plan, &one);
+	if (r < 0 || !yes)
+		return r;
+	r = compare_module(comparison, module, &yes, &why);
+	if (r < 0 || !yes)
+		return r;
+	if (*why.text)
+		nic_note(comparison->action, "%s", why.text);
+	/* One that may not go is no reason to refuse by itself: what it runs on stays. */
+	part = part_of(comparison, module);
+	if ((part == SWAP_STORAGE && !inputs->unload_storage) ||
+		(part == SWAP_THIRD_PARTY && !inputs->unload_third_party))
+		return 0;
+	return strv_push(&comparison->differ, module);
 }
 
-/* nvidia_peermem holds OFED, and is asked before anything else goes. */
-static int list_going(struct making *making)
+/*
+ * Appends the module to plan->go after its holders. nvidia_peermem, which holds OFED, and is asked
+ * before anything else goes, comes first.
+ */
+static int visit(struct comparison *comparison, const char *module)
+{
+	struct swap_plan *plan = comparison->plan;
+	struct swap_module one = { .part = part_of(comparison, module) };
+	_cleanup_strv_ struct strv holders = { 0 };
+	_cleanup_free_ char *options = NULL;
+	int r;
+
+	if (swap_plan_find(plan, module) || !sysmodule_exists(comparison->root_fd, module))
+		return 0;
+	r = sysmodule_holders(comparison->root_fd, module, &holders);
+	for (size_t i = 0; r == 0 && i < holders.count; i++)
+		r = visit(comparison, holders.items[i]);
+	if (r == 0)
+		r = parameters_now(comparison->root_fd, module, &options);
+	if (r < 0)
+		return r;
+	(void) snprintf(one.name, sizeof(one.name), "%s", module);
+	sysmodule_build_id(comparison->root_fd, module, one.build_id);
+	one.options = options;
+	return swap_plan_insert(plan, one.part == SWAP_PEERMEM ? 0 : plan->go_count, &one);
+}
+
+static int list_going(struct comparison *comparison, const struct strv *modules)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < making->differ.count; i++)
-		r = visit(making, making->differ.items[i]);
-	if (r == 0 && strv_contains(&making->going, PEERMEM_MODULE))
-		r = add_going(making, PEERMEM_MODULE);
-	for (size_t i = 0; r == 0 && i < making->going.count; i++)
-		if (strcmp(making->going.items[i], PEERMEM_MODULE) != 0)
-			r = add_going(making, making->going.items[i]);
-	return fail(making->action, r);
-}
-
-static bool is_all_live(const struct making *making)
-{
-	const struct strv *load = &making->plan->load;
-
-	for (size_t i = 0; i < load->count; i++)
-		if (!sysmodule_is_live(making->root_fd, load->items[i]))
-			return false;
-	return true;
-}
-
-static int make(struct making *making)
-{
-	const struct strv *set = &making->nic->role.driver_modules;
-	struct action *action = making->action;
-	struct swap_plan *plan = making->plan;
-	int r = list_load(making);
-
-	if (r < 0)
-		return r;
-	/* Every module of the set, not only what is to be loaded. */
-	for (size_t i = 0; i < set->count; i++) {
-		r = compare_one(making, set->items[i]);
-		if (r < 0)
-			return fail(action, r);
-	}
-	plan->same = !making->differ.count && is_all_live(making);
-	if (plan->same)
-		return 0;
-	r = list_going(making);
-	if (r < 0)
-		return r;
-	/* Of the image's set, and loaded until now by whomever: nobody else brings it back. */
-	for (size_t i = 0; i < plan->go_count; i++) {
-		if (plan->go[i].part != SWAP_OURS)
-			continue;
-		r = loader_resolve(making->loader, plan->go[i].name, &plan->load, &action->error);
-		if (r < 0)
-			return fail(action, r);
-	}
-	return nic_refuse(action, plan);
+	for (size_t i = 0; r == 0 && i < modules->count; i++)
+		r = visit(comparison, modules->items[i]);
+	return fail(comparison->action, r);
 }
 
 int swap_plan_make(struct action *action, struct loader *loader, struct swap_plan *plan)
 {
 	const struct role *role = action->role;
-	_cleanup_(making_done) struct making making = {
+	const struct strv *set = &role->driver_modules;
+	_cleanup_(comparison_done) struct comparison comparison = {
 		.action = action,
-		.nic = nic_of_const(role),
+		.nic = action->role,
 		.root_fd = role->root_fd,
 		.loader = loader,
 		.plan = plan,
 	};
-	int r = role_list_read(role, ROLE_PARAMETERS_LIST, &making.recorded);
+	_cleanup_strv_ struct strv names = { 0 };
+	bool is_all_live = true;
+	int r = role_list_read(role, ROLE_PARAMETERS_LIST, &comparison.recorded);
 
 	if (r < 0 && r != -ENOENT)
 		return action_fail(action, REASON_MOUNT_FAILED, r,
 			"/%s/%s." ROLE_PARAMETERS_LIST ": %s", role->state_folder, role->name,
 			strerror(-r));
-	return make(&making);
+	r = list_modules(action, &names);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; r == 0 && i < names.count; i++)
+		r = loader_resolve(loader, names.items[i], &plan->load, &action->error);
+	/* Every module of the set, not only what is to be loaded. */
+	for (size_t i = 0; r == 0 && i < set->count; i++)
+		r = compare_one(&comparison, set->items[i]);
+	if (r < 0)
+		return fail(action, r);
+	for (size_t i = 0; i < plan->load.count; i++)
+		is_all_live &= sysmodule_is_live(role->root_fd, plan->load.items[i]);
+	plan->same = !comparison.differ.count && is_all_live;
+	if (plan->same)
+		return 0;
+	r = list_going(&comparison, &comparison.differ);
+	if (r < 0)
+		return r;
+	/* Of the image's set, and loaded until now: nothing else brings it back. */
+	for (size_t i = 0; r == 0 && i < plan->go_count; i++)
+		if (plan->go[i].part == SWAP_OURS)
+			r = loader_resolve(loader, plan->go[i].name, &plan->load, &action->error);
+	return r < 0 ? fail(action, r) : nic_refuse(action, plan);
 }
 
 int swap_plan_removal(struct action *action, const struct strv *modules, struct swap_plan *plan)
 {
 	const struct role *role = action->role;
-	_cleanup_(making_done) struct making making = {
+	struct comparison comparison = {
 		.action = action,
-		.nic = nic_of_const(role),
+		.nic = action->role,
 		.root_fd = role->root_fd,
 		.plan = plan,
 	};
 	int r;
 
-	for (size_t i = 0; i < modules->count; i++)
-		if (strv_push(&making.differ, modules->items[i]) < 0 ||
-			strv_push(&plan->load, modules->items[i]) < 0)
-			return fail(action, -ENOMEM);
-	r = list_going(&making);
+	if (nic_push_all(&plan->load, modules) < 0)
+		return fail(action, -ENOMEM);
+	r = list_going(&comparison, modules);
 	return r < 0 ? r : nic_refuse(action, plan);
 }
 
@@ -438,16 +366,16 @@ int nic_compare(struct action *action)
 		return action_reason(action, REASON_INTERNAL, r);
 	swap_plan_free(&journal.plan);
 	r = swap_plan_make(action, loader, &journal.plan);
-	return r < 0 ? r
-		     : action_reason(action, REASON_MOUNT_FAILED,
-			       journal_write(role->root_fd, &journal, &action->error));
+	if (r < 0)
+		return r;
+	return action_reason(action, REASON_MOUNT_FAILED,
+		journal_write(role->root_fd, &journal, &action->error));
 }
 
 int nic_adopt_plan(struct action *action)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
-	struct nic *nic = nic_of(action->role);
-	struct log *log = &nic->role.log;
+	struct nic *nic = action->role;
 
 	if (journal_read(nic->role.root_fd, &journal, &action->error) < 0)
 		return action_reason(action, REASON_INTERNAL, -EIO);
@@ -455,8 +383,226 @@ int nic_adopt_plan(struct action *action)
 	nic->swap = journal.plan;
 	journal.plan = (struct swap_plan){ .same = false };
 	if (nic->swap.same)
-		log_event(log, "note", log->step, 0, REASON_NONE,
+		role_note(&nic->role,
 			"what runs is what this image would load, with the same parameters: nothing "
 			"is touched");
 	return 0;
+}
+
+/*
+ * ---- what keeps modules from going. The container does not see the node's processes (no hostPID),
+ * so the kernel's reference counts are the evidence, and whatever processes are seen give them a
+ * name.
+ */
+
+#define USERS_NAMED 4
+
+/* One refusal of many has to leave room for the others. */
+#define REFUSAL_SIZE 400
+
+struct refusals {
+	struct action *action;
+	const struct swap_plan *plan;
+	int root_fd;
+	struct strv texts;
+	struct strv passed_through; /* modules that are reported already */
+	char users[REFUSAL_SIZE]; /* who has an RDMA device open, as far as it can be seen, or "" */
+};
+
+static _printf_(2, 3) int refuse(struct refusals *refusals, const char *format, ...)
+{
+	char text[REFUSAL_SIZE * 2];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	nic_note(refusals->action, "%s", text);
+	return strv_push(&refusals->texts, text);
+}
+
+/* What the operator has a variable for. */
+static int check_part(struct refusals *refusals, enum swap_part part, bool allowed,
+	const char *what, const char *variable)
+{
+	const struct swap_plan *plan = refusals->plan;
+	char names[REFUSAL_SIZE] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < plan->go_count && used < sizeof(names); i++)
+		if (plan->go[i].part == part)
+			used += (size_t) snprintf(names + used, sizeof(names) - used, "%s%s",
+				used ? ", " : "", plan->go[i].name);
+	if (allowed || !*names)
+		return 0;
+	return refuse(refusals,
+		"%s (%s) would have to go: set %s=true, and what goes is loaded again afterwards; "
+		"or unload it first",
+		names, what, variable);
+}
+
+/* Does it have a driver of devices? */
+static bool drives(int root_fd, const char *module)
+{
+	_cleanup_strv_ struct strv drivers = { 0 };
+	char path[PATH_MAX];
+
+	(void) snprintf(path, sizeof(path), "sys/module/%s/drivers", module);
+	return fs_list(root_fd, path, &drivers) == 0 && drivers.count;
+}
+
+/* References that no module explains; 0 for one that is not there. */
+static int own_references(int root_fd, const char *module)
+{
+	_cleanup_strv_ struct strv holders = { 0 };
+	int references = sysmodule_references(root_fd, module);
+
+	if (sysmodule_holders(root_fd, module, &holders) < 0 || references < (int) holders.count)
+		return 0;
+	return references - (int) holders.count;
+}
+
+static int check_module(struct refusals *refusals, const struct swap_module *module)
+{
+	int references = sysmodule_references(refusals->root_fd, module->name);
+	int r = 0;
+
+	/* A driver of devices that the image does not bring would leave them without one. */
+	if (module->part == SWAP_OTHER && drives(refusals->root_fd, module->name))
+		r = refuse(refusals,
+			"%s drives devices, would have to go, and is not in the image, whose "
+			"modules it does not fit: unload it first, name it in %s, or use an image "
+			"that has it",
+			module->name, CONTRACT_ENV_THIRD_PARTY);
+	if (r < 0)
+		return r;
+	if (references < 0)
+		return refuse(refusals,
+			"%s cannot be unloaded: it is built in, or the kernel has no module "
+			"unloading (CONFIG_MODULE_UNLOAD): use a kernel that has it as a module",
+			module->name);
+	/* Its users are the GPU side's to name, which is asked to let it go. */
+	references = own_references(refusals->root_fd, module->name);
+	if (!references || module->part == SWAP_PEERMEM)
+		return 0;
+	if (*refusals->users)
+		return refuse(refusals, "%s is in use by %s: stop it, then try again", module->name,
+			refusals->users);
+	return refuse(refusals,
+		"%s is in use: %d reference(s) that belong to no other module and to no process "
+		"seen from here: stop the workload that uses it, then try again",
+		module->name, references);
+}
+
+/*
+ * Where only a driver goes and the RDMA core stays, its devices are taken from under the processes
+ * that have them open: the kernel allows that (Linux drivers/infiniband/core/uverbs_main.c,
+ * disassociate_ucontext), so only the core's own references show it.
+ */
+static int check_core_users(struct refusals *refusals)
+{
+	static const char *const evidence[] = { "ib_uverbs", "ib_umad", "rdma_ucm" };
+	const struct swap_plan *plan = refusals->plan;
+	_cleanup_strv_ struct strv holders = { 0 };
+	const char *driver = NULL;
+	int r = 0;
+
+	if (sysmodule_holders(refusals->root_fd, "ib_core", &holders) < 0)
+		return 0;
+	for (size_t i = 0; !driver && i < plan->go_count; i++)
+		if (strv_contains(&holders, plan->go[i].name) &&
+			drives(refusals->root_fd, plan->go[i].name))
+			driver = plan->go[i].name;
+	for (size_t i = 0; driver && r == 0 && i < ARRAY_SIZE(evidence); i++) {
+		int references = own_references(refusals->root_fd, evidence[i]);
+
+		if (references && !swap_plan_find(plan, evidence[i]))
+			r = refuse(refusals,
+				"%s would have to go while RDMA devices are open: %s has %d "
+				"reference(s) of its own%s%s: stop the workload that uses them",
+				driver, evidence[i], references, *refusals->users ? ", by " : "",
+				refusals->users);
+	}
+	return r;
+}
+
+/*
+ * A virtual function that a process has open through vfio-pci keeps the removal of its device
+ * waiting without an end (Linux drivers/vfio/vfio_main.c, vfio_unregister_group_dev()).
+ */
+static int check_passed_through(struct refusals *refusals, const char *driver)
+{
+	_cleanup_(globfree) glob_t found = { .gl_pathc = 0 };
+	char pattern[512], target[PATH_MAX];
+
+	/* Links to the modules of virtual functions' drivers. */
+	(void) snprintf(pattern, sizeof(pattern),
+		"/proc/self/fd/%d/sys/module/%s/drivers/pci:%s/*:*/virtfn*/driver/module",
+		refusals->root_fd, driver, driver);
+	if (glob(pattern, 0, NULL, &found) == GLOB_NOSPACE)
+		return -ENOMEM;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		const char *device = strchr(strstr(found.gl_pathv[i], "/pci:") + 1, '/') + 1;
+		ssize_t size = readlink(found.gl_pathv[i], target, sizeof(target) - 1);
+		const char *module;
+
+		target[size < 0 ? 0 : size] = '\0';
+		module = strrchr(target, '/') ? strrchr(target, '/') + 1 : target;
+		if (!*module || swap_plan_find(refusals->plan, module) ||
+			own_references(refusals->root_fd, module) == 0 ||
+			strv_contains(&refusals->passed_through, module))
+			continue;
+		if (strv_push(&refusals->passed_through, module) < 0 ||
+			refuse(refusals,
+				"a virtual function of %.*s is passed through by %s, which is in "
+				"use: stop the virtual machine that has it",
+				(int) strcspn(device, "/"), device, module) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int nic_refuse(struct action *action, const struct swap_plan *plan)
+{
+	const struct nic *nic = action->role;
+	struct refusals refusals = { .action = action, .plan = plan, .root_fd = nic->role.root_fd };
+	_cleanup_strv_ struct strv patterns = { 0 };
+	_cleanup_free_ char *text = NULL;
+	struct user users[USERS_NAMED];
+	size_t used = 0;
+	int count, r;
+
+	if (!plan->go_count)
+		return 0;
+	r = strv_push(&patterns, "/dev/infiniband/*");
+	count = r < 0 ? 0 : users_of_devices(refusals.root_fd, &patterns, users, USERS_NAMED);
+	for (int i = 0; i < count && i < USERS_NAMED && used < sizeof(refusals.users); i++) {
+		char user[USER_TEXT_SIZE];
+
+		user_text(&users[i], user);
+		used += (size_t) snprintf(refusals.users + used, sizeof(refusals.users) - used,
+			"%s%s", i ? ", " : "", user);
+	}
+	if (r == 0)
+		r = check_part(&refusals, SWAP_STORAGE, nic->inputs.unload_storage,
+			"storage over RDMA", CONTRACT_ENV_UNLOAD_STORAGE);
+	if (r == 0)
+		r = check_part(&refusals, SWAP_THIRD_PARTY, nic->inputs.unload_third_party,
+			"third-party RDMA", CONTRACT_ENV_UNLOAD_THIRD_PARTY);
+	for (size_t i = 0; r == 0 && i < plan->go_count; i++)
+		r = check_module(&refusals, &plan->go[i]);
+	if (r == 0)
+		r = check_core_users(&refusals);
+	for (size_t i = 0; r == 0 && i < plan->go_count; i++)
+		r = check_passed_through(&refusals, plan->go[i].name);
+	if (r == 0 && refusals.texts.count) {
+		text = strv_join(&refusals.texts, "; ");
+		r = text ? -EBUSY : -ENOMEM;
+	}
+	strv_free(&refusals.passed_through);
+	strv_free(&refusals.texts);
+	if (r == -ENOMEM)
+		return nic_no_memory(action);
+	return r < 0 ? action_fail(action, REASON_MODULE_IN_USE, r, "nothing was touched: %s", text)
+		     : 0;
 }

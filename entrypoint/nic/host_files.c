@@ -1,102 +1,91 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/host_files_internal.h"
-
+/*
+ * Files that the container puts below its host's /etc for a while: udev rules that keep interfaces'
+ * names, for as long as it serves, and a blacklist that keeps udev and the kernel from loading the
+ * host's modules between the swap's first unload and its last load.
+ *
+ * What is put there is a symbolic link; the file itself lies in the host's memory, below /run. So
+ * it has no effect after a reboot, however the container ended: udevd, libkmod and busybox ignore
+ * a link that leads nowhere. Each is entered in a journal on disk before it is touched, and undone
+ * on every way out; what SIGKILL or a power loss left is undone by the next start, which knows a
+ * link of ours by where it leads, even when the journal is lost.
+ *
+ * What was there before stays beside it under "<name>.slipway-kept", the file itself with all that
+ * belongs to it: neither udev nor libkmod reads a file of such a name.
+ */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <time.h>
 
-#include "common/hash.h"
 #include "common/fs.h"
+#include "common/hash.h"
 #include "entrypoint/engine/statefile.h"
+#include "entrypoint/nic/nic_internal.h"
+#include "entrypoint/rdma/peermem.h"
+
+#define KEPT ".slipway-kept"
+#define NEW  ".slipway-new"
+
+/* Of a file that another process may have written to. */
+#define CONTENT_LIMIT (4UL << 20)
 
 /* ---- SELinux labels: a privileged pod's own type would keep the host's services from reading */
 
 /* Linux include/uapi/linux/xattr.h: XATTR_NAME_SELINUX. */
-#define LABEL      "security.selinux"
-#define LABEL_SIZE 4096
+#define LABEL "security.selinux"
 
-struct label {
-	char text[LABEL_SIZE];
-	ssize_t size;
-};
-
-/* The calls that take a descriptor want one that is open for more than O_PATH: by its name in
- * /proc they take any, a link's too. */
-static int open_by_name(int folder_fd, const char *path, char name[32])
+static ssize_t read_label(int folder_fd, const char *name, char *label, size_t size)
 {
-	int fd = openat(folder_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	char path[PATH_MAX];
 
-	(void) snprintf(name, 32, "/proc/self/fd/%d", fd);
-	return fd;
-}
-
-static bool read_label(int folder_fd, const char *path, struct label *label)
-{
-	char name[32];
-	_cleanup_close_ int fd = open_by_name(folder_fd, path, name);
-
-	label->size = fd < 0 ? -1 : getxattr(name, LABEL, label->text, sizeof(label->text));
-	return label->size > 0;
-}
-
-static bool is_regular(int folder_fd, const char *name)
-{
-	struct stat status;
-
-	return fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       S_ISREG(status.st_mode);
-}
-
-static bool label_in(int folder_fd, struct label *label)
-{
-	_cleanup_strv_ struct strv names = { 0 };
-
-	if (fs_list(folder_fd, ".", &names) < 0)
-		return false;
-	for (size_t i = 0; i < names.count; i++)
-		if (is_regular(folder_fd, names.items[i]) &&
-			read_label(folder_fd, names.items[i], label))
-			return true;
-	return read_label(folder_fd, ".", label);
+	(void) snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", folder_fd, name);
+	return lgetxattr(path, LABEL, label, size);
 }
 
 /*
- * Gives @path (relative to @root_fd, a symbolic link itself, not what it leads to) the label of the
- * first regular file in the folder @like, or of that folder. Nothing is done where files have none.
+ * Gives @path (a symbolic link itself, not what it leads to) the label of the first regular file in
+ * the folder @like, or of that folder. Nothing is done where files have none.
  */
 static int label_copy(int root_fd, const char *path, const char *like, struct error *error)
 {
 	_cleanup_close_ int like_fd = openat(root_fd, like, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_close_ int fd = -1;
-	struct label label;
-	char name[32];
+	_cleanup_strv_ struct strv names = { 0 };
+	char full[PATH_MAX + 32], label[4096];
+	struct stat status;
+	ssize_t size = 0;
 
-	if (like_fd < 0 || !label_in(like_fd, &label))
+	if (like_fd < 0 || fs_list(like_fd, ".", &names) < 0)
 		return 0;
-	fd = open_by_name(root_fd, path, name);
+	for (size_t i = 0; size <= 0 && i < names.count; i++)
+		if (fstatat(like_fd, names.items[i], &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISREG(status.st_mode))
+			size = read_label(like_fd, names.items[i], label, sizeof(label));
+	if (size <= 0)
+		size = read_label(like_fd, ".", label, sizeof(label));
+	(void) snprintf(full, sizeof(full), "/proc/self/fd/%d/%s", root_fd, path);
 	/* A file system without labels of its own gets them by its mount. */
-	if (fd < 0 || (setxattr(name, LABEL, label.text, (size_t) label.size, 0) < 0 &&
-			      errno != EOPNOTSUPP))
+	if (size > 0 && lsetxattr(full, LABEL, label, (size_t) size, 0) < 0 && errno != EOPNOTSUPP)
 		return error_set_errno(error, -errno, "SELinux label of /%s", path);
 	return 0;
 }
 
-/* ---- one place below /etc: what is there, and the steps from one state to another */
+/* ---- one place below /etc */
 
 enum place_state {
 	PLACE_EMPTY,
 	PLACE_OURS,    /* a link of ours */
 	PLACE_MASKED,  /* a link to /dev/null */
-	PLACE_FOREIGN, /* somebody's file or link */
+	PLACE_FOREIGN, /* another file or link */
 	PLACE_NO_FILE, /* a folder, a device: nothing that we would touch */
 };
 
 struct place {
-	const struct hostfiles *files;
+	struct hostfiles *files;
+	int root_fd;
 	const char *path;
 	char folder[PATH_MAX]; /* that it is in */
 	char memory[PATH_MAX]; /* where its content lies, relative to the root */
@@ -104,141 +93,120 @@ struct place {
 	enum place_state state;
 };
 
-#define KEPT ".slipway-kept"
-#define NEW  ".slipway-new"
-
-/* Of a file that somebody else may have written to. */
-#define CONTENT_LIMIT (4UL << 20)
-
-static int name_place(struct place *place)
+static _printf_(2, 3) void note(struct hostfiles *files, const char *format, ...)
 {
-	const struct hostfiles *files = place->files;
-	const char *slash = strrchr(place->path, '/');
-	size_t length = strlen(files->memory_folder) + 1;
-	int size;
+	char text[ERROR_TEXT_SIZE];
+	va_list arguments;
 
-	size = snprintf(place->folder, sizeof(place->folder), "%.*s",
-		slash ? (int) (slash - place->path) : 1, slash ? place->path : ".");
-	if (size < PATH_MAX)
-		size = snprintf(
-			place->kept, sizeof(place->kept), "%.*s%s", PATH_MAX, place->path, KEPT);
-	if (size < PATH_MAX)
-		size = snprintf(place->memory, sizeof(place->memory), "%s/%s", files->memory_folder,
-			place->path);
-	if (size >= PATH_MAX || length >= PATH_MAX)
-		return -ENAMETOOLONG;
-	for (char *c = place->memory + length; *c; c++)
-		if (*c == '/')
-			*c = '-';
-	return 0;
+	va_start(arguments, format);
+	(void) vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	if (strv_push_unique(&files->notes, text) < 0)
+		(void) fputs("no memory for a note\n", stderr);
 }
 
-static enum place_state state_of_link(const struct place *place)
-{
-	char target[PATH_MAX];
-	ssize_t size = readlinkat(place->files->root_fd, place->path, target, sizeof(target) - 1);
-
-	if (size < 0)
-		return PLACE_FOREIGN;
-	target[size] = '\0';
-	if (*target == '/' && strcmp(target + 1, place->memory) == 0)
-		return PLACE_OURS;
-	return strcmp(target, "/dev/null") == 0 ? PLACE_MASKED : PLACE_FOREIGN;
-}
-
-/* -ENAMETOOLONG, or what looking there says (-ENOENT is PLACE_EMPTY). */
+/* -ENAMETOOLONG, or why it cannot be looked at. */
 static int place_look(
-	struct place *place, const struct hostfiles *files, const char *path, struct error *error)
+	struct place *place, struct hostfiles *files, const char *path, struct error *error)
 {
+	const char *slash = strrchr(path, '/');
+	size_t top = strlen(files->memory_folder) + 1;
+	char target[PATH_MAX];
 	struct stat status;
+	ssize_t size;
 
-	*place = (struct place){ .files = files, .path = path, .state = PLACE_EMPTY };
-	if (name_place(place) < 0)
+	*place = (struct place){ .files = files, .root_fd = files->root_fd, .path = path };
+	if (top + strlen(path) + sizeof(KEPT) > PATH_MAX)
 		return error_set_errno(error, -ENAMETOOLONG, "/%s", path);
-	if (fstatat(files->root_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
+	(void) snprintf(place->folder, PATH_MAX, "%.*s", slash ? (int) (slash - path) : 1,
+		slash ? path : ".");
+	(void) snprintf(place->kept, PATH_MAX, "%s" KEPT, path);
+	(void) snprintf(place->memory, PATH_MAX, "%s/%s", files->memory_folder, path);
+	for (char *c = place->memory + top; (c = strchr(c, '/'));)
+		*c = '-';
+	if (fstatat(place->root_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : error_set_errno(error, -errno, "/%s", path);
-	if (S_ISLNK(status.st_mode))
-		place->state = state_of_link(place);
-	else
-		place->state = S_ISREG(status.st_mode) ? PLACE_FOREIGN : PLACE_NO_FILE;
+	place->state =
+		S_ISREG(status.st_mode) || S_ISLNK(status.st_mode) ? PLACE_FOREIGN : PLACE_NO_FILE;
+	size = readlinkat(place->root_fd, path, target, sizeof(target) - 1);
+	target[size < 0 ? 0 : size] = '\0';
+	if (*target == '/' && strcmp(target + 1, place->memory) == 0)
+		place->state = PLACE_OURS;
+	else if (strcmp(target, "/dev/null") == 0)
+		place->state = PLACE_MASKED;
 	return 0;
 }
 
-static uint64_t place_hash(const char *content)
+static uint64_t hash_of(const char *content)
 {
 	return fnv64_bytes(FNV64_START, content, strlen(content));
 }
 
-/* Whether the content in memory is there and is what @hash is of. */
-static bool place_content_is(const struct place *place, uint64_t hash)
+static bool content_is(const struct place *place, const struct record *entry)
 {
 	_cleanup_free_ char *content = NULL;
+	uint64_t hash;
 
-	return fs_read(place->files->root_fd, place->memory, CONTENT_LIMIT, &content, NULL) == 0 &&
-	       place_hash(content) == hash;
+	return record_get_u64(entry, "hash", &hash) == 0 &&
+	       fs_read(place->root_fd, place->memory, CONTENT_LIMIT, &content, NULL) == 0 &&
+	       hash_of(content) == hash;
 }
 
-/* Whether what is at the place is the very file that is kept: we came no further than keeping. */
-static bool place_is_kept_itself(const struct place *place)
+/* Is what is at the place the very file that is kept: was a put killed right after keeping it? */
+static bool is_kept_itself(const struct place *place)
 {
-	int root_fd = place->files->root_fd;
 	struct stat there, kept;
 
-	return fstatat(root_fd, place->path, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       fstatat(root_fd, place->kept, &kept, AT_SYMLINK_NOFOLLOW) == 0 &&
+	return fstatat(place->root_fd, place->path, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstatat(place->root_fd, place->kept, &kept, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       there.st_dev == kept.st_dev && there.st_ino == kept.st_ino;
 }
 
-static void place_forget_kept(const struct place *place)
-{
-	(void) unlinkat(place->files->root_fd, place->kept, 0);
-}
-
-/* The content goes from memory, and a link that was not finished. */
-static void place_forget_content(const struct place *place)
+/* From memory; and a link that was not finished. */
+static void remove_content(const struct place *place)
 {
 	char unfinished[PATH_MAX + sizeof(NEW)];
 
 	(void) snprintf(unfinished, sizeof(unfinished), "%s" NEW, place->path);
-	(void) unlinkat(place->files->root_fd, unfinished, 0);
-	(void) unlinkat(place->files->root_fd, place->memory, 0);
+	(void) unlinkat(place->root_fd, unfinished, 0);
+	(void) unlinkat(place->root_fd, place->memory, 0);
 }
 
-static int write_content(const struct place *place, const char *content, struct error *error)
+static void remove_folder(const struct place *place, const struct record *entry)
 {
-	int root_fd = place->files->root_fd;
+	const char *made = entry ? record_get(entry, "made") : NULL;
+
+	if (made && strcmp(made, "yes") == 0)
+		(void) unlinkat(place->root_fd, place->folder, AT_REMOVEDIR);
+}
+
+/*
+ * The content goes into memory, what is at the place gets a second name, so that no reader ever
+ * finds nothing, and a link replaces it. One that is ours is made anew, too: udevd and libkmod look
+ * at the folder's time.
+ */
+static int place_put(const struct place *place, const char *content, struct error *error)
+{
+	char new_path[PATH_MAX + sizeof(NEW)], target[PATH_MAX + 1];
+	int root_fd = place->root_fd;
 	int r = fs_mkdir_parents(root_fd, place->files->memory_folder, 0755);
 
 	if (r == 0)
 		r = fs_write_atomic(root_fd, place->memory, content, strlen(content), 0644);
 	if (r < 0)
 		return error_set_errno(error, r, "/%s", place->memory);
-	return label_copy(root_fd, place->memory, place->folder, error);
-}
-
-/* A second name for it, so that no reader ever finds nothing. */
-static int keep(const struct place *place, struct error *error)
-{
-	int root_fd = place->files->root_fd;
-	int r;
-
-	if (place->state != PLACE_FOREIGN || place_is_kept_itself(place))
-		return 0;
-	place_forget_kept(place);
-	r = linkat(root_fd, place->path, root_fd, place->kept, 0) < 0
-		    ? -errno
-		    : fs_sync(root_fd, place->folder);
-	return r < 0 ? error_set_errno(
-			       error, r, "/%s, to keep what /%s was", place->kept, place->path)
-		     : 0;
-}
-
-static int replace_by_link(const struct place *place, struct error *error)
-{
-	int root_fd = place->files->root_fd;
-	char new_path[PATH_MAX + sizeof(NEW)], target[PATH_MAX + 1];
-	int r = 0;
-
+	r = label_copy(root_fd, place->memory, place->folder, error);
+	if (r < 0)
+		return r;
+	if (place->state == PLACE_FOREIGN && !is_kept_itself(place)) {
+		(void) unlinkat(root_fd, place->kept, 0);
+		r = linkat(root_fd, place->path, root_fd, place->kept, 0) < 0
+			    ? -errno
+			    : fs_sync(root_fd, place->folder);
+		if (r < 0)
+			return error_set_errno(
+				error, r, "/%s, to keep what /%s was", place->kept, place->path);
+	}
 	(void) snprintf(new_path, sizeof(new_path), "%s" NEW, place->path);
 	(void) snprintf(target, sizeof(target), "/%s", place->memory);
 	(void) unlinkat(root_fd, new_path, 0);
@@ -252,270 +220,105 @@ static int replace_by_link(const struct place *place, struct error *error)
 	return r;
 }
 
-/* The content goes into memory, what is at the place is kept, and the link replaces it. */
-static int place_put(struct place *place, const char *content, struct error *error)
-{
-	int r = write_content(place, content, error);
-
-	if (r == 0)
-		r = keep(place, error);
-	if (r < 0)
-		return r;
-	/* A link that is ours is made anew too: udevd and libkmod look at the folder's time. */
-	r = replace_by_link(place, error);
-	if (r == 0)
-		place->state = PLACE_OURS;
-	return r;
-}
-
-/* What is kept takes the link's place again, or nothing does. */
-static int place_restore(struct place *place, struct error *error)
-{
-	int root_fd = place->files->root_fd;
-
-	if (renameat(root_fd, place->kept, root_fd, place->path) < 0 &&
-		(errno != ENOENT || (unlinkat(root_fd, place->path, 0) < 0 && errno != ENOENT)))
-		return error_set_errno(error, -errno, "/%s", place->path);
-	place_forget_content(place);
-	(void) !fs_sync(root_fd, place->folder); /* it is undone all the same */
-	return 0;
-}
-
 /* ---- the journal: a record for each file that was put and is not undone */
 
-struct entry {
-	char *path;
-	uint64_t hash; /* FNV-1a of what we put */
-	bool made;     /* its folder was made for it */
-};
-
-struct entries {
-	struct entry *items;
-	size_t count;
-};
-
 #define WORD "slipway-hostfiles"
-#define KIND "file"
 
-static void entries_free(struct entries *entries)
+static struct record *find_entry(const struct statefile *journal, const char *path)
 {
-	for (size_t i = 0; i < entries->count; i++)
-		free(entries->items[i].path);
-	free(entries->items);
-	*entries = (struct entries){ 0 };
-}
+	for (size_t i = 0; i < journal->count; i++) {
+		const char *there = record_get(&journal->items[i], "path");
 
-#define _cleanup_entries_ _cleanup_(entries_free)
-
-static struct entry *entries_find(const struct entries *entries, const char *path)
-{
-	for (size_t i = 0; i < entries->count; i++)
-		if (strcmp(entries->items[i].path, path) == 0)
-			return &entries->items[i];
+		if (there && strcmp(there, path) == 0)
+			return &journal->items[i];
+	}
 	return NULL;
 }
 
-/* The entry of @path, which is added when there is none; NULL without memory. */
-static struct entry *entries_add(struct entries *entries, const char *path)
+static void remove_entry(struct statefile *journal, struct record *entry)
 {
-	struct entry *there = entries_find(entries, path);
-	struct entry *grown;
-	char *copy;
+	struct record removed = *entry;
 
-	if (there)
-		return there;
-	copy = strdup(path);
-	grown = reallocarray(entries->items, entries->count + 1, sizeof(*grown));
-	if (grown)
-		entries->items = grown;
-	if (!copy || !grown) {
-		free(copy);
-		return NULL;
+	*entry = journal->items[journal->count - 1];
+	journal->items[journal->count - 1] = removed;
+	statefile_drop(journal);
+}
+
+static void note_judged(struct hostfiles *files, const struct error *why)
+{
+	note(files, "%.600s: what host files a previous run left is judged by what is there",
+		why->text);
+}
+
+/* A damaged journal is of no use, and goes: what is at a place says enough. */
+static int read_journal(struct hostfiles *files, struct statefile *journal, struct error *error)
+{
+	struct error why = { "" };
+	int r = statefile_read(files->root_fd, files->journal, journal, &why);
+
+	if (r == -EBADMSG && unlinkat(files->root_fd, files->journal, 0) == 0) {
+		note_judged(files, &why);
+		r = -ENOENT;
 	}
-	grown[entries->count] = (struct entry){ .path = copy };
-	return &grown[entries->count++];
-}
-
-static void entries_remove(struct entries *entries, struct entry *entry)
-{
-	size_t index = (size_t) (entry - entries->items);
-
-	free(entry->path);
-	memmove(entry, entry + 1, (--entries->count - index) * sizeof(*entry));
-}
-
-static int add_record(struct entries *entries, const struct record *record)
-{
-	const char *path = record_get(record, "path");
-	const char *made = record_get(record, "made");
-	struct entry *entry;
-
-	if (strcmp(record->kind, KIND) != 0 || !path)
-		return 0; /* of a later version */
-	entry = entries_add(entries, path);
-	if (!entry)
-		return -ENOMEM;
-	if (record_get_u64(record, "hash", &entry->hash) < 0)
-		entry->hash = 0;
-	entry->made = made && strcmp(made, "yes") == 0;
-	return 0;
-}
-
-/* 0 also when there is no journal. -EBADMSG: it is damaged, @error says how. */
-static int entries_read(int root_fd, const char *log, struct entries *entries, struct error *error)
-{
-	_cleanup_(statefile_free) struct statefile records = { .word = WORD };
-	int r = statefile_read(root_fd, log, &records, error);
-
-	if (r == -ENOENT)
+	if (r < 0)
+		statefile_free(journal);
+	journal->word = WORD;
+	if (r == 0 || r == -ENOENT)
 		return 0;
-	for (size_t i = 0; r == 0 && i < records.count; i++)
-		if (add_record(entries, &records.items[i]) < 0)
-			r = error_set_errno(error, -ENOMEM, "/%s", log);
+	*error = why;
 	return r;
 }
 
-static int fill(struct statefile *records, const struct entry *entry)
+/* Synced; one without entries is removed. */
+static int write_journal(
+	const struct hostfiles *files, const struct statefile *journal, struct error *error)
 {
-	struct record *record = statefile_add(records, KIND);
-	int r = record ? record_set(record, "path", entry->path) : -ENOMEM;
-
-	if (r == 0)
-		r = record_setf(record, "hash", "0x%016" PRIx64, entry->hash);
-	return r < 0 || !entry->made ? r : record_set(record, "made", "yes");
-}
-
-/* Written and synced; a journal without entries is removed. */
-static int entries_write(
-	int root_fd, const char *log, const struct entries *entries, struct error *error)
-{
-	_cleanup_(statefile_free) struct statefile records = { .word = WORD };
-	int r = 0;
-
-	if (!entries->count)
-		return unlinkat(root_fd, log, 0) < 0 && errno != ENOENT
-			       ? error_set_errno(error, -errno, "/%s", log)
-			       : 0;
-	for (size_t i = 0; r == 0 && i < entries->count; i++)
-		r = fill(&records, &entries->items[i]);
-	return r < 0 ? error_set_errno(error, r, "/%s", log)
-		     : statefile_write(root_fd, log, &records, error);
+	if (journal->count)
+		return statefile_write(files->root_fd, files->journal, journal, error);
+	return unlinkat(files->root_fd, files->journal, 0) < 0 && errno != ENOENT
+		       ? error_set_errno(error, -errno, "/%s", files->journal)
+		       : 0;
 }
 
 /* ---- putting and undoing */
 
-static _printf_(2, 3) void note(const struct hostfiles *files, const char *format, ...)
-{
-	char text[ERROR_TEXT_SIZE];
-	va_list arguments;
-
-	va_start(arguments, format);
-	(void) vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	if (files->notes && strv_push_unique(files->notes, text) < 0)
-		(void) fputs("no memory for a note\n", stderr);
-}
-
-static void set_changed(const struct hostfiles *files)
-{
-	if (files->changed)
-		*files->changed = true;
-}
-
-static void note_judged(const struct hostfiles *files, const struct error *why)
-{
-	note(files, "%.600s: what host files an earlier life left is judged by what is there",
-		why->text);
-}
-
-/*
- * A damaged journal says nothing, and goes: what is at a place says enough.
- */
-static int read_entries(const struct hostfiles *files, struct entries *entries, struct error *error)
-{
-	struct error why = { "" };
-	int r = entries_read(files->root_fd, files->log, entries, &why);
-
-	if (r == -EBADMSG && unlinkat(files->root_fd, files->log, 0) == 0) {
-		note_judged(files, &why);
-		return 0;
-	}
-	if (r < 0)
-		*error = why;
-	return r;
-}
-
-/*
- * For an undo: whatever became of the journal, a link of ours must not stay, for what it leads to
- * keeps the host from its drivers.
- */
-static bool read_if_possible(const struct hostfiles *files, struct entries *entries)
-{
-	struct error why = { "" };
-
-	if (read_entries(files, entries, &why) == 0)
-		return true;
-	entries_free(entries);
-	note_judged(files, &why);
-	return false;
-}
-
 /* The entry first: whatever happens after it, the next start knows of the place. */
 static int put_at(
-	struct place *place, struct entries *entries, const char *content, struct error *error)
+	struct place *place, struct statefile *journal, const char *content, struct error *error)
 {
-	const struct hostfiles *files = place->files;
-	bool has_folder = fs_exists(files->root_fd, place->folder);
-	struct entry *entry = entries_add(entries, place->path);
+	bool has_folder = fs_exists(place->root_fd, place->folder);
+	struct record *entry = find_entry(journal, place->path);
 	int r;
 
 	if (!entry)
+		entry = statefile_add(journal, "file");
+	if (!entry || record_set(entry, "path", place->path) < 0 ||
+		record_setf(entry, "hash", "0x%016" PRIx64, hash_of(content)) < 0 ||
+		(!has_folder && record_set(entry, "made", "yes") < 0))
 		return error_set_errno(error, -ENOMEM, "/%s", place->path);
-	entry->hash = place_hash(content);
-	entry->made = entry->made || !has_folder;
-	r = entries_write(files->root_fd, files->log, entries, error);
+	r = write_journal(place->files, journal, error);
 	if (r < 0)
 		return r;
-	if (!has_folder && mkdirat(files->root_fd, place->folder, 0755) < 0)
+	if (!has_folder && mkdirat(place->root_fd, place->folder, 0755) < 0)
 		return error_set_errno(error, -errno, "folder /%s", place->folder);
 	r = place_put(place, content, error);
 	if (r == 0)
-		set_changed(files);
+		place->files->changed = true;
 	return r;
 }
 
-static void remove_folder(const struct place *place, const struct entry *entry)
-{
-	if (entry && entry->made)
-		(void) unlinkat(place->files->root_fd, place->folder, AT_REMOVEDIR);
-}
-
-/* What could not be put is not undone. */
-static void take_back(struct place *place, struct entries *entries)
-{
-	const struct hostfiles *files = place->files;
-	struct entry *entry = entries_find(entries, place->path);
-	struct error ignored;
-
-	if (place_is_kept_itself(place))
-		place_forget_kept(place);
-	place_forget_content(place);
-	remove_folder(place, entry);
-	if (entry)
-		entries_remove(entries, entry);
-	(void) entries_write(files->root_fd, files->log, entries, &ignored);
-}
-
 int hostfiles_put(
-	const struct hostfiles *files, const char *path, const char *content, struct error *error)
+	struct hostfiles *files, const char *path, const char *content, struct error *error)
 {
-	_cleanup_entries_ struct entries entries = { 0 };
-	const struct entry *entry;
+	_cleanup_(statefile_free) struct statefile journal = { .word = WORD };
+	struct error ignored;
+	struct record *entry;
 	struct place place;
 	int r = place_look(&place, files, path, error);
 
-	if (r == 0)
-		r = read_entries(files, &entries, error);
+	if (r < 0)
+		return r;
+	r = read_journal(files, &journal, error);
 	if (r < 0)
 		return r;
 	if (place.state == PLACE_NO_FILE)
@@ -524,104 +327,103 @@ int hostfiles_put(
 		note(files, "/%s leads to /dev/null: an administrator wants no such file", path);
 		return 0;
 	}
-	entry = entries_find(&entries, path);
-	if (place.state == PLACE_OURS && entry && entry->hash == place_hash(content) &&
-		place_content_is(&place, entry->hash))
-		return 0;
-	if (place.state == PLACE_OURS && entry && fs_exists(files->root_fd, place.memory) &&
-		!place_content_is(&place, entry->hash))
-		note(files, "/%s: somebody wrote to it; that is replaced now", path);
-	r = put_at(&place, &entries, content, error);
-	if (r < 0 && place.state != PLACE_OURS)
-		take_back(&place, &entries);
+	entry = find_entry(&journal, path);
+	if (place.state == PLACE_OURS && entry && fs_exists(files->root_fd, place.memory)) {
+		uint64_t hash;
+
+		if (!content_is(&place, entry))
+			note(files, "/%s: another process wrote to it; that is replaced now", path);
+		else if (record_get_u64(entry, "hash", &hash) == 0 && hash == hash_of(content))
+			return 0;
+	}
+	r = put_at(&place, &journal, content, error);
+	if (r == 0 || place.state == PLACE_OURS)
+		return r;
+	/* What could not be put is not undone. */
+	if (is_kept_itself(&place))
+		(void) unlinkat(files->root_fd, place.kept, 0);
+	remove_content(&place);
+	entry = find_entry(&journal, path);
+	remove_folder(&place, entry);
+	if (entry)
+		remove_entry(&journal, entry);
+	(void) write_journal(files, &journal, &ignored);
 	return r;
 }
 
-/* What an undo may do at a place. */
-enum claim {
-	CLAIM_OURS,  /* restore it */
-	CLAIM_NONE,  /* somebody else's by now: the journal forgets it */
-	CLAIM_LATER, /* ours, with somebody's words in it: the next boot empties it */
-};
-
-static enum claim claim_foreign(const struct place *place, const struct entry *entry)
-{
-	const struct hostfiles *files = place->files;
-
-	if (place_is_kept_itself(place))
-		place_forget_kept(place);
-	else if (entry)
-		note(files,
-			"/%s is not what we put there: somebody replaced it meanwhile, it is left "
-			"alone%s",
-			place->path,
-			fs_exists(files->root_fd, place->kept)
-				? "; what was there before us is beside it"
-				: "");
-	place_forget_content(place);
-	return CLAIM_NONE;
-}
-
-static enum claim claim_of(const struct place *place, const struct entry *entry)
-{
-	if (place->state == PLACE_EMPTY)
-		return entry ? CLAIM_OURS : CLAIM_NONE;
-	if (place->state != PLACE_OURS)
-		return claim_foreign(place, entry);
-	if (!entry || !fs_exists(place->files->root_fd, place->memory) ||
-		place_content_is(place, entry->hash))
-		return CLAIM_OURS;
-	note(place->files, "/%s: somebody wrote to it, it is left alone until the node's next boot",
-		place->path);
-	return CLAIM_LATER;
-}
-
-/* *@settled: the journal may forget the entry. */
-static int undo_one(const struct hostfiles *files, const char *path, const struct entry *entry,
-	bool *settled, struct error *error)
+/*
+ * What is kept takes the link's place again, or nothing does. @entry: NULL when the journal does
+ * not know the place. Returns 1 when something was undone. *ret_stays: it is, or may be, still
+ * ours, and the journal keeps the entry.
+ */
+static int undo_at(struct hostfiles *files, const char *path, const struct record *entry,
+	bool *ret_stays, struct error *error)
 {
 	struct place place;
-	enum claim claim;
-	bool was_there;
+	bool has_kept;
 	int r = place_look(&place, files, path, error);
 
-	*settled = false;
-	if (r < 0)
+	*ret_stays = r < 0;
+	if (r < 0 || (place.state == PLACE_EMPTY && !entry))
 		return r;
-	claim = claim_of(&place, entry);
-	*settled = claim != CLAIM_LATER;
-	if (claim != CLAIM_OURS)
+	has_kept = fs_exists(files->root_fd, place.kept);
+	if (place.state != PLACE_EMPTY && place.state != PLACE_OURS) {
+		if (is_kept_itself(&place))
+			(void) unlinkat(files->root_fd, place.kept, 0);
+		else if (entry)
+			note(files,
+				"/%s is not what we put there: another process replaced it "
+				"meanwhile, it is left alone%s",
+				path, has_kept ? "; what was there before us is beside it" : "");
+		remove_content(&place);
 		return 0;
-	was_there = place.state == PLACE_OURS || fs_exists(files->root_fd, place.kept);
-	r = place_restore(&place, error);
-	*settled = r == 0;
-	if (r < 0)
-		return r;
+	}
+	if (place.state == PLACE_OURS && entry && fs_exists(files->root_fd, place.memory) &&
+		!content_is(&place, entry)) {
+		note(files,
+			"/%s: another process wrote to it, it is left alone until the node's next "
+			"boot",
+			path);
+		*ret_stays = true;
+		return 0;
+	}
+	if (renameat(files->root_fd, place.kept, files->root_fd, path) < 0 &&
+		(errno != ENOENT || (unlinkat(files->root_fd, path, 0) < 0 && errno != ENOENT))) {
+		*ret_stays = true;
+		return error_set_errno(error, -errno, "/%s", path);
+	}
+	remove_content(&place);
+	(void) !fs_sync(files->root_fd, place.folder); /* it is undone all the same */
 	remove_folder(&place, entry);
-	if (was_there)
-		set_changed(files);
-	return was_there;
+	if (place.state == PLACE_EMPTY && !has_kept)
+		return 0;
+	files->changed = true;
+	return 1;
 }
 
-/* Of @only, or of all but @keep. One that cannot be undone now stays in the journal. */
-static int undo_entries(const struct hostfiles *files, struct entries *entries, const char *only,
-	const char *keep, struct error *error)
+int hostfiles_undo(struct hostfiles *files, const char *only, const char *keep, struct error *error)
 {
+	_cleanup_(statefile_free) struct statefile journal = { .word = WORD };
 	int first_failure = 0;
+	struct error why = { "" };
+	bool known = false;
 	int undone = 0;
+	bool stays;
 
-	for (size_t i = entries->count; i-- > 0;) {
-		struct entry *entry = &entries->items[i];
-		struct error why = { "" };
-		bool settled;
+	/* A link of ours must not stay: what it leads to keeps the host from its drivers. */
+	if (read_journal(files, &journal, &why) < 0)
+		note_judged(files, &why);
+	for (size_t i = journal.count; i-- > 0;) {
+		struct record *entry = &journal.items[i];
+		const char *path = record_get(entry, "path");
 		int r;
 
-		if ((only && strcmp(entry->path, only) != 0) ||
-			(keep && strcmp(entry->path, keep) == 0))
+		if (!path || (only && strcmp(path, only) != 0) || (keep && strcmp(path, keep) == 0))
 			continue;
-		r = undo_one(files, entry->path, entry, &settled, &why);
-		if (settled)
-			entries_remove(entries, entry);
+		known = true;
+		r = undo_at(files, path, entry, &stays, &why);
+		if (!stays)
+			remove_entry(&journal, entry);
 		if (r >= 0)
 			undone += r;
 		else if (!first_failure) {
@@ -629,46 +431,257 @@ static int undo_entries(const struct hostfiles *files, struct entries *entries, 
 			*error = why;
 		}
 	}
+	if (only && !known)
+		return undo_at(files, only, NULL, &stays, error);
+	if (known && write_journal(files, &journal, &why) < 0)
+		note(files, "%.600s: the next start looks once more at what is undone by now",
+			why.text);
 	return first_failure ? first_failure : undone;
 }
 
-/* What the journal says of a place that is undone is no harm to the next start. */
-static int undo_known(const struct hostfiles *files, struct entries *entries, const char *only,
-	const char *keep, struct error *error)
-{
-	struct error why = { "" };
-	int undone = undo_entries(files, entries, only, keep, error);
-
-	if (entries_write(files->root_fd, files->log, entries, &why) < 0)
-		note(files, "%.600s: the next start looks once more at what is undone by now",
-			why.text);
-	return undone;
-}
-
-/* What a lost journal does not know is ours still when it is a link of ours. */
-int hostfiles_undo(const struct hostfiles *files, const char *path, struct error *error)
-{
-	_cleanup_entries_ struct entries entries = { 0 };
-	bool settled;
-
-	(void) read_if_possible(files, &entries);
-	return entries_find(&entries, path) ? undo_known(files, &entries, path, NULL, error)
-					    : undo_one(files, path, NULL, &settled, error);
-}
-
-int hostfiles_undo_others(const struct hostfiles *files, const char *keep, struct error *error)
-{
-	_cleanup_entries_ struct entries entries = { 0 };
-
-	return read_if_possible(files, &entries) ? undo_known(files, &entries, NULL, keep, error)
-						 : 0;
-}
-
-bool hostfiles_is_there(const struct hostfiles *files, const char *path)
+bool hostfiles_is_there(struct hostfiles *files, const char *path)
 {
 	struct place place;
 	struct error ignored;
 
 	return place_look(&place, files, path, &ignored) == 0 && place.state == PLACE_OURS &&
 	       fs_exists(files->root_fd, place.memory);
+}
+
+/* ---- what the stock container leaves when it is killed */
+
+/*
+ * Mellanox/doca-driver-build, entrypoint.sh: generate_ofed_modules_blacklist() and
+ * create_udev_rules(); its Go entrypoint writes the same. How its file begins, and each other line
+ * that has any effect.
+ */
+struct stock {
+	const char *first;
+	const char *words[9]; /* NULL at the end */
+};
+
+static const struct stock stock_blacklist = {
+	"# blacklist ofed-related modules on host to prevent inbox or host OFED driver loading\n",
+	{ "blacklist ", "# blacklist third-party RDMA modules to prevent reload conflicts",
+		"# blacklist mlx5 auxiliary modules to prevent reload races" },
+};
+
+static const struct stock stock_rules = {
+	"ACTION!=\"add\", GOTO=\"mlnx_ofed_name_end\"\n",
+	{ "SUBSYSTEM!=\"net\", GOTO=", "DRIVERS==\"mlx5_core\",",
+		"PROGRAM=\"/bin/sh -c 'echo $env{ID_NET_NAME_", "ENV{ID_NET_NAME_",
+		"LABEL=\"mlnx_ofed_name_end\"", "# Rename physical interfaces",
+		"# Example names:", "# enp8s0f0np" },
+};
+
+static bool is_stock(const struct stock *stock, const char *text)
+{
+	if (strncmp(text, stock->first, strlen(stock->first)) != 0)
+		return false;
+	for (text += strlen(stock->first); *text;
+		text += strcspn(text, "\n"), text += *text == '\n') {
+		const char *const *word = stock->words;
+
+		text += strspn(text, " \t");
+		if (!*text || *text == '\n')
+			continue;
+		while (*word && strncmp(text, *word, strlen(*word)) != 0)
+			word++;
+		if (!*word)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Its blacklist would keep the host from loading any NIC driver after a reboot. What may be an
+ * administrator's is his.
+ */
+static void remove_stock(struct hostfiles *files, const char *path, const struct stock *stock)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (hostfiles_is_there(files, path) ||
+		fs_read(files->root_fd, path, 64UL << 10, &text, NULL) < 0 || !*text)
+		return;
+	if (!is_stock(stock, text)) {
+		note(files,
+			"/%s was there before, and is not ours: it stays, and is out of the way only "
+			"while this container has one there",
+			path);
+	} else if (unlinkat(files->root_fd, path, 0) == 0) {
+		files->changed = true;
+		note(files, "/%s, which another NIC driver container left on the host, is removed",
+			path);
+	}
+}
+
+/* ---- the NIC role's two files */
+
+static struct hostfiles open_files(const struct nic *nic)
+{
+	struct hostfiles files = { .root_fd = nic->role.root_fd,
+		.memory_folder = NIC_STATE_FOLDER "/host-files" };
+
+	(void) snprintf(files.journal, sizeof(files.journal), "%s/hostfiles.journal",
+		nic->inputs.journal_folder);
+	return files;
+}
+
+static int report(struct action *action, struct hostfiles *files)
+{
+	for (size_t i = 0; i < files->notes.count; i++)
+		nic_note(action, "%s", files->notes.items[i]);
+	strv_free(&files->notes);
+	return 0;
+}
+
+/* Were an event to come first, udevd would treat it by its old rules. */
+static int announce(struct action *action, struct hostfiles *files)
+{
+	const struct timespec pause = { .tv_sec = UDEVD_LOOK_MS / 1000 };
+
+	if (files->changed && !udevd_reload(files->root_fd, UDEVD_LOOK_MS)) {
+		nic_note(action,
+			"udevd cannot be asked to read its rules anew: waited until it looks by "
+			"itself, %u s",
+			UDEVD_LOOK_MS / 1000);
+		(void) nanosleep(&pause, NULL);
+	}
+	return report(action, files);
+}
+
+static void undo(struct hostfiles *files, const char *only, const char *keep)
+{
+	struct error why = { "" };
+
+	if (hostfiles_undo(files, only, keep, &why) < 0)
+		note(files, "%.600s: it stays, and has no effect after the node's next boot",
+			why.text);
+}
+
+/* Not nvidia_peermem: the GPU side loads it, and waits for us by itself. */
+static int push_going(struct strv *names, const struct swap_plan *swap)
+{
+	for (size_t i = 0; i < swap->go_count; i++)
+		if (strcmp(swap->go[i].name, PEERMEM_MODULE) != 0 &&
+			strv_push_unique(names, swap->go[i].name) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/*
+ * "blacklist" for what a device asks for, "install" for what another module needs. Of the image's
+ * modules those that are to come; before there is a plan, all of them. A set may bring more, such
+ * as NVMe's own driver, and what the image's need of the kernel's own is for others on the host,
+ * too: those the host loads as ever.
+ */
+static char *blacklist_text(const struct nic *nic)
+{
+	const struct strv *set = &nic->role.driver_modules;
+	const struct strv *load = &nic->swap.load;
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_strv_ struct strv lines = { 0 };
+
+	if (nic_push_all(&names, &nic->inputs.blacklist) < 0)
+		return NULL;
+	for (size_t i = 0; i < set->count; i++)
+		if ((!load->count || strv_contains(load, set->items[i])) &&
+			strv_push_unique(&names, set->items[i]) < 0)
+			return NULL;
+	if (push_going(&names, &nic->swap) < 0 ||
+		strv_push(&lines,
+			"# Written by slipway-init while it replaces these modules: the host is to load "
+			"none of its own meanwhile.\n"
+			"# It is gone a few seconds later, and has no effect after a reboot.") < 0)
+		return NULL;
+	for (size_t i = 0; i < names.count; i++)
+		if (strv_pushf(&lines, "blacklist %s\ninstall %s /bin/false", names.items[i],
+			    names.items[i]) < 0)
+			return NULL;
+	return strv_push(&lines, "") < 0 ? NULL : strv_join(&lines, "\n");
+}
+
+static void put_blacklist(const struct nic *nic, struct hostfiles *files)
+{
+	_cleanup_free_ char *text = blacklist_text(nic);
+	struct error why = { "no memory for the blacklist" };
+
+	if (!text || hostfiles_put(files, nic->inputs.blacklist_file, text, &why) < 0)
+		note(files, "%.600s: the host may load modules of its own while they are replaced",
+			why.text);
+}
+
+/* Where nothing is swapped the rules of a previous run are right. */
+static void put_rules(const struct nic *nic, struct hostfiles *files)
+{
+	const char *path = nic->inputs.udev_rules;
+	_cleanup_strv_ struct strv modules = { 0 };
+	_cleanup_free_ char *text = NULL;
+	struct error why = { "no memory for udev rules" };
+
+	if (nic->swap.same && hostfiles_is_there(files, path))
+		return;
+	if (nic_push_all(&modules, &nic->role.driver_modules) < 0 ||
+		push_going(&modules, &nic->swap) < 0 ||
+		udev_rules_make(files->root_fd, &modules, &files->notes, &text, &why) < 0 ||
+		hostfiles_put(files, path, text, &why) < 0)
+		note(files, "%.600s: udev may give interfaces other names", why.text);
+}
+
+int nic_host_files_clear(struct action *action)
+{
+	const struct nic_inputs *inputs = &nic_of(action->role)->inputs;
+	struct hostfiles files = open_files(action->role);
+	bool keep = inputs->ifnames_rule && hostfiles_is_there(&files, inputs->udev_rules);
+
+	undo(&files, NULL, keep ? inputs->udev_rules : NULL);
+	undo(&files, inputs->blacklist_file, NULL);
+	if (!keep)
+		undo(&files, inputs->udev_rules, NULL);
+	remove_stock(&files, inputs->blacklist_file, &stock_blacklist);
+	remove_stock(&files, inputs->udev_rules, &stock_rules);
+	return report(action, &files);
+}
+
+int nic_host_files_put(struct action *action)
+{
+	const struct nic *nic = nic_of(action->role);
+	struct hostfiles files = open_files(nic);
+
+	if (nic->inputs.ifnames_rule)
+		put_rules(nic, &files);
+	if (!nic->swap.same)
+		put_blacklist(nic, &files);
+	return announce(action, &files);
+}
+
+int nic_host_files_undo(struct action *action)
+{
+	const struct nic_inputs *inputs = &nic_of(action->role)->inputs;
+	struct hostfiles files = open_files(action->role);
+
+	undo(&files, inputs->blacklist_file, NULL);
+	undo(&files, inputs->udev_rules, NULL);
+	undo(&files, NULL, NULL);
+	return announce(action, &files);
+}
+
+int nic_unblock(struct action *action)
+{
+	struct hostfiles files = open_files(action->role);
+
+	undo(&files, nic_of(action->role)->inputs.blacklist_file, NULL);
+	return announce(action, &files);
+}
+
+int nic_block_again(struct action *action)
+{
+	const struct nic *nic = nic_of(action->role);
+	struct hostfiles files = open_files(nic);
+
+	/* Where modules stay, nothing has to be kept from coming. */
+	if (!nic_stays(&nic->role))
+		put_blacklist(nic, &files);
+	return announce(action, &files);
 }

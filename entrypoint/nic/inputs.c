@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/inputs_internal.h"
-
+/* What the network operator gives the NIC container: its argument and its environment. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,7 +10,6 @@
 #include "entrypoint/nic/nic_internal.h"
 #include "entrypoint/options.h"
 #include "entrypoint/role/mounts.h"
-#include "entrypoint/role/roles.h"
 
 /* What the lists of the operators' documentation have between names, and what people write. */
 #define SEPARATORS ": ,\t\n"
@@ -25,6 +23,40 @@
 static const char *const modes[] = {
 	[NIC_PRECOMPILED] = "precompiled",
 	[NIC_SOURCES] = "sources",
+};
+
+enum kind { FLAG, LIST, PATH };
+
+static const struct variable {
+	const char *name;
+	enum kind kind;
+	size_t offset;
+	const char *otherwise;
+} variables[] = {
+	{ CONTRACT_ENV_UNLOAD_STORAGE, FLAG, offsetof(struct nic_inputs, unload_storage), "" },
+	{ CONTRACT_ENV_UNLOAD_THIRD_PARTY, FLAG, offsetof(struct nic_inputs, unload_third_party),
+		"" },
+	{ CONTRACT_ENV_IFNAMES, FLAG, offsetof(struct nic_inputs, ifnames_rule), "" },
+	{ CONTRACT_ENV_NFSRDMA, FLAG, offsetof(struct nic_inputs, nfsrdma), "" },
+	{ CONTRACT_ENV_STORAGE, LIST, offsetof(struct nic_inputs, storage), CONTRACT_NIC_STORAGE },
+	{ CONTRACT_ENV_THIRD_PARTY, LIST, offsetof(struct nic_inputs, third_party),
+		CONTRACT_NIC_THIRD_PARTY },
+	{ CONTRACT_ENV_AUXILIARY, LIST, offsetof(struct nic_inputs, auxiliary),
+		CONTRACT_NIC_AUXILIARY },
+	{ CONTRACT_ENV_BLACKLIST, LIST, offsetof(struct nic_inputs, blacklist),
+		CONTRACT_NIC_BLACKLIST },
+	{ CONTRACT_ENV_READY_FILE, PATH, offsetof(struct nic_inputs, ready_file),
+		CONTRACT_OFED_READY },
+	{ CONTRACT_ENV_LOCK_FILE, PATH, offsetof(struct nic_inputs, lock_file),
+		CONTRACT_OFED_LOCK },
+	{ CONTRACT_ENV_DRIVERS_MOUNT, PATH, offsetof(struct nic_inputs, drivers_mount),
+		CONTRACT_OFED_RUN },
+	{ CONTRACT_ENV_SOURCES, PATH, offsetof(struct nic_inputs, sources), CONTRACT_SOURCES },
+	{ CONTRACT_ENV_UDEV_RULES, PATH, offsetof(struct nic_inputs, udev_rules),
+		CONTRACT_NIC_UDEV_RULES },
+	{ CONTRACT_ENV_BLACKLIST_FILE, PATH, offsetof(struct nic_inputs, blacklist_file),
+		CONTRACT_NIC_BLACKLIST_FILE },
+	{ CONTRACT_ENV_INVENTORY, PATH, offsetof(struct nic_inputs, inventory), "" },
 };
 
 const char *nic_mode_name(enum nic_mode mode)
@@ -49,12 +81,7 @@ static int read_mode(struct nic_inputs *inputs, char *const *arguments, struct e
 		error, -EINVAL, "nic-driver \"%.64s\": give precompiled or sources", arguments[0]);
 }
 
-static bool is_module_name(const char *name)
-{
-	return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
-		       strlen(name) &&
-	       strlen(name) < 64;
-}
+#define MODULE_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
 /* A variable that is set to nothing is an empty list. */
 static int read_list(
@@ -67,7 +94,8 @@ static int read_list(
 	for (size_t i = 0; i < names->count; i++) {
 		for (char *dash = names->items[i]; (dash = strchr(dash, '-'));)
 			*dash = '_';
-		if (!is_module_name(names->items[i]))
+		if (strlen(names->items[i]) >= 64 ||
+			names->items[i][strspn(names->items[i], MODULE_LETTERS)])
 			return error_set(error, -EINVAL,
 				"%s has \"%.64s\", which is no module's name: give names with a "
 				"space between",
@@ -105,96 +133,37 @@ static int read_path(const char *variable, const char *otherwise, char **ret, st
 	return *ret ? 0 : error_set_errno(error, -ENOMEM, "%s", variable);
 }
 
-/* A folder of the container's own root goes with the container, which a power loss ends too. */
-static bool is_on_disk(const char *inventory, int root_fd)
-{
-	struct mountinfo mount;
-
-	if (!*inventory || !fs_exists(root_fd, inventory))
-		return false;
-	return mountinfo_find(root_fd, inventory, &mount) < 0 || !mount.of_root;
-}
-
 /*
- * Made at once where it is not there: in a folder with the sticky bit it could be anybody's by the
- * time that it is written to.
+ * Is the inventory a folder of the host's disk that only root writes to? The container's own root
+ * goes with the container, which a power loss ends, too. Journals say what is written to the host's
+ * files and /proc/sys, and modules are loaded from there: what others could write is not believed,
+ * nor what cannot be looked at.
  */
-static int open_own(int inventory_fd, struct error *why)
+static bool is_usable(struct nic_inputs *inputs, int root_fd)
 {
-	int fd = open_owned(inventory_fd, OWN_FOLDER, O_RDONLY | O_DIRECTORY, why);
-
-	if (fd != -ENOENT)
-		return fd;
-	if (mkdirat(inventory_fd, OWN_FOLDER, 0700) < 0 && errno != EEXIST)
-		return error_set_errno(why, -errno, OWN_FOLDER " cannot be made");
-	return open_owned(inventory_fd, OWN_FOLDER, O_RDONLY | O_DIRECTORY, why);
-}
-
-/*
- * Journals say what is written to the host's files and /proc/sys, and modules are loaded from
- * there: what others could write is not believed, nor what cannot be looked at.
- */
-static bool is_roots(struct nic_inputs *inputs, int root_fd)
-{
-	_cleanup_close_ int inventory_fd =
-		open_in_root(root_fd, inputs->inventory, O_RDONLY | O_DIRECTORY);
+	_cleanup_close_ int inventory_fd = -1;
 	_cleanup_close_ int fd = -1;
+	struct mountinfo mount;
 	struct error why = { "" };
 
-	fd = inventory_fd < 0 ? error_set_errno(&why, inventory_fd, "it cannot be opened")
-			      : open_own(inventory_fd, &why);
-	if (fd >= 0)
-		return true;
-	(void) snprintf(inputs->distrusted, sizeof(inputs->distrusted), "%.255s", why.text);
-	return false;
-}
-
-static int read_variables(struct nic_inputs *inputs, struct error *error)
-{
-	const struct {
-		const char *name;
-		bool *value;
-	} flags[] = {
-		{ CONTRACT_ENV_UNLOAD_STORAGE, &inputs->unload_storage },
-		{ CONTRACT_ENV_UNLOAD_THIRD_PARTY, &inputs->unload_third_party },
-		{ CONTRACT_ENV_IFNAMES, &inputs->ifnames_rule },
-		{ CONTRACT_ENV_NFSRDMA, &inputs->nfsrdma },
-	};
-	const struct {
-		const char *name;
-		const char *otherwise;
-		struct strv *list;
-	} lists[] = {
-		{ CONTRACT_ENV_STORAGE, CONTRACT_NIC_STORAGE, &inputs->storage },
-		{ CONTRACT_ENV_THIRD_PARTY, CONTRACT_NIC_THIRD_PARTY, &inputs->third_party },
-		{ CONTRACT_ENV_AUXILIARY, CONTRACT_NIC_AUXILIARY, &inputs->auxiliary },
-		{ CONTRACT_ENV_BLACKLIST, CONTRACT_NIC_BLACKLIST, &inputs->blacklist },
-	};
-	const struct {
-		const char *name;
-		const char *otherwise;
-		char **path;
-	} paths[] = {
-		{ CONTRACT_ENV_READY_FILE, CONTRACT_OFED_READY, &inputs->ready_file },
-		{ CONTRACT_ENV_LOCK_FILE, CONTRACT_OFED_LOCK, &inputs->lock_file },
-		{ CONTRACT_ENV_DRIVERS_MOUNT, CONTRACT_OFED_RUN, &inputs->drivers_mount },
-		{ CONTRACT_ENV_SOURCES, CONTRACT_SOURCES, &inputs->sources },
-		{ CONTRACT_ENV_UDEV_RULES, CONTRACT_NIC_UDEV_RULES, &inputs->udev_rules },
-		{ CONTRACT_ENV_BLACKLIST_FILE, CONTRACT_NIC_BLACKLIST_FILE,
-			&inputs->blacklist_file },
-		{ CONTRACT_ENV_INVENTORY, "", &inputs->inventory },
-	};
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(flags); i++)
-		r = options_flag(flags[i].name, flags[i].value, error);
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(lists); i++)
-		r = read_list(lists[i].name, lists[i].otherwise, lists[i].list, error);
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(paths); i++)
-		r = read_path(paths[i].name, paths[i].otherwise, paths[i].path, error);
-	return r < 0 ? r
-		     : options_seconds(CONTRACT_ENV_BIND_DELAY, 0, CONTRACT_NIC_BIND_SECONDS,
-			       &inputs->bind_ms, error);
+	if (!*inputs->inventory || !fs_exists(root_fd, inputs->inventory) ||
+		(mountinfo_find(root_fd, inputs->inventory, &mount) == 0 && mount.of_root))
+		return false;
+	inventory_fd = open_in_root(root_fd, inputs->inventory, O_RDONLY | O_DIRECTORY);
+	if (inventory_fd < 0) {
+		(void) error_set_errno(&why, inventory_fd, "it cannot be opened");
+	} else {
+		fd = open_owned(inventory_fd, OWN_FOLDER, O_RDONLY | O_DIRECTORY, &why);
+		/* Made at once where it is not there: in a folder with the sticky bit it could be
+		 * any user's by the time that it is written to. */
+		if (fd == -ENOENT && mkdirat(inventory_fd, OWN_FOLDER, 0700) < 0 && errno != EEXIST)
+			(void) error_set_errno(&why, -errno, OWN_FOLDER " cannot be made");
+		else if (fd == -ENOENT)
+			fd = open_owned(inventory_fd, OWN_FOLDER, O_RDONLY | O_DIRECTORY, &why);
+	}
+	if (fd < 0)
+		(void) snprintf(inputs->distrusted, sizeof(inputs->distrusted), "%.255s", why.text);
+	return fd >= 0;
 }
 
 int nic_inputs_read(
@@ -202,16 +171,27 @@ int nic_inputs_read(
 {
 	int r = read_mode(inputs, arguments, error);
 
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(variables); i++) {
+		const struct variable *variable = &variables[i];
+		void *value = (char *) inputs + variable->offset;
+
+		if (variable->kind == FLAG)
+			r = options_flag(variable->name, value, error);
+		else if (variable->kind == LIST)
+			r = read_list(variable->name, variable->otherwise, value, error);
+		else
+			r = read_path(variable->name, variable->otherwise, value, error);
+	}
 	if (r == 0)
-		r = read_variables(inputs, error);
+		r = options_seconds(CONTRACT_ENV_BIND_DELAY, 0, CONTRACT_NIC_BIND_SECONDS,
+			&inputs->bind_ms, error);
 	if (r < 0)
 		return r;
 	/* "No delay" is no look at whether a device has come. */
 	if (inputs->bind_ms < BIND_LEAST_MS)
 		inputs->bind_ms = BIND_LEAST_MS;
 	inputs->distrusted[0] = '\0';
-	inputs->journal_on_disk =
-		is_on_disk(inputs->inventory, root_fd) && is_roots(inputs, root_fd);
+	inputs->journal_on_disk = is_usable(inputs, root_fd);
 	if (asprintf(&inputs->shown_sources, "%s/%s", inputs->drivers_mount, inputs->sources) < 0)
 		inputs->shown_sources = NULL;
 	if (asprintf(&inputs->journal_folder, "%s%s",
@@ -225,16 +205,16 @@ int nic_inputs_read(
 
 void nic_inputs_free(struct nic_inputs *inputs)
 {
-	char *const strings[] = { inputs->ready_file, inputs->lock_file, inputs->drivers_mount,
-		inputs->sources, inputs->shown_sources, inputs->udev_rules, inputs->blacklist_file,
-		inputs->inventory, inputs->journal_folder };
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
+		void *value = (char *) inputs + variables[i].offset;
 
-	strv_free(&inputs->storage);
-	strv_free(&inputs->third_party);
-	strv_free(&inputs->auxiliary);
-	strv_free(&inputs->blacklist);
-	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-		free(strings[i]);
+		if (variables[i].kind == LIST)
+			strv_free(value);
+		else if (variables[i].kind == PATH)
+			free(*(char **) value);
+	}
+	free(inputs->shown_sources);
+	free(inputs->journal_folder);
 	*inputs = (struct nic_inputs){ .mode = NIC_PRECOMPILED };
 }
 
@@ -250,7 +230,7 @@ static const struct ignored_env without_use[] = {
 			CONTRACT_ENV_DTK_START, CONTRACT_ENV_DTK_DONE } },
 	{ "a build is kept under a key of all that went into it, for every kernel", NULL,
 		{ "USE_DKMS" } },
-	{ "every step is told as it is", NULL, { CONTRACT_ENV_DEBUG } },
+	{ "every step is logged as it is", NULL, { CONTRACT_ENV_DEBUG } },
 	{ "the log is the container's own, and the events lie beside the status", NULL,
 		{ "DEBUG_LOG_FILE" } },
 	{ "why it ended stands in the termination message, which a container that sleeps hides",
@@ -261,48 +241,38 @@ static const struct ignored_env without_use[] = {
 	IGNORED_ENV_PROXIES,
 };
 
-static const char *value_of(const char *name)
+static void log_note(struct log *log, const struct error *text)
 {
-	const char *value = getenv(name);
-
-	return value ? value : "";
+	log_event(log, "note", "environment", 0, REASON_NONE, text->text);
 }
 
-static void log_memory(const struct nic_inputs *inputs, struct log *log)
+void nic_inputs_log(const struct nic_inputs *inputs, struct log *log)
 {
-	struct error note;
-
-	if (!*inputs->inventory || inputs->journal_on_disk)
-		return;
-	(void) error_set(&note, 0,
-		"/%s (%s) %s%s: what a start remembers lies in memory, and is lost with the node's "
-		"power",
-		inputs->inventory, CONTRACT_ENV_INVENTORY,
-		*inputs->distrusted ? "is not used, " : "is no folder of the host",
-		inputs->distrusted);
-	log_event(log, "note", "environment", 0, REASON_NONE, note.text);
-}
-
-static void log_distrusted(struct log *log)
-{
+	const char *flags = getenv(CONTRACT_ENV_BUILD_FLAGS);
 	struct error why = { "" };
-	struct error note;
+	struct error text;
 
-	if (!nic_network_is_distrusted(log->root_fd, &why))
-		return;
-	(void) error_set(&note, 0,
-		"what an earlier life saved of the network is not believed, and not given back: %s",
-		why.text);
-	log_event(log, "note", "environment", 0, REASON_NONE, note.text);
-}
-
-void nic_inputs_tell(const struct nic_inputs *inputs, struct log *log)
-{
 	ignored_env_tell(log, "environment", without_use, ARRAY_SIZE(without_use));
-	if (inputs->mode == NIC_PRECOMPILED && *value_of(CONTRACT_ENV_BUILD_FLAGS))
-		log_event(log, "note", "environment", 0, REASON_NONE,
+	if (inputs->mode == NIC_PRECOMPILED && flags && *flags) {
+		(void) error_set(&text, 0,
 			CONTRACT_ENV_BUILD_FLAGS
 			" is for the mode sources: precompiled modules are compiled already");
-	log_memory(inputs, log);
-	log_distrusted(log);
+		log_note(log, &text);
+	}
+	if (*inputs->inventory && !inputs->journal_on_disk) {
+		(void) error_set(&text, 0,
+			"/%s (%s) %s%s: what a start remembers lies in memory, and is lost with "
+			"the node's power",
+			inputs->inventory, CONTRACT_ENV_INVENTORY,
+			*inputs->distrusted ? "is not used, " : "is no folder of the host",
+			inputs->distrusted);
+		log_note(log, &text);
+	}
+	if (nic_network_is_distrusted(log->root_fd, &why)) {
+		(void) error_set(&text, 0,
+			"what a previous run saved of the network is not believed, and not "
+			"restored: %s",
+			why.text);
+		log_note(log, &text);
+	}
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/journal_internal.h"
-
+/*
+ * The NIC role's journal: how far a swap of modules came, in one file of the boot (/run) that
+ * outlives the process. Each phase is written, by an atomic replace of the file, before the action
+ * that it announces; what a killed container left is recovered by the phase and by what is loaded
+ * (recover.c), and by nothing else. The file is removed when it is empty.
+ */
 #include <fcntl.h>
 #include <string.h>
 
@@ -32,32 +36,29 @@ static const char *const phases[PHASES] = {
 	[PHASE_ROLLBACK] = "rollback",
 };
 
-static const char *const lists[JOURNAL_LISTS] = {
-	[JOURNAL_MISSING] = "missing",
-	[JOURNAL_UNRESTORED] = "unrestored",
-	[JOURNAL_OUTCOME] = "outcome",
-};
-
-/* The kinds of the records that a journal's plans are made of. */
-static const struct set {
+/* Records of one field, each an item of a list. */
+static const struct {
+	const char *kind;
+	const char *field;
 	size_t offset;
-	const char *go;
-	const char *load;
-} sets[] = {
-	{ offsetof(struct journal, pending), "go", "load" },
-	{ offsetof(struct journal, own), "own", "inserted" },
-	{ offsetof(struct journal, plan), "plan-go", "plan-load" },
+} lists[] = {
+	{ "load", "name", offsetof(struct journal, pending.load) },
+	{ "inserted", "name", offsetof(struct journal, own.load) },
+	{ "plan-load", "name", offsetof(struct journal, plan.load) },
+	{ "missing", "text", offsetof(struct journal, lists[JOURNAL_MISSING]) },
+	{ "unrestored", "text", offsetof(struct journal, lists[JOURNAL_UNRESTORED]) },
+	{ "outcome", "text", offsetof(struct journal, lists[JOURNAL_OUTCOME]) },
 };
 
-static struct swap_plan *plan_of(struct journal *journal, const struct set *set)
-{
-	return (struct swap_plan *) (void *) ((char *) journal + set->offset);
-}
-
-static const struct swap_plan *plan_of_const(const struct journal *journal, const struct set *set)
-{
-	return (const struct swap_plan *) (const void *) ((const char *) journal + set->offset);
-}
+/* Records of modules, each in a plan's go. */
+static const struct {
+	const char *kind;
+	size_t offset;
+} plans[] = {
+	{ "go", offsetof(struct journal, pending) },
+	{ "own", offsetof(struct journal, own) },
+	{ "plan-go", offsetof(struct journal, plan) },
+};
 
 const char *swap_part_name(enum swap_part part)
 {
@@ -78,19 +79,26 @@ void swap_plan_free(struct swap_plan *plan)
 	*plan = (struct swap_plan){ .same = false };
 }
 
-int swap_plan_add(struct swap_plan *plan, const struct swap_module *module)
+int swap_plan_insert(struct swap_plan *plan, size_t index, const struct swap_module *module)
 {
 	struct swap_module *go = reallocarray(plan->go, plan->go_count + 1, sizeof(*plan->go));
+	char *options = strdup(module->options ? module->options : "");
 
-	if (!go)
+	if (go)
+		plan->go = go;
+	if (!go || !options) {
+		free(options);
 		return -ENOMEM;
-	plan->go = go;
-	go[plan->go_count] = *module;
-	go[plan->go_count].options = strdup(module->options ? module->options : "");
-	if (!go[plan->go_count].options)
-		return -ENOMEM;
-	plan->go_count++;
+	}
+	memmove(&go[index + 1], &go[index], (plan->go_count++ - index) * sizeof(*go));
+	go[index] = *module;
+	go[index].options = options;
 	return 0;
+}
+
+int swap_plan_add(struct swap_plan *plan, const struct swap_module *module)
+{
+	return swap_plan_insert(plan, plan->go_count, module);
 }
 
 struct swap_module *swap_plan_find(const struct swap_plan *plan, const char *module)
@@ -104,7 +112,7 @@ struct swap_module *swap_plan_find(const struct swap_plan *plan, const char *mod
 int swap_plan_going(const struct swap_plan *plan, struct strv *names)
 {
 	for (size_t i = 0; i < plan->go_count; i++)
-		if (strv_push(names, plan->go[i].name) < 0)
+		if (strv_push_unique(names, plan->go[i].name) < 0)
 			return -ENOMEM;
 	return 0;
 }
@@ -119,8 +127,9 @@ bool swap_plan_has_driver(const struct swap_plan *plan)
 
 void journal_free(struct journal *journal)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
-		swap_plan_free(plan_of(journal, &sets[i]));
+	swap_plan_free(&journal->pending);
+	swap_plan_free(&journal->own);
+	swap_plan_free(&journal->plan);
 	for (size_t i = 0; i < JOURNAL_LISTS; i++)
 		strv_free(&journal->lists[i]);
 	free(journal->network);
@@ -160,42 +169,36 @@ static int print_module(struct statefile *file, const char *kind, const struct s
 	return 0;
 }
 
-static int print_plan(struct statefile *file, const struct set *set, const struct swap_plan *plan)
-{
-	if (plan->same && print_text(file, "plan", "same", "1") < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < plan->load.count; i++)
-		if (print_text(file, set->load, "name", plan->load.items[i]) < 0)
-			return -ENOMEM;
-	for (size_t i = 0; i < plan->go_count; i++)
-		if (print_module(file, set->go, &plan->go[i]) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
-static int print_network(struct statefile *file, const struct journal *journal)
-{
-	struct record *record = statefile_add(file, "network");
-
-	if (!record || (journal->network && record_set(record, "path", journal->network) < 0) ||
-		(journal->network_done && record_set(record, "done", journal->network_done) < 0))
-		return -ENOMEM;
-	return 0;
-}
-
 static int print_journal(struct statefile *file, const struct journal *journal)
 {
-	if (print_text(file, "phase", "name", phase_name(journal->phase)) < 0)
+	if (print_text(file, "phase", "name", phase_name(journal->phase)) < 0 ||
+		(journal->plan.same && print_text(file, "plan", "same", "1") < 0))
 		return -ENOMEM;
-	if ((journal->network || journal->network_done) && print_network(file, journal) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
-		if (print_plan(file, &sets[i], plan_of_const(journal, &sets[i])) < 0)
+	if (journal->network || journal->network_done) {
+		struct record *record = statefile_add(file, "network");
+
+		if (!record ||
+			(journal->network && record_set(record, "path", journal->network) < 0) ||
+			(journal->network_done &&
+				record_set(record, "done", journal->network_done) < 0))
 			return -ENOMEM;
-	for (size_t i = 0; i < JOURNAL_LISTS; i++)
-		for (size_t j = 0; j < journal->lists[i].count; j++)
-			if (print_text(file, lists[i], "text", journal->lists[i].items[j]) < 0)
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(plans); i++) {
+		const void *at = (const char *) journal + plans[i].offset;
+		const struct swap_plan *plan = at;
+
+		for (size_t j = 0; j < plan->go_count; j++)
+			if (print_module(file, plans[i].kind, &plan->go[j]) < 0)
 				return -ENOMEM;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		const void *at = (const char *) journal + lists[i].offset;
+		const struct strv *list = at;
+
+		for (size_t j = 0; j < list->count; j++)
+			if (print_text(file, lists[i].kind, lists[i].field, list->items[j]) < 0)
+				return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -205,34 +208,30 @@ int journal_write(int root_fd, const struct journal *journal, struct error *erro
 
 	if (print_journal(&file, journal) < 0)
 		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
-	if (file.count == 1 && journal->phase == PHASE_NONE)
-		return unlinkat(root_fd, JOURNAL_PATH, 0) < 0 && errno != ENOENT
-			       ? error_set_errno(error, -errno, "/%s", JOURNAL_PATH)
-			       : 0;
-	return statefile_write(root_fd, JOURNAL_PATH, &file, error);
-}
-
-/* An unknown one is of a later Slipway: it goes and comes back as any other. */
-static enum swap_part part_of(const char *name)
-{
-	for (size_t i = 0; name && i < ARRAY_SIZE(parts); i++)
-		if (strcmp(parts[i], name) == 0)
-			return (enum swap_part) i;
-	return SWAP_OTHER;
+	if (file.count > 1 || journal->phase != PHASE_NONE)
+		return statefile_write(root_fd, JOURNAL_PATH, &file, error);
+	return unlinkat(root_fd, JOURNAL_PATH, 0) < 0 && errno != ENOENT
+		       ? error_set_errno(error, -errno, "/%s", JOURNAL_PATH)
+		       : 0;
 }
 
 static int take_module(const struct record *record, struct swap_plan *plan)
 {
 	const char *name = record_get(record, "name");
+	const char *part = record_get(record, "part");
 	const char *build_id = record_get(record, "build-id");
 	const char *options = record_get(record, "options");
-	struct swap_module module = { .part = part_of(record_get(record, "part")) };
+	/* An unknown part is of a later Slipway: it goes and comes back as any other. */
+	struct swap_module module = { .part = SWAP_OTHER };
 	_cleanup_free_ char *copy = strdup(options ? options : "");
 
 	if (!copy)
 		return -ENOMEM;
 	if (!name || !*name || strchr(name, '/') || strlen(name) >= sizeof(module.name))
 		return -EBADMSG;
+	for (size_t i = 0; part && i < ARRAY_SIZE(parts); i++)
+		if (strcmp(parts[i], part) == 0)
+			module.part = (enum swap_part) i;
 	(void) snprintf(module.name, sizeof(module.name), "%s", name);
 	(void) snprintf(
 		module.build_id, sizeof(module.build_id), "%.64s", build_id ? build_id : "");
@@ -240,22 +239,8 @@ static int take_module(const struct record *record, struct swap_plan *plan)
 	return swap_plan_add(plan, &module);
 }
 
-/* Returns 1 when the record is not one of the plan's. */
-static int take_of_plan(const struct record *record, const struct set *set, struct swap_plan *plan)
+static int take_copy(const char *value, char **ret)
 {
-	const char *name = record_get(record, "name");
-
-	if (strcmp(record->kind, set->go) == 0)
-		return take_module(record, plan);
-	if (strcmp(record->kind, set->load) != 0)
-		return 1;
-	return name ? strv_push(&plan->load, name) : -EBADMSG;
-}
-
-static int take_copy(const struct record *record, const char *field, char **ret)
-{
-	const char *value = record_get(record, field);
-
 	if (!value)
 		return 0;
 	free(*ret);
@@ -263,23 +248,16 @@ static int take_copy(const struct record *record, const char *field, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* One of a later Slipway: as from the first of ours, from which recovery does all. */
-static enum phase phase_of(const struct record *record)
+static int take_record(const struct record *record, struct journal *journal)
 {
 	const char *name = record_get(record, "name");
 
-	for (size_t i = 0; name && i < PHASES; i++)
-		if (strcmp(phases[i], name) == 0)
-			return (enum phase) i;
-	return PHASE_UNLOADING;
-}
-
-static int take_record(const struct record *record, struct journal *journal)
-{
-	const char *text = record_get(record, "text");
-
 	if (strcmp(record->kind, "phase") == 0) {
-		journal->phase = phase_of(record);
+		/* One of a later Slipway: as from the first, from which recovery does all. */
+		journal->phase = PHASE_UNLOADING;
+		for (size_t i = 0; name && i < PHASES; i++)
+			if (strcmp(phases[i], name) == 0)
+				journal->phase = (enum phase) i;
 		return 0;
 	}
 	if (strcmp(record->kind, "plan") == 0) {
@@ -287,46 +265,51 @@ static int take_record(const struct record *record, struct journal *journal)
 		return 0;
 	}
 	if (strcmp(record->kind, "network") == 0) {
-		int r = take_copy(record, "path", &journal->network);
+		int r = take_copy(record_get(record, "path"), &journal->network);
 
-		return r < 0 ? r : take_copy(record, "done", &journal->network_done);
+		return r < 0 ? r : take_copy(record_get(record, "done"), &journal->network_done);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
-		int r = take_of_plan(record, &sets[i], plan_of(journal, &sets[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(plans); i++)
+		if (strcmp(record->kind, plans[i].kind) == 0)
+			return take_module(record, (void *) ((char *) journal + plans[i].offset));
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		if (strcmp(record->kind, lists[i].kind) == 0) {
+			const char *value = record_get(record, lists[i].field);
 
-		if (r <= 0)
-			return r;
-	}
-	for (size_t i = 0; i < JOURNAL_LISTS; i++)
-		if (strcmp(record->kind, lists[i]) == 0)
-			return text ? strv_push(&journal->lists[i], text) : -EBADMSG;
+			return value ? strv_push(
+					       (void *) ((char *) journal + lists[i].offset), value)
+				     : -EBADMSG;
+		}
 	return 0; /* of a later version */
+}
+
+static int read_file(int root_fd, const char *path, const char *word, struct journal *journal,
+	struct error *error)
+{
+	_cleanup_(statefile_free) struct statefile file = { .word = word };
+	int r = statefile_read(root_fd, path, &file, error);
+
+	for (size_t i = 0; r == 0 && i < file.count; i++) {
+		r = take_record(&file.items[i], journal);
+		if (r < 0)
+			(void) error_set_errno(error, r, "/%s", path);
+	}
+	if (r < 0)
+		journal_free(journal);
+	return r;
 }
 
 int journal_read(int root_fd, struct journal *journal, struct error *error)
 {
-	_cleanup_(statefile_free) struct statefile file = { .word = WORD };
-	int r;
-
 	*journal = (struct journal){ .phase = PHASE_NONE };
-	if (!fs_exists(root_fd, JOURNAL_PATH))
-		return 0;
-	r = statefile_read(root_fd, JOURNAL_PATH, &file, error);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < file.count; i++) {
-		r = take_record(&file.items[i], journal);
-		if (r < 0) {
-			journal_free(journal);
-			return error_set_errno(error, r, "/%s", JOURNAL_PATH);
-		}
-	}
-	return 0;
+	return fs_exists(root_fd, JOURNAL_PATH)
+		       ? read_file(root_fd, JOURNAL_PATH, WORD, journal, error)
+		       : 0;
 }
 
 /* ---- phases */
 
-/* One that is damaged says nothing, and no action hangs on it. */
+/* One that is damaged is as good as none: no action hangs on it. */
 static int read_or_none(int root_fd, struct journal *journal, struct error *error)
 {
 	int r = journal_read(root_fd, journal, error);
@@ -347,7 +330,7 @@ bool journal_is_pending(int root_fd)
 	return is_pending(journal_phase(root_fd));
 }
 
-static int write_phase(int root_fd, struct journal *journal, enum phase phase, struct error *error)
+int journal_write_phase(int root_fd, struct journal *journal, enum phase phase, struct error *error)
 {
 	int r;
 
@@ -364,21 +347,7 @@ int journal_enter(int root_fd, enum phase phase, struct error *error)
 
 	if (r < 0 || journal.phase == phase)
 		return r;
-	return write_phase(root_fd, &journal, phase, error);
-}
-
-static int insert(struct swap_plan *plan, size_t index, const struct swap_module *module)
-{
-	int r = swap_plan_add(plan, module);
-	struct swap_module last;
-
-	if (r < 0)
-		return r;
-	last = plan->go[plan->go_count - 1];
-	memmove(&plan->go[index + 1], &plan->go[index],
-		(plan->go_count - 1 - index) * sizeof(*plan->go));
-	plan->go[index] = last;
-	return 0;
+	return journal_write_phase(root_fd, &journal, phase, error);
 }
 
 /*
@@ -393,24 +362,9 @@ int journal_merge_pending(
 	for (size_t i = 0; i < plan->go_count; i++)
 		if (!swap_plan_find(pending, plan->go[i].name) &&
 			!strv_contains(&pending->load, plan->go[i].name) &&
-			insert(pending, added++, &plan->go[i]) < 0)
+			swap_plan_insert(pending, added++, &plan->go[i]) < 0)
 			return -ENOMEM;
-	for (size_t i = 0; i < coming->count; i++)
-		if (strv_push_unique(&pending->load, coming->items[i]) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
-static int replace(struct swap_module *there, const struct swap_module *module)
-{
-	char *options = strdup(module->options ? module->options : "");
-
-	if (!options)
-		return -ENOMEM;
-	free(there->options);
-	*there = *module;
-	there->options = options;
-	return 0;
+	return coming ? nic_push_all(&pending->load, coming) : 0;
 }
 
 /*
@@ -422,25 +376,19 @@ int journal_merge_own(struct swap_plan *own, const struct swap_plan *plan, bool 
 {
 	for (size_t i = 0; i < plan->go_count; i++) {
 		const struct swap_module *module = &plan->go[i];
-		struct swap_module *there = swap_plan_find(own, module->name);
+		struct swap_module *there;
 
 		if (module->part == SWAP_PEERMEM ||
 			(known && !module_is_on_host(lookup, module->name, module->build_id)))
 			continue;
-		if ((there ? replace(there, module) : swap_plan_add(own, module)) < 0)
+		if (swap_plan_add(own, module) < 0)
 			return -ENOMEM;
+		there = swap_plan_find(own, module->name);
+		if (there != &own->go[own->go_count - 1]) {
+			free(there->options);
+			*there = own->go[--own->go_count];
+		}
 	}
-	return 0;
-}
-
-/* What this start will insert itself: all of the plan's that is not there, or goes first. */
-static int list_coming(const struct role *role, const struct swap_plan *plan, struct strv *coming)
-{
-	for (size_t i = 0; i < plan->load.count; i++)
-		if ((swap_plan_find(plan, plan->load.items[i]) ||
-			    !sysmodule_exists(role->root_fd, plan->load.items[i])) &&
-			strv_push(coming, plan->load.items[i]) < 0)
-			return -ENOMEM;
 	return 0;
 }
 
@@ -457,56 +405,58 @@ int journal_begin(const struct role *role, const struct swap_plan *plan,
 	is_continued = is_pending(journal.phase);
 	if (!is_continued)
 		swap_plan_free(&journal.pending);
-	r = list_coming(role, plan, &coming);
+	/* What this start will insert itself: all that is not there, or goes first. */
+	for (size_t i = 0; r == 0 && i < plan->load.count; i++)
+		if (swap_plan_find(plan, plan->load.items[i]) ||
+			!sysmodule_exists(role->root_fd, plan->load.items[i]))
+			r = strv_push(&coming, plan->load.items[i]);
 	/* What runs is what the killed container left: the node's own is what that one found. */
 	if (r == 0)
 		r = journal_merge_own(&journal.own, is_continued ? &journal.pending : plan,
 			journal_knows_own(&journal), lookup);
-	for (size_t i = 0; r == 0 && i < coming.count; i++)
-		r = strv_push_unique(&journal.own.load, coming.items[i]);
+	if (r == 0)
+		r = nic_push_all(&journal.own.load, &coming);
 	if (r == 0)
 		r = journal_merge_pending(&journal.pending, plan, &coming);
 	if (r < 0)
 		return error_set_errno(error, r, "/%s", JOURNAL_PATH);
-	return write_phase(role->root_fd, &journal, PHASE_UNLOADING, error);
+	return journal_write_phase(role->root_fd, &journal, PHASE_UNLOADING, error);
 }
 
-/* Where it cannot be written, no journal is better than one that unloads what serves. */
-static void finish(int root_fd, struct journal *journal, enum phase phase)
-{
-	bool was_pending = is_pending(journal->phase);
-	struct error ignored;
-
-	swap_plan_free(&journal->pending);
-	if (write_phase(root_fd, journal, phase, &ignored) < 0 && was_pending)
-		(void) unlinkat(root_fd, JOURNAL_PATH, 0);
-}
-
-void journal_commit(int root_fd)
+/*
+ * Where it cannot be written, no journal is better than one that unloads what serves. The same for
+ * one that cannot be read.
+ */
+static void finish(int root_fd, enum phase phase, bool own_is_back)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
 	struct error ignored;
-
-	if (read_or_none(root_fd, &journal, &ignored) < 0)
-		(void) unlinkat(root_fd, JOURNAL_PATH, 0);
-	else if (is_pending(journal.phase))
-		finish(root_fd, &journal, PHASE_COMMITTED);
-}
-
-void journal_end(int root_fd, bool own_is_back)
-{
-	_cleanup_journal_ struct journal journal = { 0 };
-	struct error ignored;
+	bool was_pending;
 
 	if (read_or_none(root_fd, &journal, &ignored) < 0) {
 		(void) unlinkat(root_fd, JOURNAL_PATH, 0);
 		return;
 	}
+	was_pending = is_pending(journal.phase);
+	if (phase == PHASE_COMMITTED && !was_pending)
+		return;
+	swap_plan_free(&journal.pending);
 	if (own_is_back) {
 		swap_plan_free(&journal.plan);
 		swap_plan_free(&journal.own);
 	}
-	finish(root_fd, &journal, PHASE_NONE);
+	if (journal_write_phase(root_fd, &journal, phase, &ignored) < 0 && was_pending)
+		(void) unlinkat(root_fd, JOURNAL_PATH, 0);
+}
+
+void journal_commit(int root_fd)
+{
+	finish(root_fd, PHASE_COMMITTED, false);
+}
+
+void journal_end(int root_fd, bool own_is_back)
+{
+	finish(root_fd, PHASE_NONE, own_is_back);
 }
 
 int journal_set_list(
@@ -518,9 +468,8 @@ int journal_set_list(
 	if (r < 0 || ((!lines || !lines->count) && !journal.lists[list].count))
 		return r;
 	strv_free(&journal.lists[list]);
-	for (size_t i = 0; lines && i < lines->count; i++)
-		if (strv_push(&journal.lists[list], lines->items[i]) < 0)
-			return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
+	if (lines && nic_push_all(&journal.lists[list], lines) < 0)
+		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
 	return journal_write(root_fd, &journal, error);
 }
 
@@ -531,11 +480,9 @@ int journal_set_network(int root_fd, const char *path, const char *done, struct 
 
 	if (r < 0)
 		return r;
-	free(journal.network);
-	free(journal.network_done);
-	journal.network = path ? strdup(path) : NULL;
-	journal.network_done = done ? strdup(done) : NULL;
-	if ((path && !journal.network) || (done && !journal.network_done))
+	free(TAKE_PTR(journal.network));
+	free(TAKE_PTR(journal.network_done));
+	if (take_copy(path, &journal.network) < 0 || take_copy(done, &journal.network_done) < 0)
 		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
 	return journal_write(root_fd, &journal, error);
 }
@@ -544,27 +491,17 @@ int journal_set_network(int root_fd, const char *path, const char *done, struct 
 
 #define OLD(name) NIC_STATE_FOLDER "/nic." name
 
-/* In the order in which they are removed: what says that a swap is pending goes last. */
+/* In the order in which they are removed: what makes a swap pending goes last. */
 static const char *const old_files[] = { OLD("plan"), OLD("way-back"), OLD("missing"),
 	OLD("unrestored"), OLD("journal"), OLD("journal-done"), OLD("settled"), OLD("inbox"),
 	OLD("swap") };
 
-/* 0 with an empty plan where it is absent, or damaged: then it says nothing. -ENOMEM. */
-static int read_old_plan(int root_fd, const char *path, struct swap_plan *plan)
+/* Empty where it is absent or damaged. -ENOMEM. */
+static int read_old_plan(int root_fd, const char *path, struct journal *old)
 {
-	_cleanup_(statefile_free) struct statefile file = { .word = "slipway-modules" };
 	struct error ignored;
-	int r = statefile_read(root_fd, path, &file, &ignored);
 
-	for (size_t i = 0; r == 0 && i < file.count; i++) {
-		r = take_of_plan(&file.items[i], &sets[0], plan);
-		if (r > 0)
-			r = 0; /* "swap same=": of no use here */
-	}
-	if (r == 0 || r == -ENOMEM)
-		return r;
-	swap_plan_free(plan);
-	return 0;
+	return read_file(root_fd, path, "slipway-modules", old, &ignored) == -ENOMEM ? -ENOMEM : 0;
 }
 
 static int read_old_list(int root_fd, const char *path, struct strv *list)
@@ -593,20 +530,22 @@ static int read_old_line(int root_fd, const char *path, char **ret)
 /* Adding what is there already changes nothing: this may have been killed half-way. */
 static int merge_old(int root_fd, struct journal *journal)
 {
-	_cleanup_(swap_plan_free) struct swap_plan swap = { 0 };
-	_cleanup_(swap_plan_free) struct swap_plan inbox = { 0 };
+	_cleanup_journal_ struct journal old_swap = { 0 };
+	_cleanup_journal_ struct journal old_inbox = { 0 };
+	const struct swap_plan *swap = &old_swap.pending;
+	const struct swap_plan *inbox = &old_inbox.pending;
 	bool knew_own = journal_knows_own(journal);
-	int r = read_old_plan(root_fd, OLD("swap"), &swap);
+	int r = read_old_plan(root_fd, OLD("swap"), &old_swap);
 
 	if (r == 0)
-		r = read_old_plan(root_fd, OLD("inbox"), &inbox);
+		r = read_old_plan(root_fd, OLD("inbox"), &old_inbox);
 	if (r == 0)
-		r = journal_merge_pending(&journal->pending, &swap, &swap.load);
+		r = journal_merge_pending(&journal->pending, swap, &swap->load);
 	/* A list that knew more than the older image did stays as it is. */
-	for (size_t i = 0; r == 0 && !knew_own && i < inbox.go_count; i++)
-		r = swap_plan_add(&journal->own, &inbox.go[i]);
-	for (size_t i = 0; r == 0 && i < inbox.load.count; i++)
-		r = strv_push_unique(&journal->own.load, inbox.load.items[i]);
+	for (size_t i = 0; r == 0 && !knew_own && i < inbox->go_count; i++)
+		r = swap_plan_add(&journal->own, &inbox->go[i]);
+	if (r == 0)
+		r = nic_push_all(&journal->own.load, &inbox->load);
 	if (r == 0)
 		r = read_old_list(root_fd, OLD("missing"), &journal->lists[JOURNAL_MISSING]);
 	if (r == 0)
@@ -617,8 +556,8 @@ static int merge_old(int root_fd, struct journal *journal)
 		r = read_old_line(root_fd, OLD("journal-done"), &journal->network_done);
 	if (r < 0)
 		return r;
-	/* Which step it was killed in nobody wrote down: recovery does all from the first on. */
-	if (swap.load.count || swap.go_count)
+	/* Which step it was killed in was not recorded: recovery does all from the first on. */
+	if (swap->load.count || swap->go_count)
 		journal->phase = PHASE_UNLOADING;
 	else if (journal->phase == PHASE_NONE && fs_exists(root_fd, OLD("settled")))
 		journal->phase = PHASE_COMMITTED;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Module files, known by their build ids, and copies of them on the node. */
 #include <fcntl.h>
 #include <string.h>
 
-#include "common/path.h"
 #include "common/fs.h"
+#include "common/path.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/nic/nic_internal.h"
 
@@ -36,13 +37,6 @@ bool module_of_path(const char *path, char name[ELF_STRUCT_NAME_SIZE])
 	return true;
 }
 
-/* Headers, and the indexes that depmod makes, are no modules. */
-static bool is_module_folder(const char *name)
-{
-	return strcmp(name, "build") != 0 && strcmp(name, "source") != 0 &&
-	       strncmp(name, "modules.", strlen("modules.")) != 0;
-}
-
 static int list_folder(struct module_lookup *lookup, const char *folder, int depth)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -51,41 +45,39 @@ static int list_folder(struct module_lookup *lookup, const char *folder, int dep
 	if (r < 0)
 		return r == -ENOMEM ? r : 0; /* no folder: something else that lies there */
 	for (size_t i = 0; r == 0 && i < names.count; i++) {
+		const char *base = names.items[i];
 		char name[ELF_STRUCT_NAME_SIZE];
 		char path[PATH_MAX];
 
-		if (snprintf(path, sizeof(path), "%s/%s", folder, names.items[i]) >=
-				(int) sizeof(path) ||
-			!is_module_folder(names.items[i]))
+		/* Headers, and the indexes that depmod makes, are no modules. */
+		if (strcmp(base, "build") == 0 || strcmp(base, "source") == 0 ||
+			strncmp(base, "modules.", strlen("modules.")) == 0 ||
+			snprintf(path, sizeof(path), "%s/%s", folder, base) >= (int) sizeof(path))
 			continue;
 		if (module_of_path(path, name))
 			r = strv_push(&lookup->files, path);
-		else if (depth > 0 && !strchr(names.items[i], '.'))
+		else if (depth > 0 && !strchr(base, '.'))
 			r = list_folder(lookup, path, depth - 1);
 	}
 	return r;
 }
 
-static int list_tree(struct module_lookup *lookup, const char *root)
-{
-	char folder[PATH_MAX];
-
-	(void) snprintf(
-		folder, sizeof(folder), "%s%slib/modules/%s", root, *root ? "/" : "", lookup->krel);
-	return list_folder(lookup, folder, DEPTH_MAX);
-}
-
+/* The best place first. */
 static int list_all(struct module_lookup *lookup)
 {
-	int r;
+	char host[PATH_MAX], own[PATH_MAX];
+	int r = 0;
 
 	if (lookup->listed)
 		return 0;
 	lookup->listed = true;
-	r = *lookup->host ? list_tree(lookup, lookup->host) : 0;
+	(void) snprintf(host, sizeof(host), "%s/lib/modules/%s", lookup->host, lookup->krel);
+	(void) snprintf(own, sizeof(own), "lib/modules/%s", lookup->krel);
+	if (*lookup->host)
+		r = list_folder(lookup, host, DEPTH_MAX);
 	if (r == 0)
 		r = list_folder(lookup, lookup->kept, 1);
-	return r < 0 ? r : list_tree(lookup, "");
+	return r < 0 ? r : list_folder(lookup, own, DEPTH_MAX);
 }
 
 static bool is_below(const char *path, const char *folder)
@@ -100,73 +92,54 @@ bool module_is_of_host(const struct module_lookup *lookup, const char *path)
 	return is_below(path, lookup->host);
 }
 
-/* Links of the host's tree (weak-updates is full of them) mean what they mean there. */
-static int real_path(const struct module_lookup *lookup, const char *path, char **ret)
-{
-	_cleanup_close_ int host_fd = -1;
-	_cleanup_free_ char *real = NULL;
-	int r;
-
-	if (!module_is_of_host(lookup, path))
-		return chase(lookup->root_fd, path, ret);
-	host_fd = openat(lookup->root_fd, lookup->host, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (host_fd < 0)
-		return -errno;
-	r = chase(host_fd, path + strlen(lookup->host) + 1, &real);
-	if (r == 0 && asprintf(ret, "%s/%s", lookup->host, real) < 0) {
-		*ret = NULL;
-		return -ENOMEM;
-	}
-	return r;
-}
-
-static int check_owned(const struct module_lookup *lookup, const char *path, struct error *error)
-{
-	_cleanup_close_ int base_fd =
-		open_in_root(lookup->root_fd, lookup->kept_in, O_PATH | O_DIRECTORY);
-	_cleanup_close_ int fd = -1;
-
-	if (base_fd < 0)
-		return error_set_errno(error, base_fd, "/%s", lookup->kept_in);
-	fd = open_owned(base_fd, path + strlen(lookup->kept_in) + 1, O_RDONLY, error);
-	return fd < 0 ? fd : 0;
-}
-
 /* What others could have put there is not loaded, whatever build id it says it has. */
 static bool is_trusted(struct module_lookup *lookup, const char *path)
 {
+	_cleanup_close_ int base_fd = -1;
+	_cleanup_close_ int fd = -1;
 	struct error why = { "" };
-	struct error text;
 
-	if (!lookup->kept_in || !is_below(path, lookup->kept) || !is_below(path, lookup->kept_in) ||
-		check_owned(lookup, path, &why) == 0)
+	if (!lookup->kept_in || !is_below(path, lookup->kept) || !is_below(path, lookup->kept_in))
 		return true;
-	if (!lookup->tell || strv_contains(&lookup->skipped, path))
+	base_fd = open_in_root(lookup->root_fd, lookup->kept_in, O_PATH | O_DIRECTORY);
+	if (base_fd < 0)
+		(void) error_set_errno(&why, base_fd, "/%s", lookup->kept_in);
+	else
+		fd = open_owned(base_fd, path + strlen(lookup->kept_in) + 1, O_RDONLY, &why);
+	if (fd >= 0)
+		return true;
+	if (!lookup->action || strv_contains(&lookup->skipped, path))
 		return false;
 	(void) !strv_push(&lookup->skipped, path); /* else it is reported twice */
-	(void) error_set(
-		&text, 0, "a kept module is passed over: /%.300s, in it %.500s", path, why.text);
-	lookup->tell(lookup->tell_context, text.text);
+	nic_note(lookup->action, "a kept module is skipped: /%.300s, in it %.500s", path, why.text);
 	return false;
 }
 
-/* Is that the file? Then its real path is in *ret. */
+/* @real: its path without links. Those of the host's tree (weak-updates) mean what they do there.
+ */
 static bool is_the_build(
-	struct module_lookup *lookup, const char *path, const char *build_id, char **ret)
+	struct module_lookup *lookup, const char *path, const char *build_id, char real[PATH_MAX])
 {
 	_cleanup_(elf_module_close) struct elf_module *file = NULL;
-	_cleanup_free_ char *real = NULL;
+	bool is_of_host = module_is_of_host(lookup, path);
+	_cleanup_close_ int host_fd = -1;
+	_cleanup_free_ char *below = NULL;
 	char id[BUILD_ID_HEX_SIZE];
 	struct error ignored;
 
-	if (!is_trusted(lookup, path) || real_path(lookup, path, &real) < 0 ||
+	if (!is_trusted(lookup, path))
+		return false;
+	if (is_of_host)
+		host_fd = openat(lookup->root_fd, lookup->host, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if ((is_of_host ? chase(host_fd, path + strlen(lookup->host) + 1, &below)
+			: chase(lookup->root_fd, path, &below)) < 0)
+		return false;
+	if (snprintf(real, PATH_MAX, "%s%s%s", is_of_host ? lookup->host : "",
+		    is_of_host ? "/" : "", below) >= PATH_MAX ||
 		elf_module_open(lookup->root_fd, real, &file, &ignored) < 0)
 		return false;
 	elf_module_build_id(file, id);
-	if (strcmp(id, build_id) != 0)
-		return false;
-	*ret = TAKE_PTR(real);
-	return true;
+	return strcmp(id, build_id) == 0;
 }
 
 int module_find(
@@ -178,11 +151,14 @@ int module_find(
 		return r;
 	for (size_t i = 0; *build_id && i < lookup->files.count; i++) {
 		char file_name[ELF_STRUCT_NAME_SIZE];
+		char real[PATH_MAX];
 
-		if (module_of_path(lookup->files.items[i], file_name) &&
-			strcmp(file_name, name) == 0 &&
-			is_the_build(lookup, lookup->files.items[i], build_id, ret_path))
-			return 0;
+		if (!module_of_path(lookup->files.items[i], file_name) ||
+			strcmp(file_name, name) != 0 ||
+			!is_the_build(lookup, lookup->files.items[i], build_id, real))
+			continue;
+		*ret_path = strdup(real);
+		return *ret_path ? 0 : -ENOMEM;
 	}
 	return -ENOENT;
 }
@@ -196,15 +172,6 @@ bool module_is_on_host(struct module_lookup *lookup, const char *name, const cha
 }
 
 /* ---- copies for the next image */
-
-static bool has_set(int root_fd, const char *folder, const char *krel, const char *id)
-{
-	_cleanup_free_ char *text = NULL;
-	char path[PATH_MAX];
-
-	(void) snprintf(path, sizeof(path), "%s/%s/" ID_FILE, folder, krel);
-	return fs_read_line(root_fd, path, &text) == 0 && strcmp(text, id) == 0;
-}
 
 static int copy_set(int root_fd, const char *folder, const struct strv *paths, const char *id)
 {
@@ -254,11 +221,12 @@ static int exchange(int root_fd, const char *made, const char *folder)
 int modules_keep(int root_fd, const char *folder, const char *krel, const struct strv *paths,
 	const char *id, struct error *error)
 {
-	char made[PATH_MAX];
-	char below[PATH_MAX];
+	_cleanup_free_ char *kept_id = NULL;
+	char made[PATH_MAX], below[PATH_MAX], id_path[PATH_MAX];
 	int r;
 
-	if (has_set(root_fd, folder, krel, id))
+	(void) snprintf(id_path, sizeof(id_path), "%s/%s/" ID_FILE, folder, krel);
+	if (fs_read_line(root_fd, id_path, &kept_id) == 0 && strcmp(kept_id, id) == 0)
 		return 0;
 	if (snprintf(made, sizeof(made), "%s.new", folder) >= (int) sizeof(made) ||
 		snprintf(below, sizeof(below), "%s/%s", made, krel) >= (int) sizeof(below))

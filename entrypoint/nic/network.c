@@ -5,14 +5,13 @@
  * mounts a folder for it, and the next start finds it there, also after a power failure; where it
  * lies, and whether it is restored, the journal says.
  */
-#include "entrypoint/netstate/netstate.h"
-
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/fs.h"
 #include "common/path.h"
+#include "entrypoint/netstate/netstate.h"
 #include "entrypoint/nic/nic_internal.h"
 
 /* How netstate_failure() begins what it reports (netstate/netstate.c). */
@@ -24,13 +23,6 @@
 #define MARK_SIZE 128
 
 /* ---- the file */
-
-static char *own_path(const struct nic *nic)
-{
-	char *path;
-
-	return asprintf(&path, "%s/network.journal", nic->inputs.journal_folder) < 0 ? NULL : path;
-}
 
 /* It is written by a rename: another one is another file. False when there is none. */
 static bool mark_of(int root_fd, const char *path, char mark[MARK_SIZE])
@@ -45,33 +37,24 @@ static bool mark_of(int root_fd, const char *path, char mark[MARK_SIZE])
 	return true;
 }
 
-/* The '/' before the last two parts of a path: the file's folder, and the file. */
-static const char *base_end(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	while (slash && slash > path && *--slash != '/')
-		;
-	return slash > path ? slash : NULL;
-}
-
 /*
- * It says what is written to /proc/sys and to devices: the folder that holds it was judged when the
- * container that recorded it began, and by who may write to it since.
+ * It says what is written to /proc/sys and to devices. The folder above the one that holds it was
+ * judged when the container that recorded it began; from that on, by who may write to it since.
  */
 static int check_owner(int root_fd, const char *path, struct error *why)
 {
-	const char *end = base_end(path);
-	_cleanup_free_ char *base = end ? strndup(path, (size_t) (end - path)) : strdup(".");
+	const char *slash = strrchr(path, '/');
+	const char *base = slash ? memrchr(path, '/', (size_t) (slash - path)) : NULL;
 	_cleanup_close_ int base_fd = -1;
 	_cleanup_close_ int fd = -1;
+	char folder[PATH_MAX];
 
-	if (!base)
-		return error_set_errno(why, -ENOMEM, "/%s", path);
-	base_fd = open_in_root(root_fd, base, O_RDONLY | O_DIRECTORY);
+	(void) snprintf(
+		folder, sizeof(folder), "%.*s", base ? (int) (base - path) : 1, base ? path : ".");
+	base_fd = open_in_root(root_fd, folder, O_RDONLY | O_DIRECTORY);
 	if (base_fd < 0)
 		return error_set_errno(why, base_fd, "/%s", path);
-	fd = open_owned(base_fd, end ? end + 1 : path, O_RDONLY, why);
+	fd = open_owned(base_fd, base ? base + 1 : path, O_RDONLY, why);
 	return fd < 0 ? fd : 0;
 }
 
@@ -93,8 +76,7 @@ static bool is_to_restore(int root_fd, const struct journal *journal, const char
 	return is_saved(root_fd, journal, path) && check_owner(root_fd, path, &ignored) == 0;
 }
 
-/* The path in a new string, NULL without memory; *ret_saved: is_to_restore(). */
-static char *find_saved(const struct nic *nic, bool *ret_saved)
+char *nic_network_path(const struct nic *nic, bool *ret_saved)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
 	int root_fd = nic->role.root_fd;
@@ -105,16 +87,10 @@ static char *find_saved(const struct nic *nic, bool *ret_saved)
 	*ret_saved = journal.network && is_to_restore(root_fd, &journal, journal.network);
 	if (*ret_saved)
 		return TAKE_PTR(journal.network);
-	path = own_path(nic);
-	*ret_saved = path && is_to_restore(root_fd, &journal, path);
+	if (asprintf(&path, "%s/network.journal", nic->inputs.journal_folder) < 0)
+		return NULL;
+	*ret_saved = is_to_restore(root_fd, &journal, path);
 	return path;
-}
-
-char *nic_network_path(const struct nic *nic)
-{
-	bool ignored;
-
-	return find_saved(nic, &ignored);
 }
 
 bool nic_network_is_distrusted(int root_fd, struct error *why)
@@ -129,7 +105,7 @@ bool nic_network_is_distrusted(int root_fd, struct error *why)
 bool nic_network_is_whole(const void *role)
 {
 	bool saved;
-	_cleanup_free_ char *path = find_saved(nic_of_const(role), &saved);
+	_cleanup_free_ char *path = nic_network_path(role, &saved);
 
 	return !saved;
 }
@@ -137,7 +113,7 @@ bool nic_network_is_whole(const void *role)
 bool nic_network_is_for_next_start(const struct nic *nic)
 {
 	bool saved;
-	_cleanup_free_ char *path = find_saved(nic, &saved);
+	_cleanup_free_ char *path = nic_network_path(nic, &saved);
 
 	return saved && netstate_is_pending(nic->role.root_fd, path);
 }
@@ -194,28 +170,18 @@ static void call_done(struct call *call)
 	strv_free(&call->unrestored);
 }
 
-static int push_modules(struct strv *modules, const struct swap_plan *plan, bool also_load)
-{
-	for (size_t i = 0; i < plan->go_count; i++)
-		if (strv_push_unique(modules, plan->go[i].name) < 0)
-			return -ENOMEM;
-	for (size_t i = 0; also_load && i < plan->load.count; i++)
-		if (strv_push_unique(modules, plan->load.items[i]) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
 /*
  * @also_ours: what is loaded now is among those that go; and a pending swap names the drivers that
  * go and come, also where the plan says "same".
  */
 static int begin(struct call *call, struct action *action, bool also_ours)
 {
-	const struct nic *nic = nic_of(action->role);
+	const struct nic *nic = action->role;
 	_cleanup_journal_ struct journal journal = { 0 };
 	struct error ignored;
+	bool saved;
 
-	*call = (struct call){ .action = action, .path = nic_network_path(nic) };
+	*call = (struct call){ .action = action, .path = nic_network_path(nic, &saved) };
 	call->network = (struct netstate){
 		.root_fd = nic->role.root_fd,
 		.path = call->path,
@@ -224,11 +190,12 @@ static int begin(struct call *call, struct action *action, bool also_ours)
 		.report = receive,
 		.context = call,
 	};
-	if (!call->path || push_modules(&call->modules, &nic->swap, also_ours) < 0)
-		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
-	if (also_ours && (journal_read(nic->role.root_fd, &journal, &ignored) == -ENOMEM ||
-				 push_modules(&call->modules, &journal.pending, true) < 0))
-		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+	if (!call->path || swap_plan_going(&nic->swap, &call->modules) < 0 ||
+		(also_ours && (journal_read(nic->role.root_fd, &journal, &ignored) == -ENOMEM ||
+				      nic_push_all(&call->modules, &nic->swap.load) < 0 ||
+				      swap_plan_going(&journal.pending, &call->modules) < 0 ||
+				      nic_push_all(&call->modules, &journal.pending.load) < 0)))
+		return nic_no_memory(action);
 	return 0;
 }
 
@@ -239,40 +206,17 @@ static int save(struct action *action, bool also_ours)
 
 	if (r < 0 || !call.path)
 		return r;
-	r = nic_network_begin(nic_of(action->role), call.path, &action->error);
+	r = nic_network_begin(action->role, call.path, &action->error);
 	if (r == 0)
 		r = netstate_save(&call.network, &action->error);
 	return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
-}
-
-static void record_unrestored(const struct call *call)
-{
-	struct error ignored;
-
-	(void) !journal_set_list(
-		call->network.root_fd, JOURNAL_UNRESTORED, &call->unrestored, &ignored);
-}
-
-/*
- * No start will ever read it: one that fails for it would fail again and again. Where the disk is
- * read only it even stays in its place.
- */
-static int give_up_damaged(struct call *call)
-{
-	struct action *action = call->action;
-
-	nic_note(action, FAILURE "%s", action->error.text);
-	if (strv_push(&call->unrestored, action->error.text) < 0)
-		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
-	record_unrestored(call);
-	return action_reason(action, REASON_NETWORK_INCOMPLETE,
-		nic_network_end(nic_of(action->role), call->path, &action->error));
 }
 
 static int restore(struct action *action)
 {
 	struct netstate_result result = { 0 };
 	_cleanup_(call_done) struct call call = { 0 };
+	struct error ignored;
 	int r = begin(&call, action, true);
 
 	if (r < 0 || !call.path)
@@ -280,25 +224,35 @@ static int restore(struct action *action)
 	r = netstate_restore(&call.network, &result, &action->error);
 	if (r == -ENOENT)
 		return 0;
-	if (r == -EBADMSG)
-		return give_up_damaged(&call);
-	if (r < 0)
+	if (r < 0 && r != -EBADMSG)
 		return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
-	record_unrestored(&call);
-	netstate_forget(&call.network, &result);
-	if (!result.is_pending)
-		r = nic_network_end(nic_of(action->role), call.path, &action->error);
-	nic_note(action,
-		"restored: %u device(s) with %u VF(s), %u interface(s); %u thing(s) could not be",
-		result.devices, result.vfs, result.links, result.failures);
+	/*
+	 * No start will ever read a damaged one: a start that fails for it would fail again and
+	 * again. Where the disk is read only it even stays in its place.
+	 */
+	if (r == -EBADMSG) {
+		nic_note(action, FAILURE "%s", action->error.text);
+		if (strv_push(&call.unrestored, action->error.text) < 0)
+			return nic_no_memory(action);
+	}
+	(void) !journal_set_list(
+		call.network.root_fd, JOURNAL_UNRESTORED, &call.unrestored, &ignored);
+	if (r == 0) {
+		netstate_forget(&call.network, &result);
+		nic_note(action,
+			"restored: %u device(s) with %u VF(s), %u interface(s); %u thing(s) could "
+			"not be",
+			result.devices, result.vfs, result.links, result.failures);
+	}
+	r = result.is_pending ? 0 : nic_network_end(action->role, call.path, &action->error);
 	return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
 }
 
 bool nic_network_stays(const void *role)
 {
-	const struct swap_plan *plan = &nic_of_const(role)->swap;
+	const struct nic *nic = role;
 
-	return plan->same || !plan->go_count;
+	return nic->swap.same || !nic->swap.go_count;
 }
 
 int nic_network_save(struct action *action)
@@ -314,9 +268,9 @@ int nic_network_save(struct action *action)
 
 int nic_network_give_back(struct action *action)
 {
-	const struct nic *nic = nic_of(action->role);
+	const struct nic *nic = action->role;
 	bool saved;
-	_cleanup_free_ char *path = find_saved(nic, &saved);
+	_cleanup_free_ char *path = nic_network_path(nic, &saved);
 
 	if (!saved)
 		return 0;
@@ -329,8 +283,7 @@ int nic_network_give_back(struct action *action)
 
 int nic_network_save_undo(struct action *action)
 {
-	return nic_network_is_for_next_start(nic_of(action->role)) ? 0
-								   : nic_network_give_back(action);
+	return nic_network_is_for_next_start(action->role) ? 0 : nic_network_give_back(action);
 }
 
 int nic_network_restore(struct action *action)
@@ -349,12 +302,12 @@ static bool others_come(const struct role *role)
 	_cleanup_journal_ struct journal journal = { 0 };
 	struct error ignored;
 
-	/* One that nobody can read may say anything. */
+	/* One that cannot be read may say anything. */
 	if (journal_read(role->root_fd, &journal, &ignored) < 0)
 		return true;
 	if (journal_is_pending(role->root_fd))
 		return journal.pending.go_count > 0;
-	/* What RESTORE brings: where nobody recorded it, it is guessed. */
+	/* What RESTORE brings: where it was not recorded, it is guessed. */
 	return !role->plan.start_failed && role->options.restore_inbox &&
 	       (!journal_knows_own(&journal) || journal.own.go_count);
 }

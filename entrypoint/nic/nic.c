@@ -1,19 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The NIC driver container. */
+/*
+ * The NIC driver container: its steps. A start compares what runs with the image (compare.c),
+ * proves that the image's modules will load, saves the network (network.c), swaps the modules
+ * (swap.c) and serves (watch.c); a stop, a failed start and a killed container's leftovers are
+ * recover.c's.
+ */
 #include "entrypoint/nic/nic_internal.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
 
+#include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/lock.h"
-#include "entrypoint/nic/host_files_internal.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"
+#include "entrypoint/role/mounts.h"
 #include "entrypoint/role/prove.h"
+
+/* A whole OFED with one job takes the better part of an hour. */
+#define BUILD_DEADLINE_MS (3600 * 1000)
+
+/* Where an OFED has NFS/RDMA: a source without it cannot be asked for its module. */
+#define NFSRDMA_SOURCE KIT_FOLDER "/source/net/sunrpc/xprtrdma"
 
 /* mlx5_core waits for each card's firmware, one after the other. */
 #define LOAD_DEADLINE_MS (600 * 1000)
@@ -53,8 +67,133 @@ void nic_note(const struct action *action, const char *format, ...)
 
 static bool swaps(const void *role)
 {
-	return !nic_of_const(role)->swap.same;
+	const struct nic *nic = role;
+
+	return !nic->swap.same;
 }
+
+int nic_no_memory(struct action *action)
+{
+	return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+}
+
+int nic_push_all(struct strv *names, const struct strv *more)
+{
+	for (size_t i = 0; i < more->count; i++)
+		if (strv_push_unique(names, more->items[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/* ---- the mode sources: OFED for the running kernel, compiled here */
+
+int nic_build_read(struct nic *nic, struct error *error)
+{
+	const char *flags = getenv(CONTRACT_ENV_BUILD_FLAGS);
+	struct nodebuild *build = &nic->build;
+	int r = 0;
+
+	if (nic->inputs.mode != NIC_SOURCES)
+		return 0;
+	*build = (struct nodebuild){ .recipe = "ofed" };
+	if (nic->inputs.nfsrdma && fs_exists(nic->role.root_fd, NFSRDMA_SOURCE))
+		build->needs = NIC_NFSRDMA_MODULE;
+	/* What the recipe takes (containers/recipes/ofed.sh). */
+	if (nic->inputs.nfsrdma)
+		r = strv_push(&build->settings, "SLIPWAY_NFSRDMA=yes");
+	if (r == 0 && flags && *flags)
+		r = strv_pushf(&build->settings, "SLIPWAY_OFED_FLAGS=%s", flags);
+	/* On the host's disk, beside the journals: the stock container removes what it does not
+	 * know in the inventory itself. */
+	if (r == 0 && *nic->inputs.inventory &&
+		asprintf(&nic->build_cache, "/%s/.slipway", nic->inputs.inventory) < 0) {
+		nic->build_cache = NULL;
+		r = -ENOMEM;
+	}
+	build->cache = nic->build_cache;
+	nic->role.build = build;
+	return r < 0 ? error_set_errno(error, r, "sources") : 0;
+}
+
+static int identify(struct action *action)
+{
+	struct role *role = action->role;
+	int r = nodebuild_identify(action);
+
+	if (r == 0 && role->once && !nodebuild_wanted(role))
+		role_note(role, "the image has modules for %s: there is nothing to compile",
+			role->krel);
+	return r;
+}
+
+/* ---- OFED's headers and Module.symvers as the GPU side finds them */
+
+/* A folder of that name is left alone. */
+static int make_link(int folder_fd, const char *name, const char *target, struct error *error)
+{
+	char new_name[300], there[PATH_MAX];
+	ssize_t size = readlinkat(folder_fd, name, there, sizeof(there) - 1);
+	struct stat status;
+
+	there[size < 0 ? 0 : size] = '\0';
+	if (strcmp(there, target) == 0 ||
+		(fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISDIR(status.st_mode)))
+		return 0;
+	(void) snprintf(new_name, sizeof(new_name), "%s.new", name);
+	(void) unlinkat(folder_fd, new_name, 0);
+	if (symlinkat(target, folder_fd, new_name) < 0 ||
+		renameat(folder_fd, new_name, folder_fd, name) < 0)
+		return error_set_errno(error, -errno, "link ofa_kernel/%s", name);
+	return 0;
+}
+
+int sources_link(
+	int root_fd, const char *sources, const char *arch, const char *krel, struct error *error)
+{
+	_cleanup_close_ int folder_fd = -1;
+	char folder[PATH_MAX], target[300], symvers[400];
+	int r;
+
+	(void) snprintf(folder, sizeof(folder), "%s/ofa_kernel", sources);
+	(void) snprintf(target, sizeof(target), "%s/%s", arch, krel);
+	(void) snprintf(symvers, sizeof(symvers), "%s/Module.symvers", target);
+	folder_fd = openat(root_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (folder_fd < 0 || !fs_exists(folder_fd, symvers))
+		return error_set(error, -ENOENT,
+			"/%s/%s is not there: nvidia-peermem cannot be compiled against this OFED",
+			folder, symvers);
+	r = make_link(folder_fd, "default", target, error);
+	return r < 0 ? r : make_link(folder_fd, krel, target, error);
+}
+
+/* In the place of what a previous run shows: without a gap. */
+static int export_sources(struct action *action)
+{
+	struct nic *nic = nic_of(action->role);
+	struct error why = { "" };
+	struct utsname system;
+	char source[PATH_MAX];
+
+	(void) uname(&system);
+	/* Without them the modules serve all the same. */
+	if (sources_link(nic->role.root_fd, nic->inputs.sources, system.machine, nic->role.krel,
+		    &why) < 0)
+		role_note(&nic->role, "%s", why.text);
+	(void) snprintf(source, sizeof(source), "/%s", nic->inputs.sources);
+	return action_reason(action, REASON_MOUNT_FAILED,
+		rootfs_bind_over(
+			nic->role.root_fd, source, nic->inputs.shown_sources, &action->error));
+}
+
+/* Also before the first module goes: what is shown is not what will be loaded. */
+static int detach_sources(struct action *action)
+{
+	return action_reason(action, REASON_MOUNT_FAILED,
+		rootfs_detach(nic_of(action->role)->inputs.shown_sources, &action->error));
+}
+
+/* ---- other steps */
 
 static int clear_stale(struct action *action)
 {
@@ -62,7 +201,7 @@ static int clear_stale(struct action *action)
 	int r;
 
 	nic_open_journal(nic);
-	nic_inputs_tell(&nic->inputs, &nic->role.log);
+	nic_inputs_log(&nic->inputs, &nic->role.log);
 	r = role_expect_shared(action, nic->inputs.drivers_mount);
 	if (r < 0)
 		return r;
@@ -82,7 +221,7 @@ static int prove(struct action *action)
 	};
 
 	if (swap_plan_going(&nic->swap, &gone) < 0)
-		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+		return nic_no_memory(action);
 	return prove_tree(action, &request);
 }
 
@@ -96,7 +235,7 @@ static int forget_fingerprint(struct action *action)
  * An empty file says that all is as it was; else it lists what of the network is not. With it the
  * swap is committed: what comes after must not cost a node that serves its driver.
  */
-static int tell_ready(struct action *action)
+static int write_ready(struct action *action)
 {
 	const struct nic *nic = nic_of(action->role);
 	_cleanup_journal_ struct journal journal = { 0 };
@@ -125,35 +264,23 @@ static int clear_flag(struct action *action)
 	return 0;
 }
 
-/* The last undo of all. */
-static int say_outcome(struct action *action)
-{
-	struct role *role = action->role;
-
-	if (fingerprint_is_there(role->root_fd))
-		role->left_so = role->options.restore_inbox
-					? "OFED stays loaded: see above why it could not go"
-					: "OFED stays loaded, as " CONTRACT_ENV_RESTORE
-					  " is not set; "
-					  "all else is undone";
-	nic_tell_outcome(role);
-	return 0;
-}
+/* nic-driver build does identify-kernel, build-on-node and read-build only. */
+#define BUILD_STEPS      4
+#define BUILD_STEP_COUNT 3
 
 /* The flag comes last and goes first. */
 static const struct step nic_steps[] = {
-	/* What an earlier container shows stays until ours takes its place, or until there is none.
-	 */
-	{ .name = "clear-stale", .perform = clear_stale, .undo = nic_detach_sources },
+	/* What a previous run shows stays until ours takes its place, or until there is none. */
+	{ .name = "clear-stale", .perform = clear_stale, .undo = detach_sources },
 	{ .name = "clear-host-files",
 		.kind = STEP_WORKER,
 		.perform = nic_host_files_clear,
 		.deadline_ms = FILES_DEADLINE_MS,
-		.undo = say_outcome }, /* after every rollback */
+		.undo = nic_report_outcome }, /* after every rollback */
 	{ .name = "find-unfinished",
 		.wanted = nic_is_unfinished,
 		.kind = STEP_WORKER, /* the journal may be long, or bad */
-		.perform = nic_tell_unfinished,
+		.perform = nic_note_unfinished,
 		.deadline_ms = FILES_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
 		.undo = nic_unfinished_back,
@@ -166,12 +293,12 @@ static const struct step nic_steps[] = {
 		.undo = nic_unfinished_out,
 		.undo_deadline_ms = LOAD_DEADLINE_MS,
 		.undo_share_ms = SHARE_LATE_MS },
-	{ .name = "identify-kernel", .perform = role_identify },
+	[BUILD_STEPS] = { .name = "identify-kernel", .perform = identify },
 	{ .name = "build-on-node",
 		.wanted = nodebuild_wanted,
 		.kind = STEP_WORKER,
 		.perform = nodebuild_run,
-		.deadline_ms = NIC_BUILD_DEADLINE_MS,
+		.deadline_ms = BUILD_DEADLINE_MS,
 		.stoppable = true,
 		.undo_kind = STEP_WORKER,
 		.undo = nodebuild_clear,
@@ -214,7 +341,7 @@ static const struct step nic_steps[] = {
 		.undo = nic_host_files_undo,
 		.undo_deadline_ms = FILES_DEADLINE_MS,
 		.undo_share_ms = SHARE_FILES_MS },
-	{ .name = "retire-sources", .wanted = swaps, .perform = nic_detach_sources },
+	{ .name = "retire-sources", .wanted = swaps, .perform = detach_sources },
 	{ .name = "swap-out",
 		.is_done = nic_is_swapped,
 		.kind = STEP_WORKER,
@@ -257,13 +384,13 @@ static const struct step nic_steps[] = {
 		.undo = nic_network_save_again,
 		.undo_deadline_ms = LOAD_DEADLINE_MS,
 		.undo_share_ms = SHARE_SAVE_MS },
-	{ .name = "export-sources", .perform = nic_export_sources, .undo = nic_detach_sources },
+	{ .name = "export-sources", .perform = export_sources, .undo = detach_sources },
 	{ .name = "fingerprint",
 		.kind = STEP_WORKER,
 		.perform = fingerprint_write,
 		.deadline_ms = 60 * 1000,
 		.undo = forget_fingerprint },
-	{ .name = "tell-ready", .perform = tell_ready, .undo = clear_flag },
+	{ .name = "tell-ready", .perform = write_ready, .undo = clear_flag },
 	{ .name = "keep-modules",
 		.wanted = nic_is_committed,
 		.kind = STEP_WORKER,
@@ -278,25 +405,40 @@ const struct step *nic_plan(size_t *ret_count)
 	return nic_steps;
 }
 
-/*
- * The GPU side sees by the contract's lock whether this container lives, so that one is taken
- * always; one that LOCK_FILE_PATH names comes to it.
- */
-static int take_other_lock(struct nic *nic, struct error *error)
-{
-	if (strcmp(nic->inputs.lock_file, CONTRACT_OFED_LOCK) == 0)
-		return 0;
-	return lock_take(nic->role.root_fd, nic->inputs.lock_file, &nic->lock_fd, error);
-}
-
 static int read_inputs(struct role *role, struct error *error)
 {
 	struct nic *nic = nic_of(role);
-	int r = nic_inputs_read(&nic->inputs, role->root_fd, nic->arguments, error);
+	int r = nic_inputs_read(&nic->inputs, role->root_fd, nic->mode, error);
 
 	if (r == 0)
-		r = nic_build_read(&nic->build, role->root_fd, &nic->inputs, &role->build, error);
-	return r < 0 ? r : take_other_lock(nic, error);
+		r = nic_build_read(nic, error);
+	/*
+	 * The GPU side sees by the contract's lock whether this container lives, so that one is
+	 * taken always; one that LOCK_FILE_PATH names comes to it.
+	 */
+	if (r < 0 || role->once || strcmp(nic->inputs.lock_file, CONTRACT_OFED_LOCK) == 0)
+		return r;
+	return lock_take(role->root_fd, nic->inputs.lock_file, &nic->lock_fd, error);
+}
+
+void nic_free(struct nic *nic)
+{
+	strv_free(&nic->watch.modules);
+	strv_free(&nic->watch.changed);
+	swap_plan_free(&nic->swap);
+	strv_free(&nic->build.settings);
+	free(nic->build_cache);
+	nic_inputs_free(&nic->inputs);
+}
+
+static int run(struct nic *nic, const struct step *steps, size_t count)
+{
+	int exit_code = role_run(&nic->role, steps, count);
+
+	if (nic->lock_fd >= 0)
+		lock_let_go(nic->role.root_fd, nic->inputs.lock_file, nic->lock_fd);
+	nic_free(nic);
+	return exit_code;
 }
 
 static const struct watch nic_watches[] = {
@@ -322,27 +464,44 @@ int nic_main(int root_fd, char *const *arguments, const struct role_hooks *hooks
 			.watches = nic_watches,
 			.watch_count = ARRAY_SIZE(nic_watches),
 		},
-		.arguments = arguments,
+		.mode = arguments,
 		.lock_fd = -1,
 	};
-	int exit_code;
 
-	exit_code = role_run(&nic.role, nic_steps, ARRAY_SIZE(nic_steps));
-	if (nic.lock_fd >= 0)
-		lock_let_go(root_fd, nic.inputs.lock_file, nic.lock_fd);
-	nic_watch_free(&nic.watch);
-	swap_plan_free(&nic.swap);
-	nic_build_free(&nic.build);
-	nic_inputs_free(&nic.inputs);
-	return exit_code;
+	return run(&nic, nic_steps, ARRAY_SIZE(nic_steps));
 }
 
 int nic_sources_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
-	char name[16];
-	char *mode[] = { name, NULL };
+	char *const mode[] = { (char[]){ "sources" }, NULL };
 
 	(void) arguments;
-	(void) snprintf(name, sizeof(name), "%s", nic_mode_name(NIC_SOURCES));
 	return nic_main(root_fd, mode, hooks);
+}
+
+/*
+ * nic-driver build: only what "sources" does before it touches the kernel. For a node that is to be
+ * ready before its kernel is booted (--kernel).
+ */
+int nic_build_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
+{
+	char *const mode[] = { (char[]){ "sources" }, NULL };
+	struct nic nic = {
+		.role = {
+			.name = "nic",
+			.state_folder = NIC_STATE_FOLDER "/build",
+			.host_root = "/" CONTRACT_NIC_HOST_ROOT,
+			.root_fd = root_fd,
+			.arguments = arguments,
+			.options = { .verb = "build" },
+			.read_inputs = read_inputs,
+			.is_built_here = nodebuild_wanted,
+			.hooks = hooks,
+			.once = true,
+		},
+		.mode = mode,
+		.lock_fd = -1,
+	};
+
+	return run(&nic, &nic_steps[BUILD_STEPS], BUILD_STEP_COUNT);
 }

@@ -1,111 +1,279 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The NIC driver container: what its files share. What takes an action is one of a step (nic.c) and
- * runs in a worker, unless it says otherwise.
+ * runs in a worker, unless it says otherwise; a bool of a const void *role is a step's "wanted" or
+ * "is_done".
  */
 #pragma once
 
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#include "entrypoint/nic/inputs_internal.h"
-#include "entrypoint/nic/journal_internal.h"
-#include "entrypoint/nic/nic_build_internal.h"
+#include "common/error.h"
+#include "common/strv.h"
+#include "entrypoint/node_build/node_build.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
+#include "module/elf.h"
+
+/* ---- inputs.c: the argument and the environment */
+
+/* ENABLE_NFSRDMA: what the stock container loads then, which has both transports in one module. */
+#define NIC_NFSRDMA_MODULE "rpcrdma"
+
+enum nic_mode { NIC_PRECOMPILED, NIC_SOURCES };
+
+/* The argument's word. */
+const char *nic_mode_name(enum nic_mode mode);
+
+/*
+ * contract.h has the names of the variables; Mellanox/doca-driver-build
+ * entrypoint/internal/config/config.go the defaults.
+ */
+struct nic_inputs {
+	enum nic_mode mode;
+	bool unload_storage;     /* UNLOAD_STORAGE_MODULES */
+	bool unload_third_party; /* UNLOAD_THIRD_PARTY_RDMA_MODULES */
+	bool ifnames_rule;       /* CREATE_IFNAMES_UDEV */
+	bool nfsrdma;            /* ENABLE_NFSRDMA */
+	/* Names of modules, '_' for '-'. */
+	struct strv storage;     /* STORAGE_MODULES */
+	struct strv third_party; /* THIRD_PARTY_RDMA_MODULES */
+	struct strv auxiliary;   /* MLX5_AUXILIARY_MODULES */
+	struct strv blacklist;   /* OFED_BLACKLIST_MODULES */
+	/* Paths relative to the root. */
+	char *ready_file;     /* DRIVER_READY_PATH */
+	char *lock_file;      /* LOCK_FILE_PATH */
+	char *drivers_mount;  /* MLX_DRIVERS_MOUNT */
+	char *sources;        /* SHARED_KERNEL_HEADERS_DIR: what is shown to the GPU side */
+	char *shown_sources;  /* where: that path below drivers_mount */
+	char *udev_rules;     /* MLX_UDEV_RULES_FILE */
+	char *blacklist_file; /* OFED_BLACKLIST_MODULES_FILE */
+	char *inventory;      /* NVIDIA_NIC_DRIVERS_INVENTORY_PATH, or "" */
+	uint32_t bind_ms;     /* BIND_DELAY_SEC, an upper bound here */
+	char *journal_folder; /* below the inventory, on the host's disk; else NIC_STATE_FOLDER */
+	bool journal_on_disk;
+	char distrusted[256]; /* why the inventory is not used: others could write to it; or "" */
+};
+
+/* Makes the journals' folder in an inventory that has none. nic_inputs_free() in any case. */
+int nic_inputs_read(
+	struct nic_inputs *inputs, int root_fd, char *const *arguments, struct error *error);
+void nic_inputs_free(struct nic_inputs *inputs);
+/* Of each variable that was set and has no use here, why that is so. */
+void nic_inputs_log(const struct nic_inputs *inputs, struct log *log);
+
+/* ---- journal.c */
+
+#define JOURNAL_PATH NIC_STATE_FOLDER "/swap.journal"
+
+/* Why a module is in the plan. */
+enum swap_part {
+	SWAP_OURS,        /* the image has one of that name */
+	SWAP_STORAGE,     /* goes only with UNLOAD_STORAGE_MODULES, and comes back */
+	SWAP_THIRD_PARTY, /* goes only with UNLOAD_THIRD_PARTY_RDMA_MODULES, and comes back */
+	SWAP_AUXILIARY,   /* goes, and comes back when it will load on ours */
+	SWAP_PEERMEM,     /* nvidia_peermem: asked to go, the GPU side loads it again */
+	SWAP_OTHER,       /* not named anywhere: goes when it is not in use, and comes back */
+};
+
+struct swap_module {
+	char name[64];
+	char build_id[BUILD_ID_HEX_SIZE]; /* of the loaded one, or "" */
+	enum swap_part part;
+	char *options; /* "name=value …" that bring its parameters back, or "" */
+};
+
+struct swap_plan {
+	bool same; /* all that we would load is live, ours, with the same parameters */
+	/* All that has to be there in the end, in order: also what is live already, and what the
+	 * image's modules need of the kernel's own. */
+	struct strv load;
+	struct swap_module *go; /* in order of removal: every loaded holder of one is in it */
+	size_t go_count;
+};
+
+/* "ours", "storage", … as the file has it. */
+const char *swap_part_name(enum swap_part part);
+void swap_plan_free(struct swap_plan *plan);
+/* Put a copy of @module at @index of go, or at its end; its options may be NULL. -ENOMEM. */
+int swap_plan_insert(
+	struct swap_plan *plan, size_t index, const struct swap_module *module) _must_check_;
+int swap_plan_add(struct swap_plan *plan, const struct swap_module *module) _must_check_;
+struct swap_module *swap_plan_find(const struct swap_plan *plan, const char *module);
+/* Appends the names of go that are not there yet, in order. -ENOMEM. */
+int swap_plan_going(const struct swap_plan *plan, struct strv *names) _must_check_;
+/* Is any of the driver itself among what goes? */
+bool swap_plan_has_driver(const struct swap_plan *plan);
+
+enum phase {
+	PHASE_NONE,       /* no swap is pending */
+	PHASE_UNLOADING,  /* what the image replaces goes */
+	PHASE_LOADING,    /* the image's modules come */
+	PHASE_DEPENDENTS, /* what depended on the old ones comes again */
+	PHASE_RESTORING,  /* all modules are there, the network gets its state */
+	PHASE_COMMITTED,  /* it serves; copies of the modules are not kept yet */
+	PHASE_ROLLBACK,   /* the image's modules go, what was there before comes back */
+	PHASES,
+};
+
+enum journal_list {
+	JOURNAL_MISSING,    /* modules that did not come back, and why */
+	JOURNAL_UNRESTORED, /* what of the network's state did not */
+	JOURNAL_OUTCOME,    /* how a rollback ended, for the exit message */
+	JOURNAL_LISTS,
+};
+
+struct journal {
+	enum phase phase;
+	/* While a swap is pending: what was there (go), and what takes its place (load). */
+	struct swap_plan pending;
+	/* From the first swap of the boot on: the node's own modules (go), for
+	 * RESTORE_DRIVER_ON_POD_TERMINATION, and all that containers inserted instead (load). */
+	struct swap_plan own;
+	struct swap_plan plan; /* what the last comparison found */
+	/* Where the network's state was saved to, or NULL: another pod may have another inventory.
+	 */
+	char *network;
+	char *network_done; /* a file of it that is restored, but could not be removed */
+	struct strv lists[JOURNAL_LISTS];
+};
+
+/* "unloading", … as the file has it. */
+const char *phase_name(enum phase phase);
+
+/* 0 also where there is none. -EBADMSG: damaged. journal_free() in any case. */
+int journal_read(int root_fd, struct journal *journal, struct error *error) _must_check_;
+int journal_write(int root_fd, const struct journal *journal, struct error *error) _must_check_;
+void journal_free(struct journal *journal);
+#define _cleanup_journal_ _cleanup_(journal_free)
+
+/* PHASE_NONE also of one that cannot be read. */
+enum phase journal_phase(int root_fd);
+/* Is a swap neither committed nor rolled back? */
+bool journal_is_pending(int root_fd);
+/* Is anything known of the modules that the node had before containers replaced them? */
+bool journal_knows_own(const struct journal *journal);
+
+/* Announces the next action of a pending swap: in the file, or all of @journal with it. */
+int journal_enter(int root_fd, enum phase phase, struct error *error) _must_check_;
+int journal_write_phase(
+	int root_fd, struct journal *journal, enum phase phase, struct error *error) _must_check_;
+
+struct module_lookup;
+/*
+ * PHASE_UNLOADING, with the plan entered as pending and the node's own modules recorded. Of a swap
+ * that a killed container left pending the entries stay: what was there before it is to come back,
+ * not what it left half done.
+ */
+int journal_begin(const struct role *role, const struct swap_plan *plan,
+	struct module_lookup *lookup, struct error *error) _must_check_;
+/* The swap is over: nothing is rolled back any more. Done at any price. */
+void journal_commit(int root_fd);
+/* It is rolled back, or copies are kept. @own_is_back: no record of the node's own is needed. */
+void journal_end(int root_fd, bool own_is_back);
+
+/* Replaces a list; NULL: by nothing. */
+int journal_set_list(int root_fd, enum journal_list list, const struct strv *lines,
+	struct error *error) _must_check_;
+/* Strings or NULL. */
+int journal_set_network(
+	int root_fd, const char *path, const char *done, struct error *error) _must_check_;
+
+/*
+ * Turns what an older Slipway left, which deduced the phase from the files that were there, into
+ * the journal. A container of such an image may have been killed at any point, and may have run
+ * after one of this image, too.
+ */
+int journal_adopt_old(int root_fd, struct error *error) _must_check_;
+
+/* Adds what goes by @plan, and what of plan.load this start will insert (@coming, or NULL). */
+int journal_merge_pending(struct swap_plan *pending, const struct swap_plan *plan,
+	const struct strv *coming) _must_check_;
+/* @known: there is a list already; else all of @plan is the node's own. */
+int journal_merge_own(struct swap_plan *own, const struct swap_plan *plan, bool known,
+	struct module_lookup *lookup) _must_check_;
+
+/* ---- nic.c */
 
 /* watch.c: are the modules that run while it serves still those that it loaded? */
 struct nic_watch {
 	struct strv modules; /* "name build-id load" of each that is to be there */
 	struct strv changed; /* what was reported of them last */
-	uint64_t settled_ms; /* until then its folder may not be as the kernel told; 0: it is */
+	uint64_t settled_ms; /* until then its folder may not be as the kernel reported; 0: it is */
 };
 
 struct nic {
 	struct role role; /* first: a step's void *role is also a struct nic * */
 	struct nic_inputs inputs;
-	struct nic_build build; /* of the mode sources */
+	struct nodebuild build; /* of the mode sources, kept below the inventory */
+	char *build_cache;      /* build.cache, or NULL: no inventory */
 	struct swap_plan swap;  /* as the step "compare" made it */
 	struct nic_watch watch;
-	int lock_fd;            /* of LOCK_FILE_PATH where that is another one, or -1 */
-	char *const *arguments; /* the mode, or none */
+	int lock_fd;       /* of LOCK_FILE_PATH where that is another one, or -1 */
+	char *const *mode; /* the arguments: the mode, or none */
 };
 
 static inline struct nic *nic_of(void *role)
 {
-	return (struct nic *) role;
+	return role;
 }
 
-static inline const struct nic *nic_of_const(const void *role)
-{
-	return (const struct nic *) role;
-}
-
-/* ---- nic.c */
-
+void nic_free(struct nic *nic);
 /* The role's steps, for tests: @ret_count of them. */
 const struct step *nic_plan(size_t *ret_count);
 /* A line for people, from a worker: "note" in the events. */
 void nic_note(const struct action *action, const char *format, ...) _printf_(2, 3);
+int nic_no_memory(struct action *action);
+/* Appends those that are not there yet. -ENOMEM. */
+int nic_push_all(struct strv *names, const struct strv *more) _must_check_;
 
-/* ---- compare.c: what has to go so that the image's modules can come, without touching anything */
-
+/* By the inputs: sets role.build, which stays NULL in the other modes, which compile nothing. */
+int nic_build_read(struct nic *nic, struct error *error);
 /*
- * Compares every module of the image's set with what runs, and writes the plan to the journal.
- * -EBUSY (REASON_MODULE_IN_USE) when something that would have to go cannot: the message names all
- * of it, with what to do.
+ * Makes the links ofa_kernel/{default,<krel>} in @sources, which lead to <arch>/<krel> relatively,
+ * so that they hold wherever the folder is seen. -ENOENT: no Module.symvers for this kernel.
  */
+int sources_link(
+	int root_fd, const char *sources, const char *arch, const char *krel, struct error *error);
+
+/* ---- compare.c */
+
+/* Compares every module of the image's set with what runs; the plan goes to the journal. */
 int nic_compare(struct action *action);
 /* STEP_DIRECT, next: reads it into struct nic. */
 int nic_adopt_plan(struct action *action);
-/* The same with a tree of the caller's choice: nic_compare()'s part for the unit tests. */
+/*
+ * Each: -EBUSY (REASON_MODULE_IN_USE) when a module of plan->go may not or cannot go, with all of
+ * the reasons in one message, and what to do; each is also reported by itself.
+ */
 int swap_plan_make(struct action *action, struct loader *loader, struct swap_plan *plan);
-/*
- * What goes when these @modules, which are the image's, go: they and all that hold them, in order,
- * to plan->go. Refusals as for a start.
- */
+/* What goes when these @modules, the image's, go: they and all that hold them, in order. */
 int swap_plan_removal(struct action *action, const struct strv *modules, struct swap_plan *plan);
-/*
- * Appends the modules that the image is asked to load: what its image.conf names, else what OFED's
- * own start script loads, of those that it has; and with ENABLE_NFSRDMA what that brings. -ENOENT
- * when it lacks the first of them, which no driver does without.
- */
-int nic_module_list(struct action *action, struct strv *names);
-
-/* ---- refuse.c */
-
-/*
- * -EBUSY (REASON_MODULE_IN_USE) when a module of plan->go may not or cannot go, with all of the
- * reasons in one message; each is also reported by itself. 0 else.
- */
 int nic_refuse(struct action *action, const struct swap_plan *plan);
 
-/* ---- modules.c: module files, known by their build ids, and copies of them on the node */
+/* ---- modules.c */
 
 struct module_lookup {
 	int root_fd;
 	const char *krel;
 	const char *host; /* the host's root as seen from here, relative: "host"; "" for none */
 	const char *kept; /* folder of kept files, relative to the root */
-	/*
-	 * The folder above @kept from which on all has to be root's, for nobody else to write
-	 * (common/owned.h), or NULL: other containers have it, too. A kept file of which that does
-	 * not hold is skipped, and reported by @tell (may be NULL) with @tell_context.
-	 */
+	/* The folder above, from which on all has to be root's alone (common/path.h), or NULL:
+	 * other containers have it, too. A kept file that is not is skipped, and reported. */
 	const char *kept_in;
-	void (*tell)(void *context, const char *text);
-	void *tell_context;
-	struct strv skipped; /* reported already */
-	/* Filled by the first search: module files with their paths, best place first. */
-	struct strv files;
+	const struct action *action; /* to report to, or NULL */
+	struct strv skipped;         /* reported already */
+	struct strv files;           /* filled by the first search, best place first */
 	bool listed;
 };
 
 void module_lookup_free(struct module_lookup *lookup);
 /*
- * Finds the file of the module @name (with '_') and @build_id into a new string, a path relative to
- * the root without links in it: in the host's module tree, among what an earlier image kept on the
- * node, in this image. -ENOENT when nothing has it, or when @build_id is "". -ENOMEM.
+ * The file of the module @name (with '_') and @build_id: in the host's tree, among what an earlier
+ * image kept, in this image. A new string, relative to the root, without links. -ENOENT, -ENOMEM.
  */
 int module_find(
 	struct module_lookup *lookup, const char *name, const char *build_id, char **ret_path);
@@ -116,168 +284,132 @@ bool module_is_of_host(const struct module_lookup *lookup, const char *path);
 /* "updates/dkms/mlx5-core.ko.xz" is of the module "mlx5_core": true with its name, '_' for '-'. */
 bool module_of_path(const char *path, char name[ELF_STRUCT_NAME_SIZE]);
 /*
- * Copies of the files that this container loaded, for the next image, whose container does not have
- * them: should what it loads fail, they have to come back. Makes @folder hold copies of exactly the
- * files at @paths (relative to the root, each with a name of its own) for @krel, in one step: until
- * all are there the old set stays. Nothing is written when @folder says that it has the set @id,
- * one line that differs when the files do. Synced.
+ * Copies of the files that this container loaded, for the next image: should what that one loads
+ * fail, they have to come back. @folder is replaced in one step, synced, by one with exactly the
+ * files at @paths (each with a name of its own) for @krel; not when it has the set @id already.
  */
 int modules_keep(int root_fd, const char *folder, const char *krel, const struct strv *paths,
 	const char *id, struct error *error);
 
-/* ---- swap.c: old modules out, ours in, what depended on the old ones in again */
+/* ---- swap.c */
 
-/* The trees that modules come from, each opened when it is first asked for. */
+enum swap_tree { SWAP_IMAGE, SWAP_HOST, SWAP_TREES };
+
+/* The journal as it was when the swap was opened, and the trees that modules come from. */
 struct swap_context {
 	struct action *action;
 	struct nic *nic;
 	const struct role *role;
-	struct loader *own_tree;  /* the image's; swap_own_tree() */
-	struct loader *host_tree; /* the host's; swap_host_tree() */
+	int root_fd;
+	struct journal journal;
+	struct loader *trees[SWAP_TREES]; /* swap_tree() */
 	struct module_lookup lookup;
-	char kept[PATH_MAX];    /* folder of what earlier images loaded, of any kernel */
-	char kept_of[PATH_MAX]; /* of this kernel */
+	char kept[PATH_MAX];    /* folder of what earlier images loaded, of this kernel */
 	char kept_in[PATH_MAX]; /* the folder above all that this role keeps */
 };
 
 int swap_open(struct swap_context *swap, struct action *action);
 void swap_close(struct swap_context *swap);
-/* NULL with a message when the tree cannot be used. Borrowed. */
-struct loader *swap_own_tree(struct swap_context *swap, struct error *error);
-struct loader *swap_host_tree(struct swap_context *swap, struct error *error);
+/* Opened when it is first asked for, borrowed. NULL with a message when it cannot be used. */
+struct loader *swap_tree(struct swap_context *swap, enum swap_tree which, struct error *error);
 /* Has the tree a file for it? */
 bool swap_tree_has(struct loader *tree, const char *name);
-/*
- * Is the image's own build of it loaded? False for what the image lacks. Of a kernel that shows
- * neither build ids nor srcversions: what this context's own loader loaded.
- */
+/* Is the image's own build of it loaded? Where the kernel shows neither build ids nor srcversions:
+ * what this context's own loader loaded. */
 bool swap_is_ours(struct swap_context *swap, const char *name);
 /*
- * Each loads one module, with those of the @options that its file takes; options that the kernel
- * refuses are given up, and reported. -EEXIST when somebody else loaded another build meanwhile.
+ * Loads one module, with those of its options that its file takes: @tree's, after what it depends
+ * on, or (NULL) the very build, from wherever it is. Options that the kernel refuses are given up,
+ * and reported. -ENOENT: there is no such file. -EEXIST: another build was loaded meanwhile.
  */
-/* The very build, from wherever it is; what it needs is there. -ENOENT: it is nowhere. */
-int swap_load_build(
-	struct swap_context *swap, const struct swap_module *module, struct error *error);
-/* The tree's, after what it depends on. -ENOENT: the tree lacks it. */
 int swap_load(struct swap_context *swap, struct loader *tree, const struct swap_module *module,
 	struct error *error);
+/* As unload_modules() (role/modset.h), with the failure's reason. */
+int swap_unload(struct swap_context *swap, const struct strv *names, bool holders_too,
+	struct strv *removed);
 /*
- * Unloads these and whatever holds them, all or none, as far as the kernel can be asked before.
- * What went is appended to @removed. -EBUSY with who uses one of them.
+ * Loads what of the pending modules is not there: with @of_image the image's where it has one, else
+ * the host's; without, of all but the driver itself, the very build, else the host's. What does not
+ * come goes to @missing, to the events and to the journal. -ENOMEM.
  */
-int swap_unload(struct swap_context *swap, const struct strv *names, struct strv *removed);
-/*
- * Loads what of @pending's modules is not there: with @of_image the image's where it has one, else
- * the host's; without, of all but the driver itself, the very build where it is found, else the
- * host's. Each is proven before. A line for each that does not come goes to @missing, to the events
- * and to the journal. -ENOMEM.
- */
-int swap_load_dependents(struct swap_context *swap, const struct swap_plan *pending, bool of_image,
-	struct strv *missing);
+int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *missing);
 
 /* Removes plan.go, nvidia_peermem first, by asking for it; nothing when the plan says same. */
 int nic_swap_out(struct action *action);
 /* Loads plan.load. Modules that the host's udev brings in the middle are taken out again. */
 int nic_swap_in(struct action *action);
-/*
- * Loads again what went besides: from the image where that has it, else from the host, when the
- * load proof lets it. Never fails the start: what cannot come is reported, and kept in the journal.
- */
+/* Loads again what went besides. Never fails the start: what cannot come is reported. */
 int nic_swap_dependents(struct action *action);
-/* wanted: was a swap committed whose modules are not kept yet? */
+/* Was a swap committed whose modules are not kept yet? */
 bool nic_is_committed(const void *role);
 /* Keeps copies of what was loaded where the next image finds them. A failure is reported. */
 int nic_keep_modules(struct action *action);
 
-/* ---- recover.c: the rollback, and what a killed container left */
+/* ---- recover.c */
 
 /* STEP_DIRECT, first: takes up what an older Slipway left, and looks whether it can be read. */
 void nic_open_journal(struct nic *nic);
-/* wanted: is a swap pending, or is there a saved state of the network? */
+/* Is a swap pending, or is there a saved state of the network? */
 bool nic_is_unfinished(const void *role);
-/* Says so. */
-int nic_tell_unfinished(struct action *action);
-/* is_done, once compared: of the steps that unload, load and unblock; of those that follow. */
+int nic_note_unfinished(struct action *action);
+/* Once compared: of the steps that unload, load and unblock; of those that follow. */
 bool nic_is_swapped(const void *role);
 bool nic_has_dependents(const void *role);
-/* wanted: did the killed container do all but write that it is over? */
+/* Did the killed container do all but write that it is over? */
 bool nic_is_all_but_committed(const void *role);
-/* STEP_DIRECT: writes it, before anything can fail, for then this start would roll back. */
+/* Writes it, before anything can fail, for then this start would roll back. */
 int nic_commit_earlier(struct action *action);
-/*
- * On the way out: does OFED stay? Unless the operator wants the node's own driver back, or a swap
- * is pending: of this container, or of one before it, whatever this one's plan says.
- */
+/* On the way out: does OFED stay? Unless the operator wants the node's own driver back, or a swap
+ * is pending, of this container or of one before it. */
 bool nic_stays(const struct role *role);
 /*
- * The undo of nic_swap_in(). When the swap is pending, ours go. Else they stay, unless the operator
- * wants the node's own modules back (RESTORE_DRIVER_ON_POD_TERMINATION): then those are proven,
- * what was there before becomes what is pending, and ours go. A refusal leaves ours as they are.
+ * The undo of nic_swap_in(). Of a pending swap ours go. Else they stay, unless the operator wants
+ * the node's own modules back: then those are proven, become what is pending, and ours go.
  */
 int nic_swap_in_undo(struct action *action);
-/*
- * The undo of nic_swap_out(): when a swap is pending, what was there before comes back, last gone
- * first, with its parameters: the very builds, or where one of them is nowhere to be found or
- * fails, the host's own modules, and at worst ours again. Nothing else.
- */
+/* The undo of nic_swap_out(): what was there before a pending swap comes back, with its parameters:
+ * the very builds, or where one of them is not found or fails, the host's own, at worst ours. */
 int nic_swap_out_undo(struct action *action);
 /*
- * Undo: ours go, when a killed container's swap is pending. The network is saved first where that
- * one left no state; when it cannot be, ours stay. -EBUSY: to be tried again.
+ * The two undos of a start that does not come to its own steps while a killed container's swap is
+ * pending: ours go, after the network is saved where that one left no state; and, however that
+ * ended, what was there before comes, and the network gets its state.
  */
 int nic_unfinished_out(struct action *action);
-/*
- * Undo, after the other one however that ended: what was there before comes, at worst ours again,
- * and the network gets its state.
- */
 int nic_unfinished_back(struct action *action);
-/* STEP_DIRECT, the last undo of all: a failed start's exit message also says what became of it. */
-void nic_tell_outcome(struct role *role);
+/* STEP_DIRECT, the last undo of all: how the node is left, for the exit message. */
+int nic_report_outcome(struct action *action);
 
 /* ---- network.c: the network's state, saved before and restored after (netstate/netstate.h) */
 
-/* Where its file is, else where it is to be; relative to the root. NULL: out of memory. */
-char *nic_network_path(const struct nic *nic);
-/*
- * The recorded one is to be restored, and others than root could have written it:
- * nic_network_path() skips it, and @why says who or what.
- */
+/* Where its file is, else where it is to be; NULL without memory. @ret_saved: it is there, is not
+ * restored, and only root could have written it. */
+char *nic_network_path(const struct nic *nic, bool *ret_saved);
+/* Others than root could have written the recorded one: nic_network_path() skips it. */
 bool nic_network_is_distrusted(int root_fd, struct error *why);
-/* is_done of nic_network_restore(): there is no file, or it is not believed, or it is restored. */
+/* Of nic_network_restore(): there is no file, or it is not believed, or it is restored. */
 bool nic_network_is_whole(const void *role);
 /* Is there one of what a finished restore still has to do (netstate_is_pending())? */
 bool nic_network_is_for_next_start(const struct nic *nic);
-/*
- * To be called before the save into @path: records it, and takes away one that is restored or not
- * believed. Fails when that one would be taken for an unfinished save.
- */
+/* Before the save into @path: records it, and removes one that is restored or not believed. */
 int nic_network_begin(const struct nic *nic, const char *path, struct error *error);
-/* To be called when @path was restored: what is there still is not to be restored again. */
+/* When @path was restored: what is there still is not to be restored again. */
 int nic_network_end(const struct nic *nic, const char *path, struct error *error);
 
-/* is_done of nic_network_save(): no module goes. */
+/* Does no module go? */
 bool nic_network_stays(const void *role);
 /* Of the devices whose drivers go. */
 int nic_network_save(struct action *action);
-/*
- * Its undo: when a state is there still, by then with the old drivers loaded. Where no device has a
- * driver it stays for the next start, and so does what a finished restore left for that one.
- */
+/* Its undo, by then with the old drivers loaded. Where no device has a driver the state stays for
+ * the next start, and so does what a finished restore left for that one. */
 int nic_network_save_undo(struct action *action);
 /* The same, and what a finished restore left, too. */
 int nic_network_give_back(struct action *action);
-/*
- * Restores it. What could not be is reported and written to the journal, and is no failure: the
- * driver is there. When it could not be done at all, it is (REASON_NETWORK_INCOMPLETE).
- */
+/* What could not be restored is reported and no failure: the driver is there. */
 int nic_network_restore(struct action *action);
 /* Its undo: saves anew, when modules are about to go and others to come. */
 int nic_network_save_again(struct action *action);
-/*
- * Would modules go with nothing saved of what they know? When an undo before failed, the save
- * itself say, and others were to come.
- */
+/* Would modules go with nothing saved of what they know, because an undo before failed? */
 bool nic_network_is_at_risk(const struct role *role);
 
 /* ---- host_options.c */
@@ -286,17 +418,15 @@ bool nic_network_is_at_risk(const struct role *role);
 #define HOST_OPTIONS_PATH "etc/modprobe.d/slipway-host.conf"
 
 /*
- * The host's modprobe options for the modules that we load in its stead: an administrator who gave
- * mlx5_core or ib_core an option wants it whichever build is loaded. Taken from
- * /host/etc/modprobe.d, /host/usr/{local/,}lib/modprobe.d and /host/lib/modprobe.d; what the
- * operator mounted into the container's own /etc/modprobe.d comes before them, and libkmod reads
- * that by itself. REASON_BAD_PARAMETER when the kernel would refuse a value; one that our module
- * does not know is left out with a note, as the kernel would do. Of the role it wants krel and
- * driver_modules.
+ * Takes the host's modprobe options for the modules that we load in its stead: an administrator who
+ * gave mlx5_core or ib_core an option wants it whichever build is loaded. What the operator mounted
+ * into the container's own /etc/modprobe.d comes before them, and libkmod reads that by itself.
+ * REASON_BAD_PARAMETER when the kernel would refuse a value; one that our module does not know is
+ * left out with a note, as the kernel would do.
  */
 int nic_host_options(struct action *action);
 
-/* The options that modprobe.d folders have for modules, with the file that says each. */
+/* The options that modprobe.d folders have for modules, with the file of each. */
 struct modprobe_options {
 	struct strv modules; /* '_' in the names */
 	struct strv words;   /* "name=value" of the module at the same index */
@@ -304,38 +434,70 @@ struct modprobe_options {
 };
 
 void modprobe_options_free(struct modprobe_options *options);
-/*
- * Reads @folders (relative to the root, NULL at the end, first wins) as libkmod does
- * (libkmod/libkmod-config.c, kmod_config_new()); one that is absent is fine. @host: prefix of
- * absolute links in them. A line that cannot be read is skipped and noted.
- */
+/* Reads @folders (NULL at the end, first wins) as libkmod does (libkmod/libkmod-config.c,
+ * kmod_config_new()). @host: prefix of absolute links in them. What cannot be read is noted. */
 int modprobe_options_read(int root_fd, const char *const *folders, const char *host,
 	struct modprobe_options *options, struct strv *notes, struct error *error);
 
-/* ---- sources.c: OFED's headers and Module.symvers as the GPU side finds them */
+/* ---- host_files.c */
 
-/* STEP_DIRECT. Shows them, in the place of what an earlier container shows: without a gap. */
-int nic_export_sources(struct action *action);
+struct hostfiles {
+	int root_fd;
+	char journal[PATH_MAX];    /* relative to the root, on a disk of the host */
+	const char *memory_folder; /* relative to the root, and at the same place on the host */
+	struct strv notes;         /* to be reported, and freed, by the caller */
+	bool changed;              /* something was put or undone */
+};
+
 /*
- * STEP_DIRECT. The end of it; and before the first module goes: what is shown is not what will be
- * loaded.
+ * Puts @content at @path: atomically, and with the SELinux label that its folder's files have. The
+ * folder is made when the one above is there. Nothing is done when it is there already, and, with a
+ * note, when @path leads to /dev/null: so an administrator refuses such a file. When it fails,
+ * nothing was touched.
  */
-int nic_detach_sources(struct action *action);
+int hostfiles_put(
+	struct hostfiles *files, const char *path, const char *content, struct error *error);
 /*
- * Makes the links ofa_kernel/{default,<krel>} in @sources (relative to the root), which lead to
- * <arch>/<krel> relatively, so that they hold wherever the folder is seen. A folder of such a name
- * is left alone. -ENOENT when there is no Module.symvers for this kernel.
+ * Undoes @only, or (NULL) all that the journal knows but @keep (or NULL): the old file comes back,
+ * or none. One that another process changed or replaced meanwhile is left alone, with a note.
+ * Returns how many files were undone, or the first failure, after having tried all.
  */
-int sources_link(
-	int root_fd, const char *sources, const char *arch, const char *krel, struct error *error);
+int hostfiles_undo(
+	struct hostfiles *files, const char *only, const char *keep, struct error *error);
+/* Is what is at @path a link of ours that leads somewhere? */
+bool hostfiles_is_there(struct hostfiles *files, const char *path);
+
+/*
+ * The role's two files. None of these fails: what cannot be put or undone is reported. First, what
+ * an earlier container left is undone; the udev rules stay where they are wanted.
+ */
+int nic_host_files_clear(struct action *action);
+/* Before the swap: rules and blacklist, and udevd is asked to read them. */
+int nic_host_files_put(struct action *action);
+/* Both, and whatever else the journal knows. */
+int nic_host_files_undo(struct action *action);
+/* Right after the last load: the blacklist goes. */
+int nic_unblock(struct action *action);
+/* The undo: it comes back, when modules are about to go again. */
+int nic_block_again(struct action *action);
+
+/* ---- udev.c */
+
+/* What udevd cannot be asked to read it finds by itself in that time. */
+#define UDEVD_LOOK_MS 3000
+
+/* Makes rules that keep the names of the interfaces whose drivers are of these modules. */
+int udev_rules_make(int root_fd, const struct strv *modules, struct strv *notes, char **ret_text,
+	struct error *error);
+/* Asks udevd to read its files anew and waits until it answers that it did, at most @limit_ms for
+ * each call. True when it did, or when there is none: no socket of its own below /run/udev. */
+bool udevd_reload(int root_fd, uint32_t limit_ms);
 
 /* ---- watch.c */
 
-void nic_watch_free(struct nic_watch *watch);
 /*
- * A watch of the role (struct watch): somebody on the node may unload the modules, or put the
- * host's own in their place. That is reported (event, status, metrics, and the reason
- * DRIVER_REPLACED), and nothing is done about it: who did it may be at work still, and the
- * operator's liveness probe ends the container when there is no mlx5_core at all.
+ * A watch of the role: another process on the node may unload the modules, or put the host's own in
+ * their place. That is reported (DRIVER_REPLACED), and nothing is done about it: what did it may be
+ * at work still, and the operator's liveness probe ends a container without mlx5_core.
  */
 void nic_watch(struct role *role, unsigned happened, uint64_t *wake_ms);

@@ -23,90 +23,69 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/kill_point.h"
-#include "entrypoint/nic/host_files_internal.h"
 #include "entrypoint/nic/nic_internal.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"
-#include "entrypoint/role/prove.h"
-#include "entrypoint/role/parameters.h"
 #include "entrypoint/role/modset.h"
+#include "entrypoint/role/prove.h"
 #include "module/sysmodule.h"
-
-enum recovery {
-	RECOVERY_NONE,       /* nothing is pending: what runs is right */
-	RECOVERY_SWAP,       /* modules go and come: a swap, or once more the pending one */
-	RECOVERY_DEPENDENTS, /* all of ours run: what depended on the old ones comes first */
-	RECOVERY_NETWORK,    /* the network gets its state */
-	RECOVERY_COMMIT,     /* only the end is not written */
-};
-
-/* The table above. */
-static enum recovery recovery_of(enum phase phase, bool same, bool network_is_whole)
-{
-	if (!same)
-		return RECOVERY_SWAP;
-	if (phase == PHASE_NONE || phase == PHASE_COMMITTED)
-		return network_is_whole ? RECOVERY_NONE : RECOVERY_NETWORK;
-	if (network_is_whole)
-		return RECOVERY_COMMIT;
-	return phase == PHASE_RESTORING ? RECOVERY_NETWORK : RECOVERY_DEPENDENTS;
-}
-
-static enum recovery recovery(const struct nic *nic)
-{
-	return recovery_of(
-		journal_phase(nic->role.root_fd), nic->swap.same, nic_network_is_whole(nic));
-}
 
 void nic_open_journal(struct nic *nic)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
-	struct log *log = &nic->role.log;
 	struct error why = { "" };
 
 	if (journal_adopt_old(nic->role.root_fd, &why) < 0)
-		log_event(log, "note", log->step, 0, REASON_NONE, why.text);
+		role_note(&nic->role, "%s", why.text);
 	if (journal_read(nic->role.root_fd, &journal, &why) == -EBADMSG) {
-		log_event(log, "note", log->step, 0, REASON_NONE, why.text);
+		role_note(&nic->role, "%s", why.text);
 		(void) unlinkat(nic->role.root_fd, JOURNAL_PATH, 0);
 	}
-	/* For the exit message of a container that was killed before it could say it. */
+	/* For the exit message of a container that was killed before it could write it. */
 	(void) !journal_set_list(nic->role.root_fd, JOURNAL_OUTCOME, NULL, &why);
 }
 
 bool nic_is_unfinished(const void *role)
 {
-	return journal_is_pending(nic_of_const(role)->role.root_fd) || !nic_network_is_whole(role);
+	const struct nic *nic = role;
+
+	return journal_is_pending(nic->role.root_fd) || !nic_network_is_whole(role);
 }
 
-int nic_tell_unfinished(struct action *action)
+int nic_note_unfinished(struct action *action)
 {
-	const struct nic *nic = nic_of(action->role);
+	const struct nic *nic = action->role;
 
 	nic_note(action, "%s",
 		!journal_is_pending(nic->role.root_fd) && nic_network_is_for_next_start(nic)
 			? "devices or interfaces were not back when an earlier start was done: "
 			  "this one tries them once more"
-			: "an earlier life of this container was killed in the middle of a swap: "
-			  "this one ends it, or goes back");
+			: "a previous run of this container was killed in the middle of a swap: "
+			  "this one ends it, or rolls it back");
 	return 0;
 }
 
 bool nic_is_swapped(const void *role)
 {
-	return recovery(nic_of_const(role)) != RECOVERY_SWAP;
+	const struct nic *nic = role;
+
+	return nic->swap.same;
 }
 
 bool nic_has_dependents(const void *role)
 {
-	enum recovery what = recovery(nic_of_const(role));
+	const struct nic *nic = role;
+	enum phase phase = journal_phase(nic->role.root_fd);
 
-	return what != RECOVERY_SWAP && what != RECOVERY_DEPENDENTS;
+	return nic->swap.same && (phase == PHASE_NONE || phase == PHASE_COMMITTED ||
+					 phase == PHASE_RESTORING || nic_network_is_whole(nic));
 }
 
 bool nic_is_all_but_committed(const void *role)
 {
-	return recovery(nic_of_const(role)) == RECOVERY_COMMIT;
+	const struct nic *nic = role;
+
+	return nic->swap.same && journal_is_pending(nic->role.root_fd) && nic_network_is_whole(nic);
 }
 
 int nic_commit_earlier(struct action *action)
@@ -125,11 +104,6 @@ bool nic_stays(const struct role *role)
 	       (role->plan.start_failed || !role->options.restore_inbox);
 }
 
-static int no_memory(struct action *action)
-{
-	return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
-}
-
 /* ---- ours go */
 
 /*
@@ -145,142 +119,90 @@ static bool is_of_set(struct swap_context *swap, const char *name)
 	if (strv_contains(&swap->role->driver_modules, name))
 		return true;
 	/* What else the image has is of the kernel; what it lacks is of an image before it. */
-	own = swap_own_tree(swap, &ignored);
+	own = swap_tree(swap, SWAP_IMAGE, &ignored);
 	if (own && swap_tree_has(own, name))
 		return false;
-	sysmodule_build_id(swap->role->root_fd, name, build_id);
+	sysmodule_build_id(swap->root_fd, name, build_id);
 	return !module_is_on_host(&swap->lookup, name, build_id);
 }
 
 /* Is what is loaded under that name the very build that was there before? */
-static bool is_build_before(
-	const struct swap_context *swap, const struct swap_plan *pending, const char *name)
+static bool is_build_before(const struct swap_context *swap, const char *name)
 {
-	const struct swap_module *module = swap_plan_find(pending, name);
+	const struct swap_module *module = swap_plan_find(&swap->journal.pending, name);
 	char loaded[BUILD_ID_HEX_SIZE];
 
-	sysmodule_build_id(swap->role->root_fd, name, loaded);
+	sysmodule_build_id(swap->root_fd, name, loaded);
 	return *loaded && module && strcmp(module->build_id, loaded) == 0;
 }
 
-/* Those of pending->load that are there, ours, or at least not what was there before. */
-static int list_ours(struct swap_context *swap, const struct swap_plan *pending, struct strv *set,
-	struct strv *along)
+/*
+ * Those of what is pending that are there, ours, or at least not what was there before: the image's
+ * all or none, as far as it can be known before, with whatever holds them; then what came along.
+ */
+static int unload_ours(struct swap_context *swap, struct strv *removed)
 {
-	int root_fd = swap->role->root_fd;
+	struct action *action = swap->action;
+	struct swap_plan *pending = &swap->journal.pending;
+	_cleanup_(swap_plan_free) struct swap_plan removal = { 0 };
+	_cleanup_strv_ struct strv along = { 0 };
+	_cleanup_strv_ struct strv going = { 0 };
+	_cleanup_strv_ struct strv set = { 0 };
+	int root_fd = swap->root_fd;
+	size_t before = pending->go_count;
+	int r;
 
 	for (size_t i = 0; i < pending->load.count; i++) {
 		const char *name = pending->load.items[i];
 
 		if (!sysmodule_exists(root_fd, name) || sysmodule_is_built_in(root_fd, name) ||
-			(!swap_is_ours(swap, name) && is_build_before(swap, pending, name)))
+			(!swap_is_ours(swap, name) && is_build_before(swap, name)))
 			continue;
-		if (strv_push(is_of_set(swap, name) ? set : along, name) < 0)
-			return -ENOMEM;
+		if (strv_push(is_of_set(swap, name) ? &set : &along, name) < 0)
+			return nic_no_memory(action);
 	}
-	return 0;
-}
-
-/* What depends on ours by now goes with them, and comes back too. */
-static int add_holders(struct action *action, const struct swap_plan *removal)
-{
-	_cleanup_journal_ struct journal journal = { 0 };
-	const struct strv nothing = { 0 };
-	int root_fd = nic_of(action->role)->role.root_fd;
-	size_t before;
-	int r = journal_read(root_fd, &journal, &action->error);
-
-	if (r < 0)
-		return action_reason(action, REASON_INTERNAL, r);
-	before = journal.pending.go_count;
-	if (journal_merge_pending(&journal.pending, removal, &nothing) < 0)
-		return no_memory(action);
-	if (journal.pending.go_count == before)
-		return 0;
-	return action_reason(
-		action, REASON_MOUNT_FAILED, journal_write(root_fd, &journal, &action->error));
-}
-
-/* @set: of the image's; all or none, as far as it can be known before. */
-static int unload_set(struct swap_context *swap, const struct strv *set, struct strv *removed)
-{
-	struct action *action = swap->action;
-	_cleanup_(swap_plan_free) struct swap_plan removal = { 0 };
-	_cleanup_strv_ struct strv going = { 0 };
-	int r = swap_plan_removal(action, set, &removal);
-
-	if (r == 0)
-		r = add_holders(action, &removal);
+	r = swap_plan_removal(action, &set, &removal);
 	if (r < 0)
 		return r;
+	/* What depends on ours by now goes with them, and comes back too. */
+	if (journal_merge_pending(pending, &removal, NULL) < 0)
+		return nic_no_memory(action);
+	if (pending->go_count > before) {
+		r = journal_write(root_fd, &swap->journal, &action->error);
+		if (r < 0)
+			return action_reason(action, REASON_MOUNT_FAILED, r);
+	}
 	for (size_t i = 0; i < removal.go_count; i++)
 		if (removal.go[i].part != SWAP_PEERMEM && strv_push(&going, removal.go[i].name) < 0)
-			return no_memory(action);
+			return nic_no_memory(action);
 	r = peermem_make_way(action, &going);
 	kill_point("swap:undo:peermem");
-	return r < 0 ? r : swap_unload(swap, &going, removed);
-}
-
-/* One by one, for someone else may use one by now: that one then stays. */
-static void unload_along(struct swap_context *swap, const struct strv *along)
-{
-	for (size_t i = along->count; i-- > 0;) {
-		const struct strv one = { .items = &along->items[i], .count = 1 };
-		const struct unload unload = { .root_fd = swap->role->root_fd, .modules = &one };
-		_cleanup_strv_ struct strv removed = { 0 };
+	if (r == 0)
+		r = swap_unload(swap, &going, true, removed);
+	/* One by one, for another process may use one by now: that one then stays. */
+	for (size_t i = along.count; r == 0 && i-- > 0;) {
+		const struct strv one = { .items = &along.items[i], .count = 1 };
+		const struct unload unload = { .root_fd = root_fd, .modules = &one };
 		struct error ignored;
 
-		if (sysmodule_references(swap->role->root_fd, along->items[i]) == 0)
-			(void) unload_modules(&unload, swap->action->worker, &removed, &ignored);
+		if (sysmodule_references(root_fd, along.items[i]) == 0)
+			(void) unload_modules(&unload, action->worker, removed, &ignored);
 	}
-}
-
-static int unload_ours(struct swap_context *swap, struct strv *removed)
-{
-	struct action *action = swap->action;
-	_cleanup_journal_ struct journal journal = { 0 };
-	_cleanup_strv_ struct strv along = { 0 };
-	_cleanup_strv_ struct strv set = { 0 };
-	int r = journal_read(swap->role->root_fd, &journal, &action->error);
-
-	if (r < 0)
-		return action_reason(action, REASON_INTERNAL, r);
-	if (list_ours(swap, &journal.pending, &set, &along) < 0)
-		return no_memory(action);
-	r = unload_set(swap, &set, removed);
-	if (r == 0)
-		unload_along(swap, &along);
 	return r;
 }
 
 /* ---- RESTORE_DRIVER_ON_POD_TERMINATION: the node's own modules become what is pending */
 
-struct restoring {
-	struct swap_context *swap;
-	struct journal journal;
-	bool is_guessed;   /* journal.own is */
-	struct strv set;   /* ours that are there */
-	struct strv names; /* the node's own that will come */
-};
-
-static void restoring_done(struct restoring *restoring)
+/* Not recorded: the host's modules of the names of ours are what was there. */
+static int guess_own(struct swap_context *swap)
 {
-	journal_free(&restoring->journal);
-	strv_free(&restoring->set);
-	strv_free(&restoring->names);
-}
+	const struct strv *set = &swap->role->driver_modules;
+	struct swap_plan *own = &swap->journal.own;
 
-/* Nobody recorded what was there: the host's modules of the names of ours are it. */
-static int guess_own(struct restoring *restoring)
-{
-	const struct strv *set = &restoring->swap->role->driver_modules;
-	struct swap_plan *own = &restoring->journal.own;
-
-	restoring->is_guessed = true;
 	for (size_t i = 0; i < set->count; i++) {
 		struct swap_module module = { .part = SWAP_OURS };
 
-		if (!swap_is_ours(restoring->swap, set->items[i]))
+		if (!swap_is_ours(swap, set->items[i]))
 			continue;
 		(void) snprintf(module.name, sizeof(module.name), "%s", set->items[i]);
 		if (swap_plan_add(own, &module) < 0 || strv_push(&own->load, module.name) < 0)
@@ -289,33 +211,29 @@ static int guess_own(struct restoring *restoring)
 	return 0;
 }
 
-/* Ours that are there, with what came along: all that containers loaded in this boot. */
-static int list_inserted(struct restoring *restoring)
+/*
+ * Makes pending.load all that containers loaded in this boot and that is there, with what came
+ * along, and pending.go what will come: of one that the host's tree has in another build (a
+ * kernel's update, say) that one. @set: ours that are there; @names: the node's driver.
+ */
+static int list_restore(
+	struct swap_context *swap, struct loader *host, struct strv *set, struct strv *names)
 {
-	struct swap_context *swap = restoring->swap;
-	const struct strv *inserted = &restoring->journal.own.load;
-
-	for (size_t i = 0; i < inserted->count; i++) {
-		const char *name = inserted->items[i];
-
-		if (!sysmodule_exists(swap->role->root_fd, name) ||
-			sysmodule_is_built_in(swap->role->root_fd, name))
-			continue;
-		if (strv_push(&restoring->journal.pending.load, name) < 0 ||
-			(is_of_set(swap, name) && strv_push(&restoring->set, name) < 0))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-/* One that the host's tree has in another build (a kernel's update, say) comes in that build. */
-static int list_own(struct restoring *restoring, struct loader *host)
-{
-	const struct swap_plan *own = &restoring->journal.own;
-	struct swap_context *swap = restoring->swap;
+	struct swap_plan *pending = &swap->journal.pending;
+	const struct swap_plan *own = &swap->journal.own;
 	_cleanup_strv_ struct strv lacking = { 0 };
 	_cleanup_free_ char *text = NULL;
+	int root_fd = swap->root_fd;
 
+	for (size_t i = 0; i < own->load.count; i++) {
+		const char *name = own->load.items[i];
+
+		if (!sysmodule_exists(root_fd, name) || sysmodule_is_built_in(root_fd, name))
+			continue;
+		if (strv_push(&pending->load, name) < 0 ||
+			(is_of_set(swap, name) && strv_push(set, name) < 0))
+			return -ENOMEM;
+	}
 	for (size_t i = 0; i < own->go_count; i++) {
 		struct swap_module module = own->go[i];
 
@@ -326,8 +244,8 @@ static int list_own(struct restoring *restoring, struct loader *host)
 		}
 		if (!module_is_on_host(&swap->lookup, module.name, module.build_id))
 			module.build_id[0] = '\0';
-		if (swap_plan_add(&restoring->journal.pending, &module) < 0 ||
-			(module.part == SWAP_OURS && strv_push(&restoring->names, module.name) < 0))
+		if (swap_plan_add(pending, &module) < 0 ||
+			(module.part == SWAP_OURS && strv_push(names, module.name) < 0))
 			return -ENOMEM;
 	}
 	text = lacking.count ? strv_join(&lacking, ", ") : NULL;
@@ -336,87 +254,60 @@ static int list_own(struct restoring *restoring, struct loader *host)
 	return 0;
 }
 
-static int refuse_without_host(struct restoring *restoring)
+/* Nothing is touched before the node's own modules are proven and entered as pending. */
+static int restore_own(struct swap_context *swap)
 {
-	const struct role *role = restoring->swap->role;
-
-	return action_fail(restoring->swap->action, REASON_WILL_NOT_LOAD, -ENOENT,
-		"%s is set, but %s/lib/modules/%s has none of the modules that were there before: "
-		"OFED stays loaded; mount the host's /lib/modules there, or reboot the node",
-		CONTRACT_ENV_RESTORE, role->host_root, role->krel);
-}
-
-/* What goes, in order, is ours and whatever holds them. Refused as for a start. */
-static int prove_own(struct restoring *restoring)
-{
-	struct swap_context *swap = restoring->swap;
 	struct action *action = swap->action;
-	struct journal *journal = &restoring->journal;
+	const struct role *role = swap->role;
+	struct journal *journal = &swap->journal;
 	_cleanup_(swap_plan_free) struct swap_plan removal = { 0 };
+	_cleanup_strv_ struct strv removed = { 0 };
+	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_strv_ struct strv gone = { 0 };
-	const struct strv nothing = { 0 };
+	_cleanup_strv_ struct strv set = { 0 };
 	const struct prove_request request = {
-		.prefix = swap->role->host_root, .modules = &restoring->names, .gone = &gone
+		.prefix = role->host_root, .modules = &names, .gone = &gone
 	};
-	int r = swap_plan_removal(action, &restoring->set, &removal);
+	bool is_guessed = !journal_knows_own(journal);
+	struct loader *host = swap_tree(swap, SWAP_HOST, &action->error);
+	bool has_host;
+	int r;
 
+	if (is_guessed && guess_own(swap) < 0)
+		return nic_no_memory(action);
+	has_host = host || !journal->own.go_count;
+	if (has_host && list_restore(swap, host, &set, &names) < 0)
+		return nic_no_memory(action);
+	if (has_host && !set.count)
+		return 0; /* what runs is the host's already */
+	if (!has_host || (!names.count && swap_plan_has_driver(&journal->own)))
+		return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
+			"%s is set, but %s/lib/modules/%s has none of the modules that were there "
+			"before: OFED stays loaded; mount the host's /lib/modules there, or reboot "
+			"the node",
+			CONTRACT_ENV_RESTORE, role->host_root, role->krel);
+	/* What goes, in order, is ours and whatever holds them. Refused as for a start. */
+	r = swap_plan_removal(action, &set, &removal);
 	if (r < 0)
 		return r;
 	if (swap_plan_going(&removal, &gone) < 0)
-		return no_memory(action);
-	r = restoring->names.count ? prove_tree(action, &request) : 0;
+		return nic_no_memory(action);
+	r = names.count ? prove_tree(action, &request) : 0;
 	if (r < 0)
 		return error_prefix(&action->error, r,
 			"the node's own modules would not come back, so OFED stays");
-	if (journal_merge_pending(&journal->pending, &removal, &nothing) < 0)
-		return no_memory(action);
-	if (restoring->is_guessed)
+	if (journal_merge_pending(&journal->pending, &removal, NULL) < 0)
+		return nic_no_memory(action);
+	if (is_guessed)
 		swap_plan_free(&journal->own);
-	journal->phase = PHASE_ROLLBACK;
-	r = journal_write(swap->role->root_fd, journal, &action->error);
-	kill_point("phase:%s", phase_name(PHASE_ROLLBACK));
-	return action_reason(action, REASON_MOUNT_FAILED, r);
-}
-
-/* 1: what was there before is pending, ours may go. 0: there is nothing to do. Nothing is touched.
- */
-static int prepare_restore(struct restoring *restoring)
-{
-	struct swap_context *swap = restoring->swap;
-	struct action *action = swap->action;
-	struct loader *host = swap_host_tree(swap, &action->error);
-	const struct swap_plan *own = &restoring->journal.own;
-	int r = journal_read(swap->role->root_fd, &restoring->journal, &action->error);
-
+	r = journal_write_phase(role->root_fd, journal, PHASE_ROLLBACK, &action->error);
 	if (r < 0)
-		return action_reason(action, REASON_INTERNAL, r);
-	if (!journal_knows_own(&restoring->journal) && guess_own(restoring) < 0)
-		return no_memory(action);
-	if (!host && own->go_count)
-		return refuse_without_host(restoring);
-	if (list_inserted(restoring) < 0 || list_own(restoring, host) < 0)
-		return no_memory(action);
-	if (!restoring->set.count)
-		return 0; /* what runs is the host's already */
-	if (!restoring->names.count && swap_plan_has_driver(own))
-		return refuse_without_host(restoring);
-	r = prove_own(restoring);
-	return r < 0 ? r : 1;
-}
-
-static int restore_own(struct swap_context *swap)
-{
-	_cleanup_(restoring_done) struct restoring restoring = { .swap = swap };
-	_cleanup_strv_ struct strv removed = { 0 };
-	int r = prepare_restore(&restoring);
-
-	if (r <= 0)
-		return r;
+		return action_reason(action, REASON_MOUNT_FAILED, r);
 	r = unload_ours(swap, &removed);
 	/* None left: then ours are the node's driver, and nothing is pending. */
 	if (r < 0 && !removed.count) {
-		journal_end(swap->role->root_fd, false);
-		peermem_allow(swap->role->root_fd);
+		journal_end(role->root_fd, false);
+		peermem_allow(role->root_fd);
 	}
 	return r;
 }
@@ -438,321 +329,274 @@ int nic_swap_in_undo(struct action *action)
 	if (!journal_is_pending(role->root_fd))
 		return role->plan.start_failed || !role->options.restore_inbox ? 0
 									       : restore_own(&swap);
-	/* A phase that cannot be written keeps nothing from coming back: all of them are pending.
-	 */
-	(void) !journal_enter(role->root_fd, PHASE_ROLLBACK, &ignored);
+	/* A phase that cannot be written keeps nothing from coming back: all are pending. */
+	if (swap.journal.phase != PHASE_ROLLBACK)
+		(void) !journal_write_phase(role->root_fd, &swap.journal, PHASE_ROLLBACK, &ignored);
 	return unload_ours(&swap, &removed);
 }
 
-/* ---- what was there before comes back: the very builds, else the host's, and at worst ours */
-
-struct rollback {
-	struct swap_context swap;
-	struct journal journal;
-	struct strv missing;
-	const char *outcome; /* for the exit message */
-};
-
-static void rollback_done(struct rollback *rollback)
-{
-	journal_free(&rollback->journal);
-	strv_free(&rollback->missing);
-	swap_close(&rollback->swap);
-}
-
-/* Of these names the NIC driver is made; the others follow when they are back. */
-static bool is_driver(const struct swap_module *module)
-{
-	return module->part == SWAP_OURS;
-}
-
-static bool is_there(const struct rollback *rollback, const char *name)
-{
-	return sysmodule_exists(rollback->swap.role->root_fd, name);
-}
-
-/* False when one of the driver's builds is known, gone, and nowhere to be found. */
-static bool can_be_exact(struct rollback *rollback)
-{
-	const struct swap_plan *pending = &rollback->journal.pending;
-
-	for (size_t i = 0; i < pending->go_count; i++) {
-		const struct swap_module *module = &pending->go[i];
-		_cleanup_free_ char *path = NULL;
-
-		if (is_driver(module) && *module->build_id &&
-			!is_build_before(&rollback->swap, pending, module->name) &&
-			module_find(&rollback->swap.lookup, module->name, module->build_id, &path) <
-				0)
-			return false;
-	}
-	return true;
-}
+/*
+ * ---- what was there before comes back: the very builds, else the host's, and at worst ours. First
+ * the driver itself (SWAP_OURS), the others when that is back.
+ */
 
 /*
  * Unloads those of the driver's names that are loaded in another build: than was there before, or
  * (@of_host) than the host's tree has.
  */
-static int unload_other_builds(struct rollback *rollback, bool of_host)
+static int unload_other_builds(struct swap_context *swap, bool of_host)
 {
-	struct swap_context *swap = &rollback->swap;
+	const struct swap_plan *pending = &swap->journal.pending;
 	_cleanup_strv_ struct strv removed = { 0 };
 	_cleanup_strv_ struct strv others = { 0 };
 
-	for (size_t i = 0; i < rollback->journal.pending.go_count; i++) {
-		const struct swap_module *module = &rollback->journal.pending.go[i];
+	for (size_t i = 0; i < pending->go_count; i++) {
+		const struct swap_module *module = &pending->go[i];
 		char loaded[BUILD_ID_HEX_SIZE];
 		bool is_other;
 
-		sysmodule_build_id(swap->role->root_fd, module->name, loaded);
-		is_other = of_host ? is_there(rollback, module->name) &&
+		sysmodule_build_id(swap->root_fd, module->name, loaded);
+		is_other = of_host ? sysmodule_exists(swap->root_fd, module->name) &&
 					     !module_is_on_host(&swap->lookup, module->name, loaded)
 				   : *module->build_id && *loaded &&
 					     strcmp(loaded, module->build_id) != 0;
-		if (is_driver(module) && is_other && strv_push(&others, module->name) < 0)
-			return no_memory(swap->action);
+		if (module->part == SWAP_OURS && is_other && strv_push(&others, module->name) < 0)
+			return nic_no_memory(swap->action);
 	}
-	return others.count ? swap_unload(swap, &others, &removed) : 0;
+	return others.count ? swap_unload(swap, &others, true, &removed) : 0;
 }
 
 static int load_of_host(
-	struct rollback *rollback, const struct swap_module *module, struct error *why)
+	struct swap_context *swap, const struct swap_module *module, struct error *why)
 {
-	struct loader *host = swap_host_tree(&rollback->swap, why);
+	struct loader *host = swap_tree(swap, SWAP_HOST, why);
 
-	return host ? swap_load(&rollback->swap, host, module, why) : -ENOENT;
+	return host ? swap_load(swap, host, module, why) : -ENOENT;
 }
 
-/* Last gone first. Returns the first failure; *ret_progress: something came. */
-static int load_each(struct rollback *rollback, bool *ret_progress, struct error *why)
+/* The very builds, last gone first. */
+static int load_exact(struct swap_context *swap, struct error *why)
 {
-	int first_failure = 0;
-
-	*ret_progress = false;
-	for (size_t i = rollback->journal.pending.go_count; i-- > 0;) {
-		const struct swap_module *module = &rollback->journal.pending.go[i];
-		bool was_there = is_there(rollback, module->name);
-		struct error text = { "" };
-		int r = 0;
-
-		if (!is_driver(module))
-			continue;
-		if (*module->build_id)
-			r = swap_load_build(&rollback->swap, module, &text);
-		else if (!was_there) /* nothing but its name is known */
-			r = load_of_host(rollback, module, &text);
-		*ret_progress |= !was_there && is_there(rollback, module->name);
-		if (r < 0 && !first_failure) {
-			first_failure = r;
-			*why = text;
-		}
-	}
-	return first_failure;
-}
-
-static int load_exact(struct rollback *rollback, struct error *why)
-{
-	bool progress = true;
+	const struct swap_plan *pending = &swap->journal.pending;
+	int first_failure;
+	bool progress;
 	int r;
 
-	if (!can_be_exact(rollback))
-		return error_set(why, -ENOENT, "their own files are not all at hand");
+	for (size_t i = 0; i < pending->go_count; i++) {
+		const struct swap_module *module = &pending->go[i];
+		_cleanup_free_ char *path = NULL;
+
+		if (module->part == SWAP_OURS && *module->build_id &&
+			!is_build_before(swap, module->name) &&
+			module_find(&swap->lookup, module->name, module->build_id, &path) < 0)
+			return error_set(why, -ENOENT, "their own files are not all to be found");
+	}
 	/* What the host's udev loaded meanwhile. */
-	r = unload_other_builds(rollback, false);
+	r = unload_other_builds(swap, false);
 	if (r < 0) {
-		*why = rollback->swap.action->error;
+		*why = swap->action->error;
 		return r;
 	}
 	/* What came since that container was killed may need what stands before it in the order. */
-	do
-		r = load_each(rollback, &progress, why);
-	while (r < 0 && progress);
-	return r;
+	do {
+		first_failure = 0;
+		progress = false;
+		for (size_t i = pending->go_count; i-- > 0;) {
+			const struct swap_module *module = &pending->go[i];
+			bool was_there = sysmodule_exists(swap->root_fd, module->name);
+			struct error text = { "" };
+
+			if (module->part != SWAP_OURS)
+				continue;
+			r = 0;
+			if (*module->build_id)
+				r = swap_load(swap, NULL, module, &text);
+			else if (!was_there) /* nothing but its name is known */
+				r = load_of_host(swap, module, &text);
+			progress |= !was_there && sysmodule_exists(swap->root_fd, module->name);
+			if (r < 0 && !first_failure) {
+				first_failure = r;
+				*why = text;
+			}
+		}
+	} while (first_failure && progress);
+	return first_failure;
 }
 
 /* As many as come, with the parameters of the node's own set where that is known. */
-static int load_hosts(struct rollback *rollback)
+static int load_hosts(struct swap_context *swap, struct strv *missing)
 {
-	const struct swap_plan *own = &rollback->journal.own;
-	const struct swap_plan *set = swap_plan_has_driver(own) ? own : &rollback->journal.pending;
+	const struct swap_plan *own = &swap->journal.own;
+	const struct swap_plan *set = swap_plan_has_driver(own) ? own : &swap->journal.pending;
 
 	/* Half of another set would be in the way. */
-	if (unload_other_builds(rollback, true) < 0)
-		nic_note(rollback->swap.action, "%s", rollback->swap.action->error.text);
+	if (unload_other_builds(swap, true) < 0)
+		nic_note(swap->action, "%s", swap->action->error.text);
 	for (size_t i = set->go_count; i-- > 0;) {
 		const struct swap_module *module = &set->go[i];
 		struct error why = { "" };
 
-		if (is_driver(module) && !is_there(rollback, module->name) &&
-			load_of_host(rollback, module, &why) < 0 &&
-			strv_pushf(&rollback->missing, "%s: %s", module->name, why.text) < 0)
+		if (module->part == SWAP_OURS && !sysmodule_exists(swap->root_fd, module->name) &&
+			load_of_host(swap, module, &why) < 0 &&
+			strv_pushf(missing, "%s: %s", module->name, why.text) < 0)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static bool has_driver(const struct rollback *rollback)
+static bool has_driver(const struct swap_context *swap, const struct swap_plan *plan)
 {
-	const struct swap_plan *sets[] = { &rollback->journal.pending, &rollback->journal.own };
-
-	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
-		for (size_t j = 0; j < sets[i]->go_count; j++)
-			if (is_driver(&sets[i]->go[j]) && is_there(rollback, sets[i]->go[j].name))
-				return true;
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (plan->go[i].part == SWAP_OURS &&
+			sysmodule_exists(swap->root_fd, plan->go[i].name))
+			return true;
 	return false;
 }
 
 /* A node with a driver that is not the one it had is better off than one with none. */
-static void load_ours_at_worst(struct rollback *rollback)
+static void load_ours_at_worst(struct swap_context *swap)
 {
-	struct action *action = rollback->swap.action;
-	const struct strv *load = &rollback->journal.pending.load;
+	const struct strv *load = &swap->journal.pending.load;
 	struct error why = { "" };
-	struct loader *own = swap_own_tree(&rollback->swap, &why);
+	struct loader *own = swap_tree(swap, SWAP_IMAGE, &why);
 
 	for (size_t i = 0; own && i < load->count; i++) {
 		enum reason ignored;
 
-		if (loader_load(own, action->worker, load->items[i], &ignored, &why) < 0)
-			nic_note(action, "%s", why.text);
+		if (loader_load(own, swap->action->worker, load->items[i], &ignored, &why) < 0)
+			nic_note(swap->action, "%s", why.text);
 	}
 }
 
-static int load_driver(struct rollback *rollback)
+/* @outcome: for the exit message. */
+static int load_driver(struct swap_context *swap, struct strv *missing, const char **outcome)
 {
-	struct action *action = rollback->swap.action;
-	bool had_driver = swap_plan_has_driver(&rollback->journal.pending);
+	struct action *action = swap->action;
+	const struct journal *journal = &swap->journal;
+	bool had_driver = swap_plan_has_driver(&journal->pending);
 	struct error why = { "" };
-	int r = load_exact(rollback, &why);
+	int r = load_exact(swap, &why);
 
-	rollback->outcome = had_driver ? "what was loaded before is loaded again"
-				       : "no driver was loaded before, and none is now";
+	*outcome = had_driver ? "what was loaded before is loaded again"
+			      : "no driver was loaded before, and none is now";
 	if (r == 0)
 		return 0;
-	rollback->outcome = "instead of what was loaded before, the host's own modules are loaded";
+	*outcome = "instead of what was loaded before, the host's own modules are loaded";
 	nic_note(action,
 		"the modules that were there do not all come back (%.600s): the host's own come "
 		"instead",
 		why.text);
-	r = load_hosts(rollback);
-	if (r < 0 || has_driver(rollback) || !had_driver)
+	r = load_hosts(swap, missing);
+	if (r < 0 || !had_driver || has_driver(swap, &journal->pending) ||
+		has_driver(swap, &journal->own))
 		return r;
 	nic_note(action, "nothing of what was there comes back: what the image has of it is loaded "
 			 "again, so that the node has a driver at all");
-	load_ours_at_worst(rollback);
-	rollback->outcome = "nothing of what was loaded before came back: reboot the node to have "
-			    "its own driver again";
+	load_ours_at_worst(swap);
+	*outcome = "nothing of what was loaded before came back: reboot the node to have its own "
+		   "driver again";
 	return action_fail(action, REASON_LOAD_FAILED, -ENOENT,
 		"no module that was there before could be loaded again: %.600s; what the image has "
 		"was loaded as far as it goes: reboot the node to have its own driver back",
-		rollback->missing.count ? rollback->missing.items[0] : why.text);
-}
-
-/* All of the driver that is there is the node's own: no container's is left. */
-static bool is_own_back(struct rollback *rollback)
-{
-	for (size_t i = 0; i < rollback->journal.pending.go_count; i++) {
-		const struct swap_module *module = &rollback->journal.pending.go[i];
-		char loaded[BUILD_ID_HEX_SIZE];
-
-		sysmodule_build_id(rollback->swap.role->root_fd, module->name, loaded);
-		if (is_driver(module) && *loaded &&
-			!module_is_on_host(&rollback->swap.lookup, module->name, loaded))
-			return false;
-	}
-	return true;
+		missing->count ? missing->items[0] : why.text);
 }
 
 /* The init reads it when all is undone. */
-static void record_outcome(const struct rollback *rollback)
+static void record_outcome(
+	struct swap_context *swap, const char *outcome, const struct strv *missing)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
 	struct error ignored;
 
-	if (!rollback->outcome || strv_push(&lines, rollback->outcome) < 0)
+	if (strv_push(&lines, outcome) < 0)
 		return;
-	for (size_t i = 0; i < rollback->missing.count; i++)
-		if (strv_pushf(&lines, "not back: %s", rollback->missing.items[i]) < 0)
+	for (size_t i = 0; i < missing->count; i++)
+		if (strv_pushf(&lines, "not back: %s", missing->items[i]) < 0)
 			return;
-	(void) !journal_set_list(rollback->swap.role->root_fd, JOURNAL_OUTCOME, &lines, &ignored);
+	(void) !journal_set_list(swap->root_fd, JOURNAL_OUTCOME, &lines, &ignored);
 }
 
-void nic_tell_outcome(struct role *role)
+int nic_report_outcome(struct action *action)
 {
-	struct plan *plan = &role->plan;
+	struct role *role = action->role;
 	_cleanup_journal_ struct journal journal = { 0 };
 	_cleanup_free_ char *text = NULL;
 	const struct strv *lines = &journal.lists[JOURNAL_OUTCOME];
-	struct error ignored;
+	struct error why = role->plan.error;
 
-	if (journal_read(role->root_fd, &journal, &ignored) < 0 || !lines->count)
-		return;
-	text = plan->start_failed ? strv_join(lines, "; ") : NULL;
-	if (text) {
-		struct error why = plan->error;
-
-		(void) error_set(&plan->error, 0, "%.700s; %s", why.text, text);
-	}
-	(void) !journal_set_list(role->root_fd, JOURNAL_OUTCOME, NULL, &ignored);
+	if (fingerprint_is_there(role->root_fd))
+		role->left_so = role->options.restore_inbox
+					? "OFED stays loaded: see above why it could not go"
+					: "OFED stays loaded, as " CONTRACT_ENV_RESTORE
+					  " is not set; all else is undone";
+	if (journal_read(role->root_fd, &journal, &action->error) < 0 || !lines->count)
+		return 0;
+	text = role->plan.start_failed ? strv_join(lines, "; ") : NULL;
+	if (text)
+		(void) error_set(&role->plan.error, 0, "%.700s; %s", why.text, text);
+	(void) !journal_set_list(role->root_fd, JOURNAL_OUTCOME, NULL, &action->error);
+	return 0;
 }
 
-static int roll_back(struct rollback *rollback)
+static int roll_back(struct swap_context *swap)
 {
-	struct swap_context *swap = &rollback->swap;
-	int root_fd = swap->role->root_fd;
-	int r = load_driver(rollback);
+	const struct swap_plan *pending = &swap->journal.pending;
+	_cleanup_strv_ struct strv missing = { 0 };
+	int root_fd = swap->root_fd;
+	bool own_is_back = true;
+	const char *outcome;
+	int r = load_driver(swap, &missing, &outcome);
 
 	if (r < 0) {
-		record_outcome(rollback);
+		record_outcome(swap, outcome, &missing);
 		return action_reason(swap->action, REASON_LOAD_FAILED, r);
 	}
-	if (swap_load_dependents(swap, &rollback->journal.pending, false, &rollback->missing) < 0)
-		return no_memory(swap->action);
-	record_outcome(rollback);
+	if (swap_load_dependents(swap, false, &missing) < 0)
+		return nic_no_memory(swap->action);
+	record_outcome(swap, outcome, &missing);
 	role_list_remove(swap->role, ROLE_PARAMETERS_LIST);
 	kill_point("swap:back");
-	journal_end(root_fd, is_own_back(rollback));
+	/* All of the driver that is there is the node's own: no container's is left. */
+	for (size_t i = 0; i < pending->go_count; i++) {
+		const struct swap_module *module = &pending->go[i];
+		char loaded[BUILD_ID_HEX_SIZE];
+
+		sysmodule_build_id(root_fd, module->name, loaded);
+		if (module->part == SWAP_OURS && *loaded &&
+			!module_is_on_host(&swap->lookup, module->name, loaded))
+			own_is_back = false;
+	}
+	journal_end(root_fd, own_is_back);
 	/* A process that waits for OFED finds what was there. */
 	peermem_allow(root_fd);
 	return 0;
 }
 
-/* Does a module that we loaded stand where another build was before? */
-static bool ours_remain(struct rollback *rollback)
-{
-	struct swap_context *swap = &rollback->swap;
-	const struct swap_plan *pending = &rollback->journal.pending;
-
-	for (size_t i = 0; i < pending->load.count; i++) {
-		const char *name = pending->load.items[i];
-
-		if (swap_is_ours(swap, name) && is_of_set(swap, name) &&
-			!is_build_before(swap, pending, name))
-			return true;
-	}
-	return false;
-}
-
 int nic_swap_out_undo(struct action *action)
 {
-	_cleanup_(rollback_done) struct rollback rollback = { 0 };
+	_cleanup_(swap_close) struct swap_context swap = { 0 };
+	const struct strv *load = &swap.journal.pending.load;
 	int root_fd = nic_of(action->role)->role.root_fd;
+	bool ours_remain = false;
 	struct error ignored;
 	int r;
 
 	if (!journal_is_pending(root_fd))
 		return 0;
 	(void) !journal_enter(root_fd, PHASE_ROLLBACK, &ignored);
-	r = swap_open(&rollback.swap, action);
-	if (r == 0)
-		r = journal_read(root_fd, &rollback.journal, &action->error);
+	r = swap_open(&swap, action);
 	if (r < 0)
-		return action_reason(action, REASON_INTERNAL, r);
-	if (!ours_remain(&rollback))
-		return roll_back(&rollback);
+		return r;
+	/* Does a module that we loaded stand where another build was before? */
+	for (size_t i = 0; !ours_remain && i < load->count; i++)
+		ours_remain = swap_is_ours(&swap, load->items[i]) &&
+			      is_of_set(&swap, load->items[i]) &&
+			      !is_build_before(&swap, load->items[i]);
+	if (!ours_remain)
+		return roll_back(&swap);
 	/* Then they are the node's driver; what went of them comes again. */
 	nic_note(action, "the image's modules could not all go: they stay");
-	load_ours_at_worst(&rollback);
+	load_ours_at_worst(&swap);
 	peermem_allow(root_fd);
 	return 0;
 }
@@ -774,7 +618,7 @@ static void adopt_pending(struct nic *nic)
 
 int nic_unfinished_out(struct action *action)
 {
-	struct nic *nic = nic_of(action->role);
+	struct nic *nic = action->role;
 	int r;
 
 	if (!journal_is_pending(nic->role.root_fd))
@@ -790,7 +634,7 @@ int nic_unfinished_out(struct action *action)
 
 int nic_unfinished_back(struct action *action)
 {
-	struct nic *nic = nic_of(action->role);
+	struct nic *nic = action->role;
 	bool was_pending = journal_is_pending(nic->role.root_fd);
 	struct action network = *action;
 	int r = 0;
@@ -801,11 +645,12 @@ int nic_unfinished_back(struct action *action)
 		r = nic_swap_out_undo(action);
 		(void) nic_unblock(action);
 	}
-	/* Nobody knows when there will be a next start, or one that comes so far. */
+	/* It is not known when there will be a next start, or one that comes so far. */
 	n = was_pending || nic->role.plan.start_failed ? nic_network_give_back(&network)
 						       : nic_network_save_undo(&network);
-	if (r < 0 || n == 0)
-		return r;
-	*action = network;
-	return n;
+	if (r == 0 && n < 0) {
+		*action = network;
+		r = n;
+	}
+	return r;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the NIC role has to say of itself beside its state: NIC_REPORT_PATH, for status and metrics,
+ * What the NIC role reports of itself beside its state: NIC_REPORT_PATH, for status and metrics,
  * while it serves. Lines of "key=value"; a key may stand more than once.
  *
  *   mode=precompiled                  the container's argument
@@ -9,7 +9,7 @@
  *   missing=ib_iser: …                a module that did not come back, and why
  *   unrestored=ens1f0: …              a part of the network state that did not
  *   parameters=mlx5_core prof_sel=2   what a module was loaded with, where that is anything
- *   replaced=mlx5_core: …             a module that somebody unloaded or replaced since
+ *   replaced=mlx5_core: …             a module that was unloaded or replaced since
  */
 #pragma once
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The swap: old modules out, ours in, what depended on the old ones in again. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,22 +17,18 @@
 
 /* ---- the context */
 
-static void report_skipped(void *context, const char *text)
-{
-	nic_note(context, "%s", text);
-}
-
 int swap_open(struct swap_context *swap, struct action *action)
 {
-	struct nic *nic = nic_of(action->role);
+	struct nic *nic = action->role;
 	const char *host = nic->role.host_root;
 	const char *folder = nic->inputs.journal_folder;
 	const char *slash = strrchr(folder, '/');
+	int r;
 
-	*swap = (struct swap_context){ .action = action, .nic = nic, .role = &nic->role };
-	if (snprintf(swap->kept, PATH_MAX, "%s/loaded", folder) >= PATH_MAX ||
-		snprintf(swap->kept_of, PATH_MAX, "%s/loaded/%s", folder, nic->role.krel) >=
-			PATH_MAX)
+	*swap = (struct swap_context){
+		.action = action, .nic = nic, .role = &nic->role, .root_fd = nic->role.root_fd
+	};
+	if (snprintf(swap->kept, PATH_MAX, "%s/loaded/%s", folder, nic->role.krel) >= PATH_MAX)
 		return action_fail(
 			action, REASON_INTERNAL, -ENAMETOOLONG, "the inventory's path is too long");
 	(void) snprintf(
@@ -40,37 +37,30 @@ int swap_open(struct swap_context *swap, struct action *action)
 		.root_fd = nic->role.root_fd,
 		.krel = nic->role.krel,
 		.host = host + (*host == '/'),
-		.kept = swap->kept_of,
+		.kept = swap->kept,
 		.kept_in = swap->kept_in,
-		.tell = report_skipped,
-		.tell_context = action,
+		.action = action,
 	};
-	return 0;
+	r = journal_read(nic->role.root_fd, &swap->journal, &action->error);
+	return action_reason(action, REASON_INTERNAL, r);
 }
 
 void swap_close(struct swap_context *swap)
 {
-	loader_close(&swap->own_tree);
-	loader_close(&swap->host_tree);
+	for (size_t i = 0; i < SWAP_TREES; i++)
+		loader_close(&swap->trees[i]);
 	module_lookup_free(&swap->lookup);
+	journal_free(&swap->journal);
 }
 
-static struct loader *open_tree(
-	struct swap_context *swap, const char *prefix, struct loader **tree, struct error *error)
+struct loader *swap_tree(struct swap_context *swap, enum swap_tree which, struct error *error)
 {
-	if (!*tree && loader_open(swap->role->root_fd, prefix, swap->role->krel, tree, error) < 0)
+	struct loader **tree = &swap->trees[which];
+
+	if (!*tree && loader_open(swap->root_fd, which == SWAP_HOST ? swap->role->host_root : "",
+			      swap->role->krel, tree, error) < 0)
 		*tree = NULL;
 	return *tree;
-}
-
-struct loader *swap_own_tree(struct swap_context *swap, struct error *error)
-{
-	return open_tree(swap, "", &swap->own_tree, error);
-}
-
-struct loader *swap_host_tree(struct swap_context *swap, struct error *error)
-{
-	return open_tree(swap, swap->role->host_root, &swap->host_tree, error);
 }
 
 bool swap_tree_has(struct loader *tree, const char *name)
@@ -96,7 +86,7 @@ bool swap_is_ours(struct swap_context *swap, const char *name)
 	const struct role *role = swap->role;
 	_cleanup_free_ char *path = NULL;
 	struct error ignored;
-	struct loader *own = swap_own_tree(swap, &ignored);
+	struct loader *own = swap_tree(swap, SWAP_IMAGE, &ignored);
 	enum loaded build;
 
 	if (!sysmodule_exists(role->root_fd, name) || sysmodule_is_built_in(role->root_fd, name) ||
@@ -108,64 +98,48 @@ bool swap_is_ours(struct swap_context *swap, const char *name)
 
 /* ---- one module */
 
-static bool has_word(const char *text, const char *word)
-{
-	size_t length = strlen(word);
-
-	for (const char *at = text; (at = strstr(at, word)) != NULL; at += length)
-		if ((at == text || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
-			return true;
-	return false;
-}
-
 /* What was a default, and is one again, is no loss. */
 static void report_left_out(
 	struct swap_context *swap, const char *name, const struct strv *left_out)
 {
+	_cleanup_strv_ struct strv words = { 0 };
 	_cleanup_strv_ struct strv lost = { 0 };
-	_cleanup_free_ char *words = NULL;
+	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ char *now = NULL;
+	struct error ignored;
 
-	if (!left_out->count || parameters_now(swap->role->root_fd, name, &now) < 0)
+	if (!left_out->count || parameters_now(swap->root_fd, name, &now) < 0 ||
+		parameter_split(now, name, &words, &ignored) < 0)
 		return;
 	for (size_t i = 0; i < left_out->count; i++)
-		if (!has_word(now, left_out->items[i]) && strv_push(&lost, left_out->items[i]) < 0)
+		if (!strv_contains(&words, left_out->items[i]) &&
+			strv_push(&lost, left_out->items[i]) < 0)
 			return;
-	words = lost.count ? strv_join(&lost, " ") : NULL;
-	if (words)
+	text = lost.count ? strv_join(&lost, " ") : NULL;
+	if (text)
 		nic_note(swap->action,
 			"%s does not get back %.500s: this build has no such parameter, or one "
 			"that cannot be passed back",
-			name, words);
-}
-
-static int choose_options(const struct role *role, const char *path, const char *options,
-	char **ret, struct strv *left_out, struct error *error)
-{
-	_cleanup_(elf_module_close) struct elf_module *file = NULL;
-	int r = elf_module_open(role->root_fd, path, &file, error);
-
-	if (r < 0)
-		return r;
-	if (parameters_for_file(file, options ? options : "", ret, left_out) < 0)
-		return error_set_errno(error, -ENOMEM, "/%s", path + (*path == '/'));
-	return 0;
+			name, text);
 }
 
 static int insert(struct swap_context *swap, const struct swap_module *module, const char *path,
 	struct error *error)
 {
-	const struct role *role = swap->role;
+	_cleanup_(elf_module_close) struct elf_module *file = NULL;
 	struct action *action = swap->action;
 	_cleanup_strv_ struct strv left_out = { 0 };
 	_cleanup_free_ char *chosen = NULL;
 	struct insertion insertion = {
-		.root_fd = role->root_fd, .path = path, .name = module->name
+		.root_fd = swap->root_fd, .path = path, .name = module->name
 	};
-	int r = choose_options(role, path, module->options, &chosen, &left_out, error);
+	int r = elf_module_open(swap->root_fd, path, &file, error);
 
 	if (r < 0)
 		return r;
+	if (parameters_for_file(file, module->options ? module->options : "", &chosen, &left_out) <
+		0)
+		return error_set_errno(error, -ENOMEM, "/%s", path + (*path == '/'));
 	insertion.options = chosen;
 	r = insert_file(&insertion, action->worker, &action->reason, error);
 	if (r == -EINVAL && *chosen) {
@@ -179,7 +153,7 @@ static int insert(struct swap_context *swap, const struct swap_module *module, c
 		return r;
 	report_left_out(swap, module->name, &left_out);
 	/* Where nothing is shown, nothing better is known than that the kernel took the file. */
-	if (compare_file(role, module->name, path) == LOADED_OTHER)
+	if (compare_file(swap->role, module->name, path) == LOADED_OTHER)
 		return error_set(error, -EEXIST,
 			"%s is loaded, but from another file than /%s: something on the host loads "
 			"modules meanwhile (udev?)",
@@ -195,53 +169,51 @@ static int load_dependencies(
 
 	for (size_t i = 0; r == 0 && i < names.count; i++)
 		if (strcmp(names.items[i], name) != 0 &&
-			!sysmodule_is_live(swap->role->root_fd, names.items[i]))
+			!sysmodule_is_live(swap->root_fd, names.items[i]))
 			r = loader_load(tree, swap->action->worker, names.items[i],
 				&swap->action->reason, error);
 	return r;
-}
-
-int swap_load_build(
-	struct swap_context *swap, const struct swap_module *module, struct error *error)
-{
-	_cleanup_free_ char *path = NULL;
-	char loaded[BUILD_ID_HEX_SIZE];
-	int r;
-
-	sysmodule_build_id(swap->role->root_fd, module->name, loaded);
-	if (*loaded && strcmp(loaded, module->build_id) == 0)
-		return 0;
-	r = module_find(&swap->lookup, module->name, module->build_id, &path);
-	if (r < 0)
-		return error_set_errno(error, r, "the file of %s with the build id %s",
-			module->name, *module->build_id ? module->build_id : "(none)");
-	/* What else it needs was there when it was loaded, and may have gone with ours. */
-	if (module_is_of_host(&swap->lookup, path)) {
-		struct loader *host = swap_host_tree(swap, error);
-
-		r = host ? load_dependencies(swap, host, module->name, error) : -ENOENT;
-	}
-	return r < 0 ? r : insert(swap, module, path, error);
 }
 
 int swap_load(struct swap_context *swap, struct loader *tree, const struct swap_module *module,
 	struct error *error)
 {
 	_cleanup_free_ char *path = NULL;
-	int r = loader_file(tree, module->name, &path, error);
+	char loaded[BUILD_ID_HEX_SIZE];
+	int r;
 
-	if (r == 0)
+	if (tree) {
+		r = loader_file(tree, module->name, &path, error);
+		if (r < 0)
+			return r;
+	} else {
+		sysmodule_build_id(swap->root_fd, module->name, loaded);
+		if (*loaded && strcmp(loaded, module->build_id) == 0)
+			return 0;
+		r = module_find(&swap->lookup, module->name, module->build_id, &path);
+		if (r < 0)
+			return error_set_errno(error, r, "the file of %s with the build id %s",
+				module->name, *module->build_id ? module->build_id : "(none)");
+		/* What else it needs was there when it was loaded, and may have gone with ours. */
+		if (module_is_of_host(&swap->lookup, path)) {
+			tree = swap_tree(swap, SWAP_HOST, error);
+			if (!tree)
+				return -ENOENT;
+		}
+	}
+	if (tree)
 		r = load_dependencies(swap, tree, module->name, error);
 	return r < 0 ? r : insert(swap, module, path, error);
 }
 
-int swap_unload(struct swap_context *swap, const struct strv *names, struct strv *removed)
+int swap_unload(
+	struct swap_context *swap, const struct strv *names, bool holders_too, struct strv *removed)
 {
 	const struct unload unload = {
-		.root_fd = swap->role->root_fd,
+		.root_fd = swap->root_fd,
 		.modules = names,
 		.device_prefixes = swap->role->devices,
-		.holders_too = true,
+		.holders_too = holders_too,
 	};
 	struct action *action = swap->action;
 	int r = unload_modules(&unload, action->worker, removed, &action->error);
@@ -277,8 +249,8 @@ static int report_lost_files(struct swap_context *swap)
 	if (!names)
 		return -ENOMEM;
 	nic_note(swap->action,
-		"the files of these loaded modules are nowhere at hand (by build id): %.600s: should "
-		"the swap fail, the host's own modules come instead",
+		"the files of these loaded modules are nowhere to be found (by build id): %.600s: "
+		"should the swap fail, the host's own modules come instead",
 		names);
 	return 0;
 }
@@ -288,7 +260,6 @@ int nic_swap_out(struct action *action)
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
 	_cleanup_strv_ struct strv removed = { 0 };
 	_cleanup_strv_ struct strv going = { 0 };
-	struct unload unload = { .modules = &going };
 	const struct swap_plan *plan;
 	int r = swap_open(&swap, action);
 
@@ -300,16 +271,16 @@ int nic_swap_out(struct action *action)
 	if (r < 0)
 		return r;
 	if (report_lost_files(&swap) < 0)
-		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+		return nic_no_memory(action);
 	r = journal_begin(swap.role, plan, &swap.lookup, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
 	/* Without nvidia_peermem, which is asked to go. */
 	for (size_t i = 0; i < plan->go_count; i++)
 		if (plan->go[i].part != SWAP_PEERMEM &&
-			sysmodule_exists(swap.role->root_fd, plan->go[i].name) &&
+			sysmodule_exists(swap.root_fd, plan->go[i].name) &&
 			strv_push(&going, plan->go[i].name) < 0)
-			return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+			return nic_no_memory(action);
 	if (!going.count)
 		return 0;
 	/* At the last moment: from here on GPUs have no direct way to the network. */
@@ -317,10 +288,7 @@ int nic_swap_out(struct action *action)
 	if (r < 0)
 		return r;
 	kill_point("swap:peermem");
-	unload.root_fd = swap.role->root_fd;
-	unload.device_prefixes = swap.role->devices;
-	r = unload_modules(&unload, action->worker, &removed, &action->error);
-	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
+	return swap_unload(&swap, &going, false, &removed);
 }
 
 /* ---- in */
@@ -341,21 +309,6 @@ static int list_conflicting(struct swap_context *swap, struct strv *conflicting)
 	return 0;
 }
 
-static int load_ours(struct swap_context *swap, struct loader *own)
-{
-	struct action *action = swap->action;
-	const struct strv *load = &swap->nic->swap.load;
-
-	for (size_t i = 0; i < load->count; i++) {
-		int r = loader_load(
-			own, action->worker, load->items[i], &action->reason, &action->error);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 static int unload_conflicting(
 	struct swap_context *swap, const struct strv *conflicting, int attempt)
 {
@@ -365,7 +318,7 @@ static int unload_conflicting(
 	int r;
 
 	if (!names)
-		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+		return nic_no_memory(action);
 	if (attempt == CONFLICTS_MAX)
 		return action_fail(action, REASON_LOAD_FAILED, -EEXIST,
 			"something on the host (udev?) loads its own %.300s again and again while "
@@ -374,32 +327,37 @@ static int unload_conflicting(
 			names);
 	nic_note(action,
 		"the host loaded its own %.300s in the middle of the swap: taken out again", names);
-	r = swap_unload(swap, conflicting, &removed);
-	loader_forget(swap->own_tree, &removed); /* ours that held them went, too */
+	r = swap_unload(swap, conflicting, true, &removed);
+	loader_forget(swap->trees[SWAP_IMAGE], &removed); /* ours that held them went, too */
 	return r;
 }
 
 int nic_swap_in(struct action *action)
 {
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
+	const struct strv *load;
 	struct loader *own;
 	int r = swap_open(&swap, action);
 
 	if (r < 0 || swap.nic->swap.same)
 		return r;
-	r = journal_enter(swap.role->root_fd, PHASE_LOADING, &action->error);
+	load = &swap.nic->swap.load;
+	r = journal_enter(swap.root_fd, PHASE_LOADING, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
-	own = swap_own_tree(&swap, &action->error);
+	own = swap_tree(&swap, SWAP_IMAGE, &action->error);
 	r = own ? role_parameters_remember(swap.role, own, &action->error) : -ENOENT;
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
 	for (int attempt = 0;; attempt++) {
 		_cleanup_strv_ struct strv conflicting = { 0 };
-		int loaded = load_ours(&swap, own);
+		int loaded = 0;
 
+		for (size_t i = 0; loaded == 0 && i < load->count; i++)
+			loaded = loader_load(own, action->worker, load->items[i], &action->reason,
+				&action->error);
 		if (list_conflicting(&swap, &conflicting) < 0)
-			return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+			return nic_no_memory(action);
 		if (!conflicting.count)
 			return action_reason(action, REASON_LOAD_FAILED, loaded);
 		r = unload_conflicting(&swap, &conflicting, attempt);
@@ -411,7 +369,7 @@ int nic_swap_in(struct action *action)
 
 /* ---- dependents */
 
-/* Proves that it will load on what is there now, and loads it. */
+/* Loads it, once it is proven that it will load on what is there now. */
 static int load_proven(struct swap_context *swap, struct loader *tree, const char *prefix,
 	const struct swap_module *module, struct error *why)
 {
@@ -421,77 +379,67 @@ static int load_proven(struct swap_context *swap, struct loader *tree, const cha
 
 	if (r == 0)
 		r = prove_tree(swap->action, &request);
-	if (r < 0) {
-		*why = swap->action->error;
-		return r;
-	}
-	return swap_load(swap, tree, module, why);
+	if (r == 0)
+		return swap_load(swap, tree, module, why);
+	*why = swap->action->error;
+	return r;
 }
 
 static int load_dependent(struct swap_context *swap, const struct swap_module *module,
 	bool of_image, struct error *why)
 {
-	struct loader *own = of_image ? swap_own_tree(swap, why) : NULL;
+	struct loader *own = of_image ? swap_tree(swap, SWAP_IMAGE, why) : NULL;
 	const char *host_root = swap->role->host_root;
 	struct loader *host;
 
 	if (own && swap_tree_has(own, module->name))
 		return load_proven(swap, own, "", module, why);
-	if (!of_image && swap_load_build(swap, module, why) == 0)
+	if (!of_image && swap_load(swap, NULL, module, why) == 0)
 		return 0;
-	host = swap_host_tree(swap, why);
+	host = swap_tree(swap, SWAP_HOST, why);
 	if (!host)
 		return -ENOENT;
 	if (!swap_tree_has(host, module->name))
 		return error_set(why, -ENOENT,
-			"%s of the host has no such module, and it is nowhere else at hand",
+			"%s of the host has no such module, and it is nowhere else to be found",
 			host_root);
 	return load_proven(swap, host, host_root, module, why);
 }
 
-/* One look at all of them, last gone first. */
-static int load_absent(struct swap_context *swap, const struct swap_plan *pending, bool of_image,
-	struct strv *missing, bool *progress)
+int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *missing)
 {
-	*progress = false;
-	for (size_t i = pending->go_count; i-- > 0;) {
-		const struct swap_module *module = &pending->go[i];
-		struct error why = { "" };
-
-		/* In a rollback the driver itself is not a dependent. */
-		if (module->part == SWAP_PEERMEM || (!of_image && module->part == SWAP_OURS) ||
-			sysmodule_exists(swap->role->root_fd, module->name))
-			continue;
-		if (load_dependent(swap, module, of_image, &why) == 0)
-			*progress = true;
-		else if (strv_pushf(missing, "%s: %s", module->name, why.text) < 0)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-int swap_load_dependents(struct swap_context *swap, const struct swap_plan *pending, bool of_image,
-	struct strv *missing)
-{
+	const struct swap_plan *pending = &swap->journal.pending;
 	_cleanup_strv_ struct strv absent = { 0 };
 	struct action *action = swap->action;
-	bool progress = true;
+	bool progress;
 	struct error error;
 
 	/* One may need another that comes later in the order: of a killed container's, say. */
 	do {
 		strv_free(&absent);
-		if (load_absent(swap, pending, of_image, &absent, &progress) < 0)
-			return -ENOMEM;
+		progress = false;
+		for (size_t i = pending->go_count; i-- > 0;) {
+			const struct swap_module *module = &pending->go[i];
+			struct error why = { "" };
+
+			/* In a rollback the driver itself is not a dependent. */
+			if (module->part == SWAP_PEERMEM ||
+				(!of_image && module->part == SWAP_OURS) ||
+				sysmodule_exists(swap->root_fd, module->name))
+				continue;
+			if (load_dependent(swap, module, of_image, &why) == 0)
+				progress = true;
+			else if (strv_pushf(&absent, "%s: %s", module->name, why.text) < 0)
+				return -ENOMEM;
+		}
 	} while (absent.count && progress);
 	action->reason = REASON_INTERNAL;
 	action->error = (struct error){ "" };
-	for (size_t i = 0; i < absent.count; i++)
-		if (strv_push(missing, absent.items[i]) < 0)
-			return -ENOMEM;
+	if (nic_push_all(missing, &absent) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < missing->count; i++)
 		nic_note(action, "does not come back: %s", missing->items[i]);
-	if (journal_set_list(swap->role->root_fd, JOURNAL_MISSING, missing, &error) < 0)
+	if (journal_set_list(swap->root_fd, JOURNAL_MISSING, missing, &error) < 0)
 		nic_note(action, "%s", error.text);
 	return 0;
 }
@@ -499,29 +447,26 @@ int swap_load_dependents(struct swap_context *swap, const struct swap_plan *pend
 int nic_swap_dependents(struct action *action)
 {
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
-	_cleanup_journal_ struct journal journal = { 0 };
 	_cleanup_strv_ struct strv missing = { 0 };
 	int r = swap_open(&swap, action);
 
 	if (r < 0)
 		return r;
-	if (!journal_is_pending(swap.role->root_fd))
+	if (!journal_is_pending(swap.root_fd))
 		return 0; /* nothing ever went */
-	r = journal_enter(swap.role->root_fd, PHASE_DEPENDENTS, &action->error);
-	if (r == 0)
-		r = journal_read(swap.role->root_fd, &journal, &action->error);
+	r = journal_enter(swap.root_fd, PHASE_DEPENDENTS, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
-	if (swap_load_dependents(&swap, &journal.pending, true, &missing) < 0)
-		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
-	return 0;
+	return swap_load_dependents(&swap, true, &missing) < 0 ? nic_no_memory(action) : 0;
 }
 
 /* ---- copies for the next image */
 
 bool nic_is_committed(const void *role)
 {
-	return journal_phase(nic_of_const(role)->role.root_fd) == PHASE_COMMITTED;
+	const struct nic *nic = role;
+
+	return journal_phase(nic->role.root_fd) == PHASE_COMMITTED;
 }
 
 /* The files of all modules of the image that are loaded as its own. */
@@ -529,7 +474,7 @@ static int list_loaded(struct swap_context *swap, struct strv *paths, uint64_t *
 {
 	const struct role *role = swap->role;
 	struct error ignored;
-	struct loader *own = swap_own_tree(swap, &ignored);
+	struct loader *own = swap_tree(swap, SWAP_IMAGE, &ignored);
 
 	if (!own)
 		return -ENOENT;
@@ -559,6 +504,7 @@ int nic_keep_modules(struct action *action)
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
 	_cleanup_strv_ struct strv paths = { 0 };
 	struct error why = { "" };
+	char folder[PATH_MAX];
 	uint64_t hash;
 	char id[32];
 	int r;
@@ -570,7 +516,9 @@ int nic_keep_modules(struct action *action)
 		(void) error_set_errno(&why, r, "the image's module files");
 	} else {
 		(void) snprintf(id, sizeof(id), "%016" PRIx64, hash);
-		r = modules_keep(swap.role->root_fd, swap.kept, swap.role->krel, &paths, id, &why);
+		(void) snprintf(
+			folder, sizeof(folder), "%s/loaded", swap.nic->inputs.journal_folder);
+		r = modules_keep(swap.root_fd, folder, swap.role->krel, &paths, id, &why);
 	}
 	if (r < 0)
 		nic_note(action,
@@ -578,6 +526,6 @@ int nic_keep_modules(struct action *action)
 			"instead of these",
 			why.text);
 	else
-		journal_end(swap.role->root_fd, false);
+		journal_end(swap.root_fd, false);
 	return 0;
 }

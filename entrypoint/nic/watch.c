@@ -49,20 +49,6 @@ static const char *value_of(const char *line, const char *key)
 	return strncmp(line, key, length) == 0 && line[length] == '=' ? line + length + 1 : NULL;
 }
 
-static int take_line(const char *line, struct nic_report *report)
-{
-	const char *value;
-
-	if ((value = value_of(line, "mode")))
-		(void) snprintf(report->mode, sizeof(report->mode), "%s", value);
-	else if ((value = value_of(line, "swap")))
-		(void) snprintf(report->swap, sizeof(report->swap), "%s", value);
-	for (size_t i = 0; i < NIC_REPORT_LISTS; i++)
-		if ((value = value_of(line, keys[i])))
-			return strv_push(&report->lists[i], value);
-	return 0;
-}
-
 int nic_report_read(int root_fd, struct nic_report *report)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
@@ -71,8 +57,17 @@ int nic_report_read(int root_fd, struct nic_report *report)
 
 	if (r == 0)
 		r = strv_split(&lines, text, "\n");
-	for (size_t i = 0; r == 0 && i < lines.count; i++)
-		r = take_line(lines.items[i], report);
+	for (size_t i = 0; r == 0 && i < lines.count; i++) {
+		const char *value = value_of(lines.items[i], "mode");
+
+		if (value)
+			(void) snprintf(report->mode, sizeof(report->mode), "%s", value);
+		else if ((value = value_of(lines.items[i], "swap")))
+			(void) snprintf(report->swap, sizeof(report->swap), "%s", value);
+		for (size_t j = 0; r == 0 && j < NIC_REPORT_LISTS; j++)
+			if ((value = value_of(lines.items[i], keys[j])))
+				r = strv_push(&report->lists[j], value);
+	}
 	return r;
 }
 
@@ -110,12 +105,6 @@ void nic_report_remove(int root_fd)
 
 /* ---- the watch */
 
-void nic_watch_free(struct nic_watch *watch)
-{
-	strv_free(&watch->modules);
-	strv_free(&watch->changed);
-}
-
 /* Another one each time that a module is loaded: the serial number of its folder in sysfs. */
 static unsigned long long load_number(int root_fd, const char *module)
 {
@@ -135,22 +124,7 @@ static int push_module(int root_fd, const char *module, struct strv *lines)
 		load_number(root_fd, module));
 }
 
-/* Of the image's own: what they need of the kernel's is the kernel's. */
-static int list_modules(const struct nic *nic, struct strv *lines)
-{
-	int root_fd = nic->role.root_fd;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < nic->role.driver_modules.count; i++) {
-		const char *name = nic->role.driver_modules.items[i];
-
-		if (strv_contains(&nic->swap.load, name) && sysmodule_is_live(root_fd, name))
-			r = push_module(root_fd, name, lines);
-	}
-	return r;
-}
-
-/* Says what became of the module of such a line; "" when it is as it was. */
+/* Adds to @changed what became of the module of such a line, if anything. */
 static int compare_line(int root_fd, const char *line, struct strv *changed)
 {
 	_cleanup_strv_ struct strv now = { 0 };
@@ -174,53 +148,36 @@ static int compare_line(int root_fd, const char *line, struct strv *changed)
 	return strv_pushf(changed, "%s: it is another build now", name);
 }
 
-static int copy_list(const struct strv *from, struct strv *to)
-{
-	for (size_t i = 0; i < from->count; i++)
-		if (strv_push(to, from->items[i]) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
-/* Lines with something behind the module's name. */
-static int copy_parameters(const struct role *role, struct strv *to)
-{
-	_cleanup_strv_ struct strv lines = { 0 };
-	int r = role_list_read(role, ROLE_PARAMETERS_LIST, &lines);
-
-	if (r == -ENOENT)
-		return 0;
-	for (size_t i = 0; r == 0 && i < lines.count; i++) {
-		const char *options = strchr(lines.items[i], ' ');
-
-		if (options && options[1])
-			r = strv_push(to, lines.items[i]);
-	}
-	return r;
-}
-
 static int fill_report(const struct nic *nic, struct nic_report *report)
 {
 	const struct swap_plan *swap = &nic->swap;
 	_cleanup_journal_ struct journal journal = { 0 };
+	_cleanup_strv_ struct strv loaded = { 0 };
+	struct strv *lists = report->lists;
 	struct error ignored;
-	int r = swap_plan_going(swap, &report->lists[NIC_REPORT_WENT]);
 
 	(void) snprintf(report->mode, sizeof(report->mode), "%s", nic_mode_name(nic->inputs.mode));
 	(void) snprintf(report->swap, sizeof(report->swap), "%s",
 		swap->same       ? "same"
 		: swap->go_count ? "swapped"
 				 : "loaded");
-	if (r == 0 && journal_read(nic->role.root_fd, &journal, &ignored) == -ENOMEM)
-		r = -ENOMEM;
-	if (r == 0)
-		r = copy_list(&journal.lists[JOURNAL_MISSING], &report->lists[NIC_REPORT_MISSING]);
-	if (r == 0)
-		r = copy_list(
-			&journal.lists[JOURNAL_UNRESTORED], &report->lists[NIC_REPORT_UNRESTORED]);
-	if (r == 0)
-		r = copy_parameters(&nic->role, &report->lists[NIC_REPORT_PARAMETERS]);
-	return r < 0 ? r : copy_list(&nic->watch.changed, &report->lists[NIC_REPORT_REPLACED]);
+	if (journal_read(nic->role.root_fd, &journal, &ignored) == -ENOMEM ||
+		role_list_read(&nic->role, ROLE_PARAMETERS_LIST, &loaded) == -ENOMEM ||
+		swap_plan_going(swap, &lists[NIC_REPORT_WENT]) < 0 ||
+		nic_push_all(&lists[NIC_REPORT_MISSING], &journal.lists[JOURNAL_MISSING]) < 0 ||
+		nic_push_all(&lists[NIC_REPORT_UNRESTORED], &journal.lists[JOURNAL_UNRESTORED]) <
+			0 ||
+		nic_push_all(&lists[NIC_REPORT_REPLACED], &nic->watch.changed) < 0)
+		return -ENOMEM;
+	/* Of those that were loaded with parameters. */
+	for (size_t i = 0; i < loaded.count; i++) {
+		const char *options = strchr(loaded.items[i], ' ');
+
+		if (options && options[1] &&
+			strv_push(&lists[NIC_REPORT_PARAMETERS], loaded.items[i]) < 0)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 /* "of 7: a; b; c; d …" */
@@ -236,94 +193,80 @@ static void describe(const char *what, const struct strv *lines, char *text, siz
 			text + used, size - used, "; and %zu more", lines->count - DETAIL_NAMED);
 }
 
-/* The worst comes first; each is a sentence for the status. */
-static enum reason judge(const struct nic_report *report, char *text, size_t size)
+#define CHANGED "another process changed what this container loaded"
+
+/* For the status, the worst of it as a sentence; and for metrics. */
+static void publish(struct nic *nic)
 {
 	static const struct {
 		enum nic_report_list list;
 		enum reason reason;
 		const char *what;
 	} kinds[] = {
-		{ NIC_REPORT_REPLACED, REASON_DRIVER_REPLACED,
-			"somebody changed what this container loaded" },
+		{ NIC_REPORT_REPLACED, REASON_DRIVER_REPLACED, CHANGED },
 		{ NIC_REPORT_UNRESTORED, REASON_NETWORK_INCOMPLETE,
 			"part of the network's state did not come back" },
 		{ NIC_REPORT_MISSING, REASON_NONE, "modules that did not come back" },
 	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (report->lists[kinds[i].list].count) {
-			describe(kinds[i].what, &report->lists[kinds[i].list], text, size);
-			return kinds[i].reason;
-		}
-	*text = '\0';
-	return REASON_NONE;
-}
-
-static void publish(struct nic *nic)
-{
 	_cleanup_(nic_report_free) struct nic_report report = { .mode = "" };
-	struct log *log = &nic->role.log;
-	char text[ERROR_TEXT_SIZE];
-	enum reason reason;
+	enum reason reason = REASON_NONE;
+	char text[ERROR_TEXT_SIZE] = "";
 
 	if (fill_report(nic, &report) < 0)
 		return;
-	(void) nic_report_write(nic->role.root_fd, &report); /* nobody waits for it */
-	reason = judge(&report, text, sizeof(text));
-	log_detail(log, reason, text);
-}
-
-static bool is_same_list(const struct strv *one, const struct strv *other)
-{
-	if (one->count != other->count)
-		return false;
-	for (size_t i = 0; i < one->count; i++)
-		if (strcmp(one->items[i], other->items[i]) != 0)
-			return false;
-	return true;
-}
-
-static void log_changed(struct nic *nic)
-{
-	struct log *log = &nic->role.log;
-	char text[ERROR_TEXT_SIZE];
-
-	if (nic->watch.changed.count) {
-		describe("somebody changed what this container loaded", &nic->watch.changed, text,
-			sizeof(text));
-		log_event(log, "replaced", "watch", 0, REASON_DRIVER_REPLACED, text);
-	} else {
-		log_event(log, "note", "watch", 0, REASON_NONE,
-			"what runs is again what this container loaded");
-	}
+	(void) nic_report_write(nic->role.root_fd, &report); /* no step waits for it */
+	for (size_t i = 0; !*text && i < ARRAY_SIZE(kinds); i++)
+		if (report.lists[kinds[i].list].count) {
+			describe(kinds[i].what, &report.lists[kinds[i].list], text, sizeof(text));
+			reason = kinds[i].reason;
+		}
+	log_detail(&nic->role.log, reason, text);
 }
 
 static void look_again(struct nic *nic)
 {
 	_cleanup_strv_ struct strv changed = { 0 };
+	struct strv *known = &nic->watch.changed;
+	struct log *log = &nic->role.log;
+	char text[ERROR_TEXT_SIZE];
+	bool is_same;
 
 	for (size_t i = 0; i < nic->watch.modules.count; i++)
 		if (compare_line(nic->role.root_fd, nic->watch.modules.items[i], &changed) < 0)
 			return;
-	if (is_same_list(&changed, &nic->watch.changed))
+	is_same = changed.count == known->count;
+	for (size_t i = 0; is_same && i < changed.count; i++)
+		is_same = strcmp(changed.items[i], known->items[i]) == 0;
+	if (is_same)
 		return;
-	strv_free(&nic->watch.changed);
-	nic->watch.changed = changed;
+	strv_free(known);
+	*known = changed;
 	changed = (struct strv){ 0 };
-	log_changed(nic);
+	if (known->count) {
+		describe(CHANGED, known, text, sizeof(text));
+		log_event(log, "replaced", "watch", 0, REASON_DRIVER_REPLACED, text);
+	} else {
+		log_event(log, "note", "watch", 0, REASON_NONE,
+			"what runs is again what this container loaded");
+	}
 	publish(nic);
 }
 
 void nic_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 {
 	struct nic *nic = nic_of(role);
+	const struct strv *set = &role->driver_modules;
 	uint64_t now_ms = clock_monotonic_ms();
 
 	if (!happened) {
 		strv_free(&nic->watch.modules);
-		if (list_modules(nic, &nic->watch.modules) == 0)
-			publish(nic);
+		/* Not what they need of the kernel's. */
+		for (size_t i = 0; i < set->count; i++)
+			if (strv_contains(&nic->swap.load, set->items[i]) &&
+				sysmodule_is_live(role->root_fd, set->items[i]) &&
+				push_module(role->root_fd, set->items[i], &nic->watch.modules) < 0)
+				return;
+		publish(nic);
 		return;
 	}
 	if (happened & EVENT_KERNEL)

@@ -4,12 +4,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/engine/spawn.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/role/roles.h"
 
@@ -18,7 +17,7 @@
 #define LOADER      TOOL "/lib/loader"
 #define PROGRAM     TOOL "/slipway"
 
-/* How the tool marks a note, and the line that says why it failed. */
+/* How the tool marks a note, and the line with the cause of its failure. */
 #define NOTE    "==> "
 #define FAILURE "slipway node-build: "
 /* slipway(1): what stands against the build is the OFED. */
@@ -28,11 +27,6 @@ const struct nodebuild nodebuild_gpu = {
 	.recipe = "nvidia",
 	.cache = "/" CONTRACT_GPU_HOST_ROOT "/var/lib/slipway",
 };
-
-bool nodebuild_has_kit(int root_fd)
-{
-	return fs_exists(root_fd, KIT_CONF);
-}
 
 /* Is a module missing that the role asks for, in a set that is there otherwise? */
 static bool is_incomplete(const struct role *role)
@@ -57,12 +51,12 @@ bool nodebuild_unread(const void *context)
 	const struct role *role = context;
 
 	return role->driver_modules.count == 0 ||
-	       (is_incomplete(role) && nodebuild_has_kit(role->root_fd));
+	       (is_incomplete(role) && fs_exists(role->root_fd, KIT_CONF));
 }
 
 bool nodebuild_can_peermem(const struct role *role)
 {
-	return role->build && nodebuild_has_kit(role->root_fd);
+	return role->build && fs_exists(role->root_fd, KIT_CONF);
 }
 
 int nodebuild_identify(struct action *action)
@@ -81,7 +75,7 @@ int nodebuild_identify(struct action *action)
 	return 0;
 }
 
-/* Does this kernel load modules that nobody signed? Compiling takes minutes: asked before. */
+/* Does this kernel load unsigned modules? Compiling takes minutes: asked before. */
 static int refuse_unsigned(struct action *action)
 {
 	const struct role *role = action->role;
@@ -114,67 +108,38 @@ static int refuse_unsigned(struct action *action)
 static int list_arguments(
 	const struct role *role, const char *recipe, bool clear, struct strv *argv)
 {
-	static const char *const program[] = { "slipway", "--library-path", "/" TOOL "/lib",
-		"/" PROGRAM, "node-build", "--recipe" };
 	const struct nodebuild *build = role->build;
-	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(program) && r == 0; i++)
-		r = strv_push(argv, program[i]);
-	if (r == 0)
-		r = strv_push(argv, recipe);
-	if (r == 0)
-		r = strv_pushf(argv, "--kernel=%s", role->krel);
-	if (r == 0)
-		r = strv_pushf(argv, "--host=%s", role->host_root);
-	if (r == 0 && build->cache)
-		r = strv_pushf(argv, "--keep=%s", build->cache);
-	for (size_t i = 0; i < build->settings.count && r == 0; i++)
-		r = strv_pushf(argv, "--set=%s", build->settings.items[i]);
-	if (r == 0 && role->options.max_threads)
-		r = strv_pushf(argv, "--max-threads=%u", role->options.max_threads);
-	if (r == 0 && clear)
-		r = strv_push(argv, "--clear");
-	return r;
+	if (strv_split(argv,
+		    "slipway --library-path /" TOOL "/lib /" PROGRAM " node-build --recipe",
+		    " ") < 0 ||
+		strv_push(argv, recipe) < 0 || strv_pushf(argv, "--kernel=%s", role->krel) < 0 ||
+		strv_pushf(argv, "--host=%s", role->host_root) < 0)
+		return -ENOMEM;
+	if (build->cache && strv_pushf(argv, "--keep=%s", build->cache) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < build->settings.count; i++)
+		if (strv_pushf(argv, "--set=%s", build->settings.items[i]) < 0)
+			return -ENOMEM;
+	if (role->options.max_threads &&
+		strv_pushf(argv, "--max-threads=%u", role->options.max_threads) < 0)
+		return -ENOMEM;
+	return clear ? strv_push(argv, "--clear") : 0;
 }
 
-/* It ends with the worker, which a stop signal ends at once. */
-static _Noreturn void exec_tool(char *const *argv, pid_t worker_pid, int output_fd)
+/* The worker's notes are the tool's. Why it failed goes to @error (1), else its last line (0). */
+static int read_output(FILE *output, struct worker *worker, struct error *error)
 {
-	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	sigset_t none;
-
-	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != worker_pid) /* it ended before that */
-		_exit(125);
-	if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(output_fd, STDOUT_FILENO) < 0 ||
-		dup2(output_fd, STDERR_FILENO) < 0)
-		_exit(125);
-	(void) sigemptyset(&none);
-	(void) sigprocmask(SIG_SETMASK, &none, NULL);
-	(void) execve("/" LOADER, argv, environ);
-	(void) fprintf(stderr, FAILURE "/" LOADER ": %s\n", strerror(errno));
-	_exit(125);
-}
-
-/* The worker's notes are the tool's. Why it failed goes to @error; else its last line. */
-static int read_output(int fd, struct worker *worker, struct error *error)
-{
-	_cleanup_fclose_ FILE *output = fdopen(fd, "r");
 	_cleanup_free_ char *line = NULL;
-	bool failed = false;
+	int failed = 0;
 	size_t size = 0;
 
-	if (!output) {
-		(void) close(fd);
-		return -errno;
-	}
 	error->text[0] = '\0';
 	while (getline(&line, &size, output) > 0) {
 		line[strcspn(line, "\n")] = '\0';
 		if (strncmp(line, FAILURE, strlen(FAILURE)) == 0) {
 			(void) error_set(error, 0, "%s", line + strlen(FAILURE));
-			failed = true;
+			failed = 1;
 		} else if (strncmp(line, NOTE, strlen(NOTE)) == 0) {
 			worker_report(worker, WORKER_NOTE, 0, "%s", line + strlen(NOTE));
 		} else if (*line) {
@@ -186,35 +151,32 @@ static int read_output(int fd, struct worker *worker, struct error *error)
 	return failed;
 }
 
-/* To its end. The exit status as a shell has it, with what it said in @error. */
+/*
+ * To its end: it ends with the worker, which a stop signal ends at once. Returns the exit status as
+ * a shell has it, and in @error what it reported, or a negative errno.
+ */
 static int run_tool(
 	const struct strv *argv, struct worker *worker, bool *ret_said_why, struct error *error)
 {
-	pid_t worker_pid = getpid();
+	struct spawn tool = { .program = "/" LOADER, .argv = argv->items };
+	_cleanup_fclose_ FILE *output = NULL;
 	int ends[2];
-	int status;
 	pid_t pid;
 	int r;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return error_set_errno(error, -errno, "pipe");
-	pid = fork();
-	if (pid == 0)
-		exec_tool(argv->items, worker_pid, ends[1]);
-	r = pid < 0 ? -errno : 0;
+	tool.output_fd = ends[1];
+	r = spawn_start(&tool, &pid);
 	(void) close(ends[1]);
-	if (r < 0) {
+	output = fdopen(ends[0], "r");
+	if (!output)
 		(void) close(ends[0]);
-		return error_set_errno(error, r, "fork");
-	}
-	r = read_output(ends[0], worker, error);
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return error_set_errno(error, -errno, "/" PROGRAM);
 	if (r < 0)
-		return error_set_errno(error, r, "/" PROGRAM);
-	*ret_said_why = r == 1;
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+		return error_set_errno(error, r, "/" LOADER);
+	*ret_said_why = output && read_output(output, worker, error) > 0;
+	r = spawn_wait(pid);
+	return r < 0 ? error_set_errno(error, r, "/" PROGRAM) : r;
 }
 
 static int build(struct action *action, const char *recipe)
@@ -236,7 +198,7 @@ static int build(struct action *action, const char *recipe)
 		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
 	status = run_tool(&argv, action->worker, &said_why, &action->error);
 	if (status <= 0)
-		return action_reason(action, REASON_INTERNAL, status);
+		return action_reason(action, REASON_BUILD_FAILED, status);
 	if (said_why)
 		return action_reason(action,
 			status == EXIT_NO_PEER_MEMORY ? REASON_NO_PEER_MEMORY : REASON_BUILD_FAILED,

@@ -14,15 +14,12 @@ struct nodebuild {
 	const char *cache;  /* on the host's disk, as this container sees it, or NULL */
 	/* Of the image's set: without it one that has it is compiled all the same; or NULL. */
 	const char *needs;
-	/* "NAME=value" each: what the recipe is told beside its inputs, and part of the key. */
+	/* "NAME=value" each: what the recipe gets beside its inputs, and part of the key. */
 	struct strv settings;
 };
 
 /* The GPU roles'. */
 extern const struct nodebuild nodebuild_gpu;
-
-/* Can this image compile at all? */
-bool nodebuild_has_kit(int root_fd);
 
 /* Has the image no modules for the running kernel (or not all), and the means to make them? */
 bool nodebuild_wanted(const void *role);

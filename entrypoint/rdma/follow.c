@@ -29,7 +29,7 @@
 /* The holder's lock falls a moment after its file is closed, which is the event. */
 #define LOCK_RETRY_MS 50
 
-/* The event of a module says that it comes, and not that its init function is done. */
+/* A module's event comes before its init function is done. */
 #define COMING_RETRY_MS 20
 
 /*
@@ -59,26 +59,12 @@ static void wake_by(uint64_t *wake_ms, uint64_t when_ms)
 		*wake_ms = when_ms;
 }
 
-/* To be called before the looking: what comes in between is an event then. */
+/* To be called before looking: what comes in between is an event then. */
 static void watch_files(struct role *role)
 {
 	(void) events_watch_file(&role->events, "/" CONTRACT_OFED_READY);
 	(void) events_watch_file(&role->events, "/" PEERMEM_REQUEST);
 	(void) events_watch_file(&role->events, "/" CONTRACT_DAEMONS_STATUS);
-}
-
-/* Without a shared folder there is no lock to be had, and no other container: follow then. */
-static bool open_lock(struct role *role)
-{
-	struct peermem_state *state = role->peermem;
-
-	if (state->lock_opened)
-		return true;
-	if (fs_mkdir_parents(role->root_fd, NIC_STATE_FOLDER, 0755) < 0)
-		return false;
-	state->lock_fd = openat(role->root_fd, PEERMEM_LOCK, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-	state->lock_opened = state->lock_fd >= 0;
-	return state->lock_opened;
 }
 
 static bool take_turn(struct role *role, unsigned happened, uint64_t *wake_ms)
@@ -87,7 +73,13 @@ static bool take_turn(struct role *role, unsigned happened, uint64_t *wake_ms)
 
 	if (state->follows)
 		return true;
-	state->follows = !open_lock(role) || flock(state->lock_fd, LOCK_EX | LOCK_NB) == 0;
+	if (!state->lock_opened && fs_mkdir_parents(role->root_fd, NIC_STATE_FOLDER, 0755) == 0) {
+		state->lock_fd =
+			openat(role->root_fd, PEERMEM_LOCK, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+		state->lock_opened = state->lock_fd >= 0;
+	}
+	/* Without a shared folder there is no lock, and no other container: follow then. */
+	state->follows = !state->lock_opened || flock(state->lock_fd, LOCK_EX | LOCK_NB) == 0;
 	/* What was there before is not what it is loaded after. */
 	state->missing_us = wall_us();
 	if (state->follows)
@@ -114,8 +106,8 @@ static void report(struct role *role, enum reason reason, const char *text)
 }
 
 /*
- * The driver container says "Ready" between its start and its stop, in which it loads and unloads
- * on its own. Its own follower does not run then.
+ * The driver container's status is "Ready" between its start and its stop, in which it loads and
+ * unloads on its own. Its own follower does not run then.
  */
 static bool gpu_serves(const struct role *role)
 {
@@ -123,23 +115,19 @@ static bool gpu_serves(const struct role *role)
 
 	if (!sysmodule_is_live(role->root_fd, "nvidia"))
 		return false;
-	if (!role->peermem->always)
-		return true;
-	return fs_read_line(role->root_fd, CONTRACT_DAEMONS_STATUS, &status) == 0 &&
-	       strcmp(status, "Ready") == 0;
+	return !role->peermem->always ||
+	       (fs_read_line(role->root_fd, CONTRACT_DAEMONS_STATUS, &status) == 0 &&
+		       strcmp(status, "Ready") == 0);
 }
 
-/* The build of what exports the interface, "?" where it is not known. */
-static void exporter_build(const struct role *role, char build_id[BUILD_ID_HEX_SIZE])
+/* What is missing to load it; NULL: nothing. */
+static const char *find_missing(const struct role *role)
 {
-	_cleanup_(fingerprint_free) struct fingerprint ofed = { .crc = 0 };
-
-	if (fingerprint_read(role->root_fd, &ofed))
-		memcpy(build_id, ofed.build_id, BUILD_ID_HEX_SIZE);
-	else
-		sysmodule_build_id(role->root_fd, ofed_exporter(role), build_id);
-	if (!*build_id)
-		(void) snprintf(build_id, BUILD_ID_HEX_SIZE, "?");
+	if (peermem_is_asked_to_go(role->root_fd))
+		return "waits for the NIC container to have changed OFED";
+	if (!gpu_serves(role))
+		return "waits for the driver container to be ready";
+	return ofed_is_up(role) ? NULL : "waits for OFED";
 }
 
 static void wait_for(struct role *role, const char *missing, uint64_t *wake_ms)
@@ -157,7 +145,7 @@ static void wait_for(struct role *role, const char *missing, uint64_t *wake_ms)
 		wake_by(wake_ms, clock_monotonic_ms() + COMING_RETRY_MS);
 }
 
-/* It was there and is gone, by no deed of ours: is it left alone for now? */
+/* It was there and is gone, not unloaded from here: is it left alone for now? */
 static bool is_on_hold(struct role *role, uint64_t *wake_ms)
 {
 	struct peermem_state *state = role->peermem;
@@ -180,24 +168,21 @@ static bool is_on_hold(struct role *role, uint64_t *wake_ms)
 	return true;
 }
 
-/* Since when has all been there? Its flag says when OFED came, if that is what was missing. */
-static uint64_t ready_since(const struct role *role, uint64_t looked_us)
-{
-	struct stat flag;
-	uint64_t came_us;
-
-	if (fstatat(role->root_fd, CONTRACT_OFED_READY, &flag, 0) < 0)
-		return looked_us;
-	came_us = (uint64_t) flag.st_mtim.tv_sec * 1000000 + (uint64_t) flag.st_mtim.tv_nsec / 1000;
-	return came_us > role->peermem->missing_us && came_us < looked_us ? came_us : looked_us;
-}
-
+/* @since_us: when all was seen to be there. OFED's flag has when it came, if that was missing. */
 static void report_loaded(struct role *role, uint64_t since_us)
 {
 	uint64_t now_us = wall_us();
-	uint64_t took_us = now_us > since_us ? now_us - since_us : 0;
+	uint64_t took_us, came_us;
+	struct stat flag;
 	char text[128];
 
+	if (fstatat(role->root_fd, CONTRACT_OFED_READY, &flag, 0) == 0) {
+		came_us = (uint64_t) flag.st_mtim.tv_sec * 1000000 +
+			  (uint64_t) flag.st_mtim.tv_nsec / 1000;
+		if (came_us > role->peermem->missing_us && came_us < since_us)
+			since_us = came_us;
+	}
+	took_us = now_us > since_us ? now_us - since_us : 0;
 	(void) snprintf(text, sizeof(text), "loaded %.1f ms after OFED and nvidia were there",
 		(double) took_us / 1e3);
 	(void) unlinkat(role->root_fd, PEERMEM_HOLD, 0);
@@ -215,32 +200,30 @@ static bool load(struct role *role, uint64_t *wake_ms)
 		.stoppable = true, /* it may compile */
 		.deadline_ms = LOAD_DEADLINE_MS,
 	};
+	_cleanup_(fingerprint_free) struct fingerprint ofed = { .crc = 0 };
 	struct peermem_state *state = role->peermem;
 	uint64_t looked_us = wall_us();
-	char build_id[BUILD_ID_HEX_SIZE];
-	const char *missing = NULL;
+	const char *missing = find_missing(role);
 	struct action outcome;
 
-	if (peermem_is_asked_to_go(role->root_fd))
-		missing = "waits for the NIC container to have changed OFED";
-	else if (!gpu_serves(role))
-		missing = "waits for the driver container to be ready";
-	else if (!ofed_is_up(role))
-		missing = "waits for OFED";
 	if (missing) {
 		wait_for(role, missing, wake_ms);
 		return false;
 	}
 	if (is_on_hold(role, wake_ms))
 		return false;
-	exporter_build(role, build_id);
-	if (strcmp(build_id, state->refused) == 0)
+	/* The build of what exports the interface, "?" where it is not known. */
+	if (!fingerprint_read(role->root_fd, &ofed))
+		sysmodule_build_id(role->root_fd, ofed_exporter(role), ofed.build_id);
+	if (!*ofed.build_id)
+		(void) snprintf(ofed.build_id, sizeof(ofed.build_id), "?");
+	if (strcmp(ofed.build_id, state->refused) == 0)
 		return false;
 	if (plan_do(&role->plan, &step, &outcome) == 0) {
-		report_loaded(role, ready_since(role, looked_us));
+		report_loaded(role, looked_us);
 		return true;
 	}
-	memcpy(state->refused, build_id, sizeof(build_id));
+	memcpy(state->refused, ofed.build_id, sizeof(state->refused));
 	report(role, outcome.reason, outcome.error.text);
 	return true;
 }
@@ -413,42 +396,34 @@ static bool is_fresh(int root_fd, const char *path, time_t seconds)
 	       time(NULL) - status.st_mtim.tv_sec < seconds;
 }
 
-/* The driver container is on its way up or down, and takes peermem with it. */
-static bool gpu_is_changing(int root_fd)
-{
-	_cleanup_free_ char *status = NULL;
-
-	return fs_read_line(root_fd, CONTRACT_DAEMONS_STATUS, &status) == 0 &&
-	       (strcmp(status, "NotReady") == 0 ||
-		       is_fresh(root_fd, CONTRACT_DAEMONS_STATUS, GRACE_SECONDS));
-}
-
-static const char *why_ofed_is_down(const struct role *role)
-{
-	if (role->options.host_ofed)
-		return "OFED is not up: the host has loaded none: nothing to probe";
-	if (!fs_exists(role->root_fd, CONTRACT_OFED_READY))
-		return "OFED is not up: the NIC container has not written /" CONTRACT_OFED_READY
-		       ": nothing to probe";
-	if (ready_flag_is_stale(role->root_fd))
-		return "OFED is not up: stale flag: " READY_FLAG_STALE ": nothing to probe";
-	return "OFED is not up: /" CONTRACT_OFED_READY " is there, and the module that exports "
-	       "the peer-memory interface is not loaded: nothing to probe";
-}
-
 /* Why peermem need not be there now; NULL: it should be. */
 static const char *excuse(const struct role *role)
 {
-	if (!ofed_is_up(role))
-		return why_ofed_is_down(role);
-	if (peermem_is_asked_to_go(role->root_fd))
+	const int root_fd = role->root_fd;
+	_cleanup_free_ char *status = NULL;
+	bool is_up = ofed_is_up(role);
+
+	if (!is_up && role->options.host_ofed)
+		return "OFED is not up: the host has loaded none: nothing to probe";
+	if (!is_up && !fs_exists(root_fd, CONTRACT_OFED_READY))
+		return "OFED is not up: the NIC container has not written /" CONTRACT_OFED_READY
+		       ": nothing to probe";
+	if (!is_up && ready_flag_is_stale(root_fd))
+		return "OFED is not up: stale flag: " READY_FLAG_STALE ": nothing to probe";
+	if (!is_up)
+		return "OFED is not up: /" CONTRACT_OFED_READY " is there, and the module that "
+		       "exports the peer-memory interface is not loaded: nothing to probe";
+	if (peermem_is_asked_to_go(root_fd))
 		return "OFED is being changed: nvidia_peermem made way";
-	if (gpu_is_changing(role->root_fd))
+	/* The driver container loads and unloads peermem with its other modules. */
+	if (fs_read_line(root_fd, CONTRACT_DAEMONS_STATUS, &status) == 0 &&
+		(strcmp(status, "NotReady") == 0 ||
+			is_fresh(root_fd, CONTRACT_DAEMONS_STATUS, GRACE_SECONDS)))
 		return "the driver container is starting";
-	if (sysmodule_is_live(role->root_fd, "nvidia") &&
-		is_fresh(role->root_fd, CONTRACT_OFED_READY, GRACE_SECONDS))
+	if (sysmodule_is_live(root_fd, "nvidia") &&
+		is_fresh(root_fd, CONTRACT_OFED_READY, GRACE_SECONDS))
 		return "OFED has just come: nvidia_peermem follows";
-	if (is_fresh(role->root_fd, PEERMEM_HOLD, HOLD_SECONDS))
+	if (is_fresh(root_fd, PEERMEM_HOLD, HOLD_SECONDS))
 		return "nvidia_peermem was unloaded by someone else: it is loaded again in a moment";
 	return NULL;
 }

@@ -36,22 +36,10 @@
 
 /* ---- the fingerprint */
 
-/* What the kernel loaded may be the host's own of that name. */
-static bool is_of_image(const struct role *role, struct loader *tree, const char *name)
-{
-	_cleanup_(elf_module_close) struct elf_module *file = NULL;
-	_cleanup_free_ char *path = NULL;
-	struct error ignored;
-
-	if (loader_file(tree, name, &path, &ignored) < 0 ||
-		elf_module_open_brief(role->root_fd, path, &file, &ignored) < 0)
-		return false;
-	return loaded_compare(role->root_fd, name, file) == LOADED_SAME;
-}
-
 /*
- * "modules=ib_core 29ac… ib_uverbs 7ca4… …" of the image's own that are loaded. Without the tree's
- * index there is no such line: readers look for files then.
+ * "modules=ib_core 29ac… ib_uverbs 7ca4… …" of the image's own that are loaded: what the kernel has
+ * may be the host's own of that name. Without the tree's index there is no such line: readers look
+ * for files then.
  */
 static void print_builds(const struct role *role, FILE *file)
 {
@@ -64,9 +52,11 @@ static void print_builds(const struct role *role, FILE *file)
 	(void) fputs("modules=", file);
 	for (size_t i = 0; i < names->count; i++) {
 		char build_id[BUILD_ID_HEX_SIZE];
+		enum loaded loaded;
 
 		sysmodule_build_id(role->root_fd, names->items[i], build_id);
-		if (*build_id && is_of_image(role, tree, names->items[i]))
+		if (*build_id && loader_compare(tree, names->items[i], &loaded, &ignored) == 0 &&
+			loaded == LOADED_SAME)
 			(void) fprintf(file, "%s %s ", names->items[i], build_id);
 	}
 	(void) fputc('\n', file);
@@ -94,15 +84,15 @@ int fingerprint_write(struct action *action)
 			r < 0 ? error.text : "its Module.symvers does not list it");
 		return 0;
 	}
-	file = open_memstream(&text, &size);
-	if (!file)
-		return action_fail(action, REASON_INTERNAL, -ENOMEM, "fingerprint: out of memory");
 	symvers_module_name(entry, exporter, sizeof(exporter));
 	sysmodule_build_id(role->root_fd, exporter, build_id);
-	(void) fprintf(file, "exporter=%s\nbuild_id=%s\ncrc=0x%08x\nversion=%s\n", exporter,
-		build_id, entry->crc, role->image.version);
-	print_builds(role, file);
-	if (fclose(file) != 0)
+	file = open_memstream(&text, &size);
+	if (file) {
+		(void) fprintf(file, "exporter=%s\nbuild_id=%s\ncrc=0x%08x\nversion=%s\n", exporter,
+			build_id, entry->crc, role->image.version);
+		print_builds(role, file);
+	}
+	if (!file || fclose(file) != 0)
 		return action_fail(action, REASON_INTERNAL, -ENOMEM, "fingerprint: out of memory");
 	return action_write(action, FINGERPRINT_PATH, text);
 }
@@ -120,23 +110,6 @@ bool fingerprint_is_there(int root_fd)
 	return fs_exists(root_fd, FINGERPRINT_PATH);
 }
 
-/* Without them readers look for files. */
-static void read_builds(const char *text, struct strv *builds)
-{
-	_cleanup_strv_ struct strv words = { 0 };
-	char line[BUILDS_SIZE];
-
-	conf_value(text, "modules", line, sizeof(line));
-	if (strv_split(&words, line, " ") < 0)
-		return;
-	for (size_t i = 0; i + 1 < words.count; i += 2) {
-		if (strv_pushf(builds, "%s %s", words.items[i], words.items[i + 1]) < 0) {
-			strv_free(builds);
-			return;
-		}
-	}
-}
-
 void fingerprint_free(struct fingerprint *fingerprint)
 {
 	strv_free(&fingerprint->builds);
@@ -146,8 +119,11 @@ bool fingerprint_read(int root_fd, struct fingerprint *ret)
 {
 	char loaded_id[BUILD_ID_HEX_SIZE];
 	struct fingerprint found = { .crc = 0 };
+	_cleanup_strv_ struct strv words = { 0 };
 	_cleanup_free_ char *text = NULL;
+	char builds[BUILDS_SIZE];
 	char crc[16];
+	int r;
 
 	if (fs_read(root_fd, FINGERPRINT_PATH, (size_t) 2 * BUILDS_SIZE, &text, NULL) < 0)
 		return false;
@@ -155,13 +131,19 @@ bool fingerprint_read(int root_fd, struct fingerprint *ret)
 	conf_value(text, "build_id", found.build_id, sizeof(found.build_id));
 	conf_value(text, "crc", crc, sizeof(crc));
 	conf_value(text, "version", found.version, sizeof(found.version));
+	conf_value(text, "modules", builds, sizeof(builds));
 	found.crc = (uint32_t) strtoul(crc, NULL, 16);
 	if (!*found.exporter || !*found.build_id || strchr(found.exporter, '/'))
 		return false;
 	sysmodule_build_id(root_fd, found.exporter, loaded_id);
 	if (strcmp(loaded_id, found.build_id) != 0)
 		return false;
-	read_builds(text, &found.builds);
+	/* Without the builds, readers look for files. */
+	r = strv_split(&words, builds, " ");
+	for (size_t i = 0; r == 0 && i + 1 < words.count; i += 2)
+		r = strv_pushf(&found.builds, "%s %s", words.items[i], words.items[i + 1]);
+	if (r < 0)
+		strv_free(&found.builds);
 	*ret = found;
 	return true;
 }
@@ -207,17 +189,10 @@ int ofed_find_symvers(const struct role *role, char *path, size_t size)
 
 int fingerprint_for_proof(const struct role *role, struct prove_peer *ret)
 {
-	struct fingerprint ofed = { .crc = 0 };
 	char path[PATH_MAX];
 
 	fingerprint_version(role->root_fd, ret->version);
-	ret->is_known = fingerprint_read(role->root_fd, &ofed);
-	if (ret->is_known) {
-		memcpy(ret->exporter, ofed.exporter, sizeof(ret->exporter));
-		memcpy(ret->build_id, ofed.build_id, sizeof(ret->build_id));
-		ret->crc = ofed.crc;
-		ret->builds = ofed.builds; /* theirs to free */
-	}
+	ret->is_known = fingerprint_read(role->root_fd, &ret->ofed);
 	/* On a host with OFED of its own they are of what is installed, which need not be loaded.
 	 */
 	if (role->options.host_ofed || !fs_exists(role->root_fd, CONTRACT_OFED_READY) ||
@@ -242,91 +217,76 @@ const char *ofed_exporter(const struct role *role)
 /* The kernel's list of symbols is long: a module that once had none is not asked again. */
 static bool exports_peer_memory(struct role *role, const char *exporter)
 {
+	char *without = role->peermem->without_peer_memory;
 	char build_id[BUILD_ID_HEX_SIZE];
 	char owner[64];
 
 	sysmodule_build_id(role->root_fd, exporter, build_id);
-	if (*build_id && strcmp(build_id, role->peermem->without_peer_memory) == 0)
+	if (*build_id && strcmp(build_id, without) == 0)
 		return false;
 	if (kallsyms_exporter(role->root_fd, CONTRACT_PEER_REGISTER, owner, sizeof(owner)) == 0)
 		return true;
-	memcpy(role->peermem->without_peer_memory, build_id, sizeof(build_id));
+	memcpy(without, build_id, sizeof(build_id));
 	return false;
-}
-
-static int missing_exporter(struct action *action, const char *exporter)
-{
-	const struct role *role = action->role;
-	const char *cure = CURE_NIC;
-
-	if (role->options.host_ofed)
-		cure = "load the host's OFED (USE_HOST_MOFED is set); " CURE_DEADLINE;
-	else if (ready_flag_is_stale(role->root_fd))
-		cure = READY_FLAG_STALE "; " CURE_DEADLINE;
-	return action_missing(action, REASON_OFED_NOT_READY,
-		"the module %s, which has to export %s, is not loaded: %s", exporter,
-		CONTRACT_PEER_REGISTER, cure);
 }
 
 /* By the NIC container's fingerprint of the very module that is live, or the kernel's own list. */
 static int find_peer_memory(struct action *action)
 {
 	struct role *role = action->role;
+	_cleanup_(fingerprint_free) struct fingerprint ofed = { .crc = 0 };
 	const char *exporter = ofed_exporter(role);
-	_cleanup_(fingerprint_free) struct fingerprint fingerprint = { .crc = 0 };
+	const char *cure = CURE_NIC;
 
-	if (fingerprint_read(role->root_fd, &fingerprint) &&
-		sysmodule_is_live(role->root_fd, fingerprint.exporter))
+	if (fingerprint_read(role->root_fd, &ofed) &&
+		sysmodule_is_live(role->root_fd, ofed.exporter))
 		return 0;
-	if (!sysmodule_is_live(role->root_fd, exporter))
-		return missing_exporter(action, exporter);
+	if (!sysmodule_is_live(role->root_fd, exporter)) {
+		if (role->options.host_ofed)
+			cure = "load the host's OFED (USE_HOST_MOFED is set); " CURE_DEADLINE;
+		else if (ready_flag_is_stale(role->root_fd))
+			cure = READY_FLAG_STALE "; " CURE_DEADLINE;
+		return action_missing(action, REASON_OFED_NOT_READY,
+			"the module %s, which has to export %s, is not loaded: %s", exporter,
+			CONTRACT_PEER_REGISTER, cure);
+	}
 	if (exports_peer_memory(role, exporter))
 		return 0;
 	(void) action_missing(action, REASON_NO_PEER_MEMORY,
-		"%s is loaded but nobody exports %s: this RDMA stack has no peer-memory "
-		"interface (OFED has; without OFED, use dma-buf, which needs no nvidia-peermem, "
-		"and leave %s unset)",
-		exporter, CONTRACT_PEER_REGISTER, CONTRACT_ENV_RDMA);
+		"%s is loaded but nothing exports " NO_PEER_MEMORY, exporter);
 	/* A NIC container's stack, which its flag distinguishes from the host's, will not change;
 	 * the host's may still be replaced by its own OFED, which has no flag. */
 	return fs_exists(role->root_fd, CONTRACT_OFED_READY) ? -ENODATA : 1;
 }
 
-/* What the NIC container's status says, or "". */
-static void read_nic_status(int root_fd, struct error *text)
+static int missing_flag(struct action *action)
 {
+	const struct role *role = action->role;
 	_cleanup_free_ char *status = NULL;
+	struct error own = { "" };
+	struct mountinfo mount;
 	char detail[512] = "";
 	char reason[64] = "";
 	char state[32] = "";
 
-	if (fs_read(root_fd, NIC_STATE_FOLDER "/nic.status", 65536, &status, NULL) < 0)
-		return;
-	conf_value(status, "state", state, sizeof(state));
-	conf_value(status, "reason", reason, sizeof(reason));
-	conf_value(status, "detail", detail, sizeof(detail));
-	if (*state)
-		(void) error_set(text, 0, "; it says of itself: %s%s%s%s%s", state,
-			*reason ? ", " : "", reason, *detail ? ": " : "", detail);
-}
-
-/* A container without the host's folder would wait for a flag that it can never see. */
-static int missing_flag(struct action *action)
-{
-	const struct role *role = action->role;
-	struct error status = { "" };
-	struct mountinfo mount;
-
+	/* A container without the host's folder would wait for a flag that it can never see. */
 	if (mountinfo_find(role->root_fd, CONTRACT_OFED_RUN, &mount) == 0 && mount.of_root)
 		return action_missing(action, REASON_OFED_NOT_READY,
 			"/%s is not a mount of the host, so that the NIC container's flag /%s cannot "
 			"be seen from here: mount the hostPath /%s there with mountPropagation: "
 			"HostToContainer",
 			CONTRACT_OFED_RUN, CONTRACT_OFED_READY, CONTRACT_OFED_RUN);
-	read_nic_status(role->root_fd, &status);
+	if (fs_read(role->root_fd, NIC_STATE_FOLDER "/nic.status", 65536, &status, NULL) == 0) {
+		conf_value(status, "state", state, sizeof(state));
+		conf_value(status, "reason", reason, sizeof(reason));
+		conf_value(status, "detail", detail, sizeof(detail));
+	}
+	if (*state)
+		(void) error_set(&own, 0, "; its own status is: %s%s%s%s%s", state,
+			*reason ? ", " : "", reason, *detail ? ": " : "", detail);
 	return action_missing(action, REASON_OFED_NOT_READY,
 		"the NIC driver container has not written /%s: " CURE_NIC "%.600s",
-		CONTRACT_OFED_READY, status.text);
+		CONTRACT_OFED_READY, own.text);
 }
 
 static int find_ofed(struct action *action)
@@ -337,9 +297,8 @@ static int find_ofed(struct action *action)
 		return find_peer_memory(action);
 	/* Watch first, look then: what comes in between is an event. */
 	(void) events_watch_file(&role->events, "/" CONTRACT_OFED_READY);
-	if (!fs_exists(role->root_fd, CONTRACT_OFED_READY))
-		return missing_flag(action);
-	return find_peer_memory(action);
+	return fs_exists(role->root_fd, CONTRACT_OFED_READY) ? find_peer_memory(action)
+							     : missing_flag(action);
 }
 
 int ofed_wait(struct action *action)
@@ -357,11 +316,10 @@ int ofed_wait(struct action *action)
 
 bool ofed_is_up(const struct role *role)
 {
-	_cleanup_(fingerprint_free) struct fingerprint fingerprint = { .crc = 0 };
+	_cleanup_(fingerprint_free) struct fingerprint ofed = { .crc = 0 };
 
 	if (!role->options.host_ofed && !fs_exists(role->root_fd, CONTRACT_OFED_READY))
 		return false;
-	if (fingerprint_read(role->root_fd, &fingerprint))
-		return sysmodule_is_live(role->root_fd, fingerprint.exporter);
-	return sysmodule_is_live(role->root_fd, ofed_exporter(role));
+	return sysmodule_is_live(role->root_fd,
+		fingerprint_read(role->root_fd, &ofed) ? ofed.exporter : ofed_exporter(role));
 }

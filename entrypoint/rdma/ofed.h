@@ -1,58 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * OFED's state on a node, as the NIC container leaves it for the GPU and the peermem container: its
- * ready flag with the lock that goes with it, and the fingerprint of what it loaded. With the
- * fingerprint they know without searching the kernel's long list of symbols that the peer-memory
- * interface is there, and with which CRC: a build id identifies a module file.
+ * ready flag with the lock that goes with it, and the fingerprint of what it loaded, which shows
+ * without a search of the kernel's long list of symbols that the peer-memory interface is there,
+ * and with which CRC: a build id identifies a module file.
  */
 #pragma once
 
 #include <stdbool.h>
 
 #include "common/strv.h"
+#include "entrypoint/contract.h"
 #include "entrypoint/role/prove.h"
 #include "module/elf.h"
 
-struct fingerprint {
-	char exporter[64];                /* the module that exports the peer-memory interface */
-	char build_id[BUILD_ID_HEX_SIZE]; /* of that module, as loaded */
-	uint32_t crc;                     /* of CONTRACT_PEER_REGISTER; 0: no MODVERSIONS */
-	char version[64];                 /* of the OFED, for people; "" by older ones */
-	struct strv builds; /* "name build-id" of all of its image that is loaded; none by older
-			       ones */
-};
-
-/*
- * STEP_WORKER of the NIC role: writes the fingerprint of what it loaded. An OFED without the
- * interface has none, which is noted and is no failure.
- */
+/* STEP_WORKER of the NIC role. An OFED without the interface has none, which is noted. */
 int fingerprint_write(struct action *action);
 /* STEP_DIRECT, its undo. */
 int fingerprint_remove(struct action *action);
-
-/* Is there one? Then the OFED that it describes is the one that a NIC role loaded last. */
 bool fingerprint_is_there(int root_fd);
-
-/*
- * True when there is one and the module that is loaded now is the one that it speaks of. The caller
- * frees it with fingerprint_free() then.
- */
+/* True when there is one, of the very module that is loaded now; fingerprint_free() it then. */
 bool fingerprint_read(int root_fd, struct fingerprint *ret);
 void fingerprint_free(struct fingerprint *fingerprint);
 
 /*
- * The version of the OFED that is loaded, for messages: by the fingerprint, else what mlx5_core
- * says of itself, which OFED's does and the kernel's own does not; else "unknown".
+ * The version of the OFED that is loaded, for messages: by the fingerprint, else mlx5_core's own,
+ * which OFED's has and the kernel's has not; else "unknown".
  */
 void fingerprint_version(int root_fd, char text[64]);
 
-/* What the load proof wants to know of that OFED: role->prove_peer. -ENOMEM. */
+/* role->prove_peer. -ENOMEM. */
 int fingerprint_for_proof(const struct role *role, struct prove_peer *ret) _must_check_;
 
 /* Why a stale ready flag is one, in messages. */
 #define READY_FLAG_STALE                                                                           \
-	"the NIC container died and left its flag (nobody holds its lock): the kubelet starts it " \
+	"the NIC container died and left its flag (its lock is free): the kubelet starts it "      \
 	"again, see that pod's log"
+
+/* Follows "nothing exports " in messages. */
+#define NO_PEER_MEMORY                                                                             \
+	CONTRACT_PEER_REGISTER                                                                     \
+	": this RDMA stack has no peer-memory interface (OFED has; without OFED, use dma-buf, "    \
+	"which needs no nvidia-peermem, and leave " CONTRACT_ENV_RDMA " unset)"
 
 /*
  * True when the flag is there and the lock that goes with it is free: NVIDIA's NIC container and
@@ -64,9 +53,8 @@ bool ready_flag_is_stale(int root_fd);
 
 /*
  * STEP_WAIT: 0 once OFED is there (role->peermem->due is set then), 1 with what is missing: the
- * ready flag, or the peer-memory symbols in the running kernel. Watches the folder of the flag;
- * modules that come are uevents. Host OFED (USE_HOST_MOFED) has no flag. A node without a Mellanox
- * PCI function is not waited for: 0, noted, and nothing is due. Fails at once
+ * ready flag, which host OFED (USE_HOST_MOFED) has not, or the peer-memory symbols. A node without
+ * a Mellanox PCI function is not waited for: 0, noted, and nothing is due. Fails at once
  * (REASON_NO_PEER_MEMORY) when the OFED of a NIC container has no peer-memory interface.
  */
 int ofed_wait(struct action *action);

@@ -36,10 +36,6 @@
 /* Whose processes use RDMA devices: seen from a pod that shares the host's process ids. */
 static const char *const rdma_devices[] = { "/dev/infiniband/", NULL };
 
-/* As the operator names it, and as others do (gpu/parameters.c takes both, too). */
-static const char *const conf_paths[] = { CONTRACT_MODULE_CONF "/nvidia-peermem.conf",
-	CONTRACT_MODULE_CONF "/nvidia_peermem.conf" };
-
 /* ---- which one */
 
 int peermem_path(const struct role *role, char *path, size_t size)
@@ -79,16 +75,8 @@ uint32_t peermem_file_crc(const struct role *role)
 bool peermem_is_bound(const struct role *role)
 {
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	const struct elf_undefined *used;
-	size_t count;
 
-	if (open_file(role, &module) < 0)
-		return true;
-	used = elf_module_undefined_symbols(module, &count);
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(used[i].name, CONTRACT_PEER_REGISTER) == 0)
-			return true;
-	return false;
+	return open_file(role, &module) < 0 || prove_is_bound(module);
 }
 
 uint32_t peermem_wanted_crc(const struct role *role, bool *ret_proven)
@@ -128,27 +116,22 @@ static bool fits(struct role *role, const char *folder, uint32_t crc)
 	return true;
 }
 
-static int copy(int root_fd, const char *folder, const char *file, const char *to)
-{
-	char from[VARIANT_PATH_SIZE];
-
-	(void) snprintf(from, sizeof(from), "%s/%s", folder, file);
-	return fs_copy(root_fd, from, to, MODULE_SIZE_MAX, 0644);
-}
-
 /* Copies the module, and the list of the OFED that it is bound to, where there is one. */
 static int put_variant(struct action *action, const char *folder)
 {
 	const struct role *role = action->role;
+	char from[VARIANT_PATH_SIZE];
 	char path[PATH_MAX];
 	int r;
 
 	(void) peermem_path(role, path, sizeof(path));
-	r = copy(role->root_fd, folder, KERNEL_FACTS_PEERMEM_MODULE, path);
+	(void) snprintf(from, sizeof(from), "%s/" KERNEL_FACTS_PEERMEM_MODULE, folder);
+	r = fs_copy(role->root_fd, from, path, MODULE_SIZE_MAX, 0644);
 	if (r == 0) {
 		(void) snprintf(path, sizeof(path), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_OFED,
 			role->krel);
-		r = copy(role->root_fd, folder, KERNEL_FACTS_OFED, path);
+		(void) snprintf(from, sizeof(from), "%s/" KERNEL_FACTS_OFED, folder);
+		r = fs_copy(role->root_fd, from, path, MODULE_SIZE_MAX, 0644);
 		r = r == -ENOENT ? 0 : r;
 	}
 	if (r < 0)
@@ -224,35 +207,12 @@ int peermem_prepare(struct action *action)
 	return r < 0 ? r : 0;
 }
 
-/* Its parameters, as one line of "name=value". The kernel ignores names that it does not know. */
-static int read_parameters(struct action *action, char **ret)
-{
-	_cleanup_strv_ struct strv words = { 0 };
-	const struct role *role = action->role;
-
-	for (size_t i = 0; i < ARRAY_SIZE(conf_paths); i++) {
-		_cleanup_free_ char *text = NULL;
-		int r = fs_read(role->root_fd, conf_paths[i], 65536, &text, NULL);
-
-		if (r == -ENOENT)
-			continue;
-		if (r < 0)
-			return action_fail(action, REASON_BAD_PARAMETER, r, "/%s: %s",
-				conf_paths[i], strerror(-r));
-		/* "name=value", or modprobe.d's "options nvidia_peermem name=value". */
-		r = parameter_split(text, PEERMEM_MODULE, &words, &action->error);
-		if (r < 0)
-			return action_reason(action, REASON_BAD_PARAMETER, r);
-	}
-	*ret = words.count ? strv_join(&words, " ") : strdup("");
-	return *ret ? 0 : action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
-}
-
 /* What it depends on is loaded: the file alone will do. */
 static int insert(struct action *action)
 {
 	const struct role *role = action->role;
 	struct insertion insertion = { .root_fd = role->root_fd, .name = PEERMEM_MODULE };
+	_cleanup_strv_ struct strv words = { 0 };
 	_cleanup_free_ char *parameters = NULL;
 	char path[PATH_MAX];
 	int r = peermem_path(role, path, sizeof(path));
@@ -262,17 +222,22 @@ static int insert(struct action *action)
 			"the image has no nvidia-peermem for %s: build it with slipway build "
 			"--ofed <the OFED of the NIC image>, or leave %s unset",
 			role->krel, CONTRACT_ENV_RDMA);
-	r = read_parameters(action, &parameters);
+	r = parameters_read_conf(role->root_fd, PEERMEM_MODULE, &words, NULL, &action->error);
 	if (r < 0)
-		return r;
+		return action_reason(action, REASON_BAD_PARAMETER, r);
+	/* The kernel ignores names that it does not know. */
+	parameters = words.count ? strv_join(&words, " ") : strdup("");
+	if (!parameters)
+		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
 	insertion.path = path;
 	insertion.options = parameters;
 	return insert_file(&insertion, action->worker, &action->reason, &action->error);
 }
 
 /*
- * The kernel refused one whose CRC the NIC container did not say. Is the interface exported at all?
- * And the load proof says more than the kernel: which symbol, both CRCs, who exports it.
+ * The kernel refused one whose CRC is not known from the NIC container. Is the interface exported
+ * at all? And the load proof finds more than the kernel reports: which symbol, both CRCs, who
+ * exports it.
  */
 static int explain(struct action *action, int code)
 {
@@ -283,11 +248,8 @@ static int explain(struct action *action, int code)
 	int r = kallsyms_exporter(role->root_fd, CONTRACT_PEER_REGISTER, owner, sizeof(owner));
 
 	if (r == -ENOENT)
-		return action_fail(action, REASON_NO_PEER_MEMORY, r,
-			"nobody exports %s: this RDMA stack has no peer-memory interface (OFED "
-			"has; without OFED, use dma-buf, which needs no nvidia-peermem, and leave "
-			"%s unset)",
-			CONTRACT_PEER_REGISTER, CONTRACT_ENV_RDMA);
+		return action_fail(
+			action, REASON_NO_PEER_MEMORY, r, "nothing exports " NO_PEER_MEMORY);
 	r = prove_modules(action, modules, ARRAY_SIZE(modules), 1);
 	if (r < 0)
 		return r;
@@ -316,11 +278,7 @@ int peermem_load(struct action *action)
 	if (r < 0)
 		return r;
 	if (!peermem_is_bound(role))
-		return action_fail(action, REASON_PEERMEM_OTHER_OFED, -ENOEXEC,
-			"%s asks for no %s: it was built without OFED. Build the GPU image with "
-			"slipway build --kernel %s --ofed <the OFED of the NIC image>, or leave %s "
-			"unset",
-			PEERMEM_MODULE, CONTRACT_PEER_REGISTER, role->krel, CONTRACT_ENV_RDMA);
+		return prove_refuse_unbound(action);
 	r = insert(action);
 	return r == 0 || proven ? r : explain(action, r);
 }
@@ -348,6 +306,11 @@ bool peermem_has_users(int root_fd)
 	       references > (int) holders.count;
 }
 
+static int unload_result(struct action *action, int r)
+{
+	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
+}
+
 static int unload_peermem(struct action *action)
 {
 	static char name[] = PEERMEM_MODULE;
@@ -358,9 +321,9 @@ static int unload_peermem(struct action *action)
 		.root_fd = role->root_fd, .modules = &one, .device_prefixes = rdma_devices
 	};
 	_cleanup_strv_ struct strv removed = { 0 };
-	int r = unload_modules(&unload, action->worker, &removed, &action->error);
 
-	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
+	return unload_result(
+		action, unload_modules(&unload, action->worker, &removed, &action->error));
 }
 
 int peermem_release(struct action *action)
@@ -394,8 +357,7 @@ static int check_others(struct action *action, const struct strv *going)
 		return action_fail(action, REASON_INTERNAL, r, "out of memory");
 	if (peermem_has_users(role->root_fd))
 		return 0; /* the GPU side knows better who they are */
-	r = unload_order(&unload, action->worker, &order, &action->error);
-	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
+	return unload_result(action, unload_order(&unload, action->worker, &order, &action->error));
 }
 
 /* True once it is gone. With descriptors of the worker's own: the init's are the init's. */

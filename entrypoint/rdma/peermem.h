@@ -55,29 +55,23 @@ struct peermem_state {
 /*
  * STEP_WORKER, once nvidia and OFED are there: sees that lib/modules has the nvidia-peermem that
  * fits the loaded OFED, compiles it where none fits and the image can, and loads it. One that is
- * live stays. Nothing has to go for it, so the kernel judges, unless the NIC container's
- * fingerprint says the CRC: then that does. Only a refusal is looked into by the load proof. Fails
- * with REASON_PEERMEM_OTHER_OFED, REASON_NO_PEER_MEMORY, or what the kernel said.
+ * live stays. Nothing has to go for it, so the kernel judges, unless the CRC is known by the NIC
+ * container's fingerprint. Only a refusal is looked into by the load proof.
  */
 int peermem_load(struct action *action);
 
-/*
- * In a worker, before the load proof of a role whose plan loads peermem with other modules: only
- * the choice. What does not fit is left to the proof, which says more of it.
- */
+/* In a worker, before the load proof of peermem with other modules: only the choice. What does not
+ * fit is left to the proof. */
 int peermem_prepare(struct action *action);
 
-/*
- * In a worker: sees that lib/modules has a nvidia-peermem for @crc. Returns 1 when it was there or
- * a variant took its place, 0 when no variant fits, or a negative errno with @error.
- */
+/* In a worker: 1 when lib/modules has a nvidia-peermem for @crc, or a variant took its place; 0
+ * when no variant fits. */
 int peermem_choose(struct action *action, uint32_t crc);
 
 /*
- * The CRC with which the loaded OFED exports the interface: by the NIC container's fingerprint of
- * it, else by the list that OFED's container (or the host) shows. 0 where neither says it, and
- * where the kernel has no MODVERSIONS. *ret_proven: by the fingerprint, of the very module that is
- * loaded.
+ * The CRC with which the loaded OFED exports the interface: by the NIC container's fingerprint
+ * (*ret_proven: of the very module that is loaded), else by the list that OFED's container or the
+ * host shows. 0 where neither has it, and where the kernel has no MODVERSIONS.
  */
 uint32_t peermem_wanted_crc(const struct role *role, bool *ret_proven);
 
@@ -86,7 +80,6 @@ int peermem_path(const struct role *role, char *path, size_t size);
 
 /* The CRC in that file; 0 when it has none or cannot be read. */
 uint32_t peermem_file_crc(const struct role *role);
-
 /* Does that file ask for the interface at all? True where there is no such file. */
 bool peermem_is_bound(const struct role *role);
 
@@ -100,7 +93,6 @@ int peermem_make_way(struct action *action, const struct strv *going);
 
 /* Takes the request back: OFED is there again, or is gone for good. */
 void peermem_allow(int root_fd);
-
 /* Is there a request that counts? */
 bool peermem_is_asked_to_go(int root_fd);
 

@@ -10,8 +10,7 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
-#include "entrypoint/role/kmsg_internal.h"
-#include "entrypoint/role/users.h"
+#include "entrypoint/role/processes.h"
 #include "module/sysmodule.h"
 
 #define USERS_NAMED 8
@@ -84,6 +83,18 @@ static void kmod_close(struct kmod *kmod)
 		(void) kmod->kmod_unref(kmod->context);
 }
 
+/* A module of libkmod's, for as long as this is in scope. */
+struct handle {
+	const struct kmod *kmod;
+	struct kmod_module *module;
+};
+
+static void handle_drop(struct handle *handle)
+{
+	if (handle->module)
+		(void) handle->kmod->kmod_module_unref(handle->module);
+}
+
 /* Appends the names of a list of modules, which is freed. */
 static int take_names(const struct kmod *kmod, struct kmod_list *list, struct strv *names)
 {
@@ -91,13 +102,72 @@ static int take_names(const struct kmod *kmod, struct kmod_list *list, struct st
 
 	for (struct kmod_list *entry = list; r == 0 && entry;
 		entry = kmod->kmod_list_next(list, entry)) {
-		struct kmod_module *module = kmod->kmod_module_get_module(entry);
+		_cleanup_(handle_drop) struct handle handle = { kmod,
+			kmod->kmod_module_get_module(entry) };
 
-		r = strv_push_unique(names, kmod->kmod_module_get_name(module));
-		(void) kmod->kmod_module_unref(module);
+		r = strv_push_unique(names, kmod->kmod_module_get_name(handle.module));
 	}
 	(void) kmod->kmod_module_unref_list(list);
 	return r;
+}
+
+/*
+ * ---- the kernel's log: finit_module() answers with an errno, the cause stands there. Format of
+ * its records: Linux Documentation/ABI/testing/dev-kmsg.
+ */
+
+/* The longest record that the kernel hands out is CONSOLE_EXT_LOG_MAX. */
+#define KMSG_RECORD_SIZE 8192
+
+/* With '-' or '_'; NVRM, too, for NVIDIA's. */
+static bool names_module(const char *text, const char *module)
+{
+	size_t length = strlen(module);
+
+	for (const char *at = text; *at; at++) {
+		size_t same = 0;
+
+		while (same < length && (at[same] == '-' ? '_' : at[same]) == module[same])
+			same++;
+		if (same == length)
+			return true;
+	}
+	return strncmp(module, "nvidia", strlen("nvidia")) == 0 && strstr(text, "NVRM");
+}
+
+/*
+ * Puts into @text the newest records since the log was opened that name @module, joined by "; ". ""
+ * when there are none.
+ */
+static void read_kmsg(int kmsg_fd, const char *module, char *text, size_t size)
+{
+	char record[KMSG_RECORD_SIZE];
+	ssize_t got;
+
+	text[0] = '\0';
+	while (kmsg_fd >= 0 && (got = read(kmsg_fd, record, sizeof(record) - 1)) > 0) {
+		/* "priority,sequence,time,flags;text\n key=value…" */
+		char *message;
+		size_t used = strlen(text);
+
+		record[got] = '\0';
+		message = strchr(record, ';');
+		if (!message)
+			continue;
+		message++;
+		message[strcspn(message, "\n")] = '\0';
+		if (!names_module(message, module) || strlen(message) + 3 > size)
+			continue;
+		/* A newer record is worth more than an older one, which makes room. */
+		while (used && used + strlen(message) + 3 > size) {
+			char *rest = strstr(text, "; ");
+
+			rest = rest ? rest + 2 : text + used;
+			memmove(text, rest, strlen(rest) + 1);
+			used = strlen(text);
+		}
+		(void) snprintf(text + used, size - used, "%s%s", used ? "; " : "", message);
+	}
 }
 
 /* ---- a tree of modules */
@@ -166,21 +236,14 @@ static int has_no_module(const struct loader *loader, const char *name, struct e
 	return error_set(error, -ENOENT, "%s has no module %s", loader->folder, name);
 }
 
-/* The caller drops it with kmod_module_unref(). Also of a name that the tree does not have. */
-static int find_module(const struct loader *loader, const char *name, struct kmod_module **ret,
-	struct error *error)
+/* Also of a name that the tree does not have. */
+static int find_module(
+	const struct loader *loader, const char *name, struct handle *ret, struct error *error)
 {
-	int r = loader->kmod.kmod_module_new_from_name(loader->kmod.context, name, ret);
+	int r = loader->kmod.kmod_module_new_from_name(loader->kmod.context, name, &ret->module);
 
+	ret->kmod = &loader->kmod;
 	return r < 0 ? error_set_errno(error, r, "%s: module %s", loader->folder, name) : 0;
-}
-
-/* Its path below the tree's folder, borrowed; NULL when the tree has no file for it. */
-static const char *path_in_tree(const struct loader *loader, struct kmod_module *module)
-{
-	const char *path = loader->kmod.kmod_module_get_path(module);
-
-	return path ? path + strlen(loader->kmod_folder) + 1 : NULL;
 }
 
 /* The soft dependencies of a module: what should be loaded before it, and after it. */
@@ -204,25 +267,19 @@ static int resolve(const struct loader *loader, const char *name, bool soft, str
 	struct error *error)
 {
 	const struct kmod *kmod = &loader->kmod;
-	_cleanup_strv_ struct strv found = { 0 };
+	_cleanup_(handle_drop) struct handle handle = { 0 };
 	_cleanup_strv_ struct strv more = { 0 };
-	struct kmod_module *module;
-	int r = find_module(loader, name, &module, error);
-	bool has_file;
+	int r = find_module(loader, name, &handle, error);
 
 	if (r < 0)
 		return r;
-	has_file = path_in_tree(loader, module);
-	r = take_names(kmod, kmod->kmod_module_get_dependencies(module), &found);
-	if (r == 0)
-		r = strv_push(&found, kmod->kmod_module_get_name(module));
-	if (r == 0 && soft)
-		r = find_soft(loader, module, &more, &more);
-	(void) kmod->kmod_module_unref(module);
-	if (r == 0 && !has_file && !sysmodule_exists(loader->root_fd, name))
+	if (!kmod->kmod_module_get_path(handle.module) && !sysmodule_exists(loader->root_fd, name))
 		return has_no_module(loader, name, error);
-	for (size_t i = 0; r == 0 && i < found.count; i++)
-		r = strv_push_unique(names, found.items[i]);
+	r = take_names(kmod, kmod->kmod_module_get_dependencies(handle.module), names);
+	if (r == 0)
+		r = strv_push_unique(names, kmod->kmod_module_get_name(handle.module));
+	if (r == 0 && soft)
+		r = find_soft(loader, handle.module, &more, &more);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", name);
 	for (size_t i = 0; i < more.count; i++) {
@@ -248,53 +305,66 @@ int loader_resolve_all(
 
 int loader_file(struct loader *loader, const char *name, char **ret_path, struct error *error)
 {
-	struct kmod_module *module;
-	int r = find_module(loader, name, &module, error);
+	_cleanup_(handle_drop) struct handle handle = { 0 };
+	int r = find_module(loader, name, &handle, error);
 	const char *path;
 
 	if (r < 0)
 		return r;
-	path = path_in_tree(loader, module);
-	if (path && asprintf(ret_path, "%s/%s", loader->folder, path) < 0)
-		r = error_set_errno(error, -ENOMEM, "%s", name);
-	(void) loader->kmod.kmod_module_unref(module);
-	if (path || r < 0)
-		return r;
-	return sysmodule_exists(loader->root_fd, name)
-		       ? error_set(error, -ENOENT, "%s has no file for %s", loader->folder, name)
-		       : has_no_module(loader, name, error);
+	path = loader->kmod.kmod_module_get_path(handle.module);
+	if (!path && sysmodule_exists(loader->root_fd, name))
+		return error_set(error, -ENOENT, "%s has no file for %s", loader->folder, name);
+	if (!path)
+		return has_no_module(loader, name, error);
+	if (asprintf(ret_path, "%s%s", loader->folder, path + strlen(loader->kmod_folder)) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", name);
+	return 0;
 }
 
 int loader_options(struct loader *loader, const char *name, char **ret_options, struct error *error)
 {
-	struct kmod_module *module;
-	int r = find_module(loader, name, &module, error);
+	_cleanup_(handle_drop) struct handle handle = { 0 };
+	int r = find_module(loader, name, &handle, error);
 	const char *options;
 
 	if (r < 0)
 		return r;
-	options = loader->kmod.kmod_module_get_options(module);
+	options = loader->kmod.kmod_module_get_options(handle.module);
 	*ret_options = strdup(options ? options : "");
-	(void) loader->kmod.kmod_module_unref(module);
 	return *ret_options ? 0 : error_set_errno(error, -ENOMEM, "%s", name);
+}
+
+int loader_elf(
+	struct loader *loader, const char *name, struct elf_module **ret, struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+	int r = loader_file(loader, name, &path, error);
+
+	return r < 0 ? r : elf_module_open_brief(loader->root_fd, path, ret, error);
 }
 
 int loader_parameters(struct loader *loader, const char *name, struct parameters_taken *taken,
 	struct error *error)
 {
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	_cleanup_free_ char *path = NULL;
-	int r = loader_file(loader, name, &path, error);
+	int r = loader_elf(loader, name, &module, error);
 
-	if (r < 0)
-		return r;
-	r = elf_module_open_brief(loader->root_fd, path, &module, error);
 	if (r < 0)
 		return r;
 	if (elf_module_info_all(module, "parmtype", &taken->types) < 0 ||
 		elf_module_info_all(module, "parm", &taken->described) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", name);
 	return 0;
+}
+
+int loader_compare(struct loader *loader, const char *name, enum loaded *ret, struct error *error)
+{
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	int r = loader_elf(loader, name, &module, error);
+
+	if (r == 0)
+		*ret = loaded_compare(loader->root_fd, name, module);
+	return r;
 }
 
 /* ---- loading */
@@ -324,49 +394,42 @@ static const char *explain(int code)
 	}
 }
 
-static int kernel_refused(
-	const char *name, int code, int kmsg_fd, enum reason *reason, struct error *error)
-{
-	char kernel_says[ERROR_TEXT_SIZE / 2];
-
-	kmsg_about(kmsg_fd, name, kernel_says, sizeof(kernel_says));
-	*reason = code == -ENODEV && strcmp(name, "nvidia") == 0 ? REASON_NO_NVIDIA_DEVICE
-								 : REASON_LOAD_FAILED;
-	return error_set(error, code, "%s: the kernel refused it (%s): %s%s%s", name,
-		strerrorname_np(-code), explain(code), *kernel_says ? "; the kernel's log: " : "",
-		kernel_says);
-}
-
 /* 1: the kernel took it. 0: one of that name was there. @kmsg_fd: opened when it is -1. */
-static int insert(const struct kmod *kmod, struct kmod_module *module,
-	const struct insertion *insertion, int *kmsg_fd, struct worker *worker, enum reason *reason,
-	struct error *error)
+static int insert(const struct handle *handle, const struct insertion *insertion, int *kmsg_fd,
+	struct worker *worker, enum reason *reason, struct error *error)
 {
+	char kernel_log[ERROR_TEXT_SIZE / 2];
 	uint64_t begun_ms = clock_monotonic_ms();
 	int r;
 
 	*reason = REASON_LOAD_FAILED;
-	/* What the kernel says from here on. */
 	if (*kmsg_fd < 0)
-		*kmsg_fd = kmsg_open_at_end(insertion->root_fd);
-	else
-		kmsg_to_end(*kmsg_fd);
-	r = kmod->kmod_module_insert_module(module, 0, insertion->options);
+		*kmsg_fd =
+			openat(insertion->root_fd, "dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (*kmsg_fd >= 0)
+		(void) lseek(*kmsg_fd, 0, SEEK_END);
+	r = handle->kmod->kmod_module_insert_module(handle->module, 0, insertion->options);
 	if (r == -EEXIST)
 		return 0;
-	if (r < 0)
-		return kernel_refused(insertion->name, r, *kmsg_fd, reason, error);
-	worker_report(worker, WORKER_LOADED, (uint32_t) (clock_monotonic_ms() - begun_ms), "%s",
-		insertion->name);
-	return 1;
+	if (r == 0) {
+		worker_report(worker, WORKER_LOADED, (uint32_t) (clock_monotonic_ms() - begun_ms),
+			"%s", insertion->name);
+		return 1;
+	}
+	if (r == -ENODEV && strcmp(insertion->name, "nvidia") == 0)
+		*reason = REASON_NO_NVIDIA_DEVICE;
+	read_kmsg(*kmsg_fd, insertion->name, kernel_log, sizeof(kernel_log));
+	return error_set(error, r, "%s: the kernel refused it (%s): %s%s%s", insertion->name,
+		strerrorname_np(-r), explain(r), *kernel_log ? "; the kernel's log: " : "",
+		kernel_log);
 }
 
 int insert_file(const struct insertion *insertion, struct worker *worker, enum reason *reason,
 	struct error *error)
 {
 	_cleanup_(kmod_close) struct kmod kmod = { .context = NULL };
+	_cleanup_(handle_drop) struct handle handle = { .kmod = &kmod };
 	_cleanup_close_ int kmsg_fd = -1;
-	struct kmod_module *module;
 	char path[PATH_MAX];
 	int r;
 
@@ -379,11 +442,10 @@ int insert_file(const struct insertion *insertion, struct worker *worker, enum r
 	else
 		(void) snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", insertion->root_fd,
 			insertion->path);
-	r = kmod.kmod_module_new_from_path(kmod.context, path, &module);
+	r = kmod.kmod_module_new_from_path(kmod.context, path, &handle.module);
 	if (r < 0)
 		return error_set_errno(error, r, "/%s", insertion->path);
-	r = insert(&kmod, module, insertion, &kmsg_fd, worker, reason, error);
-	(void) kmod.kmod_module_unref(module);
+	r = insert(&handle, insertion, &kmsg_fd, worker, reason, error);
 	return r < 0 ? r : 0;
 }
 
@@ -410,36 +472,31 @@ static int load_soft(struct loader *loader, struct worker *worker, const struct 
 static int load_one(struct loader *loader, struct worker *worker, const char *name,
 	enum reason *reason, struct error *error)
 {
+	struct insertion insertion = { .root_fd = loader->root_fd, .name = name };
+	_cleanup_(handle_drop) struct handle handle = { 0 };
 	_cleanup_strv_ struct strv before = { 0 };
 	_cleanup_strv_ struct strv after = { 0 };
-	_cleanup_free_ char *options = NULL;
-	struct insertion insertion = { .root_fd = loader->root_fd, .name = name };
-	struct kmod_module *module;
 	int r;
 
 	/* Several of ours may depend on one. */
 	if (loader_inserted(loader, name) || sysmodule_is_live(loader->root_fd, name))
 		return 0;
-	r = loader_options(loader, name, &options, error);
+	r = find_module(loader, name, &handle, error);
 	if (r < 0)
 		return r;
-	insertion.options = options;
-	r = find_module(loader, name, &module, error);
+	if (!loader->kmod.kmod_module_get_path(handle.module))
+		return has_no_module(loader, name, error);
+	insertion.options = loader->kmod.kmod_module_get_options(handle.module);
+	if (find_soft(loader, handle.module, &before, &after) < 0 ||
+		load_soft(loader, worker, &before) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", name);
+	r = insert(&handle, &insertion, &loader->kmsg_fd, worker, reason, error);
 	if (r < 0)
 		return r;
-	if (!path_in_tree(loader, module))
-		r = has_no_module(loader, name, error);
-	if (r == 0 && find_soft(loader, module, &before, &after) < 0)
-		r = error_set_errno(error, -ENOMEM, "%s", name);
-	if (r == 0)
-		r = load_soft(loader, worker, &before);
-	if (r == 0)
-		r = insert(
-			&loader->kmod, module, &insertion, &loader->kmsg_fd, worker, reason, error);
-	(void) loader->kmod.kmod_module_unref(module);
-	if (r == 1 && strv_push(&loader->inserted, name) < 0)
-		r = error_set_errno(error, -ENOMEM, "%s", name);
-	return r < 0 ? r : load_soft(loader, worker, &after);
+	if ((r == 1 && strv_push(&loader->inserted, name) < 0) ||
+		load_soft(loader, worker, &after) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", name);
+	return 0;
 }
 
 int loader_load(struct loader *loader, struct worker *worker, const char *name, enum reason *reason,
@@ -467,100 +524,67 @@ void loader_forget(struct loader *loader, const struct strv *modules)
 			strv_remove(&loader->inserted, i);
 }
 
-static bool read_srcversion(int root_fd, const char *name, char **ret)
-{
-	char path[128];
-
-	(void) snprintf(path, sizeof(path), "sys/module/%.100s/srcversion", name);
-	return fs_read_line(root_fd, path, ret) == 0 && **ret;
-}
-
 enum loaded loaded_compare(int root_fd, const char *name, const struct elf_module *file)
 {
 	const char *of_file = elf_module_info(file, "srcversion");
 	_cleanup_free_ char *srcversion = NULL;
 	char loaded_id[BUILD_ID_HEX_SIZE];
 	char file_id[BUILD_ID_HEX_SIZE];
+	char path[128];
 
 	sysmodule_build_id(root_fd, name, loaded_id);
 	elf_module_build_id(file, file_id);
 	if (*loaded_id && *file_id)
 		return strcmp(loaded_id, file_id) == 0 ? LOADED_SAME : LOADED_OTHER;
-	if (read_srcversion(root_fd, name, &srcversion))
+	(void) snprintf(path, sizeof(path), "sys/module/%.100s/srcversion", name);
+	if (fs_read_line(root_fd, path, &srcversion) == 0 && *srcversion)
 		return of_file && strcmp(srcversion, of_file) == 0 ? LOADED_SAME : LOADED_OTHER;
 	return *loaded_id ? LOADED_OTHER : LOADED_UNKNOWN;
 }
 
 /* ---- unloading */
 
-static size_t append(char *text, size_t size, size_t used, const char *format, ...) _printf_(4, 5);
-
-static size_t append(char *text, size_t size, size_t used, const char *format, ...)
-{
-	va_list arguments;
-	int length;
-
-	if (used >= size)
-		return used;
-	va_start(arguments, format);
-	length = vsnprintf(text + used, size - used, format, arguments);
-	va_end(arguments);
-	return length < 0 ? used : used + (size_t) length;
-}
-
-static int patterns_for(const struct unload *unload, const char *module, struct strv *patterns)
-{
-	int r = users_patterns(unload->root_fd, module, patterns);
-
-	if (r < 0 || patterns->count)
-		return r;
-	for (const char *const *prefix = unload->device_prefixes; prefix && *prefix; prefix++)
-		if (strv_pushf(patterns, "%s*", *prefix) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
-/* Names the processes, and has the init wake up when one of them ends. Returns how many. */
-static int name_users(const struct unload *unload, struct worker *worker, const char *module,
-	char *who, size_t size)
-{
-	_cleanup_strv_ struct strv patterns = { 0 };
-	struct user users[USERS_NAMED];
-	size_t used = 0;
-	int count = 0;
-
-	if (patterns_for(unload, module, &patterns) == 0 && patterns.count)
-		count = users_of_devices(unload->root_fd, &patterns, users, USERS_NAMED);
-	for (int i = 0; i < count && i < USERS_NAMED; i++) {
-		char text[USER_TEXT_SIZE];
-
-		user_text(&users[i], text);
-		used = append(who, size, used, "%s%s", i ? ", " : "", text);
-		if (worker)
-			worker_report_holder(worker, users[i].pid);
-	}
-	if (count > USERS_NAMED)
-		(void) append(who, size, used, " and %d more", count - USERS_NAMED);
-	return count;
-}
-
-/* A module's own references: those that no holder accounts for. */
+/*
+ * A module's own references, which no holder accounts for: names the processes behind them, and has
+ * the init wake up when one of them ends.
+ */
 static int refuse_references(const struct unload *unload, struct worker *worker, const char *module,
 	int references, struct error *error)
 {
-	char who[ERROR_TEXT_SIZE * 3 / 4] = "";
+	_cleanup_strv_ struct strv patterns = { 0 };
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *who = NULL;
+	struct process_seen users[USERS_NAMED];
+	char more[32] = "";
+	int count = 0;
+	int r = users_patterns(unload->root_fd, module, &patterns);
 
-	if (name_users(unload, worker, module, who, sizeof(who)) > 0)
-		return error_set(
-			error, -EBUSY, "%s is in use by %s: stop it, then try again", module, who);
-	return error_set(error, -EBUSY,
-		"%s is in use: %d reference(s) that belong to no other module and to no "
-		"process seen from here: stop the workload that uses it, then try again",
-		module, references);
+	for (const char *const *prefix = patterns.count ? NULL : unload->device_prefixes;
+		r == 0 && prefix && *prefix; prefix++)
+		r = strv_pushf(&patterns, "%s*", *prefix);
+	if (r == 0 && patterns.count)
+		count = users_of_devices(unload->root_fd, &patterns, users, USERS_NAMED);
+	for (int i = 0; r == 0 && i < count && i < USERS_NAMED; i++) {
+		char text[USER_TEXT_SIZE];
+
+		user_text(&users[i], text);
+		r = strv_push(&names, text);
+		if (worker)
+			worker_report_holder(worker, users[i].pid);
+	}
+	who = names.count ? strv_join(&names, ", ") : NULL;
+	if (!who)
+		return error_set(error, -EBUSY,
+			"%s is in use: %d reference(s) that belong to no other module and to no "
+			"process seen from here: stop the workload that uses it, then try again",
+			module, references);
+	if (count > USERS_NAMED)
+		(void) snprintf(more, sizeof(more), " and %d more", count - USERS_NAMED);
+	return error_set(error, -EBUSY, "%s is in use by %.760s%s: stop it, then try again", module,
+		who, more);
 }
 
-/* Holders come first: depth-first over them. A holder outside the set is not ours to remove, unless
- * the caller says so. */
+/* Holders come first: depth-first over them. */
 static int visit(const struct unload *unload, struct worker *worker, const char *module,
 	struct strv *order, struct error *error)
 {
@@ -608,24 +632,23 @@ int unload_order(
 
 /*
  * A module turns "live" a moment before its loader drops the last reference of its own (Linux
- * kernel/module/main.c: do_init_module()), and nothing tells when: the call is repeated a few times
+ * kernel/module/main.c: do_init_module()), and nothing shows when: the call is repeated a few times
  * over 100 ms before its "in use" is believed.
  */
 static int remove_module(const struct kmod *kmod, const char *name)
 {
 	const struct timespec pause = { .tv_nsec = 10L * 1000 * 1000 };
-	struct kmod_module *module;
-	int r = kmod->kmod_module_new_from_name(kmod->context, name, &module);
+	_cleanup_(handle_drop) struct handle handle = { .kmod = kmod };
+	int r = kmod->kmod_module_new_from_name(kmod->context, name, &handle.module);
 
 	if (r < 0)
 		return r;
 	for (int attempt = 0; attempt <= 10; attempt++) {
-		r = kmod->kmod_module_remove_module(module, KMOD_REMOVE_NOWAIT);
+		r = kmod->kmod_module_remove_module(handle.module, KMOD_REMOVE_NOWAIT);
 		if (r != -EAGAIN)
 			break;
 		(void) nanosleep(&pause, NULL);
 	}
-	(void) kmod->kmod_module_unref(module);
 	return r;
 }
 
@@ -672,7 +695,7 @@ int unload_modules(const struct unload *unload, struct worker *worker, struct st
 		uint64_t begun_ms = clock_monotonic_ms();
 
 		r = remove_module(&kmod, order.items[i]);
-		if (r < 0 && r != -ENOENT) /* that one somebody else removed */
+		if (r < 0 && r != -ENOENT) /* another process removed that one */
 			return refuse_removal(unload, worker, order.items[i], r, error);
 		worker_report(worker, WORKER_UNLOADED, (uint32_t) (clock_monotonic_ms() - begun_ms),
 			"%s", order.items[i]);

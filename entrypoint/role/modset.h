@@ -24,8 +24,7 @@ struct loader;
 /*
  * Opens the tree whose top is @prefix ("" for the image itself, "/host" for the host's) for @krel;
  * options are those of the modprobe.d folders below @root_fd. -ENOENT: no such tree (its
- * modules.dep.bin is asked for); -ELIBACC, -ELIBBAD: no libkmod. The caller closes it with
- * loader_close().
+ * modules.dep.bin is asked for); -ELIBACC, -ELIBBAD: no libkmod.
  */
 int loader_open(int root_fd, const char *prefix, const char *krel, struct loader **ret,
 	struct error *error) _must_check_;
@@ -33,40 +32,37 @@ void loader_close(struct loader **loader);
 
 /*
  * Loads @module after all that it depends on, as modprobe would: with the options and soft
- * dependencies of modprobe.d and the tree, telling @worker of each module that was inserted. What
- * is live already is left alone. A soft dependency that does not load is no failure. On failure
- * @reason and @error say what the kernel said: its errno and the lines of its log that name the
- * module.
+ * dependencies of modprobe.d and the tree, reporting each module that was inserted. What is live
+ * already is left alone. A soft dependency that does not load is no failure. On failure @reason and
+ * @error have the kernel's errno and the lines of its log that name the module.
  */
 int loader_load(struct loader *loader, struct worker *worker, const char *module,
 	enum reason *reason, struct error *error) _must_check_;
 
 /* Whether the kernel took the module from this loader: it is the tree's own then. */
 bool loader_inserted(const struct loader *loader, const char *module);
-
-/* These were taken out again: the tree's own, should they be there after this, are somebody's. */
+/* These were removed again: should they be there after this, another process loaded them. */
 void loader_forget(struct loader *loader, const struct strv *modules);
 
 /* Appends @module's dependencies (all, in load order) and the module itself, '_' in the names. */
 int loader_resolve(struct loader *loader, const char *module, struct strv *names,
 	struct error *error) _must_check_;
-
 /* The same with what loader_load() loads as soft dependencies of them, in no order. */
 int loader_resolve_all(struct loader *loader, const char *module, struct strv *names,
 	struct error *error) _must_check_;
 
-/* Writes the .ko file's path of @module to a new string. -ENOENT when the tree lacks it. */
+/* The .ko file of @module: its path as a new string; or opened by elf_module_open_brief(). -ENOENT
+ * when the tree lacks it. */
 int loader_file(struct loader *loader, const char *module, char **ret_path,
 	struct error *error) _must_check_;
+int loader_elf(struct loader *loader, const char *module, struct elf_module **ret,
+	struct error *error) _must_check_;
 
-/*
- * Writes the options that loader_load() would give @module, of modprobe.d and the kernel's command
- * line, to a new string: "" for none.
- */
+/* The options of modprobe.d and the kernel's command line, a new string: "" for none. */
 int loader_options(struct loader *loader, const char *module, char **ret_options,
 	struct error *error) _must_check_;
 
-/* What @module's file says that it takes, appended. Much cheaper than elf_module_open(). */
+/* Appends what @module's file declares. */
 int loader_parameters(struct loader *loader, const char *module, struct parameters_taken *taken,
 	struct error *error) _must_check_;
 
@@ -83,11 +79,11 @@ enum loaded {
  * build id where both have one, else by srcversion.
  */
 enum loaded loaded_compare(int root_fd, const char *name, const struct elf_module *file);
+/* With the tree's file of that name. */
+int loader_compare(struct loader *loader, const char *name, enum loaded *ret,
+	struct error *error) _must_check_;
 
-/*
- * One module from one file, with options of the caller's choice: for a build that is no tree's own,
- * such as a module that was replaced and comes back. What it depends on is loaded already.
- */
+/* One file with options of the caller's choice. What it depends on is loaded already. */
 struct insertion {
 	int root_fd;
 	const char *path;    /* .ko, plain or packed, relative to root_fd */
@@ -97,7 +93,7 @@ struct insertion {
 
 /*
  * 0 when it is loaded, or when a module of that name was there already (the caller looks whose
- * build it is). Else what the kernel said, as loader_load() says it.
+ * build it is). Else as loader_load() fails.
  */
 int insert_file(const struct insertion *insertion, struct worker *worker, enum reason *reason,
 	struct error *error) _must_check_;
@@ -106,33 +102,29 @@ int insert_file(const struct insertion *insertion, struct worker *worker, enum r
 
 struct unload {
 	int root_fd;
-	/* What has to go; absent ones are skipped. */
-	const struct strv *modules;
+	const struct strv *modules; /* absent ones are skipped */
 	/*
 	 * Prefixes of the device paths whose users are named when a module is in use that has none
 	 * of its own (users_patterns()); NULL-terminated.
 	 */
 	const char *const *device_prefixes;
-	/*
-	 * Whether a module outside the set that holds one of it goes too, when it is not used: then
-	 * it is part of the order.
-	 */
+	/* An unused module outside the set that holds one of it goes too. */
 	bool holders_too;
 };
 
 /*
- * Works out the order of removal into @order: every module comes after the modules that hold it.
- * -EBUSY when something outside the set holds one of them or a module has references of its own;
- * @error then names module, holders and processes with their pods, and each process goes to
- * @worker, which may be NULL. Touches nothing.
+ * Puts the order of removal into @order: every module comes after those that hold it. -EBUSY when
+ * something outside the set holds one of them or a module has references of its own; @error then
+ * names module, holders and processes with their pods, and each process goes to @worker, which may
+ * be NULL. Touches nothing.
  */
 int unload_order(const struct unload *unload, struct worker *worker, struct strv *order,
 	struct error *error) _must_check_;
 
 /*
- * Checks, then removes, telling @worker of each module that went. -EBUSY, with nothing removed, as
- * unload_order() says. When the kernel refuses one in mid-course (someone took a reference after
- * the check), the modules that are gone are in @removed, in order, which the caller can load again:
+ * Checks, then removes, reporting each module that went. -EBUSY, with nothing removed, as
+ * unload_order(). When the kernel refuses one in mid-course (a reference was taken after the
+ * check), the modules that are gone are in @removed, in order, which the caller can load again:
  * with holders_too some of them may be of another tree than the set's.
  */
 int unload_modules(const struct unload *unload, struct worker *worker, struct strv *removed,
@@ -151,20 +143,20 @@ int role_compare_loaded(const struct role *role, struct loader *loader, struct s
 bool role_has_loaded(const struct role *role);
 
 /*
- * STEP_WORKER: when a module of the image is loaded in another build, unloads all that the image
- * replaces. Modules that are the image's very own stay: a previous run of the container loaded
- * them. The names of what was unloaded go to <state_folder>/<role>.replaced before the first goes.
+ * STEP_WORKER: when a module of the image is loaded in another build, or with other parameters,
+ * unloads all that the image replaces. Otherwise they stay: a previous run of the container loaded
+ * them. The names of another driver's go to <state_folder>/<role>.replaced before the first goes.
  */
 int role_unload_conflicting(struct action *action);
 /*
- * STEP_WORKER, the undo of role_unload_conflicting(): loads what was unloaded again, from the
- * host's tree, when the start failed or the operator wants the old driver back.
+ * STEP_WORKER, its undo: loads what was unloaded again, from the host's tree, when the start failed
+ * or the operator wants the old driver back.
  */
 int role_reload_replaced(struct action *action);
 
 /*
  * STEP_WORKER: unloads the image's modules, all or none, then the dependencies of theirs that were
- * not there before us and that nobody else uses by now.
+ * not there before us and that nothing else uses by now.
  */
 int role_unload(struct action *action);
 
@@ -176,8 +168,8 @@ int role_select(struct action *action, const char *const *modules, size_t count,
 	struct strv *selected) _must_check_;
 
 /*
- * Loads the modules with their dependencies, in this order. The first @required of them must be in
- * the image; others that it lacks are skipped. Afterwards every loaded module of the image's set
- * has to be the image's very own: udev may have been quicker with the host's.
+ * Loads the modules with their dependencies, in this order; those of role_select(). Afterwards
+ * every loaded module of the image's set has to be the image's very own: udev may have been quicker
+ * with the host's.
  */
 int role_load(struct action *action, const char *const *modules, size_t count, size_t required);

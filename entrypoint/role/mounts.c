@@ -13,46 +13,34 @@
 
 #define TABLE "proc/self/mountinfo"
 
-/* "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw" */
 struct line {
-	char place[PATH_MAX]; /* the fifth field: "/mnt2"; a blank in it is "\\040" */
+	char place[PATH_MAX]; /* "/mnt2"; a blank in it is "\\040" */
 	bool shared;
 };
 
-#define FIELDS_BEFORE_PLACE   4
-#define FIELDS_BEFORE_OPTIONS 6 /* optional ones: "shared:1", "master:1"; a lone dash ends them */
-
-static size_t skip_fields(const char *text, size_t length, unsigned count)
-{
-	size_t at = 0;
-
-	while (count && at < length)
-		count -= text[at++] == ' ';
-	return at;
-}
-
-static void parse_line(const char *text, size_t length, struct line *line)
-{
-	size_t at = skip_fields(text, length, FIELDS_BEFORE_PLACE);
-	const char *place = text + at;
-
-	(void) snprintf(
-		line->place, sizeof(line->place), "%.*s", (int) strcspn(place, " \n"), place);
-	line->shared = false;
-	for (at = skip_fields(text, length, FIELDS_BEFORE_OPTIONS); at < length && text[at] != '-';
-		at += skip_fields(text + at, length - at, 1))
-		if (strncmp(text + at, "shared:", strlen("shared:")) == 0)
-			line->shared = true;
-}
-
+/* Takes "36 35 98:0 /mnt1 /mnt2 rw,noatime shared:1 - ext3 /dev/root rw": @text is behind it then.
+ */
 static bool next_line(const char **text, struct line *line)
 {
-	size_t length = strcspn(*text, "\n");
+	const char *end = *text + strcspn(*text, "\n");
+	unsigned field = 0;
 
-	if (!length)
+	if (end == *text)
 		return false;
-	parse_line(*text, length, line);
-	*text += length + ((*text)[length] == '\n');
+	*line = (struct line){ .shared = false };
+	for (const char *at = *text; at < end; field++) {
+		int length = (int) strcspn(at, " \n");
+
+		if (field == 4)
+			(void) snprintf(line->place, sizeof(line->place), "%.*s", length, at);
+		/* Optional fields follow, a lone dash ends them. */
+		if (field >= 6 && *at == '-')
+			break;
+		if (field >= 6 && strncmp(at, "shared:", strlen("shared:")) == 0)
+			line->shared = true;
+		at += length + (at[length] == ' ');
+	}
+	*text = end + (*end == '\n');
 	return true;
 }
 
@@ -61,7 +49,7 @@ int mountinfo_count(int root_fd, const char *path)
 	_cleanup_free_ char *text = NULL;
 	int r = fs_read(root_fd, TABLE, 0, &text, NULL);
 	const char *rest = text;
-	struct line line = { .shared = false };
+	struct line line;
 	int count = 0;
 
 	if (r < 0)
@@ -71,29 +59,24 @@ int mountinfo_count(int root_fd, const char *path)
 	return count;
 }
 
-static bool lies_on(const char *path, const char *place)
-{
-	size_t length = strlen(place);
-
-	return length == 0 ||
-	       (strncmp(path, place, length) == 0 && (path[length] == '/' || path[length] == '\0'));
-}
-
 int mountinfo_find(int root_fd, const char *path, struct mountinfo *ret)
 {
 	_cleanup_free_ char *text = NULL;
 	int r = fs_read(root_fd, TABLE, 0, &text, NULL);
 	const char *rest = text;
-	struct line line = { .shared = false };
+	struct line line;
 	size_t longest = 0;
 
 	*ret = (struct mountinfo){ .shared = false };
 	if (r < 0)
 		return r;
 	while (next_line(&rest, &line)) {
-		size_t length = strlen(line.place + 1);
+		const char *place = line.place + 1;
+		size_t length = strlen(place);
+		bool lies_on = length == 0 ||
+			       (strncmp(path, place, length) == 0 && strchr("/", path[length]));
 
-		if (length < longest || !lies_on(path, line.place + 1))
+		if (length < longest || !lies_on)
 			continue;
 		longest = length;
 		*ret = (struct mountinfo){ .of_root = length == 0, .shared = line.shared };
@@ -103,16 +86,11 @@ int mountinfo_find(int root_fd, const char *path, struct mountinfo *ret)
 
 /* ---- what is shown to others */
 
-static void absolute(char path[PATH_MAX], const char *relative)
-{
-	(void) snprintf(path, PATH_MAX, "/%s", relative);
-}
-
 int rootfs_detach(const char *target, struct error *error)
 {
 	char path[PATH_MAX];
 
-	absolute(path, target);
+	(void) snprintf(path, sizeof(path), "/%s", target);
 	while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
 		;
 	if (errno != EINVAL && errno != ENOENT)
@@ -139,14 +117,6 @@ static int change_propagation(const char *path, unsigned long flags, struct erro
 	return 0;
 }
 
-int rootfs_bind(const char *source, const char *target, struct error *error)
-{
-	char path[PATH_MAX];
-
-	absolute(path, target);
-	return bind_mount(source, path, 0, error);
-}
-
 /*
  * The tree is put together at a private place and shown in one step. Were it put together at the
  * target, each mount below would also appear in the container's own root: a bind of a shared root
@@ -164,22 +134,19 @@ static void stage_close(void)
 	(void) rmdir(STAGE);
 }
 
-/* A mount of its own, so that what is mounted below stays here though the root is shared. */
-static int stage_open(struct error *error)
+/* @source by itself at STAGE_ROOT: nothing that is mounted over some of it hides it here. */
+static int stage_open(const char *source, struct error *error)
 {
 	int r = fs_mkdir_parents(AT_FDCWD, STAGE, 0700);
 
 	if (r < 0)
 		return error_set_errno(error, r, "folder " STAGE);
+	/* A mount of its own: what is mounted below stays here though the root is shared. */
 	r = bind_mount(STAGE, STAGE, 0, error);
-	return r < 0 ? r : change_propagation(STAGE, MS_PRIVATE, error);
-}
-
-/* The root file system by itself: nothing that is mounted over some of it hides it here. */
-static int stage_root(struct error *error)
-{
-	int r = bind_mount("/", STAGE_ROOT, 0, error);
-
+	if (r == 0)
+		r = change_propagation(STAGE, MS_PRIVATE, error);
+	if (r == 0)
+		r = bind_mount(source, STAGE_ROOT, 0, error);
 	return r < 0 ? r : change_propagation(STAGE_ROOT, MS_PRIVATE, error);
 }
 
@@ -197,7 +164,7 @@ static int stage_live_folders(struct error *error)
 			continue;
 		(void) snprintf(below, sizeof(below), STAGE_ROOT "%s", live[i]);
 		r = bind_mount(live[i], below, MS_REC, error);
-		/* What comes there appears in the export; detaching it takes nothing away. */
+		/* What comes there appears in the export; detaching it removes nothing. */
 		if (r == 0)
 			r = change_propagation(below, MS_REC | MS_SLAVE, error);
 		if (r < 0)
@@ -226,7 +193,7 @@ static int tuck_under(const char *path, struct error *error)
 		r = bind_mount(STAGE_ROOT, place, MS_REC, error);
 	/*
 	 * No peers any more, neither the folder nor the root nor what is mounted in it: that the
-	 * stage goes must not take them away elsewhere.
+	 * stage goes must not remove them elsewhere.
 	 */
 	return r < 0 ? r : change_propagation(STAGE_AROUND, MS_REC | MS_PRIVATE, error);
 }
@@ -239,41 +206,34 @@ static int unmount_times(const char *path, int times, struct error *error)
 	return 0;
 }
 
-/* @old: how many mounts are at @target. */
-static int replace(int root_fd, const char *target, int old, struct error *error)
-{
-	char path[PATH_MAX];
-	int r;
-
-	absolute(path, target);
-	r = tuck_under(path, error);
-	if (r < 0)
-		return r;
-	if (mountinfo_count(root_fd, target) > old)
-		return unmount_times(path, old, error);
-	/* Not shared: the gap is seen here only. */
-	r = unmount_times(path, old, error);
-	return r < 0 ? r : bind_mount(STAGE_ROOT, path, MS_REC, error);
-}
-
+/* Shows what is staged; what is mounted at @target already is replaced. */
 static int export_staged(int root_fd, const char *target, struct error *error)
 {
 	int old = mountinfo_count(root_fd, target);
 	char path[PATH_MAX];
+	int r;
 
-	absolute(path, target);
+	(void) snprintf(path, sizeof(path), "/%s", target);
 	if (old < 0)
 		return error_set_errno(error, old, "/proc/self/mountinfo");
-	return old ? replace(root_fd, target, old, error)
-		   : bind_mount(STAGE_ROOT, path, MS_REC, error);
+	if (old > 0) {
+		r = tuck_under(path, error);
+		if (r < 0)
+			return r;
+		if (mountinfo_count(root_fd, target) > old)
+			return unmount_times(path, old, error);
+		/* Not shared: the gap is seen here only. */
+		r = unmount_times(path, old, error);
+		if (r < 0)
+			return r;
+	}
+	return bind_mount(STAGE_ROOT, path, MS_REC, error);
 }
 
 int rootfs_export(int root_fd, const char *target, struct error *error)
 {
-	int r = stage_open(error);
+	int r = stage_open("/", error);
 
-	if (r == 0)
-		r = stage_root(error);
 	if (r == 0)
 		r = stage_live_folders(error);
 	if (r == 0)
@@ -284,12 +244,8 @@ int rootfs_export(int root_fd, const char *target, struct error *error)
 
 int rootfs_bind_over(int root_fd, const char *source, const char *target, struct error *error)
 {
-	int r = stage_open(error);
+	int r = stage_open(source, error);
 
-	if (r == 0)
-		r = bind_mount(source, STAGE_ROOT, 0, error);
-	if (r == 0)
-		r = change_propagation(STAGE_ROOT, MS_PRIVATE, error);
 	if (r == 0)
 		r = export_staged(root_fd, target, error);
 	stage_close();
@@ -299,13 +255,11 @@ int rootfs_bind_over(int root_fd, const char *source, const char *target, struct
 int rootfs_show(const char *folder, const char *target, bool *ret_shown, struct error *error)
 {
 	char source[PATH_MAX], path[PATH_MAX];
-	int r = stage_open(error);
+	int r = stage_open("/", error);
 
 	*ret_shown = false;
-	absolute(path, target);
+	(void) snprintf(path, sizeof(path), "/%s", target);
 	(void) snprintf(source, sizeof(source), STAGE_ROOT "/%s", folder);
-	if (r == 0)
-		r = stage_root(error);
 	if (r == 0 && fs_exists(AT_FDCWD, source)) {
 		r = bind_mount(source, path, 0, error);
 		*ret_shown = r == 0;

@@ -28,11 +28,9 @@ int mountinfo_find(int root_fd, const char *path, struct mountinfo *ret);
  */
 int rootfs_detach(const char *target, struct error *error);
 
-/* Binds the folder @source over @target, which is made. One mount, without those below @source. */
-int rootfs_bind(const char *source, const char *target, struct error *error);
-
-/* The same without a gap: what is mounted at @target already is replaced, as rootfs_export() has
- * it.
+/*
+ * Binds the folder @source over @target, which is made. One mount, without those below @source.
+ * What is mounted there already is replaced without a gap, as rootfs_export() does.
  */
 int rootfs_bind_over(int root_fd, const char *source, const char *target, struct error *error);
 

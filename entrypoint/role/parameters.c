@@ -8,33 +8,17 @@
 
 #include "common/fs.h"
 #include "common/nearest.h"
+#include "entrypoint/contract.h"
 #include "entrypoint/role/modset.h"
 
-#define NAME_SIZE 128
+#define NAME_SIZE   128
+#define CONF_LIMIT  (64UL * 1024)
+#define CONF_SUFFIX ".conf"
 
 /* What the kernel takes for a string at most: param_set_charp(). */
 #define STRING_MAX 1024
 
-static const char white_space[] = " \t\r\v\f";
-
-/* The end of the word at @word: the next blank that is not between '"'. NULL when a '"' is open. */
-static const char *word_end(const char *word, const char *line_end)
-{
-	bool quoted = false;
-
-	for (; word < line_end && (quoted || !strchr(white_space, *word)); word++)
-		if (*word == '"')
-			quoted = !quoted;
-	return quoted ? NULL : word;
-}
-
-static bool is_writable(const char *word, const char *end)
-{
-	for (; word < end; word++)
-		if (iscntrl((unsigned char) *word))
-			return false;
-	return end[-1] != '\\'; /* modprobe.d would go on with the next line */
-}
+static const char blanks[] = " \t\r\v\f";
 
 static bool same_letters(const char *one, const char *other, size_t length)
 {
@@ -44,48 +28,40 @@ static bool same_letters(const char *one, const char *other, size_t length)
 	return true;
 }
 
-static const char *skip_blanks(const char *at, const char *end)
+bool parameter_is(const char *parameter, const char *name)
 {
-	while (at < end && strchr(white_space, *at))
-		at++;
-	return at;
+	size_t length = strcspn(parameter, "=");
+
+	return strlen(name) == length && same_letters(parameter, name, length);
 }
 
-static bool is_word(const char *at, const char *end, const char *word)
+/* Appends the words of a line; one ends at the next blank that is not between '"'. */
+static int split_line(
+	const char *at, const char *end, unsigned number, struct strv *words, struct error *error)
 {
-	size_t length = strlen(word);
+	for (;;) {
+		const char *word;
+		bool quoted = false;
+		bool control = false;
 
-	return (size_t) (end - at) == length && same_letters(at, word, length);
-}
-
-/* "options nvidia NVreg_…=…": people know that form from modprobe.d. */
-static const char *skip_options(const char *line, const char *end, const char *module)
-{
-	const char *first = word_end(line, end);
-	const char *name = first ? skip_blanks(first, end) : NULL;
-	const char *rest = name ? word_end(name, end) : NULL;
-
-	return rest && is_word(line, first, "options") && is_word(name, rest, module)
-		       ? skip_blanks(rest, end)
-		       : line;
-}
-
-static int split_line(const char *at, const char *end, unsigned number, struct strv *parameters,
-	struct error *error)
-{
-	while ((at = skip_blanks(at, end)) < end) {
-		const char *rest = word_end(at, end);
-
-		if (!rest)
+		while (at < end && strchr(blanks, *at))
+			at++;
+		if (at == end)
+			return 0;
+		for (word = at; at < end && (quoted || !strchr(blanks, *at)); at++) {
+			if (*at == '"')
+				quoted = !quoted;
+			control = control || iscntrl((unsigned char) *at);
+		}
+		if (quoted)
 			return error_set(error, -EINVAL, "line %u: a \" has no other", number);
-		if (!is_writable(at, rest))
+		/* After a '\\', modprobe.d would go on with the next line. */
+		if (control || at[-1] == '\\')
 			return error_set(error, -EINVAL,
 				"line %u: a control character, or a \\ at a word's end", number);
-		if (strv_pushf(parameters, "%.*s", (int) (rest - at), at) < 0)
+		if (strv_pushf(words, "%.*s", (int) (at - word), word) < 0)
 			return error_set_errno(error, -ENOMEM, "line %u", number);
-		at = rest;
 	}
-	return 0;
 }
 
 int parameter_split(
@@ -93,23 +69,67 @@ int parameter_split(
 {
 	for (unsigned number = 1; *text; number++) {
 		const char *end = text + strcspn(text, "\n");
-		const char *line = skip_blanks(text, end);
-		int r = *line == '#' ? 0
-				     : split_line(skip_options(line, end, module), end, number,
-					       parameters, error);
+		_cleanup_strv_ struct strv words = { 0 };
+		size_t i = 0;
+		int r = 0;
 
+		if (text[strspn(text, blanks)] != '#')
+			r = split_line(text, end, number, &words, error);
 		if (r < 0)
 			return r;
+		/* "options nvidia NVreg_…=…": people know that form from modprobe.d. */
+		if (words.count > 1 && strcmp(words.items[0], "options") == 0 &&
+			!strchr(words.items[1], '=') && parameter_is(words.items[1], module))
+			i = 2;
+		for (; i < words.count; i++)
+			if (strv_push(parameters, words.items[i]) < 0)
+				return error_set_errno(error, -ENOMEM, "line %u", number);
 		text = end + (*end == '\n');
 	}
 	return 0;
 }
 
-bool parameter_is(const char *parameter, const char *name)
+bool parameters_conf_module(const char *file, char module[PARAMETERS_MODULE_SIZE])
 {
-	size_t length = strcspn(parameter, "=");
+	size_t length = strlen(file);
+	size_t suffix = strlen(CONF_SUFFIX);
 
-	return strlen(name) == length && same_letters(parameter, name, length);
+	if (length <= suffix || length - suffix >= PARAMETERS_MODULE_SIZE ||
+		strcmp(file + length - suffix, CONF_SUFFIX) != 0)
+		return false;
+	(void) snprintf(module, PARAMETERS_MODULE_SIZE, "%.*s", (int) (length - suffix), file);
+	for (char *c = module; *c; c++)
+		if (*c == '-')
+			*c = '_';
+	return true;
+}
+
+int parameters_read_conf(int root_fd, const char *module, struct strv *parameters,
+	struct strv *paths, struct error *error)
+{
+	_cleanup_strv_ struct strv files = { 0 };
+	int r = fs_list(root_fd, CONTRACT_MODULE_CONF, &files);
+
+	if (r < 0 && r != -ENOENT)
+		return error_set_errno(error, r, "/" CONTRACT_MODULE_CONF);
+	for (size_t i = 0; i < files.count; i++) {
+		char about[PARAMETERS_MODULE_SIZE];
+		_cleanup_free_ char *text = NULL;
+		char path[512];
+
+		if (!parameters_conf_module(files.items[i], about) || strcmp(about, module) != 0)
+			continue;
+		(void) snprintf(path, sizeof(path), CONTRACT_MODULE_CONF "/%s", files.items[i]);
+		r = fs_read(root_fd, path, CONF_LIMIT, &text, NULL);
+		if (r < 0)
+			return error_set_errno(error, r, "/%s", path);
+		r = parameter_split(text, module, parameters, error);
+		if (r < 0)
+			return error_prefix(error, r, "/%s", path);
+		if (paths && strv_pushf(paths, "/%s", path) < 0)
+			return error_set_errno(error, -ENOMEM, "/%s", path);
+	}
+	return 0;
 }
 
 void parameters_taken_free(struct parameters_taken *taken)
@@ -118,23 +138,10 @@ void parameters_taken_free(struct parameters_taken *taken)
 	strv_free(&taken->described);
 }
 
-/* Appends the part before ':' of "name:what". */
-static int push_names(const struct strv *entries, struct strv *names)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < entries->count; i++) {
-		const char *entry = entries->items[i];
-		char name[NAME_SIZE];
-
-		(void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(entry, ":"), entry);
-		r = strv_push_unique(names, name);
-	}
-	return r;
-}
+/* ---- names and types */
 
 /* module_param() writes a type for each, a parameter of the kernel's own has none. */
-const char *parameter_type(const struct parameters_taken *taken, const char *parameter)
+static const char *find_type(const struct parameters_taken *taken, const char *parameter)
 {
 	size_t length = strcspn(parameter, "=");
 
@@ -150,30 +157,45 @@ const char *parameter_type(const struct parameters_taken *taken, const char *par
 
 bool parameter_exists(const struct parameters_taken *taken, const char *name)
 {
-	return parameter_type(taken, name) != NULL;
+	return find_type(taken, name) != NULL;
 }
 
-struct number_type {
+enum type_class { TYPE_TRUTH, TYPE_NUMBER, TYPE_STRING };
+
+/* Those of kernel/params.c: their set function reads what the get function shows. */
+static const struct type {
 	const char *name;
+	enum type_class class;
 	bool has_sign;
 	int bits;
 	int base; /* 0: by its prefix */
+} types[] = {
+	{ "bool", TYPE_TRUTH, false, 0, 0 },
+	{ "invbool", TYPE_TRUTH, false, 0, 0 },
+	{ "bint", TYPE_TRUTH, false, 0, 0 },
+	{ "charp", TYPE_STRING, false, 0, 0 },
+	{ "byte", TYPE_NUMBER, false, 8, 0 },
+	{ "short", TYPE_NUMBER, true, 16, 0 },
+	{ "ushort", TYPE_NUMBER, false, 16, 0 },
+	{ "int", TYPE_NUMBER, true, 32, 0 },
+	{ "uint", TYPE_NUMBER, false, 32, 0 },
+	{ "long", TYPE_NUMBER, true, 64, 0 },
+	{ "ulong", TYPE_NUMBER, false, 64, 0 },
+	{ "ullong", TYPE_NUMBER, false, 64, 0 },
+	{ "hexint", TYPE_NUMBER, false, 32, 16 },
 };
 
-static const struct number_type number_types[] = {
-	{ "byte", false, 8, 0 },
-	{ "short", true, 16, 0 },
-	{ "ushort", false, 16, 0 },
-	{ "int", true, 32, 0 },
-	{ "uint", false, 32, 0 },
-	{ "long", true, 64, 0 },
-	{ "ulong", false, 64, 0 },
-	{ "ullong", false, 64, 0 },
-	{ "hexint", false, 32, 16 },
-};
+/* NULL for a type of the module's own making, an array, or a string of fixed size. */
+static const struct type *type_of(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (strcmp(types[i].name, name) == 0)
+			return &types[i];
+	return NULL;
+}
 
 /* As kstrtoint() and its like read it: one sign at most, nothing before or after. */
-static bool is_number(const char *value, const struct number_type *type)
+static bool is_number(const char *value, const struct type *type)
 {
 	bool negative = *value == '-';
 	const char *digits = value + (negative || *value == '+');
@@ -197,74 +219,76 @@ static bool is_truth(const char *value)
 	return *value && strchr("yYtT1nNfF0", *value);
 }
 
-static bool is_truth_type(const char *type)
-{
-	return strcmp(type, "bool") == 0 || strcmp(type, "invbool") == 0 ||
-	       strcmp(type, "bint") == 0;
-}
-
-static bool fits_type(const char *value, const char *type)
-{
-	if (is_truth_type(type))
-		return is_truth(value);
-	if (strcmp(type, "charp") == 0)
-		return strlen(value) <= STRING_MAX;
-	for (size_t i = 0; i < ARRAY_SIZE(number_types); i++)
-		if (strcmp(type, number_types[i].name) == 0)
-			return is_number(value, &number_types[i]);
-	return true;
-}
-
-/* The value without the '"' that may stand around it, as next_arg() takes them off. */
-static const char *strip_quotes(char *value)
+/* The '"' that may stand around a value are taken off first, as next_arg() does. */
+static bool fits_type(char *value, const struct type *type)
 {
 	size_t length = strlen(value);
 
-	if (length < 2 || value[0] != '"' || value[length - 1] != '"')
-		return value;
-	value[length - 1] = '\0';
-	return value + 1;
+	if (length >= 2 && value[0] == '"' && value[length - 1] == '"') {
+		value[length - 1] = '\0';
+		value++;
+	}
+	switch (type->class) {
+	case TYPE_TRUTH:
+		return is_truth(value);
+	case TYPE_STRING:
+		return strlen(value) <= STRING_MAX;
+	default:
+		return is_number(value, type);
+	}
 }
 
-static int check_value(const char *parameter, const char *type, struct error *error)
+static int check_value(const char *parameter, const char *type_name, struct error *error)
 {
+	const struct type *type = type_of(type_name);
 	const char *equals = strchr(parameter, '=');
 	_cleanup_free_ char *value = equals ? strdup(equals + 1) : NULL;
 
-	if (!equals && is_truth_type(type))
+	if (!equals && type && type->class == TYPE_TRUTH)
 		return 0;
 	if (!equals)
 		return error_set(error, -EINVAL,
 			"%.100s has no value: write %.100s=VALUE, of type %s", parameter, parameter,
-			type);
+			type_name);
 	if (!value)
 		return error_set_errno(error, -ENOMEM, "%s", parameter);
-	if (fits_type(strip_quotes(value), type))
+	if (!type || fits_type(value, type))
 		return 0;
 	return error_set(error, -EINVAL, "%.100s: the kernel takes no such value: it is of type %s",
-		parameter, type);
+		parameter, type_name);
 }
 
-/* The kernel's own, of every module: unknown_module_param_cb() in kernel/module/main.c. */
-static bool is_kernels_own(const char *parameter)
+/* Appends the part before ':' of "name:what". */
+static int push_names(const struct strv *entries, struct strv *names)
 {
-	return parameter_is(parameter, "async_probe") || parameter_is(parameter, "dyndbg");
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < entries->count; i++) {
+		const char *entry = entries->items[i];
+		char name[NAME_SIZE];
+
+		(void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(entry, ":"), entry);
+		r = strv_push_unique(names, name);
+	}
+	return r;
 }
 
-static int refuse_name(
+int parameter_check(
 	const struct parameters_taken *taken, const char *parameter, struct error *error)
 {
+	const char *type = find_type(taken, parameter);
 	_cleanup_strv_ struct strv names = { 0 };
 	char name[NAME_SIZE];
 	const char *nearest;
-	int r;
 
+	if (type)
+		return check_value(parameter, type, error);
+	/* The kernel's own, of every module: unknown_module_param_cb() in kernel/module/main.c. */
+	if (parameter_is(parameter, "async_probe") || parameter_is(parameter, "dyndbg"))
+		return 0;
 	(void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(parameter, "="), parameter);
-	r = push_names(&taken->types, &names);
-	if (r == 0)
-		r = push_names(&taken->described, &names);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", name);
+	if (push_names(&taken->types, &names) < 0 || push_names(&taken->described, &names) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", name);
 	for (size_t i = 0; i < names.count; i++)
 		if (parameter_is(name, names.items[i]))
 			return 0; /* described, but without a type */
@@ -275,16 +299,6 @@ static int refuse_name(
 	return error_set(error, -EINVAL,
 		"the module has no parameter %s: modinfo -p lists the %zu that it has", name,
 		names.count);
-}
-
-int parameter_check(
-	const struct parameters_taken *taken, const char *parameter, struct error *error)
-{
-	const char *type = parameter_type(taken, parameter);
-
-	if (type)
-		return check_value(parameter, type, error);
-	return is_kernels_own(parameter) ? 0 : refuse_name(taken, parameter, error);
 }
 
 /* ---- of a loaded module */
@@ -300,21 +314,6 @@ static bool is_passable(const char *value)
 	return true;
 }
 
-static int push_parameter(int root_fd, const char *module, const char *name, struct strv *words)
-{
-	_cleanup_free_ char *value = NULL;
-	char path[PATH_MAX];
-	int r;
-
-	(void) snprintf(path, sizeof(path), "sys/module/%s/parameters/%s", module, name);
-	r = fs_read_line(root_fd, path, &value);
-	if (r == -ENOMEM)
-		return r;
-	if (r < 0 || strcmp(value, NEVER_SET) == 0 || !is_passable(value))
-		return 0;
-	return strv_pushf(words, strpbrk(value, " \t") ? "%s=\"%s\"" : "%s=%s", name, value);
-}
-
 static char *join_words(const struct strv *words)
 {
 	return words->count ? strv_join(words, " ") : strdup("");
@@ -325,58 +324,41 @@ int parameters_now(int root_fd, const char *module, char **ret_options)
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_strv_ struct strv words = { 0 };
 	char path[PATH_MAX];
-	int r;
 
 	(void) snprintf(path, sizeof(path), "sys/module/%s/parameters", module);
 	if (fs_list(root_fd, path, &names) == -ENOMEM) /* most modules have no such folder */
 		return -ENOMEM;
 	for (size_t i = 0; i < names.count; i++) {
-		r = push_parameter(root_fd, module, names.items[i], &words);
-		if (r < 0)
+		_cleanup_free_ char *value = NULL;
+		int r;
+
+		(void) snprintf(
+			path, sizeof(path), "sys/module/%s/parameters/%s", module, names.items[i]);
+		r = fs_read_line(root_fd, path, &value);
+		if (r == -ENOMEM)
 			return r;
+		if (r < 0 || strcmp(value, NEVER_SET) == 0 || !is_passable(value))
+			continue;
+		if (strv_pushf(&words, strpbrk(value, " \t") ? "%s=\"%s\"" : "%s=%s",
+			    names.items[i], value) < 0)
+			return -ENOMEM;
 	}
 	*ret_options = join_words(&words);
 	return *ret_options ? 0 : -ENOMEM;
 }
 
-/*
- * Types whose set function reads what the get function shows: those of kernel/params.c. A type of
- * the module's own making may show one thing and take another.
- */
-static bool is_plain_type(const char *type)
-{
-	static const char *const plain[] = { "bool", "invbool", "bint", "byte", "short", "ushort",
-		"int", "uint", "long", "ulong", "ullong", "hexint", "charp", "string" };
-	static const char array[] = "array of ";
-
-	if (strncmp(type, array, strlen(array)) == 0)
-		type += strlen(array);
-	for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
-		if (strcmp(type, plain[i]) == 0)
-			return true;
-	return false;
-}
-
+/* A type of the module's own making may show one thing and take another. */
 static bool is_taken(const struct parameters_taken *taken, const char *word)
 {
-	const char *type = parameter_type(taken, word);
+	static const char array[] = "array of ";
+	const char *type = find_type(taken, word);
 	struct error ignored;
 
-	return type && is_plain_type(type) && parameter_check(taken, word, &ignored) == 0;
-}
-
-static int choose(const struct parameters_taken *taken, const struct strv *words,
-	struct strv *chosen, struct strv *left_out)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < words->count; i++) {
-		if (is_taken(taken, words->items[i]))
-			r = strv_push(chosen, words->items[i]);
-		else if (left_out)
-			r = strv_push(left_out, words->items[i]);
-	}
-	return r;
+	if (!type || parameter_check(taken, word, &ignored) < 0)
+		return false;
+	if (strncmp(type, array, strlen(array)) == 0)
+		type += strlen(array);
+	return type_of(type) || strcmp(type, "string") == 0;
 }
 
 int parameters_for_file(const struct elf_module *file, const char *options, char **ret_options,
@@ -393,8 +375,12 @@ int parameters_for_file(const struct elf_module *file, const char *options, char
 	else if (r < 0)
 		return r;
 	r = elf_module_info_all(file, "parmtype", &taken.types);
-	if (r >= 0)
-		r = choose(&taken, &words, &chosen, left_out);
+	for (size_t i = 0; r >= 0 && i < words.count; i++) {
+		if (is_taken(&taken, words.items[i]))
+			r = strv_push(&chosen, words.items[i]);
+		else if (left_out)
+			r = strv_push(left_out, words.items[i]);
+	}
 	if (r < 0)
 		return r;
 	*ret_options = join_words(&chosen);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Module parameters as a user writes them, and what a module says that it takes. The kernel ignores
- * a name that it does not know and refuses a value that it cannot read only when the module
- * is loaded, which is after the driver before it has gone: both are found here instead.
+ * Module parameters as a user writes them, and what a module declares. The kernel ignores a name
+ * that it does not know and refuses a value that it cannot read only when the module is loaded,
+ * which is after the driver before it has gone: both are found here instead.
  * Sources: Linux kernel/params.c, lib/cmdline.c (next_arg()), lib/kstrtox.c, and
  * include/linux/moduleparam.h for the .modinfo keys "parm" and "parmtype".
  */
@@ -27,22 +27,28 @@ struct loader;
 int parameter_split(
 	const char *text, const char *module, struct strv *parameters, struct error *error);
 
+#define PARAMETERS_MODULE_SIZE 64
+
+/* Of a file of /drivers: "nvidia-uvm.conf" is about nvidia_uvm. False for what is no such file. */
+bool parameters_conf_module(const char *file, char module[PARAMETERS_MODULE_SIZE]);
+
+/*
+ * Appends the words of all files of /drivers, the operator's kernelModuleConfig, about the module,
+ * however they are spelt, and the files to @paths, which may be NULL. -EINVAL as parameter_split().
+ */
+int parameters_read_conf(int root_fd, const char *module, struct strv *parameters,
+	struct strv *paths, struct error *error) _must_check_;
+
 /* Whether @parameter is about the parameter @name ('-' is '_', as for the kernel). */
 bool parameter_is(const char *parameter, const char *name);
 
-/* What a module takes, as its .modinfo says. */
+/* What a module takes, as its .modinfo has it. */
 struct parameters_taken {
 	struct strv types;     /* "parmtype": "name:int" */
 	struct strv described; /* "parm": "name:what it is for" */
 };
 
 void parameters_taken_free(struct parameters_taken *taken);
-
-/*
- * The type of the parameter that @parameter ("name" or "name=value") is about: "int", "array of
- * int"; NULL when the module declares none. Borrowed.
- */
-const char *parameter_type(const struct parameters_taken *taken, const char *parameter);
 
 /* Whether the module has a parameter of that name. */
 bool parameter_exists(const struct parameters_taken *taken, const char *name);
@@ -60,8 +66,8 @@ int parameter_check(
 /*
  * Writes every parameter of the loaded module that can be read and written on a line as
  * "name=value …" to a new string, "" for none: /sys/module/<m>/parameters has one file each (Linux
- * kernel/params.c: param_attr_show()). Left out are those that the kernel shows to nobody, strings
- * that were never set, and values with a '"' or a control character. -ENOMEM.
+ * kernel/params.c: param_attr_show()). Left out are those that the kernel shows to no process,
+ * strings that were never set, and values with a '"' or a control character. -ENOMEM.
  */
 int parameters_now(int root_fd, const char *module, char **ret_options) _must_check_;
 
@@ -75,8 +81,8 @@ int parameters_for_file(const struct elf_module *file, const char *options, char
 
 /*
  * ---- those that the image's modules were loaded with. The kernel shows those of most modules to
- * nobody (NVIDIA's have mode 0), so each load is written down before it is done:
- * <state_folder>/<role>.parameters, "module options" a line.
+ * no process (NVIDIA's have mode 0), so each load is written down before it is done: the role's
+ * list of this name has "module options" for each.
  */
 #define ROLE_PARAMETERS_LIST "parameters"
 
@@ -86,17 +92,14 @@ int role_parameters_remember(
 
 /*
  * Whether one of the @present modules, all of them the image's own, was loaded with other
- * parameters than it would get now; @worker is told which. Of a load that was not written down it
- * cannot be known: it counts as the same.
+ * parameters than it would get now; which is noted. Of a load that was not written down it cannot
+ * be known: it counts as the same.
  */
 int role_parameters_changed(const struct role *role, struct loader *loader,
 	const struct strv *present, struct worker *worker, bool *ret,
 	struct error *error) _must_check_;
 
-/*
- * In the lines of such a list (role_list_read(role, ROLE_PARAMETERS_LIST)): what the module was
- * loaded with, or NULL when it was not written down. Borrowed.
- */
+/* In such a list: what the module was loaded with, or NULL without an item of it. Borrowed. */
 const char *role_parameters_find(const struct strv *lines, const char *module);
 
 /*

@@ -56,26 +56,6 @@ static enum pci_kind kind_of(unsigned vendor, unsigned class)
 	return PCI_OTHER;
 }
 
-static void read_function(int root_fd, const char *address, struct pci_function *function)
-{
-	unsigned vendor = (unsigned) read_number(root_fd, address, "vendor");
-	char path[512];
-
-	/* A server has hundreds of functions, and few of them matter here. */
-	*function = (struct pci_function){ .vendor = vendor, .kind = PCI_OTHER };
-	if (vendor != CONTRACT_PCI_NVIDIA && vendor != CONTRACT_PCI_MELLANOX)
-		return;
-	function->class = (unsigned) read_number(root_fd, address, "class");
-	function->kind = kind_of(vendor, function->class);
-	if (function->kind == PCI_OTHER)
-		return;
-	function->device = (unsigned) read_number(root_fd, address, "device");
-	function->numa_node = (int) read_number(root_fd, address, "numa_node");
-	(void) snprintf(function->address, sizeof(function->address), "%s", address);
-	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", address);
-	sysfs_link_name(root_fd, path, function->driver, sizeof(function->driver));
-}
-
 int pci_functions(int root_fd, struct pci_function **ret_functions)
 {
 	_cleanup_free_ struct pci_function *functions = NULL;
@@ -89,8 +69,27 @@ int pci_functions(int root_fd, struct pci_function **ret_functions)
 	if (!functions)
 		return -ENOMEM;
 	for (size_t i = 0; i < addresses.count; i++) {
-		read_function(root_fd, addresses.items[i], &functions[count]);
-		count += functions[count].kind != PCI_OTHER;
+		const char *address = addresses.items[i];
+		struct pci_function *function = &functions[count];
+		unsigned vendor = (unsigned) read_number(root_fd, address, "vendor");
+		char path[512];
+
+		/* A server has hundreds of functions, and few of them matter here. */
+		if (vendor != CONTRACT_PCI_NVIDIA && vendor != CONTRACT_PCI_MELLANOX)
+			continue;
+		*function = (struct pci_function){
+			.vendor = vendor,
+			.class = (unsigned) read_number(root_fd, address, "class"),
+		};
+		function->kind = kind_of(vendor, function->class);
+		if (function->kind == PCI_OTHER)
+			continue;
+		function->device = (unsigned) read_number(root_fd, address, "device");
+		function->numa_node = (int) read_number(root_fd, address, "numa_node");
+		(void) snprintf(function->address, sizeof(function->address), "%s", address);
+		(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", address);
+		sysfs_link_name(root_fd, path, function->driver, sizeof(function->driver));
+		count++;
 	}
 	*ret_functions = TAKE_PTR(functions);
 	return count;

@@ -3,19 +3,28 @@
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/fs.h"
+#include "entrypoint/role/pci.h"
 
 #define GENERATIONS_MAX 32
 
 #define TCP_LISTEN 0x0a /* Linux include/net/tcp_states.h */
 
-DIR *processes_open(int root_fd)
+/* What is significant of a name in /proc/<pid>/comm. */
+#define COMMAND_LENGTH 15
+
+/* A mapped device is a line of /proc/<pid>/maps; no process has more text of it than this. */
+#define MAPS_LIMIT (16UL * 1024 * 1024)
+
+#define DELETED " (deleted)"
+
+static DIR *open_folder(int dir_fd, const char *path)
 {
-	int fd = openat(root_fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!dir)
@@ -23,7 +32,8 @@ DIR *processes_open(int root_fd)
 	return dir;
 }
 
-int processes_next(DIR *dir, pid_t *ret_pid)
+/* The next process, its folder opened with O_PATH, which the caller closes; -1 at the end. */
+static int next_process(DIR *dir, pid_t *ret_pid)
 {
 	const struct dirent *entry;
 
@@ -41,54 +51,53 @@ int processes_next(DIR *dir, pid_t *ret_pid)
 	return -1;
 }
 
-bool process_opens(int process_fd, process_link_function *is_it, void *context)
+/* Its name; false when it has ended meanwhile. */
+static bool read_command(int process_fd, struct process_seen *process)
 {
-	int fd = openat(process_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_free_ char *command = NULL;
+
+	if (fs_read_line(process_fd, "comm", &command) < 0)
+		return false;
+	(void) snprintf(process->command, sizeof(process->command), "%s", command);
+	return true;
+}
+
+/*
+ * Does one of the process's descriptors match? Links are read, never opened or followed: that could
+ * block on a dead network file system.
+ */
+typedef bool link_function(char *target, const void *wanted, struct process_seen *process);
+
+static bool opens(
+	int process_fd, link_function *matches, const void *wanted, struct process_seen *process)
+{
+	_cleanup_closedir_ DIR *dir = open_folder(process_fd, "fd");
 	const struct dirent *entry;
 
-	if (!dir) {
-		cleanup_close(&fd);
-		return false;
-	}
-	while ((entry = readdir(dir))) {
+	while (dir && (entry = readdir(dir))) {
 		char target[PATH_MAX];
 		ssize_t length = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
 
 		if (length < 0)
 			continue;
 		target[length] = '\0';
-		if (is_it(context, target))
+		if (matches(target, wanted, process))
 			return true;
 	}
 	return false;
 }
 
-/* Its name; false when it has ended meanwhile. */
-static bool read_process(int process_fd, pid_t pid, struct process_seen *ret)
-{
-	_cleanup_free_ char *command = NULL;
-
-	if (fs_read_line(process_fd, "comm", &command) < 0)
-		return false;
-	*ret = (struct process_seen){ .pid = pid };
-	(void) snprintf(ret->command, sizeof(ret->command), "%s", command);
-	return true;
-}
-
 size_t processes_of_program(
 	int root_fd, const char *name, struct process_seen *seen, size_t capacity)
 {
-	_cleanup_closedir_ DIR *dir = processes_open(root_fd);
-	struct process_seen one;
+	_cleanup_closedir_ DIR *dir = open_folder(root_fd, "proc");
+	struct process_seen one = { 0 };
 	size_t count = 0;
-	pid_t pid;
 	int fd;
 
-	while (dir && count < capacity && (fd = processes_next(dir, &pid)) >= 0) {
-		if (read_process(fd, pid, &one) &&
-			strncmp(one.command, name, sizeof(one.command) - 1) == 0) {
-			one.in_pod = pod_of_process(root_fd, pid, &one.pod);
+	while (dir && count < capacity && (fd = next_process(dir, &one.pid)) >= 0) {
+		if (read_command(fd, &one) && strncmp(one.command, name, COMMAND_LENGTH) == 0) {
+			one.in_pod = pod_of_process(root_fd, one.pid, &one.pod);
 			seen[count++] = one;
 		}
 		cleanup_close(&fd);
@@ -96,48 +105,34 @@ size_t processes_of_program(
 	return count;
 }
 
-/* "501 (a name) S 1 …": the name may hold anything, blanks and parentheses too (proc(5)). */
-static pid_t parent_of(int root_fd, pid_t pid)
-{
-	_cleanup_free_ char *text = NULL;
-	const char *end;
-	char path[64];
-	int parent;
-
-	(void) snprintf(path, sizeof(path), "proc/%d/stat", (int) pid);
-	if (fs_read(root_fd, path, 0, &text, NULL) < 0)
-		return 0;
-	end = strrchr(text, ')');
-	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
-}
-
 bool process_descends(int root_fd, pid_t pid, pid_t ancestor)
 {
 	/* The processes are not read at one moment: a chain may not end. */
 	for (unsigned i = 0; i < GENERATIONS_MAX && pid > 0; i++) {
-		pid = parent_of(root_fd, pid);
+		_cleanup_free_ char *text = NULL;
+		const char *end;
+		char path[64];
+
+		(void) snprintf(path, sizeof(path), "proc/%d/stat", (int) pid);
+		if (fs_read(root_fd, path, 0, &text, NULL) < 0)
+			return false;
+		/* "501 (a name) S 1 …": the name may hold anything, parentheses too (proc(5)). */
+		end = strrchr(text, ')');
+		if (!end || sscanf(end + 1, " %*c %d", &pid) != 1)
+			return false;
 		if (pid > 0 && pid == ancestor)
 			return true;
 	}
 	return false;
 }
 
+/* ---- who listens */
+
 /*
  * "   0: 00000000:C350 00000000:0000 0A …  0        0 5167 1 …": local address, remote address,
  * state, queues, timer, retransmits, uid, timeout, inode (Linux
- * Documentation/networking/proc_net_tcp.rst).
+ * Documentation/networking/proc_net_tcp.rst). 1: found, 0: not there, -1: no such table.
  */
-static bool parse_listener(const char *line, unsigned port, unsigned long *ret_inode)
-{
-	unsigned local, state;
-
-	if (sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*u %*u %lu",
-		    &local, &state, ret_inode) != 3)
-		return false;
-	return local == port && state == TCP_LISTEN;
-}
-
-/* 1: found, 0: not there, -1: no such table. */
 static int find_listener(int root_fd, const char *table, unsigned port, unsigned long *ret_inode)
 {
 	_cleanup_free_ char *text = NULL;
@@ -145,33 +140,39 @@ static int find_listener(int root_fd, const char *table, unsigned port, unsigned
 	if (fs_read(root_fd, table, 0, &text, NULL) < 0)
 		return -1;
 	for (const char *line = text; *line; line += *line == '\n') {
-		if (parse_listener(line, port, ret_inode))
+		unsigned local, state;
+
+		if (sscanf(line,
+			    " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*u %*u %lu",
+			    &local, &state, ret_inode) == 3 &&
+			local == port && state == TCP_LISTEN)
 			return 1;
 		line += strcspn(line, "\n");
 	}
 	return 0;
 }
 
-static bool is_wanted(void *context, char *target)
+static bool is_text(char *target, const void *wanted, struct process_seen *process)
 {
-	return strcmp(target, context) == 0;
+	(void) process;
+	return strcmp(target, wanted) == 0;
 }
 
 static void find_owner(int root_fd, unsigned long inode, struct process_seen *ret_owner)
 {
-	_cleanup_closedir_ DIR *dir = processes_open(root_fd);
-	bool found = false;
+	_cleanup_closedir_ DIR *dir = open_folder(root_fd, "proc");
+	struct process_seen one = { 0 };
 	char wanted[64];
-	pid_t pid;
 	int fd;
 
 	(void) snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
-	while (dir && !found && (fd = processes_next(dir, &pid)) >= 0) {
-		found = process_opens(fd, is_wanted, wanted) && read_process(fd, pid, ret_owner);
+	while (dir && !ret_owner->pid && (fd = next_process(dir, &one.pid)) >= 0) {
+		if (opens(fd, is_text, wanted, &one) && read_command(fd, &one)) {
+			*ret_owner = one;
+			ret_owner->in_pod = pod_of_process(root_fd, one.pid, &ret_owner->pod);
+		}
 		cleanup_close(&fd);
 	}
-	if (found)
-		ret_owner->in_pod = pod_of_process(root_fd, pid, &ret_owner->pod);
 }
 
 int port_is_listening(int root_fd, unsigned port, struct process_seen *ret_owner)
@@ -194,4 +195,142 @@ int port_is_listening(int root_fd, unsigned port, struct process_seen *ret_owner
 		return 1;
 	}
 	return readable ? 0 : -1;
+}
+
+/* ---- who uses a device */
+
+/* The node may be gone from the folder where it was opened; it is the device's nevertheless. */
+static bool is_device(char *path, const void *wanted, struct process_seen *user)
+{
+	const struct strv *patterns = wanted;
+	size_t length = strlen(path);
+	size_t suffix = strlen(DELETED);
+
+	if (length > suffix && strcmp(path + length - suffix, DELETED) == 0)
+		path[length - suffix] = '\0';
+	for (size_t i = 0; i < patterns->count; i++) {
+		if (fnmatch(patterns->items[i], path, 0) != 0)
+			continue;
+		(void) snprintf(user->device, sizeof(user->device), "%.63s", path);
+		return true;
+	}
+	return false;
+}
+
+/* A mapping keeps the device in use after its descriptor was closed. */
+static bool maps(int process_fd, const struct strv *patterns, struct process_seen *user)
+{
+	_cleanup_free_ char *text = NULL;
+	char *save = NULL;
+
+	if (fs_read(process_fd, "maps", MAPS_LIMIT, &text, NULL) < 0)
+		return false;
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *path = strchr(line, '/');
+
+		if (path && is_device(path, patterns, user))
+			return true;
+	}
+	return false;
+}
+
+static int find_users(int root_fd, bool mapped, const struct strv *patterns,
+	struct process_seen *users, size_t capacity)
+{
+	_cleanup_closedir_ DIR *dir = open_folder(root_fd, "proc");
+	struct process_seen user = { .pid = 0 };
+	size_t count = 0;
+	int fd;
+
+	if (!dir)
+		return -errno;
+	while ((fd = next_process(dir, &user.pid)) >= 0) {
+		_cleanup_close_ int process_fd = fd;
+
+		if (!(mapped ? maps(fd, patterns, &user) : opens(fd, is_device, patterns, &user)))
+			continue;
+		if (count++ >= capacity)
+			continue;
+		if (!read_command(process_fd, &user))
+			(void) snprintf(user.command, sizeof(user.command), "?");
+		user.in_pod = pod_of_process(root_fd, user.pid, &user.pod);
+		users[count - 1] = user;
+	}
+	return (int) count;
+}
+
+int users_of_devices(
+	int root_fd, const struct strv *patterns, struct process_seen *users, size_t capacity)
+{
+	int count = find_users(root_fd, false, patterns, users, capacity);
+
+	return count ? count : find_users(root_fd, true, patterns, users, capacity);
+}
+
+static const struct {
+	const char *module;
+	const char *patterns[6];
+} known[] = {
+	{ "nvidia", { "/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-caps/*",
+			    "/dev/nvidia-caps-imex-channels/*", "/dev/nvidia-nvswitch*" } },
+	{ "nvidia_uvm", { "/dev/nvidia-uvm*" } },
+	{ "nvidia_modeset", { "/dev/nvidia-modeset" } },
+	{ "nvidia_fs", { "/dev/nvidia-fs*" } },
+	{ "nvidia_peermem", { "/dev/infiniband/uverbs*" } },
+	{ "gdrdrv", { "/dev/gdrdrv*" } },
+	{ "nvidia_vgpu_vfio", { "/dev/vfio/*" } },
+};
+
+/* nvidia_drm makes the nodes of devices that nvidia drives. */
+static bool drives(const char *module, const char *driver)
+{
+	if (strcmp(module, "nvidia_drm") == 0)
+		module = "nvidia";
+	else if (strcmp(module, "nvidia") == 0)
+		return false;
+	for (; *module && (*module == *driver || (*module == '_' && *driver == '-')); module++)
+		driver++;
+	return !*module && !*driver;
+}
+
+int users_patterns(int root_fd, const char *module, struct strv *patterns)
+{
+	_cleanup_strv_ struct strv nodes = { 0 };
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		if (strcmp(known[i].module, module) != 0)
+			continue;
+		for (const char *const *item = known[i].patterns; *item; item++)
+			if (strv_push(patterns, *item) < 0)
+				return -ENOMEM;
+	}
+	r = fs_list(root_fd, "sys/class/drm", &nodes);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0; /* no graphics on this kernel */
+	/* Below /dev/dri: "card0", "renderD128"; not the connectors, "card0-DP-1". */
+	for (size_t i = 0; i < nodes.count; i++) {
+		char path[PATH_MAX];
+		char driver[64];
+
+		if (strchr(nodes.items[i], '-'))
+			continue;
+		(void) snprintf(
+			path, sizeof(path), "sys/class/drm/%s/device/driver", nodes.items[i]);
+		sysfs_link_name(root_fd, path, driver, sizeof(driver));
+		if (drives(module, driver) &&
+			strv_pushf(patterns, "/dev/dri/%s", nodes.items[i]) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void user_text(const struct process_seen *user, char text[USER_TEXT_SIZE])
+{
+	char pod[POD_TEXT_SIZE] = "";
+
+	if (user->in_pod)
+		pod_text(&user->pod, pod);
+	(void) snprintf(text, USER_TEXT_SIZE, "process %d (%s, %s%s%s)", (int) user->pid,
+		user->command, user->device, *pod ? ", " : "", pod);
 }

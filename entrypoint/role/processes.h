@@ -1,32 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes of the node. Needs the host's process ids (hostPID): without them only the container's
- * own are seen. */
+/*
+ * Processes of the node: which keep a driver's devices open or mapped, which listen, whose pods
+ * they are. Needs the host's process ids (hostPID): without them only the container's own are seen,
+ * and the messages of callers say so.
+ */
 #pragma once
 
-#include <dirent.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "common/strv.h"
 #include "entrypoint/engine/pod.h"
 
-/* The folder of all processes, for processes_next(), and closedir(3); NULL with errno. */
-DIR *processes_open(int root_fd);
-/* The next process, its folder opened with O_PATH, which the caller closes; -1 at the end. */
-int processes_next(DIR *dir, pid_t *ret_pid);
-
-/*
- * Has the process a descriptor for whose link text @is_it says so? The links are read, never opened
- * or followed: that could block on a dead network file system. @target may be changed.
- */
-typedef bool process_link_function(void *context, char *target);
-bool process_opens(int process_fd, process_link_function *is_it, void *context);
-
-/* As many of one program are told. */
+/* As many of one program are reported. */
 #define PROCESSES_MAX 8
 
 struct process_seen {
 	pid_t pid;
-	char command[16]; /* /proc/<pid>/comm, which the kernel cuts at 15 bytes */
+	char command[32]; /* /proc/<pid>/comm, which the kernel cuts at 15 bytes */
+	char device[64];  /* of users_of_devices(): the path that it opened, as it sees it */
 	bool in_pod;
 	struct pod pod;
 };
@@ -42,8 +34,27 @@ size_t processes_of_program(
 bool process_descends(int root_fd, pid_t pid, pid_t ancestor);
 
 /*
- * Does anything listen on the TCP port, of IPv4 or IPv6, in the host's network name space (ours,
- * where that cannot be seen)? @ret_owner is the process, with pid 0 where it cannot be told.
+ * Does a process listen on the TCP port, of IPv4 or IPv6, in the host's network name space (ours,
+ * where that cannot be seen)? @ret_owner is the process, with pid 0 where it is not known.
  * -1 when the tables cannot be read.
  */
 int port_is_listening(int root_fd, unsigned port, struct process_seen *ret_owner);
+
+/*
+ * Finds the processes that have a device open whose path matches one of the @patterns of fnmatch(3)
+ * ('*' goes over '/', too), or where none has, those that have one mapped. One entry a process, the
+ * first @capacity in @users. Returns how many there are in all, or a negative errno.
+ */
+int users_of_devices(
+	int root_fd, const struct strv *patterns, struct process_seen *users, size_t capacity);
+
+/*
+ * Appends the patterns of a module's own devices: what its driver is known for, and the DRM nodes
+ * of the devices that it drives now. 0 with nothing appended for a module that has none.
+ */
+int users_patterns(int root_fd, const char *module, struct strv *patterns) _must_check_;
+
+#define USER_TEXT_SIZE 400
+
+/* "process 4711 (python3, /dev/nvidia0, pod jobs/trainer-0, container 0123456789ab)". */
+void user_text(const struct process_seen *user, char text[USER_TEXT_SIZE]);

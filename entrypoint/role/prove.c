@@ -19,7 +19,7 @@ struct proving {
 	struct action *action;
 	const struct role *role;
 	struct loader *loader;
-	bool aside;        /* not the start's own proof: told as a note */
+	bool aside;        /* not the start's own proof: reported as a note */
 	struct strv gone;  /* loaded now, to be unloaded for ours */
 	struct strv names; /* of what will be inserted */
 	struct strv paths;
@@ -51,29 +51,13 @@ static void proving_done(struct proving *proving)
 	strv_free(&proving->paths);
 	strv_free(&proving->trees);
 	strv_free(&proving->symvers);
-	strv_free(&proving->peer.builds);
+	strv_free(&proving->peer.ofed.builds);
 	strv_free(&proving->peer.symvers);
 	cleanup_close(&proving->security_fd);
 	loader_close(&proving->loader);
 }
 
-/* Which modules have to go for ours: all of the image's that are loaded, if one is another build.
- */
-static int find_gone(struct proving *proving)
-{
-	char foreign[64];
-	int r;
-
-	if (!proving->role->unloads_conflicting)
-		return 0;
-	r = role_compare_loaded(
-		proving->role, proving->loader, &proving->gone, foreign, &proving->action->error);
-	if (r == 0 && !*foreign)
-		strv_free(&proving->gone);
-	return action_reason(proving->action, REASON_INTERNAL, r);
-}
-
-/* Those of them that will be inserted: without those that are there and stay. */
+/* Those that will be inserted: without those that are there and stay. */
 static int keep_coming(struct proving *proving, const struct strv *all)
 {
 	int r = 0;
@@ -83,40 +67,6 @@ static int keep_coming(struct proving *proving, const struct strv *all)
 			strv_contains(&proving->gone, all->items[i]))
 			r = strv_push(&proving->names, all->items[i]);
 	return r;
-}
-
-/* The modules with what they depend on, in load order, without those that are there and stay. */
-static int find_names(
-	struct proving *proving, const char *const *modules, size_t count, size_t required)
-{
-	struct action *action = proving->action;
-	_cleanup_strv_ struct strv selected = { 0 };
-	_cleanup_strv_ struct strv all = { 0 };
-	int r = role_select(action, modules, count, required, &selected);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; r == 0 && i < selected.count; i++)
-		r = loader_resolve(proving->loader, selected.items[i], &all, &action->error);
-	if (r == 0)
-		r = keep_coming(proving, &all);
-	return action_reason(action, REASON_INTERNAL, r);
-}
-
-/* They come from the disk while the rest goes on; the kernel reads them in whole soon. */
-static void read_ahead(const struct proving *proving)
-{
-	for (size_t i = 0; i < proving->names.count; i++) {
-		_cleanup_free_ char *path = NULL;
-		struct error ignored;
-		_cleanup_close_ int fd = -1;
-
-		if (loader_file(proving->loader, proving->names.items[i], &path, &ignored) < 0)
-			continue;
-		fd = openat(proving->role->root_fd, path, O_RDONLY | O_CLOEXEC);
-		if (fd >= 0)
-			(void) posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
-	}
 }
 
 /* One that cannot be opened is judged too: its member has no module then. */
@@ -129,24 +79,32 @@ static int open_member(struct proving *proving, const char *name, struct proof_m
 
 	if (r == 0)
 		r = elf_module_open_mapped(proving->role->root_fd, path, &module, &why);
-	if (strv_push(&proving->paths, path ? path : name) < 0) {
-		elf_module_close(&module);
-		return -ENOMEM;
-	}
-	member->path = proving->paths.items[proving->paths.count - 1];
-	if (r < 0)
-		return proof_unreadable(name, r, &why, &member->proof);
+	if (r == 0)
+		proving->modules[proving->module_count++] = module;
 	member->module = module;
-	proving->modules[proving->module_count++] = module;
-	return 0;
+	if (strv_push(&proving->paths, path ? path : name) < 0)
+		return -ENOMEM;
+	member->path = proving->paths.items[proving->paths.count - 1];
+	return r < 0 ? proof_unreadable(name, r, &why, &member->proof) : 0;
 }
 
 static int open_members(struct proving *proving)
 {
+	const int root_fd = proving->role->root_fd;
 	size_t count = proving->names.count;
 	int r = 0;
 
-	read_ahead(proving);
+	/* They come from the disk while the rest goes on; the kernel reads them in whole soon. */
+	for (size_t i = 0; i < count; i++) {
+		_cleanup_free_ char *path = NULL;
+		_cleanup_close_ int fd = -1;
+		struct error ignored;
+
+		if (loader_file(proving->loader, proving->names.items[i], &path, &ignored) == 0)
+			fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC);
+		if (fd >= 0)
+			(void) posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
+	}
 	proving->modules = calloc(count + 1, sizeof(struct elf_module *));
 	proving->members = calloc(count + 1, sizeof(*proving->members));
 	if (!proving->modules || !proving->members)
@@ -159,45 +117,35 @@ static int open_members(struct proving *proving)
 	return 0;
 }
 
-/* The node's own; links in its tree mean what they mean there, not in this container. */
-static int list_host_symvers(struct proving *proving, const char *host)
+/*
+ * The image's symvers; else the node's own, where its kernel's package brought one: the first that
+ * is there is taken. Links in the node's tree mean what they mean there, not in this container.
+ */
+static int list_sources(struct proving *proving)
 {
 	static const char *const files[] = { "symvers.zst", "symvers.xz", "symvers.gz",
 		"build/Module.symvers" };
 	const struct role *role = proving->role;
+	const char *host = role->host_root + (role->host_root[0] == '/');
 	_cleanup_close_ int host_fd =
 		openat(role->root_fd, *host ? host : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && host_fd >= 0 && i < ARRAY_SIZE(files); i++) {
+	if (strv_pushf(&proving->symvers, KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_SYMVERS,
+		    role->krel) < 0 ||
+		strv_push(&proving->trees, "") < 0 || strv_push(&proving->trees, host) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; host_fd >= 0 && i < ARRAY_SIZE(files); i++) {
 		_cleanup_free_ char *real = NULL;
 		char path[PATH_MAX];
 
+		if (fs_exists(role->root_fd, proving->symvers.items[0]))
+			break;
 		(void) snprintf(path, sizeof(path), "lib/modules/%s/%s", role->krel, files[i]);
-		if (chase(host_fd, path, &real) == 0)
-			r = strv_pushf(&proving->symvers, "%s%s%s", host, *host ? "/" : "", real);
+		if (chase(host_fd, path, &real) == 0 &&
+			strv_pushf(&proving->symvers, "%s%s%s", host, *host ? "/" : "", real) < 0)
+			return -ENOMEM;
 	}
-	return r;
-}
-
-/* The image's symvers; else the node's own, where its kernel's package brought one. */
-static int list_sources(struct proving *proving)
-{
-	const struct role *role = proving->role;
-	const char *host = role->host_root + (role->host_root[0] == '/');
-	int r = strv_pushf(
-		&proving->symvers, KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_SYMVERS, role->krel);
-
-	/* The first that is there is taken. */
-	if (r == 0 && !fs_exists(role->root_fd, proving->symvers.items[0]))
-		r = list_host_symvers(proving, host);
-	if (r == 0)
-		r = strv_push(&proving->trees, "");
-	if (r == 0)
-		r = strv_push(&proving->trees, host);
-	if (r == 0 && role->prove_peer)
-		r = role->prove_peer(role, &proving->peer);
-	return r;
+	return role->prove_peer ? role->prove_peer(role, &proving->peer) : 0;
 }
 
 /* Whose signature the image's own modules have, with the id of that key as the build knew it. */
@@ -249,11 +197,12 @@ static int look_at_kernel(struct proving *proving)
 	(void) snprintf(proving->used, sizeof(proving->used),
 		KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_USED, role->krel);
 	if (proving->peer.is_known) {
-		proving->claim = (struct running_claim){ proving->peer.exporter,
-			proving->peer.build_id, CONTRACT_PEER_REGISTER, proving->peer.crc };
+		proving->claim = (struct running_claim){ proving->peer.ofed.exporter,
+			proving->peer.ofed.build_id, CONTRACT_PEER_REGISTER,
+			proving->peer.ofed.crc };
 		sources.claims = &proving->claim;
 		sources.claim_count = 1;
-		sources.driver_builds = &proving->peer.builds;
+		sources.driver_builds = &proving->peer.ofed.builds;
 	}
 	sources.certs = &proving->cert;
 	sources.cert_count = find_signer(proving);
@@ -263,33 +212,26 @@ static int look_at_kernel(struct proving *proving)
 	return action_reason(proving->action, REASON_INTERNAL, r);
 }
 
-static int refuse_unbound(struct action *action, const char *krel)
+bool prove_is_bound(const struct elf_module *module)
 {
+	size_t count;
+	const struct elf_undefined *used = elf_module_undefined_symbols(module, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(used[i].name, CONTRACT_PEER_REGISTER) == 0)
+			return true;
+	return false;
+}
+
+int prove_refuse_unbound(struct action *action)
+{
+	const struct role *role = action->role;
+
 	return action_fail(action, REASON_PEERMEM_OTHER_OFED, -ENOEXEC,
 		"nvidia_peermem asks for no %s: it was built without OFED. Build the GPU image "
 		"with slipway build --kernel %s --ofed <the OFED of the NIC image>, or leave %s "
 		"unset",
-		CONTRACT_PEER_REGISTER, krel, CONTRACT_ENV_RDMA);
-}
-
-/* One that was built without OFED loads, and does nothing. */
-static int check_peermem(const struct proving *proving)
-{
-	for (size_t i = 0; i < proving->module_count; i++) {
-		const char *name = elf_module_name(proving->modules[i]);
-		const struct elf_undefined *used;
-		bool bound = false;
-		size_t count;
-
-		if (!name || strcmp(name, "nvidia_peermem") != 0)
-			continue;
-		used = elf_module_undefined_symbols(proving->modules[i], &count);
-		for (size_t j = 0; !bound && j < count; j++)
-			bound = strcmp(used[j].name, CONTRACT_PEER_REGISTER) == 0;
-		if (!bound)
-			return refuse_unbound(proving->action, proving->role->krel);
-	}
-	return 0;
+		CONTRACT_PEER_REGISTER, role->krel, CONTRACT_ENV_RDMA);
 }
 
 /* ---- from a verdict to a reason: what stops the start, and what is only reported */
@@ -309,35 +251,6 @@ static const struct proof_finding *first_finding(
 	return NULL;
 }
 
-static bool is_signature(const struct proof_finding *finding)
-{
-	return strcmp(finding->id, "unsigned") == 0 ||
-	       strncmp(finding->id, "signature", strlen("signature")) == 0;
-}
-
-static bool is_peer_symbol(const struct proof_finding *finding)
-{
-	return finding->symbol && strcmp(finding->symbol, CONTRACT_PEER_REGISTER) == 0;
-}
-
-static size_t count_bad(const struct proof_set *set)
-{
-	return set->refused + set->unknown;
-}
-
-static int refuse_peermem(const struct judgement *judgement, const struct proof_finding *finding,
-	enum reason *ret_reason, struct error *text)
-{
-	*ret_reason = REASON_PEERMEM_OTHER_OFED;
-	return error_set(text, -ENOEXEC,
-		"%s (nvidia_peermem was bound to OFED %s; loaded is OFED of version %s): build "
-		"the GPU image again with --ofed set to the OFED that is loaded, or have both in "
-		"one image with slipway combine",
-		finding->text,
-		*judgement->ofed_version ? judgement->ofed_version : "of unknown version",
-		judgement->ofed_loaded);
-}
-
 /* A kernel that is another build explains every finding, and is what to change. */
 static int refuse_rebuilt(const char *why, const struct proof_finding *finding,
 	enum reason *ret_reason, struct error *text)
@@ -353,35 +266,71 @@ static int refuse(const struct judgement *judgement, const struct proof_finding 
 	enum reason *ret_reason, struct error *text)
 {
 	_cleanup_free_ char *line = finding ? proof_finding_line(finding) : NULL;
+	bool signature =
+		finding && (strcmp(finding->id, "unsigned") == 0 ||
+				   strncmp(finding->id, "signature", strlen("signature")) == 0);
 	const struct proof_set *set = judgement->set;
 	const char *why;
 
-	*ret_reason = REASON_WILL_NOT_LOAD;
-	if (running_is_same_build(judgement->running, &why) == PROOF_NO &&
-		!(finding && is_signature(finding)))
+	if (!signature && running_is_same_build(judgement->running, &why) == PROOF_NO)
 		return refuse_rebuilt(why, finding, ret_reason, text);
-	if (finding && is_peer_symbol(finding))
-		return refuse_peermem(judgement, finding, ret_reason, text);
-	if (finding && is_signature(finding))
-		*ret_reason = REASON_SIGNATURE_REFUSED;
+	if (finding && finding->symbol && strcmp(finding->symbol, CONTRACT_PEER_REGISTER) == 0) {
+		*ret_reason = REASON_PEERMEM_OTHER_OFED;
+		return error_set(text, -ENOEXEC,
+			"%s (nvidia_peermem was bound to OFED %s; loaded is OFED of version %s): "
+			"build the GPU image again with --ofed set to the OFED that is loaded, or "
+			"have both in one image with slipway combine",
+			finding->text,
+			*judgement->ofed_version ? judgement->ofed_version : "of unknown version",
+			judgement->ofed_loaded);
+	}
+	*ret_reason = signature ? REASON_SIGNATURE_REFUSED : REASON_WILL_NOT_LOAD;
 	return error_set(text, -ENOEXEC, "%s (%zu of %zu modules will not load on %s)",
 		line ? line : "no reason given", set->refused, set->member_count, judgement->krel);
 }
 
-/* Who is to be asked about, for a doubt that hangs on modules that cannot be identified. */
-static void name_unidentified(const struct running *running, char *text, size_t size)
+/* @other: why, where it is no finding; NULL. */
+static int doubt(const struct judgement *judgement, const char *other, enum reason *ret_reason,
+	struct error *text)
 {
-	const struct strv *names = running_unidentified(running);
+	const struct proof_finding *finding = first_finding(judgement->set, PROOF_DOUBT);
+	const struct strv *names = running_unidentified(judgement->running);
 	_cleanup_free_ char *joined = names->count ? strv_join(names, ", ") : NULL;
+	const char *what = "this image has no Module.symvers of the kernel";
+	char unidentified[256] = "";
+	const char *why = NULL;
+	bool rebuilt = running_is_same_build(judgement->running, &why) == PROOF_NO;
 
-	text[0] = '\0';
+	if (rebuilt)
+		what = why;
+	else if (other)
+		what = other;
+	else if (running_has_symvers(judgement->running) && finding)
+		what = finding->text;
+	/* A doubt may hang on modules that cannot be identified. */
 	if (joined)
-		(void) snprintf(text, size,
+		(void) snprintf(unidentified, sizeof(unidentified),
 			"; loaded from files that are not on the node any more: %s", joined);
+	if (!judgement->replacing) {
+		(void) error_set(text, 0,
+			"cannot tell whether the modules will load: %.600s%s: nothing has to go "
+			"for them, so the kernel will judge",
+			what, unidentified);
+		return 0;
+	}
+	if (rebuilt)
+		return refuse_rebuilt(why, NULL, ret_reason, text);
+	*ret_reason = REASON_CANNOT_TELL;
+	return error_set(text, -ENOEXEC,
+		"cannot tell whether the modules will load: %.500s%s: the driver that works would "
+		"have to go first, so it stays: %s",
+		what, unidentified,
+		*unidentified ? "unload it by hand or reboot the node, then try again"
+			      : "build the image again for this kernel");
 }
 
-/* What a driver's list says by a module's name only: no build id ties it to what is loaded. */
-static void name_heard(const struct running *running, char *text, size_t size)
+/* What a driver's list has by a module's name only: no build id ties it to what is loaded. */
+static void name_claimed(const struct running *running, char *text, size_t size)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *joined = NULL;
@@ -393,107 +342,62 @@ static void name_heard(const struct running *running, char *text, size_t size)
 		if (modules[i].by_claim && strv_push(&names, modules[i].name) < 0)
 			break;
 	joined = names.count ? strv_join(&names, ", ") : NULL;
-	if (names.count)
+	if (joined)
 		(void) snprintf(text, size,
 			"what %s exports is known by the list of its driver only, which may be of "
 			"another build than what is loaded",
-			joined ? joined : names.items[0]);
-}
-
-/* @other: why, where it is no finding; NULL. */
-static int doubt(const struct judgement *judgement, const char *other, enum reason *ret_reason,
-	struct error *text)
-{
-	const struct proof_finding *finding = first_finding(judgement->set, PROOF_DOUBT);
-	const char *what = "this image has no Module.symvers of the kernel";
-	char unidentified[256];
-	const char *why;
-
-	if (running_is_same_build(judgement->running, &why) == PROOF_NO)
-		what = why;
-	else if (other)
-		what = other;
-	else if (running_has_symvers(judgement->running) && finding)
-		what = finding->text;
-	name_unidentified(judgement->running, unidentified, sizeof(unidentified));
-	if (!judgement->replacing) {
-		(void) error_set(text, 0,
-			"cannot tell whether the modules will load: %.600s%s: nothing has to go "
-			"for them, so the kernel will judge",
-			what, unidentified);
-		return 0;
-	}
-	*ret_reason = REASON_CANNOT_TELL;
-	if (running_is_same_build(judgement->running, &why) == PROOF_NO)
-		return refuse_rebuilt(why, NULL, ret_reason, text);
-	return error_set(text, -ENOEXEC,
-		"cannot tell whether the modules will load: %.500s%s: the driver that works would "
-		"have to go first, so it stays: %s",
-		what, unidentified,
-		*unidentified ? "unload it by hand or reboot the node, then try again"
-			      : "build the image again for this kernel");
+			joined);
 }
 
 int prove_judge(const struct judgement *judgement, enum reason *ret_reason, struct error *text)
 {
+	const struct running *running = judgement->running;
 	const struct proof_set *set = judgement->set;
 	enum proof_option same;
-	char heard[256];
+	char claimed[256];
 	const char *why;
 
 	if (set->verdict == PROOF_WILL_NOT_LOAD)
 		return refuse(judgement, first_finding(set, PROOF_REFUSAL), ret_reason, text);
 	/* Without MODVERSIONS the kernel takes what another build of it would crash on. */
-	same = running_is_same_build(judgement->running, &why);
-	if (same == PROOF_NO && !proof_kernel_has_modversions(running_kernel(judgement->running)))
+	same = running_is_same_build(running, &why);
+	if ((same == PROOF_NO && !proof_kernel_has_modversions(running_kernel(running))) ||
+		set->verdict == PROOF_CANNOT_TELL || set->refused + set->unknown)
 		return doubt(judgement, NULL, ret_reason, text);
-	if (set->verdict == PROOF_CANNOT_TELL || count_bad(set))
-		return doubt(judgement, NULL, ret_reason, text);
-	name_heard(judgement->running, heard, sizeof(heard));
+	name_claimed(running, claimed, sizeof(claimed));
 	if (judgement->replacing && same == PROOF_UNKNOWN)
 		return doubt(judgement,
 			"nothing shows that the kernel is the build that the image was made for",
 			ret_reason, text);
-	if (judgement->replacing && *heard)
-		return doubt(judgement, heard, ret_reason, text);
-	(void) error_set(
-		text, 0, "%zu modules will load%s%s", set->member_count, *heard ? "; " : "", heard);
+	if (judgement->replacing && *claimed)
+		return doubt(judgement, claimed, ret_reason, text);
+	(void) error_set(text, 0, "%zu modules will load%s%s", set->member_count,
+		*claimed ? "; " : "", claimed);
 	return 0;
-}
-
-static int judge(struct proving *proving, uint64_t begun_us)
-{
-	struct action *action = proving->action;
-	const struct judgement judgement = {
-		.set = &proving->set,
-		.running = proving->running,
-		.krel = proving->role->krel,
-		.ofed_version = proving->role->image.ofed_version,
-		.ofed_loaded = *proving->peer.version ? proving->peer.version : "unknown",
-		.replacing = proving->gone.count > 0,
-	};
-	struct error text = { "" };
-	uint64_t took_us;
-	int r;
-
-	r = prove_judge(&judgement, &action->reason, &text);
-	took_us = clock_monotonic_us() - begun_us;
-	worker_report(action->worker, proving->aside ? WORKER_NOTE : WORKER_PROOF,
-		(uint32_t) (took_us / 1000), "%.800s (%.1f ms)", text.text,
-		(double) took_us / 1000);
-	if (r < 0)
-		action->error = text;
-	return r;
 }
 
 static int prove(struct proving *proving)
 {
+	const struct role *role = proving->role;
+	struct judgement judgement = {
+		.set = &proving->set,
+		.krel = role->krel,
+		.ofed_version = role->image.ofed_version,
+		.replacing = proving->gone.count > 0,
+	};
 	uint64_t begun_us = clock_monotonic_us();
 	struct action *action = proving->action;
+	struct error text = { "" };
+	uint64_t took_us;
 	int r = open_members(proving);
 
-	if (r == 0)
-		r = check_peermem(proving);
+	for (size_t i = 0; r == 0 && i < proving->module_count; i++) {
+		const char *name = elf_module_name(proving->modules[i]);
+
+		if (name && strcmp(name, "nvidia_peermem") == 0 &&
+			!prove_is_bound(proving->modules[i]))
+			r = prove_refuse_unbound(action);
+	}
 	if (r == 0)
 		r = look_at_kernel(proving);
 	if (r < 0)
@@ -504,7 +408,18 @@ static int prove(struct proving *proving)
 	proving->set.kernel_modules = running_modules(proving->running);
 	proving->set.jobs = 1;
 	r = proof_set_run(&proving->set, &action->error);
-	return r < 0 ? action_reason(action, REASON_INTERNAL, r) : judge(proving, begun_us);
+	if (r < 0)
+		return action_reason(action, REASON_INTERNAL, r);
+	judgement.running = proving->running;
+	judgement.ofed_loaded = *proving->peer.version ? proving->peer.version : "unknown";
+	r = prove_judge(&judgement, &action->reason, &text);
+	took_us = clock_monotonic_us() - begun_us;
+	worker_report(action->worker, proving->aside ? WORKER_NOTE : WORKER_PROOF,
+		(uint32_t) (took_us / 1000), "%.800s (%.1f ms)", text.text,
+		(double) took_us / 1000);
+	if (r < 0)
+		action->error = text;
+	return r;
 }
 
 int prove_modules(struct action *action, const char *const *modules, size_t count, size_t required)
@@ -515,35 +430,33 @@ int prove_modules(struct action *action, const char *const *modules, size_t coun
 		.role = role,
 		.security_fd = -1,
 	};
+	_cleanup_strv_ struct strv selected = { 0 };
+	_cleanup_strv_ struct strv all = { 0 };
+	char foreign[64];
 	int r = loader_open(role->root_fd, "", role->krel, &proving.loader, &action->error);
 
+	/* All of the image's that are loaded have to go for ours, if one is another build. */
+	if (r == 0 && role->unloads_conflicting) {
+		r = role_compare_loaded(
+			role, proving.loader, &proving.gone, foreign, &action->error);
+		if (r == 0 && !*foreign)
+			strv_free(&proving.gone);
+	}
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
-	r = find_gone(&proving);
-	if (r == 0)
-		r = find_names(&proving, modules, count, required);
+	r = role_select(action, modules, count, required, &selected);
 	if (r < 0)
 		return r;
-	if (!proving.names.count) {
-		worker_report(
-			action->worker, WORKER_PROOF, 0, "nothing is to be loaded: it is there");
-		return 0;
-	}
-	return prove(&proving);
-}
-
-/* What the tree's modules depend on comes too. */
-static int take_request(struct proving *proving, const struct prove_request *request)
-{
-	struct error *error = &proving->action->error;
-	_cleanup_strv_ struct strv all = { 0 };
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && request->gone && i < request->gone->count; i++)
-		r = strv_push(&proving->gone, request->gone->items[i]);
-	for (size_t i = 0; r == 0 && i < request->modules->count; i++)
-		r = loader_resolve(proving->loader, request->modules->items[i], &all, error);
-	return r < 0 ? r : keep_coming(proving, &all);
+	for (size_t i = 0; r == 0 && i < selected.count; i++)
+		r = loader_resolve(proving.loader, selected.items[i], &all, &action->error);
+	if (r == 0)
+		r = keep_coming(&proving, &all);
+	if (r < 0)
+		return action_reason(action, REASON_INTERNAL, r);
+	if (proving.names.count)
+		return prove(&proving);
+	worker_report(action->worker, WORKER_PROOF, 0, "nothing is to be loaded: it is there");
+	return 0;
 }
 
 int prove_tree(struct action *action, const struct prove_request *request)
@@ -555,11 +468,17 @@ int prove_tree(struct action *action, const struct prove_request *request)
 		.aside = !request->is_start,
 		.security_fd = -1,
 	};
+	_cleanup_strv_ struct strv all = { 0 };
 	int r = loader_open(
 		role->root_fd, request->prefix, role->krel, &proving.loader, &action->error);
 
+	for (size_t i = 0; r == 0 && request->gone && i < request->gone->count; i++)
+		r = strv_push(&proving.gone, request->gone->items[i]);
+	for (size_t i = 0; r == 0 && i < request->modules->count; i++)
+		r = loader_resolve(
+			proving.loader, request->modules->items[i], &all, &action->error);
 	if (r == 0)
-		r = take_request(&proving, request);
+		r = keep_coming(&proving, &all);
 	if (r < 0)
 		return action_reason(
 			action, r == -ENOENT ? REASON_WILL_NOT_LOAD : REASON_INTERNAL, r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The load proof on the node, before anything is unloaded or loaded: will the kernel that runs take
- * the modules that the role is about to load, and what they depend on? docs/reasons.md says what
+ * the modules that the role is about to load, and what they depend on? docs/reasons.md has what
  * becomes of each verdict.
  */
 #pragma once
@@ -11,14 +11,21 @@
 #include "module/proof.h"
 #include "module/running.h"
 
-/* What the node's OFED says of itself: what nvidia-peermem is bound to. Freed by the proof. */
+/* Of an OFED, by the NIC container that loaded it (rdma/ofed.h). */
+struct fingerprint {
+	char exporter[64];                /* the module that exports the peer-memory interface */
+	char build_id[BUILD_ID_HEX_SIZE]; /* of that module, as loaded */
+	uint32_t crc;                     /* of CONTRACT_PEER_REGISTER; 0: no MODVERSIONS */
+	char version[64];                 /* for messages; "" by older ones */
+	struct strv builds; /* "name build-id" of all of its image that is loaded; none by older
+			       ones */
+};
+
+/* What nvidia-peermem is bound to. Freed by the proof. */
 struct prove_peer {
-	bool is_known;     /* of the module that is loaded now: the next four */
-	char exporter[64]; /* the module that exports the peer-memory interface */
-	char build_id[BUILD_ID_HEX_SIZE];
-	uint32_t crc;
-	struct strv builds;  /* "name build-id" of all of its modules that are loaded */
-	char version[64];    /* for messages, "unknown" where nothing says it */
+	bool is_known; /* of the module that is loaded now: the next */
+	struct fingerprint ofed;
+	char version[64];    /* for messages, or "unknown" */
 	struct strv symvers; /* where it shows what its modules export */
 };
 
@@ -34,14 +41,19 @@ struct prove_request {
 	const char *prefix; /* as loader_open() has it: "" for the image, "/host" for the host's */
 	const struct strv *modules;
 	const struct strv *gone; /* loaded now, and gone by then; NULL: none */
-	bool is_start;           /* of what the start loads: told as its proof, not as a note */
+	bool is_start;           /* of what the start loads: reported as its proof, not as a note */
 };
 
 /*
  * In a worker: will these modules of that tree, with their dependencies, load? 0: yes, or with
- * nothing to go before them, perhaps. -ENOENT: the tree lacks one. The verdict is told as a note.
+ * nothing to go before them, perhaps. -ENOENT: the tree lacks one. The verdict is a note.
  */
 int prove_tree(struct action *action, const struct prove_request *request);
+
+/* Does this nvidia-peermem ask for the peer-memory interface? One built without OFED loads, and
+ * does nothing: it is refused. */
+bool prove_is_bound(const struct elf_module *module);
+int prove_refuse_unbound(struct action *action);
 
 /* What a verdict is judged by; a part of prove_modules() by itself for the unit tests. */
 struct judgement {
@@ -49,14 +61,11 @@ struct judgement {
 	const struct running *running;
 	const char *krel;
 	const char *ofed_version; /* that peermem was bound to, or "" */
-	const char *ofed_loaded;  /* the version of the OFED that is there, for people */
+	const char *ofed_loaded;  /* the version of the OFED that is there */
 	bool replacing; /* a working driver would have to go first: doubt is a refusal then */
 };
 
-/*
- * 0: go on, and @text is what to tell. Negative: do not, with *ret_reason and @text. @text is one
- * line in both cases.
- */
+/* 0: go on, @text is the report. Negative: do not, for *ret_reason and @text. */
 int prove_judge(const struct judgement *judgement, enum reason *ret_reason, struct error *text);
 
 /*

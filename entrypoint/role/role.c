@@ -8,6 +8,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/engine/lock.h"
+#include "entrypoint/engine/statefile.h"
 #include "entrypoint/role/mounts.h"
 
 int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
@@ -17,7 +18,8 @@ int action_fail(struct action *action, enum reason reason, int code, const char 
 	va_start(arguments, format);
 	(void) vsnprintf(action->error.text, sizeof(action->error.text), format, arguments);
 	va_end(arguments);
-	return action_reason(action, reason, code);
+	action->reason = reason;
+	return code;
 }
 
 void role_note(struct role *role, const char *format, ...)
@@ -29,17 +31,6 @@ void role_note(struct role *role, const char *format, ...)
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	log_event(&role->log, "note", role->log.step, 0, REASON_NONE, text);
-}
-
-int action_missing(struct action *action, enum reason reason, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	(void) vsnprintf(action->error.text, sizeof(action->error.text), format, arguments);
-	va_end(arguments);
-	action->reason = reason;
-	return 1;
 }
 
 int action_reason(struct action *action, enum reason reason, int code)
@@ -71,8 +62,8 @@ int role_expect_shared(struct action *action, const char *path)
 		return 0; /* nothing is known of the mounts */
 	if (mount.of_root)
 		return action_fail(action, REASON_MOUNT_FAILED, -ENODEV,
-			"/%s is not a mount of the host but the container's own folder, which "
-			"nobody else sees: mount the hostPath /%s there with mountPropagation: "
+			"/%s is not a mount of the host but the container's own folder, which no "
+			"other container sees: mount the hostPath /%s there with mountPropagation: "
 			"Bidirectional",
 			path, path);
 	if (!mount.shared)
@@ -102,6 +93,12 @@ int role_identify(struct action *action)
 	return action_reason(action, REASON_NO_MODULES_FOR_KERNEL, r);
 }
 
+/* ---- lists that survive us */
+
+#define LIST_WORD "slipway-list"
+#define LIST_KIND "item"
+#define LIST_TEXT "text"
+
 static void list_path(const struct role *role, const char *list, char path[LOG_PATH_SIZE])
 {
 	(void) snprintf(path, LOG_PATH_SIZE, "%s/%s.%s", role->state_folder, role->name, list);
@@ -110,25 +107,43 @@ static void list_path(const struct role *role, const char *list, char path[LOG_P
 int role_list_write(
 	const struct role *role, const char *list, const struct strv *items, struct error *error)
 {
-	_cleanup_free_ char *text = strv_join(items, "\n");
+	_cleanup_(statefile_free) struct statefile file = { .word = LIST_WORD };
 	char path[LOG_PATH_SIZE];
-	int r = -ENOMEM;
 
 	list_path(role, list, path);
-	if (text)
-		r = fs_write_atomic(role->root_fd, path, text, strlen(text), 0644);
-	return r < 0 ? error_set_errno(error, r, "/%s", path) : 0;
+	for (size_t i = 0; i < items->count; i++) {
+		struct record *record = statefile_add(&file, LIST_KIND);
+
+		if (!record || record_set(record, LIST_TEXT, items->items[i]) < 0)
+			return error_set_errno(error, -ENOMEM, "/%s", path);
+	}
+	return statefile_write(role->root_fd, path, &file, error);
 }
 
 int role_list_read(const struct role *role, const char *list, struct strv *items)
 {
+	_cleanup_(statefile_free) struct statefile file = { .word = LIST_WORD };
 	_cleanup_free_ char *text = NULL;
 	char path[LOG_PATH_SIZE];
+	struct error ignored;
+	size_t size;
 	int r;
 
 	list_path(role, list, path);
-	r = fs_read(role->root_fd, path, 0, &text, NULL);
-	return r < 0 ? r : strv_split(items, text, "\n");
+	r = fs_read(role->root_fd, path, 0, &text, &size);
+	if (r < 0)
+		return r;
+	/* Of a version that wrote an item a line. */
+	if (strncmp(text, LIST_WORD " ", strlen(LIST_WORD " ")) != 0)
+		return strv_split(items, text, "\n");
+	r = statefile_parse(text, size, path, &file, &ignored);
+	for (size_t i = 0; r == 0 && i < file.count; i++) {
+		const char *item = record_get(&file.items[i], LIST_TEXT);
+
+		if (item)
+			r = strv_push(items, item);
+	}
+	return r;
 }
 
 void role_list_remove(const struct role *role, const char *list)
@@ -139,29 +154,34 @@ void role_list_remove(const struct role *role, const char *list)
 	(void) unlinkat(role->root_fd, path, 0);
 }
 
-static void report_proof(struct role *role, const struct worker_message *message)
-{
-	log_proof(&role->log, message->text.text);
-	log_event(&role->log, "proof", role->log.step, (uint64_t) message->duration_ms * 1000 + 1,
-		REASON_NONE, message->text.text);
-}
+/* ---- the process around a plan */
 
 static void worker_message(void *context, const struct worker_message *message)
 {
-	struct role *role = context;
 	static const char *const events[] = {
 		[WORKER_LOADED] = "loaded",
 		[WORKER_UNLOADED] = "unloaded",
-		[WORKER_NOTE] = "note",
 	};
+	uint64_t duration_us = (uint64_t) message->duration_ms * 1000 + 1;
+	struct role *role = context;
+	struct log *log = &role->log;
+	const char *text = message->text.text;
 
-	if (message->kind == WORKER_NOTE)
-		log_event(&role->log, "note", role->log.step, 0, REASON_NONE, message->text.text);
-	else if (message->kind == WORKER_PROOF)
-		report_proof(role, message);
-	else if (message->kind < ARRAY_SIZE(events))
-		log_event(&role->log, events[message->kind], message->text.text,
-			(uint64_t) message->duration_ms * 1000 + 1, REASON_NONE, "");
+	switch (message->kind) {
+	case WORKER_NOTE:
+		log_event(log, "note", log->step, 0, REASON_NONE, text);
+		break;
+	case WORKER_PROOF:
+		log_proof(log, text);
+		log_event(log, "proof", log->step, duration_us, REASON_NONE, text);
+		break;
+	case WORKER_LOADED:
+	case WORKER_UNLOADED:
+		log_event(log, events[message->kind], text, duration_us, REASON_NONE, "");
+		break;
+	default:
+		break;
+	}
 }
 
 static uint32_t step_deadline(const void *context, const struct step *step)
@@ -189,21 +209,6 @@ static int finish(struct role *role)
 	return reason_entry(reason)->exit_code;
 }
 
-/*
- * A wait ends for what is no event of any watch, too (an uevent that is no module's, SIGHUP): that
- * is not told, for 0 means to a watch that serving begins.
- */
-static unsigned next_event(struct role *role, uint64_t wake_ms)
-{
-	/* While a watch waited (for a worker, say), something came for all of them. */
-	unsigned happened = role->events.unheard;
-
-	while (!happened && !role->events.stop_count)
-		happened = events_wait(&role->events, wake_ms);
-	role->events.unheard = 0;
-	return happened;
-}
-
 static void serve(struct role *role)
 {
 	unsigned happened = 0;
@@ -217,26 +222,30 @@ static void serve(struct role *role)
 			role->watches[i].look(role, happened, &wake_ms);
 		if (role->hooks && !role->events.stop_count)
 			role->hooks->look(role, happened, &wake_ms);
-		happened = next_event(role, wake_ms);
+		/*
+		 * While a watch waited (for a worker, say), something came for all of them. A wait
+		 * also ends for what is no event of any watch (SIGHUP, an uevent that is no
+		 * module's): they are not called then, for 0 means that serving begins.
+		 */
+		happened = role->events.unheard;
+		while (!happened && !role->events.stop_count)
+			happened = events_wait(&role->events, wake_ms);
+		role->events.unheard = 0;
 	}
 }
 
-static int finish_once(struct role *role)
-{
-	log_state(&role->log, "done", "");
-	log_event(&role->log, "all done", "", 0, REASON_NONE, "");
-	return 0;
-}
-
-static int live(struct role *role)
+static int run_plan(struct role *role)
 {
 	int r;
 
 	log_open(&role->log);
 	variables_tell(&role->log);
 	r = plan_start(&role->plan);
-	if (r == 0 && role->once)
-		return finish_once(role);
+	if (r == 0 && role->once) {
+		log_state(&role->log, "done", "");
+		log_event(&role->log, "all done", "", 0, REASON_NONE, "");
+		return 0;
+	}
 	if (r == 0)
 		serve(role);
 	if (role->events.stop_count)
@@ -255,19 +264,11 @@ static int refuse(const struct role *role, enum reason reason, const struct erro
 	return reason_entry(reason)->exit_code;
 }
 
-static int expect_image(const struct role *role, struct error *error)
-{
-	struct utsname system;
-	struct image image;
-
-	(void) uname(&system);
-	image_read(role->root_fd, system.release, &image);
-	return image_expect_role(&image, role->name, error);
-}
-
 int role_run(struct role *role, const struct step *steps, size_t step_count)
 {
 	struct error error = { "" };
+	struct utsname system;
+	struct image image;
 	int exit_code;
 	int r;
 
@@ -278,7 +279,9 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 		return refuse(role, REASON_INTERNAL, &error);
 	if (options_read(&role->options, role->arguments, &error) < 0)
 		return refuse(role, REASON_USAGE, &error);
-	if (expect_image(role, &error) < 0)
+	(void) uname(&system);
+	image_read(role->root_fd, system.release, &image);
+	if (image_expect_role(&image, role->name, &error) < 0)
 		return refuse(role, REASON_USAGE, &error);
 	r = role->read_inputs ? role->read_inputs(role, &error) : 0;
 	if (r < 0)
@@ -298,7 +301,7 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 		.grace_ms = role->grace_ms,
 		.deadline_ms = step_deadline,
 	};
-	exit_code = live(role);
+	exit_code = run_plan(role);
 	log_close(&role->log);
 	/* A worker that hangs in the kernel shares the lock: its file stays, and keeps others out.
 	 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the three roles share: the life of the process around a plan, and the actions that more than
- * one of them needs. A role file (gpu.c, nic.c, peermem.c) holds its steps and little else.
+ * What the roles share: the process around a plan, and the actions that more than one of them
+ * needs. A role file (gpu.c, nic.c, follow.c) holds its steps and little else.
  */
 #pragma once
 
@@ -48,7 +48,7 @@ struct role {
 	 */
 	bool (*is_built_here)(const void *role);
 	const struct role_hooks *hooks; /* or NULL */
-	/* What the node's OFED says of itself (fingerprint_for_proof()); or NULL. */
+	/* What is known of the node's OFED (fingerprint_for_proof()); or NULL. */
 	int (*prove_peer)(const struct role *role, struct prove_peer *ret);
 	struct peermem_state *peermem; /* of the roles that load nvidia-peermem, else NULL */
 	int root_fd;
@@ -79,9 +79,8 @@ int role_run(struct role *role, const struct step *steps, size_t step_count);
 /* Sets an action's failure: reason and message. Returns @code. */
 int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
 	_printf_(4, 5);
-/* For a STEP_WAIT: says what is missing, and the reason should its deadline pass. Returns 1. */
-int action_missing(struct action *action, enum reason reason, const char *format, ...)
-	_printf_(3, 4);
+/* For a STEP_WAIT: sets what is missing, and the reason should its deadline pass. Returns 1. */
+#define action_missing(action, reason, ...) action_fail(action, reason, 1, __VA_ARGS__)
 /* Gives a failure whose message is in action->error its reason; passes success (0 or more) on. */
 int action_reason(struct action *action, enum reason reason, int code);
 
@@ -93,14 +92,14 @@ int action_write(struct action *action, const char *path, const char *text);
 
 /*
  * Fails the action (REASON_MOUNT_FAILED) unless @path is on a shared mount of the host: what is
- * mounted or written below would stay in the container, and nobody else would see it.
+ * mounted or written below would stay in the container.
  */
 int role_expect_shared(struct action *action, const char *path);
 
 /* STEP_DIRECT: finds the running kernel and the image's modules for it. */
 int role_identify(struct action *action);
 
-/* Lists that survive us: <state_folder>/<role>.<list>, one item a line. */
+/* Lists that survive us: the state file <state_folder>/<role>.<list>. */
 int role_list_write(
 	const struct role *role, const char *list, const struct strv *items, struct error *error);
 /* Appends the items. -ENOENT without such a list. */

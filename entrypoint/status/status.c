@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/status/status.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/lock.h"
+#include "entrypoint/engine/spawn.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/role/roles.h"
@@ -490,29 +492,44 @@ static bool receive(int fd, char *answer, size_t size)
 	return true;
 }
 
+struct question {
+	void (*ask)(int root_fd, void *answer);
+	int root_fd;
+	void *answer;
+	size_t size;
+	int fd;
+};
+
+static void answer_question(void *context)
+{
+	const struct question *question = context;
+
+	question->ask(question->root_fd, question->answer);
+	(void) !fs_write_all(question->fd, question->answer, question->size);
+}
+
 bool status_ask_child(
 	void (*ask)(int root_fd, void *answer), int root_fd, void *answer, size_t size)
 {
-	bool answered;
+	struct question question = { ask, root_fd, answer, size, -1 };
+	const struct spawn child = { .run = answer_question, .context = &question };
+	bool answered = false;
 	int ends[2];
 	pid_t pid;
+	int r;
 
-	if (pipe(ends) < 0)
+	if (pipe2(ends, O_CLOEXEC) < 0)
 		return false;
 	(void) fflush(NULL);
-	pid = fork();
-	if (pid == 0) {
-		(void) close(ends[0]);
-		ask(root_fd, answer);
-		_exit(fs_write_all(ends[1], answer, size) < 0);
-	}
+	question.fd = ends[1];
+	r = spawn_start(&child, &pid);
 	(void) close(ends[1]);
-	answered = pid > 0 && receive(ends[0], answer, size);
-	(void) close(ends[0]);
-	if (pid > 0) {
+	if (r == 0) {
+		answered = receive(ends[0], answer, size);
 		(void) kill(pid, SIGKILL);
 		(void) waitpid(pid, NULL, answered ? 0 : WNOHANG);
 	}
+	(void) close(ends[0]);
 	return answered;
 }
 

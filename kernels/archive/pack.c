@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 #include <zstd.h>
 
+#include "common/fs.h"
+#include "common/xalloc.h"
+
 #define BLOCK_SIZE 512
 #define LEVEL      9 /* twice as fast as 19, and a tenth bigger */
 
@@ -42,18 +45,14 @@ _Static_assert(sizeof(struct header) == BLOCK_SIZE, "a tar header is one block")
 
 struct pack *pack_new(int fd)
 {
-	struct pack *pack = calloc(1, sizeof(*pack));
+	struct pack *pack = xcalloc(1, sizeof(*pack));
 
-	if (!pack)
-		return NULL;
 	pack->fd = fd;
 	pack->context = ZSTD_createCCtx();
+	if (!pack->context)
+		out_of_memory();
 	pack->buffer_size = ZSTD_CStreamOutSize();
-	pack->buffer = malloc(pack->buffer_size);
-	if (!pack->context || !pack->buffer) {
-		pack_free(pack);
-		return NULL;
-	}
+	pack->buffer = xcalloc(1, pack->buffer_size);
 	(void) ZSTD_CCtx_setParameter(pack->context, ZSTD_c_compressionLevel, LEVEL);
 	(void) ZSTD_CCtx_setParameter(pack->context, ZSTD_c_checksumFlag, 1);
 	return pack;
@@ -73,22 +72,6 @@ uint64_t pack_size(const struct pack *pack)
 	return pack->written;
 }
 
-static int write_all(struct pack *pack, const char *data, size_t size)
-{
-	while (size) {
-		ssize_t put = write(pack->fd, data, size);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0)
-			return -errno;
-		data += put;
-		size -= (size_t) put;
-		pack->written += (uint64_t) put;
-	}
-	return 0;
-}
-
 static int compress(struct pack *pack, const void *data, size_t size, ZSTD_EndDirective end)
 {
 	ZSTD_inBuffer input = { data, size, 0 };
@@ -101,9 +84,10 @@ static int compress(struct pack *pack, const void *data, size_t size, ZSTD_EndDi
 		left = ZSTD_compressStream2(pack->context, &output, &input, end);
 		if (ZSTD_isError(left))
 			return -ENOMEM;
-		r = write_all(pack, pack->buffer, output.pos);
+		r = fs_write_all(pack->fd, pack->buffer, output.pos);
 		if (r < 0)
 			return r;
+		pack->written += output.pos;
 	} while (end == ZSTD_e_end ? left != 0 : input.pos < input.size);
 	return 0;
 }
@@ -160,38 +144,36 @@ static char *pax_record(char *records, const char *key, const char *value)
 	do
 		length = rest + (size_t) snprintf(digits, sizeof(digits), "%zu", length);
 	while (length != rest + (size_t) snprintf(digits, sizeof(digits), "%zu", length));
-	if (asprintf(&text, "%s%zu %s=%s\n", records ? records : "", length, key, value) < 0)
-		text = NULL;
+	text = xasprintf("%s%zu %s=%s\n", records ? records : "", length, key, value);
 	free(records);
 	return text;
 }
 
-/* A header of its own for what the entry's has no room for. */
-static int put_long_names(struct pack *pack, const char *path, const char *target)
+/* The entry's header, after one of its own for what that has no room for. */
+static int put_entry(struct pack *pack, const char *path, char type, mode_t mode, uint64_t size,
+	const char *target)
 {
 	_cleanup_free_ char *records = NULL;
-	int r;
+	int r = 0;
 
-	if (strlen(path) <= 100 && strlen(target) <= 100)
-		return 0;
 	if (strlen(path) > 100)
 		records = pax_record(records, "path", path);
 	if (strlen(target) > 100)
 		records = pax_record(records, "linkpath", target);
-	if (!records)
-		return -ENOMEM;
-	r = put_header(pack, "pax", 'x', 0644, strlen(records), "");
-	if (r == 0)
-		r = put(pack, records, strlen(records));
-	return r < 0 ? r : put_padding(pack, strlen(records));
+	if (records) {
+		r = put_header(pack, "pax", 'x', 0644, strlen(records), "");
+		if (r == 0)
+			r = put(pack, records, strlen(records));
+		if (r == 0)
+			r = put_padding(pack, strlen(records));
+	}
+	return r < 0 ? r : put_header(pack, path, type, mode, size, target);
 }
 
 int pack_text(struct pack *pack, const char *path, const void *data, size_t size)
 {
-	int r = put_long_names(pack, path, "");
+	int r = put_entry(pack, path, '0', 0644, size, "");
 
-	if (r == 0)
-		r = put_header(pack, path, '0', 0644, size, "");
 	if (r == 0)
 		r = put(pack, data, size);
 	return r < 0 ? r : put_padding(pack, size);
@@ -226,18 +208,14 @@ int pack_file(struct pack *pack, const char *path, const char *from)
 
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return -errno;
-	r = put_long_names(pack, path, "");
-	if (r == 0)
-		r = put_header(pack, path, '0', status.st_mode & S_IXUSR ? 0755 : 0644,
-			(uint64_t) status.st_size, "");
+	r = put_entry(pack, path, '0', status.st_mode & S_IXUSR ? 0755 : 0644,
+		(uint64_t) status.st_size, "");
 	return r < 0 ? r : put_content(pack, fd, (uint64_t) status.st_size);
 }
 
 int pack_link(struct pack *pack, const char *path, const char *target)
 {
-	int r = put_long_names(pack, path, target);
-
-	return r < 0 ? r : put_header(pack, path, '2', 0777, 0, target);
+	return put_entry(pack, path, '2', 0777, 0, target);
 }
 
 int pack_finish(struct pack *pack)

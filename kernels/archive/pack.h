@@ -11,7 +11,7 @@
 
 struct pack;
 
-/* Starts an archive at @fd, which stays the caller's. NULL without memory. */
+/* Starts an archive at @fd, which stays the caller's. */
 struct pack *pack_new(int fd);
 /* Each adds one entry. Negative errno when it cannot be read, or not be written. */
 int pack_text(struct pack *pack, const char *path, const void *data, size_t size) _must_check_;

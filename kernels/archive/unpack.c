@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Counting ".." in a link's text says where it leads only as long as no part of its way is a link
- * itself: with "here -> .", the text "here/here/../.." leads out although it looks balanced. So the
- * kernel is asked, when all links are there.
- */
 #include "kernels/archive/unpack.h"
 
 #include <fcntl.h>
@@ -12,98 +7,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/strv.h"
 #include "common/path.h"
-
-static void fts_done(FTS **tree)
-{
-	if (*tree)
-		(void) fts_close(*tree);
-}
-
-/*
- * A link whose target is not there (yet) is no harm; one that would leave the folder is, and one of
- * which it cannot be told might be.
- */
-static int check_link(int folder_fd, const char *path, const char *archive, struct error *error)
-{
-	_cleanup_close_ int fd = open_beneath(folder_fd, path, O_PATH);
-
-	if (fd >= 0 || fd == -ENOENT)
-		return 0;
-	if (fd == -EXDEV)
-		return error_set(error, -EXDEV,
-			"%s: %s leads out of the archive by way of other links: it is not used",
-			archive, path);
-	return error_set_errno(error, fd, "%s: where %s leads cannot be told", archive, path);
-}
-
-/*
- * Does every link below the folder stay below it, by whatever other links its way leads? -EXDEV
- * with the first one that does not. @archive is for the message.
- */
-static int unpack_check_links(const char *folder, const char *archive, struct error *error)
-{
-	_cleanup_free_ char *top = strdup(folder);
-	char *const tops[] = { top, NULL };
-	_cleanup_(fts_done) FTS *tree =
-		top ? fts_open(tops, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
-	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	size_t skip = strlen(folder) + 1;
-	const FTSENT *entry;
-	int r = 0;
-
-	if (!tree || fd < 0)
-		return error_set_errno(error, -errno, "%s", folder);
-	while (r == 0 && (entry = fts_read(tree))) {
-		if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
-			return error_set_errno(error, -entry->fts_errno, "%s", entry->fts_path);
-		if (entry->fts_info == FTS_SL)
-			r = check_link(fd, entry->fts_path + skip, archive, error);
-	}
-	return r;
-}
-
-static int read_entry(struct archive_input *input, struct archive_entry *entry, const char *path,
-	size_t limit, char **ret_text, size_t *ret_size, struct error *error)
-{
-	la_int64_t size = archive_entry_size(entry);
-	_cleanup_free_ char *text = NULL;
-
-	if (size < 0 || (uint64_t) size > limit)
-		return error_set(error, -EBADMSG, "%s: %s has more than %zu bytes: it is none",
-			path, archive_input_path(entry), limit);
-	text = calloc(1, (size_t) size + 1);
-	if (!text)
-		return error_set_errno(error, -ENOMEM, "%s", path);
-	if (archive_read_data(input->reader, text, (size_t) size) != size)
-		return archive_input_damaged(path, input->reader, error);
-	*ret_text = TAKE_PTR(text);
-	*ret_size = (size_t) size;
-	return 0;
-}
-
-int archive_member_read(const char *path, const char *name, size_t limit, char **ret_text,
-	size_t *ret_size, struct error *error)
-{
-	_cleanup_(archive_input_close) struct archive_input input;
-	int r = archive_input_open(&input, ARCHIVE_KIND_TAR, AT_FDCWD, path, NULL, error);
-
-	while (r == 0) {
-		struct archive_entry *entry;
-		int state = archive_read_next_header(input.reader, &entry);
-
-		if (state == ARCHIVE_EOF)
-			return error_set(error, -ENOENT, "%s: it has no %s", path, name);
-		if (state < ARCHIVE_WARN)
-			return archive_input_damaged(path, input.reader, error);
-		if (archive_input_path(entry) && strcmp(archive_input_path(entry), name) == 0)
-			return read_entry(&input, entry, path, limit, ret_text, ret_size, error);
-	}
-	return r;
-}
+#include "common/strv.h"
+#include "common/xalloc.h"
 
 #define BLOCK_BYTES ((size_t) 128 << 10)
+
+/*
+ * What decoders can be made to write: zeros shrink to a thousandth and less. Kernel headers and
+ * sources shrink to a tenth, and whatever is small is no harm at any ratio.
+ */
+#define BOMB_RATIO      400
+#define BOMB_FROM_BYTES ((uint64_t) 64 << 20)
+
+/* ---- reading an archive, whatever wraps it */
 
 int archive_input_kind(int dir_fd, const char *path, enum archive_kind *ret_kind)
 {
@@ -135,13 +52,16 @@ int archive_input_damaged(const char *name, struct archive *archive, struct erro
 		error, -EBADMSG, "%s: cannot be unpacked: %s", name, why ? why : "damaged");
 }
 
-const char *archive_input_path(struct archive_entry *entry)
+static const char *without_dot(const char *path)
 {
-	const char *path = archive_entry_pathname(entry);
-
 	while (path && path[0] == '.' && path[1] == '/')
 		path += 2 + strspn(path + 2, "/");
 	return path;
+}
+
+const char *archive_input_path(struct archive_entry *entry)
+{
+	return without_dot(archive_entry_pathname(entry));
 }
 
 static la_ssize_t read_outer(struct archive *archive, void *context, const void **ret_block)
@@ -153,38 +73,45 @@ static la_ssize_t read_outer(struct archive *archive, void *context, const void 
 	return archive_read_data(input->outer, input->block, sizeof(input->block));
 }
 
-static void support_filters(struct archive *reader)
+static struct archive *reader_new(void)
 {
+	struct archive *reader = archive_read_new();
+
+	if (!reader)
+		out_of_memory();
 	(void) archive_read_support_filter_gzip(reader);
 	(void) archive_read_support_filter_bzip2(reader);
 	(void) archive_read_support_filter_xz(reader);
 	(void) archive_read_support_filter_lzma(reader);
 	(void) archive_read_support_filter_zstd(reader);
+	return reader;
 }
 
 /*
  * The member that a link in the archive stands for: older versions of docker save write a layer
- * that two images share once, and "../<id>/layer.tar" elsewhere. NULL when it leads out, or without
- * memory.
+ * that two images share once, and "../<id>/layer.tar" elsewhere. NULL when it leads out.
  */
 static char *resolve_link(const char *member, const char *target)
 {
 	_cleanup_strv_ struct strv parts = { 0 };
 	_cleanup_strv_ struct strv steps = { 0 };
-	int r = strv_split(&parts, member, "/");
 
-	if (r < 0 || parts.count == 0 || *target == '/' || strv_split(&steps, target, "/") < 0)
+	xstrv_split(&parts, member, "/");
+	xstrv_split(&steps, target, "/");
+	if (parts.count == 0 || *target == '/')
 		return NULL;
 	strv_remove(&parts, parts.count - 1);
-	for (size_t i = 0; i < steps.count && r == 0; i++) {
-		if (strcmp(steps.items[i], "..") == 0 && parts.count == 0)
+	for (size_t i = 0; i < steps.count; i++) {
+		if (strcmp(steps.items[i], ".") == 0)
+			continue;
+		if (strcmp(steps.items[i], "..") != 0)
+			xstrv_push(&parts, steps.items[i]);
+		else if (parts.count == 0)
 			return NULL;
-		if (strcmp(steps.items[i], "..") == 0)
+		else
 			strv_remove(&parts, parts.count - 1);
-		else if (strcmp(steps.items[i], ".") != 0)
-			r = strv_push(&parts, steps.items[i]);
 	}
-	return r < 0 ? NULL : strv_join(&parts, "/");
+	return xstrv_join(&parts, "/");
 }
 
 /*
@@ -217,51 +144,38 @@ static int find_member(struct archive_input *input, const char *path, const char
 		prefix ? ": it is no Debian package" : "");
 }
 
-static int open_inner(struct archive_input *input, enum archive_kind kind, const char *path,
-	const char *member, char **ret_link, struct error *error)
-{
-	int r;
-
-	if (kind == ARCHIVE_KIND_DEB) {
-		(void) archive_read_support_format_ar(input->outer);
-	} else {
-		support_filters(input->outer);
-		(void) archive_read_support_format_tar(input->outer);
-	}
-	if (archive_read_open_fd(input->outer, input->fd, BLOCK_BYTES) < ARCHIVE_WARN)
-		return archive_input_damaged(path, input->outer, error);
-	r = find_member(input, path, member ? member : "data.tar", !member, ret_link, error);
-	if (r < 0 || *ret_link)
-		return r;
-	if (archive_read_open(input->reader, input, NULL, read_outer, NULL) < ARCHIVE_WARN)
-		return archive_input_damaged(path, input->reader, error);
-	return 0;
-}
-
 static int open_input(struct archive_input *input, enum archive_kind kind, int dir_fd,
 	const char *path, const char *member, char **ret_link, struct error *error)
 {
-	bool nested = kind == ARCHIVE_KIND_DEB || member;
+	int r;
 
 	*input = (struct archive_input){ .fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC) };
 	if (input->fd < 0)
 		return error_set_errno(error, -errno, "%s", path);
-	input->reader = archive_read_new();
-	input->outer = nested ? archive_read_new() : NULL;
-	if (!input->reader || (nested && !input->outer))
-		return error_set_errno(error, -ENOMEM, "%s", path);
-	support_filters(input->reader);
+	input->reader = reader_new();
 	if (kind == ARCHIVE_KIND_RPM) {
 		(void) archive_read_support_filter_rpm(input->reader);
 		(void) archive_read_support_format_cpio(input->reader);
 	} else {
 		(void) archive_read_support_format_tar(input->reader);
 	}
-	if (nested)
-		return open_inner(input, kind, path, member, ret_link, error);
-	if (archive_read_open_fd(input->reader, input->fd, BLOCK_BYTES) < ARCHIVE_WARN)
-		return archive_input_damaged(path, input->reader, error);
-	return 0;
+	if (kind != ARCHIVE_KIND_DEB && !member)
+		return archive_read_open_fd(input->reader, input->fd, BLOCK_BYTES) < ARCHIVE_WARN
+			       ? archive_input_damaged(path, input->reader, error)
+			       : 0;
+	input->outer = reader_new();
+	if (kind == ARCHIVE_KIND_DEB)
+		(void) archive_read_support_format_ar(input->outer);
+	else
+		(void) archive_read_support_format_tar(input->outer);
+	if (archive_read_open_fd(input->outer, input->fd, BLOCK_BYTES) < ARCHIVE_WARN)
+		return archive_input_damaged(path, input->outer, error);
+	r = find_member(input, path, member ? member : "data.tar", !member, ret_link, error);
+	if (r < 0 || *ret_link)
+		return r;
+	return archive_read_open(input->reader, input, NULL, read_outer, NULL) < ARCHIVE_WARN
+		       ? archive_input_damaged(path, input->reader, error)
+		       : 0;
 }
 
 int archive_input_open(struct archive_input *input, enum archive_kind kind, int dir_fd,
@@ -291,18 +205,37 @@ void archive_input_close(struct archive_input *input)
 	*input = (struct archive_input){ .fd = -1 };
 }
 
-/*
- * What decoders can be made to write: zeros shrink to a thousandth and less. Kernel headers and
- * sources shrink to a tenth, and whatever is small is no harm at any ratio.
- */
-#define BOMB_RATIO      400
-#define BOMB_FROM_BYTES ((uint64_t) 64 << 20)
-
-static void writer_free(struct archive **writer)
+int archive_member_read(const char *path, const char *name, size_t limit, char **ret_text,
+	size_t *ret_size, struct error *error)
 {
-	if (*writer)
-		(void) archive_write_free(*writer);
+	_cleanup_(archive_input_close) struct archive_input input;
+	_cleanup_free_ char *text = NULL;
+	struct archive_entry *entry;
+	la_int64_t size;
+	int r = archive_input_open(&input, ARCHIVE_KIND_TAR, AT_FDCWD, path, NULL, error);
+
+	if (r < 0)
+		return r;
+	do {
+		r = archive_read_next_header(input.reader, &entry);
+		if (r == ARCHIVE_EOF)
+			return error_set(error, -ENOENT, "%s: it has no %s", path, name);
+		if (r < ARCHIVE_WARN)
+			return archive_input_damaged(path, input.reader, error);
+	} while (!archive_input_path(entry) || strcmp(archive_input_path(entry), name) != 0);
+	size = archive_entry_size(entry);
+	if (size < 0 || (uint64_t) size > limit)
+		return error_set(error, -EBADMSG, "%s: %s has more than %zu bytes: it is none",
+			path, name, limit);
+	text = xcalloc(1, (size_t) size + 1);
+	if (archive_read_data(input.reader, text, (size_t) size) != size)
+		return archive_input_damaged(path, input.reader, error);
+	*ret_text = TAKE_PTR(text);
+	*ret_size = (size_t) size;
+	return 0;
 }
+
+/* ---- unpacking */
 
 struct job {
 	const struct unpack *unpack;
@@ -320,13 +253,9 @@ struct job {
 static void job_done(struct job *job)
 {
 	free(job->folder);
-	writer_free(&job->writer);
+	if (job->writer)
+		(void) archive_write_free(job->writer);
 	archive_input_close(&job->input);
-}
-
-static int damaged(const struct job *job, struct archive *archive, struct error *error)
-{
-	return archive_input_damaged(job->name, archive, error);
 }
 
 /* A full disk is not the archive's fault. */
@@ -338,7 +267,7 @@ static int not_written(const struct job *job, struct error *error)
 		return error_set(error, -ENOSPC,
 			"%s: the disk is full: make room below %s, or choose another --cache",
 			job->name, job->folder);
-	return damaged(job, job->writer, error);
+	return archive_input_damaged(job->name, job->writer, error);
 }
 
 static int too_big(const struct job *job, struct error *error)
@@ -349,7 +278,7 @@ static int too_big(const struct job *job, struct error *error)
 		job->name, (unsigned long long) (job->limit_bytes / 1000000));
 }
 
-/* Also what is passed over has to be decoded, and counts. */
+/* Also what is skipped has to be decoded, and counts. */
 static int check_bomb(const struct job *job, struct error *error)
 {
 	la_int64_t decoded = archive_filter_bytes(job->input.reader, 0);
@@ -363,13 +292,6 @@ static int check_bomb(const struct job *job, struct error *error)
 		"%s: %lld MB of it unpack to %lld MB: more than %d to 1 is a bomb and no kernel or "
 		"source, and refused",
 		job->name, (long long) packed / 1000000, (long long) decoded / 1000000, BOMB_RATIO);
-}
-
-static const char *without_dot(const char *path)
-{
-	while (path[0] == '.' && path[1] == '/')
-		path += 2 + strspn(path + 2, "/");
-	return path;
 }
 
 /* Does a relative link at @path stay within the folder? Counts how deep each component is. */
@@ -403,31 +325,28 @@ static int refuse(const struct job *job, const char *path, const char *target, s
 static int confine(
 	const struct job *job, struct archive_entry *entry, const char *path, struct error *error)
 {
-	_cleanup_free_ char *full = NULL;
-	_cleanup_free_ char *target_full = NULL;
+	_cleanup_free_ char *full = xasprintf("%s/%s", job->folder, path);
+	_cleanup_free_ char *target = NULL;
 	const char *symlink = archive_entry_symlink(entry);
-	const char *hardlink = archive_entry_hardlink(entry);
+	const char *hardlink = without_dot(archive_entry_hardlink(entry));
 
 	if (unpack_leads_out(path))
 		return refuse(job, path, NULL, error);
-	if (hardlink && unpack_leads_out(without_dot(hardlink)))
+	if (hardlink && unpack_leads_out(hardlink))
 		return refuse(job, path, hardlink, error);
 	if (hardlink) {
-		if (asprintf(&target_full, "%s/%s", job->folder, without_dot(hardlink)) < 0)
-			return error_set_errno(error, -ENOMEM, "%s", path);
-		archive_entry_set_hardlink(entry, target_full);
+		target = xasprintf("%s/%s", job->folder, hardlink);
+		archive_entry_set_hardlink(entry, target);
 	}
 	if (symlink && *symlink == '/') {
-		target_full = unpack_relative_link(path, symlink);
-		if (!target_full)
-			return error_set_errno(error, -ENOMEM, "%s", path);
-		symlink = target_full;
-		archive_entry_set_symlink(entry, target_full);
+		target = unpack_relative_link(path, symlink);
+		if (!target)
+			out_of_memory();
+		symlink = target;
+		archive_entry_set_symlink(entry, target);
 	}
 	if (symlink && link_leads_out(path, symlink))
 		return refuse(job, path, symlink, error);
-	if (asprintf(&full, "%s/%s", job->folder, path) < 0)
-		return error_set_errno(error, -ENOMEM, "%s", path);
 	archive_entry_set_pathname(entry, full);
 	archive_entry_set_perm(entry, archive_entry_perm(entry) & (mode_t) ~(S_ISUID | S_ISGID));
 	return 0;
@@ -444,75 +363,43 @@ static int copy_data(struct job *job, struct error *error)
 		if (r == ARCHIVE_EOF)
 			return 0;
 		if (r < ARCHIVE_WARN)
-			return damaged(job, job->input.reader, error);
+			return archive_input_damaged(job->name, job->input.reader, error);
 		if (size > job->left_bytes)
 			return too_big(job, error);
 		job->left_bytes -= size;
 		r = check_bomb(job, error);
 		if (r < 0)
 			return r;
-		if (archive_write_data_block(job->writer, block, size, offset) < ARCHIVE_WARN)
+		/* A full disk is a mere warning to libarchive. */
+		if (archive_write_data_block(job->writer, block, size, offset) != ARCHIVE_OK)
 			return not_written(job, error);
 	}
 }
 
-static bool is_wanted(const struct unpack *unpack, const char *path)
-{
-	return *path && strcmp(path, ".") != 0 &&
-	       (!unpack->wanted || unpack->wanted(unpack->context, path));
-}
-
-static bool is_name_only(const struct unpack *unpack, struct archive_entry *entry, const char *path)
-{
-	return unpack->name_only && archive_entry_filetype(entry) == AE_IFREG &&
-	       unpack->name_only(unpack->context, path);
-}
-
-/* No source or kernel tree has one. */
-static int check_device(
-	const struct job *job, struct archive_entry *entry, const char *path, struct error *error)
-{
-	mode_t type = archive_entry_filetype(entry);
-
-	if (type != AE_IFBLK && type != AE_IFCHR && type != AE_IFIFO && type != AE_IFSOCK)
-		return 0;
-	return error_set(error, -EXDEV,
-		"%s: %s is a device, pipe or socket, which reaches out of any folder: it is not "
-		"unpacked",
-		job->name, path);
-}
-
-/* Before anything of the entry is decoded. */
-static int check_limits(struct job *job, struct archive_entry *entry, struct error *error)
-{
-	la_int64_t size = archive_entry_size(entry);
-
-	if (size > 0 && (uint64_t) size > job->left_bytes)
-		return too_big(job, error);
-	if (job->left_entries-- == 0)
-		return error_set(error, -EFBIG,
-			"%s: it has more than %llu entries: that is a bomb and no kernel or source, "
-			"and refused",
-			job->name, (unsigned long long) job->limit_entries);
-	return check_bomb(job, error);
-}
-
 static int unpack_entry(struct job *job, struct archive_entry *entry, struct error *error)
 {
+	const struct unpack *unpack = job->unpack;
 	const char *name = archive_input_path(entry);
-	_cleanup_free_ char *path = name ? strdup(name) : NULL;
+	mode_t type = archive_entry_filetype(entry);
+	_cleanup_free_ char *path = NULL;
 	int r;
 
-	if (!path)
-		return damaged(job, job->input.reader, error);
-	if (!is_wanted(job->unpack, path))
+	if (!name)
+		return archive_input_damaged(job->name, job->input.reader, error);
+	if (!*name || strcmp(name, ".") == 0 ||
+		(unpack->wanted && !unpack->wanted(unpack->context, name)))
 		return 0;
-	r = check_device(job, entry, path, error);
-	if (r == 0)
-		r = confine(job, entry, path, error);
+	/* No source or kernel tree has one. */
+	if (type == AE_IFBLK || type == AE_IFCHR || type == AE_IFIFO || type == AE_IFSOCK)
+		return error_set(error, -EXDEV,
+			"%s: %s is a device, pipe or socket, which reaches out of any folder: it "
+			"is not unpacked",
+			job->name, name);
+	path = xstrdup(name);
+	r = confine(job, entry, path, error);
 	if (r < 0)
 		return r;
-	if (is_name_only(job->unpack, entry, path))
+	if (type == AE_IFREG && unpack->name_only && unpack->name_only(unpack->context, path))
 		archive_entry_set_size(entry, 0);
 	job->has_links = job->has_links || archive_entry_symlink(entry);
 	if (archive_write_header(job->writer, entry) < ARCHIVE_WARN)
@@ -523,57 +410,99 @@ static int unpack_entry(struct job *job, struct archive_entry *entry, struct err
 	return r;
 }
 
-static int unpack_entries(struct job *job, struct error *error)
+static void fts_done(FTS **tree)
 {
-	for (;;) {
-		struct archive_entry *entry;
-		int r = archive_read_next_header(job->input.reader, &entry);
-
-		if (r == ARCHIVE_EOF)
-			break;
-		if (r < ARCHIVE_WARN)
-			return damaged(job, job->input.reader, error);
-		r = check_limits(job, entry, error);
-		if (r == 0)
-			r = unpack_entry(job, entry, error);
-		if (r < 0)
-			return r;
-	}
-	if (archive_write_close(job->writer) < ARCHIVE_WARN)
-		return not_written(job, error);
-	return job->has_links ? unpack_check_links(job->folder, job->name, error) : 0;
+	if (*tree)
+		(void) fts_close(*tree);
 }
 
-static int job_start(
-	struct job *job, const struct unpack *unpack, const char *name, struct error *error)
+/*
+ * Does every link stay below the folder, by whatever other links it goes? Counting ".." in a link's
+ * text shows where it leads only as long as no part of its path is a link itself: with "here -> .",
+ * the text "here/here/../.." leads out although it looks balanced. So the kernel is asked, when all
+ * links are there.
+ */
+static int check_links(const struct job *job, struct error *error)
 {
-	job->unpack = unpack;
-	job->name = name;
-	job->limit_bytes = unpack->limit_bytes ? unpack->limit_bytes : UNPACK_LIMIT_BYTES;
-	job->left_bytes = job->limit_bytes;
-	job->limit_entries = unpack->limit_entries ? unpack->limit_entries : UNPACK_LIMIT_ENTRIES;
-	job->left_entries = job->limit_entries;
-	job->folder = realpath(unpack->folder, NULL);
-	if (!job->folder)
-		return error_set_errno(error, -errno, "%s", unpack->folder);
-	job->writer = archive_write_disk_new();
-	if (!job->writer)
-		return error_set_errno(error, -ENOMEM, "%s", name);
-	(void) archive_write_disk_set_options(job->writer,
-		ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_SECURE_SYMLINKS |
-			ARCHIVE_EXTRACT_SECURE_NODOTDOT | ARCHIVE_EXTRACT_UNLINK);
+	char *const tops[] = { job->folder, NULL };
+	_cleanup_(fts_done) FTS *tree = fts_open(tops, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	_cleanup_close_ int folder_fd = open(job->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const FTSENT *entry;
+
+	if (!tree || folder_fd < 0)
+		return error_set_errno(error, -errno, "%s", job->folder);
+	while ((entry = fts_read(tree))) {
+		const char *path = entry->fts_path + strlen(job->folder) + 1;
+		_cleanup_close_ int fd = -1;
+
+		if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
+			return error_set_errno(error, -entry->fts_errno, "%s", entry->fts_path);
+		if (entry->fts_info != FTS_SL)
+			continue;
+		fd = open_beneath(folder_fd, path, O_PATH);
+		if (fd == -EXDEV)
+			return error_set(error, -EXDEV,
+				"%s: %s leads out of the archive by way of other links: it is not "
+				"used",
+				job->name, path);
+		/* No harm in a target that is not there (yet). */
+		if (fd < 0 && fd != -ENOENT)
+			return error_set_errno(
+				error, fd, "%s: where %s leads cannot be told", job->name, path);
+	}
 	return 0;
 }
 
 static int unpack_kind(const struct unpack *unpack, enum archive_kind kind, int dir_fd,
 	const char *path, const char *member, struct error *error)
 {
-	_cleanup_(job_done) struct job job = { .input = { .fd = -1 } };
+	_cleanup_(job_done) struct job job = { .input = { .fd = -1 },
+		.unpack = unpack,
+		.name = path,
+		.limit_bytes = unpack->limit_bytes ? unpack->limit_bytes : UNPACK_LIMIT_BYTES,
+		.limit_entries =
+			unpack->limit_entries ? unpack->limit_entries : UNPACK_LIMIT_ENTRIES };
 	int r = archive_input_open(&job.input, kind, dir_fd, path, member, error);
 
-	if (r == 0)
-		r = job_start(&job, unpack, path, error);
-	return r < 0 ? r : unpack_entries(&job, error);
+	if (r < 0)
+		return r;
+	job.left_bytes = job.limit_bytes;
+	job.left_entries = job.limit_entries;
+	job.folder = realpath(unpack->folder, NULL);
+	if (!job.folder)
+		return error_set_errno(error, -errno, "%s", unpack->folder);
+	job.writer = archive_write_disk_new();
+	if (!job.writer)
+		out_of_memory();
+	(void) archive_write_disk_set_options(job.writer,
+		ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_SECURE_SYMLINKS |
+			ARCHIVE_EXTRACT_SECURE_NODOTDOT | ARCHIVE_EXTRACT_UNLINK);
+	for (;;) {
+		struct archive_entry *entry;
+
+		r = archive_read_next_header(job.input.reader, &entry);
+		if (r == ARCHIVE_EOF)
+			break;
+		if (r < ARCHIVE_WARN)
+			return archive_input_damaged(path, job.input.reader, error);
+		/* Before anything of the entry is decoded. */
+		if (archive_entry_size(entry) > 0 &&
+			(uint64_t) archive_entry_size(entry) > job.left_bytes)
+			return too_big(&job, error);
+		if (job.left_entries-- == 0)
+			return error_set(error, -EFBIG,
+				"%s: it has more than %llu entries: that is a bomb and no kernel or "
+				"source, and refused",
+				path, (unsigned long long) job.limit_entries);
+		r = check_bomb(&job, error);
+		if (r == 0)
+			r = unpack_entry(&job, entry, error);
+		if (r < 0)
+			return r;
+	}
+	if (archive_write_close(job.writer) < ARCHIVE_WARN)
+		return not_written(&job, error);
+	return job.has_links ? check_links(&job, error) : 0;
 }
 
 int unpack_tar(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)

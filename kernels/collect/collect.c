@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /proc and /sys of the running kernel say: modules, devices, security. */
 #include "kernels/collect/collect.h"
 
 #include <ctype.h>
@@ -10,30 +9,35 @@
 #include <sys/utsname.h>
 #include <zlib.h>
 
-#include "common/path.h"
 #include "common/fs.h"
 #include "common/json_text.h"
+#include "common/path.h"
+#include "common/xalloc.h"
 #include "kernels/archive/pack.h"
 #include "kernels/krel.h"
 #include "kernels/os_release.h"
 #include "module/sysmodule.h"
 
-/* NVIDIA's and Mellanox's, as the PCI ID repository has them. */
-static const char *const vendors[] = { "0x10de", "0x15b3" };
+#define CONFIG_LIMIT  ((size_t) 4 << 20)
+#define SYMVERS_LIMIT ((size_t) 64 << 20)
+#define TEXT_LIMIT    ((size_t) 64 << 10)
+#define OSRELEASE     "proc/sys/kernel/osrelease"
+#define PCI_DEVICES   "sys/bus/pci/devices"
+#define LOCKDOWN      "sys/kernel/security/lockdown"
+#define SIG_ENFORCE   "sys/module/module/parameters/sig_enforce"
 
-/* One line of a file below the root, or NULL; the caller frees it. */
-static char *line_of(
-	const struct node *node, const char *folder, const char *name, const char *file)
+/* ---- reading below the root */
+
+/* The line of a file about the kernel that runs; NULL: not known. */
+static char *line_of(const struct node *node, const char *path)
 {
-	char path[PATH_MAX];
 	char *line;
 
-	(void) snprintf(path, sizeof(path), "%s/%s/%s", folder, name, file);
-	return fs_read_line(node->root_fd, path, &line) < 0 ? NULL : line;
+	return node->running && fs_read_line(node->root_fd, path, &line) == 0 ? line : NULL;
 }
 
 /* Value of an option in the configuration: 'y', 'm', or 'n' when it is not set; 0: not known. */
-static char node_config(const struct node *node, const char *option)
+static char config_of(const struct node *node, const char *option)
 {
 	size_t length = strlen(option);
 
@@ -45,19 +49,81 @@ static char node_config(const struct node *node, const char *option)
 	return node->config ? 'n' : 0;
 }
 
+/* gzip(1)'s format, which /proc/config.gz and symvers.gz have. */
+static int inflate_text(
+	const char *packed, size_t packed_size, size_t limit, char **ret_text, size_t *ret_size)
+{
+	_cleanup_free_ char *text = malloc(limit + 1);
+	z_stream stream = {
+		.next_in = (unsigned char *) (uintptr_t) packed,
+		.avail_in = (unsigned int) packed_size,
+		.next_out = (unsigned char *) text,
+		.avail_out = (unsigned int) limit,
+	};
+	int state;
+
+	if (!text || inflateInit2(&stream, 15 + 16) != Z_OK)
+		out_of_memory();
+	state = inflate(&stream, Z_FINISH);
+	(void) inflateEnd(&stream);
+	if (state != Z_STREAM_END)
+		return -EBADMSG;
+	text[stream.total_out] = '\0';
+	*ret_size = (size_t) stream.total_out;
+	*ret_text = xreallocarray(TAKE_PTR(text), *ret_size + 1, 1);
+	return 0;
+}
+
+/* Reads a file of the root, packed or not, also through links that are absolute there. */
+static int read_text(
+	const struct node *node, const char *path, size_t limit, char **ret_text, size_t *ret_size)
+{
+	_cleanup_free_ char *real = NULL;
+	_cleanup_free_ char *packed = NULL;
+	size_t length = strlen(path);
+	size_t packed_size;
+	int r = chase(node->root_fd, path, &real);
+
+	if (r < 0)
+		return r;
+	if (length < 3 || strcmp(path + length - 3, ".gz") != 0)
+		return fs_read(node->root_fd, real, limit, ret_text, ret_size);
+	r = fs_read(node->root_fd, real, limit, &packed, &packed_size);
+	return r < 0 ? r : inflate_text(packed, packed_size, limit, ret_text, ret_size);
+}
+
+/* The first of the files that can be read; a '*' in its path is the krel. */
+static void read_first(const struct node *node, const char *const *paths, size_t count,
+	size_t limit, char **ret_text, size_t *ret_size, char **ret_from)
+{
+	for (size_t i = 0; i < count && !*ret_text; i++) {
+		const char *star = strchr(paths[i], '*');
+		_cleanup_free_ char *path = star ? xasprintf("%.*s%s%s", (int) (star - paths[i]),
+							   paths[i], node->krel, star + 1)
+						 : xstrdup(paths[i]);
+
+		if (!node->running && strncmp(path, "proc/", 5) == 0)
+			continue;
+		if (read_text(node, path, limit, ret_text, ret_size) == 0)
+			*ret_from = xasprintf("/%s", path);
+	}
+}
+
+/* ---- names that are left out */
+
 static bool is_word(char c)
 {
 	return isalnum((unsigned char) c) || c == '_' || c == '-';
 }
 
-/* Replaces @word where it stands by itself. Frees @text; NULL without memory. */
+/* Replaces @word where it stands by itself. Frees @text. */
 static char *replace(char *text, const char *word)
 {
 	static const char stand_in[] = "(host)";
 	size_t length = strlen(word);
 	char *from = text;
 
-	while (text && length && (from = strstr(from, word))) {
+	while (length && (from = strstr(from, word))) {
 		size_t before = (size_t) (from - text);
 		char *changed;
 
@@ -65,154 +131,211 @@ static char *replace(char *text, const char *word)
 			from++;
 			continue;
 		}
-		if (asprintf(&changed, "%.*s%s%s", (int) before, text, stand_in, from + length) < 0)
-			changed = NULL;
+		changed = xasprintf("%.*s%s%s", (int) before, text, stand_in, from + length);
 		free(text);
 		text = changed;
-		from = text ? text + before + strlen(stand_in) : NULL;
-		if (!from)
-			break;
+		from = text + before + strlen(stand_in);
 	}
 	return text;
 }
 
-/* Also the short form of a name with a domain; and what no reader takes goes. */
-static char *node_redact(const struct node *node, const char *text)
+/* Also the short form of a name with a domain; and what no reader takes goes. Frees @text. */
+static char *redact(const struct node *node, char *text)
 {
 	_cleanup_free_ char *name = NULL;
-	char *redacted = strdup(text);
 
-	for (char *c = redacted; c && *c; c++)
+	for (char *c = text; text && *c; c++)
 		if ((unsigned char) *c < ' ' || *c == 0x7f)
 			*c = '?';
-	if (!node->host)
-		return redacted;
-	redacted = replace(redacted, node->host);
-	name = strndup(node->host, strcspn(node->host, "."));
-	return name ? replace(redacted, name) : redacted;
+	if (!text || !node->host)
+		return text;
+	name = xstrndup(node->host, strcspn(node->host, "."));
+	return replace(replace(text, node->host), name);
 }
 
-static void write_after(FILE *file, const char *before, const char *text)
+/* ---- probe.json: a member a line, but for the items of lists and what the files are */
+
+struct writer {
+	FILE *file;
+	int depth;
+	bool in_line; /* what is open has all its members in one line */
+	bool empty;   /* nothing is in it yet */
+};
+
+static void write_key(struct writer *writer, const char *key)
 {
-	(void) fputs(before, file);
-	if (text && *text)
-		json_text_string(file, text);
+	if (writer->in_line)
+		(void) fputs(writer->empty ? "" : ", ", writer->file);
 	else
-		(void) fputs("null", file);
+		(void) fprintf(
+			writer->file, "%s\n%*s", writer->empty ? "" : ",", 2 * writer->depth, "");
+	writer->empty = false;
+	if (key)
+		(void) fprintf(writer->file, "\"%s\": ", key);
 }
 
-static void write_module(const struct node *node, FILE *file, const char *name, bool first)
+static void write_open(struct writer *writer, const char *key, const char *bracket, bool in_line)
 {
-	_cleanup_free_ char *srcversion = line_of(node, "sys/module", name, "srcversion");
-	_cleanup_free_ char *version = line_of(node, "sys/module", name, "version");
-	char build_id[BUILD_ID_HEX_SIZE];
-
-	sysmodule_build_id(node->root_fd, name, build_id);
-	write_after(file, first ? "\n    { \"name\": " : ",\n    { \"name\": ", name);
-	write_after(file, ", \"srcversion\": ", srcversion);
-	write_after(file, ", \"version\": ", version);
-	write_after(file, ", \"build_id\": ", build_id);
-	(void) fputs(" }", file);
+	write_key(writer, key);
+	(void) fputs(bracket, writer->file);
+	writer->depth++;
+	writer->in_line = in_line;
+	writer->empty = true;
 }
 
-static void node_write_modules(const struct node *node, FILE *file)
+static void write_close(struct writer *writer, const char *bracket)
+{
+	writer->depth--;
+	if (!writer->in_line && !writer->empty)
+		(void) fprintf(writer->file, "\n%*s", 2 * writer->depth, "");
+	(void) fputs(bracket, writer->file);
+	writer->in_line = false;
+	writer->empty = false;
+}
+
+static void write_text(struct writer *writer, const char *key, const char *text)
+{
+	write_key(writer, key);
+	if (text)
+		json_text_string(writer->file, text);
+	else
+		(void) fputs("null", writer->file);
+}
+
+static void write_known(struct writer *writer, const char *key, const char *text)
+{
+	write_text(writer, key, text && *text ? text : NULL);
+}
+
+/* -1 is null, as it is not known. */
+static void write_answer(struct writer *writer, const char *key, int answer)
+{
+	write_key(writer, key);
+	(void) fputs(answer < 0 ? "null" : answer ? "true" : "false", writer->file);
+}
+
+static void write_number(struct writer *writer, const char *key, unsigned long long number)
+{
+	write_key(writer, key);
+	(void) fprintf(writer->file, "%llu", number);
+}
+
+/* ---- its parts */
+
+/* Of a kernel that does not run, by the configuration. */
+static const char *machine_of(const struct node *node, struct utsname *system)
+{
+	if (node->running && uname(system) == 0)
+		return system->machine;
+	if (config_of(node, "CONFIG_X86_64") == 'y')
+		return "x86_64";
+	return config_of(node, "CONFIG_ARM64") == 'y' ? "aarch64" : NULL;
+}
+
+static long page_size_of(const struct node *node)
+{
+	if (node->running)
+		return sysconf(_SC_PAGESIZE);
+	if (config_of(node, "CONFIG_ARM64_64K_PAGES") == 'y')
+		return 65536;
+	if (config_of(node, "CONFIG_ARM64_16K_PAGES") == 'y')
+		return 16384;
+	return config_of(node, "CONFIG_X86_64") == 'y' ||
+			       config_of(node, "CONFIG_ARM64_4K_PAGES") == 'y'
+		       ? 4096
+		       : 0;
+}
+
+/* By the configuration, or else by any loaded module's count of references. */
+static int can_unload(const struct node *node)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 
-	if (!node->running || sysmodule_list(node->root_fd, &names) < 0) {
-		(void) fputs("null", file);
-		return;
-	}
-	(void) fputc('[', file);
-	for (size_t i = 0; i < names.count; i++)
-		write_module(node, file, names.items[i], i == 0);
-	(void) fputs(names.count ? "\n  ]" : "]", file);
-}
-
-static bool is_ours(const char *vendor)
-{
-	for (size_t i = 0; vendor && i < ARRAY_SIZE(vendors); i++)
-		if (strcmp(vendor, vendors[i]) == 0)
-			return true;
-	return false;
-}
-
-/* "0x10de" without its "0x". */
-static const char *digits(const char *text)
-{
-	return text && strncmp(text, "0x", 2) == 0 ? text + 2 : text;
-}
-
-static void write_device(
-	const struct node *node, FILE *file, const char *name, const char *vendor, bool first)
-{
-	static const char folder[] = "sys/bus/pci/devices";
-	static const char *const keys[] = { "device", "class", "subsystem_vendor",
-		"subsystem_device" };
-	char path[PATH_MAX], target[PATH_MAX];
-	ssize_t length;
-
-	write_after(file, first ? "\n    { \"vendor\": " : ",\n    { \"vendor\": ", digits(vendor));
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		_cleanup_free_ char *value = line_of(node, folder, name, keys[i]);
-
-		(void) fprintf(file, ", \"%s\": ", keys[i]);
-		write_after(file, "", digits(value));
-	}
-	(void) snprintf(path, sizeof(path), "%s/%s/driver", folder, name);
-	length = readlinkat(node->root_fd, path, target, sizeof(target) - 1);
-	target[length > 0 ? length : 0] = '\0';
-	write_after(
-		file, ", \"driver\": ", strrchr(target, '/') ? strrchr(target, '/') + 1 : target);
-	(void) fputs(" }", file);
-}
-
-static void node_write_devices(const struct node *node, FILE *file)
-{
-	_cleanup_strv_ struct strv names = { 0 };
-	bool first = true;
-
-	if (!node->running || fs_list(node->root_fd, "sys/bus/pci/devices", &names) < 0) {
-		(void) fputs("null", file);
-		return;
-	}
-	(void) fputc('[', file);
+	if (node->config)
+		return config_of(node, "CONFIG_MODULE_UNLOAD") == 'y';
+	if (!node->running || fs_list(node->root_fd, "sys/module", &names) < 0)
+		return -1;
 	for (size_t i = 0; i < names.count; i++) {
-		_cleanup_free_ char *vendor =
-			line_of(node, "sys/bus/pci/devices", names.items[i], "vendor");
+		_cleanup_free_ char *path = xasprintf("sys/module/%s/refcnt", names.items[i]);
 
-		if (!is_ours(vendor))
-			continue;
-		write_device(node, file, names.items[i], vendor, first);
-		first = false;
+		if (fs_exists(node->root_fd, path))
+			return 1;
 	}
-	(void) fputs(first ? "]" : "\n  ]", file);
+	return -1;
 }
 
-/* "none [integrity] confidentiality": the one in brackets holds. The caller frees it. */
-static char *lockdown_of(const struct node *node)
+static void write_kernel(const struct node *node, struct writer *writer)
 {
-	_cleanup_free_ char *line = NULL;
-	const char *start;
+	/* A kernel that was compiled on the node itself may have its name in them. */
+	_cleanup_free_ char *version = redact(node, line_of(node, "proc/sys/kernel/version"));
+	_cleanup_free_ char *proc_version = redact(node, line_of(node, "proc/version"));
+	long page_size = page_size_of(node);
+	struct utsname system;
 
-	if (!node->running ||
-		fs_read_line(node->root_fd, "sys/kernel/security/lockdown", &line) < 0)
-		return NULL;
-	start = strchr(line, '[');
-	return start ? strndup(start + 1, strcspn(start + 1, "]")) : NULL;
+	write_open(writer, "kernel", "{", false);
+	write_text(writer, "release", node->krel);
+	write_text(writer, "machine", machine_of(node, &system));
+	write_text(writer, "version", version);
+	write_text(writer, "proc_version", proc_version);
+	if (page_size > 0)
+		write_number(writer, "page_size", (unsigned long long) page_size);
+	else
+		write_answer(writer, "page_size", -1);
+	write_answer(writer, "module_unload", can_unload(node));
+	write_close(writer, "}");
 }
 
-static const char *enforced(const struct node *node)
+static void write_os(const struct node *node, struct writer *writer)
 {
-	_cleanup_free_ char *line = NULL;
+	static const char *const keys[][2] = { { "ID", "id" }, { "VERSION_ID", "version_id" },
+		{ "PRETTY_NAME", "name" }, { "VERSION_CODENAME", "codename" },
+		{ "VARIANT_ID", "variant_id" }, { "ID_LIKE", "id_like" } };
+	_cleanup_free_ char *text = NULL;
 
-	if (node->running &&
-		fs_read_line(node->root_fd, "sys/module/module/parameters/sig_enforce", &line) == 0)
-		return *line == 'Y' ? "true" : "false";
-	if (node_config(node, "CONFIG_MODULE_SIG_FORCE") == 'y')
-		return "true";
+	if (fs_read(node->root_fd, "etc/os-release", TEXT_LIMIT, &text, NULL) < 0 &&
+		fs_read(node->root_fd, "usr/lib/os-release", TEXT_LIMIT, &text, NULL) < 0)
+		text = NULL;
+	write_open(writer, "os", "{", false);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		_cleanup_free_ char *value = text ? os_release_value(text, keys[i][0]) : NULL;
+
+		write_text(writer, keys[i][1], value);
+	}
+	write_close(writer, "}");
+}
+
+static void write_file(struct writer *writer, const char *key, bool included, const char *from)
+{
+	write_open(writer, key, "{ ", true);
+	write_answer(writer, "included", included);
+	write_text(writer, "from", from);
+}
+
+static void write_files(const struct node *node, struct writer *writer)
+{
+	write_open(writer, "files", "{", false);
+	write_file(writer, "config", node->config, node->config_from);
+	write_close(writer, " }");
+	write_file(writer, "headers", node->headers.count > 0, node->headers_from);
+	write_number(writer, "files", node->headers.count);
+	write_number(writer, "size_bytes", node->headers_bytes);
+	write_text(writer, "reason", node->headers_reason);
+	write_close(writer, " }");
+	write_file(writer, "symvers", node->symvers, node->symvers_from);
+	write_close(writer, " }");
+	write_close(writer, "}");
+}
+
+static int is_enforced(const struct node *node)
+{
+	_cleanup_free_ char *line = line_of(node, SIG_ENFORCE);
+
+	if (line)
+		return *line == 'Y';
+	if (config_of(node, "CONFIG_MODULE_SIG_FORCE") == 'y')
+		return 1;
 	/* Else the command line may have asked for it, where the kernel checks at all. */
-	return node_config(node, "CONFIG_MODULE_SIG") == 'n' ? "false" : "null";
+	return config_of(node, "CONFIG_MODULE_SIG") == 'n' ? 0 : -1;
 }
 
 /*
@@ -241,205 +364,149 @@ static char *key_description(char *line, const char *type)
 }
 
 /* Keyrings of the kernel itself start with a dot; others are users' sessions. */
-static void write_keys(const struct node *node, FILE *file, const char *type, const char *key,
-	const char *before, bool dotted)
+static void write_keys(const struct node *node, struct writer *writer, const char *list,
+	const char *key, const char *type, bool dotted)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_free_ char *text = NULL;
-	bool first = true;
 
 	if (!node->running ||
-		fs_read(node->root_fd, "proc/keys", (size_t) 1 << 20, &text, NULL) < 0 ||
-		strv_split(&lines, text, "\n") < 0) {
-		(void) fprintf(file, "%snull", before);
+		fs_read(node->root_fd, "proc/keys", (size_t) 1 << 20, &text, NULL) < 0) {
+		write_text(writer, list, NULL);
 		return;
 	}
-	(void) fprintf(file, "%s[", before);
+	xstrv_split(&lines, text, "\n");
+	write_open(writer, list, "[", false);
 	for (size_t i = 0; i < lines.count; i++) {
 		const char *description = key_description(lines.items[i], type);
 		_cleanup_free_ char *redacted = NULL;
 
 		if (!description || (dotted && *description != '.'))
 			continue;
-		redacted = node_redact(node, description);
-		(void) fprintf(file, "%s\n      { \"%s\": ", first ? "" : ",", key);
-		write_after(file, "", redacted);
-		(void) fputs(" }", file);
-		first = false;
+		redacted = redact(node, xstrdup(description));
+		write_open(writer, NULL, "{ ", true);
+		write_known(writer, key, redacted);
+		write_close(writer, " }");
 	}
-	(void) fputs(first ? "]" : "\n    ]", file);
+	write_close(writer, "]");
 }
 
-/* Parts of it, each the value of one member. */
-static void node_write_security(const struct node *node, FILE *file)
+static void write_security(const struct node *node, struct writer *writer)
 {
-	_cleanup_free_ char *lockdown = lockdown_of(node);
+	/* "none [integrity] confidentiality": the one in brackets holds. */
+	_cleanup_free_ char *line = line_of(node, LOCKDOWN);
+	char *lockdown = line ? strchr(line, '[') : NULL;
 
-	(void) fprintf(file, "{\n    \"sig_enforce\": %s", enforced(node));
-	write_after(file, ",\n    \"lockdown\": ", lockdown);
-	write_keys(node, file, "keyring", "name", ",\n    \"keyrings\": ", true);
-	write_keys(node, file, "asymmetri", "description", ",\n    \"keys\": ", false);
-	(void) fputs("\n  }", file);
+	if (lockdown)
+		lockdown[strcspn(lockdown, "]")] = '\0';
+	write_open(writer, "security", "{", false);
+	write_answer(writer, "sig_enforce", is_enforced(node));
+	write_known(writer, "lockdown", lockdown ? lockdown + 1 : NULL);
+	write_keys(node, writer, "keyrings", "name", "keyring", true);
+	write_keys(node, writer, "keys", "description", "asymmetri", false);
+	write_close(writer, "}");
 }
 
-static void write_text(FILE *file, const char *text)
+static void write_devices(const struct node *node, struct writer *writer)
 {
-	if (text)
-		json_text_string(file, text);
-	else
-		(void) fputs("null", file);
-}
-
-static void write_member(FILE *file, const char *before, const char *key, const char *text)
-{
-	(void) fprintf(file, "%s\"%s\": ", before, key);
-	write_text(file, text);
-}
-
-static const char *answer_text(int answer)
-{
-	if (answer < 0)
-		return "null";
-	return answer ? "true" : "false";
-}
-
-/* Text that may have the node's name in it: a kernel that was compiled on the node itself. */
-static void write_redacted(const struct node *node, FILE *file, const char *key, const char *path)
-{
-	_cleanup_free_ char *line = NULL;
-	_cleanup_free_ char *redacted = NULL;
-
-	if (node->running && fs_read_line(node->root_fd, path, &line) == 0)
-		redacted = node_redact(node, line);
-	write_member(file, ",\n    ", key, redacted);
-}
-
-/* Of a kernel that does not run, the configuration tells. */
-static const char *machine_of(const struct node *node, struct utsname *system)
-{
-	if (node->running && uname(system) == 0)
-		return system->machine;
-	if (node_config(node, "CONFIG_X86_64") == 'y')
-		return "x86_64";
-	return node_config(node, "CONFIG_ARM64") == 'y' ? "aarch64" : NULL;
-}
-
-static long page_size_of(const struct node *node)
-{
-	if (node->running)
-		return sysconf(_SC_PAGESIZE);
-	if (node_config(node, "CONFIG_ARM64_64K_PAGES") == 'y')
-		return 65536;
-	if (node_config(node, "CONFIG_ARM64_16K_PAGES") == 'y')
-		return 16384;
-	return node_config(node, "CONFIG_X86_64") == 'y' ||
-			       node_config(node, "CONFIG_ARM64_4K_PAGES") == 'y'
-		       ? 4096
-		       : 0;
-}
-
-/* The configuration tells, or else any loaded module's count of references. */
-static int can_unload(const struct node *node)
-{
+	/* Of NVIDIA and Mellanox, as the PCI ID repository has them. */
+	static const char *const vendors[] = { "0x10de", "0x15b3" };
+	static const char *const keys[] = { "vendor", "device", "class", "subsystem_vendor",
+		"subsystem_device" };
 	_cleanup_strv_ struct strv names = { 0 };
 
-	if (node->config)
-		return node_config(node, "CONFIG_MODULE_UNLOAD") == 'y';
-	if (!node->running || fs_list(node->root_fd, "sys/module", &names) < 0)
-		return -1;
+	if (!node->running || fs_list(node->root_fd, PCI_DEVICES, &names) < 0) {
+		write_text(writer, "devices", NULL);
+		return;
+	}
+	write_open(writer, "devices", "[", false);
 	for (size_t i = 0; i < names.count; i++) {
-		char path[512];
+		_cleanup_free_ char *vendor_path =
+			xasprintf(PCI_DEVICES "/%s/vendor", names.items[i]);
+		_cleanup_free_ char *driver_path =
+			xasprintf(PCI_DEVICES "/%s/driver", names.items[i]);
+		_cleanup_free_ char *vendor = line_of(node, vendor_path);
+		char driver[PATH_MAX];
+		ssize_t length;
 
-		(void) snprintf(path, sizeof(path), "sys/module/%s/refcnt", names.items[i]);
-		if (fs_exists(node->root_fd, path))
-			return 1;
+		if (!vendor || (strcmp(vendor, vendors[0]) != 0 && strcmp(vendor, vendors[1]) != 0))
+			continue;
+		write_open(writer, NULL, "{ ", true);
+		for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
+			_cleanup_free_ char *path =
+				xasprintf(PCI_DEVICES "/%s/%s", names.items[i], keys[k]);
+			_cleanup_free_ char *value = line_of(node, path);
+			bool hex = value && strncmp(value, "0x", 2) == 0;
+
+			write_known(writer, keys[k], hex ? value + 2 : value);
+		}
+		length = readlinkat(node->root_fd, driver_path, driver, sizeof(driver) - 1);
+		driver[length > 0 ? length : 0] = '\0';
+		write_known(
+			writer, "driver", strrchr(driver, '/') ? strrchr(driver, '/') + 1 : driver);
+		write_close(writer, " }");
 	}
-	return -1;
+	write_close(writer, "]");
 }
 
-static void write_kernel(const struct node *node, FILE *file)
+static void write_modules(const struct node *node, struct writer *writer)
 {
-	long page_size = page_size_of(node);
-	struct utsname system;
+	static const char *const keys[] = { "srcversion", "version" };
+	_cleanup_strv_ struct strv names = { 0 };
 
-	write_member(file, "  \"kernel\": {\n    ", "release", node->krel);
-	write_member(file, ",\n    ", "machine", machine_of(node, &system));
-	write_redacted(node, file, "version", "proc/sys/kernel/version");
-	write_redacted(node, file, "proc_version", "proc/version");
-	(void) fprintf(file,
-		page_size > 0 ? ",\n    \"page_size\": %ld" : ",\n    \"page_size\": null",
-		page_size);
-	(void) fprintf(file, ",\n    \"module_unload\": %s\n  },\n", answer_text(can_unload(node)));
-}
-
-static void write_os(const struct node *node, FILE *file)
-{
-	static const char *const keys[][2] = { { "ID", "id" }, { "VERSION_ID", "version_id" },
-		{ "PRETTY_NAME", "name" }, { "VERSION_CODENAME", "codename" },
-		{ "VARIANT_ID", "variant_id" }, { "ID_LIKE", "id_like" } };
-	_cleanup_free_ char *text = NULL;
-
-	if (fs_read(node->root_fd, "etc/os-release", 65536, &text, NULL) < 0 &&
-		fs_read(node->root_fd, "usr/lib/os-release", 65536, &text, NULL) < 0)
-		text = NULL;
-	(void) fputs("  \"os\": {", file);
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		_cleanup_free_ char *value = text ? os_release_value(text, keys[i][0]) : NULL;
-
-		write_member(file, i ? ",\n    " : "\n    ", keys[i][1], value);
+	if (!node->running || sysmodule_list(node->root_fd, &names) < 0) {
+		write_text(writer, "modules", NULL);
+		return;
 	}
-	(void) fputs("\n  },\n", file);
-}
+	write_open(writer, "modules", "[", false);
+	for (size_t i = 0; i < names.count; i++) {
+		char build_id[BUILD_ID_HEX_SIZE];
 
-static void write_files(const struct node *node, FILE *file)
-{
-	(void) fprintf(file, "  \"files\": {\n    \"config\": { \"included\": %s, \"from\": ",
-		answer_text(node->config != NULL));
-	write_text(file, node->config_from);
-	(void) fprintf(file, " },\n    \"headers\": { \"included\": %s, \"from\": ",
-		answer_text(node->headers.count > 0));
-	write_text(file, node->headers_from);
-	(void) fprintf(file,
-		", \"files\": %zu, \"size_bytes\": %llu, \"reason\": ", node->headers.count,
-		(unsigned long long) node->headers_bytes);
-	write_text(file, node->headers_reason);
-	(void) fprintf(file, " },\n    \"symvers\": { \"included\": %s, \"from\": ",
-		answer_text(node->symvers != NULL));
-	write_text(file, node->symvers_from);
-	(void) fputs(" }\n  },\n", file);
+		write_open(writer, NULL, "{ ", true);
+		write_known(writer, "name", names.items[i]);
+		for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
+			_cleanup_free_ char *path =
+				xasprintf("sys/module/%s/%s", names.items[i], keys[k]);
+			_cleanup_free_ char *value = line_of(node, path);
+
+			write_known(writer, keys[k], value);
+		}
+		sysmodule_build_id(node->root_fd, names.items[i], build_id);
+		write_known(writer, "build_id", build_id);
+		write_close(writer, " }");
+	}
+	write_close(writer, "]");
 }
 
 int node_write_manifest(const struct node *node, FILE *file)
 {
-	(void) fprintf(file, "{\n  \"schema\": \"%s\",\n  \"running\": %s,\n", PROBE_SCHEMA,
-		answer_text(node->running));
-	write_kernel(node, file);
-	write_os(node, file);
-	write_files(node, file);
-	(void) fputs("  \"security\": ", file);
-	node_write_security(node, file);
-	(void) fputs(",\n  \"devices\": ", file);
-	node_write_devices(node, file);
-	(void) fputs(",\n  \"modules\": ", file);
-	node_write_modules(node, file);
-	(void) fputs(",\n  \"left_out\": [\"environment\", \"kernel command line\", \"host name\", "
-		     "\"network addresses\", \"serial numbers\", \"signing keys\", \"users\", "
-		     "\"processes\", \"logs\"]\n}\n",
-		file);
+	static const char *const left_out[] = { "environment", "kernel command line", "host name",
+		"network addresses", "serial numbers", "signing keys", "users", "processes",
+		"logs" };
+	struct writer writer = { .file = file, .depth = 1, .empty = true };
+
+	(void) fputc('{', file);
+	write_text(&writer, "schema", PROBE_SCHEMA);
+	write_answer(&writer, "running", node->running);
+	write_kernel(node, &writer);
+	write_os(node, &writer);
+	write_files(node, &writer);
+	write_security(node, &writer);
+	write_devices(node, &writer);
+	write_modules(node, &writer);
+	write_open(&writer, "left_out", "[", true);
+	for (size_t i = 0; i < ARRAY_SIZE(left_out); i++)
+		write_text(&writer, NULL, left_out[i]);
+	write_close(&writer, "]");
+	write_close(&writer, "}\n");
 	return fflush(file) != 0 || ferror(file) ? -EIO : 0;
 }
+
+/* ---- the bundle */
 
 static void free_pack(struct pack **pack)
 {
 	pack_free(*pack);
-}
-
-static bool ends_with(const char *path, const char *end)
-{
-	size_t length = strlen(path);
-	size_t size = strlen(end);
-
-	return length >= size && strcmp(path + length - size, end) == 0;
 }
 
 /* compile.h names who compiled the kernel, and where; its compiler is what others ask it for. */
@@ -450,38 +517,33 @@ static int pack_compile_h(struct pack *pack, const char *path, const char *from)
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ char *changed = NULL;
-	int r = fs_read(AT_FDCWD, from, 65536, &text, NULL);
+	int r = fs_read(AT_FDCWD, from, TEXT_LIMIT, &text, NULL);
 
-	if (r == 0)
-		r = strv_split(&lines, text, "\n");
-	for (size_t i = 0; i < lines.count && r == 0; i++) {
+	if (r < 0)
+		return r;
+	xstrv_split(&lines, text, "\n");
+	for (size_t i = 0; i < lines.count; i++)
 		for (size_t j = 0; j < ARRAY_SIZE(secrets); j++) {
 			if (!strstr(lines.items[i], secrets[j]))
 				continue;
 			free(lines.items[i]);
-			if (asprintf(&lines.items[i], "#define %s \"(none)\"", secrets[j]) < 0) {
-				lines.items[i] = NULL;
-				return -ENOMEM;
-			}
+			lines.items[i] = xasprintf("#define %s \"(none)\"", secrets[j]);
 		}
-	}
-	if (r == 0)
-		r = strv_push(&lines, "");
-	changed = r == 0 ? strv_join(&lines, "\n") : NULL;
-	if (!changed)
-		return r < 0 ? r : -ENOMEM;
+	xstrv_push(&lines, "");
+	changed = xstrv_join(&lines, "\n");
 	return pack_text(pack, path, changed, strlen(changed));
 }
 
 static int pack_header(struct pack *pack, const struct local_file *file)
 {
-	_cleanup_free_ char *path = NULL;
+	static const char compile_h[] = "/include/generated/compile.h";
+	_cleanup_free_ char *path = xasprintf(PROBE_ROOT "/%s", file->to);
+	size_t length = strlen(path);
 
-	if (asprintf(&path, PROBE_ROOT "/%s", file->to) < 0)
-		return -ENOMEM;
 	if (file->link)
 		return pack_link(pack, path, file->link);
-	if (ends_with(path, "/include/generated/compile.h"))
+	if (length >= strlen(compile_h) &&
+		strcmp(path + length - strlen(compile_h), compile_h) == 0)
 		return pack_compile_h(pack, path, file->from);
 	return pack_file(pack, path, file->from);
 }
@@ -495,155 +557,56 @@ static int pack_manifest(const struct node *node, struct pack *pack)
 	int r;
 
 	if (!file)
-		return -ENOMEM;
+		out_of_memory();
 	r = node_write_manifest(node, file);
-	if (fclose(file) != 0 && r == 0)
-		r = -ENOMEM;
+	if (fclose(file) != 0)
+		out_of_memory();
 	return r < 0 ? r : pack_text(pack, PROBE_FILE, text, size);
-}
-
-static int pack_all(const struct node *node, struct pack *pack, struct error *error)
-{
-	int r = pack_manifest(node, pack);
-
-	if (r == 0 && node->config)
-		r = pack_text(pack, PROBE_CONFIG, node->config, node->config_size);
-	if (r == 0 && node->symvers)
-		r = pack_text(pack, PROBE_SYMVERS, node->symvers, node->symvers_size);
-	if (r < 0)
-		return error_set_errno(error, r, "the bundle");
-	for (size_t i = 0; i < node->headers.count; i++) {
-		r = pack_header(pack, &node->headers.items[i]);
-		if (r < 0)
-			return error_set_errno(error, r, "%s", node->headers.items[i].from);
-	}
-	r = pack_finish(pack);
-	return r < 0 ? error_set_errno(error, r, "the bundle") : 0;
 }
 
 int node_write_bundle(const struct node *node, int fd, uint64_t *ret_size, struct error *error)
 {
 	_cleanup_(free_pack) struct pack *pack = pack_new(fd);
-	int r = pack ? pack_all(node, pack, error) : error_set_errno(error, -ENOMEM, "probe");
-
-	if (r == 0 && ret_size)
-		*ret_size = pack_size(pack);
-	return r;
-}
-
-#define CONFIG_LIMIT  ((size_t) 4 << 20)
-#define SYMVERS_LIMIT ((size_t) 64 << 20)
-#define OSRELEASE     "proc/sys/kernel/osrelease"
-
-/* Reads a file of the root, also through links that are absolute there. */
-static int read_in_root(
-	const struct node *node, const char *path, size_t limit, char **ret_text, size_t *ret_size)
-{
-	_cleanup_free_ char *real = NULL;
-	int r = chase(node->root_fd, path, &real);
-
-	return r < 0 ? r : fs_read(node->root_fd, real, limit, ret_text, ret_size);
-}
-
-/* gzip(1)'s format, which /proc/config.gz and symvers.gz have; the caller frees the text. */
-static int inflate_text(
-	const char *packed, size_t packed_size, size_t limit, char **ret_text, size_t *ret_size)
-{
-	_cleanup_free_ char *text = malloc(limit + 1);
-	z_stream stream = {
-		.next_in = (unsigned char *) (uintptr_t) packed,
-		.avail_in = (unsigned int) packed_size,
-		.next_out = (unsigned char *) text,
-		.avail_out = (unsigned int) limit,
-	};
-	int state;
-
-	if (!text || inflateInit2(&stream, 15 + 16) != Z_OK)
-		return -ENOMEM;
-	state = inflate(&stream, Z_FINISH);
-	(void) inflateEnd(&stream);
-	if (state != Z_STREAM_END)
-		return -EBADMSG;
-	text[stream.total_out] = '\0';
-	*ret_size = (size_t) stream.total_out;
-	*ret_text = realloc(TAKE_PTR(text), *ret_size + 1);
-	return *ret_text ? 0 : -ENOMEM;
-}
-
-static int read_text(
-	const struct node *node, const char *path, size_t limit, char **ret_text, size_t *ret_size)
-{
-	_cleanup_free_ char *packed = NULL;
-	size_t length = strlen(path);
-	size_t packed_size;
 	int r;
 
-	if (length < 3 || strcmp(path + length - 3, ".gz") != 0)
-		return read_in_root(node, path, limit, ret_text, ret_size);
-	r = read_in_root(node, path, limit, &packed, &packed_size);
-	return r < 0 ? r : inflate_text(packed, packed_size, limit, ret_text, ret_size);
-}
-
-/* The first of the files that can be read. Formats have one %s, the krel. */
-static void read_first(const struct node *node, const char *const *paths, size_t count,
-	size_t limit, char **ret_text, size_t *ret_size, char **ret_from)
-{
-	for (size_t i = 0; i < count; i++) {
-		_cleanup_free_ char *path = NULL;
-		const char *mark = strstr(paths[i], "{krel}");
-
-		if (!node->running && strncmp(paths[i], "proc/", 5) == 0)
-			continue;
-		if (!mark)
-			path = strdup(paths[i]);
-		else if (asprintf(&path, "%.*s%s%s", (int) (mark - paths[i]), paths[i], node->krel,
-				 mark + strlen("{krel}")) < 0)
-			path = NULL;
-		if (!path || read_text(node, path, limit, ret_text, ret_size) < 0)
-			continue;
-		if (asprintf(ret_from, "/%s", path) < 0)
-			*ret_from = NULL;
-		return;
+	if (!pack)
+		out_of_memory();
+	r = pack_manifest(node, pack);
+	if (r == 0 && node->config)
+		r = pack_text(pack, PROBE_CONFIG, node->config, node->config_size);
+	if (r == 0 && node->symvers)
+		r = pack_text(pack, PROBE_SYMVERS, node->symvers, node->symvers_size);
+	for (size_t i = 0; i < node->headers.count && r == 0; i++) {
+		r = pack_header(pack, &node->headers.items[i]);
+		if (r < 0)
+			return error_set_errno(error, r, "%s", node->headers.items[i].from);
 	}
+	if (r == 0)
+		r = pack_finish(pack);
+	if (r < 0)
+		return error_set_errno(error, r, "the bundle");
+	if (ret_size)
+		*ret_size = pack_size(pack);
+	return 0;
 }
 
-static void read_config(struct node *node)
-{
-	static const char *const paths[] = { "proc/config.gz", "boot/config-{krel}",
-		"lib/modules/{krel}/config", "usr/lib/modules/{krel}/config",
-		"lib/modules/{krel}/build/.config", "usr/lib/modules/{krel}/build/.config" };
+/* ---- what there is on the node */
 
-	read_first(node, paths, ARRAY_SIZE(paths), CONFIG_LIMIT, &node->config, &node->config_size,
-		&node->config_from);
-}
-
-static void read_symvers(struct node *node)
-{
-	static const char *const paths[] = { "lib/modules/{krel}/build/Module.symvers",
-		"usr/lib/modules/{krel}/build/Module.symvers", "lib/modules/{krel}/symvers.gz",
-		"usr/lib/modules/{krel}/symvers.gz", "boot/symvers-{krel}.gz" };
-
-	read_first(node, paths, ARRAY_SIZE(paths), SYMVERS_LIMIT, &node->symvers,
-		&node->symvers_size, &node->symvers_from);
-}
-
-static int list_kernels(const struct node *node, struct strv *krels)
+static void list_kernels(const struct node *node, struct strv *krels)
 {
 	static const char *const folders[] = { "lib/modules", "usr/lib/modules" };
-	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(folders) && r == 0; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
 		_cleanup_strv_ struct strv names = { 0 };
 		_cleanup_free_ char *folder = NULL;
 
 		if (chase(node->root_fd, folders[i], &folder) < 0 ||
 			fs_list(node->root_fd, folder, &names) < 0)
 			continue;
-		for (size_t j = 0; j < names.count && r == 0; j++)
+		for (size_t j = 0; j < names.count; j++)
 			if (krel_is_valid(names.items[j]))
-				r = strv_push_unique(krels, names.items[j]);
+				xstrv_push_unique(krels, names.items[j]);
 	}
-	return r;
 }
 
 static int find_krel(struct node *node, const struct probe_request *request, struct error *error)
@@ -652,87 +615,68 @@ static int find_krel(struct node *node, const struct probe_request *request, str
 	_cleanup_free_ char *text = NULL;
 
 	if (request->krel) {
-		node->krel = strdup(request->krel);
-		return node->krel ? 0 : error_set_errno(error, -ENOMEM, "probe");
+		node->krel = xstrdup(request->krel);
+		return 0;
 	}
 	if (node->live && fs_exists(node->root_fd, OSRELEASE))
 		return fs_read_line(node->root_fd, OSRELEASE, &node->krel) < 0
 			       ? error_set_errno(error, -EIO, "/" OSRELEASE)
 			       : 0;
-	if (list_kernels(node, &krels) < 0)
-		return error_set_errno(error, -ENOMEM, "probe");
-	text = strv_join(&krels, ", ");
+	list_kernels(node, &krels);
+	text = xstrv_join(&krels, ", ");
 	if (krels.count > 1)
 		return error_set(error, -ENOTUNIQ,
 			"%s: it has several kernels, and none of them runs: %s: say which with "
 			"--kernel KREL",
-			node->root, text ? text : "");
+			node->root, text);
 	if (krels.count == 0)
 		return error_set(error, -ENODATA,
 			"%s: no kernel is in it: it has no lib/modules/<krel>; --root names where a "
 			"system's root is mounted",
 			node->root);
-	node->krel = strdup(krels.items[0]);
-	return node->krel ? 0 : error_set_errno(error, -ENOMEM, "probe");
+	node->krel = TAKE_PTR(text);
+	return 0;
 }
 
-/* What /proc and /sys say is of the kernel that runs, and of no other that is installed. */
+/* /proc and /sys are about the kernel that runs, and about no other that is installed. */
 static bool is_running(const struct node *node)
 {
 	_cleanup_free_ char *krel = NULL;
 
-	return node->live && node->krel && fs_read_line(node->root_fd, OSRELEASE, &krel) == 0 &&
+	return node->live && fs_read_line(node->root_fd, OSRELEASE, &krel) == 0 &&
 	       strcmp(krel, node->krel) == 0;
 }
 
 static void find_host(struct node *node)
 {
 	const char *path = node->live ? "proc/sys/kernel/hostname" : "etc/hostname";
+	_cleanup_free_ char *host = NULL;
 
-	if (fs_read_line(node->root_fd, path, &node->host) < 0)
-		node->host = NULL;
-	if (node->host && (!*node->host || strcmp(node->host, "localhost") == 0 ||
-				  strcmp(node->host, "(none)") == 0)) {
-		free(node->host);
-		node->host = NULL;
-	}
+	if (fs_read_line(node->root_fd, path, &host) == 0 && *host &&
+		strcmp(host, "localhost") != 0 && strcmp(host, "(none)") != 0)
+		node->host = TAKE_PTR(host);
 }
 
 /* The build tree of this kernel as the rest of slipway sees it; 0 also without one. */
 static int find_headers(struct node *node, struct error *error)
 {
-	struct local_scan *scan = local_scan_new();
+	_cleanup_scan_ struct local_scan *scan = NULL;
 	const struct local_tree *tree;
-	int r = scan ? local_scan_root(scan, node->root, error) : -ENOMEM;
+	int r = local_scan_folder(node->root, true, &scan, error);
 
-	if (r == 0)
-		r = local_scan_finish(scan);
 	tree = r == 0 ? local_scan_tree(scan, node->krel) : NULL;
-	if (tree)
+	if (tree) {
 		r = local_files_add_tree(&node->headers, node->root, tree, true, error);
-	if (tree && asprintf(&node->headers_from, "%s%s", *tree->path == '/' ? "" : "/",
-			    tree->path) < 0)
-		node->headers_from = NULL;
-	local_scan_free(scan);
+		node->headers_from = xasprintf("%s%s", *tree->path == '/' ? "" : "/", tree->path);
+	}
 	local_files_sort(&node->headers);
 	return r;
-}
-
-static void measure_headers(struct node *node)
-{
-	for (size_t i = 0; i < node->headers.count; i++) {
-		const struct local_file *file = &node->headers.items[i];
-		struct stat status;
-
-		if (!file->link && stat(file->from, &status) == 0)
-			node->headers_bytes += (uint64_t) status.st_size;
-	}
 }
 
 static void leave_headers(struct node *node, const char *reason)
 {
 	local_files_free(&node->headers);
-	node->headers_reason = strdup(reason);
+	node->headers_reason = xstrdup(reason);
 }
 
 static int collect_headers(struct node *node, enum probe_headers headers, struct error *error)
@@ -745,18 +689,24 @@ static int collect_headers(struct node *node, enum probe_headers headers, struct
 		return 0;
 	}
 	r = find_headers(node, &why);
-	if (r < 0 && headers == PROBE_HEADERS_YES)
+	if (headers == PROBE_HEADERS_YES && r < 0)
 		return error_set(error, r, "--headers=yes: %s", why.text);
+	if (headers == PROBE_HEADERS_YES && node->headers.count == 0)
+		return error_set(error, -EINVAL,
+			"--headers=yes: %s has no headers of kernel %s: the link "
+			"lib/modules/%s/build leads to none",
+			node->root, node->krel, node->krel);
 	if (r < 0 || node->headers.count == 0) {
 		leave_headers(node, r < 0 ? why.text : "the node has none");
-		return headers == PROBE_HEADERS_YES
-			       ? error_set(error, -EINVAL,
-					 "--headers=yes: %s has no headers of kernel %s: the link "
-					 "lib/modules/%s/build leads to none",
-					 node->root, node->krel, node->krel)
-			       : 0;
+		return 0;
 	}
-	measure_headers(node);
+	for (size_t i = 0; i < node->headers.count; i++) {
+		const struct local_file *file = &node->headers.items[i];
+		struct stat status;
+
+		if (!file->link && stat(file->from, &status) == 0)
+			node->headers_bytes += (uint64_t) status.st_size;
+	}
 	if (headers == PROBE_HEADERS_AUTO && node->headers_bytes > PROBE_HEADERS_LIMIT_BYTES)
 		leave_headers(node, "too big: --headers=yes takes them");
 	return 0;
@@ -764,6 +714,12 @@ static int collect_headers(struct node *node, enum probe_headers headers, struct
 
 int node_open(const struct probe_request *request, struct node *ret, struct error *error)
 {
+	static const char *const configs[] = { "proc/config.gz", "boot/config-*",
+		"lib/modules/*/config", "usr/lib/modules/*/config", "lib/modules/*/build/.config",
+		"usr/lib/modules/*/build/.config" };
+	static const char *const symvers[] = { "lib/modules/*/build/Module.symvers",
+		"usr/lib/modules/*/build/Module.symvers", "lib/modules/*/symvers.gz",
+		"usr/lib/modules/*/symvers.gz", "boot/symvers-*.gz" };
 	_cleanup_(node_free) struct node node = { .root = request->root, .live = request->live };
 	int r;
 
@@ -771,19 +727,20 @@ int node_open(const struct probe_request *request, struct node *ret, struct erro
 	if (node.root_fd < 0)
 		return error_set_errno(error, -errno, "%s", request->root);
 	r = find_krel(&node, request, error);
-	if (r < 0)
-		return r;
-	r = krel_check(node.krel, error);
+	if (r == 0)
+		r = krel_check(node.krel, error);
 	if (r < 0)
 		return r;
 	node.running = is_running(&node);
 	find_host(&node);
-	read_config(&node);
+	read_first(&node, configs, ARRAY_SIZE(configs), CONFIG_LIMIT, &node.config,
+		&node.config_size, &node.config_from);
 	r = collect_headers(&node, request->headers, error);
 	if (r < 0)
 		return r;
 	if (node.headers.count == 0)
-		read_symvers(&node);
+		read_first(&node, symvers, ARRAY_SIZE(symvers), SYMVERS_LIMIT, &node.symvers,
+			&node.symvers_size, &node.symvers_from);
 	*ret = node;
 	node = (struct node){ .root_fd = -1 };
 	return 0;

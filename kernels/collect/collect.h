@@ -2,7 +2,7 @@
 /*
  * What `slipway probe` collects on a node: slipway-probe(1) has the bundle. No program is started,
  * nothing is written on the node but the bundle, and everything is read below one root, so that a
- * mounted system can be asked as well; what it cannot tell is null in probe.json.
+ * mounted system can be asked as well; what it does not know is null in probe.json.
  */
 #pragma once
 
@@ -51,7 +51,7 @@ struct node {
 };
 
 /*
- * Looks at everything but what the manifest says of devices, modules and security. -ENODATA when
+ * Looks at everything but devices, modules and security. -ENODATA when
  * the root has no kernel, -ENOTUNIQ when it has several and none runs, -EACCES where root's rights
  * are missing, -EINVAL when headers are asked for (PROBE_HEADERS_YES) that are not complete.
  */

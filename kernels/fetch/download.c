@@ -1,18 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/fetch/download.h"
 
+#include <curl/curl.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 
 #include "common/clock.h"
-#include "kernels/fetch/transfer_internal.h"
+#include "common/xalloc.h"
+#include "kernels/fetch/partial_internal.h"
+#include "kernels/url.h"
 
-#define DEFAULT_PARALLEL 8
-#define TICK_MS          100 /* between two looks at the clock, and two reports */
-#define SPEED_SAMPLES    50
+#define DEFAULT_PARALLEL           8
+#define DEFAULT_ATTEMPTS           4
+#define DEFAULT_CONNECT_TIMEOUT_MS 15000
+#define DEFAULT_STALL_MS           30000
+#define TICK_MS                    100  /* between two looks at the clock, and two reports */
+#define STALL_BYTES                1024 /* less than this in that time is as good as nothing */
+#define FIRST_PAUSE_MS             500
+#define LONGEST_PAUSE_MS           20000
+#define LONGEST_RETRY_AFTER_S      60
+#define REDIRECTS                  8
+#define PAGE_LIMIT_BYTES           65536
 
 struct download {
 	struct download_options options;
 	CURLM *multi; /* NULL until something comes over the network: it has sockets of its own */
+};
+
+/* One file: its attempts, one at a time, and what became of them. */
+struct transfer {
+	struct download_file *file; /* gets the result */
+	struct download *download;
+	struct partial partial;
+	CURL *easy;
+	struct curl_slist *headers;
+	char *entity;               /* strong ETag of what has come: for If-Range; or NULL */
+	char text[CURL_ERROR_SIZE]; /* libcurl's own words */
+	unsigned int attempts;      /* that were begun */
+	char *location;             /* that the server redirects to; NULL: the file's own URL */
+	unsigned int redirects;     /* that were followed from there */
+	bool cross_origin;          /* one of them led to another scheme, host or port */
+	bool went_back;             /* to the first byte, after what was resumed had proved wrong */
+	/* Of the attempt that runs. */
+	bool running;
+	bool begun;           /* the body has */
+	bool stalled;         /* ended by us */
+	int write_result;     /* why the body was not taken, with file->error */
+	uint64_t asked_bytes; /* of the range that was asked for, its start */
+	uint64_t received_bytes;
+	size_t page_bytes;        /* of the page that came with a redirect */
+	uint64_t announced_bytes; /* how long the whole file is, by the server; 0: not known */
+	uint64_t mark_ms;         /* when received_bytes was mark_bytes */
+	uint64_t mark_bytes;
+	/* After it. */
+	bool finished;      /* file->result is what it stays */
+	uint64_t resume_ms; /* on the monotonic clock: when to try again */
 };
 
 /* All that one call of download_run() is about. */
@@ -22,23 +66,650 @@ struct run {
 	size_t count;
 	size_t running;
 	uint64_t reported_ms;
-	uint64_t samples[SPEED_SAMPLES]; /* received bytes, one a TICK_MS, a ring */
-	uint64_t sample_ms[SPEED_SAMPLES];
-	unsigned int sample_count;
+	uint64_t received_bytes; /* at that time */
+	uint64_t bytes_per_s;    /* of late: older ticks count less and less */
 };
 
-int download_open(
-	const struct download_options *options, struct download **ret, struct error *error)
+/* Ends it with file->result, and closes what is open. */
+static void finish(struct transfer *transfer, int result)
 {
-	struct download *download = calloc(1, sizeof(*download));
+	struct download_file *file = transfer->file;
+	_cleanup_free_ char *shown = NULL;
 
-	if (!download)
-		return error_set_errno(error, -ENOMEM, "download");
+	transfer->finished = true;
+	file->result = result;
+	/* A disk that is full wants its space back, and what is wrong is of no use. */
+	partial_close(
+		&transfer->partial, result != -ENOSPC && result != -EBADMSG && result != -EFBIG);
+	if (result == 0)
+		return;
+	shown = url_shown(file->url);
+	(void) error_prefix(&file->error, result, "%s", shown ? shown : "");
+}
+
+static bool begins(const char *url, const char *scheme)
+{
+	return strncasecmp(url, scheme, strlen(scheme)) == 0;
+}
+
+/* ---- file: URLs, in both forms that apt's sources know: "file:/path" and "file:///path" */
+
+/* RFC 8089; %XX becomes a byte, but for the one that would end the name: NULL then. */
+static char *path_of(const char *url)
+{
+	const char *path = url + strlen("file:");
+	int length = 0;
+	char *decoded;
+
+	if (begins(path, "//localhost/"))
+		path += strlen("//localhost");
+	else if (begins(path, "//"))
+		path += 2;
+	decoded = curl_easy_unescape(NULL, path, 0, &length);
+	if (!decoded)
+		out_of_memory();
+	if (strlen(decoded) == (size_t) length)
+		return decoded;
+	curl_free(decoded);
+	return NULL;
+}
+
+static void curl_text_free(char **text)
+{
+	curl_free(*text);
+}
+
+static int copy(struct partial *partial, int fd, struct error *error)
+{
+	char buffer[65536];
+
+	for (;;) {
+		ssize_t got = read(fd, buffer, sizeof(buffer));
+		int r;
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return error_set_errno(error, -errno, "cannot be read");
+		if (got == 0)
+			return 0;
+		r = partial_add(partial, buffer, (size_t) got, error);
+		if (r < 0)
+			return r;
+	}
+}
+
+static int read_file_url(struct transfer *transfer, struct error *error)
+{
+	struct download_file *file = transfer->file;
+	_cleanup_(curl_text_free) char *path = path_of(file->url);
+	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	struct stat status;
+	int r;
+
+	if (!path || (fd < 0 && (errno == ENOENT || errno == ENOTDIR)))
+		return error_set(error, -EADDRNOTAVAIL, "no such file");
+	if (fd < 0)
+		return error_set_errno(error, -errno, "cannot be opened");
+	if (path[0] != '/')
+		return error_set(error, -EINVAL, "a file: URL needs an absolute path");
+	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+		return error_set(error, -EADDRNOTAVAIL, "no regular file");
+	/* The file's identity stands in for an ETag: a list that did not change is not read. */
+	file->new_etag = xasprintf("\"%llx-%llx-%llx.%lx\"", (unsigned long long) status.st_ino,
+		(unsigned long long) status.st_size, (unsigned long long) status.st_ctim.tv_sec,
+		(unsigned long) status.st_ctim.tv_nsec);
+	if (file->etag && strcmp(file->etag, file->new_etag) == 0) {
+		file->not_modified = true;
+		return 0;
+	}
+	r = partial_restart(&transfer->partial, error);
+	if (r == 0)
+		r = partial_reserve(&transfer->partial, (uint64_t) status.st_size, error);
+	if (r == 0)
+		r = copy(&transfer->partial, fd, error);
+	transfer->received_bytes += transfer->partial.bytes;
+	return r < 0 ? r : partial_finish(&transfer->partial, error);
+}
+
+/*
+ * ---- redirects, one attempt of libcurl's for each: a client certificate or the trust in a private
+ * authority is for one server, and libcurl has no option to leave them behind
+ */
+
+static bool is_redirect(const struct transfer *transfer)
+{
+	char *location = NULL;
+	long status = 0;
+
+	(void) curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (status != 301 && status != 302 && status != 303 && status != 307 && status != 308)
+		return false;
+	(void) curl_easy_getinfo(transfer->easy, CURLINFO_REDIRECT_URL, &location);
+	return location != NULL;
+}
+
+/* RFC 6454: scheme, host and port, which all stand before the path. */
+static bool is_same_origin(const char *a, const char *b)
+{
+	const char *host = strstr(a, "://");
+	size_t length = host ? (size_t) (host - a) + 3 + strcspn(host + 3, "/?#") : 0;
+
+	return host && strncasecmp(a, b, length) == 0 && (!b[length] || strchr("/?#", b[length]));
+}
+
+static int follow(struct transfer *transfer, struct error *error)
+{
+	const char *url = transfer->file->url;
+	const char *to = NULL;
+	char *location;
+
+	(void) curl_easy_getinfo(transfer->easy, CURLINFO_REDIRECT_URL, &to);
+	if (transfer->redirects == REDIRECTS)
+		return error_set(error, -EHOSTUNREACH,
+			"the server redirects more than %d times: does it lead in circles?",
+			REDIRECTS);
+	if (!begins(to, "https:") && !begins(to, "http:"))
+		return error_set(error, -EHOSTUNREACH,
+			"the server redirects to what is neither an http nor an https URL");
+	if (begins(url, "https:") && !begins(to, "https:"))
+		return error_set(error, -EHOSTUNREACH,
+			"the server redirects from https to http, where anybody could answer");
+	location = xstrdup(to); /* libcurl's own text goes with the next attempt */
+	free(transfer->location);
+	transfer->location = location;
+	transfer->redirects++;
+	transfer->cross_origin = transfer->cross_origin || !is_same_origin(url, location);
+	transfer->resume_ms = clock_monotonic_ms();
+	return 0;
+}
+
+/* ---- what libcurl gets for one attempt, and what it calls while the answer comes */
+
+static const char *header(CURL *easy, const char *name)
+{
+	struct curl_header *found;
+
+	return curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &found) == CURLHE_OK ? found->value
+										      : NULL;
+}
+
+/* RFC 9110, 8.8.3: a weak one does not promise the same bytes. */
+static void remember_entity(struct transfer *transfer)
+{
+	const char *etag = header(transfer->easy, "ETag");
+
+	free(transfer->entity);
+	transfer->entity = etag && etag[0] == '"' ? xstrdup(etag) : NULL;
+}
+
+/* "bytes 100-199/200", RFC 9110, 14.4: is it the rest of what we have, to the last byte? */
+static bool is_our_range(const struct transfer *transfer, uint64_t *ret_whole)
+{
+	const char *text = header(transfer->easy, "Content-Range");
+	unsigned long long first, last, whole;
+
+	if (!text || sscanf(text, "bytes %llu-%llu/%llu", &first, &last, &whole) != 3)
+		return false;
+	*ret_whole = whole;
+	return first == transfer->asked_bytes && last + 1 == whole;
+}
+
+/* Called before the first byte of the body: does it go on from where we are, or from the start? */
+static int begin_body(struct transfer *transfer)
+{
+	struct error *error = &transfer->file->error;
+	curl_off_t length = -1;
+	long status = 0;
+	int r = 0;
+
+	transfer->begun = true;
+	(void) curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (status == 206) {
+		if (!is_our_range(transfer, &transfer->announced_bytes))
+			return error_set(error, -EPROTO,
+				"the server answers with another range than was asked for");
+		transfer->partial.resumed = true;
+	} else {
+		(void) curl_easy_getinfo(
+			transfer->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+		transfer->announced_bytes = length > 0 ? (uint64_t) length : 0;
+		if (transfer->partial.bytes)
+			r = partial_restart(&transfer->partial, error);
+	}
+	remember_entity(transfer);
+	if (r == 0 && transfer->announced_bytes)
+		r = partial_reserve(&transfer->partial, transfer->announced_bytes, error);
+	return r;
+}
+
+static size_t on_body(char *data, size_t one, size_t size, void *context)
+{
+	struct transfer *transfer = context;
+	int r;
+
+	(void) one;
+	/* The page of a redirect is for people; a short one leaves the connection usable. */
+	if (!transfer->begun && is_redirect(transfer)) {
+		transfer->page_bytes += size;
+		return transfer->page_bytes > PAGE_LIMIT_BYTES ? CURL_WRITEFUNC_ERROR : size;
+	}
+	r = transfer->begun ? 0 : begin_body(transfer);
+	if (r == 0)
+		r = partial_add(&transfer->partial, data, size, &transfer->file->error);
+	transfer->received_bytes += size;
+	transfer->write_result = r;
+	return r < 0 ? CURL_WRITEFUNC_ERROR : size;
+}
+
+/* What was kept of an earlier answer goes out as it came in, but for what would end the line. */
+static void add_header(struct transfer *transfer, const char *name, const char *value)
+{
+	_cleanup_free_ char *line = NULL;
+	struct curl_slist *longer;
+
+	if (!value || !*value || strpbrk(value, "\r\n"))
+		return;
+	line = xasprintf("%s: %s", name, value);
+	longer = curl_slist_append(transfer->headers, line);
+	if (!longer)
+		out_of_memory();
+	transfer->headers = longer;
+}
+
+/*
+ * What is for the mirror is shown to the mirror alone, and the authority that it trusts is trusted
+ * there alone: not where it redirects to. The variables are those of curl(1): the library itself
+ * knows none of them.
+ */
+static void set_credentials(CURL *easy, const struct transfer *transfer)
+{
+	const struct download_file *file = transfer->file;
+	const char *bundle = getenv("CURL_CA_BUNDLE");
+	const char *folder = getenv("SSL_CERT_DIR");
+
+	if (!bundle || !*bundle)
+		bundle = getenv("SSL_CERT_FILE");
+	if (!transfer->cross_origin) {
+		if (file->user)
+			(void) curl_easy_setopt(easy, CURLOPT_USERNAME, file->user);
+		if (file->password)
+			(void) curl_easy_setopt(easy, CURLOPT_PASSWORD, file->password);
+		if (file->client_certificate)
+			(void) curl_easy_setopt(easy, CURLOPT_SSLCERT, file->client_certificate);
+		if (file->client_key)
+			(void) curl_easy_setopt(easy, CURLOPT_SSLKEY, file->client_key);
+		if (file->certificate_authority)
+			bundle = file->certificate_authority;
+	}
+	if (bundle && *bundle)
+		(void) curl_easy_setopt(easy, CURLOPT_CAINFO, bundle);
+	if (folder && *folder)
+		(void) curl_easy_setopt(easy, CURLOPT_CAPATH, folder);
+}
+
+static void set_up(struct transfer *transfer)
+{
+	const struct download_options *options = &transfer->download->options;
+	const struct download_file *file = transfer->file;
+	CURL *easy = transfer->easy;
+	char range[32];
+
+	curl_easy_reset(easy);
+	transfer->text[0] = '\0';
+	transfer->begun = transfer->stalled = false;
+	transfer->write_result = 0;
+	transfer->page_bytes = 0;
+	transfer->mark_ms = clock_monotonic_ms();
+	transfer->mark_bytes = transfer->received_bytes;
+	transfer->asked_bytes = transfer->partial.bytes;
+	curl_slist_free_all(TAKE_PTR(transfer->headers));
+	if (transfer->asked_bytes) {
+		(void) snprintf(
+			range, sizeof(range), "%llu-", (unsigned long long) transfer->asked_bytes);
+		(void) curl_easy_setopt(easy, CURLOPT_RANGE, range);
+		add_header(transfer, "If-Range", transfer->entity);
+	} else {
+		add_header(transfer, "If-None-Match", file->etag);
+		add_header(transfer, "If-Modified-Since", file->last_modified);
+	}
+	(void) curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
+	(void) curl_easy_setopt(
+		easy, CURLOPT_URL, transfer->location ? transfer->location : file->url);
+	/* What was asked for over TLS is not fetched without it. */
+	(void) curl_easy_setopt(
+		easy, CURLOPT_PROTOCOLS_STR, begins(file->url, "https:") ? "https" : "http,https");
+	(void) curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+	set_credentials(easy, transfer);
+	(void) curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+	(void) curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->text);
+	(void) curl_easy_setopt(easy, CURLOPT_USERAGENT, "slipway");
+	(void) curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	(void) curl_easy_setopt(easy, CURLOPT_FAILONERROR, 1L);
+	(void) curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+		(long) (options->connect_timeout_ms ? options->connect_timeout_ms
+						    : DEFAULT_CONNECT_TIMEOUT_MS));
+	(void) curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+	(void) curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+}
+
+static int check_url(const char *url, struct error *error)
+{
+	for (const char *c = url; *c; c++)
+		if ((unsigned char) *c < 0x20 || *c == 0x7f)
+			return error_set(error, -EINVAL, "the URL has a control character in it");
+	if (begins(url, "file:"))
+		return 0;
+	if (!begins(url, "http://") && !begins(url, "https://"))
+		return error_set(error, -EINVAL,
+			"no URL that can be fetched: it starts with none of http:, https: and "
+			"file:");
+	if (strchr(url, ' '))
+		return error_set(error, -EINVAL, "the URL has a blank in it");
+	return 0;
+}
+
+/* 1: an attempt over the network is ready to begin; 0: what was wanted is there. */
+static int prepare(struct transfer *transfer, struct error *error)
+{
+	struct partial *partial = &transfer->partial;
+	const struct download_file *file = transfer->file;
+	bool is_file = begins(file->url, "file:");
+	struct error ignored;
+	int r = check_url(file->url, error);
+
+	if (r < 0)
+		return r;
+	if (!is_file && transfer->download->options.offline)
+		return error_set(error, -ENETDOWN,
+			"--offline, and it is not in the cache: run once without --offline");
+	if (partial->fd < 0)
+		r = partial_open(file, partial, error);
+	if (r < 0)
+		return r;
+	/* All of it may have come before, and only the end of the program kept it from its place.
+	 */
+	if (file->size_bytes && partial->bytes == file->size_bytes &&
+		partial_finish(partial, &ignored) == 0)
+		return 0;
+	if (is_file)
+		return read_file_url(transfer, error);
+	if (!transfer->easy)
+		transfer->easy = curl_easy_init();
+	if (!transfer->easy)
+		out_of_memory();
+	set_up(transfer);
+	return 1;
+}
+
+/* ---- what an attempt came to, and whether another one makes sense */
+
+/* Half to all of a pause that doubles: many that failed together do not come back together. */
+static unsigned int pause_ms(unsigned int attempts)
+{
+	unsigned int ms = FIRST_PAUSE_MS;
+	unsigned int random = 0;
+
+	while (--attempts && ms < LONGEST_PAUSE_MS)
+		ms *= 2;
+	if (ms > LONGEST_PAUSE_MS)
+		ms = LONGEST_PAUSE_MS;
+	(void) !getrandom(&random, sizeof(random), GRND_NONBLOCK);
+	return ms / 2 + random % (ms / 2 + 1);
+}
+
+static void try_again(struct transfer *transfer, int result)
+{
+	const struct download_options *options = &transfer->download->options;
+	struct error *error = &transfer->file->error;
+	unsigned int attempts = options->attempts ? options->attempts : DEFAULT_ATTEMPTS;
+	unsigned int wait_ms = pause_ms(transfer->attempts);
+	curl_off_t after_s = 0;
+	struct error why = *error;
+
+	(void) curl_easy_getinfo(transfer->easy, CURLINFO_RETRY_AFTER, &after_s);
+	if (after_s > LONGEST_RETRY_AFTER_S) {
+		(void) error_set(error, result, "%s; it asks to be left alone for %lld s", why.text,
+			(long long) after_s);
+		finish(transfer, result);
+		return;
+	}
+	if (transfer->attempts >= attempts) {
+		(void) error_set(error, result,
+			"%s; tried %u time%s: try again later, or name another mirror with "
+			"--mirror",
+			why.text, transfer->attempts, transfer->attempts == 1 ? "" : "s");
+		finish(transfer, result);
+		return;
+	}
+	if (after_s > 0 && (unsigned int) after_s * 1000 > wait_ms)
+		wait_ms = (unsigned int) after_s * 1000;
+	transfer->resume_ms = clock_monotonic_ms() + wait_ms;
+	if (options->on_retry) {
+		_cleanup_free_ char *shown = url_shown(transfer->file->url);
+
+		options->on_retry(options->context, shown ? shown : "", why.text, wait_ms);
+	}
+}
+
+/* What was there before was of another file: once more, from the first byte. */
+static void go_back(struct transfer *transfer, int result)
+{
+	struct error ignored;
+	bool again = !transfer->went_back;
+
+	transfer->went_back = true;
+	if (again && partial_restart(&transfer->partial, &ignored) == 0)
+		transfer->resume_ms = clock_monotonic_ms();
+	else
+		finish(transfer, result);
+}
+
+/* Where the length is not announced, the end of a connection looks like that of a file. */
+static bool was_cut(const struct transfer *transfer)
+{
+	uint64_t bytes = transfer->partial.bytes;
+
+	return bytes < transfer->file->size_bytes &&
+	       (!transfer->announced_bytes || bytes < transfer->announced_bytes);
+}
+
+static void judge_body(struct transfer *transfer)
+{
+	struct download_file *file = transfer->file;
+	bool resumed = transfer->partial.resumed;
+	int r = 0;
+
+	/* For an empty body on_body() is not called. */
+	if (!transfer->begun && transfer->partial.bytes)
+		r = partial_restart(&transfer->partial, &file->error);
+	if (r == 0 && was_cut(transfer)) {
+		(void) error_set(&file->error, -EHOSTUNREACH,
+			"the connection ended after %llu of %llu bytes",
+			(unsigned long long) transfer->partial.bytes,
+			(unsigned long long) file->size_bytes);
+		try_again(transfer, -EHOSTUNREACH);
+		return;
+	}
+	if (r == 0)
+		r = partial_finish(&transfer->partial, &file->error);
+	if (r == -EBADMSG && resumed) {
+		go_back(transfer, r);
+		return;
+	}
+	if (r == 0) {
+		const char *etag = header(transfer->easy, "ETag");
+		const char *modified;
+
+		file->new_etag = etag ? xstrdup(etag) : NULL;
+		modified = header(transfer->easy, "Last-Modified");
+		file->new_last_modified = modified ? xstrdup(modified) : NULL;
+	}
+	finish(transfer, r);
+}
+
+static void judge_status(struct transfer *transfer)
+{
+	struct download_file *file = transfer->file;
+	struct error *error = &file->error;
+	bool conditional =
+		(file->etag && *file->etag) || (file->last_modified && *file->last_modified);
+	long status = 0;
+	int r;
+
+	(void) curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (status == 200 || status == 203 || (status == 206 && transfer->asked_bytes)) {
+		judge_body(transfer);
+	} else if (status == 304 && conditional && !transfer->asked_bytes) {
+		file->not_modified = true;
+		finish(transfer, 0);
+	} else if (status == 404 || status == 410) {
+		r = error_set(
+			error, -EADDRNOTAVAIL, "no such file on the server (HTTP %ld)", status);
+		finish(transfer, r);
+	} else if (status == 401 || status == 403 || status == 407) {
+		r = error_set(error, -EACCES,
+			"the server refuses it (HTTP %ld): does the mirror want a password or a "
+			"client certificate (mirrors.ini)?",
+			status);
+		finish(transfer, r);
+	} else if (status == 416 && transfer->asked_bytes) {
+		r = error_set(
+			error, -EBADMSG, "the server's file is shorter than what came before");
+		go_back(transfer, r);
+	} else {
+		r = error_set(error, status == 408 || status == 504 ? -ETIMEDOUT : -EHOSTUNREACH,
+			"the server answers with HTTP %ld", status);
+		if (status >= 500 || status == 408 || status == 425 || status == 429)
+			try_again(transfer, r);
+		else
+			finish(transfer, r);
+	}
+}
+
+/* libcurl's own codes: what kind of failure, and is it worth another attempt? */
+static const struct failure {
+	CURLcode code;
+	int result;
+	bool again;
+} failures[] = {
+	{ CURLE_COULDNT_RESOLVE_HOST, -EHOSTUNREACH, true },
+	{ CURLE_COULDNT_RESOLVE_PROXY, -EHOSTUNREACH, true },
+	{ CURLE_COULDNT_CONNECT, -EHOSTUNREACH, true },
+	{ CURLE_OPERATION_TIMEDOUT, -ETIMEDOUT, true },
+	{ CURLE_PARTIAL_FILE, -EHOSTUNREACH, true },
+	{ CURLE_GOT_NOTHING, -EHOSTUNREACH, true },
+	{ CURLE_RECV_ERROR, -EHOSTUNREACH, true },
+	{ CURLE_SEND_ERROR, -EHOSTUNREACH, true },
+	{ CURLE_SSL_CONNECT_ERROR, -EHOSTUNREACH, true },
+	{ CURLE_HTTP2, -EHOSTUNREACH, true },
+	{ CURLE_HTTP2_STREAM, -EHOSTUNREACH, true },
+	{ CURLE_WEIRD_SERVER_REPLY, -EHOSTUNREACH, true },
+	{ CURLE_PROXY, -EHOSTUNREACH, true },
+	{ CURLE_SSL_CERTPROBLEM, -EACCES, false },
+	/* Another server answers than was asked: not the same as none. */
+	{ CURLE_PEER_FAILED_VERIFICATION, -EKEYREJECTED, false },
+	{ CURLE_SSL_ISSUER_ERROR, -EKEYREJECTED, false },
+	{ CURLE_SSL_INVALIDCERTSTATUS, -EKEYREJECTED, false },
+	{ CURLE_SSL_PINNEDPUBKEYNOTMATCH, -EKEYREJECTED, false },
+	{ CURLE_SSL_CACERT_BADFILE, -EKEYREJECTED, false },
+	{ CURLE_URL_MALFORMAT, -EINVAL, false },
+	{ CURLE_OUT_OF_MEMORY, -ENOMEM, false },
+};
+
+/* A proxy that is set and forgotten is the usual cause: the message has its variable. */
+static const char *proxy_variable(const char *url)
+{
+	static const char *const https[] = { "https_proxy", "HTTPS_PROXY", "all_proxy",
+		"ALL_PROXY" };
+	static const char *const http[] = { "http_proxy", "all_proxy", "ALL_PROXY" };
+	bool secure = begins(url, "https:");
+	size_t count = secure ? ARRAY_SIZE(https) : ARRAY_SIZE(http);
+
+	for (size_t i = 0; i < count; i++) {
+		const char *name = secure ? https[i] : http[i];
+		const char *value = getenv(name);
+
+		if (value && *value)
+			return name;
+	}
+	return NULL;
+}
+
+static void judge_failure(struct transfer *transfer, CURLcode code)
+{
+	struct error *error = &transfer->file->error;
+	struct failure failure = { code, -EHOSTUNREACH, false };
+	const char *proxy = proxy_variable(transfer->file->url);
+
+	for (size_t i = 0; i < ARRAY_SIZE(failures); i++)
+		if (failures[i].code == code)
+			failure = failures[i];
+	(void) error_set(error, failure.result, "%s%s",
+		transfer->text[0] ? transfer->text : curl_easy_strerror(code),
+		failure.result == -EKEYREJECTED
+			? ": the server does not prove to be the one that was asked for: is its "
+			  "authority known here (certificate_authority in mirrors.ini, or "
+			  "CURL_CA_BUNDLE), and is this machine's clock right?"
+			: "");
+	if (failure.result == -EHOSTUNREACH && proxy)
+		(void) snprintf(error->text + strlen(error->text),
+			sizeof(error->text) - strlen(error->text),
+			" (%s is set in the environment)", proxy);
+	if (failure.again)
+		try_again(transfer, failure.result);
+	else
+		finish(transfer, failure.result);
+}
+
+/* An attempt has ended: the transfer is finished then, or resume_ms is set. */
+static void judge(struct transfer *transfer, CURLcode code)
+{
+	struct error *error = &transfer->file->error;
+	int r = transfer->write_result;
+
+	/* Where a redirect leads to is no new attempt. */
+	if ((code == CURLE_OK || code == CURLE_WRITE_ERROR) && !transfer->stalled && r == 0 &&
+		is_redirect(transfer)) {
+		r = follow(transfer, error);
+		if (r < 0)
+			finish(transfer, r);
+		return;
+	}
+	/* The next attempt begins with the file's own URL. */
+	free(TAKE_PTR(transfer->location));
+	transfer->redirects = 0;
+	transfer->cross_origin = false;
+	if ((r == -EBADMSG && transfer->partial.resumed) || r == -EPROTO) {
+		go_back(transfer, -EBADMSG); /* what was resumed may have been another file */
+	} else if (r < 0) {
+		finish(transfer, r);
+	} else if (transfer->stalled) {
+		r = error_set(error, -ETIMEDOUT,
+			"nothing more came after %llu bytes: the server is slow or dead",
+			(unsigned long long) transfer->partial.bytes);
+		try_again(transfer, r);
+	} else if (code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR) {
+		judge_status(transfer);
+	} else {
+		judge_failure(transfer, code);
+	}
+	/* Without a known hash nothing shows whether the rest would be of the same file. */
+	if (!transfer->finished && !transfer->file->sha256 &&
+		partial_restart(&transfer->partial, error) < 0)
+		finish(transfer, -EIO);
+}
+
+/* ---- all files of a run */
+
+struct download *download_open(const struct download_options *options)
+{
+	struct download *download = xcalloc(1, sizeof(*download));
+
 	download->options = *options;
 	if (!download->options.parallel)
 		download->options.parallel = DEFAULT_PARALLEL;
-	*ret = download;
-	return 0;
+	return download;
 }
 
 void download_close(struct download **download)
@@ -63,30 +734,22 @@ void download_file_done(struct download_file *file)
 	free(TAKE_PTR(file->new_last_modified));
 }
 
-static int open_multi(struct download *download)
-{
-	if (download->multi)
-		return 0;
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-		return -ENOMEM;
-	download->multi = curl_multi_init();
-	if (download->multi)
-		return 0;
-	curl_global_cleanup();
-	return -ENOMEM;
-}
-
 static void start(struct run *run, struct transfer *transfer)
 {
-	transfer_prepare(transfer);
-	if (transfer->finished)
-		return;
-	if (open_multi(run->download) < 0 ||
-		curl_multi_add_handle(run->download->multi, transfer->easy) != CURLM_OK) {
-		(void) error_set_errno(&transfer->file->error, -ENOMEM, "libcurl");
-		transfer_finish(transfer, -ENOMEM);
+	struct download *download = run->download;
+	int r;
+
+	if (!transfer->location)
+		transfer->attempts++;
+	r = prepare(transfer, &transfer->file->error);
+	if (r <= 0) {
+		finish(transfer, r);
 		return;
 	}
+	if (!download->multi && curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
+		download->multi = curl_multi_init();
+	if (!download->multi || curl_multi_add_handle(download->multi, transfer->easy) != CURLM_OK)
+		out_of_memory();
 	transfer->running = true;
 	run->running++;
 }
@@ -96,7 +759,7 @@ static void stop(struct run *run, struct transfer *transfer, CURLcode code)
 	(void) curl_multi_remove_handle(run->download->multi, transfer->easy);
 	transfer->running = false;
 	run->running--;
-	transfer_judge(transfer, code);
+	judge(transfer, code);
 }
 
 static void start_due(struct run *run, uint64_t now_ms)
@@ -132,36 +795,22 @@ static bool take_ended(struct run *run)
 
 static void end_stalled(struct run *run, uint64_t now_ms)
 {
+	unsigned int limit_ms = run->download->options.stall_timeout_ms;
+
 	for (size_t i = 0; i < run->count; i++) {
 		struct transfer *transfer = &run->transfers[i];
 
-		if (!transfer->running || !transfer_is_stalled(transfer, now_ms))
+		if (!transfer->running)
+			continue;
+		if (transfer->received_bytes - transfer->mark_bytes >= STALL_BYTES) {
+			transfer->mark_bytes = transfer->received_bytes;
+			transfer->mark_ms = now_ms;
+		}
+		if (now_ms - transfer->mark_ms < (limit_ms ? limit_ms : DEFAULT_STALL_MS))
 			continue;
 		transfer->stalled = true;
 		stop(run, transfer, CURLE_OPERATION_TIMEDOUT);
 	}
-}
-
-static uint64_t size_of(const struct transfer *transfer)
-{
-	return transfer->file->size_bytes ? transfer->file->size_bytes : transfer->announced_bytes;
-}
-
-/* Over the samples of the last seconds. */
-static uint64_t speed(struct run *run, uint64_t received, uint64_t now_ms)
-{
-	unsigned int slot = run->sample_count % SPEED_SAMPLES;
-	unsigned int oldest = run->sample_count < SPEED_SAMPLES ? 0 : slot;
-	uint64_t bytes, ms;
-
-	if (run->sample_count == 0)
-		oldest = slot;
-	bytes = received - (run->sample_count ? run->samples[oldest] : received);
-	ms = now_ms - (run->sample_count ? run->sample_ms[oldest] : now_ms);
-	run->samples[slot] = received;
-	run->sample_ms[slot] = now_ms;
-	run->sample_count++;
-	return ms ? bytes * 1000 / ms : 0;
 }
 
 static void report(struct run *run, uint64_t now_ms, bool last)
@@ -175,7 +824,8 @@ static void report(struct run *run, uint64_t now_ms, bool last)
 		return;
 	for (size_t i = 0; i < run->count; i++) {
 		const struct transfer *transfer = &run->transfers[i];
-		uint64_t size = size_of(transfer);
+		uint64_t size = transfer->file->size_bytes ? transfer->file->size_bytes
+							   : transfer->announced_bytes;
 		bool done = transfer->finished && transfer->file->result == 0;
 
 		progress.files_done += done;
@@ -186,7 +836,14 @@ static void report(struct run *run, uint64_t now_ms, bool last)
 	}
 	if (!all_known)
 		progress.total_bytes = 0;
-	progress.bytes_per_s = speed(run, received, now_ms);
+	if (run->reported_ms && now_ms > run->reported_ms) {
+		uint64_t now =
+			(received - run->received_bytes) * 1000 / (now_ms - run->reported_ms);
+
+		run->bytes_per_s = run->bytes_per_s ? (run->bytes_per_s * 31 + now) / 32 : now;
+	}
+	progress.bytes_per_s = run->bytes_per_s;
+	run->received_bytes = received;
 	run->reported_ms = now_ms;
 	options->on_progress(options->context, &progress);
 }
@@ -210,7 +867,7 @@ static void run_to_end(struct run *run)
 		report(run, now_ms, false);
 		if (all_finished(run))
 			break;
-		/* Who is not finished has run already or runs now: there is a multi handle. */
+		/* What waits for its next attempt may have needed no network so far. */
 		if (run->download->multi) {
 			(void) curl_multi_perform(run->download->multi, &ignored);
 			if (!take_ended(run))
@@ -227,24 +884,26 @@ int download_run(
 	struct download *download, struct download_file *files, size_t count, struct error *error)
 {
 	struct run run = { .download = download, .count = count };
+	int r = 0;
 
-	run.transfers = calloc(count ? count : 1, sizeof(*run.transfers));
-	if (!run.transfers)
-		return error_set_errno(error, -ENOMEM, "download");
+	run.transfers = xcalloc(count, sizeof(*run.transfers));
 	for (size_t i = 0; i < count; i++) {
 		run.transfers[i].file = &files[i];
-		run.transfers[i].options = &download->options;
+		run.transfers[i].download = download;
 		run.transfers[i].partial.fd = -1;
 	}
 	run_to_end(&run);
-	for (size_t i = 0; i < count; i++)
-		transfer_done(&run.transfers[i]);
-	free(run.transfers);
 	for (size_t i = 0; i < count; i++) {
-		if (files[i].result == 0)
-			continue;
-		*error = files[i].error;
-		return files[i].result;
+		curl_easy_cleanup(run.transfers[i].easy);
+		curl_slist_free_all(run.transfers[i].headers);
+		free(run.transfers[i].entity);
+		free(run.transfers[i].location);
 	}
-	return 0;
+	free(run.transfers);
+	for (size_t i = 0; i < count && r == 0; i++) {
+		r = files[i].result;
+		if (r < 0)
+			*error = files[i].error;
+	}
+	return r;
 }

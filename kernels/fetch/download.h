@@ -59,8 +59,7 @@ struct download_file {
 };
 
 /* The caller closes it. */
-int download_open(const struct download_options *options, struct download **ret,
-	struct error *error) _must_check_;
+struct download *download_open(const struct download_options *options);
 void download_close(struct download **download);
 bool download_is_offline(const struct download *download);
 

@@ -3,16 +3,15 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
-#include "common/clock.h"
+#include "common/fs.h"
+#include "common/xalloc.h"
 
 #define DEFAULT_LIMIT ((uint64_t) 4 << 30)
 
-/* Where it goes, for messages. */
+/* The message has the whole path. */
 static int failed(const struct partial *partial, int code, struct error *error)
 {
 	char link[64], folder[PATH_MAX] = "";
@@ -23,7 +22,7 @@ static int failed(const struct partial *partial, int code, struct error *error)
 		length = readlink(link, folder, sizeof(folder) - 2);
 	}
 	if (length > 0)
-		(void) snprintf(folder + length, sizeof(folder) - (size_t) length, "/");
+		folder[length] = '/';
 	if (code == -EDQUOT)
 		code = -ENOSPC;
 	if (code == -ENOSPC)
@@ -34,67 +33,18 @@ static int failed(const struct partial *partial, int code, struct error *error)
 	return error_set_errno(error, code, "%s%s", folder, partial->file->path);
 }
 
-static int restart_hash(struct partial *partial)
+static void drop_hash(struct partial *partial)
 {
 	char ignored[HASH_HEX_SIZE];
 
-	if (!partial->file->sha256)
-		return 0;
 	if (partial->hash)
-		hash_finish(partial->hash, ignored);
-	partial->hash = hash_new();
-	return partial->hash ? 0 : -ENOMEM;
+		hash_finish(TAKE_PTR(partial->hash), ignored);
 }
 
-static bool is_named(const struct partial *partial)
+static void restart_hash(struct partial *partial)
 {
-	struct stat named, opened;
-
-	return fstatat(partial->file->dir_fd, partial->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       fstat(partial->fd, &opened) == 0 && named.st_dev == opened.st_dev &&
-	       named.st_ino == opened.st_ino;
-}
-
-/*
- * The name that a later run finds again: -EBUSY when another run writes to it. Who had it before us
- * may have renamed it to its place while we waited for nothing: then it is not ours to write to.
- */
-static int open_shared(struct partial *partial)
-{
-	if (asprintf(&partial->name, "%s.part", partial->file->path) < 0)
-		return -ENOMEM;
-	partial->fd = openat(partial->file->dir_fd, partial->name,
-		O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-	if (partial->fd < 0)
-		return -errno;
-	if (flock(partial->fd, LOCK_EX | LOCK_NB) == 0 && is_named(partial)) {
-		partial->stays = true;
-		return 0;
-	}
-	cleanup_close(&partial->fd);
-	free(TAKE_PTR(partial->name));
-	partial->fd = -1;
-	return -EBUSY;
-}
-
-/* A name that nobody else has, also no other thread and no process of another PID namespace. */
-static int open_own(struct partial *partial)
-{
-	static atomic_uint counter;
-
-	for (;;) {
-		if (asprintf(&partial->name, "%s.%d-%llx-%u.part", partial->file->path,
-			    (int) getpid(), (unsigned long long) clock_monotonic_us(),
-			    atomic_fetch_add(&counter, 1)) < 0)
-			return -ENOMEM;
-		partial->fd = openat(partial->file->dir_fd, partial->name,
-			O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-		if (partial->fd >= 0)
-			return 0;
-		free(TAKE_PTR(partial->name));
-		if (errno != EEXIST)
-			return -errno;
-	}
+	drop_hash(partial);
+	partial->hash = partial->file->sha256 ? hash_new() : NULL;
 }
 
 static int read_old(struct partial *partial)
@@ -113,21 +63,22 @@ static int read_old(struct partial *partial)
 		return r;
 	if (lseek(partial->fd, 0, SEEK_END) < 0)
 		return -errno;
-	partial->bytes = partial->old_bytes = (uint64_t) status.st_size;
+	partial->bytes = (uint64_t) status.st_size;
 	partial->resumed = true;
 	return 0;
 }
 
 int partial_open(const struct download_file *file, struct partial *ret, struct error *error)
 {
-	struct partial partial = { .file = file, .fd = -1 };
-	int r = file->sha256 ? open_shared(&partial) : -EBUSY;
+	struct partial partial = { .file = file, .name = xasprintf("%s.part", file->path) };
+	int r = 0;
 
-	if (r == -EBUSY)
-		r = open_own(&partial);
-	if (r == 0)
-		r = restart_hash(&partial);
-	if (r == 0 && partial.stays)
+	partial.fd = openat(file->dir_fd, partial.name,
+		O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (file->sha256 ? 0 : O_TRUNC), 0644);
+	restart_hash(&partial);
+	if (partial.fd < 0)
+		r = -errno;
+	else if (file->sha256)
 		r = read_old(&partial);
 	if (r < 0) {
 		r = failed(&partial, r, error);
@@ -140,28 +91,15 @@ int partial_open(const struct download_file *file, struct partial *ret, struct e
 
 int partial_restart(struct partial *partial, struct error *error)
 {
-	int r = restart_hash(partial);
-
-	if (r == 0 && (ftruncate(partial->fd, 0) < 0 || lseek(partial->fd, 0, SEEK_SET) < 0))
-		r = -errno;
-	partial->bytes = partial->old_bytes = 0;
+	restart_hash(partial);
+	partial->bytes = 0;
 	partial->resumed = false;
-	return r < 0 ? failed(partial, r, error) : 0;
+	return ftruncate(partial->fd, 0) < 0 || lseek(partial->fd, 0, SEEK_SET) < 0
+		       ? failed(partial, -errno, error)
+		       : 0;
 }
 
-int partial_reserve(struct partial *partial, uint64_t size_bytes, struct error *error)
-{
-	if (size_bytes <= partial->bytes)
-		return 0;
-	if (fallocate(partial->fd, FALLOC_FL_KEEP_SIZE, (off_t) partial->bytes,
-		    (off_t) (size_bytes - partial->bytes)) < 0 &&
-		(errno == ENOSPC || errno == EDQUOT))
-		return failed(partial, -ENOSPC, error);
-	/* A file system that cannot do that says so later. */
-	return 0;
-}
-
-int partial_check_length(const struct partial *partial, uint64_t bytes, struct error *error)
+static int check_length(const struct partial *partial, uint64_t bytes, struct error *error)
 {
 	const struct download_file *file = partial->file;
 	uint64_t limit = file->limit_bytes;
@@ -179,26 +117,32 @@ int partial_check_length(const struct partial *partial, uint64_t bytes, struct e
 	return 0;
 }
 
+int partial_reserve(struct partial *partial, uint64_t size_bytes, struct error *error)
+{
+	int r = check_length(partial, size_bytes, error);
+
+	if (r < 0 || size_bytes <= partial->bytes)
+		return r;
+	/* A file system that cannot do that fails later. */
+	if (fallocate(partial->fd, FALLOC_FL_KEEP_SIZE, (off_t) partial->bytes,
+		    (off_t) (size_bytes - partial->bytes)) < 0 &&
+		(errno == ENOSPC || errno == EDQUOT))
+		return failed(partial, -ENOSPC, error);
+	return 0;
+}
+
 int partial_add(struct partial *partial, const void *data, size_t size, struct error *error)
 {
-	const char *from = data;
-	int r = partial_check_length(partial, partial->bytes + size, error);
+	int r = check_length(partial, partial->bytes + size, error);
 
 	if (r < 0)
 		return r;
-	while (size) {
-		ssize_t put = write(partial->fd, from, size);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0)
-			return failed(partial, -errno, error);
-		if (partial->hash)
-			hash_add(partial->hash, from, (size_t) put);
-		partial->bytes += (uint64_t) put;
-		from += put;
-		size -= (size_t) put;
-	}
+	r = fs_write_all(partial->fd, data, size);
+	if (r < 0)
+		return failed(partial, r, error);
+	if (partial->hash)
+		hash_add(partial->hash, data, size);
+	partial->bytes += size;
 	return 0;
 }
 
@@ -236,18 +180,10 @@ int partial_finish(struct partial *partial, struct error *error)
 	return 0;
 }
 
-bool partial_is_whole(const struct partial *partial)
-{
-	return partial->file->size_bytes && partial->bytes == partial->file->size_bytes;
-}
-
 void partial_close(struct partial *partial, bool keep)
 {
-	char ignored[HASH_HEX_SIZE];
-
-	if (partial->hash)
-		hash_finish(TAKE_PTR(partial->hash), ignored);
-	if (partial->name && (!keep || !partial->stays || partial->bytes == 0))
+	drop_hash(partial);
+	if (partial->name && (!keep || !partial->file->sha256 || partial->bytes == 0))
 		(void) unlinkat(partial->file->dir_fd, partial->name, 0);
 	else if (partial->name)
 		(void) !ftruncate(partial->fd, (off_t) partial->bytes); /* gives back the rest */

@@ -51,14 +51,9 @@ int store_check(const struct store *store, const char *sha256, uint64_t size_byt
 	struct error *error) _must_check_;
 
 /*
- * Moves a damaged file out of the way, so that it is fetched anew. For who holds its lock, as
- * store_fetch() does.
- */
-int store_set_aside(const struct store *store, const char *sha256) _must_check_;
-
-/*
- * The same for all others: waits for its lock, looks again, and lets a right one stay, which
- * another run may have put there. 1 when it was moved, 0 when there is nothing damaged.
+ * Moves a damaged file out of the way, so that it is fetched anew: waits for its lock, looks again,
+ * and lets a right one stay, which another run may have put there. 1 when it was moved, 0 when
+ * there is nothing damaged.
  */
 int store_set_aside_damaged(const struct store *store, const char *sha256, uint64_t size_bytes,
 	struct error *error) _must_check_;

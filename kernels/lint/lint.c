@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/lint/lint.h"
 
-#include <json-c/json.h>
 #include <string.h>
 
 #include "common/xalloc.h"
+#include "kernels/json_fields.h"
 
 #define NAMED_MAX 5 /* of many options or keys, some */
 
@@ -13,30 +13,43 @@ struct subject {
 	const struct lint_request *request;
 };
 
-/* What has to be so of the request for a rule to count. */
-enum when {
+/* Facts of the kernel and of the request. A rule counts where all of its facts hold. */
+enum fact {
 	ALWAYS,
 	WITH_TREE = 1 << 0,
 	WITHOUT_TREE = 1 << 1,
-	WITH_NODE = 1 << 2, /* a bundle of slipway probe is there */
-	WITH_OFED = 1 << 3,
-	WITH_NVIDIA = 1 << 4,
-	UNSIGNED = 1 << 5,
-	SIGNED = 1 << 6,
+	WITH_CONFIG = 1 << 2,
+	WITHOUT_CONFIG = 1 << 3,
+	WITH_NODE = 1 << 4, /* a bundle of slipway probe is there */
+	WITH_OFED = 1 << 5,
+	WITH_NVIDIA = 1 << 6,
+	PEERMEM_ALONE = 1 << 7, /* nvidia-peermem is wanted, and no OFED */
+	UNSIGNED = 1 << 8,
+	SIGNED = 1 << 9,
+	UNPREPARED = 1 << 10,
+	WITHOUT_SYMVERS = 1 << 11,
+	WITHOUT_TOOLS = 1 << 12,
+	WITHOUT_SEED = 1 << 13,
+	WITHOUT_VMLINUX = 1 << 14,
+	WITHOUT_BASIC_MODVERSIONS = 1 << 15,
+	UNKNOWN_COMPILER = 1 << 16,
+	LOCKED_DOWN = 1 << 17,
+	NOT_LOCKED_DOWN = 1 << 18,
+	NODE_CANNOT_UNLOAD = 1 << 19,
 };
 
 /*
- * A rule finds something by an option of the kernel that is as in @is, 'n' only where there is a
- * configuration; or by a function, which returns the reason as a new text, or NULL.
+ * A rule finds something where an option of the kernel is as in @is; 0: of no option. What it finds
+ * is @reason, or what @find returns: a new text, or NULL for nothing.
  */
 struct rule {
 	const char *id;
 	enum lint_severity severity;
-	unsigned int when;
-	char is; /* 'y' built in, 'n' off, '+' on as 'y' or 'm'; 0: @find decides */
+	unsigned int facts;
+	char is; /* 'y' built in, 'n' off where there is a configuration, '+' on as 'y' or 'm' */
 	enum kernel_option option;
 	char *(*find)(const struct subject *subject);
-	const char *reason; /* where there is no @find */
+	const char *reason;
 	const char *fix;
 };
 
@@ -45,45 +58,54 @@ static bool has(const struct subject *subject, enum kernel_option option)
 	return kernel_record_has(subject->record, option);
 }
 
-/* Without a configuration there are no options to judge: config-missing says so. */
-static bool is_off(const struct subject *subject, enum kernel_option option)
+/* The compiler that will be used. */
+static const char *chosen(const struct subject *subject)
 {
-	return *subject->record->config_source && !has(subject, option);
+	return subject->request->compiler ? subject->request->compiler
+					  : subject->record->compiler.name;
+}
+
+static unsigned int facts_of(const struct subject *subject)
+{
+	const struct kernel_record *record = subject->record;
+	const struct lint_request *request = subject->request;
+	bool has_config = *record->config_source;
+	bool locked = has(subject, KOPT_LOCKDOWN_INTEGRITY) ||
+		      has(subject, KOPT_LOCKDOWN_CONFIDENTIALITY);
+	const struct {
+		bool holds;
+		unsigned int fact;
+	} facts[] = {
+		{ !request->no_tree, WITH_TREE },
+		{ request->no_tree, WITHOUT_TREE },
+		{ has_config, WITH_CONFIG },
+		{ !has_config, WITHOUT_CONFIG },
+		{ request->node, WITH_NODE },
+		{ request->ofed, WITH_OFED },
+		{ request->nvidia, WITH_NVIDIA },
+		{ request->peermem && !request->ofed, PEERMEM_ALONE },
+		{ !request->signing, UNSIGNED },
+		{ request->signing, SIGNED },
+		{ !record->prepared, UNPREPARED },
+		{ !record->has_symvers, WITHOUT_SYMVERS },
+		{ !*record->tools_arch, WITHOUT_TOOLS },
+		{ !record->has_randseed, WITHOUT_SEED },
+		{ !record->has_vmlinux, WITHOUT_VMLINUX },
+		{ !has(subject, KOPT_BASIC_MODVERSIONS), WITHOUT_BASIC_MODVERSIONS },
+		{ !*chosen(subject), UNKNOWN_COMPILER },
+		{ locked, LOCKED_DOWN },
+		{ !locked, NOT_LOCKED_DOWN },
+		{ request->node && request->node->probe->module_unload == PROBE_NO,
+			NODE_CANNOT_UNLOAD },
+	};
+	unsigned int all = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
+		all |= facts[i].holds ? facts[i].fact : 0;
+	return all;
 }
 
 /* ---- the tree */
-
-static char *config_missing(const struct subject *subject)
-{
-	return *subject->record->config_source
-		       ? NULL
-		       : xstrdup("the kernel tree has no configuration: neither its compiler nor "
-				 "its options are known");
-}
-
-static char *not_prepared(const struct subject *subject)
-{
-	return subject->record->prepared
-		       ? NULL
-		       : xstrdup("the kernel tree has no include/generated/utsrelease.h: no module "
-				 "can be compiled in it");
-}
-
-static char *no_symvers(const struct subject *subject)
-{
-	return subject->record->has_symvers
-		       ? NULL
-		       : xstrdup("the kernel tree has no Module.symvers: which symbols the kernel "
-				 "exports, and their CRCs, is not known");
-}
-
-static char *host_tools_missing(const struct subject *subject)
-{
-	return *subject->record->tools_arch
-		       ? NULL
-		       : xstrdup("the kernel tree has no scripts/basic/fixdep, scripts/mod/modpost "
-				 "or tools/objtool/objtool: kbuild runs them for each module");
-}
 
 static char *host_tools_foreign_arch(const struct subject *subject)
 {
@@ -108,29 +130,7 @@ static char *kernel_foreign_arch(const struct subject *subject)
 		"the kernel is for %s, and the build container compiles for %s", arch, machine);
 }
 
-static char *no_tree(const struct subject *subject)
-{
-	(void) subject;
-	return xstrdup("there are no headers to compile against: only the node's configuration is "
-		       "judged");
-}
-
 /* ---- the compiler, and what binds modules to it */
-
-/* The compiler that will be used. */
-static const char *chosen(const struct subject *subject)
-{
-	return subject->request->compiler ? subject->request->compiler
-					  : subject->record->compiler.name;
-}
-
-static char *compiler_unknown(const struct subject *subject)
-{
-	if (*chosen(subject) || !*subject->record->config_source)
-		return NULL;
-	return xstrdup("nothing tells which compiler the kernel was made with: its configuration "
-		       "has no CONFIG_CC_VERSION_TEXT and no CONFIG_GCC_VERSION");
-}
 
 static char *compiler_missing(const struct subject *subject)
 {
@@ -190,24 +190,7 @@ static char *lto_cfi(const struct subject *subject)
 			   : "LTO");
 }
 
-static char *randstruct_no_seed(const struct subject *subject)
-{
-	if (!has(subject, KOPT_RANDSTRUCT) || subject->record->has_randseed)
-		return NULL;
-	return xstrdup("RANDSTRUCT=y without its seed: modules would lay out structures in another "
-		       "order than the kernel, and crash it");
-}
-
 /* ---- what the kernel's options mean for the drivers */
-
-static char *extended_modversions(const struct subject *subject)
-{
-	if (!has(subject, KOPT_EXTENDED_MODVERSIONS) || has(subject, KOPT_BASIC_MODVERSIONS))
-		return NULL;
-	return xstrdup(
-		"EXTENDED_MODVERSIONS=y and BASIC_MODVERSIONS=n: modules carry their CRCs in "
-		"the new form only");
-}
 
 static char *mlx5_builtin(const struct subject *subject)
 {
@@ -219,20 +202,11 @@ static char *mlx5_builtin(const struct subject *subject)
 		core ? "MLX5_CORE" : "MLX5_INFINIBAND");
 }
 
-static char *peermem_without_infiniband(const struct subject *subject)
-{
-	const struct lint_request *request = subject->request;
-
-	if (!request->peermem || request->ofed || !is_off(subject, KOPT_INFINIBAND))
-		return NULL;
-	return xstrdup("INFINIBAND=n and no OFED: nothing there that nvidia-peermem could bind to");
-}
-
 static char *drm_missing(const struct subject *subject)
 {
 	bool drm = has(subject, KOPT_DRM);
 
-	if ((drm && has(subject, KOPT_DRM_KMS_HELPER)) || !*subject->record->config_source)
+	if (drm && has(subject, KOPT_DRM_KMS_HELPER))
 		return NULL;
 	return xasprintf("%s=n: nvidia-drm has no mode setting", drm ? "DRM_KMS_HELPER" : "DRM");
 }
@@ -249,33 +223,6 @@ static char *sig_hash_unsupported(const struct subject *subject)
 		if (strcmp(known[i], hash) == 0)
 			return NULL;
 	return xasprintf("MODULE_SIG_HASH=\"%s\": modules cannot be signed with that hash", hash);
-}
-
-static bool is_locked_down(const struct subject *subject)
-{
-	return has(subject, KOPT_LOCKDOWN_INTEGRITY) || has(subject, KOPT_LOCKDOWN_CONFIDENTIALITY);
-}
-
-static char *lockdown_forced(const struct subject *subject)
-{
-	if (!is_locked_down(subject))
-		return NULL;
-	return xstrdup("the kernel is in lockdown from its start: it refuses modules that are not "
-		       "signed");
-}
-
-static char *lockdown_with_secure_boot(const struct subject *subject)
-{
-	if (is_locked_down(subject) || !has(subject, KOPT_LOCKDOWN_SECURE_BOOT))
-		return NULL;
-	return xstrdup("on nodes with Secure Boot this kernel refuses modules that are not signed");
-}
-
-static char *btf_modules(const struct subject *subject)
-{
-	if (!has(subject, KOPT_BTF_MODULES) || subject->record->has_vmlinux)
-		return NULL;
-	return xstrdup("DEBUG_INFO_BTF_MODULES=y, and the tree has no vmlinux: modules get no BTF");
 }
 
 static char *page_size(const struct subject *subject)
@@ -323,16 +270,6 @@ static char *node_lockdown(const struct subject *subject)
 		"the node is in lockdown (%s): it refuses modules that are not signed", lockdown);
 }
 
-/* Where the tree's own configuration says so too, no-module-unload is enough. */
-static char *node_no_unload(const struct subject *subject)
-{
-	if (subject->request->node->probe->module_unload != PROBE_NO ||
-		!has(subject, KOPT_MODULE_UNLOAD))
-		return NULL;
-	return xstrdup("MODULE_UNLOAD=n on the node: the driver can be loaded but never replaced "
-		       "without a reboot");
-}
-
 static char *node_config_differs(const struct subject *subject)
 {
 	const struct kernel_record *node = subject->request->node->record;
@@ -378,6 +315,7 @@ static char *node_symvers_differ(const struct subject *subject)
 
 #define FIND(function)           0, KOPT_COUNT, function, NULL
 #define OPTION(is, name, reason) is, KOPT_##name, NULL, reason
+#define REASON(reason)           0, KOPT_COUNT, NULL, reason
 
 #define FIX_SIGN_KERNEL                                                                            \
 	"sign the modules with a key that the kernel trusts (--sign-key); what --force makes "     \
@@ -389,16 +327,24 @@ static char *node_symvers_differ(const struct subject *subject)
 	"give the headers of the node's own build: slipway probe --headers=yes on the node"
 
 static const struct rule rules[] = {
-	{ "config-missing", LINT_ERROR, WITH_TREE, FIND(config_missing),
+	{ "config-missing", LINT_ERROR, WITH_TREE | WITHOUT_CONFIG,
+		REASON("the kernel tree has no configuration: neither its compiler nor its options "
+		       "are known"),
 		"add the kernel's configuration: the headers package with .config or "
 		"include/config/auto.conf, or a bundle that slipway probe made on the node" },
-	{ "not-prepared", LINT_ERROR, WITH_TREE, FIND(not_prepared),
+	{ "not-prepared", LINT_ERROR, WITH_TREE | UNPREPARED,
+		REASON("the kernel tree has no include/generated/utsrelease.h: no module can be "
+		       "compiled in it"),
 		"run make modules_prepare in the tree, or give the headers package that was made "
 		"of it" },
-	{ "no-symvers", LINT_ERROR, WITH_TREE, FIND(no_symvers),
+	{ "no-symvers", LINT_ERROR, WITH_TREE | WITHOUT_SYMVERS,
+		REASON("the kernel tree has no Module.symvers: which symbols the kernel exports, "
+		       "and their CRCs, is not known"),
 		"give the tree's Module.symvers too: a complete build of the kernel leaves it, make "
 		"modules_prepare alone does not" },
-	{ "host-tools-missing", LINT_WARNING, WITH_TREE, FIND(host_tools_missing),
+	{ "host-tools-missing", LINT_WARNING, WITH_TREE | WITHOUT_TOOLS,
+		REASON("the kernel tree has no scripts/basic/fixdep, scripts/mod/modpost or "
+		       "tools/objtool/objtool: kbuild runs them for each module"),
 		"run make modules_prepare in the tree, or add the package with its scripts "
 		"(linux-kbuild-…)" },
 	{ "host-tools-foreign-arch", LINT_ERROR, WITH_TREE, FIND(host_tools_foreign_arch),
@@ -406,10 +352,14 @@ static const struct rule rules[] = {
 		"with make modules_prepare from the full source" },
 	{ "kernel-foreign-arch", LINT_ERROR, ALWAYS, FIND(kernel_foreign_arch),
 		"build on a machine of the kernel's architecture" },
-	{ "no-tree", LINT_WARNING, WITHOUT_TREE, FIND(no_tree),
+	{ "no-tree", LINT_WARNING, WITHOUT_TREE,
+		REASON("there are no headers to compile against: only the node's configuration is "
+		       "judged"),
 		"give the headers with --kernel-from, or slipway probe --headers=yes on the node" },
 
-	{ "compiler-unknown", LINT_ERROR, ALWAYS, FIND(compiler_unknown),
+	{ "compiler-unknown", LINT_ERROR, WITH_CONFIG | UNKNOWN_COMPILER,
+		REASON("nothing tells which compiler the kernel was made with: its configuration has "
+		       "no CONFIG_CC_VERSION_TEXT and no CONFIG_GCC_VERSION"),
 		"name it with --compiler, gcc-12 for example: /proc/version of the node tells "
 		"which" },
 	{ "compiler-missing", LINT_ERROR, ALWAYS, FIND(compiler_missing),
@@ -427,7 +377,10 @@ static const struct rule rules[] = {
 	{ "lto-cfi", LINT_WARNING, ALWAYS, FIND(lto_cfi),
 		"keep to the very clang and lld of the kernel, and try the modules in a VM: a "
 		"driver that calls through pointers of another type is stopped by CFI" },
-	{ "randstruct-no-seed", LINT_ERROR, ALWAYS, FIND(randstruct_no_seed),
+	{ "randstruct-no-seed", LINT_ERROR, WITHOUT_SEED,
+		OPTION('+', RANDSTRUCT,
+			"RANDSTRUCT=y without its seed: modules would lay out structures in another "
+			"order than the kernel, and crash it"),
 		"add scripts/basic/randstruct.seed of the kernel's build (before 5.19: "
 		"scripts/gcc-plugins/randomize_layout_seed.h)" },
 
@@ -444,7 +397,10 @@ static const struct rule rules[] = {
 			"MODVERSIONS=n: the kernel checks no symbol's CRC, so the load proof is by "
 			"vermagic only"),
 		"nothing needs to be done; build anew for every kernel, however small the change" },
-	{ "extended-modversions-only", LINT_NOTE, ALWAYS, FIND(extended_modversions),
+	{ "extended-modversions-only", LINT_NOTE, WITHOUT_BASIC_MODVERSIONS,
+		OPTION('+', EXTENDED_MODVERSIONS,
+			"EXTENDED_MODVERSIONS=y and BASIC_MODVERSIONS=n: modules carry their CRCs in "
+			"the new form only"),
 		"nothing needs to be done here; modinfo and modprobe --dump-modversions of older "
 		"systems show no CRCs of such modules" },
 	{ "infiniband-builtin", LINT_ERROR, WITH_OFED,
@@ -452,9 +408,11 @@ static const struct rule rules[] = {
 		"build the kernel with CONFIG_INFINIBAND=m or =n, or leave --ofed out" },
 	{ "mlx5-builtin", LINT_ERROR, WITH_OFED, FIND(mlx5_builtin),
 		"build the kernel with mlx5 as modules or without it, or leave --ofed out" },
-	{ "peermem-without-infiniband", LINT_WARNING, ALWAYS, FIND(peermem_without_infiniband),
+	{ "peermem-without-infiniband", LINT_WARNING, PEERMEM_ALONE,
+		OPTION('n', INFINIBAND,
+			"INFINIBAND=n and no OFED: nothing there that nvidia-peermem could bind to"),
 		"give --ofed, or a kernel with CONFIG_INFINIBAND=m" },
-	{ "drm-missing", LINT_WARNING, WITH_NVIDIA, FIND(drm_missing),
+	{ "drm-missing", LINT_WARNING, WITH_NVIDIA | WITH_CONFIG, FIND(drm_missing),
 		"nothing needs to be done for compute; for displays build the kernel with "
 		"CONFIG_DRM and CONFIG_DRM_KMS_HELPER" },
 	{ "preempt-rt", LINT_ERROR, WITH_NVIDIA,
@@ -468,8 +426,13 @@ static const struct rule rules[] = {
 		FIX_SIGN_KERNEL },
 	{ "sig-hash-unsupported", LINT_ERROR, SIGNED, FIND(sig_hash_unsupported),
 		"build the kernel with another CONFIG_MODULE_SIG_HASH: sha256 or sha512" },
-	{ "lockdown", LINT_ERROR, UNSIGNED, FIND(lockdown_forced), FIX_SIGN_KERNEL },
-	{ "lockdown", LINT_NOTE, UNSIGNED, FIND(lockdown_with_secure_boot),
+	{ "lockdown", LINT_ERROR, UNSIGNED | LOCKED_DOWN,
+		REASON("the kernel is in lockdown from its start: it refuses modules that are not "
+		       "signed"),
+		FIX_SIGN_KERNEL },
+	{ "lockdown", LINT_NOTE, UNSIGNED | NOT_LOCKED_DOWN,
+		OPTION('+', LOCKDOWN_SECURE_BOOT,
+			"on nodes with Secure Boot this kernel refuses modules that are not signed"),
 		"sign the modules with a key that the kernel trusts (--sign-key), where nodes have "
 		"Secure Boot on" },
 	{ "trim-unused-ksyms", LINT_WARNING, ALWAYS,
@@ -478,7 +441,9 @@ static const struct rule rules[] = {
 			"drivers from outside may miss symbols"),
 		"build the kernel without CONFIG_TRIM_UNUSED_KSYMS, or list what the drivers need "
 		"in CONFIG_UNUSED_KSYMS_WHITELIST" },
-	{ "btf-modules-without-vmlinux", LINT_NOTE, ALWAYS, FIND(btf_modules),
+	{ "btf-modules-without-vmlinux", LINT_NOTE, WITHOUT_VMLINUX,
+		OPTION('+', BTF_MODULES,
+			"DEBUG_INFO_BTF_MODULES=y, and the tree has no vmlinux: modules get no BTF"),
 		"nothing needs to be done: modules load without BTF; BPF programs cannot see their "
 		"types" },
 	{ "page-size", LINT_NOTE, ALWAYS, FIND(page_size),
@@ -488,7 +453,11 @@ static const struct rule rules[] = {
 	{ "node-sig-enforce", LINT_ERROR, WITH_NODE | UNSIGNED, FIND(node_sig_enforce),
 		FIX_SIGN_NODE },
 	{ "node-lockdown", LINT_ERROR, WITH_NODE | UNSIGNED, FIND(node_lockdown), FIX_SIGN_NODE },
-	{ "node-no-module-unload", LINT_WARNING, WITH_NODE, FIND(node_no_unload),
+	/* Where the tree's own configuration says so too, no-module-unload is enough. */
+	{ "node-no-module-unload", LINT_WARNING, NODE_CANNOT_UNLOAD,
+		OPTION('+', MODULE_UNLOAD,
+			"MODULE_UNLOAD=n on the node: the driver can be loaded but never replaced "
+			"without a reboot"),
 		"plan a reboot for each update, and see node-config-differs" },
 	{ "node-config-differs", LINT_WARNING, WITH_NODE, FIND(node_config_differs),
 		FIX_PROBE_HEADERS },
@@ -503,10 +472,10 @@ static char *apply(const struct rule *rule, const struct subject *subject)
 
 	if (rule->find)
 		return rule->find(subject);
-	if ((rule->is == 'y' && value == 'y') || (rule->is == '+' && has(subject, rule->option)) ||
-		(rule->is == 'n' && is_off(subject, rule->option)))
-		return xstrdup(rule->reason);
-	return NULL;
+	if ((rule->is == 'y' && value != 'y') || (rule->is == '+' && value == 'n') ||
+		(rule->is == 'n' && (value != 'n' || !*subject->record->config_source)))
+		return NULL;
+	return xstrdup(rule->reason);
 }
 
 static int compare_findings(const void *a, const void *b)
@@ -523,15 +492,12 @@ void lint_run(
 	const struct kernel_record *record, const struct lint_request *request, struct lint *ret)
 {
 	const struct subject subject = { record, request };
-	unsigned int holds = (request->no_tree ? WITHOUT_TREE : WITH_TREE) |
-			     (request->node ? WITH_NODE : 0) | (request->ofed ? WITH_OFED : 0) |
-			     (request->nvidia ? WITH_NVIDIA : 0) |
-			     (request->signing ? SIGNED : UNSIGNED);
+	unsigned int facts = facts_of(&subject);
 
 	*ret = (struct lint){ 0 };
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
 		const struct rule *rule = &rules[i];
-		char *reason = (rule->when & holds) == rule->when ? apply(rule, &subject) : NULL;
+		char *reason = (rule->facts & facts) == rule->facts ? apply(rule, &subject) : NULL;
 
 		if (!reason)
 			continue;
@@ -554,14 +520,6 @@ void lint_free(struct lint *lint)
 		free(lint->findings[i].reason);
 	free(lint->findings);
 	*lint = (struct lint){ 0 };
-}
-
-const struct lint_finding *lint_find(const struct lint *lint, const char *id)
-{
-	for (size_t i = 0; i < lint->count; i++)
-		if (strcmp(lint->findings[i].id, id) == 0)
-			return &lint->findings[i];
-	return NULL;
 }
 
 size_t lint_count(const struct lint *lint, enum lint_severity severity)
@@ -588,7 +546,7 @@ struct json_object *lint_json(const struct lint *lint)
 {
 	struct json_object *array = json_object_new_array();
 
-	for (size_t i = 0; array && i < lint->count; i++) {
+	for (size_t i = 0; i < lint->count; i++) {
 		const struct lint_finding *finding = &lint->findings[i];
 		const char *const members[][2] = {
 			{ "id", finding->id },
@@ -598,12 +556,10 @@ struct json_object *lint_json(const struct lint *lint)
 		};
 		struct json_object *object = json_object_new_object();
 
-		if (!object || json_object_array_add(array, object) < 0)
-			out_of_memory();
+		json_member_add(array, NULL, object);
 		for (size_t j = 0; j < ARRAY_SIZE(members); j++)
-			if (json_object_object_add(object, members[j][0],
-				    json_object_new_string(members[j][1])) < 0)
-				out_of_memory();
+			json_member_add(
+				object, members[j][0], json_object_new_string(members[j][1]));
 	}
 	return array;
 }

@@ -19,7 +19,7 @@ enum lint_severity {
 	LINT_ERROR, /* it cannot come to a good end: the build stops */
 };
 
-/* What a bundle of slipway probe tells of the node; all of it is borrowed. */
+/* The node, by a bundle of slipway probe; all of it is borrowed. */
 struct lint_node {
 	const struct probe *probe;
 	const struct kernel_record *record; /* by the node's configuration; NULL: not known */
@@ -58,7 +58,6 @@ void lint_run(
 	const struct kernel_record *record, const struct lint_request *request, struct lint *ret);
 void lint_free(struct lint *lint);
 
-const struct lint_finding *lint_find(const struct lint *lint, const char *id);
 size_t lint_count(const struct lint *lint, enum lint_severity severity);
 
 /* The findings as an array of json-c, for what holds them as a part. */

@@ -33,6 +33,6 @@ void local_image_free(struct local_image *image);
 int local_image_scan(
 	const struct local_image *image, struct local_scan *scan, struct error *error) _must_check_;
 
-/* Unpacks what @unpack wants of all layers. -EBADMSG when a layer is not what its digest says. */
+/* Unpacks what @unpack wants of all layers. -EBADMSG when a layer has another digest. */
 int local_image_unpack(const struct local_image *image, const struct unpack *unpack,
 	struct error *error) _must_check_;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The marks of an archive. */
+/* What --kernel-from names: which kernel is in it, and what of that. */
 #include "kernels/local/local.h"
 
 #include <fcntl.h>
@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
+#include "common/xalloc.h"
 #include "kernels/local/image.h"
 #include "kernels/local/scan.h"
 #include "kernels/os_release.h"
@@ -14,139 +15,72 @@
 
 #define TEXT_LIMIT ((size_t) 1 << 20)
 
+/* ---- the marks of an archive */
+
 static int read_text(struct archive_input *input, const char *name, const char *path,
 	la_int64_t size, char **ret_text, struct error *error)
 {
 	_cleanup_free_ char *text = NULL;
-	la_ssize_t got;
 
 	if (size < 0 || (uint64_t) size > TEXT_LIMIT)
 		return error_set(error, -EBADMSG, "%s: %s is too big to be one", name, path);
-	text = calloc(1, (size_t) size + 1);
-	if (!text)
-		return error_set_errno(error, -ENOMEM, "%s", name);
-	got = archive_read_data(input->reader, text, (size_t) size);
-	if (got < 0)
+	text = xcalloc(1, (size_t) size + 1);
+	if (archive_read_data(input->reader, text, (size_t) size) < 0)
 		return archive_input_damaged(name, input->reader, error);
 	*ret_text = TAKE_PTR(text);
 	return 0;
 }
 
-/* "a/b/.wh.c" says that a layer removes a/b/c; "a/b/.wh..wh..opq" all that was in a/b. */
-static int take_whiteout(const char *path, struct strv *whiteouts, bool *ret_taken)
+/*
+ * "a/b/.wh.c" means that a layer removes a/b/c; "a/b/.wh..wh..opq" all that was in a/b. True: the
+ * path is such a name.
+ */
+static bool take_whiteout(const char *path, struct strv *whiteouts)
 {
 	const char *slash = strrchr(path, '/');
 	const char *base = slash ? slash + 1 : path;
-	size_t length = (size_t) (base - path);
+	int length = (int) (base - path);
 
-	*ret_taken = strncmp(base, ".wh.", 4) == 0;
-	if (!*ret_taken)
-		return 0;
+	if (strncmp(base, ".wh.", 4) != 0)
+		return false;
 	if (strcmp(base, ".wh..wh..opq") == 0)
-		return strv_pushf(whiteouts, "%.*s", (int) (length ? length - 1 : 0), path);
-	if (strncmp(base, ".wh..wh.", 8) == 0)
-		return 0; /* the storage driver's own */
-	return strv_pushf(whiteouts, "%.*s%s", (int) length, path, base + 4);
-}
-
-static int scan_entry(struct local_scan *scan, struct archive_input *input, const char *name,
-	struct archive_entry *entry, struct strv *whiteouts, struct error *error)
-{
-	_cleanup_free_ char *path = NULL;
-	_cleanup_free_ char *text = NULL;
-	bool content, taken = false;
-	int r = 0;
-
-	if (!archive_input_path(entry))
-		return 0;
-	path = strdup(archive_input_path(entry));
-	if (!path)
-		return error_set_errno(error, -ENOMEM, "%s", name);
-	if (whiteouts)
-		r = take_whiteout(path, whiteouts, &taken);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", name);
-	if (taken || archive_entry_filetype(entry) != AE_IFREG || !local_scan_wants(path, &content))
-		return 0;
-	if (content)
-		r = read_text(input, name, path, archive_entry_size(entry), &text, error);
-	if (r < 0)
-		return r;
-	r = local_scan_add(scan, path, text);
-	return r < 0 ? error_set_errno(error, r, "%s", name) : 0;
+		xstrv_pushf(whiteouts, "%.*s", length ? length - 1 : 0, path);
+	else if (strncmp(base, ".wh..wh.", 8) != 0) /* those are the storage driver's own */
+		xstrv_pushf(whiteouts, "%.*s%s", length, path, base + 4);
+	return true;
 }
 
 int local_scan_archive(struct local_scan *scan, struct archive_input *input, const char *name,
 	struct strv *whiteouts, struct error *error)
 {
-	for (;;) {
-		struct archive_entry *entry;
-		int r = archive_read_next_header(input->reader, &entry);
+	struct archive_entry *entry;
+	int r;
 
-		if (r == ARCHIVE_EOF)
-			return 0;
+	while ((r = archive_read_next_header(input->reader, &entry)) != ARCHIVE_EOF) {
+		_cleanup_free_ char *path = NULL;
+		_cleanup_free_ char *text = NULL;
+		bool content;
+
 		if (r < ARCHIVE_WARN)
 			return archive_input_damaged(name, input->reader, error);
-		r = scan_entry(scan, input, name, entry, whiteouts, error);
-		if (r < 0)
-			return r;
-	}
-}
-
-/* ---- Files that were selected: into a key, and into an output. */
-
-/* Adds place, mode and content of all. */
-static int local_files_hash(const struct local_files *files, struct hash *hash, struct error *error)
-{
-	for (size_t i = 0; i < files->count; i++) {
-		const struct local_file *file = &files->items[i];
-		int r = 0;
-
-		hash_add_text(hash, file->to);
-		hash_add_text(hash, file->link ? file->link : "");
-		if (!file->link)
-			r = hash_add_tree(hash, AT_FDCWD, file->from);
-		if (r < 0)
-			return error_set_errno(error, r, "%s", file->from);
-	}
-	return 0;
-}
-
-static int copy_one(const struct local_file *file, int folder_fd, bool apart)
-{
-	if (file->link)
-		return symlinkat(file->link, folder_fd, file->to) < 0 ? -errno : 0;
-	if (!apart && linkat(AT_FDCWD, file->from, folder_fd, file->to, 0) == 0)
-		return 0;
-	return copy_apart(AT_FDCWD, file->from, folder_fd, file->to);
-}
-
-int local_files_copy(
-	const struct local_files *files, int folder_fd, bool apart, struct error *error)
-{
-	_cleanup_free_ char *made = strdup("");
-
-	for (size_t i = 0; i < files->count; i++) {
-		const struct local_file *file = &files->items[i];
-		const char *slash = strrchr(file->to, '/');
-		_cleanup_free_ char *parent =
-			strndup(file->to, slash ? (size_t) (slash - file->to) : 0);
-		int r = parent && made ? 0 : -ENOMEM;
-
-		if (r == 0 && *parent && strcmp(parent, made) != 0) {
-			r = fs_mkdir_parents(folder_fd, parent, 0755);
-			free(made);
-			made = TAKE_PTR(parent);
+		if (!archive_input_path(entry))
+			continue;
+		path = xstrdup(archive_input_path(entry));
+		if ((whiteouts && take_whiteout(path, whiteouts)) ||
+			archive_entry_filetype(entry) != AE_IFREG ||
+			!local_scan_wants(path, &content))
+			continue;
+		if (content) {
+			r = read_text(input, name, path, archive_entry_size(entry), &text, error);
+			if (r < 0)
+				return r;
 		}
-		if (r == 0)
-			r = copy_one(file, folder_fd, apart);
-		if (r == -EEXIST) /* an earlier input has it */
-			r = 0;
-		if (r < 0)
-			return error_set_errno(error, r, "%s", file->from);
+		local_scan_add(scan, path, text);
 	}
 	return 0;
 }
+
+/* ---- one input */
 
 static const char kinds_text[] =
 	"a kernel's build folder, a headers folder, a root with lib/modules/<krel>, a tarball of "
@@ -176,9 +110,7 @@ static bool begins_as_archive(const char *path)
 		const char *bytes;
 	} marks[] = {
 		{ 0, 4, "\x28\xb5\x2f\xfd" },
-		{ 0, 6,
-			"\xfd"
-			"7zXZ" },
+		{ 0, 6, "\xfd\x37zXZ" },
 		{ 0, 2, "\x1f\x8b" },
 		{ 0, 3, "BZh" },
 		{ 257, 5, "ustar" },
@@ -227,25 +159,6 @@ static int scan_image(struct local_input *input, struct error *error)
 	return 0;
 }
 
-/* A tarball is told by what is in it. */
-static int scan_tarball(struct local_input *input, struct error *error)
-{
-	int r = scan_archive(input, ARCHIVE_KIND_TAR, error);
-
-	if (r < 0)
-		return r;
-	input->kind = LOCAL_TARBALL;
-	if (local_scan_has(input->scan, PROBE_FILE))
-		input->kind = LOCAL_PROBE;
-	else if (local_scan_has(input->scan, "manifest.json") ||
-		 local_scan_has(input->scan, "oci-layout"))
-		input->kind = LOCAL_IMAGE_ARCHIVE;
-	if (input->kind != LOCAL_IMAGE_ARCHIVE)
-		return 0;
-	local_scan_forget(input->scan, "");
-	return scan_image(input, error);
-}
-
 static int scan_file(struct local_input *input, struct error *error)
 {
 	enum archive_kind kind;
@@ -253,84 +166,81 @@ static int scan_file(struct local_input *input, struct error *error)
 
 	if (r < 0)
 		return error_set_errno(error, r, "--kernel-from %s", input->path);
-	if (kind == ARCHIVE_KIND_TAR)
-		return scan_tarball(input, error);
-	input->kind = kind == ARCHIVE_KIND_DEB ? LOCAL_DEB : LOCAL_RPM;
-	return scan_archive(input, kind, error);
-}
-
-static int scan_folder(struct local_input *input, struct error *error)
-{
-	_cleanup_close_ int fd = open(input->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd >= 0 && fs_exists(fd, "oci-layout") && fs_exists(fd, "index.json")) {
-		input->kind = LOCAL_OCI_LAYOUT;
+	r = scan_archive(input, kind, error);
+	if (r < 0)
+		return r;
+	input->kind = kind == ARCHIVE_KIND_DEB   ? LOCAL_DEB
+		      : kind == ARCHIVE_KIND_RPM ? LOCAL_RPM
+						 : LOCAL_TARBALL;
+	/* A tarball is what is in it. */
+	if (input->kind == LOCAL_TARBALL && local_scan_has(input->scan, PROBE_FILE)) {
+		input->kind = LOCAL_PROBE;
+	} else if (input->kind == LOCAL_TARBALL &&
+		   (local_scan_has(input->scan, "manifest.json") ||
+			   local_scan_has(input->scan, "oci-layout"))) {
+		input->kind = LOCAL_IMAGE_ARCHIVE;
+		local_scan_forget(input->scan, "");
 		return scan_image(input, error);
 	}
-	input->kind = LOCAL_FOLDER;
-	return local_scan_folder(input->scan, input->path, error);
-}
-
-static int take_os(struct local_input *input, struct error *error)
-{
-	static const char *const files[] = { "etc/os-release", "usr/lib/os-release" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(files) && !input->os; i++) {
-		const char *text = local_scan_text(input->scan, files[i]);
-
-		if (!text)
-			continue;
-		input->os = os_release_value(text, "ID");
-		input->os_version = os_release_value(text, "VERSION_ID");
-	}
-	(void) error;
 	return 0;
 }
 
-static int take_probe(struct local_input *input, struct error *error)
+static int input_scan(const char *path, struct local_input *input, struct error *error)
 {
-	const char *text = local_scan_text(input->scan, PROBE_FILE);
-	_cleanup_(probe_free) struct probe probe = { 0 };
-	int r = probe_parse(text, strlen(text), &probe, error);
-
-	if (r < 0)
-		return error_prefix(error, r, "--kernel-from %s", input->path);
-	input->krel = TAKE_PTR(probe.krel);
-	input->os = TAKE_PTR(probe.os);
-	input->os_version = TAKE_PTR(probe.os_version);
-	return 0;
-}
-
-static int input_open(const char *path, struct local_input *input, struct error *error)
-{
+	_cleanup_close_ int fd = -1;
 	struct stat status;
 	int r;
 
-	input->scan = local_scan_new();
-	if (!input->scan) {
-		(void) error_set_errno(error, -ENOMEM, "%s", path);
-		return -ENOMEM;
-	}
 	input->path = realpath(path, NULL);
-	if (!input->path) {
-		(void) error_set(error, -EINVAL, "--kernel-from %s: %s: %s", path, strerror(errno),
+	if (!input->path)
+		return error_set(error, -EINVAL, "--kernel-from %s: %s: %s", path, strerror(errno),
 			kinds_text);
-		return -EINVAL;
-	}
 	if (stat(input->path, &status) < 0)
 		return error_set_errno(error, -errno, "--kernel-from %s", path);
-	if (S_ISDIR(status.st_mode))
-		r = scan_folder(input, error);
-	else if (S_ISREG(status.st_mode))
-		r = scan_file(input, error);
-	else
-		r = error_set(error, -EINVAL, "--kernel-from %s: neither a folder nor a file: %s",
-			path, kinds_text);
-	if (r == 0 && local_scan_finish(input->scan) < 0)
-		r = error_set_errno(error, -ENOMEM, "%s", path);
-	if (r < 0)
-		return r;
-	return input->kind == LOCAL_PROBE ? take_probe(input, error) : take_os(input, error);
+	if (S_ISDIR(status.st_mode)) {
+		fd = open(input->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0 || !fs_exists(fd, "oci-layout") || !fs_exists(fd, "index.json")) {
+			input->kind = LOCAL_FOLDER;
+			return local_scan_folder(input->path, false, &input->scan, error);
+		}
+		input->kind = LOCAL_OCI_LAYOUT;
+	} else if (!S_ISREG(status.st_mode)) {
+		return error_set(error, -EINVAL,
+			"--kernel-from %s: neither a folder nor a file: %s", path, kinds_text);
+	}
+	input->scan = local_scan_new();
+	r = S_ISDIR(status.st_mode) ? scan_image(input, error) : scan_file(input, error);
+	if (r == 0)
+		local_scan_finish(input->scan);
+	return r;
+}
+
+/* The kernel and the distribution that the input names, beside what is in it. */
+static int take_facts(struct local_input *input, struct error *error)
+{
+	static const char *const files[] = { "etc/os-release", "usr/lib/os-release" };
+	const char *text = local_scan_text(input->scan, PROBE_FILE);
+	_cleanup_(probe_free) struct probe probe = { 0 };
+	int r;
+
+	if (input->kind == LOCAL_PROBE) {
+		r = probe_parse(text, strlen(text), &probe, error);
+		if (r < 0)
+			return error_prefix(error, r, "--kernel-from %s", input->path);
+		input->krel = TAKE_PTR(probe.krel);
+		input->os = TAKE_PTR(probe.os);
+		input->os_version = TAKE_PTR(probe.os_version);
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(files) && !input->os; i++) {
+		text = local_scan_text(input->scan, files[i]);
+		if (!text)
+			continue;
+		input->os = os_release_value(text, "ID");
+		free(input->os_version);
+		input->os_version = os_release_value(text, "VERSION_ID");
+	}
+	return 0;
 }
 
 /* Is there anything of a kernel in it? */
@@ -338,11 +248,9 @@ static int check_input(const struct local_input *input, struct error *error)
 {
 	const struct local_scan *scan = input->scan;
 
-	if (input->krel || scan->module_count || local_scan_has(scan, "usr/src"))
+	if (input->krel || scan->module_count || local_scan_has(scan, "usr/src") ||
+		local_scan_tree(scan, NULL))
 		return 0;
-	for (size_t i = 0; i < scan->tree_count; i++)
-		if (scan->trees[i].krel)
-			return 0;
 	if (scan->tree_count)
 		return error_set(error, -EINVAL,
 			"--kernel-from %s: %s%sa kernel's source that is not prepared (it has no "
@@ -353,33 +261,23 @@ static int check_input(const struct local_input *input, struct error *error)
 		input->path, local_kind_name(input->kind), kinds_text);
 }
 
-static int list_krels(const struct local_kernel *kernel, bool trees, struct strv *krels)
-{
-	int r = 0;
+/* ---- one kernel of all inputs */
 
-	for (size_t i = 0; i < kernel->count && r == 0; i++) {
+static void list_krels(const struct local_kernel *kernel, bool trees, struct strv *krels)
+{
+	for (size_t i = 0; i < kernel->count; i++) {
 		const struct local_input *input = &kernel->inputs[i];
 		const struct local_scan *scan = input->scan;
 
-		for (size_t j = 0; trees && j < scan->tree_count && r == 0; j++)
+		for (size_t j = 0; trees && j < scan->tree_count; j++)
 			if (scan->trees[j].krel)
-				r = strv_push_unique(krels, scan->trees[j].krel);
-		for (size_t j = 0; !trees && j < scan->module_count && r == 0; j++)
-			r = strv_push_unique(krels, scan->modules[j].krel);
-		if (r == 0 && input->krel)
-			r = strv_push_unique(krels, input->krel);
+				xstrv_push_unique(krels, scan->trees[j].krel);
+		for (size_t j = 0; !trees && j < scan->module_count; j++)
+			xstrv_push_unique(krels, scan->modules[j].krel);
+		if (input->krel)
+			xstrv_push_unique(krels, input->krel);
 	}
 	strv_sort(krels);
-	return r;
-}
-
-static int several(const struct strv *krels, struct error *error)
-{
-	_cleanup_free_ char *text = strv_join(krels, ", ");
-
-	return error_set(error, -ENOTUNIQ,
-		"--kernel-from: there are several kernels in it: %s: say which with --kernel KREL",
-		text ? text : "");
 }
 
 /* Kernels that have headers come first: a package of modules may hold those of others too. */
@@ -387,15 +285,19 @@ static int pick_krel(struct local_kernel *kernel, struct error *error)
 {
 	for (int trees = 1; trees >= 0; trees--) {
 		_cleanup_strv_ struct strv krels = { 0 };
+		_cleanup_free_ char *text = NULL;
 
-		if (list_krels(kernel, trees, &krels) < 0)
-			return error_set_errno(error, -ENOMEM, "--kernel-from");
+		list_krels(kernel, trees, &krels);
+		text = xstrv_join(&krels, ", ");
 		if (krels.count > 1)
-			return several(&krels, error);
-		if (krels.count == 0)
-			continue;
-		kernel->krel = strdup(krels.items[0]);
-		return kernel->krel ? 0 : error_set_errno(error, -ENOMEM, "--kernel-from");
+			return error_set(error, -ENOTUNIQ,
+				"--kernel-from: there are several kernels in it: %s: say which with "
+				"--kernel KREL",
+				text);
+		if (krels.count == 1) {
+			kernel->krel = TAKE_PTR(text);
+			return 0;
+		}
 	}
 	return error_set(error, -EINVAL,
 		"--kernel-from: only parts of a kernel's headers are there, and no kernel release: "
@@ -406,16 +308,13 @@ static int check_krel(struct local_kernel *kernel, const char *krel, struct erro
 {
 	_cleanup_strv_ struct strv krels = { 0 };
 	_cleanup_free_ char *text = NULL;
-	int r = list_krels(kernel, true, &krels);
 
-	if (r == 0)
-		r = list_krels(kernel, false, &krels);
-	kernel->krel = strdup(krel);
-	text = r < 0 ? NULL : strv_join(&krels, ", ");
-	if (!text || !kernel->krel)
-		return error_set_errno(error, -ENOMEM, "--kernel-from");
+	list_krels(kernel, true, &krels);
+	list_krels(kernel, false, &krels);
+	kernel->krel = xstrdup(krel);
 	if (strv_contains(&krels, krel))
 		return 0;
+	text = xstrv_join(&krels, ", ");
 	return error_set(error, -ENODATA, "kernel %s: what --kernel-from names is of %s", krel,
 		*text ? text : "no kernel release that can be told");
 }
@@ -448,6 +347,7 @@ static int find_parts(struct local_kernel *kernel, struct error *error)
 	return 0;
 }
 
+/* Place, mode and content of all that is taken from a folder. */
 static int hash_folder(
 	const struct local_input *input, const char *krel, struct hash *hash, struct error *error)
 {
@@ -466,19 +366,28 @@ static int hash_folder(
 	if (r < 0)
 		return error_prefix(error, r, "--kernel-from");
 	local_files_sort(&files);
-	return local_files_hash(&files, hash, error);
+	for (size_t i = 0; i < files.count; i++) {
+		const struct local_file *file = &files.items[i];
+
+		hash_add_text(hash, file->to);
+		hash_add_text(hash, file->link ? file->link : "");
+		r = file->link ? 0 : hash_add_tree(hash, AT_FDCWD, file->from);
+		if (r < 0)
+			return error_set_errno(error, r, "%s", file->from);
+	}
+	return 0;
 }
 
 static int input_hash(struct local_input *input, const char *krel, struct error *error)
 {
 	struct hash *hash;
-	int r = 0;
+	int r;
 
 	if (*input->sha256)
 		return 0;
 	hash = hash_new();
 	if (!hash)
-		return error_set_errno(error, -ENOMEM, "--kernel-from");
+		out_of_memory();
 	if (input->kind == LOCAL_FOLDER) {
 		r = hash_folder(input, krel, hash, error);
 	} else {
@@ -490,35 +399,30 @@ static int input_hash(struct local_input *input, const char *krel, struct error 
 	return r;
 }
 
-static int open_all(struct local_kernel *kernel, const struct strv *paths, const char *krel,
-	struct error *error)
-{
-	int r = 0;
-
-	kernel->inputs = calloc(paths->count + 1, sizeof(*kernel->inputs));
-	if (!kernel->inputs)
-		return error_set_errno(error, -ENOMEM, "--kernel-from");
-	for (size_t i = 0; i < paths->count && r == 0; i++) {
-		kernel->count++;
-		r = input_open(paths->items[i], &kernel->inputs[i], error);
-		if (r == 0)
-			r = check_input(&kernel->inputs[i], error);
-	}
-	if (r == 0)
-		r = krel ? check_krel(kernel, krel, error) : pick_krel(kernel, error);
-	if (r == 0)
-		r = find_parts(kernel, error);
-	for (size_t i = 0; i < kernel->count && r == 0; i++)
-		r = input_hash(&kernel->inputs[i], kernel->krel, error);
-	return r;
-}
-
 int local_open(
 	const struct strv *paths, const char *krel, struct local_kernel *ret, struct error *error)
 {
-	_cleanup_(local_free) struct local_kernel kernel = { 0 };
-	int r = open_all(&kernel, paths, krel, error);
+	_cleanup_(local_free) struct local_kernel kernel = {
+		.inputs = xcalloc(paths->count, sizeof(*kernel.inputs)),
+	};
+	int r;
 
+	for (size_t i = 0; i < paths->count; i++) {
+		struct local_input *input = &kernel.inputs[kernel.count++];
+
+		r = input_scan(paths->items[i], input, error);
+		if (r == 0)
+			r = take_facts(input, error);
+		if (r == 0)
+			r = check_input(input, error);
+		if (r < 0)
+			return r;
+	}
+	r = krel ? check_krel(&kernel, krel, error) : pick_krel(&kernel, error);
+	if (r == 0)
+		r = find_parts(&kernel, error);
+	for (size_t i = 0; i < kernel.count && r == 0; i++)
+		r = input_hash(&kernel.inputs[i], kernel.krel, error);
 	if (r < 0)
 		return r;
 	*ret = kernel;
@@ -542,24 +446,18 @@ void local_free(struct local_kernel *kernel)
 
 char *local_lacks(const struct local_kernel *kernel)
 {
-	const char *what = NULL;
-	char *text;
+	const char *what = "the kernel's own modules, which drivers depend on, are not there";
 
-	if (!kernel->has_headers && !kernel->has_modules)
-		what = "neither the headers to compile against nor the kernel's own modules, which "
-		       "drivers depend on, are there";
-	else if (!kernel->has_headers)
-		what = "the headers to compile against are not there";
-	else if (!kernel->has_modules)
-		what = "the kernel's own modules, which drivers depend on, are not there";
-	if (!what)
+	if (kernel->has_headers && kernel->has_modules)
 		return NULL;
-	return asprintf(&text,
-		       "kernel %s: of what --kernel-from names, %s: they are looked for in the "
-		       "distribution's repositories",
-		       kernel->krel, what) < 0
-		       ? NULL
-		       : text;
+	if (!kernel->has_headers)
+		what = kernel->has_modules
+			       ? "the headers to compile against are not there"
+			       : "neither the headers to compile against nor the kernel's own "
+				 "modules, which drivers depend on, are there";
+	return xasprintf("kernel %s: of what --kernel-from names, %s: they are looked for in the "
+			 "distribution's repositories",
+		kernel->krel, what);
 }
 
 void local_add_inputs(const struct local_kernel *kernel, struct hash *hash)

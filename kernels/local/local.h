@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A kernel that no repository has: what --kernel-from can name, one or several that together are
- * one kernel. Each is told by what is in it, never by its name:
+ * one kernel. Each is recognised by what is in it, never by its name:
  *
  *   - a kernel's own build folder, prepared and built in the tree or with O=
  *   - a headers folder: kernel-devel's, Debian's flavour with its common folder, or a root that has
@@ -11,8 +11,7 @@
  *   - an image in an OCI layout, an OCI archive or a docker archive
  *   - what `slipway probe` collected on a node (kernels/probe/probe.h)
  *
- * local_open() looks into all of them without unpacking; the outputs are made later, in the layout
- * that the arrows ARROW_KERNEL and ARROW_MODULES have.
+ * local_open() looks into all of them without unpacking; the outputs are made later.
  */
 #pragma once
 
@@ -39,7 +38,7 @@ struct local_input {
 	enum local_kind kind;
 	struct local_scan *scan;    /* which kernels are in it: scan.h */
 	char sha256[HASH_HEX_SIZE]; /* of the file; of a folder: of all that is taken from it */
-	char *krel;                 /* that a probe bundle tells; NULL in others */
+	char *krel;                 /* that a probe bundle names; NULL in others */
 	char *os;                   /* ID and VERSION_ID of the os-release in it, or NULL */
 	char *os_version;
 };
@@ -50,7 +49,7 @@ struct local_kernel {
 	size_t count;
 	bool has_headers; /* some input has a tree for modules to compile against */
 	bool has_modules; /* some input has the kernel's own modules, and which are built in */
-	const char *os;   /* of the first input that tells, borrowed; or NULL */
+	const char *os;   /* of the first input that names one, borrowed; or NULL */
 	const char *os_version;
 };
 
@@ -69,7 +68,7 @@ void local_free(struct local_kernel *kernel);
 
 /*
  * What a build still needs beside these inputs, as one sentence for people; NULL when nothing is
- * lacking (or without memory). The caller frees it.
+ * lacking. The caller frees it.
  */
 char *local_lacks(const struct local_kernel *kernel);
 

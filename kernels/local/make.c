@@ -1,64 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of a folder's files are the kernel's own modules, and the lists that depmod reads. */
+/* From the inputs to the outputs: the kernel's own modules, and what they are compiled against. */
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/fs.h"
 #include "common/path.h"
-#include "kernels/archive/unpack.h"
-#include "kernels/local/local.h"
+#include "common/xalloc.h"
 #include "kernels/local/image.h"
+#include "kernels/local/local.h"
 #include "kernels/local/scan.h"
 #include "kernels/probe/probe.h"
 #include "kernels/tree/depends.h"
 
+/* ---- the kernel's own modules, and the lists that depmod reads */
+
+/* A build folder's modules.order is written anew: it is the last. */
 static const char *const lists[] = { "modules.builtin", "modules.builtin.modinfo",
 	"modules.order" };
 
 static int add_file(struct local_files *files, const char *folder, const char *name,
 	const char *krel, const char *below)
 {
-	_cleanup_free_ char *from = NULL;
-	_cleanup_free_ char *to = NULL;
+	_cleanup_free_ char *from = xasprintf("%s/%s", folder, name);
+	_cleanup_free_ char *to = xasprintf("lib/modules/%s/%s%s", krel, below, name);
 
-	if (asprintf(&from, "%s/%s", folder, name) < 0)
-		return -ENOMEM;
-	if (asprintf(&to, "lib/modules/%s/%s%s", krel, below, name) < 0)
-		return -ENOMEM;
 	return local_files_add(files, from, to, NULL);
 }
 
 static int add_lists(struct local_files *files, const char *folder, const char *krel, size_t count)
 {
-	int r = 0;
+	for (size_t i = 0; i < count; i++) {
+		_cleanup_free_ char *path = xasprintf("%s/%s", folder, lists[i]);
+		int r = access(path, F_OK) == 0 ? add_file(files, folder, lists[i], krel, "") : 0;
 
-	for (size_t i = 0; i < count && r == 0; i++) {
-		_cleanup_free_ char *path = NULL;
-
-		if (asprintf(&path, "%s/%s", folder, lists[i]) < 0)
-			return -ENOMEM;
-		if (access(path, F_OK) == 0)
-			r = add_file(files, folder, lists[i], krel, "");
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 int local_files_add_modules(struct local_files *files, const char *root,
 	const struct local_modules *modules, struct error *error)
 {
+	_cleanup_free_ char *folder = xasprintf("%s/%s", root, modules->path);
+	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_strv_ struct strv paths = { 0 };
-	_cleanup_free_ char *folder = NULL;
-	_cleanup_close_ int fd = -1;
-	int r = 0;
+	int r = fd < 0 ? -errno : 0;
 
-	if (asprintf(&folder, "%s/%s", root, modules->path) < 0)
-		return error_set_errno(error, -ENOMEM, "%s", root);
-	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", folder);
-	if (modules->modules)
+	if (r == 0 && modules->modules)
 		r = depends_list_modules(fd, "kernel", &paths);
 	for (size_t i = 0; i < paths.count && r == 0; i++)
 		r = add_file(files, folder, paths.items[i], modules->krel, "");
@@ -67,21 +57,10 @@ int local_files_add_modules(struct local_files *files, const char *root,
 	return r < 0 ? error_set_errno(error, r, "%s", folder) : 0;
 }
 
-/* The module of "kernel/fs/x.ko", the form of before 5.3: "fs/x.ko". The caller frees it. */
-static char *built_path(const char *line)
-{
-	const char *path = strncmp(line, "kernel/", 7) == 0 ? line + 7 : line;
-	const char *dot = strrchr(path, '.');
-	char *module;
-
-	if (!dot)
-		return NULL;
-	return asprintf(&module, "%.*s.ko", (int) (dot - path), path) < 0 ? NULL : module;
-}
-
 /*
  * A line of a build folder's modules.order is "kernel/fs/x.ko" before 5.3, "fs/x.ko" since, and
- * "fs/x.o" since 6.2; the source has a folder kernel/ of its own, so that one line does not tell.
+ * "fs/x.o" since 6.2; the source has a folder kernel/ of its own, so that one line does not show
+ * which.
  */
 static bool lines_have_prefix(const struct strv *lines)
 {
@@ -91,139 +70,117 @@ static bool lines_have_prefix(const struct strv *lines)
 	return true;
 }
 
-struct built {
-	struct local_files *files;
-	const char *folder;
-	const char *krel;
-	int root_fd;      /* of a stranger's root: nothing outside of it is read; -1: the user's */
-	const char *root; /* what @root_fd is of */
-	FILE *order;
-	struct error *error;
-};
-
-/* The user's own folder may have links to wherever its files lie; a stranger's may not. */
-static int look_for(const struct built *built, const char *module)
+/*
+ * Is the module there? The user's own folder may have links to wherever its files lie; one that is
+ * @confined to @root may not.
+ */
+static int look_for(const char *root, const char *folder, const char *module, bool confined)
 {
-	size_t length = strlen(built->root);
-	_cleanup_free_ char *path = NULL;
+	size_t length = strlen(root);
+	_cleanup_free_ char *path = xasprintf("%s/%s", folder, module);
+	_cleanup_close_ int root_fd = -1;
 	_cleanup_close_ int fd = -1;
 
-	if (asprintf(&path, "%s/%s", built->folder, module) < 0)
-		return -ENOMEM;
-	if (built->root_fd < 0)
+	if (!confined)
 		return access(path, F_OK) < 0 ? -errno : 0;
-	if (strncmp(path, built->root, length) != 0 || path[length] != '/')
+	if (strncmp(path, root, length) != 0 || path[length] != '/')
 		return -EXDEV;
-	fd = open_beneath(built->root_fd, path + length + 1, O_PATH);
+	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = root_fd < 0 ? -errno : open_beneath(root_fd, path + length + 1, O_PATH);
 	return fd < 0 ? fd : 0;
-}
-
-static int add_module(const struct built *built, const char *module)
-{
-	int r = look_for(built, module);
-
-	if (r == -EXDEV)
-		return error_set(built->error, r,
-			"%s: modules.order names %s, which leads out of %s: nothing is read there",
-			built->folder, module, built->root);
-	if (r == -ENOENT || r == -ENOTDIR)
-		return error_set(built->error, -EINVAL,
-			"%s: modules.order names %s, which is not there: let the kernel's make "
-			"modules end, or give the folder of make modules_install",
-			built->folder, module);
-	if (r == 0)
-		r = add_file(built->files, built->folder, module, built->krel, "kernel/");
-	if (r < 0)
-		return error_set_errno(built->error, r, "%s/%s", built->folder, module);
-	(void) fprintf(built->order, "kernel/%s\n", module);
-	return 0;
-}
-
-static int add_built(const struct built *built, const struct strv *lines)
-{
-	bool prefix = lines_have_prefix(lines);
-	int r = 0;
-
-	for (size_t i = 0; i < lines->count && r == 0; i++) {
-		const char *line = lines->items[i];
-		_cleanup_free_ char *slashed = NULL;
-		_cleanup_free_ char *module = NULL;
-
-		if (unpack_leads_out(line))
-			return error_set(built->error, -EXDEV,
-				"%s/modules.order: %s leads out of the folder: a kernel's make "
-				"writes no such line",
-				built->folder, line);
-		if (asprintf(&slashed, "kernel/%s", line) < 0)
-			return error_set_errno(built->error, -ENOMEM, "%s", built->folder);
-		module = built_path(prefix ? line : slashed);
-		if (!module)
-			return error_set(built->error, -EINVAL, "%s/modules.order: what is %s?",
-				built->folder, line);
-		r = add_module(built, module);
-	}
-	return r;
-}
-
-static int open_root(const char *root, bool confined, struct built *built)
-{
-	built->root = root;
-	built->root_fd = confined ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	return confined && built->root_fd < 0 ? -errno : 0;
 }
 
 int local_files_add_built(struct local_files *files, const char *root,
 	const struct local_tree *tree, bool confined, char **ret_order, struct error *error)
 {
-	struct built built = {
-		.files = files,
-		.krel = tree->krel,
-		.root_fd = -1,
-		.error = error,
-	};
+	_cleanup_free_ char *folder =
+		*tree->path == '/' ? xstrdup(tree->path)
+				   : xasprintf("%s%s%s", root, *tree->path ? "/" : "", tree->path);
+	_cleanup_free_ char *path = xasprintf("%s/modules.order", folder);
 	_cleanup_strv_ struct strv lines = { 0 };
-	_cleanup_free_ char *folder = NULL;
-	_cleanup_free_ char *path = NULL;
+	_cleanup_strv_ struct strv order = { 0 };
 	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ char *order = NULL;
-	_cleanup_fclose_ FILE *file = NULL;
-	size_t size;
-	int r;
+	size_t skip;
+	int r = fs_read(AT_FDCWD, path, 0, &text, NULL);
 
-	if (*tree->path == '/')
-		folder = strdup(tree->path);
-	else if (asprintf(&folder, "%s%s%s", root, *tree->path ? "/" : "", tree->path) < 0)
-		folder = NULL;
-	if (!folder || asprintf(&path, "%s/modules.order", folder) < 0)
-		return error_set_errno(error, -ENOMEM, "%s", root);
-	r = fs_read(AT_FDCWD, path, 0, &text, NULL);
 	if (r == -ENOENT)
 		return error_set(error, -EINVAL,
 			"%s: it has modules.builtin and no modules.order: let the kernel's make "
 			"modules end, or give the folder of make modules_install",
 			folder);
-	if (r == 0)
-		r = strv_split(&lines, text, "\n");
-	file = r == 0 ? open_memstream(&order, &size) : NULL;
-	if (!file)
-		return error_set_errno(error, r < 0 ? r : -ENOMEM, "%s", path);
-	built.folder = folder;
-	built.order = file;
-	r = open_root(root, confined, &built);
 	if (r < 0)
-		return error_set_errno(error, r, "%s", root);
-	r = add_built(&built, &lines);
-	cleanup_close(&built.root_fd);
-	if (r == 0 && add_lists(files, folder, tree->krel, 2) < 0)
-		r = error_set_errno(error, -ENOMEM, "%s", folder);
-	cleanup_fclose(&file);
-	file = NULL;
-	if (r == 0)
-		*ret_order = TAKE_PTR(order);
-	return r;
+		return error_set_errno(error, r, "%s", path);
+	xstrv_split(&lines, text, "\n");
+	skip = lines_have_prefix(&lines) ? strlen("kernel/") : 0;
+	for (size_t i = 0; i < lines.count; i++) {
+		const char *line = lines.items[i] + skip;
+		const char *dot = strrchr(line, '.');
+		_cleanup_free_ char *module = NULL;
+
+		if (unpack_leads_out(lines.items[i]))
+			return error_set(error, -EXDEV,
+				"%s/modules.order: %s leads out of the folder: a kernel's make "
+				"writes no such line",
+				folder, lines.items[i]);
+		if (!dot)
+			return error_set(error, -EINVAL, "%s/modules.order: what is %s?", folder,
+				lines.items[i]);
+		module = xasprintf("%.*s.ko", (int) (dot - line), line);
+		r = look_for(root, folder, module, confined);
+		if (r == -EXDEV)
+			return error_set(error, r,
+				"%s: modules.order names %s, which leads out of %s: nothing is "
+				"read there",
+				folder, module, root);
+		if (r == -ENOENT || r == -ENOTDIR)
+			return error_set(error, -EINVAL,
+				"%s: modules.order names %s, which is not there: let the kernel's "
+				"make modules end, or give the folder of make modules_install",
+				folder, module);
+		if (r == 0)
+			r = add_file(files, folder, module, tree->krel, "kernel/");
+		if (r < 0)
+			return error_set_errno(error, r, "%s/%s", folder, module);
+		xstrv_pushf(&order, "kernel/%s", module);
+	}
+	r = add_lists(files, folder, tree->krel, ARRAY_SIZE(lists) - 1);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", folder);
+	xstrv_push(&order, "");
+	*ret_order = xstrv_join(&order, "\n");
+	return 0;
 }
 
-/* ---- From the inputs to the outputs: archives are unpacked aside, and then everything is a  */
+/* ---- into a folder */
+
+int local_files_copy(
+	const struct local_files *files, int folder_fd, bool apart, struct error *error)
+{
+	_cleanup_free_ char *made = xstrdup("");
+
+	for (size_t i = 0; i < files->count; i++) {
+		const struct local_file *file = &files->items[i];
+		const char *slash = strrchr(file->to, '/');
+		size_t length = slash ? (size_t) (slash - file->to) : 0;
+		int r = 0;
+
+		if (strncmp(file->to, made, length) != 0 || made[length]) {
+			free(made);
+			made = xstrndup(file->to, length);
+			r = *made ? fs_mkdir_parents(folder_fd, made, 0755) : 0;
+		}
+		if (r == 0 && file->link)
+			r = symlinkat(file->link, folder_fd, file->to) < 0 ? -errno : 0;
+		else if (r == 0 &&
+			 (apart || linkat(AT_FDCWD, file->from, folder_fd, file->to, 0) < 0))
+			r = copy_apart(AT_FDCWD, file->from, folder_fd, file->to);
+		if (r < 0 && r != -EEXIST) /* then an earlier input has it */
+			return error_set_errno(error, r, "%s", file->from);
+	}
+	return 0;
+}
+
+/* ---- archives are unpacked into the scratch folder, and then everything is a folder */
 
 struct stage {
 	const struct local_kernel *kernel;
@@ -233,27 +190,15 @@ struct stage {
 	struct error *error;
 };
 
-static int fail(const struct stage *stage, const char *what, int r)
-{
-	return error_set_errno(stage->error, r, "%s", what);
-}
-
 static bool starts_with(const char *path, const char *start)
 {
 	return strncmp(path, start, strlen(start)) == 0;
 }
 
-/* Unpacked by us from somebody's archive. */
+/* Unpacked by us from an archive that comes from outside. */
 static bool is_staged(const struct stage *stage, const char *root)
 {
 	return starts_with(root, stage->scratch) && root[strlen(stage->scratch)] == '/';
-}
-
-static bool is_module_file(const char *path)
-{
-	const char *suffix = strstr(path, ".ko");
-
-	return suffix && (!suffix[3] || suffix[3] == '.');
 }
 
 /* Of a package or an image: a whole system may be in it. Its links at the top stay out. */
@@ -264,13 +209,10 @@ static bool package_wants(void *context, const char *path)
 	const struct stage *stage = context;
 	const char *slash = strrchr(path, '/');
 
-	if (strncmp(slash ? slash + 1 : path, ".wh.", 4) == 0)
+	if (starts_with(slash ? slash + 1 : path, ".wh.") ||
+		(!stage->modules && local_is_module(path)))
 		return false;
-	if (!stage->modules && is_module_file(path))
-		return false;
-	if (stage->modules)
-		return starts_with(path, starts[0]) || starts_with(path, starts[1]);
-	for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
+	for (size_t i = 0; i < (stage->modules ? 2 : ARRAY_SIZE(starts)); i++)
 		if (starts_with(path, starts[i]))
 			return true;
 	return false;
@@ -281,77 +223,45 @@ static bool tarball_wants(void *context, const char *path)
 {
 	const struct stage *stage = context;
 
-	if (!stage->modules && is_module_file(path))
+	if (!stage->modules && local_is_module(path))
 		return false;
 	return fnmatch("*.o", path, 0) != 0 && fnmatch("*.a", path, 0) != 0 &&
 	       fnmatch("*.cmd", path, 0) != 0 && !strstr(path, "/.git/") &&
 	       !starts_with(path, ".git/");
 }
 
-/* Makes a folder in the scratch folder; one that is there is fine. */
-static int scratch_folder(const struct stage *stage, const char *name, char **ret_path)
-{
-	_cleanup_free_ char *path = NULL;
-	int r;
-
-	if (asprintf(&path, "%s/%s", stage->scratch, name) < 0)
-		return fail(stage, name, -ENOMEM);
-	r = fs_mkdir_parents(AT_FDCWD, path, 0755);
-	if (r < 0)
-		return fail(stage, path, r);
-	*ret_path = TAKE_PTR(path);
-	return 0;
-}
-
-static int unpack_image(
-	const struct local_input *input, const struct unpack *unpack, struct error *error)
-{
-	_cleanup_(local_image_free) struct local_image image = { 0 };
-	int r = local_image_open(input->path, input->kind == LOCAL_IMAGE_ARCHIVE, &image, error);
-
-	return r < 0 ? r : local_image_unpack(&image, unpack, error);
-}
-
 /* All packages and images go into one root, as on the system that they are for. */
-static int stage_package(struct stage *stage, const struct local_input *input)
+static int stage_archive(struct stage *stage, const struct local_input *input, size_t number)
 {
-	_cleanup_free_ char *folder = NULL;
-	struct unpack unpack = { .wanted = package_wants, .context = stage };
-	int r = scratch_folder(stage, "packages", &folder);
+	bool tarball = input->kind == LOCAL_TARBALL || input->kind == LOCAL_PROBE;
+	_cleanup_free_ char *folder = tarball ? xasprintf("%s/tarball-%zu", stage->scratch, number)
+					      : xasprintf("%s/packages", stage->scratch);
+	_cleanup_free_ char *root =
+		xasprintf("%s%s", folder, input->kind == LOCAL_PROBE ? "/" PROBE_ROOT : "");
+	const struct unpack unpack = {
+		.folder = folder,
+		.wanted = tarball ? tarball_wants : package_wants,
+		.context = stage,
+	};
+	_cleanup_(local_image_free) struct local_image image = { 0 };
+	int r = fs_mkdir_parents(AT_FDCWD, folder, 0755);
 
 	if (r < 0)
-		return r;
-	unpack.folder = folder;
-	if (input->kind == LOCAL_DEB)
+		return error_set_errno(stage->error, r, "%s", folder);
+	if (tarball) {
+		r = unpack_tar(&unpack, AT_FDCWD, input->path, stage->error);
+	} else if (input->kind == LOCAL_DEB) {
 		r = unpack_deb(&unpack, AT_FDCWD, input->path, stage->error);
-	else if (input->kind == LOCAL_RPM)
+	} else if (input->kind == LOCAL_RPM) {
 		r = unpack_rpm(&unpack, AT_FDCWD, input->path, stage->error);
-	else
-		r = unpack_image(input, &unpack, stage->error);
-	if (r < 0)
-		return r;
-	r = strv_push_unique(&stage->roots, folder);
-	return r < 0 ? fail(stage, input->path, r) : 0;
-}
-
-static int stage_tarball(struct stage *stage, const struct local_input *input, size_t number)
-{
-	_cleanup_free_ char *folder = NULL;
-	struct unpack unpack = { .wanted = tarball_wants, .context = stage };
-	char name[32];
-	int r;
-
-	(void) snprintf(name, sizeof(name), "tarball-%zu", number);
-	r = scratch_folder(stage, name, &folder);
-	if (r < 0)
-		return r;
-	unpack.folder = folder;
-	r = unpack_tar(&unpack, AT_FDCWD, input->path, stage->error);
-	if (r == 0 && input->kind == LOCAL_PROBE)
-		r = strv_pushf(&stage->roots, "%s/" PROBE_ROOT, folder);
-	else if (r == 0)
-		r = strv_push(&stage->roots, folder);
-	return r == -ENOMEM ? fail(stage, input->path, r) : r;
+	} else {
+		r = local_image_open(
+			input->path, input->kind == LOCAL_IMAGE_ARCHIVE, &image, stage->error);
+		if (r == 0)
+			r = local_image_unpack(&image, &unpack, stage->error);
+	}
+	xstrv_push_unique(&stage->roots, root);
+	return r;
 }
 
 /* Has it what is wanted, or may it be a part of it? */
@@ -365,141 +275,81 @@ static bool is_needed(const struct stage *stage, const struct local_input *input
 	return tree || local_scan_has(input->scan, "usr/src");
 }
 
-static int stage_all(struct stage *stage)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < stage->kernel->count && r == 0; i++) {
-		const struct local_input *input = &stage->kernel->inputs[i];
-
-		if (!is_needed(stage, input))
-			continue;
-		if (input->kind == LOCAL_FOLDER)
-			r = strv_push(&stage->roots, input->path);
-		else if (input->kind == LOCAL_TARBALL || input->kind == LOCAL_PROBE)
-			r = stage_tarball(stage, input, i);
-		else
-			r = stage_package(stage, input);
-	}
-	return r == -ENOMEM ? fail(stage, "--kernel-from", r) : r;
-}
-
-static void scan_free(struct local_scan **scan)
-{
-	local_scan_free(*scan);
-}
-
-static int scan_root(const struct stage *stage, const char *root, struct local_scan **ret)
-{
-	_cleanup_(scan_free) struct local_scan *scan = local_scan_new();
-	int r = scan ? local_scan_folder(scan, root, stage->error) : fail(stage, root, -ENOMEM);
-
-	if (r < 0)
-		return r;
-	if (local_scan_finish(scan) < 0)
-		return fail(stage, root, -ENOMEM);
-	*ret = TAKE_PTR(scan);
-	return 0;
-}
-
-/* 1: it is this root that has it, and @files are its files; 0: it has not. */
-static int select_headers(const struct stage *stage, const char *root,
-	const struct local_scan *scan, struct local_files *files)
-{
-	const struct local_tree *tree = local_scan_tree(scan, stage->kernel->krel);
-	int r;
-
-	if (!tree || !tree->symvers)
-		return 0;
-	r = local_files_add_tree(files, root, tree, is_staged(stage, root), stage->error);
-	return r < 0 ? r : 1;
-}
-
-static int select_modules(const struct stage *stage, const char *root,
-	const struct local_scan *scan, struct local_files *files, char **ret_order)
-{
-	const struct local_modules *modules = local_scan_modules(scan, stage->kernel->krel);
-	const struct local_tree *tree = local_scan_tree(scan, stage->kernel->krel);
-	int r;
-
-	if (modules && modules->builtin)
-		r = local_files_add_modules(files, root, modules, stage->error);
-	else if (tree && tree->builtin)
-		r = local_files_add_built(
-			files, root, tree, is_staged(stage, root), ret_order, stage->error);
-	else
-		return 0;
-	return r < 0 ? r : 1;
-}
-
-static int write_order(const struct stage *stage, int folder_fd, const char *order)
-{
-	_cleanup_free_ char *path = NULL;
-	int r;
-
-	if (!order)
-		return 0;
-	if (asprintf(&path, "lib/modules/%s/modules.order", stage->kernel->krel) < 0)
-		return fail(stage, "modules.order", -ENOMEM);
-	r = fs_write_atomic(folder_fd, path, order, strlen(order), 0644);
-	return r < 0 ? fail(stage, path, r) : 0;
-}
-
 /* 1: the root had it and it is in the folder now; 0: look in the next. */
 static int make_from(const struct stage *stage, const char *root, int folder_fd)
 {
-	_cleanup_(scan_free) struct local_scan *scan = NULL;
+	const char *krel = stage->kernel->krel;
+	bool staged = is_staged(stage, root);
+	_cleanup_scan_ struct local_scan *scan = NULL;
 	_cleanup_(local_files_free) struct local_files files = { 0 };
 	_cleanup_free_ char *order = NULL;
-	int r = scan_root(stage, root, &scan);
+	_cleanup_free_ char *path = xasprintf("lib/modules/%s/modules.order", krel);
+	const struct local_modules *modules;
+	const struct local_tree *tree;
+	int r = local_scan_folder(root, false, &scan, stage->error);
 
-	if (r == 0)
-		r = stage->modules ? select_modules(stage, root, scan, &files, &order)
-				   : select_headers(stage, root, scan, &files);
-	if (r <= 0)
+	if (r < 0)
+		return r;
+	tree = local_scan_tree(scan, krel);
+	modules = local_scan_modules(scan, krel);
+	if (!stage->modules && tree && tree->symvers)
+		r = local_files_add_tree(&files, root, tree, staged, stage->error);
+	else if (stage->modules && modules && modules->builtin)
+		r = local_files_add_modules(&files, root, modules, stage->error);
+	else if (stage->modules && tree && tree->builtin)
+		r = local_files_add_built(&files, root, tree, staged, &order, stage->error);
+	else
+		return 0;
+	if (r < 0)
 		return r;
 	local_files_sort(&files);
-	r = local_files_copy(&files, folder_fd, !is_staged(stage, root), stage->error);
-	if (r == 0)
-		r = write_order(stage, folder_fd, order);
-	return r < 0 ? r : 1;
+	r = local_files_copy(&files, folder_fd, !staged, stage->error);
+	if (r < 0 || !order)
+		return r < 0 ? r : 1;
+	r = fs_write_atomic(folder_fd, path, order, strlen(order), 0644);
+	return r < 0 ? error_set_errno(stage->error, r, "%s", path) : 1;
 }
 
-static int make(struct stage *stage, const char *folder)
+static int make(const struct local_kernel *kernel, const char *scratch, const char *folder,
+	bool modules, struct error *error)
 {
+	struct stage stage = {
+		.kernel = kernel, .scratch = scratch, .modules = modules, .error = error
+	};
 	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = fd < 0 ? fail(stage, folder, -errno) : stage_all(stage);
+	int r = fd < 0 ? error_set_errno(error, -errno, "%s", folder) : 0;
 
-	for (size_t i = 0; i < stage->roots.count && r == 0; i++)
-		r = make_from(stage, stage->roots.items[i], fd);
-	strv_free(&stage->roots);
+	for (size_t i = 0; i < kernel->count && r == 0; i++) {
+		const struct local_input *input = &kernel->inputs[i];
+
+		if (!is_needed(&stage, input))
+			continue;
+		if (input->kind == LOCAL_FOLDER)
+			xstrv_push(&stage.roots, input->path);
+		else
+			r = stage_archive(&stage, input, i);
+	}
+	for (size_t i = 0; i < stage.roots.count && r == 0; i++)
+		r = make_from(&stage, stage.roots.items[i], fd);
+	strv_free(&stage.roots);
 	if (r < 0)
-		return error_prefix(stage->error, r, "--kernel-from");
+		return error_prefix(error, r, "--kernel-from");
 	if (r == 0)
-		return error_set(stage->error, -EINVAL,
+		return error_set(error, -EINVAL,
 			"--kernel-from: the %s of kernel %s were seen but not found when unpacked: "
 			"a link leads to where nothing is",
-			stage->modules ? "modules" : "headers", stage->kernel->krel);
+			modules ? "modules" : "headers", kernel->krel);
 	return 0;
 }
 
 int local_make_tree(const struct local_kernel *kernel, const char *scratch, const char *folder,
 	struct error *error)
 {
-	struct stage stage = { .kernel = kernel, .scratch = scratch, .error = error };
-
-	return make(&stage, folder);
+	return make(kernel, scratch, folder, false, error);
 }
 
 int local_make_modules(const struct local_kernel *kernel, const char *scratch, const char *folder,
 	struct error *error)
 {
-	struct stage stage = {
-		.kernel = kernel,
-		.scratch = scratch,
-		.modules = true,
-		.error = error,
-	};
-
-	return make(&stage, folder);
+	return make(kernel, scratch, folder, true, error);
 }

@@ -1,307 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which files of a kernel's folder are nobody else's business. */
 #include "kernels/local/scan.h"
 
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/path.h"
 #include "common/fs.h"
-#include "kernels/archive/unpack.h"
-
-/*
- * What keys and their containers are called; certs/ is where a kernel's make leaves the key that
- * it made for its modules, in forms of any name. Nothing compiles against them.
- */
-bool local_is_secret(const char *path)
-{
-	static const char *const patterns[] = { "certs", "*.pem", "*.priv", "*.key", "*.p12",
-		"*.pfx", "signing_key*" };
-	const char *slash = strrchr(path, '/');
-
-	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++)
-		if (fnmatch(patterns[i], slash ? slash + 1 : path, FNM_CASEFOLD) == 0)
-			return true;
-	return false;
-}
-
-/* A link by another name brings it no more than the file itself does. */
-bool local_leads_to_secret(const char *link, const char *target)
-{
-	return local_is_secret(target) || (strstr(target, "/certs/") && !strstr(link, "/certs/"));
-}
-
-int local_files_add(struct local_files *files, const char *from, const char *to, const char *link)
-{
-	struct local_file *file;
-
-	if (unpack_leads_out(to))
-		return -EXDEV;
-	if (files->count == files->capacity) {
-		size_t capacity = files->capacity ? 2 * files->capacity : 1024;
-		struct local_file *grown =
-			reallocarray(files->items, capacity, sizeof(*files->items));
-
-		if (!grown)
-			return -ENOMEM;
-		files->items = grown;
-		files->capacity = capacity;
-	}
-	file = &files->items[files->count++];
-	file->from = strdup(from);
-	file->to = strdup(to);
-	file->link = link ? strdup(link) : NULL;
-	return file->from && file->to && (!link || file->link) ? 0 : -ENOMEM;
-}
-
-static void file_free(struct local_file *file)
-{
-	free(file->from);
-	free(file->to);
-	free(file->link);
-}
-
-void local_files_free(struct local_files *files)
-{
-	for (size_t i = 0; i < files->count; i++)
-		file_free(&files->items[i]);
-	free(files->items);
-	*files = (struct local_files){ 0 };
-}
-
-/* glibc's qsort() is stable only as long as it has memory: so the order of adding is asked too. */
-struct ranked {
-	struct local_file file;
-	size_t rank;
-};
-
-static int compare(const void *a, const void *b)
-{
-	const struct ranked *left = a;
-	const struct ranked *right = b;
-	int order = strcmp(left->file.to, right->file.to);
-
-	return order ? order : (left->rank > right->rank) - (left->rank < right->rank);
-}
-
-void local_files_sort(struct local_files *files)
-{
-	_cleanup_free_ struct ranked *ranked = calloc(files->count + 1, sizeof(*ranked));
-	size_t kept = 0;
-
-	if (!ranked)
-		return;
-	for (size_t i = 0; i < files->count; i++)
-		ranked[i] = (struct ranked){ files->items[i], i };
-	qsort(ranked, files->count, sizeof(*ranked), compare);
-	for (size_t i = 0; i < files->count; i++) {
-		if (kept && strcmp(files->items[kept - 1].to, ranked[i].file.to) == 0)
-			file_free(&ranked[i].file);
-		else
-			files->items[kept++] = ranked[i].file;
-	}
-	files->count = kept;
-}
-
-/* ---- The marks of a folder: only the places are looked at where kernels lie. */
+#include "common/path.h"
+#include "common/xalloc.h"
+#include "kernels/tree/tree.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)
 #define DEPTH_MAX  5 /* usr/src/linux-<version>-obj/<arch>/<flavour> */
 
-struct walk {
-	struct local_scan *scan;
-	int fd;
-	const char *folder;
-	bool only_inside; /* links that lead out of the folder are not followed */
-	struct error *error;
+/* ---- which paths are marks */
+
+enum mark_kind {
+	MARK_NONE,
+	MARK_FILE,      /* its text, or that it is there, matters for the input */
+	MARK_KERNEL,    /* lib/modules/<krel>/kernel, or a module below it */
+	MARK_BUILTIN,   /* lib/modules/<krel>/modules.builtin */
+	MARK_TREE,      /* one of tree_files */
+	MARK_COMPANION, /* Debian's common folder and kbuild package: no kernel, but part of one */
 };
 
-static int fail(const struct walk *walk, const char *path, int r)
-{
-	return error_set_errno(walk->error, r, "%s/%s", walk->folder, path);
-}
-
-/* @path may be absolute: openat() then leaves the folder alone. */
-static int mark(const struct walk *walk, const char *folder, const char *file)
-{
-	_cleanup_free_ char *path = NULL;
-	_cleanup_free_ char *text = NULL;
-	bool content;
-	int r = 0;
-
-	if (asprintf(&path, "%s%s%s", folder, *folder ? "/" : "", file) < 0)
-		return fail(walk, folder, -ENOMEM);
-	if (faccessat(walk->fd, path, F_OK, 0) < 0)
-		return 0;
-	if (local_scan_wants(path, &content) && content)
-		r = fs_read(walk->fd, path, TEXT_LIMIT, &text, NULL);
-	if (r == 0)
-		r = local_scan_add(walk->scan, path, text);
-	return r < 0 ? fail(walk, path, r) : 0;
-}
-
-static bool is_folder(const struct walk *walk, const char *path)
-{
-	struct stat status;
-
-	return fstatat(walk->fd, *path ? path : ".", &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       S_ISDIR(status.st_mode);
-}
-
-static bool has(const struct walk *walk, const char *folder, const char *file)
-{
-	_cleanup_free_ char *path = NULL;
-
-	return asprintf(&path, "%s%s%s", folder, *folder ? "/" : "", file) >= 0 &&
-	       faccessat(walk->fd, path, F_OK, 0) == 0;
-}
-
-/* The folder's marks when it is a tree, prepared or not. */
-static int look_at_tree(const struct walk *walk, const char *folder, bool *ret_found)
-{
-	static const char *const files[] = { "include/generated/utsrelease.h", "Module.symvers",
-		"scripts/Kbuild.include", "modules.builtin" };
-	int r = 0;
-
-	*ret_found = has(walk, folder, files[0]) || has(walk, folder, files[2]);
-	for (size_t i = 0; i < ARRAY_SIZE(files) && r == 0 && *ret_found; i++)
-		r = mark(walk, folder, files[i]);
-	return r;
-}
-
-/* Not through links: another name of the same folder, or another system's. */
-static int look_below(const struct walk *walk, const char *folder, unsigned int depth)
-{
-	_cleanup_strv_ struct strv names = { 0 };
-	bool found;
-	int r = look_at_tree(walk, folder, &found);
-
-	if (r < 0 || found || depth == 0)
-		return r;
-	r = fs_list(walk->fd, *folder ? folder : ".", &names);
-	if (r == -EACCES && *folder) /* somebody else's folder in a big one */
-		return 0;
-	if (r < 0)
-		return fail(walk, folder, r);
-	for (size_t i = 0; i < names.count && r == 0; i++) {
-		_cleanup_free_ char *path = NULL;
-
-		if (asprintf(&path, "%s%s%s", folder, *folder ? "/" : "", names.items[i]) < 0)
-			return fail(walk, folder, -ENOMEM);
-		if (is_folder(walk, path))
-			r = look_below(walk, path, depth - 1);
-	}
-	return r;
-}
-
-/*
- * The link "build": in the root when it means something there. Where modules_install has just made
- * the root, it leads to the build folder itself, which is outside.
- */
-static int look_at_build(const struct walk *walk, const char *path)
-{
-	_cleanup_free_ char *target = NULL;
-	char outside[PATH_MAX];
-	ssize_t length;
-	bool found;
-
-	if (chase(walk->fd, path, &target) == 0)
-		return look_at_tree(walk, target, &found);
-	if (walk->only_inside)
-		return 0;
-	length = readlinkat(walk->fd, path, outside, sizeof(outside) - 1);
-	if (length <= 0 || *outside != '/')
-		return 0;
-	outside[length] = '\0';
-	return look_at_tree(walk, outside, &found);
-}
-
-static int look_at_modules(const struct walk *walk, const char *folder)
-{
-	_cleanup_strv_ struct strv names = { 0 };
-	int r = fs_list(walk->fd, folder, &names);
-
-	if (r < 0)
-		return fail(walk, folder, r);
-	for (size_t i = 0; i < names.count && r == 0; i++) {
-		_cleanup_free_ char *path = NULL;
-		_cleanup_free_ char *build = NULL;
-
-		if (asprintf(&path, "%s/%s", folder, names.items[i]) < 0 ||
-			asprintf(&build, "%s/build", path) < 0)
-			return fail(walk, folder, -ENOMEM);
-		if (!is_folder(walk, path))
-			continue;
-		r = mark(walk, path, "modules.builtin");
-		if (r == 0)
-			r = mark(walk, path, "kernel");
-		if (r == 0)
-			r = look_at_build(walk, build);
-	}
-	return r;
-}
-
-static int look(const struct walk *walk, bool is_root)
-{
-	static const char *const modules[] = { "lib/modules", "usr/lib/modules" };
-	static const char *const files[] = { "etc/os-release", "usr/lib/os-release", "probe.json" };
-	int r = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(modules) && r == 0; i++) {
-		if (!is_folder(walk, modules[i]))
-			continue;
-		is_root = true;
-		r = look_at_modules(walk, modules[i]);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(files) && r == 0; i++)
-		r = mark(walk, "", files[i]);
-	if (r == 0 && is_root && is_folder(walk, "usr/src"))
-		return look_below(walk, "usr/src", DEPTH_MAX);
-	return r < 0 || is_root ? r : look_below(walk, "", DEPTH_MAX);
-}
-
-static int scan_as(struct local_scan *scan, const char *folder, bool is_root, struct error *error)
-{
-	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct walk walk = {
-		.scan = scan, .fd = fd, .folder = folder, .only_inside = is_root, .error = error
-	};
-
-	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", folder);
-	return look(&walk, is_root);
-}
-
-int local_scan_folder(struct local_scan *scan, const char *folder, struct error *error)
-{
-	return scan_as(scan, folder, false, error);
-}
-
-int local_scan_root(struct local_scan *scan, const char *folder, struct error *error)
-{
-	return scan_as(scan, folder, true, error);
-}
-
-/* What tells a tree, as the end of a path. utsrelease.h is what makes it one. */
-#define MARK_RELEASE "include/generated/utsrelease.h"
-
-static const struct {
-	const char *end;
-	bool content;
-} tree_marks[] = {
-	{ MARK_RELEASE, true },
-	{ "Module.symvers", false },
-	{ "scripts/Kbuild.include", false },
-	{ "modules.builtin", false },
-};
+/* What makes a folder a kernel tree; the first makes it a prepared one. */
+static const char *const tree_files[] = { KERNEL_TREE_RELEASE_HEADER, "Module.symvers",
+	"scripts/Kbuild.include", "modules.builtin" };
 
 static const struct {
 	const char *path;
 	bool content;
-} told_files[] = {
+} input_files[] = {
 	{ "etc/os-release", true },
 	{ "usr/lib/os-release", true },
 	{ "probe.json", true },
@@ -310,9 +41,118 @@ static const struct {
 	{ "manifest.json", false },
 };
 
+/* What a path means. */
+struct meaning {
+	enum mark_kind kind;
+	bool content;     /* its text counts */
+	size_t file;      /* of MARK_TREE: which of tree_files */
+	size_t length;    /* of the folder that it is about: the tree, or lib/modules/<krel> */
+	const char *krel; /* of MARK_KERNEL and MARK_BUILTIN, in the path */
+	size_t krel_length;
+};
+
+static bool starts_with(const char *path, const char *start)
+{
+	return strncmp(path, start, strlen(start)) == 0;
+}
+
+/* Where the release begins in lib/modules/<krel>, at any depth; NULL: it is not such a path. */
+static const char *find_release(const char *path)
+{
+	static const char folder[] = "lib/modules/";
+	const char *found = strstr(path, folder);
+
+	while (found && found != path && found[-1] != '/')
+		found = strstr(found + 1, folder);
+	/* Debug packages have the same paths below usr/lib/debug: those modules are no modules. */
+	if (!found || starts_with(path, "usr/lib/debug/"))
+		return NULL;
+	found += strlen(folder);
+	return *found && *found != '/' ? found : NULL;
+}
+
+bool local_scan_split(const char *path, char **ret_krel, const char **ret_rest)
+{
+	const char *krel = find_release(path);
+	size_t length = krel ? strcspn(krel, "/") : 0;
+
+	if (!krel)
+		return false;
+	*ret_rest = krel + length + (krel[length] == '/');
+	*ret_krel = xstrndup(krel, length);
+	return true;
+}
+
+bool local_is_module(const char *path)
+{
+	const char *suffix = strstr(path, ".ko");
+
+	return suffix && (!suffix[3] || suffix[3] == '.');
+}
+
+/* The length of what is before these components at the end of the path, -1: it ends otherwise. */
+static ssize_t stem_length(const char *path, const char *end)
+{
+	size_t length = strlen(path);
+	size_t size = strlen(end);
+
+	if (length < size || strcmp(path + length - size, end) != 0)
+		return -1;
+	if (length == size)
+		return 0;
+	return path[length - size - 1] == '/' ? (ssize_t) (length - size - 1) : -1;
+}
+
+static struct meaning meaning_of(const char *path)
+{
+	static const char *const companions[] = { "usr/src/linux", "usr/src/kernels/",
+		"usr/lib/linux-kbuild" };
+	struct meaning meaning = { .krel = find_release(path) };
+
+	for (size_t i = 0; i < ARRAY_SIZE(input_files); i++)
+		if (strcmp(path, input_files[i].path) == 0)
+			return (struct meaning){ .kind = MARK_FILE,
+				.content = input_files[i].content };
+	if (meaning.krel) {
+		const char *rest = meaning.krel + strcspn(meaning.krel, "/");
+
+		meaning.krel_length = (size_t) (rest - meaning.krel);
+		meaning.length = (size_t) (rest - path);
+		if (strcmp(rest, "/modules.builtin") == 0)
+			meaning.kind = MARK_BUILTIN;
+		else if (strcmp(rest, "/kernel") == 0 || starts_with(rest, "/kernel/"))
+			meaning.kind = !rest[7] || local_is_module(rest) ? MARK_KERNEL : MARK_NONE;
+		if (meaning.kind || starts_with(rest, "/kernel/"))
+			return meaning;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(tree_files); i++) {
+		ssize_t length = stem_length(path, tree_files[i]);
+
+		if (length >= 0)
+			return (struct meaning){ .kind = MARK_TREE,
+				.content = i == 0,
+				.file = i,
+				.length = (size_t) length };
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(companions); i++)
+		if (starts_with(path, companions[i]))
+			return (struct meaning){ .kind = MARK_COMPANION };
+	return (struct meaning){ 0 };
+}
+
+bool local_scan_wants(const char *path, bool *ret_content)
+{
+	struct meaning meaning = meaning_of(path);
+
+	*ret_content = meaning.content;
+	return meaning.kind != MARK_NONE;
+}
+
+/* ---- the marks */
+
 struct local_scan *local_scan_new(void)
 {
-	return calloc(1, sizeof(struct local_scan));
+	return xcalloc(1, sizeof(struct local_scan));
 }
 
 void local_scan_free(struct local_scan *scan)
@@ -337,134 +177,33 @@ void local_scan_free(struct local_scan *scan)
 	free(scan);
 }
 
-/* Does the path end in these components? Then the length of what is before them, else -1. */
-static ssize_t stem_length(const char *path, const char *end)
+static const struct local_mark *find_mark(
+	const struct local_scan *scan, const char *path, size_t length)
 {
-	size_t length = strlen(path);
-	size_t size = strlen(end);
-
-	if (length < size || strcmp(path + length - size, end) != 0)
-		return -1;
-	if (length == size)
-		return 0;
-	return path[length - size - 1] == '/' ? (ssize_t) (length - size - 1) : -1;
-}
-
-static const char *find_lib_modules(const char *path)
-{
-	static const char folder[] = "lib/modules/";
-	const char *found = path;
-
-	while ((found = strstr(found, folder))) {
-		if (found == path || found[-1] == '/')
-			return found + strlen(folder);
-		found++;
-	}
+	for (size_t i = 0; i < scan->mark_count; i++)
+		if (strncmp(scan->marks[i].path, path, length) == 0 && !scan->marks[i].path[length])
+			return &scan->marks[i];
 	return NULL;
 }
 
-/* Debug packages have the same paths below usr/lib/debug: those modules are no modules. */
-bool local_scan_split(const char *path, char **ret_krel, const char **ret_rest)
+void local_scan_add(struct local_scan *scan, const char *path, const char *text)
 {
-	const char *krel = find_lib_modules(path);
-	size_t length = krel ? strcspn(krel, "/") : 0;
-
-	if (length == 0 || strncmp(path, "usr/lib/debug/", 14) == 0)
-		return false;
-	*ret_rest = krel + length + (krel[length] == '/');
-	*ret_krel = strndup(krel, length);
-	return *ret_krel != NULL;
-}
-
-static bool is_of_modules(const char *path, bool *ret_is_module)
-{
-	_cleanup_free_ char *krel = NULL;
-	const char *rest;
-
-	if (!local_scan_split(path, &krel, &rest))
-		return false;
-	*ret_is_module = strncmp(rest, "kernel/", 7) == 0;
-	return *ret_is_module || strcmp(rest, "modules.builtin") == 0 ||
-	       strcmp(rest, "kernel") == 0;
-}
-
-/* Debian's common folder and kbuild package: no kernel by themselves, but part of one. */
-static bool is_companion(const char *path)
-{
-	static const char *const starts[] = { "usr/src/linux", "usr/src/kernels/",
-		"usr/lib/linux-kbuild" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
-		if (strncmp(path, starts[i], strlen(starts[i])) == 0)
-			return true;
-	return false;
-}
-
-static bool is_tree_mark(const char *path, bool *ret_content)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(tree_marks); i++) {
-		if (stem_length(path, tree_marks[i].end) < 0)
-			continue;
-		*ret_content = tree_marks[i].content;
-		return true;
-	}
-	return false;
-}
-
-bool local_scan_wants(const char *path, bool *ret_content)
-{
-	bool is_module;
-
-	*ret_content = false;
-	for (size_t i = 0; i < ARRAY_SIZE(told_files); i++) {
-		if (strcmp(path, told_files[i].path) != 0)
-			continue;
-		*ret_content = told_files[i].content;
-		return true;
-	}
-	if (is_of_modules(path, &is_module)) {
-		const char *suffix = strstr(path, ".ko");
-
-		return !is_module || (suffix && (!suffix[3] || suffix[3] == '.'));
-	}
-	return is_tree_mark(path, ret_content) || is_companion(path);
-}
-
-static int push_mark(struct local_scan *scan, const char *path, size_t length, const char *text)
-{
-	struct local_mark *grown;
-
-	for (size_t i = 0; i < scan->mark_count; i++)
-		if (strlen(scan->marks[i].path) == length &&
-			strncmp(scan->marks[i].path, path, length) == 0)
-			return 0;
-	/* A power of two at a time: there are only few marks. */
-	if ((scan->mark_count & (scan->mark_count + 1)) == 0) {
-		grown = realloc(scan->marks, 2 * (scan->mark_count + 1) * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		scan->marks = grown;
-	}
-	scan->marks[scan->mark_count].path = strndup(path, length);
-	scan->marks[scan->mark_count].text = text ? strdup(text) : NULL;
-	scan->mark_count++;
-	return scan->marks[scan->mark_count - 1].path &&
-			       (!text || scan->marks[scan->mark_count - 1].text)
-		       ? 0
-		       : -ENOMEM;
-}
-
-int local_scan_add(struct local_scan *scan, const char *path, const char *text)
-{
-	bool is_module = false, content;
+	struct meaning meaning = meaning_of(path);
 	size_t length = strlen(path);
 
-	if (!is_of_modules(path, &is_module) && !is_tree_mark(path, &content) && is_companion(path))
-		return push_mark(scan, "usr/src", strlen("usr/src"), NULL);
-	if (is_module)
-		length = (size_t) (strstr(find_lib_modules(path), "/kernel/") - path) +
-			 strlen("/kernel");
-	return push_mark(scan, path, length, text);
+	if (meaning.kind == MARK_COMPANION) {
+		path = "usr/src";
+		length = strlen(path);
+	} else if (meaning.kind == MARK_KERNEL) {
+		length = meaning.length + strlen("/kernel");
+	}
+	if (find_mark(scan, path, length))
+		return;
+	scan->marks = xreallocarray(scan->marks, scan->mark_count + 1, sizeof(*scan->marks));
+	scan->marks[scan->mark_count++] = (struct local_mark){
+		.path = xstrndup(path, length),
+		.text = text ? xstrdup(text) : NULL,
+	};
 }
 
 void local_scan_forget(struct local_scan *scan, const char *path)
@@ -486,112 +225,73 @@ void local_scan_forget(struct local_scan *scan, const char *path)
 	scan->mark_count = kept;
 }
 
+bool local_scan_has(const struct local_scan *scan, const char *path)
+{
+	return find_mark(scan, path, strlen(path));
+}
+
 const char *local_scan_text(const struct local_scan *scan, const char *path)
 {
-	for (size_t i = 0; i < scan->mark_count; i++)
-		if (strcmp(scan->marks[i].path, path) == 0)
-			return scan->marks[i].text;
-	return NULL;
+	const struct local_mark *mark = find_mark(scan, path, strlen(path));
+
+	return mark ? mark->text : NULL;
 }
 
-static struct local_tree *tree_at(struct local_scan *scan, const char *path, size_t length)
+/* ---- the kernels that they mark */
+
+static void finish_tree(
+	struct local_scan *scan, const struct local_mark *mark, const struct meaning *meaning)
 {
-	struct local_tree *tree;
+	_cleanup_free_ char *path = xstrndup(mark->path, meaning->length);
+	struct local_tree *tree = NULL;
 
-	for (size_t i = 0; i < scan->tree_count; i++)
-		if (scan->trees[i].path && strlen(scan->trees[i].path) == length &&
-			strncmp(scan->trees[i].path, path, length) == 0)
-			return &scan->trees[i];
-	tree = &scan->trees[scan->tree_count];
-	tree->path = strndup(path, length);
-	if (!tree->path)
-		return NULL;
-	scan->tree_count++;
-	return tree;
-}
-
-static char *release_of(const char *text)
-{
-	static const char define[] = "#define UTS_RELEASE \"";
-	const char *found = text ? strstr(text, define) : NULL;
-	size_t length;
-
-	if (!found)
-		return NULL;
-	found += strlen(define);
-	length = strcspn(found, "\"\n/");
-	return found[length] == '"' && length ? strndup(found, length) : NULL;
-}
-
-static int finish_tree(struct local_scan *scan, const struct local_mark *mark)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(tree_marks); i++) {
-		ssize_t length = stem_length(mark->path, tree_marks[i].end);
-		struct local_tree *tree;
-
-		if (length < 0)
-			continue;
-		tree = tree_at(scan, mark->path, (size_t) length);
-		if (!tree)
-			return -ENOMEM;
-		if (i == 0 && !tree->krel)
-			tree->krel = release_of(mark->text);
-		tree->symvers |= i == 1;
-		tree->builtin |= i == 3;
-		return 0;
+	for (size_t i = 0; i < scan->tree_count && !tree; i++)
+		if (strcmp(scan->trees[i].path, path) == 0)
+			tree = &scan->trees[i];
+	if (!tree) {
+		tree = &scan->trees[scan->tree_count++];
+		tree->path = TAKE_PTR(path);
 	}
-	return 0;
+	if (meaning->file == 0 && !tree->krel && mark->text) {
+		_cleanup_free_ char *krel = kernel_tree_defined(mark->text, "UTS_RELEASE");
+
+		if (krel && *krel && !strchr(krel, '/'))
+			tree->krel = TAKE_PTR(krel);
+	}
+	tree->symvers |= meaning->file == 1;
+	tree->builtin |= meaning->file == 3;
 }
 
-static int finish_modules(struct local_scan *scan, const char *path, char *krel, const char *rest)
+static void finish_modules(struct local_scan *scan, const char *path, const struct meaning *meaning)
 {
+	_cleanup_free_ char *krel = xstrndup(meaning->krel, meaning->krel_length);
 	struct local_modules *modules = NULL;
 
 	for (size_t i = 0; i < scan->module_count && !modules; i++)
-		if (scan->modules[i].krel && strcmp(scan->modules[i].krel, krel) == 0)
+		if (strcmp(scan->modules[i].krel, krel) == 0)
 			modules = &scan->modules[i];
 	if (!modules) {
-		modules = &scan->modules[scan->module_count];
-		modules->path = strndup(path, (size_t) (rest - path) - 1);
-		modules->krel = strdup(krel);
-		scan->module_count++;
-		if (!modules->path || !modules->krel)
-			return -ENOMEM;
+		modules = &scan->modules[scan->module_count++];
+		modules->path = xstrndup(path, meaning->length);
+		modules->krel = TAKE_PTR(krel);
 	}
-	modules->modules |= strcmp(rest, "kernel") == 0;
-	modules->builtin |= strcmp(rest, "modules.builtin") == 0;
-	return 0;
+	modules->modules |= meaning->kind == MARK_KERNEL;
+	modules->builtin |= meaning->kind == MARK_BUILTIN;
 }
 
-int local_scan_finish(struct local_scan *scan)
+void local_scan_finish(struct local_scan *scan)
 {
-	int r = 0;
-
-	scan->trees = calloc(scan->mark_count + 1, sizeof(*scan->trees));
-	scan->modules = calloc(scan->mark_count + 1, sizeof(*scan->modules));
-	if (!scan->trees || !scan->modules)
-		return -ENOMEM;
-	for (size_t i = 0; i < scan->mark_count && r == 0; i++) {
+	scan->trees = xcalloc(scan->mark_count, sizeof(*scan->trees));
+	scan->modules = xcalloc(scan->mark_count, sizeof(*scan->modules));
+	for (size_t i = 0; i < scan->mark_count; i++) {
 		const struct local_mark *mark = &scan->marks[i];
-		_cleanup_free_ char *krel = NULL;
-		bool is_module;
-		const char *rest;
+		struct meaning meaning = meaning_of(mark->path);
 
-		if (is_of_modules(mark->path, &is_module) &&
-			local_scan_split(mark->path, &krel, &rest))
-			r = finish_modules(scan, mark->path, krel, rest);
-		else
-			r = finish_tree(scan, mark);
+		if (meaning.kind == MARK_TREE)
+			finish_tree(scan, mark, &meaning);
+		else if (meaning.kind == MARK_KERNEL || meaning.kind == MARK_BUILTIN)
+			finish_modules(scan, mark->path, &meaning);
 	}
-	return r;
-}
-
-bool local_scan_has(const struct local_scan *scan, const char *path)
-{
-	for (size_t i = 0; i < scan->mark_count; i++)
-		if (strcmp(scan->marks[i].path, path) == 0)
-			return true;
-	return false;
 }
 
 const struct local_tree *local_scan_tree(const struct local_scan *scan, const char *krel)
@@ -608,4 +308,177 @@ const struct local_modules *local_scan_modules(const struct local_scan *scan, co
 		if (strcmp(scan->modules[i].krel, krel) == 0)
 			return &scan->modules[i];
 	return NULL;
+}
+
+/* ---- the marks of a folder: only the places are looked at where kernels lie */
+
+struct walk {
+	struct local_scan *scan;
+	int fd;
+	const char *folder;
+	bool only_inside; /* links that lead out of the folder are not followed */
+	struct error *error;
+};
+
+static char *join(const char *folder, const char *name)
+{
+	return xasprintf("%s%s%s", folder, *folder ? "/" : "", name);
+}
+
+static int fail(const struct walk *walk, const char *path, int r)
+{
+	return error_set_errno(walk->error, r, "%s/%s", walk->folder, path);
+}
+
+static bool is_folder(const struct walk *walk, const char *path)
+{
+	struct stat status;
+
+	return fstatat(walk->fd, path, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISDIR(status.st_mode);
+}
+
+/* Returns 1 when the file is there, and marked. @folder may be absolute: openat(2) allows that. */
+static int mark(const struct walk *walk, const char *folder, const char *file)
+{
+	_cleanup_free_ char *path = join(folder, file);
+	_cleanup_free_ char *text = NULL;
+	int r = 0;
+
+	if (faccessat(walk->fd, path, F_OK, 0) < 0)
+		return 0;
+	if (meaning_of(path).content)
+		r = fs_read(walk->fd, path, TEXT_LIMIT, &text, NULL);
+	if (r < 0)
+		return fail(walk, path, r);
+	local_scan_add(walk->scan, path, text);
+	return 1;
+}
+
+/* The folder's marks when it is a tree, prepared or not: then it returns 1. */
+static int look_at_tree(const struct walk *walk, const char *folder)
+{
+	_cleanup_free_ char *prepared = join(folder, tree_files[0]);
+	_cleanup_free_ char *source = join(folder, tree_files[2]);
+
+	if (faccessat(walk->fd, prepared, F_OK, 0) < 0 && faccessat(walk->fd, source, F_OK, 0) < 0)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(tree_files); i++) {
+		int r = mark(walk, folder, tree_files[i]);
+
+		if (r < 0)
+			return r;
+	}
+	return 1;
+}
+
+/* Not through links: another name of the same folder, or another system's. */
+static int look_below(const struct walk *walk, const char *folder, unsigned int depth)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = look_at_tree(walk, folder);
+
+	if (r != 0 || depth == 0)
+		return r;
+	r = fs_list(walk->fd, *folder ? folder : ".", &names);
+	if (r == -EACCES && *folder) /* another user's folder in a big one */
+		return 0;
+	if (r < 0)
+		return fail(walk, folder, r);
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_free_ char *path = join(folder, names.items[i]);
+
+		r = is_folder(walk, path) ? look_below(walk, path, depth - 1) : 0;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/*
+ * The link "build": in the root when it means something there. Where modules_install has just made
+ * the root, it leads to the build folder itself, which is outside.
+ */
+static int look_at_build(const struct walk *walk, const char *path)
+{
+	_cleanup_free_ char *target = NULL;
+	char outside[PATH_MAX];
+	ssize_t length;
+
+	if (chase(walk->fd, path, &target) == 0)
+		return look_at_tree(walk, target);
+	if (walk->only_inside)
+		return 0;
+	length = readlinkat(walk->fd, path, outside, sizeof(outside) - 1);
+	if (length <= 0 || *outside != '/')
+		return 0;
+	outside[length] = '\0';
+	return look_at_tree(walk, outside);
+}
+
+static int look_at_modules(const struct walk *walk, const char *folder)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = fs_list(walk->fd, folder, &names);
+
+	if (r < 0)
+		return fail(walk, folder, r);
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_free_ char *path = join(folder, names.items[i]);
+		_cleanup_free_ char *build = join(path, "build");
+
+		if (!is_folder(walk, path))
+			continue;
+		r = mark(walk, path, "modules.builtin");
+		if (r >= 0)
+			r = mark(walk, path, "kernel");
+		if (r >= 0)
+			r = look_at_build(walk, build);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int look(const struct walk *walk, bool is_root)
+{
+	static const char *const modules[] = { "lib/modules", "usr/lib/modules" };
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
+		if (!is_folder(walk, modules[i]))
+			continue;
+		is_root = true;
+		r = look_at_modules(walk, modules[i]);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(input_files); i++) {
+		r = input_files[i].content ? mark(walk, "", input_files[i].path) : 0;
+		if (r < 0)
+			return r;
+	}
+	if (!is_root)
+		return look_below(walk, "", DEPTH_MAX);
+	return is_folder(walk, "usr/src") ? look_below(walk, "usr/src", DEPTH_MAX) : 0;
+}
+
+int local_scan_folder(
+	const char *folder, bool is_root, struct local_scan **ret, struct error *error)
+{
+	_cleanup_scan_ struct local_scan *scan = local_scan_new();
+	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct walk walk = {
+		.scan = scan, .fd = fd, .folder = folder, .only_inside = is_root, .error = error
+	};
+	int r;
+
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", folder);
+	r = look(&walk, is_root);
+	if (r < 0)
+		return r;
+	local_scan_finish(scan);
+	*ret = TAKE_PTR(scan);
+	return 0;
 }

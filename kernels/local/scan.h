@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which kernels are in a folder or an archive, told by a few files that tell: the marks. Nothing is
- * unpacked for that, and of a folder only the places are looked at where kernels lie.
+ * Which kernels are in a folder or an archive, known by a few files: the marks. Nothing is unpacked
+ * for that, and of a folder only the places are looked at where kernels lie.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 
 struct local_mark {
 	char *path;
-	char *text; /* of files whose content tells; NULL else */
+	char *text; /* of files whose content matters; NULL else */
 };
 
 /* A prepared kernel tree: a folder with include/generated/utsrelease.h. */
@@ -42,15 +42,25 @@ struct local_scan {
 	size_t module_count;
 };
 
-/* A new one, or NULL without memory. */
+/* An empty one, to be filled with marks. */
 struct local_scan *local_scan_new(void);
 void local_scan_free(struct local_scan *scan);
 
-/* Is this a path that tells, and does its content tell too? Paths have no leading "./". */
+static inline void local_scan_cleanup(struct local_scan **scan)
+{
+	local_scan_free(*scan);
+}
+
+#define _cleanup_scan_ _cleanup_(local_scan_cleanup)
+
+/* Has the file the name of a module, packed or not? */
+bool local_is_module(const char *path);
+
+/* Is this path a mark, and does its content count? Paths have no leading "./". */
 bool local_scan_wants(const char *path, bool *ret_content);
 
 /* Adds a mark. @text may be NULL. A module below lib/modules/<krel>/kernel marks that folder. */
-int local_scan_add(struct local_scan *scan, const char *path, const char *text) _must_check_;
+void local_scan_add(struct local_scan *scan, const char *path, const char *text);
 
 /* Takes back all marks at or below a path: a layer of an image has removed it. */
 void local_scan_forget(struct local_scan *scan, const char *path);
@@ -62,15 +72,15 @@ void local_scan_forget(struct local_scan *scan, const char *path);
 int local_scan_archive(struct local_scan *scan, struct archive_input *input, const char *name,
 	struct strv *whiteouts, struct error *error) _must_check_;
 
-/* Adds the marks of a folder. Links that lead out of it are followed to kernel trees only. */
-int local_scan_folder(
-	struct local_scan *scan, const char *folder, struct error *error) _must_check_;
-
-/* The same of a folder that is a system's root: no kernel is looked for elsewhere in it. */
-int local_scan_root(struct local_scan *scan, const char *folder, struct error *error) _must_check_;
-
 /* Makes the lists of trees and modules from the marks; called once, after the last mark. */
-int local_scan_finish(struct local_scan *scan) _must_check_;
+void local_scan_finish(struct local_scan *scan);
+
+/*
+ * Scans a folder. Links that lead out of it are followed to kernel trees only; with @is_root, of a
+ * system's root, not at all, and no kernel is looked for in other places of it.
+ */
+int local_scan_folder(const char *folder, bool is_root, struct local_scan **ret,
+	struct error *error) _must_check_;
 
 /* Is there a mark of this very path? */
 bool local_scan_has(const struct local_scan *scan, const char *path);
@@ -86,15 +96,15 @@ const struct local_modules *local_scan_modules(const struct local_scan *scan, co
 bool local_scan_split(const char *path, char **ret_krel, const char **ret_rest);
 
 struct local_file {
-	char *from; /* absolute */
-	char *to;   /* below the output */
-	char *link; /* what a link says in the output; NULL for files */
+	char *from;  /* absolute */
+	char *to;    /* below the output */
+	char *link;  /* the text of a link in the output; NULL for files */
+	size_t rank; /* in the order of adding */
 };
 
 struct local_files {
 	struct local_file *items;
 	size_t count;
-	size_t capacity;
 };
 
 /* -EXDEV, and nothing is added, when @to is absolute or has a ".." in it. */
@@ -111,15 +121,10 @@ void local_files_free(struct local_files *files);
  * headers folder it is all of it and what its links and the first include of its Makefile lead to,
  * such as Debian's common and kbuild folders. Of neither it takes keys: certs/, *.pem, *.priv,
  * *.key, *.p12, *.pfx and signing_key*, nor links to them. -EINVAL when it is incomplete.
- * @confined: the root is a stranger's, and what leads out of it is refused with -EXDEV.
+ * @confined: the root is not the user's own, and what leads out of it is refused with -EXDEV.
  */
 int local_files_add_tree(struct local_files *files, const char *root, const struct local_tree *tree,
 	bool confined, struct error *error) _must_check_;
-
-/* Is that the name of a key, or of the folder that a kernel's make leaves its keys in? */
-bool local_is_secret(const char *path);
-/* Does a link at @link lead to one? Both are absolute, @target has no link in it. */
-bool local_leads_to_secret(const char *link, const char *target);
 
 /* Adds lib/modules/<krel>/{kernel,modules.*} of a root. */
 int local_files_add_modules(struct local_files *files, const char *root,
@@ -136,8 +141,8 @@ int local_files_add_built(struct local_files *files, const char *root,
 	struct error *error) _must_check_;
 
 /*
- * Puts them into a folder. @apart: the files are somebody else's, who may write to them; else hard
- * links will do.
+ * Puts them into a folder. @apart: the files are the user's, who may write to them; else hard links
+ * will do.
  */
 int local_files_copy(const struct local_files *files, int folder_fd, bool apart,
 	struct error *error) _must_check_;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading what `slipway probe` wrote: probe.json of a bundle, a stranger's file. slipway-probe(1)
- * has the schema. What the node could not tell is NULL, or PROBE_UNKNOWN.
+ * Reading what `slipway probe` wrote: probe.json of a bundle, which comes from outside.
+ * slipway-probe(1) has the schema. What the node did not know is NULL, or PROBE_UNKNOWN.
  */
 #pragma once
 
@@ -24,40 +24,17 @@ enum probe_answer {
 	PROBE_UNKNOWN = -1,
 };
 
-struct probe_module {
-	char *name;
-	char *srcversion;
-	char *version;
-	char *build_id;
-};
-
-struct probe_device {
-	char *vendor; /* "10de" */
-	char *device;
-	char *class;  /* "030200" */
-	char *driver; /* NULL: none is bound */
-};
-
+/* What a build needs to know of it; the rest of the file is for people. */
 struct probe {
 	char *krel;
-	char *machine; /* as uname -m prints it */
 	char *proc_version;
-	char *os; /* ID, VERSION_ID and PRETTY_NAME of os-release */
+	char *os; /* ID and VERSION_ID of os-release */
 	char *os_version;
-	char *os_name;
-	long page_size; /* bytes; 0: not known */
-	bool has_config;
-	bool has_headers;
 	bool has_symvers;
 	enum probe_answer sig_enforce;
 	enum probe_answer module_unload;
-	char *lockdown;       /* "none", "integrity", "confidentiality" */
-	struct strv keyrings; /* ".builtin_trusted_keys" … */
-	struct strv keys;     /* descriptions of the certificates in them */
-	struct probe_module *modules;
-	size_t module_count;
-	struct probe_device *devices;
-	size_t device_count;
+	char *lockdown;   /* "none", "integrity", "confidentiality" */
+	struct strv keys; /* descriptions of the certificates in the kernel's keyrings */
 };
 
 /*

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/repo/apt_mirrors_internal.h"
-
+/* Which of the system's apt sources is a distribution's mirror. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,6 +9,9 @@
 #include "common/fs.h"
 #include "common/hash.h"
 #include "common/process.h"
+#include "common/xalloc.h"
+#include "kernels/os_release.h"
+#include "kernels/repo/repo_internal.h"
 
 #define RECORD        "apt-targets"
 #define RECORD_MAGIC  "slipway apt-targets 1 "
@@ -47,203 +49,159 @@ static bool matters(const char *name)
 	       strcmp(name, "partial") != 0 && strcmp(name, "auxfiles") != 0;
 }
 
-static int add_folder(struct hash *hash, const char *path)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_strv_ struct strv names = { 0 };
-	int r = fd < 0 ? -errno : fs_list(fd, ".", &names);
-
-	for (size_t i = 0; i < names.count && r == 0; i++) {
-		struct stat status;
-
-		if (matters(names.items[i]) && fstatat(fd, names.items[i], &status, 0) == 0)
-			add_status(hash, names.items[i], &status);
-	}
-	return r;
-}
-
 static void add_path(struct hash *hash, const char *path)
 {
+	_cleanup_close_ int fd = -1;
+	_cleanup_strv_ struct strv names = { 0 };
 	struct stat status;
 
 	hash_add_text(hash, path);
-	if (stat(path, &status) < 0)
+	if (stat(path, &status) < 0) {
 		hash_add_text(hash, "absent");
-	else if (!S_ISDIR(status.st_mode))
+		return;
+	}
+	if (!S_ISDIR(status.st_mode)) {
 		add_status(hash, "", &status);
-	else if (add_folder(hash, path) < 0)
+		return;
+	}
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fs_list(fd, ".", &names) < 0)
 		hash_add_text(hash, "unreadable");
+	for (size_t i = 0; i < names.count; i++)
+		if (matters(names.items[i]) && fstatat(fd, names.items[i], &status, 0) == 0)
+			add_status(hash, names.items[i], &status);
 }
 
-static int stamp_of(const struct strv *paths, char hex[HASH_HEX_SIZE])
+static void stamp_of(const struct strv *paths, char hex[HASH_HEX_SIZE])
 {
 	const char *setting = getenv("APT_CONFIG");
 	struct hash *hash = hash_new();
 
-	if (!hash)
-		return -ENOMEM;
 	hash_add_text(hash, setting ? setting : "");
 	if (setting)
 		add_path(hash, setting);
 	for (size_t i = 0; i < paths->count; i++)
 		add_path(hash, paths->items[i]);
 	hash_finish(hash, hex);
-	return 0;
 }
 
 /* ---- asking apt */
 
-static int run(const char *const *words, size_t count, char **ret_output, struct error *error)
+static int run(struct strv *argv, const char *hint, char **ret_output, struct error *error)
 {
 	_cleanup_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	_cleanup_strv_ struct strv argv = { 0 };
-	struct process process = { .argv = &argv, .stdin_fd = -1, .log_fd = null };
+	const struct process process = { .argv = argv, .stdin_fd = -1, .log_fd = null };
+	int r = process_run(&process, ret_output, error);
 
-	for (size_t i = 0; i < count; i++)
-		if (strv_push(&argv, words[i]) < 0)
-			return error_set_errno(error, -ENOMEM, "%s", words[0]);
-	return process_run(&process, ret_output, error);
+	return r <= 0 ? r
+		      : error_set(error, -EIO, "%s %s ended with status %d: run it to see %s",
+				argv->items[0], argv->items[1], r, hint);
 }
 
-/* Lines such as LISTS='/var/lib/apt/lists/'. */
-static int take_paths(char *output, struct strv *paths)
+static int ask_paths(struct strv *paths, struct error *error)
 {
-	char *line;
+	_cleanup_strv_ struct strv argv = { 0 };
+	_cleanup_free_ char *output = NULL;
+	char *line, *next;
+	int r;
 
-	while ((line = strsep(&output, "\n"))) {
+	xstrv_push(&argv, "apt-config");
+	xstrv_push(&argv, "shell");
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
+		xstrv_push(&argv, "VALUE");
+		xstrv_push(&argv, variables[i]);
+	}
+	r = run(&argv, "why", &output, error);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(configuration); i++)
+		xstrv_push(paths, configuration[i]);
+	/* Lines such as VALUE='/var/lib/apt/lists/'. */
+	next = output;
+	while ((line = strsep(&next, "\n"))) {
 		char *value = strchr(line, '\'');
 		char *end = value ? strrchr(value + 1, '\'') : NULL;
 
 		if (!end)
 			continue;
 		*end = '\0';
-		if (strv_push_unique(paths, value + 1) < 0)
-			return -ENOMEM;
+		xstrv_push_unique(paths, value + 1);
 	}
 	return 0;
 }
 
-static int ask_paths(struct strv *paths, struct error *error)
-{
-	const char *words[2 + 2 * ARRAY_SIZE(variables)] = { "apt-config", "shell" };
-	_cleanup_free_ char *output = NULL;
-	int r;
-
-	for (size_t i = 0; i < ARRAY_SIZE(configuration); i++)
-		if (strv_push(paths, configuration[i]) < 0)
-			return error_set_errno(error, -ENOMEM, "apt-config");
-	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
-		words[2 + 2 * i] = "VALUE";
-		words[3 + 2 * i] = variables[i];
-	}
-	r = run(words, ARRAY_SIZE(words), &output, error);
-	if (r > 0)
-		return error_set(
-			error, -EIO, "apt-config shell ended with status %d: run it to see why", r);
-	if (r == 0 && take_paths(output, paths) < 0)
-		return error_set_errno(error, -ENOMEM, "apt-config");
-	return r;
-}
-
-/* apt leaves lists out that were never fetched, unless it may leave out what only they tell. */
+/* apt leaves out lists that were never fetched, unless it may leave out what only they have. */
 static int ask_targets(bool never_fetched_too, char **ret_output, struct error *error)
 {
-	static const char format[] = TARGET_PREFIX TARGET_FIELDS;
-	const char *const words[] = { "apt-get", "indextargets", "--format", format,
-		"Created-By: Packages", "--no-release-info" };
-	int r = run(words, ARRAY_SIZE(words) - !never_fetched_too, ret_output, error);
+	_cleanup_strv_ struct strv argv = { 0 };
 
-	return r <= 0 ? r
-		      : error_set(error, -EIO,
-				"apt-get indextargets ended with status %d: run it to see what "
-				"is wrong with the system's apt sources",
-				r);
+	xstrv_push(&argv, "apt-get");
+	xstrv_push(&argv, "indextargets");
+	xstrv_push(&argv, "--format");
+	xstrv_push(&argv, TARGET_PREFIX TARGET_FIELDS);
+	xstrv_push(&argv, "Created-By: Packages");
+	if (never_fetched_too)
+		xstrv_push(&argv, "--no-release-info");
+	return run(&argv, "what is wrong with the system's apt sources", ret_output, error);
 }
 
 /* ---- what is remembered: a line with the stamp, the paths that it was made of, the targets */
-
-static int compose(const struct strv *paths, const char *stamp, const char *fetched,
-	const char *all, char **ret_record)
-{
-	_cleanup_strv_ struct strv lines = { 0 };
-	int r = strv_pushf(&lines, RECORD_MAGIC "%s", stamp);
-	for (size_t i = 0; i < paths->count && r == 0; i++)
-		r = strv_pushf(&lines, PATH_PREFIX "%s", paths->items[i]);
-	if (r == 0)
-		r = strv_pushf(&lines, "%s%s", fetched, all);
-	if (r < 0)
-		return r;
-	*ret_record = strv_join(&lines, "\n");
-	return *ret_record ? 0 : -ENOMEM;
-}
 
 static bool is_valid(const char *record)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_strv_ struct strv paths = { 0 };
 	char stamp[HASH_HEX_SIZE];
-	const char *stated;
 
-	if (strncmp(record, RECORD_MAGIC, strlen(RECORD_MAGIC)) != 0 ||
-		strv_split(&lines, record, "\n") < 0)
+	if (strncmp(record, RECORD_MAGIC, strlen(RECORD_MAGIC)) != 0)
 		return false;
-	stated = lines.items[0] + strlen(RECORD_MAGIC);
+	xstrv_split(&lines, record, "\n");
 	for (size_t i = 1; i < lines.count; i++)
-		if (strncmp(lines.items[i], PATH_PREFIX, strlen(PATH_PREFIX)) == 0 &&
-			strv_push(&paths, lines.items[i] + strlen(PATH_PREFIX)) < 0)
-			return false;
-	return stamp_of(&paths, stamp) == 0 && strcmp(stated, stamp) == 0;
-}
-
-static int recall(int cache_fd, bool offline, char **ret_record)
-{
-	_cleanup_free_ char *record = NULL;
-	int r = cache_fd < 0 ? -ENOENT : fs_read(cache_fd, RECORD, RECORD_LIMIT, &record, NULL);
-
-	if (r < 0)
-		return r;
-	if (!offline && !is_valid(record))
-		return -ESTALE;
-	*ret_record = TAKE_PTR(record);
-	return 0;
+		if (strncmp(lines.items[i], PATH_PREFIX, strlen(PATH_PREFIX)) == 0)
+			xstrv_push(&paths, lines.items[i] + strlen(PATH_PREFIX));
+	stamp_of(&paths, stamp);
+	return strcmp(lines.items[0] + strlen(RECORD_MAGIC), stamp) == 0;
 }
 
 static int ask(int cache_fd, char **ret_record, struct error *error)
 {
 	_cleanup_strv_ struct strv paths = { 0 };
+	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_free_ char *fetched = NULL;
 	_cleanup_free_ char *all = NULL;
-	_cleanup_free_ char *record = NULL;
-	char stamp[HASH_HEX_SIZE] = "";
+	char stamp[HASH_HEX_SIZE];
 	int r = ask_paths(&paths, error);
 
+	if (r < 0)
+		return r;
 	/* Of what was there before apt answered: should it change meanwhile, the record is stale.
 	 */
-	if (r == 0 && stamp_of(&paths, stamp) < 0)
-		r = error_set_errno(error, -ENOMEM, "apt sources");
-	if (r == 0)
-		r = ask_targets(false, &fetched, error);
+	stamp_of(&paths, stamp);
+	r = ask_targets(false, &fetched, error);
 	if (r == 0)
 		r = ask_targets(true, &all, error);
 	if (r < 0)
 		return r;
-	r = compose(&paths, stamp, fetched, all, &record);
-	if (r < 0)
-		return error_set_errno(error, r, "apt sources");
+	xstrv_pushf(&lines, RECORD_MAGIC "%s", stamp);
+	for (size_t i = 0; i < paths.count; i++)
+		xstrv_pushf(&lines, PATH_PREFIX "%s", paths.items[i]);
+	xstrv_pushf(&lines, "%s%s", fetched, all);
+	*ret_record = xstrv_join(&lines, "\n");
 	/* A source may have a password in its URL. The answer is right all the same where it cannot
 	 * be remembered: it is asked again. */
 	if (cache_fd >= 0)
-		(void) !fs_write_atomic(cache_fd, RECORD, record, strlen(record), 0600);
-	*ret_record = TAKE_PTR(record);
+		(void) !fs_write_atomic(cache_fd, RECORD, *ret_record, strlen(*ret_record), 0600);
 	return 0;
 }
 
 /* ---- reading it */
 
 /* apt leaves "$(CODENAME)" as it stands where a list was never fetched. */
-static char *value_of(const char *field)
+static char *next_value(char **line)
 {
-	return strdup(!field || strncmp(field, "$(", 2) == 0 ? "" : field);
+	const char *field = strsep(line, "|");
+
+	return xstrdup(!field || strncmp(field, "$(", 2) == 0 ? "" : field);
 }
 
 static void target_free(struct apt_target *target)
@@ -254,7 +212,6 @@ static void target_free(struct apt_target *target)
 	free(target->origin);
 	free(target->label);
 	free(target->component);
-	*target = (struct apt_target){ 0 };
 }
 
 static bool is_listed(const struct apt_targets *targets, const struct apt_target *target)
@@ -267,64 +224,46 @@ static bool is_listed(const struct apt_targets *targets, const struct apt_target
 	return false;
 }
 
-/* What was fetched comes first; the second list has it again, with less to tell. */
-static int take_target(struct apt_targets *targets, char *line)
+/* What was fetched comes first; the second list has it again, with less about it. */
+static void take_target(struct apt_targets *targets, char *line)
 {
-	struct apt_target target = { 0 };
-	struct apt_target *grown;
-	bool whole;
+	struct apt_target target;
 
-	grown = reallocarray(targets->items, targets->count + 1, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	targets->items = grown;
-	target.uri = value_of(strsep(&line, "|"));
-	target.release = value_of(strsep(&line, "|"));
-	target.codename = value_of(strsep(&line, "|"));
-	target.origin = value_of(strsep(&line, "|"));
-	target.label = value_of(strsep(&line, "|"));
-	target.component = value_of(strsep(&line, "|"));
-	whole = target.uri && target.release && target.codename && target.origin && target.label &&
-		target.component;
-	if (!whole || is_listed(targets, &target)) {
+	target.uri = next_value(&line);
+	target.release = next_value(&line);
+	target.codename = next_value(&line);
+	target.origin = next_value(&line);
+	target.label = next_value(&line);
+	target.component = next_value(&line);
+	if (is_listed(targets, &target)) {
 		target_free(&target);
-		return whole ? 0 : -ENOMEM;
+		return;
 	}
-	grown[targets->count++] = target;
-	return 0;
-}
-
-static int take_record(char *record, struct apt_targets *targets)
-{
-	char *line;
-	int r = 0;
-
-	while (r == 0 && (line = strsep(&record, "\n")))
-		if (strncmp(line, TARGET_PREFIX, strlen(TARGET_PREFIX)) == 0)
-			r = take_target(targets, line + strlen(TARGET_PREFIX));
-	return r;
+	targets->items = xreallocarray(targets->items, targets->count + 1, sizeof(target));
+	targets->items[targets->count++] = target;
 }
 
 int apt_targets_read(int cache_fd, bool offline, struct apt_targets *ret, struct error *error)
 {
-	_cleanup_(apt_targets_free) struct apt_targets targets = { 0 };
 	_cleanup_free_ char *record = NULL;
-	int r = recall(cache_fd, offline, &record);
+	char *line, *next;
+	int r = cache_fd < 0 ? -ENOENT : fs_read(cache_fd, RECORD, RECORD_LIMIT, &record, NULL);
 
-	if (r < 0 && offline)
-		r = -ENOENT;
-	else if (r < 0)
-		r = ask(cache_fd, &record, error);
-	if (r == -ENOENT) { /* no apt on this system */
-		*ret = (struct apt_targets){ 0 };
+	*ret = (struct apt_targets){ 0 };
+	if (offline && r < 0)
 		return 0;
+	if (!offline && (r < 0 || !is_valid(record))) {
+		free(TAKE_PTR(record));
+		r = ask(cache_fd, &record, error);
 	}
+	if (r == -ENOENT) /* no apt on this system */
+		return 0;
 	if (r < 0)
 		return r;
-	if (take_record(record, &targets) < 0)
-		return error_set_errno(error, -ENOMEM, "apt sources");
-	*ret = targets;
-	targets = (struct apt_targets){ 0 };
+	next = record;
+	while ((line = strsep(&next, "\n")))
+		if (strncmp(line, TARGET_PREFIX, strlen(TARGET_PREFIX)) == 0)
+			take_target(ret, line + strlen(TARGET_PREFIX));
 	return 0;
 }
 
@@ -366,29 +305,20 @@ static bool has_component(const struct repository *repository, const char *compo
 {
 	_cleanup_strv_ struct strv components = { 0 };
 
-	return strv_split(&components, repository->components, " ") == 0 &&
-	       strv_contains(&components, component);
+	xstrv_split(&components, repository->components, " ");
+	return strv_contains(&components, component);
 }
 
 /* Is this system of the distribution? Then suites of another release have the same mirror. */
 static bool is_at_home(const struct catalogue *os)
 {
 	_cleanup_free_ char *text = NULL;
-	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *id = NULL;
 
-	if (fs_read(AT_FDCWD, "/etc/os-release", LIST_LIMIT, &text, NULL) < 0 ||
-		strv_split(&lines, text, "\n") < 0)
+	if (fs_read(AT_FDCWD, "/etc/os-release", LIST_LIMIT, &text, NULL) < 0)
 		return false;
-	for (size_t i = 0; i < lines.count; i++) {
-		const char *value = lines.items[i] + strlen("ID=");
-		size_t length = strlen(os->id);
-
-		if (strncmp(lines.items[i], "ID=", strlen("ID=")) != 0)
-			continue;
-		value += *value == '"' || *value == '\'';
-		return strncmp(value, os->id, length) == 0 && strcspn(value + length, "\"'") == 0;
-	}
-	return false;
+	id = os_release_value(text, "ID");
+	return id && strcmp(id, os->id) == 0;
 }
 
 static bool is_suite(const struct repository *repository, const struct apt_target *target)
@@ -415,28 +345,6 @@ static enum fit fit_of(
 	return is_named(target->uri, repository->mirror) ? FIT_SUITE_AND_NAME : FIT_SUITE;
 }
 
-/* Debian's cloud images have a file with the mirrors' URLs: mirror+file:/etc/apt/mirrors/… */
-static int first_of_list(const char *path, char **ret_url)
-{
-	_cleanup_free_ char *text = NULL;
-	_cleanup_strv_ struct strv lines = { 0 };
-
-	while (path[0] == '/' && path[1] == '/')
-		path++;
-	if (fs_read(AT_FDCWD, path, LIST_LIMIT, &text, NULL) < 0)
-		return 0;
-	if (strv_split(&lines, text, "\n") < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < lines.count; i++) {
-		lines.items[i][strcspn(lines.items[i], " \t\r")] = '\0';
-		if (*lines.items[i] == '#' || !*lines.items[i])
-			continue;
-		*ret_url = TAKE_PTR(lines.items[i]);
-		return 0;
-	}
-	return 0;
-}
-
 /* Methods that only apt has, such as cdrom: and tor:, are no mirror for us. */
 static bool is_reachable(const char *uri)
 {
@@ -444,31 +352,39 @@ static bool is_reachable(const char *uri)
 	       strncmp(uri, "file:", 5) == 0 || strncmp(uri, LIST_PREFIX, strlen(LIST_PREFIX)) == 0;
 }
 
-static int url_of(const char *uri, char **ret_url)
+/* Debian's cloud images have a file with the mirrors' URLs: mirror+file:/etc/apt/mirrors/… */
+static char *first_of_list(const char *uri)
 {
-	size_t length;
+	_cleanup_free_ char *path = xstrdup(uri);
+	_cleanup_free_ char *text = NULL;
+	_cleanup_strv_ struct strv lines = { 0 };
+	const char *start = path;
 
-	if (strncmp(uri, LIST_PREFIX, strlen(LIST_PREFIX)) != 0) {
-		*ret_url = strdup(uri);
-		return *ret_url ? 0 : -ENOMEM;
-	}
-	_cleanup_free_ char *path = strdup(uri + strlen(LIST_PREFIX));
-	if (!path)
-		return -ENOMEM;
 	/* apt puts a slash behind every repository's URI, also behind a file's. */
-	for (length = strlen(path); length > 0 && path[length - 1] == '/'; length--)
+	for (size_t length = strlen(path); length > 0 && path[length - 1] == '/'; length--)
 		path[length - 1] = '\0';
-	return first_of_list(path, ret_url);
+	while (start[0] == '/' && start[1] == '/')
+		start++;
+	if (fs_read(AT_FDCWD, start, LIST_LIMIT, &text, NULL) < 0)
+		return NULL;
+	xstrv_split(&lines, text, "\n");
+	for (size_t i = 0; i < lines.count; i++) {
+		char *line = lines.items[i];
+
+		line[strcspn(line, " \t\r")] = '\0';
+		if (*line && *line != '#')
+			return xstrdup(line);
+	}
+	return NULL;
 }
 
-int apt_mirrors_find(const struct apt_targets *targets, const struct catalogue *os,
-	const char *name, char **ret_url)
+char *apt_mirrors_find(
+	const struct apt_targets *targets, const struct catalogue *os, const char *name)
 {
-	const struct apt_target *best = NULL;
+	const char *best = NULL;
 	enum fit best_fit = FIT_NONE;
 	bool at_home = is_at_home(os);
 
-	*ret_url = NULL;
 	for (size_t i = 0; i < os->repository_count; i++) {
 		const struct repository *repository = &os->repositories[i];
 
@@ -481,8 +397,10 @@ int apt_mirrors_find(const struct apt_targets *targets, const struct catalogue *
 			if (fit <= best_fit || !is_reachable(targets->items[j].uri))
 				continue;
 			best_fit = fit;
-			best = &targets->items[j];
+			best = targets->items[j].uri;
 		}
 	}
-	return best ? url_of(best->uri, ret_url) : 0;
+	if (best && strncmp(best, LIST_PREFIX, strlen(LIST_PREFIX)) == 0)
+		return first_of_list(best + strlen(LIST_PREFIX));
+	return best ? xstrdup(best) : NULL;
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/repo/digest_internal.h"
-
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/fs.h"
-#include "kernels/repo/index.h"
+#include "common/xalloc.h"
+#include "kernels/repo/repo_internal.h"
 #include "kernels/repo/signature.h"
 
 /* Raise the number whenever what is written changes. */
 #define FIRST_FIELD "Slipway-Index: 1 "
+#define START       (sizeof(FIRST_FIELD) - 1)
+#define HEAD        (START + HASH_HEX_SIZE) /* with the line's end */
 
 /* A tenth of what a list of 60,000 packages would be. */
 #define DIGEST_LIMIT_BYTES ((size_t) 64 << 20)
@@ -28,15 +29,12 @@ void digest_free(struct digest *digest)
 	*digest = (struct digest){ 0 };
 }
 
-int digest_name(
-	const struct index_request *request, const struct index_options *options, char **ret_name)
+char *digest_name(const struct index_request *request, const struct index_options *options)
 {
 	const struct repository *repository = request->repository;
 	struct hash *hash = hash_new();
 	char hex[HASH_HEX_SIZE];
 
-	if (!hash)
-		return -ENOMEM;
 	hash_add_text(hash, FIRST_FIELD);
 	hash_add_text(hash, request->url);
 	hash_add_text(hash, request->arch);
@@ -47,7 +45,25 @@ int digest_name(
 	for (size_t i = 0; i < request->keep->count; i++)
 		hash_add_text(hash, request->keep->items[i]);
 	hash_finish(hash, hex);
-	return asprintf(ret_name, "%s.digest", hex) < 0 ? -ENOMEM : 0;
+	return xasprintf("%s.digest", hex);
+}
+
+/* The fields about the list as a whole that are texts: written in this order, if not empty. */
+static const struct field {
+	const char *name;
+	size_t offset;
+} fields[] = {
+	{ "Absent", offsetof(struct digest, absent) },
+	{ "Release-SHA256", offsetof(struct digest, release_sha256) },
+	{ "Date", offsetof(struct digest, date) },
+	{ "Signer", offsetof(struct digest, signer) },
+	{ "ETag", offsetof(struct digest, etag) },
+	{ "Last-Modified", offsetof(struct digest, last_modified) },
+};
+
+static char **slot_of(const struct digest *digest, const struct field *field)
+{
+	return (char **) ((uintptr_t) digest + field->offset);
 }
 
 static int64_t number_of(const char *text)
@@ -55,35 +71,6 @@ static int64_t number_of(const char *text)
 	return text && *text && strlen(text) <= 18 && text[strspn(text, "0123456789")] == '\0'
 		       ? (int64_t) strtoull(text, NULL, 10)
 		       : 0;
-}
-
-static int take_head(struct digest *digest, const struct stanza *stanza)
-{
-	const struct {
-		const char *field;
-		char **slot;
-	} texts[] = {
-		{ "Absent", &digest->absent },
-		{ "Release-SHA256", &digest->release_sha256 },
-		{ "Date", &digest->date },
-		{ "Signer", &digest->signer },
-		{ "ETag", &digest->etag },
-		{ "Last-Modified", &digest->last_modified },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		const char *value = stanza_value(stanza, texts[i].field);
-
-		if (!value || !*value)
-			continue;
-		*texts[i].slot = strdup(value);
-		if (!*texts[i].slot)
-			return -ENOMEM;
-	}
-	digest->valid_until_s = number_of(stanza_value(stanza, "Valid-Until"));
-	digest->listed = (uint64_t) number_of(stanza_value(stanza, "Listed"));
-	digest->not_automatic = stanza_value(stanza, "NotAutomatic") != NULL;
-	return 0;
 }
 
 struct job {
@@ -95,18 +82,27 @@ struct job {
 static int on_stanza(void *context, const struct stanza *stanza, struct error *error)
 {
 	struct job *job = context;
+	struct digest *digest = job->digest;
 	struct package package = { 0 };
 	int r;
 
-	if (!job->has_head) {
-		job->has_head = true;
-		r = take_head(job->digest, stanza);
-		return r < 0 ? error_set_errno(error, r, "%s", job->name) : 0;
+	if (job->has_head) {
+		r = package_from_stanza(stanza, job->name, &package, error);
+		if (r == 0)
+			package_list_push(&digest->packages, &package);
+		return r;
 	}
-	r = package_from_stanza(stanza, job->name, &package, error);
-	if (r == 0 && package_list_push(&job->digest->packages, &package) < 0)
-		r = error_set_errno(error, -ENOMEM, "%s", job->name);
-	return r;
+	job->has_head = true;
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		const char *value = stanza_value(stanza, fields[i].name);
+
+		if (value && *value)
+			*slot_of(digest, &fields[i]) = xstrdup(value);
+	}
+	digest->valid_until_s = number_of(stanza_value(stanza, "Valid-Until"));
+	digest->listed = (uint64_t) number_of(stanza_value(stanza, "Listed"));
+	digest->not_automatic = stanza_value(stanza, "NotAutomatic") != NULL;
+	return 0;
 }
 
 static int damaged(const char *name, const char *why, struct error *error)
@@ -117,40 +113,33 @@ static int damaged(const char *name, const char *why, struct error *error)
 		name, why);
 }
 
-static bool hash_matches(const char *text, size_t size, const char *hex)
+static void hash_body(const char *text, size_t size, char hex[HASH_HEX_SIZE])
 {
 	struct hash *hash = hash_new();
-	char found[HASH_HEX_SIZE];
 
-	if (!hash)
-		return false;
-	hash_add(hash, text, size);
-	hash_finish(hash, found);
-	return memcmp(found, hex, HASH_HEX_SIZE - 1) == 0;
+	hash_add(hash, text + HEAD, size - HEAD);
+	hash_finish(hash, hex);
 }
 
-int digest_parse(char *text, size_t size, const char *name, struct digest *ret, struct error *error)
+int digest_parse(
+	const char *text, size_t size, const char *name, struct digest *ret, struct error *error)
 {
-	const size_t start = strlen(FIRST_FIELD);
-	const size_t head = start + HASH_HEX_SIZE; /* with the line's end */
 	_cleanup_(digest_free) struct digest digest = { 0 };
 	struct job job = { .digest = &digest, .name = name };
 	_cleanup_(stanza_reader_free) struct stanza_reader *reader = NULL;
+	char hex[HASH_HEX_SIZE];
 	struct error why = { 0 };
 	int r;
 
-	if (size < head || memcmp(text, FIRST_FIELD, start) != 0 || text[head - 1] != '\n')
+	if (size < HEAD || memcmp(text, FIRST_FIELD, START) != 0 || text[HEAD - 1] != '\n')
 		return damaged(name, "it does not start as one", error);
-	if (!hash_matches(text + head, size - head, text + start))
+	hash_body(text, size, hex);
+	if (memcmp(text + START, hex, HASH_HEX_SIZE - 1) != 0)
 		return damaged(name, "its hash differs", error);
 	reader = stanza_reader_new(name, on_stanza, &job);
-	if (!reader)
-		return error_set_errno(error, -ENOMEM, "%s", name);
-	r = stanza_reader_feed(reader, text + head, size - head, &why);
+	r = stanza_reader_feed(reader, text + HEAD, size - HEAD, &why);
 	if (r == 0)
 		r = stanza_reader_finish(reader, &why);
-	if (r == -ENOMEM)
-		return error_set_errno(error, r, "%s", name);
 	if (r < 0)
 		return damaged(name, why.text, error);
 	if (!job.has_head)
@@ -177,75 +166,39 @@ int digest_read(int folder_fd, const char *name, struct digest *ret, struct erro
 	return r;
 }
 
-static void write_field(FILE *file, const char *field, const char *value)
+int digest_write(int folder_fd, const char *name, const struct digest *digest, struct error *error)
 {
-	if (value && *value)
-		fprintf(file, "%s: %s\n", field, value);
-}
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+	char hex[HASH_HEX_SIZE];
+	int r;
 
-static void write_body(FILE *file, const struct digest *digest)
-{
-	write_field(file, "Absent", digest->absent);
-	write_field(file, "Release-SHA256", digest->release_sha256);
-	write_field(file, "Date", digest->date);
-	write_field(file, "Signer", digest->signer);
-	write_field(file, "ETag", digest->etag);
-	write_field(file, "Last-Modified", digest->last_modified);
+	if (!file)
+		out_of_memory();
+	/* The hash stands before what it covers: its place is left free at first. */
+	fprintf(file, "%s%*s\n", FIRST_FIELD, HASH_HEX_SIZE - 1, "");
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		const char *value = *slot_of(digest, &fields[i]);
+
+		if (value && *value)
+			fprintf(file, "%s: %s\n", fields[i].name, value);
+	}
 	if (digest->not_automatic)
-		write_field(file, "NotAutomatic", "yes");
+		fputs("NotAutomatic: yes\n", file);
 	if (digest->valid_until_s > 0)
 		fprintf(file, "Valid-Until: %" PRId64 "\n", digest->valid_until_s);
 	fprintf(file, "Listed: %" PRIu64 "\n\n", digest->listed);
 	for (size_t i = 0; i < digest->packages.count; i++)
 		package_write(&digest->packages.items[i], file);
-}
-
-/* The hash stands before what it covers, hence its place is left free at first. */
-static int make_text(const struct digest *digest, char **ret_text, size_t *ret_size)
-{
-	const size_t start = strlen(FIRST_FIELD);
-	const size_t head = start + HASH_HEX_SIZE;
-	_cleanup_free_ char *text = NULL;
-	size_t size = 0;
-	FILE *file = open_memstream(&text, &size);
-	char hex[HASH_HEX_SIZE];
-	struct hash *hash;
-
-	if (!file)
-		return -errno;
-	fprintf(file, "%s%*s\n", FIRST_FIELD, HASH_HEX_SIZE - 1, "");
-	write_body(file, digest);
 	if (fclose(file) != 0)
-		return -ENOMEM;
-	hash = hash_new();
-	if (!hash)
-		return -ENOMEM;
-	hash_add(hash, text + head, size - head);
-	hash_finish(hash, hex);
-	memcpy(text + start, hex, HASH_HEX_SIZE - 1);
-	*ret_text = TAKE_PTR(text);
-	*ret_size = size;
-	return 0;
-}
-
-int digest_write(int folder_fd, const char *name, const struct digest *digest, struct error *error)
-{
-	_cleanup_free_ char *text = NULL;
-	size_t size = 0;
-	int r = make_text(digest, &text, &size);
-
-	if (r == 0 && size > DIGEST_LIMIT_BYTES)
+		out_of_memory();
+	if (size > DIGEST_LIMIT_BYTES)
 		return error_set(error, -EFBIG,
 			"indexes/%s: %zu bytes of packages are to be kept of one list: refused",
 			name, size);
-	if (r == 0)
-		r = fs_write_atomic(folder_fd, name, text, size, 0644);
+	hash_body(text, size, hex);
+	memcpy(text + START, hex, HASH_HEX_SIZE - 1);
+	r = fs_write_atomic(folder_fd, name, text, size, 0644);
 	return r < 0 ? error_set_errno(error, r, "indexes/%s", name) : 0;
-}
-
-int digest_touch(int folder_fd, const char *name, struct error *error)
-{
-	if (utimensat(folder_fd, name, NULL, 0) < 0)
-		return error_set_errno(error, -errno, "indexes/%s", name);
-	return 0;
 }

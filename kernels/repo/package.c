@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/hash.h"
+#include "common/xalloc.h"
 #include "kernels/version.h"
 
 #define BLANKS " \t\n"
@@ -17,36 +18,29 @@ void relation_free(struct relation *relation)
 	*relation = (struct relation){ 0 };
 }
 
-/* "(>= 1.2)" at @text: its two parts. */
-static int take_version(const char *text, struct relation *relation)
-{
-	size_t length = strspn(text, "<>=");
-	size_t blanks = strspn(text + length, BLANKS);
-	const char *version = text + length + blanks;
-
-	relation->sign = strndup(text, length);
-	relation->version = strndup(version, strcspn(version, ")" BLANKS));
-	return relation->sign && relation->version ? 0 : -ENOMEM;
-}
-
-static int take_one(const char *text, struct relation *relation)
+/* "name:architecture (>= 1.2)" */
+static void take_relation(const char *text, struct relation *relation)
 {
 	size_t length = strcspn(text, "(:[<,|" BLANKS);
 	const char *rest = text + length;
+	size_t sign = 0;
 
-	relation->name = strndup(text, length);
-	if (!relation->name)
-		return -ENOMEM;
-	if (*rest == ':') /* an architecture: "python3:any" */
+	relation->name = xstrndup(text, length);
+	if (*rest == ':')
 		rest += strcspn(rest, "([<,|" BLANKS);
 	rest += strspn(rest, BLANKS);
-	if (*rest == '(') {
-		rest++;
-		return take_version(rest + strspn(rest, BLANKS), relation);
+	if (*rest != '(') {
+		relation->sign = xstrdup("");
+		relation->version = xstrdup("");
+		return;
 	}
-	relation->sign = strdup("");
-	relation->version = strdup("");
-	return relation->sign && relation->version ? 0 : -ENOMEM;
+	rest++;
+	rest += strspn(rest, BLANKS);
+	sign = strspn(rest, "<>=");
+	relation->sign = xstrndup(rest, sign);
+	rest += sign;
+	rest += strspn(rest, BLANKS);
+	relation->version = xstrndup(rest, strcspn(rest, ")" BLANKS));
 }
 
 int relation_next(const char **cursor, struct relation *ret)
@@ -54,9 +48,7 @@ int relation_next(const char **cursor, struct relation *ret)
 	const char *text = *cursor;
 
 	for (;;) {
-		_cleanup_(relation_free) struct relation relation = { 0 };
-		const char *end;
-		int r;
+		struct relation relation = { 0 };
 
 		text += strspn(text, "," BLANKS);
 		if (*text == '|') {
@@ -66,17 +58,14 @@ int relation_next(const char **cursor, struct relation *ret)
 		}
 		if (!*text)
 			return 0;
-		end = text + strcspn(text, ",|");
-		r = take_one(text, &relation);
-		if (r < 0)
-			return r;
-		text = end;
-		if (!*relation.name)
-			continue;
-		*cursor = end;
-		*ret = relation;
-		relation = (struct relation){ 0 };
-		return 1;
+		take_relation(text, &relation);
+		text += strcspn(text, ",|");
+		if (*relation.name) {
+			*cursor = text;
+			*ret = relation;
+			return 1;
+		}
+		relation_free(&relation);
 	}
 }
 
@@ -103,19 +92,17 @@ static bool is_printable_word(const char *text)
 
 bool package_path_is_safe(const char *path)
 {
-	const char *part = path;
-
 	if (!is_printable_word(path) || strchr(path, '\\'))
 		return false;
-	for (;;) {
+	for (const char *part = path;; part++) {
 		size_t length = strcspn(part, "/");
 
 		if (length == 0 || (length == 1 && part[0] == '.') ||
 			(length == 2 && part[0] == '.' && part[1] == '.'))
 			return false;
-		if (!part[length])
+		part += length;
+		if (!*part)
 			return true;
-		part += length + 1;
 	}
 }
 
@@ -133,113 +120,29 @@ static bool is_line(const char *text)
 	return true;
 }
 
-static int unfit(
-	const struct package *package, const char *list, const char *what, struct error *error)
+int package_check(const struct package *package, const char *list, struct error *error)
 {
+	const char *wrong = NULL;
+
+	if (!is_word_for_files(package->name))
+		wrong = "a name";
+	else if (!is_word_for_files(package->version))
+		wrong = "a version";
+	else if (!is_word_for_files(package->architecture))
+		wrong = "an architecture";
+	else if (!is_line(package->source) || !is_line(package->depends) ||
+		 !is_line(package->provides))
+		wrong = "control characters";
+	else if (!package_path_is_safe(package->path))
+		wrong = "a path";
+	else if (!hash_is_hex(package->sha256))
+		wrong = "a SHA-256";
+	if (!wrong)
+		return 0;
 	return error_set(error, -EPROTO,
 		"%s: the package \"%.100s\" has %s that no package can have: the list is damaged "
 		"or hostile",
-		list, package->name, what);
-}
-
-int package_check(const struct package *package, const char *list, struct error *error)
-{
-	if (!is_word_for_files(package->name))
-		return unfit(package, list, "a name", error);
-	if (!is_word_for_files(package->version))
-		return unfit(package, list, "a version", error);
-	if (!is_word_for_files(package->architecture))
-		return unfit(package, list, "an architecture", error);
-	if (!is_line(package->source) || !is_line(package->depends) || !is_line(package->provides))
-		return unfit(package, list, "control characters", error);
-	if (!package_path_is_safe(package->path))
-		return unfit(package, list, "a path", error);
-	if (!hash_is_hex(package->sha256))
-		return unfit(package, list, "a SHA-256", error);
-	return 0;
-}
-
-/* A value on one line; NULL without memory. */
-static char *value_of(const struct stanza *stanza, const char *name)
-{
-	const char *value = stanza_value(stanza, name);
-	char *copy = strdup(value ? value : "");
-
-	for (char *c = copy; c && *c; c++)
-		if (*c == '\n')
-			*c = ' ';
-	return copy;
-}
-
-/* "linux-signed-amd64 (6.1.192+2)" is the source linux-signed-amd64; where it is left out, it has
- * the package's name. */
-static char *source_of(const struct stanza *stanza, const char *package)
-{
-	char *source = value_of(stanza, "Source");
-
-	if (!source)
-		return NULL;
-	if (!*source) {
-		free(source);
-		return strdup(package);
-	}
-	source[strcspn(source, " (")] = '\0';
-	return source;
-}
-
-static int missing(
-	const struct stanza *stanza, const char *list, const char *field, struct error *error)
-{
-	const char *name = stanza_value(stanza, "Package");
-
-	return error_set(error, -EPROTO, "%s: the stanza at byte %" PRIu64 " (%.100s) has no %s",
-		list, stanza->offset, name ? name : "without a name", field);
-}
-
-static int check_fields(const struct stanza *stanza, const char *list, struct error *error)
-{
-	static const char *const wanted[] = { "Package", "Version", "Architecture", "Filename",
-		"Size", "SHA256" };
-	const char *size;
-
-	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
-		if (!stanza_value(stanza, wanted[i]))
-			return missing(stanza, list, wanted[i], error);
-	size = stanza_value(stanza, "Size");
-	if (!*size || strlen(size) > 18 || size[strspn(size, "0123456789")])
-		return missing(stanza, list, "Size that is a number", error);
-	return 0;
-}
-
-int package_from_stanza(
-	const struct stanza *stanza, const char *list, struct package *ret, struct error *error)
-{
-	_cleanup_(package_free) struct package package = { 0 };
-	int r = check_fields(stanza, list, error);
-
-	if (r < 0)
-		return r;
-	package.name = value_of(stanza, "Package");
-	package.version = value_of(stanza, "Version");
-	package.architecture = value_of(stanza, "Architecture");
-	package.depends = value_of(stanza, "Depends");
-	package.provides = value_of(stanza, "Provides");
-	package.sha256 = value_of(stanza, "SHA256");
-	package.path = value_of(stanza, "Filename");
-	package.source = package.name ? source_of(stanza, package.name) : NULL;
-	if (!package.name || !package.version || !package.architecture || !package.depends ||
-		!package.provides || !package.sha256 || !package.path || !package.source)
-		return error_set_errno(error, -ENOMEM, "%s", list);
-	package.size_bytes = strtoull(stanza_value(stanza, "Size"), NULL, 10);
-	/* Some repositories write "./pool/…". */
-	if (strncmp(package.path, "./", 2) == 0)
-		memmove(package.path, package.path + 2, strlen(package.path) - 1);
-	r = package_check(&package, list, error);
-	if (r < 0)
-		return r;
-	*ret = package;
-	package = (struct package){ 0 };
-	return 0;
+		list, package->name, wrong);
 }
 
 void package_write(const struct package *package, FILE *file)
@@ -256,22 +159,14 @@ void package_write(const struct package *package, FILE *file)
 		package->size_bytes, package->sha256);
 }
 
-int package_list_push(struct package_list *list, struct package *package)
+void package_list_push(struct package_list *list, struct package *package)
 {
 	if (list->count == list->capacity) {
-		size_t capacity = list->capacity ? list->capacity * 2 : 64;
-		struct package *grown = reallocarray(list->items, capacity, sizeof(*grown));
-
-		if (!grown) {
-			package_free(package);
-			return -ENOMEM;
-		}
-		list->items = grown;
-		list->capacity = capacity;
+		list->capacity = list->capacity ? list->capacity * 2 : 64;
+		list->items = xreallocarray(list->items, list->capacity, sizeof(*list->items));
 	}
 	list->items[list->count++] = *package;
 	*package = (struct package){ 0 };
-	return 0;
 }
 
 static int compare(const void *a, const void *b)

@@ -7,7 +7,6 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "kernels/repo/stanza_internal.h"
 
 /* Every string is there, "" where the list has none. */
 struct package {
@@ -38,11 +37,7 @@ int package_check(
 /* Is it a relative path of printable characters without blanks, "." or ".."? */
 bool package_path_is_safe(const char *path);
 
-/* A stanza of apt's Packages; checked. The caller frees it. */
-int package_from_stanza(const struct stanza *stanza, const char *list, struct package *ret,
-	struct error *error) _must_check_;
-
-/* Writes it as such a stanza, with the fields above and a blank line. */
+/* Writes it as a stanza of apt's Packages, with the fields above and a blank line. */
 void package_write(const struct package *package, FILE *file);
 
 struct package_list {
@@ -51,15 +46,15 @@ struct package_list {
 	size_t capacity;
 };
 
-/* Takes over the package's strings, also when it fails (-ENOMEM). */
-int package_list_push(struct package_list *list, struct package *package) _must_check_;
+/* Takes over the package's strings. */
+void package_list_push(struct package_list *list, struct package *package);
 /* By name, then version (version_compare()), then architecture; of the same package one stays. */
 void package_list_sort(struct package_list *list);
 void package_list_free(struct package_list *list);
 
 /*
  * Relations between packages, in the syntax of deb-control(5)'s Depends and Provides, in which
- * kernels/repo/package.h has rpm's too: "name (= version), name | alternative (>= version)
+ * rpm's are written here too: "name (= version), name | alternative (>= version)
  * [arch]".
  */
 
@@ -71,8 +66,8 @@ struct relation {
 };
 
 /*
- * The next relation from *@cursor on, which is moved behind it. Returns 1, 0 at the end or -ENOMEM.
- * The caller frees the relation with relation_free(). What is malformed is passed over.
+ * The next relation from *@cursor on, which is moved behind it: 1, or 0 at the end. The caller
+ * frees the relation with relation_free(). What is malformed is skipped.
  */
 int relation_next(const char **cursor, struct relation *ret) _must_check_;
 void relation_free(struct relation *relation);

@@ -12,6 +12,7 @@
 
 #include "common/fs.h"
 #include "common/hash.h"
+#include "common/xalloc.h"
 
 #define LEAD_BYTES    96
 #define INTRO_BYTES   16
@@ -41,7 +42,6 @@ static int read_at(int fd, void *buffer, size_t size, off_t offset)
 
 static int read_section(const struct rpm_file *file, off_t start, struct rpm_section *ret)
 {
-	_cleanup_free_ unsigned char *bytes = NULL;
 	unsigned char intro[INTRO_BYTES];
 	uint32_t entries, data;
 	size_t size;
@@ -57,35 +57,14 @@ static int read_section(const struct rpm_file *file, off_t start, struct rpm_sec
 	size = INTRO_BYTES + (size_t) entries * ENTRY_BYTES + data;
 	if ((off_t) size > file->size_bytes - start)
 		return -EBADMSG;
-	bytes = malloc(size);
-	if (!bytes)
-		return -ENOMEM;
-	r = read_at(file->fd, bytes, size, start);
-	if (r < 0)
-		return r;
-	*ret = (struct rpm_section){ TAKE_PTR(bytes), size, entries, start };
-	return 0;
-}
-
-static int read_front(struct rpm_file *file)
-{
-	unsigned char lead[LEAD_BYTES];
-	int r = read_at(file->fd, lead, sizeof(lead), 0);
-
-	if (r == 0 && memcmp(lead, lead_magic, sizeof(lead_magic)) != 0)
-		r = -EBADMSG;
-	if (r == 0)
-		r = read_section(file, LEAD_BYTES, &file->signatures);
-	if (r < 0)
-		return r;
-	/* The signature header alone is filled up to a multiple of eight bytes. */
-	return read_section(file, LEAD_BYTES + (off_t) ((file->signatures.size + 7) & ~(size_t) 7),
-		&file->header);
+	*ret = (struct rpm_section){ xreallocarray(NULL, size, 1), size, entries, start };
+	return read_at(file->fd, ret->bytes, size, start);
 }
 
 int rpm_file_open(int dir_fd, const char *path, struct rpm_file *ret)
 {
 	_cleanup_(rpm_file_close) struct rpm_file file = { .fd = -1 };
+	unsigned char lead[LEAD_BYTES];
 	struct stat status;
 	int r;
 
@@ -93,7 +72,16 @@ int rpm_file_open(int dir_fd, const char *path, struct rpm_file *ret)
 	if (file.fd < 0 || fstat(file.fd, &status) < 0)
 		return -errno;
 	file.size_bytes = status.st_size;
-	r = read_front(&file);
+	r = read_at(file.fd, lead, sizeof(lead), 0);
+	if (r == 0 && memcmp(lead, lead_magic, sizeof(lead_magic)) != 0)
+		r = -EBADMSG;
+	if (r == 0)
+		r = read_section(&file, LEAD_BYTES, &file.signatures);
+	/* The signature header alone is filled up to a multiple of eight bytes. */
+	if (r == 0)
+		r = read_section(&file,
+			LEAD_BYTES + (off_t) ((file.signatures.size + 7) & ~(size_t) 7),
+			&file.header);
 	if (r < 0)
 		return r;
 	*ret = file;
@@ -155,7 +143,7 @@ static const char *text_of(const struct rpm_file *file, uint32_t tag)
 	return text ? (const char *) text : "";
 }
 
-int rpm_file_identity(const struct rpm_file *file, char **ret_text)
+char *rpm_file_identity(const struct rpm_file *file)
 {
 	size_t size = 0;
 	const unsigned char *number = rpm_section_find(&file->header, 1003, RPM_TYPE_INT32, &size);
@@ -164,10 +152,8 @@ int rpm_file_identity(const struct rpm_file *file, char **ret_text)
 
 	if (epoch)
 		(void) snprintf(prefix, sizeof(prefix), "%u:", epoch);
-	return asprintf(ret_text, "%s %s%s-%s %s", text_of(file, 1000), prefix, text_of(file, 1001),
-		       text_of(file, 1002), text_of(file, 1022)) < 0
-		       ? -ENOMEM
-		       : 0;
+	return xasprintf("%s %s%s-%s %s", text_of(file, 1000), prefix, text_of(file, 1001),
+		text_of(file, 1002), text_of(file, 1022));
 }
 
 /* Of the signature header: over the header, and, before rpm 4.14, over header and payload. */
@@ -181,28 +167,32 @@ int rpm_file_identity(const struct rpm_file *file, char **ret_text)
 #define SIGNED_FILE    "signed"
 #define SIGNATURE_FILE "signature"
 
-static int hash_from(const struct rpm_file *rpm, off_t offset, char hex[HASH_HEX_SIZE])
+/* Hands all from @offset on to a hash or, without one, to a file. */
+static int read_from(const struct rpm_file *rpm, off_t offset, struct hash *hash, int fd)
 {
-	struct hash *hash = hash_new();
 	char buffer[65536];
 	ssize_t got;
 
-	if (!hash)
-		return -ENOMEM;
 	while ((got = pread(rpm->fd, buffer, sizeof(buffer), offset)) > 0) {
-		hash_add(hash, buffer, (size_t) got);
+		int r = hash ? 0 : fs_write_all(fd, buffer, (size_t) got);
+
+		if (r < 0)
+			return r;
+		if (hash)
+			hash_add(hash, buffer, (size_t) got);
 		offset += got;
 	}
-	hash_finish(hash, hex);
 	return got < 0 ? -errno : 0;
 }
 
 static int check_payload(
 	const struct rpm_file *rpm, const char *name, const char *wanted, struct error *error)
 {
+	struct hash *hash = hash_new();
 	char hex[HASH_HEX_SIZE];
-	int r = hash_from(rpm, rpm_file_payload(rpm), hex);
+	int r = read_from(rpm, rpm_file_payload(rpm), hash, -1);
 
+	hash_finish(hash, hex);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", name);
 	if (strcmp(hex, wanted) != 0)
@@ -213,40 +203,20 @@ static int check_payload(
 	return 0;
 }
 
-/* ---- the two files that gpgv gets */
-
-static int copy_from(const struct rpm_file *rpm, off_t offset, int folder_fd)
+/* The two files that gpgv gets: the signature, and the header or, @whole, all that follows too. */
+static int write_files(const struct rpm_file *rpm, int folder_fd, const unsigned char *signature,
+	size_t size, bool whole)
 {
-	_cleanup_close_ int fd =
-		openat(folder_fd, SIGNED_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	char buffer[65536];
-	ssize_t got;
+	_cleanup_close_ int fd = -1;
+	int r = fs_write_atomic(folder_fd, SIGNATURE_FILE, signature, size, 0600);
 
+	if (r < 0)
+		return r;
+	fd = openat(folder_fd, SIGNED_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	while ((got = pread(rpm->fd, buffer, sizeof(buffer), offset)) > 0) {
-		for (ssize_t done = 0; done < got;) {
-			ssize_t written = write(fd, buffer + done, (size_t) (got - done));
-
-			if (written < 0)
-				return -errno;
-			done += written;
-		}
-		offset += got;
-	}
-	return got < 0 ? -errno : 0;
-}
-
-static int unsigned_package(
-	const struct rpm_signature_request *request, struct signature *ret, struct error *error)
-{
-	if (!request->allow_unsigned)
-		return error_set(error, -EKEYREJECTED,
-			"%s: neither the package nor its list is signed: --allow-unsigned takes it "
-			"all the same",
-			request->name);
-	*ret = (struct signature){ .signer = strdup(""), .warning = strdup("it is not signed") };
-	return ret->signer && ret->warning ? 0 : error_set_errno(error, -ENOMEM, "signature");
+	return whole ? read_from(rpm, rpm->header.start, NULL, fd)
+		     : fs_write_all(fd, rpm->header.bytes, rpm->header.size);
 }
 
 static int check_in(const struct rpm_signature_request *request, const struct rpm_file *rpm,
@@ -272,14 +242,17 @@ static int check_in(const struct rpm_signature_request *request, const struct rp
 
 	if (!signature)
 		signature = rpm_section_find(&rpm->signatures, tags[1], RPM_TYPE_BINARY, &size);
-	if (!signature)
-		return unsigned_package(request, ret, error);
-	r = fs_write_atomic(folder_fd, SIGNATURE_FILE, signature, size, 0600);
-	if (r == 0 && digest)
-		r = fs_write_atomic(
-			folder_fd, SIGNED_FILE, rpm->header.bytes, rpm->header.size, 0600);
-	else if (r == 0)
-		r = copy_from(rpm, rpm->header.start, folder_fd);
+	if (!signature && !request->allow_unsigned)
+		return error_set(error, -EKEYREJECTED,
+			"%s: neither the package nor its list is signed: --allow-unsigned takes it "
+			"all the same",
+			request->name);
+	if (!signature) {
+		*ret = (struct signature){ .signer = xstrdup(""),
+			.warning = xstrdup("it is not signed") };
+		return 0;
+	}
+	r = write_files(rpm, folder_fd, signature, size, !digest);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", request->name);
 	r = signature_check(&check, ret, error);
@@ -291,35 +264,27 @@ static int check_in(const struct rpm_signature_request *request, const struct rp
 	return r;
 }
 
-static int make_folder(int scratch_fd, char name[64], int *ret_fd)
-{
-	char path[96];
-
-	(void) snprintf(path, sizeof(path), "/proc/self/fd/%d/rpm-signature.XXXXXX", scratch_fd);
-	if (!mkdtemp(path))
-		return -errno;
-	(void) snprintf(name, 64, "%s", strrchr(path, '/') + 1);
-	*ret_fd = openat(scratch_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return *ret_fd < 0 ? -errno : 0;
-}
-
 int rpm_signature_check(
 	const struct rpm_signature_request *request, struct signature *ret, struct error *error)
 {
 	_cleanup_(rpm_file_close) struct rpm_file rpm = { .fd = -1 };
 	_cleanup_close_ int folder_fd = -1;
-	char name[64];
+	char folder[96];
 	int r = rpm_file_open(request->dir_fd, request->path, &rpm);
 
 	if (r == -EBADMSG)
 		return error_set(error, r,
 			"%s: not an .rpm package, or damaged: fetch it again, or from another mirror",
 			request->name);
-	if (r == 0)
-		r = make_folder(request->scratch_fd, name, &folder_fd);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", request->name);
-	r = check_in(request, &rpm, folder_fd, ret, error);
-	(void) !fs_remove_tree(request->scratch_fd, name);
+	(void) snprintf(folder, sizeof(folder), "/proc/self/fd/%d/rpm-signature.XXXXXX",
+		request->scratch_fd);
+	if (!mkdtemp(folder))
+		return error_set_errno(error, -errno, "%s", request->name);
+	folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = folder_fd < 0 ? error_set_errno(error, -errno, "%s", request->name)
+			  : check_in(request, &rpm, folder_fd, ret, error);
+	(void) !fs_remove_tree(AT_FDCWD, folder);
 	return r;
 }

@@ -49,9 +49,9 @@ const unsigned char *rpm_section_find(
 
 /*
  * What the package says it is: "name [epoch:]version-release architecture", an epoch of 0 left out,
- * as lists have it. The caller frees it; -ENOMEM.
+ * as lists have it. The caller frees it.
  */
-int rpm_file_identity(const struct rpm_file *file, char **ret_text) _must_check_;
+char *rpm_file_identity(const struct rpm_file *file);
 
 /*
  * The signature that an .rpm carries itself. Most rpm distributions do not sign repomd.xml, so that

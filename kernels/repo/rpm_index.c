@@ -1,12 +1,586 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lists of an rpm-md repository: repodata/repomd.xml, its signature, and the primary list. */
+/*
+ * The lists of an rpm-md repository: repodata/repomd.xml, its signature, and the primary list, as
+ * createrepo_c(8) writes them. http://createrepo.baseurl.org/
+ */
+#include <expat.h>
 #include <fcntl.h>
 #include <string.h>
 
 #include "common/fs.h"
-#include "kernels/repo/index_job_internal.h"
-#include "kernels/repo/repomd_internal.h"
+#include "common/xalloc.h"
+#include "kernels/repo/repo_internal.h"
 #include "kernels/repo/signature.h"
+
+#define REPO(name)   "http://linux.duke.edu/metadata/repo|" name
+#define COMMON(name) "http://linux.duke.edu/metadata/common|" name
+#define RPM(name)    "http://linux.duke.edu/metadata/rpm|" name
+#define XML_BASE     "http://www.w3.org/XML/1998/namespace|base"
+
+/*
+ * ---- XML as a stream, through expat, for lists from outside: no document type, no entities, no
+ * deep nesting, no endless tag or text, so that memory stays small whatever is fed
+ */
+
+#define DEPTH_LIMIT ((unsigned int) 16)       /* the lists that we read have five levels */
+#define TEXT_LIMIT  ((size_t) 256 << 10)      /* of one element */
+#define TAG_LIMIT   ((unsigned long) 1 << 20) /* what expat may hold back, waiting for its end */
+#define FEED_BYTES  ((size_t) 64 << 10)
+
+struct xml {
+	const char *name; /* for messages */
+	/* Elements and attributes are "<URI>|<name>". What is not 0 ends the reading. */
+	int (*on_start)(
+		void *context, const char *element, const char **attributes, struct error *error);
+	/* @text: what was between its start and this end, after its last child. */
+	int (*on_end)(void *context, const char *element, const char *text, struct error *error);
+	void *context;
+	XML_Parser parser;
+	unsigned int depth;
+	char *text; /* of TEXT_LIMIT and a NUL; pages that are not written cost nothing */
+	size_t text_size;
+	unsigned long long fed;
+	int result; /* why a handler ended the reading, with @error */
+	struct error *error;
+};
+
+static const char *attribute(const char **attributes, const char *name)
+{
+	for (size_t i = 0; attributes[i]; i += 2)
+		if (strcmp(attributes[i], name) == 0)
+			return attributes[i + 1];
+	return NULL;
+}
+
+static void stop(struct xml *xml, int result)
+{
+	if (xml->result == 0)
+		xml->result = result;
+	(void) XML_StopParser(xml->parser, XML_FALSE);
+}
+
+static void refuse(struct xml *xml, int code, const char *why)
+{
+	stop(xml, error_set(xml->error, code, "%s:%lu: %s: no such list has that: refused",
+			  xml->name, (unsigned long) XML_GetCurrentLineNumber(xml->parser), why));
+}
+
+static void xml_start(void *context, const XML_Char *element, const XML_Char **attributes)
+{
+	struct xml *xml = context;
+	int r;
+
+	if (xml->result)
+		return;
+	if (++xml->depth > DEPTH_LIMIT) {
+		refuse(xml, -EPROTO, "elements nested deeper than 16 levels");
+		return;
+	}
+	xml->text_size = 0;
+	r = xml->on_start(xml->context, element, attributes, xml->error);
+	if (r != 0)
+		stop(xml, r);
+}
+
+static void xml_end(void *context, const XML_Char *element)
+{
+	struct xml *xml = context;
+	int r;
+
+	if (xml->result)
+		return;
+	xml->depth--;
+	xml->text[xml->text_size] = '\0';
+	r = xml->on_end(xml->context, element, xml->text, xml->error);
+	xml->text_size = 0;
+	if (r != 0)
+		stop(xml, r);
+}
+
+static void xml_text(void *context, const XML_Char *text, int length)
+{
+	struct xml *xml = context;
+
+	if (xml->result)
+		return;
+	if (xml->text_size + (size_t) length > TEXT_LIMIT) {
+		refuse(xml, -EFBIG, "an element with more than 256 KiB of text");
+		return;
+	}
+	memcpy(xml->text + xml->text_size, text, (size_t) length);
+	xml->text_size += (size_t) length;
+}
+
+/* Entities need a document type: without one there is nothing to expand. */
+static void xml_doctype(void *context, const XML_Char *doctype, const XML_Char *system_id,
+	const XML_Char *public_id, int has_subset)
+{
+	struct xml *xml = context;
+
+	(void) doctype;
+	(void) system_id;
+	(void) public_id;
+	(void) has_subset;
+	if (!xml->result)
+		refuse(xml, -EPROTO, "a document type declaration, which entities need");
+}
+
+static void xml_open(struct xml *xml)
+{
+	xml->parser = XML_ParserCreateNS(NULL, '|');
+	if (!xml->parser)
+		out_of_memory();
+	xml->text = xreallocarray(NULL, TEXT_LIMIT + 1, 1);
+	XML_SetUserData(xml->parser, xml);
+	XML_SetElementHandler(xml->parser, xml_start, xml_end);
+	XML_SetCharacterDataHandler(xml->parser, xml_text);
+	XML_SetStartDoctypeDeclHandler(xml->parser, xml_doctype);
+}
+
+static void xml_close(struct xml *xml)
+{
+	XML_ParserFree(xml->parser);
+	free(xml->text);
+}
+
+static int xml_parse(struct xml *xml, const char *data, size_t size, bool last, struct error *error)
+{
+	do {
+		size_t part = size < FEED_BYTES ? size : FEED_BYTES;
+		enum XML_Status status;
+		long long at;
+
+		xml->error = error;
+		status = XML_Parse(xml->parser, data, (int) part, last);
+		xml->fed += part;
+		if (xml->result)
+			return xml->result;
+		at = (long long) XML_GetCurrentByteIndex(xml->parser);
+		if (status == XML_STATUS_ERROR)
+			return error_set(error, -EPROTO,
+				"%s:%lu: malformed at byte %lld: %s: the list is cut or damaged: "
+				"fetch it again with --refresh",
+				xml->name, (unsigned long) XML_GetCurrentLineNumber(xml->parser),
+				at, XML_ErrorString(XML_GetErrorCode(xml->parser)));
+		if (!last && at >= 0 && xml->fed - (unsigned long long) at > TAG_LIMIT)
+			return error_set(error, -EFBIG,
+				"%s: a tag of more than %lu bytes at byte %lld: refused", xml->name,
+				TAG_LIMIT, at);
+		data += part;
+		size -= part;
+	} while (size);
+	return 0;
+}
+
+static void set_text(char **slot, const char *text)
+{
+	free(*slot);
+	*slot = xstrdup(text);
+}
+
+/* The path below @url of a location, or NULL when that leads out. */
+static char *path_of_location(const char *url, const char **attributes)
+{
+	const char *base = attribute(attributes, XML_BASE);
+	const char *href = attribute(attributes, "href");
+	const char *folder = base ? base : "";
+	_cleanup_free_ char *path = NULL;
+	size_t length = strlen(url);
+
+	if (!href)
+		return NULL;
+	while (length && url[length - 1] == '/')
+		length--;
+	if (strncmp(folder, url, length) == 0 && (folder[length] == '/' || !folder[length]))
+		folder += length + strspn(folder + length, "/");
+	else if (strstr(folder, "://"))
+		return NULL;
+	while (strncmp(href, "./", 2) == 0)
+		href += 2;
+	length = strlen(folder);
+	while (length && folder[length - 1] == '/')
+		length--;
+	path = xasprintf("%.*s%s%s", (int) length, folder, length ? "/" : "", href);
+	return package_path_is_safe(path) ? TAKE_PTR(path) : NULL;
+}
+
+/* ---- repomd.xml */
+
+struct repomd_job {
+	const char *name;
+	const char *url;
+	struct repomd *repomd;
+	bool is_repomd;
+	bool in_primary;
+	bool weak;  /* the primary list has a hash, but none that we trust */
+	int digest; /* of the checksum that is read; -1: one that can be forged */
+};
+
+void repomd_free(struct repomd *repomd)
+{
+	free(repomd->revision);
+	free(repomd->path);
+	free(repomd->hex);
+	free(repomd->open_hex);
+	*repomd = (struct repomd){ 0 };
+}
+
+static int repomd_start(
+	void *context, const char *element, const char **attributes, struct error *error)
+{
+	struct repomd_job *job = context;
+	const char *type = attribute(attributes, "type");
+
+	if (strcmp(element, REPO("repomd")) == 0)
+		job->is_repomd = true;
+	if (strcmp(element, REPO("data")) == 0)
+		job->in_primary = type && strcmp(type, "primary") == 0;
+	if (!job->in_primary)
+		return 0;
+	if (strcmp(element, REPO("checksum")) == 0 || strcmp(element, REPO("open-checksum")) == 0) {
+		enum stream_digest digest;
+
+		job->digest = type && stream_digest_of(type, &digest) == 0 ? (int) digest : -1;
+	}
+	if (strcmp(element, REPO("location")) == 0) {
+		const char *href = attribute(attributes, "href");
+		char *path = path_of_location(job->url, attributes);
+
+		if (!path)
+			return error_set(error, -EPROTO,
+				"%s: says that its primary list is at \"%.200s\", which is not "
+				"below the repository's URL: refused",
+				job->name, href ? href : "");
+		free(job->repomd->path);
+		job->repomd->path = path;
+	}
+	return 0;
+}
+
+static uint64_t number_of(const char *text)
+{
+	return strspn(text, "0123456789") == strlen(text) && strlen(text) <= 18
+		       ? strtoull(text, NULL, 10)
+		       : 0;
+}
+
+static int repomd_end(void *context, const char *element, const char *text, struct error *error)
+{
+	struct repomd_job *job = context;
+	struct repomd *repomd = job->repomd;
+
+	(void) error;
+	if (!job->in_primary) {
+		if (strcmp(element, REPO("revision")) == 0 && strlen(text) < 64)
+			set_text(&repomd->revision, text);
+	} else if (strcmp(element, REPO("checksum")) == 0) {
+		job->weak = job->digest < 0;
+		if (job->weak)
+			return 0;
+		repomd->digest = (enum stream_digest) job->digest;
+		set_text(&repomd->hex, text);
+	} else if (strcmp(element, REPO("open-checksum")) == 0 && job->digest >= 0) {
+		repomd->open_digest = (enum stream_digest) job->digest;
+		set_text(&repomd->open_hex, text);
+	} else if (strcmp(element, REPO("size")) == 0) {
+		repomd->size_bytes = number_of(text);
+	} else if (strcmp(element, REPO("open-size")) == 0) {
+		repomd->open_size_bytes = number_of(text);
+	} else if (strcmp(element, REPO("data")) == 0) {
+		job->in_primary = false;
+	}
+	return 0;
+}
+
+static bool is_hash(const char *text, enum stream_digest digest)
+{
+	static const size_t lengths[] = { 64, 96, 128 };
+
+	return strlen(text) == lengths[digest] &&
+	       strspn(text, "0123456789abcdef") == lengths[digest];
+}
+
+int repomd_parse(const char *text, size_t size, const char *name, const char *url,
+	struct repomd *ret, struct error *error)
+{
+	_cleanup_(repomd_free) struct repomd repomd = { .revision = xstrdup(""),
+		.open_hex = xstrdup("") };
+	struct repomd_job job = { .name = name, .url = url, .repomd = &repomd };
+	_cleanup_(xml_close) struct xml xml = {
+		.name = name, .on_start = repomd_start, .on_end = repomd_end, .context = &job
+	};
+	int r;
+
+	xml_open(&xml);
+	r = size ? xml_parse(&xml, text, size, false, error) : 0;
+	if (r == 0)
+		r = xml_parse(&xml, "", 0, true, error);
+	if (r < 0)
+		return r;
+	if (!job.is_repomd)
+		return error_set(error, -EPROTO, "%s: is no repomd.xml", name);
+	if (!repomd.path)
+		return error_set(error, -EPROTO, "%s: names no primary list", name);
+	if (job.weak)
+		return error_set(error, -EKEYREJECTED,
+			"%s: names its primary list by MD5 or SHA-1 only, which can be forged: "
+			"refused: use a newer mirror of this repository, or pass the .rpm files "
+			"with --kernel-from",
+			name);
+	if (!repomd.hex || !is_hash(repomd.hex, repomd.digest))
+		return error_set(error, -EPROTO, "%s: has no hash of its primary list", name);
+	if (*repomd.open_hex && !is_hash(repomd.open_hex, repomd.open_digest))
+		return error_set(error, -EPROTO,
+			"%s: has an open-checksum of its primary list that is none", name);
+	*ret = repomd;
+	repomd = (struct repomd){ 0 };
+	return 0;
+}
+
+/* ---- the primary list */
+
+/* One relation list of a package, as text; the digest must be able to read it back. */
+#define RELATIONS_LIMIT (STANZA_LINE_LIMIT / 2)
+
+struct relations {
+	char *text; /* of RELATIONS_LIMIT; pages that are not written cost nothing */
+	size_t size;
+};
+
+struct primary {
+	struct primary_request request;
+	struct xml xml;
+	bool is_primary;
+	bool in_package;
+	bool skipped; /* the package that is read is not to be kept */
+	struct package package;
+	struct relations provides;
+	struct relations depends;
+	struct relations *open; /* the one whose entries come now */
+	char *checksum_type;
+};
+
+/* "[epoch:]version[-release]", as far as it is given. */
+static char *version_of(const char **attributes)
+{
+	const char *epoch = attribute(attributes, "epoch");
+	const char *version = attribute(attributes, "ver");
+	const char *release = attribute(attributes, "rel");
+	bool has_epoch = epoch && *epoch && strcmp(epoch, "0") != 0;
+
+	return xasprintf("%s%s%s%s%s", has_epoch ? epoch : "", has_epoch ? ":" : "",
+		version ? version : "", release ? "-" : "", release ? release : "");
+}
+
+static int take_entry(struct primary *primary, const char **attributes, struct error *error)
+{
+	static const char *const signs[][2] = { { "EQ", "=" }, { "GE", ">=" }, { "LE", "<=" },
+		{ "GT", ">>" }, { "LT", "<<" } };
+	struct relations *open = primary->open;
+	const char *name = attribute(attributes, "name");
+	const char *flags = attribute(attributes, "flags");
+	_cleanup_free_ char *text = NULL;
+
+	/* Sonames, symbols and rich dependencies: a kernel package has thousands of them. */
+	if (!name || !*name || strpbrk(name, "(), |\t\n"))
+		return 0;
+	for (size_t i = 0; flags && !text && i < ARRAY_SIZE(signs); i++) {
+		_cleanup_free_ char *version = NULL;
+
+		if (strcmp(flags, signs[i][0]) != 0)
+			continue;
+		version = version_of(attributes);
+		text = xasprintf("%s (%s %s)", name, signs[i][1], version);
+	}
+	if (text)
+		name = text;
+	if (open->size + strlen(name) + 3 > RELATIONS_LIMIT)
+		return error_set(error, -EFBIG,
+			"%s: the package %s has more relations than any package has: refused",
+			primary->request.name, primary->package.name);
+	open->size += (size_t) snprintf(open->text + open->size, RELATIONS_LIMIT - open->size,
+		"%s%s", open->size ? ", " : "", name);
+	return 0;
+}
+
+static void package_reset(struct primary *primary)
+{
+	package_free(&primary->package);
+	primary->provides.size = 0;
+	primary->provides.text[0] = '\0';
+	primary->depends.size = 0;
+	primary->depends.text[0] = '\0';
+	primary->open = NULL;
+	free(TAKE_PTR(primary->checksum_type));
+}
+
+static int start_in_package(
+	struct primary *primary, const char *element, const char **attributes, struct error *error)
+{
+	struct package *package = &primary->package;
+
+	if (strcmp(element, RPM("entry")) == 0)
+		return primary->open ? take_entry(primary, attributes, error) : 0;
+	if (strcmp(element, RPM("provides")) == 0) {
+		primary->open = &primary->provides;
+	} else if (strcmp(element, RPM("requires")) == 0) {
+		primary->open = &primary->depends;
+	} else if (strcmp(element, COMMON("version")) == 0) {
+		free(package->version);
+		package->version = version_of(attributes);
+	} else if (strcmp(element, COMMON("checksum")) == 0) {
+		const char *type = attribute(attributes, "type");
+
+		set_text(&primary->checksum_type, type ? type : "");
+	} else if (strcmp(element, COMMON("size")) == 0) {
+		const char *size = attribute(attributes, "package");
+
+		package->size_bytes = size ? strtoull(size, NULL, 10) : 0;
+	} else if (strcmp(element, COMMON("location")) == 0) {
+		const char *href = attribute(attributes, "href");
+
+		free(package->path);
+		package->path = path_of_location(primary->request.url, attributes);
+		if (!package->path)
+			return error_set(error, -EPROTO,
+				"%s: the package %s is at \"%.200s\", which is not below the "
+				"repository's URL: refused",
+				primary->request.name, package->name ? package->name : "",
+				href ? href : "");
+	}
+	return 0;
+}
+
+static int primary_start(
+	void *context, const char *element, const char **attributes, struct error *error)
+{
+	struct primary *primary = context;
+
+	if (primary->in_package)
+		return primary->skipped ? 0 : start_in_package(primary, element, attributes, error);
+	if (strcmp(element, COMMON("metadata")) == 0)
+		primary->is_primary = true;
+	if (strcmp(element, COMMON("package")) == 0) {
+		package_reset(primary);
+		primary->in_package = true;
+		primary->skipped = false;
+		(*primary->request.listed)++;
+	}
+	return 0;
+}
+
+/* "kernel-5.14.0-427.13.1.el9_4.src.rpm" is the source "kernel". */
+static void strip_source(char *name)
+{
+	for (int i = 0; i < 2; i++) {
+		char *dash = strrchr(name, '-');
+
+		if (dash)
+			*dash = '\0';
+	}
+}
+
+static int end_package(struct primary *primary, struct error *error)
+{
+	const char *list = primary->request.name;
+	const char *type = primary->checksum_type ? primary->checksum_type : "";
+	struct package *package = &primary->package;
+	int r;
+
+	primary->in_package = false;
+	if (primary->skipped)
+		return 0;
+	if (!package->name || !package->version || !package->architecture || !package->path ||
+		!package->sha256)
+		return error_set(error, -EPROTO,
+			"%s: the package %s has no version, arch, location or checksum", list,
+			package->name ? package->name : "without a name");
+	if (strcmp(type, "sha256") != 0)
+		return error_set(error, -EKEYREJECTED,
+			"%s: names the package %s by its hash of type \"%.20s\"; Slipway locks "
+			"packages by SHA-256 and trusts nothing older: use a newer mirror of this "
+			"repository, or pass the .rpm files with --kernel-from",
+			list, package->name, type);
+	set_text(&package->provides, primary->provides.text);
+	set_text(&package->depends, primary->depends.text);
+	if (!package->source)
+		set_text(&package->source, package->name);
+	r = package_check(package, list, error);
+	if (r == 0)
+		package_list_push(primary->request.packages, package);
+	return r;
+}
+
+static int primary_end(void *context, const char *element, const char *text, struct error *error)
+{
+	struct primary *primary = context;
+	struct package *package = &primary->package;
+
+	if (!primary->in_package)
+		return 0;
+	if (strcmp(element, COMMON("package")) == 0)
+		return end_package(primary, error);
+	if (primary->skipped)
+		return 0;
+	if (strcmp(element, COMMON("name")) == 0) {
+		primary->skipped = !index_keeps(primary->request.keep, text);
+		set_text(&package->name, text);
+	} else if (strcmp(element, COMMON("arch")) == 0) {
+		primary->skipped =
+			strcmp(text, primary->request.arch) != 0 && strcmp(text, "noarch") != 0;
+		set_text(&package->architecture, text);
+	} else if (strcmp(element, COMMON("checksum")) == 0) {
+		set_text(&package->sha256, text);
+	} else if (strcmp(element, RPM("sourcerpm")) == 0) {
+		set_text(&package->source, text);
+		strip_source(package->source);
+	} else if (strcmp(element, RPM("provides")) == 0 || strcmp(element, RPM("requires")) == 0) {
+		primary->open = NULL;
+	}
+	return 0;
+}
+
+struct primary *primary_new(const struct primary_request *request)
+{
+	struct primary *primary = xcalloc(1, sizeof(*primary));
+
+	primary->request = *request;
+	primary->provides.text = xreallocarray(NULL, RELATIONS_LIMIT, 1);
+	primary->depends.text = xreallocarray(NULL, RELATIONS_LIMIT, 1);
+	primary->xml = (struct xml){ .name = request->name,
+		.on_start = primary_start,
+		.on_end = primary_end,
+		.context = primary };
+	xml_open(&primary->xml);
+	return primary;
+}
+
+void primary_free(struct primary **primary)
+{
+	if (!*primary)
+		return;
+	package_reset(*primary);
+	free((*primary)->provides.text);
+	free((*primary)->depends.text);
+	xml_close(&(*primary)->xml);
+	free(TAKE_PTR(*primary));
+}
+
+int primary_feed(struct primary *primary, const char *data, size_t size, struct error *error)
+{
+	return size ? xml_parse(&primary->xml, data, size, false, error) : 0;
+}
+
+int primary_finish(struct primary *primary, struct error *error)
+{
+	int r = xml_parse(&primary->xml, "", 0, true, error);
+
+	if (r == 0 && !primary->is_primary)
+		return error_set(error, -EPROTO, "%s: is no primary list", primary->request.name);
+	return r;
+}
+
+/* ---- the job */
 
 #define REPOMD_LIMIT_BYTES  ((uint64_t) 4 << 20)
 #define PRIMARY_LIMIT_BYTES ((uint64_t) 1 << 30)
@@ -15,55 +589,28 @@ static const char repomd_file[] = "repomd.xml";
 static const char signature_file[] = "repomd.xml.asc";
 static const char primary_file[] = "primary";
 
-struct rpm_state {
-	struct repomd repomd;
-	bool has_repomd;
-};
-
+/* job->state is the repomd; without a path it is still to come. */
 static void rpm_free(struct index_job *job)
 {
-	struct rpm_state *state = job->state;
-
-	if (!state)
-		return;
-	repomd_free(&state->repomd);
-	free(state);
-	job->state = NULL;
+	repomd_free(job->state);
+	free(job->state);
 }
 
-static int rpm_start(struct index_job *job, struct error *error)
+static void rpm_start(struct index_job *job)
 {
-	const struct wanted_file repomd = { .path = "repodata/repomd.xml",
-		.name = repomd_file,
-		.limit_bytes = REPOMD_LIMIT_BYTES,
-		.conditional = true };
-	const struct wanted_file signature = { .path = "repodata/repomd.xml.asc",
-		.name = signature_file,
-		.limit_bytes = REPOMD_LIMIT_BYTES };
-	int r;
+	struct download_file wanted = { .path = repomd_file, .limit_bytes = REPOMD_LIMIT_BYTES };
 
-	job->state = calloc(1, sizeof(struct rpm_state));
-	if (!job->state)
-		return error_set_errno(error, -ENOMEM, "%s", job->request->url);
-	r = index_job_want(job, &repomd, error);
-	return r == 0 ? index_job_want(job, &signature, error) : r;
-}
-
-static int no_signature(const struct index_job *job, struct error *error)
-{
-	if (job->options->allow_unsigned || job->request->repository->trust == TRUST_PACKAGES)
-		return 0;
-	return error_set(error, -EKEYREJECTED,
-		"%s: carries no signature: the mirror has no repomd.xml.asc beside it: use another "
-		"mirror, or accept the list as it is with --allow-unsigned",
-		job->files[0].url);
+	job->state = xcalloc(1, sizeof(struct repomd));
+	index_job_want(job, wanted, true, "repodata/%s", repomd_file);
+	wanted.path = signature_file;
+	index_job_want(job, wanted, false, "repodata/%s", signature_file);
 }
 
 static int check_signature(struct index_job *job, struct error *error)
 {
 	const struct repository *repository = job->request->repository;
 	const struct download_file *file = &job->files[1];
-	struct signature_request request = {
+	const struct signature_request request = {
 		.name = job->files[0].url,
 		.folder_fd = job->work_fd,
 		.path = repomd_file,
@@ -79,79 +626,56 @@ static int check_signature(struct index_job *job, struct error *error)
 	int r;
 
 	/* Object stores answer 403 for what they do not have. */
-	if (file->result == -EADDRNOTAVAIL || file->result == -EACCES)
-		return no_signature(job, error);
-	if (file->result < 0) {
-		*error = file->error;
-		return file->result;
+	if (file->result == -EADDRNOTAVAIL || file->result == -EACCES) {
+		if (request.allow_unsigned)
+			return 0;
+		return error_set(error, -EKEYREJECTED,
+			"%s: carries no signature: the mirror has no repomd.xml.asc beside it: use "
+			"another mirror, or accept the list as it is with --allow-unsigned",
+			request.name);
 	}
+	if (file->result < 0)
+		return index_job_failed(file, error);
 	r = signature_check(&request, &signature, error);
 	if (r == 0)
 		job->made.signer = TAKE_PTR(signature.signer);
 	return r;
 }
 
-static int read_repomd(struct index_job *job, struct error *error)
-{
-	struct rpm_state *state = job->state;
-	const char *url = job->files[0].url;
-	_cleanup_free_ char *text = NULL;
-	size_t size;
-	int r = fs_read(job->work_fd, repomd_file, REPOMD_LIMIT_BYTES, &text, &size);
-
-	if (r < 0)
-		return error_set_errno(error, r, "%s", url);
-	r = repomd_parse(text, size, url, job->request->url, &state->repomd, error);
-	if (r < 0)
-		return r;
-	state->has_repomd = true;
-	job->made.date = strdup(state->repomd.revision);
-	return job->made.date ? 0 : error_set_errno(error, -ENOMEM, "%s", url);
-}
-
-static int want_primary(struct index_job *job, struct error *error)
-{
-	const struct rpm_state *state = job->state;
-	const struct wanted_file wanted = {
-		.path = state->repomd.path,
-		.name = primary_file,
-		.sha256 = state->repomd.digest == STREAM_SHA256 ? state->repomd.hex : NULL,
-		.size_bytes = state->repomd.size_bytes,
-		.limit_bytes = PRIMARY_LIMIT_BYTES,
-	};
-
-	index_job_forget_files(job);
-	return index_job_want(job, &wanted, error);
-}
-
 static int take_repomd(struct index_job *job, struct error *error)
 {
-	const struct download_file *file = &job->files[0];
+	const char *url = job->files[0].url;
+	struct repomd *repomd = job->state;
+	struct download_file wanted = { .path = primary_file, .limit_bytes = PRIMARY_LIMIT_BYTES };
+	_cleanup_free_ char *text = NULL;
+	size_t size;
 	int r;
 
-	if (file->result < 0) {
-		job->absent = file->result == -EADDRNOTAVAIL;
-		*error = file->error;
-		return file->result;
+	if (job->files[0].result < 0) {
+		job->absent = job->files[0].result == -EADDRNOTAVAIL;
+		return index_job_failed(&job->files[0], error);
 	}
-	r = file->not_modified ? 0 : index_job_take_head(job, file, repomd_file, error);
-	if (r < 0)
+	r = index_job_take_head(job, repomd_file, error);
+	if (r < 0 || job->done)
 		return r;
-	if (file->not_modified || index_job_is_known(job)) {
-		job->unchanged = true;
-		job->done = true;
-		return 0;
-	}
 	r = check_signature(job, error);
 	/* Of a mirror in the middle of an update one of the two may be newer than the other. */
-	if (r == -EKEYREJECTED && job->files[1].result == 0) {
-		struct error why = *error;
-
-		return index_job_restart(job, r, &why, error);
-	}
-	if (r == 0)
-		r = read_repomd(job, error);
-	return r == 0 ? want_primary(job, error) : r;
+	if (r == -EKEYREJECTED && job->files[1].result == 0)
+		return index_job_restart(job, r);
+	if (r < 0)
+		return r;
+	r = fs_read(job->work_fd, repomd_file, REPOMD_LIMIT_BYTES, &text, &size);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", url);
+	r = repomd_parse(text, size, url, job->request->url, repomd, error);
+	if (r < 0)
+		return r;
+	job->made.date = xstrdup(repomd->revision);
+	index_job_forget_files(job);
+	wanted.sha256 = repomd->digest == STREAM_SHA256 ? repomd->hex : NULL;
+	wanted.size_bytes = repomd->size_bytes;
+	index_job_want(job, wanted, false, "%s", repomd->path);
+	return 0;
 }
 
 static int on_block(void *context, const char *data, size_t size, struct error *error)
@@ -161,9 +685,9 @@ static int on_block(void *context, const char *data, size_t size, struct error *
 
 static int read_primary(struct index_job *job, struct error *error)
 {
-	const struct repomd *repomd = &((struct rpm_state *) job->state)->repomd;
+	const struct repomd *repomd = job->state;
 	const char *url = job->files[0].url;
-	struct primary_request request = {
+	const struct primary_request request = {
 		.name = url,
 		.url = job->request->url,
 		.arch = job->request->arch,
@@ -173,7 +697,7 @@ static int read_primary(struct index_job *job, struct error *error)
 	};
 	_cleanup_(primary_free) struct primary *primary = primary_new(&request);
 	_cleanup_close_ int fd = openat(job->work_fd, primary_file, O_RDONLY | O_CLOEXEC);
-	struct stream stream = {
+	const struct stream stream = {
 		.fd = fd,
 		.name = url,
 		.limit_bytes = repomd->open_size_bytes,
@@ -185,8 +709,8 @@ static int read_primary(struct index_job *job, struct error *error)
 	};
 	int r;
 
-	if (fd < 0 || !primary)
-		return error_set_errno(error, fd < 0 ? -errno : -ENOMEM, "%s", url);
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", url);
 	r = stream_run(&stream, error);
 	if (r == 0)
 		r = primary_finish(primary, error);
@@ -194,30 +718,20 @@ static int read_primary(struct index_job *job, struct error *error)
 	return r;
 }
 
-static int take_primary(struct index_job *job, struct error *error)
-{
-	const struct download_file *file = &job->files[0];
-	int r = file->result;
-
-	if (r == 0)
-		r = read_primary(job, error);
-	else
-		*error = file->error;
-	/* Its name has its hash in it: after an update the old one is gone. */
-	if (r == -EBADMSG || r == -EADDRNOTAVAIL) {
-		struct error why = *error;
-
-		return index_job_restart(job, r, &why, error);
-	}
-	job->done = r == 0;
-	return r;
-}
-
 static int rpm_take(struct index_job *job, struct error *error)
 {
-	const struct rpm_state *state = job->state;
+	const struct repomd *repomd = job->state;
+	int r;
 
-	return state->has_repomd ? take_primary(job, error) : take_repomd(job, error);
+	if (!repomd->path)
+		return take_repomd(job, error);
+	r = job->files[0].result < 0 ? index_job_failed(&job->files[0], error)
+				     : read_primary(job, error);
+	/* Its name has its hash in it: after an update the old one is gone. */
+	if (r == -EBADMSG || r == -EADDRNOTAVAIL)
+		return index_job_restart(job, r);
+	job->done = r == 0;
+	return r;
 }
 
 const struct index_kind index_kind_rpm_md = {

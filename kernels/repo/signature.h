@@ -54,15 +54,16 @@ int signature_check_keyring(const char *path, struct error *error) _must_check_;
  */
 void signature_hash_keyring(const struct strv *keyrings, const char *keyring, struct hash *hash);
 
-/* What gpgv's status lines (doc/DETAILS of GnuPG) say. */
+/* What gpgv's status lines (doc/DETAILS of GnuPG) say; of several signatures the verdict that
+ * comes last here counts. */
 enum signature_verdict {
-	SIGNATURE_GOOD,
 	SIGNATURE_MISSING,
 	SIGNATURE_NO_KEY,
 	SIGNATURE_WEAK,
 	SIGNATURE_EXPIRED,
 	SIGNATURE_KEY_EXPIRED,
 	SIGNATURE_KEY_REVOKED,
+	SIGNATURE_GOOD,
 	SIGNATURE_BAD,
 };
 
@@ -71,6 +72,3 @@ enum signature_verdict {
  * the fingerprint, or the id of the key that is at fault, or "".
  */
 enum signature_verdict signature_judge(const char *status, char ret_key[64]);
-
-/* OpenPGP's ASCII armour (RFC 9580, section 6): keys as publishers hand them out, as gpgv wants
- * them. */

@@ -1,39 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/repo/stream_internal.h"
-
 #include <archive.h>
 #include <archive_entry.h>
 #include <openssl/evp.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
-#define BLOCK_BYTES ((size_t) 64 << 10)
-
-static const struct magic {
-	char bytes[6];
-	size_t length;
-	int filter;
-	off_t smallest; /* size of a file that unpacks to nothing */
-} magics[] = {
-	{ "\xfd"
-	  "7zXZ",
-		6, ARCHIVE_FILTER_XZ, 32 },
-	{ "\x1f\x8b", 2, ARCHIVE_FILTER_GZIP, 20 },
-	{ "\x28\xb5\x2f\xfd", 4, ARCHIVE_FILTER_ZSTD, 9 },
-	{ "BZh", 3, ARCHIVE_FILTER_BZIP2, 14 },
-};
+#include "common/xalloc.h"
+#include "kernels/repo/repo_internal.h"
 
 struct job {
 	const struct stream *stream;
 	struct archive *archive;
 	EVP_MD_CTX *packed; /* NULL where nothing is expected */
 	EVP_MD_CTX *unpacked;
-	const struct magic *magic; /* NULL for what is not packed */
-	off_t size;
-	uint64_t offset; /* of the packed file */
+	off_t offset; /* of the packed file */
 	int read_error;
-	char block[BLOCK_BYTES];
+	char block[65536];
 };
 
 int stream_digest_of(const char *name, enum stream_digest *ret)
@@ -50,17 +32,13 @@ int stream_digest_of(const char *name, enum stream_digest *ret)
 
 static void job_free(struct job **job)
 {
-	if (!*job)
-		return;
-	if ((*job)->archive)
-		(void) archive_read_free((*job)->archive);
+	(void) archive_read_free((*job)->archive);
 	EVP_MD_CTX_free((*job)->packed);
 	EVP_MD_CTX_free((*job)->unpacked);
 	free(*job);
-	*job = NULL;
 }
 
-static int hash_start(const struct stream_hash *expected, EVP_MD_CTX **ret)
+static EVP_MD_CTX *hash_start(const struct stream_hash *expected)
 {
 	const EVP_MD *digest = expected->digest == STREAM_SHA256   ? EVP_sha256()
 			       : expected->digest == STREAM_SHA384 ? EVP_sha384()
@@ -68,28 +46,24 @@ static int hash_start(const struct stream_hash *expected, EVP_MD_CTX **ret)
 	EVP_MD_CTX *context;
 
 	if (!expected->hex)
-		return 0;
+		return NULL;
 	context = EVP_MD_CTX_new();
-	if (!context || EVP_DigestInit_ex(context, digest, NULL) != 1) {
-		EVP_MD_CTX_free(context);
-		return -ENOMEM;
-	}
-	*ret = context;
-	return 0;
+	if (!context || EVP_DigestInit_ex(context, digest, NULL) != 1)
+		out_of_memory();
+	return context;
 }
 
 static int hash_check(const struct stream *stream, EVP_MD_CTX *context,
 	const struct stream_hash *expected, const char *what, struct error *error)
 {
 	unsigned char digest[EVP_MAX_MD_SIZE];
-	char hex[2 * EVP_MAX_MD_SIZE + 1] = "";
+	char hex[2 * EVP_MAX_MD_SIZE + 1];
 	unsigned int length = 0;
 
 	if (!context)
 		return 0;
 	(void) EVP_DigestFinal_ex(context, digest, &length);
-	for (unsigned int i = 0; i < length; i++)
-		(void) snprintf(hex + (size_t) 2 * i, 3, "%02x", digest[i]);
+	hex_copy(digest, length, hex);
 	if (strcmp(hex, expected->hex) == 0)
 		return 0;
 	return error_set(error, -EBADMSG,
@@ -104,7 +78,7 @@ static la_ssize_t on_read(struct archive *archive, void *context, const void **r
 	ssize_t got;
 
 	do
-		got = pread(job->stream->fd, job->block, sizeof(job->block), (off_t) job->offset);
+		got = pread(job->stream->fd, job->block, sizeof(job->block), job->offset);
 	while (got < 0 && errno == EINTR);
 	if (got < 0) {
 		job->read_error = -errno;
@@ -113,7 +87,7 @@ static la_ssize_t on_read(struct archive *archive, void *context, const void **r
 	}
 	if (job->packed)
 		(void) EVP_DigestUpdate(job->packed, job->block, (size_t) got);
-	job->offset += (uint64_t) got;
+	job->offset += got;
 	*ret_block = job->block;
 	return got;
 }
@@ -130,59 +104,32 @@ static int damaged(const struct job *job, struct error *error)
 		job->stream->name, why ? why : "damaged");
 }
 
-static const struct magic *magic_of(const char *start, size_t size)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(magics); i++)
-		if (size >= magics[i].length &&
-			memcmp(start, magics[i].bytes, magics[i].length) == 0)
-			return &magics[i];
-	return NULL;
-}
-
-/*
- * Where a packed file ends before its first byte could be unpacked, libarchive takes it for an
- * empty one. Those have few bytes more than their format needs.
- */
-static int check_empty(const struct job *job, struct error *error)
-{
-	off_t size = job->size;
-
-	if (!job->magic || (size >= job->magic->smallest && size <= job->magic->smallest + 8))
-		return 0;
-	return damaged(job, error);
-}
-
-/* Exactly one filter, so that nothing inside a list is taken for another compressed file. */
-static int add_filter(struct job *job, struct error *error)
-{
-	char start[6];
-	ssize_t got = pread(job->stream->fd, start, sizeof(start), 0);
-	struct stat status;
-
-	if (got < 0 || fstat(job->stream->fd, &status) < 0)
-		return error_set_errno(error, -errno, "%s", job->stream->name);
-	job->size = status.st_size;
-	job->magic = magic_of(start, (size_t) got);
-	return archive_read_append_filter(job->archive,
-		       job->magic ? job->magic->filter : ARCHIVE_FILTER_NONE) < ARCHIVE_WARN
-		       ? damaged(job, error)
-		       : 0;
-}
-
-static int copy_blocks(struct job *job, struct error *error)
+static int unpack(struct job *job, struct error *error)
 {
 	const struct stream *stream = job->stream;
-	uint64_t limit = stream->limit_bytes ? stream->limit_bytes : STREAM_LIMIT_BYTES;
+	const uint64_t limit = stream->limit_bytes ? stream->limit_bytes : STREAM_LIMIT_BYTES;
+	struct archive_entry *entry;
 	uint64_t total = 0;
+	int r;
 
-	for (;;) {
+	(void) archive_read_support_filter_xz(job->archive);
+	(void) archive_read_support_filter_gzip(job->archive);
+	(void) archive_read_support_filter_zstd(job->archive);
+	(void) archive_read_support_filter_bzip2(job->archive);
+	(void) archive_read_support_format_raw(job->archive);
+	(void) archive_read_support_format_empty(job->archive);
+	if (archive_read_open(job->archive, job, NULL, on_read, NULL) < ARCHIVE_WARN)
+		return damaged(job, error);
+	r = archive_read_next_header(job->archive, &entry);
+	while (r != ARCHIVE_EOF) {
 		const void *block;
 		size_t size;
 		la_int64_t offset;
-		int r = archive_read_data_block(job->archive, &block, &size, &offset);
 
+		if (r >= ARCHIVE_WARN)
+			r = archive_read_data_block(job->archive, &block, &size, &offset);
 		if (r == ARCHIVE_EOF)
-			return 0;
+			break;
 		if (r < ARCHIVE_WARN)
 			return damaged(job, error);
 		total += size;
@@ -197,58 +144,31 @@ static int copy_blocks(struct job *job, struct error *error)
 		if (r != 0)
 			return r;
 	}
-}
-
-/* What follows the packed data is part of the file's hash too. */
-static int drain(struct job *job, struct error *error)
-{
-	const void *block;
-	la_ssize_t got;
-
-	while ((got = on_read(job->archive, job, &block)) > 0)
-		;
-	return got < 0 ? damaged(job, error) : 0;
-}
-
-static int unpack(struct job *job, struct error *error)
-{
-	struct archive_entry *entry;
-	int r = add_filter(job, error);
-
-	if (r < 0)
-		return r;
-	(void) archive_read_support_format_raw(job->archive);
-	(void) archive_read_support_format_empty(job->archive);
-	if (archive_read_open(job->archive, job, NULL, on_read, NULL) < ARCHIVE_WARN)
-		return damaged(job, error);
-	r = archive_read_next_header(job->archive, &entry);
-	if (r == ARCHIVE_EOF)
-		return check_empty(job, error);
-	if (r < ARCHIVE_WARN)
-		return damaged(job, error);
-	return copy_blocks(job, error);
+	return 0;
 }
 
 int stream_run(const struct stream *stream, struct error *error)
 {
-	_cleanup_(job_free) struct job *job = calloc(1, sizeof(*job));
-	int r = job ? 0 : -ENOMEM;
+	_cleanup_(job_free) struct job *job = xcalloc(1, sizeof(*job));
+	const void *block;
+	la_ssize_t got;
+	int r;
 
-	if (r == 0) {
-		job->stream = stream;
-		job->archive = archive_read_new();
-		r = job->archive ? hash_start(&stream->packed, &job->packed) : -ENOMEM;
-	}
-	if (r == 0)
-		r = hash_start(&stream->unpacked, &job->unpacked);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", stream->name);
+	job->stream = stream;
+	job->archive = archive_read_new();
+	if (!job->archive)
+		out_of_memory();
+	job->packed = hash_start(&stream->packed);
+	job->unpacked = hash_start(&stream->unpacked);
 	r = unpack(job, error);
-	if (r == 0)
-		r = drain(job, error);
-	if (r == 0)
-		r = hash_check(stream, job->packed, &stream->packed, "it", error);
-	if (r == 0)
-		r = hash_check(stream, job->unpacked, &stream->unpacked, "what it holds", error);
-	return r;
+	if (r != 0)
+		return r;
+	/* What follows the packed data is part of the file's hash too. */
+	while ((got = on_read(job->archive, job, &block)) > 0)
+		;
+	if (got < 0)
+		return damaged(job, error);
+	r = hash_check(stream, job->packed, &stream->packed, "it", error);
+	return r < 0 ? r
+		     : hash_check(stream, job->unpacked, &stream->unpacked, "what it holds", error);
 }

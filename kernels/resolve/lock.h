@@ -55,7 +55,7 @@ struct lock {
 	char *krel;
 	char *os;                /* the catalogue's name */
 	char *arch;              /* as uname -m prints it: "x86_64" */
-	char *compiler;          /* "gcc-12": what the kernel was made with; "": not told */
+	char *compiler;          /* "gcc-12": what the kernel was made with; "": not known */
 	char *compiler_evidence; /* where that is from, for people */
 	struct lock_repository *repositories;
 	size_t repository_count;

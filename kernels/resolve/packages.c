@@ -7,13 +7,26 @@
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 #include "kernels/repo/package.h"
-#include "kernels/resolve/resolve_internal.h"
+#include "kernels/resolve/resolve.h"
 #include "kernels/version.h"
+
+/* A package and the list that it is in. */
+struct found {
+	const struct index *index;
+	const struct package *package;
+};
+
+struct found_list {
+	struct found *items;
+	size_t count;
+};
 
 /* What a resolution works on. */
 struct resolution {
-	struct match_scope scope;
+	const struct index *indexes; /* those whose result is not 0 are skipped */
+	size_t count;
 	const struct resolve_request *request;
+	const struct catalogue *os;
 	struct lock lock;
 	struct trace *trace;
 	const struct index *home;     /* the list that has the headers; NULL: none has */
@@ -23,7 +36,7 @@ struct resolution {
 
 /* ---- finding packages */
 
-void found_list_free(struct found_list *list)
+static void found_list_free(struct found_list *list)
 {
 	free(list->items);
 	*list = (struct found_list){ 0 };
@@ -36,29 +49,20 @@ static void append(
 	list->items[list->count++] = (struct found){ .index = index, .package = package };
 }
 
+/* Frees the relation before, and reads the next. */
+static bool next_relation(const char **cursor, struct relation *relation)
+{
+	relation_free(relation);
+	*relation = (struct relation){ 0 };
+	return relation_next(cursor, relation) > 0;
+}
+
 static bool is_for(const struct package *package, const char *arch)
 {
 	const char *own = package->architecture;
 
 	return strcmp(own, arch) == 0 || strcmp(own, arch_debian(arch)) == 0 ||
 	       strcmp(own, "all") == 0 || strcmp(own, "noarch") == 0;
-}
-
-static const char *without_epoch(const char *version)
-{
-	const char *colon = strchr(version, ':');
-
-	return colon ? colon + 1 : version;
-}
-
-int match_compare_versions(const char *a, const char *b)
-{
-	long left = strchr(a, ':') ? strtol(a, NULL, 10) : 0;
-	long right = strchr(b, ':') ? strtol(b, NULL, 10) : 0;
-
-	if (left != right)
-		return left < right ? -1 : 1;
-	return version_compare(without_epoch(a), without_epoch(b));
 }
 
 /* How long the version is without ".<number>" at its end. */
@@ -75,7 +79,7 @@ static size_t length_without_counter(const char *version)
 /* Has the package this version, or with the catalogue's build_counter this one and a counter? */
 static bool version_fits(const struct catalogue *os, const char *version, const char *wanted)
 {
-	const char *own = without_epoch(version);
+	const char *own = version_without_epoch(version);
 	size_t length;
 
 	if (!os->kernel.build_counter)
@@ -84,17 +88,17 @@ static bool version_fits(const struct catalogue *os, const char *version, const 
 	return length == strlen(wanted) && strncmp(own, wanted, length) == 0 && own[length];
 }
 
-/* Are the versions the same, where the catalogue says so without the build counter? */
+/* Are the versions the same, where the catalogue wants it without the build counter? */
 static bool is_same_build(const struct catalogue *os, const char *a, const char *b)
 {
 	size_t left, right;
 
-	if (match_compare_versions(a, b) == 0)
+	if (version_compare_epochs(a, b) == 0)
 		return true;
 	if (!os->kernel.build_counter)
 		return false;
-	a = without_epoch(a);
-	b = without_epoch(b);
+	a = version_without_epoch(a);
+	b = version_without_epoch(b);
 	left = length_without_counter(a);
 	right = length_without_counter(b);
 	/* One of them may be a Requires, which has no counter. */
@@ -104,124 +108,58 @@ static bool is_same_build(const struct catalogue *os, const char *a, const char 
 }
 
 /* Appends the packages with this name, and with this version unless it is NULL. */
-static void match_named(const struct match_scope *scope, const char *name, const char *version,
+static void match_name(const struct resolution *resolution, const char *name, const char *version,
 	struct found_list *list)
 {
-	for (size_t i = 0; i < scope->count; i++) {
-		const struct index *index = &scope->indexes[i];
+	for (size_t i = 0; i < resolution->count; i++) {
+		const struct index *index = &resolution->indexes[i];
 		const struct package *package = index->result == 0 ? index_find(index, name) : NULL;
 		const struct package *end = index->packages + index->count;
 
 		for (; package && package < end && strcmp(package->name, name) == 0; package++)
-			if (is_for(package, scope->arch) &&
-				(!version || version_fits(scope->os, package->version, version)))
+			if (is_for(package, resolution->request->arch) &&
+				(!version ||
+					version_fits(resolution->os, package->version, version)))
 				append(list, index, package);
 	}
-}
-
-void match_name(const struct match_scope *scope, const char *name, struct found_list *list)
-{
-	match_named(scope, name, NULL, list);
 }
 
 /* Does the package provide "<pattern> = krel"? */
 static bool provides(const struct package *package, const char *pattern, const char *krel)
 {
+	_cleanup_(relation_free) struct relation relation = { 0 };
 	const char *cursor = package->provides;
 
-	/* Most packages are told by this alone. */
+	/* This alone excludes most packages. */
 	if (!strstr(cursor, krel))
 		return false;
-	for (;;) {
-		_cleanup_(relation_free) struct relation relation = { 0 };
-
-		if (relation_next(&cursor, &relation) <= 0)
-			return false;
+	while (next_relation(&cursor, &relation))
 		if (strcmp(relation.version, krel) == 0 && fnmatch(pattern, relation.name, 0) == 0)
 			return true;
-	}
+	return false;
 }
 
 static void match_provides(
-	const struct match_scope *scope, const char *pattern, struct found_list *list)
+	const struct resolution *resolution, const char *pattern, struct found_list *list)
 {
-	for (size_t i = 0; i < scope->count; i++) {
-		const struct index *index = &scope->indexes[i];
+	for (size_t i = 0; i < resolution->count; i++) {
+		const struct index *index = &resolution->indexes[i];
 
 		for (size_t j = 0; index->result == 0 && j < index->count; j++) {
 			const struct package *package = &index->packages[j];
 
-			if (is_for(package, scope->arch) && provides(package, pattern, scope->krel))
+			if (is_for(package, resolution->request->arch) &&
+				provides(package, pattern, resolution->request->krel))
 				append(list, index, package);
 		}
 	}
-}
-
-/*
- * Appends all packages that a word of the rules' headers or modules means; of one with alternatives
- * ("a|b"), those of the first that any list has. -EINVAL for a {word} that nobody knows.
- */
-static int match_word(const struct match_scope *scope, const char *word, struct found_list *list)
-{
-	_cleanup_strv_ struct strv alternatives = { 0 };
-	size_t before = list->count;
-
-	xstrv_split(&alternatives, word, "|");
-	for (size_t i = 0; i < alternatives.count && list->count == before; i++) {
-		_cleanup_free_ char *text = NULL;
-		_cleanup_free_ char *version = NULL;
-		_cleanup_free_ char *flavour = NULL;
-		int r = catalogue_expand(scope->os, alternatives.items[i], scope->krel, &text);
-
-		if (r < 0)
-			return r;
-		switch (scope->os->kernel.match) {
-		case MATCH_NAME:
-			match_named(scope, text, NULL, list);
-			break;
-		case MATCH_PROVIDES:
-			match_provides(scope, text, list);
-			break;
-		case MATCH_VERSION:
-			r = catalogue_split_krel(scope->os, scope->krel, &version, &flavour);
-			if (r < 0)
-				return r;
-			match_named(scope, text, version, list);
-			break;
-		}
-	}
-	return 0;
-}
-
-/* What the word means for this kernel, for messages; the caller frees it. */
-static char *describe_word(const struct match_scope *scope, const char *word)
-{
-	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ char *version = NULL;
-	_cleanup_free_ char *flavour = NULL;
-
-	if (catalogue_expand(scope->os, word, scope->krel, &text) < 0 ||
-		catalogue_split_krel(scope->os, scope->krel, &version, &flavour) < 0)
-		return xstrdup(word);
-	switch (scope->os->kernel.match) {
-	case MATCH_PROVIDES:
-		return xasprintf("package that provides %s = %s", text, scope->krel);
-	case MATCH_VERSION:
-		return xasprintf("package %s of version %s%s", text, version,
-			scope->os->kernel.build_counter ? ".*" : "");
-	case MATCH_NAME:
-		break;
-	}
-	for (char *bar = strchr(text, '|'); bar; bar = strchr(bar, '|'))
-		*bar = '/';
-	return xasprintf("package %s", text);
 }
 
 static int compare_found(const void *a, const void *b, void *home)
 {
 	const struct found *left = a;
 	const struct found *right = b;
-	int difference = match_compare_versions(right->package->version, left->package->version);
+	int difference = version_compare_epochs(right->package->version, left->package->version);
 
 	if (difference || left->index == right->index)
 		return difference;
@@ -231,11 +169,64 @@ static int compare_found(const void *a, const void *b, void *home)
 }
 
 /* Newest first; of one version those of the headers' list first, then in the order of the lists. */
-static void sort(struct found_list *list, const struct index *home)
+static void sort(const struct resolution *resolution, struct found_list *list)
 {
 	if (list->count > 1)
 		qsort_r(list->items, list->count, sizeof(*list->items), compare_found,
-			(void *) (uintptr_t) home);
+			(void *) (uintptr_t) resolution->home);
+}
+
+/*
+ * All packages that a word of the rules' headers or modules means, sorted; of one with alternatives
+ * ("a|b"), those of the first that any list has.
+ */
+static void match_word(
+	const struct resolution *resolution, const char *word, struct found_list *list)
+{
+	_cleanup_strv_ struct strv alternatives = { 0 };
+	const char *krel = resolution->request->krel;
+
+	xstrv_split(&alternatives, word, "|");
+	for (size_t i = 0; i < alternatives.count && list->count == 0; i++) {
+		_cleanup_free_ char *text =
+			catalogue_expand(resolution->os, alternatives.items[i], krel);
+		_cleanup_free_ char *version = NULL;
+		_cleanup_free_ char *flavour = NULL;
+
+		switch (resolution->os->kernel.match) {
+		case MATCH_NAME:
+			match_name(resolution, text, NULL, list);
+			break;
+		case MATCH_PROVIDES:
+			match_provides(resolution, text, list);
+			break;
+		case MATCH_VERSION:
+			catalogue_split_krel(resolution->os, krel, &version, &flavour);
+			match_name(resolution, text, version, list);
+			break;
+		}
+	}
+	sort(resolution, list);
+}
+
+/* What the word means for this kernel, for messages; the caller frees it. */
+static char *describe_word(const struct resolution *resolution, const char *word)
+{
+	const struct catalogue *os = resolution->os;
+	const char *krel = resolution->request->krel;
+	_cleanup_free_ char *text = catalogue_expand(os, word, krel);
+	_cleanup_free_ char *version = NULL;
+	_cleanup_free_ char *flavour = NULL;
+
+	catalogue_split_krel(os, krel, &version, &flavour);
+	if (os->kernel.match == MATCH_PROVIDES)
+		return xasprintf("package that provides %s = %s", text, krel);
+	if (os->kernel.match == MATCH_VERSION)
+		return xasprintf("package %s of version %s%s", text, version,
+			os->kernel.build_counter ? ".*" : "");
+	for (char *bar = strchr(text, '|'); bar; bar = strchr(bar, '|'))
+		*bar = '/';
+	return xasprintf("package %s", text);
 }
 
 /* ---- the lock */
@@ -276,13 +267,14 @@ static void take(struct resolution *resolution, const struct found *found, const
 	lock_add_repository(&resolution->lock, &list);
 }
 
-static void lock_begin(struct lock *lock, const struct resolve_request *request)
+static void lock_begin(struct resolution *resolution)
 {
-	lock_free(lock);
-	*lock = (struct lock){
-		.krel = xstrdup(request->krel),
-		.os = xstrdup(request->os->os),
-		.arch = xstrdup(request->arch),
+	lock_free(&resolution->lock);
+	found_list_free(&resolution->headers);
+	resolution->lock = (struct lock){
+		.krel = xstrdup(resolution->request->krel),
+		.os = xstrdup(resolution->os->os),
+		.arch = xstrdup(resolution->request->arch),
 		.compiler = xstrdup(""),
 		.compiler_evidence = xstrdup(""),
 	};
@@ -302,59 +294,51 @@ static bool is_first_of_name(const struct found_list *list, size_t index)
 /*
  * Adds what a word of the rules means: one package of each name; of "a|b" the first that is there
  * in the version that is wanted. With MATCH_NAME the version is not in the name: then it is to be
- * that of the headers, or with @any_version the newest. Returns how many, or negative.
+ * that of the headers, or with @any_version the newest. False: nothing was added.
  */
-static int add_word(
+static bool add_word(
 	struct resolution *resolution, const char *word, const char *purpose, bool any_version)
 {
-	bool by_name = resolution->scope.os->kernel.match == MATCH_NAME;
+	bool by_name = resolution->os->kernel.match == MATCH_NAME;
 	_cleanup_strv_ struct strv alternatives = { 0 };
-	int count = 0;
+	bool added = false;
 
 	xstrv_split(&alternatives, word, "|");
-	for (size_t i = 0; i < alternatives.count && count == 0; i++) {
+	for (size_t i = 0; i < alternatives.count && !added; i++) {
 		_cleanup_(found_list_free) struct found_list list = { 0 };
-		int r = match_word(&resolution->scope, alternatives.items[i], &list);
 
-		if (r < 0)
-			return r;
-		sort(&list, resolution->home);
+		match_word(resolution, alternatives.items[i], &list);
 		for (size_t j = 0; j < list.count; j++) {
 			const struct found *found = &list.items[j];
 
 			if (by_name && !any_version && resolution->anchor &&
-				match_compare_versions(
+				version_compare_epochs(
 					found->package->version, resolution->anchor->version) != 0)
 				continue;
 			if ((any_version || !by_name) && !is_first_of_name(&list, j))
 				continue;
 			take(resolution, found, purpose);
-			count++;
+			added = true;
 		}
 	}
-	return count;
+	return added;
 }
 
 static int no_word(const struct resolution *resolution, const char *word, struct error *error)
 {
-	_cleanup_free_ char *description = describe_word(&resolution->scope, word);
+	_cleanup_free_ char *description = describe_word(resolution, word);
 
 	return error_set(error, -ENODATA, "kernel %s: no %s in the lists of %s",
-		resolution->scope.krel, description, resolution->scope.os->os);
+		resolution->request->krel, description, resolution->os->os);
 }
 
-/* Adds what each word means. -ENODATA when a word means nothing, unless they are @optional. */
+/* Adds what each word means. -ENODATA when a word means nothing. */
 static int add_words(struct resolution *resolution, const struct strv *words, const char *purpose,
-	bool any_version, bool optional, struct error *error)
+	bool any_version, struct error *error)
 {
-	for (size_t i = 0; i < words->count; i++) {
-		int r = add_word(resolution, words->items[i], purpose, any_version);
-
-		if (r < 0)
-			return error_set_errno(error, r, "%s", words->items[i]);
-		if (r == 0 && !optional)
+	for (size_t i = 0; i < words->count; i++)
+		if (!add_word(resolution, words->items[i], purpose, any_version))
 			return no_word(resolution, words->items[i], error);
-	}
 	return 0;
 }
 
@@ -375,15 +359,15 @@ static bool belongs(const struct resolution *resolution, const struct package *p
 	const struct package *anchor = resolution->anchor;
 
 	return strcmp(package->source, anchor->source) == 0 ||
-	       (resolution->scope.os->kernel.match == MATCH_VERSION &&
-		       is_same_build(resolution->scope.os, package->version, anchor->version));
+	       (resolution->os->kernel.match == MATCH_VERSION &&
+		       is_same_build(resolution->os, package->version, anchor->version));
 }
 
 static const struct found *find_version(
 	const struct resolution *resolution, const struct found_list *list, const char *version)
 {
 	for (size_t i = 0; i < list->count; i++)
-		if (is_same_build(resolution->scope.os, list->items[i].package->version, version))
+		if (is_same_build(resolution->os, list->items[i].package->version, version))
 			return &list->items[i];
 	return NULL;
 }
@@ -398,10 +382,10 @@ static bool follow(struct resolution *resolution, const struct relation *relatio
 	_cleanup_(found_list_free) struct found_list list = { 0 };
 	const struct found *found = NULL;
 
-	match_name(&resolution->scope, relation->name, &list);
+	match_name(resolution, relation->name, NULL, &list);
 	if (list.count == 0)
 		return false;
-	sort(&list, resolution->home);
+	sort(resolution, &list);
 	if (strcmp(relation->sign, "=") == 0)
 		found = find_version(resolution, &list, relation->version);
 	if (!found)
@@ -420,26 +404,26 @@ static bool follow(struct resolution *resolution, const struct relation *relatio
 static int walk_one(
 	struct resolution *resolution, const struct package *package, struct error *error)
 {
-	const struct kernel_rules *rules = &resolution->scope.os->kernel;
+	_cleanup_(relation_free) struct relation relation = { 0 };
 	_cleanup_free_ char *missing = NULL; /* none of its alternatives was there yet */
 	const char *cursor = package->depends;
 
 	for (;;) {
-		_cleanup_(relation_free) struct relation relation = { 0 };
-		bool more = relation_next(&cursor, &relation) > 0;
+		bool more = next_relation(&cursor, &relation);
 
 		if (missing && (!more || !relation.alternative))
 			return error_set(error, -ENODATA,
 				"kernel %s: %s %s depends on %s, which is in no list",
-				resolution->scope.krel, package->name, package->version, missing);
+				resolution->request->krel, package->name, package->version,
+				missing);
 		if (!more)
 			return 0;
-		if (!is_followed(&rules->follow, relation.name) ||
+		if (!is_followed(&resolution->os->kernel.follow, relation.name) ||
 			(relation.alternative && !missing))
 			continue;
 		free(TAKE_PTR(missing));
 		if (!follow(resolution, &relation))
-			missing = TAKE_PTR(relation.name);
+			missing = xstrdup(relation.name);
 	}
 }
 
@@ -465,99 +449,96 @@ char *resolve_compiler_name(const char *package)
 /* The first compiler that a package's Depends names, with that package; or NULL. */
 static char *compiler_in(const char *depends, char **ret_package)
 {
-	for (;;) {
-		_cleanup_(relation_free) struct relation relation = { 0 };
-		char *name;
+	_cleanup_(relation_free) struct relation relation = { 0 };
 
-		if (relation_next(&depends, &relation) <= 0)
-			return NULL;
-		name = resolve_compiler_name(relation.name);
+	while (next_relation(&depends, &relation)) {
+		char *name = resolve_compiler_name(relation.name);
+
 		if (name) {
 			*ret_package = TAKE_PTR(relation.name);
 			return name;
 		}
 	}
+	return NULL;
 }
 
-static void set_compiler(struct lock *lock, char *name, char *evidence)
+/* Takes both texts over. True when there is a compiler. */
+static bool set_compiler(struct resolution *resolution, char *name, char *evidence)
 {
-	free(lock->compiler);
-	free(lock->compiler_evidence);
-	lock->compiler = name;
-	lock->compiler_evidence = evidence;
-}
-
-/* "linux-compiler-gcc-12-x86" holds nothing; its Depends, or else its name, names the compiler. */
-static bool compiler_from_named(
-	struct resolution *resolution, const struct package *headers, const char *name)
-{
-	_cleanup_(found_list_free) struct found_list list = { 0 };
-	_cleanup_free_ char *package = NULL;
-	const char *prefix = resolution->scope.os->kernel.compiler_prefix;
-	char *compiler = NULL;
-
-	match_name(&resolution->scope, name, &list);
-	sort(&list, resolution->home);
-	for (size_t i = 0; i < list.count && !compiler; i++)
-		compiler = compiler_in(list.items[i].package->depends, &package);
-	if (!compiler)
-		compiler = resolve_compiler_name(name + strlen(prefix));
-	if (!compiler)
-		return false;
-	set_compiler(&resolution->lock, compiler,
-		package ? xasprintf("%s %s depends on %s, which depends on %s", headers->name,
-				  headers->version, name, package)
-			: xasprintf("%s %s depends on %s, whose name tells", headers->name,
-				  headers->version, name));
+	free(resolution->lock.compiler);
+	free(resolution->lock.compiler_evidence);
+	resolution->lock.compiler = name;
+	resolution->lock.compiler_evidence = evidence;
 	return true;
 }
 
+/*
+ * "linux-compiler-gcc-12-x86", on which headers depend, holds nothing; its Depends, or else its
+ * name, names the compiler.
+ */
 static bool compiler_from_prefix(struct resolution *resolution, const struct package *headers)
 {
-	const char *prefix = resolution->scope.os->kernel.compiler_prefix;
+	_cleanup_(relation_free) struct relation relation = { 0 };
+	const char *prefix = resolution->os->kernel.compiler_prefix;
 	const char *cursor = headers->depends;
 
-	for (;;) {
-		_cleanup_(relation_free) struct relation relation = { 0 };
+	while (*prefix && next_relation(&cursor, &relation)) {
+		_cleanup_(found_list_free) struct found_list list = { 0 };
+		_cleanup_free_ char *package = NULL;
+		const char *name = relation.name;
+		char *compiler = NULL;
 
-		if (!*prefix || relation_next(&cursor, &relation) <= 0)
-			return false;
-		if (strncmp(relation.name, prefix, strlen(prefix)) == 0 &&
-			compiler_from_named(resolution, headers, relation.name))
-			return true;
+		if (strncmp(name, prefix, strlen(prefix)) != 0)
+			continue;
+		match_name(resolution, name, NULL, &list);
+		sort(resolution, &list);
+		for (size_t i = 0; i < list.count && !compiler; i++)
+			compiler = compiler_in(list.items[i].package->depends, &package);
+		if (compiler)
+			return set_compiler(resolution, compiler,
+				xasprintf("%s %s depends on %s, which depends on %s", headers->name,
+					headers->version, name, package));
+		compiler = resolve_compiler_name(name + strlen(prefix));
+		if (compiler)
+			return set_compiler(resolution, compiler,
+				xasprintf("%s %s depends on %s, whose name tells", headers->name,
+					headers->version, name));
 	}
+	return false;
+}
+
+static bool compiler_from_depends(struct resolution *resolution, const struct package *headers)
+{
+	_cleanup_free_ char *package = NULL;
+	char *compiler = compiler_in(headers->depends, &package);
+
+	return compiler &&
+	       set_compiler(resolution, compiler,
+		       xasprintf("%s %s depends on %s", headers->name, headers->version, package));
 }
 
 /*
  * A package that the headers depend on names the compiler, or the catalogue does. Where nothing
- * tells, it is "", and the tree's own configuration decides.
+ * names it, it is "", and the tree's own configuration decides.
  */
 static void find_compiler(struct resolution *resolution)
 {
 	const struct found_list *headers = &resolution->headers;
-	const struct catalogue *os = resolution->scope.os;
+	const struct catalogue *os = resolution->os;
 
 	for (size_t i = 0; i < headers->count; i++)
 		if (compiler_from_prefix(resolution, headers->items[i].package))
 			return;
-	for (size_t i = 0; i < headers->count; i++) {
-		const struct package *package = headers->items[i].package;
-		_cleanup_free_ char *name = NULL;
-		char *compiler = compiler_in(package->depends, &name);
-
-		if (compiler) {
-			set_compiler(&resolution->lock, compiler,
-				xasprintf("%s %s depends on %s", package->name, package->version,
-					name));
+	for (size_t i = 0; i < headers->count; i++)
+		if (compiler_from_depends(resolution, headers->items[i].package))
 			return;
-		}
-	}
-	set_compiler(&resolution->lock, xstrdup(os->kernel.compiler),
-		*os->kernel.compiler
-			? xasprintf("the catalogue of %s says so: its packages do not tell", os->os)
-			: xasprintf("neither a package nor the catalogue of %s tells: the "
-				    "tree's own configuration will",
-				  os->os));
+	(void) set_compiler(resolution, xstrdup(os->kernel.compiler),
+		xasprintf(
+			*os->kernel.compiler
+				? "the catalogue of %s says so: its packages do not tell"
+				: "neither a package nor the catalogue of %s tells: the tree's own "
+				  "configuration will",
+			os->os));
 }
 
 /* ---- the kernel */
@@ -571,21 +552,22 @@ enum strictness {
 static int add_modules(
 	struct resolution *resolution, enum strictness strictness, struct error *error)
 {
-	const struct kernel_rules *rules = &resolution->scope.os->kernel;
+	const struct kernel_rules *rules = &resolution->os->kernel;
 	struct error why = { 0 };
 	int r;
 
 	if (resolution->request->has_modules)
 		return 0;
-	r = add_words(
-		resolution, &rules->modules, LOCK_MODULES, strictness != SAME_BUILD, false, &why);
-	if (r == -ENODATA && strictness == WITHOUT_MODULES) {
+	r = add_words(resolution, &rules->modules, LOCK_MODULES, strictness != SAME_BUILD, &why);
+	if (r < 0 && strictness == WITHOUT_MODULES) {
 		trace_add(resolution->trace, TRACE_ABSENT, "", "", "its own modules: %s", why.text);
 		return 0;
 	}
 	if (r < 0)
 		return error_set(error, r, "%s", why.text);
-	return add_words(resolution, &rules->modules_optional, LOCK_MODULES, false, true, error);
+	for (size_t i = 0; i < rules->modules_optional.count; i++)
+		(void) add_word(resolution, rules->modules_optional.items[i], LOCK_MODULES, false);
+	return 0;
 }
 
 /* All packages of the kernel, by one of the headers packages that could be its. */
@@ -594,21 +576,17 @@ static int try_anchor(struct resolution *resolution, const struct found *anchor,
 {
 	int r;
 
-	lock_begin(&resolution->lock, resolution->request);
-	found_list_free(&resolution->headers);
+	lock_begin(resolution);
 	resolution->home = anchor->index;
 	resolution->anchor = anchor->package;
 	take(resolution, anchor, LOCK_HEADERS);
-	r = add_words(resolution, &resolution->scope.os->kernel.headers, LOCK_HEADERS,
-		strictness != SAME_BUILD, false, error);
+	r = add_words(resolution, &resolution->os->kernel.headers, LOCK_HEADERS,
+		strictness != SAME_BUILD, error);
+	/* The list grows on the way; no package is in it twice. */
+	for (size_t i = 0; i < resolution->headers.count && r == 0; i++)
+		r = walk_one(resolution, resolution->headers.items[i].package, error);
 	if (r < 0)
 		return r;
-	/* The list grows on the way; no package is in it twice. */
-	for (size_t i = 0; i < resolution->headers.count; i++) {
-		r = walk_one(resolution, resolution->headers.items[i].package, error);
-		if (r < 0)
-			return r;
-	}
 	find_compiler(resolution);
 	return add_modules(resolution, strictness, error);
 }
@@ -624,11 +602,11 @@ static bool is_noted(const struct trace *trace, const char *repository)
 
 static void note_lists(const struct resolution *resolution, const struct found_list *anchors)
 {
-	const char *word = resolution->scope.os->kernel.headers.items[0];
-	_cleanup_free_ char *description = describe_word(&resolution->scope, word);
+	_cleanup_free_ char *description =
+		describe_word(resolution, resolution->os->kernel.headers.items[0]);
 
-	for (size_t i = 0; i < resolution->scope.count; i++) {
-		const struct index *index = &resolution->scope.indexes[i];
+	for (size_t i = 0; i < resolution->count; i++) {
+		const struct index *index = &resolution->indexes[i];
 		const char *name = index->request->repository->name;
 		const struct package *newest = NULL;
 
@@ -653,30 +631,22 @@ static void note_lists(const struct resolution *resolution, const struct found_l
  */
 static int add_kernel(struct resolution *resolution, struct error *error)
 {
-	const char *word = resolution->scope.os->kernel.headers.items[0];
+	const char *word = resolution->os->kernel.headers.items[0];
 	_cleanup_(found_list_free) struct found_list anchors = { 0 };
 	struct error first = { 0 };
-	int r;
 
 	if (resolution->request->has_headers)
 		return add_modules(resolution, WITHOUT_MODULES, error);
-	r = match_word(&resolution->scope, word, &anchors);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", word);
-	sort(&anchors, NULL);
+	match_word(resolution, word, &anchors);
 	note_lists(resolution, &anchors);
 	if (anchors.count == 0)
 		return no_word(resolution, word, error);
-	for (size_t i = 0; i < anchors.count; i++) {
-		r = try_anchor(resolution, &anchors.items[i], SAME_BUILD, i ? error : &first);
-		if (r != -ENODATA)
-			return r < 0 && !i ? error_set(error, r, "%s", first.text) : r;
-	}
-	for (int s = ANY_BUILD; s <= WITHOUT_MODULES && !resolution->request->strict; s++) {
-		r = try_anchor(resolution, &anchors.items[0], (enum strictness) s, error);
-		if (r != -ENODATA)
-			return r;
-	}
+	for (size_t i = 0; i < anchors.count; i++)
+		if (try_anchor(resolution, &anchors.items[i], SAME_BUILD, i ? error : &first) == 0)
+			return 0;
+	for (int s = ANY_BUILD; s <= WITHOUT_MODULES && !resolution->request->strict; s++)
+		if (try_anchor(resolution, &anchors.items[0], (enum strictness) s, error) == 0)
+			return 0;
 	return error_set(error, -ENODATA, "%s", first.text);
 }
 
@@ -684,21 +654,10 @@ static int add_kernel(struct resolution *resolution, struct error *error)
 
 char *resolve_upstream(const char *version)
 {
-	const char *start = without_epoch(version);
+	const char *start = version_without_epoch(version);
 	const char *dash = strrchr(start, '-');
 
 	return dash ? xstrndup(start, (size_t) (dash - start)) : xstrdup(start);
-}
-
-/* The newest; one of backports only where no other list has any, or the kernel is from there. */
-static const struct found *newest(
-	const struct resolution *resolution, const struct found_list *list)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (!list->items[i].index->not_automatic ||
-			list->items[i].index == resolution->home)
-			return &list->items[i];
-	return list->count ? &list->items[0] : NULL;
 }
 
 /* Of the same upstream version as the package @model of the lock, or NULL. */
@@ -716,14 +675,22 @@ static const struct found *same_upstream(
 	return NULL;
 }
 
-static const struct found *beside_kernel(
-	const struct resolution *resolution, const struct found_list *list)
+/*
+ * The newest, or with @beside_kernel that of the headers' version where there is one; of backports
+ * only where no other list has any, or the kernel is from there.
+ */
+static const struct found *choose(
+	const struct resolution *resolution, const struct found_list *list, bool beside_kernel)
 {
-	for (size_t i = 0; resolution->anchor && i < list->count; i++)
-		if (match_compare_versions(
+	for (size_t i = 0; beside_kernel && resolution->anchor && i < list->count; i++)
+		if (version_compare_epochs(
 			    list->items[i].package->version, resolution->anchor->version) == 0)
 			return &list->items[i];
-	return NULL;
+	for (size_t i = 0; i < list->count; i++)
+		if (!list->items[i].index->not_automatic ||
+			list->items[i].index == resolution->home)
+			return &list->items[i];
+	return list->count ? &list->items[0] : NULL;
 }
 
 /* Returns 1 when there is no packaging of it that fits. */
@@ -731,34 +698,26 @@ static int add_extra(
 	struct resolution *resolution, const struct resolve_extra *extra, struct error *error)
 {
 	_cleanup_(found_list_free) struct found_list list = { 0 };
-	_cleanup_free_ char *name = NULL;
+	_cleanup_free_ char *name =
+		catalogue_expand(resolution->os, extra->name, resolution->request->krel);
 	const struct lock_package *model = NULL;
-	const struct found *found = NULL;
-	int r = catalogue_expand(
-		resolution->scope.os, extra->name, resolution->request->krel, &name);
+	const struct found *found;
 
-	if (r < 0)
-		return error_set_errno(error, r, "%s", extra->name);
-	match_name(&resolution->scope, name, &list);
-	sort(&list, resolution->home);
+	match_name(resolution, name, NULL, &list);
+	sort(resolution, &list);
 	if (extra->same_upstream_as)
 		model = lock_find_name(&resolution->lock, extra->same_upstream_as);
-	if (model) {
-		found = same_upstream(model, &list);
-		if (!found)
-			return 1;
-	}
-	if (!found && extra->beside_kernel)
-		found = beside_kernel(resolution, &list);
-	if (!found)
-		found = newest(resolution, &list);
+	found = model ? same_upstream(model, &list)
+		      : choose(resolution, &list, extra->beside_kernel);
+	if (model && !found)
+		return 1;
 	if (found)
 		take(resolution, found, extra->purpose);
 	else if (!extra->optional)
 		return error_set(error, -ENOENT,
 			"%s: the package for %s is in no list of %s that could be read: name a tree or "
 			"a tarball instead, or run again with --refresh",
-			name, extra->purpose, resolution->scope.os->os);
+			name, extra->purpose, resolution->os->os);
 	return 0;
 }
 
@@ -775,28 +734,6 @@ static void drop_purpose(struct lock *lock, const char *purpose)
 	lock->count = kept;
 }
 
-static int add_extras(struct resolution *resolution, struct error *error)
-{
-	const struct resolve_request *request = resolution->request;
-	const char *dropped = NULL;
-
-	for (size_t i = 0; i < request->extra_count; i++) {
-		const struct resolve_extra *extra = &request->extras[i];
-		int r;
-
-		if (dropped && strcmp(extra->purpose, dropped) == 0)
-			continue;
-		r = add_extra(resolution, extra, error);
-		if (r < 0)
-			return r;
-		if (r > 0) {
-			drop_purpose(&resolution->lock, extra->purpose);
-			dropped = extra->purpose;
-		}
-	}
-	return 0;
-}
-
 static void resolution_free(struct resolution *resolution)
 {
 	lock_free(&resolution->lock);
@@ -807,25 +744,32 @@ int resolve_in(const struct index *indexes, size_t count, const struct resolve_r
 	struct lock *ret, struct trace *trace, struct error *error)
 {
 	_cleanup_(resolution_free) struct resolution resolution = {
-		.scope = {
-			.indexes = indexes,
-			.count = count,
-			.os = request->os,
-			.arch = request->arch,
-			.krel = request->krel,
-		},
+		.indexes = indexes,
+		.count = count,
 		.request = request,
+		.os = request->os,
 		.trace = trace,
 	};
+	const char *dropped = NULL;
 	int r;
 
-	lock_begin(&resolution.lock, request);
+	lock_begin(&resolution);
 	r = add_kernel(&resolution, error);
 	if (r < 0)
 		return r;
-	r = add_extras(&resolution, error);
-	if (r < 0)
-		return r;
+	for (size_t i = 0; i < request->extra_count; i++) {
+		const struct resolve_extra *extra = &request->extras[i];
+
+		if (dropped && strcmp(extra->purpose, dropped) == 0)
+			continue;
+		r = add_extra(&resolution, extra, error);
+		if (r < 0)
+			return r;
+		if (r > 0) {
+			drop_purpose(&resolution.lock, extra->purpose);
+			dropped = extra->purpose;
+		}
+	}
 	*ret = resolution.lock;
 	resolution.lock = (struct lock){ 0 };
 	return 0;

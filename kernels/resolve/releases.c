@@ -7,7 +7,7 @@
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 #include "kernels/repo/package.h"
-#include "kernels/resolve/resolve_internal.h"
+#include "kernels/resolve/resolve.h"
 #include "kernels/version.h"
 
 #define NEAREST_EACH_SIDE 3
@@ -22,58 +22,45 @@ struct listing {
 	struct strv *krels;
 };
 
-static void listing_free(struct listing *listing)
-{
-	strv_free(&listing->headers);
-	strv_free(&listing->modules);
-}
-
 /* "6.1.0-56-amd64" has two dots in its version; "6.12-amd64", which only means the newest, one. */
 static bool is_release(const char *krel)
 {
 	int dots = 0;
 
-	if (!krel_is_valid(krel))
-		return false;
 	for (const char *c = krel; *c && *c != '-'; c++)
 		dots += *c == '.';
-	return dots >= 2;
+	return dots >= 2 && krel_is_valid(krel);
 }
 
-/* Adds the release if @word for it is the name @wanted. -EINVAL for a word that nobody knows. */
-static int add_if_means(
+/* Adds the release if @word for it is the name @wanted. */
+static void add_if_means(
 	const struct listing *listing, const char *word, const char *krel, const char *wanted)
 {
-	_cleanup_free_ char *text = NULL;
-	int r = catalogue_expand(listing->os, word, krel, &text);
+	_cleanup_free_ char *text = catalogue_expand(listing->os, word, krel);
 
-	if (r == 0 && strcmp(text, wanted) == 0)
+	if (strcmp(text, wanted) == 0)
 		xstrv_push(listing->krels, krel);
-	return r;
 }
 
-/* Returns 1 when a list has the release's modules. */
-static int has_modules(const struct listing *listing, const char *krel)
+static bool has_modules(const struct listing *listing, const char *krel)
 {
 	for (size_t i = 0; i < listing->modules.count; i++) {
-		_cleanup_free_ char *name = NULL;
-		int r = catalogue_expand(listing->os, listing->modules.items[i], krel, &name);
+		_cleanup_free_ char *name =
+			catalogue_expand(listing->os, listing->modules.items[i], krel);
 
-		if (r < 0)
-			return r;
 		for (size_t j = 0; j < listing->count; j++)
 			if (listing->indexes[j].result == 0 &&
 				index_find(&listing->indexes[j], name))
-				return 1;
+				return true;
 	}
-	return 0;
+	return false;
 }
 
 /*
- * What stands for {krel} in a package's name. What flavours share ("6.1.0-56-common") is told by
+ * What stands for {krel} in a package's name. What flavours share ("6.1.0-56-common") is known by
  * its lack of modules.
  */
-static int add_by_name(
+static void add_by_name(
 	const struct listing *listing, const struct package *package, const char *word)
 {
 	const char *place = strstr(word, KREL_WORD);
@@ -81,19 +68,16 @@ static int add_by_name(
 	size_t before = place ? (size_t) (place - word) : 0;
 	size_t length = strlen(package->name);
 	_cleanup_free_ char *krel = NULL;
-	int r;
 
 	if (!place || strncmp(package->name, word, before) != 0 ||
 		length <= before + strlen(suffix))
-		return 0;
+		return;
 	krel = xstrndup(package->name + before, length - before - strlen(suffix));
-	if (!is_release(krel))
-		return 0;
-	r = has_modules(listing, krel);
-	return r > 0 ? add_if_means(listing, word, krel, package->name) : r;
+	if (is_release(krel) && has_modules(listing, krel))
+		add_if_means(listing, word, krel, package->name);
 }
 
-static int add_by_provides(
+static void add_by_provides(
 	const struct listing *listing, const struct package *package, const char *word)
 {
 	const char *cursor = package->provides;
@@ -101,106 +85,96 @@ static int add_by_provides(
 	for (;;) {
 		_cleanup_(relation_free) struct relation relation = { 0 };
 		_cleanup_free_ char *pattern = NULL;
-		int r;
 
 		if (relation_next(&cursor, &relation) <= 0)
-			return 0;
+			return;
 		if (!is_release(relation.version))
 			continue;
-		r = catalogue_expand(listing->os, word, relation.version, &pattern);
-		if (r < 0)
-			return r;
+		pattern = catalogue_expand(listing->os, word, relation.version);
 		if (fnmatch(pattern, relation.name, 0) == 0)
 			xstrv_push(listing->krels, relation.version);
 	}
 }
 
 /* The release of each flavour, and of none, whose headers are this package. */
-static int add_by_version(
+static void add_by_version(
 	const struct listing *listing, const struct package *package, const char *word)
 {
 	const struct kernel_rules *rules = &listing->os->kernel;
-	const char *colon = strchr(package->version, ':');
-	const char *version = colon ? colon + 1 : package->version;
+	const char *version = version_without_epoch(package->version);
 	const char *dot = strrchr(version, '.');
 	size_t length = rules->build_counter && dot ? (size_t) (dot - version) : strlen(version);
 
 	if (strncmp(package->name, word, strcspn(word, "{")) != 0)
-		return 0;
+		return;
 	for (size_t i = 0; i <= rules->flavours.count; i++) {
 		const char *flavour = i ? rules->flavours.items[i - 1] : "";
 		_cleanup_free_ char *krel =
 			xasprintf("%.*s%s%s", (int) length, version, *flavour ? "-" : "", flavour);
-		int r = is_release(krel) ? add_if_means(listing, word, krel, package->name) : 0;
 
-		if (r < 0)
-			return r;
+		if (is_release(krel))
+			add_if_means(listing, word, krel, package->name);
 	}
-	return 0;
 }
 
-int resolve_releases(
+void resolve_releases(
 	const struct index *indexes, size_t count, const struct catalogue *os, struct strv *krels)
 {
-	static int (*const add[])(const struct listing *, const struct package *, const char *) = {
+	static void (*const add[])(const struct listing *, const struct package *, const char *) = {
 		[MATCH_NAME] = add_by_name,
 		[MATCH_PROVIDES] = add_by_provides,
 		[MATCH_VERSION] = add_by_version,
 	};
-	_cleanup_(listing_free) struct listing listing = {
-		.indexes = indexes,
-		.count = count,
-		.os = os,
-		.krels = krels,
-	};
+	struct listing listing = { .indexes = indexes, .count = count, .os = os, .krels = krels };
 
 	xstrv_split(&listing.headers, os->kernel.headers.items[0], "|");
 	xstrv_split(&listing.modules, os->kernel.modules.items[0], "|");
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; indexes[i].result == 0 && j < indexes[i].count; j++)
-			for (size_t k = 0; k < listing.headers.count; k++) {
-				int r = add[os->kernel.match](&listing, &indexes[i].packages[j],
+			for (size_t k = 0; k < listing.headers.count; k++)
+				add[os->kernel.match](&listing, &indexes[i].packages[j],
 					listing.headers.items[k]);
-
-				if (r < 0)
-					return r;
-			}
+	strv_free(&listing.headers);
+	strv_free(&listing.modules);
 	if (krels->count)
 		qsort(krels->items, krels->count, sizeof(*krels->items), version_compare_items);
 	for (size_t i = krels->count; i-- > 1;)
 		if (strcmp(krels->items[i], krels->items[i - 1]) == 0)
 			strv_remove(krels, i);
-	return 0;
 }
 
-/* What tells kernels of one version apart: Debian's is in its name, rpm's follows the machine. */
-static bool is_of_flavour(const struct catalogue *os, const char *krel, const char *wanted)
+/* ---- flavours and series */
+
+/* What distinguishes kernels of one version: Debian's is in its name, rpm's follows the machine. */
+static char *flavour_of(const struct catalogue *os, const char *krel)
 {
-	_cleanup_free_ char *flavour = NULL;
 	_cleanup_free_ char *version = NULL;
+	char *flavour;
 
 	if (os->kernel.match == MATCH_NAME)
-		return strcmp(krel_flavour(krel), wanted) == 0;
-	return catalogue_split_krel(os, krel, &version, &flavour) == 0 &&
-	       strcmp(flavour, wanted) == 0;
+		return xstrdup(krel_flavour(krel));
+	catalogue_split_krel(os, krel, &version, &flavour);
+	return flavour;
 }
 
-static bool is_of_series(const char *krel, const char *series)
+static bool is_of_flavour(const struct catalogue *os, const char *krel, const char *wanted)
 {
-	size_t length = strlen(series);
+	_cleanup_free_ char *flavour = flavour_of(os, krel);
 
-	return length == 0 ||
-	       (strncmp(krel, series, length) == 0 && (krel[length] == '.' || krel[length] == '-'));
+	return strcmp(flavour, wanted) == 0;
 }
 
 const char *resolve_newest(const struct strv *krels, const struct catalogue *os)
 {
+	const char *series = os->kernel.series;
+	size_t length = strlen(series);
 	const char *newest = NULL;
 
 	for (size_t i = 0; i < krels->count; i++) {
 		const char *krel = krels->items[i];
 
-		if (is_of_series(krel, os->kernel.series) &&
+		if ((length == 0 || (strncmp(krel, series, length) == 0 &&
+					    (krel[length] == '.' || krel[length] == '-'))) &&
 			is_of_flavour(os, krel, os->kernel.flavour) &&
 			(!newest || version_compare(krel, newest) > 0))
 			newest = krel;
@@ -212,15 +186,8 @@ const char *resolve_newest(const struct strv *krels, const struct catalogue *os)
 static void of_same_flavour(
 	const struct strv *krels, const struct catalogue *os, const char *krel, struct strv *same)
 {
-	_cleanup_free_ char *version = NULL;
-	_cleanup_free_ char *split = NULL;
-	const char *flavour = krel_flavour(krel);
+	_cleanup_free_ char *flavour = flavour_of(os, krel);
 
-	if (os->kernel.match != MATCH_NAME) {
-		if (catalogue_split_krel(os, krel, &version, &split) < 0)
-			return;
-		flavour = split;
-	}
 	for (size_t i = 0; i < krels->count; i++)
 		if (is_of_flavour(os, krels->items[i], flavour))
 			xstrv_push(same, krels->items[i]);
@@ -241,7 +208,7 @@ void resolve_nearest(const struct strv *krels, const struct catalogue *os, const
 	_cleanup_strv_ struct strv series = { 0 };
 	const struct strv *from = &same;
 	size_t length = series_length(krel);
-	size_t place = 0, first, last;
+	size_t place = 0;
 
 	of_same_flavour(krels, os, krel, &same);
 	if (same.count == 0)
@@ -255,9 +222,8 @@ void resolve_nearest(const struct strv *krels, const struct catalogue *os, const
 		from = &series;
 	while (place < from->count && version_compare(from->items[place], krel) < 0)
 		place++;
-	first = place > NEAREST_EACH_SIDE ? place - NEAREST_EACH_SIDE : 0;
-	last = place + NEAREST_EACH_SIDE < from->count ? place + NEAREST_EACH_SIDE : from->count;
-	for (size_t i = first; i < last; i++)
+	for (size_t i = place > NEAREST_EACH_SIDE ? place - NEAREST_EACH_SIDE : 0;
+		i < from->count && i < place + NEAREST_EACH_SIDE; i++)
 		xstrv_push(nearest, from->items[i]);
 }
 

@@ -11,7 +11,6 @@
 #include "common/hash.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
-#include "kernels/resolve/resolve_internal.h"
 #include "kernels/version.h"
 
 /* ---- the trace, for --explain */
@@ -56,26 +55,34 @@ const char *trace_outcome_text(enum trace_outcome outcome)
 
 /* ---- the lists that a question is put to: chosen, opened together, and judged */
 
-struct list_set {
+struct query {
+	const struct resolve_places *places;
+	const struct resolve_request *request;
+	struct resolve_answer *answer;
+	/* The distribution's own lists, then those of its archives. */
 	struct index_request *requests;
-	char **urls; /* that the requests borrow */
+	size_t asked; /* requests; those from @count on are not opened yet */
 	struct index *indexes;
 	size_t count;
-	struct strv unknown; /* mirrors of which nothing says where they are */
-	bool wants_date;     /* one of those needs a --snapshot too */
-	struct strv undated; /* mirrors that are known, and need a --snapshot */
+	size_t own;
+	struct strv urls;             /* that the requests borrow */
+	struct strv unknown;          /* mirrors of own lists whose place is not known */
+	struct strv unknown_archives; /* the same of archives */
+	struct strv undated; /* mirrors of archives that are known, and need a --snapshot */
+	bool wants_date;     /* one of the unknown archives needs a --snapshot too */
 };
 
-static void list_set_free(struct list_set *set)
+static void query_reset(struct query *query)
 {
-	indexes_free(&set->indexes, set->count);
-	for (size_t i = 0; set->urls && i < set->count; i++)
-		free(set->urls[i]);
-	free(set->urls);
-	free(set->requests);
-	strv_free(&set->unknown);
-	strv_free(&set->undated);
-	*set = (struct list_set){ 0 };
+	indexes_free(&query->indexes, query->count);
+	free(query->requests);
+	strv_free(&query->urls);
+	strv_free(&query->unknown);
+	strv_free(&query->unknown_archives);
+	strv_free(&query->undated);
+	*query = (struct query){
+		.places = query->places, .request = query->request, .answer = query->answer
+	};
 }
 
 static bool is_newest(const struct resolve_request *request)
@@ -83,54 +90,47 @@ static bool is_newest(const struct resolve_request *request)
 	return strcmp(request->krel, KREL_NEWEST) == 0;
 }
 
-/* A repository of a few kernels, or of the past, is none to look for the newest in. */
-static bool concerns(
-	const struct repository *repository, const struct resolve_request *request, bool archives)
+/* Asks for a repository's list, or notes why not. */
+static int add_list(struct query *query, const struct repository *repository, struct error *error)
 {
-	if (repository->archive != archives)
-		return false;
-	if (is_newest(request))
-		return repository->krels.count == 0;
-	return repository_concerns(repository, request->krel);
-}
-
-static int add_list(const struct resolve_places *places, const struct resolve_request *request,
-	const struct repository *repository, struct list_set *set, struct trace *trace,
-	struct error *error)
-{
-	const struct mirror *mirror = mirrors_find(places->mirrors, repository);
-	bool is_dated = strstr(repository->path, "{snapshot}") != NULL;
+	const struct resolve_request *request = query->request;
+	const char *snapshot = query->places->snapshot;
+	const struct mirror *mirror = mirrors_find(query->places->mirrors, repository);
+	bool is_dated = repository->archive && strstr(repository->path, "{snapshot}");
+	struct trace *trace = &query->answer->trace;
+	_cleanup_free_ char *url = NULL;
 	struct error why = { 0 };
-	char *url = NULL;
 	int r;
 
 	if (!mirror) {
-		xstrv_push_unique(&set->unknown, repository->mirror);
-		set->wants_date |= is_dated;
+		xstrv_push_unique(repository->archive ? &query->unknown_archives : &query->unknown,
+			repository->mirror);
+		query->wants_date |= is_dated;
 		trace_add(trace, TRACE_SKIPPED, repository->name, "",
 			"no mirror is known for %s: --mirror %s=URL, or mirrors.ini",
 			repository->mirror, repository->mirror);
 		return 0;
 	}
 	r = mirrors_url(mirror, repository, request->os, is_newest(request) ? NULL : request->krel,
-		request->arch, places->snapshot, &url, &why);
+		request->arch, snapshot, &url, &why);
 	if (r == -EINVAL) { /* its path needs a --snapshot, or another kernel */
-		if (!places->snapshot && is_dated)
-			xstrv_push_unique(&set->undated, repository->mirror);
+		if (!snapshot && is_dated)
+			xstrv_push_unique(&query->undated, repository->mirror);
 		trace_add(trace, TRACE_SKIPPED, repository->name, mirror->url, "%s", why.text);
 		return 0;
 	}
 	if (r < 0)
 		return error_set(
 			error, r, "%s: %s", repository->name, *why.text ? why.text : strerror(-r));
-	set->urls[set->count] = url;
-	set->requests[set->count++] = (struct index_request){
+	xstrv_push(&query->urls, url);
+	query->requests[query->asked] = (struct index_request){
 		.repository = repository,
 		.mirror = mirror,
-		.url = url,
+		.url = query->urls.items[query->asked],
 		.arch = request->arch,
 		.keep = &request->os->kernel.keep,
 	};
+	query->asked++;
 	return 0;
 }
 
@@ -147,140 +147,119 @@ static bool is_absent(const struct index *index)
 }
 
 /* Was there something to ask, and nothing of it could be read? */
-static bool is_unreachable(const struct list_set *set)
+static bool is_unreachable(const struct query *query, bool archives)
 {
-	for (size_t i = 0; i < set->count; i++)
-		if (set->indexes[i].result >= 0)
+	size_t first = archives ? query->own : 0;
+	size_t end = archives ? query->count : query->own;
+
+	for (size_t i = first; i < end; i++)
+		if (query->indexes[i].result >= 0)
 			return false;
-	return set->count > 0;
+	return first < end;
 }
 
 /* The first list that could not be asked; NULL when all answered. */
-static const struct index *find_unanswered(const struct list_set *set)
+static const struct index *find_unanswered(const struct query *query)
 {
-	for (size_t i = 0; i < set->count; i++)
-		if (set->indexes[i].result < 0 && !is_absent(&set->indexes[i]))
-			return &set->indexes[i];
+	for (size_t i = 0; i < query->count; i++)
+		if (query->indexes[i].result < 0 && !is_absent(&query->indexes[i]))
+			return &query->indexes[i];
 	return NULL;
 }
 
-/* The result of the first list of an unreachable set, with its reason once for all of them. */
-static int report_unreachable(
-	const struct list_set *set, const struct catalogue *os, struct error *error)
-{
-	const struct index *first = &set->indexes[0];
-
-	if (set->count == 1)
-		return error_set(error, first->result, "the only list of %s could not be read: %s",
-			os->os, first->error.text);
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): not empty */
-	return error_set(error, first->result, "none of the %zu lists of %s could be read: %s",
-		set->count, os->os, first->error.text);
-}
-
-static int report_no_mirror(
-	const struct list_set *set, const struct catalogue *os, struct error *error)
-{
-	_cleanup_free_ char *names = xstrv_join(&set->unknown, ", ");
-
-	return error_set(error, -ENOMEDIUM,
-		"%s: nothing on this machine says where its packages are (mirrors: %s): give "
-		"--mirror %s=URL, or write it into /etc/slipway/mirrors.ini (docs/kernels.md)",
-		os->os, names, set->unknown.count ? set->unknown.items[0] : os->os);
-}
-
-/* Lists that failed go into the trace and into the warnings. */
-static void note_lists(const struct list_set *set, struct trace *trace, struct strv *warnings)
-{
-	/* Archives are asked beside the distribution's own lists, which may have answered. */
-	bool is_own = set->count && !set->requests[0].repository->archive;
-	/* One sentence says it for all of them, at the end. */
-	bool is_grouped = is_own && is_unreachable(set);
-
-	for (size_t i = 0; i < set->count; i++) {
-		const struct index *index = &set->indexes[i];
-		const char *name = set->requests[i].repository->name;
-
-		if (index->result < 0)
-			trace_add(trace, is_absent(index) ? TRACE_ABSENT : TRACE_FAILED, name,
-				set->urls[i], "%s", index->error.text);
-		if (index->result < 0 && !is_absent(index) && !is_grouped)
-			xstrv_pushf(warnings, "%s is passed over: %s", name, index->error.text);
-		if (index->warning)
-			xstrv_pushf(warnings, "%s: %s", name, index->warning);
-	}
-}
-
-/* ---- asking */
-
-struct query {
-	const struct resolve_places *places;
-	const struct resolve_request *request;
-	struct resolve_answer *answer;
-	struct list_set own;
-	struct list_set archives;
-	/* Both sets' lists in one array; the sets own what is in them. */
-	struct index *indexes;
-	size_t count;
-};
-
-static void query_free(struct query *query)
-{
-	free(query->indexes);
-	list_set_free(&query->own);
-	list_set_free(&query->archives);
-}
-
 /*
- * Opens the repositories that may have the kernel: the archives, or all others. A list that is
- * wrong (a signature, damage, our own disk), rather than unreachable, ends all.
+ * Opens the repositories that may have the kernel: the archives, or all others, anew. A list that
+ * is wrong (a signature, damage, our own disk), rather than unreachable, ends all.
  */
 static int open_lists(struct query *query, bool archives, bool refresh, struct error *error)
 {
-	struct list_set *set = archives ? &query->archives : &query->own;
 	const struct catalogue *os = query->request->os;
 	struct resolve_answer *answer = query->answer;
 	struct index_options options = *query->places->options;
+	size_t first = archives ? query->count : 0;
+	struct index *opened = NULL;
+	bool is_grouped;
 	int r;
 
 	if (!archives) {
-		list_set_free(set);
+		query_reset(query);
 		trace_free(&answer->trace);
 		strv_free(&answer->warnings);
+		query->requests = xcalloc(os->repository_count, sizeof(*query->requests));
 	}
-	set->urls = xcalloc(os->repository_count, sizeof(*set->urls));
-	set->requests = xcalloc(os->repository_count, sizeof(*set->requests));
 	for (size_t i = 0; i < os->repository_count; i++) {
-		if (!concerns(&os->repositories[i], query->request, archives))
+		const struct repository *repository = &os->repositories[i];
+		/* One of a few kernels, or of the past, is none to look for the newest in. */
+		bool concerns = is_newest(query->request)
+					? repository->krels.count == 0
+					: repository_concerns(repository, query->request->krel);
+
+		if (!concerns || repository->archive != archives)
 			continue;
-		r = add_list(query->places, query->request, &os->repositories[i], set,
-			&answer->trace, error);
+		r = add_list(query, repository, error);
 		if (r < 0)
 			return r;
 	}
 	options.refresh |= refresh;
-	if (set->count) {
-		r = indexes_open(&options, set->requests, set->count, &set->indexes, error);
-		if (r < 0) {
-			list_set_free(set);
+	if (query->asked > first) {
+		r = indexes_open(
+			&options, query->requests + first, query->asked - first, &opened, error);
+		if (r < 0)
 			return r;
-		}
 	}
-	note_lists(set, &answer->trace, &answer->warnings);
-	query->count = query->own.count + query->archives.count;
-	query->indexes = xreallocarray(query->indexes, query->count + 1, sizeof(*query->indexes));
-	if (query->own.count)
-		memcpy(query->indexes, query->own.indexes,
-			query->own.count * sizeof(*query->indexes));
-	if (query->archives.count)
-		memcpy(query->indexes + query->own.count, query->archives.indexes,
-			query->archives.count * sizeof(*query->indexes));
-	for (size_t i = 0; i < set->count; i++)
-		if (set->indexes[i].result < 0 && !may_be_skipped(set->indexes[i].result))
-			return error_set(
-				error, set->indexes[i].result, "%s", set->indexes[i].error.text);
+	query->indexes = xreallocarray(query->indexes, query->asked, sizeof(*query->indexes));
+	for (; query->count < query->asked; query->count++)
+		query->indexes[query->count] = opened[query->count - first];
+	free(opened);
+	if (!archives)
+		query->own = query->count;
+	/* One sentence at the end is for all own lists. */
+	is_grouped = !archives && is_unreachable(query, false);
+	for (size_t i = first; i < query->count; i++) {
+		const struct index *index = &query->indexes[i];
+		const char *name = index->request->repository->name;
+
+		if (index->result < 0)
+			trace_add(&answer->trace, is_absent(index) ? TRACE_ABSENT : TRACE_FAILED,
+				name, index->request->url, "%s", index->error.text);
+		if (index->result < 0 && !is_absent(index) && !is_grouped)
+			xstrv_pushf(
+				&answer->warnings, "%s is skipped: %s", name, index->error.text);
+		if (index->warning)
+			xstrv_pushf(&answer->warnings, "%s: %s", name, index->warning);
+	}
+	for (size_t i = first; i < query->count; i++)
+		if (query->indexes[i].result < 0 && !may_be_skipped(query->indexes[i].result))
+			return error_set(error, query->indexes[i].result, "%s",
+				query->indexes[i].error.text);
 	return 0;
 }
+
+/* The result of the first of the own lists, with its reason once for all of them. */
+static int report_unreachable(const struct query *query, struct error *error)
+{
+	const struct index *first = &query->indexes[0];
+	const char *os = query->request->os->os;
+
+	if (query->own == 1)
+		return error_set(error, first->result, "the only list of %s could not be read: %s",
+			os, first->error.text);
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): not empty */
+	return error_set(error, first->result, "none of the %zu lists of %s could be read: %s",
+		query->own, os, first->error.text);
+}
+
+static int report_no_mirror(const struct query *query, struct error *error)
+{
+	_cleanup_free_ char *names = xstrv_join(&query->unknown, ", ");
+
+	return error_set(error, -ENOMEDIUM,
+		"%s: nothing on this machine says where its packages are (mirrors: %s): give "
+		"--mirror %s=URL, or write it into /etc/slipway/mirrors.ini (docs/kernels.md)",
+		query->request->os->os, names, query->unknown.items[0]);
+}
+
+/* ---- asking */
 
 /*
  * Which release is the newest? That is only known when every list answered. That a mirror has no
@@ -292,10 +271,9 @@ static int find_newest(const struct query *query, char **ret_krel, struct error 
 	const struct catalogue *os = query->request->os;
 	_cleanup_strv_ struct strv krels = { 0 };
 	const char *newest;
-	int r;
 
-	if (is_unreachable(&query->own))
-		return report_unreachable(&query->own, os, error);
+	if (is_unreachable(query, false))
+		return report_unreachable(query, error);
 	for (size_t i = 0; i < query->count; i++) {
 		const struct index *index = &query->indexes[i];
 		const struct repository *repository = index->request->repository;
@@ -306,9 +284,7 @@ static int find_newest(const struct query *query, char **ret_krel, struct error 
 				"kernel newest: which one is not known without the list of %s: %s",
 				repository->name, index->error.text);
 	}
-	r = resolve_releases(query->indexes, query->count, os, &krels);
-	if (r < 0)
-		return error_set_errno(error, r, "kernel newest");
+	resolve_releases(query->indexes, query->count, os, &krels);
 	newest = resolve_newest(&krels, os);
 	if (!newest)
 		return error_set(error, -ENODATA,
@@ -336,29 +312,23 @@ static int look(struct query *query, bool strict, struct error *error)
 		&query->answer->trace, error);
 }
 
-static const struct index *unanswered_list(const struct query *query)
-{
-	const struct index *unanswered = find_unanswered(&query->own);
-
-	return unanswered ? unanswered : find_unanswered(&query->archives);
-}
-
 /* Which half of what an archive needs was not given, as the end of a sentence. */
-static char *describe_missing_half(const struct list_set *archives, const char *snapshot)
+static char *describe_missing_half(const struct query *query)
 {
 	static const char why[] = "it may have left the mirrors: an archive can be asked with";
 
-	if (archives->undated.count)
+	if (query->undated.count)
 		return xasprintf("; %s --snapshot TIME, which is missing beside the mirror %s: "
 				 "docs/kernels.md",
-			why, archives->undated.items[0]);
-	if (archives->unknown.count && snapshot)
+			why, query->undated.items[0]);
+	if (query->unknown_archives.count && query->places->snapshot)
 		return xasprintf(
 			"; %s --mirror %s=URL, which is missing beside --snapshot: docs/kernels.md",
-			why, archives->unknown.items[0]);
-	if (archives->unknown.count)
+			why, query->unknown_archives.items[0]);
+	if (query->unknown_archives.count)
 		return xasprintf("; %s --mirror %s=URL%s: docs/kernels.md", why,
-			archives->unknown.items[0], archives->wants_date ? " --snapshot TIME" : "");
+			query->unknown_archives.items[0],
+			query->wants_date ? " --snapshot TIME" : "");
 	return xstrdup("");
 }
 
@@ -366,33 +336,33 @@ static char *describe_missing_half(const struct list_set *archives, const char *
 static int report_not_found(const struct query *query, struct error *error)
 {
 	const struct resolve_request *request = query->request;
-	const struct index *unanswered = unanswered_list(query);
+	const struct index *unanswered = find_unanswered(query);
 	_cleanup_strv_ struct strv krels = { 0 };
 	_cleanup_strv_ struct strv nearest = { 0 };
 	_cleanup_free_ char *joined = NULL;
 	_cleanup_free_ char *unasked = NULL;
 	_cleanup_free_ char *archive = NULL;
-	const char *meant = NULL;
+	const char *meant;
 	struct error why = *error;
 
-	if (is_unreachable(&query->own) &&
-		(!query->archives.count || is_unreachable(&query->archives)))
-		return report_unreachable(&query->own, request->os, error);
+	if (is_unreachable(query, false) &&
+		(query->count == query->own || is_unreachable(query, true)))
+		return report_unreachable(query, error);
 	if (unanswered)
 		return error_set(error, unanswered->result,
 			"%s; but the list of %s could not be read, and may have it: %s", why.text,
 			unanswered->request->repository->name, unanswered->error.text);
-	if (resolve_releases(query->indexes, query->count, request->os, &krels) == 0)
-		meant = resolve_meant(&krels, request->os, request->krel);
+	resolve_releases(query->indexes, query->count, request->os, &krels);
+	meant = resolve_meant(&krels, request->os, request->krel);
 	resolve_nearest(&krels, request->os, request->krel, &nearest);
 	joined = xstrv_join(&nearest, ", ");
-	unasked = xstrv_join(&query->own.unknown, ", ");
-	archive = describe_missing_half(&query->archives, query->places->snapshot);
+	unasked = xstrv_join(&query->unknown, ", ");
+	archive = describe_missing_half(query);
 	return error_set(error, -ENODATA,
 		"%s%s%s%s nearest there are: %s%s%s%s; slipway resolve --explain shows every place",
 		why.text, meant ? "; did you mean " : "", meant ? meant : "",
 		meant ? "? The" : "; the", nearest.count ? joined : "none",
-		query->own.unknown.count ? "; not asked, for nothing says where they are: " : "",
+		query->unknown.count ? "; not asked, for nothing says where they are: " : "",
 		unasked, archive);
 }
 
@@ -408,7 +378,7 @@ static int ask(struct query *query, struct error *error)
 
 	if (r == 0)
 		r = look(query, true, error);
-	if (r == -ENODATA && query->own.count && !options->refresh &&
+	if (r == -ENODATA && query->own && !options->refresh &&
 		!download_is_offline(options->download)) {
 		r = open_lists(query, false, true, error);
 		if (r == 0)
@@ -419,15 +389,15 @@ static int ask(struct query *query, struct error *error)
 	r = open_lists(query, true, false, error);
 	if (r < 0)
 		return r;
-	r = query->archives.count ? look(query, true, error) : -ENODATA;
-	if (r == -ENODATA && !unanswered_list(query))
+	r = query->count > query->own ? look(query, true, error) : -ENODATA;
+	if (r == -ENODATA && !find_unanswered(query))
 		r = look(query, false, error);
-	if (query->count == 0 && query->own.unknown.count)
-		return report_no_mirror(&query->own, query->request->os, error);
+	if (query->count == 0 && query->unknown.count)
+		return report_no_mirror(query, error);
 	return r == -ENODATA ? report_not_found(query, error) : r;
 }
 
-/* What the lists say besides: their digest, which compilers they have, that modules are lacking. */
+/* What else is in the lists: their digest, which compilers they have, that modules are lacking. */
 static void finish(struct query *query)
 {
 	struct resolve_answer *answer = query->answer;
@@ -437,10 +407,10 @@ static void finish(struct query *query)
 
 	if (!hash)
 		out_of_memory();
-	for (size_t i = 0; i < query->own.count; i++) {
-		const struct index *index = &query->own.indexes[i];
+	for (size_t i = 0; i < query->own; i++) {
+		const struct index *index = &query->indexes[i];
 
-		hash_add_text(hash, query->own.urls[i]);
+		hash_add_text(hash, query->urls.items[i]);
 		hash_add_text(hash, index->result == 0 ? index->release_sha256 : "");
 	}
 	hash_finish(hash, hex);
@@ -469,7 +439,7 @@ static void finish(struct query *query)
 int resolve(const struct resolve_places *places, const struct resolve_request *request,
 	struct resolve_answer *ret, struct error *error)
 {
-	_cleanup_(query_free) struct query query = {
+	_cleanup_(query_reset) struct query query = {
 		.places = places,
 		.request = request,
 		.answer = ret,
@@ -492,7 +462,7 @@ int resolve(const struct resolve_places *places, const struct resolve_request *r
 int resolve_list(const struct resolve_places *places, const struct resolve_request *request,
 	struct strv *krels, struct resolve_answer *ret, struct error *error)
 {
-	_cleanup_(query_free) struct query query = {
+	_cleanup_(query_reset) struct query query = {
 		.places = places,
 		.request = request,
 		.answer = ret,
@@ -503,13 +473,11 @@ int resolve_list(const struct resolve_places *places, const struct resolve_reque
 	r = open_lists(&query, false, false, error);
 	if (r < 0)
 		return r;
-	if (query.count == 0 && query.own.unknown.count)
-		return report_no_mirror(&query.own, request->os, error);
-	if (is_unreachable(&query.own))
-		return report_unreachable(&query.own, request->os, error);
-	r = resolve_releases(query.indexes, query.count, request->os, krels);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", request->os->os);
+	if (query.count == 0 && query.unknown.count)
+		return report_no_mirror(&query, error);
+	if (is_unreachable(&query, false))
+		return report_unreachable(&query, error);
+	resolve_releases(query.indexes, query.count, request->os, krels);
 	finish(&query);
 	return 0;
 }

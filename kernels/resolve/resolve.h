@@ -97,10 +97,9 @@ void resolve_answer_free(struct resolve_answer *answer);
 int resolve_in(const struct index *indexes, size_t count, const struct resolve_request *request,
 	struct lock *ret, struct trace *trace, struct error *error) _must_check_;
 
-/* Appends every kernel release that the open lists have packages for, oldest first. -EINVAL for a
- * {word} of the catalogue that nobody knows. */
-int resolve_releases(const struct index *indexes, size_t count, const struct catalogue *os,
-	struct strv *krels) _must_check_;
+/* Appends every kernel release that the open lists have packages for, oldest first. */
+void resolve_releases(
+	const struct index *indexes, size_t count, const struct catalogue *os, struct strv *krels);
 
 /* Opens the distribution's lists and appends every release in them. Errors as resolve()'s. */
 int resolve_list(const struct resolve_places *places, const struct resolve_request *request,

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/tree/depends.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/fs.h"
+#include "common/xalloc.h"
 #include "module/elf.h"
 
 #define MODULE_NAME_SIZE 256
+
+static void replace_dashes(char *name)
+{
+	for (char *c = name; *c; c++)
+		if (*c == '-')
+			*c = '_';
+}
 
 bool depends_module_name(const char *path, char *name, size_t size)
 {
@@ -26,253 +33,210 @@ bool depends_module_name(const char *path, char *name, size_t size)
 			continue;
 		memcpy(name, base, length);
 		name[length] = '\0';
-		for (char *c = name; *c; c++)
-			if (*c == '-')
-				*c = '_';
+		replace_dashes(name);
 		return true;
 	}
 	return false;
 }
 
-static int list_below(int dir_fd, const char *folder, struct strv *paths)
+int depends_list_modules(int dir_fd, const char *folder, struct strv *paths)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	int r = fs_list(dir_fd, folder, &names);
 
 	for (size_t i = 0; i < names.count && r == 0; i++) {
-		_cleanup_free_ char *path = NULL;
+		_cleanup_free_ char *path = xasprintf("%s/%s", folder, names.items[i]);
 		char name[MODULE_NAME_SIZE];
 		struct stat status;
 
-		if (asprintf(&path, "%s/%s", folder, names.items[i]) < 0)
-			return -ENOMEM;
 		if (fstatat(dir_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
 			return -errno;
 		if (S_ISDIR(status.st_mode))
-			r = list_below(dir_fd, path, paths);
+			r = depends_list_modules(dir_fd, path, paths);
 		else if (depends_module_name(path, name, sizeof(name)))
-			r = strv_push(paths, path);
+			xstrv_push(paths, path);
 	}
 	return r;
 }
 
-int depends_list_modules(int dir_fd, const char *folder, struct strv *paths)
-{
-	return list_below(dir_fd, folder, paths);
-}
-
-/* Modules by name: a sorted array, for 4,000 entries and a few hundred look-ups. */
-struct entry {
+/* A module that something may depend on. */
+struct known {
 	char *name;
-	const char *path; /* borrowed from the list that the index was made of */
+	char *path; /* of the kernel's own; NULL: it is built in, or a set brings it */
+	bool taken;
 };
 
-struct index {
-	struct entry *entries;
+struct closure {
+	struct known *known; /* sorted: 4,000 of them, and a few hundred look-ups */
 	size_t count;
+	int kernel_fd;      /* lib/modules/<krel> of the kernel's package */
+	struct strv *paths; /* the answer */
+	struct error *error;
 };
 
-static void index_free(struct index *index)
+static void closure_free(struct closure *closure)
 {
-	for (size_t i = 0; i < index->count; i++)
-		free(index->entries[i].name);
-	free(index->entries);
-	*index = (struct index){ 0 };
+	cleanup_close(&closure->kernel_fd);
+	for (size_t i = 0; i < closure->count; i++) {
+		free(closure->known[i].name);
+		free(closure->known[i].path);
+	}
+	free(closure->known);
 }
 
-static int compare_entries(const void *a, const void *b)
+/* By name; where a set brings a module that the kernel has too, the set's comes first. */
+static int compare_known(const void *a, const void *b)
 {
-	return strcmp(((const struct entry *) a)->name, ((const struct entry *) b)->name);
+	const struct known *left = a;
+	const struct known *right = b;
+	int order = strcmp(left->name, right->name);
+
+	return order ? order : (left->path != NULL) - (right->path != NULL);
 }
 
-static int index_paths(const struct strv *paths, struct index *ret)
+static void add_known(struct closure *closure, const struct strv *paths, bool of_kernel)
 {
-	_cleanup_(index_free) struct index index = { 0 };
-
-	index.entries = calloc(paths->count + 1, sizeof(*index.entries));
-	if (!index.entries)
-		return -ENOMEM;
+	closure->known = xreallocarray(
+		closure->known, closure->count + paths->count, sizeof(*closure->known));
 	for (size_t i = 0; i < paths->count; i++) {
 		char name[MODULE_NAME_SIZE];
 
 		if (!depends_module_name(paths->items[i], name, sizeof(name)))
 			continue;
-		index.entries[index.count].path = paths->items[i];
-		index.entries[index.count].name = strdup(name);
-		if (!index.entries[index.count++].name)
-			return -ENOMEM;
+		closure->known[closure->count++] = (struct known){
+			.name = xstrdup(name),
+			.path = of_kernel ? xstrdup(paths->items[i]) : NULL,
+		};
 	}
-	qsort(index.entries, index.count, sizeof(*index.entries), compare_entries);
-	*ret = index;
-	index = (struct index){ 0 };
+}
+
+static struct known *find_known(const struct closure *closure, const char *name)
+{
+	size_t first = 0, last = closure->count;
+
+	while (first < last) {
+		size_t middle = first + (last - first) / 2;
+
+		if (strcmp(closure->known[middle].name, name) < 0)
+			first = middle + 1;
+		else
+			last = middle;
+	}
+	return first < closure->count && strcmp(closure->known[first].name, name) == 0
+		       ? &closure->known[first]
+		       : NULL;
+}
+
+static int open_modules(int root_fd, const char *krel)
+{
+	_cleanup_free_ char *path = xasprintf("lib/modules/%s", krel);
+	int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* What the set below @root_fd brings; its modules are appended to @paths. */
+static int add_set(
+	struct closure *closure, int root_fd, const char *krel, int *ret_fd, struct strv *paths)
+{
+	int r;
+
+	*ret_fd = open_modules(root_fd, krel);
+	if (*ret_fd < 0)
+		return *ret_fd;
+	r = depends_list_modules(*ret_fd, ".", paths);
+	if (r == 0)
+		add_known(closure, paths, false);
+	return r;
+}
+
+/* What the kernel has, as modules and built in. */
+static int add_kernel(struct closure *closure)
+{
+	_cleanup_strv_ struct strv modules = { 0 };
+	_cleanup_strv_ struct strv builtin = { 0 };
+	_cleanup_free_ char *text = NULL;
+	int r = depends_list_modules(closure->kernel_fd, "kernel", &modules);
+
+	if (r == 0)
+		r = fs_read(closure->kernel_fd, "modules.builtin", 0, &text, NULL);
+	if (r < 0)
+		return r;
+	xstrv_split(&builtin, text, "\n");
+	add_known(closure, &modules, true);
+	add_known(closure, &builtin, false);
 	return 0;
 }
 
-static const char *index_find(const struct index *index, const char *name)
+static int add_module(struct closure *closure, int dir_fd, const char *path);
+
+/* @wanted_by is for the message; a soft dependency may be absent. */
+static int need(struct closure *closure, const char *name, const char *wanted_by, bool soft)
 {
-	struct entry key = { .name = (char *) (uintptr_t) name };
-	const struct entry *found = bsearch(
-		&key, index->entries, index->count, sizeof(*index->entries), compare_entries);
+	struct known *known = find_known(closure, name);
 
-	return found ? found->path : NULL;
-}
-
-struct closure {
-	int kernel_fd; /* lib/modules/<krel> of the kernel's package */
-	struct strv kernel_paths;
-	struct index kernel;
-	struct strv builtin_paths;
-	struct index builtin;
-	struct strv provided; /* names that a set brings itself, here or in the other image */
-	struct strv *paths;   /* the answer */
-};
-
-static void closure_done(struct closure *closure)
-{
-	cleanup_close(&closure->kernel_fd);
-	index_free(&closure->kernel);
-	index_free(&closure->builtin);
-	strv_free(&closure->kernel_paths);
-	strv_free(&closure->builtin_paths);
-	strv_free(&closure->provided);
-}
-
-static int open_modules(int root_fd, const char *krel, int *ret_fd)
-{
-	_cleanup_free_ char *path = NULL;
-
-	if (asprintf(&path, "lib/modules/%s", krel) < 0)
-		return -ENOMEM;
-	*ret_fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return *ret_fd < 0 ? -errno : 0;
-}
-
-static int add_provided(int root_fd, const char *krel, struct strv *provided)
-{
-	_cleanup_strv_ struct strv paths = { 0 };
-	_cleanup_close_ int modules_fd = -1;
-	int r = open_modules(root_fd, krel, &modules_fd);
-
-	if (r == 0)
-		r = depends_list_modules(modules_fd, ".", &paths);
-	for (size_t i = 0; i < paths.count && r == 0; i++) {
-		char name[MODULE_NAME_SIZE];
-
-		if (depends_module_name(paths.items[i], name, sizeof(name)))
-			r = strv_push_unique(provided, name);
-	}
-	return r;
-}
-
-static int read_builtin(struct closure *closure)
-{
-	_cleanup_free_ char *text = NULL;
-	int r = fs_read(closure->kernel_fd, "modules.builtin", 0, &text, NULL);
-
-	if (r == 0)
-		r = strv_split(&closure->builtin_paths, text, "\n");
-	return r < 0 ? r : index_paths(&closure->builtin_paths, &closure->builtin);
-}
-
-static int closure_start(struct closure *closure, const struct depends *depends)
-{
-	int r = open_modules(depends->kernel_fd, depends->krel, &closure->kernel_fd);
-
-	if (r == 0)
-		r = depends_list_modules(closure->kernel_fd, "kernel", &closure->kernel_paths);
-	if (r == 0)
-		r = index_paths(&closure->kernel_paths, &closure->kernel);
-	if (r == 0)
-		r = read_builtin(closure);
-	if (r == 0)
-		r = add_provided(depends->set_fd, depends->krel, &closure->provided);
-	if (r == 0 && depends->other_fd >= 0)
-		r = add_provided(depends->other_fd, depends->krel, &closure->provided);
-	return r;
-}
-
-static int add_module(struct closure *closure, int dir_fd, const char *path, struct error *error);
-
-/* @wanted_by names who asks, for the message; a soft dependency may be absent. */
-static int need(struct closure *closure, const char *name, const char *wanted_by, bool soft,
-	struct error *error)
-{
-	const char *path = index_find(&closure->kernel, name);
-
-	if (strv_contains(&closure->provided, name) || index_find(&closure->builtin, name))
-		return 0;
-	if (!path && soft)
-		return 0;
-	if (!path)
-		return error_set(error, -ENODATA,
+	if (!known && !soft)
+		return error_set(closure->error, -ENODATA,
 			"%s depends on %s, which neither the kernel nor the drivers have",
 			wanted_by, name);
-	if (strv_contains(closure->paths, path))
+	if (!known || !known->path || known->taken)
 		return 0;
-	if (strv_push(closure->paths, path) < 0)
-		return error_set_errno(error, -ENOMEM, "%s", path);
-	return add_module(closure, closure->kernel_fd, path, error);
+	known->taken = true;
+	xstrv_push(closure->paths, known->path);
+	return add_module(closure, closure->kernel_fd, known->path);
 }
 
-/*
- * "pre: a b post: c": hints, not needs. They are for modprobe in the exported
- * root; slipway-init loads what a module depends on.
- */
-static int need_soft(
-	struct closure *closure, const char *softdep, const char *wanted_by, struct error *error)
-{
-	_cleanup_strv_ struct strv words = { 0 };
-	int r = strv_split(&words, softdep, " \t");
-
-	for (size_t i = 0; i < words.count && r == 0; i++) {
-		char *word = words.items[i];
-
-		if (strcmp(word, "pre:") == 0 || strcmp(word, "post:") == 0)
-			continue;
-		for (char *c = word; *c; c++)
-			if (*c == '-')
-				*c = '_';
-		r = need(closure, word, wanted_by, true, error);
-	}
-	return r;
-}
-
-static int add_module(struct closure *closure, int dir_fd, const char *path, struct error *error)
+static int add_module(struct closure *closure, int dir_fd, const char *path)
 {
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_strv_ struct strv soft = { 0 };
-	int r = elf_module_open(dir_fd, path, &module, error);
+	const char *value = NULL;
+	int r = elf_module_open(dir_fd, path, &module, closure->error);
 
 	if (r < 0)
 		return r;
 	r = elf_module_depends(module, &names);
-	if (r == 0)
-		r = elf_module_info_all(module, "softdep", &soft);
 	if (r < 0)
-		return error_set_errno(error, r, "%s", path);
+		return error_set_errno(closure->error, r, "%s", path);
+	/*
+	 * "pre: a b post: c": hints, not needs. They are for modprobe in the exported root;
+	 * slipway-init loads what a module depends on.
+	 */
+	while ((value = elf_module_info_next(module, "softdep", value)))
+		xstrv_split(&soft, value, " \t");
 	for (size_t i = 0; i < names.count && r == 0; i++)
-		r = need(closure, names.items[i], path, false, error);
-	for (size_t i = 0; i < soft.count && r == 0; i++)
-		r = need_soft(closure, soft.items[i], path, error);
+		r = need(closure, names.items[i], path, false);
+	for (size_t i = 0; i < soft.count && r == 0; i++) {
+		replace_dashes(soft.items[i]);
+		if (strcmp(soft.items[i], "pre:") != 0 && strcmp(soft.items[i], "post:") != 0)
+			r = need(closure, soft.items[i], path, true);
+	}
 	return r;
 }
 
 int depends_closure(const struct depends *depends, struct strv *paths, struct error *error)
 {
-	_cleanup_(closure_done) struct closure closure = { .kernel_fd = -1, .paths = paths };
+	_cleanup_(closure_free) struct closure closure = {
+		.kernel_fd = open_modules(depends->kernel_fd, depends->krel),
+		.paths = paths,
+		.error = error,
+	};
 	_cleanup_strv_ struct strv modules = { 0 };
+	_cleanup_strv_ struct strv others = { 0 };
 	_cleanup_close_ int set_fd = -1;
-	int r = closure_start(&closure, depends);
+	_cleanup_close_ int other_fd = -1;
+	int r = closure.kernel_fd < 0 ? closure.kernel_fd : add_kernel(&closure);
 
 	if (r == 0)
-		r = open_modules(depends->set_fd, depends->krel, &set_fd);
-	if (r == 0)
-		r = depends_list_modules(set_fd, ".", &modules);
+		r = add_set(&closure, depends->set_fd, depends->krel, &set_fd, &modules);
+	if (r == 0 && depends->other_fd >= 0)
+		r = add_set(&closure, depends->other_fd, depends->krel, &other_fd, &others);
 	if (r < 0)
 		return error_set_errno(error, r, "modules of kernel %s", depends->krel);
+	qsort(closure.known, closure.count, sizeof(*closure.known), compare_known);
 	for (size_t i = 0; i < modules.count && r == 0; i++)
-		r = add_module(&closure, set_fd, modules.items[i], error);
+		r = add_module(&closure, set_fd, modules.items[i]);
 	strv_sort(paths);
 	return r;
 }
@@ -280,25 +244,16 @@ int depends_closure(const struct depends *depends, struct strv *paths, struct er
 int depends_copy(
 	const struct depends *depends, const struct strv *paths, int to_fd, struct error *error)
 {
-	static const char *const lists[] = { "modules.builtin", "modules.builtin.modinfo",
-		"modules.order" };
-	_cleanup_strv_ struct strv wanted = { 0 };
-	int r = 0;
+	static const char *const lists[] = { "modules.builtin", "modules.order",
+		"modules.builtin.modinfo" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(lists) && r == 0; i++)
-		r = strv_push(&wanted, lists[i]);
-	for (size_t i = 0; i < paths->count && r == 0; i++)
-		r = strv_push(&wanted, paths->items[i]);
-	if (r < 0)
-		return error_set_errno(error, r, "kernel modules");
-	for (size_t i = 0; i < wanted.count; i++) {
-		_cleanup_free_ char *path = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(lists) + paths->count; i++) {
+		_cleanup_free_ char *path = xasprintf("lib/modules/%s/%s", depends->krel,
+			i < ARRAY_SIZE(lists) ? lists[i] : paths->items[i - ARRAY_SIZE(lists)]);
+		int r = copy_tree(depends->kernel_fd, path, to_fd, path);
 
-		if (asprintf(&path, "lib/modules/%s/%s", depends->krel, wanted.items[i]) < 0)
-			return error_set_errno(error, -ENOMEM, "kernel modules");
-		r = copy_tree(depends->kernel_fd, path, to_fd, path);
-		if (r == -ENOENT && i == 1) /* modules.builtin.modinfo: since 5.2 */
-			r = 0;
+		if (r == -ENOENT && i == 2) /* modules.builtin.modinfo: since 5.2 */
+			continue;
 		if (r < 0)
 			return error_set_errno(error, r, "%s", path);
 	}

@@ -18,7 +18,7 @@ struct depends {
 
 /*
  * Appends the kernel's modules that the set needs, as paths below lib/modules/<krel>. -ENODATA when
- * a module depends on one that nobody provides.
+ * a module depends on one that neither has.
  */
 int depends_closure(
 	const struct depends *depends, struct strv *paths, struct error *error) _must_check_;

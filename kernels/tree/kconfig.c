@@ -5,56 +5,21 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "common/xalloc.h"
 #include "module/decompress.h"
 
-static const char prefix[] = "CONFIG_";
-
-#define PREFIX_LENGTH (sizeof(prefix) - 1)
+#define PREFIX "CONFIG_"
 
 struct setting {
 	const char *name; /* into the text, without CONFIG_ */
 	const char *value;
-	size_t order; /* in the text: of two with one name, the last one counts */
 };
 
 struct kconfig {
 	char *text; /* lines and values are cut out of it in place */
 	struct setting *settings;
 	size_t count;
-	size_t capacity;
 };
-
-struct reader {
-	const char *name; /* of the text, for messages */
-	struct kconfig *config;
-	size_t line_number;
-	size_t offset;
-};
-
-static int malformed(const struct reader *reader, const char *why, struct error *error)
-{
-	return error_set(error, -EINVAL,
-		"%s: line %zu (offset %zu): %s: a kernel configuration is wanted, as .config or "
-		"/proc/config.gz has it",
-		reader->name, reader->line_number, reader->offset, why);
-}
-
-static int add_setting(struct kconfig *config, const char *name, const char *value)
-{
-	if (config->count == config->capacity) {
-		size_t capacity = config->capacity ? config->capacity * 2 : 1024;
-		struct setting *settings =
-			reallocarray(config->settings, capacity, sizeof(*settings));
-
-		if (!settings)
-			return -ENOMEM;
-		config->settings = settings;
-		config->capacity = capacity;
-	}
-	config->settings[config->count] = (struct setting){ name, value, config->count };
-	config->count++;
-	return 0;
-}
 
 /* Takes the quotes off, and the backslashes before quotes and backslashes. False when it is open.
  */
@@ -74,44 +39,47 @@ static bool unquote(char *value)
 	return true;
 }
 
-static int read_line(const struct reader *reader, char *line, size_t size, struct error *error)
+/* Returns what is wrong with the line, or NULL. */
+static const char *read_line(struct kconfig *config, char *line, size_t size)
 {
-	char *name = line + PREFIX_LENGTH;
+	char *name = line + strlen(PREFIX);
 	char *equals = name;
 
 	while (size > 0 && isspace((unsigned char) line[size - 1]))
 		line[--size] = '\0';
 	if (size == 0 || line[0] == '#')
-		return 0;
+		return NULL;
 	if (strlen(line) != size)
-		return malformed(reader, "a NUL byte", error);
-	if (strncmp(line, prefix, PREFIX_LENGTH) != 0)
-		return malformed(reader, "it does not start with CONFIG_", error);
+		return "a NUL byte";
+	if (strncmp(line, PREFIX, strlen(PREFIX)) != 0)
+		return "it does not start with CONFIG_";
 	while (isalnum((unsigned char) *equals) || *equals == '_')
 		equals++;
 	if (equals == name || *equals != '=')
-		return malformed(reader, "no CONFIG_NAME=value", error);
+		return "no CONFIG_NAME=value";
 	*equals = '\0';
 	if (equals[1] == '"' && !unquote(equals + 1))
-		return malformed(reader, "a quote is not closed", error);
-	return add_setting(reader->config, name, equals + 1) < 0
-		       ? error_set_errno(error, -ENOMEM, "%s", reader->name)
-		       : 0;
+		return "a quote is not closed";
+	/* A power of two at a time. */
+	if ((config->count & (config->count + 1)) == 0)
+		config->settings = xreallocarray(
+			config->settings, 2 * (config->count + 1), sizeof(*config->settings));
+	config->settings[config->count++] = (struct setting){ name, equals + 1 };
+	return NULL;
 }
 
+/* By name; of one name in the order of the text. */
 static int compare_settings(const void *a, const void *b)
 {
 	const struct setting *left = a;
 	const struct setting *right = b;
 	int order = strcmp(left->name, right->name);
 
-	if (order != 0)
-		return order;
-	return left->order < right->order ? -1 : 1;
+	return order ? order : (left->name > right->name) - (left->name < right->name);
 }
 
 /* Sorts, and keeps the last of each name. */
-static void settle(struct kconfig *config)
+static void sort_settings(struct kconfig *config)
 {
 	size_t kept = 0;
 
@@ -125,49 +93,36 @@ static void settle(struct kconfig *config)
 	config->count = kept;
 }
 
-static int read_lines(struct reader *reader, size_t size, struct error *error)
-{
-	char *text = reader->config->text;
-
-	while (reader->offset < size) {
-		char *line = text + reader->offset;
-		char *end = memchr(line, '\n', size - reader->offset);
-		size_t length = end ? (size_t) (end - line) : size - reader->offset;
-		int r;
-
-		reader->line_number++;
-		line[length] = '\0';
-		r = read_line(reader, line, length, error);
-		if (r < 0)
-			return r;
-		reader->offset += length + 1;
-	}
-	return 0;
-}
-
 int kconfig_parse(
 	const char *name, const char *text, size_t size, struct kconfig **ret, struct error *error)
 {
-	_cleanup_(kconfig_free) struct kconfig *config = calloc(1, sizeof(*config));
-	struct reader reader = { .name = name, .config = config };
-	int r;
+	_cleanup_(kconfig_free) struct kconfig *config = NULL;
+	size_t number = 0, length;
 
 	if (size > KCONFIG_LIMIT_BYTES)
 		return error_set(error, -EFBIG,
 			"%s: %zu bytes: no kernel configuration is larger than %zu", name, size,
 			KCONFIG_LIMIT_BYTES);
-	if (!config)
-		return error_set_errno(error, -ENOMEM, "%s", name);
-	config->text = malloc(size + 1);
-	if (!config->text)
-		return error_set_errno(error, -ENOMEM, "%s", name);
+	config = xcalloc(1, sizeof(*config));
+	config->text = xcalloc(1, size + 1);
 	if (size > 0)
 		memcpy(config->text, text, size);
-	config->text[size] = '\0';
-	r = read_lines(&reader, size, error);
-	if (r < 0)
-		return r;
-	settle(config);
+	for (size_t offset = 0; offset < size; offset += length + 1) {
+		char *line = config->text + offset;
+		char *end = memchr(line, '\n', size - offset);
+		const char *why;
+
+		length = end ? (size_t) (end - line) : size - offset;
+		line[length] = '\0';
+		number++;
+		why = read_line(config, line, length);
+		if (why)
+			return error_set(error, -EINVAL,
+				"%s: line %zu (offset %zu): %s: a kernel configuration is wanted, "
+				"as .config or /proc/config.gz has it",
+				name, number, offset, why);
+	}
+	sort_settings(config);
 	*ret = TAKE_PTR(config);
 	return 0;
 }
@@ -211,18 +166,16 @@ size_t kconfig_count(const struct kconfig *config)
 
 static int compare_name(const void *key, const void *member)
 {
-	const struct setting *setting = member;
-
-	return strcmp(key, setting->name);
+	return strcmp(key, ((const struct setting *) member)->name);
 }
 
 const char *kconfig_get(const struct kconfig *config, const char *name)
 {
-	const struct setting *found = config->count == 0
-					      ? NULL
-					      : bsearch(name, config->settings, config->count,
-							sizeof(*config->settings), compare_name);
+	const struct setting *found = NULL;
 
+	if (config->count)
+		found = bsearch(name, config->settings, config->count, sizeof(*config->settings),
+			compare_name);
 	return found ? found->value : NULL;
 }
 

@@ -3,7 +3,7 @@
  * A kernel's configuration: .config, include/config/auto.conf, /boot/config-<krel> or what
  * /proc/config.gz holds. Source of the format: Linux Documentation/kbuild/kconfig.rst and
  * scripts/kconfig/confdata.c: lines "CONFIG_NAME=value", with y, m, a number or a quoted string;
- * "# CONFIG_NAME is not set" and other comments say nothing.
+ * "# CONFIG_NAME is not set" and other comments are skipped.
  */
 #pragma once
 

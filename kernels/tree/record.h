@@ -56,8 +56,8 @@ struct kernel_compiler {
 	char *name;    /* "gcc-12", "clang-16": the program that modules are compiled with */
 	char *family;  /* "gcc" or "clang" */
 	char *program; /* the word that the text starts with: "x86_64-linux-gnu-gcc-12"; or "" */
-	char *version; /* "12.2.0"; "" when nothing tells */
-	char *text;    /* CONFIG_CC_VERSION_TEXT, or what compile.h says; "" for neither */
+	char *version; /* "12.2.0"; "" when it is not known */
+	char *text;    /* CONFIG_CC_VERSION_TEXT, or what compile.h has; "" for neither */
 	char *linker;  /* "ld.bfd" or "ld.lld" */
 	unsigned int major;
 	bool llvm;      /* kbuild is to be called with LLVM=1 */
@@ -86,7 +86,7 @@ struct kernel_record {
 };
 
 /*
- * Makes the record of the tree in @root_fd/lib/modules/<krel>/build. What is not there is told by
+ * Makes the record of the tree in @root_fd/lib/modules/<krel>/build. What is not there is in
  * the record (has_symvers, config_source, prepared …), for kernels/lint/lint.h to judge. -ENOENT
  * when there is no tree at all, -EINVAL when it is of another release or its configuration is
  * damaged.
@@ -107,10 +107,10 @@ bool kernel_record_has(const struct kernel_record *record, enum kernel_option op
 /* "modversions": what an option is called in JSON. */
 const char *kernel_option_name(enum kernel_option option);
 
-/* The record as an object of json-c, for what holds it as a part; NULL without memory. */
+/* The record as an object of json-c, for what holds it as a part; freed by the caller. */
 struct json_object *kernel_record_json(const struct kernel_record *record);
 
-/* The JSON text, which the caller frees; NULL without memory. */
+/* The JSON text, which the caller frees. */
 char *kernel_record_write(const struct kernel_record *record);
 
 /* Reads such a text. -EBADMSG with the missing or wrong field in @error. */
@@ -125,14 +125,9 @@ int kernel_record_load(int dir_fd, struct kernel_record *ret, struct error *erro
 void kernel_record_free(struct kernel_record *record);
 
 /*
- * Reads what a compiler says of itself, in any of the forms of CONFIG_CC_VERSION_TEXT, compile.h
+ * Reads a compiler's own text, in any of the forms of CONFIG_CC_VERSION_TEXT, compile.h
  * and /proc/version. Sets family, program, version and major; -EINVAL when it is none of them.
  */
 int kernel_compiler_parse(
 	const char *text, struct kernel_compiler *ret, struct error *error) _must_check_;
 void kernel_compiler_free(struct kernel_compiler *compiler);
-
-/* What the files that make a record share; record.h is for everyone else. */
-
-/* Gives "" to every string that is NULL. */
-int record_fill_empty(struct kernel_record *record) _must_check_;

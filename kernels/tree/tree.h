@@ -8,6 +8,9 @@
 
 #include "common/error.h"
 
+/* In a Makefile: the folder that it lies in, with a slash. */
+#define KERNEL_TREE_HERE "$(dir $(lastword $(MAKEFILE_LIST)))"
+
 /*
  * Makes the tree in @root_fd complete and movable:
  * - lib/modules/<krel>/build is found where the packages bring no such link: Debian's, Ubuntu's
@@ -36,15 +39,16 @@ int kernel_tree_open(int root_fd, const char *krel, int *ret_fd, struct error *e
  */
 int kernel_tree_openat(int root_fd, const char *path, int flags) _must_check_;
 
-/* Where below the root an open file or folder lies; NULL when it is elsewhere. Freed by the caller.
- */
-char *kernel_tree_path(int root_fd, int fd);
+/* The text that a header defines @name as, freed by the caller; NULL when it does not. */
+char *kernel_tree_defined(const char *text, const char *name);
+
+#define KERNEL_TREE_RELEASE_HEADER "include/generated/utsrelease.h"
 
 /* The release that modules get (UTS_RELEASE), freed by the caller; NULL when not prepared. */
 char *kernel_tree_release(int build_fd);
 
 /*
- * The architecture, as uname -m prints it, that the tree's own programs (fixdep, modpost, objtool)
- * run on, freed by the caller; "" when there are none. -ENOMEM is its only error.
+ * The architecture, as uname -m prints it, that the programs of the tree in
+ * lib/modules/<krel>/build (fixdep, modpost, objtool) run on; "" when there are none.
  */
-int kernel_tree_tools_arch(int root_fd, int build_fd, char **ret_arch) _must_check_;
+const char *kernel_tree_tools_arch(int root_fd, const char *krel);

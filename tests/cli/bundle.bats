@@ -179,7 +179,7 @@ nothing_is_imported() {
     isolate
     tar -C "$BATS_TEST_TMPDIR/parts" --transform 's|^locks/a.json|../../escaped|' --zstd -Pcf "$bundle" bundle.json locks/a.json
     build 19
-    says "../../escaped leads out of the bundle"
+    says "../../escaped leads out of the archive"
     ln -sf /etc/passwd "$BATS_TEST_TMPDIR/parts/locks/a.json"
     tar -C "$BATS_TEST_TMPDIR/parts" --zstd -cf "$bundle" bundle.json locks/a.json
     build 19

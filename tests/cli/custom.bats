@@ -347,7 +347,7 @@ make_layers() {
     sed -i "s/\"release\": \"$krel\"/\"release\": \"..\/..\/etc\"/" "$BATS_TEST_TMPDIR/changed/probe.json"
     tar -C "$BATS_TEST_TMPDIR/changed" -cf "$BATS_TEST_TMPDIR/changed.tar" probe.json
     kernel_from 12 "$BATS_TEST_TMPDIR/changed.tar"
-    says "kernel.release is no kernel release"
+    says '"release" is "../../etc": it is no kernel release'
 }
 
 @test "probe: what is wrong on its command line" {

@@ -311,7 +311,7 @@ elf_name() {
 
 @test "every id of the table is in the documentation" {
     local id ids
-    mapfile -t ids < <(sed -nE 's/^\t(CAUSE|HINT|RESULT)\("([a-z0-9-]*)".*/\2/p' "$repository/cli/explain/causes.c" | sort -u)
+    mapfile -t ids < <(sed -nE 's/^\[([a-z0-9-]*)\].*/\1/p' "$repository/cli/explain/causes.txt" | sort -u)
     [ "${#ids[@]}" -gt 40 ]
     for id in "${ids[@]}"; do
         grep -qF -- "- \`$id\`:" "$repository/docs/verify.md"

@@ -255,9 +255,9 @@ root() {
     layer "$work/layer.tar" "$work/root"
     make_layout "$work/layout" "$work/layer.tar"
     verify 0 "$work/layout" --kernel headers
-    says "modules for other kernels are passed over: $other" "2 modules: 2 will load"
+    says "modules for other kernels are skipped: $other" "2 modules: 2 will load"
     verify 0 "$work/root" --kernel headers
-    says "passed over: $other"
+    says "skipped: $other"
     rm -r "$work/root/drivers" "$work/root/opt"
     verify 3 "$work/root" --kernel headers
     says "nothing in it lies in a folder of $krel: all its modules are judged" "$other" "1 module: 0 will load, 1 will not"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/hash.h"
-#include "kernels/repo/digest_internal.h"
+#include "kernels/repo/repo_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kernels/repo/package.h"
+#include "kernels/repo/repo_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -14,7 +14,9 @@ static int on_stanza(void *context, const struct stanza *stanza, struct error *e
 	struct package package = { 0 };
 	int r = package_from_stanza(stanza, "Packages", &package, error);
 
-	return r < 0 ? r : package_list_push(list, &package);
+	if (r == 0)
+		package_list_push(list, &package);
+	return r;
 }
 
 static int read_list(const char *data, size_t size, size_t step, struct package_list *list)

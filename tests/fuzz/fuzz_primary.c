@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/repo/repomd_internal.h"
+#include "kernels/repo/repo_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

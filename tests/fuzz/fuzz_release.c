@@ -3,8 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/repo/package.h"
-#include "kernels/repo/release_internal.h"
+#include "kernels/repo/repo_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -133,7 +133,7 @@ int asking_run(struct asking *asking, const struct folder *folder, bool offline)
 	asking->request.keep = &asking->keep;
 	asking->options.keyring = asking->no_keyring ? NULL : asking->keyring;
 	asking->options.folder_fd = indexes_fd;
-	assert_int_equal(download_open(&options, &asking->options.download, &error), 0);
+	asking->options.download = download_open(&options);
 	if (indexes_open(&asking->options, &asking->request, 1, &asking->index, &error) < 0)
 		fail_msg("%s", error.text);
 	download_close(&asking->options.download);

@@ -10,6 +10,8 @@ static void run(const struct folder *folder, const char *made, const char *const
 	_cleanup_strv_ struct strv argv = { 0 };
 	struct error error = { 0 };
 
+	assert_int_equal(strv_push(&argv, "env"), 0);
+	assert_int_equal(strv_pushf(&argv, "--chdir=%s", folder->path), 0);
 	assert_int_equal(strv_push(&argv, "gpg"), 0);
 	assert_int_equal(strv_push(&argv, "--homedir"), 0);
 	assert_int_equal(strv_pushf(&argv, "%s/gnupg", folder->path), 0);
@@ -23,7 +25,7 @@ static void run(const struct folder *folder, const char *made, const char *const
 	}
 	for (; *words; words++)
 		assert_int_equal(strv_push(&argv, *words), 0);
-	if (tool_run_in(folder->path, &argv, NULL, &error) < 0)
+	if (tool_run(&argv, NULL, &error) < 0)
 		fail_msg("%s", error.text);
 }
 

@@ -128,7 +128,7 @@ termination_message gpu
 expect_unloaded nvidia
 CASE
     [ "$status" -eq 0 ]
-    [[ $output == *"NO_PEER_MEMORY: gave up after 2 s: ib_uverbs is loaded but nobody exports ib_register_peer_memory_client"*"dma-buf"* ]]
+    [[ $output == *"NO_PEER_MEMORY: gave up after 2 s: ib_uverbs is loaded but nothing exports ib_register_peer_memory_client"*"dma-buf"* ]]
 }
 
 @test "a second GPU container on the node is refused, and the first one goes on" {

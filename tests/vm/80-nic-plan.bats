@@ -247,7 +247,7 @@ CASE
     [[ $output == *'"mlx5_ib: it is not loaded any more"'* ]]
     [[ $output == *'slipway_nic_modules_replaced 1'* ]]
     [[ $output == *'slipway_role_info{role="nic",state="ready",reason="DRIVER_REPLACED"} 1'* ]]
-    [[ $output == *'[DRIVER_REPLACED]: somebody changed what this container loaded: mlx5_ib'* ]]
+    [[ $output == *'[DRIVER_REPLACED]: another process changed what this container loaded: mlx5_ib'* ]]
     [[ ${lines[*]: -6} != *DRIVER_REPLACED* ]]
 }
 

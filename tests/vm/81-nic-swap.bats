@@ -109,7 +109,7 @@ expect_other_builds /tmp/inbox
 expect_other_builds /tmp/ofed
 expect_settled
 loaded rpcrdma || fail "rpcrdma has not come back on the other OFED: $(grep ^missing $journal)"
-refute "the files of the OFED before were not found" container_log_has other 'nowhere at hand'
+refute "the files of the OFED before were not at hand" container_log_has other 'nowhere to be found'
 [ "$(ls -d $kept/* | wc -l)" = 1 ] || fail "more than one set is kept"
 
 stop_clean other
@@ -158,7 +158,7 @@ meddle when=ib_umad refuse=1
 start nic:nic-other other
 exits other 17 120
 rmmod meddle
-log_order other 'nowhere at hand.*mlx5_core' 'unloaded'
+log_order other 'nowhere to be found.*mlx5_core' 'unloaded'
 log_has other "the host's own come instead"
 expect_builds /tmp/inbox
 expect_parameters

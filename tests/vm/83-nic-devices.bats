@@ -152,11 +152,11 @@ if NETTOOL_BIND_MS=2000 nettool restore-devices run/journal netdevsim >/tmp/said
     fail "there was nothing to say"
 fi
 cat /tmp/said
-grep 'netdevsim/netdevsim0 has 2 VFs that somebody made meanwhile, and had 4: they are left as they are' /tmp/said
+grep 'netdevsim/netdevsim0 has 2 VFs that were made meanwhile, and had 4: they are left as they are' /tmp/said
 grep 'netdevsim/netdevsim2 is not back after 2000 ms: no driver has taken it' /tmp/said
 # That can be set in legacy mode only.
 grep 'netdevsim/netdevsim1 does not get back its parameter flow_steering_mode=smfs: Operation not supported' /tmp/said
-grep 'netdevsim/netdevsim1 is in switchdev mode now and was in legacy: somebody changed it, it is left' /tmp/said
+grep 'netdevsim/netdevsim1 is in switchdev mode now and was in legacy: it was changed meanwhile, it is left' /tmp/said
 grep '2 devices, 6 VFs, 0 links, 3 failures' /tmp/said
 [ "$(cat /sys/bus/netdevsim/devices/netdevsim0/sriov_numvfs)" = 2 ]
 ip link show eth1 | grep 'vf 1 .*vlan 9'

@@ -17,7 +17,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "entrypoint/netstate/state_internal.h"
+#include "entrypoint/netstate/netstate_internal.h"
 
 struct tool {
 	struct netstate netstate;
@@ -48,7 +48,8 @@ static int restore(struct tool *tool, struct error *error)
 static int save_devices(struct tool *tool, struct error *error)
 {
 	_cleanup_(statefile_free) struct statefile records = { 0 };
-	int r = devices_save(&tool->netstate, &records, error);
+	const struct run run = { .netstate = &tool->netstate, .records = &records };
+	int r = devices_save(&run, error);
 
 	if (r == 0)
 		r = statefile_write(tool->netstate.root_fd, tool->netstate.path, &records, error);
@@ -58,9 +59,12 @@ static int save_devices(struct tool *tool, struct error *error)
 static int restore_devices(struct tool *tool, struct error *error)
 {
 	_cleanup_(statefile_free) struct statefile records = { 0 };
+	const struct run run = {
+		.netstate = &tool->netstate, .records = &records, .result = &tool->result
+	};
 	int r = statefile_read(tool->netstate.root_fd, tool->netstate.path, &records, error);
 
-	return r < 0 ? r : devices_restore(&tool->netstate, &records, &tool->result, error);
+	return r < 0 ? r : devices_restore(&run, error);
 }
 
 static const struct {

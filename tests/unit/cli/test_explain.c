@@ -280,7 +280,7 @@ static void the_proof_decides_where_only_an_errno_is_told(void **state)
 	reason.answer = ENOEXEC;
 	explain_add_evidence(&explanation);
 	assert_int_equal(explanation.items[0].input, EXPLAIN_ARCH);
-	assert_string_equal(explanation.items[0].remedy, explain_input_remedy(EXPLAIN_ARCH));
+	assert_string_equal(explanation.items[0].remedy, explain_inputs[EXPLAIN_ARCH].remedy);
 }
 
 static void half_a_line_is_found_too(void **state)
@@ -322,7 +322,7 @@ static void what_is_no_module_explains_why_it_was_refused(void **state)
 	explain_add_evidence(&explanation);
 	assert_int_equal(explanation.items[0].input, EXPLAIN_FILE);
 	assert_string_equal(explanation.items[0].evidence.items[0], files.unreadable);
-	assert_string_equal(explanation.items[0].remedy, explain_input_remedy(EXPLAIN_FILE));
+	assert_string_equal(explanation.items[0].remedy, explain_inputs[EXPLAIN_FILE].remedy);
 }
 
 static void a_symbol_that_the_file_does_not_use_is_another_files(void **state)
@@ -349,12 +349,12 @@ static void a_symbol_that_the_file_does_not_use_is_another_files(void **state)
 static void what_a_refused_signature_means_is_known_of_each_state(void **state)
 {
 	(void) state;
-	assert_null(explain_signature_cause(EXPLAIN_SIGNED_UNKNOWN));
-	assert_null(explain_signature_remedy(EXPLAIN_SIGNED_UNKNOWN));
+	assert_null(explain_signatures[EXPLAIN_SIGNED_UNKNOWN].cause);
+	assert_null(explain_signatures[EXPLAIN_SIGNED_UNKNOWN].remedy);
 	for (int signed_state = EXPLAIN_UNSIGNED; signed_state <= EXPLAIN_WRONG; signed_state++) {
-		const char *remedy = explain_signature_remedy((enum explain_signed) signed_state);
+		const char *remedy = explain_signatures[signed_state].remedy;
 
-		assert_non_null(explain_signature_cause((enum explain_signed) signed_state));
+		assert_non_null(explain_signatures[signed_state].cause);
 		/* What is signed already is refused without --replace. */
 		if (strstr(remedy, "slipway sign "))
 			assert_true((strstr(remedy, "--replace") != NULL) ==
@@ -373,20 +373,25 @@ static void every_entry_of_the_table_matches_itself(void **state)
 		{ "text", 4, "a text", 6 },
 	};
 	struct explain_fields fields = { .count = ARRAY_SIZE(names) };
+	_cleanup_(explain_causes_free) struct explain_causes causes = { 0 };
 
 	(void) state;
 	memcpy(fields.items, names, sizeof(names));
-	for (size_t i = 0; i < explain_cause_count; i++) {
-		_cleanup_free_ char *lines = explain_fill(explain_causes[i].patterns, &fields);
-		char *rest = lines, *line;
+	explain_causes_read(&causes);
+	assert_true(causes.count > 80);
+	for (size_t i = 0; i < causes.count; i++) {
+		const struct explain_cause *cause = &causes.rows[i];
 
-		while ((line = strsep(&rest, "\n"))) {
+		assert_non_null(cause->because);
+		assert_true(cause->patterns.count > 0);
+		for (size_t k = 0; k < cause->patterns.count; k++) {
+			_cleanup_free_ char *line = explain_fill(cause->patterns.items[k], &fields);
 			_cleanup_explanation_ struct explanation explanation = { 0 };
 
 			explain_add_line(&explanation, line);
 			if (explanation.count != 1)
 				fail_msg("not found: %s", line);
-			assert_string_equal(explanation.items[0].cause->id, explain_causes[i].id);
+			assert_string_equal(explanation.items[0].cause->id, cause->id);
 			assert_null(strchr(explanation.items[0].because, '{'));
 			assert_null(strchr(explanation.items[0].remedy, '{'));
 		}

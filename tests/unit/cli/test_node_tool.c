@@ -4,7 +4,7 @@
 
 #include <sys/utsname.h>
 
-#include "cli/stage/node_tool_internal.h"
+#include "cli/stage/stage_internal.h"
 #include "common/fs.h"
 #include "kernels/catalogue.h"
 #include "kernels/repo/mirrors.h"
@@ -56,9 +56,10 @@ static void only_images_that_compile_get_it(void **state)
 
 	(void) state;
 	make_site(&site);
-	assert_true(node_tool_applies(&site.build));
+	assert_true(node_tool_fetches(&site.build));
 	site.build.options.sources_image = false;
-	assert_false(node_tool_applies(&site.build));
+	assert_false(node_tool_fetches(&site.build));
+	assert_int_equal(node_tool_open(&site.build, &error), 0);
 	site.build.options.sources_image = true;
 	site.build.context.arch = "of another make";
 	assert_int_equal(node_tool_open(&site.build, &error), -EINVAL);
@@ -111,12 +112,13 @@ static void what_listens_on_this_machine_alone_is_not_for_nodes(void **state)
 
 static void key_of(struct site *site, char hex[HASH_HEX_SIZE])
 {
-	struct hash *hash = hash_new();
 	struct error error = { "" };
+	struct key key = { .build = &site->build, .hash = hash_new(), .error = &error };
 
-	assert_non_null(hash);
-	assert_int_equal(node_tool_add_inputs(&site->build, hash, &error), 0);
-	hash_finish(hash, hex);
+	assert_non_null(key.hash);
+	node_tool_key(&key);
+	assert_int_equal(key.result, 0);
+	hash_finish(key.hash, hex);
 }
 
 static void another_mirror_makes_another_image(void **state)
@@ -145,19 +147,33 @@ static void assert_text(const struct folder *folder, const char *path, const cha
 	assert_string_equal(found, text);
 }
 
+/* What an image's root in the folder @name gets; its descriptor. */
+static int stage(const struct folder *folder, const char *name, struct site *site)
+{
+	struct error error = { "" };
+	struct staging root;
+	char path[128];
+	int fd;
+
+	(void) snprintf(path, sizeof(path), "%s/%s", folder->path, name);
+	assert_int_equal(staging_open(&root, path, &error), 0);
+	node_tool_stage(&site->build, &root);
+	assert_int_equal(root.result, 0);
+	fd = TAKE_FD(root.fd);
+	staging_close(&root);
+	return fd;
+}
+
 static void the_program_comes_with_all_that_it_is_linked_with(void **state)
 {
 	const struct folder *folder = *state;
-	struct error error = { "" };
 	struct stat status;
 	struct site site;
 
 	make_site(&site);
-	folder_subfolder(folder, "root");
 	{
-		_cleanup_close_ int root_fd = openat(folder->fd, "root", O_RDONLY | O_DIRECTORY);
+		_cleanup_close_ int root_fd = stage(folder, "root", &site);
 
-		assert_int_equal(node_tool_stage(&site.build, root_fd, &error), 0);
 		assert_int_equal(fstatat(root_fd, NODE_TOOL_FOLDER "/slipway", &status, 0), 0);
 		assert_true(status.st_mode & S_IXUSR);
 		assert_int_equal(status.st_nlink, 1);
@@ -181,27 +197,22 @@ static void keys_of_the_command_line_stand_for_the_catalogues(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_free_ char *keyring = NULL;
-	struct error error = { "" };
 	struct site site;
 
 	make_site(&site);
 	folder_write_text(folder, KEYS, "keys");
-	folder_subfolder(folder, "root");
 	assert_true(asprintf(&keyring, "%s/" KEYS, folder->path) > 0);
 	assert_int_equal(strv_push(&site.repositories[0].keyrings, keyring), 0);
 	{
-		_cleanup_close_ int root_fd = openat(folder->fd, "root", O_RDONLY | O_DIRECTORY);
+		_cleanup_close_ int root_fd = stage(folder, "root", &site);
 
-		assert_int_equal(node_tool_stage(&site.build, root_fd, &error), 0);
 		/* Where the catalogue looks for them. */
 		assert_true(fs_exists(root_fd, keyring + 1));
 	}
 	site.common.keyring = keyring;
-	folder_subfolder(folder, "other");
 	{
-		_cleanup_close_ int root_fd = openat(folder->fd, "other", O_RDONLY | O_DIRECTORY);
+		_cleanup_close_ int root_fd = stage(folder, "other", &site);
 
-		assert_int_equal(node_tool_stage(&site.build, root_fd, &error), 0);
 		assert_false(fs_exists(root_fd, keyring + 1));
 	}
 	assert_text(folder, "other/" NODE_TOOL_FOLDER "/keyring.gpg", "keys");

@@ -136,7 +136,7 @@ static void what_will_load_passes(void **state)
 static void refuses(
 	struct proven *proven, enum exit_code code, const char *verdict, const char *reason)
 {
-	_cleanup_(proof_result_free) struct proof_result result = { 0 };
+	struct proof_result result;
 	struct error error = { 0 };
 
 	for (int i = 0; i < 2; i++) {
@@ -187,8 +187,10 @@ static void run(const struct folder *folder, const char *line)
 	_cleanup_strv_ struct strv argv = { 0 };
 	struct error error = { 0 };
 
+	assert_int_equal(strv_push(&argv, "env"), 0);
+	assert_int_equal(strv_pushf(&argv, "--chdir=%s", folder->path), 0);
 	assert_int_equal(strv_split(&argv, line, " "), 0);
-	if (tool_run_in(folder->path, &argv, NULL, &error) < 0)
+	if (tool_run(&argv, NULL, &error) < 0)
 		fail_msg("%s", error.text);
 }
 
@@ -225,7 +227,7 @@ static void make_probe(
 	local->inputs[0].path = below(folder, "probe.tar");
 	local->inputs[0].scan = local_scan_new();
 	assert_non_null(local->inputs[0].scan);
-	assert_int_equal(local_scan_add(local->inputs[0].scan, PROBE_FILE, text), 0);
+	local_scan_add(local->inputs[0].scan, PROBE_FILE, text);
 	proven->build.kernel.record.options[KOPT_MODULE_SIG] = 'y';
 }
 

@@ -143,7 +143,8 @@ static void vfio_lets_go_and_its_override_too(void **state)
 	assert_contains(bench.action.error.text, "the driver vfio-pci has " GPU);
 	expect_text(folder, PCI "drivers/vfio-pci/unbind", GPU);
 	expect_text(folder, PCI "devices/" GPU "/driver_override", "\nfio-pci\n");
-	expect_text(folder, "run/slipway/gpu.freed", "bind " GPU " vfio-pci vfio-pci");
+	expect_text(folder, "run/slipway/gpu.freed",
+		"slipway-list 1\nitem text=bind%20" GPU "%20vfio-pci%20vfio-pci\nend\n");
 	end(&bench);
 }
 

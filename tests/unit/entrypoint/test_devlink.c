@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of devlink and of rtnetlink about VFs: those of a kernel are read, ours are read back.
  */
+#include <arpa/inet.h>
 #include <libmnl/libmnl.h>
 #include <linux/devlink.h>
 #include <linux/genetlink.h>
@@ -40,46 +41,63 @@ static struct nlmsghdr *message_of(const char *digits, void *buffer)
 
 /* ---- devlink */
 
+/* What messages have of the one device of that name. */
+struct reading {
+	struct device device;
+	struct device_list list;
+};
+
+static void begin_reading(struct reading *reading, const char *name)
+{
+	*reading = (struct reading){ .list = { &reading->device, 1 } };
+	(void) snprintf(reading->device.name, sizeof(reading->device.name), "%s", name);
+}
+
+static void end_reading(struct reading *reading)
+{
+	device_free(&reading->device);
+}
+
+#define _cleanup_reading_ _cleanup_(end_reading)
+
 static void modes_of_the_eswitch_are_read(void **state)
 {
 	_Alignas(8) char buffer[BUFFER_SIZE];
-	struct devlink_eswitch eswitch = { 0 };
+	_cleanup_reading_ struct reading reading;
 
 	(void) state;
-	devlink_read_eswitch(message_of(MESSAGE_ESWITCH, buffer), &eswitch);
-	assert_true(eswitch.has_mode && eswitch.has_inline && eswitch.has_encap);
-	assert_int_equal(eswitch.mode, DEVLINK_ESWITCH_MODE_SWITCHDEV);
-	assert_int_equal(eswitch.inline_mode, DEVLINK_ESWITCH_INLINE_MODE_TRANSPORT);
-	assert_int_equal(eswitch.encap_mode, DEVLINK_ESWITCH_ENCAP_MODE_BASIC);
+	begin_reading(&reading, "netdevsim/netdevsim0");
+	assert_int_equal(devlink_take(&reading.list, message_of(MESSAGE_ESWITCH, buffer)), 0);
+	assert_int_equal(reading.device.known, DEVICE_MODE | DEVICE_INLINE | DEVICE_ENCAP);
+	assert_int_equal(reading.device.mode, DEVLINK_ESWITCH_MODE_SWITCHDEV);
+	assert_int_equal(reading.device.inline_mode, DEVLINK_ESWITCH_INLINE_MODE_TRANSPORT);
+	assert_int_equal(reading.device.encap_mode, DEVLINK_ESWITCH_ENCAP_MODE_BASIC);
 }
 
-struct kept {
-	char device[DEVLINK_NAME_SIZE];
-	struct devlink_param param;
-	unsigned count;
-};
-
-static int keep(void *context, const char *device, const struct devlink_param *param)
+static void of_another_device_nothing_is_read(void **state)
 {
-	struct kept *kept = context;
+	_Alignas(8) char buffer[BUFFER_SIZE];
+	_cleanup_reading_ struct reading reading;
 
-	(void) snprintf(kept->device, sizeof(kept->device), "%s", device);
-	kept->param = *param;
-	kept->count++;
-	return 0;
+	(void) state;
+	begin_reading(&reading, "netdevsim/netdevsim1");
+	assert_int_equal(devlink_take(&reading.list, message_of(MESSAGE_ESWITCH, buffer)), 0);
+	assert_int_equal(devlink_take(&reading.list, message_of(MESSAGE_PARAM_FLAG, buffer)), 0);
+	assert_int_equal(reading.device.known, 0);
+	assert_int_equal(reading.device.param_count, 0);
 }
 
 static void expect_param(const char *digits, const char *name, uint8_t mode, const char *value)
 {
 	_Alignas(8) char buffer[BUFFER_SIZE];
-	struct kept kept = { 0 };
+	_cleanup_reading_ struct reading reading;
 
-	assert_int_equal(devlink_read_params(message_of(digits, buffer), keep, &kept), 0);
-	assert_int_equal(kept.count, 1);
-	assert_string_equal(kept.device, "netdevsim/netdevsim0");
-	assert_string_equal(kept.param.name, name);
-	assert_int_equal(kept.param.mode, mode);
-	assert_string_equal(kept.param.value, value);
+	begin_reading(&reading, "netdevsim/netdevsim0");
+	assert_int_equal(devlink_take(&reading.list, message_of(digits, buffer)), 0);
+	assert_int_equal(reading.device.param_count, 1);
+	assert_string_equal(reading.device.params[0].name, name);
+	assert_int_equal(reading.device.params[0].mode, mode);
+	assert_string_equal(reading.device.params[0].value, value);
 }
 
 static void parameters_of_each_type_are_read(void **state)
@@ -106,16 +124,17 @@ static struct nlmsghdr *begin(void *buffer, size_t size, uint8_t command)
 }
 
 /* What we would ask to set, in the shape in which the kernel would answer. */
-static void expect_value_back(const struct devlink_param *param)
+static void expect_value_back(const struct device_param *param)
 {
 	_Alignas(8) char buffer[BUFFER_SIZE];
 	_Alignas(8) char flat[BUFFER_SIZE];
 	struct nlmsghdr *message = begin(buffer, sizeof(buffer), DEVLINK_CMD_PARAM_NEW);
 	struct nlmsghdr *set = begin(flat, sizeof(flat), DEVLINK_CMD_PARAM_SET);
+	_cleanup_reading_ struct reading reading;
 	struct nlattr *nests[3];
-	struct kept kept = { 0 };
 	const struct nlattr *attribute;
 
+	begin_reading(&reading, "pci/0000:3b:00.0");
 	devlink_put_value(set, param);
 	nests[0] = mnl_attr_nest_start(message, DEVLINK_ATTR_PARAM);
 	mnl_attr_put_strz(message, DEVLINK_ATTR_PARAM_NAME, param->name);
@@ -132,16 +151,15 @@ static void expect_value_back(const struct devlink_param *param)
 	}
 	for (int i = 2; i >= 0; i--)
 		mnl_attr_nest_end(message, nests[i]);
-	assert_int_equal(devlink_read_params(message, keep, &kept), 0);
-	assert_int_equal(kept.count, 1);
-	assert_string_equal(kept.device, "pci/0000:3b:00.0");
-	assert_string_equal(kept.param.value, param->value);
-	assert_int_equal(kept.param.mode, param->mode);
+	assert_int_equal(devlink_take(&reading.list, message), 0);
+	assert_int_equal(reading.device.param_count, 1);
+	assert_string_equal(reading.device.params[0].value, param->value);
+	assert_int_equal(reading.device.params[0].mode, param->mode);
 }
 
 static void values_are_put_as_they_are_read(void **state)
 {
-	static const struct devlink_param params[] = {
+	static const struct device_param params[] = {
 		{ "u8", 1, DEVLINK_PARAM_CMODE_RUNTIME, "255" },
 		{ "u16", 2, DEVLINK_PARAM_CMODE_RUNTIME, "65535" },
 		{ "u32", 3, DEVLINK_PARAM_CMODE_DRIVERINIT, "4294967295" },
@@ -158,44 +176,53 @@ static void values_are_put_as_they_are_read(void **state)
 static void a_vfs_representor_is_no_subfunction(void **state)
 {
 	_Alignas(8) char buffer[BUFFER_SIZE];
-	char device[DEVLINK_NAME_SIZE];
-	struct devlink_port port;
+	_cleanup_reading_ struct reading reading;
 
 	(void) state;
-	assert_false(devlink_read_port(message_of(MESSAGE_PORT_VF, buffer), device, &port));
-	assert_string_equal(device, "netdevsim/netdevsim0");
+	begin_reading(&reading, "netdevsim/netdevsim0");
+	assert_int_equal(devlink_take(&reading.list, message_of(MESSAGE_PORT_VF, buffer)), 0);
+	assert_int_equal(reading.device.sf_count, 0);
 }
 
 static void a_cards_own_port_is_none(void **state)
 {
 	_Alignas(8) char buffer[BUFFER_SIZE];
 	struct nlmsghdr *message = begin(buffer, sizeof(buffer), DEVLINK_CMD_PORT_NEW);
-	char device[DEVLINK_NAME_SIZE];
-	struct devlink_port port;
+	_cleanup_reading_ struct reading reading;
 
 	(void) state;
-	assert_false(devlink_read_port(message, device, &port));
+	begin_reading(&reading, "pci/0000:3b:00.0");
+	assert_int_equal(devlink_take(&reading.list, message), 0);
 	mnl_attr_put_u16(message, DEVLINK_ATTR_PORT_FLAVOUR, DEVLINK_PORT_FLAVOUR_PHYSICAL);
-	assert_false(devlink_read_port(message, device, &port));
+	assert_int_equal(devlink_take(&reading.list, message), 0);
+	assert_int_equal(reading.device.sf_count, 0);
+}
+
+static bool has_rates(const char *name, const struct nlmsghdr *message)
+{
+	_cleanup_reading_ struct reading reading;
+
+	begin_reading(&reading, name);
+	assert_int_equal(devlink_take(&reading.list, message), 0);
+	return reading.device.has_rates;
 }
 
 static void rates_of_nodes_and_of_ports_are_seen(void **state)
 {
 	_Alignas(8) char buffer[BUFFER_SIZE];
 	struct nlmsghdr *message;
-	char device[DEVLINK_NAME_SIZE];
 
 	(void) state;
-	assert_true(devlink_read_rate(message_of(MESSAGE_RATE_NODE, buffer), device));
-	assert_true(devlink_read_rate(message_of(MESSAGE_RATE_LEAF, buffer), device));
-	assert_string_equal(device, "netdevsim/netdevsim0");
+	assert_true(has_rates("netdevsim/netdevsim0", message_of(MESSAGE_RATE_NODE, buffer)));
+	assert_true(has_rates("netdevsim/netdevsim0", message_of(MESSAGE_RATE_LEAF, buffer)));
 	/* A port that nothing bounds. */
 	message = begin(buffer, sizeof(buffer), DEVLINK_CMD_RATE_NEW);
 	mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_INDEX, 1);
 	mnl_attr_put_u64(message, DEVLINK_ATTR_RATE_TX_SHARE, 0);
 	mnl_attr_put_u64(message, DEVLINK_ATTR_RATE_TX_MAX, 0);
-	assert_false(devlink_read_rate(message, device));
-	assert_string_equal(device, "pci/0000:3b:00.0");
+	assert_false(has_rates("pci/0000:3b:00.0", message));
+	mnl_attr_put_u64(message, DEVLINK_ATTR_RATE_TX_MAX, 1);
+	assert_true(has_rates("pci/0000:3b:00.0", message));
 }
 
 static void a_subfunction_is_read_with_address_and_state(void **state)
@@ -203,11 +230,12 @@ static void a_subfunction_is_read_with_address_and_state(void **state)
 	static const uint8_t address[] = { 2, 0, 0, 0, 0, 0x88 };
 	_Alignas(8) char buffer[BUFFER_SIZE];
 	struct nlmsghdr *message = begin(buffer, sizeof(buffer), DEVLINK_CMD_PORT_NEW);
-	char device[DEVLINK_NAME_SIZE];
-	struct devlink_port port;
+	_cleanup_reading_ struct reading reading;
+	const struct device_sf *sf;
 	struct nlattr *nest;
 
 	(void) state;
+	begin_reading(&reading, "pci/0000:3b:00.0");
 	mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_INDEX, 32768);
 	mnl_attr_put_u16(message, DEVLINK_ATTR_PORT_FLAVOUR, DEVLINK_PORT_FLAVOUR_PCI_SF);
 	mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_CONTROLLER_NUMBER, 1);
@@ -217,15 +245,17 @@ static void a_subfunction_is_read_with_address_and_state(void **state)
 	mnl_attr_put(message, DEVLINK_PORT_FUNCTION_ATTR_HW_ADDR, sizeof(address), address);
 	mnl_attr_put_u8(message, DEVLINK_PORT_FN_ATTR_STATE, DEVLINK_PORT_FN_STATE_ACTIVE);
 	mnl_attr_nest_end(message, nest);
-	assert_true(devlink_read_port(message, device, &port));
-	assert_string_equal(device, "pci/0000:3b:00.0");
-	assert_int_equal(port.index, 32768);
-	assert_int_equal(port.controller, 1);
-	assert_int_equal(port.pf, 2);
-	assert_int_equal(port.number, 88);
-	assert_int_equal(port.address_size, sizeof(address));
-	assert_memory_equal(port.address, address, sizeof(address));
-	assert_true(port.has_state && port.is_active);
+	assert_int_equal(devlink_take(&reading.list, message), 0);
+	assert_int_equal(reading.device.sf_count, 1);
+	sf = &reading.device.sfs[0];
+	assert_int_equal(sf->port_index, 32768);
+	assert_int_equal(sf->controller, 1);
+	assert_int_equal(sf->pf, 2);
+	assert_int_equal(sf->number, 88);
+	assert_int_equal(sf->address_size, sizeof(address));
+	assert_memory_equal(sf->address, address, sizeof(address));
+	assert_int_equal(sf->known, SF_STATE);
+	assert_true(sf->is_active);
 }
 
 /* ---- VFs */
@@ -243,55 +273,52 @@ static struct nlmsghdr *link_with(void *buffer, size_t size, uint16_t type)
 	return message;
 }
 
-static struct vf_list read_kernels(uint16_t type)
+static void read_kernels(uint16_t type, struct device_vf vfs[2])
 {
 	_Alignas(8) char buffer[BUFFER_SIZE];
 	struct nlmsghdr *message = link_with(buffer, sizeof(buffer), type);
-	struct vf_list list = { 0 };
+	struct device device = { .vfs = vfs, .vf_count = 2 };
 
 	message->nlmsg_len += (uint32_t) put_hex(mnl_nlmsg_get_payload_tail(message), MESSAGE_VFS);
-	assert_int_equal(vf_read(message, &list), 0);
-	assert_int_equal(list.number, 2);
-	assert_int_equal(list.count, 2);
-	return list;
+	device_take_vfs(message, &device);
 }
 
 static void settings_of_vfs_are_read(void **state)
 {
 	static const uint8_t mac[] = { 2, 0, 0, 0, 0, 0x11 };
-	struct vf_list list = read_kernels(ARPHRD_ETHER);
-	const struct vf_settings *first = &list.items[0];
-	const struct vf_settings *second = &list.items[1];
+	struct device_vf vfs[2] = { 0 };
+	const struct device_vf *first = &vfs[0];
+	const struct device_vf *second = &vfs[1];
 
 	(void) state;
-	assert_int_equal(first->index, 0);
-	assert_int_equal(first->vlan, 100);
-	assert_int_equal(first->qos, 3);
-	assert_int_equal(first->vlan_protocol, 0x88a8);
-	assert_true(first->trust && first->spoof_check && !first->rss_query);
-	assert_int_equal(first->link_state, IFLA_VF_LINK_STATE_AUTO);
-	assert_int_equal(second->index, 1);
-	assert_memory_equal(second->mac, mac, sizeof(mac));
-	assert_int_equal(second->vlan, 0);
-	assert_int_equal(second->min_rate, 10);
-	assert_int_equal(second->max_rate, 100);
-	assert_true(!second->trust && !second->spoof_check && second->rss_query);
-	assert_int_equal(second->link_state, IFLA_VF_LINK_STATE_ENABLE);
+	read_kernels(ARPHRD_ETHER, vfs);
+	assert_int_equal(first->vlan.vlan, 100);
+	assert_int_equal(first->vlan.qos, 3);
+	assert_int_equal(first->vlan.vlan_proto, htons(0x88a8));
+	assert_true(
+		first->trust.setting && first->spoof_check.setting && !first->rss_query.setting);
+	assert_int_equal(first->link_state.link_state, IFLA_VF_LINK_STATE_AUTO);
+	assert_memory_equal(second->mac.mac, mac, sizeof(mac));
+	assert_int_equal(second->vlan.vlan, 0);
+	assert_int_equal(second->rate.min_tx_rate, 10);
+	assert_int_equal(second->rate.max_tx_rate, 100);
+	assert_true(!second->trust.setting && !second->spoof_check.setting &&
+		    second->rss_query.setting);
+	assert_int_equal(second->link_state.link_state, IFLA_VF_LINK_STATE_ENABLE);
 	assert_false(vf_knows(first, VF_NODE_GUID) || vf_knows(first, VF_PORT_GUID));
 	assert_true(vf_is_same(first, first, VF_MAC));
 	assert_false(vf_is_same(first, second, VF_MAC));
 	assert_false(vf_is_same(first, first, VF_NODE_GUID));
-	free(list.items);
 }
 
 static void an_infiniband_vf_has_no_address_to_set(void **state)
 {
-	struct vf_list list = read_kernels(ARPHRD_INFINIBAND);
+	struct device_vf vfs[2] = { 0 };
 
 	(void) state;
-	assert_false(vf_knows(&list.items[0], VF_MAC) || vf_knows(&list.items[0], VF_VLAN));
-	assert_true(vf_knows(&list.items[0], VF_LINK_STATE));
-	free(list.items);
+	read_kernels(ARPHRD_INFINIBAND, vfs);
+	assert_false(vf_knows(&vfs[0], VF_MAC) || vf_knows(&vfs[0], VF_VLAN));
+	assert_true(vf_knows(&vfs[0], VF_LINK_STATE));
 }
 
 /* The kernel says ~0 where a driver has no answer. */
@@ -300,66 +327,65 @@ static void what_a_driver_does_not_tell_is_not_known(void **state)
 	_Alignas(8) char buffer[BUFFER_SIZE];
 	struct nlmsghdr *message = link_with(buffer, sizeof(buffer), ARPHRD_ETHER);
 	struct ifla_vf_trust untold = { .vf = 1, .setting = UINT32_MAX };
-	struct vf_list list = { 0 };
+	const struct ifla_vf_mac mac = { .vf = 1 };
+	struct device_vf vfs[2] = { 0 };
+	struct device device = { .vfs = vfs, .vf_count = 2 };
 	struct nlattr *nests[2];
 
 	(void) state;
 	nests[0] = mnl_attr_nest_start(message, IFLA_VFINFO_LIST);
 	nests[1] = mnl_attr_nest_start(message, IFLA_VF_INFO);
+	mnl_attr_put(message, IFLA_VF_MAC, sizeof(mac), &mac);
 	mnl_attr_put(message, IFLA_VF_TRUST, sizeof(untold), &untold);
 	mnl_attr_put(message, IFLA_VF_SPOOFCHK, sizeof(untold), &untold);
 	mnl_attr_put(message, IFLA_VF_RSS_QUERY_EN, sizeof(untold), &untold);
 	mnl_attr_put_u32(message, IFLA_VF_RATE, 7); /* too short: of another kernel */
 	mnl_attr_nest_end(message, nests[1]);
 	mnl_attr_nest_end(message, nests[0]);
-	assert_int_equal(vf_read(message, &list), 0);
-	assert_int_equal(list.count, 1);
-	assert_int_equal(list.items[0].known, 0);
-	free(list.items);
+	device_take_vfs(message, &device);
+	assert_int_equal(vfs[0].known, 0);
+	assert_int_equal(vfs[1].known, 1u << VF_MAC);
 }
 
 static void settings_are_put_as_they_are_read(void **state)
 {
-	static const struct vf_settings vf = {
+	static const struct device_vf vf = {
 		.index = 7,
-		.mac = { 2, 1, 2, 3, 4, 5 },
-		.node_guid = 0x0002c90300000001,
-		.port_guid = 0x0002c90300000002,
-		.vlan = 4094,
-		.qos = 5,
-		.vlan_protocol = 0x88a8,
-		.min_rate = 1,
-		.max_rate = 2,
-		.trust = true,
-		.spoof_check = true,
-		.link_state = IFLA_VF_LINK_STATE_DISABLE,
-		.rss_query = true,
+		.mac.mac = { 2, 1, 2, 3, 4, 5 },
+		.node_guid.guid = 0x0002c90300000001,
+		.port_guid.guid = 0x0002c90300000002,
+		.vlan = { .vlan = 4094, .qos = 5, .vlan_proto = 0xa888 },
+		.rate = { .min_tx_rate = 1, .max_tx_rate = 2 },
+		.trust.setting = true,
+		.spoof_check.setting = true,
+		.link_state.link_state = IFLA_VF_LINK_STATE_DISABLE,
+		.rss_query.setting = true,
 		.known = (1u << VF_ATTRIBUTES) - 1,
 	};
 	_Alignas(8) char buffer[BUFFER_SIZE];
 	struct nlmsghdr *message = link_with(buffer, sizeof(buffer), ARPHRD_ETHER);
-	struct vf_list list = { 0 };
+	struct device_vf vfs[8] = { 0 };
+	struct device device = { .vfs = vfs, .vf_count = 8 };
 	struct nlattr *nests[2];
 
 	(void) state;
 	nests[0] = mnl_attr_nest_start(message, IFLA_VFINFO_LIST);
 	nests[1] = mnl_attr_nest_start(message, IFLA_VF_INFO);
 	for (int i = 0; i < VF_ATTRIBUTES; i++)
-		vf_put(message, &vf, (enum vf_attribute) i);
+		device_put_vf(message, &vf, (enum vf_attribute) i);
 	mnl_attr_nest_end(message, nests[1]);
 	mnl_attr_nest_end(message, nests[0]);
-	assert_int_equal(vf_read(message, &list), 0);
-	assert_int_equal(list.count, 1);
-	assert_int_equal(list.items[0].index, 7);
+	device_take_vfs(message, &device);
+	assert_int_equal(vfs[0].known, 0);
 	for (int i = 0; i < VF_ATTRIBUTES; i++)
-		assert_true(vf_is_same(&list.items[0], &vf, (enum vf_attribute) i));
-	free(list.items);
+		assert_true(vf_is_same(&vfs[7], &vf, (enum vf_attribute) i));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(modes_of_the_eswitch_are_read),
+		cmocka_unit_test(of_another_device_nothing_is_read),
 		cmocka_unit_test(parameters_of_each_type_are_read),
 		cmocka_unit_test(values_are_put_as_they_are_read),
 		cmocka_unit_test(a_vfs_representor_is_no_subfunction),

@@ -8,7 +8,7 @@
 #include "common/error.h"
 #include "common/fs.h"
 #include "common/strv.h"
-#include "entrypoint/nic/host_files_internal.h"
+#include "entrypoint/nic/nic_internal.h"
 
 #define PATH    "host/etc/modprobe.d/x.conf"
 #define OTHER   "host/etc/udev/rules.d/7.rules"
@@ -17,11 +17,9 @@
 #define CONTENT MEMORY "/host-etc-modprobe.d-x.conf"
 #define KEPT    PATH ".slipway-kept"
 
-/* A node's folder, and what hostfiles said of it. */
+/* A node's folder, and what hostfiles reported of it. */
 struct bench {
 	const struct folder *folder;
-	struct strv notes;
-	bool changed;
 	struct hostfiles files;
 };
 
@@ -30,10 +28,8 @@ static void bench_open(struct bench *bench, void **state)
 	*bench = (struct bench){ .folder = *state };
 	bench->files = (struct hostfiles){
 		.root_fd = bench->folder->fd,
-		.log = JOURNAL,
+		.journal = JOURNAL,
 		.memory_folder = MEMORY,
-		.notes = &bench->notes,
-		.changed = &bench->changed,
 	};
 	folder_subfolder(bench->folder, "host/etc/modprobe.d");
 	folder_subfolder(bench->folder, "host/etc/udev/rules.d");
@@ -41,14 +37,14 @@ static void bench_open(struct bench *bench, void **state)
 
 static void bench_close(struct bench *bench)
 {
-	strv_free(&bench->notes);
+	strv_free(&bench->files.notes);
 }
 
 #define _cleanup_bench_ _cleanup_(bench_close)
 
 static const char *first_note(const struct bench *bench)
 {
-	return bench->notes.count ? bench->notes.items[0] : "";
+	return bench->files.notes.count ? bench->files.notes.items[0] : "";
 }
 
 static void put(struct bench *bench, const char *path, const char *content)
@@ -62,8 +58,7 @@ static void put(struct bench *bench, const char *path, const char *content)
 static int undo(struct bench *bench, const char *path)
 {
 	struct error error = { "" };
-	int r = path ? hostfiles_undo(&bench->files, path, &error)
-		     : hostfiles_undo_others(&bench->files, NULL, &error);
+	int r = hostfiles_undo(&bench->files, path, NULL, &error);
 
 	assert_string_equal(error.text, "");
 	return r;
@@ -114,22 +109,22 @@ static void test_comes_and_goes(void **state)
 
 	bench_open(&bench, state);
 	put(&bench, PATH, "blacklist a\n");
-	assert_true(bench.changed);
+	assert_true(bench.files.changed);
 	assert_link(&bench, PATH, "blacklist a\n");
 	assert_true(hostfiles_is_there(&bench.files, PATH));
 	assert_true(is_there(&bench, JOURNAL));
-	bench.changed = false;
+	bench.files.changed = false;
 	put(&bench, PATH, "blacklist a\n");
-	assert_false(bench.changed);
+	assert_false(bench.files.changed);
 	put(&bench, PATH, "blacklist b\n");
-	assert_true(bench.changed);
+	assert_true(bench.files.changed);
 	assert_link(&bench, PATH, "blacklist b\n");
 	assert_int_equal(undo(&bench, PATH), 1);
 	assert_false(is_there(&bench, PATH));
 	assert_false(hostfiles_is_there(&bench.files, PATH));
 	assert_clean(&bench);
 	assert_int_equal(undo(&bench, PATH), 0);
-	assert_int_equal(bench.notes.count, 0);
+	assert_int_equal(bench.files.notes.count, 0);
 }
 
 static void test_keeps_what_was_there(void **state)
@@ -167,7 +162,7 @@ static void test_keeps_a_link_that_was_there(void **state)
 	assert_clean(&bench);
 }
 
-static void test_a_mask_is_heard(void **state)
+static void test_a_mask_is_respected(void **state)
 {
 	_cleanup_bench_ struct bench bench;
 	char target[64] = "";
@@ -175,7 +170,7 @@ static void test_a_mask_is_heard(void **state)
 	bench_open(&bench, state);
 	assert_int_equal(symlinkat("/dev/null", bench.folder->fd, PATH), 0);
 	put(&bench, PATH, "ours\n");
-	assert_int_equal(bench.notes.count, 1);
+	assert_int_equal(bench.files.notes.count, 1);
 	assert_contains(first_note(&bench), "/dev/null");
 	assert_true(readlinkat(bench.folder->fd, PATH, target, sizeof(target) - 1) > 0);
 	assert_string_equal(target, "/dev/null");
@@ -194,8 +189,8 @@ static void test_replaced_meanwhile(void **state)
 	assert_int_equal(undo(&bench, PATH), 0);
 	assert_text(&bench, PATH, "another program's\n");
 	assert_text(&bench, KEPT, "the host's\n");
-	assert_int_equal(bench.notes.count, 1);
-	assert_contains(first_note(&bench), "somebody replaced it");
+	assert_int_equal(bench.files.notes.count, 1);
+	assert_contains(first_note(&bench), "another process replaced it");
 	assert_contains(first_note(&bench), "beside it");
 	assert_false(is_there(&bench, JOURNAL));
 }
@@ -209,12 +204,12 @@ static void test_written_to_meanwhile(void **state)
 	folder_write_text(bench.folder, CONTENT, "ours\nand theirs\n");
 	assert_int_equal(undo(&bench, PATH), 0);
 	assert_link(&bench, PATH, "ours\nand theirs\n");
-	assert_int_equal(bench.notes.count, 1);
-	assert_contains(first_note(&bench), "somebody wrote to it");
+	assert_int_equal(bench.files.notes.count, 1);
+	assert_contains(first_note(&bench), "another process wrote to it");
 	/* And so at each start until the node boots. */
-	strv_free(&bench.notes);
+	strv_free(&bench.files.notes);
 	assert_int_equal(undo(&bench, NULL), 0);
-	assert_int_equal(bench.notes.count, 1);
+	assert_int_equal(bench.files.notes.count, 1);
 	assert_link(&bench, PATH, "ours\nand theirs\n");
 	assert_int_equal(fs_remove_tree(bench.folder->fd, "run"), 0);
 	assert_int_equal(undo(&bench, NULL), 1);
@@ -257,7 +252,7 @@ static void test_after_a_reboot(void **state)
 	assert_int_equal(undo(&bench, PATH), 1);
 	assert_text(&bench, PATH, "the host's\n");
 	assert_clean(&bench);
-	assert_int_equal(bench.notes.count, 0);
+	assert_int_equal(bench.files.notes.count, 0);
 }
 
 static void test_a_damaged_journal(void **state)
@@ -268,12 +263,12 @@ static void test_a_damaged_journal(void **state)
 	put(&bench, PATH, "ours\n");
 	folder_write_text(bench.folder, JOURNAL, "half a li");
 	assert_int_equal(undo(&bench, PATH), 1);
-	assert_int_equal(bench.notes.count, 1);
+	assert_int_equal(bench.files.notes.count, 1);
 	assert_contains(first_note(&bench), JOURNAL);
 	assert_clean(&bench);
 }
 
-/* As a disk does that is failing: nobody can read it, nor take it away. */
+/* As a disk does that is failing: it can be neither read nor removed. */
 static void test_an_unreadable_journal(void **state)
 {
 	_cleanup_bench_ struct bench bench;
@@ -284,10 +279,10 @@ static void test_an_unreadable_journal(void **state)
 	folder_write_text(bench.folder, JOURNAL "/in the way", "");
 	assert_int_equal(undo(&bench, NULL), 0);
 	assert_int_equal(undo(&bench, PATH), 1);
-	assert_int_equal(bench.notes.count, 1);
+	assert_int_equal(bench.files.notes.count, 1);
 	assert_contains(first_note(&bench), JOURNAL);
 	assert_contains(first_note(&bench), "judged by what is there");
-	assert_true(bench.changed);
+	assert_true(bench.files.changed);
 	assert_int_equal(fs_remove_tree(bench.folder->fd, JOURNAL), 0);
 	assert_clean(&bench);
 }
@@ -307,14 +302,14 @@ static void test_a_journal_that_cannot_be_written(void **state)
 	nothing = (struct rlimit){ .rlim_cur = 0, .rlim_max = usual.rlim_max };
 	(void) signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &nothing), 0);
-	undone = hostfiles_undo(&bench.files, PATH, &error);
+	undone = hostfiles_undo(&bench.files, PATH, NULL, &error);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
 	assert_int_equal(undone, 1);
 	assert_false(is_there(&bench, PATH));
 	assert_contains(first_note(&bench), "cannot be written");
 	/* The next start finds nothing at the place that the journal still names. */
 	assert_int_equal(undo(&bench, NULL), 1);
-	assert_int_equal(bench.notes.count, 1);
+	assert_int_equal(bench.files.notes.count, 1);
 	assert_clean(&bench);
 }
 
@@ -348,7 +343,7 @@ static void test_half_a_put(void **state)
 	(void) undo(&bench, NULL);
 	assert_text(&bench, PATH, "the host's\n");
 	assert_clean(&bench);
-	assert_int_equal(bench.notes.count, 0);
+	assert_int_equal(bench.files.notes.count, 0);
 }
 
 static void test_makes_a_folder(void **state)
@@ -379,7 +374,7 @@ static void test_undo_others(void **state)
 	bench_open(&bench, state);
 	put(&bench, PATH, "ours\n");
 	put(&bench, OTHER, "rules\n");
-	assert_int_equal(hostfiles_undo_others(&bench.files, OTHER, &error), 1);
+	assert_int_equal(hostfiles_undo(&bench.files, NULL, OTHER, &error), 1);
 	assert_false(is_there(&bench, PATH));
 	assert_link(&bench, OTHER, "rules\n");
 	assert_true(is_there(&bench, JOURNAL));
@@ -438,7 +433,7 @@ int main(void)
 		folder_test(test_comes_and_goes),
 		folder_test(test_keeps_what_was_there),
 		folder_test(test_keeps_a_link_that_was_there),
-		folder_test(test_a_mask_is_heard),
+		folder_test(test_a_mask_is_respected),
 		folder_test(test_replaced_meanwhile),
 		folder_test(test_written_to_meanwhile),
 		folder_test(test_removed_meanwhile),

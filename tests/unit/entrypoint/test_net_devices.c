@@ -9,7 +9,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/netstate/device_internal.h"
-#include "entrypoint/netstate/state_internal.h"
+#include "entrypoint/netstate/netstate_internal.h"
 #include "tests/unit/saved_states.h"
 #include "tests/unit/support.h"
 
@@ -109,6 +109,7 @@ struct bench {
 	struct strv modules;
 	struct statefile records;
 	struct netstate_result result;
+	struct run run;
 	struct told told;
 	struct error error;
 };
@@ -122,6 +123,7 @@ static void begin(struct bench *bench, const struct folder *folder)
 		.bind_ms = 50,
 		.report = hear,
 		.context = &bench->told };
+	bench->run = (struct run){ &bench->netstate, &bench->records, &bench->result, NULL };
 }
 
 static void end(struct bench *bench)
@@ -132,13 +134,13 @@ static void end(struct bench *bench)
 
 static void save(struct bench *bench)
 {
-	if (devices_save(&bench->netstate, &bench->records, &bench->error) < 0)
+	if (devices_save(&bench->run, &bench->error) < 0)
 		fail_msg("%s", bench->error.text);
 }
 
 static void restore(struct bench *bench)
 {
-	if (devices_restore(&bench->netstate, &bench->records, &bench->result, &bench->error) < 0)
+	if (devices_restore(&bench->run, &bench->error) < 0)
 		fail_msg("%s", bench->error.text);
 }
 
@@ -226,7 +228,8 @@ static void what_sys_says_is_read(void **state)
 	folder_write_text(folder, PCI "devices/0000:3b:00.0/net/ib0/ifindex", "6\n");
 	assert_int_equal(device_read_sysfs(folder->fd, PF, &now), 0);
 	assert_string_equal(now.driver, "mlx5_core");
-	assert_true(now.has_vfs && now.has_autoprobe && now.autoprobe);
+	assert_int_equal(now.known, DEVICE_VFS | DEVICE_AUTOPROBE);
+	assert_true(now.autoprobe);
 	assert_int_equal(now.vf_number, 2);
 	assert_int_equal(now.ifindex, 5);
 	assert_string_equal(now.vfs[0].function, "0000:3b:00.1");
@@ -240,7 +243,7 @@ static void what_sys_says_is_read(void **state)
 static void a_subfunctions_auxiliary_device_is_found_by_its_number(void **state)
 {
 	const struct folder *folder = *state;
-	struct device_sf sf = { .port.number = 88 };
+	struct device_sf sf = { .number = 88 };
 
 	pf(folder, "0\n");
 	folder_write_text(folder, PCI "devices/0000:3b:00.0/mlx5_core.sf.2/sfnum", "8\n");
@@ -250,7 +253,7 @@ static void a_subfunctions_auxiliary_device_is_found_by_its_number(void **state)
 	device_read_subfunction(folder->fd, PF, &sf);
 	assert_string_equal(sf.auxiliary, "mlx5_core.sf.3");
 	assert_string_equal(sf.driver, "mlx5_core.sf");
-	sf.port.controller = 1; /* on another host */
+	sf.controller = 1; /* on another host */
 	device_read_subfunction(folder->fd, PF, &sf);
 	assert_string_equal(sf.auxiliary, "");
 }
@@ -270,40 +273,43 @@ static int load_all(const struct statefile *records, struct device_list *list, s
 
 static void fill(struct device *full)
 {
-	static const struct devlink_param param = { "flow_steering_mode", 5, 0, "smfs" };
-	struct devlink_port port = { .controller = 1,
+	static const struct device_param param = { "flow_steering_mode", 5, 0, "smfs" };
+	static const struct device_sf sf = { .known = SF_STATE,
+		.controller = 1,
 		.pf = 2,
 		.number = 88,
 		.address = { 2, 0, 0, 0, 0, 0x88 },
 		.address_size = 6,
-		.has_state = true,
 		.is_active = true };
+	struct device_param *added_param;
+	struct device_sf *added_sf;
 
 	*full = (struct device){ .name = PF,
 		.driver = "mlx5_core",
-		.eswitch = { true, true, true, 1, 3, 0 },
-		.has_vfs = true,
+		.known = DEVICE_VFS | DEVICE_AUTOPROBE | DEVICE_MODE | DEVICE_INLINE | DEVICE_ENCAP,
+		.mode = 1,
+		.inline_mode = 3,
 		.vf_number = 1,
-		.has_autoprobe = true,
 		.vf_count = 1 };
 	full->vfs = calloc(1, sizeof(*full->vfs));
 	assert_non_null(full->vfs);
 	full->vfs[0] = (struct device_vf){ .function = "0000:3b:00.1",
 		.driver = "vfio-pci",
 		.override = "vfio-pci",
-		.settings = { .known = (1u << VF_ATTRIBUTES) - 1,
-			.mac = { 2, 1, 2, 3, 4, 5 },
-			.node_guid = UINT64_MAX,
-			.port_guid = 1,
-			.vlan = 7,
-			.qos = 1,
-			.vlan_protocol = 0x8100,
-			.min_rate = 1,
-			.max_rate = UINT32_MAX,
-			.trust = true,
-			.link_state = 2 } };
-	assert_int_equal(device_add_param(full, &param), 0);
-	assert_int_equal(device_add_subfunction(full, &port), 0);
+		.known = (1u << VF_ATTRIBUTES) - 1,
+		.mac.mac = { 2, 1, 2, 3, 4, 5 },
+		.node_guid.guid = UINT64_MAX,
+		.port_guid.guid = 1,
+		.vlan = { .vlan = 7, .qos = 1, .vlan_proto = 0x0081 },
+		.rate = { .min_tx_rate = 1, .max_tx_rate = UINT32_MAX },
+		.trust.setting = true,
+		.link_state.link_state = 2 };
+	added_param = array_add(&full->params, &full->param_count, sizeof(param));
+	assert_non_null(added_param);
+	*added_param = param;
+	added_sf = array_add(&full->sfs, &full->sf_count, sizeof(sf));
+	assert_non_null(added_sf);
+	*added_sf = sf;
 }
 
 static void expect_full(const struct device_list *list, const struct device *full)
@@ -312,8 +318,11 @@ static void expect_full(const struct device_list *list, const struct device *ful
 
 	assert_int_equal(list->count, 1);
 	assert_string_equal(back->name, PF);
-	assert_memory_equal(&back->eswitch, &full->eswitch, sizeof(full->eswitch));
-	assert_true(back->has_vfs && back->has_autoprobe && !back->autoprobe);
+	assert_int_equal(back->known, full->known);
+	assert_int_equal(back->mode, full->mode);
+	assert_int_equal(back->inline_mode, full->inline_mode);
+	assert_int_equal(back->encap_mode, full->encap_mode);
+	assert_false(back->autoprobe);
 	assert_int_equal(back->vf_number, 1);
 	assert_int_equal(back->vf_count, 1);
 	assert_memory_equal(back->vfs, full->vfs, sizeof(*full->vfs));
@@ -366,9 +375,7 @@ static void what_a_driver_did_not_tell_stays_unknown(void **state)
 	assert_int_equal(device_store(&bare, &records), 0);
 	assert_int_equal(load_all(&records, &list, &error), 0);
 	assert_int_equal(list.count, 1);
-	assert_false(list.items[0].has_vfs || list.items[0].has_autoprobe ||
-		     list.items[0].eswitch.has_mode || list.items[0].eswitch.has_inline ||
-		     list.items[0].eswitch.has_encap);
+	assert_int_equal(list.items[0].known, 0);
 	statefile_free(&records);
 }
 
@@ -511,7 +518,7 @@ static void a_vf_that_autoprobe_gave_away_comes_back(void **state)
 	end(&bench);
 }
 
-static void a_vf_that_somebody_gave_away_is_left(void **state)
+static void a_vf_that_was_given_away_is_left(void **state)
 {
 	const struct folder *folder = *state;
 	struct bench bench;
@@ -543,7 +550,7 @@ static void other_numbers_of_vfs_are_left(void **state)
 	restore(&bench);
 	assert_int_equal(bench.result.failures, 1);
 	assert_contains(bench.told.text,
-		PF " has 4 VFs that somebody made meanwhile, and had 8: they are left as they are");
+		PF " has 4 VFs that were made meanwhile, and had 8: they are left as they are");
 	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "4\n");
 	end(&bench);
 }
@@ -614,21 +621,24 @@ static void a_pf_without_its_interface_gets_the_rest(void **state)
 
 /* ---- work side by side */
 
-static void work(void *context, size_t index, struct pool *pool)
+static enum job_status work(const struct run *run, void *context, size_t index)
 {
 	const int *dies = context;
 
 	if ((int) index == *dies)
 		(void) raise(SIGKILL);
 	if (index % 2)
-		pool_failure(pool, "job %zu\nfails", index);
-	pool_count(pool, 1, 2);
+		run_failure(run, "job %zu\nfails", index);
+	pool_count(run, 1, 2);
+	return index == 1 ? JOB_ABSENT : JOB_DONE;
 }
 
-static void share_work(void *context, size_t index, struct pool *pool)
+static enum job_status share_work(const struct run *run, void *context, size_t index)
 {
+	struct error error = { 0 };
+
 	(void) index;
-	pool_share(pool, 4, 3, work, context);
+	return pool_run(run, 4, 3, work, context, NULL, &error) == 0 ? JOB_DONE : JOB_LOST;
 }
 
 static void every_job_is_done_and_heard(void **state)
@@ -637,17 +647,13 @@ static void every_job_is_done_and_heard(void **state)
 	int dies = -1;
 
 	begin(&bench, *state);
-	assert_int_equal(
-		pool_run(&bench.netstate, &bench.result, 100, 7, work, &dies, NULL, &bench.error),
-		0);
+	assert_int_equal(pool_run(&bench.run, 100, 7, work, &dies, NULL, &bench.error), 0);
 	assert_int_equal(bench.result.devices, 100);
 	assert_int_equal(bench.result.vfs, 200);
 	assert_int_equal(bench.result.failures, 50);
 	assert_contains(bench.told.text, "job 99 fails\n");
 	bench.result = (struct netstate_result){ 0 };
-	assert_int_equal(pool_run(&bench.netstate, &bench.result, 5, 5, share_work, &dies, NULL,
-				 &bench.error),
-		0);
+	assert_int_equal(pool_run(&bench.run, 5, 5, share_work, &dies, NULL, &bench.error), 0);
 	assert_int_equal(bench.result.devices, 20);
 	assert_int_equal(bench.result.failures, 10);
 	end(&bench);
@@ -659,8 +665,7 @@ static void a_job_that_dies_is_a_failure(void **state)
 	int dies = 2;
 
 	begin(&bench, *state);
-	assert_int_equal(
-		pool_run(&bench.netstate, &bench.result, 4, 4, work, &dies, NULL, &bench.error), 0);
+	assert_int_equal(pool_run(&bench.run, 4, 4, work, &dies, NULL, &bench.error), 0);
 	assert_int_equal(bench.result.devices, 3);
 	assert_int_equal(bench.result.failures, 3);
 	assert_contains(bench.told.text, "was ended by signal 9");
@@ -669,22 +674,14 @@ static void a_job_that_dies_is_a_failure(void **state)
 
 /* ---- what is owed after a restore */
 
-static void statuses_are_read(void *context, size_t index, struct pool *pool)
-{
-	work(context, index, pool);
-	pool_end(pool, index, index == 1 ? JOB_ABSENT : JOB_DONE);
-}
-
-static void what_nobody_got_to_is_lost(void **state)
+static void what_no_process_got_to_is_lost(void **state)
 {
 	enum job_status statuses[4] = { JOB_LOST, JOB_LOST, JOB_LOST, JOB_LOST };
 	struct bench bench;
 	int dies = 2;
 
 	begin(&bench, *state);
-	assert_int_equal(pool_run(&bench.netstate, &bench.result, 4, 4, statuses_are_read, &dies,
-				 statuses, &bench.error),
-		0);
+	assert_int_equal(pool_run(&bench.run, 4, 4, work, &dies, statuses, &bench.error), 0);
 	assert_int_equal(statuses[0], JOB_DONE);
 	assert_int_equal(statuses[1], JOB_ABSENT);
 	assert_int_equal(statuses[2], JOB_LOST);
@@ -742,12 +739,12 @@ static void what_the_host_has_set_up_since_is_newer(void **state)
 	pf(folder, "0\n");
 	pf_record(&bench, "8", "1");
 	(void) vf_record(&bench, "0", "0000:3b:00.1", "mlx5_core", NULL);
-	devices_forget_set_up(&bench.netstate, &bench.records);
+	devices_forget_set_up(&bench.run);
 	assert_int_equal(bench.records.count, 2);
 	folder_write_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "4\n");
-	devices_forget_set_up(&bench.netstate, &bench.records);
+	devices_forget_set_up(&bench.run);
 	assert_int_equal(bench.records.count, 0);
-	assert_contains(bench.told.text, PF ": somebody has set it up since");
+	assert_contains(bench.told.text, PF ": it was set up since");
 	end(&bench);
 }
 
@@ -766,14 +763,14 @@ int main(void)
 		folder_test(vfs_are_made_without_drivers_and_then_get_theirs),
 		folder_test(what_is_right_is_not_touched),
 		folder_test(a_vf_that_autoprobe_gave_away_comes_back),
-		folder_test(a_vf_that_somebody_gave_away_is_left),
+		folder_test(a_vf_that_was_given_away_is_left),
 		folder_test(other_numbers_of_vfs_are_left),
 		folder_test(a_missing_driver_is_named_and_the_rest_goes_on),
 		folder_test(a_device_that_does_not_come_is_told_and_the_others_come),
 		folder_test(a_pf_without_its_interface_gets_the_rest),
 		folder_test(every_job_is_done_and_heard),
 		folder_test(a_job_that_dies_is_a_failure),
-		folder_test(what_nobody_got_to_is_lost),
+		folder_test(what_no_process_got_to_is_lost),
 		folder_test(only_an_absent_device_is_left_of_the_records),
 		folder_test(a_damaged_record_does_not_cost_the_others),
 		folder_test(what_the_host_has_set_up_since_is_newer),

@@ -2,7 +2,7 @@
 /* Names of RDMA devices of a /sys in a folder; that the kernel takes them is 90-nic-away.bats'. */
 #include <string.h>
 
-#include "entrypoint/netstate/state_internal.h"
+#include "entrypoint/netstate/netstate_internal.h"
 #include "tests/unit/support.h"
 
 #define CLASS "sys/class/infiniband/"
@@ -12,6 +12,7 @@ struct bench {
 	struct strv modules;
 	struct statefile records;
 	struct netstate_result result;
+	struct run run;
 	char told[2048];
 };
 
@@ -73,6 +74,7 @@ static void begin(struct bench *bench, const struct folder *folder)
 		.bind_ms = 20,
 		.report = hear,
 		.context = bench };
+	bench->run = (struct run){ &bench->netstate, &bench->records, &bench->result, NULL };
 	make_device(folder, "0000:3b:00.0", "mlx5_core");
 	make_device(folder, "0000:3b:00.1", "mlx5_core");
 	make_device(folder, "0000:5e:00.0", "bnxt_en");
@@ -95,26 +97,26 @@ static void names_are_those_of_the_devices_that_go(void **state)
 	make_rdma(*state, "storage0", "0000:3b:00.1");
 	make_rdma(*state, "bnxt_re0", "0000:5e:00.0");
 	make_rdma(*state, "rxe0", "");
-	assert_int_equal(rdma_save(&bench.netstate, &bench.records), 0);
+	assert_int_equal(rdma_save(&bench.run), 0);
 	assert_int_equal(bench.records.count, 2);
 	assert_string_equal(record_get(&bench.records.items[0], "device"), "pci/0000:3b:00.0");
 	assert_string_equal(record_get(&bench.records.items[0], "name"), "mlx5_0");
 	assert_string_equal(record_get(&bench.records.items[1], "name"), "storage0");
 	/* What an earlier life says of a device holds. */
 	assert_int_equal(record_set(&bench.records.items[0], "name", "before"), 0);
-	assert_int_equal(rdma_save(&bench.netstate, &bench.records), 0);
+	assert_int_equal(rdma_save(&bench.run), 0);
 	assert_int_equal(bench.records.count, 2);
 	assert_string_equal(record_get(&bench.records.items[0], "name"), "before");
 }
 
-static void of_two_on_one_device_nobody_knows_which_is_which(void **state)
+static void of_two_on_one_device_it_is_unknown_which_is_which(void **state)
 {
 	_cleanup_bench_ struct bench bench;
 
 	begin(&bench, *state);
 	make_rdma(*state, "mlx5_0", "0000:3b:00.0");
 	make_rdma(*state, "mlx5_1", "0000:3b:00.0");
-	assert_int_equal(rdma_save(&bench.netstate, &bench.records), 0);
+	assert_int_equal(rdma_save(&bench.run), 0);
 	assert_int_equal(bench.records.count, 0);
 }
 
@@ -125,10 +127,10 @@ static void one_that_does_not_come_is_told(void **state)
 
 	begin(&bench, folder);
 	make_rdma(folder, "mlx5_0", "0000:3b:00.0");
-	assert_int_equal(rdma_save(&bench.netstate, &bench.records), 0);
+	assert_int_equal(rdma_save(&bench.run), 0);
 	assert_int_equal(unlinkat(folder->fd, CLASS "mlx5_0/device", 0), 0);
 	assert_int_equal(unlinkat(folder->fd, CLASS "mlx5_0", AT_REMOVEDIR), 0);
-	rdma_restore(&bench.netstate, &bench.records, &bench.result);
+	rdma_restore(&bench.run);
 	assert_int_equal(bench.result.failures, 1);
 	assert_contains(
 		bench.told, "the RDMA device mlx5_0 (of pci/0000:3b:00.0) did not come within");
@@ -141,9 +143,9 @@ static void one_that_has_its_name_is_left_alone(void **state)
 
 	begin(&bench, *state);
 	make_rdma(*state, "mlx5_0", "0000:3b:00.0");
-	assert_int_equal(rdma_save(&bench.netstate, &bench.records), 0);
+	assert_int_equal(rdma_save(&bench.run), 0);
 	assert_int_equal(bench.records.count, 1);
-	rdma_restore(&bench.netstate, &bench.records, &bench.result);
+	rdma_restore(&bench.run);
 	/* Where the kernel has no RDMA it cannot even be asked. */
 	for (const char *line = bench.told; *line; line += strcspn(line, "\n") + 1)
 		assert_contains(line, "names of RDMA devices: ");
@@ -154,7 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(names_are_those_of_the_devices_that_go),
-		folder_test(of_two_on_one_device_nobody_knows_which_is_which),
+		folder_test(of_two_on_one_device_it_is_unknown_which_is_which),
 		folder_test(one_that_does_not_come_is_told),
 		folder_test(one_that_has_its_name_is_left_alone),
 	};

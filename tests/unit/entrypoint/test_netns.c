@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "entrypoint/netstate/netlink_internal.h"
-#include "entrypoint/netstate/state_internal.h"
+#include "entrypoint/netstate/netstate_internal.h"
 #include "tests/unit/support.h"
 
 #define PCI "sys/bus/pci/devices/"
@@ -21,6 +21,7 @@ struct bench {
 	struct strv modules;
 	struct statefile records;
 	struct netstate_result result;
+	struct run run;
 	char told[2048];
 };
 
@@ -54,6 +55,7 @@ static void begin(struct bench *bench, const struct folder *folder)
 	bench->netstate = (struct netstate){
 		.root_fd = folder->fd, .modules = &bench->modules, .report = hear, .context = bench
 	};
+	bench->run = (struct run){ &bench->netstate, &bench->records, &bench->result, NULL };
 	folder_subfolder(folder, "sys/module/mlx5_core/drivers");
 	folder_subfolder(folder, "sys/bus/pci/drivers/mlx5_core");
 	put_link(folder, "../../../bus/pci/drivers/mlx5_core",
@@ -87,7 +89,7 @@ static void take_away(const struct folder *folder, const char *path)
 
 static void expect_away(struct bench *bench, const char *device)
 {
-	assert_int_equal(netns_save(&bench->netstate, &bench->records), 0);
+	assert_int_equal(netns_save(&bench->run), 0);
 	assert_int_equal(bench->records.count, 1);
 	assert_string_equal(bench->records.items[0].kind, "away");
 	assert_string_equal(record_get(&bench->records.items[0], "device"), device);
@@ -100,7 +102,7 @@ static void what_is_here_is_not_away(void **state)
 	_cleanup_bench_ struct bench bench;
 
 	begin(&bench, *state);
-	assert_int_equal(netns_save(&bench.netstate, &bench.records), 0);
+	assert_int_equal(netns_save(&bench.run), 0);
 	assert_int_equal(bench.records.count, 0);
 	assert_string_equal(bench.told, "");
 }
@@ -114,7 +116,7 @@ static void a_vf_in_a_pod_is_told_and_written_down(void **state)
 	expect_away(&bench, "pci/" VF);
 	/* A later life has it in the journal. */
 	*bench.told = '\0';
-	assert_int_equal(netns_save(&bench.netstate, &bench.records), 0);
+	assert_int_equal(netns_save(&bench.run), 0);
 	assert_int_equal(bench.records.count, 1);
 	assert_string_equal(bench.told, "");
 }
@@ -126,12 +128,12 @@ static void a_vf_without_an_interface_or_a_driver_is_not_away(void **state)
 	begin(&bench, *state);
 	take_away(*state, PCI VF "/net/ens1f0v0");
 	assert_int_equal(unlinkat(bench.folder->fd, PCI VF "/driver", 0), 0);
-	assert_int_equal(netns_save(&bench.netstate, &bench.records), 0);
+	assert_int_equal(netns_save(&bench.run), 0);
 	assert_int_equal(bench.records.count, 0);
 	put_link(*state, "../../drivers/mlx5_core", PCI VF "/driver");
 	/* InfiniBand without IPoIB. */
 	assert_int_equal(unlinkat(bench.folder->fd, PCI VF "/net", AT_REMOVEDIR), 0);
-	assert_int_equal(netns_save(&bench.netstate, &bench.records), 0);
+	assert_int_equal(netns_save(&bench.run), 0);
 	assert_int_equal(bench.records.count, 0);
 }
 
@@ -169,12 +171,12 @@ static void what_went_from_a_pod_is_listed(void **state)
 
 	begin(&bench, *state);
 	take_away(*state, PCI VF "/net/ens1f0v0");
-	assert_int_equal(netns_save(&bench.netstate, &bench.records), 0);
+	assert_int_equal(netns_save(&bench.run), 0);
 	record = &bench.records.items[0];
 	assert_int_equal(record_set(record, "where", "pod jobs/trainer-0"), 0);
 	/* The driver has gone and come. */
 	folder_write_text(*state, PCI VF "/net/ens1f0v0/ifindex", "25\n");
-	netns_restore(&bench.netstate, &bench.records, &bench.result);
+	netns_restore(&bench.run);
 	assert_int_equal(bench.records.count, 0);
 	assert_int_equal(bench.result.failures, 1);
 	assert_contains(bench.told,
@@ -188,8 +190,8 @@ static void what_never_went_is_not_listed(void **state)
 
 	begin(&bench, *state);
 	take_away(*state, PCI VF "/net/ens1f0v0");
-	assert_int_equal(netns_save(&bench.netstate, &bench.records), 0);
-	netns_restore(&bench.netstate, &bench.records, &bench.result);
+	assert_int_equal(netns_save(&bench.run), 0);
+	netns_restore(&bench.run);
 	assert_int_equal(bench.records.count, 0);
 	assert_int_equal(bench.result.failures, 0);
 }
@@ -210,7 +212,7 @@ static struct nlmsghdr *new_link(char *buffer, bool is_of_another)
 
 static void an_interface_elsewhere_is_known_by_its_device(void **state)
 {
-	struct netns_links links = { 0 };
+	struct statefile links = { 0 };
 	char buffer[1024];
 	struct nlmsghdr *message = new_link(buffer, true);
 
@@ -221,15 +223,15 @@ static void an_interface_elsewhere_is_known_by_its_device(void **state)
 	mnl_attr_put_strz(message, IFLA_PARENT_DEV_BUS_NAME, "pci");
 	assert_int_equal(netns_take(&links, message), 0);
 	assert_int_equal(links.count, 1);
-	assert_string_equal(links.items[0].device, "pci/" VF);
-	assert_string_equal(links.items[0].name, "net1");
+	assert_string_equal(record_get(&links.items[0], "device"), "pci/" VF);
+	assert_string_equal(record_get(&links.items[0], "name"), "net1");
 	/* What an older kernel says of this one. */
 	message = new_link(buffer, false);
 	mnl_attr_put_strz(message, IFLA_PARENT_DEV_NAME, VF);
 	mnl_attr_put_strz(message, IFLA_PARENT_DEV_BUS_NAME, "pci");
 	assert_int_equal(netns_take(&links, message), 0);
 	assert_int_equal(links.count, 1);
-	free(links.items);
+	statefile_free(&links);
 }
 
 int main(void)

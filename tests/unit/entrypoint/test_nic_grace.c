@@ -41,7 +41,7 @@ static const struct step *step_of(const char *name)
 }
 
 /* The modules that were there before. */
-static void the_way_back_has_the_most_and_is_never_cut(void **state)
+static void the_rollback_has_the_most_and_is_never_cut(void **state)
 {
 	size_t count;
 	const struct step *steps = nic_plan(&count);
@@ -58,7 +58,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_shares_of_all_undos_fit_into_the_grace),
-		cmocka_unit_test(the_way_back_has_the_most_and_is_never_cut),
+		cmocka_unit_test(the_rollback_has_the_most_and_is_never_cut),
 	};
 
 	return cmocka_run_group_tests_name("nic_grace", tests, NULL, NULL);

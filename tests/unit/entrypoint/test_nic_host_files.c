@@ -6,9 +6,7 @@
 #include "common/error.h"
 #include "common/fs.h"
 #include "common/strv.h"
-#include "entrypoint/nic/host_files_internal.h"
 #include "entrypoint/nic/nic_internal.h"
-#include "entrypoint/nic/udev_internal.h"
 
 /* ---- the rules that keep names */
 
@@ -73,13 +71,10 @@ static char *make_rules(const struct folder *folder, struct strv *notes)
 {
 	char *names[] = { (char[]){ "mlx5_core" }, (char[]){ "netdevsim" }, NULL };
 	const struct strv modules = { .items = names, .count = 2 };
-	const struct name_rules rules = {
-		.root_fd = folder->fd, .modules = &modules, .notes = notes
-	};
 	struct error error = { "" };
 	char *text = NULL;
 
-	assert_int_equal(name_rules_make(&rules, &text, &error), 0);
+	assert_int_equal(udev_rules_make(folder->fd, &modules, notes, &text, &error), 0);
 	return text;
 }
 
@@ -250,8 +245,8 @@ static void act(struct bench *bench, action_function *function)
 	assert_int_equal(function(&action), 0);
 }
 
-/* What the worker said since, all in one. */
-static void assert_said(const struct bench *bench, const char *part)
+/* What the worker reported since, all in one. */
+static void assert_reported(const struct bench *bench, const char *part)
 {
 	struct worker_message message;
 	char all[4096] = "";
@@ -311,7 +306,7 @@ static void test_a_swap(void **state)
 	assert_false(is_there(&bench, BLACKLIST));
 	assert_false(is_there(&bench, RULES));
 	assert_false(is_there(&bench, JOURNAL));
-	assert_said(&bench, NULL);
+	assert_reported(&bench, NULL);
 }
 
 static void test_a_start_that_fails(void **state)
@@ -337,7 +332,7 @@ static void test_a_start_that_fails(void **state)
 	assert_false(is_there(&bench, BLACKLIST));
 }
 
-/* A restart that finds all as it should be: the rules of the life before stay as they are. */
+/* A restart that finds all as it should be: the rules of the previous run stay as they are. */
 static void test_nothing_to_swap(void **state)
 {
 	_cleanup_bench_ struct bench bench;
@@ -355,7 +350,7 @@ static void test_nothing_to_swap(void **state)
 	assert_int_equal(
 		fstatat(((struct folder *) *state)->fd, RULES, &after, AT_SYMLINK_NOFOLLOW), 0);
 	assert_int_equal(before.st_ino, after.st_ino);
-	/* The next start is told to make no names. */
+	/* The next start is to make no names. */
 	bench.nic.inputs.ifnames_rule = false;
 	act(&bench, nic_host_files_clear);
 	assert_false(is_there(&bench, RULES));
@@ -363,7 +358,7 @@ static void test_nothing_to_swap(void **state)
 	assert_false(is_there(&bench, RULES));
 }
 
-/* An earlier life had other places. */
+/* A previous run had other places. */
 static void test_places_change(void **state)
 {
 	_cleanup_bench_ struct bench bench;
@@ -402,7 +397,7 @@ static void test_what_the_stock_container_left(void **state)
 	act(&bench, nic_host_files_clear);
 	assert_false(is_there(&bench, BLACKLIST));
 	assert_false(is_there(&bench, RULES));
-	assert_said(&bench, "/" BLACKLIST ", which another NIC driver container left");
+	assert_reported(&bench, "/" BLACKLIST ", which another NIC driver container left");
 }
 
 /* Put aside while ours is there, and back after that. */
@@ -417,7 +412,7 @@ static void expect_kept(void **state, const char *path, const char *content)
 	act(&bench, nic_host_files_clear);
 	before = folder_read_text(*state, path);
 	assert_string_equal(before, content);
-	assert_said(&bench, "was there before, by somebody else: it stays");
+	assert_reported(&bench, "was there before, and is not ours: it stays");
 	act(&bench, nic_host_files_put);
 	act(&bench, nic_host_files_undo);
 	after = folder_read_text(*state, path);
@@ -435,7 +430,7 @@ static void test_what_an_administrator_wrote_stays(void **state)
 	expect_kept(state, RULES, "GOTO=\"mlnx_ofed_name_end\"\nLABEL=\"mlnx_ofed_name_end\"\n");
 }
 
-/* A host without /etc/modprobe.d and /etc/udev, or none at all: told, and the start goes on. */
+/* A host without /etc/modprobe.d and /etc/udev, or none at all: reported, and the start goes on. */
 static void test_nowhere_to_put(void **state)
 {
 	_cleanup_bench_ struct bench bench;
@@ -443,13 +438,13 @@ static void test_nowhere_to_put(void **state)
 	bench_open(&bench, *state);
 	assert_int_equal(fs_remove_tree(((struct folder *) *state)->fd, "host"), 0);
 	act(&bench, nic_host_files_clear);
-	assert_said(&bench, NULL);
+	assert_reported(&bench, NULL);
 	act(&bench, nic_host_files_put);
-	assert_said(&bench, "the host may load modules of its own while they are replaced");
+	assert_reported(&bench, "the host may load modules of its own while they are replaced");
 	assert_false(is_there(&bench, "host"));
 	act(&bench, nic_unblock);
 	act(&bench, nic_host_files_undo);
-	assert_said(&bench, NULL);
+	assert_reported(&bench, NULL);
 }
 
 int main(void)

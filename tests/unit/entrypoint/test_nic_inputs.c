@@ -5,8 +5,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/nic/inputs_internal.h"
-#include "entrypoint/role/roles.h"
+#include "entrypoint/nic/nic_internal.h"
 
 /* Every variable of the network operator's container (research/operator-nic.md, 1.4). */
 static const char *const known[] = { "UNLOAD_STORAGE_MODULES", "CREATE_IFNAMES_UDEV",
@@ -183,7 +182,7 @@ static void an_inventory_that_others_can_write_to_keeps_no_journal(void **state)
 	assert_string_equal(inputs.distrusted, "");
 }
 
-/* What is there at the first look is root's: nobody else can make it after that. */
+/* What is there at the first look is root's: no other user can make it after that. */
 static void an_inventorys_own_folder_is_made_at_once(void **state)
 {
 	const struct folder *folder = *state;
@@ -261,13 +260,13 @@ static void what_cannot_be_is_refused_by_name(void **state)
 	assert_contains(error.text, "no \"now\"");
 }
 
-static char *told(const struct folder *folder, const struct nic_inputs *inputs)
+static char *logged(const struct folder *folder, const struct nic_inputs *inputs)
 {
 	struct log log;
 
 	log_prepare(&log, folder->fd, "nic", NIC_STATE_FOLDER);
 	log_open(&log);
-	nic_inputs_tell(inputs, &log);
+	nic_inputs_log(inputs, &log);
 	log_close(&log);
 	return folder_read_text(folder, NIC_STATE_FOLDER "/nic.events.jsonl");
 }
@@ -303,7 +302,7 @@ static bool changes_something(const struct folder *folder, const char *name)
 	return changes;
 }
 
-static void every_variable_is_honoured_or_its_uselessness_said(void **state)
+static void every_variable_is_honoured_or_logged_as_unused(void **state)
 {
 	const struct folder *folder = *state;
 
@@ -313,10 +312,10 @@ static void every_variable_is_honoured_or_its_uselessness_said(void **state)
 		struct error error;
 
 		if (!changes_something(folder, known[i])) {
-			/* Whatever it says, nobody is refused for it. */
+			/* Whatever its value, no start is refused for it. */
 			(void) setenv(known[i], "../neither: nor", 1);
 			assert_int_equal(read_all(folder, &inputs, NULL, &error), 0);
-			text = told(folder, &inputs);
+			text = logged(folder, &inputs);
 			/* … and why. */
 			assert_contains(text, known[i]);
 			assert_null(strstr(text, "neither: nor"));
@@ -327,14 +326,14 @@ static void every_variable_is_honoured_or_its_uselessness_said(void **state)
 	}
 }
 
-static void nothing_is_said_of_what_is_not_set(void **state)
+static void what_is_not_set_is_not_logged(void **state)
 {
 	_cleanup_inputs_ struct nic_inputs inputs;
 	_cleanup_free_ char *text = NULL;
 	struct error error;
 
 	assert_int_equal(read_all(*state, &inputs, NULL, &error), 0);
-	text = told(*state, &inputs);
+	text = logged(*state, &inputs);
 	assert_null(strstr(text, "environment"));
 }
 
@@ -349,8 +348,8 @@ int main(void)
 		inputs_test(an_inventorys_own_folder_is_made_at_once),
 		inputs_test(an_inventory_that_cannot_be_judged_keeps_no_journal),
 		inputs_test(what_cannot_be_is_refused_by_name),
-		inputs_test(every_variable_is_honoured_or_its_uselessness_said),
-		inputs_test(nothing_is_said_of_what_is_not_set),
+		inputs_test(every_variable_is_honoured_or_logged_as_unused),
+		inputs_test(what_is_not_set_is_not_logged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,7 +144,7 @@ static void a_swap_of_which_nothing_goes_is_pending_too(void **state)
 	assert_int_equal(journal.pending.go_count, 0);
 	assert_int_equal(journal.own.go_count, 0);
 	assert_true(journal_knows_own(&journal));
-	/* What was there before is not ours to take away again. */
+	/* What was there before is not ours to remove again. */
 	expect_list(&journal.pending.load, "ib_core");
 	journal_end(folder->fd, false);
 	assert_false(journal_is_pending(folder->fd));
@@ -176,7 +176,7 @@ static void the_second_swap_of_a_boot_knows_the_nodes_own_still(void **state)
 }
 
 /* Of an older Slipway, killed between its two files. */
-static void what_is_pending_tells_what_the_node_had(void **state)
+static void what_is_pending_shows_what_the_node_had(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_journal_ struct journal journal = { .phase = PHASE_LOADING };
@@ -496,7 +496,7 @@ int main(void)
 		folder_test(the_nodes_own_is_what_the_hosts_tree_has),
 		folder_test(a_swap_of_which_nothing_goes_is_pending_too),
 		folder_test(the_second_swap_of_a_boot_knows_the_nodes_own_still),
-		folder_test(what_is_pending_tells_what_the_node_had),
+		folder_test(what_is_pending_shows_what_the_node_had),
 		folder_test(a_damaged_journal_keeps_no_start_from_going_on),
 		folder_test(every_phase_is_read_as_it_was_written),
 		folder_test(lists_and_the_networks_state_are_beside_the_phase),

@@ -22,7 +22,8 @@ static struct nic container(const struct folder *folder, char *journal_folder)
 
 static void expect_path(const struct nic *nic, const char *path)
 {
-	_cleanup_free_ char *found = nic_network_path(nic);
+	bool saved;
+	_cleanup_free_ char *found = nic_network_path(nic, &saved);
 
 	assert_string_equal(found, path);
 }
@@ -93,7 +94,7 @@ static void a_state_that_others_can_have_written_is_skipped(void **state)
 	assert_int_equal(renameat(folder->fd, THERE, folder->fd, "planted"), 0);
 	assert_int_equal(symlinkat("../../planted", folder->fd, THERE), 0);
 	expect_path(&second, HERE);
-	/* The next save's is not what somebody left there. */
+	/* The next save's is not what was left there. */
 	assert_int_equal(nic_network_begin(&first, THERE, &error), 0);
 	assert_false(fs_exists(folder->fd, THERE));
 	assert_true(fs_exists(folder->fd, "planted"));
@@ -119,7 +120,7 @@ static void a_failed_save_keeps_modules_where_they_are(void **state)
 	nic.role.plan.stop_failed = true;
 	/* Nothing is pending, nothing is asked for. */
 	assert_false(nic_network_is_at_risk(&nic.role));
-	/* RESTORE guesses what was there when nobody recorded it. */
+	/* RESTORE guesses what was there when it was not recorded. */
 	nic.role.options.restore_inbox = true;
 	assert_true(nic_network_is_at_risk(&nic.role));
 	nic.role.options.restore_inbox = false;

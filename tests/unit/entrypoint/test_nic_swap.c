@@ -2,6 +2,8 @@
 /* What the NIC role's rollback rests on: files by build id, kept copies, and parameters. */
 #include "tests/unit/node_folder.h"
 
+#include <sys/socket.h>
+
 #include "entrypoint/role/parameters.h"
 #include "entrypoint/nic/nic_internal.h"
 
@@ -86,34 +88,39 @@ static void a_file_is_known_by_its_build_id_wherever_it_lies(void **state)
 	expect_at(folder, "ib_core", 6, NULL);
 }
 
-struct told {
+/* What was reported, how often. */
+struct reported {
 	unsigned count;
-	char text[512];
+	char text[ERROR_TEXT_SIZE];
 };
 
-static void hear(void *context, const char *text)
-{
-	struct told *told = context;
-
-	told->count++;
-	(void) snprintf(told->text, sizeof(told->text), "%s", text);
-}
-
-static int find_kept(const struct folder *folder, struct told *told)
+static int find_kept(const struct folder *folder, struct reported *reported)
 {
 	_cleanup_(module_lookup_free) struct module_lookup lookup = lookup_of(folder);
-	_cleanup_free_ char *path = NULL;
+	struct worker worker;
+	struct action action = { .worker = &worker };
+	struct worker_message message;
 	char id[BUILD_ID_HEX_SIZE];
+	char *path = NULL;
+	int fds[2];
+	int r;
 
-	*told = (struct told){ .count = 0 };
+	*reported = (struct reported){ .count = 0 };
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+	worker = (struct worker){ .fd = fds[0] };
 	lookup.kept_in = "inventory";
-	lookup.tell = hear;
-	lookup.tell_context = told;
+	lookup.action = &action;
 	build_id(id, 3);
-	(void) !module_find(&lookup, "ib_core", id, &path);
-	free(path);
-	path = NULL;
-	return module_find(&lookup, "ib_core", id, &path);
+	for (int again = 0; again < 2; again++) {
+		r = module_find(&lookup, "ib_core", id, &path);
+		free(path);
+		path = NULL;
+	}
+	for (; recv(fds[1], &message, sizeof(message), MSG_DONTWAIT) > 0; reported->count++)
+		(void) snprintf(reported->text, sizeof(reported->text), "%s", message.text.text);
+	(void) close(fds[0]);
+	(void) close(fds[1]);
+	return r;
 }
 
 /* Other containers have the inventory's folder, too. */
@@ -122,31 +129,31 @@ static void what_others_could_have_kept_is_skipped(void **state)
 	static const char *const parts[] = { "inventory", "inventory/.slipway", KEPT, KEPT "/" KREL,
 		KEPT "/" KREL "/ib_core.ko" };
 	const struct folder *folder = *state;
-	struct told told;
+	struct reported reported;
 
 	write_build(folder, KEPT "/" KREL "/ib_core.ko", 3);
 	write_build(folder, "elsewhere/ib_core.ko", 3);
-	assert_int_equal(find_kept(folder, &told), 0);
-	assert_int_equal(told.count, 0);
+	assert_int_equal(find_kept(folder, &reported), 0);
+	assert_int_equal(reported.count, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		assert_int_equal(fchmodat(folder->fd, parts[i], 0777, 0), 0);
-		assert_int_equal(find_kept(folder, &told), -ENOENT);
-		assert_int_equal(told.count, 1);
-		assert_contains(told.text, "others than root may write");
+		assert_int_equal(find_kept(folder, &reported), -ENOENT);
+		assert_int_equal(reported.count, 1);
+		assert_contains(reported.text, "others than root may write");
 		assert_int_equal(fchmodat(folder->fd, parts[i], 0755, 0), 0);
 	}
-	assert_int_equal(find_kept(folder, &told), 0);
+	assert_int_equal(find_kept(folder, &reported), 0);
 	assert_int_equal(unlinkat(folder->fd, KEPT "/" KREL "/ib_core.ko", 0), 0);
 	assert_int_equal(symlinkat("../../../../elsewhere/ib_core.ko", folder->fd,
 				 KEPT "/" KREL "/ib_core.ko"),
 		0);
-	assert_int_equal(find_kept(folder, &told), -ENOENT);
-	assert_contains(told.text, "symbolic link");
+	assert_int_equal(find_kept(folder, &reported), -ENOENT);
+	assert_contains(reported.text, "symbolic link");
 	/* The host's own and the image's are not asked. */
 	assert_int_equal(unlinkat(folder->fd, KEPT "/" KREL "/ib_core.ko", 0), 0);
 	write_build(folder, "lib/modules/" KREL "/updates/ib_core.ko", 3);
 	assert_int_equal(fchmodat(folder->fd, "lib", 0777, 0), 0);
-	assert_int_equal(find_kept(folder, &told), 0);
+	assert_int_equal(find_kept(folder, &reported), 0);
 }
 
 static void links_of_the_host_mean_what_they_mean_there(void **state)
@@ -229,8 +236,8 @@ static void a_set_that_cannot_be_copied_leaves_the_old_one(void **state)
 	assert_false(fs_exists(folder->fd, KEPT ".new"));
 }
 
-/* What a killed life left half copied is in nobody's way. */
-static void half_a_copy_is_cleared_away(void **state)
+/* What a killed run left half copied is in no way. */
+static void half_a_copy_is_removed(void **state)
 {
 	const struct folder *folder = *state;
 
@@ -305,7 +312,7 @@ int main(void)
 		folder_test(only_the_last_set_is_kept),
 		folder_test(the_same_set_is_not_written_again),
 		folder_test(a_set_that_cannot_be_copied_leaves_the_old_one),
-		folder_test(half_a_copy_is_cleared_away),
+		folder_test(half_a_copy_is_removed),
 		folder_test(parameters_are_read_as_they_are_passed_back),
 		folder_test(a_module_without_parameters_has_none),
 		cmocka_unit_test(only_what_the_file_takes_is_passed_back),

@@ -56,15 +56,13 @@ static void serve(struct nic *nic, const struct folder *folder)
 static void leave(struct nic *nic)
 {
 	log_close(&nic->role.log);
-	nic_watch_free(&nic->watch);
-	swap_plan_free(&nic->swap);
-	nic_inputs_free(&nic->inputs);
+	nic_free(nic);
 	strv_free(&nic->role.driver_modules);
 }
 
 #define _cleanup_nic_ _cleanup_(leave)
 
-static void kernel_tells(struct nic *nic)
+static void kernel_reports(struct nic *nic)
 {
 	uint64_t wake_ms = EVENTS_NEVER;
 
@@ -91,18 +89,18 @@ static void an_undisturbed_driver_is_no_news(void **state)
 	_cleanup_free_ char *events = NULL;
 
 	serve(&nic, *state);
-	kernel_tells(&nic);
+	kernel_reports(&nic);
 	/* Not what we answer for: the kernel's own, and one that we did not load. */
 	unload(*state, "psample");
 	unload(*state, "mlx5_vdpa");
-	kernel_tells(&nic);
+	kernel_reports(&nic);
 	assert_replaced(*state, "");
 	events = folder_read_text(*state, NIC_STATE_FOLDER "/nic.events.jsonl");
 	assert_null(strstr(events, "replaced"));
 	assert_int_equal(nic.role.log.reason, REASON_NONE);
 }
 
-static void what_somebody_does_is_told_and_taken_back(void **state)
+static void what_another_process_does_is_reported_and_taken_back(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_nic_ struct nic nic;
@@ -111,13 +109,13 @@ static void what_somebody_does_is_told_and_taken_back(void **state)
 
 	serve(&nic, folder);
 	assert_int_equal(renameat(folder->fd, "sys/module/ib_core", folder->fd, "kept"), 0);
-	kernel_tells(&nic);
+	kernel_reports(&nic);
 	assert_replaced(folder, "ib_core: it is not loaded any more");
 	assert_int_equal(nic.role.log.reason, REASON_DRIVER_REPLACED);
 	assert_contains(nic.role.log.detail,
-		"somebody changed what this container loaded: ib_core: it is not loaded any more");
+		"another process changed what this container loaded: ib_core: it is not loaded any more");
 	load(folder, "ib_core", 9);
-	kernel_tells(&nic);
+	kernel_reports(&nic);
 	assert_replaced(folder, "ib_core: it is another build now");
 	metrics = folder_read_text(folder, NIC_STATE_FOLDER "/metrics/nic.prom");
 	assert_contains(metrics, "slipway_nic_modules_replaced 1\n");
@@ -125,7 +123,7 @@ static void what_somebody_does_is_told_and_taken_back(void **state)
 	unload(folder, "ib_core");
 	/* Kept, so that the number of the folder is the same: in the kernel no new load has it. */
 	assert_int_equal(renameat(folder->fd, "kept", folder->fd, "sys/module/ib_core"), 0);
-	kernel_tells(&nic);
+	kernel_reports(&nic);
 	assert_replaced(folder, "");
 	assert_int_equal(nic.role.log.reason, REASON_NONE);
 	events = folder_read_text(folder, NIC_STATE_FOLDER "/nic.events.jsonl");
@@ -133,7 +131,7 @@ static void what_somebody_does_is_told_and_taken_back(void **state)
 	assert_contains(events, "what runs is again what this container loaded");
 }
 
-static void the_same_build_loaded_anew_is_told_too(void **state)
+static void the_same_build_loaded_anew_is_reported_too(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_nic_ struct nic nic;
@@ -142,7 +140,7 @@ static void the_same_build_loaded_anew_is_told_too(void **state)
 	/* The old folder stays somewhere: its number is not given to the new one. */
 	assert_int_equal(renameat(folder->fd, "sys/module/mlx5_core", folder->fd, "kept"), 0);
 	load(folder, "mlx5_core", 3);
-	kernel_tells(&nic);
+	kernel_reports(&nic);
 	assert_replaced(folder, "mlx5_core: it was loaded anew, the same build");
 }
 
@@ -157,7 +155,7 @@ static void a_second_beginning_counts_nothing_twice(void **state)
 	nic_watch(&nic.role, 0, &wake_ms);
 	assert_int_equal(nic.watch.modules.count, 2);
 	unload(folder, "ib_core");
-	kernel_tells(&nic);
+	kernel_reports(&nic);
 	assert_replaced(folder, "ib_core: it is not loaded any more");
 }
 
@@ -169,7 +167,7 @@ static void the_second_look_finds_what_the_first_could_not(void **state)
 	uint64_t wake_ms = EVENTS_NEVER;
 
 	serve(&nic, *state);
-	kernel_tells(&nic);
+	kernel_reports(&nic);
 	unload(*state, "mlx5_core");
 	(void) nanosleep(&pause, NULL);
 	nic_watch(&nic.role, EVENT_TIME, &wake_ms);
@@ -245,7 +243,7 @@ static char *status_json(const struct folder *folder)
 	return text;
 }
 
-static void status_tells_it_while_the_container_lives(void **state)
+static void status_has_it_while_the_container_runs(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_free_ char *dead = NULL;
@@ -269,13 +267,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(an_undisturbed_driver_is_no_news),
-		folder_test(what_somebody_does_is_told_and_taken_back),
-		folder_test(the_same_build_loaded_anew_is_told_too),
+		folder_test(what_another_process_does_is_reported_and_taken_back),
+		folder_test(the_same_build_loaded_anew_is_reported_too),
 		folder_test(a_second_beginning_counts_nothing_twice),
 		folder_test(the_second_look_finds_what_the_first_could_not),
 		folder_test(what_is_missing_is_in_the_report),
 		folder_test(a_report_is_read_as_it_was_written),
-		folder_test(status_tells_it_while_the_container_lives),
+		folder_test(status_has_it_while_the_container_runs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

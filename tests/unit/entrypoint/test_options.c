@@ -142,7 +142,7 @@ static void tells_a_mistyped_variable_of_an_operator(void **state)
 	(void) state;
 	assert_true(variables_is_unknown("UNLOAD_STORAGE_MODULE=true", &note));
 	assert_string_equal(note.text,
-		"nobody reads UNLOAD_STORAGE_MODULE: did you mean UNLOAD_STORAGE_MODULES?");
+		"UNLOAD_STORAGE_MODULE is not read: did you mean UNLOAD_STORAGE_MODULES?");
 	assert_true(variables_is_unknown("GPU_DIRECT_RDMA_ENABLE=true", &note));
 	assert_true(variables_is_unknown("RESTORE_DRIVERS_ON_POD_TERMINATION=true", &note));
 	assert_false(variables_is_unknown("UNLOAD_STORAGE_MODULES=true", &note));
@@ -172,7 +172,7 @@ static void reads_the_environment(void **state)
 	assert_contains(error.text, "SLIPWAY_OFED_DEADLINE_SECONDS=soon");
 }
 
-static void headers_are_the_hosts_or_anybodys(void **state)
+static void headers_are_the_hosts_or_any(void **state)
 {
 	static const char name[] = "SLIPWAY_NODE_HEADERS";
 	struct options options;
@@ -189,7 +189,7 @@ static void headers_are_the_hosts_or_anybodys(void **state)
 	assert_false(options.host_headers);
 	assert_int_equal(setenv(name, "never", 1), 0);
 	assert_int_equal(read_all(&options, &error, NULL), -EINVAL);
-	assert_contains(error.text, "SLIPWAY_NODE_HEADERS=never: give host or any");
+	assert_contains(error.text, "SLIPWAY_NODE_HEADERS=never: give any or host");
 	assert_int_equal(unsetenv(name), 0);
 }
 
@@ -203,7 +203,7 @@ int main(void)
 		cmocka_unit_test(names_the_verb_whose_arguments_they_are),
 		cmocka_unit_test(tells_a_mistyped_variable_of_its_own),
 		cmocka_unit_test(tells_a_mistyped_variable_of_an_operator),
-		cmocka_unit_test(headers_are_the_hosts_or_anybodys),
+		cmocka_unit_test(headers_are_the_hosts_or_any),
 		cmocka_unit_test(reads_the_environment),
 	};
 

@@ -30,7 +30,8 @@ static void note(const struct role *role, const char *word)
 	assert_int_equal(fs_write_atomic(role->root_fd, "told", text, strlen(text), 0644), 0);
 }
 
-/* A signal of nobody's comes first, and a time later: the second call of all ends the role. */
+/* A signal that is for no watch comes first, and a time later: the second call of all ends the
+ * role. */
 static void look(struct role *role, unsigned happened, uint64_t *wake_ms)
 {
 	note(role, !happened ? "begins" : happened & EVENT_TIME ? "time" : "other");
@@ -43,7 +44,7 @@ static void look(struct role *role, unsigned happened, uint64_t *wake_ms)
 	assert_int_equal(kill(getpid(), SIGHUP), 0);
 }
 
-static void a_signal_of_nobodys_is_no_new_beginning(void **state)
+static void a_signal_that_is_for_no_watch_is_no_new_beginning(void **state)
 {
 	static const struct watch watches[] = { { "test", look } };
 	const struct folder *folder = *state;
@@ -65,10 +66,58 @@ static void a_signal_of_nobodys_is_no_new_beginning(void **state)
 	assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
 }
 
+static void a_list_is_read_as_it_was_written(void **state)
+{
+	const struct folder *folder = *state;
+	const struct role role = { .name = "gpu", .state_folder = "run", .root_fd = folder->fd };
+	_cleanup_strv_ struct strv items = { 0 };
+	_cleanup_strv_ struct strv again = { 0 };
+	struct error error = { "" };
+
+	assert_int_equal(role_list_read(&role, "parameters", &again), -ENOENT);
+	assert_int_equal(strv_push(&items, "nvidia_uvm "), 0);
+	assert_int_equal(strv_push(&items, "nvidia NVreg_RegistryDwords=\"a=1; b=%\""), 0);
+	assert_int_equal(role_list_write(&role, "parameters", &items, &error), 0);
+	assert_int_equal(role_list_read(&role, "parameters", &again), 0);
+	assert_int_equal(again.count, 2);
+	assert_string_equal(again.items[0], items.items[0]);
+	assert_string_equal(again.items[1], items.items[1]);
+	role_list_remove(&role, "parameters");
+	assert_false(fs_exists(folder->fd, "run/gpu.parameters"));
+}
+
+/* A node is upgraded with the driver loaded: what was loaded before must still be known. */
+static void a_list_of_an_older_version_is_read(void **state)
+{
+	const struct folder *folder = *state;
+	const struct role role = { .name = "gpu", .state_folder = "run", .root_fd = folder->fd };
+	_cleanup_strv_ struct strv items = { 0 };
+
+	folder_write_text(folder, "run/gpu.before", "ext4\nnvidia a=1 b=\"x y\"");
+	assert_int_equal(role_list_read(&role, "before", &items), 0);
+	assert_int_equal(items.count, 2);
+	assert_string_equal(items.items[0], "ext4");
+	assert_string_equal(items.items[1], "nvidia a=1 b=\"x y\"");
+}
+
+static void a_list_that_is_cut_off_is_damaged(void **state)
+{
+	const struct folder *folder = *state;
+	const struct role role = { .name = "gpu", .state_folder = "run", .root_fd = folder->fd };
+	_cleanup_strv_ struct strv items = { 0 };
+
+	folder_write_text(folder, "run/gpu.before", "slipway-list 1\nitem text=ext4\n");
+	assert_int_equal(role_list_read(&role, "before", &items), -EBADMSG);
+	assert_int_equal(items.count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		folder_test(a_signal_of_nobodys_is_no_new_beginning),
+		folder_test(a_signal_that_is_for_no_watch_is_no_new_beginning),
+		folder_test(a_list_is_read_as_it_was_written),
+		folder_test(a_list_of_an_older_version_is_read),
+		folder_test(a_list_that_is_cut_off_is_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -209,7 +209,7 @@ static void third_party_stays_where_its_core_does(void **state)
 	assert_going(&bench.plan, "mlx5_core:ours");
 }
 
-static void one_that_nobody_asked_for_stays_when_it_may_not_go(void **state)
+static void one_that_was_not_asked_for_stays_when_it_may_not_go(void **state)
 {
 	_cleanup_bench_ struct bench bench;
 
@@ -392,7 +392,7 @@ static void a_function_in_a_virtual_machine_keeps_its_driver(void **state)
 	assert_int_equal(symlinkat("../../../../../devices/0000:3b:00.2", folder->fd,
 				 "sys/module/mlx5_core/drivers/pci:mlx5_core/0000:3b:00.0/virtfn0"),
 		0);
-	assert_int_equal(make(&bench), 0); /* nobody has it open */
+	assert_int_equal(make(&bench), 0); /* no process has it open */
 	load(folder, "vfio_pci", OTHERS, 1, "");
 	assert_int_equal(make(&bench), -EBUSY);
 	assert_contains(bench.action.error.text,
@@ -409,7 +409,7 @@ static void a_module_of_the_kernel_itself_cannot_go(void **state)
 	assert_contains(bench.action.error.text, "ib_uverbs cannot be unloaded: it is built in");
 }
 
-static void an_image_without_its_first_module_is_told(void **state)
+static void an_image_without_its_first_module_is_refused(void **state)
 {
 	_cleanup_bench_ struct bench bench;
 
@@ -462,7 +462,7 @@ int main(void)
 		folder_test(what_is_missing_is_loaded_and_nothing_goes),
 		folder_test(holders_go_first_and_peermem_before_all),
 		folder_test(third_party_stays_where_its_core_does),
-		folder_test(one_that_nobody_asked_for_stays_when_it_may_not_go),
+		folder_test(one_that_was_not_asked_for_stays_when_it_may_not_go),
 		folder_test(auxiliary_modules_of_the_set_are_compared_too),
 		folder_test(nvme_of_the_set_is_left_alone),
 		folder_test(nfsrdma_brings_its_transport),
@@ -474,7 +474,7 @@ int main(void)
 		folder_test(a_driver_that_the_image_lacks_does_not_go),
 		folder_test(a_function_in_a_virtual_machine_keeps_its_driver),
 		folder_test(a_module_of_the_kernel_itself_cannot_go),
-		folder_test(an_image_without_its_first_module_is_told),
+		folder_test(an_image_without_its_first_module_is_refused),
 		folder_test(a_plan_is_read_as_it_was_written),
 	};
 

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "common/cleanup.h"
-#include "entrypoint/nic/udev_internal.h"
+#include "entrypoint/nic/nic_internal.h"
 
 static int listen_at(const struct folder *folder, const char *path, int type)
 {
@@ -87,7 +87,7 @@ static void no_answer(int fd)
 	(void) poll(&poll_fd, 1, 5000); /* it hangs up */
 }
 
-static void test_udevd_is_told(void **state)
+static void test_udevd_is_asked(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_close_ int control_fd = -1;
@@ -122,13 +122,13 @@ static void test_udevd_refuses(void **state)
 	assert_ended_well(other);
 	(void) close(control_fd);
 	(void) close(varlink_fd);
-	assert_false(udevd_reload(folder->fd, 1000)); /* nobody listens any more */
+	assert_false(udevd_reload(folder->fd, 1000)); /* no process listens any more */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		folder_test(test_udevd_is_told),
+		folder_test(test_udevd_is_asked),
 		folder_test(test_udevd_refuses),
 	};
 

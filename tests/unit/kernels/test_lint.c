@@ -3,6 +3,14 @@
 
 #include "kernels/lint/lint.h"
 
+static const struct lint_finding *lint_find(const struct lint *lint, const char *id)
+{
+	for (size_t i = 0; i < lint->count; i++)
+		if (strcmp(lint->findings[i].id, id) == 0)
+			return &lint->findings[i];
+	return NULL;
+}
+
 /* A kernel of which there is nothing to say, and a request that wants everything of it. */
 static const char *const compilers[] = { "clang-16", "gcc-11", "gcc-12", NULL };
 static const struct strv compiler_list = { (char **) (uintptr_t) compilers, 3, 4 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
-#include "kernels/repo/release_internal.h"
+#include "kernels/repo/repo_internal.h"
 
 #define HEX_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define HEX_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -25,7 +25,7 @@ static void what_a_suite_says_of_itself(void **state)
 
 	(void) state;
 	assert_int_equal(parse(text, &release, &error), 0);
-	assert_string_equal(release.origin, "Debian Backports");
+	assert_string_equal(release.date, "Thu, 19 Nov 2026 02:12:54 UTC");
 	assert_string_equal(release.suite, "stable-backports");
 	assert_string_equal(release.codename, "trixie-backports");
 	assert_int_equal(release.valid_until_s, 1795659174);
@@ -50,7 +50,7 @@ static void a_small_one_without_the_last_line_end(void **state)
 	assert_int_equal(release.count, 1);
 	assert_int_equal(release.valid_until_s, 0);
 	assert_false(release.by_hash);
-	assert_string_equal(release.origin, "");
+	assert_string_equal(release.date, "");
 	release_free(&release);
 }
 

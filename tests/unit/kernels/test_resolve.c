@@ -3,7 +3,6 @@
 #include "tests/unit/support.h"
 
 #include "kernels/resolve/resolve.h"
-#include "kernels/resolve/resolve_internal.h"
 
 #define WORDS(...)                                                                                 \
 	{                                                                                          \
@@ -445,7 +444,7 @@ static void assert_releases(
 	_cleanup_strv_ struct strv krels = { 0 };
 	_cleanup_free_ char *joined = NULL;
 
-	assert_int_equal(resolve_releases(lists, count, os, &krels), 0);
+	resolve_releases(lists, count, os, &krels);
 	joined = strv_join(&krels, " ");
 	assert_string_equal(joined, wanted);
 }
@@ -469,9 +468,9 @@ static void newest_is_of_the_series_and_the_plain_flavour(void **state)
 	_cleanup_strv_ struct strv none = { 0 };
 
 	(void) state;
-	assert_int_equal(resolve_releases(debian_lists, 3, &debian, &krels), 0);
+	resolve_releases(debian_lists, 3, &debian, &krels);
 	assert_string_equal(resolve_newest(&krels, &debian), "6.1.0-56-amd64");
-	assert_int_equal(resolve_releases(rocky_lists, 1, &rocky, &enterprise), 0);
+	resolve_releases(rocky_lists, 1, &rocky, &enterprise);
 	assert_string_equal(resolve_newest(&enterprise, &rocky), EL ".x86_64");
 	assert_null(resolve_newest(&none, &debian));
 }

@@ -2,7 +2,7 @@
 #include "tests/unit/mirror.h"
 
 #include "common/fs.h"
-#include "kernels/repo/repomd_internal.h"
+#include "kernels/repo/repo_internal.h"
 
 #define REPO    "http://linux.duke.edu/metadata/repo"
 #define COMMON  "http://linux.duke.edu/metadata/common"

@@ -2,8 +2,7 @@
 #include "tests/unit/support.h"
 
 #include "common/strv.h"
-#include "kernels/repo/package.h"
-#include "kernels/repo/stanza_internal.h"
+#include "kernels/repo/repo_internal.h"
 
 /* Writes down all fields as "name=value|", stanzas ended by ";". */
 static int note(void *context, const struct stanza *stanza, struct error *error)
@@ -226,7 +225,7 @@ static void lists_are_sorted_and_lose_what_is_there_twice(void **state)
 			.architecture = strdup("all"),
 			.sha256 = strdup(HEX) };
 
-		assert_int_equal(package_list_push(&list, &package), 0);
+		package_list_push(&list, &package);
 	}
 	package_list_sort(&list);
 	assert_int_equal(list.count, 3);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/mirror.h"
 
-#include "kernels/repo/stream_internal.h"
+#include "kernels/repo/repo_internal.h"
 
 static const char *const forms[] = { "a.xz", "a.gz", "a.zst", "a.bz2", "a" };
 

@@ -1,0 +1,750 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/combine/combine.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "cli/image/staging.h"
+#include "cli/json.h"
+#include "cli/verify/input.h"
+#include "common/fs.h"
+#include "common/tag.h"
+#include "common/xalloc.h"
+#include "kernels/krel.h"
+#include "kernels/local/image.h"
+#include "kernels/tree/depends.h"
+#include "module/elf.h"
+#include "module/kernel_facts.h"
+
+#define CONTAINERFILE "containers/debian/Containerfile.combine"
+#define CONF_LIMIT    65536
+
+/* An image with it can compile on a node: what else that needs is nothing that a layer could add.
+ */
+#define KIT "usr/lib/slipway/kit/kit.conf"
+
+/* One of the images: what is wanted of it lies in @folder. */
+struct combine_input {
+	const char *name;         /* as it was given; borrowed */
+	struct verify_input what; /* where it is */
+	char *folder;             /* of this run */
+	int fd;                   /* of that folder */
+	char version[64];         /* of its image.conf, as is what follows */
+	char os[64];
+	struct strv krels;
+};
+
+/* An nvidia-peermem for one kernel. Paths are below the input's folder. */
+struct peermem {
+	const struct combine_input *input;
+	char *module;
+	char *symvers; /* of its OFED, where the image has it */
+	char ofed_version[64];
+	char ofed_exporter[64];
+	char crc[16]; /* "0x…"; "" where the kernel has no versions of symbols */
+};
+
+struct combine_kernel {
+	char *krel;
+	const struct combine_input *inputs[COMBINE_MAX]; /* that have it */
+	size_t input_count;
+	const struct combine_input *from; /* of these: whose modules it gets */
+	struct peermem peermems[COMBINE_MAX];
+	size_t peermem_count;
+	char proof[32]; /* the worst of all inputs */
+	char set[HASH_HEX_SIZE];
+};
+
+/* ---- the images */
+
+/* All that differs between two GPU images of one driver version. */
+static bool is_wanted(void *context, const char *path)
+{
+	static const char *const folders[] = { "usr/lib/modules/", KERNEL_FACTS_FOLDER "/" };
+	const char *slash = strrchr(path, '/');
+
+	(void) context;
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
+		if (strncmp(path, folders[i], strlen(folders[i])) == 0)
+			return true;
+	return strcmp(path, IMAGE_CONF) == 0 || strcmp(path, KIT) == 0 ||
+	       (strncmp(path, "usr/src/nvidia-", 15) == 0 && slash &&
+		       strcmp(slash, "/Module.symvers") == 0);
+}
+
+static int unpack_file(
+	const struct combine_input *input, const char *path, bool archive, struct error *error)
+{
+	const struct unpack unpack = { .folder = input->folder, .wanted = is_wanted };
+	_cleanup_(local_image_free) struct local_image image = { 0 };
+	int r = local_image_open(path, archive, &image, error);
+
+	if (r == 0)
+		r = local_image_unpack(&image, &unpack, error);
+	return r == -ENOENT ? error_prefix(error, -EBADMSG, "%s: no whole image", input->name) : r;
+}
+
+static int unpack_stored(const struct combine_input *input, struct error *error)
+{
+	_cleanup_free_ char *path = xasprintf("%s.oci.tar", input->folder);
+	_cleanup_free_ char *id = buildah_image_id(input->what.place);
+	int r;
+
+	if (!id)
+		return error_set(error, -EINVAL,
+			"%s: neither a file or folder nor an image in containers-storage: buildah "
+			"images lists those",
+			input->name);
+	r = buildah_save(id, path, error);
+	if (r == 0)
+		r = unpack_file(input, path, true, error);
+	(void) unlink(path);
+	return r;
+}
+
+/* A value of a kernel's image.conf, or of the whole image's where @krel is NULL; "" for none. */
+static void read_value(const struct combine_input *input, const char *krel, const char *key,
+	char *value, size_t size)
+{
+	_cleanup_free_ char *path =
+		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, krel ? krel : "");
+	_cleanup_free_ char *text = NULL;
+	/* An image from before they had one for each kernel has one for all. */
+	bool own = krel && fs_exists(input->fd, path);
+
+	*value = '\0';
+	if (fs_read(input->fd, own ? path : IMAGE_CONF, CONF_LIMIT, &text, NULL) == 0)
+		kernel_facts_value(text, key, value, size);
+}
+
+static int read_conf(struct combine_input *input, struct error *error)
+{
+	_cleanup_strv_ struct strv krels = { 0 };
+	char role[16], text[4096];
+
+	read_value(input, NULL, "role", role, sizeof(role));
+	read_value(input, NULL, "version", input->version, sizeof(input->version));
+	read_value(input, NULL, "os", input->os, sizeof(input->os));
+	read_value(input, NULL, "krel", text, sizeof(text));
+	if (!*role)
+		return error_set(error, -EINVAL,
+			"%s: it has no /" IMAGE_CONF ": only images that slipway build made can be "
+			"combined",
+			input->name);
+	if (strcmp(role, "gpu") != 0)
+		return error_set(error, -EINVAL,
+			"%s: it is a %s image: GPU images are combined, a NIC image is for one "
+			"kernel and OFED",
+			input->name, role);
+	/* They become parts of paths. */
+	xstrv_split(&krels, text, " ");
+	for (size_t i = 0; i < krels.count; i++) {
+		if (!krel_is_valid(krels.items[i]))
+			return error_set(error, -EINVAL, "%s: no kernel release can be '%s'",
+				input->name, krels.items[i]);
+		xstrv_push_unique(&input->krels, krels.items[i]);
+	}
+	return krels.count && *input->version && *input->os
+		       ? 0
+		       : error_set(error, -EINVAL,
+				 "%s: its /" IMAGE_CONF " has no version, os or krel", input->name);
+}
+
+static int open_input(struct combine *combine, struct combine_input *input, struct error *error)
+{
+	struct context *context = combine->context;
+	const struct combine_input *first = &combine->inputs[0];
+	char *folder;
+	int r = verify_input_identify(input->name, &input->what, error);
+
+	if (r < 0)
+		return r;
+	input->folder = folder = xasprintf("%s/combine-XXXXXX", context->cache.run_path);
+	if (!mkdtemp(folder))
+		return error_set_errno(error, -errno, "%s", context->cache.run_path);
+	progress_step(&context->progress, input->name);
+	if (input->what.kind == VERIFY_STORAGE)
+		r = unpack_stored(input, error);
+	else if (input->what.kind == VERIFY_ARCHIVE || input->what.kind == VERIFY_LAYOUT)
+		r = unpack_file(
+			input, input->what.place, input->what.kind == VERIFY_ARCHIVE, error);
+	else
+		r = error_set(error, -EINVAL,
+			"%s: an image is wanted: its archive, its layout or its name in "
+			"containers-storage",
+			input->name);
+	if (r < 0)
+		return r;
+	input->fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (input->fd < 0)
+		return error_set_errno(error, -errno, "%s", folder);
+	r = read_conf(input, error);
+	if (r < 0)
+		return r;
+	if (strcmp(input->version, first->version) != 0)
+		return error_set(error, -EINVAL,
+			"%s has driver %s, %s has %s: one image holds one version of the driver, for "
+			"the userspace in it is of just one",
+			input->name, input->version, first->name, first->version);
+	if (fs_exists(input->fd, KIT) && !fs_exists(first->fd, KIT))
+		return error_set(error, -EINVAL,
+			"%s can compile on a node and %s cannot: name it first, for the new image "
+			"starts from the first",
+			input->name, first->name);
+	if (strcmp(input->os, first->os) != 0)
+		return error_set(error, -EINVAL,
+			"%s is for %s, %s for %s: the operator asks for an image by the "
+			"distribution of the node",
+			input->name, input->os, first->name, first->os);
+	return 0;
+}
+
+/* ---- nvidia-peermem */
+
+static void peermem_free(struct peermem *peermem)
+{
+	free(peermem->module);
+	free(peermem->symvers);
+	*peermem = (struct peermem){ 0 };
+}
+
+/* Do both fit the same OFEDs? Without versions only the OFED's own name can tell. */
+static bool is_same(const struct peermem *a, const struct peermem *b)
+{
+	if (strcmp(a->ofed_exporter, b->ofed_exporter) != 0 || strcmp(a->crc, b->crc) != 0)
+		return false;
+	return *a->crc || strcmp(a->ofed_version, b->ofed_version) == 0;
+}
+
+/* Takes @peermem over (it is empty then), unless one of the same interface is there. */
+static int take(const struct combine *combine, struct combine_kernel *kernel,
+	struct peermem *peermem, struct error *error)
+{
+	const struct combine_input *input = peermem->input;
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	uint32_t crc;
+	/* The interface that it demands, of the module itself: a text beside it could be another's.
+	 */
+	int r = elf_module_open(input->fd, peermem->module, &module, error);
+
+	if (r < 0)
+		return error_prefix(error, r, "%s", input->name);
+	if (elf_module_version(module, PEERMEM_SYMBOL, &crc))
+		(void) snprintf(peermem->crc, sizeof(peermem->crc), "0x%08x", crc);
+	for (size_t i = 0; i < kernel->peermem_count; i++) {
+		const struct peermem *kept = &kernel->peermems[i];
+		_cleanup_free_ char *note = NULL;
+
+		if (!is_same(kept, peermem))
+			continue;
+		note = xasprintf(
+			"%s: its nvidia-peermem for %s (OFED %s) is left out: that of %s fits the same "
+			"interface of %s",
+			input->name, kernel->krel, peermem->ofed_version, kept->input->name,
+			*kept->ofed_exporter ? kept->ofed_exporter : "the kernel");
+		if (input != kept->input)
+			progress_note(&combine->context->progress, note);
+		return 0;
+	}
+	if (kernel->peermem_count == COMBINE_MAX)
+		return error_set(error, -EINVAL, "%s: more than %d nvidia-peermems for %s",
+			input->name, COMBINE_MAX, kernel->krel);
+	kernel->peermems[kernel->peermem_count++] = *peermem;
+	*peermem = (struct peermem){ 0 };
+	return 0;
+}
+
+/* One of several: it has a folder of its own. */
+static int take_folder(const struct combine *combine, struct combine_kernel *kernel,
+	const struct combine_input *input, const char *folder, struct error *error)
+{
+	_cleanup_(peermem_free) struct peermem peermem = {
+		.input = input,
+		.module = xasprintf("%s/" KERNEL_FACTS_PEERMEM_MODULE, folder),
+		.symvers = xasprintf("%s/" KERNEL_FACTS_OFED, folder),
+	};
+	_cleanup_free_ char *conf = xasprintf("%s/" KERNEL_FACTS_PEERMEM_CONF, folder);
+	_cleanup_free_ char *text = NULL;
+	int r = fs_read(input->fd, conf, 0, &text, NULL);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s: %s", input->name, conf);
+	kernel_facts_value(
+		text, "ofed_version", peermem.ofed_version, sizeof(peermem.ofed_version));
+	kernel_facts_value(
+		text, "ofed_exporter", peermem.ofed_exporter, sizeof(peermem.ofed_exporter));
+	return take(combine, kernel, &peermem, error);
+}
+
+/* The only one: it lies with the other modules. */
+static int take_installed(const struct combine *combine, struct combine_kernel *kernel,
+	const struct combine_input *input, struct error *error)
+{
+	_cleanup_(peermem_free) struct peermem peermem = {
+		.input = input,
+		.module =
+			xasprintf("usr/lib/modules/%s/updates/nvidia/" KERNEL_FACTS_PEERMEM_MODULE,
+				kernel->krel),
+		.symvers = xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_OFED, kernel->krel),
+	};
+
+	if (!fs_exists(input->fd, peermem.module))
+		return 0;
+	read_value(input, kernel->krel, "ofed_version", peermem.ofed_version,
+		sizeof(peermem.ofed_version));
+	read_value(input, kernel->krel, "ofed_exporter", peermem.ofed_exporter,
+		sizeof(peermem.ofed_exporter));
+	return take(combine, kernel, &peermem, error);
+}
+
+/* Appends those that @input has for the kernel, one of each interface. */
+static int add_peermems(struct combine *combine, struct combine_kernel *kernel,
+	const struct combine_input *input, struct error *error)
+{
+	_cleanup_free_ char *folder =
+		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_PEERMEM, kernel->krel);
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = fs_list(input->fd, folder, &names);
+
+	if (r == -ENOENT)
+		return take_installed(combine, kernel, input, error);
+	if (r < 0)
+		return error_set_errno(error, r, "%s: %s", input->name, folder);
+	/* "0", which is installed, first; there are fewer than ten of them in any image so far. */
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		_cleanup_free_ char *below = xasprintf("%s/%s", folder, names.items[i]);
+
+		r = take_folder(combine, kernel, input, below, error);
+	}
+	return r;
+}
+
+/* ---- kernels */
+
+static int add_kernel(struct combine *combine, const struct combine_input *input, const char *krel,
+	struct error *error)
+{
+	struct combine_kernel *kernel = combine->kernels;
+	const struct combine_kernel *end = kernel + combine->kernel_count;
+
+	while (kernel < end && strcmp(kernel->krel, krel) != 0)
+		kernel++;
+	if (kernel == end) {
+		if (combine->kernel_count == COMBINE_MAX)
+			return error_set(
+				error, -EINVAL, "more than %d kernels in one image", COMBINE_MAX);
+		combine->kernel_count++;
+		kernel->krel = xstrdup(krel);
+	}
+	kernel->inputs[kernel->input_count++] = input;
+	return 0;
+}
+
+/* Their names and a digest of each, but of nvidia-peermem, which is another for each OFED. */
+static int list_modules(const struct combine_input *input, const char *krel, struct strv *lines,
+	struct error *error)
+{
+	_cleanup_strv_ struct strv paths = { 0 };
+	_cleanup_free_ char *folder = xasprintf("usr/lib/modules/%s/updates", krel);
+	int r = depends_list_modules(input->fd, folder, &paths);
+
+	for (size_t i = 0; i < paths.count && r == 0; i++) {
+		const char *path = paths.items[i];
+		const char *name = strrchr(path, '/') + 1;
+		char digest[HASH_HEX_SIZE];
+
+		if (strcmp(name, KERNEL_FACTS_PEERMEM_MODULE) == 0)
+			continue;
+		r = image_set_id(input->fd, path, digest);
+		if (r == 0)
+			xstrv_pushf(lines, "%s %s", name, digest);
+	}
+	strv_sort(lines);
+	return r < 0 ? error_set_errno(error, r, "%s: %s", input->name, folder) : 0;
+}
+
+static int same_modules(
+	const struct combine_kernel *kernel, const struct combine_input *other, struct error *error)
+{
+	_cleanup_strv_ struct strv ours = { 0 };
+	_cleanup_strv_ struct strv theirs = { 0 };
+	const struct combine_input *first = kernel->inputs[0];
+	int r = list_modules(first, kernel->krel, &ours, error);
+
+	if (r == 0)
+		r = list_modules(other, kernel->krel, &theirs, error);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ours.count || i < theirs.count; i++) {
+		const char *a = i < ours.count ? ours.items[i] : "~";
+		const char *b = i < theirs.count ? theirs.items[i] : "~";
+		const char *odd = strcmp(a, b) < 0 ? a : b;
+
+		if (strcmp(a, b) != 0)
+			return error_set(error, -EINVAL,
+				"%s and %s both are for %s, and their modules differ beside "
+				"nvidia-peermem: %.*s. Build both with the same options, of the same "
+				"sources",
+				first->name, other->name, kernel->krel, (int) strcspn(odd, " "),
+				odd);
+	}
+	return 0;
+}
+
+static int proof_rank(const char *proof)
+{
+	return strcmp(proof, "holds") == 0 ? 0 : strcmp(proof, "will-not-load") == 0 ? 2 : 1;
+}
+
+static int settle_kernel(
+	struct combine *combine, struct combine_kernel *kernel, struct error *error)
+{
+	for (size_t i = 0; i < kernel->input_count; i++) {
+		const struct combine_input *input = kernel->inputs[i];
+		char proof[sizeof(kernel->proof)];
+		int r = i > 0 ? same_modules(kernel, input, error) : 0;
+
+		if (r == 0)
+			r = add_peermems(combine, kernel, input, error);
+		if (r < 0)
+			return r;
+		read_value(input, kernel->krel, "proof", proof, sizeof(proof));
+		if (!*proof)
+			(void) snprintf(proof, sizeof(proof), "cannot-tell");
+		if (i == 0 || proof_rank(proof) > proof_rank(kernel->proof))
+			memcpy(kernel->proof, proof, sizeof(proof));
+	}
+	/* An image that was built without an OFED has no peermem to begin with. */
+	kernel->from = kernel->peermem_count ? kernel->peermems[0].input : kernel->inputs[0];
+	read_value(kernel->from, kernel->krel, "set", kernel->set, sizeof(kernel->set));
+	return 0;
+}
+
+int combine_open(struct combine *combine, const struct strv *names, struct error *error)
+{
+	combine->inputs = xcalloc(names->count, sizeof(*combine->inputs));
+	combine->kernels = xcalloc(COMBINE_MAX, sizeof(*combine->kernels));
+	for (size_t i = 0; i < names->count; i++) {
+		struct combine_input *input = &combine->inputs[combine->input_count++];
+		int r;
+
+		*input = (struct combine_input){
+			.name = names->items[i], .what = VERIFY_INPUT_CLOSED, .fd = -1
+		};
+		r = open_input(combine, input, error);
+		for (size_t j = 0; j < input->krels.count && r == 0; j++)
+			r = add_kernel(combine, input, input->krels.items[j], error);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < combine->kernel_count; i++) {
+		int r = settle_kernel(combine, &combine->kernels[i], error);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void combine_close(struct combine *combine)
+{
+	for (size_t i = 0; i < combine->kernel_count; i++) {
+		for (size_t j = 0; j < combine->kernels[i].peermem_count; j++)
+			peermem_free(&combine->kernels[i].peermems[j]);
+		free(combine->kernels[i].krel);
+	}
+	free(combine->kernels);
+	for (size_t i = 0; i < combine->input_count; i++) {
+		struct combine_input *input = &combine->inputs[i];
+
+		cleanup_close(&input->fd);
+		free(input->folder);
+		verify_input_close(&input->what);
+		strv_free(&input->krels);
+	}
+	free(combine->inputs);
+	*combine = (struct combine){ 0 };
+}
+
+/* ---- the layer on top of the first image */
+
+/* Its own lines, but for the verdict: that of a kernel is the worst of all images that have it. */
+static void stage_kernel_conf(const struct combine_kernel *kernel, struct staging *root)
+{
+	static const char *const keys[] = { "role", "version", "os", "krel", "set", "ofed_exporter",
+		"ofed_version", "signed_by", "signed_key" };
+	_cleanup_free_ char *path =
+		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, kernel->krel);
+	_cleanup_strv_ struct strv lines = { 0 };
+	char value[256];
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		read_value(kernel->from, kernel->krel, keys[i], value, sizeof(value));
+		if (*value)
+			xstrv_pushf(&lines, "%s=%s", keys[i], value);
+	}
+	xstrv_pushf(&lines, "proof=%s", kernel->proof);
+	staging_write_lines(root, path, &lines);
+}
+
+static void stage_peermem(const struct peermem *peermem, const char *folder, struct staging *root)
+{
+	const char *from = peermem->input->folder;
+	_cleanup_free_ char *module = xasprintf("%s/" KERNEL_FACTS_PEERMEM_MODULE, folder);
+	_cleanup_free_ char *symvers = xasprintf("%s/" KERNEL_FACTS_OFED, folder);
+	_cleanup_free_ char *conf = xasprintf("%s/" KERNEL_FACTS_PEERMEM_CONF, folder);
+	_cleanup_strv_ struct strv lines = { 0 };
+
+	staging_copy(root, module, "%s/%s", from, peermem->module);
+	staging_copy_found(root, symvers, "%s/%s", from, peermem->symvers);
+	xstrv_pushf(&lines, "ofed_version=%s", peermem->ofed_version);
+	xstrv_pushf(&lines, "ofed_exporter=%s", peermem->ofed_exporter);
+	xstrv_pushf(&lines, "crc=%s", peermem->crc);
+	staging_write_lines(root, conf, &lines);
+}
+
+/* The kernel's modules, what is known of it, and its peermems where there are several. */
+static void stage_kernel(
+	const struct combine *combine, const struct combine_kernel *kernel, struct staging *root)
+{
+	const char *from = kernel->from->folder;
+	_cleanup_free_ char *modules = xasprintf("usr/lib/modules/%s", kernel->krel);
+	_cleanup_free_ char *facts = xasprintf(KERNEL_FACTS_FOLDER "/%s", kernel->krel);
+	_cleanup_free_ char *kept = xasprintf("%s/" KERNEL_FACTS_NVIDIA, facts);
+
+	/* The first image's layers have its own. */
+	if (kernel->from != &combine->inputs[0])
+		staging_copy(root, modules, "%s/%s", from, modules);
+	staging_copy(root, facts, "%s/%s", from, facts);
+	/* An image of several kernels has them kept already; the one in usr/src is of its first. */
+	if (!fs_exists(root->fd, kept))
+		staging_copy_found(root, kept, "%s/usr/src/nvidia-%s/Module.symvers", from,
+			kernel->from->version);
+	for (size_t i = 0; i < kernel->peermem_count && kernel->peermem_count > 1; i++) {
+		_cleanup_free_ char *folder =
+			xasprintf("%s/" KERNEL_FACTS_PEERMEM "/%zu", facts, i);
+
+		stage_peermem(&kernel->peermems[i], folder, root);
+	}
+	stage_kernel_conf(kernel, root);
+}
+
+/* "KREL KREL": freed by the caller. */
+static char *join_krels(const struct combine *combine)
+{
+	_cleanup_strv_ struct strv krels = { 0 };
+
+	for (size_t i = 0; i < combine->kernel_count; i++)
+		xstrv_push(&krels, combine->kernels[i].krel);
+	return xstrv_join(&krels, " ");
+}
+
+static int stage(const struct combine *combine, const struct image *image, const char *path,
+	struct error *error)
+{
+	_cleanup_(staging_close) struct staging root = { .fd = -1 };
+	_cleanup_free_ char *krels = join_krels(combine);
+	_cleanup_strv_ struct strv lines = { 0 };
+	int r = staging_open(&root, path, error);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < combine->kernel_count; i++)
+		stage_kernel(combine, &combine->kernels[i], &root);
+	xstrv_push(&lines, "role=gpu");
+	xstrv_pushf(&lines, "version=%s", image->version);
+	xstrv_pushf(&lines, "os=%s", combine->inputs[0].os);
+	xstrv_pushf(&lines, "krel=%s", krels);
+	xstrv_pushf(&lines, "proof=%s", image->proof);
+	staging_write_lines(&root, IMAGE_CONF, &lines);
+	return root.result;
+}
+
+/* ---- the image */
+
+/* What is known of it before it is made. */
+static int describe(struct combine *combine, struct image *image, struct error *error)
+{
+	struct context *context = combine->context;
+	const struct combine_input *first = &combine->inputs[0];
+	const char *worst = "holds";
+	_cleanup_free_ char *os_tag = NULL;
+	size_t count = 0, loading = 0;
+	int r = context_choose_os(context, first->os, NULL, error);
+
+	if (r < 0)
+		return r;
+	os_tag = tag_gpu_os(context->os.id, context->os.version_id);
+	if (!os_tag)
+		out_of_memory();
+	/* How many modules there are, and how many are in sets that were proven to load. */
+	for (size_t i = 0; i < combine->kernel_count; i++) {
+		const struct combine_kernel *kernel = &combine->kernels[i];
+		_cleanup_free_ char *folder = xasprintf("usr/lib/modules/%s/updates", kernel->krel);
+		_cleanup_strv_ struct strv names = { 0 };
+		size_t here;
+
+		(void) !depends_list_modules(kernel->from->fd, folder, &names);
+		here = names.count + (kernel->peermem_count > 1 ? kernel->peermem_count - 1 : 0);
+		count += here;
+		loading += strcmp(kernel->proof, "holds") == 0 ? here : 0;
+		if (proof_rank(kernel->proof) > proof_rank(worst))
+			worst = kernel->proof;
+	}
+	image->role = xstrdup("gpu");
+	image->version = xstrdup(first->version);
+	image->proof = xstrdup(worst);
+	image->modules = xasprintf("%zu", count);
+	image->loading = xasprintf("%zu", loading);
+	image->tag = xasprintf(
+		"%s-%s%s", image->version, os_tag, image_is_proven(image) ? "" : IMAGE_UNPROVEN);
+	image->reference = xasprintf("localhost/slipway/driver:%s", image->tag);
+	return 0;
+}
+
+/* The image to start from has to be in the storage, under whatever name it has there. */
+static int base_id(const struct combine_input *input, char **ret_id, struct error *error)
+{
+	_cleanup_(local_image_free) struct local_image image = { 0 };
+	const char *transport = "oci";
+	_cleanup_free_ char *source = NULL;
+
+	if (input->what.kind == VERIFY_STORAGE) {
+		*ret_id = buildah_image_id(input->what.place);
+		return *ret_id ? 0
+			       : error_set(error, -EINVAL, "%s: it is no longer in the storage",
+					 input->name);
+	}
+	if (input->what.kind == VERIFY_ARCHIVE) {
+		int r = local_image_open(input->what.place, true, &image, error);
+
+		if (r < 0)
+			return r;
+		/* What docker writes has no manifest with a digest. */
+		transport = *image.digest ? "oci-archive" : "docker-archive";
+	}
+	source = xasprintf("%s:%s", transport, input->what.place);
+	return buildah_pull(source, ret_id, error);
+}
+
+static int build(
+	struct combine *combine, const char *folder, struct image *image, struct error *error)
+{
+	struct context *context = combine->context;
+	_cleanup_free_ char *log = cache_log_path(&context->cache, "combine", "last");
+	_cleanup_close_ int log_fd =
+		open(log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+	struct buildah buildah = { .log_fd = log_fd, .run_path = context->cache.run_path };
+	_cleanup_free_ char *file = xasprintf("%s/" CONTAINERFILE, context->data);
+	_cleanup_free_ char *krels = join_krels(combine);
+	_cleanup_strv_ struct strv arguments = { 0 };
+	_cleanup_strv_ struct strv labels = { 0 };
+	_cleanup_free_ char *base = NULL;
+	int r;
+
+	if (log_fd < 0)
+		return error_set_errno(error, -errno, "%s", log);
+	r = base_id(&combine->inputs[0], &base, error);
+	if (r < 0)
+		return r;
+	xstrv_pushf(&arguments, "BASE=%s", base);
+	xstrv_pushf(&labels, "io.slipway.krel=%s", krels);
+	xstrv_pushf(&labels, "io.slipway.proof=%s", image->proof);
+	xstrv_pushf(&labels, "io.slipway.proof.modules=%s", image->modules);
+	xstrv_pushf(&labels, "io.slipway.proof.loading=%s", image->loading);
+	progress_step(&context->progress, image->tag);
+	r = buildah_build(&buildah, file, folder, &arguments, &labels, &image->id, error);
+	if (r < 0)
+		return error_prefix(error, r, "log %s", log);
+	progress_step(&context->progress, "write the OCI archive");
+	return image_archive(context->cache.run_path, folder, image, error);
+}
+
+int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, struct error *error)
+{
+	const char *folders[1];
+	bool written = false;
+	_cleanup_free_ char *folder = NULL;
+	_cleanup_free_ char *root = NULL;
+	_cleanup_free_ char *before = NULL;
+	int r = describe(combine, ret, error);
+
+	if (r < 0)
+		return r;
+	r = cache_new_folder(&combine->context->cache, "context", &folder);
+	if (r < 0)
+		return error_set_errno(error, r, "context");
+	root = xasprintf("%s/rootfs", folder);
+	r = stage(combine, ret, root, error);
+	if (r == 0)
+		r = build(combine, folder, ret, error);
+	if (r == 0)
+		r = image_place(folder, ret, ret_changed, &before, error);
+	if (r < 0)
+		return r;
+	/* A build with --sources-image has this tag too. */
+	if (before) {
+		_cleanup_free_ char *note = xasprintf("the tag %s stood for another image until "
+						      "now, %.12s, which is still in the storage",
+			ret->tag, before);
+
+		progress_note(&combine->context->progress, note);
+	}
+	folders[0] = folder;
+	return image_place_all(
+		combine->output, ret, folders, 1, combine_to_json(combine, ret), &written, error);
+}
+
+/* ---- the report */
+
+json_object *combine_to_json(const struct combine *combine, const struct image *image)
+{
+	json_object *root = json_object_new_object();
+	json_object *kernels = json_object_new_array();
+	json_object *images = json_object_new_array();
+
+	json_add_texts(root, "os", combine->inputs[0].os, NULL);
+	for (size_t i = 0; i < combine->kernel_count; i++) {
+		const struct combine_kernel *kernel = &combine->kernels[i];
+		json_object *object = json_object_new_object();
+		json_object *peermems = json_object_new_array();
+
+		for (size_t k = 0; k < kernel->peermem_count; k++) {
+			const struct peermem *peermem = &kernel->peermems[k];
+			json_object *item = json_object_new_object();
+
+			json_add_texts(item, "ofed_version", peermem->ofed_version, "ofed_exporter",
+				peermem->ofed_exporter, "crc", peermem->crc, NULL);
+			(void) json_object_array_add(peermems, item);
+		}
+		json_add_texts(object, "krel", kernel->krel, "set", kernel->set, "proof",
+			kernel->proof, NULL);
+		json_add(object, "peermem", peermems);
+		(void) json_object_array_add(kernels, object);
+	}
+	json_add(root, "kernels", kernels);
+	(void) json_object_array_add(images, image_to_json(image));
+	json_add(root, "images", images);
+	return root;
+}
+
+void combine_print(const struct combine *combine, const struct image *image)
+{
+	(void) printf("gpu image  %s  (%.1f MB), %zu kernel%s\n", image->reference,
+		(double) image->size_bytes / 1e6, combine->kernel_count,
+		combine->kernel_count == 1 ? "" : "s");
+	for (size_t i = 0; i < combine->kernel_count; i++) {
+		const struct combine_kernel *kernel = &combine->kernels[i];
+
+		(void) printf("  %s", kernel->krel);
+		for (size_t k = 0; k < kernel->peermem_count; k++) {
+			const char *version = kernel->peermems[k].ofed_version;
+
+			(void) printf("%s OFED %s", k ? "," : "  nvidia-peermem for",
+				*version ? version : "the kernel's own");
+		}
+		(void) puts(
+			strcmp(kernel->proof, "holds") == 0 ? "" : "  WARNING: not proven to load");
+	}
+	image_print_use(image, false, false);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/image/staging.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "common/xalloc.h"
+
+int staging_open(struct staging *ret, const char *path, struct error *error)
+{
+	int r = fs_mkdir_parents(AT_FDCWD, path, 0755);
+
+	*ret = (struct staging){ .fd = -1, .path = xstrdup(path), .error = error };
+	if (r == 0)
+		ret->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (ret->fd < 0)
+		ret->result = error_set_errno(error, r < 0 ? r : -errno, "%s", path);
+	return ret->result;
+}
+
+void staging_close(struct staging *staging)
+{
+	cleanup_close(&staging->fd);
+	free(staging->path);
+	*staging = (struct staging){ .fd = -1 };
+}
+
+int staging_fail(struct staging *staging, int code, const char *what)
+{
+	if (staging->result == 0)
+		staging->result = error_set_errno(staging->error, code, "%s", what);
+	return staging->result;
+}
+
+static void copy(struct staging *staging, const char *to, const char *from)
+{
+	int r = staging->result == 0 ? copy_tree(AT_FDCWD, from, staging->fd, to) : 0;
+
+	if (r < 0)
+		(void) staging_fail(staging, r, from);
+}
+
+void staging_copy(struct staging *staging, const char *to, const char *from_format, ...)
+{
+	_cleanup_free_ char *from = NULL;
+	va_list arguments;
+
+	va_start(arguments, from_format);
+	from = xvasprintf(from_format, arguments);
+	va_end(arguments);
+	copy(staging, to, from);
+}
+
+void staging_copy_found(struct staging *staging, const char *to, const char *from_format, ...)
+{
+	_cleanup_free_ char *from = NULL;
+	va_list arguments;
+
+	va_start(arguments, from_format);
+	from = xvasprintf(from_format, arguments);
+	va_end(arguments);
+	if (fs_exists(AT_FDCWD, from))
+		copy(staging, to, from);
+}
+
+static void make_parents(struct staging *staging, const char *path)
+{
+	_cleanup_free_ char *folder = xstrdup(path);
+	char *slash = strrchr(folder, '/');
+
+	if (slash) {
+		*slash = '\0';
+		staging_mkdir(staging, folder);
+	}
+}
+
+void staging_copy_apart(struct staging *staging, const char *to, const char *from)
+{
+	int r;
+
+	make_parents(staging, to);
+	r = staging->result == 0 ? copy_apart(AT_FDCWD, from, staging->fd, to) : 0;
+	if (r < 0)
+		(void) staging_fail(staging, r, from);
+}
+
+void staging_mkdir(struct staging *staging, const char *path)
+{
+	int r = staging->result == 0 ? fs_mkdir_parents(staging->fd, path, 0755) : 0;
+
+	if (r < 0)
+		(void) staging_fail(staging, r, path);
+}
+
+void staging_write(struct staging *staging, const char *path, const void *data, size_t size)
+{
+	int r;
+
+	make_parents(staging, path);
+	/* What lies there may be a link into another folder: it is replaced, not written to. */
+	r = staging->result == 0 ? fs_write_atomic(staging->fd, path, data, size, 0644) : 0;
+	if (r < 0)
+		(void) staging_fail(staging, r, path);
+}
+
+void staging_write_lines(struct staging *staging, const char *path, const struct strv *lines)
+{
+	_cleanup_free_ char *joined = xstrv_join(lines, "\n");
+	_cleanup_free_ char *text = xasprintf("%s%s", joined, lines->count ? "\n" : "");
+
+	staging_write(staging, path, text, strlen(text));
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a root has beside modules: their firmware, and the options that modprobe would give them. */
+#include "cli/verify/verify.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/fs.h"
+#include "common/path.h"
+#include "common/xalloc.h"
+
+#define MODPROBE_LIMIT ((size_t) 1 << 20)
+
+static const char *const firmware_tops[] = { "lib/firmware", "usr/lib/firmware" };
+
+bool verify_firmware_judged(const struct verify_firmware *firmware)
+{
+	for (size_t i = 0; i < firmware->count; i++) {
+		const struct verify_input *input = &firmware->inputs[i];
+
+		if (input->root && (input->image || fs_exists(input->fd, firmware_tops[0]) ||
+					   fs_exists(input->fd, firmware_tops[1])))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A module may name "vendor/chip-*.bin". A link counts as its name says: what it leads to may not
+ * be unpacked.
+ */
+static bool is_at(const struct verify_input *input, const char *path)
+{
+	_cleanup_free_ char *pattern = NULL;
+	struct stat status;
+	glob_t found = { 0 };
+	bool any;
+
+	if (!strpbrk(path, "*?["))
+		return fstatat(input->fd, path, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+		       !S_ISDIR(status.st_mode);
+	pattern = xasprintf("%s/%s", input->folder, path);
+	any = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
+	globfree(&found);
+	return any;
+}
+
+static bool is_below(
+	const struct verify_input *input, const char *top, const char *krel, const char *name)
+{
+	static const char *const ends[] = { "", ".xz", ".zst" };
+
+	for (size_t i = 0; i < 4 * ARRAY_SIZE(ends); i++) {
+		_cleanup_free_ char *path = xasprintf("%s/%s%s%s%s%s", top, i & 1 ? "updates/" : "",
+			i & 2 ? krel : "", i & 2 ? "/" : "", name, ends[i / 4]);
+
+		if (is_at(input, path))
+			return true;
+	}
+	return false;
+}
+
+bool verify_firmware_there(void *context, const char *name)
+{
+	const struct verify_firmware *firmware = context;
+	const char *krel = firmware->krel ? firmware->krel : "";
+
+	for (size_t i = 0; i < firmware->count; i++)
+		if (firmware->inputs[i].root &&
+			(is_below(&firmware->inputs[i], firmware_tops[0], krel, name) ||
+				is_below(&firmware->inputs[i], firmware_tops[1], krel, name)))
+			return true;
+	return false;
+}
+
+/* "MODULE PARAMETER=VALUE …": what follows "options". */
+static void take_options(const char *line, struct strv *options)
+{
+	static const char blanks[] = " \t";
+	size_t name = strcspn(line, blanks);
+
+	for (const char *option = line + name; *(option += strspn(option, blanks));) {
+		const char *end = option;
+
+		/* To the first blank that is not between double quotes. */
+		for (bool quoted = false; *end && (quoted || !strchr(blanks, *end)); end++)
+			quoted ^= *end == '"';
+		xstrv_pushf(options, "%.*s %.*s", (int) name, line, (int) (end - option), option);
+		for (char *c = options->items[options->count - 1]; *c != ' '; c++)
+			if (*c == '-')
+				*c = '_';
+		option = end;
+	}
+}
+
+void modprobe_conf_parse(const char *text, struct strv *options)
+{
+	_cleanup_free_ char *joined = xstrdup(text);
+	char *rest = joined;
+	const char *line;
+
+	/* A line and what follows its backslash are one. */
+	for (char *end = joined; (end = strstr(end, "\\\n"));)
+		memmove(end, end + 2, strlen(end + 2) + 1);
+	while ((line = strsep(&rest, "\n"))) {
+		line += strspn(line, " \t");
+		if (strncmp(line, "options ", 8) == 0 || strncmp(line, "options\t", 8) == 0)
+			take_options(line + 8 + strspn(line + 8, " \t"), options);
+	}
+}
+
+/* A file hides those of its name in the folders that come later. */
+int modprobe_conf_read(int root_fd, struct strv *options, struct error *error)
+{
+	static const char *const folders[] = { "etc/modprobe.d", "run/modprobe.d",
+		"usr/local/lib/modprobe.d", "usr/lib/modprobe.d", "lib/modprobe.d" };
+	_cleanup_strv_ struct strv seen = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		_cleanup_strv_ struct strv names = { 0 };
+		_cleanup_free_ char *folder = NULL;
+		int r;
+
+		if (chase(root_fd, folders[i], &folder) < 0)
+			continue;
+		r = fs_list(root_fd, folder, &names);
+		if (r < 0 && r != -ENOTDIR)
+			return error_set_errno(error, r, "modprobe.d");
+		for (size_t k = 0; k < names.count; k++) {
+			const char *name = names.items[k];
+			const char *dot = strrchr(name, '.');
+			_cleanup_free_ char *path = xasprintf("%s/%s", folders[i], name);
+			_cleanup_free_ char *real = NULL;
+			_cleanup_free_ char *text = NULL;
+
+			if (*name == '.' || !dot || strcmp(dot, ".conf") != 0 ||
+				strv_contains(&seen, name))
+				continue;
+			xstrv_push(&seen, name);
+			if (chase(root_fd, path, &real) == 0 &&
+				fs_read(root_fd, real, MODPROBE_LIMIT, &text, NULL) == 0)
+				modprobe_conf_parse(text, options);
+		}
+	}
+	return 0;
+}

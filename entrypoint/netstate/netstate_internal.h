@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of a save and a restore share. Each part adds its records to those of the state
+ * file, and takes out of them what it has restored or given up; records of other parts are left
+ * alone.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "entrypoint/engine/statefile.h"
+#include "entrypoint/netstate/netstate.h"
+
+/* One save or restore. */
+struct run {
+	const struct netstate *netstate;
+	struct statefile *records;
+	struct netstate_result *result; /* of a restore */
+	const struct pool *pool;        /* of a job: it reports to the process that started it */
+};
+
+void run_note(const struct run *run, const char *format, ...) _printf_(2, 3);
+/* Reports what could not be restored, counts it, and keeps the first. */
+void run_failure(const struct run *run, const char *format, ...) _printf_(2, 3);
+/* Was the state saved since the machine booted? */
+bool run_is_of_this_boot(const struct run *run);
+/* Records what of @name is set and not saved, so that the restore reports it. -ENOMEM. */
+int run_record_unsaved(const struct run *run, const char *name, const char *what);
+
+/* ---- records and arrays (records.c) */
+
+/* The first of a kind, with that value of a field (NULL: any). NULL: none. */
+struct record *records_find(
+	const struct statefile *records, const char *kind, const char *field, const char *value);
+/* "" and 0 without the field, or the record. */
+const char *record_text(const struct record *record, const char *field);
+uint64_t record_number(const struct record *record, const char *field);
+/* Is its kind one of the list, which ends with NULL? */
+bool record_is_of(const struct record *record, const char *const *kinds);
+/* Marks a record, and takes out those that are marked. */
+void record_forget(struct record *record);
+void records_sweep(struct statefile *records);
+void records_forget(struct statefile *records, const char *const *kinds);
+
+/*
+ * Room for one more item, zeroed, at the end of an array that grows: @array is the address of the
+ * pointer to the first. NULL: no memory.
+ */
+void *array_add(void *array, size_t *count, size_t size);
+
+/* ---- jobs, each in a process of its own (pool.c) */
+
+/* JOB_LOST: it was not tried to its end, for whatever reason. */
+enum job_status { JOB_LOST, JOB_DONE, JOB_ABSENT };
+
+typedef enum job_status pool_job(const struct run *run, void *context, size_t index);
+
+/*
+ * Runs @count jobs, at most @width of them at a time, and waits for all; a job may do so again. A
+ * process that dies is reported as a failure, and so does everything below one that is killed.
+ * @statuses: [count], JOB_LOST until a job returns; may be NULL.
+ */
+int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job, void *context,
+	enum job_status *statuses, struct error *error);
+/* Adds to the result's devices and VFs. */
+void pool_count(const struct run *run, unsigned devices, unsigned vfs);
+/* What run_note() ('N') and run_failure() ('F') do in a job. */
+void pool_report(const struct pool *pool, char letter, const char *text);
+
+/* ---- devices: eswitch, parameters, VFs, subfunctions (device.c, device_restore.c) */
+
+extern const char *const device_kinds[];
+
+/* Adds every device whose driver is one of the modules that go, and that has no record. */
+int devices_save(const struct run *run, struct error *error);
+/*
+ * One process a device. What was tried is taken out of the records, so that devices that are
+ * absent, or whose process died, are left. On failure all are.
+ */
+int devices_restore(const struct run *run, struct error *error);
+/* Has one of the recorded devices a driver now? True also where none is recorded. */
+bool devices_are_driven(int root_fd, const struct statefile *records);
+/*
+ * Takes out the devices that have VFs or are in switchdev mode now: set up after the records were
+ * written (the host's own configuration after a boot), and that is newer.
+ */
+void devices_forget_set_up(const struct run *run);
+
+/* ---- interfaces and what stands on them (link.c, link_restore.c) */
+
+extern const char *const link_kinds[];
+
+int links_save(const struct run *run, struct error *error);
+/*
+ * Finds each interface again by device and port, waits for it at most bind_ms, and restores what it
+ * had. What could not be tried, because its interface is absent, is left in the records; on
+ * failure, all of it.
+ */
+int links_restore(const struct run *run, struct error *error);
+/* Takes out what a restore has marked as done but kept because others may stand on it. */
+void links_forget_done(struct statefile *records);
+/*
+ * Has no driver been unloaded since the links were saved, in this boot? The kernel gives no index
+ * twice: interfaces that still have theirs were never gone.
+ */
+bool links_are_untouched(const struct run *run);
+
+/* ---- names of RDMA devices (rdma.c), of this boot: after one the node's own udev named them */
+
+#define RDMA_KIND "rdma"
+
+int rdma_save(const struct run *run); /* -ENOMEM */
+void rdma_restore(const struct run *run);
+
+/* ---- interfaces in another network namespace, which are only reported (netns.c) */
+
+#define NETNS_KIND "away"
+
+/* Reports and records each. -ENOMEM. */
+int netns_save(const struct run *run);
+/* Reports what was there and went with its driver. */
+void netns_restore(const struct run *run);
+
+/* Records, of a list of its own, what one message of another namespace says of an interface. */
+struct nlmsghdr;
+int netns_take(struct statefile *found, const struct nlmsghdr *message);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "entrypoint/netstate/netstate_internal.h"
+
+struct record *records_find(
+	const struct statefile *records, const char *kind, const char *field, const char *value)
+{
+	for (size_t i = 0; i < records->count; i++) {
+		struct record *record = &records->items[i];
+
+		if (strcmp(record->kind, kind) == 0 &&
+			(!field || strcmp(record_text(record, field), value) == 0))
+			return record;
+	}
+	return NULL;
+}
+
+const char *record_text(const struct record *record, const char *field)
+{
+	const char *text = record ? record_get(record, field) : NULL;
+
+	return text ? text : "";
+}
+
+uint64_t record_number(const struct record *record, const char *field)
+{
+	uint64_t number = 0;
+
+	return record && record_get_u64(record, field, &number) == 0 ? number : 0;
+}
+
+bool record_is_of(const struct record *record, const char *const *kinds)
+{
+	while (*kinds && strcmp(record->kind, *kinds) != 0)
+		kinds++;
+	return *kinds != NULL;
+}
+
+/* A record without a kind is none. */
+void record_forget(struct record *record)
+{
+	*record->kind = '\0';
+}
+
+static bool is_kept(const struct record *record)
+{
+	return *record->kind != '\0';
+}
+
+void records_sweep(struct statefile *records)
+{
+	statefile_keep(records, is_kept);
+}
+
+void records_forget(struct statefile *records, const char *const *kinds)
+{
+	for (size_t i = 0; i < records->count; i++)
+		if (record_is_of(&records->items[i], kinds))
+			record_forget(&records->items[i]);
+	records_sweep(records);
+}
+
+void *array_add(void *array, size_t *count, size_t size)
+{
+	char *items;
+
+	memcpy(&items, array, sizeof(items));
+	items = reallocarray(items, *count + 1, size);
+	if (!items)
+		return NULL;
+	memcpy(array, &items, sizeof(items));
+	return memset(items + (*count)++ * size, 0, size);
+}
