@@ -100,11 +100,14 @@ static const char *parse_line(char *line, struct symvers_entry *entry)
 	bool known;
 
 	while (line) {
-		char *field = strsep(&line, "\t");
+		char *tab = strchr(line, '\t');
 
+		if (tab)
+			*tab++ = '\0';
 		if (count < FIELD_COUNT)
-			fields[count] = field;
+			fields[count] = line;
 		count++;
+		line = tab;
 	}
 	known = count >= FIELD_COUNT - 1 && known_export(fields[3]);
 	if (count < FIELD_COUNT - 1 || count > FIELD_COUNT)
