@@ -119,6 +119,8 @@ static int find_end(struct der in, size_t *ret_length, struct error *error)
 	return 0;
 }
 
+static const struct der nothing = { .data = (const unsigned char *) "" };
+
 /* What goes wrong first ends the reading: all that is taken later is empty. */
 struct reader {
 	int code;
@@ -142,7 +144,7 @@ static struct der take_any(struct reader *reader, struct der *in, unsigned int *
 			reader->code = find_end(content, &header.length, reader->error);
 	}
 	if (reader->code < 0)
-		return (struct der){ .data = NULL };
+		return nothing;
 	*ret_tag = header.tag;
 	*in = content;
 	advance(in, header.length + (header.indefinite ? 2 : 0));
@@ -176,7 +178,7 @@ static struct der take(struct reader *reader, struct der *in, unsigned int wante
 	reader->code = error_set(reader->error, -EBADMSG,
 		"damaged signature: tag 0x%02x at offset %zu where %s has 0x%02x", tag, offset,
 		what, wanted);
-	return (struct der){ .data = NULL };
+	return nothing;
 }
 
 /* The kernel's decoder follows its grammar to the last byte of each element. */
@@ -410,7 +412,7 @@ static void read_signers(struct reader *reader, struct der signers, unsigned int
 {
 	if (reader->code == 0 && !signers.size)
 		reader->code = error_set(reader->error, -EBADMSG,
-			"damaged signature: nobody signed at offset %zu", signers.offset);
+			"damaged signature: it has no signer at offset %zu", signers.offset);
 	while (reader->code == 0 && signers.size) {
 		struct cms_facts other = { 0 };
 		struct cms_signer other_signer = { 0 };
@@ -513,6 +515,7 @@ int cms_read_alike(struct cms_memo *memo, const void *data, size_t size, size_t 
 		return error_set_errno(error, -ENOMEM, "%zu bytes of signature", size);
 	/* Only of one signer's message, at the end of which the value is. */
 	start_size = (size_t) (signer.signature.data - (const unsigned char *) data);
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): it is set */
 	if (facts.signers != 1 || start_size + signer.signature.size != size)
 		return 0;
 	start = copy_bytes(memory, data, start_size);

@@ -85,7 +85,7 @@ struct cms_signer {
 	struct cms_bytes serial, key_id, signature;
 };
 
-/* As cms_read(), and who signed, for those who check it. @signer may be NULL. */
+/* As cms_read(), and the signer, to check it. @signer may be NULL. */
 int cms_read_signer(const void *data, size_t size, size_t offset, struct cms_facts *ret,
 	struct cms_signer *signer, struct error *error) _must_check_;
 
@@ -97,10 +97,7 @@ int cms_read_signer(const void *data, size_t size, size_t offset, struct cms_fac
 int cms_read(const void *data, size_t size, size_t offset, struct cms_facts *ret,
 	struct error *error) _must_check_;
 
-/*
- * What the last message said, for those who read thousands, most of which are of one signer and
- * differ in one value alone. Zeroed, nothing.
- */
+/* What the last of thousands of messages stated: those of one signer differ in one value alone. */
 struct cms_memo {
 	const struct cms_facts *facts;
 	const void *start; /* what was in front of the signature's value, which comes last */

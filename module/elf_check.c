@@ -241,15 +241,6 @@ static void check_symbol_tables(const struct elf_parts *parts, struct elf_defect
 	mind_beyond(parts, defects, SINCE_SPLIT, "the table of symbols' names", strings);
 }
 
-static void check_versions(const struct elf_parts *parts, struct elf_defects *defects)
-{
-	unsigned int basic = parts->found[ELF_VERSIONS].allocated;
-
-	if (basic)
-		mind_beyond(
-			parts, defects, 0, "its table of symbol versions", &parts->sections[basic]);
-}
-
 static void check_extended_versions(const struct elf_parts *parts, struct elf_defects *defects)
 {
 	unsigned int crcs_index = parts->found[ELF_VERSION_CRCS].allocated;
@@ -293,6 +284,15 @@ static void check_extended_versions(const struct elf_parts *parts, struct elf_de
 		next += used;
 		left -= used;
 	}
+}
+
+static void check_versions(const struct elf_parts *parts, struct elf_defects *defects)
+{
+	unsigned int basic = parts->found[ELF_VERSIONS].allocated;
+
+	if (basic)
+		mind_beyond(
+			parts, defects, 0, "its table of symbol versions", &parts->sections[basic]);
 }
 
 static void check_strings(const struct elf_parts *parts, struct elf_defects *defects)
@@ -581,8 +581,8 @@ static bool is_shown(const struct elf_parts *parts, unsigned int index)
 	       index == parts->strtab;
 }
 
-/* The first section with the name of one before it, or 0. -ENOMEM. */
-static int find_named_twice(const struct elf_parts *parts)
+/* add_sect_attrs() of kernel/module/sysfs.c; before 6.12 its failures were ignored. */
+static void check_shown_names(const struct elf_parts *parts, struct elf_defects *defects)
 {
 	uint32_t few[FEW_SLOTS] = { 0 }; /* open addressing: a section, 0: free */
 	_cleanup_free_ uint32_t *many = NULL;
@@ -591,11 +591,11 @@ static int find_named_twice(const struct elf_parts *parts)
 
 	while (mask < (size_t) parts->header.e_shnum * 2)
 		mask = mask * 2 + 1;
-	if (mask >= FEW_SLOTS) {
-		many = calloc(mask + 1, sizeof(*many));
-		if (!many)
-			return -ENOMEM;
-		slots = many;
+	if (mask >= FEW_SLOTS)
+		slots = many = calloc(mask + 1, sizeof(*many));
+	if (!slots) {
+		defects->no_memory = true;
+		return;
 	}
 	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
 		const char *name = elf_section_name(parts, i);
@@ -605,24 +605,14 @@ static int find_named_twice(const struct elf_parts *parts)
 			continue;
 		place = name_hash_sized(name, strnlen(name, NAME_LIMIT)) & mask;
 		for (; slots[place]; place = (place + 1) & mask)
-			if (strncmp(elf_section_name(parts, slots[place]), name, NAME_LIMIT) == 0)
-				return (int) i;
+			if (strncmp(elf_section_name(parts, slots[place]), name, NAME_LIMIT) == 0) {
+				mind(defects, SINCE_SPLIT, 0, -EEXIST,
+					"section %u has the name %s, as one before it", i,
+					shown_name(parts, i));
+				return;
+			}
 		slots[place] = i;
 	}
-	return 0;
-}
-
-/* add_sect_attrs() of kernel/module/sysfs.c; before 6.12 its failures were ignored. */
-static void check_shown_names(const struct elf_parts *parts, struct elf_defects *defects)
-{
-	int twice = find_named_twice(parts);
-
-	if (twice < 0)
-		defects->no_memory = true;
-	else if (twice)
-		mind(defects, SINCE_SPLIT, 0, -EEXIST,
-			"section %u has the name %s, as one before it", (unsigned int) twice,
-			shown_name(parts, (unsigned int) twice));
 }
 
 int elf_check(const struct elf_parts *parts, struct elf_defects *defects)

@@ -31,12 +31,11 @@ struct elf_window;
 
 /*
  * Where the bytes of a module file come from: a plain file of which only some parts are read, a
- * packed file, which is unpacked, or a buffer, packed or not. Nothing is mapped, unless the caller
- * asks for that: a file that shrinks meanwhile is an error and no SIGBUS.
+ * packed file, which is unpacked, or a buffer, packed or not.
  */
 struct elf_file {
-	int fd;            /* of a file, plain or packed; or -1 */
-	const char *image; /* the whole content, of a buffer or unpacked; or NULL */
+	int fd;            /* or -1 */
+	const char *image; /* the whole content, where there is it; or NULL */
 	char *unpacked;    /* what of it is ours to free */
 	void *mapped;      /* the file's own bytes, to be unmapped; or NULL */
 	uint64_t mapped_size;
@@ -47,10 +46,9 @@ struct elf_file {
 };
 
 /*
- * Both leave @file empty on failure; messages do not name the file. @map: for a process that can do
- * with its death by SIGBUS should the file shrink; what elf_file_map() gives is neither copied nor
- * read before it is looked at. @memory, or NULL: where what is read lies; it is the caller's to
- * take back after elf_file_close().
+ * Both leave @file empty on failure; messages do not name the file. @map: nothing is copied, nor
+ * read before it is looked at, and a file that shrinks is a SIGBUS and no error. @memory, or NULL:
+ * where what is read lies; it is the caller's to take back after elf_file_close().
  */
 int elf_file_open(struct elf_file *file, int dir_fd, const char *path, bool map,
 	struct arena *memory, struct error *error) _must_check_;
@@ -142,7 +140,7 @@ int elf_versions_keep(struct elf_versions *versions, const struct elf_memory *me
 /* NULL when the module demands no version of @symbol. @hash: of that, by name_hash(). */
 const struct elf_symbol_version *elf_versions_find(
 	const struct elf_versions *versions, const char *symbol, uint32_t hash);
-/* The same by comparing all names, which needs no index. */
+/* By comparing all names, which needs no index. */
 const struct elf_symbol_version *elf_versions_search(
 	const struct elf_versions *versions, const char *symbol);
 
@@ -183,32 +181,30 @@ struct elf_parts {
 	struct elf_file *file;
 	uint64_t size; /* of the content that the kernel looks at, without a signature */
 	Elf64_Ehdr header;
-	const Elf64_Shdr *sections; /* header.e_shnum of them */
-	Elf64_Shdr *copied;         /* where they do not lie aligned in the file; or NULL */
-	const char *names;          /* of sections; ends with a NUL */
+	const Elf64_Shdr *sections;
+	Elf64_Shdr *copied; /* where they do not lie aligned in the file; or NULL */
+	const char *names;  /* of sections; ends with a NUL */
 	uint64_t names_size;
 	struct elf_found found[ELF_KNOWN_COUNT];
-	unsigned int symtab;
-	unsigned int symtab_count; /* how many such sections there are */
-	unsigned int strtab;
+	unsigned int symtab, symtab_count, strtab;
 	const char *symbols; /* as in the file: maybe not aligned */
 	size_t symbol_count;
+	const char *strings; /* of symbols; maybe without a NUL at its end */
+	uint64_t strings_size;
 	struct {
 		uint64_t flags;        /* sh_flags of all in one */
 		uint32_t largest_name; /* sh_name */
 		bool beyond;           /* in its place, which may be not in the file */
 		bool has_rel;          /* of type SHT_REL */
-		bool odd;        /* in a size or alignment: none that the kernel lays out right */
-		uint64_t memory; /* that they take at most, unless they are odd */
+		bool odd;              /* a size or alignment that no kernel lays out right */
+		uint64_t memory;       /* that they take at most, unless they are odd */
 	} section_facts;
 	struct {
-		size_t undefined; /* how many have no section; the first in the table is none */
-		size_t first_undefined; /* its index; not below the count when there is none */
+		size_t undefined;       /* how many have no section; the first of all is none */
+		size_t first_undefined; /* not below the count when there is none */
 		uint32_t largest_name;  /* st_name */
 		bool misplaced;         /* any lies in no section of the file, nor is it absolute */
 	} symbol_facts;
-	const char *strings; /* of symbols; maybe without a NUL at its end */
-	uint64_t strings_size;
 };
 
 /*

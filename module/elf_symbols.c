@@ -262,6 +262,7 @@ int elf_undefined_read(const struct elf_parts *parts, struct elf_versions *versi
 			if (known)
 				entry = symvers_find_hashed(known, name, item->number);
 			item->name = next;
+			/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): it is set */
 			next = stpcpy(next, name) + 1;
 		}
 		/* Its place stands for the hash then. */

@@ -60,21 +60,17 @@ enum proof_option { PROOF_UNKNOWN, PROOF_NO, PROOF_YES };
 
 /* Whether and how the kernel judges signatures. */
 struct proof_trust {
-	bool enforced; /* sig_enforce, MODULE_SIG_FORCE or lockdown */
-	bool lockdown; /* only by lockdown, whose answer is EPERM instead of EKEYREJECTED */
-	/*
-	 * Nobody could see whether they are enforced: what enforcement would refuse is a doubt.
-	 */
-	bool enforced_unknown;
+	bool enforced;         /* sig_enforce, MODULE_SIG_FORCE or lockdown */
+	bool lockdown;         /* only by lockdown, whose answer is EPERM instead of EKEYREJECTED */
+	bool enforced_unknown; /* what enforcement would refuse is a doubt */
 	const char *enforced_by; /* "module.sig_enforce=1", "lockdown" …, for messages; or NULL */
 	/*
-	 * Judges the unpacked file at @module, as module_signature_verify() does: 0, -ENODATA,
-	 * -ENOPKG, -ENOKEY, -EBADMSG or -EKEYREJECTED; or -EAGAIN where it was given no certificate
-	 * to check it against. NULL: it cannot be done here (slipway-init has no libcrypto). In
-	 * both cases keys decide, as far as they can. -ENOTSUP: the signer is that of most of the
-	 * kernel's own modules, and it cannot be checked whether the signature fits. It is asked
-	 * also where nothing is enforced: a kernel that has the key refuses a wrong signature all
-	 * the same.
+	 * Judges the unpacked file at @module, as module_signature_verify() does, also where
+	 * nothing is enforced: a kernel that has the key refuses a wrong signature all the same.
+	 * -EAGAIN: there was no certificate to check it against; NULL: it cannot be done here
+	 * (slipway-init has no libcrypto). In both cases keys decide, as far as they can. -ENOTSUP:
+	 * the signer is that of most of the kernel's own modules, and it cannot be checked whether
+	 * the signature fits.
 	 */
 	int (*verify)(void *context, const void *module, size_t size, struct cms_facts *ret,
 		struct error *error);
@@ -87,12 +83,10 @@ struct proof_trust {
 	const char *unlisted;
 	/* Descriptions of the keys in the kernel's keyrings, or their ids in hex; NULL: unknown. */
 	const struct strv *keys;
-	/* There may be more keys than these: one that is not among them is not known. */
-	bool keys_partial;
+	bool keys_partial; /* there may be more: one that is not among them is not known */
 	/*
-	 * Keys that are there, of which it is not known whether they count for modules: of a
-	 * keyring that only some kernels ask (.platform), or of one that could not be seen. Or
-	 * NULL.
+	 * Keys of which it is not known whether they count for modules: of a keyring that only some
+	 * kernels ask (.platform), or of one that could not be seen. Or NULL.
 	 */
 	const struct strv *maybe_keys;
 };

@@ -9,7 +9,7 @@
 #define PROOF_NAME_SIZE   64 /* the kernel's MODULE_NAME_LEN, with the NUL */
 #define PROOF_LAYOUT_HASH name_hash(ELF_LAYOUT_SYMBOL)
 
-/* Who exports a symbol and how, from a Module.symvers or another module. Borrowed. */
+/* What exports a symbol and how, from a Module.symvers or another module. Borrowed. */
 struct proof_export {
 	const char *symbol;
 	const char *exporter;   /* "vmlinux", or a path or name of a module */
@@ -118,10 +118,7 @@ void proof_export_of(const struct proof_kernel *kernel, const struct symvers_ent
 
 /* What exports a symbol. @hash: as elf_undefined_hash() has it. */
 bool set_find(struct set_view *view, const char *symbol, uint32_t hash, struct proof_export *ret);
-/*
- * Who exports an entry of the kernel's symvers now, be it a member or the kernel, by its place
- * there: without a look at its name. NULL: it has to be found by name.
- */
+/* The same of an entry of the kernel's symvers, by its place. NULL: look for its name. */
 const struct proof_export *set_find_known(struct set_view *view, size_t entry);
 /* Notes that the export found last is used, and whether it may stay unresolved. 0 or -ENOMEM. */
 int set_use(struct set_view *view, const struct proof_export *export, bool weak);
@@ -178,8 +175,7 @@ struct set_work {
 		uint32_t member;
 	} * exports;
 	size_t export_count;
-	/* Who exports what the kernel's symvers has, entry by entry; NULL where that has nothing.
-	 */
+	/* What the kernel's symvers has, entry by entry, and its exporter now. */
 	struct set_known {
 		struct proof_export export; /* without an exporter: look for its name */
 		uint32_t member;            /* or SET_NONE: the kernel's */

@@ -29,7 +29,7 @@ static const char *signer_of(const struct cms_facts *cms)
 {
 	if (*cms->issuer)
 		return cms->issuer;
-	return *cms->key_id ? cms->key_id : "somebody";
+	return *cms->key_id ? cms->key_id : "an unnamed key";
 }
 
 /* A number instead of a name: cms.c does not know it, nor does any kernel. */
@@ -38,31 +38,25 @@ static bool is_nameless(const char *algorithm)
 	return *algorithm >= '0' && *algorithm <= '9';
 }
 
-/* pkcs7_sig_note_digest_algo(): what went and what came with 6.7. */
-static bool knows_hash(const char *hash, unsigned int version)
-{
-	bool since = !version || version >= PROOF_VERSION(6, 7);
-
-	if (strcmp(hash, "md5") == 0)
-		return !since || !version;
-	return !is_nameless(hash) && (since || strncmp(hash, "sha3-", 5) != 0);
-}
-
-/* pkcs7_sig_note_pkey_algo() */
-static bool knows_algorithm(const char *algorithm, unsigned int version)
-{
-	if (strncmp(algorithm, "ml-dsa", 6) == 0)
-		return !version || version >= PROOF_VERSION(7, 0);
-	return !is_nameless(algorithm) && strcmp(algorithm, "rsassa-pss") != 0 &&
-	       strcmp(algorithm, "ed25519") != 0;
-}
-
 /* pkcs7_verify() and verify_pkcs7_signature() mind these whatever the signer. */
 static int check_form(struct opinion *opinion, unsigned int version)
 {
 	const struct cms_facts *cms = &opinion->cms;
+	bool before_6_7 = version && version < PROOF_VERSION(6, 7);
+	bool before_7_0 = version && version < PROOF_VERSION(7, 0);
+	/* pkcs7_sig_note_digest_algo(): what went and what came with 6.7;
+	 * pkcs7_sig_note_pkey_algo(). */
+	bool knows_hash = strcmp(cms->hash, "md5") == 0
+				  ? before_6_7 || !version
+				  : !is_nameless(cms->hash) &&
+					    !(before_6_7 && strncmp(cms->hash, "sha3-", 5) == 0);
+	bool knows_algorithm = strncmp(cms->algorithm, "ml-dsa", 6) == 0
+				       ? !before_7_0
+				       : !is_nameless(cms->algorithm) &&
+						 strcmp(cms->algorithm, "rsassa-pss") != 0 &&
+						 strcmp(cms->algorithm, "ed25519") != 0;
 
-	if (!knows_hash(cms->hash, version) || !knows_algorithm(cms->algorithm, version))
+	if (!knows_hash || !knows_algorithm)
 		return error_set(&opinion->why, -ENOPKG,
 			"signed with %s and %s, which the kernel does not know", cms->algorithm,
 			cms->hash);
@@ -157,31 +151,6 @@ static int read_trailer(const struct proof_trial *trial, struct opinion *opinion
 		return r;
 	return cms_read((const char *) trial->data + trailer.signature_offset,
 		trailer.signature_size, trailer.signature_offset, &opinion->cms, &opinion->why);
-}
-
-/* What says something of the signature, and not of our reading it. */
-static bool is_opinion(int code)
-{
-	return code == 0 || code == -EBADMSG || code == -ENOPKG || code == -EINVAL ||
-	       code == -EMSGSIZE;
-}
-
-/* Fails only when it could not look. */
-static int form_opinion(const struct proof_trial *trial, struct opinion *opinion)
-{
-	opinion->code = read_trailer(trial, opinion);
-	if (!is_opinion(opinion->code))
-		return opinion->code;
-	if (opinion->code == 0 && !opinion->present)
-		opinion->code = error_set(&opinion->why, -ENODATA, "unsigned");
-	if (opinion->code == 0)
-		opinion->code = check_form(opinion, trial->version);
-	if (opinion->code < 0)
-		return 0;
-	if (trial->kernel->trust.verify)
-		return ask_crypto(trial, opinion);
-	ask_keys(&trial->kernel->trust, opinion);
-	return 0;
 }
 
 static const char *id_of(int code)
@@ -313,16 +282,32 @@ static int judge_good(struct proof_trial *trial, const struct opinion *opinion)
 		signer);
 }
 
+static int doubt_reading(struct proof_trial *trial, const struct opinion *opinion)
+{
+	return proof_add(trial, PROOF_DOUBT, "unreadable", EKEYREJECTED,
+		"make it readable and try again", NULL, "its signature cannot be read: %s",
+		opinion->why.text);
+}
+
 int proof_judge_signature(struct proof_trial *trial)
 {
 	struct opinion opinion = { 0 };
+	int r;
 
 	if (trial->kernel->module_sig == PROOF_NO)
 		return 0;
-	if (form_opinion(trial, &opinion) < 0)
-		return proof_add(trial, PROOF_DOUBT, "unreadable", EKEYREJECTED,
-			"make it readable and try again", NULL, "its signature cannot be read: %s",
-			opinion.why.text);
+	r = read_trailer(trial, &opinion);
+	if (r == 0 && !opinion.present)
+		r = error_set(&opinion.why, -ENODATA, "unsigned");
+	else if (r == 0)
+		r = check_form(&opinion, trial->version);
+	else if (r != -EBADMSG && r != -ENOPKG && r != -EINVAL && r != -EMSGSIZE)
+		return doubt_reading(trial, &opinion); /* no word about the signature */
+	opinion.code = r;
+	if (r == 0 && !trial->kernel->trust.verify)
+		ask_keys(&trial->kernel->trust, &opinion);
+	else if (r == 0 && ask_crypto(trial, &opinion) < 0)
+		return doubt_reading(trial, &opinion);
 	switch (opinion.code) {
 	case 0:
 		return judge_good(trial, &opinion);

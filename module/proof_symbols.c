@@ -273,8 +273,7 @@ int proof_judge_layout(struct proof_trial *trial)
 		return 0;
 	if (!trial->has_versions)
 		return proof_add(trial, proof_weight_without(trial->kernel->force_load),
-			"no-versions", ENOEXEC,
-			"rebuild it with the kernel's Module.symvers at hand", NULL,
+			"no-versions", ENOEXEC, "rebuild it with the kernel's Module.symvers", NULL,
 			"has no symbol versions, which this kernel checks: only a kernel with "
 			"CONFIG_MODULE_FORCE_LOAD takes it, and is tainted by it");
 	/* What the kernel exports is not known then: reported once, behind the symbols. */

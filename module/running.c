@@ -11,7 +11,7 @@
 #include "module/symvers.h"
 #include "module/decompress.h"
 
-/* /proc/modules, and who is who in it. */
+/* ---- /proc/modules */
 
 static int compare_names(const void *a, const void *b)
 {

@@ -25,7 +25,7 @@
 
 struct running;
 
-/* What is vouched for: the module of this build id exports the symbol with this CRC. */
+/* What its loader knows: the module of this build id exports the symbol with this CRC. */
 struct running_claim {
 	const char *module;
 	const char *build_id;
@@ -72,7 +72,7 @@ struct running_sources {
 	 */
 	const struct strv *driver_symvers;
 	/*
-	 * "name build-id" of the modules that driver_symvers are of, as who loaded them knows: with
+	 * "name build-id" of the modules that driver_symvers are of, as their loader knows: with
 	 * the same build id loaded, the list is proven and no file is looked for.
 	 */
 	const struct strv *driver_builds;

@@ -57,14 +57,12 @@ void running_close_trees(struct running *running)
 /* "updates/dkms/nvidia-uvm.ko.xz" may be that of nvidia_uvm. */
 static int push_candidate(struct running *running, size_t tree, const char *path, size_t length)
 {
-	_cleanup_free_ char *copy = strndup(path, length);
+	_cleanup_free_ char *copy = NULL;
 	struct loaded *loaded;
 	char name[NAME_MAX];
 	size_t *trees;
 	char *end;
 
-	if (!copy)
-		return -ENOMEM;
 	module_name_copy(path, length, name, sizeof(name));
 	end = strstr(name, ".ko");
 	if (!end)
@@ -73,10 +71,12 @@ static int push_candidate(struct running *running, size_t tree, const char *path
 	loaded = running_find_loaded(running, name);
 	if (!loaded || loaded->file)
 		return 0;
+	copy = strndup(path, length);
 	trees = reallocarray(loaded->candidate_trees, loaded->candidates.count + 1, sizeof(*trees));
-	if (!trees)
+	if (trees)
+		loaded->candidate_trees = trees;
+	if (!copy || !trees)
 		return -ENOMEM;
-	loaded->candidate_trees = trees;
 	trees[loaded->candidates.count] = tree;
 	return strv_push(&loaded->candidates, copy);
 }
@@ -386,27 +386,6 @@ static int compare_crcs(struct running *running)
 	return 0;
 }
 
-static bool has_evidence(const struct running *running, const char *symbol)
-{
-	uint32_t crc;
-
-	for (size_t i = 0; i < running->loaded_count; i++)
-		if (is_evidence(&running->loaded[i]) &&
-			elf_module_version(running->loaded[i].file, symbol, &crc))
-			return true;
-	return false;
-}
-
-/* The tree has a file of the kernel's own for it, and that is another build than what is loaded. */
-static bool contradicts(const struct loaded *loaded, size_t tree)
-{
-	for (size_t i = 0; !loaded->file && i < loaded->candidates.count; i++)
-		if (loaded->candidate_trees[i] == tree &&
-			strncmp(loaded->candidates.items[i], "kernel/", 7) == 0)
-			return true;
-	return false;
-}
-
 /* Is the tree that of the running kernel? Something loaded is of it, and nothing speaks against. */
 static bool is_trees_kernel(const struct running *running, size_t tree)
 {
@@ -415,8 +394,11 @@ static bool is_trees_kernel(const struct running *running, size_t tree)
 	for (size_t i = 0; i < running->loaded_count; i++) {
 		const struct loaded *loaded = &running->loaded[i];
 
-		if (contradicts(loaded, tree))
-			return false;
+		/* It has a file of the kernel's own for it, and that is another build. */
+		for (size_t j = 0; !loaded->file && j < loaded->candidates.count; j++)
+			if (loaded->candidate_trees[j] == tree &&
+				strncmp(loaded->candidates.items[j], "kernel/", 7) == 0)
+				return false;
 		some = some || (is_evidence(loaded) && loaded->of_kernel && loaded->tree == tree);
 	}
 	return some;
@@ -428,9 +410,15 @@ static int list_without_evidence(const struct running *running, struct strv *sym
 
 	for (size_t i = 0; i < count; i++) {
 		const struct symvers_entry *entry = symvers_at(running->there, i);
+		bool proven = false;
+		uint32_t crc;
 
-		if (of_vmlinux(entry) && entry->has_crc && !has_evidence(running, entry->symbol) &&
-			strv_push(symbols, entry->symbol) < 0)
+		if (!of_vmlinux(entry) || !entry->has_crc)
+			continue;
+		for (size_t j = 0; !proven && j < running->loaded_count; j++)
+			proven = is_evidence(&running->loaded[j]) &&
+				 elf_module_version(running->loaded[j].file, entry->symbol, &crc);
+		if (!proven && strv_push(symbols, entry->symbol) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -458,16 +446,6 @@ static int ask_file(void *context, const struct elf_module *file)
 		strv_remove(&search->symbols, i);
 	}
 	return !search->symbols.count || clock_monotonic_ms() > search->deadline_ms;
-}
-
-static int ask_tree(struct tree_search *search)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && search->symbols.count && i < search->running->tree_count; i++)
-		if (is_trees_kernel(search->running, i))
-			r = each_kernel_file(search->running, i, ask_file, search);
-	return r < 0 ? r : 0;
 }
 
 static int put_doubts(struct running *running, const struct strv *symbols)
@@ -503,10 +481,12 @@ static int doubt_without_evidence(struct running *running)
 	int r = list_without_evidence(running, &search.symbols);
 
 	/* What was caught is to be refused, not to be cleared. */
-	if (r == 0 && running->same_build != PROOF_NO)
-		r = ask_tree(&search);
-	if (r == 0)
-		r = put_doubts(running, &search.symbols);
+	for (size_t i = 0; r == 0 && running->same_build != PROOF_NO && search.symbols.count &&
+			   i < running->tree_count;
+		i++)
+		if (is_trees_kernel(running, i))
+			r = each_kernel_file(running, i, ask_file, &search);
+	r = r < 0 ? r : put_doubts(running, &search.symbols);
 	strv_free(&search.symbols);
 	return r;
 }

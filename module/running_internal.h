@@ -22,7 +22,7 @@ struct loaded {
 	bool identified;         /* build_id and srcversion were read */
 	bool looked;             /* whether a file explains it */
 	bool asked_exports, exports_nothing;
-	bool asked_vouched, vouched; /* its build is that of sources.driver_symvers */
+	bool asked_listed, listed; /* its build is that of sources.driver_symvers */
 };
 
 /* A folder with lib/modules/<krel>. */

@@ -81,23 +81,23 @@ static int put_unknown(struct running *running, const char *symbol, const char *
 }
 
 /* Its loader reported that it is of the build that driver_symvers are of. Asked once of each. */
-static bool is_vouched_for(const struct running *running, struct loaded *loaded)
+static bool is_listed_build(const struct running *running, struct loaded *loaded)
 {
 	const struct strv *builds = running->sources.driver_builds;
 	size_t length = strlen(loaded->name);
 
-	if (loaded->asked_vouched)
-		return loaded->vouched;
-	loaded->asked_vouched = true;
+	if (loaded->asked_listed)
+		return loaded->listed;
+	loaded->asked_listed = true;
 	running_identify(running, loaded);
 	for (size_t i = 0; builds && *loaded->build_id && i < builds->count; i++) {
 		const char *item = builds->items[i];
 
 		if (strncmp(item, loaded->name, length) == 0 && item[length] == ' ' &&
 			strcmp(item + length + 1, loaded->build_id) == 0)
-			loaded->vouched = true;
+			loaded->listed = true;
 	}
-	return loaded->vouched;
+	return loaded->listed;
 }
 
 /* By a claim about this very build, without a look at files. */
@@ -120,7 +120,7 @@ static int put_by_claim(struct running *running, struct loaded *loaded, const ch
 						    .crc = claim->crc,
 						    .has_crc = true });
 	}
-	if (!is_vouched_for(running, loaded))
+	if (!is_listed_build(running, loaded))
 		return 0;
 	entry = find_driver_entry(running, symbol, name_hash(symbol), &lister);
 	return entry && lister == loaded ? put(running, entry) : 0;
@@ -159,7 +159,7 @@ static int put_found(
 
 	if (r < 0 || loaded->file)
 		return r; /* its file has not the symbol, whatever the driver's list says */
-	loaded->facts.by_claim = !is_vouched_for(running, loaded);
+	loaded->facts.by_claim = !is_listed_build(running, loaded);
 	return put(running, entry);
 }
 
@@ -355,13 +355,12 @@ static int put_owner(void *context, const char *symbol, const char *owner)
 	return put_unknown(running, symbol, loaded->name);
 }
 
-static bool has_unidentified(const struct running *running)
+/* At last, by what the kernel itself shows, though not with which CRC. */
+static int ask_kallsyms(struct running *running, const struct strv *symbols)
 {
-	for (size_t i = 0; i < running->loaded_count; i++)
-		if (!running->loaded[i].file && !running->loaded[i].facts.gone &&
-			!has_no_exports(running, &running->loaded[i]))
-			return true;
-	return false;
+	int r = kallsyms_search(running->root_fd, symbols, put_owner, running);
+
+	return r == -ENOMEM ? r : 0;
 }
 
 /* Calls @find for each symbol; those that it does not find go to @rest. */
@@ -427,10 +426,13 @@ static int resolve_rest(struct running *running, const struct strv *unresolved, 
 		return 0;
 	if (running_explain_all(running) < 0 || put_each(running, &unlikely, &rest, put_by_any) < 0)
 		return -ENOMEM;
-	if (!rest.count || !running->sources.kallsyms || !has_unidentified(running))
+	if (!rest.count || !running->sources.kallsyms)
 		return 0;
-	r = kallsyms_search(running->root_fd, &rest, put_owner, running);
-	return r == -ENOMEM ? r : 0;
+	for (size_t i = 0; i < running->loaded_count; i++)
+		if (!running->loaded[i].file && !running->loaded[i].facts.gone &&
+			!has_no_exports(running, &running->loaded[i]))
+			return ask_kallsyms(running, &rest);
+	return 0;
 }
 
 /* Drivers that are not the kernel's, are loaded, stay and export something. */
@@ -457,7 +459,7 @@ static int find_unidentified(struct running *running, struct unidentified *other
 		if (loaded->facts.gone || !strchr(loaded->taint, 'O'))
 			continue;
 		/* The build id is one look, what is in sections is three. */
-		if (running->drivers && is_vouched_for(running, loaded))
+		if (running->drivers && is_listed_build(running, loaded))
 			others->listed = true;
 		else if (!has_no_exports(running, loaded))
 			others->items[others->count++] = loaded;
@@ -560,10 +562,7 @@ static int place_exports(struct running *running)
 	if (!rest.count || !running->sources.kallsyms)
 		return 0;
 	r = find_unlisted(running);
-	if (r <= 0)
-		return r;
-	r = kallsyms_search(running->root_fd, &rest, put_owner, running);
-	return r == -ENOMEM ? r : 0;
+	return r <= 0 ? r : ask_kallsyms(running, &rest);
 }
 
 static int find_used(struct running *running, struct error *error)

@@ -68,7 +68,7 @@ static void table_done(struct set_table *table)
 	*table = (struct set_table){ 0 };
 }
 
-/* ---- who is who */
+/* ---- names */
 
 /*
  * Which of several files of one name depmod takes: depmod.d(5), "search". Its default is "updates",

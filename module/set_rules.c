@@ -175,7 +175,7 @@ static int judge_softdep(struct set_work *work, uint32_t member, const char *nam
 		return 0;
 	return proof_append(&work->set->findings, work->nodes[member].label, PROOF_NOTE,
 		"softdep-missing", 0, NULL, &about,
-		"wishes for %s before it, which is the name of no module", name);
+		"asks for %s before it, which is the name of no module", name);
 }
 
 int set_judge_facts(struct set_work *work)

@@ -212,36 +212,31 @@ static int check_kind(const struct module_cert *cert, struct error *error)
 		cert->name, EVP_PKEY_get0_type_name(key), *curve ? " " : "", curve);
 }
 
-static int check_hash(const char *hash, struct error *error)
+int module_signer_check(const struct module_signer *signer, struct error *error)
 {
 	static const char *const known[] = { "sha1", "sha224", "sha256", "sha384", "sha512",
 		"sha3-256", "sha3-384", "sha3-512" };
+	bool good = false;
+	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (strcmp(hash, known[i]) == 0)
-			return 0;
-	return error_set(error, -EINVAL,
-		"hash %s: no kernel has it as CONFIG_MODULE_SIG_HASH: sha256, sha384, sha512, "
-		"sha3-256, sha3-384 or sha3-512 is wanted (sha1 and sha224 before Linux 6.7)",
-		hash);
-}
-
-int module_signer_check(const struct module_signer *signer, struct error *error)
-{
-	int r = check_hash(signer->hash, error);
-
-	if (r == 0)
-		r = check_kind(signer->cert, error);
+		good = good || strcmp(signer->hash, known[i]) == 0;
+	if (!good)
+		return error_set(error, -EINVAL,
+			"hash %s: no kernel has it as CONFIG_MODULE_SIG_HASH: sha256, sha384, "
+			"sha512, sha3-256, sha3-384 or sha3-512 is wanted (sha1 and sha224 before "
+			"Linux 6.7)",
+			signer->hash);
+	r = check_kind(signer->cert, error);
 	if (r < 0 || !signer->key)
 		return r;
-	if (!X509_check_private_key(sk_X509_value(signer->cert->all, 0), signer->key->key)) {
-		ERR_clear_error();
-		return error_set(error, -EKEYREJECTED,
-			"the private key is not that of certificate %s: give the key and the "
-			"certificate of one pair",
-			signer->cert->name);
-	}
-	return 0;
+	if (X509_check_private_key(sk_X509_value(signer->cert->all, 0), signer->key->key))
+		return 0;
+	ERR_clear_error();
+	return error_set(error, -EKEYREJECTED,
+		"the private key is not that of certificate %s: give the key and the certificate of "
+		"one pair",
+		signer->cert->name);
 }
 
 /* What scripts/sign-file makes: nothing but the signature, by issuer and serial number. */
@@ -378,21 +373,9 @@ static int no_key(const struct cms_facts *facts, int count, struct error *error)
 		(void) snprintf(certificates, sizeof(certificates),
 			"none of the %d certificates given", count);
 	return error_set(error, -ENOKEY, "signed by %s, %s %s, which is %s",
-		*facts->issuer ? facts->issuer : "somebody", *facts->serial ? "serial" : "key id",
+		*facts->issuer ? facts->issuer : "an unnamed key",
+		*facts->serial ? "serial" : "key id",
 		*facts->serial ? facts->serial : facts->key_id, certificates);
-}
-
-static int find_signer(CMS_ContentInfo *cms, STACK_OF(X509) * all, const struct cms_facts *facts,
-	struct error *error)
-{
-	STACK_OF(CMS_SignerInfo) *signers = CMS_get0_SignerInfos(cms);
-
-	for (int i = 0; i < sk_X509_num(all); i++)
-		for (int j = 0; j < sk_CMS_SignerInfo_num(signers); j++)
-			if (CMS_SignerInfo_cert_cmp(sk_CMS_SignerInfo_value(signers, j),
-				    sk_X509_value(all, i)) == 0)
-				return 0;
-	return no_key(facts, sk_X509_num(all), error);
 }
 
 static int wrong_value(
@@ -446,49 +429,39 @@ static bool has_issuer_and_serial(const X509 *certificate, const struct cms_sign
 	return same;
 }
 
-static bool has_key_id(X509 *certificate, const struct cms_signer *signer)
+static bool is_signers(X509 *certificate, const struct cms_signer *signer)
 {
 	const ASN1_OCTET_STRING *id = X509_get0_subject_key_id(certificate);
 
+	if (!signer->key_id.data)
+		return has_issuer_and_serial(certificate, signer);
 	return id && same_bytes(&signer->key_id, ASN1_STRING_get0_data(id), ASN1_STRING_length(id));
-}
-
-static int check_with(X509 *certificate, const void *content, const struct module_trailer *trailer,
-	const struct cms_facts *facts, const struct cms_signer *signer, struct error *error)
-{
-	EVP_MD_CTX *context = EVP_MD_CTX_new();
-	const EVP_MD *hash = EVP_get_digestbyname(facts->hash);
-	bool good = context && hash &&
-		    EVP_DigestVerifyInit(
-			    context, NULL, hash, NULL, X509_get0_pubkey(certificate)) == 1 &&
-		    EVP_DigestVerify(context, signer->signature.data, signer->signature.size,
-			    content, trailer->content_size) == 1;
-
-	EVP_MD_CTX_free(context);
-	if (!good)
-		return wrong_value(facts, trailer, error);
-	ERR_clear_error();
-	return 0;
-}
-
-static bool is_plain(const struct cms_facts *facts)
-{
-	return facts->signers == 1 && EVP_get_digestbyname(facts->hash) &&
-	       (strcmp(facts->algorithm, "rsa") == 0 || strcmp(facts->algorithm, "ecdsa") == 0);
 }
 
 static int check_plain(const void *content, const struct module_trailer *trailer,
 	STACK_OF(X509) * all, const struct cms_facts *facts, const struct cms_signer *signer,
 	struct error *error)
 {
-	for (int i = 0; i < sk_X509_num(all); i++) {
-		X509 *certificate = sk_X509_value(all, i);
+	const EVP_MD *hash = EVP_get_digestbyname(facts->hash);
+	EVP_MD_CTX *context;
+	bool good;
+	int i = 0;
 
-		if (signer->key_id.data ? has_key_id(certificate, signer)
-					: has_issuer_and_serial(certificate, signer))
-			return check_with(certificate, content, trailer, facts, signer, error);
-	}
-	return no_key(facts, sk_X509_num(all), error);
+	while (i < sk_X509_num(all) && !is_signers(sk_X509_value(all, i), signer))
+		i++;
+	if (i == sk_X509_num(all))
+		return no_key(facts, i, error);
+	context = EVP_MD_CTX_new();
+	good = context &&
+	       EVP_DigestVerifyInit(
+		       context, NULL, hash, NULL, X509_get0_pubkey(sk_X509_value(all, i))) == 1 &&
+	       EVP_DigestVerify(context, signer->signature.data, signer->signature.size, content,
+		       trailer->content_size) == 1;
+	EVP_MD_CTX_free(context);
+	if (!good)
+		return wrong_value(facts, trailer, error);
+	ERR_clear_error();
+	return 0;
 }
 
 static int verify_cms(const unsigned char *module, const struct module_trailer *trailer,
@@ -499,7 +472,9 @@ static int verify_cms(const unsigned char *module, const struct module_trailer *
 	_cleanup_(cleanup_cms) CMS_ContentInfo *cms = NULL;
 	_cleanup_(cleanup_bio) BIO *in = NULL;
 	const unsigned char *bytes = module + trailer->signature_offset;
+	STACK_OF(CMS_SignerInfo) * signers;
 	struct cms_signer signer = { 0 };
+	bool found = false;
 	int r = cms_read_signer(
 		bytes, trailer->signature_size, trailer->signature_offset, facts, &signer, error);
 
@@ -516,15 +491,20 @@ static int verify_cms(const unsigned char *module, const struct module_trailer *
 	ERR_clear_error();
 	if (!all || collect(certs, count, all) < 0)
 		return error_set_errno(error, -ENOMEM, "signature");
-	if (is_plain(facts))
+	if (facts->signers == 1 && EVP_get_digestbyname(facts->hash) &&
+		(strcmp(facts->algorithm, "rsa") == 0 || strcmp(facts->algorithm, "ecdsa") == 0))
 		return check_plain(module, trailer, all, facts, &signer, error);
 	cms = d2i_CMS_ContentInfo(NULL, &bytes, (long) trailer->signature_size);
 	if (!cms)
 		return ssl_failed(error, -EBADMSG, "damaged signature at offset %zu",
 			trailer->signature_offset);
-	r = find_signer(cms, all, facts, error);
-	if (r < 0)
-		return r;
+	signers = CMS_get0_SignerInfos(cms);
+	for (int i = 0; !found && i < sk_X509_num(all); i++)
+		for (int j = 0; !found && j < sk_CMS_SignerInfo_num(signers); j++)
+			found = CMS_SignerInfo_cert_cmp(sk_CMS_SignerInfo_value(signers, j),
+					sk_X509_value(all, i)) == 0;
+	if (!found)
+		return no_key(facts, sk_X509_num(all), error);
 	in = BIO_new_mem_buf(module, (int) trailer->content_size);
 	if (!in)
 		return error_set_errno(error, -ENOMEM, "signature");
@@ -754,19 +734,7 @@ static int open_token(
 
 /* ---- files */
 
-static int password_failed(const char *path, const struct password *password, struct error *error)
-{
-	ERR_clear_error();
-	if (!password->text)
-		return error_set(error, -EACCES,
-			"%s: the key has a passphrase, and none was given: --password-file, "
-			"--password-fd or --password-env",
-			path);
-	return error_set(
-		error, -EACCES, "%s: its passphrase is another one, or the file is damaged", path);
-}
-
-static int open_file(
+static int open_key_file(
 	const char *path, struct password *password, struct module_key *key, struct error *error)
 {
 	_cleanup_(cleanup_bio) BIO *file = NULL;
@@ -791,8 +759,14 @@ static int open_file(
 		ERR_clear_error();
 		return 0;
 	}
-	if (password->wanted)
-		return password_failed(path, password, error);
+	if (password->wanted) {
+		ERR_clear_error();
+		return error_set(error, -EACCES,
+			password->text ? "%s: its passphrase is another one, or the file is damaged"
+				       : "%s: the key has a passphrase, and none was given: "
+					 "--password-file, --password-fd or --password-env",
+			path);
+	}
 	return ssl_failed(error, -EINVAL,
 		"%s: no private key in it: a PEM, PKCS#8 or PKCS#12 file is wanted", path);
 }
@@ -810,7 +784,7 @@ int module_key_open(
 	if (strncmp(where, PKCS11_SCHEME, strlen(PKCS11_SCHEME)) == 0)
 		r = open_token(where, &answer, key, error);
 	else
-		r = open_file(where, &answer, key, error);
+		r = open_key_file(where, &answer, key, error);
 	if (r == 0)
 		*ret = TAKE_PTR(key);
 	return r;

@@ -92,10 +92,12 @@ static bool parse_crc(const char *text, uint32_t *ret_crc)
 	return length > 2 && length <= strlen("0x12345678") && !text[length];
 }
 
-/* Cuts @line at its tabs; an empty field stays a field. Returns how many there are. */
-static size_t split_fields(char *line, const char *fields[FIELD_COUNT])
+/* Cuts the line at its tabs. What is wrong with it, or NULL when @entry is filled. */
+static const char *parse_line(char *line, struct symvers_entry *entry)
 {
+	const char *fields[FIELD_COUNT] = { "", "", "", "", "" };
 	size_t count = 0;
+	bool known;
 
 	while (line) {
 		char *tab = strchr(line, '\t');
@@ -107,16 +109,7 @@ static size_t split_fields(char *line, const char *fields[FIELD_COUNT])
 		count++;
 		line = tab;
 	}
-	return count;
-}
-
-/* Says what is wrong with the line, or NULL when @entry is filled. */
-static const char *parse_line(char *line, struct symvers_entry *entry)
-{
-	const char *fields[FIELD_COUNT] = { "", "", "", "", "" };
-	size_t count = split_fields(line, fields);
-	bool known = count >= FIELD_COUNT - 1 && known_export(fields[3]);
-
+	known = count >= FIELD_COUNT - 1 && known_export(fields[3]);
 	if (count < FIELD_COUNT - 1 || count > FIELD_COUNT)
 		return "has not 4 or 5 fields between tabs";
 	if (!parse_crc(fields[0], &entry->crc))
@@ -283,37 +276,28 @@ static int add_text(struct symvers *symvers, char *bytes, size_t size, struct er
 	return 0;
 }
 
-/* Replaces packed @bytes by what they hold. */
-static int unpack(char **bytes, size_t *size, struct error *error)
-{
-	enum decompress_format format = decompress_detect(*bytes, *size);
-	char *unpacked;
-	int r;
-
-	if (format == DECOMPRESS_NONE)
-		return 0;
-	r = decompress(format, *bytes, *size, FILE_SIZE_LIMIT, &unpacked, size, error);
-	if (r < 0)
-		return r;
-	free(*bytes);
-	*bytes = unpacked;
-	return 0;
-}
-
 int symvers_add(struct symvers *symvers, int dir_fd, const char *path, struct error *error)
 {
 	_cleanup_free_ char *bytes = NULL;
+	_cleanup_free_ char *unpacked = NULL;
+	enum decompress_format format;
 	size_t size = 0;
 	int r = fs_read(dir_fd, path, FILE_SIZE_LIMIT, &bytes, &size);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s: cannot read symbol versions", path);
-	r = unpack(&bytes, &size, error);
+	format = decompress_detect(bytes, size);
+	if (format != DECOMPRESS_NONE)
+		r = decompress(format, bytes, size, FILE_SIZE_LIMIT, &unpacked, &size, error);
 	if (r == 0)
-		r = add_text(symvers, bytes, size, error);
+		r = add_text(symvers, unpacked ? unpacked : bytes, size, error);
 	if (r < 0)
 		return error_prefix(error, r, "%s", path);
-	(void) TAKE_PTR(bytes); /* symvers->texts has it now */
+	/* symvers->texts has it now. */
+	if (unpacked)
+		unpacked = NULL;
+	else
+		bytes = NULL;
 	return 0;
 }
 
@@ -522,31 +506,9 @@ static bool parse_map_line(char *text, struct line *line)
 	return *line->name;
 }
 
-static int parse_map(struct system_map *map, size_t size, struct error *error)
-{
-	map->lines = calloc(count_lines(map->text, size), sizeof(*map->lines));
-	if (!map->lines)
-		return error_set_errno(error, -ENOMEM, "cannot read");
-	for (char *text = map->text; *text;) {
-		char *end = text + strcspn(text, "\n");
-		bool last = *end == '\0';
-
-		*end = '\0';
-		if (!parse_map_line(text, &map->lines[map->count]))
-			return error_set(error, -EINVAL,
-				"line %zu is no address, type and name: not a System.map, or a "
-				"damaged one",
-				map->count + 1);
-		map->count++;
-		text = last ? end : end + 1;
-	}
-	if (!map->count)
-		return error_set(error, -EINVAL, "empty: not a System.map");
-	return 0;
-}
-
 static int read_map(struct system_map *map, int dir_fd, const char *path, struct error *error)
 {
+	char *line, *rest;
 	size_t size = 0;
 	int r = fs_read(dir_fd, path, MAP_SIZE_LIMIT, &map->text, &size);
 
@@ -560,7 +522,19 @@ static int read_map(struct system_map *map, int dir_fd, const char *path, struct
 		return error_set(error, -ENODATA,
 			"a note in place of the map: %.*s: give that package's file",
 			(int) strcspn(map->text, "\n"), map->text);
-	return parse_map(map, size, error);
+	if (!size)
+		return error_set(error, -EINVAL, "empty: not a System.map");
+	map->lines = calloc(count_lines(map->text, size), sizeof(*map->lines));
+	if (!map->lines)
+		return error_set_errno(error, -ENOMEM, "cannot read");
+	rest = map->text;
+	while ((line = strsep(&rest, "\n")) && (*line || rest))
+		if (!parse_map_line(line, &map->lines[map->count++]))
+			return error_set(error, -EINVAL,
+				"line %zu is no address, type and name: not a System.map, or a "
+				"damaged one",
+				map->count);
+	return 0;
 }
 
 /* Of several lines of a name the first counts. Since 5.19 the symbol is only the CRC's place. */
@@ -575,12 +549,14 @@ static int add_map(struct symvers *symvers, struct system_map *map)
 		const struct line *line = &map->lines[i];
 		struct symvers_entry crc = { .crc = (uint32_t) line->address };
 
+		/* NOLINTBEGIN(clang-analyzer-core.NonNullParamChecker): each line has a name */
 		if (!start && strcmp(line->name, "__start___ksymtab_gpl") == 0)
 			start = line;
 		if (!end && strcmp(line->name, "__stop___ksymtab_gpl") == 0)
 			end = line;
 		if (strncmp(line->name, CRC_PREFIX, strlen(CRC_PREFIX)) != 0)
 			continue;
+		/* NOLINTEND(clang-analyzer-core.NonNullParamChecker) */
 		crc.symbol = line->name + strlen(CRC_PREFIX);
 		crc.has_crc =
 			toupper((unsigned char) line->type) == 'A' && line->address <= UINT32_MAX;

@@ -143,7 +143,7 @@ static void headers_that_no_kernel_takes_do_not_open(void **state)
 	image.header->e_shstrndx = SHN_UNDEF;
 	assert_opens(&image, "names of sections");
 	*image.header = was;
-	image.header->e_version = 7; /* nobody looks at it */
+	image.header->e_version = 7; /* no kernel looks at it */
 	assert_opens(&image, NULL);
 	image.sections[0].sh_size = 1;
 	assert_opens(&image, "section 0");

@@ -418,7 +418,7 @@ static struct elf_module *open_changed(const struct folder *folder)
 }
 
 /* The kernel compares it with names, and it is equal to none. */
-static void a_version_name_without_an_end_is_nobodys(void **state)
+static void a_version_name_without_an_end_is_no_symbols(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_module_ struct elf_module *module = NULL;
@@ -517,7 +517,7 @@ int main(void)
 		folder_test(what_is_no_module_is_named_as_such),
 		folder_test(a_file_cut_anywhere_is_an_error),
 		folder_test(a_file_damaged_anywhere_is_an_error_or_harmless),
-		folder_test(a_version_name_without_an_end_is_nobodys),
+		folder_test(a_version_name_without_an_end_is_no_symbols),
 		folder_test(a_crc_of_more_than_32_bits_is_marked),
 		folder_test(fewer_extended_names_than_crcs_are_minded_since_6_14),
 		folder_test(modinfo_without_an_end_goes_on_behind_it),

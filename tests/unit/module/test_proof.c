@@ -96,7 +96,7 @@ static void another_module_layout_is_refused(void **state)
 		"rebuild it against the headers of this kernel");
 }
 
-static void a_symbol_that_nobody_exports_is_named(void **state)
+static void a_symbol_that_nothing_exports_is_named(void **state)
 {
 	expect(*state, "peer", VERMAGIC, LAYOUT PRINTK, PROOF_WILL_NOT_LOAD,
 		"peer: needs ib_register_peer_memory_client, which neither the kernel nor a module "
@@ -255,7 +255,7 @@ int main(void)
 		folder_test(another_release_with_the_same_crcs_will_load),
 		folder_test(another_crc_is_named_with_both_and_the_exporter),
 		folder_test(another_module_layout_is_refused),
-		folder_test(a_symbol_that_nobody_exports_is_named),
+		folder_test(a_symbol_that_nothing_exports_is_named),
 		folder_test(a_weak_symbol_may_be_absent_but_not_different),
 		folder_test(another_vermagic_beyond_the_release_is_refused),
 		folder_test(without_modversions_the_release_counts_and_crcs_do_not),

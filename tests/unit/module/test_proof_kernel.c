@@ -150,7 +150,7 @@ static void what_a_replaced_module_had_stays_a_refusal(void **state)
 	assert_finding(&trial.members[0].proof, "symbol-missing", PROOF_REFUSAL, ENOENT);
 }
 
-static void another_release_is_the_first_thing_said(void **state)
+static void another_release_is_reported_first(void **state)
 {
 	_cleanup_trial_ struct trial trial;
 
@@ -181,7 +181,7 @@ static void a_missing_symbol_tells_the_release_too(void **state)
 		"exports");
 }
 
-static void versions_that_agree_are_said_to_only_where_they_do(void **state)
+static void versions_are_reported_to_agree_only_where_they_do(void **state)
 {
 	_cleanup_trial_ struct trial trial;
 	_cleanup_trial_ struct trial unknown;
@@ -200,7 +200,7 @@ static void versions_that_agree_are_said_to_only_where_they_do(void **state)
 		"it loads only where all their symbol versions agree");
 }
 
-static void without_vermagic_the_release_is_said_still(void **state)
+static void without_vermagic_the_release_is_reported_still(void **state)
 {
 	_cleanup_trial_ struct trial trial;
 
@@ -233,7 +233,7 @@ static void the_kernels_own_are_taken_not_rebuilt(void **state)
 	assert_contains(worst(&trial, 2)->cure, "rebuild it");
 }
 
-static void who_exports_is_told_apart(void **state)
+static void exporters_are_told_apart(void **state)
 {
 	_cleanup_trial_ struct trial trial;
 	_cleanup_trial_ struct trial running;
@@ -340,12 +340,12 @@ int main(void)
 		folder_test(unknown_exports_are_one_doubt_a_module),
 		folder_test(without_modversions_the_kernels_part_counts),
 		folder_test(what_a_replaced_module_had_stays_a_refusal),
-		folder_test(another_release_is_the_first_thing_said),
+		folder_test(another_release_is_reported_first),
 		folder_test(a_missing_symbol_tells_the_release_too),
-		folder_test(versions_that_agree_are_said_to_only_where_they_do),
-		folder_test(without_vermagic_the_release_is_said_still),
+		folder_test(versions_are_reported_to_agree_only_where_they_do),
+		folder_test(without_vermagic_the_release_is_reported_still),
 		folder_test(the_kernels_own_are_taken_not_rebuilt),
-		folder_test(who_exports_is_told_apart),
+		folder_test(exporters_are_told_apart),
 		folder_test(what_falls_with_another_names_it),
 		folder_test(what_the_kernel_has_to_bring_is_named),
 		folder_test(depends_tells_where_symbols_cannot),

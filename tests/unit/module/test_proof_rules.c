@@ -11,7 +11,7 @@ static void a_kernel_without_modules_takes_none(void **state)
 		PROOF_REFUSAL, ENOSYS);
 }
 
-static void another_architecture_is_all_that_is_said(void **state)
+static void another_architecture_is_all_that_is_reported(void **state)
 {
 	_cleanup_proof_ struct proof proof =
 		prove(*state, "peer", LAYOUT, (struct proof_kernel){ .machine = EM_AARCH64 });
@@ -54,7 +54,7 @@ static void an_architecture_that_is_not_read_is_a_doubt_for_its_kernel(void **st
 	expect(*state, &mutant, ALL, kernel, "machine", PROOF_REFUSAL, ENOEXEC);
 }
 
-static void the_toc_of_powerpc_is_nobodys_to_export(void **state)
+static void the_toc_of_powerpc_is_exported_by_no_module(void **state)
 {
 	struct proof_kernel kernel = { .machine = EM_PPC64 };
 	_cleanup_mutant_ struct mutant mutant = { 0 }, other = { 0 };
@@ -249,9 +249,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(a_kernel_without_modules_takes_none),
-		folder_test(another_architecture_is_all_that_is_said),
+		folder_test(another_architecture_is_all_that_is_reported),
 		folder_test(an_architecture_that_is_not_read_is_a_doubt_for_its_kernel),
-		folder_test(the_toc_of_powerpc_is_nobodys_to_export),
+		folder_test(the_toc_of_powerpc_is_exported_by_no_module),
 		folder_test(the_size_of_struct_module_counts_since_6_4),
 		folder_test(what_the_command_line_forbids_is_refused),
 		folder_test(a_vermagic_is_compared_to_its_last_space),

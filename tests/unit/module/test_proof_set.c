@@ -27,7 +27,7 @@ static void chain_start(struct chain *chain, const struct folder *folder, const 
 	};
 }
 
-/* Adds link_<self>, which needs link_<needs> and wishes for link_<wishes> before it. */
+/* Adds link_<self>, which needs link_<needs> and asks for link_<wishes> before it. */
 static void add_changed(struct chain *chain, const char *path, char self, char needs, char wishes,
 	const char *from, const char *to)
 {
@@ -343,7 +343,7 @@ static void firmware_wishes_and_options_that_miss_are_noted(void **state)
 	assert_string_equal(text_of(&chain.set.findings, "firmware-missing"),
 		"link_b: may ask for the firmware link_b.bin, which is not there");
 	assert_string_equal(text_of(&chain.set.findings, "softdep-missing"),
-		"link_b: wishes for link_y before it, which is the name of no module");
+		"link_b: asks for link_y before it, which is the name of no module");
 	assert_string_equal(text_of(&chain.set.findings, "option-unknown"),
 		"link_b: modprobe.d sets sped, which is none of its parameters (is it speed?)");
 }

@@ -108,7 +108,7 @@ static void a_kind_that_the_kernel_does_not_know_is_as_good_as_none(void **state
 	expect(*state, tail, (struct proof_kernel){ 0 }, "signature-kind", PROOF_NOTE, 0);
 }
 
-static void keys_decide_where_nobody_can_check(void **state)
+static void keys_decide_where_nothing_can_be_checked(void **state)
 {
 	char *names[] = { "A CA: 0123456789", "Another: 00deadbeef", "short: ef", NULL };
 	const struct strv others = { names, 1, 2 };
@@ -133,7 +133,7 @@ static void keys_decide_where_nobody_can_check(void **state)
 		"signature-unchecked", PROOF_NOTE, 0);
 }
 
-static void enforcement_that_nobody_saw_is_a_doubt(void **state)
+static void enforcement_that_was_not_seen_is_a_doubt(void **state)
 {
 	char *names[] = { "Another: deadbeef", NULL };
 	const struct strv known = { names, 1, 2 };
@@ -298,15 +298,15 @@ static void a_cure_cures(void **state)
 static void the_kernels_own_are_marked_but_not_noted(void **state)
 {
 	const char *changes[] = { "link_s", "link_a", NULL };
-	const struct proof_trust nobody = { 0 };
+	const struct proof_trust none = { 0 };
 	_cleanup_(proof_free) struct proof own = { 0 }, bare = { 0 };
 	unsigned char tail[TAIL_SIZE];
 
 	make_tail(tail);
-	own = prove_signed(*state, "link", changes, tail, &nobody);
+	own = prove_signed(*state, "link", changes, tail, &none);
 	assert_true(own.unchecked);
 	assert_null(finding_of(&own, "signature-unchecked"));
-	bare = prove_signed(*state, "link", changes, NULL, &nobody);
+	bare = prove_signed(*state, "link", changes, NULL, &none);
 	assert_false(bare.unchecked);
 	assert_non_null(finding_of(&bare, "unsigned"));
 }
@@ -405,8 +405,8 @@ int main(void)
 		folder_test(without_its_marker_a_signature_is_none),
 		folder_test(a_damaged_signature_is_refused_everywhere),
 		folder_test(a_kind_that_the_kernel_does_not_know_is_as_good_as_none),
-		folder_test(keys_decide_where_nobody_can_check),
-		folder_test(enforcement_that_nobody_saw_is_a_doubt),
+		folder_test(keys_decide_where_nothing_can_be_checked),
+		folder_test(enforcement_that_was_not_seen_is_a_doubt),
 		folder_test(whoever_can_check_decides),
 		folder_test(a_certificate_that_was_not_given_is_asked_for),
 		folder_test(a_key_that_only_the_kernel_has_is_no_unknown_one),

@@ -128,7 +128,7 @@ static void put(struct symvers *symvers, const char *symbol, const char *module)
 	assert_int_equal(symvers_put(symvers, &entry), 0);
 }
 
-static void what_nobody_tells_is_a_doubt_that_says_so(void **state)
+static void what_is_not_known_is_a_doubt_that_names_it(void **state)
 {
 	_cleanup_symvers_ struct symvers *symvers = symvers_of(*state, LAYOUT);
 	const struct proof_kernel kernel = { .vermagic = VERMAGIC, .symvers = symvers };
@@ -237,7 +237,7 @@ int main(void)
 		folder_test(kernels_before_6_14_read_the_basic_versions_only),
 		folder_test(the_answer_is_the_last_symbols_and_the_layout_comes_first),
 		folder_test(a_crc_finding_has_both_and_the_exporter),
-		folder_test(what_nobody_tells_is_a_doubt_that_says_so),
+		folder_test(what_is_not_known_is_a_doubt_that_names_it),
 		folder_test(a_proprietary_modules_symbols_taint_who_uses_them),
 		folder_test(before_5_9_that_taint_may_not_be_inherited),
 		folder_test(a_weak_symbol_that_is_hidden_is_just_not_there),

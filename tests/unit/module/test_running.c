@@ -43,7 +43,7 @@ static void tells_the_kernel(void **state)
 	assert_true(strv_contains(running_modules(running), "zlib"));
 	expect_exporter(running, "printk", "vmlinux", 7);
 	expect_exporter(running, "module_layout", "vmlinux", 0x9060323f);
-	/* Nobody asked for it, and nobody exports it. */
+	/* Nothing asked for it, and nothing exports it. */
 	expect_exporter(running, "ib_inbox", NULL, 0);
 	expect_exporter(running, REGISTER, NULL, 0);
 }

@@ -272,7 +272,7 @@ static void load_signed(const struct folder *folder, const char *place)
 }
 
 /* A build id does not cover the signature behind it. */
-static void only_the_nodes_own_files_are_witnesses_of_a_key(void **state)
+static void only_the_nodes_own_files_are_evidencees_of_a_key(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_module_ struct elf_module *peer = NULL;
@@ -297,7 +297,7 @@ static void only_the_nodes_own_files_are_witnesses_of_a_key(void **state)
 	expect_signer(&node, false);
 }
 
-static void a_driver_of_somebody_is_no_witness_of_a_key(void **state)
+static void another_vendors_driver_is_no_evidence_of_a_key(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_module_ struct elf_module *peer = NULL;
@@ -317,8 +317,8 @@ int main(void)
 		folder_test(only_keyrings_for_modules_count),
 		folder_test(a_masked_list_of_keys_is_not_known),
 		folder_test(a_certificate_ties_a_signature_to_a_key),
-		folder_test(only_the_nodes_own_files_are_witnesses_of_a_key),
-		folder_test(a_driver_of_somebody_is_no_witness_of_a_key),
+		folder_test(only_the_nodes_own_files_are_evidencees_of_a_key),
+		folder_test(another_vendors_driver_is_no_evidence_of_a_key),
 	};
 
 	return cmocka_run_group_tests_name("running_trust", tests, NULL, NULL);
