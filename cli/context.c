@@ -55,7 +55,7 @@ static int find_data(char **ret_path, struct error *error)
 		folder, folder);
 }
 
-/* The machine's own architecture, as a text that lives as long as the program. */
+/* The machine's own architecture, a constant. */
 static const char *machine_arch(void)
 {
 	static const char *const known[] = { "x86_64", "aarch64", "ppc64le", "s390x", "riscv64",

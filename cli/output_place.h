@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a verb's result goes, judged before minutes of work: a place of a kind that nobody writes
+ * Where a verb's result goes, judged before minutes of work: a place of a kind that no verb writes
  * to, or one below a folder that is not there.
  */
 #pragma once

@@ -23,7 +23,7 @@ struct progress {
 	uint64_t started_ms; /* of the stage */
 	uint64_t first_ms;   /* of the whole */
 	uint64_t drawn_ms;   /* when the terminal's line was last drawn */
-	uint64_t told_ms;    /* when the bytes of a download were last told elsewhere */
+	uint64_t told_ms;    /* when the bytes of a download were last reported */
 };
 
 void progress_start(struct progress *progress, bool json);

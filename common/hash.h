@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hashes: SHA-256 for what is kept, others for tables and for telling a changed text; and hex. */
+/* Hashes: SHA-256 for what is kept, others for tables and for noticing a changed text; and hex. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unpacks the compressed forms in which kernels ship modules: .xz, .gz (RFC 1952) and .zst
- * (RFC 8878), told apart by their first bytes, because names lie more often than content does.
+ * (RFC 8878), recognised by their first bytes, because names lie more often than content does.
  */
 #pragma once
 

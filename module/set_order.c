@@ -187,7 +187,7 @@ static int judge_user(struct set_work *work, uint32_t user, uint32_t needed, boo
 	if (proof_append(proof, work->nodes[user].label, refused ? PROOF_REFUSAL : PROOF_DOUBT,
 		    "needs-refused", ENOENT, cure, &about,
 		    refused ? "needs %s, which will not load"
-			    : "needs %s, of which it cannot be told whether it loads",
+			    : "needs %s, of which it is not known whether it loads",
 		    name) < 0)
 		return -ENOMEM;
 	proof_conclude(proof);

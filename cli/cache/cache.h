@@ -50,7 +50,7 @@ void cache_end_run(struct cache *cache);
 char *cache_output_path(const struct cache *cache, const char *name, const char *key);
 char *cache_log_path(const struct cache *cache, const char *name, const char *key);
 
-/* Is the output there? Then it counts as used now, and no prune removes it while this run lives. */
+/* Is the output there? Then it counts as used now, and no prune removes it before this run ends. */
 bool cache_use(const struct cache *cache, const char *output_path);
 
 /* Keeps other runs from making this output, once none does, until the descriptor is closed. */

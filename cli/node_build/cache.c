@@ -178,7 +178,7 @@ static int open_folder(const char *path, int *ret_fd)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* Modules that will be loaded come out of here: root's, and nobody else's to write, nor to
+	/* Modules that will be loaded come out of here: root's, no other user's to write, nor to
 	 * be put in the place of. */
 	if (fstat(fd, &folder) < 0 || !is_owned(&folder) || fstatat(fd, "..", &above, 0) < 0 ||
 		!is_owned_way(&above))
@@ -302,7 +302,7 @@ int node_cache_remove(const struct node_cache *cache, enum node_cache_kind kind,
 	return fs_remove_tree(cache->fd, gone);
 }
 
-/* 0 when it cannot be told: such a set goes first. */
+/* 0 when it is not known: such a set goes first. */
 static time_t last_use(const struct node_cache *cache, enum node_cache_kind kind, const char *name)
 {
 	char path[PATH_MAX];

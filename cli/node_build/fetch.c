@@ -476,7 +476,7 @@ int fetch_find_headers(struct node_build *build, struct error *error)
 	if (r == -ENOENT)
 		return r;
 	if (r < 0) {
-		/* What the host lacks stays the error; why nobody else has it follows. */
+		/* What the host lacks stays the error; why the distribution has none follows. */
 		host = *error;
 		return error_set(error, -ENOENT, "%.480s. %s", host.text, why.text);
 	}

@@ -320,7 +320,7 @@ static int run_recipe(const struct sandbox *sandbox, const char *log_path, struc
 	log = log_fd < 0 ? NULL : fdopen(log_fd, "w");
 	if (!log)
 		return error_set_errno(error, -errno, "%s/%s", build->cache.path, log_path);
-	setlinebuf(log); /* somebody may be following it */
+	setlinebuf(log); /* a user may be following it */
 	r = sandbox_start(sandbox, &pid, &fd, error);
 	if (r < 0)
 		return r;
@@ -493,7 +493,7 @@ static int write_facts(const struct node_build *build, struct error *error)
 		out_of_memory();
 	(void) snprintf(path, sizeof(path), KERNEL_FACTS_FOLDER "/%s", build->request->krel);
 	r = fs_mkdir_parents(build->request->root_fd, path, 0755);
-	/* Its readers tell by the first bytes whether it is packed: this one is not. */
+	/* Its readers see by the first bytes whether it is packed: this one is not. */
 	(void) snprintf(path, sizeof(path), "%.4000s/Module.symvers", build->headers.build);
 	if (r == 0)
 		r = fs_read(build->headers.root_fd, path, 0, &symvers, &size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compiling a driver on a node, in an image of slipway build --sources-image, which carries this
- * program and the kit: recipes, patches and the driver's source (cli/stage/stage_kit.c). Headers
+ * program and the kit: recipes, patches and the driver's source (cli/stage/base.c). Headers
  * and what the modules depend on are the host's own, or fetched from its distribution. What was
  * compiled stays on the node.
  */

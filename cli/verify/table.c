@@ -56,7 +56,7 @@ static bool is_shared(const struct verify_report *report, size_t input, const ch
 	return false;
 }
 
-/* Two images of one file name are told apart by as many of their folders as it takes. */
+/* Two images of one file name are named by as many of their folders as it takes. */
 static void name_inputs(struct table *table)
 {
 	const struct verify_report *report = table->report;

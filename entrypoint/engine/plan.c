@@ -94,7 +94,7 @@ static uint64_t earlier_ms(uint64_t one_ms, uint64_t other_ms)
 	return one_ms < other_ms ? one_ms : other_ms;
 }
 
-/* No event comes when a process closed a device and lives on, or the kernel let go. */
+/* No event comes when a process closed a device and runs on, or the kernel let go. */
 #define BUSY_LOOK_MS 1000
 
 /* Of an undo that has no share. */

@@ -51,7 +51,7 @@ struct daemon {
 	bool once;            /* a command that has to run to its end, not a daemon */
 	bool needed;          /* without it the node is not ready */
 	uint32_t start_ms;    /* it has to be up by then */
-	uint32_t settle_ms;   /* one that lives without its socket or pid file counts as up then */
+	uint32_t settle_ms;   /* one that runs without its socket or pid file counts as up then */
 	uint32_t stop_ms;     /* from SIGTERM to SIGKILL */
 	/* What became of it. */
 	enum daemon_state state;

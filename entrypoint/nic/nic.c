@@ -413,7 +413,7 @@ static int read_inputs(struct role *role, struct error *error)
 	if (r == 0)
 		r = nic_build_read(nic, error);
 	/*
-	 * The GPU side sees by the contract's lock whether this container lives, so that one is
+	 * The GPU side sees by the contract's lock whether this container runs, so that one is
 	 * taken always; one that LOCK_FILE_PATH names comes to it.
 	 */
 	if (r < 0 || role->once || strcmp(nic->inputs.lock_file, CONTRACT_OFED_LOCK) == 0)

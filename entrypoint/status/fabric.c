@@ -34,7 +34,7 @@ struct facts {
 	struct fabric fabric; /* by PCI alone */
 	bool driver_loaded;
 	size_t driven;         /* NVSwitches that the driver has */
-	long nvlink_disabled;  /* NvLinkDisable: 1, 0, or -1: not told */
+	long nvlink_disabled;  /* NvLinkDisable: 1, 0, or -1: not known */
 	long management_minor; /* of the capability that a fabric manager opens; -1: none */
 	struct process_seen manager, subnet_manager; /* pid 0: does not run */
 	bool socket;                                 /* the fabric manager's */
@@ -192,7 +192,7 @@ void status_fabric(int root_fd, struct json *json)
 #define CHANNEL_NODES "dev/nvidia-caps-imex-channels"
 #define MANAGEMENT    PROCFS_NVIDIA "/capabilities/fabric-imex-mgmt"
 
-/* As the DRA driver has it, whatever the driver was told. */
+/* As the DRA driver has it, whatever the module's parameter is. */
 #define CHANNELS_EXPECTED 2048
 
 static const unsigned imex_ports[] = { 50000, 50005 }; /* of the daemons, and of its commands */
@@ -200,7 +200,7 @@ static const unsigned imex_ports[] = { 50000, 50005 }; /* of the daemons, and of
 struct imex {
 	bool driver_loaded;
 	int channels_major, caps_major; /* -1: not in /proc/devices */
-	long channel_count;             /* NVreg_ImexChannelCount, -1: not told */
+	long channel_count;             /* NVreg_ImexChannelCount, -1: not known */
 	long create_channel0;           /* NVreg_CreateImexChannel0, likewise */
 	long management_minor;          /* /dev/nvidia-caps/nvidia-cap<minor>, likewise */
 	size_t channel_nodes;           /* in /dev here */

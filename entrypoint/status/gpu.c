@@ -123,7 +123,7 @@ struct gpu_information {
 	char uuid[64];
 	char firmware[64]; /* of the GSP; "N/A" until the GPU was first opened */
 	char minor[16];    /* /dev/nvidia<minor> */
-	char excluded[8];  /* "Yes": the driver was told to leave it alone */
+	char excluded[8];  /* "Yes": by NVreg_ExcludedGpus */
 };
 
 static void read_information(int root_fd, const char *address, struct gpu_information *information)
@@ -253,7 +253,7 @@ static const char *const known_daemons[] = { "nvidia-persistenced", "nv-fabricma
 	"nvidia-gridd", "nvidia-topologyd" };
 
 /*
- * The init that supervises, or 0 where none lives. Only the lock and the program tell: the number
+ * The init that supervises, or 0 where none runs. Only the lock and the program tell: the number
  * in the file is of the container's process ids, which need not be those that are seen from here.
  */
 static pid_t find_supervisor(int root_fd)
@@ -276,7 +276,7 @@ static pid_t find_supervisor(int root_fd)
 		       : 0;
 }
 
-/* What its program went to the background as, before a pid file told the supervisor. */
+/* What its program went to the background as, before a pid file named it to the supervisor. */
 static pid_t find_forked(int root_fd, const char *name, pid_t supervisor)
 {
 	struct process_seen processes[PROCESSES_MAX];

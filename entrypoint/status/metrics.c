@@ -146,7 +146,7 @@ static void print_nic(FILE *file, const struct log *log)
 	print_label(file, "swap", report.swap, true);
 	(void) fputs("} 1\n", file);
 	put(file, "slipway_nic_modules_replaced", "gauge",
-		"Modules that somebody unloaded or replaced since the role loaded them.", " %zu",
+		"Modules that were unloaded or replaced since the role loaded them.", " %zu",
 		report.lists[NIC_REPORT_REPLACED].count);
 	put(file, "slipway_nic_modules_missing", "gauge",
 		"Modules that made room and did not come back.", " %zu",
@@ -167,7 +167,7 @@ char *metrics_text(const struct log *log)
 	print_role(file, log);
 	if (strcmp(log->role, "nic") == 0)
 		print_nic(file, log);
-	/* Of the node, so told by one role only: two files with one series are refused. */
+	/* Of the node, so in one role's file only: two files with one series are refused. */
 	if (strcmp(log->role, "gpu") == 0) {
 		print_driver(file, log);
 		print_daemons(file, log);

@@ -7,7 +7,7 @@
 
 #include "entrypoint/role/role.h"
 
-/* The journal's "changed": writes the file. What cannot be written is passed over. */
+/* The journal's "changed": writes the file. A failure is not reported: nothing depends on it. */
 void metrics_changed(const struct log *log);
 
 /* A watch: writes the file anew when something in it changed (a daemon, peermem). */

@@ -2,8 +2,8 @@
 /*
  * RDMA devices with their ports, states and GIDs. sysfs says which there are, and in plain words
  * what libibverbs (rdma-core) says too, which is asked first: its provider talks to the device,
- * where sysfs tells what the kernel last heard. It is opened at run time, as libkmod is: a node may
- * have none, or none that knows the device.
+ * where sysfs has what the kernel was last notified of. It is opened at run time, as libkmod is: a
+ * node may have none, or none that knows the device.
  */
 #include "entrypoint/status/status_internal.h"
 

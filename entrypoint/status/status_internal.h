@@ -44,7 +44,7 @@ bool status_ask_child(
 struct driver_version {
 	bool loaded;   /* the module nvidia is live */
 	bool open;     /* the open kernel modules */
-	char text[64]; /* "580.159.04", or "" where it cannot be told */
+	char text[64]; /* "580.159.04", or "" where it is not known */
 };
 
 void driver_version(int root_fd, struct driver_version *version);
@@ -67,7 +67,7 @@ char *daemon_lines_read(int root_fd);
 /* The daemon at *@text (which may be NULL), and on to the one after it; false at the end. */
 bool daemon_line_next(const char **text, struct daemon_line *daemon);
 
-/* ---- nvml.c: what only the driver's own library tells */
+/* ---- nvml.c: what only the driver's own library knows */
 
 #define NVML_GPUS 64
 

@@ -214,7 +214,7 @@ static int follow(struct transfer *transfer, struct error *error)
 			"the server redirects to what is neither an http nor an https URL");
 	if (begins(url, "https:") && !begins(to, "https:"))
 		return error_set(error, -EHOSTUNREACH,
-			"the server redirects from https to http, where anybody could answer");
+			"the server redirects from https to http, where any server could answer");
 	location = xstrdup(to); /* libcurl's own text goes with the next attempt */
 	free(transfer->location);
 	transfer->location = location;

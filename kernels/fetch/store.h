@@ -41,7 +41,7 @@ void store_close(struct store *store);
 int store_verify(const struct store *store, const char *sha256, uint64_t size_bytes,
 	struct error *error) _must_check_;
 
-/* The same, and it counts as used now: what a run uses is not pruned while it lives. */
+/* The same, and it counts as used now: what a run uses is not pruned while it runs. */
 int store_check(const struct store *store, const char *sha256, uint64_t size_bytes,
 	struct error *error) _must_check_;
 
