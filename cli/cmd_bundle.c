@@ -131,11 +131,11 @@ static void print_result(const struct verb *verb, const char *sha256)
 	for (size_t i = 0; i < count; i++)
 		(void) json_object_array_add(kernels,
 			json_text(bundle_text(json_object_array_get_idx(targets, i), "krel")));
-	json_add_texts(object, "event", "result", NULL);
+	json_add_texts(object, "event", "result");
 	json_add(object, "exit_code", json_object_new_int(EXIT_CODE_OK));
-	json_add_texts(object, "file", verb->options.output, NULL);
+	json_add_texts(object, "file", verb->options.output);
 	json_add(object, "size_bytes", json_object_new_uint64((uint64_t) status.st_size));
-	json_add_texts(object, "sha256", sha256, NULL);
+	json_add_texts(object, "sha256", sha256);
 	json_add(object, "kernels", kernels);
 	json_print_line(object);
 }

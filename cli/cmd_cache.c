@@ -85,10 +85,10 @@ static json_object *entry_to_json(const char *event, const struct cache_entry *e
 	json_object *object = json_object_new_object();
 
 	if (event)
-		json_add_texts(object, "event", event, NULL);
-	json_add_texts(object, "kind", entry->kind_text, "path", entry->path, NULL);
+		json_add_texts(object, "event", event);
+	json_add_texts(object, "kind", entry->kind_text, "path", entry->path);
 	if (entry->name)
-		json_add_texts(object, "name", entry->name, NULL);
+		json_add_texts(object, "name", entry->name);
 	json_add(object, "size_bytes", json_object_new_uint64(entry->size_bytes));
 	json_add(object, "used", json_object_new_int64((int64_t) entry->used_s));
 	return object;
@@ -130,7 +130,7 @@ static int list(struct verb *verb, struct error *error)
 	for (size_t i = 0; i < entries.count; i++)
 		(void) json_object_array_add(items, entry_to_json(NULL, &entries.items[i]));
 	json_add(root, "entries", items);
-	json_add_texts(root, "path", verb->cache.path, NULL);
+	json_add_texts(root, "path", verb->cache.path);
 	json_add(root, "size_bytes", json_object_new_uint64(total_bytes));
 	json_print_line(root);
 	return 0;
@@ -161,7 +161,7 @@ static void on_image(void *context, const char *name)
 	}
 	object = json_object_new_object();
 	json_add_texts(object, "event", verb->prune.dry_run ? "would-remove" : "removed", "kind",
-		"image", "name", name, NULL);
+		"image", "name", name);
 	json_print_line(object);
 }
 
@@ -203,7 +203,7 @@ static void on_damaged(void *context, const struct cache_entry *entry, const cha
 		return;
 	}
 	object = entry_to_json("damaged", entry);
-	json_add_texts(object, "message", what, NULL);
+	json_add_texts(object, "message", what);
 	json_print_line(object);
 }
 

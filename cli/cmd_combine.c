@@ -90,7 +90,7 @@ static int make_image(struct verb *verb, struct image *image, struct error *erro
 		return 0;
 	}
 	object = combine_to_json(combine, image);
-	json_add_texts(object, "event", "result", NULL);
+	json_add_texts(object, "event", "result");
 	json_add(object, "exit_code", json_object_new_int(EXIT_CODE_OK));
 	json_add(object, "nothing_to_do", json_object_new_boolean(!changed));
 	json_print_line(object);

@@ -225,7 +225,7 @@ static void print_json(const struct verb *verb, const struct error *error)
 		json_object *object = json_object_new_object();
 
 		json_add_texts(object, "outcome", trace_outcome_text(entry->outcome), "repository",
-			entry->repository, "text", entry->text, "url", entry->url, NULL);
+			entry->repository, "text", entry->text, "url", entry->url);
 		(void) json_object_array_add(places, object);
 	}
 	json_add(root, "trace", places);

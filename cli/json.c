@@ -59,15 +59,10 @@ void json_add_fields(
 		json_add(object, fields[i].name, value_of(&fields[i], from));
 }
 
-void json_add_texts(json_object *object, ...)
+void json_add_pairs(json_object *object, const char *const *pairs)
 {
-	const char *name;
-	va_list texts;
-
-	va_start(texts, object);
-	while ((name = va_arg(texts, const char *)))
-		json_add(object, name, json_text(va_arg(texts, const char *)));
-	va_end(texts);
+	for (; *pairs; pairs += 2)
+		json_add(object, pairs[0], json_text(pairs[1]));
 }
 
 void json_print(json_object *root, FILE *file)

@@ -36,8 +36,10 @@ json_object *json_text(const char *text);
 json_object *json_list(const struct strv *list);
 /* Adds @value, which it takes. */
 void json_add(json_object *object, const char *name, json_object *value);
-/* Adds texts: pairs of a name and a text, then NULL. */
-void json_add_texts(json_object *object, ...) __attribute__((sentinel));
+/* Adds texts: pairs of a name and a text (or NULL for null); a name that is NULL ends them. */
+void json_add_pairs(json_object *object, const char *const *pairs);
+#define json_add_texts(object, ...)                                                                \
+	json_add_pairs((object), (const char *const[]){ __VA_ARGS__, NULL })
 /* Prints @root and a newline, and frees it. */
 void json_print(json_object *root, FILE *file);
 /* The same on one line of stdout, at once. */

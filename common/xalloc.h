@@ -11,7 +11,7 @@
 
 #include "common/strv.h"
 
-_Noreturn void out_of_memory(void);
+void out_of_memory(void) __attribute__((noreturn));
 
 /* Zeroed. */
 void *xcalloc(size_t count, size_t size) __attribute__((returns_nonnull, warn_unused_result));

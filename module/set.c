@@ -144,7 +144,7 @@ static bool same_bytes(const struct set_work *work, uint32_t a, uint32_t b)
 static int choose_of_name(struct set_work *work, uint32_t earlier, uint32_t later)
 {
 	const struct proof_member *members = work->set->members;
-	const char *label = work->nodes[earlier].label;
+	const char *label = work->nodes[later].label;
 	unsigned int first = rank_of(members[earlier].path);
 	unsigned int second = rank_of(members[later].path);
 	bool certain =

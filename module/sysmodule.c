@@ -136,7 +136,7 @@ size_t build_id_of_notes(const char *notes, size_t size, unsigned char id[BUILD_
 void sysmodule_build_id(int root_fd, const char *name, char hex[BUILD_ID_HEX_SIZE])
 {
 	_cleanup_free_ char *notes = NULL;
-	unsigned char id[BUILD_ID_SIZE];
+	unsigned char id[BUILD_ID_SIZE] = { 0 };
 	char path[PATH_MAX];
 	size_t size;
 

@@ -31,7 +31,7 @@ json_object *bundle_manifest_new(void)
 {
 	json_object *manifest = json_object_new_object();
 
-	json_add_texts(manifest, "slipway", SLIPWAY_VERSION, NULL);
+	json_add_texts(manifest, "slipway", SLIPWAY_VERSION);
 	json_add(manifest, "schema", json_object_new_int(BUNDLE_SCHEMA));
 	json_add(manifest, "targets", json_object_new_array());
 	json_add(manifest, "files", json_object_new_array());
@@ -56,7 +56,7 @@ static void list_file(struct collecting *collecting, const char *path)
 		r = -errno;
 	if (r < 0)
 		(void) staging_fail(&collecting->folder, r, path);
-	json_add_texts(file, "path", path, "sha256", hex, NULL);
+	json_add_texts(file, "path", path, "sha256", hex);
 	json_add(file, "size_bytes", json_object_new_uint64((uint64_t) status.st_size));
 	(void) json_object_array_add(bundle_member(collecting->manifest, "files"), file);
 }
@@ -104,7 +104,7 @@ static int add_image(struct collecting *collecting, enum stage_id stage, struct 
 	file = xasprintf("images/%.16s.tar", id);
 	image = json_object_new_object();
 	json_add_texts(image, "file", file, "id", id, "key", build->outputs[stage].key, "name",
-		name, "stage", stage_name(stage), NULL);
+		name, "stage", stage_name(stage));
 	(void) json_object_array_add(bundle_member(collecting->target, "images"), image);
 	return save_image(collecting, id, file, error);
 }
@@ -113,7 +113,7 @@ static json_object *source_new(const char *kind, const char *name, const char *f
 {
 	json_object *source = json_object_new_object();
 
-	json_add_texts(source, "file", file, "kind", kind, "name", name, NULL);
+	json_add_texts(source, "file", file, "kind", kind, "name", name);
 	return source;
 }
 
@@ -235,7 +235,7 @@ static int add_target(struct collecting *collecting, struct error *error)
 	collecting->target = target;
 	json_add_texts(target, "arch", lock->arch, "krel", lock->krel, "lock", path, "os", lock->os,
 		"refreshed", refreshed, "unsigned_lists",
-		build->options.common.allow_unsigned ? "yes" : "no", NULL);
+		build->options.common.allow_unsigned ? "yes" : "no");
 	json_add(target, "base", NULL);
 	json_add(target, "images", json_object_new_array());
 	json_add(target, "kernel_from", json_object_new_array());

@@ -655,7 +655,7 @@ json_object *combine_to_json(const struct combine *combine, const struct image *
 	json_object *kernels = json_object_new_array();
 	json_object *images = json_object_new_array();
 
-	json_add_texts(root, "os", combine->inputs[0].os, NULL);
+	json_add_texts(root, "os", combine->inputs[0].os);
 	for (size_t i = 0; i < combine->kernel_count; i++) {
 		const struct combine_kernel *kernel = &combine->kernels[i];
 		json_object *object = json_object_new_object();
@@ -666,11 +666,11 @@ json_object *combine_to_json(const struct combine *combine, const struct image *
 			json_object *item = json_object_new_object();
 
 			json_add_texts(item, "ofed_version", peermem->ofed_version, "ofed_exporter",
-				peermem->ofed_exporter, "crc", peermem->crc, NULL);
+				peermem->ofed_exporter, "crc", peermem->crc);
 			(void) json_object_array_add(peermems, item);
 		}
-		json_add_texts(object, "krel", kernel->krel, "set", kernel->set, "proof",
-			kernel->proof, NULL);
+		json_add_texts(
+			object, "krel", kernel->krel, "set", kernel->set, "proof", kernel->proof);
 		json_add(object, "peermem", peermems);
 		(void) json_object_array_add(kernels, object);
 	}

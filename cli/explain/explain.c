@@ -127,6 +127,7 @@ bool explain_loader_module(const char *line, char *name, size_t size)
 		if (!word || !word->value)
 			continue;
 		/* "/x/nvidia-uvm.ko.xz" is nvidia_uvm. */
+		memset(name, 0, size);
 		module_name_copy(word->value, word->size, name, size);
 		while (allows("module", *name))
 			name++;

@@ -97,7 +97,7 @@ static void note_other_os(const struct kernel *kernel)
 	const struct catalogue *os = &kernel->context->os;
 	const char *id = kernel->local.os;
 	const char *version = kernel->local.os_version ? kernel->local.os_version : "";
-	struct error text;
+	struct error text = { "" };
 
 	if (!id || (strcmp(id, os->id) == 0 &&
 			   strncmp(version, os->version_id, strlen(os->version_id)) == 0))

@@ -70,7 +70,7 @@ int sign_job_run(struct sign_job *job, struct error *error)
 		size_t size = 0, cms_size = 0;
 		int r = sign_job_content(job, path, &data, &size, error);
 
-		if (r < 0)
+		if (r < 0 || !data)
 			return r;
 		r = module_sign(&job->signer, data, size, &cms, &cms_size, error);
 		if (r < 0)

@@ -64,7 +64,7 @@ static json_object *to_json(const struct build *build, const struct outputs *out
 	json_object *root = json_object_new_object();
 	json_object *list = json_object_new_array();
 
-	json_add_texts(root, "krel", build->kernel.lock.krel, "os", build->context.os.os, NULL);
+	json_add_texts(root, "krel", build->kernel.lock.krel, "os", build->context.os.os);
 	for (size_t i = 0; i < outputs->count; i++)
 		(void) json_object_array_add(list, image_to_json(&outputs->images[i]));
 	json_add(root, "images", list);

@@ -60,7 +60,7 @@ static json_object *signer_json(const struct elf_module *module)
 		return NULL;
 	object = json_object_new_object();
 	json_add_texts(object, "issuer", facts.issuer, "serial", facts.serial, "key_id",
-		facts.key_id, "algorithm", facts.algorithm, "hash", facts.hash, NULL);
+		facts.key_id, "algorithm", facts.algorithm, "hash", facts.hash);
 	return object;
 }
 
@@ -97,7 +97,7 @@ static json_object *kernel_json(const struct verify_kernel *kernel)
 	json_object *object = json_object_new_object();
 
 	json_add_texts(object, "krel", kernel->krel, "vermagic", facts->vermagic, "vermagic_source",
-		kernel->vermagic_source, NULL);
+		kernel->vermagic_source);
 	json_add(object, "modversions",
 		json_object_new_boolean(proof_kernel_has_modversions(facts)));
 	json_add(object, "symbols", number(facts->symvers ? symvers_count(facts->symvers) : 0));

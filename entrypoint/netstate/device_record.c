@@ -403,7 +403,7 @@ int device_store(const struct device *device, struct statefile *records)
 
 		if (kinds[i].size) {
 			memcpy(&count, item + kinds[i].count, sizeof(count));
-			memcpy(&item, item + kinds[i].items, sizeof(item));
+			item = *(char *const *) (const void *) (item + kinds[i].items);
 		}
 		for (; count; count--, item += kinds[i].size) {
 			struct record *record = statefile_add(records, device_kinds[i]);

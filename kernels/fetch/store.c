@@ -28,7 +28,8 @@ int store_open(int dir_fd, const char *path, struct store *ret, struct error *er
 		r = fs_mkdir_parents(store.fd, folders[i], 0755);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
-	*ret = (struct store){ .fd = TAKE_FD(store.fd), .path = xstrdup(path) };
+	ret->fd = TAKE_FD(store.fd);
+	ret->path = xstrdup(path);
 	return 0;
 }
 

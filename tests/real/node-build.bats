@@ -178,6 +178,8 @@ make_ofed() {
     modprobe --dump-modversions "$(modules)/updates/nvidia/nvidia-peermem.ko" | grep -q '^0x0badcafe.ib_register'
 }
 
+# Minutes of compiling: make check-full.
+# bats test_tags=full
 @test "NVIDIA's modules: four of them, with the host's own drm, in the container" {
     local built begun
     # After `make images` all but the kit is there already.

@@ -274,7 +274,7 @@ static void mirrors_in_the_middle_of_an_update_are_asked_once_more(void **state)
 	_cleanup_free_ char *list = NULL;
 	_cleanup_free_ char *log = NULL;
 	struct asking asking;
-	struct server server;
+	struct server server = { .pid = 0 };
 
 	prepare(folder, &asking);
 	folder_write_text(folder, SUITE PACKAGES, "Package: old\n");

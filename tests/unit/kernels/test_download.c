@@ -57,7 +57,7 @@ static void get(struct download_options options, struct download_file file, stru
 static void get_from(const struct folder *folder, const char *const *answers,
 	struct download_file file, struct outcome *ret)
 {
-	_cleanup_(server_stop) struct server server;
+	_cleanup_(server_stop) struct server server = { .pid = 0 };
 
 	server_start(folder, answers, &server);
 	file.url = server.url;
