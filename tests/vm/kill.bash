@@ -14,7 +14,12 @@ use_kill_points() {
 }
 
 make_kill_points() {
+    local lock
+    mkdir -p "$kill_build"
+    exec {lock}>"$kill_build/.lock"
+    flock "$lock"
     make -s -C "$vm_folder/../.." O="$kill_build" KILL_POINTS=1 "$kill_build/slipway-init" >/dev/null
+    exec {lock}>&-
     "$kill_build/slipway-init" --version | grep -q 'kill points'
 }
 
