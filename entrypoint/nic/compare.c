@@ -467,6 +467,9 @@ static int check_module(struct refusals *refusals, const struct swap_module *mod
 	int references = sysmodule_references(refusals->root_fd, module->name);
 	int r = 0;
 
+	/* It was unloaded since the plan was made: nvidia_peermem goes when its pod stops. */
+	if (references < 0 && !sysmodule_exists(refusals->root_fd, module->name))
+		return 0;
 	/* A driver of devices that the image does not bring would leave them without one. */
 	if (module->part == SWAP_OTHER && drives(refusals->root_fd, module->name))
 		r = refuse(refusals,
