@@ -33,16 +33,18 @@
 void nic_open_journal(struct nic *nic)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
+	int root_fd = nic->role.root_fd;
 	struct error why = { "" };
 
-	if (journal_adopt_old(nic->role.root_fd, &why) < 0)
+	if (journal_adopt_old(root_fd, &why) < 0)
 		role_note(&nic->role, "%s", why.text);
-	if (journal_read(nic->role.root_fd, &journal, &why) == -EBADMSG) {
-		role_note(&nic->role, "%s", why.text);
-		(void) unlinkat(nic->role.root_fd, JOURNAL_PATH, 0);
+	if (journal_read(root_fd, &journal, &why) == -EBADMSG) {
+		role_note(&nic->role, "%s: put aside as /" JOURNAL_PATH ".damaged", why.text);
+		if (renameat(root_fd, JOURNAL_PATH, root_fd, JOURNAL_PATH ".damaged") < 0)
+			(void) unlinkat(root_fd, JOURNAL_PATH, 0);
 	}
 	/* For the exit message of a container that was killed before it could write it. */
-	(void) !journal_set_list(nic->role.root_fd, JOURNAL_OUTCOME, NULL, &why);
+	(void) !journal_set_list(root_fd, JOURNAL_OUTCOME, NULL, &why);
 }
 
 bool nic_is_unfinished(const void *role)

@@ -210,6 +210,8 @@ static void a_damaged_journal_keeps_no_start_from_going_on(void **state)
 	log_prepare(&nic.role.log, folder->fd, "nic", NIC_STATE_FOLDER);
 	nic_open_journal(&nic);
 	assert_false(fs_exists(folder->fd, JOURNAL_PATH));
+	/* For a person to look at. */
+	assert_true(fs_exists(folder->fd, JOURNAL_PATH ".damaged"));
 }
 
 static void every_phase_is_read_as_it_was_written(void **state)
