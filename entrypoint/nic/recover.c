@@ -518,6 +518,24 @@ static void record_outcome(
 	(void) !journal_set_list(swap->root_fd, JOURNAL_OUTCOME, &lines, &ignored);
 }
 
+/* Of an OFED without the peer-memory interface there is no fingerprint: then the journal knows. */
+static bool is_ofed_loaded(const struct role *role, const struct journal *journal)
+{
+	const struct strv *inserted = &journal->own.load;
+	int root_fd = role->root_fd;
+
+	for (size_t i = 0; i < inserted->count; i++) {
+		const char *name = inserted->items[i];
+
+		/* Not what came along of the kernel's own. */
+		if ((strv_contains(&role->driver_modules, name) ||
+			    swap_plan_find(&journal->own, name)) &&
+			sysmodule_exists(root_fd, name) && !sysmodule_is_built_in(root_fd, name))
+			return true;
+	}
+	return fingerprint_is_there(root_fd);
+}
+
 int nic_report_outcome(struct action *action)
 {
 	struct role *role = action->role;
@@ -525,13 +543,16 @@ int nic_report_outcome(struct action *action)
 	_cleanup_free_ char *text = NULL;
 	const struct strv *lines = &journal.lists[JOURNAL_OUTCOME];
 	struct error why = role->plan.error;
+	struct error ignored;
 
-	if (fingerprint_is_there(role->root_fd))
+	(void) !journal_read(role->root_fd, &journal, &ignored);
+	if (is_ofed_loaded(role, &journal))
 		role->left_so = role->options.restore_inbox
-					? "OFED stays loaded: see above why it could not go"
+					? "OFED is still loaded, although " CONTRACT_ENV_RESTORE
+					  " is set: the notes of this stop have the reason"
 					: "OFED stays loaded, as " CONTRACT_ENV_RESTORE
 					  " is not set; all else is undone";
-	if (journal_read(role->root_fd, &journal, &action->error) < 0 || !lines->count)
+	if (!lines->count)
 		return 0;
 	text = role->plan.start_failed ? strv_join(lines, "; ") : NULL;
 	if (text)

@@ -214,6 +214,32 @@ static void a_damaged_journal_keeps_no_start_from_going_on(void **state)
 	assert_true(fs_exists(folder->fd, JOURNAL_PATH ".damaged"));
 }
 
+/* Of an OFED without the peer-memory interface there is no fingerprint. */
+static void what_stays_loaded_is_seen_by_the_journal_and_the_kernel(void **state)
+{
+	const struct folder *folder = *state;
+	struct nic nic = { .role = { .root_fd = folder->fd } };
+	struct action action = { .role = &nic.role };
+	_cleanup_journal_ struct journal journal = { 0 };
+	struct error error;
+
+	assert_int_equal(nic_report_outcome(&action), 0);
+	assert_null(nic.role.left_so);
+	assert_int_equal(strv_push(&journal.own.load, "mlxfw"), 0);
+	assert_int_equal(strv_push(&journal.own.load, "mlx5_core"), 0);
+	assert_int_equal(strv_push(&nic.role.driver_modules, "mlx5_core"), 0);
+	assert_int_equal(journal_write(folder->fd, &journal, &error), 0);
+	/* One of the kernel's own that came along is no OFED. */
+	folder_module(folder, "mlxfw", "0\n", NULL);
+	assert_int_equal(nic_report_outcome(&action), 0);
+	assert_null(nic.role.left_so);
+	folder_module(folder, "mlx5_core", "0\n", NULL);
+	assert_int_equal(nic_report_outcome(&action), 0);
+	assert_non_null(nic.role.left_so);
+	assert_non_null(strstr(nic.role.left_so, "OFED stays loaded"));
+	strv_free(&nic.role.driver_modules);
+}
+
 static void every_phase_is_read_as_it_was_written(void **state)
 {
 	const struct folder *folder = *state;
@@ -500,6 +526,7 @@ int main(void)
 		folder_test(the_second_swap_of_a_boot_knows_the_nodes_own_still),
 		folder_test(what_is_pending_shows_what_the_node_had),
 		folder_test(a_damaged_journal_keeps_no_start_from_going_on),
+		folder_test(what_stays_loaded_is_seen_by_the_journal_and_the_kernel),
 		folder_test(every_phase_is_read_as_it_was_written),
 		folder_test(lists_and_the_networks_state_are_beside_the_phase),
 		folder_test(a_start_goes_on_by_the_phase_and_by_what_is_loaded),
