@@ -199,14 +199,14 @@ static enum swap_part part_of(const struct comparison *comparison, const char *m
 	if (strcmp(module, PEERMEM_MODULE) == 0)
 		return SWAP_PEERMEM;
 	if (strv_contains(&comparison->plan->load, module))
-		return SWAP_OURS;
+		return SWAP_DRIVER;
 	if (strv_contains(&inputs->storage, module))
 		return SWAP_STORAGE;
 	if (strv_contains(&inputs->third_party, module))
 		return SWAP_THIRD_PARTY;
 	if (strv_contains(&inputs->auxiliary, module))
 		return SWAP_AUXILIARY;
-	return strv_contains(&comparison->nic->role.driver_modules, module) ? SWAP_OURS
+	return strv_contains(&comparison->nic->role.driver_modules, module) ? SWAP_DRIVER
 									    : SWAP_OTHER;
 }
 
@@ -331,7 +331,7 @@ int swap_plan_make(struct action *action, struct loader *loader, struct swap_pla
 		return r;
 	/* Of the image's set, and loaded until now: nothing else brings it back. */
 	for (size_t i = 0; r == 0 && i < plan->go_count; i++)
-		if (plan->go[i].part == SWAP_OURS)
+		if (plan->go[i].part == SWAP_DRIVER)
 			r = loader_resolve(loader, plan->go[i].name, &plan->load, &action->error);
 	return r < 0 ? fail(action, r) : nic_refuse(action, plan);
 }

@@ -18,7 +18,7 @@
 
 /* Stable, as all words of the file: a later Slipway reads what an earlier one wrote. */
 static const char *const parts[] = {
-	[SWAP_OURS] = "ours",
+	[SWAP_DRIVER] = "ours",
 	[SWAP_STORAGE] = "storage",
 	[SWAP_THIRD_PARTY] = "third-party",
 	[SWAP_AUXILIARY] = "auxiliary",
@@ -120,7 +120,7 @@ int swap_plan_going(const struct swap_plan *plan, struct strv *names)
 bool swap_plan_has_driver(const struct swap_plan *plan)
 {
 	for (size_t i = 0; i < plan->go_count; i++)
-		if (plan->go[i].part == SWAP_OURS)
+		if (plan->go[i].part == SWAP_DRIVER)
 			return true;
 	return false;
 }

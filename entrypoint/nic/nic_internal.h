@@ -71,7 +71,7 @@ void nic_inputs_log(const struct nic_inputs *inputs, struct log *log);
 
 /* Why a module is in the plan. */
 enum swap_part {
-	SWAP_OURS,        /* the image has one of that name */
+	SWAP_DRIVER,      /* of the driver: the image has one of that name */
 	SWAP_STORAGE,     /* goes only with UNLOAD_STORAGE_MODULES, and comes back */
 	SWAP_THIRD_PARTY, /* goes only with UNLOAD_THIRD_PARTY_RDMA_MODULES, and comes back */
 	SWAP_AUXILIARY,   /* goes, and comes back when it will load on ours */
@@ -352,7 +352,7 @@ bool nic_is_unfinished(const void *role);
 int nic_note_unfinished(struct action *action);
 /* Once compared: of the steps that unload, load and unblock; of those that follow. */
 bool nic_is_swapped(const void *role);
-bool nic_has_dependents(const void *role);
+bool nic_dependents_are_done(const void *role);
 /* Did the killed container do all but write that it is over? */
 bool nic_is_all_but_committed(const void *role);
 /* Writes it, before anything can fail, for then this start would roll back. */

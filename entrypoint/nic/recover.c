@@ -74,7 +74,7 @@ bool nic_is_swapped(const void *role)
 	return nic->swap.same;
 }
 
-bool nic_has_dependents(const void *role)
+bool nic_dependents_are_done(const void *role)
 {
 	const struct nic *nic = role;
 	enum phase phase = journal_phase(nic->role.root_fd);
@@ -116,13 +116,13 @@ static bool is_of_set(struct swap_context *swap, const char *name)
 {
 	char build_id[BUILD_ID_HEX_SIZE];
 	struct error ignored;
-	struct loader *own;
+	struct loader *image;
 
 	if (strv_contains(&swap->role->driver_modules, name))
 		return true;
 	/* What else the image has is of the kernel; what it lacks is of an image before it. */
-	own = swap_tree(swap, SWAP_IMAGE, &ignored);
-	if (own && swap_tree_has(own, name))
+	image = swap_tree(swap, SWAP_IMAGE, &ignored);
+	if (image && swap_tree_has(image, name))
 		return false;
 	sysmodule_build_id(swap->root_fd, name, build_id);
 	return !module_is_on_host(&swap->lookup, name, build_id);
@@ -202,7 +202,7 @@ static int guess_own(struct swap_context *swap)
 	struct swap_plan *own = &swap->journal.own;
 
 	for (size_t i = 0; i < set->count; i++) {
-		struct swap_module module = { .part = SWAP_OURS };
+		struct swap_module module = { .part = SWAP_DRIVER };
 
 		if (!swap_is_ours(swap, set->items[i]))
 			continue;
@@ -247,7 +247,7 @@ static int list_restore(
 		if (!module_is_on_host(&swap->lookup, module.name, module.build_id))
 			module.build_id[0] = '\0';
 		if (swap_plan_add(pending, &module) < 0 ||
-			(module.part == SWAP_OURS && strv_push(names, module.name) < 0))
+			(module.part == SWAP_DRIVER && strv_push(names, module.name) < 0))
 			return -ENOMEM;
 	}
 	text = lacking.count ? strv_join(&lacking, ", ") : NULL;
@@ -339,7 +339,7 @@ int nic_swap_in_undo(struct action *action)
 
 /*
  * ---- what was there before comes back: the very builds, else the host's, and at worst ours. First
- * the driver itself (SWAP_OURS), the others when that is back.
+ * the driver itself (SWAP_DRIVER), the others when that is back.
  */
 
 /*
@@ -362,7 +362,7 @@ static int unload_other_builds(struct swap_context *swap, bool of_host)
 					     !module_is_on_host(&swap->lookup, module->name, loaded)
 				   : *module->build_id && *loaded &&
 					     strcmp(loaded, module->build_id) != 0;
-		if (module->part == SWAP_OURS && is_other && strv_push(&others, module->name) < 0)
+		if (module->part == SWAP_DRIVER && is_other && strv_push(&others, module->name) < 0)
 			return nic_no_memory(swap->action);
 	}
 	return others.count ? swap_unload(swap, &others, true, &removed) : 0;
@@ -377,7 +377,7 @@ static int load_of_host(
 }
 
 /* The very builds, last gone first. */
-static int load_exact(struct swap_context *swap, struct error *why)
+static int load_driver_exact(struct swap_context *swap, struct error *why)
 {
 	const struct swap_plan *pending = &swap->journal.pending;
 	int first_failure;
@@ -388,7 +388,7 @@ static int load_exact(struct swap_context *swap, struct error *why)
 		const struct swap_module *module = &pending->go[i];
 		_cleanup_free_ char *path = NULL;
 
-		if (module->part == SWAP_OURS && *module->build_id &&
+		if (module->part == SWAP_DRIVER && *module->build_id &&
 			!is_build_before(swap, module->name) &&
 			module_find(&swap->lookup, module->name, module->build_id, &path) < 0)
 			return error_set(why, -ENOENT, "their own files are not all to be found");
@@ -408,7 +408,7 @@ static int load_exact(struct swap_context *swap, struct error *why)
 			bool was_there = sysmodule_exists(swap->root_fd, module->name);
 			struct error text = { "" };
 
-			if (module->part != SWAP_OURS)
+			if (module->part != SWAP_DRIVER)
 				continue;
 			r = 0;
 			if (*module->build_id)
@@ -426,7 +426,7 @@ static int load_exact(struct swap_context *swap, struct error *why)
 }
 
 /* As many as come, with the parameters of the node's own set where that is known. */
-static int load_hosts(struct swap_context *swap, struct strv *missing)
+static int load_driver_of_host(struct swap_context *swap, struct strv *missing)
 {
 	const struct swap_plan *own = &swap->journal.own;
 	const struct swap_plan *set = swap_plan_has_driver(own) ? own : &swap->journal.pending;
@@ -438,7 +438,7 @@ static int load_hosts(struct swap_context *swap, struct strv *missing)
 		const struct swap_module *module = &set->go[i];
 		struct error why = { "" };
 
-		if (module->part == SWAP_OURS && !sysmodule_exists(swap->root_fd, module->name) &&
+		if (module->part == SWAP_DRIVER && !sysmodule_exists(swap->root_fd, module->name) &&
 			load_of_host(swap, module, &why) < 0 &&
 			strv_pushf(missing, "%s: %s", module->name, why.text) < 0)
 			return -ENOMEM;
@@ -446,26 +446,26 @@ static int load_hosts(struct swap_context *swap, struct strv *missing)
 	return 0;
 }
 
-static bool has_driver(const struct swap_context *swap, const struct swap_plan *plan)
+static bool is_driver_loaded(const struct swap_context *swap, const struct swap_plan *plan)
 {
 	for (size_t i = 0; i < plan->go_count; i++)
-		if (plan->go[i].part == SWAP_OURS &&
+		if (plan->go[i].part == SWAP_DRIVER &&
 			sysmodule_exists(swap->root_fd, plan->go[i].name))
 			return true;
 	return false;
 }
 
 /* A node with a driver that is not the one it had is better off than one with none. */
-static void load_ours_at_worst(struct swap_context *swap)
+static void load_image_at_worst(struct swap_context *swap)
 {
 	const struct strv *load = &swap->journal.pending.load;
 	struct error why = { "" };
-	struct loader *own = swap_tree(swap, SWAP_IMAGE, &why);
+	struct loader *image = swap_tree(swap, SWAP_IMAGE, &why);
 
-	for (size_t i = 0; own && i < load->count; i++) {
+	for (size_t i = 0; image && i < load->count; i++) {
 		enum reason ignored;
 
-		if (loader_load(own, swap->action->worker, load->items[i], &ignored, &why) < 0)
+		if (loader_load(image, swap->action->worker, load->items[i], &ignored, &why) < 0)
 			nic_note(swap->action, "%s", why.text);
 	}
 }
@@ -477,7 +477,7 @@ static int load_driver(struct swap_context *swap, struct strv *missing, const ch
 	const struct journal *journal = &swap->journal;
 	bool had_driver = swap_plan_has_driver(&journal->pending);
 	struct error why = { "" };
-	int r = load_exact(swap, &why);
+	int r = load_driver_exact(swap, &why);
 
 	*outcome = had_driver ? "what was loaded before is loaded again"
 			      : "no driver was loaded before, and none is now";
@@ -488,13 +488,13 @@ static int load_driver(struct swap_context *swap, struct strv *missing, const ch
 		"the modules that were there do not all come back (%.600s): the host's own come "
 		"instead",
 		why.text);
-	r = load_hosts(swap, missing);
-	if (r < 0 || !had_driver || has_driver(swap, &journal->pending) ||
-		has_driver(swap, &journal->own))
+	r = load_driver_of_host(swap, missing);
+	if (r < 0 || !had_driver || is_driver_loaded(swap, &journal->pending) ||
+		is_driver_loaded(swap, &journal->own))
 		return r;
 	nic_note(action, "nothing of what was there comes back: what the image has of it is loaded "
 			 "again, so that the node has a driver at all");
-	load_ours_at_worst(swap);
+	load_image_at_worst(swap);
 	*outcome = "nothing of what was loaded before came back: reboot the node to have its own "
 		   "driver again";
 	return action_fail(action, REASON_LOAD_FAILED, -ENOENT,
@@ -585,7 +585,7 @@ static int roll_back(struct swap_context *swap)
 		char loaded[BUILD_ID_HEX_SIZE];
 
 		sysmodule_build_id(root_fd, module->name, loaded);
-		if (module->part == SWAP_OURS && *loaded &&
+		if (module->part == SWAP_DRIVER && *loaded &&
 			!module_is_on_host(&swap->lookup, module->name, loaded))
 			own_is_back = false;
 	}
@@ -619,7 +619,7 @@ int nic_swap_out_undo(struct action *action)
 		return roll_back(&swap);
 	/* Then they are the node's driver; what went of them comes again. */
 	nic_note(action, "the image's modules could not all go: they stay");
-	load_ours_at_worst(&swap);
+	load_image_at_worst(&swap);
 	peermem_allow(root_fd);
 	return 0;
 }
