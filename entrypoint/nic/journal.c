@@ -427,7 +427,7 @@ int journal_begin(const struct role *role, const struct swap_plan *plan,
  * Where it cannot be written, no journal is better than one that unloads what serves. The same for
  * one that cannot be read.
  */
-static void finish(int root_fd, enum phase phase, bool own_is_back)
+static void journal_finish(int root_fd, enum phase phase, bool own_is_back)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
 	struct error ignored;
@@ -451,12 +451,12 @@ static void finish(int root_fd, enum phase phase, bool own_is_back)
 
 void journal_commit(int root_fd)
 {
-	finish(root_fd, PHASE_COMMITTED, false);
+	journal_finish(root_fd, PHASE_COMMITTED, false);
 }
 
 void journal_end(int root_fd, bool own_is_back)
 {
-	finish(root_fd, PHASE_NONE, own_is_back);
+	journal_finish(root_fd, PHASE_NONE, own_is_back);
 }
 
 int journal_set_list(

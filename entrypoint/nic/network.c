@@ -154,7 +154,7 @@ struct call {
 	struct netstate network;
 };
 
-static void receive(void *context, const char *text)
+static void receive_report(void *context, const char *text)
 {
 	struct call *call = context;
 
@@ -174,7 +174,7 @@ static void call_done(struct call *call)
  * @also_ours: what is loaded now is among those that go; and a pending swap names the drivers that
  * go and come, also where the plan says "same".
  */
-static int begin(struct call *call, struct action *action, bool also_ours)
+static int call_begin(struct call *call, struct action *action, bool also_ours)
 {
 	const struct nic *nic = action->role;
 	_cleanup_journal_ struct journal journal = { 0 };
@@ -187,7 +187,7 @@ static int begin(struct call *call, struct action *action, bool also_ours)
 		.path = call->path,
 		.modules = &call->modules,
 		.bind_ms = nic->inputs.bind_ms,
-		.report = receive,
+		.report = receive_report,
 		.context = call,
 	};
 	if (!call->path || swap_plan_going(&nic->swap, &call->modules) < 0 ||
@@ -199,10 +199,10 @@ static int begin(struct call *call, struct action *action, bool also_ours)
 	return 0;
 }
 
-static int save(struct action *action, bool also_ours)
+static int save_network(struct action *action, bool also_ours)
 {
 	_cleanup_(call_done) struct call call = { 0 };
-	int r = begin(&call, action, also_ours);
+	int r = call_begin(&call, action, also_ours);
 
 	if (r < 0 || !call.path)
 		return r;
@@ -212,12 +212,12 @@ static int save(struct action *action, bool also_ours)
 	return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
 }
 
-static int restore(struct action *action)
+static int restore_network(struct action *action)
 {
 	struct netstate_result result = { 0 };
 	_cleanup_(call_done) struct call call = { 0 };
 	struct error ignored;
-	int r = begin(&call, action, true);
+	int r = call_begin(&call, action, true);
 
 	if (r < 0 || !call.path)
 		return r;
@@ -258,7 +258,7 @@ bool nic_network_stays(const void *role)
 int nic_network_save(struct action *action)
 {
 	struct error ignored;
-	int r = save(action, false);
+	int r = save_network(action, false);
 
 	if (r == 0)
 		(void) !journal_set_list(
@@ -275,7 +275,7 @@ int nic_network_give_back(struct action *action)
 	if (!saved)
 		return 0;
 	if (netstate_can_restore(nic->role.root_fd, path))
-		return restore(action);
+		return restore_network(action);
 	nic_note(action,
 		"none of the devices has a driver: the network's state is kept for the next start");
 	return 0;
@@ -293,7 +293,8 @@ int nic_network_restore(struct action *action)
 			? journal_enter(root_fd, PHASE_RESTORING, &action->error)
 			: 0;
 
-	return r < 0 ? action_reason(action, REASON_NETWORK_INCOMPLETE, r) : restore(action);
+	return r < 0 ? action_reason(action, REASON_NETWORK_INCOMPLETE, r)
+		     : restore_network(action);
 }
 
 /* Where nothing was before us, nothing comes that could be given anything. */
@@ -314,7 +315,7 @@ static bool others_come(const struct role *role)
 
 int nic_network_save_again(struct action *action)
 {
-	return others_come(action->role) ? save(action, true) : 0;
+	return others_come(action->role) ? save_network(action, true) : 0;
 }
 
 bool nic_network_is_at_risk(const struct role *role)

@@ -65,7 +65,7 @@ void nic_note(const struct action *action, const char *format, ...)
 	worker_report(action->worker, WORKER_NOTE, 0, "%s", text);
 }
 
-static bool swaps(const void *role)
+static bool is_swap_needed(const void *role)
 {
 	const struct nic *nic = role;
 
@@ -115,7 +115,7 @@ int nic_build_read(struct nic *nic, struct error *error)
 	return r < 0 ? error_set_errno(error, r, "sources") : 0;
 }
 
-static int identify(struct action *action)
+static int identify_kernel(struct action *action)
 {
 	struct role *role = action->role;
 	int r = nodebuild_identify(action);
@@ -212,7 +212,7 @@ static int clear_stale(struct action *action)
 }
 
 /* Its kernel's tree, the image's and what is loaded: all of plan.load that is not there yet. */
-static int prove(struct action *action)
+static int prove_swap(struct action *action)
 {
 	const struct nic *nic = nic_of(action->role);
 	_cleanup_strv_ struct strv gone = { 0 };
@@ -293,7 +293,7 @@ static const struct step nic_steps[] = {
 		.undo = nic_unfinished_out,
 		.undo_deadline_ms = LOAD_DEADLINE_MS,
 		.undo_share_ms = SHARE_LATE_MS },
-	[BUILD_STEPS] = { .name = "identify-kernel", .perform = identify },
+	[BUILD_STEPS] = { .name = "identify-kernel", .perform = identify_kernel },
 	{ .name = "build-on-node",
 		.wanted = nodebuild_wanted,
 		.kind = STEP_WORKER,
@@ -320,9 +320,9 @@ static const struct step nic_steps[] = {
 		.perform = nic_commit_earlier,
 		.deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "prove",
-		.wanted = swaps,
+		.wanted = is_swap_needed,
 		.kind = STEP_WORKER,
-		.perform = prove,
+		.perform = prove_swap,
 		.deadline_ms = 60 * 1000 },
 	{ .name = "save-network",
 		.is_done = nic_network_stays,
@@ -341,7 +341,7 @@ static const struct step nic_steps[] = {
 		.undo = nic_host_files_undo,
 		.undo_deadline_ms = FILES_DEADLINE_MS,
 		.undo_share_ms = SHARE_FILES_MS },
-	{ .name = "retire-sources", .wanted = swaps, .perform = detach_sources },
+	{ .name = "retire-sources", .wanted = is_swap_needed, .perform = detach_sources },
 	{ .name = "swap-out",
 		.is_done = nic_is_swapped,
 		.kind = STEP_WORKER,
@@ -431,7 +431,7 @@ void nic_free(struct nic *nic)
 	nic_inputs_free(&nic->inputs);
 }
 
-static int run(struct nic *nic, const struct step *steps, size_t count)
+static int run_role(struct nic *nic, const struct step *steps, size_t count)
 {
 	int exit_code = role_run(&nic->role, steps, count);
 
@@ -469,7 +469,7 @@ int nic_main(int root_fd, char *const *arguments, const struct role_hooks *hooks
 		.lock_fd = -1,
 	};
 
-	return run(&nic, nic_steps, ARRAY_SIZE(nic_steps));
+	return run_role(&nic, nic_steps, ARRAY_SIZE(nic_steps));
 }
 
 int nic_sources_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
@@ -504,5 +504,5 @@ int nic_build_main(int root_fd, char *const *arguments, const struct role_hooks 
 		.lock_fd = -1,
 	};
 
-	return run(&nic, &nic_steps[BUILD_STEPS], BUILD_STEP_COUNT);
+	return run_role(&nic, &nic_steps[BUILD_STEPS], BUILD_STEP_COUNT);
 }

@@ -123,8 +123,8 @@ static void report_left_out(
 			name, text);
 }
 
-static int insert(struct swap_context *swap, const struct swap_module *module, const char *path,
-	struct error *error)
+static int insert_with_options(struct swap_context *swap, const struct swap_module *module,
+	const char *path, struct error *error)
 {
 	_cleanup_(elf_module_close) struct elf_module *file = NULL;
 	struct action *action = swap->action;
@@ -203,7 +203,7 @@ int swap_load(struct swap_context *swap, struct loader *tree, const struct swap_
 	}
 	if (tree)
 		r = load_dependencies(swap, tree, module->name, error);
-	return r < 0 ? r : insert(swap, module, path, error);
+	return r < 0 ? r : insert_with_options(swap, module, path, error);
 }
 
 int swap_unload(
