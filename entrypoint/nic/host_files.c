@@ -531,16 +531,15 @@ static struct hostfiles open_files(const struct nic *nic)
 	return files;
 }
 
-static int report(struct action *action, struct hostfiles *files)
+static void report_notes(struct action *action, struct hostfiles *files)
 {
 	for (size_t i = 0; i < files->notes.count; i++)
 		nic_note(action, "%s", files->notes.items[i]);
 	strv_free(&files->notes);
-	return 0;
 }
 
 /* Were an event to come first, udevd would treat it by its old rules. */
-static int announce_changes(struct action *action, struct hostfiles *files)
+static void announce_changes(struct action *action, struct hostfiles *files)
 {
 	const struct timespec pause = { .tv_sec = UDEVD_LOOK_MS / 1000 };
 
@@ -551,7 +550,7 @@ static int announce_changes(struct action *action, struct hostfiles *files)
 			UDEVD_LOOK_MS / 1000);
 		(void) nanosleep(&pause, NULL);
 	}
-	return report(action, files);
+	report_notes(action, files);
 }
 
 static void undo_or_note(struct hostfiles *files, const char *only, const char *keep)
@@ -645,7 +644,8 @@ int nic_host_files_clear(struct action *action)
 		undo_or_note(&files, inputs->udev_rules, NULL);
 	remove_stock(&files, inputs->blacklist_file, &stock_blacklist);
 	remove_stock(&files, inputs->udev_rules, &stock_rules);
-	return report(action, &files);
+	report_notes(action, &files);
+	return 0;
 }
 
 int nic_host_files_put(struct action *action)
@@ -657,7 +657,8 @@ int nic_host_files_put(struct action *action)
 		put_rules(nic, &files);
 	if (!nic->swap.same)
 		put_blacklist(nic, &files);
-	return announce_changes(action, &files);
+	announce_changes(action, &files);
+	return 0;
 }
 
 int nic_host_files_undo(struct action *action)
@@ -668,7 +669,8 @@ int nic_host_files_undo(struct action *action)
 	undo_or_note(&files, inputs->blacklist_file, NULL);
 	undo_or_note(&files, inputs->udev_rules, NULL);
 	undo_or_note(&files, NULL, NULL);
-	return announce_changes(action, &files);
+	announce_changes(action, &files);
+	return 0;
 }
 
 int nic_unblock(struct action *action)
@@ -676,7 +678,8 @@ int nic_unblock(struct action *action)
 	struct hostfiles files = open_files(action->role);
 
 	undo_or_note(&files, nic_of(action->role)->inputs.blacklist_file, NULL);
-	return announce_changes(action, &files);
+	announce_changes(action, &files);
+	return 0;
 }
 
 int nic_block_again(struct action *action)
@@ -687,5 +690,6 @@ int nic_block_again(struct action *action)
 	/* Where modules stay, nothing has to be kept from coming. */
 	if (!nic_stays(&nic->role))
 		put_blacklist(nic, &files);
-	return announce_changes(action, &files);
+	announce_changes(action, &files);
+	return 0;
 }

@@ -204,7 +204,7 @@ static int save_network(struct action *action, bool also_ours)
 	_cleanup_(call_done) struct call call = { 0 };
 	int r = call_begin(&call, action, also_ours);
 
-	if (r < 0 || !call.path)
+	if (r < 0)
 		return r;
 	r = nic_network_begin(action->role, call.path, &action->error);
 	if (r == 0)
@@ -219,7 +219,7 @@ static int restore_network(struct action *action)
 	struct error ignored;
 	int r = call_begin(&call, action, true);
 
-	if (r < 0 || !call.path)
+	if (r < 0)
 		return r;
 	r = netstate_restore(&call.network, &result, &action->error);
 	if (r == -ENOENT)

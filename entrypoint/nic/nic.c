@@ -454,7 +454,6 @@ int nic_main(int root_fd, char *const *arguments, const struct role_hooks *hooks
 			.state_folder = NIC_STATE_FOLDER,
 			.lock_path = CONTRACT_OFED_LOCK,
 			.host_root = "/" CONTRACT_NIC_HOST_ROOT,
-			.unloads_conflicting = true,
 			.grace_ms = CONTRACT_NIC_GRACE_MS,
 			.devices = nic_devices,
 			.root_fd = root_fd,

@@ -332,7 +332,7 @@ int swap_unload(struct swap_context *swap, const struct strv *names, bool holder
  */
 int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *missing);
 
-/* Removes plan.go, nvidia_peermem first, by asking for it; nothing when the plan says same. */
+/* Removes plan.go, nvidia_peermem first, by asking for it. Not done when the plan says same. */
 int nic_swap_out(struct action *action);
 /* Loads plan.load. Modules that the host's udev brings in the middle are taken out again. */
 int nic_swap_in(struct action *action);

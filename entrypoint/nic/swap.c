@@ -263,7 +263,7 @@ int nic_swap_out(struct action *action)
 	const struct swap_plan *plan;
 	int r = swap_open(&swap, action);
 
-	if (r < 0 || swap.nic->swap.same)
+	if (r < 0)
 		return r;
 	plan = &swap.nic->swap;
 	/* Since the comparison the proof and the save took their time. */
@@ -339,7 +339,7 @@ int nic_swap_in(struct action *action)
 	struct loader *image;
 	int r = swap_open(&swap, action);
 
-	if (r < 0 || swap.nic->swap.same)
+	if (r < 0)
 		return r;
 	load = &swap.nic->swap.load;
 	r = journal_enter(swap.root_fd, PHASE_LOADING, &action->error);
