@@ -249,7 +249,8 @@ static int compare_one(struct comparison *comparison, const char *module)
 		return r;
 	if (*why.text)
 		nic_note(comparison->action, "%s", why.text);
-	/* One that may not go is no reason to refuse by itself: what it runs on stays. */
+	/* A module that may not be unloaded, and differs, does not fail the start: it keeps running
+	 * unless a module that it depends on is replaced (nic_refuse()). */
 	part = part_of(comparison, module);
 	if ((part == SWAP_STORAGE && !inputs->unload_storage) ||
 		(part == SWAP_THIRD_PARTY && !inputs->unload_third_party))
@@ -330,7 +331,8 @@ int swap_plan_make(struct action *action, struct loader *loader, struct swap_pla
 	r = list_going(&comparison, &comparison.differ);
 	if (r < 0)
 		return r;
-	/* Of the image's set, and loaded until now: nothing else brings it back. */
+	/* The driver's modules that go without being asked for come again from the image, too: no
+	 * other process loads them. */
 	for (size_t i = 0; r == 0 && i < plan->go_count; i++)
 		if (plan->go[i].part == SWAP_DRIVER)
 			r = loader_resolve(loader, plan->go[i].name, &plan->load, &action->error);

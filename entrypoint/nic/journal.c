@@ -351,8 +351,9 @@ int journal_enter(int root_fd, enum phase phase, struct error *error)
 }
 
 /*
- * What came since depends on what was there, if on anything: it goes first and comes last. What the
- * killed container loaded itself does not come back.
+ * Modules of @plan that are new came after those already listed, and may depend on them: they are
+ * put before them, to be unloaded first and loaded last. A module that the killed container
+ * inserted is not added: the rollback does not bring it back.
  */
 int journal_merge_pending(
 	struct swap_plan *pending, const struct swap_plan *plan, const struct strv *coming)
@@ -424,8 +425,8 @@ int journal_begin(const struct role *role, const struct swap_plan *plan,
 }
 
 /*
- * Where it cannot be written, no journal is better than one that unloads what serves. The same for
- * one that cannot be read.
+ * A journal that cannot be read or written is removed: one that still says that a swap is pending
+ * would make the next start unload the driver that serves.
  */
 static void journal_finish(int root_fd, enum phase phase, bool own_is_back)
 {

@@ -14,7 +14,7 @@
 #include "entrypoint/netstate/netstate.h"
 #include "entrypoint/nic/nic_internal.h"
 
-/* How netstate_failure() begins what it reports (netstate/netstate.c). */
+/* How run_failure() (netstate/netstate.c) begins each text that it reports. */
 #define FAILURE "could not be restored: "
 
 /* A card with 512 VFs that does not come back is one fault, not 512. */
@@ -24,7 +24,7 @@
 
 /* ---- the file */
 
-/* It is written by a rename: another one is another file. False when there is none. */
+/* What tells this file from a later one: each save makes a new file. False when there is none. */
 static bool mark_of(int root_fd, const char *path, char mark[MARK_SIZE])
 {
 	struct stat st;
@@ -38,8 +38,9 @@ static bool mark_of(int root_fd, const char *path, char mark[MARK_SIZE])
 }
 
 /*
- * It says what is written to /proc/sys and to devices. The folder above the one that holds it was
- * judged when the container that recorded it began; from that on, by who may write to it since.
+ * Only root may have written the file, for what it says is written to /proc/sys and to devices. The
+ * folder that holds it and the file itself are checked; the folder above was checked by the
+ * container that recorded the path, when it read its inputs.
  */
 static int check_owner(int root_fd, const char *path, struct error *why)
 {
@@ -171,8 +172,8 @@ static void call_done(struct call *call)
 }
 
 /*
- * @also_ours: what is loaded now is among those that go; and a pending swap names the drivers that
- * go and come, also where the plan says "same".
+ * Lists the modules whose devices are saved or restored: those that go by the plan; with @also_ours
+ * also those that come, and both of a pending swap, which may differ from the plan's.
  */
 static int call_begin(struct call *call, struct action *action, bool also_ours)
 {
@@ -297,7 +298,7 @@ int nic_network_restore(struct action *action)
 		     : restore_network(action);
 }
 
-/* Where nothing was before us, nothing comes that could be given anything. */
+/* Will the undo load other drivers, whose devices then need the network's state? */
 static bool others_come(const struct role *role)
 {
 	_cleanup_journal_ struct journal journal = { 0 };

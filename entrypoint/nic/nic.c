@@ -186,7 +186,7 @@ static int export_sources(struct action *action)
 			nic->role.root_fd, source, nic->inputs.shown_sources, &action->error));
 }
 
-/* Also before the first module goes: what is shown is not what will be loaded. */
+/* Also a step of its own, before the first module goes: the sources shown are not of what comes. */
 static int detach_sources(struct action *action)
 {
 	return action_reason(action, REASON_MOUNT_FAILED,
@@ -211,7 +211,7 @@ static int clear_stale(struct action *action)
 	return 0;
 }
 
-/* Its kernel's tree, the image's and what is loaded: all of plan.load that is not there yet. */
+/* Proves that all of plan.load that is not loaded yet will load, once what goes is gone. */
 static int prove_swap(struct action *action)
 {
 	const struct nic *nic = nic_of(action->role);
@@ -225,7 +225,7 @@ static int prove_swap(struct action *action)
 	return prove_tree(action, &request);
 }
 
-/* What stays loaded is still what it says. */
+/* Where OFED stays loaded the fingerprint stays, too: it describes what is loaded. */
 static int forget_fingerprint(struct action *action)
 {
 	return nic_stays(action->role) ? 0 : fingerprint_remove(action);
@@ -270,16 +270,23 @@ static int clear_flag(struct action *action)
 
 /* The flag comes last and goes first. */
 static const struct step nic_steps[] = {
-	/* What a previous run shows stays until ours takes its place, or until there is none. */
+	/* The sources that a previous run shows stay until export-sources replaces them; the undo
+	 * detaches them also where this start did not come so far. */
 	{ .name = "clear-stale", .perform = clear_stale, .undo = detach_sources },
 	{ .name = "clear-host-files",
 		.kind = STEP_WORKER,
 		.perform = nic_host_files_clear,
 		.deadline_ms = FILES_DEADLINE_MS,
 		.undo = nic_report_outcome }, /* after every rollback */
+	/*
+	 * Two steps that are there for their undos, which roll back a killed container's swap when
+	 * this start does not come to its own steps: first unfinished-out's unloads the image's
+	 * modules, then find-unfinished's loads what was there before. Despite its name the first
+	 * finds nothing: it logs that something is unfinished. The second has only an undo.
+	 */
 	{ .name = "find-unfinished",
 		.wanted = nic_is_unfinished,
-		.kind = STEP_WORKER, /* the journal may be long, or bad */
+		.kind = STEP_WORKER, /* nic_note() needs one */
 		.perform = nic_note_unfinished,
 		.deadline_ms = FILES_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,

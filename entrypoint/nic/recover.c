@@ -17,6 +17,10 @@
  * swap is rolled back, whatever its phase: ours go (unless they are what was there before), then
  * what was there before comes. What of that is done already is seen by what is loaded. A rollback
  * that was killed is a pending swap to the next start.
+ *
+ * The steps "find-unfinished" and "unfinished-out" (nic.c) are asked again at the stop whether they
+ * are wanted. So where a start that found nothing unfinished fails, and its own rollback fails,
+ * too, their undos try that rollback a second time.
  */
 #include <string.h>
 
@@ -109,8 +113,8 @@ bool nic_stays(const struct role *role)
 /* ---- ours go */
 
 /*
- * Is the module, loaded under a name that we loaded, one of the set: not one of the kernel's own
- * that came along, which others may use by now?
+ * Does a loaded module of that name belong to the driver? The kernel's own modules, which were
+ * loaded along with it, do not: other processes may use them by now.
  */
 static bool is_of_set(struct swap_context *swap, const char *name)
 {
@@ -214,9 +218,10 @@ static int guess_own(struct swap_context *swap)
 }
 
 /*
- * Makes pending.load all that containers loaded in this boot and that is there, with what came
- * along, and pending.go what will come: of one that the host's tree has in another build (a
- * kernel's update, say) that one. @set: ours that are there; @names: the node's driver.
+ * Fills the pending swap. pending.load: every module that containers inserted in this boot and that
+ * is loaded. pending.go: the node's own modules, which will come back; one that the host's tree has
+ * in another build only (after a kernel's update, say) comes in that build. @set: the driver's of
+ * the first; @names: the driver's of the second.
  */
 static int list_restore(
 	struct swap_context *swap, struct loader *host, struct strv *set, struct strv *names)
@@ -306,7 +311,7 @@ static int restore_own(struct swap_context *swap)
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
 	r = unload_ours(swap, &removed);
-	/* None left: then ours are the node's driver, and nothing is pending. */
+	/* No module could be unloaded: OFED stays the node's driver, and no swap is pending. */
 	if (r < 0 && !removed.count) {
 		journal_end(role->root_fd, false);
 		peermem_allow(role->root_fd);
@@ -331,7 +336,7 @@ int nic_swap_in_undo(struct action *action)
 	if (!journal_is_pending(role->root_fd))
 		return role->plan.start_failed || !role->options.restore_inbox ? 0
 									       : restore_own(&swap);
-	/* A phase that cannot be written keeps nothing from coming back: all are pending. */
+	/* Should the phase not be written, the journal has an earlier one, pending as well. */
 	if (swap.journal.phase != PHASE_ROLLBACK)
 		(void) !journal_write_phase(role->root_fd, &swap.journal, PHASE_ROLLBACK, &ignored);
 	return unload_ours(&swap, &removed);
