@@ -622,8 +622,10 @@ int nic_swap_out_undo(struct action *action)
 			      !is_build_before(&swap, load->items[i]);
 	if (!ours_remain)
 		return roll_back(&swap);
-	/* Then they are the node's driver; what went of them comes again. */
-	nic_note(action, "the image's modules could not all go: they stay");
+	/* They could not be unloaded, or were not because the network is not saved. */
+	nic_note(action,
+		"some or all of the image's modules are still loaded: they stay, and what was "
+		"unloaded of them is loaded again");
 	load_image_at_worst(&swap);
 	peermem_allow(root_fd);
 	return 0;

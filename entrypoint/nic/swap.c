@@ -146,7 +146,9 @@ static int insert_with_options(struct swap_context *swap, const struct swap_modu
 		insertion.options = "";
 		r = insert_file(&insertion, action->worker, &action->reason, error);
 		if (r == 0)
-			nic_note(action, "%s takes not back \"%.500s\": it came without",
+			nic_note(action,
+				"%s is loaded without \"%.500s\", which it had before: the kernel "
+				"refuses that",
 				module->name, chosen);
 	}
 	if (r < 0)
