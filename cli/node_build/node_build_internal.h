@@ -117,7 +117,7 @@ int sandbox_start(const struct sandbox *sandbox, pid_t *ret_pid, int *ret_fd, st
  */
 int install_set(const struct node_build *build, int set_fd, struct error *error);
 
-/* ---- fetch.c */
+/* ---- headers_fetch.c */
 
 /*
  * Where the headers for a build on the node come from, and those that were fetched. An image that

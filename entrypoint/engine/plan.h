@@ -22,7 +22,11 @@ typedef worker_function action_function;
 
 struct step {
 	const char *name; /* stable: in the events, the status and the documentation */
-	bool (*wanted)(const void *role); /* NULL: always; a step that is not wanted is not begun */
+	/*
+	 * NULL: always. A step that is not wanted is not performed, but counts as begun: the stop
+	 * asks again, and runs the undo when the step is wanted by then.
+	 */
+	bool (*wanted)(const void *role);
 	/* NULL: never; a step that is done already counts as begun: its undo runs. */
 	bool (*is_done)(const void *role);
 	enum step_kind kind;

@@ -42,7 +42,7 @@ static void comparison_done(struct comparison *comparison)
 }
 
 /* The failure of what a helper returns @code for, with its message where it has left one. */
-static int fail(struct action *action, int code)
+static int fail_comparison(struct action *action, int code)
 {
 	return code < 0 && !*action->error.text
 		       ? action_fail(action, REASON_INTERNAL, code, "%s", strerror(-code))
@@ -76,8 +76,8 @@ static bool is_same_value(const char *wanted, const char *shown)
 }
 
 /* What the kernel does not show is taken for the same. @fixed: only what cannot be written to. */
-static bool shows(const struct comparison *comparison, const char *module, const char *word,
-	bool fixed, struct error *why)
+static bool shows_parameter(const struct comparison *comparison, const char *module,
+	const char *word, bool fixed, struct error *why)
 {
 	const char *value = strchr(word, '=');
 	_cleanup_free_ char *shown = NULL;
@@ -124,7 +124,8 @@ static int compare_parameters(const struct comparison *comparison, const char *m
 	if (parameter_split(now, module, &words, &ignored) == -ENOMEM)
 		return error_set_errno(why, -ENOMEM, "%s", module);
 	for (size_t i = 0; !*ret_differs && i < words.count; i++)
-		*ret_differs = !shows(comparison, module, words.items[i], then != NULL, why);
+		*ret_differs =
+			!shows_parameter(comparison, module, words.items[i], then != NULL, why);
 	return 0;
 }
 
@@ -189,7 +190,7 @@ static int list_modules(struct action *action, struct strv *names)
 				"it with an OFED that has it",
 				CONTRACT_ENV_NFSRDMA, NIC_NFSRDMA_MODULE);
 	}
-	return fail(action, r);
+	return fail_comparison(action, r);
 }
 
 static enum swap_part part_of(const struct comparison *comparison, const char *module)
@@ -199,14 +200,14 @@ static enum swap_part part_of(const struct comparison *comparison, const char *m
 	if (strcmp(module, PEERMEM_MODULE) == 0)
 		return SWAP_PEERMEM;
 	if (strv_contains(&comparison->plan->load, module))
-		return SWAP_OURS;
+		return SWAP_DRIVER;
 	if (strv_contains(&inputs->storage, module))
 		return SWAP_STORAGE;
 	if (strv_contains(&inputs->third_party, module))
 		return SWAP_THIRD_PARTY;
 	if (strv_contains(&inputs->auxiliary, module))
 		return SWAP_AUXILIARY;
-	return strv_contains(&comparison->nic->role.driver_modules, module) ? SWAP_OURS
+	return strv_contains(&comparison->nic->role.driver_modules, module) ? SWAP_DRIVER
 									    : SWAP_OTHER;
 }
 
@@ -248,7 +249,8 @@ static int compare_one(struct comparison *comparison, const char *module)
 		return r;
 	if (*why.text)
 		nic_note(comparison->action, "%s", why.text);
-	/* One that may not go is no reason to refuse by itself: what it runs on stays. */
+	/* A module that may not be unloaded, and differs, does not fail the start: it keeps running
+	 * unless a module that it depends on is replaced (nic_refuse()). */
 	part = part_of(comparison, module);
 	if ((part == SWAP_STORAGE && !inputs->unload_storage) ||
 		(part == SWAP_THIRD_PARTY && !inputs->unload_third_party))
@@ -260,7 +262,7 @@ static int compare_one(struct comparison *comparison, const char *module)
  * Appends the module to plan->go after its holders. nvidia_peermem, which holds OFED, and is asked
  * before anything else goes, comes first.
  */
-static int visit(struct comparison *comparison, const char *module)
+static int list_with_holders(struct comparison *comparison, const char *module)
 {
 	struct swap_plan *plan = comparison->plan;
 	struct swap_module one = { .part = part_of(comparison, module) };
@@ -272,7 +274,7 @@ static int visit(struct comparison *comparison, const char *module)
 		return 0;
 	r = sysmodule_holders(comparison->root_fd, module, &holders);
 	for (size_t i = 0; r == 0 && i < holders.count; i++)
-		r = visit(comparison, holders.items[i]);
+		r = list_with_holders(comparison, holders.items[i]);
 	if (r == 0)
 		r = parameters_now(comparison->root_fd, module, &options);
 	if (r < 0)
@@ -288,8 +290,8 @@ static int list_going(struct comparison *comparison, const struct strv *modules)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < modules->count; i++)
-		r = visit(comparison, modules->items[i]);
-	return fail(comparison->action, r);
+		r = list_with_holders(comparison, modules->items[i]);
+	return fail_comparison(comparison->action, r);
 }
 
 int swap_plan_make(struct action *action, struct loader *loader, struct swap_plan *plan)
@@ -320,7 +322,7 @@ int swap_plan_make(struct action *action, struct loader *loader, struct swap_pla
 	for (size_t i = 0; r == 0 && i < set->count; i++)
 		r = compare_one(&comparison, set->items[i]);
 	if (r < 0)
-		return fail(action, r);
+		return fail_comparison(action, r);
 	for (size_t i = 0; i < plan->load.count; i++)
 		is_all_live &= sysmodule_is_live(role->root_fd, plan->load.items[i]);
 	plan->same = !comparison.differ.count && is_all_live;
@@ -329,11 +331,12 @@ int swap_plan_make(struct action *action, struct loader *loader, struct swap_pla
 	r = list_going(&comparison, &comparison.differ);
 	if (r < 0)
 		return r;
-	/* Of the image's set, and loaded until now: nothing else brings it back. */
+	/* The driver's modules that go without being asked for come again from the image, too: no
+	 * other process loads them. */
 	for (size_t i = 0; r == 0 && i < plan->go_count; i++)
-		if (plan->go[i].part == SWAP_OURS)
+		if (plan->go[i].part == SWAP_DRIVER)
 			r = loader_resolve(loader, plan->go[i].name, &plan->load, &action->error);
-	return r < 0 ? fail(action, r) : nic_refuse(action, plan);
+	return r < 0 ? fail_comparison(action, r) : nic_refuse(action, plan);
 }
 
 int swap_plan_removal(struct action *action, const struct strv *modules, struct swap_plan *plan)
@@ -348,7 +351,7 @@ int swap_plan_removal(struct action *action, const struct strv *modules, struct 
 	int r;
 
 	if (nic_push_all(&plan->load, modules) < 0)
-		return fail(action, -ENOMEM);
+		return fail_comparison(action, -ENOMEM);
 	r = list_going(&comparison, modules);
 	return r < 0 ? r : nic_refuse(action, plan);
 }
@@ -409,7 +412,7 @@ struct refusals {
 	char users[REFUSAL_SIZE]; /* who has an RDMA device open, as far as it can be seen, or "" */
 };
 
-static _printf_(2, 3) int refuse(struct refusals *refusals, const char *format, ...)
+static _printf_(2, 3) int add_refusal(struct refusals *refusals, const char *format, ...)
 {
 	char text[REFUSAL_SIZE * 2];
 	va_list arguments;
@@ -435,7 +438,7 @@ static int check_part(struct refusals *refusals, enum swap_part part, bool allow
 				used ? ", " : "", plan->go[i].name);
 	if (allowed || !*names)
 		return 0;
-	return refuse(refusals,
+	return add_refusal(refusals,
 		"%s (%s) would have to go: set %s=true, and what goes is loaded again afterwards; "
 		"or unload it first",
 		names, what, variable);
@@ -467,9 +470,12 @@ static int check_module(struct refusals *refusals, const struct swap_module *mod
 	int references = sysmodule_references(refusals->root_fd, module->name);
 	int r = 0;
 
+	/* It was unloaded since the plan was made: nvidia_peermem goes when its pod stops. */
+	if (references < 0 && !sysmodule_exists(refusals->root_fd, module->name))
+		return 0;
 	/* A driver of devices that the image does not bring would leave them without one. */
 	if (module->part == SWAP_OTHER && drives(refusals->root_fd, module->name))
-		r = refuse(refusals,
+		r = add_refusal(refusals,
 			"%s drives devices, would have to go, and is not in the image, whose "
 			"modules it does not fit: unload it first, name it in %s, or use an image "
 			"that has it",
@@ -477,7 +483,7 @@ static int check_module(struct refusals *refusals, const struct swap_module *mod
 	if (r < 0)
 		return r;
 	if (references < 0)
-		return refuse(refusals,
+		return add_refusal(refusals,
 			"%s cannot be unloaded: it is built in, or the kernel has no module "
 			"unloading (CONFIG_MODULE_UNLOAD): use a kernel that has it as a module",
 			module->name);
@@ -486,9 +492,9 @@ static int check_module(struct refusals *refusals, const struct swap_module *mod
 	if (!references || module->part == SWAP_PEERMEM)
 		return 0;
 	if (*refusals->users)
-		return refuse(refusals, "%s is in use by %s: stop it, then try again", module->name,
-			refusals->users);
-	return refuse(refusals,
+		return add_refusal(refusals, "%s is in use by %s: stop it, then try again",
+			module->name, refusals->users);
+	return add_refusal(refusals,
 		"%s is in use: %d reference(s) that belong to no other module and to no process "
 		"seen from here: stop the workload that uses it, then try again",
 		module->name, references);
@@ -517,7 +523,7 @@ static int check_core_users(struct refusals *refusals)
 		int references = own_references(refusals->root_fd, evidence[i]);
 
 		if (references && !swap_plan_find(plan, evidence[i]))
-			r = refuse(refusals,
+			r = add_refusal(refusals,
 				"%s would have to go while RDMA devices are open: %s has %d "
 				"reference(s) of its own%s%s: stop the workload that uses them",
 				driver, evidence[i], references, *refusals->users ? ", by " : "",
@@ -553,7 +559,7 @@ static int check_passed_through(struct refusals *refusals, const char *driver)
 			strv_contains(&refusals->passed_through, module))
 			continue;
 		if (strv_push(&refusals->passed_through, module) < 0 ||
-			refuse(refusals,
+			add_refusal(refusals,
 				"a virtual function of %.*s is passed through by %s, which is in "
 				"use: stop the virtual machine that has it",
 				(int) strcspn(device, "/"), device, module) < 0)

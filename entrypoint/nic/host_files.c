@@ -93,7 +93,7 @@ struct place {
 	enum place_state state;
 };
 
-static _printf_(2, 3) void note(struct hostfiles *files, const char *format, ...)
+static _printf_(2, 3) void add_note(struct hostfiles *files, const char *format, ...)
 {
 	char text[ERROR_TEXT_SIZE];
 	va_list arguments;
@@ -246,7 +246,7 @@ static void remove_entry(struct statefile *journal, struct record *entry)
 
 static void note_judged(struct hostfiles *files, const struct error *why)
 {
-	note(files, "%.600s: what host files a previous run left is judged by what is there",
+	add_note(files, "%.600s: what host files a previous run left is judged by what is there",
 		why->text);
 }
 
@@ -324,7 +324,8 @@ int hostfiles_put(
 	if (place.state == PLACE_NO_FILE)
 		return error_set(error, -EEXIST, "/%s is there and is no file", path);
 	if (place.state == PLACE_MASKED) {
-		note(files, "/%s leads to /dev/null: an administrator wants no such file", path);
+		add_note(
+			files, "/%s leads to /dev/null: an administrator wants no such file", path);
 		return 0;
 	}
 	entry = find_entry(&journal, path);
@@ -332,7 +333,8 @@ int hostfiles_put(
 		uint64_t hash;
 
 		if (!content_is(&place, entry))
-			note(files, "/%s: another process wrote to it; that is replaced now", path);
+			add_note(files, "/%s: another process wrote to it; that is replaced now",
+				path);
 		else if (record_get_u64(entry, "hash", &hash) == 0 && hash == hash_of(content))
 			return 0;
 	}
@@ -371,7 +373,7 @@ static int undo_at(struct hostfiles *files, const char *path, const struct recor
 		if (is_kept_itself(&place))
 			(void) unlinkat(files->root_fd, place.kept, 0);
 		else if (entry)
-			note(files,
+			add_note(files,
 				"/%s is not what we put there: another process replaced it "
 				"meanwhile, it is left alone%s",
 				path, has_kept ? "; what was there before us is beside it" : "");
@@ -380,7 +382,7 @@ static int undo_at(struct hostfiles *files, const char *path, const struct recor
 	}
 	if (place.state == PLACE_OURS && entry && fs_exists(files->root_fd, place.memory) &&
 		!content_is(&place, entry)) {
-		note(files,
+		add_note(files,
 			"/%s: another process wrote to it, it is left alone until the node's next "
 			"boot",
 			path);
@@ -434,7 +436,7 @@ int hostfiles_undo(struct hostfiles *files, const char *only, const char *keep, 
 	if (only && !known)
 		return undo_at(files, only, NULL, &stays, error);
 	if (known && write_journal(files, &journal, &why) < 0)
-		note(files, "%.600s: the next start looks once more at what is undone by now",
+		add_note(files, "%.600s: the next start looks once more at what is undone by now",
 			why.text);
 	return first_failure ? first_failure : undone;
 }
@@ -505,13 +507,14 @@ static void remove_stock(struct hostfiles *files, const char *path, const struct
 		fs_read(files->root_fd, path, 64UL << 10, &text, NULL) < 0 || !*text)
 		return;
 	if (!is_stock(stock, text)) {
-		note(files,
+		add_note(files,
 			"/%s was there before, and is not ours: it stays, and is out of the way only "
 			"while this container has one there",
 			path);
 	} else if (unlinkat(files->root_fd, path, 0) == 0) {
 		files->changed = true;
-		note(files, "/%s, which another NIC driver container left on the host, is removed",
+		add_note(files,
+			"/%s, which another NIC driver container left on the host, is removed",
 			path);
 	}
 }
@@ -528,16 +531,15 @@ static struct hostfiles open_files(const struct nic *nic)
 	return files;
 }
 
-static int report(struct action *action, struct hostfiles *files)
+static void report_notes(struct action *action, struct hostfiles *files)
 {
 	for (size_t i = 0; i < files->notes.count; i++)
 		nic_note(action, "%s", files->notes.items[i]);
 	strv_free(&files->notes);
-	return 0;
 }
 
 /* Were an event to come first, udevd would treat it by its old rules. */
-static int announce(struct action *action, struct hostfiles *files)
+static void announce_changes(struct action *action, struct hostfiles *files)
 {
 	const struct timespec pause = { .tv_sec = UDEVD_LOOK_MS / 1000 };
 
@@ -548,15 +550,15 @@ static int announce(struct action *action, struct hostfiles *files)
 			UDEVD_LOOK_MS / 1000);
 		(void) nanosleep(&pause, NULL);
 	}
-	return report(action, files);
+	report_notes(action, files);
 }
 
-static void undo(struct hostfiles *files, const char *only, const char *keep)
+static void undo_or_note(struct hostfiles *files, const char *only, const char *keep)
 {
 	struct error why = { "" };
 
 	if (hostfiles_undo(files, only, keep, &why) < 0)
-		note(files, "%.600s: it stays, and has no effect after the node's next boot",
+		add_note(files, "%.600s: it stays, and has no effect after the node's next boot",
 			why.text);
 }
 
@@ -608,7 +610,8 @@ static void put_blacklist(const struct nic *nic, struct hostfiles *files)
 	struct error why = { "no memory for the blacklist" };
 
 	if (!text || hostfiles_put(files, nic->inputs.blacklist_file, text, &why) < 0)
-		note(files, "%.600s: the host may load modules of its own while they are replaced",
+		add_note(files,
+			"%.600s: the host may load modules of its own while they are replaced",
 			why.text);
 }
 
@@ -626,7 +629,7 @@ static void put_rules(const struct nic *nic, struct hostfiles *files)
 		push_going(&modules, &nic->swap) < 0 ||
 		udev_rules_make(files->root_fd, &modules, &files->notes, &text, &why) < 0 ||
 		hostfiles_put(files, path, text, &why) < 0)
-		note(files, "%.600s: udev may give interfaces other names", why.text);
+		add_note(files, "%.600s: udev may give interfaces other names", why.text);
 }
 
 int nic_host_files_clear(struct action *action)
@@ -635,13 +638,14 @@ int nic_host_files_clear(struct action *action)
 	struct hostfiles files = open_files(action->role);
 	bool keep = inputs->ifnames_rule && hostfiles_is_there(&files, inputs->udev_rules);
 
-	undo(&files, NULL, keep ? inputs->udev_rules : NULL);
-	undo(&files, inputs->blacklist_file, NULL);
+	undo_or_note(&files, NULL, keep ? inputs->udev_rules : NULL);
+	undo_or_note(&files, inputs->blacklist_file, NULL);
 	if (!keep)
-		undo(&files, inputs->udev_rules, NULL);
+		undo_or_note(&files, inputs->udev_rules, NULL);
 	remove_stock(&files, inputs->blacklist_file, &stock_blacklist);
 	remove_stock(&files, inputs->udev_rules, &stock_rules);
-	return report(action, &files);
+	report_notes(action, &files);
+	return 0;
 }
 
 int nic_host_files_put(struct action *action)
@@ -653,7 +657,8 @@ int nic_host_files_put(struct action *action)
 		put_rules(nic, &files);
 	if (!nic->swap.same)
 		put_blacklist(nic, &files);
-	return announce(action, &files);
+	announce_changes(action, &files);
+	return 0;
 }
 
 int nic_host_files_undo(struct action *action)
@@ -661,18 +666,20 @@ int nic_host_files_undo(struct action *action)
 	const struct nic_inputs *inputs = &nic_of(action->role)->inputs;
 	struct hostfiles files = open_files(action->role);
 
-	undo(&files, inputs->blacklist_file, NULL);
-	undo(&files, inputs->udev_rules, NULL);
-	undo(&files, NULL, NULL);
-	return announce(action, &files);
+	undo_or_note(&files, inputs->blacklist_file, NULL);
+	undo_or_note(&files, inputs->udev_rules, NULL);
+	undo_or_note(&files, NULL, NULL);
+	announce_changes(action, &files);
+	return 0;
 }
 
 int nic_unblock(struct action *action)
 {
 	struct hostfiles files = open_files(action->role);
 
-	undo(&files, nic_of(action->role)->inputs.blacklist_file, NULL);
-	return announce(action, &files);
+	undo_or_note(&files, nic_of(action->role)->inputs.blacklist_file, NULL);
+	announce_changes(action, &files);
+	return 0;
 }
 
 int nic_block_again(struct action *action)
@@ -683,5 +690,6 @@ int nic_block_again(struct action *action)
 	/* Where modules stay, nothing has to be kept from coming. */
 	if (!nic_stays(&nic->role))
 		put_blacklist(nic, &files);
-	return announce(action, &files);
+	announce_changes(action, &files);
+	return 0;
 }

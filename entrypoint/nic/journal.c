@@ -18,7 +18,7 @@
 
 /* Stable, as all words of the file: a later Slipway reads what an earlier one wrote. */
 static const char *const parts[] = {
-	[SWAP_OURS] = "ours",
+	[SWAP_DRIVER] = "ours",
 	[SWAP_STORAGE] = "storage",
 	[SWAP_THIRD_PARTY] = "third-party",
 	[SWAP_AUXILIARY] = "auxiliary",
@@ -120,7 +120,7 @@ int swap_plan_going(const struct swap_plan *plan, struct strv *names)
 bool swap_plan_has_driver(const struct swap_plan *plan)
 {
 	for (size_t i = 0; i < plan->go_count; i++)
-		if (plan->go[i].part == SWAP_OURS)
+		if (plan->go[i].part == SWAP_DRIVER)
 			return true;
 	return false;
 }
@@ -351,8 +351,9 @@ int journal_enter(int root_fd, enum phase phase, struct error *error)
 }
 
 /*
- * What came since depends on what was there, if on anything: it goes first and comes last. What the
- * killed container loaded itself does not come back.
+ * Modules of @plan that are new came after those already listed, and may depend on them: they are
+ * put before them, to be unloaded first and loaded last. A module that the killed container
+ * inserted is not added: the rollback does not bring it back.
  */
 int journal_merge_pending(
 	struct swap_plan *pending, const struct swap_plan *plan, const struct strv *coming)
@@ -424,10 +425,10 @@ int journal_begin(const struct role *role, const struct swap_plan *plan,
 }
 
 /*
- * Where it cannot be written, no journal is better than one that unloads what serves. The same for
- * one that cannot be read.
+ * A journal that cannot be read or written is removed: one that still says that a swap is pending
+ * would make the next start unload the driver that serves.
  */
-static void finish(int root_fd, enum phase phase, bool own_is_back)
+static void journal_finish(int root_fd, enum phase phase, bool own_is_back)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
 	struct error ignored;
@@ -451,12 +452,12 @@ static void finish(int root_fd, enum phase phase, bool own_is_back)
 
 void journal_commit(int root_fd)
 {
-	finish(root_fd, PHASE_COMMITTED, false);
+	journal_finish(root_fd, PHASE_COMMITTED, false);
 }
 
 void journal_end(int root_fd, bool own_is_back)
 {
-	finish(root_fd, PHASE_NONE, own_is_back);
+	journal_finish(root_fd, PHASE_NONE, own_is_back);
 }
 
 int journal_set_list(

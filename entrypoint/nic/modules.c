@@ -65,19 +65,19 @@ static int list_folder(struct module_lookup *lookup, const char *folder, int dep
 /* The best place first. */
 static int list_all(struct module_lookup *lookup)
 {
-	char host[PATH_MAX], own[PATH_MAX];
+	char host[PATH_MAX], image[PATH_MAX];
 	int r = 0;
 
 	if (lookup->listed)
 		return 0;
 	lookup->listed = true;
 	(void) snprintf(host, sizeof(host), "%s/lib/modules/%s", lookup->host, lookup->krel);
-	(void) snprintf(own, sizeof(own), "lib/modules/%s", lookup->krel);
+	(void) snprintf(image, sizeof(image), "lib/modules/%s", lookup->krel);
 	if (*lookup->host)
 		r = list_folder(lookup, host, DEPTH_MAX);
 	if (r == 0)
 		r = list_folder(lookup, lookup->kept, 1);
-	return r < 0 ? r : list_folder(lookup, own, DEPTH_MAX);
+	return r < 0 ? r : list_folder(lookup, image, DEPTH_MAX);
 }
 
 static bool is_below(const char *path, const char *folder)

@@ -14,7 +14,7 @@
 #include "entrypoint/netstate/netstate.h"
 #include "entrypoint/nic/nic_internal.h"
 
-/* How netstate_failure() begins what it reports (netstate/netstate.c). */
+/* How run_failure() (netstate/netstate.c) begins each text that it reports. */
 #define FAILURE "could not be restored: "
 
 /* A card with 512 VFs that does not come back is one fault, not 512. */
@@ -24,7 +24,7 @@
 
 /* ---- the file */
 
-/* It is written by a rename: another one is another file. False when there is none. */
+/* What tells this file from a later one: each save makes a new file. False when there is none. */
 static bool mark_of(int root_fd, const char *path, char mark[MARK_SIZE])
 {
 	struct stat st;
@@ -38,8 +38,9 @@ static bool mark_of(int root_fd, const char *path, char mark[MARK_SIZE])
 }
 
 /*
- * It says what is written to /proc/sys and to devices. The folder above the one that holds it was
- * judged when the container that recorded it began; from that on, by who may write to it since.
+ * Only root may have written the file, for what it says is written to /proc/sys and to devices. The
+ * folder that holds it and the file itself are checked; the folder above was checked by the
+ * container that recorded the path, when it read its inputs.
  */
 static int check_owner(int root_fd, const char *path, struct error *why)
 {
@@ -154,7 +155,7 @@ struct call {
 	struct netstate network;
 };
 
-static void receive(void *context, const char *text)
+static void receive_report(void *context, const char *text)
 {
 	struct call *call = context;
 
@@ -171,10 +172,10 @@ static void call_done(struct call *call)
 }
 
 /*
- * @also_ours: what is loaded now is among those that go; and a pending swap names the drivers that
- * go and come, also where the plan says "same".
+ * Lists the modules whose devices are saved or restored: those that go by the plan; with @also_ours
+ * also those that come, and both of a pending swap, which may differ from the plan's.
  */
-static int begin(struct call *call, struct action *action, bool also_ours)
+static int call_begin(struct call *call, struct action *action, bool also_ours)
 {
 	const struct nic *nic = action->role;
 	_cleanup_journal_ struct journal journal = { 0 };
@@ -187,7 +188,7 @@ static int begin(struct call *call, struct action *action, bool also_ours)
 		.path = call->path,
 		.modules = &call->modules,
 		.bind_ms = nic->inputs.bind_ms,
-		.report = receive,
+		.report = receive_report,
 		.context = call,
 	};
 	if (!call->path || swap_plan_going(&nic->swap, &call->modules) < 0 ||
@@ -199,12 +200,12 @@ static int begin(struct call *call, struct action *action, bool also_ours)
 	return 0;
 }
 
-static int save(struct action *action, bool also_ours)
+static int save_network(struct action *action, bool also_ours)
 {
 	_cleanup_(call_done) struct call call = { 0 };
-	int r = begin(&call, action, also_ours);
+	int r = call_begin(&call, action, also_ours);
 
-	if (r < 0 || !call.path)
+	if (r < 0)
 		return r;
 	r = nic_network_begin(action->role, call.path, &action->error);
 	if (r == 0)
@@ -212,14 +213,14 @@ static int save(struct action *action, bool also_ours)
 	return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
 }
 
-static int restore(struct action *action)
+static int restore_network(struct action *action)
 {
 	struct netstate_result result = { 0 };
 	_cleanup_(call_done) struct call call = { 0 };
 	struct error ignored;
-	int r = begin(&call, action, true);
+	int r = call_begin(&call, action, true);
 
-	if (r < 0 || !call.path)
+	if (r < 0)
 		return r;
 	r = netstate_restore(&call.network, &result, &action->error);
 	if (r == -ENOENT)
@@ -258,7 +259,7 @@ bool nic_network_stays(const void *role)
 int nic_network_save(struct action *action)
 {
 	struct error ignored;
-	int r = save(action, false);
+	int r = save_network(action, false);
 
 	if (r == 0)
 		(void) !journal_set_list(
@@ -275,7 +276,7 @@ int nic_network_give_back(struct action *action)
 	if (!saved)
 		return 0;
 	if (netstate_can_restore(nic->role.root_fd, path))
-		return restore(action);
+		return restore_network(action);
 	nic_note(action,
 		"none of the devices has a driver: the network's state is kept for the next start");
 	return 0;
@@ -293,10 +294,11 @@ int nic_network_restore(struct action *action)
 			? journal_enter(root_fd, PHASE_RESTORING, &action->error)
 			: 0;
 
-	return r < 0 ? action_reason(action, REASON_NETWORK_INCOMPLETE, r) : restore(action);
+	return r < 0 ? action_reason(action, REASON_NETWORK_INCOMPLETE, r)
+		     : restore_network(action);
 }
 
-/* Where nothing was before us, nothing comes that could be given anything. */
+/* Will the undo load other drivers, whose devices then need the network's state? */
 static bool others_come(const struct role *role)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
@@ -314,7 +316,7 @@ static bool others_come(const struct role *role)
 
 int nic_network_save_again(struct action *action)
 {
-	return others_come(action->role) ? save(action, true) : 0;
+	return others_come(action->role) ? save_network(action, true) : 0;
 }
 
 bool nic_network_is_at_risk(const struct role *role)

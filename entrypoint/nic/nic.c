@@ -65,7 +65,7 @@ void nic_note(const struct action *action, const char *format, ...)
 	worker_report(action->worker, WORKER_NOTE, 0, "%s", text);
 }
 
-static bool swaps(const void *role)
+static bool is_swap_needed(const void *role)
 {
 	const struct nic *nic = role;
 
@@ -115,7 +115,7 @@ int nic_build_read(struct nic *nic, struct error *error)
 	return r < 0 ? error_set_errno(error, r, "sources") : 0;
 }
 
-static int identify(struct action *action)
+static int identify_kernel(struct action *action)
 {
 	struct role *role = action->role;
 	int r = nodebuild_identify(action);
@@ -186,7 +186,7 @@ static int export_sources(struct action *action)
 			nic->role.root_fd, source, nic->inputs.shown_sources, &action->error));
 }
 
-/* Also before the first module goes: what is shown is not what will be loaded. */
+/* Also a step of its own, before the first module goes: the sources shown are not of what comes. */
 static int detach_sources(struct action *action)
 {
 	return action_reason(action, REASON_MOUNT_FAILED,
@@ -211,8 +211,8 @@ static int clear_stale(struct action *action)
 	return 0;
 }
 
-/* Its kernel's tree, the image's and what is loaded: all of plan.load that is not there yet. */
-static int prove(struct action *action)
+/* Proves that all of plan.load that is not loaded yet will load, once what goes is gone. */
+static int prove_swap(struct action *action)
 {
 	const struct nic *nic = nic_of(action->role);
 	_cleanup_strv_ struct strv gone = { 0 };
@@ -225,7 +225,7 @@ static int prove(struct action *action)
 	return prove_tree(action, &request);
 }
 
-/* What stays loaded is still what it says. */
+/* Where OFED stays loaded the fingerprint stays, too: it describes what is loaded. */
 static int forget_fingerprint(struct action *action)
 {
 	return nic_stays(action->role) ? 0 : fingerprint_remove(action);
@@ -270,16 +270,23 @@ static int clear_flag(struct action *action)
 
 /* The flag comes last and goes first. */
 static const struct step nic_steps[] = {
-	/* What a previous run shows stays until ours takes its place, or until there is none. */
+	/* The sources that a previous run shows stay until export-sources replaces them; the undo
+	 * detaches them also where this start did not come so far. */
 	{ .name = "clear-stale", .perform = clear_stale, .undo = detach_sources },
 	{ .name = "clear-host-files",
 		.kind = STEP_WORKER,
 		.perform = nic_host_files_clear,
 		.deadline_ms = FILES_DEADLINE_MS,
 		.undo = nic_report_outcome }, /* after every rollback */
+	/*
+	 * Two steps that are there for their undos, which roll back a killed container's swap when
+	 * this start does not come to its own steps: first unfinished-out's unloads the image's
+	 * modules, then find-unfinished's loads what was there before. Despite its name the first
+	 * finds nothing: it logs that something is unfinished. The second has only an undo.
+	 */
 	{ .name = "find-unfinished",
 		.wanted = nic_is_unfinished,
-		.kind = STEP_WORKER, /* the journal may be long, or bad */
+		.kind = STEP_WORKER, /* nic_note() needs one */
 		.perform = nic_note_unfinished,
 		.deadline_ms = FILES_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
@@ -293,7 +300,7 @@ static const struct step nic_steps[] = {
 		.undo = nic_unfinished_out,
 		.undo_deadline_ms = LOAD_DEADLINE_MS,
 		.undo_share_ms = SHARE_LATE_MS },
-	[BUILD_STEPS] = { .name = "identify-kernel", .perform = identify },
+	[BUILD_STEPS] = { .name = "identify-kernel", .perform = identify_kernel },
 	{ .name = "build-on-node",
 		.wanted = nodebuild_wanted,
 		.kind = STEP_WORKER,
@@ -320,9 +327,9 @@ static const struct step nic_steps[] = {
 		.perform = nic_commit_earlier,
 		.deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "prove",
-		.wanted = swaps,
+		.wanted = is_swap_needed,
 		.kind = STEP_WORKER,
-		.perform = prove,
+		.perform = prove_swap,
 		.deadline_ms = 60 * 1000 },
 	{ .name = "save-network",
 		.is_done = nic_network_stays,
@@ -341,7 +348,7 @@ static const struct step nic_steps[] = {
 		.undo = nic_host_files_undo,
 		.undo_deadline_ms = FILES_DEADLINE_MS,
 		.undo_share_ms = SHARE_FILES_MS },
-	{ .name = "retire-sources", .wanted = swaps, .perform = detach_sources },
+	{ .name = "retire-sources", .wanted = is_swap_needed, .perform = detach_sources },
 	{ .name = "swap-out",
 		.is_done = nic_is_swapped,
 		.kind = STEP_WORKER,
@@ -362,7 +369,7 @@ static const struct step nic_steps[] = {
 		.undo_deadline_ms = UNLOAD_DEADLINE_MS,
 		.undo_share_ms = SHARE_UNLOAD_MS },
 	{ .name = "swap-others",
-		.is_done = nic_has_dependents,
+		.is_done = nic_dependents_are_done,
 		.kind = STEP_WORKER,
 		.perform = nic_swap_dependents,
 		.deadline_ms = LOAD_DEADLINE_MS },
@@ -431,11 +438,12 @@ void nic_free(struct nic *nic)
 	nic_inputs_free(&nic->inputs);
 }
 
-static int run(struct nic *nic, const struct step *steps, size_t count)
+static int run_role(struct nic *nic, const struct step *steps, size_t count)
 {
 	int exit_code = role_run(&nic->role, steps, count);
 
-	if (nic->lock_fd >= 0)
+	/* As at the end of role_run(): a worker that hangs in the kernel shares this lock, too. */
+	if (nic->lock_fd >= 0 && !nic->role.events.worker_pid)
 		lock_let_go(nic->role.root_fd, nic->inputs.lock_file, nic->lock_fd);
 	nic_free(nic);
 	return exit_code;
@@ -453,7 +461,6 @@ int nic_main(int root_fd, char *const *arguments, const struct role_hooks *hooks
 			.state_folder = NIC_STATE_FOLDER,
 			.lock_path = CONTRACT_OFED_LOCK,
 			.host_root = "/" CONTRACT_NIC_HOST_ROOT,
-			.unloads_conflicting = true,
 			.grace_ms = CONTRACT_NIC_GRACE_MS,
 			.devices = nic_devices,
 			.root_fd = root_fd,
@@ -468,7 +475,7 @@ int nic_main(int root_fd, char *const *arguments, const struct role_hooks *hooks
 		.lock_fd = -1,
 	};
 
-	return run(&nic, nic_steps, ARRAY_SIZE(nic_steps));
+	return run_role(&nic, nic_steps, ARRAY_SIZE(nic_steps));
 }
 
 int nic_sources_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
@@ -503,5 +510,5 @@ int nic_build_main(int root_fd, char *const *arguments, const struct role_hooks 
 		.lock_fd = -1,
 	};
 
-	return run(&nic, &nic_steps[BUILD_STEPS], BUILD_STEP_COUNT);
+	return run_role(&nic, &nic_steps[BUILD_STEPS], BUILD_STEP_COUNT);
 }

@@ -71,7 +71,7 @@ void nic_inputs_log(const struct nic_inputs *inputs, struct log *log);
 
 /* Why a module is in the plan. */
 enum swap_part {
-	SWAP_OURS,        /* the image has one of that name */
+	SWAP_DRIVER,      /* of the driver: the image has one of that name */
 	SWAP_STORAGE,     /* goes only with UNLOAD_STORAGE_MODULES, and comes back */
 	SWAP_THIRD_PARTY, /* goes only with UNLOAD_THIRD_PARTY_RDMA_MODULES, and comes back */
 	SWAP_AUXILIARY,   /* goes, and comes back when it will load on ours */
@@ -332,7 +332,7 @@ int swap_unload(struct swap_context *swap, const struct strv *names, bool holder
  */
 int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *missing);
 
-/* Removes plan.go, nvidia_peermem first, by asking for it; nothing when the plan says same. */
+/* Removes plan.go, nvidia_peermem first, by asking for it. Not done when the plan says same. */
 int nic_swap_out(struct action *action);
 /* Loads plan.load. Modules that the host's udev brings in the middle are taken out again. */
 int nic_swap_in(struct action *action);
@@ -345,17 +345,18 @@ int nic_keep_modules(struct action *action);
 
 /* ---- recover.c */
 
-/* STEP_DIRECT, first: takes up what an older Slipway left, and looks whether it can be read. */
+/* Of the first step: makes the journal of an older Slipway's files; puts aside a damaged one. */
 void nic_open_journal(struct nic *nic);
 /* Is a swap pending, or is there a saved state of the network? */
 bool nic_is_unfinished(const void *role);
 int nic_note_unfinished(struct action *action);
-/* Once compared: of the steps that unload, load and unblock; of those that follow. */
+/* After the comparison: does all of the image run, so that nothing is unloaded or loaded? */
 bool nic_is_swapped(const void *role);
-bool nic_has_dependents(const void *role);
-/* Did the killed container do all but write that it is over? */
+/* The same, and no dependents of a swap that was killed are left to be loaded. */
+bool nic_dependents_are_done(const void *role);
+/* Did the killed container finish its swap, and not come to write that it is committed? */
 bool nic_is_all_but_committed(const void *role);
-/* Writes it, before anything can fail, for then this start would roll back. */
+/* Writes that, before a step can fail: a start that fails would roll that swap back. */
 int nic_commit_earlier(struct action *action);
 /* On the way out: does OFED stay? Unless the operator wants the node's own driver back, or a swap
  * is pending, of this container or of one before it. */
@@ -369,9 +370,9 @@ int nic_swap_in_undo(struct action *action);
  * the very builds, or where one of them is not found or fails, the host's own, at worst ours. */
 int nic_swap_out_undo(struct action *action);
 /*
- * The two undos of a start that does not come to its own steps while a killed container's swap is
- * pending: ours go, after the network is saved where that one left no state; and, however that
- * ended, what was there before comes, and the network gets its state.
+ * The rollback of a killed container's swap, by a start that does not come to its own steps. The
+ * first saves the network, unless the killed container did, and unloads the image's modules. The
+ * second, also when the first failed, loads what was there before and restores the network.
  */
 int nic_unfinished_out(struct action *action);
 int nic_unfinished_back(struct action *action);

@@ -17,6 +17,10 @@
  * swap is rolled back, whatever its phase: ours go (unless they are what was there before), then
  * what was there before comes. What of that is done already is seen by what is loaded. A rollback
  * that was killed is a pending swap to the next start.
+ *
+ * The steps "find-unfinished" and "unfinished-out" (nic.c) are asked again at the stop whether they
+ * are wanted. So where a start that found nothing unfinished fails, and its own rollback fails,
+ * too, their undos try that rollback a second time.
  */
 #include <string.h>
 
@@ -33,16 +37,18 @@
 void nic_open_journal(struct nic *nic)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
+	int root_fd = nic->role.root_fd;
 	struct error why = { "" };
 
-	if (journal_adopt_old(nic->role.root_fd, &why) < 0)
+	if (journal_adopt_old(root_fd, &why) < 0)
 		role_note(&nic->role, "%s", why.text);
-	if (journal_read(nic->role.root_fd, &journal, &why) == -EBADMSG) {
-		role_note(&nic->role, "%s", why.text);
-		(void) unlinkat(nic->role.root_fd, JOURNAL_PATH, 0);
+	if (journal_read(root_fd, &journal, &why) == -EBADMSG) {
+		role_note(&nic->role, "%s: put aside as /" JOURNAL_PATH ".damaged", why.text);
+		if (renameat(root_fd, JOURNAL_PATH, root_fd, JOURNAL_PATH ".damaged") < 0)
+			(void) unlinkat(root_fd, JOURNAL_PATH, 0);
 	}
 	/* For the exit message of a container that was killed before it could write it. */
-	(void) !journal_set_list(nic->role.root_fd, JOURNAL_OUTCOME, NULL, &why);
+	(void) !journal_set_list(root_fd, JOURNAL_OUTCOME, NULL, &why);
 }
 
 bool nic_is_unfinished(const void *role)
@@ -72,7 +78,7 @@ bool nic_is_swapped(const void *role)
 	return nic->swap.same;
 }
 
-bool nic_has_dependents(const void *role)
+bool nic_dependents_are_done(const void *role)
 {
 	const struct nic *nic = role;
 	enum phase phase = journal_phase(nic->role.root_fd);
@@ -107,20 +113,20 @@ bool nic_stays(const struct role *role)
 /* ---- ours go */
 
 /*
- * Is the module, loaded under a name that we loaded, one of the set: not one of the kernel's own
- * that came along, which others may use by now?
+ * Does a loaded module of that name belong to the driver? The kernel's own modules, which were
+ * loaded along with it, do not: other processes may use them by now.
  */
 static bool is_of_set(struct swap_context *swap, const char *name)
 {
 	char build_id[BUILD_ID_HEX_SIZE];
 	struct error ignored;
-	struct loader *own;
+	struct loader *image;
 
 	if (strv_contains(&swap->role->driver_modules, name))
 		return true;
 	/* What else the image has is of the kernel; what it lacks is of an image before it. */
-	own = swap_tree(swap, SWAP_IMAGE, &ignored);
-	if (own && swap_tree_has(own, name))
+	image = swap_tree(swap, SWAP_IMAGE, &ignored);
+	if (image && swap_tree_has(image, name))
 		return false;
 	sysmodule_build_id(swap->root_fd, name, build_id);
 	return !module_is_on_host(&swap->lookup, name, build_id);
@@ -200,7 +206,7 @@ static int guess_own(struct swap_context *swap)
 	struct swap_plan *own = &swap->journal.own;
 
 	for (size_t i = 0; i < set->count; i++) {
-		struct swap_module module = { .part = SWAP_OURS };
+		struct swap_module module = { .part = SWAP_DRIVER };
 
 		if (!swap_is_ours(swap, set->items[i]))
 			continue;
@@ -212,9 +218,10 @@ static int guess_own(struct swap_context *swap)
 }
 
 /*
- * Makes pending.load all that containers loaded in this boot and that is there, with what came
- * along, and pending.go what will come: of one that the host's tree has in another build (a
- * kernel's update, say) that one. @set: ours that are there; @names: the node's driver.
+ * Fills the pending swap. pending.load: every module that containers inserted in this boot and that
+ * is loaded. pending.go: the node's own modules, which will come back; one that the host's tree has
+ * in another build only (after a kernel's update, say) comes in that build. @set: the driver's of
+ * the first; @names: the driver's of the second.
  */
 static int list_restore(
 	struct swap_context *swap, struct loader *host, struct strv *set, struct strv *names)
@@ -245,7 +252,7 @@ static int list_restore(
 		if (!module_is_on_host(&swap->lookup, module.name, module.build_id))
 			module.build_id[0] = '\0';
 		if (swap_plan_add(pending, &module) < 0 ||
-			(module.part == SWAP_OURS && strv_push(names, module.name) < 0))
+			(module.part == SWAP_DRIVER && strv_push(names, module.name) < 0))
 			return -ENOMEM;
 	}
 	text = lacking.count ? strv_join(&lacking, ", ") : NULL;
@@ -304,7 +311,7 @@ static int restore_own(struct swap_context *swap)
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
 	r = unload_ours(swap, &removed);
-	/* None left: then ours are the node's driver, and nothing is pending. */
+	/* No module could be unloaded: OFED stays the node's driver, and no swap is pending. */
 	if (r < 0 && !removed.count) {
 		journal_end(role->root_fd, false);
 		peermem_allow(role->root_fd);
@@ -329,7 +336,7 @@ int nic_swap_in_undo(struct action *action)
 	if (!journal_is_pending(role->root_fd))
 		return role->plan.start_failed || !role->options.restore_inbox ? 0
 									       : restore_own(&swap);
-	/* A phase that cannot be written keeps nothing from coming back: all are pending. */
+	/* Should the phase not be written, the journal has an earlier one, pending as well. */
 	if (swap.journal.phase != PHASE_ROLLBACK)
 		(void) !journal_write_phase(role->root_fd, &swap.journal, PHASE_ROLLBACK, &ignored);
 	return unload_ours(&swap, &removed);
@@ -337,7 +344,7 @@ int nic_swap_in_undo(struct action *action)
 
 /*
  * ---- what was there before comes back: the very builds, else the host's, and at worst ours. First
- * the driver itself (SWAP_OURS), the others when that is back.
+ * the driver itself (SWAP_DRIVER), the others when that is back.
  */
 
 /*
@@ -360,7 +367,7 @@ static int unload_other_builds(struct swap_context *swap, bool of_host)
 					     !module_is_on_host(&swap->lookup, module->name, loaded)
 				   : *module->build_id && *loaded &&
 					     strcmp(loaded, module->build_id) != 0;
-		if (module->part == SWAP_OURS && is_other && strv_push(&others, module->name) < 0)
+		if (module->part == SWAP_DRIVER && is_other && strv_push(&others, module->name) < 0)
 			return nic_no_memory(swap->action);
 	}
 	return others.count ? swap_unload(swap, &others, true, &removed) : 0;
@@ -375,7 +382,7 @@ static int load_of_host(
 }
 
 /* The very builds, last gone first. */
-static int load_exact(struct swap_context *swap, struct error *why)
+static int load_driver_exact(struct swap_context *swap, struct error *why)
 {
 	const struct swap_plan *pending = &swap->journal.pending;
 	int first_failure;
@@ -386,7 +393,7 @@ static int load_exact(struct swap_context *swap, struct error *why)
 		const struct swap_module *module = &pending->go[i];
 		_cleanup_free_ char *path = NULL;
 
-		if (module->part == SWAP_OURS && *module->build_id &&
+		if (module->part == SWAP_DRIVER && *module->build_id &&
 			!is_build_before(swap, module->name) &&
 			module_find(&swap->lookup, module->name, module->build_id, &path) < 0)
 			return error_set(why, -ENOENT, "their own files are not all to be found");
@@ -406,7 +413,7 @@ static int load_exact(struct swap_context *swap, struct error *why)
 			bool was_there = sysmodule_exists(swap->root_fd, module->name);
 			struct error text = { "" };
 
-			if (module->part != SWAP_OURS)
+			if (module->part != SWAP_DRIVER)
 				continue;
 			r = 0;
 			if (*module->build_id)
@@ -424,7 +431,7 @@ static int load_exact(struct swap_context *swap, struct error *why)
 }
 
 /* As many as come, with the parameters of the node's own set where that is known. */
-static int load_hosts(struct swap_context *swap, struct strv *missing)
+static int load_driver_of_host(struct swap_context *swap, struct strv *missing)
 {
 	const struct swap_plan *own = &swap->journal.own;
 	const struct swap_plan *set = swap_plan_has_driver(own) ? own : &swap->journal.pending;
@@ -436,7 +443,7 @@ static int load_hosts(struct swap_context *swap, struct strv *missing)
 		const struct swap_module *module = &set->go[i];
 		struct error why = { "" };
 
-		if (module->part == SWAP_OURS && !sysmodule_exists(swap->root_fd, module->name) &&
+		if (module->part == SWAP_DRIVER && !sysmodule_exists(swap->root_fd, module->name) &&
 			load_of_host(swap, module, &why) < 0 &&
 			strv_pushf(missing, "%s: %s", module->name, why.text) < 0)
 			return -ENOMEM;
@@ -444,26 +451,26 @@ static int load_hosts(struct swap_context *swap, struct strv *missing)
 	return 0;
 }
 
-static bool has_driver(const struct swap_context *swap, const struct swap_plan *plan)
+static bool is_driver_loaded(const struct swap_context *swap, const struct swap_plan *plan)
 {
 	for (size_t i = 0; i < plan->go_count; i++)
-		if (plan->go[i].part == SWAP_OURS &&
+		if (plan->go[i].part == SWAP_DRIVER &&
 			sysmodule_exists(swap->root_fd, plan->go[i].name))
 			return true;
 	return false;
 }
 
 /* A node with a driver that is not the one it had is better off than one with none. */
-static void load_ours_at_worst(struct swap_context *swap)
+static void load_image_at_worst(struct swap_context *swap)
 {
 	const struct strv *load = &swap->journal.pending.load;
 	struct error why = { "" };
-	struct loader *own = swap_tree(swap, SWAP_IMAGE, &why);
+	struct loader *image = swap_tree(swap, SWAP_IMAGE, &why);
 
-	for (size_t i = 0; own && i < load->count; i++) {
+	for (size_t i = 0; image && i < load->count; i++) {
 		enum reason ignored;
 
-		if (loader_load(own, swap->action->worker, load->items[i], &ignored, &why) < 0)
+		if (loader_load(image, swap->action->worker, load->items[i], &ignored, &why) < 0)
 			nic_note(swap->action, "%s", why.text);
 	}
 }
@@ -475,7 +482,7 @@ static int load_driver(struct swap_context *swap, struct strv *missing, const ch
 	const struct journal *journal = &swap->journal;
 	bool had_driver = swap_plan_has_driver(&journal->pending);
 	struct error why = { "" };
-	int r = load_exact(swap, &why);
+	int r = load_driver_exact(swap, &why);
 
 	*outcome = had_driver ? "what was loaded before is loaded again"
 			      : "no driver was loaded before, and none is now";
@@ -486,13 +493,13 @@ static int load_driver(struct swap_context *swap, struct strv *missing, const ch
 		"the modules that were there do not all come back (%.600s): the host's own come "
 		"instead",
 		why.text);
-	r = load_hosts(swap, missing);
-	if (r < 0 || !had_driver || has_driver(swap, &journal->pending) ||
-		has_driver(swap, &journal->own))
+	r = load_driver_of_host(swap, missing);
+	if (r < 0 || !had_driver || is_driver_loaded(swap, &journal->pending) ||
+		is_driver_loaded(swap, &journal->own))
 		return r;
 	nic_note(action, "nothing of what was there comes back: what the image has of it is loaded "
 			 "again, so that the node has a driver at all");
-	load_ours_at_worst(swap);
+	load_image_at_worst(swap);
 	*outcome = "nothing of what was loaded before came back: reboot the node to have its own "
 		   "driver again";
 	return action_fail(action, REASON_LOAD_FAILED, -ENOENT,
@@ -516,6 +523,24 @@ static void record_outcome(
 	(void) !journal_set_list(swap->root_fd, JOURNAL_OUTCOME, &lines, &ignored);
 }
 
+/* Of an OFED without the peer-memory interface there is no fingerprint: then the journal knows. */
+static bool is_ofed_loaded(const struct role *role, const struct journal *journal)
+{
+	const struct strv *inserted = &journal->own.load;
+	int root_fd = role->root_fd;
+
+	for (size_t i = 0; i < inserted->count; i++) {
+		const char *name = inserted->items[i];
+
+		/* Not what came along of the kernel's own. */
+		if ((strv_contains(&role->driver_modules, name) ||
+			    swap_plan_find(&journal->own, name)) &&
+			sysmodule_exists(root_fd, name) && !sysmodule_is_built_in(root_fd, name))
+			return true;
+	}
+	return fingerprint_is_there(root_fd);
+}
+
 int nic_report_outcome(struct action *action)
 {
 	struct role *role = action->role;
@@ -523,13 +548,16 @@ int nic_report_outcome(struct action *action)
 	_cleanup_free_ char *text = NULL;
 	const struct strv *lines = &journal.lists[JOURNAL_OUTCOME];
 	struct error why = role->plan.error;
+	struct error ignored;
 
-	if (fingerprint_is_there(role->root_fd))
+	(void) !journal_read(role->root_fd, &journal, &ignored);
+	if (is_ofed_loaded(role, &journal))
 		role->left_so = role->options.restore_inbox
-					? "OFED stays loaded: see above why it could not go"
+					? "OFED is still loaded, although " CONTRACT_ENV_RESTORE
+					  " is set: the notes of this stop have the reason"
 					: "OFED stays loaded, as " CONTRACT_ENV_RESTORE
 					  " is not set; all else is undone";
-	if (journal_read(role->root_fd, &journal, &action->error) < 0 || !lines->count)
+	if (!lines->count)
 		return 0;
 	text = role->plan.start_failed ? strv_join(lines, "; ") : NULL;
 	if (text)
@@ -562,7 +590,7 @@ static int roll_back(struct swap_context *swap)
 		char loaded[BUILD_ID_HEX_SIZE];
 
 		sysmodule_build_id(root_fd, module->name, loaded);
-		if (module->part == SWAP_OURS && *loaded &&
+		if (module->part == SWAP_DRIVER && *loaded &&
 			!module_is_on_host(&swap->lookup, module->name, loaded))
 			own_is_back = false;
 	}
@@ -594,9 +622,11 @@ int nic_swap_out_undo(struct action *action)
 			      !is_build_before(&swap, load->items[i]);
 	if (!ours_remain)
 		return roll_back(&swap);
-	/* Then they are the node's driver; what went of them comes again. */
-	nic_note(action, "the image's modules could not all go: they stay");
-	load_ours_at_worst(&swap);
+	/* They could not be unloaded, or were not because the network is not saved. */
+	nic_note(action,
+		"some or all of the image's modules are still loaded: they stay, and what was "
+		"unloaded of them is loaded again");
+	load_image_at_worst(&swap);
 	peermem_allow(root_fd);
 	return 0;
 }

@@ -86,14 +86,14 @@ bool swap_is_ours(struct swap_context *swap, const char *name)
 	const struct role *role = swap->role;
 	_cleanup_free_ char *path = NULL;
 	struct error ignored;
-	struct loader *own = swap_tree(swap, SWAP_IMAGE, &ignored);
+	struct loader *image = swap_tree(swap, SWAP_IMAGE, &ignored);
 	enum loaded build;
 
 	if (!sysmodule_exists(role->root_fd, name) || sysmodule_is_built_in(role->root_fd, name) ||
-		!own || loader_file(own, name, &path, &ignored) < 0)
+		!image || loader_file(image, name, &path, &ignored) < 0)
 		return false;
 	build = compare_file(role, name, path);
-	return build == LOADED_SAME || (build == LOADED_UNKNOWN && loader_inserted(own, name));
+	return build == LOADED_SAME || (build == LOADED_UNKNOWN && loader_inserted(image, name));
 }
 
 /* ---- one module */
@@ -123,8 +123,8 @@ static void report_left_out(
 			name, text);
 }
 
-static int insert(struct swap_context *swap, const struct swap_module *module, const char *path,
-	struct error *error)
+static int insert_with_options(struct swap_context *swap, const struct swap_module *module,
+	const char *path, struct error *error)
 {
 	_cleanup_(elf_module_close) struct elf_module *file = NULL;
 	struct action *action = swap->action;
@@ -146,7 +146,9 @@ static int insert(struct swap_context *swap, const struct swap_module *module, c
 		insertion.options = "";
 		r = insert_file(&insertion, action->worker, &action->reason, error);
 		if (r == 0)
-			nic_note(action, "%s takes not back \"%.500s\": it came without",
+			nic_note(action,
+				"%s is loaded without \"%.500s\", which it had before: the kernel "
+				"refuses that",
 				module->name, chosen);
 	}
 	if (r < 0)
@@ -203,7 +205,7 @@ int swap_load(struct swap_context *swap, struct loader *tree, const struct swap_
 	}
 	if (tree)
 		r = load_dependencies(swap, tree, module->name, error);
-	return r < 0 ? r : insert(swap, module, path, error);
+	return r < 0 ? r : insert_with_options(swap, module, path, error);
 }
 
 int swap_unload(
@@ -263,7 +265,7 @@ int nic_swap_out(struct action *action)
 	const struct swap_plan *plan;
 	int r = swap_open(&swap, action);
 
-	if (r < 0 || swap.nic->swap.same)
+	if (r < 0)
 		return r;
 	plan = &swap.nic->swap;
 	/* Since the comparison the proof and the save took their time. */
@@ -336,17 +338,17 @@ int nic_swap_in(struct action *action)
 {
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
 	const struct strv *load;
-	struct loader *own;
+	struct loader *image;
 	int r = swap_open(&swap, action);
 
-	if (r < 0 || swap.nic->swap.same)
+	if (r < 0)
 		return r;
 	load = &swap.nic->swap.load;
 	r = journal_enter(swap.root_fd, PHASE_LOADING, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
-	own = swap_tree(&swap, SWAP_IMAGE, &action->error);
-	r = own ? role_parameters_remember(swap.role, own, &action->error) : -ENOENT;
+	image = swap_tree(&swap, SWAP_IMAGE, &action->error);
+	r = image ? role_parameters_remember(swap.role, image, &action->error) : -ENOENT;
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
 	for (int attempt = 0;; attempt++) {
@@ -354,7 +356,7 @@ int nic_swap_in(struct action *action)
 		int loaded = 0;
 
 		for (size_t i = 0; loaded == 0 && i < load->count; i++)
-			loaded = loader_load(own, action->worker, load->items[i], &action->reason,
+			loaded = loader_load(image, action->worker, load->items[i], &action->reason,
 				&action->error);
 		if (list_conflicting(&swap, &conflicting) < 0)
 			return nic_no_memory(action);
@@ -388,12 +390,12 @@ static int load_proven(struct swap_context *swap, struct loader *tree, const cha
 static int load_dependent(struct swap_context *swap, const struct swap_module *module,
 	bool of_image, struct error *why)
 {
-	struct loader *own = of_image ? swap_tree(swap, SWAP_IMAGE, why) : NULL;
+	struct loader *image = of_image ? swap_tree(swap, SWAP_IMAGE, why) : NULL;
 	const char *host_root = swap->role->host_root;
 	struct loader *host;
 
-	if (own && swap_tree_has(own, module->name))
-		return load_proven(swap, own, "", module, why);
+	if (image && swap_tree_has(image, module->name))
+		return load_proven(swap, image, "", module, why);
 	if (!of_image && swap_load(swap, NULL, module, why) == 0)
 		return 0;
 	host = swap_tree(swap, SWAP_HOST, why);
@@ -424,7 +426,7 @@ int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *
 
 			/* In a rollback the driver itself is not a dependent. */
 			if (module->part == SWAP_PEERMEM ||
-				(!of_image && module->part == SWAP_OURS) ||
+				(!of_image && module->part == SWAP_DRIVER) ||
 				sysmodule_exists(swap->root_fd, module->name))
 				continue;
 			if (load_dependent(swap, module, of_image, &why) == 0)
@@ -474,9 +476,9 @@ static int list_loaded(struct swap_context *swap, struct strv *paths, uint64_t *
 {
 	const struct role *role = swap->role;
 	struct error ignored;
-	struct loader *own = swap_tree(swap, SWAP_IMAGE, &ignored);
+	struct loader *image = swap_tree(swap, SWAP_IMAGE, &ignored);
 
-	if (!own)
+	if (!image)
 		return -ENOENT;
 	*hash = FNV64_START;
 	for (size_t i = 0; i < role->driver_modules.count; i++) {
@@ -487,7 +489,7 @@ static int list_loaded(struct swap_context *swap, struct strv *paths, uint64_t *
 
 		if (!swap_is_ours(swap, name))
 			continue;
-		r = loader_file(own, name, &path, &ignored);
+		r = loader_file(image, name, &path, &ignored);
 		if (r == 0)
 			r = strv_push(paths, path + (*path == '/'));
 		if (r < 0)

@@ -216,7 +216,7 @@ start nic SLIPWAY_UNLOAD_DEADLINE_SECONDS=2
 [ "$(wait_exit nic 120)" != 0 ] || fail "a value that the kernel refuses was taken"
 rmmod meddle
 expect_builds /tmp/ofed
-log_has nic 'could not all go: they stay'
+log_has nic 'modules are still loaded: they stay'
 start nic
 [ "$(wait_exit nic 120)" != 0 ] || fail "a value that the kernel refuses was taken"
 expect_builds /tmp/inbox

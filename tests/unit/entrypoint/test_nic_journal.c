@@ -88,12 +88,12 @@ static void what_a_killed_container_had_pending_stays_pending(void **state)
 	char is[] = "prof_sel=2";
 
 	(void) state;
-	add(&pending, "mlx5_core", 1, SWAP_OURS, was);
+	add(&pending, "mlx5_core", 1, SWAP_DRIVER, was);
 	assert_int_equal(strv_push(&pending.load, "mlx_compat"), 0);
 	/* Half of what that one loaded is there, and a module that came since. */
 	add(&plan, "irdma", 7, SWAP_THIRD_PARTY, NULL);
-	add(&plan, "mlx5_core", 2, SWAP_OURS, is);
-	add(&plan, "mlx_compat", 2, SWAP_OURS, NULL);
+	add(&plan, "mlx5_core", 2, SWAP_DRIVER, is);
+	add(&plan, "mlx_compat", 2, SWAP_DRIVER, NULL);
 	assert_int_equal(strv_push(&coming, "mlx5_core"), 0);
 	for (int again = 0; again < 2; again++) {
 		assert_int_equal(journal_merge_pending(&pending, &plan, &coming), 0);
@@ -112,12 +112,12 @@ static void the_nodes_own_is_what_the_hosts_tree_has(void **state)
 	char is[] = "prof_sel=2";
 
 	write_build(*state, HOST_TREE "/kernel/ib_core.ko", 1);
-	add(&own, "ib_core", 1, SWAP_OURS, NULL);
-	add(&own, "mlx5_core", 1, SWAP_OURS, was);
+	add(&own, "ib_core", 1, SWAP_DRIVER, NULL);
+	add(&own, "mlx5_core", 1, SWAP_DRIVER, was);
 	/* Another OFED's is no news; the host's own, with other parameters, is. */
 	add(&plan, "nvidia_peermem", 3, SWAP_PEERMEM, NULL);
-	add(&plan, "mlx5_core", 2, SWAP_OURS, NULL);
-	add(&plan, "ib_core", 1, SWAP_OURS, is);
+	add(&plan, "mlx5_core", 2, SWAP_DRIVER, NULL);
+	add(&plan, "ib_core", 1, SWAP_DRIVER, is);
 	assert_int_equal(journal_merge_own(&own, &plan, true, &lookup), 0);
 	expect_going(&own, "ib_core mlx5_core");
 	assert_string_equal(own.go[0].options, "prof_sel=2");
@@ -161,12 +161,12 @@ static void the_second_swap_of_a_boot_knows_the_nodes_own_still(void **state)
 	char own[] = "prof_sel=1";
 
 	write_build(folder, HOST_TREE "/kernel/mlx5_core.ko", 1);
-	add(&first, "mlx5_core", 1, SWAP_OURS, own);
+	add(&first, "mlx5_core", 1, SWAP_DRIVER, own);
 	assert_int_equal(strv_push(&first.load, "mlx5_core"), 0);
 	begin(folder, &first);
 	journal_commit(folder->fd);
 	assert_int_equal(journal_phase(folder->fd), PHASE_COMMITTED);
-	add(&second, "mlx5_core", 2, SWAP_OURS, NULL);
+	add(&second, "mlx5_core", 2, SWAP_DRIVER, NULL);
 	assert_int_equal(strv_push(&second.load, "mlx5_core"), 0);
 	begin(folder, &second);
 	read_journal(folder, &journal);
@@ -183,7 +183,7 @@ static void what_is_pending_shows_what_the_node_had(void **state)
 	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
 	struct error error = { "" };
 
-	add(&journal.pending, "mlx5_core", 1, SWAP_OURS, NULL);
+	add(&journal.pending, "mlx5_core", 1, SWAP_DRIVER, NULL);
 	assert_int_equal(journal_write(folder->fd, &journal, &error), 0);
 	assert_int_equal(strv_push(&plan.load, "mlx5_core"), 0);
 	begin(folder, &plan);
@@ -202,7 +202,7 @@ static void a_damaged_journal_keeps_no_start_from_going_on(void **state)
 	folder_write_text(folder, JOURNAL_PATH, "go name=ib_core\n");
 	assert_int_equal(journal_read(folder->fd, &journal, &error), -EBADMSG);
 	assert_false(journal_is_pending(folder->fd));
-	add(&plan, "mlx5_core", 1, SWAP_OURS, NULL);
+	add(&plan, "mlx5_core", 1, SWAP_DRIVER, NULL);
 	begin(folder, &plan);
 	read_journal(folder, &journal);
 	expect_going(&journal.pending, "mlx5_core");
@@ -210,6 +210,34 @@ static void a_damaged_journal_keeps_no_start_from_going_on(void **state)
 	log_prepare(&nic.role.log, folder->fd, "nic", NIC_STATE_FOLDER);
 	nic_open_journal(&nic);
 	assert_false(fs_exists(folder->fd, JOURNAL_PATH));
+	/* For a person to look at. */
+	assert_true(fs_exists(folder->fd, JOURNAL_PATH ".damaged"));
+}
+
+/* Of an OFED without the peer-memory interface there is no fingerprint. */
+static void what_stays_loaded_is_seen_by_the_journal_and_the_kernel(void **state)
+{
+	const struct folder *folder = *state;
+	struct nic nic = { .role = { .root_fd = folder->fd } };
+	struct action action = { .role = &nic.role };
+	_cleanup_journal_ struct journal journal = { 0 };
+	struct error error;
+
+	assert_int_equal(nic_report_outcome(&action), 0);
+	assert_null(nic.role.left_so);
+	assert_int_equal(strv_push(&journal.own.load, "mlxfw"), 0);
+	assert_int_equal(strv_push(&journal.own.load, "mlx5_core"), 0);
+	assert_int_equal(strv_push(&nic.role.driver_modules, "mlx5_core"), 0);
+	assert_int_equal(journal_write(folder->fd, &journal, &error), 0);
+	/* One of the kernel's own that came along is no OFED. */
+	folder_module(folder, "mlxfw", "0\n", NULL);
+	assert_int_equal(nic_report_outcome(&action), 0);
+	assert_null(nic.role.left_so);
+	folder_module(folder, "mlx5_core", "0\n", NULL);
+	assert_int_equal(nic_report_outcome(&action), 0);
+	assert_non_null(nic.role.left_so);
+	assert_non_null(strstr(nic.role.left_so, "OFED stays loaded"));
+	strv_free(&nic.role.driver_modules);
 }
 
 static void every_phase_is_read_as_it_was_written(void **state)
@@ -256,7 +284,7 @@ static void a_start_goes_on_by_the_phase_and_by_what_is_loaded(void **state)
 	static const struct {
 		enum phase phase;
 		bool same, is_saved;
-		bool is_swapped, has_dependents, is_committed_early;
+		bool is_swapped, dependents_are_done, is_committed_early;
 	} rows[] = {
 		{ PHASE_NONE, true, false, true, true, false },
 		{ PHASE_NONE, true, true, true, true, false },
@@ -293,7 +321,7 @@ static void a_start_goes_on_by_the_phase_and_by_what_is_loaded(void **state)
 		if (rows[i].is_saved)
 			folder_write_text(folder, "inventory/.slipway/network.journal", "state");
 		assert_int_equal(nic_is_swapped(&nic), rows[i].is_swapped);
-		assert_int_equal(nic_has_dependents(&nic), rows[i].has_dependents);
+		assert_int_equal(nic_dependents_are_done(&nic), rows[i].dependents_are_done);
 		assert_int_equal(nic_is_all_but_committed(&nic), rows[i].is_committed_early);
 		(void) unlinkat(folder->fd, "inventory/.slipway/network.journal", 0);
 	}
@@ -393,7 +421,7 @@ static void an_older_image_after_this_one_changes_what_it_knew(void **state)
 	_cleanup_journal_ struct journal journal = { .phase = PHASE_NONE };
 	struct error error = { "" };
 
-	add(&journal.own, "mlx5_core", 1, SWAP_OURS, NULL);
+	add(&journal.own, "mlx5_core", 1, SWAP_DRIVER, NULL);
 	assert_int_equal(strv_push(&journal.own.load, "mlx5_core"), 0);
 	assert_int_equal(journal_write(folder->fd, &journal, &error), 0);
 	folder_write_text(folder, STATE "nic.swap",
@@ -498,6 +526,7 @@ int main(void)
 		folder_test(the_second_swap_of_a_boot_knows_the_nodes_own_still),
 		folder_test(what_is_pending_shows_what_the_node_had),
 		folder_test(a_damaged_journal_keeps_no_start_from_going_on),
+		folder_test(what_stays_loaded_is_seen_by_the_journal_and_the_kernel),
 		folder_test(every_phase_is_read_as_it_was_written),
 		folder_test(lists_and_the_networks_state_are_beside_the_phase),
 		folder_test(a_start_goes_on_by_the_phase_and_by_what_is_loaded),

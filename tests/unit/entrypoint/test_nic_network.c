@@ -103,7 +103,7 @@ static void a_state_that_others_can_have_written_is_skipped(void **state)
 static void begin_swap(const struct nic *nic, const char *name)
 {
 	_cleanup_journal_ struct journal journal = { .phase = PHASE_LOADING };
-	struct swap_module module = { .part = SWAP_OURS };
+	struct swap_module module = { .part = SWAP_DRIVER };
 	struct error error = { "" };
 
 	(void) snprintf(module.name, sizeof(module.name), "%s", name);

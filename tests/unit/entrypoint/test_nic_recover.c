@@ -260,7 +260,7 @@ static int start(struct container *container)
 	if (!nic_is_swapped(nic) &&
 		(do_step(container, nic_swap_out) < 0 || do_step(container, nic_swap_in) < 0))
 		return FAILED;
-	if (!nic_has_dependents(nic) && do_step(container, nic_swap_dependents) < 0)
+	if (!nic_dependents_are_done(nic) && do_step(container, nic_swap_dependents) < 0)
 		return FAILED;
 	journal_commit(root.fd);
 	return nic_is_committed(nic) && do_step(container, nic_keep_modules) < 0 ? FAILED : 0;

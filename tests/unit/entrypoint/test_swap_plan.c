@@ -409,6 +409,28 @@ static void a_module_of_the_kernel_itself_cannot_go(void **state)
 	assert_contains(bench.action.error.text, "ib_uverbs cannot be unloaded: it is built in");
 }
 
+/* Between the comparison and the unloading: the GPU pod stops, say. */
+static void a_module_that_is_gone_by_now_keeps_nothing_from_going(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_bench_ struct bench bench;
+
+	open_bench(&bench, folder);
+	load(folder, "ib_uverbs", OTHERS, 1, "nvidia_peermem");
+	load(folder, "nvidia_peermem", OTHERS, 0, "");
+	assert_int_equal(make(&bench), 0);
+	assert_going(&bench.plan, "nvidia_peermem:peermem ib_uverbs:ours");
+	assert_int_equal(fs_remove_tree(folder->fd, "sys/module/nvidia_peermem"), 0);
+	assert_int_equal(
+		fs_remove_tree(folder->fd, "sys/module/ib_uverbs/holders/nvidia_peermem"), 0);
+	folder_write_text(folder, "sys/module/ib_uverbs/refcnt", "0\n");
+	assert_int_equal(nic_refuse(&bench.action, &bench.plan), 0);
+	/* One that is there, and shows no count, is still no module. */
+	assert_int_equal(unlinkat(folder->fd, "sys/module/ib_uverbs/refcnt", 0), 0);
+	assert_int_equal(nic_refuse(&bench.action, &bench.plan), -EBUSY);
+	assert_contains(bench.action.error.text, "ib_uverbs cannot be unloaded: it is built in");
+}
+
 static void an_image_without_its_first_module_is_refused(void **state)
 {
 	_cleanup_bench_ struct bench bench;
@@ -474,6 +496,7 @@ int main(void)
 		folder_test(a_driver_that_the_image_lacks_does_not_go),
 		folder_test(a_function_in_a_virtual_machine_keeps_its_driver),
 		folder_test(a_module_of_the_kernel_itself_cannot_go),
+		folder_test(a_module_that_is_gone_by_now_keeps_nothing_from_going),
 		folder_test(an_image_without_its_first_module_is_refused),
 		folder_test(a_plan_is_read_as_it_was_written),
 	};
