@@ -84,7 +84,7 @@ static void read_conf(const struct role *role, char value[INPUT_SIZE])
 static void read_ofed(const struct role *role, char value[INPUT_SIZE])
 {
 	_cleanup_(fingerprint_free) struct fingerprint ofed = { .crc = 0 };
-	const char *exporter = *role->image.ofed_exporter ? role->image.ofed_exporter : "ib_core";
+	const char *exporter = ofed_exporter(role);
 	char build_id[BUILD_ID_HEX_SIZE] = "";
 
 	(void) snprintf(value, INPUT_SIZE, "%s", role->options.rdma ? ABSENT : NONE);
