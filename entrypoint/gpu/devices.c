@@ -24,6 +24,9 @@
 
 #define FREED_LIST "freed" /* role_list.h: what was taken, and how it comes back */
 
+/* In a line of the list: nothing drove the device, which only had a driver_override. */
+#define NO_DRIVER "-"
+
 #define CONSOLES      "sys/class/vtconsole"
 #define FRAME_BUFFERS "sys/class/graphics"
 
@@ -333,6 +336,8 @@ static int free_vfio(struct takeover *takeover, const struct pci_function *funct
 	read_override(gpu->role.root_fd, function->address, override);
 	if (is_vfio(function->driver))
 		r = unbind_vfio(takeover, function, override);
+	else if (is_vfio(override))
+		r = remember(takeover, "bind %s " NO_DRIVER " %s", function->address, override);
 	if (r < 0 || !is_vfio(override))
 		return r;
 	/* An override keeps nvidia from the device, also from one that nothing drives. */
@@ -415,7 +420,7 @@ static int bind_again(
 	if (*override)
 		r = sysfs_put(
 			gpu->role.root_fd, override, PCI_DEVICES "/%s/driver_override", address);
-	if (r == 0)
+	if (r == 0 && strcmp(driver, NO_DRIVER) != 0)
 		r = sysfs_put(gpu->role.root_fd, address, "sys/bus/pci/drivers/%s/bind", driver);
 	if (r == 0)
 		return 0;

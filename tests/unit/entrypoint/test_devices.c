@@ -158,6 +158,13 @@ static void an_override_without_a_driver_is_cleared(void **state)
 	folder_write_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
 	assert_int_equal(gpu_free_devices(&bench.action), 0);
 	expect_text(folder, PCI "devices/" GPU "/driver_override", "\nfio-pci\n");
+	/* A failed start gives it back, and binds nothing. */
+	expect_text(folder, "run/slipway/gpu.freed",
+		"slipway-list 1\nitem text=bind%20" GPU "%20-%20vfio-pci\nend\n");
+	bench.gpu.role.plan.start_failed = true;
+	assert_int_equal(gpu_return_devices(&bench.action), 0);
+	expect_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
+	assert_int_equal(faccessat(folder->fd, "run/slipway/gpu.freed", F_OK, 0), -1);
 	end(&bench);
 }
 
