@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
+#include "entrypoint/role/modset.h"
 #include "entrypoint/role/role.h"
 
 #define QUIET_MS 50
@@ -111,6 +112,25 @@ static void a_list_that_is_cut_off_is_damaged(void **state)
 	assert_int_equal(items.count, 0);
 }
 
+static void expect_damage(int (*step)(struct action *action), const struct folder *folder,
+	const char *path, const char *text)
+{
+	struct role role = { .name = "gpu", .state_folder = "run", .root_fd = folder->fd };
+	struct action action = { .role = &role };
+
+	role.plan.start_failed = true;
+	folder_write_text(folder, path, "slipway-list 1\nitem text=ext4\n");
+	assert_int_equal(step(&action), -EBADMSG);
+	assert_contains(action.error.text, text);
+}
+
+static void what_cannot_be_read_is_named_by_the_step_that_needs_it(void **state)
+{
+	expect_damage(role_unload, *state, "run/gpu.before", "the list of modules /run/gpu.before");
+	expect_damage(role_reload_replaced, *state, "run/gpu.replaced",
+		"the list of modules /run/gpu.replaced");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -118,6 +138,7 @@ int main(void)
 		folder_test(a_list_is_read_as_it_was_written),
 		folder_test(a_list_of_an_older_version_is_read),
 		folder_test(a_list_that_is_cut_off_is_damaged),
+		folder_test(what_cannot_be_read_is_named_by_the_step_that_needs_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
