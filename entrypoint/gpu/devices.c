@@ -433,8 +433,8 @@ int gpu_return_devices(struct action *action)
 	_cleanup_strv_ struct strv freed = { 0 };
 	int first_failure = 0;
 
-	/* A driver that stayed, for its undo or the start failed on it, has the devices. */
-	if (gpu->role.plan.stop_failed || sysmodule_exists(gpu->role.root_fd, "nvidia"))
+	/* A driver that stayed has the devices. */
+	if (sysmodule_exists(gpu->role.root_fd, "nvidia"))
 		return 0;
 	if (!gpu->role.plan.start_failed && !gpu->role.options.restore_inbox)
 		return 0;

@@ -12,7 +12,6 @@
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/role/roles.h"
-#include "module/sysmodule.h"
 
 /* A build on the node: the largest driver with one job takes some 20 minutes. */
 #define BUILD_DEADLINE_MS (3600 * 1000)
@@ -140,15 +139,6 @@ static int load(struct action *action)
 	return r < 0 || !gpu->peermem.due ? r : peermem_load(action);
 }
 
-/* What fits the driver goes after it, and stays with one that is in use. */
-static int withdraw(struct action *action)
-{
-	const struct gpu *gpu = gpu_of(action->role);
-	int r = sysmodule_exists(gpu->role.root_fd, "nvidia") ? 0 : gpu_detach_root(action);
-
-	return r < 0 ? r : gpu_clear_firmware_path(action);
-}
-
 /* The flag of a driver that goes would let a probe find it ready. */
 static int report_not_ready(struct action *action)
 {
@@ -217,7 +207,7 @@ static const struct step gpu_steps[] = {
 	 * keeps its root: here as in the undo of "firmware-path", which comes after the unloading.
 	 */
 	{ .name = "retire-root", .wanted = takes_full_path, .perform = gpu_detach_root },
-	{ .name = "firmware-path", .perform = gpu_set_firmware_path, .undo = withdraw },
+	{ .name = "firmware-path", .perform = gpu_set_firmware_path, .undo = gpu_withdraw_root },
 	{ .name = "load",
 		.is_done = keeps,
 		.kind = STEP_WORKER,
@@ -231,7 +221,7 @@ static const struct step gpu_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = gpu_daemons_load_modules,
 		.deadline_ms = 60 * 1000 },
-	{ .name = "export-root", .perform = gpu_export_root }, /* undone by withdraw() */
+	{ .name = "export-root", .perform = gpu_export_root }, /* undone by gpu_withdraw_root() */
 	{ .name = "start-daemons",
 		.kind = STEP_WAIT,
 		.perform = gpu_daemons_start,

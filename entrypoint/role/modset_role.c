@@ -165,7 +165,8 @@ int role_reload_replaced(struct action *action)
 	_cleanup_strv_ struct strv replaced = { 0 };
 	int r;
 
-	if (role->plan.stop_failed) /* ours could not be unloaded: it is the node's driver */
+	/* Ours could not be unloaded: it is the node's driver. (Other undos fail, too.) */
+	if (role->plan.stop_failed && role_has_loaded(role))
 		return 0;
 	if (!role->plan.start_failed && !role->options.restore_inbox)
 		return 0;

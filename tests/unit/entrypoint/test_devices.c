@@ -3,6 +3,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/fs.h"
+#include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu_internal.h"
 #include "tests/unit/support.h"
 
@@ -317,6 +319,29 @@ static void a_failed_start_gives_the_device_back(void **state)
 	end(&bench);
 }
 
+/* By what is loaded: a daemon that did not end made the stop fail, and has no device. */
+static void a_driver_that_stays_keeps_its_devices_and_its_root(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	gpu_with(folder, "vfio-pci");
+	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
+	folder_write_text(folder, CONTRACT_FIRMWARE_PATH, CONTRACT_FIRMWARE_PATH_VALUE "\n");
+	folder_module(folder, "nvidia", "1\n", NULL);
+	bench.gpu.role.options.restore_inbox = true;
+	assert_int_equal(gpu_return_devices(&bench.action), 0);
+	expect_text(folder, PCI "drivers/vfio-pci/bind", "");
+	assert_int_equal(gpu_withdraw_root(&bench.action), 0);
+	expect_text(folder, CONTRACT_FIRMWARE_PATH, CONTRACT_FIRMWARE_PATH_VALUE "\n");
+	assert_int_equal(fs_remove_tree(folder->fd, "sys/module/nvidia"), 0);
+	bench.gpu.role.plan.stop_failed = true;
+	assert_int_equal(gpu_return_devices(&bench.action), 0);
+	expect_text(folder, PCI "drivers/vfio-pci/bind", GPU);
+	end(&bench);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +359,7 @@ int main(void)
 		folder_test(nouveau_that_drives_nothing_of_ours_may_stay),
 		folder_test(a_driver_in_the_kernel_is_asked_to_let_go),
 		folder_test(a_failed_start_gives_the_device_back),
+		folder_test(a_driver_that_stays_keeps_its_devices_and_its_root),
 	};
 
 	return cmocka_run_group_tests_name("devices", tests, NULL, NULL);

@@ -131,6 +131,33 @@ static void what_cannot_be_read_is_named_by_the_step_that_needs_it(void **state)
 		"the list of modules /run/gpu.replaced");
 }
 
+static int reload_after_a_failed_undo(const struct folder *folder)
+{
+	struct role role = { .name = "gpu", .state_folder = "run", .root_fd = folder->fd };
+	struct action action = { .role = &role };
+	int r;
+
+	role.plan.stop_failed = true;
+	role.options.restore_inbox = true;
+	assert_int_equal(strv_push(&role.driver_modules, "nvidia"), 0);
+	r = role_reload_replaced(&action);
+	strv_free(&role.driver_modules);
+	return r;
+}
+
+/* A daemon that did not end is a failed undo, too; the node's own driver comes back all the same.
+ */
+static void a_driver_that_stays_is_one_that_is_loaded(void **state)
+{
+	const struct folder *folder = *state;
+
+	/* What cannot be read shows that the list was asked. */
+	folder_write_text(folder, "run/gpu.replaced", "slipway-list 1\n");
+	assert_int_equal(reload_after_a_failed_undo(folder), -EBADMSG);
+	folder_module(folder, "nvidia", "1\n", NULL);
+	assert_int_equal(reload_after_a_failed_undo(folder), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +166,7 @@ int main(void)
 		folder_test(a_list_of_an_older_version_is_read),
 		folder_test(a_list_that_is_cut_off_is_damaged),
 		folder_test(what_cannot_be_read_is_named_by_the_step_that_needs_it),
+		folder_test(a_driver_that_stays_is_one_that_is_loaded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
