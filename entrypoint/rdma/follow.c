@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -15,6 +14,7 @@
 #include "common/conf.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/engine/lock.h"
 #include "entrypoint/node_build/node_build.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"
@@ -79,7 +79,7 @@ static bool take_turn(struct role *role, unsigned happened, uint64_t *wake_ms)
 		state->lock_opened = state->lock_fd >= 0;
 	}
 	/* Without a shared folder there is no lock, and no other container: follow then. */
-	state->follows = !state->lock_opened || flock(state->lock_fd, LOCK_EX | LOCK_NB) == 0;
+	state->follows = !state->lock_opened || lock_alone(state->lock_fd);
 	/* What was there before is not what it is loaded after. */
 	state->missing_us = wall_us();
 	if (state->follows)
