@@ -240,8 +240,10 @@ static bool release(struct role *role, uint64_t *wake_ms)
 	struct peermem_state *state = role->peermem;
 	struct action outcome;
 
-	/* The answer was given: as long as the users are there, it is the same. */
-	if (!state->in_use || !peermem_has_users(role->root_fd)) {
+	/* The answer was given: as long as the users are there, it is the same. A new request
+	 * begins with its removal. */
+	if (!state->in_use || !peermem_has_users(role->root_fd) ||
+		!fs_exists(role->root_fd, PEERMEM_ANSWER)) {
 		events_forget_pids(&role->events);
 		state->in_use = plan_do(&role->plan, &step, &outcome) != 0;
 		if (!state->in_use) {
