@@ -90,6 +90,12 @@ int gpu_find_device(struct action *action)
 	int count = pci_functions(root_fd, &functions);
 	bool found = false;
 
+	/* A sysfs without that folder is of a node without a PCI bus, and so without our devices.
+	 */
+	if (count < 0 && (count != -ENOENT || !fs_exists(root_fd, "sys/bus")))
+		return action_fail(action, REASON_INTERNAL, count,
+			"/" PCI_DEVICES ", which lists the node's PCI devices, cannot be read: %s",
+			strerror(-count));
 	gpu->devices_are_free = true;
 	for (size_t i = 0; i < ARRAY_SIZE(graphics_modules); i++)
 		if (sysmodule_exists(root_fd, graphics_modules[i]))
@@ -389,7 +395,8 @@ int gpu_free_devices(struct action *action)
 	(void) role_list_read(&gpu->role, FREED_LIST, &takeover.freed); /* none: nothing taken */
 	takeover.count = pci_functions(gpu->role.root_fd, &takeover.functions);
 	if (takeover.count < 0)
-		return action_fail(action, REASON_INTERNAL, takeover.count, "/" PCI_DEVICES ": %s",
+		return action_fail(action, REASON_INTERNAL, takeover.count,
+			"/" PCI_DEVICES ", which lists the node's PCI devices, cannot be read: %s",
 			strerror(-takeover.count));
 	r = free_graphics(&takeover);
 	for (int i = 0; r == 0 && i < takeover.count; i++)

@@ -87,6 +87,22 @@ static void audio_and_other_vendors_are_no_gpu(void **state)
 	end(&bench);
 }
 
+static void a_bus_that_cannot_be_read_is_no_node_without_a_gpu(void **state)
+{
+	struct bench bench;
+
+	begin(&bench, *state);
+	assert_int_equal(gpu_find_device(&bench.action), -ENOENT);
+	assert_int_equal(bench.action.reason, REASON_INTERNAL);
+	folder_subfolder(*state, "sys/bus");
+	assert_int_equal(gpu_find_device(&bench.action), -ENODEV);
+	folder_write_text(*state, PCI "devices", "no folder");
+	assert_int_equal(gpu_find_device(&bench.action), -ENOTDIR);
+	assert_int_equal(bench.action.reason, REASON_INTERNAL);
+	assert_contains(bench.action.error.text, "/sys/bus/pci/devices, which lists");
+	end(&bench);
+}
+
 static void a_free_gpu_and_one_of_nvidia_are_left_alone(void **state)
 {
 	struct bench bench;
@@ -346,6 +362,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(audio_and_other_vendors_are_no_gpu),
+		folder_test(a_bus_that_cannot_be_read_is_no_node_without_a_gpu),
 		folder_test(a_free_gpu_and_one_of_nvidia_are_left_alone),
 		folder_test(what_has_to_be_freed_is_seen_at_once),
 		folder_test(a_device_of_another_driver_has_to_be_freed),
