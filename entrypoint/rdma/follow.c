@@ -353,8 +353,15 @@ static bool is_due(const void *context)
  */
 static const struct step peermem_steps[] = {
 	{ .name = "identify-kernel", .perform = role_identify },
-	{ .name = "wait-ofed", .kind = STEP_WAIT, .perform = ofed_wait },
-	{ .name = "wait-nvidia", .wanted = is_due, .kind = STEP_WAIT, .perform = wait_nvidia },
+	{ .name = "wait-ofed",
+		.kind = STEP_WAIT,
+		.perform = ofed_wait,
+		.deadline = role_ofed_deadline },
+	{ .name = "wait-nvidia",
+		.wanted = is_due,
+		.kind = STEP_WAIT,
+		.perform = wait_nvidia,
+		.deadline = role_ofed_deadline },
 	{ .name = "load",
 		.wanted = is_due,
 		.kind = STEP_WORKER,

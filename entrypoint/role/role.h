@@ -96,6 +96,9 @@ int action_write(struct action *action, const char *path, const char *text);
  */
 int role_expect_shared(struct action *action, const char *path);
 
+/* The deadline of a step that waits for another container: SLIPWAY_OFED_DEADLINE_SECONDS. */
+uint32_t role_ofed_deadline(const void *role);
+
 /* STEP_DIRECT: finds the running kernel and the image's modules for it. */
 int role_identify(struct action *action);
 /* Only the modules, for role->krel. */
