@@ -18,6 +18,7 @@
 #include "entrypoint/node_build/node_build.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"
+#include "module/kernel_facts.h"
 #include "module/sysmodule.h"
 
 #define LOAD_DEADLINE_MS    (600 * 1000)
@@ -145,8 +146,8 @@ static void wait_for(struct role *role, const char *missing, uint64_t *wake_ms)
 		wake_by(wake_ms, clock_monotonic_ms() + COMING_RETRY_MS);
 }
 
-/* It was there and is gone, not unloaded from here: is it left alone for now? */
-static bool is_on_hold(struct role *role, uint64_t *wake_ms)
+/* Begins the hold when it was there and is gone, not unloaded from here. True while it lasts. */
+static bool keep_hold(struct role *role, uint64_t *wake_ms)
 {
 	struct peermem_state *state = role->peermem;
 	uint64_t now_ms = clock_monotonic_ms();
@@ -210,7 +211,7 @@ static bool load(struct role *role, uint64_t *wake_ms)
 		wait_for(role, missing, wake_ms);
 		return false;
 	}
-	if (is_on_hold(role, wake_ms))
+	if (keep_hold(role, wake_ms))
 		return false;
 	/* The build of what exports the interface, "?" where it is not known. */
 	if (!fingerprint_read(role->root_fd, &ofed))

@@ -190,7 +190,7 @@ static int provide(struct action *action, uint32_t crc)
 {
 	int r = peermem_choose(action, crc);
 
-	if (r != 0 || !nodebuild_can_peermem(action->role))
+	if (r != 0 || !nodebuild_has_kit(action->role))
 		return r;
 	r = nodebuild_peermem(action);
 	if (r < 0)
