@@ -22,7 +22,7 @@
 #include "entrypoint/role/processes.h"
 #include "module/sysmodule.h"
 
-#define FREED_LIST "freed" /* role_list.h: what was taken, and how it comes back */
+#define FREED_LIST "freed" /* role.h: what was taken, and how it comes back */
 
 /* In a line of the list: nothing drove the device, which only had a driver_override. */
 #define NO_DRIVER "-"

@@ -30,7 +30,7 @@ struct watch {
 };
 
 struct role {
-	const char *name;         /* "gpu", "nic", "peermem" */
+	const char *name;         /* "gpu", "nic", "peermem", "gds", "gdrcopy", "build" */
 	const char *state_folder; /* relative to the root: events, status, what has to survive */
 	const char *lock_path;    /* relative to the root, or NULL: many may run */
 	const char *host_root; /* where the host's root is seen from here: its modules lie below */
