@@ -10,6 +10,7 @@
 #include "common/tag.h"
 #include "common/conf.h"
 #include "module/kernel_facts.h"
+#include "module/symvers.h"
 
 void image_read(int root_fd, const char *krel, struct image *image)
 {
@@ -119,18 +120,16 @@ int image_driver_modules(int root_fd, const char *krel, struct strv *names, stru
 		return error_set_errno(error, r, "/%s", path);
 	/* "updates/nvidia/nvidia-uvm.ko: updates/nvidia/nvidia.ko" → "nvidia_uvm" */
 	for (char *line = index, *next; *line; line = next) {
-		char *name;
+		const char *base;
+		char name[64];
 
 		next = line + strcspn(line, "\n");
 		next += *next == '\n';
 		if (strncmp(line, "updates/", strlen("updates/")) != 0)
 			continue;
 		line[strcspn(line, ":\n")] = '\0';
-		name = strrchr(line, '/') + 1;
-		name[strcspn(name, ".")] = '\0';
-		for (char *c = name; *c; c++)
-			if (*c == '-')
-				*c = '_';
+		base = strrchr(line, '/') + 1;
+		module_name_copy(base, strcspn(base, "."), name, sizeof(name));
 		if (strv_push_unique(names, name) < 0)
 			return error_set_errno(error, -ENOMEM, "/%s", path);
 	}

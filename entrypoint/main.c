@@ -197,6 +197,7 @@ static bool is_program(const char *name)
 int main(int argc, char **argv)
 {
 	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const int open_errno = errno;
 	/* As --help writes them, where the links are not there: slipway-init nic-driver sources. */
 	bool has_program = argc > 1 && is_program(argv[1]);
 	const char *program = "";
@@ -213,10 +214,15 @@ int main(int argc, char **argv)
 		return fputs(usage, stdout) < 0;
 	if (strcmp(name, "--version") == 0)
 		return puts("slipway-init " VERSION KILL_POINTS_VERSION) < 0;
+	if (root_fd < 0) {
+		(void) fprintf(stderr, "[%s] / cannot be opened: %s\n",
+			reason_entry(REASON_INTERNAL)->code, strerror(open_errno));
+		return reason_entry(REASON_INTERNAL)->exit_code;
+	}
 	if (strcmp(name, "status") == 0)
 		return run_status(root_fd, program, argv + 2);
 	verb = find_verb(program, name);
-	if (!verb || root_fd < 0)
+	if (!verb)
 		return no_verb(root_fd, program, name);
 	replaced = strcmp(verb->name, name) != 0;
 	return run_verb(root_fd, verb, argv + (replaced ? 1 : 2));

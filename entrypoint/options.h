@@ -22,10 +22,11 @@ struct options {
 	bool vgpu_unchecked;        /* DISABLE_VGPU_VERSION_CHECK */
 	bool drm;                   /* SLIPWAY_NVIDIA_DRM */
 	const char *digest;         /* DRIVER_CONFIG_DIGEST, or "" */
-	const char *node_cache;     /* SLIPWAY_NODE_CACHE, a path of this container, or NULL */
-	bool host_headers;          /* SLIPWAY_NODE_HEADERS=host */
-	uint32_t ofed_ms;           /* SLIPWAY_OFED_DEADLINE_SECONDS */
-	uint32_t unload_ms;         /* SLIPWAY_UNLOAD_DEADLINE_SECONDS */
+	/* Used by slipway node-build, which has our environment: a wrong value is refused here. */
+	const char *node_cache; /* SLIPWAY_NODE_CACHE, a path of this container, or NULL */
+	bool host_headers;      /* SLIPWAY_NODE_HEADERS=host */
+	uint32_t ofed_ms;       /* SLIPWAY_OFED_DEADLINE_SECONDS */
+	uint32_t unload_ms;     /* SLIPWAY_UNLOAD_DEADLINE_SECONDS */
 	/* Arguments of "nvidia-driver init". Those of the stock image that we need not are NULL
 	 * unless given. */
 	uint32_t max_threads; /* -m: jobs of a build on the node; 0: as many as fit */

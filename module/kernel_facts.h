@@ -32,6 +32,7 @@
 #define KERNEL_FACTS_PEERMEM        "peermem"
 #define KERNEL_FACTS_PEERMEM_MODULE "nvidia-peermem.ko"
 #define KERNEL_FACTS_PEERMEM_CONF   "peermem.conf"
+#define PEERMEM_MODULE              "nvidia_peermem" /* as the kernel knows it */
 #define PEERMEM_SYMBOL              "ib_register_peer_memory_client"
 
 /* Of the kernel's configuration, as far as the proof asks. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one blocking wait of slipway-init. Signals arrive through a signalfd, files through inotify,
- * modules through kernel uevents, the worker through its socket, the ends of foreign processes
- * through pidfds. There is no periodic wake-up.
+ * Where slipway-init, and a worker that has to, waits for more than one thing. Signals arrive
+ * through a signalfd, files through inotify, modules through kernel uevents, the worker through its
+ * socket, the ends of foreign processes through pidfds. A caller wakes periodically only where no
+ * event comes: when what is in use is let go (plan.c, rdma/follow.c).
  */
 #pragma once
 
@@ -29,7 +30,7 @@ struct events {
 	int uevent_fd;
 	int worker_fd;       /* borrowed from the worker that runs, or -1 */
 	uint64_t alarm_ms;   /* CLOCK_MONOTONIC: events_wait() returns then, too; EVENTS_NEVER */
-	unsigned unheard;    /* EVENT_FILE and EVENT_KERNEL of all waits: who waits clears it */
+	unsigned unheard;    /* EVENT_FILE and EVENT_KERNEL of all waits since role.c cleared it */
 	pid_t worker_pid;    /* whose exit status the reaper keeps, or 0 */
 	int worker_status;   /* as waitpid() gives it, once worker_pid is 0 again */
 	unsigned stop_count; /* how many stop signals came so far */

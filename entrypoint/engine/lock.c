@@ -50,12 +50,9 @@ static int refuse_file(const char *path, int code, struct error *error)
 		path, slash ? (int) (slash - path) : 0, path);
 }
 
-/*
- * Readers hold it shared for a moment (lock_is_held()): where it can be had shared, no driver
- * container has it, and we come a moment later. False: one has it.
- */
-static bool lock_alone(int fd)
+bool lock_alone(int fd)
 {
+	/* Where it can be had shared, no container has it, and we come a moment later. */
 	for (int tries = 0; tries < READER_TRIES; tries++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 			return true;

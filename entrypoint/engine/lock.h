@@ -13,6 +13,9 @@
  */
 int lock_take(int root_fd, const char *path, int *ret_fd, struct error *error);
 
+/* Takes that of an open file alone, waiting only for readers. False: a container has it. */
+bool lock_alone(int fd) _must_check_;
+
 /* Removes the file, then lets go, so that a newcomer never finds a locked file without an owner. */
 void lock_let_go(int root_fd, const char *path, int fd);
 

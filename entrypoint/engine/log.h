@@ -33,7 +33,7 @@ struct log_phase {
 
 struct log {
 	int root_fd;
-	const char *role;   /* "gpu", "nic", "peermem" */
+	const char *role;   /* "gpu", "nic", "peermem", "gds", "gdrcopy", "build" */
 	const char *folder; /* of the state files, relative to root_fd */
 	uint64_t start_us;  /* CLOCK_MONOTONIC of the start of this process */
 	int events_fd;      /* -1 while the file cannot be written */
@@ -44,7 +44,7 @@ struct log {
 	char *text;
 	size_t text_size;
 	/* In the status file. */
-	const char *state; /* starting, ready, stopping, stopped, failed */
+	const char *state; /* starting; ready or done; stopping, stopped; failing, failed */
 	const char *step;  /* running now, or "" */
 	char detail[ERROR_TEXT_SIZE];
 	char proof[ERROR_TEXT_SIZE]; /* the load proof's verdict, or "" */

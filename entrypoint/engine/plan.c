@@ -205,8 +205,7 @@ int plan_start(struct plan *plan)
 		if (plan->events->stop_count)
 			return -EINTR;
 		call = call_of(plan, step,
-			plan->deadline_ms ? plan->deadline_ms(plan->role, step)
-					  : step->deadline_ms);
+			step->deadline ? step->deadline(plan->role) : step->deadline_ms);
 		plan->begun++;
 		if (!step->perform || (step->wanted && !step->wanted(plan->role)))
 			continue;

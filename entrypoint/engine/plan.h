@@ -30,8 +30,9 @@ struct step {
 	/* NULL: never; a step that is done already counts as begun: its undo runs. */
 	bool (*is_done)(const void *role);
 	enum step_kind kind;
-	action_function *perform; /* NULL: it has nothing but an undo */
-	uint32_t deadline_ms;     /* 0: none */
+	action_function *perform;               /* NULL: it has nothing but an undo */
+	uint32_t deadline_ms;                   /* 0: none */
+	uint32_t (*deadline)(const void *role); /* one that the user sets; NULL: deadline_ms */
 	bool may_fail;  /* then it is logged, and the start goes on; nor does a deadline end it */
 	bool stoppable; /* STEP_WORKER: a stop signal kills it, and the undo clears up after it */
 	enum step_kind undo_kind;
@@ -58,8 +59,6 @@ struct plan {
 	 * failed, for which no one waits, has only each undo's own deadline.
 	 */
 	uint32_t grace_ms;
-	/* Overrides a step's deadline, or NULL. */
-	uint32_t (*deadline_ms)(const void *role, const struct step *step);
 	/* What went wrong first; REASON_NONE as long as nothing did. */
 	enum reason reason;
 	bool start_failed;

@@ -13,6 +13,8 @@ static _Noreturn void run_child(const struct spawn *spawn, pid_t parent, int err
 	int null_fd;
 	int r;
 
+	/* A worker that outlived the init would race with that of the next start. Module system
+	 * calls finish before the signal takes effect, so no module is torn. */
 	if (spawn->detached)
 		(void) setsid();
 	else

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one text form of state on disk: records, one a line, that a person can read and the next run
- * of the container takes up again after SIGKILL or a power loss: the network's state, the journals
- * of the host's files and of a swap of modules, the lists of a role.
+ * The text form of state on disk that has to last: records, one a line, that a person can read and
+ * the next run of the container takes up again after SIGKILL or a power loss: the network's state,
+ * the journals of the host's files and of a swap of modules, the lists of a role. (Four small files
+ * have lines of their own, or of "key=value": gpu.fingerprint, ofed.fingerprint, nic.report,
+ * gpu.daemons. They only report, or save work: one that is lost or damaged costs nothing that was
+ * there before us.)
  *
  *   link device=pci/0000:3b:00.0 name=ens1f0 mtu=9000 …
  *

@@ -49,11 +49,7 @@ struct task {
 	struct action *action;
 };
 
-/*
- * Ends with the init: it would race with the worker of the next start. Module system calls finish
- * before the signal takes effect, so no module is torn. Other signals stay blocked: one to the
- * process group is for the init to act on.
- */
+/* Signals stay blocked: one to the process group is for the init to act on. */
 static void run_task(void *context)
 {
 	const struct task *task = context;

@@ -25,8 +25,11 @@ struct gpu_daemons {
  */
 #define DAEMON_STOP_MS 5000u
 
-/* All of them, one after the other, each deaf and then held by the kernel; and a second. */
-#define DAEMONS_STOP_ALL_MS (SUPERVISOR_DAEMONS * (DAEMON_STOP_MS + SUPERVISOR_KILL_MS) + 1000u)
+/* All of them, one after the other, each deaf and then held by the kernel; what they left behind,
+ * likewise; and a second. */
+#define DAEMONS_STOP_ALL_MS                                                                        \
+	(SUPERVISOR_DAEMONS * (DAEMON_STOP_MS + SUPERVISOR_KILL_MS) + SUPERVISOR_ORPHANS_MS +      \
+		SUPERVISOR_KILL_MS + 1000u)
 
 /*
  * STEP_DIRECT: finds which daemons the node needs, and whether the image has them; puts

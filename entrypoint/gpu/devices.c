@@ -22,7 +22,10 @@
 #include "entrypoint/role/processes.h"
 #include "module/sysmodule.h"
 
-#define FREED_LIST "freed" /* role_list.h: what was taken, and how it comes back */
+#define FREED_LIST "freed" /* role.h: what was taken, and how it comes back */
+
+/* In a line of the list: nothing drove the device, which only had a driver_override. */
+#define NO_DRIVER "-"
 
 #define CONSOLES      "sys/class/vtconsole"
 #define FRAME_BUFFERS "sys/class/graphics"
@@ -87,6 +90,12 @@ int gpu_find_device(struct action *action)
 	int count = pci_functions(root_fd, &functions);
 	bool found = false;
 
+	/* A sysfs without that folder is of a node without a PCI bus, and so without our devices.
+	 */
+	if (count < 0 && (count != -ENOENT || !fs_exists(root_fd, "sys/bus")))
+		return action_fail(action, REASON_INTERNAL, count,
+			"/" PCI_DEVICES ", which lists the node's PCI devices, cannot be read: %s",
+			strerror(-count));
 	gpu->devices_are_free = true;
 	for (size_t i = 0; i < ARRAY_SIZE(graphics_modules); i++)
 		if (sysmodule_exists(root_fd, graphics_modules[i]))
@@ -333,6 +342,8 @@ static int free_vfio(struct takeover *takeover, const struct pci_function *funct
 	read_override(gpu->role.root_fd, function->address, override);
 	if (is_vfio(function->driver))
 		r = unbind_vfio(takeover, function, override);
+	else if (is_vfio(override))
+		r = remember(takeover, "bind %s " NO_DRIVER " %s", function->address, override);
 	if (r < 0 || !is_vfio(override))
 		return r;
 	/* An override keeps nvidia from the device, also from one that nothing drives. */
@@ -384,7 +395,8 @@ int gpu_free_devices(struct action *action)
 	(void) role_list_read(&gpu->role, FREED_LIST, &takeover.freed); /* none: nothing taken */
 	takeover.count = pci_functions(gpu->role.root_fd, &takeover.functions);
 	if (takeover.count < 0)
-		return action_fail(action, REASON_INTERNAL, takeover.count, "/" PCI_DEVICES ": %s",
+		return action_fail(action, REASON_INTERNAL, takeover.count,
+			"/" PCI_DEVICES ", which lists the node's PCI devices, cannot be read: %s",
 			strerror(-takeover.count));
 	r = free_graphics(&takeover);
 	for (int i = 0; r == 0 && i < takeover.count; i++)
@@ -415,7 +427,7 @@ static int bind_again(
 	if (*override)
 		r = sysfs_put(
 			gpu->role.root_fd, override, PCI_DEVICES "/%s/driver_override", address);
-	if (r == 0)
+	if (r == 0 && strcmp(driver, NO_DRIVER) != 0)
 		r = sysfs_put(gpu->role.root_fd, address, "sys/bus/pci/drivers/%s/bind", driver);
 	if (r == 0)
 		return 0;
@@ -428,8 +440,8 @@ int gpu_return_devices(struct action *action)
 	_cleanup_strv_ struct strv freed = { 0 };
 	int first_failure = 0;
 
-	/* A driver that stayed, for its undo or the start failed on it, has the devices. */
-	if (gpu->role.plan.stop_failed || sysmodule_exists(gpu->role.root_fd, "nvidia"))
+	/* A driver that stayed has the devices. */
+	if (sysmodule_exists(gpu->role.root_fd, "nvidia"))
 		return 0;
 	if (!gpu->role.plan.start_failed && !gpu->role.options.restore_inbox)
 		return 0;

@@ -29,6 +29,7 @@
 #include "entrypoint/gpu/procfs.h"
 #include "entrypoint/role/mounts.h"
 #include "module/kernel_facts.h"
+#include "module/sysmodule.h"
 
 #define GPUS         PROCFS_NVIDIA "/gpus"
 #define CAPABILITIES PROCFS_NVIDIA "/capabilities"
@@ -294,16 +295,18 @@ int gpu_set_firmware_path(struct action *action)
 		action, CONTRACT_FIRMWARE_PATH_VALUE, strlen(CONTRACT_FIRMWARE_PATH_VALUE));
 }
 
-int gpu_clear_firmware_path(struct action *action)
+int gpu_withdraw_root(struct action *action)
 {
 	const struct gpu *gpu = gpu_of(action->role);
 	_cleanup_free_ char *now = NULL;
 	int r;
 
-	/* The driver stays, in use: a GPU that starts anew still has to find its firmware. */
-	if (gpu->role.plan.stop_failed)
+	/* A driver that stays, in use, still needs both: a GPU may start anew. */
+	if (sysmodule_exists(gpu->role.root_fd, "nvidia"))
 		return 0;
-	r = rootfs_detach(CONTRACT_DRIVER_FIRMWARE, &action->error);
+	r = rootfs_detach(CONTRACT_DRIVER_ROOT, &action->error);
+	if (r == 0)
+		r = rootfs_detach(CONTRACT_DRIVER_FIRMWARE, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
 	if (fs_read_line(gpu->role.root_fd, CONTRACT_FIRMWARE_PATH, &now) < 0 ||

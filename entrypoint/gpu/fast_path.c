@@ -15,6 +15,7 @@
 #include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/role/roles.h"
+#include "module/kernel_facts.h"
 #include "module/sysmodule.h"
 
 #define FINGERPRINT_PATH GPU_STATE_FOLDER "/gpu.fingerprint"
@@ -23,9 +24,6 @@
 
 /* The modules' parameters as they were checked and written: a fresh container lacks them. */
 #define KEPT_PARAMETERS_PATH GPU_STATE_FOLDER "/gpu.modprobe.conf"
-
-/* It comes and goes with every reload of OFED, by ourselves: its going voids nothing. */
-#define MODULE_THAT_FOLLOWS_OFED "nvidia_peermem"
 
 #define BOOT_ID "proc/sys/kernel/random/boot_id"
 
@@ -84,7 +82,7 @@ static void read_conf(const struct role *role, char value[INPUT_SIZE])
 static void read_ofed(const struct role *role, char value[INPUT_SIZE])
 {
 	_cleanup_(fingerprint_free) struct fingerprint ofed = { .crc = 0 };
-	const char *exporter = *role->image.ofed_exporter ? role->image.ofed_exporter : "ib_core";
+	const char *exporter = ofed_exporter(role);
 	char build_id[BUILD_ID_HEX_SIZE] = "";
 
 	(void) snprintf(value, INPUT_SIZE, "%s", role->options.rdma ? ABSENT : NONE);
@@ -158,7 +156,8 @@ static bool module_holds(const struct role *role, const char *line)
 /* The first of the recorded modules that is not loaded as it was, or NULL. */
 static const char *find_lost(const struct role *role, const struct strv *modules)
 {
-	static const char follows[] = MODULE_THAT_FOLLOWS_OFED " ";
+	/* It comes and goes with every reload of OFED, by ourselves: its going voids nothing. */
+	static const char follows[] = PEERMEM_MODULE " ";
 
 	for (size_t i = 0; i < modules->count; i++)
 		if (strncmp(modules->items[i], follows, strlen(follows)) != 0 &&

@@ -12,7 +12,6 @@
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/role/roles.h"
-#include "module/sysmodule.h"
 
 /* A build on the node: the largest driver with one job takes some 20 minutes. */
 #define BUILD_DEADLINE_MS (3600 * 1000)
@@ -140,15 +139,6 @@ static int load(struct action *action)
 	return r < 0 || !gpu->peermem.due ? r : peermem_load(action);
 }
 
-/* What fits the driver goes after it, and stays with one that is in use. */
-static int withdraw(struct action *action)
-{
-	const struct gpu *gpu = gpu_of(action->role);
-	int r = sysmodule_exists(gpu->role.root_fd, "nvidia") ? 0 : gpu_detach_root(action);
-
-	return r < 0 ? r : gpu_clear_firmware_path(action);
-}
-
 /* The flag of a driver that goes would let a probe find it ready. */
 static int report_not_ready(struct action *action)
 {
@@ -160,7 +150,11 @@ static int report_not_ready(struct action *action)
 
 /*
  * The undo of the last step runs first: others stop relying on the driver before it goes.
- * Nothing is unloaded or loaded before "prove" holds.
+ * Nothing is unloaded or loaded before "prove" holds. It judges what is to be inserted where
+ * nothing is, or in place of another build. Modules of the image that are loaded with other
+ * parameters than they are to have are not judged again, although "make-room" unloads them: the
+ * kernel that runs has taken these very files, and gpu_parameters(), a part of "prove", has checked
+ * the new parameters.
  */
 static const struct step gpu_steps[] = {
 	{ .name = "clear-stale", .perform = clear_stale, .undo = clear_flags },
@@ -182,7 +176,11 @@ static const struct step gpu_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = gpu_parameters,
 		.deadline_ms = 60 * 1000 },
-	{ .name = "wait-ofed", .wanted = wants_rdma, .kind = STEP_WAIT, .perform = ofed_wait },
+	{ .name = "wait-ofed",
+		.wanted = wants_rdma,
+		.kind = STEP_WAIT,
+		.perform = ofed_wait,
+		.deadline = role_ofed_deadline },
 	{ .name = "parameters",
 		.wanted = wants_parameters_alone,
 		.kind = STEP_WORKER,
@@ -217,7 +215,7 @@ static const struct step gpu_steps[] = {
 	 * keeps its root: here as in the undo of "firmware-path", which comes after the unloading.
 	 */
 	{ .name = "retire-root", .wanted = takes_full_path, .perform = gpu_detach_root },
-	{ .name = "firmware-path", .perform = gpu_set_firmware_path, .undo = withdraw },
+	{ .name = "firmware-path", .perform = gpu_set_firmware_path, .undo = gpu_withdraw_root },
 	{ .name = "load",
 		.is_done = keeps,
 		.kind = STEP_WORKER,
@@ -231,7 +229,7 @@ static const struct step gpu_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = gpu_daemons_load_modules,
 		.deadline_ms = 60 * 1000 },
-	{ .name = "export-root", .perform = gpu_export_root }, /* undone by withdraw() */
+	{ .name = "export-root", .perform = gpu_export_root }, /* undone by gpu_withdraw_root() */
 	{ .name = "start-daemons",
 		.kind = STEP_WAIT,
 		.perform = gpu_daemons_start,

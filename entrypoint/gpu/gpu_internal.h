@@ -127,10 +127,12 @@ void fast_path_watch(struct role *role, unsigned happened, uint64_t *wake_ms);
 
 /* ---- driver_root.c: what others find in the driver root, and the kernel its firmware */
 
-/* STEP_DIRECT each, the second the undo of the first. */
+/* STEP_DIRECT each. */
+int gpu_set_firmware_path(struct action *action);
 int gpu_export_root(struct action *action);
 int gpu_detach_root(struct action *action);
-
-/* STEP_DIRECT each, the second the undo of the first. */
-int gpu_set_firmware_path(struct action *action);
-int gpu_clear_firmware_path(struct action *action);
+/*
+ * STEP_DIRECT, the undo of the first two: what fits the driver goes after it. As long as nvidia is
+ * loaded, whatever else failed or did not, root and firmware path stay.
+ */
+int gpu_withdraw_root(struct action *action);

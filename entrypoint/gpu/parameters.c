@@ -13,6 +13,7 @@
 #include "entrypoint/options.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
+#include "module/kernel_facts.h"
 
 void gpu_module_list(const struct gpu *gpu, bool with_peermem, struct module_list *list)
 {
@@ -26,7 +27,7 @@ void gpu_module_list(const struct gpu *gpu, bool with_peermem, struct module_lis
 	if (options->drm)
 		list->names[list->count++] = "nvidia_drm";
 	if (with_peermem)
-		list->names[list->count++] = "nvidia_peermem";
+		list->names[list->count++] = PEERMEM_MODULE;
 	list->required = list->count;
 	if (!options->drm && drm_conf)
 		list->names[list->count++] = "nvidia_drm";

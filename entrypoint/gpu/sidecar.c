@@ -83,7 +83,10 @@ static int load(struct action *action)
 /* The driver container unloads what holds its modules itself: nothing here is undone. */
 static const struct step sidecar_steps[] = {
 	{ .name = "identify-kernel", .perform = role_identify },
-	{ .name = "wait-driver", .kind = STEP_WAIT, .perform = wait_driver },
+	{ .name = "wait-driver",
+		.kind = STEP_WAIT,
+		.perform = wait_driver,
+		.deadline = role_ofed_deadline },
 	{ .name = "prove", .kind = STEP_WORKER, .perform = prove, .deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "load", .kind = STEP_WORKER, .perform = load, .deadline_ms = LOAD_DEADLINE_MS },
 };

@@ -17,9 +17,6 @@
 /* One that was up for so long is not failing in a row. */
 #define STABLE_MS 60000u
 
-/* From SIGTERM to SIGKILL for what a daemon left behind. */
-#define ORPHANS_MS 5000u
-
 /* A line of the state file: names and numbers, and why it ended. */
 #define LINE_SIZE 768
 
@@ -88,7 +85,7 @@ static pid_t find_foreign(const struct daemon *daemon, int root_fd)
 }
 
 /* Makes the folder of a file that the daemon makes, and removes one that is left from before. */
-static int clear_file(int root_fd, const char *path)
+static int clear_file(int root_fd, const char *path, struct error *error)
 {
 	const char *slash = path ? strrchr(path, '/') : NULL;
 	_cleanup_free_ char *folder = NULL;
@@ -98,9 +95,10 @@ static int clear_file(int root_fd, const char *path)
 		return 0;
 	folder = strndup(path, (size_t) (slash - path));
 	r = folder ? fs_mkdir_parents(root_fd, folder, 0755) : -ENOMEM;
-	if (r == 0)
-		(void) unlinkat(root_fd, path, 0);
-	return r;
+	if (r < 0)
+		return error_set_errno(error, r, "folder of /%s", path);
+	(void) unlinkat(root_fd, path, 0);
+	return 0;
 }
 
 static void log_file(const struct daemon *daemon, char path[LOG_FILE_SIZE])
@@ -172,11 +170,11 @@ static int start_program(struct daemon *daemon, int root_fd, struct error *error
 			"%s runs already on this node as process %d, not in this container: the "
 			"driver container runs its own: disable the host's service",
 			daemon->name, (int) foreign);
-	r = clear_file(root_fd, daemon->pid_file);
+	r = clear_file(root_fd, daemon->pid_file, error);
 	if (r == 0)
-		r = clear_file(root_fd, daemon->socket);
+		r = clear_file(root_fd, daemon->socket, error);
 	if (r < 0)
-		return error_set_errno(error, r, "folder of /%s", daemon->pid_file);
+		return r;
 	log_fd = open_log(daemon, root_fd);
 	program.output_fd = log_fd;
 	r = spawn_start(&program, &daemon->program);
@@ -548,7 +546,7 @@ static int stop_orphans(struct supervisor *supervisor, struct error *error)
 		supervisor->orphans_since_ms = now_ms;
 		signal = SIGTERM;
 	}
-	kill_ms = supervisor->orphans_since_ms + ORPHANS_MS;
+	kill_ms = supervisor->orphans_since_ms + SUPERVISOR_ORPHANS_MS;
 	if (now_ms >= kill_ms)
 		signal = SIGKILL;
 	count = signal_children(supervisor, signal, &pid);

@@ -27,6 +27,9 @@
 /* How long a killed daemon may take to leave the system call that it is in. */
 #define SUPERVISOR_KILL_MS 2000u
 
+/* From SIGTERM to SIGKILL for what a daemon left behind. */
+#define SUPERVISOR_ORPHANS_MS 5000u
+
 /* The output of the daemons: a folder of the host, relative to the root, "<name>.log" each. */
 #define DAEMON_LOG_FOLDER "var/log/slipway"
 

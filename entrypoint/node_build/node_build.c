@@ -11,6 +11,7 @@
 #include "entrypoint/engine/spawn.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/role/roles.h"
+#include "module/kernel_facts.h"
 
 #define SIG_ENFORCE "sys/module/module/parameters/sig_enforce"
 #define TOOL        "usr/lib/slipway/tool"
@@ -41,7 +42,7 @@ bool nodebuild_wanted(const void *context)
 	const struct role *role = context;
 	struct error ignored;
 
-	return nodebuild_can_peermem(role) &&
+	return nodebuild_has_kit(role) &&
 	       (is_incomplete(role) || image_has_kernel(role->root_fd, &role->image, role->krel,
 					       &ignored) == -ENOENT);
 }
@@ -54,7 +55,7 @@ bool nodebuild_unread(const void *context)
 	       (is_incomplete(role) && fs_exists(role->root_fd, KIT_CONF));
 }
 
-bool nodebuild_can_peermem(const struct role *role)
+bool nodebuild_has_kit(const struct role *role)
 {
 	return role->build && fs_exists(role->root_fd, KIT_CONF);
 }
@@ -253,8 +254,8 @@ static bool wants_peermem(const void *context)
 {
 	const struct role *role = context;
 
-	return role->options.rdma && nodebuild_can_peermem(role) &&
-	       !strv_contains(&role->driver_modules, "nvidia_peermem") &&
+	return role->options.rdma && nodebuild_has_kit(role) &&
+	       !strv_contains(&role->driver_modules, PEERMEM_MODULE) &&
 	       fs_exists(role->root_fd, CONTRACT_OFED_SOURCES "/ofa_kernel");
 }
 

@@ -39,8 +39,8 @@ int nodebuild_adopt(struct action *action);
 /* Is that still to be done? */
 bool nodebuild_unread(const void *role);
 
-/* Can this image compile nvidia-peermem? */
-bool nodebuild_can_peermem(const struct role *role);
+/* Does the image carry the kit with which the role compiles on a node? */
+bool nodebuild_has_kit(const struct role *role);
 
 /*
  * In a worker, a few seconds: the tool compiles nvidia-peermem alone, for role->krel, against the

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -15,9 +14,11 @@
 #include "common/conf.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/engine/lock.h"
 #include "entrypoint/node_build/node_build.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"
+#include "module/kernel_facts.h"
 #include "module/sysmodule.h"
 
 #define LOAD_DEADLINE_MS    (600 * 1000)
@@ -79,7 +80,7 @@ static bool take_turn(struct role *role, unsigned happened, uint64_t *wake_ms)
 		state->lock_opened = state->lock_fd >= 0;
 	}
 	/* Without a shared folder there is no lock, and no other container: follow then. */
-	state->follows = !state->lock_opened || flock(state->lock_fd, LOCK_EX | LOCK_NB) == 0;
+	state->follows = !state->lock_opened || lock_alone(state->lock_fd);
 	/* What was there before is not what it is loaded after. */
 	state->missing_us = wall_us();
 	if (state->follows)
@@ -145,8 +146,8 @@ static void wait_for(struct role *role, const char *missing, uint64_t *wake_ms)
 		wake_by(wake_ms, clock_monotonic_ms() + COMING_RETRY_MS);
 }
 
-/* It was there and is gone, not unloaded from here: is it left alone for now? */
-static bool is_on_hold(struct role *role, uint64_t *wake_ms)
+/* Begins the hold when it was there and is gone, not unloaded from here. True while it lasts. */
+static bool keep_hold(struct role *role, uint64_t *wake_ms)
 {
 	struct peermem_state *state = role->peermem;
 	uint64_t now_ms = clock_monotonic_ms();
@@ -210,7 +211,7 @@ static bool load(struct role *role, uint64_t *wake_ms)
 		wait_for(role, missing, wake_ms);
 		return false;
 	}
-	if (is_on_hold(role, wake_ms))
+	if (keep_hold(role, wake_ms))
 		return false;
 	/* The build of what exports the interface, "?" where it is not known. */
 	if (!fingerprint_read(role->root_fd, &ofed))
@@ -240,8 +241,10 @@ static bool release(struct role *role, uint64_t *wake_ms)
 	struct peermem_state *state = role->peermem;
 	struct action outcome;
 
-	/* The answer was given: as long as the users are there, it is the same. */
-	if (!state->in_use || !peermem_has_users(role->root_fd)) {
+	/* The answer was given: as long as the users are there, it is the same. A new request
+	 * begins with its removal. */
+	if (!state->in_use || !peermem_has_users(role->root_fd) ||
+		!fs_exists(role->root_fd, PEERMEM_ANSWER)) {
 		events_forget_pids(&role->events);
 		state->in_use = plan_do(&role->plan, &step, &outcome) != 0;
 		if (!state->in_use) {
@@ -351,8 +354,15 @@ static bool is_due(const void *context)
  */
 static const struct step peermem_steps[] = {
 	{ .name = "identify-kernel", .perform = role_identify },
-	{ .name = "wait-ofed", .kind = STEP_WAIT, .perform = ofed_wait },
-	{ .name = "wait-nvidia", .wanted = is_due, .kind = STEP_WAIT, .perform = wait_nvidia },
+	{ .name = "wait-ofed",
+		.kind = STEP_WAIT,
+		.perform = ofed_wait,
+		.deadline = role_ofed_deadline },
+	{ .name = "wait-nvidia",
+		.wanted = is_due,
+		.kind = STEP_WAIT,
+		.perform = wait_nvidia,
+		.deadline = role_ofed_deadline },
 	{ .name = "load",
 		.wanted = is_due,
 		.kind = STEP_WORKER,

@@ -190,7 +190,7 @@ static int provide(struct action *action, uint32_t crc)
 {
 	int r = peermem_choose(action, crc);
 
-	if (r != 0 || !nodebuild_can_peermem(action->role))
+	if (r != 0 || !nodebuild_has_kit(action->role))
 		return r;
 	r = nodebuild_peermem(action);
 	if (r < 0)
@@ -360,7 +360,10 @@ static int check_others(struct action *action, const struct strv *going)
 	return unload_result(action, unload_order(&unload, action->worker, &order, &action->error));
 }
 
-/* True once it is gone. With descriptors of the worker's own: the init's are the init's. */
+/*
+ * True once it is gone; false at the follower's answer, which is that it cannot go. With
+ * descriptors of the worker's own: the init's are the init's.
+ */
 static bool wait_until_gone(int root_fd)
 {
 	uint64_t give_up_ms = clock_monotonic_ms() + RELEASE_WAIT_MS;
@@ -371,8 +374,10 @@ static bool wait_until_gone(int root_fd)
 
 	if (events_open(&events, &ignored) < 0)
 		return !sysmodule_exists(root_fd, PEERMEM_MODULE);
+	(void) events_watch_file(&events, "/" PEERMEM_ANSWER);
 	while (!(gone = !sysmodule_exists(root_fd, PEERMEM_MODULE)) &&
-		lock_is_held(root_fd, PEERMEM_LOCK) && clock_monotonic_ms() < give_up_ms) {
+		!fs_exists(root_fd, PEERMEM_ANSWER) && lock_is_held(root_fd, PEERMEM_LOCK) &&
+		clock_monotonic_ms() < give_up_ms) {
 		/* The kernel reports a module's end a moment before its folder is gone. */
 		bool soon = events_wait(&events, look_ms) & EVENT_KERNEL;
 

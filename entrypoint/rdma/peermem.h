@@ -26,8 +26,8 @@
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
 #include "module/elf.h"
+#include "module/kernel_facts.h"
 
-#define PEERMEM_MODULE  "nvidia_peermem"
 #define PEERMEM_HOLD    NIC_STATE_FOLDER "/peermem.hold"
 #define PEERMEM_LOCK    NIC_STATE_FOLDER "/peermem.lock"
 #define PEERMEM_REQUEST NIC_STATE_FOLDER "/peermem.release"

@@ -8,6 +8,20 @@
 #define LIST_BEFORE   "before"
 #define LIST_REPLACED "replaced"
 
+/* -ENOENT without such a list; any other failure is in @error. */
+static int read_list(
+	const struct role *role, const char *list, struct strv *names, struct error *error)
+{
+	int r = role_list_read(role, list, names);
+
+	if (r < 0 && r != -ENOENT)
+		return error_set_errno(error, r,
+			"the list of modules /%s/%s.%s, which an earlier step wrote, cannot be "
+			"read (remove it to go on without it)",
+			role->state_folder, role->name, list);
+	return r;
+}
+
 int role_compare_loaded(const struct role *role, struct loader *loader, struct strv *present,
 	char foreign[64], struct error *error)
 {
@@ -135,7 +149,7 @@ int role_unload_conflicting(struct action *action)
 		return unload_refused(action, r);
 	if (!changed) {
 		/* The list of a previous run names the node's own driver: it stays. */
-		r = role_list_read(role, LIST_REPLACED, &earlier);
+		r = read_list(role, LIST_REPLACED, &earlier, &action->error);
 		if (r == -ENOENT)
 			r = role_list_write(role, LIST_REPLACED, &order, &action->error);
 		if (r < 0)
@@ -151,11 +165,12 @@ int role_reload_replaced(struct action *action)
 	_cleanup_strv_ struct strv replaced = { 0 };
 	int r;
 
-	if (role->plan.stop_failed) /* ours could not be unloaded: it is the node's driver */
+	/* Ours could not be unloaded: it is the node's driver. (Other undos fail, too.) */
+	if (role->plan.stop_failed && role_has_loaded(role))
 		return 0;
 	if (!role->plan.start_failed && !role->options.restore_inbox)
 		return 0;
-	r = role_list_read(role, LIST_REPLACED, &replaced);
+	r = read_list(role, LIST_REPLACED, &replaced, &action->error);
 	if (r == -ENOENT)
 		return 0;
 	if (r == 0)
@@ -190,10 +205,10 @@ int role_select(struct action *action, const char *const *modules, size_t count,
 static int remember_before(const struct role *role, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	int r = role_list_read(role, LIST_BEFORE, &names);
+	int r = read_list(role, LIST_BEFORE, &names, error);
 
 	if (r != -ENOENT)
-		return r < 0 ? error_set_errno(error, r, "list of modules before us") : 0;
+		return r;
 	r = sysmodule_list(role->root_fd, &names);
 	if (r < 0)
 		return error_set_errno(error, r, "/sys/module");
@@ -247,7 +262,7 @@ static int list_added_dependencies(const struct role *role, struct strv *added, 
 	_cleanup_(loader_close) struct loader *loader = NULL;
 	_cleanup_strv_ struct strv before = { 0 };
 	_cleanup_strv_ struct strv all = { 0 };
-	int r = role_list_read(role, LIST_BEFORE, &before);
+	int r = read_list(role, LIST_BEFORE, &before, error);
 
 	if (r == -ENOENT)
 		return 0; /* nothing was ever loaded */
@@ -258,8 +273,9 @@ static int list_added_dependencies(const struct role *role, struct strv *added, 
 	for (size_t i = all.count; r == 0 && i-- > 0;)
 		if (!strv_contains(&before, all.items[i]) &&
 			!strv_contains(&role->driver_modules, all.items[i]) &&
-			sysmodule_exists(role->root_fd, all.items[i]))
-			r = strv_push(added, all.items[i]);
+			sysmodule_exists(role->root_fd, all.items[i]) &&
+			strv_push(added, all.items[i]) < 0)
+			r = error_set_errno(error, -ENOMEM, "%s", all.items[i]);
 	return r;
 }
 

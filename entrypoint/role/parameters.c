@@ -10,6 +10,7 @@
 #include "common/nearest.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/role/modset.h"
+#include "module/symvers.h"
 
 #define NAME_SIZE   128
 #define CONF_LIMIT  (64UL * 1024)
@@ -97,10 +98,7 @@ bool parameters_conf_module(const char *file, char module[PARAMETERS_MODULE_SIZE
 	if (length <= suffix || length - suffix >= PARAMETERS_MODULE_SIZE ||
 		strcmp(file + length - suffix, CONF_SUFFIX) != 0)
 		return false;
-	(void) snprintf(module, PARAMETERS_MODULE_SIZE, "%.*s", (int) (length - suffix), file);
-	for (char *c = module; *c; c++)
-		if (*c == '-')
-			*c = '_';
+	module_name_copy(file, length - suffix, module, PARAMETERS_MODULE_SIZE);
 	return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/role/pci.h"
+#include "module/kernel_facts.h"
 
 #define GENERATIONS_MAX 32
 
@@ -254,7 +255,7 @@ static const struct {
 	{ "nvidia_uvm", { "/dev/nvidia-uvm*" } },
 	{ "nvidia_modeset", { "/dev/nvidia-modeset" } },
 	{ "nvidia_fs", { "/dev/nvidia-fs*" } },
-	{ "nvidia_peermem", { "/dev/infiniband/uverbs*" } },
+	{ PEERMEM_MODULE, { "/dev/infiniband/uverbs*" } },
 	{ "gdrdrv", { "/dev/gdrdrv*" } },
 	{ "nvidia_vgpu_vfio", { "/dev/vfio/*" } },
 };

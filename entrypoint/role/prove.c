@@ -394,7 +394,7 @@ static int prove(struct proving *proving)
 	for (size_t i = 0; r == 0 && i < proving->module_count; i++) {
 		const char *name = elf_module_name(proving->modules[i]);
 
-		if (name && strcmp(name, "nvidia_peermem") == 0 &&
+		if (name && strcmp(name, PEERMEM_MODULE) == 0 &&
 			!prove_is_bound(proving->modules[i]))
 			r = prove_refuse_unbound(action);
 	}

@@ -193,12 +193,11 @@ static void worker_message(void *context, const struct worker_message *message)
 	}
 }
 
-static uint32_t step_deadline(const void *context, const struct step *step)
+uint32_t role_ofed_deadline(const void *context)
 {
 	const struct role *role = context;
 
-	return step->kind == STEP_WAIT && !step->deadline_ms ? role->options.ofed_ms
-							     : step->deadline_ms;
+	return role->options.ofed_ms;
 }
 
 /* The end of a start that went wrong, of a stop, or of both. Returns the exit code. */
@@ -308,7 +307,6 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 		.listener = worker_message,
 		.busy_ms = role->options.unload_ms,
 		.grace_ms = role->grace_ms,
-		.deadline_ms = step_deadline,
 	};
 	exit_code = run_plan(role);
 	log_close(&role->log);

@@ -30,7 +30,7 @@ struct watch {
 };
 
 struct role {
-	const char *name;         /* "gpu", "nic", "peermem" */
+	const char *name;         /* "gpu", "nic", "peermem", "gds", "gdrcopy", "build" */
 	const char *state_folder; /* relative to the root: events, status, what has to survive */
 	const char *lock_path;    /* relative to the root, or NULL: many may run */
 	const char *host_root; /* where the host's root is seen from here: its modules lie below */
@@ -95,6 +95,9 @@ int action_write(struct action *action, const char *path, const char *text);
  * mounted or written below would stay in the container.
  */
 int role_expect_shared(struct action *action, const char *path);
+
+/* The deadline of a step that waits for another container: SLIPWAY_OFED_DEADLINE_SECONDS. */
+uint32_t role_ofed_deadline(const void *role);
 
 /* STEP_DIRECT: finds the running kernel and the image's modules for it. */
 int role_identify(struct action *action);

@@ -9,6 +9,7 @@
 #include "common/fs.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/status/status_internal.h"
+#include "module/kernel_facts.h"
 #include "module/sysmodule.h"
 
 /* Prometheus text exposition format 0.0.4: backslash, quote and line feed are escaped. */
@@ -104,7 +105,7 @@ static void print_driver(FILE *file, const struct log *log)
 	print_label(file, "open", version.open ? "true" : "false", true);
 	(void) fprintf(file, "} %d\n", version.loaded);
 	put(file, "slipway_peermem_loaded", "gauge", "Whether nvidia_peermem is live.", " %d",
-		sysmodule_is_live(log->root_fd, "nvidia_peermem"));
+		sysmodule_is_live(log->root_fd, PEERMEM_MODULE));
 }
 
 static void print_daemon(FILE *file, const char *metric, const char *daemon, long value)

@@ -392,7 +392,7 @@ static void read_follower(int root_fd, long *loads, long *last_us)
 
 static void status_peermem(int root_fd, struct json *json)
 {
-	bool loaded = sysmodule_is_live(root_fd, "nvidia_peermem");
+	bool loaded = sysmodule_is_live(root_fd, PEERMEM_MODULE);
 	bool rdma_core = sysmodule_exists(root_fd, "ib_core"); /* a module or built in */
 	bool ofed_ready = fs_exists(root_fd, CONTRACT_OFED_READY);
 	bool ofed_stale = ready_flag_is_stale(root_fd);
@@ -429,7 +429,7 @@ static void status_peermem(int root_fd, struct json *json)
 
 /* In the order that they come; last those that stand in the way. */
 static const char *const shown_modules[] = { "ib_core", "ib_uverbs", "mlx5_core", "mlx5_ib",
-	"nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem", "gdrdrv",
+	"nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", PEERMEM_MODULE, "gdrdrv",
 	"nvidia_fs", "nvidia_vgpu_vfio", "nouveau", "nova_core", "nova_drm" };
 
 static void status_modules(int root_fd, struct json *json)

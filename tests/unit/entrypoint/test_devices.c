@@ -3,6 +3,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/fs.h"
+#include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu_internal.h"
 #include "tests/unit/support.h"
 
@@ -85,6 +87,22 @@ static void audio_and_other_vendors_are_no_gpu(void **state)
 	end(&bench);
 }
 
+static void a_bus_that_cannot_be_read_is_no_node_without_a_gpu(void **state)
+{
+	struct bench bench;
+
+	begin(&bench, *state);
+	assert_int_equal(gpu_find_device(&bench.action), -ENOENT);
+	assert_int_equal(bench.action.reason, REASON_INTERNAL);
+	folder_subfolder(*state, "sys/bus");
+	assert_int_equal(gpu_find_device(&bench.action), -ENODEV);
+	folder_write_text(*state, PCI "devices", "no folder");
+	assert_int_equal(gpu_find_device(&bench.action), -ENOTDIR);
+	assert_int_equal(bench.action.reason, REASON_INTERNAL);
+	assert_contains(bench.action.error.text, "/sys/bus/pci/devices, which lists");
+	end(&bench);
+}
+
 static void a_free_gpu_and_one_of_nvidia_are_left_alone(void **state)
 {
 	struct bench bench;
@@ -158,6 +176,13 @@ static void an_override_without_a_driver_is_cleared(void **state)
 	folder_write_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
 	assert_int_equal(gpu_free_devices(&bench.action), 0);
 	expect_text(folder, PCI "devices/" GPU "/driver_override", "\nfio-pci\n");
+	/* A failed start gives it back, and binds nothing. */
+	expect_text(folder, "run/slipway/gpu.freed",
+		"slipway-list 1\nitem text=bind%20" GPU "%20-%20vfio-pci\nend\n");
+	bench.gpu.role.plan.start_failed = true;
+	assert_int_equal(gpu_return_devices(&bench.action), 0);
+	expect_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
+	assert_int_equal(faccessat(folder->fd, "run/slipway/gpu.freed", F_OK, 0), -1);
 	end(&bench);
 }
 
@@ -310,10 +335,34 @@ static void a_failed_start_gives_the_device_back(void **state)
 	end(&bench);
 }
 
+/* By what is loaded: a daemon that did not end made the stop fail, and has no device. */
+static void a_driver_that_stays_keeps_its_devices_and_its_root(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	gpu_with(folder, "vfio-pci");
+	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
+	folder_write_text(folder, CONTRACT_FIRMWARE_PATH, CONTRACT_FIRMWARE_PATH_VALUE "\n");
+	folder_module(folder, "nvidia", "1\n", NULL);
+	bench.gpu.role.options.restore_inbox = true;
+	assert_int_equal(gpu_return_devices(&bench.action), 0);
+	expect_text(folder, PCI "drivers/vfio-pci/bind", "");
+	assert_int_equal(gpu_withdraw_root(&bench.action), 0);
+	expect_text(folder, CONTRACT_FIRMWARE_PATH, CONTRACT_FIRMWARE_PATH_VALUE "\n");
+	assert_int_equal(fs_remove_tree(folder->fd, "sys/module/nvidia"), 0);
+	bench.gpu.role.plan.stop_failed = true;
+	assert_int_equal(gpu_return_devices(&bench.action), 0);
+	expect_text(folder, PCI "drivers/vfio-pci/bind", GPU);
+	end(&bench);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(audio_and_other_vendors_are_no_gpu),
+		folder_test(a_bus_that_cannot_be_read_is_no_node_without_a_gpu),
 		folder_test(a_free_gpu_and_one_of_nvidia_are_left_alone),
 		folder_test(what_has_to_be_freed_is_seen_at_once),
 		folder_test(a_device_of_another_driver_has_to_be_freed),
@@ -327,6 +376,7 @@ int main(void)
 		folder_test(nouveau_that_drives_nothing_of_ours_may_stay),
 		folder_test(a_driver_in_the_kernel_is_asked_to_let_go),
 		folder_test(a_failed_start_gives_the_device_back),
+		folder_test(a_driver_that_stays_keeps_its_devices_and_its_root),
 	};
 
 	return cmocka_run_group_tests_name("devices", tests, NULL, NULL);

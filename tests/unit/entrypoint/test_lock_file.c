@@ -115,6 +115,23 @@ static void a_reader_keeps_no_process_out(void **state)
 	lock_let_go(folder->fd, "lock", fd);
 }
 
+/* The follower of OFED asks with a file of its own, which no one removes. */
+static void an_open_file_is_locked_alone(void **state)
+{
+	const struct folder *folder = *state;
+	int first, second;
+
+	folder_write_text(folder, "lock", "");
+	first = openat(folder->fd, "lock", O_RDWR | O_CLOEXEC);
+	second = openat(folder->fd, "lock", O_RDWR | O_CLOEXEC);
+	assert_true(first >= 0 && second >= 0);
+	assert_true(lock_alone(first));
+	assert_false(lock_alone(second));
+	(void) close(first);
+	assert_true(lock_alone(second));
+	(void) close(second);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -124,6 +141,7 @@ int main(void)
 		folder_test(a_refusal_names_the_holder_and_its_pod),
 		folder_test(a_file_that_cannot_be_written_names_the_mount),
 		folder_test(a_reader_keeps_no_process_out),
+		folder_test(an_open_file_is_locked_alone),
 	};
 
 	return cmocka_run_group_tests_name("lock_file", tests, NULL, NULL);

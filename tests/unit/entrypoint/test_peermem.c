@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
+#include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"
@@ -252,6 +254,43 @@ static void peermem_stays_where_ofed_cannot_go_either(void **state)
 	assert_int_equal(faccessat(folder->fd, PEERMEM_REQUEST, F_OK, 0), -1);
 }
 
+/* What the follower does, whose lock the test holds: its end is the event. */
+static pid_t answer_soon(const struct folder *folder)
+{
+	pid_t follower = fork();
+
+	if (follower)
+		return follower;
+	while (faccessat(folder->fd, PEERMEM_REQUEST, F_OK, 0) < 0)
+		(void) usleep(1000);
+	folder_write_text(folder, PEERMEM_ANSWER, "it is used by a test");
+	_exit(0);
+}
+
+static void the_answer_ends_the_wait(void **state)
+{
+	const struct folder *folder = *state;
+	static const struct strv going = { 0 };
+	struct worker worker = { .fd = -1 };
+	struct role role;
+	struct action action = { .role = &role, .worker = &worker };
+	uint64_t begun_ms = clock_monotonic_ms();
+	sigset_t before;
+	int fd;
+
+	(void) role_of(folder, &role);
+	folder_module(folder, "nvidia_peermem", "1\n", NULL);
+	fd = hold(folder, PEERMEM_LOCK);
+	folder_write_text(folder, PEERMEM_ANSWER, "of an earlier request");
+	assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &before), 0);
+	assert_true(answer_soon(folder) > 0);
+	assert_int_equal(peermem_make_way(&action, &going), -EBUSY);
+	assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
+	assert_contains(action.error.text, "cannot let it go: it is used by a test");
+	assert_true(clock_monotonic_ms() - begun_ms < 4000);
+	(void) close(fd);
+}
+
 /* The probe ends the container when it fails: only where that is of use. */
 static void the_probe_knows_why_peermem_is_away(void **state)
 {
@@ -310,6 +349,7 @@ int main(void)
 		folder_test(a_request_counts_as_long_as_who_asked_lives),
 		folder_test(only_references_of_no_module_are_users),
 		folder_test(peermem_stays_where_ofed_cannot_go_either),
+		folder_test(the_answer_ends_the_wait),
 		folder_test(the_probe_knows_why_peermem_is_away),
 	};
 

@@ -224,6 +224,25 @@ static void gives_up_on_a_worker_at_its_deadline(void **state)
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
+static uint32_t deadline_of_the_user(const void *role)
+{
+	(void) role;
+	return 20;
+}
+
+static void a_deadline_may_be_the_users(void **state)
+{
+	static const struct step steps[] = {
+		{ .name = "w",
+			.kind = STEP_WAIT,
+			.perform = never,
+			.deadline = deadline_of_the_user },
+	};
+	struct plan plan = plan_of(*state, steps, 1);
+
+	assert_int_equal(plan_start(&plan), -ETIMEDOUT);
+}
+
 static void reports_what_was_missing_at_the_deadline(void **state)
 {
 	static const struct step steps[] = {
@@ -406,6 +425,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(survives_a_worker_that_dies, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			gives_up_on_a_worker_at_its_deadline, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_deadline_may_be_the_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			reports_what_was_missing_at_the_deadline, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
+#include "entrypoint/role/modset.h"
 #include "entrypoint/role/role.h"
 
 #define QUIET_MS 50
@@ -111,6 +112,52 @@ static void a_list_that_is_cut_off_is_damaged(void **state)
 	assert_int_equal(items.count, 0);
 }
 
+static void expect_damage(int (*step)(struct action *action), const struct folder *folder,
+	const char *path, const char *text)
+{
+	struct role role = { .name = "gpu", .state_folder = "run", .root_fd = folder->fd };
+	struct action action = { .role = &role };
+
+	role.plan.start_failed = true;
+	folder_write_text(folder, path, "slipway-list 1\nitem text=ext4\n");
+	assert_int_equal(step(&action), -EBADMSG);
+	assert_contains(action.error.text, text);
+}
+
+static void what_cannot_be_read_is_named_by_the_step_that_needs_it(void **state)
+{
+	expect_damage(role_unload, *state, "run/gpu.before", "the list of modules /run/gpu.before");
+	expect_damage(role_reload_replaced, *state, "run/gpu.replaced",
+		"the list of modules /run/gpu.replaced");
+}
+
+static int reload_after_a_failed_undo(const struct folder *folder)
+{
+	struct role role = { .name = "gpu", .state_folder = "run", .root_fd = folder->fd };
+	struct action action = { .role = &role };
+	int r;
+
+	role.plan.stop_failed = true;
+	role.options.restore_inbox = true;
+	assert_int_equal(strv_push(&role.driver_modules, "nvidia"), 0);
+	r = role_reload_replaced(&action);
+	strv_free(&role.driver_modules);
+	return r;
+}
+
+/* A daemon that did not end is a failed undo, too; the node's own driver comes back all the same.
+ */
+static void a_driver_that_stays_is_one_that_is_loaded(void **state)
+{
+	const struct folder *folder = *state;
+
+	/* What cannot be read shows that the list was asked. */
+	folder_write_text(folder, "run/gpu.replaced", "slipway-list 1\n");
+	assert_int_equal(reload_after_a_failed_undo(folder), -EBADMSG);
+	folder_module(folder, "nvidia", "1\n", NULL);
+	assert_int_equal(reload_after_a_failed_undo(folder), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -118,6 +165,8 @@ int main(void)
 		folder_test(a_list_is_read_as_it_was_written),
 		folder_test(a_list_of_an_older_version_is_read),
 		folder_test(a_list_that_is_cut_off_is_damaged),
+		folder_test(what_cannot_be_read_is_named_by_the_step_that_needs_it),
+		folder_test(a_driver_that_stays_is_one_that_is_loaded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -275,6 +275,20 @@ static void a_program_that_cannot_run_is_told(void **state)
 	assert_int_equal(daemon->state, DAEMON_WAITING);
 }
 
+static void a_folder_that_cannot_be_made_is_named(void **state)
+{
+	struct scene *scene = *state;
+	struct daemon *daemon = add(scene, "a", stays);
+	struct error error;
+
+	folder_write_text(scene->folder, "file", "");
+	daemon->pid_file = "run/a.pid";
+	daemon->socket = "file/below/a.socket";
+	assert_int_equal(supervisor_start(&scene->supervisor, &error), 0);
+	assert_string_equal(daemon->last_exit, "unable");
+	assert_contains(daemon->why, "folder of /file/below/a.socket");
+}
+
 static void one_of_another_container_is_named_and_not_doubled(void **state)
 {
 	struct scene *scene = *state;
@@ -446,6 +460,7 @@ int main(void)
 		scene_test(one_that_is_not_needed_holds_nobody_up),
 		scene_test(one_that_never_gets_ready_is_late),
 		scene_test(a_program_that_cannot_run_is_told),
+		scene_test(a_folder_that_cannot_be_made_is_named),
 		scene_test(one_of_another_container_is_named_and_not_doubled),
 		scene_test(an_alarm_ends_one_wait_and_is_no_deadline),
 		scene_test(a_command_runs_once),
