@@ -94,16 +94,13 @@ static const struct link *find(const struct links_restore *restore, const struct
 	return link;
 }
 
-int links_look(struct links_restore *restore)
+static int look(struct links_restore *restore, struct error *error)
 {
-	struct error error = { 0 };
 	int r = link_table_read(
-		restore->run->netstate->root_fd, restore->netlink, &restore->now, &error);
+		restore->run->netstate->root_fd, restore->netlink, &restore->now, error);
 
-	if (r < 0) {
-		run_failure(restore->run, "%s", error.text);
+	if (r < 0)
 		return r;
-	}
 	restore->missing = 0;
 	for (size_t i = 0; i < restore->count; i++) {
 		const struct link *now = find(restore, &restore->links[i]);
@@ -112,6 +109,16 @@ int links_look(struct links_restore *restore)
 		restore->missing += restore->links[i].device && !now;
 	}
 	return 0;
+}
+
+int links_look(struct links_restore *restore)
+{
+	struct error error = { 0 };
+	int r = look(restore, &error);
+
+	if (r < 0)
+		run_failure(restore->run, "%s", error.text);
+	return r;
 }
 
 static int collect(struct links_restore *restore)
@@ -144,33 +151,45 @@ static int collect(struct links_restore *restore)
 
 /* ---- waiting */
 
-/* Are all there, or more than before? */
+struct waiting {
+	struct links_restore *restore;
+	struct error *error;
+	int r; /* of the last look */
+};
+
+/* False: a table that changed while it was read (-EAGAIN) is read again. */
+static bool can_look(struct waiting *waiting)
+{
+	waiting->r = look(waiting->restore, waiting->error);
+	return waiting->r != -EAGAIN;
+}
+
+/* Are all there, or more than before? Or can it not be known? */
 static bool have_come(void *context)
 {
-	struct links_restore *restore = context;
-	size_t before = restore->missing;
+	struct waiting *waiting = context;
+	size_t before = waiting->restore->missing;
 
-	if (links_look(restore) < 0)
-		restore->missing = SIZE_MAX;
-	return restore->missing == SIZE_MAX || !restore->missing || restore->missing < before;
+	return can_look(waiting) &&
+	       (waiting->r < 0 || !waiting->restore->missing || waiting->restore->missing < before);
 }
 
 /* The time starts anew whenever one more came, for bind_ms is what one of them may take. */
-static int await_links(struct links_restore *restore)
+static int await_links(struct links_restore *restore, struct error *error)
 {
 	_cleanup_close_ int events = netlink_listen(NETLINK_ROUTE);
 	uint32_t bind_ms = restore->run->netstate->bind_ms;
+	struct waiting waiting = { .restore = restore, .error = error };
+	int r;
 
 	restore->missing = SIZE_MAX;
-	while (restore->missing)
-		if (!netlink_wait(events, bind_ms, have_come, restore) ||
-			restore->missing == SIZE_MAX)
-			break;
-	if (!restore->missing)
-		return 0;
+	while (netlink_wait(events, bind_ms, have_come, &waiting))
+		if (waiting.r < 0 || !restore->missing)
+			return waiting.r;
 	restore->is_late = true;
-	if (links_look(restore) < 0)
-		return -EIO;
+	r = look(restore, error);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < restore->count; i++)
 		if (restore->links[i].device && !restore->links[i].index)
 			run_failure(restore->run, "%s: no interface of %s came within %u ms",
@@ -193,15 +212,20 @@ static const char *first_without_carrier(const struct links_restore *restore)
 
 static bool have_carriers(void *context)
 {
-	return links_look(context) < 0 || !first_without_carrier(context);
+	struct waiting *waiting = context;
+
+	return can_look(waiting) && (waiting->r < 0 || !first_without_carrier(waiting->restore));
 }
 
 /* A cable's link takes a second or more; one that takes more than bind_ms is no failure. */
 static void await_carriers(struct links_restore *restore)
 {
 	_cleanup_close_ int events = netlink_listen(NETLINK_ROUTE);
+	struct error ignored = { 0 };
+	struct waiting waiting = { .restore = restore, .error = &ignored };
 
-	if (!netlink_wait(events, restore->run->netstate->bind_ms, have_carriers, restore))
+	if (!netlink_wait(events, restore->run->netstate->bind_ms, have_carriers, &waiting) &&
+		waiting.r == 0)
 		run_note(restore->run, "%s has no carrier yet", first_without_carrier(restore));
 }
 
@@ -490,9 +514,9 @@ static void leave_the_hosts(struct links_restore *restore)
  * Names first, for masters and rules know a port by its name; settings while an interface is down;
  * masters before addresses, which joining a VRF takes away.
  */
-static int restore_all(struct links_restore *restore)
+static int restore_all(struct links_restore *restore, struct error *error)
 {
-	int r = await_links(restore);
+	int r = await_links(restore, error);
 
 	if (r < 0)
 		return r;
@@ -580,9 +604,9 @@ int links_restore(const struct run *run, struct error *error)
 		return r;
 	if (collect(&restore) < 0)
 		return error_set_errno(error, -ENOMEM, "interfaces");
-	r = restore.count ? restore_all(&restore) : 0;
+	r = restore.count ? restore_all(&restore, error) : 0;
 	if (r < 0)
-		return error_set_errno(error, r, "they cannot be listed");
+		return r;
 	keep_absent(&restore);
 	return 0;
 }

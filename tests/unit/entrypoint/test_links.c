@@ -12,6 +12,7 @@
 #include <linux/rtnetlink.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "entrypoint/netstate/link_internal.h"
 #include "tests/unit/saved_states.h"
@@ -401,6 +402,55 @@ static void what_an_earlier_version_saved_comes_back(void **state)
 	assert_string_equal(record_get(find(&now, "link"), "alias"), "a b");
 	assert_string_equal(record_get(find(&now, "link"), "altnames"), "looped");
 	assert_string_equal(record_get(find(&now, "link"), "group"), "7");
+}
+
+/* Of the library: of so many dumps, each message has the mark of one that a change interrupted. */
+static int interrupted_dumps;
+
+ssize_t mnl_socket_recvfrom(const struct mnl_socket *socket, void *data, size_t size)
+{
+	ssize_t got = recv(mnl_socket_get_fd(socket), data, size, 0);
+	struct nlmsghdr *message = data;
+	int left = (int) got;
+	bool is_end = false;
+
+	for (; interrupted_dumps > 0 && mnl_nlmsg_ok(message, left);
+		message = mnl_nlmsg_next(message, &left)) {
+		message->nlmsg_flags |= NLM_F_DUMP_INTR;
+		is_end = is_end || message->nlmsg_type == NLMSG_DONE;
+	}
+	interrupted_dumps -= is_end;
+	return got;
+}
+
+static void what_changes_while_it_is_read_is_read_again(void **state)
+{
+	_cleanup_statefile_ struct statefile records = { 0 };
+	_cleanup_attempt_ struct attempt attempt;
+
+	begin(&attempt, *state, "test_nic");
+	save(&attempt, &records);
+	interrupted_dumps = 8; /* netlink_talk() asks so often */
+	restore(&attempt, &records);
+	assert_int_equal(interrupted_dumps, 0);
+	assert_string_equal(attempt.result.first, "");
+	assert_int_equal(attempt.result.links, 1);
+}
+
+static void what_never_can_be_read_is_an_error(void **state)
+{
+	_cleanup_statefile_ struct statefile records = { 0 };
+	_cleanup_attempt_ struct attempt attempt;
+
+	begin(&attempt, *state, "test_nic");
+	save(&attempt, &records);
+	interrupted_dumps = 1000;
+	attempt.run.records = &records;
+	assert_int_equal(links_restore(&attempt.run, &attempt.error), -EAGAIN);
+	interrupted_dumps = 0;
+	assert_contains(attempt.error.text, "interfaces: netlink: what is asked for changed");
+	assert_int_equal(attempt.result.failures, 0);
+	assert_non_null(find(&records, "link"));
 }
 
 static void another_drivers_interface_is_left_alone(void **state)
@@ -837,6 +887,8 @@ int main(void)
 		node_test(it_can_be_restored_twice),
 		node_test(the_journal_can_be_read),
 		node_test(what_an_earlier_version_saved_comes_back),
+		node_test(what_changes_while_it_is_read_is_read_again),
+		node_test(what_never_can_be_read_is_an_error),
 		node_test(another_drivers_interface_is_left_alone),
 		node_test(a_lifetime_runs_on),
 		node_test(of_another_boot_nothing_with_a_lifetime_comes),
