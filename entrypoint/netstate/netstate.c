@@ -229,11 +229,33 @@ static bool is_restored(const struct record *record)
 	       record_is_of(record, link_kinds);
 }
 
+/* What earlier versions saved in records that are restored, and this one does not restore. */
+static const struct {
+	const char *kind;
+	const char *field;
+	const char *what;
+} dropped[] = {
+	{ "link", "token", "IPv6 tokens (ip token)" },
+	{ "ethtool", "private_flags", "ethtool's private flags" },
+};
+
 /* What was not saved, and what another version saved before the node was up- or downgraded. */
 static void report_unsaved(const struct run *run)
 {
 	struct statefile *records = run->records;
 
+	for (size_t i = 0; i < ARRAY_SIZE(dropped); i++) {
+		size_t count = 0;
+
+		for (size_t k = 0; k < records->count; k++)
+			count += strcmp(records->items[k].kind, dropped[i].kind) == 0 &&
+				 record_get(&records->items[k], dropped[i].field) != NULL;
+		if (count)
+			run_failure(run,
+				"%s: %zu saved by another version, this one does not restore them, "
+				"to be set again",
+				dropped[i].what, count);
+	}
 	for (size_t i = 0; i < records->count; i++) {
 		const struct record *record = &records->items[i];
 		size_t count = 0;

@@ -122,7 +122,8 @@ static void what_this_version_does_not_restore_is_named(void **state)
 		"of-tomorrow name=x\n"
 		"unsaved name=eth1 what=its%20IPv6%20token%20(ip%20token)\nend\n");
 	restore(&bench);
-	assert_int_equal(bench.result.failures, 3);
+	assert_int_equal(bench.result.failures, 4);
+	assert_contains(bench.reported, "ethtool's private flags: 1 saved by another version");
 	assert_contains(
 		bench.reported, "2 record(s) of the kind rate were saved by another version");
 	assert_contains(
@@ -130,6 +131,23 @@ static void what_this_version_does_not_restore_is_named(void **state)
 	assert_contains(
 		bench.reported, "eth1: its IPv6 token (ip token): not saved, to be set again");
 	assert_false(bench.result.is_pending);
+	strv_free(&bench.modules);
+}
+
+static void what_a_record_had_beside_is_reported_once(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	folder_write_text(folder, JOURNAL,
+		"slipway-network 1\nboot id=this-boot machine=this-machine\n"
+		"link device=pci/0000:af:00.0 port=p0 name=nic0 token=::1\n"
+		"link device=pci/0000:af:00.1 port=p1 name=nic1 token=::2\n"
+		"link device=pci/0000:af:00.2 port=p2 name=nic2\nend\n");
+	restore(&bench);
+	assert_int_equal(bench.result.failures, 1 + 3); /* no interface came */
+	assert_contains(bench.reported, "IPv6 tokens (ip token): 2 saved by another version");
 	strv_free(&bench.modules);
 }
 
@@ -235,6 +253,7 @@ int main(void)
 		folder_test(a_journal_stays_until_it_is_forgotten),
 		folder_test(what_does_not_come_is_tried_once_more),
 		folder_test(what_this_version_does_not_restore_is_named),
+		folder_test(what_a_record_had_beside_is_reported_once),
 		folder_test(what_does_not_come_after_a_boot_is_not_pending),
 		folder_test(a_journal_of_another_machine_is_put_aside),
 		folder_test(a_saved_journal_names_the_machine),
