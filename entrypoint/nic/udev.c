@@ -13,11 +13,12 @@
  * PATH); systemd 255 and later know that word, others ignore it. Nothing runs a program.
  */
 #include <ctype.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 
+#include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/nic_internal.h"
@@ -278,44 +279,53 @@ struct control_message {
 };
 
 /* By a descriptor's name in /proc: a socket's path has no call that takes a folder. */
-static int connect_to(int root_fd, const char *path, int type, uint32_t limit_ms)
+static int connect_to(int root_fd, const char *path, int type)
 {
-	const struct timeval limit = { .tv_sec = limit_ms / 1000,
-		.tv_usec = (long) (limit_ms % 1000) * 1000 };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	_cleanup_close_ int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	_cleanup_close_ int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int connected = fd;
 
 	(void) snprintf(
 		address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", root_fd, path);
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
-		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
-		connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+	if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
 		return -errno;
 	fd = -1;
 	return connected;
 }
 
+/* Waits for something to be read. False: the time is over. */
+static bool is_time_left(int fd, uint64_t end_ms)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	uint64_t now_ms = clock_monotonic_ms();
+
+	return now_ms < end_ms && poll(&poll_fd, 1, (int) (end_ms - now_ms)) > 0;
+}
+
 /* It hangs up when it has done all that it was asked. */
-static bool control_reload(int fd)
+static bool control_reload(int fd, uint64_t end_ms)
 {
 	struct control_message message = {
 		.version = "slipway", .magic = CONTROL_MAGIC, .type = CONTROL_RELOAD
 	};
-	ssize_t got;
 	char byte;
 
 	if (send(fd, &message, sizeof(message), MSG_NOSIGNAL) != (ssize_t) sizeof(message))
 		return false;
 	message.type = CONTROL_END;
 	(void) !send(fd, &message, sizeof(message), MSG_NOSIGNAL);
-	do
-		got = recv(fd, &byte, sizeof(byte), 0);
-	while (got > 0);
-	return got == 0 || errno == ECONNRESET;
+	while (is_time_left(fd, end_ms)) {
+		ssize_t got = recv(fd, &byte, sizeof(byte), 0);
+
+		if (got == 0 || (got < 0 && errno == ECONNRESET))
+			return true;
+		if (got < 0)
+			return false;
+	}
+	return false;
 }
 
-static bool varlink_reload(int fd)
+static bool varlink_reload(int fd, uint64_t end_ms)
 {
 	static const char call[] = "{\"method\":\"io.systemd.Udev.Reload\",\"parameters\":{}}";
 	char answer[512];
@@ -323,7 +333,7 @@ static bool varlink_reload(int fd)
 
 	if (send(fd, call, sizeof(call), MSG_NOSIGNAL) != (ssize_t) sizeof(call))
 		return false;
-	while (size < sizeof(answer)) {
+	while (size < sizeof(answer) && is_time_left(fd, end_ms)) {
 		ssize_t got = recv(fd, answer + size, sizeof(answer) - size, 0);
 
 		if (got <= 0)
@@ -335,15 +345,17 @@ static bool varlink_reload(int fd)
 	return false;
 }
 
+/* One limit for all of it, which an undo has to keep within its share. */
 bool udevd_reload(int root_fd, uint32_t limit_ms)
 {
-	_cleanup_close_ int varlink_fd = connect_to(root_fd, VARLINK, SOCK_STREAM, limit_ms);
+	uint64_t end_ms = clock_monotonic_ms() + limit_ms;
+	_cleanup_close_ int varlink_fd = connect_to(root_fd, VARLINK, SOCK_STREAM);
 	_cleanup_close_ int control_fd = -1;
 
-	if (varlink_fd >= 0 && varlink_reload(varlink_fd))
+	if (varlink_fd >= 0 && varlink_reload(varlink_fd, end_ms))
 		return true;
-	control_fd = connect_to(root_fd, CONTROL, SOCK_SEQPACKET, limit_ms);
+	control_fd = connect_to(root_fd, CONTROL, SOCK_SEQPACKET);
 	if (control_fd >= 0)
-		return control_reload(control_fd);
+		return control_reload(control_fd, end_ms);
 	return varlink_fd < 0 && !fs_exists(root_fd, VARLINK) && !fs_exists(root_fd, CONTROL);
 }

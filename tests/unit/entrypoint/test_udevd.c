@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "entrypoint/nic/nic_internal.h"
 
 static int listen_at(const struct folder *folder, const char *path, int type)
@@ -125,11 +126,24 @@ static void test_udevd_refuses(void **state)
 	assert_false(udevd_reload(folder->fd, 1000)); /* no process listens any more */
 }
 
+/* Both sockets are there, and none answers: one limit for both. */
+static void a_hung_udevd_costs_the_limit_once(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_close_ int varlink_fd = listen_at(folder, "run/udev/io.systemd.Udev", SOCK_STREAM);
+	_cleanup_close_ int control_fd = listen_at(folder, "run/udev/control", SOCK_SEQPACKET);
+	uint64_t begun_ms = clock_monotonic_ms();
+
+	assert_false(udevd_reload(folder->fd, 1000));
+	assert_in_range(clock_monotonic_ms() - begun_ms, 1000, 1999);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(test_udevd_is_asked),
 		folder_test(test_udevd_refuses),
+		folder_test(a_hung_udevd_costs_the_limit_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
