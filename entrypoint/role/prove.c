@@ -329,24 +329,32 @@ static int doubt(const struct judgement *judgement, const char *other, enum reas
 			      : "build the image again for this kernel");
 }
 
-/* What a driver's list has by a module's name only: no build id ties it to what is loaded. */
+/*
+ * What a driver's list has by a module's name only: no build id ties it to what is loaded. Never ""
+ * when there is one, also without memory for the names: a driver that works would be replaced.
+ */
 static void name_claimed(const struct running *running, char *text, size_t size)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *joined = NULL;
+	bool is_any = false;
 	size_t count;
 	const struct running_module *modules = running_loaded(running, &count);
 
 	text[0] = '\0';
-	for (size_t i = 0; i < count; i++)
-		if (modules[i].by_claim && strv_push(&names, modules[i].name) < 0)
+	for (size_t i = 0; i < count; i++) {
+		if (!modules[i].by_claim)
+			continue;
+		is_any = true;
+		if (strv_push(&names, modules[i].name) < 0)
 			break;
+	}
 	joined = names.count ? strv_join(&names, ", ") : NULL;
-	if (joined)
+	if (is_any)
 		(void) snprintf(text, size,
 			"what %s exports is known by the list of its driver only, which may be of "
 			"another build than what is loaded",
-			joined);
+			joined ? joined : "a module");
 }
 
 int prove_judge(const struct judgement *judgement, enum reason *ret_reason, struct error *text)
