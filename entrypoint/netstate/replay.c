@@ -85,7 +85,7 @@ struct replay {
 };
 
 /* What a hook that puts an attribute has done with it. */
-enum put { PUT_COPY, PUT_DONE, PUT_NOTHING_LEFT };
+enum put { PUT_COPY, PUT_DONE, PUT_NOTHING_LEFT, PUT_NO_MEMORY };
 
 struct object {
 	const char *kind;     /* of the record */
@@ -435,7 +435,9 @@ static enum put put_nexthop(struct replay *replay, struct task *task, struct nlm
 	if (mnl_attr_get_type(attribute) != NHA_GROUP)
 		return PUT_COPY;
 	copy = calloc(count + 1, sizeof(*copy));
-	for (size_t i = 0; copy && i < count; i++) {
+	if (!copy)
+		return PUT_NO_MEMORY;
+	for (size_t i = 0; i < count; i++) {
 		if (is_gone(replay, member[i].id))
 			task->left_out++;
 		else
@@ -553,7 +555,9 @@ static enum put put_paths(struct replay *replay, struct task *task, struct nlmsg
 	_cleanup_free_ char *copy = calloc(1, (size_t) left + NLMSG_ALIGNTO);
 	size_t used = 0;
 
-	for (; copy && left >= (int) sizeof(*path) && RTNH_OK(path, left);
+	if (!copy)
+		return PUT_NO_MEMORY;
+	for (; left >= (int) sizeof(*path) && RTNH_OK(path, left);
 		left -= (int) NLMSG_ALIGN(path->rtnh_len), path = RTNH_NEXT(path)) {
 		uint32_t index = restored_index(
 			replay->restore, task->generation, (uint32_t) path->rtnh_ifindex);
@@ -791,8 +795,8 @@ static struct nlmsghdr *saved_message(const struct object *object, const struct 
 	return (const char *) attribute == end ? TAKE_PTR(message) : NULL;
 }
 
-/* NULL: what it goes with is not there, or there is nothing to do. */
-static struct nlmsghdr *begin_request(struct replay *replay, struct task *task)
+/* NULL: what it goes with is not there, or there is nothing to do. -ENOMEM alone is an error. */
+static int begin_request(struct replay *replay, struct task *task, struct nlmsghdr **ret)
 {
 	const struct object *object = task->object;
 	const struct nlattr *attribute;
@@ -800,8 +804,9 @@ static struct nlmsghdr *begin_request(struct replay *replay, struct task *task)
 	uint32_t flags;
 	char *header;
 
+	*ret = NULL;
 	if (object->prepare && !object->prepare(replay, task))
-		return NULL;
+		return 0;
 	request = netlink_request(
 		replay->restore->netlink, object->set, object->flags, object->header_size);
 	header = mnl_nlmsg_get_payload(request);
@@ -824,18 +829,22 @@ static struct nlmsghdr *begin_request(struct replay *replay, struct task *task)
 		if (object->put)
 			put = object->put(replay, task, request, attribute);
 		if (put == PUT_NOTHING_LEFT)
-			return NULL;
+			return 0;
+		if (put == PUT_NO_MEMORY)
+			return -ENOMEM;
 		if (put == PUT_COPY && (object->indexes & BIT(type))) {
 			index = restored_index(
 				replay->restore, task->generation, netlink_number(attribute));
 			if (!index)
-				return NULL;
+				return 0;
 			netlink_put(request, type, sizeof(index), &index);
 		} else if (put == PUT_COPY) {
 			netlink_put_copy(request, attribute);
 		}
 	}
-	return !object->finish || object->finish(replay, task, request) ? request : NULL;
+	if (!object->finish || object->finish(replay, task, request))
+		*ret = request;
+	return 0;
 }
 
 /* True: there is nothing more to do for it. */
@@ -854,7 +863,10 @@ static bool try(struct replay *replay, struct task *task)
 	}
 	task->left_out = 0;
 	parse(task->message, task->object->header_size, &replay->body);
-	request = begin_request(replay, task);
+	if (begin_request(replay, task, &request) < 0) {
+		(void) snprintf(task->words, sizeof(task->words), "out of memory");
+		return false;
+	}
 	if (!request) {
 		task->left_out = 0;
 		if (task->object->set == RTM_NEWNEXTHOP)
