@@ -293,13 +293,17 @@ int modules_keep(int root_fd, const char *folder, const char *krel, const struct
 
 enum swap_tree { SWAP_IMAGE, SWAP_HOST, SWAP_TREES };
 
-/* The journal as it was when the swap was opened, and the trees that modules come from. */
+/*
+ * The journal as it was when the swap was opened, and the trees that modules come from. One that is
+ * damaged has nothing pending, as for journal_phase().
+ */
 struct swap_context {
 	struct action *action;
 	struct nic *nic;
 	const struct role *role;
 	int root_fd;
 	struct journal journal;
+	bool is_damaged;
 	struct loader *trees[SWAP_TREES]; /* swap_tree() */
 	struct module_lookup lookup;
 	char kept[PATH_MAX];    /* folder of what earlier images loaded, of this kernel */

@@ -333,9 +333,13 @@ int nic_swap_in_undo(struct action *action)
 		nic_note(action, "the network's state is not saved: OFED stays loaded");
 		return 0;
 	}
-	if (!journal_is_pending(role->root_fd))
-		return role->plan.start_failed || !role->options.restore_inbox ? 0
-									       : restore_own(&swap);
+	if (!journal_is_pending(role->root_fd)) {
+		if (role->plan.start_failed || !role->options.restore_inbox)
+			return 0;
+		/* What was the node's own cannot be read: ours stay. */
+		return swap.is_damaged ? action_reason(action, REASON_INTERNAL, -EBADMSG)
+				       : restore_own(&swap);
+	}
 	/* Should the phase not be written, the journal has an earlier one, pending as well. */
 	if (swap.journal.phase != PHASE_ROLLBACK)
 		(void) !journal_write_phase(role->root_fd, &swap.journal, PHASE_ROLLBACK, &ignored);

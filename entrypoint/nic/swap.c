@@ -42,7 +42,8 @@ int swap_open(struct swap_context *swap, struct action *action)
 		.action = action,
 	};
 	r = journal_read(nic->role.root_fd, &swap->journal, &action->error);
-	return action_reason(action, REASON_INTERNAL, r);
+	swap->is_damaged = r == -EBADMSG;
+	return swap->is_damaged ? 0 : action_reason(action, REASON_INTERNAL, r);
 }
 
 void swap_close(struct swap_context *swap)

@@ -472,6 +472,28 @@ static void what_an_older_slipway_left_is_recovered_wherever_it_was_killed(void 
 	}
 }
 
+/* The journal was damaged after the start: an undo leaves the driver that works. */
+static int undo_without_journal(struct container *container)
+{
+	folder_write_text(&root, JOURNAL_PATH, "?\n");
+	if (do_step(container, nic_swap_dependents) < 0 || roll_back(container) < 0)
+		return FAILED;
+	container->nic.role.plan.start_failed = false;
+	container->nic.role.options.restore_inbox = true;
+	return nic_swap_in_undo(&container->action) == -EBADMSG ? 0 : FAILED;
+}
+
+static void a_damaged_journal_has_nothing_pending(void **state)
+{
+	const struct folder *folder = *state;
+
+	clear_node(folder);
+	assert_int_equal(run(folder, start, 0), 0);
+	expect_ours(folder);
+	assert_int_equal(run(folder, undo_without_journal, 0), 0);
+	expect_loaded(folder, OURS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -479,6 +501,7 @@ int main(void)
 		folder_test(a_start_that_was_killed_anywhere_is_rolled_back_by_one_that_fails),
 		folder_test(a_rollback_that_was_killed_anywhere_is_gone_on_with),
 		folder_test(what_an_older_slipway_left_is_recovered_wherever_it_was_killed),
+		folder_test(a_damaged_journal_has_nothing_pending),
 	};
 
 	/* Inside the folder it is not to be found. */
