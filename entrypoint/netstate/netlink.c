@@ -243,6 +243,8 @@ static int judge(const struct nlmsghdr *message, struct error *error)
 	const char *words = NULL;
 	unsigned offset = sizeof(*verdict);
 
+	if (size < sizeof(verdict->error) && message->nlmsg_type == NLMSG_ERROR)
+		return error_set(error, -EBADMSG, "netlink: a message that is too short");
 	if (size < sizeof(verdict->error) || verdict->error >= 0)
 		return 0;
 	if (message->nlmsg_type == NLMSG_DONE)
