@@ -9,6 +9,7 @@
 
 static _Noreturn void run_child(const struct spawn *spawn, pid_t parent, int error_fd)
 {
+	char *variable;
 	sigset_t none;
 	int null_fd;
 	int r;
@@ -26,6 +27,7 @@ static _Noreturn void run_child(const struct spawn *spawn, pid_t parent, int err
 		_exit(0);
 	}
 	null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	/* Never the same number: where stdin was closed, the pipe's end to read from took it. */
 	(void) dup2(null_fd, STDIN_FILENO);
 	if (spawn->output_fd >= 0) {
 		(void) dup2(spawn->output_fd, STDOUT_FILENO);
@@ -33,9 +35,9 @@ static _Noreturn void run_child(const struct spawn *spawn, pid_t parent, int err
 	}
 	(void) sigemptyset(&none);
 	(void) sigprocmask(SIG_SETMASK, &none, NULL);
-	if (spawn->variable)
-		(void) putenv(strdup(spawn->variable));
-	(void) execv(spawn->program, spawn->argv);
+	variable = spawn->variable ? strdup(spawn->variable) : NULL;
+	if (!spawn->variable || (variable && putenv(variable) == 0))
+		(void) execv(spawn->program, spawn->argv);
 	r = errno;
 	(void) !write(error_fd, &r, sizeof(r));
 	_exit(127);
@@ -46,6 +48,7 @@ int spawn_start(const struct spawn *spawn, pid_t *ret_pid)
 	const pid_t parent = getpid();
 	int ends[2] = { -1, -1 };
 	int exec_errno = 0;
+	ssize_t size = 0;
 	pid_t pid;
 	int r = 0;
 
@@ -58,8 +61,11 @@ int spawn_start(const struct spawn *spawn, pid_t *ret_pid)
 		r = -errno;
 	cleanup_close(&ends[1]);
 	/* The pipe closes with a successful exec: this takes no longer than that. */
-	if (r == 0 && !spawn->run &&
-		read(ends[0], &exec_errno, sizeof(exec_errno)) == (ssize_t) sizeof(exec_errno)) {
+	if (r == 0 && !spawn->run)
+		do
+			size = read(ends[0], &exec_errno, sizeof(exec_errno));
+		while (size < 0 && errno == EINTR);
+	if (size == (ssize_t) sizeof(exec_errno)) {
 		(void) spawn_wait(pid);
 		r = -exec_errno;
 	}
