@@ -12,8 +12,6 @@ struct hash *cached_start_key(const char *name)
 {
 	struct hash *hash = hash_new();
 
-	if (!hash)
-		out_of_memory();
 	hash_add_text(hash, CACHE_VERSION);
 	hash_add_text(hash, name);
 	return hash;
@@ -25,8 +23,6 @@ void cached_finish_key(
 	hash_finish(hash, cached->key);
 	free(cached->path);
 	cached->path = cache_output_path(&context->cache, name, cached->key);
-	if (!cached->path)
-		out_of_memory();
 }
 
 int cached_add_data(
@@ -54,7 +50,7 @@ static int run(struct cached *cached, const struct context *context,
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *log = cache_log_path(cache, maker->name, cached->key);
 	struct stage_place place = { .log = log, .key = cached->key };
-	int r = log ? cache_new_folder(cache, maker->name, &folder) : -ENOMEM;
+	int r = cache_new_folder(cache, maker->name, &folder);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", maker->name);

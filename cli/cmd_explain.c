@@ -126,28 +126,28 @@ static void print_finding(const struct explain_finding *finding, const struct ve
 
 static json_object *finding_json(const struct explain_finding *finding)
 {
-	static const struct json_field fields[] = {
-		JSON_FIELD("guessed", JSON_BOOL, struct explain_finding, guessed),
-		JSON_FIELD("module", JSON_TEXT, struct explain_finding, module),
-		JSON_FIELD("symbols", JSON_LIST, struct explain_finding, symbols),
-		JSON_FIELD("because", JSON_TEXT, struct explain_finding, because),
-		JSON_FIELD("evidence", JSON_LIST, struct explain_finding, evidence),
-		JSON_FIELD("do", JSON_TEXT, struct explain_finding, remedy),
-		JSON_FIELD("lines", JSON_LIST, struct explain_finding, lines),
+	static const struct json_row fields[] = {
+		JSON_ROW("guessed", JSON_ROW_BOOL, struct explain_finding, guessed),
+		JSON_ROW("module", JSON_ROW_TEXT, struct explain_finding, module),
+		JSON_ROW("symbols", JSON_ROW_LIST, struct explain_finding, symbols),
+		JSON_ROW("because", JSON_ROW_TEXT, struct explain_finding, because),
+		JSON_ROW("evidence", JSON_ROW_LIST, struct explain_finding, evidence),
+		JSON_ROW("do", JSON_ROW_TEXT, struct explain_finding, remedy),
+		JSON_ROW("lines", JSON_ROW_LIST, struct explain_finding, lines),
 	};
 	json_object *object = json_object_new_object();
 
 	json_add(object, "id", json_text(finding->cause->id));
 	json_add(object, "input", json_text(explain_inputs[finding->input].name));
-	json_add_fields(object, fields, ARRAY_SIZE(fields), finding);
+	json_add_rows(object, fields, ARRAY_SIZE(fields), finding);
 	return object;
 }
 
 static void print_json(const struct explanation *explanation)
 {
-	static const struct json_field counts[] = {
-		JSON_FIELD("lines", JSON_SIZE, struct explanation, lines),
-		JSON_FIELD("unknown", JSON_SIZE, struct explanation, unknown),
+	static const struct json_row counts[] = {
+		JSON_ROW("lines", JSON_ROW_SIZE, struct explanation, lines),
+		JSON_ROW("unknown", JSON_ROW_SIZE, struct explanation, unknown),
 	};
 	json_object *root = json_object_new_object();
 	json_object *findings = json_object_new_array();
@@ -157,7 +157,7 @@ static void print_json(const struct explanation *explanation)
 			(void) json_object_array_add(
 				findings, finding_json(&explanation->items[i]));
 	json_add(root, "findings", findings);
-	json_add_fields(root, counts, ARRAY_SIZE(counts), explanation);
+	json_add_rows(root, counts, ARRAY_SIZE(counts), explanation);
 	json_print(root, stdout);
 }
 

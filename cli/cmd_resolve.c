@@ -315,8 +315,6 @@ static int write_lock(const struct lock *lock, const char *path, struct error *e
 	_cleanup_free_ char *text = lock_write(lock);
 	int r;
 
-	if (!text)
-		out_of_memory();
 	if (strcmp(path, "-") == 0)
 		r = fputs(text, stdout) < 0 || fflush(stdout) != 0 ? -EIO : 0;
 	else

@@ -36,27 +36,26 @@ json_object *json_list(const struct strv *list)
 	return array;
 }
 
-static json_object *value_of(const struct json_field *field, const void *from)
+static json_object *value_of(const struct json_row *row, const void *from)
 {
-	const void *slot = (const char *) from + field->offset;
+	const void *slot = (const char *) from + row->offset;
 
-	switch (field->kind) {
-	case JSON_TEXT:
+	switch (row->kind) {
+	case JSON_ROW_TEXT:
 		return json_text(*(const char *const *) slot);
-	case JSON_LIST:
+	case JSON_ROW_LIST:
 		return json_list(slot);
-	case JSON_BOOL:
+	case JSON_ROW_BOOL:
 		return json_object_new_boolean(*(const bool *) slot);
 	default:
 		return json_object_new_int64((int64_t) * (const size_t *) slot);
 	}
 }
 
-void json_add_fields(
-	json_object *object, const struct json_field *fields, size_t count, const void *from)
+void json_add_rows(json_object *object, const struct json_row *rows, size_t count, const void *from)
 {
 	for (size_t i = 0; i < count; i++)
-		json_add(object, fields[i].name, value_of(&fields[i], from));
+		json_add(object, rows[i].name, value_of(&rows[i], from));
 }
 
 void json_add_pairs(json_object *object, const char *const *pairs)

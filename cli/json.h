@@ -10,27 +10,27 @@
 #include "common/strv.h"
 
 /* How a field of a struct is printed. */
-enum json_kind {
-	JSON_TEXT, /* const char *; null for NULL. What is no UTF-8 becomes '?' */
-	JSON_LIST, /* struct strv */
-	JSON_BOOL,
-	JSON_SIZE, /* size_t */
+enum json_row_kind {
+	JSON_ROW_TEXT, /* const char *; null for NULL. What is no UTF-8 becomes '?' */
+	JSON_ROW_LIST, /* struct strv */
+	JSON_ROW_BOOL,
+	JSON_ROW_SIZE, /* size_t */
 };
 
-struct json_field {
+struct json_row {
 	const char *name;
-	enum json_kind kind;
+	enum json_row_kind kind;
 	size_t offset;
 };
 
-#define JSON_FIELD(name_, kind_, type, member)                                                     \
+#define JSON_ROW(name_, kind_, type, member)                                                       \
 	{                                                                                          \
 		.name = (name_), .kind = (kind_), .offset = offsetof(type, member)                 \
 	}
 
-/* Adds these fields of the struct @from. */
-void json_add_fields(
-	json_object *object, const struct json_field *fields, size_t count, const void *from);
+/* Adds what @rows name of the struct @from. */
+void json_add_rows(
+	json_object *object, const struct json_row *rows, size_t count, const void *from);
 /* A text, or null for NULL. */
 json_object *json_text(const char *text);
 json_object *json_list(const struct strv *list);

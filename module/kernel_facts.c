@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/conf.h"
 #include "common/fs.h"
 
 #define FACTS_SIZE_LIMIT 65536
@@ -33,23 +34,6 @@ static enum proof_option *option_of(struct kernel_options *options, const struct
 	return (enum proof_option *) (void *) ((char *) options + name->offset);
 }
 
-void kernel_facts_value(const char *text, const char *key, char *value, size_t size)
-{
-	size_t length = strlen(key);
-
-	value[0] = '\0';
-	while (*text) {
-		size_t line = strcspn(text, "\n");
-
-		if (line > length && strncmp(text, key, length) == 0 && text[length] == '=') {
-			(void) snprintf(
-				value, size, "%.*s", (int) (line - length - 1), text + length + 1);
-			return;
-		}
-		text += line + (text[line] == '\n');
-	}
-}
-
 /* @absent: what it means that no line names the option. */
 static void read_options(const char *text, enum proof_option absent, struct kernel_options *ret)
 {
@@ -58,7 +42,7 @@ static void read_options(const char *text, enum proof_option absent, struct kern
 		char value[8] = "";
 
 		for (size_t j = 0; j < 2 && !*value && option_names[i].names[j]; j++)
-			kernel_facts_value(text, option_names[i].names[j], value, sizeof(value));
+			conf_value(text, option_names[i].names[j], value, sizeof(value));
 		if (!*value)
 			*option = absent;
 		else
@@ -80,9 +64,9 @@ int kernel_facts_read(int dir_fd, const char *path, struct kernel_facts *ret)
 	if (r < 0)
 		return r;
 	*ret = (struct kernel_facts){ .struct_size = 0 };
-	kernel_facts_value(text, "vermagic", ret->vermagic, sizeof(ret->vermagic));
-	kernel_facts_value(text, "build", ret->build, sizeof(ret->build));
-	kernel_facts_value(text, "struct_size", size, sizeof(size));
+	conf_value(text, "vermagic", ret->vermagic, sizeof(ret->vermagic));
+	conf_value(text, "build", ret->build, sizeof(ret->build));
+	conf_value(text, "struct_size", size, sizeof(size));
 	ret->struct_size = strtoull(size, NULL, 10);
 	read_options(text, PROOF_UNKNOWN, &ret->options);
 	return 0;

@@ -57,8 +57,5 @@ char *kernel_facts_text(const struct kernel_facts *facts);
 /* Sets the options by the text of a configuration ("CONFIG_MODULES=y" …); absent is "no". */
 void kernel_options_of_config(const char *text, struct kernel_options *ret);
 
-/* The value of a "key=value" line into @value (@size bytes); "" when there is none. */
-void kernel_facts_value(const char *text, const char *key, char *value, size_t size);
-
 /* e_machine (elf(5)) of what uname -m prints: "x86_64", "aarch64" … 0: not one that we know. */
 uint16_t machine_of(const char *name);

@@ -173,7 +173,7 @@ static int read_symvers(struct running *running, struct error *error)
 	return r < 0 ? r : read_drivers(running, error);
 }
 
-#define CONFIG_SIZE_LIMIT ((size_t) 8 << 20)
+#define TEXT_SIZE_LIMIT ((size_t) 8 << 20) /* a configuration, modules.dep */
 
 static void copy_or(char *to, size_t size, const char *text, const char *otherwise)
 {
@@ -187,7 +187,7 @@ char *running_read_in_tree(
 	char *text = NULL;
 
 	if (chase(running->trees[tree].fd, path, &real) < 0 ||
-		fs_read(running->trees[tree].fd, real, CONFIG_SIZE_LIMIT, &text, ret_size) < 0)
+		fs_read(running->trees[tree].fd, real, TEXT_SIZE_LIMIT, &text, ret_size) < 0)
 		return NULL;
 	return text;
 }
@@ -202,7 +202,7 @@ static bool read_config(const char *data, size_t size, struct kernel_options *re
 	if (!data)
 		return false;
 	if (format != DECOMPRESS_NONE &&
-		decompress(format, data, size, CONFIG_SIZE_LIMIT, &text, &size, &ignored) < 0)
+		decompress(format, data, size, TEXT_SIZE_LIMIT, &text, &size, &ignored) < 0)
 		return false;
 	kernel_options_of_config(text ? text : data, ret);
 	return true;
@@ -217,7 +217,7 @@ static bool find_config(const struct running *running, struct kernel_options *re
 	char path[PATH_MAX];
 	size_t size = 0;
 
-	if (fs_read(running->root_fd, "proc/config.gz", CONFIG_SIZE_LIMIT, &shown, &size) == 0 &&
+	if (fs_read(running->root_fd, "proc/config.gz", TEXT_SIZE_LIMIT, &shown, &size) == 0 &&
 		read_config(shown, size, ret))
 		return true;
 	for (size_t i = 0; i < running->tree_count; i++)

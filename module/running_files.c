@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which file a loaded module was made of: the one with its build id, or with its srcversion where
- * it has no build id. Where modules lie in a tree is told by modules.dep, by the kernel's symvers
- * (depmod lists no file that another of the same name shadows), and at last by looking into the
- * folders where drivers of others are put.
+ * it has no build id. The files of a tree are looked for in modules.dep, in the kernel's symvers
+ * (depmod lists no file that another of the same name shadows), and at last in the folders where
+ * drivers of others are put.
  */
 #include "module/running_internal.h"
 

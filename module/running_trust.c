@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which keys the kernel asks about a module's signature. /proc/keys lists all that the reader may
- * see, users' keys among them; which keyring holds a key is told by keyctl(2), KEYCTL_READ. Linux
- * kernel/module/signing.c: mod_verify_sig() asks the secondary keyring, which has the builtin one
- * and .machine in it; some distributions' kernels ask .platform too.
+ * see, users' keys among them; which keyring holds a key is known from keyctl(2), KEYCTL_READ.
+ * Linux kernel/module/signing.c: mod_verify_sig() asks the secondary keyring, which has the builtin
+ * one and .machine in it; some distributions' kernels ask .platform too.
  */
 #include "module/running_internal.h"
 

@@ -35,7 +35,7 @@ struct module_cert {
 
 struct module_key {
 	EVP_PKEY *key;
-	OSSL_LIB_CTX *context;            /* that the key lives in; NULL: the default one */
+	OSSL_LIB_CTX *context;            /* of the key; NULL: the default one */
 	void (*close_token)(void *token); /* after the key is gone; NULL: there is none */
 	void *token;
 };

@@ -229,8 +229,6 @@ static int hash_file(int dir_fd, const char *path, char hex[HASH_HEX_SIZE])
 	struct hash *hash = hash_new();
 	int r;
 
-	if (!hash)
-		out_of_memory();
 	r = hash_add_file(hash, dir_fd, path);
 	hash_finish(hash, hex);
 	return r;

@@ -47,8 +47,6 @@ static void list_file(struct collecting *collecting, const char *path)
 	char hex[HASH_HEX_SIZE];
 	int r = collecting->folder.result;
 
-	if (!hash)
-		out_of_memory();
 	if (r == 0)
 		r = hash_add_file(hash, collecting->folder.fd, path);
 	hash_finish(hash, hex);
@@ -228,8 +226,6 @@ static int add_target(struct collecting *collecting, struct error *error)
 	(void) json_object_array_add(bundle_member(collecting->manifest, "targets"), target);
 	if (r < 0)
 		return error_set_errno(error, r, "bundle");
-	if (!text)
-		out_of_memory();
 	if (is_listed(collecting, path))
 		return error_set(error, -EINVAL, "kernel %s is named twice", lock->krel);
 	collecting->target = target;

@@ -358,8 +358,6 @@ static int check_output(
 			archive_entry_filetype(member) != AE_IFREG)
 			continue;
 		hash = hash_new();
-		if (!hash)
-			out_of_memory();
 		while ((got = archive_read_data(archive, buffer, sizeof(buffer))) > 0)
 			hash_add(hash, buffer, (size_t) got);
 		hash_finish(hash, hex);

@@ -7,6 +7,7 @@
 #include "cli/image/staging.h"
 #include "cli/json.h"
 #include "cli/verify/input.h"
+#include "common/conf.h"
 #include "common/fs.h"
 #include "common/tag.h"
 #include "common/xalloc.h"
@@ -81,7 +82,7 @@ static void read_value(const struct combine_input *input, const char *krel, cons
 
 	*value = '\0';
 	if (fs_read(input->image.fd, own ? path : IMAGE_CONF, CONF_LIMIT, &text, NULL) == 0)
-		kernel_facts_value(text, key, value, size);
+		conf_value(text, key, value, size);
 }
 
 static int read_conf(struct combine_input *input, struct error *error)
@@ -227,10 +228,8 @@ static int take_folder(const struct combine *combine, struct combine_kernel *ker
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s: %s", input->image.name, conf);
-	kernel_facts_value(
-		text, "ofed_version", peermem.ofed_version, sizeof(peermem.ofed_version));
-	kernel_facts_value(
-		text, "ofed_exporter", peermem.ofed_exporter, sizeof(peermem.ofed_exporter));
+	conf_value(text, "ofed_version", peermem.ofed_version, sizeof(peermem.ofed_version));
+	conf_value(text, "ofed_exporter", peermem.ofed_exporter, sizeof(peermem.ofed_exporter));
 	return take(combine, kernel, &peermem, error);
 }
 

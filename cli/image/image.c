@@ -115,8 +115,6 @@ int image_set_id(int root_fd, const char *folder, char ret_id[HASH_HEX_SIZE])
 	struct hash *hash = hash_new();
 	int r;
 
-	if (!hash)
-		out_of_memory();
 	r = hash_add_tree(hash, root_fd, folder);
 	hash_finish(hash, ret_id);
 	return r;

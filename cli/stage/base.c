@@ -308,8 +308,6 @@ int base_sources_stamp(const struct build *build, char **ret_stamp)
 	if (r < 0)
 		return r;
 	hash = hash_new();
-	if (!hash)
-		out_of_memory();
 	hash_add_text(hash, refreshed);
 	hash_add_text(hash, context->options->allow_expired ? "expired" : "valid");
 	for (size_t i = 0; i < context->os.repository_count; i++)

@@ -83,8 +83,6 @@ static int add_records(const struct build *build, struct outputs *outputs, struc
 		xasprintf("%s/" PROOF_REPORT, stage_output(build, STAGE_PROOF));
 	int r;
 
-	if (!lock_text)
-		out_of_memory();
 	r = image_place_text(lock, lock_text, &outputs->changed, error);
 	if (r == 0)
 		r = image_place_file(proof_from, proof, &outputs->changed, error);

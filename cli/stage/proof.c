@@ -352,6 +352,9 @@ int proof_read(
 	(void) snprintf(key, sizeof(key), "%s_loading", of);
 	conf_value(text, key, ret->loading, sizeof(ret->loading));
 	conf_value(text, "first", ret->first, sizeof(ret->first));
+	if (!*ret->verdict || !*ret->modules || !*ret->loading)
+		return error_set(error, -EINVAL, "%s: %s, %s_modules or %s_loading is missing",
+			path, of, of, of);
 	return 0;
 }
 

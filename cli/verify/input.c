@@ -340,8 +340,12 @@ static int list_folder(struct verify_input *input, int parent_fd, const char *na
 	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 
-	if (!dir)
-		return errno == EMFILE || errno == ENOMEM ? -errno : 0;
+	if (!dir) {
+		int r = errno == EMFILE || errno == ENOMEM ? -errno : 0;
+
+		cleanup_close(&fd);
+		return r;
+	}
 	while ((entry = readdir(dir))) {
 		bool module = verify_is_module(entry->d_name);
 		size_t below;

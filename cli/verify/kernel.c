@@ -218,14 +218,18 @@ static int take_config(
 		{ place->modules_fd, "config" },
 		{ place->root_fd, boot },
 	};
-	const struct part *part = find_part(parts, ARRAY_SIZE(parts));
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
 	_cleanup_(kconfig_free) struct kconfig *config = NULL;
 	_cleanup_free_ char *text = NULL;
-	int r = part ? kconfig_read(part->fd, part->path, &config, error) : 0;
+	int r = -ENOENT;
 
-	if (r < 0)
+	/* A link among them may lead nowhere. */
+	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == -ENOENT; i++)
+		if (parts[i].fd >= 0)
+			r = kconfig_read(parts[i].fd, parts[i].path, &config, error);
+	if (r < 0 && r != -ENOENT)
 		return r;
+	r = 0;
 	if (place->record) {
 		r = fs_read(AT_FDCWD, place->record, 1 << 20, &text, NULL);
 		r = r < 0 ? error_set_errno(error, r, "%s", place->record)

@@ -18,6 +18,7 @@ void verify_trust_free(struct verify_trust *trust)
 	for (size_t i = 0; i < trust->own_count; i++)
 		free((void *) (uintptr_t) trust->own[i].name);
 	free(trust->own);
+	free(trust->judged);
 	*trust = (struct verify_trust){ 0 };
 }
 
@@ -101,22 +102,48 @@ static struct verify_own *next_own(const struct verify_trust *trust, struct veri
 	return next < trust->own + trust->own_count && compare_own(own, next) == 0 ? next : NULL;
 }
 
-static void mark_judged(struct verify_trust *trust, const struct verify_input *input)
+static int compare_files(const void *a, const void *b)
 {
-	for (size_t i = 0; i < input->modules.count; i++) {
-		const char *path = input->modules.items[i];
-		struct stat judged, status;
-		char name[256];
+	const struct verify_file *left = a;
+	const struct verify_file *right = b;
 
-		if (!depends_module_name(path, name, sizeof(name)) ||
-			fstatat(input->fd, path, &judged, 0) < 0)
-			continue;
-		for (struct verify_own *own = first_own(trust, name); own;
-			own = next_own(trust, own))
-			if (fstatat(trust->own_fd, own->path, &status, 0) == 0 &&
-				status.st_dev == judged.st_dev && status.st_ino == judged.st_ino)
-				own->judged = true;
-	}
+	if (left->device != right->device)
+		return left->device < right->device ? -1 : 1;
+	return (left->inode > right->inode) - (left->inode < right->inode);
+}
+
+static bool identify(int dir_fd, const char *path, struct verify_file *ret)
+{
+	struct stat status;
+
+	if (fstatat(dir_fd, path, &status, 0) < 0)
+		return false;
+	*ret = (struct verify_file){ status.st_dev, status.st_ino };
+	return true;
+}
+
+static void list_judged(
+	struct verify_trust *trust, const struct verify_input *inputs, size_t input_count)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < input_count; i++)
+		count += inputs[i].modules.count;
+	trust->judged = xcalloc(count, sizeof(*trust->judged));
+	for (size_t i = 0; i < input_count; i++)
+		for (size_t k = 0; k < inputs[i].modules.count; k++)
+			trust->judged_count += identify(inputs[i].fd, inputs[i].modules.items[k],
+				&trust->judged[trust->judged_count]);
+	qsort(trust->judged, trust->judged_count, sizeof(*trust->judged), compare_files);
+}
+
+/* By its inode: as an input it may have another name. */
+static bool is_judged(const struct verify_trust *trust, const struct verify_own *own)
+{
+	struct verify_file file;
+
+	return identify(trust->own_fd, own->path, &file) &&
+	       bsearch(&file, trust->judged, trust->judged_count, sizeof(file), compare_files);
 }
 
 int verify_trust_open(const struct strv *files, const struct verify_kernel *kernel,
@@ -138,8 +165,7 @@ int verify_trust_open(const struct strv *files, const struct verify_kernel *kern
 	if (kernel->own.modules.count) {
 		list_own(&trust, &kernel->own.modules);
 		find_signer(&trust);
-		for (size_t i = 0; i < input_count; i++)
-			mark_judged(&trust, &inputs[i]);
+		list_judged(&trust, inputs, input_count);
 	}
 	*ret = trust;
 	trust = (struct verify_trust){ 0 };
@@ -178,7 +204,7 @@ static int judge_own(const struct verify_trust *trust, const void *module, size_
 	name_signer(facts, signer);
 	if (!found || !*signer || strcmp(signer, trust->signer) != 0)
 		return error_set(error, -EAGAIN, "no certificate was given to check it with");
-	return found->judged
+	return is_judged(trust, found)
 		       ? error_set(error, -ENOTSUP, "it is the kernel's own file, and only that")
 		       : 0;
 }

@@ -133,7 +133,11 @@ void verify_kernel_free(struct verify_kernel *kernel);
 struct verify_own {
 	const char *name; /* with '_' */
 	const char *path; /* below own_fd, borrowed */
-	bool judged;      /* this very file is among those that are verified */
+};
+
+struct verify_file {
+	dev_t device;
+	ino_t inode;
 };
 
 struct verify_trust {
@@ -142,6 +146,8 @@ struct verify_trust {
 	int own_fd;             /* of the kernel's own modules, borrowed */
 	struct verify_own *own; /* these, sorted by name */
 	size_t own_count;
+	struct verify_file *judged; /* what is verified, sorted */
+	size_t judged_count;
 	char signer[VERIFY_SIGNER_SIZE]; /* whom most of the kernel's own share; "": none */
 };
 

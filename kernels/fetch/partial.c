@@ -186,7 +186,7 @@ void partial_close(struct partial *partial, bool keep)
 	if (partial->name && (!keep || !partial->file->sha256 || partial->bytes == 0))
 		(void) unlinkat(partial->file->dir_fd, partial->name, 0);
 	else if (partial->name)
-		(void) !ftruncate(partial->fd, (off_t) partial->bytes); /* gives back the rest */
+		(void) !ftruncate(partial->fd, (off_t) partial->bytes); /* frees the rest */
 	cleanup_close(&partial->fd);
 	free(partial->name);
 	*partial = (struct partial){ .fd = -1 };

@@ -53,8 +53,6 @@ static int read_json(const struct local_image *image, const char *name, struct j
 	if (r < 0)
 		return r;
 	hash = hash_new();
-	if (!hash)
-		out_of_memory();
 	hash_add(hash, text, strlen(text));
 	hash_finish(hash, hex);
 	*ret = json_tokener_parse(text);
@@ -306,8 +304,6 @@ static int check_layer(const struct local_image *image, const char *layer, struc
 	if (!wanted || !hash_is_hex(wanted))
 		return 0;
 	hash = hash_new();
-	if (!hash)
-		out_of_memory();
 	if (image->archive) {
 		r = hash_member(image, layer, hash, error);
 	} else {

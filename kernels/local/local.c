@@ -375,8 +375,6 @@ static int input_hash(struct local_input *input, const char *krel, struct error 
 	if (*input->sha256)
 		return 0;
 	hash = hash_new();
-	if (!hash)
-		out_of_memory();
 	if (input->kind == LOCAL_FOLDER) {
 		r = hash_folder(input, krel, hash, error);
 	} else {

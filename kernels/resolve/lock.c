@@ -55,7 +55,7 @@ static const struct json_field repository_fields[] = {
 	{ REPOSITORY(release_sha256), is_sha256_or_nothing, "64 lower-case hex digits are wanted" },
 	{ REPOSITORY(signer), NULL, NULL },
 	{ REPOSITORY(suite), NULL, NULL },
-	{ REPOSITORY(url), SOMETHING },
+	{ REPOSITORY(url), NULL, NULL },
 };
 
 static const struct json_field local_fields[] = {
@@ -227,6 +227,19 @@ static int open_list(json_object *root, const char *key, json_object **ret, size
 	return 0;
 }
 
+/* Of the repositories of one name the first is the one that counts; then sorts them. */
+static void drop_repeated(struct lock *lock)
+{
+	struct lock_repository *read = lock->repositories;
+	size_t count = lock->repository_count;
+
+	lock->repositories = NULL;
+	lock->repository_count = 0;
+	for (size_t i = 0; i < count; i++)
+		lock_add_repository(lock, &read[i]);
+	free(read);
+}
+
 static int lock_from_json(json_object *root, struct lock *lock, struct error *error)
 {
 	json_object *compiler = json_object_object_get(root, "compiler");
@@ -273,7 +286,11 @@ static int lock_from_json(json_object *root, struct lock *lock, struct error *er
 	for (size_t i = 0; i < length && r == 0; i++)
 		r = json_fields_read(json_object_array_get_idx(array, i), &of_repository,
 			&lock->repositories[lock->repository_count++], error);
-	return r;
+	if (r < 0)
+		return r;
+	qsort(lock->packages, lock->count, sizeof(*lock->packages), compare_packages);
+	drop_repeated(lock);
+	return 0;
 }
 
 int lock_read(const char *text, struct lock *ret, struct error *error)

@@ -405,8 +405,6 @@ static void finish(struct query *query)
 	struct hash *hash = hash_new();
 	char hex[HASH_HEX_SIZE];
 
-	if (!hash)
-		out_of_memory();
 	for (size_t i = 0; i < query->own; i++) {
 		const struct index *index = &query->indexes[i];
 

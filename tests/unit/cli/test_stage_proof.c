@@ -171,6 +171,18 @@ static void what_cannot_be_told_has_code_4(void **state)
 	assert_contains(proven.report, "cannot tell");
 }
 
+static void a_damaged_verdict_is_the_caches_fault(void **state)
+{
+	_cleanup_(proven_done) struct proven proven = { 0 };
+	struct error error = { 0 };
+
+	prove(*state, LAYOUT CHANGED PEER, &proven);
+	folder_write_text(*state, "output/" PROOF_CONF, "all_modules=1\n");
+	assert_int_equal(proof_judge(&proven.build, &error), -EINVAL);
+	assert_int_equal(proven.build.context.failure, EXIT_CODE_CACHE);
+	assert_contains(error.text, PROOF_CONF);
+}
+
 /* As the kernel's own configuration says: no key was given, and nothing is signed. */
 static void an_enforcing_kernel_refuses_what_is_not_signed(void **state)
 {
@@ -277,6 +289,7 @@ int main(void)
 		folder_test(what_will_load_passes),
 		folder_test(what_will_not_load_has_code_3),
 		folder_test(what_cannot_be_told_has_code_4),
+		folder_test(a_damaged_verdict_is_the_caches_fault),
 		folder_test(an_enforcing_kernel_refuses_what_is_not_signed),
 		folder_test(an_enforcing_node_has_to_have_our_key),
 		folder_test(a_node_that_has_our_key_takes_what_we_sign),

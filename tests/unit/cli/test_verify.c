@@ -205,6 +205,7 @@ static void modprobe_folders_hide_each_other_and_links_stay_in_the_root(void **s
 	folder_subfolder(folder, "lib/modprobe.d");
 	assert_int_equal(symlinkat("/etc/real", folder->fd, "lib/modprobe.d/c.conf"), 0);
 	assert_int_equal(symlinkat("/nowhere", folder->fd, "lib/modprobe.d/d.conf"), 0);
+	assert_int_equal(mkfifoat(folder->fd, "etc/modprobe.d/pipe.conf", 0600), 0);
 	assert_int_equal(modprobe_conf_read(folder->fd, &options, &error), 0);
 	assert_int_equal(options.count, 3);
 	assert_string_equal(options.items[0], "a one=1");
@@ -316,6 +317,21 @@ static void a_symvers_file_is_a_kernel_of_its_own(void **state)
 	assert_contains(error.text, "--with");
 }
 
+static void a_configuration_that_leads_nowhere_is_skipped(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(verify_kernel_free) struct verify_kernel kernel = VERIFY_KERNEL_CLOSED;
+	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
+	struct error error = { 0 };
+
+	folder_write_text(folder, "lib/modules/" KREL "/modules.dep", "");
+	folder_write_text(folder, "boot/config-" KREL, "CONFIG_MODULES=y\nCONFIG_LIVEPATCH=y\n");
+	assert_int_equal(symlinkat("/nowhere", folder->fd, "lib/modules/" KREL "/config"), 0);
+	assert_int_equal(verify_place_find(folder->path, KREL, &place, &error), 0);
+	assert_int_equal(verify_kernel_read(&kernel, &place, &error), 0);
+	assert_int_equal(kernel.facts.force_load, PROOF_NO);
+}
+
 static void several_kernels_want_a_choice(void **state)
 {
 	const struct folder *folder = *state;
@@ -375,6 +391,7 @@ int main(void)
 		folder_test(firmware_is_looked_for_where_the_kernel_looks),
 		folder_test(a_kernel_is_found_in_every_shape),
 		folder_test(a_symvers_file_is_a_kernel_of_its_own),
+		folder_test(a_configuration_that_leads_nowhere_is_skipped),
 		folder_test(several_kernels_want_a_choice),
 	};
 

@@ -99,6 +99,40 @@ static void what_is_written_is_read_back(void **state)
 	assert_string_equal(second, text);
 }
 
+/* As a user may have changed it: in another order, with a repository twice, one without a URL. */
+static void what_is_read_is_sorted(void **state)
+{
+	_cleanup_lock_ struct lock lock = { 0 };
+	_cleanup_lock_ struct lock again = { 0 };
+	_cleanup_free_ char *text = NULL;
+	struct lock_package package;
+	struct lock_repository repository;
+	struct error error = { 0 };
+
+	(void) state;
+	make_lock(&lock);
+	add_repository(&lock, "z");
+	free(lock.repositories[0].url);
+	lock.repositories[0].url = strdup("");
+	free(lock.repositories[2].name);
+	lock.repositories[2].name = strdup("security");
+	free(lock.repositories[2].suite);
+	lock.repositories[2].suite = strdup("the second");
+	repository = lock.repositories[0];
+	lock.repositories[0] = lock.repositories[1];
+	lock.repositories[1] = repository;
+	package = lock.packages[0];
+	lock.packages[0] = lock.packages[1];
+	lock.packages[1] = package;
+	text = lock_write(&lock);
+	assert_int_equal(lock_read(text, &again, &error), 0);
+	assert_string_equal(again.packages[0].name, "linux-headers-6.1.0-56-amd64");
+	assert_int_equal(again.repository_count, 2);
+	assert_string_equal(again.repositories[0].name, "main");
+	assert_string_equal(again.repositories[0].url, "");
+	assert_string_equal(again.repositories[1].suite, "bookworm");
+}
+
 static void expect_refusal(const char *text, const char *why)
 {
 	struct lock lock = { 0 };
@@ -163,6 +197,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_are_sorted_by_name),
 		cmocka_unit_test(what_is_written_is_read_back),
+		cmocka_unit_test(what_is_read_is_sorted),
 		cmocka_unit_test(a_broken_lock_is_refused_with_the_field),
 		folder_test(a_file_is_named_in_messages),
 	};
