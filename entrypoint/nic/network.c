@@ -205,7 +205,7 @@ static int save_network(struct action *action, bool also_ours)
 	_cleanup_(call_done) struct call call = { 0 };
 	int r = call_begin(&call, action, also_ours);
 
-	if (r < 0)
+	if (r < 0 || !call.path) /* there is one: for the analyzer */
 		return r;
 	r = nic_network_begin(action->role, call.path, &action->error);
 	if (r == 0)
