@@ -33,35 +33,36 @@ int staging_fail(struct staging *staging, int code, const char *what)
 	return staging->result;
 }
 
-static void copy(struct staging *staging, const char *to, const char *from)
+/* @found: what is not there is left out. */
+static void copy(struct staging *staging, const char *to, bool found, const char *from_format,
+	va_list arguments)
 {
-	int r = staging->result == 0 ? copy_tree(AT_FDCWD, from, staging->fd, to) : 0;
+	_cleanup_free_ char *from = xvasprintf(from_format, arguments);
+	int r;
 
+	if (staging->result < 0 || (found && !fs_exists(AT_FDCWD, from)))
+		return;
+	r = copy_tree(AT_FDCWD, from, staging->fd, to);
 	if (r < 0)
 		(void) staging_fail(staging, r, from);
 }
 
 void staging_copy(struct staging *staging, const char *to, const char *from_format, ...)
 {
-	_cleanup_free_ char *from = NULL;
 	va_list arguments;
 
 	va_start(arguments, from_format);
-	from = xvasprintf(from_format, arguments);
+	copy(staging, to, false, from_format, arguments);
 	va_end(arguments);
-	copy(staging, to, from);
 }
 
 void staging_copy_found(struct staging *staging, const char *to, const char *from_format, ...)
 {
-	_cleanup_free_ char *from = NULL;
 	va_list arguments;
 
 	va_start(arguments, from_format);
-	from = xvasprintf(from_format, arguments);
+	copy(staging, to, true, from_format, arguments);
 	va_end(arguments);
-	if (fs_exists(AT_FDCWD, from))
-		copy(staging, to, from);
 }
 
 static void make_parents(struct staging *staging, const char *path)

@@ -13,36 +13,12 @@ setup_file() {
 }
 
 @test "killed in a start, where something changed or is about to: the next start serves, with the network as it was" {
-    VM_TIMEOUT=1200 run_nic_kill <<'CASE'
-boot_node
-configure_node
-network_state >/tmp/before
-for place in host-files:after phase:unloading swap-out:module:1 phase:loading swap-in:module:3 phase:dependents phase:restoring \
-    network:links:masters phase:committed phase:none; do
-    killed_in_start "$place"
-    converges
-    stop_clean nic
-    expect_inbox
-    forget_containers
-done
-CASE
-    [ "$status" -eq 0 ]
+    nic_killed_in start host-files:after phase:unloading swap-out:module:1 phase:loading swap-in:module:3 phase:dependents phase:restoring \
+        network:links:masters phase:committed phase:none
 }
 
 @test "killed in a stop that gives the node's own driver back: the next start serves, and its stop gives it back" {
-    VM_TIMEOUT=1200 run_nic_kill <<'CASE'
-boot_node
-configure_node
-network_state >/tmp/before
-for place in undo:restore-network:after phase:rollback undo:swap-in:module:1 undo:swap-out:module:1 swap:back; do
-    killed_in_stop "$place"
-    converges
-    stop_clean nic
-    expect_inbox
-    forget_containers
-done
-CASE
-    [ "$status" -eq 0 ]
+    nic_killed_in stop undo:restore-network:after phase:rollback undo:swap-in:module:1 undo:swap-out:module:1 swap:back
 }
 
 # What an older Slipway would have left where this one is killed: its journal in nine files, without a phase.

@@ -29,10 +29,32 @@ run_kill_case() {
 }
 
 # run_nic_kill [OPTION…] <CASE: the NIC role of the image nic-1 on the node of simnet.bash.
+# shellcheck disable=SC2120 # BATS files pass options
 run_nic_kill() {
     {
         echo '. /case/simnet.sh; . /case/kill.sh; . /case/node.sh; victim=nic; victim_image=nic:nic-1'
         cat
     } >"$BATS_TEST_TMPDIR/nic-case"
     runner=run_simnet run_kill_case --add "$vm_folder/simnet/node.sh" "$@" <"$BATS_TEST_TMPDIR/nic-case"
+}
+
+# nic_killed_in start|stop PLACE…: a node with a network worth keeping; killed at each place, the next start serves, the
+# network is as before, and its stop gives the node's own driver back.
+nic_killed_in() {
+    local at=$1
+    shift
+    # shellcheck disable=SC2119
+    VM_TIMEOUT=1200 run_nic_kill <<CASE
+boot_node
+configure_node
+network_state >/tmp/before
+for place in $*; do
+    killed_in_$at "\$place"
+    converges
+    stop_clean nic
+    expect_inbox
+    forget_containers
+done
+CASE
+    [ "$status" -eq 0 ]
 }

@@ -54,35 +54,11 @@ CASE
 
 # At the places between those of the ordinary run, which has one or two of each phase.
 @test "killed in a start, between the phases: the next start serves, with the network as it was" {
-    VM_TIMEOUT=1200 run_nic_kill <<'CASE'
-boot_node
-configure_node
-network_state >/tmp/before
-for place in network:saved swap-out:after swap-in:after unblock:after network:devices restore-network:after swap:ready keep-modules:before; do
-    killed_in_start "$place"
-    converges
-    stop_clean nic
-    expect_inbox
-    forget_containers
-done
-CASE
-    [ "$status" -eq 0 ]
+    nic_killed_in start network:saved swap-out:after swap-in:after unblock:after network:devices restore-network:after swap:ready keep-modules:before
 }
 
 @test "killed in a stop, between the phases: the next start serves, and its stop gives the node's own driver back" {
-    VM_TIMEOUT=1200 run_nic_kill <<'CASE'
-boot_node
-configure_node
-network_state >/tmp/before
-for place in undo:tell-ready:after undo:swap-in:after undo:swap-out:after undo:save-network:before; do
-    killed_in_stop "$place"
-    converges
-    stop_clean nic
-    expect_inbox
-    forget_containers
-done
-CASE
-    [ "$status" -eq 0 ]
+    nic_killed_in stop undo:tell-ready:after undo:swap-in:after undo:swap-out:after undo:save-network:before
 }
 
 @test "34 random places" {
