@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "module/cms.h"
+#include "module/elf_internal.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/hash.h"
-#include "module/sysmodule.h"
 
 /* Signatures have some 700 bytes; no kernel reads more, and cms_read() refuses it by its size. */
 #define SIGNATURE_SIZE_LIMIT ((size_t) 64 * 1024)

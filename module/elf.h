@@ -16,10 +16,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/error.h"
 #include "common/strv.h"
-#include "module/cms.h"
+#include "module/sign.h"
 
 #define BUILD_ID_HEX_SIZE 65 /* up to 32 bytes in hex, and the NUL */
 
@@ -191,3 +192,48 @@ int elf_module_check_format(
  */
 int elf_module_check_relocations(
 	const struct elf_module *module, unsigned int version, struct error *error) _must_check_;
+
+/* ---- names of modules and of their files */
+
+/*
+ * Copies what follows the last '/' of the @length bytes at @path, '-' as '_', into @name of @size
+ * bytes; what does not fit is cut.
+ */
+static inline void module_name_copy(const char *path, size_t length, char *name, size_t size)
+{
+	const char *slash = memrchr(path, '/', length);
+	const char *base = slash ? slash + 1 : path;
+	size_t count = length - (size_t) (base - path);
+
+	if (count >= size)
+		count = size - 1;
+	for (size_t i = 0; i < count; i++)
+		name[i] = base[i] == '-' ? '_' : base[i];
+	name[count] = '\0';
+}
+
+/*
+ * ---- the compressed forms in which kernels ship modules: .xz, .gz (RFC 1952) and .zst (RFC 8878),
+ * recognised by their first bytes, because names lie more often than content does
+ */
+
+enum decompress_format {
+	DECOMPRESS_NONE, /* none of the three */
+	DECOMPRESS_XZ,
+	DECOMPRESS_GZIP,
+	DECOMPRESS_ZSTD,
+};
+
+#define DECOMPRESS_MAGIC_SIZE 6 /* bytes that decompress_detect() wants to see */
+
+enum decompress_format decompress_detect(const void *data, size_t size);
+
+/*
+ * Unpacks @data, exactly one stream of @format (not DECOMPRESS_NONE), into a new buffer that the
+ * caller frees, with a NUL behind what @ret_size counts. -EFBIG when the result is larger than
+ * @limit bytes, -EINVAL when the stream is damaged, cut short or has bytes after its end, -ENOMEM,
+ * -ELIBACC and -ELIBBAD where the library that unpacks it is missing; each with a message in
+ * @error.
+ */
+int decompress(enum decompress_format format, const void *data, size_t size, size_t limit,
+	char **ret_data, size_t *ret_size, struct error *error) _must_check_;

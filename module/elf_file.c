@@ -6,8 +6,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "module/decompress.h"
-
 /* The largest module known, nvidia.ko with debug info, takes some 150 MB. */
 #define FILE_SIZE_LIMIT ((size_t) 512 * 1024 * 1024)
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "common/arena.h"
-#include "module/cms.h"
 #include "module/elf.h"
 
 /* A kernel's version, as elf_module_check_format() has it. */
@@ -63,6 +62,36 @@ void elf_file_close(struct elf_file *file);
 int elf_file_map(struct elf_file *file, uint64_t offset, uint64_t size, const char **ret,
 	struct error *error) _must_check_;
 
+/* ---- cms.c */
+
+/* Bytes of a message, borrowed from it. */
+struct cms_bytes {
+	const unsigned char *data;
+	size_t size;
+};
+
+/* The first signer, as the message has it. Either issuer and serial or key_id is there. */
+struct cms_signer {
+	struct cms_bytes issuer; /* the content of the name's SEQUENCE */
+	struct cms_bytes serial, key_id, signature;
+};
+
+/* As cms_read(), and the signer, to check it. @signer may be NULL. */
+int cms_read_signer(const void *data, size_t size, size_t offset, struct cms_facts *ret,
+	struct cms_signer *signer, struct error *error) _must_check_;
+
+/* What the last of thousands of messages stated: those of one signer differ in one value alone. */
+struct cms_memo {
+	const struct cms_facts *facts;
+	const void *start; /* what was in front of the signature's value, which comes last */
+	size_t start_size;
+	size_t size; /* of the message */
+};
+
+/* As cms_read(); what @memo and *@ret have lies in @memory, the caller's. Also -ENOMEM. */
+int cms_read_alike(struct cms_memo *memo, const void *data, size_t size, size_t offset,
+	struct arena *memory, const struct cms_facts **ret, struct error *error) _must_check_;
+
 /* ---- .modinfo: "key=value" strings, found as the kernel's get_next_modinfo() finds them */
 
 #define MODINFO_FIRSTS 64 /* a power of two */
@@ -92,6 +121,13 @@ int modinfo_read(struct modinfo *info, const char *data, size_t size, size_t mor
 
 /* The value of @key after @previous, the first for NULL; NULL at the end. */
 const char *modinfo_next(const struct modinfo *info, const char *key, const char *previous);
+
+/* ---- build ids: sysmodule.c */
+
+#define BUILD_ID_SIZE ((BUILD_ID_HEX_SIZE - 1) / 2)
+
+/* The bytes of the build id in @size bytes of ELF notes, and how many there are; 0: none. */
+size_t build_id_of_notes(const char *notes, size_t size, unsigned char id[BUILD_ID_SIZE]);
 
 /* ---- symbol versions */
 
@@ -325,7 +361,7 @@ struct elf_module {
 	size_t undefined_count;
 	struct elf_module_export *exports;
 	size_t export_count;
-	unsigned char build_id[(BUILD_ID_HEX_SIZE - 1) / 2];
+	unsigned char build_id[BUILD_ID_SIZE];
 	size_t build_id_size;
 	struct elf_defects defects;
 	struct module_trailer trailer;

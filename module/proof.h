@@ -13,8 +13,6 @@
 
 #include "common/error.h"
 #include "common/strv.h"
-#include "module/cms.h"
-#include "module/elf.h"
 #include "module/symvers.h"
 
 enum proof_verdict {
@@ -129,6 +127,9 @@ struct proof_kernel {
 
 /* "6.1.0-56-amd64" as PROOF_VERSION(6, 1); 0 for what begins with no such numbers. */
 unsigned int proof_version(const char *krel);
+
+/* e_machine (elf(5)) of what uname -m prints: "x86_64", "aarch64" … 0: not one that we know. */
+uint16_t proof_machine(const char *uname);
 
 /* CONFIG_MODVERSIONS, which vermagic states; where that is not known, symvers shows it. */
 bool proof_kernel_has_modversions(const struct proof_kernel *kernel);

@@ -8,7 +8,6 @@
 #include <strings.h>
 
 #include "module/proof_internal.h"
-#include "module/cms.h"
 
 #define SHORT_ID 8 /* hex digits: less of an id tells nothing */
 

@@ -15,8 +15,6 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/path.h"
-#include "module/symvers.h"
-#include "module/sysmodule.h"
 
 #define WALK_DEPTH     8
 #define TREE_SEARCH_MS 10000 /* 4,000 plain files take 0.1 s, packed ones may take this long */

@@ -5,7 +5,6 @@
 #include <limits.h>
 
 #include "common/error.h"
-#include "module/kernel_facts.h"
 #include "module/running.h"
 
 /* A loaded module, with what was found out about it. */
@@ -106,6 +105,18 @@ int running_read_trust(struct running *running) _must_check_;
  * key id in a keyring, or by a loaded module that it took for signed.
  */
 int running_add_signers(struct running *running) _must_check_;
+
+/* ---- sysmodule.c */
+
+/* Gets @symbol, which @owner exports ("vmlinux": it is global there). Non-zero ends the search. */
+typedef int kallsyms_listener(void *context, const char *symbol, const char *owner);
+
+/*
+ * Calls @listener for each of @symbols that are exported, and returns what it returned last; a
+ * negative errno when the file cannot be read.
+ */
+int kallsyms_search(int root_fd, const struct strv *symbols, kallsyms_listener *listener,
+	void *context) _must_check_;
 
 /* running_symbols.c: fills running->there. */
 int running_find_exports(struct running *running, struct error *error) _must_check_;

@@ -14,7 +14,6 @@
 
 #include "common/fs.h"
 #include "common/hash.h"
-#include "module/sysmodule.h"
 
 /* Asked once of each. */
 static bool has_no_exports(const struct running *running, struct loaded *loaded)

@@ -9,7 +9,6 @@
 #include "common/arena.h"
 #include "common/fs.h"
 #include "common/hash.h"
-#include "module/decompress.h"
 
 /* The text of one file, cut into the strings that entries point to. */
 struct symvers_text {

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "common/error.h"
 #include "module/elf.h"
@@ -69,23 +68,6 @@ size_t symvers_count(const struct symvers *symvers);
 /* The entry at @index, below symvers_count(), in the order in which they came. Borrowed alike. */
 const struct symvers_entry *symvers_at(const struct symvers *symvers, size_t index);
 void symvers_close(struct symvers **symvers);
-
-/*
- * Copies what follows the last '/' of the @length bytes at @path, '-' as '_', into @name of @size
- * bytes; what does not fit is cut.
- */
-static inline void module_name_copy(const char *path, size_t length, char *name, size_t size)
-{
-	const char *slash = memrchr(path, '/', length);
-	const char *base = slash ? slash + 1 : path;
-	size_t count = length - (size_t) (base - path);
-
-	if (count >= size)
-		count = size - 1;
-	for (size_t i = 0; i < count; i++)
-		name[i] = base[i] == '-' ? '_' : base[i];
-	name[count] = '\0';
-}
 
 /* The last path component of an entry's module, as a module name ('-' is '_'). @size: of @name. */
 void symvers_module_name(const struct symvers_entry *entry, char *name, size_t size);

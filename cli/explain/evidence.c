@@ -5,7 +5,7 @@
 
 #include "cli/explain/explain.h"
 #include "common/xalloc.h"
-#include "module/cms.h"
+#include "module/sign.h"
 
 #define REASONS_SHOWN 4 /* of many findings of the proof */
 

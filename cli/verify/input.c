@@ -16,7 +16,7 @@
 #include "kernels/local/scan.h"
 #include "kernels/tool.h"
 #include "kernels/tree/depends.h"
-#include "module/kernel_facts.h"
+#include "module/running.h"
 
 /* --- what it is --- */
 

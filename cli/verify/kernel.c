@@ -9,7 +9,7 @@
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
 #include "kernels/tree/depends.h"
-#include "module/kernel_facts.h"
+#include "module/running.h"
 
 #define NAME_SIZE  256
 #define SYSTEM_MAP "System.map"
@@ -32,7 +32,7 @@ void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel
 	if (!*record->config_source && !*record->arch)
 		return; /* of a tree without a configuration */
 	if (!facts->machine)
-		facts->machine = machine_of(record->arch);
+		facts->machine = proof_machine(record->arch);
 	facts->module_sig = option(record, KOPT_MODULE_SIG);
 	facts->livepatch = option(record, KOPT_LIVEPATCH);
 	facts->modules = option(record, KOPT_MODULES);

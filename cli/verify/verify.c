@@ -15,8 +15,8 @@
 #include "cli/supervise.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
-#include "module/decompress.h"
-#include "module/kernel_facts.h"
+#include "module/elf.h"
+#include "module/running.h"
 
 #define WHOLE_MODULES_MAX 1000 /* above it files are not read whole */
 #define JOBS_MAX          64

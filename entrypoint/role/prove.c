@@ -11,8 +11,7 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/role/modset.h"
-#include "module/kernel_facts.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 /* Everything that one proof holds on to. */
 struct proving {

@@ -6,7 +6,7 @@
 
 #include "common/fs.h"
 #include "module/elf.h"
-#include "module/cms.h"
+#include "module/sign.h"
 
 #define PEER FIXTURES "/peer.ko"
 

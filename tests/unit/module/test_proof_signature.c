@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* module_sig_check() as the load proof has it: what is taken, what only enforcement refuses. */
 #include "module/proof.h"
-#include "module/cms.h"
+#include "module/sign.h"
 #include "tests/unit/mutant.h"
 
 #define VERMAGIC "6.1.0-1-test SMP preempt mod_unload modversions "

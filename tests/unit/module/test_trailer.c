@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
-#include "module/cms.h"
+#include "module/elf_internal.h"
 
 #define CONTENT "the module's bytes"
 
