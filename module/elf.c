@@ -39,11 +39,9 @@ static int read_ident(struct elf_module *module, struct elf_parts *parts, struct
 	return 0;
 }
 
-/* In a pool what is read of it is kept; what is wrong with a damaged one needs all of it. */
 static int read_signature(struct elf_module *module, struct elf_file *file, struct error *error)
 {
 	const struct module_trailer *trailer = &module->trailer;
-	struct error why;
 	const char *bytes;
 	char *copy;
 	int r;
@@ -53,11 +51,6 @@ static int read_signature(struct elf_module *module, struct elf_file *file, stru
 	r = elf_file_map(file, trailer->signature_offset, trailer->signature_size, &bytes, error);
 	if (r < 0)
 		return r;
-	if (module->pool)
-		r = cms_read_alike(&module->pool->memo, bytes, trailer->signature_size,
-			trailer->signature_offset, module->memory, &module->cms, &why);
-	if (module->cms || r == -ENOMEM)
-		return module->cms ? 0 : error_set(error, r, "%s", why.text);
 	copy = arena_alloc(module->memory, trailer->signature_size);
 	if (!copy)
 		return error_set_errno(
@@ -126,8 +119,8 @@ static int read_info(struct elf_module *module, const struct elf_parts *parts, s
 	return r < 0 ? error_set_errno(error, r, "cannot read .modinfo") : 0;
 }
 
-static int read_versions(struct elf_module *module, const struct elf_parts *parts,
-	const struct elf_memory *memory, struct error *error)
+static int read_versions(
+	struct elf_module *module, const struct elf_parts *parts, struct error *error)
 {
 	struct elf_span basic, crcs, names;
 	int r = elf_section_map(parts, parts->found[ELF_VERSIONS].allocated, &basic, error);
@@ -143,36 +136,31 @@ static int read_versions(struct elf_module *module, const struct elf_parts *part
 	module->has_basic = basic.present;
 	module->has_extended = crcs.present;
 	if (crcs.present && names.present)
-		r = elf_versions_read_extended(&module->versions, &crcs, &names, memory);
+		r = elf_versions_read_extended(&module->versions, &crcs, &names, module->memory);
 	else
-		r = elf_versions_read_basic(&module->versions, &basic, memory);
+		r = elf_versions_read_basic(&module->versions, &basic, module->memory);
 	return r < 0 ? error_set_errno(error, r, "cannot read symbol versions") : 0;
 }
 
 static int read_content(
 	struct elf_module *module, const struct elf_parts *parts, struct error *error)
 {
-	const struct elf_memory memory = { module->memory,
-		module->pool ? &module->pool->passing : module->memory, module->known };
-	int r = read_versions(module, parts, &memory, error);
+	int r = read_versions(module, parts, error);
 
 	if (r < 0)
 		return r;
 	module->info_allocated =
 		parts->found[ELF_MODINFO].allocated || !parts->found[ELF_MODINFO].any;
 	module->struct_size = parts->sections[found_or_any(parts, ELF_THIS_MODULE)].sh_size;
-	if (elf_undefined_read(parts, &module->versions, &memory, &module->undefined,
+	if (elf_undefined_read(parts, &module->versions, module->memory, &module->undefined,
 		    &module->undefined_count) < 0)
 		return error_set_errno(error, -ENOMEM, "cannot read symbols");
 	module->layout = elf_versions_find(
 		&module->versions, ELF_LAYOUT_SYMBOL, name_hash(ELF_LAYOUT_SYMBOL));
-	/* What finds them by name is gone when the next module is read. */
-	if (module->pool) {
-		module->versions.slots = NULL;
-		module->versions.hashes = NULL;
-		module->versions.known = NULL;
-	}
-	r = elf_exports_read(parts, &memory, &module->exports, &module->export_count, error);
+	/* Of thousands it would be most of their memory, and is hardly asked for. */
+	if (module->pool)
+		name_table_free(&module->versions.index);
+	r = elf_exports_read(parts, module->memory, &module->exports, &module->export_count, error);
 	if (r < 0)
 		return r;
 	if (elf_check(parts, &module->defects) < 0)
@@ -282,9 +270,7 @@ int elf_module_open_pooled(struct elf_pool *pool, int dir_fd, const char *path,
 	struct elf_module **ret, struct error *error)
 {
 	return open_any(
-		&(struct elf_module){
-			.path = path, .dir_fd = dir_fd, .pool = pool, .known = pool->known },
-		ret, error);
+		&(struct elf_module){ .path = path, .dir_fd = dir_fd, .pool = pool }, ret, error);
 }
 
 void elf_module_close(struct elf_module **module)
@@ -294,21 +280,21 @@ void elf_module_close(struct elf_module **module)
 	if (!closing)
 		return;
 	elf_defects_free(&closing->defects);
+	name_table_free(&closing->versions.index);
 	if (closing->pool)
 		return;
 	arena_free(&closing->own);
 	free(closing);
 }
 
-int elf_pool_new(const struct symvers *known, struct elf_pool **ret)
+int elf_pool_new(struct elf_pool **ret)
 {
 	struct elf_pool *pool = malloc(sizeof(*pool));
 
 	if (!pool)
 		return -ENOMEM;
 	*pool = (struct elf_pool){ .kept = { .chunk_size = ARENA_HUGE_CHUNK, .huge = true },
-		.passing = { .chunk_size = PASSING_CHUNK },
-		.known = known };
+		.passing = { .chunk_size = PASSING_CHUNK } };
 	*ret = pool;
 	return 0;
 }
@@ -381,10 +367,8 @@ const struct elf_symbol_version *elf_module_versions(
 
 bool elf_module_version(const struct elf_module *module, const char *symbol, uint32_t *ret_crc)
 {
-	const struct elf_versions *versions = &module->versions;
 	const struct elf_symbol_version *found =
-		versions->slots ? elf_versions_find(versions, symbol, name_hash(symbol))
-				: elf_versions_search(versions, symbol);
+		elf_versions_find(&module->versions, symbol, name_hash(symbol));
 
 	if (found)
 		*ret_crc = found->crc;
@@ -396,11 +380,6 @@ const struct elf_undefined *elf_module_undefined_symbols(
 {
 	*ret_count = module->undefined_count;
 	return module->undefined;
-}
-
-uint32_t elf_undefined_hash(const struct elf_undefined *undefined)
-{
-	return undefined->known ? name_hash(undefined->name) : undefined->number;
 }
 
 const struct elf_module_export *elf_module_exports(
@@ -431,10 +410,6 @@ int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cm
 		return error_set(error, module->trailer_code, "%s", module->trailer_error);
 	if (!trailer->present)
 		return 0;
-	if (module->cms) {
-		*ret_cms = *module->cms;
-		return 0;
-	}
 	return cms_read(module->signature, trailer->signature_size, trailer->signature_offset,
 		ret_cms, error);
 }
@@ -512,7 +487,6 @@ int elf_module_struct_name(
 int elf_module_basic_versions(const struct elf_module *module, struct arena *memory,
 	struct elf_versions *ret, struct error *error)
 {
-	const struct elf_memory all = { .kept = memory, .index = memory };
 	_cleanup_(again_done) struct again again = { .file = { .fd = -1 } };
 	struct elf_span span;
 	int r = read_again(module, &again, error);
@@ -522,8 +496,7 @@ int elf_module_basic_versions(const struct elf_module *module, struct arena *mem
 	r = elf_section_map(&again.parts, again.parts.found[ELF_VERSIONS].allocated, &span, error);
 	if (r < 0)
 		return r;
-	r = elf_versions_read_basic(ret, &span, &all);
-	return r < 0 ? r : elf_versions_keep(ret, &all);
+	return elf_versions_read_basic(ret, &span, memory);
 }
 
 int elf_module_check_relocations(

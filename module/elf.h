@@ -16,7 +16,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "common/error.h"
 #include "common/strv.h"
@@ -26,8 +25,6 @@
 
 struct elf_module;
 struct elf_pool;
-struct symvers;
-struct symvers_entry;
 
 /*
  * Opens a plain, .xz, .gz or .zst .ko file relative to @dir_fd. The caller closes it with
@@ -50,11 +47,9 @@ void elf_module_close(struct elf_module **module);
 
 /*
  * What modules share that one thread opens one after the other, thousands of them: the memory that
- * they lie in, and that into which files are read. @known, or NULL: a Module.symvers that nothing
- * adds to meanwhile and that outlives the modules; names of symbols that it has are not copied. The
- * modules are closed before elf_pool_free().
+ * they lie in, and that into which files are read. The modules are closed before elf_pool_free().
  */
-int elf_pool_new(const struct symvers *known, struct elf_pool **ret) _must_check_;
+int elf_pool_new(struct elf_pool **ret) _must_check_;
 void elf_pool_free(struct elf_pool **pool);
 int elf_module_open_pooled(struct elf_pool *pool, int dir_fd, const char *path,
 	struct elf_module **ret, struct error *error) _must_check_;
@@ -114,14 +109,10 @@ bool elf_module_has_extended_versions(const struct elf_module *module);
 struct elf_undefined {
 	const char *name;
 	const struct elf_symbol_version *version; /* what it demands of it, or NULL */
-	uint32_t number;     /* if known its place in what the pool has, for symvers_at() */
-	uint32_t index : 30; /* in the table of symbols */
-	bool known : 1;
-	bool weak : 1; /* may stay unresolved */
+	uint32_t hash;       /* of the name, as symvers_find_hashed() wants it */
+	uint32_t index : 31; /* in the table of symbols */
+	bool weak : 1;       /* may stay unresolved */
 };
-
-/* Of the name, as symvers_find_hashed() wants it. */
-uint32_t elf_undefined_hash(const struct elf_undefined *undefined);
 
 /* Undefined symbols that the kernel resolves, in the file's order. */
 const struct elf_undefined *elf_module_undefined_symbols(
@@ -134,7 +125,6 @@ struct elf_module_export {
 	uint32_t hash; /* of the symbol, as symvers_find_hashed() wants it */
 	bool has_crc;
 	bool gpl;
-	const struct symvers_entry *known; /* of that symbol, in what the pool has, or NULL */
 };
 
 /* What it exports, sorted by name. */
@@ -196,21 +186,19 @@ int elf_module_check_relocations(
 /* ---- names of modules and of their files */
 
 /*
+ * Where ".ko", ".ko.xz", ".ko.zst" or ".ko.gz" begins at the end of @path; NULL: no module's file
+ * is called so.
+ */
+const char *module_suffix(const char *path);
+
+/* The name ('_') of the module in such a file; false for others, and for a name beyond @size. */
+bool module_name_of_file(const char *path, char *name, size_t size);
+
+/*
  * Copies what follows the last '/' of the @length bytes at @path, '-' as '_', into @name of @size
  * bytes; what does not fit is cut.
  */
-static inline void module_name_copy(const char *path, size_t length, char *name, size_t size)
-{
-	const char *slash = memrchr(path, '/', length);
-	const char *base = slash ? slash + 1 : path;
-	size_t count = length - (size_t) (base - path);
-
-	if (count >= size)
-		count = size - 1;
-	for (size_t i = 0; i < count; i++)
-		name[i] = base[i] == '-' ? '_' : base[i];
-	name[count] = '\0';
-}
+void module_name_copy(const char *path, size_t length, char *name, size_t size);
 
 /*
  * ---- the compressed forms in which kernels ship modules: .xz, .gz (RFC 1952) and .zst (RFC 8878),

@@ -24,6 +24,34 @@ static inline unsigned long long ull(uint64_t number)
 	return number;
 }
 
+/* ---- names.c: names to numbers, by open addressing. The names are borrowed. Zeroed, it is empty.
+ */
+
+#define NAME_NONE UINT32_MAX
+
+struct name_table {
+	struct name_slot {
+		const char *name; /* NULL: free */
+		uint32_t hash;
+		uint32_t number;
+	} * slots;
+	size_t slot_count; /* a power of two, at least twice what it holds */
+};
+
+/* Room for @count names in all. -ENOMEM. */
+int name_table_reserve(struct name_table *table, size_t count) _must_check_;
+/*
+ * Puts @name, for which there has to be room, unless it is there; returns the number that it has
+ * now. @hash: by name_hash().
+ */
+uint32_t *name_table_put(struct name_table *table, const char *name, uint32_t number);
+uint32_t *name_table_put_hashed(
+	struct name_table *table, const char *name, uint32_t hash, uint32_t number);
+/* Or NAME_NONE. */
+uint32_t name_table_find(const struct name_table *table, const char *name);
+uint32_t name_table_find_hashed(const struct name_table *table, const char *name, uint32_t hash);
+void name_table_free(struct name_table *table);
+
 /* ---- the bytes of a file */
 
 struct elf_window;
@@ -80,18 +108,6 @@ struct cms_signer {
 int cms_read_signer(const void *data, size_t size, size_t offset, struct cms_facts *ret,
 	struct cms_signer *signer, struct error *error) _must_check_;
 
-/* What the last of thousands of messages stated: those of one signer differ in one value alone. */
-struct cms_memo {
-	const struct cms_facts *facts;
-	const void *start; /* what was in front of the signature's value, which comes last */
-	size_t start_size;
-	size_t size; /* of the message */
-};
-
-/* As cms_read(); what @memo and *@ret have lies in @memory, the caller's. Also -ENOMEM. */
-int cms_read_alike(struct cms_memo *memo, const void *data, size_t size, size_t offset,
-	struct arena *memory, const struct cms_facts **ret, struct error *error) _must_check_;
-
 /* ---- .modinfo: "key=value" strings, found as the kernel's get_next_modinfo() finds them */
 
 #define MODINFO_FIRSTS 64 /* a power of two */
@@ -138,13 +154,6 @@ struct elf_span {
 	bool present; /* false: the file has no such section */
 };
 
-/* Where what is kept of a module lies. */
-struct elf_memory {
-	struct arena *kept;
-	struct arena *index;         /* what finds names, which may go when the module is open */
-	const struct symvers *known; /* names that need not be copied, or NULL */
-};
-
 /*
  * What a module demands, in both forms that Linux scripts/mod/modpost.c writes: __versions (struct
  * modversion_info in include/linux/module.h: an unsigned long, then the name, 64 bytes together)
@@ -155,34 +164,25 @@ struct elf_memory {
 struct elf_versions {
 	struct elf_symbol_version *items; /* in the file's order, each name once */
 	size_t count;
-	size_t names_size;                  /* bytes of all names, with their NULs */
-	uint32_t *hashes;                   /* of the names, by name_hash() */
-	uint32_t *slots;                    /* open-addressed index: 0 is free, else place + 1 */
-	size_t mask;                        /* a power of two, less one */
-	const struct symvers_entry **known; /* of the names, where memory.known has them; or NULL */
+	struct name_table index; /* of the names; may be freed before */
 };
 
 /*
- * Reads one form; until elf_versions_keep() the names lie in the section that was read. -ENOMEM,
- * and nothing else: what is malformed no symbol's name can be equal to.
+ * Reads one form. Items and names lie in @memory, the caller's. -ENOMEM, and nothing else: what is
+ * malformed no symbol's name can be equal to.
  */
 int elf_versions_read_basic(struct elf_versions *versions, const struct elf_span *basic,
-	const struct elf_memory *memory) _must_check_;
+	struct arena *memory) _must_check_;
 int elf_versions_read_extended(struct elf_versions *versions, const struct elf_span *crcs,
-	const struct elf_span *names, const struct elf_memory *memory) _must_check_;
-/* Looks which names are known, and copies the others. */
-int elf_versions_keep(struct elf_versions *versions, const struct elf_memory *memory) _must_check_;
+	const struct elf_span *names, struct arena *memory) _must_check_;
 
 /* NULL when the module demands no version of @symbol. @hash: of that, by name_hash(). */
 const struct elf_symbol_version *elf_versions_find(
 	const struct elf_versions *versions, const char *symbol, uint32_t hash);
-/* By comparing all names, which needs no index. */
-const struct elf_symbol_version *elf_versions_search(
-	const struct elf_versions *versions, const char *symbol);
 
 /*
  * The basic form of a file that has both, which kernels before 6.14 look at; elf_module_versions()
- * has the extended one then. Reads the file again. What @ret has lies in @memory, the caller's.
+ * has the extended one then. Reads the file again. Memory as above.
  */
 int elf_module_basic_versions(const struct elf_module *module, struct arena *memory,
 	struct elf_versions *ret, struct error *error) _must_check_;
@@ -227,20 +227,6 @@ struct elf_parts {
 	size_t symbol_count;
 	const char *strings; /* of symbols; maybe without a NUL at its end */
 	uint64_t strings_size;
-	struct {
-		uint64_t flags;        /* sh_flags of all in one */
-		uint32_t largest_name; /* sh_name */
-		bool beyond;           /* in its place, which may be not in the file */
-		bool has_rel;          /* of type SHT_REL */
-		bool odd;              /* a size or alignment that no kernel lays out right */
-		uint64_t memory;       /* that they take at most, unless they are odd */
-	} section_facts;
-	struct {
-		size_t undefined;       /* how many have no section; the first of all is none */
-		size_t first_undefined; /* not below the count when there is none */
-		uint32_t largest_name;  /* st_name */
-		bool misplaced;         /* any lies in no section of the file, nor is it absolute */
-	} symbol_facts;
 };
 
 /*
@@ -275,12 +261,11 @@ static inline void elf_symbol_at(const struct elf_parts *parts, size_t index, El
 const char *elf_symbol_name(const struct elf_parts *parts, const Elf64_Sym *symbol);
 
 /* elf_symbols.c */
-int elf_exports_read(const struct elf_parts *parts, const struct elf_memory *memory,
+int elf_exports_read(const struct elf_parts *parts, struct arena *memory,
 	struct elf_module_export **ret, size_t *ret_count, struct error *error) _must_check_;
-/* Names that @versions have are borrowed from there; these are kept, too. */
-int elf_undefined_read(const struct elf_parts *parts, struct elf_versions *versions,
-	const struct elf_memory *memory, struct elf_undefined **ret,
-	size_t *ret_count) _must_check_;
+/* Names that @versions have are borrowed from there. */
+int elf_undefined_read(const struct elf_parts *parts, const struct elf_versions *versions,
+	struct arena *memory, struct elf_undefined **ret, size_t *ret_count) _must_check_;
 
 /* ---- elf_check.c: what versions of the kernel mind beyond that */
 
@@ -332,8 +317,6 @@ int elf_relocations_check(
 struct elf_pool {
 	struct arena kept;
 	struct arena passing; /* what is read of a file, and only of use while it is opened */
-	const struct symvers *known;
-	struct cms_memo memo; /* of signatures */
 };
 
 struct elf_module {
@@ -341,9 +324,8 @@ struct elf_module {
 	struct elf_pool *pool; /* or NULL */
 	struct arena *memory;  /* the pool's, or own */
 	struct arena own;
-	const struct symvers *known; /* the pool's, or NULL */
-	int dir_fd;                  /* the caller's */
-	const char *data;            /* the caller's buffer, or NULL */
+	int dir_fd;       /* the caller's */
+	const char *data; /* the caller's buffer, or NULL */
 	size_t data_size;
 	uint16_t machine;
 	bool readable; /* 64-bit little-endian: the rest is filled in */
@@ -367,6 +349,5 @@ struct elf_module {
 	struct module_trailer trailer;
 	int trailer_code; /* what is wrong with it, as elf_module_trailer() says it */
 	const char *trailer_error;
-	const char *signature;       /* its CMS bytes; NULL when there are none or too many */
-	const struct cms_facts *cms; /* what these say, in place of them; or NULL */
+	const char *signature; /* its CMS bytes; NULL when there are none or too many */
 };

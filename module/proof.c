@@ -762,6 +762,7 @@ static int judge(struct proof_trial *trial)
 
 static int finish(struct proof_trial *trial, int r, struct proof *ret)
 {
+	name_table_free(&trial->basic.index);
 	arena_free(&trial->basic_memory);
 	if (r < 0) {
 		proof_free(&trial->proof);
@@ -785,7 +786,6 @@ int proof_module_among(const struct elf_module *module, const struct proof_kerne
 		.modversions = proof_kernel_has_modversions(kernel),
 		.exports_known = proof_exports_known(kernel),
 		.proprietary = proof_is_proprietary(module),
-		.finds_known = set && kernel->symvers && module->known == kernel->symvers,
 	};
 	char name[ELF_STRUCT_NAME_SIZE];
 	int r;

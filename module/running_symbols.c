@@ -325,8 +325,7 @@ static int place_all(struct running *running, struct strv *unresolved)
 			elf_module_undefined_symbols(running->sources.modules[i], &count);
 
 		for (size_t j = 0; j < count; j++)
-			if (place(running, used[j].name, elf_undefined_hash(&used[j]), unresolved) <
-				0)
+			if (place(running, used[j].name, used[j].hash, unresolved) < 0)
 				return -ENOMEM;
 	}
 	return 0;

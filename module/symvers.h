@@ -55,13 +55,6 @@ const struct symvers_entry *symvers_find(const struct symvers *symvers, const ch
 /* The same with the symbol's hash. */
 const struct symvers_entry *symvers_find_hashed(
 	const struct symvers *symvers, const char *symbol, uint32_t hash);
-/*
- * The same for many at once, of a large table much faster: *@found[i] is what @hashes[i] and the
- * name that @name tells of @i find.
- */
-void symvers_find_many(const struct symvers *symvers, size_t count, const uint32_t *hashes,
-	const char *(*name)(const void *context, size_t i), const void *context,
-	const struct symvers_entry **found);
 /* Room for @count entries in all, so that they need not move as they come. -ENOMEM. */
 int symvers_reserve(struct symvers *symvers, size_t count) _must_check_;
 size_t symvers_count(const struct symvers *symvers);

@@ -119,7 +119,7 @@ void verify_members_open(const struct verify_input *inputs, size_t input_count,
 						   : xasprintf("%s:%s", inputs[i].name, path);
 		}
 	for (; ret->pool_count < jobs; ret->pool_count++)
-		if (elf_pool_new(kernel->symvers, &ret->pools[ret->pool_count]) < 0)
+		if (elf_pool_new(&ret->pools[ret->pool_count]) < 0)
 			out_of_memory();
 	/* This thread works too. */
 	while (started + 1 < jobs &&

@@ -93,7 +93,7 @@ static void compare_pooled(
 	_cleanup_(proof_free) struct proof proof = { 0 };
 	struct error error = { 0 };
 
-	if (elf_pool_new(kernel->symvers, &pool) < 0 ||
+	if (elf_pool_new(&pool) < 0 ||
 		elf_module_open_pooled(pool, AT_FDCWD, path, &module, &error) < 0 ||
 		proof_module(module, kernel, &proof) < 0 || proof.count != wanted->count ||
 		proof.verdict != wanted->verdict)
