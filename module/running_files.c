@@ -53,30 +53,22 @@ void running_close_trees(struct running *running)
 }
 
 /* "updates/dkms/nvidia-uvm.ko.xz" may be that of nvidia_uvm. */
-static int push_candidate(struct running *running, size_t tree, const char *path, size_t length)
+static int push_candidate(struct running *running, size_t tree, const char *path)
 {
-	_cleanup_free_ char *copy = NULL;
 	struct loaded *loaded;
 	char name[NAME_MAX];
 	size_t *trees;
-	char *end;
 
-	module_name_copy(path, length, name, sizeof(name));
-	end = strstr(name, ".ko");
-	if (!end)
-		return 0;
-	*end = '\0';
-	loaded = running_find_loaded(running, name);
+	loaded = module_name_of_file(path, name, sizeof(name)) ? running_find_loaded(running, name)
+							       : NULL;
 	if (!loaded || loaded->file)
 		return 0;
-	copy = strndup(path, length);
 	trees = reallocarray(loaded->candidate_trees, loaded->candidates.count + 1, sizeof(*trees));
-	if (trees)
-		loaded->candidate_trees = trees;
-	if (!copy || !trees)
+	if (!trees)
 		return -ENOMEM;
 	trees[loaded->candidates.count] = tree;
-	return strv_push(&loaded->candidates, copy);
+	loaded->candidate_trees = trees;
+	return strv_push(&loaded->candidates, path);
 }
 
 /* Opens a file of a tree, whose links mean what they mean there (weak-updates is full of them). */
@@ -139,17 +131,18 @@ static char *read_index(const struct running *running, size_t tree)
 static int index_tree(struct running *running, size_t tree)
 {
 	_cleanup_free_ char *text = NULL;
+	char *line, *rest;
 
 	if (running->trees[tree].indexed)
 		return 0;
 	running->trees[tree].indexed = true;
 	text = read_index(running, tree);
 	/* Without such a tree: it explains nothing. */
-	for (const char *line = text; line && *line;) {
-		if (push_candidate(running, tree, line, strcspn(line, ":\n")) < 0)
+	rest = text;
+	while (rest && (line = strsep(&rest, "\n"))) {
+		line[strcspn(line, ":")] = '\0';
+		if (push_candidate(running, tree, line) < 0)
 			return -ENOMEM;
-		line += strcspn(line, "\n");
-		line += *line == '\n';
 	}
 	return 0;
 }
@@ -195,9 +188,8 @@ static int walk_folder(struct running *running, size_t tree, const char *folder,
 		if (snprintf(below, sizeof(below), "%s/%s", folder, names.items[i]) >=
 			(int) sizeof(below))
 			continue;
-		r = strstr(names.items[i], ".ko")
-			    ? push_candidate(running, tree, below, strlen(below))
-			    : walk_folder(running, tree, below, depth - 1);
+		r = module_suffix(below) ? push_candidate(running, tree, below)
+					 : walk_folder(running, tree, below, depth - 1);
 		if (r < 0)
 			return r;
 	}

@@ -165,7 +165,7 @@ static void add_names(const struct strv *paths, struct strv *names)
 	char name[NAME_SIZE];
 
 	for (size_t i = 0; i < paths->count; i++)
-		if (depends_module_name(paths->items[i], name, sizeof(name)))
+		if (module_name_of_file(paths->items[i], name, sizeof(name)))
 			xstrv_push(names, name);
 }
 

@@ -138,7 +138,7 @@ static void make_rows(struct table *table)
 		const char *name = member->module ? elf_module_name(member->module) : NULL;
 		char from_path[256];
 
-		if (!name && depends_module_name(member->path, from_path, sizeof(from_path)))
+		if (!name && module_name_of_file(member->path, from_path, sizeof(from_path)))
 			name = from_path;
 		row->member = member;
 		row->input = members->inputs[i];
