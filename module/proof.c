@@ -384,7 +384,7 @@ static int judge_file(struct proof_trial *trial)
 
 static int judge_modules(struct proof_trial *trial)
 {
-	if (trial->kernel->modules != PROOF_NO)
+	if (trial->kernel->options.modules != PROOF_NO)
 		return 0;
 	return proof_add(trial, PROOF_REFUSAL, "modules", ENOSYS,
 		"use a kernel with CONFIG_MODULES", NULL, "this kernel takes no modules at all");
@@ -464,7 +464,7 @@ static int judge_vermagic(struct proof_trial *trial)
 	bool basic = false;
 
 	if (!ours)
-		return proof_add(trial, proof_weight_without(trial->kernel->force_load),
+		return proof_add(trial, proof_weight_without(trial->kernel->options.force_load),
 			"no-vermagic", ENOEXEC,
 			"build it with the kernel's own Makefile (make -C <headers> M=…)", NULL,
 			"states no vermagic: only a kernel with CONFIG_MODULE_FORCE_LOAD takes it");
@@ -513,7 +513,7 @@ static int judge_livepatch(struct proof_trial *trial)
 {
 	if (!proof_info(trial, "livepatch", NULL))
 		return 0;
-	return proof_add(trial, proof_weight_without(trial->kernel->livepatch), "livepatch",
+	return proof_add(trial, proof_weight_without(trial->kernel->options.livepatch), "livepatch",
 		ENOEXEC, "use a kernel with CONFIG_LIVEPATCH", NULL,
 		"a live patch: only a kernel with CONFIG_LIVEPATCH takes it, and is tainted by it");
 }
@@ -526,7 +526,8 @@ static int judge_own_exports(struct proof_trial *trial)
 
 	for (size_t i = 0; trial->modversions && i < count; i++)
 		if (!exports[i].has_crc)
-			return proof_add(trial, proof_weight_without(trial->kernel->force_load),
+			return proof_add(trial,
+				proof_weight_without(trial->kernel->options.force_load),
 				"exports-without-versions", ENOEXEC, proof_rebuild(trial),
 				&(struct proof_about){ .symbol = exports[i].symbol },
 				"exports %s without a version: only a kernel with "
@@ -613,7 +614,8 @@ static int note_taints(struct proof_trial *trial)
 	const char *license = proof_info(trial, "license", NULL);
 
 	for (size_t i = 0; i < ARRAY_SIZE(taints); i++) {
-		if (strcmp(taints[i].id, "retpoline") == 0 && trial->kernel->retpoline != PROOF_YES)
+		if (strcmp(taints[i].id, "retpoline") == 0 &&
+			trial->kernel->options.retpoline != PROOF_YES)
 			continue;
 		if (!proof_info(trial, taints[i].key, NULL) == taints[i].when_absent &&
 			proof_add_note(trial, taints[i].id, "%s", taints[i].text) < 0)

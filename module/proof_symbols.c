@@ -272,7 +272,7 @@ int proof_judge_layout(struct proof_trial *trial)
 	if (!trial->modversions)
 		return 0;
 	if (!trial->has_versions)
-		return proof_add(trial, proof_weight_without(trial->kernel->force_load),
+		return proof_add(trial, proof_weight_without(trial->kernel->options.force_load),
 			"no-versions", ENOEXEC, "rebuild it with the kernel's Module.symvers", NULL,
 			"has no symbol versions, which this kernel checks: only a kernel with "
 			"CONFIG_MODULE_FORCE_LOAD takes it, and is tainted by it");
@@ -308,7 +308,7 @@ static bool names_module(const char *name_space, const char *module)
 
 static int judge_imported(struct proof_trial *trial, const struct proof_export *export)
 {
-	enum proof_weight weight = proof_weight_without(trial->kernel->missing_imports);
+	enum proof_weight weight = proof_weight_without(trial->kernel->options.missing_imports);
 	const struct proof_about about = { .symbol = export->symbol };
 	const char *import = NULL;
 	char cure[256];

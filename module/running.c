@@ -338,28 +338,22 @@ static void read_facts(struct running *running)
 {
 	struct proof_kernel *kernel = &running->kernel;
 	const struct kernel_facts *facts = &running->facts;
-	struct kernel_options options = { 0 };
 
 	running->has_facts =
 		running->sources.facts &&
 		kernel_facts_read(running->root_fd, running->sources.facts, &running->facts) == 0;
 	if (running->has_facts) {
-		options = facts->options;
+		kernel->options = facts->options;
 		kernel->vermagic = *facts->vermagic ? facts->vermagic : NULL;
 		kernel->struct_size = facts->struct_size;
 	} else {
-		(void) find_config(running, &options);
+		(void) find_config(running, &kernel->options);
 	}
 	kernel->krel = running->krel;
 	kernel->version = proof_version(running->krel);
 	kernel->machine = proof_machine(running->machine);
 	kernel->running = running->sources.module_count > 0;
-	kernel->modules = PROOF_YES; /* /proc/modules is there */
-	kernel->force_load = options.force_load;
-	kernel->missing_imports = options.missing_imports;
-	kernel->module_sig = options.module_sig;
-	kernel->livepatch = options.livepatch;
-	kernel->retpoline = options.retpoline;
+	kernel->options.modules = PROOF_YES; /* /proc/modules is there */
 	kernel->proprietary = &running->proprietary;
 	kernel->builtin = &running->builtin;
 }

@@ -84,12 +84,6 @@ int kallsyms_exporter(int root_fd, const char *symbol, char *owner, size_t size)
 #define PEERMEM_MODULE              "nvidia_peermem" /* as the kernel knows it */
 #define PEERMEM_SYMBOL              "ib_register_peer_memory_client"
 
-/* Of the kernel's configuration, as far as the proof asks. */
-struct kernel_options {
-	enum proof_option modules, force_load, missing_imports, module_sig, livepatch, retpoline,
-		lockdown;
-};
-
 struct kernel_facts {
 	char vermagic[256]; /* "" where not known, as below */
 	char build[128];    /* UTS_VERSION, "#1 SMP …", what uname -v prints on that very build */

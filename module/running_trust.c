@@ -198,8 +198,8 @@ static enum proof_option read_enforced(struct running *running)
 				       fs_exists(running->root_fd, "sys/module")
 			       ? PROOF_NO
 			       : PROOF_UNKNOWN;
-	if (running->kernel.module_sig == PROOF_UNKNOWN)
-		running->kernel.module_sig = PROOF_YES;
+	if (running->kernel.options.module_sig == PROOF_UNKNOWN)
+		running->kernel.options.module_sig = PROOF_YES;
 	return *line == 'Y' || *line == '1' ? PROOF_YES : PROOF_NO;
 }
 

@@ -33,10 +33,10 @@ void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel
 		return; /* of a tree without a configuration */
 	if (!facts->machine)
 		facts->machine = proof_machine(record->arch);
-	facts->module_sig = option(record, KOPT_MODULE_SIG);
-	facts->livepatch = option(record, KOPT_LIVEPATCH);
-	facts->modules = option(record, KOPT_MODULES);
-	facts->retpoline = option(record, KOPT_RETPOLINE);
+	facts->options.module_sig = option(record, KOPT_MODULE_SIG);
+	facts->options.livepatch = option(record, KOPT_LIVEPATCH);
+	facts->options.modules = option(record, KOPT_MODULES);
+	facts->options.retpoline = option(record, KOPT_RETPOLINE);
 	/* What the kernel demands from the moment it starts, whatever its command line says. */
 	if ((forced || locked) && !kernel->enforced_by) {
 		kernel->enforced_by = forced ? "CONFIG_MODULE_SIG_FORCE=y"
@@ -55,9 +55,9 @@ static void take_config_options(struct verify_kernel *kernel, const struct kconf
 {
 	struct proof_kernel *facts = &kernel->facts;
 
-	facts->force_load =
+	facts->options.force_load =
 		kconfig_tristate(config, "MODULE_FORCE_LOAD") == 'y' ? PROOF_YES : PROOF_NO;
-	facts->missing_imports =
+	facts->options.missing_imports =
 		kconfig_tristate(config, "MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS") == 'y'
 			? PROOF_YES
 			: PROOF_NO;

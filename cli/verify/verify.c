@@ -314,7 +314,7 @@ static int read_running(struct verify *verify, struct error *error)
 	if (fs_exists(root_fd, "proc/version") && !fs_exists(root_fd, "proc/modules")) {
 		if (uname(&name) < 0)
 			return error_set_errno(error, -errno, "uname");
-		kernel->facts.modules = PROOF_NO;
+		kernel->facts.options.modules = PROOF_NO;
 		kernel->facts.running = true;
 		kernel->krel = xstrdup(name.release);
 		return 0;
@@ -465,7 +465,7 @@ static int set_trust(struct verify *verify, struct error *error)
 		trust->enforced = true;
 		trust->enforced_by = kernel->enforced_by;
 	}
-	if (verify->enforce && kernel->facts.module_sig == PROOF_NO)
+	if (verify->enforce && kernel->facts.options.module_sig == PROOF_NO)
 		xstrv_push(&kernel->notes,
 			"this kernel checks no signatures (CONFIG_MODULE_SIG is not set), and "
 			"--enforce-signatures changes nothing");

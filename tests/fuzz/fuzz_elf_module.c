@@ -111,7 +111,7 @@ static void judge(const struct elf_module *module, const char *path)
 	static const unsigned int versions[] = { PROOF_VERSION(6, 1), PROOF_VERSION(7, 3) };
 	_cleanup_(symvers_close) struct symvers *symvers = NULL;
 	struct proof_kernel kernel = { .vermagic = "6.1.0 SMP mod_unload modversions ",
-		.module_sig = PROOF_YES,
+		.options.module_sig = PROOF_YES,
 		.relocations = true,
 		.struct_size = 896 };
 

@@ -314,7 +314,7 @@ static void a_configuration_that_leads_nowhere_is_skipped(void **state)
 	assert_int_equal(symlinkat("/nowhere", folder->fd, "lib/modules/" KREL "/config"), 0);
 	assert_int_equal(verify_place_find(folder->path, KREL, &place, &error), 0);
 	assert_int_equal(verify_kernel_read(&kernel, &place, &error), 0);
-	assert_int_equal(kernel.facts.force_load, PROOF_NO);
+	assert_int_equal(kernel.facts.options.force_load, PROOF_NO);
 }
 
 static void several_kernels_want_a_choice(void **state)

@@ -28,8 +28,8 @@ static void tells_the_kernel(void **state)
 	assert_string_equal(kernel->vermagic, VERMAGIC);
 	assert_int_equal(kernel->machine, EM_X86_64);
 	assert_int_equal(kernel->struct_size, 896);
-	assert_int_equal(kernel->force_load, PROOF_NO);
-	assert_int_equal(kernel->missing_imports, PROOF_UNKNOWN);
+	assert_int_equal(kernel->options.force_load, PROOF_NO);
+	assert_int_equal(kernel->options.missing_imports, PROOF_UNKNOWN);
 	assert_true(kernel->running);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_YES);
 	assert_string_equal(why, "");
@@ -408,8 +408,8 @@ static void a_configuration_where_there_are_no_facts(void **state)
 	folder_write_text(folder, "host/boot/config-" KREL,
 		"CONFIG_MODULES=y\nCONFIG_MODULE_FORCE_LOAD=y\n# CONFIG_LIVEPATCH is not set\n");
 	running = node_folder_run(&node);
-	assert_int_equal(running_kernel(running)->force_load, PROOF_YES);
-	assert_int_equal(running_kernel(running)->livepatch, PROOF_NO);
+	assert_int_equal(running_kernel(running)->options.force_load, PROOF_YES);
+	assert_int_equal(running_kernel(running)->options.livepatch, PROOF_NO);
 	/* A module that the kernel took says what it compares with. */
 	assert_string_equal(running_kernel(running)->vermagic, VERMAGIC);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_YES);
