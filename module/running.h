@@ -205,12 +205,13 @@ void running_close(struct running **running);
 /* sources.read_keyring of the kernel that runs here: keyctl(2). */
 int running_read_keyring(int32_t keyring, int32_t *ret, size_t count);
 
-/* For proof_module() and proof_set_run(). Borrowed, as all below. */
+/*
+ * For proof_module() and proof_set_run(). Without symvers none was found, and symbols cannot be
+ * judged. Borrowed, as all below.
+ */
 const struct proof_kernel *running_kernel(const struct running *running);
 /* For proof_set.kernel_modules: loaded ones that stay, and built-in ones. */
 const struct strv *running_modules(const struct running *running);
-/* False: no symvers was found, and symbols cannot be judged (kernel->symvers is NULL then). */
-bool running_has_symvers(const struct running *running);
 /*
  * Is the kernel the build that the symvers and facts are of? PROOF_NO: it was rebuilt under the
  * same name, and *ret_why is a sentence with the evidence; PROOF_UNKNOWN: no evidence either way.
@@ -222,14 +223,15 @@ const struct strv *running_unidentified(const struct running *running);
 
 /* One loaded module. */
 struct running_module {
-	const char *name;
-	int references;       /* -1: the kernel does not count them */
-	const char *taint;    /* "OE": letters of Documentation/admin-guide/tainted-kernels.rst */
-	const char *build_id; /* "" when it has none, or was not looked at: only what matters is */
-	const char *srcversion; /* "" where it has a build id, too */
-	const char *path; /* of the file that explains it; NULL: none does, or it was not asked */
-	bool by_claim;    /* explained by driver_symvers, and no build id proves it */
-	bool gone;        /* one of sources->gone */
+	char *name;
+	char *taint; /* "OE": letters of Documentation/admin-guide/tainted-kernels.rst */
+	char *path;  /* of the file that explains it; NULL: none does, or it was not asked */
+	char build_id[BUILD_ID_HEX_SIZE]; /* "" when it has none, or did not matter */
+	char srcversion[64];              /* "" where it has a build id, too */
+	int references;                   /* -1: the kernel does not count them */
+	bool by_claim; /* explained by driver_symvers, and no build id proves it */
+	bool gone;     /* one of sources->gone */
 };
 
-const struct running_module *running_loaded(const struct running *running, size_t *ret_count);
+/* The loaded modules by their names, from 0 on; NULL behind the last. */
+const struct running_module *running_loaded(const struct running *running, size_t index);

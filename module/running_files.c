@@ -91,10 +91,11 @@ static bool is_same(const struct loaded *loaded, const struct elf_module *file)
 	const char *srcversion;
 
 	elf_module_build_id(file, build_id);
-	if (*loaded->build_id || *build_id)
-		return strcmp(loaded->build_id, build_id) == 0;
+	if (*loaded->module.build_id || *build_id)
+		return strcmp(loaded->module.build_id, build_id) == 0;
 	srcversion = elf_module_info(file, "srcversion");
-	return srcversion && *loaded->srcversion && strcmp(loaded->srcversion, srcversion) == 0;
+	return srcversion && *loaded->module.srcversion &&
+	       strcmp(loaded->module.srcversion, srcversion) == 0;
 }
 
 /* Is this the file? What cannot be read is not. -ENOMEM. */
@@ -108,9 +109,9 @@ static int try_file(
 		return r == -ENOMEM ? r : 0;
 	if (!is_same(loaded, file))
 		return 0;
-	if (asprintf(&loaded->path, "%s%slib/modules/%s/%s", running->trees[tree].path,
+	if (asprintf(&loaded->module.path, "%s%slib/modules/%s/%s", running->trees[tree].path,
 		    *running->trees[tree].path ? "/" : "", running->krel, path) < 0) {
-		loaded->path = NULL;
+		loaded->module.path = NULL;
 		return -ENOMEM;
 	}
 	loaded->tree = tree;
@@ -226,7 +227,7 @@ static bool is_image(const struct running *running, size_t tree)
 int running_open_native(
 	const struct running *running, const struct loaded *loaded, struct elf_module **ret)
 {
-	const char *path = loaded->path ? strstr(loaded->path, "/kernel/") : NULL;
+	const char *path = loaded->module.path ? strstr(loaded->module.path, "/kernel/") : NULL;
 
 	for (size_t i = 0; path && loaded->of_kernel && i < running->tree_count; i++) {
 		_cleanup_(elf_module_close) struct elf_module *file = NULL;
@@ -250,12 +251,13 @@ void running_identify(const struct running *running, struct loaded *loaded)
 	if (loaded->identified)
 		return;
 	loaded->identified = true;
-	sysmodule_build_id(running->root_fd, loaded->name, loaded->build_id);
-	if (*loaded->build_id)
+	sysmodule_build_id(running->root_fd, loaded->module.name, loaded->module.build_id);
+	if (*loaded->module.build_id)
 		return;
-	(void) snprintf(path, sizeof(path), "sys/module/%s/srcversion", loaded->name);
+	(void) snprintf(path, sizeof(path), "sys/module/%s/srcversion", loaded->module.name);
 	if (fs_read_line(running->root_fd, path, &srcversion) == 0)
-		(void) snprintf(loaded->srcversion, sizeof(loaded->srcversion), "%s", srcversion);
+		(void) snprintf(loaded->module.srcversion, sizeof(loaded->module.srcversion), "%s",
+			srcversion);
 }
 
 int running_explain(struct running *running, struct loaded *loaded, const char *in_kernel)
@@ -318,7 +320,7 @@ int running_explain_all(struct running *running)
 /* What was loaded by force ('F') was not compared. */
 static bool is_evidence(const struct loaded *loaded)
 {
-	return loaded->file && !strchr(loaded->taint, 'F');
+	return loaded->file && !strchr(loaded->module.taint, 'F');
 }
 
 /* The first evidence is enough. */
@@ -339,9 +341,9 @@ static bool of_vmlinux(const struct symvers_entry *entry)
 	return strcmp(entry->module, "vmlinux") == 0;
 }
 
-/* The kernel took this CRC: it is what it exports. */
-static int take_crc(struct running *running, const struct loaded *loaded,
-	const struct elf_symbol_version *version)
+/* The kernel took this CRC, of a module called @taken: it is what it exports. */
+static int take_crc(
+	struct running *running, const char *taken, const struct elf_symbol_version *version)
 {
 	const struct symvers_entry *known = symvers_find(running->there, version->name);
 	struct symvers_entry entry;
@@ -354,7 +356,7 @@ static int take_crc(struct running *running, const struct loaded *loaded,
 	set_rebuilt(running,
 		"the running kernel is not the build of %s that was compiled against: it took %s "
 		"with CRC 0x%08x for %s, and the build's Module.symvers has 0x%08x",
-		running->krel, loaded->name, version->crc, version->name, known->crc);
+		running->krel, taken, version->crc, version->name, known->crc);
 	entry = *known;
 	entry.crc = version->crc;
 	return symvers_put(running->there, &entry);
@@ -370,7 +372,7 @@ static int compare_crcs(struct running *running)
 			continue;
 		versions = elf_module_versions(running->loaded[i].file, &count);
 		for (size_t j = 0; j < count; j++)
-			if (take_crc(running, &running->loaded[i], &versions[j]) < 0)
+			if (take_crc(running, running->loaded[i].module.name, &versions[j]) < 0)
 				return -ENOMEM;
 	}
 	return 0;
@@ -427,11 +429,10 @@ static int ask_file(void *context, const struct elf_module *file)
 
 	for (size_t i = search->symbols.count; i-- > 0;) {
 		struct elf_symbol_version version = { .name = search->symbols.items[i] };
-		const struct loaded taken = { .name = (char *) (uintptr_t) "its own modules" };
 
 		if (!elf_module_version(file, version.name, &version.crc))
 			continue;
-		if (take_crc(search->running, &taken, &version) < 0)
+		if (take_crc(search->running, "its own modules", &version) < 0)
 			return -ENOMEM;
 		strv_remove(&search->symbols, i);
 	}
@@ -514,7 +515,8 @@ static int look_closer(struct running *running, bool other_build)
 			set_rebuilt(running,
 				"the running kernel is not the build of %s that was compiled "
 				"against: its %s has vermagic \"%s\", the build has \"%s\"",
-				running->krel, evidence->name, vermagic, running->facts.vermagic);
+				running->krel, evidence->module.name, vermagic,
+				running->facts.vermagic);
 		running->kernel.vermagic = vermagic;
 		running->kernel.struct_size = elf_module_struct_size(evidence->file);
 	}

@@ -154,17 +154,12 @@ static void put_entry(struct symvers *symvers, struct symvers_entry entry, uint3
 	symvers->entries[place] = entry;
 }
 
-int symvers_put_hashed(struct symvers *symvers, const struct symvers_entry *entry, uint32_t hash)
+int symvers_put_borrowed(struct symvers *symvers, const struct symvers_entry *entry)
 {
 	if (symvers_reserve(symvers, symvers->count + 1) < 0)
 		return -ENOMEM;
-	put_entry(symvers, *entry, hash);
+	put_entry(symvers, *entry, name_hash(entry->symbol));
 	return 0;
-}
-
-int symvers_put_borrowed(struct symvers *symvers, const struct symvers_entry *entry)
-{
-	return symvers_put_hashed(symvers, entry, name_hash(entry->symbol));
 }
 
 /* Lists the lines behind the entries that are there, which stay as they are should one be wrong. */

@@ -46,13 +46,11 @@ int symvers_add_system_map(
 	struct symvers *symvers, int dir_fd, const char *path, struct error *error) _must_check_;
 /* Adds one entry. Copies. -ENOMEM. */
 int symvers_put(struct symvers *symvers, const struct symvers_entry *entry) _must_check_;
-/* The same, its strings borrowed until symvers_close(). @hash: of the symbol, by name_hash(). */
+/* The same, its strings borrowed until symvers_close(). */
 int symvers_put_borrowed(struct symvers *symvers, const struct symvers_entry *entry) _must_check_;
-int symvers_put_hashed(
-	struct symvers *symvers, const struct symvers_entry *entry, uint32_t hash) _must_check_;
 /* NULL when nothing exports it. Borrowed until the next symvers_add() or symvers_close(). */
 const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol);
-/* The same with the symbol's hash. */
+/* The same with the symbol's hash, by name_hash(). */
 const struct symvers_entry *symvers_find_hashed(
 	const struct symvers *symvers, const char *symbol, uint32_t hash);
 /* Room for @count entries in all, so that they need not move as they come. -ENOMEM. */
