@@ -135,11 +135,29 @@ static int read_versions(
 		return r;
 	module->has_basic = basic.present;
 	module->has_extended = crcs.present;
-	if (crcs.present && names.present)
+	if (basic.present && crcs.present)
+		r = elf_versions_read_basic(&module->basic_versions, &basic, module->memory);
+	if (r == 0 && crcs.present && names.present)
 		r = elf_versions_read_extended(&module->versions, &crcs, &names, module->memory);
-	else
+	else if (r == 0)
 		r = elf_versions_read_basic(&module->versions, &basic, module->memory);
 	return r < 0 ? error_set_errno(error, r, "cannot read symbol versions") : 0;
+}
+
+static int read_struct_name(
+	struct elf_module *module, const struct elf_parts *parts, struct error *error)
+{
+	const size_t limit = sizeof(module->struct_name) - 1;
+	struct elf_span span;
+	int r = elf_section_map(parts, found_or_any(parts, ELF_THIS_MODULE), &span, error);
+
+	if (r < 0 || span.size <= STRUCT_NAME_OFFSET)
+		return r;
+	span.data += STRUCT_NAME_OFFSET;
+	span.size -= STRUCT_NAME_OFFSET;
+	memcpy(module->struct_name, span.data,
+		strnlen(span.data, span.size < limit ? span.size : limit));
+	return 0;
 }
 
 static int read_content(
@@ -147,6 +165,8 @@ static int read_content(
 {
 	int r = read_versions(module, parts, error);
 
+	if (r == 0)
+		r = read_struct_name(module, parts, error);
 	if (r < 0)
 		return r;
 	module->info_allocated =
@@ -195,7 +215,7 @@ static int open_file(const struct elf_module *module, struct elf_file *file, str
 {
 	if (module->data)
 		return elf_file_open_memory(file, module->data, module->data_size, error);
-	return elf_file_open(file, module->dir_fd, module->path, module->mapped, memory, error);
+	return elf_file_open(file, module->dir_fd, module->path, memory, error);
 }
 
 static struct elf_module *new_module(const struct elf_module *source)
@@ -249,13 +269,6 @@ int elf_module_open_brief(
 		&(struct elf_module){ .path = path, .dir_fd = dir_fd, .brief = true }, ret, error);
 }
 
-int elf_module_open_mapped(
-	int dir_fd, const char *path, struct elf_module **ret, struct error *error)
-{
-	return open_any(
-		&(struct elf_module){ .path = path, .dir_fd = dir_fd, .mapped = true }, ret, error);
-}
-
 int elf_module_open_memory(const void *data, size_t size, const char *name, struct elf_module **ret,
 	struct error *error)
 {
@@ -281,6 +294,7 @@ void elf_module_close(struct elf_module **module)
 		return;
 	elf_defects_free(&closing->defects);
 	name_table_free(&closing->versions.index);
+	name_table_free(&closing->basic_versions.index);
 	if (closing->pool)
 		return;
 	arena_free(&closing->own);
@@ -344,18 +358,6 @@ int elf_module_info_all(const struct elf_module *module, const char *key, struct
 void elf_module_build_id(const struct elf_module *module, char hex[BUILD_ID_HEX_SIZE])
 {
 	hex_copy(module->build_id, module->build_id_size, hex);
-}
-
-bool elf_module_has_versions(const struct elf_module *module, bool *ret_basic)
-{
-	if (ret_basic)
-		*ret_basic = module->has_basic;
-	return module->has_basic || module->has_extended;
-}
-
-bool elf_module_has_extended_versions(const struct elf_module *module)
-{
-	return module->has_extended;
 }
 
 const struct elf_symbol_version *elf_module_versions(
@@ -428,87 +430,28 @@ int elf_module_check_format(
 	return 0;
 }
 
-/*
- * What differs from what elf_module_open() keeps only in files that were changed after the
- * build, or that were built for two kinds of kernels: the file is read again for it.
- */
-
-struct again {
-	struct elf_file file;
-	struct elf_parts parts;
-};
-
-static void again_done(struct again *again)
-{
-	elf_parts_done(&again->parts);
-	elf_file_close(&again->file);
-}
-
-static int read_again(const struct elf_module *module, struct again *again, struct error *error)
-{
-	const char *bytes;
-	int r = open_file(module, &again->file, NULL, error);
-
-	if (r < 0)
-		return r;
-	if (module->content_size > again->file.size)
-		return error_set(error, -EINVAL, "changed while it was read");
-	r = elf_file_map(&again->file, 0, again->file.size, &bytes, error);
-	if (r < 0)
-		return r;
-	again->parts =
-		(struct elf_parts){ .file = &again->file, .size = (size_t) module->content_size };
-	memcpy(&again->parts.header, bytes, sizeof(again->parts.header));
-	return elf_parts_read(&again->parts, error);
-}
-
-int elf_module_struct_name(
-	const struct elf_module *module, char name[ELF_STRUCT_NAME_SIZE], struct error *error)
-{
-	_cleanup_(again_done) struct again again = { .file = { .fd = -1 } };
-	struct elf_span span;
-	int r = read_again(module, &again, error);
-
-	name[0] = '\0';
-	if (r < 0)
-		return r;
-	r = elf_section_map(
-		&again.parts, found_or_any(&again.parts, ELF_THIS_MODULE), &span, error);
-	if (r < 0)
-		return r;
-	if (span.size > STRUCT_NAME_OFFSET)
-		(void) snprintf(name, ELF_STRUCT_NAME_SIZE, "%.*s",
-			(int) strnlen(
-				span.data + STRUCT_NAME_OFFSET, span.size - STRUCT_NAME_OFFSET),
-			span.data + STRUCT_NAME_OFFSET);
-	return 0;
-}
-
-int elf_module_basic_versions(const struct elf_module *module, struct arena *memory,
-	struct elf_versions *ret, struct error *error)
-{
-	_cleanup_(again_done) struct again again = { .file = { .fd = -1 } };
-	struct elf_span span;
-	int r = read_again(module, &again, error);
-
-	if (r < 0)
-		return r;
-	r = elf_section_map(&again.parts, again.parts.found[ELF_VERSIONS].allocated, &span, error);
-	if (r < 0)
-		return r;
-	return elf_versions_read_basic(ret, &span, memory);
-}
-
 int elf_module_check_relocations(
 	const struct elf_module *module, unsigned int version, struct error *error)
 {
-	_cleanup_(again_done) struct again again = { .file = { .fd = -1 } };
+	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
+	_cleanup_(elf_parts_done) struct elf_parts parts = { .file = &file,
+		.size = module->content_size };
+	const char *bytes;
 	int r;
 
 	if (!module->readable)
 		return 0;
-	r = read_again(module, &again, error);
-	return r < 0 ? r : elf_relocations_check(&again.parts, version, error);
+	r = open_file(module, &file, NULL, error);
+	if (r < 0)
+		return r;
+	if (parts.size > file.size)
+		return error_set(error, -EINVAL, "changed while it was read");
+	r = elf_file_map(&file, 0, file.size, &bytes, error);
+	if (r < 0)
+		return r;
+	memcpy(&parts.header, bytes, sizeof(parts.header));
+	r = elf_parts_read(&parts, error);
+	return r < 0 ? r : elf_relocations_check(&parts, version, error);
 }
 
 int elf_module_bytes(

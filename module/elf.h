@@ -37,9 +37,6 @@ int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struc
  */
 int elf_module_open_brief(
 	int dir_fd, const char *path, struct elf_module **ret, struct error *error);
-/* By mapping the file: for a process that can do with its death by SIGBUS should it shrink. */
-int elf_module_open_mapped(
-	int dir_fd, const char *path, struct elf_module **ret, struct error *error);
 /* From a buffer, packed or not, which the caller keeps as long. @name is for messages. */
 int elf_module_open_memory(const void *data, size_t size, const char *name, struct elf_module **ret,
 	struct error *error);
@@ -96,16 +93,6 @@ const struct elf_symbol_version *elf_module_versions(
 /* Finds one of them, by name. */
 bool elf_module_version(const struct elf_module *module, const char *symbol, uint32_t *ret_crc);
 
-/*
- * Whether the file has a section of symbol versions at all: an empty one differs from none, because
- * the kernel then compares only the part of vermagic after the first space. The extended form alone
- * (CONFIG_EXTENDED_MODVERSIONS, since 6.14) does not count for that: see @ret_basic, may be NULL.
- */
-bool elf_module_has_versions(const struct elf_module *module, bool *ret_basic);
-
-/* Whether it has the extended form, in which a symbol may lack a version. */
-bool elf_module_has_extended_versions(const struct elf_module *module);
-
 struct elf_undefined {
 	const char *name;
 	const struct elf_symbol_version *version; /* what it demands of it, or NULL */
@@ -135,13 +122,6 @@ const struct elf_module_export *elf_module_exports(
 uint16_t elf_module_machine(const struct elf_module *module);
 
 #define ELF_STRUCT_NAME_SIZE 56 /* of struct module's, with the NUL, on 64-bit machines */
-
-/*
- * The name in struct module itself, which the kernel goes by; modpost writes the same one there and
- * into .modinfo. Reads the file again. "" when there is none.
- */
-int elf_module_struct_name(const struct elf_module *module, char name[ELF_STRUCT_NAME_SIZE],
-	struct error *error) _must_check_;
 
 /*
  * Bytes of .gnu.linkonce.this_module, sizeof(struct module) of the kernel that it was made for; 0

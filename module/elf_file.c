@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 /* The largest module known, nvidia.ko with debug info, takes some 150 MB. */
@@ -102,27 +101,7 @@ static int read_first(struct elf_file *file, struct error *error)
 	return whole ? 0 : add_window(file, tail, file->size - tail, &window, error);
 }
 
-/* Left as it is where it cannot be mapped: what is asked for is read then. */
-static int map_first(struct elf_file *file, struct error *error)
-{
-	enum decompress_format format;
-	void *bytes = file->size
-			      ? mmap(NULL, (size_t) file->size, PROT_READ, MAP_PRIVATE, file->fd, 0)
-			      : MAP_FAILED;
-
-	if (bytes == MAP_FAILED)
-		return read_first(file, error);
-	file->mapped = bytes;
-	file->mapped_size = file->size;
-	format = decompress_detect(bytes, (size_t) file->size);
-	if (format != DECOMPRESS_NONE)
-		return unpack(file, format, bytes, (size_t) file->size, error);
-	file->image = bytes;
-	return 0;
-}
-
-static int open_plain(
-	struct elf_file *file, int dir_fd, const char *path, bool map, struct error *error)
+static int open_plain(struct elf_file *file, int dir_fd, const char *path, struct error *error)
 {
 	struct stat status;
 
@@ -137,17 +116,17 @@ static int open_plain(
 		return error_set(error, -EFBIG, "larger than %zu MiB: not a kernel module",
 			FILE_SIZE_LIMIT >> 20);
 	file->size = (uint64_t) status.st_size;
-	return map ? map_first(file, error) : read_first(file, error);
+	return read_first(file, error);
 }
 
-int elf_file_open(struct elf_file *file, int dir_fd, const char *path, bool map,
-	struct arena *memory, struct error *error)
+int elf_file_open(struct elf_file *file, int dir_fd, const char *path, struct arena *memory,
+	struct error *error)
 {
 	int r;
 
 	*file = (struct elf_file){ .fd = -1 };
 	file->memory = memory ? memory : &file->own;
-	r = open_plain(file, dir_fd, path, map, error);
+	r = open_plain(file, dir_fd, path, error);
 	if (r < 0)
 		elf_file_close(file);
 	return r;
@@ -165,8 +144,6 @@ int elf_file_open_memory(struct elf_file *file, const void *data, size_t size, s
 void elf_file_close(struct elf_file *file)
 {
 	arena_free(&file->own);
-	if (file->mapped)
-		(void) munmap(file->mapped, (size_t) file->mapped_size);
 	cleanup_close(&file->fd);
 	free(file->unpacked);
 	*file = (struct elf_file){ .fd = -1 };

@@ -64,21 +64,18 @@ struct elf_file {
 	int fd;            /* or -1 */
 	const char *image; /* the whole content, where there is it; or NULL */
 	char *unpacked;    /* what of it is ours to free */
-	void *mapped;      /* the file's own bytes, to be unmapped; or NULL */
-	uint64_t mapped_size;
-	uint64_t size; /* of the unpacked content */
+	uint64_t size;     /* of the unpacked content */
 	struct elf_window *windows;
 	struct arena *memory; /* that these lie in */
 	struct arena own;     /* where the caller has none for them */
 };
 
 /*
- * Both leave @file empty on failure; messages do not name the file. @map: nothing is copied, nor
- * read before it is looked at, and a file that shrinks is a SIGBUS and no error. @memory, or NULL:
+ * Both leave @file empty on failure; messages do not name the file. @memory, or NULL:
  * where what is read lies; it is the caller's to take back after elf_file_close().
  */
-int elf_file_open(struct elf_file *file, int dir_fd, const char *path, bool map,
-	struct arena *memory, struct error *error) _must_check_;
+int elf_file_open(struct elf_file *file, int dir_fd, const char *path, struct arena *memory,
+	struct error *error) _must_check_;
 int elf_file_open_memory(
 	struct elf_file *file, const void *data, size_t size, struct error *error) _must_check_;
 void elf_file_close(struct elf_file *file);
@@ -110,21 +107,13 @@ int cms_read_signer(const void *data, size_t size, size_t offset, struct cms_fac
 
 /* ---- .modinfo: "key=value" strings, found as the kernel's get_next_modinfo() finds them */
 
-#define MODINFO_FIRSTS 64 /* a power of two */
-
 struct modinfo {
 	char *text; /* the strings; a NUL ends the last one */
 	struct modinfo_entry {
 		uint32_t offset; /* where in the text it begins */
 		uint32_t mark;   /* of its key: most that differ show here already; 0: no '=' */
-	} * entries;             /* those of "alias" at the end of the list */
+	} * entries;
 	size_t count;
-	size_t alias_count; /* how many of them are aliases: thousands in some modules */
-	/*
-	 * By a few bits of a mark, where the first of the others with these bits is, plus 1; 0:
-	 * none, as of most keys that are asked for.
-	 */
-	uint8_t first[MODINFO_FIRSTS];
 };
 
 /*
@@ -179,13 +168,6 @@ int elf_versions_read_extended(struct elf_versions *versions, const struct elf_s
 /* NULL when the module demands no version of @symbol. @hash: of that, by name_hash(). */
 const struct elf_symbol_version *elf_versions_find(
 	const struct elf_versions *versions, const char *symbol, uint32_t hash);
-
-/*
- * The basic form of a file that has both, which kernels before 6.14 look at; elf_module_versions()
- * has the extended one then. Reads the file again. Memory as above.
- */
-int elf_module_basic_versions(const struct elf_module *module, struct arena *memory,
-	struct elf_versions *ret, struct error *error) _must_check_;
 
 /* ---- a file while it is opened: headers and tables, checked and found */
 
@@ -330,7 +312,6 @@ struct elf_module {
 	uint16_t machine;
 	bool readable; /* 64-bit little-endian: the rest is filled in */
 	bool brief;    /* of the rest only info and build_id are */
-	bool mapped;   /* the file is, while it is read */
 	bool has_basic;
 	bool has_extended;
 	uint64_t struct_size;
@@ -338,6 +319,9 @@ struct elf_module {
 	struct modinfo info;
 	bool info_allocated; /* its section is marked as one that takes memory */
 	struct elf_versions versions;
+	struct elf_versions
+		basic_versions; /* of a file that has both forms: see elf_module_versions() */
+	char struct_name[ELF_STRUCT_NAME_SIZE];  /* in struct module itself; "": it has none */
 	const struct elf_symbol_version *layout; /* of these, or NULL */
 	struct elf_undefined *undefined;
 	size_t undefined_count;

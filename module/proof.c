@@ -461,7 +461,6 @@ static int judge_vermagic(struct proof_trial *trial)
 	static const char cure[] = "give one of the kernel's own modules, or its record";
 	const char *ours = proof_info(trial, "vermagic", NULL);
 	const char *theirs = trial->kernel->vermagic;
-	bool basic = false;
 
 	if (!ours)
 		return proof_add(trial, proof_weight_without(trial->kernel->options.force_load),
@@ -478,8 +477,7 @@ static int judge_vermagic(struct proof_trial *trial)
 			"agrees",
 			(int) strcspn(ours, " "), ours, (int) strcspn(theirs, " "), theirs);
 	/* The extended form alone does not excuse another release. */
-	(void) elf_module_has_versions(trial->module, &basic);
-	if (!same_magic(ours, theirs, trial->modversions && basic)) {
+	if (!same_magic(ours, theirs, trial->modversions && trial->module->has_basic)) {
 		trial->said_release = true;
 		return proof_add(trial, PROOF_REFUSAL, "vermagic", ENOEXEC, proof_rebuild(trial),
 			NULL, "built for vermagic \"%.*s\", but the kernel's is \"%.*s\"",
@@ -689,36 +687,23 @@ static unsigned int version_of(const struct proof_kernel *kernel)
 
 /* What of the file depends on the kernel: versions, and the name that was changed after the build.
  */
-static int look_at_file(struct proof_trial *trial, char name[ELF_STRUCT_NAME_SIZE])
+static void look_at_file(struct proof_trial *trial)
 {
+	const struct elf_module *module = trial->module;
 	/* Kernels before 6.14 know nothing of the extended form. */
 	bool reads_extended = !trial->version || trial->version >= PROOF_VERSION(6, 14);
-	bool extended = elf_module_has_extended_versions(trial->module);
-	struct error error = { 0 };
-	bool basic = false;
-	int r = 0;
 
-	(void) elf_module_has_versions(trial->module, &basic);
-	trial->has_extended = reads_extended && extended;
-	trial->has_versions = basic || trial->has_extended;
-	trial->reads_basic = basic && extended && !reads_extended;
-	trial->struct_name = trial->name;
-	if (trial->reads_basic)
-		r = elf_module_basic_versions(
-			trial->module, &trial->basic_memory, &trial->basic, &error);
+	trial->has_extended = reads_extended && module->has_extended;
+	trial->has_versions = module->has_basic || trial->has_extended;
+	if (module->has_basic && module->has_extended && !reads_extended)
+		trial->basic = &module->basic_versions;
 	/* Where the whole file is read anyway, the name in struct module counts. */
-	if (r == 0 && trial->kernel->relocations && elf_module_struct_size(trial->module)) {
-		r = elf_module_struct_name(trial->module, name, &error);
-		if (r == 0 && *name)
-			trial->struct_name = name;
-	}
+	trial->struct_name = trial->kernel->relocations && *module->struct_name
+				     ? module->struct_name
+				     : trial->name;
 	/* A licence that the kernel does not see is "unspecified" to it. */
 	if (!info_is_seen(trial) || is_license_offender(trial->struct_name))
 		trial->proprietary = true;
-	if (r == 0 || r == -ENOMEM)
-		return r;
-	return proof_add(
-		trial, PROOF_DOUBT, "unreadable", ENOEXEC, UNREADABLE_CURE, NULL, "%s", error.text);
 }
 
 static int judge(struct proof_trial *trial)
@@ -764,8 +749,6 @@ static int judge(struct proof_trial *trial)
 
 static int finish(struct proof_trial *trial, int r, struct proof *ret)
 {
-	name_table_free(&trial->basic.index);
-	arena_free(&trial->basic_memory);
 	if (r < 0) {
 		proof_free(&trial->proof);
 		return r;
@@ -789,14 +772,12 @@ int proof_module_among(const struct elf_module *module, const struct proof_kerne
 		.exports_known = proof_exports_known(kernel),
 		.proprietary = proof_is_proprietary(module),
 	};
-	char name[ELF_STRUCT_NAME_SIZE];
-	int r;
 
 	/* One that is too old to state its name has its file's. */
 	if (!trial.name)
 		trial.name = slash ? slash + 1 : elf_module_path(module);
-	r = look_at_file(&trial, name);
-	return finish(&trial, r < 0 ? r : judge(&trial), ret);
+	look_at_file(&trial);
+	return finish(&trial, judge(&trial), ret);
 }
 
 int proof_module(

@@ -31,16 +31,15 @@ struct proof_trial {
 	const void *data;
 	size_t data_size;
 	const struct proof_kernel *kernel;
-	struct set_view *set;      /* the set that it goes with, or NULL */
-	const char *name;          /* for messages and the blacklist: that in .modinfo */
-	const char *struct_name;   /* what the kernel goes by; the same unless it was changed */
-	unsigned int version;      /* of the kernel's rules; 0: not known */
-	bool modversions;          /* the kernel's */
-	bool has_versions;         /* of a form that this kernel reads */
-	bool has_extended;         /* of the form that it prefers then */
-	bool reads_basic;          /* the kernel does, and elf_module_versions() has the others */
-	struct elf_versions basic; /* then */
-	struct arena basic_memory; /* that it lies in */
+	struct set_view *set;    /* the set that it goes with, or NULL */
+	const char *name;        /* for messages and the blacklist: that in .modinfo */
+	const char *struct_name; /* what the kernel goes by; the same unless it was changed */
+	unsigned int version;    /* of the kernel's rules; 0: not known */
+	bool modversions;        /* the kernel's */
+	bool has_versions;       /* of a form that this kernel reads */
+	bool has_extended;       /* of the form that it prefers then */
+	const struct elf_versions
+		*basic;            /* what the kernel reads, in place of elf_module_versions() */
 	bool proprietary;          /* tainted by its licence, or by an exporter's */
 	bool inherited;            /* the latter */
 	bool uses_gpl_only;        /* it resolved one: no symbols of proprietary modules then */
@@ -161,9 +160,6 @@ struct set_work {
 		uint32_t first, second;
 	} * duplicates;
 	size_t duplicate_count;
-	struct strv softdeps;         /* names in softdep that are no module's; may come twice */
-	struct name_table by_softdep; /* to a place in these */
-	bool *has_alias;              /* which of these are a member's alias */
 	struct set_users {
 		uint32_t *first; /* the users of member i are up to first[i + 1] */
 		struct set_edge *items;

@@ -280,9 +280,8 @@ int proof_judge_layout(struct proof_trial *trial)
 	if (!find_export(trial, ELF_LAYOUT_SYMBOL, PROOF_LAYOUT_HASH, &layout))
 		return 0;
 	return judge_version(trial, &layout,
-		trial->reads_basic
-			? elf_versions_find(&trial->basic, ELF_LAYOUT_SYMBOL, PROOF_LAYOUT_HASH)
-			: trial->module->layout,
+		trial->basic ? elf_versions_find(trial->basic, ELF_LAYOUT_SYMBOL, PROOF_LAYOUT_HASH)
+			     : trial->module->layout,
 		ENOEXEC);
 }
 
@@ -440,8 +439,8 @@ static int judge_symbol(struct proof_trial *trial, const struct elf_undefined *u
 	if (trial->set && (export.member || !export.vmlinux) &&
 		set_use(trial->set, &export, undefined->weak) < 0)
 		return -ENOMEM;
-	if (trial->reads_basic)
-		wanted = elf_versions_find(&trial->basic, undefined->name, undefined->hash);
+	if (trial->basic)
+		wanted = elf_versions_find(trial->basic, undefined->name, undefined->hash);
 	/* Mostly nothing of it matters to this module but the CRC, and that fits. */
 	if (wanted && wanted->crc == export.crc && export.has_crc && !wanted->wide &&
 		!export.in_name_space && !export.proprietary && !trial->proprietary) {

@@ -216,9 +216,6 @@ static void work_done(struct set_work *work)
 	free(work->users.first);
 	free(work->users.items);
 	free(work->order);
-	free(work->has_alias);
-	strv_free(&work->softdeps);
-	name_table_free(&work->by_softdep);
 	name_table_free(&work->names);
 	name_table_free(&work->kernel);
 	name_table_free(&work->symbols);

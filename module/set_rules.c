@@ -119,59 +119,30 @@ static int judge_depends(struct set_work *work, uint32_t member, const char *nam
 		name);
 }
 
-static int collect_softdep(struct set_work *work, uint32_t member, const char *name)
+/* Only an alias that looks like a module's name can be a softdep: not "pci:v…", not "snd-card-*".
+ */
+static bool is_alias(const struct set_work *work, const char *name)
 {
-	(void) member;
-	return is_there(work, name) ? 0 : strv_push(&work->softdeps, name);
-}
+	size_t length = strlen(name);
 
-/* Only what looks like a module's name can be a softdep: not "pci:v…" and not "snd-card-*". */
-static uint32_t find_softdep(const struct set_work *work, const char *alias)
-{
-	size_t length = strcspn(alias, ":*/");
-	char name[PROOF_NAME_SIZE];
-
-	if (length >= sizeof(name) || alias[length])
-		return NAME_NONE;
-	module_name_copy(alias, length, name, sizeof(name));
-	return name_table_find(&work->by_softdep, name);
-}
-
-/* Softdeps that no module's name fulfils may be aliases: all are looked for in one go. */
-static int match_aliases(struct set_work *work)
-{
-	size_t count;
-
-	for (uint32_t i = 0; work->set->kernel_modules && i < work->set->member_count; i++)
-		if (work->nodes[i].has_other_needs && visit_softdeps(work, i, collect_softdep) < 0)
-			return -ENOMEM;
-	count = work->softdeps.count;
-	work->has_alias = calloc(count + 1, sizeof(*work->has_alias));
-	if (!work->has_alias || name_table_reserve(&work->by_softdep, count) < 0)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < count; i++)
-		(void) name_table_put(&work->by_softdep, work->softdeps.items[i], i);
-	for (uint32_t i = 0; count && i < work->set->member_count; i++) {
+	for (uint32_t i = 0; i < work->set->member_count; i++) {
 		const struct elf_module *module = set_module(work, i);
 		const char *alias = NULL;
 
-		while (module && (alias = elf_module_info_next(module, "alias", alias))) {
-			uint32_t softdep = find_softdep(work, alias);
-
-			if (softdep != NAME_NONE)
-				work->has_alias[softdep] = true;
-		}
+		while (module && (alias = elf_module_info_next(module, "alias", alias)))
+			if (strcspn(alias, ":*/") == length && !alias[length] &&
+				proof_same_chars(alias, name, length))
+				return true;
 	}
-	return 0;
+	return false;
 }
 
 /* Of a name that is no module's it takes the kernel's aliases to tell, which we have not. */
 static int judge_softdep(struct set_work *work, uint32_t member, const char *name)
 {
 	const struct proof_about about = { .exporter = name };
-	uint32_t softdep = name_table_find(&work->by_softdep, name);
 
-	if (softdep == NAME_NONE || work->has_alias[softdep])
+	if (!work->set->kernel_modules || is_there(work, name) || is_alias(work, name))
 		return 0;
 	return proof_append(&work->set->findings, work->nodes[member].label, PROOF_NOTE,
 		"softdep-missing", 0, NULL, &about,
@@ -182,8 +153,6 @@ int set_judge_facts(struct set_work *work)
 {
 	const struct proof_set *set = work->set;
 
-	if (match_aliases(work) < 0)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < set->member_count; i++) {
 		const struct elf_module *module = set_module(work, i);
 		const char *name = NULL;

@@ -52,18 +52,13 @@ static bool known_export(const char *text)
 /* "0x" and up to eight digits. */
 static bool parse_crc(const char *text, uint32_t *ret_crc)
 {
-	uint32_t crc = 0;
-	size_t length = 2;
+	size_t digits =
+		strncmp(text, "0x", 2) == 0 ? strspn(text + 2, "0123456789abcdefABCDEF") : 0;
 
-	if (text[0] != '0' || text[1] != 'x')
+	if (!digits || digits > 8 || text[2 + digits])
 		return false;
-	for (; isxdigit((unsigned char) text[length]); length++) {
-		char c = text[length];
-
-		crc = crc << 4 | (uint32_t) (c <= '9' ? c - '0' : (c | ' ') - 'a' + 10);
-	}
-	*ret_crc = crc;
-	return length > 2 && length <= strlen("0x12345678") && !text[length];
+	*ret_crc = (uint32_t) strtoul(text, NULL, 16);
+	return true;
 }
 
 /* Cuts the line at its tabs. What is wrong with it, or NULL when @entry is filled. */
