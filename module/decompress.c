@@ -45,24 +45,18 @@ static int open_calls(const char *library, const char *const *names, size_t coun
 #define XZ_MEMORY_LIMIT ((uint64_t) 128 * 1024 * 1024)
 
 /*
- * A growing buffer that never holds more than limit + 1 bytes: one more tells "too large". Behind
- * the capacity is room for a NUL.
+ * What is unpacked, and a growing buffer that never holds more than limit + 1 bytes: one more tells
+ * "too large". Behind the capacity is room for a NUL.
  */
-struct output {
-	char *data;
-	size_t size;
-	size_t capacity;
-	size_t limit;
-};
-
-struct input {
-	const unsigned char *data;
-	size_t size;
-	size_t used;
+struct unpacking {
+	const unsigned char *in;
+	size_t in_size, in_used;
+	char *out;
+	size_t size, capacity, limit;
 };
 
 /* One step of a decoder: 1 at the end of the stream, 0 to go on, or a negative errno. */
-typedef int decoder_step(void *state, struct input *input, struct output *output);
+typedef int decoder_step(void *state, struct unpacking *unpacking);
 
 enum decompress_format decompress_detect(const void *data, size_t size)
 {
@@ -84,45 +78,44 @@ enum decompress_format decompress_detect(const void *data, size_t size)
 }
 
 /* Makes room for at least one more byte. */
-static int output_grow(struct output *output)
+static int grow(struct unpacking *unpacking)
 {
-	size_t capacity = output->capacity ? output->capacity * 2 : FIRST_CAPACITY;
-	char *data;
+	size_t capacity = unpacking->capacity ? unpacking->capacity * 2 : FIRST_CAPACITY;
+	char *out;
 
-	if (output->size > output->limit)
+	if (unpacking->size > unpacking->limit)
 		return -EFBIG;
-	if (output->size < output->capacity)
+	if (unpacking->size < unpacking->capacity)
 		return 0;
-	if (capacity > output->limit + 1)
-		capacity = output->limit + 1;
-	data = realloc(output->data, capacity + 1);
-	if (!data)
+	if (capacity > unpacking->limit + 1)
+		capacity = unpacking->limit + 1;
+	out = realloc(unpacking->out, capacity + 1);
+	if (!out)
 		return -ENOMEM;
-	output->data = data;
-	output->capacity = capacity;
+	unpacking->out = out;
+	unpacking->capacity = capacity;
 	return 0;
 }
 
 /* Calls the decoder until its stream ends. One that neither reads nor writes has no data left. */
-static int decode(decoder_step *step, void *state, struct input *input, struct output *output)
+static int decode(decoder_step *step, void *state, struct unpacking *unpacking)
 {
-	for (;;) {
-		size_t used = input->used;
-		size_t size = output->size;
-		int r = output_grow(output);
+	int r;
 
+	do {
+		size_t used = unpacking->in_used, size = unpacking->size;
+
+		r = grow(unpacking);
 		if (r == 0)
-			r = step(state, input, output);
-		if (r < 0)
-			return r;
-		if (r > 0)
-			break;
-		if (input->used == used && output->size == size)
-			return -EINVAL;
-	}
-	if (output->size > output->limit)
+			r = step(state, unpacking);
+		if (r == 0 && unpacking->in_used == used && unpacking->size == size)
+			r = -EINVAL;
+	} while (r == 0);
+	if (r < 0)
+		return r;
+	if (unpacking->size > unpacking->limit)
 		return -EFBIG;
-	return input->used == input->size ? 0 : -EINVAL;
+	return unpacking->in_used == unpacking->in_size ? 0 : -EINVAL;
 }
 
 struct xz_state {
@@ -134,19 +127,19 @@ struct xz_state {
 	lzma_stream stream;
 };
 
-static int xz_step(void *state, struct input *input, struct output *output)
+static int xz_step(void *state, struct unpacking *unpacking)
 {
 	struct xz_state *xz = state;
 	lzma_stream *stream = &xz->stream;
 	lzma_ret r;
 
-	stream->next_in = input->data + input->used;
-	stream->avail_in = input->size - input->used;
-	stream->next_out = (uint8_t *) output->data + output->size;
-	stream->avail_out = output->capacity - output->size;
+	stream->next_in = unpacking->in + unpacking->in_used;
+	stream->avail_in = unpacking->in_size - unpacking->in_used;
+	stream->next_out = (uint8_t *) unpacking->out + unpacking->size;
+	stream->avail_out = unpacking->capacity - unpacking->size;
 	r = xz->calls.code(stream, LZMA_RUN);
-	input->used = input->size - stream->avail_in;
-	output->size = output->capacity - stream->avail_out;
+	unpacking->in_used = unpacking->in_size - stream->avail_in;
+	unpacking->size = unpacking->capacity - stream->avail_out;
 	if (r == LZMA_STREAM_END)
 		return 1;
 	if (r == LZMA_MEM_ERROR)
@@ -154,7 +147,7 @@ static int xz_step(void *state, struct input *input, struct output *output)
 	return r == LZMA_OK ? 0 : -EINVAL;
 }
 
-static int unpack_xz(struct input *input, struct output *output, struct error *error)
+static int unpack_xz(struct unpacking *unpacking, struct error *error)
 {
 	struct xz_state xz = { .stream = LZMA_STREAM_INIT };
 	static const char *const names[] = { "lzma_stream_decoder", "lzma_code", "lzma_end" };
@@ -164,7 +157,7 @@ static int unpack_xz(struct input *input, struct output *output, struct error *e
 		return r;
 	if (xz.calls.start(&xz.stream, XZ_MEMORY_LIMIT, 0) != LZMA_OK)
 		return -ENOMEM;
-	r = decode(xz_step, &xz, input, output);
+	r = decode(xz_step, &xz, unpacking);
 	xz.calls.end(&xz.stream);
 	return r;
 }
@@ -178,22 +171,23 @@ struct gzip_state {
 	z_stream stream;
 };
 
-static int gzip_step(void *state, struct input *input, struct output *output)
+static int gzip_step(void *state, struct unpacking *unpacking)
 {
 	struct gzip_state *gzip = state;
 	z_stream *stream = &gzip->stream;
-	size_t left = input->size - input->used, room = output->capacity - output->size;
+	size_t left = unpacking->in_size - unpacking->in_used;
+	size_t room = unpacking->capacity - unpacking->size;
 	unsigned int in = left < UINT_MAX ? (unsigned int) left : UINT_MAX;
 	unsigned int out = room < UINT_MAX ? (unsigned int) room : UINT_MAX;
 	int r;
 
-	stream->next_in = input->data + input->used;
+	stream->next_in = unpacking->in + unpacking->in_used;
 	stream->avail_in = in;
-	stream->next_out = (Bytef *) output->data + output->size;
+	stream->next_out = (Bytef *) unpacking->out + unpacking->size;
 	stream->avail_out = out;
 	r = gzip->calls.inflate(stream, Z_NO_FLUSH);
-	input->used += in - stream->avail_in;
-	output->size += out - stream->avail_out;
+	unpacking->in_used += in - stream->avail_in;
+	unpacking->size += out - stream->avail_out;
 	if (r == Z_STREAM_END)
 		return 1;
 	if (r == Z_MEM_ERROR)
@@ -201,7 +195,7 @@ static int gzip_step(void *state, struct input *input, struct output *output)
 	return r == Z_OK || r == Z_BUF_ERROR ? 0 : -EINVAL;
 }
 
-static int unpack_gzip(struct input *input, struct output *output, struct error *error)
+static int unpack_gzip(struct unpacking *unpacking, struct error *error)
 {
 	struct gzip_state gzip = { .stream = { 0 } };
 	static const char *const names[] = { "inflateInit2_", "inflate", "inflateEnd" };
@@ -213,7 +207,7 @@ static int unpack_gzip(struct input *input, struct output *output, struct error 
 	if (gzip.calls.start(&gzip.stream, MAX_WBITS + 16, ZLIB_VERSION, (int) sizeof(z_stream)) !=
 		Z_OK)
 		return -ENOMEM;
-	r = decode(gzip_step, &gzip, input, output);
+	r = decode(gzip_step, &gzip, unpacking);
 	(void) gzip.calls.end(&gzip.stream);
 	return r;
 }
@@ -228,21 +222,21 @@ struct zstd_state {
 	ZSTD_DCtx *context;
 };
 
-static int zstd_step(void *state, struct input *input, struct output *output)
+static int zstd_step(void *state, struct unpacking *unpacking)
 {
 	const struct zstd_state *zstd = state;
-	ZSTD_inBuffer in = { input->data, input->size, input->used };
-	ZSTD_outBuffer out = { output->data, output->capacity, output->size };
+	ZSTD_inBuffer in = { unpacking->in, unpacking->in_size, unpacking->in_used };
+	ZSTD_outBuffer out = { unpacking->out, unpacking->capacity, unpacking->size };
 	size_t left = zstd->calls.decompress(zstd->context, &out, &in);
 
 	if (zstd->calls.is_error(left))
 		return -EINVAL;
-	input->used = in.pos;
-	output->size = out.pos;
+	unpacking->in_used = in.pos;
+	unpacking->size = out.pos;
 	return left == 0;
 }
 
-static int unpack_zstd(struct input *input, struct output *output, struct error *error)
+static int unpack_zstd(struct unpacking *unpacking, struct error *error)
 {
 	struct zstd_state zstd = { .context = NULL };
 	static const char *const names[] = { "ZSTD_createDCtx", "ZSTD_decompressStream",
@@ -255,7 +249,7 @@ static int unpack_zstd(struct input *input, struct output *output, struct error 
 	zstd.context = zstd.calls.start();
 	if (!zstd.context)
 		return -ENOMEM;
-	r = decode(zstd_step, &zstd, input, output);
+	r = decode(zstd_step, &zstd, unpacking);
 	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): open_calls() sets all of them */
 	(void) zstd.calls.end(zstd.context);
 	return r;
@@ -263,7 +257,7 @@ static int unpack_zstd(struct input *input, struct output *output, struct error 
 
 static const struct {
 	const char *name;
-	int (*unpack)(struct input *input, struct output *output, struct error *error);
+	int (*unpack)(struct unpacking *unpacking, struct error *error);
 } formats[] = {
 	[DECOMPRESS_XZ] = { "xz", unpack_xz },
 	[DECOMPRESS_GZIP] = { "gzip", unpack_gzip },
@@ -273,17 +267,16 @@ static const struct {
 int decompress(enum decompress_format format, const void *data, size_t size, size_t limit,
 	char **ret_data, size_t *ret_size, struct error *error)
 {
-	struct input input = { .data = data, .size = size };
-	struct output output = { .limit = limit };
-	int r = formats[format].unpack(&input, &output, error);
+	struct unpacking unpacking = { .in = data, .in_size = size, .limit = limit };
+	int r = formats[format].unpack(&unpacking, error);
 
 	if (r == 0) {
-		output.data[output.size] = '\0';
-		*ret_data = output.data;
-		*ret_size = output.size;
+		unpacking.out[unpacking.size] = '\0';
+		*ret_data = unpacking.out;
+		*ret_size = unpacking.size;
 		return 0;
 	}
-	free(output.data);
+	free(unpacking.out);
 	if (r == -ELIBACC || r == -ELIBBAD)
 		return r;
 	if (r == -EFBIG)
@@ -292,5 +285,5 @@ int decompress(enum decompress_format format, const void *data, size_t size, siz
 	if (r == -ENOMEM)
 		return error_set_errno(error, r, "cannot unpack %s data", formats[format].name);
 	return error_set(error, r, "damaged or cut short: its %s data ends at offset %zu of %zu",
-		formats[format].name, input.used, size);
+		formats[format].name, unpacking.in_used, size);
 }

@@ -390,9 +390,6 @@ static size_t count_zeros(const char *bytes, size_t size)
 {
 	size_t count = 0;
 
-	/* Each is equal to the one behind it, and the first is zero. */
-	if (size && !bytes[0] && memcmp(bytes, bytes + 1, size - 1) == 0)
-		return size;
 	while (count < size && !bytes[count])
 		count++;
 	return count;

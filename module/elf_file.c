@@ -297,27 +297,14 @@ const char *elf_section_name(const struct elf_parts *parts, unsigned int index)
 	return place < parts->names_size ? parts->names + place : "";
 }
 
-/* By the letter that counts: most names are .text…, .rela… and .rodata…, which none of ours is. */
-static bool may_be_known(const char *name)
-{
-	char letter = name[*name == '.'];
-
-	if (letter == '_')
-		return name[1] == '_' && (name[2] == 'k' || name[2] == 'v');
-	return letter == 'd' || letter == 'g' || letter == 'm' || letter == 'n';
-}
-
 static void note_section(struct elf_parts *parts, unsigned int index)
 {
 	const char *name = elf_section_name(parts, index);
 
-	if (!may_be_known(name))
-		return;
 	for (unsigned int i = 0; i < ELF_KNOWN_COUNT; i++) {
 		struct elf_found *found = &parts->found[i];
 
-		if (name[0] != known_names[i][0] || name[1] != known_names[i][1] ||
-			strcmp(name, known_names[i]) != 0)
+		if (strcmp(name, known_names[i]) != 0)
 			continue;
 		found->count++;
 		if (!found->any)

@@ -208,8 +208,6 @@ struct table {
 	size_t crc_size;
 	struct elf_module_export *items;
 	size_t count;
-	struct elf_span names; /* the section that was looked into last, mostly the only one */
-	unsigned int names_index;
 };
 
 /* What the relocations of a table tell of its form. */
@@ -223,27 +221,22 @@ typedef void relocated(const struct elf_parts *parts, void *context, const Elf64
 	const Elf64_Sym *symbol);
 
 /* The string that symbol and addend point to, or NULL. */
-static const char *pointed_string(const struct elf_parts *parts, struct table *table,
-	const Elf64_Sym *symbol, const Elf64_Rela *relocation)
+static const char *pointed_string(
+	const struct elf_parts *parts, const Elf64_Sym *symbol, const Elf64_Rela *relocation)
 {
 	uint64_t offset = symbol->st_value + (uint64_t) relocation->r_addend;
+	struct elf_span span;
 	struct error ignored;
 	size_t left;
 
 	if (symbol->st_shndx == SHN_UNDEF || symbol->st_shndx >= parts->header.e_shnum ||
-		parts->sections[symbol->st_shndx].sh_type == SHT_NOBITS)
+		parts->sections[symbol->st_shndx].sh_type == SHT_NOBITS ||
+		elf_section_map(parts, symbol->st_shndx, &span, &ignored) < 0 ||
+		offset >= span.size)
 		return NULL;
-	if (symbol->st_shndx != table->names_index) {
-		table->names_index = SHN_UNDEF;
-		if (elf_section_map(parts, symbol->st_shndx, &table->names, &ignored) < 0)
-			return NULL;
-		table->names_index = symbol->st_shndx;
-	}
-	if (offset >= table->names.size)
-		return NULL;
-	left = table->names.size - offset;
-	return memchr(table->names.data + offset, '\0', left < NAME_LIMIT ? left : NAME_LIMIT)
-		       ? table->names.data + offset
+	left = span.size - offset;
+	return memchr(span.data + offset, '\0', left < NAME_LIMIT ? left : NAME_LIMIT)
+		       ? span.data + offset
 		       : NULL;
 }
 
@@ -257,7 +250,7 @@ static void note_string(const struct elf_parts *parts, void *context, const Elf6
 
 	if (entry >= table->count || (place != table->field_size && place != table->field_size * 2))
 		return;
-	text = pointed_string(parts, table, symbol, relocation);
+	text = pointed_string(parts, symbol, relocation);
 	if (place == table->field_size)
 		table->items[entry].symbol = text;
 	else if (text)
@@ -303,16 +296,10 @@ static inline size_t is_misfit(uint64_t offset, size_t size, size_t field, bool 
 	return place % field != 0 || (place != 0) != text;
 }
 
-/* Mostly one section is called so. */
 static bool has_names(const struct elf_parts *parts, unsigned int index)
 {
-	const struct elf_found *found = &parts->found[ELF_KSYMTAB_STRINGS];
-
-	if (index >= parts->header.e_shnum)
-		return false;
-	if (index != SHN_UNDEF && found->count < 2)
-		return index == found->any;
-	return strcmp(elf_section_name(parts, index), STRINGS) == 0;
+	return index < parts->header.e_shnum &&
+	       strcmp(elf_section_name(parts, index), STRINGS) == 0;
 }
 
 /* Names and name spaces lie in one section, and what is exported does not. */

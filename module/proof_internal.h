@@ -22,7 +22,6 @@ struct proof_export {
 	bool proprietary; /* the exporter is tainted by its licence */
 	bool member;      /* the exporter is of the same set */
 	bool vmlinux;     /* the exporter is the kernel itself */
-	bool in_name_space;
 };
 
 /* One proof while it is made. */

@@ -112,7 +112,6 @@ static void describe_export(const struct proof_kernel *kernel, const struct symv
 		.gpl_unknown = !*entry->export,
 		.proprietary = is_tainted(kernel, entry->module),
 		.vmlinux = strcmp(entry->module, "vmlinux") == 0,
-		.in_name_space = *entry->name_space,
 	};
 }
 
@@ -407,7 +406,7 @@ static int judge_export(struct proof_trial *trial, const struct proof_export *ex
 		return -ENOMEM;
 	before = trial->proof.count;
 	r = judge_version(trial, export, wanted, EINVAL);
-	if (r < 0 || trial->proof.count != before || !export->in_name_space)
+	if (r < 0 || trial->proof.count != before || !*export->name_space)
 		return r;
 	return judge_imported(trial, export);
 }
@@ -441,12 +440,6 @@ static int judge_symbol(struct proof_trial *trial, const struct elf_undefined *u
 		return -ENOMEM;
 	if (trial->basic)
 		wanted = elf_versions_find(trial->basic, undefined->name, undefined->hash);
-	/* Mostly nothing of it matters to this module but the CRC, and that fits. */
-	if (wanted && wanted->crc == export.crc && export.has_crc && !wanted->wide &&
-		!export.in_name_space && !export.proprietary && !trial->proprietary) {
-		trial->uses_gpl_only = trial->uses_gpl_only || export.gpl;
-		return 0;
-	}
 	return judge_export(trial, &export, wanted, undefined->weak);
 }
 

@@ -148,30 +148,6 @@ static int index_tree(struct running *running, size_t tree)
 	return 0;
 }
 
-/*
- * Opens the kernel's own modules of a tree one after the other, until @visit returns other than 0.
- * Files that cannot be read are skipped. Returns what @visit returned last, or -ENOMEM.
- */
-static int each_kernel_file(struct running *running, size_t tree,
-	int (*visit)(void *context, const struct elf_module *file), void *context)
-{
-	_cleanup_free_ char *text = read_index(running, tree);
-	char *rest = text;
-	char *line;
-	int r = 0;
-
-	while (r == 0 && rest && (line = strsep(&rest, "\n"))) {
-		_cleanup_(elf_module_close) struct elf_module *file = NULL;
-
-		line[strcspn(line, ":")] = '\0';
-		if (strncmp(line, "kernel/", 7) != 0)
-			continue;
-		r = open_file(running, tree, line, &file);
-		r = r < 0 ? (r == -ENOMEM ? r : 0) : visit(context, file);
-	}
-	return r;
-}
-
 static int walk_folder(struct running *running, size_t tree, const char *folder, int depth)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -416,27 +392,39 @@ static int list_without_evidence(const struct running *running, struct strv *sym
 	return 0;
 }
 
-struct tree_search {
-	struct running *running;
-	struct strv symbols; /* still without evidence */
-	uint64_t deadline_ms;
-};
-
-/* The files of a tree were built together: one that is loaded vouches for the others. */
-static int ask_file(void *context, const struct elf_module *file)
+/*
+ * Asks the kernel's own modules of a tree: its files were built together, and one that is loaded
+ * vouches for the others. Takes what they tell of out of @symbols.
+ */
+static int ask_tree(
+	struct running *running, size_t tree, uint64_t deadline_ms, struct strv *symbols)
 {
-	struct tree_search *search = context;
+	_cleanup_free_ char *text = read_index(running, tree);
+	char *rest = text;
+	char *line;
 
-	for (size_t i = search->symbols.count; i-- > 0;) {
-		struct elf_symbol_version version = { .name = search->symbols.items[i] };
+	while (symbols->count && clock_monotonic_ms() <= deadline_ms && rest &&
+		(line = strsep(&rest, "\n"))) {
+		_cleanup_(elf_module_close) struct elf_module *file = NULL;
+		int r;
 
-		if (!elf_module_version(file, version.name, &version.crc))
+		line[strcspn(line, ":")] = '\0';
+		if (strncmp(line, "kernel/", 7) != 0)
 			continue;
-		if (take_crc(search->running, "its own modules", &version) < 0)
-			return -ENOMEM;
-		strv_remove(&search->symbols, i);
+		r = open_file(running, tree, line, &file);
+		if (r == -ENOMEM)
+			return r;
+		for (size_t i = r < 0 ? 0 : symbols->count; i-- > 0;) {
+			struct elf_symbol_version version = { .name = symbols->items[i] };
+
+			if (!elf_module_version(file, version.name, &version.crc))
+				continue;
+			if (take_crc(running, "its own modules", &version) < 0)
+				return -ENOMEM;
+			strv_remove(symbols, i);
+		}
 	}
-	return !search->symbols.count || clock_monotonic_ms() > search->deadline_ms;
+	return 0;
 }
 
 static int put_doubts(struct running *running, const struct strv *symbols)
@@ -467,19 +455,16 @@ static int put_doubts(struct running *running, const struct strv *symbols)
  */
 static int doubt_without_evidence(struct running *running)
 {
-	struct tree_search search = { .running = running,
-		.deadline_ms = clock_monotonic_ms() + TREE_SEARCH_MS };
-	int r = list_without_evidence(running, &search.symbols);
+	_cleanup_strv_ struct strv symbols = { 0 }; /* still without evidence */
+	uint64_t deadline_ms = clock_monotonic_ms() + TREE_SEARCH_MS;
 
+	if (list_without_evidence(running, &symbols) < 0)
+		return -ENOMEM;
 	/* What was caught is to be refused, not to be cleared. */
-	for (size_t i = 0; r == 0 && running->same_build != PROOF_NO && search.symbols.count &&
-			   i < running->tree_count;
-		i++)
-		if (is_trees_kernel(running, i))
-			r = each_kernel_file(running, i, ask_file, &search);
-	r = r < 0 ? r : put_doubts(running, &search.symbols);
-	strv_free(&search.symbols);
-	return r;
+	for (size_t i = 0; running->same_build != PROOF_NO && i < running->tree_count; i++)
+		if (is_trees_kernel(running, i) && ask_tree(running, i, deadline_ms, &symbols) < 0)
+			return -ENOMEM;
+	return put_doubts(running, &symbols);
 }
 
 /*

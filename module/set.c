@@ -233,7 +233,6 @@ static void export_of(
 		.gpl = found->export->gpl,
 		.proprietary = work->nodes[found->member].proprietary,
 		.member = true,
-		.in_name_space = *found->export->name_space,
 		.vmlinux = strcmp(work->nodes[found->member].label, "vmlinux") == 0,
 	};
 }

@@ -180,9 +180,6 @@ static int parse_text(
 			return error_set(error, -EINVAL,
 				"line %zu %s: not a Module.symvers, or a damaged one", count + 1,
 				wrong);
-		/* Lines of one module mostly stand together: its name is one string then. */
-		if (count && strcmp(entries[count - 1].module, entries[count].module) == 0)
-			entries[count].module = entries[count - 1].module;
 		line = end + 1;
 	}
 	*ret_count = count;
