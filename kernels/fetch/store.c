@@ -285,8 +285,9 @@ static void settle(const struct store *store, struct missing *missing)
 /* Asks the @round-th URL of whatever is still not there; false when there was none to ask. */
 static bool fetch_round(struct fetching *fetching, size_t round)
 {
-	_cleanup_free_ struct missing **asked = xcalloc(fetching->count, sizeof(*asked));
-	_cleanup_free_ struct download_file **files = xcalloc(fetching->count, sizeof(*files));
+	_cleanup_free_ struct missing **asked = xcalloc(fetching->count, sizeof(struct missing *));
+	_cleanup_free_ struct download_file **files =
+		xcalloc(fetching->count, sizeof(struct download_file *));
 	size_t count = 0;
 
 	for (size_t i = 0; i < fetching->count; i++) {

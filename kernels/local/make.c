@@ -240,6 +240,9 @@ static int stage_archive(struct stage *stage, const struct local_input *input, s
 		xasprintf("%s%s", folder, input->kind == LOCAL_PROBE ? "/" PROBE_ROOT : "");
 	const struct unpack unpack = {
 		.folder = folder,
+		.kind = input->kind == LOCAL_DEB   ? ARCHIVE_KIND_DEB
+			: input->kind == LOCAL_RPM ? ARCHIVE_KIND_RPM
+						   : ARCHIVE_KIND_TAR,
 		.wanted = tarball ? tarball_wants : package_wants,
 		.context = stage,
 	};
@@ -248,12 +251,8 @@ static int stage_archive(struct stage *stage, const struct local_input *input, s
 
 	if (r < 0)
 		return error_set_errno(stage->error, r, "%s", folder);
-	if (tarball) {
-		r = unpack_tar(&unpack, AT_FDCWD, input->path, stage->error);
-	} else if (input->kind == LOCAL_DEB) {
-		r = unpack_deb(&unpack, AT_FDCWD, input->path, stage->error);
-	} else if (input->kind == LOCAL_RPM) {
-		r = unpack_rpm(&unpack, AT_FDCWD, input->path, stage->error);
+	if (tarball || input->kind == LOCAL_DEB || input->kind == LOCAL_RPM) {
+		r = unpack_run(&unpack, AT_FDCWD, input->path, stage->error);
 	} else {
 		r = local_image_open(
 			input->path, input->kind == LOCAL_IMAGE_ARCHIVE, &image, stage->error);
