@@ -11,7 +11,6 @@
 #include "kernels/local/image.h"
 #include "kernels/local/scan.h"
 #include "kernels/os_release.h"
-#include "kernels/probe/probe.h"
 #include "module/decompress.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)
@@ -209,25 +208,20 @@ static int take_facts(struct local_input *input, struct error *error)
 {
 	static const char *const files[] = { "etc/os-release", "usr/lib/os-release" };
 	const char *text = local_scan_text(input->scan, PROBE_FILE);
-	_cleanup_(probe_free) struct probe probe = { 0 };
-	int r;
+	struct probe *probe = &input->probe;
 
 	if (input->kind == LOCAL_PROBE) {
-		r = probe_parse(text, strlen(text), &probe, error);
-		if (r < 0)
-			return error_prefix(error, r, "--kernel-from %s", input->path);
-		input->krel = TAKE_PTR(probe.krel);
-		input->os = TAKE_PTR(probe.os);
-		input->os_version = TAKE_PTR(probe.os_version);
-		return 0;
+		int r = probe_parse(text, strlen(text), probe, error);
+
+		return r < 0 ? error_prefix(error, r, "--kernel-from %s", input->path) : 0;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(files) && !input->os; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(files) && !probe->os; i++) {
 		text = local_scan_text(input->scan, files[i]);
 		if (!text)
 			continue;
-		input->os = os_release_value(text, "ID");
-		free(input->os_version);
-		input->os_version = os_release_value(text, "VERSION_ID");
+		probe->os = os_release_value(text, "ID");
+		free(probe->os_version);
+		probe->os_version = os_release_value(text, "VERSION_ID");
 	}
 	return 0;
 }
@@ -237,7 +231,7 @@ static int check_input(const struct local_input *input, struct error *error)
 {
 	const struct local_scan *scan = input->scan;
 
-	if (input->krel || scan->module_count || local_scan_has(scan, "usr/src") ||
+	if (input->probe.krel || scan->module_count || local_scan_has(scan, "usr/src") ||
 		local_scan_tree(scan, NULL))
 		return 0;
 	if (scan->tree_count)
@@ -263,8 +257,8 @@ static void list_krels(const struct local_kernel *kernel, bool trees, struct str
 				xstrv_push_unique(krels, scan->trees[j].krel);
 		for (size_t j = 0; !trees && j < scan->module_count; j++)
 			xstrv_push_unique(krels, scan->modules[j].krel);
-		if (input->krel)
-			xstrv_push_unique(krels, input->krel);
+		if (input->probe.krel)
+			xstrv_push_unique(krels, input->probe.krel);
 	}
 	strv_sort(krels);
 }
@@ -323,8 +317,8 @@ static int find_parts(struct local_kernel *kernel, struct error *error)
 		kernel->has_headers |= tree && tree->symvers;
 		kernel->has_modules |= (tree && tree->builtin) || (modules && modules->builtin);
 		if (!kernel->os) {
-			kernel->os = input->os;
-			kernel->os_version = input->os_version;
+			kernel->os = input->probe.os;
+			kernel->os_version = input->probe.os_version;
 		}
 	}
 	if (without && !kernel->has_headers)
@@ -422,9 +416,7 @@ void local_free(struct local_kernel *kernel)
 	for (size_t i = 0; i < kernel->count; i++) {
 		local_scan_free(kernel->inputs[i].scan);
 		free(kernel->inputs[i].path);
-		free(kernel->inputs[i].krel);
-		free(kernel->inputs[i].os);
-		free(kernel->inputs[i].os_version);
+		probe_free(&kernel->inputs[i].probe);
 	}
 	free(kernel->inputs);
 	free(kernel->krel);
