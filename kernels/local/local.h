@@ -20,6 +20,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "common/strv.h"
+#include "kernels/local/scan.h"
 #include "kernels/probe/probe.h"
 
 enum local_kind {
@@ -32,12 +33,10 @@ enum local_kind {
 	LOCAL_PROBE,
 };
 
-struct local_scan;
-
 struct local_input {
 	char *path; /* absolute */
 	enum local_kind kind;
-	struct local_scan *scan;    /* which kernels are in it: scan.h */
+	struct local_scan scan;     /* which kernels are in it */
 	char sha256[HASH_HEX_SIZE]; /* of the file; of a folder: of all that is taken from it */
 	struct probe probe;         /* of others than LOCAL_PROBE only the os, where it names one */
 };
