@@ -236,9 +236,10 @@ static int take_config(
 			  : kernel_record_read(text, &record, error);
 	} else if (config && place->krel) {
 		/* Its vermagic.h may add preempt_rt. */
-		r = place->root_fd >= 0 && place->build_fd >= 0 && !kernel->vermagic
-			    ? kernel_record_make(place->root_fd, place->krel, &record, error)
-			    : kernel_record_of_config(config, place->krel, NULL, &record, error);
+		if (place->root_fd >= 0 && place->build_fd >= 0 && !kernel->vermagic)
+			r = kernel_record_make(place->root_fd, place->krel, &record, error);
+		else
+			kernel_record_of_config(config, place->krel, NULL, &record);
 	}
 	if (r < 0)
 		return r;
@@ -338,8 +339,8 @@ static int take_probe(struct verify_kernel *kernel, const struct kernel *found, 
 
 	if (r < 0 || !node.lint.probe)
 		return r;
-	verify_kernel_take_node(kernel, &node.probe);
-	if (found->local.has_headers || !node.probe.has_symvers)
+	verify_kernel_take_node(kernel, node.lint.probe);
+	if (found->local.has_headers || node.lint.probe->symvers != PROBE_YES)
 		return 0;
 	*ret_whole = true;
 	kernel->krel = xstrdup(found->local.krel);

@@ -8,6 +8,7 @@
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
+#include "common/path.h"
 #include "kernels/tree/tree.h"
 
 int verify_kernel_identify(const struct strv *texts, bool *ret_fetched, struct error *error)
@@ -80,9 +81,9 @@ static bool is_build_folder(int fd)
 static int open_below(int root_fd, const char *krel, const char *rest)
 {
 	_cleanup_free_ char *path = xasprintf("usr/lib/modules/%s%s", krel, rest);
-	int fd = kernel_tree_openat(root_fd, path + strlen("usr/"), O_RDONLY | O_DIRECTORY);
+	int fd = open_in_root(root_fd, path + strlen("usr/"), O_RDONLY | O_DIRECTORY);
 
-	return fd < 0 ? kernel_tree_openat(root_fd, path, O_RDONLY | O_DIRECTORY) : fd;
+	return fd < 0 ? open_in_root(root_fd, path, O_RDONLY | O_DIRECTORY) : fd;
 }
 
 /* Of a root: its build folder and its modules, either of which may be missing. */

@@ -660,11 +660,11 @@ static void find_host(struct node *node)
 /* The build tree of this kernel as the rest of slipway sees it; 0 also without one. */
 static int find_headers(struct node *node, struct error *error)
 {
-	_cleanup_scan_ struct local_scan *scan = NULL;
+	_cleanup_(local_scan_free) struct local_scan scan = { 0 };
 	const struct local_tree *tree;
 	int r = local_scan_folder(node->root, true, &scan, error);
 
-	tree = r == 0 ? local_scan_tree(scan, node->krel) : NULL;
+	tree = r == 0 ? local_scan_tree(&scan, node->krel) : NULL;
 	if (tree) {
 		r = local_files_add_tree(&node->headers, node->root, tree, true, error);
 		node->headers_from = xasprintf("%s%s", *tree->path == '/' ? "" : "/", tree->path);

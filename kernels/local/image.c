@@ -2,12 +2,12 @@
 #include "kernels/local/image.h"
 
 #include <fcntl.h>
-#include <json-c/json.h>
 #include <string.h>
 #include <sys/utsname.h>
 
 #include "common/fs.h"
 #include "common/xalloc.h"
+#include "kernels/json_fields.h"
 #include "kernels/krel.h"
 
 #define TEXT_LIMIT  ((size_t) 4 << 20) /* the image-spec's own advice for manifests */
@@ -15,13 +15,6 @@
 #define NESTING_MAX 4 /* an index may name an index */
 
 /* ---- which layers there are */
-
-static void json_free(struct json_object **object)
-{
-	json_object_put(*object);
-}
-
-#define _cleanup_json_ _cleanup_(json_free)
 
 static const char *digest_of(const char *name)
 {
@@ -227,17 +220,17 @@ static int scan_layer(const struct local_image *image, const char *layer, struct
 int local_image_scan(const struct local_image *image, struct local_scan *scan, struct error *error)
 {
 	for (size_t i = 0; i < image->layers.count; i++) {
-		_cleanup_scan_ struct local_scan *layer = local_scan_new();
+		_cleanup_(local_scan_free) struct local_scan layer = { 0 };
 		_cleanup_strv_ struct strv whiteouts = { 0 };
-		int r = scan_layer(image, image->layers.items[i], layer, &whiteouts, error);
+		int r = scan_layer(image, image->layers.items[i], &layer, &whiteouts, error);
 
 		if (r < 0)
 			return r;
 		for (size_t j = 0; j < whiteouts.count; j++)
 			local_scan_forget(scan, whiteouts.items[j]);
-		for (size_t j = 0; j < layer->mark_count; j++) {
-			local_scan_forget(scan, layer->marks[j].path);
-			local_scan_add(scan, layer->marks[j].path, layer->marks[j].text);
+		for (size_t j = 0; j < layer.mark_count; j++) {
+			local_scan_forget(scan, layer.marks[j].path);
+			local_scan_add(scan, layer.marks[j].path, layer.marks[j].text);
 		}
 	}
 	return 0;
@@ -326,7 +319,7 @@ int local_image_unpack(
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", unpack->folder);
 	for (size_t i = 0; i < image->layers.count; i++) {
-		_cleanup_scan_ struct local_scan *ignored = local_scan_new();
+		_cleanup_(local_scan_free) struct local_scan ignored = { 0 };
 		_cleanup_strv_ struct strv whiteouts = { 0 };
 		const char *layer = image->layers.items[i];
 		_cleanup_free_ char *file = file_of(image, layer);
@@ -334,7 +327,7 @@ int local_image_unpack(
 		int r = check_layer(image, layer, error);
 
 		if (r == 0)
-			r = scan_layer(image, layer, ignored, &whiteouts, error);
+			r = scan_layer(image, layer, &ignored, &whiteouts, error);
 		if (r < 0)
 			return r;
 		r = remove_whiteouts(fd, &whiteouts);

@@ -20,6 +20,8 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "common/strv.h"
+#include "kernels/local/scan.h"
+#include "kernels/probe/probe.h"
 
 enum local_kind {
 	LOCAL_FOLDER, /* a build folder, headers or a root */
@@ -31,16 +33,12 @@ enum local_kind {
 	LOCAL_PROBE,
 };
 
-struct local_scan;
-
 struct local_input {
 	char *path; /* absolute */
 	enum local_kind kind;
-	struct local_scan *scan;    /* which kernels are in it: scan.h */
+	struct local_scan scan;     /* which kernels are in it */
 	char sha256[HASH_HEX_SIZE]; /* of the file; of a folder: of all that is taken from it */
-	char *krel;                 /* that a probe bundle names; NULL in others */
-	char *os;                   /* ID and VERSION_ID of the os-release in it, or NULL */
-	char *os_version;
+	struct probe probe;         /* of others than LOCAL_PROBE only the os, where it names one */
 };
 
 struct local_kernel {

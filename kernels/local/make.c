@@ -9,8 +9,6 @@
 #include "common/xalloc.h"
 #include "kernels/local/image.h"
 #include "kernels/local/local.h"
-#include "kernels/local/scan.h"
-#include "kernels/probe/probe.h"
 #include "kernels/tree/depends.h"
 
 /* ---- the kernel's own modules, and the lists that depmod reads */
@@ -40,7 +38,7 @@ static int add_lists(struct local_files *files, const char *folder, const char *
 	return 0;
 }
 
-int local_files_add_modules(struct local_files *files, const char *root,
+static int add_modules(struct local_files *files, const char *root,
 	const struct local_modules *modules, struct error *error)
 {
 	_cleanup_free_ char *folder = xasprintf("%s/%s", root, modules->path);
@@ -151,6 +149,26 @@ int local_files_add_built(struct local_files *files, const char *root,
 	return 0;
 }
 
+int local_files_add_parts(struct local_files *files, const char *root,
+	const struct local_scan *scan, const struct local_parts *parts, char **ret_order,
+	struct error *error)
+{
+	const struct local_tree *tree = local_scan_tree(scan, parts->krel);
+	const struct local_modules *modules = local_scan_modules(scan, parts->krel);
+	int r = 0;
+
+	if (parts->tree && tree && tree->symvers)
+		r = local_files_add_tree(files, root, tree, parts->confined, error);
+	if (r < 0)
+		return r;
+	if (parts->modules && modules && modules->builtin)
+		r = add_modules(files, root, modules, error);
+	else if (parts->modules && tree && tree->builtin)
+		r = local_files_add_built(files, root, tree, parts->confined, ret_order, error);
+	local_files_sort(files);
+	return r;
+}
+
 /* ---- into a folder */
 
 int local_files_copy(
@@ -240,9 +258,6 @@ static int stage_archive(struct stage *stage, const struct local_input *input, s
 		xasprintf("%s%s", folder, input->kind == LOCAL_PROBE ? "/" PROBE_ROOT : "");
 	const struct unpack unpack = {
 		.folder = folder,
-		.kind = input->kind == LOCAL_DEB   ? ARCHIVE_KIND_DEB
-			: input->kind == LOCAL_RPM ? ARCHIVE_KIND_RPM
-						   : ARCHIVE_KIND_TAR,
 		.wanted = tarball ? tarball_wants : package_wants,
 		.context = stage,
 	};
@@ -251,8 +266,10 @@ static int stage_archive(struct stage *stage, const struct local_input *input, s
 
 	if (r < 0)
 		return error_set_errno(stage->error, r, "%s", folder);
-	if (tarball || input->kind == LOCAL_DEB || input->kind == LOCAL_RPM) {
+	if (tarball) {
 		r = unpack_run(&unpack, AT_FDCWD, input->path, stage->error);
+	} else if (input->kind == LOCAL_DEB || input->kind == LOCAL_RPM) {
+		r = unpack_package(&unpack, AT_FDCWD, input->path, stage->error);
 	} else {
 		r = local_image_open(
 			input->path, input->kind == LOCAL_IMAGE_ARCHIVE, &image, stage->error);
@@ -267,42 +284,33 @@ static int stage_archive(struct stage *stage, const struct local_input *input, s
 static bool is_needed(const struct stage *stage, const struct local_input *input)
 {
 	const char *krel = stage->kernel->krel;
-	const struct local_tree *tree = local_scan_tree(input->scan, krel);
+	const struct local_tree *tree = local_scan_tree(&input->scan, krel);
 
 	if (stage->modules)
-		return local_scan_modules(input->scan, krel) || (tree && tree->builtin);
-	return tree || local_scan_has(input->scan, "usr/src");
+		return local_scan_modules(&input->scan, krel) || (tree && tree->builtin);
+	return tree || local_scan_has(&input->scan, "usr/src");
 }
 
 /* 1: the root had it and it is in the folder now; 0: look in the next. */
 static int make_from(const struct stage *stage, const char *root, int folder_fd)
 {
-	const char *krel = stage->kernel->krel;
-	bool staged = is_staged(stage, root);
-	_cleanup_scan_ struct local_scan *scan = NULL;
+	const struct local_parts parts = {
+		.krel = stage->kernel->krel,
+		.tree = !stage->modules,
+		.modules = stage->modules,
+		.confined = is_staged(stage, root),
+	};
+	_cleanup_(local_scan_free) struct local_scan scan = { 0 };
 	_cleanup_(local_files_free) struct local_files files = { 0 };
+	_cleanup_free_ char *path = xasprintf("lib/modules/%s/modules.order", parts.krel);
 	_cleanup_free_ char *order = NULL;
-	_cleanup_free_ char *path = xasprintf("lib/modules/%s/modules.order", krel);
-	const struct local_modules *modules;
-	const struct local_tree *tree;
 	int r = local_scan_folder(root, false, &scan, stage->error);
 
-	if (r < 0)
+	if (r == 0)
+		r = local_files_add_parts(&files, root, &scan, &parts, &order, stage->error);
+	if (r < 0 || files.count == 0)
 		return r;
-	tree = local_scan_tree(scan, krel);
-	modules = local_scan_modules(scan, krel);
-	if (!stage->modules && tree && tree->symvers)
-		r = local_files_add_tree(&files, root, tree, staged, stage->error);
-	else if (stage->modules && modules && modules->builtin)
-		r = local_files_add_modules(&files, root, modules, stage->error);
-	else if (stage->modules && tree && tree->builtin)
-		r = local_files_add_built(&files, root, tree, staged, &order, stage->error);
-	else
-		return 0;
-	if (r < 0)
-		return r;
-	local_files_sort(&files);
-	r = local_files_copy(&files, folder_fd, !staged, stage->error);
+	r = local_files_copy(&files, folder_fd, !parts.confined, stage->error);
 	if (r < 0 || !order)
 		return r < 0 ? r : 1;
 	r = fs_write_atomic(folder_fd, path, order, strlen(order), 0644);

@@ -150,15 +150,8 @@ bool local_scan_wants(const char *path, bool *ret_content)
 
 /* ---- the marks */
 
-struct local_scan *local_scan_new(void)
-{
-	return xcalloc(1, sizeof(struct local_scan));
-}
-
 void local_scan_free(struct local_scan *scan)
 {
-	if (!scan)
-		return;
 	for (size_t i = 0; i < scan->mark_count; i++) {
 		free(scan->marks[i].path);
 		free(scan->marks[i].text);
@@ -174,7 +167,7 @@ void local_scan_free(struct local_scan *scan)
 	free(scan->marks);
 	free(scan->trees);
 	free(scan->modules);
-	free(scan);
+	*scan = (struct local_scan){ 0 };
 }
 
 static const struct local_mark *find_mark(
@@ -463,13 +456,12 @@ static int look(const struct walk *walk, bool is_root)
 	return is_folder(walk, "usr/src") ? look_below(walk, "usr/src", DEPTH_MAX) : 0;
 }
 
-int local_scan_folder(
-	const char *folder, bool is_root, struct local_scan **ret, struct error *error)
+int local_scan_folder(const char *folder, bool is_root, struct local_scan *ret, struct error *error)
 {
-	_cleanup_scan_ struct local_scan *scan = local_scan_new();
+	_cleanup_(local_scan_free) struct local_scan scan = { 0 };
 	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct walk walk = {
-		.scan = scan, .fd = fd, .folder = folder, .only_inside = is_root, .error = error
+		.scan = &scan, .fd = fd, .folder = folder, .only_inside = is_root, .error = error
 	};
 	int r;
 
@@ -478,7 +470,8 @@ int local_scan_folder(
 	r = look(&walk, is_root);
 	if (r < 0)
 		return r;
-	local_scan_finish(scan);
-	*ret = TAKE_PTR(scan);
+	local_scan_finish(&scan);
+	*ret = scan;
+	scan = (struct local_scan){ 0 };
 	return 0;
 }

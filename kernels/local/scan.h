@@ -33,6 +33,7 @@ struct local_modules {
 	bool modules; /* it has kernel/ */
 };
 
+/* Empty at first, to be filled with marks. */
 struct local_scan {
 	struct local_mark *marks;
 	size_t mark_count;
@@ -42,16 +43,7 @@ struct local_scan {
 	size_t module_count;
 };
 
-/* An empty one, to be filled with marks. */
-struct local_scan *local_scan_new(void);
 void local_scan_free(struct local_scan *scan);
-
-static inline void local_scan_cleanup(struct local_scan **scan)
-{
-	local_scan_free(*scan);
-}
-
-#define _cleanup_scan_ _cleanup_(local_scan_cleanup)
 
 /* Has the file the name of a module, packed or not? */
 bool local_is_module(const char *path);
@@ -79,8 +71,8 @@ void local_scan_finish(struct local_scan *scan);
  * Scans a folder. Links that lead out of it are followed to kernel trees only; with @is_root, of a
  * system's root, not at all, and no kernel is looked for in other places of it.
  */
-int local_scan_folder(const char *folder, bool is_root, struct local_scan **ret,
-	struct error *error) _must_check_;
+int local_scan_folder(
+	const char *folder, bool is_root, struct local_scan *ret, struct error *error) _must_check_;
 
 /* Is there a mark of this very path? */
 bool local_scan_has(const struct local_scan *scan, const char *path);
@@ -126,18 +118,31 @@ void local_files_free(struct local_files *files);
 int local_files_add_tree(struct local_files *files, const char *root, const struct local_tree *tree,
 	bool confined, struct error *error) _must_check_;
 
-/* Adds lib/modules/<krel>/{kernel,modules.*} of a root. */
-int local_files_add_modules(struct local_files *files, const char *root,
-	const struct local_modules *modules, struct error *error) _must_check_;
-
 /*
- * The same of a build folder, whose modules lie where they were compiled. -EINVAL when one that it
- * lists is not there, -EXDEV when modules.order names one outside of the folder; @confined as for
- * trees. *ret_order is the text of modules.order as it is for depmod; the caller
- * frees it.
+ * Adds the modules of a build folder, which lie where they were compiled, as
+ * lib/modules/<krel>/{kernel,modules.*}. -EINVAL when one that it lists is not there, -EXDEV when
+ * modules.order names one outside of the folder; @confined as for trees. *ret_order is the text of
+ * modules.order as it is for depmod; the caller frees it.
  */
 int local_files_add_built(struct local_files *files, const char *root,
 	const struct local_tree *tree, bool confined, char **ret_order,
+	struct error *error) _must_check_;
+
+/* What of a kernel is asked for. */
+struct local_parts {
+	const char *krel;
+	bool tree;
+	bool modules;
+	bool confined; /* as for trees */
+};
+
+/*
+ * Adds what the folder @root, which was scanned, has of these parts, and sorts. Nothing is added
+ * where it has none, or only a part of one. *ret_order (freed by the caller) as for a build folder,
+ * else NULL.
+ */
+int local_files_add_parts(struct local_files *files, const char *root,
+	const struct local_scan *scan, const struct local_parts *parts, char **ret_order,
 	struct error *error) _must_check_;
 
 /*

@@ -98,8 +98,8 @@ int kernel_record_make(
  * The same from a configuration alone, as a probe bundle has it. @version is the text of
  * /proc/version, which names the compiler where the configuration does not; or NULL.
  */
-int kernel_record_of_config(const struct kconfig *config, const char *krel, const char *version,
-	struct kernel_record *ret, struct error *error) _must_check_;
+void kernel_record_of_config(const struct kconfig *config, const char *krel, const char *version,
+	struct kernel_record *ret);
 
 /* Is a tristate on, as y or as m? */
 bool kernel_record_has(const struct kernel_record *record, enum kernel_option option);

@@ -14,15 +14,10 @@
 
 /* ---- opening */
 
-int kernel_tree_openat(int root_fd, const char *path, int flags)
-{
-	return open_in_root(root_fd, path, flags);
-}
-
 int kernel_tree_open(int root_fd, const char *krel, int *ret_fd, struct error *error)
 {
 	_cleanup_free_ char *path = xasprintf("lib/modules/%s/build", krel);
-	int fd = kernel_tree_openat(root_fd, path, O_RDONLY | O_DIRECTORY);
+	int fd = open_in_root(root_fd, path, O_RDONLY | O_DIRECTORY);
 
 	if (fd < 0)
 		return error_set_errno(error, fd,
@@ -73,7 +68,7 @@ static const struct {
 /* "" when the file is not there or no ELF. */
 static const char *program_machine(int root_fd, const char *path)
 {
-	_cleanup_close_ int fd = kernel_tree_openat(root_fd, path, O_RDONLY);
+	_cleanup_close_ int fd = open_in_root(root_fd, path, O_RDONLY);
 	unsigned char header[sizeof(Elf64_Ehdr)];
 	uint16_t machine;
 
@@ -172,7 +167,7 @@ int kernel_tree_settle_modules(int root_fd, const char *krel, struct error *erro
 /* Looks for a tree of the release in @path and @depth folders below it; NULL: there is none. */
 static char *search_tree(int root_fd, const char *path, const char *krel, int depth)
 {
-	_cleanup_close_ int fd = kernel_tree_openat(root_fd, path, O_RDONLY | O_DIRECTORY);
+	_cleanup_close_ int fd = open_in_root(root_fd, path, O_RDONLY | O_DIRECTORY);
 	_cleanup_free_ char *release = fd < 0 ? NULL : kernel_tree_release(fd);
 	_cleanup_strv_ struct strv names = { 0 };
 	char *found = NULL;

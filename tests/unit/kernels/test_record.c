@@ -298,12 +298,9 @@ static void a_probes_configuration_is_enough_for_a_record(void **state)
 
 	(void) state;
 	assert_int_equal(kconfig_parse("config", "CONFIG_SMP=y\n", 13, &config, &error), 0);
-	assert_int_equal(
-		kernel_record_of_config(config, KREL,
-			"Linux version 6.1 (me@host) (gcc-12 (Debian 12.2.0-14) 12.2.0, GNU "
-			"ld 2.40) #1",
-			&record, &error),
-		0);
+	kernel_record_of_config(config, KREL,
+		"Linux version 6.1 (me@host) (gcc-12 (Debian 12.2.0-14) 12.2.0, GNU ld 2.40) #1",
+		&record);
 	assert_string_equal(record.compiler.name, "gcc-12");
 	assert_string_equal(record.vermagic, KREL " SMP ");
 }
