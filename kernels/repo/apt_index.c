@@ -7,6 +7,7 @@
 
 #include "common/fs.h"
 #include "common/xalloc.h"
+#include "kernels/krel.h"
 #include "kernels/repo/repo_internal.h"
 
 #define RELEASE_LIMIT_BYTES ((uint64_t) 32 << 20)
@@ -41,17 +42,6 @@ static void apt_free(struct index_job *job)
 	free(state->components);
 	release_free(&state->release);
 	free(state);
-}
-
-static const char *apt_arch(const char *arch)
-{
-	static const char *const names[][2] = { { "x86_64", "amd64" }, { "aarch64", "arm64" },
-		{ "ppc64le", "ppc64el" }, { "armv7l", "armhf" }, { "i686", "i386" } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strcmp(arch, names[i][0]) == 0)
-			return names[i][1];
-	return arch;
 }
 
 static void want_of_suite(struct index_job *job, const char *name, bool conditional)
@@ -107,7 +97,7 @@ static const struct release_file *file_of(
 static int add_components(struct index_job *job, struct error *error)
 {
 	const struct repository *repository = job->request->repository;
-	const char *arch = apt_arch(job->request->arch);
+	const char *arch = arch_debian(job->request->arch);
 	struct apt_state *state = job->state;
 	_cleanup_strv_ struct strv names = { 0 };
 	bool any = false;
@@ -267,7 +257,7 @@ static int read_list(struct index_job *job, const struct component *component, s
 		stanza_reader_new(file->url, on_stanza, job);
 	struct stream stream = {
 		.limit_bytes = plain ? plain->size_bytes : 0,
-		.unpacked = { .digest = STREAM_SHA256, .hex = plain ? plain->sha256 : NULL },
+		.unpacked = plain ? plain->sha256 : NULL,
 		.on_block = on_block,
 		.context = reader,
 	};

@@ -66,13 +66,6 @@ static char **slot_of(const struct digest *digest, const struct field *field)
 	return (char **) ((uintptr_t) digest + field->offset);
 }
 
-static int64_t number_of(const char *text)
-{
-	return text && *text && strlen(text) <= 18 && text[strspn(text, "0123456789")] == '\0'
-		       ? (int64_t) strtoull(text, NULL, 10)
-		       : 0;
-}
-
 struct job {
 	struct digest *digest;
 	const char *name;
@@ -84,6 +77,7 @@ static int on_stanza(void *context, const struct stanza *stanza, struct error *e
 	struct job *job = context;
 	struct digest *digest = job->digest;
 	struct package package = { 0 };
+	uint64_t until_s = 0;
 	int r;
 
 	if (job->has_head) {
@@ -99,8 +93,9 @@ static int on_stanza(void *context, const struct stanza *stanza, struct error *e
 		if (value && *value)
 			*slot_of(digest, &fields[i]) = xstrdup(value);
 	}
-	digest->valid_until_s = number_of(stanza_value(stanza, "Valid-Until"));
-	digest->listed = (uint64_t) number_of(stanza_value(stanza, "Listed"));
+	(void) list_number(stanza_value(stanza, "Valid-Until"), &until_s);
+	(void) list_number(stanza_value(stanza, "Listed"), &digest->listed);
+	digest->valid_until_s = (int64_t) until_s;
 	digest->not_automatic = stanza_value(stanza, "NotAutomatic") != NULL;
 	return 0;
 }
@@ -111,14 +106,6 @@ static int damaged(const char *name, const char *why, struct error *error)
 		"indexes/%s: the cached list is damaged: %s: it is fetched again as soon as the "
 		"mirror can be asked",
 		name, why);
-}
-
-static void hash_body(const char *text, size_t size, char hex[HASH_HEX_SIZE])
-{
-	struct hash *hash = hash_new();
-
-	hash_add(hash, text + HEAD, size - HEAD);
-	hash_finish(hash, hex);
 }
 
 int digest_parse(
@@ -133,7 +120,7 @@ int digest_parse(
 
 	if (size < HEAD || memcmp(text, FIRST_FIELD, START) != 0 || text[HEAD - 1] != '\n')
 		return damaged(name, "it does not start as one", error);
-	hash_body(text, size, hex);
+	hash_bytes(text + HEAD, size - HEAD, hex);
 	if (memcmp(text + START, hex, HASH_HEX_SIZE - 1) != 0)
 		return damaged(name, "its hash differs", error);
 	reader = stanza_reader_new(name, on_stanza, &job);
@@ -197,7 +184,7 @@ int digest_write(int folder_fd, const char *name, const struct digest *digest, s
 		return error_set(error, -EFBIG,
 			"indexes/%s: %zu bytes of packages are to be kept of one list: refused",
 			name, size);
-	hash_body(text, size, hex);
+	hash_bytes(text + HEAD, size - HEAD, hex);
 	memcpy(text + START, hex, HASH_HEX_SIZE - 1);
 	r = fs_write_atomic(folder_fd, name, text, size, 0644);
 	return r < 0 ? error_set_errno(error, r, "indexes/%s", name) : 0;

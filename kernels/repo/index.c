@@ -97,10 +97,8 @@ int index_job_take_head(struct index_job *job, const char *name, struct error *e
 	char hex[HASH_HEX_SIZE] = "";
 
 	if (!file->not_modified) {
-		struct hash *hash = hash_new();
-		int r = hash_add_file(hash, job->work_fd, name);
+		int r = hash_file(job->work_fd, name, hex);
 
-		hash_finish(hash, hex);
 		if (r < 0)
 			return error_set_errno(error, r, "%s", file->url);
 		job->made.etag = header_value(file->new_etag);
@@ -126,12 +124,8 @@ int index_job_check_signature(struct index_job *job, const char *path, const cha
 		.keyring = job->options->keyring,
 		.allow_unsigned = job->options->allow_unsigned || optional,
 	};
-	_cleanup_(signature_free) struct signature signature = { 0 };
-	int r = signature_check(&request, &signature, error);
 
-	if (r == 0)
-		job->made.signer = TAKE_PTR(signature.signer);
-	return r;
+	return signature_check(&request, &job->made.signer, error);
 }
 
 int index_job_read(struct index_job *job, const struct download_file *file, struct stream *stream,

@@ -14,6 +14,9 @@
 #include "common/strv.h"
 #include "kernels/repo/index.h"
 
+/* A decimal number in a list, of at most 18 digits; false for anything else, or NULL. */
+bool list_number(const char *text, uint64_t *ret);
+
 /* ---- "Field: value" lists (deb822(5)), fed in chunks: memory is that of the largest stanza */
 
 /* The longest of real lists are a tenth of these; more is -EFBIG. */
@@ -68,11 +71,11 @@ struct release_file {
 struct release {
 	char *suite;
 	char *codename;
-	char *date;                 /* as it stands: RFC 2822 */
-	int64_t valid_until_s;      /* seconds since 1970, or 0 for none */
-	bool by_hash;               /* lists are also served below by-hash/SHA256 */
-	bool not_automatic;         /* its packages are for those who ask for them: backports */
-	struct release_file *files; /* sorted by path */
+	char *date;            /* as it stands: RFC 2822 */
+	int64_t valid_until_s; /* seconds since 1970, or 0 for none */
+	bool by_hash;          /* lists are also served below by-hash/SHA256 */
+	bool not_automatic;    /* its packages are for those who ask for them: backports */
+	struct release_file *files;
 	size_t count;
 	size_t capacity;
 };
@@ -84,28 +87,20 @@ struct release {
 int release_parse(const char *text, size_t size, const char *name, struct release *ret,
 	struct error *error) _must_check_;
 void release_free(struct release *release);
+/* The file of this path, or NULL. */
 const struct release_file *release_find(const struct release *release, const char *path);
 /* "Sat, 11 Jul 2026 10:16:37 UTC" in seconds since 1970; -EINVAL for anything else. */
 int release_date(const char *text, int64_t *ret_s) _must_check_;
 
 /* ---- a compressed file, unpacked block by block, with its hash and that of what it holds */
 
-enum stream_digest { STREAM_SHA256, STREAM_SHA384, STREAM_SHA512 };
-
-struct stream_hash {
-	enum stream_digest digest;
-	const char *hex; /* expected; NULL: not checked */
-};
-
-/* Fedora's whole list, the largest known, unpacks to a sixth of it. */
-#define STREAM_LIMIT_BYTES ((uint64_t) 2 << 30)
-
 struct stream {
 	int fd;               /* of a regular file; read from its start, not closed */
 	const char *name;     /* for messages */
-	uint64_t limit_bytes; /* what it may unpack to; 0: STREAM_LIMIT_BYTES */
-	struct stream_hash packed;
-	struct stream_hash unpacked;
+	uint64_t limit_bytes; /* what it may unpack to; 0: 2 GiB */
+	/* SHA-256, SHA-384 or SHA-512 of the file and of what it holds; NULL: not checked. */
+	const char *packed;
+	const char *unpacked;
 	/* Called with each unpacked block; what is not 0 ends the reading and is returned. */
 	int (*on_block)(void *context, const char *data, size_t size, struct error *error);
 	void *context;
@@ -118,19 +113,14 @@ struct stream {
  */
 int stream_run(const struct stream *stream, struct error *error) _must_check_;
 
-/* "sha256", "sha384" or "sha512"; -ENOTSUP for what can be forged or is unknown. */
-int stream_digest_of(const char *name, enum stream_digest *ret) _must_check_;
-
 /* ---- repodata/repomd.xml and the primary list of rpm-md repositories (createrepo_c(8)) */
 
 /* Where the primary list is and what it must be. */
 struct repomd {
-	char *revision; /* seconds since 1970 or any other text; "" for none */
-	char *path;     /* below the repository's base URL */
-	enum stream_digest digest;
-	char *hex;
-	enum stream_digest open_digest;
-	char *open_hex;           /* of what it unpacks to; "" for none */
+	char *revision;           /* seconds since 1970 or any other text; "" for none */
+	char *path;               /* below the repository's base URL */
+	char *hex;                /* SHA-256, SHA-384 or SHA-512 */
+	char *open_hex;           /* of what it unpacks to; NULL for none */
 	uint64_t size_bytes;      /* 0: unknown */
 	uint64_t open_size_bytes; /* likewise */
 };

@@ -60,20 +60,10 @@ char *rpm_file_identity(const struct rpm_file *file);
  * Format: rpm's documentation of the package format, version 4.
  */
 
-struct rpm_signature_request {
-	const char *name; /* for messages: its URL */
-	int dir_fd;       /* where the package is */
-	const char *path;
-	int scratch_fd; /* a folder for files that are gone when it returns */
-	const struct strv *keyrings;
-	const char *keyring; /* instead of those; or NULL */
-	bool allow_unsigned; /* as in struct signature_request */
-};
-
 /*
- * -EKEYREJECTED as signature_check() does, or when it has no signature at all; -EBADMSG when it is
- * no .rpm, is damaged, or its payload is not the one that was signed. The caller frees *ret with
- * signature_free().
+ * @request as for signature_check(), with the package's folder and path; @scratch_fd: a folder for
+ * files that are gone when it returns. -EKEYREJECTED as there, or when it has no signature at all;
+ * -EBADMSG when it is no .rpm, is damaged, or its payload is not the one that was signed.
  */
-int rpm_signature_check(const struct rpm_signature_request *request, struct signature *ret,
+int rpm_signature_check(const struct signature_request *request, int scratch_fd, char **ret_signer,
 	struct error *error) _must_check_;

@@ -5,6 +5,7 @@
  */
 #include <expat.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/fs.h"
 #include "common/xalloc.h"
@@ -210,8 +211,8 @@ struct repomd_job {
 	struct repomd *repomd;
 	bool is_repomd;
 	bool in_primary;
-	bool weak;  /* the primary list has a hash, but none that we trust */
-	int digest; /* of the checksum that is read; -1: one that can be forged */
+	bool weak;     /* the primary list has a hash, but none that we trust */
+	size_t digits; /* of the checksum that is read; 0: one that can be forged */
 };
 
 void repomd_free(struct repomd *repomd)
@@ -221,6 +222,22 @@ void repomd_free(struct repomd *repomd)
 	free(repomd->hex);
 	free(repomd->open_hex);
 	*repomd = (struct repomd){ 0 };
+}
+
+/* 0 for MD5, SHA-1 and what is unknown. */
+static size_t digits_of(const char *type)
+{
+	static const char *const types[] = { "sha256", "sha384", "sha512" };
+
+	for (size_t i = 0; type && i < ARRAY_SIZE(types); i++)
+		if (strcasecmp(type, types[i]) == 0)
+			return 64 + i * 32;
+	return 0;
+}
+
+static bool is_hash(const char *text, size_t digits)
+{
+	return strlen(text) == digits && strspn(text, "0123456789abcdef") == digits;
 }
 
 static int repomd_start(
@@ -235,11 +252,8 @@ static int repomd_start(
 		job->in_primary = type && strcmp(type, "primary") == 0;
 	if (!job->in_primary)
 		return 0;
-	if (strcmp(element, REPO("checksum")) == 0 || strcmp(element, REPO("open-checksum")) == 0) {
-		enum stream_digest digest;
-
-		job->digest = type && stream_digest_of(type, &digest) == 0 ? (int) digest : -1;
-	}
+	if (strcmp(element, REPO("checksum")) == 0 || strcmp(element, REPO("open-checksum")) == 0)
+		job->digits = digits_of(type);
 	if (strcmp(element, REPO("location")) == 0) {
 		const char *href = attribute(attributes, "href");
 		char *path = path_of_location(job->url, attributes);
@@ -255,54 +269,38 @@ static int repomd_start(
 	return 0;
 }
 
-static uint64_t number_of(const char *text)
-{
-	return strspn(text, "0123456789") == strlen(text) && strlen(text) <= 18
-		       ? strtoull(text, NULL, 10)
-		       : 0;
-}
-
 static int repomd_end(void *context, const char *element, const char *text, struct error *error)
 {
 	struct repomd_job *job = context;
 	struct repomd *repomd = job->repomd;
 
-	(void) error;
 	if (!job->in_primary) {
 		if (strcmp(element, REPO("revision")) == 0 && strlen(text) < 64)
 			set_text(&repomd->revision, text);
 	} else if (strcmp(element, REPO("checksum")) == 0) {
-		job->weak = job->digest < 0;
-		if (job->weak)
-			return 0;
-		repomd->digest = (enum stream_digest) job->digest;
-		set_text(&repomd->hex, text);
-	} else if (strcmp(element, REPO("open-checksum")) == 0 && job->digest >= 0) {
-		repomd->open_digest = (enum stream_digest) job->digest;
+		job->weak = job->digits == 0;
+		if (!job->weak && is_hash(text, job->digits))
+			set_text(&repomd->hex, text);
+	} else if (strcmp(element, REPO("open-checksum")) == 0 && job->digits) {
+		if (!is_hash(text, job->digits))
+			return error_set(error, -EPROTO,
+				"%s: has an open-checksum of its primary list that is none",
+				job->name);
 		set_text(&repomd->open_hex, text);
 	} else if (strcmp(element, REPO("size")) == 0) {
-		repomd->size_bytes = number_of(text);
+		(void) list_number(text, &repomd->size_bytes);
 	} else if (strcmp(element, REPO("open-size")) == 0) {
-		repomd->open_size_bytes = number_of(text);
+		(void) list_number(text, &repomd->open_size_bytes);
 	} else if (strcmp(element, REPO("data")) == 0) {
 		job->in_primary = false;
 	}
 	return 0;
 }
 
-static bool is_hash(const char *text, enum stream_digest digest)
-{
-	static const size_t lengths[] = { 64, 96, 128 };
-
-	return strlen(text) == lengths[digest] &&
-	       strspn(text, "0123456789abcdef") == lengths[digest];
-}
-
 int repomd_parse(const char *text, size_t size, const char *name, const char *url,
 	struct repomd *ret, struct error *error)
 {
-	_cleanup_(repomd_free) struct repomd repomd = { .revision = xstrdup(""),
-		.open_hex = xstrdup("") };
+	_cleanup_(repomd_free) struct repomd repomd = { .revision = xstrdup("") };
 	struct repomd_job job = { .name = name, .url = url, .repomd = &repomd };
 	_cleanup_(xml_close) struct xml xml = {
 		.name = name, .on_start = repomd_start, .on_end = repomd_end, .context = &job
@@ -325,11 +323,8 @@ int repomd_parse(const char *text, size_t size, const char *name, const char *ur
 			"refused: use a newer mirror of this repository, or pass the .rpm files "
 			"with --kernel-from",
 			name);
-	if (!repomd.hex || !is_hash(repomd.hex, repomd.digest))
+	if (!repomd.hex)
 		return error_set(error, -EPROTO, "%s: has no hash of its primary list", name);
-	if (*repomd.open_hex && !is_hash(repomd.open_hex, repomd.open_digest))
-		return error_set(error, -EPROTO,
-			"%s: has an open-checksum of its primary list that is none", name);
 	*ret = repomd;
 	repomd = (struct repomd){ 0 };
 	return 0;
@@ -433,7 +428,7 @@ static int start_in_package(
 	} else if (strcmp(element, COMMON("size")) == 0) {
 		const char *size = attribute(attributes, "package");
 
-		package->size_bytes = size ? strtoull(size, NULL, 10) : 0;
+		(void) list_number(size, &package->size_bytes);
 	} else if (strcmp(element, COMMON("location")) == 0) {
 		const char *href = attribute(attributes, "href");
 
@@ -654,7 +649,7 @@ static int take_repomd(struct index_job *job, struct error *error)
 		return r;
 	job->made.date = xstrdup(repomd->revision);
 	index_job_forget_files(job);
-	wanted.sha256 = repomd->digest == STREAM_SHA256 ? repomd->hex : NULL;
+	wanted.sha256 = hash_is_hex(repomd->hex) ? repomd->hex : NULL;
 	wanted.size_bytes = repomd->size_bytes;
 	index_job_want(job, wanted, false, "%s", repomd->path);
 	return 0;
@@ -679,9 +674,8 @@ static int read_primary(struct index_job *job, struct error *error)
 	_cleanup_(primary_free) struct primary *primary = primary_new(&request);
 	struct stream stream = {
 		.limit_bytes = repomd->open_size_bytes,
-		.packed = { .digest = repomd->digest, .hex = repomd->hex },
-		.unpacked = { .digest = repomd->open_digest,
-			.hex = *repomd->open_hex ? repomd->open_hex : NULL },
+		.packed = repomd->hex,
+		.unpacked = repomd->open_hex,
 		.on_block = on_block,
 		.context = primary,
 	};

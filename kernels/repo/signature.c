@@ -223,13 +223,6 @@ enum signature_verdict signature_judge(const char *status, char ret_key[64])
 
 /* ---- checking */
 
-void signature_free(struct signature *signature)
-{
-	free(signature->signer);
-	free(signature->warning);
-	*signature = (struct signature){ 0 };
-}
-
 /* Puts the keys into the folder; without a keyring none. */
 static int place_keyring(
 	const struct signature_request *request, const char *path, struct error *error)
@@ -346,15 +339,13 @@ static bool starts_with(int dir_fd, const char *path, const char *start)
 	       strncmp(buffer, start, length) == 0;
 }
 
-int signature_check(
-	const struct signature_request *request, struct signature *ret, struct error *error)
+int signature_check(const struct signature_request *request, char **ret_signer, struct error *error)
 {
 	const char *keyring = signature_keyring(request->keyrings, request->keyring);
 	bool has_signature = request->detached || starts_with(request->folder_fd, request->path,
 							  "-----BEGIN PGP SIGNED MESSAGE-----");
 	enum signature_verdict verdict = SIGNATURE_MISSING;
 	_cleanup_free_ char *status = NULL;
-	struct error why = { 0 };
 	char key[64] = "";
 	int r;
 
@@ -372,16 +363,13 @@ int signature_check(
 		verdict = signature_judge(status ? status : "", key);
 	}
 	if (verdict == SIGNATURE_GOOD) {
-		*ret = (struct signature){ .signer = xstrdup(key) };
+		*ret_signer = xstrdup(key);
 		return 0;
 	}
-	r = rejected(request, verdict, key, keyring, &why);
 	if (!request->allow_unsigned ||
 		(verdict != SIGNATURE_MISSING && verdict != SIGNATURE_NO_KEY &&
-			verdict != SIGNATURE_WEAK)) {
-		*error = why;
-		return r;
-	}
+			verdict != SIGNATURE_WEAK))
+		return rejected(request, verdict, key, keyring, error);
 	/* gpgv writes the text also when it has not got the key. */
 	if (!request->detached &&
 		(!has_signature || !fs_exists(request->folder_fd, request->output))) {
@@ -389,6 +377,6 @@ int signature_check(
 		if (r < 0)
 			return r;
 	}
-	*ret = (struct signature){ .signer = xstrdup(""), .warning = xstrdup(why.text) };
+	*ret_signer = xstrdup("");
 	return 0;
 }

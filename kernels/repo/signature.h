@@ -21,24 +21,19 @@ struct signature_request {
 	const char *output;          /* clear-signed: where the signed text goes */
 	const struct strv *keyrings; /* files, binary or armoured: the first that exists is used */
 	const char *keyring;         /* instead of those; or NULL */
-	bool allow_unsigned; /* what cannot be checked is a warning: no signature, no key, or a
-			      * hash that can be forged. A signature that is wrong never is.
-			      */
-};
-
-struct signature {
-	char *signer;  /* fingerprint of the primary key, or "" */
-	char *warning; /* why it could not be checked, or NULL */
+	/* What cannot be checked will do: no signature, no key, or a hash that can be forged. A
+	 * signature that is wrong never will. */
+	bool allow_unsigned;
 };
 
 /*
- * -EKEYREJECTED with a message of its own for: no signature; a key that the keyring does not have;
- * an expired or revoked key or an expired signature; a signature over something else; MD5 or SHA-1;
- * no keyring on this machine. The caller frees *ret with signature_free().
+ * *ret_signer, which the caller frees, is the fingerprint of the primary key; "" for what could not
+ * be checked and is allowed. -EKEYREJECTED with a message of its own for: no signature; a key that
+ * the keyring does not have; an expired or revoked key or an expired signature; a signature over
+ * something else; MD5 or SHA-1; no keyring on this machine.
  */
-int signature_check(const struct signature_request *request, struct signature *ret,
+int signature_check(const struct signature_request *request, char **ret_signer,
 	struct error *error) _must_check_;
-void signature_free(struct signature *signature);
 
 /* The file whose keys count: @keyring, else the first of @keyrings that exists; NULL: none.
  * Borrowed. */
