@@ -9,7 +9,7 @@
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/local/image.h"
-#include "kernels/os_release.h"
+#include "kernels/krel.h"
 #include "module/decompress.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)

@@ -10,7 +10,7 @@
 #include "common/hash.h"
 #include "common/process.h"
 #include "common/xalloc.h"
-#include "kernels/os_release.h"
+#include "kernels/krel.h"
 #include "kernels/repo/repo_internal.h"
 
 #define RECORD        "apt-targets"

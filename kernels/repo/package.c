@@ -7,7 +7,7 @@
 #include "common/hash.h"
 #include "common/xalloc.h"
 #include "kernels/repo/repo_internal.h"
-#include "kernels/version.h"
+#include "kernels/krel.h"
 
 #define BLANKS " \t\n"
 
