@@ -2,7 +2,6 @@
 #include "kernels/repo/mirrors.h"
 
 #include <ctype.h>
-#include <curl/curl.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <string.h>
@@ -45,27 +44,19 @@ char *mirror_url_clean(const char *text)
 	return url;
 }
 
-static void curl_text_free(char **text)
-{
-	curl_free(*text);
-}
-
-/* RFC 3986, 2.1; NULL where '%' has no two digits or stands for a byte that no header may have. */
+/* NULL where '%' has no two digits or stands for a byte that no header may have. */
 static char *decode(const char *text, size_t length)
 {
-	_cleanup_free_ char *copy = xstrndup(text, length);
-	_cleanup_(curl_text_free) char *decoded = curl_easy_unescape(NULL, copy, 0, NULL);
+	_cleanup_free_ char *decoded = url_decode(text, length);
 
-	if (!decoded)
-		out_of_memory();
-	for (const char *c = strchr(copy, '%'); c; c = strchr(c + 1, '%'))
-		if (!isxdigit((unsigned char) c[1]) || !isxdigit((unsigned char) c[2]) ||
-			strncmp(c, "%00", 3) == 0)
+	for (const char *c = text; c < text + length; c++)
+		if (*c == '%' &&
+			(!isxdigit((unsigned char) c[1]) || !isxdigit((unsigned char) c[2])))
 			return NULL;
-	for (const char *c = decoded; *c; c++)
+	for (const char *c = decoded; c && *c; c++)
 		if ((unsigned char) *c < ' ' || *c == 0x7f)
 			return NULL;
-	return xstrdup(decoded);
+	return TAKE_PTR(decoded);
 }
 
 /*
