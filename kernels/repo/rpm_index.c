@@ -36,7 +36,7 @@ struct xml {
 	void *context;
 	XML_Parser parser;
 	unsigned int depth;
-	char *text; /* of TEXT_LIMIT and a NUL; pages that are not written cost nothing */
+	char *text; /* of TEXT_LIMIT and a NUL */
 	size_t text_size;
 	unsigned long long fed;
 	int result; /* why a handler ended the reading, with @error */
@@ -150,7 +150,7 @@ static int xml_parse(struct xml *xml, const char *data, size_t size, bool last, 
 		long long at;
 
 		xml->error = error;
-		status = XML_Parse(xml->parser, data, (int) part, last);
+		status = XML_Parse(xml->parser, data, (int) part, last && part == size);
 		xml->fed += part;
 		if (xml->result)
 			return xml->result;
@@ -308,9 +308,7 @@ int repomd_parse(const char *text, size_t size, const char *name, const char *ur
 	int r;
 
 	xml_open(&xml);
-	r = size ? xml_parse(&xml, text, size, false, error) : 0;
-	if (r == 0)
-		r = xml_parse(&xml, "", 0, true, error);
+	r = xml_parse(&xml, text, size, true, error);
 	if (r < 0)
 		return r;
 	if (!job.is_repomd)
@@ -333,12 +331,7 @@ int repomd_parse(const char *text, size_t size, const char *name, const char *ur
 /* ---- the primary list */
 
 /* One relation list of a package, as text; the digest must be able to read it back. */
-#define RELATIONS_LIMIT (STANZA_LINE_LIMIT / 2)
-
-struct relations {
-	char *text; /* of RELATIONS_LIMIT; pages that are not written cost nothing */
-	size_t size;
-};
+#define RELATIONS_LIMIT ((long) STANZA_LINE_LIMIT / 2)
 
 struct primary {
 	struct primary_request request;
@@ -347,10 +340,9 @@ struct primary {
 	bool in_package;
 	bool skipped; /* the package that is read is not to be kept */
 	struct package package;
-	struct relations provides;
-	struct relations depends;
-	struct relations *open; /* the one whose entries come now */
 	char *checksum_type;
+	FILE *relations;       /* writes the list whose entries come now; or NULL */
+	size_t relations_size; /* that it has written, once it is closed */
 };
 
 /* "[epoch:]version[-release]", as far as it is given. */
@@ -369,10 +361,10 @@ static int take_entry(struct primary *primary, const char **attributes, struct e
 {
 	static const char *const signs[][2] = { { "EQ", "=" }, { "GE", ">=" }, { "LE", "<=" },
 		{ "GT", ">>" }, { "LT", "<<" } };
-	struct relations *open = primary->open;
 	const char *name = attribute(attributes, "name");
 	const char *flags = attribute(attributes, "flags");
 	_cleanup_free_ char *text = NULL;
+	long at;
 
 	/* Sonames, symbols and rich dependencies: a kernel package has thousands of them. */
 	if (!name || !*name || strpbrk(name, "(), |\t\n"))
@@ -387,23 +379,35 @@ static int take_entry(struct primary *primary, const char **attributes, struct e
 	}
 	if (text)
 		name = text;
-	if (open->size + strlen(name) + 3 > RELATIONS_LIMIT)
+	at = ftell(primary->relations);
+	if (at + (long) strlen(name) + 3 > RELATIONS_LIMIT)
 		return error_set(error, -EFBIG,
 			"%s: the package %s has more relations than any package has: refused",
 			primary->request.name, primary->package.name);
-	open->size += (size_t) snprintf(open->text + open->size, RELATIONS_LIMIT - open->size,
-		"%s%s", open->size ? ", " : "", name);
+	fprintf(primary->relations, "%s%s", at > 0 ? ", " : "", name);
 	return 0;
+}
+
+static void end_relations(struct primary *primary)
+{
+	if (primary->relations && fclose(primary->relations) != 0)
+		out_of_memory();
+	primary->relations = NULL;
+}
+
+static void start_relations(struct primary *primary, char **slot)
+{
+	end_relations(primary);
+	free(TAKE_PTR(*slot));
+	primary->relations = open_memstream(slot, &primary->relations_size);
+	if (!primary->relations)
+		out_of_memory();
 }
 
 static void package_reset(struct primary *primary)
 {
+	end_relations(primary);
 	package_free(&primary->package);
-	primary->provides.size = 0;
-	primary->provides.text[0] = '\0';
-	primary->depends.size = 0;
-	primary->depends.text[0] = '\0';
-	primary->open = NULL;
 	free(TAKE_PTR(primary->checksum_type));
 }
 
@@ -413,11 +417,11 @@ static int start_in_package(
 	struct package *package = &primary->package;
 
 	if (strcmp(element, RPM("entry")) == 0)
-		return primary->open ? take_entry(primary, attributes, error) : 0;
+		return primary->relations ? take_entry(primary, attributes, error) : 0;
 	if (strcmp(element, RPM("provides")) == 0) {
-		primary->open = &primary->provides;
+		start_relations(primary, &package->provides);
 	} else if (strcmp(element, RPM("requires")) == 0) {
-		primary->open = &primary->depends;
+		start_relations(primary, &package->depends);
 	} else if (strcmp(element, COMMON("version")) == 0) {
 		free(package->version);
 		package->version = version_of(attributes);
@@ -494,10 +498,13 @@ static int end_package(struct primary *primary, struct error *error)
 			"packages by SHA-256 and trusts nothing older: use a newer mirror of this "
 			"repository, or pass the .rpm files with --kernel-from",
 			list, package->name, type);
-	set_text(&package->provides, primary->provides.text);
-	set_text(&package->depends, primary->depends.text);
+	end_relations(primary);
+	if (!package->provides)
+		package->provides = xstrdup("");
+	if (!package->depends)
+		package->depends = xstrdup("");
 	if (!package->source)
-		set_text(&package->source, package->name);
+		package->source = xstrdup(package->name);
 	r = package_check(package, list, error);
 	if (r == 0)
 		package_list_push(primary->request.packages, package);
@@ -528,7 +535,7 @@ static int primary_end(void *context, const char *element, const char *text, str
 		set_text(&package->source, text);
 		strip_source(package->source);
 	} else if (strcmp(element, RPM("provides")) == 0 || strcmp(element, RPM("requires")) == 0) {
-		primary->open = NULL;
+		end_relations(primary);
 	}
 	return 0;
 }
@@ -538,8 +545,6 @@ struct primary *primary_new(const struct primary_request *request)
 	struct primary *primary = xcalloc(1, sizeof(*primary));
 
 	primary->request = *request;
-	primary->provides.text = xreallocarray(NULL, RELATIONS_LIMIT, 1);
-	primary->depends.text = xreallocarray(NULL, RELATIONS_LIMIT, 1);
 	primary->xml = (struct xml){ .name = request->name,
 		.on_start = primary_start,
 		.on_end = primary_end,
@@ -553,15 +558,13 @@ void primary_free(struct primary **primary)
 	if (!*primary)
 		return;
 	package_reset(*primary);
-	free((*primary)->provides.text);
-	free((*primary)->depends.text);
 	xml_close(&(*primary)->xml);
 	free(TAKE_PTR(*primary));
 }
 
 int primary_feed(struct primary *primary, const char *data, size_t size, struct error *error)
 {
-	return size ? xml_parse(&primary->xml, data, size, false, error) : 0;
+	return xml_parse(&primary->xml, data, size, false, error);
 }
 
 int primary_finish(struct primary *primary, struct error *error)
