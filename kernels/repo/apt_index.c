@@ -255,13 +255,16 @@ static int read_list(struct index_job *job, const struct component *component, s
 	const struct release_file *plain = file_of(&state->release, component->list, "");
 	_cleanup_(stanza_reader_free) struct stanza_reader *reader =
 		stanza_reader_new(file->url, on_stanza, job);
-	struct stream stream = {
+	const struct stream stream = {
+		.dir_fd = job->work_fd,
+		.path = file->path,
+		.name = file->url,
 		.limit_bytes = plain ? plain->size_bytes : 0,
 		.unpacked = plain ? plain->sha256 : NULL,
 		.on_block = on_block,
 		.context = reader,
 	};
-	int r = index_job_read(job, file, &stream, error);
+	int r = stream_run(&stream, error);
 
 	return r == 0 ? stanza_reader_finish(reader, error) : r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of this folder share: readers of lists (apt_index.c, rpm_index.c), what the cache
- * keeps of a list (digest.c), and the job that asks one repository (index.c).
+ * keeps of a list, and the job that asks one repository (index.c).
  */
 #pragma once
 
@@ -95,7 +95,8 @@ int release_date(const char *text, int64_t *ret_s) _must_check_;
 /* ---- a compressed file, unpacked block by block, with its hash and that of what it holds */
 
 struct stream {
-	int fd;               /* of a regular file; read from its start, not closed */
+	int dir_fd;
+	const char *path;     /* of a regular file */
 	const char *name;     /* for messages */
 	uint64_t limit_bytes; /* what it may unpack to; 0: 2 GiB */
 	/* SHA-256, SHA-384 or SHA-512 of the file and of what it holds; NULL: not checked. */
@@ -185,13 +186,8 @@ struct digest {
  * also of the keys, so that a list is checked anew when they are others. The caller frees it.
  */
 char *digest_name(const struct index_request *request, const struct index_options *options);
-/* -ENOENT when there is none; -EUCLEAN when it is damaged. The caller frees it. */
-int digest_read(
-	int folder_fd, const char *name, struct digest *ret, struct error *error) _must_check_;
-/* The same of a text. */
+/* A digest's text; -EUCLEAN when it is damaged. The caller frees it. */
 int digest_parse(const char *text, size_t size, const char *name, struct digest *ret,
-	struct error *error) _must_check_;
-int digest_write(int folder_fd, const char *name, const struct digest *digest,
 	struct error *error) _must_check_;
 void digest_free(struct digest *digest);
 
@@ -221,9 +217,8 @@ struct index_job {
 	/* The cache. */
 	char *name; /* of the digest */
 	struct digest known;
-	bool usable;      /* @known may be used, fresh or not */
-	bool fresh;       /* and need not be asked for */
-	int cache_result; /* why the cache has nothing usable, with @cache_error */
+	bool fresh;       /* the mirror need not be asked */
+	int cache_result; /* why there is no @known, with @cache_error */
 	struct error cache_error;
 	/* The mirror. */
 	struct mirror_credentials credentials;
@@ -269,10 +264,6 @@ int index_job_take_head(struct index_job *job, const char *name, struct error *e
  */
 int index_job_check_signature(struct index_job *job, const char *path, const char *detached,
 	const char *output, bool optional, struct error *error) _must_check_;
-
-/* Runs @stream over a file that came, and removes the file. */
-int index_job_read(struct index_job *job, const struct download_file *file, struct stream *stream,
-	struct error *error) _must_check_;
 
 /* Is the package of this name worth keeping? */
 bool index_keeps(const struct strv *keep, const char *name);

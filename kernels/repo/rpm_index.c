@@ -675,14 +675,17 @@ static int read_primary(struct index_job *job, struct error *error)
 		.listed = &job->made.listed,
 	};
 	_cleanup_(primary_free) struct primary *primary = primary_new(&request);
-	struct stream stream = {
+	const struct stream stream = {
+		.dir_fd = job->work_fd,
+		.path = primary_file,
+		.name = job->files[0].url,
 		.limit_bytes = repomd->open_size_bytes,
 		.packed = repomd->hex,
 		.unpacked = repomd->open_hex,
 		.on_block = on_block,
 		.context = primary,
 	};
-	int r = index_job_read(job, &job->files[0], &stream, error);
+	int r = stream_run(&stream, error);
 
 	return r == 0 ? primary_finish(primary, error) : r;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <archive.h>
 #include <archive_entry.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 
 struct job {
 	const struct stream *stream;
+	int fd;
 	struct archive *archive;
 	EVP_MD_CTX *packed; /* NULL where nothing is expected */
 	EVP_MD_CTX *unpacked;
@@ -25,6 +27,7 @@ static void job_free(struct job **job)
 	(void) archive_read_free((*job)->archive);
 	EVP_MD_CTX_free((*job)->packed);
 	EVP_MD_CTX_free((*job)->unpacked);
+	cleanup_close(&(*job)->fd);
 	free(*job);
 }
 
@@ -70,7 +73,7 @@ static la_ssize_t on_read(struct archive *archive, void *context, const void **r
 	ssize_t got;
 
 	do
-		got = pread(job->stream->fd, job->block, sizeof(job->block), job->offset);
+		got = pread(job->fd, job->block, sizeof(job->block), job->offset);
 	while (got < 0 && errno == EINTR);
 	if (got < 0) {
 		job->read_error = -errno;
@@ -147,6 +150,9 @@ int stream_run(const struct stream *stream, struct error *error)
 	int r;
 
 	job->stream = stream;
+	job->fd = openat(stream->dir_fd, stream->path, O_RDONLY | O_CLOEXEC);
+	if (job->fd < 0)
+		return error_set_errno(error, -errno, "%s", stream->name);
 	job->archive = archive_read_new();
 	if (!job->archive)
 		out_of_memory();

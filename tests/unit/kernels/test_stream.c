@@ -14,13 +14,12 @@ static int gather(void *context, const char *data, size_t size, struct error *er
 static int run(const struct folder *folder, const char *path, struct stream stream, char **ret_text,
 	struct error *error)
 {
-	_cleanup_close_ int fd = openat(folder->fd, path, O_RDONLY | O_CLOEXEC);
 	size_t size;
 	FILE *file = open_memstream(ret_text, &size);
 	int r;
 
-	stream.fd = fd;
-	stream.name = path;
+	stream.dir_fd = folder->fd;
+	stream.path = stream.name = path;
 	stream.on_block = gather;
 	stream.context = file;
 	r = stream_run(&stream, error);
