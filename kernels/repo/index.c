@@ -221,14 +221,7 @@ static int digest_write(
 
 /* ---- what kinds of repositories call */
 
-/* May what is remembered be used, fresh or not? */
-static bool is_usable(const struct index_job *job)
-{
-	return job->cache_result == 0 && !job->known.absent;
-}
-
-void index_job_want(
-	struct index_job *job, struct download_file file, bool conditional, const char *place, ...)
+void index_job_want(struct index_job *job, struct download_file file, const char *place, ...)
 {
 	_cleanup_free_ char *below = NULL;
 	va_list arguments;
@@ -240,10 +233,6 @@ void index_job_want(
 	file.url = job->urls.items[job->urls.count - 1];
 	file.dir_fd = job->work_fd;
 	file.credentials = &job->credentials;
-	if (conditional && is_usable(job) && !job->restarted) {
-		file.etag = job->known.etag;
-		file.last_modified = job->known.last_modified;
-	}
 	(void) unlinkat(job->work_fd, file.path, 0);
 	job->files = xreallocarray(job->files, job->file_count + 1, sizeof(*job->files));
 	job->files[job->file_count++] = file;
@@ -262,61 +251,6 @@ int index_job_failed(const struct download_file *file, struct error *error)
 {
 	*error = file->error;
 	return file->result;
-}
-
-int index_job_restart(struct index_job *job, int code)
-{
-	if (job->restarted)
-		return code;
-	job->restarted = true;
-	job->kind->free(job);
-	index_job_forget_files(job);
-	digest_free(&job->made);
-	job->kind->start(job);
-	return 0;
-}
-
-/* Header lines go into the digest as they are: nothing that could end a line there. */
-static char *header_value(const char *text)
-{
-	return text && *text && !strpbrk(text, "\r\n") ? xstrdup(text) : NULL;
-}
-
-int index_job_take_head(struct index_job *job, const char *name, struct error *error)
-{
-	const struct download_file *file = &job->files[0];
-	char hex[HASH_HEX_SIZE] = "";
-
-	if (!file->not_modified) {
-		int r = hash_file(job->work_fd, name, hex);
-
-		if (r < 0)
-			return error_set_errno(error, r, "%s", file->url);
-		job->made.etag = header_value(file->new_etag);
-		job->made.last_modified = header_value(file->new_last_modified);
-		job->made.release_sha256 = xstrdup(hex);
-	}
-	job->unchanged = file->not_modified || (is_usable(job) && job->known.release_sha256 &&
-						       strcmp(job->known.release_sha256, hex) == 0);
-	job->done = job->unchanged;
-	return 0;
-}
-
-int index_job_check_signature(struct index_job *job, const char *path, const char *detached,
-	const char *output, bool optional, struct error *error)
-{
-	const struct signature_request request = {
-		.name = job->files[0].url,
-		.folder_fd = job->work_fd,
-		.path = path,
-		.detached = detached,
-		.output = output,
-		.keyrings = &job->request->repository->keyrings,
-		.keyring = job->options->keyring,
-		.allow_unsigned = job->options->allow_unsigned || optional,
-	};
-
-	return signature_check(&request, &job->made.signer, error);
 }
 
 bool index_keeps(const struct strv *keep, const char *name)
@@ -344,6 +278,156 @@ int index_check_expiry(const struct index_request *request, const struct index_o
 		"machine's clock is wrong: use another mirror with --mirror, or accept the list "
 		"with --allow-expired",
 		request->url, request->repository->name, text);
+}
+
+/* ---- the head of a repository's lists */
+
+/* Where the text goes that a clear signature covers. */
+#define SIGNED_TEXT "head.text"
+
+/* May what is remembered be used, fresh or not? */
+static bool is_usable(const struct index_job *job)
+{
+	return job->cache_result == 0 && !job->known.absent;
+}
+
+static void want_head(struct index_job *job)
+{
+	const struct index_head *head = &job->kind->heads[job->head];
+	struct download_file wanted = { .path = head->name,
+		.limit_bytes = job->kind->head_limit_bytes };
+
+	index_job_forget_files(job);
+	/* Only where it is not as the cache has it. */
+	if (job->head == 0 && is_usable(job) && !job->restarted) {
+		wanted.etag = job->known.etag;
+		wanted.last_modified = job->known.last_modified;
+	}
+	index_job_want(job, wanted, "%s/%s", job->folder, head->name);
+	if (!head->signature)
+		return;
+	wanted = (struct download_file){ .path = head->signature,
+		.limit_bytes = job->kind->head_limit_bytes };
+	index_job_want(job, wanted, "%s/%s", job->folder, head->signature);
+}
+
+/* Everything anew, without conditions; where that was tried before, @code it is. */
+static int restart(struct index_job *job, int code)
+{
+	if (job->restarted)
+		return code;
+	job->restarted = true;
+	if (job->state)
+		job->kind->free(TAKE_PTR(job->state));
+	digest_free(&job->made);
+	job->head = 0;
+	want_head(job);
+	return 0;
+}
+
+/* Header lines go into the digest as they are: nothing that could end a line there. */
+static char *header_value(const char *text)
+{
+	return text && *text && !strpbrk(text, "\r\n") ? xstrdup(text) : NULL;
+}
+
+/* Is it the one that the cache's digest was made of? Then the job is done. */
+static int compare_head(struct index_job *job, struct error *error)
+{
+	const struct download_file *file = &job->files[0];
+	char hex[HASH_HEX_SIZE] = "";
+
+	if (!file->not_modified) {
+		int r = hash_file(job->work_fd, file->path, hex);
+
+		if (r < 0)
+			return error_set_errno(error, r, "%s", file->url);
+		job->made.etag = header_value(file->new_etag);
+		job->made.last_modified = header_value(file->new_last_modified);
+		job->made.release_sha256 = xstrdup(hex);
+	}
+	job->unchanged = file->not_modified || (is_usable(job) && job->known.release_sha256 &&
+						       strcmp(job->known.release_sha256, hex) == 0);
+	job->done = job->unchanged;
+	return 0;
+}
+
+/* *ret_text: the file whose content is signed. */
+static int check_signature(struct index_job *job, const char **ret_text, struct error *error)
+{
+	const struct index_head *head = &job->kind->heads[job->head];
+	const struct repository *repository = job->request->repository;
+	const struct download_file *file = head->signature ? &job->files[1] : NULL;
+	/* Object stores answer 403 for what they do not have. */
+	bool missing = file && (file->result == -EADDRNOTAVAIL || file->result == -EACCES);
+	const struct signature_request request = {
+		.name = job->files[0].url,
+		.folder_fd = job->work_fd,
+		.path = head->name,
+		.detached = missing ? NULL : head->signature,
+		.output = SIGNED_TEXT,
+		.keyrings = &repository->keyrings,
+		.keyring = job->options->keyring,
+		/* Where each package is signed, that of the list is one more, if we have its key.
+		 */
+		.allow_unsigned = job->options->allow_unsigned ||
+				  (repository->kind == REPOSITORY_RPM_MD &&
+					  repository->trust == TRUST_PACKAGES),
+	};
+
+	if (missing && !request.allow_unsigned)
+		return error_set(error, -EKEYREJECTED,
+			"%s: carries no signature: the mirror has no %s beside it: use another "
+			"mirror, or accept the list as it is with --allow-unsigned",
+			request.name, head->signature);
+	if (file && file->result < 0 && !missing)
+		return index_job_failed(file, error);
+	*ret_text = request.detached ? head->name : SIGNED_TEXT;
+	return signature_check(&request, &job->made.signer, error);
+}
+
+static int take_head(struct index_job *job, struct error *error)
+{
+	const struct index_kind *kind = job->kind;
+	const struct download_file *file = &job->files[0];
+	_cleanup_free_ char *text = NULL;
+	const char *name = NULL;
+	size_t size;
+	int r;
+
+	if (file->result == -EADDRNOTAVAIL && job->head + 1 < ARRAY_SIZE(kind->heads) &&
+		kind->heads[job->head + 1].name) {
+		job->head++;
+		want_head(job);
+		return 0;
+	}
+	job->absent = file->result == -EADDRNOTAVAIL;
+	if (file->result < 0)
+		return index_job_failed(file, error);
+	r = compare_head(job, error);
+	if (r < 0 || job->done)
+		return r;
+	r = check_signature(job, &name, error);
+	/* Of a mirror in the middle of an update one of the two may be newer than the other. */
+	if (r == -EKEYREJECTED && job->file_count > 1 && job->files[1].result == 0)
+		return restart(job, r);
+	if (r < 0)
+		return r;
+	r = fs_read(job->work_fd, name, kind->head_limit_bytes, &text, &size);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", file->url);
+	return kind->read_head(job, text, size, error);
+}
+
+static int take(struct index_job *job, struct error *error)
+{
+	int r;
+
+	if (!job->state)
+		return take_head(job, error);
+	r = job->kind->take_lists(job, error);
+	/* A mirror in the middle of an update has lists of one time and a head of another. */
+	return r == -EBADMSG || r == -EADDRNOTAVAIL ? restart(job, r) : r;
 }
 
 /* ---- rounds: files of all jobs are fetched, then looked at in threads */
@@ -376,7 +460,7 @@ static void *work(void *context)
 		job = &pool->jobs[i];
 		if (job->done)
 			continue;
-		job->result = job->kind->take(job, &job->error);
+		job->result = take(job, &job->error);
 		job->done |= job->result < 0;
 		/* A download has that in its message; all else writes to unpack or check a list. */
 		if (job->result == -ENOSPC && !strstr(job->error.text, "no space is left"))
@@ -409,7 +493,7 @@ static bool fetch_round(struct index_job *jobs, size_t count)
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; !jobs[i].done && j < jobs[i].file_count; j++) {
-			files = xreallocarray(files, total + 1, sizeof(*files));
+			files = xreallocarray(files, total + 1, sizeof(struct download_file *));
 			files[total++] = &jobs[i].files[j];
 		}
 	if (total)
@@ -480,13 +564,19 @@ static int start(struct index_job *job, size_t number, struct error *error)
 		return disk_full("indexes/work", error);
 	if (r < 0)
 		return error_set_errno(error, r, "indexes/work");
-	job->kind = repository->kind == REPOSITORY_APT ? &index_kind_apt : &index_kind_rpm_md;
+	if (repository->kind == REPOSITORY_APT) {
+		job->kind = &index_kind_apt;
+		job->folder = xasprintf("dists/%s", repository->suite);
+	} else {
+		job->kind = &index_kind_rpm_md;
+		job->folder = xstrdup("repodata");
+	}
 	/* One repository's trouble: the others are asked. */
 	job->result = mirrors_credentials(
 		job->request->mirror, repository, &job->credentials, &job->error);
 	job->done = job->result < 0;
 	if (!job->done)
-		job->kind->start(job);
+		want_head(job);
 	return 0;
 }
 
@@ -666,8 +756,9 @@ static int settle(struct index *index, struct index_job *job)
 static void job_free(struct index_job *job)
 {
 	if (job->state)
-		job->kind->free(job);
+		job->kind->free(job->state);
 	index_job_forget_files(job);
+	free(job->folder);
 	digest_free(&job->known);
 	digest_free(&job->made);
 	mirror_credentials_free(&job->credentials);

@@ -193,18 +193,26 @@ void digest_free(struct digest *digest);
 
 /*
  * ---- asking one repository, in rounds, so that index.c can fetch what all repositories want next
- * in one go: a kind of repository wants files, looks at what came, and wants more or is done. Jobs
- * share nothing but what they only read: what came is looked at in threads.
+ * in one go: first the head of its lists, which is signed, then the lists that it names. Jobs share
+ * nothing but what they only read: what came is looked at in threads.
  */
 
 struct index_job;
 
+/* By what a mirror may have a list, and its signature's file; NULL: it is clear-signed. */
+struct index_head {
+	const char *name;
+	const char *signature;
+};
+
 struct index_kind {
-	/* Wants the files of the first round. */
-	void (*start)(struct index_job *job);
-	/* Looks at the files that were wanted; wants others, or sets @done. */
-	int (*take)(struct index_job *job, struct error *error);
-	void (*free)(struct index_job *job);
+	struct index_head heads[2]; /* the first that the mirror has counts */
+	uint64_t head_limit_bytes;
+	/* Makes @state of the head's text, and wants the first lists or sets @done. */
+	int (*read_head)(struct index_job *job, const char *text, size_t size, struct error *error);
+	/* Looks at the lists that were wanted; wants others or sets @done. */
+	int (*take_lists)(struct index_job *job, struct error *error);
+	void (*free)(void *state);
 };
 
 extern const struct index_kind index_kind_apt;
@@ -222,11 +230,13 @@ struct index_job {
 	struct error cache_error;
 	/* The mirror. */
 	struct mirror_credentials credentials;
+	char *folder;                /* that has the heads, below the repository's URL */
+	size_t head;                 /* which of the kind's it is asked for */
 	int work_fd;                 /* a folder of its own; -1: the mirror is not asked */
 	struct download_file *files; /* of this round */
 	size_t file_count;
 	struct strv urls; /* theirs */
-	void *state;      /* the kind's */
+	void *state;      /* the kind's; NULL: the head is still to come */
 	bool restarted;   /* the mirror was caught in the middle of an update: not twice */
 	bool done;
 	bool unchanged; /* @known is what the mirror has */
@@ -238,32 +248,14 @@ struct index_job {
 
 /*
  * Wants @file, of which @path (its name in the job's folder, which must stay), hash and sizes are
- * set, from a place below the repository's base URL. @conditional: unless it is as the cache has
- * it.
+ * set, from a place below the repository's base URL.
  */
-void index_job_want(struct index_job *job, struct download_file file, bool conditional,
-	const char *place, ...) _printf_(4, 5);
+void index_job_want(struct index_job *job, struct download_file file, const char *place, ...)
+	_printf_(3, 4);
 /* Forgets the files of the last round. */
 void index_job_forget_files(struct index_job *job);
-
 /* @file was not to be had: its code and message. */
 int index_job_failed(const struct download_file *file, struct error *error);
-
-/* Everything anew, without conditions; where that was tried before, @code it is. */
-int index_job_restart(struct index_job *job, int code);
-
-/*
- * Takes hash and headers of the first file of a list, @name in the job's folder. When it is the one
- * that the cache's digest was made of, the job is done, unchanged.
- */
-int index_job_take_head(struct index_job *job, const char *name, struct error *error) _must_check_;
-
-/*
- * Checks the signature of the job's first file, @path in its folder; arguments as in struct
- * signature_request. @optional: it need not be there, nor its key.
- */
-int index_job_check_signature(struct index_job *job, const char *path, const char *detached,
-	const char *output, bool optional, struct error *error) _must_check_;
 
 /* Is the package of this name worth keeping? */
 bool index_keeps(const struct strv *keep, const char *name);

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/repo/repo_internal.h"
 
@@ -578,83 +577,29 @@ int primary_finish(struct primary *primary, struct error *error)
 
 /* ---- the job */
 
-#define REPOMD_LIMIT_BYTES  ((uint64_t) 4 << 20)
 #define PRIMARY_LIMIT_BYTES ((uint64_t) 1 << 30)
 
-static const char repomd_file[] = "repomd.xml";
-static const char signature_file[] = "repomd.xml.asc";
 static const char primary_file[] = "primary";
 
-/* job->state is the repomd; without a path it is still to come. */
-static void rpm_free(struct index_job *job)
+static void rpm_free(void *state)
 {
-	repomd_free(job->state);
-	free(job->state);
+	repomd_free(state);
+	free(state);
 }
 
-static void rpm_start(struct index_job *job)
+static int rpm_read_head(struct index_job *job, const char *text, size_t size, struct error *error)
 {
-	struct download_file wanted = { .path = repomd_file, .limit_bytes = REPOMD_LIMIT_BYTES };
-
-	job->state = xcalloc(1, sizeof(struct repomd));
-	index_job_want(job, wanted, true, "repodata/%s", repomd_file);
-	wanted.path = signature_file;
-	index_job_want(job, wanted, false, "repodata/%s", signature_file);
-}
-
-static int check_signature(struct index_job *job, struct error *error)
-{
-	const struct download_file *file = &job->files[1];
-	/* Where each package is signed, the list's signature is one more, if we have its key. */
-	bool optional = job->request->repository->trust == TRUST_PACKAGES;
-
-	/* Object stores answer 403 for what they do not have. */
-	if (file->result == -EADDRNOTAVAIL || file->result == -EACCES) {
-		if (optional || job->options->allow_unsigned)
-			return 0;
-		return error_set(error, -EKEYREJECTED,
-			"%s: carries no signature: the mirror has no repomd.xml.asc beside it: use "
-			"another mirror, or accept the list as it is with --allow-unsigned",
-			job->files[0].url);
-	}
-	if (file->result < 0)
-		return index_job_failed(file, error);
-	return index_job_check_signature(job, repomd_file, signature_file, NULL, optional, error);
-}
-
-static int take_repomd(struct index_job *job, struct error *error)
-{
-	const char *url = job->files[0].url;
-	struct repomd *repomd = job->state;
+	struct repomd *repomd = job->state = xcalloc(1, sizeof(*repomd));
 	struct download_file wanted = { .path = primary_file, .limit_bytes = PRIMARY_LIMIT_BYTES };
-	_cleanup_free_ char *text = NULL;
-	size_t size;
-	int r;
+	int r = repomd_parse(text, size, job->files[0].url, job->request->url, repomd, error);
 
-	if (job->files[0].result < 0) {
-		job->absent = job->files[0].result == -EADDRNOTAVAIL;
-		return index_job_failed(&job->files[0], error);
-	}
-	r = index_job_take_head(job, repomd_file, error);
-	if (r < 0 || job->done)
-		return r;
-	r = check_signature(job, error);
-	/* Of a mirror in the middle of an update one of the two may be newer than the other. */
-	if (r == -EKEYREJECTED && job->files[1].result == 0)
-		return index_job_restart(job, r);
-	if (r < 0)
-		return r;
-	r = fs_read(job->work_fd, repomd_file, REPOMD_LIMIT_BYTES, &text, &size);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", url);
-	r = repomd_parse(text, size, url, job->request->url, repomd, error);
 	if (r < 0)
 		return r;
 	job->made.date = xstrdup(repomd->revision);
-	index_job_forget_files(job);
 	wanted.sha256 = hash_is_hex(repomd->hex) ? repomd->hex : NULL;
 	wanted.size_bytes = repomd->size_bytes;
-	index_job_want(job, wanted, false, "%s", repomd->path);
+	index_job_forget_files(job);
+	index_job_want(job, wanted, "%s", repomd->path);
 	return 0;
 }
 
@@ -690,24 +635,19 @@ static int read_primary(struct index_job *job, struct error *error)
 	return r == 0 ? primary_finish(primary, error) : r;
 }
 
-static int rpm_take(struct index_job *job, struct error *error)
+static int rpm_take_lists(struct index_job *job, struct error *error)
 {
-	const struct repomd *repomd = job->state;
-	int r;
+	int r = job->files[0].result < 0 ? index_job_failed(&job->files[0], error)
+					 : read_primary(job, error);
 
-	if (!repomd->path)
-		return take_repomd(job, error);
-	r = job->files[0].result < 0 ? index_job_failed(&job->files[0], error)
-				     : read_primary(job, error);
-	/* Its name has its hash in it: after an update the old one is gone. */
-	if (r == -EBADMSG || r == -EADDRNOTAVAIL)
-		return index_job_restart(job, r);
 	job->done = r == 0;
 	return r;
 }
 
 const struct index_kind index_kind_rpm_md = {
-	.start = rpm_start,
-	.take = rpm_take,
+	.heads = { { "repomd.xml", "repomd.xml.asc" } },
+	.head_limit_bytes = (uint64_t) 4 << 20,
+	.read_head = rpm_read_head,
+	.take_lists = rpm_take_lists,
 	.free = rpm_free,
 };
