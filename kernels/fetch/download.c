@@ -638,8 +638,7 @@ static int prepare(struct transfer *transfer, struct error *error)
 		r = partial_open(partial, file, error);
 	if (r < 0)
 		return r;
-	/* All of it may have come before, and only the end of the program kept it from its place.
-	 */
+	/* All of it may have come before a kill that kept it from its place. */
 	if (file->size_bytes && partial->bytes == file->size_bytes &&
 		partial_finish(partial, &ignored) == 0)
 		return 0;

@@ -54,13 +54,10 @@ const unsigned char *rpm_section_find(
 char *rpm_file_identity(const struct rpm_file *file);
 
 /*
- * The signature that an .rpm carries itself. Most rpm distributions do not sign repomd.xml, so that
- * the hashes in their lists prove nothing: there the package's own signature does. It is over the
- * header, which has the payload's SHA-256 (rpm 4.14 and later); in older packages over both.
- * Format: rpm's documentation of the package format, version 4.
- */
-
-/*
+ * Checks the signature that an .rpm carries itself: most rpm distributions do not sign repomd.xml,
+ * so that the hashes in their lists prove nothing. It is over the header, which has the payload's
+ * SHA-256 (rpm 4.14 and later); in older packages over both.
+ *
  * @request as for signature_check(), with the package's folder and path; @scratch_fd: a folder for
  * files that are gone when it returns. -EKEYREJECTED as there, or when it has no signature at all;
  * -EBADMSG when it is no .rpm, is damaged, or its payload is not the one that was signed.

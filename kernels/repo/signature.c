@@ -58,8 +58,7 @@ static int decode_block(const char **cursor, unsigned char *data, size_t *size)
 	return r;
 }
 
-/* The bytes of all armoured public keys in @text make a keyring; NULL when one is cut or damaged.
- */
+/* All armoured public keys of a text as a keyring; NULL when one is cut or damaged. */
 static char *decode_keys(const char *text, size_t *ret_size)
 {
 	_cleanup_free_ char *data = xcalloc(strlen(text) + 1, 1);
@@ -261,8 +260,7 @@ static int copy_whole(const struct signature_request *request, struct error *err
 	return r < 0 ? error_set_errno(error, r, "%s", request->name) : 0;
 }
 
-/* Its exit status holds less than its status lines: a second signature by an unknown key is fine.
- */
+/* Its status lines say more than its exit status: a second signature by an unknown key is fine. */
 static int run_gpgv(const struct signature_request *request, char **ret_status, struct error *error)
 {
 	static const char *const words[] = { "gpgv", "--quiet", "--homedir", ".", "--status-fd",

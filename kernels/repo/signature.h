@@ -35,22 +35,17 @@ struct signature_request {
 int signature_check(const struct signature_request *request, char **ret_signer,
 	struct error *error) _must_check_;
 
-/* The file whose keys count: @keyring, else the first of @keyrings that exists; NULL: none.
- * Borrowed. */
+/* The file whose keys count: @keyring, else the first of @keyrings that exists, or NULL; borrowed.
+ */
 const char *signature_keyring(const struct strv *keyrings, const char *keyring);
 
-/* Can the user's own keyring be read, and may keys be in it? Else -EKEYREJECTED, once for all
- * lists. */
+/* Can this keyring be read, and may keys be in it? Else -EKEYREJECTED. */
 int signature_check_keyring(const char *path, struct error *error) _must_check_;
 
-/*
- * Adds what is in that file to a key: what was believed because of a key is not believed without
- * it. A file that cannot be read counts as none of those that can: the checker has the message.
- */
+/* Adds what is in that file: what was believed because of a key is not believed without it. */
 void signature_hash_keyring(const struct strv *keyrings, const char *keyring, struct hash *hash);
 
-/* gpgv's status lines (doc/DETAILS of GnuPG); of several signatures the verdict that
- * comes last here counts. */
+/* By gpgv's status lines (doc/DETAILS of GnuPG); of several signatures the last in here counts. */
 enum signature_verdict {
 	SIGNATURE_MISSING,
 	SIGNATURE_NO_KEY,
