@@ -37,6 +37,7 @@ static void file_free(struct local_file *file)
 	free(file->from);
 	free(file->to);
 	free(file->link);
+	free(file->text);
 }
 
 void local_files_free(struct local_files *files)

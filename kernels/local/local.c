@@ -335,14 +335,15 @@ static int hash_folder(
 {
 	const struct local_parts parts = { .krel = krel, .tree = true, .modules = true };
 	_cleanup_(local_files_free) struct local_files files = { 0 };
-	_cleanup_free_ char *order = NULL;
-	int r = local_files_add_parts(&files, input->path, &input->scan, &parts, &order, error);
+	int r = local_files_add_parts(&files, input->path, &input->scan, &parts, error);
 
 	if (r < 0)
 		return error_prefix(error, r, "--kernel-from");
 	for (size_t i = 0; i < files.count; i++) {
 		const struct local_file *file = &files.items[i];
 
+		if (file->text) /* made from the others' places */
+			continue;
 		hash_add_text(hash, file->to);
 		hash_add_text(hash, file->link ? file->link : "");
 		r = file->link ? 0 : hash_add_tree(hash, AT_FDCWD, file->from);

@@ -89,12 +89,13 @@ static int look_for(const char *root, const char *folder, const char *module, bo
 }
 
 int local_files_add_built(struct local_files *files, const char *root,
-	const struct local_tree *tree, bool confined, char **ret_order, struct error *error)
+	const struct local_tree *tree, bool confined, struct error *error)
 {
 	_cleanup_free_ char *folder =
 		*tree->path == '/' ? xstrdup(tree->path)
 				   : xasprintf("%s%s%s", root, *tree->path ? "/" : "", tree->path);
 	_cleanup_free_ char *path = xasprintf("%s/modules.order", folder);
+	_cleanup_free_ char *to = xasprintf("lib/modules/%s/modules.order", tree->krel);
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_strv_ struct strv order = { 0 };
 	_cleanup_free_ char *text = NULL;
@@ -142,16 +143,17 @@ int local_files_add_built(struct local_files *files, const char *root,
 		xstrv_pushf(&order, "kernel/%s", module);
 	}
 	r = add_lists(files, folder, tree->krel, ARRAY_SIZE(lists) - 1);
+	if (r == 0)
+		r = local_files_add(files, path, to, NULL);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", folder);
 	xstrv_push(&order, "");
-	*ret_order = xstrv_join(&order, "\n");
+	files->items[files->count - 1].text = xstrv_join(&order, "\n");
 	return 0;
 }
 
 int local_files_add_parts(struct local_files *files, const char *root,
-	const struct local_scan *scan, const struct local_parts *parts, char **ret_order,
-	struct error *error)
+	const struct local_scan *scan, const struct local_parts *parts, struct error *error)
 {
 	const struct local_tree *tree = local_scan_tree(scan, parts->krel);
 	const struct local_modules *modules = local_scan_modules(scan, parts->krel);
@@ -164,7 +166,7 @@ int local_files_add_parts(struct local_files *files, const char *root,
 	if (parts->modules && modules && modules->builtin)
 		r = add_modules(files, root, modules, error);
 	else if (parts->modules && tree && tree->builtin)
-		r = local_files_add_built(files, root, tree, parts->confined, ret_order, error);
+		r = local_files_add_built(files, root, tree, parts->confined, error);
 	local_files_sort(files);
 	return r;
 }
@@ -189,6 +191,9 @@ int local_files_copy(
 		}
 		if (r == 0 && file->link)
 			r = symlinkat(file->link, folder_fd, file->to) < 0 ? -errno : 0;
+		else if (r == 0 && file->text)
+			r = fs_write_atomic(
+				folder_fd, file->to, file->text, strlen(file->text), 0644);
 		else if (r == 0 &&
 			 (apart || linkat(AT_FDCWD, file->from, folder_fd, file->to, 0) < 0))
 			r = copy_apart(AT_FDCWD, file->from, folder_fd, file->to);
@@ -302,19 +307,14 @@ static int make_from(const struct stage *stage, const char *root, int folder_fd)
 	};
 	_cleanup_(local_scan_free) struct local_scan scan = { 0 };
 	_cleanup_(local_files_free) struct local_files files = { 0 };
-	_cleanup_free_ char *path = xasprintf("lib/modules/%s/modules.order", parts.krel);
-	_cleanup_free_ char *order = NULL;
 	int r = local_scan_folder(root, false, &scan, stage->error);
 
 	if (r == 0)
-		r = local_files_add_parts(&files, root, &scan, &parts, &order, stage->error);
+		r = local_files_add_parts(&files, root, &scan, &parts, stage->error);
 	if (r < 0 || files.count == 0)
 		return r;
 	r = local_files_copy(&files, folder_fd, !parts.confined, stage->error);
-	if (r < 0 || !order)
-		return r < 0 ? r : 1;
-	r = fs_write_atomic(folder_fd, path, order, strlen(order), 0644);
-	return r < 0 ? error_set_errno(stage->error, r, "%s", path) : 1;
+	return r < 0 ? r : 1;
 }
 
 static int make(const struct local_kernel *kernel, const char *scratch, const char *folder,

@@ -91,6 +91,7 @@ struct local_file {
 	char *from;  /* absolute */
 	char *to;    /* below the output */
 	char *link;  /* the text of a link in the output; NULL for files */
+	char *text;  /* what is written there instead of a copy of @from; or NULL */
 	size_t rank; /* in the order of adding */
 };
 
@@ -121,12 +122,10 @@ int local_files_add_tree(struct local_files *files, const char *root, const stru
 /*
  * Adds the modules of a build folder, which lie where they were compiled, as
  * lib/modules/<krel>/{kernel,modules.*}. -EINVAL when one that it lists is not there, -EXDEV when
- * modules.order names one outside of the folder; @confined as for trees. *ret_order is the text of
- * modules.order as it is for depmod; the caller frees it.
+ * modules.order names one outside of the folder; @confined as for trees.
  */
 int local_files_add_built(struct local_files *files, const char *root,
-	const struct local_tree *tree, bool confined, char **ret_order,
-	struct error *error) _must_check_;
+	const struct local_tree *tree, bool confined, struct error *error) _must_check_;
 
 /* What of a kernel is asked for. */
 struct local_parts {
@@ -138,11 +137,10 @@ struct local_parts {
 
 /*
  * Adds what the folder @root, which was scanned, has of these parts, and sorts. Nothing is added
- * where it has none, or only a part of one. *ret_order (freed by the caller) as for a build folder,
- * else NULL.
+ * where it has none, or only a part of one.
  */
 int local_files_add_parts(struct local_files *files, const char *root,
-	const struct local_scan *scan, const struct local_parts *parts, char **ret_order,
+	const struct local_scan *scan, const struct local_parts *parts,
 	struct error *error) _must_check_;
 
 /*
