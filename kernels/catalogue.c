@@ -114,8 +114,7 @@ static size_t word_at(const char *text, const char *const *words, size_t count)
 	return i;
 }
 
-/* The text with values instead of the words; those whose value is NULL stay. */
-static char *replace_words(
+char *replace_words(
 	const char *text, const char *const *words, const char *const *values, size_t count)
 {
 	char *result = xstrdup("");

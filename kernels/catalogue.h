@@ -138,3 +138,8 @@ void catalogue_split_krel(const struct catalogue *catalogue, const char *krel, c
 
 /* A template's text for a krel; the caller frees it. Other {words} stay as they are. */
 char *catalogue_expand(const struct catalogue *catalogue, const char *template, const char *krel);
+
+/* The text with values instead of the words; those whose value is NULL stay. The caller frees it.
+ */
+char *replace_words(
+	const char *text, const char *const *words, const char *const *values, size_t count);

@@ -3,30 +3,47 @@
 
 #include <curl/curl.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
 #include "common/clock.h"
+#include "common/fs.h"
+#include "common/hash.h"
 #include "common/xalloc.h"
-#include "kernels/fetch/partial_internal.h"
-#include "kernels/url.h"
 
-#define DEFAULT_PARALLEL           8
-#define DEFAULT_ATTEMPTS           4
-#define DEFAULT_CONNECT_TIMEOUT_MS 15000
-#define DEFAULT_STALL_MS           30000
-#define TICK_MS                    100  /* between two looks at the clock, and two reports */
-#define STALL_BYTES                1024 /* less than this in that time is as good as nothing */
-#define FIRST_PAUSE_MS             500
-#define LONGEST_PAUSE_MS           20000
-#define LONGEST_RETRY_AFTER_S      60
-#define REDIRECTS                  8
-#define PAGE_LIMIT_BYTES           65536
+#define PARALLEL              8
+#define DEFAULT_ATTEMPTS      4
+#define DEFAULT_LIMIT_BYTES   ((uint64_t) 4 << 30)
+#define CONNECT_TIMEOUT_S     15L
+#define DEFAULT_STALL_S       30
+#define STALL_BYTES_PER_S     35L /* less than this for so long is as good as nothing */
+#define TICK_MS               100 /* between two looks at the clock, and two reports */
+#define FIRST_PAUSE_MS        500
+#define LONGEST_PAUSE_MS      20000
+#define LONGEST_RETRY_AFTER_S 60
+#define REDIRECTS             8
+#define PAGE_LIMIT_BYTES      65536
 
 struct download {
 	struct download_options options;
 	CURLM *multi; /* NULL until something comes over the network: it has sockets of its own */
+};
+
+/*
+ * A file that is being fetched: "<path>.part", hashed and counted as it comes, and renamed when it
+ * is whole and right. Where the SHA-256 is known, what has come stays for a later attempt to go on
+ * from. The caller sees to it that no two runs fetch the same: the store by the digest's lock,
+ * lists by that of their folder.
+ */
+struct partial {
+	const struct download_file *file;
+	char *name;        /* below its dir_fd */
+	int fd;            /* -1: it is not open */
+	bool resumed;      /* what is there was there before */
+	struct hash *hash; /* of what is there; NULL where no SHA-256 is known */
+	uint64_t bytes;    /* that are there */
 };
 
 /* One file: its attempts, one at a time, and what became of them. */
@@ -46,17 +63,14 @@ struct transfer {
 	/* Of the attempt that runs. */
 	bool running;
 	bool begun;           /* the body has */
-	bool stalled;         /* ended by us */
 	int write_result;     /* why the body was not taken, with file->error */
 	uint64_t asked_bytes; /* of the range that was asked for, its start */
 	uint64_t received_bytes;
 	size_t page_bytes;        /* of the page that came with a redirect */
 	uint64_t announced_bytes; /* how long the whole file is, by the server; 0: not known */
-	uint64_t mark_ms;         /* when received_bytes was mark_bytes */
-	uint64_t mark_bytes;
 	/* After it. */
 	bool finished;      /* file->result is what it stays */
-	uint64_t resume_ms; /* on the monotonic clock: when to try again */
+	uint64_t resume_ms; /* on the monotonic clock: not to try again before */
 };
 
 /* All that one call of download_run() is about. */
@@ -69,6 +83,202 @@ struct run {
 	uint64_t received_bytes; /* at that time */
 	uint64_t bytes_per_s;    /* of late: older ticks count less and less */
 };
+
+/* ---- what has come of a file */
+
+/* The message has the whole path. */
+static int partial_failed(const struct partial *partial, int code, struct error *error)
+{
+	char link[64], folder[PATH_MAX] = "";
+	ssize_t length = 0;
+
+	if (partial->file->dir_fd >= 0) {
+		(void) snprintf(link, sizeof(link), "/proc/self/fd/%d", partial->file->dir_fd);
+		length = readlink(link, folder, sizeof(folder) - 2);
+	}
+	if (length > 0)
+		folder[length] = '/';
+	if (code == -EDQUOT)
+		code = -ENOSPC;
+	if (code == -ENOSPC)
+		return error_set(error, code,
+			"%s%s: no space is left on that disk: free some (slipway cache prune), or "
+			"name a folder on another with --cache",
+			folder, partial->file->path);
+	return error_set_errno(error, code, "%s%s", folder, partial->file->path);
+}
+
+static void drop_hash(struct partial *partial)
+{
+	char ignored[HASH_HEX_SIZE];
+
+	if (partial->hash)
+		hash_finish(TAKE_PTR(partial->hash), ignored);
+}
+
+static void restart_hash(struct partial *partial)
+{
+	drop_hash(partial);
+	partial->hash = partial->file->sha256 ? hash_new() : NULL;
+}
+
+/* Opens what has come before, or an empty file. */
+static int partial_open(
+	struct partial *partial, const struct download_file *file, struct error *error)
+{
+	struct stat status;
+	int r;
+
+	partial->file = file;
+	partial->name = xasprintf("%s.part", file->path);
+	partial->fd = openat(file->dir_fd, partial->name,
+		O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (file->sha256 ? 0 : O_TRUNC), 0644);
+	restart_hash(partial);
+	if (partial->fd < 0 || fstat(partial->fd, &status) < 0)
+		return partial_failed(partial, -errno, error);
+	if (status.st_size == 0)
+		return 0;
+	if (file->size_bytes && (uint64_t) status.st_size > file->size_bytes)
+		return ftruncate(partial->fd, 0) < 0 ? partial_failed(partial, -errno, error) : 0;
+	r = hash_add_file(partial->hash, file->dir_fd, partial->name);
+	if (r == 0 && lseek(partial->fd, 0, SEEK_END) < 0)
+		r = -errno;
+	if (r < 0)
+		return partial_failed(partial, r, error);
+	partial->bytes = (uint64_t) status.st_size;
+	partial->resumed = true;
+	return 0;
+}
+
+/* Drops what is there and starts at the first byte. */
+static int partial_restart(struct partial *partial, struct error *error)
+{
+	restart_hash(partial);
+	partial->bytes = 0;
+	partial->resumed = false;
+	return ftruncate(partial->fd, 0) < 0 || lseek(partial->fd, 0, SEEK_SET) < 0
+		       ? partial_failed(partial, -errno, error)
+		       : 0;
+}
+
+/* May it become so long? */
+static int check_length(const struct partial *partial, uint64_t bytes, struct error *error)
+{
+	const struct download_file *file = partial->file;
+	uint64_t limit = file->limit_bytes;
+
+	if (file->size_bytes && bytes > file->size_bytes)
+		return error_set(error, -EBADMSG,
+			"longer than the %llu bytes that it is to have: the server has another "
+			"file there",
+			(unsigned long long) file->size_bytes);
+	if (!limit)
+		limit = file->size_bytes ? file->size_bytes : DEFAULT_LIMIT_BYTES;
+	if (bytes > limit)
+		return error_set(error, -EFBIG, "longer than %llu bytes, the most that is taken",
+			(unsigned long long) limit);
+	return 0;
+}
+
+/* Has the disk the space for so long a file? */
+static int partial_reserve(struct partial *partial, uint64_t size_bytes, struct error *error)
+{
+	int r = check_length(partial, size_bytes, error);
+
+	if (r < 0 || size_bytes <= partial->bytes)
+		return r;
+	/* A file system that cannot do that fails later. */
+	if (fallocate(partial->fd, FALLOC_FL_KEEP_SIZE, (off_t) partial->bytes,
+		    (off_t) (size_bytes - partial->bytes)) < 0 &&
+		(errno == ENOSPC || errno == EDQUOT))
+		return partial_failed(partial, -ENOSPC, error);
+	return 0;
+}
+
+static int partial_add(struct partial *partial, const void *data, size_t size, struct error *error)
+{
+	int r = check_length(partial, partial->bytes + size, error);
+
+	if (r < 0)
+		return r;
+	r = fs_write_all(partial->fd, data, size);
+	if (r < 0)
+		return partial_failed(partial, r, error);
+	if (partial->hash)
+		hash_add(partial->hash, data, size);
+	partial->bytes += size;
+	return 0;
+}
+
+static int check_content(struct partial *partial, struct error *error)
+{
+	const struct download_file *file = partial->file;
+	char hex[HASH_HEX_SIZE];
+
+	if (file->size_bytes && partial->bytes != file->size_bytes)
+		return error_set(error, -EBADMSG, "%llu bytes long instead of %llu",
+			(unsigned long long) partial->bytes, (unsigned long long) file->size_bytes);
+	if (!partial->hash)
+		return 0;
+	hash_finish(TAKE_PTR(partial->hash), hex);
+	if (strcmp(hex, file->sha256) == 0)
+		return 0;
+	return error_set(error, -EBADMSG, "its SHA-256 is %s, and %s is wanted", hex, file->sha256);
+}
+
+/* Checks size and content and renames. -EBADMSG when they are wrong; the partial is empty then. */
+static int partial_finish(struct partial *partial, struct error *error)
+{
+	struct error ignored;
+	int r = check_content(partial, error);
+
+	if (r < 0) {
+		int restarted = partial_restart(partial, &ignored);
+
+		return restarted < 0 ? restarted : r;
+	}
+	/* A crash must not leave a name that stands for nothing. */
+	if (fdatasync(partial->fd) < 0 || renameat(partial->file->dir_fd, partial->name,
+						  partial->file->dir_fd, partial->file->path) < 0)
+		return partial_failed(partial, -errno, error);
+	free(TAKE_PTR(partial->name));
+	return 0;
+}
+
+/* What has come stays only where it is of use and with @keep. */
+static void partial_close(struct partial *partial, bool keep)
+{
+	drop_hash(partial);
+	if (partial->name && (!keep || !partial->file->sha256 || partial->bytes == 0))
+		(void) unlinkat(partial->file->dir_fd, partial->name, 0);
+	else if (partial->name)
+		(void) !ftruncate(partial->fd, (off_t) partial->bytes); /* frees the rest */
+	cleanup_close(&partial->fd);
+	free(partial->name);
+	*partial = (struct partial){ .fd = -1 };
+}
+
+/* ---- what all transfers do */
+
+const char *url_userinfo(const char *url, size_t *ret_length)
+{
+	const char *scheme = strstr(url, "://");
+	const char *user = scheme ? scheme + strlen("://") : url;
+	const char *at = scheme ? memrchr(user, '@', strcspn(user, "/?#")) : NULL;
+
+	if (!at)
+		return NULL;
+	*ret_length = (size_t) (at - user);
+	return user;
+}
+
+char *url_shown(const char *url)
+{
+	size_t length;
+	const char *user = url_userinfo(url, &length);
+
+	return user ? xasprintf("%.*s…%s", (int) (user - url), url, user + length) : xstrdup(url);
+}
 
 /* Ends it with file->result, and closes what is open. */
 static void finish(struct transfer *transfer, int result)
@@ -84,7 +294,7 @@ static void finish(struct transfer *transfer, int result)
 	if (result == 0)
 		return;
 	shown = url_shown(file->url);
-	(void) error_prefix(&file->error, result, "%s", shown ? shown : "");
+	(void) error_prefix(&file->error, result, "%s", shown);
 }
 
 static bool begins(const char *url, const char *scheme)
@@ -220,7 +430,6 @@ static int follow(struct transfer *transfer, struct error *error)
 	transfer->location = location;
 	transfer->redirects++;
 	transfer->cross_origin = transfer->cross_origin || !is_same_origin(url, location);
-	transfer->resume_ms = clock_monotonic_ms();
 	return 0;
 }
 
@@ -357,11 +566,9 @@ static void set_up(struct transfer *transfer)
 
 	curl_easy_reset(easy);
 	transfer->text[0] = '\0';
-	transfer->begun = transfer->stalled = false;
+	transfer->begun = false;
 	transfer->write_result = 0;
 	transfer->page_bytes = 0;
-	transfer->mark_ms = clock_monotonic_ms();
-	transfer->mark_bytes = transfer->received_bytes;
 	transfer->asked_bytes = transfer->partial.bytes;
 	curl_slist_free_all(TAKE_PTR(transfer->headers));
 	if (transfer->asked_bytes) {
@@ -386,9 +593,10 @@ static void set_up(struct transfer *transfer)
 	(void) curl_easy_setopt(easy, CURLOPT_USERAGENT, "slipway");
 	(void) curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	(void) curl_easy_setopt(easy, CURLOPT_FAILONERROR, 1L);
-	(void) curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-		(long) (options->connect_timeout_ms ? options->connect_timeout_ms
-						    : DEFAULT_CONNECT_TIMEOUT_MS));
+	(void) curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT_S);
+	(void) curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, STALL_BYTES_PER_S);
+	(void) curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME,
+		(long) (options->stall_s ? options->stall_s : DEFAULT_STALL_S));
 	(void) curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
 	(void) curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
 }
@@ -424,7 +632,7 @@ static int prepare(struct transfer *transfer, struct error *error)
 		return error_set(error, -ENETDOWN,
 			"--offline, and it is not in the cache: run once without --offline");
 	if (partial->fd < 0)
-		r = partial_open(file, partial, error);
+		r = partial_open(partial, file, error);
 	if (r < 0)
 		return r;
 	/* All of it may have come before, and only the end of the program kept it from its place.
@@ -495,7 +703,7 @@ static void try_again(struct transfer *transfer, int result)
 	if (!options->on_retry)
 		return;
 	shown = url_shown(transfer->file->url);
-	options->on_retry(options->context, shown ? shown : "", why.text, wait_ms);
+	options->on_retry(options->context, shown, why.text, wait_ms);
 }
 
 static enum verdict judge_body(struct transfer *transfer, int *ret)
@@ -603,7 +811,15 @@ static enum verdict judge_failure(struct transfer *transfer, CURLcode code, int 
 	struct error *error = &transfer->file->error;
 	struct failure failure = { code, -EHOSTUNREACH, ENDED };
 	const char *proxy = NULL;
+	curl_off_t connected_us = 0;
 
+	(void) curl_easy_getinfo(transfer->easy, CURLINFO_PRETRANSFER_TIME_T, &connected_us);
+	if (code == CURLE_OPERATION_TIMEDOUT && connected_us > 0) {
+		*ret = error_set(error, -ETIMEDOUT,
+			"nothing more came after %llu bytes: the server is slow or dead",
+			(unsigned long long) transfer->partial.bytes);
+		return AGAIN;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(failures); i++)
 		if (failures[i].code == code)
 			failure = failures[i];
@@ -625,7 +841,7 @@ static enum verdict judge_failure(struct transfer *transfer, CURLcode code, int 
 	return failure.verdict;
 }
 
-/* An attempt has ended: the transfer is finished then, or resume_ms is set. */
+/* An attempt has ended: finishes the transfer, unless another one makes sense. */
 static void judge(struct transfer *transfer, CURLcode code)
 {
 	struct error *error = &transfer->file->error;
@@ -634,8 +850,7 @@ static void judge(struct transfer *transfer, CURLcode code)
 	int r = transfer->write_result;
 
 	/* Where a redirect leads to is no new attempt. */
-	if ((code == CURLE_OK || code == CURLE_WRITE_ERROR) && !transfer->stalled && r == 0 &&
-		is_redirect(transfer)) {
+	if ((code == CURLE_OK || code == CURLE_WRITE_ERROR) && r == 0 && is_redirect(transfer)) {
 		r = follow(transfer, error);
 		if (r < 0)
 			finish(transfer, r);
@@ -649,11 +864,6 @@ static void judge(struct transfer *transfer, CURLcode code)
 		verdict = (r == -EBADMSG && transfer->partial.resumed) || r == -EPROTO ? FROM_START
 										       : ENDED;
 		r = r == -EPROTO ? -EBADMSG : r;
-	} else if (transfer->stalled) {
-		r = error_set(error, -ETIMEDOUT,
-			"nothing more came after %llu bytes: the server is slow or dead",
-			(unsigned long long) transfer->partial.bytes);
-		verdict = AGAIN;
 	} else if (code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR) {
 		verdict = judge_status(transfer, &r);
 	} else {
@@ -661,7 +871,6 @@ static void judge(struct transfer *transfer, CURLcode code)
 	}
 	if (verdict == FROM_START && !transfer->went_back) {
 		transfer->went_back = true;
-		transfer->resume_ms = clock_monotonic_ms();
 		if (partial_restart(&transfer->partial, &ignored) < 0)
 			finish(transfer, r);
 	} else if (verdict == AGAIN) {
@@ -682,8 +891,6 @@ struct download *download_open(const struct download_options *options)
 	struct download *download = xcalloc(1, sizeof(*download));
 
 	download->options = *options;
-	if (!download->options.parallel)
-		download->options.parallel = DEFAULT_PARALLEL;
 	return download;
 }
 
@@ -739,20 +946,12 @@ static void start(struct run *run, struct transfer *transfer)
 	run->running++;
 }
 
-static void stop(struct run *run, struct transfer *transfer, CURLcode code)
-{
-	(void) curl_multi_remove_handle(run->download->multi, transfer->easy);
-	transfer->running = false;
-	run->running--;
-	judge(transfer, code);
-}
-
 static void start_due(struct run *run, uint64_t now_ms)
 {
 	for (size_t i = 0; i < run->count; i++) {
 		struct transfer *transfer = &run->transfers[i];
 
-		if (run->running >= run->download->options.parallel)
+		if (run->running >= PARALLEL)
 			return;
 		if (!transfer->finished && !transfer->running && transfer->resume_ms <= now_ms)
 			start(run, transfer);
@@ -772,30 +971,13 @@ static bool take_ended(struct run *run)
 		if (message->msg != CURLMSG_DONE)
 			continue;
 		(void) curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
-		stop(run, transfer, code);
+		(void) curl_multi_remove_handle(run->download->multi, transfer->easy);
+		transfer->running = false;
+		run->running--;
+		judge(transfer, code);
 		any = true;
 	}
 	return any;
-}
-
-static void end_stalled(struct run *run, uint64_t now_ms)
-{
-	unsigned int limit_ms = run->download->options.stall_timeout_ms;
-
-	for (size_t i = 0; i < run->count; i++) {
-		struct transfer *transfer = &run->transfers[i];
-
-		if (!transfer->running)
-			continue;
-		if (transfer->received_bytes - transfer->mark_bytes >= STALL_BYTES) {
-			transfer->mark_bytes = transfer->received_bytes;
-			transfer->mark_ms = now_ms;
-		}
-		if (now_ms - transfer->mark_ms < (limit_ms ? limit_ms : DEFAULT_STALL_MS))
-			continue;
-		transfer->stalled = true;
-		stop(run, transfer, CURLE_OPERATION_TIMEDOUT);
-	}
 }
 
 static void report(struct run *run, uint64_t now_ms, bool last)
@@ -841,43 +1023,28 @@ static bool all_finished(const struct run *run)
 	return true;
 }
 
-static void run_to_end(struct run *run)
+void download_run(struct download *download, struct download_file *const *files, size_t count)
 {
-	uint64_t now_ms = clock_monotonic_ms();
+	struct run run = { .download = download,
+		.transfers = xcalloc(count, sizeof(*run.transfers)),
+		.count = count };
 
+	for (size_t i = 0; i < count; i++)
+		run.transfers[i] = (struct transfer){
+			.file = files[i], .download = download, .partial = { .fd = -1 }
+		};
 	for (;;) {
 		int ignored;
 
-		start_due(run, now_ms);
-		report(run, now_ms, false);
-		if (all_finished(run))
+		start_due(&run, clock_monotonic_ms());
+		report(&run, clock_monotonic_ms(), false);
+		if (all_finished(&run))
 			break;
-		/* What waits for its next attempt may have needed no network so far. */
-		if (run->download->multi) {
-			(void) curl_multi_perform(run->download->multi, &ignored);
-			if (!take_ended(run))
-				(void) curl_multi_poll(
-					run->download->multi, NULL, 0, TICK_MS, NULL);
-		}
-		now_ms = clock_monotonic_ms();
-		end_stalled(run, now_ms);
+		(void) curl_multi_perform(download->multi, &ignored);
+		if (!take_ended(&run))
+			(void) curl_multi_poll(download->multi, NULL, 0, TICK_MS, NULL);
 	}
-	report(run, now_ms, true);
-}
-
-int download_run(
-	struct download *download, struct download_file *files, size_t count, struct error *error)
-{
-	struct run run = { .download = download, .count = count };
-	int r = 0;
-
-	run.transfers = xcalloc(count, sizeof(*run.transfers));
-	for (size_t i = 0; i < count; i++) {
-		run.transfers[i].file = &files[i];
-		run.transfers[i].download = download;
-		run.transfers[i].partial.fd = -1;
-	}
-	run_to_end(&run);
+	report(&run, clock_monotonic_ms(), true);
 	for (size_t i = 0; i < count; i++) {
 		curl_easy_cleanup(run.transfers[i].easy);
 		curl_slist_free_all(run.transfers[i].headers);
@@ -885,10 +1052,4 @@ int download_run(
 		free(run.transfers[i].location);
 	}
 	free(run.transfers);
-	for (size_t i = 0; i < count && r == 0; i++) {
-		r = files[i].result;
-		if (r < 0)
-			*error = files[i].error;
-	}
-	return r;
 }

@@ -171,8 +171,8 @@ struct missing {
 	const struct store_file *file;
 	char *name; /* below the store, while it is fetched */
 	int lock_fd;
-	int result; /* 1: not there yet */
-	struct error error;
+	bool there;                    /* by now */
+	struct download_file download; /* from the last URL that was asked */
 };
 
 struct fetching {
@@ -241,7 +241,7 @@ static int add_missing(
 	if (r != 0)
 		return r < 0 ? r : 0;
 	fetching->items[fetching->count++] = (struct missing){
-		.file = file, .name = name_in(PARTIAL, file->sha256), .lock_fd = -1, .result = 1
+		.file = file, .name = name_in(PARTIAL, file->sha256), .lock_fd = -1
 	};
 	return 0;
 }
@@ -261,45 +261,42 @@ static int lock_all(struct fetching *fetching, struct error *error)
 		r = look(fetching, missing->file, true, error);
 		if (r < 0)
 			return r;
-		if (r > 0)
-			missing->result = 0;
+		missing->there = r > 0;
 	}
 	return 0;
 }
 
-/* Puts into its place what came, and keeps the message about what did not. */
-static void settle(const struct store *store, struct missing *missing, struct download_file *from)
+/* Puts into its place what came. */
+static void settle(const struct store *store, struct missing *missing)
 {
-	missing->result = from->result;
-	missing->error = from->error;
-	download_file_done(from);
-	if (missing->result == 0) {
-		missing->result =
+	struct download_file *download = &missing->download;
+
+	download_file_done(download);
+	if (download->result == 0) {
+		download->result =
 			store_take(store, store->fd, missing->name, missing->file->sha256);
-		if (missing->result < 0)
-			(void) error_set_errno(&missing->error, missing->result, "%s/%s",
+		if (download->result < 0)
+			(void) error_set_errno(&download->error, download->result, "%s/%s",
 				store->path, missing->name);
 	}
-	if (missing->result < 0)
-		(void) error_prefix(&missing->error, missing->result, "%s", missing->file->name);
+	missing->there = download->result == 0;
 }
 
 /* Asks the @round-th URL of whatever is still not there; false when there was none to ask. */
 static bool fetch_round(struct fetching *fetching, size_t round)
 {
-	_cleanup_free_ struct download_file *files = xcalloc(fetching->count, sizeof(*files));
-	_cleanup_free_ struct missing **owners = xcalloc(fetching->count, sizeof(struct missing *));
-	struct error ignored;
+	_cleanup_free_ struct missing **asked = xcalloc(fetching->count, sizeof(struct missing *));
+	_cleanup_free_ struct download_file **files =
+		xcalloc(fetching->count, sizeof(struct download_file *));
 	size_t count = 0;
 
 	for (size_t i = 0; i < fetching->count; i++) {
 		struct missing *missing = &fetching->items[i];
 		const struct store_file *file = missing->file;
 
-		if (missing->result == 0 || round >= file->urls->count)
+		if (missing->there || round >= file->urls->count)
 			continue;
-		owners[count] = missing;
-		files[count++] = (struct download_file){
+		missing->download = (struct download_file){
 			.url = file->urls->items[round],
 			.dir_fd = fetching->store->fd,
 			.path = missing->name,
@@ -307,14 +304,14 @@ static bool fetch_round(struct fetching *fetching, size_t round)
 			.size_bytes = file->size_bytes,
 			.credentials = file->credentials,
 		};
+		asked[count] = missing;
+		files[count++] = &missing->download;
 	}
-	if (count == 0)
-		return false;
-	/* Each file has its own result. */
-	(void) !download_run(fetching->download, files, count, &ignored);
+	if (count)
+		download_run(fetching->download, files, count);
 	for (size_t i = 0; i < count; i++)
-		settle(fetching->store, owners[i], &files[i]);
-	return true;
+		settle(fetching->store, asked[i]);
+	return count > 0;
 }
 
 int store_fetch(const struct store *store, struct download *download,
@@ -338,7 +335,7 @@ int store_fetch(const struct store *store, struct download *download,
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < fetching.count; i++)
-		if (fetching.items[i].result != 0) {
+		if (!fetching.items[i].there) {
 			missing++;
 			size_bytes += fetching.items[i].file->size_bytes;
 		}
@@ -349,13 +346,13 @@ int store_fetch(const struct store *store, struct download *download,
 	for (size_t i = 0; i < fetching.count; i++) {
 		const struct missing *item = &fetching.items[i];
 
-		if (item->result == 1)
+		if (item->there)
+			continue;
+		if (item->file->urls->count == 0)
 			return error_set(
 				error, -EINVAL, "%s: no URL of it is known", item->file->name);
-		if (item->result < 0) {
-			*error = item->error;
-			return item->result;
-		}
+		*error = item->download.error;
+		return error_prefix(error, item->download.result, "%s", item->file->name);
 	}
 	return 0;
 }

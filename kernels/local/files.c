@@ -145,31 +145,6 @@ static bool has(const char *folder, const char *file)
 	return access(path, F_OK) == 0;
 }
 
-/* @text as seen from the folder of @path, without "." and ".."; NULL when it leads out. */
-static char *resolve_text(const char *path, const char *text)
-{
-	_cleanup_strv_ struct strv parts = { 0 };
-	_cleanup_strv_ struct strv kept = { 0 };
-
-	if (*text != '/') {
-		xstrv_split(&parts, path, "/");
-		if (parts.count)
-			strv_remove(&parts, parts.count - 1);
-	}
-	xstrv_split(&parts, text, "/");
-	for (size_t i = 0; i < parts.count; i++) {
-		if (strcmp(parts.items[i], ".") == 0)
-			continue;
-		if (strcmp(parts.items[i], "..") != 0)
-			xstrv_push(&kept, parts.items[i]);
-		else if (kept.count == 0)
-			return NULL;
-		else
-			strv_remove(&kept, kept.count - 1);
-	}
-	return kept.count == 0 ? NULL : xstrv_join(&kept, "/");
-}
-
 static bool is_below(const char *path, const char *folder)
 {
 	size_t length = strlen(folder);
@@ -234,8 +209,9 @@ static int add_link(struct selection *selection, const char *from, const char *t
 	real = realpath(target_from, NULL);
 	if (real && (is_secret(real) || (strstr(real, "/certs/") && !strstr(from, "/certs/"))))
 		return 0;
-	target_to = resolve_text(to, text);
-	if (!target_to) /* it leads beyond the output: what is there comes here instead */
+	target_to = unpack_link_target(to, text);
+	if (!target_to ||
+		!*target_to) /* it leads beyond the output: what is there comes here instead */
 		return want(selection, target_from, to);
 	relative = *text == '/' ? unpack_relative_link(to, text) : NULL;
 	r = local_files_add(selection->files, from, to, relative ? relative : text);
@@ -423,11 +399,13 @@ static char *find_included(const struct selection *selection, const char *from, 
 static char *included_place(const char *text, const char *to)
 {
 	_cleanup_free_ char *makefile = xasprintf("%s/Makefile", to);
+	_cleanup_free_ char *place = NULL;
 
 	if (strncmp(text, "/usr/src/", 9) == 0)
 		return xstrdup(text + 1);
-	return *text == '/' ? xasprintf("usr/src%s", strrchr(text, '/'))
-			    : resolve_text(makefile, text);
+	place = *text == '/' ? xasprintf("usr/src%s", strrchr(text, '/'))
+			     : unpack_link_target(makefile, text);
+	return place && *place ? TAKE_PTR(place) : NULL;
 }
 
 static int add_headers(struct selection *selection, const char *from, const char *included,

@@ -323,6 +323,7 @@ int local_image_unpack(
 		_cleanup_strv_ struct strv whiteouts = { 0 };
 		const char *layer = image->layers.items[i];
 		_cleanup_free_ char *file = file_of(image, layer);
+		struct unpack of_layer = *unpack;
 		int r = check_layer(image, layer, error);
 
 		if (r == 0)
@@ -332,8 +333,8 @@ int local_image_unpack(
 		r = remove_whiteouts(fd, &whiteouts);
 		if (r < 0)
 			return error_set_errno(error, r, "%s", unpack->folder);
-		r = image->archive ? unpack_tar_member(unpack, AT_FDCWD, file, layer, error)
-				   : unpack_tar(unpack, AT_FDCWD, file, error);
+		of_layer.member = image->archive ? layer : NULL;
+		r = unpack_run(&of_layer, AT_FDCWD, file, error);
 		if (r < 0)
 			return r;
 	}

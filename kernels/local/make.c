@@ -272,7 +272,7 @@ static int stage_archive(struct stage *stage, const struct local_input *input, s
 	if (r < 0)
 		return error_set_errno(stage->error, r, "%s", folder);
 	if (tarball) {
-		r = unpack_tar(&unpack, AT_FDCWD, input->path, stage->error);
+		r = unpack_run(&unpack, AT_FDCWD, input->path, stage->error);
 	} else if (input->kind == LOCAL_DEB || input->kind == LOCAL_RPM) {
 		r = unpack_package(&unpack, AT_FDCWD, input->path, stage->error);
 	} else {

@@ -234,26 +234,17 @@ static void take_all(struct index_job *jobs, size_t count)
 /* Fetches what all jobs want; false when they want nothing more. */
 static bool fetch_round(struct index_job *jobs, size_t count)
 {
-	_cleanup_free_ struct download_file *files = NULL;
-	struct error ignored;
+	_cleanup_free_ struct download_file **files = NULL;
 	size_t total = 0;
 
 	for (size_t i = 0; i < count; i++)
-		total += jobs[i].done ? 0 : jobs[i].file_count;
-	if (total == 0)
-		return false;
-	files = xcalloc(total, sizeof(*files));
-	total = 0;
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; !jobs[i].done && j < jobs[i].file_count; j++)
-			files[total++] = jobs[i].files[j];
-	/* Each file has its own result. */
-	(void) !download_run(jobs[0].options->download, files, total, &ignored);
-	total = 0;
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; !jobs[i].done && j < jobs[i].file_count; j++)
-			jobs[i].files[j] = files[total++];
-	return true;
+		for (size_t j = 0; !jobs[i].done && j < jobs[i].file_count; j++) {
+			files = xreallocarray(files, total + 1, sizeof(*files));
+			files[total++] = &jobs[i].files[j];
+		}
+	if (total)
+		download_run(jobs[0].options->download, files, total);
+	return total > 0;
 }
 
 /* ---- what the cache has, and when the mirror is asked */

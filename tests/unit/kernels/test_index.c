@@ -270,7 +270,7 @@ static void several_at_once(void **state)
 	other.name = other_name;
 	other.suite = other_suite;
 	barred = asking.mirror;
-	barred.client_certificate = nothing;
+	barred.credentials.client_certificate = nothing;
 	requests[0] = requests[1] = requests[2] = requests[3] = asking.request;
 	requests[1].repository = &other;
 	requests[2].arch = "armv7l";
