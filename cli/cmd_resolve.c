@@ -153,7 +153,7 @@ static void print_lock(const struct lock *lock, const char *os)
 
 	(void) printf("kernel    %s\nfor       %s, %s\n", lock->krel, os, lock->arch);
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a lock has no NULL */
-	(void) printf("compiler  %s\n          %s\n", *lock->compiler ? lock->compiler : "not told",
+	(void) printf("compiler  %s\n          %s\n", *lock->compiler ? lock->compiler : "unknown",
 		lock->compiler_evidence);
 	for (size_t i = 0; i < lock->repository_count; i++) {
 		const struct lock_repository *from = &lock->repositories[i];

@@ -292,9 +292,9 @@ static void write_os(const struct node *node, struct writer *writer)
 		{ "VARIANT_ID", "variant_id" }, { "ID_LIKE", "id_like" } };
 	_cleanup_free_ char *text = NULL;
 
-	if (fs_read(node->root_fd, "etc/os-release", TEXT_LIMIT, &text, NULL) < 0 &&
-		fs_read(node->root_fd, "usr/lib/os-release", TEXT_LIMIT, &text, NULL) < 0)
-		text = NULL;
+	/* Often a link, and in a mounted root not to this machine's. */
+	if (read_text(node, "etc/os-release", TEXT_LIMIT, &text, NULL) < 0)
+		(void) !read_text(node, "usr/lib/os-release", TEXT_LIMIT, &text, NULL);
 	write_open(writer, "os", "{", false);
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		_cleanup_free_ char *value = text ? os_release_value(text, keys[i][0]) : NULL;

@@ -160,7 +160,7 @@ static char *compiler_differs(const struct subject *subject)
 		return NULL;
 	return xasprintf(
 		"the kernel was made with %s, and modules will be with %s: flags of the kernel's "
-		"configuration may be unknown to it, and NVIDIA's build has to be told to bear it",
+		"configuration may be unknown to it, and NVIDIA's build needs an option to accept it",
 		own, other);
 }
 
@@ -358,17 +358,16 @@ static const struct rule rules[] = {
 		"give the headers with --kernel-from, or slipway probe --headers=yes on the node" },
 
 	{ "compiler-unknown", LINT_ERROR, WITH_CONFIG | UNKNOWN_COMPILER,
-		REASON("nothing tells which compiler the kernel was made with: its configuration has "
+		REASON("which compiler the kernel was made with is not known: its configuration has "
 		       "no CONFIG_CC_VERSION_TEXT and no CONFIG_GCC_VERSION"),
-		"name it with --compiler, gcc-12 for example: /proc/version of the node tells "
-		"which" },
+		"name it with --compiler, gcc-12 for example: /proc/version of the node names it" },
 	{ "compiler-missing", LINT_ERROR, ALWAYS, FIND(compiler_missing),
 		"choose the distribution whose compiler it is with --os, or the nearest one there "
 		"is with --compiler" },
 	{ "compiler-major-differs", LINT_WARNING, ALWAYS, FIND(compiler_differs),
 		"leave --compiler out where the kernel's own compiler can be had" },
 	{ "config-compiler-disagrees", LINT_WARNING, ALWAYS, FIND(config_compiler_disagrees),
-		"name the right one with --compiler: /proc/version of the node tells which" },
+		"name the right one with --compiler: /proc/version of the node names it" },
 	{ "gcc-plugins", LINT_NOTE, ALWAYS,
 		OPTION('+', GCC_PLUGINS,
 			"the kernel was made with plugins of gcc (GCC_PLUGINS=y), and so will "
@@ -418,7 +417,7 @@ static const struct rule rules[] = {
 	{ "preempt-rt", LINT_ERROR, WITH_NVIDIA,
 		OPTION('+', PREEMPT_RT,
 			"PREEMPT_RT=y: NVIDIA's build refuses kernels for real time"),
-		"use the kernel's flavour without rt, or --force: then NVIDIA's build is told to go "
+		"use the kernel's flavour without rt, or --force: then NVIDIA's build is made to go "
 		"on (IGNORE_PREEMPT_RT_PRESENCE), which NVIDIA does not support" },
 	{ "sig-force-unsigned", LINT_ERROR, UNSIGNED,
 		OPTION('+', MODULE_SIG_FORCE,

@@ -145,7 +145,7 @@ static void the_compiler_must_be_known_and_there(void **state)
 	request.compilers = NULL;
 	expect(NULL, LINT_NOTE, NULL);
 	record.compiler.name = text("");
-	expect("compiler-unknown", LINT_ERROR, "nothing tells");
+	expect("compiler-unknown", LINT_ERROR, "is not known");
 	request.compiler = "gcc-12";
 	expect(NULL, LINT_NOTE, NULL);
 }
