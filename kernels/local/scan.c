@@ -37,7 +37,6 @@ static const struct {
 	{ "usr/lib/os-release", true },
 	{ "probe.json", true },
 	{ "oci-layout", false },
-	{ "index.json", false },
 	{ "manifest.json", false },
 };
 

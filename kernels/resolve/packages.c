@@ -49,14 +49,6 @@ static void append(
 	list->items[list->count++] = (struct found){ .index = index, .package = package };
 }
 
-/* Frees the relation before, and reads the next. */
-static bool next_relation(const char **cursor, struct relation *relation)
-{
-	relation_free(relation);
-	*relation = (struct relation){ 0 };
-	return relation_next(cursor, relation) > 0;
-}
-
 static bool is_for(const struct package *package, const char *arch)
 {
 	const char *own = package->architecture;
@@ -133,7 +125,7 @@ static bool provides(const struct package *package, const char *pattern, const c
 	/* This alone excludes most packages. */
 	if (!strstr(cursor, krel))
 		return false;
-	while (next_relation(&cursor, &relation))
+	while (relation_next(&cursor, &relation))
 		if (strcmp(relation.version, krel) == 0 && fnmatch(pattern, relation.name, 0) == 0)
 			return true;
 	return false;
@@ -409,7 +401,7 @@ static int walk_one(
 	const char *cursor = package->depends;
 
 	for (;;) {
-		bool more = next_relation(&cursor, &relation);
+		bool more = relation_next(&cursor, &relation);
 
 		if (missing && (!more || !relation.alternative))
 			return error_set(error, -ENODATA,
@@ -451,7 +443,7 @@ static char *compiler_in(const char *depends, char **ret_package)
 {
 	_cleanup_(relation_free) struct relation relation = { 0 };
 
-	while (next_relation(&depends, &relation)) {
+	while (relation_next(&depends, &relation)) {
 		char *name = resolve_compiler_name(relation.name);
 
 		if (name) {
@@ -482,7 +474,7 @@ static bool compiler_from_prefix(struct resolution *resolution, const struct pac
 	const char *prefix = resolution->os->kernel.compiler_prefix;
 	const char *cursor = headers->depends;
 
-	while (*prefix && next_relation(&cursor, &relation)) {
+	while (*prefix && relation_next(&cursor, &relation)) {
 		_cleanup_(found_list_free) struct found_list list = { 0 };
 		_cleanup_free_ char *package = NULL;
 		const char *name = relation.name;
