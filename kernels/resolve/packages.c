@@ -274,17 +274,8 @@ static void lock_begin(struct resolution *resolution)
 
 /* ---- headers and what they depend on */
 
-/* The first of this name in a sorted list. */
-static bool is_first_of_name(const struct found_list *list, size_t index)
-{
-	for (size_t i = 0; i < index; i++)
-		if (strcmp(list->items[i].package->name, list->items[index].package->name) == 0)
-			return false;
-	return true;
-}
-
 /*
- * Adds what a word of the rules means: one package of each name; of "a|b" the first that is there
+ * Adds what a word of the rules means, of each name the newest; of "a|b" the first that is there
  * in the version that is wanted. With MATCH_NAME the version is not in the name: then it is to be
  * that of the headers, or with @any_version the newest. False: nothing was added.
  */
@@ -306,8 +297,6 @@ static bool add_word(
 			if (by_name && !any_version && resolution->anchor &&
 				version_compare_epochs(
 					found->package->version, resolution->anchor->version) != 0)
-				continue;
-			if ((any_version || !by_name) && !is_first_of_name(&list, j))
 				continue;
 			take(resolution, found, purpose);
 			added = true;
