@@ -44,10 +44,10 @@ static int add_modules(struct local_files *files, const char *root,
 	_cleanup_free_ char *folder = xasprintf("%s/%s", root, modules->path);
 	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_strv_ struct strv paths = { 0 };
-	int r = fd < 0 ? -errno : 0;
+	int r = fd < 0 ? -errno : depends_list_modules(fd, "kernel", &paths);
 
-	if (r == 0 && modules->modules)
-		r = depends_list_modules(fd, "kernel", &paths);
+	if (r == -ENOENT && fd >= 0) /* all is built in */
+		r = 0;
 	for (size_t i = 0; i < paths.count && r == 0; i++)
 		r = add_file(files, folder, paths.items[i], modules->krel, "");
 	if (r == 0)
@@ -208,8 +208,8 @@ int local_files_copy(
 struct stage {
 	const struct local_kernel *kernel;
 	const char *scratch;
-	struct strv roots; /* folders with kernels: the user's, or below @scratch */
-	bool modules;      /* the kernel's own modules are wanted, not the headers */
+	struct strv *roots; /* folders with kernels: the user's, or below @scratch */
+	bool modules;       /* the kernel's own modules are wanted, not the headers */
 	struct error *error;
 };
 
@@ -281,7 +281,7 @@ static int stage_archive(struct stage *stage, const struct local_input *input, s
 		if (r == 0)
 			r = local_image_unpack(&image, &unpack, stage->error);
 	}
-	xstrv_push_unique(&stage->roots, root);
+	xstrv_push_unique(stage->roots, root);
 	return r;
 }
 
@@ -317,28 +317,34 @@ static int make_from(const struct stage *stage, const char *root, int folder_fd)
 	return r < 0 ? r : 1;
 }
 
-static int make(const struct local_kernel *kernel, const char *scratch, const char *folder,
-	bool modules, struct error *error)
+int local_make(const struct local_kernel *kernel, bool modules, const char *scratch,
+	const char *folder, struct error *error)
 {
+	_cleanup_strv_ struct strv roots = { 0 };
 	struct stage stage = {
-		.kernel = kernel, .scratch = scratch, .modules = modules, .error = error
+		.kernel = kernel,
+		.scratch = scratch,
+		.roots = &roots,
+		.modules = modules,
+		.error = error,
 	};
 	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = fd < 0 ? error_set_errno(error, -errno, "%s", folder) : 0;
+	int r = 0;
 
+	if (fd < 0)
+		return error_set_errno(error, -errno, "--kernel-from: %s", folder);
 	for (size_t i = 0; i < kernel->count && r == 0; i++) {
 		const struct local_input *input = &kernel->inputs[i];
 
 		if (!is_needed(&stage, input))
 			continue;
 		if (input->kind == LOCAL_FOLDER)
-			xstrv_push(&stage.roots, input->path);
+			xstrv_push(&roots, input->path);
 		else
 			r = stage_archive(&stage, input, i);
 	}
-	for (size_t i = 0; i < stage.roots.count && r == 0; i++)
-		r = make_from(&stage, stage.roots.items[i], fd);
-	strv_free(&stage.roots);
+	for (size_t i = 0; i < roots.count && r == 0; i++)
+		r = make_from(&stage, roots.items[i], fd);
 	if (r < 0)
 		return error_prefix(error, r, "--kernel-from");
 	if (r == 0)
@@ -347,16 +353,4 @@ static int make(const struct local_kernel *kernel, const char *scratch, const ch
 			"a link leads to where nothing is",
 			modules ? "modules" : "headers", kernel->krel);
 	return 0;
-}
-
-int local_make_tree(const struct local_kernel *kernel, const char *scratch, const char *folder,
-	struct error *error)
-{
-	return make(kernel, scratch, folder, false, error);
-}
-
-int local_make_modules(const struct local_kernel *kernel, const char *scratch, const char *folder,
-	struct error *error)
-{
-	return make(kernel, scratch, folder, true, error);
 }

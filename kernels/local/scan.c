@@ -267,7 +267,6 @@ static void finish_modules(struct local_scan *scan, const char *path, const stru
 		modules->path = xstrndup(path, meaning->length);
 		modules->krel = TAKE_PTR(krel);
 	}
-	modules->modules |= meaning->kind == MARK_KERNEL;
 	modules->builtin |= meaning->kind == MARK_BUILTIN;
 }
 
@@ -432,31 +431,9 @@ static int look_at_modules(const struct walk *walk, const char *folder)
 	return 0;
 }
 
-static int look(const struct walk *walk, bool is_root)
-{
-	static const char *const modules[] = { "lib/modules", "usr/lib/modules" };
-	int r;
-
-	for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
-		if (!is_folder(walk, modules[i]))
-			continue;
-		is_root = true;
-		r = look_at_modules(walk, modules[i]);
-		if (r < 0)
-			return r;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(input_files); i++) {
-		r = input_files[i].content ? mark(walk, "", input_files[i].path) : 0;
-		if (r < 0)
-			return r;
-	}
-	if (!is_root)
-		return look_below(walk, "", DEPTH_MAX);
-	return is_folder(walk, "usr/src") ? look_below(walk, "usr/src", DEPTH_MAX) : 0;
-}
-
 int local_scan_folder(const char *folder, bool is_root, struct local_scan *ret, struct error *error)
 {
+	static const char *const modules[] = { "lib/modules", "usr/lib/modules" };
 	_cleanup_(local_scan_free) struct local_scan scan = { 0 };
 	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct walk walk = {
@@ -466,7 +443,24 @@ int local_scan_folder(const char *folder, bool is_root, struct local_scan *ret, 
 
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", folder);
-	r = look(&walk, is_root);
+	for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
+		if (!is_folder(&walk, modules[i]))
+			continue;
+		is_root = true;
+		r = look_at_modules(&walk, modules[i]);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(input_files); i++) {
+		r = input_files[i].content ? mark(&walk, "", input_files[i].path) : 0;
+		if (r < 0)
+			return r;
+	}
+	r = 0;
+	if (!is_root)
+		r = look_below(&walk, "", DEPTH_MAX);
+	else if (is_folder(&walk, "usr/src"))
+		r = look_below(&walk, "usr/src", DEPTH_MAX);
 	if (r < 0)
 		return r;
 	local_scan_finish(&scan);

@@ -30,7 +30,6 @@ struct local_modules {
 	char *path; /* below the input */
 	char *krel;
 	bool builtin; /* it has modules.builtin */
-	bool modules; /* it has kernel/ */
 };
 
 /* Empty at first, to be filled with marks. */

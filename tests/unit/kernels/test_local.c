@@ -80,8 +80,7 @@ static void make_output(
 	folder_subfolder(folder, "out");
 	assert_true(asprintf(&scratch, "%s/scratch", folder->path) > 0);
 	assert_true(asprintf(&out, "%s/out", folder->path) > 0);
-	r = modules ? local_make_modules(kernel, scratch, out, &error)
-		    : local_make_tree(kernel, scratch, out, &error);
+	r = local_make(kernel, modules, scratch, out, &error);
 	if (r < 0)
 		fail_msg("%s", error.text);
 }
