@@ -659,7 +659,7 @@ static void find_host(struct node *node)
 static int find_headers(struct node *node, struct error *error)
 {
 	_cleanup_(local_scan_free) struct local_scan scan = { 0 };
-	const struct local_tree *tree;
+	const struct local_place *tree;
 	int r = local_scan_folder(node->root, true, &scan, error);
 
 	tree = r == 0 ? local_scan_tree(&scan, node->krel) : NULL;

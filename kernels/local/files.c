@@ -468,8 +468,8 @@ static int add_tree(struct selection *selection, const char *from)
 	return add_module_link(selection, "source", included && !sources ? included_to : to, from);
 }
 
-int local_files_add_tree(struct local_files *files, const char *root, const struct local_tree *tree,
-	bool confined, struct error *error)
+int local_files_add_tree(struct local_files *files, const char *root,
+	const struct local_place *tree, bool confined, struct error *error)
 {
 	_cleanup_free_ char *real_root = confined ? realpath(root, NULL) : NULL;
 	_cleanup_(selection_done) struct selection selection = {

@@ -229,15 +229,16 @@ static int check_input(const struct local_input *input, struct error *error)
 {
 	const struct local_scan *scan = &input->scan;
 
-	if (input->probe.krel || scan->module_count || local_scan_has(scan, "usr/src") ||
+	if (input->probe.krel || scan->modules.count || local_scan_has(scan, "usr/src") ||
 		local_scan_tree(scan, NULL))
 		return 0;
-	if (scan->tree_count)
+	if (scan->trees.count)
 		return error_set(error, -EINVAL,
 			"--kernel-from %s: %s%sa kernel's source that is not prepared (it has no "
 			"include/generated/utsrelease.h): configure it as the kernel on the node, "
 			"and let its make end",
-			input->path, scan->trees[0].path, *scan->trees[0].path ? " is " : "");
+			input->path, scan->trees.items[0].path,
+			*scan->trees.items[0].path ? " is " : "");
 	return error_set(error, -EINVAL, "--kernel-from %s: nothing of a kernel is in this %s: %s",
 		input->path, local_kind_name(input->kind), kinds_text);
 }
@@ -248,13 +249,12 @@ static void list_krels(const struct local_kernel *kernel, bool trees, struct str
 {
 	for (size_t i = 0; i < kernel->count; i++) {
 		const struct local_input *input = &kernel->inputs[i];
-		const struct local_scan *scan = &input->scan;
+		const struct local_places *places =
+			trees ? &input->scan.trees : &input->scan.modules;
 
-		for (size_t j = 0; trees && j < scan->tree_count; j++)
-			if (scan->trees[j].krel)
-				xstrv_push_unique(krels, scan->trees[j].krel);
-		for (size_t j = 0; !trees && j < scan->module_count; j++)
-			xstrv_push_unique(krels, scan->modules[j].krel);
+		for (size_t j = 0; j < places->count; j++)
+			if (places->items[j].krel)
+				xstrv_push_unique(krels, places->items[j].krel);
 		if (input->probe.krel)
 			xstrv_push_unique(krels, input->probe.krel);
 	}
@@ -307,9 +307,8 @@ static int find_parts(struct local_kernel *kernel, struct error *error)
 
 	for (size_t i = 0; i < kernel->count; i++) {
 		const struct local_input *input = &kernel->inputs[i];
-		const struct local_tree *tree = local_scan_tree(&input->scan, kernel->krel);
-		const struct local_modules *modules =
-			local_scan_modules(&input->scan, kernel->krel);
+		const struct local_place *tree = local_scan_tree(&input->scan, kernel->krel);
+		const struct local_place *modules = local_scan_modules(&input->scan, kernel->krel);
 
 		if (tree && !tree->symvers && !without)
 			without = input->path;

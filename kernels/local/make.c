@@ -39,7 +39,7 @@ static int add_lists(struct local_files *files, const char *folder, const char *
 }
 
 static int add_modules(struct local_files *files, const char *root,
-	const struct local_modules *modules, struct error *error)
+	const struct local_place *modules, struct error *error)
 {
 	_cleanup_free_ char *folder = xasprintf("%s/%s", root, modules->path);
 	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -89,7 +89,7 @@ static int look_for(const char *root, const char *folder, const char *module, bo
 }
 
 int local_files_add_built(struct local_files *files, const char *root,
-	const struct local_tree *tree, bool confined, struct error *error)
+	const struct local_place *tree, bool confined, struct error *error)
 {
 	_cleanup_free_ char *folder =
 		*tree->path == '/' ? xstrdup(tree->path)
@@ -155,8 +155,8 @@ int local_files_add_built(struct local_files *files, const char *root,
 int local_files_add_parts(struct local_files *files, const char *root,
 	const struct local_scan *scan, const struct local_parts *parts, struct error *error)
 {
-	const struct local_tree *tree = local_scan_tree(scan, parts->krel);
-	const struct local_modules *modules = local_scan_modules(scan, parts->krel);
+	const struct local_place *tree = local_scan_tree(scan, parts->krel);
+	const struct local_place *modules = local_scan_modules(scan, parts->krel);
 	int r = 0;
 
 	if (parts->tree && tree && tree->symvers)
@@ -289,7 +289,7 @@ static int stage_archive(struct stage *stage, const struct local_input *input, s
 static bool is_needed(const struct stage *stage, const struct local_input *input)
 {
 	const char *krel = stage->kernel->krel;
-	const struct local_tree *tree = local_scan_tree(&input->scan, krel);
+	const struct local_place *tree = local_scan_tree(&input->scan, krel);
 
 	if (stage->modules)
 		return local_scan_modules(&input->scan, krel) || (tree && tree->builtin);

@@ -276,7 +276,7 @@ static void foreign_modules_are_not_read_by_way_of_links(void **state)
 	_cleanup_(local_files_free) struct local_files files = { 0 };
 	_cleanup_free_ char *root = NULL;
 	char krel[] = KREL, path[] = "tree";
-	const struct local_tree tree = { .path = path, .krel = krel };
+	const struct local_place tree = { .path = path, .krel = krel };
 	struct error error = { 0 };
 
 	folder_write_text(folder, "victim/h.ko", "secret");
