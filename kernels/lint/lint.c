@@ -69,40 +69,27 @@ static unsigned int facts_of(const struct subject *subject)
 {
 	const struct kernel_record *record = subject->record;
 	const struct lint_request *request = subject->request;
-	bool has_config = *record->config_source;
 	bool locked = has(subject, KOPT_LOCKDOWN_INTEGRITY) ||
 		      has(subject, KOPT_LOCKDOWN_CONFIDENTIALITY);
-	const struct {
-		bool holds;
-		unsigned int fact;
-	} facts[] = {
-		{ !request->no_tree, WITH_TREE },
-		{ request->no_tree, WITHOUT_TREE },
-		{ has_config, WITH_CONFIG },
-		{ !has_config, WITHOUT_CONFIG },
-		{ request->node, WITH_NODE },
-		{ request->ofed, WITH_OFED },
-		{ request->nvidia, WITH_NVIDIA },
-		{ request->peermem && !request->ofed, PEERMEM_ALONE },
-		{ !request->signing, UNSIGNED },
-		{ request->signing, SIGNED },
-		{ !record->prepared, UNPREPARED },
-		{ !record->has_symvers, WITHOUT_SYMVERS },
-		{ !*record->tools_arch, WITHOUT_TOOLS },
-		{ !record->has_randseed, WITHOUT_SEED },
-		{ !record->has_vmlinux, WITHOUT_VMLINUX },
-		{ !has(subject, KOPT_BASIC_MODVERSIONS), WITHOUT_BASIC_MODVERSIONS },
-		{ !*chosen(subject), UNKNOWN_COMPILER },
-		{ locked, LOCKED_DOWN },
-		{ !locked, NOT_LOCKED_DOWN },
-		{ request->node && request->node->probe->module_unload == PROBE_NO,
-			NODE_CANNOT_UNLOAD },
-	};
-	unsigned int all = 0;
+	unsigned int facts = request->no_tree ? WITHOUT_TREE : WITH_TREE;
 
-	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
-		all |= facts[i].holds ? facts[i].fact : 0;
-	return all;
+	facts |= *record->config_source ? WITH_CONFIG : WITHOUT_CONFIG;
+	facts |= request->signing ? SIGNED : UNSIGNED;
+	facts |= locked ? LOCKED_DOWN : NOT_LOCKED_DOWN;
+	facts |= request->ofed ? WITH_OFED : 0;
+	facts |= request->nvidia ? WITH_NVIDIA : 0;
+	facts |= request->peermem && !request->ofed ? PEERMEM_ALONE : 0;
+	facts |= record->prepared ? 0 : UNPREPARED;
+	facts |= record->has_symvers ? 0 : WITHOUT_SYMVERS;
+	facts |= *record->tools_arch ? 0 : WITHOUT_TOOLS;
+	facts |= record->has_randseed ? 0 : WITHOUT_SEED;
+	facts |= record->has_vmlinux ? 0 : WITHOUT_VMLINUX;
+	facts |= has(subject, KOPT_BASIC_MODVERSIONS) ? 0 : WITHOUT_BASIC_MODVERSIONS;
+	facts |= *chosen(subject) ? 0 : UNKNOWN_COMPILER;
+	if (!request->node)
+		return facts;
+	return facts | WITH_NODE |
+	       (request->node->probe->module_unload == PROBE_NO ? NODE_CANNOT_UNLOAD : 0);
 }
 
 /* ---- the tree */
