@@ -208,7 +208,6 @@ int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, str
 		.compiler = kernel->request.compiler,
 		.ofed = purpose->ofed,
 		.nvidia = purpose->nvidia,
-		.peermem = purpose->nvidia && purpose->ofed,
 		.signing = purpose->signing,
 		.no_tree = kernel->no_tree,
 	};

@@ -23,19 +23,18 @@ enum fact {
 	WITH_NODE = 1 << 4, /* a bundle of slipway probe is there */
 	WITH_OFED = 1 << 5,
 	WITH_NVIDIA = 1 << 6,
-	PEERMEM_ALONE = 1 << 7, /* nvidia-peermem is wanted, and no OFED */
-	UNSIGNED = 1 << 8,
-	SIGNED = 1 << 9,
-	UNPREPARED = 1 << 10,
-	WITHOUT_SYMVERS = 1 << 11,
-	WITHOUT_TOOLS = 1 << 12,
-	WITHOUT_SEED = 1 << 13,
-	WITHOUT_VMLINUX = 1 << 14,
-	WITHOUT_BASIC_MODVERSIONS = 1 << 15,
-	UNKNOWN_COMPILER = 1 << 16,
-	LOCKED_DOWN = 1 << 17,
-	NOT_LOCKED_DOWN = 1 << 18,
-	NODE_CANNOT_UNLOAD = 1 << 19,
+	UNSIGNED = 1 << 7,
+	SIGNED = 1 << 8,
+	UNPREPARED = 1 << 9,
+	WITHOUT_SYMVERS = 1 << 10,
+	WITHOUT_TOOLS = 1 << 11,
+	WITHOUT_SEED = 1 << 12,
+	WITHOUT_VMLINUX = 1 << 13,
+	WITHOUT_BASIC_MODVERSIONS = 1 << 14,
+	UNKNOWN_COMPILER = 1 << 15,
+	LOCKED_DOWN = 1 << 16,
+	NOT_LOCKED_DOWN = 1 << 17,
+	NODE_CANNOT_UNLOAD = 1 << 18,
 };
 
 /*
@@ -78,7 +77,6 @@ static unsigned int facts_of(const struct subject *subject)
 	facts |= locked ? LOCKED_DOWN : NOT_LOCKED_DOWN;
 	facts |= request->ofed ? WITH_OFED : 0;
 	facts |= request->nvidia ? WITH_NVIDIA : 0;
-	facts |= request->peermem && !request->ofed ? PEERMEM_ALONE : 0;
 	facts |= record->prepared ? 0 : UNPREPARED;
 	facts |= record->has_symvers ? 0 : WITHOUT_SYMVERS;
 	facts |= *record->tools_arch ? 0 : WITHOUT_TOOLS;
@@ -394,10 +392,6 @@ static const struct rule rules[] = {
 		"build the kernel with CONFIG_INFINIBAND=m or =n, or leave --ofed out" },
 	{ "mlx5-builtin", LINT_ERROR, WITH_OFED, FIND(mlx5_builtin),
 		"build the kernel with mlx5 as modules or without it, or leave --ofed out" },
-	{ "peermem-without-infiniband", LINT_WARNING, PEERMEM_ALONE,
-		OPTION('n', INFINIBAND,
-			"INFINIBAND=n and no OFED: nothing there that nvidia-peermem could bind to"),
-		"give --ofed, or a kernel with CONFIG_INFINIBAND=m" },
 	{ "drm-missing", LINT_WARNING, WITH_NVIDIA | WITH_CONFIG, FIND(drm_missing),
 		"nothing needs to be done for compute; for displays build the kernel with "
 		"CONFIG_DRM and CONFIG_DRM_KMS_HELPER" },

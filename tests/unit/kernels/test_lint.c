@@ -69,7 +69,6 @@ static int reset(void **state)
 		.compilers = &compiler_list,
 		.ofed = true,
 		.nvidia = true,
-		.peermem = true,
 	};
 	return 0;
 }
@@ -214,8 +213,6 @@ static void ofed_cannot_replace_what_is_built_in(void **state)
 	record.options[KOPT_MLX5_CORE] = 'y';
 	expect(NULL, LINT_NOTE, NULL);
 	record.options[KOPT_INFINIBAND] = 'n';
-	expect("peermem-without-infiniband", LINT_WARNING, "nvidia-peermem");
-	request.peermem = false;
 	expect(NULL, LINT_NOTE, NULL);
 }
 
