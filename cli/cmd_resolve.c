@@ -130,7 +130,7 @@ static void print_trace(const struct trace *trace)
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct trace_entry *entry = &trace->entries[i];
 
-		(void) printf("%-8s %s%s%s\n           %s\n", trace_outcome_text(entry->outcome),
+		(void) printf("%-8s %s%s%s\n           %s\n", entry->outcome,
 			*entry->repository ? entry->repository : "all", *entry->url ? "  " : "",
 			entry->url, entry->text);
 	}
@@ -224,8 +224,8 @@ static void print_json(const struct verb *verb, const struct error *error)
 		const struct trace_entry *entry = &trace->entries[i];
 		json_object *object = json_object_new_object();
 
-		json_add_texts(object, "outcome", trace_outcome_text(entry->outcome), "repository",
-			entry->repository, "text", entry->text, "url", entry->url);
+		json_add_texts(object, "outcome", entry->outcome, "repository", entry->repository,
+			"text", entry->text, "url", entry->url);
 		(void) json_object_array_add(places, object);
 	}
 	json_add(root, "trace", places);

@@ -574,7 +574,7 @@ static int try_anchor(struct resolution *resolution, const struct found *anchor,
 /* The archives' turn comes when the others were asked already. */
 static bool is_noted(const struct trace *trace, const char *repository)
 {
-	for (size_t i = 0; trace && i < trace->count; i++)
+	for (size_t i = 0; i < trace->count; i++)
 		if (strcmp(trace->entries[i].repository, repository) == 0)
 			return true;
 	return false;
