@@ -224,17 +224,12 @@ static uint64_t all_bytes(json_object *manifest)
 	return bytes;
 }
 
-static void free_pack(struct pack **pack)
-{
-	pack_free(*pack);
-}
-
 static int write_to(json_object *manifest, const char *folder, const char *path,
 	const struct bundle_listener *listener, struct error *error)
 {
 	_cleanup_close_ int fd =
 		open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-	_cleanup_(free_pack) struct pack *pack = pack_new(fd);
+	_cleanup_(pack_free) struct pack *pack = pack_new(fd);
 	_cleanup_free_ char *text = xasprintf(
 		"%s\n", json_object_to_json_string_ext(manifest,
 				JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));

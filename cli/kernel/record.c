@@ -33,7 +33,7 @@ int kernel_open_tree(struct kernel *kernel, struct error *error)
 	int r = kernel_tree(kernel, &fd, error);
 
 	if (r == 0)
-		r = kernel_record_load(fd, &kernel->record, error);
+		r = kernel_record_load(fd, KERNEL_RECORD_FILE, &kernel->record, error);
 	if (r < 0)
 		return context->failure == EXIT_CODE_OK
 			       ? context_fail(context, EXIT_CODE_CONTENT, r)
@@ -208,7 +208,6 @@ int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, str
 		.compiler = kernel->request.compiler,
 		.ofed = purpose->ofed,
 		.nvidia = purpose->nvidia,
-		.peermem = purpose->nvidia && purpose->ofed,
 		.signing = purpose->signing,
 		.no_tree = kernel->no_tree,
 	};

@@ -220,7 +220,6 @@ static int take_config(
 	};
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
 	_cleanup_(kconfig_free) struct kconfig *config = NULL;
-	_cleanup_free_ char *text = NULL;
 	int r = -ENOENT;
 
 	/* A link among them may lead nowhere. */
@@ -231,9 +230,7 @@ static int take_config(
 		return r;
 	r = 0;
 	if (place->record) {
-		r = fs_read(AT_FDCWD, place->record, 1 << 20, &text, NULL);
-		r = r < 0 ? error_set_errno(error, r, "%s", place->record)
-			  : kernel_record_read(text, &record, error);
+		r = kernel_record_load(AT_FDCWD, place->record, &record, error);
 	} else if (config && place->krel) {
 		/* Its vermagic.h may add preempt_rt. */
 		if (place->root_fd >= 0 && place->build_fd >= 0 && !kernel->vermagic)

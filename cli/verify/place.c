@@ -190,14 +190,10 @@ static int find_record(struct verify_place *place, const char *path, struct erro
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
 	const char *slash = strrchr(path, '/');
 	_cleanup_free_ char *folder = slash ? xstrndup(path, (size_t) (slash - path + 1)) : NULL;
-	_cleanup_free_ char *text = NULL;
-	int r = fs_read(AT_FDCWD, path, 1 << 20, &text, NULL), fd;
+	int r = kernel_record_load(AT_FDCWD, path, &record, error), fd;
 
 	if (r < 0)
-		return error_set_errno(error, r, "--kernel %s", path);
-	r = kernel_record_read(text, &record, error);
-	if (r < 0)
-		return error_prefix(error, r, "--kernel %s", path);
+		return error_prefix(error, r, "--kernel");
 	place->krel = xstrdup(record.krel);
 	place->record = xstrdup(path);
 	fd = open(folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -88,7 +88,7 @@ int unpack_package(const struct unpack *unpack, int dir_fd, const char *path,
 /* Is it absolute, or has it a ".." component? */
 bool unpack_leads_out(const char *path);
 
-/* The link text that leads from @path (relative, not empty) to the absolute @target. */
+/* The link text that leads from @path (not empty) to @target, another path in the same root. */
 char *unpack_relative_link(const char *path, const char *target);
 
 /*

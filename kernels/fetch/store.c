@@ -168,8 +168,8 @@ struct missing {
 	const struct store_file *file;
 	char *name; /* below the store, while it is fetched */
 	int lock_fd;
-	bool there;                    /* by now */
-	struct download_file download; /* from the last URL that was asked */
+	bool there; /* by now */
+	struct download_file download;
 };
 
 struct fetching {
@@ -197,12 +197,7 @@ static int by_digest(const void *a, const void *b)
 
 static bool can_fetch(const struct fetching *fetching, const struct store_file *file)
 {
-	if (!download_is_offline(fetching->download))
-		return true;
-	for (size_t i = 0; i < file->urls->count; i++)
-		if (strncmp(file->urls->items[i], "file:", 5) == 0)
-			return true;
-	return false;
+	return !download_is_offline(fetching->download) || strncmp(file->url, "file:", 5) == 0;
 }
 
 /*
@@ -279,10 +274,9 @@ static void settle(const struct store *store, struct missing *missing)
 	missing->there = download->result == 0;
 }
 
-/* Asks the @round-th URL of whatever is still not there; false when there was none to ask. */
-static bool fetch_round(struct fetching *fetching, size_t round)
+/* Fetches whatever is not there by now. */
+static void fetch_missing(struct fetching *fetching)
 {
-	_cleanup_free_ struct missing **asked = xcalloc(fetching->count, sizeof(struct missing *));
 	_cleanup_free_ struct download_file **files =
 		xcalloc(fetching->count, sizeof(struct download_file *));
 	size_t count = 0;
@@ -291,24 +285,23 @@ static bool fetch_round(struct fetching *fetching, size_t round)
 		struct missing *missing = &fetching->items[i];
 		const struct store_file *file = missing->file;
 
-		if (missing->there || round >= file->urls->count)
+		if (missing->there)
 			continue;
 		missing->download = (struct download_file){
-			.url = file->urls->items[round],
+			.url = file->url,
 			.dir_fd = fetching->store->fd,
 			.path = missing->name,
 			.sha256 = file->sha256,
 			.size_bytes = file->size_bytes,
-			.credentials = file->credentials,
+			.credentials = &file->credentials,
 		};
-		asked[count] = missing;
 		files[count++] = &missing->download;
 	}
 	if (count)
 		download_run(fetching->download, files, count);
-	for (size_t i = 0; i < count; i++)
-		settle(fetching->store, asked[i]);
-	return count > 0;
+	for (size_t i = 0; i < fetching->count; i++)
+		if (!fetching->items[i].there)
+			settle(fetching->store, &fetching->items[i]);
 }
 
 int store_fetch(const struct store *store, struct download *download,
@@ -322,7 +315,7 @@ int store_fetch(const struct store *store, struct download *download,
 		.items = xcalloc(count, sizeof(struct missing)),
 	};
 	uint64_t size_bytes = 0;
-	size_t missing = 0, round = 0;
+	size_t missing = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < count && r == 0; i++)
@@ -338,16 +331,12 @@ int store_fetch(const struct store *store, struct download *download,
 		}
 	if (missing && on_missing)
 		on_missing(context, missing, size_bytes);
-	while (fetch_round(&fetching, round))
-		round++;
+	fetch_missing(&fetching);
 	for (size_t i = 0; i < fetching.count; i++) {
 		const struct missing *item = &fetching.items[i];
 
 		if (item->there)
 			continue;
-		if (item->file->urls->count == 0)
-			return error_set(
-				error, -EINVAL, "%s: no URL of it is known", item->file->name);
 		*error = item->download.error;
 		return error_prefix(error, item->download.result, "%s", item->file->name);
 	}

@@ -37,6 +37,7 @@ static void file_free(struct local_file *file)
 	free(file->from);
 	free(file->to);
 	free(file->link);
+	free(file->text);
 }
 
 void local_files_free(struct local_files *files)
@@ -257,6 +258,9 @@ static int add_path(struct selection *selection, const char *from, const char *t
 
 	if (lstat(from, &status) < 0)
 		return fail(selection, from, -errno);
+	if (selection->is_build &&
+		!build_wants(selection, to + selection->base_length, S_ISDIR(status.st_mode)))
+		return 0;
 	if (S_ISDIR(status.st_mode))
 		return add_folder(selection, from, to);
 	if (S_ISLNK(status.st_mode))
@@ -276,14 +280,8 @@ static int add_folder(struct selection *selection, const char *from, const char 
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *child_from = xasprintf("%s/%s", from, names.items[i]);
 		_cleanup_free_ char *child_to = xasprintf("%s/%s", to, names.items[i]);
-		struct stat status;
 
 		if (strcmp(names.items[i], ".git") == 0 || is_secret(child_to))
-			continue;
-		if (selection->is_build &&
-			(lstat(child_from, &status) < 0 ||
-				!build_wants(selection, child_to + selection->base_length,
-					S_ISDIR(status.st_mode))))
 			continue;
 		r = add_path(selection, child_from, child_to);
 		if (r < 0)
@@ -437,8 +435,7 @@ static int add_module_link(
 	struct selection *selection, const char *name, const char *place, const char *from)
 {
 	_cleanup_free_ char *path = xasprintf("lib/modules/%s/%s", selection->krel, name);
-	_cleanup_free_ char *target = xasprintf("/%s", place);
-	_cleanup_free_ char *text = unpack_relative_link(path, target);
+	_cleanup_free_ char *text = unpack_relative_link(path, place);
 	int r = local_files_add(selection->files, from, path, text);
 
 	return r < 0 ? fail(selection, from, r) : 0;
@@ -471,8 +468,8 @@ static int add_tree(struct selection *selection, const char *from)
 	return add_module_link(selection, "source", included && !sources ? included_to : to, from);
 }
 
-int local_files_add_tree(struct local_files *files, const char *root, const struct local_tree *tree,
-	bool confined, struct error *error)
+int local_files_add_tree(struct local_files *files, const char *root,
+	const struct local_place *tree, bool confined, struct error *error)
 {
 	_cleanup_free_ char *real_root = confined ? realpath(root, NULL) : NULL;
 	_cleanup_(selection_done) struct selection selection = {

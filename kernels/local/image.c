@@ -32,7 +32,6 @@ static int read_json(const struct local_image *image, const char *name, struct j
 {
 	_cleanup_free_ char *file = file_of(image, name);
 	_cleanup_free_ char *text = NULL;
-	struct hash *hash;
 	size_t size;
 	int r;
 
@@ -45,9 +44,7 @@ static int read_json(const struct local_image *image, const char *name, struct j
 	}
 	if (r < 0)
 		return r;
-	hash = hash_new();
-	hash_add(hash, text, strlen(text));
-	hash_finish(hash, hex);
+	hash_bytes(text, strlen(text), hex);
 	*ret = json_tokener_parse(text);
 	return *ret ? 0 : error_set(error, -EBADMSG, "%s: %s is not JSON", image->path, name);
 }
@@ -259,11 +256,12 @@ static int remove_whiteouts(int folder_fd, const struct strv *whiteouts)
 }
 
 /* Of the entry as it lies in the image's archive. */
-static int hash_member(
-	const struct local_image *image, const char *name, struct hash *hash, struct error *error)
+static int hash_member(const struct local_image *image, const char *name, char hex[HASH_HEX_SIZE],
+	struct error *error)
 {
 	_cleanup_(archive_input_close) struct archive_input input;
 	struct archive_entry *entry;
+	struct hash *hash;
 	const void *block;
 	size_t size;
 	la_int64_t offset;
@@ -279,9 +277,11 @@ static int hash_member(
 		if (state < ARCHIVE_WARN)
 			return archive_input_damaged(image->path, input.reader, error);
 	} while (!archive_input_path(entry) || strcmp(archive_input_path(entry), name) != 0);
+	hash = hash_new();
 	while ((state = archive_read_data_block(input.reader, &block, &size, &offset)) ==
 		ARCHIVE_OK)
 		hash_add(hash, block, size);
+	hash_finish(hash, hex);
 	return state == ARCHIVE_EOF ? 0 : archive_input_damaged(image->path, input.reader, error);
 }
 
@@ -290,21 +290,18 @@ static int check_layer(const struct local_image *image, const char *layer, struc
 {
 	const char *wanted = digest_of(layer);
 	_cleanup_free_ char *file = file_of(image, layer);
-	struct hash *hash;
 	char hex[HASH_HEX_SIZE];
 	int r;
 
 	if (!wanted || !hash_is_hex(wanted))
 		return 0;
-	hash = hash_new();
 	if (image->archive) {
-		r = hash_member(image, layer, hash, error);
+		r = hash_member(image, layer, hex, error);
 	} else {
-		r = hash_add_file(hash, AT_FDCWD, file);
+		r = hash_file(AT_FDCWD, file, hex);
 		if (r < 0)
 			r = error_set_errno(error, r, "%s", file);
 	}
-	hash_finish(hash, hex);
 	if (r == 0 && strcmp(hex, wanted) != 0)
 		return error_set(error, -EBADMSG, "%s: %s is damaged: its SHA-256 is %s",
 			image->path, layer, hex);

@@ -229,15 +229,16 @@ static int check_input(const struct local_input *input, struct error *error)
 {
 	const struct local_scan *scan = &input->scan;
 
-	if (input->probe.krel || scan->module_count || local_scan_has(scan, "usr/src") ||
+	if (input->probe.krel || scan->modules.count || local_scan_has(scan, "usr/src") ||
 		local_scan_tree(scan, NULL))
 		return 0;
-	if (scan->tree_count)
+	if (scan->trees.count)
 		return error_set(error, -EINVAL,
 			"--kernel-from %s: %s%sa kernel's source that is not prepared (it has no "
 			"include/generated/utsrelease.h): configure it as the kernel on the node, "
 			"and let its make end",
-			input->path, scan->trees[0].path, *scan->trees[0].path ? " is " : "");
+			input->path, scan->trees.items[0].path,
+			*scan->trees.items[0].path ? " is " : "");
 	return error_set(error, -EINVAL, "--kernel-from %s: nothing of a kernel is in this %s: %s",
 		input->path, local_kind_name(input->kind), kinds_text);
 }
@@ -248,13 +249,12 @@ static void list_krels(const struct local_kernel *kernel, bool trees, struct str
 {
 	for (size_t i = 0; i < kernel->count; i++) {
 		const struct local_input *input = &kernel->inputs[i];
-		const struct local_scan *scan = &input->scan;
+		const struct local_places *places =
+			trees ? &input->scan.trees : &input->scan.modules;
 
-		for (size_t j = 0; trees && j < scan->tree_count; j++)
-			if (scan->trees[j].krel)
-				xstrv_push_unique(krels, scan->trees[j].krel);
-		for (size_t j = 0; !trees && j < scan->module_count; j++)
-			xstrv_push_unique(krels, scan->modules[j].krel);
+		for (size_t j = 0; j < places->count; j++)
+			if (places->items[j].krel)
+				xstrv_push_unique(krels, places->items[j].krel);
 		if (input->probe.krel)
 			xstrv_push_unique(krels, input->probe.krel);
 	}
@@ -297,7 +297,7 @@ static int check_krel(struct local_kernel *kernel, const char *krel, struct erro
 		return 0;
 	text = xstrv_join(&krels, ", ");
 	return error_set(error, -ENODATA, "kernel %s: what --kernel-from names is of %s", krel,
-		*text ? text : "no kernel release that can be told");
+		*text ? text : "an unknown kernel release");
 }
 
 /* What there is for the kernel, over all inputs. */
@@ -307,9 +307,8 @@ static int find_parts(struct local_kernel *kernel, struct error *error)
 
 	for (size_t i = 0; i < kernel->count; i++) {
 		const struct local_input *input = &kernel->inputs[i];
-		const struct local_tree *tree = local_scan_tree(&input->scan, kernel->krel);
-		const struct local_modules *modules =
-			local_scan_modules(&input->scan, kernel->krel);
+		const struct local_place *tree = local_scan_tree(&input->scan, kernel->krel);
+		const struct local_place *modules = local_scan_modules(&input->scan, kernel->krel);
 
 		if (tree && !tree->symvers && !without)
 			without = input->path;
@@ -330,45 +329,41 @@ static int find_parts(struct local_kernel *kernel, struct error *error)
 }
 
 /* Place, mode and content of all that is taken from a folder. */
-static int hash_folder(
-	const struct local_input *input, const char *krel, struct hash *hash, struct error *error)
+static int hash_folder(struct local_input *input, const char *krel, struct error *error)
 {
 	const struct local_parts parts = { .krel = krel, .tree = true, .modules = true };
 	_cleanup_(local_files_free) struct local_files files = { 0 };
-	_cleanup_free_ char *order = NULL;
-	int r = local_files_add_parts(&files, input->path, &input->scan, &parts, &order, error);
+	struct hash *hash;
+	int r = local_files_add_parts(&files, input->path, &input->scan, &parts, error);
 
 	if (r < 0)
 		return error_prefix(error, r, "--kernel-from");
-	for (size_t i = 0; i < files.count; i++) {
+	hash = hash_new();
+	for (size_t i = 0; i < files.count && r == 0; i++) {
 		const struct local_file *file = &files.items[i];
 
+		if (file->text) /* made from the others' places */
+			continue;
 		hash_add_text(hash, file->to);
 		hash_add_text(hash, file->link ? file->link : "");
 		r = file->link ? 0 : hash_add_tree(hash, AT_FDCWD, file->from);
 		if (r < 0)
-			return error_set_errno(error, r, "%s", file->from);
+			(void) error_set_errno(error, r, "%s", file->from);
 	}
-	return 0;
+	hash_finish(hash, input->sha256);
+	return r;
 }
 
 static int input_hash(struct local_input *input, const char *krel, struct error *error)
 {
-	struct hash *hash;
 	int r;
 
-	if (*input->sha256)
+	if (*input->sha256) /* that of an image's manifest */
 		return 0;
-	hash = hash_new();
-	if (input->kind == LOCAL_FOLDER) {
-		r = hash_folder(input, krel, hash, error);
-	} else {
-		r = hash_add_file(hash, AT_FDCWD, input->path);
-		if (r < 0)
-			r = error_set_errno(error, r, "--kernel-from %s", input->path);
-	}
-	hash_finish(hash, input->sha256);
-	return r;
+	if (input->kind == LOCAL_FOLDER)
+		return hash_folder(input, krel, error);
+	r = hash_file(AT_FDCWD, input->path, input->sha256);
+	return r < 0 ? error_set_errno(error, r, "--kernel-from %s", input->path) : 0;
 }
 
 int local_open(
@@ -416,18 +411,16 @@ void local_free(struct local_kernel *kernel)
 
 char *local_lacks(const struct local_kernel *kernel)
 {
-	const char *what = "the kernel's own modules, which drivers depend on, are not there";
-
 	if (kernel->has_headers && kernel->has_modules)
 		return NULL;
-	if (!kernel->has_headers)
-		what = kernel->has_modules
-			       ? "the headers to compile against are not there"
-			       : "neither the headers to compile against nor the kernel's own "
-				 "modules, which drivers depend on, are there";
 	return xasprintf("kernel %s: of what --kernel-from names, %s: they are looked for in the "
 			 "distribution's repositories",
-		kernel->krel, what);
+		kernel->krel,
+		kernel->has_headers
+			? "the kernel's own modules, which drivers depend on, are not there"
+		: kernel->has_modules ? "the headers to compile against are not there"
+				      : "neither the headers to compile against nor the kernel's "
+					"own modules, which drivers depend on, are there");
 }
 
 void local_add_inputs(const struct local_kernel *kernel, struct hash *hash)

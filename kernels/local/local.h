@@ -75,12 +75,9 @@ void local_add_inputs(const struct local_kernel *kernel, struct hash *hash);
 
 /*
  * Puts the kernel tree into the empty @folder: lib/modules/<krel>/{build,source} and what they
- * point to. @scratch is an empty folder on the same file system; what is left in it can go. Only
- * with has_headers. The tree still has to be relocated: kernels/tree/tree.h.
+ * point to, which still has to be relocated (kernels/tree/tree.h); or with @modules
+ * lib/modules/<krel>/{kernel,modules.*}. Only what is there: has_headers, has_modules. @scratch is
+ * an empty folder on the same file system; what is left in it can go.
  */
-int local_make_tree(const struct local_kernel *kernel, const char *scratch, const char *folder,
-	struct error *error) _must_check_;
-
-/* The same for lib/modules/<krel>/{kernel,modules.*}. Only with has_modules. */
-int local_make_modules(const struct local_kernel *kernel, const char *scratch, const char *folder,
-	struct error *error) _must_check_;
+int local_make(const struct local_kernel *kernel, bool modules, const char *scratch,
+	const char *folder, struct error *error) _must_check_;

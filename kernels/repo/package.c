@@ -44,29 +44,24 @@ static void take_relation(const char *text, struct relation *relation)
 	relation->version = xstrndup(rest, strcspn(rest, ")" BLANKS));
 }
 
-int relation_next(const char **cursor, struct relation *ret)
+bool relation_next(const char **cursor, struct relation *relation)
 {
 	const char *text = *cursor;
 
 	for (;;) {
-		struct relation relation = { 0 };
-
+		relation_free(relation);
 		text += strspn(text, "," BLANKS);
-		if (*text == '|') {
-			relation.alternative = true;
-			text++;
-			text += strspn(text, BLANKS);
-		}
+		relation->alternative = *text == '|';
+		if (relation->alternative)
+			text += 1 + strspn(text + 1, BLANKS);
 		if (!*text)
-			return 0;
-		take_relation(text, &relation);
+			return false;
+		take_relation(text, relation);
 		text += strcspn(text, ",|");
-		if (*relation.name) {
+		if (*relation->name) {
 			*cursor = text;
-			*ret = relation;
-			return 1;
+			return true;
 		}
-		relation_free(&relation);
 	}
 }
 

@@ -16,7 +16,8 @@
 #include "kernels/tree/tree.h"
 #include "module/elf.h"
 
-#define SCHEMA 1
+#define SCHEMA       1
+#define RECORD_LIMIT ((size_t) 1 << 20)
 
 /* ---- the fields: one table to free, write and read them */
 
@@ -558,13 +559,16 @@ struct json_object *kernel_record_json(const struct kernel_record *record)
 	return root;
 }
 
-char *kernel_record_write(const struct kernel_record *record)
+int kernel_record_save(const struct kernel_record *record, int dir_fd, struct error *error)
 {
 	_cleanup_json_ struct json_object *root = kernel_record_json(record);
+	_cleanup_free_ char *text =
+		xasprintf("%s\n", json_object_to_json_string_ext(
+					  root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+							JSON_C_TO_STRING_NOSLASHESCAPE));
+	int r = fs_write_atomic(dir_fd, KERNEL_RECORD_FILE, text, strlen(text), 0644);
 
-	return xasprintf("%s\n", json_object_to_json_string_ext(
-					 root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-						       JSON_C_TO_STRING_NOSLASHESCAPE));
+	return r < 0 ? error_set_errno(error, r, KERNEL_RECORD_FILE) : 0;
 }
 
 static int read_root(struct json_object *root, struct kernel_record *record, struct error *error)
@@ -586,35 +590,22 @@ static int read_root(struct json_object *root, struct kernel_record *record, str
 	return r;
 }
 
-int kernel_record_read(const char *text, struct kernel_record *ret, struct error *error)
+int kernel_record_load(int dir_fd, const char *path, struct kernel_record *ret, struct error *error)
 {
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
-	_cleanup_json_ struct json_object *root = json_tokener_parse(text);
+	_cleanup_json_ struct json_object *root = NULL;
+	_cleanup_free_ char *text = NULL;
 	struct error why = { .text = "it is no JSON" };
-	int r = root ? read_root(root, &record, &why) : -EBADMSG;
+	int r = fs_read(dir_fd, path, RECORD_LIMIT, &text, NULL);
 
 	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	root = json_tokener_parse(text);
+	r = root ? read_root(root, &record, &why) : -EBADMSG;
+	if (r < 0)
 		return error_set(error, r,
-			KERNEL_RECORD_FILE ": %s: the record is damaged; remove it and its folder, "
-					   "it is made anew",
-			why.text);
+			"%s: %s: the record is damaged; remove it and its folder, it is made anew",
+			path, why.text);
 	give(&record, ret);
 	return 0;
-}
-
-int kernel_record_save(const struct kernel_record *record, int dir_fd, struct error *error)
-{
-	_cleanup_free_ char *text = kernel_record_write(record);
-	int r = fs_write_atomic(dir_fd, KERNEL_RECORD_FILE, text, strlen(text), 0644);
-
-	return r < 0 ? error_set_errno(error, r, KERNEL_RECORD_FILE) : 0;
-}
-
-int kernel_record_load(int dir_fd, struct kernel_record *ret, struct error *error)
-{
-	_cleanup_free_ char *text = NULL;
-	int r = fs_read(dir_fd, KERNEL_RECORD_FILE, 1 << 20, &text, NULL);
-
-	return r < 0 ? error_set_errno(error, r, KERNEL_RECORD_FILE)
-		     : kernel_record_read(text, ret, error);
 }

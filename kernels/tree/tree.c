@@ -106,18 +106,6 @@ const char *kernel_tree_tools_arch(int root_fd, const char *krel)
  * link in it.
  */
 
-/* The text of a link at @path that leads to @target, another path below the root. */
-static char *relative(const char *path, const char *target)
-{
-	_cleanup_free_ char *from = xasprintf("/%s", path);
-	_cleanup_free_ char *to = xasprintf("/%s", target);
-	char *text = unpack_relative_link(from, to);
-
-	if (!text)
-		out_of_memory();
-	return text;
-}
-
 /* Links are made anew in one step, so that none is missing when we are interrupted. */
 static int replace_link(int root_fd, const char *path, const char *text)
 {
@@ -142,7 +130,7 @@ static int settle_link(int root_fd, const char *folder, const char *name)
 		return r;
 	if (readlinkat(root_fd, path, &first, 1) != 1 || first != '/')
 		return 0;
-	text = relative(path, target);
+	text = unpack_relative_link(path, target);
 	return replace_link(root_fd, path, text);
 }
 
@@ -201,7 +189,7 @@ static int find_build(int root_fd, const char *modules, const char *krel, struct
 			"a tree of kernel %s: the package with its headers is missing or is of "
 			"another release",
 			krel, krel);
-	text = relative(path, found);
+	text = unpack_relative_link(path, found);
 	r = replace_link(root_fd, path, text);
 	return r < 0 ? error_set_errno(error, r, "kernel tree: build") : 0;
 }
@@ -312,7 +300,7 @@ static int relocate_makefile(int root_fd, const char *krel, const char *build, s
 				"package with the common part of the headers, or the kernel's "
 				"source tree, is missing",
 				path);
-		way = relative(makefile, source);
+		way = unpack_relative_link(makefile, source);
 		xstrv_pushf(&lines, "%s" KERNEL_TREE_HERE "%s", before, way);
 		changed = true;
 	}
