@@ -100,13 +100,13 @@ static void report(const struct node *node, const char *output, uint64_t size)
 	FILE *file = strcmp(output, "-") == 0 ? stderr : stdout;
 
 	(void) fprintf(file, "kernel   %s%s\n", node->krel, node->running ? "" : " (not running)");
-	(void) fprintf(file, "config   %s\n", node->config ? node->config_from : "not found");
+	(void) fprintf(file, "config   %s\n", node->config.text ? node->config.from : "not found");
 	if (node->headers.count)
 		(void) fprintf(file, "headers  %s, %zu files, %.1f MB\n", node->headers_from,
 			node->headers.count, (double) node->headers_bytes / 1e6);
 	else
 		(void) fprintf(file, "headers  left out: %s\nsymvers  %s\n", node->headers_reason,
-			node->symvers ? node->symvers_from : "not found");
+			node->symvers.text ? node->symvers.from : "not found");
 	(void) fprintf(file, "bundle   %s, %.2f MB\n", output, (double) size / 1e6);
 }
 
