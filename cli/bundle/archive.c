@@ -224,27 +224,12 @@ static uint64_t all_bytes(json_object *manifest)
 	return bytes;
 }
 
-static int hash_file(int dir_fd, const char *path, char hex[HASH_HEX_SIZE])
-{
-	struct hash *hash = hash_new();
-	int r;
-
-	r = hash_add_file(hash, dir_fd, path);
-	hash_finish(hash, hex);
-	return r;
-}
-
-static void free_pack(struct pack **pack)
-{
-	pack_free(*pack);
-}
-
 static int write_to(json_object *manifest, const char *folder, const char *path,
 	const struct bundle_listener *listener, struct error *error)
 {
 	_cleanup_close_ int fd =
 		open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-	_cleanup_(free_pack) struct pack *pack = pack_new(fd);
+	_cleanup_(pack_free) struct pack *pack = pack_new(fd);
 	_cleanup_free_ char *text = xasprintf(
 		"%s\n", json_object_to_json_string_ext(manifest,
 				JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
@@ -305,7 +290,7 @@ struct unpacking {
 	const char *odd; /* what is wrong with an entry; NULL: nothing so far */
 };
 
-/* What leads out is for unpack_tar() to refuse. */
+/* What leads out is for unpack_run() to refuse. */
 static bool is_wanted(void *context, const char *path)
 {
 	struct unpacking *unpacking = context;
@@ -351,7 +336,7 @@ static int check_file(
 	return 0;
 }
 
-/* @unpacking has what unpack_tar() found. */
+/* @unpacking has what unpack_run() found. */
 static int check_files(const char *bundle, const char *folder, const struct unpacking *unpacking,
 	const struct bundle_listener *listener, struct error *error)
 {
@@ -405,7 +390,7 @@ int bundle_unpack(const char *path, const char *folder, const struct bundle_list
 	if (r < 0)
 		return error_prefix(error, r, "%s", path);
 	unpacking.seen = xcalloc(bundle_file_count(unpacking.manifest) + 1, sizeof(bool));
-	r = unpack_tar(&unpack, AT_FDCWD, path, &found);
+	r = unpack_run(&unpack, AT_FDCWD, path, &found);
 	if (r == -EBADMSG)
 		(void) error_set(error, r,
 			"%s; it is cut short or damaged: copy it again and compare its SHA-256",
