@@ -121,23 +121,16 @@ static int compare_name(const void *name, const void *loaded)
  * without CONFIG_MODULE_UNLOAD the references are "-". The taint is "(POE)", where "+" and "-" mean
  * that it comes or goes.
  */
-static int parse_line(char *line, struct loaded *ret)
+static int parse_line(const char *line, struct loaded *ret)
 {
-	const char *fields[7] = { "", "", "-", "", "", "", "" };
-	size_t count = 0;
-	char *field;
+	struct running_module *module = &ret->module;
+	char references[12] = "-";
 
-	while (count < ARRAY_SIZE(fields) && (field = strsep(&line, " ")))
-		fields[count++] = field;
-	fields[6] += *fields[6] == '(';
-	*ret = (struct loaded){ .module = {
-					.name = strdup(fields[0]),
-					.taint = strndup(fields[6], strcspn(fields[6], ")+-")),
-					.references = fields[2][0] == '-'
-							      ? -1
-							      : (int) strtol(fields[2], NULL, 10),
-				} };
-	return ret->module.name && ret->module.taint ? 0 : -ENOMEM;
+	if (sscanf(line, "%ms %*s %11s %*s %*s %*s (%m[^)+-]", &module->name, references,
+		    &module->taint) < 3)
+		module->taint = strdup("");
+	module->references = *references == '-' ? -1 : (int) strtol(references, NULL, 10);
+	return module->name && module->taint ? 0 : -ENOMEM;
 }
 
 static int parse_lines(struct running *running, char *text)

@@ -34,8 +34,8 @@ static const struct keyring {
 
 /* A line of /proc/keys: security/keys/proc.c: proc_keys_show(). */
 struct key {
-	int32_t serial;
-	const char *type; /* cut to nine characters */
+	unsigned int serial;
+	char type[10];    /* cut by the kernel, too */
 	const char *text; /* what the type says of the key */
 	int length;       /* of @text without what comes behind its last ": " */
 };
@@ -58,28 +58,15 @@ int running_read_keyring(int32_t keyring, int32_t *ret, size_t count)
 
 static struct key parse_key(const char *line)
 {
-	const char *end = line + strcspn(line, "\n");
-	struct key key = { .serial = (int32_t) strtoul(line, NULL, 16) };
-	const char *kind = end;
+	struct key key = { .type = "" };
+	int start = 0;
 
-	for (int field = 0; field < 7; field++) {
-		line += strspn(line, " ");
-		line += strcspn(line, " \n");
-	}
-	key.type = line + strspn(line, " ");
-	line = key.type + strcspn(key.type, " \n");
-	key.text = line + strspn(line, " ");
-	for (const char *at = key.text; at + 2 < end; at++)
-		if (at[0] == ':' && at[1] == ' ')
-			kind = at;
-	key.length = kind > key.text ? (int) (kind - key.text) : 0;
+	/* Serial number, flags, usage, timeout, permissions, user, group, type, description. */
+	(void) sscanf(line, "%x %*s %*s %*s %*s %*s %*s %9s %n", &key.serial, key.type, &start);
+	key.text = line + start;
+	for (const char *at = key.text; (at = strstr(at, ": ")); at++)
+		key.length = (int) (at - key.text);
 	return key;
-}
-
-static const char *next_line(const char *line)
-{
-	line += strcspn(line, "\n");
-	return *line ? line + 1 : line;
 }
 
 static void read_members(
@@ -94,8 +81,8 @@ static void read_members(
 			strncmp(key->text, keyrings[i].name, (size_t) key->length) != 0)
 			continue;
 		if (running->sources.read_keyring)
-			count = running->sources.read_keyring(
-				key->serial, members->serials[standing] + at, KEYRING_LIMIT - at);
+			count = running->sources.read_keyring((int32_t) key->serial,
+				members->serials[standing] + at, KEYRING_LIMIT - at);
 		members->shown = members->shown || standing == TRUSTED;
 		members->hidden = members->hidden || count < 0;
 		members->counts[standing] += count > 0 ? (size_t) count : 0;
@@ -113,13 +100,14 @@ static bool is_member(const struct members *members, enum standing standing, int
 /* A description is no proof: any process may add a key of any name to a keyring of its own. */
 static int push_key(struct running *running, const struct key *key, const struct members *members)
 {
+	int32_t serial = (int32_t) key->serial;
 	struct strv *keys = NULL;
 
-	if (is_member(members, REVOKED, key->serial))
+	if (is_member(members, REVOKED, serial))
 		return 0;
-	if (is_member(members, TRUSTED, key->serial))
+	if (is_member(members, TRUSTED, serial))
 		keys = &running->keys;
-	else if (is_member(members, PERHAPS, key->serial) || members->hidden)
+	else if (is_member(members, PERHAPS, serial) || members->hidden)
 		keys = &running->maybe_keys;
 	return keys ? strv_pushf(keys, "%.*s", key->length, key->text) : 0;
 }
@@ -129,15 +117,18 @@ static int read_keys(struct running *running)
 	struct proof_trust *trust = &running->kernel.trust;
 	_cleanup_free_ struct members *members = calloc(1, sizeof(*members));
 	_cleanup_free_ char *text = NULL;
+	_cleanup_strv_ struct strv lines = { 0 };
 
 	if (!members)
 		return -ENOMEM;
 	if (fs_read(running->root_fd, "proc/keys", 0, &text, NULL) < 0)
 		return 0; /* CONFIG_KEYS is off: unknown */
-	for (const char *line = text; *line; line = next_line(line)) {
-		struct key key = parse_key(line);
+	if (strv_split(&lines, text, "\n") < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < lines.count; i++) {
+		struct key key = parse_key(lines.items[i]);
 
-		if (strncmp(key.type, "keyring", 7) == 0)
+		if (strcmp(key.type, "keyring") == 0)
 			read_members(running, &key, members);
 	}
 	/* Where the kernel's keyrings are not shown its keys are not either: unknown. */
@@ -145,10 +136,10 @@ static int read_keys(struct running *running)
 		return 0;
 	trust->keys = &running->keys;
 	trust->maybe_keys = &running->maybe_keys;
-	for (const char *line = text; *line; line = next_line(line)) {
-		struct key key = parse_key(line);
+	for (size_t i = 0; i < lines.count; i++) {
+		struct key key = parse_key(lines.items[i]);
 
-		if (strncmp(key.type, "asymmetri", 9) == 0 && push_key(running, &key, members) < 0)
+		if (strcmp(key.type, "asymmetri") == 0 && push_key(running, &key, members) < 0)
 			return -ENOMEM;
 	}
 	return 0;
