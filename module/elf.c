@@ -39,28 +39,6 @@ static int read_ident(struct elf_module *module, struct elf_parts *parts, struct
 	return 0;
 }
 
-static int read_signature(struct elf_module *module, struct elf_file *file, struct error *error)
-{
-	const struct module_trailer *trailer = &module->trailer;
-	const char *bytes;
-	char *copy;
-	int r;
-
-	if (trailer->signature_size > SIGNATURE_SIZE_LIMIT)
-		return 0;
-	r = elf_file_map(file, trailer->signature_offset, trailer->signature_size, &bytes, error);
-	if (r < 0)
-		return r;
-	copy = arena_alloc(module->memory, trailer->signature_size);
-	if (!copy)
-		return error_set_errno(
-			error, -ENOMEM, "%zu bytes of signature", trailer->signature_size);
-	if (trailer->signature_size)
-		memcpy(copy, bytes, trailer->signature_size);
-	module->signature = copy;
-	return 0;
-}
-
 /*
  * The kernel takes the signature off before it looks at anything else; of one that it cannot read
  * only the marker (mod_verify_sig() and module_sig_check() of kernel/module/signing.c).
@@ -69,24 +47,36 @@ static int read_trailer(struct elf_module *module, struct elf_parts *parts, stru
 {
 	uint64_t size = parts->file->size;
 	size_t end_size = size < MODULE_TRAILER_SIZE ? (size_t) size : MODULE_TRAILER_SIZE;
+	const char *end = NULL, *bytes = NULL;
+	struct module_trailer trailer;
 	struct error why = { 0 };
-	const char *end = NULL;
 	char *text;
 	int r = elf_file_map(parts->file, size - end_size, end_size, &end, error);
 
 	if (r < 0)
 		return r;
-	r = module_trailer_parse(end, end_size, size, &module->trailer, &why);
-	module->content_size = module->trailer.content_size;
-	parts->size = module->content_size;
+	r = module_trailer_parse(end, end_size, size, &trailer, &why);
+	module->content_size = parts->size = trailer.content_size;
+	module->is_signed = trailer.present;
+	if (r == 0 && !trailer.present)
+		return 0;
+	if (r == 0 && trailer.signature_size <= SIGNATURE_SIZE_LIMIT) {
+		r = elf_file_map(parts->file, trailer.signature_offset, trailer.signature_size,
+			&bytes, error);
+		if (r < 0)
+			return r;
+	}
 	if (r == 0)
-		return module->trailer.present ? read_signature(module, parts->file, error) : 0;
+		r = cms_read(bytes, trailer.signature_size, trailer.signature_offset, &module->cms,
+			&why);
+	if (r == 0)
+		return 0;
 	/* Kept for those who ask: the module itself may be fine. */
 	text = arena_alloc(module->memory, strlen(why.text) + 1);
 	if (!text)
 		return error_set_errno(error, -ENOMEM, "cannot read");
-	module->trailer_code = r;
-	module->trailer_error = memcpy(text, why.text, strlen(why.text) + 1);
+	module->signature_code = r;
+	module->signature_error = strcpy(text, why.text);
 	return 0;
 }
 
@@ -404,16 +394,11 @@ uint64_t elf_module_struct_size(const struct elf_module *module)
 int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cms,
 	bool *ret_present, struct error *error)
 {
-	const struct module_trailer *trailer = &module->trailer;
-
-	memset(ret_cms, 0, sizeof(*ret_cms));
-	*ret_present = trailer->present || module->trailer_code < 0;
-	if (module->trailer_code < 0)
-		return error_set(error, module->trailer_code, "%s", module->trailer_error);
-	if (!trailer->present)
-		return 0;
-	return cms_read(module->signature, trailer->signature_size, trailer->signature_offset,
-		ret_cms, error);
+	*ret_cms = module->cms;
+	*ret_present = module->is_signed;
+	return module->signature_code < 0
+		       ? error_set(error, module->signature_code, "%s", module->signature_error)
+		       : 0;
 }
 
 int elf_module_check_format(

@@ -330,8 +330,8 @@ struct elf_module {
 	unsigned char build_id[BUILD_ID_SIZE];
 	size_t build_id_size;
 	struct elf_defects defects;
-	struct module_trailer trailer;
-	int trailer_code; /* what is wrong with it, as elf_module_trailer() says it */
-	const char *trailer_error;
-	const char *signature; /* its CMS bytes; NULL when there are none or too many */
+	bool is_signed;
+	int signature_code; /* what is wrong with it, as elf_module_trailer() says it */
+	const char *signature_error;
+	struct cms_facts cms;
 };
