@@ -15,6 +15,9 @@
 
 #include "common/hash.h"
 
+/* A kernel's version, as elf_module_check_format() has it. */
+#define V(major, minor) ((major) << 8 | (minor))
+
 /* module_enforce_rwx_sections(), of 5.7. */
 #define SINCE_RWX V(5, 7)
 /* struct kernel_symbol has a name space. */

@@ -12,9 +12,6 @@
 #include "common/arena.h"
 #include "module/elf.h"
 
-/* A kernel's version, as elf_module_check_format() has it. */
-#define V(major, minor) ((major) << 8 | (minor))
-
 /* struct module of 64-bit machines begins with an enum and a list_head. */
 #define STRUCT_NAME_OFFSET 24
 
@@ -24,8 +21,7 @@ static inline unsigned long long ull(uint64_t number)
 	return number;
 }
 
-/* ---- names.c: names to numbers, by open addressing. The names are borrowed. Zeroed, it is empty.
- */
+/* ---- names.c: names to numbers, by open addressing. Names are borrowed. Zeroed, it is empty. */
 
 #define NAME_NONE UINT32_MAX
 
@@ -71,8 +67,8 @@ struct elf_file {
 };
 
 /*
- * Both leave @file empty on failure; messages do not name the file. @memory, or NULL:
- * where what is read lies; it is the caller's to take back after elf_file_close().
+ * Both leave @file empty on failure; messages do not name the file. @memory, or NULL: where what is
+ * read lies; it is the caller's to take back after elf_file_close().
  */
 int elf_file_open(struct elf_file *file, int dir_fd, const char *path, struct arena *memory,
 	struct error *error) _must_check_;
@@ -153,7 +149,7 @@ struct elf_span {
 struct elf_versions {
 	struct elf_symbol_version *items; /* in the file's order, each name once */
 	size_t count;
-	struct name_table index; /* of the names; may be freed before */
+	struct name_table index; /* of the names; once it is freed, all are compared */
 };
 
 /*
@@ -319,8 +315,7 @@ struct elf_module {
 	struct modinfo info;
 	bool info_allocated; /* its section is marked as one that takes memory */
 	struct elf_versions versions;
-	struct elf_versions
-		basic_versions; /* of a file that has both forms: see elf_module_versions() */
+	struct elf_versions basic_versions;      /* of a file that has both forms */
 	char struct_name[ELF_STRUCT_NAME_SIZE];  /* in struct module itself; "": it has none */
 	const struct elf_symbol_version *layout; /* of these, or NULL */
 	struct elf_undefined *undefined;
