@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/node_build/headers_internal.h"
+#include "cli/node_build/node_build_internal.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
-#include "cli/node_build/cache_internal.h"
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
@@ -229,48 +227,39 @@ void headers_identity(const struct headers *headers, struct strv *lines)
 
 /* ---- what their package is called */
 
-/* Is one of the words of @list, "rhel fedora", @word? */
-static bool has_word(const char *list, const char *word)
-{
-	size_t length = strlen(word);
-
-	for (const char *c = list; (c = strstr(c, word)); c++)
-		if ((c == list || c[-1] == ' ') && (c[length] == ' ' || !c[length]))
-			return true;
-	return false;
-}
-
-/* ID and ID_LIKE as one list. os-release is often a link, and not from here. */
-static char *read_family(int host_fd)
+char *host_os_release(int host_fd)
 {
 	_cleanup_free_ char *path = NULL;
-	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ char *id = NULL;
-	_cleanup_free_ char *like = NULL;
+	char *text = NULL;
 
-	if (chase(host_fd, "etc/os-release", &path) < 0 ||
-		fs_read(host_fd, path, 65536, &text, NULL) < 0)
-		return xstrdup("");
-	id = os_release_value(text, "ID");
-	like = os_release_value(text, "ID_LIKE");
-	return xasprintf("%s %s", id ? id : "", like ? like : "");
+	return chase(host_fd, "etc/os-release", &path) < 0 ||
+			       fs_read(host_fd, path, 65536, &text, NULL) < 0
+		       ? NULL
+		       : text;
 }
 
 void headers_package(int host_fd, const char *krel, char *text, size_t size)
 {
-	_cleanup_free_ char *family = read_family(host_fd);
 	const char *flavour = strrchr(krel, '-');
 	/* Red Hat's variants are at the end of the release, "+rt", and in the middle of the
 	 * package. */
 	const char *plus = strchr(krel, '+');
+	_cleanup_free_ char *id = NULL;
+	_cleanup_free_ char *like = NULL;
+	_cleanup_free_ char *os = host_os_release(host_fd);
+	_cleanup_strv_ struct strv family = { 0 };
 
-	if (has_word(family, "debian") || has_word(family, "ubuntu"))
+	id = os ? os_release_value(os, "ID") : NULL;
+	like = os ? os_release_value(os, "ID_LIKE") : NULL;
+	xstrv_split(&family, id ? id : "", " ");
+	xstrv_split(&family, like ? like : "", " ");
+	if (strv_contains(&family, "debian") || strv_contains(&family, "ubuntu"))
 		(void) snprintf(text, size, "the package linux-headers-%s (apt-get install)", krel);
-	else if (has_word(family, "rhel") || has_word(family, "fedora") ||
-		 has_word(family, "centos"))
+	else if (strv_contains(&family, "rhel") || strv_contains(&family, "fedora") ||
+		 strv_contains(&family, "centos"))
 		(void) snprintf(text, size, "the package kernel-%s%sdevel-%.*s (dnf install)",
 			plus ? plus + 1 : "", plus ? "-" : "", (int) strcspn(krel, "+"), krel);
-	else if ((has_word(family, "suse") || has_word(family, "sles")) && flavour)
+	else if ((strv_contains(&family, "suse") || strv_contains(&family, "sles")) && flavour)
 		(void) snprintf(text, size,
 			"the package kernel-%s-devel of version %.*s (zypper install)", flavour + 1,
 			(int) (flavour - krel), krel);
@@ -283,7 +272,7 @@ void headers_package(int host_fd, const char *krel, char *text, size_t size)
 
 /* ---- which build of the kernel they are of */
 
-void kernel_builds_read(int root_fd, const char *krel, struct kernel_builds *ret)
+bool kernel_builds_differ(int root_fd, const char *krel, struct kernel_builds *ret)
 {
 	/* Its place in newer kernels, and before. */
 	static const char *const names[] = { "utsversion.h", "compile.h" };
@@ -308,10 +297,5 @@ void kernel_builds_read(int root_fd, const char *krel, struct kernel_builds *ret
 		(void) snprintf(ret->headers, sizeof(ret->headers), "%.*s",
 			(int) strcspn(found, "\"\n"), found);
 	}
-}
-
-bool kernel_builds_differ(const struct kernel_builds *builds)
-{
-	return *builds->running && *builds->headers &&
-	       strcmp(builds->running, builds->headers) != 0;
+	return *ret->running && *ret->headers && strcmp(ret->running, ret->headers) != 0;
 }
