@@ -222,9 +222,8 @@ int cache_set_aside(const struct cache *cache, const char *output_path)
 	return rename(output_path, path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-int cache_keep(const struct cache *cache, const char *folder, const char *output_path)
+int cache_keep(const char *folder, const char *output_path)
 {
-	(void) cache;
 	/* It counts as used now, whatever time what made it has given its folder. */
 	(void) utimensat(AT_FDCWD, folder, NULL, 0);
 	if (rename(folder, output_path) == 0)

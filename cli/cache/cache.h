@@ -72,7 +72,7 @@ int cache_new_folder(const struct cache *cache, const char *name, char **ret_pat
 int cache_set_aside(const struct cache *cache, const char *output_path) _must_check_;
 
 /* Moves a finished folder to its place. One that is there already stays and wins. */
-int cache_keep(const struct cache *cache, const char *folder, const char *output_path) _must_check_;
+int cache_keep(const char *folder, const char *output_path) _must_check_;
 
 /* Moves a work folder to failed/<name>, replacing the one before. The path, or NULL. */
 char *cache_keep_failed(const struct cache *cache, const char *folder, const char *name);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "cli/image/place.h"
+#include "cli/json.h"
 #include "common/fs.h"
 #include "common/tag.h"
 #include "common/xalloc.h"
@@ -63,7 +64,7 @@ int image_write(const char *folder, const struct image *image, struct error *err
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
-static int read_fields(json_object *object, struct image *image)
+static bool read_fields(json_object *object, struct image *image)
 {
 	json_object *value;
 
@@ -71,12 +72,12 @@ static int read_fields(json_object *object, struct image *image)
 		if (json_object_object_get_ex(object, fields[i].key, &value))
 			*slot_of(image, &fields[i]) = xstrdup(json_object_get_string(value));
 		else if (!fields[i].optional)
-			return -EBADMSG;
+			return false;
 	}
 	if (!json_object_object_get_ex(object, "size_bytes", &value))
-		return -EBADMSG;
+		return false;
 	image->size_bytes = json_object_get_uint64(value);
-	return 0;
+	return true;
 }
 
 int image_read(const char *folder, struct image *ret, struct error *error)
@@ -84,18 +85,19 @@ int image_read(const char *folder, struct image *ret, struct error *error)
 	_cleanup_free_ char *path = xasprintf("%s/image.json", folder);
 	_cleanup_free_ char *text = NULL;
 	json_object *object;
+	bool whole;
 	int r = fs_read(AT_FDCWD, path, 0, &text, NULL);
 
 	*ret = (struct image){ 0 };
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
 	object = json_tokener_parse(text);
-	r = read_fields(object, ret);
+	whole = read_fields(object, ret);
 	(void) json_object_put(object);
-	if (r == 0)
+	if (whole)
 		return 0;
 	image_free(ret);
-	return error_set_errno(error, r, "%s", path);
+	return error_set_errno(error, -EBADMSG, "%s", path);
 }
 
 bool image_is_proven(const struct image *image)
@@ -113,9 +115,8 @@ void image_free(struct image *image)
 int image_set_id(int root_fd, const char *folder, char ret_id[HASH_HEX_SIZE])
 {
 	struct hash *hash = hash_new();
-	int r;
+	int r = hash_add_tree(hash, root_fd, folder);
 
-	r = hash_add_tree(hash, root_fd, folder);
 	hash_finish(hash, ret_id);
 	return r;
 }
@@ -206,9 +207,7 @@ int image_place_all(const char *output, const struct image *images, const char *
 {
 	bool is_folder = output_place_is_folder(output);
 	_cleanup_free_ char *path = xasprintf("%s/images.json", output);
-	_cleanup_free_ char *text = xasprintf(
-		"%s\n", json_object_to_json_string_ext(
-				list, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	_cleanup_free_ char *text = json_pretty(list);
 	int r = is_folder ? fs_mkdir_parents(AT_FDCWD, output, 0755) : 0;
 
 	(void) json_object_put(list);

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <json-c/json.h>
+
 #include "common/error.h"
 #include "common/strv.h"
 #include "module/sign.h"
@@ -77,13 +79,18 @@ int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *erro
 int sign_export(struct sign_job *job, const char *output, struct error *error) _must_check_;
 
 /* The digests file of an import. */
-struct sign_digests;
+struct sign_digests {
+	json_object *root;
+	json_object *modules; /* of root: path → object */
+	const char *hash;
+};
 
-/* -EINVAL with what is wrong when it is no such file. Closed with sign_digests_free(). */
-int sign_digests_read(
-	const char *path, struct sign_digests **ret, struct error *error) _must_check_;
-void sign_digests_free(struct sign_digests **digests);
-const char *sign_digests_hash(const struct sign_digests *digests);
+/*
+ * -EINVAL with what is wrong when it is no such file. Closed with sign_digests_free(), also after a
+ * failure.
+ */
+int sign_digests_read(const char *path, struct sign_digests *ret, struct error *error) _must_check_;
+void sign_digests_free(struct sign_digests *digests);
 
 /*
  * Appends the signatures in the files and folders @from to the job's modules and stages them: all
