@@ -4,6 +4,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,20 +22,21 @@
 #define OURS        "localhost/slipway/"
 #define OCI_BLOBS   "blobs/sha256/"
 
-/* Where each kind lies, which name or ending is none, and the lock between users and prune. */
+/* Where each kind lies, which names are none, and the lock between users and prune. */
 static const struct place {
 	const char *text;
 	const char *folder;
-	const char *no_ending;
+	const char *none[2]; /* patterns */
 	const char *tidy_lock;
 } places[CACHE_KIND_COUNT] = {
-	[CACHE_DOWNLOAD] = { "download", "blobs/sha256", NULL, "blobs/tidy" },
-	[CACHE_PARTIAL] = { "partial", "blobs/partial", ".lock", "blobs/tidy" },
-	[CACHE_DAMAGED] = { "damaged", "blobs/damaged", NULL, "blobs/tidy" },
-	[CACHE_OUTPUT] = { "output", "stages", NULL, "locks/tidy" },
-	[CACHE_LIST] = { "list", "indexes", "lock", "indexes/lock" },
-	[CACHE_LOG] = { "log", "logs", NULL, "locks/tidy" },
-	[CACHE_FAILED] = { "failed", "failed", NULL, "locks/tidy" },
+	[CACHE_DOWNLOAD] = { "download", "blobs/sha256", { NULL }, "blobs/tidy" },
+	[CACHE_PARTIAL] = { "partial", "blobs/partial", { "*.lock" }, "blobs/tidy" },
+	[CACHE_DAMAGED] = { "damaged", "blobs/damaged", { NULL }, "blobs/tidy" },
+	[CACHE_OUTPUT] = { "output", "stages", { NULL }, "locks/tidy" },
+	/* Package lists are put together in a folder of their own. */
+	[CACHE_LIST] = { "list", "indexes", { "*lock", "work" }, "indexes/lock" },
+	[CACHE_LOG] = { "log", "logs", { NULL }, "locks/tidy" },
+	[CACHE_FAILED] = { "failed", "failed", { NULL }, "locks/tidy" },
 };
 
 static const char *last_name(const char *path)
@@ -65,13 +67,6 @@ static uint64_t size_on_disk(int dir_fd, const char *path)
 	return size;
 }
 
-static bool has_ending(const char *name, const char *ending)
-{
-	size_t length = strlen(name), end = ending ? strlen(ending) : 0;
-
-	return ending && length >= end && strcmp(name + length - end, ending) == 0;
-}
-
 /*
  * When it was used last. A time of before there was a Slipway is one that what made the entry has
  * given it, such as the epoch of a reproducible source: then its place in the cache dates from
@@ -89,18 +84,15 @@ static time_t last_use(const struct stat *status)
 static void find_name(const struct cache *cache, struct cache_entry *entry)
 {
 	_cleanup_free_ char *folder = xasprintf("%s/%s", cache->path, entry->path);
-	_cleanup_free_ char *path =
-		entry->kind == CACHE_DOWNLOAD
-			? xasprintf("%s/" NAMES "/%s", cache->path, last_name(entry->path))
-			: xasprintf("%s/image", folder);
+	_cleanup_free_ char *beside = xasprintf(NAMES "/%s", last_name(entry->path));
+	_cleanup_free_ char *inside = xasprintf("%s/image", entry->path);
 	_cleanup_(image_free) struct image image = { 0 };
 	struct error ignored;
 
-	if ((entry->kind != CACHE_DOWNLOAD && entry->kind != CACHE_OUTPUT) ||
-		fs_read_line(AT_FDCWD, path, &entry->name) == 0)
-		return;
-	entry->name = NULL;
-	if (entry->kind == CACHE_DOWNLOAD || image_read(folder, &image, &ignored) < 0)
+	if (entry->kind == CACHE_DOWNLOAD)
+		(void) !fs_read_line(cache->fd, beside, &entry->name);
+	if (entry->kind != CACHE_OUTPUT || fs_read_line(cache->fd, inside, &entry->name) == 0 ||
+		image_read(folder, &image, &ignored) < 0)
 		return;
 	entry->name = TAKE_PTR(image.reference);
 	entry->has_driver = true;
@@ -115,6 +107,14 @@ void cache_name_download(const struct cache *cache, const char *sha256, const ch
 	(void) !fs_write_atomic(cache->fd, path, name, strlen(name), 0644);
 }
 
+static bool is_none(const struct place *place, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(place->none) && place->none[i]; i++)
+		if (fnmatch(place->none[i], name, 0) == 0)
+			return true;
+	return false;
+}
+
 static int add_kind(struct cache_entries *entries, const struct cache *cache, enum cache_kind kind)
 {
 	const struct place *place = &places[kind];
@@ -124,14 +124,11 @@ static int add_kind(struct cache_entries *entries, const struct cache *cache, en
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (size_t i = 0; i < names.count; i++) {
-		const char *name = names.items[i];
-		_cleanup_free_ char *path = xasprintf("%s/%s", place->folder, name);
+		_cleanup_free_ char *path = xasprintf("%s/%s", place->folder, names.items[i]);
 		struct cache_entry *entry;
 		struct stat status;
 
-		/* Package lists are put together in a folder of their own. */
-		if (has_ending(name, place->no_ending) ||
-			(kind == CACHE_LIST && strcmp(name, "work") == 0) ||
+		if (is_none(place, names.items[i]) ||
 			fstatat(cache->fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		entries->items =
@@ -269,23 +266,28 @@ static void remove_image(const struct cache_prune *prune, const char *name)
 		prune->on_image(prune->context, name);
 }
 
-static int prune_entries(const struct cache *cache, struct cache_prune *prune,
-	struct cache_entries *entries, struct error *error)
+int cache_prune(const struct cache *cache, struct cache_prune *prune, struct error *error)
 {
+	_cleanup_(cache_entries_free) struct cache_entries entries = { 0 };
 	_cleanup_strv_ struct strv kept_images = { 0 }; /* that an output which stays stands for */
 	_cleanup_strv_ struct strv names = { 0 };
-	time_t living_since_s = oldest_run(cache);
+	time_t living_since_s;
 	uint64_t left_bytes = 0;
+	int r = cache_entries_read(cache, &entries, error);
 
-	if (entries->count)
-		qsort(entries->items, entries->count, sizeof(*entries->items), by_last_use);
-	for (size_t i = 0; i < entries->count; i++)
-		left_bytes += entries->items[i].size_bytes;
-	for (size_t i = 0; i < entries->count; i++) {
-		const struct cache_entry *entry = &entries->items[i];
+	if (r < 0)
+		return r;
+	/* After the times of use: who used an entry before that and lives is seen now. */
+	living_since_s = oldest_run(cache);
+	if (entries.count)
+		qsort(entries.items, entries.count, sizeof(*entries.items), by_last_use);
+	for (size_t i = 0; i < entries.count; i++)
+		left_bytes += entries.items[i].size_bytes;
+	for (size_t i = 0; i < entries.count; i++) {
+		const struct cache_entry *entry = &entries.items[i];
 		bool to_go = is_to_go(prune, entry, left_bytes);
-		int r = to_go && !is_in_use(entry, living_since_s);
 
+		r = to_go && !is_in_use(entry, living_since_s);
 		if (r && !prune->dry_run)
 			r = remove_entry(cache, entry);
 		if (r < 0)
@@ -314,14 +316,6 @@ static int prune_entries(const struct cache *cache, struct cache_prune *prune,
 		if (!strv_contains(&kept_images, names.items[i]))
 			remove_image(prune, names.items[i]);
 	return 0;
-}
-
-int cache_prune(const struct cache *cache, struct cache_prune *prune, struct error *error)
-{
-	_cleanup_(cache_entries_free) struct cache_entries entries = { 0 };
-	int r = cache_entries_read(cache, &entries, error);
-
-	return r < 0 ? r : prune_entries(cache, prune, &entries, error);
 }
 
 /* ---- verifying */
@@ -391,19 +385,26 @@ static int set_output_aside(const struct cache *cache, const struct cache_entry 
 	return check_output(cache, entry, &ignored) == -EUCLEAN ? cache_set_aside(cache, path) : 0;
 }
 
-static int verify_entries(const struct cache *cache, const struct store *store,
-	const struct cache_entries *entries, struct cache_verify *verify, struct error *error)
+int cache_verify(const struct cache *cache, struct cache_verify *verify, struct error *error)
 {
-	time_t living_since_s = oldest_run(cache);
+	_cleanup_(cache_entries_free) struct cache_entries entries = { 0 };
+	_cleanup_(store_close) struct store store = { .fd = -1 };
+	time_t living_since_s;
+	int r = store_open(cache->fd, "blobs", &store, error);
 
-	for (size_t i = 0; i < entries->count; i++) {
-		const struct cache_entry *entry = &entries->items[i];
+	if (r == 0)
+		r = cache_entries_read(cache, &entries, error);
+	if (r < 0)
+		return r;
+	living_since_s = oldest_run(cache);
+	for (size_t i = 0; i < entries.count; i++) {
+		const struct cache_entry *entry = &entries.items[i];
 		const char *digest = last_name(entry->path);
 		struct error ignored;
-		int r = 0;
 
+		r = 0;
 		if (entry->kind == CACHE_DOWNLOAD)
-			r = store_verify(store, digest, 0, error);
+			r = store_verify(&store, digest, 0, error);
 		else if (entry->kind == CACHE_OUTPUT)
 			r = check_output(cache, entry, error);
 		if (r < 0 && r != -EUCLEAN && r != -EINVAL)
@@ -418,7 +419,7 @@ static int verify_entries(const struct cache *cache, const struct store *store,
 		verify->damaged++;
 		verify->on_damaged(verify->context, entry, error->text);
 		if (r == -EUCLEAN && entry->kind == CACHE_DOWNLOAD)
-			r = store_set_aside_damaged(store, digest, 0, &ignored);
+			r = store_set_aside_damaged(&store, digest, 0, &ignored);
 		else if (r == -EUCLEAN && is_in_use(entry, living_since_s))
 			verify->in_use++;
 		else if (r == -EUCLEAN)
@@ -427,15 +428,4 @@ static int verify_entries(const struct cache *cache, const struct store *store,
 			return error_set_errno(error, r, "%s", entry->path);
 	}
 	return 0;
-}
-
-int cache_verify(const struct cache *cache, struct cache_verify *verify, struct error *error)
-{
-	_cleanup_(cache_entries_free) struct cache_entries entries = { 0 };
-	_cleanup_(store_close) struct store store = { .fd = -1 };
-	int r = store_open(cache->fd, "blobs", &store, error);
-
-	if (r == 0)
-		r = cache_entries_read(cache, &entries, error);
-	return r < 0 ? r : verify_entries(cache, &store, &entries, verify, error);
 }
