@@ -109,23 +109,25 @@ static int find_only(int dir_fd, const char *folder, const char *beginning, char
  */
 static int open_in_folder(int fd)
 {
-	static const char *const files[] = { ".config", "build/.config", "include/config/auto.conf",
-		"build/include/config/auto.conf" };
+	static const char *const files[] = { ".config", "include/config/auto.conf" };
 	_cleanup_free_ char *krel = NULL;
 	_cleanup_free_ char *name = NULL;
 	_cleanup_free_ char *path = NULL;
 	int tree = find_only(fd, "lib/modules", "", &krel), r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		_cleanup_free_ char *built = xasprintf("build/%s", files[i]);
 		_cleanup_free_ char *below =
-			xasprintf("lib/modules/%s/%s", krel ? krel : "", files[i]);
+			xasprintf("lib/modules/%s/%s", krel ? krel : "", built);
 		int config = openat(fd, files[i], O_RDONLY | O_CLOEXEC);
 
-		if (config < 0 && i % 2 && krel)
+		if (config < 0)
+			config = openat(fd, built, O_RDONLY | O_CLOEXEC);
+		if (config < 0 && krel)
 			config = kernel_tree_openat(fd, below, O_RDONLY | O_CLOEXEC);
 		if (config >= 0)
 			return config;
-		if (i % 2 && tree < 0 && tree != -ENOENT)
+		if (tree < 0 && tree != -ENOENT)
 			return tree;
 	}
 	/* A package has boot/config-<release>; Fedora's lib/modules/<release> has config. */
