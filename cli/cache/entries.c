@@ -9,7 +9,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "cli/image/buildah.h"
 #include "cli/image/image.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
@@ -19,7 +18,6 @@
 
 #define NAMES       "blobs/names" /* of downloads: a line in a file that is named by the digest */
 #define FIRST_USE_S ((time_t) 1577836800) /* 2020-01-01, UTC */
-#define OURS        "localhost/slipway/"
 #define OCI_BLOBS   "blobs/sha256/"
 
 /* Where each kind lies, which names are none, and the lock between users and prune. */
@@ -146,28 +144,6 @@ static int add_kind(struct cache_entries *entries, const struct cache *cache, en
 	return 0;
 }
 
-int cache_entries_read(const struct cache *cache, struct cache_entries *ret, struct error *error)
-{
-	*ret = (struct cache_entries){ 0 };
-	for (unsigned int kind = 0; kind < CACHE_KIND_COUNT; kind++) {
-		int r = add_kind(ret, cache, kind);
-
-		if (r < 0)
-			return error_set_errno(error, r, "cache %s", cache->path);
-	}
-	return 0;
-}
-
-void cache_entries_free(struct cache_entries *entries)
-{
-	for (size_t i = 0; i < entries->count; i++) {
-		free(entries->items[i].path);
-		free(entries->items[i].name);
-	}
-	free(entries->items);
-	*entries = (struct cache_entries){ 0 };
-}
-
 /* ---- what is in use */
 
 static bool is_locked(const struct cache *cache, const char *path)
@@ -211,16 +187,39 @@ static time_t oldest_run(const struct cache *cache)
 	return oldest_s;
 }
 
-/* May a run that is alive have used it? */
-static bool is_in_use(const struct cache_entry *entry, time_t living_since_s)
+int cache_entries_read(const struct cache *cache, struct cache_entries *ret, struct error *error)
 {
-	return living_since_s && entry->used_s + SLACK_S >= living_since_s;
+	time_t living_since_s;
+
+	*ret = (struct cache_entries){ 0 };
+	for (unsigned int kind = 0; kind < CACHE_KIND_COUNT; kind++) {
+		int r = add_kind(ret, cache, kind);
+
+		if (r < 0)
+			return error_set_errno(error, r, "cache %s", cache->path);
+	}
+	/* After the times of use: a run that used an entry before these were read is seen now. */
+	living_since_s = oldest_run(cache);
+	ret->is_shared = living_since_s != 0;
+	for (size_t i = 0; i < ret->count; i++)
+		ret->items[i].in_use =
+			ret->is_shared && ret->items[i].used_s + SLACK_S >= living_since_s;
+	return 0;
+}
+
+void cache_entries_free(struct cache_entries *entries)
+{
+	for (size_t i = 0; i < entries->count; i++) {
+		free(entries->items[i].path);
+		free(entries->items[i].name);
+	}
+	free(entries->items);
+	*entries = (struct cache_entries){ 0 };
 }
 
 /* ---- pruning */
 
-/* 1 when the entry is gone, 0 when it was used since it was listed, or is used now. */
-static int remove_entry(const struct cache *cache, const struct cache_entry *entry)
+int cache_entry_remove(const struct cache *cache, const struct cache_entry *entry)
 {
 	const char *base = last_name(entry->path);
 	_cleanup_free_ char *to = xasprintf("%s/pruned-%s", cache->run_path, base);
@@ -243,79 +242,6 @@ static int remove_entry(const struct cache *cache, const struct cache_entry *ent
 	if (entry->kind == CACHE_DOWNLOAD)
 		(void) unlinkat(cache->fd, name, 0);
 	return fs_remove_tree(AT_FDCWD, to) < 0 ? -EIO : 1;
-}
-
-static int by_last_use(const void *a, const void *b)
-{
-	const struct cache_entry *left = a, *right = b;
-
-	return (left->used_s > right->used_s) - (left->used_s < right->used_s);
-}
-
-static bool is_to_go(
-	const struct cache_prune *prune, const struct cache_entry *entry, uint64_t left_bytes)
-{
-	return prune->all || entry->kind == CACHE_DAMAGED ||
-	       (prune->by_age && time(NULL) - entry->used_s > prune->age_s) ||
-	       (prune->by_size && left_bytes > prune->keep_bytes);
-}
-
-static void remove_image(const struct cache_prune *prune, const char *name)
-{
-	if (prune->dry_run || buildah_remove_image(name) == 0)
-		prune->on_image(prune->context, name);
-}
-
-int cache_prune(const struct cache *cache, struct cache_prune *prune, struct error *error)
-{
-	_cleanup_(cache_entries_free) struct cache_entries entries = { 0 };
-	_cleanup_strv_ struct strv kept_images = { 0 }; /* that an output which stays stands for */
-	_cleanup_strv_ struct strv names = { 0 };
-	time_t living_since_s;
-	uint64_t left_bytes = 0;
-	int r = cache_entries_read(cache, &entries, error);
-
-	if (r < 0)
-		return r;
-	/* After the times of use: who used an entry before that and lives is seen now. */
-	living_since_s = oldest_run(cache);
-	if (entries.count)
-		qsort(entries.items, entries.count, sizeof(*entries.items), by_last_use);
-	for (size_t i = 0; i < entries.count; i++)
-		left_bytes += entries.items[i].size_bytes;
-	for (size_t i = 0; i < entries.count; i++) {
-		const struct cache_entry *entry = &entries.items[i];
-		bool to_go = is_to_go(prune, entry, left_bytes);
-
-		r = to_go && !is_in_use(entry, living_since_s);
-		if (r && !prune->dry_run)
-			r = remove_entry(cache, entry);
-		if (r < 0)
-			return error_set_errno(error, r, "%s/%s", cache->path, entry->path);
-		if (r == 0) {
-			prune->in_use += to_go;
-			if (entry->kind == CACHE_OUTPUT && entry->name)
-				xstrv_push(&kept_images, entry->name);
-			continue;
-		}
-		prune->removed++;
-		prune->removed_bytes += entry->size_bytes;
-		left_bytes -= entry->size_bytes;
-		prune->on_entry(prune->context, entry);
-		if (entry->kind == CACHE_OUTPUT && entry->name && !entry->has_driver &&
-			strncmp(entry->name, OURS, strlen(OURS)) == 0)
-			remove_image(prune, entry->name);
-	}
-	/*
-	 * Images of outputs that went without them: with the cache's folder, or by hand. Another
-	 * cache's run may have made some a moment ago: only where all is to go.
-	 */
-	if (!prune->all || living_since_s || buildah_image_names(OURS, &names) < 0)
-		return 0;
-	for (size_t i = 0; i < names.count; i++)
-		if (!strv_contains(&kept_images, names.items[i]))
-			remove_image(prune, names.items[i]);
-	return 0;
 }
 
 /* ---- verifying */
@@ -385,47 +311,28 @@ static int set_output_aside(const struct cache *cache, const struct cache_entry 
 	return check_output(cache, entry, &ignored) == -EUCLEAN ? cache_set_aside(cache, path) : 0;
 }
 
-int cache_verify(const struct cache *cache, struct cache_verify *verify, struct error *error)
+int cache_entry_check(
+	const struct cache *cache, const struct cache_entry *entry, struct error *error)
 {
-	_cleanup_(cache_entries_free) struct cache_entries entries = { 0 };
 	_cleanup_(store_close) struct store store = { .fd = -1 };
-	time_t living_since_s;
-	int r = store_open(cache->fd, "blobs", &store, error);
+	int r;
 
-	if (r == 0)
-		r = cache_entries_read(cache, &entries, error);
-	if (r < 0)
-		return r;
-	living_since_s = oldest_run(cache);
-	for (size_t i = 0; i < entries.count; i++) {
-		const struct cache_entry *entry = &entries.items[i];
-		const char *digest = last_name(entry->path);
-		struct error ignored;
+	if (entry->kind == CACHE_OUTPUT)
+		return check_output(cache, entry, error);
+	if (entry->kind != CACHE_DOWNLOAD)
+		return 0;
+	r = store_open(cache->fd, "blobs", &store, error);
+	return r < 0 ? r : store_verify(&store, last_name(entry->path), 0, error);
+}
 
-		r = 0;
-		if (entry->kind == CACHE_DOWNLOAD)
-			r = store_verify(&store, digest, 0, error);
-		else if (entry->kind == CACHE_OUTPUT)
-			r = check_output(cache, entry, error);
-		if (r < 0 && r != -EUCLEAN && r != -EINVAL)
-			return r;
-		verify->unchecked += r == 0;
-		if (r == 0)
-			continue;
-		verify->checked++;
-		verify->checked_bytes += entry->size_bytes;
-		if (r == 1)
-			continue;
-		verify->damaged++;
-		verify->on_damaged(verify->context, entry, error->text);
-		if (r == -EUCLEAN && entry->kind == CACHE_DOWNLOAD)
-			r = store_set_aside_damaged(&store, digest, 0, &ignored);
-		else if (r == -EUCLEAN && is_in_use(entry, living_since_s))
-			verify->in_use++;
-		else if (r == -EUCLEAN)
-			r = set_output_aside(cache, entry);
-		if (r < 0 && r != -EINVAL && r != -EUCLEAN)
-			return error_set_errno(error, r, "%s", entry->path);
-	}
-	return 0;
+int cache_entry_set_aside(const struct cache *cache, const struct cache_entry *entry)
+{
+	_cleanup_(store_close) struct store store = { .fd = -1 };
+	struct error ignored;
+	int r;
+
+	if (entry->kind == CACHE_OUTPUT)
+		return set_output_aside(cache, entry);
+	r = store_open(cache->fd, "blobs", &store, &ignored);
+	return r < 0 ? r : store_set_aside_damaged(&store, last_name(entry->path), 0, &ignored);
 }
