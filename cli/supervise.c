@@ -10,6 +10,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/image/buildah.h"
+#include "cli/json.h"
 #include "common/cleanup.h"
 #include "common/json_text.h"
 #include "common/process.h"
@@ -153,22 +154,27 @@ static int make(void *data)
 	return code;
 }
 
-int supervise_run(struct context *context, const struct common_options *options, const char *verb,
-	const char *state, int (*make_it)(void *data, struct error *error), void *data)
+int supervise_in_cache(struct context *context, const struct common_options *options,
+	const char *verb, const char *state, int (*work)(void *data), void *data)
 {
-	struct making making = { context, verb, make_it, data };
 	struct error error = { 0 };
 	int r = context_open(options, context, &error);
 
 	if (r == 0)
 		r = cache_start_run(&context->cache, buildah_sweep, &error);
-	if (r < 0) {
-		(void) fprintf(stderr, "slipway %s: %s\n", verb, error.text);
-		return (int) exit_code_for(r, EXIT_CODE_INTERNAL);
-	}
-	r = supervise(make, &making);
+	if (r < 0)
+		return json_fail(verb, NULL, (int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);
+	r = supervise(work, data);
 	if (r != 0)
 		buildah_sweep(context->cache.run_path);
 	cache_end_run(&context->cache);
 	return supervise_report(r, verb, options->json, state);
+}
+
+int supervise_run(struct context *context, const struct common_options *options, const char *verb,
+	const char *state, int (*make_it)(void *data, struct error *error), void *data)
+{
+	struct making making = { context, verb, make_it, data };
+
+	return supervise_in_cache(context, options, verb, state, make, &making);
 }

@@ -154,7 +154,7 @@ static int pack_tree(
 static int add_user_path(struct collecting *collecting, const char *path, json_object **ret_source,
 	struct error *error)
 {
-	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	const char *name = basename(path);
 	_cleanup_free_ char *file = NULL;
 	struct stat status;
 	bool is_folder;

@@ -217,7 +217,7 @@ int cache_new_folder(const struct cache *cache, const char *name, char **ret_pat
 int cache_set_aside(const struct cache *cache, const char *output_path)
 {
 	_cleanup_free_ char *path =
-		xasprintf("%s/replaced-%s", cache->run_path, strrchr(output_path, '/') + 1);
+		xasprintf("%s/replaced-%s", cache->run_path, basename(output_path));
 
 	return rename(output_path, path) < 0 && errno != ENOENT ? -errno : 0;
 }

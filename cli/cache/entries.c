@@ -37,11 +37,6 @@ static const struct place {
 	[CACHE_FAILED] = { "failed", "failed", { NULL }, "locks/tidy" },
 };
 
-static const char *last_name(const char *path)
-{
-	return strrchr(path, '/') + 1;
-}
-
 /* ---- listing */
 
 /* Files that several names share count for each name in part: a stage is made of hard links. */
@@ -82,7 +77,7 @@ static time_t last_use(const struct stat *status)
 static void find_name(const struct cache *cache, struct cache_entry *entry)
 {
 	_cleanup_free_ char *folder = xasprintf("%s/%s", cache->path, entry->path);
-	_cleanup_free_ char *beside = xasprintf(NAMES "/%s", last_name(entry->path));
+	_cleanup_free_ char *beside = xasprintf(NAMES "/%s", basename(entry->path));
 	_cleanup_free_ char *inside = xasprintf("%s/image", entry->path);
 	_cleanup_(image_free) struct image image = { 0 };
 	struct error ignored;
@@ -157,7 +152,7 @@ static bool is_locked(const struct cache *cache, const char *path)
 static bool is_being_written(const struct cache *cache, const char *path)
 {
 	_cleanup_free_ char *lock = xasprintf(
-		"%s/%.*s.lock", places[CACHE_PARTIAL].folder, HASH_HEX_SIZE - 1, last_name(path));
+		"%s/%.*s.lock", places[CACHE_PARTIAL].folder, HASH_HEX_SIZE - 1, basename(path));
 
 	return is_locked(cache, path) || is_locked(cache, lock);
 }
@@ -166,7 +161,7 @@ static bool is_being_written(const struct cache *cache, const char *path)
 static time_t oldest_run(const struct cache *cache)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	const char *own = cache->run_path ? last_name(cache->run_path) : "";
+	const char *own = cache->run_path ? basename(cache->run_path) : "";
 	time_t oldest_s = 0;
 
 	if (fs_list(cache->fd, "runs", &names) < 0)
@@ -221,7 +216,7 @@ void cache_entries_free(struct cache_entries *entries)
 
 int cache_entry_remove(const struct cache *cache, const struct cache_entry *entry)
 {
-	const char *base = last_name(entry->path);
+	const char *base = basename(entry->path);
 	_cleanup_free_ char *to = xasprintf("%s/pruned-%s", cache->run_path, base);
 	_cleanup_free_ char *name = xasprintf(NAMES "/%s", base);
 	_cleanup_close_ int fd = openat(
@@ -296,7 +291,7 @@ static int check_output(
 static int set_output_aside(const struct cache *cache, const struct cache_entry *entry)
 {
 	_cleanup_free_ char *path = xasprintf("%s/%s", cache->path, entry->path);
-	_cleanup_free_ char *name = xstrdup(last_name(entry->path));
+	_cleanup_free_ char *name = xstrdup(basename(entry->path));
 	_cleanup_close_ int lock_fd = -1;
 	struct error ignored;
 	char *dash = strrchr(name, '-');
@@ -322,7 +317,7 @@ int cache_entry_check(
 	if (entry->kind != CACHE_DOWNLOAD)
 		return 0;
 	r = store_open(cache->fd, "blobs", &store, error);
-	return r < 0 ? r : store_verify(&store, last_name(entry->path), 0, error);
+	return r < 0 ? r : store_verify(&store, basename(entry->path), 0, error);
 }
 
 int cache_entry_set_aside(const struct cache *cache, const struct cache_entry *entry)
@@ -334,5 +329,5 @@ int cache_entry_set_aside(const struct cache *cache, const struct cache_entry *e
 	if (entry->kind == CACHE_OUTPUT)
 		return set_output_aside(cache, entry);
 	r = store_open(cache->fd, "blobs", &store, &ignored);
-	return r < 0 ? r : store_set_aside_damaged(&store, last_name(entry->path), 0, &ignored);
+	return r < 0 ? r : store_set_aside_damaged(&store, basename(entry->path), 0, &ignored);
 }

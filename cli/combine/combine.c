@@ -275,7 +275,7 @@ static int list_modules(const struct combine_input *input, const char *krel, str
 
 	for (size_t i = 0; i < paths.count && r == 0; i++) {
 		const char *path = paths.items[i];
-		const char *name = strrchr(path, '/') + 1;
+		const char *name = basename(path);
 		char digest[HASH_HEX_SIZE];
 
 		if (strcmp(name, KERNEL_FACTS_PEERMEM_MODULE) == 0)

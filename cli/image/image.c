@@ -237,7 +237,7 @@ void image_print_use(const struct image *image, bool precompiled, bool compiles)
 	_cleanup_free_ char *branch = tag_branch(image->version);
 
 	(void) printf("  buildah push %s docker://REGISTRY/%s\n", image->reference,
-		strrchr(image->reference, '/') + 1);
+		basename(image->reference));
 	if (!image_is_proven(image))
 		(void) printf("  No operator asks for a tag that ends with " IMAGE_UNPROVEN
 			      ": the one without is kept for an image whose modules will load\n");

@@ -124,13 +124,6 @@ int sign_digests_read(const char *path, struct sign_digests *ret, struct error *
 	return 0;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Appends a file, or all of a folder: each is named by the digest that it signs. */
 static int list_signatures(const char *from, struct strv *files, struct error *error)
 {
@@ -148,7 +141,7 @@ static int list_signatures(const char *from, struct strv *files, struct error *e
 	for (size_t i = 0; i < names.count; i++)
 		xstrv_pushf(files, "%s/%s", from, names.items[i]);
 	for (size_t i = first; i < files->count; i++) {
-		const char *name = base_name(files->items[i]);
+		const char *name = basename(files->items[i]);
 		size_t hex = strspn(name, "0123456789abcdef");
 
 		if (hex < 40 || (name[hex] != '\0' && name[hex] != '.'))
@@ -165,7 +158,7 @@ static const char *find_signature(const struct strv *files, const char *hex)
 	size_t length = strlen(hex);
 
 	for (size_t i = 0; i < files->count; i++) {
-		const char *name = base_name(files->items[i]);
+		const char *name = basename(files->items[i]);
 
 		if (strncmp(name, hex, length) == 0 && (!name[length] || name[length] == '.'))
 			return files->items[i];
