@@ -110,9 +110,9 @@ void headers_identity(const struct headers *headers, struct strv *lines);
 /*
  * What the distribution of @host_fd calls the package with the headers: "the package
  * linux-headers-… (apt-get install)"; where that cannot be told, the names that there are. @krel:
- * "6.1.0-56-amd64", "5.14.0-503.el9.x86_64+rt", "6.4.0-150600.23.25-default".
+ * "6.1.0-56-amd64", "5.14.0-503.el9.x86_64+rt", "6.4.0-150600.23.25-default". The caller frees it.
  */
-void headers_package(int host_fd, const char *krel, char *text, size_t size);
+char *headers_package(int host_fd, const char *krel);
 
 /* The host's os-release, often a link, and not from here; NULL without. The caller frees it. */
 char *host_os_release(int host_fd);
