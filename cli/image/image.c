@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "cli/image/place.h"
-#include "cli/json.h"
 #include "common/fs.h"
 #include "common/tag.h"
 #include "common/xalloc.h"
@@ -207,7 +206,9 @@ int image_place_all(const char *output, const struct image *images, const char *
 {
 	bool is_folder = output_place_is_folder(output);
 	_cleanup_free_ char *path = xasprintf("%s/images.json", output);
-	_cleanup_free_ char *text = json_pretty(list);
+	_cleanup_free_ char *text = xasprintf(
+		"%s\n", json_object_to_json_string_ext(
+				list, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
 	int r = is_folder ? fs_mkdir_parents(AT_FDCWD, output, 0755) : 0;
 
 	(void) json_object_put(list);
