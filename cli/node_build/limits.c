@@ -56,38 +56,37 @@ static uint64_t read_limit(int root_fd, const char *group, const char *file)
 	return number >= (UINT64_C(1) << 60) ? UNLIMITED : number;
 }
 
-struct found {
+/* What binds, so far, and of what. */
+struct binding {
 	uint64_t memory; /* that is left */
-	char memory_of[96];
 	unsigned processors;
-	char processors_of[96];
 	uint64_t killed; /* for want of memory */
+	char memory_of[96];
+	char processors_of[96];
 };
 
 static void take_memory(
-	struct found *found, int root_fd, const struct hierarchy *hierarchy, const char *group)
+	struct binding *binding, int root_fd, const struct hierarchy *hierarchy, const char *group)
 {
 	uint64_t limit = read_limit(root_fd, group, hierarchy->limit);
-	uint64_t usage, cache, left;
+	uint64_t usage = read_number(root_fd, group, hierarchy->usage, NULL, 0);
+	uint64_t cache = read_number(root_fd, group, "memory.stat", hierarchy->cache, 0);
 	uint64_t killed = read_number(root_fd, group, hierarchy->events, "oom_kill", 0);
+	uint64_t left;
 
-	if (killed > found->killed)
-		found->killed = killed;
-	if (limit == UNLIMITED)
-		return;
-	usage = read_number(root_fd, group, hierarchy->usage, NULL, 0);
-	cache = read_number(root_fd, group, "memory.stat", hierarchy->cache, 0);
+	if (killed > binding->killed)
+		binding->killed = killed;
 	usage -= cache < usage ? cache : usage;
 	left = limit > usage ? limit - usage : 0;
-	if (left >= found->memory)
+	if (limit == UNLIMITED || left >= binding->memory)
 		return;
-	found->memory = left;
-	(void) snprintf(found->memory_of, sizeof(found->memory_of), "%s of %llu MiB",
+	binding->memory = left;
+	(void) snprintf(binding->memory_of, sizeof(binding->memory_of), "%s of %llu MiB",
 		hierarchy->limit, (unsigned long long) (limit >> 20));
 }
 
 static void take_processors(
-	struct found *found, int root_fd, const struct hierarchy *hierarchy, const char *group)
+	struct binding *binding, int root_fd, const struct hierarchy *hierarchy, const char *group)
 {
 	uint64_t quota = read_limit(root_fd, group, hierarchy->quota);
 	_cleanup_free_ char *path = xasprintf("%s/%s", group, hierarchy->quota);
@@ -95,21 +94,19 @@ static void take_processors(
 	uint64_t period = 0;
 	unsigned allowed;
 
-	if (quota == UNLIMITED)
-		return;
 	if (hierarchy->period)
 		period = read_limit(root_fd, group, hierarchy->period);
 	else if (fs_read_line(root_fd, path, &text) == 0 && strchr(text, ' '))
 		period = strtoull(strchr(text, ' '), NULL, 10);
-	if (period == 0 || period == UNLIMITED)
+	if (quota == UNLIMITED || period == 0 || period == UNLIMITED)
 		return;
 	allowed = (unsigned) ((quota + period - 1) / period);
 	if (allowed < 1)
 		allowed = 1;
-	if (allowed >= found->processors)
+	if (allowed >= binding->processors)
 		return;
-	found->processors = allowed;
-	(void) snprintf(found->processors_of, sizeof(found->processors_of), "%s allows %.1f",
+	binding->processors = allowed;
+	(void) snprintf(binding->processors_of, sizeof(binding->processors_of), "%s allows %.1f",
 		hierarchy->quota, (double) quota / (double) period);
 }
 
@@ -136,7 +133,7 @@ static char *own_group(const struct strv *lines, const char *controller)
  * Ours and all above it. A container usually sees its own cgroup as the top; one with the node's
  * cgroup name space sees the node's, and a path that leads to its own.
  */
-static void read_groups(struct found *found, int root_fd)
+static void read_groups(struct binding *binding, int root_fd)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_free_ char *text = NULL;
@@ -153,9 +150,9 @@ static void read_groups(struct found *found, int root_fd)
 			char *slash = strrchr(path, '/');
 
 			if (hierarchy->limit)
-				take_memory(found, root_fd, hierarchy, group);
+				take_memory(binding, root_fd, hierarchy, group);
 			if (hierarchy->quota)
-				take_processors(found, root_fd, hierarchy, group);
+				take_processors(binding, root_fd, hierarchy, group);
 			if (!slash || strcmp(path, "/") == 0)
 				break;
 			slash[slash == path ? 1 : 0] = '\0';
@@ -165,35 +162,33 @@ static void read_groups(struct found *found, int root_fd)
 
 void build_limits_find(int root_fd, unsigned processors, unsigned most, struct build_limits *ret)
 {
-	struct found found = { .memory = UNLIMITED, .processors = processors ? processors : 1 };
-	bool scarce;
+	struct binding binding = { .memory = UNLIMITED, .processors = processors ? processors : 1 };
 	char memory[160] = "memory not known";
-	uint64_t jobs = UNLIMITED;
-	uint64_t available;
+	uint64_t available, jobs;
+	bool scarce;
 
-	read_groups(&found, root_fd);
+	read_groups(&binding, root_fd);
 	available = read_number(root_fd, "proc", "meminfo", "MemAvailable:", 0) << 10;
-	if (available && available < found.memory) {
-		found.memory = available;
-		(void) snprintf(found.memory_of, sizeof(found.memory_of), "the node's own");
+	if (available && available < binding.memory) {
+		binding.memory = available;
+		(void) snprintf(binding.memory_of, sizeof(binding.memory_of), "the node's own");
 	}
-	scarce = found.memory < BUILD_BASE_MEMORY + BUILD_JOB_MEMORY;
-	if (scarce)
-		jobs = 1;
-	else if (found.memory != UNLIMITED)
-		jobs = (found.memory - BUILD_BASE_MEMORY) / BUILD_JOB_MEMORY;
-	if (jobs > found.processors)
-		jobs = found.processors;
+	scarce = binding.memory < BUILD_BASE_MEMORY + BUILD_JOB_MEMORY;
+	jobs = scarce ? 1 : (binding.memory - BUILD_BASE_MEMORY) / BUILD_JOB_MEMORY;
+	if (jobs > binding.processors)
+		jobs = binding.processors;
 	if (most && jobs > most)
 		jobs = most;
-	ret->jobs = (unsigned) jobs;
-	ret->memory = found.memory;
-	ret->killed = found.killed;
-	if (found.memory != UNLIMITED)
+	if (binding.memory != UNLIMITED)
 		(void) snprintf(memory, sizeof(memory), "%llu MiB left (%s)%s",
-			(unsigned long long) (found.memory >> 20), found.memory_of,
+			(unsigned long long) (binding.memory >> 20), binding.memory_of,
 			scarce ? ", too little to be sure of even one" : "");
+	*ret = (struct build_limits){
+		.jobs = (unsigned) jobs,
+		.memory = binding.memory,
+		.killed = binding.killed,
+	};
 	(void) snprintf(ret->why, sizeof(ret->why), "%u processors%s%s, %s%s", processors,
-		*found.processors_of ? ", " : "", found.processors_of, memory,
-		most && ret->jobs == most ? ", as asked for" : "");
+		*binding.processors_of ? ", " : "", binding.processors_of, memory,
+		most && jobs == most ? ", as asked for" : "");
 }
