@@ -18,8 +18,8 @@
  *                       "fetched-for", what uname -v printed then
  *   log/<recipe>.log    what the last run of a recipe printed; log/headers.log: of the fetching
  *   tmp-XXXXXX/         a build that runs (its folder is locked), or that was killed
- * A set is seen whole or not at all, also after a loss of power. The cache of cli/cache/ is another
- * one: its folder is its user's; what lies here is loaded into a kernel and has to be root's alone.
+ * A set is seen whole or not at all, also after a loss of power. Not cli/cache/, whose folder is
+ * its user's: what lies here is loaded into a kernel and has to be root's alone.
  */
 
 /* In the container, for a host that cannot be written to: the next container compiles again. */
@@ -36,9 +36,8 @@ struct node_cache {
 };
 
 /*
- * @chosen: the folder that SLIPWAY_NODE_CACHE names, or NULL; it has to serve. Else @usual, where
- * the role keeps its sets on the host's disk; where that is NULL or cannot be written to,
- * NODE_CACHE_FALLBACK. The caller closes it.
+ * @chosen and @usual as in struct node_build_request; where neither is given or @usual cannot be
+ * written to, NODE_CACHE_FALLBACK. The caller closes it.
  */
 int node_cache_open(
 	const char *chosen, const char *usual, struct node_cache *ret, struct error *error);
@@ -101,7 +100,7 @@ struct headers {
 int headers_open(int root_fd, const char *krel, struct headers *ret, struct error *error);
 void headers_close(struct headers *headers);
 
-/* Reads the kernel's configuration. The caller frees the text. */
+/* The kernel's configuration, freed by the caller. */
 int headers_config(const struct headers *headers, char **ret_text, struct error *error);
 
 /* Appends lines that tell these from every other build of a kernel of its name. */
