@@ -7,7 +7,6 @@
 #include "cli/exit_code.h"
 #include "cli/json.h"
 #include "cli/sign/sign.h"
-#include "cli/sign/sign_password.h"
 #include "common/xalloc.h"
 
 enum action {
