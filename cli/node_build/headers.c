@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include "kernels/tree/tree.h"
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
 #include "kernels/os_release.h"
-#include "kernels/tree/tree.h"
 
 #define SOURCES_FOLDER "usr/src"
 

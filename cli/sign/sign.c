@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
-#include "common/path.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 #include "kernels/tree/kconfig.h"
+#include "kernels/tree/tree.h"
 #include "module/cms.h"
 #include "module/elf.h"
 
@@ -84,20 +84,18 @@ int sign_job_run(struct sign_job *job, struct error *error)
 
 /* --- the configuration that --kernel names --- */
 
-/* What follows @beginning in the only such name of a folder. -ENOENT, or -ENOTUNIQ. */
+/* The only name in a folder that begins so, freed by the caller. -ENOENT, or -ENOTUNIQ. */
 static int find_only(int dir_fd, const char *folder, const char *beginning, char **ret)
 {
-	size_t length = strlen(beginning);
 	_cleanup_strv_ struct strv names = { 0 };
 	const char *found = NULL;
 	int r = fs_list(dir_fd, folder, &names);
 
-	for (size_t i = 0; i < names.count; i++) {
-		if (strncmp(names.items[i], beginning, length) != 0)
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		if (strncmp(names.items[i], beginning, strlen(beginning)) != 0)
 			continue;
-		if (found)
-			return -ENOTUNIQ;
-		found = names.items[i] + length;
+		r = found ? -ENOTUNIQ : 0;
+		found = names.items[i];
 	}
 	if (r < 0 || !found)
 		return r < 0 ? r : -ENOENT;
@@ -106,64 +104,59 @@ static int find_only(int dir_fd, const char *folder, const char *beginning, char
 }
 
 /*
- * Below a root, whose links stay in it: of the release @modules in lib/modules, else of the release
- * @boot in boot; either may be NULL. A descriptor, or a negative errno.
+ * In @fd, which is a build folder, lib/modules/<krel>, a kernel tree or an unpacked kernel package;
+ * links in a tree stay in it. The descriptor, or a negative errno.
  */
-static int open_of_release(int root_fd, const char *modules, const char *boot)
-{
-	const char *const places[][3] = { { "lib/modules/", modules, "/build/.config" },
-		{ "lib/modules/", modules, "/build/include/config/auto.conf" },
-		{ "lib/modules/", modules, "/config" }, { "boot/config-", boot, "" } };
-	int fd = -ENOENT;
-
-	for (size_t i = 0; i < ARRAY_SIZE(places) && fd < 0; i++) {
-		_cleanup_free_ char *path = NULL;
-
-		if (!places[i][1])
-			continue;
-		path = xasprintf("%s%s%s", places[i][0], places[i][1], places[i][2]);
-		fd = open_in_root(root_fd, path, O_RDONLY);
-	}
-	return fd;
-}
-
-/*
- * @kernel is a configuration itself; a build folder, lib/modules/<krel>, a kernel tree or an
- * unpacked kernel package; or a release of this machine's.
- */
-static int open_config(const char *kernel)
+static int open_in_folder(int fd)
 {
 	static const char *const files[] = { ".config", "build/.config", "include/config/auto.conf",
-		"build/include/config/auto.conf", "config" };
-	_cleanup_close_ int fd = open(kernel, O_RDONLY | O_CLOEXEC);
-	_cleanup_close_ int root_fd = -1;
-	_cleanup_free_ char *modules = NULL;
-	_cleanup_free_ char *boot = NULL;
-	struct stat status;
-	int r = fd < 0 ? -errno : 0;
+		"build/include/config/auto.conf" };
+	_cleanup_free_ char *krel = NULL;
+	_cleanup_free_ char *name = NULL;
+	_cleanup_free_ char *path = NULL;
+	int tree = find_only(fd, "lib/modules", "", &krel), r;
 
-	if (r == -ENOENT && krel_is_valid(kernel)) {
-		root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		return open_of_release(root_fd, kernel, kernel);
-	}
-	if (r < 0)
-		return r;
-	if (fstat(fd, &status) == 0 && !S_ISDIR(status.st_mode))
-		return TAKE_FD(fd);
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		_cleanup_free_ char *below =
+			xasprintf("lib/modules/%s/%s", krel ? krel : "", files[i]);
 		int config = openat(fd, files[i], O_RDONLY | O_CLOEXEC);
 
+		if (config < 0 && i % 2 && krel)
+			config = kernel_tree_openat(fd, below, O_RDONLY | O_CLOEXEC);
 		if (config >= 0)
 			return config;
+		if (i % 2 && tree < 0 && tree != -ENOENT)
+			return tree;
 	}
-	r = find_only(fd, "lib/modules", "", &modules);
+	/* A package has boot/config-<release>; Fedora's lib/modules/<release> has config. */
+	r = find_only(fd, "boot", "config-", &name);
 	if (r < 0 && r != -ENOENT)
 		return r;
-	r = open_of_release(fd, modules, NULL);
-	if (r >= 0)
-		return r;
-	r = find_only(fd, "boot", "config-", &boot);
-	return r < 0 ? r : open_of_release(fd, NULL, boot);
+	path = r == 0 ? xasprintf("boot/%s", name) : xstrdup("config");
+	r = openat(fd, path, O_RDONLY | O_CLOEXEC);
+	return r < 0 ? -errno : r;
+}
+
+/* @kernel is a configuration itself, one of these folders, or a release of this machine's. */
+static int open_config(const char *kernel)
+{
+	static const char *const places[][2] = { { "/boot/config-", "" },
+		{ "/lib/modules/", "/build/.config" }, { "/lib/modules/", "/config" } };
+	_cleanup_close_ int fd = open(kernel, O_RDONLY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : 0;
+	struct stat status;
+
+	if (r == 0 && fstat(fd, &status) == 0 && !S_ISDIR(status.st_mode))
+		return TAKE_FD(fd);
+	if (r == 0)
+		r = open_in_folder(fd);
+	for (size_t i = 0; r == -ENOENT && i < ARRAY_SIZE(places) && krel_is_valid(kernel); i++) {
+		_cleanup_free_ char *path = xasprintf("%s%s%s", places[i][0], kernel, places[i][1]);
+		int config = open(path, O_RDONLY | O_CLOEXEC);
+
+		r = config < 0 ? -ENOENT : config;
+	}
+	return r;
 }
 
 int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *error)
