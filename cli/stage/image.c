@@ -29,6 +29,7 @@
 #define MODULES_FOLDER "usr/lib/modules"
 
 #define SYMVERS_LIMIT ((size_t) 64 << 20)
+#define HEADER_LIMIT  ((size_t) 1 << 20)
 #define PACKING_LEVEL 19 /* 1.5 MB take a second, and unpack in two milliseconds at any level */
 
 /* With the version, which is in the key of the set, all that the tag is made of. */
@@ -196,6 +197,27 @@ static int write_used(
 	return making->root.result;
 }
 
+/* The text in '#define UTS_VERSION "…"'; compile.h had it until 6.0 (scripts/mkcompile_h). */
+static void read_build(int build_fd, char *build, size_t size)
+{
+	static const char *const headers[] = { "include/generated/utsversion.h",
+		"include/generated/compile.h" };
+	static const char define[] = "#define UTS_VERSION \"";
+
+	for (size_t i = 0; i < ARRAY_SIZE(headers) && !*build; i++) {
+		_cleanup_free_ char *text = NULL;
+		const char *at;
+
+		if (fs_read(build_fd, headers[i], HEADER_LIMIT, &text, NULL) < 0)
+			continue;
+		at = strstr(text, define);
+		if (!at)
+			continue;
+		at += sizeof(define) - 1;
+		(void) snprintf(build, size, "%.*s", (int) strcspn(at, "\"\n"), at);
+	}
+}
+
 /* By the first of the kernel's own modules; the smallest lie in lib. */
 static int read_module(const struct build *build, struct kernel_facts *facts, struct error *error)
 {
@@ -229,7 +251,6 @@ static int write_facts(struct making *making, const char *to, struct error *erro
 	const struct build *build = making->build;
 	const char *config = build->kernel.record.config_source;
 	_cleanup_free_ char *config_text = NULL;
-	_cleanup_free_ char *version = NULL;
 	_cleanup_free_ char *text = NULL;
 	_cleanup_close_ int kernel_fd = stage_open(build, STAGE_KERNEL, error);
 	_cleanup_close_ int build_fd = -1;
@@ -240,8 +261,7 @@ static int write_facts(struct making *making, const char *to, struct error *erro
 		r = kernel_tree_open(kernel_fd, build->kernel.lock.krel, &build_fd, error);
 	if (r < 0)
 		return r;
-	version = kernel_tree_version(build_fd);
-	(void) snprintf(facts.build, sizeof(facts.build), "%s", version ? version : "");
+	read_build(build_fd, facts.build, sizeof(facts.build));
 	if (config && *config && fs_read(kernel_fd, config, 0, &config_text, NULL) == 0)
 		kernel_options_of_config(config_text, &facts.options);
 	text = kernel_facts_text(&facts);
