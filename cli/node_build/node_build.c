@@ -15,7 +15,7 @@
 #include "common/path.h"
 #include "common/process.h"
 #include "common/xalloc.h"
-#include "module/kernel_facts.h"
+#include "module/running.h"
 #include "module/symvers.h"
 
 #define STEP_MARK "==> "
