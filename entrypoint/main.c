@@ -11,7 +11,6 @@
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/reason.h"
 #include "entrypoint/role/roles.h"
-#include "entrypoint/status/metrics.h"
 #include "entrypoint/status/status.h"
 
 #define VERSION "0.1.0"

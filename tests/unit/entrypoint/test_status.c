@@ -14,7 +14,6 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/role/roles.h"
-#include "entrypoint/status/metrics.h"
 #include "entrypoint/status/status.h"
 
 #define GPU_FOLDER "sys/bus/pci/devices/0000:00:06.0"
