@@ -67,7 +67,7 @@ struct driver_version {
 /* Of the NVIDIA kernel driver that is loaded, by /proc/driver/nvidia/version. */
 void driver_version(int root_fd, struct driver_version *version);
 
-/* A line of the file that the GPU role's supervisor keeps (gpu/supervisor_internal.h). */
+/* A line of the file that the GPU role's supervisor keeps (gpu/gpu_internal.h). */
 struct daemon_line {
 	char name[64];
 	long pid; /* 0: does not run */

@@ -3,7 +3,7 @@
 #include "tests/unit/support.h"
 
 #include "common/fs.h"
-#include "entrypoint/gpu/daemons_internal.h"
+#include "entrypoint/gpu/gpu_internal.h"
 
 static void put_device(const struct folder *node, const char *address, const char *vendor,
 	const char *class, const char *device)
@@ -276,10 +276,9 @@ static void expect_order(
 {
 	struct events events = { .signal_fd = -1 };
 	struct supervisor supervisor = { .root_fd = node->fd, .events = &events };
-	struct error error = { "" };
 	char text[256] = "";
 
-	assert_int_equal(daemons_declare(&supervisor, fabric, vgpu, &error), 0);
+	assert_int_equal(daemons_declare(&supervisor, fabric, vgpu), 0);
 	for (size_t i = 0; i < supervisor.count; i++) {
 		size_t used = strlen(text);
 
