@@ -14,6 +14,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/rdma/ofed.h"
+#include "entrypoint/role/parameters.h"
 #include "entrypoint/role/roles.h"
 #include "module/kernel_facts.h"
 #include "module/sysmodule.h"
@@ -56,16 +57,14 @@ static void read_conf(const struct role *role, char value[INPUT_SIZE])
 		strv_free(&names); /* none is mounted */
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *text = NULL;
+		char path[512], module[PARAMETERS_MODULE_SIZE];
 		const char *name = names.items[i];
-		size_t length = strlen(name);
 		size_t size = 0;
-		char path[512];
 
-		if (length <= strlen(".conf") ||
-			strcmp(name + length - strlen(".conf"), ".conf") != 0)
+		if (!parameters_conf_module(name, module))
 			continue;
 		count++;
-		hash = fnv64_bytes(hash, name, length + 1);
+		hash = fnv64_bytes(hash, name, strlen(name) + 1);
 		(void) snprintf(path, sizeof(path), CONTRACT_MODULE_CONF "/%s", name);
 		if (fs_read(role->root_fd, path, CONF_SIZE_MAX, &text, &size) < 0) {
 			hash = fnv64_bytes(hash, "?", 1);
@@ -74,9 +73,10 @@ static void read_conf(const struct role *role, char value[INPUT_SIZE])
 		hash = fnv64_bytes(hash, &size, sizeof(size));
 		hash = fnv64_bytes(hash, text, size);
 	}
-	(void) snprintf(value, INPUT_SIZE, NONE);
 	if (count)
 		(void) snprintf(value, INPUT_SIZE, "%016llx", (unsigned long long) hash);
+	else
+		(void) snprintf(value, INPUT_SIZE, NONE);
 }
 
 static void read_ofed(const struct role *role, char value[INPUT_SIZE])
@@ -211,11 +211,6 @@ static void remove_file(const struct role *role, const char *path)
 	(void) unlinkat(role->root_fd, path, 0);
 }
 
-static int copy_file(const struct role *role, const char *from, const char *to)
-{
-	return fs_copy(role->root_fd, from, to, FINGERPRINT_SIZE, 0644);
-}
-
 int fast_path_recognise(struct action *action)
 {
 	struct gpu *gpu = gpu_of(action->role);
@@ -225,8 +220,8 @@ int fast_path_recognise(struct action *action)
 	read_inputs(role, &gpu->fast_path.inputs);
 	gpu->keep = is_current(role, &gpu->fast_path.inputs, &why);
 	if (gpu->keep) {
-		gpu->fast_path.parameters =
-			copy_file(role, KEPT_PARAMETERS_PATH, PARAMETERS_PATH) == 0;
+		gpu->fast_path.parameters = fs_copy(role->root_fd, KEPT_PARAMETERS_PATH,
+						    PARAMETERS_PATH, FINGERPRINT_SIZE, 0644) == 0;
 		role_note(role, "the driver that runs is this image's, loaded as asked: it is "
 				"kept");
 		return 0;
@@ -239,9 +234,7 @@ int fast_path_recognise(struct action *action)
 
 int fast_path_forget(struct action *action)
 {
-	const struct gpu *gpu = gpu_of(action->role);
-
-	remove_file(&gpu->role, FINGERPRINT_PATH);
+	remove_file(action->role, FINGERPRINT_PATH);
 	return 0;
 }
 
@@ -261,11 +254,11 @@ int fast_path_forget_gone(struct action *action)
 /* Without a digest the driver manager goes by none, and evicts. */
 static int write_state(struct action *action)
 {
-	const struct gpu *gpu = gpu_of(action->role);
+	const struct role *role = action->role;
 
-	if (!*gpu->role.options.digest)
+	if (!*role->options.digest)
 		return 0;
-	return action_write(action, CONTRACT_DRIVER_STATE, gpu->role.options.digest);
+	return action_write(action, CONTRACT_DRIVER_STATE, role->options.digest);
 }
 
 /* Lists the modules that are loaded now, and prints the fingerprint to a new string. */
@@ -273,24 +266,23 @@ static int print_fingerprint(struct gpu *gpu, char **ret_text)
 {
 	const struct strv *set = &gpu->role.driver_modules;
 	struct strv *modules = &gpu->fast_path.modules;
-	_cleanup_strv_ struct strv lines = { 0 };
+	size_t size;
+	FILE *file;
 
 	strv_free(modules);
 	for (size_t i = 0; i < set->count; i++)
 		if (sysmodule_is_live(gpu->role.root_fd, set->items[i]) &&
 			push_module(&gpu->role, set->items[i], modules) < 0)
 			return -ENOMEM;
-	for (enum input input = 0; input < INPUT_COUNT; input++)
-		if (strv_pushf(&lines, "%s=%s", known[input].key,
-			    gpu->fast_path.inputs.value[input]) < 0)
-			return -ENOMEM;
-	for (size_t i = 0; i < modules->count; i++)
-		if (strv_pushf(&lines, MODULE_KEY "%s", modules->items[i]) < 0)
-			return -ENOMEM;
-	if (strv_push(&lines, "") < 0) /* the last line ends too */
+	file = open_memstream(ret_text, &size);
+	if (!file)
 		return -ENOMEM;
-	*ret_text = strv_join(&lines, "\n");
-	return *ret_text ? 0 : -ENOMEM;
+	for (enum input input = 0; input < INPUT_COUNT; input++)
+		(void) fprintf(
+			file, "%s=%s\n", known[input].key, gpu->fast_path.inputs.value[input]);
+	for (size_t i = 0; i < modules->count; i++)
+		(void) fprintf(file, MODULE_KEY "%s\n", modules->items[i]);
+	return fclose(file) == 0 ? 0 : -ENOMEM;
 }
 
 int fast_path_remember(struct action *action)
@@ -305,8 +297,8 @@ int fast_path_remember(struct action *action)
 	if (r < 0)
 		return action_fail(action, REASON_INTERNAL, r, "fingerprint: %s", strerror(-r));
 	/* Without a copy the next start checks and writes them itself. */
-	if (!gpu->fast_path.parameters &&
-		copy_file(&gpu->role, PARAMETERS_PATH, KEPT_PARAMETERS_PATH) < 0)
+	if (!gpu->fast_path.parameters && fs_copy(gpu->role.root_fd, PARAMETERS_PATH,
+						  KEPT_PARAMETERS_PATH, FINGERPRINT_SIZE, 0644) < 0)
 		remove_file(&gpu->role, KEPT_PARAMETERS_PATH);
 	r = action_write(action, FINGERPRINT_PATH, text);
 	return r < 0 ? r : write_state(action);
