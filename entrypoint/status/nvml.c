@@ -18,9 +18,11 @@
 
 #define NVML_SUCCESS       0
 #define NVML_NOT_SUPPORTED 3
+#define NVML_FUNCTION_NONE 13
 
 #define FABRIC_INFO_VERSION (sizeof(struct fabric_info) | (2u << 24))
 
+/* From "cluster" to "state" it is what drivers before 545 fill, whose function has no version. */
 struct fabric_info {
 	unsigned version;
 	unsigned char cluster[16];
@@ -39,7 +41,9 @@ struct nvml {
 	int (*count)(unsigned *count);
 	int (*handle)(unsigned index, device *handle);
 	int (*uuid)(device handle, char *uuid, unsigned size);
-	int (*fabric)(device handle, struct fabric_info *info);
+	/* One of them is NULL in most libraries. */
+	int (*fabric_v)(device handle, struct fabric_info *info);
+	int (*fabric)(device handle, void *cluster);
 };
 
 struct nvml_answer {
@@ -76,17 +80,20 @@ static bool open_nvml(int root_fd, struct nvml *nvml, char why[256])
 		{ "nvmlDeviceGetCount_v2", &nvml->count },
 		{ "nvmlDeviceGetHandleByIndex_v2", &nvml->handle },
 		{ "nvmlDeviceGetUUID", &nvml->uuid },
-		{ "nvmlDeviceGetGpuFabricInfoV", &nvml->fabric },
 	};
 	void *library = open_library(root_fd);
 
-	if (!library)
+	if (!library) {
 		(void) snprintf(why, 256, "there is no " LIBRARY " here");
-	else if (status_find_symbols(library, wanted, ARRAY_SIZE(wanted)))
-		return true;
-	else
+		return false;
+	}
+	if (!status_find_symbols(library, wanted, ARRAY_SIZE(wanted))) {
 		(void) snprintf(why, 256, "this " LIBRARY " lacks what is asked");
-	return false;
+		return false;
+	}
+	*(void **) &nvml->fabric_v = dlsym(library, "nvmlDeviceGetGpuFabricInfoV");
+	*(void **) &nvml->fabric = dlsym(library, "nvmlDeviceGetGpuFabricInfo");
+	return true;
 }
 
 static void put_cluster(const unsigned char bytes[16], char text[37])
@@ -98,6 +105,13 @@ static void put_cluster(const unsigned char bytes[16], char text[37])
 			i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
 }
 
+static int ask_fabric(const struct nvml *nvml, device handle, struct fabric_info *info)
+{
+	int r = nvml->fabric_v ? nvml->fabric_v(handle, info) : NVML_FUNCTION_NONE;
+
+	return r == NVML_SUCCESS || !nvml->fabric ? r : nvml->fabric(handle, info->cluster);
+}
+
 static void ask_gpu(const struct nvml *nvml, unsigned index, struct nvml_gpu *gpu)
 {
 	struct fabric_info info = { .version = FABRIC_INFO_VERSION };
@@ -107,7 +121,7 @@ static void ask_gpu(const struct nvml *nvml, unsigned index, struct nvml_gpu *gp
 	if (r == NVML_SUCCESS)
 		r = nvml->uuid(handle, gpu->uuid, sizeof(gpu->uuid));
 	if (r == NVML_SUCCESS)
-		r = nvml->fabric(handle, &info);
+		r = ask_fabric(nvml, handle, &info);
 	if (r == NVML_NOT_SUPPORTED)
 		return; /* which is a state, too, and the first of them */
 	if (r != NVML_SUCCESS) {
