@@ -46,7 +46,7 @@ enum daemon_state {
 	DAEMON_STARTING, /* its program runs, and is not up */
 	DAEMON_UP,
 	DAEMON_DONE,     /* a command of the start that ran, well or not */
-	DAEMON_WAITING,  /* ended by itself: started again at again_ms */
+	DAEMON_WAITING,  /* ended by itself: started again supervisor_backoff_ms() later */
 	DAEMON_STOPPING, /* got SIGTERM */
 };
 
@@ -69,11 +69,9 @@ struct daemon {
 	pid_t program;     /* what was started, as long as it runs */
 	pid_t pid;         /* the daemon itself, as long as it runs; 0 */
 	int status;        /* of what ended last, as waitpid() gives it */
-	bool ended;        /* program or daemon did, since it was started */
 	bool killed;       /* by us, when SIGTERM was not enough */
 	uint64_t since_ms; /* CLOCK_MONOTONIC of the last change of state */
 	int64_t since;     /* the same as seconds since 1970 */
-	uint64_t again_ms; /* DAEMON_WAITING: when it is started again */
 	unsigned failures; /* in a row */
 	unsigned restarts;
 	char why[512];      /* the last failure, in words */

@@ -218,10 +218,8 @@ static size_t print_line(const struct daemon *daemon, char *text)
 	int64_t again = 0;
 	size_t length;
 
-	/* On the clock that other processes have too. */
 	if (daemon->state == DAEMON_WAITING)
-		again = daemon->since +
-			(int64_t) (daemon->again_ms - daemon->since_ms + 999) / 1000;
+		again = daemon->since + supervisor_backoff_ms(daemon->failures) / 1000;
 	length = (size_t) snprintf(text, LINE_SIZE, "%.63s %d %s %u %lld %s %lld %s", daemon->name,
 		process_of(daemon), states[daemon->state], daemon->restarts,
 		(long long) daemon->since, *daemon->last_exit ? daemon->last_exit : "-",
@@ -274,7 +272,6 @@ static void child_ended(void *context, pid_t pid, int status)
 		if (pid != daemon->program && pid != daemon->pid)
 			continue;
 		daemon->status = status;
-		daemon->ended = true;
 		if (pid == daemon->program)
 			daemon->program = 0;
 		if (pid == daemon->pid)
@@ -343,7 +340,6 @@ static void fail(struct supervisor *supervisor, struct daemon *daemon, const cha
 	daemon->program = daemon->pid = 0;
 	daemon->failures = was_stable ? 1 : daemon->failures + 1;
 	wait_ms = supervisor_backoff_ms(daemon->failures);
-	daemon->again_ms = now_ms + wait_ms;
 	/* One that could not be started wrote nothing: the log is the one before. */
 	if (!how || strcmp(how, "unable") != 0)
 		read_last_line(daemon, supervisor->root_fd, last_line);
@@ -365,7 +361,7 @@ static void start_daemon(struct supervisor *supervisor, struct daemon *daemon)
 	if (daemon->state == DAEMON_WAITING)
 		daemon->restarts++;
 	daemon->program = daemon->pid = 0;
-	daemon->ended = daemon->killed = false;
+	daemon->killed = false;
 	daemon->state = DAEMON_STARTING;
 	daemon->since_ms = clock_monotonic_ms();
 	daemon->since = (int64_t) time(NULL);
@@ -386,23 +382,21 @@ static int check_starting(struct daemon *daemon, int root_fd, uint64_t now_ms, s
 {
 	bool settled = now_ms >= daemon->since_ms + daemon->settle_ms;
 
-	if (daemon->ended && !daemon->pid) {
+	if (!process_of(daemon)) {
 		pid_t pid = read_pid(daemon, root_fd);
 
 		if (!WIFEXITED(daemon->status) || WEXITSTATUS(daemon->status) != 0 ||
-			(!daemon->once && (!daemon->forks || daemon->program)))
+			(!daemon->once && !daemon->forks))
 			return describe_exit(daemon, "ended while it started,", error);
 		if (daemon->once)
 			return 1;
 		/* The program went to the background: its pid file names the daemon. */
-		if (pid && is_child(pid)) {
+		if (pid && is_child(pid))
 			daemon->pid = pid;
-			daemon->ended = false;
-		} else if (settled) {
+		else if (settled)
 			return error_set(error, -ESRCH,
 				"%s went to the background, but /%s names no process of it",
 				daemon->name, daemon->pid_file);
-		}
 	}
 	if (daemon->pid && !daemon->once &&
 		(settled || (daemon->socket ? fs_exists(root_fd, daemon->socket) : daemon->forks)))
@@ -431,6 +425,12 @@ static void look_starting(struct supervisor *supervisor, struct daemon *daemon)
 		daemon->since_ms - begun_ms, text);
 }
 
+/* Of one that waits. */
+static uint64_t again_ms(const struct daemon *daemon)
+{
+	return daemon->since_ms + supervisor_backoff_ms(daemon->failures);
+}
+
 /* Moves one on as far as it goes now. Returns when to look again. */
 static uint64_t look(struct supervisor *supervisor, struct daemon *daemon)
 {
@@ -442,24 +442,23 @@ static uint64_t look(struct supervisor *supervisor, struct daemon *daemon)
 		(void) describe_exit(daemon, "ended", &error);
 		fail(supervisor, daemon, NULL, &error);
 	}
-	if (daemon->state == DAEMON_WAITING && clock_monotonic_ms() >= daemon->again_ms)
+	if (daemon->state == DAEMON_WAITING && clock_monotonic_ms() >= again_ms(daemon))
 		start_daemon(supervisor, daemon);
 	if (daemon->state == DAEMON_STARTING) {
-		bool settles = daemon->pid || (daemon->ended && daemon->forks);
+		bool settles = daemon->pid || (daemon->forks && !daemon->program);
 		bool settles_first = settles && daemon->settle_ms < daemon->start_ms;
 
 		return daemon->since_ms + (settles_first ? daemon->settle_ms : daemon->start_ms);
 	}
-	return daemon->state == DAEMON_WAITING ? daemon->again_ms : EVENTS_NEVER;
+	return daemon->state == DAEMON_WAITING ? again_ms(daemon) : EVENTS_NEVER;
 }
 
 void supervisor_look(struct supervisor *supervisor, uint64_t *wake_ms)
 {
 	for (size_t i = 0; i < supervisor->count; i++) {
-		uint64_t again_ms = look(supervisor, &supervisor->daemons[i]);
+		uint64_t next_ms = look(supervisor, &supervisor->daemons[i]);
 
-		if (again_ms < *wake_ms)
-			*wake_ms = again_ms;
+		*wake_ms = next_ms < *wake_ms ? next_ms : *wake_ms;
 	}
 }
 
@@ -472,17 +471,13 @@ static bool lets_next(const struct daemon *daemon)
 
 int supervisor_start(struct supervisor *supervisor, struct error *error)
 {
-	uint64_t wake_ms = EVENTS_NEVER;
-
 	for (size_t i = 0; i < supervisor->count; i++) {
 		struct daemon *daemon = &supervisor->daemons[i];
-		uint64_t again_ms;
 
 		if (daemon->state == DAEMON_OFF)
 			start_daemon(supervisor, daemon);
-		again_ms = look(supervisor, daemon);
-		wake_ms = again_ms < wake_ms ? again_ms : wake_ms;
-		events_alarm(supervisor->events, wake_ms);
+		/* The earliest alarm counts. */
+		events_alarm(supervisor->events, look(supervisor, daemon));
 		if (daemon->needed && daemon->failures >= SUPERVISOR_TRIES)
 			return error_set(error, -ECHILD,
 				"%s does not come up: tried %d times: %s: see "
