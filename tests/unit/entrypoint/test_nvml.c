@@ -79,7 +79,7 @@ static void one_that_hangs_is_left_behind(void **state)
 }
 
 /* The library would load the module, or make the node. */
-static void nobody_is_asked_without_a_driver(void **state)
+static void nothing_is_asked_without_a_driver(void **state)
 {
 	struct nvml_gpu gpus[NVML_GPUS];
 	char why[256];
@@ -98,7 +98,7 @@ int main(void)
 		folder_test(each_gpu_speaks_for_itself),
 		folder_test(a_library_that_refuses_is_quoted),
 		folder_test(one_that_hangs_is_left_behind),
-		folder_test(nobody_is_asked_without_a_driver),
+		folder_test(nothing_is_asked_without_a_driver),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,7 +191,7 @@ static void one_that_forks_is_found_by_its_pid_file(void **state)
 	expect_line(scene, " signal:9 0 ");
 }
 
-static void a_pid_file_that_names_a_stranger_is_not_believed(void **state)
+static void a_pid_file_that_names_another_process_is_not_believed(void **state)
 {
 	struct scene *scene = *state;
 	struct daemon *daemon = add(scene, "a", "echo 1 >run/x.pid");
@@ -218,7 +218,7 @@ static void the_next_starts_when_the_one_before_serves(void **state)
 	assert_int_equal(scene->supervisor.daemons[1].failures, 0);
 }
 
-static void a_needed_one_that_fails_ends_the_start_with_its_last_words(void **state)
+static void a_needed_one_that_fails_ends_the_start_with_its_last_line(void **state)
 {
 	struct scene *scene = *state;
 	struct error error = { "" };
@@ -236,7 +236,7 @@ static void a_needed_one_that_fails_ends_the_start_with_its_last_words(void **st
 	assert_ptr_equal(supervisor_lacks(&scene->supervisor), &scene->supervisor.daemons[0]);
 }
 
-static void one_that_is_not_needed_holds_nobody_up(void **state)
+static void one_that_is_not_needed_holds_nothing_up(void **state)
 {
 	struct scene *scene = *state;
 	const struct daemon *broken = add(scene, "a", "exit 3");
@@ -265,7 +265,7 @@ static void one_that_never_gets_ready_is_late(void **state)
 	assert_int_equal(daemon->program, 0);
 }
 
-static void a_program_that_cannot_run_is_told(void **state)
+static void a_program_that_cannot_run_is_reported(void **state)
 {
 	struct scene *scene = *state;
 	const struct daemon *daemon = add(scene, "a", stays);
@@ -456,12 +456,12 @@ int main(void)
 		cmocka_unit_test(the_backoff_doubles_up_to_a_minute),
 		scene_test(one_that_stays_in_the_foreground_is_up_when_it_settled),
 		scene_test(one_that_forks_is_found_by_its_pid_file),
-		scene_test(a_pid_file_that_names_a_stranger_is_not_believed),
+		scene_test(a_pid_file_that_names_another_process_is_not_believed),
 		scene_test(the_next_starts_when_the_one_before_serves),
-		scene_test(a_needed_one_that_fails_ends_the_start_with_its_last_words),
-		scene_test(one_that_is_not_needed_holds_nobody_up),
+		scene_test(a_needed_one_that_fails_ends_the_start_with_its_last_line),
+		scene_test(one_that_is_not_needed_holds_nothing_up),
 		scene_test(one_that_never_gets_ready_is_late),
-		scene_test(a_program_that_cannot_run_is_told),
+		scene_test(a_program_that_cannot_run_is_reported),
 		scene_test(a_folder_that_cannot_be_made_is_named),
 		scene_test(one_of_another_container_is_named_and_not_doubled),
 		scene_test(an_alarm_ends_one_wait_and_is_no_deadline),
