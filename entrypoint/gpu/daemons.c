@@ -488,7 +488,7 @@ int gpu_daemons_start(struct action *action)
 	struct supervisor *supervisor = &gpu->daemons.supervisor;
 	int r;
 
-	if (!gpu->daemons.open) {
+	if (!supervisor->events) {
 		r = find_port(action);
 		if (r != 0)
 			return r;
@@ -499,7 +499,6 @@ int gpu_daemons_start(struct action *action)
 			.log = &gpu->role.log,
 		};
 		supervisor_open(supervisor);
-		gpu->daemons.open = true;
 		r = daemons_declare(supervisor, &gpu->daemons.fabric, gpu->role.options.vgpu);
 		if (r < 0)
 			return action_fail(action, REASON_INTERNAL, r, "out of memory");
@@ -512,10 +511,9 @@ int gpu_daemons_start(struct action *action)
 
 int gpu_daemons_stop(struct action *action)
 {
-	struct gpu *gpu = gpu_of(action->role);
-	struct supervisor *supervisor = &gpu->daemons.supervisor;
+	struct supervisor *supervisor = &gpu_of(action->role)->daemons.supervisor;
 
-	if (!gpu->daemons.open)
+	if (!supervisor->events)
 		return 0;
 	if (supervisor_stop(supervisor, &action->error) > 0) {
 		action->reason = REASON_DAEMON_FAILED;
@@ -523,7 +521,6 @@ int gpu_daemons_stop(struct action *action)
 	}
 	(void) unlinkat(supervisor->root_fd, supervisor->state_file, 0);
 	supervisor_close(supervisor);
-	gpu->daemons.open = false;
 	return 0;
 }
 
@@ -545,7 +542,7 @@ void gpu_daemons_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 	char text[128] = "";
 
 	(void) happened;
-	if (!gpu->daemons.open)
+	if (!gpu->daemons.supervisor.events)
 		return;
 	supervisor_look(&gpu->daemons.supervisor, wake_ms);
 	lacking = supervisor_lacks(&gpu->daemons.supervisor);

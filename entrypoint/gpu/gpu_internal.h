@@ -99,6 +99,7 @@ uint32_t supervisor_backoff_ms(unsigned failures);
  * reported by @supervisor->events from now on. The fields from root_fd on are set by the caller.
  */
 void supervisor_open(struct supervisor *supervisor);
+/* Zeroes it. */
 void supervisor_close(struct supervisor *supervisor);
 
 /* A new daemon, zeroed, that starts after those before it: SUPERVISOR_DAEMONS at most. */
@@ -167,9 +168,8 @@ struct gpu {
 	} fast_path;
 	struct {
 		struct fabric fabric;
-		struct supervisor supervisor;
-		bool open;     /* the supervisor is */
-		bool is_ready; /* what .driver-daemons-status says */
+		struct supervisor supervisor; /* zeroed before and after it serves */
+		bool is_ready;                /* what .driver-daemons-status says */
 		/* When the wait for the NVLink bridge's port is given up; 0: not begun. */
 		uint64_t port_late_ms;
 	} daemons;

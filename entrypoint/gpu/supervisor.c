@@ -292,7 +292,7 @@ void supervisor_close(struct supervisor *supervisor)
 	supervisor->events->child_ended = NULL;
 	for (size_t i = 0; i < supervisor->count; i++)
 		strv_free(&supervisor->daemons[i].argv);
-	supervisor->count = 0;
+	*supervisor = (struct supervisor){ .count = 0 };
 }
 
 struct daemon *supervisor_add(struct supervisor *supervisor, const char *name)
