@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RDMA devices with their ports, states and GIDs. sysfs says which there are, and in plain words
- * what libibverbs (rdma-core) says too, which is asked first: its provider talks to the device,
- * where sysfs has what the kernel was last notified of. It is opened at run time, as libkmod is: a
- * node may have none, or none that knows the device.
+ * RDMA devices with their ports, states and GIDs: by sysfs, and then what libibverbs (rdma-core)
+ * has of them, whose provider talks to the device. It is opened at run time, as libkmod is: a node
+ * may have none, or none that knows the device.
  */
 #include "entrypoint/status/status_internal.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
+#include <infiniband/verbs.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,11 +15,6 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
-
-#if defined(__has_include) && __has_include(<infiniband/verbs.h>)
-#include <infiniband/verbs.h>
-#define HAS_VERBS 1
-#endif
 
 #define DEVICES      "sys/class/infiniband"
 #define DEVICES_MAX  32
@@ -119,8 +113,6 @@ static void read_devices(int root_fd, struct rdma_answer *answer)
 
 /* ---- by libibverbs, in a child */
 
-#ifdef HAS_VERBS
-
 /* ibv_query_port() is a macro of the header; this is the function behind it. */
 struct verbs {
 	__typeof__(&ibv_get_device_list) get_device_list;
@@ -190,27 +182,6 @@ static void ask_verbs(int root_fd, void *context)
 	/* The child ends now: nothing is closed. */
 }
 
-static void refine(int root_fd, struct rdma_answer *answer)
-{
-	struct stat given, system;
-
-	/* The library looks at this system, whatever the root is. */
-	if (answer->count && fstat(root_fd, &given) == 0 && stat("/", &system) == 0 &&
-		given.st_dev == system.st_dev && given.st_ino == system.st_ino)
-		(void) status_ask_child(ask_verbs, root_fd, answer, sizeof(*answer));
-}
-
-#else
-
-static void refine(int root_fd, struct rdma_answer *answer)
-{
-	(void) root_fd, (void) answer;
-}
-
-#endif
-
-/* ---- both forms */
-
 static void print_port(struct json *json, const struct rdma_port *port)
 {
 	json_write_open(json, NULL, '{');
@@ -232,13 +203,17 @@ static void print_port(struct json *json, const struct rdma_port *port)
 void status_rdma(int root_fd, struct json *json)
 {
 	_cleanup_free_ struct rdma_answer *answer = calloc(1, sizeof(*answer));
+	struct stat given, system;
 
 	if (!answer) {
 		json_write_null(json, "rdma");
 		return;
 	}
 	read_devices(root_fd, answer);
-	refine(root_fd, answer);
+	/* The library looks at this system, whatever the root is. */
+	if (answer->count && fstat(root_fd, &given) == 0 && stat("/", &system) == 0 &&
+		given.st_dev == system.st_dev && given.st_ino == system.st_ino)
+		(void) status_ask_child(ask_verbs, root_fd, answer, sizeof(*answer));
 	json_write_open(json, "rdma", '[');
 	for (size_t i = 0; i < answer->count; i++) {
 		const struct rdma_device *device = &answer->devices[i];
