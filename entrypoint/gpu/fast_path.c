@@ -105,23 +105,23 @@ static void read_ofed(const struct role *role, char value[INPUT_SIZE])
 		(void) snprintf(value, INPUT_SIZE, "%.20s %s", exporter, build_id);
 }
 
-static void read_inputs(const struct role *role, struct inputs *inputs)
+static void read_inputs(const struct role *role, char inputs[INPUT_COUNT][INPUT_SIZE])
 {
 	const struct options *options = &role->options;
 	_cleanup_free_ char *boot = NULL;
 
 	if (fs_read_line(role->root_fd, BOOT_ID, &boot) < 0)
 		boot = NULL;
-	(void) snprintf(inputs->value[INPUT_BOOT], INPUT_SIZE, "%s", boot ? boot : NONE);
-	(void) snprintf(inputs->value[INPUT_DIGEST], INPUT_SIZE, "%s", options->digest);
-	(void) snprintf(inputs->value[INPUT_KREL], INPUT_SIZE, "%s", role->krel);
-	(void) snprintf(inputs->value[INPUT_SET], INPUT_SIZE, "%s", role->image.set);
-	(void) snprintf(inputs->value[INPUT_WANT], INPUT_SIZE, "nvidia%s%s%s%s%s",
+	(void) snprintf(inputs[INPUT_BOOT], INPUT_SIZE, "%s", boot ? boot : NONE);
+	(void) snprintf(inputs[INPUT_DIGEST], INPUT_SIZE, "%s", options->digest);
+	(void) snprintf(inputs[INPUT_KREL], INPUT_SIZE, "%s", role->krel);
+	(void) snprintf(inputs[INPUT_SET], INPUT_SIZE, "%s", role->image.set);
+	(void) snprintf(inputs[INPUT_WANT], INPUT_SIZE, "nvidia%s%s%s%s%s",
 		options->rdma ? " rdma" : "", options->host_ofed ? " host-ofed" : "",
 		options->drm ? " drm" : "", options->gds ? " gds" : "",
 		options->gdrcopy ? " gdrcopy" : "");
-	read_ofed(role, inputs->value[INPUT_OFED]);
-	read_conf(role, inputs->value[INPUT_CONF]);
+	read_ofed(role, inputs[INPUT_OFED]);
+	read_conf(role, inputs[INPUT_CONF]);
 }
 
 /*
@@ -166,44 +166,39 @@ static const char *find_lost(const struct role *role, const struct strv *modules
 	return NULL;
 }
 
-static int list_recorded(const char *text, struct strv *modules)
-{
-	_cleanup_strv_ struct strv lines = { 0 };
-	int r = strv_split(&lines, text, "\n");
-
-	for (size_t i = 0; r == 0 && i < lines.count; i++)
-		if (strncmp(lines.items[i], MODULE_KEY, strlen(MODULE_KEY)) == 0)
-			r = strv_push(modules, lines.items[i] + strlen(MODULE_KEY));
-	return r;
-}
-
 /* Is what runs what a start with these inputs would load? If not, says why in @why. */
-static bool is_current(const struct role *role, const struct inputs *now, struct error *why)
+static bool is_current(
+	const struct role *role, char inputs[INPUT_COUNT][INPUT_SIZE], struct error *why)
 {
 	_cleanup_strv_ struct strv modules = { 0 };
 	_cleanup_free_ char *text = NULL;
-	const char *lost;
+	const char *lost, *line;
+	char *rest;
 
-	if (fs_read(role->root_fd, FINGERPRINT_PATH, FINGERPRINT_SIZE, &text, NULL) < 0 ||
-		list_recorded(text, &modules) < 0)
+	if (fs_read(role->root_fd, FINGERPRINT_PATH, FINGERPRINT_SIZE, &text, NULL) < 0)
 		return false;
 	for (enum input input = 0; input < INPUT_COUNT; input++) {
 		char before[INPUT_SIZE];
 
 		conf_value(text, known[input].key, before, sizeof(before));
-		if (strcmp(before, now->value[input]) == 0)
+		if (strcmp(before, inputs[input]) == 0)
 			continue;
 		(void) error_set(why, 0, "%s: was \"%s\", is \"%s\"", known[input].name, before,
-			now->value[input]);
+			inputs[input]);
 		return false;
 	}
+	rest = text;
+	while ((line = strsep(&rest, "\n")))
+		if (strncmp(line, MODULE_KEY, strlen(MODULE_KEY)) == 0 &&
+			strv_push(&modules, line + strlen(MODULE_KEY)) < 0)
+			return false;
 	lost = find_lost(role, &modules);
 	if (lost)
 		(void) error_set(why, 0, "the module %.*s is not the one that was loaded",
 			(int) strcspn(lost, " "), lost);
-	else if (!*now->value[INPUT_SET])
+	else if (!*inputs[INPUT_SET])
 		(void) error_set(why, 0, "the image does not say which set of modules it has");
-	return !lost && modules.count && *now->value[INPUT_SET];
+	return !lost && modules.count && *inputs[INPUT_SET];
 }
 
 static void remove_file(const struct role *role, const char *path)
@@ -217,8 +212,8 @@ int fast_path_recognise(struct action *action)
 	struct role *role = &gpu->role;
 	struct error why = { "" };
 
-	read_inputs(role, &gpu->fast_path.inputs);
-	gpu->keep = is_current(role, &gpu->fast_path.inputs, &why);
+	read_inputs(role, gpu->fast_path.inputs);
+	gpu->keep = is_current(role, gpu->fast_path.inputs, &why);
 	if (gpu->keep) {
 		gpu->fast_path.parameters = fs_copy(role->root_fd, KEPT_PARAMETERS_PATH,
 						    PARAMETERS_PATH, FINGERPRINT_SIZE, 0644) == 0;
@@ -278,8 +273,7 @@ static int print_fingerprint(struct gpu *gpu, char **ret_text)
 	if (!file)
 		return -ENOMEM;
 	for (enum input input = 0; input < INPUT_COUNT; input++)
-		(void) fprintf(
-			file, "%s=%s\n", known[input].key, gpu->fast_path.inputs.value[input]);
+		(void) fprintf(file, "%s=%s\n", known[input].key, gpu->fast_path.inputs[input]);
 	for (size_t i = 0; i < modules->count; i++)
 		(void) fprintf(file, MODULE_KEY "%s\n", modules->items[i]);
 	return fclose(file) == 0 ? 0 : -ENOMEM;
@@ -292,7 +286,7 @@ int fast_path_remember(struct action *action)
 	int r;
 
 	/* OFED may have come since; the parameters are those that were read at the beginning. */
-	read_ofed(&gpu->role, gpu->fast_path.inputs.value[INPUT_OFED]);
+	read_ofed(&gpu->role, gpu->fast_path.inputs[INPUT_OFED]);
 	r = print_fingerprint(gpu, &text);
 	if (r < 0)
 		return action_fail(action, REASON_INTERNAL, r, "fingerprint: %s", strerror(-r));
@@ -307,14 +301,13 @@ int fast_path_remember(struct action *action)
 /* What no longer holds, or NULL. OFED that is gone comes back: the same, or another. */
 static const char *find_change(const struct gpu *gpu)
 {
-	const struct inputs *before = &gpu->fast_path.inputs;
 	char now[INPUT_SIZE];
 
 	read_ofed(&gpu->role, now);
-	if (strcmp(now, ABSENT) != 0 && strcmp(now, before->value[INPUT_OFED]) != 0)
+	if (strcmp(now, ABSENT) != 0 && strcmp(now, gpu->fast_path.inputs[INPUT_OFED]) != 0)
 		return known[INPUT_OFED].name;
 	read_conf(&gpu->role, now);
-	if (strcmp(now, before->value[INPUT_CONF]) != 0)
+	if (strcmp(now, gpu->fast_path.inputs[INPUT_CONF]) != 0)
 		return known[INPUT_CONF].name;
 	return find_lost(&gpu->role, &gpu->fast_path.modules);
 }

@@ -148,10 +148,6 @@ enum input {
 
 #define INPUT_SIZE 96
 
-struct inputs {
-	char value[INPUT_COUNT][INPUT_SIZE];
-};
-
 struct gpu {
 	struct role role; /* first: a step's action->role points to it */
 	/*
@@ -163,7 +159,7 @@ struct gpu {
 	struct {
 		bool parameters;    /* those that were checked and written are there again */
 		bool state_removed; /* while serving: nvidia-driver.state is not to be believed */
-		struct inputs inputs;
+		char inputs[INPUT_COUNT][INPUT_SIZE];
 		struct strv modules; /* as recorded when serving began */
 	} fast_path;
 	struct {
