@@ -10,9 +10,9 @@
  * is open cannot be unbound: the kernel would wait for its user. Source: Linux drivers/vfio, and
  * Documentation/driver-api/vfio.rst for the device nodes.
  */
-#include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/fs.h"
 #include "entrypoint/gpu/gpu_internal.h"
@@ -60,17 +60,10 @@ static bool is_vfio(const char *driver)
 	return strstr(driver, "vfio") != NULL;
 }
 
-/* "nouveau"; "NovaCore", "nova-core" and "nova_core" are one. */
+/* "nouveau"; "NovaCore", "nova-core" or "nova_core". */
 static bool is_graphics_driver(const char *driver)
 {
-	char letters[32];
-	size_t used = 0;
-
-	for (; *driver && used + 1 < sizeof(letters); driver++)
-		if (isalpha((unsigned char) *driver))
-			letters[used++] = (char) tolower((unsigned char) *driver);
-	letters[used] = '\0';
-	return strcmp(letters, "nouveau") == 0 || strcmp(letters, "novacore") == 0;
+	return strcmp(driver, "nouveau") == 0 || strncasecmp(driver, "nova", strlen("nova")) == 0;
 }
 
 static void read_override(int root_fd, const char *address, char override[NAME_SIZE])

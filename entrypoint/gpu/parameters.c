@@ -108,23 +108,15 @@ void gpu_report_ignored_env(struct role *role)
 #define PRESET       "NVreg_CoherentGPUMemoryMode"
 #define PRESET_VALUE "driver"
 
-static bool is_given(const struct strv *parameters, const char *name)
-{
-	for (size_t i = 0; i < parameters->count; i++)
-		if (parameter_is(parameters->items[i], name))
-			return true;
-	return false;
-}
-
 static int parameters_of_module(const struct role *role, struct loader *loader, const char *module,
 	struct strv *parameters, struct error *error)
 {
 	_cleanup_(parameters_taken_free) struct parameters_taken taken = { 0 };
 	_cleanup_strv_ struct strv paths = { 0 };
-	bool has_preset = strcmp(module, "nvidia") == 0;
+	bool wants_preset = strcmp(module, "nvidia") == 0;
 	int r = parameters_read_conf(role->root_fd, module, parameters, &paths, error);
 
-	if (r < 0 || (!parameters->count && !has_preset))
+	if (r < 0 || (!parameters->count && !wants_preset))
 		return r;
 	r = loader_parameters(loader, module, &taken, error);
 	if (r < 0)
@@ -132,6 +124,8 @@ static int parameters_of_module(const struct role *role, struct loader *loader, 
 	for (size_t i = 0; i < parameters->count; i++) {
 		_cleanup_free_ char *where = NULL;
 
+		if (parameter_is(parameters->items[i], PRESET))
+			wants_preset = false;
 		r = parameter_check(&taken, parameters->items[i], error);
 		if (r == 0)
 			continue;
@@ -139,7 +133,7 @@ static int parameters_of_module(const struct role *role, struct loader *loader, 
 		return error_prefix(error, r, "%s, the operator's kernelModuleConfig, on %s",
 			where ? where : "/" CONTRACT_MODULE_CONF, module);
 	}
-	if (has_preset && !is_given(parameters, PRESET) && parameter_exists(&taken, PRESET) &&
+	if (wants_preset && parameter_exists(&taken, PRESET) &&
 		strv_push(parameters, PRESET "=" PRESET_VALUE) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", module);
 	return 0;
