@@ -95,11 +95,9 @@ void status_fabric(int root_fd, struct json *json)
 	long nvlink_disabled = procfs_nvidia_parameter(root_fd, "NvLinkDisable");
 	size_t driven = count_names(root_fd, SWITCH_DEVICES);
 	struct process_seen manager = { .pid = 0 }, subnet_manager = { .pid = 0 };
-	struct nvml_gpu gpus[NVML_GPUS];
 	struct management management;
 	struct fabric fabric;
-	char why[256] = "";
-	int count;
+	struct nvml_answer nvml;
 
 	fabric_find(root_fd, &fabric);
 	(void) processes_of_program(root_fd, "nv-fabricmanager", &manager, 1);
@@ -130,15 +128,16 @@ void status_fabric(int root_fd, struct json *json)
 		status_print(json, "; nvlsm is process %d", (int) subnet_manager.pid);
 	status_print(json, "\n");
 
-	count = nvml_fabric(root_fd, gpus, why);
+	nvml_fabric(root_fd, &nvml);
 	json_write_open(json, "gpus", '[');
-	for (int i = 0; i < count; i++)
-		print_gpu(json, &gpus[i]);
+	for (int i = 0; i < nvml.count; i++)
+		print_gpu(json, &nvml.gpus[i]);
 	json_write_close(json, ']');
-	json_write_text_or_null(json, "gpus_unknown", count < 0 ? why : "");
+	json_write_text_or_null(json, "gpus_unknown", nvml.count < 0 ? nvml.why : "");
 	json_write_close(json, '}');
-	if (loaded && count < 0)
-		status_print(json, STATUS_INDENT "fabric state of the GPUs not known: %s\n", why);
+	if (loaded && nvml.count < 0)
+		status_print(
+			json, STATUS_INDENT "fabric state of the GPUs not known: %s\n", nvml.why);
 }
 
 /* ---- IMEX */

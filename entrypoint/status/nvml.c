@@ -46,12 +46,6 @@ struct nvml {
 	int (*fabric)(device handle, void *cluster);
 };
 
-struct nvml_answer {
-	int count; /* -1: why */
-	char why[256];
-	struct nvml_gpu gpus[NVML_GPUS];
-};
-
 /* ---- in a child: the library opens the GPUs, and one that is not in use has to be started for
  * that */
 
@@ -141,7 +135,6 @@ static void ask_nvml(int root_fd, void *context)
 	struct nvml nvml;
 	int r;
 
-	answer->count = -1;
 	if (!open_nvml(root_fd, &nvml, answer->why))
 		return;
 	/* Without attaching to GPUs (flag 2) the library counts none: seen with 580.159.04. */
@@ -172,22 +165,17 @@ const char *nvml_fabric_state_name(unsigned state)
 	return state < ARRAY_SIZE(names) ? names[state] : "of an unknown kind";
 }
 
-int nvml_fabric(int root_fd, struct nvml_gpu gpus[NVML_GPUS], char why[256])
+void nvml_fabric(int root_fd, struct nvml_answer *answer)
 {
-	_cleanup_free_ struct nvml_answer *answer = calloc(1, sizeof(*answer));
-	const char *unasked = NULL;
+	const char *why = NULL;
 
+	*answer = (struct nvml_answer){ .count = -1 };
 	if (!sysmodule_is_live(root_fd, "nvidia"))
-		unasked = "no driver is loaded";
+		why = "no driver is loaded";
 	else if (!fs_exists(root_fd, "dev/nvidiactl"))
-		unasked = "there is no /dev/nvidiactl here";
-	else if (!answer || !status_ask_child(ask_nvml, root_fd, answer, sizeof(*answer)))
-		unasked = "libnvidia-ml gave no answer within 5 s";
-	if (unasked) {
-		(void) snprintf(why, 256, "%s", unasked);
-		return -1;
-	}
-	memcpy(gpus, answer->gpus, sizeof(answer->gpus));
-	memcpy(why, answer->why, sizeof(answer->why));
-	return answer->count;
+		why = "there is no /dev/nvidiactl here";
+	else if (!status_ask_child(ask_nvml, root_fd, answer, sizeof(*answer)))
+		why = "libnvidia-ml gave no answer within 5 s";
+	if (why)
+		(void) snprintf(answer->why, sizeof(answer->why), "%s", why);
 }

@@ -100,10 +100,16 @@ struct nvml_gpu {
 	char error[96];   /* why the above is not known, or "" */
 };
 
+struct nvml_answer {
+	int count; /* -1: not known, and why */
+	char why[256];
+	struct nvml_gpu gpus[NVML_GPUS];
+};
+
 /*
- * Returns how many GPUs it knows of, or -1 with the reason in @why. Asks nothing, and makes
- * nothing, where the driver is not loaded or has no node in /dev: the library would make one.
+ * Asks nothing, and makes nothing, where the driver is not loaded or has no node in /dev: the
+ * library would make one.
  */
-int nvml_fabric(int root_fd, struct nvml_gpu gpus[NVML_GPUS], char why[256]);
+void nvml_fabric(int root_fd, struct nvml_answer *answer);
 
 const char *nvml_fabric_state_name(unsigned state);
