@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "entrypoint/engine/events.h"
 #include "entrypoint/gpu/fabric.h"
 #include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/role.h"
