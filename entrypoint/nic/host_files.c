@@ -142,14 +142,23 @@ static uint64_t hash_of(const char *content)
 	return fnv64_bytes(FNV64_START, content, strlen(content));
 }
 
-static bool content_is(const struct place *place, const struct record *entry)
+/* Did we write that content, by the journal's entry? */
+static bool is_content_of(const struct record *entry, const char *content)
 {
-	_cleanup_free_ char *content = NULL;
 	uint64_t hash;
 
-	return record_get_u64(entry, "hash", &hash) == 0 &&
-	       fs_read(place->root_fd, place->memory, CONTENT_LIMIT, &content, NULL) == 0 &&
-	       hash_of(content) == hash;
+	return record_get_u64(entry, "hash", &hash) == 0 && hash == hash_of(content);
+}
+
+/* Is the file in memory, and did another process write to it? */
+static bool was_written_to(const struct place *place, const struct record *entry)
+{
+	_cleanup_free_ char *content = NULL;
+
+	if (place->state != PLACE_OURS || !entry || !fs_exists(place->root_fd, place->memory))
+		return false;
+	return fs_read(place->root_fd, place->memory, CONTENT_LIMIT, &content, NULL) < 0 ||
+	       !is_content_of(entry, content);
 }
 
 /* Is what is at the place the very file that is kept: was a put killed right after keeping it? */
@@ -256,15 +265,15 @@ static int read_journal(struct hostfiles *files, struct statefile *journal, stru
 	struct error why = { "" };
 	int r = statefile_read(files->root_fd, files->journal, journal, &why);
 
-	if (r == -EBADMSG && unlinkat(files->root_fd, files->journal, 0) == 0) {
-		note_judged(files, &why);
-		r = -ENOENT;
-	}
 	if (r < 0)
 		statefile_free(journal);
 	journal->word = WORD;
 	if (r == 0 || r == -ENOENT)
 		return 0;
+	if (r == -EBADMSG && unlinkat(files->root_fd, files->journal, 0) == 0) {
+		note_judged(files, &why);
+		return 0;
+	}
 	*error = why;
 	return r;
 }
@@ -329,15 +338,11 @@ int hostfiles_put(
 		return 0;
 	}
 	entry = find_entry(&journal, path);
-	if (place.state == PLACE_OURS && entry && fs_exists(files->root_fd, place.memory)) {
-		uint64_t hash;
-
-		if (!content_is(&place, entry))
-			add_note(files, "/%s: another process wrote to it; that is replaced now",
-				path);
-		else if (record_get_u64(entry, "hash", &hash) == 0 && hash == hash_of(content))
-			return 0;
-	}
+	if (was_written_to(&place, entry))
+		add_note(files, "/%s: another process wrote to it; that is replaced now", path);
+	else if (place.state == PLACE_OURS && entry && is_content_of(entry, content) &&
+		 fs_exists(files->root_fd, place.memory))
+		return 0;
 	r = put_at(&place, &journal, content, error);
 	if (r == 0 || place.state == PLACE_OURS)
 		return r;
@@ -353,21 +358,28 @@ int hostfiles_put(
 	return r;
 }
 
+static bool note_stays(struct hostfiles *files, const struct error *why)
+{
+	add_note(
+		files, "%.600s: it stays, and has no effect after the node's next boot", why->text);
+	return false;
+}
+
 /*
  * What is kept takes the link's place again, or nothing does. @entry: NULL when the journal does
- * not know the place. Returns 1 when something was undone. *ret_stays: it is, or may be, still
- * ours, and the journal keeps the entry.
+ * not know the place. False: it is, or may be, still ours, and the journal keeps the entry.
  */
-static int undo_at(struct hostfiles *files, const char *path, const struct record *entry,
-	bool *ret_stays, struct error *error)
+static bool undo_at(
+	struct hostfiles *files, const char *path, const struct record *entry, int *undone)
 {
 	struct place place;
+	struct error why;
 	bool has_kept;
-	int r = place_look(&place, files, path, error);
 
-	*ret_stays = r < 0;
-	if (r < 0 || (place.state == PLACE_EMPTY && !entry))
-		return r;
+	if (place_look(&place, files, path, &why) < 0)
+		return note_stays(files, &why);
+	if (place.state == PLACE_EMPTY && !entry)
+		return true;
 	has_kept = fs_exists(files->root_fd, place.kept);
 	if (place.state != PLACE_EMPTY && place.state != PLACE_OURS) {
 		if (is_kept_itself(&place))
@@ -378,39 +390,36 @@ static int undo_at(struct hostfiles *files, const char *path, const struct recor
 				"meanwhile, it is left alone%s",
 				path, has_kept ? "; what was there before us is beside it" : "");
 		remove_content(&place);
-		return 0;
+		return true;
 	}
-	if (place.state == PLACE_OURS && entry && fs_exists(files->root_fd, place.memory) &&
-		!content_is(&place, entry)) {
+	if (was_written_to(&place, entry)) {
 		add_note(files,
 			"/%s: another process wrote to it, it is left alone until the node's next "
 			"boot",
 			path);
-		*ret_stays = true;
-		return 0;
+		return false;
 	}
 	if (renameat(files->root_fd, place.kept, files->root_fd, path) < 0 &&
 		(errno != ENOENT || (unlinkat(files->root_fd, path, 0) < 0 && errno != ENOENT))) {
-		*ret_stays = true;
-		return error_set_errno(error, -errno, "/%s", path);
+		(void) error_set_errno(&why, -errno, "/%s", path);
+		return note_stays(files, &why);
 	}
 	remove_content(&place);
 	(void) !fs_sync(files->root_fd, place.folder); /* it is undone all the same */
 	remove_folder(&place, entry);
-	if (place.state == PLACE_EMPTY && !has_kept)
-		return 0;
-	files->changed = true;
-	return 1;
+	if (place.state == PLACE_OURS || has_kept) {
+		files->changed = true;
+		(*undone)++;
+	}
+	return true;
 }
 
-int hostfiles_undo(struct hostfiles *files, const char *only, const char *keep, struct error *error)
+int hostfiles_undo(struct hostfiles *files, const char *only, const char *keep)
 {
 	_cleanup_(statefile_free) struct statefile journal = { .word = WORD };
-	int first_failure = 0;
 	struct error why = { "" };
 	bool known = false;
 	int undone = 0;
-	bool stays;
 
 	/* A link of ours must not stay: what it leads to keeps the host from its drivers. */
 	if (read_journal(files, &journal, &why) < 0)
@@ -418,27 +427,19 @@ int hostfiles_undo(struct hostfiles *files, const char *only, const char *keep, 
 	for (size_t i = journal.count; i-- > 0;) {
 		struct record *entry = &journal.items[i];
 		const char *path = record_get(entry, "path");
-		int r;
 
 		if (!path || (only && strcmp(path, only) != 0) || (keep && strcmp(path, keep) == 0))
 			continue;
 		known = true;
-		r = undo_at(files, path, entry, &stays, &why);
-		if (!stays)
+		if (undo_at(files, path, entry, &undone))
 			remove_entry(&journal, entry);
-		if (r >= 0)
-			undone += r;
-		else if (!first_failure) {
-			first_failure = r;
-			*error = why;
-		}
 	}
 	if (only && !known)
-		return undo_at(files, only, NULL, &stays, error);
+		(void) undo_at(files, only, NULL, &undone);
 	if (known && write_journal(files, &journal, &why) < 0)
 		add_note(files, "%.600s: the next start looks once more at what is undone by now",
 			why.text);
-	return first_failure ? first_failure : undone;
+	return undone;
 }
 
 bool hostfiles_is_there(struct hostfiles *files, const char *path)
@@ -553,15 +554,6 @@ static void announce_changes(struct action *action, struct hostfiles *files)
 	report_notes(action, files);
 }
 
-static void undo_or_note(struct hostfiles *files, const char *only, const char *keep)
-{
-	struct error why = { "" };
-
-	if (hostfiles_undo(files, only, keep, &why) < 0)
-		add_note(files, "%.600s: it stays, and has no effect after the node's next boot",
-			why.text);
-}
-
 /* Not nvidia_peermem: the GPU side loads it, and waits for us by itself. */
 static int push_going(struct strv *names, const struct swap_plan *swap)
 {
@@ -638,10 +630,10 @@ int nic_host_files_clear(struct action *action)
 	struct hostfiles files = open_files(action->role);
 	bool keep = inputs->ifnames_rule && hostfiles_is_there(&files, inputs->udev_rules);
 
-	undo_or_note(&files, NULL, keep ? inputs->udev_rules : NULL);
-	undo_or_note(&files, inputs->blacklist_file, NULL);
+	(void) hostfiles_undo(&files, NULL, keep ? inputs->udev_rules : NULL);
+	(void) hostfiles_undo(&files, inputs->blacklist_file, NULL);
 	if (!keep)
-		undo_or_note(&files, inputs->udev_rules, NULL);
+		(void) hostfiles_undo(&files, inputs->udev_rules, NULL);
 	remove_stock(&files, inputs->blacklist_file, &stock_blacklist);
 	remove_stock(&files, inputs->udev_rules, &stock_rules);
 	report_notes(action, &files);
@@ -666,9 +658,9 @@ int nic_host_files_undo(struct action *action)
 	const struct nic_inputs *inputs = &nic_of(action->role)->inputs;
 	struct hostfiles files = open_files(action->role);
 
-	undo_or_note(&files, inputs->blacklist_file, NULL);
-	undo_or_note(&files, inputs->udev_rules, NULL);
-	undo_or_note(&files, NULL, NULL);
+	(void) hostfiles_undo(&files, inputs->blacklist_file, NULL);
+	(void) hostfiles_undo(&files, inputs->udev_rules, NULL);
+	(void) hostfiles_undo(&files, NULL, NULL);
 	announce_changes(action, &files);
 	return 0;
 }
@@ -677,7 +669,7 @@ int nic_unblock(struct action *action)
 {
 	struct hostfiles files = open_files(action->role);
 
-	undo_or_note(&files, nic_of(action->role)->inputs.blacklist_file, NULL);
+	(void) hostfiles_undo(&files, nic_of(action->role)->inputs.blacklist_file, NULL);
 	announce_changes(action, &files);
 	return 0;
 }

@@ -12,6 +12,9 @@
 #define SUFFIX     ".conf"
 #define FILE_LIMIT (1UL << 20)
 
+/* Where libkmod finds the host's options in the container. */
+#define HOST_OPTIONS_PATH OWN_FOLDER "slipway-host.conf"
+
 static const char *const option_folders[] = {
 	"etc/modprobe.d",
 	CONTRACT_NIC_HOST_ROOT "/etc/modprobe.d",
@@ -33,7 +36,7 @@ void modprobe_options_free(struct modprobe_options *options)
 }
 
 /* @line is changed. */
-static int read_line(
+static int read_options_line(
 	const char *file, char *line, struct modprobe_options *options, struct strv *notes)
 {
 	_cleanup_strv_ struct strv words = { 0 };
@@ -61,7 +64,7 @@ static int read_line(
 	return r;
 }
 
-static int read_file(int root_fd, const char *host, const char *path,
+static int read_options_file(int root_fd, const char *host, const char *path,
 	struct modprobe_options *options, struct strv *notes)
 {
 	_cleanup_free_ char *text = NULL;
@@ -87,7 +90,7 @@ static int read_file(int root_fd, const char *host, const char *path,
 	rest = text;
 	while (r == 0 && (line = strsep(&rest, "\n")))
 		if (line[strspn(line, blanks)] != '#')
-			r = read_line(path, line, options, notes);
+			r = read_options_line(path, line, options, notes);
 	return r;
 }
 
@@ -122,7 +125,7 @@ int modprobe_options_read(int root_fd, const char *const *folders, const char *h
 			(void) snprintf(path, sizeof(path), "%s/%s", folders[f], names.items[i]);
 			if (!fs_exists(root_fd, path))
 				continue;
-			r = read_file(root_fd, host, path, options, notes);
+			r = read_options_file(root_fd, host, path, options, notes);
 			break;
 		}
 	return r < 0 ? error_set_errno(error, r, "modprobe options") : 0;
@@ -131,7 +134,7 @@ int modprobe_options_read(int root_fd, const char *const *folders, const char *h
 /* ---- the options of our modules */
 
 /* Returns 1 when the word is good, 0 when it is to be left out. */
-static int check(struct action *action, const struct parameters_taken *taken,
+static int check_option(struct action *action, const struct parameters_taken *taken,
 	const struct modprobe_options *options, size_t index)
 {
 	const char *word = options->words.items[index];
@@ -158,31 +161,26 @@ static int check(struct action *action, const struct parameters_taken *taken,
  * Appends the module's line where it has good words. Those of the container's own folder are
  * checked only: libkmod finds them there.
  */
-static int push_line(struct action *action, struct loader *loader,
+static int push_options_line(struct action *action, struct loader *loader,
 	const struct modprobe_options *options, const char *module, struct strv *lines)
 {
 	_cleanup_(parameters_taken_free) struct parameters_taken taken = { 0 };
 	_cleanup_strv_ struct strv words = { 0 };
 	_cleanup_free_ char *joined = NULL;
-	bool is_open = false;
+	int r;
 
-	for (size_t i = 0; i < options->words.count; i++) {
-		int r = 0;
-
+	if (!strv_contains(&options->modules, module))
+		return 0;
+	r = loader_parameters(loader, module, &taken, &action->error);
+	for (size_t i = 0; r >= 0 && i < options->words.count; i++) {
 		if (strcmp(options->modules.items[i], module) != 0)
 			continue;
-		if (!is_open)
-			r = loader_parameters(loader, module, &taken, &action->error);
-		is_open = true;
-		if (r == 0)
-			r = check(action, &taken, options, i);
+		r = check_option(action, &taken, options, i);
 		if (r > 0 && strncmp(options->files.items[i], OWN_FOLDER, strlen(OWN_FOLDER)) != 0)
 			r = strv_push(&words, options->words.items[i]);
-		if (r < 0)
-			return r;
 	}
-	if (!words.count)
-		return 0;
+	if (r < 0 || !words.count)
+		return r < 0 ? r : 0;
 	joined = strv_join(&words, " ");
 	if (!joined || strv_pushf(lines, "options %s %s", module, joined) < 0)
 		return error_set_errno(&action->error, -ENOMEM, "%s", module);
@@ -214,7 +212,7 @@ int nic_host_options(struct action *action)
 		return 0;
 	r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
 	for (size_t i = 0; r == 0 && i < set->count; i++)
-		r = push_line(action, loader, &options, set->items[i], &lines);
+		r = push_options_line(action, loader, &options, set->items[i], &lines);
 	if (r < 0)
 		return action_reason(
 			action, r == -EINVAL ? REASON_BAD_PARAMETER : REASON_INTERNAL, r);

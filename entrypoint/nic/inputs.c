@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the network operator gives the NIC container: its argument and its environment. */
 #include <fcntl.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -139,7 +140,7 @@ static int read_path(const char *variable, const char *otherwise, char **ret, st
  * files and /proc/sys, and modules are loaded from there: what others could write is not believed,
  * nor what cannot be looked at.
  */
-static bool is_usable(struct nic_inputs *inputs, int root_fd)
+static void check_inventory(struct nic_inputs *inputs, int root_fd)
 {
 	_cleanup_close_ int inventory_fd = -1;
 	_cleanup_close_ int fd = -1;
@@ -147,8 +148,10 @@ static bool is_usable(struct nic_inputs *inputs, int root_fd)
 	struct error why = { "" };
 
 	if (!*inputs->inventory || !fs_exists(root_fd, inputs->inventory) ||
-		(mountinfo_find(root_fd, inputs->inventory, &mount) == 0 && mount.of_root))
-		return false;
+		(mountinfo_find(root_fd, inputs->inventory, &mount) == 0 && mount.of_root)) {
+		(void) snprintf(inputs->unused, sizeof(inputs->unused), "is no folder of the host");
+		return;
+	}
 	inventory_fd = open_in_root(root_fd, inputs->inventory, O_RDONLY | O_DIRECTORY);
 	if (inventory_fd < 0) {
 		(void) error_set_errno(&why, inventory_fd, "it cannot be opened");
@@ -162,8 +165,8 @@ static bool is_usable(struct nic_inputs *inputs, int root_fd)
 			fd = open_owned(inventory_fd, OWN_FOLDER, O_RDONLY | O_DIRECTORY, &why);
 	}
 	if (fd < 0)
-		(void) snprintf(inputs->distrusted, sizeof(inputs->distrusted), "%.255s", why.text);
-	return fd >= 0;
+		(void) snprintf(
+			inputs->unused, sizeof(inputs->unused), "is not used, %.200s", why.text);
 }
 
 int nic_inputs_read(
@@ -190,13 +193,13 @@ int nic_inputs_read(
 	/* "No delay" is no look at whether a device has come. */
 	if (inputs->bind_ms < BIND_LEAST_MS)
 		inputs->bind_ms = BIND_LEAST_MS;
-	inputs->distrusted[0] = '\0';
-	inputs->journal_on_disk = is_usable(inputs, root_fd);
+	inputs->unused[0] = '\0';
+	check_inventory(inputs, root_fd);
 	if (asprintf(&inputs->shown_sources, "%s/%s", inputs->drivers_mount, inputs->sources) < 0)
 		inputs->shown_sources = NULL;
 	if (asprintf(&inputs->journal_folder, "%s%s",
-		    inputs->journal_on_disk ? inputs->inventory : NIC_STATE_FOLDER,
-		    inputs->journal_on_disk ? "/" OWN_FOLDER : "") < 0)
+		    *inputs->unused ? NIC_STATE_FOLDER : inputs->inventory,
+		    *inputs->unused ? "" : "/" OWN_FOLDER) < 0)
 		inputs->journal_folder = NULL;
 	return inputs->shown_sources && inputs->journal_folder
 		       ? 0
@@ -241,38 +244,34 @@ static const struct ignored_env without_use[] = {
 	IGNORED_ENV_PROXIES,
 };
 
-static void log_note(struct log *log, const struct error *text)
+static _printf_(2, 3) void log_note(struct log *log, const char *format, ...)
 {
-	log_event(log, "note", "environment", 0, REASON_NONE, text->text);
+	char text[ERROR_TEXT_SIZE];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	log_event(log, "note", "environment", 0, REASON_NONE, text);
 }
 
 void nic_inputs_log(const struct nic_inputs *inputs, struct log *log)
 {
 	const char *flags = getenv(CONTRACT_ENV_BUILD_FLAGS);
 	struct error why = { "" };
-	struct error text;
 
 	ignored_env_tell(log, "environment", without_use, ARRAY_SIZE(without_use));
-	if (inputs->mode == NIC_PRECOMPILED && flags && *flags) {
-		(void) error_set(&text, 0,
-			CONTRACT_ENV_BUILD_FLAGS
+	if (inputs->mode == NIC_PRECOMPILED && flags && *flags)
+		log_note(log, CONTRACT_ENV_BUILD_FLAGS
 			" is for the mode sources: precompiled modules are compiled already");
-		log_note(log, &text);
-	}
-	if (*inputs->inventory && !inputs->journal_on_disk) {
-		(void) error_set(&text, 0,
-			"/%s (%s) %s%s: what a start remembers lies in memory, and is lost with "
-			"the node's power",
-			inputs->inventory, CONTRACT_ENV_INVENTORY,
-			*inputs->distrusted ? "is not used, " : "is no folder of the host",
-			inputs->distrusted);
-		log_note(log, &text);
-	}
-	if (nic_network_is_distrusted(log->root_fd, &why)) {
-		(void) error_set(&text, 0,
+	if (*inputs->inventory && *inputs->unused)
+		log_note(log,
+			"/%s (%s) %s: what a start remembers lies in memory, and is lost with the "
+			"node's power",
+			inputs->inventory, CONTRACT_ENV_INVENTORY, inputs->unused);
+	if (nic_network_is_distrusted(log->root_fd, &why))
+		log_note(log,
 			"what a previous run saved of the network is not believed, and not "
 			"restored: %s",
 			why.text);
-		log_note(log, &text);
-	}
 }

@@ -65,13 +65,6 @@ void nic_note(const struct action *action, const char *format, ...)
 	worker_report(action->worker, WORKER_NOTE, 0, "%s", text);
 }
 
-static bool is_swap_needed(const void *role)
-{
-	const struct nic *nic = role;
-
-	return !nic->swap.same;
-}
-
 int nic_no_memory(struct action *action)
 {
 	return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
@@ -327,7 +320,7 @@ static const struct step nic_steps[] = {
 		.perform = nic_commit_earlier,
 		.deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "prove",
-		.wanted = is_swap_needed,
+		.is_done = nic_is_swapped,
 		.kind = STEP_WORKER,
 		.perform = prove_swap,
 		.deadline_ms = 60 * 1000 },
@@ -348,7 +341,7 @@ static const struct step nic_steps[] = {
 		.undo = nic_host_files_undo,
 		.undo_deadline_ms = FILES_DEADLINE_MS,
 		.undo_share_ms = SHARE_FILES_MS },
-	{ .name = "retire-sources", .wanted = is_swap_needed, .perform = detach_sources },
+	{ .name = "retire-sources", .is_done = nic_is_swapped, .perform = detach_sources },
 	{ .name = "swap-out",
 		.is_done = nic_is_swapped,
 		.kind = STEP_WORKER,

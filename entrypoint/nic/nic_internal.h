@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The NIC driver container: what its files share. What takes an action is one of a step (nic.c) and
- * runs in a worker, unless it says otherwise; a bool of a const void *role is a step's "wanted" or
- * "is_done".
+ * The NIC driver container: what its files share, in the order in which each uses what stands
+ * before it: inputs.c, journal.c, nic.c, modules.c, compare.c, swap.c, recover.c, network.c,
+ * host_options.c, host_files.c, udev.c, watch.c.
+ *
+ * What takes an action is one of a step (nic.c) and runs in a worker, unless it says otherwise; a
+ * bool of a const void *role is a step's "wanted" or "is_done".
  */
 #pragma once
 
@@ -52,10 +55,9 @@ struct nic_inputs {
 	char *udev_rules;     /* MLX_UDEV_RULES_FILE */
 	char *blacklist_file; /* OFED_BLACKLIST_MODULES_FILE */
 	char *inventory;      /* NVIDIA_NIC_DRIVERS_INVENTORY_PATH, or "" */
-	uint32_t bind_ms;     /* BIND_DELAY_SEC, an upper bound here */
 	char *journal_folder; /* below the inventory, on the host's disk; else NIC_STATE_FOLDER */
-	bool journal_on_disk;
-	char distrusted[256]; /* why the inventory is not used: others could write to it; or "" */
+	uint32_t bind_ms;     /* BIND_DELAY_SEC, an upper bound here */
+	char unused[256];     /* why the inventory is not used ("is no folder …"), or "" */
 };
 
 /* Makes the journals' folder in an inventory that has none. nic_inputs_free() in any case. */
@@ -95,8 +97,6 @@ struct swap_plan {
 	size_t go_count;
 };
 
-/* "ours", "storage", … as the file has it. */
-const char *swap_part_name(enum swap_part part);
 void swap_plan_free(struct swap_plan *plan);
 /* Put a copy of @module at @index of go, or at its end; its options may be NULL. -ENOMEM. */
 int swap_plan_insert(
@@ -139,9 +139,6 @@ struct journal {
 	struct strv lists[JOURNAL_LISTS];
 };
 
-/* "unloading", … as the file has it. */
-const char *phase_name(enum phase phase);
-
 /* 0 also where there is none. -EBADMSG: damaged. journal_free() in any case. */
 int journal_read(int root_fd, struct journal *journal, struct error *error) _must_check_;
 int journal_write(int root_fd, const struct journal *journal, struct error *error) _must_check_;
@@ -166,8 +163,8 @@ struct module_lookup;
  * that a killed container left pending the entries stay: what was there before it is to come back,
  * not what it left half done.
  */
-int journal_begin(const struct role *role, const struct swap_plan *plan,
-	struct module_lookup *lookup, struct error *error) _must_check_;
+int journal_begin(const struct swap_plan *plan, struct module_lookup *lookup,
+	struct error *error) _must_check_;
 /* The swap is over: nothing is rolled back any more. Done at any price. */
 void journal_commit(int root_fd);
 /* It is rolled back, or copies are kept. @own_is_back: no record of the node's own is needed. */
@@ -237,6 +234,34 @@ int nic_build_read(struct nic *nic, struct error *error);
 int sources_link(
 	int root_fd, const char *sources, const char *arch, const char *krel, struct error *error);
 
+/* ---- modules.c: module files by build id */
+
+struct module_lookup {
+	struct action *action; /* the role's, and to report to */
+	struct strv files;     /* filled by the first search, best place first */
+	struct strv skipped;   /* kept files that others could have written, and that is reported */
+	bool listed;
+};
+
+void module_lookup_free(struct module_lookup *lookup);
+/*
+ * The file of the module @name (with '_') and @build_id: in the host's tree, among what an earlier
+ * image kept, in this image. A new string, relative to the root, without links. -ENOENT, -ENOMEM.
+ */
+int module_find(
+	struct module_lookup *lookup, const char *name, const char *build_id, char **ret_path);
+/* Does the host's own tree have that very file? */
+bool module_is_on_host(struct module_lookup *lookup, const char *name, const char *build_id);
+/* Is that path, as module_find() gave it, one of the host's tree? */
+bool module_is_of_host(const struct module_lookup *lookup, const char *path);
+/*
+ * Copies of the files that this container loaded, for the next image: should what that one loads
+ * fail, they have to come back. What is kept is replaced in one step, synced, by exactly the files
+ * at @paths (each with a name of its own) for this kernel; not when it is the set @id already.
+ */
+int modules_keep(
+	const struct nic *nic, const struct strv *paths, const char *id, struct error *error);
+
 /* ---- compare.c */
 
 /* Compares every module of the image's set with what runs; the plan goes to the journal. */
@@ -252,46 +277,10 @@ int swap_plan_make(struct action *action, struct loader *loader, struct swap_pla
 int swap_plan_removal(struct action *action, const struct strv *modules, struct swap_plan *plan);
 int nic_refuse(struct action *action, const struct swap_plan *plan);
 
-/* ---- modules.c */
-
-struct module_lookup {
-	int root_fd;
-	const char *krel;
-	const char *host; /* the host's root as seen from here, relative: "host"; "" for none */
-	const char *kept; /* folder of kept files, relative to the root */
-	/* The folder above, from which on all has to be root's alone (common/path.h), or NULL:
-	 * other containers have it, too. A kept file that is not is skipped, and reported. */
-	const char *kept_in;
-	const struct action *action; /* to report to, or NULL */
-	struct strv skipped;         /* reported already */
-	struct strv files;           /* filled by the first search, best place first */
-	bool listed;
-};
-
-void module_lookup_free(struct module_lookup *lookup);
-/*
- * The file of the module @name (with '_') and @build_id: in the host's tree, among what an earlier
- * image kept, in this image. A new string, relative to the root, without links. -ENOENT, -ENOMEM.
- */
-int module_find(
-	struct module_lookup *lookup, const char *name, const char *build_id, char **ret_path);
-/* Does the host's own tree have that very file? */
-bool module_is_on_host(struct module_lookup *lookup, const char *name, const char *build_id);
-/* Is that path, as module_find() gave it, one of the host's tree? */
-bool module_is_of_host(const struct module_lookup *lookup, const char *path);
-/* "updates/dkms/mlx5-core.ko.xz" is of the module "mlx5_core": true with its name, '_' for '-'. */
-bool module_of_path(const char *path, char name[ELF_STRUCT_NAME_SIZE]);
-/*
- * Copies of the files that this container loaded, for the next image: should what that one loads
- * fail, they have to come back. @folder is replaced in one step, synced, by one with exactly the
- * files at @paths (each with a name of its own) for @krel; not when it has the set @id already.
- */
-int modules_keep(int root_fd, const char *folder, const char *krel, const struct strv *paths,
-	const char *id, struct error *error);
-
 /* ---- swap.c */
 
-enum swap_tree { SWAP_IMAGE, SWAP_HOST, SWAP_TREES };
+/* Where a module comes from: a tree, or the very build, wherever it is. */
+enum swap_source { SWAP_IMAGE, SWAP_HOST, SWAP_EXACT };
 
 /*
  * The journal as it was when the swap was opened, and the trees that modules come from. One that is
@@ -304,27 +293,29 @@ struct swap_context {
 	int root_fd;
 	struct journal journal;
 	bool is_damaged;
-	struct loader *trees[SWAP_TREES]; /* swap_tree() */
+	struct loader *trees[SWAP_EXACT]; /* swap_tree() */
 	struct module_lookup lookup;
-	char kept[PATH_MAX];    /* folder of what earlier images loaded, of this kernel */
-	char kept_in[PATH_MAX]; /* the folder above all that this role keeps */
 };
 
 int swap_open(struct swap_context *swap, struct action *action);
 void swap_close(struct swap_context *swap);
 /* Opened when it is first asked for, borrowed. NULL with a message when it cannot be used. */
-struct loader *swap_tree(struct swap_context *swap, enum swap_tree which, struct error *error);
+struct loader *swap_tree(struct swap_context *swap, enum swap_source tree, struct error *error);
 /* Has the tree a file for it? */
-bool swap_tree_has(struct loader *tree, const char *name);
+bool swap_tree_has(struct swap_context *swap, enum swap_source tree, const char *name);
+/* Is a module of that name there, which is no part of the kernel itself? */
+bool swap_is_loaded(const struct swap_context *swap, const char *name);
 /* Is the image's own build of it loaded? Where the kernel shows neither build ids nor srcversions:
  * what this context's own loader loaded. */
 bool swap_is_ours(struct swap_context *swap, const char *name);
+/* Is that very build loaded? */
+bool swap_is_build(const struct swap_context *swap, const struct swap_module *module);
 /*
- * Loads one module, with those of its options that its file takes: @tree's, after what it depends
- * on, or (NULL) the very build, from wherever it is. Options that the kernel refuses are given up,
- * and reported. -ENOENT: there is no such file. -EEXIST: another build was loaded meanwhile.
+ * Loads one module, of a tree after what it depends on, with those of its options that its file
+ * takes. Options that the kernel refuses are given up, and reported. -ENOENT: there is no such
+ * file. -EEXIST: another build was loaded meanwhile.
  */
-int swap_load(struct swap_context *swap, struct loader *tree, const struct swap_module *module,
+int swap_load(struct swap_context *swap, enum swap_source from, const struct swap_module *module,
 	struct error *error);
 /* As unload_modules() (role/modset.h), with the failure's reason. */
 int swap_unload(struct swap_context *swap, const struct strv *names, bool holders_too,
@@ -417,9 +408,6 @@ bool nic_network_is_at_risk(const struct role *role);
 
 /* ---- host_options.c */
 
-/* Where libkmod finds the host's options in the container. */
-#define HOST_OPTIONS_PATH "etc/modprobe.d/slipway-host.conf"
-
 /*
  * Takes the host's modprobe options for the modules that we load in its stead: an administrator who
  * gave mlx5_core or ib_core an option wants it whichever build is loaded. What the operator mounted
@@ -444,6 +432,20 @@ int modprobe_options_read(int root_fd, const char *const *folders, const char *h
 
 /* ---- host_files.c */
 
+/*
+ * The role's two files. None of these fails: what cannot be put or undone is reported. First, what
+ * an earlier container left is undone; the udev rules stay where they are wanted.
+ */
+int nic_host_files_clear(struct action *action);
+/* Before the swap: rules and blacklist, and udevd is asked to read them. */
+int nic_host_files_put(struct action *action);
+/* Both, and whatever else the journal knows. */
+int nic_host_files_undo(struct action *action);
+/* Right after the last load: the blacklist goes. */
+int nic_unblock(struct action *action);
+/* The undo: it comes back, when modules are about to go again. */
+int nic_block_again(struct action *action);
+
 struct hostfiles {
 	int root_fd;
 	char journal[PATH_MAX];    /* relative to the root, on a disk of the host */
@@ -462,27 +464,12 @@ int hostfiles_put(
 	struct hostfiles *files, const char *path, const char *content, struct error *error);
 /*
  * Undoes @only, or (NULL) all that the journal knows but @keep (or NULL): the old file comes back,
- * or none. One that another process changed or replaced meanwhile is left alone, with a note.
- * Returns how many files were undone, or the first failure, after having tried all.
+ * or none. One that another process changed or replaced meanwhile, or that cannot be undone, stays,
+ * with a note. Returns how many files were undone.
  */
-int hostfiles_undo(
-	struct hostfiles *files, const char *only, const char *keep, struct error *error);
+int hostfiles_undo(struct hostfiles *files, const char *only, const char *keep);
 /* Is what is at @path a link of ours that leads somewhere? */
 bool hostfiles_is_there(struct hostfiles *files, const char *path);
-
-/*
- * The role's two files. None of these fails: what cannot be put or undone is reported. First, what
- * an earlier container left is undone; the udev rules stay where they are wanted.
- */
-int nic_host_files_clear(struct action *action);
-/* Before the swap: rules and blacklist, and udevd is asked to read them. */
-int nic_host_files_put(struct action *action);
-/* Both, and whatever else the journal knows. */
-int nic_host_files_undo(struct action *action);
-/* Right after the last load: the blacklist goes. */
-int nic_unblock(struct action *action);
-/* The undo: it comes back, when modules are about to go again. */
-int nic_block_again(struct action *action);
 
 /* ---- udev.c */
 
