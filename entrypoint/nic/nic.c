@@ -84,39 +84,26 @@ int nic_build_read(struct nic *nic, struct error *error)
 {
 	const char *flags = getenv(CONTRACT_ENV_BUILD_FLAGS);
 	struct nodebuild *build = &nic->build;
-	int r = 0;
 
 	if (nic->inputs.mode != NIC_SOURCES)
 		return 0;
 	*build = (struct nodebuild){ .recipe = "ofed" };
+	nic->role.build = build;
 	if (nic->inputs.nfsrdma && fs_exists(nic->role.root_fd, NFSRDMA_SOURCE))
 		build->needs = NIC_NFSRDMA_MODULE;
-	/* What the recipe takes (containers/recipes/ofed.sh). */
-	if (nic->inputs.nfsrdma)
-		r = strv_push(&build->settings, "SLIPWAY_NFSRDMA=yes");
-	if (r == 0 && flags && *flags)
-		r = strv_pushf(&build->settings, "SLIPWAY_OFED_FLAGS=%s", flags);
 	/* On the host's disk, beside the journals: the stock container removes what it does not
 	 * know in the inventory itself. */
-	if (r == 0 && *nic->inputs.inventory &&
-		asprintf(&nic->build_cache, "/%s/.slipway", nic->inputs.inventory) < 0) {
+	if (*nic->inputs.inventory &&
+		asprintf(&nic->build_cache, "/%s/.slipway", nic->inputs.inventory) < 0)
 		nic->build_cache = NULL;
-		r = -ENOMEM;
-	}
 	build->cache = nic->build_cache;
-	nic->role.build = build;
-	return r < 0 ? error_set_errno(error, r, "sources") : 0;
-}
-
-static int identify_kernel(struct action *action)
-{
-	struct role *role = action->role;
-	int r = nodebuild_identify(action);
-
-	if (r == 0 && role->once && !nodebuild_wanted(role))
-		role_note(role, "the image has modules for %s: there is nothing to compile",
-			role->krel);
-	return r;
+	/* What the recipe takes (containers/recipes/ofed.sh). */
+	if ((*nic->inputs.inventory && !nic->build_cache) ||
+		(nic->inputs.nfsrdma && strv_push(&build->settings, "SLIPWAY_NFSRDMA=yes") < 0) ||
+		(flags && *flags &&
+			strv_pushf(&build->settings, "SLIPWAY_OFED_FLAGS=%s", flags) < 0))
+		return error_set_errno(error, -ENOMEM, "sources");
+	return 0;
 }
 
 /* ---- OFED's headers and Module.symvers as the GPU side finds them */
@@ -293,7 +280,7 @@ static const struct step nic_steps[] = {
 		.undo = nic_unfinished_out,
 		.undo_deadline_ms = LOAD_DEADLINE_MS,
 		.undo_share_ms = SHARE_LATE_MS },
-	[BUILD_STEPS] = { .name = "identify-kernel", .perform = identify_kernel },
+	[BUILD_STEPS] = { .name = "identify-kernel", .perform = nodebuild_identify },
 	{ .name = "build-on-node",
 		.wanted = nodebuild_wanted,
 		.kind = STEP_WORKER,
@@ -304,7 +291,7 @@ static const struct step nic_steps[] = {
 		.undo = nodebuild_clear,
 		.undo_deadline_ms = 60 * 1000,
 		.undo_share_ms = 3 * 1000 },
-	{ .name = "read-build", .wanted = nodebuild_unread, .perform = nodebuild_adopt },
+	{ .name = "read-build", .wanted = nodebuild_unread, .perform = role_read_image },
 	{ .name = "host-options",
 		.kind = STEP_WORKER,
 		.perform = nic_host_options,
@@ -431,6 +418,27 @@ void nic_free(struct nic *nic)
 	nic_inputs_free(&nic->inputs);
 }
 
+static const struct watch nic_watches[] = {
+	{ "modules", nic_watch },
+};
+
+static struct nic make_nic(int root_fd, char *const *mode, const struct role_hooks *hooks)
+{
+	return (struct nic){
+		.role = {
+			.name = "nic",
+			.state_folder = NIC_STATE_FOLDER,
+			.host_root = "/" CONTRACT_NIC_HOST_ROOT,
+			.root_fd = root_fd,
+			.read_inputs = read_inputs,
+			.is_built_here = nodebuild_wanted,
+			.hooks = hooks,
+		},
+		.mode = mode,
+		.lock_fd = -1,
+	};
+}
+
 static int run_role(struct nic *nic, const struct step *steps, size_t count)
 {
 	int exit_code = role_run(&nic->role, steps, count);
@@ -442,32 +450,16 @@ static int run_role(struct nic *nic, const struct step *steps, size_t count)
 	return exit_code;
 }
 
-static const struct watch nic_watches[] = {
-	{ "modules", nic_watch },
-};
-
 int nic_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
-	struct nic nic = {
-		.role = {
-			.name = "nic",
-			.state_folder = NIC_STATE_FOLDER,
-			.lock_path = CONTRACT_OFED_LOCK,
-			.host_root = "/" CONTRACT_NIC_HOST_ROOT,
-			.grace_ms = CONTRACT_NIC_GRACE_MS,
-			.devices = nic_devices,
-			.root_fd = root_fd,
-			.read_inputs = read_inputs,
-			.is_built_here = nodebuild_wanted,
-			.hooks = hooks,
-			.prove_peer = fingerprint_for_proof,
-			.watches = nic_watches,
-			.watch_count = ARRAY_SIZE(nic_watches),
-		},
-		.mode = arguments,
-		.lock_fd = -1,
-	};
+	struct nic nic = make_nic(root_fd, arguments, hooks);
 
+	nic.role.lock_path = CONTRACT_OFED_LOCK;
+	nic.role.grace_ms = CONTRACT_NIC_GRACE_MS;
+	nic.role.devices = nic_devices;
+	nic.role.prove_peer = fingerprint_for_proof;
+	nic.role.watches = nic_watches;
+	nic.role.watch_count = ARRAY_SIZE(nic_watches);
 	return run_role(&nic, nic_steps, ARRAY_SIZE(nic_steps));
 }
 
@@ -486,22 +478,11 @@ int nic_sources_main(int root_fd, char *const *arguments, const struct role_hook
 int nic_build_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
 	char *const mode[] = { (char[]){ "sources" }, NULL };
-	struct nic nic = {
-		.role = {
-			.name = "nic",
-			.state_folder = NIC_STATE_FOLDER "/build",
-			.host_root = "/" CONTRACT_NIC_HOST_ROOT,
-			.root_fd = root_fd,
-			.arguments = arguments,
-			.options = { .verb = "build" },
-			.read_inputs = read_inputs,
-			.is_built_here = nodebuild_wanted,
-			.hooks = hooks,
-			.once = true,
-		},
-		.mode = mode,
-		.lock_fd = -1,
-	};
+	struct nic nic = make_nic(root_fd, mode, hooks);
 
+	nic.role.state_folder = NIC_STATE_FOLDER "/build";
+	nic.role.arguments = arguments;
+	nic.role.options.verb = "build";
+	nic.role.once = true;
 	return run_role(&nic, &nic_steps[BUILD_STEPS], BUILD_STEP_COUNT);
 }
