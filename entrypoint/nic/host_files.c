@@ -27,8 +27,9 @@
 #include "entrypoint/nic/nic_internal.h"
 #include "entrypoint/rdma/peermem.h"
 
-#define KEPT ".slipway-kept"
-#define NEW  ".slipway-new"
+#define KEPT   ".slipway-kept"
+#define NEW    ".slipway-new"
+#define MEMORY NIC_STATE_FOLDER "/host-files"
 
 /* Of a file that another process may have written to. */
 #define CONTENT_LIMIT (4UL << 20)
@@ -88,8 +89,9 @@ struct place {
 	int root_fd;
 	const char *path;
 	char folder[PATH_MAX]; /* that it is in */
-	char memory[PATH_MAX]; /* where its content lies, relative to the root */
+	char target[PATH_MAX]; /* of the link: where its content lies, with '/' before it */
 	char kept[PATH_MAX];   /* the file that was there before */
+	char fresh[PATH_MAX];  /* the link before it takes its place */
 	enum place_state state;
 };
 
@@ -110,19 +112,19 @@ static int place_look(
 	struct place *place, struct hostfiles *files, const char *path, struct error *error)
 {
 	const char *slash = strrchr(path, '/');
-	size_t top = strlen(files->memory_folder) + 1;
 	char target[PATH_MAX];
 	struct stat status;
 	ssize_t size;
 
 	*place = (struct place){ .files = files, .root_fd = files->root_fd, .path = path };
-	if (top + strlen(path) + sizeof(KEPT) > PATH_MAX)
+	if (strlen(path) + sizeof("/" MEMORY "/" KEPT) > PATH_MAX)
 		return error_set_errno(error, -ENAMETOOLONG, "/%s", path);
 	(void) snprintf(place->folder, PATH_MAX, "%.*s", slash ? (int) (slash - path) : 1,
 		slash ? path : ".");
 	(void) snprintf(place->kept, PATH_MAX, "%s" KEPT, path);
-	(void) snprintf(place->memory, PATH_MAX, "%s/%s", files->memory_folder, path);
-	for (char *c = place->memory + top; (c = strchr(c, '/'));)
+	(void) snprintf(place->fresh, PATH_MAX, "%s" NEW, path);
+	(void) snprintf(place->target, PATH_MAX, "/" MEMORY "/%s", path);
+	for (char *c = place->target + strlen("/" MEMORY "/"); (c = strchr(c, '/'));)
 		*c = '-';
 	if (fstatat(place->root_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : error_set_errno(error, -errno, "/%s", path);
@@ -130,7 +132,7 @@ static int place_look(
 		S_ISREG(status.st_mode) || S_ISLNK(status.st_mode) ? PLACE_FOREIGN : PLACE_NO_FILE;
 	size = readlinkat(place->root_fd, path, target, sizeof(target) - 1);
 	target[size < 0 ? 0 : size] = '\0';
-	if (*target == '/' && strcmp(target + 1, place->memory) == 0)
+	if (strcmp(target, place->target) == 0)
 		place->state = PLACE_OURS;
 	else if (strcmp(target, "/dev/null") == 0)
 		place->state = PLACE_MASKED;
@@ -140,6 +142,12 @@ static int place_look(
 static uint64_t hash_of(const char *content)
 {
 	return fnv64_bytes(FNV64_START, content, strlen(content));
+}
+
+/* Is it a link of ours that leads to its content? */
+static bool has_content(const struct place *place)
+{
+	return place->state == PLACE_OURS && fs_exists(place->root_fd, place->target + 1);
 }
 
 /* Did we write that content, by the journal's entry? */
@@ -155,9 +163,9 @@ static bool was_written_to(const struct place *place, const struct record *entry
 {
 	_cleanup_free_ char *content = NULL;
 
-	if (place->state != PLACE_OURS || !entry || !fs_exists(place->root_fd, place->memory))
+	if (!entry || !has_content(place))
 		return false;
-	return fs_read(place->root_fd, place->memory, CONTENT_LIMIT, &content, NULL) < 0 ||
+	return fs_read(place->root_fd, place->target + 1, CONTENT_LIMIT, &content, NULL) < 0 ||
 	       !is_content_of(entry, content);
 }
 
@@ -171,21 +179,13 @@ static bool is_kept_itself(const struct place *place)
 	       there.st_dev == kept.st_dev && there.st_ino == kept.st_ino;
 }
 
-/* From memory; and a link that was not finished. */
-static void remove_content(const struct place *place)
+/* Removes what is ours beside the link: its content, one that was not finished, the folder. */
+static void clear_up(const struct place *place, const struct record *entry)
 {
-	char unfinished[PATH_MAX + sizeof(NEW)];
-
-	(void) snprintf(unfinished, sizeof(unfinished), "%s" NEW, place->path);
-	(void) unlinkat(place->root_fd, unfinished, 0);
-	(void) unlinkat(place->root_fd, place->memory, 0);
-}
-
-static void remove_folder(const struct place *place, const struct record *entry)
-{
-	const char *made = entry ? record_get(entry, "made") : NULL;
-
-	if (made && strcmp(made, "yes") == 0)
+	(void) unlinkat(place->root_fd, place->fresh, 0);
+	(void) unlinkat(place->root_fd, place->target + 1, 0);
+	(void) !fs_sync(place->root_fd, place->folder); /* it is undone all the same */
+	if (entry && record_get(entry, "made"))
 		(void) unlinkat(place->root_fd, place->folder, AT_REMOVEDIR);
 }
 
@@ -196,15 +196,15 @@ static void remove_folder(const struct place *place, const struct record *entry)
  */
 static int place_put(const struct place *place, const char *content, struct error *error)
 {
-	char new_path[PATH_MAX + sizeof(NEW)], target[PATH_MAX + 1];
+	const char *memory = place->target + 1;
 	int root_fd = place->root_fd;
-	int r = fs_mkdir_parents(root_fd, place->files->memory_folder, 0755);
+	int r = fs_mkdir_parents(root_fd, MEMORY, 0755);
 
 	if (r == 0)
-		r = fs_write_atomic(root_fd, place->memory, content, strlen(content), 0644);
+		r = fs_write_atomic(root_fd, memory, content, strlen(content), 0644);
 	if (r < 0)
-		return error_set_errno(error, r, "/%s", place->memory);
-	r = label_copy(root_fd, place->memory, place->folder, error);
+		return error_set_errno(error, r, "/%s", memory);
+	r = label_copy(root_fd, memory, place->folder, error);
 	if (r < 0)
 		return r;
 	if (place->state == PLACE_FOREIGN && !is_kept_itself(place)) {
@@ -216,16 +216,14 @@ static int place_put(const struct place *place, const char *content, struct erro
 			return error_set_errno(
 				error, r, "/%s, to keep what /%s was", place->kept, place->path);
 	}
-	(void) snprintf(new_path, sizeof(new_path), "%s" NEW, place->path);
-	(void) snprintf(target, sizeof(target), "/%s", place->memory);
-	(void) unlinkat(root_fd, new_path, 0);
-	if (symlinkat(target, root_fd, new_path) < 0)
+	(void) unlinkat(root_fd, place->fresh, 0);
+	if (symlinkat(place->target, root_fd, place->fresh) < 0)
 		return error_set_errno(error, -errno, "link at /%s", place->path);
-	r = label_copy(root_fd, new_path, place->folder, error);
-	if (r == 0 && renameat(root_fd, new_path, root_fd, place->path) < 0)
+	r = label_copy(root_fd, place->fresh, place->folder, error);
+	if (r == 0 && renameat(root_fd, place->fresh, root_fd, place->path) < 0)
 		r = error_set_errno(error, -errno, "link at /%s", place->path);
 	if (r < 0)
-		(void) unlinkat(root_fd, new_path, 0);
+		(void) unlinkat(root_fd, place->fresh, 0);
 	return r;
 }
 
@@ -340,8 +338,7 @@ int hostfiles_put(
 	entry = find_entry(&journal, path);
 	if (was_written_to(&place, entry))
 		add_note(files, "/%s: another process wrote to it; that is replaced now", path);
-	else if (place.state == PLACE_OURS && entry && is_content_of(entry, content) &&
-		 fs_exists(files->root_fd, place.memory))
+	else if (entry && has_content(&place) && is_content_of(entry, content))
 		return 0;
 	r = put_at(&place, &journal, content, error);
 	if (r == 0 || place.state == PLACE_OURS)
@@ -349,9 +346,8 @@ int hostfiles_put(
 	/* What could not be put is not undone. */
 	if (is_kept_itself(&place))
 		(void) unlinkat(files->root_fd, place.kept, 0);
-	remove_content(&place);
 	entry = find_entry(&journal, path);
-	remove_folder(&place, entry);
+	clear_up(&place, entry);
 	if (entry)
 		remove_entry(&journal, entry);
 	(void) write_journal(files, &journal, &ignored);
@@ -389,7 +385,7 @@ static bool undo_at(
 				"/%s is not what we put there: another process replaced it "
 				"meanwhile, it is left alone%s",
 				path, has_kept ? "; what was there before us is beside it" : "");
-		remove_content(&place);
+		clear_up(&place, entry);
 		return true;
 	}
 	if (was_written_to(&place, entry)) {
@@ -404,9 +400,7 @@ static bool undo_at(
 		(void) error_set_errno(&why, -errno, "/%s", path);
 		return note_stays(files, &why);
 	}
-	remove_content(&place);
-	(void) !fs_sync(files->root_fd, place.folder); /* it is undone all the same */
-	remove_folder(&place, entry);
+	clear_up(&place, entry);
 	if (place.state == PLACE_OURS || has_kept) {
 		files->changed = true;
 		(*undone)++;
@@ -447,8 +441,7 @@ bool hostfiles_is_there(struct hostfiles *files, const char *path)
 	struct place place;
 	struct error ignored;
 
-	return place_look(&place, files, path, &ignored) == 0 && place.state == PLACE_OURS &&
-	       fs_exists(files->root_fd, place.memory);
+	return place_look(&place, files, path, &ignored) == 0 && has_content(&place);
 }
 
 /* ---- what the stock container leaves when it is killed */
@@ -524,8 +517,7 @@ static void remove_stock(struct hostfiles *files, const char *path, const struct
 
 static struct hostfiles open_files(const struct nic *nic)
 {
-	struct hostfiles files = { .root_fd = nic->role.root_fd,
-		.memory_folder = NIC_STATE_FOLDER "/host-files" };
+	struct hostfiles files = { .root_fd = nic->role.root_fd };
 
 	(void) snprintf(files.journal, sizeof(files.journal), "%s/hostfiles.journal",
 		nic->inputs.journal_folder);

@@ -448,10 +448,9 @@ int nic_block_again(struct action *action);
 
 struct hostfiles {
 	int root_fd;
-	char journal[PATH_MAX];    /* relative to the root, on a disk of the host */
-	const char *memory_folder; /* relative to the root, and at the same place on the host */
-	struct strv notes;         /* to be reported, and freed, by the caller */
-	bool changed;              /* something was put or undone */
+	char journal[PATH_MAX]; /* relative to the root, on a disk of the host */
+	struct strv notes;      /* to be reported, and freed, by the caller */
+	bool changed;           /* something was put or undone */
 };
 
 /*

@@ -13,7 +13,7 @@
 #define PATH    "host/etc/modprobe.d/x.conf"
 #define OTHER   "host/etc/udev/rules.d/7.rules"
 #define JOURNAL "mnt/inventory/.slipway/hostfiles.journal"
-#define MEMORY  "run/drivers/slipway/host-files"
+#define MEMORY  NIC_STATE_FOLDER "/host-files"
 #define CONTENT MEMORY "/host-etc-modprobe.d-x.conf"
 #define KEPT    PATH ".slipway-kept"
 
@@ -29,7 +29,6 @@ static void bench_open(struct bench *bench, void **state)
 	bench->files = (struct hostfiles){
 		.root_fd = bench->folder->fd,
 		.journal = JOURNAL,
-		.memory_folder = MEMORY,
 	};
 	folder_subfolder(bench->folder, "host/etc/modprobe.d");
 	folder_subfolder(bench->folder, "host/etc/udev/rules.d");
