@@ -42,7 +42,7 @@ static void comparison_done(struct comparison *comparison)
 /* ---- one module */
 
 /* bool parameters show Y or N for whatever they were given (Linux kernel/params.c). */
-static int truth(const char *value)
+static int bool_value(const char *value)
 {
 	if (strcasecmp(value, "y") == 0 || strcmp(value, "1") == 0 || strcasecmp(value, "on") == 0)
 		return 1;
@@ -62,7 +62,8 @@ static bool is_same_value(const char *wanted, const char *shown)
 		return strlen(shown) == length - 2 && strncmp(wanted + 1, shown, length - 2) == 0;
 	if (*wanted && *shown && !*wanted_end && !*shown_end && wanted_number == shown_number)
 		return true;
-	return strcmp(wanted, shown) == 0 || (truth(wanted) >= 0 && truth(wanted) == truth(shown));
+	return strcmp(wanted, shown) == 0 ||
+	       (bool_value(wanted) >= 0 && bool_value(wanted) == bool_value(shown));
 }
 
 /* What the kernel does not show is taken for the same. @fixed: only what cannot be written to. */

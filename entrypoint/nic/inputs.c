@@ -85,7 +85,7 @@ static int read_mode(struct nic_inputs *inputs, char *const *arguments, struct e
 #define MODULE_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
 /* A variable that is set to nothing is an empty list. */
-static int read_list(
+static int read_names(
 	const char *variable, const char *otherwise, struct strv *names, struct error *error)
 {
 	const char *value = getenv(variable);
@@ -105,7 +105,7 @@ static int read_list(
 	return 0;
 }
 
-static bool climbs(const char *path)
+static bool has_dotdot(const char *path)
 {
 	for (const char *dots = path; (dots = strstr(dots, "..")); dots += 2)
 		if ((dots == path || dots[-1] == '/') && (dots[2] == '/' || !dots[2]))
@@ -119,7 +119,7 @@ static int read_path(const char *variable, const char *otherwise, char **ret, st
 	const char *value = getenv(variable);
 	size_t length;
 
-	if (value && *value && (*value != '/' || climbs(value)))
+	if (value && *value && (*value != '/' || has_dotdot(value)))
 		return error_set(error, -EINVAL, "%s=%.200s: give a path from the root, without ..",
 			variable, value);
 	if (!value || !*value)
@@ -181,7 +181,7 @@ int nic_inputs_read(
 		if (variable->kind == FLAG)
 			r = options_flag(variable->name, value, error);
 		else if (variable->kind == LIST)
-			r = read_list(variable->name, variable->otherwise, value, error);
+			r = read_names(variable->name, variable->otherwise, value, error);
 		else
 			r = read_path(variable->name, variable->otherwise, value, error);
 	}
@@ -225,7 +225,7 @@ void nic_inputs_free(struct nic_inputs *inputs)
 
 #define NO_TOOLKIT "OpenShift's driver toolkit is not used: this container compiles by itself"
 
-static const struct ignored_env without_use[] = {
+static const struct ignored_env ignored_variables[] = {
 	{ "no package of a distribution is installed at a start", NULL, { "UBUNTU_PRO_TOKEN" } },
 	{ "the image knows where its own sources are", NULL, { "NVIDIA_NIC_DRIVER_PATH" } },
 	{ NO_TOOLKIT, NULL,
@@ -244,7 +244,7 @@ static const struct ignored_env without_use[] = {
 	IGNORED_ENV_PROXIES,
 };
 
-static _printf_(2, 3) void log_note(struct log *log, const char *format, ...)
+static _printf_(2, 3) void note_environment(struct log *log, const char *format, ...)
 {
 	char text[ERROR_TEXT_SIZE];
 	va_list arguments;
@@ -260,17 +260,17 @@ void nic_inputs_log(const struct nic_inputs *inputs, struct log *log)
 	const char *flags = getenv(CONTRACT_ENV_BUILD_FLAGS);
 	struct error why = { "" };
 
-	ignored_env_tell(log, "environment", without_use, ARRAY_SIZE(without_use));
+	ignored_env_tell(log, "environment", ignored_variables, ARRAY_SIZE(ignored_variables));
 	if (inputs->mode == NIC_PRECOMPILED && flags && *flags)
-		log_note(log, CONTRACT_ENV_BUILD_FLAGS
+		note_environment(log, CONTRACT_ENV_BUILD_FLAGS
 			" is for the mode sources: precompiled modules are compiled already");
 	if (*inputs->inventory && *inputs->unused)
-		log_note(log,
+		note_environment(log,
 			"/%s (%s) %s: what a start remembers lies in memory, and is lost with the "
 			"node's power",
 			inputs->inventory, CONTRACT_ENV_INVENTORY, inputs->unused);
 	if (nic_network_is_distrusted(log->root_fd, &why))
-		log_note(log,
+		note_environment(log,
 			"what a previous run saved of the network is not believed, and not "
 			"restored: %s",
 			why.text);

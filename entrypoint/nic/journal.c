@@ -17,7 +17,7 @@
 #define WORD "slipway-swap"
 
 /* Stable, as all words of the file: a later Slipway reads what an earlier one wrote. */
-static const char *const parts[] = {
+static const char *const part_words[] = {
 	[SWAP_DRIVER] = "ours",
 	[SWAP_STORAGE] = "storage",
 	[SWAP_THIRD_PARTY] = "third-party",
@@ -26,7 +26,7 @@ static const char *const parts[] = {
 	[SWAP_OTHER] = "other",
 };
 
-static const char *const phases[PHASES] = {
+static const char *const phase_words[PHASES] = {
 	[PHASE_NONE] = "none",
 	[PHASE_UNLOADING] = "unloading",
 	[PHASE_LOADING] = "loading",
@@ -36,34 +36,32 @@ static const char *const phases[PHASES] = {
 	[PHASE_ROLLBACK] = "rollback",
 };
 
-enum value {
-	VALUE_PHASE,
-	VALUE_FLAG,    /* a bool: the record is there when it is true */
-	VALUE_TEXT,    /* a string, or NULL */
-	VALUE_LIST,    /* a strv: a record for each item */
-	VALUE_MODULES, /* a swap_plan's go: a record for each module, with fields of its own */
-};
-
-/* Of each record of the file its kind, its field, and what of struct journal that is. */
-static const struct {
+/* What of the journal is in the file: the kind of its records, their field, and what that is of. */
+static const struct journal_field {
 	const char *kind;
-	const char *field;
-	enum value value;
+	const char *name;
+	enum {
+		FIELD_PHASE,
+		FIELD_FLAG,    /* a bool: the record is there when it is true */
+		FIELD_TEXT,    /* a string, or NULL */
+		FIELD_LIST,    /* a strv: a record for each item */
+		FIELD_MODULES, /* a swap_plan's go: a record for each, with fields of its own */
+	} type;
 	size_t offset;
-} fields[] = {
-	{ "phase", "name", VALUE_PHASE, offsetof(struct journal, phase) },
-	{ "plan", "same", VALUE_FLAG, offsetof(struct journal, plan.same) },
-	{ "network", "path", VALUE_TEXT, offsetof(struct journal, network) },
-	{ "network", "done", VALUE_TEXT, offsetof(struct journal, network_done) },
-	{ "go", NULL, VALUE_MODULES, offsetof(struct journal, pending) },
-	{ "own", NULL, VALUE_MODULES, offsetof(struct journal, own) },
-	{ "plan-go", NULL, VALUE_MODULES, offsetof(struct journal, plan) },
-	{ "load", "name", VALUE_LIST, offsetof(struct journal, pending.load) },
-	{ "inserted", "name", VALUE_LIST, offsetof(struct journal, own.load) },
-	{ "plan-load", "name", VALUE_LIST, offsetof(struct journal, plan.load) },
-	{ "missing", "text", VALUE_LIST, offsetof(struct journal, lists[JOURNAL_MISSING]) },
-	{ "unrestored", "text", VALUE_LIST, offsetof(struct journal, lists[JOURNAL_UNRESTORED]) },
-	{ "outcome", "text", VALUE_LIST, offsetof(struct journal, lists[JOURNAL_OUTCOME]) },
+} journal_fields[] = {
+	{ "phase", "name", FIELD_PHASE, offsetof(struct journal, phase) },
+	{ "plan", "same", FIELD_FLAG, offsetof(struct journal, plan.same) },
+	{ "network", "path", FIELD_TEXT, offsetof(struct journal, network) },
+	{ "network", "done", FIELD_TEXT, offsetof(struct journal, network_done) },
+	{ "go", NULL, FIELD_MODULES, offsetof(struct journal, pending) },
+	{ "own", NULL, FIELD_MODULES, offsetof(struct journal, own) },
+	{ "plan-go", NULL, FIELD_MODULES, offsetof(struct journal, plan) },
+	{ "load", "name", FIELD_LIST, offsetof(struct journal, pending.load) },
+	{ "inserted", "name", FIELD_LIST, offsetof(struct journal, own.load) },
+	{ "plan-load", "name", FIELD_LIST, offsetof(struct journal, plan.load) },
+	{ "missing", "text", FIELD_LIST, offsetof(struct journal, lists[JOURNAL_MISSING]) },
+	{ "unrestored", "text", FIELD_LIST, offsetof(struct journal, lists[JOURNAL_UNRESTORED]) },
+	{ "outcome", "text", FIELD_LIST, offsetof(struct journal, lists[JOURNAL_OUTCOME]) },
 };
 
 void swap_plan_free(struct swap_plan *plan)
@@ -145,21 +143,13 @@ bool journal_knows_own(const struct journal *journal)
 
 /* ---- text */
 
-static int print_text(
-	struct statefile *file, const char *kind, const char *field, const char *value)
+static int print_text(struct statefile *file, const struct journal_field *field, const char *value)
 {
-	struct record *record = statefile_add(file, kind);
+	struct record *record = value ? statefile_add(file, field->kind) : NULL;
 
-	return record ? record_set(record, field, value) : -ENOMEM;
-}
-
-static int print_list(
-	struct statefile *file, const char *kind, const char *field, const struct strv *list)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (print_text(file, kind, field, list->items[i]) < 0)
-			return -ENOMEM;
-	return 0;
+	if (!value)
+		return 0;
+	return record ? record_set(record, field->name, value) : -ENOMEM;
 }
 
 static int print_modules(struct statefile *file, const char *kind, const struct swap_plan *plan)
@@ -169,7 +159,7 @@ static int print_modules(struct statefile *file, const char *kind, const struct 
 		struct record *record = statefile_add(file, kind);
 
 		if (!record || record_set(record, "name", module->name) < 0 ||
-			record_set(record, "part", parts[module->part]) < 0 ||
+			record_set(record, "part", part_words[module->part]) < 0 ||
 			(*module->build_id &&
 				record_set(record, "build-id", module->build_id) < 0) ||
 			(*module->options && record_set(record, "options", module->options) < 0))
@@ -178,28 +168,27 @@ static int print_modules(struct statefile *file, const char *kind, const struct 
 	return 0;
 }
 
-static int print_journal(struct statefile *file, const struct journal *journal)
+static int print_field(
+	struct statefile *file, const struct journal_field *field, const struct journal *journal)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		const void *at = (const char *) journal + fields[i].offset;
-		const char *text = NULL;
-		int r = 0;
+	const void *at = (const char *) journal + field->offset;
+	const struct strv *list = at;
 
-		if (fields[i].value == VALUE_LIST)
-			r = print_list(file, fields[i].kind, fields[i].field, at);
-		else if (fields[i].value == VALUE_MODULES)
-			r = print_modules(file, fields[i].kind, at);
-		else if (fields[i].value == VALUE_PHASE)
-			text = phases[*(const enum phase *) at];
-		else if (fields[i].value == VALUE_TEXT)
-			text = *(char *const *) at;
-		else
-			text = *(const bool *) at ? "1" : NULL;
-		if (text)
-			r = print_text(file, fields[i].kind, fields[i].field, text);
-		if (r < 0)
-			return r;
+	switch (field->type) {
+	case FIELD_PHASE:
+		return print_text(file, field, phase_words[*(const enum phase *) at]);
+	case FIELD_FLAG:
+		return print_text(file, field, *(const bool *) at ? "1" : NULL);
+	case FIELD_TEXT:
+		return print_text(file, field, *(char *const *) at);
+	case FIELD_MODULES:
+		return print_modules(file, field->kind, at);
+	case FIELD_LIST:
+		break;
 	}
+	for (size_t i = 0; i < list->count; i++)
+		if (print_text(file, field, list->items[i]) < 0)
+			return -ENOMEM;
 	return 0;
 }
 
@@ -207,8 +196,9 @@ int journal_write(int root_fd, const struct journal *journal, struct error *erro
 {
 	_cleanup_(statefile_free) struct statefile file = { .word = WORD };
 
-	if (print_journal(&file, journal) < 0)
-		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
+	for (size_t i = 0; i < ARRAY_SIZE(journal_fields); i++)
+		if (print_field(&file, &journal_fields[i], journal) < 0)
+			return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
 	/* The phase is always in it. */
 	if (file.count > 1 || journal->phase != PHASE_NONE)
 		return statefile_write(root_fd, JOURNAL_PATH, &file, error);
@@ -221,7 +211,7 @@ int journal_write(int root_fd, const struct journal *journal, struct error *erro
 static enum phase take_phase(const char *name)
 {
 	for (size_t i = 0; name && i < PHASES; i++)
-		if (strcmp(phases[i], name) == 0)
+		if (strcmp(phase_words[i], name) == 0)
 			return (enum phase) i;
 	return PHASE_UNLOADING;
 }
@@ -246,8 +236,8 @@ static int take_module(const struct record *record, struct swap_plan *plan)
 
 	if (!name || !*name || strchr(name, '/') || strlen(name) >= sizeof(module.name))
 		return -EBADMSG;
-	for (size_t i = 0; part && i < ARRAY_SIZE(parts); i++)
-		if (strcmp(parts[i], part) == 0)
+	for (size_t i = 0; part && i < ARRAY_SIZE(part_words); i++)
+		if (strcmp(part_words[i], part) == 0)
 			module.part = (enum swap_part) i;
 	(void) snprintf(module.name, sizeof(module.name), "%s", name);
 	(void) snprintf(
@@ -258,35 +248,45 @@ static int take_module(const struct record *record, struct swap_plan *plan)
 	return swap_plan_add(plan, &module);
 }
 
+static int take_field(
+	const struct record *record, const struct journal_field *field, struct journal *journal)
+{
+	void *at = (char *) journal + field->offset;
+	const char *value = field->name ? record_get(record, field->name) : NULL;
+
+	switch (field->type) {
+	case FIELD_PHASE:
+		*(enum phase *) at = take_phase(value);
+		return 0;
+	case FIELD_FLAG:
+		*(bool *) at = value != NULL;
+		return 0;
+	case FIELD_TEXT:
+		return take_text(value, at);
+	case FIELD_MODULES:
+		return take_module(record, at);
+	case FIELD_LIST:
+		break;
+	}
+	return value ? strv_push(at, value) : -EBADMSG;
+}
+
 /* A kind that is not known is of a later Slipway. */
 static int take_record(const struct record *record, struct journal *journal)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		void *at = (char *) journal + fields[i].offset;
-		const char *value;
+	for (size_t i = 0; i < ARRAY_SIZE(journal_fields); i++) {
 		int r = 0;
 
-		if (strcmp(record->kind, fields[i].kind) != 0)
-			continue;
-		value = fields[i].field ? record_get(record, fields[i].field) : NULL;
-		if (fields[i].value == VALUE_PHASE)
-			*(enum phase *) at = take_phase(value);
-		else if (fields[i].value == VALUE_FLAG)
-			*(bool *) at = value != NULL;
-		else if (fields[i].value == VALUE_TEXT)
-			r = take_text(value, at);
-		else if (fields[i].value == VALUE_MODULES)
-			r = take_module(record, at);
-		else
-			r = value ? strv_push(at, value) : -EBADMSG;
+		if (strcmp(record->kind, journal_fields[i].kind) == 0)
+			r = take_field(record, &journal_fields[i], journal);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int read_file(int root_fd, const char *path, const char *word, struct journal *journal,
-	struct error *error)
+static int read_journal_file(int root_fd, const char *path, const char *word,
+	struct journal *journal, struct error *error)
 {
 	_cleanup_(statefile_free) struct statefile file = { .word = word };
 	int r = statefile_read(root_fd, path, &file, error);
@@ -305,7 +305,7 @@ int journal_read(int root_fd, struct journal *journal, struct error *error)
 {
 	*journal = (struct journal){ .phase = PHASE_NONE };
 	return fs_exists(root_fd, JOURNAL_PATH)
-		       ? read_file(root_fd, JOURNAL_PATH, WORD, journal, error)
+		       ? read_journal_file(root_fd, JOURNAL_PATH, WORD, journal, error)
 		       : 0;
 }
 
@@ -338,7 +338,7 @@ int journal_write_phase(int root_fd, struct journal *journal, enum phase phase, 
 
 	journal->phase = phase;
 	r = journal_write(root_fd, journal, error);
-	kill_point("phase:%s", phases[phase]);
+	kill_point("phase:%s", phase_words[phase]);
 	return r;
 }
 
@@ -504,7 +504,9 @@ static int read_old_plan(int root_fd, const char *path, struct journal *old)
 {
 	struct error ignored;
 
-	return read_file(root_fd, path, "slipway-modules", old, &ignored) == -ENOMEM ? -ENOMEM : 0;
+	return read_journal_file(root_fd, path, "slipway-modules", old, &ignored) == -ENOMEM
+		       ? -ENOMEM
+		       : 0;
 }
 
 /* Replaces @lines by the file's, where it is there. -ENOMEM. */

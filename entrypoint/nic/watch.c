@@ -21,7 +21,7 @@
 
 /* ---- the report, for status and metrics */
 
-static const char *const keys[] = {
+static const char *const report_keys[] = {
 	[NIC_REPORT_WENT] = "went",
 	[NIC_REPORT_MISSING] = "missing",
 	[NIC_REPORT_UNRESTORED] = "unrestored",
@@ -31,7 +31,7 @@ static const char *const keys[] = {
 
 const char *nic_report_key(enum nic_report_list list)
 {
-	return keys[list];
+	return report_keys[list];
 }
 
 void nic_report_free(struct nic_report *report)
@@ -65,7 +65,7 @@ int nic_report_read(int root_fd, struct nic_report *report)
 		else if ((value = value_of(lines.items[i], "swap")))
 			(void) snprintf(report->swap, sizeof(report->swap), "%s", value);
 		for (size_t j = 0; r == 0 && j < NIC_REPORT_LISTS; j++)
-			if ((value = value_of(lines.items[i], keys[j])))
+			if ((value = value_of(lines.items[i], report_keys[j])))
 				r = strv_push(&report->lists[j], value);
 	}
 	return r;
@@ -92,7 +92,7 @@ int nic_report_write(int root_fd, const struct nic_report *report)
 	print_value(file, "swap", report->swap);
 	for (size_t i = 0; i < NIC_REPORT_LISTS; i++)
 		for (size_t j = 0; j < report->lists[i].count; j++)
-			print_value(file, keys[i], report->lists[i].items[j]);
+			print_value(file, report_keys[i], report->lists[i].items[j]);
 	if (fclose(file) != 0)
 		return -ENOMEM;
 	return fs_write_atomic(root_fd, NIC_REPORT_PATH, text, size, 0644);
@@ -125,7 +125,7 @@ static int push_module(int root_fd, const char *module, struct strv *lines)
 }
 
 /* Adds to @changed what became of the module of such a line, if anything. */
-static int compare_line(int root_fd, const char *line, struct strv *changed)
+static int check_line(int root_fd, const char *line, struct strv *changed)
 {
 	_cleanup_strv_ struct strv now = { 0 };
 	size_t name_length = strcspn(line, " ");
@@ -181,7 +181,7 @@ static int fill_report(const struct nic *nic, struct nic_report *report)
 }
 
 /* "of 7: a; b; c; d …" */
-static void describe(const char *what, const struct strv *lines, char *text, size_t size)
+static void describe_lines(const char *what, const struct strv *lines, char *text, size_t size)
 {
 	size_t used = (size_t) snprintf(text, size, "%s", what);
 
@@ -196,7 +196,7 @@ static void describe(const char *what, const struct strv *lines, char *text, siz
 #define CHANGED "another process changed what this container loaded"
 
 /* For the status, the worst of it as a sentence; and for metrics. */
-static void publish(struct nic *nic)
+static void publish_report(struct nic *nic)
 {
 	static const struct {
 		enum nic_report_list list;
@@ -217,13 +217,14 @@ static void publish(struct nic *nic)
 	(void) nic_report_write(nic->role.root_fd, &report); /* no step waits for it */
 	for (size_t i = 0; !*text && i < ARRAY_SIZE(kinds); i++)
 		if (report.lists[kinds[i].list].count) {
-			describe(kinds[i].what, &report.lists[kinds[i].list], text, sizeof(text));
+			describe_lines(
+				kinds[i].what, &report.lists[kinds[i].list], text, sizeof(text));
 			reason = kinds[i].reason;
 		}
 	log_detail(&nic->role.log, reason, text);
 }
 
-static void look_again(struct nic *nic)
+static void check_watched(struct nic *nic)
 {
 	_cleanup_strv_ struct strv changed = { 0 };
 	struct strv *known = &nic->watch.changed;
@@ -232,7 +233,7 @@ static void look_again(struct nic *nic)
 	bool is_same;
 
 	for (size_t i = 0; i < nic->watch.modules.count; i++)
-		if (compare_line(nic->role.root_fd, nic->watch.modules.items[i], &changed) < 0)
+		if (check_line(nic->role.root_fd, nic->watch.modules.items[i], &changed) < 0)
 			return;
 	is_same = changed.count == known->count;
 	for (size_t i = 0; is_same && i < changed.count; i++)
@@ -243,13 +244,13 @@ static void look_again(struct nic *nic)
 	*known = changed;
 	changed = (struct strv){ 0 };
 	if (known->count) {
-		describe(CHANGED, known, text, sizeof(text));
+		describe_lines(CHANGED, known, text, sizeof(text));
 		log_event(log, "replaced", "watch", 0, REASON_DRIVER_REPLACED, text);
 	} else {
 		log_event(log, "note", "watch", 0, REASON_NONE,
 			"what runs is again what this container loaded");
 	}
-	publish(nic);
+	publish_report(nic);
 }
 
 void nic_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
@@ -266,14 +267,14 @@ void nic_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 				sysmodule_is_live(role->root_fd, set->items[i]) &&
 				push_module(role->root_fd, set->items[i], &nic->watch.modules) < 0)
 				return;
-		publish(nic);
+		publish_report(nic);
 		return;
 	}
 	if (happened & EVENT_KERNEL)
 		nic->watch.settled_ms = now_ms + SETTLE_MS;
 	if (!nic->watch.settled_ms)
 		return;
-	look_again(nic);
+	check_watched(nic);
 	if (now_ms >= nic->watch.settled_ms)
 		nic->watch.settled_ms = 0;
 	else if (nic->watch.settled_ms < *wake_ms)
