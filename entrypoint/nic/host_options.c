@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The host's modprobe options for the modules that we load in its stead: an administrator who gave
+ * mlx5_core or ib_core an option wants it whichever build is loaded. What the operator mounted into
+ * the container's own /etc/modprobe.d comes before them, and libkmod reads that by itself. An
+ * option that our module does not know is left out with a note, as the kernel would do.
+ */
 #include <fcntl.h>
 #include <string.h>
 

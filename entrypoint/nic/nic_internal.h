@@ -28,7 +28,6 @@
 
 enum nic_mode { NIC_PRECOMPILED, NIC_SOURCES };
 
-/* The argument's word. */
 const char *nic_mode_name(enum nic_mode mode);
 
 /*
@@ -64,7 +63,7 @@ struct nic_inputs {
 int nic_inputs_read(
 	struct nic_inputs *inputs, int root_fd, char *const *arguments, struct error *error);
 void nic_inputs_free(struct nic_inputs *inputs);
-/* Of each variable that was set and has no use here, why that is so. */
+/* What was set and has no use here, and why. */
 void nic_inputs_log(const struct nic_inputs *inputs, struct log *log);
 
 /* ---- journal.c */
@@ -152,7 +151,7 @@ bool journal_is_pending(int root_fd);
 /* Is anything known of the modules that the node had before containers replaced them? */
 bool journal_knows_own(const struct journal *journal);
 
-/* Announces the next action of a pending swap: in the file, or all of @journal with it. */
+/* Announces the next action of a pending swap: in the file, or with all of @journal. */
 int journal_enter(int root_fd, enum phase phase, struct error *error) _must_check_;
 int journal_write_phase(
 	int root_fd, struct journal *journal, enum phase phase, struct error *error) _must_check_;
@@ -165,9 +164,9 @@ struct module_lookup;
  */
 int journal_begin(const struct swap_plan *plan, struct module_lookup *lookup,
 	struct error *error) _must_check_;
-/* The swap is over: nothing is rolled back any more. Done at any price. */
+/* Nothing is rolled back any more. Done at any price. */
 void journal_commit(int root_fd);
-/* It is rolled back, or copies are kept. @own_is_back: no record of the node's own is needed. */
+/* All is rolled back, or copies are kept. @own_is_back: its record is needed no more. */
 void journal_end(int root_fd, bool own_is_back);
 
 /* Replaces a list; NULL: by nothing. */
@@ -193,7 +192,7 @@ int journal_merge_own(struct swap_plan *own, const struct swap_plan *plan, bool 
 
 /* ---- nic.c */
 
-/* watch.c: are the modules that run while it serves still those that it loaded? */
+/* watch.c's. */
 struct nic_watch {
 	struct strv modules; /* "name build-id load" of each that is to be there */
 	struct strv changed; /* what was reported of them last */
@@ -217,7 +216,7 @@ static inline struct nic *nic_of(void *role)
 }
 
 void nic_free(struct nic *nic);
-/* The role's steps, for tests: @ret_count of them. */
+/* The role's steps, for tests. */
 const struct step *nic_plan(size_t *ret_count);
 /* A line for people, from a worker: "note" in the events. */
 void nic_note(const struct action *action, const char *format, ...) _printf_(2, 3);
@@ -255,44 +254,39 @@ bool module_is_on_host(struct module_lookup *lookup, const char *name, const cha
 /* Is that path, as module_find() gave it, one of the host's tree? */
 bool module_is_of_host(const struct module_lookup *lookup, const char *path);
 /*
- * Copies of the files that this container loaded, for the next image: should what that one loads
- * fail, they have to come back. What is kept is replaced in one step, synced, by exactly the files
- * at @paths (each with a name of its own) for this kernel; not when it is the set @id already.
+ * Keeps copies of the files at @paths, each with a name of its own, for the next image's rollback.
+ * They replace what is kept in one step, synced; not when that is the set @id already.
  */
 int modules_keep(
 	const struct nic *nic, const struct strv *paths, const char *id, struct error *error);
 
 /* ---- compare.c */
 
-/* Compares every module of the image's set with what runs; the plan goes to the journal. */
+/* The plan goes to the journal, and (STEP_DIRECT) from there into struct nic. */
 int nic_compare(struct action *action);
-/* STEP_DIRECT, next: reads it into struct nic. */
 int nic_adopt_plan(struct action *action);
 /*
- * Each: -EBUSY (REASON_MODULE_IN_USE) when a module of plan->go may not or cannot go, with all of
- * the reasons in one message, and what to do; each is also reported by itself.
+ * -EBUSY (REASON_MODULE_IN_USE) when a module of plan->go may not or cannot go, with all of the
+ * reasons in one message, and what to do; each is also reported by itself.
  */
-int swap_plan_make(struct action *action, struct loader *loader, struct swap_plan *plan);
-/* What goes when these @modules, the image's, go: they and all that hold them, in order. */
-int swap_plan_removal(struct action *action, const struct strv *modules, struct swap_plan *plan);
 int nic_refuse(struct action *action, const struct swap_plan *plan);
+/* Both refuse, too: the plan of a start, and what goes when these modules of the image go. */
+int swap_plan_make(struct action *action, struct loader *loader, struct swap_plan *plan);
+int swap_plan_removal(struct action *action, const struct strv *modules, struct swap_plan *plan);
 
 /* ---- swap.c */
 
 /* Where a module comes from: a tree, or the very build, wherever it is. */
 enum swap_source { SWAP_IMAGE, SWAP_HOST, SWAP_EXACT };
 
-/*
- * The journal as it was when the swap was opened, and the trees that modules come from. One that is
- * damaged has nothing pending, as for journal_phase().
- */
+/* The journal as it was at first, and where modules come from. */
 struct swap_context {
 	struct action *action;
 	struct nic *nic;
 	const struct role *role;
 	int root_fd;
 	struct journal journal;
-	bool is_damaged;
+	bool is_damaged;                  /* the journal: nothing is pending, as for its phase */
 	struct loader *trees[SWAP_EXACT]; /* swap_tree() */
 	struct module_lookup lookup;
 };
@@ -305,8 +299,7 @@ struct loader *swap_tree(struct swap_context *swap, enum swap_source tree, struc
 bool swap_tree_has(struct swap_context *swap, enum swap_source tree, const char *name);
 /* Is a module of that name there, which is no part of the kernel itself? */
 bool swap_is_loaded(const struct swap_context *swap, const char *name);
-/* Is the image's own build of it loaded? Where the kernel shows neither build ids nor srcversions:
- * what this context's own loader loaded. */
+/* Is the image's build of it loaded, or where none is known, what this context loaded? */
 bool swap_is_ours(struct swap_context *swap, const char *name);
 /* Is that very build loaded? */
 bool swap_is_build(const struct swap_context *swap, const struct swap_module *module);
@@ -320,6 +313,10 @@ int swap_load(struct swap_context *swap, enum swap_source from, const struct swa
 /* As unload_modules() (role/modset.h), with the failure's reason. */
 int swap_unload(struct swap_context *swap, const struct strv *names, bool holders_too,
 	struct strv *removed);
+/* The modules of plan->go, nvidia_peermem first, which is asked to go. @undoing: with what holds
+ * them by now. */
+int swap_unload_plan(struct swap_context *swap, const struct swap_plan *plan, bool undoing,
+	struct strv *removed);
 /*
  * Loads what of the pending modules is not there: with @of_image the image's where it has one, else
  * the host's; without, of all but the driver itself, the very build, else the host's. What does not
@@ -327,15 +324,14 @@ int swap_unload(struct swap_context *swap, const struct strv *names, bool holder
  */
 int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *missing);
 
-/* Removes plan.go, nvidia_peermem first, by asking for it. Not done when the plan says same. */
+/* Removes plan.go; nvidia_peermem, which is asked to go, first. */
 int nic_swap_out(struct action *action);
 /* Loads plan.load. Modules that the host's udev brings in the middle are taken out again. */
 int nic_swap_in(struct action *action);
-/* Loads again what went besides. Never fails the start: what cannot come is reported. */
+/* Loads again what went besides. What cannot come is reported, and does not fail the start. */
 int nic_swap_dependents(struct action *action);
-/* Was a swap committed whose modules are not kept yet? */
+/* Was a swap committed whose modules are not kept yet? Keeps them; a failure is reported. */
 bool nic_is_committed(const void *role);
-/* Keeps copies of what was loaded where the next image finds them. A failure is reported. */
 int nic_keep_modules(struct action *action);
 
 /* ---- recover.c */
@@ -349,11 +345,11 @@ int nic_note_unfinished(struct action *action);
 bool nic_is_swapped(const void *role);
 /* The same, and no dependents of a swap that was killed are left to be loaded. */
 bool nic_dependents_are_done(const void *role);
-/* Did the killed container finish its swap, and not come to write that it is committed? */
+/* Did the killed container finish its swap, and not come to write that it is committed? Writes
+ * that, before a step can fail: a start that fails would roll that swap back. */
 bool nic_is_all_but_committed(const void *role);
-/* Writes that, before a step can fail: a start that fails would roll that swap back. */
 int nic_commit_earlier(struct action *action);
-/* On the way out: does OFED stay? Unless the operator wants the node's own driver back, or a swap
+/* On the way out: does OFED stay? Not when the operator wants the node's own driver back, or a swap
  * is pending, of this container or of one before it. */
 bool nic_stays(const struct role *role);
 /*
@@ -361,8 +357,7 @@ bool nic_stays(const struct role *role);
  * the node's own modules back: then those are proven, become what is pending, and ours go.
  */
 int nic_swap_in_undo(struct action *action);
-/* The undo of nic_swap_out(): what was there before a pending swap comes back, with its parameters:
- * the very builds, or where one of them is not found or fails, the host's own, at worst ours. */
+/* The undo of nic_swap_out(): what was there before a pending swap comes back. */
 int nic_swap_out_undo(struct action *action);
 /*
  * The rollback of a killed container's swap, by a start that does not come to its own steps. The
@@ -376,14 +371,14 @@ int nic_report_outcome(struct action *action);
 
 /* ---- network.c: the network's state, saved before and restored after (netstate/netstate.h) */
 
-/* Where its file is, else where it is to be; NULL without memory. @ret_saved: it is there, is not
- * restored, and only root could have written it. */
+/* Where its file is, else where it is to be; NULL without memory. @ret_saved: it is there, not
+ * restored, and only root can have written it. */
 char *nic_network_path(const struct nic *nic, bool *ret_saved);
-/* Others than root could have written the recorded one: nic_network_path() skips it. */
+/* Is the recorded one skipped, as others than root can have written it? */
 bool nic_network_is_distrusted(int root_fd, struct error *why);
-/* Of nic_network_restore(): there is no file, or it is not believed, or it is restored. */
+/* Is there nothing to restore? */
 bool nic_network_is_whole(const void *role);
-/* Is there one of what a finished restore still has to do (netstate_is_pending())? */
+/* Is there only what a finished restore still has to do (netstate_is_pending())? */
 bool nic_network_is_for_next_start(const struct nic *nic);
 /* Before the save into @path: records it, and removes one that is restored or not believed. */
 int nic_network_begin(const struct nic *nic, const char *path, struct error *error);
@@ -408,13 +403,7 @@ bool nic_network_is_at_risk(const struct role *role);
 
 /* ---- host_options.c */
 
-/*
- * Takes the host's modprobe options for the modules that we load in its stead: an administrator who
- * gave mlx5_core or ib_core an option wants it whichever build is loaded. What the operator mounted
- * into the container's own /etc/modprobe.d comes before them, and libkmod reads that by itself.
- * REASON_BAD_PARAMETER when the kernel would refuse a value; one that our module does not know is
- * left out with a note, as the kernel would do.
- */
+/* REASON_BAD_PARAMETER when the kernel would refuse a value. */
 int nic_host_options(struct action *action);
 
 /* The options that modprobe.d folders have for modules, with the file of each. */
@@ -432,18 +421,15 @@ int modprobe_options_read(int root_fd, const char *const *folders, const char *h
 
 /* ---- host_files.c */
 
-/*
- * The role's two files. None of these fails: what cannot be put or undone is reported. First, what
- * an earlier container left is undone; the udev rules stay where they are wanted.
- */
+/* None of these fails: what cannot be put or undone is reported. First, what an earlier container
+ * left is undone; the udev rules stay where they are wanted. */
 int nic_host_files_clear(struct action *action);
-/* Before the swap: rules and blacklist, and udevd is asked to read them. */
+/* Rules and blacklist, and udevd is asked to read them. */
 int nic_host_files_put(struct action *action);
 /* Both, and whatever else the journal knows. */
 int nic_host_files_undo(struct action *action);
-/* Right after the last load: the blacklist goes. */
+/* Right after the last load the blacklist goes; it comes back when modules are to go again. */
 int nic_unblock(struct action *action);
-/* The undo: it comes back, when modules are about to go again. */
 int nic_block_again(struct action *action);
 
 struct hostfiles {
@@ -484,9 +470,5 @@ bool udevd_reload(int root_fd, uint32_t limit_ms);
 
 /* ---- watch.c */
 
-/*
- * A watch of the role: another process on the node may unload the modules, or put the host's own in
- * their place. That is reported (DRIVER_REPLACED), and nothing is done about it: what did it may be
- * at work still, and the operator's liveness probe ends a container without mlx5_core.
- */
+/* The role's watch. */
 void nic_watch(struct role *role, unsigned happened, uint64_t *wake_ms);

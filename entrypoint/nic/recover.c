@@ -151,7 +151,6 @@ static int unload_ours(struct swap_context *swap, struct strv *removed)
 	struct swap_plan *pending = &swap->journal.pending;
 	_cleanup_(swap_plan_free) struct swap_plan removal = { 0 };
 	_cleanup_strv_ struct strv along = { 0 };
-	_cleanup_strv_ struct strv going = { 0 };
 	_cleanup_strv_ struct strv set = { 0 };
 	int root_fd = swap->root_fd;
 	size_t before = pending->go_count;
@@ -177,13 +176,7 @@ static int unload_ours(struct swap_context *swap, struct strv *removed)
 		if (r < 0)
 			return action_reason(action, REASON_MOUNT_FAILED, r);
 	}
-	for (size_t i = 0; i < removal.go_count; i++)
-		if (removal.go[i].part != SWAP_PEERMEM && strv_push(&going, removal.go[i].name) < 0)
-			return nic_no_memory(action);
-	r = peermem_make_way(action, &going);
-	kill_point("swap:undo:peermem");
-	if (r == 0)
-		r = swap_unload(swap, &going, true, removed);
+	r = swap_unload_plan(swap, &removal, true, removed);
 	/* One by one, for another process may use one by now: that one then stays. */
 	for (size_t i = along.count; r == 0 && i-- > 0;) {
 		const struct strv one = { .items = &along.items[i], .count = 1 };

@@ -216,6 +216,28 @@ int swap_unload(
 	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
 }
 
+int swap_unload_plan(
+	struct swap_context *swap, const struct swap_plan *plan, bool undoing, struct strv *removed)
+{
+	_cleanup_strv_ struct strv going = { 0 };
+	int r;
+
+	/* Without nvidia_peermem, which is asked to go. */
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (plan->go[i].part != SWAP_PEERMEM &&
+			sysmodule_exists(swap->root_fd, plan->go[i].name) &&
+			strv_push(&going, plan->go[i].name) < 0)
+			return nic_no_memory(swap->action);
+	if (!going.count)
+		return 0;
+	/* At the last moment: from here on GPUs have no direct way to the network. */
+	r = peermem_make_way(swap->action, &going);
+	if (r < 0)
+		return r;
+	kill_point("swap:%speermem", undoing ? "undo:" : "");
+	return swap_unload(swap, &going, undoing, removed);
+}
+
 /* ---- out */
 
 /* Whether the rollback will bring the very builds is reported while there still is a choice. */
@@ -254,7 +276,6 @@ int nic_swap_out(struct action *action)
 {
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
 	_cleanup_strv_ struct strv removed = { 0 };
-	_cleanup_strv_ struct strv going = { 0 };
 	const struct swap_plan *plan;
 	int r = swap_open(&swap, action);
 
@@ -270,20 +291,7 @@ int nic_swap_out(struct action *action)
 	r = journal_begin(plan, &swap.lookup, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
-	/* Without nvidia_peermem, which is asked to go. */
-	for (size_t i = 0; i < plan->go_count; i++)
-		if (plan->go[i].part != SWAP_PEERMEM &&
-			sysmodule_exists(swap.root_fd, plan->go[i].name) &&
-			strv_push(&going, plan->go[i].name) < 0)
-			return nic_no_memory(action);
-	if (!going.count)
-		return 0;
-	/* At the last moment: from here on GPUs have no direct way to the network. */
-	r = peermem_make_way(action, &going);
-	if (r < 0)
-		return r;
-	kill_point("swap:peermem");
-	return swap_unload(&swap, &going, false, &removed);
+	return swap_unload_plan(&swap, plan, false, &removed);
 }
 
 /* ---- in */

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Are the modules that run while it serves still those that it loaded? Another process on the node
+ * may unload them, or put the host's own in their place. That is reported (DRIVER_REPLACED), and
+ * nothing is done about it: what did it may be at work still, and the operator's liveness probe
+ * ends a container without mlx5_core.
+ */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
