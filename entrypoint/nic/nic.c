@@ -410,7 +410,7 @@ static int read_inputs(struct role *role, struct error *error)
 
 void nic_free(struct nic *nic)
 {
-	strv_free(&nic->watch.modules);
+	free(nic->watch.modules);
 	strv_free(&nic->watch.changed);
 	swap_plan_free(&nic->swap);
 	strv_free(&nic->build.settings);

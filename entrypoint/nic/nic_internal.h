@@ -194,7 +194,12 @@ int journal_merge_own(struct swap_plan *own, const struct swap_plan *plan, bool 
 
 /* watch.c's. */
 struct nic_watch {
-	struct strv modules; /* "name build-id load" of each that is to be there */
+	struct nic_watched {
+		char name[64];
+		char build_id[BUILD_ID_HEX_SIZE];
+		unsigned long long load; /* another number each time that it is loaded */
+	} * modules;                     /* that are to be there */
+	size_t count;
 	struct strv changed; /* what was reported of them last */
 	uint64_t settled_ms; /* until then its folder may not be as the kernel reported; 0: it is */
 };

@@ -121,37 +121,20 @@ static unsigned long long load_number(int root_fd, const char *module)
 	return fstatat(root_fd, path, &status, 0) < 0 ? 0 : (unsigned long long) status.st_ino;
 }
 
-static int push_module(int root_fd, const char *module, struct strv *lines)
+/* Adds to @changed what became of it, if anything. */
+static int check_module(int root_fd, const struct nic_watched *module, struct strv *changed)
 {
 	char build_id[BUILD_ID_HEX_SIZE];
 
-	sysmodule_build_id(root_fd, module, build_id);
-	return strv_pushf(lines, "%s %s %llu", module, *build_id ? build_id : "-",
-		load_number(root_fd, module));
-}
-
-/* Adds to @changed what became of the module of such a line, if anything. */
-static int check_line(int root_fd, const char *line, struct strv *changed)
-{
-	_cleanup_strv_ struct strv now = { 0 };
-	size_t name_length = strcspn(line, " ");
-	size_t build_length = name_length + 1 + strcspn(line + name_length + 1, " ");
-	const char *number = strrchr(line, ' ');
-	char name[64];
-	int r;
-
-	(void) snprintf(name, sizeof(name), "%.*s", (int) name_length, line);
-	if (!sysmodule_is_live(root_fd, name))
-		return strv_pushf(changed, "%s: it is not loaded any more", name);
+	if (!sysmodule_is_live(root_fd, module->name))
+		return strv_pushf(changed, "%s: it is not loaded any more", module->name);
 	/* This happens at every module that comes or goes on the node, whosesoever it is. */
-	if (number && strtoull(number, NULL, 10) == load_number(root_fd, name))
+	if (load_number(root_fd, module->name) == module->load)
 		return 0;
-	r = push_module(root_fd, name, &now);
-	if (r < 0 || strcmp(now.items[0], line) == 0)
-		return r;
-	if (strncmp(now.items[0], line, build_length + 1) == 0)
-		return strv_pushf(changed, "%s: it was loaded anew, the same build", name);
-	return strv_pushf(changed, "%s: it is another build now", name);
+	sysmodule_build_id(root_fd, module->name, build_id);
+	return strv_pushf(changed, "%s: it %s", module->name,
+		strcmp(build_id, module->build_id) == 0 ? "was loaded anew, the same build"
+							: "is another build now");
 }
 
 static int fill_report(const struct nic *nic, struct nic_report *report)
@@ -238,8 +221,8 @@ static void check_watched(struct nic *nic)
 	char text[ERROR_TEXT_SIZE];
 	bool is_same;
 
-	for (size_t i = 0; i < nic->watch.modules.count; i++)
-		if (check_line(nic->role.root_fd, nic->watch.modules.items[i], &changed) < 0)
+	for (size_t i = 0; i < nic->watch.count; i++)
+		if (check_module(nic->role.root_fd, &nic->watch.modules[i], &changed) < 0)
 			return;
 	is_same = changed.count == known->count;
 	for (size_t i = 0; is_same && i < changed.count; i++)
@@ -259,20 +242,36 @@ static void check_watched(struct nic *nic)
 	publish_report(nic);
 }
 
+/* Not what they need of the kernel's. */
+static void watch_modules(struct nic *nic)
+{
+	const struct strv *set = &nic->role.driver_modules;
+	struct nic_watch *watch = &nic->watch;
+	int root_fd = nic->role.root_fd;
+
+	free(watch->modules);
+	watch->count = 0;
+	watch->modules = calloc(set->count + 1, sizeof(*watch->modules));
+	for (size_t i = 0; watch->modules && i < set->count; i++) {
+		struct nic_watched *module = &watch->modules[watch->count];
+
+		if (!strv_contains(&nic->swap.load, set->items[i]) ||
+			!sysmodule_is_live(root_fd, set->items[i]))
+			continue;
+		(void) snprintf(module->name, sizeof(module->name), "%s", set->items[i]);
+		sysmodule_build_id(root_fd, module->name, module->build_id);
+		module->load = load_number(root_fd, module->name);
+		watch->count++;
+	}
+}
+
 void nic_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 {
 	struct nic *nic = nic_of(role);
-	const struct strv *set = &role->driver_modules;
 	uint64_t now_ms = clock_monotonic_ms();
 
 	if (!happened) {
-		strv_free(&nic->watch.modules);
-		/* Not what they need of the kernel's. */
-		for (size_t i = 0; i < set->count; i++)
-			if (strv_contains(&nic->swap.load, set->items[i]) &&
-				sysmodule_is_live(role->root_fd, set->items[i]) &&
-				push_module(role->root_fd, set->items[i], &nic->watch.modules) < 0)
-				return;
+		watch_modules(nic);
 		publish_report(nic);
 		return;
 	}

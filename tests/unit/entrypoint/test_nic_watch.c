@@ -153,7 +153,7 @@ static void a_second_beginning_counts_nothing_twice(void **state)
 
 	serve(&nic, folder);
 	nic_watch(&nic.role, 0, &wake_ms);
-	assert_int_equal(nic.watch.modules.count, 2);
+	assert_int_equal(nic.watch.count, 2);
 	unload(folder, "ib_core");
 	kernel_reports(&nic);
 	assert_replaced(folder, "ib_core: it is not loaded any more");
