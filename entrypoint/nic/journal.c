@@ -409,20 +409,17 @@ int journal_begin(const struct swap_plan *plan, struct module_lookup *lookup, st
 	if (!is_continued)
 		swap_plan_free(&journal.pending);
 	/* What this start will insert itself: all that is not there, or goes first. */
-	for (size_t i = 0; r == 0 && i < plan->load.count; i++)
-		if (swap_plan_find(plan, plan->load.items[i]) ||
-			!sysmodule_exists(role->root_fd, plan->load.items[i]))
-			r = strv_push(&coming, plan->load.items[i]);
+	for (size_t i = 0; i < plan->load.count; i++)
+		if ((swap_plan_find(plan, plan->load.items[i]) ||
+			    !sysmodule_exists(role->root_fd, plan->load.items[i])) &&
+			strv_push(&coming, plan->load.items[i]) < 0)
+			return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
 	/* What runs is what the killed container left: the node's own is what that one found. */
-	if (r == 0)
-		r = journal_merge_own(&journal.own, is_continued ? &journal.pending : plan,
-			journal_knows_own(&journal), lookup);
-	if (r == 0)
-		r = nic_push_all(&journal.own.load, &coming);
-	if (r == 0)
-		r = journal_merge_pending(&journal.pending, plan, &coming);
-	if (r < 0)
-		return error_set_errno(error, r, "/%s", JOURNAL_PATH);
+	if (journal_merge_own(&journal.own, is_continued ? &journal.pending : plan,
+		    journal_knows_own(&journal), lookup) < 0 ||
+		nic_push_all(&journal.own.load, &coming) < 0 ||
+		journal_merge_pending(&journal.pending, plan, &coming) < 0)
+		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
 	return journal_write_phase(role->root_fd, &journal, PHASE_UNLOADING, error);
 }
 

@@ -354,12 +354,13 @@ static int unload_other_builds(struct swap_context *swap, bool of_host)
 		char loaded[BUILD_ID_HEX_SIZE];
 		bool is_other;
 
+		if (module->part != SWAP_DRIVER || !sysmodule_exists(swap->root_fd, module->name))
+			continue;
 		sysmodule_build_id(swap->root_fd, module->name, loaded);
-		is_other = of_host ? sysmodule_exists(swap->root_fd, module->name) &&
-					     !module_is_on_host(&swap->lookup, module->name, loaded)
+		is_other = of_host ? !module_is_on_host(&swap->lookup, module->name, loaded)
 				   : *module->build_id && *loaded &&
 					     strcmp(loaded, module->build_id) != 0;
-		if (module->part == SWAP_DRIVER && is_other && strv_push(&others, module->name) < 0)
+		if (is_other && strv_push(&others, module->name) < 0)
 			return nic_no_memory(swap->action);
 	}
 	return others.count ? swap_unload(swap, &others, true, &removed) : 0;
@@ -378,7 +379,7 @@ static int load_driver_exact(struct swap_context *swap, struct error *why)
 		_cleanup_free_ char *path = NULL;
 
 		if (module->part == SWAP_DRIVER && *module->build_id &&
-			!is_build_before(swap, module->name) &&
+			!swap_is_build(swap, module) &&
 			module_find(&swap->lookup, module->name, module->build_id, &path) < 0)
 			return error_set(why, -ENOENT, "their own files are not all to be found");
 	}
