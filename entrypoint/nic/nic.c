@@ -23,17 +23,16 @@
 #include "entrypoint/role/mounts.h"
 #include "entrypoint/role/prove.h"
 
-/* A whole OFED with one job takes the better part of an hour. */
-#define BUILD_DEADLINE_MS (3600 * 1000)
-
 /* Where an OFED has NFS/RDMA: a source without it cannot be asked for its module. */
 #define NFSRDMA_SOURCE KIT_FOLDER "/source/net/sunrpc/xprtrdma"
 
-/* mlx5_core waits for each card's firmware, one after the other. */
-#define LOAD_DEADLINE_MS (600 * 1000)
-
-/* One try at unloading. */
-#define UNLOAD_DEADLINE_MS (120 * 1000)
+/* Deadlines. A whole OFED with one job takes the better part of an hour; mlx5_core waits for each
+ * card's firmware, one after the other; a few small files are synced to a disk that may be busy. */
+#define BUILD_MS  (3600 * 1000)
+#define LOAD_MS   (600 * 1000)
+#define UNLOAD_MS (120 * 1000) /* one try */
+#define READ_MS   (60 * 1000)
+#define FILES_MS  (60 * 1000)
 
 /*
  * What each undo may count on of the pod's grace (CONTRACT_NIC_GRACE_MS); together they leave room
@@ -46,9 +45,7 @@
 #define SHARE_GIVE_MS   (50 * 1000)
 #define SHARE_FILES_MS  (8 * 1000)
 #define SHARE_LATE_MS   (5 * 1000)
-
-/* A few small files, synced to a disk of the host that may be busy. */
-#define FILES_DEADLINE_MS (60 * 1000)
+#define SHARE_BUILD_MS  (3 * 1000)
 
 static const char *const nic_devices[] = { "/dev/infiniband/", NULL };
 
@@ -244,6 +241,13 @@ static int clear_flag(struct action *action)
 	return 0;
 }
 
+/* What a worker does, and undoes: until when, and what of the grace is kept for it. */
+#define WORKER(function, deadline)                                                                 \
+	.kind = STEP_WORKER, .perform = (function), .deadline_ms = (deadline)
+#define WORKER_UNDO(function, deadline, share)                                                     \
+	.undo_kind = STEP_WORKER, .undo = (function), .undo_deadline_ms = (deadline),              \
+	.undo_share_ms = (share)
+
 /* nic-driver build does identify-kernel, build-on-node and read-build only. */
 #define BUILD_STEPS      4
 #define BUILD_STEP_COUNT 3
@@ -254,135 +258,70 @@ static const struct step nic_steps[] = {
 	 * detaches them also where this start did not come so far. */
 	{ .name = "clear-stale", .perform = clear_stale, .undo = detach_sources },
 	{ .name = "clear-host-files",
-		.kind = STEP_WORKER,
-		.perform = nic_host_files_clear,
-		.deadline_ms = FILES_DEADLINE_MS,
+		WORKER(nic_host_files_clear, FILES_MS),
 		.undo = nic_report_outcome }, /* after every rollback */
 	/*
 	 * Two steps that are there for their undos, which roll back a killed container's swap when
 	 * this start does not come to its own steps: first unfinished-out's unloads the image's
 	 * modules, then find-unfinished's loads what was there before. Despite its name the first
-	 * finds nothing: it logs that something is unfinished. The second has only an undo.
+	 * finds nothing: it logs that something is unfinished, which takes a worker.
 	 */
 	{ .name = "find-unfinished",
 		.wanted = nic_is_unfinished,
-		.kind = STEP_WORKER, /* nic_note() needs one */
-		.perform = nic_note_unfinished,
-		.deadline_ms = FILES_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_unfinished_back,
-		.undo_deadline_ms = LOAD_DEADLINE_MS,
-		.undo_share_ms = SHARE_LATE_MS,
+		WORKER(nic_note_unfinished, FILES_MS),
+		WORKER_UNDO(nic_unfinished_back, LOAD_MS, SHARE_LATE_MS),
 		.undo_is_whole = true },
 	{ .name = "unfinished-out",
 		.wanted = nic_is_unfinished,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_unfinished_out,
-		.undo_deadline_ms = LOAD_DEADLINE_MS,
-		.undo_share_ms = SHARE_LATE_MS },
+		WORKER_UNDO(nic_unfinished_out, LOAD_MS, SHARE_LATE_MS) },
 	[BUILD_STEPS] = { .name = "identify-kernel", .perform = nodebuild_identify },
 	{ .name = "build-on-node",
 		.wanted = nodebuild_wanted,
-		.kind = STEP_WORKER,
-		.perform = nodebuild_run,
-		.deadline_ms = BUILD_DEADLINE_MS,
+		WORKER(nodebuild_run, BUILD_MS),
 		.stoppable = true,
-		.undo_kind = STEP_WORKER,
-		.undo = nodebuild_clear,
-		.undo_deadline_ms = 60 * 1000,
-		.undo_share_ms = 3 * 1000 },
+		WORKER_UNDO(nodebuild_clear, FILES_MS, SHARE_BUILD_MS) },
 	{ .name = "read-build", .wanted = nodebuild_unread, .perform = role_read_image },
-	{ .name = "host-options",
-		.kind = STEP_WORKER,
-		.perform = nic_host_options,
-		.deadline_ms = FILES_DEADLINE_MS },
-	{ .name = "compare",
-		.kind = STEP_WORKER,
-		.perform = nic_compare,
-		.deadline_ms = 60 * 1000 },
+	{ .name = "host-options", WORKER(nic_host_options, FILES_MS) },
+	{ .name = "compare", WORKER(nic_compare, READ_MS) },
 	{ .name = "adopt-plan", .perform = nic_adopt_plan },
 	{ .name = "settle-earlier",
 		.wanted = nic_is_all_but_committed,
-		.kind = STEP_WORKER,
-		.perform = nic_commit_earlier,
-		.deadline_ms = LOAD_DEADLINE_MS },
-	{ .name = "prove",
-		.is_done = nic_is_swapped,
-		.kind = STEP_WORKER,
-		.perform = prove_swap,
-		.deadline_ms = 60 * 1000 },
+		WORKER(nic_commit_earlier, LOAD_MS) },
+	{ .name = "prove", .is_done = nic_is_swapped, WORKER(prove_swap, READ_MS) },
 	{ .name = "save-network",
 		.is_done = nic_network_stays,
-		.kind = STEP_WORKER,
-		.perform = nic_network_save,
-		.deadline_ms = LOAD_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_network_save_undo,
-		.undo_deadline_ms = LOAD_DEADLINE_MS,
-		.undo_share_ms = SHARE_GIVE_MS },
+		WORKER(nic_network_save, LOAD_MS),
+		WORKER_UNDO(nic_network_save_undo, LOAD_MS, SHARE_GIVE_MS) },
 	{ .name = "host-files",
-		.kind = STEP_WORKER,
-		.perform = nic_host_files_put,
-		.deadline_ms = FILES_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_host_files_undo,
-		.undo_deadline_ms = FILES_DEADLINE_MS,
-		.undo_share_ms = SHARE_FILES_MS },
+		WORKER(nic_host_files_put, FILES_MS),
+		WORKER_UNDO(nic_host_files_undo, FILES_MS, SHARE_FILES_MS) },
 	{ .name = "retire-sources", .is_done = nic_is_swapped, .perform = detach_sources },
 	{ .name = "swap-out",
 		.is_done = nic_is_swapped,
-		.kind = STEP_WORKER,
-		.perform = nic_swap_out,
-		.deadline_ms = LOAD_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_swap_out_undo,
-		.undo_deadline_ms = LOAD_DEADLINE_MS,
-		.undo_share_ms = SHARE_BACK_MS,
+		WORKER(nic_swap_out, LOAD_MS),
+		WORKER_UNDO(nic_swap_out_undo, LOAD_MS, SHARE_BACK_MS),
 		.undo_is_whole = true },
 	{ .name = "swap-in",
 		.is_done = nic_is_swapped,
-		.kind = STEP_WORKER,
-		.perform = nic_swap_in,
-		.deadline_ms = LOAD_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_swap_in_undo,
-		.undo_deadline_ms = UNLOAD_DEADLINE_MS,
-		.undo_share_ms = SHARE_UNLOAD_MS },
+		WORKER(nic_swap_in, LOAD_MS),
+		WORKER_UNDO(nic_swap_in_undo, UNLOAD_MS, SHARE_UNLOAD_MS) },
 	{ .name = "swap-others",
 		.is_done = nic_dependents_are_done,
-		.kind = STEP_WORKER,
-		.perform = nic_swap_dependents,
-		.deadline_ms = LOAD_DEADLINE_MS },
+		WORKER(nic_swap_dependents, LOAD_MS) },
 	{ .name = "unblock",
 		.is_done = nic_is_swapped,
-		.kind = STEP_WORKER,
-		.perform = nic_unblock,
-		.deadline_ms = FILES_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_block_again,
-		.undo_deadline_ms = FILES_DEADLINE_MS,
-		.undo_share_ms = SHARE_FILES_MS },
+		WORKER(nic_unblock, FILES_MS),
+		WORKER_UNDO(nic_block_again, FILES_MS, SHARE_FILES_MS) },
 	{ .name = "restore-network",
 		.is_done = nic_network_is_whole,
-		.kind = STEP_WORKER,
-		.perform = nic_network_restore,
-		.deadline_ms = LOAD_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_network_save_again,
-		.undo_deadline_ms = LOAD_DEADLINE_MS,
-		.undo_share_ms = SHARE_SAVE_MS },
+		WORKER(nic_network_restore, LOAD_MS),
+		WORKER_UNDO(nic_network_save_again, LOAD_MS, SHARE_SAVE_MS) },
 	{ .name = "export-sources", .perform = export_sources, .undo = detach_sources },
-	{ .name = "fingerprint",
-		.kind = STEP_WORKER,
-		.perform = fingerprint_write,
-		.deadline_ms = 60 * 1000,
-		.undo = forget_fingerprint },
+	{ .name = "fingerprint", WORKER(fingerprint_write, READ_MS), .undo = forget_fingerprint },
 	{ .name = "tell-ready", .perform = write_ready, .undo = clear_flag },
 	{ .name = "keep-modules",
 		.wanted = nic_is_committed,
-		.kind = STEP_WORKER,
-		.perform = nic_keep_modules,
-		.deadline_ms = FILES_DEADLINE_MS,
+		WORKER(nic_keep_modules, FILES_MS),
 		.may_fail = true },
 };
 
