@@ -27,17 +27,10 @@ struct comparison {
 	struct action *action;
 	const struct nic *nic;
 	int root_fd;
-	struct loader *loader; /* of the image's tree */
-	struct strv recorded;  /* what an earlier start loaded its modules with; may be empty */
-	struct strv differ;    /* of the image's set, loaded, and to be replaced */
+	struct loader *loader;       /* of the image's tree */
+	const struct strv *recorded; /* what an earlier start loaded its modules with */
 	struct swap_plan *plan;
 };
-
-static void comparison_done(struct comparison *comparison)
-{
-	strv_free(&comparison->recorded);
-	strv_free(&comparison->differ);
-}
 
 /* ---- one module */
 
@@ -95,7 +88,7 @@ static bool shows_parameter(
  */
 static int compare_parameters(const struct comparison *comparison, const char *module)
 {
-	const char *then = role_parameters_find(&comparison->recorded, module);
+	const char *then = role_parameters_find(comparison->recorded, module);
 	struct action *action = comparison->action;
 	_cleanup_strv_ struct strv words = { 0 };
 	_cleanup_free_ char *now = NULL;
@@ -216,7 +209,7 @@ static int list_holders(struct action *action, const char *module, struct strv *
  * Of the set what is to be loaded, or holds what is. A set may bring more: NVMe's own driver, say,
  * which the node's root disk may run on. That is not replaced unasked.
  */
-static int list_differing(struct comparison *comparison)
+static int list_differing(struct comparison *comparison, struct strv *differ)
 {
 	const struct nic_inputs *inputs = &comparison->nic->inputs;
 	const struct strv *set = &comparison->nic->role.driver_modules;
@@ -249,7 +242,7 @@ static int list_differing(struct comparison *comparison)
 		if (r == 0 || (part == SWAP_STORAGE && !inputs->unload_storage) ||
 			(part == SWAP_THIRD_PARTY && !inputs->unload_third_party))
 			continue;
-		if (strv_push(&comparison->differ, module) < 0)
+		if (strv_push(differ, module) < 0)
 			return nic_no_memory(action);
 	}
 	return 0;
@@ -298,32 +291,34 @@ static int list_going(struct comparison *comparison, const struct strv *modules)
 int swap_plan_make(struct action *action, struct loader *loader, struct swap_plan *plan)
 {
 	const struct role *role = action->role;
-	_cleanup_(comparison_done) struct comparison comparison = {
+	_cleanup_strv_ struct strv recorded = { 0 };
+	_cleanup_strv_ struct strv differ = { 0 };
+	struct comparison comparison = {
 		.action = action,
 		.nic = action->role,
 		.root_fd = role->root_fd,
 		.loader = loader,
+		.recorded = &recorded,
 		.plan = plan,
 	};
 	bool is_all_live = true;
-	int r = role_list_read(role, ROLE_PARAMETERS_LIST, &comparison.recorded);
+	int r = role_list_read(role, ROLE_PARAMETERS_LIST, &recorded);
 
 	if (r < 0 && r != -ENOENT)
 		return action_fail(action, REASON_MOUNT_FAILED, r,
 			"/%s/%s." ROLE_PARAMETERS_LIST ": %s", role->state_folder, role->name,
 			strerror(-r));
 	r = list_load(&comparison);
-	if (r < 0)
-		return r;
-	r = list_differing(&comparison);
+	if (r == 0)
+		r = list_differing(&comparison, &differ);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < plan->load.count; i++)
 		is_all_live &= sysmodule_is_live(role->root_fd, plan->load.items[i]);
-	plan->same = !comparison.differ.count && is_all_live;
+	plan->same = !differ.count && is_all_live;
 	if (plan->same)
 		return 0;
-	r = list_going(&comparison, &comparison.differ);
+	r = list_going(&comparison, &differ);
 	if (r < 0)
 		return r;
 	/* The driver's modules that go without being asked for come again from the image, too: no
@@ -398,17 +393,11 @@ int nic_adopt_plan(struct action *action)
 struct refusals {
 	const struct swap_plan *plan;
 	int root_fd;
-	char *users; /* who has an RDMA device open, as far as it can be seen, or "" */
-	struct strv texts;
+	const char *users; /* who has an RDMA device open, as far as it can be seen, or "" */
+	struct strv *texts;
 };
 
-static void refusals_done(struct refusals *refusals)
-{
-	free(refusals->users);
-	strv_free(&refusals->texts);
-}
-
-static int name_users(struct refusals *refusals)
+static int name_users(int root_fd, char **ret_users)
 {
 	_cleanup_strv_ struct strv patterns = { 0 };
 	_cleanup_strv_ struct strv names = { 0 };
@@ -417,7 +406,7 @@ static int name_users(struct refusals *refusals)
 
 	if (strv_push(&patterns, "/dev/infiniband/*") < 0)
 		return -ENOMEM;
-	count = users_of_devices(refusals->root_fd, &patterns, users, USERS_NAMED);
+	count = users_of_devices(root_fd, &patterns, users, USERS_NAMED);
 	for (int i = 0; i < count && i < USERS_NAMED; i++) {
 		char user[USER_TEXT_SIZE];
 
@@ -425,8 +414,8 @@ static int name_users(struct refusals *refusals)
 		if (strv_push(&names, user) < 0)
 			return -ENOMEM;
 	}
-	refusals->users = strv_join(&names, ", ");
-	return refusals->users ? 0 : -ENOMEM;
+	*ret_users = strv_join(&names, ", ");
+	return *ret_users ? 0 : -ENOMEM;
 }
 
 /* What the operator has a variable for. */
@@ -444,7 +433,7 @@ static int refuse_part(
 		return 0;
 	text = strv_join(&names, ", ");
 	return !text ? -ENOMEM
-		     : strv_pushf(&refusals->texts,
+		     : strv_pushf(refusals->texts,
 			       "%.400s (%s) would have to go: set %s=true, and what goes is loaded "
 			       "again afterwards; or unload it first",
 			       text, what, variable);
@@ -479,14 +468,14 @@ static int refuse_module(struct refusals *refusals, const struct swap_module *mo
 		return 0;
 	/* A driver of devices that the image does not bring would leave them without one. */
 	if (module->part == SWAP_OTHER && drives_devices(refusals->root_fd, module->name) &&
-		strv_pushf(&refusals->texts,
+		strv_pushf(refusals->texts,
 			"%s drives devices, would have to go, and is not in the image, whose "
 			"modules it does not fit: unload it first, name it in %s, or use an image "
 			"that has it",
 			module->name, CONTRACT_ENV_THIRD_PARTY) < 0)
 		return -ENOMEM;
 	if (references < 0)
-		return strv_pushf(&refusals->texts,
+		return strv_pushf(refusals->texts,
 			"%s cannot be unloaded: it is built in, or the kernel has no module "
 			"unloading (CONFIG_MODULE_UNLOAD): use a kernel that has it as a module",
 			module->name);
@@ -495,10 +484,10 @@ static int refuse_module(struct refusals *refusals, const struct swap_module *mo
 	if (!references || module->part == SWAP_PEERMEM)
 		return 0;
 	if (*refusals->users)
-		return strv_pushf(&refusals->texts,
+		return strv_pushf(refusals->texts,
 			"%s is in use by %.400s: stop it, then try again", module->name,
 			refusals->users);
-	return strv_pushf(&refusals->texts,
+	return strv_pushf(refusals->texts,
 		"%s is in use: %d reference(s) that belong to no other module and to no process "
 		"seen from here: stop the workload that uses it, then try again",
 		module->name, references);
@@ -526,7 +515,7 @@ static int refuse_core_users(struct refusals *refusals)
 		int references = own_references(refusals->root_fd, evidence[i]);
 
 		if (references && !swap_plan_find(plan, evidence[i]) &&
-			strv_pushf(&refusals->texts,
+			strv_pushf(refusals->texts,
 				"%s would have to go while RDMA devices are open: %s has %d "
 				"reference(s) of its own%s%.400s: stop the workload that uses them",
 				driver, evidence[i], references, *refusals->users ? ", by " : "",
@@ -565,7 +554,7 @@ static int refuse_passed_through(
 			strv_contains(reported, module))
 			continue;
 		if (strv_push(reported, module) < 0 ||
-			strv_pushf(&refusals->texts,
+			strv_pushf(refusals->texts,
 				"a virtual function of %.*s is passed through by %s, which is in "
 				"use: stop the virtual machine that has it",
 				(int) strcspn(device, "/"), device, module) < 0)
@@ -579,9 +568,8 @@ static int list_refusals(struct refusals *refusals, const struct nic_inputs *inp
 	const struct swap_plan *plan = refusals->plan;
 	_cleanup_strv_ struct strv reported = { 0 };
 
-	if (name_users(refusals) < 0 ||
-		(!inputs->unload_storage && refuse_part(refusals, SWAP_STORAGE, "storage over RDMA",
-						    CONTRACT_ENV_UNLOAD_STORAGE) < 0) ||
+	if ((!inputs->unload_storage && refuse_part(refusals, SWAP_STORAGE, "storage over RDMA",
+						CONTRACT_ENV_UNLOAD_STORAGE) < 0) ||
 		(!inputs->unload_third_party &&
 			refuse_part(refusals, SWAP_THIRD_PARTY, "third-party RDMA",
 				CONTRACT_ENV_UNLOAD_THIRD_PARTY) < 0))
@@ -600,20 +588,23 @@ static int list_refusals(struct refusals *refusals, const struct nic_inputs *inp
 int nic_refuse(struct action *action, const struct swap_plan *plan)
 {
 	const struct nic *nic = action->role;
-	_cleanup_(refusals_done) struct refusals refusals = { .plan = plan,
-		.root_fd = nic->role.root_fd };
-	const struct strv *texts = &refusals.texts;
+	_cleanup_strv_ struct strv texts = { 0 };
+	_cleanup_free_ char *users = NULL;
 	_cleanup_free_ char *text = NULL;
+	struct refusals refusals = { .plan = plan, .root_fd = nic->role.root_fd, .texts = &texts };
 
 	if (!plan->go_count)
 		return 0;
+	if (name_users(nic->role.root_fd, &users) < 0)
+		return nic_no_memory(action);
+	refusals.users = users;
 	if (list_refusals(&refusals, &nic->inputs) < 0)
 		return nic_no_memory(action);
-	if (!texts->count)
+	if (!texts.count)
 		return 0;
-	for (size_t i = 0; i < texts->count; i++)
-		nic_note(action, "%s", texts->items[i]);
-	text = strv_join(texts, "; ");
+	for (size_t i = 0; i < texts.count; i++)
+		nic_note(action, "%s", texts.items[i]);
+	text = strv_join(&texts, "; ");
 	return text ? action_fail(
 			      action, REASON_MODULE_IN_USE, -EBUSY, "nothing was touched: %s", text)
 		    : nic_no_memory(action);

@@ -129,8 +129,7 @@ static int insert_with_options(struct swap_context *swap, const struct swap_modu
 
 	if (r < 0)
 		return r;
-	if (parameters_for_file(file, module->options ? module->options : "", &chosen, &left_out) <
-		0)
+	if (parameters_for_file(file, module->options, &chosen, &left_out) < 0)
 		return error_set_errno(error, -ENOMEM, "/%s", path + (*path == '/'));
 	insertion.options = chosen;
 	r = insert_file(&insertion, action->worker, &action->reason, error);
