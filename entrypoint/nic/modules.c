@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Module files, known by their build ids, and copies of them on the node. */
 #include <fcntl.h>
-#include <libgen.h>
 #include <string.h>
 
 #include "common/fs.h"
@@ -102,22 +101,13 @@ bool module_is_of_host(const struct module_lookup *lookup, const char *path)
 static bool is_distrusted(struct module_lookup *lookup, const char *path)
 {
 	const struct nic *nic = lookup->action->role;
-	_cleanup_close_ int base_fd = -1;
+	const char *folder = nic->inputs.journal_folder;
 	_cleanup_close_ int fd = -1;
-	char folder[PATH_MAX];
 	struct error why = { "" };
-	const char *base;
 
-	if (!is_below(path, nic->inputs.journal_folder))
+	if (!is_below(path, folder))
 		return false;
-	/* From the folder above it on all has to be root's alone. */
-	(void) snprintf(folder, sizeof(folder), "%s", nic->inputs.journal_folder);
-	base = dirname(folder);
-	base_fd = open_in_root(nic->role.root_fd, base, O_PATH | O_DIRECTORY);
-	if (base_fd < 0)
-		(void) error_set_errno(&why, base_fd, "/%s", base);
-	else
-		fd = open_owned(base_fd, path + strlen(base) + 1, O_RDONLY, &why);
+	fd = nic_open_owned(nic->role.root_fd, folder, path, &why);
 	if (fd >= 0)
 		return false;
 	if (!strv_contains(&lookup->skipped, path))

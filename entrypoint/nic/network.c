@@ -6,11 +6,11 @@
  * lies, and whether it is restored, the journal says.
  */
 #include <fcntl.h>
+#include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/fs.h"
-#include "common/path.h"
 #include "entrypoint/netstate/netstate.h"
 #include "entrypoint/nic/nic_internal.h"
 
@@ -37,25 +37,14 @@ static bool mark_of(int root_fd, const char *path, char mark[MARK_SIZE])
 	return true;
 }
 
-/*
- * Only root may have written the file, for what it says is written to /proc/sys and to devices. The
- * folder that holds it and the file itself are checked; the folder above was checked by the
- * container that recorded the path, when it read its inputs.
- */
+/* Only root may have written the file, for what it says is written to /proc/sys and to devices. */
 static int check_owner(int root_fd, const char *path, struct error *why)
 {
-	const char *slash = strrchr(path, '/');
-	const char *base = slash ? memrchr(path, '/', (size_t) (slash - path)) : NULL;
-	_cleanup_close_ int base_fd = -1;
 	_cleanup_close_ int fd = -1;
 	char folder[PATH_MAX];
 
-	(void) snprintf(
-		folder, sizeof(folder), "%.*s", base ? (int) (base - path) : 1, base ? path : ".");
-	base_fd = open_in_root(root_fd, folder, O_RDONLY | O_DIRECTORY);
-	if (base_fd < 0)
-		return error_set_errno(why, base_fd, "/%s", path);
-	fd = open_owned(base_fd, base ? base + 1 : path, O_RDONLY, why);
+	(void) snprintf(folder, sizeof(folder), "%s", path);
+	fd = nic_open_owned(root_fd, dirname(folder), path, why);
 	return fd < 0 ? fd : 0;
 }
 

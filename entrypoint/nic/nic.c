@@ -8,12 +8,14 @@
 #include "entrypoint/nic/nic_internal.h"
 
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "common/fs.h"
+#include "common/path.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/lock.h"
@@ -73,6 +75,22 @@ int nic_push_all(struct strv *names, const struct strv *more)
 		if (strv_push_unique(names, more->items[i]) < 0)
 			return -ENOMEM;
 	return 0;
+}
+
+int nic_open_owned(int root_fd, const char *folder, const char *path, struct error *error)
+{
+	_cleanup_close_ int base_fd = -1;
+	char above[PATH_MAX];
+	const char *base;
+
+	(void) snprintf(above, sizeof(above), "%s", folder);
+	base = dirname(above);
+	base_fd = open_in_root(root_fd, base, O_RDONLY | O_DIRECTORY);
+	if (base_fd < 0)
+		return error_set_errno(error, base_fd, "/%s", path);
+	if (strcmp(base, ".") != 0)
+		path += strlen(base) + 1;
+	return open_owned(base_fd, path, O_RDONLY, error);
 }
 
 /* ---- the mode sources: OFED for the running kernel, compiled here */

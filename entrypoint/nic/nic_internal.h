@@ -229,6 +229,10 @@ int nic_no_memory(struct action *action);
 /* Appends those that are not there yet. -ENOMEM. */
 int nic_push_all(struct strv *names, const struct strv *more) _must_check_;
 
+/* Opens @path, which is in the journals' @folder, or an earlier container's: from the folder above
+ * that one on all has to be root's alone. */
+int nic_open_owned(int root_fd, const char *folder, const char *path, struct error *error);
+
 /* By the inputs: sets role.build, which stays NULL in the other modes, which compile nothing. */
 int nic_build_read(struct nic *nic, struct error *error);
 /*
