@@ -634,7 +634,7 @@ int nic_host_files_clear(struct action *action)
 
 int nic_host_files_put(struct action *action)
 {
-	const struct nic *nic = nic_of(action->role);
+	const struct nic *nic = action->role;
 	struct hostfiles files = open_files(nic);
 
 	if (nic->inputs.ifnames_rule)
@@ -668,7 +668,7 @@ int nic_unblock(struct action *action)
 
 int nic_block_again(struct action *action)
 {
-	const struct nic *nic = nic_of(action->role);
+	const struct nic *nic = action->role;
 	struct hostfiles files = open_files(nic);
 
 	/* Where modules stay, nothing has to be kept from coming. */

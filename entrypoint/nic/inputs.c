@@ -28,36 +28,29 @@ static const char *const modes[] = {
 
 enum kind { FLAG, LIST, PATH };
 
+#define INPUT(member) offsetof(struct nic_inputs, member)
+
 static const struct variable {
 	const char *name;
 	enum kind kind;
 	size_t offset;
 	const char *otherwise;
 } variables[] = {
-	{ CONTRACT_ENV_UNLOAD_STORAGE, FLAG, offsetof(struct nic_inputs, unload_storage), "" },
-	{ CONTRACT_ENV_UNLOAD_THIRD_PARTY, FLAG, offsetof(struct nic_inputs, unload_third_party),
-		"" },
-	{ CONTRACT_ENV_IFNAMES, FLAG, offsetof(struct nic_inputs, ifnames_rule), "" },
-	{ CONTRACT_ENV_NFSRDMA, FLAG, offsetof(struct nic_inputs, nfsrdma), "" },
-	{ CONTRACT_ENV_STORAGE, LIST, offsetof(struct nic_inputs, storage), CONTRACT_NIC_STORAGE },
-	{ CONTRACT_ENV_THIRD_PARTY, LIST, offsetof(struct nic_inputs, third_party),
-		CONTRACT_NIC_THIRD_PARTY },
-	{ CONTRACT_ENV_AUXILIARY, LIST, offsetof(struct nic_inputs, auxiliary),
-		CONTRACT_NIC_AUXILIARY },
-	{ CONTRACT_ENV_BLACKLIST, LIST, offsetof(struct nic_inputs, blacklist),
-		CONTRACT_NIC_BLACKLIST },
-	{ CONTRACT_ENV_READY_FILE, PATH, offsetof(struct nic_inputs, ready_file),
-		CONTRACT_OFED_READY },
-	{ CONTRACT_ENV_LOCK_FILE, PATH, offsetof(struct nic_inputs, lock_file),
-		CONTRACT_OFED_LOCK },
-	{ CONTRACT_ENV_DRIVERS_MOUNT, PATH, offsetof(struct nic_inputs, drivers_mount),
-		CONTRACT_OFED_RUN },
-	{ CONTRACT_ENV_SOURCES, PATH, offsetof(struct nic_inputs, sources), CONTRACT_SOURCES },
-	{ CONTRACT_ENV_UDEV_RULES, PATH, offsetof(struct nic_inputs, udev_rules),
-		CONTRACT_NIC_UDEV_RULES },
-	{ CONTRACT_ENV_BLACKLIST_FILE, PATH, offsetof(struct nic_inputs, blacklist_file),
-		CONTRACT_NIC_BLACKLIST_FILE },
-	{ CONTRACT_ENV_INVENTORY, PATH, offsetof(struct nic_inputs, inventory), "" },
+	{ CONTRACT_ENV_UNLOAD_STORAGE, FLAG, INPUT(unload_storage), "" },
+	{ CONTRACT_ENV_UNLOAD_THIRD_PARTY, FLAG, INPUT(unload_third_party), "" },
+	{ CONTRACT_ENV_IFNAMES, FLAG, INPUT(ifnames_rule), "" },
+	{ CONTRACT_ENV_NFSRDMA, FLAG, INPUT(nfsrdma), "" },
+	{ CONTRACT_ENV_STORAGE, LIST, INPUT(storage), CONTRACT_NIC_STORAGE },
+	{ CONTRACT_ENV_THIRD_PARTY, LIST, INPUT(third_party), CONTRACT_NIC_THIRD_PARTY },
+	{ CONTRACT_ENV_AUXILIARY, LIST, INPUT(auxiliary), CONTRACT_NIC_AUXILIARY },
+	{ CONTRACT_ENV_BLACKLIST, LIST, INPUT(blacklist), CONTRACT_NIC_BLACKLIST },
+	{ CONTRACT_ENV_READY_FILE, PATH, INPUT(ready_file), CONTRACT_OFED_READY },
+	{ CONTRACT_ENV_LOCK_FILE, PATH, INPUT(lock_file), CONTRACT_OFED_LOCK },
+	{ CONTRACT_ENV_DRIVERS_MOUNT, PATH, INPUT(drivers_mount), CONTRACT_OFED_RUN },
+	{ CONTRACT_ENV_SOURCES, PATH, INPUT(sources), CONTRACT_SOURCES },
+	{ CONTRACT_ENV_UDEV_RULES, PATH, INPUT(udev_rules), CONTRACT_NIC_UDEV_RULES },
+	{ CONTRACT_ENV_BLACKLIST_FILE, PATH, INPUT(blacklist_file), CONTRACT_NIC_BLACKLIST_FILE },
+	{ CONTRACT_ENV_INVENTORY, PATH, INPUT(inventory), "" },
 };
 
 const char *nic_mode_name(enum nic_mode mode)

@@ -165,7 +165,7 @@ int sources_link(
 /* In the place of what a previous run shows: without a gap. */
 static int export_sources(struct action *action)
 {
-	struct nic *nic = nic_of(action->role);
+	struct nic *nic = action->role;
 	struct error why = { "" };
 	struct utsname system;
 	char source[PATH_MAX];
@@ -192,7 +192,7 @@ static int detach_sources(struct action *action)
 
 static int clear_stale(struct action *action)
 {
-	struct nic *nic = nic_of(action->role);
+	struct nic *nic = action->role;
 	int r;
 
 	nic_open_journal(nic);
@@ -209,7 +209,7 @@ static int clear_stale(struct action *action)
 /* Proves that all of plan.load that is not loaded yet will load, once what goes is gone. */
 static int prove_swap(struct action *action)
 {
-	const struct nic *nic = nic_of(action->role);
+	const struct nic *nic = action->role;
 	_cleanup_strv_ struct strv gone = { 0 };
 	const struct prove_request request = {
 		.prefix = "", .modules = &nic->swap.load, .gone = &gone, .is_start = true
@@ -232,7 +232,7 @@ static int forget_fingerprint(struct action *action)
  */
 static int write_ready(struct action *action)
 {
-	const struct nic *nic = nic_of(action->role);
+	const struct nic *nic = action->role;
 	_cleanup_journal_ struct journal journal = { 0 };
 	const struct strv *unrestored = &journal.lists[JOURNAL_UNRESTORED];
 	_cleanup_free_ char *text = NULL;
@@ -252,7 +252,7 @@ static int write_ready(struct action *action)
 
 static int clear_flag(struct action *action)
 {
-	const struct nic *nic = nic_of(action->role);
+	const struct nic *nic = action->role;
 
 	(void) unlinkat(nic->role.root_fd, nic->inputs.ready_file, 0);
 	nic_report_remove(nic->role.root_fd);
