@@ -201,7 +201,7 @@ static int clear_stale(struct action *action)
 	if (r < 0)
 		return r;
 	(void) unlinkat(nic->role.root_fd, nic->inputs.ready_file, 0);
-	nic_report_remove(nic->role.root_fd);
+	(void) unlinkat(nic->role.root_fd, NIC_REPORT_PATH, 0);
 	peermem_allow(nic->role.root_fd); /* asked by a container that was killed */
 	return 0;
 }
@@ -255,7 +255,7 @@ static int clear_flag(struct action *action)
 	const struct nic *nic = action->role;
 
 	(void) unlinkat(nic->role.root_fd, nic->inputs.ready_file, 0);
-	nic_report_remove(nic->role.root_fd);
+	(void) unlinkat(nic->role.root_fd, NIC_REPORT_PATH, 0);
 	return 0;
 }
 

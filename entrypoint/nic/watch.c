@@ -47,14 +47,6 @@ void nic_report_free(struct nic_report *report)
 	*report = (struct nic_report){ .mode = "" };
 }
 
-/* The value behind "key=", or NULL. */
-static const char *value_of(const char *line, const char *key)
-{
-	size_t length = strlen(key);
-
-	return strncmp(line, key, length) == 0 && line[length] == '=' ? line + length + 1 : NULL;
-}
-
 int nic_report_read(int root_fd, struct nic_report *report)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
@@ -64,14 +56,17 @@ int nic_report_read(int root_fd, struct nic_report *report)
 	if (r == 0)
 		r = strv_split(&lines, text, "\n");
 	for (size_t i = 0; r == 0 && i < lines.count; i++) {
-		const char *value = value_of(lines.items[i], "mode");
+		char *value = lines.items[i];
+		const char *key = strsep(&value, "=");
 
-		if (value)
+		if (!value)
+			continue;
+		if (strcmp(key, "mode") == 0)
 			(void) snprintf(report->mode, sizeof(report->mode), "%s", value);
-		else if ((value = value_of(lines.items[i], "swap")))
+		if (strcmp(key, "swap") == 0)
 			(void) snprintf(report->swap, sizeof(report->swap), "%s", value);
 		for (size_t j = 0; r == 0 && j < NIC_REPORT_LISTS; j++)
-			if ((value = value_of(lines.items[i], report_keys[j])))
+			if (strcmp(key, report_keys[j]) == 0)
 				r = strv_push(&report->lists[j], value);
 	}
 	return r;
@@ -102,11 +97,6 @@ int nic_report_write(int root_fd, const struct nic_report *report)
 	if (fclose(file) != 0)
 		return -ENOMEM;
 	return fs_write_atomic(root_fd, NIC_REPORT_PATH, text, size, 0644);
-}
-
-void nic_report_remove(int root_fd)
-{
-	(void) unlinkat(root_fd, NIC_REPORT_PATH, 0);
 }
 
 /* ---- the watch */
