@@ -372,11 +372,14 @@ int journal_merge_pending(
 
 /*
  * A module whose file the host's tree has is the node's own, whatever was known; of one that
- * another container brought the old entry stays.
+ * another container brought the old entry stays. When nothing was known all of @plan is.
  */
-int journal_merge_own(struct swap_plan *own, const struct swap_plan *plan, bool known,
-	struct module_lookup *lookup)
+static int merge_own(
+	struct journal *journal, const struct swap_plan *plan, struct module_lookup *lookup)
 {
+	struct swap_plan *own = &journal->own;
+	bool known = journal_knows_own(journal);
+
 	for (size_t i = 0; i < plan->go_count; i++) {
 		const struct swap_module *module = &plan->go[i];
 		struct swap_module *there;
@@ -415,8 +418,7 @@ int journal_begin(const struct swap_plan *plan, struct module_lookup *lookup, st
 			strv_push(&coming, plan->load.items[i]) < 0)
 			return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
 	/* What runs is what the killed container left: the node's own is what that one found. */
-	if (journal_merge_own(&journal.own, is_continued ? &journal.pending : plan,
-		    journal_knows_own(&journal), lookup) < 0 ||
+	if (merge_own(&journal, is_continued ? &journal.pending : plan, lookup) < 0 ||
 		nic_push_all(&journal.own.load, &coming) < 0 ||
 		journal_merge_pending(&journal.pending, plan, &coming) < 0)
 		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);

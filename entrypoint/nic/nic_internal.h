@@ -186,9 +186,6 @@ int journal_adopt_old(int root_fd, struct error *error) _must_check_;
 /* Adds what goes by @plan, and what of plan.load this start will insert (@coming, or NULL). */
 int journal_merge_pending(struct swap_plan *pending, const struct swap_plan *plan,
 	const struct strv *coming) _must_check_;
-/* @known: there is a list already; else all of @plan is the node's own. */
-int journal_merge_own(struct swap_plan *own, const struct swap_plan *plan, bool known,
-	struct module_lookup *lookup) _must_check_;
 
 /* ---- nic.c */
 

@@ -126,28 +126,31 @@ static void what_a_killed_container_had_pending_stays_pending(void **state)
 
 static void the_nodes_own_is_what_the_hosts_tree_has(void **state)
 {
-	_cleanup_(close_bench) struct bench bench;
-	_cleanup_(swap_plan_free) struct swap_plan own = { 0 };
+	const struct folder *folder = *state;
+	_cleanup_journal_ struct journal journal = { .phase = PHASE_NONE };
 	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
+	struct error error = { "" };
 	char was[] = "prof_sel=1";
 	char is[] = "prof_sel=2";
 
-	open_bench(&bench, *state);
-	write_build(*state, HOST_TREE "/kernel/ib_core.ko", 1);
-	add(&own, "ib_core", 1, SWAP_DRIVER, NULL);
-	add(&own, "mlx5_core", 1, SWAP_DRIVER, was);
+	write_build(folder, HOST_TREE "/kernel/ib_core.ko", 1);
+	add(&journal.own, "ib_core", 1, SWAP_DRIVER, NULL);
+	add(&journal.own, "mlx5_core", 1, SWAP_DRIVER, was);
+	assert_int_equal(journal_write(folder->fd, &journal, &error), 0);
 	/* Another OFED's is no news; the host's own, with other parameters, is. */
 	add(&plan, "nvidia_peermem", 3, SWAP_PEERMEM, NULL);
 	add(&plan, "mlx5_core", 2, SWAP_DRIVER, NULL);
 	add(&plan, "ib_core", 1, SWAP_DRIVER, is);
-	assert_int_equal(journal_merge_own(&own, &plan, true, &bench.lookup), 0);
-	expect_going(&own, "ib_core mlx5_core");
-	assert_string_equal(own.go[0].options, "prof_sel=2");
-	assert_string_equal(own.go[1].options, "prof_sel=1");
+	begin(folder, &plan);
+	read_journal(folder, &journal);
+	expect_going(&journal.own, "ib_core mlx5_core");
+	assert_string_equal(journal.own.go[0].options, "prof_sel=2");
+	assert_string_equal(journal.own.go[1].options, "prof_sel=1");
 	/* When nothing is known all of it is. */
-	swap_plan_free(&own);
-	assert_int_equal(journal_merge_own(&own, &plan, false, &bench.lookup), 0);
-	expect_going(&own, "mlx5_core ib_core");
+	assert_int_equal(unlinkat(folder->fd, JOURNAL_PATH, 0), 0);
+	begin(folder, &plan);
+	read_journal(folder, &journal);
+	expect_going(&journal.own, "mlx5_core ib_core");
 }
 
 static void a_swap_of_which_nothing_goes_is_pending_too(void **state)
