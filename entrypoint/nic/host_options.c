@@ -6,6 +6,7 @@
  * option that our module does not know is left out with a note, as the kernel would do.
  */
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <string.h>
 
 #include "common/fs.h"
@@ -15,7 +16,6 @@
 #include "entrypoint/role/parameters.h"
 
 #define OWN_FOLDER "etc/modprobe.d/"
-#define SUFFIX     ".conf"
 #define FILE_LIMIT (1UL << 20)
 
 /* Where libkmod finds the host's options in the container. */
@@ -27,7 +27,6 @@ static const char *const option_folders[] = {
 	CONTRACT_NIC_HOST_ROOT "/usr/local/lib/modprobe.d",
 	CONTRACT_NIC_HOST_ROOT "/usr/lib/modprobe.d",
 	CONTRACT_NIC_HOST_ROOT "/lib/modprobe.d",
-	NULL,
 };
 
 /* ---- modprobe.d, as libkmod reads it; its own reader does not say which file has an option */
@@ -70,8 +69,8 @@ static int read_options_line(
 	return r;
 }
 
-static int read_options_file(int root_fd, const char *host, const char *path,
-	struct modprobe_options *options, struct strv *notes)
+static int read_options_file(
+	int root_fd, const char *path, struct modprobe_options *options, struct strv *notes)
 {
 	_cleanup_free_ char *text = NULL;
 	char target[PATH_MAX], real[PATH_MAX];
@@ -83,7 +82,8 @@ static int read_options_file(int root_fd, const char *host, const char *path,
 	/* An absolute link of the host's means a place below the host's root. */
 	if (*target != '/' || strcmp(target, "/dev/null") == 0)
 		(void) snprintf(real, sizeof(real), "%s", path);
-	else if (snprintf(real, sizeof(real), "%s%s", host, target) >= (int) sizeof(real))
+	else if (snprintf(real, sizeof(real), CONTRACT_NIC_HOST_ROOT "%s", target) >=
+		 (int) sizeof(real))
 		return 0;
 	r = fs_read(root_fd, real, FILE_LIMIT, &text, NULL);
 	if (r == -ENOENT)
@@ -100,40 +100,32 @@ static int read_options_file(int root_fd, const char *host, const char *path,
 	return r;
 }
 
-static bool has_suffix(const char *name)
-{
-	size_t length = strlen(name);
-
-	return length > strlen(SUFFIX) && name[0] != '.' &&
-	       strcmp(name + length - strlen(SUFFIX), SUFFIX) == 0;
-}
-
-int modprobe_options_read(int root_fd, const char *const *folders, const char *host,
-	struct modprobe_options *options, struct strv *notes, struct error *error)
+int modprobe_options_read(
+	int root_fd, struct modprobe_options *options, struct strv *notes, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	int r = 0;
 
-	for (size_t f = 0; r == 0 && folders[f]; f++) {
-		_cleanup_strv_ struct strv here = { 0 };
-
-		if (fs_list(root_fd, folders[f], &here) < 0)
-			continue;
-		for (size_t i = 0; r == 0 && i < here.count; i++)
-			if (has_suffix(here.items[i]))
-				r = strv_push_unique(&names, here.items[i]);
-	}
+	for (size_t f = 0; f < ARRAY_SIZE(option_folders); f++)
+		if (fs_list(root_fd, option_folders[f], &names) == -ENOMEM)
+			return error_set_errno(error, -ENOMEM, "modprobe options");
 	strv_sort(&names);
-	for (size_t i = 0; r == 0 && i < names.count; i++)
-		for (size_t f = 0; folders[f]; f++) {
+	for (size_t i = 0; r == 0 && i < names.count; i++) {
+		if (fnmatch("?*.conf", names.items[i], FNM_PERIOD) != 0 ||
+			(i && strcmp(names.items[i - 1], names.items[i]) == 0))
+			continue;
+		/* The first folder that has a file of that name wins. */
+		for (size_t f = 0; f < ARRAY_SIZE(option_folders); f++) {
 			char path[PATH_MAX];
 
-			(void) snprintf(path, sizeof(path), "%s/%s", folders[f], names.items[i]);
+			(void) snprintf(
+				path, sizeof(path), "%s/%s", option_folders[f], names.items[i]);
 			if (!fs_exists(root_fd, path))
 				continue;
-			r = read_options_file(root_fd, host, path, options, notes);
+			r = read_options_file(root_fd, path, options, notes);
 			break;
 		}
+	}
 	return r < 0 ? error_set_errno(error, r, "modprobe options") : 0;
 }
 
@@ -206,8 +198,7 @@ int nic_host_options(struct action *action)
 	int r;
 
 	(void) unlinkat(role->root_fd, HOST_OPTIONS_PATH, 0);
-	r = modprobe_options_read(role->root_fd, option_folders, CONTRACT_NIC_HOST_ROOT, &options,
-		&notes, &action->error);
+	r = modprobe_options_read(role->root_fd, &options, &notes, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
 	for (size_t i = 0; i < notes.count; i++)

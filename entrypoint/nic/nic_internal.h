@@ -420,10 +420,10 @@ struct modprobe_options {
 };
 
 void modprobe_options_free(struct modprobe_options *options);
-/* Reads @folders (NULL at the end, first wins) as libkmod does (libkmod/libkmod-config.c,
- * kmod_config_new()). @host: prefix of absolute links in them. What cannot be read is noted. */
-int modprobe_options_read(int root_fd, const char *const *folders, const char *host,
-	struct modprobe_options *options, struct strv *notes, struct error *error);
+/* Those of the container's and the host's modprobe.d, as libkmod reads them
+ * (libkmod/libkmod-config.c, kmod_config_new()). What cannot be read is noted. */
+int modprobe_options_read(
+	int root_fd, struct modprobe_options *options, struct strv *notes, struct error *error);
 
 /* ---- host_files.c */
 
