@@ -283,14 +283,12 @@ static int connect_udevd(int root_fd, const char *path, int type)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	_cleanup_close_ int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int connected = fd;
 
 	(void) snprintf(
 		address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", root_fd, path);
 	if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
 		return -errno;
-	fd = -1;
-	return connected;
+	return TAKE_FD(fd);
 }
 
 /* Waits for something to be read. False: the time is over. */
