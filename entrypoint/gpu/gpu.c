@@ -74,7 +74,7 @@ static int identify(struct action *action)
 
 static int adopt(struct action *action)
 {
-	int r = nodebuild_adopt(action);
+	int r = role_read_image(action);
 
 	gpu_report_missing_modules(action->role);
 	return r;
