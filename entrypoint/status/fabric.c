@@ -6,7 +6,7 @@
 #include "common/fs.h"
 #include "entrypoint/gpu/fabric.h"
 #include "entrypoint/gpu/procfs.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 /* For a @process with pid 0 null. */
 static void write_pid(struct json *json, const char *key, const struct process_seen *process)

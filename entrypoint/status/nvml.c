@@ -12,7 +12,7 @@
 
 #include "common/cleanup.h"
 #include "common/fs.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
 
