@@ -6,13 +6,14 @@
  * the PF holds for each; the eswitch's modes, so that drivers of VFs and representors meet the
  * final one; subfunctions, which exist in switchdev mode only; at last the VFs' drivers.
  */
+#include <limits.h>
 #include <linux/devlink.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
 
+#include "common/fs.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/netstate/device_internal.h"
-#include "entrypoint/netstate/netstate_internal.h"
 #include "entrypoint/role/pci.h"
 
 #define PFS_AT_ONCE 32
@@ -280,7 +281,6 @@ static void restore_attribute(struct pf *pf, const struct device_vf *saved, stru
 	enum vf_attribute attribute)
 {
 	struct nlmsghdr *message;
-	struct ifinfomsg *link;
 	struct error error = { 0 };
 	struct nlattr *list;
 	struct nlattr *info;
@@ -288,9 +288,7 @@ static void restore_attribute(struct pf *pf, const struct device_vf *saved, stru
 	if (!vf_knows(saved, attribute) || vf_is_same(saved, now, attribute) ||
 		was_unset(saved, attribute))
 		return;
-	message = netlink_request(pf->route, RTM_SETLINK, 0, sizeof(*link));
-	link = mnl_nlmsg_get_payload(message);
-	link->ifi_index = pf->now.ifindex;
+	message = netlink_link_request(pf->route, RTM_SETLINK, 0, (uint32_t) pf->now.ifindex);
 	list = mnl_attr_nest_start(message, IFLA_VFINFO_LIST);
 	info = mnl_attr_nest_start(message, IFLA_VF_INFO);
 	device_put_vf(message, saved, attribute);
@@ -505,12 +503,6 @@ static void restore_subfunctions(struct pf *pf)
  * Documentation/ABI/testing/sysfs-bus-pci.
  */
 
-struct binding {
-	struct pf *pf;
-	size_t *indexes; /* [count]: in saved->vfs, of those that something is to be done for */
-	size_t count;
-};
-
 /* A driver that reads address and GUID when it takes the VF has to take it again. */
 static bool is_outdated(const struct device_vf *now)
 {
@@ -521,10 +513,10 @@ static bool is_outdated(const struct device_vf *now)
 static void vf_link(const struct pf *pf, const struct device_vf *now, const char *link,
 	char part[DEVICE_PART_SIZE])
 {
-	char function[DEVICE_NAME_SIZE];
+	char path[PATH_MAX];
 
-	(void) snprintf(function, sizeof(function), "pci/%s", now->function);
-	device_link(pf->run->netstate->root_fd, function, link, part);
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/%s", now->function, link);
+	sysfs_link_name(pf->run->netstate->root_fd, path, part, DEVICE_PART_SIZE);
 }
 
 /* Is it driven by a module that went and came? */
@@ -536,9 +528,13 @@ static bool is_ours(const struct pf *pf, const struct device_vf *now)
 	return strv_contains(pf->run->netstate->modules, module);
 }
 
-static bool has_work(
-	const struct pf *pf, const struct device_vf *saved, const struct device_vf *now)
+static bool has_work(const struct pf *pf, const struct device_vf *saved)
 {
+	const struct device_vf *now;
+
+	if (saved->index >= pf->now.vf_count)
+		return false;
+	now = &pf->now.vfs[saved->index];
 	if (!*saved->function || !*now->function)
 		return false;
 	return strcmp(saved->driver, now->driver) != 0 ||
@@ -547,11 +543,9 @@ static bool has_work(
 }
 
 /* One that a driver of another module has was given to it meanwhile, and may be in use. */
-static enum job_status restore_driver(const struct run *run, void *context, size_t index)
+static void restore_driver(
+	const struct run *run, const struct pf *pf, const struct device_vf *saved)
 {
-	const struct binding *binding = context;
-	const struct pf *pf = binding->pf;
-	const struct device_vf *saved = &pf->saved->vfs[binding->indexes[index]];
 	const struct device_vf *now = &pf->now.vfs[saved->index];
 	bool moves = strcmp(saved->driver, now->driver) != 0 || is_outdated(now);
 	const char *function = now->function;
@@ -567,18 +561,18 @@ static enum job_status restore_driver(const struct run *run, void *context, size
 			"meanwhile, it is left",
 			saved->index, pf->saved->name, function, now->driver,
 			*saved->driver ? saved->driver : "none");
-		return JOB_DONE;
+		return;
 	}
 	if (moves && *now->driver) {
 		(void) snprintf(what, sizeof(what), "is not let go of by %s", now->driver);
-		r = sysfs_put(root_fd, function, "sys/bus/pci/devices/%s/driver/unbind", function);
+		r = sysfs_put(root_fd, function, PCI_DEVICES "/%s/driver/unbind", function);
 	}
 	if (r == 0 && strcmp(saved->override, now->override) != 0) {
 		(void) snprintf(what, sizeof(what), "does not get back its driver_override '%s'",
 			saved->override);
 		/* An empty line clears it. */
 		r = sysfs_put(root_fd, *saved->override ? saved->override : "\n",
-			"sys/bus/pci/devices/%s/driver_override", function);
+			PCI_DEVICES "/%s/driver_override", function);
 	}
 	if (r == 0 && moves && *saved->driver) {
 		(void) snprintf(what, sizeof(what), "does not go back to %s", saved->driver);
@@ -592,6 +586,15 @@ static enum job_status restore_driver(const struct run *run, void *context, size
 	if (r < 0)
 		run_failure(run, "VF %u of %s (%s) %s: %s", saved->index, pf->saved->name, function,
 			what, r == -ENOENT && absent ? absent : strerror(-r));
+}
+
+static enum job_status restore_vf(const struct run *run, void *context, size_t index)
+{
+	const struct pf *pf = context;
+	const struct device_vf *saved = &pf->saved->vfs[index];
+
+	if (has_work(pf, saved))
+		restore_driver(run, pf, saved);
 	return JOB_DONE;
 }
 
@@ -618,20 +621,14 @@ static void set_autoprobe(struct pf *pf, bool autoprobe)
 static void restore_drivers(struct pf *pf)
 {
 	const struct device *saved = pf->saved;
-	_cleanup_free_ size_t *indexes = calloc(saved->vf_count + 1, sizeof(*indexes));
-	struct binding binding = { .pf = pf, .indexes = indexes };
 	struct error ignored;
+	size_t first = 0;
 
-	if (!indexes)
-		run_failure(pf->run, "%s: out of memory", saved->name);
-	for (size_t i = 0; indexes && i < saved->vf_count; i++)
-		if (saved->vfs[i].index < pf->now.vf_count &&
-			has_work(pf, &saved->vfs[i], &pf->now.vfs[saved->vfs[i].index]))
-			indexes[binding.count++] = i;
-	if (binding.count) {
+	while (first < saved->vf_count && !has_work(pf, &saved->vfs[first]))
+		first++;
+	if (first < saved->vf_count) {
 		set_autoprobe(pf, true);
-		(void) !pool_run(
-			pf->run, binding.count, BINDERS, restore_driver, &binding, NULL, &ignored);
+		(void) !pool_run(pf->run, saved->vf_count, BINDERS, restore_vf, pf, NULL, &ignored);
 	}
 	if (saved->known & DEVICE_AUTOPROBE)
 		set_autoprobe(pf, saved->autoprobe);
@@ -644,7 +641,7 @@ static enum job_status restore_all(struct pf *pf)
 	bool is_there_now = await(pf);
 
 	/* Without its driver there is nothing to restore; without its interface all else is. */
-	if (!device_has_file(pf->run->netstate->root_fd, pf->saved->name, "driver"))
+	if (!device_is_driven(pf->run->netstate->root_fd, pf->saved->name))
 		return JOB_ABSENT;
 	if (look(pf) < 0)
 		return JOB_LOST;
@@ -661,7 +658,6 @@ static enum job_status restore_all(struct pf *pf)
 	if (pf->has_refused_params &&
 		!netlink_wait(pf->events, pf->run->netstate->bind_ms, all_are_back, pf))
 		(void) retry(pf, true);
-	pool_count(pf->run, 1, pf->now.vf_number);
 	return is_there_now ? JOB_DONE : JOB_ABSENT;
 }
 
@@ -673,7 +669,7 @@ static enum job_status restore_device(const struct run *run, void *context, size
 	struct error error = { 0 };
 	int r = netlink_open(NETLINK_ROUTE, &pf.route, &error);
 
-	pf.events = netlink_listen(NETLINK_KOBJECT_UEVENT);
+	pf.events = netlink_listen(NETLINK_KOBJECT_UEVENT, UEVENTS);
 	if (r == 0)
 		r = netlink_open_family(DEVLINK_GENL_NAME, &pf.devlink, &error);
 	if (r == 0 || r == -ENOENT)
@@ -687,11 +683,25 @@ static enum job_status restore_device(const struct run *run, void *context, size
 	return status;
 }
 
+static void count_device(const struct run *run, const char *name, enum job_status status)
+{
+	_cleanup_close_ int fd = device_open(run->netstate->root_fd, name);
+	struct netstate_result *result = run->result;
+	unsigned vfs = 0;
+
+	result->is_cut_short = result->is_cut_short || status == JOB_LOST;
+	result->is_absent = result->is_absent || status == JOB_ABSENT;
+	if (status == JOB_LOST || !fs_exists(fd, "driver"))
+		return;
+	(void) sysfs_read_number(fd, "sriov_numvfs", &vfs);
+	result->devices++;
+	result->vfs += vfs;
+}
+
 int devices_restore(const struct run *run, struct error *error)
 {
 	_cleanup_(device_list_free) struct device_list devices = { 0 };
 	_cleanup_free_ enum job_status *statuses = NULL;
-	struct netstate_result *result = run->result;
 	int r;
 
 	/* A damaged record costs what it has, not the others. */
@@ -713,10 +723,9 @@ int devices_restore(const struct run *run, struct error *error)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < devices.count; i++) {
+		count_device(run, devices.items[i].name, statuses[i]);
 		if (statuses[i] == JOB_DONE)
 			device_forget(run->records, devices.items[i].name);
-		result->is_absent = result->is_absent || statuses[i] == JOB_ABSENT;
-		result->is_cut_short = result->is_cut_short || statuses[i] == JOB_LOST;
 	}
 	return 0;
 }

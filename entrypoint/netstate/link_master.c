@@ -77,8 +77,8 @@ static int make(struct links_restore *restore, const struct restored_link *link,
 	uint32_t lower, struct error *error)
 {
 	_cleanup_free_ struct nlmsghdr *data = record_message(link->record, "data", 0);
-	struct nlmsghdr *request = netlink_request(
-		restore->netlink, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, sizeof(struct ifinfomsg));
+	struct nlmsghdr *request =
+		netlink_link_request(restore->netlink, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0);
 	uint8_t address[LINK_ADDRESS_SIZE];
 	int size = record_get_hex(link->record, "mac", address, sizeof(address));
 	const struct nlattr *attribute;
@@ -123,20 +123,20 @@ static void make_one(struct links_restore *restore, struct restored_link *link)
 	const struct restored_link *lower = lower_of(restore, link);
 	struct error error = { 0 };
 
-	if (over && (!lower || !lower->index))
+	if (over && (!lower || !lower->now))
 		run_failure(
 			restore->run, "%s: %s, on which it stands, is not there", link->name, over);
 	else if (!*kind || (!over && strcmp(kind, "bond") != 0) || strcmp(kind, "macsec") == 0)
 		run_failure(restore->run,
 			"%s%s%s: it is not there any more, and cannot be made again from here",
 			kind, *kind ? " " : "", link->name);
-	else if (make(restore, link, kind, lower ? lower->index : 0, &error) < 0)
+	else if (make(restore, link, kind, lower ? lower->now->index : 0, &error) < 0)
 		run_failure(restore->run, "%s %s: %s", kind, link->name, error.text);
 }
 
 static bool is_missing(const struct restored_link *link)
 {
-	return !link->device && !link->index && !link->is_tried;
+	return !link->device && !link->now && !link->is_tried;
 }
 
 /* All that stand on what is there; those on these are next. Returns how many were tried. */
@@ -149,7 +149,7 @@ static size_t make_ready(struct links_restore *restore)
 		const struct restored_link *lower = lower_of(restore, link);
 
 		if (!is_missing(link) ||
-			(record_get(link->record, "over") && (!lower || !lower->index)))
+			(record_get(link->record, "over") && (!lower || !lower->now)))
 			continue;
 		link->is_tried = true;
 		make_one(restore, link);
@@ -171,8 +171,8 @@ void links_make(struct links_restore *restore)
 
 		if (is_missing(link))
 			make_one(restore, link);
-		else if (!link->device && link->index && !link->is_tried && is_tunnel(kind) &&
-			 lower && lower->index && lower->index != lower->old_index)
+		else if (!link->device && link->now && !link->is_tried && is_tunnel(kind) &&
+			 lower && lower->now && lower->now->index != lower->old_index)
 			run_failure(restore->run,
 				"%s %s: it stayed without %s, to which it was bound: bind it again "
 				"(ip link set %s type %s dev %s)",
@@ -235,7 +235,7 @@ static void set_one(const struct links_restore *restore, const struct restored_l
 	bool is_port, const char *kind, uint16_t type, const void *data, size_t size,
 	const char *what)
 {
-	struct nlmsghdr *request = link_change(restore, link->index);
+	struct nlmsghdr *request = link_change(restore, link);
 	struct nlattr *info = mnl_attr_nest_start(request, IFLA_LINKINFO);
 	struct nlattr *nest;
 
@@ -253,13 +253,12 @@ void link_set_differences(const struct links_restore *restore, const struct rest
 {
 	_cleanup_free_ struct nlmsghdr *saved =
 		record_message(link->record, is_port ? "port_data" : "data", 0);
-	const struct link *now = restored_now(restore, link);
 	const struct nlattr *attribute;
 	const struct nlattr *data;
 
-	if (!now || !saved)
+	if (!link->now || !saved)
 		return;
-	data = link_info_attribute(now, is_port ? IFLA_INFO_SLAVE_DATA : IFLA_INFO_DATA);
+	data = link_info_attribute(link->now, is_port ? IFLA_INFO_SLAVE_DATA : IFLA_INFO_DATA);
 	mnl_attr_for_each(attribute, saved, 0)
 	{
 		uint16_t type = mnl_attr_get_type(attribute);
@@ -279,11 +278,11 @@ void link_set_differences(const struct links_restore *restore, const struct rest
 static void join(struct links_restore *restore, const struct restored_link *link)
 {
 	const char *name = record_text(link->record, "master");
-	const struct link *now = restored_now(restore, link);
 	const struct link *master = *name ? link_by_name(&restore->now, name) : NULL;
 	struct nlmsghdr *request;
 
-	if (!*name || !now || link->is_hosts || (master && now->master == master->index))
+	if (!*name || !link->now || link->is_hosts ||
+		(master && link->now->master == master->index))
 		return;
 	if (!master) {
 		run_failure(restore->run, "%s: its master %s is not there", link->name, name);
@@ -295,7 +294,7 @@ static void join(struct links_restore *restore, const struct restored_link *link
 	}
 	if (strcmp(master->kind, "bond") == 0)
 		link_set_flags(restore, link, 0, IFF_UP, "down");
-	request = link_change(restore, link->index);
+	request = link_change(restore, link);
 	mnl_attr_put_u32(request, IFLA_MASTER, master->index);
 	link_do(restore, link, request, "its master");
 }
@@ -320,10 +319,9 @@ void masters_restore(struct links_restore *restore)
 	(void) !links_look(restore);
 	for (size_t i = 0; i < restore->count; i++) {
 		const struct restored_link *link = &restore->links[i];
-		const struct link *now = restored_now(restore, link);
 
 		/* One that could not join its master has no settings of a port. */
-		if (!link->is_hosts && now && now->master)
+		if (!link->is_hosts && link->now && link->now->master)
 			link_set_differences(
 				restore, link, true, record_text(link->record, "port_kind"), 0);
 	}
@@ -336,15 +334,14 @@ static void choose(struct links_restore *restore, const struct restored_link *li
 	const char *what)
 {
 	_cleanup_free_ struct nlmsghdr *saved = record_message(link->record, "data", 0);
-	const struct link *now = restored_now(restore, link);
 	uint32_t mode = netlink_number(netlink_attribute(saved, 0, IFLA_BOND_MODE));
 	uint32_t port = restored_index(
-		restore, link->generation, netlink_number(netlink_attribute(saved, 0, type)));
+		restore, link->record, netlink_number(netlink_attribute(saved, 0, type)));
 
 	/* Modes that know such a port: active-backup, balance-tlb, balance-alb. */
-	if (now && port && (mode == 1 || mode == 5 || mode == 6) &&
-		netlink_number(netlink_nested(link_info_attribute(now, IFLA_INFO_DATA), type)) !=
-			port)
+	if (link->now && port && (mode == 1 || mode == 5 || mode == 6) &&
+		netlink_number(netlink_nested(
+			link_info_attribute(link->now, IFLA_INFO_DATA), type)) != port)
 		set_one(restore, link, false, "bond", type, &port, sizeof(port), what);
 }
 

@@ -42,19 +42,17 @@ struct restored_link *restored_by_name(const struct links_restore *restore, cons
 }
 
 uint32_t restored_index(
-	const struct links_restore *restore, uint64_t generation, uint32_t old_index)
+	const struct links_restore *restore, const struct record *record, uint32_t old_index)
 {
-	for (size_t i = 0; i < restore->count; i++)
-		if (restore->links[i].generation == generation &&
-			restore->links[i].old_index == old_index)
-			return restore->links[i].index;
-	return restore->same_boot && link_by_index(&restore->now, old_index) ? old_index : 0;
-}
+	uint64_t life = record_number(record, "life");
 
-const struct link *restored_now(
-	const struct links_restore *restore, const struct restored_link *link)
-{
-	return link->index ? link_by_index(&restore->now, link->index) : NULL;
+	for (size_t i = 0; i < restore->count; i++) {
+		const struct restored_link *link = &restore->links[i];
+
+		if (link->life == life && link->old_index == old_index)
+			return link->now ? link->now->index : 0;
+	}
+	return restore->same_boot && link_by_index(&restore->now, old_index) ? old_index : 0;
 }
 
 /*
@@ -103,10 +101,10 @@ static int look(struct links_restore *restore, struct error *error)
 		return r;
 	restore->missing = 0;
 	for (size_t i = 0; i < restore->count; i++) {
-		const struct link *now = find(restore, &restore->links[i]);
+		struct restored_link *link = &restore->links[i];
 
-		restore->links[i].index = now ? now->index : 0;
-		restore->missing += restore->links[i].device && !now;
+		link->now = find(restore, link);
+		restore->missing += link->device && !link->now;
 	}
 	return 0;
 }
@@ -123,15 +121,12 @@ int links_look(struct links_restore *restore)
 
 static int collect(struct links_restore *restore)
 {
-	struct statefile *records = restore->run->records;
+	struct record *record = NULL;
 
-	for (size_t i = 0; i < records->count; i++) {
-		struct record *record = &records->items[i];
+	while ((record = records_next(restore->run->records, "link", record))) {
 		const char *name = record_text(record, "name");
 		struct restored_link *link;
 
-		if (strcmp(record->kind, "link") != 0)
-			continue;
 		if (!record_is_part(name, IFNAMSIZ)) {
 			run_failure(restore->run, "interface %.*s: its record is damaged", IFNAMSIZ,
 				name);
@@ -143,7 +138,7 @@ static int collect(struct links_restore *restore)
 		link->record = record;
 		link->name = name;
 		link->device = record_get(record, "device");
-		link->generation = record_number(record, "life");
+		link->life = record_number(record, "life");
 		link->old_index = record_number(record, "index");
 	}
 	return 0;
@@ -177,7 +172,7 @@ static bool have_come(void *context)
 /* The time starts anew whenever one more came, for bind_ms is what one of them may take. */
 static int await_links(struct links_restore *restore, struct error *error)
 {
-	_cleanup_close_ int events = netlink_listen(NETLINK_ROUTE);
+	_cleanup_close_ int events = netlink_listen(NETLINK_ROUTE, RTMGRP_LINK);
 	uint32_t bind_ms = restore->run->netstate->bind_ms;
 	struct waiting waiting = { .restore = restore, .error = error };
 	int r;
@@ -191,7 +186,7 @@ static int await_links(struct links_restore *restore, struct error *error)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < restore->count; i++)
-		if (restore->links[i].device && !restore->links[i].index)
+		if (restore->links[i].device && !restore->links[i].now)
 			run_failure(restore->run, "%s: no interface of %s came within %u ms",
 				restore->links[i].name, restore->links[i].device, bind_ms);
 	return 0;
@@ -201,7 +196,7 @@ static int await_links(struct links_restore *restore, struct error *error)
 static const char *first_without_carrier(const struct links_restore *restore)
 {
 	for (size_t i = 0; i < restore->count; i++) {
-		const struct link *now = restored_now(restore, &restore->links[i]);
+		const struct link *now = restore->links[i].now;
 
 		if (now && record_get(restore->links[i].record, "carrier") &&
 			(now->flags & IFF_UP) && !(now->flags & IFF_LOWER_UP))
@@ -220,7 +215,7 @@ static bool have_carriers(void *context)
 /* A cable's link takes a second or more; one that takes more than bind_ms is no failure. */
 static void await_carriers(struct links_restore *restore)
 {
-	_cleanup_close_ int events = netlink_listen(NETLINK_ROUTE);
+	_cleanup_close_ int events = netlink_listen(NETLINK_ROUTE, RTMGRP_LINK);
 	struct error ignored = { 0 };
 	struct waiting waiting = { .restore = restore, .error = &ignored };
 
@@ -231,14 +226,9 @@ static void await_carriers(struct links_restore *restore)
 
 /* ---- requests about one interface */
 
-struct nlmsghdr *link_change(const struct links_restore *restore, uint32_t index)
+struct nlmsghdr *link_change(const struct links_restore *restore, const struct restored_link *link)
 {
-	struct nlmsghdr *request =
-		netlink_request(restore->netlink, RTM_NEWLINK, 0, sizeof(struct ifinfomsg));
-	struct ifinfomsg *header = mnl_nlmsg_get_payload(request);
-
-	header->ifi_index = (int) index;
-	return request;
+	return netlink_link_request(restore->netlink, RTM_NEWLINK, 0, link->now->index);
 }
 
 void link_do(const struct links_restore *restore, const struct restored_link *link,
@@ -253,7 +243,7 @@ void link_do(const struct links_restore *restore, const struct restored_link *li
 static struct nlmsghdr *flags_request(
 	const struct links_restore *restore, uint32_t index, unsigned flags, unsigned mask)
 {
-	struct nlmsghdr *request = link_change(restore, index);
+	struct nlmsghdr *request = netlink_link_request(restore->netlink, RTM_NEWLINK, 0, index);
 	struct ifinfomsg *header = mnl_nlmsg_get_payload(request);
 
 	header->ifi_flags = flags;
@@ -264,7 +254,7 @@ static struct nlmsghdr *flags_request(
 void link_set_flags(const struct links_restore *restore, const struct restored_link *link,
 	unsigned flags, unsigned mask, const char *what)
 {
-	link_do(restore, link, flags_request(restore, link->index, flags, mask), what);
+	link_do(restore, link, flags_request(restore, link->now->index, flags, mask), what);
 }
 
 /*
@@ -275,7 +265,8 @@ static int change_also_down(struct links_restore *restore, uint32_t index, uint1
 	const void *data, size_t size, struct error *error)
 {
 	for (bool is_down = false;; is_down = true) {
-		struct nlmsghdr *request = link_change(restore, index);
+		struct nlmsghdr *request =
+			netlink_link_request(restore->netlink, RTM_NEWLINK, 0, index);
 		int r;
 
 		netlink_put(request, type, size, data);
@@ -307,14 +298,10 @@ static int rename_to(
 static int change_altname(struct links_restore *restore, uint32_t index, const char *name,
 	uint16_t type, struct error *error)
 {
-	struct nlmsghdr *request = netlink_request(restore->netlink, type,
-		type == RTM_NEWLINKPROP ? NLM_F_CREATE | NLM_F_EXCL | NLM_F_APPEND : 0,
-		sizeof(struct ifinfomsg));
-	struct ifinfomsg *header = mnl_nlmsg_get_payload(request);
-	struct nlattr *list;
+	struct nlmsghdr *request = netlink_link_request(restore->netlink, type,
+		type == RTM_NEWLINKPROP ? NLM_F_CREATE | NLM_F_EXCL | NLM_F_APPEND : 0, index);
+	struct nlattr *list = mnl_attr_nest_start(request, IFLA_PROP_LIST | NLA_F_NESTED);
 
-	header->ifi_index = (int) index;
-	list = mnl_attr_nest_start(request, IFLA_PROP_LIST | NLA_F_NESTED);
 	netlink_put_text(request, IFLA_ALT_IFNAME, name);
 	mnl_attr_nest_end(request, list);
 	return netlink_talk(restore->netlink, request, NULL, NULL, error);
@@ -331,10 +318,10 @@ static int free_name(struct links_restore *restore, const struct restored_link *
 	char aside[IFNAMSIZ];
 	int r;
 
-	if (holder->index == link->index)
-		return change_altname(restore, link->index, link->name, RTM_DELLINKPROP, error);
+	if (holder == link->now)
+		return change_altname(restore, holder->index, link->name, RTM_DELLINKPROP, error);
 	for (size_t i = 0; !other && i < restore->count; i++)
-		if (restore->links[i].index == holder->index && restore->links[i].device &&
+		if (restore->links[i].now == holder && restore->links[i].device &&
 			!restore->links[i].is_hosts &&
 			strcmp(restore->links[i].name, link->name) != 0)
 			other = &restore->links[i];
@@ -352,12 +339,10 @@ static int free_name(struct links_restore *restore, const struct restored_link *
 }
 
 /* Is it a driver's, of another name than it had, and to be changed? */
-static bool is_misnamed(const struct links_restore *restore, const struct restored_link *link)
+static bool is_misnamed(const struct restored_link *link)
 {
-	const struct link *now = restored_now(restore, link);
-
-	return now && link->device && !link->is_hosts && !link->is_misnamed &&
-	       strcmp(now->name, link->name) != 0;
+	return link->now && link->device && !link->is_hosts && !link->is_misnamed &&
+	       strcmp(link->now->name, link->name) != 0;
 }
 
 static void rename_links(struct links_restore *restore)
@@ -368,26 +353,18 @@ static void rename_links(struct links_restore *restore)
 		struct error error = { 0 };
 		int r;
 
-		if (!is_misnamed(restore, link))
+		if (!is_misnamed(link))
 			continue;
 		holder = link_by_name(&restore->now, link->name);
 		r = holder ? free_name(restore, link, holder, &error) : 0;
 		if (r == 0)
-			r = rename_to(restore, link->index, link->name, &error);
+			r = rename_to(restore, link->now->index, link->name, &error);
 		if (r == 0)
 			continue;
 		link->is_misnamed = true;
 		run_failure(restore->run, "%s: its name (it is %s): %s", link->name,
-			restored_now(restore, link)->name, error.text);
+			link->now->name, error.text);
 	}
-}
-
-static bool answers_to(
-	const struct links_restore *restore, const struct restored_link *link, const char *name)
-{
-	const struct link *holder = link_by_name(&restore->now, name);
-
-	return holder && holder->index == link->index;
 }
 
 static void restore_altnames(struct links_restore *restore, const struct restored_link *link)
@@ -396,36 +373,37 @@ static void restore_altnames(struct links_restore *restore, const struct restore
 
 	if (strv_split(&list, record_text(link->record, "altnames"), " ") < 0)
 		return;
-	for (size_t i = 0; i < list.count; i++) {
+	for (size_t i = 0; link->now && i < list.count; i++) {
+		const char *name = list.items[i];
 		struct error error = { 0 };
 		int r;
 
-		if (answers_to(restore, link, list.items[i]))
+		if (link_by_name(&restore->now, name) == link->now)
 			continue;
-		r = change_altname(restore, link->index, list.items[i], RTM_NEWLINKPROP, &error);
+		r = change_altname(restore, link->now->index, name, RTM_NEWLINKPROP, &error);
 		/* udev gives altnames, too, and may have been faster. */
-		if (r == -EEXIST && links_look(restore) == 0 &&
-			answers_to(restore, link, list.items[i]))
+		if (r == -EEXIST && links_look(restore) == 0 && link->now &&
+			link_by_name(&restore->now, name) == link->now)
 			continue;
 		if (r < 0)
-			run_failure(restore->run, "%s: its name %s: %s", link->name, list.items[i],
-				error.text);
+			run_failure(
+				restore->run, "%s: its name %s: %s", link->name, name, error.text);
 	}
 }
 
 /* ---- settings */
 
 static void restore_number(struct links_restore *restore, const struct restored_link *link,
-	const struct link *now, const char *field, uint16_t type)
+	const char *field, uint16_t type)
 {
-	const struct nlattr *attribute = link_attribute(now, type);
+	const struct nlattr *attribute = link_attribute(link->now, type);
 	struct nlmsghdr *request;
 	uint64_t value;
 
 	if (record_get_u64(link->record, field, &value) < 0 || value > UINT32_MAX ||
 		(attribute && netlink_number(attribute) == value))
 		return;
-	request = link_change(restore, link->index);
+	request = link_change(restore, link);
 	mnl_attr_put_u32(request, type, (uint32_t) value);
 	link_do(restore, link, request, field);
 }
@@ -437,31 +415,28 @@ static void restore_link(struct links_restore *restore, const struct restored_li
 	int size = record_get_hex(link->record, "mac", address, sizeof(address));
 	struct error error = { 0 };
 	struct nlmsghdr *request;
-	const struct link *now;
 	const char *current;
 
-	if (restored_now(restore, link))
-		restore_altnames(restore, link);
-	now = restored_now(restore, link);
-	if (!now || link->is_hosts)
+	restore_altnames(restore, link);
+	if (!link->now || link->is_hosts)
 		return;
 	if (size > 0 &&
-		((size_t) size != now->address.size ||
-			memcmp(address, now->address.bytes, (size_t) size) != 0) &&
-		change_also_down(
-			restore, link->index, IFLA_ADDRESS, address, (size_t) size, &error) < 0)
+		((size_t) size != link->now->address.size ||
+			memcmp(address, link->now->address.bytes, (size_t) size) != 0) &&
+		change_also_down(restore, link->now->index, IFLA_ADDRESS, address, (size_t) size,
+			&error) < 0)
 		run_failure(restore->run, "%s: its MAC: %s", link->name, error.text);
 	if (strcmp(record_text(link->record, "kind"), "ipoib") == 0)
 		link_set_differences(restore, link, false, "ipoib", 0);
 	/* Of another boot: the host may have given what it stands on another one. */
 	if (restore->same_boot || link->device)
-		restore_number(restore, link, now, "mtu", IFLA_MTU);
-	restore_number(restore, link, now, "queue", IFLA_TXQLEN);
-	restore_number(restore, link, now, "group", IFLA_GROUP);
-	current = netlink_text(link_attribute(now, IFLA_IFALIAS));
+		restore_number(restore, link, "mtu", IFLA_MTU);
+	restore_number(restore, link, "queue", IFLA_TXQLEN);
+	restore_number(restore, link, "group", IFLA_GROUP);
+	current = netlink_text(link_attribute(link->now, IFLA_IFALIAS));
 	if (!*alias || (current && strcmp(current, alias) == 0))
 		return;
-	request = link_change(restore, link->index);
+	request = link_change(restore, link);
 	netlink_put(request, IFLA_IFALIAS, strlen(alias), alias);
 	link_do(restore, link, request, "alias");
 }
@@ -479,13 +454,13 @@ static void restore_flags(struct links_restore *restore)
 {
 	for (size_t i = 0; i < restore->count; i++) {
 		const struct restored_link *link = &restore->links[i];
-		const struct link *now = restored_now(restore, link);
 		uint64_t flags = 0;
 		unsigned differences;
 
-		if (!now || link->is_hosts || record_get_u64(link->record, "flags", &flags) < 0)
+		if (!link->now || link->is_hosts ||
+			record_get_u64(link->record, "flags", &flags) < 0)
 			continue;
-		differences = ((unsigned) flags ^ now->flags) & LINK_FLAGS;
+		differences = ((unsigned) flags ^ link->now->flags) & LINK_FLAGS;
 		if (differences)
 			link_set_flags(restore, link, (unsigned) flags, differences, "its flags");
 	}
@@ -502,11 +477,10 @@ static void leave_the_hosts(struct links_restore *restore)
 {
 	for (size_t i = 0; i < restore->count; i++) {
 		struct restored_link *link = &restore->links[i];
-		const struct link *now = restored_now(restore, link);
 
-		link->is_hosts =
-			record_get(link->record, LINK_DONE) ||
-			(!restore->same_boot && now && ((now->flags & IFF_UP) || now->master));
+		link->is_hosts = record_get(link->record, LINK_DONE) ||
+				 (!restore->same_boot && link->now &&
+					 ((link->now->flags & IFF_UP) || link->now->master));
 	}
 }
 
@@ -545,10 +519,10 @@ static int restore_all(struct links_restore *restore, struct error *error)
 		const struct restored_link *link = &restore->links[i];
 
 		/* A name that was given after ours holds, but not in silence. */
-		if (is_misnamed(restore, link))
+		if (is_misnamed(link))
 			run_failure(restore->run, "%s: it was named %s meanwhile", link->name,
-				restored_now(restore, link)->name);
-		restore->run->result->links += link->index != 0;
+				link->now->name);
+		restore->run->result->links += link->now != NULL;
 	}
 	return 0;
 }
@@ -584,11 +558,11 @@ static void keep_absent(struct links_restore *restore)
 		const struct restored_link *link =
 			restored_by_name(restore, record_get(&records->items[i], "link"));
 
-		if (link && link->index)
+		if (link && link->now)
 			record_forget(&records->items[i]);
 	}
 	for (size_t i = 0; i < restore->count; i++)
-		if (restore->links[i].index)
+		if (restore->links[i].now)
 			(void) !record_set(restore->links[i].record, LINK_DONE, "1");
 	records_sweep(records);
 }

@@ -3,6 +3,7 @@
 
 #include <linux/genetlink.h>
 #include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -113,6 +114,16 @@ struct nlmsghdr *netlink_request(
 	message->nlmsg_type = type;
 	message->nlmsg_flags = NLM_F_REQUEST | flags;
 	(void) mnl_nlmsg_put_extra_header(message, header_size);
+	return message;
+}
+
+struct nlmsghdr *netlink_link_request(
+	struct netlink *netlink, uint16_t type, uint16_t flags, uint32_t index)
+{
+	struct nlmsghdr *message = netlink_request(netlink, type, flags, sizeof(struct ifinfomsg));
+	struct ifinfomsg *header = mnl_nlmsg_get_payload(message);
+
+	header->ifi_index = (int) index;
 	return message;
 }
 
@@ -334,20 +345,19 @@ int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_call
 	for (; callback && mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left)) {
 		r = callback(context, message);
 		if (r < 0)
-			return r;
+			return error_set_errno(error, r, "netlink");
 	}
 	return 0;
 }
 
 /* ---- events */
 
-#define GROUP         1 /* the kernel's uevents (udev's are in group 2); RTNLGRP_LINK */
 #define LOOK_AGAIN_MS 500
 #define EVENTS_SIZE   (4 << 20)
 
-int netlink_listen(int protocol)
+int netlink_listen(int protocol, uint32_t groups)
 {
-	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = GROUP };
+	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = groups };
 	int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
 	int size = EVENTS_SIZE;
 

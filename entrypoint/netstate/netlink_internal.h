@@ -26,6 +26,9 @@ void netlink_close(struct netlink **netlink);
  */
 struct nlmsghdr *netlink_request(
 	struct netlink *netlink, uint16_t type, uint16_t flags, size_t header_size);
+/* One about an interface, whose header is struct ifinfomsg. */
+struct nlmsghdr *netlink_link_request(
+	struct netlink *netlink, uint16_t type, uint16_t flags, uint32_t index);
 struct nlmsghdr *netlink_command(struct netlink *netlink, uint8_t command, uint16_t flags);
 
 /* An attribute of any size: for one that does not fit netlink_talk() returns -EMSGSIZE. */
@@ -38,9 +41,9 @@ typedef int netlink_callback(void *context, const struct nlmsghdr *message);
 
 /*
  * Sends, and waits for the acknowledgement or the end of a dump. 0, or the kernel's negative errno
- * with its words in @error. @callback may be NULL; it is called when the answer is complete, so
- * that it may ask for other things on the same socket. A dump that the kernel says was interrupted
- * by a change is asked for again, a few times; -EAGAIN when that is not enough.
+ * with its words in @error. @callback may be NULL; it is called when the answer is complete: a dump
+ * that the kernel says was interrupted by a change is asked for again, a few times; -EAGAIN when
+ * that is not enough.
  */
 int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_callback *callback,
 	void *context, struct error *error);
@@ -63,10 +66,11 @@ const void *netlink_payload(const struct nlattr *attribute, size_t size);
 /* ---- events: waiting for a device or an interface */
 
 /*
- * Listens from now on: to be opened before what is waited for is set off. @protocol:
- * NETLINK_KOBJECT_UEVENT, or NETLINK_ROUTE for links. -1: cannot be had.
+ * Listens from now on: to be opened before what is waited for is set off. @protocol, @groups:
+ * NETLINK_ROUTE and RTMGRP_…, or NETLINK_KOBJECT_UEVENT and UEVENTS. -1: cannot be had.
  */
-int netlink_listen(int protocol);
+#define UEVENTS 1 /* the kernel's; udev's are in group 2 */
+int netlink_listen(int protocol, uint32_t groups);
 
 typedef bool netlink_condition(void *context);
 

@@ -57,14 +57,11 @@ void run_failure(const struct run *run, const char *format, ...)
 
 int run_record_unsaved(const struct run *run, const char *name, const char *what)
 {
-	struct record *record = records_find(run->records, UNSAVED_KIND, "name", name);
-
-	if (record)
-		return 0;
-	record = statefile_add(run->records, UNSAVED_KIND);
-	if (!record || record_set(record, "name", name) < 0)
-		return -ENOMEM;
-	return record_set(record, "what", what);
+	return records_find(run->records, UNSAVED_KIND, "name", name) ||
+			       records_add(
+				       run->records, UNSAVED_KIND, "name", name, "what", what, NULL)
+		       ? 0
+		       : -ENOMEM;
 }
 
 /* ---- the file, and of which boot and machine it is */
@@ -81,7 +78,7 @@ static int put_aside(const struct netstate *netstate, const char *why)
 
 static struct record *boot_record(const struct statefile *records)
 {
-	return records_find(records, "boot", NULL, NULL);
+	return records_next(records, "boot", NULL);
 }
 
 static bool is_pending(const struct statefile *records)
@@ -265,8 +262,7 @@ static void report_unsaved(const struct run *run)
 				record_text(record, "name"), record_text(record, "what"));
 			continue;
 		}
-		if (is_restored(record) ||
-			records_find(records, record->kind, NULL, NULL) != record)
+		if (is_restored(record) || records_next(records, record->kind, NULL) != record)
 			continue;
 		for (size_t k = i; k < records->count; k++)
 			count += strcmp(records->items[k].kind, record->kind) == 0;

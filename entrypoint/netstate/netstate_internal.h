@@ -30,7 +30,13 @@ int run_record_unsaved(const struct run *run, const char *name, const char *what
 
 /* ---- records and arrays (records.c) */
 
-/* The first of a kind, with that value of a field (NULL: any). NULL: none. */
+/* A new one with those fields, text by text, of which those that are NULL or "" are left out. */
+struct record *records_add(struct statefile *records, const char *kind, ...)
+	__attribute__((sentinel));
+/* The next one of a kind, the first one of all behind NULL. NULL: there is no more. */
+struct record *records_next(
+	const struct statefile *records, const char *kind, const struct record *previous);
+/* The first of a kind with that value of a field. NULL: none. */
 struct record *records_find(
 	const struct statefile *records, const char *kind, const char *field, const char *value);
 /* "" and 0 without the field, or the record. */
@@ -63,13 +69,32 @@ typedef enum job_status pool_job(const struct run *run, void *context, size_t in
  */
 int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job, void *context,
 	enum job_status *statuses, struct error *error);
-/* Adds to the result's devices and VFs. */
-void pool_count(const struct run *run, unsigned devices, unsigned vfs);
 /* What run_note() ('N') and run_failure() ('F') do in a job. */
 void pool_report(const struct pool *pool, char letter, const char *text);
 
-/* ---- devices: eswitch, parameters, VFs, subfunctions (device.c, device_restore.c) */
+/* ---- devices, named as the devlink program does, "pci/0000:3b:00.0" (device.c) */
 
+#define DEVICE_PART_SIZE 64 /* of a PCI address, a driver */
+#define DEVICE_NAME_SIZE 96 /* of a device, a parameter */
+
+/* Its folder in /sys; -1: there is none, and what reads below it finds nothing. */
+int device_open(int root_fd, const char *name);
+bool device_is_driven(int root_fd, const char *name);
+int device_write(int root_fd, const char *name, const char *file, const char *text);
+/* A decimal number. False when the file is not there, or has none. */
+bool sysfs_read_number(int dir_fd, const char *path, unsigned *ret);
+/*
+ * The name that lasts of the device that is behind an entry of a class, whose folder is open: ""
+ * without one. Of a subfunction "pci/0000:3b:00.0/sf/88".
+ */
+void device_name_of(int dir_fd, char name[DEVICE_NAME_SIZE]);
+/*
+ * The devices of the modules' drivers, on any bus, by name. Not: functions that are a PF's VFs, and
+ * devices that another device is divided into (the auxiliary bus).
+ */
+int device_names(int root_fd, const struct strv *modules, struct strv *names);
+
+/* Their eswitch, parameters, VFs, subfunctions (device.c, device_record.c, device_restore.c) */
 extern const char *const device_kinds[];
 
 /* Adds every device whose driver is one of the modules that go, and that has no record. */
@@ -122,6 +147,6 @@ int netns_save(const struct run *run);
 /* Reports what was there and went with its driver. */
 void netns_restore(const struct run *run);
 
-/* Records, of a list of its own, what one message of another namespace says of an interface. */
+/* Records, in a list of its own, what one message of another namespace says of an interface. */
 struct nlmsghdr;
-int netns_take(struct statefile *found, const struct nlmsghdr *message);
+int netns_take(void *found, const struct nlmsghdr *message);

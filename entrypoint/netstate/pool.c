@@ -31,68 +31,37 @@ void pool_report(const struct pool *pool, char letter, const char *text)
 	(void) !fs_write_all(pool->fd, line, (size_t) length + 1);
 }
 
-void pool_count(const struct run *run, unsigned devices, unsigned vfs)
-{
-	char text[32];
-
-	(void) snprintf(text, sizeof(text), "%u %u", devices, vfs);
-	if (run->pool) {
-		pool_report(run->pool, 'C', text);
-		return;
-	}
-	run->result->devices += devices;
-	run->result->vfs += vfs;
-}
-
 static void read_line(
 	const struct run *run, const char *line, size_t count, enum job_status *statuses)
 {
-	unsigned devices, vfs;
 	size_t index;
 	int status;
 
-	switch (*line) {
-	case 'E':
-		if (statuses && sscanf(line + 1, "%zu %d", &index, &status) == 2 && index < count)
-			statuses[index] = (enum job_status) status;
-		break;
-	case 'C':
-		if (sscanf(line + 1, "%u %u", &devices, &vfs) == 2)
-			pool_count(run, devices, vfs);
-		break;
-	case 'F':
-		run_failure(run, "%s", line + 1);
-		break;
-	case 'N':
+	if (*line == 'N')
 		run_note(run, "%s", line + 1);
-		break;
-	default:
-		break;
-	}
+	else if (*line == 'F')
+		run_failure(run, "%s", line + 1);
+	else if (statuses && sscanf(line, "E%zu %d", &index, &status) == 2 && index < count)
+		statuses[index] = (enum job_status) status;
 }
 
+/* What each process has: process @number of @width does every @width-th job. */
 struct share {
-	size_t count;
+	const struct run *run;
+	unsigned number;
 	unsigned width;
+	size_t count;
 	pool_job *job;
 	void *context;
 	enum job_status *statuses;
 };
 
-/* Process @number of share->width does every share->width-th job. */
-struct part {
-	const struct run *run;
-	const struct share *share;
-	size_t number;
-};
-
-static void do_part(void *context)
+static void do_share(void *context)
 {
-	const struct part *part = context;
-	const struct share *share = part->share;
-	const struct run *run = part->run;
+	const struct share *share = context;
+	const struct run *run = share->run;
 
-	for (size_t i = part->number; i < share->count; i += share->width) {
+	for (size_t i = share->number; i < share->count; i += share->width) {
 		enum job_status status = share->job(run, share->context, i);
 		char text[48];
 
@@ -108,14 +77,14 @@ static void do_part(void *context)
 int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job, void *context,
 	enum job_status *statuses, struct error *error)
 {
-	struct share share = { count, width < POOL_LARGEST ? width : POOL_LARGEST, job, context,
-		statuses };
 	_cleanup_fclose_ FILE *reports = NULL;
 	char line[LINE_SIZE + 1];
 	pid_t pids[POOL_LARGEST] = { 0 };
 	struct run child = *run;
 	int ends[2] = { -1, -1 };
 	struct pool pool = { -1 };
+	struct share share = { &child, 0, width < POOL_LARGEST ? width : POOL_LARGEST, count, job,
+		context, statuses };
 
 	if (count < share.width)
 		share.width = (unsigned) count;
@@ -131,18 +100,19 @@ int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job,
 		pool.fd = ends[1];
 		child.pool = &pool;
 	}
-	for (unsigned i = 0; i < share.width; i++) {
-		struct part part = { &child, &share, i };
-		const struct spawn spawn = { .run = do_part, .context = &part };
+	for (share.number = 0; share.number < share.width; share.number++) {
+		const struct spawn spawn = { .run = do_share, .context = &share };
+		pid_t *pid = &pids[share.number];
 
-		if ((run->pool && share.width == 1) || spawn_start(&spawn, &pids[i]) < 0)
-			pids[i] = -1;
+		if ((run->pool && share.width == 1) || spawn_start(&spawn, pid) < 0)
+			*pid = -1;
 	}
 	cleanup_close(&ends[1]);
 	/* No process to be had: what it would do is done here. */
-	for (unsigned i = 0; i < share.width; i++)
-		if (pids[i] < 0)
-			do_part(&(struct part){ run, &share, i });
+	share.run = run;
+	for (share.number = 0; share.number < share.width; share.number++)
+		if (pids[share.number] < 0)
+			do_share(&share);
 	while (reports && fgets(line, sizeof(line), reports)) {
 		line[strcspn(line, "\n")] = '\0';
 		read_line(run, line, count, statuses);

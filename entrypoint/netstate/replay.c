@@ -19,7 +19,6 @@
 #include <linux/neighbour.h>
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -29,7 +28,6 @@
 
 #define USER_HZ  100        /* the unit of an expiry, on every architecture of today */
 #define FOR_EVER UINT32_MAX /* of a lifetime: INFINITY_LIFE_TIME of include/net/addrconf.h */
-#define RETRY_MS 100
 
 /* IFA_PROTO, since Linux 5.18 (include/uapi/linux/if_addr.h): whose work an address is. */
 #define PROTO_NUMBER    11
@@ -69,7 +67,6 @@ struct task {
 	struct record *record;
 	struct nlmsghdr *message;   /* the saved one again; NULL: it is damaged */
 	struct restored_link *link; /* NULL: it goes with no single one */
-	uint64_t generation;
 	char words[160];
 	bool is_done;
 	unsigned left_out; /* paths or members that are not there */
@@ -223,7 +220,7 @@ static bool prepare_address(struct replay *replay, struct task *task)
 		const char *present = replay->presents.items[i];
 
 		if (strncmp(present, address, length) != 0 || present[length] != ' ' ||
-			strtoul(present + length, NULL, 10) == task->link->index)
+			strtoul(present + length, NULL, 10) == task->link->now->index)
 			continue;
 		run_note(replay->restore->run, "address %s of %s stays where it is now",
 			record_text(task->record, "text"), task->link->name);
@@ -236,10 +233,11 @@ static bool prepare_address(struct replay *replay, struct task *task)
 static enum put put_address(struct replay *replay, struct task *task, struct nlmsghdr *request,
 	const struct nlattr *attribute)
 {
-	const struct link *now = restored_now(replay->restore, task->link);
+	const struct restored_link *link = task->link;
 
+	(void) replay;
 	(void) request;
-	return mnl_attr_get_type(attribute) == IFA_LABEL && strcmp(now->name, task->link->name) != 0
+	return mnl_attr_get_type(attribute) == IFA_LABEL && strcmp(link->now->name, link->name) != 0
 		       ? PUT_DONE
 		       : PUT_COPY;
 }
@@ -349,12 +347,11 @@ static bool has_vlan(const struct nlattr *vlans, uint16_t number)
 static bool prepare_vlans(struct replay *replay, struct task *task)
 {
 	struct links_restore *restore = replay->restore;
-	const struct link *now = restored_now(restore, task->link);
+	const struct link *now = task->link->now;
 	const struct link *bridge = link_by_index(&restore->now, now->master);
 	const struct nlattr *vlan;
 	struct bridge_vlan_info only = { .vid = 1 };
 	struct nlmsghdr *request;
-	struct ifinfomsg *header;
 	struct nlattr *list;
 	struct error ignored;
 
@@ -367,10 +364,8 @@ static bool prepare_vlans(struct replay *replay, struct task *task)
 		only.vid = (uint16_t) netlink_number(vlan);
 	if (!only.vid || has_vlan(replay->body.attributes[IFLA_AF_SPEC], only.vid))
 		return true;
-	request = netlink_request(restore->netlink, RTM_DELLINK, 0, sizeof(*header));
-	header = mnl_nlmsg_get_payload(request);
-	header->ifi_family = AF_BRIDGE;
-	header->ifi_index = (int) task->link->index;
+	request = netlink_link_request(restore->netlink, RTM_DELLINK, 0, now->index);
+	*(uint8_t *) mnl_nlmsg_get_payload(request) = AF_BRIDGE;
 	list = mnl_attr_nest_start(request, IFLA_AF_SPEC);
 	mnl_attr_put(request, IFLA_BRIDGE_VLAN_INFO, sizeof(only), &only);
 	mnl_attr_nest_end(request, list);
@@ -560,7 +555,7 @@ static enum put put_paths(struct replay *replay, struct task *task, struct nlmsg
 	for (; left >= (int) sizeof(*path) && RTNH_OK(path, left);
 		left -= (int) NLMSG_ALIGN(path->rtnh_len), path = RTNH_NEXT(path)) {
 		uint32_t index = restored_index(
-			replay->restore, task->generation, (uint32_t) path->rtnh_ifindex);
+			replay->restore, task->record, (uint32_t) path->rtnh_ifindex);
 		struct rtnexthop *put = (struct rtnexthop *) (void *) (copy + used);
 
 		if (!index) {
@@ -627,7 +622,7 @@ static bool names_saved_link(const struct links_save *save, const struct nlattr 
 	const char *name = netlink_text(attribute);
 
 	for (size_t i = 0; name && i < save->count; i++)
-		if (strcmp(link_by_index(&save->table, save->order[i])->name, name) == 0)
+		if (strcmp(save->order[i]->name, name) == 0)
 			return true;
 	return false;
 }
@@ -715,7 +710,8 @@ static int save_message(void *context, const struct nlmsghdr *message)
 	}
 	if (!object->is_wanted(saving, &body))
 		return 0;
-	record = links_save_add(save, object->kind, saving->link);
+	record = records_add(save->run->records, object->kind, "life", save->life, "link",
+		saving->link ? saving->link->name : NULL, NULL);
 	if (!record ||
 		(object->get != RTM_GETLINK && record_set_hex(record, "raw", body.header,
 						       mnl_nlmsg_get_payload_len(message)) < 0))
@@ -743,8 +739,6 @@ static int dump(struct saving *saving, struct error *error)
 	r = netlink_talk(saving->save->netlink, request, save_message, saving, error);
 	if (r == -EOPNOTSUPP && object->is_optional)
 		return 0;
-	if (r == -ENOMEM)
-		return error_set_errno(error, r, "%s", object->kind);
 	return r < 0 ? error_prefix(error, r, "%s", object->kind) : 0;
 }
 
@@ -812,7 +806,7 @@ static int begin_request(struct replay *replay, struct task *task, struct nlmsgh
 	header = mnl_nlmsg_get_payload(request);
 	memcpy(header, replay->body.header, object->header_size);
 	if (object->index_at)
-		memcpy(header + object->index_at, &task->link->index, sizeof(uint32_t));
+		memcpy(header + object->index_at, &task->link->now->index, sizeof(uint32_t));
 	if (object->flags_at) {
 		memcpy(&flags, header + object->flags_at, sizeof(flags));
 		flags &= object->flags_kept;
@@ -834,7 +828,7 @@ static int begin_request(struct replay *replay, struct task *task, struct nlmsgh
 			return -ENOMEM;
 		if (put == PUT_COPY && (object->indexes & BIT(type))) {
 			index = restored_index(
-				replay->restore, task->generation, netlink_number(attribute));
+				replay->restore, task->record, netlink_number(attribute));
 			if (!index)
 				return 0;
 			netlink_put(request, type, sizeof(index), &index);
@@ -855,7 +849,7 @@ static bool try(struct replay *replay, struct task *task)
 	int r;
 
 	/* Its interface did not come back: that was reported. */
-	if (task->object->index_at && (!task->link || !restored_now(replay->restore, task->link)))
+	if (task->object->index_at && (!task->link || !task->link->now))
 		return true;
 	if (!task->message) {
 		(void) snprintf(task->words, sizeof(task->words), "its record is damaged");
@@ -881,22 +875,26 @@ static bool try(struct replay *replay, struct task *task)
 	return r == 0 || r == -EEXIST;
 }
 
-/* One round: a route by way of a gateway can go in when the one to the gateway is. How many did. */
-static size_t try_all(struct replay *replay, size_t *left)
+/* Round by round, for a route by way of a gateway can go in when the one to the gateway is. */
+static bool are_done(void *context)
 {
-	size_t done = 0;
+	struct replay *replay = context;
+	size_t done, left;
 
-	*left = 0;
-	for (size_t i = 0; i < replay->count; i++) {
-		struct task *task = &replay->tasks[i];
+	do {
+		done = 0;
+		left = 0;
+		for (size_t i = 0; i < replay->count; i++) {
+			struct task *task = &replay->tasks[i];
 
-		if (task->is_done)
-			continue;
-		task->is_done = try(replay, task);
-		done += task->is_done;
-		*left += !task->is_done;
-	}
-	return done;
+			if (task->is_done)
+				continue;
+			task->is_done = try(replay, task);
+			done += task->is_done;
+			left += !task->is_done;
+		}
+	} while (done && left);
+	return !left;
 }
 
 /*
@@ -920,8 +918,7 @@ static void add_tasks(struct replay *replay, const struct object *object)
 		replay->tasks[replay->count++] = (struct task){ .object = object,
 			.record = record,
 			.message = saved_message(object, record),
-			.link = restored_by_name(replay->restore, record_get(record, "link")),
-			.generation = record_number(record, "life") };
+			.link = restored_by_name(replay->restore, record_get(record, "link")) };
 	}
 }
 
@@ -942,11 +939,11 @@ static void report(const struct run *run, const struct task *task)
 void replay_restore(struct links_restore *restore, bool is_late)
 {
 	const struct run *run = restore->run;
+	_cleanup_close_ int events =
+		netlink_listen(NETLINK_ROUTE, RTMGRP_LINK | RTMGRP_IPV6_IFADDR);
 	struct replay replay = { .restore = restore };
 	struct nlmsghdr *request;
 	struct error error = { 0 };
-	uint32_t waited_ms = 0;
-	size_t left;
 
 	replay.tasks = calloc(run->records->count + 1, sizeof(*replay.tasks));
 	if (!replay.tasks) {
@@ -964,20 +961,10 @@ void replay_restore(struct links_restore *restore, bool is_late)
 			run_failure(run, "addresses: %s", error.text);
 	}
 	/*
-	 * What is refused now may be taken when another one is there, or in a moment: a source
-	 * address of IPv6 counts when no host on the link has objected to it, for which the kernel
-	 * waits a second.
+	 * What is refused now may be taken in a moment: a source address of IPv6 counts when no
+	 * host on the link has objected to it, for which the kernel waits a second.
 	 */
-	for (;;) {
-		size_t done = try_all(&replay, &left);
-
-		if (!is_late || !left || (!done && waited_ms >= run->netstate->bind_ms))
-			break;
-		if (done)
-			continue;
-		(void) poll(NULL, 0, RETRY_MS);
-		waited_ms += RETRY_MS;
-	}
+	(void) netlink_wait(events, is_late ? run->netstate->bind_ms : 0, are_done, &replay);
 	for (size_t i = 0; i < replay.count; i++) {
 		report(run, &replay.tasks[i]);
 		free(replay.tasks[i].message);

@@ -63,8 +63,8 @@ int sysctls_save(struct links_save *save, const struct link *link)
 		if (!usual || read_usual(root_fd, folder, usual) < 0)
 			return -ENOMEM;
 	}
-	record = statefile_add(save->run->records, "sysctls");
-	if (!record || record_set(record, "link", link->name) < 0)
+	record = records_add(save->run->records, "sysctls", "link", link->name, NULL);
+	if (!record)
 		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
 		const struct record *usual = &save->usual.items[i];
@@ -104,10 +104,9 @@ static bool path_of(const char *field, const char *link, char *path, size_t size
 static void restore_record(const struct links_restore *restore, const struct record *record)
 {
 	const struct restored_link *link = restored_by_name(restore, record_get(record, "link"));
-	const struct link *now = link ? restored_now(restore, link) : NULL;
 	int root_fd = restore->run->netstate->root_fd;
 
-	if (!now || link->is_hosts)
+	if (!link || !link->now || link->is_hosts)
 		return;
 	for (size_t i = 0; i < record->count; i++) {
 		_cleanup_free_ char *current = NULL;
@@ -115,7 +114,7 @@ static void restore_record(const struct links_restore *restore, const struct rec
 		char path[192];
 		int r;
 
-		if (!path_of(record->fields[i].name, now->name, path, sizeof(path)) ||
+		if (!path_of(record->fields[i].name, link->now->name, path, sizeof(path)) ||
 			(fs_read_line(root_fd, path, &current) == 0 && strcmp(current, value) == 0))
 			continue;
 		r = sysfs_put(root_fd, value, "%s", path);
@@ -126,7 +125,8 @@ static void restore_record(const struct links_restore *restore, const struct rec
 
 void sysctls_restore(const struct links_restore *restore)
 {
-	for (size_t i = 0; i < restore->run->records->count; i++)
-		if (strcmp(restore->run->records->items[i].kind, "sysctls") == 0)
-			restore_record(restore, &restore->run->records->items[i]);
+	const struct record *record = NULL;
+
+	while ((record = records_next(restore->run->records, "sysctls", record)))
+		restore_record(restore, record);
 }

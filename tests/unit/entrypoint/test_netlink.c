@@ -147,7 +147,7 @@ static void a_change_ends_a_wait(void **state)
 
 	(void) state;
 	assert_int_equal(set_up(netlink, 1, true, &error), 0);
-	events = netlink_listen(NETLINK_ROUTE);
+	events = netlink_listen(NETLINK_ROUTE, RTMGRP_LINK);
 	assert_true(events >= 0);
 	assert_false(netlink_wait(events, 0, is_asked_twice, &asked));
 	assert_int_equal(set_up(netlink, 1, false, &error), 0);
