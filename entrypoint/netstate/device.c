@@ -343,16 +343,6 @@ int devices_save(const struct run *run, struct error *error)
 	return r < 0 ? error_set_errno(error, r, "the saved network state") : 0;
 }
 
-bool devices_are_driven(int root_fd, const struct statefile *records)
-{
-	const struct record *record = NULL;
-
-	while ((record = records_next(records, "device", record)))
-		if (device_is_driven(root_fd, record_text(record, "device")))
-			return true;
-	return !records_next(records, "device", NULL);
-}
-
 /* ---- what was set up since */
 
 static bool is_set_up(const struct run *run, struct netlink *devlink, const char *name)

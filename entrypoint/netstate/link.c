@@ -183,7 +183,7 @@ static bool has_altname(const struct link *link, const char *name)
 	return false;
 }
 
-const struct link *link_by_name(const struct link_table *table, const char *name)
+struct link *link_by_name(const struct link_table *table, const char *name)
 {
 	for (size_t i = 0; i < table->count; i++)
 		if (strcmp(table->items[i].name, name) == 0)
@@ -194,11 +194,11 @@ const struct link *link_by_name(const struct link_table *table, const char *name
 	return NULL;
 }
 
-const struct link *link_by_device(const struct link_table *table, const char *device,
-	const char *port, uint32_t dev_port, uint32_t nth)
+struct link *link_by_device(const struct link_table *table, const char *device, const char *port,
+	uint32_t dev_port, uint32_t nth)
 {
 	for (size_t i = 0; i < table->count; i++) {
-		const struct link *link = &table->items[i];
+		struct link *link = &table->items[i];
 
 		if (is_at(link, device, port, dev_port) && link->nth == nth && is_port(table, link))
 			return link;
@@ -217,13 +217,13 @@ static bool is_relabelled(const char *one, const char *other)
 	return !*one != !*other && link_port_is_own(one) && link_port_is_own(other);
 }
 
-const struct link *link_by_relabelled(const struct link_table *table, const char *device,
+struct link *link_by_relabelled(const struct link_table *table, const char *device,
 	const char *port, uint32_t dev_port, bool is_any)
 {
-	const struct link *found = NULL;
+	struct link *found = NULL;
 
 	for (size_t i = 0; link_port_is_own(port) && i < table->count; i++) {
-		const struct link *link = &table->items[i];
+		struct link *link = &table->items[i];
 
 		if (strcmp(link->device, device) != 0 || !link_port_is_own(link->port) ||
 			!is_port(table, link) || (!is_any && link->dev_port != dev_port))
@@ -455,7 +455,6 @@ static int see_token(void *context, const struct nlmsghdr *message)
 static void links_save_free(struct links_save *save)
 {
 	link_table_free(&save->table);
-	statefile_free(&save->usual);
 	netlink_close(&save->netlink);
 	free(save->order);
 }

@@ -77,15 +77,15 @@ int link_table_read(
 /* These are NULL when there is none. */
 struct link *link_by_index(const struct link_table *table, uint32_t index);
 /* Altnames count. */
-const struct link *link_by_name(const struct link_table *table, const char *name);
+struct link *link_by_name(const struct link_table *table, const char *name);
 /* By what lasts: device, port and which one of them. */
-const struct link *link_by_device(const struct link_table *table, const char *device,
-	const char *port, uint32_t dev_port, uint32_t nth);
+struct link *link_by_device(const struct link_table *table, const char *device, const char *port,
+	uint32_t dev_port, uint32_t nth);
 /*
  * The port whose label, of another driver, was @port: the device's only one with that @dev_port and
  * with a label where there was none, or the other way round. @is_any: its only one. NULL.
  */
-const struct link *link_by_relabelled(const struct link_table *table, const char *device,
+struct link *link_by_relabelled(const struct link_table *table, const char *device,
 	const char *port, uint32_t dev_port, bool is_any);
 /* Is that the label of a device's own port ("", "p0"), not of what it has ports for ("pf0vf1")? */
 bool link_port_is_own(const char *port);
@@ -102,13 +102,12 @@ struct links_save {
 	struct link_table table;
 	struct link **order; /* those that are saved, a lower one before what stands on it */
 	size_t count;
-	char life[24];          /* of the records */
-	struct statefile usual; /* a new interface's sysctls, a record for each folder of them */
+	char life[24]; /* of the records */
 };
 
 bool links_save_has(const struct links_save *save, uint32_t index);
 
-int sysctls_save(struct links_save *save, const struct link *link);
+int sysctls_save(const struct links_save *save, const struct link *link);
 int ethtool_save(const struct links_save *save, struct error *error);
 /* Addresses, neighbours, routes and what else goes with an interface as messages (replay.c). */
 int replay_save(const struct links_save *save, struct error *error);
@@ -122,7 +121,7 @@ struct restored_link {
 	const char *device; /* NULL: made by a person, not by a driver */
 	uint64_t life;
 	uint64_t old_index;
-	const struct link *now; /* NULL: it is not there */
+	struct link *now; /* NULL: it is not there */
 	/* The host's own configuration has set it up after a reboot: nothing of it is changed. */
 	bool is_hosts;
 	bool is_tried;    /* it was not there, and was made, or could not be */
@@ -149,7 +148,7 @@ struct restored_link *restored_by_name(const struct links_restore *restore, cons
 uint32_t restored_index(
 	const struct links_restore *restore, const struct record *record, uint32_t old_index);
 /* Reads the table anew, and what each is in it; a failure is reported. */
-int links_look(struct links_restore *restore);
+void links_look(struct links_restore *restore);
 
 /*
  * A message with the bytes of a record's field as its attributes, behind so many that are zero;
@@ -158,7 +157,7 @@ int links_look(struct links_restore *restore);
 struct nlmsghdr *record_message(const struct record *record, const char *field, size_t before);
 
 /* A new RTM_NEWLINK for an interface that is there. */
-struct nlmsghdr *link_change(const struct links_restore *restore, const struct restored_link *link);
+struct nlmsghdr *link_change(const struct links_restore *restore, const struct link *now);
 /* Sends it; a refusal is reported, with @what of which interface it was. */
 void link_do(const struct links_restore *restore, const struct restored_link *link,
 	struct nlmsghdr *request, const char *what);

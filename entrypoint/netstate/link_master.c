@@ -156,7 +156,7 @@ static size_t make_ready(struct links_restore *restore)
 		tried++;
 	}
 	if (tried)
-		(void) !links_look(restore);
+		links_look(restore);
 	return tried;
 }
 
@@ -235,7 +235,7 @@ static void set_one(const struct links_restore *restore, const struct restored_l
 	bool is_port, const char *kind, uint16_t type, const void *data, size_t size,
 	const char *what)
 {
-	struct nlmsghdr *request = link_change(restore, link);
+	struct nlmsghdr *request = link_change(restore, link->now);
 	struct nlattr *info = mnl_attr_nest_start(request, IFLA_LINKINFO);
 	struct nlattr *nest;
 
@@ -294,7 +294,7 @@ static void join(struct links_restore *restore, const struct restored_link *link
 	}
 	if (strcmp(master->kind, "bond") == 0)
 		link_set_flags(restore, link, 0, IFF_UP, "down");
-	request = link_change(restore, link);
+	request = link_change(restore, link->now);
 	mnl_attr_put_u32(request, IFLA_MASTER, master->index);
 	link_do(restore, link, request, "its master");
 }
@@ -311,12 +311,12 @@ void masters_restore(struct links_restore *restore)
 			continue;
 		/* The mode first: what else can be set depends on it. */
 		link_set_differences(restore, &restore->links[i], false, "bond", IFLA_BOND_MODE);
-		(void) !links_look(restore);
+		links_look(restore);
 		link_set_differences(restore, &restore->links[i], false, "bond", 0);
 	}
 	for (size_t i = 0; i < restore->count; i++)
 		join(restore, &restore->links[i]);
-	(void) !links_look(restore);
+	links_look(restore);
 	for (size_t i = 0; i < restore->count; i++) {
 		const struct restored_link *link = &restore->links[i];
 

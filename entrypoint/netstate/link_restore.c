@@ -59,7 +59,7 @@ uint32_t restored_index(
  * One driver has "p0" of what another has no label for. @is_any: nor is its number the same. The
  * state file may have but one record of such a port, so that it cannot be mistaken for another.
  */
-static const struct link *find_relabelled(const struct links_restore *restore, const char *device,
+static struct link *find_relabelled(const struct links_restore *restore, const char *device,
 	const char *port, uint32_t dev_port, bool is_any)
 {
 	size_t count = 0;
@@ -75,12 +75,12 @@ static const struct link *find_relabelled(const struct links_restore *restore, c
 			  : NULL;
 }
 
-static const struct link *find(const struct links_restore *restore, const struct restored_link *old)
+static struct link *find(const struct links_restore *restore, const struct restored_link *old)
 {
 	const char *port = record_text(old->record, "port");
 	uint32_t dev_port = (uint32_t) record_number(old->record, "dev_port");
 	uint32_t nth = (uint32_t) record_number(old->record, "nth");
-	const struct link *link;
+	struct link *link;
 
 	if (!old->device)
 		return link_by_name(&restore->now, old->name);
@@ -109,14 +109,12 @@ static int look(struct links_restore *restore, struct error *error)
 	return 0;
 }
 
-int links_look(struct links_restore *restore)
+void links_look(struct links_restore *restore)
 {
 	struct error error = { 0 };
-	int r = look(restore, &error);
 
-	if (r < 0)
+	if (look(restore, &error) < 0)
 		run_failure(restore->run, "%s", error.text);
-	return r;
 }
 
 static int collect(struct links_restore *restore)
@@ -226,9 +224,9 @@ static void await_carriers(struct links_restore *restore)
 
 /* ---- requests about one interface */
 
-struct nlmsghdr *link_change(const struct links_restore *restore, const struct restored_link *link)
+struct nlmsghdr *link_change(const struct links_restore *restore, const struct link *now)
 {
-	return netlink_link_request(restore->netlink, RTM_NEWLINK, 0, link->now->index);
+	return netlink_link_request(restore->netlink, RTM_NEWLINK, 0, now->index);
 }
 
 void link_do(const struct links_restore *restore, const struct restored_link *link,
@@ -241,9 +239,9 @@ void link_do(const struct links_restore *restore, const struct restored_link *li
 }
 
 static struct nlmsghdr *flags_request(
-	const struct links_restore *restore, uint32_t index, unsigned flags, unsigned mask)
+	const struct links_restore *restore, const struct link *now, unsigned flags, unsigned mask)
 {
-	struct nlmsghdr *request = netlink_link_request(restore->netlink, RTM_NEWLINK, 0, index);
+	struct nlmsghdr *request = link_change(restore, now);
 	struct ifinfomsg *header = mnl_nlmsg_get_payload(request);
 
 	header->ifi_flags = flags;
@@ -254,26 +252,25 @@ static struct nlmsghdr *flags_request(
 void link_set_flags(const struct links_restore *restore, const struct restored_link *link,
 	unsigned flags, unsigned mask, const char *what)
 {
-	link_do(restore, link, flags_request(restore, link->now->index, flags, mask), what);
+	link_do(restore, link, flags_request(restore, link->now, flags, mask), what);
 }
 
 /*
  * Kernels and drivers that want an interface to be down for it answer EBUSY. It goes up again with
  * its other flags, later.
  */
-static int change_also_down(struct links_restore *restore, uint32_t index, uint16_t type,
+static int change_also_down(struct links_restore *restore, const struct link *now, uint16_t type,
 	const void *data, size_t size, struct error *error)
 {
 	for (bool is_down = false;; is_down = true) {
-		struct nlmsghdr *request =
-			netlink_link_request(restore->netlink, RTM_NEWLINK, 0, index);
+		struct nlmsghdr *request = link_change(restore, now);
 		int r;
 
 		netlink_put(request, type, size, data);
 		r = netlink_talk(restore->netlink, request, NULL, NULL, error);
 		if (r != -EBUSY || is_down)
 			return r;
-		request = flags_request(restore, index, 0, IFF_UP);
+		request = flags_request(restore, now, 0, IFF_UP);
 		r = netlink_talk(restore->netlink, request, NULL, NULL, error);
 		if (r < 0)
 			return r;
@@ -284,22 +281,21 @@ static int change_also_down(struct links_restore *restore, uint32_t index, uint1
 
 /* The table has the new name at once: reading it anew for each of hundreds takes its time. */
 static int rename_to(
-	struct links_restore *restore, uint32_t index, const char *name, struct error *error)
+	struct links_restore *restore, struct link *now, const char *name, struct error *error)
 {
-	struct link *now = link_by_index(&restore->now, index);
-	int r = change_also_down(restore, index, IFLA_IFNAME, name, strlen(name) + 1, error);
+	int r = change_also_down(restore, now, IFLA_IFNAME, name, strlen(name) + 1, error);
 
-	if (r == 0 && now)
+	if (r == 0)
 		(void) snprintf(now->name, IFNAMSIZ, "%s", name);
 	return r;
 }
 
 /* @type: RTM_NEWLINKPROP, RTM_DELLINKPROP. */
-static int change_altname(struct links_restore *restore, uint32_t index, const char *name,
+static int change_altname(struct links_restore *restore, const struct link *now, const char *name,
 	uint16_t type, struct error *error)
 {
 	struct nlmsghdr *request = netlink_link_request(restore->netlink, type,
-		type == RTM_NEWLINKPROP ? NLM_F_CREATE | NLM_F_EXCL | NLM_F_APPEND : 0, index);
+		type == RTM_NEWLINKPROP ? NLM_F_CREATE | NLM_F_EXCL | NLM_F_APPEND : 0, now->index);
 	struct nlattr *list = mnl_attr_nest_start(request, IFLA_PROP_LIST | NLA_F_NESTED);
 
 	netlink_put_text(request, IFLA_ALT_IFNAME, name);
@@ -312,14 +308,14 @@ static int change_altname(struct links_restore *restore, uint32_t index, const c
  * name, for as long as that takes; as an altname, which a rename would leave, for good.
  */
 static int free_name(struct links_restore *restore, const struct restored_link *link,
-	const struct link *holder, struct error *error)
+	struct link *holder, struct error *error)
 {
 	const struct restored_link *other = NULL;
 	char aside[IFNAMSIZ];
 	int r;
 
 	if (holder == link->now)
-		return change_altname(restore, holder->index, link->name, RTM_DELLINKPROP, error);
+		return change_altname(restore, holder, link->name, RTM_DELLINKPROP, error);
 	for (size_t i = 0; !other && i < restore->count; i++)
 		if (restore->links[i].now == holder && restore->links[i].device &&
 			!restore->links[i].is_hosts &&
@@ -329,9 +325,9 @@ static int free_name(struct links_restore *restore, const struct restored_link *
 		return error_set(error, -EEXIST, "another interface has that name");
 	if (strcmp(holder->name, link->name) == 0) {
 		(void) snprintf(aside, sizeof(aside), "slw%u", holder->index);
-		return rename_to(restore, holder->index, aside, error);
+		return rename_to(restore, holder, aside, error);
 	}
-	r = change_altname(restore, holder->index, link->name, RTM_DELLINKPROP, error);
+	r = change_altname(restore, holder, link->name, RTM_DELLINKPROP, error);
 	if (r == 0)
 		run_note(restore->run, "%s: %s had that name as an altname, and has it no more",
 			link->name, holder->name);
@@ -349,7 +345,7 @@ static void rename_links(struct links_restore *restore)
 {
 	for (size_t i = 0; i < restore->count; i++) {
 		struct restored_link *link = &restore->links[i];
-		const struct link *holder;
+		struct link *holder;
 		struct error error = { 0 };
 		int r;
 
@@ -358,7 +354,7 @@ static void rename_links(struct links_restore *restore)
 		holder = link_by_name(&restore->now, link->name);
 		r = holder ? free_name(restore, link, holder, &error) : 0;
 		if (r == 0)
-			r = rename_to(restore, link->now->index, link->name, &error);
+			r = rename_to(restore, link->now, link->name, &error);
 		if (r == 0)
 			continue;
 		link->is_misnamed = true;
@@ -380,12 +376,11 @@ static void restore_altnames(struct links_restore *restore, const struct restore
 
 		if (link_by_name(&restore->now, name) == link->now)
 			continue;
-		r = change_altname(restore, link->now->index, name, RTM_NEWLINKPROP, &error);
+		r = change_altname(restore, link->now, name, RTM_NEWLINKPROP, &error);
 		/* udev gives altnames, too, and may have been faster. */
-		if (r == -EEXIST && links_look(restore) == 0 && link->now &&
-			link_by_name(&restore->now, name) == link->now)
-			continue;
-		if (r < 0)
+		if (r == -EEXIST)
+			links_look(restore);
+		if (r < 0 && (!link->now || link_by_name(&restore->now, name) != link->now))
 			run_failure(
 				restore->run, "%s: its name %s: %s", link->name, name, error.text);
 	}
@@ -403,7 +398,7 @@ static void restore_number(struct links_restore *restore, const struct restored_
 	if (record_get_u64(link->record, field, &value) < 0 || value > UINT32_MAX ||
 		(attribute && netlink_number(attribute) == value))
 		return;
-	request = link_change(restore, link);
+	request = link_change(restore, link->now);
 	mnl_attr_put_u32(request, type, (uint32_t) value);
 	link_do(restore, link, request, field);
 }
@@ -423,8 +418,8 @@ static void restore_link(struct links_restore *restore, const struct restored_li
 	if (size > 0 &&
 		((size_t) size != link->now->address.size ||
 			memcmp(address, link->now->address.bytes, (size_t) size) != 0) &&
-		change_also_down(restore, link->now->index, IFLA_ADDRESS, address, (size_t) size,
-			&error) < 0)
+		change_also_down(restore, link->now, IFLA_ADDRESS, address, (size_t) size, &error) <
+			0)
 		run_failure(restore->run, "%s: its MAC: %s", link->name, error.text);
 	if (strcmp(record_text(link->record, "kind"), "ipoib") == 0)
 		link_set_differences(restore, link, false, "ipoib", 0);
@@ -436,7 +431,7 @@ static void restore_link(struct links_restore *restore, const struct restored_li
 	current = netlink_text(link_attribute(link->now, IFLA_IFALIAS));
 	if (!*alias || (current && strcmp(current, alias) == 0))
 		return;
-	request = link_change(restore, link);
+	request = link_change(restore, link->now);
 	netlink_put(request, IFLA_IFALIAS, strlen(alias), alias);
 	link_do(restore, link, request, "alias");
 }
@@ -447,7 +442,7 @@ static void restore_settings(struct links_restore *restore, bool drivers)
 	for (size_t i = 0; i < restore->count; i++)
 		if (!restore->links[i].device != drivers)
 			restore_link(restore, &restore->links[i]);
-	(void) !links_look(restore);
+	links_look(restore);
 }
 
 static void restore_flags(struct links_restore *restore)
@@ -464,7 +459,7 @@ static void restore_flags(struct links_restore *restore)
 		if (differences)
 			link_set_flags(restore, link, (unsigned) flags, differences, "its flags");
 	}
-	(void) !links_look(restore);
+	links_look(restore);
 }
 
 /* ---- one pass */

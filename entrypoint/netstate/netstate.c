@@ -57,11 +57,10 @@ void run_failure(const struct run *run, const char *format, ...)
 
 int run_record_unsaved(const struct run *run, const char *name, const char *what)
 {
-	return records_find(run->records, UNSAVED_KIND, "name", name) ||
-			       records_add(
-				       run->records, UNSAVED_KIND, "name", name, "what", what, NULL)
-		       ? 0
-		       : -ENOMEM;
+	if (records_find(run->records, UNSAVED_KIND, "name", name) ||
+		records_add(run->records, UNSAVED_KIND, "name", name, "what", what, NULL))
+		return 0;
+	return -ENOMEM;
 }
 
 /* ---- the file, and of which boot and machine it is */
@@ -150,10 +149,15 @@ bool netstate_is_pending(int root_fd, const char *path)
 bool netstate_can_restore(int root_fd, const char *path)
 {
 	_cleanup_statefile_ struct statefile records = { 0 };
+	const struct record *record = NULL;
 	struct error ignored;
 
-	return statefile_read(root_fd, path, &records, &ignored) < 0 ||
-	       devices_are_driven(root_fd, &records);
+	if (statefile_read(root_fd, path, &records, &ignored) < 0)
+		return true;
+	while ((record = records_next(&records, "device", record)))
+		if (device_is_driven(root_fd, record_text(record, "device")))
+			return true;
+	return !records_next(&records, "device", NULL);
 }
 
 /* Of an earlier boot: its pods are gone, and the node's own udev has named RDMA devices. */
@@ -191,27 +195,36 @@ static void choose_what_holds(const struct run *run)
 	}
 }
 
+static int save(const struct run *run, struct error *error)
+{
+	int r = read_state(run, error);
+
+	if (r < 0 && r != -EBADMSG && r != -ENOENT)
+		return r;
+	if (r == -EBADMSG)
+		run_note(run, "%s; put aside", error->text);
+	else if (r == 0)
+		choose_what_holds(run);
+	r = name_boot(run, error);
+	if (r < 0)
+		return r;
+	r = devices_save(run, error);
+	if (r < 0)
+		return r;
+	if (netns_save(run) < 0 || rdma_save(run) < 0)
+		return error_set_errno(error, -ENOMEM, "network state");
+	r = links_save(run, error);
+	if (r < 0)
+		return r;
+	return statefile_write(run->netstate->root_fd, run->netstate->path, run->records, error);
+}
+
 int netstate_save(const struct netstate *netstate, struct error *error)
 {
 	_cleanup_statefile_ struct statefile records = { 0 };
 	const struct run run = { .netstate = netstate, .records = &records };
-	int r = read_state(&run, error);
+	int r = save(&run, error);
 
-	if (r == -EBADMSG)
-		run_note(&run, "%s; put aside", error->text);
-	else if (r == 0)
-		choose_what_holds(&run);
-	r = r == -EBADMSG || r == -ENOENT ? 0 : r;
-	if (r == 0)
-		r = name_boot(&run, error);
-	if (r == 0)
-		r = devices_save(&run, error);
-	if (r == 0 && (netns_save(&run) < 0 || rdma_save(&run) < 0))
-		r = error_set_errno(error, -ENOMEM, "network state");
-	if (r == 0)
-		r = links_save(&run, error);
-	if (r == 0)
-		r = statefile_write(netstate->root_fd, netstate->path, &records, error);
 	kill_point("network:saved");
 	return r < 0 ? error_prefix(error, r, "the network's state cannot be saved") : 0;
 }
@@ -226,50 +239,51 @@ static bool is_restored(const struct record *record)
 	       record_is_of(record, link_kinds);
 }
 
-/* What earlier versions saved in records that are restored, and this one does not restore. */
-static const struct {
-	const char *kind;
-	const char *field;
-	const char *what;
-} dropped[] = {
-	{ "link", "token", "IPv6 tokens (ip token)" },
-	{ "ethtool", "private_flags", "ethtool's private flags" },
-};
+/* How many of a kind have the field; NULL: how many there are. */
+static size_t count(const struct statefile *records, const char *kind, const char *field)
+{
+	const struct record *record = NULL;
+	size_t count = 0;
+
+	while ((record = records_next(records, kind, record)))
+		count += !field || record_get(record, field);
+	return count;
+}
 
 /* What was not saved, and what another version saved before the node was up- or downgraded. */
 static void report_unsaved(const struct run *run)
 {
+	static const struct {
+		const char *kind;
+		const char *field;
+		const char *what;
+	} dropped[] = {
+		{ "link", "token", "IPv6 tokens (ip token)" },
+		{ "ethtool", "private_flags", "ethtool's private flags" },
+	};
 	struct statefile *records = run->records;
 
 	for (size_t i = 0; i < ARRAY_SIZE(dropped); i++) {
-		size_t count = 0;
+		size_t have = count(records, dropped[i].kind, dropped[i].field);
 
-		for (size_t k = 0; k < records->count; k++)
-			count += strcmp(records->items[k].kind, dropped[i].kind) == 0 &&
-				 record_get(&records->items[k], dropped[i].field) != NULL;
-		if (count)
+		if (have)
 			run_failure(run,
 				"%s: %zu saved by another version, this one does not restore them, "
 				"to be set again",
-				dropped[i].what, count);
+				dropped[i].what, have);
 	}
 	for (size_t i = 0; i < records->count; i++) {
 		const struct record *record = &records->items[i];
-		size_t count = 0;
 
-		if (strcmp(record->kind, UNSAVED_KIND) == 0) {
+		if (strcmp(record->kind, UNSAVED_KIND) == 0)
 			run_failure(run, "%s: %s: not saved, to be set again",
 				record_text(record, "name"), record_text(record, "what"));
-			continue;
-		}
-		if (is_restored(record) || records_next(records, record->kind, NULL) != record)
-			continue;
-		for (size_t k = i; k < records->count; k++)
-			count += strcmp(records->items[k].kind, record->kind) == 0;
-		run_failure(run,
-			"%zu record(s) of the kind %.32s were saved by another version, this one does not "
-			"restore them",
-			count, record->kind);
+		else if (!is_restored(record) &&
+			 records_next(records, record->kind, NULL) == record)
+			run_failure(run,
+				"%zu record(s) of the kind %.32s were saved by another version, "
+				"this one does not restore them",
+				count(records, record->kind, NULL), record->kind);
 	}
 	statefile_keep(records, is_restored);
 }

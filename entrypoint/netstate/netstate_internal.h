@@ -104,8 +104,6 @@ int devices_save(const struct run *run, struct error *error);
  * absent, or whose process died, are left. On failure all are.
  */
 int devices_restore(const struct run *run, struct error *error);
-/* Has one of the recorded devices a driver now? True also where none is recorded. */
-bool devices_are_driven(int root_fd, const struct statefile *records);
 /*
  * Takes out the devices that have VFs or are in switchdev mode now: set up after the records were
  * written (the host's own configuration after a boot), and that is newer.
