@@ -373,6 +373,6 @@ void devices_forget_set_up(const struct run *run)
 			continue;
 		run_note(run, "%s: it was set up since its state was saved: that is kept",
 			names.items[i]);
-		device_forget(run->records, names.items[i]);
+		records_forget(run->records, device_kinds, "device", names.items[i]);
 	}
 }

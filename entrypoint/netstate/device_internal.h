@@ -128,8 +128,6 @@ int device_store(const struct device *device, struct statefile *records);
 /* Adds what record @index has. -EBADMSG: one that this program did not write. */
 int device_load_one(const struct statefile *records, size_t index, struct device_list *list,
 	struct error *error);
-/* Takes all of a device out. */
-void device_forget(struct statefile *records, const char *name);
 
 /* Takes what an attribute of devlink has of a port or, when @sf is NULL, of the eswitch. */
 void device_take(const struct nlattr *attribute, struct device *device, struct device_sf *sf);

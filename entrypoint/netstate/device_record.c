@@ -387,15 +387,6 @@ const char *device_mode_word(uint16_t mode)
 	return mode < ARRAY_SIZE(mode_words) - 1 ? mode_words[mode] : "unknown";
 }
 
-void device_forget(struct statefile *records, const char *name)
-{
-	for (size_t i = 0; i < records->count; i++)
-		if (strcmp(record_text(&records->items[i], "device"), name) == 0 &&
-			record_is_of(&records->items[i], device_kinds))
-			record_forget(&records->items[i]);
-	records_sweep(records);
-}
-
 int device_store(const struct device *device, struct statefile *records)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {

@@ -725,7 +725,7 @@ int devices_restore(const struct run *run, struct error *error)
 	for (size_t i = 0; i < devices.count; i++) {
 		count_device(run, devices.items[i].name, statuses[i]);
 		if (statuses[i] == JOB_DONE)
-			device_forget(run->records, devices.items[i].name);
+			records_forget(run->records, device_kinds, "device", devices.items[i].name);
 	}
 	return 0;
 }

@@ -118,7 +118,9 @@ int replay_save(const struct links_save *save, struct error *error);
 struct restored_link {
 	struct record *record;
 	const char *name;
-	const char *device; /* NULL: made by a person, not by a driver */
+	const char *device;                /* NULL: made by a person, not by a driver */
+	const char *over;                  /* what it stands on, or NULL */
+	const struct restored_link *lower; /* … of those that are saved, or NULL */
 	uint64_t life;
 	uint64_t old_index;
 	struct link *now; /* NULL: it is not there */

@@ -74,8 +74,9 @@ static bool put_translated(
 }
 
 static int make(struct links_restore *restore, const struct restored_link *link, const char *kind,
-	uint32_t lower, struct error *error)
+	struct error *error)
 {
+	uint32_t lower = link->lower ? link->lower->now->index : 0;
 	_cleanup_free_ struct nlmsghdr *data = record_message(link->record, "data", 0);
 	struct nlmsghdr *request =
 		netlink_link_request(restore->netlink, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0);
@@ -106,10 +107,9 @@ static int make(struct links_restore *restore, const struct restored_link *link,
 	return netlink_talk(restore->netlink, request, NULL, NULL, error);
 }
 
-static const struct restored_link *lower_of(
-	const struct links_restore *restore, const struct restored_link *link)
+static bool is_lower_there(const struct restored_link *link)
 {
-	return restored_by_name(restore, record_get(link->record, "over"));
+	return !link->over || (link->lower && link->lower->now);
 }
 
 /*
@@ -119,65 +119,65 @@ static const struct restored_link *lower_of(
 static void make_one(struct links_restore *restore, struct restored_link *link)
 {
 	const char *kind = record_text(link->record, "kind");
-	const char *over = record_get(link->record, "over");
-	const struct restored_link *lower = lower_of(restore, link);
 	struct error error = { 0 };
 
-	if (over && (!lower || !lower->now))
-		run_failure(
-			restore->run, "%s: %s, on which it stands, is not there", link->name, over);
-	else if (!*kind || (!over && strcmp(kind, "bond") != 0) || strcmp(kind, "macsec") == 0)
+	link->is_tried = true;
+	if (!is_lower_there(link))
+		run_failure(restore->run, "%s: %s, on which it stands, is not there", link->name,
+			link->over);
+	else if (!*kind || (!link->over && strcmp(kind, "bond") != 0) ||
+		 strcmp(kind, "macsec") == 0)
 		run_failure(restore->run,
 			"%s%s%s: it is not there any more, and cannot be made again from here",
 			kind, *kind ? " " : "", link->name);
-	else if (make(restore, link, kind, lower ? lower->now->index : 0, &error) < 0)
+	else if (make(restore, link, kind, &error) < 0)
 		run_failure(restore->run, "%s %s: %s", kind, link->name, error.text);
 }
 
-static bool is_missing(const struct restored_link *link)
-{
-	return !link->device && !link->now && !link->is_tried;
-}
-
-/* All that stand on what is there; those on these are next. Returns how many were tried. */
-static size_t make_ready(struct links_restore *restore)
+/*
+ * All that are missing and stand on what is there, or (@is_last) the others. Those on these are
+ * next: how many were tried.
+ */
+static size_t make_missing(struct links_restore *restore, bool is_last)
 {
 	size_t tried = 0;
 
 	for (size_t i = 0; i < restore->count; i++) {
 		struct restored_link *link = &restore->links[i];
-		const struct restored_link *lower = lower_of(restore, link);
 
-		if (!is_missing(link) ||
-			(record_get(link->record, "over") && (!lower || !lower->now)))
+		if (link->device || link->now || link->is_tried ||
+			!(is_last || is_lower_there(link)))
 			continue;
-		link->is_tried = true;
 		make_one(restore, link);
 		tried++;
 	}
-	if (tried)
+	if (tried && !is_last)
 		links_look(restore);
 	return tried;
 }
 
-void links_make(struct links_restore *restore)
+static void report_tunnels(const struct links_restore *restore)
 {
-	while (make_ready(restore))
-		;
 	for (size_t i = 0; i < restore->count; i++) {
-		struct restored_link *link = &restore->links[i];
-		const struct restored_link *lower = lower_of(restore, link);
+		const struct restored_link *link = &restore->links[i];
+		const struct restored_link *lower = link->lower;
 		const char *kind = record_text(link->record, "kind");
 
-		if (is_missing(link))
-			make_one(restore, link);
-		else if (!link->device && link->now && !link->is_tried && is_tunnel(kind) &&
-			 lower && lower->now && lower->now->index != lower->old_index)
+		if (!link->device && link->now && !link->is_tried && is_tunnel(kind) && lower &&
+			lower->now && lower->now->index != lower->old_index)
 			run_failure(restore->run,
 				"%s %s: it stayed without %s, to which it was bound: bind it again "
 				"(ip link set %s type %s dev %s)",
 				kind, link->name, lower->name, link->name, kind, lower->name);
 	}
+}
+
+void links_make(struct links_restore *restore)
+{
+	while (make_missing(restore, false))
+		;
+	(void) make_missing(restore, true);
+	report_tunnels(restore);
 }
 
 /* ---- settings of masters and ports */

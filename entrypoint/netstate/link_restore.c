@@ -136,9 +136,12 @@ static int collect(struct links_restore *restore)
 		link->record = record;
 		link->name = name;
 		link->device = record_get(record, "device");
+		link->over = record_get(record, "over");
 		link->life = record_number(record, "life");
 		link->old_index = record_number(record, "index");
 	}
+	for (size_t i = 0; i < restore->count; i++)
+		restore->links[i].lower = restored_by_name(restore, restore->links[i].over);
 	return 0;
 }
 
@@ -545,7 +548,7 @@ static void keep_absent(struct links_restore *restore)
 	struct statefile *records = restore->run->records;
 
 	if (!restore->missing) {
-		records_forget(records, link_kinds);
+		records_forget(records, link_kinds, NULL, NULL);
 		return;
 	}
 	restore->run->result->is_absent = true;

@@ -84,8 +84,6 @@ int netlink_open_family(const char *name, struct netlink **ret, struct error *er
 	r = netlink_talk(netlink, request, keep_family, &family, error);
 	if (r < 0)
 		return error_prefix(error, r, "netlink family %s", name);
-	if (!family)
-		return error_set(error, -ENOENT, "netlink family %s: it has no number", name);
 	netlink->family = family;
 	*ret = TAKE_PTR(netlink);
 	return 0;

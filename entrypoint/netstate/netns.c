@@ -221,5 +221,5 @@ void netns_restore(const struct run *run)
 				record_text(record, "device"), *name ? " " : "", name,
 				*where ? where : UNKNOWN);
 	}
-	records_forget(run->records, (const char *const[]){ NETNS_KIND, NULL });
+	records_forget(run->records, (const char *const[]){ NETNS_KIND, NULL }, NULL, NULL);
 }

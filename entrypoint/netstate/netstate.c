@@ -37,7 +37,6 @@ void run_note(const struct run *run, const char *format, ...)
 
 void run_failure(const struct run *run, const char *format, ...)
 {
-	struct netstate_result *result = run->result;
 	char text[512];
 	va_list arguments;
 
@@ -48,8 +47,7 @@ void run_failure(const struct run *run, const char *format, ...)
 		pool_report(run->pool, 'F', text);
 		return;
 	}
-	if (result->failures++ == 0)
-		(void) snprintf(result->first, sizeof(result->first), "%.255s", text);
+	run->result->failures++;
 	run_note(run, "could not be restored: %s", text);
 }
 
@@ -165,7 +163,7 @@ static void forget_of_boot(struct statefile *records)
 {
 	static const char *const kinds[] = { UNSAVED_KIND, NETNS_KIND, RDMA_KIND, NULL };
 
-	records_forget(records, kinds);
+	records_forget(records, kinds, NULL, NULL);
 }
 
 /* ---- saving */
@@ -183,7 +181,7 @@ static void choose_what_holds(const struct run *run)
 	if (!run_is_of_this_boot(run)) {
 		run_note(run, "%s is of an earlier boot: interfaces are saved as they are now",
 			path);
-		records_forget(run->records, link_kinds);
+		records_forget(run->records, link_kinds, NULL, NULL);
 		forget_of_boot(run->records);
 		devices_forget_set_up(run);
 	} else if (is_pending(run->records)) {

@@ -29,7 +29,6 @@ struct netstate_result {
 	unsigned vfs;
 	unsigned links;
 	unsigned failures; /* things that could not be restored; each was reported */
-	char first[256];   /* the first of them */
 	/* What it left for another try: something absent; something that was not tried. */
 	bool is_absent;
 	bool is_cut_short;

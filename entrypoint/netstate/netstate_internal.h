@@ -21,7 +21,7 @@ struct run {
 };
 
 void run_note(const struct run *run, const char *format, ...) _printf_(2, 3);
-/* Reports what could not be restored, counts it, and keeps the first. */
+/* Reports what could not be restored, and counts it. */
 void run_failure(const struct run *run, const char *format, ...) _printf_(2, 3);
 /* Was the state saved since the machine booted? */
 bool run_is_of_this_boot(const struct run *run);
@@ -47,7 +47,9 @@ bool record_is_of(const struct record *record, const char *const *kinds);
 /* Marks a record, and takes out those that are marked. */
 void record_forget(struct record *record);
 void records_sweep(struct statefile *records);
-void records_forget(struct statefile *records, const char *const *kinds);
+/* Takes out those of the kinds with that value of the field; NULL: all. */
+void records_forget(
+	struct statefile *records, const char *const *kinds, const char *field, const char *value);
 
 /*
  * Room for one more item, zeroed, at the end of an array that grows: @array is the address of the

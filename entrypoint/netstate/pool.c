@@ -89,13 +89,12 @@ int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job,
 	if (count < share.width)
 		share.width = (unsigned) count;
 	if (!run->pool) {
-		if (pipe2(ends, O_CLOEXEC) < 0)
-			return error_set_errno(error, -errno, "no pipe to bring devices back");
-		reports = fdopen(ends[0], "re");
+		if (pipe2(ends, O_CLOEXEC) == 0)
+			reports = fdopen(ends[0], "re");
 		if (!reports) {
 			cleanup_close(&ends[0]);
 			cleanup_close(&ends[1]);
-			return error_set_errno(error, -ENOMEM, "no pipe to bring devices back");
+			return error_set_errno(error, -errno, "no pipe to bring devices back");
 		}
 		pool.fd = ends[1];
 		child.pool = &pool;

@@ -234,5 +234,5 @@ void rdma_restore(const struct run *run)
 			restore_one(&renaming, record);
 	netlink_close(&renaming.netlink);
 	devices_free(&renaming.now);
-	records_forget(run->records, (const char *const[]){ RDMA_KIND, NULL });
+	records_forget(run->records, (const char *const[]){ RDMA_KIND, NULL }, NULL, NULL);
 }

@@ -84,11 +84,16 @@ void records_sweep(struct statefile *records)
 	statefile_keep(records, is_kept);
 }
 
-void records_forget(struct statefile *records, const char *const *kinds)
+void records_forget(
+	struct statefile *records, const char *const *kinds, const char *field, const char *value)
 {
-	for (size_t i = 0; i < records->count; i++)
-		if (record_is_of(&records->items[i], kinds))
-			record_forget(&records->items[i]);
+	for (size_t i = 0; i < records->count; i++) {
+		struct record *record = &records->items[i];
+
+		if (record_is_of(record, kinds) &&
+			(!field || strcmp(record_text(record, field), value) == 0))
+			record_forget(record);
+	}
 	records_sweep(records);
 }
 

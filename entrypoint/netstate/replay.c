@@ -141,10 +141,12 @@ static void format_address(
 /* ---- addresses */
 
 /* The interface's own address: of a point-to-point one, IFA_ADDRESS is the other side's. */
-static const struct nlattr *own_address(const struct body *body)
+static void format_own(const struct body *body, char text[INET6_ADDRSTRLEN])
 {
-	return body->attributes[IFA_LOCAL] ? body->attributes[IFA_LOCAL]
-					   : body->attributes[IFA_ADDRESS];
+	const struct ifaddrmsg *header = body->header;
+	const struct nlattr *local = body->attributes[IFA_LOCAL];
+
+	format_address(header->ifa_family, local ? local : body->attributes[IFA_ADDRESS], text);
 }
 
 static uint32_t address_flags(const struct body *body)
@@ -182,7 +184,7 @@ static int describe_address(const struct body *body, struct record *record)
 	char address[INET6_ADDRSTRLEN];
 	int r;
 
-	format_address(header->ifa_family, own_address(body), address);
+	format_own(body, address);
 	r = record_setf(record, "text", "%s/%u", address, header->ifa_prefixlen);
 	if (r < 0 || !lifetimes_of(body))
 		return r;
@@ -198,7 +200,7 @@ static int keep_present(void *context, const struct nlmsghdr *message)
 	if (message->nlmsg_type != RTM_NEWADDR)
 		return 0;
 	parse(message, sizeof(*header), &body);
-	format_address(header->ifa_family, own_address(&body), address);
+	format_own(&body, address);
 	return strv_pushf(context, "%s %u", address, header->ifa_index);
 }
 
@@ -212,7 +214,7 @@ static bool prepare_address(struct replay *replay, struct task *task)
 	char address[INET6_ADDRSTRLEN];
 	size_t length;
 
-	format_address(header->ifa_family, own_address(&replay->body), address);
+	format_own(&replay->body, address);
 	length = strlen(address);
 	if (!length || header->ifa_scope != RT_SCOPE_UNIVERSE)
 		return true;
@@ -462,17 +464,16 @@ static bool has_saved_path(const struct links_save *save, const struct nlattr *p
 static bool has_saved_source(
 	const struct links_save *save, uint8_t family, const struct nlattr *source)
 {
-	const struct statefile *records = save->run->records;
+	const struct record *record = NULL;
 	char text[INET6_ADDRSTRLEN];
 	size_t length;
 
 	format_address(family, source, text);
 	length = strlen(text);
-	for (size_t i = 0; length && i < records->count; i++) {
-		const char *address = record_text(&records->items[i], "text");
+	while (length && (record = records_next(save->run->records, "address", record))) {
+		const char *address = record_text(record, "text");
 
-		if (strcmp(records->items[i].kind, "address") == 0 &&
-			strncmp(address, text, length) == 0 && address[length] == '/')
+		if (strncmp(address, text, length) == 0 && address[length] == '/')
 			return true;
 	}
 	return false;

@@ -18,14 +18,20 @@
 
 struct reported {
 	char text[4096];
-	unsigned done; /* jobs that say so */
+	char first[256]; /* failure */
+	unsigned done;   /* jobs that say so */
 };
+
+#define FAILURE "could not be restored: "
 
 static void receive(void *context, const char *text)
 {
 	struct reported *reported = context;
 	size_t length = strlen(reported->text);
 
+	if (!*reported->first && strncmp(text, FAILURE, strlen(FAILURE)) == 0)
+		(void) snprintf(
+			reported->first, sizeof(reported->first), "%s", text + strlen(FAILURE));
 	if (strcmp(text, "done") == 0)
 		reported->done++;
 	else
@@ -537,7 +543,7 @@ static void a_vf_that_was_given_away_is_left(void **state)
 	(void) vf_record(&bench, "0", "0000:3b:00.1", "mlx5_core", NULL);
 	restore(&bench);
 	assert_int_equal(bench.result.failures, 1);
-	assert_contains(bench.result.first,
+	assert_contains(bench.reported.first,
 		"VF 0 of " PF " (0000:3b:00.1) is driven by vfio-pci now, and was by mlx5_core");
 	expect_text(folder, PCI "drivers/vfio-pci/unbind", "");
 	expect_text(folder, PCI "drivers/mlx5_core/bind", "");
@@ -574,7 +580,7 @@ static void a_missing_driver_is_named_and_the_rest_goes_on(void **state)
 	(void) vf_record(&bench, "1", "0000:3b:00.2", "mlx5_core", NULL);
 	restore(&bench);
 	assert_int_equal(bench.result.failures, 1);
-	assert_contains(bench.result.first,
+	assert_contains(bench.reported.first,
 		"VF 0 of " PF " (0000:3b:00.1) does not go back to vfio-pci: that driver is not "
 		"loaded");
 	expect_text(folder, PCI "drivers/mlx5_core/bind", "0000:3b:00.2");
@@ -596,7 +602,7 @@ static void a_device_that_does_not_come_is_reported_and_the_others_come(void **s
 	restore(&bench);
 	assert_int_equal(bench.result.failures, 1);
 	assert_int_equal(bench.result.devices, 1);
-	assert_contains(bench.result.first,
+	assert_contains(bench.reported.first,
 		"pci/0000:af:00.0 is not back after 50 ms: no driver has taken it");
 	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "1\n");
 	end(&bench);
@@ -618,7 +624,7 @@ static void a_pf_without_its_interface_gets_the_rest(void **state)
 	restore(&bench);
 	assert_int_equal(bench.result.failures, 1);
 	assert_contains(
-		bench.result.first, PF " is not back after 50 ms: its interface has not come");
+		bench.reported.first, PF " is not back after 50 ms: its interface has not come");
 	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "1\n");
 	expect_text(folder, PCI "drivers/mlx5_core/bind", "0000:3b:00.1");
 	end(&bench);
@@ -729,7 +735,7 @@ static void a_damaged_record_does_not_cost_the_others(void **state)
 	pf_record(&bench, "1", "1");
 	restore(&bench);
 	assert_int_equal(bench.result.failures, 1);
-	assert_contains(bench.result.first, "damaged record of the kind sf (record 1)");
+	assert_contains(bench.reported.first, "damaged record of the kind sf (record 1)");
 	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "1\n");
 	assert_false(bench.result.is_absent || bench.result.is_cut_short);
 	end(&bench);
