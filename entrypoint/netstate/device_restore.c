@@ -621,14 +621,16 @@ static void set_autoprobe(struct pf *pf, bool autoprobe)
 static void restore_drivers(struct pf *pf)
 {
 	const struct device *saved = pf->saved;
-	struct error ignored;
+	struct error error = { 0 };
 	size_t first = 0;
 
 	while (first < saved->vf_count && !has_work(pf, &saved->vfs[first]))
 		first++;
 	if (first < saved->vf_count) {
 		set_autoprobe(pf, true);
-		(void) !pool_run(pf->run, saved->vf_count, BINDERS, restore_vf, pf, NULL, &ignored);
+		if (pool_run(pf->run, saved->vf_count, BINDERS, restore_vf, pf, NULL, &error) < 0)
+			run_failure(pf->run, "the drivers of the VFs of %s: %s", saved->name,
+				error.text);
 	}
 	if (saved->known & DEVICE_AUTOPROBE)
 		set_autoprobe(pf, saved->autoprobe);

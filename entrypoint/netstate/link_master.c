@@ -189,39 +189,21 @@ static bool is_same(const struct nlattr *a, const struct nlattr *b)
 		       mnl_attr_get_payload_len(a)) == 0;
 }
 
-/* Not what a bridge only shows of a port: its state and what it learned of its neighbours. */
-static bool is_set_of_bridge_port(uint16_t type)
-{
-	switch (type) {
-	case IFLA_BRPORT_STATE:
-	case IFLA_BRPORT_ROOT_ID:
-	case IFLA_BRPORT_BRIDGE_ID:
-	case IFLA_BRPORT_DESIGNATED_PORT:
-	case IFLA_BRPORT_DESIGNATED_COST:
-	case IFLA_BRPORT_ID:
-	case IFLA_BRPORT_NO:
-	case IFLA_BRPORT_TOPOLOGY_CHANGE_ACK:
-	case IFLA_BRPORT_CONFIG_PENDING:
-	case IFLA_BRPORT_MESSAGE_AGE_TIMER:
-	case IFLA_BRPORT_FORWARD_DELAY_TIMER:
-	case IFLA_BRPORT_HOLD_TIMER:
-	case IFLA_BRPORT_FLUSH:
-	case IFLA_BRPORT_PAD:
-	case IFLA_BRPORT_BACKUP_PORT:
-	case IFLA_BRPORT_MRP_RING_OPEN:
-	case IFLA_BRPORT_MRP_IN_OPEN:
-	case IFLA_BRPORT_MCAST_EHT_HOSTS_CNT:
-	case BRPORT_MCAST_N_GROUPS:
-		return false;
-	default:
-		return true;
-	}
-}
+/* What a bridge only shows of a port: its state and what it learned of its neighbours. */
+#define SHOWN_OF_BRIDGE_PORT                                                                       \
+	(BIT(IFLA_BRPORT_STATE) | BIT(IFLA_BRPORT_ROOT_ID) | BIT(IFLA_BRPORT_BRIDGE_ID) |          \
+		BIT(IFLA_BRPORT_DESIGNATED_PORT) | BIT(IFLA_BRPORT_DESIGNATED_COST) |              \
+		BIT(IFLA_BRPORT_ID) | BIT(IFLA_BRPORT_NO) | BIT(IFLA_BRPORT_TOPOLOGY_CHANGE_ACK) | \
+		BIT(IFLA_BRPORT_CONFIG_PENDING) | BIT(IFLA_BRPORT_MESSAGE_AGE_TIMER) |             \
+		BIT(IFLA_BRPORT_FORWARD_DELAY_TIMER) | BIT(IFLA_BRPORT_HOLD_TIMER) |               \
+		BIT(IFLA_BRPORT_FLUSH) | BIT(IFLA_BRPORT_PAD) | BIT(IFLA_BRPORT_BACKUP_PORT) |     \
+		BIT(IFLA_BRPORT_MRP_RING_OPEN) | BIT(IFLA_BRPORT_MRP_IN_OPEN) |                    \
+		BIT(IFLA_BRPORT_MCAST_EHT_HOSTS_CNT) | BIT(BRPORT_MCAST_N_GROUPS))
 
 static bool is_set(bool is_port, const char *kind, uint16_t type)
 {
 	if (is_port && strcmp(kind, "bridge") == 0)
-		return is_set_of_bridge_port(type);
+		return type >= 64 || !(SHOWN_OF_BRIDGE_PORT & BIT(type));
 	if (is_port)
 		return strcmp(kind, "bond") == 0 && type == IFLA_BOND_SLAVE_QUEUE_ID;
 	if (strcmp(kind, "ipoib") == 0)

@@ -50,6 +50,8 @@ int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_call
 
 /* ---- attributes */
 
+#define BIT(type) (UINT64_C(1) << (type)) /* of a set of types below 64 */
+
 /* One behind a message's header, or inside of another attribute; these may be NULL. NULL: none. */
 const struct nlattr *netlink_attribute(
 	const struct nlmsghdr *message, size_t header_size, uint16_t type);

@@ -29,9 +29,7 @@ void run_note(const struct run *run, const char *format, ...)
 	va_start(arguments, format);
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	if (run->pool)
-		pool_report(run->pool, 'N', text);
-	else if (run->netstate->report)
+	if (run->netstate->report)
 		run->netstate->report(run->netstate->context, text);
 }
 
@@ -43,12 +41,8 @@ void run_failure(const struct run *run, const char *format, ...)
 	va_start(arguments, format);
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	if (run->pool) {
-		pool_report(run->pool, 'F', text);
-		return;
-	}
 	run->result->failures++;
-	run_note(run, "could not be restored: %s", text);
+	run_note(run, RUN_FAILURE "%s", text);
 }
 
 #define UNSAVED_KIND "unsaved"

@@ -17,11 +17,11 @@ struct run {
 	const struct netstate *netstate;
 	struct statefile *records;
 	struct netstate_result *result; /* of a restore */
-	const struct pool *pool;        /* of a job: it reports to the process that started it */
 };
 
 void run_note(const struct run *run, const char *format, ...) _printf_(2, 3);
-/* Reports what could not be restored, and counts it. */
+/* Reports what could not be restored, with that in front, and counts it. */
+#define RUN_FAILURE "could not be restored: "
 void run_failure(const struct run *run, const char *format, ...) _printf_(2, 3);
 /* Was the state saved since the machine booted? */
 bool run_is_of_this_boot(const struct run *run);
@@ -71,8 +71,6 @@ typedef enum job_status pool_job(const struct run *run, void *context, size_t in
  */
 int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job, void *context,
 	enum job_status *statuses, struct error *error);
-/* What run_note() ('N') and run_failure() ('F') do in a job. */
-void pool_report(const struct pool *pool, char letter, const char *text);
 
 /* ---- devices, named as the devlink program does, "pci/0000:3b:00.0" (device.c) */
 

@@ -11,39 +11,8 @@
 #define LINE_SIZE    2048
 #define POOL_LARGEST 64
 
-struct pool {
-	int fd; /* the pipe's writing end */
-};
-
-/* A job's report is a letter, a text and a newline. */
-void pool_report(const struct pool *pool, char letter, const char *text)
-{
-	char line[LINE_SIZE];
-	int length = snprintf(line, sizeof(line) - 1, "%c%s", letter, text);
-
-	if (length > (int) sizeof(line) - 2)
-		length = (int) sizeof(line) - 2;
-	for (int i = 0; i < length; i++)
-		if (line[i] == '\n')
-			line[i] = ' ';
-	line[length] = '\n';
-	/* Without a reader any more nothing has to be reported. */
-	(void) !fs_write_all(pool->fd, line, (size_t) length + 1);
-}
-
-static void read_line(
-	const struct run *run, const char *line, size_t count, enum job_status *statuses)
-{
-	size_t index;
-	int status;
-
-	if (*line == 'N')
-		run_note(run, "%s", line + 1);
-	else if (*line == 'F')
-		run_failure(run, "%s", line + 1);
-	else if (statuses && sscanf(line, "E%zu %d", &index, &status) == 2 && index < count)
-		statuses[index] = (enum job_status) status;
-}
+/* A line is a report, or behind this a job's number and status. */
+#define STATUS '\t'
 
 /* What each process has: process @number of @width does every @width-th job. */
 struct share {
@@ -54,67 +23,102 @@ struct share {
 	pool_job *job;
 	void *context;
 	enum job_status *statuses;
+	int fd; /* the pipe's writing end */
 };
 
-static void do_share(void *context)
+/* Without a reader any more nothing has to be reported. */
+static void write_line(void *context, const char *text)
 {
 	const struct share *share = context;
-	const struct run *run = share->run;
+	char line[LINE_SIZE];
+	int length = snprintf(line, sizeof(line) - 1, "%s", text);
 
+	if (length > (int) sizeof(line) - 2)
+		length = (int) sizeof(line) - 2;
+	for (int i = 0; i < length; i++)
+		if (line[i] == '\n')
+			line[i] = ' ';
+	line[length] = '\n';
+	(void) !fs_write_all(share->fd, line, (size_t) length + 1);
+}
+
+/* @run: the share's, or that of a process of its own, which reports by the pipe. */
+static void do_share(struct share *share, const struct run *run)
+{
 	for (size_t i = share->number; i < share->count; i += share->width) {
 		enum job_status status = share->job(run, share->context, i);
 		char text[48];
 
-		if (!share->statuses)
-			continue;
-		share->statuses[i] = status;
-		(void) snprintf(text, sizeof(text), "%zu %d", i, (int) status);
-		if (run->pool)
-			pool_report(run->pool, 'E', text);
+		if (share->statuses)
+			share->statuses[i] = status;
+		(void) snprintf(text, sizeof(text), "%c%zu %d", STATUS, i, (int) status);
+		if (run != share->run)
+			write_line(share, text);
 	}
+}
+
+static void run_share(void *context)
+{
+	struct share *share = context;
+	struct netstate netstate = *share->run->netstate;
+	struct run run = *share->run;
+
+	netstate.report = write_line;
+	netstate.context = share;
+	run.netstate = &netstate;
+	do_share(share, &run);
+}
+
+static void read_line(const struct share *share, const char *line)
+{
+	size_t index;
+	int status;
+
+	if (*line == STATUS) {
+		if (share->statuses && sscanf(line + 1, "%zu %d", &index, &status) == 2 &&
+			index < share->count)
+			share->statuses[index] = (enum job_status) status;
+		return;
+	}
+	if (strncmp(line, RUN_FAILURE, strlen(RUN_FAILURE)) == 0)
+		share->run->result->failures++;
+	run_note(share->run, "%s", line);
 }
 
 int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job, void *context,
 	enum job_status *statuses, struct error *error)
 {
+	struct share share = { run, 0, width < POOL_LARGEST ? width : POOL_LARGEST, count, job,
+		context, statuses, -1 };
 	_cleanup_fclose_ FILE *reports = NULL;
 	char line[LINE_SIZE + 1];
-	pid_t pids[POOL_LARGEST] = { 0 };
-	struct run child = *run;
+	pid_t pids[POOL_LARGEST];
 	int ends[2] = { -1, -1 };
-	struct pool pool = { -1 };
-	struct share share = { &child, 0, width < POOL_LARGEST ? width : POOL_LARGEST, count, job,
-		context, statuses };
 
 	if (count < share.width)
 		share.width = (unsigned) count;
-	if (!run->pool) {
-		if (pipe2(ends, O_CLOEXEC) == 0)
-			reports = fdopen(ends[0], "re");
-		if (!reports) {
-			cleanup_close(&ends[0]);
-			cleanup_close(&ends[1]);
-			return error_set_errno(error, -errno, "no pipe to bring devices back");
-		}
-		pool.fd = ends[1];
-		child.pool = &pool;
+	if (pipe2(ends, O_CLOEXEC) == 0)
+		reports = fdopen(ends[0], "re");
+	if (!reports) {
+		cleanup_close(&ends[0]);
+		cleanup_close(&ends[1]);
+		return error_set_errno(error, -errno, "no pipe to bring devices back");
 	}
+	share.fd = ends[1];
 	for (share.number = 0; share.number < share.width; share.number++) {
-		const struct spawn spawn = { .run = do_share, .context = &share };
-		pid_t *pid = &pids[share.number];
+		const struct spawn spawn = { .run = run_share, .context = &share };
 
-		if ((run->pool && share.width == 1) || spawn_start(&spawn, pid) < 0)
-			*pid = -1;
+		if (spawn_start(&spawn, &pids[share.number]) < 0)
+			pids[share.number] = -1;
 	}
 	cleanup_close(&ends[1]);
 	/* No process to be had: what it would do is done here. */
-	share.run = run;
 	for (share.number = 0; share.number < share.width; share.number++)
 		if (pids[share.number] < 0)
-			do_share(&share);
-	while (reports && fgets(line, sizeof(line), reports)) {
+			do_share(&share, run);
+	while (fgets(line, sizeof(line), reports)) {
 		line[strcspn(line, "\n")] = '\0';
-		read_line(run, line, count, statuses);
+		read_line(&share, line);
 	}
 	for (unsigned i = 0; i < share.width; i++) {
 		int status = pids[i] > 0 ? spawn_wait(pids[i]) : 0;

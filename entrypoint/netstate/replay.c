@@ -44,7 +44,6 @@
 /* A bridge port's VLANs, saved without the rest of the message. */
 #define VLANS "vlans"
 
-#define BIT(type)  (UINT64_C(1) << (type))
 #define ATTRIBUTES 64 /* of which more none is looked at */
 
 /* What is behind a message's netlink header. */

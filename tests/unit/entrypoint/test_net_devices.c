@@ -134,7 +134,7 @@ static void begin(struct bench *bench, const struct folder *folder)
 		.bind_ms = 50,
 		.report = receive,
 		.context = &bench->reported };
-	bench->run = (struct run){ &bench->netstate, &bench->records, &bench->result, NULL };
+	bench->run = (struct run){ &bench->netstate, &bench->records, &bench->result };
 }
 
 static void end(struct bench *bench)
