@@ -685,37 +685,36 @@ static enum job_status restore_device(const struct run *run, void *context, size
 	return status;
 }
 
-static void count_device(const struct run *run, const char *name, enum job_status status)
+static void count_device(const struct run *run, const char *name)
 {
 	_cleanup_close_ int fd = device_open(run->netstate->root_fd, name);
-	struct netstate_result *result = run->result;
 	unsigned vfs = 0;
 
-	result->is_cut_short = result->is_cut_short || status == JOB_LOST;
-	result->is_absent = result->is_absent || status == JOB_ABSENT;
-	if (status == JOB_LOST || !fs_exists(fd, "driver"))
+	if (!fs_exists(fd, "driver"))
 		return;
 	(void) sysfs_read_number(fd, "sriov_numvfs", &vfs);
-	result->devices++;
-	result->vfs += vfs;
+	run->result->devices++;
+	run->result->vfs += vfs;
 }
 
 int devices_restore(const struct run *run, struct error *error)
 {
 	_cleanup_(device_list_free) struct device_list devices = { 0 };
 	_cleanup_free_ enum job_status *statuses = NULL;
+	bool same_boot = run_is_of_this_boot(run);
 	int r;
 
 	/* A damaged record costs what it has, not the others. */
 	for (size_t i = 0; i < run->records->count; i++) {
-		struct error why = { 0 };
-
-		r = device_load_one(run->records, i, &devices, &why);
+		r = device_load_one(run->records, i, &devices, error);
 		if (r < 0 && r != -EBADMSG)
-			return error_set(error, r, "%s", why.text);
-		if (r < 0)
-			run_failure(run, "%s", why.text);
+			return r;
+		if (r < 0) {
+			run_failure(run, "%s", error->text);
+			record_forget(&run->records->items[i]);
+		}
 	}
+	records_sweep(run->records);
 	if (!devices.count)
 		return 0;
 	statuses = calloc(devices.count, sizeof(*statuses));
@@ -725,9 +724,12 @@ int devices_restore(const struct run *run, struct error *error)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < devices.count; i++) {
-		count_device(run, devices.items[i].name, statuses[i]);
-		if (statuses[i] == JOB_DONE)
-			records_forget(run->records, device_kinds, "device", devices.items[i].name);
+		const char *name = devices.items[i].name;
+
+		if (statuses[i] != JOB_LOST)
+			count_device(run, name);
+		if (statuses[i] == JOB_DONE || (statuses[i] == JOB_ABSENT && !same_boot))
+			records_forget(run->records, device_kinds, "device", name);
 	}
 	return 0;
 }

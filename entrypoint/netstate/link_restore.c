@@ -547,11 +547,10 @@ static void keep_absent(struct links_restore *restore)
 {
 	struct statefile *records = restore->run->records;
 
-	if (!restore->missing) {
+	if (!restore->missing || !restore->same_boot) {
 		records_forget(records, link_kinds, NULL, NULL);
 		return;
 	}
-	restore->run->result->is_absent = true;
 	for (size_t i = 0; i < records->count; i++) {
 		const struct restored_link *link =
 			restored_by_name(restore, record_get(&records->items[i], "link"));

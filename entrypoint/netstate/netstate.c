@@ -284,15 +284,11 @@ static void restore_parts(const struct run *run)
 {
 	struct error part = { 0 };
 
-	if (devices_restore(run, &part) < 0) {
+	if (devices_restore(run, &part) < 0)
 		run_failure(run, "devices: %s", part.text);
-		run->result->is_cut_short = true;
-	}
 	kill_point("network:devices");
-	if (links_restore(run, &part) < 0) {
+	if (links_restore(run, &part) < 0)
 		run_failure(run, "interfaces: %s", part.text);
-		run->result->is_cut_short = true;
-	}
 	rdma_restore(run);
 	kill_point("network:rdma");
 	netns_restore(run);
@@ -320,25 +316,22 @@ int netstate_restore(
 {
 	_cleanup_statefile_ struct statefile records = { 0 };
 	const struct run run = { .netstate = netstate, .records = &records, .result = result };
-	bool same_boot;
-	bool again;
 	int r = read_state(&run, error);
 
 	*result = (struct netstate_result){ 0 };
 	if (r < 0)
 		return r;
-	again = is_pending(&records);
-	same_boot = run_is_of_this_boot(&run);
-	if (!same_boot)
+	if (!run_is_of_this_boot(&run))
 		forget_of_boot(&records);
-	if (again)
+	if (is_pending(&records))
 		run_note(&run, "what an earlier start could not restore is tried once more");
 	report_unsaved(&run);
 	restore_parts(&run);
-	if (!result->is_cut_short && !(result->is_absent && same_boot))
+	/* The boot's own record is what is left when all was done. */
+	if (records.count <= (boot_record(&records) != NULL))
 		return 0;
-	result->is_given_up = again;
-	return again ? 0 : keep_pending(&run, error);
+	result->is_given_up = is_pending(&records);
+	return result->is_given_up ? 0 : keep_pending(&run, error);
 }
 
 void netstate_forget(const struct netstate *netstate, const struct netstate_result *result)

@@ -100,8 +100,8 @@ extern const char *const device_kinds[];
 /* Adds every device whose driver is one of the modules that go, and that has no record. */
 int devices_save(const struct run *run, struct error *error);
 /*
- * One process a device. What was tried is taken out of the records, so that devices that are
- * absent, or whose process died, are left. On failure all are.
+ * One process a device. What was tried is taken out of the records, so that devices that are absent
+ * in this boot, or whose process died, are left. On failure all are.
  */
 int devices_restore(const struct run *run, struct error *error);
 /*
@@ -117,8 +117,8 @@ extern const char *const link_kinds[];
 int links_save(const struct run *run, struct error *error);
 /*
  * Finds each interface again by device and port, waits for it at most bind_ms, and restores what it
- * had. What could not be tried, because its interface is absent, is left in the records; on
- * failure, all of it.
+ * had. What could not be tried, because its interface is absent in this boot, is left in the
+ * records; on failure, all of it.
  */
 int links_restore(const struct run *run, struct error *error);
 /* Takes out what a restore has marked as done but kept because others may stand on it. */
