@@ -92,13 +92,13 @@ static struct link *find(const struct links_restore *restore, const struct resto
 	return link;
 }
 
-static int look(struct links_restore *restore, struct error *error)
+/* Reads the table anew, and what each is in it. */
+static int look(struct links_restore *restore)
 {
-	int r = link_table_read(
-		restore->run->netstate->root_fd, restore->netlink, &restore->now, error);
-
-	if (r < 0)
-		return r;
+	restore->r = link_table_read(
+		restore->run->netstate->root_fd, restore->netlink, &restore->now, &restore->error);
+	if (restore->r < 0)
+		return restore->r;
 	restore->missing = 0;
 	for (size_t i = 0; i < restore->count; i++) {
 		struct restored_link *link = &restore->links[i];
@@ -111,10 +111,8 @@ static int look(struct links_restore *restore, struct error *error)
 
 void links_look(struct links_restore *restore)
 {
-	struct error error = { 0 };
-
-	if (look(restore, &error) < 0)
-		run_failure(restore->run, "%s", error.text);
+	if (look(restore) < 0)
+		run_failure(restore->run, "%s", restore->error.text);
 }
 
 static int collect(struct links_restore *restore)
@@ -147,45 +145,30 @@ static int collect(struct links_restore *restore)
 
 /* ---- waiting */
 
-struct waiting {
-	struct links_restore *restore;
-	struct error *error;
-	int r; /* of the last look */
-};
-
-/* False: a table that changed while it was read (-EAGAIN) is read again. */
-static bool can_look(struct waiting *waiting)
-{
-	waiting->r = look(waiting->restore, waiting->error);
-	return waiting->r != -EAGAIN;
-}
-
-/* Are all there, or more than before? Or can it not be known? */
+/* Are all there, or more than before? Or can it not be known? While it changes, it is read again.
+ */
 static bool have_come(void *context)
 {
-	struct waiting *waiting = context;
-	size_t before = waiting->restore->missing;
+	struct links_restore *restore = context;
+	size_t before = restore->missing;
+	int r = look(restore);
 
-	return can_look(waiting) &&
-	       (waiting->r < 0 || !waiting->restore->missing || waiting->restore->missing < before);
+	return r == 0 ? !restore->missing || restore->missing < before : r != -EAGAIN;
 }
 
 /* The time starts anew whenever one more came, for bind_ms is what one of them may take. */
-static int await_links(struct links_restore *restore, struct error *error)
+static int await_links(struct links_restore *restore)
 {
 	_cleanup_close_ int events = netlink_listen(NETLINK_ROUTE, RTMGRP_LINK);
 	uint32_t bind_ms = restore->run->netstate->bind_ms;
-	struct waiting waiting = { .restore = restore, .error = error };
-	int r;
 
 	restore->missing = SIZE_MAX;
-	while (netlink_wait(events, bind_ms, have_come, &waiting))
-		if (waiting.r < 0 || !restore->missing)
-			return waiting.r;
+	while (netlink_wait(events, bind_ms, have_come, restore))
+		if (restore->r < 0 || !restore->missing)
+			return restore->r;
 	restore->is_late = true;
-	r = look(restore, error);
-	if (r < 0)
-		return r;
+	if (look(restore) < 0)
+		return restore->r;
 	for (size_t i = 0; i < restore->count; i++)
 		if (restore->links[i].device && !restore->links[i].now)
 			run_failure(restore->run, "%s: no interface of %s came within %u ms",
@@ -208,20 +191,18 @@ static const char *first_without_carrier(const struct links_restore *restore)
 
 static bool have_carriers(void *context)
 {
-	struct waiting *waiting = context;
+	int r = look(context);
 
-	return can_look(waiting) && (waiting->r < 0 || !first_without_carrier(waiting->restore));
+	return r == 0 ? !first_without_carrier(context) : r != -EAGAIN;
 }
 
 /* A cable's link takes a second or more; one that takes more than bind_ms is no failure. */
 static void await_carriers(struct links_restore *restore)
 {
 	_cleanup_close_ int events = netlink_listen(NETLINK_ROUTE, RTMGRP_LINK);
-	struct error ignored = { 0 };
-	struct waiting waiting = { .restore = restore, .error = &ignored };
 
-	if (!netlink_wait(events, restore->run->netstate->bind_ms, have_carriers, &waiting) &&
-		waiting.r == 0)
+	if (!netlink_wait(events, restore->run->netstate->bind_ms, have_carriers, restore) &&
+		restore->r == 0)
 		run_note(restore->run, "%s has no carrier yet", first_without_carrier(restore));
 }
 
@@ -486,12 +467,10 @@ static void leave_the_hosts(struct links_restore *restore)
  * Names first, for masters and rules know a port by its name; settings while an interface is down;
  * masters before addresses, which joining a VRF takes away.
  */
-static int restore_all(struct links_restore *restore, struct error *error)
+static int restore_all(struct links_restore *restore)
 {
-	int r = await_links(restore, error);
-
-	if (r < 0)
-		return r;
+	if (await_links(restore) < 0)
+		return restore->r;
 	leave_the_hosts(restore);
 	rename_links(restore);
 	kill_point("network:links:named");
@@ -575,9 +554,10 @@ int links_restore(const struct run *run, struct error *error)
 		return r;
 	if (collect(&restore) < 0)
 		return error_set_errno(error, -ENOMEM, "interfaces");
-	r = restore.count ? restore_all(&restore, error) : 0;
-	if (r < 0)
-		return r;
+	if (restore.count && restore_all(&restore) < 0) {
+		*error = restore.error;
+		return restore.r;
+	}
 	keep_absent(&restore);
 	return 0;
 }
