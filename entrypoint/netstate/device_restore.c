@@ -25,7 +25,6 @@ struct pf {
 	struct device now;
 	struct netlink *devlink; /* NULL: a kernel without it */
 	struct netlink *route;
-	int events;
 	bool has_refused_params; /* to be tried again */
 	struct device_sf coming; /* a subfunction whose auxiliary device is waited for */
 };
@@ -94,7 +93,7 @@ static bool await(struct pf *pf)
 	uint32_t bind_ms = pf->run->netstate->bind_ms;
 	const char *lacks;
 
-	if (netlink_wait(pf->events, bind_ms, is_there, pf))
+	if (netlink_wait(NETLINK_KOBJECT_UEVENT, UEVENTS, bind_ms, is_there, pf))
 		return true;
 	lacks = missing(pf);
 	if (lacks)
@@ -462,7 +461,7 @@ static void restore_sf_driver(struct pf *pf, const struct device_sf *saved)
 		return;
 	pf->coming = *saved;
 	/* The bus gives a driver to each one that comes, also to one that had none. */
-	(void) netlink_wait(pf->events,
+	(void) netlink_wait(NETLINK_KOBJECT_UEVENT, UEVENTS,
 		was_active && !*saved->driver ? 0 : pf->run->netstate->bind_ms, has_driver, pf);
 	if (strcmp(now->driver, saved->driver) == 0)
 		return;
@@ -657,8 +656,8 @@ static enum job_status restore_all(struct pf *pf)
 	kill_point("network:device:subfunctions");
 	restore_drivers(pf);
 	kill_point("network:device:drivers");
-	if (pf->has_refused_params &&
-		!netlink_wait(pf->events, pf->run->netstate->bind_ms, all_are_back, pf))
+	if (pf->has_refused_params && !netlink_wait(NETLINK_KOBJECT_UEVENT, UEVENTS,
+					      pf->run->netstate->bind_ms, all_are_back, pf))
 		(void) retry(pf, true);
 	return is_there_now ? JOB_DONE : JOB_ABSENT;
 }
@@ -671,7 +670,6 @@ static enum job_status restore_device(const struct run *run, void *context, size
 	struct error error = { 0 };
 	int r = netlink_open(NETLINK_ROUTE, &pf.route, &error);
 
-	pf.events = netlink_listen(NETLINK_KOBJECT_UEVENT, UEVENTS);
 	if (r == 0)
 		r = netlink_open_family(DEVLINK_GENL_NAME, &pf.devlink, &error);
 	if (r == 0 || r == -ENOENT)
@@ -681,7 +679,6 @@ static enum job_status restore_device(const struct run *run, void *context, size
 	device_free(&pf.now);
 	netlink_close(&pf.devlink);
 	netlink_close(&pf.route);
-	cleanup_close(&pf.events);
 	return status;
 }
 

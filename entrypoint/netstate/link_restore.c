@@ -159,11 +159,10 @@ static bool have_come(void *context)
 /* The time starts anew whenever one more came, for bind_ms is what one of them may take. */
 static int await_links(struct links_restore *restore)
 {
-	_cleanup_close_ int events = netlink_listen(NETLINK_ROUTE, RTMGRP_LINK);
 	uint32_t bind_ms = restore->run->netstate->bind_ms;
 
 	restore->missing = SIZE_MAX;
-	while (netlink_wait(events, bind_ms, have_come, restore))
+	while (netlink_wait(NETLINK_ROUTE, RTMGRP_LINK, bind_ms, have_come, restore))
 		if (restore->r < 0 || !restore->missing)
 			return restore->r;
 	restore->is_late = true;
@@ -199,9 +198,8 @@ static bool have_carriers(void *context)
 /* A cable's link takes a second or more; one that takes more than bind_ms is no failure. */
 static void await_carriers(struct links_restore *restore)
 {
-	_cleanup_close_ int events = netlink_listen(NETLINK_ROUTE, RTMGRP_LINK);
-
-	if (!netlink_wait(events, restore->run->netstate->bind_ms, have_carriers, restore) &&
+	if (!netlink_wait(NETLINK_ROUTE, RTMGRP_LINK, restore->run->netstate->bind_ms,
+		    have_carriers, restore) &&
 		restore->r == 0)
 		run_note(restore->run, "%s has no carrier yet", first_without_carrier(restore));
 }

@@ -353,21 +353,19 @@ int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_call
 #define LOOK_AGAIN_MS 500
 #define EVENTS_SIZE   (4 << 20)
 
-int netlink_listen(int protocol, uint32_t groups)
+/* -1: cannot be had. */
+static int listen_to(int protocol, uint32_t groups)
 {
 	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = groups };
-	int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+	_cleanup_close_ int fd =
+		socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
 	int size = EVENTS_SIZE;
 
-	if (fd < 0)
-		return -1;
 	/* Without CAP_NET_ADMIN the default has to do: what is lost wakes just as well. */
 	(void) setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
-	if (bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0) {
-		(void) close(fd);
+	if (bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
 		return -1;
-	}
-	return fd;
+	return TAKE_FD(fd);
 }
 
 static void drain(int fd)
@@ -380,8 +378,10 @@ static void drain(int fd)
 	} while (size > 0 || (size < 0 && (errno == EINTR || errno == ENOBUFS)));
 }
 
-bool netlink_wait(int fd, uint32_t timeout_ms, netlink_condition *condition, void *context)
+bool netlink_wait(int protocol, uint32_t groups, uint32_t timeout_ms, netlink_condition *condition,
+	void *context)
 {
+	_cleanup_close_ int fd = listen_to(protocol, groups);
 	uint64_t deadline = clock_monotonic_ms() + timeout_ms;
 	struct pollfd wait = { fd, POLLIN, 0 };
 
@@ -395,9 +395,8 @@ bool netlink_wait(int fd, uint32_t timeout_ms, netlink_condition *condition, voi
 		if (now >= deadline)
 			return false;
 		left = deadline - now;
-		(void) poll(
-			&wait, fd < 0 ? 0 : 1, left > LOOK_AGAIN_MS ? LOOK_AGAIN_MS : (int) left);
-		if (fd >= 0)
-			drain(fd);
+		/* Without a socket only the time wakes: poll() passes over a negative one. */
+		(void) poll(&wait, 1, left > LOOK_AGAIN_MS ? LOOK_AGAIN_MS : (int) left);
+		drain(fd);
 	}
 }

@@ -65,19 +65,16 @@ void netlink_copy_text(const struct nlattr *attribute, char *text, size_t size);
 /* Its payload, if that has at least so many bytes; else, or without it, NULL. */
 const void *netlink_payload(const struct nlattr *attribute, size_t size);
 
-/* ---- events: waiting for a device or an interface */
-
-/*
- * Listens from now on: to be opened before what is waited for is set off. @protocol, @groups:
- * NETLINK_ROUTE and RTMGRP_…, or NETLINK_KOBJECT_UEVENT and UEVENTS. -1: cannot be had.
- */
-#define UEVENTS 1 /* the kernel's; udev's are in group 2 */
-int netlink_listen(int protocol, uint32_t groups);
+/* ---- waiting for a device or an interface */
 
 typedef bool netlink_condition(void *context);
 
+#define UEVENTS 1 /* the kernel's; udev's are in group 2 */
+
 /*
- * True as soon as the condition holds, which is asked at once and after each event; false after
- * @timeout_ms. Twice a second it is asked anew, for what sends no event (a devlink instance).
+ * True as soon as the condition holds, which is asked at once and after each event of NETLINK_ROUTE
+ * (@groups: RTMGRP_…) or NETLINK_KOBJECT_UEVENT (UEVENTS); false after @timeout_ms. Twice a second
+ * it is asked anew, for what sends no event (a devlink instance).
  */
-bool netlink_wait(int fd, uint32_t timeout_ms, netlink_condition *condition, void *context);
+bool netlink_wait(int protocol, uint32_t groups, uint32_t timeout_ms, netlink_condition *condition,
+	void *context);

@@ -219,14 +219,13 @@ static int read_indexes(struct renaming *renaming, struct error *error)
 void rdma_restore(const struct run *run)
 {
 	struct renaming renaming = { .run = run };
-	_cleanup_close_ int events = -1;
 	const struct record *record = NULL;
 	struct error error = { 0 };
 
 	if (!records_next(run->records, RDMA_KIND, NULL))
 		return;
-	events = netlink_listen(NETLINK_KOBJECT_UEVENT, UEVENTS);
-	(void) netlink_wait(events, run->netstate->bind_ms, are_there, &renaming);
+	(void) netlink_wait(
+		NETLINK_KOBJECT_UEVENT, UEVENTS, run->netstate->bind_ms, are_there, &renaming);
 	if (renaming.now.count && read_indexes(&renaming, &error) < 0)
 		run_failure(run, "names of RDMA devices: %s", error.text);
 	else

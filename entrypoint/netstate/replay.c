@@ -939,8 +939,6 @@ static void report(const struct run *run, const struct task *task)
 void replay_restore(struct links_restore *restore, bool is_late)
 {
 	const struct run *run = restore->run;
-	_cleanup_close_ int events =
-		netlink_listen(NETLINK_ROUTE, RTMGRP_LINK | RTMGRP_IPV6_IFADDR);
 	struct replay replay = { .restore = restore };
 	struct nlmsghdr *request;
 	struct error error = { 0 };
@@ -964,7 +962,8 @@ void replay_restore(struct links_restore *restore, bool is_late)
 	 * What is refused now may be taken in a moment: a source address of IPv6 counts when no
 	 * host on the link has objected to it, for which the kernel waits a second.
 	 */
-	(void) netlink_wait(events, is_late ? run->netstate->bind_ms : 0, are_done, &replay);
+	(void) netlink_wait(NETLINK_ROUTE, RTMGRP_LINK | RTMGRP_IPV6_IFADDR,
+		is_late ? run->netstate->bind_ms : 0, are_done, &replay);
 	for (size_t i = 0; i < replay.count; i++) {
 		report(run, &replay.tasks[i]);
 		free(replay.tasks[i].message);
