@@ -81,7 +81,7 @@ struct replay {
 };
 
 /* What a hook that puts an attribute has done with it. */
-enum put { PUT_COPY, PUT_DONE, PUT_NOTHING_LEFT, PUT_NO_MEMORY };
+enum put { PUT_COPY, PUT_DONE, PUT_NOTHING_LEFT };
 
 struct object {
 	const char *kind;     /* of the record */
@@ -125,6 +125,13 @@ static void parse(const struct nlmsghdr *message, size_t header_size, struct bod
 		if (type < ATTRIBUTES && !body->attributes[type])
 			body->attributes[type] = attribute;
 	}
+}
+
+/* Appends to the attribute that was put last: a request has room for more than a saved message. */
+static void append(struct nlmsghdr *request, const void *data, size_t size)
+{
+	memcpy(mnl_nlmsg_get_payload_tail(request), data, size);
+	request->nlmsg_len += (uint32_t) MNL_ALIGN(size);
 }
 
 static void format_address(
@@ -421,39 +428,44 @@ static bool is_gone(const struct replay *replay, uint32_t number)
 static enum put put_nexthop(struct replay *replay, struct task *task, struct nlmsghdr *request,
 	const struct nlattr *attribute)
 {
-	const struct nexthop_grp *member = mnl_attr_get_payload(attribute);
-	size_t count = mnl_attr_get_payload_len(attribute) / sizeof(*member);
-	_cleanup_free_ struct nexthop_grp *copy = NULL;
+	const struct nexthop_grp *members = mnl_attr_get_payload(attribute);
+	size_t count = mnl_attr_get_payload_len(attribute) / sizeof(*members);
+	struct nlattr *group = mnl_nlmsg_get_payload_tail(request);
 	struct nhmsg *header = mnl_nlmsg_get_payload(request);
-	size_t used = 0;
 
 	header->nh_scope = 0;
 	if (mnl_attr_get_type(attribute) != NHA_GROUP)
 		return PUT_COPY;
-	copy = calloc(count + 1, sizeof(*copy));
-	if (!copy)
-		return PUT_NO_MEMORY;
+	mnl_attr_put(request, NHA_GROUP, 0, NULL);
 	for (size_t i = 0; i < count; i++) {
-		if (is_gone(replay, member[i].id))
+		if (is_gone(replay, members[i].id))
 			task->left_out++;
 		else
-			copy[used++] = member[i];
+			append(request, &members[i], sizeof(*members));
 	}
-	if (!used)
-		return PUT_NOTHING_LEFT;
-	netlink_put(request, NHA_GROUP, used * sizeof(*copy), copy);
-	return PUT_DONE;
+	mnl_attr_nest_end(request, group);
+	return mnl_attr_get_payload_len(group) ? PUT_DONE : PUT_NOTHING_LEFT;
 }
 
 /* ---- routes */
 
+/* The path behind another one, or the first; NULL: there is no more. */
+static const struct rtnexthop *next_path(const struct nlattr *paths, const struct rtnexthop *path)
+{
+	const char *begin = mnl_attr_get_payload(paths);
+	const char *end = begin + mnl_attr_get_payload_len(paths);
+	int left;
+
+	path = path ? RTNH_NEXT(path) : mnl_attr_get_payload(paths);
+	left = (int) (end - (const char *) path);
+	return left >= (int) sizeof(*path) && RTNH_OK(path, left) ? path : NULL;
+}
+
 static bool has_saved_path(const struct links_save *save, const struct nlattr *paths)
 {
-	const struct rtnexthop *path = mnl_attr_get_payload(paths);
-	int left = mnl_attr_get_payload_len(paths);
+	const struct rtnexthop *path = NULL;
 
-	for (; left >= (int) sizeof(*path) && RTNH_OK(path, left);
-		left -= (int) NLMSG_ALIGN(path->rtnh_len), path = RTNH_NEXT(path))
+	while ((path = next_path(paths, path)))
 		if (links_save_has(save, (uint32_t) path->rtnh_ifindex))
 			return true;
 	return false;
@@ -545,35 +557,27 @@ static int describe_route(const struct body *body, struct record *record)
 static enum put put_paths(struct replay *replay, struct task *task, struct nlmsghdr *request,
 	const struct nlattr *paths)
 {
-	const struct rtnexthop *path = mnl_attr_get_payload(paths);
-	int left = mnl_attr_get_payload_len(paths);
-	_cleanup_free_ char *copy = calloc(1, (size_t) left + NLMSG_ALIGNTO);
-	size_t used = 0;
+	struct nlattr *copy = mnl_nlmsg_get_payload_tail(request);
+	const struct rtnexthop *path = NULL;
 
-	if (!copy)
-		return PUT_NO_MEMORY;
-	for (; left >= (int) sizeof(*path) && RTNH_OK(path, left);
-		left -= (int) NLMSG_ALIGN(path->rtnh_len), path = RTNH_NEXT(path)) {
+	mnl_attr_put(request, RTA_MULTIPATH, 0, NULL);
+	while ((path = next_path(paths, path))) {
+		struct rtnexthop *put = mnl_nlmsg_get_payload_tail(request);
 		uint32_t index = restored_index(
 			replay->restore, task->record, (uint32_t) path->rtnh_ifindex);
-		struct rtnexthop *put = (struct rtnexthop *) (void *) (copy + used);
 
 		if (!index) {
 			task->left_out++;
 			continue;
 		}
-		memcpy(put, path, path->rtnh_len);
+		append(request, path, path->rtnh_len);
 		put->rtnh_ifindex = (int) index;
 		put->rtnh_flags &= RTNH_F_ONLINK;
-		used += NLMSG_ALIGN(path->rtnh_len);
 	}
-	if (!used)
-		return PUT_NOTHING_LEFT;
-	netlink_put(request, RTA_MULTIPATH, used, copy);
-	return PUT_DONE;
+	mnl_attr_nest_end(request, copy);
+	return mnl_attr_get_payload_len(copy) ? PUT_DONE : PUT_NOTHING_LEFT;
 }
 
-/* A route by a nexthop's number has what that is beside it: for those who read, not to be sent. */
 static enum put put_route(struct replay *replay, struct task *task, struct nlmsghdr *request,
 	const struct nlattr *attribute)
 {
@@ -789,8 +793,8 @@ static struct nlmsghdr *saved_message(const struct object *object, const struct 
 	return (const char *) attribute == end ? TAKE_PTR(message) : NULL;
 }
 
-/* NULL: what it goes with is not there, or there is nothing to do. -ENOMEM alone is an error. */
-static int begin_request(struct replay *replay, struct task *task, struct nlmsghdr **ret)
+/* NULL: what it goes with is not there, or there is nothing to do. */
+static struct nlmsghdr *begin_request(struct replay *replay, struct task *task)
 {
 	const struct object *object = task->object;
 	const struct nlattr *attribute;
@@ -798,9 +802,8 @@ static int begin_request(struct replay *replay, struct task *task, struct nlmsgh
 	uint32_t flags;
 	char *header;
 
-	*ret = NULL;
 	if (object->prepare && !object->prepare(replay, task))
-		return 0;
+		return NULL;
 	request = netlink_request(
 		replay->restore->netlink, object->set, object->flags, object->header_size);
 	header = mnl_nlmsg_get_payload(request);
@@ -823,22 +826,18 @@ static int begin_request(struct replay *replay, struct task *task, struct nlmsgh
 		if (object->put)
 			put = object->put(replay, task, request, attribute);
 		if (put == PUT_NOTHING_LEFT)
-			return 0;
-		if (put == PUT_NO_MEMORY)
-			return -ENOMEM;
+			return NULL;
 		if (put == PUT_COPY && (object->indexes & BIT(type))) {
 			index = restored_index(
 				replay->restore, task->record, netlink_number(attribute));
 			if (!index)
-				return 0;
+				return NULL;
 			netlink_put(request, type, sizeof(index), &index);
 		} else if (put == PUT_COPY) {
 			netlink_put_copy(request, attribute);
 		}
 	}
-	if (!object->finish || object->finish(replay, task, request))
-		*ret = request;
-	return 0;
+	return !object->finish || object->finish(replay, task, request) ? request : NULL;
 }
 
 /* True: there is nothing more to do for it. */
@@ -857,10 +856,7 @@ static bool try(struct replay *replay, struct task *task)
 	}
 	task->left_out = 0;
 	parse(task->message, task->object->header_size, &replay->body);
-	if (begin_request(replay, task, &request) < 0) {
-		(void) snprintf(task->words, sizeof(task->words), "out of memory");
-		return false;
-	}
+	request = begin_request(replay, task);
 	if (!request) {
 		task->left_out = 0;
 		if (task->object->set == RTM_NEWNEXTHOP)
