@@ -295,7 +295,8 @@ static int choose(struct links_save *save)
 {
 	size_t chosen;
 
-	save->order = calloc(save->table.count + 1, sizeof(*save->order));
+	save->count = 0;
+	save->order = calloc(save->table.count + 1, sizeof(void *));
 	if (!save->order)
 		return -ENOMEM;
 	do {

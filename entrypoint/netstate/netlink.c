@@ -22,15 +22,14 @@ struct netlink {
 	struct mnl_socket *socket;
 	uint32_t sequence;
 	uint16_t family; /* of generic netlink */
-	char *request;   /* REQUEST_SIZE + REQUEST_SLACK */
-	char *receive;   /* RECEIVE_SIZE */
+	_Alignas(struct nlmsghdr) char request[REQUEST_SIZE + REQUEST_SLACK];
+	_Alignas(struct nlmsghdr) char receive[RECEIVE_SIZE];
 };
 
 /* The messages of an answer, one behind the other, aligned as in a datagram. */
 struct answer {
 	char *data;
 	size_t size;
-	size_t capacity;
 	bool is_interrupted;
 };
 
@@ -44,11 +43,7 @@ int netlink_open(int protocol, struct netlink **ret, struct error *error)
 	_cleanup_(netlink_close) struct netlink *netlink = calloc(1, sizeof(*netlink));
 	int on = 1;
 
-	if (netlink) {
-		netlink->request = malloc(REQUEST_SIZE + REQUEST_SLACK);
-		netlink->receive = malloc(RECEIVE_SIZE);
-	}
-	if (!netlink || !netlink->request || !netlink->receive)
+	if (!netlink)
 		return error_set_errno(error, -ENOMEM, "netlink");
 	netlink->socket = mnl_socket_open2(protocol, SOCK_CLOEXEC);
 	if (!netlink->socket || mnl_socket_bind(netlink->socket, 0, MNL_SOCKET_AUTOPID) < 0)
@@ -97,8 +92,6 @@ void netlink_close(struct netlink **netlink)
 		return;
 	if ((*netlink)->socket)
 		(void) mnl_socket_close((*netlink)->socket);
-	free((*netlink)->request);
-	free((*netlink)->receive);
 	free(*netlink);
 	*netlink = NULL;
 	errno = saved_errno;
@@ -225,18 +218,13 @@ const void *netlink_payload(const struct nlattr *attribute, size_t size)
 static int answer_keep(struct answer *answer, const struct nlmsghdr *message)
 {
 	size_t size = MNL_ALIGN(message->nlmsg_len);
+	char *data = realloc(answer->data, answer->size + size);
 
-	if (!answer->data || answer->size + size > answer->capacity) {
-		size_t capacity = (answer->size + size) * 2;
-		char *data = realloc(answer->data, capacity);
-
-		if (!data)
-			return -ENOMEM;
-		answer->data = data;
-		answer->capacity = capacity;
-	}
-	memset(answer->data + answer->size, 0, size);
-	memcpy(answer->data + answer->size, message, message->nlmsg_len);
+	if (!data)
+		return -ENOMEM;
+	memset(data + answer->size, 0, size);
+	memcpy(data + answer->size, message, message->nlmsg_len);
+	answer->data = data;
 	answer->size += size;
 	return 0;
 }
