@@ -174,9 +174,10 @@ int devlink_param_set(struct netlink *devlink, const char *device, const struct 
 	struct error *error);
 /* Has the driver start anew with its driverinit parameters. Its interfaces go and come. */
 int devlink_reload(struct netlink *devlink, const char *device, struct error *error);
-/* Adds a subfunction of @sf's controller, pf and number; its port's index is put into @sf. */
-int devlink_sf_add(
-	struct netlink *devlink, const char *device, struct device_sf *sf, struct error *error);
+/* Adds a subfunction of @sf's controller, pf and number; what the kernel answers goes to @device.
+ */
+int devlink_sf_add(struct netlink *devlink, struct device *device, const struct device_sf *sf,
+	struct error *error);
 /* An attribute of the function that the port stands for (DEVLINK_PORT_FN_…). */
 int devlink_sf_set(struct netlink *devlink, const char *device, uint32_t port_index, uint16_t type,
 	size_t size, const void *value, struct error *error);

@@ -25,6 +25,7 @@ struct pf {
 	struct device now;
 	struct netlink *devlink; /* NULL: a kernel without it */
 	struct netlink *route;
+	const char *lacks;       /* what it waits for */
 	bool has_refused_params; /* to be tried again */
 	struct device_sf coming; /* a subfunction whose auxiliary device is waited for */
 };
@@ -66,40 +67,33 @@ static bool needs_interface(const struct device *saved)
 	return false;
 }
 
-/* What it still lacks, NULL when nothing. */
-static const char *missing(const struct pf *pf)
+static bool is_there(void *context)
 {
+	struct pf *pf = context;
+	const struct device *saved = pf->saved;
 	_cleanup_(device_free) struct device now = { 0 };
 	struct error ignored;
 
-	if (device_read_sysfs(pf->run->netstate->root_fd, pf->saved->name, &now) < 0 ||
-		!*now.driver)
-		return "no driver has taken it (the kernel's log says why)";
-	if (needs_interface(pf->saved) && !now.ifindex)
-		return "its interface has not come";
-	if (pf->devlink && (pf->saved->known & DEVICE_MODE) && read_eswitch(pf, &now, &ignored) < 0)
-		return "devlink does not know it";
-	return NULL;
-}
-
-static bool is_there(void *context)
-{
-	return missing(context) == NULL;
+	pf->lacks = NULL;
+	if (device_read_sysfs(pf->run->netstate->root_fd, saved->name, &now) < 0 || !*now.driver)
+		pf->lacks = "no driver has taken it (the kernel's log says why)";
+	else if (needs_interface(saved) && !now.ifindex)
+		pf->lacks = "its interface has not come";
+	else if (pf->devlink && (saved->known & DEVICE_MODE) &&
+		 read_eswitch(pf, &now, &ignored) < 0)
+		pf->lacks = "devlink does not know it";
+	return !pf->lacks;
 }
 
 /* For driver, interface and devlink instance; false, and reported, when one does not come. */
 static bool await(struct pf *pf)
 {
 	uint32_t bind_ms = pf->run->netstate->bind_ms;
-	const char *lacks;
 
 	if (netlink_wait(NETLINK_KOBJECT_UEVENT, UEVENTS, bind_ms, is_there, pf))
 		return true;
-	lacks = missing(pf);
-	if (lacks)
-		run_failure(
-			pf->run, "%s is not back after %u ms: %s", pf->saved->name, bind_ms, lacks);
-	return !lacks;
+	run_failure(pf->run, "%s is not back after %u ms: %s", pf->saved->name, bind_ms, pf->lacks);
+	return false;
 }
 
 /*
@@ -394,26 +388,19 @@ static void sf_failure(
 /* The one that is there, or a new one; NULL when it cannot be had. */
 static struct device_sf *add_subfunction(struct pf *pf, const struct device_sf *saved)
 {
-	struct device_sf added = {
-		.controller = saved->controller, .pf = saved->pf, .number = saved->number
-	};
 	struct device_sf *now = device_find_subfunction(&pf->now, saved);
 	struct error error = { 0 };
 	int r;
 
 	if (now)
 		return now;
-	r = devlink_sf_add(pf->devlink, pf->saved->name, &added, &error);
+	r = devlink_sf_add(pf->devlink, &pf->now, saved, &error);
+	now = device_find_subfunction(&pf->now, saved);
 	/* A run that was killed in the middle may have added it a moment ago. */
-	if (r == -EEXIST && list_subfunctions(pf) == 0)
+	if (!now && (r == 0 || r == -EEXIST) && list_subfunctions(pf) == 0)
 		now = device_find_subfunction(&pf->now, saved);
-	if (r == 0) {
-		now = array_add(&pf->now.sfs, &pf->now.sf_count, sizeof(*now));
-		if (now)
-			*now = added;
-	}
 	if (!now)
-		sf_failure(pf, saved, "is not made again", r < 0 ? error.text : strerror(ENOMEM));
+		sf_failure(pf, saved, "is not made again", r < 0 ? error.text : "it is not listed");
 	return now;
 }
 

@@ -231,24 +231,19 @@ int devlink_reload(struct netlink *devlink, const char *device, struct error *er
 	return netlink_talk(devlink, message, NULL, NULL, error);
 }
 
-int devlink_sf_add(
-	struct netlink *devlink, const char *device, struct device_sf *sf, struct error *error)
+int devlink_sf_add(struct netlink *devlink, struct device *device, const struct device_sf *sf,
+	struct error *error)
 {
-	_cleanup_(device_free) struct device added = { 0 };
-	struct device_list list = { &added, 1 };
-	struct nlmsghdr *message = request(devlink, DEVLINK_CMD_PORT_NEW, 0, device);
-	int r;
+	struct device_list list = { device, 1 };
+	struct nlmsghdr *message = request(devlink, DEVLINK_CMD_PORT_NEW, 0, device->name);
 
-	(void) snprintf(added.name, sizeof(added.name), "%s", device);
 	mnl_attr_put_u16(message, DEVLINK_ATTR_PORT_FLAVOUR, DEVLINK_PORT_FLAVOUR_PCI_SF);
 	mnl_attr_put_u16(message, DEVLINK_ATTR_PORT_PCI_PF_NUMBER, sf->pf);
 	mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_PCI_SF_NUMBER, sf->number);
 	/* Drivers take the absence for their own, and some refuse to have it set. */
 	if (sf->controller)
 		mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_CONTROLLER_NUMBER, sf->controller);
-	r = netlink_talk(devlink, message, devlink_take, &list, error);
-	sf->port_index = added.sf_count ? added.sfs[0].port_index : UINT32_MAX;
-	return r;
+	return netlink_talk(devlink, message, devlink_take, &list, error);
 }
 
 int devlink_sf_set(struct netlink *devlink, const char *device, uint32_t port_index, uint16_t type,
