@@ -25,12 +25,6 @@
 /* Flags that a person can set. */
 #define LINK_FLAGS (IFF_UP | IFF_PROMISC | IFF_ALLMULTI | IFF_NOARP | IFF_MULTICAST | IFF_DYNAMIC)
 
-/*
- * Field of a record that an earlier run has restored; a link's record is kept for what others stand
- * on.
- */
-#define LINK_DONE "done"
-
 /* ---- the interfaces that there are now (link.c) */
 
 struct link_address {

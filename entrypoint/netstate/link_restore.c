@@ -509,16 +509,6 @@ static void links_restore_free(struct links_restore *restore)
 	free(restore->links);
 }
 
-static bool is_not_done(const struct record *record)
-{
-	return !record_get(record, LINK_DONE);
-}
-
-void links_forget_done(struct statefile *records)
-{
-	statefile_keep(records, is_not_done);
-}
-
 /* Routes and rules stay with an absent interface: to set one that is there does nothing. */
 static void keep_absent(struct links_restore *restore)
 {

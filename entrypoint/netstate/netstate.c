@@ -180,7 +180,7 @@ static void choose_what_holds(const struct run *run)
 		devices_forget_set_up(run);
 	} else if (is_pending(run->records)) {
 		run_note(run, "%s has what an earlier start could not restore", path);
-		links_forget_done(run->records);
+		records_forget(run->records, link_kinds, LINK_DONE, "1");
 		devices_forget_set_up(run);
 	} else if (links_are_untouched(run)) {
 		statefile_free(run->records);

@@ -113,6 +113,8 @@ void devices_forget_set_up(const struct run *run);
 /* ---- interfaces and what stands on them (link.c, link_restore.c) */
 
 extern const char *const link_kinds[];
+/* Field, "1", of the record of a link that was restored, and is kept because others stand on it. */
+#define LINK_DONE "done"
 
 int links_save(const struct run *run, struct error *error);
 /*
@@ -121,8 +123,6 @@ int links_save(const struct run *run, struct error *error);
  * records; on failure, all of it.
  */
 int links_restore(const struct run *run, struct error *error);
-/* Takes out what a restore has marked as done but kept because others may stand on it. */
-void links_forget_done(struct statefile *records);
 /*
  * Has no driver been unloaded since the links were saved, in this boot? The kernel gives no index
  * twice: interfaces that still have theirs were never gone.
