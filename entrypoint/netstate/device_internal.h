@@ -174,8 +174,7 @@ int devlink_param_set(struct netlink *devlink, const char *device, const struct 
 	struct error *error);
 /* Has the driver start anew with its driverinit parameters. Its interfaces go and come. */
 int devlink_reload(struct netlink *devlink, const char *device, struct error *error);
-/* Adds a subfunction of @sf's controller, pf and number; what the kernel answers goes to @device.
- */
+/* Adds a subfunction of @sf's controller, pf and number; its port is added to @device. */
 int devlink_sf_add(struct netlink *devlink, struct device *device, const struct device_sf *sf,
 	struct error *error);
 /* An attribute of the function that the port stands for (DEVLINK_PORT_FN_…). */

@@ -141,8 +141,7 @@ struct links_restore {
 uint64_t link_boottime_s(void);
 /* NULL: no link of that name, or @name is NULL. */
 struct restored_link *restored_by_name(const struct links_restore *restore, const char *name);
-/* What an index in a record means today, or 0. One that was not saved means the same in this boot.
- */
+/* What an index in a record means now, or 0. One that was not saved is the same in this boot. */
 uint32_t restored_index(
 	const struct links_restore *restore, const struct record *record, uint32_t old_index);
 /* Reads the table anew, and what each is in it; a failure is reported. */

@@ -30,7 +30,7 @@ struct netstate_result {
 	unsigned links;
 	unsigned failures; /* things that could not be restored; each was reported */
 	bool is_pending;   /* the state file has what is left, for the next start */
-	bool is_given_up;  /* something is left of what was that */
+	bool is_given_up;  /* something of such a file is left again */
 };
 
 /*
