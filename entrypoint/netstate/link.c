@@ -289,8 +289,7 @@ static bool has_saved_port(const struct links_save *save, uint32_t index)
 	return false;
 }
 
-/* Those of drivers, what stands on these or has them as ports, and so on; then what is new of it.
- */
+/* Those of drivers, what stands on these or has them as ports, and so on; but none twice. */
 static int choose(struct links_save *save)
 {
 	size_t chosen;

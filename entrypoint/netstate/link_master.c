@@ -40,8 +40,7 @@ static void put_vlan_flags(struct nlmsghdr *request, const struct nlattr *attrib
 	netlink_put(request, IFLA_VLAN_FLAGS, sizeof(flags), &flags);
 }
 
-/* What the kernel answers otherwise than it takes it (8021q, macvlan.c, vxlan_core.c): true, done.
- */
+/* Is it put? What the kernel answers otherwise than it takes it (8021q, macvlan, vxlan). */
 static bool put_translated(
 	struct nlmsghdr *request, const char *kind, const struct nlattr *attribute, uint32_t lower)
 {
@@ -94,8 +93,7 @@ static int make(struct links_restore *restore, const struct restored_link *link,
 	info = mnl_attr_nest_start(request, IFLA_LINKINFO);
 	netlink_put_text(request, IFLA_INFO_KIND, kind);
 	nest = mnl_attr_nest_start(request, IFLA_INFO_DATA);
-	/* A bond takes its settings one by one: which of them go together is its mode's business.
-	 */
+	/* A bond takes its settings one by one: which of them go together depends on its mode. */
 	if (data && strcmp(kind, "bond") != 0)
 		mnl_attr_for_each(attribute, data, 0)
 		{
@@ -190,20 +188,20 @@ static bool is_same(const struct nlattr *a, const struct nlattr *b)
 }
 
 /* What a bridge only shows of a port: its state and what it learned of its neighbours. */
-#define SHOWN_OF_BRIDGE_PORT                                                                       \
-	(BIT(IFLA_BRPORT_STATE) | BIT(IFLA_BRPORT_ROOT_ID) | BIT(IFLA_BRPORT_BRIDGE_ID) |          \
-		BIT(IFLA_BRPORT_DESIGNATED_PORT) | BIT(IFLA_BRPORT_DESIGNATED_COST) |              \
-		BIT(IFLA_BRPORT_ID) | BIT(IFLA_BRPORT_NO) | BIT(IFLA_BRPORT_TOPOLOGY_CHANGE_ACK) | \
-		BIT(IFLA_BRPORT_CONFIG_PENDING) | BIT(IFLA_BRPORT_MESSAGE_AGE_TIMER) |             \
-		BIT(IFLA_BRPORT_FORWARD_DELAY_TIMER) | BIT(IFLA_BRPORT_HOLD_TIMER) |               \
-		BIT(IFLA_BRPORT_FLUSH) | BIT(IFLA_BRPORT_PAD) | BIT(IFLA_BRPORT_BACKUP_PORT) |     \
-		BIT(IFLA_BRPORT_MRP_RING_OPEN) | BIT(IFLA_BRPORT_MRP_IN_OPEN) |                    \
-		BIT(IFLA_BRPORT_MCAST_EHT_HOSTS_CNT) | BIT(BRPORT_MCAST_N_GROUPS))
+static const uint64_t shown_of_bridge_port =
+	BIT(IFLA_BRPORT_STATE) | BIT(IFLA_BRPORT_ROOT_ID) | BIT(IFLA_BRPORT_BRIDGE_ID) |
+	BIT(IFLA_BRPORT_DESIGNATED_PORT) | BIT(IFLA_BRPORT_DESIGNATED_COST) | BIT(IFLA_BRPORT_ID) |
+	BIT(IFLA_BRPORT_NO) | BIT(IFLA_BRPORT_TOPOLOGY_CHANGE_ACK) |
+	BIT(IFLA_BRPORT_CONFIG_PENDING) | BIT(IFLA_BRPORT_MESSAGE_AGE_TIMER) |
+	BIT(IFLA_BRPORT_FORWARD_DELAY_TIMER) | BIT(IFLA_BRPORT_HOLD_TIMER) |
+	BIT(IFLA_BRPORT_FLUSH) | BIT(IFLA_BRPORT_PAD) | BIT(IFLA_BRPORT_BACKUP_PORT) |
+	BIT(IFLA_BRPORT_MRP_RING_OPEN) | BIT(IFLA_BRPORT_MRP_IN_OPEN) |
+	BIT(IFLA_BRPORT_MCAST_EHT_HOSTS_CNT) | BIT(BRPORT_MCAST_N_GROUPS);
 
 static bool is_set(bool is_port, const char *kind, uint16_t type)
 {
 	if (is_port && strcmp(kind, "bridge") == 0)
-		return type >= 64 || !(SHOWN_OF_BRIDGE_PORT & BIT(type));
+		return type >= 64 || !(shown_of_bridge_port & BIT(type));
 	if (is_port)
 		return strcmp(kind, "bond") == 0 && type == IFLA_BOND_SLAVE_QUEUE_ID;
 	if (strcmp(kind, "ipoib") == 0)

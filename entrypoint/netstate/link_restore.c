@@ -145,8 +145,7 @@ static int collect(struct links_restore *restore)
 
 /* ---- waiting */
 
-/* Are all there, or more than before? Or can it not be known? While it changes, it is read again.
- */
+/* Are all there, or more than before? A table that changes while it is read is read again. */
 static bool have_come(void *context)
 {
 	struct links_restore *restore = context;

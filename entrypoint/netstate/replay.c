@@ -500,8 +500,7 @@ static char read_digit(const struct links_save *save, const struct link *link, c
 	return fs_read_line(save->run->netstate->root_fd, path, &value) < 0 ? '\0' : value[0];
 }
 
-/* Does the kernel itself listen to routers on the interface? Its routes of theirs come anew then.
- */
+/* Does the kernel listen to routers on the interface? Then it has their routes again by itself. */
 static bool accepts_routers(const struct links_save *save, uint32_t index)
 {
 	const struct link *link = link_by_index(&save->table, index);
