@@ -32,14 +32,6 @@ const struct nlattr *link_info_attribute(const struct link *link, uint16_t type)
 
 /* ---- the table */
 
-static void copy_address(const struct nlattr *attribute, struct link_address *address)
-{
-	if (!attribute || mnl_attr_get_payload_len(attribute) > sizeof(address->bytes))
-		return;
-	address->size = mnl_attr_get_payload_len(attribute);
-	memcpy(address->bytes, mnl_attr_get_payload(attribute), address->size);
-}
-
 static void fill(struct link *link)
 {
 	const struct ifinfomsg *header = mnl_nlmsg_get_payload(link->message);
@@ -59,8 +51,6 @@ static void fill(struct link *link)
 	if (!link->lower && strcmp(link->kind, "vxlan") == 0)
 		link->lower = netlink_number(
 			netlink_nested(link_info_attribute(link, IFLA_INFO_DATA), IFLA_VXLAN_LINK));
-	copy_address(link_attribute(link, IFLA_ADDRESS), &link->address);
-	copy_address(link_attribute(link, IFLA_PERM_ADDRESS), &link->permanent);
 }
 
 static int keep_link(void *context, const struct nlmsghdr *message)
@@ -377,23 +367,26 @@ static int set_altnames(struct record *record, const struct link *link)
 static int set_address(struct record *record, const struct link *link, bool is_drivers_own)
 {
 	const char *master = netlink_text(link_info_attribute(link, IFLA_INFO_SLAVE_KIND));
-	const struct link_address *permanent = &link->permanent;
-	struct link_address own = link->address;
+	/* None before Linux 5.6. */
+	const struct nlattr *permanent = link_attribute(link, IFLA_PERM_ADDRESS);
+	const struct nlattr *own = NULL;
 	bool is_permanent;
 
 	if (link->type != ARPHRD_ETHER)
 		return 0;
 	if (master && strcmp(master, "bond") == 0)
-		copy_address(netlink_nested(link_info_attribute(link, IFLA_INFO_SLAVE_DATA),
-				     IFLA_BOND_SLAVE_PERM_HWADDR),
-			&own);
-	is_permanent =
-		permanent->size == own.size && memcmp(permanent->bytes, own.bytes, own.size) == 0;
-	if (!own.size ||
-		(is_drivers_own && is_permanent && link->address_origin != NET_ADDR_RANDOM) ||
-		(is_drivers_own && !permanent->size && link->address_origin == NET_ADDR_PERM))
+		own = netlink_nested(link_info_attribute(link, IFLA_INFO_SLAVE_DATA),
+			IFLA_BOND_SLAVE_PERM_HWADDR);
+	if (!own)
+		own = link_attribute(link, IFLA_ADDRESS);
+	if (!own)
 		return 0;
-	return record_set_hex(record, "mac", own.bytes, own.size);
+	is_permanent =
+		netlink_is(permanent, mnl_attr_get_payload(own), mnl_attr_get_payload_len(own));
+	if ((is_drivers_own && is_permanent && link->address_origin != NET_ADDR_RANDOM) ||
+		(is_drivers_own && !permanent && link->address_origin == NET_ADDR_PERM))
+		return 0;
+	return set_bytes(record, "mac", own);
 }
 
 static int add_link(const struct links_save *save, const struct link *link)

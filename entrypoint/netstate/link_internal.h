@@ -27,11 +27,6 @@
 
 /* ---- the interfaces that there are now (link.c) */
 
-struct link_address {
-	uint8_t bytes[LINK_ADDRESS_SIZE];
-	size_t size;
-};
-
 struct link {
 	uint32_t index;
 	char name[IFNAMSIZ];
@@ -46,8 +41,6 @@ struct link {
 	uint32_t dev_port; /* /sys/class/net/X/dev_port */
 	uint32_t nth;      /* which one of those of which all of the above is equal */
 	char module[64];   /* of the device's driver, or "" */
-	struct link_address address;
-	struct link_address permanent; /* size 0: unknown, as before Linux 5.6 */
 	/* NET_ADDR_PERM, _RANDOM, _STOLEN, _SET of include/uapi/linux/netdevice.h. */
 	unsigned address_origin;
 	bool is_saved;            /* by this save */

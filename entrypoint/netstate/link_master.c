@@ -180,13 +180,6 @@ void links_make(struct links_restore *restore)
 
 /* ---- settings of masters and ports */
 
-static bool is_same(const struct nlattr *a, const struct nlattr *b)
-{
-	return b && mnl_attr_get_payload_len(a) == mnl_attr_get_payload_len(b) &&
-	       memcmp(mnl_attr_get_payload(a), mnl_attr_get_payload(b),
-		       mnl_attr_get_payload_len(a)) == 0;
-}
-
 /* What a bridge only shows of a port: its state and what it learned of its neighbours. */
 static const uint64_t shown_of_bridge_port =
 	BIT(IFLA_BRPORT_STATE) | BIT(IFLA_BRPORT_ROOT_ID) | BIT(IFLA_BRPORT_BRIDGE_ID) |
@@ -245,7 +238,8 @@ void link_set_differences(const struct links_restore *restore, const struct rest
 		char what[64];
 
 		if ((only && type != only) || !is_set(is_port, kind, type) ||
-			is_same(attribute, netlink_nested(data, type)))
+			netlink_is(netlink_nested(data, type), mnl_attr_get_payload(attribute),
+				mnl_attr_get_payload_len(attribute)))
 			continue;
 		(void) snprintf(what, sizeof(what), "setting %u of a %s", type, kind);
 		set_one(restore, link, is_port, kind, attribute->nla_type,

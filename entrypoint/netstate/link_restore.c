@@ -397,8 +397,7 @@ static void restore_link(struct links_restore *restore, const struct restored_li
 	if (!link->now || link->is_hosts)
 		return;
 	if (size > 0 &&
-		((size_t) size != link->now->address.size ||
-			memcmp(address, link->now->address.bytes, (size_t) size) != 0) &&
+		!netlink_is(link_attribute(link->now, IFLA_ADDRESS), address, (size_t) size) &&
 		change_also_down(restore, link->now, IFLA_ADDRESS, address, (size_t) size, &error) <
 			0)
 		run_failure(restore->run, "%s: its MAC: %s", link->name, error.text);

@@ -206,6 +206,12 @@ void netlink_copy_text(const struct nlattr *attribute, char *text, size_t size)
 	(void) snprintf(text, size, "%s", value ? value : "");
 }
 
+bool netlink_is(const struct nlattr *attribute, const void *data, size_t size)
+{
+	return attribute && mnl_attr_get_payload_len(attribute) == size &&
+	       memcmp(mnl_attr_get_payload(attribute), data, size) == 0;
+}
+
 const void *netlink_payload(const struct nlattr *attribute, size_t size)
 {
 	return attribute && mnl_attr_get_payload_len(attribute) >= size

@@ -62,6 +62,8 @@ uint32_t netlink_number(const struct nlattr *attribute);
 const char *netlink_text(const struct nlattr *attribute);
 /* Copies its text, "" where it has none, cut to the size. */
 void netlink_copy_text(const struct nlattr *attribute, char *text, size_t size);
+/* Is its payload just that? */
+bool netlink_is(const struct nlattr *attribute, const void *data, size_t size);
 /* Its payload, if that has at least so many bytes; else, or without it, NULL. */
 const void *netlink_payload(const struct nlattr *attribute, size_t size);
 
