@@ -253,7 +253,7 @@ void nic_inputs_log(const struct nic_inputs *inputs, struct log *log)
 	const char *flags = getenv(CONTRACT_ENV_BUILD_FLAGS);
 	struct error why = { "" };
 
-	ignored_env_tell(log, "environment", ignored_variables, ARRAY_SIZE(ignored_variables));
+	ignored_env_report(log, "environment", ignored_variables, ARRAY_SIZE(ignored_variables));
 	if (inputs->mode == NIC_PRECOMPILED && flags && *flags)
 		note_environment(log, CONTRACT_ENV_BUILD_FLAGS
 			" is for the mode sources: precompiled modules are compiled already");
