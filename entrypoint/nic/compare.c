@@ -15,7 +15,7 @@
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
 #include "entrypoint/role/processes.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 /*
  * What OFED's own start script loads; libkmod adds what they depend on. The RDMA core comes before

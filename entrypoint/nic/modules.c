@@ -7,7 +7,6 @@
 #include "common/path.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/nic/nic_internal.h"
-#include "module/symvers.h"
 
 /* Deeper than any kernel's module tree. */
 #define DEPTH_MAX 12
@@ -24,17 +23,6 @@ void module_lookup_free(struct module_lookup *lookup)
 	strv_free(&lookup->files);
 	strv_free(&lookup->skipped);
 	lookup->listed = false;
-}
-
-/* "updates/dkms/mlx5-core.ko.xz" is of the module "mlx5_core"; "modules.dep" of none. */
-static bool is_file_of(const char *path, const char *module)
-{
-	size_t length = strlen(module);
-	char name[NAME_MAX + 1];
-
-	module_name_copy(path, strlen(path), name, sizeof(name));
-	return strncmp(name, module, length) == 0 && strncmp(name + length, ".ko", 3) == 0 &&
-	       (!name[length + 3] || name[length + 3] == '.');
 }
 
 static int list_tree(struct module_lookup *lookup, const char *folder, int depth)
@@ -54,7 +42,7 @@ static int list_tree(struct module_lookup *lookup, const char *folder, int depth
 			strncmp(base, "modules.", strlen("modules.")) == 0 ||
 			snprintf(path, sizeof(path), "%s/%s", folder, base) >= (int) sizeof(path))
 			continue;
-		if (strstr(base, ".ko"))
+		if (module_suffix(path))
 			r = strv_push(&lookup->files, path);
 		else if (depth > 0 && !strchr(base, '.'))
 			r = list_tree(lookup, path, depth - 1);
@@ -148,9 +136,11 @@ int module_find(
 	if (r < 0)
 		return r;
 	for (size_t i = 0; *build_id && i < lookup->files.count; i++) {
+		char file_name[ELF_STRUCT_NAME_SIZE];
 		char real[PATH_MAX];
 
-		if (!is_file_of(lookup->files.items[i], name) ||
+		if (!module_name_of_file(lookup->files.items[i], file_name, sizeof(file_name)) ||
+			strcmp(file_name, name) != 0 ||
 			!is_the_build(lookup, lookup->files.items[i], build_id, real))
 			continue;
 		*ret_path = strdup(real);
