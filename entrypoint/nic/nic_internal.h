@@ -104,8 +104,6 @@ int swap_plan_add(struct swap_plan *plan, const struct swap_module *module) _mus
 struct swap_module *swap_plan_find(const struct swap_plan *plan, const char *module);
 /* Appends the names of go that are not there yet, in order. -ENOMEM. */
 int swap_plan_going(const struct swap_plan *plan, struct strv *names) _must_check_;
-/* Is any of the driver itself among what goes? */
-bool swap_plan_has_driver(const struct swap_plan *plan);
 
 enum phase {
 	PHASE_NONE,       /* no swap is pending */
