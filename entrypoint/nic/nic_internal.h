@@ -56,7 +56,7 @@ struct nic_inputs {
 	char *inventory;      /* NVIDIA_NIC_DRIVERS_INVENTORY_PATH, or "" */
 	char *journal_folder; /* below the inventory, on the host's disk; else NIC_STATE_FOLDER */
 	uint32_t bind_ms;     /* BIND_DELAY_SEC, an upper bound here */
-	char unused[256];     /* why the inventory is not used ("is no folder …"), or "" */
+	char unused[280];     /* why the inventory is not used ("is no folder …"), or "" */
 };
 
 /* Makes the journals' folder in an inventory that has none. nic_inputs_free() in any case. */
