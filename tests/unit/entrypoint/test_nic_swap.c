@@ -73,6 +73,21 @@ static void expect_at(
 		where && strncmp(where, "host/", strlen("host/")) == 0);
 }
 
+static void a_name_is_that_of_the_file(void **state)
+{
+	const struct folder *folder = *state;
+
+	write_build(folder, HOST_TREE "/kernel/a/mlx5-core.ko", 1);
+	write_build(folder, HOST_TREE "/kernel/ib_core.kopf", 1);
+	write_build(folder, HOST_TREE "/kernel/ib_core.txt", 1);
+	write_build(folder, HOST_TREE "/kernel/.ko", 1);
+	expect_at(folder, "mlx5_core", 1, HOST_TREE "/kernel/a/mlx5-core.ko");
+	expect_at(folder, "ib_core", 1, NULL);
+	/* Its suffix says how it is packed; this one is not. */
+	write_build(folder, HOST_TREE "/kernel/ib_core.ko.xz", 1);
+	expect_at(folder, "ib_core", 1, HOST_TREE "/kernel/ib_core.ko.xz");
+}
+
 static void a_file_is_known_by_its_build_id_wherever_it_lies(void **state)
 {
 	const struct folder *folder = *state;
@@ -310,6 +325,7 @@ static void only_what_the_file_takes_is_passed_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		folder_test(a_name_is_that_of_the_file),
 		folder_test(a_file_is_known_by_its_build_id_wherever_it_lies),
 		folder_test(what_others_could_have_kept_is_skipped),
 		folder_test(links_of_the_host_mean_what_they_mean_there),

@@ -8,7 +8,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/nic_internal.h"
 #include "entrypoint/nic/report.h"
-#include "entrypoint/status/metrics.h"
+#include "entrypoint/status/status.h"
 #include "entrypoint/status/status_internal.h"
 
 static void load(const struct folder *folder, const char *name, unsigned char build)
