@@ -577,6 +577,7 @@ static enum put put_paths(struct replay *replay, struct task *task, struct nlmsg
 	return mnl_attr_get_payload_len(copy) ? PUT_DONE : PUT_NOTHING_LEFT;
 }
 
+/* A route by a nexthop's number has what that is beside it: for those who read, not to be sent. */
 static enum put put_route(struct replay *replay, struct task *task, struct nlmsghdr *request,
 	const struct nlattr *attribute)
 {
