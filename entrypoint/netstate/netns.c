@@ -39,7 +39,7 @@ int netns_take(void *found, const struct nlmsghdr *message)
 	if (!bus || !device || !name ||
 		snprintf(path, sizeof(path), "%s/%s", bus, device) >= (int) sizeof(path))
 		return 0;
-	return records_add(found, NETNS_KIND, "device", path, "name", name, NULL) ? 0 : -ENOMEM;
+	return records_add(found, NETNS_KIND, "device", path, "name", name) ? 0 : -ENOMEM;
 }
 
 struct listing {
@@ -151,11 +151,11 @@ static int find(const struct netstate *netstate, struct statefile *found)
 				continue;
 			is_known = true;
 			if (!records_add(found, NETNS_KIND, "device", function, "name",
-				    record_text(link, "name"), NULL))
+				    record_text(link, "name")))
 				return -ENOMEM;
 		}
 		if (!is_known && is_hidden(root_fd, function) &&
-			!records_add(found, NETNS_KIND, "device", function, NULL))
+			!records_add(found, NETNS_KIND, "device", function, NULL, NULL))
 			return -ENOMEM;
 	}
 	return 0;
@@ -191,7 +191,7 @@ int netns_save(const struct run *run)
 			"%s: its interface%s%s is in another network namespace (" UNKNOWN
 			"), and goes with the driver: " CURE,
 			device, *name ? " " : "", name);
-		if (!records_add(run->records, NETNS_KIND, "device", device, "name", name, NULL))
+		if (!records_add(run->records, NETNS_KIND, "device", device, "name", name))
 			return -ENOMEM;
 	}
 	return r;

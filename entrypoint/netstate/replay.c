@@ -715,7 +715,7 @@ static int save_message(void *context, const struct nlmsghdr *message)
 	if (!object->is_wanted(saving, &body))
 		return 0;
 	record = records_add(save->run->records, object->kind, "life", save->life, "link",
-		saving->link ? saving->link->name : NULL, NULL);
+		saving->link ? saving->link->name : NULL);
 	if (!record ||
 		(object->get != RTM_GETLINK && record_set_hex(record, "raw", body.header,
 						       mnl_nlmsg_get_payload_len(message)) < 0))

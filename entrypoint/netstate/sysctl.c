@@ -61,7 +61,7 @@ int sysctls_save(const struct links_save *save, const struct link *link)
 {
 	int root_fd = save->run->netstate->root_fd;
 	struct record *record =
-		records_add(save->run->records, "sysctls", "link", link->name, NULL);
+		records_add(save->run->records, "sysctls", "link", link->name, NULL, NULL);
 
 	if (!record)
 		return -ENOMEM;
