@@ -7,6 +7,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/output_place.h"
+#include "common/xalloc.h"
 #include "kernels/collect/collect.h"
 
 struct options {
@@ -75,12 +76,10 @@ const struct option_table probe_options = {
 static int write_file(
 	const struct node *node, const char *path, uint64_t *ret_size, struct error *error)
 {
-	_cleanup_free_ char *temporary = NULL;
-	int r, fd;
+	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", path, (int) getpid());
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	int r;
 
-	if (asprintf(&temporary, "%s.%d.tmp", path, (int) getpid()) < 0)
-		return error_set_errno(error, -ENOMEM, "%s", path);
-	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", path);
 	r = node_write_bundle(node, fd, ret_size, error);

@@ -40,9 +40,10 @@ struct json_fields {
 
 /* clang-format off */
 #define JSON_FIELDS(thing, fields, type) { thing, fields, ARRAY_SIZE(fields), sizeof(type) }
-/* The member of a struct that has this key. */
-#define JSON_FIELD(key_, kind_, type, member) .key = (key_), .kind = (kind_), .offset = offsetof(type, member)
 /* clang-format on */
+/* The member of a struct that has this key. */
+#define JSON_FIELD(key_, kind_, type, member)                                                      \
+	.key = (key_), .kind = (kind_), .offset = offsetof(type, member)
 
 /* Reads the fields of @base from an object. -EBADMSG with the one that is missing or wrong. */
 int json_fields_read(struct json_object *object, const struct json_fields *fields, void *base,

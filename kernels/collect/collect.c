@@ -15,7 +15,7 @@
 #include "common/xalloc.h"
 #include "kernels/archive/pack.h"
 #include "kernels/krel.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 #define CONFIG_LIMIT  ((size_t) 4 << 20)
 #define SYMVERS_LIMIT ((size_t) 64 << 20)
@@ -48,47 +48,35 @@ static char config_of(const struct node *node, const char *option)
 	return node->config.text ? 'n' : 0;
 }
 
-/* gzip(1)'s format, which /proc/config.gz and symvers.gz have. */
-static int inflate_text(
-	const char *packed, size_t packed_size, size_t limit, char **ret_text, size_t *ret_size)
-{
-	_cleanup_free_ char *text = malloc(limit + 1);
-	z_stream stream = {
-		.next_in = (unsigned char *) (uintptr_t) packed,
-		.avail_in = (unsigned int) packed_size,
-		.next_out = (unsigned char *) text,
-		.avail_out = (unsigned int) limit,
-	};
-	int state;
-
-	if (!text || inflateInit2(&stream, 15 + 16) != Z_OK)
-		out_of_memory();
-	state = inflate(&stream, Z_FINISH);
-	(void) inflateEnd(&stream);
-	if (state != Z_STREAM_END)
-		return -EBADMSG;
-	text[stream.total_out] = '\0';
-	*ret_size = (size_t) stream.total_out;
-	*ret_text = xreallocarray(TAKE_PTR(text), *ret_size + 1, 1);
-	return 0;
-}
-
-/* Reads a file of the root, packed or not, also through links that are absolute there. */
+/*
+ * Reads a file of the root, also through links that are absolute there. That of a name such as
+ * config.gz has to be packed by gzip(1), any other may be.
+ */
 static int read_text(
 	const struct node *node, const char *path, size_t limit, char **ret_text, size_t *ret_size)
 {
-	_cleanup_free_ char *real = NULL;
-	_cleanup_free_ char *packed = NULL;
+	_cleanup_free_ char *text = xcalloc(limit + 2, 1);
 	size_t length = strlen(path);
-	size_t packed_size;
-	int r = chase(node->root_fd, path, &real);
+	bool is_gz = length > 3 && strcmp(path + length - 3, ".gz") == 0;
+	int fd = open_in_root(node->root_fd, path, O_RDONLY);
+	bool is_plain;
+	gzFile file;
+	int size;
 
-	if (r < 0)
-		return r;
-	if (length < 3 || strcmp(path + length - 3, ".gz") != 0)
-		return fs_read(node->root_fd, real, limit, ret_text, ret_size);
-	r = fs_read(node->root_fd, real, limit, &packed, &packed_size);
-	return r < 0 ? r : inflate_text(packed, packed_size, limit, ret_text, ret_size);
+	if (fd < 0)
+		return fd;
+	file = gzdopen(fd, "r");
+	if (!file)
+		out_of_memory();
+	size = gzread(file, text, (unsigned int) limit + 1);
+	is_plain = gzdirect(file);
+	if (gzclose(file) != Z_OK || size < 0 || (is_gz && is_plain))
+		return -EBADMSG;
+	if ((size_t) size > limit)
+		return -EFBIG;
+	*ret_size = (size_t) size;
+	*ret_text = xreallocarray(TAKE_PTR(text), *ret_size + 1, 1);
+	return 0;
 }
 
 /* The first of the files that can be read; a '*' in its path is the krel. */
@@ -296,10 +284,11 @@ static void write_os(const struct node *node, struct writer *writer)
 		{ "PRETTY_NAME", "name" }, { "VERSION_CODENAME", "codename" },
 		{ "VARIANT_ID", "variant_id" }, { "ID_LIKE", "id_like" } };
 	_cleanup_free_ char *text = NULL;
+	size_t size;
 
 	/* Often a link, and in a mounted root not to this machine's. */
-	if (read_text(node, "etc/os-release", TEXT_LIMIT, &text, NULL) < 0)
-		(void) !read_text(node, "usr/lib/os-release", TEXT_LIMIT, &text, NULL);
+	if (read_text(node, "etc/os-release", TEXT_LIMIT, &text, &size) < 0)
+		(void) !read_text(node, "usr/lib/os-release", TEXT_LIMIT, &text, &size);
 	write_open(writer, "os", "{", false);
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		_cleanup_free_ char *value = text ? os_release_value(text, keys[i][0]) : NULL;

@@ -10,7 +10,9 @@
 #include "common/xalloc.h"
 #include "kernels/local/image.h"
 #include "kernels/krel.h"
-#include "module/decompress.h"
+#include "kernels/local/scan.h"
+#include "kernels/probe/probe.h"
+#include "module/elf.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)
 

@@ -27,8 +27,9 @@ static bool is_schema(const char *text)
 	return strcmp(text, PROBE_SCHEMA) == 0;
 }
 
+#define NOT_PRINTABLE            "it is too long or holds a control character"
+#define PRINTABLE                .is_right = is_printable, .wanted = NOT_PRINTABLE
 #define PROBE(key, kind, member) JSON_FIELD(key, kind, struct probe, member)
-#define PRINTABLE                .is_right = is_printable, .wanted = "it is too long or holds a control character"
 
 static const struct json_field kernel_fields[] = {
 	{ PROBE("release", JSON_TEXT, krel), .is_right = krel_is_valid,

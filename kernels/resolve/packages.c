@@ -532,18 +532,18 @@ static int add_modules(
 	struct resolution *resolution, enum strictness strictness, struct error *error)
 {
 	const struct kernel_rules *rules = &resolution->os->kernel;
-	struct error why = { 0 };
 	int r;
 
 	if (resolution->request->has_modules)
 		return 0;
-	r = add_words(resolution, &rules->modules, LOCK_MODULES, strictness != SAME_BUILD, &why);
+	r = add_words(resolution, &rules->modules, LOCK_MODULES, strictness != SAME_BUILD, error);
 	if (r < 0 && strictness == WITHOUT_MODULES) {
-		trace_add(resolution->trace, TRACE_ABSENT, "", "", "its own modules: %s", why.text);
+		trace_add(resolution->trace, TRACE_ABSENT, "", "", "its own modules: %s",
+			error->text);
 		return 0;
 	}
 	if (r < 0)
-		return error_set(error, r, "%s", why.text);
+		return r;
 	for (size_t i = 0; i < rules->modules_optional.count; i++)
 		(void) add_word(resolution, rules->modules_optional.items[i], LOCK_MODULES, false);
 	return 0;
