@@ -5,7 +5,7 @@
 
 #include "cli/explain/explain.h"
 #include "common/xalloc.h"
-#include "module/cms.h"
+#include "module/sign.h"
 
 #define REASONS_SHOWN 4 /* of many findings of the proof */
 
@@ -123,7 +123,7 @@ void explain_prove(
 			strcmp(finding->cause->id, "signature-taint") == 0 ||
 			(finding->cause->rank == EXPLAIN_RESULT && may_be_wrong))
 			continue;
-		facts->module_sig = PROOF_YES;
+		facts->options.module_sig = PROOF_YES;
 		facts->trust.enforced = true;
 		facts->trust.enforced_by = "the kernel's message";
 	}

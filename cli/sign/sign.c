@@ -6,12 +6,12 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
+#include "common/path.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 #include "kernels/tree/kconfig.h"
-#include "common/path.h"
-#include "module/cms.h"
 #include "module/elf.h"
+#include "module/sign.h"
 
 #define MODULE_SIZE_LIMIT ((size_t) 512 << 20) /* as elf_file.c has it */
 

@@ -138,7 +138,7 @@ static void make_rows(struct table *table)
 		const char *name = member->module ? elf_module_name(member->module) : NULL;
 		char from_path[256];
 
-		if (!name && depends_module_name(member->path, from_path, sizeof(from_path)))
+		if (!name && module_name_of_file(member->path, from_path, sizeof(from_path)))
 			name = from_path;
 		row->member = member;
 		row->input = members->inputs[i];
@@ -491,7 +491,7 @@ static void print_header(const struct table *table)
 	(void) fprintf(
 		file, ", %zu module%s\n", report->members->count, plural(report->members->count));
 	/* Once, in place of a doubt for each symbol of each module. */
-	if (!table->exports_known && kernel->facts.modules != PROOF_NO) {
+	if (!table->exports_known && kernel->facts.options.modules != PROOF_NO) {
 		(void) fputs(
 			"nothing tells what this kernel exports, so no symbol can be judged", file);
 		if (kernel->facts.running)

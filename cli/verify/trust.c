@@ -36,7 +36,7 @@ static void list_own(struct verify_trust *trust, const struct strv *paths)
 		char name[256];
 
 		if (strncmp(path, "kernel/", 7) == 0 &&
-			depends_module_name(path, name, sizeof(name)))
+			module_name_of_file(path, name, sizeof(name)))
 			trust->own[trust->own_count++] =
 				(struct verify_own){ .name = xstrdup(name), .path = path };
 	}

@@ -15,8 +15,8 @@
 #include "cli/supervise.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
-#include "module/decompress.h"
-#include "module/kernel_facts.h"
+#include "module/elf.h"
+#include "module/running.h"
 
 #define WHOLE_MODULES_MAX 1000 /* above it files are not read whole */
 #define JOBS_MAX          64
@@ -119,7 +119,7 @@ void verify_members_open(const struct verify_input *inputs, size_t input_count,
 						   : xasprintf("%s:%s", inputs[i].name, path);
 		}
 	for (; ret->pool_count < jobs; ret->pool_count++)
-		if (elf_pool_new(kernel->symvers, &ret->pools[ret->pool_count]) < 0)
+		if (elf_pool_new(&ret->pools[ret->pool_count]) < 0)
 			out_of_memory();
 	/* This thread works too. */
 	while (started + 1 < jobs &&
@@ -314,7 +314,7 @@ static int read_running(struct verify *verify, struct error *error)
 	if (fs_exists(root_fd, "proc/version") && !fs_exists(root_fd, "proc/modules")) {
 		if (uname(&name) < 0)
 			return error_set_errno(error, -errno, "uname");
-		kernel->facts.modules = PROOF_NO;
+		kernel->facts.options.modules = PROOF_NO;
 		kernel->facts.running = true;
 		kernel->krel = xstrdup(name.release);
 		return 0;
@@ -465,7 +465,7 @@ static int set_trust(struct verify *verify, struct error *error)
 		trust->enforced = true;
 		trust->enforced_by = kernel->enforced_by;
 	}
-	if (verify->enforce && kernel->facts.module_sig == PROOF_NO)
+	if (verify->enforce && kernel->facts.options.module_sig == PROOF_NO)
 		xstrv_push(&kernel->notes,
 			"this kernel checks no signatures (CONFIG_MODULE_SIG is not set), and "
 			"--enforce-signatures changes nothing");

@@ -10,7 +10,7 @@
 #include "common/xalloc.h"
 #include "kernels/local/image.h"
 #include "kernels/os_release.h"
-#include "module/decompress.h"
+#include "module/elf.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)
 

@@ -40,9 +40,6 @@ struct local_scan {
 
 void local_scan_free(struct local_scan *scan);
 
-/* Has the file the name of a module, packed or not? */
-bool local_is_module(const char *path);
-
 /* Is this path a mark, and does its content count? Paths have no leading "./". */
 bool local_scan_wants(const char *path, bool *ret_content);
 
