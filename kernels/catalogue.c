@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows from a kernel release: whose it is, where it may be, and the names that follow from
- * it. */
 #include "kernels/catalogue.h"
 
 #include <fcntl.h>
@@ -168,8 +166,7 @@ struct key {
 	enum value_kind kind;
 	bool required;
 	size_t offset;
-	/* VALUE_WORD_OF: an enum's values in order. Others: which {words} may stay in it, or NULL.
-	 */
+	/* VALUE_WORD_OF: an enum's values in order. Others: which {words} may stay; or NULL. */
 	const char *const *words;
 };
 

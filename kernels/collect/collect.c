@@ -15,7 +15,6 @@
 #include "common/xalloc.h"
 #include "kernels/archive/pack.h"
 #include "kernels/krel.h"
-#include "kernels/os_release.h"
 #include "module/running.h"
 
 #define CONFIG_LIMIT  ((size_t) 4 << 20)

@@ -46,6 +46,13 @@ struct partial {
 	uint64_t bytes;    /* that are there */
 };
 
+/* What follows an attempt. */
+enum verdict {
+	ENDED,      /* its result is what it is */
+	AGAIN,      /* after a pause */
+	FROM_START, /* what was there before was of another file: once more, from the first byte */
+};
+
 /* One file: its attempts, one at a time, and what became of them. */
 struct transfer {
 	struct download_file *file; /* gets the result */
@@ -69,6 +76,7 @@ struct transfer {
 	size_t page_bytes;        /* of the page that came with a redirect */
 	uint64_t announced_bytes; /* how long the whole file is, by the server; 0: not known */
 	/* After it. */
+	enum verdict verdict;
 	bool finished;      /* file->result is what it stays */
 	uint64_t resume_ms; /* on the monotonic clock: not to try again before */
 };
@@ -280,6 +288,20 @@ char *url_shown(const char *url)
 	return user ? xasprintf("%.*s…%s", (int) (user - url), url, user + length) : xstrdup(url);
 }
 
+char *url_decode(const char *text, size_t length)
+{
+	_cleanup_free_ char *copy = xstrndup(text, length);
+	int size = 0;
+	char *decoded = curl_easy_unescape(NULL, copy, 0, &size);
+	char *result;
+
+	if (!decoded)
+		out_of_memory();
+	result = strlen(decoded) == (size_t) size ? xstrdup(decoded) : NULL;
+	curl_free(decoded);
+	return result;
+}
+
 /* Ends it with file->result, and closes what is open. */
 static void finish(struct transfer *transfer, int result)
 {
@@ -304,55 +326,36 @@ static bool begins(const char *url, const char *scheme)
 
 /* ---- file: URLs, in both forms that apt's sources know: "file:/path" and "file:///path" */
 
-/* RFC 8089; %XX becomes a byte, but for the one that would end the name: NULL then. */
+/* RFC 8089; NULL for what is no name. */
 static char *path_of(const char *url)
 {
 	const char *path = url + strlen("file:");
-	int length = 0;
-	char *decoded;
 
 	if (begins(path, "//localhost/"))
 		path += strlen("//localhost");
 	else if (begins(path, "//"))
 		path += 2;
-	decoded = curl_easy_unescape(NULL, path, 0, &length);
-	if (!decoded)
-		out_of_memory();
-	if (strlen(decoded) == (size_t) length)
-		return decoded;
-	curl_free(decoded);
-	return NULL;
-}
-
-static void curl_text_free(char **text)
-{
-	curl_free(*text);
+	return url_decode(path, strlen(path));
 }
 
 static int copy(struct partial *partial, int fd, struct error *error)
 {
 	char buffer[65536];
+	ssize_t got;
 
-	for (;;) {
-		ssize_t got = read(fd, buffer, sizeof(buffer));
-		int r;
+	while ((got = read(fd, buffer, sizeof(buffer))) > 0 || (got < 0 && errno == EINTR)) {
+		int r = got < 0 ? 0 : partial_add(partial, buffer, (size_t) got, error);
 
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return error_set_errno(error, -errno, "cannot be read");
-		if (got == 0)
-			return 0;
-		r = partial_add(partial, buffer, (size_t) got, error);
 		if (r < 0)
 			return r;
 	}
+	return got < 0 ? error_set_errno(error, -errno, "cannot be read") : 0;
 }
 
 static int read_file_url(struct transfer *transfer, struct error *error)
 {
 	struct download_file *file = transfer->file;
-	_cleanup_(curl_text_free) char *path = path_of(file->url);
+	_cleanup_free_ char *path = path_of(file->url);
 	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
 	struct stat status;
 	int r;
@@ -635,8 +638,7 @@ static int prepare(struct transfer *transfer, struct error *error)
 		r = partial_open(partial, file, error);
 	if (r < 0)
 		return r;
-	/* All of it may have come before, and only the end of the program kept it from its place.
-	 */
+	/* All of it may have come before a kill that kept it from its place. */
 	if (file->size_bytes && partial->bytes == file->size_bytes &&
 		partial_finish(partial, &ignored) == 0)
 		return 0;
@@ -665,13 +667,6 @@ static unsigned int pause_ms(unsigned int attempts)
 	(void) !getrandom(&random, sizeof(random), GRND_NONBLOCK);
 	return ms / 2 + random % (ms / 2 + 1);
 }
-
-/* What is to become of an attempt, with its code and message set. */
-enum verdict {
-	ENDED,      /* it is what it is */
-	AGAIN,      /* after a pause */
-	FROM_START, /* what was there before was of another file: once more, from the first byte */
-};
 
 static void try_again(struct transfer *transfer, int result)
 {
@@ -706,36 +701,39 @@ static void try_again(struct transfer *transfer, int result)
 	options->on_retry(options->context, shown, why.text, wait_ms);
 }
 
-static enum verdict judge_body(struct transfer *transfer, int *ret)
+static int judge_body(struct transfer *transfer)
 {
 	struct download_file *file = transfer->file;
 	struct partial *partial = &transfer->partial;
 	bool resumed = partial->resumed;
 	const char *value;
+	int r;
 
 	/* For an empty body on_body() is not called. */
-	*ret = !transfer->begun && partial->bytes ? partial_restart(partial, &file->error) : 0;
-	if (*ret < 0)
-		return ENDED;
+	r = !transfer->begun && partial->bytes ? partial_restart(partial, &file->error) : 0;
+	if (r < 0)
+		return r;
 	/* Where the length is not announced, the end of a connection looks like that of a file. */
 	if (partial->bytes < file->size_bytes &&
 		(!transfer->announced_bytes || partial->bytes < transfer->announced_bytes)) {
-		*ret = error_set(&file->error, -EHOSTUNREACH,
+		transfer->verdict = AGAIN;
+		return error_set(&file->error, -EHOSTUNREACH,
 			"the connection ended after %llu of %llu bytes",
 			(unsigned long long) partial->bytes, (unsigned long long) file->size_bytes);
-		return AGAIN;
 	}
-	*ret = partial_finish(partial, &file->error);
-	if (*ret < 0)
-		return *ret == -EBADMSG && resumed ? FROM_START : ENDED;
+	r = partial_finish(partial, &file->error);
+	if (r == -EBADMSG && resumed)
+		transfer->verdict = FROM_START;
+	if (r < 0)
+		return r;
 	value = header(transfer->easy, "ETag");
 	file->new_etag = value ? xstrdup(value) : NULL;
 	value = header(transfer->easy, "Last-Modified");
 	file->new_last_modified = value ? xstrdup(value) : NULL;
-	return ENDED;
+	return 0;
 }
 
-static enum verdict judge_status(struct transfer *transfer, int *ret)
+static int judge_status(struct transfer *transfer)
 {
 	struct download_file *file = transfer->file;
 	struct error *error = &file->error;
@@ -745,107 +743,98 @@ static enum verdict judge_status(struct transfer *transfer, int *ret)
 
 	(void) curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (status == 200 || status == 203 || (status == 206 && transfer->asked_bytes))
-		return judge_body(transfer, ret);
+		return judge_body(transfer);
 	if (status == 304 && conditional && !transfer->asked_bytes) {
 		file->not_modified = true;
-		*ret = 0;
-		return ENDED;
+		return 0;
 	}
-	if (status == 404 || status == 410) {
-		*ret = error_set(
+	if (status == 404 || status == 410)
+		return error_set(
 			error, -EADDRNOTAVAIL, "no such file on the server (HTTP %ld)", status);
-		return ENDED;
-	}
-	if (status == 401 || status == 403 || status == 407) {
-		*ret = error_set(error, -EACCES,
+	if (status == 401 || status == 403 || status == 407)
+		return error_set(error, -EACCES,
 			"the server refuses it (HTTP %ld): does the mirror want a password or a "
 			"client certificate (mirrors.ini)?",
 			status);
-		return ENDED;
-	}
 	if (status == 416 && transfer->asked_bytes) {
-		*ret = error_set(
+		transfer->verdict = FROM_START;
+		return error_set(
 			error, -EBADMSG, "the server's file is shorter than what came before");
-		return FROM_START;
 	}
-	*ret = error_set(error, status == 408 || status == 504 ? -ETIMEDOUT : -EHOSTUNREACH,
+	if (status >= 500 || status == 408 || status == 425 || status == 429)
+		transfer->verdict = AGAIN;
+	return error_set(error, status == 408 || status == 504 ? -ETIMEDOUT : -EHOSTUNREACH,
 		"the server answers with HTTP %ld", status);
-	return status >= 500 || status == 408 || status == 425 || status == 429 ? AGAIN : ENDED;
 }
 
 /* libcurl's own codes: what kind of failure, and is it worth another attempt? */
-static const struct failure {
-	CURLcode code;
-	int result;
-	enum verdict verdict;
-} failures[] = {
-	{ CURLE_COULDNT_RESOLVE_HOST, -EHOSTUNREACH, AGAIN },
-	{ CURLE_COULDNT_RESOLVE_PROXY, -EHOSTUNREACH, AGAIN },
-	{ CURLE_COULDNT_CONNECT, -EHOSTUNREACH, AGAIN },
-	{ CURLE_OPERATION_TIMEDOUT, -ETIMEDOUT, AGAIN },
-	{ CURLE_PARTIAL_FILE, -EHOSTUNREACH, AGAIN },
-	{ CURLE_GOT_NOTHING, -EHOSTUNREACH, AGAIN },
-	{ CURLE_RECV_ERROR, -EHOSTUNREACH, AGAIN },
-	{ CURLE_SEND_ERROR, -EHOSTUNREACH, AGAIN },
-	{ CURLE_SSL_CONNECT_ERROR, -EHOSTUNREACH, AGAIN },
-	{ CURLE_HTTP2, -EHOSTUNREACH, AGAIN },
-	{ CURLE_HTTP2_STREAM, -EHOSTUNREACH, AGAIN },
-	{ CURLE_WEIRD_SERVER_REPLY, -EHOSTUNREACH, AGAIN },
-	{ CURLE_PROXY, -EHOSTUNREACH, AGAIN },
-	{ CURLE_SSL_CERTPROBLEM, -EACCES, ENDED },
-	/* Another server answers than was asked: not the same as none. */
-	{ CURLE_PEER_FAILED_VERIFICATION, -EKEYREJECTED, ENDED },
-	{ CURLE_SSL_ISSUER_ERROR, -EKEYREJECTED, ENDED },
-	{ CURLE_SSL_INVALIDCERTSTATUS, -EKEYREJECTED, ENDED },
-	{ CURLE_SSL_PINNEDPUBKEYNOTMATCH, -EKEYREJECTED, ENDED },
-	{ CURLE_SSL_CACERT_BADFILE, -EKEYREJECTED, ENDED },
-	{ CURLE_URL_MALFORMAT, -EINVAL, ENDED },
-	{ CURLE_OUT_OF_MEMORY, -ENOMEM, ENDED },
-};
+static int failure_of(CURLcode code, enum verdict *ret_verdict)
+{
+	static const CURLcode passing[] = { CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY,
+		CURLE_COULDNT_CONNECT, CURLE_OPERATION_TIMEDOUT, CURLE_PARTIAL_FILE,
+		CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_SSL_CONNECT_ERROR,
+		CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_WEIRD_SERVER_REPLY, CURLE_PROXY };
 
-static enum verdict judge_failure(struct transfer *transfer, CURLcode code, int *ret)
+	*ret_verdict = ENDED;
+	for (size_t i = 0; i < ARRAY_SIZE(passing); i++)
+		if (passing[i] == code)
+			*ret_verdict = AGAIN;
+	switch (code) {
+	case CURLE_OUT_OF_MEMORY:
+		out_of_memory();
+	case CURLE_OPERATION_TIMEDOUT:
+		return -ETIMEDOUT;
+	case CURLE_SSL_CERTPROBLEM:
+		return -EACCES;
+	/* Another server answers than was asked: not the same as none. */
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_ISSUER_ERROR:
+	case CURLE_SSL_INVALIDCERTSTATUS:
+	case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+	case CURLE_SSL_CACERT_BADFILE:
+		return -EKEYREJECTED;
+	case CURLE_URL_MALFORMAT:
+		return -EINVAL;
+	default:
+		return -EHOSTUNREACH;
+	}
+}
+
+static int judge_failure(struct transfer *transfer, CURLcode code)
 {
 	static const char *const variables[] = { "https_proxy", "HTTPS_PROXY", "http_proxy",
 		"all_proxy", "ALL_PROXY" };
 	bool tls = begins(transfer->file->url, "https:");
 	struct error *error = &transfer->file->error;
-	struct failure failure = { code, -EHOSTUNREACH, ENDED };
+	int r = failure_of(code, &transfer->verdict);
 	const char *proxy = NULL;
 	curl_off_t connected_us = 0;
 
 	(void) curl_easy_getinfo(transfer->easy, CURLINFO_PRETRANSFER_TIME_T, &connected_us);
-	if (code == CURLE_OPERATION_TIMEDOUT && connected_us > 0) {
-		*ret = error_set(error, -ETIMEDOUT,
+	if (code == CURLE_OPERATION_TIMEDOUT && connected_us > 0)
+		return error_set(error, r,
 			"nothing more came after %llu bytes: the server is slow or dead",
 			(unsigned long long) transfer->partial.bytes);
-		return AGAIN;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(failures); i++)
-		if (failures[i].code == code)
-			failure = failures[i];
 	/* A proxy that is set and forgotten is the usual cause: the message has its variable. */
-	for (size_t i = 0; failure.result == -EHOSTUNREACH && !proxy && i < ARRAY_SIZE(variables);
-		i++) {
+	for (size_t i = 0; r == -EHOSTUNREACH && !proxy && i < ARRAY_SIZE(variables); i++) {
 		const char *value = i >= 3 || tls == (i < 2) ? getenv(variables[i]) : NULL;
 
 		proxy = value && *value ? variables[i] : NULL;
 	}
-	*ret = error_set(error, failure.result, "%s%s%s%s%s",
+	return error_set(error, r, "%s%s%s%s%s",
 		transfer->text[0] ? transfer->text : curl_easy_strerror(code),
-		failure.result == -EKEYREJECTED
+		r == -EKEYREJECTED
 			? ": the server does not prove to be the one that was asked for: is its "
 			  "authority known here (certificate_authority in mirrors.ini, or "
 			  "CURL_CA_BUNDLE), and is this machine's clock right?"
 			: "",
 		proxy ? " (" : "", proxy ? proxy : "", proxy ? " is set in the environment)" : "");
-	return failure.verdict;
 }
 
 /* An attempt has ended: finishes the transfer, unless another one makes sense. */
 static void judge(struct transfer *transfer, CURLcode code)
 {
 	struct error *error = &transfer->file->error;
-	enum verdict verdict;
 	struct error ignored;
 	int r = transfer->write_result;
 
@@ -860,20 +849,20 @@ static void judge(struct transfer *transfer, CURLcode code)
 	free(TAKE_PTR(transfer->location));
 	transfer->redirects = 0;
 	transfer->cross_origin = false;
-	if (r < 0) { /* what was resumed may have been another file */
-		verdict = (r == -EBADMSG && transfer->partial.resumed) || r == -EPROTO ? FROM_START
-										       : ENDED;
-		r = r == -EPROTO ? -EBADMSG : r;
-	} else if (code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR) {
-		verdict = judge_status(transfer, &r);
-	} else {
-		verdict = judge_failure(transfer, code, &r);
+	transfer->verdict = ENDED;
+	if (r == -EPROTO || (r == -EBADMSG && transfer->partial.resumed)) {
+		transfer->verdict = FROM_START;
+		r = -EBADMSG;
+	} else if (r == 0 && (code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR)) {
+		r = judge_status(transfer);
+	} else if (r == 0) {
+		r = judge_failure(transfer, code);
 	}
-	if (verdict == FROM_START && !transfer->went_back) {
+	if (transfer->verdict == FROM_START && !transfer->went_back) {
 		transfer->went_back = true;
 		if (partial_restart(&transfer->partial, &ignored) < 0)
 			finish(transfer, r);
-	} else if (verdict == AGAIN) {
+	} else if (transfer->verdict == AGAIN) {
 		try_again(transfer, r);
 	} else {
 		finish(transfer, r);

@@ -80,5 +80,7 @@ void download_file_done(struct download_file *file);
 
 /* The userinfo of a URL (RFC 3986, 3.2.1): where it begins, and its length without '@'; or NULL. */
 const char *url_userinfo(const char *url, size_t *ret_length);
+/* %XX become bytes (RFC 3986, 2.1); NULL where one is NUL. The caller frees it. */
+char *url_decode(const char *text, size_t length);
 /* The URL as it may be shown: "…" for the userinfo. The caller frees it. */
 char *url_shown(const char *url);

@@ -51,7 +51,6 @@ int store_verify(
 {
 	_cleanup_free_ char *name = name_in(WHOLE, sha256);
 	char hex[HASH_HEX_SIZE];
-	struct hash *hash;
 	struct stat status;
 	int r;
 
@@ -64,9 +63,7 @@ int store_verify(
 		return error_set(error, -EUCLEAN,
 			"%s/%s: damaged on disk: %llu bytes long instead of %llu", store->path,
 			name, (unsigned long long) status.st_size, (unsigned long long) size_bytes);
-	hash = hash_new();
-	r = hash_add_file(hash, store->fd, name);
-	hash_finish(hash, hex);
+	r = hash_file(store->fd, name, hex);
 	if (r < 0)
 		return error_set_errno(
 			error, r == -EISDIR ? -EUCLEAN : r, "%s/%s", store->path, name);

@@ -8,8 +8,8 @@
 
 #include "common/fs.h"
 #include "common/xalloc.h"
+#include "kernels/krel.h"
 #include "kernels/local/image.h"
-#include "kernels/os_release.h"
 #include "module/elf.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)

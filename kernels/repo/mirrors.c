@@ -2,7 +2,6 @@
 #include "kernels/repo/mirrors.h"
 
 #include <ctype.h>
-#include <curl/curl.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <string.h>
@@ -45,27 +44,19 @@ char *mirror_url_clean(const char *text)
 	return url;
 }
 
-static void curl_text_free(char **text)
-{
-	curl_free(*text);
-}
-
-/* RFC 3986, 2.1; NULL where '%' has no two digits or stands for a byte that no header may have. */
+/* NULL where '%' has no two digits or stands for a byte that no header may have. */
 static char *decode(const char *text, size_t length)
 {
-	_cleanup_free_ char *copy = xstrndup(text, length);
-	_cleanup_(curl_text_free) char *decoded = curl_easy_unescape(NULL, copy, 0, NULL);
+	_cleanup_free_ char *decoded = url_decode(text, length);
 
-	if (!decoded)
-		out_of_memory();
-	for (const char *c = strchr(copy, '%'); c; c = strchr(c + 1, '%'))
-		if (!isxdigit((unsigned char) c[1]) || !isxdigit((unsigned char) c[2]) ||
-			strncmp(c, "%00", 3) == 0)
+	for (const char *c = text; c < text + length; c++)
+		if (*c == '%' &&
+			(!isxdigit((unsigned char) c[1]) || !isxdigit((unsigned char) c[2])))
 			return NULL;
-	for (const char *c = decoded; *c; c++)
+	for (const char *c = decoded; c && *c; c++)
 		if ((unsigned char) *c < ' ' || *c == 0x7f)
 			return NULL;
-	return xstrdup(decoded);
+	return TAKE_PTR(decoded);
 }
 
 /*
@@ -239,7 +230,7 @@ static int set_url(struct mirror *mirror, const char *text, const char *source, 
 		return error_set(error, -EINVAL,
 			"%s: mirror %s: %s: neither an http, https or file URL nor a folder's full "
 			"path",
-			source, mirror->name, shown ? shown : "");
+			source, mirror->name, shown);
 	}
 	mirror->source = xstrdup(source);
 	mirror->url = TAKE_PTR(url);
@@ -264,40 +255,43 @@ static const char *sign_of(const char *option)
 	return *sign == '=' ? sign : NULL;
 }
 
+static int unknown_mirror(const struct mirrors *mirrors, const struct catalogue *os,
+	const char *name, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *joined = NULL;
+
+	for (size_t i = 0; i < mirrors->count; i++)
+		xstrv_push(&names, mirrors->items[i].name);
+	joined = xstrv_join(&names, ", ");
+	return error_set(error, -EINVAL, "--mirror %s=…: %s has no mirror of that name; it has: %s",
+		name, os->os, joined);
+}
+
 /* Those with a name come first, whatever their place: the one without is for all the others. */
 static int take_options(
 	struct mirrors *mirrors, const struct mirrors_request *request, struct error *error)
 {
-	const struct strv *options = request->options;
+	const char *others = NULL;
 	int r = 0;
 
-	for (size_t i = 0; options && i < options->count && r == 0; i++) {
-		const char *sign = sign_of(options->items[i]);
+	for (size_t i = 0; request->options && i < request->options->count && r == 0; i++) {
+		const char *option = request->options->items[i];
+		const char *sign = sign_of(option);
 		_cleanup_free_ char *name = NULL;
-		_cleanup_strv_ struct strv names = { 0 };
-		_cleanup_free_ char *joined = NULL;
 		struct mirror *mirror;
 
-		if (!sign)
-			continue;
-		name = xstrndup(options->items[i], (size_t) (sign - options->items[i]));
-		mirror = find(mirrors, name);
-		if (mirror) {
-			r = set_url(mirror, sign + 1, "--mirror", error);
+		if (!sign) {
+			others = others ? others : option;
 			continue;
 		}
-		for (size_t j = 0; j < mirrors->count; j++)
-			xstrv_push(&names, mirrors->items[j].name);
-		joined = xstrv_join(&names, ", ");
-		return error_set(error, -EINVAL,
-			"--mirror %s=…: %s has no mirror of that name; it has: %s", name,
-			request->os->os, joined);
+		name = xstrndup(option, (size_t) (sign - option));
+		mirror = find(mirrors, name);
+		r = mirror ? set_url(mirror, sign + 1, "--mirror", error)
+			   : unknown_mirror(mirrors, request->os, name, error);
 	}
-	for (size_t i = 0; options && i < options->count && r == 0; i++)
-		for (size_t j = 0; j < mirrors->count && r == 0; j++)
-			if (!sign_of(options->items[i]))
-				r = set_url(
-					&mirrors->items[j], options->items[i], "--mirror", error);
+	for (size_t i = 0; others && i < mirrors->count && r == 0; i++)
+		r = set_url(&mirrors->items[i], others, "--mirror", error);
 	return r;
 }
 

@@ -6,7 +6,8 @@
 
 #include "common/hash.h"
 #include "common/xalloc.h"
-#include "kernels/version.h"
+#include "kernels/repo/repo_internal.h"
+#include "kernels/krel.h"
 
 #define BLANKS " \t\n"
 
@@ -75,6 +76,14 @@ void package_free(struct package *package)
 	free(package->path);
 	free(package->sha256);
 	*package = (struct package){ 0 };
+}
+
+bool list_number(const char *text, uint64_t *ret)
+{
+	if (!text || !*text || strlen(text) > 18 || text[strspn(text, "0123456789")])
+		return false;
+	*ret = strtoull(text, NULL, 10);
+	return true;
 }
 
 static bool is_printable_word(const char *text)

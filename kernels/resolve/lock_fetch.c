@@ -86,16 +86,15 @@ static int check_signature(
 {
 	const struct repository *repository = repository_of(fetch, package);
 	_cleanup_free_ char *path = xasprintf("sha256/%s", package->sha256);
-	const struct rpm_signature_request request = {
+	const struct signature_request request = {
 		.name = package->url,
-		.dir_fd = fetch->store->fd,
+		.folder_fd = fetch->store->fd,
 		.path = path,
-		.scratch_fd = fetch->scratch_fd,
 		.keyrings = repository ? &repository->keyrings : NULL,
 		.keyring = fetch->keyring,
 		.allow_unsigned = fetch->allow_unsigned,
 	};
-	struct signature signature = { 0 };
+	_cleanup_free_ char *ignored = NULL;
 	int r;
 
 	if (fetch->trusted || !signs_itself(fetch, package))
@@ -106,8 +105,7 @@ static int check_signature(
 			"have, so that no key is known that may sign it: resolve the kernel anew, or "
 			"give the key with --keyring FILE",
 			package->url, package->repository, fetch->os->os);
-	r = rpm_signature_check(&request, &signature, error);
-	signature_free(&signature);
+	r = rpm_signature_check(&request, fetch->scratch_fd, &ignored, error);
 	return r < 0 ? r : check_identity(fetch, path, package, error);
 }
 

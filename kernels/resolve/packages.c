@@ -8,7 +8,6 @@
 #include "kernels/krel.h"
 #include "kernels/repo/package.h"
 #include "kernels/resolve/resolve.h"
-#include "kernels/version.h"
 
 /* A package and the list that it is in. */
 struct found {

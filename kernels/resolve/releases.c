@@ -8,7 +8,6 @@
 #include "kernels/krel.h"
 #include "kernels/repo/package.h"
 #include "kernels/resolve/resolve.h"
-#include "kernels/version.h"
 
 #define NEAREST_EACH_SIDE 3
 #define KREL_WORD         "{krel}"

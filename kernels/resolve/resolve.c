@@ -11,7 +11,6 @@
 #include "common/hash.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
-#include "kernels/version.h"
 
 /* ---- the trace, for --explain */
 

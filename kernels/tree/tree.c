@@ -12,6 +12,8 @@
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
 
+#define HEADER_LIMIT ((size_t) 1 << 20)
+
 /* ---- opening */
 
 int kernel_tree_open(int root_fd, const char *krel, int *ret_fd, struct error *error)
@@ -47,6 +49,22 @@ char *kernel_tree_release(int build_fd)
 	if (fs_read(build_fd, KERNEL_TREE_RELEASE_HEADER, 0, &text, NULL) < 0)
 		return NULL;
 	return kernel_tree_defined(text, "UTS_RELEASE");
+}
+
+char *kernel_tree_version(int build_fd)
+{
+	/* compile.h had it until 6.0 (scripts/mkcompile_h). */
+	static const char *const headers[] = { "include/generated/utsversion.h",
+		"include/generated/compile.h" };
+	char *version = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(headers) && !version; i++) {
+		_cleanup_free_ char *text = NULL;
+
+		if (fs_read(build_fd, headers[i], HEADER_LIMIT, &text, NULL) == 0)
+			version = kernel_tree_defined(text, "UTS_VERSION");
+	}
+	return version;
 }
 
 static const struct {

@@ -41,6 +41,9 @@ char *kernel_tree_defined(const char *text, const char *name);
 /* The release that modules get (UTS_RELEASE), freed by the caller; NULL when not prepared. */
 char *kernel_tree_release(int build_fd);
 
+/* What uname -v prints on that build of the kernel (UTS_VERSION), freed by the caller; or NULL. */
+char *kernel_tree_version(int build_fd);
+
 /*
  * The architecture, as uname -m prints it, that the programs of the tree in
  * lib/modules/<krel>/build (fixdep, modpost, objtool) run on; "" when there are none.
