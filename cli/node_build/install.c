@@ -7,7 +7,6 @@
 #include "common/fs.h"
 #include "common/process.h"
 #include "common/xalloc.h"
-#include "kernels/tree/depends.h"
 #include "module/elf.h"
 
 /* The image's own depmod: it is what the kit's kmod and modprobe read. */
@@ -36,7 +35,7 @@ static int list_wanted(int set_fd, const char *folder, struct strv *wanted, stru
 	for (size_t i = 0; i < files.count; i++) {
 		char name[NAME_MAX];
 
-		if (depends_module_name(files.items[i], name, sizeof(name)))
+		if (module_name_of_file(files.items[i], name, sizeof(name)))
 			xstrv_push(&ours, name);
 	}
 	for (size_t i = 0; i < files.count; i++) {
@@ -62,7 +61,7 @@ static bool take(struct strv *wanted, const char *path)
 {
 	char name[NAME_MAX];
 
-	if (!depends_module_name(path, name, sizeof(name)))
+	if (!module_name_of_file(path, name, sizeof(name)))
 		return false;
 	for (size_t i = 0; i < wanted->count; i++)
 		if (strcmp(wanted->items[i], name) == 0) {
