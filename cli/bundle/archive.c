@@ -234,17 +234,12 @@ static void show_bytes(
 	progress_tick(progress);
 }
 
-static void free_pack(struct pack **pack)
-{
-	pack_free(*pack);
-}
-
 static int write_to(json_object *manifest, const char *folder, const char *path,
 	struct progress *progress, struct error *error)
 {
 	_cleanup_close_ int fd =
 		open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-	_cleanup_(free_pack) struct pack *pack = NULL;
+	_cleanup_(pack_free) struct pack *pack = NULL;
 	_cleanup_free_ char *text = NULL;
 	uint64_t bytes = 0, of_bytes = all_bytes(manifest);
 	int r;
@@ -312,7 +307,7 @@ static void unpacking_free(struct unpacking *unpacking)
 	free(unpacking->seen);
 }
 
-/* What leads out is for unpack_tar() to refuse. */
+/* What leads out is for unpack_run() to refuse. */
 static bool is_wanted(void *context, const char *path)
 {
 	struct unpacking *unpacking = context;
@@ -358,7 +353,7 @@ static int check_file(
 	return 0;
 }
 
-/* @unpacking has what unpack_tar() found. */
+/* @unpacking has what unpack_run() found. */
 static int check_files(const char *bundle, const char *folder, const struct unpacking *unpacking,
 	struct progress *progress, struct error *error)
 {
@@ -411,7 +406,7 @@ int bundle_unpack(const char *path, const char *folder, struct progress *progres
 	if (r < 0)
 		return error_prefix(error, r, "%s", path);
 	unpacking.seen = xcalloc(bundle_file_count(unpacking.manifest) + 1, sizeof(bool));
-	r = unpack_tar(&unpack, AT_FDCWD, path, &found);
+	r = unpack_run(&unpack, AT_FDCWD, path, &found);
 	if (r == -EBADMSG)
 		return error_set(error, r,
 			"%s; it is cut short or damaged: copy it again and compare its SHA-256",

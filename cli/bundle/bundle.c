@@ -421,7 +421,7 @@ static int option_for(struct bundle *bundle, json_object *source, const char *pa
 	*ret_option = unpack_to.folder = path_of(bundle, file, ".d");
 	r = fs_mkdir_parents(AT_FDCWD, unpack_to.folder, 0755);
 	return r < 0 ? error_set_errno(error, r, "%s", file)
-		     : unpack_tar(&unpack_to, AT_FDCWD, path, error);
+		     : unpack_run(&unpack_to, AT_FDCWD, path, error);
 }
 
 static int set_options(struct build *build, struct bundle *bundle, struct error *error)

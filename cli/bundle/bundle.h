@@ -65,7 +65,7 @@ int bundle_pack(json_object *manifest, const char *folder, const char *path,
  * Unpacks a bundle into the empty folder @folder and checks every byte of it: what is in the folder
  * is to be used only when this returns 0. -EBADMSG: cut short, altered, or no bundle; -EXDEV: an
  * entry leads out of the folder, or is no file; -EINVAL: another slipway's schema; and
- * unpack_tar()'s errors. The caller puts the manifest.
+ * unpack_run()'s errors. The caller puts the manifest.
  */
 int bundle_unpack(const char *path, const char *folder, struct progress *progress,
 	json_object **ret, struct error *error) _must_check_;

@@ -93,8 +93,7 @@ int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, str
 
 /* The node, by a bundle of slipway probe among the files. */
 struct kernel_node {
-	const char *path; /* of the bundle */
-	struct probe probe;
+	const char *path;       /* of the bundle */
 	struct kconfig *config; /* NULL: the bundle has none; then the record is empty */
 	struct kernel_record record;
 	char *symvers_first;

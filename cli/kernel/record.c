@@ -7,7 +7,6 @@
 
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
-#include "kernels/local/scan.h"
 #include "kernels/tree/kconfig.h"
 #include "kernels/tree/tree.h"
 #include "module/symvers.h"
@@ -34,7 +33,7 @@ int kernel_open_tree(struct kernel *kernel, struct error *error)
 	int r = kernel_tree(kernel, &fd, error);
 
 	if (r == 0)
-		r = kernel_record_load(fd, &kernel->record, error);
+		r = kernel_record_load(fd, KERNEL_RECORD_FILE, &kernel->record, error);
 	if (r < 0)
 		return context->failure == EXIT_CODE_OK
 			       ? context_fail(context, EXIT_CODE_CONTENT, r)
@@ -114,42 +113,38 @@ int kernel_node_read(
 	const struct kernel *kernel, int tree_fd, struct kernel_node *ret, struct error *error)
 {
 	_cleanup_free_ char *config = NULL;
-	const char *text = NULL;
+	const struct probe *probe = NULL;
 	size_t size;
 	int r;
 
 	*ret = (struct kernel_node){ 0 };
-	for (size_t i = 0; i < kernel->local.count && !ret->path; i++) {
+	for (size_t i = 0; i < kernel->local.count && !probe; i++) {
 		const struct local_input *input = &kernel->local.inputs[i];
 
 		if (input->kind != LOCAL_PROBE)
 			continue;
 		ret->path = input->path;
-		text = local_scan_text(input->scan, PROBE_FILE);
+		probe = &input->probe;
 	}
-	if (!text)
+	if (!probe)
 		return 0;
-	r = probe_parse(text, strlen(text), &ret->probe, error);
-	if (r < 0)
-		return r;
 	r = archive_member_read(
 		ret->path, PROBE_CONFIG, KCONFIG_LIMIT_BYTES, &config, &size, error);
 	if (r == 0)
 		r = kconfig_parse(ret->path, config, size, &ret->config, error);
-	if (r == 0)
-		r = kernel_record_of_config(ret->config, kernel->local.krel,
-			ret->probe.proc_version, &ret->record, error);
-	if (r == 0)
-		ret->lint.record = &ret->record;
 	if (r < 0 && r != -ENOENT)
 		return r;
-	ret->lint.probe = &ret->probe;
+	if (r == 0) {
+		kernel_record_of_config(
+			ret->config, kernel->local.krel, probe->proc_version, &ret->record);
+		ret->lint.record = &ret->record;
+	}
+	ret->lint.probe = probe;
 	return tree_fd < 0 ? 0 : compare_symvers(kernel, tree_fd, ret, error);
 }
 
 void kernel_node_free(struct kernel_node *node)
 {
-	probe_free(&node->probe);
 	kconfig_free(&node->config);
 	kernel_record_free(&node->record);
 	free(node->symvers_first);
@@ -213,7 +208,6 @@ int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, str
 		.compiler = kernel->request.compiler,
 		.ofed = purpose->ofed,
 		.nvidia = purpose->nvidia,
-		.peermem = purpose->nvidia && purpose->ofed,
 		.signing = purpose->signing,
 		.no_tree = kernel->no_tree,
 	};

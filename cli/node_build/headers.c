@@ -11,7 +11,7 @@
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
-#include "kernels/os_release.h"
+#include "kernels/krel.h"
 
 #define SOURCES_FOLDER "usr/src"
 

@@ -14,7 +14,7 @@
 #include "common/fs.h"
 #include "common/process.h"
 #include "common/xalloc.h"
-#include "kernels/os_release.h"
+#include "kernels/krel.h"
 
 #define TOOL      "/" FETCH_TOOL
 #define MIRRORS   FETCH_TOOL "/mirrors.ini"

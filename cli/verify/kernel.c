@@ -220,7 +220,6 @@ static int take_config(
 	};
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
 	_cleanup_(kconfig_free) struct kconfig *config = NULL;
-	_cleanup_free_ char *text = NULL;
 	int r = -ENOENT;
 
 	/* A link among them may lead nowhere. */
@@ -231,14 +230,13 @@ static int take_config(
 		return r;
 	r = 0;
 	if (place->record) {
-		r = fs_read(AT_FDCWD, place->record, 1 << 20, &text, NULL);
-		r = r < 0 ? error_set_errno(error, r, "%s", place->record)
-			  : kernel_record_read(text, &record, error);
+		r = kernel_record_load(AT_FDCWD, place->record, &record, error);
 	} else if (config && place->krel) {
 		/* Its vermagic.h may add preempt_rt. */
-		r = place->root_fd >= 0 && place->build_fd >= 0 && !kernel->vermagic
-			    ? kernel_record_make(place->root_fd, place->krel, &record, error)
-			    : kernel_record_of_config(config, place->krel, NULL, &record, error);
+		if (place->root_fd >= 0 && place->build_fd >= 0 && !kernel->vermagic)
+			r = kernel_record_make(place->root_fd, place->krel, &record, error);
+		else
+			kernel_record_of_config(config, place->krel, NULL, &record);
 	}
 	if (r < 0)
 		return r;
@@ -338,8 +336,8 @@ static int take_probe(struct verify_kernel *kernel, const struct kernel *found, 
 
 	if (r < 0 || !node.lint.probe)
 		return r;
-	verify_kernel_take_node(kernel, &node.probe);
-	if (found->local.has_headers || !node.probe.has_symvers)
+	verify_kernel_take_node(kernel, node.lint.probe);
+	if (found->local.has_headers || node.lint.probe->symvers != PROBE_YES)
 		return 0;
 	*ret_whole = true;
 	kernel->krel = xstrdup(found->local.krel);

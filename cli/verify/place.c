@@ -8,6 +8,7 @@
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
+#include "common/path.h"
 #include "kernels/tree/tree.h"
 
 int verify_kernel_identify(const struct strv *texts, bool *ret_fetched, struct error *error)
@@ -80,9 +81,9 @@ static bool is_build_folder(int fd)
 static int open_below(int root_fd, const char *krel, const char *rest)
 {
 	_cleanup_free_ char *path = xasprintf("usr/lib/modules/%s%s", krel, rest);
-	int fd = kernel_tree_openat(root_fd, path + strlen("usr/"), O_RDONLY | O_DIRECTORY);
+	int fd = open_in_root(root_fd, path + strlen("usr/"), O_RDONLY | O_DIRECTORY);
 
-	return fd < 0 ? kernel_tree_openat(root_fd, path, O_RDONLY | O_DIRECTORY) : fd;
+	return fd < 0 ? open_in_root(root_fd, path, O_RDONLY | O_DIRECTORY) : fd;
 }
 
 /* Of a root: its build folder and its modules, either of which may be missing. */
@@ -189,14 +190,10 @@ static int find_record(struct verify_place *place, const char *path, struct erro
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
 	const char *slash = strrchr(path, '/');
 	_cleanup_free_ char *folder = slash ? xstrndup(path, (size_t) (slash - path + 1)) : NULL;
-	_cleanup_free_ char *text = NULL;
-	int r = fs_read(AT_FDCWD, path, 1 << 20, &text, NULL), fd;
+	int r = kernel_record_load(AT_FDCWD, path, &record, error), fd;
 
 	if (r < 0)
-		return error_set_errno(error, r, "--kernel %s", path);
-	r = kernel_record_read(text, &record, error);
-	if (r < 0)
-		return error_prefix(error, r, "--kernel %s", path);
+		return error_prefix(error, r, "--kernel");
 	place->krel = xstrdup(record.krel);
 	place->record = xstrdup(path);
 	fd = open(folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -33,12 +33,6 @@ int kernel_tree_settle_modules(int root_fd, const char *krel, struct error *erro
 /* Opens lib/modules/<krel>/build; links never lead out of the root. The caller closes it. */
 int kernel_tree_open(int root_fd, const char *krel, int *ret_fd, struct error *error) _must_check_;
 
-/*
- * Opens a path below the root for reading, every link on its way taken as if the root were "/".
- * Returns a descriptor or a negative errno.
- */
-int kernel_tree_openat(int root_fd, const char *path, int flags) _must_check_;
-
 /* The text that a header defines @name as, freed by the caller; NULL when it does not. */
 char *kernel_tree_defined(const char *text, const char *name);
 

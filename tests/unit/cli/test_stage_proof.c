@@ -4,7 +4,6 @@
 
 #include "cli/stage/stage_internal.h"
 #include "common/fs.h"
-#include "kernels/local/scan.h"
 #include "kernels/probe/probe.h"
 #include "kernels/tool.h"
 #include "module/sign.h"
@@ -71,7 +70,7 @@ static void proven_done(struct proven *proven)
 	free(proven->report);
 	module_cert_free(&proven->build.signing.cert);
 	for (size_t i = 0; i < proven->build.kernel.local.count; i++) {
-		local_scan_free(proven->build.kernel.local.inputs[i].scan);
+		probe_free(&proven->build.kernel.local.inputs[i].probe);
 		free(proven->build.kernel.local.inputs[i].path);
 	}
 	free(proven->build.kernel.local.inputs);
@@ -224,6 +223,7 @@ static void make_probe(
 {
 	struct local_kernel *local = &proven->build.kernel.local;
 	_cleanup_free_ char *text = NULL;
+	struct error error = { 0 };
 
 	assert_true(asprintf(&text,
 			    "{\"schema\":\"slipway-probe-1\",\"kernel\":{\"release\":\"" KREL "\"},"
@@ -237,9 +237,7 @@ static void make_probe(
 	local->count = 1;
 	local->inputs[0].kind = LOCAL_PROBE;
 	local->inputs[0].path = below(folder, "probe.tar");
-	local->inputs[0].scan = local_scan_new();
-	assert_non_null(local->inputs[0].scan);
-	local_scan_add(local->inputs[0].scan, PROBE_FILE, text);
+	assert_int_equal(probe_parse(text, strlen(text), &local->inputs[0].probe, &error), 0);
 	proven->build.kernel.record.options[KOPT_MODULE_SIG] = 'y';
 }
 
