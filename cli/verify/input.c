@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/verify/input.h"
 
-#include <dirent.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,6 +16,7 @@
 #include "kernels/local/scan.h"
 #include "kernels/tool.h"
 #include "kernels/tree/depends.h"
+#include "module/decompress.h"
 #include "module/kernel_facts.h"
 
 /* --- what it is --- */
@@ -177,31 +178,17 @@ static bool is_wanted(void *context, const char *path)
 	return verify_is_module(path) || strcmp(name, "Module.symvers") == 0;
 }
 
-/* Does a file begin as any archive does? What is cut short or damaged further on still does. */
+/* Does a file begin as an archive does? What is cut short or damaged further on still does. */
 static bool begins_as_archive(const char *path)
 {
-	static const struct {
-		size_t offset, size;
-		const char *bytes;
-	} marks[] = {
-		{ 0, 2, "\x1f\x8b" },         /* gzip */
-		{ 0, 3, "BZh" },              /* bzip2 */
-		{ 0, 5, "\3757zXZ" },         /* xz */
-		{ 0, 4, "\x28\xb5\x2f\xfd" }, /* zstd */
-		{ 0, 3, "\x5d\0\0" },         /* lzma */
-		{ 257, 5, "ustar" },          /* tar */
-		{ 0, 8, "!<arch>\n" },        /* Debian's packages */
-		{ 0, 4, "\xed\xab\xee\xdb" }, /* RPM */
-	};
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char start[512] = { 0 };
+	char start[512] = "";
 
-	if (fd < 0 || read(fd, start, sizeof(start)) < 0)
-		return true;
-	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
-		if (memcmp(start + marks[i].offset, marks[i].bytes, marks[i].size) == 0)
-			return true;
-	return false;
+	return fd < 0 || read(fd, start, sizeof(start)) < 0 ||
+	       decompress_detect(start, sizeof(start)) != DECOMPRESS_NONE ||
+	       memcmp(start, "BZh", 3) == 0 || memcmp(start, "\x5d\0\0", 3) == 0 || /* lzma */
+	       memcmp(start, "!<arch>\n", 8) == 0 || memcmp(start, "\xed\xab\xee\xdb", 4) == 0 ||
+	       memcmp(start + 257, "ustar", 5) == 0;
 }
 
 /* A manifest that names a layer which is not there is damage, not a missing file of the user's. */
@@ -305,81 +292,72 @@ static int unpack_input(struct verify_input *input, struct context *context, str
  * A link to a module counts where it stays in the folder: the weak-updates of Enterprise Linux. In
  * an image of others its target is looked for there, never on this machine.
  */
-static bool is_file(
-	const struct verify_input *input, int dir_fd, const struct dirent *entry, const char *path)
+static bool leads_to_file(const struct verify_input *input, const char *path)
 {
-	_cleanup_close_ int fd = -1;
 	struct stat status;
+	_cleanup_close_ int fd = verify_input_unpacks(input)
+					 ? open_in_root(input->fd, path, O_PATH)
+					 : openat(input->fd, path, O_PATH | O_CLOEXEC);
 
-	if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
-		return entry->d_type == DT_REG;
-	if (!verify_input_unpacks(input))
-		return fstatat(dir_fd, entry->d_name, &status, 0) == 0 && S_ISREG(status.st_mode);
-	fd = open_in_root(input->fd, path, O_PATH);
 	return fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-static bool is_folder(int dir_fd, const struct dirent *entry)
+/*
+ * What debuggers read has the names of modules, and none of their bytes. Beside the nvidia-peermem
+ * that is installed, an image of ours may have more of them.
+ */
+static bool is_left_out(const struct verify_input *input, const char *path)
 {
-	struct stat status;
-
-	if (entry->d_type != DT_UNKNOWN)
-		return entry->d_type == DT_DIR;
-	return fstatat(dir_fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       S_ISDIR(status.st_mode);
+	return input->root &&
+	       (strcmp(path, "usr/lib/debug") == 0 || strcmp(path, KERNEL_FACTS_FOLDER) == 0);
 }
 
 /*
- * What is below @path, of @length bytes. Folders of others that root itself may not read (FUSE) are
- * skipped, as is what was removed meanwhile.
+ * Folders of others that root itself may not read (FUSE) are skipped, as is what was removed
+ * meanwhile.
  */
-static int list_folder(struct verify_input *input, int parent_fd, const char *name,
-	char path[PATH_MAX], size_t length)
+static int list_files(struct verify_input *input, FTS *tree, size_t top)
 {
-	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
+	FTSENT *entry;
 
-	if (!dir) {
-		int r = errno == EMFILE || errno == ENOMEM ? -errno : 0;
+	while ((entry = fts_read(tree))) {
+		const char *path = entry->fts_path + top;
+		bool module = verify_is_module(entry->fts_name);
 
-		cleanup_close(&fd);
-		return r;
+		switch (entry->fts_info) {
+		case FTS_DNR:
+		case FTS_ERR:
+		case FTS_NS:
+			if (entry->fts_errno == EMFILE || entry->fts_errno == ENOMEM ||
+				entry->fts_errno == ENAMETOOLONG)
+				return -entry->fts_errno;
+			break;
+		case FTS_D:
+			if (entry->fts_level > 0 && is_left_out(input, path))
+				(void) fts_set(tree, entry, FTS_SKIP);
+			break;
+		case FTS_F:
+		case FTS_SL:
+			if ((module || strcmp(entry->fts_name, "Module.symvers") == 0) &&
+				(entry->fts_info == FTS_F || leads_to_file(input, path)))
+				xstrv_push(module ? &input->modules : &input->symvers, path);
+			break;
+		default:
+			break;
+		}
 	}
-	while ((entry = readdir(dir))) {
-		bool module = verify_is_module(entry->d_name);
-		size_t below;
-		int r = 0;
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		below = length + (size_t) snprintf(path + length, PATH_MAX - length, "%s%s",
-					 length ? "/" : "", entry->d_name);
-		if (below >= PATH_MAX)
-			return -ENAMETOOLONG;
-		/*
-		 * What debuggers read has the names of modules, and none of their bytes. Beside the
-		 * nvidia-peermem that is installed, an image of ours may have more of them.
-		 */
-		if (input->root && (strcmp(path, "usr/lib/debug") == 0 ||
-					   strcmp(path, KERNEL_FACTS_FOLDER) == 0))
-			continue;
-		if (is_folder(dirfd(dir), entry))
-			r = list_folder(input, dirfd(dir), entry->d_name, path, below);
-		else if ((module || strcmp(entry->d_name, "Module.symvers") == 0) &&
-			 is_file(input, dirfd(dir), entry, path))
-			xstrv_push(module ? &input->modules : &input->symvers, path);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	return -errno;
 }
 
 int verify_input_list(struct verify_input *input, struct error *error)
 {
-	char path[PATH_MAX];
-	int r = list_folder(input, input->fd, ".", path, 0);
+	_cleanup_free_ char *top = xasprintf("/proc/self/fd/%d/", input->fd);
+	char *const tops[] = { top, NULL };
+	FTS *tree = fts_open(tops, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	int r = tree ? list_files(input, tree, strlen(top)) : -errno;
 
+	if (tree)
+		(void) fts_close(tree);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", input->name);
 	strv_sort(&input->modules);

@@ -129,30 +129,30 @@ static json_object *input_json(const struct verify_input *input)
 	return object;
 }
 
-void verify_print_json(const struct verify_report *report, FILE *file)
+void verify_print_json(const struct verify *verify, FILE *file)
 {
-	const struct proof_set *proven = report->set;
+	const struct proof_set *proven = &verify->set;
 	json_object *root = json_object_new_object();
 	json_object *inputs = json_object_new_array();
 	json_object *modules = json_object_new_array();
 	json_object *set = json_object_new_object();
 	json_object *counts = json_object_new_object();
 
-	for (size_t i = 0; i < report->input_count; i++)
-		(void) json_object_array_add(inputs, input_json(&report->inputs[i]));
-	for (size_t i = 0; i < report->members->count; i++)
-		(void) json_object_array_add(modules, module_json(&report->members->items[i]));
+	for (size_t i = 0; i < verify->input_count; i++)
+		(void) json_object_array_add(inputs, input_json(&verify->inputs[i]));
+	for (size_t i = 0; i < proven->member_count; i++)
+		(void) json_object_array_add(modules, module_json(&proven->members[i]));
 	json_add(set, "verdict", json_text(proof_verdict_text(proven->verdict)));
 	json_add(set, "order", json_list(&proven->order));
 	json_add(set, "relies_on", json_list(&proven->relied));
 	json_add(set, "findings", findings_json(&proven->findings));
-	json_add(counts, "modules", number(report->members->count));
+	json_add(counts, "modules", number(proven->member_count));
 	json_add(counts, "will_load", number(proven->loading));
 	json_add(counts, "will_not_load", number(proven->refused));
 	json_add(counts, "cannot_tell", number(proven->unknown));
-	json_add(root, "exit_code", json_object_new_int(report->exit_code));
+	json_add(root, "exit_code", json_object_new_int((int) verify_exit_code(verify)));
 	json_add(root, "verdict", json_text(proof_verdict_text(proven->verdict)));
-	json_add(root, "kernel", kernel_json(report->kernel));
+	json_add(root, "kernel", kernel_json(&verify->kernel));
 	json_add(root, "inputs", inputs);
 	json_add(root, "modules", modules);
 	json_add(root, "set", set);

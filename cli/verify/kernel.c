@@ -126,25 +126,29 @@ static int add_symvers(struct verify_kernel *kernel, int dir_fd, const char *pat
 	return r;
 }
 
+/* The first of the kernel's own modules; the smallest lie in lib. */
+static const char *first_module(const struct strv *paths)
+{
+	static const char *const folders[] = { "kernel/lib/", "kernel/" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
+		for (size_t k = 0; k < paths->count; k++)
+			if (strncmp(paths->items[k], folders[i], strlen(folders[i])) == 0)
+				return paths->items[k];
+	return NULL;
+}
+
 /*
  * The kernel states its vermagic, machine and sizeof(struct module) in each of its own modules:
  * only those below kernel/ are its own.
  */
 static void ask_module(struct verify_kernel *kernel)
 {
-	static const char *const folders[] = { "kernel/lib/", "kernel/" };
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	const struct strv *paths = &kernel->own.modules;
-	const char *path = NULL, *vermagic;
+	const char *path = first_module(&kernel->own.modules);
+	const char *vermagic;
 	struct error ignored = { 0 };
 
-	for (size_t i = 0; i < 2 * paths->count && !path; i++) {
-		const char *folder = folders[i / paths->count];
-
-		path = paths->items[i % paths->count];
-		if (strncmp(path, folder, strlen(folder)) != 0)
-			path = NULL;
-	}
 	if (!path || elf_module_open(kernel->own.fd, path, &module, &ignored) < 0)
 		return;
 	kernel->facts.machine = elf_module_machine(module);
@@ -189,7 +193,6 @@ static int take_modules(struct verify_kernel *kernel, int modules_fd, struct err
 	add_names(&builtin, &kernel->builtin);
 	add_names(&builtin, &kernel->modules);
 	add_names(&own->modules, &kernel->modules);
-	kernel->has_modules = kernel->modules.count > 0;
 	return 0;
 }
 
@@ -199,13 +202,9 @@ struct part {
 	const char *path;
 };
 
-/* The first that is there, or NULL. */
-static const struct part *find_part(const struct part *parts, size_t count)
+static bool is_there(const struct part *part)
 {
-	for (size_t i = 0; i < count; i++)
-		if (parts[i].fd >= 0 && fs_exists(parts[i].fd, parts[i].path))
-			return &parts[i];
-	return NULL;
+	return part->fd >= 0 && fs_exists(part->fd, part->path);
 }
 
 static int take_config(
@@ -267,7 +266,7 @@ static void take_system_map(struct verify_kernel *kernel, const struct verify_pl
 		struct error why = { 0 };
 		int r;
 
-		if (!find_part(&parts[i], 1))
+		if (!is_there(&parts[i]))
 			continue;
 		if (symvers_new(&symvers) < 0)
 			out_of_memory();
@@ -299,7 +298,6 @@ int verify_kernel_read(
 		{ place->modules_fd, "symvers.xz" },
 		{ place->modules_fd, "symvers.zst" },
 	};
-	const struct part *part = find_part(parts, ARRAY_SIZE(parts));
 	int r = 0;
 
 	if (place->symvers) {
@@ -317,8 +315,10 @@ int verify_kernel_read(
 		r = take_config(kernel, place, error);
 	if (r < 0)
 		return r;
-	if (part)
-		return add_symvers(kernel, part->fd, part->path, part->path, error);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (is_there(&parts[i]))
+			return add_symvers(
+				kernel, parts[i].fd, parts[i].path, parts[i].path, error);
 	take_system_map(kernel, place);
 	return 0;
 }
@@ -437,21 +437,6 @@ static void list_exporters(const struct symvers *symvers, struct strv *names)
 	}
 }
 
-static int compare(const void *left, const void *right)
-{
-	return strcmp(*(char *const *) left, *(char *const *) right);
-}
-
-static bool is_replaced(const struct symvers_entry *entry, const struct strv *names)
-{
-	char name[NAME_SIZE];
-	const char *key = name;
-
-	symvers_module_name(entry, name, sizeof(name));
-	return names->count &&
-	       bsearch(&key, names->items, names->count, sizeof(*names->items), compare);
-}
-
 /*
  * A module of --with takes the place of the one of that name in @into, with all that it exports:
  * what only that one had is not there any more.
@@ -465,10 +450,17 @@ static void merge(struct symvers **into, const struct symvers *with)
 	strv_sort(&names);
 	if (symvers_new(&merged) < 0)
 		out_of_memory();
-	for (size_t i = 0; *into && i < symvers_count(*into); i++)
-		if (!is_replaced(symvers_at(*into, i), &names) &&
-			symvers_put(merged, symvers_at(*into, i)) < 0)
+	for (size_t i = 0; *into && i < symvers_count(*into); i++) {
+		const struct symvers_entry *entry = symvers_at(*into, i);
+		char name[NAME_SIZE];
+		size_t at;
+
+		symvers_module_name(entry, name, sizeof(name));
+		at = verify_search(&names, name);
+		if ((at == names.count || strcmp(names.items[at], name) != 0) &&
+			symvers_put(merged, entry) < 0)
 			out_of_memory();
+	}
 	for (size_t i = 0; i < symvers_count(with); i++)
 		if (symvers_put(merged, symvers_at(with, i)) < 0)
 			out_of_memory();
@@ -510,16 +502,12 @@ int verify_kernel_add_with(
 	return 0;
 }
 
-void verify_kernel_name_exporters(struct verify_kernel *kernel)
-{
-	if (kernel->symvers && kernel->has_modules)
-		list_exporters(kernel->symvers, &kernel->modules);
-}
-
 void verify_kernel_finish(struct verify_kernel *kernel)
 {
 	struct proof_kernel *facts = &kernel->facts;
 
+	if (kernel->with && kernel->modules.count)
+		list_exporters(kernel->symvers, &kernel->modules);
 	facts->krel = kernel->krel;
 	facts->version = kernel->krel ? proof_version(kernel->krel) : 0;
 	facts->vermagic = kernel->vermagic;
