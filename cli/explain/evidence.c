@@ -96,7 +96,7 @@ int explain_open(struct explain_files *files, struct verify *verify, struct erro
 
 void explain_close(struct explain_files *files)
 {
-	proof_free(&files->node_proof);
+	proof_free(&files->proof);
 	elf_module_close(&files->module);
 	free(files->unreadable);
 	free(files->signature);
@@ -127,9 +127,8 @@ void explain_prove(
 		facts->trust.enforced = true;
 		facts->trust.enforced_by = "the kernel's message";
 	}
-	if (proof_module(files->module, facts, &files->node_proof) < 0)
+	if (proof_module(files->module, facts, &files->proof) < 0)
 		out_of_memory();
-	files->proof = &files->node_proof;
 }
 
 /* --- what the files add to a finding --- */
@@ -340,7 +339,7 @@ void explain_add_evidence(struct explanation *explanation)
 		if (files->signature &&
 			(finding->input == EXPLAIN_SIGNATURE || finding->cause->answer == EPERM))
 			add_signature(finding, files);
-		if (files->proof)
+		if (files->module && files->kernel)
 			explain_add_proof(finding, files);
 	}
 }
@@ -418,7 +417,7 @@ static void take_reason(struct explain_finding *finding, const struct proof_find
 
 void explain_add_proof(struct explain_finding *finding, const struct explain_files *files)
 {
-	const struct proof *proof = files->proof;
+	const struct proof *proof = &files->proof;
 	const struct explain_cause *cause = finding->cause;
 	const struct proof_finding *refusal = NULL;
 	size_t count = 0;

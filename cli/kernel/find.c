@@ -97,18 +97,16 @@ static void note_other_os(const struct kernel *kernel)
 	const struct catalogue *os = &kernel->context->os;
 	const char *id = kernel->local.os;
 	const char *version = kernel->local.os_version ? kernel->local.os_version : "";
-	struct error text = { "" };
 
 	if (!id || (strcmp(id, os->id) == 0 &&
 			   strncmp(version, os->version_id, strlen(os->version_id)) == 0))
 		return;
-	(void) error_set(&text, 0,
+	progress_notef(&kernel->context->progress,
 		"the node's os-release says %.64s%s%.32s, and its images are made as %s's: the "
 		"operators will ask for a tag that ends with %.64s%.32s, this one's ends with %s%s. A "
 		"catalogue file of its own gives it the right one (slipway-catalogue(5), A derivative of "
 		"Debian)",
 		id, *version ? " " : "", version, os->name, id, version, os->id, os->version_id);
-	progress_note(&kernel->context->progress, text.text);
 }
 
 /*

@@ -12,8 +12,6 @@
 #include "kernels/tree/tree.h"
 #include "module/symvers.h"
 
-#define SYMVERS_LIMIT ((size_t) 64 << 20)
-
 /* ---- the record and the compiler */
 
 /* Takes @evidence. */
@@ -53,13 +51,11 @@ void kernel_override_compiler(struct kernel *kernel)
 	struct kernel_compiler *compiler = &kernel->record.compiler;
 	const char *wanted = kernel->request.compiler;
 	const char *own = *compiler->name ? compiler->name : "an unknown one";
-	_cleanup_free_ char *note = NULL;
 
 	if (!wanted || strcmp(compiler->name, wanted) == 0)
 		return;
-	note = xasprintf(
+	progress_notef(&kernel->context->progress,
 		"--compiler %s instead of %s, which the kernel was made with", wanted, own);
-	progress_note(&kernel->context->progress, note);
 	lock_compiler(kernel, wanted,
 		xasprintf("--compiler, instead of %s: the kernel was made with that", own));
 	free(compiler->name);
@@ -158,15 +154,13 @@ void kernel_node_free(struct kernel_node *node)
 int kernel_open_node(struct kernel *kernel, struct error *error)
 {
 	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
-	_cleanup_free_ char *note = NULL;
 	struct error ignored = { 0 };
 
 	if (kernel->local.has_headers || kernel_node_read(kernel, -1, &node, &ignored) < 0 ||
 		!node.lint.record)
 		return -ENOENT;
-	note = xasprintf(
+	progress_notef(&kernel->context->progress,
 		"no headers: %s; what is judged is the configuration in the bundle", error->text);
-	progress_note(&kernel->context->progress, note);
 	kernel_record_free(&kernel->record);
 	kernel->record = node.record;
 	node.record = (struct kernel_record){ 0 };
@@ -186,7 +180,6 @@ static void ask_compilers(struct kernel *kernel)
 	struct context *context = kernel->context;
 	_cleanup_(resolve_answer_free) struct resolve_answer answer = { 0 };
 	_cleanup_strv_ struct strv krels = { 0 };
-	_cleanup_free_ char *note = NULL;
 	struct error error = { 0 };
 
 	if (kernel->compilers.count > 0 || kernel->request.lock || kernel->request.bundle)
@@ -196,9 +189,8 @@ static void ask_compilers(struct kernel *kernel)
 		answer.compilers = (struct strv){ 0 };
 		return;
 	}
-	note = xasprintf(
-		"whether %s has the compiler is not checked: %s", context->os.os, error.text);
-	progress_note(&context->progress, note);
+	progress_notef(&context->progress, "whether %s has the compiler is not checked: %s",
+		context->os.os, error.text);
 }
 
 int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, struct lint *ret,

@@ -270,12 +270,10 @@ int base_sources(struct build *build, struct strv *argv, struct error *error)
 		if (!is_in_base(os, repository))
 			continue;
 		if (!mirror) {
-			_cleanup_free_ char *note = xasprintf(
-				"no mirror is known for %s (repository %s): the base images are made without "
-				"it",
+			progress_notef(&build->context.progress,
+				"no mirror is known for %s (repository %s): the base images are made "
+				"without it",
 				repository->mirror, repository->name);
-
-			progress_note(&build->context.progress, note);
 			continue;
 		}
 		r = add_password(auth, mirror, error);

@@ -46,13 +46,11 @@ static int judge(struct build *build, struct error *error)
 		return r;
 	for (size_t i = 0; i < lint.count; i++) {
 		const struct lint_finding *finding = &lint.findings[i];
-		_cleanup_free_ char *note = NULL;
 
-		if (finding->severity == LINT_NOTE)
-			continue;
-		note = xasprintf("%s %s: %s; %s", lint_severity_text(finding->severity),
-			finding->id, finding->reason, finding->fix);
-		progress_note(&build->context.progress, note);
+		if (finding->severity != LINT_NOTE)
+			progress_notef(&build->context.progress, "%s %s: %s; %s",
+				lint_severity_text(finding->severity), finding->id, finding->reason,
+				finding->fix);
 	}
 	errors = lint_count(&lint, LINT_ERROR);
 	if (errors > 0 && !build->options.force)

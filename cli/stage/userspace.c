@@ -189,7 +189,6 @@ static int note_left_out(struct build *build, struct error *error)
 	_cleanup_(extras_free) struct extras extras = { 0 };
 	_cleanup_strv_ struct strv lacking = { 0 };
 	_cleanup_free_ char *names = NULL;
-	_cleanup_free_ char *text = NULL;
 	int r = extras_list(build->context.data, &build->context.os, false, true, &extras, error);
 
 	if (r < 0)
@@ -201,9 +200,9 @@ static int note_left_out(struct build *build, struct error *error)
 	if (lacking.count == 0)
 		return 0;
 	names = xstrv_join(&lacking, ", ");
-	text = xasprintf("%s has no %s: left out of the userspace in the GPU image",
-		build->kernel.lock.os, names);
-	progress_note(&build->context.progress, text);
+	progress_notef(&build->context.progress,
+		"%s has no %s: left out of the userspace in the GPU image", build->kernel.lock.os,
+		names);
 	return 0;
 }
 
