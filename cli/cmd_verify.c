@@ -22,21 +22,21 @@ static int take_argument(void *target, const char *argument, struct error *error
 static int check(void *target, struct error *error)
 {
 	struct verify *verify = target;
-
-	if (verify->what.count == 0)
-		return error_set(error, -EINVAL,
+	const struct option_rule rules[] = {
+		{ verify->what.count == 0,
 			"what is to be verified is missing: a folder of modules, .ko files or an "
-			"image");
-	if (verify->running && verify->kernels.count)
-		return error_set(error, -EINVAL, "--running and --kernel: which of the two?");
-	if (verify->running && verify->with.count)
-		return error_set(error, -EINVAL,
-			"--with: with --running the modules that are loaded speak for themselves");
-	if (!verify->running && !verify->kernels.count)
-		return error_set(error, -EINVAL,
-			"--kernel is missing: a kernel tree, a release such as uname -r prints on the "
-			"node, or --running");
-	return verify_identify(verify, error);
+			"image" },
+		{ verify->running && verify->kernels.count,
+			"--running and --kernel: which of the two?" },
+		{ verify->running && verify->with.count,
+			"--with: with --running the modules that are loaded speak for themselves" },
+		{ !verify->running && !verify->kernels.count,
+			"--kernel is missing: a kernel tree, a release such as uname -r prints on "
+			"the node, or --running" },
+	};
+	int r = options_check_rules(rules, ARRAY_SIZE(rules), error);
+
+	return r < 0 ? r : verify_identify(verify, error);
 }
 
 #define VERIFY_OPTION(name, argument, kind, member, help)                                          \

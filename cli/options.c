@@ -340,6 +340,14 @@ static int parse(const struct option_table *table, char **argv, void *target, st
 	return table->check ? table->check(target, error) : 0;
 }
 
+int options_check_rules(const struct option_rule *rules, size_t count, struct error *error)
+{
+	for (size_t i = 0; i < count; i++)
+		if (rules[i].broken)
+			return error_set(error, -EINVAL, "%s", rules[i].text);
+	return 0;
+}
+
 bool options_start(
 	const struct option_table *table, int argc, char **argv, void *target, int *ret_code)
 {

@@ -106,5 +106,15 @@ struct option_table {
 bool options_start(
 	const struct option_table *table, int argc, char **argv, void *target, int *ret_code);
 
+/* What a command line must not be, and why. */
+struct option_rule {
+	bool broken;
+	const char *text;
+};
+
+/* -EINVAL with the text of the first rule that is broken. */
+int options_check_rules(
+	const struct option_rule *rules, size_t count, struct error *error) _must_check_;
+
 /* One line an option or word: "verb\t--name\t-o\tARGUMENT\thelp", empty where there is none. */
 void options_dump(const struct option_table *table);

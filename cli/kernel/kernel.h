@@ -68,12 +68,10 @@ void kernel_override_compiler(struct kernel *kernel);
 int kernel_tree(struct kernel *kernel, int *ret_fd, struct error *error) _must_check_;
 int kernel_modules(struct kernel *kernel, int *ret_fd, struct error *error) _must_check_;
 
-/* The keys of the two outputs, and how each is made: for who has them as stages. */
+/* The keys of the two outputs, and how each is made: for a build, which has them as stages. */
 void kernel_set_keys(struct kernel *kernel);
-int kernel_make_tree(
-	struct kernel *kernel, const struct stage_place *place, struct error *error) _must_check_;
-int kernel_make_modules(
-	struct kernel *kernel, const struct stage_place *place, struct error *error) _must_check_;
+struct cached_maker kernel_tree_maker(struct kernel *kernel);
+struct cached_maker kernel_modules_maker(struct kernel *kernel);
 
 /* Makes the locked packages of one purpose (NULL: all) present in the cache, with progress. */
 int kernel_fetch(struct kernel *kernel, const char *purpose, struct error *error) _must_check_;

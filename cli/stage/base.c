@@ -21,13 +21,11 @@
 /* The last two parts of a path: the recipe's folders are the same for all. */
 static const char *short_name(const char *path)
 {
-	const char *parts = path;
-	size_t slashes = 0;
+	const char *slash = strrchr(path, '/');
 
-	for (const char *c = path + strlen(path); c > path && slashes < 2; c--)
-		if (c[-1] == '/' && ++slashes)
-			parts = c;
-	return slashes == 2 ? parts : path;
+	if (slash)
+		slash = memrchr(path, '/', (size_t) (slash - path));
+	return slash ? slash + 1 : path;
 }
 
 /* How much the newest log of this stage had compiled, for this kernel or another. */

@@ -69,38 +69,14 @@ static void set_trust(struct build *build, struct verify_kernel *kernel)
 	trust->context = build;
 }
 
-static int open_below(int dir_fd, const char *krel, const char *name, int *ret_fd)
-{
-	_cleanup_free_ char *path = xasprintf("lib/modules/%s%s", krel, name);
-
-	*ret_fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return *ret_fd < 0 && errno != ENOENT ? -errno : 0;
-}
-
 static int describe_kernel(struct build *build, struct verify_kernel *kernel, struct error *error)
 {
 	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
-	_cleanup_close_ int tree_fd = stage_open(build, STAGE_KERNEL, error);
-	_cleanup_close_ int modules_fd = stage_open(build, STAGE_MODULES, error);
-	_cleanup_close_ int build_fd = -1;
-	_cleanup_close_ int own_fd = -1;
-	struct verify_place place = VERIFY_PLACE_CLOSED;
-	char *krel = build->kernel.lock.krel;
 	int r;
 
-	if (tree_fd < 0 || modules_fd < 0)
-		return -EIO;
-	r = open_below(tree_fd, krel, "/build", &build_fd);
-	if (r == 0)
-		r = open_below(modules_fd, krel, "", &own_fd);
-	if (r < 0)
-		return error_set_errno(error, r, "kernel %s", krel);
-	place.krel = krel;
-	place.root_fd = tree_fd;
-	place.build_fd = build_fd;
-	place.modules_fd = own_fd;
 	verify_kernel_take_record(kernel, &build->kernel.record);
-	r = verify_kernel_read(kernel, &place, error);
+	r = verify_kernel_read_tree(
+		kernel, &build->kernel, stage_output(build, STAGE_MODULES), error);
 	/* Of a probe's bundle: a node may demand more than its kernel's configuration. */
 	if (r == 0)
 		r = kernel_node_read(&build->kernel, -1, &node, error);
@@ -108,9 +84,6 @@ static int describe_kernel(struct build *build, struct verify_kernel *kernel, st
 		return r;
 	if (node.lint.probe)
 		verify_kernel_take_node(kernel, node.lint.probe);
-	/* Files of the user's are any kernel's. */
-	if (!build->kernel.local.count)
-		verify_kernel_take_os(kernel, &build->context.os, krel);
 	verify_kernel_finish(kernel);
 	set_trust(build, kernel);
 	return 0;

@@ -26,18 +26,13 @@ struct found {
 	bool firmware;
 };
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text), end_length = strlen(end);
-
-	return length >= end_length && strcmp(text + length - end_length, end) == 0;
-}
-
 /* By the names that the recipe looks for: a change here is one there. */
 static void take_file(struct found *found, const char *name, bool in_firmware)
 {
+	const char *dot = strrchr(name, '.');
+
 	found->smi |= strcmp(name, "nvidia-smi") == 0;
-	found->firmware |= in_firmware && ends_with(name, ".bin");
+	found->firmware |= in_firmware && dot && strcmp(dot, ".bin") == 0;
 	if (strncmp(name, CUDA, strlen(CUDA)) == 0)
 		xstrv_push(&found->cudas, name + strlen(CUDA));
 	else if (strncmp(name, NVML, strlen(NVML)) == 0 && strchr(name + strlen(NVML), '.'))

@@ -359,31 +359,48 @@ static int take_probe(struct verify_kernel *kernel, const struct kernel *found, 
 	return add_symvers(kernel, AT_FDCWD, self, PROBE_SYMVERS, error);
 }
 
-/* The kernel's own modules: wanted, but the proof is worth having without them. */
-static int open_modules(struct verify_kernel *kernel, struct kernel *found)
+int verify_kernel_read_tree(struct verify_kernel *kernel, const struct kernel *found,
+	const char *modules, struct error *error)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
+	const char *krel = found->lock.krel;
+	int r = verify_place_find(found->tree.path, krel, &place, error);
+
+	if (r < 0)
+		return r;
+	/* Files of the user's are any kernel's. */
+	if (!found->local.count)
+		verify_kernel_take_os(kernel, &found->context->os, krel);
+	cleanup_close(&place.modules_fd);
+	if (modules) {
+		_cleanup_free_ char *path = xasprintf("%s/lib/modules/%s", modules, krel);
+
+		place.modules_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	return verify_kernel_read(kernel, &place, error);
+}
+
+/* The kernel's own modules: wanted, but the proof is worth having without them. */
+static const char *find_modules(struct verify_kernel *kernel, struct kernel *found)
+{
 	_cleanup_close_ int fd = -1;
 	struct error why = { 0 };
 	int r;
 
 	if (!found->local.has_modules && !lock_find(&found->lock, LOCK_MODULES))
-		return -1;
+		return NULL;
 	r = kernel_modules(found, &fd, &why);
 	if (r != -EINTR)
 		found->context->failure = EXIT_CODE_OK;
-	if (r < 0) {
-		xstrv_push(&kernel->notes, why.text);
-		return -1;
-	}
-	path = xasprintf("lib/modules/%s", found->lock.krel);
-	return openat(fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r == 0)
+		return found->modules.path;
+	xstrv_push(&kernel->notes, why.text);
+	return NULL;
 }
 
 int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
 	const struct strv *texts, struct error *error)
 {
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
 	_cleanup_strv_ struct strv files = { 0 };
 	bool whole = false;
 	int r;
@@ -406,16 +423,8 @@ int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
 	r = kernel_lock(found, error);
 	if (r == 0)
 		r = kernel_open_tree(found, error);
-	if (r == 0)
-		r = verify_place_find(found->tree.path, found->lock.krel, &place, error);
-	if (r < 0)
-		return r;
-	/* Files of the user's are any kernel's. */
-	if (!found->local.count)
-		verify_kernel_take_os(kernel, &found->context->os, found->lock.krel);
-	cleanup_close(&place.modules_fd);
-	place.modules_fd = open_modules(kernel, found);
-	return verify_kernel_read(kernel, &place, error);
+	return r < 0 ? r
+		     : verify_kernel_read_tree(kernel, found, find_modules(kernel, found), error);
 }
 
 /* --- --with: what is loaded before, and not part of the kernel --- */

@@ -146,40 +146,30 @@ static void close_members(struct verify *verify)
 /* --- of an image with several nvidia-peermems, the one that a node will take --- */
 
 /*
- * The version of the peer-memory interface that the OFED in an input offers. What cannot be read is
- * judged later, with a reason of its own.
+ * The version of the peer-memory interface that the OFED in an input offers: a module knows better
+ * than a list. What cannot be read is judged later, with a reason of its own.
  */
 static bool is_offered(const struct verify_input *input, uint32_t *ret_crc)
 {
+	_cleanup_(symvers_close) struct symvers *exports = NULL;
+	const struct symvers_entry *entry;
 	struct error ignored = { 0 };
 
+	if (symvers_new(&exports) < 0)
+		out_of_memory();
+	for (size_t i = 0; i < input->symvers.count; i++)
+		(void) !symvers_add(exports, input->fd, input->symvers.items[i], &ignored);
 	for (size_t i = 0; i < input->modules.count; i++) {
 		_cleanup_(elf_module_close) struct elf_module *module = NULL;
-		const struct elf_module_export *exports;
-		size_t count = 0;
 
-		if (elf_module_open(input->fd, input->modules.items[i], &module, &ignored) < 0)
-			continue;
-		exports = elf_module_exports(module, &count);
-		for (size_t k = 0; k < count; k++) {
-			if (strcmp(exports[k].symbol, PEERMEM_SYMBOL) != 0 || !exports[k].has_crc)
-				continue;
-			*ret_crc = exports[k].crc;
-			return true;
-		}
+		if (elf_module_open(input->fd, input->modules.items[i], &module, &ignored) == 0 &&
+			symvers_add_module(exports, module) < 0)
+			out_of_memory();
 	}
-	for (size_t i = 0; i < input->symvers.count; i++) {
-		_cleanup_(symvers_close) struct symvers *symvers = NULL;
-		const struct symvers_entry *entry = NULL;
-
-		if (symvers_open(input->fd, input->symvers.items[i], &symvers, &ignored) == 0)
-			entry = symvers_find(symvers, PEERMEM_SYMBOL);
-		if (entry) {
-			*ret_crc = entry->crc;
-			return true;
-		}
-	}
-	return false;
+	entry = symvers_find(exports, PEERMEM_SYMBOL);
+	if (entry)
+		*ret_crc = entry->crc;
+	return entry;
 }
 
 static bool demands(const struct verify_input *input, const char *path, uint32_t wanted)

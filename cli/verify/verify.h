@@ -86,6 +86,13 @@ int verify_kernel_read(struct verify_kernel *kernel, const struct verify_place *
 int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
 	const struct strv *texts, struct error *error) _must_check_;
 
+/*
+ * The same of a tree that is found and made; @modules, or NULL, is the folder with the kernel's own
+ * below lib/modules.
+ */
+int verify_kernel_read_tree(struct verify_kernel *kernel, const struct kernel *found,
+	const char *modules, struct error *error) _must_check_;
+
 /* Takes options, vermagic and machine of a configuration's record. */
 void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel_record *record);
 

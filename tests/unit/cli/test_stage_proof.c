@@ -92,6 +92,7 @@ static void prove(const struct folder *folder, const char *exports, struct prove
 
 	build->sources[DRIVER_NVIDIA].form = SOURCE_PACKAGE;
 	build->options.jobs = 1;
+	build->kernel.context = &build->context;
 	build->kernel.record.options[KOPT_MODULES] = 'y';
 	build->kernel.lock.krel = strdup(KREL);
 	build->kernel.record.krel = strdup(KREL);
