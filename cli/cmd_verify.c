@@ -89,30 +89,18 @@ const struct option_table verify_options = {
 static int work(void *context)
 {
 	struct verify *verify = context;
-	enum exit_code failed;
 	struct error error = { 0 };
 	int code = EXIT_CODE_OK;
 	int r = verify_run(verify, &code, &error);
+	enum exit_code failed = verify->failure;
 
-	switch (r) {
-	case 0:
+	/* What the errno means elsewhere: files of the user's are no module, or not readable. */
+	if (r == 0)
 		return code;
-	case -EINVAL:
-	case -ENOENT:
-	case -ENOTDIR:
-	case -ENODATA:
-	case -ENOEXEC:
-	case -ENOMSG:
-	case -ELOOP:
-		failed = verify->failure;
-		break;
-	case -EACCES:
-	case -EPERM:
+	if (r == -EACCES || r == -EPERM)
 		failed = verify->context.failure ? verify->context.failure : EXIT_CODE_INTERNAL;
-		break;
-	default:
-		failed = exit_code_for(r, verify->failure);
-	}
+	else if (r != -ENOEXEC && r != -ENOMSG)
+		failed = exit_code_for(r, failed);
 	return json_fail("verify", verify->common.json ? "" : NULL, (int) failed, &error);
 }
 

@@ -5,7 +5,6 @@
 
 #include "cli/explain/explain.h"
 #include "common/xalloc.h"
-#include "module/cms.h"
 
 #define REASONS_SHOWN 4 /* of many findings of the proof */
 
@@ -16,35 +15,27 @@ static int read_signature(struct explain_files *files, struct verify *verify, st
 {
 	const char *path = files->module_path;
 	_cleanup_free_ char *data = NULL;
-	struct module_trailer trailer = { 0 };
 	struct cms_facts facts = { 0 };
 	struct error why = { 0 };
+	bool present = false;
 	size_t size = 0;
-	int r = elf_module_bytes(files->module, &data, &size, error);
+	int r = elf_module_trailer(files->module, &facts, &present, &why);
 
+	files->signed_state = r < 0 ? EXPLAIN_WRONG : present ? EXPLAIN_SIGNED : EXPLAIN_UNSIGNED;
+	if (r < 0)
+		files->signature = xasprintf("%s: %s", path, why.text);
+	else if (!present)
+		files->signature = xasprintf("%s is not signed", path);
+	else
+		files->signature = xasprintf("%s is signed with PKCS#7 by %s%s%s, %s with %s", path,
+			*facts.issuer ? facts.issuer : "an unnamed key",
+			*facts.serial ? ", serial " : ", key id ",
+			*facts.serial ? facts.serial : facts.key_id, facts.algorithm, facts.hash);
+	if (files->signed_state != EXPLAIN_SIGNED || !verify->trust_files.count)
+		return 0;
+	r = elf_module_bytes(files->module, &data, &size, error);
 	if (r < 0)
 		return r;
-	r = module_trailer_read(data, size, &trailer, &why);
-	if (r == 0 && trailer.present)
-		r = cms_read(data + trailer.signature_offset, trailer.signature_size,
-			trailer.signature_offset, &facts, &why);
-	if (r < 0) {
-		files->signed_state = EXPLAIN_WRONG;
-		files->signature = xasprintf("%s: %s", path, why.text);
-		return 0;
-	}
-	if (!trailer.present) {
-		files->signed_state = EXPLAIN_UNSIGNED;
-		files->signature = xasprintf("%s is not signed", path);
-		return 0;
-	}
-	files->signed_state = EXPLAIN_SIGNED;
-	files->signature = xasprintf("%s is signed with PKCS#7 by %s%s%s, %s with %s", path,
-		*facts.issuer ? facts.issuer : "an unnamed key",
-		*facts.serial ? ", serial " : ", key id ",
-		*facts.serial ? facts.serial : facts.key_id, facts.algorithm, facts.hash);
-	if (!verify->trust_files.count)
-		return 0;
 	r = verify_trust_judge(&verify->trust, data, size, NULL, &why);
 	files->judged = xasprintf("%s: %s", path,
 		r == 0 ? "its signature is good by the certificates of --trust" : why.text);

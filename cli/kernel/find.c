@@ -73,24 +73,6 @@ static int agree_on_lock(struct kernel *kernel, struct error *error)
 	return 0;
 }
 
-static int open_files(struct kernel *kernel, struct error *error)
-{
-	const struct kernel_request *request = &kernel->request;
-	_cleanup_free_ char *lacks = NULL;
-	int r = local_open(
-		&request->files, is_newest(kernel) ? NULL : request->krel, &kernel->local, error);
-
-	if (r == 0)
-		r = agree_on_krel(kernel, "--kernel-from", kernel->local.krel, error);
-	if (r < 0)
-		return context_fail(
-			kernel->context, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_USAGE, r);
-	lacks = local_lacks(&kernel->local);
-	if (lacks)
-		progress_note(&kernel->context->progress, lacks);
-	return 0;
-}
-
 /* A node of another name than its kernel's: the operators will ask for a tag of that name. */
 static void note_other_os(const struct kernel *kernel)
 {
@@ -152,6 +134,7 @@ int kernel_find(struct kernel *kernel, struct error *error)
 {
 	const struct kernel_request *request = &kernel->request;
 	struct context *context = kernel->context;
+	_cleanup_free_ char *lacks = NULL;
 	int r = kernel_check_compiler(context, request->compiler, error);
 
 	if (r < 0)
@@ -165,11 +148,17 @@ int kernel_find(struct kernel *kernel, struct error *error)
 		if (r < 0)
 			return context_fail(context, EXIT_CODE_USAGE, r);
 	}
-	if (request->files.count) {
-		r = open_files(kernel, error);
-		if (r < 0)
-			return r;
-	}
+	if (!request->files.count)
+		return choose_os(kernel, error);
+	r = local_open(
+		&request->files, is_newest(kernel) ? NULL : request->krel, &kernel->local, error);
+	if (r == 0)
+		r = agree_on_krel(kernel, "--kernel-from", kernel->local.krel, error);
+	if (r < 0)
+		return context_fail(context, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_USAGE, r);
+	lacks = local_lacks(&kernel->local);
+	if (lacks)
+		progress_note(&context->progress, lacks);
 	return choose_os(kernel, error);
 }
 

@@ -65,23 +65,7 @@ void kernel_override_compiler(struct kernel *kernel)
 
 /* ---- the node of a probe */
 
-/* "CRC<TAB>symbol<TAB>…" of the node against the tree. */
-static void compare_line(const struct symvers *tree, char *line, struct kernel_node *node)
-{
-	char *next = NULL;
-	const char *crc = strtok_r(line, "\t", &next);
-	const char *symbol = strtok_r(NULL, "\t", &next);
-	const struct symvers_entry *entry = symbol ? symvers_find(tree, symbol) : NULL;
-
-	if (!symbol)
-		return;
-	node->lint.symvers_count++;
-	if (entry && entry->crc == (uint32_t) strtoul(crc, NULL, 16))
-		return;
-	if (node->lint.symvers_differing++ == 0)
-		node->lint.symvers_first = node->symvers_first = xstrdup(symbol);
-}
-
+/* The node's Module.symvers with the tree's. */
 static int compare_symvers(
 	const struct kernel *kernel, int tree_fd, struct kernel_node *node, struct error *error)
 {
@@ -101,8 +85,19 @@ static int compare_symvers(
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	xstrv_split(&lines, text, "\n");
-	for (size_t i = 0; i < lines.count; i++)
-		compare_line(tree, lines.items[i], node);
+	/* "CRC<TAB>symbol<TAB>…" */
+	for (size_t i = 0; i < lines.count; i++) {
+		char *next = NULL;
+		const char *crc = strtok_r(lines.items[i], "\t", &next);
+		const char *symbol = strtok_r(NULL, "\t", &next);
+		const struct symvers_entry *entry = symbol ? symvers_find(tree, symbol) : NULL;
+
+		node->lint.symvers_count += symbol != NULL;
+		if (!symbol || (entry && entry->crc == (uint32_t) strtoul(crc, NULL, 16)))
+			continue;
+		if (node->lint.symvers_differing++ == 0)
+			node->lint.symvers_first = node->symvers_first = xstrdup(symbol);
+	}
 	return 0;
 }
 

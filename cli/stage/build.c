@@ -115,23 +115,6 @@ static int run_export(struct build *build, struct error *error)
 	return 0;
 }
 
-static int run_images(struct build *build, struct error *error)
-{
-	int r = stages_make(build, STAGE_BIT(STAGE_PROOF), error);
-
-	if (r == 0)
-		r = proof_judge(build, error);
-	if (r < 0)
-		return r;
-	r = node_tool_open(build, error);
-	if (r < 0) {
-		build->context.failure = context_exit_code(r);
-		return r;
-	}
-	r = stages_make(build, STAGE_BIT(STAGE_NIC) | STAGE_BIT(STAGE_GPU), error);
-	return r < 0 ? r : output_write(build, error);
-}
-
 int build_run(struct build *build, struct error *error)
 {
 	struct progress *progress = &build->context.progress;
@@ -156,7 +139,20 @@ int build_run(struct build *build, struct error *error)
 		r = check_modules(build, error);
 	if (r < 0)
 		return r;
-	return build->options.sign_export ? run_export(build, error) : run_images(build, error);
+	if (build->options.sign_export)
+		return run_export(build, error);
+	r = stages_make(build, STAGE_BIT(STAGE_PROOF), error);
+	if (r == 0)
+		r = proof_judge(build, error);
+	if (r < 0)
+		return r;
+	r = node_tool_open(build, error);
+	if (r < 0) {
+		build->context.failure = context_exit_code(r);
+		return r;
+	}
+	r = stages_make(build, STAGE_BIT(STAGE_NIC) | STAGE_BIT(STAGE_GPU), error);
+	return r < 0 ? r : output_write(build, error);
 }
 
 void build_done(struct build *build)

@@ -68,14 +68,6 @@ static bool is_modules_folder(int fd)
 	return has_any(fd, marks, ARRAY_SIZE(marks));
 }
 
-static bool is_build_folder(int fd)
-{
-	static const char *const marks[] = { "Module.symvers", ".config",
-		"include/generated/utsrelease.h" };
-
-	return has_any(fd, marks, ARRAY_SIZE(marks));
-}
-
 /* Below lib/modules, or usr/lib/modules of a root whose link from one to the other is not there. */
 static int open_below(int root_fd, const char *krel, const char *rest)
 {
@@ -148,6 +140,8 @@ static int list_kernels(int fd, struct strv *krels)
 static int find_in_folder(struct verify_place *place, int folder, const char *path,
 	const char *krel, struct error *error)
 {
+	static const char *const build_marks[] = { "Module.symvers", ".config",
+		"include/generated/utsrelease.h" };
 	_cleanup_close_ int fd = folder;
 	_cleanup_strv_ struct strv krels = { 0 };
 	_cleanup_free_ char *list = NULL;
@@ -165,7 +159,7 @@ static int find_in_folder(struct verify_place *place, int folder, const char *pa
 	if (krels.count) {
 		place->krel = xstrdup(krels.count == 1 ? krels.items[0] : krel);
 		take_root(place, TAKE_FD(fd));
-	} else if (is_build_folder(fd)) {
+	} else if (has_any(fd, build_marks, ARRAY_SIZE(build_marks))) {
 		/* A tree that was never prepared has no release of its own. */
 		place->krel = kernel_tree_release(fd);
 		if (!place->krel &&
