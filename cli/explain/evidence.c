@@ -49,9 +49,6 @@ static int read_signature(struct explain_files *files, struct verify *verify, st
 
 int explain_open(struct explain_files *files, struct verify *verify, struct error *error)
 {
-	char *paths[] = { (char *) (uintptr_t) files->module_path, NULL };
-	const struct verify_input judged = { .fd = AT_FDCWD,
-		.modules = { .items = paths, .count = files->module_path != NULL } };
 	_cleanup_free_ char *krel = NULL;
 	const char *vermagic = NULL;
 	struct error why = { 0 };
@@ -72,9 +69,15 @@ int explain_open(struct explain_files *files, struct verify *verify, struct erro
 	if (vermagic)
 		krel = xstrndup(vermagic, strcspn(vermagic, " "));
 	r = verify_open(verify, krel, error);
-	if (r == 0)
-		r = verify_trust_open(
-			&verify->trust_files, &verify->kernel, &judged, 1, &verify->trust, error);
+	if (r < 0)
+		return r;
+	if (files->module_path) {
+		verify->inputs = xreallocarray(verify->inputs, 1, sizeof(*verify->inputs));
+		verify->inputs[0] = (struct verify_input){ .fd = AT_FDCWD };
+		xstrv_push(&verify->inputs[0].modules, files->module_path);
+		verify->input_count = 1;
+	}
+	r = verify_trust_open(verify, error);
 	if (r == 0 && files->module)
 		r = read_signature(files, verify, error);
 	if (r < 0)

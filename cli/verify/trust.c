@@ -120,29 +120,25 @@ static bool is_judged(const struct verify_trust *trust, const char *path)
 	return at < trust->judged.count && strcmp(trust->judged.items[at], file) == 0;
 }
 
-int verify_trust_open(const struct strv *files, const struct verify_kernel *kernel,
-	const struct verify_input *inputs, size_t input_count, struct verify_trust *ret,
-	struct error *error)
+int verify_trust_open(struct verify *verify, struct error *error)
 {
-	_cleanup_(verify_trust_free) struct verify_trust trust = {
-		.own_fd = kernel->own.fd,
-	};
+	struct verify_trust *trust = &verify->trust;
+	const struct strv *files = &verify->trust_files;
 	int r;
 
-	trust.certs = xcalloc(files->count, sizeof(struct module_cert *));
-	for (; trust.count < files->count; trust.count++) {
+	trust->own_fd = verify->kernel.own.fd;
+	trust->certs = xcalloc(files->count, sizeof(struct module_cert *));
+	for (; trust->count < files->count; trust->count++) {
 		r = module_cert_read(
-			AT_FDCWD, files->items[trust.count], &trust.certs[trust.count], error);
+			AT_FDCWD, files->items[trust->count], &trust->certs[trust->count], error);
 		if (r < 0)
 			return error_prefix(error, r, "--trust");
 	}
-	if (kernel->own.modules.count) {
-		list_own(&trust, &kernel->own.modules);
-		find_signer(&trust);
-		list_judged(&trust, inputs, input_count);
+	if (verify->kernel.own.modules.count) {
+		list_own(trust, &verify->kernel.own.modules);
+		find_signer(trust);
+		list_judged(trust, verify->inputs, verify->input_count);
 	}
-	*ret = trust;
-	trust = (struct verify_trust){ 0 };
 	return 0;
 }
 

@@ -466,8 +466,7 @@ static int set_trust(struct verify *verify, struct error *error)
 	trust->verify = verify_trust_judge;
 	trust->context = &verify->trust;
 	verify->failure = EXIT_CODE_USAGE;
-	return verify_trust_open(&verify->trust_files, kernel, verify->inputs, verify->input_count,
-		&verify->trust, error);
+	return verify_trust_open(verify, error);
 }
 
 int verify_prove(struct verify *verify, struct error *error)
@@ -475,11 +474,6 @@ int verify_prove(struct verify *verify, struct error *error)
 	struct verify_kernel *kernel = &verify->kernel;
 	struct proof_trust *trust = &kernel->facts.trust;
 	_cleanup_strv_ struct strv options = { 0 }; /* of modprobe.d */
-	struct verify_firmware firmware = {
-		.inputs = verify->inputs,
-		.count = verify->input_count,
-		.krel = kernel->facts.krel,
-	};
 	struct proof_set *set = &verify->set;
 	int r;
 
@@ -501,16 +495,13 @@ int verify_prove(struct verify *verify, struct error *error)
 		.kernel_modules = verify->now             ? running_modules(verify->now)
 				  : kernel->modules.count ? &kernel->modules
 							  : NULL,
+		.firmware_there = verify_firmware_judged(verify) ? verify_firmware_there : NULL,
+		.firmware_context = verify,
 		.options = &options,
 		.jobs = verify->jobs,
 	};
 	open_members(verify);
-	if (verify_firmware_judged(&firmware)) {
-		set->firmware_there = verify_firmware_there;
-		set->firmware_context = &firmware;
-	}
 	r = proof_set_run(set, error);
-	set->firmware_context = NULL;
 	set->options = NULL;
 	return r;
 }

@@ -144,13 +144,6 @@ struct verify_trust {
 /* The first item of a sorted list that is not before @text; list->count when there is none. */
 size_t verify_search(const struct strv *list, const char *text);
 
-/*
- * Reads the certificates. -EINVAL for a file that has none. @inputs, opened, are what is verified.
- * The caller frees it.
- */
-int verify_trust_open(const struct strv *files, const struct verify_kernel *kernel,
-	const struct verify_input *inputs, size_t input_count, struct verify_trust *ret,
-	struct error *error) _must_check_;
 void verify_trust_free(struct verify_trust *trust);
 
 /*
@@ -162,23 +155,6 @@ int verify_trust_judge(
 	void *context, const void *module, size_t size, struct cms_facts *ret, struct error *error);
 
 /* --- root.c --- */
-
-/*
- * Is the firmware there that a module names? By the places that the kernel searches below a root
- * (Linux drivers/base/firmware_loader/main.c: fw_path): lib/firmware/{updates/,}[<krel>/], each
- * name also packed, .xz since 5.3 and .zst since 5.19.
- */
-struct verify_firmware {
-	const struct verify_input *inputs; /* all that are one set */
-	size_t count;
-	const char *krel;
-};
-
-/* Can it be judged: is one of the inputs an image, or a root with lib/firmware? */
-bool verify_firmware_judged(const struct verify_firmware *firmware);
-
-/* For proof_set.firmware_there, with a struct verify_firmware. Threads may share it. */
-bool verify_firmware_there(void *context, const char *name);
 
 /*
  * The options that modprobe would give to modules, by the modprobe.d folders of a root:
@@ -245,6 +221,26 @@ int verify_identify(struct verify *verify, struct error *error) _must_check_;
  * several kernels in a folder.
  */
 int verify_open(struct verify *verify, const char *krel, struct error *error) _must_check_;
+
+/*
+ * Reads the certificates of trust_files, and what the kernel's own modules are signed with; the
+ * modules of the inputs, which are open, are what is judged. -EINVAL for a file that has none.
+ */
+int verify_trust_open(struct verify *verify, struct error *error) _must_check_;
+
+/*
+ * Can it be judged whether firmware is there: is one of the inputs an image, or a root with
+ * lib/firmware?
+ */
+bool verify_firmware_judged(const struct verify *verify);
+
+/*
+ * For proof_set.firmware_there, with a struct verify: is the firmware there that a module names? By
+ * the places that the kernel searches below a root (Linux drivers/base/firmware_loader/main.c:
+ * fw_path): lib/firmware/{updates/,}[<krel>/], each name also packed, .xz since 5.3 and .zst since
+ * 5.19. Threads may share it.
+ */
+bool verify_firmware_there(void *context, const char *name);
 
 /*
  * Judges the modules of all inputs, which are open, as one set for the kernel, whose facts.trust

@@ -219,7 +219,9 @@ static void firmware_is_looked_for_where_the_kernel_looks(void **state)
 	struct verify_input input = {
 		.folder = strdup(folder->path), .fd = folder->fd, .root = true
 	};
-	struct verify_firmware firmware = { .inputs = &input, .count = 1, .krel = KREL };
+	struct verify firmware = {
+		.inputs = &input, .input_count = 1, .kernel = { .facts = { .krel = KREL } }
+	};
 
 	assert_false(verify_firmware_judged(&firmware));
 	folder_write_text(folder, "usr/lib/firmware/v/plain.bin", "");
