@@ -11,6 +11,9 @@
 
 void kernel_free(struct kernel *kernel)
 {
+	probe_free(&kernel->node.probe);
+	kconfig_free(&kernel->node.config);
+	kernel_record_free(&kernel->node.record);
 	local_free(&kernel->local);
 	lock_free(&kernel->lock);
 	strv_free(&kernel->compilers);
@@ -156,6 +159,9 @@ int kernel_find(struct kernel *kernel, struct error *error)
 		r = agree_on_krel(kernel, "--kernel-from", kernel->local.krel, error);
 	if (r < 0)
 		return context_fail(context, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_USAGE, r);
+	r = kernel_read_node(kernel, error);
+	if (r < 0)
+		return context_fail(context, EXIT_CODE_CONTENT, r);
 	lacks = local_lacks(&kernel->local);
 	if (lacks)
 		progress_note(&context->progress, lacks);

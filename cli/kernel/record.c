@@ -65,9 +65,59 @@ void kernel_override_compiler(struct kernel *kernel)
 
 /* ---- the node of a probe */
 
-/* The node's Module.symvers with the tree's. */
-static int compare_symvers(
-	const struct kernel *kernel, int tree_fd, struct kernel_node *node, struct error *error)
+int kernel_read_node(struct kernel *kernel, struct error *error)
+{
+	struct kernel_node *node = &kernel->node;
+	_cleanup_free_ char *config = NULL;
+	const char *text = NULL;
+	size_t size;
+	int r;
+
+	for (size_t i = 0; i < kernel->local.count && !text; i++) {
+		const struct local_input *input = &kernel->local.inputs[i];
+
+		if (input->kind != LOCAL_PROBE)
+			continue;
+		text = local_scan_text(input->scan, PROBE_FILE);
+		if (!text)
+			return 0;
+		node->path = input->path;
+	}
+	if (!text)
+		return 0;
+	r = probe_parse(text, strlen(text), &node->probe, error);
+	if (r < 0)
+		return r;
+	r = archive_member_read(
+		node->path, PROBE_CONFIG, KCONFIG_LIMIT_BYTES, &config, &size, error);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = kconfig_parse(node->path, config, size, &node->config, error);
+	return r < 0 ? r
+		     : kernel_record_of_config(node->config, kernel->local.krel,
+			       node->probe.proc_version, &node->record, error);
+}
+
+int kernel_open_node(struct kernel *kernel, struct error *error)
+{
+	struct kernel_node *node = &kernel->node;
+
+	if (kernel->local.has_headers || !node->config)
+		return -ENOENT;
+	progress_notef(&kernel->context->progress,
+		"no headers: %s; what is judged is the configuration in the bundle", error->text);
+	kernel_record_free(&kernel->record);
+	kernel->no_tree = true;
+	kernel->context->failure = EXIT_CODE_OK;
+	return kernel_record_of_config(
+		node->config, kernel->local.krel, node->probe.proc_version, &kernel->record, error);
+}
+
+/* ---- lint */
+
+/* The node's Module.symvers with the tree's. *ret_first is what ret->symvers_first borrows. */
+static int compare_symvers(const struct kernel *kernel, int tree_fd, struct lint_node *ret,
+	char **ret_first, struct error *error)
 {
 	_cleanup_(symvers_close) struct symvers *tree = NULL;
 	_cleanup_strv_ struct strv lines = { 0 };
@@ -81,7 +131,7 @@ static int compare_symvers(
 	if (r < 0 || symvers_open(fd, "Module.symvers", &tree, &ignored) < 0)
 		return r;
 	r = archive_member_read(
-		node->path, PROBE_SYMVERS, KERNEL_SYMVERS_LIMIT, &text, &size, error);
+		kernel->node.path, PROBE_SYMVERS, KERNEL_SYMVERS_LIMIT, &text, &size, error);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	xstrv_split(&lines, text, "\n");
@@ -92,79 +142,14 @@ static int compare_symvers(
 		const char *symbol = strtok_r(NULL, "\t", &next);
 		const struct symvers_entry *entry = symbol ? symvers_find(tree, symbol) : NULL;
 
-		node->lint.symvers_count += symbol != NULL;
+		ret->symvers_count += symbol != NULL;
 		if (!symbol || (entry && entry->crc == (uint32_t) strtoul(crc, NULL, 16)))
 			continue;
-		if (node->lint.symvers_differing++ == 0)
-			node->lint.symvers_first = node->symvers_first = xstrdup(symbol);
+		if (ret->symvers_differing++ == 0)
+			ret->symvers_first = *ret_first = xstrdup(symbol);
 	}
 	return 0;
 }
-
-int kernel_node_read(
-	const struct kernel *kernel, int tree_fd, struct kernel_node *ret, struct error *error)
-{
-	_cleanup_free_ char *config = NULL;
-	const char *text = NULL;
-	size_t size;
-	int r;
-
-	*ret = (struct kernel_node){ 0 };
-	for (size_t i = 0; i < kernel->local.count && !ret->path; i++) {
-		const struct local_input *input = &kernel->local.inputs[i];
-
-		if (input->kind != LOCAL_PROBE)
-			continue;
-		ret->path = input->path;
-		text = local_scan_text(input->scan, PROBE_FILE);
-	}
-	if (!text)
-		return 0;
-	r = probe_parse(text, strlen(text), &ret->probe, error);
-	if (r < 0)
-		return r;
-	r = archive_member_read(
-		ret->path, PROBE_CONFIG, KCONFIG_LIMIT_BYTES, &config, &size, error);
-	if (r == 0)
-		r = kconfig_parse(ret->path, config, size, &ret->config, error);
-	if (r == 0)
-		r = kernel_record_of_config(ret->config, kernel->local.krel,
-			ret->probe.proc_version, &ret->record, error);
-	if (r == 0)
-		ret->lint.record = &ret->record;
-	if (r < 0 && r != -ENOENT)
-		return r;
-	ret->lint.probe = &ret->probe;
-	return tree_fd < 0 ? 0 : compare_symvers(kernel, tree_fd, ret, error);
-}
-
-void kernel_node_free(struct kernel_node *node)
-{
-	probe_free(&node->probe);
-	kconfig_free(&node->config);
-	kernel_record_free(&node->record);
-	free(node->symvers_first);
-}
-
-int kernel_open_node(struct kernel *kernel, struct error *error)
-{
-	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
-	struct error ignored = { 0 };
-
-	if (kernel->local.has_headers || kernel_node_read(kernel, -1, &node, &ignored) < 0 ||
-		!node.lint.record)
-		return -ENOENT;
-	progress_notef(&kernel->context->progress,
-		"no headers: %s; what is judged is the configuration in the bundle", error->text);
-	kernel_record_free(&kernel->record);
-	kernel->record = node.record;
-	node.record = (struct kernel_record){ 0 };
-	kernel->no_tree = true;
-	kernel->context->failure = EXIT_CODE_OK;
-	return 0;
-}
-
-/* ---- lint */
 
 /*
  * Which compilers the distribution has, where nothing had to be looked for in its lists yet: with a
@@ -191,7 +176,11 @@ static void ask_compilers(struct kernel *kernel)
 int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, struct lint *ret,
 	struct error *error)
 {
-	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
+	struct lint_node node = {
+		.probe = &kernel->node.probe,
+		.record = kernel->node.config ? &kernel->node.record : NULL,
+	};
+	_cleanup_free_ char *first = NULL;
 	_cleanup_close_ int fd = -1;
 	struct utsname machine;
 	int r = 0;
@@ -203,15 +192,15 @@ int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, str
 		.peermem = purpose->nvidia && purpose->ofed,
 		.signing = purpose->signing,
 		.no_tree = kernel->no_tree,
+		.node = kernel->node.path ? &node : NULL,
 	};
 
 	if (!kernel->no_tree)
 		r = kernel_tree(kernel, &fd, error);
-	if (r == 0)
-		r = kernel_node_read(kernel, fd, &node, error);
+	if (r == 0 && fd >= 0 && kernel->node.path)
+		r = compare_symvers(kernel, fd, &node, &first, error);
 	if (r < 0)
 		return context_fail(kernel->context, EXIT_CODE_CONTENT, r);
-	request.node = node.lint.probe ? &node.lint : NULL;
 	ask_compilers(kernel);
 	if (kernel->compilers.count > 0)
 		request.compilers = &kernel->compilers;

@@ -71,19 +71,16 @@ static void set_trust(struct build *build, struct verify_kernel *kernel)
 
 static int describe_kernel(struct build *build, struct verify_kernel *kernel, struct error *error)
 {
-	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
 	int r;
 
 	verify_kernel_take_record(kernel, &build->kernel.record);
 	r = verify_kernel_read_tree(
 		kernel, &build->kernel, stage_output(build, STAGE_MODULES), error);
-	/* Of a probe's bundle: a node may demand more than its kernel's configuration. */
-	if (r == 0)
-		r = kernel_node_read(&build->kernel, -1, &node, error);
 	if (r < 0)
 		return r;
-	if (node.lint.probe)
-		verify_kernel_take_node(kernel, node.lint.probe);
+	/* Of a probe's bundle: a node may demand more than its kernel's configuration. */
+	if (build->kernel.node.path)
+		verify_kernel_take_node(kernel, &build->kernel.node.probe);
 	verify_kernel_finish(kernel);
 	set_trust(build, kernel);
 	return 0;
@@ -187,16 +184,14 @@ void proof_key(const struct stage *stage, struct key *key)
 	/* The rules, which the init follows too, and what gathers what they are asked about. */
 	static const char *const sources[] = { "module", "cli/verify", "cli/json.c",
 		"cli/stage/proof.c" };
-	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
-	const struct probe *probe;
+	const struct kernel_node *node = &key->build->kernel.node;
+	const struct probe *probe = &node->probe;
 
 	(void) stage;
-	key->result = kernel_node_read(&key->build->kernel, -1, &node, key->error);
 	key_text(key, PROOF_RULES);
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
 		key_data(key, "%s", sources[i]);
-	probe = node.lint.probe;
-	if (!probe)
+	if (!node->path)
 		return;
 	key_text(key, probe->sig_enforce == PROBE_YES ? "sig_enforce" : "");
 	key_text(key, probe->lockdown ? probe->lockdown : "");

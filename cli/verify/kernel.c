@@ -329,32 +329,32 @@ int verify_kernel_read(
 static int take_probe(struct verify_kernel *kernel, const struct kernel *found, bool *ret_whole,
 	struct error *error)
 {
-	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
+	const struct kernel_node *node = &found->node;
 	_cleanup_close_ int fd = -1;
 	_cleanup_free_ char *text = NULL;
 	char self[64];
 	size_t size;
-	int r = kernel_node_read(found, -1, &node, error);
+	int r;
 
-	if (r < 0 || !node.lint.probe)
-		return r;
-	verify_kernel_take_node(kernel, &node.probe);
-	if (found->local.has_headers || !node.probe.has_symvers)
+	if (!node->path)
+		return 0;
+	verify_kernel_take_node(kernel, &node->probe);
+	if (found->local.has_headers || !node->probe.has_symvers)
 		return 0;
 	*ret_whole = true;
 	kernel->krel = xstrdup(found->local.krel);
-	if (node.config) {
-		verify_kernel_take_record(kernel, &node.record);
-		take_config_options(kernel, node.config);
+	if (node->config) {
+		verify_kernel_take_record(kernel, &node->record);
+		take_config_options(kernel, node->config);
 	}
 	r = archive_member_read(
-		node.path, PROBE_SYMVERS, KERNEL_SYMVERS_LIMIT, &text, &size, error);
+		node->path, PROBE_SYMVERS, KERNEL_SYMVERS_LIMIT, &text, &size, error);
 	if (r < 0)
-		return r == -ENOENT ? 0 : error_set_errno(error, r, "%s", node.path);
+		return r == -ENOENT ? 0 : error_set_errno(error, r, "%s", node->path);
 	fd = memfd_create("symvers", MFD_CLOEXEC);
 	r = fd < 0 ? -errno : fs_write_all(fd, text, size);
 	if (r < 0)
-		return error_set_errno(error, r, "%s", node.path);
+		return error_set_errno(error, r, "%s", node->path);
 	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
 	return add_symvers(kernel, AT_FDCWD, self, PROBE_SYMVERS, error);
 }

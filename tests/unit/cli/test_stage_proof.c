@@ -70,6 +70,7 @@ static void proven_done(struct proven *proven)
 	free(proven->conf);
 	free(proven->report);
 	module_cert_free(&proven->build.signing.cert);
+	probe_free(&proven->build.kernel.node.probe);
 	for (size_t i = 0; i < proven->build.kernel.local.count; i++) {
 		local_scan_free(proven->build.kernel.local.inputs[i].scan);
 		free(proven->build.kernel.local.inputs[i].path);
@@ -225,6 +226,7 @@ static void make_probe(
 {
 	struct local_kernel *local = &proven->build.kernel.local;
 	_cleanup_free_ char *text = NULL;
+	struct error error = { 0 };
 
 	assert_true(asprintf(&text,
 			    "{\"schema\":\"slipway-probe-1\",\"kernel\":{\"release\":\"" KREL "\"},"
@@ -242,6 +244,7 @@ static void make_probe(
 	assert_non_null(local->inputs[0].scan);
 	local_scan_add(local->inputs[0].scan, PROBE_FILE, text);
 	proven->build.kernel.record.options[KOPT_MODULE_SIG] = 'y';
+	assert_int_equal(kernel_read_node(&proven->build.kernel, &error), 0);
 }
 
 /* A good signature is of use to a node that has its key only. */
