@@ -202,19 +202,14 @@ static void read_build(int build_fd, char *build, size_t size)
 {
 	static const char *const headers[] = { "include/generated/utsversion.h",
 		"include/generated/compile.h" };
-	static const char define[] = "#define UTS_VERSION \"";
 
 	for (size_t i = 0; i < ARRAY_SIZE(headers) && !*build; i++) {
 		_cleanup_free_ char *text = NULL;
-		const char *at;
+		_cleanup_free_ char *found = NULL;
 
-		if (fs_read(build_fd, headers[i], HEADER_LIMIT, &text, NULL) < 0)
-			continue;
-		at = strstr(text, define);
-		if (!at)
-			continue;
-		at += sizeof(define) - 1;
-		(void) snprintf(build, size, "%.*s", (int) strcspn(at, "\"\n"), at);
+		if (fs_read(build_fd, headers[i], HEADER_LIMIT, &text, NULL) == 0)
+			found = kernel_tree_defined(text, "UTS_VERSION");
+		(void) snprintf(build, size, "%s", found ? found : "");
 	}
 }
 

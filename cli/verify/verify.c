@@ -334,7 +334,6 @@ static int read_running(struct verify *verify, struct error *error)
 
 static int read_kernel(struct verify *verify, const char *krel, struct error *error)
 {
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
 	int r;
 
 	if (verify->running)
@@ -348,12 +347,9 @@ static int read_kernel(struct verify *verify, const char *krel, struct error *er
 			verify->context.failure ? verify->context.failure : EXIT_CODE_CONTENT;
 		return r;
 	}
-	r = verify_place_find(verify->kernels.items[0], krel, &place, error);
-	verify->failure = r == -EINVAL || r == -EBADMSG ? EXIT_CODE_KERNEL : EXIT_CODE_USAGE;
-	if (r < 0)
-		return r;
-	verify->failure = EXIT_CODE_CONTENT; /* a damaged Module.symvers or configuration */
-	return verify_kernel_read(&verify->kernel, &place, error);
+	r = verify_kernel_open(&verify->kernel, verify->kernels.items[0], krel, error);
+	verify->failure = r == -EINVAL ? EXIT_CODE_KERNEL : EXIT_CODE_CONTENT;
+	return r;
 }
 
 static const char *krel_of(const struct verify *verify)

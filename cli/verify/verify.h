@@ -29,29 +29,6 @@
 int verify_kernel_identify(
 	const struct strv *texts, bool *ret_fetched, struct error *error) _must_check_;
 
-/* Where a kernel's parts are. Descriptors are -1 for what is not there. */
-struct verify_place {
-	char *krel;     /* NULL: not known */
-	int root_fd;    /* holds lib/modules/<krel> */
-	int build_fd;   /* the build folder: Module.symvers, .config */
-	int modules_fd; /* lib/modules/<krel>, with the kernel's own modules */
-	char *record;   /* path of record.json, or NULL */
-	char *symvers;  /* path of a Module.symvers that is all there is, or NULL */
-};
-
-#define VERIFY_PLACE_CLOSED                                                                        \
-	{                                                                                          \
-		.root_fd = -1, .build_fd = -1, .modules_fd = -1                                    \
-	}
-
-/*
- * Finds the parts of what lies in the file or folder @path. @krel, or NULL, picks
- * one of several kernels. -EINVAL for what is no kernel, -ENOTUNIQ when there are several.
- */
-int verify_place_find(const char *path, const char *krel, struct verify_place *ret,
-	struct error *error) _must_check_;
-void verify_place_close(struct verify_place *place);
-
 /* --- the kernel --- */
 
 struct verify_kernel {
@@ -75,8 +52,12 @@ struct verify_kernel {
 		.own = VERIFY_INPUT_CLOSED                                                         \
 	}
 
-/* Reads all that @place has into @kernel, which is VERIFY_KERNEL_CLOSED before. */
-int verify_kernel_read(struct verify_kernel *kernel, const struct verify_place *place,
+/*
+ * Reads all of it that the file or folder @path has into @kernel, which is VERIFY_KERNEL_CLOSED
+ * before. @krel, or NULL, picks one of several kernels. -EINVAL for what is no kernel, -ENOTUNIQ
+ * when there are several, -EBADMSG for one that is damaged.
+ */
+int verify_kernel_open(struct verify_kernel *kernel, const char *path, const char *krel,
 	struct error *error) _must_check_;
 
 /*

@@ -247,21 +247,21 @@ static void firmware_is_looked_for_where_the_kernel_looks(void **state)
 
 static void find(const struct folder *folder, const char *path, bool build, bool modules)
 {
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
+	_cleanup_(verify_kernel_free) struct verify_kernel kernel = VERIFY_KERNEL_CLOSED;
 	_cleanup_free_ char *full = NULL;
 	struct error error = { 0 };
 
 	assert_true(asprintf(&full, "%s/%s", folder->path, path) > 0);
-	assert_int_equal(verify_place_find(full, NULL, &place, &error), 0);
-	assert_string_equal(place.krel, KREL);
-	assert_int_equal(place.build_fd >= 0, build);
-	assert_int_equal(place.modules_fd >= 0, modules);
+	assert_int_equal(verify_kernel_open(&kernel, full, NULL, &error), 0);
+	assert_string_equal(kernel.krel, KREL);
+	assert_int_equal(kernel.symvers != NULL, build);
+	assert_int_equal(kernel.own.fd >= 0, modules);
 }
 
 static void a_kernel_is_found_in_every_shape(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
+	_cleanup_(verify_kernel_free) struct verify_kernel kernel = VERIFY_KERNEL_CLOSED;
 	struct error error = { 0 };
 
 	folder_write_text(folder, "root/usr/src/headers/Module.symvers", "");
@@ -275,7 +275,7 @@ static void a_kernel_is_found_in_every_shape(void **state)
 	find(folder, "root", true, true);
 	find(folder, "root/usr/lib/modules/" KREL, true, true);
 	find(folder, "root/usr/src/headers", true, false);
-	assert_int_equal(verify_place_find(folder->path, NULL, &place, &error), -EINVAL);
+	assert_int_equal(verify_kernel_open(&kernel, folder->path, NULL, &error), -EINVAL);
 	assert_contains(error.text, "no kernel is in this folder");
 }
 
@@ -292,7 +292,6 @@ static void a_symvers_file_is_a_kernel_of_its_own(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_(verify_kernel_free) struct verify_kernel kernel = VERIFY_KERNEL_CLOSED;
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
 	_cleanup_free_ char *path = path_in(folder, "from-the-node.txt");
 	_cleanup_free_ char *text = path_in(folder, "notes.txt");
 	_cleanup_strv_ struct strv texts = { 0 };
@@ -308,10 +307,9 @@ static void a_symvers_file_is_a_kernel_of_its_own(void **state)
 	assert_int_equal(strv_push(&texts, path), 0);
 	assert_int_equal(verify_kernel_identify(&texts, &fetched, &error), 0);
 	assert_false(fetched);
-	assert_int_equal(verify_place_find(path, NULL, &place, &error), 0);
-	assert_string_equal(place.symvers, path);
-	assert_null(place.krel);
-	assert_int_equal(verify_kernel_read(&kernel, &place, &error), 0);
+	assert_int_equal(verify_kernel_open(&kernel, path, NULL, &error), 0);
+	assert_string_equal(kernel.symvers_sources.items[0], path);
+	assert_null(kernel.krel);
 	assert_int_equal(symvers_count(kernel.symvers), 1);
 	assert_int_equal(kernel.notes.count, 1);
 	assert_int_equal(strv_push(&texts, KREL), 0);
@@ -323,30 +321,28 @@ static void a_configuration_that_leads_nowhere_is_skipped(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_(verify_kernel_free) struct verify_kernel kernel = VERIFY_KERNEL_CLOSED;
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
 	struct error error = { 0 };
 
 	folder_write_text(folder, "lib/modules/" KREL "/modules.dep", "");
 	folder_write_text(folder, "boot/config-" KREL, "CONFIG_MODULES=y\nCONFIG_LIVEPATCH=y\n");
 	assert_int_equal(symlinkat("/nowhere", folder->fd, "lib/modules/" KREL "/config"), 0);
-	assert_int_equal(verify_place_find(folder->path, KREL, &place, &error), 0);
-	assert_int_equal(verify_kernel_read(&kernel, &place, &error), 0);
+	assert_int_equal(verify_kernel_open(&kernel, folder->path, KREL, &error), 0);
 	assert_int_equal(kernel.facts.force_load, PROOF_NO);
 }
 
 static void several_kernels_want_a_choice(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
+	_cleanup_(verify_kernel_free) struct verify_kernel kernel = VERIFY_KERNEL_CLOSED;
 	struct error error = { 0 };
 
 	folder_write_text(folder, "lib/modules/" KREL "/modules.dep", "");
 	folder_write_text(folder, "lib/modules/" OTHER "/modules.dep", "");
 	folder_write_text(folder, "lib/modules/readme.d/nothing", "");
-	assert_int_equal(verify_place_find(folder->path, NULL, &place, &error), -ENOTUNIQ);
+	assert_int_equal(verify_kernel_open(&kernel, folder->path, NULL, &error), -ENOTUNIQ);
 	assert_contains(error.text, OTHER ", " KREL);
-	assert_int_equal(verify_place_find(folder->path, KREL, &place, &error), 0);
-	assert_string_equal(place.krel, KREL);
+	assert_int_equal(verify_kernel_open(&kernel, folder->path, KREL, &error), 0);
+	assert_string_equal(kernel.krel, KREL);
 }
 
 static void only_distributions_that_are_not_debians_take_symbols_without_versions(void **state)
