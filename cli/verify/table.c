@@ -325,48 +325,43 @@ static bool same_kind(const struct proof_finding *a, const struct proof_finding 
 	return a->weight == b->weight && strcmp(a->id, b->id) == 0;
 }
 
-/* Is it a note of several modules, and of each the same text? Then one line is for all of them. */
-static bool is_alike(const struct reasons *reasons, size_t first)
+/*
+ * One kind: its first few, each with its cure where that is not the one before's. A note that is
+ * the same text of several modules is one line.
+ */
+static void print_kind(const struct table *table, struct reasons *reasons, size_t first)
 {
 	const struct reason *kind = &reasons->items[first];
 	const char *text = finding_text(kind->finding, kind->row);
-	size_t count = 0;
+	bool all = table->verify->all, note = kind->finding->weight == PROOF_NOTE;
+	size_t limit = all ? SIZE_MAX : note ? 1 : REASONS_SHOWN;
+	bool alike = note && !all;
+	size_t count = 0, shown = 0;
+	const struct table_row *last = NULL;
+	const char *cure = "";
 
+	(void) printf("\n%s (%s)\n", kind->finding->id, proof_weight_text(kind->finding->weight));
 	for (size_t i = first; i < reasons->count; i++) {
-		const struct reason *reason = &reasons->items[i];
+		struct reason *reason = &reasons->items[i];
 
 		if (!same_kind(reason->finding, kind->finding))
 			continue;
-		if (!reason->row || strcmp(finding_text(reason->finding, reason->row), text) != 0)
-			return false;
-		count++;
-	}
-	return count > 1 && kind->finding->weight == PROOF_NOTE;
-}
-
-/* One kind: its first few, each with its cure where that is not the one before's. */
-static void print_kind(const struct table *table, struct reasons *reasons, size_t first)
-{
-	const struct proof_finding *kind = reasons->items[first].finding;
-	bool all = table->verify->all;
-	bool alike = !all && is_alike(reasons, first);
-	size_t limit = alike ? 0 : kind->weight == PROOF_NOTE ? 1 : REASONS_SHOWN;
-	const struct table_row *last = NULL;
-	const char *cure = alike ? kind->cure : "";
-	size_t count = 0, shown = 0;
-
-	(void) printf("\n%s (%s)\n", kind->id, proof_weight_text(kind->weight));
-	for (size_t i = first; i < reasons->count; i++) {
-		struct reason *reason = &reasons->items[i];
-		const struct proof_finding *finding = reason->finding;
-		const struct table_row *row = reason->row;
-
-		if (reason->shown || !same_kind(finding, kind))
-			continue;
 		reason->shown = true;
 		count++;
+		alike = alike && reason->row &&
+			strcmp(finding_text(reason->finding, reason->row), text) == 0;
+	}
+	if (alike && count > 1) {
+		(void) printf("  %zu modules: %s\n", count, text);
+		cure = kind->finding->cure;
+		limit = 0;
+	}
+	for (size_t i = first; i < reasons->count && shown < limit; i++) {
+		const struct proof_finding *finding = reasons->items[i].finding;
+		const struct table_row *row = reasons->items[i].row;
+
 		/* Three modules say more than three symbols of one. */
-		if (!all && (shown >= limit || (row && row == last)))
+		if (!same_kind(finding, kind->finding) || (!all && row && row == last))
 			continue;
 		last = row;
 		shown++;
@@ -380,12 +375,9 @@ static void print_kind(const struct table *table, struct reasons *reasons, size_
 			row ? ": " : "", finding_text(finding, row));
 		cure = finding->cure;
 	}
-	if (alike)
-		(void) printf("  %zu modules: %s\n", count,
-			finding_text(kind, reasons->items[first].row));
 	if (*cure)
 		(void) printf("    do: %s\n", cure);
-	if (count > shown && !alike)
+	if (count > shown && limit)
 		(void) printf("  … and %zu more of this kind (--all lists them)\n", count - shown);
 }
 

@@ -60,12 +60,14 @@ static void name_signer(const struct cms_facts *facts, char signer[VERIFY_SIGNER
 static void find_signer(struct verify_trust *trust)
 {
 	const struct strv *own = &trust->own;
-	size_t asked = own->count < SAMPLE ? own->count : SAMPLE;
-	char signers[SAMPLE][VERIFY_SIGNER_SIZE];
+	size_t asked = own->count < SAMPLE ? own->count : SAMPLE, same = 0;
+	_cleanup_strv_ struct strv signers = { 0 };
+	const char *middle;
 
 	for (size_t i = 0; i < asked; i++) {
 		_cleanup_(elf_module_close) struct elf_module *module = NULL;
 		const char *path = strchr(own->items[i * own->count / asked], '/') + 1;
+		char signer[VERIFY_SIGNER_SIZE];
 		struct cms_facts facts = { 0 };
 		struct error ignored = { 0 };
 		bool present;
@@ -73,18 +75,17 @@ static void find_signer(struct verify_trust *trust)
 		if (elf_module_open(trust->own_fd, path, &module, &ignored) < 0 ||
 			elf_module_trailer(module, &facts, &present, &ignored) < 0)
 			facts.signers = 0;
-		name_signer(&facts, signers[i]);
+		name_signer(&facts, signer);
+		xstrv_push(&signers, signer);
 	}
-	for (size_t i = 0; i < asked; i++) {
-		size_t same = 0;
-
-		for (size_t k = 0; k < asked; k++)
-			same += strcmp(signers[i], signers[k]) == 0;
-		if (2 * same <= asked)
-			continue;
-		memcpy(trust->signer, signers[i], sizeof(trust->signer));
+	if (!asked)
 		return;
-	}
+	strv_sort(&signers);
+	middle = signers.items[asked / 2];
+	for (size_t i = 0; i < asked; i++)
+		same += strcmp(signers.items[i], middle) == 0;
+	if (2 * same > asked)
+		(void) snprintf(trust->signer, sizeof(trust->signer), "%s", middle);
 }
 
 /* By its inode: as an input it may have another name. NULL: it is not there. */

@@ -7,7 +7,7 @@
 #define KREL  "6.1.0-1-test"
 #define OTHER "5.15.0-9-other"
 
-static void modules_are_told_by_their_names(void **state)
+static void modules_are_known_by_their_names(void **state)
 {
 	(void) state;
 	assert_true(verify_is_module("a.ko"));
@@ -22,7 +22,7 @@ static void modules_are_told_by_their_names(void **state)
 	assert_false(verify_is_module(""));
 }
 
-static void tell(const char *what, enum verify_kind kind, const char *place)
+static void identify(const char *what, enum verify_kind kind, const char *place)
 {
 	_cleanup_(verify_input_close) struct verify_input input = VERIFY_INPUT_CLOSED;
 	struct error error = { 0 };
@@ -42,7 +42,7 @@ static void refuse(const char *what, const char *why)
 	assert_contains(error.text, why);
 }
 
-static void inputs_are_told_by_what_they_are(void **state)
+static void inputs_are_known_by_what_they_are(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_free_ char *layout = NULL;
@@ -58,13 +58,13 @@ static void inputs_are_told_by_what_they_are(void **state)
 	assert_true(asprintf(&tagged, "oci:%s/layout:latest", folder->path) > 0);
 	assert_true(asprintf(&module, "%s/m.ko.xz", folder->path) > 0);
 	assert_true(asprintf(&file, "%s/image.tar", folder->path) > 0);
-	tell(folder->path, VERIFY_FOLDER, folder->path);
-	tell(layout, VERIFY_LAYOUT, layout);
-	tell(tagged, VERIFY_LAYOUT, layout);
-	tell(module, VERIFY_MODULE, module);
-	tell(file, VERIFY_ARCHIVE, file);
-	tell("containers-storage:a/b:1", VERIFY_STORAGE, "a/b:1");
-	tell("registry.invalid/driver:1", VERIFY_STORAGE, "registry.invalid/driver:1");
+	identify(folder->path, VERIFY_FOLDER, folder->path);
+	identify(layout, VERIFY_LAYOUT, layout);
+	identify(tagged, VERIFY_LAYOUT, layout);
+	identify(module, VERIFY_MODULE, module);
+	identify(file, VERIFY_ARCHIVE, file);
+	identify("containers-storage:a/b:1", VERIFY_STORAGE, "a/b:1");
+	identify("registry.invalid/driver:1", VERIFY_STORAGE, "registry.invalid/driver:1");
 	refuse("containers-storage:", "name is missing");
 	refuse("docker://a/b", "no registry is asked");
 	refuse("/not/there", "No such file");
@@ -377,8 +377,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			only_distributions_that_are_not_debians_take_symbols_without_versions),
-		cmocka_unit_test(modules_are_told_by_their_names),
-		folder_test(inputs_are_told_by_what_they_are),
+		cmocka_unit_test(modules_are_known_by_their_names),
+		folder_test(inputs_are_known_by_what_they_are),
 		folder_test(packings_that_no_kernel_takes_are_refused_by_name),
 		folder_test(other_kernels_are_skipped),
 		folder_test(without_ours_all_are_taken),
