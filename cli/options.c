@@ -236,15 +236,14 @@ static int store(const struct option_row *row, const char *name, const char *val
 {
 	void *slot = (char *) target + row->offset;
 
-	if (row->kind == OPTION_FLAG) {
+	if (row->kind == OPTION_TAKE)
+		return row->take(target, value, error);
+	if (!value) { /* OPTION_FLAG */
 		*(bool *) slot = true;
 		return 0;
 	}
-	if (row->kind == OPTION_TAKE)
-		return row->take(target, value, error);
 	if (row->kind == OPTION_NUMBER || row->kind == OPTION_JOBS)
 		return take_number(row, name, value, slot, error);
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): flags are done */
 	if (!*value)
 		return error_set(error, -EINVAL, "%s: its value is empty", name);
 	if (row->kind == OPTION_LIST)

@@ -36,15 +36,17 @@ static unsigned long long elapsed_ms(const struct progress *progress)
 static _printf_(5, 6) void event(const struct progress *progress, const char *kind, const char *key,
 	const char *value, const char *format, ...)
 {
+	_cleanup_free_ char *numbers = NULL;
 	va_list arguments;
 
 	if (!progress->json)
 		return;
+	va_start(arguments, format);
+	numbers = xvasprintf(format, arguments);
+	va_end(arguments);
 	(void) fprintf(progress->json, "{\"event\":\"%s\",\"stage\":", kind);
 	json_text_string(progress->json, progress->stage ? progress->stage : "");
-	va_start(arguments, format);
-	(void) vfprintf(progress->json, format, arguments);
-	va_end(arguments);
+	(void) fputs(numbers, progress->json);
 	if (key) {
 		(void) fprintf(progress->json, ",\"%s\":", key);
 		json_text_string(progress->json, value);
