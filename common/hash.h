@@ -32,6 +32,10 @@ int hash_add_tree(struct hash *hash, int dir_fd, const char *path) _must_check_;
 /* Writes the digest in lower-case hex and frees @hash. */
 void hash_finish(struct hash *hash, char hex[HASH_HEX_SIZE]);
 
+/* All at once, of bytes and of a file. */
+void hash_bytes(const void *data, size_t size, char hex[HASH_HEX_SIZE]);
+int hash_file(int dir_fd, const char *path, char hex[HASH_HEX_SIZE]) _must_check_;
+
 /* Is it what hash_finish() writes: 64 lower-case hex digits and nothing else? */
 bool hash_is_hex(const char *text);
 

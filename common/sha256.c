@@ -104,6 +104,23 @@ void hash_finish(struct hash *hash, char hex[HASH_HEX_SIZE])
 	free(hash);
 }
 
+void hash_bytes(const void *data, size_t size, char hex[HASH_HEX_SIZE])
+{
+	struct hash *hash = hash_new();
+
+	hash_add(hash, data, size);
+	hash_finish(hash, hex);
+}
+
+int hash_file(int dir_fd, const char *path, char hex[HASH_HEX_SIZE])
+{
+	struct hash *hash = hash_new();
+	int r = hash_add_file(hash, dir_fd, path);
+
+	hash_finish(hash, hex);
+	return r;
+}
+
 bool hash_is_hex(const char *text)
 {
 	return strlen(text) == HASH_HEX_SIZE - 1 &&

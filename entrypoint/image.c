@@ -9,7 +9,7 @@
 #include "common/fs.h"
 #include "common/tag.h"
 #include "common/conf.h"
-#include "module/kernel_facts.h"
+#include "module/running.h"
 #include "module/symvers.h"
 
 void image_read(int root_fd, const char *krel, struct image *image)

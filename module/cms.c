@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "module/cms.h"
+#include "module/elf_internal.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -482,47 +482,6 @@ int cms_read_signer(const void *data, size_t size, size_t offset, struct cms_fac
 	if (reader.code == 0)
 		*ret = facts;
 	return reader.code;
-}
-
-/* ---- thousands of signatures, most of which are of one signer */
-
-static void *copy_bytes(struct arena *memory, const void *data, size_t size)
-{
-	void *bytes = arena_alloc(memory, size);
-
-	return bytes ? memcpy(bytes, data, size) : NULL;
-}
-
-int cms_read_alike(struct cms_memo *memo, const void *data, size_t size, size_t offset,
-	struct arena *memory, const struct cms_facts **ret, struct error *error)
-{
-	struct cms_signer signer = { 0 };
-	struct cms_facts facts;
-	const void *start;
-	size_t start_size;
-	int r;
-
-	/* The value is not looked into: where all else is equal the facts are. */
-	if (memo->facts && memo->size == size && memcmp(memo->start, data, memo->start_size) == 0) {
-		*ret = memo->facts;
-		return 0;
-	}
-	r = cms_read_signer(data, size, offset, &facts, &signer, error);
-	if (r < 0)
-		return r;
-	*ret = copy_bytes(memory, &facts, sizeof(facts));
-	if (!*ret)
-		return error_set_errno(error, -ENOMEM, "%zu bytes of signature", size);
-	/* Only of one signer's message, at the end of which the value is. */
-	start_size = (size_t) (signer.signature.data - (const unsigned char *) data);
-	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): it is set */
-	if (facts.signers != 1 || start_size + signer.signature.size != size)
-		return 0;
-	start = copy_bytes(memory, data, start_size);
-	if (!start)
-		return error_set_errno(error, -ENOMEM, "%zu bytes of signature", size);
-	*memo = (struct cms_memo){ *ret, start, start_size, size };
-	return 0;
 }
 
 /* ---- what lies behind the signature */

@@ -5,7 +5,7 @@
  * start and of the memory of a process that stays for months. They stay open until the program
  * ends.
  */
-#include "module/decompress.h"
+#include "module/elf.h"
 
 #include <dlfcn.h>
 #include <limits.h>

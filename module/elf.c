@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/hash.h"
-#include "module/sysmodule.h"
 
 /* Signatures have some 700 bytes; no kernel reads more, and cms_read() refuses it by its size. */
 #define SIGNATURE_SIZE_LIMIT ((size_t) 64 * 1024)
@@ -40,11 +39,9 @@ static int read_ident(struct elf_module *module, struct elf_parts *parts, struct
 	return 0;
 }
 
-/* In a pool what is read of it is kept; what is wrong with a damaged one needs all of it. */
 static int read_signature(struct elf_module *module, struct elf_file *file, struct error *error)
 {
 	const struct module_trailer *trailer = &module->trailer;
-	struct error why;
 	const char *bytes;
 	char *copy;
 	int r;
@@ -54,11 +51,6 @@ static int read_signature(struct elf_module *module, struct elf_file *file, stru
 	r = elf_file_map(file, trailer->signature_offset, trailer->signature_size, &bytes, error);
 	if (r < 0)
 		return r;
-	if (module->pool)
-		r = cms_read_alike(&module->pool->memo, bytes, trailer->signature_size,
-			trailer->signature_offset, module->memory, &module->cms, &why);
-	if (module->cms || r == -ENOMEM)
-		return module->cms ? 0 : error_set(error, r, "%s", why.text);
 	copy = arena_alloc(module->memory, trailer->signature_size);
 	if (!copy)
 		return error_set_errno(
@@ -127,8 +119,8 @@ static int read_info(struct elf_module *module, const struct elf_parts *parts, s
 	return r < 0 ? error_set_errno(error, r, "cannot read .modinfo") : 0;
 }
 
-static int read_versions(struct elf_module *module, const struct elf_parts *parts,
-	const struct elf_memory *memory, struct error *error)
+static int read_versions(
+	struct elf_module *module, const struct elf_parts *parts, struct error *error)
 {
 	struct elf_span basic, crcs, names;
 	int r = elf_section_map(parts, parts->found[ELF_VERSIONS].allocated, &basic, error);
@@ -143,37 +135,52 @@ static int read_versions(struct elf_module *module, const struct elf_parts *part
 		return r;
 	module->has_basic = basic.present;
 	module->has_extended = crcs.present;
-	if (crcs.present && names.present)
-		r = elf_versions_read_extended(&module->versions, &crcs, &names, memory);
-	else
-		r = elf_versions_read_basic(&module->versions, &basic, memory);
+	if (basic.present && crcs.present)
+		r = elf_versions_read_basic(&module->basic_versions, &basic, module->memory);
+	if (r == 0 && crcs.present && names.present)
+		r = elf_versions_read_extended(&module->versions, &crcs, &names, module->memory);
+	else if (r == 0)
+		r = elf_versions_read_basic(&module->versions, &basic, module->memory);
 	return r < 0 ? error_set_errno(error, r, "cannot read symbol versions") : 0;
+}
+
+static int read_struct_name(
+	struct elf_module *module, const struct elf_parts *parts, struct error *error)
+{
+	const size_t limit = sizeof(module->struct_name) - 1;
+	struct elf_span span;
+	int r = elf_section_map(parts, found_or_any(parts, ELF_THIS_MODULE), &span, error);
+
+	if (r < 0 || span.size <= STRUCT_NAME_OFFSET)
+		return r;
+	span.data += STRUCT_NAME_OFFSET;
+	span.size -= STRUCT_NAME_OFFSET;
+	memcpy(module->struct_name, span.data,
+		strnlen(span.data, span.size < limit ? span.size : limit));
+	return 0;
 }
 
 static int read_content(
 	struct elf_module *module, const struct elf_parts *parts, struct error *error)
 {
-	const struct elf_memory memory = { module->memory,
-		module->pool ? &module->pool->passing : module->memory, module->known };
-	int r = read_versions(module, parts, &memory, error);
+	int r = read_versions(module, parts, error);
 
+	if (r == 0)
+		r = read_struct_name(module, parts, error);
 	if (r < 0)
 		return r;
 	module->info_allocated =
 		parts->found[ELF_MODINFO].allocated || !parts->found[ELF_MODINFO].any;
 	module->struct_size = parts->sections[found_or_any(parts, ELF_THIS_MODULE)].sh_size;
-	if (elf_undefined_read(parts, &module->versions, &memory, &module->undefined,
+	if (elf_undefined_read(parts, &module->versions, module->memory, &module->undefined,
 		    &module->undefined_count) < 0)
 		return error_set_errno(error, -ENOMEM, "cannot read symbols");
 	module->layout = elf_versions_find(
 		&module->versions, ELF_LAYOUT_SYMBOL, name_hash(ELF_LAYOUT_SYMBOL));
-	/* What finds them by name is gone when the next module is read. */
-	if (module->pool) {
-		module->versions.slots = NULL;
-		module->versions.hashes = NULL;
-		module->versions.known = NULL;
-	}
-	r = elf_exports_read(parts, &memory, &module->exports, &module->export_count, error);
+	/* Of thousands it would be most of their memory, and is hardly asked for. */
+	if (module->pool)
+		name_table_free(&module->versions.index);
+	r = elf_exports_read(parts, module->memory, &module->exports, &module->export_count, error);
 	if (r < 0)
 		return r;
 	if (elf_check(parts, &module->defects) < 0)
@@ -208,7 +215,7 @@ static int open_file(const struct elf_module *module, struct elf_file *file, str
 {
 	if (module->data)
 		return elf_file_open_memory(file, module->data, module->data_size, error);
-	return elf_file_open(file, module->dir_fd, module->path, module->mapped, memory, error);
+	return elf_file_open(file, module->dir_fd, module->path, memory, error);
 }
 
 static struct elf_module *new_module(const struct elf_module *source)
@@ -262,13 +269,6 @@ int elf_module_open_brief(
 		&(struct elf_module){ .path = path, .dir_fd = dir_fd, .brief = true }, ret, error);
 }
 
-int elf_module_open_mapped(
-	int dir_fd, const char *path, struct elf_module **ret, struct error *error)
-{
-	return open_any(
-		&(struct elf_module){ .path = path, .dir_fd = dir_fd, .mapped = true }, ret, error);
-}
-
 int elf_module_open_memory(const void *data, size_t size, const char *name, struct elf_module **ret,
 	struct error *error)
 {
@@ -283,9 +283,7 @@ int elf_module_open_pooled(struct elf_pool *pool, int dir_fd, const char *path,
 	struct elf_module **ret, struct error *error)
 {
 	return open_any(
-		&(struct elf_module){
-			.path = path, .dir_fd = dir_fd, .pool = pool, .known = pool->known },
-		ret, error);
+		&(struct elf_module){ .path = path, .dir_fd = dir_fd, .pool = pool }, ret, error);
 }
 
 void elf_module_close(struct elf_module **module)
@@ -295,21 +293,22 @@ void elf_module_close(struct elf_module **module)
 	if (!closing)
 		return;
 	elf_defects_free(&closing->defects);
+	name_table_free(&closing->versions.index);
+	name_table_free(&closing->basic_versions.index);
 	if (closing->pool)
 		return;
 	arena_free(&closing->own);
 	free(closing);
 }
 
-int elf_pool_new(const struct symvers *known, struct elf_pool **ret)
+int elf_pool_new(struct elf_pool **ret)
 {
 	struct elf_pool *pool = malloc(sizeof(*pool));
 
 	if (!pool)
 		return -ENOMEM;
 	*pool = (struct elf_pool){ .kept = { .chunk_size = ARENA_HUGE_CHUNK, .huge = true },
-		.passing = { .chunk_size = PASSING_CHUNK },
-		.known = known };
+		.passing = { .chunk_size = PASSING_CHUNK } };
 	*ret = pool;
 	return 0;
 }
@@ -361,18 +360,6 @@ void elf_module_build_id(const struct elf_module *module, char hex[BUILD_ID_HEX_
 	hex_copy(module->build_id, module->build_id_size, hex);
 }
 
-bool elf_module_has_versions(const struct elf_module *module, bool *ret_basic)
-{
-	if (ret_basic)
-		*ret_basic = module->has_basic;
-	return module->has_basic || module->has_extended;
-}
-
-bool elf_module_has_extended_versions(const struct elf_module *module)
-{
-	return module->has_extended;
-}
-
 const struct elf_symbol_version *elf_module_versions(
 	const struct elf_module *module, size_t *ret_count)
 {
@@ -382,10 +369,8 @@ const struct elf_symbol_version *elf_module_versions(
 
 bool elf_module_version(const struct elf_module *module, const char *symbol, uint32_t *ret_crc)
 {
-	const struct elf_versions *versions = &module->versions;
 	const struct elf_symbol_version *found =
-		versions->slots ? elf_versions_find(versions, symbol, name_hash(symbol))
-				: elf_versions_search(versions, symbol);
+		elf_versions_find(&module->versions, symbol, name_hash(symbol));
 
 	if (found)
 		*ret_crc = found->crc;
@@ -397,11 +382,6 @@ const struct elf_undefined *elf_module_undefined_symbols(
 {
 	*ret_count = module->undefined_count;
 	return module->undefined;
-}
-
-uint32_t elf_undefined_hash(const struct elf_undefined *undefined)
-{
-	return undefined->known ? name_hash(undefined->name) : undefined->number;
 }
 
 const struct elf_module_export *elf_module_exports(
@@ -432,10 +412,6 @@ int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cm
 		return error_set(error, module->trailer_code, "%s", module->trailer_error);
 	if (!trailer->present)
 		return 0;
-	if (module->cms) {
-		*ret_cms = *module->cms;
-		return 0;
-	}
 	return cms_read(module->signature, trailer->signature_size, trailer->signature_offset,
 		ret_cms, error);
 }
@@ -454,89 +430,28 @@ int elf_module_check_format(
 	return 0;
 }
 
-/*
- * What differs from what elf_module_open() keeps only in files that were changed after the
- * build, or that were built for two kinds of kernels: the file is read again for it.
- */
-
-struct again {
-	struct elf_file file;
-	struct elf_parts parts;
-};
-
-static void again_done(struct again *again)
-{
-	elf_parts_done(&again->parts);
-	elf_file_close(&again->file);
-}
-
-static int read_again(const struct elf_module *module, struct again *again, struct error *error)
-{
-	const char *bytes;
-	int r = open_file(module, &again->file, NULL, error);
-
-	if (r < 0)
-		return r;
-	if (module->content_size > again->file.size)
-		return error_set(error, -EINVAL, "changed while it was read");
-	r = elf_file_map(&again->file, 0, again->file.size, &bytes, error);
-	if (r < 0)
-		return r;
-	again->parts =
-		(struct elf_parts){ .file = &again->file, .size = (size_t) module->content_size };
-	memcpy(&again->parts.header, bytes, sizeof(again->parts.header));
-	return elf_parts_read(&again->parts, error);
-}
-
-int elf_module_struct_name(
-	const struct elf_module *module, char name[ELF_STRUCT_NAME_SIZE], struct error *error)
-{
-	_cleanup_(again_done) struct again again = { .file = { .fd = -1 } };
-	struct elf_span span;
-	int r = read_again(module, &again, error);
-
-	name[0] = '\0';
-	if (r < 0)
-		return r;
-	r = elf_section_map(
-		&again.parts, found_or_any(&again.parts, ELF_THIS_MODULE), &span, error);
-	if (r < 0)
-		return r;
-	if (span.size > STRUCT_NAME_OFFSET)
-		(void) snprintf(name, ELF_STRUCT_NAME_SIZE, "%.*s",
-			(int) strnlen(
-				span.data + STRUCT_NAME_OFFSET, span.size - STRUCT_NAME_OFFSET),
-			span.data + STRUCT_NAME_OFFSET);
-	return 0;
-}
-
-int elf_module_basic_versions(const struct elf_module *module, struct arena *memory,
-	struct elf_versions *ret, struct error *error)
-{
-	const struct elf_memory all = { .kept = memory, .index = memory };
-	_cleanup_(again_done) struct again again = { .file = { .fd = -1 } };
-	struct elf_span span;
-	int r = read_again(module, &again, error);
-
-	if (r < 0)
-		return r;
-	r = elf_section_map(&again.parts, again.parts.found[ELF_VERSIONS].allocated, &span, error);
-	if (r < 0)
-		return r;
-	r = elf_versions_read_basic(ret, &span, &all);
-	return r < 0 ? r : elf_versions_keep(ret, &all);
-}
-
 int elf_module_check_relocations(
 	const struct elf_module *module, unsigned int version, struct error *error)
 {
-	_cleanup_(again_done) struct again again = { .file = { .fd = -1 } };
+	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
+	_cleanup_(elf_parts_done) struct elf_parts parts = { .file = &file,
+		.size = module->content_size };
+	const char *bytes;
 	int r;
 
 	if (!module->readable)
 		return 0;
-	r = read_again(module, &again, error);
-	return r < 0 ? r : elf_relocations_check(&again.parts, version, error);
+	r = open_file(module, &file, NULL, error);
+	if (r < 0)
+		return r;
+	if (parts.size > file.size)
+		return error_set(error, -EINVAL, "changed while it was read");
+	r = elf_file_map(&file, 0, file.size, &bytes, error);
+	if (r < 0)
+		return r;
+	memcpy(&parts.header, bytes, sizeof(parts.header));
+	r = elf_parts_read(&parts, error);
+	return r < 0 ? r : elf_relocations_check(&parts, version, error);
 }
 
 int elf_module_bytes(

@@ -19,14 +19,12 @@
 
 #include "common/error.h"
 #include "common/strv.h"
-#include "module/cms.h"
+#include "module/sign.h"
 
 #define BUILD_ID_HEX_SIZE 65 /* up to 32 bytes in hex, and the NUL */
 
 struct elf_module;
 struct elf_pool;
-struct symvers;
-struct symvers_entry;
 
 /*
  * Opens a plain, .xz, .gz or .zst .ko file relative to @dir_fd. The caller closes it with
@@ -39,9 +37,6 @@ int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struc
  */
 int elf_module_open_brief(
 	int dir_fd, const char *path, struct elf_module **ret, struct error *error);
-/* By mapping the file: for a process that can do with its death by SIGBUS should it shrink. */
-int elf_module_open_mapped(
-	int dir_fd, const char *path, struct elf_module **ret, struct error *error);
 /* From a buffer, packed or not, which the caller keeps as long. @name is for messages. */
 int elf_module_open_memory(const void *data, size_t size, const char *name, struct elf_module **ret,
 	struct error *error);
@@ -49,11 +44,9 @@ void elf_module_close(struct elf_module **module);
 
 /*
  * What modules share that one thread opens one after the other, thousands of them: the memory that
- * they lie in, and that into which files are read. @known, or NULL: a Module.symvers that nothing
- * adds to meanwhile and that outlives the modules; names of symbols that it has are not copied. The
- * modules are closed before elf_pool_free().
+ * they lie in, and that into which files are read. The modules are closed before elf_pool_free().
  */
-int elf_pool_new(const struct symvers *known, struct elf_pool **ret) _must_check_;
+int elf_pool_new(struct elf_pool **ret) _must_check_;
 void elf_pool_free(struct elf_pool **pool);
 int elf_module_open_pooled(struct elf_pool *pool, int dir_fd, const char *path,
 	struct elf_module **ret, struct error *error) _must_check_;
@@ -100,27 +93,13 @@ const struct elf_symbol_version *elf_module_versions(
 /* Finds one of them, by name. */
 bool elf_module_version(const struct elf_module *module, const char *symbol, uint32_t *ret_crc);
 
-/*
- * Whether the file has a section of symbol versions at all: an empty one differs from none, because
- * the kernel then compares only the part of vermagic after the first space. The extended form alone
- * (CONFIG_EXTENDED_MODVERSIONS, since 6.14) does not count for that: see @ret_basic, may be NULL.
- */
-bool elf_module_has_versions(const struct elf_module *module, bool *ret_basic);
-
-/* Whether it has the extended form, in which a symbol may lack a version. */
-bool elf_module_has_extended_versions(const struct elf_module *module);
-
 struct elf_undefined {
 	const char *name;
 	const struct elf_symbol_version *version; /* what it demands of it, or NULL */
-	uint32_t number;     /* if known its place in what the pool has, for symvers_at() */
-	uint32_t index : 30; /* in the table of symbols */
-	bool known : 1;
-	bool weak : 1; /* may stay unresolved */
+	uint32_t hash;       /* of the name, as symvers_find_hashed() wants it */
+	uint32_t index : 31; /* in the table of symbols */
+	bool weak : 1;       /* may stay unresolved */
 };
-
-/* Of the name, as symvers_find_hashed() wants it. */
-uint32_t elf_undefined_hash(const struct elf_undefined *undefined);
 
 /* Undefined symbols that the kernel resolves, in the file's order. */
 const struct elf_undefined *elf_module_undefined_symbols(
@@ -133,7 +112,6 @@ struct elf_module_export {
 	uint32_t hash; /* of the symbol, as symvers_find_hashed() wants it */
 	bool has_crc;
 	bool gpl;
-	const struct symvers_entry *known; /* of that symbol, in what the pool has, or NULL */
 };
 
 /* What it exports, sorted by name. */
@@ -144,13 +122,6 @@ const struct elf_module_export *elf_module_exports(
 uint16_t elf_module_machine(const struct elf_module *module);
 
 #define ELF_STRUCT_NAME_SIZE 56 /* of struct module's, with the NUL, on 64-bit machines */
-
-/*
- * The name in struct module itself, which the kernel goes by; modpost writes the same one there and
- * into .modinfo. Reads the file again. "" when there is none.
- */
-int elf_module_struct_name(const struct elf_module *module, char name[ELF_STRUCT_NAME_SIZE],
-	struct error *error) _must_check_;
 
 /*
  * Bytes of .gnu.linkonce.this_module, sizeof(struct module) of the kernel that it was made for; 0
@@ -191,3 +162,46 @@ int elf_module_check_format(
  */
 int elf_module_check_relocations(
 	const struct elf_module *module, unsigned int version, struct error *error) _must_check_;
+
+/* ---- names of modules and of their files */
+
+/*
+ * Where ".ko", ".ko.xz", ".ko.zst" or ".ko.gz" begins at the end of @path; NULL: no module's file
+ * is called so.
+ */
+const char *module_suffix(const char *path);
+
+/* The name ('_') of the module in such a file; false for others, and for a name beyond @size. */
+bool module_name_of_file(const char *path, char *name, size_t size);
+
+/*
+ * Copies what follows the last '/' of the @length bytes at @path, '-' as '_', into @name of @size
+ * bytes; what does not fit is cut.
+ */
+void module_name_copy(const char *path, size_t length, char *name, size_t size);
+
+/*
+ * ---- the compressed forms in which kernels ship modules: .xz, .gz (RFC 1952) and .zst (RFC 8878),
+ * recognised by their first bytes, because names lie more often than content does
+ */
+
+enum decompress_format {
+	DECOMPRESS_NONE, /* none of the three */
+	DECOMPRESS_XZ,
+	DECOMPRESS_GZIP,
+	DECOMPRESS_ZSTD,
+};
+
+#define DECOMPRESS_MAGIC_SIZE 6 /* bytes that decompress_detect() wants to see */
+
+enum decompress_format decompress_detect(const void *data, size_t size);
+
+/*
+ * Unpacks @data, exactly one stream of @format (not DECOMPRESS_NONE), into a new buffer that the
+ * caller frees, with a NUL behind what @ret_size counts. -EFBIG when the result is larger than
+ * @limit bytes, -EINVAL when the stream is damaged, cut short or has bytes after its end, -ENOMEM,
+ * -ELIBACC and -ELIBBAD where the library that unpacks it is missing; each with a message in
+ * @error.
+ */
+int decompress(enum decompress_format format, const void *data, size_t size, size_t limit,
+	char **ret_data, size_t *ret_size, struct error *error) _must_check_;

@@ -48,7 +48,6 @@
 #define EXPORT_SIZE      12 /* struct kernel_symbol since SINCE_NAME_SPACES */
 #define STRUCT_NAME_SIZE 56
 #define NAME_LIMIT       1024 /* bytes of a section's name that are compared */
-#define FEW_SLOTS        256  /* of the index of names: enough for most modules */
 
 /* Of those among the symbols, each of which may be the first that is asked for. */
 #define SYMBOL_LIMIT 64
@@ -166,8 +165,6 @@ static void check_section_names(const struct elf_parts *parts, struct elf_defect
 			"the names of sections are in section %u, which has type %u and is no "
 			"string table",
 			parts->header.e_shstrndx, names->sh_type);
-	if (parts->section_facts.largest_name < parts->names_size)
-		return;
 	for (unsigned int i = 0; i < parts->header.e_shnum; i++) {
 		const Elf64_Shdr *section = &parts->sections[i];
 		bool has_bytes = section->sh_type != SHT_NULL && section->sh_type != SHT_NOBITS;
@@ -321,7 +318,7 @@ static void check_symbol_names(const struct elf_parts *parts, struct elf_defects
 {
 	Elf64_Sym symbol;
 
-	if (!parts->strings_size || parts->symbol_facts.largest_name < parts->strings_size)
+	if (!parts->strings_size)
 		return;
 	for (size_t i = 0; i < parts->symbol_count; i++) {
 		elf_symbol_at(parts, i, &symbol);
@@ -339,8 +336,6 @@ static void check_flags(const struct elf_parts *parts, struct elf_defects *defec
 {
 	const uint64_t both = SHF_WRITE | SHF_EXECINSTR;
 
-	if ((parts->section_facts.flags & both) != both)
-		return;
 	for (unsigned int i = 0; i < parts->header.e_shnum; i++) {
 		if ((parts->sections[i].sh_flags & both) != both)
 			continue;
@@ -359,8 +354,6 @@ static void check_layout(const struct elf_parts *parts, struct elf_defects *defe
 {
 	uint64_t total = 0;
 
-	if (!parts->section_facts.odd && parts->section_facts.memory <= MODULE_SPACE)
-		return;
 	for (unsigned int i = 0; i < parts->header.e_shnum; i++) {
 		const Elf64_Shdr *section = &parts->sections[i];
 		uint64_t align = section->sh_addralign ? section->sh_addralign : 1;
@@ -518,8 +511,6 @@ static void check_places(const struct elf_parts *parts, struct elf_defects *defe
 {
 	Elf64_Sym symbol;
 
-	if (!parts->symbol_facts.misplaced)
-		return;
 	for (size_t i = 1; i < parts->symbol_count; i++) {
 		const char *name;
 
@@ -544,8 +535,6 @@ static void check_places(const struct elf_parts *parts, struct elf_defects *defe
 /* apply_relocations(): x86-64 and arm64 take no relocations without addends. */
 static void check_relocation_sections(const struct elf_parts *parts, struct elf_defects *defects)
 {
-	if (!parts->section_facts.has_rel && !(parts->section_facts.flags & SHF_RELA_LIVEPATCH))
-		return;
 	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
 		const Elf64_Shdr *section = &parts->sections[i];
 
@@ -584,15 +573,12 @@ static bool is_shown(const struct elf_parts *parts, unsigned int index)
 /* add_sect_attrs() of kernel/module/sysfs.c; before 6.12 its failures were ignored. */
 static void check_shown_names(const struct elf_parts *parts, struct elf_defects *defects)
 {
-	uint32_t few[FEW_SLOTS] = { 0 }; /* open addressing: a section, 0: free */
-	_cleanup_free_ uint32_t *many = NULL;
-	uint32_t *slots = few;
-	size_t mask = FEW_SLOTS - 1;
+	_cleanup_free_ uint32_t *slots = NULL; /* open addressing: a section, 0: free */
+	size_t mask = 15;
 
 	while (mask < (size_t) parts->header.e_shnum * 2)
 		mask = mask * 2 + 1;
-	if (mask >= FEW_SLOTS)
-		slots = many = calloc(mask + 1, sizeof(*many));
+	slots = calloc(mask + 1, sizeof(*slots));
 	if (!slots) {
 		defects->no_memory = true;
 		return;

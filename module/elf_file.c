@@ -3,10 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-
-#include "module/decompress.h"
 
 /* The largest module known, nvidia.ko with debug info, takes some 150 MB. */
 #define FILE_SIZE_LIMIT ((size_t) 512 * 1024 * 1024)
@@ -104,27 +101,7 @@ static int read_first(struct elf_file *file, struct error *error)
 	return whole ? 0 : add_window(file, tail, file->size - tail, &window, error);
 }
 
-/* Left as it is where it cannot be mapped: what is asked for is read then. */
-static int map_first(struct elf_file *file, struct error *error)
-{
-	enum decompress_format format;
-	void *bytes = file->size
-			      ? mmap(NULL, (size_t) file->size, PROT_READ, MAP_PRIVATE, file->fd, 0)
-			      : MAP_FAILED;
-
-	if (bytes == MAP_FAILED)
-		return read_first(file, error);
-	file->mapped = bytes;
-	file->mapped_size = file->size;
-	format = decompress_detect(bytes, (size_t) file->size);
-	if (format != DECOMPRESS_NONE)
-		return unpack(file, format, bytes, (size_t) file->size, error);
-	file->image = bytes;
-	return 0;
-}
-
-static int open_plain(
-	struct elf_file *file, int dir_fd, const char *path, bool map, struct error *error)
+static int open_plain(struct elf_file *file, int dir_fd, const char *path, struct error *error)
 {
 	struct stat status;
 
@@ -139,17 +116,17 @@ static int open_plain(
 		return error_set(error, -EFBIG, "larger than %zu MiB: not a kernel module",
 			FILE_SIZE_LIMIT >> 20);
 	file->size = (uint64_t) status.st_size;
-	return map ? map_first(file, error) : read_first(file, error);
+	return read_first(file, error);
 }
 
-int elf_file_open(struct elf_file *file, int dir_fd, const char *path, bool map,
-	struct arena *memory, struct error *error)
+int elf_file_open(struct elf_file *file, int dir_fd, const char *path, struct arena *memory,
+	struct error *error)
 {
 	int r;
 
 	*file = (struct elf_file){ .fd = -1 };
 	file->memory = memory ? memory : &file->own;
-	r = open_plain(file, dir_fd, path, map, error);
+	r = open_plain(file, dir_fd, path, error);
 	if (r < 0)
 		elf_file_close(file);
 	return r;
@@ -167,8 +144,6 @@ int elf_file_open_memory(struct elf_file *file, const void *data, size_t size, s
 void elf_file_close(struct elf_file *file)
 {
 	arena_free(&file->own);
-	if (file->mapped)
-		(void) munmap(file->mapped, (size_t) file->mapped_size);
 	cleanup_close(&file->fd);
 	free(file->unpacked);
 	*file = (struct elf_file){ .fd = -1 };
@@ -272,37 +247,6 @@ bool elf_section_in_file(const struct elf_parts *parts, const Elf64_Shdr *sectio
 	       section->sh_size <= parts->size - section->sh_offset;
 }
 
-/* In one pass what several ask of all sections, of which most files have 40. */
-static void survey_sections(struct elf_parts *parts)
-{
-	uint64_t flags = 0, memory = 0;
-	uint32_t largest = 0;
-	bool rel = false, odd = false, beyond = false;
-
-	for (unsigned int i = 0; i < parts->header.e_shnum; i++) {
-		const Elf64_Shdr *section = &parts->sections[i];
-		uint64_t align = section->sh_addralign;
-
-		if (section->sh_name > largest)
-			largest = section->sh_name;
-		flags |= section->sh_flags;
-		rel = rel || section->sh_type == SHT_REL;
-		beyond = beyond ||
-			 (section->sh_type != SHT_NOBITS && !elf_section_in_file(parts, section));
-		if (!(section->sh_flags & SHF_ALLOC))
-			continue;
-		odd = odd || align & (align - 1) || align > UINT32_MAX ||
-		      section->sh_size > UINT32_MAX || section->sh_type == SHT_NULL;
-		memory += section->sh_size + align;
-	}
-	parts->section_facts.flags = flags;
-	parts->section_facts.memory = memory;
-	parts->section_facts.largest_name = largest;
-	parts->section_facts.has_rel = rel;
-	parts->section_facts.odd = odd;
-	parts->section_facts.beyond = beyond;
-}
-
 static int check_sections(const struct elf_parts *parts, struct error *error)
 {
 	const Elf64_Shdr *none = &parts->sections[0];
@@ -310,7 +254,7 @@ static int check_sections(const struct elf_parts *parts, struct error *error)
 	if (none->sh_type != SHT_NULL || none->sh_size || none->sh_addr)
 		return error_set(error, -EINVAL, "damaged: section 0 at offset %llu is not empty",
 			ull(parts->header.e_shoff));
-	for (unsigned int i = 1; parts->section_facts.beyond && i < parts->header.e_shnum; i++) {
+	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
 		const Elf64_Shdr *section = &parts->sections[i];
 
 		if (section->sh_type != SHT_NULL && section->sh_type != SHT_NOBITS &&
@@ -490,36 +434,6 @@ int elf_section_map(const struct elf_parts *parts, unsigned int index, struct el
 	return elf_file_map(parts->file, section->sh_offset, section->sh_size, &ret->data, error);
 }
 
-/* In one pass what several ask of all symbols. */
-static void survey_symbols(struct elf_parts *parts)
-{
-	const char *at = parts->symbols;
-	const char *end = at + parts->symbol_count * sizeof(Elf64_Sym);
-	size_t undefined = 0, first = parts->symbol_count;
-	uint32_t largest = 0;
-	bool misplaced = false;
-
-	for (; at < end; at += sizeof(Elf64_Sym)) {
-		uint32_t name;
-		uint16_t section;
-
-		memcpy(&name, at + offsetof(Elf64_Sym, st_name), sizeof(name));
-		memcpy(&section, at + offsetof(Elf64_Sym, st_shndx), sizeof(section));
-		if (name > largest)
-			largest = name;
-		if (section != SHN_UNDEF && section < parts->header.e_shnum)
-			continue;
-		if (section != SHN_UNDEF)
-			misplaced = misplaced || section != SHN_ABS;
-		else if (at != parts->symbols && !undefined++)
-			first = (size_t) (at - parts->symbols) / sizeof(Elf64_Sym);
-	}
-	parts->symbol_facts.undefined = undefined;
-	parts->symbol_facts.first_undefined = first;
-	parts->symbol_facts.largest_name = largest;
-	parts->symbol_facts.misplaced = misplaced;
-}
-
 static int read_symbols(struct elf_parts *parts, struct error *error)
 {
 	struct elf_span symbols, strings;
@@ -536,7 +450,6 @@ static int read_symbols(struct elf_parts *parts, struct error *error)
 	parts->symbol_count = symbols.size / sizeof(Elf64_Sym);
 	parts->strings = strings.data;
 	parts->strings_size = strings.size;
-	survey_symbols(parts);
 	return 0;
 }
 
@@ -560,7 +473,6 @@ int elf_parts_read_headers(struct elf_parts *parts, struct error *error)
 
 	if (r < 0)
 		return r;
-	survey_sections(parts);
 	r = check_sections(parts, error);
 	if (r < 0)
 		return r;

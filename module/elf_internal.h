@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "common/arena.h"
-#include "module/cms.h"
 #include "module/elf.h"
 
 /* A kernel's version, as elf_module_check_format() has it. */
@@ -25,6 +24,34 @@ static inline unsigned long long ull(uint64_t number)
 	return number;
 }
 
+/* ---- names.c: names to numbers, by open addressing. The names are borrowed. Zeroed, it is empty.
+ */
+
+#define NAME_NONE UINT32_MAX
+
+struct name_table {
+	struct name_slot {
+		const char *name; /* NULL: free */
+		uint32_t hash;
+		uint32_t number;
+	} * slots;
+	size_t slot_count; /* a power of two, at least twice what it holds */
+};
+
+/* Room for @count names in all. -ENOMEM. */
+int name_table_reserve(struct name_table *table, size_t count) _must_check_;
+/*
+ * Puts @name, for which there has to be room, unless it is there; returns the number that it has
+ * now. @hash: by name_hash().
+ */
+uint32_t *name_table_put(struct name_table *table, const char *name, uint32_t number);
+uint32_t *name_table_put_hashed(
+	struct name_table *table, const char *name, uint32_t hash, uint32_t number);
+/* Or NAME_NONE. */
+uint32_t name_table_find(const struct name_table *table, const char *name);
+uint32_t name_table_find_hashed(const struct name_table *table, const char *name, uint32_t hash);
+void name_table_free(struct name_table *table);
+
 /* ---- the bytes of a file */
 
 struct elf_window;
@@ -37,21 +64,18 @@ struct elf_file {
 	int fd;            /* or -1 */
 	const char *image; /* the whole content, where there is it; or NULL */
 	char *unpacked;    /* what of it is ours to free */
-	void *mapped;      /* the file's own bytes, to be unmapped; or NULL */
-	uint64_t mapped_size;
-	uint64_t size; /* of the unpacked content */
+	uint64_t size;     /* of the unpacked content */
 	struct elf_window *windows;
 	struct arena *memory; /* that these lie in */
 	struct arena own;     /* where the caller has none for them */
 };
 
 /*
- * Both leave @file empty on failure; messages do not name the file. @map: nothing is copied, nor
- * read before it is looked at, and a file that shrinks is a SIGBUS and no error. @memory, or NULL:
+ * Both leave @file empty on failure; messages do not name the file. @memory, or NULL:
  * where what is read lies; it is the caller's to take back after elf_file_close().
  */
-int elf_file_open(struct elf_file *file, int dir_fd, const char *path, bool map,
-	struct arena *memory, struct error *error) _must_check_;
+int elf_file_open(struct elf_file *file, int dir_fd, const char *path, struct arena *memory,
+	struct error *error) _must_check_;
 int elf_file_open_memory(
 	struct elf_file *file, const void *data, size_t size, struct error *error) _must_check_;
 void elf_file_close(struct elf_file *file);
@@ -63,23 +87,33 @@ void elf_file_close(struct elf_file *file);
 int elf_file_map(struct elf_file *file, uint64_t offset, uint64_t size, const char **ret,
 	struct error *error) _must_check_;
 
-/* ---- .modinfo: "key=value" strings, found as the kernel's get_next_modinfo() finds them */
+/* ---- cms.c */
 
-#define MODINFO_FIRSTS 64 /* a power of two */
+/* Bytes of a message, borrowed from it. */
+struct cms_bytes {
+	const unsigned char *data;
+	size_t size;
+};
+
+/* The first signer, as the message has it. Either issuer and serial or key_id is there. */
+struct cms_signer {
+	struct cms_bytes issuer; /* the content of the name's SEQUENCE */
+	struct cms_bytes serial, key_id, signature;
+};
+
+/* As cms_read(), and the signer, to check it. @signer may be NULL. */
+int cms_read_signer(const void *data, size_t size, size_t offset, struct cms_facts *ret,
+	struct cms_signer *signer, struct error *error) _must_check_;
+
+/* ---- .modinfo: "key=value" strings, found as the kernel's get_next_modinfo() finds them */
 
 struct modinfo {
 	char *text; /* the strings; a NUL ends the last one */
 	struct modinfo_entry {
 		uint32_t offset; /* where in the text it begins */
 		uint32_t mark;   /* of its key: most that differ show here already; 0: no '=' */
-	} * entries;             /* those of "alias" at the end of the list */
+	} * entries;
 	size_t count;
-	size_t alias_count; /* how many of them are aliases: thousands in some modules */
-	/*
-	 * By a few bits of a mark, where the first of the others with these bits is, plus 1; 0:
-	 * none, as of most keys that are asked for.
-	 */
-	uint8_t first[MODINFO_FIRSTS];
 };
 
 /*
@@ -93,6 +127,13 @@ int modinfo_read(struct modinfo *info, const char *data, size_t size, size_t mor
 /* The value of @key after @previous, the first for NULL; NULL at the end. */
 const char *modinfo_next(const struct modinfo *info, const char *key, const char *previous);
 
+/* ---- build ids: sysmodule.c */
+
+#define BUILD_ID_SIZE ((BUILD_ID_HEX_SIZE - 1) / 2)
+
+/* The bytes of the build id in @size bytes of ELF notes, and how many there are; 0: none. */
+size_t build_id_of_notes(const char *notes, size_t size, unsigned char id[BUILD_ID_SIZE]);
+
 /* ---- symbol versions */
 
 /* Bytes of a section, borrowed. */
@@ -100,13 +141,6 @@ struct elf_span {
 	const char *data;
 	size_t size;
 	bool present; /* false: the file has no such section */
-};
-
-/* Where what is kept of a module lies. */
-struct elf_memory {
-	struct arena *kept;
-	struct arena *index;         /* what finds names, which may go when the module is open */
-	const struct symvers *known; /* names that need not be copied, or NULL */
 };
 
 /*
@@ -119,37 +153,21 @@ struct elf_memory {
 struct elf_versions {
 	struct elf_symbol_version *items; /* in the file's order, each name once */
 	size_t count;
-	size_t names_size;                  /* bytes of all names, with their NULs */
-	uint32_t *hashes;                   /* of the names, by name_hash() */
-	uint32_t *slots;                    /* open-addressed index: 0 is free, else place + 1 */
-	size_t mask;                        /* a power of two, less one */
-	const struct symvers_entry **known; /* of the names, where memory.known has them; or NULL */
+	struct name_table index; /* of the names; may be freed before */
 };
 
 /*
- * Reads one form; until elf_versions_keep() the names lie in the section that was read. -ENOMEM,
- * and nothing else: what is malformed no symbol's name can be equal to.
+ * Reads one form. Items and names lie in @memory, the caller's. -ENOMEM, and nothing else: what is
+ * malformed no symbol's name can be equal to.
  */
 int elf_versions_read_basic(struct elf_versions *versions, const struct elf_span *basic,
-	const struct elf_memory *memory) _must_check_;
+	struct arena *memory) _must_check_;
 int elf_versions_read_extended(struct elf_versions *versions, const struct elf_span *crcs,
-	const struct elf_span *names, const struct elf_memory *memory) _must_check_;
-/* Looks which names are known, and copies the others. */
-int elf_versions_keep(struct elf_versions *versions, const struct elf_memory *memory) _must_check_;
+	const struct elf_span *names, struct arena *memory) _must_check_;
 
 /* NULL when the module demands no version of @symbol. @hash: of that, by name_hash(). */
 const struct elf_symbol_version *elf_versions_find(
 	const struct elf_versions *versions, const char *symbol, uint32_t hash);
-/* By comparing all names, which needs no index. */
-const struct elf_symbol_version *elf_versions_search(
-	const struct elf_versions *versions, const char *symbol);
-
-/*
- * The basic form of a file that has both, which kernels before 6.14 look at; elf_module_versions()
- * has the extended one then. Reads the file again. What @ret has lies in @memory, the caller's.
- */
-int elf_module_basic_versions(const struct elf_module *module, struct arena *memory,
-	struct elf_versions *ret, struct error *error) _must_check_;
 
 /* ---- a file while it is opened: headers and tables, checked and found */
 
@@ -191,20 +209,6 @@ struct elf_parts {
 	size_t symbol_count;
 	const char *strings; /* of symbols; maybe without a NUL at its end */
 	uint64_t strings_size;
-	struct {
-		uint64_t flags;        /* sh_flags of all in one */
-		uint32_t largest_name; /* sh_name */
-		bool beyond;           /* in its place, which may be not in the file */
-		bool has_rel;          /* of type SHT_REL */
-		bool odd;              /* a size or alignment that no kernel lays out right */
-		uint64_t memory;       /* that they take at most, unless they are odd */
-	} section_facts;
-	struct {
-		size_t undefined;       /* how many have no section; the first of all is none */
-		size_t first_undefined; /* not below the count when there is none */
-		uint32_t largest_name;  /* st_name */
-		bool misplaced;         /* any lies in no section of the file, nor is it absolute */
-	} symbol_facts;
 };
 
 /*
@@ -239,12 +243,11 @@ static inline void elf_symbol_at(const struct elf_parts *parts, size_t index, El
 const char *elf_symbol_name(const struct elf_parts *parts, const Elf64_Sym *symbol);
 
 /* elf_symbols.c */
-int elf_exports_read(const struct elf_parts *parts, const struct elf_memory *memory,
+int elf_exports_read(const struct elf_parts *parts, struct arena *memory,
 	struct elf_module_export **ret, size_t *ret_count, struct error *error) _must_check_;
-/* Names that @versions have are borrowed from there; these are kept, too. */
-int elf_undefined_read(const struct elf_parts *parts, struct elf_versions *versions,
-	const struct elf_memory *memory, struct elf_undefined **ret,
-	size_t *ret_count) _must_check_;
+/* Names that @versions have are borrowed from there. */
+int elf_undefined_read(const struct elf_parts *parts, const struct elf_versions *versions,
+	struct arena *memory, struct elf_undefined **ret, size_t *ret_count) _must_check_;
 
 /* ---- elf_check.c: what versions of the kernel mind beyond that */
 
@@ -296,8 +299,6 @@ int elf_relocations_check(
 struct elf_pool {
 	struct arena kept;
 	struct arena passing; /* what is read of a file, and only of use while it is opened */
-	const struct symvers *known;
-	struct cms_memo memo; /* of signatures */
 };
 
 struct elf_module {
@@ -305,14 +306,12 @@ struct elf_module {
 	struct elf_pool *pool; /* or NULL */
 	struct arena *memory;  /* the pool's, or own */
 	struct arena own;
-	const struct symvers *known; /* the pool's, or NULL */
-	int dir_fd;                  /* the caller's */
-	const char *data;            /* the caller's buffer, or NULL */
+	int dir_fd;       /* the caller's */
+	const char *data; /* the caller's buffer, or NULL */
 	size_t data_size;
 	uint16_t machine;
 	bool readable; /* 64-bit little-endian: the rest is filled in */
 	bool brief;    /* of the rest only info and build_id are */
-	bool mapped;   /* the file is, while it is read */
 	bool has_basic;
 	bool has_extended;
 	uint64_t struct_size;
@@ -320,17 +319,19 @@ struct elf_module {
 	struct modinfo info;
 	bool info_allocated; /* its section is marked as one that takes memory */
 	struct elf_versions versions;
+	struct elf_versions
+		basic_versions; /* of a file that has both forms: see elf_module_versions() */
+	char struct_name[ELF_STRUCT_NAME_SIZE];  /* in struct module itself; "": it has none */
 	const struct elf_symbol_version *layout; /* of these, or NULL */
 	struct elf_undefined *undefined;
 	size_t undefined_count;
 	struct elf_module_export *exports;
 	size_t export_count;
-	unsigned char build_id[(BUILD_ID_HEX_SIZE - 1) / 2];
+	unsigned char build_id[BUILD_ID_SIZE];
 	size_t build_id_size;
 	struct elf_defects defects;
 	struct module_trailer trailer;
 	int trailer_code; /* what is wrong with it, as elf_module_trailer() says it */
 	const char *trailer_error;
-	const char *signature;       /* its CMS bytes; NULL when there are none or too many */
-	const struct cms_facts *cms; /* what these say, in place of them; or NULL */
+	const char *signature; /* its CMS bytes; NULL when there are none or too many */
 };

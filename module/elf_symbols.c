@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "common/hash.h"
-#include "module/symvers.h"
 
 #define BASIC_RECORD_SIZE 64 /* sizeof(struct modversion_info) */
 #define BASIC_NAME_OFFSET 8  /* sizeof(unsigned long) */
@@ -19,139 +18,76 @@ static uint32_t read_u32(const char *bytes)
 	       (uint32_t) b[3] << 24;
 }
 
-static uint32_t *find_slot(const struct elf_versions *versions, const char *name, uint32_t hash)
+/* For at most @count records, whose names take @size bytes. */
+static int allocate_versions(struct elf_versions *versions, size_t count, size_t size,
+	struct arena *memory, char **ret_names)
 {
-	size_t place = hash & versions->mask;
-
-	for (; versions->slots[place]; place = (place + 1) & versions->mask) {
-		size_t item = versions->slots[place] - 1;
-
-		if (versions->hashes[item] == hash && strcmp(versions->items[item].name, name) == 0)
-			break;
-	}
-	return &versions->slots[place];
-}
-
-/* For at most @count records. */
-static int allocate_versions(
-	struct elf_versions *versions, size_t count, const struct elf_memory *memory)
-{
-	size_t slot_count = 8;
-
-	while (slot_count < count * 2)
-		slot_count *= 2;
-	*versions = (struct elf_versions){ .mask = slot_count - 1 };
-	versions->items = arena_alloc(memory->kept, count * sizeof(*versions->items));
-	versions->slots = arena_zalloc(memory->index, slot_count + count, sizeof(uint32_t));
-	if (memory->known)
-		versions->known =
-			arena_alloc(memory->index, count * sizeof(const struct symvers_entry *));
-	if (!versions->items || !versions->slots || (memory->known && !versions->known))
+	*versions = (struct elf_versions){ .items = arena_alloc(
+						   memory, count * sizeof(*versions->items)) };
+	*ret_names = arena_alloc(memory, size);
+	if (!versions->items || !*ret_names)
 		return -ENOMEM;
-	versions->hashes = versions->slots + slot_count;
-	return 0;
+	return name_table_reserve(&versions->index, count);
 }
 
 /* Adds a record, unless there is one of that name. */
 static void add_version(
 	struct elf_versions *versions, const char *name, size_t length, uint32_t crc, bool wide)
 {
-	uint32_t hash = name_hash_sized(name, length);
-	uint32_t *slot = find_slot(versions, name, hash);
+	uint32_t place = (uint32_t) versions->count;
 
-	if (*slot)
-		return;
-	versions->hashes[versions->count] = hash;
-	versions->items[versions->count++] = (struct elf_symbol_version){ name, crc, wide };
-	versions->names_size += length + 1;
-	*slot = (uint32_t) versions->count;
+	if (*name_table_put_hashed(&versions->index, name, name_hash_sized(name, length), place) ==
+		place)
+		versions->items[versions->count++] = (struct elf_symbol_version){ name, crc, wide };
 }
 
 /* A name that has no end in its record runs on into the next one's CRC: no symbol is called that.
  */
-int elf_versions_read_basic(struct elf_versions *versions, const struct elf_span *basic,
-	const struct elf_memory *memory)
+int elf_versions_read_basic(
+	struct elf_versions *versions, const struct elf_span *basic, struct arena *memory)
 {
-	size_t count = basic->size / BASIC_RECORD_SIZE;
+	size_t count = basic->size / BASIC_RECORD_SIZE, size = 0;
+	char *next;
 
-	if (allocate_versions(versions, count, memory) < 0)
+	for (size_t i = 0; i < count; i++)
+		size += strnlen(basic->data + i * BASIC_RECORD_SIZE + BASIC_NAME_OFFSET,
+				BASIC_NAME_SIZE) +
+			1;
+	if (allocate_versions(versions, count, size, memory, &next) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		const char *record = basic->data + i * BASIC_RECORD_SIZE;
 		const char *name = record + BASIC_NAME_OFFSET;
 		size_t length = strnlen(name, BASIC_NAME_SIZE);
 
-		if (length < BASIC_NAME_SIZE)
-			add_version(versions, name, length, read_u32(record),
-				read_u32(record + 4) != 0);
+		if (length == BASIC_NAME_SIZE)
+			continue;
+		add_version(versions, memcpy(next, name, length + 1), length, read_u32(record),
+			read_u32(record + 4) != 0);
+		next += length + 1;
 	}
 	return 0;
 }
 
 int elf_versions_read_extended(struct elf_versions *versions, const struct elf_span *crcs,
-	const struct elf_span *names, const struct elf_memory *memory)
+	const struct elf_span *names, struct arena *memory)
 {
 	size_t count = crcs->size / EXT_CRC_SIZE;
-	const char *text = names->data;
 	size_t offset = 0;
+	char *copy;
 
-	/* The last name may have no end. */
-	if (!names->size || names->data[names->size - 1]) {
-		char *copy = arena_alloc(memory->index, names->size + 1);
-
-		if (!copy)
-			return -ENOMEM;
-		memcpy(copy, names->data, names->size);
-		copy[names->size] = '\0';
-		text = copy;
-	}
 	if (count > names->size)
 		count = names->size; /* of which each takes a byte at least */
-	if (allocate_versions(versions, count, memory) < 0)
+	if (allocate_versions(versions, count, names->size + 1, memory, &copy) < 0)
 		return -ENOMEM;
+	memcpy(copy, names->data, names->size);
+	copy[names->size] = '\0'; /* the last name may have no end */
 	for (size_t i = 0; i < count && offset < names->size; i++) {
-		const char *name = text + offset;
-		size_t length = strlen(name);
+		size_t length = strlen(copy + offset);
 
-		add_version(versions, name, length, read_u32(crcs->data + i * EXT_CRC_SIZE), false);
+		add_version(versions, copy + offset, length,
+			read_u32(crcs->data + i * EXT_CRC_SIZE), false);
 		offset += length + 1;
-	}
-	return 0;
-}
-
-static const char *version_name(const void *versions, size_t i)
-{
-	return ((const struct elf_versions *) versions)->items[i].name;
-}
-
-int elf_versions_keep(struct elf_versions *versions, const struct elf_memory *memory)
-{
-	size_t size = versions->names_size;
-	char *next;
-
-	if (memory->known)
-		symvers_find_many(memory->known, versions->count, versions->hashes, version_name,
-			versions, versions->known);
-	for (size_t i = 0; memory->known && i < versions->count; i++) {
-		struct elf_symbol_version *item = &versions->items[i];
-
-		if (!versions->known[i])
-			continue;
-		size -= strlen(item->name) + 1;
-		item->name = versions->known[i]->symbol;
-	}
-	if (!size)
-		return 0;
-	next = arena_alloc(memory->kept, size);
-	if (!next)
-		return -ENOMEM;
-	for (size_t i = 0; i < versions->count; i++) {
-		const char *name = versions->items[i].name;
-
-		if (versions->known && versions->known[i])
-			continue;
-		versions->items[i].name = next;
-		next = stpcpy(next, name) + 1;
 	}
 	return 0;
 }
@@ -161,15 +97,10 @@ const struct elf_symbol_version *elf_versions_find(
 {
 	uint32_t place;
 
-	if (!versions->count)
-		return NULL;
-	place = *find_slot(versions, symbol, hash);
-	return place ? &versions->items[place - 1] : NULL;
-}
-
-const struct elf_symbol_version *elf_versions_search(
-	const struct elf_versions *versions, const char *symbol)
-{
+	if (versions->index.slots) {
+		place = name_table_find_hashed(&versions->index, symbol, hash);
+		return place == NAME_NONE ? NULL : &versions->items[place];
+	}
 	for (size_t i = 0; i < versions->count; i++)
 		if (strcmp(versions->items[i].name, symbol) == 0)
 			return &versions->items[i];
@@ -187,89 +118,61 @@ const struct elf_symbol_version *elf_versions_search(
  */
 #define NAMES_LIMIT ((size_t) 64 * 1024 * 1024)
 
-/*
- * Mostly modpost writes versions in the order of the symbols: *@next is where the one meant may be.
- */
-static void find_version(
-	const struct elf_versions *versions, struct elf_undefined *item, size_t size, size_t *next)
+static size_t count_undefined(const struct elf_parts *parts)
 {
-	if (*next >= versions->count || strcmp(versions->items[*next].name, item->name) != 0) {
-		item->number = name_hash_sized(item->name, size - 1);
-		item->version = elf_versions_find(versions, item->name, item->number);
-		if (!item->version)
-			return;
-		*next = (size_t) (item->version - versions->items);
-	}
-	item->version = &versions->items[*next];
-	item->number = versions->hashes[(*next)++];
-}
-
-/* The bytes of the names that no version has; SIZE_MAX when the names are beyond the limit. */
-static size_t list_undefined(const struct elf_parts *parts, const struct elf_versions *versions,
-	struct elf_undefined *items)
-{
-	size_t count = 0, rest = 0, names_size = 0, next = 0;
+	size_t count = 0;
 	Elf64_Sym symbol;
 
-	for (size_t i = parts->symbol_facts.first_undefined; count < parts->symbol_facts.undefined;
-		i++) {
-		struct elf_undefined *item = &items[count];
-		size_t size;
+	/* The first of all is none. */
+	for (size_t i = 1; i < parts->symbol_count; i++) {
+		elf_symbol_at(parts, i, &symbol);
+		count += symbol.st_shndx == SHN_UNDEF;
+	}
+	return count;
+}
+
+int elf_undefined_read(const struct elf_parts *parts, const struct elf_versions *versions,
+	struct arena *memory, struct elf_undefined **ret, size_t *ret_count)
+{
+	size_t count = count_undefined(parts), size = 0, unversioned = 0;
+	struct elf_undefined *items = arena_alloc(memory, count * sizeof(*items));
+	struct elf_undefined *item = items;
+	Elf64_Sym symbol;
+	char *next;
+
+	if (!items)
+		return -ENOMEM;
+	for (uint32_t i = 1; item < items + count; i++) {
+		size_t length;
 
 		elf_symbol_at(parts, i, &symbol);
 		if (symbol.st_shndx != SHN_UNDEF)
 			continue;
-		*item = (struct elf_undefined){ .name = elf_symbol_name(parts, &symbol) };
-		size = strlen(item->name) + 1;
-		names_size += size;
-		if (names_size > NAMES_LIMIT)
-			return SIZE_MAX;
-		item->index = (uint32_t) i & 0x3fffffff;
-		item->weak = ELF64_ST_BIND(symbol.st_info) == STB_WEAK;
-		find_version(versions, item, size, &next);
-		if (!item->version)
-			rest += size;
-		count++;
-	}
-	return rest;
-}
-
-int elf_undefined_read(const struct elf_parts *parts, struct elf_versions *versions,
-	const struct elf_memory *memory, struct elf_undefined **ret, size_t *ret_count)
-{
-	const struct symvers *known = memory->known;
-	size_t count = parts->symbol_facts.undefined;
-	struct elf_undefined *items = arena_alloc(memory->kept, count * sizeof(*items));
-	size_t rest = items ? list_undefined(parts, versions, items) : SIZE_MAX;
-	char *next;
-
-	if (rest == SIZE_MAX || elf_versions_keep(versions, memory) < 0)
-		return -ENOMEM;
-	next = rest ? arena_alloc(memory->kept, rest) : NULL;
-	if (rest && !next)
-		return -ENOMEM;
-	/* Names are those of their versions; those of which none is demanded are copied. */
-	for (size_t i = 0; i < count; i++) {
-		struct elf_undefined *item = &items[i];
-		const struct symvers_entry *entry = NULL;
-		const char *name = item->name;
-
-		if (item->version) {
+		*item = (struct elf_undefined){ .name = elf_symbol_name(parts, &symbol),
+			.index = i & 0x7fffffff,
+			.weak = ELF64_ST_BIND(symbol.st_info) == STB_WEAK };
+		length = strlen(item->name);
+		size += length + 1;
+		if (size > NAMES_LIMIT)
+			return -ENOMEM;
+		item->hash = name_hash_sized(item->name, length);
+		item->version = elf_versions_find(versions, item->name, item->hash);
+		if (item->version)
 			item->name = item->version->name;
-			if (known)
-				entry = versions->known[item->version - versions->items];
-		} else {
-			if (known)
-				entry = symvers_find_hashed(known, name, item->number);
+		else
+			unversioned += length + 1;
+		item++;
+	}
+	next = arena_alloc(memory, unversioned);
+	if (!next)
+		return -ENOMEM;
+	for (item = items; item < items + count; item++)
+		if (!item->version) {
+			const char *name = item->name;
+
 			item->name = next;
-			/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): it is set */
 			next = stpcpy(next, name) + 1;
 		}
-		/* Its place stands for the hash then. */
-		item->known = entry != NULL;
-		if (entry)
-			item->number = (uint32_t) (entry - symvers_at(known, 0));
-	}
 	*ret = items;
 	*ret_count = count;
 	return 0;
@@ -526,37 +429,29 @@ static int compare_exports(const void *a, const void *b)
 }
 
 /* Drops the ones without a name, copies the names and sorts by them. */
-static int keep_exports(
-	struct elf_module_export *items, size_t *count, const struct elf_memory *memory)
+static int keep_exports(struct elf_module_export *items, size_t *count, struct arena *memory)
 {
-	const struct symvers *known = memory->known;
-	size_t kept = 0, size = 1;
+	size_t kept = 0, size = 0;
 	char *next;
 
 	for (size_t i = 0; i < *count; i++) {
-		struct elf_module_export *item = &items[kept];
-
 		if (!items[i].symbol)
 			continue;
-		*item = items[i];
-		item->hash = name_hash(item->symbol);
-		item->known = known ? symvers_find_hashed(known, item->symbol, item->hash) : NULL;
-		if (!item->known)
-			size += strlen(item->symbol) + 1;
-		size += strlen(item->name_space) + 1;
+		items[kept] = items[i];
+		items[kept].hash = name_hash(items[i].symbol);
+		size += strlen(items[i].symbol) + strlen(items[i].name_space) + 2;
 		kept++;
 	}
 	*count = kept;
-	next = arena_alloc(memory->kept, size);
+	next = arena_alloc(memory, size);
 	if (!next)
 		return -ENOMEM;
 	for (size_t i = 0; i < kept; i++) {
 		const char *symbol = items[i].symbol;
 		const char *name_space = items[i].name_space;
 
-		items[i].symbol = items[i].known ? items[i].known->symbol : next;
-		if (!items[i].known)
-			next = stpcpy(next, symbol) + 1;
+		items[i].symbol = next;
+		next = stpcpy(next, symbol) + 1;
 		items[i].name_space = next;
 		next = stpcpy(next, name_space) + 1;
 	}
@@ -585,7 +480,7 @@ static int find_form(const struct elf_parts *parts, struct table *table, struct 
 	return r;
 }
 
-int elf_exports_read(const struct elf_parts *parts, const struct elf_memory *memory,
+int elf_exports_read(const struct elf_parts *parts, struct arena *memory,
 	struct elf_module_export **ret, size_t *ret_count, struct error *error)
 {
 	const struct elf_found *found = parts->found;
@@ -608,7 +503,7 @@ int elf_exports_read(const struct elf_parts *parts, const struct elf_memory *mem
 	count = plain.count + gpl.count;
 	if (r < 0 || !count)
 		return r;
-	*ret = arena_zalloc(memory->kept, count, sizeof(**ret));
+	*ret = arena_zalloc(memory, count, sizeof(**ret));
 	if (!*ret)
 		return error_set_errno(error, -ENOMEM, "%zu exports", count);
 	plain.items = *ret;

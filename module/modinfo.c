@@ -4,8 +4,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define ALIAS "alias="
-
 /* Length, first and last character of a key; never 0. */
 static uint32_t mark_of(const char *key, size_t length)
 {
@@ -17,18 +15,7 @@ static uint32_t mark_of(const char *key, size_t length)
 	       (uint32_t) bytes[length - 1] | 1u << 31;
 }
 
-static bool is_alias(const char *text)
-{
-	return *text == *ALIAS && strncmp(text, ALIAS, strlen(ALIAS)) == 0;
-}
-
-/* Which of modinfo.first[] is of a mark. */
-static size_t class_of(uint32_t mark)
-{
-	return (mark * 0x9e3779b1U) >> 26;
-}
-
-/* The next string that begins before @size, at or after @offset; @size at the end. */
+/* Where the next string begins, at or after @offset; @size at the end. */
 static size_t skip_padding(const struct modinfo *info, size_t offset, size_t size)
 {
 	while (offset < size && !info->text[offset])
@@ -41,34 +28,23 @@ static size_t next_string(const struct modinfo *info, size_t offset, size_t size
 	return skip_padding(info, offset + strlen(info->text + offset) + 1, size);
 }
 
-/* The aliases stand behind the others; both in the file's order. */
 static int index_strings(struct modinfo *info, size_t size, struct arena *memory)
 {
 	const size_t start = skip_padding(info, 0, size);
-	size_t others = 0, aliases;
+	struct modinfo_entry *entry;
 
-	for (size_t offset = start; offset < size; offset = next_string(info, offset, size)) {
+	for (size_t offset = start; offset < size; offset = next_string(info, offset, size))
 		info->count++;
-		info->alias_count += is_alias(info->text + offset);
-	}
 	info->entries = arena_alloc(memory, info->count * sizeof(*info->entries));
 	if (!info->entries)
 		return -ENOMEM;
-	aliases = info->count - info->alias_count;
+	entry = info->entries;
 	for (size_t offset = start; offset < size; offset = next_string(info, offset, size)) {
 		const char *text = info->text + offset;
 		const char *equals = strchr(text, '=');
-		struct modinfo_entry entry = { (uint32_t) offset,
-			equals ? mark_of(text, (size_t) (equals - text)) : 0 };
-		uint8_t *first = &info->first[class_of(entry.mark)];
 
-		if (is_alias(text)) {
-			info->entries[aliases++] = entry;
-			continue;
-		}
-		if (!*first)
-			*first = others < UINT8_MAX ? (uint8_t) (others + 1) : UINT8_MAX;
-		info->entries[others++] = entry;
+		*entry++ = (struct modinfo_entry){ (uint32_t) offset,
+			equals ? mark_of(text, (size_t) (equals - text)) : 0 };
 	}
 	return 0;
 }
@@ -92,9 +68,11 @@ int modinfo_read(
 	return index_strings(info, size, memory);
 }
 
-/* The first entry of those from @start to before @end that lies behind @previous. */
-static size_t find_after(const struct modinfo *info, size_t start, size_t end, const char *previous)
+/* The first entry that lies behind @previous. */
+static size_t find_after(const struct modinfo *info, const char *previous)
 {
+	size_t start = 0, end = info->count;
+
 	while (previous && start < end) {
 		size_t middle = start + (end - start) / 2;
 
@@ -109,18 +87,9 @@ static size_t find_after(const struct modinfo *info, size_t start, size_t end, c
 const char *modinfo_next(const struct modinfo *info, const char *key, const char *previous)
 {
 	size_t length = strlen(key);
-	size_t others = info->count - info->alias_count;
 	uint32_t mark = mark_of(key, length);
-	bool alias = mark == mark_of(ALIAS, strlen(ALIAS) - 1) && strncmp(key, ALIAS, length) == 0;
-	size_t end = alias ? info->count : others;
-	size_t start = others;
 
-	if (!alias) {
-		start = info->first[class_of(mark)];
-		if (!start--)
-			return NULL;
-	}
-	for (size_t i = find_after(info, start, end, previous); i < end; i++) {
+	for (size_t i = find_after(info, previous); i < info->count; i++) {
 		const char *entry = info->text + info->entries[i].offset;
 
 		if (info->entries[i].mark == mark && strncmp(entry, key, length) == 0 &&

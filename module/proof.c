@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "module/symvers.h"
-
 #define MODULE_NAME_SPACE "module:"
 #define UNREADABLE_CURE   "make it readable and try again"
 #define FORMAT_CURE       "build it, or copy it, anew"
@@ -227,18 +225,34 @@ const char *proof_info(const struct proof_trial *trial, const char *key, const c
 
 /* ---- the file itself: what elf.h finds, and the machine */
 
+static const struct {
+	uint16_t machine;
+	const char *uname; /* as uname -m prints it, or NULL */
+	const char *text;
+} machines[] = {
+	{ EM_X86_64, "x86_64", "x86-64" },
+	{ EM_AARCH64, "aarch64", "arm64" },
+	{ EM_386, "i686", "i386" },
+	{ EM_ARM, "armv7l", "arm" },
+	{ EM_PPC64, "ppc64le", "ppc64" },
+	{ EM_S390, "s390x", "s390" },
+	{ EM_RISCV, "riscv64", "riscv" },
+	{ EM_MIPS, NULL, "mips" },
+};
+
+uint16_t proof_machine(const char *uname)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(machines); i++)
+		if (machines[i].uname && strcmp(machines[i].uname, uname) == 0)
+			return machines[i].machine;
+	return 0;
+}
+
 static const char *machine_text(uint16_t machine, char number[16])
 {
-	static const struct {
-		uint16_t machine;
-		const char *text;
-	} known[] = { { EM_X86_64, "x86-64" }, { EM_AARCH64, "arm64" }, { EM_386, "i386" },
-		{ EM_ARM, "arm" }, { EM_PPC64, "ppc64" }, { EM_S390, "s390" },
-		{ EM_RISCV, "riscv" }, { EM_MIPS, "mips" } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (known[i].machine == machine)
-			return known[i].text;
+	for (size_t i = 0; i < ARRAY_SIZE(machines); i++)
+		if (machines[i].machine == machine)
+			return machines[i].text;
 	(void) snprintf(number, 16, "machine %u", machine);
 	return number;
 }
@@ -370,7 +384,7 @@ static int judge_file(struct proof_trial *trial)
 
 static int judge_modules(struct proof_trial *trial)
 {
-	if (trial->kernel->modules != PROOF_NO)
+	if (trial->kernel->options.modules != PROOF_NO)
 		return 0;
 	return proof_add(trial, PROOF_REFUSAL, "modules", ENOSYS,
 		"use a kernel with CONFIG_MODULES", NULL, "this kernel takes no modules at all");
@@ -447,10 +461,9 @@ static int judge_vermagic(struct proof_trial *trial)
 	static const char cure[] = "give one of the kernel's own modules, or its record";
 	const char *ours = proof_info(trial, "vermagic", NULL);
 	const char *theirs = trial->kernel->vermagic;
-	bool basic = false;
 
 	if (!ours)
-		return proof_add(trial, proof_weight_without(trial->kernel->force_load),
+		return proof_add(trial, proof_weight_without(trial->kernel->options.force_load),
 			"no-vermagic", ENOEXEC,
 			"build it with the kernel's own Makefile (make -C <headers> M=…)", NULL,
 			"states no vermagic: only a kernel with CONFIG_MODULE_FORCE_LOAD takes it");
@@ -464,8 +477,7 @@ static int judge_vermagic(struct proof_trial *trial)
 			"agrees",
 			(int) strcspn(ours, " "), ours, (int) strcspn(theirs, " "), theirs);
 	/* The extended form alone does not excuse another release. */
-	(void) elf_module_has_versions(trial->module, &basic);
-	if (!same_magic(ours, theirs, trial->modversions && basic)) {
+	if (!same_magic(ours, theirs, trial->modversions && trial->module->has_basic)) {
 		trial->said_release = true;
 		return proof_add(trial, PROOF_REFUSAL, "vermagic", ENOEXEC, proof_rebuild(trial),
 			NULL, "built for vermagic \"%.*s\", but the kernel's is \"%.*s\"",
@@ -499,7 +511,7 @@ static int judge_livepatch(struct proof_trial *trial)
 {
 	if (!proof_info(trial, "livepatch", NULL))
 		return 0;
-	return proof_add(trial, proof_weight_without(trial->kernel->livepatch), "livepatch",
+	return proof_add(trial, proof_weight_without(trial->kernel->options.livepatch), "livepatch",
 		ENOEXEC, "use a kernel with CONFIG_LIVEPATCH", NULL,
 		"a live patch: only a kernel with CONFIG_LIVEPATCH takes it, and is tainted by it");
 }
@@ -512,7 +524,8 @@ static int judge_own_exports(struct proof_trial *trial)
 
 	for (size_t i = 0; trial->modversions && i < count; i++)
 		if (!exports[i].has_crc)
-			return proof_add(trial, proof_weight_without(trial->kernel->force_load),
+			return proof_add(trial,
+				proof_weight_without(trial->kernel->options.force_load),
 				"exports-without-versions", ENOEXEC, proof_rebuild(trial),
 				&(struct proof_about){ .symbol = exports[i].symbol },
 				"exports %s without a version: only a kernel with "
@@ -599,7 +612,8 @@ static int note_taints(struct proof_trial *trial)
 	const char *license = proof_info(trial, "license", NULL);
 
 	for (size_t i = 0; i < ARRAY_SIZE(taints); i++) {
-		if (strcmp(taints[i].id, "retpoline") == 0 && trial->kernel->retpoline != PROOF_YES)
+		if (strcmp(taints[i].id, "retpoline") == 0 &&
+			trial->kernel->options.retpoline != PROOF_YES)
 			continue;
 		if (!proof_info(trial, taints[i].key, NULL) == taints[i].when_absent &&
 			proof_add_note(trial, taints[i].id, "%s", taints[i].text) < 0)
@@ -673,36 +687,23 @@ static unsigned int version_of(const struct proof_kernel *kernel)
 
 /* What of the file depends on the kernel: versions, and the name that was changed after the build.
  */
-static int look_at_file(struct proof_trial *trial, char name[ELF_STRUCT_NAME_SIZE])
+static void look_at_file(struct proof_trial *trial)
 {
+	const struct elf_module *module = trial->module;
 	/* Kernels before 6.14 know nothing of the extended form. */
 	bool reads_extended = !trial->version || trial->version >= PROOF_VERSION(6, 14);
-	bool extended = elf_module_has_extended_versions(trial->module);
-	struct error error = { 0 };
-	bool basic = false;
-	int r = 0;
 
-	(void) elf_module_has_versions(trial->module, &basic);
-	trial->has_extended = reads_extended && extended;
-	trial->has_versions = basic || trial->has_extended;
-	trial->reads_basic = basic && extended && !reads_extended;
-	trial->struct_name = trial->name;
-	if (trial->reads_basic)
-		r = elf_module_basic_versions(
-			trial->module, &trial->basic_memory, &trial->basic, &error);
+	trial->has_extended = reads_extended && module->has_extended;
+	trial->has_versions = module->has_basic || trial->has_extended;
+	if (module->has_basic && module->has_extended && !reads_extended)
+		trial->basic = &module->basic_versions;
 	/* Where the whole file is read anyway, the name in struct module counts. */
-	if (r == 0 && trial->kernel->relocations && elf_module_struct_size(trial->module)) {
-		r = elf_module_struct_name(trial->module, name, &error);
-		if (r == 0 && *name)
-			trial->struct_name = name;
-	}
+	trial->struct_name = trial->kernel->relocations && *module->struct_name
+				     ? module->struct_name
+				     : trial->name;
 	/* A licence that the kernel does not see is "unspecified" to it. */
 	if (!info_is_seen(trial) || is_license_offender(trial->struct_name))
 		trial->proprietary = true;
-	if (r == 0 || r == -ENOMEM)
-		return r;
-	return proof_add(
-		trial, PROOF_DOUBT, "unreadable", ENOEXEC, UNREADABLE_CURE, NULL, "%s", error.text);
 }
 
 static int judge(struct proof_trial *trial)
@@ -748,7 +749,6 @@ static int judge(struct proof_trial *trial)
 
 static int finish(struct proof_trial *trial, int r, struct proof *ret)
 {
-	arena_free(&trial->basic_memory);
 	if (r < 0) {
 		proof_free(&trial->proof);
 		return r;
@@ -771,16 +771,13 @@ int proof_module_among(const struct elf_module *module, const struct proof_kerne
 		.modversions = proof_kernel_has_modversions(kernel),
 		.exports_known = proof_exports_known(kernel),
 		.proprietary = proof_is_proprietary(module),
-		.finds_known = set && kernel->symvers && module->known == kernel->symvers,
 	};
-	char name[ELF_STRUCT_NAME_SIZE];
-	int r;
 
 	/* One that is too old to state its name has its file's. */
 	if (!trial.name)
 		trial.name = slash ? slash + 1 : elf_module_path(module);
-	r = look_at_file(&trial, name);
-	return finish(&trial, r < 0 ? r : judge(&trial), ret);
+	look_at_file(&trial);
+	return finish(&trial, judge(&trial), ret);
 }
 
 int proof_module(

@@ -13,8 +13,6 @@
 
 #include "common/error.h"
 #include "common/strv.h"
-#include "module/cms.h"
-#include "module/elf.h"
 #include "module/symvers.h"
 
 enum proof_verdict {
@@ -58,6 +56,17 @@ struct proof {
 /* An option of the kernel that may not be known. */
 enum proof_option { PROOF_UNKNOWN, PROOF_NO, PROOF_YES };
 
+/* Of the kernel's configuration, as far as the proof asks. */
+struct kernel_options {
+	enum proof_option modules;         /* CONFIG_MODULES */
+	enum proof_option force_load;      /* CONFIG_MODULE_FORCE_LOAD */
+	enum proof_option missing_imports; /* CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS */
+	enum proof_option module_sig;      /* CONFIG_MODULE_SIG */
+	enum proof_option livepatch;       /* CONFIG_LIVEPATCH */
+	enum proof_option retpoline;       /* CONFIG_(MITIGATION_)RETPOLINE, for a note */
+	enum proof_option lockdown; /* CONFIG_SECURITY_LOCKDOWN_LSM; not for proof_module() */
+};
+
 /* Whether and how the kernel judges signatures. */
 struct proof_trust {
 	bool enforced;         /* sig_enforce, MODULE_SIG_FORCE or lockdown */
@@ -100,18 +109,13 @@ struct proof_kernel {
 	uint64_t struct_size; /* sizeof(struct module); 0: not judged */
 	const struct symvers *symvers; /* the kernel's, and of everything loaded before */
 	bool running; /* symvers has only what is loaded or built in, not what could be */
-	enum proof_option force_load;      /* CONFIG_MODULE_FORCE_LOAD */
-	enum proof_option missing_imports; /* CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS */
+	struct kernel_options options;
 	/*
 	 * Takes a module without a version record for one of the symbols it uses: Linux does since
 	 * 4.9, and warns, but Debian's kernels carry a patch against it. UNKNOWN: NO for a release
 	 * of Debian's form.
 	 */
 	enum proof_option missing_versions;
-	enum proof_option module_sig; /* CONFIG_MODULE_SIG */
-	enum proof_option livepatch;  /* CONFIG_LIVEPATCH */
-	enum proof_option modules;    /* CONFIG_MODULES */
-	enum proof_option retpoline;  /* CONFIG_(MITIGATION_)RETPOLINE, for a note */
 	/*
 	 * Have each file read whole, some 50 µs a module: for its relocations, and for the name in
 	 * struct module, which differs from the one in .modinfo where it was changed.
@@ -129,6 +133,9 @@ struct proof_kernel {
 
 /* "6.1.0-56-amd64" as PROOF_VERSION(6, 1); 0 for what begins with no such numbers. */
 unsigned int proof_version(const char *krel);
+
+/* e_machine (elf(5)) of what uname -m prints: "x86_64", "aarch64" … 0: not one that we know. */
+uint16_t proof_machine(const char *uname);
 
 /* CONFIG_MODVERSIONS, which vermagic states; where that is not known, symvers shows it. */
 bool proof_kernel_has_modversions(const struct proof_kernel *kernel);

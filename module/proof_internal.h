@@ -31,16 +31,15 @@ struct proof_trial {
 	const void *data;
 	size_t data_size;
 	const struct proof_kernel *kernel;
-	struct set_view *set;      /* the set that it goes with, or NULL */
-	const char *name;          /* for messages and the blacklist: that in .modinfo */
-	const char *struct_name;   /* what the kernel goes by; the same unless it was changed */
-	unsigned int version;      /* of the kernel's rules; 0: not known */
-	bool modversions;          /* the kernel's */
-	bool has_versions;         /* of a form that this kernel reads */
-	bool has_extended;         /* of the form that it prefers then */
-	bool reads_basic;          /* the kernel does, and elf_module_versions() has the others */
-	struct elf_versions basic; /* then */
-	struct arena basic_memory; /* that it lies in */
+	struct set_view *set;    /* the set that it goes with, or NULL */
+	const char *name;        /* for messages and the blacklist: that in .modinfo */
+	const char *struct_name; /* what the kernel goes by; the same unless it was changed */
+	unsigned int version;    /* of the kernel's rules; 0: not known */
+	bool modversions;        /* the kernel's */
+	bool has_versions;       /* of a form that this kernel reads */
+	bool has_extended;       /* of the form that it prefers then */
+	const struct elf_versions
+		*basic;            /* what the kernel reads, in place of elf_module_versions() */
 	bool proprietary;          /* tainted by its licence, or by an exporter's */
 	bool inherited;            /* the latter */
 	bool uses_gpl_only;        /* it resolved one: no symbols of proprietary modules then */
@@ -48,7 +47,6 @@ struct proof_trial {
 	bool answered_symbols;     /* answer is one of these */
 	size_t unknown_crcs;       /* of vmlinux: one finding for all */
 	const char *unknown_crc;   /* the first of these */
-	bool finds_known;          /* its symbols are entries of the kernel's symvers */
 	bool exports_known;        /* the kernel's own: else what is missing may be there */
 	size_t missing;            /* then: symbols that nothing is known to export */
 	const char *first_missing; /* the first of these */
@@ -110,16 +108,10 @@ int proof_judge_signature(struct proof_trial *trial);
 int proof_judge_layout(struct proof_trial *trial);
 int proof_judge_symbols(struct proof_trial *trial);
 int proof_judge_duplicates(struct proof_trial *trial);
-/* How the kernel exports what @entry is about. */
-void proof_export_of(const struct proof_kernel *kernel, const struct symvers_entry *entry,
-	struct proof_export *ret);
-
 /* ---- set.c: the other members of a set, as one of them sees them; before the kernel's exports */
 
-/* What exports a symbol. @hash: as elf_undefined_hash() has it. */
+/* What exports a symbol. @hash: of it, by name_hash(). */
 bool set_find(struct set_view *view, const char *symbol, uint32_t hash, struct proof_export *ret);
-/* The same of an entry of the kernel's symvers, by its place. NULL: look for its name. */
-const struct proof_export *set_find_known(struct set_view *view, size_t entry);
 /* Notes that the export found last is used, and whether it may stay unresolved. 0 or -ENOMEM. */
 int set_use(struct set_view *view, const struct proof_export *export, bool weak);
 /* Whether a member takes the place of the kernel's module @path. */
@@ -129,18 +121,6 @@ bool set_is_kernels(const struct set_view *view, const char *name);
 bool set_is_built_in(const struct set_view *view, const char *name);
 
 /* ---- a set from inside. Members go by their place in it. */
-
-#define SET_NONE UINT32_MAX
-
-/* Names to numbers: open addressing, the keys are borrowed. Zeroed, it is empty. */
-struct set_table {
-	struct set_slot {
-		const char *key; /* NULL: free */
-		uint32_t hash;
-		uint32_t number;
-	} * slots;
-	size_t slot_count; /* a power of two, more than twice what it holds */
-};
 
 /* What a module of the kernel is. */
 enum { SET_LOADABLE, SET_BUILT_IN };
@@ -161,33 +141,25 @@ struct set_node {
 	bool shadowed; /* another file of that name is loaded in its place */
 	bool in_cycle;
 	bool has_other_needs; /* in depends or softdep, than members */
-	uint32_t position;    /* in the order; SET_NONE: in none */
+	uint32_t position;    /* in the order; NAME_NONE: in none */
 };
 
 struct set_work {
 	struct proof_set *set;
 	struct set_node *nodes;
-	struct set_table names;   /* of members, to the one that is loaded */
-	struct set_table kernel;  /* names of the kernel's modules, to what they are */
-	struct set_table symbols; /* to a place in exports */
+	struct name_table names;   /* of members, to the one that is loaded */
+	struct name_table kernel;  /* names of the kernel's modules, to what they are */
+	struct name_table symbols; /* to a place in exports */
 	struct set_export {
 		const struct elf_module_export *export;
 		uint32_t member;
 	} * exports;
 	size_t export_count;
-	/* What the kernel's symvers has, entry by entry, and its exporter now. */
-	struct set_known {
-		struct proof_export export; /* without an exporter: look for its name */
-		uint32_t member;            /* or SET_NONE: the kernel's */
-	} * known;
 	struct set_duplicate {
 		const char *symbol; /* that two members export */
 		uint32_t first, second;
 	} * duplicates;
 	size_t duplicate_count;
-	struct strv softdeps;        /* names in softdep that are no module's; may come twice */
-	struct set_table by_softdep; /* to a place in these */
-	bool *has_alias;             /* which of these are a member's alias */
 	struct set_users {
 		uint32_t *first; /* the users of member i are up to first[i + 1] */
 		struct set_edge *items;
@@ -201,11 +173,6 @@ static inline const struct elf_module *set_module(const struct set_work *work, u
 	return work->set->members[member].module;
 }
 
-/* Room for @count keys. */
-int set_table_init(struct set_table *table, size_t count) _must_check_;
-/* Puts @key unless it is there; returns the number that it has now. */
-uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number);
-uint32_t set_table_find(const struct set_table *table, const char *key); /* or SET_NONE */
 int set_add_edge(struct set_work *work, uint32_t from, uint32_t to, bool hard) _must_check_;
 
 /* set_order.c; 0 or -ENOMEM: an order in which all load: work->order. */

@@ -8,7 +8,6 @@
 #include <strings.h>
 
 #include "module/proof_internal.h"
-#include "module/cms.h"
 
 #define SHORT_ID 8 /* hex digits: less of an id tells nothing */
 
@@ -203,7 +202,7 @@ static int judge_tolerated(struct proof_trial *trial, const struct opinion *opin
 	if (trust->enforced_unknown)
 		return doubt_enforced(trial, opinion->code, opinion->why.text);
 	/* What is no module taints nothing. */
-	if (trial->kernel->module_sig != PROOF_YES || !trial->module)
+	if (trial->kernel->options.module_sig != PROOF_YES || !trial->module)
 		return 0;
 	return proof_add_note(
 		trial, id_of(opinion->code), "%s: it taints the kernel (E)", opinion->why.text);
@@ -212,7 +211,7 @@ static int judge_tolerated(struct proof_trial *trial, const struct opinion *opin
 static int judge_fatal(struct proof_trial *trial, const struct opinion *opinion)
 {
 	bool enforced = trial->kernel->trust.enforced;
-	bool checked = trial->kernel->module_sig == PROOF_YES || enforced;
+	bool checked = trial->kernel->options.module_sig == PROOF_YES || enforced;
 
 	/* Without a signature it would be refused as well where they are enforced. */
 	return proof_add(trial, checked ? PROOF_REFUSAL : PROOF_DOUBT, id_of(opinion->code),
@@ -294,7 +293,7 @@ int proof_judge_signature(struct proof_trial *trial)
 	struct opinion opinion = { 0 };
 	int r;
 
-	if (trial->kernel->module_sig == PROOF_NO)
+	if (trial->kernel->options.module_sig == PROOF_NO)
 		return 0;
 	r = read_trailer(trial, &opinion);
 	if (r == 0 && !opinion.present)

@@ -97,7 +97,7 @@ static bool is_tainted(const struct proof_kernel *kernel, const char *path)
 	return strv_contains(kernel->proprietary, name);
 }
 
-void proof_export_of(const struct proof_kernel *kernel, const struct symvers_entry *entry,
+static void describe_export(const struct proof_kernel *kernel, const struct symvers_entry *entry,
 	struct proof_export *ret)
 {
 	*ret = (struct proof_export){
@@ -128,7 +128,7 @@ static bool find_export(const struct proof_trial *trial, const char *symbol, uin
 	entry = symvers_find_hashed(trial->kernel->symvers, symbol, hash);
 	if (!entry || (trial->set && set_replaces(trial->set, entry->module)))
 		return false;
-	proof_export_of(trial->kernel, entry, ret);
+	describe_export(trial->kernel, entry, ret);
 	return true;
 }
 
@@ -272,7 +272,7 @@ int proof_judge_layout(struct proof_trial *trial)
 	if (!trial->modversions)
 		return 0;
 	if (!trial->has_versions)
-		return proof_add(trial, proof_weight_without(trial->kernel->force_load),
+		return proof_add(trial, proof_weight_without(trial->kernel->options.force_load),
 			"no-versions", ENOEXEC, "rebuild it with the kernel's Module.symvers", NULL,
 			"has no symbol versions, which this kernel checks: only a kernel with "
 			"CONFIG_MODULE_FORCE_LOAD takes it, and is tainted by it");
@@ -280,9 +280,8 @@ int proof_judge_layout(struct proof_trial *trial)
 	if (!find_export(trial, ELF_LAYOUT_SYMBOL, PROOF_LAYOUT_HASH, &layout))
 		return 0;
 	return judge_version(trial, &layout,
-		trial->reads_basic
-			? elf_versions_find(&trial->basic, ELF_LAYOUT_SYMBOL, PROOF_LAYOUT_HASH)
-			: trial->module->layout,
+		trial->basic ? elf_versions_find(trial->basic, ELF_LAYOUT_SYMBOL, PROOF_LAYOUT_HASH)
+			     : trial->module->layout,
 		ENOEXEC);
 }
 
@@ -308,7 +307,7 @@ static bool names_module(const char *name_space, const char *module)
 
 static int judge_imported(struct proof_trial *trial, const struct proof_export *export)
 {
-	enum proof_weight weight = proof_weight_without(trial->kernel->missing_imports);
+	enum proof_weight weight = proof_weight_without(trial->kernel->options.missing_imports);
 	const struct proof_about about = { .symbol = export->symbol };
 	const char *import = NULL;
 	char cure[256];
@@ -430,31 +429,25 @@ static bool is_ignored(const struct proof_trial *trial, const char *symbol)
 static int judge_symbol(struct proof_trial *trial, const struct elf_undefined *undefined)
 {
 	const struct elf_symbol_version *wanted = undefined->version;
-	const struct proof_export *export = NULL;
-	struct proof_export room;
+	struct proof_export export;
 
-	if (trial->finds_known && undefined->known)
-		export = set_find_known(trial->set, undefined->number);
-	if (!export && find_export(trial, undefined->name, elf_undefined_hash(undefined), &room))
-		export = &room;
 	/* One that binds weakly may be absent, but is checked like any other where it is there. */
-	if (!export)
+	if (!find_export(trial, undefined->name, undefined->hash, &export))
 		return undefined->weak || is_ignored(trial, undefined->name)
 			       ? 0
 			       : judge_missing(trial, undefined->name);
-	if (trial->set && (export->member || !export->vmlinux) &&
-		set_use(trial->set, export, undefined->weak) < 0)
+	if (trial->set && (export.member || !export.vmlinux) &&
+		set_use(trial->set, &export, undefined->weak) < 0)
 		return -ENOMEM;
-	if (trial->reads_basic)
-		wanted = elf_versions_find(
-			&trial->basic, undefined->name, elf_undefined_hash(undefined));
+	if (trial->basic)
+		wanted = elf_versions_find(trial->basic, undefined->name, undefined->hash);
 	/* Mostly nothing of it matters to this module but the CRC, and that fits. */
-	if (wanted && wanted->crc == export->crc && export->has_crc && !wanted->wide &&
-		!export->in_name_space && !export->proprietary && !trial->proprietary) {
-		trial->uses_gpl_only = trial->uses_gpl_only || export->gpl;
+	if (wanted && wanted->crc == export.crc && export.has_crc && !wanted->wide &&
+		!export.in_name_space && !export.proprietary && !trial->proprietary) {
+		trial->uses_gpl_only = trial->uses_gpl_only || export.gpl;
 		return 0;
 	}
-	return judge_export(trial, export, wanted, undefined->weak);
+	return judge_export(trial, &export, wanted, undefined->weak);
 }
 
 int proof_judge_symbols(struct proof_trial *trial)
@@ -503,14 +496,12 @@ static int refuse_duplicate(struct proof_trial *trial, const struct symvers_entr
 int proof_judge_duplicates(struct proof_trial *trial)
 {
 	const struct symvers *symvers = trial->kernel->symvers;
-	bool known = trial->module->known == symvers;
 	size_t count;
 	const struct elf_module_export *exports = elf_module_exports(trial->module, &count);
 
 	for (size_t i = 0; symvers && i < count; i++) {
 		const struct symvers_entry *entry =
-			known ? exports[i].known
-			      : symvers_find_hashed(symvers, exports[i].symbol, exports[i].hash);
+			symvers_find_hashed(symvers, exports[i].symbol, exports[i].hash);
 
 		if (!entry || proof_same_module(entry->module, trial->struct_name) ||
 			(trial->set && set_replaces(trial->set, entry->module)))

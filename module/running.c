@@ -6,19 +6,114 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "common/path.h"
+#include "common/conf.h"
 #include "common/fs.h"
-#include "module/symvers.h"
-#include "module/decompress.h"
+#include "common/path.h"
+
+/* ---- what a build knew of its kernel */
+
+#define FACTS_SIZE_LIMIT 65536
+
+/* The names of an option: a kernel has one of them. */
+static const struct option_name {
+	const char *names[2];
+	size_t offset; /* in struct kernel_options */
+} option_names[] = {
+	{ { "CONFIG_MODULES" }, offsetof(struct kernel_options, modules) },
+	{ { "CONFIG_MODULE_FORCE_LOAD" }, offsetof(struct kernel_options, force_load) },
+	{ { "CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS" },
+		offsetof(struct kernel_options, missing_imports) },
+	{ { "CONFIG_MODULE_SIG" }, offsetof(struct kernel_options, module_sig) },
+	{ { "CONFIG_LIVEPATCH" }, offsetof(struct kernel_options, livepatch) },
+	/* What distributions had before it came to Linux in 5.4. */
+	{ { "CONFIG_SECURITY_LOCKDOWN_LSM", "CONFIG_LOCK_DOWN_KERNEL" },
+		offsetof(struct kernel_options, lockdown) },
+	/* Renamed in 6.9. */
+	{ { "CONFIG_MITIGATION_RETPOLINE", "CONFIG_RETPOLINE" },
+		offsetof(struct kernel_options, retpoline) },
+};
+
+static enum proof_option *option_of(struct kernel_options *options, const struct option_name *name)
+{
+	return (enum proof_option *) (void *) ((char *) options + name->offset);
+}
+
+/* @absent: what it means that no line names the option. */
+static void read_options(const char *text, enum proof_option absent, struct kernel_options *ret)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(option_names); i++) {
+		enum proof_option *option = option_of(ret, &option_names[i]);
+		char value[8] = "";
+
+		for (size_t j = 0; j < 2 && !*value && option_names[i].names[j]; j++)
+			conf_value(text, option_names[i].names[j], value, sizeof(value));
+		if (!*value)
+			*option = absent;
+		else
+			*option = strcmp(value, "y") == 0 ? PROOF_YES : PROOF_NO;
+	}
+}
+
+void kernel_options_of_config(const char *text, struct kernel_options *ret)
+{
+	read_options(text, PROOF_NO, ret);
+}
+
+int kernel_facts_read(int dir_fd, const char *path, struct kernel_facts *ret)
+{
+	_cleanup_free_ char *text = NULL;
+	char size[24];
+	int r = fs_read(dir_fd, path, FACTS_SIZE_LIMIT, &text, NULL);
+
+	if (r < 0)
+		return r;
+	*ret = (struct kernel_facts){ .struct_size = 0 };
+	conf_value(text, "vermagic", ret->vermagic, sizeof(ret->vermagic));
+	conf_value(text, "build", ret->build, sizeof(ret->build));
+	conf_value(text, "struct_size", size, sizeof(size));
+	ret->struct_size = strtoull(size, NULL, 10);
+	read_options(text, PROOF_UNKNOWN, &ret->options);
+	return 0;
+}
+
+char *kernel_facts_text(const struct kernel_facts *facts)
+{
+	struct kernel_options options = facts->options;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+
+	if (!file)
+		return NULL;
+	(void) fprintf(file, "vermagic=%s\nbuild=%s\nstruct_size=%llu\n", facts->vermagic,
+		facts->build, (unsigned long long) facts->struct_size);
+	for (size_t i = 0; i < ARRAY_SIZE(option_names); i++) {
+		enum proof_option option = *option_of(&options, &option_names[i]);
+
+		if (option != PROOF_UNKNOWN)
+			(void) fprintf(file, "%s=%s\n", option_names[i].names[0],
+				option == PROOF_YES ? "y" : "n");
+	}
+	if (fclose(file) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
 
 /* ---- /proc/modules */
 
-static int compare_names(const void *a, const void *b)
+static int compare_loaded(const void *a, const void *b)
 {
 	const struct loaded *left = a;
 	const struct loaded *right = b;
 
-	return strcmp(left->name, right->name);
+	return strcmp(left->module.name, right->module.name);
+}
+
+static int compare_name(const void *name, const void *loaded)
+{
+	return strcmp(name, ((const struct loaded *) loaded)->module.name);
 }
 
 /*
@@ -35,10 +130,14 @@ static int parse_line(char *line, struct loaded *ret)
 	while (count < ARRAY_SIZE(fields) && (field = strsep(&line, " ")))
 		fields[count++] = field;
 	fields[6] += *fields[6] == '(';
-	*ret = (struct loaded){ .name = strdup(fields[0]),
-		.taint = strndup(fields[6], strcspn(fields[6], ")+-")) };
-	ret->facts.references = fields[2][0] == '-' ? -1 : (int) strtol(fields[2], NULL, 10);
-	return ret->name && ret->taint ? 0 : -ENOMEM;
+	*ret = (struct loaded){ .module = {
+					.name = strdup(fields[0]),
+					.taint = strndup(fields[6], strcspn(fields[6], ")+-")),
+					.references = fields[2][0] == '-'
+							      ? -1
+							      : (int) strtol(fields[2], NULL, 10),
+				} };
+	return ret->module.name && ret->module.taint ? 0 : -ENOMEM;
 }
 
 static int parse_lines(struct running *running, char *text)
@@ -68,14 +167,14 @@ static int read_loaded(struct running *running, struct error *error)
 		return error_set_errno(error, r, "/proc/modules");
 	if (running->loaded_count)
 		qsort(running->loaded, running->loaded_count, sizeof(*running->loaded),
-			compare_names);
+			compare_loaded);
 	for (size_t i = 0; i < running->loaded_count; i++) {
 		struct loaded *loaded = &running->loaded[i];
 
-		loaded->facts.gone =
-			running->sources.gone && strv_contains(running->sources.gone, loaded->name);
-		if (!loaded->facts.gone && strchr(loaded->taint, 'P') &&
-			strv_push(&running->proprietary, loaded->name) < 0)
+		loaded->module.gone = running->sources.gone &&
+				      strv_contains(running->sources.gone, loaded->module.name);
+		if (!loaded->module.gone && strchr(loaded->module.taint, 'P') &&
+			strv_push(&running->proprietary, loaded->module.name) < 0)
 			return error_set_errno(error, -ENOMEM, "/proc/modules");
 	}
 	return 0;
@@ -83,11 +182,8 @@ static int read_loaded(struct running *running, struct error *error)
 
 struct loaded *running_find_loaded(const struct running *running, const char *name)
 {
-	/* bsearch() only reads it. */
-	const struct loaded wanted = { .name = (char *) (uintptr_t) name };
-
-	return running->loaded_count ? bsearch(&wanted, running->loaded, running->loaded_count,
-					       sizeof(wanted), compare_names)
+	return running->loaded_count ? bsearch(name, running->loaded, running->loaded_count,
+					       sizeof(*running->loaded), compare_name)
 				     : NULL;
 }
 
@@ -96,21 +192,19 @@ static void free_loaded(struct running *running)
 	for (size_t i = 0; i < running->loaded_count; i++) {
 		struct loaded *loaded = &running->loaded[i];
 
-		free(loaded->name);
-		free(loaded->taint);
-		free(loaded->path);
+		free(loaded->module.name);
+		free(loaded->module.taint);
+		free(loaded->module.path);
 		strv_free(&loaded->candidates);
 		free(loaded->candidate_trees);
 		elf_module_close(&loaded->file);
 	}
 	free(running->loaded);
-	free(running->shown);
 }
 
-const struct running_module *running_loaded(const struct running *running, size_t *ret_count)
+const struct running_module *running_loaded(const struct running *running, size_t index)
 {
-	*ret_count = running->loaded_count;
-	return running->shown;
+	return index < running->loaded_count ? &running->loaded[index].module : NULL;
 }
 
 /* ---- the Module.symvers of the running kernel, and of drivers that are loaded */
@@ -192,7 +286,7 @@ char *running_read_in_tree(
 	return text;
 }
 
-/* A configuration, packed or not; NULL: it is not there. */
+/* A configuration, packed or not; NULL: it is not there. False: @ret is as it was. */
 static bool read_config(const char *data, size_t size, struct kernel_options *ret)
 {
 	enum decompress_format format = data ? decompress_detect(data, size) : DECOMPRESS_NONE;
@@ -209,7 +303,7 @@ static bool read_config(const char *data, size_t size, struct kernel_options *re
 }
 
 /* What the running kernel shows itself is best; then what lies where its package put it. */
-static bool find_config(const struct running *running, struct kernel_options *ret)
+static void find_config(const struct running *running, struct kernel_options *ret)
 {
 	static const char *const places[][2] = { { "lib/modules/", "/config" },
 		{ "boot/config-", "" }, { "lib/modules/", "/build/.config" } };
@@ -219,7 +313,7 @@ static bool find_config(const struct running *running, struct kernel_options *re
 
 	if (fs_read(running->root_fd, "proc/config.gz", TEXT_SIZE_LIMIT, &shown, &size) == 0 &&
 		read_config(shown, size, ret))
-		return true;
+		return;
 	for (size_t i = 0; i < running->tree_count; i++)
 		for (size_t j = 0; j < ARRAY_SIZE(places); j++) {
 			_cleanup_free_ char *data = NULL;
@@ -228,48 +322,43 @@ static bool find_config(const struct running *running, struct kernel_options *re
 				places[j][1]);
 			data = running_read_in_tree(running, i, path, &size);
 			if (read_config(data, size, ret))
-				return true;
+				return;
 		}
-	return false;
 }
 
 enum proof_option running_has_lockdown(const struct running *running)
 {
-	struct kernel_options options = { 0 };
+	struct kernel_options options = running->kernel.options;
 
-	if (running->has_facts && *running->build &&
-		strcmp(running->facts.build, running->build) == 0 &&
-		running->facts.options.lockdown != PROOF_UNKNOWN)
-		return running->facts.options.lockdown;
-	return find_config(running, &options) ? options.lockdown : PROOF_UNKNOWN;
+	if (running->has_facts &&
+		(!*running->build || strcmp(running->facts.build, running->build) != 0 ||
+			options.lockdown == PROOF_UNKNOWN)) {
+		options.lockdown = PROOF_UNKNOWN;
+		find_config(running, &options);
+	}
+	return options.lockdown;
 }
 
 static void read_facts(struct running *running)
 {
 	struct proof_kernel *kernel = &running->kernel;
 	const struct kernel_facts *facts = &running->facts;
-	struct kernel_options options = { 0 };
 
 	running->has_facts =
 		running->sources.facts &&
 		kernel_facts_read(running->root_fd, running->sources.facts, &running->facts) == 0;
 	if (running->has_facts) {
-		options = facts->options;
+		kernel->options = facts->options;
 		kernel->vermagic = *facts->vermagic ? facts->vermagic : NULL;
 		kernel->struct_size = facts->struct_size;
 	} else {
-		(void) find_config(running, &options);
+		find_config(running, &kernel->options);
 	}
 	kernel->krel = running->krel;
 	kernel->version = proof_version(running->krel);
-	kernel->machine = machine_of(running->machine);
+	kernel->machine = proof_machine(running->machine);
 	kernel->running = running->sources.module_count > 0;
-	kernel->modules = PROOF_YES; /* /proc/modules is there */
-	kernel->force_load = options.force_load;
-	kernel->missing_imports = options.missing_imports;
-	kernel->module_sig = options.module_sig;
-	kernel->livepatch = options.livepatch;
-	kernel->retpoline = options.retpoline;
+	kernel->options.modules = PROOF_YES; /* /proc/modules is there */
 	kernel->proprietary = &running->proprietary;
 	kernel->builtin = &running->builtin;
 }
@@ -317,24 +406,13 @@ static int find_shown(struct running *running)
 	return 0;
 }
 
-/* What running_loaded() and running_modules() give. */
-static int publish(struct running *running)
+/* What running_modules() gives. */
+static int list_modules(struct running *running)
 {
-	running->shown = calloc(running->loaded_count + 1, sizeof(*running->shown));
-	if (!running->shown)
-		return -ENOMEM;
-	for (size_t i = 0; i < running->loaded_count; i++) {
-		const struct loaded *loaded = &running->loaded[i];
-
-		running->shown[i] = loaded->facts;
-		running->shown[i].name = loaded->name;
-		running->shown[i].taint = loaded->taint;
-		running->shown[i].build_id = loaded->build_id;
-		running->shown[i].srcversion = loaded->srcversion;
-		running->shown[i].path = loaded->path;
-		if (!loaded->facts.gone && strv_push(&running->modules, loaded->name) < 0)
+	for (size_t i = 0; i < running->loaded_count; i++)
+		if (!running->loaded[i].module.gone &&
+			strv_push(&running->modules, running->loaded[i].module.name) < 0)
 			return -ENOMEM;
-	}
 	for (size_t i = 0; i < running->builtin.count; i++)
 		if (strv_push(&running->modules, running->builtin.items[i]) < 0)
 			return -ENOMEM;
@@ -365,7 +443,7 @@ static int look(struct running *running, struct error *error)
 	if (r < 0)
 		return r;
 	if (running_compare_build(running) < 0 || running_add_signers(running) < 0 ||
-		publish(running) < 0)
+		list_modules(running) < 0)
 		return error_set_errno(error, -ENOMEM, "running kernel");
 	running->kernel.symvers = running->there;
 	return 0;
@@ -421,11 +499,6 @@ const struct proof_kernel *running_kernel(const struct running *running)
 const struct strv *running_modules(const struct running *running)
 {
 	return &running->modules;
-}
-
-bool running_has_symvers(const struct running *running)
-{
-	return running->there != NULL;
 }
 
 enum proof_option running_is_same_build(const struct running *running, const char **ret_why)

@@ -1,8 +1,108 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The running kernel as the load proof wants it: what it is, what it demands, and what really is
- * exported now, by whom, with which CRC. Read-only, and all of it relative to a root descriptor, so
- * that a folder can stand for "/". Sources: /proc/modules, /proc/keys (Linux
+ * The running kernel: its modules in /sys/module, what a build knew of it, and what really is
+ * exported now. Read-only, and all of it relative to a root descriptor, so that a folder can stand
+ * for "/".
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/strv.h"
+#include "module/elf.h"
+#include "module/proof.h"
+
+/* ---- /sys/module: state, use, holders, identity. Names use '_'. */
+
+/* Present and done with its init function ("live"); a built-in one counts as live. */
+bool sysmodule_is_live(int root_fd, const char *name);
+/* There in any state: coming, live or going. Built-in ones too. */
+bool sysmodule_exists(int root_fd, const char *name);
+/* Part of the kernel itself: it has a folder (for its parameters) but no state. */
+bool sysmodule_is_built_in(int root_fd, const char *name);
+
+/* References to the module, holders included; -ENOENT without the module or MODULE_UNLOAD. */
+int sysmodule_references(int root_fd, const char *name);
+
+/* Appends the modules that use it, sorted; an absent module has none. */
+int sysmodule_holders(int root_fd, const char *name, struct strv *holders) _must_check_;
+
+/* Appends the loaded modules, in any state, sorted: of /proc/modules, else those with an initstate.
+ */
+int sysmodule_list(int root_fd, struct strv *names) _must_check_;
+
+/*
+ * The GNU build id of the loaded module in lower-case hex, from its notes, or "" when it is not
+ * known. It identifies the very file that was loaded, also where srcversion is missing (that needs
+ * MODULE_VERSION or CONFIG_MODULE_SRCVERSION_ALL).
+ */
+void sysmodule_build_id(int root_fd, const char *name, char hex[BUILD_ID_HEX_SIZE]);
+
+/*
+ * True when the kernel shows the module's sections (/sys/module/<name>/sections, for root) and none
+ * is a table of exported symbols. False also where nothing is known.
+ */
+bool sysmodule_exports_nothing(int root_fd, const char *name);
+
+/*
+ * Writes the name of the module that exports a symbol ("vmlinux": it is global there) to @owner, by
+ * /proc/kallsyms. -ENOENT when nothing exports it, other negative errno when the file cannot be
+ * read. The kernel formats some 100,000 lines for it (50 ms on a server, 150 ms under emulation):
+ * ask once, when nothing cheaper can tell, and never in a loop.
+ */
+int kallsyms_exporter(int root_fd, const char *symbol, char *owner, size_t size) _must_check_;
+
+/*
+ * ---- what a build knew of its kernel and the load proof wants on the node, as a small file of
+ * "key=value" lines. An image has it beside Module.symvers, in KERNEL_FACTS_FOLDER/<krel>.
+ */
+
+#define KERNEL_FACTS_FOLDER  "usr/lib/slipway/kernels"
+#define KERNEL_FACTS_FILE    "kernel.conf"
+#define KERNEL_FACTS_SYMVERS "Module.symvers.zst"
+/* The lines of it that the image's own modules use or export: all that a start needs of it. */
+#define KERNEL_FACTS_USED "used.symvers"
+#define KERNEL_FACTS_OFED "ofed.symvers.zst" /* a GPU image: of the OFED that it was bound to */
+/* What image.conf says, of this one kernel: an image for several kernels has one for each. */
+#define KERNEL_FACTS_IMAGE "image.conf"
+/* An image of several kernels: Module.symvers of NVIDIA's modules, which usr/src has of one only.
+ */
+#define KERNEL_FACTS_NVIDIA "nvidia.symvers"
+/*
+ * A GPU image that `slipway combine` made of several OFEDs: a folder for each nvidia-peermem, named
+ * "0", "1" …, with the module, its facts ("key=value" lines: ofed_version, ofed_exporter, and crc,
+ * "0x…" of PEERMEM_SYMBOL in its __versions, empty for a kernel without them) and
+ * KERNEL_FACTS_OFED. "0" is the one that lib/modules has to begin with. An image with one
+ * nvidia-peermem has no such folder.
+ */
+#define KERNEL_FACTS_PEERMEM        "peermem"
+#define KERNEL_FACTS_PEERMEM_MODULE "nvidia-peermem.ko"
+#define KERNEL_FACTS_PEERMEM_CONF   "peermem.conf"
+#define PEERMEM_MODULE              "nvidia_peermem" /* as the kernel knows it */
+#define PEERMEM_SYMBOL              "ib_register_peer_memory_client"
+
+struct kernel_facts {
+	char vermagic[256]; /* "" where not known, as below */
+	char build[128];    /* UTS_VERSION, "#1 SMP …", what uname -v prints on that very build */
+	uint64_t struct_size;
+	struct kernel_options options;
+};
+
+/* Reads the file; a key that is absent is not known. -ENOENT and other errnos of reading. */
+int kernel_facts_read(int dir_fd, const char *path, struct kernel_facts *ret) _must_check_;
+
+/* Its text, which the caller frees; NULL without memory. */
+char *kernel_facts_text(const struct kernel_facts *facts);
+
+/* Sets the options by the text of a configuration ("CONFIG_MODULES=y" …); absent is "no". */
+void kernel_options_of_config(const char *text, struct kernel_options *ret);
+
+/*
+ * ---- the running kernel as the load proof wants it: what it is, what it demands, and what really
+ * is exported now, by whom, with which CRC. Sources: /proc/modules, /proc/keys (Linux
  * Documentation/security/keys/core.rst), /sys/module/<m>/{notes,srcversion,taint}
  * (Documentation/ABI/testing/sysfs-module), sys/module/module/parameters/sig_enforce,
  * sys/kernel/security/lockdown.
@@ -13,15 +113,6 @@
  * it is not known what it exports: its symbols are there without a CRC, which the proof answers
  * with "cannot tell", and running_unidentified() names it.
  */
-#pragma once
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "common/strv.h"
-#include "module/elf.h"
-#include "module/proof.h"
 
 struct running;
 
@@ -54,7 +145,7 @@ struct running_sources {
 	 * there, the whole is read only for a symbol that nothing else explains.
 	 */
 	const char *used_symvers;
-	/* Path of what a build said of the kernel (module/kernel_facts.h), or NULL. */
+	/* Path of what a build said of the kernel (struct kernel_facts), or NULL. */
 	const char *facts;
 	/*
 	 * Folders that hold lib/modules/<krel>, best first: "", "host", "proc/1/root". NULL: "".
@@ -114,12 +205,13 @@ void running_close(struct running **running);
 /* sources.read_keyring of the kernel that runs here: keyctl(2). */
 int running_read_keyring(int32_t keyring, int32_t *ret, size_t count);
 
-/* For proof_module() and proof_set_run(). Borrowed, as all below. */
+/*
+ * For proof_module() and proof_set_run(). Without symvers none was found, and symbols cannot be
+ * judged. Borrowed, as all below.
+ */
 const struct proof_kernel *running_kernel(const struct running *running);
 /* For proof_set.kernel_modules: loaded ones that stay, and built-in ones. */
 const struct strv *running_modules(const struct running *running);
-/* False: no symvers was found, and symbols cannot be judged (kernel->symvers is NULL then). */
-bool running_has_symvers(const struct running *running);
 /*
  * Is the kernel the build that the symvers and facts are of? PROOF_NO: it was rebuilt under the
  * same name, and *ret_why is a sentence with the evidence; PROOF_UNKNOWN: no evidence either way.
@@ -131,14 +223,15 @@ const struct strv *running_unidentified(const struct running *running);
 
 /* One loaded module. */
 struct running_module {
-	const char *name;
-	int references;       /* -1: the kernel does not count them */
-	const char *taint;    /* "OE": letters of Documentation/admin-guide/tainted-kernels.rst */
-	const char *build_id; /* "" when it has none, or was not looked at: only what matters is */
-	const char *srcversion; /* "" where it has a build id, too */
-	const char *path; /* of the file that explains it; NULL: none does, or it was not asked */
-	bool by_claim;    /* explained by driver_symvers, and no build id proves it */
-	bool gone;        /* one of sources->gone */
+	char *name;
+	char *taint; /* "OE": letters of Documentation/admin-guide/tainted-kernels.rst */
+	char *path;  /* of the file that explains it; NULL: none does, or it was not asked */
+	char build_id[BUILD_ID_HEX_SIZE]; /* "" when it has none, or did not matter */
+	char srcversion[64];              /* "" where it has a build id, too */
+	int references;                   /* -1: the kernel does not count them */
+	bool by_claim; /* explained by driver_symvers, and no build id proves it */
+	bool gone;     /* one of sources->gone */
 };
 
-const struct running_module *running_loaded(const struct running *running, size_t *ret_count);
+/* The loaded modules by their names, from 0 on; NULL behind the last. */
+const struct running_module *running_loaded(const struct running *running, size_t index);

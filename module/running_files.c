@@ -15,8 +15,6 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/path.h"
-#include "module/symvers.h"
-#include "module/sysmodule.h"
 
 #define WALK_DEPTH     8
 #define TREE_SEARCH_MS 10000 /* 4,000 plain files take 0.1 s, packed ones may take this long */
@@ -55,30 +53,22 @@ void running_close_trees(struct running *running)
 }
 
 /* "updates/dkms/nvidia-uvm.ko.xz" may be that of nvidia_uvm. */
-static int push_candidate(struct running *running, size_t tree, const char *path, size_t length)
+static int push_candidate(struct running *running, size_t tree, const char *path)
 {
-	_cleanup_free_ char *copy = NULL;
 	struct loaded *loaded;
 	char name[NAME_MAX];
 	size_t *trees;
-	char *end;
 
-	module_name_copy(path, length, name, sizeof(name));
-	end = strstr(name, ".ko");
-	if (!end)
-		return 0;
-	*end = '\0';
-	loaded = running_find_loaded(running, name);
+	loaded = module_name_of_file(path, name, sizeof(name)) ? running_find_loaded(running, name)
+							       : NULL;
 	if (!loaded || loaded->file)
 		return 0;
-	copy = strndup(path, length);
 	trees = reallocarray(loaded->candidate_trees, loaded->candidates.count + 1, sizeof(*trees));
-	if (trees)
-		loaded->candidate_trees = trees;
-	if (!copy || !trees)
+	if (!trees)
 		return -ENOMEM;
 	trees[loaded->candidates.count] = tree;
-	return strv_push(&loaded->candidates, copy);
+	loaded->candidate_trees = trees;
+	return strv_push(&loaded->candidates, path);
 }
 
 /* Opens a file of a tree, whose links mean what they mean there (weak-updates is full of them). */
@@ -101,10 +91,11 @@ static bool is_same(const struct loaded *loaded, const struct elf_module *file)
 	const char *srcversion;
 
 	elf_module_build_id(file, build_id);
-	if (*loaded->build_id || *build_id)
-		return strcmp(loaded->build_id, build_id) == 0;
+	if (*loaded->module.build_id || *build_id)
+		return strcmp(loaded->module.build_id, build_id) == 0;
 	srcversion = elf_module_info(file, "srcversion");
-	return srcversion && *loaded->srcversion && strcmp(loaded->srcversion, srcversion) == 0;
+	return srcversion && *loaded->module.srcversion &&
+	       strcmp(loaded->module.srcversion, srcversion) == 0;
 }
 
 /* Is this the file? What cannot be read is not. -ENOMEM. */
@@ -118,9 +109,9 @@ static int try_file(
 		return r == -ENOMEM ? r : 0;
 	if (!is_same(loaded, file))
 		return 0;
-	if (asprintf(&loaded->path, "%s%slib/modules/%s/%s", running->trees[tree].path,
+	if (asprintf(&loaded->module.path, "%s%slib/modules/%s/%s", running->trees[tree].path,
 		    *running->trees[tree].path ? "/" : "", running->krel, path) < 0) {
-		loaded->path = NULL;
+		loaded->module.path = NULL;
 		return -ENOMEM;
 	}
 	loaded->tree = tree;
@@ -141,17 +132,18 @@ static char *read_index(const struct running *running, size_t tree)
 static int index_tree(struct running *running, size_t tree)
 {
 	_cleanup_free_ char *text = NULL;
+	char *line, *rest;
 
 	if (running->trees[tree].indexed)
 		return 0;
 	running->trees[tree].indexed = true;
 	text = read_index(running, tree);
 	/* Without such a tree: it explains nothing. */
-	for (const char *line = text; line && *line;) {
-		if (push_candidate(running, tree, line, strcspn(line, ":\n")) < 0)
+	rest = text;
+	while (rest && (line = strsep(&rest, "\n"))) {
+		line[strcspn(line, ":")] = '\0';
+		if (push_candidate(running, tree, line) < 0)
 			return -ENOMEM;
-		line += strcspn(line, "\n");
-		line += *line == '\n';
 	}
 	return 0;
 }
@@ -197,9 +189,8 @@ static int walk_folder(struct running *running, size_t tree, const char *folder,
 		if (snprintf(below, sizeof(below), "%s/%s", folder, names.items[i]) >=
 			(int) sizeof(below))
 			continue;
-		r = strstr(names.items[i], ".ko")
-			    ? push_candidate(running, tree, below, strlen(below))
-			    : walk_folder(running, tree, below, depth - 1);
+		r = module_suffix(below) ? push_candidate(running, tree, below)
+					 : walk_folder(running, tree, below, depth - 1);
 		if (r < 0)
 			return r;
 	}
@@ -236,7 +227,7 @@ static bool is_image(const struct running *running, size_t tree)
 int running_open_native(
 	const struct running *running, const struct loaded *loaded, struct elf_module **ret)
 {
-	const char *path = loaded->path ? strstr(loaded->path, "/kernel/") : NULL;
+	const char *path = loaded->module.path ? strstr(loaded->module.path, "/kernel/") : NULL;
 
 	for (size_t i = 0; path && loaded->of_kernel && i < running->tree_count; i++) {
 		_cleanup_(elf_module_close) struct elf_module *file = NULL;
@@ -260,12 +251,13 @@ void running_identify(const struct running *running, struct loaded *loaded)
 	if (loaded->identified)
 		return;
 	loaded->identified = true;
-	sysmodule_build_id(running->root_fd, loaded->name, loaded->build_id);
-	if (*loaded->build_id)
+	sysmodule_build_id(running->root_fd, loaded->module.name, loaded->module.build_id);
+	if (*loaded->module.build_id)
 		return;
-	(void) snprintf(path, sizeof(path), "sys/module/%s/srcversion", loaded->name);
+	(void) snprintf(path, sizeof(path), "sys/module/%s/srcversion", loaded->module.name);
 	if (fs_read_line(running->root_fd, path, &srcversion) == 0)
-		(void) snprintf(loaded->srcversion, sizeof(loaded->srcversion), "%s", srcversion);
+		(void) snprintf(loaded->module.srcversion, sizeof(loaded->module.srcversion), "%s",
+			srcversion);
 }
 
 int running_explain(struct running *running, struct loaded *loaded, const char *in_kernel)
@@ -328,7 +320,7 @@ int running_explain_all(struct running *running)
 /* What was loaded by force ('F') was not compared. */
 static bool is_evidence(const struct loaded *loaded)
 {
-	return loaded->file && !strchr(loaded->taint, 'F');
+	return loaded->file && !strchr(loaded->module.taint, 'F');
 }
 
 /* The first evidence is enough. */
@@ -349,9 +341,9 @@ static bool of_vmlinux(const struct symvers_entry *entry)
 	return strcmp(entry->module, "vmlinux") == 0;
 }
 
-/* The kernel took this CRC: it is what it exports. */
-static int take_crc(struct running *running, const struct loaded *loaded,
-	const struct elf_symbol_version *version)
+/* The kernel took this CRC, of a module called @taken: it is what it exports. */
+static int take_crc(
+	struct running *running, const char *taken, const struct elf_symbol_version *version)
 {
 	const struct symvers_entry *known = symvers_find(running->there, version->name);
 	struct symvers_entry entry;
@@ -364,7 +356,7 @@ static int take_crc(struct running *running, const struct loaded *loaded,
 	set_rebuilt(running,
 		"the running kernel is not the build of %s that was compiled against: it took %s "
 		"with CRC 0x%08x for %s, and the build's Module.symvers has 0x%08x",
-		running->krel, loaded->name, version->crc, version->name, known->crc);
+		running->krel, taken, version->crc, version->name, known->crc);
 	entry = *known;
 	entry.crc = version->crc;
 	return symvers_put(running->there, &entry);
@@ -380,7 +372,7 @@ static int compare_crcs(struct running *running)
 			continue;
 		versions = elf_module_versions(running->loaded[i].file, &count);
 		for (size_t j = 0; j < count; j++)
-			if (take_crc(running, &running->loaded[i], &versions[j]) < 0)
+			if (take_crc(running, running->loaded[i].module.name, &versions[j]) < 0)
 				return -ENOMEM;
 	}
 	return 0;
@@ -437,11 +429,10 @@ static int ask_file(void *context, const struct elf_module *file)
 
 	for (size_t i = search->symbols.count; i-- > 0;) {
 		struct elf_symbol_version version = { .name = search->symbols.items[i] };
-		const struct loaded taken = { .name = (char *) (uintptr_t) "its own modules" };
 
 		if (!elf_module_version(file, version.name, &version.crc))
 			continue;
-		if (take_crc(search->running, &taken, &version) < 0)
+		if (take_crc(search->running, "its own modules", &version) < 0)
 			return -ENOMEM;
 		strv_remove(&search->symbols, i);
 	}
@@ -524,7 +515,8 @@ static int look_closer(struct running *running, bool other_build)
 			set_rebuilt(running,
 				"the running kernel is not the build of %s that was compiled "
 				"against: its %s has vermagic \"%s\", the build has \"%s\"",
-				running->krel, evidence->name, vermagic, running->facts.vermagic);
+				running->krel, evidence->module.name, vermagic,
+				running->facts.vermagic);
 		running->kernel.vermagic = vermagic;
 		running->kernel.struct_size = elf_module_struct_size(evidence->file);
 	}

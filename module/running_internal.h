@@ -5,24 +5,20 @@
 #include <limits.h>
 
 #include "common/error.h"
-#include "module/kernel_facts.h"
 #include "module/running.h"
 
 /* A loaded module, with what was found out about it. */
 struct loaded {
-	struct running_module facts;
-	char *name, *taint, *path;
-	char build_id[BUILD_ID_HEX_SIZE];
-	char srcversion[64];
-	struct strv candidates;  /* paths that may be its file, each after its tree: see tree_of */
-	size_t *candidate_trees; /* the tree of each */
-	struct elf_module *file; /* that explains it */
-	size_t tree;             /* whose file it is */
-	bool of_kernel;          /* that file is one of the kernel's own: below kernel/ */
-	bool identified;         /* build_id and srcversion were read */
-	bool looked;             /* whether a file explains it */
-	bool asked_exports, exports_nothing;
-	bool asked_listed, listed; /* its build is that of sources.driver_symvers */
+	struct running_module module;
+	struct strv candidates;            /* paths that may be its file, each after its tree */
+	size_t *candidate_trees;           /* the tree of each */
+	struct elf_module *file;           /* that explains it */
+	size_t tree;                       /* whose file it is */
+	bool of_kernel;                    /* that file is one of the kernel's own: below kernel/ */
+	bool identified;                   /* build_id and srcversion were read */
+	bool looked;                       /* whether a file explains it */
+	enum proof_option exports_nothing; /* UNKNOWN: not asked, as below */
+	enum proof_option listed;          /* its build is that of sources.driver_symvers */
 };
 
 /* A folder with lib/modules/<krel>. */
@@ -43,19 +39,12 @@ struct running {
 	size_t loaded_count;
 	struct tree *trees;
 	size_t tree_count;
-	struct running_module *shown; /* what running_loaded() gives away */
-	struct symvers *given;        /* the kernel's, as a build left it */
-	struct symvers *part;         /* what was given before the whole was read; or NULL */
-	bool given_is_part;           /* only sources.used_symvers were read */
-	struct symvers *drivers;      /* sources.driver_symvers, or NULL */
-	struct symvers *members;      /* the exports of sources.modules, by name; or NULL */
-	struct exporter {
-		const char *path; /* of an entry of given, which lies there once for many */
-		struct loaded *loaded;
-		bool built_in;
-		char name[NAME_MAX];
-	} asked;               /* the last one that was asked for */
-	struct symvers *there; /* what is exported now; borrows from all above */
+	struct symvers *given;   /* the kernel's, as a build left it */
+	struct symvers *part;    /* what was given before the whole was read; or NULL */
+	bool given_is_part;      /* only sources.used_symvers were read */
+	struct symvers *drivers; /* sources.driver_symvers, or NULL */
+	struct symvers *members; /* the exports of sources.modules, by name; or NULL */
+	struct symvers *there;   /* what is exported now; borrows from all above */
 	struct strv unidentified, modules, builtin, builtin_shown, proprietary, blacklist, keys,
 		maybe_keys;
 	enum proof_option same_build;
@@ -106,6 +95,18 @@ int running_read_trust(struct running *running) _must_check_;
  * key id in a keyring, or by a loaded module that it took for signed.
  */
 int running_add_signers(struct running *running) _must_check_;
+
+/* ---- sysmodule.c */
+
+/* Gets @symbol, which @owner exports ("vmlinux": it is global there). Non-zero ends the search. */
+typedef int kallsyms_listener(void *context, const char *symbol, const char *owner);
+
+/*
+ * Calls @listener for each of @symbols that are exported, and returns what it returned last; a
+ * negative errno when the file cannot be read.
+ */
+int kallsyms_search(int root_fd, const struct strv *symbols, kallsyms_listener *listener,
+	void *context) _must_check_;
 
 /* running_symbols.c: fills running->there. */
 int running_find_exports(struct running *running, struct error *error) _must_check_;

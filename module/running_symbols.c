@@ -13,16 +13,15 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "common/hash.h"
-#include "module/sysmodule.h"
 
 /* Asked once of each. */
 static bool has_no_exports(const struct running *running, struct loaded *loaded)
 {
-	if (!loaded->asked_exports)
-		loaded->exports_nothing = sysmodule_exports_nothing(running->root_fd, loaded->name);
-	loaded->asked_exports = true;
-	return loaded->exports_nothing;
+	if (loaded->exports_nothing == PROOF_UNKNOWN)
+		loaded->exports_nothing =
+			sysmodule_exports_nothing(running->root_fd, loaded->module.name) ? PROOF_YES
+											 : PROOF_NO;
+	return loaded->exports_nothing == PROOF_YES;
 }
 
 static const struct elf_module_export *find_export(
@@ -52,18 +51,18 @@ static int put(struct running *running, const struct symvers_entry *entry)
 }
 
 /* What a driver's own symvers lists of a loaded module that no file explains. */
-static const struct symvers_entry *find_driver_entry(const struct running *running,
-	const char *symbol, uint32_t hash, struct loaded **ret_loaded)
+static const struct symvers_entry *find_driver_entry(
+	const struct running *running, const char *symbol, struct loaded **ret_loaded)
 {
 	const struct symvers_entry *entry =
-		running->drivers ? symvers_find_hashed(running->drivers, symbol, hash) : NULL;
+		running->drivers ? symvers_find(running->drivers, symbol) : NULL;
 	char name[NAME_MAX];
 
 	if (!entry)
 		return NULL;
 	symvers_module_name(entry, name, sizeof(name));
 	*ret_loaded = running_find_loaded(running, name);
-	if (!*ret_loaded || (*ret_loaded)->facts.gone || (*ret_loaded)->file)
+	if (!*ret_loaded || (*ret_loaded)->module.gone || (*ret_loaded)->file)
 		return NULL;
 	return entry;
 }
@@ -84,20 +83,20 @@ static int put_unknown(struct running *running, const char *symbol, const char *
 static bool is_listed_build(const struct running *running, struct loaded *loaded)
 {
 	const struct strv *builds = running->sources.driver_builds;
-	size_t length = strlen(loaded->name);
+	size_t length = strlen(loaded->module.name);
 
-	if (loaded->asked_listed)
-		return loaded->listed;
-	loaded->asked_listed = true;
+	if (loaded->listed != PROOF_UNKNOWN)
+		return loaded->listed == PROOF_YES;
+	loaded->listed = PROOF_NO;
 	running_identify(running, loaded);
-	for (size_t i = 0; builds && *loaded->build_id && i < builds->count; i++) {
+	for (size_t i = 0; builds && *loaded->module.build_id && i < builds->count; i++) {
 		const char *item = builds->items[i];
 
-		if (strncmp(item, loaded->name, length) == 0 && item[length] == ' ' &&
-			strcmp(item + length + 1, loaded->build_id) == 0)
-			loaded->listed = true;
+		if (strncmp(item, loaded->module.name, length) == 0 && item[length] == ' ' &&
+			strcmp(item + length + 1, loaded->module.build_id) == 0)
+			loaded->listed = PROOF_YES;
 	}
-	return loaded->listed;
+	return loaded->listed == PROOF_YES;
 }
 
 /* By a claim about this very build, without a look at files. */
@@ -110,8 +109,8 @@ static int put_by_claim(struct running *running, struct loaded *loaded, const ch
 	for (size_t i = 0; i < running->sources.claim_count; i++) {
 		const struct running_claim *claim = &running->sources.claims[i];
 
-		if (strcmp(claim->module, loaded->name) == 0 && *claim->build_id &&
-			strcmp(claim->build_id, loaded->build_id) == 0 &&
+		if (strcmp(claim->module, loaded->module.name) == 0 && *claim->build_id &&
+			strcmp(claim->build_id, loaded->module.build_id) == 0 &&
 			strcmp(claim->symbol, symbol) == 0)
 			return put(running, &(struct symvers_entry){ .symbol = claim->symbol,
 						    .module = claim->module,
@@ -122,7 +121,7 @@ static int put_by_claim(struct running *running, struct loaded *loaded, const ch
 	}
 	if (!is_listed_build(running, loaded))
 		return 0;
-	entry = find_driver_entry(running, symbol, name_hash(symbol), &lister);
+	entry = find_driver_entry(running, symbol, &lister);
 	return entry && lister == loaded ? put(running, entry) : 0;
 }
 
@@ -144,7 +143,7 @@ static int put_loaded(
 	if (!export)
 		return 0;
 	return put(running, &(struct symvers_entry){ .symbol = export->symbol,
-				    .module = loaded->name,
+				    .module = loaded->module.name,
 				    .export = export->gpl ? "EXPORT_SYMBOL_GPL" : "EXPORT_SYMBOL",
 				    .name_space = export->name_space,
 				    .crc = export->crc,
@@ -159,15 +158,14 @@ static int put_found(
 
 	if (r < 0 || loaded->file)
 		return r; /* its file has not the symbol, whatever the driver's list says */
-	loaded->facts.by_claim = !is_listed_build(running, loaded);
+	loaded->module.by_claim = !is_listed_build(running, loaded);
 	return put(running, entry);
 }
 
 static int put_by_driver(struct running *running, const char *symbol)
 {
 	struct loaded *loaded;
-	const struct symvers_entry *entry =
-		find_driver_entry(running, symbol, name_hash(symbol), &loaded);
+	const struct symvers_entry *entry = find_driver_entry(running, symbol, &loaded);
 
 	return entry ? put_found(running, loaded, entry) : 0;
 }
@@ -177,44 +175,36 @@ static int compare_items(const void *name, const void *item)
 	return strcmp(name, *(char *const *) item);
 }
 
-/* What exports the entry, as things are here. */
-static const struct exporter *ask_exporter(
-	struct running *running, const struct symvers_entry *entry)
+static bool is_built_in(const struct running *running, const char *module)
 {
-	struct exporter *asked = &running->asked;
 	const struct strv *builtin = &running->builtin; /* sorted */
 
-	if (asked->path == entry->module)
-		return asked;
-	asked->path = entry->module;
-	symvers_module_name(entry, asked->name, sizeof(asked->name));
-	asked->built_in = strcmp(asked->name, "vmlinux") == 0 ||
-			  (builtin->count && bsearch(asked->name, builtin->items, builtin->count,
-						     sizeof(*builtin->items), compare_items));
-	asked->loaded = running_find_loaded(running, asked->name);
-	return asked;
+	return strcmp(module, "vmlinux") == 0 ||
+	       (builtin->count && bsearch(module, builtin->items, builtin->count,
+					  sizeof(*builtin->items), compare_items));
 }
 
-/* @hash: of the symbol, as symvers_find_hashed() wants it. */
-static int put_given(struct running *running, const char *symbol, uint32_t hash)
+/* By the kernel's symvers. */
+static int put_given(struct running *running, const char *symbol)
 {
-	const struct symvers_entry *entry = symvers_find_hashed(running->given, symbol, hash);
-	const struct exporter *exporter = entry ? ask_exporter(running, entry) : NULL;
+	const struct symvers_entry *entry = symvers_find(running->given, symbol);
 	struct loaded *loaded;
+	char name[NAME_MAX];
 	int r;
 
-	if (!exporter)
+	if (!entry)
 		return 0;
-	if (exporter->built_in)
-		return symvers_put_hashed(running->there, entry, hash) < 0 ? -ENOMEM : 1;
-	loaded = exporter->loaded;
-	if (!loaded || loaded->facts.gone)
+	symvers_module_name(entry, name, sizeof(name));
+	if (is_built_in(running, name))
+		return put(running, entry);
+	loaded = running_find_loaded(running, name);
+	if (!loaded || loaded->module.gone)
 		return 0;
 	r = put_loaded(running, loaded, symbol, entry->module);
 	if (r == 0 && !loaded->file)
 		r = put_by_driver(running, symbol);
 	if (r == 0 && !loaded->file)
-		return put_unknown(running, symbol, loaded->name) < 0 ? -ENOMEM : 1;
+		return put_unknown(running, symbol, loaded->module.name) < 0 ? -ENOMEM : 1;
 	return r;
 }
 
@@ -231,7 +221,7 @@ static int put_all_listed(struct running *running, const struct symvers *from,
 		char name[NAME_MAX];
 
 		symvers_module_name(&entry, name, sizeof(name));
-		if (strcmp(name, loaded->name) != 0)
+		if (strcmp(name, loaded->module.name) != 0)
 			continue;
 		entry.has_crc = entry.has_crc && known;
 		if (symvers_put(running->there, &entry) < 0)
@@ -248,11 +238,11 @@ static int put_all_of(struct running *running, struct loaded *loaded)
 	if (loaded->file)
 		return symvers_add_module(running->there, loaded->file);
 	r = put_all_listed(running, running->drivers, loaded, true);
-	loaded->facts.by_claim = r > 0;
+	loaded->module.by_claim = r > 0;
 	if (r)
 		return r < 0 ? r : 0;
 	r = put_all_listed(running, running->there, loaded, false);
-	return r > 0 ? strv_push_unique(&running->unidentified, loaded->name) : r;
+	return r > 0 ? strv_push_unique(&running->unidentified, loaded->module.name) : r;
 }
 
 static int find_everything(struct running *running)
@@ -261,7 +251,7 @@ static int find_everything(struct running *running)
 		return -ENOMEM;
 	running->there = TAKE_PTR(running->given);
 	for (size_t i = 0; i < running->loaded_count; i++)
-		if (!running->loaded[i].facts.gone && put_all_of(running, &running->loaded[i]) < 0)
+		if (!running->loaded[i].module.gone && put_all_of(running, &running->loaded[i]) < 0)
 			return -ENOMEM;
 	return 0;
 }
@@ -293,22 +283,14 @@ static int index_members(struct running *running)
 	return 0;
 }
 
-/* By the kernel's symvers. 1: done, 0: it is not there, -ENOMEM. */
-static int put_by_kernel(struct running *running, const char *symbol)
-{
-	return put_given(running, symbol, name_hash(symbol));
-}
-
-static int place(
-	struct running *running, const char *symbol, uint32_t hash, struct strv *unresolved)
+static int place(struct running *running, const char *symbol, struct strv *unresolved)
 {
 	int r;
 
-	if (symvers_find_hashed(running->there, symbol, hash) ||
-		symvers_find_hashed(running->members, symbol, hash) ||
+	if (symvers_find(running->there, symbol) || symvers_find(running->members, symbol) ||
 		strcmp(symbol, "_GLOBAL_OFFSET_TABLE_") == 0)
 		return 0;
-	r = put_given(running, symbol, hash);
+	r = put_given(running, symbol);
 	if (r == 0)
 		r = strv_push_unique(unresolved, symbol);
 	return r < 0 ? r : 0;
@@ -318,7 +300,7 @@ static int place_all(struct running *running, struct strv *unresolved)
 {
 	/* A kernel without MODVERSIONS has no such thing. */
 	if (symvers_find(running->given, ELF_LAYOUT_SYMBOL) &&
-		place(running, ELF_LAYOUT_SYMBOL, name_hash(ELF_LAYOUT_SYMBOL), unresolved) < 0)
+		place(running, ELF_LAYOUT_SYMBOL, unresolved) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < running->sources.module_count; i++) {
 		size_t count;
@@ -326,8 +308,7 @@ static int place_all(struct running *running, struct strv *unresolved)
 			elf_module_undefined_symbols(running->sources.modules[i], &count);
 
 		for (size_t j = 0; j < count; j++)
-			if (place(running, used[j].name, elf_undefined_hash(&used[j]), unresolved) <
-				0)
+			if (place(running, used[j].name, unresolved) < 0)
 				return -ENOMEM;
 	}
 	return 0;
@@ -339,7 +320,7 @@ static int put_by_any(struct running *running, const char *symbol)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < running->loaded_count; i++)
-		if (!running->loaded[i].facts.gone)
+		if (!running->loaded[i].module.gone)
 			r = put_loaded(running, &running->loaded[i], symbol, NULL);
 	return r ? r : put_by_driver(running, symbol);
 }
@@ -350,9 +331,9 @@ static int put_owner(void *context, const char *symbol, const char *owner)
 	const struct loaded *loaded = running_find_loaded(running, owner);
 
 	/* Global in vmlinux does not mean exported. */
-	if (!loaded || loaded->facts.gone || loaded->file)
+	if (!loaded || loaded->module.gone || loaded->file)
 		return 0;
-	return put_unknown(running, symbol, loaded->name);
+	return put_unknown(running, symbol, loaded->module.name);
 }
 
 /* At last, by what the kernel itself shows, though not with which CRC. */
@@ -388,7 +369,7 @@ static int put_by_depends(struct running *running, const char *symbol)
 	for (size_t i = 0; r == 0 && i < names.count; i++) {
 		struct loaded *loaded = running_find_loaded(running, names.items[i]);
 
-		if (loaded && !loaded->facts.gone)
+		if (loaded && !loaded->module.gone)
 			r = put_loaded(running, loaded, symbol, NULL);
 	}
 	return r ? r : put_by_driver(running, symbol);
@@ -410,13 +391,12 @@ static int resolve_rest(struct running *running, const struct strv *unresolved, 
 	/* Modules that were not there when the part was made may use more of the whole. */
 	if (likely.count && running->given_is_part) {
 		running->part = TAKE_PTR(running->given);
-		running->asked.path = NULL;
 		r = running_read_whole(running, error);
 		if (r < 0)
 			return r;
 		if (!running->given)
 			running->given = TAKE_PTR(running->part);
-		if (put_each(running, &likely, &unlikely, put_by_kernel) < 0)
+		if (put_each(running, &likely, &unlikely, put_given) < 0)
 			return -ENOMEM;
 	} else {
 		unlikely = likely;
@@ -429,80 +409,47 @@ static int resolve_rest(struct running *running, const struct strv *unresolved, 
 	if (!rest.count || !running->sources.kallsyms)
 		return 0;
 	for (size_t i = 0; i < running->loaded_count; i++)
-		if (!running->loaded[i].file && !running->loaded[i].facts.gone &&
+		if (!running->loaded[i].file && !running->loaded[i].module.gone &&
 			!has_no_exports(running, &running->loaded[i]))
 			return ask_kallsyms(running, &rest);
 	return 0;
 }
 
-/* Drivers that are not the kernel's, are loaded, stay and export something. */
-struct unidentified {
-	struct loaded **items; /* those of which a file may tell more than a list that is proven */
-	size_t count;
-	bool listed; /* there are others, all of whose exports stand in running->drivers */
-};
-
-static void unidentified_done(struct unidentified *others)
+/* Is it a driver that is not the kernel's, stays and may export what no proven list has? */
+static bool is_unlisted(const struct running *running, struct loaded *loaded)
 {
-	free(others->items);
+	/* What the kernel's own export stands in its symvers. */
+	if (loaded->module.gone || !strchr(loaded->module.taint, 'O'))
+		return false;
+	/* The build id is one look, what is in sections is three. */
+	return !(running->drivers && is_listed_build(running, loaded)) &&
+	       !has_no_exports(running, loaded);
 }
 
-static int find_unidentified(struct running *running, struct unidentified *others)
+/* Exports of what is to be loaded that the kernel, or what stays, may have too. */
+static int place_export(struct running *running, const char *symbol, struct strv *rest)
 {
-	others->items = calloc(running->loaded_count + 1, sizeof(struct loaded *));
-	if (!others->items)
-		return -ENOMEM;
-	for (size_t i = 0; i < running->loaded_count; i++) {
-		struct loaded *loaded = &running->loaded[i];
+	const struct symvers_entry *listed;
+	struct loaded *lister = NULL;
+	int r = symvers_find(running->there, symbol) ? 1 : put_given(running, symbol);
 
-		/* What the kernel's own export stands in its symvers. */
-		if (loaded->facts.gone || !strchr(loaded->taint, 'O'))
-			continue;
-		/* The build id is one look, what is in sections is three. */
-		if (running->drivers && is_listed_build(running, loaded))
-			others->listed = true;
-		else if (!has_no_exports(running, loaded))
-			others->items[others->count++] = loaded;
-	}
-	return 0;
-}
-
-/* By claims and lists about builds that are loaded. @lister: whose entry the drivers' list has, or
- * NULL. */
-static int put_listed(struct running *running, const char *symbol, struct loaded *lister)
-{
-	int r = 0;
-
+	if (r)
+		return r < 0 ? r : 0;
 	for (size_t i = 0; r == 0 && i < running->sources.claim_count; i++) {
 		const struct running_claim *claim = &running->sources.claims[i];
 		struct loaded *loaded = strcmp(claim->symbol, symbol) == 0
 						? running_find_loaded(running, claim->module)
 						: NULL;
 
-		if (loaded && !loaded->facts.gone)
+		if (loaded && !loaded->module.gone)
 			r = put_by_claim(running, loaded, symbol);
 	}
-	return r == 0 && lister ? put_by_claim(running, lister, symbol) : r;
-}
-
-/* Exports of what is to be loaded that the kernel, or what stays, may have too. */
-static int place_export(struct running *running, const struct unidentified *others,
-	const char *symbol, struct strv *rest)
-{
-	const uint32_t hash = name_hash(symbol);
-	const struct symvers_entry *listed;
-	struct loaded *lister = NULL;
-	int r = symvers_find_hashed(running->there, symbol, hash) ? 1 : 0;
-
-	if (r == 0)
-		r = put_given(running, symbol, hash);
-	if (r)
-		return r < 0 ? r : 0;
-	listed = find_driver_entry(running, symbol, hash, &lister);
-	if (others->listed)
-		r = put_listed(running, symbol, listed ? lister : NULL);
-	for (size_t i = 0; r == 0 && i < others->count; i++)
-		r = put_loaded(running, others->items[i], symbol, NULL);
+	listed = find_driver_entry(running, symbol, &lister);
+	if (r == 0 && listed)
+		r = put_by_claim(running, lister, symbol);
+	for (size_t i = 0; r == 0 && i < running->loaded_count; i++)
+		if (is_unlisted(running, &running->loaded[i]))
+			r = put_loaded(running, &running->loaded[i], symbol, NULL);
 	if (r == 0 && listed)
 		r = put_found(running, lister, listed);
 	if (r == 0)
@@ -510,32 +457,16 @@ static int place_export(struct running *running, const struct unidentified *othe
 	return r < 0 ? r : 0;
 }
 
-/* A driver of which neither a file nor a list tells what it exports. 1: there is one. */
-static int find_unlisted(const struct running *running)
+static bool lists_module(const struct symvers *drivers, const char *module)
 {
-	_cleanup_strv_ struct strv paths = { 0 };
-	_cleanup_strv_ struct strv listed = { 0 };
-	size_t count = running->drivers ? symvers_count(running->drivers) : 0;
+	char name[NAME_MAX];
 
-	/* Lines have no order, and the few paths are asked first. */
-	for (size_t i = 0; i < count; i++) {
-		const struct symvers_entry *entry = symvers_at(running->drivers, i);
-		char name[NAME_MAX];
-
-		if (strv_contains(&paths, entry->module))
-			continue;
-		symvers_module_name(entry, name, sizeof(name));
-		if (strv_push(&paths, entry->module) < 0 || strv_push(&listed, name) < 0)
-			return -ENOMEM;
+	for (size_t i = 0; drivers && i < symvers_count(drivers); i++) {
+		symvers_module_name(symvers_at(drivers, i), name, sizeof(name));
+		if (strcmp(name, module) == 0)
+			return true;
 	}
-	for (size_t i = 0; i < running->loaded_count; i++) {
-		struct loaded *loaded = &running->loaded[i];
-
-		if (!loaded->file && !loaded->facts.gone && strchr(loaded->taint, 'O') &&
-			!strv_contains(&listed, loaded->name) && !has_no_exports(running, loaded))
-			return 1;
-	}
-	return 0;
+	return false;
 }
 
 /*
@@ -544,25 +475,29 @@ static int find_unlisted(const struct running *running)
  */
 static int place_exports(struct running *running)
 {
-	_cleanup_(unidentified_done) struct unidentified others = { .items = NULL };
 	_cleanup_strv_ struct strv rest = { 0 };
-	int r;
 
-	if (find_unidentified(running, &others) < 0)
-		return -ENOMEM;
 	for (size_t i = 0; i < running->sources.module_count; i++) {
 		size_t count;
 		const struct elf_module_export *exports =
 			elf_module_exports(running->sources.modules[i], &count);
 
 		for (size_t j = 0; j < count; j++)
-			if (place_export(running, &others, exports[j].symbol, &rest) < 0)
+			if (place_export(running, exports[j].symbol, &rest) < 0)
 				return -ENOMEM;
 	}
 	if (!rest.count || !running->sources.kallsyms)
 		return 0;
-	r = find_unlisted(running);
-	return r <= 0 ? r : ask_kallsyms(running, &rest);
+	/* A driver of which neither a file nor a list tells what it exports. */
+	for (size_t i = 0; i < running->loaded_count; i++) {
+		struct loaded *loaded = &running->loaded[i];
+
+		if (!loaded->file && !loaded->module.gone && strchr(loaded->module.taint, 'O') &&
+			!has_no_exports(running, loaded) &&
+			!lists_module(running->drivers, loaded->module.name))
+			return ask_kallsyms(running, &rest);
+	}
+	return 0;
 }
 
 static int find_used(struct running *running, struct error *error)

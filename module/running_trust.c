@@ -198,8 +198,8 @@ static enum proof_option read_enforced(struct running *running)
 				       fs_exists(running->root_fd, "sys/module")
 			       ? PROOF_NO
 			       : PROOF_UNKNOWN;
-	if (running->kernel.module_sig == PROOF_UNKNOWN)
-		running->kernel.module_sig = PROOF_YES;
+	if (running->kernel.options.module_sig == PROOF_UNKNOWN)
+		running->kernel.options.module_sig = PROOF_YES;
 	return *line == 'Y' || *line == '1' ? PROOF_YES : PROOF_NO;
 }
 
@@ -281,8 +281,8 @@ static bool is_of_set(const struct running *running, const struct loaded *loaded
 		char build_id[BUILD_ID_HEX_SIZE];
 
 		elf_module_build_id(module, build_id);
-		if ((name && strcmp(name, loaded->name) == 0) ||
-			(*build_id && strcmp(build_id, loaded->build_id) == 0))
+		if ((name && strcmp(name, loaded->module.name) == 0) ||
+			(*build_id && strcmp(build_id, loaded->module.build_id) == 0))
 			return true;
 	}
 	return false;
@@ -302,7 +302,7 @@ static int add_signer_of(struct running *running, const struct loaded *loaded)
 	bool present;
 	int r;
 
-	if (!loaded->of_kernel || strpbrk(loaded->taint, "EF") || is_of_set(running, loaded))
+	if (!loaded->of_kernel || strpbrk(loaded->module.taint, "EF") || is_of_set(running, loaded))
 		return 0;
 	r = running_open_native(running, loaded, &file);
 	if (r < 0)

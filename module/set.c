@@ -11,63 +11,6 @@
 #define MAX_JOBS 64
 #define MODULES  "lib/modules/"
 
-/* ---- tables of names */
-
-int set_table_init(struct set_table *table, size_t count)
-{
-	size_t slot_count = 16;
-
-	while (slot_count <= count * 2)
-		slot_count *= 2;
-	table->slots = calloc(slot_count, sizeof(*table->slots));
-	table->slot_count = slot_count;
-	return table->slots ? 0 : -ENOMEM;
-}
-
-static struct set_slot *find_slot(const struct set_table *table, const char *key, uint32_t hash)
-{
-	size_t mask = table->slot_count - 1;
-	size_t place = hash & mask;
-
-	while (table->slots[place].key &&
-		(table->slots[place].hash != hash || strcmp(table->slots[place].key, key) != 0))
-		place = (place + 1) & mask;
-	return &table->slots[place];
-}
-
-static uint32_t table_put_hashed(
-	struct set_table *table, const char *key, uint32_t hash, uint32_t number)
-{
-	struct set_slot *slot = find_slot(table, key, hash);
-
-	if (!slot->key)
-		*slot = (struct set_slot){ key, hash, number };
-	return slot->number;
-}
-
-uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number)
-{
-	return table_put_hashed(table, key, name_hash(key), number);
-}
-
-static uint32_t table_find_hashed(const struct set_table *table, const char *key, uint32_t hash)
-{
-	const struct set_slot *slot = table->slots ? find_slot(table, key, hash) : NULL;
-
-	return slot && slot->key ? slot->number : SET_NONE;
-}
-
-uint32_t set_table_find(const struct set_table *table, const char *key)
-{
-	return table_find_hashed(table, key, name_hash(key));
-}
-
-static void table_done(struct set_table *table)
-{
-	free(table->slots);
-	*table = (struct set_table){ 0 };
-}
-
 /* ---- names */
 
 /*
@@ -110,7 +53,7 @@ static int name_member(struct set_work *work, uint32_t member)
 	char name[NAME_MAX];
 	char *end;
 
-	node->position = SET_NONE;
+	node->position = NAME_NONE;
 	node->label = module ? elf_module_name(module) : NULL;
 	node->proprietary = module && proof_is_proprietary(module);
 	if (node->label)
@@ -153,7 +96,7 @@ static int choose_of_name(struct set_work *work, uint32_t earlier, uint32_t late
 	uint32_t left = second < first ? earlier : later;
 
 	work->nodes[left].shadowed = true;
-	find_slot(&work->names, label, name_hash(label))->number = taken;
+	*name_table_put(&work->names, label, taken) = taken;
 	if (certain)
 		return proof_append(&work->set->findings, label, PROOF_NOTE, "duplicate-name", 0,
 			NULL, NULL, "two files have this name, %s and %s: depmod takes the first",
@@ -177,11 +120,11 @@ static int name_kernel(struct set_work *work)
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		count += lists[i] ? lists[i]->count : 0;
-	if (set_table_init(&work->kernel, count) < 0)
+	if (name_table_reserve(&work->kernel, count) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		for (size_t j = 0; lists[i] && j < lists[i]->count; j++)
-			(void) set_table_put(&work->kernel, lists[i]->items[j], kinds[i]);
+			(void) name_table_put(&work->kernel, lists[i]->items[j], kinds[i]);
 	return 0;
 }
 
@@ -190,14 +133,14 @@ static int name_members(struct set_work *work)
 	size_t count = work->set->member_count;
 
 	work->nodes = calloc(count + 1, sizeof(*work->nodes));
-	if (!work->nodes || set_table_init(&work->names, count) < 0)
+	if (!work->nodes || name_table_reserve(&work->names, count) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t holder;
 
 		if (name_member(work, i) < 0)
 			return -ENOMEM;
-		holder = set_table_put(&work->names, work->nodes[i].label, i);
+		holder = *name_table_put(&work->names, work->nodes[i].label, i);
 		if (holder != i && choose_of_name(work, holder, i) < 0)
 			return -ENOMEM;
 	}
@@ -212,8 +155,8 @@ static int collect_of(struct set_work *work, uint32_t member)
 
 	for (size_t i = 0; i < count; i++) {
 		uint32_t place = (uint32_t) work->export_count;
-		uint32_t holder =
-			table_put_hashed(&work->symbols, exports[i].symbol, exports[i].hash, place);
+		uint32_t holder = *name_table_put_hashed(
+			&work->symbols, exports[i].symbol, exports[i].hash, place);
 		struct set_duplicate *duplicates = work->duplicates;
 		size_t noted = work->duplicate_count;
 
@@ -252,7 +195,7 @@ static int collect_exports(struct set_work *work)
 			total += count;
 		}
 	work->exports = calloc(total + 1, sizeof(*work->exports));
-	if (!work->exports || set_table_init(&work->symbols, total) < 0)
+	if (!work->exports || name_table_reserve(&work->symbols, total) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < work->set->member_count; i++)
 		if (exports_anything(work, i) && collect_of(work, i) < 0)
@@ -269,23 +212,14 @@ static void work_done(struct set_work *work)
 	}
 	free(work->nodes);
 	free(work->exports);
-	free(work->known);
 	free(work->duplicates);
 	free(work->users.first);
 	free(work->users.items);
 	free(work->order);
-	free(work->has_alias);
-	strv_free(&work->softdeps);
-	table_done(&work->by_softdep);
-	table_done(&work->names);
-	table_done(&work->kernel);
-	table_done(&work->symbols);
+	name_table_free(&work->names);
+	name_table_free(&work->kernel);
+	name_table_free(&work->symbols);
 }
-
-/*
- * What thousands of modules ask for again and again, answered once: who exports a symbol of the
- * kernel's symvers when the set is there.
- */
 
 static void export_of(
 	const struct set_work *work, const struct set_export *found, struct proof_export *ret)
@@ -312,60 +246,8 @@ static bool is_replaced(const struct set_work *work, const char *path)
 	if (strcmp(path, "vmlinux") == 0)
 		return false;
 	proof_exporter_name(path, name);
-	member = set_table_find(&work->names, name);
-	return member != SET_NONE && set_module(work, member);
-}
-
-/* Those of modules that a member replaces, and that it does not export any more, stay empty. */
-static void know_kernels(struct set_work *work)
-{
-	const struct proof_kernel *kernel = work->set->kernel;
-	size_t count = symvers_count(kernel->symvers);
-	const char *module = NULL;
-	bool replaced = false;
-
-	for (size_t i = 0; i < count; i++) {
-		const struct symvers_entry *entry = symvers_at(kernel->symvers, i);
-
-		if (work->known[i].export.exporter)
-			continue;
-		/* Entries of one module mostly share its name. */
-		if (entry->module != module)
-			replaced = is_replaced(work, entry->module);
-		module = entry->module;
-		if (!replaced)
-			proof_export_of(kernel, entry, &work->known[i].export);
-		work->known[i].member = SET_NONE;
-	}
-}
-
-static int look_up_kernel(struct set_work *work)
-{
-	const struct symvers *symvers = work->set->kernel->symvers;
-	size_t count = symvers ? symvers_count(symvers) : 0;
-
-	free(work->known);
-	work->known = count ? calloc(count, sizeof(*work->known)) : NULL;
-	if (!count)
-		return 0;
-	if (!work->known)
-		return -ENOMEM;
-	for (size_t i = 0; i < work->export_count; i++) {
-		const struct set_export *export = &work->exports[i];
-		const struct elf_module_export *found = export->export;
-		const struct symvers_entry *entry = found->known;
-		struct set_known *known;
-
-		if (set_module(work, export->member)->known != symvers)
-			entry = symvers_find_hashed(symvers, found->symbol, found->hash);
-		if (!entry)
-			continue;
-		known = &work->known[entry - symvers_at(symvers, 0)];
-		export_of(work, export, &known->export);
-		known->member = export->member;
-	}
-	know_kernels(work);
-	return 0;
+	member = name_table_find(&work->names, name);
+	return member != NAME_NONE && set_module(work, member);
 }
 
 /* Each member against the kernel and the other members, on several threads. */
@@ -379,7 +261,7 @@ struct pool {
 struct set_view {
 	struct set_work *work;
 	uint32_t self;
-	uint32_t found; /* the member that exports what was found last, or SET_NONE */
+	uint32_t found; /* the member that exports what was found last, or NAME_NONE */
 };
 
 int set_add_edge(struct set_work *work, uint32_t from, uint32_t to, bool hard)
@@ -406,11 +288,11 @@ int set_add_edge(struct set_work *work, uint32_t from, uint32_t to, bool hard)
 
 bool set_find(struct set_view *view, const char *symbol, uint32_t hash, struct proof_export *ret)
 {
-	uint32_t place = table_find_hashed(&view->work->symbols, symbol, hash);
+	uint32_t place = name_table_find_hashed(&view->work->symbols, symbol, hash);
 	const struct set_export *found;
 
-	view->found = SET_NONE;
-	if (place == SET_NONE)
+	view->found = NAME_NONE;
+	if (place == NAME_NONE)
 		return false;
 	found = &view->work->exports[place];
 	if (found->member == view->self)
@@ -420,28 +302,17 @@ bool set_find(struct set_view *view, const char *symbol, uint32_t hash, struct p
 	return true;
 }
 
-/* What the member itself exports it does not see. */
-const struct proof_export *set_find_known(struct set_view *view, size_t entry)
-{
-	const struct set_known *known = &view->work->known[entry];
-
-	if (!known->export.exporter || known->member == view->self)
-		return NULL;
-	view->found = known->member;
-	return &known->export;
-}
-
 /* One that binds weakly does without a module of the kernel. */
 int set_use(struct set_view *view, const struct proof_export *export, bool weak)
 {
 	char name[PROOF_NAME_SIZE];
 
-	if (view->found != SET_NONE)
+	if (view->found != NAME_NONE)
 		return set_add_edge(view->work, view->self, view->found, !weak);
 	if (weak || export->vmlinux)
 		return 0;
 	proof_exporter_name(export->exporter, name);
-	if (set_table_find(&view->work->names, name) != SET_NONE)
+	if (name_table_find(&view->work->names, name) != NAME_NONE)
 		return 0;
 	return strv_push_unique(&view->work->nodes[view->self].relied, name);
 }
@@ -454,18 +325,18 @@ bool set_replaces(const struct set_view *view, const char *path)
 
 bool set_is_kernels(const struct set_view *view, const char *name)
 {
-	return set_table_find(&view->work->kernel, name) != SET_NONE;
+	return name_table_find(&view->work->kernel, name) != NAME_NONE;
 }
 
 bool set_is_built_in(const struct set_view *view, const char *name)
 {
-	return set_table_find(&view->work->kernel, name) == SET_BUILT_IN;
+	return name_table_find(&view->work->kernel, name) == SET_BUILT_IN;
 }
 
 static int prove(struct set_work *work, uint32_t member)
 {
 	struct proof_member *proved = &work->set->members[member];
-	struct set_view view = { .work = work, .self = member, .found = SET_NONE };
+	struct set_view view = { .work = work, .self = member, .found = NAME_NONE };
 
 	if (!proved->module)
 		return 0;
@@ -541,7 +412,7 @@ static bool spread_taint(struct set_work *work)
 static int prove_members(struct set_work *work)
 {
 	do {
-		if (look_up_kernel(work) < 0 || prove_all(work) < 0)
+		if (prove_all(work) < 0)
 			return -ENOMEM;
 	} while (spread_taint(work));
 	return 0;
@@ -596,7 +467,7 @@ int proof_set_run(struct proof_set *set, struct error *error)
 	};
 	_cleanup_(work_done) struct set_work work = { .set = set };
 
-	if (set->member_count >= SET_NONE)
+	if (set->member_count >= NAME_NONE)
 		return error_set(error, -E2BIG, "%zu modules are more than a set may have",
 			set->member_count);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)

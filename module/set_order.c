@@ -61,7 +61,7 @@ static void place(struct set_work *work, struct sorting *sorting, uint32_t membe
 		bool was_soft = !sorting->left[true][user->to];
 
 		sorting->left[user->hard][user->to]--;
-		if (work->nodes[user->to].position != SET_NONE)
+		if (work->nodes[user->to].position != NAME_NONE)
 			continue;
 		/* It is among the soft ones already, unless it has become free. */
 		if (!was_soft || !sorting->left[false][user->to])
@@ -69,7 +69,7 @@ static void place(struct set_work *work, struct sorting *sorting, uint32_t membe
 	}
 }
 
-/* The next one to load, or SET_NONE: what is left then goes in circles. */
+/* The next one to load, or NAME_NONE: what is left then goes in circles. */
 static uint32_t take(const struct set_work *work, struct sorting *sorting)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(sorting->queues); i++) {
@@ -78,11 +78,11 @@ static uint32_t take(const struct set_work *work, struct sorting *sorting)
 		while (queue->next < queue->count) {
 			uint32_t member = queue->items[queue->next++];
 
-			if (work->nodes[member].position == SET_NONE)
+			if (work->nodes[member].position == NAME_NONE)
 				return member;
 		}
 	}
-	return SET_NONE;
+	return NAME_NONE;
 }
 
 static int report_cycle(struct set_work *work, const uint32_t *next, uint32_t start)
@@ -124,9 +124,9 @@ static uint32_t needed_of(const struct set_work *work, uint32_t member)
 	const struct set_node *node = &work->nodes[member];
 
 	for (uint32_t i = 0; i < node->edge_count; i++)
-		if (node->edges[i].hard && work->nodes[node->edges[i].to].position == SET_NONE)
+		if (node->edges[i].hard && work->nodes[node->edges[i].to].position == NAME_NONE)
 			return node->edges[i].to;
-	return SET_NONE;
+	return NAME_NONE;
 }
 
 /* Every walk over what is left ends in a circle, or where an earlier walk was. */
@@ -141,14 +141,14 @@ static int find_cycles(struct set_work *work)
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t walk = i + 1, member = i;
 
-		if (work->nodes[i].position != SET_NONE)
+		if (work->nodes[i].position != NAME_NONE)
 			continue;
-		while (member != SET_NONE && !walks[member]) {
+		while (member != NAME_NONE && !walks[member]) {
 			walks[member] = walk;
 			next[member] = needed_of(work, member);
 			member = next[member];
 		}
-		if (member != SET_NONE && walks[member] == walk &&
+		if (member != NAME_NONE && walks[member] == walk &&
 			report_cycle(work, next, member) < 0)
 			return -ENOMEM;
 	}
@@ -171,7 +171,7 @@ int set_sort(struct set_work *work)
 			sorting.left[work->nodes[i].edges[j].hard][i]++;
 	for (size_t i = 0; i < count; i++)
 		queue(&sorting, (uint32_t) i);
-	while ((member = take(work, &sorting)) != SET_NONE)
+	while ((member = take(work, &sorting)) != NAME_NONE)
 		place(work, &sorting, member);
 	return work->order_count == count ? 0 : find_cycles(work);
 }

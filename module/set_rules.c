@@ -69,12 +69,12 @@ static int visit_softdeps(struct set_work *work, uint32_t member, visit_name *fu
 
 static int add_soft_edge(struct set_work *work, uint32_t member, const char *name)
 {
-	uint32_t wanted = set_table_find(&work->names, name);
+	uint32_t wanted = name_table_find(&work->names, name);
 
-	if (wanted == SET_NONE)
+	if (wanted == NAME_NONE)
 		work->nodes[member].has_other_needs = true;
-	return wanted == SET_NONE || wanted == member ? 0
-						      : set_add_edge(work, member, wanted, false);
+	return wanted == NAME_NONE || wanted == member ? 0
+						       : set_add_edge(work, member, wanted, false);
 }
 
 int set_add_soft_edges(struct set_work *work, uint32_t member)
@@ -98,8 +98,8 @@ static bool kernel_exports_of(const struct set_work *work, const char *name)
 
 static bool is_there(const struct set_work *work, const char *name)
 {
-	return set_table_find(&work->names, name) != SET_NONE ||
-	       set_table_find(&work->kernel, name) != SET_NONE;
+	return name_table_find(&work->names, name) != NAME_NONE ||
+	       name_table_find(&work->kernel, name) != NAME_NONE;
 }
 
 /* The kernel goes by symbols, modprobe by modules.dep, which depmod makes of symbols too. */
@@ -119,59 +119,30 @@ static int judge_depends(struct set_work *work, uint32_t member, const char *nam
 		name);
 }
 
-static int collect_softdep(struct set_work *work, uint32_t member, const char *name)
+/* Only an alias that looks like a module's name can be a softdep: not "pci:v…", not "snd-card-*".
+ */
+static bool is_alias(const struct set_work *work, const char *name)
 {
-	(void) member;
-	return is_there(work, name) ? 0 : strv_push(&work->softdeps, name);
-}
+	size_t length = strlen(name);
 
-/* Only what looks like a module's name can be a softdep: not "pci:v…" and not "snd-card-*". */
-static uint32_t find_softdep(const struct set_work *work, const char *alias)
-{
-	size_t length = strcspn(alias, ":*/");
-	char name[PROOF_NAME_SIZE];
-
-	if (length >= sizeof(name) || alias[length])
-		return SET_NONE;
-	module_name_copy(alias, length, name, sizeof(name));
-	return set_table_find(&work->by_softdep, name);
-}
-
-/* Softdeps that no module's name fulfils may be aliases: all are looked for in one go. */
-static int match_aliases(struct set_work *work)
-{
-	size_t count;
-
-	for (uint32_t i = 0; work->set->kernel_modules && i < work->set->member_count; i++)
-		if (work->nodes[i].has_other_needs && visit_softdeps(work, i, collect_softdep) < 0)
-			return -ENOMEM;
-	count = work->softdeps.count;
-	work->has_alias = calloc(count + 1, sizeof(*work->has_alias));
-	if (!work->has_alias || set_table_init(&work->by_softdep, count) < 0)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < count; i++)
-		(void) set_table_put(&work->by_softdep, work->softdeps.items[i], i);
-	for (uint32_t i = 0; count && i < work->set->member_count; i++) {
+	for (uint32_t i = 0; i < work->set->member_count; i++) {
 		const struct elf_module *module = set_module(work, i);
 		const char *alias = NULL;
 
-		while (module && (alias = elf_module_info_next(module, "alias", alias))) {
-			uint32_t softdep = find_softdep(work, alias);
-
-			if (softdep != SET_NONE)
-				work->has_alias[softdep] = true;
-		}
+		while (module && (alias = elf_module_info_next(module, "alias", alias)))
+			if (strcspn(alias, ":*/") == length && !alias[length] &&
+				proof_same_chars(alias, name, length))
+				return true;
 	}
-	return 0;
+	return false;
 }
 
 /* Of a name that is no module's it takes the kernel's aliases to tell, which we have not. */
 static int judge_softdep(struct set_work *work, uint32_t member, const char *name)
 {
 	const struct proof_about about = { .exporter = name };
-	uint32_t softdep = set_table_find(&work->by_softdep, name);
 
-	if (softdep == SET_NONE || work->has_alias[softdep])
+	if (!work->set->kernel_modules || is_there(work, name) || is_alias(work, name))
 		return 0;
 	return proof_append(&work->set->findings, work->nodes[member].label, PROOF_NOTE,
 		"softdep-missing", 0, NULL, &about,
@@ -182,8 +153,6 @@ int set_judge_facts(struct set_work *work)
 {
 	const struct proof_set *set = work->set;
 
-	if (match_aliases(work) < 0)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < set->member_count; i++) {
 		const struct elf_module *module = set_module(work, i);
 		const char *name = NULL;
@@ -227,7 +196,7 @@ static int refuse_later(struct set_work *work, const struct set_duplicate *dupli
 		first, second, duplicate->symbol);
 }
 
-/* The member that uses a kernel's module, which then will be loaded; or SET_NONE. */
+/* The member that uses a kernel's module, which then will be loaded; or NAME_NONE. */
 static uint32_t find_user(const struct set_work *work, const char *kernel_module)
 {
 	for (uint32_t i = 0; i < work->set->member_count; i++) {
@@ -242,11 +211,11 @@ static uint32_t find_user(const struct set_work *work, const char *kernel_module
 				symvers_find(work->set->kernel->symvers, symbols[j].name);
 
 			if (entry && proof_same_module(entry->module, kernel_module) &&
-				set_table_find(&work->symbols, symbols[j].name) == SET_NONE)
+				name_table_find(&work->symbols, symbols[j].name) == NAME_NONE)
 				return i;
 		}
 	}
-	return SET_NONE;
+	return NAME_NONE;
 }
 
 /* One a member is enough: the kernel stops at the first too. */
@@ -263,7 +232,7 @@ static int harden_note(struct set_work *work, uint32_t member)
 		if (noted->weight != PROOF_NOTE || strcmp(noted->id, "duplicate-export") != 0)
 			continue;
 		user = find_user(work, noted->exporter);
-		if (user == SET_NONE)
+		if (user == NAME_NONE)
 			continue;
 		if (proof_append(proof, work->nodes[member].label, PROOF_REFUSAL,
 			    "duplicate-export", ENOEXEC, LEAVE_OUT, &about,
@@ -302,8 +271,8 @@ int set_judge_duplicates(struct set_work *work)
 /* Where it is not known what exports what there is still what the build wrote down. */
 static int rely_on_depends(struct set_work *work, uint32_t member, const char *name)
 {
-	if (set_table_find(&work->names, name) != SET_NONE ||
-		set_table_find(&work->kernel, name) != SET_LOADABLE)
+	if (name_table_find(&work->names, name) != NAME_NONE ||
+		name_table_find(&work->kernel, name) != SET_LOADABLE)
 		return 0;
 	return strv_push_unique(&work->nodes[member].relied, name);
 }
@@ -448,8 +417,8 @@ static int judge_line(struct set_work *work, const char *line)
 	uint32_t member;
 
 	module_name_copy(line, name_length, name, sizeof(name));
-	member = set_table_find(&work->names, name);
-	if (member == SET_NONE || !set_module(work, member))
+	member = name_table_find(&work->names, name);
+	if (member == NAME_NONE || !set_module(work, member))
 		return 0;
 	while (*(option += strspn(option, " \t"))) {
 		size_t length = strcspn(option, " \t=");

@@ -20,6 +20,7 @@
 
 #include "common/fs.h"
 #include "common/hash.h"
+#include "module/elf_internal.h"
 
 #if !defined(OPENSSL_NO_ENGINE) && __has_include(<openssl/engine.h>)
 #include <openssl/engine.h>

@@ -9,7 +9,7 @@
 #include "common/arena.h"
 #include "common/fs.h"
 #include "common/hash.h"
-#include "module/decompress.h"
+#include "module/elf_internal.h"
 
 /* The text of one file, cut into the strings that entries point to. */
 struct symvers_text {
@@ -17,52 +17,26 @@ struct symvers_text {
 	char *bytes;
 };
 
-/* Of the index: the hash lies beside, so that most of what is not meant needs no look at the entry.
- */
-struct symvers_slot {
-	uint32_t place; /* of the entry, plus 1; 0: free */
-	uint32_t hash;
-};
-
-/* Entries in file order, and an open-addressed index of them by symbol. */
+/* Entries in file order, and an index of them by symbol. */
 struct symvers {
 	struct symvers_text *texts;
 	struct arena memory; /* of all other strings */
 	struct symvers_entry *entries;
 	size_t count;
 	size_t capacity;
-	struct symvers_slot *slots;
-	size_t slot_count; /* a power of two, at least twice the count */
+	struct name_table index;
 };
 
 /* A distribution's file has 25,000 lines and 1.5 MB; what collides in the index takes its time. */
 #define FILE_SIZE_LIMIT ((size_t) 16 * 1024 * 1024)
 
 #define FIELD_COUNT 5
-#define FIND_BATCH  64 /* names that are looked for together */
 #define NAMES_CHUNK ((size_t) 16 * 1024)
 
 /* A distribution's System.map has 200,000 lines and 8 MB. */
 #define MAP_SIZE_LIMIT ((size_t) 64 * 1024 * 1024)
 #define ENTRY_PREFIX   "__ksymtab_"
 #define CRC_PREFIX     "__crc_"
-
-/* The slot that holds @symbol, or the free one where it belongs. */
-static struct symvers_slot *find_slot(
-	const struct symvers *symvers, const char *symbol, uint32_t hash)
-{
-	size_t mask = symvers->slot_count - 1;
-	size_t place = hash & mask;
-
-	for (; symvers->slots[place].place; place = (place + 1) & mask) {
-		const struct symvers_slot *slot = &symvers->slots[place];
-
-		if (slot->hash == hash &&
-			strcmp(symvers->entries[slot->place - 1].symbol, symbol) == 0)
-			break;
-	}
-	return &symvers->slots[place];
-}
 
 static bool known_export(const char *text)
 {
@@ -78,18 +52,13 @@ static bool known_export(const char *text)
 /* "0x" and up to eight digits. */
 static bool parse_crc(const char *text, uint32_t *ret_crc)
 {
-	uint32_t crc = 0;
-	size_t length = 2;
+	size_t digits =
+		strncmp(text, "0x", 2) == 0 ? strspn(text + 2, "0123456789abcdefABCDEF") : 0;
 
-	if (text[0] != '0' || text[1] != 'x')
+	if (!digits || digits > 8 || text[2 + digits])
 		return false;
-	for (; isxdigit((unsigned char) text[length]); length++) {
-		char c = text[length];
-
-		crc = crc << 4 | (uint32_t) (c <= '9' ? c - '0' : (c | ' ') - 'a' + 10);
-	}
-	*ret_crc = crc;
-	return length > 2 && length <= strlen("0x12345678") && !text[length];
+	*ret_crc = (uint32_t) strtoul(text, NULL, 16);
+	return true;
 }
 
 /* Cuts the line at its tabs. What is wrong with it, or NULL when @entry is filled. */
@@ -148,33 +117,6 @@ static size_t count_lines(const char *text, size_t size)
 	return count;
 }
 
-static int reserve_slots(struct symvers *symvers, size_t entry_count)
-{
-	size_t slot_count = 1024;
-	struct symvers_slot *slots;
-
-	while (slot_count < entry_count * 2)
-		slot_count *= 2;
-	if (slot_count <= symvers->slot_count)
-		return 0;
-	slots = calloc(slot_count, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	for (size_t i = 0; i < symvers->slot_count; i++) {
-		size_t place = symvers->slots[i].hash & (slot_count - 1);
-
-		if (!symvers->slots[i].place)
-			continue;
-		while (slots[place].place)
-			place = (place + 1) & (slot_count - 1);
-		slots[place] = symvers->slots[i];
-	}
-	free(symvers->slots);
-	symvers->slots = slots;
-	symvers->slot_count = slot_count;
-	return 0;
-}
-
 /* Room for @count entries in all. */
 static int reserve_entries(struct symvers *symvers, size_t count)
 {
@@ -193,31 +135,26 @@ static int reserve_entries(struct symvers *symvers, size_t count)
 
 int symvers_reserve(struct symvers *symvers, size_t count)
 {
-	return reserve_slots(symvers, count) < 0 ? -ENOMEM : reserve_entries(symvers, count);
+	return name_table_reserve(&symvers->index, count) < 0 ? -ENOMEM
+							      : reserve_entries(symvers, count);
 }
 
 /* There is room for it. */
 static void put_entry(struct symvers *symvers, struct symvers_entry entry, uint32_t hash)
 {
-	struct symvers_slot *slot = find_slot(symvers, entry.symbol, hash);
+	uint32_t count = (uint32_t) symvers->count;
+	uint32_t place = *name_table_put_hashed(&symvers->index, entry.symbol, hash, count);
 
-	slot->hash = hash;
-	if (!slot->place)
-		slot->place = (uint32_t) ++symvers->count;
-	symvers->entries[slot->place - 1] = entry;
-}
-
-int symvers_put_hashed(struct symvers *symvers, const struct symvers_entry *entry, uint32_t hash)
-{
-	if (symvers_reserve(symvers, symvers->count + 1) < 0)
-		return -ENOMEM;
-	put_entry(symvers, *entry, hash);
-	return 0;
+	symvers->count += place == count;
+	symvers->entries[place] = entry;
 }
 
 int symvers_put_borrowed(struct symvers *symvers, const struct symvers_entry *entry)
 {
-	return symvers_put_hashed(symvers, entry, name_hash(entry->symbol));
+	if (symvers_reserve(symvers, symvers->count + 1) < 0)
+		return -ENOMEM;
+	put_entry(symvers, *entry, name_hash(entry->symbol));
+	return 0;
 }
 
 /* Lists the lines behind the entries that are there, which stay as they are should one be wrong. */
@@ -266,7 +203,7 @@ static int add_text(struct symvers *symvers, char *bytes, size_t size, struct er
 	if (r < 0)
 		return r;
 	text = arena_alloc(&symvers->memory, sizeof(*text));
-	if (!text || reserve_slots(symvers, first + count) < 0)
+	if (!text || name_table_reserve(&symvers->index, first + count) < 0)
 		return error_set_errno(error, -ENOMEM, "%zu symbols", count);
 	/* None moves up: those that replace another leave room. */
 	for (size_t i = first; i < first + count; i++)
@@ -305,10 +242,8 @@ int symvers_new(struct symvers **ret)
 {
 	struct symvers *symvers = calloc(1, sizeof(*symvers));
 
-	if (!symvers || reserve_slots(symvers, 0) < 0) {
-		free(symvers);
+	if (!symvers)
 		return -ENOMEM;
-	}
 	symvers->memory.chunk_size = NAMES_CHUNK;
 	*ret = symvers;
 	return 0;
@@ -330,44 +265,9 @@ int symvers_open(int dir_fd, const char *path, struct symvers **ret, struct erro
 const struct symvers_entry *symvers_find_hashed(
 	const struct symvers *symvers, const char *symbol, uint32_t hash)
 {
-	uint32_t place = find_slot(symvers, symbol, hash)->place;
+	uint32_t place = name_table_find_hashed(&symvers->index, symbol, hash);
 
-	return place ? &symvers->entries[place - 1] : NULL;
-}
-
-/*
- * Index, entry and name lie far apart, each in memory that is not in the cache: what is there for
- * all of a batch is asked for first, so that they need not be waited for one by one.
- */
-static void prefetch_batch(const struct symvers *symvers, const uint32_t *hashes, size_t count)
-{
-	size_t mask = symvers->slot_count - 1;
-	const struct symvers_entry *entries[FIND_BATCH];
-
-	for (size_t i = 0; i < count; i++)
-		__builtin_prefetch(&symvers->slots[hashes[i] & mask]);
-	for (size_t i = 0; i < count; i++) {
-		uint32_t place = symvers->slots[hashes[i] & mask].place;
-
-		entries[i] = &symvers->entries[place ? place - 1 : 0];
-		__builtin_prefetch(entries[i]);
-	}
-	for (size_t i = 0; i < count; i++)
-		__builtin_prefetch(entries[i]->symbol);
-}
-
-void symvers_find_many(const struct symvers *symvers, size_t count, const uint32_t *hashes,
-	const char *(*name)(const void *context, size_t i), const void *context,
-	const struct symvers_entry **found)
-{
-	for (size_t first = 0; first < count; first += FIND_BATCH) {
-		size_t end = count - first < FIND_BATCH ? count : first + FIND_BATCH;
-
-		if (symvers->count)
-			prefetch_batch(symvers, hashes + first, end - first);
-		for (size_t i = first; i < end; i++)
-			found[i] = symvers_find_hashed(symvers, name(context, i), hashes[i]);
-	}
+	return place == NAME_NONE ? NULL : &symvers->entries[place];
 }
 
 const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol)
@@ -395,7 +295,7 @@ void symvers_close(struct symvers **symvers)
 		free(text->bytes);
 	arena_free(&closing->memory);
 	free(closing->entries);
-	free(closing->slots);
+	name_table_free(&closing->index);
 	free(closing);
 }
 

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "common/error.h"
 #include "module/elf.h"
@@ -47,45 +46,19 @@ int symvers_add_system_map(
 	struct symvers *symvers, int dir_fd, const char *path, struct error *error) _must_check_;
 /* Adds one entry. Copies. -ENOMEM. */
 int symvers_put(struct symvers *symvers, const struct symvers_entry *entry) _must_check_;
-/* The same, its strings borrowed until symvers_close(). @hash: of the symbol, by name_hash(). */
+/* The same, its strings borrowed until symvers_close(). */
 int symvers_put_borrowed(struct symvers *symvers, const struct symvers_entry *entry) _must_check_;
-int symvers_put_hashed(
-	struct symvers *symvers, const struct symvers_entry *entry, uint32_t hash) _must_check_;
 /* NULL when nothing exports it. Borrowed until the next symvers_add() or symvers_close(). */
 const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol);
-/* The same with the symbol's hash. */
+/* The same with the symbol's hash, by name_hash(). */
 const struct symvers_entry *symvers_find_hashed(
 	const struct symvers *symvers, const char *symbol, uint32_t hash);
-/*
- * The same for many at once, of a large table much faster: *@found[i] is what @hashes[i] and the
- * name that @name tells of @i find.
- */
-void symvers_find_many(const struct symvers *symvers, size_t count, const uint32_t *hashes,
-	const char *(*name)(const void *context, size_t i), const void *context,
-	const struct symvers_entry **found);
 /* Room for @count entries in all, so that they need not move as they come. -ENOMEM. */
 int symvers_reserve(struct symvers *symvers, size_t count) _must_check_;
 size_t symvers_count(const struct symvers *symvers);
 /* The entry at @index, below symvers_count(), in the order in which they came. Borrowed alike. */
 const struct symvers_entry *symvers_at(const struct symvers *symvers, size_t index);
 void symvers_close(struct symvers **symvers);
-
-/*
- * Copies what follows the last '/' of the @length bytes at @path, '-' as '_', into @name of @size
- * bytes; what does not fit is cut.
- */
-static inline void module_name_copy(const char *path, size_t length, char *name, size_t size)
-{
-	const char *slash = memrchr(path, '/', length);
-	const char *base = slash ? slash + 1 : path;
-	size_t count = length - (size_t) (base - path);
-
-	if (count >= size)
-		count = size - 1;
-	for (size_t i = 0; i < count; i++)
-		name[i] = base[i] == '-' ? '_' : base[i];
-	name[count] = '\0';
-}
 
 /* The last path component of an entry's module, as a module name ('-' is '_'). @size: of @name. */
 void symvers_module_name(const struct symvers_entry *entry, char *name, size_t size);

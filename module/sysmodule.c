@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "module/sysmodule.h"
+#include "module/running_internal.h"
 
 #include <ctype.h>
 #include <elf.h>
@@ -12,6 +12,7 @@
 
 #include "common/fs.h"
 #include "common/hash.h"
+#include "module/elf_internal.h"
 
 #define BUILD_ID_NOTE "notes/.note.gnu.build-id"
 

@@ -224,16 +224,6 @@ static uint64_t all_bytes(json_object *manifest)
 	return bytes;
 }
 
-static int hash_file(int dir_fd, const char *path, char hex[HASH_HEX_SIZE])
-{
-	struct hash *hash = hash_new();
-	int r;
-
-	r = hash_add_file(hash, dir_fd, path);
-	hash_finish(hash, hex);
-	return r;
-}
-
 static void free_pack(struct pack **pack)
 {
 	pack_free(*pack);

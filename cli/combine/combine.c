@@ -15,7 +15,7 @@
 #include "kernels/local/image.h"
 #include "kernels/tree/depends.h"
 #include "module/elf.h"
-#include "module/kernel_facts.h"
+#include "module/running.h"
 
 #define CONTAINERFILE "containers/debian/Containerfile.combine"
 #define CONF_LIMIT    65536

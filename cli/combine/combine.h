@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several GPU images as one: their kernels side by side, and of one kernel with several OFEDs the
- * nvidia-peermem of each (KERNEL_FACTS_PEERMEM in module/kernel_facts.h). The first image is what
+ * nvidia-peermem of each (KERNEL_FACTS_PEERMEM in module/running.h). The first image is what
  * the new one starts from: the others give it a layer of modules, so that a node with the
  * first has most of it.
  */

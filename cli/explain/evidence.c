@@ -117,7 +117,7 @@ void explain_prove(
 			strcmp(finding->cause->id, "signature-taint") == 0 ||
 			(finding->cause->rank == EXPLAIN_RESULT && may_be_wrong))
 			continue;
-		facts->module_sig = PROOF_YES;
+		facts->options.module_sig = PROOF_YES;
 		facts->trust.enforced = true;
 		facts->trust.enforced_by = "the kernel's message";
 	}

@@ -14,7 +14,7 @@
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
-#include "module/kernel_facts.h"
+#include "module/running.h"
 #include "module/symvers.h"
 
 #define STEP_MARK "==> "

@@ -10,8 +10,8 @@
 #include "kernels/krel.h"
 #include "kernels/tree/kconfig.h"
 #include "kernels/tree/tree.h"
-#include "module/cms.h"
 #include "module/elf.h"
+#include "module/sign.h"
 
 #define MODULE_SIZE_LIMIT ((size_t) 512 << 20) /* as elf_file.c has it */
 

@@ -19,7 +19,7 @@
 #include "kernels/tool.h"
 #include "kernels/tree/depends.h"
 #include "kernels/tree/tree.h"
-#include "module/kernel_facts.h"
+#include "module/running.h"
 #include "module/symvers.h"
 
 #define IMAGE_RECORD "image-9" /* what is kept of an image: one of an older form is made anew */

@@ -16,21 +16,14 @@
 #include "kernels/local/scan.h"
 #include "kernels/tool.h"
 #include "kernels/tree/depends.h"
-#include "module/decompress.h"
-#include "module/kernel_facts.h"
+#include "module/elf.h"
+#include "module/running.h"
 
 /* --- what it is --- */
 
 static const char kinds_text[] =
 	"a folder of modules, .ko files, an image's archive or layout, or the name of an image in "
 	"containers-storage is wanted";
-
-bool verify_is_module(const char *path)
-{
-	char name[NAME_MAX + 1];
-
-	return depends_module_name(path, name, sizeof(name));
-}
 
 bool verify_is_symvers(const char *path)
 {
@@ -75,14 +68,14 @@ static int identify_path(struct verify_input *input, struct error *error)
 				"its name",
 				place, place);
 		if (errno != ENOENT || !*place || *place == '/' || *place == '.' ||
-			verify_is_module(place))
+			module_suffix(place))
 			return error_set(
 				error, -EINVAL, "%s: %s: %s", place, strerror(errno), kinds_text);
 		input->kind = VERIFY_STORAGE;
 		return 0;
 	}
 	if (S_ISREG(status.st_mode)) {
-		input->kind = verify_is_module(place) ? VERIFY_MODULE : VERIFY_ARCHIVE;
+		input->kind = module_suffix(place) ? VERIFY_MODULE : VERIFY_ARCHIVE;
 		return check_packing(input, error);
 	}
 	if (!S_ISDIR(status.st_mode))
@@ -175,7 +168,7 @@ static bool is_wanted(void *context, const char *path)
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
 		if (is_below(path, folders[i]))
 			return true;
-	return verify_is_module(path) || strcmp(name, "Module.symvers") == 0;
+	return module_suffix(path) || strcmp(name, "Module.symvers") == 0;
 }
 
 /* Does a file begin as an archive does? What is cut short or damaged further on still does. */
@@ -322,7 +315,7 @@ static int list_files(struct verify_input *input, FTS *tree, size_t top)
 
 	while ((entry = fts_read(tree))) {
 		const char *path = entry->fts_path + top;
-		bool module = verify_is_module(entry->fts_name);
+		bool module = module_suffix(entry->fts_name);
 
 		switch (entry->fts_info) {
 		case FTS_DNR:

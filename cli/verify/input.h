@@ -72,8 +72,5 @@ void verify_input_close(struct verify_input *input);
  */
 void verify_input_choose(struct verify_input *input, const char *krel);
 
-/* Is it the path of a module file: .ko, .ko.gz, .ko.xz or .ko.zst? */
-bool verify_is_module(const char *path);
-
 /* Appends the modules and Module.symvers files below input->fd. */
 int verify_input_list(struct verify_input *input, struct error *error) _must_check_;

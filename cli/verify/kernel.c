@@ -11,7 +11,7 @@
 #include "kernels/krel.h"
 #include "kernels/tree/depends.h"
 #include "kernels/tree/tree.h"
-#include "module/kernel_facts.h"
+#include "module/running.h"
 
 #define NAME_SIZE  256
 #define SYSTEM_MAP "System.map"
@@ -66,11 +66,11 @@ void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel
 	if (!*record->config_source && !*record->arch)
 		return; /* of a tree without a configuration */
 	if (!facts->machine)
-		facts->machine = machine_of(record->arch);
-	facts->module_sig = option(record, KOPT_MODULE_SIG);
-	facts->livepatch = option(record, KOPT_LIVEPATCH);
-	facts->modules = option(record, KOPT_MODULES);
-	facts->retpoline = option(record, KOPT_RETPOLINE);
+		facts->machine = proof_machine(record->arch);
+	facts->options.module_sig = option(record, KOPT_MODULE_SIG);
+	facts->options.livepatch = option(record, KOPT_LIVEPATCH);
+	facts->options.modules = option(record, KOPT_MODULES);
+	facts->options.retpoline = option(record, KOPT_RETPOLINE);
 	/* What the kernel demands from the moment it starts, whatever its command line says. */
 	if ((forced || locked) && !kernel->enforced_by) {
 		kernel->enforced_by = forced ? "CONFIG_MODULE_SIG_FORCE=y"
@@ -89,9 +89,9 @@ static void take_config_options(struct verify_kernel *kernel, const struct kconf
 {
 	struct proof_kernel *facts = &kernel->facts;
 
-	facts->force_load =
+	facts->options.force_load =
 		kconfig_tristate(config, "MODULE_FORCE_LOAD") == 'y' ? PROOF_YES : PROOF_NO;
-	facts->missing_imports =
+	facts->options.missing_imports =
 		kconfig_tristate(config, "MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS") == 'y'
 			? PROOF_YES
 			: PROOF_NO;
@@ -401,7 +401,7 @@ static void add_names(const struct strv *paths, struct strv *names)
 	char name[NAME_SIZE];
 
 	for (size_t i = 0; i < paths->count; i++)
-		if (depends_module_name(paths->items[i], name, sizeof(name)))
+		if (module_name_of_file(paths->items[i], name, sizeof(name)))
 			xstrv_push(names, name);
 }
 

@@ -137,7 +137,7 @@ static void make_rows(struct table *table)
 		const char *name = member->module ? elf_module_name(member->module) : NULL;
 		char from_path[256];
 
-		if (!name && depends_module_name(member->path, from_path, sizeof(from_path)))
+		if (!name && module_name_of_file(member->path, from_path, sizeof(from_path)))
 			name = from_path;
 		row->member = member;
 		row->input = table->verify->member_inputs[i];
@@ -476,7 +476,7 @@ static void print_header(const struct table *table)
 	(void) printf(
 		", %zu module%s\n", verify->set.member_count, plural(verify->set.member_count));
 	/* Once, in place of a doubt for each symbol of each module. */
-	if (!table->exports_known && kernel->facts.modules != PROOF_NO) {
+	if (!table->exports_known && kernel->facts.options.modules != PROOF_NO) {
 		(void) printf("nothing tells what this kernel exports, so no symbol can be judged");
 		if (kernel->facts.running)
 			(void) printf(

@@ -42,7 +42,7 @@ static void list_own(struct verify_trust *trust, const struct strv *paths)
 
 	for (size_t i = 0; i < paths->count; i++)
 		if (strncmp(paths->items[i], "kernel/", 7) == 0 &&
-			depends_module_name(paths->items[i], name, sizeof(name)))
+			module_name_of_file(paths->items[i], name, sizeof(name)))
 			xstrv_pushf(&trust->own, "%s/%s", name, paths->items[i]);
 	strv_sort(&trust->own);
 }

@@ -15,8 +15,8 @@
 #include "cli/supervise.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
-#include "module/decompress.h"
-#include "module/kernel_facts.h"
+#include "module/elf.h"
+#include "module/running.h"
 
 #define WHOLE_MODULES_MAX 1000 /* above it files are not read whole */
 #define JOBS_MAX          64
@@ -113,7 +113,7 @@ static void open_members(struct verify *verify)
 		}
 	}
 	for (; verify->pool_count < jobs; verify->pool_count++)
-		if (elf_pool_new(verify->kernel.symvers, &verify->pools[verify->pool_count]) < 0)
+		if (elf_pool_new(&verify->pools[verify->pool_count]) < 0)
 			out_of_memory();
 	/* This thread works too. */
 	while (started + 1 < jobs &&
@@ -311,7 +311,7 @@ static int read_running(struct verify *verify, struct error *error)
 	if (fs_exists(root_fd, "proc/version") && !fs_exists(root_fd, "proc/modules")) {
 		if (uname(&name) < 0)
 			return error_set_errno(error, -errno, "uname");
-		kernel->facts.modules = PROOF_NO;
+		kernel->facts.options.modules = PROOF_NO;
 		kernel->facts.running = true;
 		kernel->krel = xstrdup(name.release);
 		return 0;
@@ -452,7 +452,7 @@ static int set_trust(struct verify *verify, struct error *error)
 		trust->lockdown = false;
 		kernel->enforced_by = "--enforce-signatures";
 	}
-	if (verify->enforce && kernel->facts.module_sig == PROOF_NO)
+	if (verify->enforce && kernel->facts.options.module_sig == PROOF_NO)
 		xstrv_push(&kernel->notes,
 			"this kernel checks no signatures (CONFIG_MODULE_SIG is not set), and "
 			"--enforce-signatures changes nothing");

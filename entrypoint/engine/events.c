@@ -230,6 +230,6 @@ unsigned events_wait(struct events *events, uint64_t deadline_ms)
 		(void) close(events->pid_fds[i]);
 		events->pid_fds[i] = events->pid_fds[--events->pid_count];
 	}
-	events->unheard |= happened & (EVENT_FILE | EVENT_KERNEL);
+	events->pending |= happened & (EVENT_FILE | EVENT_KERNEL);
 	return happened;
 }

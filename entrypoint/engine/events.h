@@ -30,7 +30,7 @@ struct events {
 	int uevent_fd;
 	int worker_fd;       /* borrowed from the worker that runs, or -1 */
 	uint64_t alarm_ms;   /* CLOCK_MONOTONIC: events_wait() returns then, too; EVENTS_NEVER */
-	unsigned unheard;    /* EVENT_FILE and EVENT_KERNEL of all waits since role.c cleared it */
+	unsigned pending;    /* EVENT_FILE and EVENT_KERNEL of all waits since role.c cleared it */
 	pid_t worker_pid;    /* whose exit status the reaper keeps, or 0 */
 	int worker_status;   /* as waitpid() gives it, once worker_pid is 0 again */
 	unsigned stop_count; /* how many stop signals came so far */

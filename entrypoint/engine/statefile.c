@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "common/hash.h"
 
 #define USUAL_WORD "slipway-network"
 #define FORMAT     " 1"
@@ -149,17 +150,11 @@ int record_setf(struct record *record, const char *name, const char *format, ...
 
 int record_set_hex(struct record *record, const char *name, const void *data, size_t size)
 {
-	static const char digits[] = "0123456789abcdef";
-	const unsigned char *bytes = data;
 	char *value = malloc(size * 2 + 1);
 
 	if (!value)
 		return -ENOMEM;
-	for (size_t i = 0; i < size; i++) {
-		value[i * 2] = digits[bytes[i] >> 4];
-		value[i * 2 + 1] = digits[bytes[i] & 15];
-	}
-	value[size * 2] = '\0';
+	hex_copy(data, size, value);
 	return set_owned(record, name, value);
 }
 

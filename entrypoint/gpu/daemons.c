@@ -13,7 +13,7 @@
 #include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/roles.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 /* How long the InfiniBand driver may take to show the bridge's port once it is loaded. */
 #define PORT_MS 60000u

@@ -20,7 +20,7 @@
 #include "entrypoint/role/pci.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/processes.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 #define FREED_LIST "freed" /* role.h: what was taken, and how it comes back */
 

@@ -28,8 +28,7 @@
 #include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/gpu/procfs.h"
 #include "entrypoint/role/mounts.h"
-#include "module/kernel_facts.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 #define GPUS         PROCFS_NVIDIA "/gpus"
 #define CAPABILITIES PROCFS_NVIDIA "/capabilities"

@@ -15,8 +15,7 @@
 #include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/role/roles.h"
-#include "module/kernel_facts.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 #define FINGERPRINT_PATH GPU_STATE_FOLDER "/gpu.fingerprint"
 #define FINGERPRINT_SIZE 65536

@@ -13,7 +13,7 @@
 #include "entrypoint/options.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
-#include "module/kernel_facts.h"
+#include "module/running.h"
 
 void gpu_module_list(const struct gpu *gpu, bool with_peermem, struct module_list *list)
 {

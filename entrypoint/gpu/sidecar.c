@@ -12,7 +12,7 @@
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 /* What the manifests' `until` waits for before it starts us, and what others compile against. */
 #define DRIVER_SOURCES CONTRACT_DRIVER_ROOT "/usr/src"

@@ -17,7 +17,7 @@
 #include "entrypoint/role/parameters.h"
 #include "entrypoint/role/processes.h"
 #include "module/elf.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 /*
  * What OFED's own start script loads; libkmod adds what they depend on. The RDMA core comes before

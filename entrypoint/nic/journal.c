@@ -12,7 +12,7 @@
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/statefile.h"
 #include "entrypoint/nic/nic_internal.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 #define WORD "slipway-swap"
 

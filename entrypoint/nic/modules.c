@@ -22,21 +22,6 @@ void module_lookup_free(struct module_lookup *lookup)
 	lookup->listed = false;
 }
 
-bool module_of_path(const char *path, char name[ELF_STRUCT_NAME_SIZE])
-{
-	const char *slash = strrchr(path, '/');
-	const char *base = slash ? slash + 1 : path;
-	const char *dot = strstr(base, ".ko");
-
-	if (!dot || dot == base || dot - base >= ELF_STRUCT_NAME_SIZE ||
-		(dot[3] != '\0' && dot[3] != '.'))
-		return false;
-	(void) snprintf(name, ELF_STRUCT_NAME_SIZE, "%.*s", (int) (dot - base), base);
-	for (char *c = name; (c = strchr(c, '-'));)
-		*c = '_';
-	return true;
-}
-
 static int list_folder(struct module_lookup *lookup, const char *folder, int depth)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -46,7 +31,6 @@ static int list_folder(struct module_lookup *lookup, const char *folder, int dep
 		return r == -ENOMEM ? r : 0; /* no folder: something else that lies there */
 	for (size_t i = 0; r == 0 && i < names.count; i++) {
 		const char *base = names.items[i];
-		char name[ELF_STRUCT_NAME_SIZE];
 		char path[PATH_MAX];
 
 		/* Headers, and the indexes that depmod makes, are no modules. */
@@ -54,7 +38,7 @@ static int list_folder(struct module_lookup *lookup, const char *folder, int dep
 			strncmp(base, "modules.", strlen("modules.")) == 0 ||
 			snprintf(path, sizeof(path), "%s/%s", folder, base) >= (int) sizeof(path))
 			continue;
-		if (module_of_path(path, name))
+		if (module_suffix(path))
 			r = strv_push(&lookup->files, path);
 		else if (depth > 0 && !strchr(base, '.'))
 			r = list_folder(lookup, path, depth - 1);
@@ -152,7 +136,7 @@ int module_find(
 		char file_name[ELF_STRUCT_NAME_SIZE];
 		char real[PATH_MAX];
 
-		if (!module_of_path(lookup->files.items[i], file_name) ||
+		if (!module_name_of_file(lookup->files.items[i], file_name, sizeof(file_name)) ||
 			strcmp(file_name, name) != 0 ||
 			!is_the_build(lookup, lookup->files.items[i], build_id, real))
 			continue;

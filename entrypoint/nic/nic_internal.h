@@ -279,8 +279,6 @@ int module_find(
 bool module_is_on_host(struct module_lookup *lookup, const char *name, const char *build_id);
 /* Is that path, as module_find() gave it, one of the host's tree? */
 bool module_is_of_host(const struct module_lookup *lookup, const char *path);
-/* "updates/dkms/mlx5-core.ko.xz" is of the module "mlx5_core": true with its name, '_' for '-'. */
-bool module_of_path(const char *path, char name[ELF_STRUCT_NAME_SIZE]);
 /*
  * Copies of the files that this container loaded, for the next image: should what that one loads
  * fail, they have to come back. @folder is replaced in one step, synced, by one with exactly the

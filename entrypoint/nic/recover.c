@@ -32,7 +32,7 @@
 #include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/prove.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 void nic_open_journal(struct nic *nic)
 {

@@ -10,7 +10,7 @@
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
 #include "entrypoint/role/prove.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 /* How often modules that udev brought in the middle are taken out again. */
 #define CONFLICTS_MAX 3

@@ -9,7 +9,7 @@
 #include "entrypoint/nic/report.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/parameters.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 #define REPORT_LIMIT ((size_t) 1024 * 1024)
 

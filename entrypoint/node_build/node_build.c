@@ -11,7 +11,7 @@
 #include "entrypoint/engine/spawn.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/role/roles.h"
-#include "module/kernel_facts.h"
+#include "module/running.h"
 
 #define SIG_ENFORCE "sys/module/module/parameters/sig_enforce"
 #define TOOL        "usr/lib/slipway/tool"

@@ -18,8 +18,7 @@
 #include "entrypoint/node_build/node_build.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"
-#include "module/kernel_facts.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 #define LOAD_DEADLINE_MS    (600 * 1000)
 #define RELEASE_DEADLINE_MS (60 * 1000)

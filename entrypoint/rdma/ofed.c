@@ -17,7 +17,7 @@
 #include "entrypoint/role/pci.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 #include "module/symvers.h"
 
 #define FINGERPRINT_PATH NIC_STATE_FOLDER "/ofed.fingerprint"

@@ -14,8 +14,7 @@
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
 #include "entrypoint/role/prove.h"
-#include "module/sysmodule.h"
-#include "module/kernel_facts.h"
+#include "module/running.h"
 #include "module/symvers.h"
 
 #define VARIANT_PATH_SIZE 1024

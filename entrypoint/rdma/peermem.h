@@ -13,7 +13,7 @@
  *   peermem.in-use   the follower's answer where it cannot unload it: who uses it. There is no
  *                    other answer: the module goes, which the kernel reports to both sides.
  *
- * An image may have a variant of nvidia-peermem for each of several OFEDs (module/kernel_facts.h
+ * An image may have a variant of nvidia-peermem for each of several OFEDs (module/running.h
  * has the layout). The one whose CRC of the peer-memory interface is that of the loaded OFED is put
  * in lib/modules, by a rename, so that a modprobe in the driver's root finds it too.
  */
@@ -26,7 +26,7 @@
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
 #include "module/elf.h"
-#include "module/kernel_facts.h"
+#include "module/running.h"
 
 #define PEERMEM_HOLD    NIC_STATE_FOLDER "/peermem.hold"
 #define PEERMEM_LOCK    NIC_STATE_FOLDER "/peermem.lock"

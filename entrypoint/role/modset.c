@@ -11,7 +11,7 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/role/processes.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 #define USERS_NAMED 8
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "entrypoint/role/modset.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 #define LIST_BEFORE   "before"
 #define LIST_REPLACED "replaced"

@@ -8,7 +8,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/role/pci.h"
-#include "module/kernel_facts.h"
+#include "module/running.h"
 
 #define GENERATIONS_MAX 32
 

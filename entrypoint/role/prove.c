@@ -11,8 +11,7 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/role/modset.h"
-#include "module/kernel_facts.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 /* Everything that one proof holds on to. */
 struct proving {
@@ -78,7 +77,7 @@ static int open_member(struct proving *proving, const char *name, struct proof_m
 	int r = loader_file(proving->loader, name, &path, &why);
 
 	if (r == 0)
-		r = elf_module_open_mapped(proving->role->root_fd, path, &module, &why);
+		r = elf_module_open(proving->role->root_fd, path, &module, &why);
 	if (r == 0)
 		proving->modules[proving->module_count++] = module;
 	member->module = module;
@@ -305,7 +304,7 @@ static int doubt(const struct judgement *judgement, const char *other, enum reas
 		what = why;
 	else if (other)
 		what = other;
-	else if (running_has_symvers(judgement->running) && finding)
+	else if (running_kernel(judgement->running)->symvers && finding)
 		what = finding->text;
 	/* A doubt may hang on modules that cannot be identified. */
 	if (joined)
@@ -338,15 +337,14 @@ static void name_claimed(const struct running *running, char *text, size_t size)
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *joined = NULL;
 	bool is_any = false;
-	size_t count;
-	const struct running_module *modules = running_loaded(running, &count);
+	const struct running_module *module;
 
 	text[0] = '\0';
-	for (size_t i = 0; i < count; i++) {
-		if (!modules[i].by_claim)
+	for (size_t i = 0; (module = running_loaded(running, i)); i++) {
+		if (!module->by_claim)
 			continue;
 		is_any = true;
-		if (strv_push(&names, modules[i].name) < 0)
+		if (strv_push(&names, module->name) < 0)
 			break;
 	}
 	joined = names.count ? strv_join(&names, ", ") : NULL;

@@ -235,10 +235,10 @@ static void serve(struct role *role)
 		 * wait also ends for what is no event of any watch (SIGHUP, an uevent that is no
 		 * module's): they are not called then, for 0 means that serving begins.
 		 */
-		happened = role->events.unheard;
+		happened = role->events.pending;
 		while (!happened && !role->events.stop_count)
 			happened = events_wait(&role->events, wake_ms);
-		role->events.unheard = 0;
+		role->events.pending = 0;
 	}
 }
 

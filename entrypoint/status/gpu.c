@@ -14,7 +14,7 @@
 #include "entrypoint/gpu/procfs.h"
 #include "entrypoint/role/pci.h"
 #include "entrypoint/role/roles.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 /* ---- the driver that is loaded */
 

@@ -9,8 +9,7 @@
 #include "common/fs.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/status/status_internal.h"
-#include "module/kernel_facts.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 /* Prometheus text exposition format 0.0.4: backslash, quote and line feed are escaped. */
 static void print_label(FILE *file, const char *name, const char *value, bool last)

@@ -20,9 +20,8 @@
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/role/roles.h"
 #include "entrypoint/status/status_internal.h"
-#include "module/decompress.h"
-#include "module/kernel_facts.h"
-#include "module/sysmodule.h"
+#include "module/elf.h"
+#include "module/running.h"
 
 void status_print(const struct json *json, const char *format, ...)
 {

@@ -16,7 +16,7 @@
 #include "kernels/archive/pack.h"
 #include "kernels/krel.h"
 #include "kernels/os_release.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 #define CONFIG_LIMIT  ((size_t) 4 << 20)
 #define SYMVERS_LIMIT ((size_t) 64 << 20)

@@ -12,7 +12,7 @@
 #include "kernels/local/scan.h"
 #include "kernels/os_release.h"
 #include "kernels/probe/probe.h"
-#include "module/decompress.h"
+#include "module/elf.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)
 

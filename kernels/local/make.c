@@ -12,6 +12,7 @@
 #include "kernels/local/scan.h"
 #include "kernels/probe/probe.h"
 #include "kernels/tree/depends.h"
+#include "module/elf.h"
 
 /* ---- the kernel's own modules, and the lists that depmod reads */
 
@@ -210,7 +211,7 @@ static bool package_wants(void *context, const char *path)
 	const char *slash = strrchr(path, '/');
 
 	if (starts_with(slash ? slash + 1 : path, ".wh.") ||
-		(!stage->modules && local_is_module(path)))
+		(!stage->modules && module_suffix(path)))
 		return false;
 	for (size_t i = 0; i < (stage->modules ? 2 : ARRAY_SIZE(starts)); i++)
 		if (starts_with(path, starts[i]))
@@ -223,7 +224,7 @@ static bool tarball_wants(void *context, const char *path)
 {
 	const struct stage *stage = context;
 
-	if (!stage->modules && local_is_module(path))
+	if (!stage->modules && module_suffix(path))
 		return false;
 	return fnmatch("*.o", path, 0) != 0 && fnmatch("*.a", path, 0) != 0 &&
 	       fnmatch("*.cmd", path, 0) != 0 && !strstr(path, "/.git/") &&

@@ -10,6 +10,7 @@
 #include "common/path.h"
 #include "common/xalloc.h"
 #include "kernels/tree/tree.h"
+#include "module/elf.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)
 #define DEPTH_MAX  5 /* usr/src/linux-<version>-obj/<arch>/<flavour> */
@@ -83,13 +84,6 @@ bool local_scan_split(const char *path, char **ret_krel, const char **ret_rest)
 	return true;
 }
 
-bool local_is_module(const char *path)
-{
-	const char *suffix = strstr(path, ".ko");
-
-	return suffix && (!suffix[3] || suffix[3] == '.');
-}
-
 /* The length of what is before these components at the end of the path, -1: it ends otherwise. */
 static ssize_t stem_length(const char *path, const char *end)
 {
@@ -121,7 +115,7 @@ static struct meaning meaning_of(const char *path)
 		if (strcmp(rest, "/modules.builtin") == 0)
 			meaning.kind = MARK_BUILTIN;
 		else if (strcmp(rest, "/kernel") == 0 || starts_with(rest, "/kernel/"))
-			meaning.kind = !rest[7] || local_is_module(rest) ? MARK_KERNEL : MARK_NONE;
+			meaning.kind = !rest[7] || module_suffix(rest) ? MARK_KERNEL : MARK_NONE;
 		if (meaning.kind || starts_with(rest, "/kernel/"))
 			return meaning;
 	}

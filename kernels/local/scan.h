@@ -53,9 +53,6 @@ static inline void local_scan_cleanup(struct local_scan **scan)
 
 #define _cleanup_scan_ _cleanup_(local_scan_cleanup)
 
-/* Has the file the name of a module, packed or not? */
-bool local_is_module(const char *path);
-
 /* Is this path a mark, and does its content count? Paths have no leading "./". */
 bool local_scan_wants(const char *path, bool *ret_content);
 

@@ -18,27 +18,6 @@ static void replace_dashes(char *name)
 			*c = '_';
 }
 
-bool depends_module_name(const char *path, char *name, size_t size)
-{
-	static const char *const suffixes[] = { ".ko", ".ko.xz", ".ko.zst", ".ko.gz" };
-	const char *slash = strrchr(path, '/');
-	const char *base = slash ? slash + 1 : path;
-	const char *suffix = strstr(base, ".ko");
-	size_t length = suffix ? (size_t) (suffix - base) : 0;
-
-	if (length == 0 || length >= size)
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-		if (strcmp(suffix, suffixes[i]) != 0)
-			continue;
-		memcpy(name, base, length);
-		name[length] = '\0';
-		replace_dashes(name);
-		return true;
-	}
-	return false;
-}
-
 int depends_list_modules(int dir_fd, const char *folder, struct strv *paths)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -46,14 +25,13 @@ int depends_list_modules(int dir_fd, const char *folder, struct strv *paths)
 
 	for (size_t i = 0; i < names.count && r == 0; i++) {
 		_cleanup_free_ char *path = xasprintf("%s/%s", folder, names.items[i]);
-		char name[MODULE_NAME_SIZE];
 		struct stat status;
 
 		if (fstatat(dir_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
 			return -errno;
 		if (S_ISDIR(status.st_mode))
 			r = depends_list_modules(dir_fd, path, paths);
-		else if (depends_module_name(path, name, sizeof(name)))
+		else if (module_suffix(path))
 			xstrv_push(paths, path);
 	}
 	return r;
@@ -101,7 +79,7 @@ static void add_known(struct closure *closure, const struct strv *paths, bool of
 	for (size_t i = 0; i < paths->count; i++) {
 		char name[MODULE_NAME_SIZE];
 
-		if (!depends_module_name(paths->items[i], name, sizeof(name)))
+		if (!module_name_of_file(paths->items[i], name, sizeof(name)))
 			continue;
 		closure->known[closure->count++] = (struct known){
 			.name = xstrdup(name),

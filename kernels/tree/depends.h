@@ -32,6 +32,3 @@ int depends_copy(const struct depends *depends, const struct strv *paths, int to
 
 /* Appends the paths of all modules in a folder, relative to @dir_fd, sorted. */
 int depends_list_modules(int dir_fd, const char *folder, struct strv *paths) _must_check_;
-
-/* The name that the kernel gives to a module file; false when @path is no module. */
-bool depends_module_name(const char *path, char *name, size_t size);

@@ -6,7 +6,7 @@
 
 #include "common/fs.h"
 #include "common/xalloc.h"
-#include "module/decompress.h"
+#include "module/elf.h"
 
 #define PREFIX "CONFIG_"
 

@@ -93,7 +93,7 @@ static void compare_pooled(
 	_cleanup_(proof_free) struct proof proof = { 0 };
 	struct error error = { 0 };
 
-	if (elf_pool_new(kernel->symvers, &pool) < 0 ||
+	if (elf_pool_new(&pool) < 0 ||
 		elf_module_open_pooled(pool, AT_FDCWD, path, &module, &error) < 0 ||
 		proof_module(module, kernel, &proof) < 0 || proof.count != wanted->count ||
 		proof.verdict != wanted->verdict)
@@ -111,7 +111,7 @@ static void judge(const struct elf_module *module, const char *path)
 	static const unsigned int versions[] = { PROOF_VERSION(6, 1), PROOF_VERSION(7, 3) };
 	_cleanup_(symvers_close) struct symvers *symvers = NULL;
 	struct proof_kernel kernel = { .vermagic = "6.1.0 SMP mod_unload modversions ",
-		.module_sig = PROOF_YES,
+		.options.module_sig = PROOF_YES,
 		.relocations = true,
 		.struct_size = 896 };
 

@@ -5,7 +5,6 @@
 #include "tests/unit/support.h"
 
 #include "common/fs.h"
-#include "module/kernel_facts.h"
 #include "module/running.h"
 
 #define KREL     "6.1.0-1-test"

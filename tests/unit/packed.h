@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packs data in one of the forms that module/decompress.h unpacks. Include support.h first. */
+/* Packs data in one of the forms that decompress() of module/elf.h unpacks. Include support.h
+ * first. */
 #pragma once
 
 #include <lzma.h>
 #include <zlib.h>
 #include <zstd.h>
 
-#include "module/decompress.h"
+#include "module/elf.h"
 
 static inline size_t pack_gzip(const char *data, size_t size, char *packed, size_t capacity)
 {

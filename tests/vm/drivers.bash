@@ -110,7 +110,7 @@ set_crc() {
 
 # To be derived from gpu: an image for both OFEDs, in the layout that slipway combine makes. The second nvidia-peermem is the
 # first with the other CRC: the two OFEDs differ in nothing else, so two compiles would not either. (That would take NVIDIA's
-# sources ten minutes; tests/vm/full/55-combined.bats has two that were compiled.)
+# sources ten minutes; tests/vm/full/50-kernels.bats has two that were compiled.)
 put_variants() {
     local folder=$root/usr/lib/slipway/kernels/$VM_KREL/peermem file=nvidia-peermem.ko old new
     old=$(symvers_crc nic.oci.tar)

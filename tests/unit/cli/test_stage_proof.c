@@ -7,7 +7,7 @@
 #include "kernels/local/scan.h"
 #include "kernels/probe/probe.h"
 #include "kernels/tool.h"
-#include "module/cms.h"
+#include "module/sign.h"
 
 #define KREL    "6.1.0-1-test"
 #define LAYOUT  "0x9060323f\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n"

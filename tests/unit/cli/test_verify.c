@@ -7,21 +7,6 @@
 #define KREL  "6.1.0-1-test"
 #define OTHER "5.15.0-9-other"
 
-static void modules_are_known_by_their_names(void **state)
-{
-	(void) state;
-	assert_true(verify_is_module("a.ko"));
-	assert_true(verify_is_module("x/y/a.ko.zst"));
-	assert_true(verify_is_module("a.ko.xz"));
-	assert_true(verify_is_module("a.ko.gz"));
-	assert_false(verify_is_module(".ko"));
-	assert_false(verify_is_module("x/.ko.gz"));
-	assert_false(verify_is_module("a.ko.debug"));
-	assert_false(verify_is_module("a.ko.gz.sig"));
-	assert_false(verify_is_module("ko"));
-	assert_false(verify_is_module(""));
-}
-
 static void identify(const char *what, enum verify_kind kind, const char *place)
 {
 	_cleanup_(verify_input_close) struct verify_input input = VERIFY_INPUT_CLOSED;
@@ -327,7 +312,7 @@ static void a_configuration_that_leads_nowhere_is_skipped(void **state)
 	folder_write_text(folder, "boot/config-" KREL, "CONFIG_MODULES=y\nCONFIG_LIVEPATCH=y\n");
 	assert_int_equal(symlinkat("/nowhere", folder->fd, "lib/modules/" KREL "/config"), 0);
 	assert_int_equal(verify_kernel_open(&kernel, folder->path, KREL, &error), 0);
-	assert_int_equal(kernel.facts.force_load, PROOF_NO);
+	assert_int_equal(kernel.facts.options.force_load, PROOF_NO);
 }
 
 static void several_kernels_want_a_choice(void **state)
@@ -377,7 +362,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			only_distributions_that_are_not_debians_take_symbols_without_versions),
-		cmocka_unit_test(modules_are_known_by_their_names),
 		folder_test(inputs_are_known_by_what_they_are),
 		folder_test(packings_that_no_kernel_takes_are_refused_by_name),
 		folder_test(other_kernels_are_skipped),

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "entrypoint/nic/nic_internal.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 
 #define IMAGE_TREE "lib/modules/" KREL "/updates/ofed/"
 #define HOST_TREE  "host/lib/modules/" KREL "/kernel/"

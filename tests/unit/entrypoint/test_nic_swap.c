@@ -55,20 +55,6 @@ static void expect_at(
 		where && strncmp(where, "host/", strlen("host/")) == 0);
 }
 
-static void a_name_is_that_of_the_file(void **state)
-{
-	char name[ELF_STRUCT_NAME_SIZE];
-
-	(void) state;
-	assert_true(module_of_path("kernel/a/mlx5-core.ko", name));
-	assert_string_equal(name, "mlx5_core");
-	assert_true(module_of_path("ib_core.ko.xz", name));
-	assert_string_equal(name, "ib_core");
-	assert_false(module_of_path("modules.dep", name));
-	assert_false(module_of_path(".ko", name));
-	assert_false(module_of_path("ib_core.kopf", name));
-}
-
 static void a_file_is_known_by_its_build_id_wherever_it_lies(void **state)
 {
 	const struct folder *folder = *state;
@@ -304,7 +290,6 @@ static void only_what_the_file_takes_is_passed_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_name_is_that_of_the_file),
 		folder_test(a_file_is_known_by_its_build_id_wherever_it_lies),
 		folder_test(what_others_could_have_kept_is_skipped),
 		folder_test(links_of_the_host_mean_what_they_mean_there),

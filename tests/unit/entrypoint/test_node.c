@@ -5,7 +5,7 @@
 #include "common/fs.h"
 #include "entrypoint/image.h"
 #include "common/conf.h"
-#include "module/sysmodule.h"
+#include "module/running.h"
 #include "tests/unit/support.h"
 
 static void names_the_kernels_that_it_has(void **state)

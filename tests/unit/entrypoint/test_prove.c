@@ -5,7 +5,7 @@
 
 #include "entrypoint/contract.h"
 #include "entrypoint/role/prove.h"
-#include "module/kernel_facts.h"
+#include "module/running.h"
 
 #define KREL  "6.1.0-1-test"
 #define FACTS KERNEL_FACTS_FOLDER "/" KREL "/" KERNEL_FACTS_FILE

@@ -2,7 +2,7 @@
 #include "tests/unit/support.h"
 #include "tests/unit/packed.h"
 
-#include "module/decompress.h"
+#include "module/elf.h"
 
 #define TEXT_SIZE  ((size_t) 3 * 1024 * 1024)
 #define ROOMY      ((size_t) 16 * 1024 * 1024)

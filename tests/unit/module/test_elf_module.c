@@ -5,8 +5,7 @@
 #include <elf.h>
 
 #include "common/fs.h"
-#include "module/elf.h"
-#include "module/cms.h"
+#include "module/elf_internal.h"
 
 #define PEER FIXTURES "/peer.ko"
 
@@ -98,7 +97,6 @@ static void versions_are_listed_and_found(void **state)
 {
 	_cleanup_module_ struct elf_module *module = open_fixture(PEER);
 	const struct elf_symbol_version *versions;
-	bool basic = false;
 	uint32_t crc = 0;
 	size_t count;
 
@@ -107,13 +105,12 @@ static void versions_are_listed_and_found(void **state)
 	assert_int_equal(count, 4);
 	assert_string_equal(versions[0].name, "module_layout");
 	assert_string_equal(versions[3].name, "maybe");
-	assert_false(elf_module_has_extended_versions(module));
+	assert_false(module->has_extended);
 	assert_true(elf_module_version(module, "ib_register_peer_memory_client", &crc));
 	assert_int_equal(crc, 0x8e6daf35);
 	assert_false(elf_module_version(module, "ib_register", &crc));
 	assert_int_equal(crc, 0x8e6daf35);
-	assert_true(elf_module_has_versions(module, &basic));
-	assert_true(basic);
+	assert_true(module->has_basic);
 }
 
 static void extended_versions_win_over_basic_ones(void **state)
@@ -127,7 +124,7 @@ static void extended_versions_win_over_basic_ones(void **state)
 	assert_int_equal(count, 2);
 	assert_true(elf_module_version(module, "printk", &crc));
 	assert_int_equal(crc, 7);
-	assert_true(elf_module_has_extended_versions(module));
+	assert_true(module->has_extended);
 }
 
 static void a_module_without_versions_says_so(void **state)
@@ -140,7 +137,7 @@ static void a_module_without_versions_says_so(void **state)
 	(void) elf_module_versions(module, &count);
 	assert_int_equal(count, 0);
 	assert_false(elf_module_version(module, "printk", &crc));
-	assert_false(elf_module_has_versions(module, NULL));
+	assert_false(module->has_basic || module->has_extended);
 }
 
 static void an_undefined_symbol_knows_the_version_it_demands(void **state)

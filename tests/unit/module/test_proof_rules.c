@@ -7,8 +7,8 @@
 
 static void a_kernel_without_modules_takes_none(void **state)
 {
-	expect_plain(*state, "peer", ALL, (struct proof_kernel){ .modules = PROOF_NO }, "modules",
-		PROOF_REFUSAL, ENOSYS);
+	expect_plain(*state, "peer", ALL, (struct proof_kernel){ .options.modules = PROOF_NO },
+		"modules", PROOF_REFUSAL, ENOSYS);
 }
 
 static void another_architecture_is_all_that_is_reported(void **state)
@@ -124,9 +124,9 @@ static void without_a_vermagic_it_takes_force(void **state)
 	_cleanup_mutant_ struct mutant mutant = { 0 };
 
 	mutant_make(&mutant, "peer", changes, NULL, 0);
-	expect(*state, &mutant, ALL, (struct proof_kernel){ .force_load = PROOF_NO }, "no-vermagic",
-		PROOF_REFUSAL, ENOEXEC);
-	expect(*state, &mutant, ALL, (struct proof_kernel){ .force_load = PROOF_YES },
+	expect(*state, &mutant, ALL, (struct proof_kernel){ .options.force_load = PROOF_NO },
+		"no-vermagic", PROOF_REFUSAL, ENOEXEC);
+	expect(*state, &mutant, ALL, (struct proof_kernel){ .options.force_load = PROOF_YES },
 		"no-vermagic", PROOF_NOTE, 0);
 }
 
@@ -163,10 +163,11 @@ static void another_release_is_worth_a_note(void **state)
 
 static void a_live_patch_needs_its_option(void **state)
 {
-	expect_plain(*state, "tainted", ALL, (struct proof_kernel){ .livepatch = PROOF_NO },
+	expect_plain(*state, "tainted", ALL, (struct proof_kernel){ .options.livepatch = PROOF_NO },
 		"livepatch", PROOF_REFUSAL, ENOEXEC);
-	expect_plain(*state, "tainted", ALL, (struct proof_kernel){ .livepatch = PROOF_YES },
-		"livepatch", PROOF_NOTE, 0);
+	expect_plain(*state, "tainted", ALL,
+		(struct proof_kernel){ .options.livepatch = PROOF_YES }, "livepatch", PROOF_NOTE,
+		0);
 	expect_plain(*state, "tainted", ALL, (struct proof_kernel){ 0 }, "livepatch", PROOF_DOUBT,
 		ENOEXEC);
 }
@@ -175,7 +176,8 @@ static void what_the_kernel_complains_of_is_noted(void **state)
 {
 	static const char *const ids[] = { "out-of-tree", "staging", "test", "retpoline" };
 	_cleanup_proof_ struct proof proof = prove(*state, "tainted", ALL,
-		(struct proof_kernel){ .livepatch = PROOF_YES, .retpoline = PROOF_YES });
+		(struct proof_kernel){
+			.options.livepatch = PROOF_YES, .options.retpoline = PROOF_YES });
 	_cleanup_proof_ struct proof clean =
 		prove(*state, "gap", ALL, (struct proof_kernel){ .missing_versions = PROOF_YES });
 	_cleanup_proof_ struct proof closed =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* module_sig_check() as the load proof has it: what is taken, what only enforcement refuses. */
 #include "module/proof.h"
-#include "module/cms.h"
+#include "module/sign.h"
 #include "tests/unit/mutant.h"
 
 #define VERMAGIC "6.1.0-1-test SMP preempt mod_unload modversions "
@@ -39,8 +39,8 @@ static void expect(const struct folder *folder, const unsigned char *tail,
 	mutant_make(&mutant, "peer", NULL, tail, tail ? TAIL_SIZE : 0);
 	kernel.vermagic = VERMAGIC;
 	kernel.symvers = symvers;
-	if (!kernel.module_sig)
-		kernel.module_sig = PROOF_YES;
+	if (!kernel.options.module_sig)
+		kernel.options.module_sig = PROOF_YES;
 	assert_int_equal(proof_module(mutant.module, &kernel, &proof), 0);
 	if (id)
 		assert_finding(&proof, id, weight, answer);
@@ -55,7 +55,8 @@ static void expect(const struct folder *folder, const unsigned char *tail,
 static void unsigned_modules_taint_or_are_refused(void **state)
 {
 	expect(*state, NULL, (struct proof_kernel){ 0 }, "unsigned", PROOF_NOTE, 0);
-	expect(*state, NULL, (struct proof_kernel){ .module_sig = PROOF_NO }, NULL, PROOF_NOTE, 0);
+	expect(*state, NULL, (struct proof_kernel){ .options.module_sig = PROOF_NO }, NULL,
+		PROOF_NOTE, 0);
 	expect(*state, NULL, (struct proof_kernel){ .trust = { .enforced = true } }, "unsigned",
 		PROOF_REFUSAL, EKEYREJECTED);
 	expect(*state, NULL,
@@ -81,7 +82,8 @@ static void a_damaged_signature_is_refused_everywhere(void **state)
 	tail[0] = 0x31;
 	expect(*state, tail, (struct proof_kernel){ 0 }, "signature-damaged", PROOF_REFUSAL,
 		EBADMSG);
-	expect(*state, tail, (struct proof_kernel){ .module_sig = PROOF_NO }, NULL, PROOF_NOTE, 0);
+	expect(*state, tail, (struct proof_kernel){ .options.module_sig = PROOF_NO }, NULL,
+		PROOF_NOTE, 0);
 	make_tail(tail);
 	tail[OUTER_TYPE] = 3;
 	expect(*state, tail, (struct proof_kernel){ 0 }, "signature-damaged", PROOF_REFUSAL,
@@ -145,7 +147,7 @@ static void enforcement_that_was_not_seen_is_a_doubt(void **state)
 		"unsigned", PROOF_DOUBT, EPERM);
 	expect(*state, NULL,
 		(struct proof_kernel){
-			.module_sig = PROOF_NO, .trust = { .enforced_unknown = true } },
+			.options.module_sig = PROOF_NO, .trust = { .enforced_unknown = true } },
 		NULL, PROOF_NOTE, 0);
 	expect(*state, tail, (struct proof_kernel){ .trust = { .enforced_unknown = true } },
 		"signature-key", PROOF_DOUBT, EPERM);
@@ -228,9 +230,10 @@ static struct proof prove_signed(const struct folder *folder, const char *fixtur
 {
 	_cleanup_(symvers_close) struct symvers *symvers = symvers_of(folder, ALL);
 	_cleanup_mutant_ struct mutant mutant = { 0 };
-	const struct proof_kernel kernel = {
-		.vermagic = VERMAGIC, .symvers = symvers, .module_sig = PROOF_YES, .trust = *trust
-	};
+	const struct proof_kernel kernel = { .vermagic = VERMAGIC,
+		.symvers = symvers,
+		.options.module_sig = PROOF_YES,
+		.trust = *trust };
 	struct proof proof = { 0 };
 
 	mutant_make(&mutant, fixture, changes, tail, tail ? TAIL_SIZE : 0);
@@ -316,7 +319,7 @@ static void a_set_says_of_them_all_what_was_not_checked(void **state)
 	_cleanup_(symvers_close) struct symvers *symvers =
 		symvers_of(*state, ALL "0x00000011\tlink_n_offers\tvmlinux\tEXPORT_SYMBOL\t\n");
 	const struct proof_kernel kernel = {
-		.vermagic = VERMAGIC, .symvers = symvers, .module_sig = PROOF_YES
+		.vermagic = VERMAGIC, .symvers = symvers, .options.module_sig = PROOF_YES
 	};
 	struct proof_member members[2] = { { .path = "link.ko" }, { .path = "peer.ko" } };
 	struct proof_set set = { .kernel = &kernel, .members = members, .member_count = 2 };
@@ -340,7 +343,7 @@ static void a_set_says_of_them_all_what_was_not_checked(void **state)
 
 static void what_is_no_module_taints_nothing(void **state)
 {
-	const struct proof_kernel kernel = { .module_sig = PROOF_YES };
+	const struct proof_kernel kernel = { .options.module_sig = PROOF_YES };
 	const struct error why = { .text = "not an ELF file" };
 	_cleanup_(proof_free) struct proof text = { 0 }, with_signature = { 0 };
 	unsigned char data[4 + TAIL_SIZE] = "text";
@@ -361,7 +364,7 @@ static void a_module_of_another_machine_taints_nothing(void **state)
 {
 	_cleanup_(symvers_close) struct symvers *symvers = symvers_of(*state, ALL);
 	const struct proof_kernel kernel = {
-		.symvers = symvers, .module_sig = PROOF_YES, .machine = 183
+		.symvers = symvers, .options.module_sig = PROOF_YES, .machine = 183
 	};
 	_cleanup_(proof_free) struct proof proof = { 0 };
 	_cleanup_mutant_ struct mutant mutant = { 0 };
@@ -374,8 +377,8 @@ static void a_module_of_another_machine_taints_nothing(void **state)
 
 static void the_signature_comes_before_the_format(void **state)
 {
-	const struct proof_kernel kernel = { .module_sig = PROOF_YES };
-	const struct proof_kernel strict = { .module_sig = PROOF_YES,
+	const struct proof_kernel kernel = { .options.module_sig = PROOF_YES };
+	const struct proof_kernel strict = { .options.module_sig = PROOF_YES,
 		.trust = { .enforced = true } };
 	const struct error why = { .text = "not an ELF file" };
 	_cleanup_(proof_free) struct proof damaged = { 0 }, bare = { 0 };

@@ -4,10 +4,12 @@
 
 static void without_versions_it_takes_force(void **state)
 {
-	expect_plain(*state, "forgetful", ALL, (struct proof_kernel){ .force_load = PROOF_NO },
-		"no-versions", PROOF_REFUSAL, ENOEXEC);
-	expect_plain(*state, "forgetful", ALL, (struct proof_kernel){ .force_load = PROOF_YES },
-		"no-versions", PROOF_NOTE, 0);
+	expect_plain(*state, "forgetful", ALL,
+		(struct proof_kernel){ .options.force_load = PROOF_NO }, "no-versions",
+		PROOF_REFUSAL, ENOEXEC);
+	expect_plain(*state, "forgetful", ALL,
+		(struct proof_kernel){ .options.force_load = PROOF_YES }, "no-versions", PROOF_NOTE,
+		0);
 	expect_plain(*state, "forgetful", ALL, (struct proof_kernel){ 0 }, "no-versions",
 		PROOF_DOUBT, ENOEXEC);
 }
@@ -19,10 +21,11 @@ static void exports_without_versions_take_force(void **state)
 	_cleanup_mutant_ struct mutant mutant = { 0 };
 
 	mutant_make(&mutant, "exporter", changes, NULL, 0);
-	expect(*state, &mutant, LAYOUT PRINTK, (struct proof_kernel){ .force_load = PROOF_NO },
-		"exports-without-versions", PROOF_REFUSAL, ENOEXEC);
+	expect(*state, &mutant, LAYOUT PRINTK,
+		(struct proof_kernel){ .options.force_load = PROOF_NO }, "exports-without-versions",
+		PROOF_REFUSAL, ENOEXEC);
 	expect_plain(*state, "exporter", LAYOUT PRINTK,
-		(struct proof_kernel){ .force_load = PROOF_NO }, NULL, PROOF_NOTE, 0);
+		(struct proof_kernel){ .options.force_load = PROOF_NO }, NULL, PROOF_NOTE, 0);
 }
 
 static void module_name_spaces_are_not_imported_since_6_16(void **state)
@@ -44,10 +47,12 @@ static void an_import_that_is_missing_hangs_on_an_option(void **state)
 {
 	const char *behind = LAYOUT PEER "0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL\tDMA_BUF\n";
 
-	expect_plain(*state, "peer", behind, (struct proof_kernel){ .missing_imports = PROOF_NO },
-		"name-space", PROOF_REFUSAL, EINVAL);
-	expect_plain(*state, "peer", behind, (struct proof_kernel){ .missing_imports = PROOF_YES },
-		"name-space", PROOF_NOTE, 0);
+	expect_plain(*state, "peer", behind,
+		(struct proof_kernel){ .options.missing_imports = PROOF_NO }, "name-space",
+		PROOF_REFUSAL, EINVAL);
+	expect_plain(*state, "peer", behind,
+		(struct proof_kernel){ .options.missing_imports = PROOF_YES }, "name-space",
+		PROOF_NOTE, 0);
 	expect_plain(*state, "peer", behind, (struct proof_kernel){ 0 }, "name-space", PROOF_DOUBT,
 		EINVAL);
 }

@@ -2,7 +2,7 @@
 /* What is to be loaded exports too: whoever stays and has the same is in its way. */
 #include "tests/unit/node_folder.h"
 
-#include "module/kernel_facts.h"
+#include "module/running.h"
 
 #include <elf.h>
 
@@ -171,9 +171,9 @@ static void the_nodes_tree_does_not_prove_the_image(void **state)
 static void machines_have_numbers(void **state)
 {
 	(void) state;
-	assert_int_equal(machine_of("aarch64"), EM_AARCH64);
-	assert_int_equal(machine_of("i686"), EM_386);
-	assert_int_equal(machine_of("pdp11"), 0);
+	assert_int_equal(proof_machine("aarch64"), EM_AARCH64);
+	assert_int_equal(proof_machine("i686"), EM_386);
+	assert_int_equal(proof_machine("pdp11"), 0);
 }
 
 int main(void)

@@ -2,7 +2,7 @@
 /* What a node tells of signatures: whether they are demanded, and whose count. */
 #include "tests/unit/node_folder.h"
 
-#include "module/cms.h"
+#include "module/sign.h"
 
 #define ENFORCE "sys/module/module/parameters/sig_enforce"
 

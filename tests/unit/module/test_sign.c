@@ -6,7 +6,6 @@
 #include <openssl/x509.h>
 
 #include "module/sign.h"
-#include "module/cms.h"
 
 #define CONTENT  "bytes of a module"
 #define PASSWORD "open, please"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
-#include "module/cms.h"
+#include "module/sign.h"
 
 #define CONTENT "the module's bytes"
 
@@ -169,52 +169,6 @@ static void unknown_algorithms_are_shown_as_numbers(void **state)
 	assert_string_equal(facts.hash, "2.16.840.1.101.3.4.2.127");
 }
 
-static void assert_same_facts(const struct cms_facts *left, const struct cms_facts *right)
-{
-	assert_int_equal(left->signers, right->signers);
-	assert_string_equal(left->issuer, right->issuer);
-	assert_string_equal(left->serial, right->serial);
-	assert_string_equal(left->key_id, right->key_id);
-	assert_string_equal(left->hash, right->hash);
-	assert_string_equal(left->algorithm, right->algorithm);
-	assert_int_equal(left->has_attributes, right->has_attributes);
-	assert_int_equal(left->has_content, right->has_content);
-	assert_int_equal(left->has_certificates, right->has_certificates);
-}
-
-/* Behind the first message any other that is like it says what it says by itself. */
-static void what_was_read_before_changes_nothing(void **state)
-{
-	struct error error = { 0 }, alike_error = { 0 };
-
-	(void) state;
-	for (size_t i = 0; i < sizeof(by_key_id) * 8; i++) {
-		struct arena memory = { .chunk_size = 4096 };
-		struct cms_memo memo = { 0 };
-		const struct cms_facts *first, *second = NULL;
-		unsigned char changed[sizeof(by_key_id)];
-		struct cms_facts facts;
-		int r;
-
-		memcpy(changed, by_key_id, sizeof(changed));
-		changed[i / 8] ^= (unsigned char) (1 << i % 8);
-		assert_int_equal(cms_read_alike(&memo, by_key_id, sizeof(by_key_id), 0, &memory,
-					 &first, &error),
-			0);
-		r = cms_read(changed, sizeof(changed), 0, &facts, &error);
-		assert_int_equal(cms_read_alike(&memo, changed, sizeof(changed), 0, &memory,
-					 &second, &alike_error),
-			r);
-		if (r == 0)
-			assert_same_facts(second, &facts);
-		else
-			assert_string_equal(error.text, alike_error.text);
-		/* The value is the last two bytes. */
-		assert_int_equal(first == second, i / 8 >= sizeof(by_key_id) - 2);
-		arena_free(&memory);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,7 +182,6 @@ int main(void)
 		cmocka_unit_test(a_signer_may_be_named_by_key_id),
 		cmocka_unit_test(every_cut_is_refused_with_a_place),
 		cmocka_unit_test(unknown_algorithms_are_shown_as_numbers),
-		cmocka_unit_test(what_was_read_before_changes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -181,11 +181,11 @@ static void set_kernel(struct judge *judge)
 		.symvers = judge->loaded,
 		.running = true,
 		.relocations = true,
-		.force_load = option(config, "MODULE_FORCE_LOAD"),
-		.missing_imports = option(config, "MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS"),
-		.module_sig = option(config, "MODULE_SIG"),
-		.livepatch = option(config, "LIVEPATCH"),
-		.modules = option(config, "MODULES"),
+		.options.force_load = option(config, "MODULE_FORCE_LOAD"),
+		.options.missing_imports = option(config, "MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS"),
+		.options.module_sig = option(config, "MODULE_SIG"),
+		.options.livepatch = option(config, "LIVEPATCH"),
+		.options.modules = option(config, "MODULES"),
 		.proprietary = &judge->proprietary,
 	};
 	set_trust(judge);

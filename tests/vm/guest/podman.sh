@@ -143,7 +143,8 @@ watch_container() {
     while id=$(container_of "$1" 2>/dev/null); do
         began_s=$(($(uptime_ms) / 1000))
         if run_probe "$1" startup "$id"; then
-            run_probe "$1" liveness "$id" || podman restart --time "$grace_seconds" "$(container "$1")" >/dev/null 2>&1 || true
+            # By the id: another container may have the name by now.
+            run_probe "$1" liveness "$id" || podman restart --time "$grace_seconds" "$id" >/dev/null 2>&1 || true
         fi
         sleep 1
     done
