@@ -321,8 +321,8 @@ static int list_files(struct verify_input *input, FTS *tree, size_t top)
 		case FTS_DNR:
 		case FTS_ERR:
 		case FTS_NS:
-			if (entry->fts_errno == EMFILE || entry->fts_errno == ENOMEM ||
-				entry->fts_errno == ENAMETOOLONG)
+			if (entry->fts_level == 0 || entry->fts_errno == EMFILE ||
+				entry->fts_errno == ENOMEM || entry->fts_errno == ENAMETOOLONG)
 				return -entry->fts_errno;
 			break;
 		case FTS_D:
