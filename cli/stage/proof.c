@@ -96,7 +96,7 @@ static int add_input(const struct build *build, struct verify *verify, enum stag
 	*input = (struct verify_input){
 		.kind = VERIFY_FOLDER,
 		.root = true,
-		.image = true,
+		.image = true, /* what firmware is not in these is not there */
 		.name = xstrdup(name),
 		.place = xstrdup(output),
 		.folder = xstrdup(output),
@@ -105,7 +105,7 @@ static int add_input(const struct build *build, struct verify *verify, enum stag
 	return input->fd < 0 ? input->fd : verify_input_list(input, error);
 }
 
-/* The set of OFED, which is there, is the first input. */
+/* Where there is an OFED, its set is the first input: add_role() goes by that. */
 static int prove(struct build *build, struct verify *verify, struct error *error)
 {
 	int r = describe_kernel(build, &verify->kernel, error);
