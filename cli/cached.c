@@ -43,26 +43,26 @@ bool cached_is_there(const struct context *context, const struct cached *cached,
 	       (!still_there || still_there(cached->path));
 }
 
-static int run(struct cached *cached, const struct context *context,
+/* Under the output's lock. */
+static int make(struct cached *cached, const struct context *context,
 	const struct cached_maker *maker, struct error *error)
 {
 	const struct cache *cache = &context->cache;
-	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *log = cache_log_path(cache, maker->name, cached->key);
-	struct stage_place place = { .log = log, .key = cached->key };
+	_cleanup_free_ char *folder = NULL;
 	int r = cache_new_folder(cache, maker->name, &folder);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", maker->name);
-	place.folder = folder;
-	r = maker->run(maker->data, &place, error);
+	r = maker->run(maker->data,
+		&(struct stage_place){ .folder = folder, .log = log, .key = cached->key }, error);
 	if (r < 0)
 		return r;
 	/* One that is there stands for an image that is not; no container has such a folder
 	 * mounted. */
 	r = cache_set_aside(cache, cached->path);
 	if (r == 0)
-		r = cache_keep(cache, folder, cached->path);
+		r = cache_keep(folder, cached->path);
 	return r < 0 ? error_set_errno(error, r, "%s", cached->path) : 0;
 }
 
@@ -82,7 +82,7 @@ int cached_make(struct cached *cached, struct context *context, const struct cac
 		progress_end(progress, "made by another run");
 		return 0;
 	}
-	r = run(cached, context, maker, error);
+	r = make(cached, context, maker, error);
 	progress_end(progress, r < 0 ? "failed" : "done");
 	cached->ran = r == 0;
 	return r;

@@ -102,15 +102,6 @@ static int collect(struct verb *verb, struct build *build, const char *folder, s
 	return r;
 }
 
-static void on_bytes(void *context, uint64_t bytes, uint64_t of_bytes)
-{
-	struct progress *progress = context;
-
-	(void) snprintf(progress->step, sizeof(progress->step), "%.1f of %.1f MB",
-		(double) bytes / 1e6, (double) of_bytes / 1e6);
-	progress_tick(progress);
-}
-
 static void print_result(const struct verb *verb, const char *sha256)
 {
 	json_object *targets = bundle_member(verb->manifest, "targets");
@@ -143,7 +134,6 @@ static void print_result(const struct verb *verb, const char *sha256)
 static int make_bundle(struct verb *verb, struct error *error)
 {
 	struct progress *progress = &verb->context.progress;
-	const struct bundle_listener listener = { on_bytes, progress };
 	size_t count = verb->krels.count ? verb->krels.count : 1;
 	_cleanup_free_ char *folder = NULL;
 	char sha256[HASH_HEX_SIZE];
@@ -169,7 +159,7 @@ static int make_bundle(struct verb *verb, struct error *error)
 			return r;
 	}
 	progress_begin(progress, "write");
-	r = bundle_pack(verb->manifest, folder, verb->options.output, &listener, sha256, error);
+	r = bundle_pack(verb->manifest, folder, verb->options.output, progress, sha256, error);
 	progress_end(progress, r < 0 ? "failed" : "done");
 	if (r < 0)
 		return context_fail(&verb->context, EXIT_CODE_OUTPUT, r);

@@ -9,14 +9,21 @@
 #include "cli/cache/cache.h"
 #include "cli/exit_code.h"
 #include "cli/json.h"
-#include "common/fs.h"
+#include "common/xalloc.h"
 
+#define OURS          "localhost/slipway/"
 #define DEFAULT_AGE_S ((time_t) 30 * 24 * 60 * 60)
 
 struct verb {
 	struct common_options options;
-	struct cache_prune prune;
-	const char *what; /* list, prune or verify */
+	const struct action *action;
+	/* What prune removes: all, by age, or the longest unused until the rest fits. */
+	bool all;
+	bool by_age;
+	time_t age_s;
+	bool by_size;
+	uint64_t keep_bytes;
+	bool dry_run;
 	struct cache cache;
 };
 
@@ -47,8 +54,8 @@ static int take_age(void *target, const char *value, struct error *error)
 	if (parse_unit(value, "smhdw", seconds, &number) < 0)
 		return error_set(error, -EINVAL,
 			"--older-than %s: a number with s, m, h, d or w after it is wanted", value);
-	verb->prune.by_age = true;
-	verb->prune.age_s = (time_t) number;
+	verb->by_age = true;
+	verb->age_s = (time_t) number;
 	return 0;
 }
 
@@ -57,26 +64,11 @@ static int take_size(void *target, const char *value, struct error *error)
 	static const uint64_t bytes[] = { 1000, 1000000, 1000000000, 1000000000000 };
 	struct verb *verb = target;
 
-	if (parse_unit(value, "KMGT", bytes, &verb->prune.keep_bytes) < 0)
+	if (parse_unit(value, "KMGT", bytes, &verb->keep_bytes) < 0)
 		return error_set(error, -EINVAL,
 			"--keep-size %s: a number with K, M, G or T after it is wanted", value);
-	verb->prune.by_size = true;
+	verb->by_size = true;
 	return 0;
-}
-
-static int take_argument(void *target, const char *argument, struct error *error)
-{
-	static const char *const known[] = { "list", "prune", "verify" };
-	struct verb *verb = target;
-
-	if (verb->what)
-		return error_set(error, -EINVAL, "%s: no argument is expected there", argument);
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (strcmp(argument, known[i]) == 0)
-			verb->what = known[i];
-	return verb->what
-		       ? 0
-		       : error_set(error, -EINVAL, "%s: list, prune or verify is wanted", argument);
 }
 
 /* An object for the entry, with @event where that is not NULL. */
@@ -107,28 +99,25 @@ static void print_entry(const struct cache_entry *entry)
 		entry->name ? entry->name : "");
 }
 
-static int list(struct verb *verb, struct error *error)
+static int list(const struct verb *verb, const struct cache_entries *entries, struct error *error)
 {
-	_cleanup_(cache_entries_free) struct cache_entries entries = { 0 };
 	json_object *root, *items;
 	uint64_t total_bytes = 0;
-	int r = cache_entries_read(&verb->cache, &entries, error);
 
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < entries.count; i++)
-		total_bytes += entries.items[i].size_bytes;
+	(void) error;
+	for (size_t i = 0; i < entries->count; i++)
+		total_bytes += entries->items[i].size_bytes;
 	if (!verb->options.json) {
-		for (size_t i = 0; i < entries.count; i++)
-			print_entry(&entries.items[i]);
-		(void) printf("%zu entries, %.1f MB in %s\n", entries.count,
+		for (size_t i = 0; i < entries->count; i++)
+			print_entry(&entries->items[i]);
+		(void) printf("%zu entries, %.1f MB in %s\n", entries->count,
 			(double) total_bytes / 1e6, verb->cache.path);
 		return 0;
 	}
 	root = json_object_new_object();
 	items = json_object_new_array();
-	for (size_t i = 0; i < entries.count; i++)
-		(void) json_object_array_add(items, entry_to_json(NULL, &entries.items[i]));
+	for (size_t i = 0; i < entries->count; i++)
+		(void) json_object_array_add(items, entry_to_json(NULL, &entries->items[i]));
 	json_add(root, "entries", items);
 	json_add_texts(root, "path", verb->cache.path);
 	json_add(root, "size_bytes", json_object_new_uint64(total_bytes));
@@ -136,65 +125,109 @@ static int list(struct verb *verb, struct error *error)
 	return 0;
 }
 
-static void on_entry(void *context, const struct cache_entry *entry)
-{
-	const struct verb *verb = context;
+/* ---- prune */
 
+static int by_last_use(const void *a, const void *b)
+{
+	const struct cache_entry *left = a, *right = b;
+
+	return (left->used_s > right->used_s) - (left->used_s < right->used_s);
+}
+
+static bool is_to_go(const struct verb *verb, const struct cache_entry *entry, uint64_t left_bytes)
+{
+	return verb->all || entry->kind == CACHE_DAMAGED ||
+	       (verb->by_age && time(NULL) - entry->used_s > verb->age_s) ||
+	       (verb->by_size && left_bytes > verb->keep_bytes);
+}
+
+static void print_removed(const struct verb *verb, const struct cache_entry *entry)
+{
 	if (verb->options.json) {
-		json_print_line(
-			entry_to_json(verb->prune.dry_run ? "would-remove" : "removed", entry));
+		json_print_line(entry_to_json(verb->dry_run ? "would-remove" : "removed", entry));
 		return;
 	}
-	(void) printf("%s ", verb->prune.dry_run ? "would remove" : "removed");
+	(void) printf("%s ", verb->dry_run ? "would remove" : "removed");
 	print_entry(entry);
 }
 
-static void on_image(void *context, const char *name)
+static void remove_image(const struct verb *verb, const char *name)
 {
-	const struct verb *verb = context;
 	json_object *object;
 
+	if (!verb->dry_run && buildah_remove_image(name) < 0)
+		return;
 	if (!verb->options.json) {
-		(void) printf(
-			"%s image %s\n", verb->prune.dry_run ? "would remove" : "removed", name);
+		(void) printf("%s image %s\n", verb->dry_run ? "would remove" : "removed", name);
 		return;
 	}
 	object = json_object_new_object();
-	json_add_texts(object, "event", verb->prune.dry_run ? "would-remove" : "removed", "kind",
-		"image", "name", name);
+	json_add_texts(object, "event", verb->dry_run ? "would-remove" : "removed", "kind", "image",
+		"name", name);
 	json_print_line(object);
 }
 
-static int prune(struct verb *verb, struct error *error)
+/* With an output goes the image in the local storage that it stands for. */
+static int prune(const struct verb *verb, const struct cache_entries *entries, struct error *error)
 {
-	struct cache_prune *prune = &verb->prune;
-	int r;
+	_cleanup_strv_ struct strv kept_images = { 0 }; /* that an output which stays stands for */
+	_cleanup_strv_ struct strv names = { 0 };
+	uint64_t left_bytes = 0, removed_bytes = 0;
+	size_t removed = 0, in_use = 0;
 
-	if (!prune->by_age && !prune->by_size && !prune->all) {
-		prune->by_age = true;
-		prune->age_s = DEFAULT_AGE_S;
+	if (entries->count)
+		qsort(entries->items, entries->count, sizeof(*entries->items), by_last_use);
+	for (size_t i = 0; i < entries->count; i++)
+		left_bytes += entries->items[i].size_bytes;
+	for (size_t i = 0; i < entries->count; i++) {
+		const struct cache_entry *entry = &entries->items[i];
+		bool to_go = is_to_go(verb, entry, left_bytes);
+		int r = to_go && !entry->in_use;
+
+		if (r && !verb->dry_run)
+			r = cache_entry_remove(&verb->cache, entry);
+		if (r < 0)
+			return error_set_errno(error, r, "%s/%s", verb->cache.path, entry->path);
+		if (r == 0) {
+			in_use += to_go;
+			if (entry->kind == CACHE_OUTPUT && entry->name)
+				xstrv_push(&kept_images, entry->name);
+			continue;
+		}
+		removed++;
+		removed_bytes += entry->size_bytes;
+		left_bytes -= entry->size_bytes;
+		print_removed(verb, entry);
+		if (entry->kind == CACHE_OUTPUT && entry->name && !entry->has_driver &&
+			strncmp(entry->name, OURS, strlen(OURS)) == 0)
+			remove_image(verb, entry->name);
 	}
-	prune->on_entry = on_entry;
-	prune->on_image = on_image;
-	prune->context = verb;
-	r = cache_prune(&verb->cache, prune, error);
-	if (r < 0)
-		return r;
+	/*
+	 * Images of outputs that went without them: with the cache's folder, or by hand. Another
+	 * cache's run may have made some a moment ago: only where all is to go.
+	 */
+	if (verb->all && !entries->is_shared)
+		(void) !buildah_image_names(OURS, &names);
+	for (size_t i = 0; i < names.count; i++)
+		if (!strv_contains(&kept_images, names.items[i]))
+			remove_image(verb, names.items[i]);
 	if (verb->options.json)
 		(void) printf("{\"event\":\"result\",\"dry_run\":%s,\"removed\":%zu,"
 			      "\"removed_bytes\":%llu,\"in_use\":%zu}\n",
-			prune->dry_run ? "true" : "false", prune->removed,
-			(unsigned long long) prune->removed_bytes, prune->in_use);
+			verb->dry_run ? "true" : "false", removed,
+			(unsigned long long) removed_bytes, in_use);
 	else
 		(void) printf("%s %zu entries, %.1f MB; %zu more are in use\n",
-			prune->dry_run ? "Would remove" : "Removed", prune->removed,
-			(double) prune->removed_bytes / 1e6, prune->in_use);
+			verb->dry_run ? "Would remove" : "Removed", removed,
+			(double) removed_bytes / 1e6, in_use);
 	return 0;
 }
 
-static void on_damaged(void *context, const struct cache_entry *entry, const char *what)
+/* ---- verify */
+
+static void print_damaged(
+	const struct verb *verb, const struct cache_entry *entry, const char *what)
 {
-	const struct verb *verb = context;
 	json_object *object;
 
 	if (!verb->options.json) {
@@ -207,47 +240,95 @@ static void on_damaged(void *context, const struct cache_entry *entry, const cha
 	json_print_line(object);
 }
 
-static int verify(struct verb *verb, struct error *error)
+static int verify(const struct verb *verb, const struct cache_entries *entries, struct error *error)
 {
-	struct cache_verify result = { .on_damaged = on_damaged, .context = verb };
-	int r = cache_verify(&verb->cache, &result, error);
+	size_t checked = 0, damaged = 0, unchecked = 0, in_use = 0;
+	uint64_t checked_bytes = 0;
 
-	if (r < 0)
-		return r;
+	for (size_t i = 0; i < entries->count; i++) {
+		const struct cache_entry *entry = &entries->items[i];
+		int r = cache_entry_check(&verb->cache, entry, error);
+
+		if (r < 0 && r != -EUCLEAN && r != -EINVAL)
+			return r;
+		if (r == 0) {
+			unchecked++;
+			continue;
+		}
+		checked++;
+		checked_bytes += entry->size_bytes;
+		if (r > 0)
+			continue;
+		damaged++;
+		print_damaged(verb, entry, error->text);
+		if (r == -EINVAL)
+			continue;
+		if (entry->kind == CACHE_OUTPUT && entry->in_use) {
+			in_use++;
+			continue;
+		}
+		r = cache_entry_set_aside(&verb->cache, entry);
+		if (r < 0 && r != -EINVAL && r != -EUCLEAN)
+			return error_set_errno(error, r, "%s", entry->path);
+	}
 	if (verb->options.json)
 		(void) printf("{\"event\":\"result\",\"checked\":%zu,\"checked_bytes\":%llu,"
 			      "\"damaged\":%zu,\"in_use\":%zu,\"unchecked\":%zu}\n",
-			result.checked, (unsigned long long) result.checked_bytes, result.damaged,
-			result.in_use, result.unchecked);
+			checked, (unsigned long long) checked_bytes, damaged, in_use, unchecked);
 	else
 		(void) printf(
 			"Checked %zu entries, %.1f MB; %zu damaged\n"
 			"%zu others were not: only downloads and image archives have digests\n",
-			result.checked, (double) result.checked_bytes / 1e6, result.damaged,
-			result.unchecked);
-	if (result.in_use)
+			checked, (double) checked_bytes / 1e6, damaged, unchecked);
+	if (in_use)
 		return error_set(error, -EUCLEAN,
 			"%zu damaged in %s: %zu of them may be in use by a run that is alive, and stay: "
 			"run this again when it has ended",
-			result.damaged, verb->cache.path, result.in_use);
-	if (result.damaged)
+			damaged, verb->cache.path, in_use);
+	if (damaged)
 		return error_set(error, -EUCLEAN,
 			"%zu damaged in %s: moved out of the way; the next run fetches or makes "
 			"what it needs of them",
-			result.damaged, verb->cache.path);
+			damaged, verb->cache.path);
 	return 0;
+}
+
+static const struct action {
+	const char *name;
+	int (*run)(
+		const struct verb *verb, const struct cache_entries *entries, struct error *error);
+} actions[] = { { "list", list }, { "prune", prune }, { "verify", verify } };
+
+static int take_argument(void *target, const char *argument, struct error *error)
+{
+	struct verb *verb = target;
+
+	if (verb->action)
+		return error_set(error, -EINVAL, "%s: no argument is expected there", argument);
+	for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
+		if (strcmp(argument, actions[i].name) == 0)
+			verb->action = &actions[i];
+	return verb->action
+		       ? 0
+		       : error_set(error, -EINVAL, "%s: list, prune or verify is wanted", argument);
 }
 
 static int run(struct verb *verb, struct error *error)
 {
+	_cleanup_(cache_entries_free) struct cache_entries entries = { 0 };
 	int r = cache_open(verb->options.cache, &verb->cache, error);
 
-	if (r < 0 || strcmp(verb->what, "list") == 0)
-		return r < 0 ? r : list(verb, error);
-	r = cache_start_run(&verb->cache, buildah_sweep, error);
+	if (!verb->by_age && !verb->by_size && !verb->all) {
+		verb->by_age = true;
+		verb->age_s = DEFAULT_AGE_S;
+	}
+	if (r == 0 && verb->action->run != list)
+		r = cache_start_run(&verb->cache, buildah_sweep, error);
 	if (r < 0)
 		return r;
-	r = strcmp(verb->what, "prune") == 0 ? prune(verb, error) : verify(verb, error);
+	r = cache_entries_read(&verb->cache, &entries, error);
+	if (r == 0)
+		r = verb->action->run(verb, &entries, error);
 	cache_end_run(&verb->cache);
 	return r;
 }
@@ -256,12 +337,11 @@ static int check(void *target, struct error *error)
 {
 	const struct verb *verb = target;
 	const char *path = verb->options.cache;
-	bool for_prune =
-		verb->prune.all || verb->prune.by_age || verb->prune.by_size || verb->prune.dry_run;
+	bool for_prune = verb->all || verb->by_age || verb->by_size || verb->dry_run;
 
-	if (!verb->what)
+	if (!verb->action)
 		return error_set(error, -EINVAL, "list, prune or verify is wanted");
-	if (for_prune && strcmp(verb->what, "prune") != 0)
+	if (for_prune && verb->action->run != prune)
 		return error_set(error, -EINVAL,
 			"--older-than, --keep-size, --all and --dry-run are for cache prune");
 	/* One that is named is looked at, never made: a mistyped name would be an empty one. */
@@ -285,10 +365,10 @@ static const struct option_row rows[] = {
 		"prune: what has not been used for so long: 12h, 30d, 8w"),
 	OPTION_CALL("keep-size", 0, "SIZE", take_size,
 		"prune: the longest unused, until no more is left: 500M, 20G"),
-	CACHE_OPTION("all", 0, NULL, OPTION_FLAG, prune.all,
+	CACHE_OPTION("all", 0, NULL, OPTION_FLAG, all,
 		"prune: everything, and images of ours in the local storage that no\n"
 		"output names any more, also the driver images"),
-	CACHE_OPTION("dry-run", 'n', NULL, OPTION_FLAG, prune.dry_run,
+	CACHE_OPTION("dry-run", 'n', NULL, OPTION_FLAG, dry_run,
 		"prune: say what would go, and remove nothing"),
 	CACHE_OPTION("cache", 0, "DIR", OPTION_TEXT, options.cache, "[~/.cache/slipway]"),
 	CACHE_OPTION("json", 0, NULL, OPTION_FLAG, options.json, "JSON on stdout"),

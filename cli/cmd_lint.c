@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "cli/image/buildah.h"
 #include "cli/json.h"
 #include "cli/kernel/kernel.h"
 #include "cli/supervise.h"
@@ -157,22 +156,6 @@ static int work(void *context)
 		"lint", verb->common.json ? "failed" : NULL, (int) verb->context.failure, &error);
 }
 
-static int start(struct verb *verb)
-{
-	struct error error = { 0 };
-	int r = context_open(&verb->common, &verb->context, &error);
-
-	if (r == 0)
-		r = cache_start_run(&verb->context.cache, buildah_sweep, &error);
-	if (r < 0)
-		return json_fail("lint", NULL, (int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);
-	r = supervise(work, verb);
-	if (r != 0)
-		buildah_sweep(verb->context.cache.run_path);
-	cache_end_run(&verb->context.cache);
-	return supervise_report(r, "lint", verb->common.json, "nothing was judged");
-}
-
 int lint_command(int argc, char **argv)
 {
 	struct verb verb = {
@@ -184,7 +167,8 @@ int lint_command(int argc, char **argv)
 
 	verb.kernel.context = &verb.context;
 	if (options_start(&lint_options, argc, argv, &verb, &code))
-		code = start(&verb);
+		code = supervise_in_cache(
+			&verb.context, &verb.common, "lint", "nothing was judged", work, &verb);
 	strv_free(&verb.kernel.request.files);
 	kernel_free(&verb.kernel);
 	context_close(&verb.context);

@@ -7,6 +7,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/output_place.h"
+#include "common/xalloc.h"
 #include "kernels/collect/collect.h"
 
 struct options {
@@ -75,12 +76,10 @@ const struct option_table probe_options = {
 static int write_file(
 	const struct node *node, const char *path, uint64_t *ret_size, struct error *error)
 {
-	_cleanup_free_ char *temporary = NULL;
-	int r, fd;
+	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", path, (int) getpid());
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	int r;
 
-	if (asprintf(&temporary, "%s.%d.tmp", path, (int) getpid()) < 0)
-		return error_set_errno(error, -ENOMEM, "%s", path);
-	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", path);
 	r = node_write_bundle(node, fd, ret_size, error);
@@ -100,13 +99,13 @@ static void report(const struct node *node, const char *output, uint64_t size)
 	FILE *file = strcmp(output, "-") == 0 ? stderr : stdout;
 
 	(void) fprintf(file, "kernel   %s%s\n", node->krel, node->running ? "" : " (not running)");
-	(void) fprintf(file, "config   %s\n", node->config ? node->config_from : "not found");
+	(void) fprintf(file, "config   %s\n", node->config.text ? node->config.from : "not found");
 	if (node->headers.count)
 		(void) fprintf(file, "headers  %s, %zu files, %.1f MB\n", node->headers_from,
 			node->headers.count, (double) node->headers_bytes / 1e6);
 	else
 		(void) fprintf(file, "headers  left out: %s\nsymvers  %s\n", node->headers_reason,
-			node->symvers ? node->symvers_from : "not found");
+			node->symvers.text ? node->symvers.from : "not found");
 	(void) fprintf(file, "bundle   %s, %.2f MB\n", output, (double) size / 1e6);
 }
 

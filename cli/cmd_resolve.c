@@ -130,7 +130,7 @@ static void print_trace(const struct trace *trace)
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct trace_entry *entry = &trace->entries[i];
 
-		(void) printf("%-8s %s%s%s\n           %s\n", trace_outcome_text(entry->outcome),
+		(void) printf("%-8s %s%s%s\n           %s\n", entry->outcome,
 			*entry->repository ? entry->repository : "all", *entry->url ? "  " : "",
 			entry->url, entry->text);
 	}
@@ -153,7 +153,7 @@ static void print_lock(const struct lock *lock, const char *os)
 
 	(void) printf("kernel    %s\nfor       %s, %s\n", lock->krel, os, lock->arch);
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a lock has no NULL */
-	(void) printf("compiler  %s\n          %s\n", *lock->compiler ? lock->compiler : "not told",
+	(void) printf("compiler  %s\n          %s\n", *lock->compiler ? lock->compiler : "unknown",
 		lock->compiler_evidence);
 	for (size_t i = 0; i < lock->repository_count; i++) {
 		const struct lock_repository *from = &lock->repositories[i];
@@ -185,7 +185,7 @@ static void print_lock(const struct lock *lock, const char *os)
 	(void) putchar('\n');
 }
 
-static void print_text(const struct verb *verb, const struct error *error)
+static void print_text(const struct verb *verb)
 {
 	const struct strv *warnings = &verb->answer.warnings;
 	bool good = verb->exit_code == EXIT_CODE_OK;
@@ -199,8 +199,6 @@ static void print_text(const struct verb *verb, const struct error *error)
 	(void) fflush(stdout);
 	for (size_t i = 0; i < warnings->count; i++)
 		(void) fprintf(stderr, "slipway resolve: warning: %s\n", warnings->items[i]);
-	if (!good)
-		(void) fprintf(stderr, "slipway resolve: %s\n", error->text);
 }
 
 static void print_json(const struct verb *verb, const struct error *error)
@@ -224,16 +222,13 @@ static void print_json(const struct verb *verb, const struct error *error)
 		const struct trace_entry *entry = &trace->entries[i];
 		json_object *object = json_object_new_object();
 
-		json_add_texts(object, "outcome", trace_outcome_text(entry->outcome), "repository",
-			entry->repository, "text", entry->text, "url", entry->url);
+		json_add_texts(object, "outcome", entry->outcome, "repository", entry->repository,
+			"text", entry->text, "url", entry->url);
 		(void) json_object_array_add(places, object);
 	}
 	json_add(root, "trace", places);
 	json_add(root, "warnings", json_list(&verb->answer.warnings));
 	json_print(root, stdout);
-	/* People and logs look at stderr, programs at stdout. */
-	if (!good)
-		(void) fprintf(stderr, "slipway resolve: %s\n", error->text);
 }
 
 /* --- --tree: the kernel tree itself, where the user wants it --- */
@@ -313,12 +308,12 @@ static int make_tree(struct verb *verb, struct error *error)
 static int write_lock(const struct lock *lock, const char *path, struct error *error)
 {
 	_cleanup_free_ char *text = lock_write(lock);
-	int r;
+	int r = 0;
 
-	if (strcmp(path, "-") == 0)
-		r = fputs(text, stdout) < 0 || fflush(stdout) != 0 ? -EIO : 0;
-	else
+	if (strcmp(path, "-") != 0)
 		r = fs_write_output(path, text, strlen(text));
+	else if (fputs(text, stdout) < 0 || fflush(stdout) != 0)
+		r = -EIO;
 	return r < 0 ? error_set_errno(error, r, "-o %s", path) : 0;
 }
 
@@ -395,7 +390,10 @@ static int work(void *context)
 	if (verb->common.json)
 		print_json(verb, &error);
 	else
-		print_text(verb, &error);
+		print_text(verb);
+	/* People and logs look at stderr, programs at stdout. */
+	if (verb->exit_code != EXIT_CODE_OK)
+		(void) fprintf(stderr, "slipway resolve: %s\n", error.text);
 	return (int) verb->exit_code;
 }
 

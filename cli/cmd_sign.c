@@ -7,7 +7,6 @@
 #include "cli/exit_code.h"
 #include "cli/json.h"
 #include "cli/sign/sign.h"
-#include "cli/sign/sign_password.h"
 #include "common/xalloc.h"
 
 enum action {
@@ -31,7 +30,7 @@ struct verb {
 	/* What is open. */
 	struct sign_job job;
 	struct module_key *private_key;
-	struct sign_digests *digests;
+	struct sign_digests digests;
 	char *kernel_hash;
 };
 
@@ -132,7 +131,7 @@ static int open_all(struct verb *verb, struct error *error)
 	if (verb->action == ACTION_IMPORT) {
 		r = sign_digests_read(verb->digests_path, &verb->digests, error);
 		if (r == 0)
-			signer->hash = sign_digests_hash(verb->digests);
+			signer->hash = verb->digests.hash;
 	} else if (!verb->hash) {
 		r = sign_job_kernel_hash(verb->kernel, &verb->kernel_hash, error);
 		signer->hash = verb->kernel_hash;
@@ -181,7 +180,7 @@ static int run(struct verb *verb, struct error *error)
 	if (verb->action == ACTION_EXPORT)
 		return sign_export(job, verb->output ? verb->output : "-", error);
 	r = verb->action == ACTION_IMPORT
-		    ? sign_import(job, verb->digests, &verb->signatures, error)
+		    ? sign_import(job, &verb->digests, &verb->signatures, error)
 		    : sign_job_run(job, error);
 	if (r == 0)
 		r = sign_set_commit(&job->set, error);

@@ -40,11 +40,17 @@ void json_add_pairs(json_object *object, const char *const *pairs)
 		json_add(object, pairs[0], json_text(pairs[1]));
 }
 
+char *json_pretty(json_object *root)
+{
+	return xasprintf("%s\n", json_object_to_json_string_ext(root,
+					 JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+}
+
 void json_print(json_object *root, FILE *file)
 {
-	(void) fprintf(file, "%s\n",
-		json_object_to_json_string_ext(
-			root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	_cleanup_free_ char *text = json_pretty(root);
+
+	(void) fputs(text, file);
 	(void) json_object_put(root);
 }
 

@@ -17,6 +17,8 @@ void json_add(json_object *object, const char *name, json_object *value);
 void json_add_pairs(json_object *object, const char *const *pairs);
 #define json_add_texts(object, ...)                                                                \
 	json_add_pairs((object), (const char *const[]){ __VA_ARGS__, NULL })
+/* As a file has it, with a newline at its end; the caller frees it. */
+char *json_pretty(json_object *root);
 /* Prints @root and a newline, and frees it. */
 void json_print(json_object *root, FILE *file);
 /* The same on one line of stdout, at once. */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/output_place.h"
 
+#include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "common/xalloc.h"
 
 /* "docker:" and the like; "./a:b", "/a:b" and "a/b:c" are folders. */
 static bool has_transport(const char *place)
@@ -37,20 +40,6 @@ int output_place_check(const char *place, struct error *error)
 	return 0;
 }
 
-/* The part of @path before its last name: a new text, "." where there is none; NULL: no memory. */
-static char *parent_of(const char *path)
-{
-	size_t length = strlen(path);
-
-	while (length > 1 && path[length - 1] == '/')
-		length--;
-	while (length > 0 && path[length - 1] != '/')
-		length--;
-	while (length > 1 && path[length - 1] == '/')
-		length--;
-	return length ? strndup(path, length) : strdup(".");
-}
-
 static int check_folder(const char *option, const char *folder, struct error *error)
 {
 	struct stat status;
@@ -69,33 +58,27 @@ static int check_folder(const char *option, const char *folder, struct error *er
 /* The folder itself, or the nearest above it that is there. */
 static int folder_ready(const char *folder, struct error *error)
 {
-	_cleanup_free_ char *place = strdup(folder);
+	_cleanup_free_ char *path = xstrdup(folder);
+	char *place = path;
 
-	while (place && access(place, F_OK) < 0 && errno == ENOENT) {
-		char *parent = parent_of(place);
-
-		free(place);
-		place = parent;
-	}
-	return place ? check_folder("--output", place, error)
-		     : error_set_errno(error, -ENOMEM, "--output");
+	while (access(place, F_OK) < 0 && errno == ENOENT && strcmp(place, ".") != 0)
+		place = dirname(place);
+	return check_folder("--output", place, error);
 }
 
 int output_file_ready(const char *option, const char *path, struct error *error)
 {
-	_cleanup_free_ char *folder = NULL;
+	_cleanup_free_ char *copy = xstrdup(path);
 	struct stat status;
 
 	if (strcmp(path, "-") == 0)
 		return 0;
-	if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
-		return error_set(
-			error, -EISDIR, "%s %s: that is a folder, a file is wanted", option, path);
-	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-		return 0;
-	folder = parent_of(path);
-	return folder ? check_folder(option, folder, error)
-		      : error_set_errno(error, -ENOMEM, "%s", option);
+	if (stat(path, &status) < 0 || S_ISREG(status.st_mode))
+		return check_folder(option, dirname(copy), error);
+	return S_ISDIR(status.st_mode)
+		       ? error_set(error, -EISDIR, "%s %s: that is a folder, a file is wanted",
+				 option, path)
+		       : 0;
 }
 
 int output_place_ready(const char *place, struct error *error)

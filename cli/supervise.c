@@ -10,6 +10,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/image/buildah.h"
+#include "cli/json.h"
 #include "common/cleanup.h"
 #include "common/json_text.h"
 #include "common/process.h"
@@ -45,12 +46,9 @@ static void end_group(pid_t pid, int signal_number, const sigset_t *signals)
 	int status;
 
 	(void) kill(-pid, signal_number);
-	while (!has_ended(pid, &status)) {
-		int got = sigtimedwait(signals, NULL, &grace);
-
-		if (got < 0 && errno == EAGAIN)
+	while (!has_ended(pid, &status))
+		if (sigtimedwait(signals, NULL, &grace) < 0 && errno == EAGAIN)
 			break;
-	}
 	(void) kill(-pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
@@ -58,23 +56,21 @@ static void end_group(pid_t pid, int signal_number, const sigset_t *signals)
 
 static int wait_for_child(pid_t pid, const sigset_t *signals)
 {
-	for (;;) {
-		int status;
-		int signal_number;
+	int status;
 
-		if (has_ended(pid, &status)) {
-			if (!WIFSIGNALED(status))
-				return WEXITSTATUS(status);
-			/* It could not end what it had started. */
-			(void) kill(-pid, SIGKILL);
-			return 128 + WTERMSIG(status);
-		}
-		signal_number = sigwaitinfo(signals, NULL);
+	while (!has_ended(pid, &status)) {
+		int signal_number = sigwaitinfo(signals, NULL);
+
 		if (signal_number > 0 && signal_number != SIGCHLD) {
 			end_group(pid, signal_number, signals);
 			return 128 + signal_number;
 		}
 	}
+	if (!WIFSIGNALED(status))
+		return WEXITSTATUS(status);
+	/* It could not end what it had started. */
+	(void) kill(-pid, SIGKILL);
+	return 128 + WTERMSIG(status);
 }
 
 int supervise(int (*work)(void *context), void *context)
@@ -98,41 +94,32 @@ int supervise(int (*work)(void *context), void *context)
 	return wait_for_child(pid, &signals);
 }
 
-static int say_interrupted(int signal_number, const char *verb, bool json, const char *state)
-{
-	(void) fprintf(
-		stderr, "slipway %s: interrupted by signal %d; %s\n", verb, signal_number, state);
-	if (json)
-		(void) printf(
-			"{\"event\":\"failed\",\"exit_code\":%d,\"reason\":\"interrupted\"}\n",
-			128 + signal_number);
-	return 128 + signal_number;
-}
-
-/* The work itself was ended by a signal that is not sent to interrupt it. */
-static int say_killed(int signal_number, const char *verb, bool json)
-{
-	const char *advice = signal_number == SIGKILL
-				     ? "; a kernel does that when memory runs out: try a smaller "
-				       "--jobs where there is one"
-				     : "";
-
-	(void) fprintf(stderr, "slipway %s: ended by signal %d (%s)%s\n", verb, signal_number,
-		strsignal(signal_number), advice);
-	if (json)
-		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":\"ended by signal "
-			      "%d\"}\n",
-			EXIT_CODE_INTERNAL, signal_number);
-	return EXIT_CODE_INTERNAL;
-}
-
 int supervise_report(int result, const char *verb, bool json, const char *state)
 {
-	if (process_was_interrupted(result))
-		return say_interrupted(result - 128, verb, json, state);
-	if (result > 128)
-		return say_killed(result - 128, verb, json);
-	return result < 0 ? EXIT_CODE_INTERNAL : result;
+	bool interrupted = process_was_interrupted(result);
+	int code = interrupted ? result : EXIT_CODE_INTERNAL;
+	int signal_number = result - 128;
+	char reason[64] = "interrupted";
+
+	if (result <= 128)
+		return result < 0 ? EXIT_CODE_INTERNAL : result;
+	if (interrupted) {
+		(void) fprintf(stderr, "slipway %s: interrupted by signal %d; %s\n", verb,
+			signal_number, state);
+	} else {
+		/* By a signal that is not sent to interrupt it. */
+		(void) snprintf(reason, sizeof(reason), "ended by signal %d", signal_number);
+		(void) fprintf(stderr, "slipway %s: %s (%s)%s\n", verb, reason,
+			strsignal(signal_number),
+			signal_number == SIGKILL
+				? "; a kernel does that when memory runs out: try a smaller "
+				  "--jobs where there is one"
+				: "");
+	}
+	if (json)
+		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":\"%s\"}\n", code,
+			reason);
+	return code;
 }
 
 struct making {
@@ -167,22 +154,27 @@ static int make(void *data)
 	return code;
 }
 
-int supervise_run(struct context *context, const struct common_options *options, const char *verb,
-	const char *state, int (*make_it)(void *data, struct error *error), void *data)
+int supervise_in_cache(struct context *context, const struct common_options *options,
+	const char *verb, const char *state, int (*work)(void *data), void *data)
 {
-	struct making making = { context, verb, make_it, data };
 	struct error error = { 0 };
 	int r = context_open(options, context, &error);
 
 	if (r == 0)
 		r = cache_start_run(&context->cache, buildah_sweep, &error);
-	if (r < 0) {
-		(void) fprintf(stderr, "slipway %s: %s\n", verb, error.text);
-		return (int) exit_code_for(r, EXIT_CODE_INTERNAL);
-	}
-	r = supervise(make, &making);
+	if (r < 0)
+		return json_fail(verb, NULL, (int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);
+	r = supervise(work, data);
 	if (r != 0)
 		buildah_sweep(context->cache.run_path);
 	cache_end_run(&context->cache);
 	return supervise_report(r, verb, options->json, state);
+}
+
+int supervise_run(struct context *context, const struct common_options *options, const char *verb,
+	const char *state, int (*make_it)(void *data, struct error *error), void *data)
+{
+	struct making making = { context, verb, make_it, data };
+
+	return supervise_in_cache(context, options, verb, state, make, &making);
 }

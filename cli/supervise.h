@@ -22,10 +22,16 @@ int supervise(int (*work)(void *context), void *context);
 int supervise_report(int result, const char *verb, bool json, const char *state);
 
 /*
- * A verb that makes something: opens @context with a run of its own in the cache, calls @make in a
- * child, clears up after it and reports a failure, to people and as a JSON event: its exit code is
- * context->failure, or by the errno. @state as in supervise_report(). Returns the exit code. The
- * context outlives the work: the caller closes it.
+ * Opens @context with a run of its own in the cache, calls @work as supervise() does, clears up
+ * after it and reports how it ended. Returns the exit code. The context outlives the work: the
+ * caller closes it.
+ */
+int supervise_in_cache(struct context *context, const struct common_options *options,
+	const char *verb, const char *state, int (*work)(void *data), void *data);
+
+/*
+ * The same of a verb that makes something: reports a failure of @make, to people and as a JSON
+ * event; its exit code is context->failure, or by the errno.
  */
 int supervise_run(struct context *context, const struct common_options *options, const char *verb,
 	const char *state, int (*make)(void *data, struct error *error), void *data);

@@ -2,13 +2,20 @@
 #include "common/process.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "common/clock.h"
 #include "common/xalloc.h"
+
+#define LINE_SIZE 16384
 
 /* Our environment with @extra on top; the strings stay where they are, the array is the caller's.
  */
@@ -78,31 +85,93 @@ static int spawn(const struct process *process, int out_fd, pid_t *ret_pid)
 	return -r;
 }
 
-/* Hands each line that the pipe brings to @on_line and to the log, or gathers it all in @gather. */
-static int drain(const struct process *process, FILE *pipe_file, FILE *gather)
+/* As spawn(). A fork(2) whose child is in a new name space and we are not: later children stay
+ * ours.
+ */
+static int start_work(const struct process *process, int out_fd, pid_t *ret_pid)
 {
-	_cleanup_free_ char *line = NULL;
-	size_t capacity = 0;
-	ssize_t length;
+	int log_fd = process->log_fd >= 0 ? process->log_fd : STDERR_FILENO;
+	int in_fd = process->stdin_fd;
+	int status;
 
-	while ((length = getline(&line, &capacity, pipe_file)) > 0) {
+	(void) fflush(NULL);
+	*ret_pid = (pid_t) syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+	if (*ret_pid)
+		return *ret_pid < 0 ? -errno : 0;
+	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (in_fd < 0)
+		in_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (dup2(in_fd, STDIN_FILENO) < 0 ||
+		dup2(out_fd >= 0 ? out_fd : log_fd, STDOUT_FILENO) < 0 ||
+		dup2(out_fd >= 0 && process->on_line ? out_fd : log_fd, STDERR_FILENO) < 0)
+		_exit(125);
+	status = process->work(process->context);
+	(void) fflush(NULL);
+	_exit(status);
+}
+
+/* Lines in the making. */
+struct lines {
+	const struct process *process;
+	char text[LINE_SIZE];
+	size_t length;
+};
+
+static void end_line(struct lines *lines)
+{
+	lines->text[lines->length] = '\0';
+	lines->length = 0;
+	lines->process->on_line(lines->process->context, lines->text);
+}
+
+static void add_to_lines(struct lines *lines, const char *data, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (data[i] == '\n')
+			end_line(lines);
+		else if (lines->length < LINE_SIZE - 1)
+			lines->text[lines->length++] = data[i];
+}
+
+/* All that the pipe brings: to @gather, or to on_line and the log. */
+static int drain(const struct process *process, int fd, FILE *gather)
+{
+	uint64_t until_ms = clock_monotonic_ms() + process->timeout_ms;
+	struct lines lines = { .process = process };
+	char data[LINE_SIZE];
+
+	for (;;) {
+		struct pollfd output = { .fd = fd, .events = POLLIN };
+		int wait_ms = -1;
+		ssize_t size;
+
+		if (process->timeout_ms)
+			wait_ms = (int) (int64_t) (until_ms - clock_monotonic_ms());
+		if (process->timeout_ms && wait_ms <= 0)
+			return -ETIMEDOUT;
+		if (poll(&output, 1, wait_ms) <= 0)
+			continue;
+		size = read(fd, data, sizeof(data));
+		if (size < 0)
+			return -errno;
+		if (size == 0)
+			break;
 		if (gather)
-			(void) fwrite(line, 1, (size_t) length, gather);
+			(void) fwrite(data, 1, (size_t) size, gather);
 		if (!process->on_line)
 			continue;
-		if (process->log_fd >= 0 && write(process->log_fd, line, (size_t) length) < 0)
+		if (process->log_fd >= 0 && write(process->log_fd, data, (size_t) size) < 0)
 			return -errno;
-		if (line[length - 1] == '\n')
-			line[length - 1] = '\0';
-		process->on_line(process->context, line);
+		add_to_lines(&lines, data, (size_t) size);
 	}
+	if (lines.length)
+		end_line(&lines);
 	return 0;
 }
 
 /* With a pipe when its output is wanted. */
 static int run(const struct process *process, FILE *gather)
 {
-	_cleanup_fclose_ FILE *pipe_file = NULL;
 	int ends[2] = { -1, -1 };
 	int drained = 0;
 	int status;
@@ -111,20 +180,16 @@ static int run(const struct process *process, FILE *gather)
 
 	if ((gather || process->on_line) && pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	r = spawn(process, ends[1], &pid);
+	r = process->work ? start_work(process, ends[1], &pid) : spawn(process, ends[1], &pid);
 	cleanup_close(&ends[1]);
-	if (ends[0] >= 0) {
-		pipe_file = fdopen(ends[0], "r");
-		if (!pipe_file)
-			out_of_memory();
-	}
+	if (r == 0 && ends[0] >= 0)
+		drained = drain(process, ends[0], gather);
+	/* A program that still writes ends by that, instead of waiting for a reader. */
+	cleanup_close(&ends[0]);
 	if (r < 0)
 		return r;
-	if (pipe_file)
-		drained = drain(process, pipe_file, gather);
-	/* A program that still writes ends by that, instead of waiting for a reader. */
-	if (drained < 0)
-		(void) fclose(TAKE_PTR(pipe_file));
+	if (drained == -ETIMEDOUT)
+		(void) kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
@@ -145,6 +210,9 @@ int process_run(const struct process *process, char **ret_output, struct error *
 	r = run(process, gather);
 	if (gather && fclose(gather) != 0)
 		out_of_memory();
+	if (r < 0 && process->work)
+		return error_set_errno(
+			error, r, "a process name space of its own (is the container privileged?)");
 	if (r == -ENOENT)
 		return error_set(error, r,
 			"%s: no such program in PATH: scripts/install-packages installs what "

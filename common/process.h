@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Running another program to its end, for the build side (buildah, apt-get, mmdebstrap). No shell
- * is involved: what is started is an argv, found by PATH.
+ * A child of the build side, to its end: another program (buildah, apt-get, mmdebstrap), which is
+ * an argv and no shell's line, or a function of ours.
  */
 #pragma once
 
@@ -11,20 +11,31 @@
 #include "common/strv.h"
 
 struct process {
-	const struct strv *argv;
-	const char *folder;           /* working directory, or NULL for ours */
+	const struct strv *argv;      /* of a program, found by PATH */
+	const char *folder;           /* its working directory, or NULL for ours */
 	const struct strv *extra_env; /* "NAME=value" on top of our environment, or NULL */
-	int stdin_fd;                 /* given to the child, or -1 for /dev/null */
-	int log_fd;                   /* where stderr, and stdout unless captured, go; -1: ours */
-	/* Called with each full line of stdout and stderr while it runs, without '\n'; or NULL. */
+	/*
+	 * In place of argv, folder and extra_env: what the child does as process 1 of a process
+	 * name space. All that it starts ends with it, and it ends with us. Returns its exit
+	 * status.
+	 */
+	int (*work)(void *context);
+	int stdin_fd; /* given to the child, or -1 for /dev/null */
+	int log_fd;   /* where stderr, and stdout unless captured, go; -1: ours */
+	/*
+	 * Called with each line of stdout and stderr while it runs, without '\n' and cut at some
+	 * 16,000 bytes; or NULL.
+	 */
 	void (*on_line)(void *context, const char *line);
-	void *context;
+	void *context;           /* of both functions */
+	unsigned int timeout_ms; /* then it is killed, where its output is read; 0: never */
 };
 
 /*
  * Runs it and waits. Returns its exit status (128 + N when signal N ended it), or a negative errno
- * with @error set when it could not be started. With on_line or @ret_output set, output is read
- * through a pipe; *ret_output (may be NULL) is then all of stdout, freed by the caller.
+ * with @error set when it could not be started, or -ETIMEDOUT. With on_line or @ret_output set,
+ * output is read through a pipe; *ret_output (may be NULL) is then all of stdout, freed by the
+ * caller.
  */
 int process_run(const struct process *process, char **ret_output, struct error *error);
 

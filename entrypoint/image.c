@@ -110,8 +110,10 @@ int image_has_kernel(int root_fd, const struct image *image, const char *krel, s
 
 int image_driver_modules(int root_fd, const char *krel, struct strv *names, struct error *error)
 {
+	static const char updates[] = "updates/";
 	_cleanup_free_ char *index = NULL;
 	char path[PATH_MAX];
+	char *line, *rest;
 	int r;
 
 	(void) snprintf(path, sizeof(path), "lib/modules/%s/modules.dep", krel);
@@ -119,15 +121,14 @@ int image_driver_modules(int root_fd, const char *krel, struct strv *names, stru
 	if (r < 0)
 		return error_set_errno(error, r, "/%s", path);
 	/* "updates/nvidia/nvidia-uvm.ko: updates/nvidia/nvidia.ko" → "nvidia_uvm" */
-	for (char *line = index, *next; *line; line = next) {
+	rest = index;
+	while ((line = strsep(&rest, "\n"))) {
 		const char *base;
 		char name[64];
 
-		next = line + strcspn(line, "\n");
-		next += *next == '\n';
-		if (strncmp(line, "updates/", strlen("updates/")) != 0)
+		if (strncmp(line, updates, strlen(updates)) != 0)
 			continue;
-		line[strcspn(line, ":\n")] = '\0';
+		line[strcspn(line, ":")] = '\0';
 		base = strrchr(line, '/') + 1;
 		module_name_copy(base, strcspn(base, "."), name, sizeof(name));
 		if (strv_push_unique(names, name) < 0)

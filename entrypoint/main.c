@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which role: by the name that the operator calls, and by the verb. */
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,6 @@
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/reason.h"
 #include "entrypoint/role/roles.h"
-#include "entrypoint/status/metrics.h"
 #include "entrypoint/status/status.h"
 
 #define VERSION "0.1.0"
@@ -54,7 +54,7 @@ static const char usage[] =
 	"and with other values:\n"
 	"  DRIVER_TYPE               passthrough, or vgpu\n"
 	"  VGPU_LICENSE_SERVER_TYPE  NLS unless given\n"
-	"  DRIVER_CONFIG_DIGEST      told to the driver manager\n"
+	"  DRIVER_CONFIG_DIGEST      passed on to the driver manager\n"
 	"  NVFM_CONFIG_<FIELD>       a setting of fabricmanager.cfg (docs/gpu.md)\n"
 	"Slipway's own:\n"
 	"  SLIPWAY_NVIDIA_DRM        true: load nvidia_drm, too (docs/gpu.md)\n"
@@ -72,9 +72,7 @@ struct verb {
 	enum {
 		TAKES_ARGUMENTS,
 		TAKES_NONE,
-		IS_PROBE, /* neither: runs beside a role, whose container's termination message is
-			   * not its own
-			   */
+		IS_PROBE, /* none, and the container's termination message is the role's */
 	} kind;
 };
 
@@ -119,62 +117,65 @@ static const struct verb *find_verb(const char *program, const char *name)
 	return NULL;
 }
 
-static int usage_error(int root_fd, const char *program, bool is_final, const char *text)
+static int usage_error(int root_fd, const char *program, bool is_final, const char *format, ...)
+	_printf_(4, 5);
+
+static int usage_error(int root_fd, const char *program, bool is_final, const char *format, ...)
 {
+	const struct reason_entry *usage_reason = reason_entry(REASON_USAGE);
+	char text[256];
+	va_list arguments;
 	struct log log;
 
+	va_start(arguments, format);
+	(void) vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
 	(void) fprintf(stderr, "[%s] %s (slipway-init --help lists verbs and variables)\n",
-		reason_entry(REASON_USAGE)->code, text);
+		usage_reason->code, text);
 	if (is_final) {
 		log_prepare(&log, root_fd, program, "");
 		log_termination(&log, REASON_USAGE, text);
 	}
-	return reason_entry(REASON_USAGE)->exit_code;
+	return usage_reason->exit_code;
 }
 
 static int no_verb(int root_fd, const char *program, const char *name)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	const char *meant = NULL;
-	char text[256];
 	int r = 0;
 
+	if (!*name)
+		return usage_error(root_fd, program, true, "%s: say what to do", program);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(verbs); i++)
 		if (strcmp(verbs[i].program, program) == 0)
 			r = strv_push(&names, verbs[i].name);
-	if (*name && r == 0)
+	if (r == 0)
 		meant = nearest_word(&names, name);
-	if (*name && !meant && is_slip_of(name, "status", 2))
+	if (!meant && is_slip_of(name, "status", 2))
 		meant = "status";
-	if (*name)
-		(void) snprintf(text, sizeof(text), "%s: no verb \"%.64s\"%s%s%s", program, name,
-			meant ? ": did you mean " : "", meant ? meant : "", meant ? "?" : "");
-	else
-		(void) snprintf(text, sizeof(text), "%s: say what to do", program);
-	return usage_error(root_fd, program, true, text);
+	return usage_error(root_fd, program, true, "%s: no verb \"%.64s\"%s%s%s", program, name,
+		meant ? ": did you mean " : "", meant ? meant : "", meant ? "?" : "");
 }
 
 static int run_verb(int root_fd, const struct verb *verb, char *const *arguments)
 {
-	char text[256];
-
 	if (verb->kind == TAKES_ARGUMENTS || !*arguments)
 		return verb->run(root_fd, arguments, &metrics);
-	(void) snprintf(text, sizeof(text), "%s %s takes no \"%.64s\": it has no arguments",
-		verb->program, verb->name, *arguments);
-	return usage_error(root_fd, verb->program, verb->kind != IS_PROBE, text);
+	return usage_error(root_fd, verb->program, verb->kind != IS_PROBE,
+		"%s %s takes no \"%.64s\": it has no arguments", verb->program, verb->name,
+		*arguments);
 }
 
 static int run_status(int root_fd, const char *program, char *const *arguments)
 {
 	bool json = *arguments && strcmp(*arguments, "--json") == 0;
 	const char *other = arguments[json ? 1 : 0];
-	char text[256];
 
 	if (!other)
 		return status_main(root_fd, json);
-	(void) snprintf(text, sizeof(text), "status takes no \"%.64s\": only --json", other);
-	return usage_error(root_fd, program, false, text);
+	return usage_error(
+		root_fd, program, false, "status takes no \"%.64s\": only --json", other);
 }
 
 /* Also behind a verb: no driver is loaded for a user who asks for help. */

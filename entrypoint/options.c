@@ -82,10 +82,11 @@ static const char *const build_variables[] = { "SLIPWAY_ARCH", "SLIPWAY_CACHE", 
 static const char *const words_of_yes[] = { "true", "1", "yes", "on" };
 static const char *const words_of_no[] = { "", "false", "0", "no", "off" };
 
-static bool is_among(const char *const *words, size_t count, const char *value)
+static bool is_among(const char *const *words, size_t count, const char *value,
+	int (*compare)(const char *, const char *))
 {
 	for (size_t i = 0; i < count; i++)
-		if (strcasecmp(words[i], value) == 0)
+		if (compare(words[i], value) == 0)
 			return true;
 	return false;
 }
@@ -94,12 +95,21 @@ int options_flag(const char *name, bool *ret, struct error *error)
 {
 	const char *value = getenv(name);
 
-	*ret = value && is_among(words_of_yes, ARRAY_SIZE(words_of_yes), value);
-	if (!value || *ret || is_among(words_of_no, ARRAY_SIZE(words_of_no), value))
+	*ret = value && is_among(words_of_yes, ARRAY_SIZE(words_of_yes), value, strcasecmp);
+	if (!value || *ret || is_among(words_of_no, ARRAY_SIZE(words_of_no), value, strcasecmp))
 		return 0;
 	return error_set(error, -EINVAL,
 		"%s=%.64s: give true (also 1, yes, on) or false (0, no, off, or nothing)", name,
 		value);
+}
+
+static bool read_number(const char *text, long least, long most, long *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtol(text, &end, 10);
+	return !errno && *text && !*end && *ret >= least && *ret <= most;
 }
 
 int options_seconds(
@@ -107,16 +117,10 @@ int options_seconds(
 {
 	const char *value = getenv(name);
 	long seconds = otherwise;
-	char *end;
 
-	if (value && *value) {
-		errno = 0;
-		seconds = strtol(value, &end, 10);
-		if (errno || *end || seconds < least || seconds > SECONDS_MAX)
-			return error_set(error, -EINVAL,
-				"%s=%s: give whole seconds from %ld to %ld", name, value, least,
-				SECONDS_MAX);
-	}
+	if (value && *value && !read_number(value, least, SECONDS_MAX, &seconds))
+		return error_set(error, -EINVAL, "%s=%s: give whole seconds from %ld to %ld", name,
+			value, least, SECONDS_MAX);
 	*ret_ms = (uint32_t) seconds * 1000;
 	return 0;
 }
@@ -137,7 +141,7 @@ static int read_variable(
 		if (!value || !*value)
 			value = variable->words[0];
 		*(bool *) field = strcasecmp(value, variable->words[0]) != 0;
-		if (is_among(variable->words, 2, value))
+		if (is_among(variable->words, 2, value, strcasecmp))
 			return 0;
 		return error_set(error, -EINVAL, "%s=%.64s: give %s or %s", variable->name, value,
 			variable->words[0], variable->words[1]);
@@ -147,20 +151,6 @@ static int read_variable(
 }
 
 /* ---- arguments */
-
-static int read_number(const char *name, const char *text, uint32_t *ret, struct error *error)
-{
-	char *end;
-	long number;
-
-	errno = 0;
-	number = strtol(text, &end, 10);
-	if (errno || !*text || *end || number < 1 || number > THREADS_MAX)
-		return error_set(error, -EINVAL, "%s %s: give a whole number from 1 to %ld", name,
-			text, THREADS_MAX);
-	*ret = (uint32_t) number;
-	return 0;
-}
 
 /*
  * What the stock image's script takes, in all that getopt(1) allows it: "-m8", "--max-threads=8",
@@ -179,6 +169,7 @@ static int read_arguments(struct options *options, char *const *arguments, struc
 	char verb[16];
 	char *argv[ARGUMENTS_MAX + 2] = { verb };
 	int count = 1;
+	long threads;
 	int kind;
 
 	(void) snprintf(verb, sizeof(verb), "%s", options->verb ? options->verb : "init");
@@ -191,8 +182,11 @@ static int read_arguments(struct options *options, char *const *arguments, struc
 			options->accept_license = true;
 			break;
 		case 'm':
-			if (read_number("--max-threads", optarg, &options->max_threads, error) < 0)
-				return -EINVAL;
+			if (!read_number(optarg, 1, THREADS_MAX, &threads))
+				return error_set(error, -EINVAL,
+					"--max-threads %s: give a whole number from 1 to %ld",
+					optarg, THREADS_MAX);
+			options->max_threads = (uint32_t) threads;
 			break;
 		case 'k':
 			options->kernel = optarg;
@@ -241,14 +235,6 @@ int options_read(struct options *options, char *const *arguments, struct error *
 
 /* ---- variables that are not read */
 
-static bool is_name(const char *const *names, size_t count, const char *name)
-{
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(names[i], name) == 0)
-			return true;
-	return false;
-}
-
 static bool is_ours(const char *name)
 {
 	return strncmp(name, PREFIX, strlen(PREFIX)) == 0;
@@ -277,8 +263,8 @@ bool variables_is_unknown(const char *entry, struct error *note)
 		if (is_ours(variables[i].name) && strv_push(&words, variables[i].name) < 0)
 			return false;
 	}
-	if (is_name(nic_variables, ARRAY_SIZE(nic_variables), name) ||
-		is_name(build_variables, ARRAY_SIZE(build_variables), name))
+	if (is_among(nic_variables, ARRAY_SIZE(nic_variables), name, strcmp) ||
+		is_among(build_variables, ARRAY_SIZE(build_variables), name, strcmp))
 		return false;
 	if (is_ours(name)) {
 		meant = nearest_word(&words, name);

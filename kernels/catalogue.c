@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows from a kernel release: whose it is, where it may be, and the names that follow from
- * it. */
 #include "kernels/catalogue.h"
 
 #include <fcntl.h>
@@ -114,8 +112,7 @@ static size_t word_at(const char *text, const char *const *words, size_t count)
 	return i;
 }
 
-/* The text with values instead of the words; those whose value is NULL stay. */
-static char *replace_words(
+char *replace_words(
 	const char *text, const char *const *words, const char *const *values, size_t count)
 {
 	char *result = xstrdup("");
@@ -169,8 +166,7 @@ struct key {
 	enum value_kind kind;
 	bool required;
 	size_t offset;
-	/* VALUE_WORD_OF: an enum's values in order. Others: which {words} may stay in it, or NULL.
-	 */
+	/* VALUE_WORD_OF: an enum's values in order. Others: which {words} may stay; or NULL. */
 	const char *const *words;
 };
 

@@ -21,8 +21,7 @@ enum repository_kind {
 
 enum repository_trust {
 	TRUST_INDEX,    /* InRelease, or repomd.xml.asc, carries a good signature */
-	TRUST_PACKAGES, /* the index is not signed by its publisher: each .rpm carries a signature
-			 */
+	TRUST_PACKAGES, /* its publisher signs each .rpm, and not the index */
 };
 
 /* One place to look. In the file's order: [repository NAME]. Strings are "" where not given. */
@@ -39,8 +38,7 @@ struct repository {
 	struct strv keyrings;     /* OpenPGP keys that may sign it: files, the first that exists */
 	char *client_certificate; /* PEM with key, or a glob(7) pattern of such files */
 	char *certificate_authority; /* PEM */
-	struct strv krels; /* fnmatch(3) patterns: it only has such kernels. None: it may have any
-			    */
+	struct strv krels; /* fnmatch(3) patterns of kernels that it may have; none: any */
 	bool archive;      /* only looked in when no other repository has the kernel */
 	bool optional;     /* mirrors may lack it: "newest" is known without it */
 };
@@ -64,15 +62,13 @@ struct kernel_rules {
 	struct strv headers;          /* what modules compile against: all are wanted */
 	struct strv modules;          /* the kernel's own modules: all are wanted */
 	struct strv modules_optional; /* and those that some releases have */
-	struct strv
-		follow; /* Depends with these prefixes, of the headers' source, belong to them */
-	struct strv flavours;  /* what may follow the version in a krel, after '-' or '+' */
-	struct strv drop;      /* fnmatch(3) patterns of parts between dashes of a krel that the
-				* packages' version lacks: Photon's "rt28"
-				*/
-	bool build_counter;    /* MATCH_VERSION: the package's version has one more number than the
-				* krel
-				*/
+	/* Depends with these prefixes, of the headers' source, belong to them. */
+	struct strv follow;
+	struct strv flavours; /* what may follow the version in a krel, after '-' or '+' */
+	/* fnmatch(3) patterns of parts between dashes of a krel that the packages' version lacks.
+	 */
+	struct strv drop;
+	bool build_counter;    /* MATCH_VERSION: the package has one more number than the krel */
 	struct strv keep;      /* prefixes of package names that are worth remembering of a list */
 	char *compiler;        /* "gcc-11" where the packages do not name it; "" else */
 	char *compiler_prefix; /* "linux-compiler-": a package whose Depends names the compiler */
@@ -86,8 +82,7 @@ struct image_rules {
 	char *codename;             /* suite that the base images are made of */
 	struct strv repositories;   /* names of those that go into them; none: all but archives */
 	char *nvidia_package;       /* NVIDIA's open kernel modules as source */
-	char *linux_source_package; /* the kernel's source, for the reference OFED; such words too
-				     */
+	char *linux_source_package; /* the kernel's source, for the reference OFED */
 };
 
 struct catalogue {
@@ -138,3 +133,8 @@ void catalogue_split_krel(const struct catalogue *catalogue, const char *krel, c
 
 /* A template's text for a krel; the caller frees it. Other {words} stay as they are. */
 char *catalogue_expand(const struct catalogue *catalogue, const char *template, const char *krel);
+
+/* The text with values instead of the words; those whose value is NULL stay. The caller frees it.
+ */
+char *replace_words(
+	const char *text, const char *const *words, const char *const *values, size_t count);

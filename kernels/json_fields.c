@@ -5,25 +5,35 @@
 
 #include "common/xalloc.h"
 
-static bool is_text(const struct json_field *field)
+/* How an array of structs lies in a struct: there its pointer has the type of the items. */
+struct list {
+	void *items;
+	size_t count;
+} __attribute__((may_alias));
+
+static void *slot_of(const struct json_field *field, const void *base)
 {
-	return field->kind == JSON_TEXT || field->kind == JSON_KNOWN;
+	return (char *) (uintptr_t) base + field->offset;
 }
 
-static int read_text(struct json_object *value, const struct json_fields *fields,
-	const struct json_field *field, char **slot, struct error *error)
+static void *item_of(const struct json_field *field, const struct list *list, size_t index)
+{
+	return (char *) list->items + index * field->of->size;
+}
+
+static int read_text(struct json_object *value, const char *thing, const struct json_field *field,
+	char **slot, struct error *error)
 {
 	char shown[81];
 	const char *text;
 
 	if (!json_object_is_type(value, json_type_string))
-		return error_set(error, -EBADMSG, "%s: \"%s\" is missing or no text", fields->thing,
-			field->key);
+		return error_set(
+			error, -EBADMSG, "%s: \"%s\" is missing or no text", thing, field->key);
 	text = json_object_get_string(value);
 	/* A zero byte in JSON's text would hide what follows it. */
 	if (strlen(text) != (size_t) json_object_get_string_len(value))
-		return error_set(
-			error, -EBADMSG, "%s: \"%s\" has a zero byte", fields->thing, field->key);
+		return error_set(error, -EBADMSG, "%s: \"%s\" has a zero byte", thing, field->key);
 	if (!field->is_right || field->is_right(text)) {
 		*slot = xstrdup(text);
 		return 0;
@@ -33,23 +43,48 @@ static int read_text(struct json_object *value, const struct json_fields *fields
 	for (char *c = shown; *c; c++)
 		if ((unsigned char) *c < ' ' || *c == 0x7f)
 			*c = '?';
-	return error_set(error, -EBADMSG, "%s: \"%s\" is \"%s\": %s", fields->thing, field->key,
-		shown, field->wanted);
+	return error_set(error, -EBADMSG, "%s: \"%s\" is \"%s\": %s", thing, field->key, shown,
+		field->wanted);
 }
 
-static int read_field(struct json_object *value, const struct json_fields *fields,
-	const struct json_field *field, void *slot, struct error *error)
+static int read_list(struct json_object *value, const struct json_field *field, struct list *list,
+	struct error *error)
+{
+	size_t length;
+
+	if (!json_object_is_type(value, json_type_array))
+		return error_set(error, -EBADMSG, "\"%s\" is missing or no list", field->key);
+	length = json_object_array_length(value);
+	list->items = xcalloc(length, field->of->size);
+	while (list->count < length) {
+		struct json_object *item = json_object_array_get_idx(value, list->count);
+		int r;
+
+		if (!json_object_is_type(item, json_type_object))
+			return error_set(error, -EBADMSG, "\"%s\"[%zu] is no object", field->key,
+				list->count);
+		r = json_fields_read(item, field->of, item_of(field, list, list->count++), error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_field(struct json_object *value, const char *thing, const struct json_field *field,
+	void *slot, struct error *error)
 {
 	bool is_int = json_object_is_type(value, json_type_int);
 	int64_t number = is_int ? json_object_get_int64(value) : -1;
 
 	switch (field->kind) {
 	case JSON_KNOWN:
-		if (!value)
-			return 0;
-		return read_text(value, fields, field, slot, error);
+		return value ? read_text(value, thing, field, slot, error) : 0;
 	case JSON_TEXT:
-		return read_text(value, fields, field, slot, error);
+		return read_text(value, thing, field, slot, error);
+	case JSON_OBJECT:
+		return json_fields_read(value, field->of, slot, error);
+	case JSON_LIST:
+		return read_list(value, field, slot, error);
 	case JSON_ANSWER:
 		*(int *) slot = -1;
 		if (!value)
@@ -74,8 +109,7 @@ static int read_field(struct json_object *value, const struct json_fields *field
 		*(uint64_t *) slot = json_object_get_uint64(value);
 		return 0;
 	}
-	return error_set(error, -EBADMSG, "%s: \"%s\" is missing or not %s", fields->thing,
-		field->key,
+	return error_set(error, -EBADMSG, "%s: \"%s\" is missing or not %s", thing, field->key,
 		field->kind == JSON_SIZE     ? "a positive number"
 		: field->kind == JSON_NUMBER ? "a number from 0"
 					     : "true or false");
@@ -86,8 +120,8 @@ int json_fields_read(struct json_object *object, const struct json_fields *field
 {
 	for (size_t i = 0; i < fields->count; i++) {
 		const struct json_field *field = &fields->items[i];
-		int r = read_field(json_object_object_get(object, field->key), fields, field,
-			(char *) base + field->offset, error);
+		int r = read_field(json_object_object_get(object, field->key), fields->thing, field,
+			slot_of(field, base), error);
 
 		if (r < 0)
 			return r;
@@ -102,32 +136,57 @@ void json_member_add(struct json_object *object, const char *key, struct json_ob
 		out_of_memory();
 }
 
+static struct json_object *object_of(const struct json_fields *fields, const void *base)
+{
+	struct json_object *object = json_object_new_object();
+
+	json_fields_add(object, fields, base);
+	return object;
+}
+
+static struct json_object *value_of(const struct json_field *field, const void *slot)
+{
+	const struct list *list = slot;
+	struct json_object *array;
+
+	switch (field->kind) {
+	case JSON_TEXT:
+	case JSON_KNOWN:
+		return json_object_new_string(*(char *const *) slot ? *(char *const *) slot : "");
+	case JSON_NUMBER:
+		return json_object_new_int64(*(const unsigned int *) slot);
+	case JSON_SIZE:
+		return json_object_new_uint64(*(const uint64_t *) slot);
+	case JSON_OBJECT:
+		return object_of(field->of, slot);
+	case JSON_LIST:
+		array = json_object_new_array();
+		for (size_t i = 0; i < list->count; i++)
+			json_member_add(array, NULL, object_of(field->of, item_of(field, list, i)));
+		return array;
+	case JSON_ANSWER:
+	case JSON_BOOL:
+		break;
+	}
+	return json_object_new_boolean(*(const bool *) slot);
+}
+
 void json_fields_add(struct json_object *object, const struct json_fields *fields, const void *base)
 {
-	for (size_t i = 0; i < fields->count; i++) {
-		const struct json_field *field = &fields->items[i];
-		const void *slot = (const char *) base + field->offset;
-		struct json_object *value;
-
-		if (is_text(field))
-			value = json_object_new_string(
-				*(char *const *) slot ? *(char *const *) slot : "");
-		else if (field->kind == JSON_NUMBER)
-			value = json_object_new_int64(*(const unsigned int *) slot);
-		else if (field->kind == JSON_SIZE)
-			value = json_object_new_uint64(*(const uint64_t *) slot);
-		else
-			value = json_object_new_boolean(*(const bool *) slot);
-		json_member_add(object, field->key, value);
-	}
+	for (size_t i = 0; i < fields->count; i++)
+		json_member_add(object, fields->items[i].key,
+			value_of(&fields->items[i], slot_of(&fields->items[i], base)));
 }
 
 void json_fields_fill(const struct json_fields *fields, void *base)
 {
 	for (size_t i = 0; i < fields->count; i++) {
-		char **slot = (void *) ((char *) base + fields->items[i].offset);
+		const struct json_field *field = &fields->items[i];
+		char **slot = slot_of(field, base);
 
-		if (is_text(&fields->items[i]) && !*slot)
+		if (field->kind == JSON_OBJECT)
+			json_fields_fill(field->of, slot);
+		else if (field->kind == JSON_TEXT && !*slot)
 			*slot = xstrdup("");
 	}
 }
@@ -135,11 +194,20 @@ void json_fields_fill(const struct json_fields *fields, void *base)
 void json_fields_free(const struct json_fields *fields, void *base)
 {
 	for (size_t i = 0; i < fields->count; i++) {
-		char **slot = (void *) ((char *) base + fields->items[i].offset);
+		const struct json_field *field = &fields->items[i];
+		void *slot = slot_of(field, base);
+		struct list *list = slot;
 
-		if (!is_text(&fields->items[i]))
-			continue;
-		free(*slot);
-		*slot = NULL;
+		if (field->kind == JSON_TEXT || field->kind == JSON_KNOWN) {
+			free(*(char **) slot);
+			*(char **) slot = NULL;
+		} else if (field->kind == JSON_OBJECT) {
+			json_fields_free(field->of, slot);
+		} else if (field->kind == JSON_LIST) {
+			for (size_t j = 0; j < list->count; j++)
+				json_fields_free(field->of, item_of(field, list, j));
+			free(list->items);
+			*list = (struct list){ 0 };
+		}
 	}
 }

@@ -16,7 +16,11 @@ enum json_kind {
 	JSON_ANSWER, /* int: 1, 0, or -1 where it is absent or null */
 	JSON_NUMBER, /* unsigned int, from 0 */
 	JSON_SIZE,   /* uint64_t, from 1 */
+	JSON_OBJECT, /* a struct at the offset; where it is absent, so are its fields */
+	JSON_LIST,   /* an array of structs, then its size_t count */
 };
+
+struct json_fields;
 
 struct json_field {
 	const char *key;
@@ -24,17 +28,22 @@ struct json_field {
 	size_t offset;
 	bool (*is_right)(const char *text); /* of texts; NULL: any text will do */
 	const char *wanted;                 /* for messages, where is_right is set */
+	const struct json_fields *of;       /* what is in an object, or in each of a list */
 };
 
 struct json_fields {
 	const char *thing; /* "package": for messages */
 	const struct json_field *items;
 	size_t count;
+	size_t size; /* of the struct */
 };
 
 /* clang-format off */
-#define JSON_FIELDS(thing, fields) { thing, fields, ARRAY_SIZE(fields) }
+#define JSON_FIELDS(thing, fields, type) { thing, fields, ARRAY_SIZE(fields), sizeof(type) }
 /* clang-format on */
+/* The member of a struct that has this key. */
+#define JSON_FIELD(key_, kind_, type, member)                                                      \
+	.key = (key_), .kind = (kind_), .offset = offsetof(type, member)
 
 /* Reads the fields of @base from an object. -EBADMSG with the one that is missing or wrong. */
 int json_fields_read(struct json_object *object, const struct json_fields *fields, void *base,
@@ -44,7 +53,7 @@ void json_fields_add(
 	struct json_object *object, const struct json_fields *fields, const void *base);
 /* Gives "" to every text that is NULL. */
 void json_fields_fill(const struct json_fields *fields, void *base);
-/* Frees the texts. */
+/* Frees the texts and the lists. */
 void json_fields_free(const struct json_fields *fields, void *base);
 
 /* Adds to an object, or with @key NULL to a list; takes @value over. */

@@ -2,7 +2,10 @@
 #include "kernels/krel.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- kernel releases */
 
 static bool is_allowed(char c)
 {
@@ -66,6 +69,8 @@ const char *krel_flavour(const char *krel)
 	return flavour ? flavour + 1 : "";
 }
 
+/* ---- machines and systems */
+
 static const struct {
 	const char *machine;
 	const char *debian;
@@ -114,4 +119,102 @@ const char *krel_arch(const char *krel)
 		if (has_part(krel, archs[i].machine) || has_part(krel, archs[i].debian))
 			return archs[i].machine;
 	return NULL;
+}
+
+char *os_release_value(const char *text, const char *key)
+{
+	size_t length = strlen(key);
+
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		const char *value;
+		size_t size;
+
+		line += *line == '\n';
+		if (strncmp(line, key, length) != 0 || line[length] != '=')
+			continue;
+		value = line + length + 1;
+		size = strcspn(value, "\r\n");
+		if (size >= 2 && (*value == '"' || *value == '\'') && value[size - 1] == *value) {
+			value++;
+			size -= 2;
+		}
+		return strndup(value, size);
+	}
+	return NULL;
+}
+
+/* ---- versions */
+
+static int rank(char c)
+{
+	if (c == '~')
+		return -1;
+	if (c == '\0' || isdigit((unsigned char) c))
+		return 0;
+	return isalpha((unsigned char) c) ? c : (unsigned char) c + 256;
+}
+
+static int compare_text(const char **a, const char **b)
+{
+	while ((**a && !isdigit((unsigned char) **a)) || (**b && !isdigit((unsigned char) **b))) {
+		int difference = rank(**a) - rank(**b);
+
+		if (difference)
+			return difference;
+		(*a)++;
+		(*b)++;
+	}
+	return 0;
+}
+
+static int compare_number(const char **a, const char **b)
+{
+	size_t a_digits, b_digits;
+	int difference;
+
+	*a += strspn(*a, "0");
+	*b += strspn(*b, "0");
+	a_digits = strspn(*a, "0123456789");
+	b_digits = strspn(*b, "0123456789");
+	if (a_digits != b_digits)
+		return a_digits < b_digits ? -1 : 1;
+	difference = strncmp(*a, *b, a_digits);
+	*a += a_digits;
+	*b += b_digits;
+	return difference;
+}
+
+int version_compare(const char *a, const char *b)
+{
+	while (*a || *b) {
+		int difference = compare_text(&a, &b);
+
+		if (!difference)
+			difference = compare_number(&a, &b);
+		if (difference)
+			return difference;
+	}
+	return 0;
+}
+
+const char *version_without_epoch(const char *version)
+{
+	const char *colon = strchr(version, ':');
+
+	return colon ? colon + 1 : version;
+}
+
+int version_compare_epochs(const char *a, const char *b)
+{
+	long left = strchr(a, ':') ? strtol(a, NULL, 10) : 0;
+	long right = strchr(b, ':') ? strtol(b, NULL, 10) : 0;
+
+	if (left != right)
+		return left < right ? -1 : 1;
+	return version_compare(version_without_epoch(a), version_without_epoch(b));
+}
+
+int version_compare_items(const void *a, const void *b)
+{
+	return version_compare(*(char *const *) a, *(char *const *) b);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel releases as texts, and what machines are called: by uname -m, by Debian and in images. */
+/*
+ * Texts of the field: kernel releases, versions, what machines are called (by uname -m, by Debian
+ * and in images), and os-release(5).
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -29,3 +32,23 @@ const char *krel_arch(const char *krel);
 const char *arch_debian(const char *machine);
 /* "x86_64" for "amd64"; a uname -m name is returned as it is. */
 const char *arch_machine(const char *debian);
+
+/* The value of a key of os-release(5), without its quotes; NULL when it is not there. The caller
+ * frees it. */
+char *os_release_value(const char *text, const char *key);
+
+/*
+ * The order of Debian versions (deb-version(7)), which also orders kernel releases as people do:
+ * below, at or above 0 as @a is older than, the same as or newer than @b. Epochs are not read:
+ * kernel releases and the versions of one source have none.
+ */
+int version_compare(const char *a, const char *b);
+
+/* The same, epochs first: for versions of packages. */
+int version_compare_epochs(const char *a, const char *b);
+
+/* What follows "<epoch>:", or all of it. Borrowed. */
+const char *version_without_epoch(const char *version);
+
+/* version_compare() for qsort() over an array of char *. */
+int version_compare_items(const void *a, const void *b);

@@ -7,9 +7,7 @@
 
 #include "common/process.h"
 
-/* The lines with the reason: those marked as errors where the program marks them, else the last
- * one.
- */
+/* The line with the reason: the first that the program marks as an error, else the last one. */
 static char *why(int log_fd)
 {
 	char text[8192];

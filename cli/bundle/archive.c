@@ -224,27 +224,33 @@ static uint64_t all_bytes(json_object *manifest)
 	return bytes;
 }
 
-static void free_pack(struct pack **pack)
+static void show_bytes(
+	struct progress *progress, const char *done, uint64_t bytes, uint64_t of_bytes)
 {
-	pack_free(*pack);
+	if (!progress)
+		return;
+	(void) snprintf(progress->step, sizeof(progress->step), "%s%.1f of %.1f MB", done,
+		(double) bytes / 1e6, (double) of_bytes / 1e6);
+	progress_tick(progress);
 }
 
 static int write_to(json_object *manifest, const char *folder, const char *path,
-	const struct bundle_listener *listener, struct error *error)
+	struct progress *progress, struct error *error)
 {
 	_cleanup_close_ int fd =
 		open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-	_cleanup_(free_pack) struct pack *pack = pack_new(fd);
-	_cleanup_free_ char *text = xasprintf(
-		"%s\n", json_object_to_json_string_ext(manifest,
-				JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	_cleanup_(pack_free) struct pack *pack = NULL;
+	_cleanup_free_ char *text = NULL;
 	uint64_t bytes = 0, of_bytes = all_bytes(manifest);
-	int r = fd < 0 ? -errno : 0;
+	int r;
 
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", path);
+	pack = pack_new(fd);
 	if (!pack)
 		out_of_memory();
-	if (r == 0)
-		r = pack_text(pack, BUNDLE_MANIFEST, text, strlen(text));
+	text = json_pretty(manifest);
+	r = pack_text(pack, BUNDLE_MANIFEST, text, strlen(text));
 	for (size_t i = 0; i < bundle_file_count(manifest) && r == 0; i++) {
 		struct bundle_file file = bundle_file_at(manifest, i);
 		_cleanup_free_ char *from = xasprintf("%s/%s", folder, file.path);
@@ -254,8 +260,7 @@ static int write_to(json_object *manifest, const char *folder, const char *path,
 				"%s: a bundle holds no file of more than 8 GiB", file.path);
 		r = pack_file(pack, file.path, from);
 		bytes += file.size_bytes;
-		if (r == 0 && listener)
-			listener->on_bytes(listener->context, bytes, of_bytes);
+		show_bytes(progress, "", bytes, of_bytes);
 	}
 	if (r == 0)
 		r = pack_finish(pack);
@@ -265,7 +270,7 @@ static int write_to(json_object *manifest, const char *folder, const char *path,
 }
 
 int bundle_pack(json_object *manifest, const char *folder, const char *path,
-	const struct bundle_listener *listener, char *ret_sha256, struct error *error)
+	struct progress *progress, char *ret_sha256, struct error *error)
 {
 	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", path, (int) getpid());
 	struct stat status;
@@ -274,17 +279,18 @@ int bundle_pack(json_object *manifest, const char *folder, const char *path,
 	/* A rename would put a file where a device was. */
 	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
 		return error_set(error, -EINVAL, "-o %s: there is something that is no file", path);
-	r = write_to(manifest, folder, temporary, listener, error);
-	if (r == 0) {
-		r = hash_file(AT_FDCWD, temporary, ret_sha256);
-		if (r == 0 && rename(temporary, path) < 0)
-			r = -errno;
-		if (r < 0)
-			(void) error_set_errno(error, r, "%s", path);
-	}
-	if (r < 0)
+	r = write_to(manifest, folder, temporary, progress, error);
+	if (r < 0) {
 		(void) unlink(temporary);
-	return r;
+		return r;
+	}
+	r = hash_file(AT_FDCWD, temporary, ret_sha256);
+	if (r == 0 && rename(temporary, path) < 0)
+		r = -errno;
+	if (r == 0)
+		return 0;
+	(void) unlink(temporary);
+	return error_set_errno(error, r, "%s", path);
 }
 
 /* ---- reading */
@@ -295,7 +301,13 @@ struct unpacking {
 	const char *odd; /* what is wrong with an entry; NULL: nothing so far */
 };
 
-/* What leads out is for unpack_tar() to refuse. */
+static void unpacking_free(struct unpacking *unpacking)
+{
+	(void) json_object_put(unpacking->manifest);
+	free(unpacking->seen);
+}
+
+/* What leads out is for unpack_run() to refuse. */
 static bool is_wanted(void *context, const char *path)
 {
 	struct unpacking *unpacking = context;
@@ -341,9 +353,9 @@ static int check_file(
 	return 0;
 }
 
-/* @unpacking has what unpack_tar() found. */
+/* @unpacking has what unpack_run() found. */
 static int check_files(const char *bundle, const char *folder, const struct unpacking *unpacking,
-	const struct bundle_listener *listener, struct error *error)
+	struct progress *progress, struct error *error)
 {
 	_cleanup_close_ int folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	uint64_t bytes = 0, of_bytes = all_bytes(unpacking->manifest);
@@ -359,8 +371,7 @@ static int check_files(const char *bundle, const char *folder, const struct unpa
 		if (r < 0)
 			return r;
 		bytes += file.size_bytes;
-		if (listener)
-			listener->on_bytes(listener->context, bytes, of_bytes);
+		show_bytes(progress, "checked ", bytes, of_bytes);
 	}
 	for (size_t i = 0; i < bundle_file_count(unpacking->manifest); i++)
 		if (!unpacking->seen[i])
@@ -370,10 +381,10 @@ static int check_files(const char *bundle, const char *folder, const struct unpa
 	return 0;
 }
 
-int bundle_unpack(const char *path, const char *folder, const struct bundle_listener *listener,
+int bundle_unpack(const char *path, const char *folder, struct progress *progress,
 	json_object **ret, struct error *error)
 {
-	struct unpacking unpacking = { 0 };
+	_cleanup_(unpacking_free) struct unpacking unpacking = { 0 };
 	const struct unpack unpack = {
 		.folder = folder,
 		.wanted = is_wanted,
@@ -395,19 +406,17 @@ int bundle_unpack(const char *path, const char *folder, const struct bundle_list
 	if (r < 0)
 		return error_prefix(error, r, "%s", path);
 	unpacking.seen = xcalloc(bundle_file_count(unpacking.manifest) + 1, sizeof(bool));
-	r = unpack_tar(&unpack, AT_FDCWD, path, &found);
+	r = unpack_run(&unpack, AT_FDCWD, path, &found);
 	if (r == -EBADMSG)
-		(void) error_set(error, r,
+		return error_set(error, r,
 			"%s; it is cut short or damaged: copy it again and compare its SHA-256",
 			found.text);
-	else if (r < 0)
+	if (r < 0) {
 		*error = found;
-	else
-		r = check_files(path, folder, &unpacking, listener, error);
-	free(unpacking.seen);
+		return r;
+	}
+	r = check_files(path, folder, &unpacking, progress, error);
 	if (r == 0)
-		*ret = unpacking.manifest;
-	else
-		(void) json_object_put(unpacking.manifest);
+		*ret = TAKE_PTR(unpacking.manifest);
 	return r;
 }

@@ -42,14 +42,12 @@ json_object *bundle_manifest_new(void)
 static void list_file(struct collecting *collecting, const char *path)
 {
 	json_object *file = json_object_new_object();
-	struct hash *hash = hash_new();
 	struct stat status = { 0 };
-	char hex[HASH_HEX_SIZE];
+	char hex[HASH_HEX_SIZE] = "";
 	int r = collecting->folder.result;
 
 	if (r == 0)
-		r = hash_add_file(hash, collecting->folder.fd, path);
-	hash_finish(hash, hex);
+		r = hash_file(collecting->folder.fd, path, hex);
 	if (r == 0 && fstatat(collecting->folder.fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
 	if (r < 0)
@@ -156,7 +154,7 @@ static int pack_tree(
 static int add_user_path(struct collecting *collecting, const char *path, json_object **ret_source,
 	struct error *error)
 {
-	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	const char *name = basename(path);
 	_cleanup_free_ char *file = NULL;
 	struct stat status;
 	bool is_folder;
@@ -285,15 +283,6 @@ void bundle_close(struct bundle *bundle)
 	*bundle = (struct bundle){ 0 };
 }
 
-static void on_bytes(void *context, uint64_t bytes, uint64_t of_bytes)
-{
-	struct progress *progress = context;
-
-	(void) snprintf(progress->step, sizeof(progress->step), "checked %.1f of %.1f MB",
-		(double) bytes / 1e6, (double) of_bytes / 1e6);
-	progress_tick(progress);
-}
-
 static int choose_target(struct build *build, struct bundle *bundle, struct error *error)
 {
 	json_object *targets = bundle_member(bundle->manifest, "targets");
@@ -384,7 +373,7 @@ static int take_image(
 	if (r == 0)
 		r = cache_set_aside(cache, output);
 	if (r == 0)
-		r = cache_keep(cache, folder, output);
+		r = cache_keep(folder, output);
 	return r < 0 ? error_set_errno(error, r, "%s", stage) : 0;
 }
 
@@ -432,7 +421,7 @@ static int option_for(struct bundle *bundle, json_object *source, const char *pa
 	*ret_option = unpack_to.folder = path_of(bundle, file, ".d");
 	r = fs_mkdir_parents(AT_FDCWD, unpack_to.folder, 0755);
 	return r < 0 ? error_set_errno(error, r, "%s", file)
-		     : unpack_tar(&unpack_to, AT_FDCWD, path, error);
+		     : unpack_run(&unpack_to, AT_FDCWD, path, error);
 }
 
 static int set_options(struct build *build, struct bundle *bundle, struct error *error)
@@ -467,14 +456,13 @@ static int set_options(struct build *build, struct bundle *bundle, struct error 
 
 static int import(struct build *build, struct bundle *bundle, struct error *error)
 {
-	const struct bundle_listener listener = { on_bytes, &build->context.progress };
 	const char *slipway;
 	int r = cache_new_folder(&build->context.cache, "bundle", &bundle->folder);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", build->context.cache.path);
-	r = bundle_unpack(
-		build->options.bundle, bundle->folder, &listener, &bundle->manifest, error);
+	r = bundle_unpack(build->options.bundle, bundle->folder, &build->context.progress,
+		&bundle->manifest, error);
 	if (r == 0)
 		r = choose_target(build, bundle, error);
 	if (r < 0)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "cli/json.h"
+#include "cli/progress.h"
 #include "common/error.h"
 #include "common/strv.h"
 
@@ -52,27 +53,21 @@ json_object *bundle_member(json_object *object, const char *key);
  */
 int bundle_manifest_read(const char *text, json_object **ret, struct error *error) _must_check_;
 
-/* Gets how many of the bytes have been written or read so far. */
-struct bundle_listener {
-	void (*on_bytes)(void *context, uint64_t bytes, uint64_t of_bytes);
-	void *context;
-};
-
 /*
  * Writes the files of @folder that the manifest lists to @path, which appears when it is whole.
- * The digest of the bundle itself is written to @ret_sha256, HASH_HEX_SIZE bytes. @listener may be
- * NULL.
+ * The digest of the bundle itself is written to @ret_sha256, HASH_HEX_SIZE bytes. @progress gets
+ * how many of the bytes are written; it may be NULL, as below.
  */
 int bundle_pack(json_object *manifest, const char *folder, const char *path,
-	const struct bundle_listener *listener, char *ret_sha256, struct error *error) _must_check_;
+	struct progress *progress, char *ret_sha256, struct error *error) _must_check_;
 
 /*
  * Unpacks a bundle into the empty folder @folder and checks every byte of it: what is in the folder
  * is to be used only when this returns 0. -EBADMSG: cut short, altered, or no bundle; -EXDEV: an
  * entry leads out of the folder, or is no file; -EINVAL: another slipway's schema; and
- * unpack_tar()'s errors. The caller puts the manifest.
+ * unpack_run()'s errors. The caller puts the manifest.
  */
-int bundle_unpack(const char *path, const char *folder, const struct bundle_listener *listener,
+int bundle_unpack(const char *path, const char *folder, struct progress *progress,
 	json_object **ret, struct error *error) _must_check_;
 
 /* ---- bundle.c */

@@ -217,14 +217,13 @@ int cache_new_folder(const struct cache *cache, const char *name, char **ret_pat
 int cache_set_aside(const struct cache *cache, const char *output_path)
 {
 	_cleanup_free_ char *path =
-		xasprintf("%s/replaced-%s", cache->run_path, strrchr(output_path, '/') + 1);
+		xasprintf("%s/replaced-%s", cache->run_path, basename(output_path));
 
 	return rename(output_path, path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-int cache_keep(const struct cache *cache, const char *folder, const char *output_path)
+int cache_keep(const char *folder, const char *output_path)
 {
-	(void) cache;
 	/* It counts as used now, whatever time what made it has given its folder. */
 	(void) utimensat(AT_FDCWD, folder, NULL, 0);
 	if (rename(folder, output_path) == 0)

@@ -72,7 +72,7 @@ int cache_new_folder(const struct cache *cache, const char *name, char **ret_pat
 int cache_set_aside(const struct cache *cache, const char *output_path) _must_check_;
 
 /* Moves a finished folder to its place. One that is there already stays and wins. */
-int cache_keep(const struct cache *cache, const char *folder, const char *output_path) _must_check_;
+int cache_keep(const char *folder, const char *output_path) _must_check_;
 
 /* Moves a work folder to failed/<name>, replacing the one before. The path, or NULL. */
 char *cache_keep_failed(const struct cache *cache, const char *folder, const char *name);
@@ -96,6 +96,7 @@ struct cache_entry {
 	char *path;            /* below the cache */
 	char *name;            /* of a download's package, or of an output's image; or NULL */
 	bool has_driver;       /* the output is a driver image: pruning leaves it in the storage */
+	bool in_use;           /* another run that is alive may have used it */
 	uint64_t size_bytes;   /* on disk; what several entries share is split between them */
 	time_t used_s;         /* last time, since the epoch */
 };
@@ -103,53 +104,28 @@ struct cache_entry {
 struct cache_entries {
 	struct cache_entry *items; /* sorted by kind, then path */
 	size_t count;
+	bool is_shared; /* another run is alive */
 };
 
 int cache_entries_read(
 	const struct cache *cache, struct cache_entries *ret, struct error *error) _must_check_;
 void cache_entries_free(struct cache_entries *entries);
 
+/* Removes it: 1; 0 when it was used since it was listed, or is used now. */
+int cache_entry_remove(const struct cache *cache, const struct cache_entry *entry) _must_check_;
+
+/*
+ * Hashes a download, or every blob of an image's archive (OCI image layout: named by their
+ * SHA-256). 1: right; 0: nothing beside it says what it was; -EUCLEAN: damaged, -EINVAL: a download
+ * under a name that is no digest.
+ */
+int cache_entry_check(const struct cache *cache, const struct cache_entry *entry,
+	struct error *error) _must_check_;
+/*
+ * Moves what is damaged out of the way, so that the next run fetches or makes it again; a right one
+ * that has come meanwhile stays.
+ */
+int cache_entry_set_aside(const struct cache *cache, const struct cache_entry *entry) _must_check_;
+
 /* Remembers the name of what lies under a digest, for people; without it nothing is lost. */
 void cache_name_download(const struct cache *cache, const char *sha256, const char *name);
-
-/*
- * What `slipway cache prune` removes: entries by age or until the rest fits, and with an output the
- * image in the local storage that it stands for. Nothing that a living run has used goes.
- */
-struct cache_prune {
-	bool all;
-	bool by_age;
-	time_t age_s; /* unused for longer */
-	bool by_size;
-	uint64_t keep_bytes; /* the longest unused go until no more than this is left */
-	bool dry_run;
-	void (*on_entry)(void *context, const struct cache_entry *entry);
-	void (*on_image)(void *context, const char *name);
-	void *context;
-	/* What came of it. */
-	size_t removed;
-	uint64_t removed_bytes;
-	size_t in_use; /* would have gone, had no living run used them */
-};
-
-int cache_prune(
-	const struct cache *cache, struct cache_prune *prune, struct error *error) _must_check_;
-
-/*
- * Hashes every download, and every blob of the images' archives (OCI image layout: named by their
- * SHA-256). Damaged ones are moved out of the way, so that the next run fetches or makes them
- * again; but for outputs that a living run may have used.
- */
-struct cache_verify {
-	void (*on_damaged)(void *context, const struct cache_entry *entry, const char *what);
-	void *context;
-	/* What came of it. */
-	size_t checked;
-	uint64_t checked_bytes;
-	size_t damaged;
-	size_t in_use;    /* of these: outputs that stay */
-	size_t unchecked; /* nothing beside them says what they were: outputs that are no image … */
-};
-
-int cache_verify(
-	const struct cache *cache, struct cache_verify *verify, struct error *error) _must_check_;

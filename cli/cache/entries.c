@@ -4,11 +4,11 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "cli/image/buildah.h"
 #include "cli/image/image.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
@@ -18,29 +18,24 @@
 
 #define NAMES       "blobs/names" /* of downloads: a line in a file that is named by the digest */
 #define FIRST_USE_S ((time_t) 1577836800) /* 2020-01-01, UTC */
-#define OURS        "localhost/slipway/"
 #define OCI_BLOBS   "blobs/sha256/"
 
-/* Where each kind lies, which name or ending is none, and the lock between users and prune. */
+/* Where each kind lies, which names are none, and the lock between users and prune. */
 static const struct place {
 	const char *text;
 	const char *folder;
-	const char *no_ending;
+	const char *none[2]; /* patterns */
 	const char *tidy_lock;
 } places[CACHE_KIND_COUNT] = {
-	[CACHE_DOWNLOAD] = { "download", "blobs/sha256", NULL, "blobs/tidy" },
-	[CACHE_PARTIAL] = { "partial", "blobs/partial", ".lock", "blobs/tidy" },
-	[CACHE_DAMAGED] = { "damaged", "blobs/damaged", NULL, "blobs/tidy" },
-	[CACHE_OUTPUT] = { "output", "stages", NULL, "locks/tidy" },
-	[CACHE_LIST] = { "list", "indexes", "lock", "indexes/lock" },
-	[CACHE_LOG] = { "log", "logs", NULL, "locks/tidy" },
-	[CACHE_FAILED] = { "failed", "failed", NULL, "locks/tidy" },
+	[CACHE_DOWNLOAD] = { "download", "blobs/sha256", { NULL }, "blobs/tidy" },
+	[CACHE_PARTIAL] = { "partial", "blobs/partial", { "*.lock" }, "blobs/tidy" },
+	[CACHE_DAMAGED] = { "damaged", "blobs/damaged", { NULL }, "blobs/tidy" },
+	[CACHE_OUTPUT] = { "output", "stages", { NULL }, "locks/tidy" },
+	/* Package lists are put together in a folder of their own. */
+	[CACHE_LIST] = { "list", "indexes", { "*lock", "work" }, "indexes/lock" },
+	[CACHE_LOG] = { "log", "logs", { NULL }, "locks/tidy" },
+	[CACHE_FAILED] = { "failed", "failed", { NULL }, "locks/tidy" },
 };
-
-static const char *last_name(const char *path)
-{
-	return strrchr(path, '/') + 1;
-}
 
 /* ---- listing */
 
@@ -65,13 +60,6 @@ static uint64_t size_on_disk(int dir_fd, const char *path)
 	return size;
 }
 
-static bool has_ending(const char *name, const char *ending)
-{
-	size_t length = strlen(name), end = ending ? strlen(ending) : 0;
-
-	return ending && length >= end && strcmp(name + length - end, ending) == 0;
-}
-
 /*
  * When it was used last. A time of before there was a Slipway is one that what made the entry has
  * given it, such as the epoch of a reproducible source: then its place in the cache dates from
@@ -89,18 +77,15 @@ static time_t last_use(const struct stat *status)
 static void find_name(const struct cache *cache, struct cache_entry *entry)
 {
 	_cleanup_free_ char *folder = xasprintf("%s/%s", cache->path, entry->path);
-	_cleanup_free_ char *path =
-		entry->kind == CACHE_DOWNLOAD
-			? xasprintf("%s/" NAMES "/%s", cache->path, last_name(entry->path))
-			: xasprintf("%s/image", folder);
+	_cleanup_free_ char *beside = xasprintf(NAMES "/%s", basename(entry->path));
+	_cleanup_free_ char *inside = xasprintf("%s/image", entry->path);
 	_cleanup_(image_free) struct image image = { 0 };
 	struct error ignored;
 
-	if ((entry->kind != CACHE_DOWNLOAD && entry->kind != CACHE_OUTPUT) ||
-		fs_read_line(AT_FDCWD, path, &entry->name) == 0)
-		return;
-	entry->name = NULL;
-	if (entry->kind == CACHE_DOWNLOAD || image_read(folder, &image, &ignored) < 0)
+	if (entry->kind == CACHE_DOWNLOAD)
+		(void) !fs_read_line(cache->fd, beside, &entry->name);
+	if (entry->kind != CACHE_OUTPUT || fs_read_line(cache->fd, inside, &entry->name) == 0 ||
+		image_read(folder, &image, &ignored) < 0)
 		return;
 	entry->name = TAKE_PTR(image.reference);
 	entry->has_driver = true;
@@ -115,6 +100,14 @@ void cache_name_download(const struct cache *cache, const char *sha256, const ch
 	(void) !fs_write_atomic(cache->fd, path, name, strlen(name), 0644);
 }
 
+static bool is_none(const struct place *place, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(place->none) && place->none[i]; i++)
+		if (fnmatch(place->none[i], name, 0) == 0)
+			return true;
+	return false;
+}
+
 static int add_kind(struct cache_entries *entries, const struct cache *cache, enum cache_kind kind)
 {
 	const struct place *place = &places[kind];
@@ -124,14 +117,11 @@ static int add_kind(struct cache_entries *entries, const struct cache *cache, en
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (size_t i = 0; i < names.count; i++) {
-		const char *name = names.items[i];
-		_cleanup_free_ char *path = xasprintf("%s/%s", place->folder, name);
+		_cleanup_free_ char *path = xasprintf("%s/%s", place->folder, names.items[i]);
 		struct cache_entry *entry;
 		struct stat status;
 
-		/* Package lists are put together in a folder of their own. */
-		if (has_ending(name, place->no_ending) ||
-			(kind == CACHE_LIST && strcmp(name, "work") == 0) ||
+		if (is_none(place, names.items[i]) ||
 			fstatat(cache->fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		entries->items =
@@ -149,28 +139,6 @@ static int add_kind(struct cache_entries *entries, const struct cache *cache, en
 	return 0;
 }
 
-int cache_entries_read(const struct cache *cache, struct cache_entries *ret, struct error *error)
-{
-	*ret = (struct cache_entries){ 0 };
-	for (unsigned int kind = 0; kind < CACHE_KIND_COUNT; kind++) {
-		int r = add_kind(ret, cache, kind);
-
-		if (r < 0)
-			return error_set_errno(error, r, "cache %s", cache->path);
-	}
-	return 0;
-}
-
-void cache_entries_free(struct cache_entries *entries)
-{
-	for (size_t i = 0; i < entries->count; i++) {
-		free(entries->items[i].path);
-		free(entries->items[i].name);
-	}
-	free(entries->items);
-	*entries = (struct cache_entries){ 0 };
-}
-
 /* ---- what is in use */
 
 static bool is_locked(const struct cache *cache, const char *path)
@@ -184,7 +152,7 @@ static bool is_locked(const struct cache *cache, const char *path)
 static bool is_being_written(const struct cache *cache, const char *path)
 {
 	_cleanup_free_ char *lock = xasprintf(
-		"%s/%.*s.lock", places[CACHE_PARTIAL].folder, HASH_HEX_SIZE - 1, last_name(path));
+		"%s/%.*s.lock", places[CACHE_PARTIAL].folder, HASH_HEX_SIZE - 1, basename(path));
 
 	return is_locked(cache, path) || is_locked(cache, lock);
 }
@@ -193,7 +161,7 @@ static bool is_being_written(const struct cache *cache, const char *path)
 static time_t oldest_run(const struct cache *cache)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	const char *own = cache->run_path ? last_name(cache->run_path) : "";
+	const char *own = cache->run_path ? basename(cache->run_path) : "";
 	time_t oldest_s = 0;
 
 	if (fs_list(cache->fd, "runs", &names) < 0)
@@ -214,18 +182,41 @@ static time_t oldest_run(const struct cache *cache)
 	return oldest_s;
 }
 
-/* May a run that is alive have used it? */
-static bool is_in_use(const struct cache_entry *entry, time_t living_since_s)
+int cache_entries_read(const struct cache *cache, struct cache_entries *ret, struct error *error)
 {
-	return living_since_s && entry->used_s + SLACK_S >= living_since_s;
+	time_t living_since_s;
+
+	*ret = (struct cache_entries){ 0 };
+	for (unsigned int kind = 0; kind < CACHE_KIND_COUNT; kind++) {
+		int r = add_kind(ret, cache, kind);
+
+		if (r < 0)
+			return error_set_errno(error, r, "cache %s", cache->path);
+	}
+	/* After the times of use: a run that used an entry before these were read is seen now. */
+	living_since_s = oldest_run(cache);
+	ret->is_shared = living_since_s != 0;
+	for (size_t i = 0; i < ret->count; i++)
+		ret->items[i].in_use =
+			ret->is_shared && ret->items[i].used_s + SLACK_S >= living_since_s;
+	return 0;
+}
+
+void cache_entries_free(struct cache_entries *entries)
+{
+	for (size_t i = 0; i < entries->count; i++) {
+		free(entries->items[i].path);
+		free(entries->items[i].name);
+	}
+	free(entries->items);
+	*entries = (struct cache_entries){ 0 };
 }
 
 /* ---- pruning */
 
-/* 1 when the entry is gone, 0 when it was used since it was listed, or is used now. */
-static int remove_entry(const struct cache *cache, const struct cache_entry *entry)
+int cache_entry_remove(const struct cache *cache, const struct cache_entry *entry)
 {
-	const char *base = last_name(entry->path);
+	const char *base = basename(entry->path);
 	_cleanup_free_ char *to = xasprintf("%s/pruned-%s", cache->run_path, base);
 	_cleanup_free_ char *name = xasprintf(NAMES "/%s", base);
 	_cleanup_close_ int fd = openat(
@@ -246,82 +237,6 @@ static int remove_entry(const struct cache *cache, const struct cache_entry *ent
 	if (entry->kind == CACHE_DOWNLOAD)
 		(void) unlinkat(cache->fd, name, 0);
 	return fs_remove_tree(AT_FDCWD, to) < 0 ? -EIO : 1;
-}
-
-static int by_last_use(const void *a, const void *b)
-{
-	const struct cache_entry *left = a, *right = b;
-
-	return (left->used_s > right->used_s) - (left->used_s < right->used_s);
-}
-
-static bool is_to_go(
-	const struct cache_prune *prune, const struct cache_entry *entry, uint64_t left_bytes)
-{
-	return prune->all || entry->kind == CACHE_DAMAGED ||
-	       (prune->by_age && time(NULL) - entry->used_s > prune->age_s) ||
-	       (prune->by_size && left_bytes > prune->keep_bytes);
-}
-
-static void remove_image(const struct cache_prune *prune, const char *name)
-{
-	if (prune->dry_run || buildah_remove_image(name) == 0)
-		prune->on_image(prune->context, name);
-}
-
-static int prune_entries(const struct cache *cache, struct cache_prune *prune,
-	struct cache_entries *entries, struct error *error)
-{
-	_cleanup_strv_ struct strv kept_images = { 0 }; /* that an output which stays stands for */
-	_cleanup_strv_ struct strv names = { 0 };
-	time_t living_since_s = oldest_run(cache);
-	uint64_t left_bytes = 0;
-
-	if (entries->count)
-		qsort(entries->items, entries->count, sizeof(*entries->items), by_last_use);
-	for (size_t i = 0; i < entries->count; i++)
-		left_bytes += entries->items[i].size_bytes;
-	for (size_t i = 0; i < entries->count; i++) {
-		const struct cache_entry *entry = &entries->items[i];
-		bool to_go = is_to_go(prune, entry, left_bytes);
-		int r = to_go && !is_in_use(entry, living_since_s);
-
-		if (r && !prune->dry_run)
-			r = remove_entry(cache, entry);
-		if (r < 0)
-			return error_set_errno(error, r, "%s/%s", cache->path, entry->path);
-		if (r == 0) {
-			prune->in_use += to_go;
-			if (entry->kind == CACHE_OUTPUT && entry->name)
-				xstrv_push(&kept_images, entry->name);
-			continue;
-		}
-		prune->removed++;
-		prune->removed_bytes += entry->size_bytes;
-		left_bytes -= entry->size_bytes;
-		prune->on_entry(prune->context, entry);
-		if (entry->kind == CACHE_OUTPUT && entry->name && !entry->has_driver &&
-			strncmp(entry->name, OURS, strlen(OURS)) == 0)
-			remove_image(prune, entry->name);
-	}
-	/*
-	 * Images of outputs that went without them: with the cache's folder, or by hand. Another
-	 * cache's run may have made some a moment ago: only where all is to go.
-	 */
-	if (!prune->all || living_since_s || buildah_image_names(OURS, &names) < 0)
-		return 0;
-	for (size_t i = 0; i < names.count; i++)
-		if (!strv_contains(&kept_images, names.items[i]))
-			remove_image(prune, names.items[i]);
-	return 0;
-}
-
-int cache_prune(const struct cache *cache, struct cache_prune *prune, struct error *error)
-{
-	_cleanup_(cache_entries_free) struct cache_entries entries = { 0 };
-	int r = cache_entries_read(cache, &entries, error);
-
-	return r < 0 ? r : prune_entries(cache, prune, &entries, error);
 }
 
 /* ---- verifying */
@@ -376,7 +291,7 @@ static int check_output(
 static int set_output_aside(const struct cache *cache, const struct cache_entry *entry)
 {
 	_cleanup_free_ char *path = xasprintf("%s/%s", cache->path, entry->path);
-	_cleanup_free_ char *name = xstrdup(last_name(entry->path));
+	_cleanup_free_ char *name = xstrdup(basename(entry->path));
 	_cleanup_close_ int lock_fd = -1;
 	struct error ignored;
 	char *dash = strrchr(name, '-');
@@ -391,51 +306,28 @@ static int set_output_aside(const struct cache *cache, const struct cache_entry 
 	return check_output(cache, entry, &ignored) == -EUCLEAN ? cache_set_aside(cache, path) : 0;
 }
 
-static int verify_entries(const struct cache *cache, const struct store *store,
-	const struct cache_entries *entries, struct cache_verify *verify, struct error *error)
+int cache_entry_check(
+	const struct cache *cache, const struct cache_entry *entry, struct error *error)
 {
-	time_t living_since_s = oldest_run(cache);
+	_cleanup_(store_close) struct store store = { .fd = -1 };
+	int r;
 
-	for (size_t i = 0; i < entries->count; i++) {
-		const struct cache_entry *entry = &entries->items[i];
-		const char *digest = last_name(entry->path);
-		struct error ignored;
-		int r = 0;
-
-		if (entry->kind == CACHE_DOWNLOAD)
-			r = store_verify(store, digest, 0, error);
-		else if (entry->kind == CACHE_OUTPUT)
-			r = check_output(cache, entry, error);
-		if (r < 0 && r != -EUCLEAN && r != -EINVAL)
-			return r;
-		verify->unchecked += r == 0;
-		if (r == 0)
-			continue;
-		verify->checked++;
-		verify->checked_bytes += entry->size_bytes;
-		if (r == 1)
-			continue;
-		verify->damaged++;
-		verify->on_damaged(verify->context, entry, error->text);
-		if (r == -EUCLEAN && entry->kind == CACHE_DOWNLOAD)
-			r = store_set_aside_damaged(store, digest, 0, &ignored);
-		else if (r == -EUCLEAN && is_in_use(entry, living_since_s))
-			verify->in_use++;
-		else if (r == -EUCLEAN)
-			r = set_output_aside(cache, entry);
-		if (r < 0 && r != -EINVAL && r != -EUCLEAN)
-			return error_set_errno(error, r, "%s", entry->path);
-	}
-	return 0;
+	if (entry->kind == CACHE_OUTPUT)
+		return check_output(cache, entry, error);
+	if (entry->kind != CACHE_DOWNLOAD)
+		return 0;
+	r = store_open(cache->fd, "blobs", &store, error);
+	return r < 0 ? r : store_verify(&store, basename(entry->path), 0, error);
 }
 
-int cache_verify(const struct cache *cache, struct cache_verify *verify, struct error *error)
+int cache_entry_set_aside(const struct cache *cache, const struct cache_entry *entry)
 {
-	_cleanup_(cache_entries_free) struct cache_entries entries = { 0 };
 	_cleanup_(store_close) struct store store = { .fd = -1 };
-	int r = store_open(cache->fd, "blobs", &store, error);
+	struct error ignored;
+	int r;
 
-	if (r == 0)
-		r = cache_entries_read(cache, &entries, error);
-	return r < 0 ? r : verify_entries(cache, &store, &entries, verify, error);
+	if (entry->kind == CACHE_OUTPUT)
+		return set_output_aside(cache, entry);
+	r = store_open(cache->fd, "blobs", &store, &ignored);
+	return r < 0 ? r : store_set_aside_damaged(&store, basename(entry->path), 0, &ignored);
 }

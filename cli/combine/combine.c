@@ -43,10 +43,8 @@ struct peermem {
 };
 
 struct combine_kernel {
-	char *krel;
-	const struct combine_input *inputs[COMBINE_MAX]; /* that have it */
-	size_t input_count;
-	const struct combine_input *from; /* of these: whose modules it gets */
+	const char *krel;                 /* of its first input, as is where the modules are from */
+	const struct combine_input *from; /* unless only a later one has an nvidia-peermem */
 	struct peermem peermems[COMBINE_MAX];
 	size_t peermem_count;
 	char proof[32]; /* the worst of all inputs */
@@ -70,30 +68,32 @@ static bool is_wanted(void *context, const char *path)
 		       strcmp(slash, "/Module.symvers") == 0);
 }
 
-/* A value of a kernel's image.conf, or of the whole image's where @krel is NULL; "" for none. */
-static void read_value(const struct combine_input *input, const char *krel, const char *key,
-	char *value, size_t size)
+/*
+ * image.conf of a kernel, or of the whole image where @krel is NULL: an image from before they had
+ * one for each kernel has one for all. "" where it cannot be read. The caller frees it.
+ */
+static char *read_conf(const struct combine_input *input, const char *krel)
 {
 	_cleanup_free_ char *path =
 		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, krel ? krel : "");
-	_cleanup_free_ char *text = NULL;
-	/* An image from before they had one for each kernel has one for all. */
 	bool own = krel && fs_exists(input->image.fd, path);
+	char *text = NULL;
 
-	*value = '\0';
-	if (fs_read(input->image.fd, own ? path : IMAGE_CONF, CONF_LIMIT, &text, NULL) == 0)
-		conf_value(text, key, value, size);
+	if (fs_read(input->image.fd, own ? path : IMAGE_CONF, CONF_LIMIT, &text, NULL) < 0)
+		return xstrdup("");
+	return text;
 }
 
-static int read_conf(struct combine_input *input, struct error *error)
+static int identify(struct combine_input *input, struct error *error)
 {
+	_cleanup_free_ char *conf = read_conf(input, NULL);
 	_cleanup_strv_ struct strv krels = { 0 };
 	char role[16], text[4096];
 
-	read_value(input, NULL, "role", role, sizeof(role));
-	read_value(input, NULL, "version", input->version, sizeof(input->version));
-	read_value(input, NULL, "os", input->os, sizeof(input->os));
-	read_value(input, NULL, "krel", text, sizeof(text));
+	conf_value(conf, "role", role, sizeof(role));
+	conf_value(conf, "version", input->version, sizeof(input->version));
+	conf_value(conf, "os", input->os, sizeof(input->os));
+	conf_value(conf, "krel", text, sizeof(text));
 	if (!*role)
 		return error_set(error, -EINVAL,
 			"%s: it has no /" IMAGE_CONF ": only images that slipway build made can be "
@@ -136,7 +136,7 @@ static int open_input(
 	r = verify_input_open(&input->image, combine->context, error);
 	if (r < 0)
 		return r;
-	r = read_conf(input, error);
+	r = identify(input, error);
 	if (r < 0)
 		return r;
 	if (strcmp(input->version, first->version) != 0)
@@ -174,31 +174,56 @@ static bool is_same(const struct peermem *a, const struct peermem *b)
 	return *a->crc || strcmp(a->ofed_version, b->ofed_version) == 0;
 }
 
-/* Takes @peermem over (it is empty then), unless one of the same interface is there. */
+/*
+ * Takes the one below @folder, or the one that lies with the other modules, if any, where that is
+ * NULL; unless one of the same interface is there.
+ */
 static int take(const struct combine *combine, struct combine_kernel *kernel,
-	struct peermem *peermem, struct error *error)
+	const struct combine_input *input, const char *folder, struct error *error)
 {
-	const struct combine_input *input = peermem->input;
+	_cleanup_free_ char *facts = xasprintf(KERNEL_FACTS_FOLDER "/%s", kernel->krel);
+	_cleanup_free_ char *installed =
+		xasprintf("usr/lib/modules/%s/updates/nvidia", kernel->krel);
+	_cleanup_(peermem_free) struct peermem peermem = {
+		.input = input,
+		.module = xasprintf("%s/" KERNEL_FACTS_PEERMEM_MODULE, folder ? folder : installed),
+		.symvers = xasprintf("%s/" KERNEL_FACTS_OFED, folder ? folder : facts),
+	};
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	_cleanup_free_ char *conf = NULL;
 	uint32_t crc;
+	int r;
+
+	if (!folder && !fs_exists(input->image.fd, peermem.module))
+		return 0;
+	if (folder) {
+		_cleanup_free_ char *path = xasprintf("%s/" KERNEL_FACTS_PEERMEM_CONF, folder);
+
+		r = fs_read(input->image.fd, path, 0, &conf, NULL);
+		if (r < 0)
+			return error_set_errno(error, r, "%s: %s", input->image.name, path);
+	} else {
+		conf = read_conf(input, kernel->krel);
+	}
+	conf_value(conf, "ofed_version", peermem.ofed_version, sizeof(peermem.ofed_version));
+	conf_value(conf, "ofed_exporter", peermem.ofed_exporter, sizeof(peermem.ofed_exporter));
 	/* The interface that it demands, of the module itself: a text beside it could be another's.
 	 */
-	int r = elf_module_open(input->image.fd, peermem->module, &module, error);
-
+	r = elf_module_open(input->image.fd, peermem.module, &module, error);
 	if (r < 0)
 		return error_prefix(error, r, "%s", input->image.name);
 	if (elf_module_version(module, PEERMEM_SYMBOL, &crc))
-		(void) snprintf(peermem->crc, sizeof(peermem->crc), "0x%08x", crc);
+		(void) snprintf(peermem.crc, sizeof(peermem.crc), "0x%08x", crc);
 	for (size_t i = 0; i < kernel->peermem_count; i++) {
 		const struct peermem *kept = &kernel->peermems[i];
 		_cleanup_free_ char *note = NULL;
 
-		if (!is_same(kept, peermem))
+		if (!is_same(kept, &peermem))
 			continue;
 		note = xasprintf(
 			"%s: its nvidia-peermem for %s (OFED %s) is left out: that of %s fits the same "
 			"interface of %s",
-			input->image.name, kernel->krel, peermem->ofed_version,
+			input->image.name, kernel->krel, peermem.ofed_version,
 			kept->input->image.name,
 			*kept->ofed_exporter ? kept->ofed_exporter : "the kernel");
 		if (input != kept->input)
@@ -208,50 +233,12 @@ static int take(const struct combine *combine, struct combine_kernel *kernel,
 	if (kernel->peermem_count == COMBINE_MAX)
 		return error_set(error, -EINVAL, "%s: more than %d nvidia-peermems for %s",
 			input->image.name, COMBINE_MAX, kernel->krel);
-	kernel->peermems[kernel->peermem_count++] = *peermem;
-	*peermem = (struct peermem){ 0 };
+	/* An image that was built without an OFED has no peermem to begin with. */
+	if (kernel->peermem_count == 0)
+		kernel->from = input;
+	kernel->peermems[kernel->peermem_count++] = peermem;
+	peermem = (struct peermem){ 0 };
 	return 0;
-}
-
-/* One of several: it has a folder of its own. */
-static int take_folder(const struct combine *combine, struct combine_kernel *kernel,
-	const struct combine_input *input, const char *folder, struct error *error)
-{
-	_cleanup_(peermem_free) struct peermem peermem = {
-		.input = input,
-		.module = xasprintf("%s/" KERNEL_FACTS_PEERMEM_MODULE, folder),
-		.symvers = xasprintf("%s/" KERNEL_FACTS_OFED, folder),
-	};
-	_cleanup_free_ char *conf = xasprintf("%s/" KERNEL_FACTS_PEERMEM_CONF, folder);
-	_cleanup_free_ char *text = NULL;
-	int r = fs_read(input->image.fd, conf, 0, &text, NULL);
-
-	if (r < 0)
-		return error_set_errno(error, r, "%s: %s", input->image.name, conf);
-	conf_value(text, "ofed_version", peermem.ofed_version, sizeof(peermem.ofed_version));
-	conf_value(text, "ofed_exporter", peermem.ofed_exporter, sizeof(peermem.ofed_exporter));
-	return take(combine, kernel, &peermem, error);
-}
-
-/* The only one: it lies with the other modules. */
-static int take_installed(const struct combine *combine, struct combine_kernel *kernel,
-	const struct combine_input *input, struct error *error)
-{
-	_cleanup_(peermem_free) struct peermem peermem = {
-		.input = input,
-		.module =
-			xasprintf("usr/lib/modules/%s/updates/nvidia/" KERNEL_FACTS_PEERMEM_MODULE,
-				kernel->krel),
-		.symvers = xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_OFED, kernel->krel),
-	};
-
-	if (!fs_exists(input->image.fd, peermem.module))
-		return 0;
-	read_value(input, kernel->krel, "ofed_version", peermem.ofed_version,
-		sizeof(peermem.ofed_version));
-	read_value(input, kernel->krel, "ofed_exporter", peermem.ofed_exporter,
-		sizeof(peermem.ofed_exporter));
-	return take(combine, kernel, &peermem, error);
 }
 
 /* Appends those that @input has for the kernel, one of each interface. */
@@ -264,38 +251,19 @@ static int add_peermems(struct combine *combine, struct combine_kernel *kernel,
 	int r = fs_list(input->image.fd, folder, &names);
 
 	if (r == -ENOENT)
-		return take_installed(combine, kernel, input, error);
+		return take(combine, kernel, input, NULL, error);
 	if (r < 0)
 		return error_set_errno(error, r, "%s: %s", input->image.name, folder);
 	/* "0", which is installed, first; there are fewer than ten of them in any image so far. */
 	for (size_t i = 0; i < names.count && r == 0; i++) {
 		_cleanup_free_ char *below = xasprintf("%s/%s", folder, names.items[i]);
 
-		r = take_folder(combine, kernel, input, below, error);
+		r = take(combine, kernel, input, below, error);
 	}
 	return r;
 }
 
 /* ---- kernels */
-
-static int add_kernel(struct combine *combine, const struct combine_input *input, const char *krel,
-	struct error *error)
-{
-	struct combine_kernel *kernel = combine->kernels;
-	const struct combine_kernel *end = kernel + combine->kernel_count;
-
-	while (kernel < end && strcmp(kernel->krel, krel) != 0)
-		kernel++;
-	if (kernel == end) {
-		if (combine->kernel_count == COMBINE_MAX)
-			return error_set(
-				error, -EINVAL, "more than %d kernels in one image", COMBINE_MAX);
-		combine->kernel_count++;
-		kernel->krel = xstrdup(krel);
-	}
-	kernel->inputs[kernel->input_count++] = input;
-	return 0;
-}
 
 /* Their names and a digest of each, but of nvidia-peermem, which is another for each OFED. */
 static int list_modules(const struct combine_input *input, const char *krel, struct strv *lines,
@@ -307,7 +275,7 @@ static int list_modules(const struct combine_input *input, const char *krel, str
 
 	for (size_t i = 0; i < paths.count && r == 0; i++) {
 		const char *path = paths.items[i];
-		const char *name = strrchr(path, '/') + 1;
+		const char *name = basename(path);
 		char digest[HASH_HEX_SIZE];
 
 		if (strcmp(name, KERNEL_FACTS_PEERMEM_MODULE) == 0)
@@ -325,7 +293,7 @@ static int same_modules(
 {
 	_cleanup_strv_ struct strv ours = { 0 };
 	_cleanup_strv_ struct strv theirs = { 0 };
-	const struct combine_input *first = kernel->inputs[0];
+	const struct combine_input *first = kernel->from;
 	int r = list_modules(first, kernel->krel, &ours, error);
 
 	if (r == 0)
@@ -353,61 +321,74 @@ static int proof_rank(const char *proof)
 	return strcmp(proof, "holds") == 0 ? 0 : strcmp(proof, "will-not-load") == 0 ? 2 : 1;
 }
 
-static int settle_kernel(
-	struct combine *combine, struct combine_kernel *kernel, struct error *error)
+static int add_kernel(struct combine *combine, const struct combine_input *input, const char *krel,
+	struct error *error)
 {
-	for (size_t i = 0; i < kernel->input_count; i++) {
-		const struct combine_input *input = kernel->inputs[i];
-		char proof[sizeof(kernel->proof)];
-		int r = i > 0 ? same_modules(kernel, input, error) : 0;
+	struct combine_kernel *kernel = combine->kernels;
+	const struct combine_kernel *end = kernel + combine->kernel_count;
+	_cleanup_free_ char *conf = read_conf(input, krel);
+	char proof[sizeof(kernel->proof)];
+	int r;
 
-		if (r == 0)
-			r = add_peermems(combine, kernel, input, error);
-		if (r < 0)
-			return r;
-		read_value(input, kernel->krel, "proof", proof, sizeof(proof));
-		if (!*proof)
-			(void) snprintf(proof, sizeof(proof), "cannot-tell");
-		if (i == 0 || proof_rank(proof) > proof_rank(kernel->proof))
-			memcpy(kernel->proof, proof, sizeof(proof));
+	while (kernel < end && strcmp(kernel->krel, krel) != 0)
+		kernel++;
+	if (kernel == end && combine->kernel_count == COMBINE_MAX)
+		return error_set(error, -EINVAL, "more than %d kernels in one image", COMBINE_MAX);
+	if (kernel == end) {
+		combine->kernel_count++;
+		kernel->krel = krel;
+		kernel->from = input;
+		(void) snprintf(kernel->proof, sizeof(kernel->proof), "holds");
 	}
-	/* An image that was built without an OFED has no peermem to begin with. */
-	kernel->from = kernel->peermem_count ? kernel->peermems[0].input : kernel->inputs[0];
-	read_value(kernel->from, kernel->krel, "set", kernel->set, sizeof(kernel->set));
+	r = kernel == end ? 0 : same_modules(kernel, input, error);
+	if (r == 0)
+		r = add_peermems(combine, kernel, input, error);
+	if (r < 0)
+		return r;
+	conf_value(conf, "proof", proof, sizeof(proof));
+	if (!*proof)
+		(void) snprintf(proof, sizeof(proof), "cannot-tell");
+	if (proof_rank(proof) > proof_rank(kernel->proof))
+		memcpy(kernel->proof, proof, sizeof(proof));
 	return 0;
 }
 
 int combine_open(struct combine *combine, const struct strv *names, struct error *error)
 {
+	int r = 0;
+
 	combine->inputs = xcalloc(names->count, sizeof(*combine->inputs));
 	combine->kernels = xcalloc(COMBINE_MAX, sizeof(*combine->kernels));
 	for (size_t i = 0; i < names->count; i++) {
 		struct combine_input *input = &combine->inputs[combine->input_count++];
-		int r;
 
 		*input = (struct combine_input){ .image = VERIFY_INPUT_CLOSED };
 		r = open_input(combine, input, names->items[i], error);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < combine->input_count; i++) {
+		const struct combine_input *input = &combine->inputs[i];
+
 		for (size_t j = 0; j < input->krels.count && r == 0; j++)
 			r = add_kernel(combine, input, input->krels.items[j], error);
 		if (r < 0)
 			return r;
 	}
 	for (size_t i = 0; i < combine->kernel_count; i++) {
-		int r = settle_kernel(combine, &combine->kernels[i], error);
+		struct combine_kernel *kernel = &combine->kernels[i];
+		_cleanup_free_ char *conf = read_conf(kernel->from, kernel->krel);
 
-		if (r < 0)
-			return r;
+		conf_value(conf, "set", kernel->set, sizeof(kernel->set));
 	}
 	return 0;
 }
 
 void combine_close(struct combine *combine)
 {
-	for (size_t i = 0; i < combine->kernel_count; i++) {
+	for (size_t i = 0; i < combine->kernel_count; i++)
 		for (size_t j = 0; j < combine->kernels[i].peermem_count; j++)
 			peermem_free(&combine->kernels[i].peermems[j]);
-		free(combine->kernels[i].krel);
-	}
 	free(combine->kernels);
 	for (size_t i = 0; i < combine->input_count; i++) {
 		verify_input_close(&combine->inputs[i].image);
@@ -426,11 +407,12 @@ static void stage_kernel_conf(const struct combine_kernel *kernel, struct stagin
 		"ofed_version", "signed_by", "signed_key" };
 	_cleanup_free_ char *path =
 		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, kernel->krel);
+	_cleanup_free_ char *conf = read_conf(kernel->from, kernel->krel);
 	_cleanup_strv_ struct strv lines = { 0 };
 	char value[256];
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		read_value(kernel->from, kernel->krel, keys[i], value, sizeof(value));
+		conf_value(conf, keys[i], value, sizeof(value));
 		if (*value)
 			xstrv_pushf(&lines, "%s=%s", keys[i], value);
 	}
@@ -613,7 +595,6 @@ static int build(
 
 int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, struct error *error)
 {
-	const char *folders[1];
 	bool written = false;
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *root = NULL;
@@ -627,10 +608,12 @@ int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, 
 		return error_set_errno(error, r, "context");
 	root = xasprintf("%s/rootfs", folder);
 	r = stage(combine, ret, root, error);
-	if (r == 0)
-		r = build(combine, folder, ret, error);
-	if (r == 0)
-		r = image_place(folder, ret, ret_changed, &before, error);
+	if (r < 0)
+		return r;
+	r = build(combine, folder, ret, error);
+	if (r < 0)
+		return r;
+	r = image_place(folder, ret, ret_changed, &before, error);
 	if (r < 0)
 		return r;
 	/* A build with --sources-image has this tag too. */
@@ -641,9 +624,8 @@ int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, 
 
 		progress_note(&combine->context->progress, note);
 	}
-	folders[0] = folder;
-	return image_place_all(
-		combine->output, ret, folders, 1, combine_to_json(combine, ret), &written, error);
+	return image_place_all(combine->output, ret, (const char *const[]){ folder }, 1,
+		combine_to_json(combine, ret), &written, error);
 }
 
 /* ---- the report */

@@ -93,7 +93,7 @@ static int from(const struct buildah *buildah, const char *image, const char *wh
 	char **ret_container, struct error *error)
 {
 	_cleanup_free_ char *container =
-		xasprintf("slipway-%s-%s", what, strrchr(buildah->run_path, '/') + 1);
+		xasprintf("slipway-%s-%s", what, basename(buildah->run_path));
 	_cleanup_free_ char *list = xasprintf("%s/" CONTAINERS_FILE, buildah->run_path);
 	FILE *file = fopen(list, "ae");
 	int r;

@@ -63,7 +63,7 @@ int image_write(const char *folder, const struct image *image, struct error *err
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
-static int read_fields(json_object *object, struct image *image)
+static bool read_fields(json_object *object, struct image *image)
 {
 	json_object *value;
 
@@ -71,12 +71,12 @@ static int read_fields(json_object *object, struct image *image)
 		if (json_object_object_get_ex(object, fields[i].key, &value))
 			*slot_of(image, &fields[i]) = xstrdup(json_object_get_string(value));
 		else if (!fields[i].optional)
-			return -EBADMSG;
+			return false;
 	}
 	if (!json_object_object_get_ex(object, "size_bytes", &value))
-		return -EBADMSG;
+		return false;
 	image->size_bytes = json_object_get_uint64(value);
-	return 0;
+	return true;
 }
 
 int image_read(const char *folder, struct image *ret, struct error *error)
@@ -84,18 +84,19 @@ int image_read(const char *folder, struct image *ret, struct error *error)
 	_cleanup_free_ char *path = xasprintf("%s/image.json", folder);
 	_cleanup_free_ char *text = NULL;
 	json_object *object;
+	bool whole;
 	int r = fs_read(AT_FDCWD, path, 0, &text, NULL);
 
 	*ret = (struct image){ 0 };
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
 	object = json_tokener_parse(text);
-	r = read_fields(object, ret);
+	whole = read_fields(object, ret);
 	(void) json_object_put(object);
-	if (r == 0)
+	if (whole)
 		return 0;
 	image_free(ret);
-	return error_set_errno(error, r, "%s", path);
+	return error_set_errno(error, -EBADMSG, "%s", path);
 }
 
 bool image_is_proven(const struct image *image)
@@ -113,9 +114,8 @@ void image_free(struct image *image)
 int image_set_id(int root_fd, const char *folder, char ret_id[HASH_HEX_SIZE])
 {
 	struct hash *hash = hash_new();
-	int r;
+	int r = hash_add_tree(hash, root_fd, folder);
 
-	r = hash_add_tree(hash, root_fd, folder);
 	hash_finish(hash, ret_id);
 	return r;
 }
@@ -238,7 +238,7 @@ void image_print_use(const struct image *image, bool precompiled, bool compiles)
 	_cleanup_free_ char *branch = tag_branch(image->version);
 
 	(void) printf("  buildah push %s docker://REGISTRY/%s\n", image->reference,
-		strrchr(image->reference, '/') + 1);
+		basename(image->reference));
 	if (!image_is_proven(image))
 		(void) printf("  No operator asks for a tag that ends with " IMAGE_UNPROVEN
 			      ": the one without is kept for an image whose modules will load\n");

@@ -11,7 +11,6 @@
 
 void kernel_free(struct kernel *kernel)
 {
-	probe_free(&kernel->node.probe);
 	kconfig_free(&kernel->node.config);
 	kernel_record_free(&kernel->node.record);
 	local_free(&kernel->local);

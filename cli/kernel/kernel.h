@@ -30,9 +30,9 @@ struct kernel_request {
 
 /* The node, by a bundle of slipway probe among the files. */
 struct kernel_node {
-	const char *path; /* of the bundle; NULL: there is none */
-	struct probe probe;
-	struct kconfig *config; /* NULL: the bundle has none; then the record is empty */
+	const char *path;          /* of the bundle */
+	const struct probe *probe; /* in it; NULL: there is no bundle */
+	struct kconfig *config;    /* NULL: the bundle has none; then the record is empty */
 	struct kernel_record record;
 };
 

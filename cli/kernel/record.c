@@ -7,7 +7,6 @@
 
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
-#include "kernels/local/scan.h"
 #include "kernels/tree/kconfig.h"
 #include "kernels/tree/tree.h"
 #include "module/symvers.h"
@@ -32,7 +31,7 @@ int kernel_open_tree(struct kernel *kernel, struct error *error)
 	int r = kernel_tree(kernel, &fd, error);
 
 	if (r == 0)
-		r = kernel_record_load(fd, &kernel->record, error);
+		r = kernel_record_load(fd, KERNEL_RECORD_FILE, &kernel->record, error);
 	if (r < 0)
 		return context->failure == EXIT_CODE_OK
 			       ? context_fail(context, EXIT_CODE_CONTENT, r)
@@ -69,33 +68,29 @@ int kernel_read_node(struct kernel *kernel, struct error *error)
 {
 	struct kernel_node *node = &kernel->node;
 	_cleanup_free_ char *config = NULL;
-	const char *text = NULL;
 	size_t size;
 	int r;
 
-	for (size_t i = 0; i < kernel->local.count && !text; i++) {
+	for (size_t i = 0; i < kernel->local.count && !node->probe; i++) {
 		const struct local_input *input = &kernel->local.inputs[i];
 
 		if (input->kind != LOCAL_PROBE)
 			continue;
-		text = local_scan_text(input->scan, PROBE_FILE);
-		if (!text)
-			return 0;
 		node->path = input->path;
+		node->probe = &input->probe;
 	}
-	if (!text)
+	if (!node->probe)
 		return 0;
-	r = probe_parse(text, strlen(text), &node->probe, error);
-	if (r < 0)
-		return r;
 	r = archive_member_read(
 		node->path, PROBE_CONFIG, KCONFIG_LIMIT_BYTES, &config, &size, error);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	r = kconfig_parse(node->path, config, size, &node->config, error);
-	return r < 0 ? r
-		     : kernel_record_of_config(node->config, kernel->local.krel,
-			       node->probe.proc_version, &node->record, error);
+	if (r < 0)
+		return r;
+	kernel_record_of_config(
+		node->config, kernel->local.krel, node->probe->proc_version, &node->record);
+	return 0;
 }
 
 int kernel_open_node(struct kernel *kernel, struct error *error)
@@ -109,8 +104,9 @@ int kernel_open_node(struct kernel *kernel, struct error *error)
 	kernel_record_free(&kernel->record);
 	kernel->no_tree = true;
 	kernel->context->failure = EXIT_CODE_OK;
-	return kernel_record_of_config(
-		node->config, kernel->local.krel, node->probe.proc_version, &kernel->record, error);
+	kernel_record_of_config(
+		node->config, kernel->local.krel, node->probe->proc_version, &kernel->record);
+	return 0;
 }
 
 /* ---- lint */
@@ -177,7 +173,7 @@ int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, str
 	struct error *error)
 {
 	struct lint_node node = {
-		.probe = &kernel->node.probe,
+		.probe = kernel->node.probe,
 		.record = kernel->node.config ? &kernel->node.record : NULL,
 	};
 	_cleanup_free_ char *first = NULL;
@@ -189,15 +185,14 @@ int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, str
 		.compiler = kernel->request.compiler,
 		.ofed = purpose->ofed,
 		.nvidia = purpose->nvidia,
-		.peermem = purpose->nvidia && purpose->ofed,
 		.signing = purpose->signing,
 		.no_tree = kernel->no_tree,
-		.node = kernel->node.path ? &node : NULL,
+		.node = kernel->node.probe ? &node : NULL,
 	};
 
 	if (!kernel->no_tree)
 		r = kernel_tree(kernel, &fd, error);
-	if (r == 0 && fd >= 0 && kernel->node.path)
+	if (r == 0 && fd >= 0 && kernel->node.probe)
 		r = compare_symvers(kernel, fd, &node, &first, error);
 	if (r < 0)
 		return context_fail(kernel->context, EXIT_CODE_CONTENT, r);

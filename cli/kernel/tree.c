@@ -148,9 +148,7 @@ static int unpack_packages(struct kernel *kernel, const char *purpose, const cha
 	return 0;
 }
 
-static int copy_files(struct kernel *kernel, const char *folder,
-	int (*make)(const struct local_kernel *, const char *, const char *, struct error *),
-	struct error *error)
+static int copy_files(struct kernel *kernel, const char *folder, bool modules, struct error *error)
 {
 	const struct cache *cache = &kernel->context->cache;
 	_cleanup_free_ char *scratch = NULL;
@@ -160,7 +158,7 @@ static int copy_files(struct kernel *kernel, const char *folder,
 		return error_set_errno(error, r, "%s", cache->path);
 	for (size_t i = 0; i < kernel->local.count; i++)
 		progress_step(&kernel->context->progress, kernel->local.inputs[i].path);
-	return make(&kernel->local, scratch, folder, error);
+	return local_make(&kernel->local, modules, scratch, folder, error);
 }
 
 static int make_tree(void *data, const struct stage_place *place, struct error *error)
@@ -168,10 +166,9 @@ static int make_tree(void *data, const struct stage_place *place, struct error *
 	struct kernel *kernel = data;
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
 	_cleanup_close_ int fd = -1;
-	int r = kernel->local.has_headers
-			? copy_files(kernel, place->folder, local_make_tree, error)
-			: unpack_packages(
-				  kernel, LOCK_HEADERS, place->folder, is_no_documentation, error);
+	int r = kernel->local.has_headers ? copy_files(kernel, place->folder, false, error)
+					  : unpack_packages(kernel, LOCK_HEADERS, place->folder,
+						    is_no_documentation, error);
 
 	if (r < 0)
 		return r;
@@ -191,7 +188,7 @@ static int make_modules(void *data, const struct stage_place *place, struct erro
 	int r;
 
 	if (kernel->local.has_modules)
-		return copy_files(kernel, place->folder, local_make_modules, error);
+		return copy_files(kernel, place->folder, true, error);
 	r = unpack_packages(kernel, LOCK_MODULES, place->folder, is_of_modules, error);
 	if (r < 0)
 		return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/node_build/cache_internal.h"
+#include "cli/node_build/node_build_internal.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -56,10 +56,11 @@ static void make_owned(int set_fd, const char *path, struct stat *status)
 		(void) fstatat(set_fd, path, status, AT_SYMLINK_NOFOLLOW);
 }
 
-static void list_folder(const struct listing *listing, const char *folder);
-
+/* "." is the set itself, whose own two files change while it is used. */
 static void list_entry(const struct listing *listing, const char *path)
 {
+	bool is_set = strcmp(path, ".") == 0;
+	_cleanup_strv_ struct strv names = { 0 };
 	char target[PATH_MAX];
 	struct stat status;
 	ssize_t size;
@@ -77,31 +78,25 @@ static void list_entry(const struct listing *listing, const char *path)
 		return;
 	if (!is_owned(&status) && listing->take)
 		make_owned(listing->set_fd, path, &status);
-	if (!is_owned(&status)) /* as no list that was written has it: a difference */
+	if (!is_owned(&status)) { /* as no list that was written has it: a difference */
 		(void) fprintf(listing->out, "w - - %s\n", path);
-	else if (S_ISDIR(status.st_mode))
-		list_folder(listing, path);
-	else
+		return;
+	}
+	if (S_ISREG(status.st_mode)) {
 		(void) fprintf(listing->out, "f %016" PRIx64 " %jd %s\n",
 			node_cache_file_hash(listing->set_fd, path), (intmax_t) status.st_size,
 			path);
-}
-
-/* @folder: "" for the set itself. The times and the list itself change while a set is used. */
-static void list_folder(const struct listing *listing, const char *folder)
-{
-	_cleanup_strv_ struct strv names = { 0 };
-
-	if (fs_list(listing->set_fd, *folder ? folder : ".", &names) < 0)
+		return;
+	}
+	if (fs_list(listing->set_fd, path, &names) < 0)
 		return;
 	for (size_t i = 0; i < names.count; i++) {
 		const char *name = names.items[i];
-		char path[PATH_MAX];
+		_cleanup_free_ char *below =
+			is_set ? xstrdup(name) : xasprintf("%s/%s", path, name);
 
-		if (!*folder && (strcmp(name, CONTENTS) == 0 || strcmp(name, INPUTS) == 0))
-			continue;
-		(void) snprintf(path, sizeof(path), "%s%s%s", folder, *folder ? "/" : "", name);
-		list_entry(listing, path);
+		if (!is_set || (strcmp(name, CONTENTS) != 0 && strcmp(name, INPUTS) != 0))
+			list_entry(listing, below);
 	}
 }
 
@@ -114,7 +109,7 @@ static char *list_set(int set_fd, bool take)
 	listing.out = open_memstream(&text, &size);
 	if (!listing.out)
 		out_of_memory();
-	list_folder(&listing, "");
+	list_entry(&listing, ".");
 	if (fclose(listing.out) != 0)
 		out_of_memory();
 	return text;
@@ -133,31 +128,26 @@ int node_cache_write_contents(int set_fd)
 /* -EBADMSG names the path on the first line in which the two lists differ. */
 static int check_contents(int set_fd, struct error *error)
 {
-	_cleanup_free_ char *written = NULL;
-	_cleanup_free_ char *found = NULL;
-	const char *a, *b, *line;
-	int r = fs_read(set_fd, CONTENTS, 0, &written, NULL);
+	_cleanup_free_ char *found_text = list_set(set_fd, false);
+	_cleanup_free_ char *written_text = NULL;
+	_cleanup_strv_ struct strv written = { 0 };
+	_cleanup_strv_ struct strv found = { 0 };
+	int r = fs_read(set_fd, CONTENTS, 0, &written_text, NULL);
 
 	if (r < 0)
 		return error_set_errno(error, r, CONTENTS);
-	found = list_set(set_fd, false);
-	if (strcmp(written, found) == 0)
-		return 0;
-	a = written;
-	b = found;
-	while (*a && *b) {
-		size_t length = strcspn(a, "\n");
+	xstrv_split(&written, written_text, "\n");
+	xstrv_split(&found, found_text, "\n");
+	for (size_t i = 0; i < written.count || i < found.count; i++) {
+		const char *line = i < written.count ? written.items[i] : found.items[i];
 
-		if (strncmp(a, b, length + 1) != 0)
-			break;
-		a += length + (a[length] == '\n');
-		b += length + (b[length] == '\n');
+		if (i < written.count && i < found.count && strcmp(line, found.items[i]) == 0)
+			continue;
+		for (int field = 0; field < 3 && strchr(line, ' '); field++)
+			line = strchr(line, ' ') + 1;
+		return error_set(error, -EBADMSG, "%s is not what was written there", line);
 	}
-	line = *a ? a : b;
-	for (int field = 0; field < 3 && line[strcspn(line, " \n")] == ' '; field++)
-		line += strcspn(line, " ") + 1;
-	return error_set(error, -EBADMSG, "%.*s is not what was written there",
-		(int) strcspn(line, "\n"), line);
+	return 0;
 }
 
 /* ---- the folder */
@@ -224,19 +214,6 @@ void node_cache_close(struct node_cache *cache)
 {
 	cleanup_close(&cache->fd);
 	cache->fd = -1;
-}
-
-bool node_cache_leave_read_only(struct node_cache *cache)
-{
-	struct node_cache other;
-	struct error ignored;
-
-	if (faccessat(cache->fd, ".", W_OK, 0) == 0 || errno != EROFS ||
-		node_cache_open(NULL, NULL, &other, &ignored) < 0)
-		return false;
-	node_cache_close(cache);
-	*cache = other;
-	return true;
 }
 
 void node_cache_name(const char *prefix, const struct strv *inputs, char name[NAME_MAX])
@@ -345,10 +322,12 @@ int node_cache_keep(const struct node_cache *cache, enum node_cache_kind kind, c
 	if (output_fd < 0)
 		return -errno;
 	r = fs_write_atomic(output_fd, INPUTS, text, strlen(text), 0644);
-	if (r == 0)
-		r = node_cache_write_contents(output_fd);
-	if (r == 0)
-		r = fs_mkdir_parents(cache->fd, kinds[kind].folder, 0700);
+	if (r < 0)
+		return r;
+	r = node_cache_write_contents(output_fd);
+	if (r < 0)
+		return r;
+	r = fs_mkdir_parents(cache->fd, kinds[kind].folder, 0700);
 	if (r < 0)
 		return r;
 	/* Everything on disk before the name is: a set that a power failure emptied would be taken

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/node_build/headers_internal.h"
+#include "cli/node_build/node_build_internal.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
-#include "cli/node_build/cache_internal.h"
+#include "kernels/tree/tree.h"
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
-#include "kernels/os_release.h"
+#include "kernels/krel.h"
 
 #define SOURCES_FOLDER "usr/src"
 
@@ -51,11 +50,11 @@ static void add_neighbours(struct headers *headers)
 	if (fs_list(headers->root_fd, SOURCES_FOLDER, &names) < 0)
 		return;
 	for (size_t i = 0; i < names.count; i++) {
-		char path[PATH_MAX], target[PATH_MAX];
+		_cleanup_free_ char *path = xasprintf(SOURCES_FOLDER "/%s", names.items[i]);
+		char target[PATH_MAX];
 		struct stat status;
 		ssize_t size;
 
-		(void) snprintf(path, sizeof(path), SOURCES_FOLDER "/%s", names.items[i]);
 		if (strchr(path, ' ') || is_below(path, SOURCES_FOLDER "/ofa_kernel") ||
 			fstatat(headers->root_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
@@ -77,11 +76,10 @@ static void add_link_targets(struct headers *headers, const char *folder)
 	if (fs_list(headers->root_fd, folder, &names) < 0)
 		return;
 	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_free_ char *path = xasprintf("%s/%s", folder, names.items[i]);
 		_cleanup_free_ char *target = NULL;
-		char path[PATH_MAX];
 		struct stat status;
 
-		(void) snprintf(path, sizeof(path), "%s/%s", folder, names.items[i]);
 		if (fstatat(headers->root_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
 			!S_ISLNK(status.st_mode) || chase(headers->root_fd, path, &target) < 0)
 			continue;
@@ -95,22 +93,18 @@ static void add_link_targets(struct headers *headers, const char *folder)
 /* Where the host's own link leads, when that is nowhere: a folder that this container lacks? */
 static int no_headers(int root_fd, const char *krel, struct error *error)
 {
-	char path[PATH_MAX], target[PATH_MAX], link[512], package[384];
-	ssize_t length;
+	_cleanup_free_ char *path = xasprintf("lib/modules/%s/build", krel);
+	_cleanup_free_ char *package = headers_package(root_fd, krel);
+	_cleanup_free_ char *link = NULL;
+	char target[PATH_MAX] = "";
 
-	(void) snprintf(path, sizeof(path), "lib/modules/%s/build", krel);
-	length = readlinkat(root_fd, path, target, sizeof(target) - 1);
-	if (length < 0) {
-		(void) snprintf(link, sizeof(link), "there is no /%.200s", path);
-	} else {
-		target[length] = '\0';
-		(void) snprintf(link, sizeof(link), "/%.120s leads to %.200s, which is not there%s",
-			path, target,
+	if (readlinkat(root_fd, path, target, sizeof(target) - 1) < 0)
+		link = xasprintf("there is no /%s", path);
+	else
+		link = xasprintf("/%s leads to %.200s, which is not there%s", path, target,
 			*target == '/' && !is_below(target, "/usr") && !is_below(target, "/lib")
 				? " or not mounted into this container"
 				: "");
-	}
-	headers_package(root_fd, krel, package, sizeof(package));
 	return error_set(error, -ENOENT,
 		"the host has no headers of the kernel %s: %s. Install %s on the host, or use an "
 		"image that was built for this kernel",
@@ -128,9 +122,8 @@ static int find_build(struct headers *headers, const char *krel, struct error *e
 		{ "usr/src/kernels/", "" } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		char path[PATH_MAX];
+		_cleanup_free_ char *path = xasprintf("%s%s%s", places[i][0], krel, places[i][1]);
 
-		(void) snprintf(path, sizeof(path), "%s%s%s", places[i][0], krel, places[i][1]);
 		if (chase(headers->root_fd, path, &headers->build) == 0)
 			return 0;
 	}
@@ -139,35 +132,32 @@ static int find_build(struct headers *headers, const char *krel, struct error *e
 
 static void find_source(struct headers *headers, const char *krel)
 {
-	char path[PATH_MAX];
+	_cleanup_free_ char *path = xasprintf("lib/modules/%s/source", krel);
+	_cleanup_free_ char *below = xasprintf("%s/source", headers->build);
 
-	(void) snprintf(path, sizeof(path), "lib/modules/%s/source", krel);
-	if (chase(headers->root_fd, path, &headers->source) == 0)
-		return;
-	(void) snprintf(path, sizeof(path), "%s/source", headers->build);
-	if (chase(headers->root_fd, path, &headers->source) < 0)
+	if (chase(headers->root_fd, path, &headers->source) < 0 &&
+		chase(headers->root_fd, below, &headers->source) < 0)
 		headers->source = xstrdup(headers->build);
 }
 
 /* UTS_RELEASE is what modules get as their kernel's name. */
 static int check(const struct headers *headers, const char *krel, struct error *error)
 {
-	_cleanup_free_ char *text = NULL;
-	char path[PATH_MAX], wanted[128];
+	_cleanup_free_ char *symvers = xasprintf("%s/Module.symvers", headers->build);
+	_cleanup_close_ int build_fd =
+		openat(headers->root_fd, headers->build, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_free_ char *release = kernel_tree_release(build_fd);
 
-	(void) snprintf(path, sizeof(path), "%s/Module.symvers", headers->build);
-	if (!fs_exists(headers->root_fd, path))
+	if (!fs_exists(headers->root_fd, symvers))
 		return error_set(error, -EINVAL,
 			"the host's /%s is missing: the headers are not those of a kernel that was "
 			"built to its end; install the headers package of %s again",
-			path, krel);
-	(void) snprintf(path, sizeof(path), "%s/include/generated/utsrelease.h", headers->build);
-	(void) snprintf(wanted, sizeof(wanted), "#define UTS_RELEASE \"%s\"", krel);
-	if (fs_read(headers->root_fd, path, 65536, &text, NULL) < 0 || !strstr(text, wanted))
+			symvers, krel);
+	if (!release || strcmp(release, krel) != 0)
 		return error_set(error, -EINVAL,
-			"the host's /%s does not say %s: the headers are not prepared, or of another "
-			"kernel",
-			path, krel);
+			"the host's /%s/" KERNEL_TREE_RELEASE_HEADER
+			" does not say %s: the headers are not prepared, or of another kernel",
+			headers->build, krel);
 	return 0;
 }
 
@@ -219,9 +209,8 @@ void headers_identity(const struct headers *headers, struct strv *lines)
 		"include/generated/compile.h", "include/generated/autoconf.h" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		char path[PATH_MAX];
+		_cleanup_free_ char *path = xasprintf("%s/%s", headers->build, files[i]);
 
-		(void) snprintf(path, sizeof(path), "%s/%s", headers->build, files[i]);
 		xstrv_pushf(lines, "%s=%016" PRIx64, files[i],
 			node_cache_file_hash(headers->root_fd, path));
 	}
@@ -229,89 +218,60 @@ void headers_identity(const struct headers *headers, struct strv *lines)
 
 /* ---- what their package is called */
 
-/* Is one of the words of @list, "rhel fedora", @word? */
-static bool has_word(const char *list, const char *word)
-{
-	size_t length = strlen(word);
-
-	for (const char *c = list; (c = strstr(c, word)); c++)
-		if ((c == list || c[-1] == ' ') && (c[length] == ' ' || !c[length]))
-			return true;
-	return false;
-}
-
-/* ID and ID_LIKE as one list. os-release is often a link, and not from here. */
-static char *read_family(int host_fd)
+char *host_os_release(int host_fd)
 {
 	_cleanup_free_ char *path = NULL;
-	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ char *id = NULL;
-	_cleanup_free_ char *like = NULL;
+	char *text = NULL;
 
-	if (chase(host_fd, "etc/os-release", &path) < 0 ||
-		fs_read(host_fd, path, 65536, &text, NULL) < 0)
-		return xstrdup("");
-	id = os_release_value(text, "ID");
-	like = os_release_value(text, "ID_LIKE");
-	return xasprintf("%s %s", id ? id : "", like ? like : "");
+	return chase(host_fd, "etc/os-release", &path) < 0 ||
+			       fs_read(host_fd, path, 65536, &text, NULL) < 0
+		       ? NULL
+		       : text;
 }
 
-void headers_package(int host_fd, const char *krel, char *text, size_t size)
+char *headers_package(int host_fd, const char *krel)
 {
-	_cleanup_free_ char *family = read_family(host_fd);
 	const char *flavour = strrchr(krel, '-');
 	/* Red Hat's variants are at the end of the release, "+rt", and in the middle of the
 	 * package. */
 	const char *plus = strchr(krel, '+');
+	_cleanup_free_ char *os = host_os_release(host_fd);
+	_cleanup_free_ char *id = os ? os_release_value(os, "ID") : NULL;
+	_cleanup_free_ char *like = os ? os_release_value(os, "ID_LIKE") : NULL;
+	_cleanup_strv_ struct strv family = { 0 };
 
-	if (has_word(family, "debian") || has_word(family, "ubuntu"))
-		(void) snprintf(text, size, "the package linux-headers-%s (apt-get install)", krel);
-	else if (has_word(family, "rhel") || has_word(family, "fedora") ||
-		 has_word(family, "centos"))
-		(void) snprintf(text, size, "the package kernel-%s%sdevel-%.*s (dnf install)",
+	xstrv_split(&family, id ? id : "", " ");
+	xstrv_split(&family, like ? like : "", " ");
+	if (strv_contains(&family, "debian") || strv_contains(&family, "ubuntu"))
+		return xasprintf("the package linux-headers-%s (apt-get install)", krel);
+	if (strv_contains(&family, "rhel") || strv_contains(&family, "fedora") ||
+		strv_contains(&family, "centos"))
+		return xasprintf("the package kernel-%s%sdevel-%.*s (dnf install)",
 			plus ? plus + 1 : "", plus ? "-" : "", (int) strcspn(krel, "+"), krel);
-	else if ((has_word(family, "suse") || has_word(family, "sles")) && flavour)
-		(void) snprintf(text, size,
-			"the package kernel-%s-devel of version %.*s (zypper install)", flavour + 1,
-			(int) (flavour - krel), krel);
-	else
-		(void) snprintf(text, size,
-			"the headers of that very release (Debian, Ubuntu: linux-headers-%s; RHEL, "
-			"Rocky: kernel-devel-%s; SUSE: kernel-default-devel)",
-			krel, krel);
+	if ((strv_contains(&family, "suse") || strv_contains(&family, "sles")) && flavour)
+		return xasprintf("the package kernel-%s-devel of version %.*s (zypper install)",
+			flavour + 1, (int) (flavour - krel), krel);
+	return xasprintf(
+		"the headers of that very release (Debian, Ubuntu: linux-headers-%s; RHEL, "
+		"Rocky: kernel-devel-%s; SUSE: kernel-default-devel)",
+		krel, krel);
 }
 
 /* ---- which build of the kernel they are of */
 
-void kernel_builds_read(int root_fd, const char *krel, struct kernel_builds *ret)
+bool kernel_builds_differ(int root_fd, const char *krel, struct kernel_builds *ret)
 {
-	/* Its place in newer kernels, and before. */
-	static const char *const names[] = { "utsversion.h", "compile.h" };
-	static const char define[] = "#define UTS_VERSION \"";
+	_cleanup_free_ char *version = NULL;
+	_cleanup_close_ int build_fd = -1;
+	struct error ignored;
 	struct utsname system;
 
 	*ret = (struct kernel_builds){ .running = "" };
 	(void) uname(&system);
 	if (strcmp(system.release, krel) == 0)
 		(void) snprintf(ret->running, sizeof(ret->running), "%s", system.version);
-	for (size_t i = 0; i < ARRAY_SIZE(names) && !*ret->headers; i++) {
-		_cleanup_free_ char *text = NULL;
-		char path[PATH_MAX];
-		const char *found;
-
-		(void) snprintf(path, sizeof(path), "lib/modules/%s/build/include/generated/%s",
-			krel, names[i]);
-		if (fs_read(root_fd, path, 65536, &text, NULL) < 0 ||
-			!(found = strstr(text, define)))
-			continue;
-		found += strlen(define);
-		(void) snprintf(ret->headers, sizeof(ret->headers), "%.*s",
-			(int) strcspn(found, "\"\n"), found);
-	}
-}
-
-bool kernel_builds_differ(const struct kernel_builds *builds)
-{
-	return *builds->running && *builds->headers &&
-	       strcmp(builds->running, builds->headers) != 0;
+	if (kernel_tree_open(root_fd, krel, &build_fd, &ignored) == 0)
+		version = kernel_tree_version(build_fd);
+	(void) snprintf(ret->headers, sizeof(ret->headers), "%s", version ? version : "");
+	return *ret->running && *ret->headers && strcmp(ret->running, ret->headers) != 0;
 }

@@ -3,21 +3,18 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "cli/exit_code.h"
 #include "common/clock.h"
 #include "common/conf.h"
 #include "common/fs.h"
-#include "common/path.h"
+#include "common/process.h"
 #include "common/xalloc.h"
-#include "kernels/os_release.h"
+#include "kernels/krel.h"
 
 #define TOOL      "/" FETCH_TOOL
 #define MIRRORS   FETCH_TOOL "/mirrors.ini"
@@ -26,7 +23,8 @@
 /* In a kept tree: what uname -v printed on the node when it was fetched for its own kernel. */
 #define FETCHED_FOR "fetched-for"
 /* How the verb begins the line that says why it failed. */
-#define FAILURE "slipway resolve: "
+#define FAILURE     "slipway resolve: "
+#define DEADLINE_MS 600000U
 
 /* ---- what the image can ask */
 
@@ -48,21 +46,14 @@ int fetch_tool_read(int root_fd, struct fetch_tool *ret, struct error *error)
 
 bool fetch_tool_fits(const struct fetch_tool *tool, int host_fd)
 {
-	_cleanup_free_ char *path = NULL;
-	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ char *id = NULL;
-	_cleanup_free_ char *version = NULL;
+	_cleanup_free_ char *text = host_os_release(host_fd);
+	_cleanup_free_ char *id = text ? os_release_value(text, "ID") : NULL;
+	_cleanup_free_ char *found = text ? os_release_value(text, "VERSION_ID") : NULL;
+	const char *version = found ? found : "";
 	size_t length = strlen(tool->version_id);
 
-	if (chase(host_fd, "etc/os-release", &path) < 0 ||
-		fs_read(host_fd, path, 65536, &text, NULL) < 0)
-		return true;
-	id = os_release_value(text, "ID");
 	if (!id || !*id)
 		return true;
-	version = os_release_value(text, "VERSION_ID");
-	if (!version)
-		version = xstrdup("");
 	/* RHEL's has a minor version after a dot, which the catalogue has not. */
 	return strcmp(id, tool->id) == 0 && strncmp(version, tool->version_id, length) == 0 &&
 	       (!version[length] || version[length] == '.');
@@ -145,133 +136,88 @@ static void drop_rights(void)
 	(void) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/* Process 1 of its name space: what it starts, gpgv, ends with it. */
-static _Noreturn void run_resolve(int (*resolve)(int argc, char **argv), const struct strv *argv,
-	const struct strv *environment, int answer_fd, int progress_fd)
-{
-	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	int status;
-
-	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(answer_fd, STDOUT_FILENO) < 0 ||
-		dup2(progress_fd, STDERR_FILENO) < 0)
-		_exit(125);
-	(void) clearenv();
-	for (size_t i = 0; i < environment->count; i++)
-		(void) putenv(environment->items[i]);
-	drop_rights();
-	status = resolve((int) argv->count, argv->items);
-	(void) fflush(NULL);
-	_exit(status);
-}
-
-struct reader {
+/* The verb that is asked. */
+struct asking {
 	const struct node_build *build;
+	struct strv argv;
+	struct strv environment;
 	int log_fd;
-	char line[2048];
-	size_t length;
 	struct error reason; /* why it failed, in its own words */
 	struct error last;   /* its last line otherwise */
 };
 
-static void take_line(struct reader *reader)
+static void asking_free(struct asking *asking)
 {
-	char *to = reader->line;
+	strv_free(&asking->argv);
+	strv_free(&asking->environment);
+}
 
+static int run_resolve(void *context)
+{
+	const struct asking *asking = context;
+
+	/* Its answer is for the log only. */
+	if (dup2(asking->log_fd, STDOUT_FILENO) < 0)
+		return 125;
+	(void) clearenv();
+	for (size_t i = 0; i < asking->environment.count; i++)
+		(void) putenv(asking->environment.items[i]);
+	drop_rights();
+	return asking->build->request->resolve((int) asking->argv.count, asking->argv.items);
+}
+
+static void take_line(void *context, const char *line)
+{
+	struct asking *asking = context;
+	char text[2048];
+	size_t length = 0;
+
+	(void) dprintf(asking->log_fd, "%s\n", line);
 	/* What stands in columns, as a sentence has it. */
-	for (const char *from = reader->line; *from; from++)
-		if (*from != ' ' || from[1] != ' ')
-			*to++ = *from;
-	*to = '\0';
-	if (strncmp(reader->line, FAILURE, strlen(FAILURE)) == 0) {
-		(void) error_set(&reader->reason, 0, "%s", reader->line + strlen(FAILURE));
-	} else if (*reader->line) {
-		(void) error_set(&reader->last, 0, "%s", reader->line);
-		node_build_note(reader->build, "slipway: %s", reader->line);
+	for (; *line && length < sizeof(text) - 1; line++)
+		if (*line != ' ' || line[1] != ' ')
+			text[length++] = *line;
+	text[length] = '\0';
+	if (strncmp(text, FAILURE, strlen(FAILURE)) == 0) {
+		(void) error_set(&asking->reason, 0, "%s", text + strlen(FAILURE));
+	} else if (*text) {
+		(void) error_set(&asking->last, 0, "%s", text);
+		node_build_note(asking->build, "slipway: %s", text);
 	}
-}
-
-/* To the end of what it prints: then it has ended. */
-static int read_all(struct reader *reader, int fd)
-{
-	uint64_t until_ms = clock_monotonic_ms() + FETCH_DEADLINE_MS;
-	char buffer[4096];
-
-	for (;;) {
-		struct pollfd output = { .fd = fd, .events = POLLIN };
-		uint64_t now_ms = clock_monotonic_ms();
-		ssize_t size;
-
-		if (now_ms >= until_ms)
-			return -ETIMEDOUT;
-		if (poll(&output, 1, (int) (until_ms - now_ms)) <= 0)
-			continue;
-		size = read(fd, buffer, sizeof(buffer));
-		if (size <= 0)
-			return size < 0 ? -errno : 0;
-		(void) !write(reader->log_fd, buffer, (size_t) size);
-		for (ssize_t i = 0; i < size; i++) {
-			if (buffer[i] != '\n' && reader->length < sizeof(reader->line) - 1) {
-				reader->line[reader->length++] = buffer[i];
-			} else if (buffer[i] == '\n') {
-				reader->line[reader->length] = '\0';
-				take_line(reader);
-				reader->length = 0;
-			}
-		}
-	}
-}
-
-static int outcome(const struct reader *reader, int status, struct error *error)
-{
-	if (WIFSIGNALED(status))
-		return error_set(error, -EIO, FAILURE "ended by signal %d (%s)%s", WTERMSIG(status),
-			strsignal(WTERMSIG(status)),
-			WTERMSIG(status) == SIGKILL ? ": has the container enough memory?" : "");
-	if (WEXITSTATUS(status) == 0)
-		return 0;
-	if (WEXITSTATUS(status) == EXIT_CODE_DISK_FULL)
-		return error_set(error, -ENOSPC, "%.400s", reader->reason.text);
-	if (*reader->reason.text)
-		return error_set(error, -EIO, "%.500s", reader->reason.text);
-	return error_set(error, -EIO, FAILURE "exit status %d: %.300s", WEXITSTATUS(status),
-		*reader->last.text ? reader->last.text : "it did not say why");
 }
 
 /* The tree is then @folder/output; all that is printed goes to @log_fd, too. */
 static int resolve_headers(const struct node_build *build, const struct fetch_tool *tool,
 	const char *folder, int log_fd, struct error *error)
 {
-	struct reader reader = { .build = build, .log_fd = log_fd };
-	_cleanup_strv_ struct strv environment = { 0 };
-	_cleanup_strv_ struct strv argv = { 0 };
-	int ends[2];
-	int status = 0, r;
-	pid_t pid;
+	_cleanup_(asking_free) struct asking asking = { .build = build, .log_fd = log_fd };
+	const struct process process = {
+		.work = run_resolve,
+		.on_line = take_line,
+		.context = &asking,
+		.stdin_fd = -1,
+		.log_fd = -1,
+		.timeout_ms = DEADLINE_MS,
+	};
+	int status;
 
-	fetch_command(tool, build->request->krel, folder, &argv, &environment);
-	(void) fflush(NULL);
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return error_set_errno(error, -errno, "pipe");
-	/* As in sandbox.c: the child is in a new name space, and we are not. */
-	pid = (pid_t) syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
-	if (pid == 0)
-		run_resolve(build->request->resolve, &argv, &environment, log_fd, ends[1]);
-	r = pid < 0 ? -errno : 0;
-	(void) close(ends[1]);
-	if (r == 0) {
-		r = read_all(&reader, ends[0]);
-		if (r < 0)
-			(void) kill(pid, SIGKILL);
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
-	}
-	(void) close(ends[0]);
-	if (r == -ETIMEDOUT)
-		return error_set(error, r, "no end after %d s: ended. Are its mirrors slow?",
-			(int) (FETCH_DEADLINE_MS / 1000));
-	return r < 0 ? error_set_errno(error, r, "slipway resolve")
-		     : outcome(&reader, status, error);
+	fetch_command(tool, build->request->krel, folder, &asking.argv, &asking.environment);
+	status = process_run(&process, NULL, error);
+	if (status == -ETIMEDOUT)
+		return error_set(error, status, "no end after %u s: ended. Are its mirrors slow?",
+			DEADLINE_MS / 1000);
+	if (status <= 0)
+		return status;
+	if (status > 128)
+		return error_set(error, -EIO, FAILURE "ended by signal %d (%s)%s", status - 128,
+			strsignal(status - 128),
+			status == 128 + SIGKILL ? ": has the container enough memory?" : "");
+	if (status == EXIT_CODE_DISK_FULL)
+		return error_set(error, -ENOSPC, "%.400s", asking.reason.text);
+	if (*asking.reason.text)
+		return error_set(error, -EIO, "%.500s", asking.reason.text);
+	return error_set(error, -EIO, FAILURE "exit status %d: %.300s", status,
+		*asking.last.text ? asking.last.text : "it did not say why");
 }
 
 /* ---- what is kept */
@@ -282,8 +228,7 @@ static bool is_outdated(const struct node_build *build, int set_fd)
 	struct kernel_builds builds;
 
 	/* Of another build than the one that runs, and not what the distribution had for it. */
-	kernel_builds_read(set_fd, build->request->krel, &builds);
-	return kernel_builds_differ(&builds) &&
+	return kernel_builds_differ(set_fd, build->request->krel, &builds) &&
 	       (fs_read_line(set_fd, FETCHED_FOR, &fetched_for) < 0 ||
 		       strcmp(fetched_for, builds.running) != 0);
 }
@@ -291,53 +236,60 @@ static bool is_outdated(const struct node_build *build, int set_fd)
 /* -ENOENT when there are none, or none that are believed, which is noted. */
 static int find_kept(struct node_build *build)
 {
+	const char *krel = build->request->krel;
 	_cleanup_strv_ struct strv inputs = { 0 };
 	_cleanup_close_ int fd = -1;
 	struct error damage = { "" };
 	int r;
 
-	xstrv_pushf(&inputs, "krel=%s", build->request->krel);
-	r = node_cache_find(
-		&build->cache, NODE_HEADERS, build->request->krel, &inputs, &fd, &damage);
-	if (r == 0 && headers_open(fd, build->request->krel, &build->headers, &damage) < 0)
+	xstrv_pushf(&inputs, "krel=%s", krel);
+	r = node_cache_find(&build->cache, NODE_HEADERS, krel, &inputs, &fd, &damage);
+	if (r == 0 && headers_open(fd, krel, &build->headers, &damage) < 0)
 		r = -EBADMSG;
 	if (r == -EBADMSG)
 		node_build_note(build, "%s/headers/%s is damaged (%.400s): not used",
-			build->cache.path, build->request->krel, damage.text);
+			build->cache.path, krel, damage.text);
 	return r == 0 ? 0 : -ENOENT;
+}
+
+/* Into the new folder @to of the cache. */
+static int keep_in(const struct node_build *build, const struct node_cache *scratch,
+	const char *folder, const char *to, int to_fd)
+{
+	const struct node_cache *cache = &build->cache;
+	const char *krel = build->request->krel;
+	_cleanup_strv_ struct strv inputs = { 0 };
+	_cleanup_free_ char *from = xasprintf("%s/output", folder);
+	_cleanup_close_ int there_fd = -1;
+	struct kernel_builds builds;
+	struct error ignored;
+	int r = copy_tree(scratch->fd, from, to_fd, "output");
+
+	if (r < 0)
+		return r;
+	(void) kernel_builds_differ(to_fd, krel, &builds);
+	r = fs_write_atomic(
+		to_fd, "output/" FETCHED_FOR, builds.running, strlen(builds.running), 0644);
+	if (r < 0)
+		return r;
+	xstrv_pushf(&inputs, "krel=%s", krel);
+	if (node_cache_find(cache, NODE_HEADERS, krel, &inputs, &there_fd, &ignored) == 0 &&
+		is_outdated(build, there_fd))
+		(void) node_cache_remove(cache, NODE_HEADERS, krel);
+	return node_cache_keep(cache, NODE_HEADERS, to, to_fd, krel, &inputs);
 }
 
 int fetch_keep(const struct node_build *build, const struct node_cache *scratch, const char *folder)
 {
-	_cleanup_strv_ struct strv inputs = { 0 };
-	_cleanup_close_ int kept_fd = -1;
-	_cleanup_close_ int there_fd = -1;
-	char from[PATH_MAX], kept[NAME_MAX];
-	struct kernel_builds builds;
-	struct error ignored;
-	int r;
+	_cleanup_close_ int fd = -1;
+	char kept[NAME_MAX];
+	int r = node_cache_begin(&build->cache, kept, &fd);
 
-	xstrv_pushf(&inputs, "krel=%s", build->request->krel);
-	r = node_cache_begin(&build->cache, kept, &kept_fd);
 	if (r < 0)
 		return r;
-	(void) snprintf(from, sizeof(from), "%s/output", folder);
-	r = copy_tree(scratch->fd, from, kept_fd, "output");
-	if (r == 0) {
-		kernel_builds_read(kept_fd, build->request->krel, &builds);
-		r = fs_write_atomic(kept_fd, "output/" FETCHED_FOR, builds.running,
-			strlen(builds.running), 0644);
-	}
-	if (r == 0) {
-		if (node_cache_find(&build->cache, NODE_HEADERS, build->request->krel, &inputs,
-			    &there_fd, &ignored) == 0 &&
-			is_outdated(build, there_fd))
-			(void) node_cache_remove(&build->cache, NODE_HEADERS, build->request->krel);
-		r = node_cache_keep(
-			&build->cache, NODE_HEADERS, kept, kept_fd, build->request->krel, &inputs);
-	}
-	if (r < 0 && fs_remove_tree(build->cache.fd, kept) < 0)
-		node_build_note(build, "%s/%s could not be removed", build->cache.path, kept);
+	r = keep_in(build, scratch, folder, kept, fd);
+	if (r < 0)
+		node_build_discard(build, &build->cache, kept);
 	return r;
 }
 
@@ -348,28 +300,26 @@ static int fetch_to(struct node_build *build, const struct fetch_tool *tool,
 {
 	_cleanup_close_ int log_fd = openat(
 		build->cache.fd, LOG, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-	char path[PATH_MAX + NAME_MAX];
-	struct error why;
+	_cleanup_free_ char *path = xasprintf("%s/%s", scratch->path, folder);
+	const char *on_host = build->cache.lasting ? " on the host" : "";
+	struct error why = { "" };
 	int r;
 
 	if (log_fd < 0)
 		return error_set_errno(error, -errno, "%s/" LOG, build->cache.path);
-	(void) snprintf(path, sizeof(path), "%s/%s", scratch->path, folder);
-	r = resolve_headers(build, tool, path, log_fd, error);
+	r = resolve_headers(build, tool, path, log_fd, &why);
 	if (r == -ENOSPC)
-		(void) error_prefix(error, r,
+		(void) error_prefix(&why, r,
 			"no room in the container: some 180 MB are wanted below %s, on the node's disk "
 			"for containers (or is it the pod's limit of ephemeral-storage?)",
 			scratch->path);
-	if (r < 0) {
-		why = *error;
-		return error_set(error, r, "%.480s; log%s: %.200s/" LOG, why.text,
-			build->cache.lasting ? " on the host" : "", build->cache.path);
-	}
+	if (r < 0)
+		return error_set(error, r, "%.480s; log%s: %.200s/" LOG, why.text, on_host,
+			build->cache.path);
 	r = fetch_keep(build, scratch, folder);
 	return r < 0 ? error_set_errno(error, r,
 			       "they were fetched, but %s%s does not take them (some 80 MB)",
-			       build->cache.path, build->cache.lasting ? " on the host" : "")
+			       build->cache.path, on_host)
 		     : 0;
 }
 
@@ -402,8 +352,7 @@ static int fetch(struct node_build *build, const struct fetch_tool *tool, struct
 	if (r < 0)
 		return error_set_errno(error, r, "%s", scratch.path);
 	r = fetch_to(build, tool, &scratch, folder, error);
-	if (fs_remove_tree(scratch.fd, folder) < 0)
-		node_build_note(build, "%s/%s could not be removed", scratch.path, folder);
+	node_build_discard(build, &scratch, folder);
 	if (r < 0)
 		return r;
 	if (find_kept(build) < 0)
@@ -480,8 +429,7 @@ int fetch_find_headers(struct node_build *build, struct error *error)
 		host = *error;
 		return error_set(error, -ENOENT, "%.480s. %s", host.text, why.text);
 	}
-	kernel_builds_read(build->headers.root_fd, build->request->krel, &builds);
-	if (kernel_builds_differ(&builds))
+	if (kernel_builds_differ(build->headers.root_fd, build->request->krel, &builds))
 		node_build_note(build,
 			"these headers are of another build of the kernel (%s) than the one that "
 			"runs (%s): should it refuse the modules, boot the distribution's, or install "

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/node_build/node_build_internal.h"
 
-#include <limits.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/fs.h"
+#include "common/xalloc.h"
 
 #define UNLIMITED UINT64_MAX
 
@@ -28,77 +26,14 @@ static const struct hierarchy hierarchies[] = {
 		NULL },
 };
 
-/* Called for each cgroup from ours upwards; @path is relative to the root. */
-typedef void group_function(
-	void *context, int root_fd, const struct hierarchy *hierarchy, const char *path);
-
-/* Is @word between the commas of @list? */
-static bool has_word(const char *list, size_t length, const char *word)
-{
-	size_t size = strlen(word);
-
-	for (size_t i = 0; i + size <= length; i++)
-		if (strncmp(list + i, word, size) == 0 && (i == 0 || list[i - 1] == ',') &&
-			(i + size == length || list[i + size] == ','))
-			return true;
-	return false;
-}
-
-/* The cgroup's path in "4:memory:/kubepods/…" or "0::/kubepods/…", "" when there is none. */
-static void own_group(const char *text, const char *controller, char path[PATH_MAX])
-{
-	path[0] = '\0';
-	for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
-		const char *list = strchr(text, ':');
-		const char *end = list ? strchr(list + 1, ':') : NULL;
-		size_t line = strcspn(text, "\n");
-		size_t length;
-
-		if (!end || end >= text + line)
-			continue;
-		length = (size_t) (end - list - 1);
-		if (*controller ? !has_word(list + 1, length, controller) : length != 0)
-			continue;
-		(void) snprintf(path, PATH_MAX, "%.*s", (int) (text + line - end - 1), end + 1);
-		return;
-	}
-}
-
-/*
- * A container usually sees its own cgroup as the top; one with the node's cgroup name space sees
- * the node's, and a path that leads to its own.
- */
-static void for_each_group(int root_fd, group_function *function, void *context)
-{
-	_cleanup_free_ char *text = NULL;
-	char path[PATH_MAX];
-
-	if (fs_read(root_fd, "proc/self/cgroup", 0, &text, NULL) < 0)
-		return;
-	for (size_t i = 0; i < ARRAY_SIZE(hierarchies); i++) {
-		own_group(text, hierarchies[i].controller, path);
-		while (*path) {
-			char group[2 * PATH_MAX];
-			char *slash = strrchr(path, '/');
-
-			(void) snprintf(group, sizeof(group), "%s%s", hierarchies[i].folder, path);
-			function(context, root_fd, &hierarchies[i], group);
-			if (!slash || strcmp(path, "/") == 0)
-				break;
-			slash[slash == path ? 1 : 0] = '\0';
-		}
-	}
-}
-
 /* The number that follows @key at the beginning of a line, or the file's first; else @otherwise. */
 static uint64_t read_number(
 	int root_fd, const char *group, const char *file, const char *key, uint64_t otherwise)
 {
+	_cleanup_free_ char *path = xasprintf("%s/%s", group, file);
 	_cleanup_free_ char *text = NULL;
-	char path[2 * PATH_MAX + 64];
 	size_t length = key ? strlen(key) : 0;
 
-	(void) snprintf(path, sizeof(path), "%s/%s", group, file);
 	if (fs_read(root_fd, path, 0, &text, NULL) < 0)
 		return otherwise;
 	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
@@ -121,120 +56,139 @@ static uint64_t read_limit(int root_fd, const char *group, const char *file)
 	return number >= (UINT64_C(1) << 60) ? UNLIMITED : number;
 }
 
-struct found {
+/* What binds, so far, and of what. */
+struct binding {
 	uint64_t memory; /* that is left */
-	char memory_of[96];
 	unsigned processors;
+	uint64_t killed; /* for want of memory */
+	char memory_of[96];
 	char processors_of[96];
 };
 
 static void take_memory(
-	struct found *found, int root_fd, const struct hierarchy *hierarchy, const char *group)
+	struct binding *binding, int root_fd, const struct hierarchy *hierarchy, const char *group)
 {
 	uint64_t limit = read_limit(root_fd, group, hierarchy->limit);
-	uint64_t usage, cache, left;
+	uint64_t usage = read_number(root_fd, group, hierarchy->usage, NULL, 0);
+	uint64_t cache = read_number(root_fd, group, "memory.stat", hierarchy->cache, 0);
+	uint64_t killed = read_number(root_fd, group, hierarchy->events, "oom_kill", 0);
+	uint64_t left;
 
-	if (limit == UNLIMITED)
-		return;
-	usage = read_number(root_fd, group, hierarchy->usage, NULL, 0);
-	cache = read_number(root_fd, group, "memory.stat", hierarchy->cache, 0);
+	if (killed > binding->killed)
+		binding->killed = killed;
 	usage -= cache < usage ? cache : usage;
 	left = limit > usage ? limit - usage : 0;
-	if (left >= found->memory)
+	if (limit == UNLIMITED || left >= binding->memory)
 		return;
-	found->memory = left;
-	(void) snprintf(found->memory_of, sizeof(found->memory_of), "%s of %llu MiB",
+	binding->memory = left;
+	(void) snprintf(binding->memory_of, sizeof(binding->memory_of), "%s of %llu MiB",
 		hierarchy->limit, (unsigned long long) (limit >> 20));
 }
 
 static void take_processors(
-	struct found *found, int root_fd, const struct hierarchy *hierarchy, const char *group)
+	struct binding *binding, int root_fd, const struct hierarchy *hierarchy, const char *group)
 {
 	uint64_t quota = read_limit(root_fd, group, hierarchy->quota);
+	_cleanup_free_ char *path = xasprintf("%s/%s", group, hierarchy->quota);
 	_cleanup_free_ char *text = NULL;
-	char path[2 * PATH_MAX + 64];
 	uint64_t period = 0;
 	unsigned allowed;
 
-	if (quota == UNLIMITED)
-		return;
-	(void) snprintf(path, sizeof(path), "%s/%s", group, hierarchy->quota);
 	if (hierarchy->period)
 		period = read_limit(root_fd, group, hierarchy->period);
 	else if (fs_read_line(root_fd, path, &text) == 0 && strchr(text, ' '))
 		period = strtoull(strchr(text, ' '), NULL, 10);
-	if (period == 0 || period == UNLIMITED)
+	if (quota == UNLIMITED || period == 0 || period == UNLIMITED)
 		return;
 	allowed = (unsigned) ((quota + period - 1) / period);
 	if (allowed < 1)
 		allowed = 1;
-	if (allowed >= found->processors)
+	if (allowed >= binding->processors)
 		return;
-	found->processors = allowed;
-	(void) snprintf(found->processors_of, sizeof(found->processors_of), "%s allows %.1f",
+	binding->processors = allowed;
+	(void) snprintf(binding->processors_of, sizeof(binding->processors_of), "%s allows %.1f",
 		hierarchy->quota, (double) quota / (double) period);
 }
 
-static void take_group(
-	void *context, int root_fd, const struct hierarchy *hierarchy, const char *group)
+/* The cgroup's path in "4:memory:/kubepods/…" or "0::/kubepods/…"; NULL when there is none. */
+static char *own_group(const struct strv *lines, const char *controller)
 {
-	if (hierarchy->limit)
-		take_memory(context, root_fd, hierarchy, group);
-	if (hierarchy->quota)
-		take_processors(context, root_fd, hierarchy, group);
+	for (size_t i = 0; i < lines->count; i++) {
+		const char *list = strchr(lines->items[i], ':');
+		const char *end = list ? strchr(list + 1, ':') : NULL;
+		_cleanup_free_ char *text =
+			end ? xstrndup(list + 1, (size_t) (end - list - 1)) : NULL;
+		_cleanup_strv_ struct strv controllers = { 0 };
+
+		if (!text)
+			continue;
+		xstrv_split(&controllers, text, ",");
+		if (*controller ? strv_contains(&controllers, controller) : !*text)
+			return xstrdup(end + 1);
+	}
+	return NULL;
+}
+
+/*
+ * Ours and all above it. A container usually sees its own cgroup as the top; one with the node's
+ * cgroup name space sees the node's, and a path that leads to its own.
+ */
+static void read_groups(struct binding *binding, int root_fd)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *text = NULL;
+
+	if (fs_read(root_fd, "proc/self/cgroup", 0, &text, NULL) < 0)
+		return;
+	xstrv_split(&lines, text, "\n");
+	for (size_t i = 0; i < ARRAY_SIZE(hierarchies); i++) {
+		const struct hierarchy *hierarchy = &hierarchies[i];
+		_cleanup_free_ char *path = own_group(&lines, hierarchy->controller);
+
+		while (path && *path) {
+			_cleanup_free_ char *group = xasprintf("%s%s", hierarchy->folder, path);
+			char *slash = strrchr(path, '/');
+
+			if (hierarchy->limit)
+				take_memory(binding, root_fd, hierarchy, group);
+			if (hierarchy->quota)
+				take_processors(binding, root_fd, hierarchy, group);
+			if (!slash || strcmp(path, "/") == 0)
+				break;
+			slash[slash == path ? 1 : 0] = '\0';
+		}
+	}
 }
 
 void build_limits_find(int root_fd, unsigned processors, unsigned most, struct build_limits *ret)
 {
-	struct found found = { .memory = UNLIMITED, .processors = processors ? processors : 1 };
-	bool scarce;
+	struct binding binding = { .memory = UNLIMITED, .processors = processors ? processors : 1 };
 	char memory[160] = "memory not known";
-	uint64_t jobs = UNLIMITED;
-	uint64_t available;
+	uint64_t available, jobs;
+	bool scarce;
 
-	for_each_group(root_fd, take_group, &found);
+	read_groups(&binding, root_fd);
 	available = read_number(root_fd, "proc", "meminfo", "MemAvailable:", 0) << 10;
-	if (available && available < found.memory) {
-		found.memory = available;
-		(void) snprintf(found.memory_of, sizeof(found.memory_of), "the node's own");
+	if (available && available < binding.memory) {
+		binding.memory = available;
+		(void) snprintf(binding.memory_of, sizeof(binding.memory_of), "the node's own");
 	}
-	scarce = found.memory < BUILD_BASE_MEMORY + BUILD_JOB_MEMORY;
-	if (scarce)
-		jobs = 1;
-	else if (found.memory != UNLIMITED)
-		jobs = (found.memory - BUILD_BASE_MEMORY) / BUILD_JOB_MEMORY;
-	if (jobs > found.processors)
-		jobs = found.processors;
+	scarce = binding.memory < BUILD_BASE_MEMORY + BUILD_JOB_MEMORY;
+	jobs = scarce ? 1 : (binding.memory - BUILD_BASE_MEMORY) / BUILD_JOB_MEMORY;
+	if (jobs > binding.processors)
+		jobs = binding.processors;
 	if (most && jobs > most)
 		jobs = most;
-	ret->jobs = (unsigned) jobs;
-	ret->memory = found.memory;
-	if (found.memory != UNLIMITED)
+	if (binding.memory != UNLIMITED)
 		(void) snprintf(memory, sizeof(memory), "%llu MiB left (%s)%s",
-			(unsigned long long) (found.memory >> 20), found.memory_of,
+			(unsigned long long) (binding.memory >> 20), binding.memory_of,
 			scarce ? ", too little to be sure of even one" : "");
+	*ret = (struct build_limits){
+		.jobs = (unsigned) jobs,
+		.memory = binding.memory,
+		.killed = binding.killed,
+	};
 	(void) snprintf(ret->why, sizeof(ret->why), "%u processors%s%s, %s%s", processors,
-		*found.processors_of ? ", " : "", found.processors_of, memory,
-		most && ret->jobs == most ? ", as asked for" : "");
-}
-
-static void take_killed(
-	void *context, int root_fd, const struct hierarchy *hierarchy, const char *group)
-{
-	uint64_t *most = context;
-	uint64_t killed;
-
-	if (!hierarchy->events)
-		return;
-	killed = read_number(root_fd, group, hierarchy->events, "oom_kill", 0);
-	if (killed > *most)
-		*most = killed;
-}
-
-uint64_t build_limits_killed(int root_fd)
-{
-	uint64_t most = 0;
-
-	for_each_group(root_fd, take_killed, &most);
-	return most;
+		*binding.processors_of ? ", " : "", binding.processors_of, memory,
+		most && jobs == most ? ", as asked for" : "");
 }

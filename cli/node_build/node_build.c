@@ -4,15 +4,16 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "common/buildlog.h"
 #include "common/clock.h"
 #include "common/conf.h"
 #include "common/fs.h"
 #include "common/path.h"
+#include "common/process.h"
 #include "common/xalloc.h"
 #include "module/running.h"
 #include "module/symvers.h"
@@ -46,18 +47,28 @@ void node_build_close(struct node_build *build)
 	strv_free(&build->inputs);
 }
 
+void node_build_discard(
+	const struct node_build *build, const struct node_cache *cache, const char *folder)
+{
+	if (fs_remove_tree(cache->fd, folder) < 0)
+		node_build_note(build, "%s/%s could not be removed", cache->path, folder);
+}
+
 bool node_build_leave_read_only(struct node_build *build)
 {
-	_cleanup_free_ char *path = xstrdup(build->cache.path);
+	const char *chosen = build->request->chosen_cache;
+	struct node_cache other;
+	struct error ignored;
 
-	if (build->request->chosen_cache && *build->request->chosen_cache)
-		return false;
-	if (!node_cache_leave_read_only(&build->cache))
+	if ((chosen && *chosen) || faccessat(build->cache.fd, ".", W_OK, 0) == 0 ||
+		errno != EROFS || node_cache_open(NULL, NULL, &other, &ignored) < 0)
 		return false;
 	node_build_note(build,
 		"%.500s is on a read-only file system (dmesg on the host may tell why): what is "
 		"missing there is kept in this container only",
-		path);
+		build->cache.path);
+	node_cache_close(&build->cache);
+	build->cache = other;
 	return true;
 }
 
@@ -175,24 +186,20 @@ static int choose_compiler(struct node_build *build, struct error *error)
 /* Of peermem's own: OFED's symvers, and who exports the interface there. */
 static int find_ofed(struct node_build *build, struct error *error)
 {
+	const char *krel = build->request->krel;
 	/* In the order of NVIDIA's own build. */
-	static const char *const places[] = { OFED_SOURCES "/x86_64/", OFED_SOURCES "/" };
+	const char *const places[][2] = { { "x86_64/", krel }, { "", krel }, { "default", "" } };
 	_cleanup_(symvers_close) struct symvers *symvers = NULL;
 	const struct symvers_entry *entry;
 	char exporter[64], path[PATH_MAX];
 	int r;
 
-	for (size_t i = 0; i < ARRAY_SIZE(places) + 1; i++) {
-		if (i < ARRAY_SIZE(places))
-			(void) snprintf(build->ofed, sizeof(build->ofed), "/%s%s", places[i],
-				build->request->krel);
-		else
-			(void) snprintf(
-				build->ofed, sizeof(build->ofed), "/" OFED_SOURCES "/default");
-		(void) snprintf(path, sizeof(path), "%.4000s/Module.symvers", build->ofed + 1);
+	for (size_t i = 0; i < ARRAY_SIZE(places) && !*build->ofed; i++) {
+		(void) snprintf(path, sizeof(path), OFED_SOURCES "/%s%s/Module.symvers",
+			places[i][0], places[i][1]);
 		if (fs_exists(build->request->root_fd, path))
-			break;
-		*build->ofed = '\0';
+			(void) snprintf(build->ofed, sizeof(build->ofed), "/" OFED_SOURCES "/%s%s",
+				places[i][0], places[i][1]);
 	}
 	if (!*build->ofed)
 		return error_set(error, -ENOENT,
@@ -200,7 +207,7 @@ static int find_ofed(struct node_build *build, struct error *error)
 			"/" OFED_SOURCES
 			": the NIC container shows them there (with USE_HOST_MOFED "
 			"the host's /usr/src)",
-			build->request->krel);
+			krel);
 	r = symvers_open(build->request->root_fd, path, &symvers, error);
 	if (r < 0)
 		return r;
@@ -221,16 +228,21 @@ static int find_ofed(struct node_build *build, struct error *error)
 /* What nvidia.ko exports, with the CRCs of the very build that is in the image. */
 static int find_nvidia(struct node_build *build, struct error *error)
 {
-	char symvers[256];
+	_cleanup_free_ char *symvers = NULL;
 
 	(void) snprintf(build->nvidia, sizeof(build->nvidia), "usr/src/nvidia-%s", build->version);
-	(void) snprintf(symvers, sizeof(symvers), "%s/Module.symvers", build->nvidia);
+	symvers = xasprintf("%s/Module.symvers", build->nvidia);
 	if (!fs_exists(build->request->root_fd, symvers))
 		return error_set(error, -ENOENT,
 			"nvidia-peermem cannot be compiled: the image has no /%s", symvers);
 	xstrv_pushf(&build->inputs, "nvidia=%016" PRIx64,
 		node_cache_file_hash(build->request->root_fd, symvers));
 	return 0;
+}
+
+static bool is_peermem(const struct node_build *build)
+{
+	return strcmp(build->request->recipe, "peermem") == 0;
 }
 
 static int open_build(struct node_build *build, struct error *error)
@@ -248,8 +260,9 @@ static int open_build(struct node_build *build, struct error *error)
 			build->request->host);
 	r = node_cache_open(
 		build->request->chosen_cache, build->request->usual_cache, &build->cache, error);
-	if (r == 0)
-		r = fetch_find_headers(build, error);
+	if (r < 0)
+		return r;
+	r = fetch_find_headers(build, error);
 	if (r < 0)
 		return r;
 	xstrv_pushf(&build->inputs, "recipe=%s", build->request->recipe);
@@ -261,10 +274,11 @@ static int open_build(struct node_build *build, struct error *error)
 	if (r < 0)
 		return r;
 	headers_identity(&build->headers, &build->inputs);
-	if (strcmp(build->request->recipe, "peermem") == 0) {
+	if (is_peermem(build)) {
 		r = find_ofed(build, error);
-		if (r == 0)
-			r = find_nvidia(build, error);
+		if (r < 0)
+			return r;
+		r = find_nvidia(build, error);
 		if (r < 0)
 			return r;
 	}
@@ -277,60 +291,44 @@ static int open_build(struct node_build *build, struct error *error)
 /* ---- the recipe */
 
 /* What it prints: to the log, and what matters of it to those who watch. */
-static int follow_recipe(const struct node_build *build, int fd, FILE *log)
+static void follow_recipe(void *context, const char *line)
 {
-	_cleanup_fclose_ FILE *output = fdopen(fd, "r");
-	_cleanup_free_ char *line = NULL;
-	uint64_t begun_ms = clock_monotonic_ms();
-	uint64_t told_ms = begun_ms;
-	size_t compiled = 0;
-	size_t size = 0;
+	struct node_recipe *recipe = context;
+	uint64_t now_ms = clock_monotonic_ms();
 
-	if (!output) {
-		(void) close(fd);
-		return -errno;
-	}
-	while (getline(&line, &size, output) > 0) {
-		uint64_t now_ms = clock_monotonic_ms();
-
-		(void) fputs(line, log);
-		if (strncmp(line, STEP_MARK, strlen(STEP_MARK)) == 0)
-			node_build_note(build, "%.*s",
-				(int) strcspn(line + strlen(STEP_MARK), "\n"),
-				line + strlen(STEP_MARK));
-		compiled += buildlog_compiled(line) != NULL;
-		if (now_ms - told_ms < PROGRESS_MS || compiled == 0)
-			continue;
-		told_ms = now_ms;
-		node_build_note(build, "%zu files compiled in %llu s", compiled,
-			(unsigned long long) (now_ms - begun_ms) / 1000);
-	}
-	return 0;
+	(void) fprintf(recipe->log, "%s\n", line);
+	if (strncmp(line, STEP_MARK, strlen(STEP_MARK)) == 0)
+		node_build_note(recipe->build, "%s", line + strlen(STEP_MARK));
+	recipe->compiled += buildlog_compiled(line) != NULL;
+	if (now_ms - recipe->reported_ms < PROGRESS_MS || recipe->compiled == 0)
+		return;
+	recipe->reported_ms = now_ms;
+	node_build_note(recipe->build, "%zu files compiled in %llu s", recipe->compiled,
+		(unsigned long long) (now_ms - recipe->begun_ms) / 1000);
 }
 
 /* Returns the recipe's exit status, as a shell has it. */
-static int run_recipe(const struct sandbox *sandbox, const char *log_path, struct error *error)
+static int run_recipe(struct node_recipe *recipe, const char *log_path, struct error *error)
 {
-	const struct node_build *build = sandbox->build;
+	const struct node_build *build = recipe->build;
+	const struct process process = {
+		.work = sandbox_work,
+		.on_line = follow_recipe,
+		.context = recipe,
+		.stdin_fd = -1,
+		.log_fd = -1,
+	};
 	_cleanup_fclose_ FILE *log = NULL;
-	int log_fd, status, fd, r;
-	pid_t pid;
+	int log_fd;
 
 	log_fd = openat(build->cache.fd, log_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	log = log_fd < 0 ? NULL : fdopen(log_fd, "w");
 	if (!log)
 		return error_set_errno(error, -errno, "%s/%s", build->cache.path, log_path);
 	setlinebuf(log); /* a user may be following it */
-	r = sandbox_start(sandbox, &pid, &fd, error);
-	if (r < 0)
-		return r;
-	r = follow_recipe(build, fd, log);
-	if (r < 0)
-		return error_set_errno(error, r, "recipe %s", build->request->recipe);
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return error_set_errno(error, -errno, "recipe %s", build->request->recipe);
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	recipe->log = log;
+	recipe->begun_ms = recipe->reported_ms = clock_monotonic_ms();
+	return process_run(&process, NULL, error);
 }
 
 /* The compiler's first error, out of the log. */
@@ -362,6 +360,16 @@ static int recipe_failed(
 		place, found.message, buildlog_hint(&found), build->cache.path, log_path);
 }
 
+static void find_limits(const struct node_build *build, struct build_limits *ret)
+{
+	unsigned processors = 1;
+	cpu_set_t usable;
+
+	if (sched_getaffinity(0, sizeof(usable), &usable) == 0)
+		processors = (unsigned) CPU_COUNT(&usable);
+	build_limits_find(build->request->root_fd, processors, build->request->max_jobs, ret);
+}
+
 /*
  * Runs the recipe in @folder of the cache with as many compilers at once as the container has room
  * for, and keeps what it made.
@@ -369,33 +377,27 @@ static int recipe_failed(
 static int compile(
 	const struct node_build *build, const char *folder, int folder_fd, struct error *error)
 {
-	uint64_t killed = build_limits_killed(build->request->root_fd);
-	uint64_t begun_ms = clock_monotonic_ms();
-	struct sandbox sandbox = { .build = build, .work_fd = folder_fd };
-	struct build_limits limits;
-	unsigned processors = 1;
-	char log_path[NAME_MAX];
-	cpu_set_t usable;
+	struct node_recipe recipe = { .build = build, .work_fd = folder_fd };
+	const struct build_limits *limits = &recipe.limits;
+	_cleanup_free_ char *log_path = xasprintf("log/%s.log", build->request->recipe);
+	struct build_limits after;
 	int status, r;
 
-	if (sched_getaffinity(0, sizeof(usable), &usable) == 0)
-		processors = (unsigned) CPU_COUNT(&usable);
-	build_limits_find(build->request->root_fd, processors, build->request->max_jobs, &limits);
-	sandbox.jobs = limits.jobs;
+	find_limits(build, &recipe.limits);
 	node_build_note(build, "compiling driver %s for %s with %s: %u job%s at once: %s",
-		build->version, build->request->krel, build->compiler, limits.jobs,
-		limits.jobs == 1 ? "" : "s", limits.why);
-	(void) snprintf(log_path, sizeof(log_path), "log/%s.log", build->request->recipe);
-	status = run_recipe(&sandbox, log_path, error);
+		build->version, build->request->krel, build->compiler, limits->jobs,
+		limits->jobs == 1 ? "" : "s", limits->why);
+	status = run_recipe(&recipe, log_path, error);
 	if (status < 0)
 		return status;
-	if (status == 128 + SIGKILL ||
-		(status > 0 && build_limits_killed(build->request->root_fd) > killed))
+	find_limits(build, &after);
+	if (status == 128 + SIGKILL || (status > 0 && after.killed > limits->killed))
 		return error_set(error, -EIO,
 			"compiling for %s: the kernel killed the compiler for memory at %u jobs (%s): "
 			"give the container a larger memory limit (resources.limits.memory), or "
 			"fewer jobs (--max-threads); log on the host: %s/%s",
-			build->request->krel, limits.jobs, limits.why, build->cache.path, log_path);
+			build->request->krel, limits->jobs, limits->why, build->cache.path,
+			log_path);
 	if (status > 0)
 		return recipe_failed(build, status, log_path, error);
 	r = node_cache_keep(
@@ -403,7 +405,7 @@ static int compile(
 	if (r < 0)
 		return error_set_errno(error, r, "%s", build->cache.path);
 	node_build_note(build, "compiled in %.1f s; kept in %s%s",
-		(double) (clock_monotonic_ms() - begun_ms) / 1000, build->cache.path,
+		(double) (clock_monotonic_ms() - recipe.begun_ms) / 1000, build->cache.path,
 		build->cache.lasting ? " for the next start"
 				     : " of this container only: no folder of the host can be "
 				       "written to");
@@ -445,9 +447,7 @@ static int make_set(struct node_build *build, int *ret_fd, struct error *error)
 			strerror(-r));
 	r = compile(build, folder, folder_fd, error);
 	if (r < 0) {
-		if (fs_remove_tree(build->cache.fd, folder) < 0)
-			node_build_note(
-				build, "%s/%s could not be removed", build->cache.path, folder);
+		node_build_discard(build, &build->cache, folder);
 		return r;
 	}
 	r = node_cache_find(
@@ -459,20 +459,12 @@ static int make_set(struct node_build *build, int *ret_fd, struct error *error)
 
 /* ---- what the load proof wants to know of the kernel */
 
-static int write_fact(
-	const struct node_build *build, const char *name, const char *text, size_t size)
-{
-	char path[PATH_MAX];
-
-	(void) snprintf(
-		path, sizeof(path), KERNEL_FACTS_FOLDER "/%s/%s", build->request->krel, name);
-	return fs_write_atomic(build->request->root_fd, path, text, size, 0644);
-}
-
 /* The build of the kernel is left out: headers do not always tell what uname -v will print. */
 static int write_facts(const struct node_build *build, struct error *error)
 {
 	const char *role = strcmp(build->request->recipe, "ofed") == 0 ? "nic" : "gpu";
+	_cleanup_free_ char *folder = xasprintf(KERNEL_FACTS_FOLDER "/%s", build->request->krel);
+	_cleanup_free_ char *symvers_path = xasprintf("%s/Module.symvers", build->headers.build);
 	struct kernel_facts facts = { .struct_size = 0 };
 	_cleanup_free_ char *symvers = NULL;
 	_cleanup_free_ char *config = NULL;
@@ -480,29 +472,29 @@ static int write_facts(const struct node_build *build, struct error *error)
 	_cleanup_free_ char *image =
 		xasprintf("role=%s\nversion=%s\nos=%s\nkrel=%s\nset=%s\nproof=cannot-tell\n", role,
 			build->version, build->os, build->request->krel, build->name);
-	char path[PATH_MAX];
-	size_t size;
-	int r;
+	const char *const names[] = { KERNEL_FACTS_SYMVERS, KERNEL_FACTS_FILE, KERNEL_FACTS_IMAGE };
+	const char *texts[ARRAY_SIZE(names)];
+	int r = headers_config(&build->headers, &config, error);
 
-	r = headers_config(&build->headers, &config, error);
 	if (r < 0)
 		return r;
 	kernel_options_of_config(config, &facts.options);
 	options = kernel_facts_text(&facts);
 	if (!options)
 		out_of_memory();
-	(void) snprintf(path, sizeof(path), KERNEL_FACTS_FOLDER "/%s", build->request->krel);
-	r = fs_mkdir_parents(build->request->root_fd, path, 0755);
+	r = fs_mkdir_parents(build->request->root_fd, folder, 0755);
 	/* Its readers see by the first bytes whether it is packed: this one is not. */
-	(void) snprintf(path, sizeof(path), "%.4000s/Module.symvers", build->headers.build);
 	if (r == 0)
-		r = fs_read(build->headers.root_fd, path, 0, &symvers, &size);
-	if (r == 0)
-		r = write_fact(build, KERNEL_FACTS_SYMVERS, symvers, size);
-	if (r == 0)
-		r = write_fact(build, KERNEL_FACTS_FILE, options, strlen(options));
-	if (r == 0)
-		r = write_fact(build, KERNEL_FACTS_IMAGE, image, strlen(image));
+		r = fs_read(build->headers.root_fd, symvers_path, 0, &symvers, NULL);
+	texts[0] = symvers;
+	texts[1] = options;
+	texts[2] = image;
+	for (size_t i = 0; i < ARRAY_SIZE(names) && r == 0; i++) {
+		_cleanup_free_ char *path = xasprintf("%s/%s", folder, names[i]);
+
+		r = fs_write_atomic(
+			build->request->root_fd, path, texts[i], strlen(texts[i]), 0644);
+	}
 	return r < 0 ? error_set_errno(error, r, "/" KERNEL_FACTS_FOLDER) : 0;
 }
 
@@ -519,11 +511,9 @@ int node_build_run(const struct node_build_request *request, struct error *error
 	r = make_set(&build, &set_fd, error);
 	if (r < 0)
 		return r;
-	if (strcmp(request->recipe, "peermem") != 0) {
-		r = write_facts(&build, error);
-		if (r < 0)
-			return r;
-	}
+	r = is_peermem(&build) ? 0 : write_facts(&build, error);
+	if (r < 0)
+		return r;
 	return install_set(&build, set_fd, error);
 }
 

@@ -4,13 +4,132 @@
 
 #include <limits.h>
 #include <stdint.h>
-#include <sys/types.h>
 
-#include "cli/node_build/cache_internal.h"
-#include "cli/node_build/headers_internal.h"
 #include "cli/node_build/node_build.h"
 
 #define NODE_KIT_FOLDER "usr/lib/slipway/kit"
+
+/*
+ * ---- cache.c: what was compiled on this node, kept under a host path for the next start. Below
+ * its folder:
+ *   modules/<name>/     a module set (seam 2), "inputs": all that it was made of, and "contents":
+ *                       each file with its hash
+ *   headers/<krel>/     a kernel's headers that were fetched, with the same two files and
+ *                       "fetched-for", what uname -v printed then
+ *   log/<recipe>.log    what the last run of a recipe printed; log/headers.log: of the fetching
+ *   tmp-XXXXXX/         a build that runs (its folder is locked), or that was killed
+ * A set is seen whole or not at all, also after a loss of power. Not cli/cache/, whose folder is
+ * its user's: what lies here is loaded into a kernel and has to be root's alone.
+ */
+
+/* In the container, for a host that cannot be written to: the next container compiles again. */
+#define NODE_CACHE_FALLBACK "/var/lib/slipway"
+#define NODE_CACHE_SETS     16
+#define NODE_CACHE_HEADERS  4 /* kernels: some 80 MB each */
+
+enum node_cache_kind { NODE_MODULES, NODE_HEADERS };
+
+struct node_cache {
+	int fd;
+	char path[PATH_MAX]; /* as the host has it, for messages */
+	bool lasting;        /* on the host's disk */
+};
+
+/*
+ * @chosen and @usual as in struct node_build_request; where neither is given or @usual cannot be
+ * written to, NODE_CACHE_FALLBACK. The caller closes it.
+ */
+int node_cache_open(
+	const char *chosen, const char *usual, struct node_cache *ret, struct error *error);
+void node_cache_close(struct node_cache *cache);
+
+/* 64-bit FNV-1a of a file's content; 0 where it cannot be read. */
+uint64_t node_cache_file_hash(int dir_fd, const char *path);
+/* A name for what is made of @inputs: "<prefix>-<hash>". */
+void node_cache_name(const char *prefix, const struct strv *inputs, char name[NAME_MAX]);
+
+/*
+ * The set's folder to *ret_fd when it is there, was made of these very inputs and is as it was
+ * made; else -ENOENT, or -EBADMSG and what is wrong with it in @error. A file that is not root's,
+ * or that others may write to, is damage, too: a user who can write here is root on the node.
+ */
+int node_cache_find(const struct node_cache *cache, enum node_cache_kind kind, const char *name,
+	const struct strv *inputs, int *ret_fd, struct error *error);
+
+/* A new folder with "output" and "work" in it, locked as long as *ret_fd is open. */
+int node_cache_begin(const struct node_cache *cache, char folder[NAME_MAX], int *ret_fd);
+/*
+ * Its output becomes root's alone, and the set of that name; of the sets of its kind, those that
+ * were used longest ago go, beyond NODE_CACHE_SETS or NODE_CACHE_HEADERS.
+ */
+int node_cache_keep(const struct node_cache *cache, enum node_cache_kind kind, const char *folder,
+	int folder_fd, const char *name, const struct strv *inputs);
+/* Writes the list of all that is below @set_fd, beside it. */
+int node_cache_write_contents(int set_fd);
+/* Removes a set, whole. */
+int node_cache_remove(const struct node_cache *cache, enum node_cache_kind kind, const char *name);
+/*
+ * Removes the folders of builds that run no longer. One that is still locked is asked again for
+ * @wait_ms: its owner may have been killed just now.
+ */
+void node_cache_sweep(const struct node_cache *cache, unsigned wait_ms);
+
+/*
+ * ---- headers.c: a kernel's headers as they lie in a root: the host's, the container's own, or a
+ * tree that was fetched. Their makefiles and links name other folders, some by absolute paths: what
+ * is named has to be seen at the same path where a recipe runs.
+ */
+
+struct headers {
+	int root_fd;         /* what all paths are relative to, our own copy; -1: none */
+	char *build;         /* where lib/modules/<krel>/build leads */
+	char *source;        /* where …/source leads, or the same */
+	struct strv folders; /* that a recipe needs at their own paths */
+	struct strv links;   /* between them, "path target" each */
+};
+
+#define HEADERS_NONE                                                                               \
+	{                                                                                          \
+		.root_fd = -1                                                                      \
+	}
+
+/*
+ * Finds the headers of @krel below @root_fd. -ENOENT without them, naming what to install; -EINVAL
+ * for a tree that is not prepared, or of another kernel. The caller closes @ret.
+ */
+int headers_open(int root_fd, const char *krel, struct headers *ret, struct error *error);
+void headers_close(struct headers *headers);
+
+/* The kernel's configuration, freed by the caller. */
+int headers_config(const struct headers *headers, char **ret_text, struct error *error);
+
+/* Appends lines that tell these from every other build of a kernel of its name. */
+void headers_identity(const struct headers *headers, struct strv *lines);
+
+/*
+ * What the distribution of @host_fd calls the package with the headers: "the package
+ * linux-headers-… (apt-get install)"; where that cannot be told, the names that there are. @krel:
+ * "6.1.0-56-amd64", "5.14.0-503.el9.x86_64+rt", "6.4.0-150600.23.25-default". The caller frees it.
+ */
+char *headers_package(int host_fd, const char *krel);
+
+/* The host's os-release, often a link, and not from here; NULL without. The caller frees it. */
+char *host_os_release(int host_fd);
+
+/* Distributions build a kernel again under its name: UTS_VERSION tells one build from the other. */
+struct kernel_builds {
+	char running[65];  /* uname -v; "": another kernel runs */
+	char headers[128]; /* "": they do not say it */
+};
+
+/*
+ * Of the kernel @krel, whose headers lie below @root_fd as lib/modules/<krel>/build. Are both
+ * known, and not the same? Where a distribution's headers are made apart from the kernel, that is
+ * no proof that they do not fit.
+ */
+bool kernel_builds_differ(int root_fd, const char *krel, struct kernel_builds *ret);
+
+/* ---- node_build.c */
 
 struct node_build {
 	const struct node_build_request *request;
@@ -38,9 +157,14 @@ void node_build_close(struct node_build *build);
 
 void node_build_note(const struct node_build *build, const char *format, ...) _printf_(2, 3);
 
+/* Removes the folder of a build that came to its end. */
+void node_build_discard(
+	const struct node_build *build, const struct node_cache *cache, const char *folder);
+
 /*
- * To be asked before something is put into the cache: one that is read-only by now is left for the
- * container's own, which is noted. Was it? SLIPWAY_NODE_CACHE is not left.
+ * To be asked before something is put into the cache: one whose file system cannot be written to,
+ * since a disk's errors, say, but which has what was kept before, is left for NODE_CACHE_FALLBACK,
+ * which is noted. Was it? SLIPWAY_NODE_CACHE is not left.
  */
 bool node_build_leave_read_only(struct node_build *build);
 
@@ -54,13 +178,11 @@ int node_build_compiler(
 /* Reads kit.conf. -ENOENT when the image has no kit. */
 int node_build_read_kit(struct node_build *build, struct error *error);
 
-/* ---- limits.c */
-
 /*
- * How many compilers may run at once: by the processors and the memory that this container has, not
- * by those of the node. Sources: Linux Documentation/admin-guide/cgroup-v2.rst,
- * cgroup-v1/memory.rst and scheduler/sched-bwc.rst. A limit of any parent (a pod, a slice) binds as
- * well.
+ * ---- limits.c: how many compilers may run at once: by the processors and the memory that this
+ * container has, not by those of the node. Sources: Linux
+ * Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst and scheduler/sched-bwc.rst. A
+ * limit of any parent (a pod, a slice) binds as well.
  */
 
 /*
@@ -74,6 +196,7 @@ int node_build_read_kit(struct node_build *build, struct error *error);
 struct build_limits {
 	unsigned jobs;
 	uint64_t memory; /* bytes that are left for the build; UINT64_MAX: not known */
+	uint64_t killed; /* how often the kernel has killed in our cgroup for want of memory */
 	char why[384];   /* "4 jobs: 16 processors, cpu.max of … allows 4, …" */
 };
 
@@ -83,50 +206,45 @@ struct build_limits {
  */
 void build_limits_find(int root_fd, unsigned processors, unsigned most, struct build_limits *ret);
 
-/* How often the kernel has killed in our cgroup for want of memory, so far. */
-uint64_t build_limits_killed(int root_fd);
-
-/* ---- sandbox.c */
-
 /*
- * Where a recipe runs on a node: a child with mount, process and network name spaces of its own,
- * in which the kernel's headers lie at their own paths and seam 1 of docs/architecture.md holds.
- * All of it ends with the child, and the child with its parent: nothing that is killed leaves a
- * compiler behind.
+ * ---- sandbox.c: where a recipe runs on a node: a child with mount, process and network name
+ * spaces of its own, in which the kernel's headers lie at their own paths and seam 1 of
+ * docs/architecture.md holds. All of it ends with the child, and the child with its parent: nothing
+ * that is killed leaves a compiler behind.
  */
 
-struct sandbox {
+/* A recipe that runs. */
+struct node_recipe {
 	const struct node_build *build;
-	unsigned jobs;
+	struct build_limits limits;
 	int work_fd; /* a folder with the empty folders "output" and "work" */
+	FILE *log;
+	uint64_t begun_ms;
+	uint64_t reported_ms; /* when the files that are compiled were last noted */
+	size_t compiled;
 };
 
 /*
- * Starts the recipe. *ret_fd is where its output can be read, to the end. What goes wrong before
- * the recipe runs is a line "Error: …" of that output.
+ * The work of a struct process, with a struct node_recipe as context. What goes wrong before the
+ * recipe runs is a line "Error: …" on stderr.
  */
-int sandbox_start(const struct sandbox *sandbox, pid_t *ret_pid, int *ret_fd, struct error *error);
-
-/* ---- install.c */
+int sandbox_work(void *recipe);
 
 /*
- * Copies the set at @set_fd below the image's root, with the modules of the host that it depends
- * on, and runs depmod: its files come last, so that an image with modules.dep is complete. What the
- * image has of that recipe for this kernel goes before. Of the recipe "peermem" only
- * nvidia-peermem.ko is taken, over the image's.
+ * ---- install.c: copies the set at @set_fd below the image's root, with the modules of the host
+ * that it depends on, and runs depmod: its files come last, so that an image with modules.dep is
+ * complete. What the image has of that recipe for this kernel goes before. Of the recipe "peermem"
+ * only nvidia-peermem.ko is taken, over the image's.
  */
 int install_set(const struct node_build *build, int set_fd, struct error *error);
 
-/* ---- headers_fetch.c */
-
 /*
- * Where the headers for a build on the node come from, and those that were fetched. An image that
- * may fetch has beside this program (cli/stage/stage_internal.h) the catalogue, the mirrors and
- * the keys: signed lists, and packages by the digests in these.
+ * ---- headers_fetch.c: where the headers for a build on the node come from, and those that were
+ * fetched. An image that may fetch has beside this program (cli/stage/stage_internal.h) the
+ * catalogue, the mirrors and the keys: signed lists, and packages by the digests in these.
  */
 
-#define FETCH_TOOL        "usr/lib/slipway/tool"
-#define FETCH_DEADLINE_MS UINT64_C(600000)
+#define FETCH_TOOL "usr/lib/slipway/tool"
 
 /* Of its tool.conf. */
 struct fetch_tool {
@@ -156,7 +274,6 @@ void fetch_command(const struct fetch_tool *tool, const char *krel, const char *
  * and what the distribution did. build->host_fd and build->cache are open.
  */
 int fetch_find_headers(struct node_build *build, struct error *error);
-
 /*
  * Keeps the tree that is @folder/output of @scratch, in the place of an outdated one. Good ones
  * that are there stay: another container was quicker, and may be compiling with them.

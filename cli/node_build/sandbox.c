@@ -2,13 +2,11 @@
 #include "cli/node_build/node_build_internal.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -49,38 +47,35 @@ static _Noreturn _printf_(1, 2) void fail(const char *format, ...)
 
 /* ---- mounts that are taken from other name spaces, before ours is a new one */
 
-struct trees {
-	int *folders; /* one for each of the headers' */
-	int work;
-	int output;
-	int nvidia;
+/* A folder that the recipe sees as a mount. */
+struct tree {
+	int from_fd;
+	const char *from;
+	const char *to;
+	bool writable;
+	int mount_fd; /* a clone of the mount that it is in */
 };
 
 /* A mount can be cloned in the mount name space that it belongs to, and nowhere else. */
-static int clone_mount(int dir_fd, const char *path)
+static bool clone_mount(struct tree *tree)
 {
-	return (int) syscall(SYS_open_tree, dir_fd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	tree->mount_fd = (int) syscall(
+		SYS_open_tree, tree->from_fd, tree->from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	return tree->mount_fd >= 0;
 }
 
 /*
  * What is a mount of this container: of the headers nothing, unless they are its own or the host's
  * folders are mounted here, as in the NIC container. The rest is the host's.
  */
-static void clone_all(const struct sandbox *sandbox, struct trees *trees)
+static void clone_all(const struct node_build *build, struct tree *trees, size_t count)
 {
-	const struct node_build *build = sandbox->build;
-	const struct strv *folders = &build->headers.folders;
 	bool all = true;
 	int own_fd, host_ns_fd;
 
-	for (size_t i = 0; i < folders->count; i++) {
-		trees->folders[i] = clone_mount(build->headers.root_fd, folders->items[i]);
-		all = all && trees->folders[i] >= 0;
-	}
-	trees->work = clone_mount(sandbox->work_fd, "work");
-	trees->output = clone_mount(sandbox->work_fd, "output");
-	trees->nvidia = *build->nvidia ? clone_mount(build->request->root_fd, build->nvidia) : -1;
-	if (all && trees->work >= 0 && trees->output >= 0)
+	for (size_t i = 0; i < count; i++)
+		all = clone_mount(&trees[i]) && all;
+	if (all)
 		return;
 	own_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	host_ns_fd = open("/proc/1/ns/mnt", O_RDONLY | O_CLOEXEC);
@@ -88,19 +83,10 @@ static void clone_all(const struct sandbox *sandbox, struct trees *trees)
 		fail("the host's mounts (is hostPID set, and the container privileged?)");
 	if (setns(host_ns_fd, CLONE_NEWNS) < 0)
 		fail("the host's mounts (is the container privileged?)");
-	for (size_t i = 0; i < folders->count; i++) {
-		if (trees->folders[i] < 0)
-			trees->folders[i] = clone_mount(build->headers.root_fd, folders->items[i]);
-		if (trees->folders[i] < 0)
-			fail("the host's /%s (open_tree(2) is there since Linux 5.2)",
-				folders->items[i]);
-	}
-	if (trees->work < 0) {
-		trees->work = clone_mount(sandbox->work_fd, "work");
-		trees->output = clone_mount(sandbox->work_fd, "output");
-	}
-	if (trees->work < 0 || trees->output < 0)
-		fail("the folder to work in");
+	for (size_t i = 0; i < count; i++)
+		if (trees[i].mount_fd < 0 && !clone_mount(&trees[i]))
+			fail("the %s %s (open_tree(2) is there since Linux 5.2)",
+				trees[i].writable ? "folder to work in," : "host's", trees[i].to);
 	/* Coming back puts us at the top of the container's name space, not into our root. */
 	if (setns(own_fd, CLONE_NEWNS) < 0 || fchdir(build->request->root_fd) < 0 ||
 		chroot(".") < 0)
@@ -109,19 +95,20 @@ static void clone_all(const struct sandbox *sandbox, struct trees *trees)
 
 /* ---- the recipe's view */
 
-static void attach(int tree_fd, const char *path, bool writable)
+static void attach(const struct tree *tree)
 {
-	int r = fs_mkdir_parents(AT_FDCWD, path, 0755);
+	int r = fs_mkdir_parents(AT_FDCWD, tree->to, 0755);
 
 	if (r < 0) {
 		errno = -r;
-		fail("%s cannot be made in the container", path);
+		fail("%s cannot be made in the container", tree->to);
 	}
-	if (syscall(SYS_move_mount, tree_fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		fail("mount on %s", path);
-	if (!writable &&
-		mount(NULL, path, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID, NULL) < 0)
-		fail("read-only mount on %s", path);
+	if (syscall(SYS_move_mount, tree->mount_fd, "", AT_FDCWD, tree->to,
+		    MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		fail("mount on %s", tree->to);
+	if (!tree->writable &&
+		mount(NULL, tree->to, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID, NULL) < 0)
+		fail("read-only mount on %s", tree->to);
 }
 
 static void mount_tmpfs(const char *path)
@@ -133,76 +120,59 @@ static void mount_tmpfs(const char *path)
 /* @format makes the link's path. */
 static void _printf_(2, 3) make_link(const char *target, const char *format, ...)
 {
-	char path[PATH_MAX], folder[PATH_MAX];
+	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *folder = NULL;
 	va_list arguments;
-	char *slash;
 
 	va_start(arguments, format);
-	(void) vsnprintf(path, sizeof(path), format, arguments);
+	path = xvasprintf(format, arguments);
 	va_end(arguments);
-	(void) snprintf(folder, sizeof(folder), "%s", path);
-	slash = strrchr(folder, '/');
-	if (slash && slash != folder) {
-		*slash = '\0';
-		if (fs_mkdir_parents(AT_FDCWD, folder, 0755) < 0)
-			fail("folder %s", folder);
-	}
+	folder = xstrndup(path, (size_t) (strrchr(path, '/') - path));
+	if (*folder && fs_mkdir_parents(AT_FDCWD, folder, 0755) < 0)
+		fail("folder %s", folder);
 	if (symlink(target, path) < 0 && errno != EEXIST)
 		fail("link %s", path);
 }
 
-/* At their own paths; a fresh usr/src, for recipes put links there. */
-static void place_headers(const struct headers *headers, const struct trees *trees)
-{
-	mount_tmpfs("/usr/src");
-	for (size_t i = 0; i < headers->folders.count; i++) {
-		char path[PATH_MAX];
-
-		(void) snprintf(path, sizeof(path), "/%s", headers->folders.items[i]);
-		attach(trees->folders[i], path, false);
-	}
-	for (size_t i = 0; i < headers->links.count; i++) {
-		const char *link = headers->links.items[i];
-		int length = (int) strcspn(link, " ");
-
-		make_link(link + length + 1, "/%.*s", length, link);
-	}
-}
-
-/* Seam 1 of docs/architecture.md. */
-static void place_seam(const struct node_build *build, const struct trees *trees)
+/* Seam 1 of docs/architecture.md, and the headers at their own paths. */
+static void place(const struct node_build *build, const struct tree *trees, size_t count)
 {
 	static const char *const kit[] = { "recipes", "source", "patches" };
 	static const char ofed[] = SEAM "/ofed/usr/src/ofa_kernel";
-	_cleanup_free_ char *tree = xasprintf("/%s", build->headers.build);
+	const struct strv *links = &build->headers.links;
+	_cleanup_free_ char *headers = xasprintf("/%s", build->headers.build);
 	_cleanup_free_ char *source = xasprintf("/%s", build->headers.source);
 
 	if (mkdir(SEAM, 0755) < 0 && errno != EEXIST)
 		fail(SEAM);
 	mount_tmpfs(SEAM);
-	make_link(tree, SEAM "/kernel/lib/modules/%s/build", build->request->krel);
+	/* A fresh one, for recipes put links there. */
+	mount_tmpfs("/usr/src");
+	for (size_t i = 0; i < count; i++)
+		attach(&trees[i]);
+	for (size_t i = 0; i < links->count; i++) {
+		int length = (int) strcspn(links->items[i], " ");
+
+		make_link(links->items[i] + length + 1, "/%.*s", length, links->items[i]);
+	}
+	make_link(headers, SEAM "/kernel/lib/modules/%s/build", build->request->krel);
 	make_link(source, SEAM "/kernel/lib/modules/%s/source", build->request->krel);
 	for (size_t i = 0; i < ARRAY_SIZE(kit); i++) {
-		char target[128];
+		_cleanup_free_ char *target = xasprintf("/" NODE_KIT_FOLDER "/%s", kit[i]);
 
-		(void) snprintf(target, sizeof(target), "/" NODE_KIT_FOLDER "/%s", kit[i]);
 		make_link(target, SEAM "/%s", kit[i]);
 	}
+	if (!*build->ofed)
+		return;
 	/* OFED's headers in the layout of a module set. */
-	if (*build->ofed) {
-		make_link(build->ofed, "%s/x86_64/%s", ofed, build->request->krel);
-		make_link(build->ofed, "%s/default", ofed);
-		if (fs_write_atomic(AT_FDCWD, SEAM "/ofed/set.conf", build->ofed_conf,
-			    strlen(build->ofed_conf), 0644) < 0)
-			fail(SEAM "/ofed/set.conf");
-	}
-	attach(trees->work, SEAM "/work", true);
-	attach(trees->output, SEAM "/output", true);
-	if (trees->nvidia >= 0)
-		attach(trees->nvidia, SEAM "/nvidia", false);
+	make_link(build->ofed, "%s/x86_64/%s", ofed, build->request->krel);
+	make_link(build->ofed, "%s/default", ofed);
+	if (fs_write_atomic(AT_FDCWD, SEAM "/ofed/set.conf", build->ofed_conf,
+		    strlen(build->ofed_conf), 0644) < 0)
+		fail(SEAM "/ofed/set.conf");
 }
 
-static _Noreturn void run_recipe(const struct sandbox *sandbox)
+static _Noreturn void run_recipe(const struct node_recipe *recipe)
 {
 	static const char *const fixed[] = {
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -215,7 +185,7 @@ static _Noreturn void run_recipe(const struct sandbox *sandbox)
 		"SLIPWAY_NVIDIA=" SEAM "/nvidia",
 		"SLIPWAY_ARCH=x86_64",
 	};
-	const struct node_build *build = sandbox->build;
+	const struct node_build *build = recipe->build;
 	_cleanup_strv_ struct strv environment = { 0 };
 	_cleanup_strv_ struct strv argv = { 0 };
 	sigset_t none;
@@ -224,7 +194,7 @@ static _Noreturn void run_recipe(const struct sandbox *sandbox)
 		xstrv_push(&environment, fixed[i]);
 	xstrv_pushf(&environment, "SLIPWAY_KREL=%s", build->request->krel);
 	xstrv_pushf(&environment, "SLIPWAY_CC=%s", build->compiler);
-	xstrv_pushf(&environment, "SLIPWAY_JOBS=%u", sandbox->jobs);
+	xstrv_pushf(&environment, "SLIPWAY_JOBS=%u", recipe->limits.jobs);
 	xstrv_pushf(&environment, "SLIPWAY_OFED=%s", *build->ofed ? SEAM "/ofed" : "");
 	for (size_t i = 0; i < build->request->settings.count; i++)
 		xstrv_push(&environment, build->request->settings.items[i]);
@@ -238,53 +208,33 @@ static _Noreturn void run_recipe(const struct sandbox *sandbox)
 	fail("/usr/bin/bash");
 }
 
-/* Process 1 of its name space: when it ends, however that comes, all that it started ends. */
-static _Noreturn void run_child(const struct sandbox *sandbox, int output_fd)
+int sandbox_work(void *context)
 {
-	struct trees trees = {
-		.folders = xcalloc(sandbox->build->headers.folders.count + 1, sizeof(int)),
-	};
-	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	const struct node_recipe *recipe = context;
+	const struct node_build *build = recipe->build;
+	const struct headers *headers = &build->headers;
+	/* Its memory goes with this process. */
+	struct tree *trees = xcalloc(headers->folders.count + 3, sizeof(*trees));
+	size_t count = 0;
 
-	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(output_fd, STDOUT_FILENO) < 0 ||
-		dup2(output_fd, STDERR_FILENO) < 0)
-		_exit(125);
-	clone_all(sandbox, &trees);
+	for (size_t i = 0; i < headers->folders.count; i++)
+		trees[count++] = (struct tree){
+			.from_fd = headers->root_fd,
+			.from = headers->folders.items[i],
+			.to = xasprintf("/%s", headers->folders.items[i]),
+		};
+	trees[count++] = (struct tree){ recipe->work_fd, "work", SEAM "/work", true, -1 };
+	trees[count++] = (struct tree){ recipe->work_fd, "output", SEAM "/output", true, -1 };
+	if (*build->nvidia)
+		trees[count++] = (struct tree){ build->request->root_fd, build->nvidia,
+			SEAM "/nvidia", false, -1 };
+	clone_all(build, trees, count);
 	/* No network: what is compiled is in the image and on the host. */
 	if (unshare(CLONE_NEWNS | CLONE_NEWNET) < 0 ||
 		mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		fail("name spaces of our own");
-	place_headers(&sandbox->build->headers, &trees);
-	place_seam(sandbox->build, &trees);
+	place(build, trees, count);
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		fail("/proc");
-	free(trees.folders);
-	run_recipe(sandbox);
-}
-
-int sandbox_start(const struct sandbox *sandbox, pid_t *ret_pid, int *ret_fd, struct error *error)
-{
-	int ends[2];
-	pid_t pid;
-	int r;
-
-	(void) fflush(NULL);
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return error_set_errno(error, -errno, "pipe");
-	/* A fork(2) whose child is in a new name space, and we are not: later children stay ours.
-	 */
-	pid = (pid_t) syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
-	if (pid == 0)
-		run_child(sandbox, ends[1]);
-	r = pid < 0 ? -errno : 0;
-	(void) close(ends[1]);
-	if (r < 0) {
-		(void) close(ends[0]);
-		return error_set_errno(error, r,
-			"a process name space for the build (is the container privileged?)");
-	}
-	*ret_pid = pid;
-	*ret_fd = ends[0];
-	return 0;
+	run_recipe(recipe);
 }

@@ -7,18 +7,13 @@
 #include "cli/json.h"
 #include "cli/sign/sign.h"
 #include "common/fs.h"
+#include "common/hash.h"
 #include "common/xalloc.h"
 
 #define SCHEMA          1
 #define DIGESTS_LIMIT   ((size_t) 16 << 20)
 #define SIGNATURE_LIMIT ((size_t) 64 << 10)
 #define HEX_SIZE        (2 * MODULE_DIGEST_SIZE + 1)
-
-struct sign_digests {
-	json_object *root;
-	json_object *modules; /* of root: path → object */
-	const char *hash;
-};
 
 /* One of the job's modules, without its signature, and its digest. */
 static int read_digest(struct sign_job *job, const char *path, char **ret_data, size_t *ret_size,
@@ -28,10 +23,11 @@ static int read_digest(struct sign_job *job, const char *path, char **ret_data, 
 	size_t size = 0;
 	int r = sign_job_content(job, path, ret_data, ret_size, error);
 
+	if (r < 0)
+		return r;
+	r = module_digest(job->signer.hash, *ret_data, *ret_size, digest, &size, error);
 	if (r == 0)
-		r = module_digest(job->signer.hash, *ret_data, *ret_size, digest, &size, error);
-	for (size_t i = 0; r == 0 && i < size; i++)
-		(void) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+		hex_copy(digest, size, hex);
 	return r;
 }
 
@@ -66,8 +62,7 @@ int sign_export(struct sign_job *job, const char *output, struct error *error)
 	json_add(root, "hash", json_text(job->signer.hash));
 	json_add(root, "modules", modules);
 	r = add_digests(job, modules, error);
-	text = xasprintf("%s\n", json_object_to_json_string_ext(root,
-					 JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	text = json_pretty(root);
 	(void) json_object_put(root);
 	if (r < 0)
 		return r;
@@ -79,17 +74,10 @@ int sign_export(struct sign_job *job, const char *output, struct error *error)
 	return r < 0 ? error_set_errno(error, r, "%s", output) : 0;
 }
 
-void sign_digests_free(struct sign_digests **digests)
+void sign_digests_free(struct sign_digests *digests)
 {
-	if (*digests)
-		(void) json_object_put((*digests)->root);
-	free(*digests);
-	*digests = NULL;
-}
-
-const char *sign_digests_hash(const struct sign_digests *digests)
-{
-	return digests->hash;
+	(void) json_object_put(digests->root);
+	*digests = (struct sign_digests){ 0 };
 }
 
 static const char *text_of(json_object *object, const char *key)
@@ -103,46 +91,37 @@ static const char *text_of(json_object *object, const char *key)
 	return json_object_get_string(value);
 }
 
-int sign_digests_read(const char *path, struct sign_digests **ret, struct error *error)
+int sign_digests_read(const char *path, struct sign_digests *ret, struct error *error)
 {
-	_cleanup_(sign_digests_free) struct sign_digests *digests = xcalloc(1, sizeof(*digests));
+	json_tokener *tokener = json_tokener_new();
 	_cleanup_free_ char *text = NULL;
-	json_tokener *tokener;
 	json_object *schema = NULL;
 	size_t size;
 	int r = fs_read(AT_FDCWD, path, DIGESTS_LIMIT, &text, &size);
 
-	if (r < 0)
-		return error_set_errno(error, r, "--digests %s", path);
-	tokener = json_tokener_new();
 	if (!tokener)
 		out_of_memory();
-	digests->root = json_tokener_parse_ex(tokener, text, (int) size);
-	if (!digests->root)
-		(void) error_set(error, -EINVAL, "%s: no JSON at offset %zu: %s", path,
+	if (r == 0)
+		ret->root = json_tokener_parse_ex(tokener, text, (int) size);
+	if (r < 0)
+		(void) error_set_errno(error, r, "--digests %s", path);
+	else if (!ret->root)
+		r = error_set(error, -EINVAL, "%s: no JSON at offset %zu: %s", path,
 			json_tokener_get_parse_end(tokener),
 			json_tokener_error_desc(json_tokener_get_error(tokener)));
 	json_tokener_free(tokener);
-	if (!digests->root)
-		return -EINVAL;
-	digests->hash = text_of(digests->root, "hash");
-	if (!digests->hash || !json_object_object_get_ex(digests->root, "schema", &schema) ||
+	if (r < 0)
+		return r;
+	ret->hash = text_of(ret->root, "hash");
+	if (!ret->hash || !json_object_object_get_ex(ret->root, "schema", &schema) ||
 		json_object_get_int(schema) != SCHEMA ||
-		!json_object_object_get_ex(digests->root, "modules", &digests->modules) ||
-		!json_object_is_type(digests->modules, json_type_object))
+		!json_object_object_get_ex(ret->root, "modules", &ret->modules) ||
+		!json_object_is_type(ret->modules, json_type_object))
 		return error_set(error, -EINVAL,
 			"%s: not what slipway sign export wrote: schema %d, hash and modules are "
 			"wanted (docs/build.md)",
 			path, SCHEMA);
-	*ret = TAKE_PTR(digests);
 	return 0;
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
 }
 
 /* Appends a file, or all of a folder: each is named by the digest that it signs. */
@@ -162,7 +141,7 @@ static int list_signatures(const char *from, struct strv *files, struct error *e
 	for (size_t i = 0; i < names.count; i++)
 		xstrv_pushf(files, "%s/%s", from, names.items[i]);
 	for (size_t i = first; i < files->count; i++) {
-		const char *name = base_name(files->items[i]);
+		const char *name = basename(files->items[i]);
 		size_t hex = strspn(name, "0123456789abcdef");
 
 		if (hex < 40 || (name[hex] != '\0' && name[hex] != '.'))
@@ -179,7 +158,7 @@ static const char *find_signature(const struct strv *files, const char *hex)
 	size_t length = strlen(hex);
 
 	for (size_t i = 0; i < files->count; i++) {
-		const char *name = base_name(files->items[i]);
+		const char *name = basename(files->items[i]);
 
 		if (strncmp(name, hex, length) == 0 && (!name[length] || name[length] == '.'))
 			return files->items[i];

@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
+#include "common/path.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 #include "kernels/tree/kconfig.h"
-#include "kernels/tree/tree.h"
 #include "module/elf.h"
 #include "module/sign.h"
 
@@ -122,7 +122,7 @@ static int open_in_folder(int fd)
 		int config = openat(fd, files[i], O_RDONLY | O_CLOEXEC);
 
 		if (config < 0 && i % 2 && krel)
-			config = kernel_tree_openat(fd, below, O_RDONLY | O_CLOEXEC);
+			config = open_in_root(fd, below, O_RDONLY | O_CLOEXEC);
 		if (config >= 0)
 			return config;
 		if (i % 2 && tree < 0 && tree != -ENOENT)

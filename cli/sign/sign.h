@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <json-c/json.h>
+
 #include "common/error.h"
 #include "common/strv.h"
 #include "module/sign.h"
@@ -77,13 +79,18 @@ int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *erro
 int sign_export(struct sign_job *job, const char *output, struct error *error) _must_check_;
 
 /* The digests file of an import. */
-struct sign_digests;
+struct sign_digests {
+	json_object *root;
+	json_object *modules; /* of root: path → object */
+	const char *hash;
+};
 
-/* -EINVAL with what is wrong when it is no such file. Closed with sign_digests_free(). */
-int sign_digests_read(
-	const char *path, struct sign_digests **ret, struct error *error) _must_check_;
-void sign_digests_free(struct sign_digests **digests);
-const char *sign_digests_hash(const struct sign_digests *digests);
+/*
+ * -EINVAL with what is wrong when it is no such file. Closed with sign_digests_free(), also after a
+ * failure.
+ */
+int sign_digests_read(const char *path, struct sign_digests *ret, struct error *error) _must_check_;
+void sign_digests_free(struct sign_digests *digests);
 
 /*
  * Appends the signatures in the files and folders @from to the job's modules and stages them: all
@@ -92,3 +99,34 @@ const char *sign_digests_hash(const struct sign_digests *digests);
  */
 int sign_import(struct sign_job *job, const struct sign_digests *digests, const struct strv *from,
 	struct error *error) _must_check_;
+
+/* --- password.c: the passphrase of a key file, or a token's PIN: from anywhere but the command
+ * line --- */
+
+struct sign_password_source {
+	const char *file;     /* NULL: not this one */
+	const char *variable; /* of the environment; NULL: not this one */
+	int fd;               /* -1: not this one */
+};
+
+/*
+ * The rows of a verb's options: of a struct sign_password_source, @member of @type.
+ * NOLINTBEGIN(bugprone-macro-parentheses): the name of a member takes none
+ */
+#define SIGN_PASSWORD_OPTIONS(type, member)                                                        \
+	OPTION("password-file", 0, "FILE", OPTION_TEXT, type, member.file, NULL),                  \
+		OPTION("password-fd", 0, "N", OPTION_NUMBER, type, member.fd, NULL),               \
+		OPTION("password-env", 0, "NAME", OPTION_TEXT, type, member.variable,              \
+			"the key's passphrase or the token's PIN: the first line of a file or\n"   \
+			"descriptor, or a variable of the environment")
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+/*
+ * Reads the first line of the one source that is set; *ret is NULL when none is. The caller frees
+ * it with sign_password_free(). -EINVAL when it is empty or several sources are set.
+ */
+int sign_password_read(
+	const struct sign_password_source *source, char **ret, struct error *error) _must_check_;
+
+/* Overwrites it first. */
+void sign_password_free(char **password);

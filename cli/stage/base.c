@@ -190,17 +190,18 @@ static int add_password(const char *path, const struct mirror *mirror, struct er
 {
 	_cleanup_fclose_ FILE *file = NULL;
 
-	if (!mirror->user)
+	if (!mirror->credentials.user)
 		return 0;
-	if (strpbrk(mirror->user, " \t") || strpbrk(mirror->password, " \t"))
+	if (strpbrk(mirror->credentials.user, " \t") ||
+		strpbrk(mirror->credentials.password, " \t"))
 		return error_set(error, -EINVAL,
 			"mirror %s: apt takes no user and password with a blank in it",
 			mirror->name);
 	file = fopen(path, "ae");
 	if (!file || fchmod(fileno(file), 0600) < 0)
 		return error_set_errno(error, -errno, "%s", path);
-	return fprintf(file, "machine %s/ login %s password %s\n", mirror->url, mirror->user,
-		       mirror->password) < 0
+	return fprintf(file, "machine %s/ login %s password %s\n", mirror->url,
+		       mirror->credentials.user, mirror->credentials.password) < 0
 		       ? error_set_errno(error, -EIO, "%s", path)
 		       : 0;
 }

@@ -29,7 +29,8 @@ static bool is_of_this_machine(const char *url)
 static bool is_for_nodes(const struct mirror *mirror)
 {
 	return strncmp(mirror->url, "http", 4) == 0 && !is_of_this_machine(mirror->url) &&
-	       !mirror->user && !mirror->client_certificate && !mirror->certificate_authority;
+	       !mirror->credentials.user && !mirror->credentials.client_certificate &&
+	       !mirror->credentials.certificate_authority;
 }
 
 /* mirrors.ini of those that any node may ask; the caller frees it. */

@@ -79,8 +79,8 @@ static int describe_kernel(struct build *build, struct verify_kernel *kernel, st
 	if (r < 0)
 		return r;
 	/* Of a probe's bundle: a node may demand more than its kernel's configuration. */
-	if (build->kernel.node.path)
-		verify_kernel_take_node(kernel, &build->kernel.node.probe);
+	if (build->kernel.node.probe)
+		verify_kernel_take_node(kernel, build->kernel.node.probe);
 	verify_kernel_finish(kernel);
 	set_trust(build, kernel);
 	return 0;
@@ -184,14 +184,13 @@ void proof_key(const struct stage *stage, struct key *key)
 	/* The rules, which the init follows too, and what gathers what they are asked about. */
 	static const char *const sources[] = { "module", "cli/verify", "cli/json.c",
 		"cli/stage/proof.c" };
-	const struct kernel_node *node = &key->build->kernel.node;
-	const struct probe *probe = &node->probe;
+	const struct probe *probe = key->build->kernel.node.probe;
 
 	(void) stage;
 	key_text(key, PROOF_RULES);
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
 		key_data(key, "%s", sources[i]);
-	if (!node->path)
+	if (!probe)
 		return;
 	key_text(key, probe->sig_enforce == PROBE_YES ? "sig_enforce" : "");
 	key_text(key, probe->lockdown ? probe->lockdown : "");

@@ -138,19 +138,19 @@ static int open_set(
 static int import(struct build *build, struct sign_job *job, const char *set, struct error *error)
 {
 	const char *folder = build->options.sign_import;
-	_cleanup_(sign_digests_free) struct sign_digests *digests = NULL;
+	_cleanup_(sign_digests_free) struct sign_digests digests = { 0 };
 	_cleanup_free_ char *file = xasprintf("%s/%s.json", folder, set);
 	_cleanup_strv_ struct strv from = { 0 };
 	int r = sign_digests_read(file, &digests, error);
 
 	if (r < 0)
 		return r;
-	if (strcmp(sign_digests_hash(digests), job->signer.hash) != 0)
+	if (strcmp(digests.hash, job->signer.hash) != 0)
 		return error_set(error, -EINVAL,
 			"%s: its digests are %s, the kernel wants %s: export them anew", file,
-			sign_digests_hash(digests), job->signer.hash);
+			digests.hash, job->signer.hash);
 	xstrv_pushf(&from, "%s/" SIGNING_SIGNATURES, folder);
-	return sign_import(job, digests, &from, error);
+	return sign_import(job, &digests, &from, error);
 }
 
 int sign_run(struct build *build, const struct stage *stage, const struct stage_place *place,

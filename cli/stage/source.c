@@ -214,7 +214,7 @@ static int package_tarball(
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *sources = NULL;
 	_cleanup_free_ char *blob = NULL;
-	struct unpack unpack = { .wanted = is_tarball };
+	struct unpack unpack = { .kind = ARCHIVE_KIND_DEB, .wanted = is_tarball };
 	int r = kernel_fetch(&build->kernel, purpose, error);
 
 	if (r < 0)
@@ -225,7 +225,7 @@ static int package_tarball(
 	blob = xasprintf("blobs/sha256/%s", package->sha256);
 	unpack.folder = folder;
 	progress_step(&build->context.progress, package->name);
-	r = unpack_deb(&unpack, build->context.cache.fd, blob, error);
+	r = unpack_run(&unpack, build->context.cache.fd, blob, error);
 	if (r < 0)
 		return r;
 	sources = xasprintf("%s/usr/src", folder);
@@ -247,7 +247,7 @@ int source_run(struct build *build, const struct stage *stage, const struct stag
 	int r;
 
 	if (source->form == SOURCE_ARCHIVE) {
-		r = unpack_tar(&unpack, AT_FDCWD, source->path, error);
+		r = unpack_run(&unpack, AT_FDCWD, source->path, error);
 		/* A file of the user's that is no whole archive is a bad source, not a damaged
 		 * download. */
 		if (r == -EBADMSG)
@@ -265,7 +265,7 @@ int source_run(struct build *build, const struct stage *stage, const struct stag
 			xstrv_push(&argv, place->folder);
 			r = tool_run(&argv, NULL, error);
 		} else {
-			r = unpack_tar(&unpack, AT_FDCWD, tarball, error);
+			r = unpack_run(&unpack, AT_FDCWD, tarball, error);
 		}
 	}
 	if (r == 0)

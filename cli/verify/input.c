@@ -213,7 +213,7 @@ static int unpack_archive(const char *path, const struct unpack *unpack, struct 
 	r = kind == ARCHIVE_KIND_TAR ? unpack_image(path, true, unpack, input, error)
 				     : unpack_package(unpack, AT_FDCWD, path, error);
 	if (r == -ENOENT && kind == ARCHIVE_KIND_TAR)
-		r = unpack_tar(unpack, AT_FDCWD, path, error);
+		r = unpack_run(unpack, AT_FDCWD, path, error);
 	if (r != -EBADMSG)
 		return r;
 	/* What libarchive minds, with what to do about it. */

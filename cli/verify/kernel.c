@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "common/fs.h"
+#include "common/path.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
 #include "kernels/krel.h"
@@ -174,9 +175,9 @@ static bool is_modules_folder(int fd)
 static int open_below(int root_fd, const char *krel, const char *rest)
 {
 	_cleanup_free_ char *path = xasprintf("usr/lib/modules/%s%s", krel, rest);
-	int fd = kernel_tree_openat(root_fd, path + strlen("usr/"), O_RDONLY | O_DIRECTORY);
+	int fd = open_in_root(root_fd, path + strlen("usr/"), O_RDONLY | O_DIRECTORY);
 
-	return fd < 0 ? kernel_tree_openat(root_fd, path, O_RDONLY | O_DIRECTORY) : fd;
+	return fd < 0 ? open_in_root(root_fd, path, O_RDONLY | O_DIRECTORY) : fd;
 }
 
 /* Of a root: its build folder and its modules, either of which may be missing. */
@@ -285,14 +286,10 @@ static int find_record(struct place *place, const char *path, struct error *erro
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
 	const char *slash = strrchr(path, '/');
 	_cleanup_free_ char *folder = slash ? xstrndup(path, (size_t) (slash - path + 1)) : NULL;
-	_cleanup_free_ char *text = NULL;
-	int r = fs_read(AT_FDCWD, path, 1 << 20, &text, NULL), fd;
+	int r = kernel_record_load(AT_FDCWD, path, &record, error), fd;
 
 	if (r < 0)
-		return error_set_errno(error, r, "--kernel %s", path);
-	r = kernel_record_read(text, &record, error);
-	if (r < 0)
-		return error_prefix(error, r, "--kernel %s", path);
+		return error_prefix(error, r, "--kernel");
 	place->krel = xstrdup(record.krel);
 	place->record = xstrdup(path);
 	fd = open(folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -450,7 +447,6 @@ static int take_config(struct verify_kernel *kernel, const struct place *place, 
 	};
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
 	_cleanup_(kconfig_free) struct kconfig *config = NULL;
-	_cleanup_free_ char *text = NULL;
 	int r = -ENOENT;
 
 	/* A link among them may lead nowhere. */
@@ -461,14 +457,13 @@ static int take_config(struct verify_kernel *kernel, const struct place *place, 
 		return r;
 	r = 0;
 	if (place->record) {
-		r = fs_read(AT_FDCWD, place->record, 1 << 20, &text, NULL);
-		r = r < 0 ? error_set_errno(error, r, "%s", place->record)
-			  : kernel_record_read(text, &record, error);
+		r = kernel_record_load(AT_FDCWD, place->record, &record, error);
 	} else if (config && place->krel) {
 		/* Its vermagic.h may add preempt_rt. */
-		r = place->root_fd >= 0 && place->build_fd >= 0 && !kernel->vermagic
-			    ? kernel_record_make(place->root_fd, place->krel, &record, error)
-			    : kernel_record_of_config(config, place->krel, NULL, &record, error);
+		if (place->root_fd >= 0 && place->build_fd >= 0 && !kernel->vermagic)
+			r = kernel_record_make(place->root_fd, place->krel, &record, error);
+		else
+			kernel_record_of_config(config, place->krel, NULL, &record);
 	}
 	if (r < 0)
 		return r;
@@ -578,10 +573,10 @@ static int take_probe(struct verify_kernel *kernel, const struct kernel *found, 
 	size_t size;
 	int r;
 
-	if (!node->path)
+	if (!node->probe)
 		return 0;
-	verify_kernel_take_node(kernel, &node->probe);
-	if (found->local.has_headers || !node->probe.has_symvers)
+	verify_kernel_take_node(kernel, node->probe);
+	if (found->local.has_headers || node->probe->symvers != PROBE_YES)
 		return 0;
 	*ret_whole = true;
 	kernel->krel = xstrdup(found->local.krel);

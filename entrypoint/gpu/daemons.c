@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/gpu/daemons_internal.h"
+#include "entrypoint/gpu/gpu_internal.h"
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,7 +11,6 @@
 #include "common/fs.h"
 #include "common/conf.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/roles.h"
 #include "module/running.h"
@@ -215,8 +215,9 @@ static int push_arguments(const struct program *program, const struct fabric *fa
 	return r < 0 ? r : strv_push(argv, fabric->guid);
 }
 
-int daemons_declare(
-	struct supervisor *supervisor, const struct fabric *fabric, bool vgpu, struct error *error)
+_Static_assert(ARRAY_SIZE(programs) <= SUPERVISOR_DAEMONS, "each has its place");
+
+int daemons_declare(struct supervisor *supervisor, const struct fabric *fabric, bool vgpu)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
 		const struct program *program = &programs[i];
@@ -228,15 +229,13 @@ int daemons_declare(
 			find_program(supervisor->root_fd, program->daemon.name, path) < 0)
 			continue;
 		daemon = supervisor_add(supervisor, program->daemon.name);
-		if (!daemon)
-			return error_set_errno(error, -E2BIG, "daemons");
 		*daemon = program->daemon;
 		daemon->needed = program->needed != NULL;
 		daemon->stop_ms = DAEMON_STOP_MS;
 		if (program->node == NODE_SWITCHES && manager_stays(supervisor->root_fd))
 			daemon->forks = false;
 		if (push_arguments(program, fabric, path, &daemon->argv) < 0)
-			return error_set_errno(error, -ENOMEM, "daemons");
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -256,50 +255,43 @@ static bool is_setting(const char *setting)
 }
 
 /* Puts "FIELD=value" in the place of the lines of its field, or behind all. */
-static int put_setting(struct strv *lines, const char *setting)
+static int put_setting(char **text, const char *setting)
 {
-	size_t length = strcspn(setting, "=") + 1;
+	size_t field = strcspn(setting, "=") + 1;
 	bool placed = false;
+	char *merged = NULL;
+	size_t length, size;
+	FILE *file = open_memstream(&merged, &size);
 
-	for (size_t i = 0; i < lines->count; i++) {
-		char *line;
+	if (!file)
+		return -ENOMEM;
+	for (const char *line = *text; *line; line += length + (line[length] == '\n')) {
+		bool same = strncmp(line, setting, field) == 0;
 
-		if (strncmp(lines->items[i], setting, length) != 0)
-			continue;
-		line = strdup(setting);
-		if (!line)
-			return -ENOMEM;
-		free(lines->items[i]);
-		lines->items[i] = line;
-		placed = true;
+		length = strcspn(line, "\n");
+		placed = placed || same;
+		(void) fprintf(
+			file, "%.*s\n", same ? INT_MAX : (int) length, same ? setting : line);
 	}
-	return placed ? 0 : strv_push(lines, setting);
-}
-
-/* strv_split() drops empty lines, which are to stay. */
-static int split_lines(struct strv *lines, const char *text)
-{
-	while (*text) {
-		size_t length = strcspn(text, "\n");
-
-		if (strv_pushf(lines, "%.*s", (int) length, text) < 0)
-			return -ENOMEM;
-		text += length + (text[length] == '\n');
+	if (!placed)
+		(void) fprintf(file, "%s\n", setting);
+	if (fclose(file) != 0) {
+		free(merged);
+		return -ENOMEM;
 	}
+	free(*text);
+	*text = merged;
 	return 0;
 }
 
 int fm_config_apply(int root_fd, char *const *environment, unsigned *ret_set, unsigned *ret_ignored,
 	struct error *error)
 {
-	_cleanup_strv_ struct strv lines = { 0 };
-	_cleanup_free_ char *merged = NULL;
 	_cleanup_free_ char *text = NULL;
-	int found = fs_read(root_fd, FM_CONFIG, FM_CONFIG_MOST, &text, NULL);
-	int r = found < 0 ? 0 : split_lines(&lines, text);
+	int r = fs_read(root_fd, FM_CONFIG, FM_CONFIG_MOST, &text, NULL);
 
 	*ret_set = *ret_ignored = 0;
-	for (; r == 0 && *environment; environment++) {
+	for (; *environment; environment++) {
 		const char *setting = *environment + strlen(FM_VARIABLE_PREFIX);
 
 		if (strncmp(*environment, FM_VARIABLE_PREFIX, strlen(FM_VARIABLE_PREFIX)) != 0)
@@ -309,36 +301,30 @@ int fm_config_apply(int root_fd, char *const *environment, unsigned *ret_set, un
 			continue;
 		}
 		++*ret_set;
-		r = put_setting(&lines, setting);
+		if (r == 0)
+			r = put_setting(&text, setting);
 	}
-	if (r < 0 || strv_push(&lines, "") < 0) /* for the last line's end */
-		return error_set_errno(error, -ENOMEM, "/" FM_CONFIG);
-	if (!*ret_set)
-		return 0;
-	if (found < 0)
-		return error_set_errno(error, found, "/" FM_CONFIG);
-	merged = strv_join(&lines, "\n");
-	r = merged ? fs_write_atomic(root_fd, FM_CONFIG, merged, strlen(merged), 0644) : -ENOMEM;
-	return r < 0 ? error_set_errno(error, r, "/" FM_CONFIG) : 0;
+	if (*ret_set && r == 0)
+		r = fs_write_atomic(root_fd, FM_CONFIG, text, strlen(text), 0644);
+	return *ret_set && r < 0 ? error_set_errno(error, r, "/" FM_CONFIG) : 0;
 }
 
 static int configure_fabric_manager(struct action *action)
 {
-	struct gpu *gpu = gpu_of(action->role);
+	struct role *role = action->role;
 	unsigned ignored = 0;
 	unsigned set = 0;
 	int r;
 
-	if (!has_switches(&gpu->daemons.fabric))
+	if (!has_switches(&gpu_of(role)->daemons.fabric))
 		return 0;
-	r = fm_config_apply(gpu->role.root_fd, environ, &set, &ignored, &action->error);
+	r = fm_config_apply(role->root_fd, environ, &set, &ignored, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_DAEMON_FAILED, r);
 	if (set)
-		role_note(&gpu->role, "%u settings of " FM_VARIABLE_PREFIX "… put into /" FM_CONFIG,
-			set);
+		role_note(role, "%u settings of " FM_VARIABLE_PREFIX "… put into /" FM_CONFIG, set);
 	if (ignored)
-		role_note(&gpu->role,
+		role_note(role,
 			"%u variables " FM_VARIABLE_PREFIX "… are not settings and are ignored: "
 			"the rest of the name is the field, the value is one line",
 			ignored);
@@ -367,8 +353,8 @@ int vgpu_licence_place(
 	if (r < 0 || !with_token)
 		return r;
 	r = fs_list(root_fd, CONTRACT_LICENSE_TOKEN, &names);
-	if (r < 0)
-		return r == -ENOENT ? 0 : error_set_errno(error, r, "/" CONTRACT_LICENSE_TOKEN);
+	if (r < 0 && r != -ENOENT)
+		return error_set_errno(error, r, "/" CONTRACT_LICENSE_TOKEN);
 	for (size_t i = 0; i < names.count; i++) {
 		char from[320];
 		char to[320];
@@ -389,7 +375,7 @@ int vgpu_licence_place(
 
 static int place_licence(struct action *action)
 {
-	struct role *role = &gpu_of(action->role)->role;
+	struct role *role = action->role;
 	unsigned tokens;
 	bool conf;
 	int r;
@@ -415,37 +401,25 @@ static int place_licence(struct action *action)
 
 /* ---- steps */
 
-static void report_fabric(struct role *role, const struct fabric *fabric)
+int gpu_daemons_configure(struct action *action)
 {
-	switch (fabric->kind) {
-	case FABRIC_NVSWITCH:
+	struct role *role = action->role;
+	struct fabric *fabric = &gpu_of(role)->daemons.fabric;
+	int r;
+
+	fabric_find(role->root_fd, fabric);
+	if (fabric->kind == FABRIC_NVSWITCH)
 		role_note(role, "%u NVSwitches: fabric manager is needed", fabric->switches);
-		break;
-	case FABRIC_NVLINK5:
+	else if (fabric->kind == FABRIC_NVLINK5)
 		role_note(role,
 			"%u NVLink 5 bridge functions, the first at %s: nvlsm and fabric manager "
 			"are needed",
 			fabric->switches, fabric->bridge);
-		break;
-	case FABRIC_ELSEWHERE:
+	else if (fabric->kind == FABRIC_ELSEWHERE)
 		role_note(role,
 			"the rack's switch trays manage this node's NVLink fabric: no fabric "
 			"manager here");
-		break;
-	case FABRIC_NONE:
-		break;
-	}
-}
-
-int gpu_daemons_configure(struct action *action)
-{
-	struct gpu *gpu = gpu_of(action->role);
-	struct fabric *fabric = &gpu->daemons.fabric;
-	int r;
-
-	fabric_find(gpu->role.root_fd, fabric);
-	report_fabric(&gpu->role, fabric);
-	r = daemons_check(gpu->role.root_fd, fabric, gpu->role.options.vgpu, &action->error);
+	r = daemons_check(role->root_fd, fabric, role->options.vgpu, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_DAEMON_FAILED, r);
 	r = configure_fabric_manager(action);
@@ -466,7 +440,7 @@ bool gpu_daemons_want_modules(const void *role)
 
 int gpu_daemons_load_modules(struct action *action)
 {
-	const struct role *role = &gpu_of(action->role)->role;
+	const struct role *role = action->role;
 	_cleanup_(loader_close) struct loader *loader = NULL;
 	int r = loader_open(role->root_fd, role->host_root, role->krel, &loader, &action->error);
 
@@ -486,53 +460,50 @@ int gpu_daemons_load_modules(struct action *action)
 	return 0;
 }
 
-/* 1: not there yet. The modules' nodes are made with it. */
+/* 1: the NVLink bridge's port is not there yet. The modules' nodes are made with it. */
 static int find_port(struct action *action)
 {
 	struct gpu *gpu = gpu_of(action->role);
-	struct gpu_daemons *daemons = &gpu->daemons;
 	uint64_t now_ms = clock_monotonic_ms();
 	int r;
 
-	if (daemons->fabric.kind != FABRIC_NVLINK5)
+	if (gpu->daemons.fabric.kind != FABRIC_NVLINK5)
 		return 0;
-	r = fabric_find_guid(gpu->role.root_fd, &daemons->fabric, &action->error);
+	r = fabric_find_guid(gpu->role.root_fd, &gpu->daemons.fabric, &action->error);
 	if (r == 0)
 		return action_reason(action, REASON_DAEMON_FAILED,
 			fabric_make_nodes(gpu->role.root_fd, &action->error));
-	if (!daemons->port_late_ms)
-		daemons->port_late_ms = now_ms + PORT_MS;
-	if (now_ms >= daemons->port_late_ms)
-		return action_reason(action, REASON_DAEMON_FAILED, r);
-	events_alarm(&gpu->role.events, now_ms + PORT_LOOK_MS);
 	action->reason = REASON_DAEMON_FAILED;
+	if (!gpu->daemons.port_late_ms)
+		gpu->daemons.port_late_ms = now_ms + PORT_MS;
+	if (now_ms >= gpu->daemons.port_late_ms)
+		return r;
+	events_alarm(&gpu->role.events, now_ms + PORT_LOOK_MS);
 	return error_prefix(&action->error, 1, "given %u s", PORT_MS / 1000);
 }
 
 int gpu_daemons_start(struct action *action)
 {
 	struct gpu *gpu = gpu_of(action->role);
-	struct gpu_daemons *daemons = &gpu->daemons;
+	struct supervisor *supervisor = &gpu->daemons.supervisor;
 	int r;
 
-	if (!daemons->open) {
+	if (!supervisor->events) {
 		r = find_port(action);
 		if (r != 0)
 			return r;
-		daemons->supervisor = (struct supervisor){
+		*supervisor = (struct supervisor){
 			.root_fd = gpu->role.root_fd,
 			.state_file = GPU_STATE_FOLDER "/gpu.daemons",
 			.events = &gpu->role.events,
 			.log = &gpu->role.log,
 		};
-		supervisor_open(&daemons->supervisor);
-		daemons->open = true;
-		r = daemons_declare(&daemons->supervisor, &daemons->fabric, gpu->role.options.vgpu,
-			&action->error);
+		supervisor_open(supervisor);
+		r = daemons_declare(supervisor, &gpu->daemons.fabric, gpu->role.options.vgpu);
 		if (r < 0)
-			return action_reason(action, REASON_INTERNAL, r);
+			return action_fail(action, REASON_INTERNAL, r, "out of memory");
 	}
-	r = supervisor_start(&daemons->supervisor, &action->error);
+	r = supervisor_start(supervisor, &action->error);
 	if (r != 0)
 		action->reason = REASON_DAEMON_FAILED;
 	return r;
@@ -540,43 +511,42 @@ int gpu_daemons_start(struct action *action)
 
 int gpu_daemons_stop(struct action *action)
 {
-	struct gpu_daemons *daemons = &gpu_of(action->role)->daemons;
+	struct supervisor *supervisor = &gpu_of(action->role)->daemons.supervisor;
 
-	if (!daemons->open)
+	if (!supervisor->events)
 		return 0;
-	if (supervisor_stop(&daemons->supervisor, &action->error) > 0) {
+	if (supervisor_stop(supervisor, &action->error) > 0) {
 		action->reason = REASON_DAEMON_FAILED;
 		return 1;
 	}
-	(void) unlinkat(daemons->supervisor.root_fd, daemons->supervisor.state_file, 0);
-	supervisor_close(&daemons->supervisor);
-	daemons->open = false;
+	(void) unlinkat(supervisor->root_fd, supervisor->state_file, 0);
+	supervisor_close(supervisor);
 	return 0;
 }
 
 int gpu_daemons_report(struct action *action)
 {
-	struct gpu_daemons *daemons = &gpu_of(action->role)->daemons;
+	struct gpu *gpu = gpu_of(action->role);
 
-	daemons->is_ready = !supervisor_lacks(&daemons->supervisor);
+	gpu->daemons.is_ready = !supervisor_lacks(&gpu->daemons.supervisor);
 	return action_write(
-		action, CONTRACT_DAEMONS_STATUS, daemons->is_ready ? "Ready" : "NotReady");
+		action, CONTRACT_DAEMONS_STATUS, gpu->daemons.is_ready ? "Ready" : "NotReady");
 }
 
 void gpu_daemons_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 {
-	struct gpu_daemons *daemons = &gpu_of(role)->daemons;
+	struct gpu *gpu = gpu_of(role);
 	struct action action = { .role = role };
 	const struct daemon *lacking;
 	enum reason reason;
 	char text[128] = "";
 
 	(void) happened;
-	if (!daemons->open)
+	if (!gpu->daemons.supervisor.events)
 		return;
-	supervisor_look(&daemons->supervisor, wake_ms);
-	lacking = supervisor_lacks(&daemons->supervisor);
-	if (!lacking == daemons->is_ready)
+	supervisor_look(&gpu->daemons.supervisor, wake_ms);
+	lacking = supervisor_lacks(&gpu->daemons.supervisor);
+	if (!lacking == gpu->daemons.is_ready)
 		return;
 	reason = lacking ? REASON_DAEMON_FAILED : REASON_NONE;
 	if (lacking)

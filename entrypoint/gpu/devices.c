@@ -10,9 +10,9 @@
  * is open cannot be unbound: the kernel would wait for its user. Source: Linux drivers/vfio, and
  * Documentation/driver-api/vfio.rst for the device nodes.
  */
-#include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/fs.h"
 #include "entrypoint/gpu/gpu_internal.h"
@@ -37,6 +37,7 @@ static const char *const graphics_modules[] = { "nova_drm", "nova_core", "nouvea
 
 struct takeover {
 	struct action *action;
+	const struct role *role;        /* the action's */
 	struct pci_function *functions; /* GPUs, NVSwitches and what else pci_functions() knows */
 	int count;
 	struct strv freed; /* lines of the list: also what a previous run took */
@@ -48,9 +49,10 @@ static bool is_ours(const struct pci_function *function)
 	return function->kind == PCI_GPU || function->kind == PCI_NVSWITCH;
 }
 
-static bool is_nvidia_driver(const char *driver)
+/* Driven by nvidia, or by nothing. */
+static bool is_free(const struct pci_function *function)
 {
-	return strncmp(driver, "nvidia", strlen("nvidia")) == 0;
+	return !*function->driver || strncmp(function->driver, "nvidia", strlen("nvidia")) == 0;
 }
 
 static bool is_vfio(const char *driver)
@@ -58,17 +60,10 @@ static bool is_vfio(const char *driver)
 	return strstr(driver, "vfio") != NULL;
 }
 
-/* "nouveau"; "NovaCore", "nova-core" and "nova_core" are one. */
+/* "nouveau"; "NovaCore", "nova-core" or "nova_core". */
 static bool is_graphics_driver(const char *driver)
 {
-	char letters[32];
-	size_t used = 0;
-
-	for (; *driver && used + 1 < sizeof(letters); driver++)
-		if (isalpha((unsigned char) *driver))
-			letters[used++] = (char) tolower((unsigned char) *driver);
-	letters[used] = '\0';
-	return strcmp(letters, "nouveau") == 0 || strcmp(letters, "novacore") == 0;
+	return strcmp(driver, "nouveau") == 0 || strncasecmp(driver, "nova", strlen("nova")) == 0;
 }
 
 static void read_override(int root_fd, const char *address, char override[NAME_SIZE])
@@ -82,6 +77,13 @@ static void read_override(int root_fd, const char *address, char override[NAME_S
 		(void) snprintf(override, NAME_SIZE, "%.63s", text);
 }
 
+static int no_pci(struct action *action, int code)
+{
+	return action_fail(action, REASON_INTERNAL, code,
+		"/" PCI_DEVICES ", which lists the node's PCI devices, cannot be read: %s",
+		strerror(-code));
+}
+
 int gpu_find_device(struct action *action)
 {
 	struct gpu *gpu = gpu_of(action->role);
@@ -93,22 +95,19 @@ int gpu_find_device(struct action *action)
 	/* A sysfs without that folder is of a node without a PCI bus, and so without our devices.
 	 */
 	if (count < 0 && (count != -ENOENT || !fs_exists(root_fd, "sys/bus")))
-		return action_fail(action, REASON_INTERNAL, count,
-			"/" PCI_DEVICES ", which lists the node's PCI devices, cannot be read: %s",
-			strerror(-count));
+		return no_pci(action, count);
 	gpu->devices_are_free = true;
 	for (size_t i = 0; i < ARRAY_SIZE(graphics_modules); i++)
 		if (sysmodule_exists(root_fd, graphics_modules[i]))
 			gpu->devices_are_free = false;
 	for (int i = 0; i < count; i++) {
-		const char *driver = functions[i].driver;
 		char override[NAME_SIZE];
 
 		if (!is_ours(&functions[i]))
 			continue;
 		found = true;
 		read_override(root_fd, functions[i].address, override);
-		if ((*driver && !is_nvidia_driver(driver)) || is_vfio(override))
+		if (!is_free(&functions[i]) || is_vfio(override))
 			gpu->devices_are_free = false;
 	}
 	if (found)
@@ -142,10 +141,10 @@ static int remember(struct takeover *takeover, const char *format, ...)
 /* Does a frame buffer, and so perhaps a console, lie on a device that we are about to take? */
 static bool has_frame_buffer(const struct takeover *takeover)
 {
-	const struct gpu *gpu = gpu_of(takeover->action->role);
+	int root_fd = takeover->role->root_fd;
 	_cleanup_strv_ struct strv buffers = { 0 };
 
-	if (fs_list(gpu->role.root_fd, FRAME_BUFFERS, &buffers) < 0)
+	if (fs_list(root_fd, FRAME_BUFFERS, &buffers) < 0)
 		return false;
 	for (size_t i = 0; i < buffers.count; i++) {
 		char address[NAME_SIZE];
@@ -153,7 +152,7 @@ static bool has_frame_buffer(const struct takeover *takeover)
 
 		(void) snprintf(
 			path, sizeof(path), FRAME_BUFFERS "/%.200s/device", buffers.items[i]);
-		sysfs_link_name(gpu->role.root_fd, path, address, sizeof(address));
+		sysfs_link_name(root_fd, path, address, sizeof(address));
 		for (int j = 0; j < takeover->count; j++)
 			if (is_graphics_driver(takeover->functions[j].driver) &&
 				strcmp(takeover->functions[j].address, address) == 0)
@@ -200,10 +199,8 @@ static int refuse_graphics(struct takeover *takeover, int code)
 static int unload_graphics(struct takeover *takeover, const struct strv *loaded)
 {
 	struct action *action = takeover->action;
-	const struct gpu *gpu = gpu_of(action->role);
-	const struct unload unload = {
-		.root_fd = gpu->role.root_fd, .modules = loaded, .holders_too = true
-	};
+	int root_fd = takeover->role->root_fd;
+	const struct unload unload = { .root_fd = root_fd, .modules = loaded, .holders_too = true };
 	_cleanup_strv_ struct strv removed = { 0 };
 	bool console = has_frame_buffer(takeover);
 	int r;
@@ -214,28 +211,31 @@ static int unload_graphics(struct takeover *takeover, const struct strv *loaded)
 			return r;
 	}
 	if (console)
-		switch_consoles(gpu->role.root_fd, "0");
+		switch_consoles(root_fd, "0");
 	r = unload_modules(&unload, action->worker, &removed, &action->error);
 	if (r == 0)
 		return 0;
 	if (console)
-		switch_consoles(gpu->role.root_fd, "1");
+		switch_consoles(root_fd, "1");
 	return refuse_graphics(takeover, r);
 }
 
-/* One that is built into the kernel can only be made to let go. */
-static int unbind_built_in(struct takeover *takeover, const struct pci_function *function)
+/* The way back is noted before. @override: its driver_override, or "". */
+static int unbind(
+	struct takeover *takeover, const struct pci_function *function, const char *override)
 {
 	struct action *action = takeover->action;
-	const struct gpu *gpu = gpu_of(action->role);
-	int r = remember(takeover, "bind %s %s", function->address, function->driver);
+	int r = remember(takeover, "bind %s %s %s", function->address, function->driver, override);
 
 	if (r < 0)
 		return r;
-	r = sysfs_put(gpu->role.root_fd, function->address, PCI_DEVICES "/%s/driver/unbind",
+	r = sysfs_put(takeover->role->root_fd, function->address, PCI_DEVICES "/%s/driver/unbind",
 		function->address);
 	if (r == 0)
 		return 0;
+	if (is_vfio(function->driver))
+		return action_fail(action, REASON_DEVICE_HELD, r, "%s does not let go of %s: %s",
+			function->driver, function->address, strerror(-r));
 	return action_fail(action, REASON_DEVICE_HELD, r,
 		"%s, which is built into the kernel, does not let go of %s: %s: boot the node with "
 		"modprobe.blacklist=%s or initcall_blacklist for it",
@@ -244,27 +244,24 @@ static int unbind_built_in(struct takeover *takeover, const struct pci_function 
 
 static int free_graphics(struct takeover *takeover)
 {
-	const struct gpu *gpu = gpu_of(takeover->action->role);
+	int root_fd = takeover->role->root_fd;
 	_cleanup_strv_ struct strv loaded = { 0 };
+	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(graphics_modules); i++)
-		if (sysmodule_exists(gpu->role.root_fd, graphics_modules[i]) &&
-			!sysmodule_is_built_in(gpu->role.root_fd, graphics_modules[i]) &&
+		if (sysmodule_exists(root_fd, graphics_modules[i]) &&
+			!sysmodule_is_built_in(root_fd, graphics_modules[i]) &&
 			strv_push(&loaded, graphics_modules[i]) < 0)
 			return action_fail(
 				takeover->action, REASON_INTERNAL, -ENOMEM, "out of memory");
 	if (loaded.count)
 		return unload_graphics(takeover, &loaded);
-	for (int i = 0; i < takeover->count; i++) {
-		const struct pci_function *function = &takeover->functions[i];
-		int r = 0;
-
-		if (is_ours(function) && is_graphics_driver(function->driver))
-			r = unbind_built_in(takeover, function);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	/* One that is built into the kernel can only be made to let go. */
+	for (int i = 0; r == 0 && i < takeover->count; i++)
+		if (is_ours(&takeover->functions[i]) &&
+			is_graphics_driver(takeover->functions[i].driver))
+			r = unbind(takeover, &takeover->functions[i], "");
+	return r;
 }
 
 /* Patterns of its group's device node, and since Linux 6.6 of one of its own. */
@@ -290,15 +287,15 @@ static int push_vfio_nodes(int root_fd, const char *address, struct strv *nodes)
 
 static int expect_no_users(struct action *action, const struct pci_function *function)
 {
-	const struct gpu *gpu = gpu_of(action->role);
+	const struct role *role = action->role;
 	_cleanup_strv_ struct strv nodes = { 0 };
 	char who[USER_TEXT_SIZE];
 	struct process_seen user;
 	int count;
 
-	if (push_vfio_nodes(gpu->role.root_fd, function->address, &nodes) < 0)
+	if (push_vfio_nodes(role->root_fd, function->address, &nodes) < 0)
 		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
-	count = nodes.count ? users_of_devices(gpu->role.root_fd, &nodes, &user, 1) : 0;
+	count = nodes.count ? users_of_devices(role->root_fd, &nodes, &user, 1) : 0;
 	if (count == 0)
 		return 0;
 	if (count < 0)
@@ -311,47 +308,31 @@ static int expect_no_users(struct action *action, const struct pci_function *fun
 		function->address, function->driver, who, count > 1 ? " and others" : "");
 }
 
-static int unbind_vfio(
-	struct takeover *takeover, const struct pci_function *function, const char *override)
-{
-	struct action *action = takeover->action;
-	const struct gpu *gpu = gpu_of(action->role);
-	int r = expect_no_users(action, function);
-
-	if (r < 0)
-		return r;
-	r = remember(takeover, "bind %s %s %s", function->address, function->driver, override);
-	if (r < 0)
-		return r;
-	r = sysfs_put(gpu->role.root_fd, function->address, PCI_DEVICES "/%s/driver/unbind",
-		function->address);
-	if (r < 0)
-		return action_fail(action, REASON_DEVICE_HELD, r, "%s does not let go of %s: %s",
-			function->driver, function->address, strerror(-r));
-	worker_report(action->worker, WORKER_NOTE, 0, "%s is taken from %s", function->address,
-		function->driver);
-	return 0;
-}
-
 static int free_vfio(struct takeover *takeover, const struct pci_function *function)
 {
-	const struct gpu *gpu = gpu_of(takeover->action->role);
+	struct action *action = takeover->action;
+	int root_fd = takeover->role->root_fd;
 	char override[NAME_SIZE];
 	int r = 0;
 
-	read_override(gpu->role.root_fd, function->address, override);
-	if (is_vfio(function->driver))
-		r = unbind_vfio(takeover, function, override);
-	else if (is_vfio(override))
+	read_override(root_fd, function->address, override);
+	if (is_vfio(function->driver)) {
+		r = expect_no_users(action, function);
+		if (r == 0)
+			r = unbind(takeover, function, override);
+		if (r == 0)
+			worker_report(action->worker, WORKER_NOTE, 0, "%s is taken from %s",
+				function->address, function->driver);
+	} else if (is_vfio(override)) {
 		r = remember(takeover, "bind %s " NO_DRIVER " %s", function->address, override);
+	}
 	if (r < 0 || !is_vfio(override))
 		return r;
 	/* An override keeps nvidia from the device, also from one that nothing drives. */
-	r = sysfs_put(
-		gpu->role.root_fd, "\n", PCI_DEVICES "/%s/driver_override", function->address);
+	r = sysfs_put(root_fd, "\n", PCI_DEVICES "/%s/driver_override", function->address);
 	if (r == 0)
 		return 0;
-	return action_fail(takeover->action, REASON_DEVICE_HELD, r,
+	return action_fail(action, REASON_DEVICE_HELD, r,
 		"/" PCI_DEVICES "/%s/driver_override, which keeps nvidia from it, cannot be "
 		"cleared: %s",
 		function->address, strerror(-r));
@@ -360,15 +341,15 @@ static int free_vfio(struct takeover *takeover, const struct pci_function *funct
 /* Whether nvidia will find anything: a device without a driver, or one that is its own already. */
 static int expect_a_device(struct action *action)
 {
-	const struct gpu *gpu = gpu_of(action->role);
+	const struct role *role = action->role;
 	_cleanup_free_ struct pci_function *now = NULL;
-	int count = pci_functions(gpu->role.root_fd, &now);
+	int count = pci_functions(role->root_fd, &now);
 	const struct pci_function *held = NULL;
 
 	for (int i = 0; i < count; i++) {
 		if (!is_ours(&now[i]))
 			continue;
-		if (!*now[i].driver || is_nvidia_driver(now[i].driver))
+		if (is_free(&now[i]))
 			return 0;
 		held = &now[i];
 	}
@@ -388,16 +369,14 @@ static void takeover_done(struct takeover *takeover)
 
 int gpu_free_devices(struct action *action)
 {
-	const struct gpu *gpu = gpu_of(action->role);
-	_cleanup_(takeover_done) struct takeover takeover = { .action = action };
+	const struct role *role = action->role;
+	_cleanup_(takeover_done) struct takeover takeover = { .action = action, .role = role };
 	int r;
 
-	(void) role_list_read(&gpu->role, FREED_LIST, &takeover.freed); /* none: nothing taken */
-	takeover.count = pci_functions(gpu->role.root_fd, &takeover.functions);
+	(void) role_list_read(role, FREED_LIST, &takeover.freed); /* none: nothing taken */
+	takeover.count = pci_functions(role->root_fd, &takeover.functions);
 	if (takeover.count < 0)
-		return action_fail(action, REASON_INTERNAL, takeover.count,
-			"/" PCI_DEVICES ", which lists the node's PCI devices, cannot be read: %s",
-			strerror(-takeover.count));
+		return no_pci(action, takeover.count);
 	r = free_graphics(&takeover);
 	for (int i = 0; r == 0 && i < takeover.count; i++)
 		if (is_ours(&takeover.functions[i]))
@@ -407,10 +386,9 @@ int gpu_free_devices(struct action *action)
 
 static int load_again(struct action *action, const char *module)
 {
-	const struct gpu *gpu = gpu_of(action->role);
+	const struct role *role = action->role;
 	_cleanup_(loader_close) struct loader *loader = NULL;
-	int r = loader_open(
-		gpu->role.root_fd, gpu->role.host_root, gpu->role.krel, &loader, &action->error);
+	int r = loader_open(role->root_fd, role->host_root, role->krel, &loader, &action->error);
 
 	if (r < 0)
 		return r;
@@ -421,14 +399,13 @@ static int load_again(struct action *action, const char *module)
 static int bind_again(
 	struct action *action, const char *address, const char *driver, const char *override)
 {
-	const struct gpu *gpu = gpu_of(action->role);
+	const struct role *role = action->role;
 	int r = 0;
 
 	if (*override)
-		r = sysfs_put(
-			gpu->role.root_fd, override, PCI_DEVICES "/%s/driver_override", address);
+		r = sysfs_put(role->root_fd, override, PCI_DEVICES "/%s/driver_override", address);
 	if (r == 0 && strcmp(driver, NO_DRIVER) != 0)
-		r = sysfs_put(gpu->role.root_fd, address, "sys/bus/pci/drivers/%s/bind", driver);
+		r = sysfs_put(role->root_fd, address, "sys/bus/pci/drivers/%s/bind", driver);
 	if (r == 0)
 		return 0;
 	return error_set_errno(&action->error, r, "%s does not go back to %s", address, driver);
@@ -436,16 +413,16 @@ static int bind_again(
 
 int gpu_return_devices(struct action *action)
 {
-	const struct gpu *gpu = gpu_of(action->role);
+	const struct role *role = action->role;
 	_cleanup_strv_ struct strv freed = { 0 };
 	int first_failure = 0;
 
 	/* A driver that stayed has the devices. */
-	if (sysmodule_exists(gpu->role.root_fd, "nvidia"))
+	if (sysmodule_exists(role->root_fd, "nvidia"))
 		return 0;
-	if (!gpu->role.plan.start_failed && !gpu->role.options.restore_inbox)
+	if (!role->plan.start_failed && !role->options.restore_inbox)
 		return 0;
-	if (role_list_read(&gpu->role, FREED_LIST, &freed) < 0)
+	if (role_list_read(role, FREED_LIST, &freed) < 0)
 		return 0;
 	for (size_t i = freed.count; i-- > 0;) {
 		char words[4][NAME_SIZE] = { "" };
@@ -462,6 +439,6 @@ int gpu_return_devices(struct action *action)
 			first_failure = r;
 	}
 	if (first_failure == 0)
-		role_list_remove(&gpu->role, FREED_LIST);
+		role_list_remove(role, FREED_LIST);
 	return action_reason(action, REASON_LOAD_FAILED, first_failure);
 }

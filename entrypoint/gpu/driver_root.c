@@ -197,15 +197,15 @@ static int choose_symvers(const struct role *role, struct error *error)
 
 int gpu_export_root(struct action *action)
 {
-	struct gpu *gpu = gpu_of(action->role);
+	struct role *role = action->role;
 	struct error error = { "" };
-	int r = choose_symvers(&gpu->role, &action->error);
+	int r = choose_symvers(role, &action->error);
 
 	/* The vendor's programs make what is missing, too, where they may. */
-	if (make_nodes(gpu->role.root_fd, &error) < 0)
-		role_note(&gpu->role, "%s", error.text);
+	if (make_nodes(role->root_fd, &error) < 0)
+		role_note(role, "%s", error.text);
 	if (r == 0)
-		r = rootfs_export(gpu->role.root_fd, CONTRACT_DRIVER_ROOT, &action->error);
+		r = rootfs_export(role->root_fd, CONTRACT_DRIVER_ROOT, &action->error);
 	return action_reason(action, REASON_MOUNT_FAILED, r);
 }
 
@@ -217,9 +217,9 @@ int gpu_detach_root(struct action *action)
 
 static int write_path(struct action *action, const char *value, size_t size)
 {
-	const struct gpu *gpu = gpu_of(action->role);
+	const struct role *role = action->role;
 	_cleanup_close_ int fd =
-		openat(gpu->role.root_fd, CONTRACT_FIRMWARE_PATH, O_WRONLY | O_CLOEXEC);
+		openat(role->root_fd, CONTRACT_FIRMWARE_PATH, O_WRONLY | O_CLOEXEC);
 
 	if (fd >= 0 && write(fd, value, size) >= 0)
 		return 0;
@@ -238,8 +238,8 @@ static bool host_has(const struct role *role, const char *path)
 }
 
 /*
- * Is it set by someone else? An installation that is gone leaves a path that leads nowhere, and
- * that one is replaced; a folder that is there was put there by someone who wants it.
+ * Is it set by another program? An installation that is gone leaves a path that leads nowhere, and
+ * that one is replaced; a folder that is there was put there on purpose.
  */
 static bool is_foreign(struct role *role, const char *value)
 {
@@ -264,31 +264,24 @@ static bool is_foreign(struct role *role, const char *value)
 	return true;
 }
 
-/* The root has it already, where one is mounted: of a previous run whose driver stays. */
-static int show_firmware(struct action *action)
-{
-	const struct gpu *gpu = gpu_of(action->role);
-	bool shown = false;
-	int r;
-
-	if (mountinfo_count(gpu->role.root_fd, CONTRACT_DRIVER_ROOT) > 0)
-		return 0;
-	r = rootfs_detach(CONTRACT_DRIVER_FIRMWARE, &action->error);
-	if (r == 0)
-		r = rootfs_show(IMAGE_FIRMWARE, CONTRACT_DRIVER_FIRMWARE, &shown, &action->error);
-	return action_reason(action, REASON_MOUNT_FAILED, r);
-}
-
 int gpu_set_firmware_path(struct action *action)
 {
-	struct gpu *gpu = gpu_of(action->role);
+	struct role *role = action->role;
 	_cleanup_free_ char *before = NULL;
-	int r = show_firmware(action);
+	bool shown = false;
+	int r = 0;
 
+	/* A root that is mounted has it already: of a previous run whose driver stays. */
+	if (mountinfo_count(role->root_fd, CONTRACT_DRIVER_ROOT) <= 0) {
+		r = rootfs_detach(CONTRACT_DRIVER_FIRMWARE, &action->error);
+		if (r == 0)
+			r = rootfs_show(
+				IMAGE_FIRMWARE, CONTRACT_DRIVER_FIRMWARE, &shown, &action->error);
+	}
 	if (r < 0)
-		return r;
-	if (fs_read_line(gpu->role.root_fd, CONTRACT_FIRMWARE_PATH, &before) == 0 &&
-		is_foreign(&gpu->role, before))
+		return action_reason(action, REASON_MOUNT_FAILED, r);
+	if (fs_read_line(role->root_fd, CONTRACT_FIRMWARE_PATH, &before) == 0 &&
+		is_foreign(role, before))
 		return 0;
 	return write_path(
 		action, CONTRACT_FIRMWARE_PATH_VALUE, strlen(CONTRACT_FIRMWARE_PATH_VALUE));
@@ -296,19 +289,19 @@ int gpu_set_firmware_path(struct action *action)
 
 int gpu_withdraw_root(struct action *action)
 {
-	const struct gpu *gpu = gpu_of(action->role);
+	const struct role *role = action->role;
 	_cleanup_free_ char *now = NULL;
 	int r;
 
 	/* A driver that stays, in use, still needs both: a GPU may start anew. */
-	if (sysmodule_exists(gpu->role.root_fd, "nvidia"))
+	if (sysmodule_exists(role->root_fd, "nvidia"))
 		return 0;
 	r = rootfs_detach(CONTRACT_DRIVER_ROOT, &action->error);
 	if (r == 0)
 		r = rootfs_detach(CONTRACT_DRIVER_FIRMWARE, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
-	if (fs_read_line(gpu->role.root_fd, CONTRACT_FIRMWARE_PATH, &now) < 0 ||
+	if (fs_read_line(role->root_fd, CONTRACT_FIRMWARE_PATH, &now) < 0 ||
 		strcmp(now, CONTRACT_FIRMWARE_PATH_VALUE) != 0)
 		return 0;
 	/* A lone NUL is how an empty string is written: a write of no bytes does nothing. */

@@ -83,31 +83,28 @@ void fabric_find(int root_fd, struct fabric *fabric)
 	}
 }
 
-/* "fe80:0000:0000:0000:e09d:7303:003f:3bf8": the lower half of a port's first GID is its GUID. */
-static bool read_guid(const char *gid, char guid[20])
-{
-	unsigned parts[8];
-
-	if (sscanf(gid, "%4x:%4x:%4x:%4x:%4x:%4x:%4x:%4x", &parts[0], &parts[1], &parts[2],
-		    &parts[3], &parts[4], &parts[5], &parts[6], &parts[7]) != 8)
-		return false;
-	if (parts[0] != 0xfe80 || !(parts[4] | parts[5] | parts[6] | parts[7]))
-		return false;
-	(void) snprintf(guid, 20, "0x%04x%04x%04x%04x", parts[4], parts[5], parts[6], parts[7]);
-	return true;
-}
-
+/*
+ * Its GUID, where a subnet manager may run on the port. The lower half of a port's first GID is
+ * the GUID: "fe80:0000:0000:0000:e09d:7303:003f:3bf8".
+ */
 static bool port_serves(int root_fd, const char *port, char guid[20])
 {
 	_cleanup_free_ char *mask = NULL;
 	_cleanup_free_ char *gid = NULL;
+	unsigned parts[4];
 	char path[768];
 
 	(void) snprintf(path, sizeof(path), "%s/cap_mask", port);
 	if (fs_read_line(root_fd, path, &mask) < 0 || strtoul(mask, NULL, 16) & CAP_SM_DISABLED)
 		return false;
 	(void) snprintf(path, sizeof(path), "%s/gids/0", port);
-	return fs_read_line(root_fd, path, &gid) == 0 && read_guid(gid, guid);
+	if (fs_read_line(root_fd, path, &gid) < 0 ||
+		sscanf(gid, "fe80:%*4x:%*4x:%*4x:%4x:%4x:%4x:%4x", &parts[0], &parts[1], &parts[2],
+			&parts[3]) != 4 ||
+		!(parts[0] | parts[1] | parts[2] | parts[3]))
+		return false;
+	(void) snprintf(guid, 20, "0x%04x%04x%04x%04x", parts[0], parts[1], parts[2], parts[3]);
+	return true;
 }
 
 static bool function_serves(int root_fd, const char *address, char guid[20])

@@ -14,6 +14,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/rdma/ofed.h"
+#include "entrypoint/role/parameters.h"
 #include "entrypoint/role/roles.h"
 #include "module/running.h"
 
@@ -55,16 +56,14 @@ static void read_conf(const struct role *role, char value[INPUT_SIZE])
 		strv_free(&names); /* none is mounted */
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *text = NULL;
+		char path[512], module[PARAMETERS_MODULE_SIZE];
 		const char *name = names.items[i];
-		size_t length = strlen(name);
 		size_t size = 0;
-		char path[512];
 
-		if (length <= strlen(".conf") ||
-			strcmp(name + length - strlen(".conf"), ".conf") != 0)
+		if (!parameters_conf_module(name, module))
 			continue;
 		count++;
-		hash = fnv64_bytes(hash, name, length + 1);
+		hash = fnv64_bytes(hash, name, strlen(name) + 1);
 		(void) snprintf(path, sizeof(path), CONTRACT_MODULE_CONF "/%s", name);
 		if (fs_read(role->root_fd, path, CONF_SIZE_MAX, &text, &size) < 0) {
 			hash = fnv64_bytes(hash, "?", 1);
@@ -73,9 +72,10 @@ static void read_conf(const struct role *role, char value[INPUT_SIZE])
 		hash = fnv64_bytes(hash, &size, sizeof(size));
 		hash = fnv64_bytes(hash, text, size);
 	}
-	(void) snprintf(value, INPUT_SIZE, NONE);
 	if (count)
 		(void) snprintf(value, INPUT_SIZE, "%016llx", (unsigned long long) hash);
+	else
+		(void) snprintf(value, INPUT_SIZE, NONE);
 }
 
 static void read_ofed(const struct role *role, char value[INPUT_SIZE])
@@ -104,23 +104,23 @@ static void read_ofed(const struct role *role, char value[INPUT_SIZE])
 		(void) snprintf(value, INPUT_SIZE, "%.20s %s", exporter, build_id);
 }
 
-static void read_inputs(const struct role *role, struct inputs *inputs)
+static void read_inputs(const struct role *role, char inputs[INPUT_COUNT][INPUT_SIZE])
 {
 	const struct options *options = &role->options;
 	_cleanup_free_ char *boot = NULL;
 
 	if (fs_read_line(role->root_fd, BOOT_ID, &boot) < 0)
 		boot = NULL;
-	(void) snprintf(inputs->value[INPUT_BOOT], INPUT_SIZE, "%s", boot ? boot : NONE);
-	(void) snprintf(inputs->value[INPUT_DIGEST], INPUT_SIZE, "%s", options->digest);
-	(void) snprintf(inputs->value[INPUT_KREL], INPUT_SIZE, "%s", role->krel);
-	(void) snprintf(inputs->value[INPUT_SET], INPUT_SIZE, "%s", role->image.set);
-	(void) snprintf(inputs->value[INPUT_WANT], INPUT_SIZE, "nvidia%s%s%s%s%s",
+	(void) snprintf(inputs[INPUT_BOOT], INPUT_SIZE, "%s", boot ? boot : NONE);
+	(void) snprintf(inputs[INPUT_DIGEST], INPUT_SIZE, "%s", options->digest);
+	(void) snprintf(inputs[INPUT_KREL], INPUT_SIZE, "%s", role->krel);
+	(void) snprintf(inputs[INPUT_SET], INPUT_SIZE, "%s", role->image.set);
+	(void) snprintf(inputs[INPUT_WANT], INPUT_SIZE, "nvidia%s%s%s%s%s",
 		options->rdma ? " rdma" : "", options->host_ofed ? " host-ofed" : "",
 		options->drm ? " drm" : "", options->gds ? " gds" : "",
 		options->gdrcopy ? " gdrcopy" : "");
-	read_ofed(role, inputs->value[INPUT_OFED]);
-	read_conf(role, inputs->value[INPUT_CONF]);
+	read_ofed(role, inputs[INPUT_OFED]);
+	read_conf(role, inputs[INPUT_CONF]);
 }
 
 /*
@@ -165,54 +165,44 @@ static const char *find_lost(const struct role *role, const struct strv *modules
 	return NULL;
 }
 
-static int list_recorded(const char *text, struct strv *modules)
-{
-	_cleanup_strv_ struct strv lines = { 0 };
-	int r = strv_split(&lines, text, "\n");
-
-	for (size_t i = 0; r == 0 && i < lines.count; i++)
-		if (strncmp(lines.items[i], MODULE_KEY, strlen(MODULE_KEY)) == 0)
-			r = strv_push(modules, lines.items[i] + strlen(MODULE_KEY));
-	return r;
-}
-
 /* Is what runs what a start with these inputs would load? If not, says why in @why. */
-static bool is_current(const struct role *role, const struct inputs *now, struct error *why)
+static bool is_current(
+	const struct role *role, char inputs[INPUT_COUNT][INPUT_SIZE], struct error *why)
 {
 	_cleanup_strv_ struct strv modules = { 0 };
 	_cleanup_free_ char *text = NULL;
-	const char *lost;
+	const char *lost, *line;
+	char *rest;
 
-	if (fs_read(role->root_fd, FINGERPRINT_PATH, FINGERPRINT_SIZE, &text, NULL) < 0 ||
-		list_recorded(text, &modules) < 0)
+	if (fs_read(role->root_fd, FINGERPRINT_PATH, FINGERPRINT_SIZE, &text, NULL) < 0)
 		return false;
 	for (enum input input = 0; input < INPUT_COUNT; input++) {
 		char before[INPUT_SIZE];
 
 		conf_value(text, known[input].key, before, sizeof(before));
-		if (strcmp(before, now->value[input]) == 0)
+		if (strcmp(before, inputs[input]) == 0)
 			continue;
 		(void) error_set(why, 0, "%s: was \"%s\", is \"%s\"", known[input].name, before,
-			now->value[input]);
+			inputs[input]);
 		return false;
 	}
+	rest = text;
+	while ((line = strsep(&rest, "\n")))
+		if (strncmp(line, MODULE_KEY, strlen(MODULE_KEY)) == 0 &&
+			strv_push(&modules, line + strlen(MODULE_KEY)) < 0)
+			return false;
 	lost = find_lost(role, &modules);
 	if (lost)
 		(void) error_set(why, 0, "the module %.*s is not the one that was loaded",
 			(int) strcspn(lost, " "), lost);
-	else if (!*now->value[INPUT_SET])
+	else if (!*inputs[INPUT_SET])
 		(void) error_set(why, 0, "the image does not say which set of modules it has");
-	return !lost && modules.count && *now->value[INPUT_SET];
+	return !lost && modules.count && *inputs[INPUT_SET];
 }
 
 static void remove_file(const struct role *role, const char *path)
 {
 	(void) unlinkat(role->root_fd, path, 0);
-}
-
-static int copy_file(const struct role *role, const char *from, const char *to)
-{
-	return fs_copy(role->root_fd, from, to, FINGERPRINT_SIZE, 0644);
 }
 
 int fast_path_recognise(struct action *action)
@@ -221,11 +211,11 @@ int fast_path_recognise(struct action *action)
 	struct role *role = &gpu->role;
 	struct error why = { "" };
 
-	read_inputs(role, &gpu->fast_path.inputs);
-	gpu->keep = is_current(role, &gpu->fast_path.inputs, &why);
+	read_inputs(role, gpu->fast_path.inputs);
+	gpu->keep = is_current(role, gpu->fast_path.inputs, &why);
 	if (gpu->keep) {
-		gpu->fast_path.parameters =
-			copy_file(role, KEPT_PARAMETERS_PATH, PARAMETERS_PATH) == 0;
+		gpu->fast_path.parameters = fs_copy(role->root_fd, KEPT_PARAMETERS_PATH,
+						    PARAMETERS_PATH, FINGERPRINT_SIZE, 0644) == 0;
 		role_note(role, "the driver that runs is this image's, loaded as asked: it is "
 				"kept");
 		return 0;
@@ -238,9 +228,7 @@ int fast_path_recognise(struct action *action)
 
 int fast_path_forget(struct action *action)
 {
-	const struct gpu *gpu = gpu_of(action->role);
-
-	remove_file(&gpu->role, FINGERPRINT_PATH);
+	remove_file(action->role, FINGERPRINT_PATH);
 	return 0;
 }
 
@@ -260,11 +248,11 @@ int fast_path_forget_gone(struct action *action)
 /* Without a digest the driver manager goes by none, and evicts. */
 static int write_state(struct action *action)
 {
-	const struct gpu *gpu = gpu_of(action->role);
+	const struct role *role = action->role;
 
-	if (!*gpu->role.options.digest)
+	if (!*role->options.digest)
 		return 0;
-	return action_write(action, CONTRACT_DRIVER_STATE, gpu->role.options.digest);
+	return action_write(action, CONTRACT_DRIVER_STATE, role->options.digest);
 }
 
 /* Lists the modules that are loaded now, and prints the fingerprint to a new string. */
@@ -272,24 +260,22 @@ static int print_fingerprint(struct gpu *gpu, char **ret_text)
 {
 	const struct strv *set = &gpu->role.driver_modules;
 	struct strv *modules = &gpu->fast_path.modules;
-	_cleanup_strv_ struct strv lines = { 0 };
+	size_t size;
+	FILE *file;
 
 	strv_free(modules);
 	for (size_t i = 0; i < set->count; i++)
 		if (sysmodule_is_live(gpu->role.root_fd, set->items[i]) &&
 			push_module(&gpu->role, set->items[i], modules) < 0)
 			return -ENOMEM;
-	for (enum input input = 0; input < INPUT_COUNT; input++)
-		if (strv_pushf(&lines, "%s=%s", known[input].key,
-			    gpu->fast_path.inputs.value[input]) < 0)
-			return -ENOMEM;
-	for (size_t i = 0; i < modules->count; i++)
-		if (strv_pushf(&lines, MODULE_KEY "%s", modules->items[i]) < 0)
-			return -ENOMEM;
-	if (strv_push(&lines, "") < 0) /* the last line ends too */
+	file = open_memstream(ret_text, &size);
+	if (!file)
 		return -ENOMEM;
-	*ret_text = strv_join(&lines, "\n");
-	return *ret_text ? 0 : -ENOMEM;
+	for (enum input input = 0; input < INPUT_COUNT; input++)
+		(void) fprintf(file, "%s=%s\n", known[input].key, gpu->fast_path.inputs[input]);
+	for (size_t i = 0; i < modules->count; i++)
+		(void) fprintf(file, MODULE_KEY "%s\n", modules->items[i]);
+	return fclose(file) == 0 ? 0 : -ENOMEM;
 }
 
 int fast_path_remember(struct action *action)
@@ -299,13 +285,13 @@ int fast_path_remember(struct action *action)
 	int r;
 
 	/* OFED may have come since; the parameters are those that were read at the beginning. */
-	read_ofed(&gpu->role, gpu->fast_path.inputs.value[INPUT_OFED]);
+	read_ofed(&gpu->role, gpu->fast_path.inputs[INPUT_OFED]);
 	r = print_fingerprint(gpu, &text);
 	if (r < 0)
 		return action_fail(action, REASON_INTERNAL, r, "fingerprint: %s", strerror(-r));
 	/* Without a copy the next start checks and writes them itself. */
-	if (!gpu->fast_path.parameters &&
-		copy_file(&gpu->role, PARAMETERS_PATH, KEPT_PARAMETERS_PATH) < 0)
+	if (!gpu->fast_path.parameters && fs_copy(gpu->role.root_fd, PARAMETERS_PATH,
+						  KEPT_PARAMETERS_PATH, FINGERPRINT_SIZE, 0644) < 0)
 		remove_file(&gpu->role, KEPT_PARAMETERS_PATH);
 	r = action_write(action, FINGERPRINT_PATH, text);
 	return r < 0 ? r : write_state(action);
@@ -314,14 +300,13 @@ int fast_path_remember(struct action *action)
 /* What no longer holds, or NULL. OFED that is gone comes back: the same, or another. */
 static const char *find_change(const struct gpu *gpu)
 {
-	const struct inputs *before = &gpu->fast_path.inputs;
 	char now[INPUT_SIZE];
 
 	read_ofed(&gpu->role, now);
-	if (strcmp(now, ABSENT) != 0 && strcmp(now, before->value[INPUT_OFED]) != 0)
+	if (strcmp(now, ABSENT) != 0 && strcmp(now, gpu->fast_path.inputs[INPUT_OFED]) != 0)
 		return known[INPUT_OFED].name;
 	read_conf(&gpu->role, now);
-	if (strcmp(now, before->value[INPUT_CONF]) != 0)
+	if (strcmp(now, gpu->fast_path.inputs[INPUT_CONF]) != 0)
 		return known[INPUT_CONF].name;
 	return find_lost(&gpu->role, &gpu->fast_path.modules);
 }

@@ -27,55 +27,57 @@
 
 static const char *const gpu_devices[] = { "/dev/nvidia", NULL };
 
+/* The flag of a driver that goes would let a probe find it ready. */
+static int report_not_ready(struct action *action)
+{
+	const struct role *role = action->role;
+
+	(void) unlinkat(role->root_fd, CONTRACT_DRIVER_CTR_READY, 0);
+	return action_write(action, CONTRACT_DAEMONS_STATUS, "NotReady");
+}
+
 /*
  * Flags of a previous run would say that we are ready. Its root stays until ours takes its
  * place, or until the modules that it fits go (the step retire-root).
  */
 static int clear_stale(struct action *action)
 {
-	const struct gpu *gpu = gpu_of(action->role);
+	const struct role *role = action->role;
 	int r = role_expect_shared(action, CONTRACT_NVIDIA_RUN);
 
 	if (r < 0)
 		return r;
-	(void) unlinkat(gpu->role.root_fd, CONTRACT_DRIVER_CTR_READY, 0);
-	r = fs_mkdir_parents(gpu->role.root_fd, CONTRACT_VALIDATIONS, 0755);
+	r = fs_mkdir_parents(role->root_fd, CONTRACT_VALIDATIONS, 0755);
 	if (r < 0)
 		return action_fail(action, REASON_MOUNT_FAILED, r, "/%s: %s", CONTRACT_VALIDATIONS,
 			strerror(-r));
-	return action_write(action, CONTRACT_DAEMONS_STATUS, "NotReady");
+	return report_not_ready(action);
 }
 
 static int clear_flags(struct action *action)
 {
-	const struct gpu *gpu = gpu_of(action->role);
+	const struct role *role = action->role;
 
-	(void) unlinkat(gpu->role.root_fd, CONTRACT_DRIVER_CTR_READY, 0);
-	(void) unlinkat(gpu->role.root_fd, CONTRACT_DAEMONS_STATUS, 0);
+	(void) unlinkat(role->root_fd, CONTRACT_DRIVER_CTR_READY, 0);
+	(void) unlinkat(role->root_fd, CONTRACT_DAEMONS_STATUS, 0);
 	return 0;
 }
 
 static int identify(struct action *action)
 {
-	struct gpu *gpu = gpu_of(action->role);
 	int r = role_identify(action);
 
-	gpu_report_ignored_env(gpu);
-	gpu_report_missing_modules(gpu);
+	gpu_report_ignored_env(action->role);
+	gpu_report_missing_modules(action->role);
 	return r;
 }
 
 static int adopt(struct action *action)
 {
-	int r = nodebuild_adopt(action);
+	int r = role_read_image(action);
 
-	gpu_report_missing_modules(gpu_of(action->role));
+	gpu_report_missing_modules(action->role);
 	return r;
-}
-
-static bool takes_full_path(const void *role)
-{
-	return !gpu_of_const(role)->keep;
 }
 
 static bool keeps(const void *role)
@@ -83,21 +85,26 @@ static bool keeps(const void *role)
 	return gpu_of_const(role)->keep;
 }
 
+static bool takes_full_path(const void *role)
+{
+	return !keeps(role);
+}
+
 static bool keeps_or_devices_are_free(const void *role)
 {
-	return gpu_of_const(role)->keep || gpu_of_const(role)->devices_are_free;
+	return keeps(role) || gpu_of_const(role)->devices_are_free;
 }
 
 /* Then no worker is needed to find out. */
 static bool keeps_or_nothing_is_loaded(const void *role)
 {
-	return gpu_of_const(role)->keep || !role_has_loaded(role);
+	return keeps(role) || !role_has_loaded(role);
 }
 
 /* On the full path the worker that proves writes them: it has the modules open already. */
 static bool wants_parameters_alone(const void *role)
 {
-	return gpu_of_const(role)->keep && !gpu_of_const(role)->fast_path.parameters;
+	return keeps(role) && !gpu_of_const(role)->fast_path.parameters;
 }
 
 static bool wants_rdma(const void *role)
@@ -124,7 +131,7 @@ static int prove(struct action *action)
 		r = peermem_prepare(action);
 	if (r < 0)
 		return r;
-	gpu_module_list(gpu, gpu->peermem.due, &list);
+	gpu_module_list(&gpu->role, gpu->peermem.due, &list);
 	return prove_modules(action, list.names, list.count, list.required);
 }
 
@@ -134,18 +141,9 @@ static int load(struct action *action)
 	struct module_list list;
 	int r;
 
-	gpu_module_list(gpu, false, &list);
+	gpu_module_list(&gpu->role, false, &list);
 	r = role_load(action, list.names, list.count, list.required);
 	return r < 0 || !gpu->peermem.due ? r : peermem_load(action);
-}
-
-/* The flag of a driver that goes would let a probe find it ready. */
-static int report_not_ready(struct action *action)
-{
-	const struct gpu *gpu = gpu_of(action->role);
-
-	(void) unlinkat(gpu->role.root_fd, CONTRACT_DRIVER_CTR_READY, 0);
-	return action_write(action, CONTRACT_DAEMONS_STATUS, "NotReady");
 }
 
 /*

@@ -5,12 +5,131 @@
  */
 #pragma once
 
-#include "entrypoint/gpu/daemons_internal.h"
+#include "entrypoint/engine/events.h"
+#include "entrypoint/gpu/fabric.h"
 #include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/role.h"
 
 /* What the image's modules are loaded with: libkmod finds it there, and modprobe in the root. */
 #define PARAMETERS_PATH "etc/modprobe.d/slipway.conf"
+
+/*
+ * ---- supervisor.c: starts daemons one after the other, starts again what ends by itself (after
+ * 1 s, doubling up to 60 s), stops them in reverse order with SIGTERM and then SIGKILL, and keeps a
+ * file that says how each of them is. It knows nothing of the GPU role.
+ *
+ * That file has a line for each daemon, in the order of their start:
+ *   name pid state restarts since last-exit again why
+ * with pid 0 when none runs; state one of off, starting, up, done, waiting, stopping; since in
+ * seconds since 1970; last-exit "exit:N", "signal:N", "late" (it was not up in time), "unable" (its
+ * program could not be started) or "-" (none ended yet); again: when one that is waiting is started
+ * again, in seconds since 1970, else 0; why: up to the end of the line, how it ended last and the
+ * last line of its log, "" when none ended yet. What is read out of this file has to cope with
+ * less.
+ */
+
+#define SUPERVISOR_DAEMONS 6
+
+/* A start gives up on a daemon that is needed after as many failures. */
+#define SUPERVISOR_TRIES 3
+
+/* How long a killed daemon may take to leave the system call that it is in. */
+#define SUPERVISOR_KILL_MS 2000u
+
+/* From SIGTERM to SIGKILL for what a daemon left behind. */
+#define SUPERVISOR_ORPHANS_MS 5000u
+
+/* The output of the daemons: a folder of the host, relative to the root, "<name>.log" each. */
+#define DAEMON_LOG_FOLDER "var/log/slipway"
+
+enum daemon_state {
+	DAEMON_OFF,      /* not started yet, or stopped */
+	DAEMON_STARTING, /* its program runs, and is not up */
+	DAEMON_UP,
+	DAEMON_DONE,     /* a command of the start that ran, well or not */
+	DAEMON_WAITING,  /* ended by itself: started again supervisor_backoff_ms() later */
+	DAEMON_STOPPING, /* got SIGTERM */
+};
+
+struct daemon {
+	/* Set by the caller of supervisor_add(). Strings are borrowed, paths relative to the root.
+	 */
+	const char *name;
+	struct strv argv;     /* argv[0] is an absolute path; owned */
+	const char *variable; /* "NAME=value" on top of our environment, or NULL */
+	const char *pid_file; /* names the daemon when it forks; or NULL */
+	const char *socket;   /* is there when the daemon serves; or NULL */
+	bool forks;           /* the program goes to the background by itself and returns */
+	bool once;            /* a command that has to run to its end, not a daemon */
+	bool needed;          /* without it the node is not ready */
+	uint32_t start_ms;    /* it has to be up by then */
+	uint32_t settle_ms;   /* one that runs without its socket or pid file counts as up then */
+	uint32_t stop_ms;     /* from SIGTERM to SIGKILL */
+	/* What became of it. */
+	enum daemon_state state;
+	pid_t program;     /* what was started, as long as it runs */
+	pid_t pid;         /* the daemon itself, as long as it runs; 0 */
+	int status;        /* of what ended last, as waitpid() gives it */
+	bool killed;       /* by us, when SIGTERM was not enough */
+	uint64_t since_ms; /* CLOCK_MONOTONIC of the last change of state */
+	int64_t since;     /* the same as seconds since 1970 */
+	unsigned failures; /* in a row */
+	unsigned restarts;
+	char why[512];      /* the last failure, in words */
+	char last_exit[32]; /* "exit:1", "signal:9", "late", or "" */
+};
+
+struct supervisor {
+	struct daemon daemons[SUPERVISOR_DAEMONS];
+	size_t count;
+	int root_fd;
+	const char *state_file; /* relative to the root */
+	struct events *events;
+	struct log *log;
+	uint64_t orphans_since_ms; /* CLOCK_MONOTONIC of their SIGTERM; 0: none are waited for */
+};
+
+/*
+ * How long after the @failures-th failure in a row a daemon is started again: 1 s, doubling, at
+ * most 60 s.
+ */
+uint32_t supervisor_backoff_ms(unsigned failures);
+
+/*
+ * Makes the process the one that orphans below it come to: daemons fork. Ended children are
+ * reported by @supervisor->events from now on. The fields from root_fd on are set by the caller.
+ */
+void supervisor_open(struct supervisor *supervisor);
+/* Zeroes it. */
+void supervisor_close(struct supervisor *supervisor);
+
+/* A new daemon, zeroed, that starts after those before it: SUPERVISOR_DAEMONS at most. */
+struct daemon *supervisor_add(struct supervisor *supervisor, const char *name);
+
+/*
+ * To be asked after each event: starts them in order, each when the one before it is up, failed
+ * without being needed, or done; the last one is waited for only if it is needed. 0: all are on
+ * their way. 1: not yet, @error says what is waited for. Negative: a needed one failed too often,
+ * @error says how. Alarms are set in the events.
+ */
+int supervisor_start(struct supervisor *supervisor, struct error *error);
+
+/*
+ * To be asked after each event, once started: starts again what ended and is due. Lowers *wake_ms
+ * (CLOCK_MONOTONIC) to when it has to be asked again.
+ */
+void supervisor_look(struct supervisor *supervisor, uint64_t *wake_ms);
+
+/*
+ * To be asked after each event: ends them in reverse order, then whatever they left behind. 0: all
+ * ended, or the kernel holds what is left. 1: not yet, @error says what is waited for.
+ */
+int supervisor_stop(struct supervisor *supervisor, struct error *error);
+
+/* The first daemon that is needed and not up; NULL when all are. */
+const struct daemon *supervisor_lacks(const struct supervisor *supervisor);
+
+/* ---- the role */
 
 /*
  * All that decides which driver a full start would leave in the kernel, and what is there: two
@@ -30,10 +149,6 @@ enum input {
 
 #define INPUT_SIZE 96
 
-struct inputs {
-	char value[INPUT_COUNT][INPUT_SIZE];
-};
-
 struct gpu {
 	struct role role; /* first: a step's action->role points to it */
 	/*
@@ -45,10 +160,16 @@ struct gpu {
 	struct {
 		bool parameters;    /* those that were checked and written are there again */
 		bool state_removed; /* while serving: nvidia-driver.state is not to be believed */
-		struct inputs inputs;
+		char inputs[INPUT_COUNT][INPUT_SIZE];
 		struct strv modules; /* as recorded when serving began */
 	} fast_path;
-	struct gpu_daemons daemons;
+	struct {
+		struct fabric fabric;
+		struct supervisor supervisor; /* zeroed before and after it serves */
+		bool is_ready;                /* what .driver-daemons-status says */
+		/* When the wait for the NVLink bridge's port is given up; 0: not begun. */
+		uint64_t port_late_ms;
+	} daemons;
 	struct peermem_state peermem;
 };
 
@@ -78,13 +199,13 @@ struct module_list {
  * loaded by peermem_load(); gdrdrv and nvidia_fs where the operator's variables ask for GDRCopy and
  * GDS and the image has them: without, their containers compile them.
  */
-void gpu_module_list(const struct gpu *gpu, bool with_peermem, struct module_list *list);
+void gpu_module_list(const struct role *role, bool with_peermem, struct module_list *list);
 
 /* Notes the modules of GDRCopy and GDS that the variables ask for and that the image lacks. */
-void gpu_report_missing_modules(struct gpu *gpu);
+void gpu_report_missing_modules(struct role *role);
 
 /* Notes variables and arguments of the stock image that have no effect here, and why. */
-void gpu_report_ignored_env(struct gpu *gpu);
+void gpu_report_ignored_env(struct role *role);
 
 /*
  * STEP_WORKER: checks /drivers/<module>.conf and our defaults against what the image's modules
@@ -136,3 +257,69 @@ int gpu_detach_root(struct action *action);
  * loaded, whatever else failed or did not, root and firmware path stay.
  */
 int gpu_withdraw_root(struct action *action);
+
+/*
+ * ---- daemons.c: the vendor's, in which order, with which configuration. nvidia-imex is none of
+ * them: ComputeDomains run their own, and a second one breaks it.
+ */
+
+/* From SIGTERM to SIGKILL, of each: a pod's 30 s of grace are enough only if they end themselves.
+ */
+#define DAEMON_STOP_MS 5000u
+
+/* All of them, one after the other, each deaf and then held by the kernel; what they left behind,
+ * likewise; and a second. */
+#define DAEMONS_STOP_ALL_MS                                                                        \
+	(SUPERVISOR_DAEMONS * (DAEMON_STOP_MS + SUPERVISOR_KILL_MS) + SUPERVISOR_ORPHANS_MS +      \
+		SUPERVISOR_KILL_MS + 1000u)
+
+/*
+ * STEP_DIRECT: finds which daemons the node needs, and whether the image has them; puts
+ * configuration and licence files in their places.
+ */
+int gpu_daemons_configure(struct action *action);
+/* Is the NVLink bridge without the modules that fabric manager reaches it through? */
+bool gpu_daemons_want_modules(const void *role);
+/* STEP_WORKER: loads mlx5_ib and ib_umad from the host's own modules. */
+int gpu_daemons_load_modules(struct action *action);
+/* STEP_WAIT: starts them in order, each when the one before is up. */
+int gpu_daemons_start(struct action *action);
+/* STEP_WAIT, its undo: stops them in reverse order. */
+int gpu_daemons_stop(struct action *action);
+/* Writes to .driver-daemons-status what is true of them now. */
+int gpu_daemons_report(struct action *action);
+/* A watch: starts again what ended, and keeps .driver-daemons-status true. */
+void gpu_daemons_watch(struct role *role, unsigned happened, uint64_t *wake_ms);
+
+/* The rest is what the unit tests call by itself. */
+
+/*
+ * 0 when the image has what a node with this fabric, or a vGPU guest, cannot do without; -ENOENT
+ * with what is missing and where it comes from.
+ */
+int daemons_check(int root_fd, const struct fabric *fabric, bool vgpu, struct error *error);
+
+/* Adds those daemons that the node wants and the image has, in their order. -ENOMEM. */
+int daemons_declare(struct supervisor *supervisor, const struct fabric *fabric, bool vgpu);
+
+#define FM_CONFIG "usr/share/nvidia/nvswitch/fabricmanager.cfg"
+
+/*
+ * Puts NVFM_CONFIG_<field>=<value> of @environment (NULL-terminated) as "<field>=<value>" into
+ * fabric manager's configuration, in the place of lines that set the field already, else at the end
+ * (source: gpu-driver-container's ubuntu24.04/nvidia-driver). *ret_set is how many there are. One
+ * whose field is no name (empty, or with other bytes than letters, digits and '_'), or whose value
+ * has a line break, is left out and counted in *ret_ignored. -ENOENT when there are settings and no
+ * file: the image has no fabric manager.
+ */
+int fm_config_apply(int root_fd, char *const *environment, unsigned *ret_set, unsigned *ret_ignored,
+	struct error *error);
+
+/*
+ * A vGPU guest's licence: copies gridd.conf and, @with_token, the client configuration tokens,
+ * which the operator mounts below /drivers, to where nvidia-gridd looks. *ret_conf says whether
+ * there was one, *ret_tokens how many: their absence is the administrator's choice, and no error.
+ * Sources: gpu-driver-container's ubuntu24.04/nvidia-driver, gpu-operator's driver_volumes.go.
+ */
+int vgpu_licence_place(
+	int root_fd, bool with_token, bool *ret_conf, unsigned *ret_tokens, struct error *error);

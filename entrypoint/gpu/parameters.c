@@ -15,15 +15,13 @@
 #include "entrypoint/role/parameters.h"
 #include "module/running.h"
 
-void gpu_module_list(const struct gpu *gpu, bool with_peermem, struct module_list *list)
+void gpu_module_list(const struct role *role, bool with_peermem, struct module_list *list)
 {
-	const struct options *options = &gpu->role.options;
-	int root_fd = gpu->role.root_fd;
-	bool drm_conf = fs_exists(root_fd, CONTRACT_MODULE_CONF "/nvidia-drm.conf") ||
-			fs_exists(root_fd, CONTRACT_MODULE_CONF "/nvidia_drm.conf");
+	const struct options *options = &role->options;
+	bool drm_conf = fs_exists(role->root_fd, CONTRACT_MODULE_CONF "/nvidia-drm.conf") ||
+			fs_exists(role->root_fd, CONTRACT_MODULE_CONF "/nvidia_drm.conf");
 
-	*list = (struct module_list){ .names = { "nvidia", "nvidia_uvm", "nvidia_modeset" } };
-	list->count = 3;
+	*list = (struct module_list){ { "nvidia", "nvidia_uvm", "nvidia_modeset" }, 3, 0 };
 	if (options->drm)
 		list->names[list->count++] = "nvidia_drm";
 	if (with_peermem)
@@ -48,19 +46,19 @@ static void report_missing(
 			variable, module, role->krel, option);
 }
 
-void gpu_report_missing_modules(struct gpu *gpu)
+void gpu_report_missing_modules(struct role *role)
 {
-	if (!gpu->role.driver_modules.count)
+	if (!role->driver_modules.count)
 		return; /* a build on the node has yet to make them */
-	if (gpu->role.options.gdrcopy)
-		report_missing(&gpu->role, CONTRACT_ENV_GDRCOPY, "gdrdrv", "--gdrcopy");
-	if (gpu->role.options.gds)
-		report_missing(&gpu->role, CONTRACT_ENV_GDS, "nvidia_fs", "--nvidia-fs");
+	if (role->options.gdrcopy)
+		report_missing(role, CONTRACT_ENV_GDRCOPY, "gdrdrv", "--gdrcopy");
+	if (role->options.gds)
+		report_missing(role, CONTRACT_ENV_GDS, "nvidia_fs", "--nvidia-fs");
 }
 
-void gpu_report_ignored_env(struct gpu *gpu)
+void gpu_report_ignored_env(struct role *role)
 {
-	/* Of variables that every pod has (NODE_NAME and the like) nothing is said. */
+	/* Variables that every pod has (NODE_NAME and the like) are not reported. */
 	static const struct ignored_env variables[] = {
 		/* The operator's default. */
 		{ "the image holds finished modules, of one kind", "auto",
@@ -70,7 +68,6 @@ void gpu_report_ignored_env(struct gpu *gpu)
 				"RHCOS_IMAGE_MISSING" } },
 		IGNORED_ENV_PROXIES,
 	};
-	struct role *role = &gpu->role;
 	const struct options *options = &role->options;
 	const struct {
 		const char *name;
@@ -105,42 +102,21 @@ void gpu_report_ignored_env(struct gpu *gpu)
 }
 
 /*
- * What a node of a cluster wants unless its owner says otherwise. GPU memory of a coherent system
- * (GH200, GB200) would be the kernel's own as a NUMA node, and be counted as the node's memory.
+ * nvidia's, unless its owner says otherwise: GPU memory of a coherent system (GH200, GB200) would
+ * be the kernel's own as a NUMA node, and be counted as the node's memory.
  */
-static const struct preset {
-	const char *module;
-	const char *name;
-	const char *parameter;
-} presets[] = {
-	{ "nvidia", "NVreg_CoherentGPUMemoryMode", "NVreg_CoherentGPUMemoryMode=driver" },
-};
-
-static const struct preset *preset_of(const char *module)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(presets); i++)
-		if (strcmp(presets[i].module, module) == 0)
-			return &presets[i];
-	return NULL;
-}
-
-static bool is_given(const struct strv *parameters, const char *name)
-{
-	for (size_t i = 0; i < parameters->count; i++)
-		if (parameter_is(parameters->items[i], name))
-			return true;
-	return false;
-}
+#define PRESET       "NVreg_CoherentGPUMemoryMode"
+#define PRESET_VALUE "driver"
 
 static int parameters_of_module(const struct role *role, struct loader *loader, const char *module,
 	struct strv *parameters, struct error *error)
 {
 	_cleanup_(parameters_taken_free) struct parameters_taken taken = { 0 };
-	const struct preset *preset = preset_of(module);
 	_cleanup_strv_ struct strv paths = { 0 };
+	bool wants_preset = strcmp(module, "nvidia") == 0;
 	int r = parameters_read_conf(role->root_fd, module, parameters, &paths, error);
 
-	if (r < 0 || (!parameters->count && !preset))
+	if (r < 0 || (!parameters->count && !wants_preset))
 		return r;
 	r = loader_parameters(loader, module, &taken, error);
 	if (r < 0)
@@ -148,6 +124,8 @@ static int parameters_of_module(const struct role *role, struct loader *loader, 
 	for (size_t i = 0; i < parameters->count; i++) {
 		_cleanup_free_ char *where = NULL;
 
+		if (parameter_is(parameters->items[i], PRESET))
+			wants_preset = false;
 		r = parameter_check(&taken, parameters->items[i], error);
 		if (r == 0)
 			continue;
@@ -155,9 +133,8 @@ static int parameters_of_module(const struct role *role, struct loader *loader, 
 		return error_prefix(error, r, "%s, the operator's kernelModuleConfig, on %s",
 			where ? where : "/" CONTRACT_MODULE_CONF, module);
 	}
-	if (preset && !is_given(parameters, preset->name) &&
-		parameter_exists(&taken, preset->name) &&
-		strv_push(parameters, preset->parameter) < 0)
+	if (wants_preset && parameter_exists(&taken, PRESET) &&
+		strv_push(parameters, PRESET "=" PRESET_VALUE) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", module);
 	return 0;
 }
@@ -165,7 +142,7 @@ static int parameters_of_module(const struct role *role, struct loader *loader, 
 /* Appends "options MODULE PARAMETER…" for each module that has any. */
 static int collect(struct action *action, struct loader *loader, struct strv *lines)
 {
-	const struct role *role = &gpu_of(action->role)->role;
+	const struct role *role = action->role;
 	const struct strv *modules = &role->driver_modules;
 	_cleanup_strv_ struct strv files = { 0 };
 	int r = fs_list(role->root_fd, CONTRACT_MODULE_CONF, &files);
@@ -203,7 +180,7 @@ static int collect(struct action *action, struct loader *loader, struct strv *li
 
 int gpu_parameters(struct action *action)
 {
-	const struct role *role = &gpu_of(action->role)->role;
+	const struct role *role = action->role;
 	_cleanup_(loader_close) struct loader *loader = NULL;
 	_cleanup_strv_ struct strv lines = { 0 };
 	int r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);

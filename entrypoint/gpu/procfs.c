@@ -9,25 +9,23 @@
 void procfs_value(int root_fd, const char *path, const char *key, char *value, size_t size)
 {
 	_cleanup_free_ char *text = NULL;
-	size_t key_length = strlen(key);
+	size_t length = strlen(key);
+	char *line, *end, *rest;
 
 	value[0] = '\0';
 	if (fs_read(root_fd, path, 0, &text, NULL) < 0)
 		return;
-	for (const char *line = text; *line;) {
-		size_t length = strcspn(line, "\n");
-		const char *end = line + length;
-
-		if (length > key_length && strncmp(line, key, key_length) == 0 &&
-			line[key_length] == ':') {
-			line += key_length + 1;
-			line += strspn(line, " \t");
-			while (end > line && strchr(" \t\r", end[-1]))
-				end--;
-			(void) snprintf(value, size, "%.*s", (int) (end - line), line);
-			return;
-		}
-		line = end + (*end == '\n');
+	rest = text;
+	while ((line = strsep(&rest, "\n"))) {
+		if (strncmp(line, key, length) != 0 || line[length] != ':')
+			continue;
+		line += length + 1;
+		line += strspn(line, " \t");
+		end = line + strlen(line);
+		while (end > line && strchr(" \t\r", end[-1]))
+			*--end = '\0';
+		(void) snprintf(value, size, "%s", line);
+		return;
 	}
 }
 
@@ -56,19 +54,18 @@ long procfs_capability_minor(int root_fd, const char *path)
 int procfs_major(int root_fd, const char *name)
 {
 	_cleanup_free_ char *text = NULL;
+	const char *line;
+	char *rest;
 
 	if (fs_read(root_fd, "proc/devices", 0, &text, NULL) < 0)
 		return -1;
-	for (const char *line = text; *line && strncmp(line, "Block", strlen("Block")) != 0;) {
-		size_t length = strcspn(line, "\n");
-		char *after;
-		long major = strtol(line, &after, 10);
+	rest = text;
+	while ((line = strsep(&rest, "\n")) && strncmp(line, "Block", strlen("Block")) != 0) {
+		char driver[64];
+		int major;
 
-		if (after != line && *after == ' ' &&
-			(size_t) (line + length - after - 1) == strlen(name) &&
-			strncmp(after + 1, name, strlen(name)) == 0)
-			return (int) major;
-		line += length + (line[length] == '\n');
+		if (sscanf(line, "%d %63s", &major, driver) == 2 && strcmp(driver, name) == 0)
+			return major;
 	}
 	return -1;
 }

@@ -26,11 +26,6 @@ struct sidecar {
 	bool tried;         /* since the driver last said that it is ready */
 };
 
-static struct sidecar *sidecar_of(void *role)
-{
-	return role;
-}
-
 static bool is_loaded(const struct sidecar *sidecar)
 {
 	return sysmodule_is_live(sidecar->role.root_fd, *sidecar->module);
@@ -56,7 +51,7 @@ static int wait_driver(struct action *action)
 
 static int prove(struct action *action)
 {
-	const struct sidecar *sidecar = sidecar_of(action->role);
+	const struct sidecar *sidecar = action->role;
 	const struct role *role = &sidecar->role;
 
 	if (is_loaded(sidecar))
@@ -71,7 +66,7 @@ static int prove(struct action *action)
 
 static int load(struct action *action)
 {
-	const struct sidecar *sidecar = sidecar_of(action->role);
+	const struct sidecar *sidecar = action->role;
 
 	if (!is_loaded(sidecar))
 		return role_load(action, sidecar->module, 1, 1);
@@ -103,7 +98,7 @@ static void follow_driver(struct role *role, unsigned happened, uint64_t *wake_m
 		.perform = load,
 		.deadline_ms = LOAD_DEADLINE_MS,
 	};
-	struct sidecar *sidecar = sidecar_of(role);
+	struct sidecar *sidecar = (struct sidecar *) role;
 	struct action action;
 
 	(void) happened, (void) wake_ms;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/gpu/supervisor_internal.h"
+#include "entrypoint/gpu/gpu_internal.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/engine/spawn.h"
+#include "entrypoint/role/pci.h"
 
 #define BACKOFF_FIRST_MS 1000u
 #define BACKOFF_MOST_MS  60000u
@@ -72,16 +73,12 @@ static pid_t find_foreign(const struct daemon *daemon, int root_fd)
 	pid_t pid = read_pid(daemon, root_fd);
 	char program[256];
 	char path[64];
-	ssize_t length;
 
 	if (!pid || is_child(pid))
 		return 0;
 	(void) snprintf(path, sizeof(path), "proc/%d/exe", (int) pid);
-	length = readlinkat(root_fd, path, program, sizeof(program) - 1);
-	if (length < 0)
-		return 0;
-	program[length] = '\0';
-	return strcmp(basename(program), basename(daemon->argv.items[0])) == 0 ? pid : 0;
+	sysfs_link_name(root_fd, path, program, sizeof(program));
+	return strcmp(program, basename(daemon->argv.items[0])) == 0 ? pid : 0;
 }
 
 /* Makes the folder of a file that the daemon makes, and removes one that is left from before. */
@@ -198,14 +195,20 @@ static void signal_daemon(struct daemon *daemon, int root_fd, int signal)
 		(void) kill(daemon->pid, signal);
 }
 
-/* How the last process ended: "exit code 1", "signal 9 (Killed)". */
-static void print_exit(const struct daemon *daemon, char text[64])
+/* That of the daemon, before it is known of its program; 0: none runs. */
+static int process_of(const struct daemon *daemon)
+{
+	return daemon->pid ? daemon->pid : daemon->program;
+}
+
+/* How its last process ended; @when stands in the middle. Returns -ECHILD. */
+static int describe_exit(const struct daemon *daemon, const char *when, struct error *error)
 {
 	if (WIFSIGNALED(daemon->status))
-		(void) snprintf(text, 64, "signal %d (%s)", WTERMSIG(daemon->status),
-			strsignal(WTERMSIG(daemon->status)));
-	else
-		(void) snprintf(text, 64, "exit code %d", WEXITSTATUS(daemon->status));
+		return error_set(error, -ECHILD, "%s %s with signal %d (%s)", daemon->name, when,
+			WTERMSIG(daemon->status), strsignal(WTERMSIG(daemon->status)));
+	return error_set(error, -ECHILD, "%s %s with exit code %d", daemon->name, when,
+		WEXITSTATUS(daemon->status));
 }
 
 /* ---- the state file */
@@ -215,14 +218,12 @@ static size_t print_line(const struct daemon *daemon, char *text)
 	int64_t again = 0;
 	size_t length;
 
-	/* On the clock that other processes have too. */
 	if (daemon->state == DAEMON_WAITING)
-		again = daemon->since +
-			(int64_t) (daemon->again_ms - daemon->since_ms + 999) / 1000;
+		again = daemon->since + supervisor_backoff_ms(daemon->failures) / 1000;
 	length = (size_t) snprintf(text, LINE_SIZE, "%.63s %d %s %u %lld %s %lld %s", daemon->name,
-		(int) (daemon->pid ? daemon->pid : daemon->program), states[daemon->state],
-		daemon->restarts, (long long) daemon->since,
-		*daemon->last_exit ? daemon->last_exit : "-", (long long) again, daemon->why);
+		process_of(daemon), states[daemon->state], daemon->restarts,
+		(long long) daemon->since, *daemon->last_exit ? daemon->last_exit : "-",
+		(long long) again, daemon->why);
 	/* A daemon's log may hold anything. */
 	for (size_t i = 0; i < length; i++)
 		if ((unsigned char) text[i] < ' ')
@@ -271,7 +272,6 @@ static void child_ended(void *context, pid_t pid, int status)
 		if (pid != daemon->program && pid != daemon->pid)
 			continue;
 		daemon->status = status;
-		daemon->ended = true;
 		if (pid == daemon->program)
 			daemon->program = 0;
 		if (pid == daemon->pid)
@@ -292,16 +292,13 @@ void supervisor_close(struct supervisor *supervisor)
 	supervisor->events->child_ended = NULL;
 	for (size_t i = 0; i < supervisor->count; i++)
 		strv_free(&supervisor->daemons[i].argv);
-	supervisor->count = 0;
+	*supervisor = (struct supervisor){ .count = 0 };
 }
 
 struct daemon *supervisor_add(struct supervisor *supervisor, const char *name)
 {
-	struct daemon *daemon;
+	struct daemon *daemon = &supervisor->daemons[supervisor->count++];
 
-	if (supervisor->count == SUPERVISOR_DAEMONS)
-		return NULL;
-	daemon = &supervisor->daemons[supervisor->count++];
 	*daemon = (struct daemon){ .name = name };
 	return daemon;
 }
@@ -318,10 +315,10 @@ const struct daemon *supervisor_lacks(const struct supervisor *supervisor)
 }
 
 /*
- * It ended, was late (@how "late"), or could not be started ("unable"): reported with the last line
- * of its log, and started again in a while. Nothing of it may stay behind: that would keep the next
- * one from its pid file. A command belongs to the start: later it could do harm (resetting GPUs
- * that work by then), so that one that is not needed is not tried again.
+ * It ended (@how is NULL), was "late", or "unable" to start: reported with the last line of its
+ * log, and started again in a while. Nothing of it may stay behind: that would keep the next one
+ * from its pid file. A command belongs to the start: later it could do harm (resetting GPUs that
+ * work by then), so that one that is not needed is not tried again.
  */
 static void fail(struct supervisor *supervisor, struct daemon *daemon, const char *how,
 	const struct error *error)
@@ -329,28 +326,28 @@ static void fail(struct supervisor *supervisor, struct daemon *daemon, const cha
 	uint64_t now_ms = clock_monotonic_ms();
 	bool was_stable = daemon->state == DAEMON_UP && now_ms >= daemon->since_ms + STABLE_MS;
 	bool again = !daemon->once || daemon->needed;
+	bool signaled = WIFSIGNALED(daemon->status);
 	char last_line[256] = "";
+	uint32_t wait_ms;
 	struct error text;
 
-	if (how)
-		(void) snprintf(daemon->last_exit, sizeof(daemon->last_exit), "%s", how);
-	else
+	(void) snprintf(daemon->last_exit, sizeof(daemon->last_exit), "%s", how ? how : "");
+	if (!how)
 		(void) snprintf(daemon->last_exit, sizeof(daemon->last_exit), "%s:%d",
-			WIFSIGNALED(daemon->status) ? "signal" : "exit",
-			WIFSIGNALED(daemon->status) ? WTERMSIG(daemon->status)
-						    : WEXITSTATUS(daemon->status));
+			signaled ? "signal" : "exit",
+			signaled ? WTERMSIG(daemon->status) : WEXITSTATUS(daemon->status));
 	signal_daemon(daemon, supervisor->root_fd, SIGKILL);
 	daemon->program = daemon->pid = 0;
 	daemon->failures = was_stable ? 1 : daemon->failures + 1;
-	daemon->again_ms = now_ms + supervisor_backoff_ms(daemon->failures);
+	wait_ms = supervisor_backoff_ms(daemon->failures);
 	/* One that could not be started wrote nothing: the log is the one before. */
 	if (!how || strcmp(how, "unable") != 0)
 		read_last_line(daemon, supervisor->root_fd, last_line);
 	(void) snprintf(daemon->why, sizeof(daemon->why), "%.240s%s%s%s", error->text,
 		*last_line ? ": \"" : "", last_line, *last_line ? "\"" : "");
 	if (again)
-		(void) error_set(&text, 0, "%s; started again in %u s", daemon->why,
-			supervisor_backoff_ms(daemon->failures) / 1000);
+		(void) error_set(
+			&text, 0, "%s; started again in %u s", daemon->why, wait_ms / 1000);
 	else
 		(void) error_set(&text, 0, "%s; not tried again", daemon->why);
 	change(supervisor, daemon, again ? DAEMON_WAITING : DAEMON_DONE);
@@ -364,7 +361,7 @@ static void start_daemon(struct supervisor *supervisor, struct daemon *daemon)
 	if (daemon->state == DAEMON_WAITING)
 		daemon->restarts++;
 	daemon->program = daemon->pid = 0;
-	daemon->ended = daemon->killed = false;
+	daemon->killed = false;
 	daemon->state = DAEMON_STARTING;
 	daemon->since_ms = clock_monotonic_ms();
 	daemon->since = (int64_t) time(NULL);
@@ -384,28 +381,22 @@ static void start_daemon(struct supervisor *supervisor, struct daemon *daemon)
 static int check_starting(struct daemon *daemon, int root_fd, uint64_t now_ms, struct error *error)
 {
 	bool settled = now_ms >= daemon->since_ms + daemon->settle_ms;
-	char how[64];
 
-	if (daemon->ended && !daemon->pid) {
+	if (!process_of(daemon)) {
 		pid_t pid = read_pid(daemon, root_fd);
 
 		if (!WIFEXITED(daemon->status) || WEXITSTATUS(daemon->status) != 0 ||
-			(!daemon->once && (!daemon->forks || daemon->program))) {
-			print_exit(daemon, how);
-			return error_set(error, -ECHILD, "%s ended while it started, with %s",
-				daemon->name, how);
-		}
+			(!daemon->once && !daemon->forks))
+			return describe_exit(daemon, "ended while it started,", error);
 		if (daemon->once)
 			return 1;
 		/* The program went to the background: its pid file names the daemon. */
-		if (pid && is_child(pid)) {
+		if (pid && is_child(pid))
 			daemon->pid = pid;
-			daemon->ended = false;
-		} else if (settled) {
+		else if (settled)
 			return error_set(error, -ESRCH,
 				"%s went to the background, but /%s names no process of it",
 				daemon->name, daemon->pid_file);
-		}
 	}
 	if (daemon->pid && !daemon->once &&
 		(settled || (daemon->socket ? fs_exists(root_fd, daemon->socket) : daemon->forks)))
@@ -434,6 +425,12 @@ static void look_starting(struct supervisor *supervisor, struct daemon *daemon)
 		daemon->since_ms - begun_ms, text);
 }
 
+/* Of one that waits. */
+static uint64_t again_ms(const struct daemon *daemon)
+{
+	return daemon->since_ms + supervisor_backoff_ms(daemon->failures);
+}
+
 /* Moves one on as far as it goes now. Returns when to look again. */
 static uint64_t look(struct supervisor *supervisor, struct daemon *daemon)
 {
@@ -441,30 +438,27 @@ static uint64_t look(struct supervisor *supervisor, struct daemon *daemon)
 		look_starting(supervisor, daemon);
 	} else if (daemon->state == DAEMON_UP && !daemon->pid) {
 		struct error error;
-		char how[64];
 
-		print_exit(daemon, how);
-		(void) error_set(&error, 0, "%s ended with %s", daemon->name, how);
+		(void) describe_exit(daemon, "ended", &error);
 		fail(supervisor, daemon, NULL, &error);
 	}
-	if (daemon->state == DAEMON_WAITING && clock_monotonic_ms() >= daemon->again_ms)
+	if (daemon->state == DAEMON_WAITING && clock_monotonic_ms() >= again_ms(daemon))
 		start_daemon(supervisor, daemon);
 	if (daemon->state == DAEMON_STARTING) {
-		bool settles = daemon->pid || (daemon->ended && daemon->forks);
+		bool settles = daemon->pid || (daemon->forks && !daemon->program);
 		bool settles_first = settles && daemon->settle_ms < daemon->start_ms;
 
 		return daemon->since_ms + (settles_first ? daemon->settle_ms : daemon->start_ms);
 	}
-	return daemon->state == DAEMON_WAITING ? daemon->again_ms : EVENTS_NEVER;
+	return daemon->state == DAEMON_WAITING ? again_ms(daemon) : EVENTS_NEVER;
 }
 
 void supervisor_look(struct supervisor *supervisor, uint64_t *wake_ms)
 {
 	for (size_t i = 0; i < supervisor->count; i++) {
-		uint64_t again_ms = look(supervisor, &supervisor->daemons[i]);
+		uint64_t next_ms = look(supervisor, &supervisor->daemons[i]);
 
-		if (again_ms < *wake_ms)
-			*wake_ms = again_ms;
+		*wake_ms = next_ms < *wake_ms ? next_ms : *wake_ms;
 	}
 }
 
@@ -477,17 +471,13 @@ static bool lets_next(const struct daemon *daemon)
 
 int supervisor_start(struct supervisor *supervisor, struct error *error)
 {
-	uint64_t wake_ms = EVENTS_NEVER;
-
 	for (size_t i = 0; i < supervisor->count; i++) {
 		struct daemon *daemon = &supervisor->daemons[i];
-		uint64_t again_ms;
 
 		if (daemon->state == DAEMON_OFF)
 			start_daemon(supervisor, daemon);
-		again_ms = look(supervisor, daemon);
-		wake_ms = again_ms < wake_ms ? again_ms : wake_ms;
-		events_alarm(supervisor->events, wake_ms);
+		/* The earliest alarm counts. */
+		events_alarm(supervisor->events, look(supervisor, daemon));
 		if (daemon->needed && daemon->failures >= SUPERVISOR_TRIES)
 			return error_set(error, -ECHILD,
 				"%s does not come up: tried %d times: %s: see "
@@ -566,6 +556,7 @@ static int stop_one(struct supervisor *supervisor, struct daemon *daemon, struct
 {
 	uint64_t now_ms = clock_monotonic_ms();
 	uint64_t kill_ms;
+	int pid;
 
 	if (daemon->state == DAEMON_OFF || daemon->state == DAEMON_DONE)
 		return 0;
@@ -573,23 +564,23 @@ static int stop_one(struct supervisor *supervisor, struct daemon *daemon, struct
 		signal_daemon(daemon, supervisor->root_fd, SIGTERM);
 		change(supervisor, daemon, DAEMON_STOPPING);
 	}
-	if (!daemon->pid && !daemon->program) {
+	pid = process_of(daemon);
+	kill_ms = daemon->since_ms + daemon->stop_ms;
+	if (!pid) {
 		report(supervisor, daemon, "daemon stopped", now_ms - daemon->since_ms, "");
 		change(supervisor, daemon, DAEMON_OFF);
 		return 0;
 	}
-	kill_ms = daemon->since_ms + daemon->stop_ms;
-	if (!daemon->killed && now_ms >= kill_ms) {
-		report(supervisor, daemon, "daemon killed", 0, "SIGTERM was not enough");
-		signal_daemon(daemon, supervisor->root_fd, SIGKILL);
-		daemon->killed = true;
-	}
-	if (!daemon->killed) {
+	if (!daemon->killed && now_ms < kill_ms) {
 		events_alarm(supervisor->events, kill_ms);
 		return error_set(error, 1,
 			"%s (process %d) got SIGTERM and has not ended yet: SIGKILL after %u s",
-			daemon->name, (int) (daemon->pid ? daemon->pid : daemon->program),
-			(daemon->stop_ms + 999) / 1000);
+			daemon->name, pid, (daemon->stop_ms + 999) / 1000);
+	}
+	if (!daemon->killed) {
+		report(supervisor, daemon, "daemon killed", 0, "SIGTERM was not enough");
+		signal_daemon(daemon, supervisor->root_fd, SIGKILL);
+		daemon->killed = true;
 	}
 	if (now_ms >= kill_ms + SUPERVISOR_KILL_MS) {
 		report(supervisor, daemon, "daemon stuck", 0, "the kernel holds it: it is left");
@@ -599,8 +590,7 @@ static int stop_one(struct supervisor *supervisor, struct daemon *daemon, struct
 	events_alarm(supervisor->events, kill_ms + SUPERVISOR_KILL_MS);
 	return error_set(error, 1,
 		"%s (process %d) got SIGKILL and has not ended yet: left to the kernel after %u s",
-		daemon->name, (int) (daemon->pid ? daemon->pid : daemon->program),
-		SUPERVISOR_KILL_MS / 1000);
+		daemon->name, pid, SUPERVISOR_KILL_MS / 1000);
 }
 
 int supervisor_stop(struct supervisor *supervisor, struct error *error)

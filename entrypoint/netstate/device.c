@@ -14,65 +14,79 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/netstate/netstate_internal.h"
 #include "entrypoint/role/pci.h"
 
-void device_path(const char *name, const char *file, char *path, size_t size)
+int device_open(int root_fd, const char *name)
 {
 	const char *slash = strchr(name, '/');
-	int bus = slash ? (int) (slash - name) : 0;
-
-	(void) snprintf(path, size, "sys/bus/%.*s/devices/%s/%s", bus, name,
-		slash ? slash + 1 : name, file);
-}
-
-bool device_has_file(int root_fd, const char *name, const char *file)
-{
 	char path[PATH_MAX];
 
-	device_path(name, file, path, sizeof(path));
-	return fs_exists(root_fd, path);
+	(void) snprintf(path, sizeof(path), "sys/bus/%.*s/devices/%s",
+		slash ? (int) (slash - name) : 0, name, slash ? slash + 1 : name);
+	return openat(root_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-void device_link(int root_fd, const char *name, const char *link, char part[DEVICE_PART_SIZE])
+bool device_is_driven(int root_fd, const char *name)
 {
-	char path[PATH_MAX];
+	_cleanup_close_ int fd = device_open(root_fd, name);
 
-	device_path(name, link, path, sizeof(path));
-	sysfs_link_name(root_fd, path, part, DEVICE_PART_SIZE);
+	return fs_exists(fd, "driver");
 }
 
 int device_write(int root_fd, const char *name, const char *file, const char *text)
 {
-	char path[PATH_MAX];
+	_cleanup_close_ int fd = device_open(root_fd, name);
 
-	device_path(name, file, path, sizeof(path));
-	return sysfs_put(root_fd, text, "%s", path);
+	return fd < 0 ? -errno : sysfs_put(fd, text, "%s", file);
 }
 
-/* NULL: it cannot be read. */
-static char *read_text(int root_fd, const char *name, const char *file)
+bool sysfs_read_number(int dir_fd, const char *path, unsigned *ret)
 {
-	char path[PATH_MAX];
-	char *text = NULL;
-
-	device_path(name, file, path, sizeof(path));
-	return fs_read_line(root_fd, path, &text) < 0 ? NULL : text;
-}
-
-/* False when the file is not there, or not a number. */
-static bool read_number(int root_fd, const char *name, const char *file, unsigned *number)
-{
-	_cleanup_free_ char *text = read_text(root_fd, name, file);
+	_cleanup_free_ char *text = NULL;
 	char *end;
 
-	if (!text || !isdigit((unsigned char) *text))
+	if (fs_read_line(dir_fd, path, &text) < 0 || !isdigit((unsigned char) *text))
 		return false;
-	*number = (unsigned) strtoul(text, &end, 10);
+	*ret = (unsigned) strtoul(text, &end, 10);
 	return *end == '\0';
 }
 
-/* ---- which devices */
+/* ---- the names of devices */
+
+/* "pci/0000:3b:00.0" of a device's folder. */
+static void read_name(int dir_fd, const char *path, char name[DEVICE_NAME_SIZE])
+{
+	_cleanup_close_ int fd = openat(dir_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char self[64];
+	char device[64];
+	char bus[32];
+
+	name[0] = '\0';
+	if (fd < 0)
+		return;
+	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	sysfs_link_name(AT_FDCWD, self, device, sizeof(device));
+	sysfs_link_name(fd, "subsystem", bus, sizeof(bus));
+	if (device[0] && bus[0])
+		(void) snprintf(name, DEVICE_NAME_SIZE, "%s/%s", bus, device);
+}
+
+/*
+ * A subfunction's auxiliary device is numbered by who came first; its sfnum is what the one who
+ * made it chose (drivers/net/ethernet/mellanox/mlx5/core/sf/dev/dev.c), and its parent is the PF.
+ */
+void device_name_of(int dir_fd, char name[DEVICE_NAME_SIZE])
+{
+	char parent[DEVICE_NAME_SIZE];
+	unsigned number;
+
+	read_name(dir_fd, "device", name);
+	if (!sysfs_read_number(dir_fd, "device/sfnum", &number))
+		return;
+	read_name(dir_fd, "device/..", parent);
+	if (parent[0])
+		(void) snprintf(name, DEVICE_NAME_SIZE, "%.80s/sf/%u", parent, number);
+}
 
 /* A driver's folder has a link for each of its devices, between its own files. */
 static int add_devices(int root_fd, const char *folder, const char *bus, struct strv *names)
@@ -82,51 +96,44 @@ static int add_devices(int root_fd, const char *folder, const char *bus, struct 
 
 	for (size_t i = 0; i < entries.count; i++) {
 		char name[DEVICE_NAME_SIZE + DEVICE_PART_SIZE];
+		_cleanup_close_ int fd = -1;
 
 		(void) snprintf(name, sizeof(name), "%s/%s", bus, entries.items[i]);
-		if (strlen(name) < DEVICE_NAME_SIZE && device_has_file(root_fd, name, "driver") &&
-			!device_has_file(root_fd, name, "physfn") &&
-			strv_push_unique(names, name) < 0)
+		fd = device_open(root_fd, name);
+		if (strlen(name) < DEVICE_NAME_SIZE && fs_exists(fd, "driver") &&
+			!fs_exists(fd, "physfn") && strv_push_unique(names, name) < 0)
 			return -ENOMEM;
 	}
 	return r == -ENOENT ? 0 : r;
 }
 
-/* /sys/module/<m>/drivers has links named "<bus>:<driver>". */
-static int add_drivers(int root_fd, const char *module, struct strv *names)
-{
-	_cleanup_strv_ struct strv drivers = { 0 };
-	char folder[PATH_MAX];
-	int r;
-
-	(void) snprintf(folder, sizeof(folder), "sys/module/%s/drivers", module);
-	r = fs_list(root_fd, folder, &drivers);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	for (size_t i = 0; i < drivers.count; i++) {
-		char *bus = drivers.items[i];
-		char *colon = strchr(bus, ':');
-
-		if (!colon)
-			continue;
-		*colon = '\0';
-		if (strcmp(bus, "auxiliary") == 0)
-			continue;
-		(void) snprintf(folder, sizeof(folder), "sys/bus/%s/drivers/%s", bus, colon + 1);
-		r = add_devices(root_fd, folder, bus, names);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 int device_names(int root_fd, const struct strv *modules, struct strv *names)
 {
 	for (size_t i = 0; i < modules->count; i++) {
-		int r = add_drivers(root_fd, modules->items[i], names);
+		_cleanup_strv_ struct strv drivers = { 0 };
+		char folder[PATH_MAX];
+		int r;
 
-		if (r < 0)
+		/* It has links named "<bus>:<driver>". */
+		(void) snprintf(folder, sizeof(folder), "sys/module/%s/drivers", modules->items[i]);
+		r = fs_list(root_fd, folder, &drivers);
+		if (r < 0 && r != -ENOENT)
 			return r;
+		for (size_t k = 0; k < drivers.count; k++) {
+			char *bus = drivers.items[k];
+			char *colon = strchr(bus, ':');
+
+			if (!colon)
+				continue;
+			*colon = '\0';
+			if (strcmp(bus, "auxiliary") == 0)
+				continue;
+			(void) snprintf(
+				folder, sizeof(folder), "sys/bus/%s/drivers/%s", bus, colon + 1);
+			r = add_devices(root_fd, folder, bus, names);
+			if (r < 0)
+				return r;
+		}
 	}
 	strv_sort(names);
 	return 0;
@@ -144,60 +151,56 @@ static bool is_representor(const char *port)
 }
 
 /* Of its own interfaces the first that came, where there are several (ports, interfaces above). */
-static int find_ifindex(int root_fd, const char *name)
+static int find_ifindex(int device_fd)
 {
 	_cleanup_strv_ struct strv interfaces = { 0 };
-	char path[PATH_MAX];
 	unsigned best = 0;
 
-	device_path(name, "net", path, sizeof(path));
-	(void) !fs_list(root_fd, path, &interfaces);
+	(void) !fs_list(device_fd, "net", &interfaces);
 	for (size_t i = 0; i < interfaces.count; i++) {
 		_cleanup_free_ char *port = NULL;
 		unsigned ifindex;
 		char file[128];
 
 		(void) snprintf(file, sizeof(file), "net/%s/phys_port_name", interfaces.items[i]);
-		port = read_text(root_fd, name, file);
+		if (fs_read_line(device_fd, file, &port) == 0 && is_representor(port))
+			continue;
 		(void) snprintf(file, sizeof(file), "net/%s/ifindex", interfaces.items[i]);
-		if (!(port && is_representor(port)) && read_number(root_fd, name, file, &ifindex) &&
-			(!best || ifindex < best))
+		if (sysfs_read_number(device_fd, file, &ifindex) && (!best || ifindex < best))
 			best = ifindex;
 	}
 	return (int) best;
 }
 
-static void read_function(int root_fd, const char *name, struct device_vf *vf)
+static void read_function(int device_fd, struct device_vf *vf)
 {
 	_cleanup_free_ char *override = NULL;
-	char function[DEVICE_NAME_SIZE];
+	_cleanup_close_ int fd = -1;
 	char link[32];
 
 	(void) snprintf(link, sizeof(link), "virtfn%u", vf->index);
-	device_link(root_fd, name, link, vf->function);
-	if (!*vf->function)
-		return;
-	(void) snprintf(function, sizeof(function), "pci/%s", vf->function);
-	device_link(root_fd, function, "driver", vf->driver);
-	override = read_text(root_fd, function, "driver_override");
-	if (override && strcmp(override, "(null)") != 0)
+	sysfs_link_name(device_fd, link, vf->function, sizeof(vf->function));
+	fd = openat(device_fd, link, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	sysfs_link_name(fd, "driver", vf->driver, sizeof(vf->driver));
+	if (fs_read_line(fd, "driver_override", &override) == 0 && strcmp(override, "(null)") != 0)
 		(void) snprintf(
 			vf->override, sizeof(vf->override), "%.*s", DEVICE_PART_SIZE - 1, override);
 }
 
 int device_read_sysfs(int root_fd, const char *name, struct device *device)
 {
+	_cleanup_close_ int fd = device_open(root_fd, name);
 	unsigned autoprobe = 0;
 
 	*device = (struct device){ 0 };
 	(void) snprintf(device->name, sizeof(device->name), "%s", name);
-	device_link(root_fd, name, "driver", device->driver);
-	if (read_number(root_fd, name, "sriov_numvfs", &device->vf_number))
+	sysfs_link_name(fd, "driver", device->driver, sizeof(device->driver));
+	if (sysfs_read_number(fd, "sriov_numvfs", &device->vf_number))
 		device->known |= DEVICE_VFS;
-	if (read_number(root_fd, name, "sriov_drivers_autoprobe", &autoprobe))
+	if (sysfs_read_number(fd, "sriov_drivers_autoprobe", &autoprobe))
 		device->known |= DEVICE_AUTOPROBE;
 	device->autoprobe = autoprobe != 0;
-	device->ifindex = find_ifindex(root_fd, name);
+	device->ifindex = find_ifindex(fd);
 	if (device->vf_number == 0)
 		return 0;
 	device->vfs = calloc(device->vf_number, sizeof(*device->vfs));
@@ -206,21 +209,20 @@ int device_read_sysfs(int root_fd, const char *name, struct device *device)
 	device->vf_count = device->vf_number;
 	for (unsigned i = 0; i < device->vf_number; i++) {
 		device->vfs[i].index = i;
-		read_function(root_fd, name, &device->vfs[i]);
+		read_function(fd, &device->vfs[i]);
 	}
 	return 0;
 }
 
 void device_read_subfunction(int root_fd, const char *name, struct device_sf *sf)
 {
+	_cleanup_close_ int fd = device_open(root_fd, name);
 	_cleanup_strv_ struct strv entries = { 0 };
-	char path[PATH_MAX];
 
 	*sf->auxiliary = '\0';
 	*sf->driver = '\0';
-	device_path(name, "", path, sizeof(path));
 	/* A subfunction of another controller is on another host. */
-	if (sf->controller || fs_list(root_fd, path, &entries) < 0)
+	if (sf->controller || fs_list(fd, ".", &entries) < 0)
 		return;
 	for (size_t i = 0; i < entries.count; i++) {
 		char file[256];
@@ -229,37 +231,28 @@ void device_read_subfunction(int root_fd, const char *name, struct device_sf *sf
 		if (!strstr(entries.items[i], ".sf."))
 			continue;
 		(void) snprintf(file, sizeof(file), "%s/sfnum", entries.items[i]);
-		if (!read_number(root_fd, name, file, &number) || number != sf->number)
+		if (!sysfs_read_number(fd, file, &number) || number != sf->number)
 			continue;
 		(void) snprintf(sf->auxiliary, sizeof(sf->auxiliary), "%.*s", DEVICE_PART_SIZE - 1,
 			entries.items[i]);
 		(void) snprintf(file, sizeof(file), "%s/driver", entries.items[i]);
-		device_link(root_fd, name, file, sf->driver);
+		sysfs_link_name(fd, file, sf->driver, sizeof(sf->driver));
 		return;
 	}
 }
 
 /* ---- what its interface knows of its VFs */
 
-static int keep_vfs(void *context, const struct nlmsghdr *message)
-{
-	device_take_vfs(message, context);
-	return 0;
-}
-
 int device_read_vfs(struct netlink *route, struct device *device, struct error *error)
 {
 	struct nlmsghdr *request;
-	struct ifinfomsg *link;
 
 	if (!device->ifindex || !device->vf_count)
 		return 0;
-	request = netlink_request(route, RTM_GETLINK, 0, sizeof(*link));
-	link = mnl_nlmsg_get_payload(request);
-	link->ifi_index = device->ifindex;
+	request = netlink_link_request(route, RTM_GETLINK, 0, (uint32_t) device->ifindex);
 	/* Without statistics: 64 KiB, the most of an attribute, are then enough for 300 VFs. */
 	mnl_attr_put_u32(request, IFLA_EXT_MASK, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS);
-	return netlink_talk(route, request, keep_vfs, device, error);
+	return netlink_talk(route, request, device_take_vfs, device, error);
 }
 
 /* ---- saving */
@@ -350,18 +343,6 @@ int devices_save(const struct run *run, struct error *error)
 	return r < 0 ? error_set_errno(error, r, "the saved network state") : 0;
 }
 
-bool devices_are_driven(int root_fd, const struct statefile *records)
-{
-	for (size_t i = 0; i < records->count; i++) {
-		const char *device = record_get(&records->items[i], "device");
-
-		if (device && strcmp(records->items[i].kind, "device") == 0 &&
-			device_has_file(root_fd, device, "driver"))
-			return true;
-	}
-	return !records_find(records, "device", NULL, NULL);
-}
-
 /* ---- what was set up since */
 
 static bool is_set_up(const struct run *run, struct netlink *devlink, const char *name)
@@ -392,6 +373,6 @@ void devices_forget_set_up(const struct run *run)
 			continue;
 		run_note(run, "%s: it was set up since its state was saved: that is kept",
 			names.items[i]);
-		device_forget(run->records, names.items[i]);
+		records_forget(run->records, device_kinds, "device", names.items[i]);
 	}
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One PF (or any other device of a network driver) with its virtual functions, subfunctions and
- * devlink parameters, as it is now or as the state file has it. A device is named as the devlink
- * program does, "pci/0000:3b:00.0".
+ * devlink parameters, as it is now or as the state file has it.
  */
 #pragma once
 
@@ -11,12 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/strv.h"
-#include "entrypoint/engine/statefile.h"
 #include "entrypoint/netstate/netlink_internal.h"
-
-#define DEVICE_PART_SIZE 64 /* of a PCI address, a driver */
-#define DEVICE_NAME_SIZE 96 /* of a device, a parameter */
+#include "entrypoint/netstate/netstate_internal.h"
 
 /* What a PF's driver holds for a VF, in the order in which it is set: an address has to be there
  * before it is checked. */
@@ -118,18 +113,6 @@ struct device_sf *device_find_subfunction(const struct device *device, const str
 
 /* ---- /sys (device.c) */
 
-/* "sys/bus/pci/devices/0000:3b:00.0/<file>" for "pci/0000:3b:00.0". */
-void device_path(const char *name, const char *file, char *path, size_t size);
-bool device_has_file(int root_fd, const char *name, const char *file);
-/* The last part of what a link leads to, "" without one. */
-void device_link(int root_fd, const char *name, const char *link, char part[DEVICE_PART_SIZE]);
-int device_write(int root_fd, const char *name, const char *file, const char *text);
-
-/*
- * The devices of the modules' drivers, on any bus, by name. Not: functions that are a PF's VFs, and
- * devices that another device is divided into (the auxiliary bus).
- */
-int device_names(int root_fd, const struct strv *modules, struct strv *names);
 /* Numbers of VFs, their functions and drivers, the interface. -ENOMEM. */
 int device_read_sysfs(int root_fd, const char *name, struct device *device);
 /* The subfunction's auxiliary device, if it is on this host, and its driver. */
@@ -145,14 +128,12 @@ int device_store(const struct device *device, struct statefile *records);
 /* Adds what record @index has. -EBADMSG: one that this program did not write. */
 int device_load_one(const struct statefile *records, size_t index, struct device_list *list,
 	struct error *error);
-/* Takes all of a device out. */
-void device_forget(struct statefile *records, const char *name);
 
 /* Takes what an attribute of devlink has of a port or, when @sf is NULL, of the eswitch. */
 void device_take(const struct nlattr *attribute, struct device *device, struct device_sf *sf);
 
 /* From and to rtnetlink: Linux net/core/rtnetlink.c, rtnl_fill_vfinfo() and do_setvfinfo(). */
-void device_take_vfs(const struct nlmsghdr *message, struct device *device);
+int device_take_vfs(void *device, const struct nlmsghdr *message);
 void device_put_vf(
 	struct nlmsghdr *message, const struct device_vf *vf, enum vf_attribute attribute);
 extern const struct vf_attribute_type {
@@ -193,13 +174,13 @@ int devlink_param_set(struct netlink *devlink, const char *device, const struct 
 	struct error *error);
 /* Has the driver start anew with its driverinit parameters. Its interfaces go and come. */
 int devlink_reload(struct netlink *devlink, const char *device, struct error *error);
-/* Adds a subfunction of @sf's controller, pf and number; its port's index is put into @sf. */
-int devlink_sf_add(
-	struct netlink *devlink, const char *device, struct device_sf *sf, struct error *error);
+/* Adds a subfunction of @sf's controller, pf and number; its port is added to @device. */
+int devlink_sf_add(struct netlink *devlink, struct device *device, const struct device_sf *sf,
+	struct error *error);
 /* An attribute of the function that the port stands for (DEVLINK_PORT_FN_…). */
 int devlink_sf_set(struct netlink *devlink, const char *device, uint32_t port_index, uint16_t type,
 	size_t size, const void *value, struct error *error);
 
 /* What reads and writes the kernel's messages, for tests. -ENOMEM. */
-int devlink_take(struct device_list *list, const struct nlmsghdr *message);
+int devlink_take(void *list, const struct nlmsghdr *message);
 void devlink_put_value(struct nlmsghdr *message, const struct device_param *param);

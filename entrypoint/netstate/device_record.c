@@ -20,7 +20,6 @@
 #include <string.h>
 
 #include "entrypoint/netstate/device_internal.h"
-#include "entrypoint/netstate/netstate_internal.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers of any width are copied");
 
@@ -316,15 +315,16 @@ static void take_setting(const struct nlattr *attribute, struct device_vf *vf)
 	}
 }
 
-void device_take_vfs(const struct nlmsghdr *message, struct device *device)
+int device_take_vfs(void *context, const struct nlmsghdr *message)
 {
+	struct device *device = context;
 	const struct ifinfomsg *link = mnl_nlmsg_get_payload(message);
 	const struct nlattr *list = netlink_attribute(message, sizeof(*link), IFLA_VFINFO_LIST);
 	const struct nlattr *attribute;
 	const struct nlattr *nest;
 
 	if (!list)
-		return;
+		return 0;
 	mnl_attr_for_each_nested(nest, list)
 	{
 		const struct ifla_vf_mac *mac =
@@ -340,6 +340,7 @@ void device_take_vfs(const struct nlmsghdr *message, struct device *device)
 		if (link->ifi_type == ARPHRD_INFINIBAND)
 			device->vfs[mac->vf].known &= ~((1u << VF_MAC) | (1u << VF_VLAN));
 	}
+	return 0;
 }
 
 void device_put_vf(
@@ -386,15 +387,6 @@ const char *device_mode_word(uint16_t mode)
 	return mode < ARRAY_SIZE(mode_words) - 1 ? mode_words[mode] : "unknown";
 }
 
-void device_forget(struct statefile *records, const char *name)
-{
-	for (size_t i = 0; i < records->count; i++)
-		if (strcmp(record_text(&records->items[i], "device"), name) == 0 &&
-			record_is_of(&records->items[i], device_kinds))
-			record_forget(&records->items[i]);
-	records_sweep(records);
-}
-
 int device_store(const struct device *device, struct statefile *records)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -406,9 +398,10 @@ int device_store(const struct device *device, struct statefile *records)
 			item = *(char *const *) (const void *) (item + kinds[i].items);
 		}
 		for (; count; count--, item += kinds[i].size) {
-			struct record *record = statefile_add(records, device_kinds[i]);
+			struct record *record =
+				records_add(records, device_kinds[i], "device", device->name, NULL);
 
-			if (!record || record_set(record, "device", device->name) < 0)
+			if (!record)
 				return -ENOMEM;
 			for (const struct field *field = kinds[i].fields; field->size; field++)
 				if (field_store(field, item, record) < 0)
@@ -443,9 +436,12 @@ static struct device *device_of(struct device_list *list, const char *name)
 	return device;
 }
 
-static int load_record(const struct record *record, struct device_list *list)
+int device_load_one(const struct statefile *records, size_t index, struct device_list *list,
+	struct error *error)
 {
+	const struct record *record = &records->items[index];
 	const char *name = record_text(record, "device");
+	const struct field *field;
 	struct device *device;
 	size_t *count = NULL;
 	void *item;
@@ -455,36 +451,24 @@ static int load_record(const struct record *record, struct device_list *list)
 		i++;
 	if (i == ARRAY_SIZE(kinds))
 		return 0;
-	if (!is_device_name(name))
-		return -EBADMSG;
-	device = device_of(list, name);
-	item = device;
-	if (device && kinds[i].size) {
-		count = (size_t *) (void *) ((char *) device + kinds[i].count);
-		item = array_add((char *) device + kinds[i].items, count, kinds[i].size);
-	}
-	if (!item)
-		return -ENOMEM;
-	for (const struct field *field = kinds[i].fields; field->size; field++) {
-		int r = field_load(field, item, record);
-
-		if (r < 0 && count)
+	if (is_device_name(name)) {
+		device = device_of(list, name);
+		item = device;
+		if (device && kinds[i].size) {
+			count = (size_t *) (void *) ((char *) device + kinds[i].count);
+			item = array_add((char *) device + kinds[i].items, count, kinds[i].size);
+		}
+		if (!item)
+			return error_set_errno(error, -ENOMEM, "the saved network state");
+		field = kinds[i].fields;
+		while (field->size && field_load(field, item, record) == 0)
+			field++;
+		if (!field->size)
+			return 0;
+		if (count)
 			(*count)--;
-		if (r < 0)
-			return r;
 	}
-	return 0;
-}
-
-int device_load_one(const struct statefile *records, size_t index, struct device_list *list,
-	struct error *error)
-{
-	int r = load_record(&records->items[index], list);
-
-	if (r == -EBADMSG)
-		return error_set(error, r,
-			"the saved network state has a damaged record of the kind %s "
-			"(record %zu)",
-			records->items[index].kind, index + 1);
-	return r < 0 ? error_set_errno(error, r, "the saved network state") : 0;
+	return error_set(error, -EBADMSG,
+		"the saved network state has a damaged record of the kind %s (record %zu)",
+		record->kind, index + 1);
 }

@@ -6,13 +6,14 @@
  * the PF holds for each; the eswitch's modes, so that drivers of VFs and representors meet the
  * final one; subfunctions, which exist in switchdev mode only; at last the VFs' drivers.
  */
+#include <limits.h>
 #include <linux/devlink.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
 
+#include "common/fs.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/netstate/device_internal.h"
-#include "entrypoint/netstate/netstate_internal.h"
 #include "entrypoint/role/pci.h"
 
 #define PFS_AT_ONCE 32
@@ -24,7 +25,7 @@ struct pf {
 	struct device now;
 	struct netlink *devlink; /* NULL: a kernel without it */
 	struct netlink *route;
-	int events;
+	const char *lacks;       /* what it waits for */
 	bool has_refused_params; /* to be tried again */
 	struct device_sf coming; /* a subfunction whose auxiliary device is waited for */
 };
@@ -66,40 +67,33 @@ static bool needs_interface(const struct device *saved)
 	return false;
 }
 
-/* What it still lacks, NULL when nothing. */
-static const char *missing(const struct pf *pf)
+static bool is_there(void *context)
 {
+	struct pf *pf = context;
+	const struct device *saved = pf->saved;
 	_cleanup_(device_free) struct device now = { 0 };
 	struct error ignored;
 
-	if (device_read_sysfs(pf->run->netstate->root_fd, pf->saved->name, &now) < 0 ||
-		!*now.driver)
-		return "no driver has taken it (the kernel's log says why)";
-	if (needs_interface(pf->saved) && !now.ifindex)
-		return "its interface has not come";
-	if (pf->devlink && (pf->saved->known & DEVICE_MODE) && read_eswitch(pf, &now, &ignored) < 0)
-		return "devlink does not know it";
-	return NULL;
-}
-
-static bool is_there(void *context)
-{
-	return missing(context) == NULL;
+	pf->lacks = NULL;
+	if (device_read_sysfs(pf->run->netstate->root_fd, saved->name, &now) < 0 || !*now.driver)
+		pf->lacks = "no driver has taken it (the kernel's log says why)";
+	else if (needs_interface(saved) && !now.ifindex)
+		pf->lacks = "its interface has not come";
+	else if (pf->devlink && (saved->known & DEVICE_MODE) &&
+		 read_eswitch(pf, &now, &ignored) < 0)
+		pf->lacks = "devlink does not know it";
+	return !pf->lacks;
 }
 
 /* For driver, interface and devlink instance; false, and reported, when one does not come. */
 static bool await(struct pf *pf)
 {
 	uint32_t bind_ms = pf->run->netstate->bind_ms;
-	const char *lacks;
 
-	if (netlink_wait(pf->events, bind_ms, is_there, pf))
+	if (netlink_wait(NETLINK_KOBJECT_UEVENT, UEVENTS, bind_ms, is_there, pf))
 		return true;
-	lacks = missing(pf);
-	if (lacks)
-		run_failure(
-			pf->run, "%s is not back after %u ms: %s", pf->saved->name, bind_ms, lacks);
-	return !lacks;
+	run_failure(pf->run, "%s is not back after %u ms: %s", pf->saved->name, bind_ms, pf->lacks);
+	return false;
 }
 
 /*
@@ -280,7 +274,6 @@ static void restore_attribute(struct pf *pf, const struct device_vf *saved, stru
 	enum vf_attribute attribute)
 {
 	struct nlmsghdr *message;
-	struct ifinfomsg *link;
 	struct error error = { 0 };
 	struct nlattr *list;
 	struct nlattr *info;
@@ -288,9 +281,7 @@ static void restore_attribute(struct pf *pf, const struct device_vf *saved, stru
 	if (!vf_knows(saved, attribute) || vf_is_same(saved, now, attribute) ||
 		was_unset(saved, attribute))
 		return;
-	message = netlink_request(pf->route, RTM_SETLINK, 0, sizeof(*link));
-	link = mnl_nlmsg_get_payload(message);
-	link->ifi_index = pf->now.ifindex;
+	message = netlink_link_request(pf->route, RTM_SETLINK, 0, (uint32_t) pf->now.ifindex);
 	list = mnl_attr_nest_start(message, IFLA_VFINFO_LIST);
 	info = mnl_attr_nest_start(message, IFLA_VF_INFO);
 	device_put_vf(message, saved, attribute);
@@ -397,26 +388,19 @@ static void sf_failure(
 /* The one that is there, or a new one; NULL when it cannot be had. */
 static struct device_sf *add_subfunction(struct pf *pf, const struct device_sf *saved)
 {
-	struct device_sf added = {
-		.controller = saved->controller, .pf = saved->pf, .number = saved->number
-	};
 	struct device_sf *now = device_find_subfunction(&pf->now, saved);
 	struct error error = { 0 };
 	int r;
 
 	if (now)
 		return now;
-	r = devlink_sf_add(pf->devlink, pf->saved->name, &added, &error);
+	r = devlink_sf_add(pf->devlink, &pf->now, saved, &error);
+	now = device_find_subfunction(&pf->now, saved);
 	/* A run that was killed in the middle may have added it a moment ago. */
-	if (r == -EEXIST && list_subfunctions(pf) == 0)
+	if (!now && (r == 0 || r == -EEXIST) && list_subfunctions(pf) == 0)
 		now = device_find_subfunction(&pf->now, saved);
-	if (r == 0) {
-		now = array_add(&pf->now.sfs, &pf->now.sf_count, sizeof(*now));
-		if (now)
-			*now = added;
-	}
 	if (!now)
-		sf_failure(pf, saved, "is not made again", r < 0 ? error.text : strerror(ENOMEM));
+		sf_failure(pf, saved, "is not made again", r < 0 ? error.text : "it is not listed");
 	return now;
 }
 
@@ -464,7 +448,7 @@ static void restore_sf_driver(struct pf *pf, const struct device_sf *saved)
 		return;
 	pf->coming = *saved;
 	/* The bus gives a driver to each one that comes, also to one that had none. */
-	(void) netlink_wait(pf->events,
+	(void) netlink_wait(NETLINK_KOBJECT_UEVENT, UEVENTS,
 		was_active && !*saved->driver ? 0 : pf->run->netstate->bind_ms, has_driver, pf);
 	if (strcmp(now->driver, saved->driver) == 0)
 		return;
@@ -505,12 +489,6 @@ static void restore_subfunctions(struct pf *pf)
  * Documentation/ABI/testing/sysfs-bus-pci.
  */
 
-struct binding {
-	struct pf *pf;
-	size_t *indexes; /* [count]: in saved->vfs, of those that something is to be done for */
-	size_t count;
-};
-
 /* A driver that reads address and GUID when it takes the VF has to take it again. */
 static bool is_outdated(const struct device_vf *now)
 {
@@ -521,10 +499,10 @@ static bool is_outdated(const struct device_vf *now)
 static void vf_link(const struct pf *pf, const struct device_vf *now, const char *link,
 	char part[DEVICE_PART_SIZE])
 {
-	char function[DEVICE_NAME_SIZE];
+	char path[PATH_MAX];
 
-	(void) snprintf(function, sizeof(function), "pci/%s", now->function);
-	device_link(pf->run->netstate->root_fd, function, link, part);
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/%s", now->function, link);
+	sysfs_link_name(pf->run->netstate->root_fd, path, part, DEVICE_PART_SIZE);
 }
 
 /* Is it driven by a module that went and came? */
@@ -536,9 +514,13 @@ static bool is_ours(const struct pf *pf, const struct device_vf *now)
 	return strv_contains(pf->run->netstate->modules, module);
 }
 
-static bool has_work(
-	const struct pf *pf, const struct device_vf *saved, const struct device_vf *now)
+static bool has_work(const struct pf *pf, const struct device_vf *saved)
 {
+	const struct device_vf *now;
+
+	if (saved->index >= pf->now.vf_count)
+		return false;
+	now = &pf->now.vfs[saved->index];
 	if (!*saved->function || !*now->function)
 		return false;
 	return strcmp(saved->driver, now->driver) != 0 ||
@@ -547,11 +529,9 @@ static bool has_work(
 }
 
 /* One that a driver of another module has was given to it meanwhile, and may be in use. */
-static enum job_status restore_driver(const struct run *run, void *context, size_t index)
+static void restore_driver(
+	const struct run *run, const struct pf *pf, const struct device_vf *saved)
 {
-	const struct binding *binding = context;
-	const struct pf *pf = binding->pf;
-	const struct device_vf *saved = &pf->saved->vfs[binding->indexes[index]];
 	const struct device_vf *now = &pf->now.vfs[saved->index];
 	bool moves = strcmp(saved->driver, now->driver) != 0 || is_outdated(now);
 	const char *function = now->function;
@@ -567,18 +547,18 @@ static enum job_status restore_driver(const struct run *run, void *context, size
 			"meanwhile, it is left",
 			saved->index, pf->saved->name, function, now->driver,
 			*saved->driver ? saved->driver : "none");
-		return JOB_DONE;
+		return;
 	}
 	if (moves && *now->driver) {
 		(void) snprintf(what, sizeof(what), "is not let go of by %s", now->driver);
-		r = sysfs_put(root_fd, function, "sys/bus/pci/devices/%s/driver/unbind", function);
+		r = sysfs_put(root_fd, function, PCI_DEVICES "/%s/driver/unbind", function);
 	}
 	if (r == 0 && strcmp(saved->override, now->override) != 0) {
 		(void) snprintf(what, sizeof(what), "does not get back its driver_override '%s'",
 			saved->override);
 		/* An empty line clears it. */
 		r = sysfs_put(root_fd, *saved->override ? saved->override : "\n",
-			"sys/bus/pci/devices/%s/driver_override", function);
+			PCI_DEVICES "/%s/driver_override", function);
 	}
 	if (r == 0 && moves && *saved->driver) {
 		(void) snprintf(what, sizeof(what), "does not go back to %s", saved->driver);
@@ -592,6 +572,15 @@ static enum job_status restore_driver(const struct run *run, void *context, size
 	if (r < 0)
 		run_failure(run, "VF %u of %s (%s) %s: %s", saved->index, pf->saved->name, function,
 			what, r == -ENOENT && absent ? absent : strerror(-r));
+}
+
+static enum job_status restore_vf(const struct run *run, void *context, size_t index)
+{
+	const struct pf *pf = context;
+	const struct device_vf *saved = &pf->saved->vfs[index];
+
+	if (has_work(pf, saved))
+		restore_driver(run, pf, saved);
 	return JOB_DONE;
 }
 
@@ -618,20 +607,16 @@ static void set_autoprobe(struct pf *pf, bool autoprobe)
 static void restore_drivers(struct pf *pf)
 {
 	const struct device *saved = pf->saved;
-	_cleanup_free_ size_t *indexes = calloc(saved->vf_count + 1, sizeof(*indexes));
-	struct binding binding = { .pf = pf, .indexes = indexes };
-	struct error ignored;
+	struct error error = { 0 };
+	size_t first = 0;
 
-	if (!indexes)
-		run_failure(pf->run, "%s: out of memory", saved->name);
-	for (size_t i = 0; indexes && i < saved->vf_count; i++)
-		if (saved->vfs[i].index < pf->now.vf_count &&
-			has_work(pf, &saved->vfs[i], &pf->now.vfs[saved->vfs[i].index]))
-			indexes[binding.count++] = i;
-	if (binding.count) {
+	while (first < saved->vf_count && !has_work(pf, &saved->vfs[first]))
+		first++;
+	if (first < saved->vf_count) {
 		set_autoprobe(pf, true);
-		(void) !pool_run(
-			pf->run, binding.count, BINDERS, restore_driver, &binding, NULL, &ignored);
+		if (pool_run(pf->run, saved->vf_count, BINDERS, restore_vf, pf, NULL, &error) < 0)
+			run_failure(pf->run, "the drivers of the VFs of %s: %s", saved->name,
+				error.text);
 	}
 	if (saved->known & DEVICE_AUTOPROBE)
 		set_autoprobe(pf, saved->autoprobe);
@@ -644,7 +629,7 @@ static enum job_status restore_all(struct pf *pf)
 	bool is_there_now = await(pf);
 
 	/* Without its driver there is nothing to restore; without its interface all else is. */
-	if (!device_has_file(pf->run->netstate->root_fd, pf->saved->name, "driver"))
+	if (!device_is_driven(pf->run->netstate->root_fd, pf->saved->name))
 		return JOB_ABSENT;
 	if (look(pf) < 0)
 		return JOB_LOST;
@@ -658,10 +643,9 @@ static enum job_status restore_all(struct pf *pf)
 	kill_point("network:device:subfunctions");
 	restore_drivers(pf);
 	kill_point("network:device:drivers");
-	if (pf->has_refused_params &&
-		!netlink_wait(pf->events, pf->run->netstate->bind_ms, all_are_back, pf))
+	if (pf->has_refused_params && !netlink_wait(NETLINK_KOBJECT_UEVENT, UEVENTS,
+					      pf->run->netstate->bind_ms, all_are_back, pf))
 		(void) retry(pf, true);
-	pool_count(pf->run, 1, pf->now.vf_number);
 	return is_there_now ? JOB_DONE : JOB_ABSENT;
 }
 
@@ -673,7 +657,6 @@ static enum job_status restore_device(const struct run *run, void *context, size
 	struct error error = { 0 };
 	int r = netlink_open(NETLINK_ROUTE, &pf.route, &error);
 
-	pf.events = netlink_listen(NETLINK_KOBJECT_UEVENT);
 	if (r == 0)
 		r = netlink_open_family(DEVLINK_GENL_NAME, &pf.devlink, &error);
 	if (r == 0 || r == -ENOENT)
@@ -683,27 +666,39 @@ static enum job_status restore_device(const struct run *run, void *context, size
 	device_free(&pf.now);
 	netlink_close(&pf.devlink);
 	netlink_close(&pf.route);
-	cleanup_close(&pf.events);
 	return status;
+}
+
+static void count_device(const struct run *run, const char *name)
+{
+	_cleanup_close_ int fd = device_open(run->netstate->root_fd, name);
+	unsigned vfs = 0;
+
+	if (!fs_exists(fd, "driver"))
+		return;
+	(void) sysfs_read_number(fd, "sriov_numvfs", &vfs);
+	run->result->devices++;
+	run->result->vfs += vfs;
 }
 
 int devices_restore(const struct run *run, struct error *error)
 {
 	_cleanup_(device_list_free) struct device_list devices = { 0 };
 	_cleanup_free_ enum job_status *statuses = NULL;
-	struct netstate_result *result = run->result;
+	bool same_boot = run_is_of_this_boot(run);
 	int r;
 
 	/* A damaged record costs what it has, not the others. */
 	for (size_t i = 0; i < run->records->count; i++) {
-		struct error why = { 0 };
-
-		r = device_load_one(run->records, i, &devices, &why);
+		r = device_load_one(run->records, i, &devices, error);
 		if (r < 0 && r != -EBADMSG)
-			return error_set(error, r, "%s", why.text);
-		if (r < 0)
-			run_failure(run, "%s", why.text);
+			return r;
+		if (r < 0) {
+			run_failure(run, "%s", error->text);
+			record_forget(&run->records->items[i]);
+		}
 	}
+	records_sweep(run->records);
 	if (!devices.count)
 		return 0;
 	statuses = calloc(devices.count, sizeof(*statuses));
@@ -713,10 +708,12 @@ int devices_restore(const struct run *run, struct error *error)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < devices.count; i++) {
-		if (statuses[i] == JOB_DONE)
-			device_forget(run->records, devices.items[i].name);
-		result->is_absent = result->is_absent || statuses[i] == JOB_ABSENT;
-		result->is_cut_short = result->is_cut_short || statuses[i] == JOB_LOST;
+		const char *name = devices.items[i].name;
+
+		if (statuses[i] != JOB_LOST)
+			count_device(run, name);
+		if (statuses[i] == JOB_DONE || (statuses[i] == JOB_ABSENT && !same_boot))
+			records_forget(run->records, device_kinds, "device", name);
 	}
 	return 0;
 }

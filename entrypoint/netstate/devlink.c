@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "entrypoint/netstate/device_internal.h"
-#include "entrypoint/netstate/netstate_internal.h"
 
 /* ---- messages of the kernel */
 
@@ -106,7 +105,7 @@ static bool is_rate(const struct nlattr *attribute)
 }
 
 /* Of a device that is not in the list: nothing. */
-int devlink_take(struct device_list *list, const struct nlmsghdr *message)
+int devlink_take(void *list, const struct nlmsghdr *message)
 {
 	const size_t header = sizeof(struct genlmsghdr);
 	const char *bus = netlink_text(netlink_attribute(message, header, DEVLINK_ATTR_BUS_NAME));
@@ -137,11 +136,6 @@ int devlink_take(struct device_list *list, const struct nlmsghdr *message)
 	return 0;
 }
 
-static int keep(void *context, const struct nlmsghdr *message)
-{
-	return devlink_take(context, message);
-}
-
 /* ---- requests */
 
 /* @device: NULL for all. */
@@ -167,7 +161,7 @@ int devlink_ask(struct netlink *devlink, uint8_t command, const char *device,
 	bool is_dump = !device || command == DEVLINK_CMD_PORT_GET;
 
 	return netlink_talk(devlink, request(devlink, command, is_dump ? NLM_F_DUMP : 0, device),
-		keep, list, error);
+		devlink_take, list, error);
 }
 
 int devlink_eswitch_set(struct netlink *devlink, const char *device, uint16_t attribute,
@@ -192,7 +186,7 @@ int devlink_param_get(struct netlink *devlink, const char *device, struct device
 
 	(void) snprintf(now.name, sizeof(now.name), "%s", device);
 	mnl_attr_put_strz(message, DEVLINK_ATTR_PARAM_NAME, param->name);
-	r = netlink_talk(devlink, message, keep, &list, error);
+	r = netlink_talk(devlink, message, devlink_take, &list, error);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < now.param_count; i++)
@@ -237,24 +231,19 @@ int devlink_reload(struct netlink *devlink, const char *device, struct error *er
 	return netlink_talk(devlink, message, NULL, NULL, error);
 }
 
-int devlink_sf_add(
-	struct netlink *devlink, const char *device, struct device_sf *sf, struct error *error)
+int devlink_sf_add(struct netlink *devlink, struct device *device, const struct device_sf *sf,
+	struct error *error)
 {
-	_cleanup_(device_free) struct device added = { 0 };
-	struct device_list list = { &added, 1 };
-	struct nlmsghdr *message = request(devlink, DEVLINK_CMD_PORT_NEW, 0, device);
-	int r;
+	struct device_list list = { device, 1 };
+	struct nlmsghdr *message = request(devlink, DEVLINK_CMD_PORT_NEW, 0, device->name);
 
-	(void) snprintf(added.name, sizeof(added.name), "%s", device);
 	mnl_attr_put_u16(message, DEVLINK_ATTR_PORT_FLAVOUR, DEVLINK_PORT_FLAVOUR_PCI_SF);
 	mnl_attr_put_u16(message, DEVLINK_ATTR_PORT_PCI_PF_NUMBER, sf->pf);
 	mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_PCI_SF_NUMBER, sf->number);
 	/* Drivers take the absence for their own, and some refuse to have it set. */
 	if (sf->controller)
 		mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_CONTROLLER_NUMBER, sf->controller);
-	r = netlink_talk(devlink, message, keep, &list, error);
-	sf->port_index = added.sf_count ? added.sfs[0].port_index : UINT32_MAX;
-	return r;
+	return netlink_talk(devlink, message, devlink_take, &list, error);
 }
 
 int devlink_sf_set(struct netlink *devlink, const char *device, uint32_t port_index, uint16_t type,

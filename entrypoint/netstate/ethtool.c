@@ -144,7 +144,8 @@ static int ask(struct netlink *netlink, const struct part *part, uint32_t index,
 static int save_link(
 	const struct links_save *save, struct netlink *netlink, const struct link *link)
 {
-	struct record *record = links_save_add(save, KIND, link);
+	struct record *record =
+		records_add(save->run->records, KIND, "life", save->life, "link", link->name, NULL);
 
 	if (!record)
 		return -ENOMEM;
@@ -172,7 +173,7 @@ int ethtool_save(const struct links_save *save, struct error *error)
 	if (netlink_open_family(ETHTOOL_GENL_NAME, &netlink, &ignored) < 0)
 		return 0;
 	for (size_t i = 0; i < save->count; i++) {
-		const struct link *link = link_by_index(&save->table, save->order[i]);
+		const struct link *link = save->order[i];
 
 		/* What stands on another interface has none of its own; a representor's are the
 		 * eswitch's. */
@@ -254,17 +255,17 @@ static void restore_part(const struct run *run, struct netlink *netlink, const s
 	struct error error = { 0 };
 
 	if (strv_split(&words, record_text(record, part->name), " ") < 0 || !words.count ||
-		ask(netlink, part, link->index, &now) < 0)
+		ask(netlink, part, link->now->index, &now) < 0)
 		return;
 	for (size_t i = words.count; i > 0; i--)
 		if (!differs(&now, part, words.items[i - 1]))
 			strv_remove(&words, i - 1);
 	if (!words.count ||
-		set_words(netlink, part, link->index, words.items, words.count, &error) == 0)
+		set_words(netlink, part, link->now->index, words.items, words.count, &error) == 0)
 		return;
 	/* One that is not taken keeps none of the others from it. */
 	for (size_t i = 0; i < words.count; i++)
-		if (set_words(netlink, part, link->index, &words.items[i], 1, &error) < 0)
+		if (set_words(netlink, part, link->now->index, &words.items[i], 1, &error) < 0)
 			run_note(run,
 				"%s: this driver does not take what ethtool had set: %s %s: %s",
 				link->name, part->name, words.items[i], error.text);
@@ -273,22 +274,19 @@ static void restore_part(const struct run *run, struct netlink *netlink, const s
 void ethtool_restore(const struct links_restore *restore)
 {
 	_cleanup_(netlink_close) struct netlink *netlink = NULL;
-	const struct statefile *records = restore->run->records;
+	const struct record *record = NULL;
 	struct error ignored;
 
 	if (netlink_open_family(ETHTOOL_GENL_NAME, &netlink, &ignored) < 0)
 		return;
-	for (size_t i = 0; i < records->count; i++) {
-		const struct record *record = &records->items[i];
-		const struct restored_link *link;
+	while ((record = records_next(restore->run->records, KIND, record))) {
+		const struct restored_link *link =
+			restored_by_name(restore, record_get(record, "link"));
 
-		if (strcmp(record->kind, KIND) != 0)
+		if (!link || !link->now || link->is_hosts ||
+			record_number(record, "life") != link->life)
 			continue;
-		link = restored_by_name(restore, record_get(record, "link"));
-		if (!link || !link->index || link->is_hosts ||
-			record_number(record, "life") != link->generation)
-			continue;
-		for (size_t k = 0; k < ARRAY_SIZE(parts); k++)
-			restore_part(restore->run, netlink, &parts[k], record, link);
+		for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+			restore_part(restore->run, netlink, &parts[i], record, link);
 	}
 }

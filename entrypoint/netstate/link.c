@@ -30,59 +30,7 @@ const struct nlattr *link_info_attribute(const struct link *link, uint16_t type)
 	return netlink_nested(link_attribute(link, IFLA_LINKINFO), type);
 }
 
-/* ---- what sysfs has of one */
-
-static unsigned read_number(int dir_fd, const char *path)
-{
-	_cleanup_free_ char *text = NULL;
-
-	return fs_read_line(dir_fd, path, &text) == 0 ? (unsigned) strtoul(text, NULL, 0) : 0;
-}
-
-/* "pci/0000:3b:00.0" of a device's folder. */
-static void read_device_name(int dir_fd, const char *path, char name[LINK_DEVICE_SIZE])
-{
-	_cleanup_close_ int fd = openat(dir_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	char self[64];
-	char device[64];
-	char bus[32];
-
-	name[0] = '\0';
-	if (fd < 0)
-		return;
-	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	sysfs_link_name(AT_FDCWD, self, device, sizeof(device));
-	sysfs_link_name(fd, "subsystem", bus, sizeof(bus));
-	if (device[0] && bus[0])
-		(void) snprintf(name, LINK_DEVICE_SIZE, "%s/%s", bus, device);
-}
-
-/*
- * A subfunction's auxiliary device is numbered by who came first; its sfnum is what the one who
- * made it chose (drivers/net/ethernet/mellanox/mlx5/core/sf/dev/dev.c), and its parent is the PF.
- */
-void link_device_of(int dir_fd, char device[LINK_DEVICE_SIZE])
-{
-	char parent[LINK_DEVICE_SIZE];
-
-	read_device_name(dir_fd, "device", device);
-	if (!fs_exists(dir_fd, "device/sfnum"))
-		return;
-	read_device_name(dir_fd, "device/..", parent);
-	if (parent[0])
-		(void) snprintf(device, LINK_DEVICE_SIZE, "%.100s/sf/%u", parent,
-			read_number(dir_fd, "device/sfnum"));
-}
-
 /* ---- the table */
-
-static void copy_address(const struct nlattr *attribute, struct link_address *address)
-{
-	if (!attribute || mnl_attr_get_payload_len(attribute) > sizeof(address->bytes))
-		return;
-	address->size = mnl_attr_get_payload_len(attribute);
-	memcpy(address->bytes, mnl_attr_get_payload(attribute), address->size);
-}
 
 static void fill(struct link *link)
 {
@@ -103,8 +51,6 @@ static void fill(struct link *link)
 	if (!link->lower && strcmp(link->kind, "vxlan") == 0)
 		link->lower = netlink_number(
 			netlink_nested(link_info_attribute(link, IFLA_INFO_DATA), IFLA_VXLAN_LINK));
-	copy_address(link_attribute(link, IFLA_ADDRESS), &link->address);
-	copy_address(link_attribute(link, IFLA_PERM_ADDRESS), &link->permanent);
 }
 
 static int keep_link(void *context, const struct nlmsghdr *message)
@@ -159,46 +105,44 @@ static void read_sysfs(int net_fd, struct link *link, const struct link_table *b
 		link->address_origin = known->address_origin;
 		return;
 	}
-	dir_fd = openat(net_fd, link->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir_fd < 0)
-		return;
-	link_device_of(dir_fd, link->device);
+	dir_fd = openat(net_fd, link->name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	device_name_of(dir_fd, link->device);
 	sysfs_link_name(dir_fd, "device/driver/module", link->module, sizeof(link->module));
-	link->dev_port = read_number(dir_fd, "dev_port");
-	link->address_origin = read_number(dir_fd, "addr_assign_type");
+	(void) sysfs_read_number(dir_fd, "dev_port", &link->dev_port);
+	(void) sysfs_read_number(dir_fd, "addr_assign_type", &link->address_origin);
 }
 
 int link_table_read(
 	int root_fd, struct netlink *netlink, struct link_table *table, struct error *error)
 {
-	_cleanup_(link_table_free) struct link_table before = *table;
+	_cleanup_(link_table_free) struct link_table read = { 0 };
 	_cleanup_close_ int net_fd =
 		openat(root_fd, "sys/class/net", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct nlmsghdr *request =
-		netlink_request(netlink, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
+	struct nlmsghdr *request = netlink_link_request(netlink, RTM_GETLINK, NLM_F_DUMP, 0);
+	struct link_table before;
 	int r;
 
-	*table = (struct link_table){ 0 };
 	if (net_fd < 0)
 		return error_set_errno(error, -errno, "/sys/class/net");
 	mnl_attr_put_u32(request, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
-	r = netlink_talk(netlink, request, keep_link, table, error);
-	if (r == -ENOMEM)
-		return error_set_errno(error, r, "interfaces");
+	r = netlink_talk(netlink, request, keep_link, &read, error);
 	if (r < 0)
 		return error_prefix(error, r, "interfaces");
-	for (size_t i = 0; i < table->count; i++)
-		read_sysfs(net_fd, &table->items[i], &before);
-	if (table->count > 1)
-		qsort(table->items, table->count, sizeof(*table->items), by_index);
-	for (size_t i = 0; i < table->count; i++) {
-		struct link *link = &table->items[i];
+	for (size_t i = 0; i < read.count; i++)
+		read_sysfs(net_fd, &read.items[i], table);
+	if (read.count > 1)
+		qsort(read.items, read.count, sizeof(*read.items), by_index);
+	for (size_t i = 0; i < read.count; i++) {
+		struct link *link = &read.items[i];
 
 		for (size_t k = 0; link->device[0] && k < i; k++)
 			link->nth +=
-				is_at(&table->items[k], link->device, link->port, link->dev_port) &&
-				is_port(table, &table->items[k]);
+				is_at(&read.items[k], link->device, link->port, link->dev_port) &&
+				is_port(&read, &read.items[k]);
 	}
+	before = *table;
+	*table = read;
+	read = before;
 	return 0;
 }
 
@@ -229,7 +173,7 @@ static bool has_altname(const struct link *link, const char *name)
 	return false;
 }
 
-const struct link *link_by_name(const struct link_table *table, const char *name)
+struct link *link_by_name(const struct link_table *table, const char *name)
 {
 	for (size_t i = 0; i < table->count; i++)
 		if (strcmp(table->items[i].name, name) == 0)
@@ -240,11 +184,11 @@ const struct link *link_by_name(const struct link_table *table, const char *name
 	return NULL;
 }
 
-const struct link *link_by_device(const struct link_table *table, const char *device,
-	const char *port, uint32_t dev_port, uint32_t nth)
+struct link *link_by_device(const struct link_table *table, const char *device, const char *port,
+	uint32_t dev_port, uint32_t nth)
 {
 	for (size_t i = 0; i < table->count; i++) {
-		const struct link *link = &table->items[i];
+		struct link *link = &table->items[i];
 
 		if (is_at(link, device, port, dev_port) && link->nth == nth && is_port(table, link))
 			return link;
@@ -263,13 +207,13 @@ static bool is_relabelled(const char *one, const char *other)
 	return !*one != !*other && link_port_is_own(one) && link_port_is_own(other);
 }
 
-const struct link *link_by_relabelled(const struct link_table *table, const char *device,
+struct link *link_by_relabelled(const struct link_table *table, const char *device,
 	const char *port, uint32_t dev_port, bool is_any)
 {
-	const struct link *found = NULL;
+	struct link *found = NULL;
 
 	for (size_t i = 0; link_port_is_own(port) && i < table->count; i++) {
-		const struct link *link = &table->items[i];
+		struct link *link = &table->items[i];
 
 		if (strcmp(link->device, device) != 0 || !link_port_is_own(link->port) ||
 			!is_port(table, link) || (!is_any && link->dev_port != dev_port))
@@ -285,10 +229,9 @@ const struct link *link_by_relabelled(const struct link_table *table, const char
 
 bool links_save_has(const struct links_save *save, uint32_t index)
 {
-	for (size_t i = 0; index && i < save->count; i++)
-		if (save->order[i] == index)
-			return true;
-	return false;
+	const struct link *link = link_by_index(&save->table, index);
+
+	return link && link->is_saved;
 }
 
 /*
@@ -304,61 +247,72 @@ static bool is_drivers(const struct links_save *save, const struct link *link)
 		       (link->type == ARPHRD_INFINIBAND && strv_contains(modules, "ib_ipoib")));
 }
 
-static bool has_port(const struct links_save *save, uint32_t index)
+/* Has an earlier run saved it? What that record has is older, and holds. */
+static bool is_known(const struct links_save *save, const struct link *link)
 {
-	for (size_t i = 0; i < save->count; i++) {
-		const struct link *port = link_by_index(&save->table, save->order[i]);
+	const struct record *record = NULL;
+	bool is_own = is_drivers(save, link);
 
-		if (port && port->master == index)
+	while ((record = records_next(save->run->records, "link", record))) {
+		const char *device = record_get(record, "device");
+		const char *port = record_text(record, "port");
+
+		if (!device == is_own)
+			continue;
+		if (!is_own && strcmp(record_text(record, "name"), link->name) == 0)
+			return true;
+		/* Of another driver than the record is, a port may have a label that it had not. */
+		if (is_own && strcmp(device, link->device) == 0 &&
+			(strcmp(port, link->port) == 0 ||
+				(record_number(record, "dev_port") == link->dev_port &&
+					is_relabelled(port, link->port))))
 			return true;
 	}
 	return false;
 }
 
-/* One more round of what stands on those that are chosen, or has them as ports. How many. */
-static size_t choose_above(struct links_save *save)
+static bool has_saved_port(const struct links_save *save, uint32_t index)
 {
-	size_t chosen = save->count;
-	size_t more;
-
-	for (size_t i = 0; i < save->table.count; i++) {
-		const struct link *link = &save->table.items[i];
-
-		if (!links_save_has(save, link->index) &&
-			(links_save_has(save, link->lower) || has_port(save, link->index)))
-			save->order[chosen++] = link->index;
-	}
-	more = chosen - save->count;
-	save->count = chosen;
-	return more;
+	for (size_t i = 0; i < save->count; i++)
+		if (save->order[i]->master == index)
+			return true;
+	return false;
 }
 
+/* Those of drivers, what stands on these or has them as ports, and so on; but none twice. */
 static int choose(struct links_save *save)
 {
-	save->order = calloc(save->table.count + 1, sizeof(*save->order));
+	size_t chosen;
+
+	save->count = 0;
+	save->order = calloc(save->table.count + 1, sizeof(void *));
 	if (!save->order)
 		return -ENOMEM;
-	for (size_t i = 0; i < save->table.count; i++)
-		if (is_drivers(save, &save->table.items[i]))
-			save->order[save->count++] = save->table.items[i].index;
-	while (choose_above(save))
-		;
+	do {
+		chosen = save->count;
+		for (size_t i = 0; i < save->table.count; i++) {
+			struct link *link = &save->table.items[i];
+
+			if (link->is_saved ||
+				!(is_drivers(save, link) || links_save_has(save, link->lower) ||
+					has_saved_port(save, link->index)))
+				continue;
+			link->is_saved = true;
+			save->order[save->count++] = link;
+		}
+	} while (save->count > chosen);
+	save->count = 0;
+	for (size_t i = 0; i < chosen; i++) {
+		struct link *link = save->order[i];
+
+		link->is_saved = !is_known(save, link);
+		if (link->is_saved)
+			save->order[save->count++] = link;
+	}
 	return 0;
 }
 
 /* ---- the record of one */
-
-struct record *links_save_add(
-	const struct links_save *save, const char *kind, const struct link *link)
-{
-	struct record *record = statefile_add(save->run->records, kind);
-
-	if (!record ||
-		record_setf(record, "life", "%llu", (unsigned long long) save->generation) < 0 ||
-		(link && record_set(record, "link", link->name) < 0))
-		return NULL;
-	return record;
-}
 
 static const char *name_of(const struct links_save *save, uint32_t index)
 {
@@ -413,47 +367,45 @@ static int set_altnames(struct record *record, const struct link *link)
 static int set_address(struct record *record, const struct link *link, bool is_drivers_own)
 {
 	const char *master = netlink_text(link_info_attribute(link, IFLA_INFO_SLAVE_KIND));
-	const struct link_address *permanent = &link->permanent;
-	struct link_address own = link->address;
+	/* None before Linux 5.6. */
+	const struct nlattr *permanent = link_attribute(link, IFLA_PERM_ADDRESS);
+	const struct nlattr *own = NULL;
 	bool is_permanent;
 
 	if (link->type != ARPHRD_ETHER)
 		return 0;
 	if (master && strcmp(master, "bond") == 0)
-		copy_address(netlink_nested(link_info_attribute(link, IFLA_INFO_SLAVE_DATA),
-				     IFLA_BOND_SLAVE_PERM_HWADDR),
-			&own);
+		own = netlink_nested(link_info_attribute(link, IFLA_INFO_SLAVE_DATA),
+			IFLA_BOND_SLAVE_PERM_HWADDR);
+	if (!own)
+		own = link_attribute(link, IFLA_ADDRESS);
+	if (!own)
+		return 0;
 	is_permanent =
-		permanent->size == own.size && memcmp(permanent->bytes, own.bytes, own.size) == 0;
-	if (!own.size)
+		netlink_is(permanent, mnl_attr_get_payload(own), mnl_attr_get_payload_len(own));
+	if ((is_drivers_own && is_permanent && link->address_origin != NET_ADDR_RANDOM) ||
+		(is_drivers_own && !permanent && link->address_origin == NET_ADDR_PERM))
 		return 0;
-	if (is_drivers_own && link->address_origin == NET_ADDR_PERM &&
-		(is_permanent || !permanent->size))
-		return 0;
-	if (is_drivers_own && is_permanent && link->address_origin != NET_ADDR_RANDOM)
-		return 0;
-	return record_set_hex(record, "mac", own.bytes, own.size);
+	return set_bytes(record, "mac", own);
 }
 
 static int add_link(const struct links_save *save, const struct link *link)
 {
-	struct record *record = links_save_add(save, "link", NULL);
+	const char *over = links_save_has(save, link->lower) ? name_of(save, link->lower) : NULL;
+	struct record *record = records_add(
+		save->run->records, "link", "life", save->life, "name", link->name, NULL);
 	bool is_own = is_drivers(save, link);
 
-	if (!record || record_set(record, "name", link->name) < 0 ||
-		record_setf(record, "index", "%u", link->index) < 0)
+	if (!record || record_setf(record, "index", "%u", link->index) < 0)
 		return -ENOMEM;
 	if (is_own && (record_set(record, "device", link->device) < 0 ||
 			      set_text(record, "port", link->port) < 0 ||
 			      record_setf(record, "dev_port", "%u", link->dev_port) < 0 ||
 			      record_setf(record, "nth", "%u", link->nth) < 0))
 		return -ENOMEM;
-	if (set_text(record, "kind", link->kind) < 0 ||
-		(links_save_has(save, link->lower) &&
-			record_set(record, "over", name_of(save, link->lower)) < 0) ||
-		set_bytes(record, "data", link_info_attribute(link, IFLA_INFO_DATA)) < 0)
-		return -ENOMEM;
-	if (set_number(record, "mtu", link_attribute(link, IFLA_MTU)) < 0 ||
+	if (set_text(record, "kind", link->kind) < 0 || set_text(record, "over", over) < 0 ||
+		set_bytes(record, "data", link_info_attribute(link, IFLA_INFO_DATA)) < 0 ||
+		set_number(record, "mtu", link_attribute(link, IFLA_MTU)) < 0 ||
 		set_number(record, "queue", link_attribute(link, IFLA_TXQLEN)) < 0 ||
 		set_number(record, "group", link_attribute(link, IFLA_GROUP)) < 0 ||
 		record_setf(record, "flags", "0x%x", link->flags & LINK_FLAGS) < 0 ||
@@ -463,7 +415,7 @@ static int add_link(const struct links_save *save, const struct link *link)
 		return -ENOMEM;
 	if (!link->master)
 		return 0;
-	if (record_set(record, "master", name_of(save, link->master)) < 0 ||
+	if (set_text(record, "master", name_of(save, link->master)) < 0 ||
 		set_text(record, "port_kind",
 			netlink_text(link_info_attribute(link, IFLA_INFO_SLAVE_KIND))) < 0)
 		return -ENOMEM;
@@ -471,31 +423,6 @@ static int add_link(const struct links_save *save, const struct link *link)
 }
 
 /* ---- all of them */
-
-/* Has an earlier run saved it? What that record has is older, and holds. */
-static bool is_known(const struct links_save *save, const struct link *link)
-{
-	const struct statefile *records = save->run->records;
-	bool is_own = is_drivers(save, link);
-
-	for (size_t i = 0; i < records->count; i++) {
-		const struct record *record = &records->items[i];
-		const char *device = record_get(record, "device");
-		const char *port = record_text(record, "port");
-
-		if (strcmp(record->kind, "link") != 0 || !device == is_own)
-			continue;
-		if (!is_own && strcmp(record_text(record, "name"), link->name) == 0)
-			return true;
-		/* Of another driver than the record is, a port may have a label that it had not. */
-		if (is_own && strcmp(device, link->device) == 0 &&
-			(strcmp(port, link->port) == 0 ||
-				(record_number(record, "dev_port") == link->dev_port &&
-					is_relabelled(port, link->port))))
-			return true;
-	}
-	return false;
-}
 
 /*
  * IPv6 tokens (ip token) are not saved, but reported: the kernel names them when asked for the
@@ -521,7 +448,6 @@ static int see_token(void *context, const struct nlmsghdr *message)
 static void links_save_free(struct links_save *save)
 {
 	link_table_free(&save->table);
-	statefile_free(&save->usual);
 	netlink_close(&save->netlink);
 	free(save->order);
 }
@@ -529,10 +455,9 @@ static void links_save_free(struct links_save *save)
 int links_save(const struct run *run, struct error *error)
 {
 	_cleanup_(links_save_free) struct links_save save = { .run = run };
-	const struct statefile *records = run->records;
+	const struct record *record = NULL;
 	struct nlmsghdr *request;
-	struct ifinfomsg *header;
-	size_t chosen;
+	uint64_t life = 0;
 	int r = netlink_open(NETLINK_ROUTE, &save.netlink, error);
 
 	if (r == 0)
@@ -541,24 +466,15 @@ int links_save(const struct run *run, struct error *error)
 		return r;
 	if (choose(&save) < 0)
 		return error_set_errno(error, -ENOMEM, "interfaces");
-	chosen = save.count;
-	save.count = 0;
-	for (size_t i = 0; i < chosen; i++)
-		if (!is_known(&save, link_by_index(&save.table, save.order[i])))
-			save.order[save.count++] = save.order[i];
-	for (size_t i = 0; i < records->count; i++)
-		if (strcmp(records->items[i].kind, "link") == 0 &&
-			record_number(&records->items[i], "life") >= save.generation)
-			save.generation = record_number(&records->items[i], "life") + 1;
-	for (size_t i = 0; i < save.count; i++) {
-		const struct link *link = link_by_index(&save.table, save.order[i]);
-
-		if (add_link(&save, link) < 0 || sysctls_save(&save, link) < 0)
-			return error_set_errno(error, -ENOMEM, "%s", link->name);
-	}
-	request = netlink_request(save.netlink, RTM_GETLINK, NLM_F_DUMP, sizeof(*header));
-	header = mnl_nlmsg_get_payload(request);
-	header->ifi_family = AF_INET6;
+	while ((record = records_next(run->records, "link", record)))
+		if (record_number(record, "life") >= life)
+			life = record_number(record, "life") + 1;
+	(void) snprintf(save.life, sizeof(save.life), "%llu", (unsigned long long) life);
+	for (size_t i = 0; i < save.count; i++)
+		if (add_link(&save, save.order[i]) < 0 || sysctls_save(&save, save.order[i]) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", save.order[i]->name);
+	request = netlink_link_request(save.netlink, RTM_GETLINK, NLM_F_DUMP, 0);
+	*(uint8_t *) mnl_nlmsg_get_payload(request) = AF_INET6;
 	r = netlink_talk(save.netlink, request, see_token, &save, error);
 	/* A kernel without IPv6. */
 	if (r < 0 && r != -EOPNOTSUPP)
@@ -574,18 +490,18 @@ bool links_are_untouched(const struct run *run)
 {
 	_cleanup_(netlink_close) struct netlink *netlink = NULL;
 	_cleanup_(link_table_free) struct link_table table = { 0 };
+	const struct record *record = NULL;
 	struct error ignored;
 	bool is_any = false;
 
 	if (netlink_open(NETLINK_ROUTE, &netlink, &ignored) < 0 ||
 		link_table_read(run->netstate->root_fd, netlink, &table, &ignored) < 0)
 		return false;
-	for (size_t i = 0; i < run->records->count; i++) {
-		const struct record *record = &run->records->items[i];
+	while ((record = records_next(run->records, "link", record))) {
 		const char *device = record_get(record, "device");
 		const struct link *link;
 
-		if (strcmp(record->kind, "link") != 0 || !device)
+		if (!device)
 			continue;
 		link = link_by_index(&table, (uint32_t) record_number(record, "index"));
 		if (!link || strcmp(link->device, device) != 0)

@@ -20,24 +20,12 @@
 #include "entrypoint/netstate/netlink_internal.h"
 #include "entrypoint/netstate/netstate_internal.h"
 
-#define LINK_DEVICE_SIZE  128
 #define LINK_ADDRESS_SIZE 32 /* MAX_ADDR_LEN of include/linux/netdevice.h */
 
 /* Flags that a person can set. */
 #define LINK_FLAGS (IFF_UP | IFF_PROMISC | IFF_ALLMULTI | IFF_NOARP | IFF_MULTICAST | IFF_DYNAMIC)
 
-/*
- * Field of a record that an earlier run has restored; a link's record is kept for what others stand
- * on.
- */
-#define LINK_DONE "done"
-
 /* ---- the interfaces that there are now (link.c) */
-
-struct link_address {
-	uint8_t bytes[LINK_ADDRESS_SIZE];
-	size_t size;
-};
 
 struct link {
 	uint32_t index;
@@ -48,15 +36,14 @@ struct link {
 	uint32_t lower; /* what it stands on (a VLAN's interface), in this namespace, or 0 */
 	char kind[32];  /* "vlan", "bond" …, or "" */
 	/* "pci/0000:3b:00.0", a subfunction's "pci/0000:3b:00.0/sf/88", or "" without a device. */
-	char device[LINK_DEVICE_SIZE];
+	char device[DEVICE_NAME_SIZE];
 	char port[64];     /* phys_port_name, or "" */
 	uint32_t dev_port; /* /sys/class/net/X/dev_port */
 	uint32_t nth;      /* which one of those of which all of the above is equal */
 	char module[64];   /* of the device's driver, or "" */
-	struct link_address address;
-	struct link_address permanent; /* size 0: unknown, as before Linux 5.6 */
 	/* NET_ADDR_PERM, _RANDOM, _STOLEN, _SET of include/uapi/linux/netdevice.h. */
 	unsigned address_origin;
+	bool is_saved;            /* by this save */
 	struct nlmsghdr *message; /* the kernel's whole message, owned */
 };
 
@@ -67,29 +54,25 @@ struct link_table {
 
 void link_table_free(struct link_table *table);
 /*
- * Replaces what is in @table, which is empty at first. @root_fd: where sys/class/net is; what that
- * has of an interface is read once, for it lasts as long as the interface.
+ * Replaces what is in @table, which is empty at first and stays what it is on failure. @root_fd:
+ * where sys/class/net is; what that has of an interface is read once, for it lasts as long as the
+ * interface.
  */
 int link_table_read(
 	int root_fd, struct netlink *netlink, struct link_table *table, struct error *error);
-/*
- * The name that lasts of the device that is behind an entry of a class, whose folder is open: ""
- * without one.
- */
-void link_device_of(int dir_fd, char device[LINK_DEVICE_SIZE]);
 
 /* These are NULL when there is none. */
 struct link *link_by_index(const struct link_table *table, uint32_t index);
 /* Altnames count. */
-const struct link *link_by_name(const struct link_table *table, const char *name);
+struct link *link_by_name(const struct link_table *table, const char *name);
 /* By what lasts: device, port and which one of them. */
-const struct link *link_by_device(const struct link_table *table, const char *device,
-	const char *port, uint32_t dev_port, uint32_t nth);
+struct link *link_by_device(const struct link_table *table, const char *device, const char *port,
+	uint32_t dev_port, uint32_t nth);
 /*
  * The port whose label, of another driver, was @port: the device's only one with that @dev_port and
  * with a label where there was none, or the other way round. @is_any: its only one. NULL.
  */
-const struct link *link_by_relabelled(const struct link_table *table, const char *device,
+struct link *link_by_relabelled(const struct link_table *table, const char *device,
 	const char *port, uint32_t dev_port, bool is_any);
 /* Is that the label of a device's own port ("", "p0"), not of what it has ports for ("pf0vf1")? */
 bool link_port_is_own(const char *port);
@@ -104,18 +87,14 @@ struct links_save {
 	const struct run *run;
 	struct netlink *netlink;
 	struct link_table table;
-	uint32_t *order; /* indexes of those that are saved, a lower one before what stands on it */
+	struct link **order; /* those that are saved, a lower one before what stands on it */
 	size_t count;
-	uint64_t generation;    /* "life" of the records */
-	struct statefile usual; /* a new interface's sysctls, a record for each folder of them */
+	char life[24]; /* of the records */
 };
 
 bool links_save_has(const struct links_save *save, uint32_t index);
-/* A record with its generation, and its link unless that is NULL. NULL: no memory. */
-struct record *links_save_add(
-	const struct links_save *save, const char *kind, const struct link *link);
 
-int sysctls_save(struct links_save *save, const struct link *link);
+int sysctls_save(const struct links_save *save, const struct link *link);
 int ethtool_save(const struct links_save *save, struct error *error);
 /* Addresses, neighbours, routes and what else goes with an interface as messages (replay.c). */
 int replay_save(const struct links_save *save, struct error *error);
@@ -126,10 +105,12 @@ int replay_save(const struct links_save *save, struct error *error);
 struct restored_link {
 	struct record *record;
 	const char *name;
-	const char *device; /* NULL: made by a person, not by a driver */
-	uint64_t generation;
+	const char *device;                /* NULL: made by a person, not by a driver */
+	const char *over;                  /* what it stands on, or NULL */
+	const struct restored_link *lower; /* … of those that are saved, or NULL */
+	uint64_t life;
 	uint64_t old_index;
-	uint32_t index; /* 0: it is not there */
+	struct link *now; /* NULL: it is not there */
 	/* The host's own configuration has set it up after a reboot: nothing of it is changed. */
 	bool is_hosts;
 	bool is_tried;    /* it was not there, and was made, or could not be */
@@ -142,7 +123,9 @@ struct links_restore {
 	struct link_table now;
 	struct restored_link *links;
 	size_t count;
-	size_t missing; /* how many of them did not come */
+	size_t missing;     /* how many of them did not come */
+	int r;              /* of the last look, … */
+	struct error error; /* … and why, when that failed */
 	bool same_boot;
 	bool is_late;   /* what has not come by now has another number, or does not come */
 	uint64_t now_s; /* CLOCK_BOOTTIME, to which a lifetime's end is compared */
@@ -151,14 +134,11 @@ struct links_restore {
 uint64_t link_boottime_s(void);
 /* NULL: no link of that name, or @name is NULL. */
 struct restored_link *restored_by_name(const struct links_restore *restore, const char *name);
-/* What an index of a save means today, or 0. One that was not saved means the same in this boot. */
+/* What an index in a record means now, or 0. One that was not saved is the same in this boot. */
 uint32_t restored_index(
-	const struct links_restore *restore, uint64_t generation, uint32_t old_index);
-/* What the table has of it now; NULL when it is not there. */
-const struct link *restored_now(
-	const struct links_restore *restore, const struct restored_link *link);
-/* Reads the table anew; a failure is reported. */
-int links_look(struct links_restore *restore);
+	const struct links_restore *restore, const struct record *record, uint32_t old_index);
+/* Reads the table anew, and what each is in it; a failure is reported. */
+void links_look(struct links_restore *restore);
 
 /*
  * A message with the bytes of a record's field as its attributes, behind so many that are zero;
@@ -166,8 +146,8 @@ int links_look(struct links_restore *restore);
  */
 struct nlmsghdr *record_message(const struct record *record, const char *field, size_t before);
 
-/* A new RTM_NEWLINK for the interface. */
-struct nlmsghdr *link_change(const struct links_restore *restore, uint32_t index);
+/* A new RTM_NEWLINK for an interface that is there. */
+struct nlmsghdr *link_change(const struct links_restore *restore, const struct link *now);
 /* Sends it; a refusal is reported, with @what of which interface it was. */
 void link_do(const struct links_restore *restore, const struct restored_link *link,
 	struct nlmsghdr *request, const char *what);

@@ -40,8 +40,7 @@ static void put_vlan_flags(struct nlmsghdr *request, const struct nlattr *attrib
 	netlink_put(request, IFLA_VLAN_FLAGS, sizeof(flags), &flags);
 }
 
-/* What the kernel answers otherwise than it takes it (8021q, macvlan.c, vxlan_core.c): true, done.
- */
+/* Is it put? What the kernel answers otherwise than it takes it (8021q, macvlan, vxlan). */
 static bool put_translated(
 	struct nlmsghdr *request, const char *kind, const struct nlattr *attribute, uint32_t lower)
 {
@@ -74,11 +73,12 @@ static bool put_translated(
 }
 
 static int make(struct links_restore *restore, const struct restored_link *link, const char *kind,
-	uint32_t lower, struct error *error)
+	struct error *error)
 {
+	uint32_t lower = link->lower ? link->lower->now->index : 0;
 	_cleanup_free_ struct nlmsghdr *data = record_message(link->record, "data", 0);
-	struct nlmsghdr *request = netlink_request(
-		restore->netlink, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, sizeof(struct ifinfomsg));
+	struct nlmsghdr *request =
+		netlink_link_request(restore->netlink, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0);
 	uint8_t address[LINK_ADDRESS_SIZE];
 	int size = record_get_hex(link->record, "mac", address, sizeof(address));
 	const struct nlattr *attribute;
@@ -93,8 +93,7 @@ static int make(struct links_restore *restore, const struct restored_link *link,
 	info = mnl_attr_nest_start(request, IFLA_LINKINFO);
 	netlink_put_text(request, IFLA_INFO_KIND, kind);
 	nest = mnl_attr_nest_start(request, IFLA_INFO_DATA);
-	/* A bond takes its settings one by one: which of them go together is its mode's business.
-	 */
+	/* A bond takes its settings one by one: which of them go together depends on its mode. */
 	if (data && strcmp(kind, "bond") != 0)
 		mnl_attr_for_each(attribute, data, 0)
 		{
@@ -106,10 +105,9 @@ static int make(struct links_restore *restore, const struct restored_link *link,
 	return netlink_talk(restore->netlink, request, NULL, NULL, error);
 }
 
-static const struct restored_link *lower_of(
-	const struct links_restore *restore, const struct restored_link *link)
+static bool is_lower_there(const struct restored_link *link)
 {
-	return restored_by_name(restore, record_get(link->record, "over"));
+	return !link->over || (link->lower && link->lower->now);
 }
 
 /*
@@ -119,60 +117,52 @@ static const struct restored_link *lower_of(
 static void make_one(struct links_restore *restore, struct restored_link *link)
 {
 	const char *kind = record_text(link->record, "kind");
-	const char *over = record_get(link->record, "over");
-	const struct restored_link *lower = lower_of(restore, link);
 	struct error error = { 0 };
 
-	if (over && (!lower || !lower->index))
-		run_failure(
-			restore->run, "%s: %s, on which it stands, is not there", link->name, over);
-	else if (!*kind || (!over && strcmp(kind, "bond") != 0) || strcmp(kind, "macsec") == 0)
+	link->is_tried = true;
+	if (!is_lower_there(link))
+		run_failure(restore->run, "%s: %s, on which it stands, is not there", link->name,
+			link->over);
+	else if (!*kind || (!link->over && strcmp(kind, "bond") != 0) ||
+		 strcmp(kind, "macsec") == 0)
 		run_failure(restore->run,
 			"%s%s%s: it is not there any more, and cannot be made again from here",
 			kind, *kind ? " " : "", link->name);
-	else if (make(restore, link, kind, lower ? lower->index : 0, &error) < 0)
+	else if (make(restore, link, kind, &error) < 0)
 		run_failure(restore->run, "%s %s: %s", kind, link->name, error.text);
 }
 
-static bool is_missing(const struct restored_link *link)
-{
-	return !link->device && !link->index && !link->is_tried;
-}
-
-/* All that stand on what is there; those on these are next. Returns how many were tried. */
-static size_t make_ready(struct links_restore *restore)
+/*
+ * All that are missing and stand on what is there, or (@is_last) the others. Those on these are
+ * next: how many were tried.
+ */
+static size_t make_missing(struct links_restore *restore, bool is_last)
 {
 	size_t tried = 0;
 
 	for (size_t i = 0; i < restore->count; i++) {
 		struct restored_link *link = &restore->links[i];
-		const struct restored_link *lower = lower_of(restore, link);
 
-		if (!is_missing(link) ||
-			(record_get(link->record, "over") && (!lower || !lower->index)))
+		if (link->device || link->now || link->is_tried ||
+			!(is_last || is_lower_there(link)))
 			continue;
-		link->is_tried = true;
 		make_one(restore, link);
 		tried++;
 	}
-	if (tried)
-		(void) !links_look(restore);
+	if (tried && !is_last)
+		links_look(restore);
 	return tried;
 }
 
-void links_make(struct links_restore *restore)
+static void report_tunnels(const struct links_restore *restore)
 {
-	while (make_ready(restore))
-		;
 	for (size_t i = 0; i < restore->count; i++) {
-		struct restored_link *link = &restore->links[i];
-		const struct restored_link *lower = lower_of(restore, link);
+		const struct restored_link *link = &restore->links[i];
+		const struct restored_link *lower = link->lower;
 		const char *kind = record_text(link->record, "kind");
 
-		if (is_missing(link))
-			make_one(restore, link);
-		else if (!link->device && link->index && !link->is_tried && is_tunnel(kind) &&
-			 lower && lower->index && lower->index != lower->old_index)
+		if (!link->device && link->now && !link->is_tried && is_tunnel(kind) && lower &&
+			lower->now && lower->now->index != lower->old_index)
 			run_failure(restore->run,
 				"%s %s: it stayed without %s, to which it was bound: bind it again "
 				"(ip link set %s type %s dev %s)",
@@ -180,48 +170,31 @@ void links_make(struct links_restore *restore)
 	}
 }
 
+void links_make(struct links_restore *restore)
+{
+	while (make_missing(restore, false))
+		;
+	(void) make_missing(restore, true);
+	report_tunnels(restore);
+}
+
 /* ---- settings of masters and ports */
 
-static bool is_same(const struct nlattr *a, const struct nlattr *b)
-{
-	return b && mnl_attr_get_payload_len(a) == mnl_attr_get_payload_len(b) &&
-	       memcmp(mnl_attr_get_payload(a), mnl_attr_get_payload(b),
-		       mnl_attr_get_payload_len(a)) == 0;
-}
-
-/* Not what a bridge only shows of a port: its state and what it learned of its neighbours. */
-static bool is_set_of_bridge_port(uint16_t type)
-{
-	switch (type) {
-	case IFLA_BRPORT_STATE:
-	case IFLA_BRPORT_ROOT_ID:
-	case IFLA_BRPORT_BRIDGE_ID:
-	case IFLA_BRPORT_DESIGNATED_PORT:
-	case IFLA_BRPORT_DESIGNATED_COST:
-	case IFLA_BRPORT_ID:
-	case IFLA_BRPORT_NO:
-	case IFLA_BRPORT_TOPOLOGY_CHANGE_ACK:
-	case IFLA_BRPORT_CONFIG_PENDING:
-	case IFLA_BRPORT_MESSAGE_AGE_TIMER:
-	case IFLA_BRPORT_FORWARD_DELAY_TIMER:
-	case IFLA_BRPORT_HOLD_TIMER:
-	case IFLA_BRPORT_FLUSH:
-	case IFLA_BRPORT_PAD:
-	case IFLA_BRPORT_BACKUP_PORT:
-	case IFLA_BRPORT_MRP_RING_OPEN:
-	case IFLA_BRPORT_MRP_IN_OPEN:
-	case IFLA_BRPORT_MCAST_EHT_HOSTS_CNT:
-	case BRPORT_MCAST_N_GROUPS:
-		return false;
-	default:
-		return true;
-	}
-}
+/* What a bridge only shows of a port: its state and what it learned of its neighbours. */
+static const uint64_t shown_of_bridge_port =
+	BIT(IFLA_BRPORT_STATE) | BIT(IFLA_BRPORT_ROOT_ID) | BIT(IFLA_BRPORT_BRIDGE_ID) |
+	BIT(IFLA_BRPORT_DESIGNATED_PORT) | BIT(IFLA_BRPORT_DESIGNATED_COST) | BIT(IFLA_BRPORT_ID) |
+	BIT(IFLA_BRPORT_NO) | BIT(IFLA_BRPORT_TOPOLOGY_CHANGE_ACK) |
+	BIT(IFLA_BRPORT_CONFIG_PENDING) | BIT(IFLA_BRPORT_MESSAGE_AGE_TIMER) |
+	BIT(IFLA_BRPORT_FORWARD_DELAY_TIMER) | BIT(IFLA_BRPORT_HOLD_TIMER) |
+	BIT(IFLA_BRPORT_FLUSH) | BIT(IFLA_BRPORT_PAD) | BIT(IFLA_BRPORT_BACKUP_PORT) |
+	BIT(IFLA_BRPORT_MRP_RING_OPEN) | BIT(IFLA_BRPORT_MRP_IN_OPEN) |
+	BIT(IFLA_BRPORT_MCAST_EHT_HOSTS_CNT) | BIT(BRPORT_MCAST_N_GROUPS);
 
 static bool is_set(bool is_port, const char *kind, uint16_t type)
 {
 	if (is_port && strcmp(kind, "bridge") == 0)
-		return is_set_of_bridge_port(type);
+		return type >= 64 || !(shown_of_bridge_port & BIT(type));
 	if (is_port)
 		return strcmp(kind, "bond") == 0 && type == IFLA_BOND_SLAVE_QUEUE_ID;
 	if (strcmp(kind, "ipoib") == 0)
@@ -235,7 +208,7 @@ static void set_one(const struct links_restore *restore, const struct restored_l
 	bool is_port, const char *kind, uint16_t type, const void *data, size_t size,
 	const char *what)
 {
-	struct nlmsghdr *request = link_change(restore, link->index);
+	struct nlmsghdr *request = link_change(restore, link->now);
 	struct nlattr *info = mnl_attr_nest_start(request, IFLA_LINKINFO);
 	struct nlattr *nest;
 
@@ -253,20 +226,20 @@ void link_set_differences(const struct links_restore *restore, const struct rest
 {
 	_cleanup_free_ struct nlmsghdr *saved =
 		record_message(link->record, is_port ? "port_data" : "data", 0);
-	const struct link *now = restored_now(restore, link);
 	const struct nlattr *attribute;
 	const struct nlattr *data;
 
-	if (!now || !saved)
+	if (!link->now || !saved)
 		return;
-	data = link_info_attribute(now, is_port ? IFLA_INFO_SLAVE_DATA : IFLA_INFO_DATA);
+	data = link_info_attribute(link->now, is_port ? IFLA_INFO_SLAVE_DATA : IFLA_INFO_DATA);
 	mnl_attr_for_each(attribute, saved, 0)
 	{
 		uint16_t type = mnl_attr_get_type(attribute);
 		char what[64];
 
 		if ((only && type != only) || !is_set(is_port, kind, type) ||
-			is_same(attribute, netlink_nested(data, type)))
+			netlink_is(netlink_nested(data, type), mnl_attr_get_payload(attribute),
+				mnl_attr_get_payload_len(attribute)))
 			continue;
 		(void) snprintf(what, sizeof(what), "setting %u of a %s", type, kind);
 		set_one(restore, link, is_port, kind, attribute->nla_type,
@@ -279,11 +252,11 @@ void link_set_differences(const struct links_restore *restore, const struct rest
 static void join(struct links_restore *restore, const struct restored_link *link)
 {
 	const char *name = record_text(link->record, "master");
-	const struct link *now = restored_now(restore, link);
 	const struct link *master = *name ? link_by_name(&restore->now, name) : NULL;
 	struct nlmsghdr *request;
 
-	if (!*name || !now || link->is_hosts || (master && now->master == master->index))
+	if (!*name || !link->now || link->is_hosts ||
+		(master && link->now->master == master->index))
 		return;
 	if (!master) {
 		run_failure(restore->run, "%s: its master %s is not there", link->name, name);
@@ -295,7 +268,7 @@ static void join(struct links_restore *restore, const struct restored_link *link
 	}
 	if (strcmp(master->kind, "bond") == 0)
 		link_set_flags(restore, link, 0, IFF_UP, "down");
-	request = link_change(restore, link->index);
+	request = link_change(restore, link->now);
 	mnl_attr_put_u32(request, IFLA_MASTER, master->index);
 	link_do(restore, link, request, "its master");
 }
@@ -312,18 +285,17 @@ void masters_restore(struct links_restore *restore)
 			continue;
 		/* The mode first: what else can be set depends on it. */
 		link_set_differences(restore, &restore->links[i], false, "bond", IFLA_BOND_MODE);
-		(void) !links_look(restore);
+		links_look(restore);
 		link_set_differences(restore, &restore->links[i], false, "bond", 0);
 	}
 	for (size_t i = 0; i < restore->count; i++)
 		join(restore, &restore->links[i]);
-	(void) !links_look(restore);
+	links_look(restore);
 	for (size_t i = 0; i < restore->count; i++) {
 		const struct restored_link *link = &restore->links[i];
-		const struct link *now = restored_now(restore, link);
 
 		/* One that could not join its master has no settings of a port. */
-		if (!link->is_hosts && now && now->master)
+		if (!link->is_hosts && link->now && link->now->master)
 			link_set_differences(
 				restore, link, true, record_text(link->record, "port_kind"), 0);
 	}
@@ -336,15 +308,14 @@ static void choose(struct links_restore *restore, const struct restored_link *li
 	const char *what)
 {
 	_cleanup_free_ struct nlmsghdr *saved = record_message(link->record, "data", 0);
-	const struct link *now = restored_now(restore, link);
 	uint32_t mode = netlink_number(netlink_attribute(saved, 0, IFLA_BOND_MODE));
 	uint32_t port = restored_index(
-		restore, link->generation, netlink_number(netlink_attribute(saved, 0, type)));
+		restore, link->record, netlink_number(netlink_attribute(saved, 0, type)));
 
 	/* Modes that know such a port: active-backup, balance-tlb, balance-alb. */
-	if (now && port && (mode == 1 || mode == 5 || mode == 6) &&
-		netlink_number(netlink_nested(link_info_attribute(now, IFLA_INFO_DATA), type)) !=
-			port)
+	if (link->now && port && (mode == 1 || mode == 5 || mode == 6) &&
+		netlink_number(netlink_nested(
+			link_info_attribute(link->now, IFLA_INFO_DATA), type)) != port)
 		set_one(restore, link, false, "bond", type, &port, sizeof(port), what);
 }
 

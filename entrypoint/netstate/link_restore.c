@@ -42,26 +42,24 @@ struct restored_link *restored_by_name(const struct links_restore *restore, cons
 }
 
 uint32_t restored_index(
-	const struct links_restore *restore, uint64_t generation, uint32_t old_index)
+	const struct links_restore *restore, const struct record *record, uint32_t old_index)
 {
-	for (size_t i = 0; i < restore->count; i++)
-		if (restore->links[i].generation == generation &&
-			restore->links[i].old_index == old_index)
-			return restore->links[i].index;
-	return restore->same_boot && link_by_index(&restore->now, old_index) ? old_index : 0;
-}
+	uint64_t life = record_number(record, "life");
 
-const struct link *restored_now(
-	const struct links_restore *restore, const struct restored_link *link)
-{
-	return link->index ? link_by_index(&restore->now, link->index) : NULL;
+	for (size_t i = 0; i < restore->count; i++) {
+		const struct restored_link *link = &restore->links[i];
+
+		if (link->life == life && link->old_index == old_index)
+			return link->now ? link->now->index : 0;
+	}
+	return restore->same_boot && link_by_index(&restore->now, old_index) ? old_index : 0;
 }
 
 /*
  * One driver has "p0" of what another has no label for. @is_any: nor is its number the same. The
  * state file may have but one record of such a port, so that it cannot be mistaken for another.
  */
-static const struct link *find_relabelled(const struct links_restore *restore, const char *device,
+static struct link *find_relabelled(const struct links_restore *restore, const char *device,
 	const char *port, uint32_t dev_port, bool is_any)
 {
 	size_t count = 0;
@@ -77,12 +75,12 @@ static const struct link *find_relabelled(const struct links_restore *restore, c
 			  : NULL;
 }
 
-static const struct link *find(const struct links_restore *restore, const struct restored_link *old)
+static struct link *find(const struct links_restore *restore, const struct restored_link *old)
 {
 	const char *port = record_text(old->record, "port");
 	uint32_t dev_port = (uint32_t) record_number(old->record, "dev_port");
 	uint32_t nth = (uint32_t) record_number(old->record, "nth");
-	const struct link *link;
+	struct link *link;
 
 	if (!old->device)
 		return link_by_name(&restore->now, old->name);
@@ -94,44 +92,37 @@ static const struct link *find(const struct links_restore *restore, const struct
 	return link;
 }
 
-static int look(struct links_restore *restore, struct error *error)
+/* Reads the table anew, and what each is in it. */
+static int look(struct links_restore *restore)
 {
-	int r = link_table_read(
-		restore->run->netstate->root_fd, restore->netlink, &restore->now, error);
-
-	if (r < 0)
-		return r;
+	restore->r = link_table_read(
+		restore->run->netstate->root_fd, restore->netlink, &restore->now, &restore->error);
+	if (restore->r < 0)
+		return restore->r;
 	restore->missing = 0;
 	for (size_t i = 0; i < restore->count; i++) {
-		const struct link *now = find(restore, &restore->links[i]);
+		struct restored_link *link = &restore->links[i];
 
-		restore->links[i].index = now ? now->index : 0;
-		restore->missing += restore->links[i].device && !now;
+		link->now = find(restore, link);
+		restore->missing += link->device && !link->now;
 	}
 	return 0;
 }
 
-int links_look(struct links_restore *restore)
+void links_look(struct links_restore *restore)
 {
-	struct error error = { 0 };
-	int r = look(restore, &error);
-
-	if (r < 0)
-		run_failure(restore->run, "%s", error.text);
-	return r;
+	if (look(restore) < 0)
+		run_failure(restore->run, "%s", restore->error.text);
 }
 
 static int collect(struct links_restore *restore)
 {
-	struct statefile *records = restore->run->records;
+	struct record *record = NULL;
 
-	for (size_t i = 0; i < records->count; i++) {
-		struct record *record = &records->items[i];
+	while ((record = records_next(restore->run->records, "link", record))) {
 		const char *name = record_text(record, "name");
 		struct restored_link *link;
 
-		if (strcmp(record->kind, "link") != 0)
-			continue;
 		if (!record_is_part(name, IFNAMSIZ)) {
 			run_failure(restore->run, "interface %.*s: its record is damaged", IFNAMSIZ,
 				name);
@@ -143,55 +134,41 @@ static int collect(struct links_restore *restore)
 		link->record = record;
 		link->name = name;
 		link->device = record_get(record, "device");
-		link->generation = record_number(record, "life");
+		link->over = record_get(record, "over");
+		link->life = record_number(record, "life");
 		link->old_index = record_number(record, "index");
 	}
+	for (size_t i = 0; i < restore->count; i++)
+		restore->links[i].lower = restored_by_name(restore, restore->links[i].over);
 	return 0;
 }
 
 /* ---- waiting */
 
-struct waiting {
-	struct links_restore *restore;
-	struct error *error;
-	int r; /* of the last look */
-};
-
-/* False: a table that changed while it was read (-EAGAIN) is read again. */
-static bool can_look(struct waiting *waiting)
-{
-	waiting->r = look(waiting->restore, waiting->error);
-	return waiting->r != -EAGAIN;
-}
-
-/* Are all there, or more than before? Or can it not be known? */
+/* Are all there, or more than before? A table that changes while it is read is read again. */
 static bool have_come(void *context)
 {
-	struct waiting *waiting = context;
-	size_t before = waiting->restore->missing;
+	struct links_restore *restore = context;
+	size_t before = restore->missing;
+	int r = look(restore);
 
-	return can_look(waiting) &&
-	       (waiting->r < 0 || !waiting->restore->missing || waiting->restore->missing < before);
+	return r == 0 ? !restore->missing || restore->missing < before : r != -EAGAIN;
 }
 
 /* The time starts anew whenever one more came, for bind_ms is what one of them may take. */
-static int await_links(struct links_restore *restore, struct error *error)
+static int await_links(struct links_restore *restore)
 {
-	_cleanup_close_ int events = netlink_listen(NETLINK_ROUTE);
 	uint32_t bind_ms = restore->run->netstate->bind_ms;
-	struct waiting waiting = { .restore = restore, .error = error };
-	int r;
 
 	restore->missing = SIZE_MAX;
-	while (netlink_wait(events, bind_ms, have_come, &waiting))
-		if (waiting.r < 0 || !restore->missing)
-			return waiting.r;
+	while (netlink_wait(NETLINK_ROUTE, RTMGRP_LINK, bind_ms, have_come, restore))
+		if (restore->r < 0 || !restore->missing)
+			return restore->r;
 	restore->is_late = true;
-	r = look(restore, error);
-	if (r < 0)
-		return r;
+	if (look(restore) < 0)
+		return restore->r;
 	for (size_t i = 0; i < restore->count; i++)
-		if (restore->links[i].device && !restore->links[i].index)
+		if (restore->links[i].device && !restore->links[i].now)
 			run_failure(restore->run, "%s: no interface of %s came within %u ms",
 				restore->links[i].name, restore->links[i].device, bind_ms);
 	return 0;
@@ -201,7 +178,7 @@ static int await_links(struct links_restore *restore, struct error *error)
 static const char *first_without_carrier(const struct links_restore *restore)
 {
 	for (size_t i = 0; i < restore->count; i++) {
-		const struct link *now = restored_now(restore, &restore->links[i]);
+		const struct link *now = restore->links[i].now;
 
 		if (now && record_get(restore->links[i].record, "carrier") &&
 			(now->flags & IFF_UP) && !(now->flags & IFF_LOWER_UP))
@@ -212,33 +189,25 @@ static const char *first_without_carrier(const struct links_restore *restore)
 
 static bool have_carriers(void *context)
 {
-	struct waiting *waiting = context;
+	int r = look(context);
 
-	return can_look(waiting) && (waiting->r < 0 || !first_without_carrier(waiting->restore));
+	return r == 0 ? !first_without_carrier(context) : r != -EAGAIN;
 }
 
 /* A cable's link takes a second or more; one that takes more than bind_ms is no failure. */
 static void await_carriers(struct links_restore *restore)
 {
-	_cleanup_close_ int events = netlink_listen(NETLINK_ROUTE);
-	struct error ignored = { 0 };
-	struct waiting waiting = { .restore = restore, .error = &ignored };
-
-	if (!netlink_wait(events, restore->run->netstate->bind_ms, have_carriers, &waiting) &&
-		waiting.r == 0)
+	if (!netlink_wait(NETLINK_ROUTE, RTMGRP_LINK, restore->run->netstate->bind_ms,
+		    have_carriers, restore) &&
+		restore->r == 0)
 		run_note(restore->run, "%s has no carrier yet", first_without_carrier(restore));
 }
 
 /* ---- requests about one interface */
 
-struct nlmsghdr *link_change(const struct links_restore *restore, uint32_t index)
+struct nlmsghdr *link_change(const struct links_restore *restore, const struct link *now)
 {
-	struct nlmsghdr *request =
-		netlink_request(restore->netlink, RTM_NEWLINK, 0, sizeof(struct ifinfomsg));
-	struct ifinfomsg *header = mnl_nlmsg_get_payload(request);
-
-	header->ifi_index = (int) index;
-	return request;
+	return netlink_link_request(restore->netlink, RTM_NEWLINK, 0, now->index);
 }
 
 void link_do(const struct links_restore *restore, const struct restored_link *link,
@@ -251,9 +220,9 @@ void link_do(const struct links_restore *restore, const struct restored_link *li
 }
 
 static struct nlmsghdr *flags_request(
-	const struct links_restore *restore, uint32_t index, unsigned flags, unsigned mask)
+	const struct links_restore *restore, const struct link *now, unsigned flags, unsigned mask)
 {
-	struct nlmsghdr *request = link_change(restore, index);
+	struct nlmsghdr *request = link_change(restore, now);
 	struct ifinfomsg *header = mnl_nlmsg_get_payload(request);
 
 	header->ifi_flags = flags;
@@ -264,25 +233,25 @@ static struct nlmsghdr *flags_request(
 void link_set_flags(const struct links_restore *restore, const struct restored_link *link,
 	unsigned flags, unsigned mask, const char *what)
 {
-	link_do(restore, link, flags_request(restore, link->index, flags, mask), what);
+	link_do(restore, link, flags_request(restore, link->now, flags, mask), what);
 }
 
 /*
  * Kernels and drivers that want an interface to be down for it answer EBUSY. It goes up again with
  * its other flags, later.
  */
-static int change_also_down(struct links_restore *restore, uint32_t index, uint16_t type,
+static int change_also_down(struct links_restore *restore, const struct link *now, uint16_t type,
 	const void *data, size_t size, struct error *error)
 {
 	for (bool is_down = false;; is_down = true) {
-		struct nlmsghdr *request = link_change(restore, index);
+		struct nlmsghdr *request = link_change(restore, now);
 		int r;
 
 		netlink_put(request, type, size, data);
 		r = netlink_talk(restore->netlink, request, NULL, NULL, error);
 		if (r != -EBUSY || is_down)
 			return r;
-		request = flags_request(restore, index, 0, IFF_UP);
+		request = flags_request(restore, now, 0, IFF_UP);
 		r = netlink_talk(restore->netlink, request, NULL, NULL, error);
 		if (r < 0)
 			return r;
@@ -293,28 +262,23 @@ static int change_also_down(struct links_restore *restore, uint32_t index, uint1
 
 /* The table has the new name at once: reading it anew for each of hundreds takes its time. */
 static int rename_to(
-	struct links_restore *restore, uint32_t index, const char *name, struct error *error)
+	struct links_restore *restore, struct link *now, const char *name, struct error *error)
 {
-	struct link *now = link_by_index(&restore->now, index);
-	int r = change_also_down(restore, index, IFLA_IFNAME, name, strlen(name) + 1, error);
+	int r = change_also_down(restore, now, IFLA_IFNAME, name, strlen(name) + 1, error);
 
-	if (r == 0 && now)
+	if (r == 0)
 		(void) snprintf(now->name, IFNAMSIZ, "%s", name);
 	return r;
 }
 
 /* @type: RTM_NEWLINKPROP, RTM_DELLINKPROP. */
-static int change_altname(struct links_restore *restore, uint32_t index, const char *name,
+static int change_altname(struct links_restore *restore, const struct link *now, const char *name,
 	uint16_t type, struct error *error)
 {
-	struct nlmsghdr *request = netlink_request(restore->netlink, type,
-		type == RTM_NEWLINKPROP ? NLM_F_CREATE | NLM_F_EXCL | NLM_F_APPEND : 0,
-		sizeof(struct ifinfomsg));
-	struct ifinfomsg *header = mnl_nlmsg_get_payload(request);
-	struct nlattr *list;
+	struct nlmsghdr *request = netlink_link_request(restore->netlink, type,
+		type == RTM_NEWLINKPROP ? NLM_F_CREATE | NLM_F_EXCL | NLM_F_APPEND : 0, now->index);
+	struct nlattr *list = mnl_attr_nest_start(request, IFLA_PROP_LIST | NLA_F_NESTED);
 
-	header->ifi_index = (int) index;
-	list = mnl_attr_nest_start(request, IFLA_PROP_LIST | NLA_F_NESTED);
 	netlink_put_text(request, IFLA_ALT_IFNAME, name);
 	mnl_attr_nest_end(request, list);
 	return netlink_talk(restore->netlink, request, NULL, NULL, error);
@@ -325,16 +289,16 @@ static int change_altname(struct links_restore *restore, uint32_t index, const c
  * name, for as long as that takes; as an altname, which a rename would leave, for good.
  */
 static int free_name(struct links_restore *restore, const struct restored_link *link,
-	const struct link *holder, struct error *error)
+	struct link *holder, struct error *error)
 {
 	const struct restored_link *other = NULL;
 	char aside[IFNAMSIZ];
 	int r;
 
-	if (holder->index == link->index)
-		return change_altname(restore, link->index, link->name, RTM_DELLINKPROP, error);
+	if (holder == link->now)
+		return change_altname(restore, holder, link->name, RTM_DELLINKPROP, error);
 	for (size_t i = 0; !other && i < restore->count; i++)
-		if (restore->links[i].index == holder->index && restore->links[i].device &&
+		if (restore->links[i].now == holder && restore->links[i].device &&
 			!restore->links[i].is_hosts &&
 			strcmp(restore->links[i].name, link->name) != 0)
 			other = &restore->links[i];
@@ -342,9 +306,9 @@ static int free_name(struct links_restore *restore, const struct restored_link *
 		return error_set(error, -EEXIST, "another interface has that name");
 	if (strcmp(holder->name, link->name) == 0) {
 		(void) snprintf(aside, sizeof(aside), "slw%u", holder->index);
-		return rename_to(restore, holder->index, aside, error);
+		return rename_to(restore, holder, aside, error);
 	}
-	r = change_altname(restore, holder->index, link->name, RTM_DELLINKPROP, error);
+	r = change_altname(restore, holder, link->name, RTM_DELLINKPROP, error);
 	if (r == 0)
 		run_note(restore->run, "%s: %s had that name as an altname, and has it no more",
 			link->name, holder->name);
@@ -352,42 +316,32 @@ static int free_name(struct links_restore *restore, const struct restored_link *
 }
 
 /* Is it a driver's, of another name than it had, and to be changed? */
-static bool is_misnamed(const struct links_restore *restore, const struct restored_link *link)
+static bool is_misnamed(const struct restored_link *link)
 {
-	const struct link *now = restored_now(restore, link);
-
-	return now && link->device && !link->is_hosts && !link->is_misnamed &&
-	       strcmp(now->name, link->name) != 0;
+	return link->now && link->device && !link->is_hosts && !link->is_misnamed &&
+	       strcmp(link->now->name, link->name) != 0;
 }
 
 static void rename_links(struct links_restore *restore)
 {
 	for (size_t i = 0; i < restore->count; i++) {
 		struct restored_link *link = &restore->links[i];
-		const struct link *holder;
+		struct link *holder;
 		struct error error = { 0 };
 		int r;
 
-		if (!is_misnamed(restore, link))
+		if (!is_misnamed(link))
 			continue;
 		holder = link_by_name(&restore->now, link->name);
 		r = holder ? free_name(restore, link, holder, &error) : 0;
 		if (r == 0)
-			r = rename_to(restore, link->index, link->name, &error);
+			r = rename_to(restore, link->now, link->name, &error);
 		if (r == 0)
 			continue;
 		link->is_misnamed = true;
 		run_failure(restore->run, "%s: its name (it is %s): %s", link->name,
-			restored_now(restore, link)->name, error.text);
+			link->now->name, error.text);
 	}
-}
-
-static bool answers_to(
-	const struct links_restore *restore, const struct restored_link *link, const char *name)
-{
-	const struct link *holder = link_by_name(&restore->now, name);
-
-	return holder && holder->index == link->index;
 }
 
 static void restore_altnames(struct links_restore *restore, const struct restored_link *link)
@@ -396,36 +350,36 @@ static void restore_altnames(struct links_restore *restore, const struct restore
 
 	if (strv_split(&list, record_text(link->record, "altnames"), " ") < 0)
 		return;
-	for (size_t i = 0; i < list.count; i++) {
+	for (size_t i = 0; link->now && i < list.count; i++) {
+		const char *name = list.items[i];
 		struct error error = { 0 };
 		int r;
 
-		if (answers_to(restore, link, list.items[i]))
+		if (link_by_name(&restore->now, name) == link->now)
 			continue;
-		r = change_altname(restore, link->index, list.items[i], RTM_NEWLINKPROP, &error);
+		r = change_altname(restore, link->now, name, RTM_NEWLINKPROP, &error);
 		/* udev gives altnames, too, and may have been faster. */
-		if (r == -EEXIST && links_look(restore) == 0 &&
-			answers_to(restore, link, list.items[i]))
-			continue;
-		if (r < 0)
-			run_failure(restore->run, "%s: its name %s: %s", link->name, list.items[i],
-				error.text);
+		if (r == -EEXIST)
+			links_look(restore);
+		if (r < 0 && (!link->now || link_by_name(&restore->now, name) != link->now))
+			run_failure(
+				restore->run, "%s: its name %s: %s", link->name, name, error.text);
 	}
 }
 
 /* ---- settings */
 
 static void restore_number(struct links_restore *restore, const struct restored_link *link,
-	const struct link *now, const char *field, uint16_t type)
+	const char *field, uint16_t type)
 {
-	const struct nlattr *attribute = link_attribute(now, type);
+	const struct nlattr *attribute = link_attribute(link->now, type);
 	struct nlmsghdr *request;
 	uint64_t value;
 
 	if (record_get_u64(link->record, field, &value) < 0 || value > UINT32_MAX ||
 		(attribute && netlink_number(attribute) == value))
 		return;
-	request = link_change(restore, link->index);
+	request = link_change(restore, link->now);
 	mnl_attr_put_u32(request, type, (uint32_t) value);
 	link_do(restore, link, request, field);
 }
@@ -437,31 +391,27 @@ static void restore_link(struct links_restore *restore, const struct restored_li
 	int size = record_get_hex(link->record, "mac", address, sizeof(address));
 	struct error error = { 0 };
 	struct nlmsghdr *request;
-	const struct link *now;
 	const char *current;
 
-	if (restored_now(restore, link))
-		restore_altnames(restore, link);
-	now = restored_now(restore, link);
-	if (!now || link->is_hosts)
+	restore_altnames(restore, link);
+	if (!link->now || link->is_hosts)
 		return;
 	if (size > 0 &&
-		((size_t) size != now->address.size ||
-			memcmp(address, now->address.bytes, (size_t) size) != 0) &&
-		change_also_down(
-			restore, link->index, IFLA_ADDRESS, address, (size_t) size, &error) < 0)
+		!netlink_is(link_attribute(link->now, IFLA_ADDRESS), address, (size_t) size) &&
+		change_also_down(restore, link->now, IFLA_ADDRESS, address, (size_t) size, &error) <
+			0)
 		run_failure(restore->run, "%s: its MAC: %s", link->name, error.text);
 	if (strcmp(record_text(link->record, "kind"), "ipoib") == 0)
 		link_set_differences(restore, link, false, "ipoib", 0);
 	/* Of another boot: the host may have given what it stands on another one. */
 	if (restore->same_boot || link->device)
-		restore_number(restore, link, now, "mtu", IFLA_MTU);
-	restore_number(restore, link, now, "queue", IFLA_TXQLEN);
-	restore_number(restore, link, now, "group", IFLA_GROUP);
-	current = netlink_text(link_attribute(now, IFLA_IFALIAS));
+		restore_number(restore, link, "mtu", IFLA_MTU);
+	restore_number(restore, link, "queue", IFLA_TXQLEN);
+	restore_number(restore, link, "group", IFLA_GROUP);
+	current = netlink_text(link_attribute(link->now, IFLA_IFALIAS));
 	if (!*alias || (current && strcmp(current, alias) == 0))
 		return;
-	request = link_change(restore, link->index);
+	request = link_change(restore, link->now);
 	netlink_put(request, IFLA_IFALIAS, strlen(alias), alias);
 	link_do(restore, link, request, "alias");
 }
@@ -472,24 +422,24 @@ static void restore_settings(struct links_restore *restore, bool drivers)
 	for (size_t i = 0; i < restore->count; i++)
 		if (!restore->links[i].device != drivers)
 			restore_link(restore, &restore->links[i]);
-	(void) !links_look(restore);
+	links_look(restore);
 }
 
 static void restore_flags(struct links_restore *restore)
 {
 	for (size_t i = 0; i < restore->count; i++) {
 		const struct restored_link *link = &restore->links[i];
-		const struct link *now = restored_now(restore, link);
 		uint64_t flags = 0;
 		unsigned differences;
 
-		if (!now || link->is_hosts || record_get_u64(link->record, "flags", &flags) < 0)
+		if (!link->now || link->is_hosts ||
+			record_get_u64(link->record, "flags", &flags) < 0)
 			continue;
-		differences = ((unsigned) flags ^ now->flags) & LINK_FLAGS;
+		differences = ((unsigned) flags ^ link->now->flags) & LINK_FLAGS;
 		if (differences)
 			link_set_flags(restore, link, (unsigned) flags, differences, "its flags");
 	}
-	(void) !links_look(restore);
+	links_look(restore);
 }
 
 /* ---- one pass */
@@ -502,11 +452,10 @@ static void leave_the_hosts(struct links_restore *restore)
 {
 	for (size_t i = 0; i < restore->count; i++) {
 		struct restored_link *link = &restore->links[i];
-		const struct link *now = restored_now(restore, link);
 
-		link->is_hosts =
-			record_get(link->record, LINK_DONE) ||
-			(!restore->same_boot && now && ((now->flags & IFF_UP) || now->master));
+		link->is_hosts = record_get(link->record, LINK_DONE) ||
+				 (!restore->same_boot && link->now &&
+					 ((link->now->flags & IFF_UP) || link->now->master));
 	}
 }
 
@@ -514,12 +463,10 @@ static void leave_the_hosts(struct links_restore *restore)
  * Names first, for masters and rules know a port by its name; settings while an interface is down;
  * masters before addresses, which joining a VRF takes away.
  */
-static int restore_all(struct links_restore *restore, struct error *error)
+static int restore_all(struct links_restore *restore)
 {
-	int r = await_links(restore, error);
-
-	if (r < 0)
-		return r;
+	if (await_links(restore) < 0)
+		return restore->r;
 	leave_the_hosts(restore);
 	rename_links(restore);
 	kill_point("network:links:named");
@@ -545,10 +492,10 @@ static int restore_all(struct links_restore *restore, struct error *error)
 		const struct restored_link *link = &restore->links[i];
 
 		/* A name that was given after ours holds, but not in silence. */
-		if (is_misnamed(restore, link))
+		if (is_misnamed(link))
 			run_failure(restore->run, "%s: it was named %s meanwhile", link->name,
-				restored_now(restore, link)->name);
-		restore->run->result->links += link->index != 0;
+				link->now->name);
+		restore->run->result->links += link->now != NULL;
 	}
 	return 0;
 }
@@ -560,35 +507,24 @@ static void links_restore_free(struct links_restore *restore)
 	free(restore->links);
 }
 
-static bool is_not_done(const struct record *record)
-{
-	return !record_get(record, LINK_DONE);
-}
-
-void links_forget_done(struct statefile *records)
-{
-	statefile_keep(records, is_not_done);
-}
-
 /* Routes and rules stay with an absent interface: to set one that is there does nothing. */
 static void keep_absent(struct links_restore *restore)
 {
 	struct statefile *records = restore->run->records;
 
-	if (!restore->missing) {
-		records_forget(records, link_kinds);
+	if (!restore->missing || !restore->same_boot) {
+		records_forget(records, link_kinds, NULL, NULL);
 		return;
 	}
-	restore->run->result->is_absent = true;
 	for (size_t i = 0; i < records->count; i++) {
 		const struct restored_link *link =
 			restored_by_name(restore, record_get(&records->items[i], "link"));
 
-		if (link && link->index)
+		if (link && link->now)
 			record_forget(&records->items[i]);
 	}
 	for (size_t i = 0; i < restore->count; i++)
-		if (restore->links[i].index)
+		if (restore->links[i].now)
 			(void) !record_set(restore->links[i].record, LINK_DONE, "1");
 	records_sweep(records);
 }
@@ -604,9 +540,10 @@ int links_restore(const struct run *run, struct error *error)
 		return r;
 	if (collect(&restore) < 0)
 		return error_set_errno(error, -ENOMEM, "interfaces");
-	r = restore.count ? restore_all(&restore, error) : 0;
-	if (r < 0)
-		return r;
+	if (restore.count && restore_all(&restore) < 0) {
+		*error = restore.error;
+		return restore.r;
+	}
 	keep_absent(&restore);
 	return 0;
 }

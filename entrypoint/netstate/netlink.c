@@ -3,6 +3,7 @@
 
 #include <linux/genetlink.h>
 #include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,15 +22,14 @@ struct netlink {
 	struct mnl_socket *socket;
 	uint32_t sequence;
 	uint16_t family; /* of generic netlink */
-	char *request;   /* REQUEST_SIZE + REQUEST_SLACK */
-	char *receive;   /* RECEIVE_SIZE */
+	_Alignas(struct nlmsghdr) char request[REQUEST_SIZE + REQUEST_SLACK];
+	_Alignas(struct nlmsghdr) char receive[RECEIVE_SIZE];
 };
 
 /* The messages of an answer, one behind the other, aligned as in a datagram. */
 struct answer {
 	char *data;
 	size_t size;
-	size_t capacity;
 	bool is_interrupted;
 };
 
@@ -43,11 +43,7 @@ int netlink_open(int protocol, struct netlink **ret, struct error *error)
 	_cleanup_(netlink_close) struct netlink *netlink = calloc(1, sizeof(*netlink));
 	int on = 1;
 
-	if (netlink) {
-		netlink->request = malloc(REQUEST_SIZE + REQUEST_SLACK);
-		netlink->receive = malloc(RECEIVE_SIZE);
-	}
-	if (!netlink || !netlink->request || !netlink->receive)
+	if (!netlink)
 		return error_set_errno(error, -ENOMEM, "netlink");
 	netlink->socket = mnl_socket_open2(protocol, SOCK_CLOEXEC);
 	if (!netlink->socket || mnl_socket_bind(netlink->socket, 0, MNL_SOCKET_AUTOPID) < 0)
@@ -83,8 +79,6 @@ int netlink_open_family(const char *name, struct netlink **ret, struct error *er
 	r = netlink_talk(netlink, request, keep_family, &family, error);
 	if (r < 0)
 		return error_prefix(error, r, "netlink family %s", name);
-	if (!family)
-		return error_set(error, -ENOENT, "netlink family %s: it has no number", name);
 	netlink->family = family;
 	*ret = TAKE_PTR(netlink);
 	return 0;
@@ -98,8 +92,6 @@ void netlink_close(struct netlink **netlink)
 		return;
 	if ((*netlink)->socket)
 		(void) mnl_socket_close((*netlink)->socket);
-	free((*netlink)->request);
-	free((*netlink)->receive);
 	free(*netlink);
 	*netlink = NULL;
 	errno = saved_errno;
@@ -113,6 +105,16 @@ struct nlmsghdr *netlink_request(
 	message->nlmsg_type = type;
 	message->nlmsg_flags = NLM_F_REQUEST | flags;
 	(void) mnl_nlmsg_put_extra_header(message, header_size);
+	return message;
+}
+
+struct nlmsghdr *netlink_link_request(
+	struct netlink *netlink, uint16_t type, uint16_t flags, uint32_t index)
+{
+	struct nlmsghdr *message = netlink_request(netlink, type, flags, sizeof(struct ifinfomsg));
+	struct ifinfomsg *header = mnl_nlmsg_get_payload(message);
+
+	header->ifi_index = (int) index;
 	return message;
 }
 
@@ -204,6 +206,12 @@ void netlink_copy_text(const struct nlattr *attribute, char *text, size_t size)
 	(void) snprintf(text, size, "%s", value ? value : "");
 }
 
+bool netlink_is(const struct nlattr *attribute, const void *data, size_t size)
+{
+	return attribute && mnl_attr_get_payload_len(attribute) == size &&
+	       memcmp(mnl_attr_get_payload(attribute), data, size) == 0;
+}
+
 const void *netlink_payload(const struct nlattr *attribute, size_t size)
 {
 	return attribute && mnl_attr_get_payload_len(attribute) >= size
@@ -216,18 +224,13 @@ const void *netlink_payload(const struct nlattr *attribute, size_t size)
 static int answer_keep(struct answer *answer, const struct nlmsghdr *message)
 {
 	size_t size = MNL_ALIGN(message->nlmsg_len);
+	char *data = realloc(answer->data, answer->size + size);
 
-	if (!answer->data || answer->size + size > answer->capacity) {
-		size_t capacity = (answer->size + size) * 2;
-		char *data = realloc(answer->data, capacity);
-
-		if (!data)
-			return -ENOMEM;
-		answer->data = data;
-		answer->capacity = capacity;
-	}
-	memset(answer->data + answer->size, 0, size);
-	memcpy(answer->data + answer->size, message, message->nlmsg_len);
+	if (!data)
+		return -ENOMEM;
+	memset(data + answer->size, 0, size);
+	memcpy(data + answer->size, message, message->nlmsg_len);
+	answer->data = data;
 	answer->size += size;
 	return 0;
 }
@@ -334,32 +337,29 @@ int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_call
 	for (; callback && mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left)) {
 		r = callback(context, message);
 		if (r < 0)
-			return r;
+			return error_set_errno(error, r, "netlink");
 	}
 	return 0;
 }
 
 /* ---- events */
 
-#define GROUP         1 /* the kernel's uevents (udev's are in group 2); RTNLGRP_LINK */
 #define LOOK_AGAIN_MS 500
 #define EVENTS_SIZE   (4 << 20)
 
-int netlink_listen(int protocol)
+/* -1: cannot be had. */
+static int listen_to(int protocol, uint32_t groups)
 {
-	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = GROUP };
-	int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = groups };
+	_cleanup_close_ int fd =
+		socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
 	int size = EVENTS_SIZE;
 
-	if (fd < 0)
-		return -1;
 	/* Without CAP_NET_ADMIN the default has to do: what is lost wakes just as well. */
 	(void) setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
-	if (bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0) {
-		(void) close(fd);
+	if (bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
 		return -1;
-	}
-	return fd;
+	return TAKE_FD(fd);
 }
 
 static void drain(int fd)
@@ -372,8 +372,10 @@ static void drain(int fd)
 	} while (size > 0 || (size < 0 && (errno == EINTR || errno == ENOBUFS)));
 }
 
-bool netlink_wait(int fd, uint32_t timeout_ms, netlink_condition *condition, void *context)
+bool netlink_wait(int protocol, uint32_t groups, uint32_t timeout_ms, netlink_condition *condition,
+	void *context)
 {
+	_cleanup_close_ int fd = listen_to(protocol, groups);
 	uint64_t deadline = clock_monotonic_ms() + timeout_ms;
 	struct pollfd wait = { fd, POLLIN, 0 };
 
@@ -387,9 +389,8 @@ bool netlink_wait(int fd, uint32_t timeout_ms, netlink_condition *condition, voi
 		if (now >= deadline)
 			return false;
 		left = deadline - now;
-		(void) poll(
-			&wait, fd < 0 ? 0 : 1, left > LOOK_AGAIN_MS ? LOOK_AGAIN_MS : (int) left);
-		if (fd >= 0)
-			drain(fd);
+		/* Without a socket only the time wakes: poll() passes over a negative one. */
+		(void) poll(&wait, 1, left > LOOK_AGAIN_MS ? LOOK_AGAIN_MS : (int) left);
+		drain(fd);
 	}
 }

@@ -26,6 +26,9 @@ void netlink_close(struct netlink **netlink);
  */
 struct nlmsghdr *netlink_request(
 	struct netlink *netlink, uint16_t type, uint16_t flags, size_t header_size);
+/* One about an interface, whose header is struct ifinfomsg. */
+struct nlmsghdr *netlink_link_request(
+	struct netlink *netlink, uint16_t type, uint16_t flags, uint32_t index);
 struct nlmsghdr *netlink_command(struct netlink *netlink, uint8_t command, uint16_t flags);
 
 /* An attribute of any size: for one that does not fit netlink_talk() returns -EMSGSIZE. */
@@ -38,14 +41,16 @@ typedef int netlink_callback(void *context, const struct nlmsghdr *message);
 
 /*
  * Sends, and waits for the acknowledgement or the end of a dump. 0, or the kernel's negative errno
- * with its words in @error. @callback may be NULL; it is called when the answer is complete, so
- * that it may ask for other things on the same socket. A dump that the kernel says was interrupted
- * by a change is asked for again, a few times; -EAGAIN when that is not enough.
+ * with its words in @error. @callback may be NULL; it is called when the answer is complete: a dump
+ * that the kernel says was interrupted by a change is asked for again, a few times; -EAGAIN when
+ * that is not enough.
  */
 int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_callback *callback,
 	void *context, struct error *error);
 
 /* ---- attributes */
+
+#define BIT(type) (UINT64_C(1) << (type)) /* of a set of types below 64 */
 
 /* One behind a message's header, or inside of another attribute; these may be NULL. NULL: none. */
 const struct nlattr *netlink_attribute(
@@ -57,21 +62,21 @@ uint32_t netlink_number(const struct nlattr *attribute);
 const char *netlink_text(const struct nlattr *attribute);
 /* Copies its text, "" where it has none, cut to the size. */
 void netlink_copy_text(const struct nlattr *attribute, char *text, size_t size);
+/* Is its payload just that? */
+bool netlink_is(const struct nlattr *attribute, const void *data, size_t size);
 /* Its payload, if that has at least so many bytes; else, or without it, NULL. */
 const void *netlink_payload(const struct nlattr *attribute, size_t size);
 
-/* ---- events: waiting for a device or an interface */
-
-/*
- * Listens from now on: to be opened before what is waited for is set off. @protocol:
- * NETLINK_KOBJECT_UEVENT, or NETLINK_ROUTE for links. -1: cannot be had.
- */
-int netlink_listen(int protocol);
+/* ---- waiting for a device or an interface */
 
 typedef bool netlink_condition(void *context);
 
+#define UEVENTS 1 /* the kernel's; udev's are in group 2 */
+
 /*
- * True as soon as the condition holds, which is asked at once and after each event; false after
- * @timeout_ms. Twice a second it is asked anew, for what sends no event (a devlink instance).
+ * True as soon as the condition holds, which is asked at once and after each event of NETLINK_ROUTE
+ * (@groups: RTMGRP_…) or NETLINK_KOBJECT_UEVENT (UEVENTS); false after @timeout_ms. Twice a second
+ * it is asked anew, for what sends no event (a devlink instance).
  */
-bool netlink_wait(int fd, uint32_t timeout_ms, netlink_condition *condition, void *context);
+bool netlink_wait(int protocol, uint32_t groups, uint32_t timeout_ms, netlink_condition *condition,
+	void *context);

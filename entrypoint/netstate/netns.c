@@ -17,19 +17,9 @@
 
 #include "common/fs.h"
 #include "entrypoint/netstate/device_internal.h"
-#include "entrypoint/netstate/netstate_internal.h"
 
 #define CURE    "restart that pod, or drain the node before the next swap"
 #define UNKNOWN "a pod's"
-
-static int add_record(struct statefile *records, const char *device, const char *name)
-{
-	struct record *record = statefile_add(records, NETNS_KIND);
-
-	if (!record || record_set(record, "device", device) < 0)
-		return -ENOMEM;
-	return *name ? record_set(record, "name", name) : 0;
-}
 
 /* ---- interfaces in namespaces that have a number */
 
@@ -54,7 +44,7 @@ static int keep_number(void *context, const struct nlmsghdr *message)
 	return 0;
 }
 
-int netns_take(struct statefile *found, const struct nlmsghdr *message)
+int netns_take(void *found, const struct nlmsghdr *message)
 {
 	const size_t header = sizeof(struct ifinfomsg);
 	const char *bus, *device, *name;
@@ -70,12 +60,7 @@ int netns_take(struct statefile *found, const struct nlmsghdr *message)
 	if (!bus || !device || !name ||
 		snprintf(path, sizeof(path), "%s/%s", bus, device) >= (int) sizeof(path))
 		return 0;
-	return add_record(found, path, name);
-}
-
-static int keep_link(void *context, const struct nlmsghdr *message)
-{
-	return netns_take(context, message);
+	return records_add(found, NETNS_KIND, "device", path, "name", name, NULL) ? 0 : -ENOMEM;
 }
 
 /* What cannot be seen is left out. -ENOMEM. */
@@ -92,12 +77,11 @@ static int list_links(struct statefile *links)
 	request = netlink_request(netlink, RTM_GETNSID, NLM_F_DUMP, sizeof(struct rtgenmsg));
 	r = netlink_talk(netlink, request, keep_number, &numbers, &ignored);
 	for (size_t i = 0; r != -ENOMEM && i < numbers.count; i++) {
-		request =
-			netlink_request(netlink, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
+		request = netlink_link_request(netlink, RTM_GETLINK, NLM_F_DUMP, 0);
 		mnl_attr_put_u32(request, IFLA_TARGET_NETNSID, numbers.items[i]);
 		mnl_attr_put_u32(request, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
 		/* It may have ended meanwhile, or be forbidden to look into. */
-		r = netlink_talk(netlink, request, keep_link, links, &ignored);
+		r = netlink_talk(netlink, request, netns_take, links, &ignored);
 	}
 	free(numbers.items);
 	return r == -ENOMEM ? r : 0;
@@ -108,13 +92,12 @@ static int list_links(struct statefile *links)
 /* A device of the drivers that go, its VFs, and its subfunctions, which are below it. -ENOMEM. */
 static int add_functions(int root_fd, const char *name, struct strv *functions)
 {
+	_cleanup_close_ int fd = device_open(root_fd, name);
 	_cleanup_(device_free) struct device device = { 0 };
 	_cleanup_strv_ struct strv entries = { 0 };
-	char path[PATH_MAX];
 
-	device_path(name, "", path, sizeof(path));
 	if (strv_push(functions, name) < 0 || device_read_sysfs(root_fd, name, &device) < 0 ||
-		fs_list(root_fd, path, &entries) == -ENOMEM)
+		fs_list(fd, ".", &entries) == -ENOMEM)
 		return -ENOMEM;
 	for (size_t i = 0; i < device.vf_count; i++)
 		if (*device.vfs[i].function &&
@@ -124,7 +107,7 @@ static int add_functions(int root_fd, const char *name, struct strv *functions)
 		char file[NAME_MAX + 16];
 
 		(void) snprintf(file, sizeof(file), "%s/sfnum", entries.items[i]);
-		if (device_has_file(root_fd, name, file) &&
+		if (fs_exists(fd, file) &&
 			strv_pushf(functions, "auxiliary/%s", entries.items[i]) < 0)
 			return -ENOMEM;
 	}
@@ -138,9 +121,10 @@ static int add_functions(int root_fd, const char *name, struct strv *functions)
  */
 static bool is_hidden(int root_fd, const char *name)
 {
+	_cleanup_close_ int fd = device_open(root_fd, name);
 	_cleanup_(device_free) struct device device = { 0 };
 
-	return device_has_file(root_fd, name, "driver") && device_has_file(root_fd, name, "net") &&
+	return fs_exists(fd, "driver") && fs_exists(fd, "net") &&
 	       device_read_sysfs(root_fd, name, &device) == 0 && !device.ifindex;
 }
 
@@ -153,36 +137,44 @@ static int find(const struct netstate *netstate, struct statefile *found)
 	int root_fd = netstate->root_fd;
 	int r = device_names(root_fd, netstate->modules, &names);
 
-	for (size_t i = 0; r == 0 && i < names.count; i++)
-		r = add_functions(root_fd, names.items[i], &functions);
-	if (r == 0 && functions.count)
-		r = list_links(&links);
-	for (size_t i = 0; r == 0 && i < functions.count; i++) {
+	/* Folders that cannot be read have no devices. */
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	for (size_t i = 0; i < names.count; i++)
+		if (add_functions(root_fd, names.items[i], &functions) < 0)
+			return -ENOMEM;
+	if (functions.count && list_links(&links) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < functions.count; i++) {
 		const char *function = functions.items[i];
+		const struct record *link = NULL;
+		bool is_known = false;
 
-		for (size_t k = 0; r == 0 && k < links.count; k++)
-			if (strcmp(record_text(&links.items[k], "device"), function) == 0)
-				r = add_record(
-					found, function, record_text(&links.items[k], "name"));
-		if (r == 0 && !records_find(found, NETNS_KIND, "device", function) &&
-			is_hidden(root_fd, function))
-			r = add_record(found, function, "");
+		while ((link = records_next(&links, NETNS_KIND, link))) {
+			if (strcmp(record_text(link, "device"), function) != 0)
+				continue;
+			is_known = true;
+			if (!records_add(found, NETNS_KIND, "device", function, "name",
+				    record_text(link, "name"), NULL))
+				return -ENOMEM;
+		}
+		if (!is_known && is_hidden(root_fd, function) &&
+			!records_add(found, NETNS_KIND, "device", function, NULL))
+			return -ENOMEM;
 	}
-	return r == -ENOMEM ? r : 0;
+	return 0;
 }
 
 /* ---- reports */
 
-static bool has(const struct statefile *records, const struct record *record)
+static bool has(const struct statefile *records, const struct record *wanted)
 {
-	for (size_t i = 0; i < records->count; i++) {
-		const struct record *other = &records->items[i];
+	const struct record *record = NULL;
 
-		if (strcmp(other->kind, record->kind) == 0 &&
-			strcmp(record_text(other, "device"), record_text(record, "device")) == 0 &&
-			strcmp(record_text(other, "name"), record_text(record, "name")) == 0)
+	while ((record = records_next(records, NETNS_KIND, record)))
+		if (strcmp(record_text(record, "device"), record_text(wanted, "device")) == 0 &&
+			strcmp(record_text(record, "name"), record_text(wanted, "name")) == 0)
 			return true;
-	}
 	return false;
 }
 
@@ -190,19 +182,21 @@ static bool has(const struct statefile *records, const struct record *record)
 int netns_save(const struct run *run)
 {
 	_cleanup_(statefile_free) struct statefile found = { 0 };
+	const struct record *record = NULL;
 	int r = find(run->netstate, &found);
 
-	for (size_t i = 0; r == 0 && i < found.count; i++) {
-		const char *device = record_text(&found.items[i], "device");
-		const char *name = record_text(&found.items[i], "name");
+	while (r == 0 && (record = records_next(&found, NETNS_KIND, record))) {
+		const char *device = record_text(record, "device");
+		const char *name = record_text(record, "name");
 
-		if (has(run->records, &found.items[i]))
+		if (has(run->records, record))
 			continue;
 		run_note(run,
 			"%s: its interface%s%s is in another network namespace (" UNKNOWN
 			"), and goes with the driver: " CURE,
 			device, *name ? " " : "", name);
-		r = add_record(run->records, device, name);
+		if (!records_add(run->records, NETNS_KIND, "device", device, "name", name, NULL))
+			return -ENOMEM;
 	}
 	return r;
 }
@@ -210,22 +204,22 @@ int netns_save(const struct run *run)
 void netns_restore(const struct run *run)
 {
 	_cleanup_(statefile_free) struct statefile now = { 0 };
+	const struct record *record = NULL;
 
 	/* Without memory none is: then all are reported. */
 	if (find(run->netstate, &now) < 0)
 		statefile_free(&now);
-	for (size_t i = 0; i < run->records->count; i++) {
-		const struct record *record = &run->records->items[i];
+	while ((record = records_next(run->records, NETNS_KIND, record))) {
 		const char *name = record_text(record, "name");
 		/* Earlier versions knew whose it was. */
 		const char *where = record_text(record, "where");
 
-		if (strcmp(record->kind, NETNS_KIND) == 0 && !has(&now, record))
+		if (!has(&now, record))
 			run_failure(run,
 				"%s: its interface%s%s was in another network namespace (%s) and "
 				"went with the driver: " CURE,
 				record_text(record, "device"), *name ? " " : "", name,
 				*where ? where : UNKNOWN);
 	}
-	records_forget(run->records, (const char *const[]){ NETNS_KIND, NULL });
+	records_forget(run->records, (const char *const[]){ NETNS_KIND, NULL }, NULL, NULL);
 }

@@ -29,42 +29,30 @@ void run_note(const struct run *run, const char *format, ...)
 	va_start(arguments, format);
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	if (run->pool)
-		pool_report(run->pool, 'N', text);
-	else if (run->netstate->report)
+	if (run->netstate->report)
 		run->netstate->report(run->netstate->context, text);
 }
 
 void run_failure(const struct run *run, const char *format, ...)
 {
-	struct netstate_result *result = run->result;
 	char text[512];
 	va_list arguments;
 
 	va_start(arguments, format);
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	if (run->pool) {
-		pool_report(run->pool, 'F', text);
-		return;
-	}
-	if (result->failures++ == 0)
-		(void) snprintf(result->first, sizeof(result->first), "%.255s", text);
-	run_note(run, "could not be restored: %s", text);
+	run->result->failures++;
+	run_note(run, RUN_FAILURE "%s", text);
 }
 
 #define UNSAVED_KIND "unsaved"
 
 int run_record_unsaved(const struct run *run, const char *name, const char *what)
 {
-	struct record *record = records_find(run->records, UNSAVED_KIND, "name", name);
-
-	if (record)
+	if (records_find(run->records, UNSAVED_KIND, "name", name) ||
+		records_add(run->records, UNSAVED_KIND, "name", name, "what", what, NULL))
 		return 0;
-	record = statefile_add(run->records, UNSAVED_KIND);
-	if (!record || record_set(record, "name", name) < 0)
-		return -ENOMEM;
-	return record_set(record, "what", what);
+	return -ENOMEM;
 }
 
 /* ---- the file, and of which boot and machine it is */
@@ -81,7 +69,7 @@ static int put_aside(const struct netstate *netstate, const char *why)
 
 static struct record *boot_record(const struct statefile *records)
 {
-	return records_find(records, "boot", NULL, NULL);
+	return records_next(records, "boot", NULL);
 }
 
 static bool is_pending(const struct statefile *records)
@@ -153,10 +141,15 @@ bool netstate_is_pending(int root_fd, const char *path)
 bool netstate_can_restore(int root_fd, const char *path)
 {
 	_cleanup_statefile_ struct statefile records = { 0 };
+	const struct record *record = NULL;
 	struct error ignored;
 
-	return statefile_read(root_fd, path, &records, &ignored) < 0 ||
-	       devices_are_driven(root_fd, &records);
+	if (statefile_read(root_fd, path, &records, &ignored) < 0)
+		return true;
+	while ((record = records_next(&records, "device", record)))
+		if (device_is_driven(root_fd, record_text(record, "device")))
+			return true;
+	return !records_next(&records, "device", NULL);
 }
 
 /* Of an earlier boot: its pods are gone, and the node's own udev has named RDMA devices. */
@@ -164,7 +157,7 @@ static void forget_of_boot(struct statefile *records)
 {
 	static const char *const kinds[] = { UNSAVED_KIND, NETNS_KIND, RDMA_KIND, NULL };
 
-	records_forget(records, kinds);
+	records_forget(records, kinds, NULL, NULL);
 }
 
 /* ---- saving */
@@ -182,39 +175,48 @@ static void choose_what_holds(const struct run *run)
 	if (!run_is_of_this_boot(run)) {
 		run_note(run, "%s is of an earlier boot: interfaces are saved as they are now",
 			path);
-		records_forget(run->records, link_kinds);
+		records_forget(run->records, link_kinds, NULL, NULL);
 		forget_of_boot(run->records);
 		devices_forget_set_up(run);
 	} else if (is_pending(run->records)) {
 		run_note(run, "%s has what an earlier start could not restore", path);
-		links_forget_done(run->records);
+		records_forget(run->records, link_kinds, LINK_DONE, "1");
 		devices_forget_set_up(run);
 	} else if (links_are_untouched(run)) {
 		statefile_free(run->records);
 	}
 }
 
+static int save(const struct run *run, struct error *error)
+{
+	int r = read_state(run, error);
+
+	if (r < 0 && r != -EBADMSG && r != -ENOENT)
+		return r;
+	if (r == -EBADMSG)
+		run_note(run, "%s; put aside", error->text);
+	else if (r == 0)
+		choose_what_holds(run);
+	r = name_boot(run, error);
+	if (r < 0)
+		return r;
+	r = devices_save(run, error);
+	if (r < 0)
+		return r;
+	if (netns_save(run) < 0 || rdma_save(run) < 0)
+		return error_set_errno(error, -ENOMEM, "network state");
+	r = links_save(run, error);
+	if (r < 0)
+		return r;
+	return statefile_write(run->netstate->root_fd, run->netstate->path, run->records, error);
+}
+
 int netstate_save(const struct netstate *netstate, struct error *error)
 {
 	_cleanup_statefile_ struct statefile records = { 0 };
 	const struct run run = { .netstate = netstate, .records = &records };
-	int r = read_state(&run, error);
+	int r = save(&run, error);
 
-	if (r == -EBADMSG)
-		run_note(&run, "%s; put aside", error->text);
-	else if (r == 0)
-		choose_what_holds(&run);
-	r = r == -EBADMSG || r == -ENOENT ? 0 : r;
-	if (r == 0)
-		r = name_boot(&run, error);
-	if (r == 0)
-		r = devices_save(&run, error);
-	if (r == 0 && (netns_save(&run) < 0 || rdma_save(&run) < 0))
-		r = error_set_errno(error, -ENOMEM, "network state");
-	if (r == 0)
-		r = links_save(&run, error);
-	if (r == 0)
-		r = statefile_write(netstate->root_fd, netstate->path, &records, error);
 	kill_point("network:saved");
 	return r < 0 ? error_prefix(error, r, "the network's state cannot be saved") : 0;
 }
@@ -229,51 +231,51 @@ static bool is_restored(const struct record *record)
 	       record_is_of(record, link_kinds);
 }
 
-/* What earlier versions saved in records that are restored, and this one does not restore. */
-static const struct {
-	const char *kind;
-	const char *field;
-	const char *what;
-} dropped[] = {
-	{ "link", "token", "IPv6 tokens (ip token)" },
-	{ "ethtool", "private_flags", "ethtool's private flags" },
-};
+/* How many of a kind have the field; NULL: how many there are. */
+static size_t count(const struct statefile *records, const char *kind, const char *field)
+{
+	const struct record *record = NULL;
+	size_t count = 0;
+
+	while ((record = records_next(records, kind, record)))
+		count += !field || record_get(record, field);
+	return count;
+}
 
 /* What was not saved, and what another version saved before the node was up- or downgraded. */
 static void report_unsaved(const struct run *run)
 {
+	static const struct {
+		const char *kind;
+		const char *field;
+		const char *what;
+	} dropped[] = {
+		{ "link", "token", "IPv6 tokens (ip token)" },
+		{ "ethtool", "private_flags", "ethtool's private flags" },
+	};
 	struct statefile *records = run->records;
 
 	for (size_t i = 0; i < ARRAY_SIZE(dropped); i++) {
-		size_t count = 0;
+		size_t have = count(records, dropped[i].kind, dropped[i].field);
 
-		for (size_t k = 0; k < records->count; k++)
-			count += strcmp(records->items[k].kind, dropped[i].kind) == 0 &&
-				 record_get(&records->items[k], dropped[i].field) != NULL;
-		if (count)
+		if (have)
 			run_failure(run,
 				"%s: %zu saved by another version, this one does not restore them, "
 				"to be set again",
-				dropped[i].what, count);
+				dropped[i].what, have);
 	}
 	for (size_t i = 0; i < records->count; i++) {
 		const struct record *record = &records->items[i];
-		size_t count = 0;
 
-		if (strcmp(record->kind, UNSAVED_KIND) == 0) {
+		if (strcmp(record->kind, UNSAVED_KIND) == 0)
 			run_failure(run, "%s: %s: not saved, to be set again",
 				record_text(record, "name"), record_text(record, "what"));
-			continue;
-		}
-		if (is_restored(record) ||
-			records_find(records, record->kind, NULL, NULL) != record)
-			continue;
-		for (size_t k = i; k < records->count; k++)
-			count += strcmp(records->items[k].kind, record->kind) == 0;
-		run_failure(run,
-			"%zu record(s) of the kind %.32s were saved by another version, this one does not "
-			"restore them",
-			count, record->kind);
+		else if (!is_restored(record) &&
+			 records_next(records, record->kind, NULL) == record)
+			run_failure(run,
+				"%zu record(s) of the kind %.32s were saved by another version, "
+				"this one does not restore them",
+				count(records, record->kind, NULL), record->kind);
 	}
 	statefile_keep(records, is_restored);
 }
@@ -282,15 +284,11 @@ static void restore_parts(const struct run *run)
 {
 	struct error part = { 0 };
 
-	if (devices_restore(run, &part) < 0) {
+	if (devices_restore(run, &part) < 0)
 		run_failure(run, "devices: %s", part.text);
-		run->result->is_cut_short = true;
-	}
 	kill_point("network:devices");
-	if (links_restore(run, &part) < 0) {
+	if (links_restore(run, &part) < 0)
 		run_failure(run, "interfaces: %s", part.text);
-		run->result->is_cut_short = true;
-	}
 	rdma_restore(run);
 	kill_point("network:rdma");
 	netns_restore(run);
@@ -318,25 +316,22 @@ int netstate_restore(
 {
 	_cleanup_statefile_ struct statefile records = { 0 };
 	const struct run run = { .netstate = netstate, .records = &records, .result = result };
-	bool same_boot;
-	bool again;
 	int r = read_state(&run, error);
 
 	*result = (struct netstate_result){ 0 };
 	if (r < 0)
 		return r;
-	again = is_pending(&records);
-	same_boot = run_is_of_this_boot(&run);
-	if (!same_boot)
+	if (!run_is_of_this_boot(&run))
 		forget_of_boot(&records);
-	if (again)
+	if (is_pending(&records))
 		run_note(&run, "what an earlier start could not restore is tried once more");
 	report_unsaved(&run);
 	restore_parts(&run);
-	if (!result->is_cut_short && !(result->is_absent && same_boot))
+	/* The boot's own record is what is left when all was done. */
+	if (records.count <= (boot_record(&records) != NULL))
 		return 0;
-	result->is_given_up = again;
-	return again ? 0 : keep_pending(&run, error);
+	result->is_given_up = is_pending(&records);
+	return result->is_given_up ? 0 : keep_pending(&run, error);
 }
 
 void netstate_forget(const struct netstate *netstate, const struct netstate_result *result)

@@ -29,12 +29,8 @@ struct netstate_result {
 	unsigned vfs;
 	unsigned links;
 	unsigned failures; /* things that could not be restored; each was reported */
-	char first[256];   /* the first of them */
-	/* What it left for another try: something absent; something that was not tried. */
-	bool is_absent;
-	bool is_cut_short;
-	bool is_pending;  /* the state file has that, for the next start */
-	bool is_given_up; /* that was the other try */
+	bool is_pending;   /* the state file has what is left, for the next start */
+	bool is_given_up;  /* something of such a file is left again */
 };
 
 /*

@@ -17,11 +17,11 @@ struct run {
 	const struct netstate *netstate;
 	struct statefile *records;
 	struct netstate_result *result; /* of a restore */
-	const struct pool *pool;        /* of a job: it reports to the process that started it */
 };
 
 void run_note(const struct run *run, const char *format, ...) _printf_(2, 3);
-/* Reports what could not be restored, counts it, and keeps the first. */
+/* Reports what could not be restored, with that in front, and counts it. */
+#define RUN_FAILURE "could not be restored: "
 void run_failure(const struct run *run, const char *format, ...) _printf_(2, 3);
 /* Was the state saved since the machine booted? */
 bool run_is_of_this_boot(const struct run *run);
@@ -30,7 +30,13 @@ int run_record_unsaved(const struct run *run, const char *name, const char *what
 
 /* ---- records and arrays (records.c) */
 
-/* The first of a kind, with that value of a field (NULL: any). NULL: none. */
+/* A new one with those fields, text by text, of which those that are NULL or "" are left out. */
+struct record *records_add(struct statefile *records, const char *kind, ...)
+	__attribute__((sentinel));
+/* The next one of a kind, the first one of all behind NULL. NULL: there is no more. */
+struct record *records_next(
+	const struct statefile *records, const char *kind, const struct record *previous);
+/* The first of a kind with that value of a field. NULL: none. */
 struct record *records_find(
 	const struct statefile *records, const char *kind, const char *field, const char *value);
 /* "" and 0 without the field, or the record. */
@@ -41,7 +47,9 @@ bool record_is_of(const struct record *record, const char *const *kinds);
 /* Marks a record, and takes out those that are marked. */
 void record_forget(struct record *record);
 void records_sweep(struct statefile *records);
-void records_forget(struct statefile *records, const char *const *kinds);
+/* Takes out those of the kinds with that value of the field; NULL: all. */
+void records_forget(
+	struct statefile *records, const char *const *kinds, const char *field, const char *value);
 
 /*
  * Room for one more item, zeroed, at the end of an array that grows: @array is the address of the
@@ -63,24 +71,39 @@ typedef enum job_status pool_job(const struct run *run, void *context, size_t in
  */
 int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job, void *context,
 	enum job_status *statuses, struct error *error);
-/* Adds to the result's devices and VFs. */
-void pool_count(const struct run *run, unsigned devices, unsigned vfs);
-/* What run_note() ('N') and run_failure() ('F') do in a job. */
-void pool_report(const struct pool *pool, char letter, const char *text);
 
-/* ---- devices: eswitch, parameters, VFs, subfunctions (device.c, device_restore.c) */
+/* ---- devices, named as the devlink program does, "pci/0000:3b:00.0" (device.c) */
 
+#define DEVICE_PART_SIZE 64 /* of a PCI address, a driver */
+#define DEVICE_NAME_SIZE 96 /* of a device, a parameter */
+
+/* Its folder in /sys; -1: there is none, and what reads below it finds nothing. */
+int device_open(int root_fd, const char *name);
+bool device_is_driven(int root_fd, const char *name);
+int device_write(int root_fd, const char *name, const char *file, const char *text);
+/* A decimal number. False when the file is not there, or has none. */
+bool sysfs_read_number(int dir_fd, const char *path, unsigned *ret);
+/*
+ * The name that lasts of the device that is behind an entry of a class, whose folder is open: ""
+ * without one. Of a subfunction "pci/0000:3b:00.0/sf/88".
+ */
+void device_name_of(int dir_fd, char name[DEVICE_NAME_SIZE]);
+/*
+ * The devices of the modules' drivers, on any bus, by name. Not: functions that are a PF's VFs, and
+ * devices that another device is divided into (the auxiliary bus).
+ */
+int device_names(int root_fd, const struct strv *modules, struct strv *names);
+
+/* Their eswitch, parameters, VFs, subfunctions (device.c, device_record.c, device_restore.c) */
 extern const char *const device_kinds[];
 
 /* Adds every device whose driver is one of the modules that go, and that has no record. */
 int devices_save(const struct run *run, struct error *error);
 /*
- * One process a device. What was tried is taken out of the records, so that devices that are
- * absent, or whose process died, are left. On failure all are.
+ * One process a device. What was tried is taken out of the records, so that devices that are absent
+ * in this boot, or whose process died, are left. On failure all are.
  */
 int devices_restore(const struct run *run, struct error *error);
-/* Has one of the recorded devices a driver now? True also where none is recorded. */
-bool devices_are_driven(int root_fd, const struct statefile *records);
 /*
  * Takes out the devices that have VFs or are in switchdev mode now: set up after the records were
  * written (the host's own configuration after a boot), and that is newer.
@@ -90,16 +113,16 @@ void devices_forget_set_up(const struct run *run);
 /* ---- interfaces and what stands on them (link.c, link_restore.c) */
 
 extern const char *const link_kinds[];
+/* Field, "1", of the record of a link that was restored, and is kept because others stand on it. */
+#define LINK_DONE "done"
 
 int links_save(const struct run *run, struct error *error);
 /*
  * Finds each interface again by device and port, waits for it at most bind_ms, and restores what it
- * had. What could not be tried, because its interface is absent, is left in the records; on
- * failure, all of it.
+ * had. What could not be tried, because its interface is absent in this boot, is left in the
+ * records; on failure, all of it.
  */
 int links_restore(const struct run *run, struct error *error);
-/* Takes out what a restore has marked as done but kept because others may stand on it. */
-void links_forget_done(struct statefile *records);
 /*
  * Has no driver been unloaded since the links were saved, in this boot? The kernel gives no index
  * twice: interfaces that still have theirs were never gone.
@@ -122,6 +145,6 @@ int netns_save(const struct run *run);
 /* Reports what was there and went with its driver. */
 void netns_restore(const struct run *run);
 
-/* Records, of a list of its own, what one message of another namespace says of an interface. */
+/* Records, in a list of its own, what one message of another namespace says of an interface. */
 struct nlmsghdr;
-int netns_take(struct statefile *found, const struct nlmsghdr *message);
+int netns_take(void *found, const struct nlmsghdr *message);

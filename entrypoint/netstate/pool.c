@@ -11,15 +11,27 @@
 #define LINE_SIZE    2048
 #define POOL_LARGEST 64
 
-struct pool {
+/* A line is a report, or behind this a job's number and status. */
+#define STATUS '\t'
+
+/* What each process has: process @number of @width does every @width-th job. */
+struct share {
+	const struct run *run;
+	unsigned number;
+	unsigned width;
+	size_t count;
+	pool_job *job;
+	void *context;
+	enum job_status *statuses;
 	int fd; /* the pipe's writing end */
 };
 
-/* A job's report is a letter, a text and a newline. */
-void pool_report(const struct pool *pool, char letter, const char *text)
+/* Without a reader any more nothing has to be reported. */
+static void write_line(void *context, const char *text)
 {
+	const struct share *share = context;
 	char line[LINE_SIZE];
-	int length = snprintf(line, sizeof(line) - 1, "%c%s", letter, text);
+	int length = snprintf(line, sizeof(line) - 1, "%s", text);
 
 	if (length > (int) sizeof(line) - 2)
 		length = (int) sizeof(line) - 2;
@@ -27,125 +39,86 @@ void pool_report(const struct pool *pool, char letter, const char *text)
 		if (line[i] == '\n')
 			line[i] = ' ';
 	line[length] = '\n';
-	/* Without a reader any more nothing has to be reported. */
-	(void) !fs_write_all(pool->fd, line, (size_t) length + 1);
+	(void) !fs_write_all(share->fd, line, (size_t) length + 1);
 }
 
-void pool_count(const struct run *run, unsigned devices, unsigned vfs)
+/* @run: the share's, or that of a process of its own, which reports by the pipe. */
+static void do_share(struct share *share, const struct run *run)
 {
-	char text[32];
-
-	(void) snprintf(text, sizeof(text), "%u %u", devices, vfs);
-	if (run->pool) {
-		pool_report(run->pool, 'C', text);
-		return;
-	}
-	run->result->devices += devices;
-	run->result->vfs += vfs;
-}
-
-static void read_line(
-	const struct run *run, const char *line, size_t count, enum job_status *statuses)
-{
-	unsigned devices, vfs;
-	size_t index;
-	int status;
-
-	switch (*line) {
-	case 'E':
-		if (statuses && sscanf(line + 1, "%zu %d", &index, &status) == 2 && index < count)
-			statuses[index] = (enum job_status) status;
-		break;
-	case 'C':
-		if (sscanf(line + 1, "%u %u", &devices, &vfs) == 2)
-			pool_count(run, devices, vfs);
-		break;
-	case 'F':
-		run_failure(run, "%s", line + 1);
-		break;
-	case 'N':
-		run_note(run, "%s", line + 1);
-		break;
-	default:
-		break;
-	}
-}
-
-struct share {
-	size_t count;
-	unsigned width;
-	pool_job *job;
-	void *context;
-	enum job_status *statuses;
-};
-
-/* Process @number of share->width does every share->width-th job. */
-struct part {
-	const struct run *run;
-	const struct share *share;
-	size_t number;
-};
-
-static void do_part(void *context)
-{
-	const struct part *part = context;
-	const struct share *share = part->share;
-	const struct run *run = part->run;
-
-	for (size_t i = part->number; i < share->count; i += share->width) {
+	for (size_t i = share->number; i < share->count; i += share->width) {
 		enum job_status status = share->job(run, share->context, i);
 		char text[48];
 
-		if (!share->statuses)
-			continue;
-		share->statuses[i] = status;
-		(void) snprintf(text, sizeof(text), "%zu %d", i, (int) status);
-		if (run->pool)
-			pool_report(run->pool, 'E', text);
+		if (share->statuses)
+			share->statuses[i] = status;
+		(void) snprintf(text, sizeof(text), "%c%zu %d", STATUS, i, (int) status);
+		if (run != share->run)
+			write_line(share, text);
 	}
+}
+
+static void run_share(void *context)
+{
+	struct share *share = context;
+	struct netstate netstate = *share->run->netstate;
+	struct run run = *share->run;
+
+	netstate.report = write_line;
+	netstate.context = share;
+	run.netstate = &netstate;
+	do_share(share, &run);
+}
+
+static void read_line(const struct share *share, const char *line)
+{
+	size_t index;
+	int status;
+
+	if (*line == STATUS) {
+		if (share->statuses && sscanf(line + 1, "%zu %d", &index, &status) == 2 &&
+			index < share->count)
+			share->statuses[index] = (enum job_status) status;
+		return;
+	}
+	if (strncmp(line, RUN_FAILURE, strlen(RUN_FAILURE)) == 0)
+		share->run->result->failures++;
+	run_note(share->run, "%s", line);
 }
 
 int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job, void *context,
 	enum job_status *statuses, struct error *error)
 {
-	struct share share = { count, width < POOL_LARGEST ? width : POOL_LARGEST, job, context,
-		statuses };
+	struct share share = { run, 0, width < POOL_LARGEST ? width : POOL_LARGEST, count, job,
+		context, statuses, -1 };
 	_cleanup_fclose_ FILE *reports = NULL;
 	char line[LINE_SIZE + 1];
-	pid_t pids[POOL_LARGEST] = { 0 };
-	struct run child = *run;
+	pid_t pids[POOL_LARGEST];
 	int ends[2] = { -1, -1 };
-	struct pool pool = { -1 };
 
 	if (count < share.width)
 		share.width = (unsigned) count;
-	if (!run->pool) {
-		if (pipe2(ends, O_CLOEXEC) < 0)
-			return error_set_errno(error, -errno, "no pipe to bring devices back");
+	if (pipe2(ends, O_CLOEXEC) == 0)
 		reports = fdopen(ends[0], "re");
-		if (!reports) {
-			cleanup_close(&ends[0]);
-			cleanup_close(&ends[1]);
-			return error_set_errno(error, -ENOMEM, "no pipe to bring devices back");
-		}
-		pool.fd = ends[1];
-		child.pool = &pool;
+	if (!reports) {
+		cleanup_close(&ends[0]);
+		cleanup_close(&ends[1]);
+		return error_set_errno(error, -errno, "no pipe to bring devices back");
 	}
-	for (unsigned i = 0; i < share.width; i++) {
-		struct part part = { &child, &share, i };
-		const struct spawn spawn = { .run = do_part, .context = &part };
+	share.fd = ends[1];
+	for (share.number = 0; share.number < share.width; share.number++) {
+		const struct spawn spawn = { .run = run_share, .context = &share };
 
-		if ((run->pool && share.width == 1) || spawn_start(&spawn, &pids[i]) < 0)
-			pids[i] = -1;
+		if (spawn_start(&spawn, &pids[share.number]) < 0)
+			pids[share.number] = -1;
 	}
 	cleanup_close(&ends[1]);
 	/* No process to be had: what it would do is done here. */
-	for (unsigned i = 0; i < share.width; i++)
-		if (pids[i] < 0)
-			do_part(&(struct part){ run, &share, i });
-	while (reports && fgets(line, sizeof(line), reports)) {
+	for (share.number = 0; share.number < share.width; share.number++)
+		if (pids[share.number] < 0)
+			do_share(&share, run);
+	while (fgets(line, sizeof(line), reports)) {
 		line[strcspn(line, "\n")] = '\0';
-		read_line(run, line, count, statuses);
+		read_line(&share, line);
 	}
 	for (unsigned i = 0; i < share.width; i++) {
 		int status = pids[i] > 0 ? spawn_wait(pids[i]) : 0;

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/netstate/device_internal.h"
-#include "entrypoint/netstate/link_internal.h"
+#include "entrypoint/netstate/netlink_internal.h"
+#include "entrypoint/netstate/netstate_internal.h"
 #include "entrypoint/role/pci.h"
 
 #define CLASS     "sys/class/infiniband"
@@ -22,7 +22,7 @@
 /* An RDMA device that is there. */
 struct rdma_device {
 	char name[NAME_SIZE];
-	char device[LINK_DEVICE_SIZE];
+	char device[DEVICE_NAME_SIZE];
 	char module[DEVICE_PART_SIZE]; /* of the device's driver */
 	bool is_known;                 /* to the kernel's netlink, … */
 	uint32_t index;                /* … by that number */
@@ -33,14 +33,19 @@ struct rdma_devices {
 	size_t count;
 };
 
+static void devices_free(struct rdma_devices *devices)
+{
+	free(devices->items);
+}
+
 /* Not those that are no device's (rdma_rxe's stand on interfaces). -ENOMEM. */
 static int list_devices(int root_fd, struct rdma_devices *devices)
 {
 	_cleanup_close_ int class_fd = openat(root_fd, CLASS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_strv_ struct strv names = { 0 };
-	int r = class_fd < 0 ? 0 : fs_list(class_fd, ".", &names);
+	int r = fs_list(class_fd, ".", &names);
 
-	free(devices->items);
+	devices_free(devices);
 	*devices = (struct rdma_devices){ 0 };
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_close_ int dir_fd =
@@ -53,7 +58,7 @@ static int list_devices(int root_fd, struct rdma_devices *devices)
 		if (!device)
 			return -ENOMEM;
 		(void) snprintf(device->name, NAME_SIZE, "%s", names.items[i]);
-		link_device_of(dir_fd, device->device);
+		device_name_of(dir_fd, device->device);
 		sysfs_link_name(
 			dir_fd, "device/driver/module", device->module, sizeof(device->module));
 		if (!*device->device)
@@ -79,24 +84,21 @@ static struct rdma_device *only_of(const struct rdma_devices *devices, const cha
 
 int rdma_save(const struct run *run)
 {
-	struct rdma_devices devices = { 0 };
-	int r = list_devices(run->netstate->root_fd, &devices);
+	_cleanup_(devices_free) struct rdma_devices devices = { 0 };
 
-	for (size_t i = 0; r == 0 && i < devices.count; i++) {
+	if (list_devices(run->netstate->root_fd, &devices) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < devices.count; i++) {
 		const struct rdma_device *device = &devices.items[i];
-		struct record *record;
 
-		if (!strv_contains(run->netstate->modules, device->module) ||
-			!only_of(&devices, device->device) ||
-			records_find(run->records, RDMA_KIND, "device", device->device))
-			continue;
-		record = statefile_add(run->records, RDMA_KIND);
-		if (!record || record_set(record, "device", device->device) < 0 ||
-			record_set(record, "name", device->name) < 0)
-			r = -ENOMEM;
+		if (strv_contains(run->netstate->modules, device->module) &&
+			only_of(&devices, device->device) &&
+			!records_find(run->records, RDMA_KIND, "device", device->device) &&
+			!records_add(run->records, RDMA_KIND, "device", device->device, "name",
+				device->name, NULL))
+			return -ENOMEM;
 	}
-	free(devices.items);
-	return r;
+	return 0;
 }
 
 /* ---- restoring */
@@ -107,24 +109,21 @@ struct renaming {
 	struct rdma_devices now;
 };
 
-/* The RDMA device that the record's device has now; NULL: none, or it is another record. */
+/* The RDMA device that the record's device has now, or NULL. */
 static struct rdma_device *now_of(const struct renaming *renaming, const struct record *record)
 {
-	return strcmp(record->kind, RDMA_KIND) == 0
-		       ? only_of(&renaming->now, record_text(record, "device"))
-		       : NULL;
+	return only_of(&renaming->now, record_text(record, "device"));
 }
 
 static bool are_there(void *context)
 {
 	struct renaming *renaming = context;
-	const struct statefile *records = renaming->run->records;
+	const struct record *record = NULL;
 
 	if (list_devices(renaming->run->netstate->root_fd, &renaming->now) < 0)
 		return true;
-	for (size_t i = 0; i < records->count; i++)
-		if (strcmp(records->items[i].kind, RDMA_KIND) == 0 &&
-			!now_of(renaming, &records->items[i]))
+	while ((record = records_next(renaming->run->records, RDMA_KIND, record)))
+		if (!now_of(renaming, record))
 			return false;
 	return true;
 }
@@ -164,13 +163,15 @@ static int rename_to(const struct renaming *renaming, struct rdma_device *device
 /* One of ours that waits for its own name goes aside for as long as that takes. */
 static int move_aside(const struct renaming *renaming, const char *name, struct error *error)
 {
-	for (size_t i = 0; i < renaming->run->records->count; i++) {
-		struct rdma_device *now = now_of(renaming, &renaming->run->records->items[i]);
-		char aside[NAME_SIZE];
+	const struct record *record = NULL;
+	char aside[NAME_SIZE];
+
+	while ((record = records_next(renaming->run->records, RDMA_KIND, record))) {
+		struct rdma_device *now = now_of(renaming, record);
 
 		if (!now || strcmp(now->name, name) != 0)
 			continue;
-		(void) snprintf(aside, sizeof(aside), "slipway_%zu", i);
+		(void) snprintf(aside, sizeof(aside), "slipway_%u", now->index);
 		return rename_to(renaming, now, aside, error);
 	}
 	return 0; /* if another one has it, the kernel refuses */
@@ -186,15 +187,15 @@ static void restore_one(const struct renaming *renaming, const struct record *re
 	int r;
 
 	/* That of a device that is absent was reported with it. */
-	if (!now && device_has_file(run->netstate->root_fd, device, "driver"))
+	if (!now && device_is_driven(run->netstate->root_fd, device))
 		run_failure(run, "the RDMA device %s (of %s) did not come within %u ms", name,
 			device, run->netstate->bind_ms);
 	if (!now || strcmp(now->name, name) == 0)
 		return;
-	if (!record_is_part(name, NAME_SIZE))
-		r = error_set(&error, -EBADMSG, "its record is damaged");
-	else
+	if (record_is_part(name, NAME_SIZE))
 		r = move_aside(renaming, name, &error);
+	else
+		r = error_set(&error, -EBADMSG, "its record is damaged");
 	if (r == 0)
 		r = rename_to(renaming, now, name, &error);
 	if (r < 0)
@@ -202,31 +203,35 @@ static void restore_one(const struct renaming *renaming, const struct record *re
 			device, now->name, error.text);
 }
 
+/* Asked of devices that are there: to ask for the family could load the host's module. */
+static int read_indexes(struct renaming *renaming, struct error *error)
+{
+	int r = netlink_open(NETLINK_RDMA, &renaming->netlink, error);
+
+	if (r < 0)
+		return r;
+	return netlink_talk(renaming->netlink,
+		netlink_request(renaming->netlink,
+			RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET), NLM_F_DUMP, 0),
+		keep_index, &renaming->now, error);
+}
+
 void rdma_restore(const struct run *run)
 {
 	struct renaming renaming = { .run = run };
-	_cleanup_close_ int events = -1;
+	const struct record *record = NULL;
 	struct error error = { 0 };
-	int r = 0;
 
-	if (!records_find(run->records, RDMA_KIND, NULL, NULL))
+	if (!records_next(run->records, RDMA_KIND, NULL))
 		return;
-	events = netlink_listen(NETLINK_KOBJECT_UEVENT);
-	(void) netlink_wait(events, run->netstate->bind_ms, are_there, &renaming);
-	/* Opened for devices that are there: to ask for the family could load the host's module. */
-	if (renaming.now.count)
-		r = netlink_open(NETLINK_RDMA, &renaming.netlink, &error);
-	if (renaming.netlink)
-		r = netlink_talk(renaming.netlink,
-			netlink_request(renaming.netlink,
-				RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET), NLM_F_DUMP, 0),
-			keep_index, &renaming.now, &error);
-	if (r < 0)
+	(void) netlink_wait(
+		NETLINK_KOBJECT_UEVENT, UEVENTS, run->netstate->bind_ms, are_there, &renaming);
+	if (renaming.now.count && read_indexes(&renaming, &error) < 0)
 		run_failure(run, "names of RDMA devices: %s", error.text);
-	for (size_t i = 0; r == 0 && i < run->records->count; i++)
-		if (strcmp(run->records->items[i].kind, RDMA_KIND) == 0)
-			restore_one(&renaming, &run->records->items[i]);
+	else
+		while ((record = records_next(run->records, RDMA_KIND, record)))
+			restore_one(&renaming, record);
 	netlink_close(&renaming.netlink);
-	free(renaming.now.items);
-	records_forget(run->records, (const char *const[]){ RDMA_KIND, NULL });
+	devices_free(&renaming.now);
+	records_forget(run->records, (const char *const[]){ RDMA_KIND, NULL }, NULL, NULL);
 }

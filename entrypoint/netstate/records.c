@@ -1,19 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "entrypoint/netstate/netstate_internal.h"
 
+struct record *records_add(struct statefile *records, const char *kind, ...)
+{
+	struct record *record = statefile_add(records, kind);
+	const char *field;
+	va_list fields;
+	int r = 0;
+
+	if (!record)
+		return NULL;
+	va_start(fields, kind);
+	while (r == 0 && (field = va_arg(fields, const char *))) {
+		const char *value = va_arg(fields, const char *);
+
+		if (value && *value)
+			r = record_set(record, field, value);
+	}
+	va_end(fields);
+	return r < 0 ? NULL : record;
+}
+
+struct record *records_next(
+	const struct statefile *records, const char *kind, const struct record *previous)
+{
+	size_t i = previous ? (size_t) (previous - records->items) + 1 : 0;
+
+	for (; i < records->count; i++)
+		if (strcmp(records->items[i].kind, kind) == 0)
+			return &records->items[i];
+	return NULL;
+}
+
 struct record *records_find(
 	const struct statefile *records, const char *kind, const char *field, const char *value)
 {
-	for (size_t i = 0; i < records->count; i++) {
-		struct record *record = &records->items[i];
+	struct record *record = NULL;
 
-		if (strcmp(record->kind, kind) == 0 &&
-			(!field || strcmp(record_text(record, field), value) == 0))
+	while ((record = records_next(records, kind, record)))
+		if (strcmp(record_text(record, field), value) == 0)
 			return record;
-	}
 	return NULL;
 }
 
@@ -54,11 +84,16 @@ void records_sweep(struct statefile *records)
 	statefile_keep(records, is_kept);
 }
 
-void records_forget(struct statefile *records, const char *const *kinds)
+void records_forget(
+	struct statefile *records, const char *const *kinds, const char *field, const char *value)
 {
-	for (size_t i = 0; i < records->count; i++)
-		if (record_is_of(&records->items[i], kinds))
-			record_forget(&records->items[i]);
+	for (size_t i = 0; i < records->count; i++) {
+		struct record *record = &records->items[i];
+
+		if (record_is_of(record, kinds) &&
+			(!field || strcmp(record_text(record, field), value) == 0))
+			record_forget(record);
+	}
 	records_sweep(records);
 }
 

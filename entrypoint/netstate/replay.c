@@ -19,7 +19,6 @@
 #include <linux/neighbour.h>
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -29,7 +28,6 @@
 
 #define USER_HZ  100        /* the unit of an expiry, on every architecture of today */
 #define FOR_EVER UINT32_MAX /* of a lifetime: INFINITY_LIFE_TIME of include/net/addrconf.h */
-#define RETRY_MS 100
 
 /* IFA_PROTO, since Linux 5.18 (include/uapi/linux/if_addr.h): whose work an address is. */
 #define PROTO_NUMBER    11
@@ -46,7 +44,6 @@
 /* A bridge port's VLANs, saved without the rest of the message. */
 #define VLANS "vlans"
 
-#define BIT(type)  (UINT64_C(1) << (type))
 #define ATTRIBUTES 64 /* of which more none is looked at */
 
 /* What is behind a message's netlink header. */
@@ -69,7 +66,6 @@ struct task {
 	struct record *record;
 	struct nlmsghdr *message;   /* the saved one again; NULL: it is damaged */
 	struct restored_link *link; /* NULL: it goes with no single one */
-	uint64_t generation;
 	char words[160];
 	bool is_done;
 	unsigned left_out; /* paths or members that are not there */
@@ -85,7 +81,7 @@ struct replay {
 };
 
 /* What a hook that puts an attribute has done with it. */
-enum put { PUT_COPY, PUT_DONE, PUT_NOTHING_LEFT, PUT_NO_MEMORY };
+enum put { PUT_COPY, PUT_DONE, PUT_NOTHING_LEFT };
 
 struct object {
 	const char *kind;     /* of the record */
@@ -131,6 +127,13 @@ static void parse(const struct nlmsghdr *message, size_t header_size, struct bod
 	}
 }
 
+/* Appends to the attribute that was put last: a request has room for more than a saved message. */
+static void append(struct nlmsghdr *request, const void *data, size_t size)
+{
+	memcpy(mnl_nlmsg_get_payload_tail(request), data, size);
+	request->nlmsg_len += (uint32_t) MNL_ALIGN(size);
+}
+
 static void format_address(
 	uint8_t family, const struct nlattr *attribute, char text[INET6_ADDRSTRLEN])
 {
@@ -144,10 +147,12 @@ static void format_address(
 /* ---- addresses */
 
 /* The interface's own address: of a point-to-point one, IFA_ADDRESS is the other side's. */
-static const struct nlattr *own_address(const struct body *body)
+static void format_own(const struct body *body, char text[INET6_ADDRSTRLEN])
 {
-	return body->attributes[IFA_LOCAL] ? body->attributes[IFA_LOCAL]
-					   : body->attributes[IFA_ADDRESS];
+	const struct ifaddrmsg *header = body->header;
+	const struct nlattr *local = body->attributes[IFA_LOCAL];
+
+	format_address(header->ifa_family, local ? local : body->attributes[IFA_ADDRESS], text);
 }
 
 static uint32_t address_flags(const struct body *body)
@@ -185,7 +190,7 @@ static int describe_address(const struct body *body, struct record *record)
 	char address[INET6_ADDRSTRLEN];
 	int r;
 
-	format_address(header->ifa_family, own_address(body), address);
+	format_own(body, address);
 	r = record_setf(record, "text", "%s/%u", address, header->ifa_prefixlen);
 	if (r < 0 || !lifetimes_of(body))
 		return r;
@@ -201,7 +206,7 @@ static int keep_present(void *context, const struct nlmsghdr *message)
 	if (message->nlmsg_type != RTM_NEWADDR)
 		return 0;
 	parse(message, sizeof(*header), &body);
-	format_address(header->ifa_family, own_address(&body), address);
+	format_own(&body, address);
 	return strv_pushf(context, "%s %u", address, header->ifa_index);
 }
 
@@ -215,7 +220,7 @@ static bool prepare_address(struct replay *replay, struct task *task)
 	char address[INET6_ADDRSTRLEN];
 	size_t length;
 
-	format_address(header->ifa_family, own_address(&replay->body), address);
+	format_own(&replay->body, address);
 	length = strlen(address);
 	if (!length || header->ifa_scope != RT_SCOPE_UNIVERSE)
 		return true;
@@ -223,7 +228,7 @@ static bool prepare_address(struct replay *replay, struct task *task)
 		const char *present = replay->presents.items[i];
 
 		if (strncmp(present, address, length) != 0 || present[length] != ' ' ||
-			strtoul(present + length, NULL, 10) == task->link->index)
+			strtoul(present + length, NULL, 10) == task->link->now->index)
 			continue;
 		run_note(replay->restore->run, "address %s of %s stays where it is now",
 			record_text(task->record, "text"), task->link->name);
@@ -236,10 +241,11 @@ static bool prepare_address(struct replay *replay, struct task *task)
 static enum put put_address(struct replay *replay, struct task *task, struct nlmsghdr *request,
 	const struct nlattr *attribute)
 {
-	const struct link *now = restored_now(replay->restore, task->link);
+	const struct restored_link *link = task->link;
 
+	(void) replay;
 	(void) request;
-	return mnl_attr_get_type(attribute) == IFA_LABEL && strcmp(now->name, task->link->name) != 0
+	return mnl_attr_get_type(attribute) == IFA_LABEL && strcmp(link->now->name, link->name) != 0
 		       ? PUT_DONE
 		       : PUT_COPY;
 }
@@ -349,12 +355,11 @@ static bool has_vlan(const struct nlattr *vlans, uint16_t number)
 static bool prepare_vlans(struct replay *replay, struct task *task)
 {
 	struct links_restore *restore = replay->restore;
-	const struct link *now = restored_now(restore, task->link);
+	const struct link *now = task->link->now;
 	const struct link *bridge = link_by_index(&restore->now, now->master);
 	const struct nlattr *vlan;
 	struct bridge_vlan_info only = { .vid = 1 };
 	struct nlmsghdr *request;
-	struct ifinfomsg *header;
 	struct nlattr *list;
 	struct error ignored;
 
@@ -367,10 +372,8 @@ static bool prepare_vlans(struct replay *replay, struct task *task)
 		only.vid = (uint16_t) netlink_number(vlan);
 	if (!only.vid || has_vlan(replay->body.attributes[IFLA_AF_SPEC], only.vid))
 		return true;
-	request = netlink_request(restore->netlink, RTM_DELLINK, 0, sizeof(*header));
-	header = mnl_nlmsg_get_payload(request);
-	header->ifi_family = AF_BRIDGE;
-	header->ifi_index = (int) task->link->index;
+	request = netlink_link_request(restore->netlink, RTM_DELLINK, 0, now->index);
+	*(uint8_t *) mnl_nlmsg_get_payload(request) = AF_BRIDGE;
 	list = mnl_attr_nest_start(request, IFLA_AF_SPEC);
 	mnl_attr_put(request, IFLA_BRIDGE_VLAN_INFO, sizeof(only), &only);
 	mnl_attr_nest_end(request, list);
@@ -425,39 +428,44 @@ static bool is_gone(const struct replay *replay, uint32_t number)
 static enum put put_nexthop(struct replay *replay, struct task *task, struct nlmsghdr *request,
 	const struct nlattr *attribute)
 {
-	const struct nexthop_grp *member = mnl_attr_get_payload(attribute);
-	size_t count = mnl_attr_get_payload_len(attribute) / sizeof(*member);
-	_cleanup_free_ struct nexthop_grp *copy = NULL;
+	const struct nexthop_grp *members = mnl_attr_get_payload(attribute);
+	size_t count = mnl_attr_get_payload_len(attribute) / sizeof(*members);
+	struct nlattr *group = mnl_nlmsg_get_payload_tail(request);
 	struct nhmsg *header = mnl_nlmsg_get_payload(request);
-	size_t used = 0;
 
 	header->nh_scope = 0;
 	if (mnl_attr_get_type(attribute) != NHA_GROUP)
 		return PUT_COPY;
-	copy = calloc(count + 1, sizeof(*copy));
-	if (!copy)
-		return PUT_NO_MEMORY;
+	mnl_attr_put(request, NHA_GROUP, 0, NULL);
 	for (size_t i = 0; i < count; i++) {
-		if (is_gone(replay, member[i].id))
+		if (is_gone(replay, members[i].id))
 			task->left_out++;
 		else
-			copy[used++] = member[i];
+			append(request, &members[i], sizeof(*members));
 	}
-	if (!used)
-		return PUT_NOTHING_LEFT;
-	netlink_put(request, NHA_GROUP, used * sizeof(*copy), copy);
-	return PUT_DONE;
+	mnl_attr_nest_end(request, group);
+	return mnl_attr_get_payload_len(group) ? PUT_DONE : PUT_NOTHING_LEFT;
 }
 
 /* ---- routes */
 
+/* The path behind another one, or the first; NULL: there is no more. */
+static const struct rtnexthop *next_path(const struct nlattr *paths, const struct rtnexthop *path)
+{
+	const char *begin = mnl_attr_get_payload(paths);
+	const char *end = begin + mnl_attr_get_payload_len(paths);
+	int left;
+
+	path = path ? RTNH_NEXT(path) : mnl_attr_get_payload(paths);
+	left = (int) (end - (const char *) path);
+	return left >= (int) sizeof(*path) && RTNH_OK(path, left) ? path : NULL;
+}
+
 static bool has_saved_path(const struct links_save *save, const struct nlattr *paths)
 {
-	const struct rtnexthop *path = mnl_attr_get_payload(paths);
-	int left = mnl_attr_get_payload_len(paths);
+	const struct rtnexthop *path = NULL;
 
-	for (; left >= (int) sizeof(*path) && RTNH_OK(path, left);
-		left -= (int) NLMSG_ALIGN(path->rtnh_len), path = RTNH_NEXT(path))
+	while ((path = next_path(paths, path)))
 		if (links_save_has(save, (uint32_t) path->rtnh_ifindex))
 			return true;
 	return false;
@@ -467,17 +475,16 @@ static bool has_saved_path(const struct links_save *save, const struct nlattr *p
 static bool has_saved_source(
 	const struct links_save *save, uint8_t family, const struct nlattr *source)
 {
-	const struct statefile *records = save->run->records;
+	const struct record *record = NULL;
 	char text[INET6_ADDRSTRLEN];
 	size_t length;
 
 	format_address(family, source, text);
 	length = strlen(text);
-	for (size_t i = 0; length && i < records->count; i++) {
-		const char *address = record_text(&records->items[i], "text");
+	while (length && (record = records_next(save->run->records, "address", record))) {
+		const char *address = record_text(record, "text");
 
-		if (strcmp(records->items[i].kind, "address") == 0 &&
-			strncmp(address, text, length) == 0 && address[length] == '/')
+		if (strncmp(address, text, length) == 0 && address[length] == '/')
 			return true;
 	}
 	return false;
@@ -493,8 +500,7 @@ static char read_digit(const struct links_save *save, const struct link *link, c
 	return fs_read_line(save->run->netstate->root_fd, path, &value) < 0 ? '\0' : value[0];
 }
 
-/* Does the kernel itself listen to routers on the interface? Its routes of theirs come anew then.
- */
+/* Does the kernel listen to routers on the interface? Then it has their routes again by itself. */
 static bool accepts_routers(const struct links_save *save, uint32_t index)
 {
 	const struct link *link = link_by_index(&save->table, index);
@@ -550,35 +556,27 @@ static int describe_route(const struct body *body, struct record *record)
 static enum put put_paths(struct replay *replay, struct task *task, struct nlmsghdr *request,
 	const struct nlattr *paths)
 {
-	const struct rtnexthop *path = mnl_attr_get_payload(paths);
-	int left = mnl_attr_get_payload_len(paths);
-	_cleanup_free_ char *copy = calloc(1, (size_t) left + NLMSG_ALIGNTO);
-	size_t used = 0;
+	struct nlattr *copy = mnl_nlmsg_get_payload_tail(request);
+	const struct rtnexthop *path = NULL;
 
-	if (!copy)
-		return PUT_NO_MEMORY;
-	for (; left >= (int) sizeof(*path) && RTNH_OK(path, left);
-		left -= (int) NLMSG_ALIGN(path->rtnh_len), path = RTNH_NEXT(path)) {
+	mnl_attr_put(request, RTA_MULTIPATH, 0, NULL);
+	while ((path = next_path(paths, path))) {
+		struct rtnexthop *put = mnl_nlmsg_get_payload_tail(request);
 		uint32_t index = restored_index(
-			replay->restore, task->generation, (uint32_t) path->rtnh_ifindex);
-		struct rtnexthop *put = (struct rtnexthop *) (void *) (copy + used);
+			replay->restore, task->record, (uint32_t) path->rtnh_ifindex);
 
 		if (!index) {
 			task->left_out++;
 			continue;
 		}
-		memcpy(put, path, path->rtnh_len);
+		append(request, path, path->rtnh_len);
 		put->rtnh_ifindex = (int) index;
 		put->rtnh_flags &= RTNH_F_ONLINK;
-		used += NLMSG_ALIGN(path->rtnh_len);
 	}
-	if (!used)
-		return PUT_NOTHING_LEFT;
-	netlink_put(request, RTA_MULTIPATH, used, copy);
-	return PUT_DONE;
+	mnl_attr_nest_end(request, copy);
+	return mnl_attr_get_payload_len(copy) ? PUT_DONE : PUT_NOTHING_LEFT;
 }
 
-/* A route by a nexthop's number has what that is beside it: for those who read, not to be sent. */
 static enum put put_route(struct replay *replay, struct task *task, struct nlmsghdr *request,
 	const struct nlattr *attribute)
 {
@@ -627,7 +625,7 @@ static bool names_saved_link(const struct links_save *save, const struct nlattr 
 	const char *name = netlink_text(attribute);
 
 	for (size_t i = 0; name && i < save->count; i++)
-		if (strcmp(link_by_index(&save->table, save->order[i])->name, name) == 0)
+		if (strcmp(save->order[i]->name, name) == 0)
 			return true;
 	return false;
 }
@@ -715,7 +713,8 @@ static int save_message(void *context, const struct nlmsghdr *message)
 	}
 	if (!object->is_wanted(saving, &body))
 		return 0;
-	record = links_save_add(save, object->kind, saving->link);
+	record = records_add(save->run->records, object->kind, "life", save->life, "link",
+		saving->link ? saving->link->name : NULL, NULL);
 	if (!record ||
 		(object->get != RTM_GETLINK && record_set_hex(record, "raw", body.header,
 						       mnl_nlmsg_get_payload_len(message)) < 0))
@@ -743,8 +742,6 @@ static int dump(struct saving *saving, struct error *error)
 	r = netlink_talk(saving->save->netlink, request, save_message, saving, error);
 	if (r == -EOPNOTSUPP && object->is_optional)
 		return 0;
-	if (r == -ENOMEM)
-		return error_set_errno(error, r, "%s", object->kind);
 	return r < 0 ? error_prefix(error, r, "%s", object->kind) : 0;
 }
 
@@ -795,8 +792,8 @@ static struct nlmsghdr *saved_message(const struct object *object, const struct 
 	return (const char *) attribute == end ? TAKE_PTR(message) : NULL;
 }
 
-/* NULL: what it goes with is not there, or there is nothing to do. -ENOMEM alone is an error. */
-static int begin_request(struct replay *replay, struct task *task, struct nlmsghdr **ret)
+/* NULL: what it goes with is not there, or there is nothing to do. */
+static struct nlmsghdr *begin_request(struct replay *replay, struct task *task)
 {
 	const struct object *object = task->object;
 	const struct nlattr *attribute;
@@ -804,15 +801,14 @@ static int begin_request(struct replay *replay, struct task *task, struct nlmsgh
 	uint32_t flags;
 	char *header;
 
-	*ret = NULL;
 	if (object->prepare && !object->prepare(replay, task))
-		return 0;
+		return NULL;
 	request = netlink_request(
 		replay->restore->netlink, object->set, object->flags, object->header_size);
 	header = mnl_nlmsg_get_payload(request);
 	memcpy(header, replay->body.header, object->header_size);
 	if (object->index_at)
-		memcpy(header + object->index_at, &task->link->index, sizeof(uint32_t));
+		memcpy(header + object->index_at, &task->link->now->index, sizeof(uint32_t));
 	if (object->flags_at) {
 		memcpy(&flags, header + object->flags_at, sizeof(flags));
 		flags &= object->flags_kept;
@@ -829,22 +825,18 @@ static int begin_request(struct replay *replay, struct task *task, struct nlmsgh
 		if (object->put)
 			put = object->put(replay, task, request, attribute);
 		if (put == PUT_NOTHING_LEFT)
-			return 0;
-		if (put == PUT_NO_MEMORY)
-			return -ENOMEM;
+			return NULL;
 		if (put == PUT_COPY && (object->indexes & BIT(type))) {
 			index = restored_index(
-				replay->restore, task->generation, netlink_number(attribute));
+				replay->restore, task->record, netlink_number(attribute));
 			if (!index)
-				return 0;
+				return NULL;
 			netlink_put(request, type, sizeof(index), &index);
 		} else if (put == PUT_COPY) {
 			netlink_put_copy(request, attribute);
 		}
 	}
-	if (!object->finish || object->finish(replay, task, request))
-		*ret = request;
-	return 0;
+	return !object->finish || object->finish(replay, task, request) ? request : NULL;
 }
 
 /* True: there is nothing more to do for it. */
@@ -855,7 +847,7 @@ static bool try(struct replay *replay, struct task *task)
 	int r;
 
 	/* Its interface did not come back: that was reported. */
-	if (task->object->index_at && (!task->link || !restored_now(replay->restore, task->link)))
+	if (task->object->index_at && (!task->link || !task->link->now))
 		return true;
 	if (!task->message) {
 		(void) snprintf(task->words, sizeof(task->words), "its record is damaged");
@@ -863,10 +855,7 @@ static bool try(struct replay *replay, struct task *task)
 	}
 	task->left_out = 0;
 	parse(task->message, task->object->header_size, &replay->body);
-	if (begin_request(replay, task, &request) < 0) {
-		(void) snprintf(task->words, sizeof(task->words), "out of memory");
-		return false;
-	}
+	request = begin_request(replay, task);
 	if (!request) {
 		task->left_out = 0;
 		if (task->object->set == RTM_NEWNEXTHOP)
@@ -881,22 +870,26 @@ static bool try(struct replay *replay, struct task *task)
 	return r == 0 || r == -EEXIST;
 }
 
-/* One round: a route by way of a gateway can go in when the one to the gateway is. How many did. */
-static size_t try_all(struct replay *replay, size_t *left)
+/* Round by round, for a route by way of a gateway can go in when the one to the gateway is. */
+static bool are_done(void *context)
 {
-	size_t done = 0;
+	struct replay *replay = context;
+	size_t done, left;
 
-	*left = 0;
-	for (size_t i = 0; i < replay->count; i++) {
-		struct task *task = &replay->tasks[i];
+	do {
+		done = 0;
+		left = 0;
+		for (size_t i = 0; i < replay->count; i++) {
+			struct task *task = &replay->tasks[i];
 
-		if (task->is_done)
-			continue;
-		task->is_done = try(replay, task);
-		done += task->is_done;
-		*left += !task->is_done;
-	}
-	return done;
+			if (task->is_done)
+				continue;
+			task->is_done = try(replay, task);
+			done += task->is_done;
+			left += !task->is_done;
+		}
+	} while (done && left);
+	return !left;
 }
 
 /*
@@ -920,8 +913,7 @@ static void add_tasks(struct replay *replay, const struct object *object)
 		replay->tasks[replay->count++] = (struct task){ .object = object,
 			.record = record,
 			.message = saved_message(object, record),
-			.link = restored_by_name(replay->restore, record_get(record, "link")),
-			.generation = record_number(record, "life") };
+			.link = restored_by_name(replay->restore, record_get(record, "link")) };
 	}
 }
 
@@ -945,8 +937,6 @@ void replay_restore(struct links_restore *restore, bool is_late)
 	struct replay replay = { .restore = restore };
 	struct nlmsghdr *request;
 	struct error error = { 0 };
-	uint32_t waited_ms = 0;
-	size_t left;
 
 	replay.tasks = calloc(run->records->count + 1, sizeof(*replay.tasks));
 	if (!replay.tasks) {
@@ -964,20 +954,11 @@ void replay_restore(struct links_restore *restore, bool is_late)
 			run_failure(run, "addresses: %s", error.text);
 	}
 	/*
-	 * What is refused now may be taken when another one is there, or in a moment: a source
-	 * address of IPv6 counts when no host on the link has objected to it, for which the kernel
-	 * waits a second.
+	 * What is refused now may be taken in a moment: a source address of IPv6 counts when no
+	 * host on the link has objected to it, for which the kernel waits a second.
 	 */
-	for (;;) {
-		size_t done = try_all(&replay, &left);
-
-		if (!is_late || !left || (!done && waited_ms >= run->netstate->bind_ms))
-			break;
-		if (done)
-			continue;
-		(void) poll(NULL, 0, RETRY_MS);
-		waited_ms += RETRY_MS;
-	}
+	(void) netlink_wait(NETLINK_ROUTE, RTMGRP_LINK | RTMGRP_IPV6_IFADDR,
+		is_late ? run->netstate->bind_ms : 0, are_done, &replay);
 	for (size_t i = 0; i < replay.count; i++) {
 		report(run, &replay.tasks[i]);
 		free(replay.tasks[i].message);

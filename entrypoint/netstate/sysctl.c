@@ -29,59 +29,48 @@ static int open_folder(int root_fd, const char *folder, const char *link)
 	char path[128];
 
 	(void) snprintf(path, sizeof(path), ROOT "/%s/%s", folder, link);
-	return openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return openat(root_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* What a new interface has; "" for what cannot be read there (stable_secret that was not set). */
-static int read_usual(int root_fd, const char *folder, struct record *usual)
+/* What cannot be read of "default" (stable_secret that was not set) is "". */
+static int save_folder(int usual_fd, int link_fd, const char *prefix, struct record *record)
 {
-	_cleanup_close_ int folder_fd = open_folder(root_fd, folder, "default");
 	_cleanup_strv_ struct strv names = { 0 };
-	int r = folder_fd < 0 ? 0 : fs_list(folder_fd, ".", &names);
+	int r = fs_list(link_fd, ".", &names);
 
-	for (size_t i = 0; r == 0 && i < names.count; i++) {
-		_cleanup_free_ char *value = NULL;
+	for (size_t i = 0; i < names.count; i++) {
 		const char *name = names.items[i];
+		_cleanup_free_ char *usual = NULL;
+		_cleanup_free_ char *value = NULL;
+		char field[128];
 
 		/* No setting of the interface's own: mtu follows it, tables' sizes are for all. */
-		if (strcmp(name, "mtu") != 0 && strncmp(name, "gc_", 3) != 0)
-			r = record_set(usual, name,
-				fs_read_line(folder_fd, name, &value) == 0 ? value : "");
+		if (strcmp(name, "mtu") == 0 || strncmp(name, "gc_", 3) == 0 ||
+			!fs_exists(usual_fd, name) || fs_read_line(link_fd, name, &value) < 0)
+			continue;
+		if (strcmp(value, fs_read_line(usual_fd, name, &usual) == 0 ? usual : "") == 0)
+			continue;
+		(void) snprintf(field, sizeof(field), "%s%s", prefix, name);
+		if (record_set(record, field, value) < 0)
+			return -ENOMEM;
 	}
 	return r == -ENOMEM ? r : 0;
 }
 
-int sysctls_save(struct links_save *save, const struct link *link)
+int sysctls_save(const struct links_save *save, const struct link *link)
 {
 	int root_fd = save->run->netstate->root_fd;
-	struct record *record;
+	struct record *record =
+		records_add(save->run->records, "sysctls", "link", link->name, NULL);
 
-	while (save->usual.count < ARRAY_SIZE(folders)) {
-		const char *folder = folders[save->usual.count].folder;
-		struct record *usual = statefile_add(&save->usual, "usual");
-
-		if (!usual || read_usual(root_fd, folder, usual) < 0)
-			return -ENOMEM;
-	}
-	record = statefile_add(save->run->records, "sysctls");
-	if (!record || record_set(record, "link", link->name) < 0)
+	if (!record)
 		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-		const struct record *usual = &save->usual.items[i];
+		_cleanup_close_ int usual_fd = open_folder(root_fd, folders[i].folder, "default");
 		_cleanup_close_ int link_fd = open_folder(root_fd, folders[i].folder, link->name);
 
-		for (size_t k = 0; link_fd >= 0 && k < usual->count; k++) {
-			_cleanup_free_ char *value = NULL;
-			char field[128];
-
-			if (fs_read_line(link_fd, usual->fields[k].name, &value) < 0 ||
-				strcmp(value, usual->fields[k].value) == 0)
-				continue;
-			(void) snprintf(field, sizeof(field), "%s%s", folders[i].prefix,
-				usual->fields[k].name);
-			if (record_set(record, field, value) < 0)
-				return -ENOMEM;
-		}
+		if (save_folder(usual_fd, link_fd, folders[i].prefix, record) < 0)
+			return -ENOMEM;
 	}
 	if (record->count == 1)
 		statefile_drop(save->run->records);
@@ -104,10 +93,9 @@ static bool path_of(const char *field, const char *link, char *path, size_t size
 static void restore_record(const struct links_restore *restore, const struct record *record)
 {
 	const struct restored_link *link = restored_by_name(restore, record_get(record, "link"));
-	const struct link *now = link ? restored_now(restore, link) : NULL;
 	int root_fd = restore->run->netstate->root_fd;
 
-	if (!now || link->is_hosts)
+	if (!link || !link->now || link->is_hosts)
 		return;
 	for (size_t i = 0; i < record->count; i++) {
 		_cleanup_free_ char *current = NULL;
@@ -115,7 +103,7 @@ static void restore_record(const struct links_restore *restore, const struct rec
 		char path[192];
 		int r;
 
-		if (!path_of(record->fields[i].name, now->name, path, sizeof(path)) ||
+		if (!path_of(record->fields[i].name, link->now->name, path, sizeof(path)) ||
 			(fs_read_line(root_fd, path, &current) == 0 && strcmp(current, value) == 0))
 			continue;
 		r = sysfs_put(root_fd, value, "%s", path);
@@ -126,7 +114,8 @@ static void restore_record(const struct links_restore *restore, const struct rec
 
 void sysctls_restore(const struct links_restore *restore)
 {
-	for (size_t i = 0; i < restore->run->records->count; i++)
-		if (strcmp(restore->run->records->items[i].kind, "sysctls") == 0)
-			restore_record(restore, &restore->run->records->items[i]);
+	const struct record *record = NULL;
+
+	while ((record = records_next(restore->run->records, "sysctls", record)))
+		restore_record(restore, record);
 }

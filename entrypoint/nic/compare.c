@@ -4,7 +4,6 @@
  * what keeps it from going: worked out from what the kernel shows, before anything is touched.
  */
 #include <glob.h>
-#include <stdarg.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -16,7 +15,6 @@
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
 #include "entrypoint/role/processes.h"
-#include "module/elf.h"
 #include "module/running.h"
 
 /*
@@ -29,30 +27,15 @@ struct comparison {
 	struct action *action;
 	const struct nic *nic;
 	int root_fd;
-	struct loader *loader; /* of the image's tree */
-	struct strv recorded;  /* what an earlier start loaded its modules with; may be empty */
-	struct strv differ;    /* of the image's set, loaded, and to be replaced */
+	struct loader *loader;       /* of the image's tree */
+	const struct strv *recorded; /* what an earlier start loaded its modules with */
 	struct swap_plan *plan;
 };
-
-static void comparison_done(struct comparison *comparison)
-{
-	strv_free(&comparison->recorded);
-	strv_free(&comparison->differ);
-}
-
-/* The failure of what a helper returns @code for, with its message where it has left one. */
-static int fail_comparison(struct action *action, int code)
-{
-	return code < 0 && !*action->error.text
-		       ? action_fail(action, REASON_INTERNAL, code, "%s", strerror(-code))
-		       : action_reason(action, REASON_INTERNAL, code);
-}
 
 /* ---- one module */
 
 /* bool parameters show Y or N for whatever they were given (Linux kernel/params.c). */
-static int truth(const char *value)
+static int bool_value(const char *value)
 {
 	if (strcasecmp(value, "y") == 0 || strcmp(value, "1") == 0 || strcasecmp(value, "on") == 0)
 		return 1;
@@ -72,12 +55,13 @@ static bool is_same_value(const char *wanted, const char *shown)
 		return strlen(shown) == length - 2 && strncmp(wanted + 1, shown, length - 2) == 0;
 	if (*wanted && *shown && !*wanted_end && !*shown_end && wanted_number == shown_number)
 		return true;
-	return strcmp(wanted, shown) == 0 || (truth(wanted) >= 0 && truth(wanted) == truth(shown));
+	return strcmp(wanted, shown) == 0 ||
+	       (bool_value(wanted) >= 0 && bool_value(wanted) == bool_value(shown));
 }
 
 /* What the kernel does not show is taken for the same. @fixed: only what cannot be written to. */
-static bool shows_parameter(const struct comparison *comparison, const char *module,
-	const char *word, bool fixed, struct error *why)
+static bool shows_parameter(
+	const struct comparison *comparison, const char *module, const char *word, bool fixed)
 {
 	const char *value = strchr(word, '=');
 	_cleanup_free_ char *shown = NULL;
@@ -93,104 +77,104 @@ static bool shows_parameter(const struct comparison *comparison, const char *mod
 		fs_read_line(comparison->root_fd, path, &shown) < 0 ||
 		is_same_value(value ? value + 1 : "1", shown))
 		return true;
-	(void) error_set(why, 0, "%s runs with %.*s=%.64s and shall have \"%.200s\"", module,
+	nic_note(comparison->action, "%s runs with %.*s=%.64s and shall have \"%.200s\"", module,
 		(int) strcspn(word, "="), word, shown, word);
 	return false;
 }
 
 /*
- * They are the same when it was loaded with the words that modprobe.d has now, or where that was
- * not recorded, when the kernel shows those values. What a person wrote into /sys since does not
- * count.
+ * 1 when they differ: it was loaded with other words than modprobe.d has now, or where that was not
+ * recorded, the kernel shows other values. What a person wrote into /sys since does not count.
  */
-static int compare_parameters(const struct comparison *comparison, const char *module,
-	bool *ret_differs, struct error *why)
+static int compare_parameters(const struct comparison *comparison, const char *module)
 {
-	const char *then = role_parameters_find(&comparison->recorded, module);
+	const char *then = role_parameters_find(comparison->recorded, module);
+	struct action *action = comparison->action;
 	_cleanup_strv_ struct strv words = { 0 };
 	_cleanup_free_ char *now = NULL;
 	struct error ignored;
-	int r = loader_options(comparison->loader, module, &now, why);
+	int r = loader_options(comparison->loader, module, &now, &action->error);
 
 	if (r < 0)
-		return r;
-	*ret_differs = then && strcmp(then, now) != 0;
-	if (*ret_differs) {
-		(void) error_set(why, 0, "%s was loaded with \"%.300s\" and shall have \"%.300s\"",
-			module, then, now);
-		return 0;
+		return action_reason(action, REASON_INTERNAL, r);
+	if (then && strcmp(then, now) != 0) {
+		nic_note(action, "%s was loaded with \"%.300s\" and shall have \"%.300s\"", module,
+			then, now);
+		return 1;
 	}
 	/* Words that are none: the kernel judges them when it comes to that. */
 	if (parameter_split(now, module, &words, &ignored) == -ENOMEM)
-		return error_set_errno(why, -ENOMEM, "%s", module);
-	for (size_t i = 0; !*ret_differs && i < words.count; i++)
-		*ret_differs =
-			!shows_parameter(comparison, module, words.items[i], then != NULL, why);
+		return nic_no_memory(action);
+	for (size_t i = 0; i < words.count; i++)
+		if (!shows_parameter(comparison, module, words.items[i], then != NULL))
+			return 1;
 	return 0;
 }
 
 /*
- * Is another build of it loaded than the image's, or the image's with other parameters? A module is
- * known by its build id; where the running one or the file has none, by its srcversion; where
- * neither can be compared it is another one. @why says what differs.
+ * 1 when another build of it is loaded than the image's, or the image's with other parameters,
+ * which is reported. Where the builds cannot be compared it is another one.
  */
-static int compare_module(const struct comparison *comparison, const char *module,
-	bool *ret_differs, struct error *why)
+static int compare_module(const struct comparison *comparison, const char *module)
 {
-	_cleanup_(elf_module_close) struct elf_module *file = NULL;
-	_cleanup_free_ char *path = NULL;
-	int root_fd = comparison->root_fd;
+	struct action *action = comparison->action;
+	enum loaded build = LOADED_OTHER;
+	struct error why = { "" };
 	int r = 0;
 
-	*ret_differs = sysmodule_exists(root_fd, module);
-	if (!*ret_differs)
+	if (!sysmodule_exists(comparison->root_fd, module))
 		return 0;
-	if (!sysmodule_is_built_in(root_fd, module)) {
-		r = loader_file(comparison->loader, module, &path, why);
-		if (r == 0)
-			r = elf_module_open_brief(root_fd, path, &file, why);
-		if (r < 0) /* a file that cannot be read: the load proof judges it */
-			return r == -ENOMEM ? r : 0;
-	}
-	if (file && loaded_compare(root_fd, module, file) == LOADED_SAME)
-		return compare_parameters(comparison, module, ret_differs, why);
-	(void) error_set(why, 0, "the %s that runs is another build than the image's", module);
-	return 0;
+	if (!sysmodule_is_built_in(comparison->root_fd, module))
+		r = loader_compare(comparison->loader, module, &build, &why);
+	if (r == -ENOMEM)
+		return nic_no_memory(action);
+	if (r == 0 && build == LOADED_SAME)
+		return compare_parameters(comparison, module);
+	/* A file that cannot be read: the load proof judges it. */
+	if (r < 0)
+		nic_note(action, "%s", why.text);
+	else
+		nic_note(action, "the %s that runs is another build than the image's", module);
+	return 1;
 }
 
 /* ---- the plan */
 
 /*
- * Appends the modules that the image is asked to load: what its image.conf names, else what OFED's
- * own start script loads, of those that it has; and with ENABLE_NFSRDMA what that brings. -ENOENT
- * when it lacks the first of them, which no driver does without.
+ * What the image is asked to load, of what it has: what its image.conf names, else what OFED's own
+ * start script loads; and what ENABLE_NFSRDMA brings. No driver does without the first of them.
  */
-static int list_modules(struct action *action, struct strv *names)
+static int list_load(struct comparison *comparison)
 {
-	const struct nic *nic = action->role;
-	const struct role *role = &nic->role;
-	_cleanup_strv_ struct strv all = { 0 };
-	int r = strv_split(&all, *role->image.modules ? role->image.modules : nic_modules, " ");
+	const struct role *role = &comparison->nic->role;
+	const struct strv *set = &role->driver_modules;
+	struct action *action = comparison->action;
+	_cleanup_strv_ struct strv names = { 0 };
 
-	for (size_t i = 0; r == 0 && i < all.count; i++) {
-		if (strv_contains(&role->driver_modules, all.items[i]))
-			r = strv_push_unique(names, all.items[i]);
-		else if (i == 0)
-			return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
-				"the image has no module %s for %s: build it again with slipway "
-				"build --kernel %s",
-				all.items[i], role->krel, role->krel);
+	if (strv_split(&names, *role->image.modules ? role->image.modules : nic_modules, " ") < 0)
+		return nic_no_memory(action);
+	if (names.count && !strv_contains(set, names.items[0]))
+		return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
+			"the image has no module %s for %s: build it again with slipway build "
+			"--kernel %s",
+			names.items[0], role->krel, role->krel);
+	if (comparison->nic->inputs.nfsrdma && strv_push(&names, NIC_NFSRDMA_MODULE) < 0)
+		return nic_no_memory(action);
+	if (comparison->nic->inputs.nfsrdma && !strv_contains(set, NIC_NFSRDMA_MODULE))
+		nic_note(action,
+			"%s is asked for, but the image has no %s for this kernel: build it with "
+			"an OFED that has it",
+			CONTRACT_ENV_NFSRDMA, NIC_NFSRDMA_MODULE);
+	for (size_t i = 0; i < names.count; i++) {
+		int r = 0;
+
+		if (strv_contains(set, names.items[i]))
+			r = loader_resolve(comparison->loader, names.items[i],
+				&comparison->plan->load, &action->error);
+		if (r < 0)
+			return action_reason(action, REASON_INTERNAL, r);
 	}
-	if (r == 0 && nic->inputs.nfsrdma) {
-		if (strv_contains(&role->driver_modules, NIC_NFSRDMA_MODULE))
-			r = strv_push_unique(names, NIC_NFSRDMA_MODULE);
-		else
-			nic_note(action,
-				"%s is asked for, but the image has no %s for this kernel: build "
-				"it with an OFED that has it",
-				CONTRACT_ENV_NFSRDMA, NIC_NFSRDMA_MODULE);
-	}
-	return fail_comparison(action, r);
+	return 0;
 }
 
 static enum swap_part part_of(const struct comparison *comparison, const char *module)
@@ -211,51 +195,57 @@ static enum swap_part part_of(const struct comparison *comparison, const char *m
 									    : SWAP_OTHER;
 }
 
-/*
- * Is it to be loaded, or does it hold what is? A set may bring more: NVMe's own driver, say, which
- * the node's root disk may run on. That is not replaced unasked.
- */
-static int is_concerned(const struct comparison *comparison, const char *module, bool *ret)
+static int list_holders(struct action *action, const char *module, struct strv *holders)
 {
-	const struct strv *load = &comparison->plan->load;
-	int r;
+	const struct role *role = action->role;
+	int r = sysmodule_holders(role->root_fd, module, holders);
 
-	*ret = strv_contains(load, module);
-	for (size_t i = 0; !*ret && i < load->count; i++) {
-		_cleanup_strv_ struct strv holders = { 0 };
-
-		if (!strv_contains(&comparison->nic->role.driver_modules, load->items[i]))
-			continue;
-		r = sysmodule_holders(comparison->root_fd, load->items[i], &holders);
-		if (r < 0)
-			return r;
-		*ret = strv_contains(&holders, module);
-	}
-	return 0;
+	return r < 0 ? action_fail(action, REASON_INTERNAL, r, "/sys/module/%s/holders: %s", module,
+			       strerror(-r))
+		     : 0;
 }
 
-static int compare_one(struct comparison *comparison, const char *module)
+/*
+ * Of the set what is to be loaded, or holds what is. A set may bring more: NVMe's own driver, say,
+ * which the node's root disk may run on. That is not replaced unasked.
+ */
+static int list_differing(struct comparison *comparison, struct strv *differ)
 {
 	const struct nic_inputs *inputs = &comparison->nic->inputs;
-	struct error why = { "" };
-	bool yes = false;
-	enum swap_part part;
-	int r = is_concerned(comparison, module, &yes);
+	const struct strv *set = &comparison->nic->role.driver_modules;
+	const struct strv *load = &comparison->plan->load;
+	struct action *action = comparison->action;
+	_cleanup_strv_ struct strv concerned = { 0 };
 
-	if (r < 0 || !yes)
-		return r;
-	r = compare_module(comparison, module, &yes, &why);
-	if (r < 0 || !yes)
-		return r;
-	if (*why.text)
-		nic_note(comparison->action, "%s", why.text);
-	/* A module that may not be unloaded, and differs, does not fail the start: it keeps running
-	 * unless a module that it depends on is replaced (nic_refuse()). */
-	part = part_of(comparison, module);
-	if ((part == SWAP_STORAGE && !inputs->unload_storage) ||
-		(part == SWAP_THIRD_PARTY && !inputs->unload_third_party))
-		return 0;
-	return strv_push(&comparison->differ, module);
+	if (nic_push_all(&concerned, load) < 0)
+		return nic_no_memory(action);
+	for (size_t i = 0; i < load->count; i++)
+		if (strv_contains(set, load->items[i])) {
+			int r = list_holders(action, load->items[i], &concerned);
+
+			if (r < 0)
+				return r;
+		}
+	for (size_t i = 0; i < set->count; i++) {
+		const char *module = set->items[i];
+		enum swap_part part;
+		int r;
+
+		if (!strv_contains(&concerned, module))
+			continue;
+		r = compare_module(comparison, module);
+		if (r < 0)
+			return r;
+		/* A module that may not be unloaded, and differs, does not fail the start: it keeps
+		 * running unless a module that it depends on is replaced (nic_refuse()). */
+		part = part_of(comparison, module);
+		if (r == 0 || (part == SWAP_STORAGE && !inputs->unload_storage) ||
+			(part == SWAP_THIRD_PARTY && !inputs->unload_third_party))
+			continue;
+		if (strv_push(differ, module) < 0)
+			return nic_no_memory(action);
+	}
+	return 0;
 }
 
 /*
@@ -272,86 +262,86 @@ static int list_with_holders(struct comparison *comparison, const char *module)
 
 	if (swap_plan_find(plan, module) || !sysmodule_exists(comparison->root_fd, module))
 		return 0;
-	r = sysmodule_holders(comparison->root_fd, module, &holders);
+	r = list_holders(comparison->action, module, &holders);
 	for (size_t i = 0; r == 0 && i < holders.count; i++)
 		r = list_with_holders(comparison, holders.items[i]);
-	if (r == 0)
-		r = parameters_now(comparison->root_fd, module, &options);
 	if (r < 0)
 		return r;
+	if (parameters_now(comparison->root_fd, module, &options) < 0)
+		return nic_no_memory(comparison->action);
 	(void) snprintf(one.name, sizeof(one.name), "%s", module);
 	sysmodule_build_id(comparison->root_fd, module, one.build_id);
 	one.options = options;
-	return swap_plan_insert(plan, one.part == SWAP_PEERMEM ? 0 : plan->go_count, &one);
+	if (swap_plan_insert(plan, one.part == SWAP_PEERMEM ? 0 : plan->go_count, &one) < 0)
+		return nic_no_memory(comparison->action);
+	return 0;
 }
 
 static int list_going(struct comparison *comparison, const struct strv *modules)
 {
-	int r = 0;
+	for (size_t i = 0; i < modules->count; i++) {
+		int r = list_with_holders(comparison, modules->items[i]);
 
-	for (size_t i = 0; r == 0 && i < modules->count; i++)
-		r = list_with_holders(comparison, modules->items[i]);
-	return fail_comparison(comparison->action, r);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 int swap_plan_make(struct action *action, struct loader *loader, struct swap_plan *plan)
 {
 	const struct role *role = action->role;
-	const struct strv *set = &role->driver_modules;
-	_cleanup_(comparison_done) struct comparison comparison = {
+	_cleanup_strv_ struct strv recorded = { 0 };
+	_cleanup_strv_ struct strv differ = { 0 };
+	struct comparison comparison = {
 		.action = action,
 		.nic = action->role,
 		.root_fd = role->root_fd,
 		.loader = loader,
+		.recorded = &recorded,
 		.plan = plan,
 	};
-	_cleanup_strv_ struct strv names = { 0 };
 	bool is_all_live = true;
-	int r = role_list_read(role, ROLE_PARAMETERS_LIST, &comparison.recorded);
+	int r = role_list_read(role, ROLE_PARAMETERS_LIST, &recorded);
 
 	if (r < 0 && r != -ENOENT)
 		return action_fail(action, REASON_MOUNT_FAILED, r,
 			"/%s/%s." ROLE_PARAMETERS_LIST ": %s", role->state_folder, role->name,
 			strerror(-r));
-	r = list_modules(action, &names);
+	r = list_load(&comparison);
+	if (r == 0)
+		r = list_differing(&comparison, &differ);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; r == 0 && i < names.count; i++)
-		r = loader_resolve(loader, names.items[i], &plan->load, &action->error);
-	/* Every module of the set, not only what is to be loaded. */
-	for (size_t i = 0; r == 0 && i < set->count; i++)
-		r = compare_one(&comparison, set->items[i]);
-	if (r < 0)
-		return fail_comparison(action, r);
 	for (size_t i = 0; i < plan->load.count; i++)
 		is_all_live &= sysmodule_is_live(role->root_fd, plan->load.items[i]);
-	plan->same = !comparison.differ.count && is_all_live;
+	plan->same = !differ.count && is_all_live;
 	if (plan->same)
 		return 0;
-	r = list_going(&comparison, &comparison.differ);
+	r = list_going(&comparison, &differ);
 	if (r < 0)
 		return r;
 	/* The driver's modules that go without being asked for come again from the image, too: no
 	 * other process loads them. */
-	for (size_t i = 0; r == 0 && i < plan->go_count; i++)
+	for (size_t i = 0; i < plan->go_count; i++) {
 		if (plan->go[i].part == SWAP_DRIVER)
 			r = loader_resolve(loader, plan->go[i].name, &plan->load, &action->error);
-	return r < 0 ? fail_comparison(action, r) : nic_refuse(action, plan);
+		if (r < 0)
+			return action_reason(action, REASON_INTERNAL, r);
+	}
+	return nic_refuse(action, plan);
 }
 
 int swap_plan_removal(struct action *action, const struct strv *modules, struct swap_plan *plan)
 {
-	const struct role *role = action->role;
+	const struct nic *nic = action->role;
 	struct comparison comparison = {
-		.action = action,
-		.nic = action->role,
-		.root_fd = role->root_fd,
-		.plan = plan,
+		.action = action, .nic = nic, .root_fd = nic->role.root_fd, .plan = plan
 	};
 	int r;
 
 	if (nic_push_all(&plan->load, modules) < 0)
-		return fail_comparison(action, -ENOMEM);
+		return nic_no_memory(action);
 	r = list_going(&comparison, modules);
 	return r < 0 ? r : nic_refuse(action, plan);
 }
@@ -395,57 +385,61 @@ int nic_adopt_plan(struct action *action)
 /*
  * ---- what keeps modules from going. The container does not see the node's processes (no hostPID),
  * so the kernel's reference counts are the evidence, and whatever processes are seen give them a
- * name.
+ * name. Functions append to refusals->texts what stands against it; -ENOMEM.
  */
 
 #define USERS_NAMED 4
 
-/* One refusal of many has to leave room for the others. */
-#define REFUSAL_SIZE 400
-
 struct refusals {
-	struct action *action;
 	const struct swap_plan *plan;
 	int root_fd;
-	struct strv texts;
-	struct strv passed_through; /* modules that are reported already */
-	char users[REFUSAL_SIZE]; /* who has an RDMA device open, as far as it can be seen, or "" */
+	const char *users; /* who has an RDMA device open, as far as it can be seen, or "" */
+	struct strv *texts;
 };
 
-static _printf_(2, 3) int add_refusal(struct refusals *refusals, const char *format, ...)
+static int name_users(int root_fd, char **ret_users)
 {
-	char text[REFUSAL_SIZE * 2];
-	va_list arguments;
+	_cleanup_strv_ struct strv patterns = { 0 };
+	_cleanup_strv_ struct strv names = { 0 };
+	struct process_seen users[USERS_NAMED];
+	int count;
 
-	va_start(arguments, format);
-	(void) vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	nic_note(refusals->action, "%s", text);
-	return strv_push(&refusals->texts, text);
+	if (strv_push(&patterns, "/dev/infiniband/*") < 0)
+		return -ENOMEM;
+	count = users_of_devices(root_fd, &patterns, users, USERS_NAMED);
+	for (int i = 0; i < count && i < USERS_NAMED; i++) {
+		char user[USER_TEXT_SIZE];
+
+		user_text(&users[i], user);
+		if (strv_push(&names, user) < 0)
+			return -ENOMEM;
+	}
+	*ret_users = strv_join(&names, ", ");
+	return *ret_users ? 0 : -ENOMEM;
 }
 
 /* What the operator has a variable for. */
-static int check_part(struct refusals *refusals, enum swap_part part, bool allowed,
-	const char *what, const char *variable)
+static int refuse_part(
+	struct refusals *refusals, enum swap_part part, const char *what, const char *variable)
 {
 	const struct swap_plan *plan = refusals->plan;
-	char names[REFUSAL_SIZE] = "";
-	size_t used = 0;
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *text = NULL;
 
-	for (size_t i = 0; i < plan->go_count && used < sizeof(names); i++)
-		if (plan->go[i].part == part)
-			used += (size_t) snprintf(names + used, sizeof(names) - used, "%s%s",
-				used ? ", " : "", plan->go[i].name);
-	if (allowed || !*names)
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (plan->go[i].part == part && strv_push(&names, plan->go[i].name) < 0)
+			return -ENOMEM;
+	if (!names.count)
 		return 0;
-	return add_refusal(refusals,
-		"%s (%s) would have to go: set %s=true, and what goes is loaded again afterwards; "
-		"or unload it first",
-		names, what, variable);
+	text = strv_join(&names, ", ");
+	return !text ? -ENOMEM
+		     : strv_pushf(refusals->texts,
+			       "%.400s (%s) would have to go: set %s=true, and what goes is loaded "
+			       "again afterwards; or unload it first",
+			       text, what, variable);
 }
 
-/* Does it have a driver of devices? */
-static bool drives(int root_fd, const char *module)
+static bool drives_devices(int root_fd, const char *module)
 {
 	_cleanup_strv_ struct strv drivers = { 0 };
 	char path[PATH_MAX];
@@ -465,25 +459,23 @@ static int own_references(int root_fd, const char *module)
 	return references - (int) holders.count;
 }
 
-static int check_module(struct refusals *refusals, const struct swap_module *module)
+static int refuse_module(struct refusals *refusals, const struct swap_module *module)
 {
 	int references = sysmodule_references(refusals->root_fd, module->name);
-	int r = 0;
 
 	/* It was unloaded since the plan was made: nvidia_peermem goes when its pod stops. */
 	if (references < 0 && !sysmodule_exists(refusals->root_fd, module->name))
 		return 0;
 	/* A driver of devices that the image does not bring would leave them without one. */
-	if (module->part == SWAP_OTHER && drives(refusals->root_fd, module->name))
-		r = add_refusal(refusals,
+	if (module->part == SWAP_OTHER && drives_devices(refusals->root_fd, module->name) &&
+		strv_pushf(refusals->texts,
 			"%s drives devices, would have to go, and is not in the image, whose "
 			"modules it does not fit: unload it first, name it in %s, or use an image "
 			"that has it",
-			module->name, CONTRACT_ENV_THIRD_PARTY);
-	if (r < 0)
-		return r;
+			module->name, CONTRACT_ENV_THIRD_PARTY) < 0)
+		return -ENOMEM;
 	if (references < 0)
-		return add_refusal(refusals,
+		return strv_pushf(refusals->texts,
 			"%s cannot be unloaded: it is built in, or the kernel has no module "
 			"unloading (CONFIG_MODULE_UNLOAD): use a kernel that has it as a module",
 			module->name);
@@ -492,9 +484,10 @@ static int check_module(struct refusals *refusals, const struct swap_module *mod
 	if (!references || module->part == SWAP_PEERMEM)
 		return 0;
 	if (*refusals->users)
-		return add_refusal(refusals, "%s is in use by %s: stop it, then try again",
-			module->name, refusals->users);
-	return add_refusal(refusals,
+		return strv_pushf(refusals->texts,
+			"%s is in use by %.400s: stop it, then try again", module->name,
+			refusals->users);
+	return strv_pushf(refusals->texts,
 		"%s is in use: %d reference(s) that belong to no other module and to no process "
 		"seen from here: stop the workload that uses it, then try again",
 		module->name, references);
@@ -505,38 +498,40 @@ static int check_module(struct refusals *refusals, const struct swap_module *mod
  * that have them open: the kernel allows that (Linux drivers/infiniband/core/uverbs_main.c,
  * disassociate_ucontext), so only the core's own references show it.
  */
-static int check_core_users(struct refusals *refusals)
+static int refuse_core_users(struct refusals *refusals)
 {
 	static const char *const evidence[] = { "ib_uverbs", "ib_umad", "rdma_ucm" };
 	const struct swap_plan *plan = refusals->plan;
 	_cleanup_strv_ struct strv holders = { 0 };
 	const char *driver = NULL;
-	int r = 0;
 
 	if (sysmodule_holders(refusals->root_fd, "ib_core", &holders) < 0)
 		return 0;
 	for (size_t i = 0; !driver && i < plan->go_count; i++)
 		if (strv_contains(&holders, plan->go[i].name) &&
-			drives(refusals->root_fd, plan->go[i].name))
+			drives_devices(refusals->root_fd, plan->go[i].name))
 			driver = plan->go[i].name;
-	for (size_t i = 0; driver && r == 0 && i < ARRAY_SIZE(evidence); i++) {
+	for (size_t i = 0; driver && i < ARRAY_SIZE(evidence); i++) {
 		int references = own_references(refusals->root_fd, evidence[i]);
 
-		if (references && !swap_plan_find(plan, evidence[i]))
-			r = add_refusal(refusals,
+		if (references && !swap_plan_find(plan, evidence[i]) &&
+			strv_pushf(refusals->texts,
 				"%s would have to go while RDMA devices are open: %s has %d "
-				"reference(s) of its own%s%s: stop the workload that uses them",
+				"reference(s) of its own%s%.400s: stop the workload that uses them",
 				driver, evidence[i], references, *refusals->users ? ", by " : "",
-				refusals->users);
+				refusals->users) < 0)
+			return -ENOMEM;
 	}
-	return r;
+	return 0;
 }
 
 /*
  * A virtual function that a process has open through vfio-pci keeps the removal of its device
- * waiting without an end (Linux drivers/vfio/vfio_main.c, vfio_unregister_group_dev()).
+ * waiting without an end (Linux drivers/vfio/vfio_main.c, vfio_unregister_group_dev()). @reported:
+ * such modules, each once.
  */
-static int check_passed_through(struct refusals *refusals, const char *driver)
+static int refuse_passed_through(
+	struct refusals *refusals, const char *driver, struct strv *reported)
 {
 	_cleanup_(globfree) glob_t found = { .gl_pathc = 0 };
 	char pattern[512], target[PATH_MAX];
@@ -556,10 +551,10 @@ static int check_passed_through(struct refusals *refusals, const char *driver)
 		module = strrchr(target, '/') ? strrchr(target, '/') + 1 : target;
 		if (!*module || swap_plan_find(refusals->plan, module) ||
 			own_references(refusals->root_fd, module) == 0 ||
-			strv_contains(&refusals->passed_through, module))
+			strv_contains(reported, module))
 			continue;
-		if (strv_push(&refusals->passed_through, module) < 0 ||
-			add_refusal(refusals,
+		if (strv_push(reported, module) < 0 ||
+			strv_pushf(refusals->texts,
 				"a virtual function of %.*s is passed through by %s, which is in "
 				"use: stop the virtual machine that has it",
 				(int) strcspn(device, "/"), device, module) < 0)
@@ -568,47 +563,49 @@ static int check_passed_through(struct refusals *refusals, const char *driver)
 	return 0;
 }
 
+static int list_refusals(struct refusals *refusals, const struct nic_inputs *inputs)
+{
+	const struct swap_plan *plan = refusals->plan;
+	_cleanup_strv_ struct strv reported = { 0 };
+
+	if ((!inputs->unload_storage && refuse_part(refusals, SWAP_STORAGE, "storage over RDMA",
+						CONTRACT_ENV_UNLOAD_STORAGE) < 0) ||
+		(!inputs->unload_third_party &&
+			refuse_part(refusals, SWAP_THIRD_PARTY, "third-party RDMA",
+				CONTRACT_ENV_UNLOAD_THIRD_PARTY) < 0))
+		return -ENOMEM;
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (refuse_module(refusals, &plan->go[i]) < 0)
+			return -ENOMEM;
+	if (refuse_core_users(refusals) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (refuse_passed_through(refusals, plan->go[i].name, &reported) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
 int nic_refuse(struct action *action, const struct swap_plan *plan)
 {
 	const struct nic *nic = action->role;
-	struct refusals refusals = { .action = action, .plan = plan, .root_fd = nic->role.root_fd };
-	_cleanup_strv_ struct strv patterns = { 0 };
+	_cleanup_strv_ struct strv texts = { 0 };
+	_cleanup_free_ char *users = NULL;
 	_cleanup_free_ char *text = NULL;
-	struct process_seen users[USERS_NAMED];
-	size_t used = 0;
-	int count, r;
+	struct refusals refusals = { .plan = plan, .root_fd = nic->role.root_fd, .texts = &texts };
 
 	if (!plan->go_count)
 		return 0;
-	r = strv_push(&patterns, "/dev/infiniband/*");
-	count = r < 0 ? 0 : users_of_devices(refusals.root_fd, &patterns, users, USERS_NAMED);
-	for (int i = 0; i < count && i < USERS_NAMED && used < sizeof(refusals.users); i++) {
-		char user[USER_TEXT_SIZE];
-
-		user_text(&users[i], user);
-		used += (size_t) snprintf(refusals.users + used, sizeof(refusals.users) - used,
-			"%s%s", i ? ", " : "", user);
-	}
-	if (r == 0)
-		r = check_part(&refusals, SWAP_STORAGE, nic->inputs.unload_storage,
-			"storage over RDMA", CONTRACT_ENV_UNLOAD_STORAGE);
-	if (r == 0)
-		r = check_part(&refusals, SWAP_THIRD_PARTY, nic->inputs.unload_third_party,
-			"third-party RDMA", CONTRACT_ENV_UNLOAD_THIRD_PARTY);
-	for (size_t i = 0; r == 0 && i < plan->go_count; i++)
-		r = check_module(&refusals, &plan->go[i]);
-	if (r == 0)
-		r = check_core_users(&refusals);
-	for (size_t i = 0; r == 0 && i < plan->go_count; i++)
-		r = check_passed_through(&refusals, plan->go[i].name);
-	if (r == 0 && refusals.texts.count) {
-		text = strv_join(&refusals.texts, "; ");
-		r = text ? -EBUSY : -ENOMEM;
-	}
-	strv_free(&refusals.passed_through);
-	strv_free(&refusals.texts);
-	if (r == -ENOMEM)
+	if (name_users(nic->role.root_fd, &users) < 0)
 		return nic_no_memory(action);
-	return r < 0 ? action_fail(action, REASON_MODULE_IN_USE, r, "nothing was touched: %s", text)
-		     : 0;
+	refusals.users = users;
+	if (list_refusals(&refusals, &nic->inputs) < 0)
+		return nic_no_memory(action);
+	if (!texts.count)
+		return 0;
+	for (size_t i = 0; i < texts.count; i++)
+		nic_note(action, "%s", texts.items[i]);
+	text = strv_join(&texts, "; ");
+	return text ? action_fail(
+			      action, REASON_MODULE_IN_USE, -EBUSY, "nothing was touched: %s", text)
+		    : nic_no_memory(action);
 }

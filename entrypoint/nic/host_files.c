@@ -27,8 +27,9 @@
 #include "entrypoint/nic/nic_internal.h"
 #include "entrypoint/rdma/peermem.h"
 
-#define KEPT ".slipway-kept"
-#define NEW  ".slipway-new"
+#define KEPT   ".slipway-kept"
+#define NEW    ".slipway-new"
+#define MEMORY NIC_STATE_FOLDER "/host-files"
 
 /* Of a file that another process may have written to. */
 #define CONTENT_LIMIT (4UL << 20)
@@ -88,8 +89,9 @@ struct place {
 	int root_fd;
 	const char *path;
 	char folder[PATH_MAX]; /* that it is in */
-	char memory[PATH_MAX]; /* where its content lies, relative to the root */
+	char target[PATH_MAX]; /* of the link: where its content lies, with '/' before it */
 	char kept[PATH_MAX];   /* the file that was there before */
+	char fresh[PATH_MAX];  /* the link before it takes its place */
 	enum place_state state;
 };
 
@@ -110,19 +112,19 @@ static int place_look(
 	struct place *place, struct hostfiles *files, const char *path, struct error *error)
 {
 	const char *slash = strrchr(path, '/');
-	size_t top = strlen(files->memory_folder) + 1;
 	char target[PATH_MAX];
 	struct stat status;
 	ssize_t size;
 
 	*place = (struct place){ .files = files, .root_fd = files->root_fd, .path = path };
-	if (top + strlen(path) + sizeof(KEPT) > PATH_MAX)
+	if (strlen(path) + sizeof("/" MEMORY "/" KEPT) > PATH_MAX)
 		return error_set_errno(error, -ENAMETOOLONG, "/%s", path);
 	(void) snprintf(place->folder, PATH_MAX, "%.*s", slash ? (int) (slash - path) : 1,
 		slash ? path : ".");
 	(void) snprintf(place->kept, PATH_MAX, "%s" KEPT, path);
-	(void) snprintf(place->memory, PATH_MAX, "%s/%s", files->memory_folder, path);
-	for (char *c = place->memory + top; (c = strchr(c, '/'));)
+	(void) snprintf(place->fresh, PATH_MAX, "%s" NEW, path);
+	(void) snprintf(place->target, PATH_MAX, "/" MEMORY "/%s", path);
+	for (char *c = place->target + strlen("/" MEMORY "/"); (c = strchr(c, '/'));)
 		*c = '-';
 	if (fstatat(place->root_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : error_set_errno(error, -errno, "/%s", path);
@@ -130,7 +132,7 @@ static int place_look(
 		S_ISREG(status.st_mode) || S_ISLNK(status.st_mode) ? PLACE_FOREIGN : PLACE_NO_FILE;
 	size = readlinkat(place->root_fd, path, target, sizeof(target) - 1);
 	target[size < 0 ? 0 : size] = '\0';
-	if (*target == '/' && strcmp(target + 1, place->memory) == 0)
+	if (strcmp(target, place->target) == 0)
 		place->state = PLACE_OURS;
 	else if (strcmp(target, "/dev/null") == 0)
 		place->state = PLACE_MASKED;
@@ -142,14 +144,29 @@ static uint64_t hash_of(const char *content)
 	return fnv64_bytes(FNV64_START, content, strlen(content));
 }
 
-static bool content_is(const struct place *place, const struct record *entry)
+/* Is it a link of ours that leads to its content? */
+static bool has_content(const struct place *place)
 {
-	_cleanup_free_ char *content = NULL;
+	return place->state == PLACE_OURS && fs_exists(place->root_fd, place->target + 1);
+}
+
+/* Did we write that content, by the journal's entry? */
+static bool is_content_of(const struct record *entry, const char *content)
+{
 	uint64_t hash;
 
-	return record_get_u64(entry, "hash", &hash) == 0 &&
-	       fs_read(place->root_fd, place->memory, CONTENT_LIMIT, &content, NULL) == 0 &&
-	       hash_of(content) == hash;
+	return record_get_u64(entry, "hash", &hash) == 0 && hash == hash_of(content);
+}
+
+/* Is the file in memory, and did another process write to it? */
+static bool was_written_to(const struct place *place, const struct record *entry)
+{
+	_cleanup_free_ char *content = NULL;
+
+	if (!entry || !has_content(place))
+		return false;
+	return fs_read(place->root_fd, place->target + 1, CONTENT_LIMIT, &content, NULL) < 0 ||
+	       !is_content_of(entry, content);
 }
 
 /* Is what is at the place the very file that is kept: was a put killed right after keeping it? */
@@ -162,21 +179,13 @@ static bool is_kept_itself(const struct place *place)
 	       there.st_dev == kept.st_dev && there.st_ino == kept.st_ino;
 }
 
-/* From memory; and a link that was not finished. */
-static void remove_content(const struct place *place)
+/* Removes what is ours beside the link: its content, one that was not finished, the folder. */
+static void clear_up(const struct place *place, const struct record *entry)
 {
-	char unfinished[PATH_MAX + sizeof(NEW)];
-
-	(void) snprintf(unfinished, sizeof(unfinished), "%s" NEW, place->path);
-	(void) unlinkat(place->root_fd, unfinished, 0);
-	(void) unlinkat(place->root_fd, place->memory, 0);
-}
-
-static void remove_folder(const struct place *place, const struct record *entry)
-{
-	const char *made = entry ? record_get(entry, "made") : NULL;
-
-	if (made && strcmp(made, "yes") == 0)
+	(void) unlinkat(place->root_fd, place->fresh, 0);
+	(void) unlinkat(place->root_fd, place->target + 1, 0);
+	(void) !fs_sync(place->root_fd, place->folder); /* it is undone all the same */
+	if (entry && record_get(entry, "made"))
 		(void) unlinkat(place->root_fd, place->folder, AT_REMOVEDIR);
 }
 
@@ -187,15 +196,15 @@ static void remove_folder(const struct place *place, const struct record *entry)
  */
 static int place_put(const struct place *place, const char *content, struct error *error)
 {
-	char new_path[PATH_MAX + sizeof(NEW)], target[PATH_MAX + 1];
+	const char *memory = place->target + 1;
 	int root_fd = place->root_fd;
-	int r = fs_mkdir_parents(root_fd, place->files->memory_folder, 0755);
+	int r = fs_mkdir_parents(root_fd, MEMORY, 0755);
 
 	if (r == 0)
-		r = fs_write_atomic(root_fd, place->memory, content, strlen(content), 0644);
+		r = fs_write_atomic(root_fd, memory, content, strlen(content), 0644);
 	if (r < 0)
-		return error_set_errno(error, r, "/%s", place->memory);
-	r = label_copy(root_fd, place->memory, place->folder, error);
+		return error_set_errno(error, r, "/%s", memory);
+	r = label_copy(root_fd, memory, place->folder, error);
 	if (r < 0)
 		return r;
 	if (place->state == PLACE_FOREIGN && !is_kept_itself(place)) {
@@ -207,16 +216,14 @@ static int place_put(const struct place *place, const char *content, struct erro
 			return error_set_errno(
 				error, r, "/%s, to keep what /%s was", place->kept, place->path);
 	}
-	(void) snprintf(new_path, sizeof(new_path), "%s" NEW, place->path);
-	(void) snprintf(target, sizeof(target), "/%s", place->memory);
-	(void) unlinkat(root_fd, new_path, 0);
-	if (symlinkat(target, root_fd, new_path) < 0)
+	(void) unlinkat(root_fd, place->fresh, 0);
+	if (symlinkat(place->target, root_fd, place->fresh) < 0)
 		return error_set_errno(error, -errno, "link at /%s", place->path);
-	r = label_copy(root_fd, new_path, place->folder, error);
-	if (r == 0 && renameat(root_fd, new_path, root_fd, place->path) < 0)
+	r = label_copy(root_fd, place->fresh, place->folder, error);
+	if (r == 0 && renameat(root_fd, place->fresh, root_fd, place->path) < 0)
 		r = error_set_errno(error, -errno, "link at /%s", place->path);
 	if (r < 0)
-		(void) unlinkat(root_fd, new_path, 0);
+		(void) unlinkat(root_fd, place->fresh, 0);
 	return r;
 }
 
@@ -256,15 +263,15 @@ static int read_journal(struct hostfiles *files, struct statefile *journal, stru
 	struct error why = { "" };
 	int r = statefile_read(files->root_fd, files->journal, journal, &why);
 
-	if (r == -EBADMSG && unlinkat(files->root_fd, files->journal, 0) == 0) {
-		note_judged(files, &why);
-		r = -ENOENT;
-	}
 	if (r < 0)
 		statefile_free(journal);
 	journal->word = WORD;
 	if (r == 0 || r == -ENOENT)
 		return 0;
+	if (r == -EBADMSG && unlinkat(files->root_fd, files->journal, 0) == 0) {
+		note_judged(files, &why);
+		return 0;
+	}
 	*error = why;
 	return r;
 }
@@ -329,45 +336,46 @@ int hostfiles_put(
 		return 0;
 	}
 	entry = find_entry(&journal, path);
-	if (place.state == PLACE_OURS && entry && fs_exists(files->root_fd, place.memory)) {
-		uint64_t hash;
-
-		if (!content_is(&place, entry))
-			add_note(files, "/%s: another process wrote to it; that is replaced now",
-				path);
-		else if (record_get_u64(entry, "hash", &hash) == 0 && hash == hash_of(content))
-			return 0;
-	}
+	if (was_written_to(&place, entry))
+		add_note(files, "/%s: another process wrote to it; that is replaced now", path);
+	else if (entry && has_content(&place) && is_content_of(entry, content))
+		return 0;
 	r = put_at(&place, &journal, content, error);
 	if (r == 0 || place.state == PLACE_OURS)
 		return r;
 	/* What could not be put is not undone. */
 	if (is_kept_itself(&place))
 		(void) unlinkat(files->root_fd, place.kept, 0);
-	remove_content(&place);
 	entry = find_entry(&journal, path);
-	remove_folder(&place, entry);
+	clear_up(&place, entry);
 	if (entry)
 		remove_entry(&journal, entry);
 	(void) write_journal(files, &journal, &ignored);
 	return r;
 }
 
+static bool note_stays(struct hostfiles *files, const struct error *why)
+{
+	add_note(
+		files, "%.600s: it stays, and has no effect after the node's next boot", why->text);
+	return false;
+}
+
 /*
  * What is kept takes the link's place again, or nothing does. @entry: NULL when the journal does
- * not know the place. Returns 1 when something was undone. *ret_stays: it is, or may be, still
- * ours, and the journal keeps the entry.
+ * not know the place. False: it is, or may be, still ours, and the journal keeps the entry.
  */
-static int undo_at(struct hostfiles *files, const char *path, const struct record *entry,
-	bool *ret_stays, struct error *error)
+static bool undo_at(
+	struct hostfiles *files, const char *path, const struct record *entry, int *undone)
 {
 	struct place place;
+	struct error why;
 	bool has_kept;
-	int r = place_look(&place, files, path, error);
 
-	*ret_stays = r < 0;
-	if (r < 0 || (place.state == PLACE_EMPTY && !entry))
-		return r;
+	if (place_look(&place, files, path, &why) < 0)
+		return note_stays(files, &why);
+	if (place.state == PLACE_EMPTY && !entry)
+		return true;
 	has_kept = fs_exists(files->root_fd, place.kept);
 	if (place.state != PLACE_EMPTY && place.state != PLACE_OURS) {
 		if (is_kept_itself(&place))
@@ -377,40 +385,35 @@ static int undo_at(struct hostfiles *files, const char *path, const struct recor
 				"/%s is not what we put there: another process replaced it "
 				"meanwhile, it is left alone%s",
 				path, has_kept ? "; what was there before us is beside it" : "");
-		remove_content(&place);
-		return 0;
+		clear_up(&place, entry);
+		return true;
 	}
-	if (place.state == PLACE_OURS && entry && fs_exists(files->root_fd, place.memory) &&
-		!content_is(&place, entry)) {
+	if (was_written_to(&place, entry)) {
 		add_note(files,
 			"/%s: another process wrote to it, it is left alone until the node's next "
 			"boot",
 			path);
-		*ret_stays = true;
-		return 0;
+		return false;
 	}
 	if (renameat(files->root_fd, place.kept, files->root_fd, path) < 0 &&
 		(errno != ENOENT || (unlinkat(files->root_fd, path, 0) < 0 && errno != ENOENT))) {
-		*ret_stays = true;
-		return error_set_errno(error, -errno, "/%s", path);
+		(void) error_set_errno(&why, -errno, "/%s", path);
+		return note_stays(files, &why);
 	}
-	remove_content(&place);
-	(void) !fs_sync(files->root_fd, place.folder); /* it is undone all the same */
-	remove_folder(&place, entry);
-	if (place.state == PLACE_EMPTY && !has_kept)
-		return 0;
-	files->changed = true;
-	return 1;
+	clear_up(&place, entry);
+	if (place.state == PLACE_OURS || has_kept) {
+		files->changed = true;
+		(*undone)++;
+	}
+	return true;
 }
 
-int hostfiles_undo(struct hostfiles *files, const char *only, const char *keep, struct error *error)
+int hostfiles_undo(struct hostfiles *files, const char *only, const char *keep)
 {
 	_cleanup_(statefile_free) struct statefile journal = { .word = WORD };
-	int first_failure = 0;
 	struct error why = { "" };
 	bool known = false;
 	int undone = 0;
-	bool stays;
 
 	/* A link of ours must not stay: what it leads to keeps the host from its drivers. */
 	if (read_journal(files, &journal, &why) < 0)
@@ -418,27 +421,19 @@ int hostfiles_undo(struct hostfiles *files, const char *only, const char *keep, 
 	for (size_t i = journal.count; i-- > 0;) {
 		struct record *entry = &journal.items[i];
 		const char *path = record_get(entry, "path");
-		int r;
 
 		if (!path || (only && strcmp(path, only) != 0) || (keep && strcmp(path, keep) == 0))
 			continue;
 		known = true;
-		r = undo_at(files, path, entry, &stays, &why);
-		if (!stays)
+		if (undo_at(files, path, entry, &undone))
 			remove_entry(&journal, entry);
-		if (r >= 0)
-			undone += r;
-		else if (!first_failure) {
-			first_failure = r;
-			*error = why;
-		}
 	}
 	if (only && !known)
-		return undo_at(files, only, NULL, &stays, error);
+		(void) undo_at(files, only, NULL, &undone);
 	if (known && write_journal(files, &journal, &why) < 0)
 		add_note(files, "%.600s: the next start looks once more at what is undone by now",
 			why.text);
-	return first_failure ? first_failure : undone;
+	return undone;
 }
 
 bool hostfiles_is_there(struct hostfiles *files, const char *path)
@@ -446,8 +441,7 @@ bool hostfiles_is_there(struct hostfiles *files, const char *path)
 	struct place place;
 	struct error ignored;
 
-	return place_look(&place, files, path, &ignored) == 0 && place.state == PLACE_OURS &&
-	       fs_exists(files->root_fd, place.memory);
+	return place_look(&place, files, path, &ignored) == 0 && has_content(&place);
 }
 
 /* ---- what the stock container leaves when it is killed */
@@ -523,8 +517,7 @@ static void remove_stock(struct hostfiles *files, const char *path, const struct
 
 static struct hostfiles open_files(const struct nic *nic)
 {
-	struct hostfiles files = { .root_fd = nic->role.root_fd,
-		.memory_folder = NIC_STATE_FOLDER "/host-files" };
+	struct hostfiles files = { .root_fd = nic->role.root_fd };
 
 	(void) snprintf(files.journal, sizeof(files.journal), "%s/hostfiles.journal",
 		nic->inputs.journal_folder);
@@ -551,15 +544,6 @@ static void announce_changes(struct action *action, struct hostfiles *files)
 		(void) nanosleep(&pause, NULL);
 	}
 	report_notes(action, files);
-}
-
-static void undo_or_note(struct hostfiles *files, const char *only, const char *keep)
-{
-	struct error why = { "" };
-
-	if (hostfiles_undo(files, only, keep, &why) < 0)
-		add_note(files, "%.600s: it stays, and has no effect after the node's next boot",
-			why.text);
 }
 
 /* Not nvidia_peermem: the GPU side loads it, and waits for us by itself. */
@@ -638,10 +622,10 @@ int nic_host_files_clear(struct action *action)
 	struct hostfiles files = open_files(action->role);
 	bool keep = inputs->ifnames_rule && hostfiles_is_there(&files, inputs->udev_rules);
 
-	undo_or_note(&files, NULL, keep ? inputs->udev_rules : NULL);
-	undo_or_note(&files, inputs->blacklist_file, NULL);
+	(void) hostfiles_undo(&files, NULL, keep ? inputs->udev_rules : NULL);
+	(void) hostfiles_undo(&files, inputs->blacklist_file, NULL);
 	if (!keep)
-		undo_or_note(&files, inputs->udev_rules, NULL);
+		(void) hostfiles_undo(&files, inputs->udev_rules, NULL);
 	remove_stock(&files, inputs->blacklist_file, &stock_blacklist);
 	remove_stock(&files, inputs->udev_rules, &stock_rules);
 	report_notes(action, &files);
@@ -650,7 +634,7 @@ int nic_host_files_clear(struct action *action)
 
 int nic_host_files_put(struct action *action)
 {
-	const struct nic *nic = nic_of(action->role);
+	const struct nic *nic = action->role;
 	struct hostfiles files = open_files(nic);
 
 	if (nic->inputs.ifnames_rule)
@@ -666,9 +650,9 @@ int nic_host_files_undo(struct action *action)
 	const struct nic_inputs *inputs = &nic_of(action->role)->inputs;
 	struct hostfiles files = open_files(action->role);
 
-	undo_or_note(&files, inputs->blacklist_file, NULL);
-	undo_or_note(&files, inputs->udev_rules, NULL);
-	undo_or_note(&files, NULL, NULL);
+	(void) hostfiles_undo(&files, inputs->blacklist_file, NULL);
+	(void) hostfiles_undo(&files, inputs->udev_rules, NULL);
+	(void) hostfiles_undo(&files, NULL, NULL);
 	announce_changes(action, &files);
 	return 0;
 }
@@ -677,14 +661,14 @@ int nic_unblock(struct action *action)
 {
 	struct hostfiles files = open_files(action->role);
 
-	undo_or_note(&files, nic_of(action->role)->inputs.blacklist_file, NULL);
+	(void) hostfiles_undo(&files, nic_of(action->role)->inputs.blacklist_file, NULL);
 	announce_changes(action, &files);
 	return 0;
 }
 
 int nic_block_again(struct action *action)
 {
-	const struct nic *nic = nic_of(action->role);
+	const struct nic *nic = action->role;
 	struct hostfiles files = open_files(nic);
 
 	/* Where modules stay, nothing has to be kept from coming. */

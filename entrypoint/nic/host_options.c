@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The host's modprobe options for the modules that we load in its stead: an administrator who gave
+ * mlx5_core or ib_core an option wants it whichever build is loaded. What the operator mounted into
+ * the container's own /etc/modprobe.d comes before them, and libkmod reads that by itself. An
+ * option that our module does not know is left out with a note, as the kernel would do.
+ */
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <string.h>
 
 #include "common/fs.h"
@@ -9,8 +16,10 @@
 #include "entrypoint/role/parameters.h"
 
 #define OWN_FOLDER "etc/modprobe.d/"
-#define SUFFIX     ".conf"
 #define FILE_LIMIT (1UL << 20)
+
+/* Where libkmod finds the host's options in the container. */
+#define HOST_OPTIONS_PATH OWN_FOLDER "slipway-host.conf"
 
 static const char *const option_folders[] = {
 	"etc/modprobe.d",
@@ -18,7 +27,6 @@ static const char *const option_folders[] = {
 	CONTRACT_NIC_HOST_ROOT "/usr/local/lib/modprobe.d",
 	CONTRACT_NIC_HOST_ROOT "/usr/lib/modprobe.d",
 	CONTRACT_NIC_HOST_ROOT "/lib/modprobe.d",
-	NULL,
 };
 
 /* ---- modprobe.d, as libkmod reads it; its own reader does not say which file has an option */
@@ -33,7 +41,7 @@ void modprobe_options_free(struct modprobe_options *options)
 }
 
 /* @line is changed. */
-static int read_line(
+static int read_options_line(
 	const char *file, char *line, struct modprobe_options *options, struct strv *notes)
 {
 	_cleanup_strv_ struct strv words = { 0 };
@@ -61,8 +69,8 @@ static int read_line(
 	return r;
 }
 
-static int read_file(int root_fd, const char *host, const char *path,
-	struct modprobe_options *options, struct strv *notes)
+static int read_options_file(
+	int root_fd, const char *path, struct modprobe_options *options, struct strv *notes)
 {
 	_cleanup_free_ char *text = NULL;
 	char target[PATH_MAX], real[PATH_MAX];
@@ -74,7 +82,8 @@ static int read_file(int root_fd, const char *host, const char *path,
 	/* An absolute link of the host's means a place below the host's root. */
 	if (*target != '/' || strcmp(target, "/dev/null") == 0)
 		(void) snprintf(real, sizeof(real), "%s", path);
-	else if (snprintf(real, sizeof(real), "%s%s", host, target) >= (int) sizeof(real))
+	else if (snprintf(real, sizeof(real), CONTRACT_NIC_HOST_ROOT "%s", target) >=
+		 (int) sizeof(real))
 		return 0;
 	r = fs_read(root_fd, real, FILE_LIMIT, &text, NULL);
 	if (r == -ENOENT)
@@ -87,51 +96,43 @@ static int read_file(int root_fd, const char *host, const char *path,
 	rest = text;
 	while (r == 0 && (line = strsep(&rest, "\n")))
 		if (line[strspn(line, blanks)] != '#')
-			r = read_line(path, line, options, notes);
+			r = read_options_line(path, line, options, notes);
 	return r;
 }
 
-static bool has_suffix(const char *name)
-{
-	size_t length = strlen(name);
-
-	return length > strlen(SUFFIX) && name[0] != '.' &&
-	       strcmp(name + length - strlen(SUFFIX), SUFFIX) == 0;
-}
-
-int modprobe_options_read(int root_fd, const char *const *folders, const char *host,
-	struct modprobe_options *options, struct strv *notes, struct error *error)
+int modprobe_options_read(
+	int root_fd, struct modprobe_options *options, struct strv *notes, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	int r = 0;
 
-	for (size_t f = 0; r == 0 && folders[f]; f++) {
-		_cleanup_strv_ struct strv here = { 0 };
-
-		if (fs_list(root_fd, folders[f], &here) < 0)
-			continue;
-		for (size_t i = 0; r == 0 && i < here.count; i++)
-			if (has_suffix(here.items[i]))
-				r = strv_push_unique(&names, here.items[i]);
-	}
+	for (size_t f = 0; f < ARRAY_SIZE(option_folders); f++)
+		if (fs_list(root_fd, option_folders[f], &names) == -ENOMEM)
+			return error_set_errno(error, -ENOMEM, "modprobe options");
 	strv_sort(&names);
-	for (size_t i = 0; r == 0 && i < names.count; i++)
-		for (size_t f = 0; folders[f]; f++) {
+	for (size_t i = 0; r == 0 && i < names.count; i++) {
+		if (fnmatch("?*.conf", names.items[i], FNM_PERIOD) != 0 ||
+			(i && strcmp(names.items[i - 1], names.items[i]) == 0))
+			continue;
+		/* The first folder that has a file of that name wins. */
+		for (size_t f = 0; f < ARRAY_SIZE(option_folders); f++) {
 			char path[PATH_MAX];
 
-			(void) snprintf(path, sizeof(path), "%s/%s", folders[f], names.items[i]);
+			(void) snprintf(
+				path, sizeof(path), "%s/%s", option_folders[f], names.items[i]);
 			if (!fs_exists(root_fd, path))
 				continue;
-			r = read_file(root_fd, host, path, options, notes);
+			r = read_options_file(root_fd, path, options, notes);
 			break;
 		}
+	}
 	return r < 0 ? error_set_errno(error, r, "modprobe options") : 0;
 }
 
 /* ---- the options of our modules */
 
 /* Returns 1 when the word is good, 0 when it is to be left out. */
-static int check(struct action *action, const struct parameters_taken *taken,
+static int check_option(struct action *action, const struct parameters_taken *taken,
 	const struct modprobe_options *options, size_t index)
 {
 	const char *word = options->words.items[index];
@@ -158,31 +159,26 @@ static int check(struct action *action, const struct parameters_taken *taken,
  * Appends the module's line where it has good words. Those of the container's own folder are
  * checked only: libkmod finds them there.
  */
-static int push_line(struct action *action, struct loader *loader,
+static int push_options_line(struct action *action, struct loader *loader,
 	const struct modprobe_options *options, const char *module, struct strv *lines)
 {
 	_cleanup_(parameters_taken_free) struct parameters_taken taken = { 0 };
 	_cleanup_strv_ struct strv words = { 0 };
 	_cleanup_free_ char *joined = NULL;
-	bool is_open = false;
+	int r;
 
-	for (size_t i = 0; i < options->words.count; i++) {
-		int r = 0;
-
+	if (!strv_contains(&options->modules, module))
+		return 0;
+	r = loader_parameters(loader, module, &taken, &action->error);
+	for (size_t i = 0; r >= 0 && i < options->words.count; i++) {
 		if (strcmp(options->modules.items[i], module) != 0)
 			continue;
-		if (!is_open)
-			r = loader_parameters(loader, module, &taken, &action->error);
-		is_open = true;
-		if (r == 0)
-			r = check(action, &taken, options, i);
+		r = check_option(action, &taken, options, i);
 		if (r > 0 && strncmp(options->files.items[i], OWN_FOLDER, strlen(OWN_FOLDER)) != 0)
 			r = strv_push(&words, options->words.items[i]);
-		if (r < 0)
-			return r;
 	}
-	if (!words.count)
-		return 0;
+	if (r < 0 || !words.count)
+		return r < 0 ? r : 0;
 	joined = strv_join(&words, " ");
 	if (!joined || strv_pushf(lines, "options %s %s", module, joined) < 0)
 		return error_set_errno(&action->error, -ENOMEM, "%s", module);
@@ -202,8 +198,7 @@ int nic_host_options(struct action *action)
 	int r;
 
 	(void) unlinkat(role->root_fd, HOST_OPTIONS_PATH, 0);
-	r = modprobe_options_read(role->root_fd, option_folders, CONTRACT_NIC_HOST_ROOT, &options,
-		&notes, &action->error);
+	r = modprobe_options_read(role->root_fd, &options, &notes, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
 	for (size_t i = 0; i < notes.count; i++)
@@ -214,7 +209,7 @@ int nic_host_options(struct action *action)
 		return 0;
 	r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
 	for (size_t i = 0; r == 0 && i < set->count; i++)
-		r = push_line(action, loader, &options, set->items[i], &lines);
+		r = push_options_line(action, loader, &options, set->items[i], &lines);
 	if (r < 0)
 		return action_reason(
 			action, r == -EINVAL ? REASON_BAD_PARAMETER : REASON_INTERNAL, r);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the network operator gives the NIC container: its argument and its environment. */
 #include <fcntl.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -27,36 +28,29 @@ static const char *const modes[] = {
 
 enum kind { FLAG, LIST, PATH };
 
+#define INPUT(member) offsetof(struct nic_inputs, member)
+
 static const struct variable {
 	const char *name;
 	enum kind kind;
 	size_t offset;
 	const char *otherwise;
 } variables[] = {
-	{ CONTRACT_ENV_UNLOAD_STORAGE, FLAG, offsetof(struct nic_inputs, unload_storage), "" },
-	{ CONTRACT_ENV_UNLOAD_THIRD_PARTY, FLAG, offsetof(struct nic_inputs, unload_third_party),
-		"" },
-	{ CONTRACT_ENV_IFNAMES, FLAG, offsetof(struct nic_inputs, ifnames_rule), "" },
-	{ CONTRACT_ENV_NFSRDMA, FLAG, offsetof(struct nic_inputs, nfsrdma), "" },
-	{ CONTRACT_ENV_STORAGE, LIST, offsetof(struct nic_inputs, storage), CONTRACT_NIC_STORAGE },
-	{ CONTRACT_ENV_THIRD_PARTY, LIST, offsetof(struct nic_inputs, third_party),
-		CONTRACT_NIC_THIRD_PARTY },
-	{ CONTRACT_ENV_AUXILIARY, LIST, offsetof(struct nic_inputs, auxiliary),
-		CONTRACT_NIC_AUXILIARY },
-	{ CONTRACT_ENV_BLACKLIST, LIST, offsetof(struct nic_inputs, blacklist),
-		CONTRACT_NIC_BLACKLIST },
-	{ CONTRACT_ENV_READY_FILE, PATH, offsetof(struct nic_inputs, ready_file),
-		CONTRACT_OFED_READY },
-	{ CONTRACT_ENV_LOCK_FILE, PATH, offsetof(struct nic_inputs, lock_file),
-		CONTRACT_OFED_LOCK },
-	{ CONTRACT_ENV_DRIVERS_MOUNT, PATH, offsetof(struct nic_inputs, drivers_mount),
-		CONTRACT_OFED_RUN },
-	{ CONTRACT_ENV_SOURCES, PATH, offsetof(struct nic_inputs, sources), CONTRACT_SOURCES },
-	{ CONTRACT_ENV_UDEV_RULES, PATH, offsetof(struct nic_inputs, udev_rules),
-		CONTRACT_NIC_UDEV_RULES },
-	{ CONTRACT_ENV_BLACKLIST_FILE, PATH, offsetof(struct nic_inputs, blacklist_file),
-		CONTRACT_NIC_BLACKLIST_FILE },
-	{ CONTRACT_ENV_INVENTORY, PATH, offsetof(struct nic_inputs, inventory), "" },
+	{ CONTRACT_ENV_UNLOAD_STORAGE, FLAG, INPUT(unload_storage), "" },
+	{ CONTRACT_ENV_UNLOAD_THIRD_PARTY, FLAG, INPUT(unload_third_party), "" },
+	{ CONTRACT_ENV_IFNAMES, FLAG, INPUT(ifnames_rule), "" },
+	{ CONTRACT_ENV_NFSRDMA, FLAG, INPUT(nfsrdma), "" },
+	{ CONTRACT_ENV_STORAGE, LIST, INPUT(storage), CONTRACT_NIC_STORAGE },
+	{ CONTRACT_ENV_THIRD_PARTY, LIST, INPUT(third_party), CONTRACT_NIC_THIRD_PARTY },
+	{ CONTRACT_ENV_AUXILIARY, LIST, INPUT(auxiliary), CONTRACT_NIC_AUXILIARY },
+	{ CONTRACT_ENV_BLACKLIST, LIST, INPUT(blacklist), CONTRACT_NIC_BLACKLIST },
+	{ CONTRACT_ENV_READY_FILE, PATH, INPUT(ready_file), CONTRACT_OFED_READY },
+	{ CONTRACT_ENV_LOCK_FILE, PATH, INPUT(lock_file), CONTRACT_OFED_LOCK },
+	{ CONTRACT_ENV_DRIVERS_MOUNT, PATH, INPUT(drivers_mount), CONTRACT_OFED_RUN },
+	{ CONTRACT_ENV_SOURCES, PATH, INPUT(sources), CONTRACT_SOURCES },
+	{ CONTRACT_ENV_UDEV_RULES, PATH, INPUT(udev_rules), CONTRACT_NIC_UDEV_RULES },
+	{ CONTRACT_ENV_BLACKLIST_FILE, PATH, INPUT(blacklist_file), CONTRACT_NIC_BLACKLIST_FILE },
+	{ CONTRACT_ENV_INVENTORY, PATH, INPUT(inventory), "" },
 };
 
 const char *nic_mode_name(enum nic_mode mode)
@@ -84,7 +78,7 @@ static int read_mode(struct nic_inputs *inputs, char *const *arguments, struct e
 #define MODULE_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
 /* A variable that is set to nothing is an empty list. */
-static int read_list(
+static int read_names(
 	const char *variable, const char *otherwise, struct strv *names, struct error *error)
 {
 	const char *value = getenv(variable);
@@ -104,7 +98,7 @@ static int read_list(
 	return 0;
 }
 
-static bool climbs(const char *path)
+static bool has_dotdot(const char *path)
 {
 	for (const char *dots = path; (dots = strstr(dots, "..")); dots += 2)
 		if ((dots == path || dots[-1] == '/') && (dots[2] == '/' || !dots[2]))
@@ -118,7 +112,7 @@ static int read_path(const char *variable, const char *otherwise, char **ret, st
 	const char *value = getenv(variable);
 	size_t length;
 
-	if (value && *value && (*value != '/' || climbs(value)))
+	if (value && *value && (*value != '/' || has_dotdot(value)))
 		return error_set(error, -EINVAL, "%s=%.200s: give a path from the root, without ..",
 			variable, value);
 	if (!value || !*value)
@@ -139,7 +133,7 @@ static int read_path(const char *variable, const char *otherwise, char **ret, st
  * files and /proc/sys, and modules are loaded from there: what others could write is not believed,
  * nor what cannot be looked at.
  */
-static bool is_usable(struct nic_inputs *inputs, int root_fd)
+static void check_inventory(struct nic_inputs *inputs, int root_fd)
 {
 	_cleanup_close_ int inventory_fd = -1;
 	_cleanup_close_ int fd = -1;
@@ -147,8 +141,10 @@ static bool is_usable(struct nic_inputs *inputs, int root_fd)
 	struct error why = { "" };
 
 	if (!*inputs->inventory || !fs_exists(root_fd, inputs->inventory) ||
-		(mountinfo_find(root_fd, inputs->inventory, &mount) == 0 && mount.of_root))
-		return false;
+		(mountinfo_find(root_fd, inputs->inventory, &mount) == 0 && mount.of_root)) {
+		(void) snprintf(inputs->unused, sizeof(inputs->unused), "is no folder of the host");
+		return;
+	}
 	inventory_fd = open_in_root(root_fd, inputs->inventory, O_RDONLY | O_DIRECTORY);
 	if (inventory_fd < 0) {
 		(void) error_set_errno(&why, inventory_fd, "it cannot be opened");
@@ -162,8 +158,8 @@ static bool is_usable(struct nic_inputs *inputs, int root_fd)
 			fd = open_owned(inventory_fd, OWN_FOLDER, O_RDONLY | O_DIRECTORY, &why);
 	}
 	if (fd < 0)
-		(void) snprintf(inputs->distrusted, sizeof(inputs->distrusted), "%.255s", why.text);
-	return fd >= 0;
+		(void) snprintf(
+			inputs->unused, sizeof(inputs->unused), "is not used, %.200s", why.text);
 }
 
 int nic_inputs_read(
@@ -178,7 +174,7 @@ int nic_inputs_read(
 		if (variable->kind == FLAG)
 			r = options_flag(variable->name, value, error);
 		else if (variable->kind == LIST)
-			r = read_list(variable->name, variable->otherwise, value, error);
+			r = read_names(variable->name, variable->otherwise, value, error);
 		else
 			r = read_path(variable->name, variable->otherwise, value, error);
 	}
@@ -190,13 +186,13 @@ int nic_inputs_read(
 	/* "No delay" is no look at whether a device has come. */
 	if (inputs->bind_ms < BIND_LEAST_MS)
 		inputs->bind_ms = BIND_LEAST_MS;
-	inputs->distrusted[0] = '\0';
-	inputs->journal_on_disk = is_usable(inputs, root_fd);
+	inputs->unused[0] = '\0';
+	check_inventory(inputs, root_fd);
 	if (asprintf(&inputs->shown_sources, "%s/%s", inputs->drivers_mount, inputs->sources) < 0)
 		inputs->shown_sources = NULL;
 	if (asprintf(&inputs->journal_folder, "%s%s",
-		    inputs->journal_on_disk ? inputs->inventory : NIC_STATE_FOLDER,
-		    inputs->journal_on_disk ? "/" OWN_FOLDER : "") < 0)
+		    *inputs->unused ? NIC_STATE_FOLDER : inputs->inventory,
+		    *inputs->unused ? "" : "/" OWN_FOLDER) < 0)
 		inputs->journal_folder = NULL;
 	return inputs->shown_sources && inputs->journal_folder
 		       ? 0
@@ -222,7 +218,7 @@ void nic_inputs_free(struct nic_inputs *inputs)
 
 #define NO_TOOLKIT "OpenShift's driver toolkit is not used: this container compiles by itself"
 
-static const struct ignored_env without_use[] = {
+static const struct ignored_env ignored_variables[] = {
 	{ "no package of a distribution is installed at a start", NULL, { "UBUNTU_PRO_TOKEN" } },
 	{ "the image knows where its own sources are", NULL, { "NVIDIA_NIC_DRIVER_PATH" } },
 	{ NO_TOOLKIT, NULL,
@@ -241,38 +237,34 @@ static const struct ignored_env without_use[] = {
 	IGNORED_ENV_PROXIES,
 };
 
-static void log_note(struct log *log, const struct error *text)
+static _printf_(2, 3) void note_environment(struct log *log, const char *format, ...)
 {
-	log_event(log, "note", "environment", 0, REASON_NONE, text->text);
+	char text[ERROR_TEXT_SIZE];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	log_event(log, "note", "environment", 0, REASON_NONE, text);
 }
 
 void nic_inputs_log(const struct nic_inputs *inputs, struct log *log)
 {
 	const char *flags = getenv(CONTRACT_ENV_BUILD_FLAGS);
 	struct error why = { "" };
-	struct error text;
 
-	ignored_env_tell(log, "environment", without_use, ARRAY_SIZE(without_use));
-	if (inputs->mode == NIC_PRECOMPILED && flags && *flags) {
-		(void) error_set(&text, 0,
-			CONTRACT_ENV_BUILD_FLAGS
+	ignored_env_tell(log, "environment", ignored_variables, ARRAY_SIZE(ignored_variables));
+	if (inputs->mode == NIC_PRECOMPILED && flags && *flags)
+		note_environment(log, CONTRACT_ENV_BUILD_FLAGS
 			" is for the mode sources: precompiled modules are compiled already");
-		log_note(log, &text);
-	}
-	if (*inputs->inventory && !inputs->journal_on_disk) {
-		(void) error_set(&text, 0,
-			"/%s (%s) %s%s: what a start remembers lies in memory, and is lost with "
-			"the node's power",
-			inputs->inventory, CONTRACT_ENV_INVENTORY,
-			*inputs->distrusted ? "is not used, " : "is no folder of the host",
-			inputs->distrusted);
-		log_note(log, &text);
-	}
-	if (nic_network_is_distrusted(log->root_fd, &why)) {
-		(void) error_set(&text, 0,
+	if (*inputs->inventory && *inputs->unused)
+		note_environment(log,
+			"/%s (%s) %s: what a start remembers lies in memory, and is lost with the "
+			"node's power",
+			inputs->inventory, CONTRACT_ENV_INVENTORY, inputs->unused);
+	if (nic_network_is_distrusted(log->root_fd, &why))
+		note_environment(log,
 			"what a previous run saved of the network is not believed, and not "
 			"restored: %s",
 			why.text);
-		log_note(log, &text);
-	}
 }

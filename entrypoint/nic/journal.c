@@ -17,7 +17,7 @@
 #define WORD "slipway-swap"
 
 /* Stable, as all words of the file: a later Slipway reads what an earlier one wrote. */
-static const char *const parts[] = {
+static const char *const part_words[] = {
 	[SWAP_DRIVER] = "ours",
 	[SWAP_STORAGE] = "storage",
 	[SWAP_THIRD_PARTY] = "third-party",
@@ -26,7 +26,7 @@ static const char *const parts[] = {
 	[SWAP_OTHER] = "other",
 };
 
-static const char *const phases[PHASES] = {
+static const char *const phase_words[PHASES] = {
 	[PHASE_NONE] = "none",
 	[PHASE_UNLOADING] = "unloading",
 	[PHASE_LOADING] = "loading",
@@ -36,39 +36,33 @@ static const char *const phases[PHASES] = {
 	[PHASE_ROLLBACK] = "rollback",
 };
 
-/* Records of one field, each an item of a list. */
-static const struct {
+/* What of the journal is in the file: the kind of its records, their field, and what that is of. */
+static const struct journal_field {
 	const char *kind;
-	const char *field;
+	const char *name;
+	enum {
+		FIELD_PHASE,
+		FIELD_FLAG,    /* a bool: the record is there when it is true */
+		FIELD_TEXT,    /* a string, or NULL */
+		FIELD_LIST,    /* a strv: a record for each item */
+		FIELD_MODULES, /* a swap_plan's go: a record for each, with fields of its own */
+	} type;
 	size_t offset;
-} lists[] = {
-	{ "load", "name", offsetof(struct journal, pending.load) },
-	{ "inserted", "name", offsetof(struct journal, own.load) },
-	{ "plan-load", "name", offsetof(struct journal, plan.load) },
-	{ "missing", "text", offsetof(struct journal, lists[JOURNAL_MISSING]) },
-	{ "unrestored", "text", offsetof(struct journal, lists[JOURNAL_UNRESTORED]) },
-	{ "outcome", "text", offsetof(struct journal, lists[JOURNAL_OUTCOME]) },
+} journal_fields[] = {
+	{ "phase", "name", FIELD_PHASE, offsetof(struct journal, phase) },
+	{ "plan", "same", FIELD_FLAG, offsetof(struct journal, plan.same) },
+	{ "network", "path", FIELD_TEXT, offsetof(struct journal, network) },
+	{ "network", "done", FIELD_TEXT, offsetof(struct journal, network_done) },
+	{ "go", NULL, FIELD_MODULES, offsetof(struct journal, pending) },
+	{ "own", NULL, FIELD_MODULES, offsetof(struct journal, own) },
+	{ "plan-go", NULL, FIELD_MODULES, offsetof(struct journal, plan) },
+	{ "load", "name", FIELD_LIST, offsetof(struct journal, pending.load) },
+	{ "inserted", "name", FIELD_LIST, offsetof(struct journal, own.load) },
+	{ "plan-load", "name", FIELD_LIST, offsetof(struct journal, plan.load) },
+	{ "missing", "text", FIELD_LIST, offsetof(struct journal, lists[JOURNAL_MISSING]) },
+	{ "unrestored", "text", FIELD_LIST, offsetof(struct journal, lists[JOURNAL_UNRESTORED]) },
+	{ "outcome", "text", FIELD_LIST, offsetof(struct journal, lists[JOURNAL_OUTCOME]) },
 };
-
-/* Records of modules, each in a plan's go. */
-static const struct {
-	const char *kind;
-	size_t offset;
-} plans[] = {
-	{ "go", offsetof(struct journal, pending) },
-	{ "own", offsetof(struct journal, own) },
-	{ "plan-go", offsetof(struct journal, plan) },
-};
-
-const char *swap_part_name(enum swap_part part)
-{
-	return parts[part];
-}
-
-const char *phase_name(enum phase phase)
-{
-	return phases[phase];
-}
 
 void swap_plan_free(struct swap_plan *plan)
 {
@@ -137,7 +131,7 @@ void journal_free(struct journal *journal)
 	*journal = (struct journal){ .phase = PHASE_NONE };
 }
 
-static bool is_pending(enum phase phase)
+static bool phase_is_pending(enum phase phase)
 {
 	return phase != PHASE_NONE && phase != PHASE_COMMITTED;
 }
@@ -149,56 +143,52 @@ bool journal_knows_own(const struct journal *journal)
 
 /* ---- text */
 
-static int print_text(
-	struct statefile *file, const char *kind, const char *field, const char *value)
+static int print_text(struct statefile *file, const struct journal_field *field, const char *value)
 {
-	struct record *record = statefile_add(file, kind);
+	struct record *record = value ? statefile_add(file, field->kind) : NULL;
 
-	return record ? record_set(record, field, value) : -ENOMEM;
+	if (!value)
+		return 0;
+	return record ? record_set(record, field->name, value) : -ENOMEM;
 }
 
-static int print_module(struct statefile *file, const char *kind, const struct swap_module *module)
+static int print_modules(struct statefile *file, const char *kind, const struct swap_plan *plan)
 {
-	struct record *record = statefile_add(file, kind);
+	for (size_t i = 0; i < plan->go_count; i++) {
+		const struct swap_module *module = &plan->go[i];
+		struct record *record = statefile_add(file, kind);
 
-	if (!record || record_set(record, "name", module->name) < 0 ||
-		record_set(record, "part", swap_part_name(module->part)) < 0 ||
-		(*module->build_id && record_set(record, "build-id", module->build_id) < 0) ||
-		(*module->options && record_set(record, "options", module->options) < 0))
-		return -ENOMEM;
+		if (!record || record_set(record, "name", module->name) < 0 ||
+			record_set(record, "part", part_words[module->part]) < 0 ||
+			(*module->build_id &&
+				record_set(record, "build-id", module->build_id) < 0) ||
+			(*module->options && record_set(record, "options", module->options) < 0))
+			return -ENOMEM;
+	}
 	return 0;
 }
 
-static int print_journal(struct statefile *file, const struct journal *journal)
+static int print_field(
+	struct statefile *file, const struct journal_field *field, const struct journal *journal)
 {
-	if (print_text(file, "phase", "name", phase_name(journal->phase)) < 0 ||
-		(journal->plan.same && print_text(file, "plan", "same", "1") < 0))
-		return -ENOMEM;
-	if (journal->network || journal->network_done) {
-		struct record *record = statefile_add(file, "network");
+	const void *at = (const char *) journal + field->offset;
+	const struct strv *list = at;
 
-		if (!record ||
-			(journal->network && record_set(record, "path", journal->network) < 0) ||
-			(journal->network_done &&
-				record_set(record, "done", journal->network_done) < 0))
+	switch (field->type) {
+	case FIELD_PHASE:
+		return print_text(file, field, phase_words[*(const enum phase *) at]);
+	case FIELD_FLAG:
+		return print_text(file, field, *(const bool *) at ? "1" : NULL);
+	case FIELD_TEXT:
+		return print_text(file, field, *(char *const *) at);
+	case FIELD_MODULES:
+		return print_modules(file, field->kind, at);
+	case FIELD_LIST:
+		break;
+	}
+	for (size_t i = 0; i < list->count; i++)
+		if (print_text(file, field, list->items[i]) < 0)
 			return -ENOMEM;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(plans); i++) {
-		const void *at = (const char *) journal + plans[i].offset;
-		const struct swap_plan *plan = at;
-
-		for (size_t j = 0; j < plan->go_count; j++)
-			if (print_module(file, plans[i].kind, &plan->go[j]) < 0)
-				return -ENOMEM;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-		const void *at = (const char *) journal + lists[i].offset;
-		const struct strv *list = at;
-
-		for (size_t j = 0; j < list->count; j++)
-			if (print_text(file, lists[i].kind, lists[i].field, list->items[j]) < 0)
-				return -ENOMEM;
-	}
 	return 0;
 }
 
@@ -206,8 +196,10 @@ int journal_write(int root_fd, const struct journal *journal, struct error *erro
 {
 	_cleanup_(statefile_free) struct statefile file = { .word = WORD };
 
-	if (print_journal(&file, journal) < 0)
-		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
+	for (size_t i = 0; i < ARRAY_SIZE(journal_fields); i++)
+		if (print_field(&file, &journal_fields[i], journal) < 0)
+			return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
+	/* The phase is always in it. */
 	if (file.count > 1 || journal->phase != PHASE_NONE)
 		return statefile_write(root_fd, JOURNAL_PATH, &file, error);
 	return unlinkat(root_fd, JOURNAL_PATH, 0) < 0 && errno != ENOENT
@@ -215,31 +207,16 @@ int journal_write(int root_fd, const struct journal *journal, struct error *erro
 		       : 0;
 }
 
-static int take_module(const struct record *record, struct swap_plan *plan)
+/* One of a later Slipway is as the first, from which recovery does all. */
+static enum phase take_phase(const char *name)
 {
-	const char *name = record_get(record, "name");
-	const char *part = record_get(record, "part");
-	const char *build_id = record_get(record, "build-id");
-	const char *options = record_get(record, "options");
-	/* An unknown part is of a later Slipway: it goes and comes back as any other. */
-	struct swap_module module = { .part = SWAP_OTHER };
-	_cleanup_free_ char *copy = strdup(options ? options : "");
-
-	if (!copy)
-		return -ENOMEM;
-	if (!name || !*name || strchr(name, '/') || strlen(name) >= sizeof(module.name))
-		return -EBADMSG;
-	for (size_t i = 0; part && i < ARRAY_SIZE(parts); i++)
-		if (strcmp(parts[i], part) == 0)
-			module.part = (enum swap_part) i;
-	(void) snprintf(module.name, sizeof(module.name), "%s", name);
-	(void) snprintf(
-		module.build_id, sizeof(module.build_id), "%.64s", build_id ? build_id : "");
-	module.options = copy;
-	return swap_plan_add(plan, &module);
+	for (size_t i = 0; name && i < PHASES; i++)
+		if (strcmp(phase_words[i], name) == 0)
+			return (enum phase) i;
+	return PHASE_UNLOADING;
 }
 
-static int take_copy(const char *value, char **ret)
+static int take_text(const char *value, char **ret)
 {
 	if (!value)
 		return 0;
@@ -248,43 +225,68 @@ static int take_copy(const char *value, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int take_record(const struct record *record, struct journal *journal)
+static int take_module(const struct record *record, struct swap_plan *plan)
 {
 	const char *name = record_get(record, "name");
+	const char *part = record_get(record, "part");
+	const char *build_id = record_get(record, "build-id");
+	/* An unknown part is of a later Slipway: it goes and comes back as any other. */
+	struct swap_module module = { .part = SWAP_OTHER };
+	_cleanup_free_ char *options = NULL;
 
-	if (strcmp(record->kind, "phase") == 0) {
-		/* One of a later Slipway: as from the first, from which recovery does all. */
-		journal->phase = PHASE_UNLOADING;
-		for (size_t i = 0; name && i < PHASES; i++)
-			if (strcmp(phases[i], name) == 0)
-				journal->phase = (enum phase) i;
-		return 0;
-	}
-	if (strcmp(record->kind, "plan") == 0) {
-		journal->plan.same = record_get(record, "same") != NULL;
-		return 0;
-	}
-	if (strcmp(record->kind, "network") == 0) {
-		int r = take_copy(record_get(record, "path"), &journal->network);
-
-		return r < 0 ? r : take_copy(record_get(record, "done"), &journal->network_done);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(plans); i++)
-		if (strcmp(record->kind, plans[i].kind) == 0)
-			return take_module(record, (void *) ((char *) journal + plans[i].offset));
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-		if (strcmp(record->kind, lists[i].kind) == 0) {
-			const char *value = record_get(record, lists[i].field);
-
-			return value ? strv_push(
-					       (void *) ((char *) journal + lists[i].offset), value)
-				     : -EBADMSG;
-		}
-	return 0; /* of a later version */
+	if (!name || !*name || strchr(name, '/') || strlen(name) >= sizeof(module.name))
+		return -EBADMSG;
+	for (size_t i = 0; part && i < ARRAY_SIZE(part_words); i++)
+		if (strcmp(part_words[i], part) == 0)
+			module.part = (enum swap_part) i;
+	(void) snprintf(module.name, sizeof(module.name), "%s", name);
+	(void) snprintf(
+		module.build_id, sizeof(module.build_id), "%.64s", build_id ? build_id : "");
+	if (take_text(record_get(record, "options"), &options) < 0)
+		return -ENOMEM;
+	module.options = options;
+	return swap_plan_add(plan, &module);
 }
 
-static int read_file(int root_fd, const char *path, const char *word, struct journal *journal,
-	struct error *error)
+static int take_field(
+	const struct record *record, const struct journal_field *field, struct journal *journal)
+{
+	void *at = (char *) journal + field->offset;
+	const char *value = field->name ? record_get(record, field->name) : NULL;
+
+	switch (field->type) {
+	case FIELD_PHASE:
+		*(enum phase *) at = take_phase(value);
+		return 0;
+	case FIELD_FLAG:
+		*(bool *) at = value != NULL;
+		return 0;
+	case FIELD_TEXT:
+		return take_text(value, at);
+	case FIELD_MODULES:
+		return take_module(record, at);
+	case FIELD_LIST:
+		break;
+	}
+	return value ? strv_push(at, value) : -EBADMSG;
+}
+
+/* A kind that is not known is of a later Slipway. */
+static int take_record(const struct record *record, struct journal *journal)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(journal_fields); i++) {
+		int r = 0;
+
+		if (strcmp(record->kind, journal_fields[i].kind) == 0)
+			r = take_field(record, &journal_fields[i], journal);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_journal_file(int root_fd, const char *path, const char *word,
+	struct journal *journal, struct error *error)
 {
 	_cleanup_(statefile_free) struct statefile file = { .word = word };
 	int r = statefile_read(root_fd, path, &file, error);
@@ -303,7 +305,7 @@ int journal_read(int root_fd, struct journal *journal, struct error *error)
 {
 	*journal = (struct journal){ .phase = PHASE_NONE };
 	return fs_exists(root_fd, JOURNAL_PATH)
-		       ? read_file(root_fd, JOURNAL_PATH, WORD, journal, error)
+		       ? read_journal_file(root_fd, JOURNAL_PATH, WORD, journal, error)
 		       : 0;
 }
 
@@ -327,7 +329,7 @@ enum phase journal_phase(int root_fd)
 
 bool journal_is_pending(int root_fd)
 {
-	return is_pending(journal_phase(root_fd));
+	return phase_is_pending(journal_phase(root_fd));
 }
 
 int journal_write_phase(int root_fd, struct journal *journal, enum phase phase, struct error *error)
@@ -336,7 +338,7 @@ int journal_write_phase(int root_fd, struct journal *journal, enum phase phase, 
 
 	journal->phase = phase;
 	r = journal_write(root_fd, journal, error);
-	kill_point("phase:%s", phase_name(phase));
+	kill_point("phase:%s", phase_words[phase]);
 	return r;
 }
 
@@ -370,11 +372,14 @@ int journal_merge_pending(
 
 /*
  * A module whose file the host's tree has is the node's own, whatever was known; of one that
- * another container brought the old entry stays.
+ * another container brought the old entry stays. When nothing was known all of @plan is.
  */
-int journal_merge_own(struct swap_plan *own, const struct swap_plan *plan, bool known,
-	struct module_lookup *lookup)
+static int merge_own(
+	struct journal *journal, const struct swap_plan *plan, struct module_lookup *lookup)
 {
+	struct swap_plan *own = &journal->own;
+	bool known = journal_knows_own(journal);
+
 	for (size_t i = 0; i < plan->go_count; i++) {
 		const struct swap_module *module = &plan->go[i];
 		struct swap_module *there;
@@ -393,9 +398,9 @@ int journal_merge_own(struct swap_plan *own, const struct swap_plan *plan, bool 
 	return 0;
 }
 
-int journal_begin(const struct role *role, const struct swap_plan *plan,
-	struct module_lookup *lookup, struct error *error)
+int journal_begin(const struct swap_plan *plan, struct module_lookup *lookup, struct error *error)
 {
+	const struct role *role = lookup->action->role;
 	_cleanup_journal_ struct journal journal = { 0 };
 	_cleanup_strv_ struct strv coming = { 0 };
 	bool is_continued;
@@ -403,24 +408,20 @@ int journal_begin(const struct role *role, const struct swap_plan *plan,
 
 	if (r < 0)
 		return r;
-	is_continued = is_pending(journal.phase);
+	is_continued = phase_is_pending(journal.phase);
 	if (!is_continued)
 		swap_plan_free(&journal.pending);
 	/* What this start will insert itself: all that is not there, or goes first. */
-	for (size_t i = 0; r == 0 && i < plan->load.count; i++)
-		if (swap_plan_find(plan, plan->load.items[i]) ||
-			!sysmodule_exists(role->root_fd, plan->load.items[i]))
-			r = strv_push(&coming, plan->load.items[i]);
+	for (size_t i = 0; i < plan->load.count; i++)
+		if ((swap_plan_find(plan, plan->load.items[i]) ||
+			    !sysmodule_exists(role->root_fd, plan->load.items[i])) &&
+			strv_push(&coming, plan->load.items[i]) < 0)
+			return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
 	/* What runs is what the killed container left: the node's own is what that one found. */
-	if (r == 0)
-		r = journal_merge_own(&journal.own, is_continued ? &journal.pending : plan,
-			journal_knows_own(&journal), lookup);
-	if (r == 0)
-		r = nic_push_all(&journal.own.load, &coming);
-	if (r == 0)
-		r = journal_merge_pending(&journal.pending, plan, &coming);
-	if (r < 0)
-		return error_set_errno(error, r, "/%s", JOURNAL_PATH);
+	if (merge_own(&journal, is_continued ? &journal.pending : plan, lookup) < 0 ||
+		nic_push_all(&journal.own.load, &coming) < 0 ||
+		journal_merge_pending(&journal.pending, plan, &coming) < 0)
+		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
 	return journal_write_phase(role->root_fd, &journal, PHASE_UNLOADING, error);
 }
 
@@ -438,7 +439,7 @@ static void journal_finish(int root_fd, enum phase phase, bool own_is_back)
 		(void) unlinkat(root_fd, JOURNAL_PATH, 0);
 		return;
 	}
-	was_pending = is_pending(journal.phase);
+	was_pending = phase_is_pending(journal.phase);
 	if (phase == PHASE_COMMITTED && !was_pending)
 		return;
 	swap_plan_free(&journal.pending);
@@ -483,7 +484,7 @@ int journal_set_network(int root_fd, const char *path, const char *done, struct 
 		return r;
 	free(TAKE_PTR(journal.network));
 	free(TAKE_PTR(journal.network_done));
-	if (take_copy(path, &journal.network) < 0 || take_copy(done, &journal.network_done) < 0)
+	if (take_text(path, &journal.network) < 0 || take_text(done, &journal.network_done) < 0)
 		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
 	return journal_write(root_fd, &journal, error);
 }
@@ -502,30 +503,30 @@ static int read_old_plan(int root_fd, const char *path, struct journal *old)
 {
 	struct error ignored;
 
-	return read_file(root_fd, path, "slipway-modules", old, &ignored) == -ENOMEM ? -ENOMEM : 0;
+	return read_journal_file(root_fd, path, "slipway-modules", old, &ignored) == -ENOMEM
+		       ? -ENOMEM
+		       : 0;
 }
 
-static int read_old_list(int root_fd, const char *path, struct strv *list)
+/* Replaces @lines by the file's, where it is there. -ENOMEM. */
+static int read_old_lines(int root_fd, const char *path, struct strv *lines)
 {
 	_cleanup_free_ char *text = NULL;
 	int r = fs_read(root_fd, path, (size_t) 1 << 20, &text, NULL);
 
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	strv_free(list);
-	return strv_split(list, text, "\n");
+	strv_free(lines);
+	return strv_split(lines, text, "\n");
 }
 
 static int read_old_line(int root_fd, const char *path, char **ret)
 {
-	_cleanup_free_ char *line = NULL;
-	int r = fs_read_line(root_fd, path, &line);
+	_cleanup_strv_ struct strv lines = { 0 };
 
-	if (r < 0)
-		return r == -ENOMEM ? r : 0;
-	free(*ret);
-	*ret = *line ? TAKE_PTR(line) : NULL;
-	return 0;
+	if (read_old_lines(root_fd, path, &lines) < 0)
+		return -ENOMEM;
+	return take_text(lines.count ? lines.items[0] : NULL, ret);
 }
 
 /* Adding what is there already changes nothing: this may have been killed half-way. */
@@ -536,27 +537,21 @@ static int merge_old(int root_fd, struct journal *journal)
 	const struct swap_plan *swap = &old_swap.pending;
 	const struct swap_plan *inbox = &old_inbox.pending;
 	bool knew_own = journal_knows_own(journal);
-	int r = read_old_plan(root_fd, OLD("swap"), &old_swap);
 
-	if (r == 0)
-		r = read_old_plan(root_fd, OLD("inbox"), &old_inbox);
-	if (r == 0)
-		r = journal_merge_pending(&journal->pending, swap, &swap->load);
+	if (read_old_plan(root_fd, OLD("swap"), &old_swap) < 0 ||
+		read_old_plan(root_fd, OLD("inbox"), &old_inbox) < 0 ||
+		journal_merge_pending(&journal->pending, swap, &swap->load) < 0 ||
+		nic_push_all(&journal->own.load, &inbox->load) < 0 ||
+		read_old_lines(root_fd, OLD("missing"), &journal->lists[JOURNAL_MISSING]) < 0 ||
+		read_old_lines(root_fd, OLD("unrestored"), &journal->lists[JOURNAL_UNRESTORED]) <
+			0 ||
+		read_old_line(root_fd, OLD("journal"), &journal->network) < 0 ||
+		read_old_line(root_fd, OLD("journal-done"), &journal->network_done) < 0)
+		return -ENOMEM;
 	/* A list that knew more than the older image did stays as it is. */
-	for (size_t i = 0; r == 0 && !knew_own && i < inbox->go_count; i++)
-		r = swap_plan_add(&journal->own, &inbox->go[i]);
-	if (r == 0)
-		r = nic_push_all(&journal->own.load, &inbox->load);
-	if (r == 0)
-		r = read_old_list(root_fd, OLD("missing"), &journal->lists[JOURNAL_MISSING]);
-	if (r == 0)
-		r = read_old_list(root_fd, OLD("unrestored"), &journal->lists[JOURNAL_UNRESTORED]);
-	if (r == 0)
-		r = read_old_line(root_fd, OLD("journal"), &journal->network);
-	if (r == 0)
-		r = read_old_line(root_fd, OLD("journal-done"), &journal->network_done);
-	if (r < 0)
-		return r;
+	for (size_t i = 0; !knew_own && i < inbox->go_count; i++)
+		if (swap_plan_add(&journal->own, &inbox->go[i]) < 0)
+			return -ENOMEM;
 	/* Which step it was killed in was not recorded: recovery does all from the first on. */
 	if (swap->load.count || swap->go_count)
 		journal->phase = PHASE_UNLOADING;
@@ -578,9 +573,8 @@ int journal_adopt_old(int root_fd, struct error *error)
 	r = read_or_none(root_fd, &journal, error);
 	if (r < 0)
 		return r;
-	r = merge_old(root_fd, &journal);
-	if (r < 0)
-		return error_set_errno(error, r, "/%s", JOURNAL_PATH);
+	if (merge_old(root_fd, &journal) < 0)
+		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
 	r = journal_write(root_fd, &journal, error);
 	kill_point("adopt:written");
 	if (r < 0)

@@ -7,10 +7,14 @@
 #include "common/path.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/nic/nic_internal.h"
+#include "module/symvers.h"
 
 /* Deeper than any kernel's module tree. */
 #define DEPTH_MAX 12
 
+/* In the journals' folder: what the image that was loaded last has, a folder for its kernel. */
+#define KEPT    "loaded"
+#define NEW     KEPT ".new"
 #define ID_FILE "set"
 
 /* ---- files by build id */
@@ -22,10 +26,11 @@ void module_lookup_free(struct module_lookup *lookup)
 	lookup->listed = false;
 }
 
-static int list_folder(struct module_lookup *lookup, const char *folder, int depth)
+static int list_tree(struct module_lookup *lookup, const char *folder, int depth)
 {
+	const struct role *role = lookup->action->role;
 	_cleanup_strv_ struct strv names = { 0 };
-	int r = fs_list(lookup->root_fd, folder, &names);
+	int r = fs_list(role->root_fd, folder, &names);
 
 	if (r < 0)
 		return r == -ENOMEM ? r : 0; /* no folder: something else that lies there */
@@ -41,85 +46,84 @@ static int list_folder(struct module_lookup *lookup, const char *folder, int dep
 		if (module_suffix(path))
 			r = strv_push(&lookup->files, path);
 		else if (depth > 0 && !strchr(base, '.'))
-			r = list_folder(lookup, path, depth - 1);
+			r = list_tree(lookup, path, depth - 1);
 	}
 	return r;
 }
 
-/* The best place first. */
+/* The best place first: the host's tree, what an earlier image kept, this image. */
 static int list_all(struct module_lookup *lookup)
 {
-	char host[PATH_MAX], image[PATH_MAX];
-	int r = 0;
+	const struct nic *nic = lookup->action->role;
+	const char *krel = nic->role.krel;
+	char host[PATH_MAX], kept[PATH_MAX], image[PATH_MAX];
 
 	if (lookup->listed)
 		return 0;
 	lookup->listed = true;
-	(void) snprintf(host, sizeof(host), "%s/lib/modules/%s", lookup->host, lookup->krel);
-	(void) snprintf(image, sizeof(image), "lib/modules/%s", lookup->krel);
-	if (*lookup->host)
-		r = list_folder(lookup, host, DEPTH_MAX);
-	if (r == 0)
-		r = list_folder(lookup, lookup->kept, 1);
-	return r < 0 ? r : list_folder(lookup, image, DEPTH_MAX);
+	(void) snprintf(host, sizeof(host), "%s/lib/modules/%s", nic->role.host_root + 1, krel);
+	(void) snprintf(kept, sizeof(kept), "%s/" KEPT "/%s", nic->inputs.journal_folder, krel);
+	(void) snprintf(image, sizeof(image), "lib/modules/%s", krel);
+	if (list_tree(lookup, host, DEPTH_MAX) < 0 || list_tree(lookup, kept, 1) < 0)
+		return -ENOMEM;
+	return list_tree(lookup, image, DEPTH_MAX);
 }
 
 static bool is_below(const char *path, const char *folder)
 {
 	size_t length = strlen(folder);
 
-	return length && strncmp(path, folder, length) == 0 && path[length] == '/';
+	return strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
 bool module_is_of_host(const struct module_lookup *lookup, const char *path)
 {
-	return is_below(path, lookup->host);
+	const struct role *role = lookup->action->role;
+
+	return is_below(path, role->host_root + 1);
 }
 
-/* What others could have put there is not loaded, whatever build id it says it has. */
-static bool is_trusted(struct module_lookup *lookup, const char *path)
+/*
+ * Is it kept where others than root can have put it, which have the inventory's folder, too? Then
+ * it is not loaded, whatever build id it says it has, and reported.
+ */
+static bool is_distrusted(struct module_lookup *lookup, const char *path)
 {
-	_cleanup_close_ int base_fd = -1;
+	const struct nic *nic = lookup->action->role;
+	const char *folder = nic->inputs.journal_folder;
 	_cleanup_close_ int fd = -1;
 	struct error why = { "" };
 
-	if (!lookup->kept_in || !is_below(path, lookup->kept) || !is_below(path, lookup->kept_in))
-		return true;
-	base_fd = open_in_root(lookup->root_fd, lookup->kept_in, O_PATH | O_DIRECTORY);
-	if (base_fd < 0)
-		(void) error_set_errno(&why, base_fd, "/%s", lookup->kept_in);
-	else
-		fd = open_owned(base_fd, path + strlen(lookup->kept_in) + 1, O_RDONLY, &why);
-	if (fd >= 0)
-		return true;
-	if (!lookup->action || strv_contains(&lookup->skipped, path))
+	if (!is_below(path, folder))
 		return false;
-	(void) !strv_push(&lookup->skipped, path); /* else it is reported twice */
-	nic_note(lookup->action, "a kept module is skipped: /%.300s, in it %.500s", path, why.text);
-	return false;
+	fd = nic_open_owned(nic->role.root_fd, folder, path, &why);
+	if (fd >= 0)
+		return false;
+	if (!strv_contains(&lookup->skipped, path))
+		nic_note(lookup->action, "a kept module is skipped: /%.300s, in it %.500s", path,
+			why.text);
+	(void) !strv_push_unique(&lookup->skipped, path); /* else it is reported twice */
+	return true;
 }
 
 /* @real: its path without links; those of the host's tree (weak-updates) lead there. */
 static bool is_the_build(
 	struct module_lookup *lookup, const char *path, const char *build_id, char real[PATH_MAX])
 {
+	const struct role *role = lookup->action->role;
 	_cleanup_(elf_module_close) struct elf_module *file = NULL;
-	bool is_of_host = module_is_of_host(lookup, path);
-	_cleanup_close_ int host_fd = -1;
+	const char *top = module_is_of_host(lookup, path) ? role->host_root + 1 : "";
+	_cleanup_close_ int top_fd = -1;
 	_cleanup_free_ char *below = NULL;
 	char id[BUILD_ID_HEX_SIZE];
 	struct error ignored;
 
-	if (!is_trusted(lookup, path))
+	if (is_distrusted(lookup, path))
 		return false;
-	if (is_of_host)
-		host_fd = openat(lookup->root_fd, lookup->host, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if ((is_of_host ? chase(host_fd, path + strlen(lookup->host) + 1, &below)
-			: chase(lookup->root_fd, path, &below)) < 0)
-		return false;
-	if (snprintf(real, PATH_MAX, "%s%s%s", is_of_host ? lookup->host : "",
-		    is_of_host ? "/" : "", below) >= PATH_MAX ||
-		elf_module_open(lookup->root_fd, real, &file, &ignored) < 0)
+	top_fd = openat(role->root_fd, *top ? top : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (top_fd < 0 || chase(top_fd, path + strlen(top) + (*top ? 1 : 0), &below) < 0 ||
+		snprintf(real, PATH_MAX, "%s%s%s", top, *top ? "/" : "", below) >= PATH_MAX ||
+		elf_module_open(role->root_fd, real, &file, &ignored) < 0)
 		return false;
 	elf_module_build_id(file, id);
 	return strcmp(id, build_id) == 0;
@@ -156,14 +160,15 @@ bool module_is_on_host(struct module_lookup *lookup, const char *name, const cha
 
 /* ---- copies for the next image */
 
-static int copy_set(int root_fd, const char *folder, const struct strv *paths, const char *id)
+static int copy_set(
+	int root_fd, int kept_fd, const char *folder, const struct strv *paths, const char *id)
 {
 	_cleanup_close_ int folder_fd = -1;
-	int r = fs_mkdir_parents(root_fd, folder, 0755);
+	int r = fs_mkdir_parents(kept_fd, folder, 0755);
 
 	if (r < 0)
 		return r;
-	folder_fd = openat(root_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	folder_fd = openat(kept_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (folder_fd < 0)
 		return -errno;
 	for (size_t i = 0; i < paths->count; i++) {
@@ -177,53 +182,56 @@ static int copy_set(int root_fd, const char *folder, const struct strv *paths, c
 			return r;
 	}
 	r = fs_write_atomic(folder_fd, ID_FILE, id, strlen(id), 0644);
-	return r < 0 ? r : fs_sync(root_fd, folder);
+	if (r == 0)
+		r = fs_sync(kept_fd, folder);
+	return r < 0 ? r : fs_sync(kept_fd, NEW);
 }
 
 /* The new folder takes the old one's place, also where the file system cannot exchange two. */
-static int exchange(int root_fd, const char *made, const char *folder)
+static int show_set(int kept_fd)
 {
-	const char *slash = strrchr(folder, '/');
-	char above[PATH_MAX];
 	int r;
 
-	if (renameat2(root_fd, made, root_fd, folder, RENAME_EXCHANGE) < 0) {
+	if (renameat2(kept_fd, NEW, kept_fd, KEPT, RENAME_EXCHANGE) < 0) {
 		if (errno != ENOENT && errno != EINVAL && errno != ENOSYS)
 			return -errno;
-		r = fs_remove_tree(root_fd, folder);
+		r = fs_remove_tree(kept_fd, KEPT);
 		if (r < 0)
 			return r;
-		if (renameat(root_fd, made, root_fd, folder) < 0)
+		if (renameat(kept_fd, NEW, kept_fd, KEPT) < 0)
 			return -errno;
 	}
-	(void) snprintf(above, sizeof(above), "%.*s", slash ? (int) (slash - folder) : 1,
-		slash ? folder : ".");
-	return fs_sync(root_fd, above);
+	return fs_sync(kept_fd, ".");
 }
 
-int modules_keep(int root_fd, const char *folder, const char *krel, const struct strv *paths,
-	const char *id, struct error *error)
+int modules_keep(
+	const struct nic *nic, const struct strv *paths, const char *id, struct error *error)
 {
+	const char *folder = nic->inputs.journal_folder;
+	int root_fd = nic->role.root_fd;
+	_cleanup_close_ int kept_fd = -1;
 	_cleanup_free_ char *kept_id = NULL;
-	char made[PATH_MAX], below[PATH_MAX], id_path[PATH_MAX];
-	int r;
+	char id_path[128], new_folder[128];
+	int r = fs_mkdir_parents(root_fd, folder, 0755);
 
-	(void) snprintf(id_path, sizeof(id_path), "%s/%s/" ID_FILE, folder, krel);
-	if (fs_read_line(root_fd, id_path, &kept_id) == 0 && strcmp(kept_id, id) == 0)
+	if (r == 0)
+		kept_fd = openat(root_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (kept_fd < 0)
+		return error_set_errno(error, r < 0 ? r : -errno, "/%s", folder);
+	(void) snprintf(id_path, sizeof(id_path), KEPT "/%s/" ID_FILE, nic->role.krel);
+	if (fs_read_line(kept_fd, id_path, &kept_id) == 0 && strcmp(kept_id, id) == 0)
 		return 0;
-	if (snprintf(made, sizeof(made), "%s.new", folder) >= (int) sizeof(made) ||
-		snprintf(below, sizeof(below), "%s/%s", made, krel) >= (int) sizeof(below))
-		return error_set_errno(error, -ENAMETOOLONG, "/%s", folder);
-	r = fs_remove_tree(root_fd, made);
+	(void) snprintf(new_folder, sizeof(new_folder), NEW "/%s", nic->role.krel);
+	r = fs_remove_tree(kept_fd, NEW);
 	if (r == 0)
-		r = copy_set(root_fd, below, paths, id);
-	if (r == 0)
-		r = fs_sync(root_fd, made);
+		r = copy_set(root_fd, kept_fd, new_folder, paths, id);
 	kill_point("swap:kept:copied");
 	if (r == 0)
-		r = exchange(root_fd, made, folder);
+		r = show_set(kept_fd);
 	kill_point("swap:kept:shown");
-	if (fs_remove_tree(root_fd, made) < 0 && r == 0)
+	if (fs_remove_tree(kept_fd, NEW) < 0 && r == 0)
 		r = -EIO;
-	return r < 0 ? error_set_errno(error, r, "copies of the loaded modules in /%s", folder) : 0;
+	return r < 0 ? error_set_errno(
+			       error, r, "copies of the loaded modules in /%s/" KEPT, folder)
+		     : 0;
 }

@@ -6,11 +6,11 @@
  * lies, and whether it is restored, the journal says.
  */
 #include <fcntl.h>
+#include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/fs.h"
-#include "common/path.h"
 #include "entrypoint/netstate/netstate.h"
 #include "entrypoint/nic/nic_internal.h"
 
@@ -37,44 +37,27 @@ static bool mark_of(int root_fd, const char *path, char mark[MARK_SIZE])
 	return true;
 }
 
-/*
- * Only root may have written the file, for what it says is written to /proc/sys and to devices. The
- * folder that holds it and the file itself are checked; the folder above was checked by the
- * container that recorded the path, when it read its inputs.
- */
+/* Only root may have written the file, for what it says is written to /proc/sys and to devices. */
 static int check_owner(int root_fd, const char *path, struct error *why)
 {
-	const char *slash = strrchr(path, '/');
-	const char *base = slash ? memrchr(path, '/', (size_t) (slash - path)) : NULL;
-	_cleanup_close_ int base_fd = -1;
 	_cleanup_close_ int fd = -1;
 	char folder[PATH_MAX];
 
-	(void) snprintf(
-		folder, sizeof(folder), "%.*s", base ? (int) (base - path) : 1, base ? path : ".");
-	base_fd = open_in_root(root_fd, folder, O_RDONLY | O_DIRECTORY);
-	if (base_fd < 0)
-		return error_set_errno(why, base_fd, "/%s", path);
-	fd = open_owned(base_fd, base ? base + 1 : path, O_RDONLY, why);
+	(void) snprintf(folder, sizeof(folder), "%s", path);
+	fd = nic_open_owned(root_fd, dirname(folder), path, why);
 	return fd < 0 ? fd : 0;
 }
 
-/* Is it there, and not restored? */
-static bool is_saved(int root_fd, const struct journal *journal, const char *path)
+/* Is it there, not restored, and believed? @why: why it is not believed, else untouched. */
+static bool is_to_restore(
+	int root_fd, const struct journal *journal, const char *path, struct error *why)
 {
 	char mark[MARK_SIZE];
 
 	return netstate_is_saved(root_fd, path) &&
 	       !(journal->network_done && mark_of(root_fd, path, mark) &&
-		       strcmp(journal->network_done, mark) == 0);
-}
-
-/* Is it there, believed, and not restored? */
-static bool is_to_restore(int root_fd, const struct journal *journal, const char *path)
-{
-	struct error ignored; /* nic_network_is_distrusted() */
-
-	return is_saved(root_fd, journal, path) && check_owner(root_fd, path, &ignored) == 0;
+		       strcmp(journal->network_done, mark) == 0) &&
+	       check_owner(root_fd, path, why) == 0;
 }
 
 char *nic_network_path(const struct nic *nic, bool *ret_saved)
@@ -85,22 +68,25 @@ char *nic_network_path(const struct nic *nic, bool *ret_saved)
 	char *path;
 
 	(void) !journal_read(root_fd, &journal, &ignored);
-	*ret_saved = journal.network && is_to_restore(root_fd, &journal, journal.network);
+	*ret_saved = journal.network && is_to_restore(root_fd, &journal, journal.network, &ignored);
 	if (*ret_saved)
 		return TAKE_PTR(journal.network);
 	if (asprintf(&path, "%s/network.journal", nic->inputs.journal_folder) < 0)
 		return NULL;
-	*ret_saved = is_to_restore(root_fd, &journal, path);
+	*ret_saved = is_to_restore(root_fd, &journal, path, &ignored);
 	return path;
 }
 
 bool nic_network_is_distrusted(int root_fd, struct error *why)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
+	struct error ignored;
 
-	return journal_read(root_fd, &journal, why) == 0 && journal.network &&
-	       is_saved(root_fd, &journal, journal.network) &&
-	       check_owner(root_fd, journal.network, why) < 0;
+	why->text[0] = '\0';
+	if (journal_read(root_fd, &journal, &ignored) < 0 || !journal.network)
+		return false;
+	(void) is_to_restore(root_fd, &journal, journal.network, why);
+	return *why->text;
 }
 
 bool nic_network_is_whole(const void *role)
@@ -123,10 +109,11 @@ int nic_network_begin(const struct nic *nic, const char *path, struct error *err
 {
 	_cleanup_journal_ struct journal journal = { 0 };
 	int root_fd = nic->role.root_fd;
+	struct error ignored;
 
 	if (journal_read(root_fd, &journal, error) == -ENOMEM)
 		return -ENOMEM;
-	if (netstate_is_saved(root_fd, path) && !is_to_restore(root_fd, &journal, path) &&
+	if (netstate_is_saved(root_fd, path) && !is_to_restore(root_fd, &journal, path, &ignored) &&
 		unlinkat(root_fd, path, 0) < 0)
 		return error_set_errno(
 			error, -errno, "/%s, of a swap that is over, cannot be removed", path);
@@ -147,7 +134,7 @@ int nic_network_end(const struct nic *nic, const char *path, struct error *error
 /* ---- saving and restoring */
 
 /* One saving or restoring, and what of it is reported. */
-struct call {
+struct network_call {
 	struct action *action;
 	char *path;
 	struct strv modules;
@@ -157,14 +144,14 @@ struct call {
 
 static void receive_report(void *context, const char *text)
 {
-	struct call *call = context;
+	struct network_call *call = context;
 
 	nic_note(call->action, "%s", text);
 	if (strncmp(text, FAILURE, strlen(FAILURE)) == 0 && call->unrestored.count < UNRESTORED_MAX)
 		(void) !strv_push(&call->unrestored, text + strlen(FAILURE));
 }
 
-static void call_done(struct call *call)
+static void network_call_done(struct network_call *call)
 {
 	free(call->path);
 	strv_free(&call->modules);
@@ -175,14 +162,14 @@ static void call_done(struct call *call)
  * Lists the modules whose devices are saved or restored: those that go by the plan; with @also_ours
  * also those that come, and both of a pending swap, which may differ from the plan's.
  */
-static int call_begin(struct call *call, struct action *action, bool also_ours)
+static int network_call_begin(struct network_call *call, struct action *action, bool also_ours)
 {
 	const struct nic *nic = action->role;
 	_cleanup_journal_ struct journal journal = { 0 };
 	struct error ignored;
 	bool saved;
 
-	*call = (struct call){ .action = action, .path = nic_network_path(nic, &saved) };
+	*call = (struct network_call){ .action = action, .path = nic_network_path(nic, &saved) };
 	call->network = (struct netstate){
 		.root_fd = nic->role.root_fd,
 		.path = call->path,
@@ -202,8 +189,8 @@ static int call_begin(struct call *call, struct action *action, bool also_ours)
 
 static int save_network(struct action *action, bool also_ours)
 {
-	_cleanup_(call_done) struct call call = { 0 };
-	int r = call_begin(&call, action, also_ours);
+	_cleanup_(network_call_done) struct network_call call = { 0 };
+	int r = network_call_begin(&call, action, also_ours);
 
 	if (r < 0 || !call.path) /* there is one: for the analyzer */
 		return r;
@@ -216,9 +203,9 @@ static int save_network(struct action *action, bool also_ours)
 static int restore_network(struct action *action)
 {
 	struct netstate_result result = { 0 };
-	_cleanup_(call_done) struct call call = { 0 };
+	_cleanup_(network_call_done) struct network_call call = { 0 };
 	struct error ignored;
-	int r = call_begin(&call, action, true);
+	int r = network_call_begin(&call, action, true);
 
 	if (r < 0)
 		return r;
@@ -253,7 +240,7 @@ bool nic_network_stays(const void *role)
 {
 	const struct nic *nic = role;
 
-	return nic->swap.same || !nic->swap.go_count;
+	return !nic->swap.go_count;
 }
 
 int nic_network_save(struct action *action)
@@ -299,7 +286,7 @@ int nic_network_restore(struct action *action)
 }
 
 /* Will the undo load other drivers, whose devices then need the network's state? */
-static bool others_come(const struct role *role)
+static bool other_drivers_come(const struct role *role)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
 	struct error ignored;
@@ -316,10 +303,10 @@ static bool others_come(const struct role *role)
 
 int nic_network_save_again(struct action *action)
 {
-	return others_come(action->role) ? save_network(action, true) : 0;
+	return other_drivers_come(action->role) ? save_network(action, true) : 0;
 }
 
 bool nic_network_is_at_risk(const struct role *role)
 {
-	return role->plan.stop_failed && others_come(role) && nic_network_is_whole(role);
+	return role->plan.stop_failed && other_drivers_come(role) && nic_network_is_whole(role);
 }

@@ -8,12 +8,14 @@
 #include "entrypoint/nic/nic_internal.h"
 
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "common/fs.h"
+#include "common/path.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/lock.h"
@@ -23,17 +25,16 @@
 #include "entrypoint/role/mounts.h"
 #include "entrypoint/role/prove.h"
 
-/* A whole OFED with one job takes the better part of an hour. */
-#define BUILD_DEADLINE_MS (3600 * 1000)
-
 /* Where an OFED has NFS/RDMA: a source without it cannot be asked for its module. */
 #define NFSRDMA_SOURCE KIT_FOLDER "/source/net/sunrpc/xprtrdma"
 
-/* mlx5_core waits for each card's firmware, one after the other. */
-#define LOAD_DEADLINE_MS (600 * 1000)
-
-/* One try at unloading. */
-#define UNLOAD_DEADLINE_MS (120 * 1000)
+/* Deadlines. A whole OFED with one job takes the better part of an hour; mlx5_core waits for each
+ * card's firmware, one after the other; a few small files are synced to a disk that may be busy. */
+#define BUILD_MS  (3600 * 1000)
+#define LOAD_MS   (600 * 1000)
+#define UNLOAD_MS (120 * 1000) /* one try */
+#define READ_MS   (60 * 1000)
+#define FILES_MS  (60 * 1000)
 
 /*
  * What each undo may count on of the pod's grace (CONTRACT_NIC_GRACE_MS); together they leave room
@@ -46,9 +47,7 @@
 #define SHARE_GIVE_MS   (50 * 1000)
 #define SHARE_FILES_MS  (8 * 1000)
 #define SHARE_LATE_MS   (5 * 1000)
-
-/* A few small files, synced to a disk of the host that may be busy. */
-#define FILES_DEADLINE_MS (60 * 1000)
+#define SHARE_BUILD_MS  (3 * 1000)
 
 static const char *const nic_devices[] = { "/dev/infiniband/", NULL };
 
@@ -65,13 +64,6 @@ void nic_note(const struct action *action, const char *format, ...)
 	worker_report(action->worker, WORKER_NOTE, 0, "%s", text);
 }
 
-static bool is_swap_needed(const void *role)
-{
-	const struct nic *nic = role;
-
-	return !nic->swap.same;
-}
-
 int nic_no_memory(struct action *action)
 {
 	return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
@@ -85,45 +77,48 @@ int nic_push_all(struct strv *names, const struct strv *more)
 	return 0;
 }
 
+int nic_open_owned(int root_fd, const char *folder, const char *path, struct error *error)
+{
+	_cleanup_close_ int base_fd = -1;
+	char above[PATH_MAX];
+	const char *base;
+
+	(void) snprintf(above, sizeof(above), "%s", folder);
+	base = dirname(above);
+	base_fd = open_in_root(root_fd, base, O_RDONLY | O_DIRECTORY);
+	if (base_fd < 0)
+		return error_set_errno(error, base_fd, "/%s", path);
+	if (strcmp(base, ".") != 0)
+		path += strlen(base) + 1;
+	return open_owned(base_fd, path, O_RDONLY, error);
+}
+
 /* ---- the mode sources: OFED for the running kernel, compiled here */
 
 int nic_build_read(struct nic *nic, struct error *error)
 {
 	const char *flags = getenv(CONTRACT_ENV_BUILD_FLAGS);
 	struct nodebuild *build = &nic->build;
-	int r = 0;
 
 	if (nic->inputs.mode != NIC_SOURCES)
 		return 0;
 	*build = (struct nodebuild){ .recipe = "ofed" };
+	nic->role.build = build;
 	if (nic->inputs.nfsrdma && fs_exists(nic->role.root_fd, NFSRDMA_SOURCE))
 		build->needs = NIC_NFSRDMA_MODULE;
-	/* What the recipe takes (containers/recipes/ofed.sh). */
-	if (nic->inputs.nfsrdma)
-		r = strv_push(&build->settings, "SLIPWAY_NFSRDMA=yes");
-	if (r == 0 && flags && *flags)
-		r = strv_pushf(&build->settings, "SLIPWAY_OFED_FLAGS=%s", flags);
 	/* On the host's disk, beside the journals: the stock container removes what it does not
 	 * know in the inventory itself. */
-	if (r == 0 && *nic->inputs.inventory &&
-		asprintf(&nic->build_cache, "/%s/.slipway", nic->inputs.inventory) < 0) {
+	if (*nic->inputs.inventory &&
+		asprintf(&nic->build_cache, "/%s/.slipway", nic->inputs.inventory) < 0)
 		nic->build_cache = NULL;
-		r = -ENOMEM;
-	}
 	build->cache = nic->build_cache;
-	nic->role.build = build;
-	return r < 0 ? error_set_errno(error, r, "sources") : 0;
-}
-
-static int identify_kernel(struct action *action)
-{
-	struct role *role = action->role;
-	int r = nodebuild_identify(action);
-
-	if (r == 0 && role->once && !nodebuild_wanted(role))
-		role_note(role, "the image has modules for %s: there is nothing to compile",
-			role->krel);
-	return r;
+	/* What the recipe takes (containers/recipes/ofed.sh). */
+	if ((*nic->inputs.inventory && !nic->build_cache) ||
+		(nic->inputs.nfsrdma && strv_push(&build->settings, "SLIPWAY_NFSRDMA=yes") < 0) ||
+		(flags && *flags &&
+			strv_pushf(&build->settings, "SLIPWAY_OFED_FLAGS=%s", flags) < 0))
+		return error_set_errno(error, -ENOMEM, "sources");
+	return 0;
 }
 
 /* ---- OFED's headers and Module.symvers as the GPU side finds them */
@@ -170,7 +165,7 @@ int sources_link(
 /* In the place of what a previous run shows: without a gap. */
 static int export_sources(struct action *action)
 {
-	struct nic *nic = nic_of(action->role);
+	struct nic *nic = action->role;
 	struct error why = { "" };
 	struct utsname system;
 	char source[PATH_MAX];
@@ -197,7 +192,7 @@ static int detach_sources(struct action *action)
 
 static int clear_stale(struct action *action)
 {
-	struct nic *nic = nic_of(action->role);
+	struct nic *nic = action->role;
 	int r;
 
 	nic_open_journal(nic);
@@ -206,7 +201,7 @@ static int clear_stale(struct action *action)
 	if (r < 0)
 		return r;
 	(void) unlinkat(nic->role.root_fd, nic->inputs.ready_file, 0);
-	nic_report_remove(nic->role.root_fd);
+	(void) unlinkat(nic->role.root_fd, NIC_REPORT_PATH, 0);
 	peermem_allow(nic->role.root_fd); /* asked by a container that was killed */
 	return 0;
 }
@@ -214,7 +209,7 @@ static int clear_stale(struct action *action)
 /* Proves that all of plan.load that is not loaded yet will load, once what goes is gone. */
 static int prove_swap(struct action *action)
 {
-	const struct nic *nic = nic_of(action->role);
+	const struct nic *nic = action->role;
 	_cleanup_strv_ struct strv gone = { 0 };
 	const struct prove_request request = {
 		.prefix = "", .modules = &nic->swap.load, .gone = &gone, .is_start = true
@@ -237,7 +232,7 @@ static int forget_fingerprint(struct action *action)
  */
 static int write_ready(struct action *action)
 {
-	const struct nic *nic = nic_of(action->role);
+	const struct nic *nic = action->role;
 	_cleanup_journal_ struct journal journal = { 0 };
 	const struct strv *unrestored = &journal.lists[JOURNAL_UNRESTORED];
 	_cleanup_free_ char *text = NULL;
@@ -257,12 +252,19 @@ static int write_ready(struct action *action)
 
 static int clear_flag(struct action *action)
 {
-	const struct nic *nic = nic_of(action->role);
+	const struct nic *nic = action->role;
 
 	(void) unlinkat(nic->role.root_fd, nic->inputs.ready_file, 0);
-	nic_report_remove(nic->role.root_fd);
+	(void) unlinkat(nic->role.root_fd, NIC_REPORT_PATH, 0);
 	return 0;
 }
+
+/* What a worker does, and undoes: until when, and what of the grace is kept for it. */
+#define WORKER(function, deadline)                                                                 \
+	.kind = STEP_WORKER, .perform = (function), .deadline_ms = (deadline)
+#define WORKER_UNDO(function, deadline, share)                                                     \
+	.undo_kind = STEP_WORKER, .undo = (function), .undo_deadline_ms = (deadline),              \
+	.undo_share_ms = (share)
 
 /* nic-driver build does identify-kernel, build-on-node and read-build only. */
 #define BUILD_STEPS      4
@@ -274,135 +276,70 @@ static const struct step nic_steps[] = {
 	 * detaches them also where this start did not come so far. */
 	{ .name = "clear-stale", .perform = clear_stale, .undo = detach_sources },
 	{ .name = "clear-host-files",
-		.kind = STEP_WORKER,
-		.perform = nic_host_files_clear,
-		.deadline_ms = FILES_DEADLINE_MS,
+		WORKER(nic_host_files_clear, FILES_MS),
 		.undo = nic_report_outcome }, /* after every rollback */
 	/*
 	 * Two steps that are there for their undos, which roll back a killed container's swap when
 	 * this start does not come to its own steps: first unfinished-out's unloads the image's
 	 * modules, then find-unfinished's loads what was there before. Despite its name the first
-	 * finds nothing: it logs that something is unfinished. The second has only an undo.
+	 * finds nothing: it logs that something is unfinished, which takes a worker.
 	 */
 	{ .name = "find-unfinished",
 		.wanted = nic_is_unfinished,
-		.kind = STEP_WORKER, /* nic_note() needs one */
-		.perform = nic_note_unfinished,
-		.deadline_ms = FILES_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_unfinished_back,
-		.undo_deadline_ms = LOAD_DEADLINE_MS,
-		.undo_share_ms = SHARE_LATE_MS,
+		WORKER(nic_note_unfinished, FILES_MS),
+		WORKER_UNDO(nic_unfinished_back, LOAD_MS, SHARE_LATE_MS),
 		.undo_is_whole = true },
 	{ .name = "unfinished-out",
 		.wanted = nic_is_unfinished,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_unfinished_out,
-		.undo_deadline_ms = LOAD_DEADLINE_MS,
-		.undo_share_ms = SHARE_LATE_MS },
-	[BUILD_STEPS] = { .name = "identify-kernel", .perform = identify_kernel },
+		WORKER_UNDO(nic_unfinished_out, LOAD_MS, SHARE_LATE_MS) },
+	[BUILD_STEPS] = { .name = "identify-kernel", .perform = nodebuild_identify },
 	{ .name = "build-on-node",
 		.wanted = nodebuild_wanted,
-		.kind = STEP_WORKER,
-		.perform = nodebuild_run,
-		.deadline_ms = BUILD_DEADLINE_MS,
+		WORKER(nodebuild_run, BUILD_MS),
 		.stoppable = true,
-		.undo_kind = STEP_WORKER,
-		.undo = nodebuild_clear,
-		.undo_deadline_ms = 60 * 1000,
-		.undo_share_ms = 3 * 1000 },
-	{ .name = "read-build", .wanted = nodebuild_unread, .perform = nodebuild_adopt },
-	{ .name = "host-options",
-		.kind = STEP_WORKER,
-		.perform = nic_host_options,
-		.deadline_ms = FILES_DEADLINE_MS },
-	{ .name = "compare",
-		.kind = STEP_WORKER,
-		.perform = nic_compare,
-		.deadline_ms = 60 * 1000 },
+		WORKER_UNDO(nodebuild_clear, FILES_MS, SHARE_BUILD_MS) },
+	{ .name = "read-build", .wanted = nodebuild_unread, .perform = role_read_image },
+	{ .name = "host-options", WORKER(nic_host_options, FILES_MS) },
+	{ .name = "compare", WORKER(nic_compare, READ_MS) },
 	{ .name = "adopt-plan", .perform = nic_adopt_plan },
 	{ .name = "settle-earlier",
 		.wanted = nic_is_all_but_committed,
-		.kind = STEP_WORKER,
-		.perform = nic_commit_earlier,
-		.deadline_ms = LOAD_DEADLINE_MS },
-	{ .name = "prove",
-		.wanted = is_swap_needed,
-		.kind = STEP_WORKER,
-		.perform = prove_swap,
-		.deadline_ms = 60 * 1000 },
+		WORKER(nic_commit_earlier, LOAD_MS) },
+	{ .name = "prove", .is_done = nic_is_swapped, WORKER(prove_swap, READ_MS) },
 	{ .name = "save-network",
 		.is_done = nic_network_stays,
-		.kind = STEP_WORKER,
-		.perform = nic_network_save,
-		.deadline_ms = LOAD_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_network_save_undo,
-		.undo_deadline_ms = LOAD_DEADLINE_MS,
-		.undo_share_ms = SHARE_GIVE_MS },
+		WORKER(nic_network_save, LOAD_MS),
+		WORKER_UNDO(nic_network_save_undo, LOAD_MS, SHARE_GIVE_MS) },
 	{ .name = "host-files",
-		.kind = STEP_WORKER,
-		.perform = nic_host_files_put,
-		.deadline_ms = FILES_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_host_files_undo,
-		.undo_deadline_ms = FILES_DEADLINE_MS,
-		.undo_share_ms = SHARE_FILES_MS },
-	{ .name = "retire-sources", .wanted = is_swap_needed, .perform = detach_sources },
+		WORKER(nic_host_files_put, FILES_MS),
+		WORKER_UNDO(nic_host_files_undo, FILES_MS, SHARE_FILES_MS) },
+	{ .name = "retire-sources", .is_done = nic_is_swapped, .perform = detach_sources },
 	{ .name = "swap-out",
 		.is_done = nic_is_swapped,
-		.kind = STEP_WORKER,
-		.perform = nic_swap_out,
-		.deadline_ms = LOAD_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_swap_out_undo,
-		.undo_deadline_ms = LOAD_DEADLINE_MS,
-		.undo_share_ms = SHARE_BACK_MS,
+		WORKER(nic_swap_out, LOAD_MS),
+		WORKER_UNDO(nic_swap_out_undo, LOAD_MS, SHARE_BACK_MS),
 		.undo_is_whole = true },
 	{ .name = "swap-in",
 		.is_done = nic_is_swapped,
-		.kind = STEP_WORKER,
-		.perform = nic_swap_in,
-		.deadline_ms = LOAD_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_swap_in_undo,
-		.undo_deadline_ms = UNLOAD_DEADLINE_MS,
-		.undo_share_ms = SHARE_UNLOAD_MS },
+		WORKER(nic_swap_in, LOAD_MS),
+		WORKER_UNDO(nic_swap_in_undo, UNLOAD_MS, SHARE_UNLOAD_MS) },
 	{ .name = "swap-others",
 		.is_done = nic_dependents_are_done,
-		.kind = STEP_WORKER,
-		.perform = nic_swap_dependents,
-		.deadline_ms = LOAD_DEADLINE_MS },
+		WORKER(nic_swap_dependents, LOAD_MS) },
 	{ .name = "unblock",
 		.is_done = nic_is_swapped,
-		.kind = STEP_WORKER,
-		.perform = nic_unblock,
-		.deadline_ms = FILES_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_block_again,
-		.undo_deadline_ms = FILES_DEADLINE_MS,
-		.undo_share_ms = SHARE_FILES_MS },
+		WORKER(nic_unblock, FILES_MS),
+		WORKER_UNDO(nic_block_again, FILES_MS, SHARE_FILES_MS) },
 	{ .name = "restore-network",
 		.is_done = nic_network_is_whole,
-		.kind = STEP_WORKER,
-		.perform = nic_network_restore,
-		.deadline_ms = LOAD_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_network_save_again,
-		.undo_deadline_ms = LOAD_DEADLINE_MS,
-		.undo_share_ms = SHARE_SAVE_MS },
+		WORKER(nic_network_restore, LOAD_MS),
+		WORKER_UNDO(nic_network_save_again, LOAD_MS, SHARE_SAVE_MS) },
 	{ .name = "export-sources", .perform = export_sources, .undo = detach_sources },
-	{ .name = "fingerprint",
-		.kind = STEP_WORKER,
-		.perform = fingerprint_write,
-		.deadline_ms = 60 * 1000,
-		.undo = forget_fingerprint },
+	{ .name = "fingerprint", WORKER(fingerprint_write, READ_MS), .undo = forget_fingerprint },
 	{ .name = "tell-ready", .perform = write_ready, .undo = clear_flag },
 	{ .name = "keep-modules",
 		.wanted = nic_is_committed,
-		.kind = STEP_WORKER,
-		.perform = nic_keep_modules,
-		.deadline_ms = FILES_DEADLINE_MS,
+		WORKER(nic_keep_modules, FILES_MS),
 		.may_fail = true },
 };
 
@@ -430,12 +367,33 @@ static int read_inputs(struct role *role, struct error *error)
 
 void nic_free(struct nic *nic)
 {
-	strv_free(&nic->watch.modules);
+	free(nic->watch.modules);
 	strv_free(&nic->watch.changed);
 	swap_plan_free(&nic->swap);
 	strv_free(&nic->build.settings);
 	free(nic->build_cache);
 	nic_inputs_free(&nic->inputs);
+}
+
+static const struct watch nic_watches[] = {
+	{ "modules", nic_watch },
+};
+
+static struct nic make_nic(int root_fd, char *const *mode, const struct role_hooks *hooks)
+{
+	return (struct nic){
+		.role = {
+			.name = "nic",
+			.state_folder = NIC_STATE_FOLDER,
+			.host_root = "/" CONTRACT_NIC_HOST_ROOT,
+			.root_fd = root_fd,
+			.read_inputs = read_inputs,
+			.is_built_here = nodebuild_wanted,
+			.hooks = hooks,
+		},
+		.mode = mode,
+		.lock_fd = -1,
+	};
 }
 
 static int run_role(struct nic *nic, const struct step *steps, size_t count)
@@ -449,32 +407,16 @@ static int run_role(struct nic *nic, const struct step *steps, size_t count)
 	return exit_code;
 }
 
-static const struct watch nic_watches[] = {
-	{ "modules", nic_watch },
-};
-
 int nic_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
-	struct nic nic = {
-		.role = {
-			.name = "nic",
-			.state_folder = NIC_STATE_FOLDER,
-			.lock_path = CONTRACT_OFED_LOCK,
-			.host_root = "/" CONTRACT_NIC_HOST_ROOT,
-			.grace_ms = CONTRACT_NIC_GRACE_MS,
-			.devices = nic_devices,
-			.root_fd = root_fd,
-			.read_inputs = read_inputs,
-			.is_built_here = nodebuild_wanted,
-			.hooks = hooks,
-			.prove_peer = fingerprint_for_proof,
-			.watches = nic_watches,
-			.watch_count = ARRAY_SIZE(nic_watches),
-		},
-		.mode = arguments,
-		.lock_fd = -1,
-	};
+	struct nic nic = make_nic(root_fd, arguments, hooks);
 
+	nic.role.lock_path = CONTRACT_OFED_LOCK;
+	nic.role.grace_ms = CONTRACT_NIC_GRACE_MS;
+	nic.role.devices = nic_devices;
+	nic.role.prove_peer = fingerprint_for_proof;
+	nic.role.watches = nic_watches;
+	nic.role.watch_count = ARRAY_SIZE(nic_watches);
 	return run_role(&nic, nic_steps, ARRAY_SIZE(nic_steps));
 }
 
@@ -493,22 +435,11 @@ int nic_sources_main(int root_fd, char *const *arguments, const struct role_hook
 int nic_build_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
 	char *const mode[] = { (char[]){ "sources" }, NULL };
-	struct nic nic = {
-		.role = {
-			.name = "nic",
-			.state_folder = NIC_STATE_FOLDER "/build",
-			.host_root = "/" CONTRACT_NIC_HOST_ROOT,
-			.root_fd = root_fd,
-			.arguments = arguments,
-			.options = { .verb = "build" },
-			.read_inputs = read_inputs,
-			.is_built_here = nodebuild_wanted,
-			.hooks = hooks,
-			.once = true,
-		},
-		.mode = mode,
-		.lock_fd = -1,
-	};
+	struct nic nic = make_nic(root_fd, mode, hooks);
 
+	nic.role.state_folder = NIC_STATE_FOLDER "/build";
+	nic.role.arguments = arguments;
+	nic.role.options.verb = "build";
+	nic.role.once = true;
 	return run_role(&nic, &nic_steps[BUILD_STEPS], BUILD_STEP_COUNT);
 }

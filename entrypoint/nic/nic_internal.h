@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The NIC driver container: what its files share. What takes an action is one of a step (nic.c) and
- * runs in a worker, unless it says otherwise; a bool of a const void *role is a step's "wanted" or
- * "is_done".
+ * The NIC driver container: what its files share, in the order in which each uses what stands
+ * before it: inputs.c, journal.c, nic.c, modules.c, compare.c, swap.c, recover.c, network.c,
+ * host_options.c, host_files.c, udev.c, watch.c.
+ *
+ * What takes an action is one of a step (nic.c) and runs in a worker, unless it says otherwise; a
+ * bool of a const void *role is a step's "wanted" or "is_done".
  */
 #pragma once
 
@@ -25,7 +28,6 @@
 
 enum nic_mode { NIC_PRECOMPILED, NIC_SOURCES };
 
-/* The argument's word. */
 const char *nic_mode_name(enum nic_mode mode);
 
 /*
@@ -52,17 +54,16 @@ struct nic_inputs {
 	char *udev_rules;     /* MLX_UDEV_RULES_FILE */
 	char *blacklist_file; /* OFED_BLACKLIST_MODULES_FILE */
 	char *inventory;      /* NVIDIA_NIC_DRIVERS_INVENTORY_PATH, or "" */
-	uint32_t bind_ms;     /* BIND_DELAY_SEC, an upper bound here */
 	char *journal_folder; /* below the inventory, on the host's disk; else NIC_STATE_FOLDER */
-	bool journal_on_disk;
-	char distrusted[256]; /* why the inventory is not used: others could write to it; or "" */
+	uint32_t bind_ms;     /* BIND_DELAY_SEC, an upper bound here */
+	char unused[256];     /* why the inventory is not used ("is no folder …"), or "" */
 };
 
 /* Makes the journals' folder in an inventory that has none. nic_inputs_free() in any case. */
 int nic_inputs_read(
 	struct nic_inputs *inputs, int root_fd, char *const *arguments, struct error *error);
 void nic_inputs_free(struct nic_inputs *inputs);
-/* Of each variable that was set and has no use here, why that is so. */
+/* What was set and has no use here, and why. */
 void nic_inputs_log(const struct nic_inputs *inputs, struct log *log);
 
 /* ---- journal.c */
@@ -95,8 +96,6 @@ struct swap_plan {
 	size_t go_count;
 };
 
-/* "ours", "storage", … as the file has it. */
-const char *swap_part_name(enum swap_part part);
 void swap_plan_free(struct swap_plan *plan);
 /* Put a copy of @module at @index of go, or at its end; its options may be NULL. -ENOMEM. */
 int swap_plan_insert(
@@ -139,9 +138,6 @@ struct journal {
 	struct strv lists[JOURNAL_LISTS];
 };
 
-/* "unloading", … as the file has it. */
-const char *phase_name(enum phase phase);
-
 /* 0 also where there is none. -EBADMSG: damaged. journal_free() in any case. */
 int journal_read(int root_fd, struct journal *journal, struct error *error) _must_check_;
 int journal_write(int root_fd, const struct journal *journal, struct error *error) _must_check_;
@@ -155,7 +151,7 @@ bool journal_is_pending(int root_fd);
 /* Is anything known of the modules that the node had before containers replaced them? */
 bool journal_knows_own(const struct journal *journal);
 
-/* Announces the next action of a pending swap: in the file, or all of @journal with it. */
+/* Announces the next action of a pending swap: in the file, or with all of @journal. */
 int journal_enter(int root_fd, enum phase phase, struct error *error) _must_check_;
 int journal_write_phase(
 	int root_fd, struct journal *journal, enum phase phase, struct error *error) _must_check_;
@@ -166,11 +162,11 @@ struct module_lookup;
  * that a killed container left pending the entries stay: what was there before it is to come back,
  * not what it left half done.
  */
-int journal_begin(const struct role *role, const struct swap_plan *plan,
-	struct module_lookup *lookup, struct error *error) _must_check_;
-/* The swap is over: nothing is rolled back any more. Done at any price. */
+int journal_begin(const struct swap_plan *plan, struct module_lookup *lookup,
+	struct error *error) _must_check_;
+/* Nothing is rolled back any more. Done at any price. */
 void journal_commit(int root_fd);
-/* It is rolled back, or copies are kept. @own_is_back: no record of the node's own is needed. */
+/* All is rolled back, or copies are kept. @own_is_back: its record is needed no more. */
 void journal_end(int root_fd, bool own_is_back);
 
 /* Replaces a list; NULL: by nothing. */
@@ -190,15 +186,17 @@ int journal_adopt_old(int root_fd, struct error *error) _must_check_;
 /* Adds what goes by @plan, and what of plan.load this start will insert (@coming, or NULL). */
 int journal_merge_pending(struct swap_plan *pending, const struct swap_plan *plan,
 	const struct strv *coming) _must_check_;
-/* @known: there is a list already; else all of @plan is the node's own. */
-int journal_merge_own(struct swap_plan *own, const struct swap_plan *plan, bool known,
-	struct module_lookup *lookup) _must_check_;
 
 /* ---- nic.c */
 
-/* watch.c: are the modules that run while it serves still those that it loaded? */
+/* watch.c's. */
 struct nic_watch {
-	struct strv modules; /* "name build-id load" of each that is to be there */
+	struct nic_watched {
+		char name[64];
+		char build_id[BUILD_ID_HEX_SIZE];
+		unsigned long long load; /* another number each time that it is loaded */
+	} * modules;                     /* that are to be there */
+	size_t count;
 	struct strv changed; /* what was reported of them last */
 	uint64_t settled_ms; /* until then its folder may not be as the kernel reported; 0: it is */
 };
@@ -220,13 +218,17 @@ static inline struct nic *nic_of(void *role)
 }
 
 void nic_free(struct nic *nic);
-/* The role's steps, for tests: @ret_count of them. */
+/* The role's steps, for tests. */
 const struct step *nic_plan(size_t *ret_count);
 /* A line for people, from a worker: "note" in the events. */
 void nic_note(const struct action *action, const char *format, ...) _printf_(2, 3);
 int nic_no_memory(struct action *action);
 /* Appends those that are not there yet. -ENOMEM. */
 int nic_push_all(struct strv *names, const struct strv *more) _must_check_;
+
+/* Opens @path, which is in the journals' @folder, or an earlier container's: from the folder above
+ * that one on all has to be root's alone. */
+int nic_open_owned(int root_fd, const char *folder, const char *path, struct error *error);
 
 /* By the inputs: sets role.build, which stays NULL in the other modes, which compile nothing. */
 int nic_build_read(struct nic *nic, struct error *error);
@@ -237,34 +239,12 @@ int nic_build_read(struct nic *nic, struct error *error);
 int sources_link(
 	int root_fd, const char *sources, const char *arch, const char *krel, struct error *error);
 
-/* ---- compare.c */
-
-/* Compares every module of the image's set with what runs; the plan goes to the journal. */
-int nic_compare(struct action *action);
-/* STEP_DIRECT, next: reads it into struct nic. */
-int nic_adopt_plan(struct action *action);
-/*
- * Each: -EBUSY (REASON_MODULE_IN_USE) when a module of plan->go may not or cannot go, with all of
- * the reasons in one message, and what to do; each is also reported by itself.
- */
-int swap_plan_make(struct action *action, struct loader *loader, struct swap_plan *plan);
-/* What goes when these @modules, the image's, go: they and all that hold them, in order. */
-int swap_plan_removal(struct action *action, const struct strv *modules, struct swap_plan *plan);
-int nic_refuse(struct action *action, const struct swap_plan *plan);
-
-/* ---- modules.c */
+/* ---- modules.c: module files by build id */
 
 struct module_lookup {
-	int root_fd;
-	const char *krel;
-	const char *host; /* the host's root as seen from here, relative: "host"; "" for none */
-	const char *kept; /* folder of kept files, relative to the root */
-	/* The folder above, from which on all has to be root's alone (common/path.h), or NULL:
-	 * other containers have it, too. A kept file that is not is skipped, and reported. */
-	const char *kept_in;
-	const struct action *action; /* to report to, or NULL */
-	struct strv skipped;         /* reported already */
-	struct strv files;           /* filled by the first search, best place first */
+	struct action *action; /* the role's, and to report to */
+	struct strv files;     /* filled by the first search, best place first */
+	struct strv skipped;   /* kept files that others could have written, and that is reported */
 	bool listed;
 };
 
@@ -280,52 +260,68 @@ bool module_is_on_host(struct module_lookup *lookup, const char *name, const cha
 /* Is that path, as module_find() gave it, one of the host's tree? */
 bool module_is_of_host(const struct module_lookup *lookup, const char *path);
 /*
- * Copies of the files that this container loaded, for the next image: should what that one loads
- * fail, they have to come back. @folder is replaced in one step, synced, by one with exactly the
- * files at @paths (each with a name of its own) for @krel; not when it has the set @id already.
+ * Keeps copies of the files at @paths, each with a name of its own, for the next image's rollback.
+ * They replace what is kept in one step, synced; not when that is the set @id already.
  */
-int modules_keep(int root_fd, const char *folder, const char *krel, const struct strv *paths,
-	const char *id, struct error *error);
+int modules_keep(
+	const struct nic *nic, const struct strv *paths, const char *id, struct error *error);
+
+/* ---- compare.c */
+
+/* The plan goes to the journal, and (STEP_DIRECT) from there into struct nic. */
+int nic_compare(struct action *action);
+int nic_adopt_plan(struct action *action);
+/*
+ * -EBUSY (REASON_MODULE_IN_USE) when a module of plan->go may not or cannot go, with all of the
+ * reasons in one message, and what to do; each is also reported by itself.
+ */
+int nic_refuse(struct action *action, const struct swap_plan *plan);
+/* Both refuse, too: the plan of a start, and what goes when these modules of the image go. */
+int swap_plan_make(struct action *action, struct loader *loader, struct swap_plan *plan);
+int swap_plan_removal(struct action *action, const struct strv *modules, struct swap_plan *plan);
 
 /* ---- swap.c */
 
-enum swap_tree { SWAP_IMAGE, SWAP_HOST, SWAP_TREES };
+/* Where a module comes from: a tree, or the very build, wherever it is. */
+enum swap_source { SWAP_IMAGE, SWAP_HOST, SWAP_EXACT };
 
-/*
- * The journal as it was when the swap was opened, and the trees that modules come from. One that is
- * damaged has nothing pending, as for journal_phase().
- */
+/* The journal as it was at first, and where modules come from. */
 struct swap_context {
 	struct action *action;
 	struct nic *nic;
 	const struct role *role;
 	int root_fd;
 	struct journal journal;
-	bool is_damaged;
-	struct loader *trees[SWAP_TREES]; /* swap_tree() */
+	bool is_damaged;                  /* the journal: nothing is pending, as for its phase */
+	struct loader *trees[SWAP_EXACT]; /* swap_tree() */
 	struct module_lookup lookup;
-	char kept[PATH_MAX];    /* folder of what earlier images loaded, of this kernel */
-	char kept_in[PATH_MAX]; /* the folder above all that this role keeps */
 };
 
 int swap_open(struct swap_context *swap, struct action *action);
 void swap_close(struct swap_context *swap);
 /* Opened when it is first asked for, borrowed. NULL with a message when it cannot be used. */
-struct loader *swap_tree(struct swap_context *swap, enum swap_tree which, struct error *error);
+struct loader *swap_tree(struct swap_context *swap, enum swap_source tree, struct error *error);
 /* Has the tree a file for it? */
-bool swap_tree_has(struct loader *tree, const char *name);
-/* Is the image's own build of it loaded? Where the kernel shows neither build ids nor srcversions:
- * what this context's own loader loaded. */
+bool swap_tree_has(struct swap_context *swap, enum swap_source tree, const char *name);
+/* Is a module of that name there, which is no part of the kernel itself? */
+bool swap_is_loaded(const struct swap_context *swap, const char *name);
+/* Is the image's build of it loaded, or where none is known, what this context loaded? */
 bool swap_is_ours(struct swap_context *swap, const char *name);
+/* Is that very build loaded? */
+bool swap_is_build(const struct swap_context *swap, const struct swap_module *module);
 /*
- * Loads one module, with those of its options that its file takes: @tree's, after what it depends
- * on, or (NULL) the very build, from wherever it is. Options that the kernel refuses are given up,
- * and reported. -ENOENT: there is no such file. -EEXIST: another build was loaded meanwhile.
+ * Loads one module, of a tree after what it depends on, with those of its options that its file
+ * takes. Options that the kernel refuses are given up, and reported. -ENOENT: there is no such
+ * file. -EEXIST: another build was loaded meanwhile.
  */
-int swap_load(struct swap_context *swap, struct loader *tree, const struct swap_module *module,
+int swap_load(struct swap_context *swap, enum swap_source from, const struct swap_module *module,
 	struct error *error);
 /* As unload_modules() (role/modset.h), with the failure's reason. */
 int swap_unload(struct swap_context *swap, const struct strv *names, bool holders_too,
+	struct strv *removed);
+/* The modules of plan->go, nvidia_peermem first, which is asked to go. @undoing: with what holds
+ * them by now. */
+int swap_unload_plan(struct swap_context *swap, const struct swap_plan *plan, bool undoing,
 	struct strv *removed);
 /*
  * Loads what of the pending modules is not there: with @of_image the image's where it has one, else
@@ -334,15 +330,14 @@ int swap_unload(struct swap_context *swap, const struct strv *names, bool holder
  */
 int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *missing);
 
-/* Removes plan.go, nvidia_peermem first, by asking for it. Not done when the plan says same. */
+/* Removes plan.go; nvidia_peermem, which is asked to go, first. */
 int nic_swap_out(struct action *action);
 /* Loads plan.load. Modules that the host's udev brings in the middle are taken out again. */
 int nic_swap_in(struct action *action);
-/* Loads again what went besides. Never fails the start: what cannot come is reported. */
+/* Loads again what went besides. What cannot come is reported, and does not fail the start. */
 int nic_swap_dependents(struct action *action);
-/* Was a swap committed whose modules are not kept yet? */
+/* Was a swap committed whose modules are not kept yet? Keeps them; a failure is reported. */
 bool nic_is_committed(const void *role);
-/* Keeps copies of what was loaded where the next image finds them. A failure is reported. */
 int nic_keep_modules(struct action *action);
 
 /* ---- recover.c */
@@ -356,11 +351,11 @@ int nic_note_unfinished(struct action *action);
 bool nic_is_swapped(const void *role);
 /* The same, and no dependents of a swap that was killed are left to be loaded. */
 bool nic_dependents_are_done(const void *role);
-/* Did the killed container finish its swap, and not come to write that it is committed? */
+/* Did the killed container finish its swap, and not come to write that it is committed? Writes
+ * that, before a step can fail: a start that fails would roll that swap back. */
 bool nic_is_all_but_committed(const void *role);
-/* Writes that, before a step can fail: a start that fails would roll that swap back. */
 int nic_commit_earlier(struct action *action);
-/* On the way out: does OFED stay? Unless the operator wants the node's own driver back, or a swap
+/* On the way out: does OFED stay? Not when the operator wants the node's own driver back, or a swap
  * is pending, of this container or of one before it. */
 bool nic_stays(const struct role *role);
 /*
@@ -368,8 +363,7 @@ bool nic_stays(const struct role *role);
  * the node's own modules back: then those are proven, become what is pending, and ours go.
  */
 int nic_swap_in_undo(struct action *action);
-/* The undo of nic_swap_out(): what was there before a pending swap comes back, with its parameters:
- * the very builds, or where one of them is not found or fails, the host's own, at worst ours. */
+/* The undo of nic_swap_out(): what was there before a pending swap comes back. */
 int nic_swap_out_undo(struct action *action);
 /*
  * The rollback of a killed container's swap, by a start that does not come to its own steps. The
@@ -383,14 +377,14 @@ int nic_report_outcome(struct action *action);
 
 /* ---- network.c: the network's state, saved before and restored after (netstate/netstate.h) */
 
-/* Where its file is, else where it is to be; NULL without memory. @ret_saved: it is there, is not
- * restored, and only root could have written it. */
+/* Where its file is, else where it is to be; NULL without memory. @ret_saved: it is there, not
+ * restored, and only root can have written it. */
 char *nic_network_path(const struct nic *nic, bool *ret_saved);
-/* Others than root could have written the recorded one: nic_network_path() skips it. */
+/* Is the recorded one skipped, as others than root can have written it? */
 bool nic_network_is_distrusted(int root_fd, struct error *why);
-/* Of nic_network_restore(): there is no file, or it is not believed, or it is restored. */
+/* Is there nothing to restore? */
 bool nic_network_is_whole(const void *role);
-/* Is there one of what a finished restore still has to do (netstate_is_pending())? */
+/* Is there only what a finished restore still has to do (netstate_is_pending())? */
 bool nic_network_is_for_next_start(const struct nic *nic);
 /* Before the save into @path: records it, and removes one that is restored or not believed. */
 int nic_network_begin(const struct nic *nic, const char *path, struct error *error);
@@ -415,16 +409,7 @@ bool nic_network_is_at_risk(const struct role *role);
 
 /* ---- host_options.c */
 
-/* Where libkmod finds the host's options in the container. */
-#define HOST_OPTIONS_PATH "etc/modprobe.d/slipway-host.conf"
-
-/*
- * Takes the host's modprobe options for the modules that we load in its stead: an administrator who
- * gave mlx5_core or ib_core an option wants it whichever build is loaded. What the operator mounted
- * into the container's own /etc/modprobe.d comes before them, and libkmod reads that by itself.
- * REASON_BAD_PARAMETER when the kernel would refuse a value; one that our module does not know is
- * left out with a note, as the kernel would do.
- */
+/* REASON_BAD_PARAMETER when the kernel would refuse a value. */
 int nic_host_options(struct action *action);
 
 /* The options that modprobe.d folders have for modules, with the file of each. */
@@ -435,19 +420,29 @@ struct modprobe_options {
 };
 
 void modprobe_options_free(struct modprobe_options *options);
-/* Reads @folders (NULL at the end, first wins) as libkmod does (libkmod/libkmod-config.c,
- * kmod_config_new()). @host: prefix of absolute links in them. What cannot be read is noted. */
-int modprobe_options_read(int root_fd, const char *const *folders, const char *host,
-	struct modprobe_options *options, struct strv *notes, struct error *error);
+/* Those of the container's and the host's modprobe.d, as libkmod reads them
+ * (libkmod/libkmod-config.c, kmod_config_new()). What cannot be read is noted. */
+int modprobe_options_read(
+	int root_fd, struct modprobe_options *options, struct strv *notes, struct error *error);
 
 /* ---- host_files.c */
 
+/* None of these fails: what cannot be put or undone is reported. First, what an earlier container
+ * left is undone; the udev rules stay where they are wanted. */
+int nic_host_files_clear(struct action *action);
+/* Rules and blacklist, and udevd is asked to read them. */
+int nic_host_files_put(struct action *action);
+/* Both, and whatever else the journal knows. */
+int nic_host_files_undo(struct action *action);
+/* Right after the last load the blacklist goes; it comes back when modules are to go again. */
+int nic_unblock(struct action *action);
+int nic_block_again(struct action *action);
+
 struct hostfiles {
 	int root_fd;
-	char journal[PATH_MAX];    /* relative to the root, on a disk of the host */
-	const char *memory_folder; /* relative to the root, and at the same place on the host */
-	struct strv notes;         /* to be reported, and freed, by the caller */
-	bool changed;              /* something was put or undone */
+	char journal[PATH_MAX]; /* relative to the root, on a disk of the host */
+	struct strv notes;      /* to be reported, and freed, by the caller */
+	bool changed;           /* something was put or undone */
 };
 
 /*
@@ -460,27 +455,12 @@ int hostfiles_put(
 	struct hostfiles *files, const char *path, const char *content, struct error *error);
 /*
  * Undoes @only, or (NULL) all that the journal knows but @keep (or NULL): the old file comes back,
- * or none. One that another process changed or replaced meanwhile is left alone, with a note.
- * Returns how many files were undone, or the first failure, after having tried all.
+ * or none. One that another process changed or replaced meanwhile, or that cannot be undone, stays,
+ * with a note. Returns how many files were undone.
  */
-int hostfiles_undo(
-	struct hostfiles *files, const char *only, const char *keep, struct error *error);
+int hostfiles_undo(struct hostfiles *files, const char *only, const char *keep);
 /* Is what is at @path a link of ours that leads somewhere? */
 bool hostfiles_is_there(struct hostfiles *files, const char *path);
-
-/*
- * The role's two files. None of these fails: what cannot be put or undone is reported. First, what
- * an earlier container left is undone; the udev rules stay where they are wanted.
- */
-int nic_host_files_clear(struct action *action);
-/* Before the swap: rules and blacklist, and udevd is asked to read them. */
-int nic_host_files_put(struct action *action);
-/* Both, and whatever else the journal knows. */
-int nic_host_files_undo(struct action *action);
-/* Right after the last load: the blacklist goes. */
-int nic_unblock(struct action *action);
-/* The undo: it comes back, when modules are about to go again. */
-int nic_block_again(struct action *action);
 
 /* ---- udev.c */
 
@@ -496,9 +476,5 @@ bool udevd_reload(int root_fd, uint32_t limit_ms);
 
 /* ---- watch.c */
 
-/*
- * A watch of the role: another process on the node may unload the modules, or put the host's own in
- * their place. That is reported (DRIVER_REPLACED), and nothing is done about it: what did it may be
- * at work still, and the operator's liveness probe ends a container without mlx5_core.
- */
+/* The role's watch. */
 void nic_watch(struct role *role, unsigned happened, uint64_t *wake_ms);

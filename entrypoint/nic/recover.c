@@ -112,34 +112,33 @@ bool nic_stays(const struct role *role)
 
 /* ---- ours go */
 
+/* Is what is loaded under that name a build that the host's own tree has? */
+static bool is_hosts_build(struct swap_context *swap, const char *name)
+{
+	char build_id[BUILD_ID_HEX_SIZE];
+
+	sysmodule_build_id(swap->root_fd, name, build_id);
+	return module_is_on_host(&swap->lookup, name, build_id);
+}
+
 /*
  * Does a loaded module of that name belong to the driver? The kernel's own modules, which were
  * loaded along with it, do not: other processes may use them by now.
  */
 static bool is_of_set(struct swap_context *swap, const char *name)
 {
-	char build_id[BUILD_ID_HEX_SIZE];
-	struct error ignored;
-	struct loader *image;
-
 	if (strv_contains(&swap->role->driver_modules, name))
 		return true;
 	/* What else the image has is of the kernel; what it lacks is of an image before it. */
-	image = swap_tree(swap, SWAP_IMAGE, &ignored);
-	if (image && swap_tree_has(image, name))
-		return false;
-	sysmodule_build_id(swap->root_fd, name, build_id);
-	return !module_is_on_host(&swap->lookup, name, build_id);
+	return !swap_tree_has(swap, SWAP_IMAGE, name) && !is_hosts_build(swap, name);
 }
 
 /* Is what is loaded under that name the very build that was there before? */
 static bool is_build_before(const struct swap_context *swap, const char *name)
 {
 	const struct swap_module *module = swap_plan_find(&swap->journal.pending, name);
-	char loaded[BUILD_ID_HEX_SIZE];
 
-	sysmodule_build_id(swap->root_fd, name, loaded);
-	return *loaded && module && strcmp(module->build_id, loaded) == 0;
+	return module && swap_is_build(swap, module);
 }
 
 /*
@@ -152,7 +151,6 @@ static int unload_ours(struct swap_context *swap, struct strv *removed)
 	struct swap_plan *pending = &swap->journal.pending;
 	_cleanup_(swap_plan_free) struct swap_plan removal = { 0 };
 	_cleanup_strv_ struct strv along = { 0 };
-	_cleanup_strv_ struct strv going = { 0 };
 	_cleanup_strv_ struct strv set = { 0 };
 	int root_fd = swap->root_fd;
 	size_t before = pending->go_count;
@@ -161,7 +159,7 @@ static int unload_ours(struct swap_context *swap, struct strv *removed)
 	for (size_t i = 0; i < pending->load.count; i++) {
 		const char *name = pending->load.items[i];
 
-		if (!sysmodule_exists(root_fd, name) || sysmodule_is_built_in(root_fd, name) ||
+		if (!swap_is_loaded(swap, name) ||
 			(!swap_is_ours(swap, name) && is_build_before(swap, name)))
 			continue;
 		if (strv_push(is_of_set(swap, name) ? &set : &along, name) < 0)
@@ -178,13 +176,7 @@ static int unload_ours(struct swap_context *swap, struct strv *removed)
 		if (r < 0)
 			return action_reason(action, REASON_MOUNT_FAILED, r);
 	}
-	for (size_t i = 0; i < removal.go_count; i++)
-		if (removal.go[i].part != SWAP_PEERMEM && strv_push(&going, removal.go[i].name) < 0)
-			return nic_no_memory(action);
-	r = peermem_make_way(action, &going);
-	kill_point("swap:undo:peermem");
-	if (r == 0)
-		r = swap_unload(swap, &going, true, removed);
+	r = swap_unload_plan(swap, &removal, true, removed);
 	/* One by one, for another process may use one by now: that one then stays. */
 	for (size_t i = along.count; r == 0 && i-- > 0;) {
 		const struct strv one = { .items = &along.items[i], .count = 1 };
@@ -223,28 +215,25 @@ static int guess_own(struct swap_context *swap)
  * in another build only (after a kernel's update, say) comes in that build. @set: the driver's of
  * the first; @names: the driver's of the second.
  */
-static int list_restore(
-	struct swap_context *swap, struct loader *host, struct strv *set, struct strv *names)
+static int list_restore(struct swap_context *swap, struct strv *set, struct strv *names)
 {
 	struct swap_plan *pending = &swap->journal.pending;
 	const struct swap_plan *own = &swap->journal.own;
 	_cleanup_strv_ struct strv lacking = { 0 };
 	_cleanup_free_ char *text = NULL;
-	int root_fd = swap->root_fd;
 
 	for (size_t i = 0; i < own->load.count; i++) {
 		const char *name = own->load.items[i];
 
-		if (!sysmodule_exists(root_fd, name) || sysmodule_is_built_in(root_fd, name))
-			continue;
-		if (strv_push(&pending->load, name) < 0 ||
-			(is_of_set(swap, name) && strv_push(set, name) < 0))
+		if (swap_is_loaded(swap, name) &&
+			(strv_push(&pending->load, name) < 0 ||
+				(is_of_set(swap, name) && strv_push(set, name) < 0)))
 			return -ENOMEM;
 	}
 	for (size_t i = 0; i < own->go_count; i++) {
 		struct swap_module module = own->go[i];
 
-		if (!swap_tree_has(host, module.name)) {
+		if (!swap_tree_has(swap, SWAP_HOST, module.name)) {
 			if (strv_push(&lacking, module.name) < 0)
 				return -ENOMEM;
 			continue;
@@ -276,14 +265,13 @@ static int restore_own(struct swap_context *swap)
 		.prefix = role->host_root, .modules = &names, .gone = &gone
 	};
 	bool is_guessed = !journal_knows_own(journal);
-	struct loader *host = swap_tree(swap, SWAP_HOST, &action->error);
-	bool has_host;
+	bool has_host = swap_tree(swap, SWAP_HOST, &action->error) != NULL;
 	int r;
 
 	if (is_guessed && guess_own(swap) < 0)
 		return nic_no_memory(action);
-	has_host = host || !journal->own.go_count;
-	if (has_host && list_restore(swap, host, &set, &names) < 0)
+	has_host |= !journal->own.go_count; /* then nothing of it is to come */
+	if (has_host && list_restore(swap, &set, &names) < 0)
 		return nic_no_memory(action);
 	if (has_host && !set.count)
 		return 0; /* what runs is the host's already */
@@ -333,13 +321,13 @@ int nic_swap_in_undo(struct action *action)
 		nic_note(action, "the network's state is not saved: OFED stays loaded");
 		return 0;
 	}
-	if (!journal_is_pending(role->root_fd)) {
-		if (role->plan.start_failed || !role->options.restore_inbox)
-			return 0;
-		/* What was the node's own cannot be read: ours stay. */
-		return swap.is_damaged ? action_reason(action, REASON_INTERNAL, -EBADMSG)
-				       : restore_own(&swap);
-	}
+	if (nic_stays(role))
+		return 0;
+	/* Damaged: what was the node's own cannot be read, so ours stay. */
+	if (swap.is_damaged)
+		return action_reason(action, REASON_INTERNAL, -EBADMSG);
+	if (!journal_is_pending(role->root_fd))
+		return restore_own(&swap);
 	/* Should the phase not be written, the journal has an earlier one, pending as well. */
 	if (swap.journal.phase != PHASE_ROLLBACK)
 		(void) !journal_write_phase(role->root_fd, &swap.journal, PHASE_ROLLBACK, &ignored);
@@ -366,23 +354,16 @@ static int unload_other_builds(struct swap_context *swap, bool of_host)
 		char loaded[BUILD_ID_HEX_SIZE];
 		bool is_other;
 
+		if (module->part != SWAP_DRIVER || !sysmodule_exists(swap->root_fd, module->name))
+			continue;
 		sysmodule_build_id(swap->root_fd, module->name, loaded);
-		is_other = of_host ? sysmodule_exists(swap->root_fd, module->name) &&
-					     !module_is_on_host(&swap->lookup, module->name, loaded)
+		is_other = of_host ? !module_is_on_host(&swap->lookup, module->name, loaded)
 				   : *module->build_id && *loaded &&
 					     strcmp(loaded, module->build_id) != 0;
-		if (module->part == SWAP_DRIVER && is_other && strv_push(&others, module->name) < 0)
+		if (is_other && strv_push(&others, module->name) < 0)
 			return nic_no_memory(swap->action);
 	}
 	return others.count ? swap_unload(swap, &others, true, &removed) : 0;
-}
-
-static int load_of_host(
-	struct swap_context *swap, const struct swap_module *module, struct error *why)
-{
-	struct loader *host = swap_tree(swap, SWAP_HOST, why);
-
-	return host ? swap_load(swap, host, module, why) : -ENOENT;
 }
 
 /* The very builds, last gone first. */
@@ -398,7 +379,7 @@ static int load_driver_exact(struct swap_context *swap, struct error *why)
 		_cleanup_free_ char *path = NULL;
 
 		if (module->part == SWAP_DRIVER && *module->build_id &&
-			!is_build_before(swap, module->name) &&
+			!swap_is_build(swap, module) &&
 			module_find(&swap->lookup, module->name, module->build_id, &path) < 0)
 			return error_set(why, -ENOENT, "their own files are not all to be found");
 	}
@@ -421,9 +402,9 @@ static int load_driver_exact(struct swap_context *swap, struct error *why)
 				continue;
 			r = 0;
 			if (*module->build_id)
-				r = swap_load(swap, NULL, module, &text);
+				r = swap_load(swap, SWAP_EXACT, module, &text);
 			else if (!was_there) /* nothing but its name is known */
-				r = load_of_host(swap, module, &text);
+				r = swap_load(swap, SWAP_HOST, module, &text);
 			progress |= !was_there && sysmodule_exists(swap->root_fd, module->name);
 			if (r < 0 && !first_failure) {
 				first_failure = r;
@@ -448,7 +429,7 @@ static int load_driver_of_host(struct swap_context *swap, struct strv *missing)
 		struct error why = { "" };
 
 		if (module->part == SWAP_DRIVER && !sysmodule_exists(swap->root_fd, module->name) &&
-			load_of_host(swap, module, &why) < 0 &&
+			swap_load(swap, SWAP_HOST, module, &why) < 0 &&
 			strv_pushf(missing, "%s: %s", module->name, why.text) < 0)
 			return -ENOMEM;
 	}

@@ -39,5 +39,4 @@ const char *nic_report_key(enum nic_report_list list);
 /* -ENOENT when the role does not serve. nic_report_free() in any case. */
 int nic_report_read(int root_fd, struct nic_report *report);
 int nic_report_write(int root_fd, const struct nic_report *report);
-void nic_report_remove(int root_fd);
 void nic_report_free(struct nic_report *report);

@@ -20,26 +20,14 @@
 int swap_open(struct swap_context *swap, struct action *action)
 {
 	struct nic *nic = action->role;
-	const char *host = nic->role.host_root;
-	const char *folder = nic->inputs.journal_folder;
-	const char *slash = strrchr(folder, '/');
 	int r;
 
 	*swap = (struct swap_context){
-		.action = action, .nic = nic, .role = &nic->role, .root_fd = nic->role.root_fd
-	};
-	if (snprintf(swap->kept, PATH_MAX, "%s/loaded/%s", folder, nic->role.krel) >= PATH_MAX)
-		return action_fail(
-			action, REASON_INTERNAL, -ENAMETOOLONG, "the inventory's path is too long");
-	(void) snprintf(
-		swap->kept_in, PATH_MAX, "%.*s", slash ? (int) (slash - folder) : 0, folder);
-	swap->lookup = (struct module_lookup){
-		.root_fd = nic->role.root_fd,
-		.krel = nic->role.krel,
-		.host = host + (*host == '/'),
-		.kept = swap->kept,
-		.kept_in = swap->kept_in,
 		.action = action,
+		.nic = nic,
+		.role = &nic->role,
+		.root_fd = nic->role.root_fd,
+		.lookup = { .action = action },
 	};
 	r = journal_read(nic->role.root_fd, &swap->journal, &action->error);
 	swap->is_damaged = r == -EBADMSG;
@@ -48,53 +36,56 @@ int swap_open(struct swap_context *swap, struct action *action)
 
 void swap_close(struct swap_context *swap)
 {
-	for (size_t i = 0; i < SWAP_TREES; i++)
-		loader_close(&swap->trees[i]);
+	loader_close(&swap->trees[SWAP_IMAGE]);
+	loader_close(&swap->trees[SWAP_HOST]);
 	module_lookup_free(&swap->lookup);
 	journal_free(&swap->journal);
 }
 
-struct loader *swap_tree(struct swap_context *swap, enum swap_tree which, struct error *error)
+struct loader *swap_tree(struct swap_context *swap, enum swap_source tree, struct error *error)
 {
-	struct loader **tree = &swap->trees[which];
+	const char *prefix = tree == SWAP_HOST ? swap->role->host_root : "";
 
-	if (!*tree && loader_open(swap->root_fd, which == SWAP_HOST ? swap->role->host_root : "",
-			      swap->role->krel, tree, error) < 0)
-		*tree = NULL;
-	return *tree;
+	if (!swap->trees[tree] &&
+		loader_open(swap->root_fd, prefix, swap->role->krel, &swap->trees[tree], error) < 0)
+		swap->trees[tree] = NULL;
+	return swap->trees[tree];
 }
 
-bool swap_tree_has(struct loader *tree, const char *name)
+bool swap_tree_has(struct swap_context *swap, enum swap_source tree, const char *name)
 {
 	_cleanup_free_ char *path = NULL;
 	struct error ignored;
+	struct loader *loader = swap_tree(swap, tree, &ignored);
 
-	return loader_file(tree, name, &path, &ignored) == 0;
+	return loader && loader_file(loader, name, &path, &ignored) == 0;
 }
 
-static enum loaded compare_file(const struct role *role, const char *name, const char *path)
+bool swap_is_loaded(const struct swap_context *swap, const char *name)
 {
-	_cleanup_(elf_module_close) struct elf_module *file = NULL;
-	struct error ignored;
-
-	if (elf_module_open_brief(role->root_fd, path, &file, &ignored) < 0)
-		return LOADED_OTHER;
-	return loaded_compare(role->root_fd, name, file);
+	return sysmodule_exists(swap->root_fd, name) && !sysmodule_is_built_in(swap->root_fd, name);
 }
 
 bool swap_is_ours(struct swap_context *swap, const char *name)
 {
-	const struct role *role = swap->role;
-	_cleanup_free_ char *path = NULL;
+	struct loader *image;
 	struct error ignored;
-	struct loader *image = swap_tree(swap, SWAP_IMAGE, &ignored);
 	enum loaded build;
 
-	if (!sysmodule_exists(role->root_fd, name) || sysmodule_is_built_in(role->root_fd, name) ||
-		!image || loader_file(image, name, &path, &ignored) < 0)
+	if (!swap_is_loaded(swap, name))
 		return false;
-	build = compare_file(role, name, path);
+	image = swap_tree(swap, SWAP_IMAGE, &ignored);
+	if (!image || loader_compare(image, name, &build, &ignored) < 0)
+		return false;
 	return build == LOADED_SAME || (build == LOADED_UNKNOWN && loader_inserted(image, name));
+}
+
+bool swap_is_build(const struct swap_context *swap, const struct swap_module *module)
+{
+	char loaded[BUILD_ID_HEX_SIZE];
+
+	sysmodule_build_id(swap->root_fd, module->name, loaded);
+	return *loaded && strcmp(loaded, module->build_id) == 0;
 }
 
 /* ---- one module */
@@ -138,8 +129,7 @@ static int insert_with_options(struct swap_context *swap, const struct swap_modu
 
 	if (r < 0)
 		return r;
-	if (parameters_for_file(file, module->options ? module->options : "", &chosen, &left_out) <
-		0)
+	if (parameters_for_file(file, module->options, &chosen, &left_out) < 0)
 		return error_set_errno(error, -ENOMEM, "/%s", path + (*path == '/'));
 	insertion.options = chosen;
 	r = insert_file(&insertion, action->worker, &action->reason, error);
@@ -156,7 +146,7 @@ static int insert_with_options(struct swap_context *swap, const struct swap_modu
 		return r;
 	report_left_out(swap, module->name, &left_out);
 	/* Where nothing is shown, nothing better is known than that the kernel took the file. */
-	if (compare_file(swap->role, module->name, path) == LOADED_OTHER)
+	if (loaded_compare(swap->root_fd, module->name, file) == LOADED_OTHER)
 		return error_set(error, -EEXIST,
 			"%s is loaded, but from another file than /%s: something on the host loads "
 			"modules meanwhile (udev?)",
@@ -178,35 +168,36 @@ static int load_dependencies(
 	return r;
 }
 
-int swap_load(struct swap_context *swap, struct loader *tree, const struct swap_module *module,
+int swap_load(struct swap_context *swap, enum swap_source from, const struct swap_module *module,
 	struct error *error)
 {
 	_cleanup_free_ char *path = NULL;
-	char loaded[BUILD_ID_HEX_SIZE];
-	int r;
+	struct loader *tree;
+	int r = 0;
 
-	if (tree) {
-		r = loader_file(tree, module->name, &path, error);
-		if (r < 0)
-			return r;
-	} else {
-		sysmodule_build_id(swap->root_fd, module->name, loaded);
-		if (*loaded && strcmp(loaded, module->build_id) == 0)
+	if (from == SWAP_EXACT) {
+		if (swap_is_build(swap, module))
 			return 0;
 		r = module_find(&swap->lookup, module->name, module->build_id, &path);
 		if (r < 0)
 			return error_set_errno(error, r, "the file of %s with the build id %s",
 				module->name, *module->build_id ? module->build_id : "(none)");
 		/* What else it needs was there when it was loaded, and may have gone with ours. */
-		if (module_is_of_host(&swap->lookup, path)) {
-			tree = swap_tree(swap, SWAP_HOST, error);
-			if (!tree)
-				return -ENOENT;
-		}
+		if (module_is_of_host(&swap->lookup, path))
+			from = SWAP_HOST;
 	}
-	if (tree)
-		r = load_dependencies(swap, tree, module->name, error);
-	return r < 0 ? r : insert_with_options(swap, module, path, error);
+	if (from != SWAP_EXACT) {
+		tree = swap_tree(swap, from, error);
+		if (!tree)
+			return -ENOENT;
+		if (!path)
+			r = loader_file(tree, module->name, &path, error);
+		if (r == 0)
+			r = load_dependencies(swap, tree, module->name, error);
+		if (r < 0)
+			return r;
+	}
+	return insert_with_options(swap, module, path, error);
 }
 
 int swap_unload(
@@ -222,6 +213,28 @@ int swap_unload(
 	int r = unload_modules(&unload, action->worker, removed, &action->error);
 
 	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
+}
+
+int swap_unload_plan(
+	struct swap_context *swap, const struct swap_plan *plan, bool undoing, struct strv *removed)
+{
+	_cleanup_strv_ struct strv going = { 0 };
+	int r;
+
+	/* Without nvidia_peermem, which is asked to go. */
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (plan->go[i].part != SWAP_PEERMEM &&
+			sysmodule_exists(swap->root_fd, plan->go[i].name) &&
+			strv_push(&going, plan->go[i].name) < 0)
+			return nic_no_memory(swap->action);
+	if (!going.count)
+		return 0;
+	/* At the last moment: from here on GPUs have no direct way to the network. */
+	r = peermem_make_way(swap->action, &going);
+	if (r < 0)
+		return r;
+	kill_point("swap:%speermem", undoing ? "undo:" : "");
+	return swap_unload(swap, &going, undoing, removed);
 }
 
 /* ---- out */
@@ -262,7 +275,6 @@ int nic_swap_out(struct action *action)
 {
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
 	_cleanup_strv_ struct strv removed = { 0 };
-	_cleanup_strv_ struct strv going = { 0 };
 	const struct swap_plan *plan;
 	int r = swap_open(&swap, action);
 
@@ -275,23 +287,10 @@ int nic_swap_out(struct action *action)
 		return r;
 	if (report_lost_files(&swap) < 0)
 		return nic_no_memory(action);
-	r = journal_begin(swap.role, plan, &swap.lookup, &action->error);
+	r = journal_begin(plan, &swap.lookup, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
-	/* Without nvidia_peermem, which is asked to go. */
-	for (size_t i = 0; i < plan->go_count; i++)
-		if (plan->go[i].part != SWAP_PEERMEM &&
-			sysmodule_exists(swap.root_fd, plan->go[i].name) &&
-			strv_push(&going, plan->go[i].name) < 0)
-			return nic_no_memory(action);
-	if (!going.count)
-		return 0;
-	/* At the last moment: from here on GPUs have no direct way to the network. */
-	r = peermem_make_way(action, &going);
-	if (r < 0)
-		return r;
-	kill_point("swap:peermem");
-	return swap_unload(&swap, &going, false, &removed);
+	return swap_unload_plan(&swap, plan, false, &removed);
 }
 
 /* ---- in */
@@ -304,8 +303,7 @@ static int list_conflicting(struct swap_context *swap, struct strv *conflicting)
 
 	for (size_t i = 0; i < load->count; i++)
 		if (strv_contains(&role->driver_modules, load->items[i]) &&
-			sysmodule_exists(role->root_fd, load->items[i]) &&
-			!sysmodule_is_built_in(role->root_fd, load->items[i]) &&
+			swap_is_loaded(swap, load->items[i]) &&
 			!swap_is_ours(swap, load->items[i]) &&
 			strv_push(conflicting, load->items[i]) < 0)
 			return -ENOMEM;
@@ -373,11 +371,13 @@ int nic_swap_in(struct action *action)
 /* ---- dependents */
 
 /* Loads it, once it is proven that it will load on what is there now. */
-static int load_proven(struct swap_context *swap, struct loader *tree, const char *prefix,
+static int load_proven(struct swap_context *swap, enum swap_source tree,
 	const struct swap_module *module, struct error *why)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	const struct prove_request request = { .prefix = prefix, .modules = &names };
+	const struct prove_request request = {
+		.prefix = tree == SWAP_HOST ? swap->role->host_root : "", .modules = &names
+	};
 	int r = strv_push(&names, module->name);
 
 	if (r == 0)
@@ -391,22 +391,17 @@ static int load_proven(struct swap_context *swap, struct loader *tree, const cha
 static int load_dependent(struct swap_context *swap, const struct swap_module *module,
 	bool of_image, struct error *why)
 {
-	struct loader *image = of_image ? swap_tree(swap, SWAP_IMAGE, why) : NULL;
-	const char *host_root = swap->role->host_root;
-	struct loader *host;
-
-	if (image && swap_tree_has(image, module->name))
-		return load_proven(swap, image, "", module, why);
-	if (!of_image && swap_load(swap, NULL, module, why) == 0)
+	if (of_image && swap_tree_has(swap, SWAP_IMAGE, module->name))
+		return load_proven(swap, SWAP_IMAGE, module, why);
+	if (!of_image && swap_load(swap, SWAP_EXACT, module, why) == 0)
 		return 0;
-	host = swap_tree(swap, SWAP_HOST, why);
-	if (!host)
+	if (!swap_tree(swap, SWAP_HOST, why))
 		return -ENOENT;
-	if (!swap_tree_has(host, module->name))
+	if (!swap_tree_has(swap, SWAP_HOST, module->name))
 		return error_set(why, -ENOENT,
 			"%s of the host has no such module, and it is nowhere else to be found",
-			host_root);
-	return load_proven(swap, host, host_root, module, why);
+			swap->role->host_root);
+	return load_proven(swap, SWAP_HOST, module, why);
 }
 
 int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *missing)
@@ -473,62 +468,50 @@ bool nic_is_committed(const void *role)
 }
 
 /* The files of all modules of the image that are loaded as its own. */
-static int list_loaded(struct swap_context *swap, struct strv *paths, uint64_t *hash)
+static int keep_loaded(struct swap_context *swap, struct error *error)
 {
-	const struct role *role = swap->role;
-	struct error ignored;
-	struct loader *image = swap_tree(swap, SWAP_IMAGE, &ignored);
+	const struct strv *set = &swap->role->driver_modules;
+	struct loader *image = swap_tree(swap, SWAP_IMAGE, error);
+	_cleanup_strv_ struct strv paths = { 0 };
+	uint64_t hash = FNV64_START;
+	char id[32];
 
 	if (!image)
 		return -ENOENT;
-	*hash = FNV64_START;
-	for (size_t i = 0; i < role->driver_modules.count; i++) {
-		const char *name = role->driver_modules.items[i];
+	for (size_t i = 0; i < set->count; i++) {
+		const char *name = set->items[i];
 		char build_id[BUILD_ID_HEX_SIZE];
 		_cleanup_free_ char *path = NULL;
 		int r;
 
 		if (!swap_is_ours(swap, name))
 			continue;
-		r = loader_file(image, name, &path, &ignored);
-		if (r == 0)
-			r = strv_push(paths, path + (*path == '/'));
+		r = loader_file(image, name, &path, error);
 		if (r < 0)
 			return r;
-		sysmodule_build_id(role->root_fd, name, build_id);
-		*hash = fnv64_bytes(*hash, name, strlen(name) + 1);
-		*hash = fnv64_bytes(*hash, build_id, strlen(build_id) + 1);
+		if (strv_push(&paths, path + (*path == '/')) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", path);
+		sysmodule_build_id(swap->root_fd, name, build_id);
+		hash = fnv64_bytes(hash, name, strlen(name) + 1);
+		hash = fnv64_bytes(hash, build_id, strlen(build_id) + 1);
 	}
-	return 0;
+	(void) snprintf(id, sizeof(id), "%016" PRIx64, hash);
+	return modules_keep(swap->nic, &paths, id, error);
 }
 
 int nic_keep_modules(struct action *action)
 {
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
-	_cleanup_strv_ struct strv paths = { 0 };
 	struct error why = { "" };
-	char folder[PATH_MAX];
-	uint64_t hash;
-	char id[32];
-	int r;
 
 	if (swap_open(&swap, action) < 0)
 		return 0;
-	r = list_loaded(&swap, &paths, &hash);
-	if (r < 0) {
-		(void) error_set_errno(&why, r, "the image's module files");
-	} else {
-		(void) snprintf(id, sizeof(id), "%016" PRIx64, hash);
-		(void) snprintf(
-			folder, sizeof(folder), "%s/loaded", swap.nic->inputs.journal_folder);
-		r = modules_keep(swap.root_fd, folder, swap.role->krel, &paths, id, &why);
-	}
-	if (r < 0)
+	if (keep_loaded(&swap, &why) == 0)
+		journal_end(swap.root_fd, false);
+	else
 		nic_note(action,
 			"%.600s: should the next image fail, the host's own modules come back "
 			"instead of these",
 			why.text);
-	else
-		journal_end(swap.root_fd, false);
 	return 0;
 }

@@ -279,22 +279,20 @@ struct control_message {
 };
 
 /* By a descriptor's name in /proc: a socket's path has no call that takes a folder. */
-static int connect_to(int root_fd, const char *path, int type)
+static int connect_udevd(int root_fd, const char *path, int type)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	_cleanup_close_ int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int connected = fd;
 
 	(void) snprintf(
 		address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", root_fd, path);
 	if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
 		return -errno;
-	fd = -1;
-	return connected;
+	return TAKE_FD(fd);
 }
 
 /* Waits for something to be read. False: the time is over. */
-static bool is_time_left(int fd, uint64_t end_ms)
+static bool wait_for_answer(int fd, uint64_t end_ms)
 {
 	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
 	uint64_t now_ms = clock_monotonic_ms();
@@ -314,7 +312,7 @@ static bool control_reload(int fd, uint64_t end_ms)
 		return false;
 	message.type = CONTROL_END;
 	(void) !send(fd, &message, sizeof(message), MSG_NOSIGNAL);
-	while (is_time_left(fd, end_ms)) {
+	while (wait_for_answer(fd, end_ms)) {
 		ssize_t got = recv(fd, &byte, sizeof(byte), 0);
 
 		if (got == 0 || (got < 0 && errno == ECONNRESET))
@@ -333,7 +331,7 @@ static bool varlink_reload(int fd, uint64_t end_ms)
 
 	if (send(fd, call, sizeof(call), MSG_NOSIGNAL) != (ssize_t) sizeof(call))
 		return false;
-	while (size < sizeof(answer) && is_time_left(fd, end_ms)) {
+	while (size < sizeof(answer) && wait_for_answer(fd, end_ms)) {
 		ssize_t got = recv(fd, answer + size, sizeof(answer) - size, 0);
 
 		if (got <= 0)
@@ -349,12 +347,12 @@ static bool varlink_reload(int fd, uint64_t end_ms)
 bool udevd_reload(int root_fd, uint32_t limit_ms)
 {
 	uint64_t end_ms = clock_monotonic_ms() + limit_ms;
-	_cleanup_close_ int varlink_fd = connect_to(root_fd, VARLINK, SOCK_STREAM);
+	_cleanup_close_ int varlink_fd = connect_udevd(root_fd, VARLINK, SOCK_STREAM);
 	_cleanup_close_ int control_fd = -1;
 
 	if (varlink_fd >= 0 && varlink_reload(varlink_fd, end_ms))
 		return true;
-	control_fd = connect_to(root_fd, CONTROL, SOCK_SEQPACKET);
+	control_fd = connect_udevd(root_fd, CONTROL, SOCK_SEQPACKET);
 	if (control_fd >= 0)
 		return control_reload(control_fd, end_ms);
 	return varlink_fd < 0 && !fs_exists(root_fd, VARLINK) && !fs_exists(root_fd, CONTROL);

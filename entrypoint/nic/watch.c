@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Are the modules that run while it serves still those that it loaded? Another process on the node
+ * may unload them, or put the host's own in their place. That is reported (DRIVER_REPLACED), and
+ * nothing is done about it: what did it may be at work still, and the operator's liveness probe
+ * ends a container without mlx5_core.
+ */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,7 +27,7 @@
 
 /* ---- the report, for status and metrics */
 
-static const char *const keys[] = {
+static const char *const report_keys[] = {
 	[NIC_REPORT_WENT] = "went",
 	[NIC_REPORT_MISSING] = "missing",
 	[NIC_REPORT_UNRESTORED] = "unrestored",
@@ -31,7 +37,7 @@ static const char *const keys[] = {
 
 const char *nic_report_key(enum nic_report_list list)
 {
-	return keys[list];
+	return report_keys[list];
 }
 
 void nic_report_free(struct nic_report *report)
@@ -39,14 +45,6 @@ void nic_report_free(struct nic_report *report)
 	for (size_t i = 0; i < NIC_REPORT_LISTS; i++)
 		strv_free(&report->lists[i]);
 	*report = (struct nic_report){ .mode = "" };
-}
-
-/* The value behind "key=", or NULL. */
-static const char *value_of(const char *line, const char *key)
-{
-	size_t length = strlen(key);
-
-	return strncmp(line, key, length) == 0 && line[length] == '=' ? line + length + 1 : NULL;
 }
 
 int nic_report_read(int root_fd, struct nic_report *report)
@@ -58,14 +56,17 @@ int nic_report_read(int root_fd, struct nic_report *report)
 	if (r == 0)
 		r = strv_split(&lines, text, "\n");
 	for (size_t i = 0; r == 0 && i < lines.count; i++) {
-		const char *value = value_of(lines.items[i], "mode");
+		char *value = lines.items[i];
+		const char *key = strsep(&value, "=");
 
-		if (value)
+		if (!value)
+			continue;
+		if (strcmp(key, "mode") == 0)
 			(void) snprintf(report->mode, sizeof(report->mode), "%s", value);
-		else if ((value = value_of(lines.items[i], "swap")))
+		if (strcmp(key, "swap") == 0)
 			(void) snprintf(report->swap, sizeof(report->swap), "%s", value);
 		for (size_t j = 0; r == 0 && j < NIC_REPORT_LISTS; j++)
-			if ((value = value_of(lines.items[i], keys[j])))
+			if (strcmp(key, report_keys[j]) == 0)
 				r = strv_push(&report->lists[j], value);
 	}
 	return r;
@@ -92,15 +93,10 @@ int nic_report_write(int root_fd, const struct nic_report *report)
 	print_value(file, "swap", report->swap);
 	for (size_t i = 0; i < NIC_REPORT_LISTS; i++)
 		for (size_t j = 0; j < report->lists[i].count; j++)
-			print_value(file, keys[i], report->lists[i].items[j]);
+			print_value(file, report_keys[i], report->lists[i].items[j]);
 	if (fclose(file) != 0)
 		return -ENOMEM;
 	return fs_write_atomic(root_fd, NIC_REPORT_PATH, text, size, 0644);
-}
-
-void nic_report_remove(int root_fd)
-{
-	(void) unlinkat(root_fd, NIC_REPORT_PATH, 0);
 }
 
 /* ---- the watch */
@@ -115,37 +111,20 @@ static unsigned long long load_number(int root_fd, const char *module)
 	return fstatat(root_fd, path, &status, 0) < 0 ? 0 : (unsigned long long) status.st_ino;
 }
 
-static int push_module(int root_fd, const char *module, struct strv *lines)
+/* Adds to @changed what became of it, if anything. */
+static int check_module(int root_fd, const struct nic_watched *module, struct strv *changed)
 {
 	char build_id[BUILD_ID_HEX_SIZE];
 
-	sysmodule_build_id(root_fd, module, build_id);
-	return strv_pushf(lines, "%s %s %llu", module, *build_id ? build_id : "-",
-		load_number(root_fd, module));
-}
-
-/* Adds to @changed what became of the module of such a line, if anything. */
-static int compare_line(int root_fd, const char *line, struct strv *changed)
-{
-	_cleanup_strv_ struct strv now = { 0 };
-	size_t name_length = strcspn(line, " ");
-	size_t build_length = name_length + 1 + strcspn(line + name_length + 1, " ");
-	const char *number = strrchr(line, ' ');
-	char name[64];
-	int r;
-
-	(void) snprintf(name, sizeof(name), "%.*s", (int) name_length, line);
-	if (!sysmodule_is_live(root_fd, name))
-		return strv_pushf(changed, "%s: it is not loaded any more", name);
+	if (!sysmodule_is_live(root_fd, module->name))
+		return strv_pushf(changed, "%s: it is not loaded any more", module->name);
 	/* This happens at every module that comes or goes on the node, whosesoever it is. */
-	if (number && strtoull(number, NULL, 10) == load_number(root_fd, name))
+	if (load_number(root_fd, module->name) == module->load)
 		return 0;
-	r = push_module(root_fd, name, &now);
-	if (r < 0 || strcmp(now.items[0], line) == 0)
-		return r;
-	if (strncmp(now.items[0], line, build_length + 1) == 0)
-		return strv_pushf(changed, "%s: it was loaded anew, the same build", name);
-	return strv_pushf(changed, "%s: it is another build now", name);
+	sysmodule_build_id(root_fd, module->name, build_id);
+	return strv_pushf(changed, "%s: it %s", module->name,
+		strcmp(build_id, module->build_id) == 0 ? "was loaded anew, the same build"
+							: "is another build now");
 }
 
 static int fill_report(const struct nic *nic, struct nic_report *report)
@@ -181,7 +160,7 @@ static int fill_report(const struct nic *nic, struct nic_report *report)
 }
 
 /* "of 7: a; b; c; d …" */
-static void describe(const char *what, const struct strv *lines, char *text, size_t size)
+static void describe_lines(const char *what, const struct strv *lines, char *text, size_t size)
 {
 	size_t used = (size_t) snprintf(text, size, "%s", what);
 
@@ -196,7 +175,7 @@ static void describe(const char *what, const struct strv *lines, char *text, siz
 #define CHANGED "another process changed what this container loaded"
 
 /* For the status, the worst of it as a sentence; and for metrics. */
-static void publish(struct nic *nic)
+static void publish_report(struct nic *nic)
 {
 	static const struct {
 		enum nic_report_list list;
@@ -217,13 +196,14 @@ static void publish(struct nic *nic)
 	(void) nic_report_write(nic->role.root_fd, &report); /* no step waits for it */
 	for (size_t i = 0; !*text && i < ARRAY_SIZE(kinds); i++)
 		if (report.lists[kinds[i].list].count) {
-			describe(kinds[i].what, &report.lists[kinds[i].list], text, sizeof(text));
+			describe_lines(
+				kinds[i].what, &report.lists[kinds[i].list], text, sizeof(text));
 			reason = kinds[i].reason;
 		}
 	log_detail(&nic->role.log, reason, text);
 }
 
-static void look_again(struct nic *nic)
+static void check_watched(struct nic *nic)
 {
 	_cleanup_strv_ struct strv changed = { 0 };
 	struct strv *known = &nic->watch.changed;
@@ -231,8 +211,8 @@ static void look_again(struct nic *nic)
 	char text[ERROR_TEXT_SIZE];
 	bool is_same;
 
-	for (size_t i = 0; i < nic->watch.modules.count; i++)
-		if (compare_line(nic->role.root_fd, nic->watch.modules.items[i], &changed) < 0)
+	for (size_t i = 0; i < nic->watch.count; i++)
+		if (check_module(nic->role.root_fd, &nic->watch.modules[i], &changed) < 0)
 			return;
 	is_same = changed.count == known->count;
 	for (size_t i = 0; is_same && i < changed.count; i++)
@@ -243,37 +223,53 @@ static void look_again(struct nic *nic)
 	*known = changed;
 	changed = (struct strv){ 0 };
 	if (known->count) {
-		describe(CHANGED, known, text, sizeof(text));
+		describe_lines(CHANGED, known, text, sizeof(text));
 		log_event(log, "replaced", "watch", 0, REASON_DRIVER_REPLACED, text);
 	} else {
 		log_event(log, "note", "watch", 0, REASON_NONE,
 			"what runs is again what this container loaded");
 	}
-	publish(nic);
+	publish_report(nic);
+}
+
+/* Not what they need of the kernel's. */
+static void watch_modules(struct nic *nic)
+{
+	const struct strv *set = &nic->role.driver_modules;
+	struct nic_watch *watch = &nic->watch;
+	int root_fd = nic->role.root_fd;
+
+	free(watch->modules);
+	watch->count = 0;
+	watch->modules = calloc(set->count + 1, sizeof(*watch->modules));
+	for (size_t i = 0; watch->modules && i < set->count; i++) {
+		struct nic_watched *module = &watch->modules[watch->count];
+
+		if (!strv_contains(&nic->swap.load, set->items[i]) ||
+			!sysmodule_is_live(root_fd, set->items[i]))
+			continue;
+		(void) snprintf(module->name, sizeof(module->name), "%s", set->items[i]);
+		sysmodule_build_id(root_fd, module->name, module->build_id);
+		module->load = load_number(root_fd, module->name);
+		watch->count++;
+	}
 }
 
 void nic_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 {
 	struct nic *nic = nic_of(role);
-	const struct strv *set = &role->driver_modules;
 	uint64_t now_ms = clock_monotonic_ms();
 
 	if (!happened) {
-		strv_free(&nic->watch.modules);
-		/* Not what they need of the kernel's. */
-		for (size_t i = 0; i < set->count; i++)
-			if (strv_contains(&nic->swap.load, set->items[i]) &&
-				sysmodule_is_live(role->root_fd, set->items[i]) &&
-				push_module(role->root_fd, set->items[i], &nic->watch.modules) < 0)
-				return;
-		publish(nic);
+		watch_modules(nic);
+		publish_report(nic);
 		return;
 	}
 	if (happened & EVENT_KERNEL)
 		nic->watch.settled_ms = now_ms + SETTLE_MS;
 	if (!nic->watch.settled_ms)
 		return;
-	look_again(nic);
+	check_watched(nic);
 	if (now_ms >= nic->watch.settled_ms)
 		nic->watch.settled_ms = 0;
 	else if (nic->watch.settled_ms < *wake_ms)

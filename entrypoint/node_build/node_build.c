@@ -63,16 +63,24 @@ bool nodebuild_has_kit(const struct role *role)
 int nodebuild_identify(struct action *action)
 {
 	struct role *role = action->role;
+	const char *krel = role->options.kernel;
+	struct error ignored;
 	int r = role_identify(action);
 
-	if (!role->options.kernel)
-		return r;
-	if (strlen(role->options.kernel) >= sizeof(role->krel) || strchr(role->options.kernel, '/'))
+	if (krel && (strlen(krel) >= sizeof(role->krel) || strchr(krel, '/')))
 		return action_fail(action, REASON_USAGE, -EINVAL,
-			"--kernel %.64s: not a kernel release", role->options.kernel);
-	(void) snprintf(role->krel, sizeof(role->krel), "%s", role->options.kernel);
-	strv_free(&role->driver_modules);
-	image_read(role->root_fd, role->krel, &role->image);
+			"--kernel %.64s: not a kernel release", krel);
+	if (krel) {
+		(void) snprintf(role->krel, sizeof(role->krel), "%s", krel);
+		strv_free(&role->driver_modules);
+		image_read(role->root_fd, role->krel, &role->image);
+	} else if (r < 0) {
+		return r;
+	}
+	if (role->once && !nodebuild_wanted(role) &&
+		image_has_kernel(role->root_fd, &role->image, role->krel, &ignored) == 0)
+		role_note(role, "the image has modules for %s: there is nothing to compile",
+			role->krel);
 	return 0;
 }
 
@@ -180,7 +188,7 @@ static int run_tool(
 	return r < 0 ? error_set_errno(error, r, "/" PROGRAM) : r;
 }
 
-static int build(struct action *action, const char *recipe)
+static int run_build(struct action *action, const char *recipe)
 {
 	const struct role *role = action->role;
 	_cleanup_strv_ struct strv argv = { 0 };
@@ -219,12 +227,12 @@ int nodebuild_run(struct action *action)
 {
 	const struct role *role = action->role;
 
-	return build(action, role->build->recipe);
+	return run_build(action, role->build->recipe);
 }
 
 int nodebuild_peermem(struct action *action)
 {
-	return build(action, "peermem");
+	return run_build(action, "peermem");
 }
 
 int nodebuild_clear(struct action *action)
@@ -241,11 +249,6 @@ int nodebuild_clear(struct action *action)
 	return 0;
 }
 
-int nodebuild_adopt(struct action *action)
-{
-	return role_read_image(action);
-}
-
 /* ---- nvidia-driver build: only what "init" does before it touches the kernel, for a node that is
  * to be ready before its kernel is booted (--kernel) */
 
@@ -259,20 +262,8 @@ static bool wants_peermem(const void *context)
 	       fs_exists(role->root_fd, CONTRACT_OFED_SOURCES "/ofa_kernel");
 }
 
-static int identify(struct action *action)
-{
-	struct role *role = action->role;
-	struct error ignored;
-	int r = nodebuild_identify(action);
-
-	if (r == 0 && image_has_kernel(role->root_fd, &role->image, role->krel, &ignored) == 0)
-		role_note(role, "the image has modules for %s: there is nothing to compile",
-			role->krel);
-	return r;
-}
-
 static const struct step build_steps[] = {
-	{ .name = "identify-kernel", .perform = identify },
+	{ .name = "identify-kernel", .perform = nodebuild_identify },
 	{ .name = "build-on-node",
 		.wanted = nodebuild_wanted,
 		.kind = STEP_WORKER,
@@ -282,7 +273,7 @@ static const struct step build_steps[] = {
 		.undo_kind = STEP_WORKER,
 		.undo = nodebuild_clear,
 		.undo_deadline_ms = 60 * 1000 },
-	{ .name = "read-build", .wanted = nodebuild_unread, .perform = nodebuild_adopt },
+	{ .name = "read-build", .wanted = nodebuild_unread, .perform = role_read_image },
 	{ .name = "build-peermem",
 		.wanted = wants_peermem,
 		.kind = STEP_WORKER,

@@ -28,15 +28,14 @@ bool nodebuild_wanted(const void *role);
  * keep them there, and put them, what they depend on and depmod's files below lib/modules. */
 int nodebuild_run(struct action *action);
 
-/* STEP_DIRECT: role_identify(), for the kernel that --kernel names instead of the running one. */
+/* STEP_DIRECT: role_identify(), for the kernel that --kernel names instead of the running one. A
+ * role that only compiles notes when there is nothing to compile. */
 int nodebuild_identify(struct action *action);
 
 /* STEP_WORKER, its undo: removes what a build that was killed left on the host. */
 int nodebuild_clear(struct action *action);
 
-/* STEP_DIRECT: reads what nodebuild_run() made, for the steps that follow. */
-int nodebuild_adopt(struct action *action);
-/* Is that still to be done? */
+/* Is role_read_image() still to be done, for what nodebuild_run() made? */
 bool nodebuild_unread(const void *role);
 
 /* Does the image carry the kit with which the role compiles on a node? */

@@ -6,12 +6,26 @@
 #include "common/fs.h"
 #include "entrypoint/gpu/fabric.h"
 #include "entrypoint/gpu/procfs.h"
+#include "module/running.h"
+
+/* For a @process with pid 0 null. */
+static void write_pid(struct json *json, const char *key, const struct process_seen *process)
+{
+	json_write_number_or_null(json, key, process->pid ? process->pid : -1);
+}
+
+static size_t count_names(int root_fd, const char *folder)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+
+	return fs_list(root_fd, folder, &names) == 0 ? names.count : 0;
+}
 
 /* ---- NVLink */
 
 /*
  * NVLink's fabric: the switches, what the driver made of them, whether NVLink is switched off,
- * whether a fabric manager runs, and what the GPUs say of it (nvml.c). Where the switches
+ * whether a fabric manager runs, and what the GPUs report of it (nvml.c). Where the switches
  * are in trays of their own (NVL72) or on the other side of a hypervisor, only the GPUs know.
  * Sources: open-gpu-kernel-modules
  * kernel-open/nvidia/{linux_nvswitch.c,nvlink_linux.c}.
@@ -21,82 +35,35 @@
 #define MANAGEMENT_CAPABILITY "proc/driver/nvidia-nvlink/capabilities/fabric-mgmt"
 #define MANAGER_SOCKET        "run/nvidia-fabricmanager/socket"
 
-enum management {
-	MANAGEMENT_UNKNOWN,   /* no driver is loaded */
-	MANAGEMENT_OFF,       /* NVLink is switched off */
-	MANAGEMENT_NONE,      /* no switch to manage on this node */
-	MANAGEMENT_ELSEWHERE, /* the rack's own */
-	MANAGEMENT_RUNNING,   /* a fabric manager */
-	MANAGEMENT_MISSING,   /* switches, and no fabric manager */
-};
-
-struct facts {
-	struct fabric fabric; /* by PCI alone */
-	bool driver_loaded;
-	size_t driven;         /* NVSwitches that the driver has */
-	long nvlink_disabled;  /* NvLinkDisable: 1, 0, or -1: not known */
-	long management_minor; /* of the capability that a fabric manager opens; -1: none */
-	struct process_seen manager, subnet_manager; /* pid 0: does not run */
-	bool socket;                                 /* the fabric manager's */
-	int gpu_count;                               /* -1: not known, and why */
-	char why_unknown[256];
-	struct nvml_gpu gpus[NVML_GPUS];
-};
-
-static void json_write_pid(struct json *json, const char *key, const struct process_seen *process)
-{
-	json_write_number_or_null(json, key, process->pid ? process->pid : -1);
-}
-
-static void look_at_fabric(int root_fd, struct facts *facts)
-{
-	_cleanup_strv_ struct strv devices = { 0 };
-	struct driver_version version;
-
-	fabric_find(root_fd, &facts->fabric);
-	driver_version(root_fd, &version);
-	facts->driver_loaded = version.loaded;
-	if (fs_list(root_fd, SWITCH_DEVICES, &devices) == 0)
-		facts->driven = devices.count;
-	facts->nvlink_disabled = procfs_nvidia_parameter(root_fd, "NvLinkDisable");
-	facts->management_minor = procfs_capability_minor(root_fd, MANAGEMENT_CAPABILITY);
-	facts->socket = fs_exists(root_fd, MANAGER_SOCKET);
-	(void) processes_of_program(root_fd, "nv-fabricmanager", &facts->manager, 1);
-	(void) processes_of_program(root_fd, "nvlsm", &facts->subnet_manager, 1);
-	facts->gpu_count = nvml_fabric(root_fd, facts->gpus, facts->why_unknown);
-}
-
-static enum management management_of(const struct facts *facts)
-{
-	if (!facts->driver_loaded)
-		return MANAGEMENT_UNKNOWN;
-	if (facts->nvlink_disabled > 0)
-		return MANAGEMENT_OFF;
-	if (facts->manager.pid)
-		return MANAGEMENT_RUNNING;
-	if (facts->fabric.kind == FABRIC_ELSEWHERE)
-		return MANAGEMENT_ELSEWHERE;
-	return facts->fabric.kind == FABRIC_NONE ? MANAGEMENT_NONE : MANAGEMENT_MISSING;
-}
-
-static const struct {
-	const char *name, *text;
-} managements[] = {
-	[MANAGEMENT_UNKNOWN] = { "unknown", "no driver is loaded" },
-	[MANAGEMENT_OFF] = { "off", "NVLink is switched off (NvLinkDisable=1): nothing to manage" },
-	[MANAGEMENT_NONE] = { "none", "no NVSwitch on this node: nothing to manage" },
-	[MANAGEMENT_ELSEWHERE] = { "elsewhere", "the rack's switch trays manage NVLink" },
-	[MANAGEMENT_RUNNING] = { "running", "a fabric manager runs" },
-	[MANAGEMENT_MISSING] = { "missing",
-		"NO FABRIC MANAGER runs: CUDA will fail with error 802" },
-};
-
 static const char *const kind_names[] = {
 	[FABRIC_NONE] = "none",
 	[FABRIC_NVSWITCH] = "nvswitch",
 	[FABRIC_NVLINK5] = "nvlink5",
 	[FABRIC_ELSEWHERE] = "elsewhere",
 };
+
+/* In JSON, and for people. */
+struct management {
+	const char *name, *text;
+};
+
+static struct management management_of(
+	bool loaded, long nvlink_disabled, bool manager_runs, enum fabric_kind kind)
+{
+	if (!loaded)
+		return (struct management){ "unknown", "no driver is loaded" };
+	if (nvlink_disabled > 0)
+		return (struct management){ "off",
+			"NVLink is switched off (NvLinkDisable=1): nothing to manage" };
+	if (manager_runs)
+		return (struct management){ "running", "a fabric manager runs" };
+	if (kind == FABRIC_ELSEWHERE)
+		return (struct management){ "elsewhere", "the rack's switch trays manage NVLink" };
+	if (kind == FABRIC_NONE)
+		return (struct management){ "none", "no NVSwitch on this node: nothing to manage" };
+	return (struct management){ "missing",
+		"NO FABRIC MANAGER runs: CUDA will fail with error 802" };
+}
 
 static void print_gpu(struct json *json, const struct nvml_gpu *gpu)
 {
@@ -121,62 +88,56 @@ static void print_gpu(struct json *json, const struct nvml_gpu *gpu)
 			gpu->status, gpu->status ? " (FAILED)" : "", gpu->clique, gpu->cluster);
 }
 
-static void print_fabric(const struct facts *facts)
-{
-	(void) printf("fabric   %s", managements[management_of(facts)].text);
-	if (facts->fabric.kind == FABRIC_NVSWITCH)
-		(void) printf("; %u NVSwitches, %zu of them driven", facts->fabric.switches,
-			facts->driven);
-	else if (facts->fabric.kind == FABRIC_NVLINK5)
-		(void) printf("; NVLink 5 through the bridge %s", facts->fabric.bridge);
-	if (facts->manager.pid)
-		(void) printf("; nv-fabricmanager is process %d, its socket is %s",
-			(int) facts->manager.pid, facts->socket ? "there" : "not there yet");
-	if (facts->subnet_manager.pid)
-		(void) printf("; nvlsm is process %d", (int) facts->subnet_manager.pid);
-	(void) putchar('\n');
-	if (!facts->driver_loaded)
-		return;
-	if (facts->gpu_count < 0)
-		(void) printf(STATUS_INDENT "fabric state of the GPUs not known: %s\n",
-			facts->why_unknown);
-	for (int i = 0; i < facts->gpu_count; i++)
-		print_gpu(NULL, &facts->gpus[i]);
-}
-
-static void print_fabric_json(struct json *json, const struct facts *facts)
-{
-	json_write_open(json, "fabric", '{');
-	json_write_text(json, "kind", kind_names[facts->fabric.kind]);
-	json_write_text(json, "management", managements[management_of(facts)].name);
-	json_write_number(json, "switches", facts->fabric.switches);
-	json_write_number(json, "switches_driven", (long long) facts->driven);
-	if (facts->nvlink_disabled < 0)
-		json_write_null(json, "nvlink_disabled");
-	else
-		json_write_boolean(json, "nvlink_disabled", facts->nvlink_disabled > 0);
-	json_write_number_or_null(json, "management_minor", facts->management_minor);
-	json_write_pid(json, "fabric_manager_pid", &facts->manager);
-	json_write_boolean(json, "fabric_manager_socket", facts->socket);
-	json_write_pid(json, "subnet_manager_pid", &facts->subnet_manager);
-	json_write_open(json, "gpus", '[');
-	for (int i = 0; i < facts->gpu_count; i++)
-		print_gpu(json, &facts->gpus[i]);
-	json_write_close(json, ']');
-	json_write_text_or_null(
-		json, "gpus_unknown", facts->gpu_count < 0 ? facts->why_unknown : "");
-	json_write_close(json, '}');
-}
-
 void status_fabric(int root_fd, struct json *json)
 {
-	struct facts facts = { .driver_loaded = false };
+	bool loaded = sysmodule_is_live(root_fd, "nvidia");
+	bool socket = fs_exists(root_fd, MANAGER_SOCKET);
+	long nvlink_disabled = procfs_nvidia_parameter(root_fd, "NvLinkDisable");
+	size_t driven = count_names(root_fd, SWITCH_DEVICES);
+	struct process_seen manager = { .pid = 0 }, subnet_manager = { .pid = 0 };
+	struct management management;
+	struct fabric fabric;
+	struct nvml_answer nvml;
 
-	look_at_fabric(root_fd, &facts);
-	if (json)
-		print_fabric_json(json, &facts);
-	else
-		print_fabric(&facts);
+	fabric_find(root_fd, &fabric);
+	(void) processes_of_program(root_fd, "nv-fabricmanager", &manager, 1);
+	(void) processes_of_program(root_fd, "nvlsm", &subnet_manager, 1);
+	management = management_of(loaded, nvlink_disabled, manager.pid, fabric.kind);
+	json_write_open(json, "fabric", '{');
+	json_write_text(json, "kind", kind_names[fabric.kind]);
+	json_write_text(json, "management", management.name);
+	json_write_number(json, "switches", fabric.switches);
+	json_write_number(json, "switches_driven", (long long) driven);
+	status_write_answer(
+		json, "nvlink_disabled", nvlink_disabled > 0 ? 1 : (int) nvlink_disabled);
+	json_write_number_or_null(
+		json, "management_minor", procfs_capability_minor(root_fd, MANAGEMENT_CAPABILITY));
+	write_pid(json, "fabric_manager_pid", &manager);
+	json_write_boolean(json, "fabric_manager_socket", socket);
+	write_pid(json, "subnet_manager_pid", &subnet_manager);
+
+	status_print(json, "fabric   %s", management.text);
+	if (fabric.kind == FABRIC_NVSWITCH)
+		status_print(json, "; %u NVSwitches, %zu of them driven", fabric.switches, driven);
+	else if (fabric.kind == FABRIC_NVLINK5)
+		status_print(json, "; NVLink 5 through the bridge %s", fabric.bridge);
+	if (manager.pid)
+		status_print(json, "; nv-fabricmanager is process %d, its socket is %s",
+			(int) manager.pid, socket ? "there" : "not there yet");
+	if (subnet_manager.pid)
+		status_print(json, "; nvlsm is process %d", (int) subnet_manager.pid);
+	status_print(json, "\n");
+
+	nvml_fabric(root_fd, &nvml);
+	json_write_open(json, "gpus", '[');
+	for (int i = 0; i < nvml.count; i++)
+		print_gpu(json, &nvml.gpus[i]);
+	json_write_close(json, ']');
+	json_write_text_or_null(json, "gpus_unknown", nvml.count < 0 ? nvml.why : "");
+	json_write_close(json, '}');
+	if (loaded && nvml.count < 0)
+		status_print(
+			json, STATUS_INDENT "fabric state of the GPUs not known: %s\n", nvml.why);
 }
 
 /* ---- IMEX */
@@ -197,150 +158,109 @@ void status_fabric(int root_fd, struct json *json)
 
 static const unsigned imex_ports[] = { 50000, 50005 }; /* of the daemons, and of its commands */
 
-struct imex {
-	bool driver_loaded;
-	int channels_major, caps_major; /* -1: not in /proc/devices */
-	long channel_count;             /* NVreg_ImexChannelCount, -1: not known */
-	long create_channel0;           /* NVreg_CreateImexChannel0, likewise */
-	long management_minor;          /* /dev/nvidia-caps/nvidia-cap<minor>, likewise */
-	size_t channel_nodes;           /* in /dev here */
-	struct process_seen daemons[PROCESSES_MAX];
-	size_t daemon_count;
-	struct {
-		int listening; /* 1, 0, or -1: cannot be seen */
-		struct process_seen owner;
-	} ports[ARRAY_SIZE(imex_ports)];
-};
-
-static void look_at_imex(int root_fd, struct imex *imex)
+/* What of the loaded driver stands in the way. Without memory a finding is lost, here and below. */
+static void find_wrong_channels(int root_fd, int channels_major, struct strv *findings)
 {
-	_cleanup_strv_ struct strv nodes = { 0 };
-	struct driver_version version;
+	long count = procfs_nvidia_parameter(root_fd, "ImexChannelCount");
 
-	driver_version(root_fd, &version);
-	imex->driver_loaded = version.loaded;
-	imex->channels_major = procfs_major(root_fd, "nvidia-caps-imex-channels");
-	imex->caps_major = procfs_major(root_fd, "nvidia-caps");
-	imex->channel_count = procfs_nvidia_parameter(root_fd, "ImexChannelCount");
-	imex->create_channel0 = procfs_nvidia_parameter(root_fd, "CreateImexChannel0");
-	imex->management_minor = procfs_capability_minor(root_fd, MANAGEMENT);
-	if (fs_list(root_fd, CHANNEL_NODES, &nodes) == 0)
-		imex->channel_nodes = nodes.count;
-	imex->daemon_count = processes_of_program(
-		root_fd, IMEX_PROGRAM, imex->daemons, ARRAY_SIZE(imex->daemons));
-	for (size_t i = 0; i < ARRAY_SIZE(imex_ports); i++)
-		imex->ports[i].listening =
-			port_is_listening(root_fd, imex_ports[i], &imex->ports[i].owner);
-}
-
-/* Lists what stands in the way. Without memory the rest is lost. */
-static int find_obstacles(const struct imex *imex, struct strv *findings)
-{
-	int r = 0;
-
-	if (imex->driver_loaded && imex->channels_major < 0)
-		r = strv_push(findings,
-			imex->channel_count == 0
-				? "NVreg_ImexChannelCount=0 leaves no IMEX channel: take the "
-				  "parameter away"
-				: "/proc/devices has no nvidia-caps-imex-channels: this driver is "
-				  "too old for IMEX channels");
-	else if (imex->driver_loaded && imex->channel_count >= 0 &&
-		 imex->channel_count != CHANNELS_EXPECTED)
-		r = strv_pushf(findings, "NVreg_ImexChannelCount=%ld: the DRA driver counts on %d",
-			imex->channel_count, CHANNELS_EXPECTED);
-	if (r == 0 && imex->driver_loaded && imex->create_channel0 > 0)
-		r = strv_push(findings,
+	if (channels_major < 0 && count == 0)
+		(void) !strv_push(findings,
+			"NVreg_ImexChannelCount=0 leaves no IMEX channel: take the parameter away");
+	else if (channels_major < 0)
+		(void) !strv_push(findings,
+			"/proc/devices has no nvidia-caps-imex-channels: this driver is too old "
+			"for IMEX channels");
+	else if (count >= 0 && count != CHANNELS_EXPECTED)
+		(void) !strv_pushf(findings,
+			"NVreg_ImexChannelCount=%ld: the DRA driver counts on %d", count,
+			CHANNELS_EXPECTED);
+	if (procfs_nvidia_parameter(root_fd, "CreateImexChannel0") > 0)
+		(void) !strv_push(findings,
 			"NVreg_CreateImexChannel0=1 gives channel 0 to everyone on the node: the "
 			"DRA driver makes the nodes itself");
-	for (size_t i = 0; r == 0 && i < imex->daemon_count; i++)
-		if (!imex->daemons[i].in_pod) /* the one that a ComputeDomain runs is in a pod */
-			r = strv_pushf(findings,
-				"process %d is an " IMEX_PROGRAM
-				" of the host: it keeps ComputeDomains from theirs; stop and "
-				"disable that service",
-				(int) imex->daemons[i].pid);
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(imex_ports); i++) {
-		const struct process_seen *owner = &imex->ports[i].owner;
-		char who[64] = "";
-
-		if (imex->ports[i].listening != 1 || strcmp(owner->command, IMEX_PROGRAM) == 0)
-			continue;
-		if (owner->pid)
-			(void) snprintf(who, sizeof(who), " by process %d (%s)", (int) owner->pid,
-				owner->command);
-		r = strv_pushf(findings, "TCP port %u, which " IMEX_PROGRAM " needs, is taken%s",
-			imex_ports[i], who);
-	}
-	return r;
 }
 
-static void print_imex_json(struct json *json, const struct imex *imex, const struct strv *findings)
+static void print_imex_daemon(
+	struct json *json, const struct process_seen *process, struct strv *findings)
 {
-	json_write_open(json, "imex", '{');
-	json_write_number_or_null(json, "channels_major", imex->channels_major);
-	json_write_number_or_null(json, "caps_major", imex->caps_major);
-	json_write_number_or_null(json, "channel_count", imex->channel_count);
-	json_write_number_or_null(json, "create_channel0", imex->create_channel0);
-	json_write_number(json, "channel_nodes", (long long) imex->channel_nodes);
-	json_write_number_or_null(json, "management_minor", imex->management_minor);
-	json_write_open(json, "daemons", '[');
-	for (size_t i = 0; i < imex->daemon_count; i++) {
-		json_write_open(json, NULL, '{');
-		json_write_number(json, "pid", imex->daemons[i].pid);
-		json_write_boolean(json, "in_pod", imex->daemons[i].in_pod);
-		json_write_close(json, '}');
-	}
-	json_write_close(json, ']');
-	json_write_open(json, "ports", '[');
-	for (size_t i = 0; i < ARRAY_SIZE(imex_ports); i++) {
-		json_write_open(json, NULL, '{');
-		json_write_number(json, "port", imex_ports[i]);
-		if (imex->ports[i].listening < 0)
-			json_write_null(json, "listening");
-		else
-			json_write_boolean(json, "listening", imex->ports[i].listening);
-		json_write_pid(json, "pid", &imex->ports[i].owner);
-		json_write_text_or_null(json, "command", imex->ports[i].owner.command);
-		json_write_close(json, '}');
-	}
-	json_write_close(json, ']');
-	json_write_list(json, "findings", findings);
+	char owner[POD_TEXT_SIZE];
+
+	json_write_open(json, NULL, '{');
+	json_write_number(json, "pid", process->pid);
+	json_write_boolean(json, "in_pod", process->in_pod);
 	json_write_close(json, '}');
+	status_owner(process, owner);
+	status_print(
+		json, STATUS_INDENT IMEX_PROGRAM ": process %d, %s\n", (int) process->pid, owner);
+	if (!process->in_pod) /* the one that a ComputeDomain runs is in a pod */
+		(void) !strv_pushf(findings,
+			"process %d is an " IMEX_PROGRAM " of the host: it keeps ComputeDomains "
+			"from theirs; stop and disable that service",
+			(int) process->pid);
 }
 
-static void print_imex(const struct imex *imex, const struct strv *findings)
+static void print_imex_port(int root_fd, struct json *json, unsigned port, struct strv *findings)
 {
-	if (!imex->driver_loaded)
-		(void) printf("imex     no driver is loaded");
-	else if (imex->channels_major < 0)
-		(void) printf("imex     no channels");
-	else
-		(void) printf("imex     %ld channels (device major %d), %zu with a node here",
-			imex->channel_count, imex->channels_major, imex->channel_nodes);
-	(void) printf("; %zu " IMEX_PROGRAM " %s\n", imex->daemon_count,
-		imex->daemon_count == 1 ? "runs" : "run");
-	for (size_t i = 0; i < imex->daemon_count; i++) {
-		char text[POD_TEXT_SIZE] = "the host's";
+	struct process_seen owner;
+	int listening = port_is_listening(root_fd, port, &owner);
+	char who[64] = "";
 
-		if (imex->daemons[i].in_pod)
-			pod_text(&imex->daemons[i].pod, text);
-		(void) printf(STATUS_INDENT IMEX_PROGRAM ": process %d, %s\n",
-			(int) imex->daemons[i].pid, text);
-	}
-	for (size_t i = 0; i < findings->count; i++)
-		(void) printf(STATUS_INDENT "! %s\n", findings->items[i]);
+	json_write_open(json, NULL, '{');
+	json_write_number(json, "port", port);
+	status_write_answer(json, "listening", listening);
+	write_pid(json, "pid", &owner);
+	json_write_text_or_null(json, "command", owner.command);
+	json_write_close(json, '}');
+	if (listening != 1 || strcmp(owner.command, IMEX_PROGRAM) == 0)
+		return;
+	if (owner.pid)
+		(void) snprintf(
+			who, sizeof(who), " by process %d (%s)", (int) owner.pid, owner.command);
+	(void) !strv_pushf(
+		findings, "TCP port %u, which " IMEX_PROGRAM " needs, is taken%s", port, who);
 }
 
 void status_imex(int root_fd, struct json *json)
 {
 	_cleanup_strv_ struct strv findings = { 0 };
-	struct imex imex = { .driver_loaded = false };
+	bool loaded = sysmodule_is_live(root_fd, "nvidia");
+	int channels_major = procfs_major(root_fd, "nvidia-caps-imex-channels");
+	long channels = procfs_nvidia_parameter(root_fd, "ImexChannelCount");
+	size_t nodes = count_names(root_fd, CHANNEL_NODES);
+	struct process_seen daemons[PROCESSES_MAX];
+	size_t count = processes_of_program(root_fd, IMEX_PROGRAM, daemons, PROCESSES_MAX);
 
-	look_at_imex(root_fd, &imex);
-	(void) find_obstacles(&imex, &findings);
-	if (json)
-		print_imex_json(json, &imex, &findings);
+	if (loaded)
+		find_wrong_channels(root_fd, channels_major, &findings);
+	json_write_open(json, "imex", '{');
+	json_write_number_or_null(json, "channels_major", channels_major);
+	json_write_number_or_null(json, "caps_major", procfs_major(root_fd, "nvidia-caps"));
+	json_write_number_or_null(json, "channel_count", channels);
+	json_write_number_or_null(
+		json, "create_channel0", procfs_nvidia_parameter(root_fd, "CreateImexChannel0"));
+	json_write_number(json, "channel_nodes", (long long) nodes);
+	json_write_number_or_null(
+		json, "management_minor", procfs_capability_minor(root_fd, MANAGEMENT));
+
+	if (!loaded)
+		status_print(json, "imex     no driver is loaded");
+	else if (channels_major < 0)
+		status_print(json, "imex     no channels");
 	else
-		print_imex(&imex, &findings);
+		status_print(json, "imex     %ld channels (device major %d), %zu with a node here",
+			channels, channels_major, nodes);
+	status_print(json, "; %zu " IMEX_PROGRAM " %s\n", count, count == 1 ? "runs" : "run");
+
+	json_write_open(json, "daemons", '[');
+	for (size_t i = 0; i < count; i++)
+		print_imex_daemon(json, &daemons[i], &findings);
+	json_write_close(json, ']');
+	json_write_open(json, "ports", '[');
+	for (size_t i = 0; i < ARRAY_SIZE(imex_ports); i++)
+		print_imex_port(root_fd, json, imex_ports[i], &findings);
+	json_write_close(json, ']');
+	json_write_list(json, "findings", &findings);
+	json_write_close(json, '}');
+	for (size_t i = 0; i < findings.count; i++)
+		status_print(json, STATUS_INDENT "! %s\n", findings.items[i]);
 }

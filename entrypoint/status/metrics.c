@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/status/metrics.h"
-
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
@@ -8,11 +6,12 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/nic/report.h"
+#include "entrypoint/status/status.h"
 #include "entrypoint/status/status_internal.h"
 #include "module/running.h"
 
 /* Prometheus text exposition format 0.0.4: backslash, quote and line feed are escaped. */
-static void print_label(FILE *file, const char *name, const char *value, bool last)
+static void print_label(FILE *file, const char *name, const char *value)
 {
 	(void) fprintf(file, "%s=\"", name);
 	for (; *value; value++) {
@@ -23,26 +22,31 @@ static void print_label(FILE *file, const char *name, const char *value, bool la
 		else
 			(void) fputc(*value, file);
 	}
-	(void) fputs(last ? "\"" : "\",", file);
+	(void) fputc('"', file);
 }
 
-static void head(FILE *file, const char *name, const char *type, const char *help)
+/*
+ * A sample; its labels follow, name and value by turns, then NULL. @help is of a metric's first
+ * sample, else NULL.
+ */
+static void put(FILE *file, const char *name, const char *help, int decimals, double number, ...)
 {
-	(void) fprintf(file, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
+	const char *separator = "{";
+	const char *label;
+	va_list labels;
 
-/* A metric with one sample; @format: its labels and value. */
-static void _printf_(5, 6) put(
-	FILE *file, const char *name, const char *type, const char *help, const char *format, ...)
-{
-	va_list arguments;
-
-	head(file, name, type, help);
+	if (help)
+		(void) fprintf(file, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
+			strstr(name, "_total") ? "counter" : "gauge");
 	(void) fputs(name, file);
-	va_start(arguments, format);
-	(void) vfprintf(file, format, arguments);
-	va_end(arguments);
-	(void) fputc('\n', file);
+	va_start(labels, number);
+	while ((label = va_arg(labels, const char *))) {
+		(void) fputs(separator, file);
+		print_label(file, label, va_arg(labels, const char *));
+		separator = ",";
+	}
+	va_end(labels);
+	(void) fprintf(file, "%s %.*f\n", *separator == ',' ? "}" : "", decimals, number);
 }
 
 /* Seconds since 1970; CLOCK_MONOTONIC is what the events count in. */
@@ -57,103 +61,78 @@ static double start_time(const struct log *log)
 
 static void print_role(FILE *file, const struct log *log)
 {
-	put(file, "slipway_role_ready", "gauge", "Whether the role serves.", "{role=\"%s\"} %d",
-		log->role, strcmp(log->state, "ready") == 0);
-	head(file, "slipway_role_info", "gauge", "State and reason code of the role.");
-	(void) fputs("slipway_role_info{", file);
-	print_label(file, "role", log->role, false);
-	print_label(file, "state", log->state, false);
-	print_label(file, "reason", reason_entry(log->reason)->code, true);
-	(void) fputs("} 1\n", file);
-	put(file, "slipway_role_start_time_seconds", "gauge",
-		"When the role's process started, since 1970.", "{role=\"%s\"} %.0f", log->role,
-		start_time(log));
+	const char *role = log->role;
+
+	put(file, "slipway_role_ready", "Whether the role serves.", 0,
+		strcmp(log->state, "ready") == 0, "role", role, NULL);
+	put(file, "slipway_role_info", "State and reason code of the role.", 0, 1, "role", role,
+		"state", log->state, "reason", reason_entry(log->reason)->code, NULL);
+	put(file, "slipway_role_start_time_seconds", "When the role's process started, since 1970.",
+		0, start_time(log), "role", role, NULL);
 	if (log->ready_us)
-		put(file, "slipway_role_start_duration_seconds", "gauge",
-			"From the process's start to ready.", "{role=\"%s\"} %.6f", log->role,
-			(double) log->ready_us / 1e6);
-	if (log->phase_count)
-		head(file, "slipway_phase_duration_seconds", "gauge",
-			"How long a step of the start took.");
-	for (size_t i = 0; i < log->phase_count; i++) {
-		(void) fputs("slipway_phase_duration_seconds{", file);
-		print_label(file, "role", log->role, false);
-		print_label(file, "step", log->phases[i].step, true);
-		(void) fprintf(file, "} %.6f\n", (double) log->phases[i].us / 1e6);
-	}
+		put(file, "slipway_role_start_duration_seconds",
+			"From the process's start to ready.", 6, (double) log->ready_us / 1e6,
+			"role", role, NULL);
+	for (size_t i = 0; i < log->phase_count; i++)
+		put(file, "slipway_phase_duration_seconds",
+			i ? NULL : "How long a step of the start took.", 6,
+			(double) log->phases[i].us / 1e6, "role", role, "step", log->phases[i].step,
+			NULL);
 	if (!log->peermem_loads)
 		return;
-	put(file, "slipway_peermem_loads_total", "counter",
-		"How often nvidia-peermem was loaded after OFED came.", "{role=\"%s\"} %u",
-		log->role, log->peermem_loads);
-	put(file, "slipway_peermem_load_duration_seconds", "gauge",
-		"From OFED being there to nvidia-peermem being live, the last time.",
-		"{role=\"%s\"} %.6f", log->role, (double) log->peermem_us / 1e6);
+	put(file, "slipway_peermem_loads_total",
+		"How often nvidia-peermem was loaded after OFED came.", 0, log->peermem_loads,
+		"role", role, NULL);
+	put(file, "slipway_peermem_load_duration_seconds",
+		"From OFED being there to nvidia-peermem being live, the last time.", 6,
+		(double) log->peermem_us / 1e6, "role", role, NULL);
 }
 
-static void print_driver(FILE *file, const struct log *log)
+static void print_driver(FILE *file, int root_fd)
 {
+	bool loaded = sysmodule_is_live(root_fd, "nvidia");
 	struct driver_version version;
 
-	driver_version(log->root_fd, &version);
-	put(file, "slipway_driver_loaded", "gauge", "Whether the module nvidia is live.", " %d",
-		version.loaded);
-	head(file, "slipway_driver_info", "gauge", "The NVIDIA driver that is loaded.");
-	(void) fputs("slipway_driver_info{", file);
-	print_label(file, "version", version.text, false);
-	print_label(file, "open", version.open ? "true" : "false", true);
-	(void) fprintf(file, "} %d\n", version.loaded);
-	put(file, "slipway_peermem_loaded", "gauge", "Whether nvidia_peermem is live.", " %d",
-		sysmodule_is_live(log->root_fd, PEERMEM_MODULE));
+	driver_version(root_fd, &version);
+	put(file, "slipway_driver_loaded", "Whether the module nvidia is live.", 0, loaded, NULL);
+	put(file, "slipway_driver_info", "The NVIDIA driver that is loaded.", 0, loaded, "version",
+		version.text, "open", version.open ? "true" : "false", NULL);
+	put(file, "slipway_peermem_loaded", "Whether nvidia_peermem is live.", 0,
+		sysmodule_is_live(root_fd, PEERMEM_MODULE), NULL);
 }
 
-static void print_daemon(FILE *file, const char *metric, const char *daemon, long value)
+static void print_daemons(FILE *file, int root_fd)
 {
-	(void) fprintf(file, "%s{", metric);
-	print_label(file, "daemon", daemon, true);
-	(void) fprintf(file, "} %ld\n", value);
+	struct daemon_line lines[DAEMON_LINES];
+	size_t count = daemon_lines_read(root_fd, lines);
+
+	for (size_t i = 0; i < count; i++)
+		put(file, "slipway_daemon_up",
+			i ? NULL : "Whether a daemon that the role supervises is up.", 0,
+			strcmp(lines[i].state, "up") == 0, "daemon", lines[i].name, NULL);
+	for (size_t i = 0; i < count; i++)
+		put(file, "slipway_daemon_restarts_total",
+			i ? NULL : "How often a daemon that ended by itself was started again.", 0,
+			(double) lines[i].restarts, "daemon", lines[i].name, NULL);
 }
 
-static void print_daemons(FILE *file, const struct log *log)
-{
-	_cleanup_free_ char *text = daemon_lines_read(log->root_fd);
-	struct daemon_line daemon;
-	const char *rest = text;
-
-	if (!text || !*text)
-		return;
-	head(file, "slipway_daemon_up", "gauge",
-		"Whether a daemon that the role supervises is up.");
-	while (daemon_line_next(&rest, &daemon))
-		print_daemon(
-			file, "slipway_daemon_up", daemon.name, strcmp(daemon.state, "up") == 0);
-	head(file, "slipway_daemon_restarts_total", "counter",
-		"How often a daemon that ended by itself was started again.");
-	for (rest = text; daemon_line_next(&rest, &daemon);)
-		print_daemon(file, "slipway_daemon_restarts_total", daemon.name, daemon.restarts);
-}
-
-/* What the role says of itself while it serves. */
-static void print_nic(FILE *file, const struct log *log)
+/* What the role reports of itself while it serves. */
+static void print_nic(FILE *file, int root_fd)
 {
 	_cleanup_(nic_report_free) struct nic_report report = { .mode = "" };
 
-	if (nic_report_read(log->root_fd, &report) < 0)
+	if (nic_report_read(root_fd, &report) < 0)
 		return;
-	head(file, "slipway_nic_info", "gauge", "How the NIC driver came to run.");
-	(void) fputs("slipway_nic_info{", file);
-	print_label(file, "mode", report.mode, false);
-	print_label(file, "swap", report.swap, true);
-	(void) fputs("} 1\n", file);
-	put(file, "slipway_nic_modules_replaced", "gauge",
-		"Modules that were unloaded or replaced since the role loaded them.", " %zu",
-		report.lists[NIC_REPORT_REPLACED].count);
-	put(file, "slipway_nic_modules_missing", "gauge",
-		"Modules that made room and did not come back.", " %zu",
-		report.lists[NIC_REPORT_MISSING].count);
-	put(file, "slipway_nic_network_unrestored", "gauge",
-		"Parts of the network's state that did not come back.", " %zu",
-		report.lists[NIC_REPORT_UNRESTORED].count);
+	put(file, "slipway_nic_info", "How the NIC driver came to run.", 0, 1, "mode", report.mode,
+		"swap", report.swap, NULL);
+	put(file, "slipway_nic_modules_replaced",
+		"Modules that were unloaded or replaced since the role loaded them.", 0,
+		(double) report.lists[NIC_REPORT_REPLACED].count, NULL);
+	put(file, "slipway_nic_modules_missing", "Modules that made room and did not come back.", 0,
+		(double) report.lists[NIC_REPORT_MISSING].count, NULL);
+	put(file, "slipway_nic_network_unrestored",
+		"Parts of the network's state that did not come back.", 0,
+		(double) report.lists[NIC_REPORT_UNRESTORED].count, NULL);
 }
 
 char *metrics_text(const struct log *log)
@@ -166,55 +145,35 @@ char *metrics_text(const struct log *log)
 		return NULL;
 	print_role(file, log);
 	if (strcmp(log->role, "nic") == 0)
-		print_nic(file, log);
+		print_nic(file, log->root_fd);
 	/* Of the node, so in one role's file only: two files with one series are refused. */
 	if (strcmp(log->role, "gpu") == 0) {
-		print_driver(file, log);
-		print_daemons(file, log);
+		print_driver(file, log->root_fd);
+		print_daemons(file, log->root_fd);
 	}
-	if (fclose(file) != 0) {
-		free(text);
-		return NULL;
-	}
-	return text;
-}
-
-static void metrics_path(const struct log *log, char path[LOG_PATH_SIZE])
-{
-	(void) snprintf(path, LOG_PATH_SIZE, "%s/metrics/%s.prom", log->folder, log->role);
-}
-
-static void write_text(const struct log *log, const char *text)
-{
-	char path[LOG_PATH_SIZE];
-
-	(void) snprintf(path, sizeof(path), "%s/metrics", log->folder);
-	if (fs_mkdir_parents(log->root_fd, path, 0755) < 0)
-		return; /* the journal says what is wrong with that folder */
-	metrics_path(log, path);
-	/* Nobody waits for the metrics, and nothing depends on them. */
-	if (fs_write_atomic(log->root_fd, path, text, strlen(text), 0644) < 0)
-		return;
+	if (fclose(file) == 0)
+		return text;
+	free(text);
+	return NULL;
 }
 
 void metrics_changed(const struct log *log)
 {
 	_cleanup_free_ char *text = metrics_text(log);
+	_cleanup_free_ char *before = NULL;
+	char path[LOG_PATH_SIZE];
 
-	if (text)
-		write_text(log, text);
+	(void) snprintf(path, sizeof(path), "%s/metrics", log->folder);
+	/* The log itself reports what is wrong with that folder. */
+	if (!text || fs_mkdir_parents(log->root_fd, path, 0755) < 0)
+		return;
+	(void) snprintf(path, sizeof(path), "%s/metrics/%s.prom", log->folder, log->role);
+	if (fs_read(log->root_fd, path, 0, &before, NULL) < 0 || strcmp(text, before) != 0)
+		(void) !fs_write_atomic(log->root_fd, path, text, strlen(text), 0644);
 }
 
 void metrics_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 {
-	_cleanup_free_ char *text = metrics_text(&role->log);
-	_cleanup_free_ char *before = NULL;
-	char path[LOG_PATH_SIZE];
-
 	(void) happened, (void) wake_ms;
-	metrics_path(&role->log, path);
-	if (!text ||
-		(fs_read(role->root_fd, path, 0, &before, NULL) == 0 && strcmp(text, before) == 0))
-		return;
-	write_text(&role->log, text);
+	metrics_changed(&role->log);
 }

@@ -8,31 +8,22 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "common/cleanup.h"
 #include "common/fs.h"
-#include "entrypoint/contract.h"
-
-/* ---- in a child: the library opens the GPUs, and one that is not in use has to be started for
- * that */
+#include "module/running.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
 
-#define NVML_SUCCESS        0
-#define NVML_NOT_SUPPORTED  3
-#define NVML_FUNCTION_NONE  13
-#define FABRIC_INFO_VERSION (sizeof(struct fabric_info_v2) | (2u << 24))
+#define NVML_SUCCESS       0
+#define NVML_NOT_SUPPORTED 3
+#define NVML_FUNCTION_NONE 13
 
+#define FABRIC_INFO_VERSION (sizeof(struct fabric_info) | (2u << 24))
+
+/* From "cluster" to "state" it is what drivers before 545 fill, whose function has no version. */
 struct fabric_info {
-	unsigned char cluster[16];
-	int status;
-	unsigned clique;
-	unsigned char state;
-};
-
-struct fabric_info_v2 {
 	unsigned version;
 	unsigned char cluster[16];
 	int status;
@@ -43,78 +34,60 @@ struct fabric_info_v2 {
 
 typedef struct nvml_device *device;
 
-struct nvml_answer {
-	int count; /* -1: why */
-	char why[256];
-	struct nvml_gpu gpus[NVML_GPUS];
-};
-
 struct nvml {
-	void *library;
 	int (*init)(unsigned flags);
 	int (*shutdown)(void);
 	const char *(*error)(int code);
 	int (*count)(unsigned *count);
 	int (*handle)(unsigned index, device *handle);
 	int (*uuid)(device handle, char *uuid, unsigned size);
-	/* Newer libraries have the first, older ones the second alone. */
-	int (*fabric_v)(device handle, struct fabric_info_v2 *info);
-	int (*fabric)(device handle, struct fabric_info *info);
+	/* One of them is NULL in most libraries. */
+	int (*fabric_v)(device handle, struct fabric_info *info);
+	int (*fabric)(device handle, void *cluster);
 };
 
-/* POSIX has dlsym() return functions as object pointers; ISO C has no cast for that. */
-#define FIND(nvml, member, name) (*(void **) &(nvml)->member = dlsym((nvml)->library, name))
+/* ---- in a child: the library opens the GPUs, and one that is not in use has to be started for
+ * that */
 
-static bool has_functions(struct nvml *nvml)
+/* The driver root's own comes first. */
+static void *open_library(int root_fd)
 {
-	FIND(nvml, init, "nvmlInitWithFlags");
-	FIND(nvml, shutdown, "nvmlShutdown");
-	FIND(nvml, error, "nvmlErrorString");
-	FIND(nvml, count, "nvmlDeviceGetCount_v2");
-	FIND(nvml, handle, "nvmlDeviceGetHandleByIndex_v2");
-	FIND(nvml, uuid, "nvmlDeviceGetUUID");
-	FIND(nvml, fabric_v, "nvmlDeviceGetGpuFabricInfoV");
-	FIND(nvml, fabric, "nvmlDeviceGetGpuFabricInfo");
-	return nvml->init && nvml->shutdown && nvml->error && nvml->count && nvml->handle &&
-	       nvml->uuid;
-}
-
-/* 0: the library is open and at work. */
-static int open_library(struct nvml *nvml, const char *path, char why[256])
-{
-	int r;
-
-	nvml->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!nvml->library)
-		return -ENOENT;
-	if (!has_functions(nvml)) {
-		(void) snprintf(why, 256, "this %s lacks what is asked", LIBRARY);
-		return -ENOSYS;
-	}
-	/* Without attaching to GPUs (flag 2) the library counts none: seen with 580.159.04. */
-	r = nvml->init(0);
-	if (r == NVML_SUCCESS)
-		return 0;
-	(void) snprintf(why, 256, "%s: %.200s", LIBRARY, nvml->error(r));
-	return -EIO;
-}
-
-static int open_any(int root_fd, struct nvml *nvml, char why[256])
-{
-	static const char *const folders[] = { CONTRACT_DRIVER_ROOT "/usr/lib64",
-		CONTRACT_DRIVER_ROOT "/usr/lib/x86_64-linux-gnu",
-		CONTRACT_DRIVER_ROOT "/usr/lib/aarch64-linux-gnu" };
-
-	(void) snprintf(why, 256, "there is no %s here", LIBRARY);
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+	for (size_t i = 0; driver_library_folders[i]; i++) {
 		char path[PATH_MAX];
+		void *library;
 
-		(void) snprintf(
-			path, sizeof(path), "/proc/self/fd/%d/%s/%s", root_fd, folders[i], LIBRARY);
-		if (open_library(nvml, path, why) == 0)
-			return 0;
+		(void) snprintf(path, sizeof(path), "/proc/self/fd/%d/%s/" LIBRARY, root_fd,
+			driver_library_folders[i]);
+		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		if (library)
+			return library;
 	}
-	return open_library(nvml, LIBRARY, why);
+	return dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+}
+
+static bool open_nvml(int root_fd, struct nvml *nvml, char why[256])
+{
+	const struct status_symbol wanted[] = {
+		{ "nvmlInitWithFlags", &nvml->init },
+		{ "nvmlShutdown", &nvml->shutdown },
+		{ "nvmlErrorString", &nvml->error },
+		{ "nvmlDeviceGetCount_v2", &nvml->count },
+		{ "nvmlDeviceGetHandleByIndex_v2", &nvml->handle },
+		{ "nvmlDeviceGetUUID", &nvml->uuid },
+	};
+	void *library = open_library(root_fd);
+
+	if (!library) {
+		(void) snprintf(why, 256, "there is no " LIBRARY " here");
+		return false;
+	}
+	if (!status_find_symbols(library, wanted, ARRAY_SIZE(wanted))) {
+		(void) snprintf(why, 256, "this " LIBRARY " lacks what is asked");
+		return false;
+	}
+	*(void **) &nvml->fabric_v = dlsym(library, "nvmlDeviceGetGpuFabricInfoV");
+	*(void **) &nvml->fabric = dlsym(library, "nvmlDeviceGetGpuFabricInfo");
+	return true;
 }
 
 static void put_cluster(const unsigned char bytes[16], char text[37])
@@ -128,22 +101,14 @@ static void put_cluster(const unsigned char bytes[16], char text[37])
 
 static int ask_fabric(const struct nvml *nvml, device handle, struct fabric_info *info)
 {
-	struct fabric_info_v2 newer = { .version = FABRIC_INFO_VERSION };
-	int r = nvml->fabric_v ? nvml->fabric_v(handle, &newer) : NVML_FUNCTION_NONE;
+	int r = nvml->fabric_v ? nvml->fabric_v(handle, info) : NVML_FUNCTION_NONE;
 
-	if (r == NVML_SUCCESS) {
-		memcpy(info->cluster, newer.cluster, sizeof(info->cluster));
-		info->status = newer.status;
-		info->clique = newer.clique;
-		info->state = newer.state;
-		return r;
-	}
-	return nvml->fabric ? nvml->fabric(handle, info) : r;
+	return r == NVML_SUCCESS || !nvml->fabric ? r : nvml->fabric(handle, info->cluster);
 }
 
 static void ask_gpu(const struct nvml *nvml, unsigned index, struct nvml_gpu *gpu)
 {
-	struct fabric_info info = { .status = 0 };
+	struct fabric_info info = { .version = FABRIC_INFO_VERSION };
 	device handle;
 	int r = nvml->handle(index, &handle);
 
@@ -166,21 +131,27 @@ static void ask_gpu(const struct nvml *nvml, unsigned index, struct nvml_gpu *gp
 static void ask_nvml(int root_fd, void *context)
 {
 	struct nvml_answer *answer = context;
-	struct nvml nvml = { .library = NULL };
 	unsigned count = 0;
+	struct nvml nvml;
 	int r;
 
-	answer->count = -1;
-	if (open_any(root_fd, &nvml, answer->why) < 0)
+	if (!open_nvml(root_fd, &nvml, answer->why))
 		return;
+	/* Without attaching to GPUs (flag 2) the library counts none: seen with 580.159.04. */
+	r = nvml.init(0);
+	if (r != NVML_SUCCESS) {
+		(void) snprintf(
+			answer->why, sizeof(answer->why), LIBRARY ": %.200s", nvml.error(r));
+		return;
+	}
 	r = nvml.count(&count);
 	if (r != NVML_SUCCESS) {
 		(void) snprintf(answer->why, sizeof(answer->why), "%.200s", nvml.error(r));
 		return;
 	}
-	for (unsigned i = 0; i < count && i < NVML_GPUS; i++)
-		ask_gpu(&nvml, i, &answer->gpus[i]);
 	answer->count = (int) (count < NVML_GPUS ? count : NVML_GPUS);
+	for (int i = 0; i < answer->count; i++)
+		ask_gpu(&nvml, (unsigned) i, &answer->gpus[i]);
 	(void) nvml.shutdown();
 }
 
@@ -188,32 +159,23 @@ static void ask_nvml(int root_fd, void *context)
 
 const char *nvml_fabric_state_name(unsigned state)
 {
-	static const char *const names[NVML_FABRIC_STATES] = {
-		[NVML_FABRIC_NOT_SUPPORTED] = "not supported",
-		[NVML_FABRIC_NOT_STARTED] = "not started",
-		[NVML_FABRIC_IN_PROGRESS] = "in progress",
-		[NVML_FABRIC_COMPLETED] = "completed",
-	};
+	static const char *const names[] = { "not supported", "not started",
+		"in progress", [NVML_FABRIC_COMPLETED] = "completed" };
 
-	return state < NVML_FABRIC_STATES ? names[state] : "of an unknown kind";
+	return state < ARRAY_SIZE(names) ? names[state] : "of an unknown kind";
 }
 
-int nvml_fabric(int root_fd, struct nvml_gpu gpus[NVML_GPUS], char why[256])
+void nvml_fabric(int root_fd, struct nvml_answer *answer)
 {
-	_cleanup_free_ struct nvml_answer *answer = calloc(1, sizeof(*answer));
-	struct driver_version version;
+	const char *why = NULL;
 
-	driver_version(root_fd, &version);
-	if (!version.loaded || !fs_exists(root_fd, "dev/nvidiactl")) {
-		(void) snprintf(why, 256, "%s",
-			version.loaded ? "there is no /dev/nvidiactl here" : "no driver is loaded");
-		return -1;
-	}
-	if (!answer || !status_ask_child(ask_nvml, root_fd, answer, sizeof(*answer))) {
-		(void) snprintf(why, 256, "libnvidia-ml gave no answer within 5 s");
-		return -1;
-	}
-	memcpy(gpus, answer->gpus, sizeof(answer->gpus));
-	memcpy(why, answer->why, sizeof(answer->why));
-	return answer->count;
+	*answer = (struct nvml_answer){ .count = -1 };
+	if (!sysmodule_is_live(root_fd, "nvidia"))
+		why = "no driver is loaded";
+	else if (!fs_exists(root_fd, "dev/nvidiactl"))
+		why = "there is no /dev/nvidiactl here";
+	else if (!status_ask_child(ask_nvml, root_fd, answer, sizeof(*answer)))
+		why = "libnvidia-ml gave no answer within 5 s";
+	if (why)
+		(void) snprintf(answer->why, sizeof(answer->why), "%s", why);
 }

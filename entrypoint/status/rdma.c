@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RDMA devices with their ports, states and GIDs. sysfs says which there are, and in plain words
- * what libibverbs (rdma-core) says too, which is asked first: its provider talks to the device,
- * where sysfs has what the kernel was last notified of. It is opened at run time, as libkmod is: a
- * node may have none, or none that knows the device.
+ * RDMA devices with their ports, states and GIDs: by sysfs, and then what libibverbs (rdma-core)
+ * has of them, whose provider talks to the device. It is opened at run time, as libkmod is: a node
+ * may have none, or none that knows the device.
  */
 #include "entrypoint/status/status_internal.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
+#include <infiniband/verbs.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/fs.h"
-
-#if defined(__has_include) && __has_include(<infiniband/verbs.h>)
-#include <infiniband/verbs.h>
-#define HAS_VERBS 1
-#endif
 
 #define DEVICES      "sys/class/infiniband"
 #define DEVICES_MAX  32
@@ -52,12 +47,17 @@ struct rdma_answer {
 
 /* ---- by sysfs */
 
-/* Reads a file of sysfs; what stands in front of ": " ("4: ACTIVE") is left out. */
-static void read_word(int root_fd, char *word, size_t size, const char *path)
+/* Reads a file of a device; what stands in front of ": " ("4: ACTIVE") is left out. */
+static void _printf_(4, 5) read_word(int root_fd, char *word, size_t size, const char *format, ...)
 {
 	_cleanup_free_ char *line = NULL;
+	char path[PATH_MAX] = DEVICES "/";
+	va_list arguments;
 	const char *text;
 
+	va_start(arguments, format);
+	(void) vsnprintf(path + strlen(path), sizeof(path) - strlen(path), format, arguments);
+	va_end(arguments);
 	word[0] = '\0';
 	if (fs_read_line(root_fd, path, &line) < 0)
 		return;
@@ -65,31 +65,26 @@ static void read_word(int root_fd, char *word, size_t size, const char *path)
 	(void) snprintf(word, size, "%s", text ? text + 2 : line);
 }
 
-static void add_gid(struct rdma_port *port, const char *gid)
-{
-	if (port->gid_count < GIDS_MAX)
-		(void) snprintf(port->gids[port->gid_count], GID_SIZE, "%.39s", gid);
-	port->gid_count++;
-}
-
-static void read_port(int root_fd, const char *folder, struct rdma_port *port)
+static void read_port(int root_fd, const char *device, const char *name, struct rdma_port *port)
 {
 	static const char unset[] = "0000:0000:0000:0000:0000:0000:0000:0000";
 	_cleanup_strv_ struct strv gids = { 0 };
 	char path[PATH_MAX], gid[GID_SIZE];
 
-	(void) snprintf(path, sizeof(path), "%s/state", folder);
-	read_word(root_fd, port->state, sizeof(port->state), path);
-	(void) snprintf(path, sizeof(path), "%s/link_layer", folder);
-	read_word(root_fd, port->link_layer, sizeof(port->link_layer), path);
-	(void) snprintf(path, sizeof(path), "%s/gids", folder);
+	port->number = (unsigned) strtoul(name, NULL, 10);
+	read_word(root_fd, port->state, sizeof(port->state), "%s/ports/%s/state", device, name);
+	read_word(root_fd, port->link_layer, sizeof(port->link_layer), "%s/ports/%s/link_layer",
+		device, name);
+	(void) snprintf(path, sizeof(path), DEVICES "/%s/ports/%s/gids", device, name);
 	if (fs_list(root_fd, path, &gids) < 0)
 		return;
 	for (size_t i = 0; i < gids.count; i++) {
-		(void) snprintf(path, sizeof(path), "%s/gids/%zu", folder, i);
-		read_word(root_fd, gid, sizeof(gid), path);
-		if (*gid && strcmp(gid, unset) != 0)
-			add_gid(port, gid);
+		read_word(root_fd, gid, sizeof(gid), "%s/ports/%s/gids/%zu", device, name, i);
+		if (!*gid || strcmp(gid, unset) == 0)
+			continue;
+		if (port->gid_count < GIDS_MAX)
+			(void) snprintf(port->gids[port->gid_count], GID_SIZE, "%s", gid);
+		port->gid_count++;
 	}
 }
 
@@ -102,27 +97,21 @@ static void read_devices(int root_fd, struct rdma_answer *answer)
 	for (size_t i = 0; i < names.count && answer->count < DEVICES_MAX; i++) {
 		struct rdma_device *device = &answer->devices[answer->count++];
 		_cleanup_strv_ struct strv ports = { 0 };
-		char path[256], port[512];
+		char path[256];
 
 		(void) snprintf(device->name, sizeof(device->name), "%.63s", names.items[i]);
-		(void) snprintf(path, sizeof(path), DEVICES "/%s/fw_ver", device->name);
-		read_word(root_fd, device->firmware, sizeof(device->firmware), path);
+		read_word(root_fd, device->firmware, sizeof(device->firmware), "%s/fw_ver",
+			device->name);
 		(void) snprintf(path, sizeof(path), DEVICES "/%s/ports", device->name);
 		if (fs_list(root_fd, path, &ports) < 0)
 			continue;
-		for (size_t k = 0; k < ports.count && k < PORTS_MAX; k++) {
-			struct rdma_port *read = &device->ports[device->port_count++];
-
-			read->number = (unsigned) strtoul(ports.items[k], NULL, 10);
-			(void) snprintf(port, sizeof(port), "%s/%s", path, ports.items[k]);
-			read_port(root_fd, port, read);
-		}
+		for (size_t k = 0; k < ports.count && k < PORTS_MAX; k++)
+			read_port(root_fd, device->name, ports.items[k],
+				&device->ports[device->port_count++]);
 	}
 }
 
 /* ---- by libibverbs, in a child */
-
-#ifdef HAS_VERBS
 
 /* ibv_query_port() is a macro of the header; this is the function behind it. */
 struct verbs {
@@ -131,66 +120,35 @@ struct verbs {
 	__typeof__(&ibv_open_device) open_device;
 	__typeof__(&ibv_query_device) query_device;
 	int (*query_port)(struct ibv_context *context, uint8_t number, struct ibv_port_attr *port);
-	__typeof__(&ibv_query_gid) query_gid;
 };
 
 static bool open_verbs(struct verbs *verbs)
 {
-	const struct {
-		const char *name;
-		void *function;
-	} wanted[] = {
+	const struct status_symbol wanted[] = {
 		{ "ibv_get_device_list", &verbs->get_device_list },
 		{ "ibv_get_device_name", &verbs->get_device_name },
 		{ "ibv_open_device", &verbs->open_device },
 		{ "ibv_query_device", &verbs->query_device },
 		{ "ibv_query_port", &verbs->query_port },
-		{ "ibv_query_gid", &verbs->query_gid },
 	};
 	void *library = dlopen(VERBS_SONAME, RTLD_NOW | RTLD_LOCAL);
 
-	for (size_t i = 0; library && i < ARRAY_SIZE(wanted); i++) {
-		void *function = dlsym(library, wanted[i].name);
-
-		if (!function)
-			return false;
-		*(void **) wanted[i].function = function;
-	}
-	return library;
+	return library && status_find_symbols(library, wanted, ARRAY_SIZE(wanted));
 }
 
-static const char *state_name(enum ibv_port_state state)
-{
-	static const char *const names[] = { "NOP", "DOWN", "INIT", "ARMED", "ACTIVE",
-		"ACTIVE_DEFER" };
-
-	return (unsigned) state < ARRAY_SIZE(names) ? names[state] : "unknown";
-}
-
+/* GIDs are not asked for: libibverbs reads those of the kernel's table, too. */
 static void ask_port(const struct verbs *verbs, struct ibv_context *context, struct rdma_port *port)
 {
+	static const char *const states[] = { "NOP", "DOWN", "INIT", "ARMED", "ACTIVE",
+		"ACTIVE_DEFER" };
 	struct ibv_port_attr attributes = { .state = IBV_PORT_NOP };
-	uint8_t number = (uint8_t) port->number;
+	const char *state = "unknown";
 
-	if (verbs->query_port(context, number, &attributes))
+	if (verbs->query_port(context, (uint8_t) port->number, &attributes))
 		return;
-	(void) snprintf(port->state, sizeof(port->state), "%s", state_name(attributes.state));
-	port->gid_count = 0;
-	for (int i = 0; i < attributes.gid_tbl_len; i++) {
-		union ibv_gid gid;
-		char text[GID_SIZE] = "";
-		unsigned used = 0;
-
-		if (verbs->query_gid(context, number, i, &gid))
-			continue;
-		for (unsigned k = 0; k < sizeof(gid.raw); k += 2) {
-			(void) snprintf(text + strlen(text), GID_SIZE - strlen(text), "%s%02x%02x",
-				k ? ":" : "", gid.raw[k], gid.raw[k + 1]);
-			used |= gid.raw[k] | gid.raw[k + 1];
-		}
-		if (used)
-			add_gid(port, text);
-	}
+	if ((unsigned) attributes.state < ARRAY_SIZE(states))
+		state = states[attributes.state];
+	(void) snprintf(port->state, sizeof(port->state), "%s", state);
 }
 
 static void ask_verbs(int root_fd, void *context)
@@ -224,37 +182,6 @@ static void ask_verbs(int root_fd, void *context)
 	/* The child ends now: nothing is closed. */
 }
 
-/* The library looks at this system, whatever the root is. */
-static bool is_system_root(int root_fd)
-{
-	struct stat given, system;
-
-	return fstat(root_fd, &given) == 0 && stat("/", &system) == 0 &&
-	       given.st_dev == system.st_dev && given.st_ino == system.st_ino;
-}
-
-static void refine(int root_fd, struct rdma_answer *answer)
-{
-	_cleanup_free_ struct rdma_answer *asked = malloc(sizeof(*asked));
-
-	if (!asked || !answer->count || !is_system_root(root_fd))
-		return;
-	*asked = *answer;
-	if (status_ask_child(ask_verbs, root_fd, asked, sizeof(*asked)))
-		*answer = *asked;
-}
-
-#else
-
-static void refine(int root_fd, struct rdma_answer *answer)
-{
-	(void) root_fd, (void) answer;
-}
-
-#endif
-
-/* ---- both forms */
-
 static void print_port(struct json *json, const struct rdma_port *port)
 {
 	json_write_open(json, NULL, '{');
@@ -276,13 +203,17 @@ static void print_port(struct json *json, const struct rdma_port *port)
 void status_rdma(int root_fd, struct json *json)
 {
 	_cleanup_free_ struct rdma_answer *answer = calloc(1, sizeof(*answer));
+	struct stat given, system;
 
 	if (!answer) {
 		json_write_null(json, "rdma");
 		return;
 	}
 	read_devices(root_fd, answer);
-	refine(root_fd, answer);
+	/* The library looks at this system, whatever the root is. */
+	if (answer->count && fstat(root_fd, &given) == 0 && stat("/", &system) == 0 &&
+		given.st_dev == system.st_dev && given.st_ino == system.st_ino)
+		(void) status_ask_child(ask_verbs, root_fd, answer, sizeof(*answer));
 	json_write_open(json, "rdma", '[');
 	for (size_t i = 0; i < answer->count; i++) {
 		const struct rdma_device *device = &answer->devices[i];

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/status/status.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
 #include "common/cleanup.h"
-#include "common/clock.h"
 #include "common/conf.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
@@ -18,7 +19,6 @@
 #include "entrypoint/engine/spawn.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/rdma/ofed.h"
-#include "entrypoint/role/roles.h"
 #include "entrypoint/status/status_internal.h"
 #include "module/elf.h"
 #include "module/running.h"
@@ -32,6 +32,90 @@ void status_print(const struct json *json, const char *format, ...)
 	va_start(arguments, format);
 	(void) vprintf(format, arguments);
 	va_end(arguments);
+}
+
+void status_write_answer(struct json *json, const char *key, int answer)
+{
+	if (answer < 0)
+		json_write_null(json, key);
+	else
+		json_write_boolean(json, key, answer);
+}
+
+void status_owner(const struct process_seen *process, char text[POD_TEXT_SIZE])
+{
+	(void) snprintf(text, POD_TEXT_SIZE, "the host's");
+	if (process->in_pod)
+		pod_text(&process->pod, text);
+}
+
+/* ---- libraries that open devices */
+
+#define CHILD_DEADLINE_MS 5000
+
+struct question {
+	void (*ask)(int root_fd, void *answer);
+	int root_fd;
+	void *answer; /* shared with the child */
+};
+
+static void answer_question(void *context)
+{
+	const struct question *question = context;
+
+	question->ask(question->root_fd, question->answer);
+}
+
+/* True when it ended in time, by itself. The pipe closes with the child. */
+static bool wait_for_child(pid_t pid, int pipe_fd)
+{
+	struct pollfd end = { .fd = pipe_fd };
+
+	if (poll(&end, 1, CHILD_DEADLINE_MS) > 0)
+		return spawn_wait(pid) == 0;
+	(void) kill(pid, SIGKILL);
+	(void) waitpid(pid, NULL, WNOHANG);
+	return false;
+}
+
+bool status_ask_child(
+	void (*ask)(int root_fd, void *answer), int root_fd, void *answer, size_t size)
+{
+	void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct question question = { ask, root_fd, shared };
+	const struct spawn child = { .run = answer_question, .context = &question };
+	_cleanup_close_ int read_fd = -1;
+	bool answered = false;
+	int ends[2];
+	pid_t pid;
+	int r;
+
+	if (shared == MAP_FAILED)
+		return false;
+	memcpy(shared, answer, size);
+	(void) fflush(NULL);
+	if (pipe2(ends, O_CLOEXEC) == 0) {
+		read_fd = ends[0];
+		r = spawn_start(&child, &pid);
+		(void) close(ends[1]);
+		answered = r == 0 && wait_for_child(pid, read_fd);
+	}
+	if (answered)
+		memcpy(answer, shared, size);
+	(void) munmap(shared, size);
+	return answered;
+}
+
+bool status_find_symbols(void *library, const struct status_symbol *symbols, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		void *function = dlsym(library, symbols[i].name);
+
+		if (!function)
+			return false;
+		*(void **) symbols[i].function = function;
+	}
+	return true;
 }
 
 /* ---- the roles' own status files */
@@ -48,49 +132,44 @@ static const struct {
 	{ "nic", NIC_STATE_FOLDER "/nic.status", CONTRACT_OFED_LOCK },
 };
 
+/* Keys of the file and of the JSON object, in its order. */
+enum role_key { STATE, STEP, REASON, PID, READY_MS, DETAIL, PROOF, PHASES, ROLE_KEYS };
+
+static const char *const role_keys[ROLE_KEYS] = { "state", "step", "reason", "pid", "ready_ms",
+	"detail", "proof", "phases" };
+
 struct role_status {
-	char state[32];
-	char step[64];
-	char reason[64];
-	char pid[16];
-	char ready_ms[24];
-	char detail[1024];
-	char proof[1024];
-	char phases[2048]; /* "step:microseconds" with blanks between */
+	char value[ROLE_KEYS][2048];
 };
 
 /* A role without a lock shows by its process, where that can be seen. */
-static bool is_alive(int root_fd, size_t index, const struct role_status *status)
+static bool is_alive(int root_fd, const char *lock, const char *pid)
 {
 	char path[32];
 
-	if (sources[index].lock)
-		return lock_is_held(root_fd, sources[index].lock);
-	(void) snprintf(path, sizeof(path), "proc/%s", status->pid);
+	if (lock)
+		return lock_is_held(root_fd, lock);
+	(void) snprintf(path, sizeof(path), "proc/%.16s", pid);
 	return fs_exists(root_fd, path);
 }
 
 static bool read_role(int root_fd, size_t index, struct role_status *status)
 {
+	char *state = status->value[STATE];
 	_cleanup_free_ char *text = NULL;
 
 	if (fs_read(root_fd, sources[index].path, 65536, &text, NULL) < 0)
 		return false;
-	conf_value(text, "state", status->state, sizeof(status->state));
-	conf_value(text, "step", status->step, sizeof(status->step));
-	conf_value(text, "reason", status->reason, sizeof(status->reason));
-	conf_value(text, "pid", status->pid, sizeof(status->pid));
-	conf_value(text, "ready_ms", status->ready_ms, sizeof(status->ready_ms));
-	conf_value(text, "detail", status->detail, sizeof(status->detail));
-	conf_value(text, "proof", status->proof, sizeof(status->proof));
-	conf_value(text, "phases", status->phases, sizeof(status->phases));
+	for (size_t i = 0; i < ROLE_KEYS; i++)
+		conf_value(text, role_keys[i], status->value[i], sizeof(status->value[i]));
 	/* A killed init leaves its last state behind. */
-	if (strcmp(status->state, "stopped") != 0 && strcmp(status->state, "failed") != 0 &&
-		!is_alive(root_fd, index, status))
-		(void) snprintf(status->state, sizeof(status->state), "dead");
+	if (strcmp(state, "stopped") != 0 && strcmp(state, "failed") != 0 &&
+		!is_alive(root_fd, sources[index].lock, status->value[PID]))
+		(void) snprintf(state, sizeof(status->value[STATE]), "dead");
 	return true;
 }
 
+/* @phases: "step:microseconds" with blanks between. */
 static void print_phases(struct json *json, const char *phases)
 {
 	const char *separator = STATUS_INDENT "phases: ";
@@ -112,40 +191,37 @@ static void print_phases(struct json *json, const char *phases)
 		status_print(json, "\n");
 }
 
-static void print_role(const char *role, const struct role_status *status)
+static void print_role(struct json *json, const char *role, const struct role_status *status)
 {
-	(void) printf("%-8s %-9s", role, status->state);
-	if (*status->step)
-		(void) printf(" at %s", status->step);
-	if (strcmp(status->state, "ready") == 0)
-		(void) printf(" after %s ms", status->ready_ms);
-	if (strcmp(status->reason, "OK") != 0)
-		(void) printf(" [%s]", status->reason);
-	(void) printf("%s%s\n", *status->detail ? ": " : "", status->detail);
-	if (strcmp(status->state, "dead") == 0)
-		(void) puts(STATUS_INDENT
-			"! its process is gone and undid nothing: the kubelet starts the container "
-			"again; why it ended: kubectl describe pod, kubectl logs --previous");
-	if (*status->proof)
-		(void) printf(STATUS_INDENT "load proof: %s\n", status->proof);
-	print_phases(NULL, status->phases);
-}
-
-static void print_role_json(struct json *json, const char *role, const struct role_status *status)
-{
-	long ready_ms = strtol(status->ready_ms, NULL, 10);
+	const char *state = status->value[STATE];
+	long ready_ms = strtol(status->value[READY_MS], NULL, 10);
 
 	json_write_open(json, NULL, '{');
 	json_write_text(json, "role", role);
-	json_write_text(json, "state", status->state);
-	json_write_text(json, "step", status->step);
-	json_write_text(json, "reason", status->reason);
-	json_write_number(json, "pid", strtol(status->pid, NULL, 10));
-	/* 0 in the file: it did not come that far. */
-	json_write_number_or_null(json, "ready_ms", ready_ms > 0 ? ready_ms : -1);
-	json_write_text(json, "detail", status->detail);
-	json_write_text(json, "proof", status->proof);
-	print_phases(json, status->phases);
+	for (size_t i = 0; i < PHASES; i++) {
+		if (i == PID)
+			json_write_number(json, "pid", strtol(status->value[PID], NULL, 10));
+		else if (i == READY_MS) /* 0 in the file: it did not come that far */
+			json_write_number_or_null(json, "ready_ms", ready_ms > 0 ? ready_ms : -1);
+		else
+			json_write_text(json, role_keys[i], status->value[i]);
+	}
+
+	status_print(json, "%-8s %-9s", role, state);
+	if (*status->value[STEP])
+		status_print(json, " at %s", status->value[STEP]);
+	if (strcmp(state, "ready") == 0)
+		status_print(json, " after %s ms", status->value[READY_MS]);
+	if (strcmp(status->value[REASON], "OK") != 0)
+		status_print(json, " [%s]", status->value[REASON]);
+	status_print(json, "%s%s\n", *status->value[DETAIL] ? ": " : "", status->value[DETAIL]);
+	if (strcmp(state, "dead") == 0)
+		status_print(json, STATUS_INDENT
+			"! its process is gone and undid nothing: the kubelet starts the container "
+			"again; why it ended: kubectl describe pod, kubectl logs --previous\n");
+	if (*status->value[PROOF])
+		status_print(json, STATUS_INDENT "load proof: %s\n", status->value[PROOF]);
+	print_phases(json, status->value[PHASES]);
 	json_write_close(json, '}');
 }
 
@@ -156,15 +232,12 @@ static bool status_roles(int root_fd, struct json *json)
 
 	json_write_open(json, "roles", '[');
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
-		struct role_status status = { .state = "" };
+		struct role_status status;
 
 		if (!read_role(root_fd, i, &status))
 			continue;
-		if (json)
-			print_role_json(json, sources[i].role, &status);
-		else
-			print_role(sources[i].role, &status);
-		ready += strcmp(status.state, "ready") == 0;
+		print_role(json, sources[i].role, &status);
+		ready += strcmp(status.value[STATE], "ready") == 0;
 		count++;
 	}
 	json_write_close(json, ']');
@@ -175,11 +248,9 @@ static bool status_roles(int root_fd, struct json *json)
 	return count && ready == count;
 }
 
-/* ---- the kernel that runs */
+/* ---- the kernel that runs: what can be asked of it is answered by 1, 0, or -1: not known */
 
 #define CONFIG_LIMIT (4 << 20)
-
-enum answer { ANSWER_UNKNOWN, ANSWER_NO, ANSWER_YES };
 
 /* The text of the running kernel's configuration, which the caller frees; or NULL. */
 static char *read_config(int root_fd, const char *krel)
@@ -200,12 +271,8 @@ static char *read_config(int root_fd, const char *krel)
 
 	if (fs_read(root_fd, "proc/config.gz", CONFIG_LIMIT, &packed, &size) == 0 &&
 		decompress(DECOMPRESS_GZIP, packed, size, CONFIG_LIMIT, &text, &size, &ignored) ==
-			0) {
-		char *ended = strndup(text, size);
-
-		free(text);
-		return ended;
-	}
+			0)
+		return text;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		char path[256];
 
@@ -217,60 +284,46 @@ static char *read_config(int root_fd, const char *krel)
 	return NULL;
 }
 
-static enum answer config_option(const char *config, const char *name)
+static int config_option(const char *config, const char *name)
 {
-	char line[64];
-	int length = snprintf(line, sizeof(line), "%s=y\n", name);
+	char value[8];
 
 	if (!config)
-		return ANSWER_UNKNOWN;
-	for (const char *found = config; (found = strstr(found, line)); found += length)
-		if (found == config || found[-1] == '\n')
-			return ANSWER_YES;
-	return ANSWER_NO;
+		return -1;
+	conf_value(config, name, value, sizeof(value));
+	return strcmp(value, "y") == 0;
 }
 
 /* Are symbols' CRCs compared? Without a configuration, what the image knows of its kernel. */
-static enum answer has_modversions(int root_fd, const char *krel, const char *config)
+static int has_modversions(int root_fd, const char *krel, const char *config)
 {
-	_cleanup_free_ char *text = NULL;
-	char vermagic[256] = "", path[256];
+	struct kernel_facts facts;
+	char path[256];
 
 	if (config)
 		return config_option(config, "CONFIG_MODVERSIONS");
 	(void) snprintf(path, sizeof(path), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_FILE, krel);
-	if (fs_read(root_fd, path, CONFIG_LIMIT, &text, NULL) == 0)
-		conf_value(text, "vermagic", vermagic, sizeof(vermagic));
-	if (!*vermagic)
-		return ANSWER_UNKNOWN;
-	return strstr(vermagic, " modversions") ? ANSWER_YES : ANSWER_NO;
+	if (kernel_facts_read(root_fd, path, &facts) < 0 || !*facts.vermagic)
+		return -1;
+	return strstr(facts.vermagic, " modversions") != NULL;
 }
 
 /* A kernel that can unload shows a count of references for each module that is not built in. */
-static enum answer can_unload(int root_fd, const char *config)
+static int can_unload(int root_fd, const char *config)
 {
 	_cleanup_strv_ struct strv modules = { 0 };
 
-	if (fs_list(root_fd, "sys/module", &modules) < 0)
+	if (sysmodule_list(root_fd, &modules) < 0 || !modules.count)
 		return config_option(config, "CONFIG_MODULE_UNLOAD");
-	for (size_t i = 0; i < modules.count; i++) {
-		char path[256];
-
-		(void) snprintf(path, sizeof(path), "sys/module/%s/initstate", modules.items[i]);
-		if (!fs_exists(root_fd, path))
-			continue;
-		(void) snprintf(path, sizeof(path), "sys/module/%s/refcnt", modules.items[i]);
-		return fs_exists(root_fd, path) ? ANSWER_YES : ANSWER_NO;
-	}
-	return config_option(config, "CONFIG_MODULE_UNLOAD");
+	return sysmodule_references(root_fd, modules.items[0]) >= 0;
 }
 
-static enum answer forces_signatures(int root_fd, const char *config)
+static int forces_signatures(int root_fd, const char *config)
 {
 	_cleanup_free_ char *value = NULL;
 
 	if (fs_read_line(root_fd, "sys/module/module/parameters/sig_enforce", &value) == 0)
-		return *value == 'Y' ? ANSWER_YES : ANSWER_NO;
+		return *value == 'Y';
 	return config_option(config, "CONFIG_MODULE_SIG_FORCE");
 }
 
@@ -279,16 +332,15 @@ static void status_kernel(int root_fd, struct json *json)
 {
 	static const struct {
 		const char *key;
-		enum answer notable;
+		int notable;
 		const char *text;
 	} facts[] = {
-		{ "modversions", ANSWER_NO,
-			"without module versions (nothing compares symbols' CRCs)" },
-		{ "module_unloading", ANSWER_NO,
+		{ "modversions", 0, "without module versions (nothing compares symbols' CRCs)" },
+		{ "module_unloading", 0,
 			"without module unloading (a driver stays until the next boot)" },
-		{ "signatures_forced", ANSWER_YES, "takes signed modules only" },
+		{ "signatures_forced", 1, "takes signed modules only" },
 	};
-	enum answer answers[ARRAY_SIZE(facts)];
+	int answers[ARRAY_SIZE(facts)];
 	_cleanup_free_ char *config = NULL;
 	struct utsname system;
 
@@ -303,10 +355,7 @@ static void status_kernel(int root_fd, struct json *json)
 	json_write_text(json, "machine", system.machine);
 	status_print(json, "kernel   %s", system.release);
 	for (size_t i = 0; i < ARRAY_SIZE(facts); i++) {
-		if (answers[i] == ANSWER_UNKNOWN)
-			json_write_null(json, facts[i].key);
-		else
-			json_write_boolean(json, facts[i].key, answers[i] == ANSWER_YES);
+		status_write_answer(json, facts[i].key, answers[i]);
 		if (answers[i] == facts[i].notable)
 			status_print(json, ", %s", facts[i].text);
 	}
@@ -314,9 +363,9 @@ static void status_kernel(int root_fd, struct json *json)
 	status_print(json, "\n");
 }
 
-/* ---- how the NIC role's driver came to run */
+/* ---- how the NIC role's driver came to run, and what did not come back */
 
-static void print_nic(const struct nic_report *report)
+void status_nic(int root_fd, struct json *json)
 {
 	static const struct {
 		enum nic_report_list list;
@@ -327,40 +376,34 @@ static void print_nic(const struct nic_report *report)
 		{ NIC_REPORT_UNRESTORED, "! not restored: " },
 		{ NIC_REPORT_MISSING, "! did not come back: " },
 	};
-	const struct strv *went = &report->lists[NIC_REPORT_WENT];
-
-	(void) printf("ofed     %s: ", report->mode);
-	if (strcmp(report->swap, "same") == 0)
-		(void) printf("it ran already, nothing was touched");
-	else
-		(void) printf("%s", went->count ? "loaded in the place of"
-						: "loaded, nothing had to make room");
-	for (size_t i = 0; i < went->count; i++)
-		(void) printf(" %s", went->items[i]);
-	(void) putchar('\n');
-	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
-		for (size_t k = 0; k < report->lists[lines[i].list].count; k++)
-			(void) printf(STATUS_INDENT "%s%s\n", lines[i].words,
-				report->lists[lines[i].list].items[k]);
-}
-
-void status_nic(int root_fd, struct json *json)
-{
 	_cleanup_(nic_report_free) struct nic_report report = { .mode = "" };
+	const struct strv *went = &report.lists[NIC_REPORT_WENT];
+	const char *how = "loaded, nothing had to make room";
 
 	/* What a killed one left is of no use: its next start compares anew. */
 	if (!lock_is_held(root_fd, CONTRACT_OFED_LOCK) || nic_report_read(root_fd, &report) < 0) {
 		json_write_null(json, "nic");
 		return;
 	}
-	if (!json)
-		print_nic(&report);
 	json_write_open(json, "nic", '{');
 	json_write_text(json, "mode", report.mode);
 	json_write_text(json, "swap", report.swap);
 	for (size_t i = 0; i < NIC_REPORT_LISTS; i++)
 		json_write_list(json, nic_report_key((enum nic_report_list) i), &report.lists[i]);
 	json_write_close(json, '}');
+
+	if (strcmp(report.swap, "same") == 0)
+		how = "it ran already, nothing was touched";
+	else if (went->count)
+		how = "loaded in the place of";
+	status_print(json, "ofed     %s: %s", report.mode, how);
+	for (size_t i = 0; i < went->count; i++)
+		status_print(json, " %s", went->items[i]);
+	status_print(json, "\n");
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+		for (size_t k = 0; k < report.lists[lines[i].list].count; k++)
+			status_print(json, STATUS_INDENT "%s%s\n", lines[i].words,
+				report.lists[lines[i].list].items[k]);
 }
 
 /* ---- GPUDirect RDMA */
@@ -374,18 +417,19 @@ static void read_follower(int root_fd, long *loads, long *last_us)
 	static const char *const files[] = { GPU_STATE_FOLDER "/peermem.status",
 		GPU_STATE_FOLDER "/gpu.status" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(files) && *loads < 0; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		_cleanup_free_ char *text = NULL;
-		char value[24];
+		char count[24], us[24];
 
 		if (fs_read(root_fd, files[i], 65536, &text, NULL) < 0)
 			continue;
-		conf_value(text, "peermem_loads", value, sizeof(value));
-		if (strtol(value, NULL, 10) <= 0)
+		conf_value(text, "peermem_loads", count, sizeof(count));
+		conf_value(text, "peermem_us", us, sizeof(us));
+		if (strtol(count, NULL, 10) <= 0)
 			continue;
-		*loads = strtol(value, NULL, 10);
-		conf_value(text, "peermem_us", value, sizeof(value));
-		*last_us = strtol(value, NULL, 10);
+		*loads = strtol(count, NULL, 10);
+		*last_us = strtol(us, NULL, 10);
+		return;
 	}
 }
 
@@ -464,72 +508,6 @@ static void status_modules(int root_fd, struct json *json)
 	}
 	json_write_close(json, ']');
 	status_print(json, "%s\n", none ? " none" : "");
-}
-
-/* ---- libraries that open devices */
-
-#define CHILD_DEADLINE_MS 5000
-
-/* Fills @answer from the child; false when it sent less, or nothing in time. */
-static bool receive(int fd, char *answer, size_t size)
-{
-	uint64_t deadline_ms = clock_monotonic_ms() + CHILD_DEADLINE_MS;
-
-	while (size) {
-		uint64_t now_ms = clock_monotonic_ms();
-		struct pollfd wait = { .fd = fd, .events = POLLIN };
-		ssize_t got;
-
-		if (now_ms >= deadline_ms || poll(&wait, 1, (int) (deadline_ms - now_ms)) <= 0)
-			return false;
-		got = read(fd, answer, size);
-		if (got <= 0)
-			return false;
-		answer += got;
-		size -= (size_t) got;
-	}
-	return true;
-}
-
-struct question {
-	void (*ask)(int root_fd, void *answer);
-	int root_fd;
-	void *answer;
-	size_t size;
-	int fd;
-};
-
-static void answer_question(void *context)
-{
-	const struct question *question = context;
-
-	question->ask(question->root_fd, question->answer);
-	(void) !fs_write_all(question->fd, question->answer, question->size);
-}
-
-bool status_ask_child(
-	void (*ask)(int root_fd, void *answer), int root_fd, void *answer, size_t size)
-{
-	struct question question = { ask, root_fd, answer, size, -1 };
-	const struct spawn child = { .run = answer_question, .context = &question };
-	bool answered = false;
-	int ends[2];
-	pid_t pid;
-	int r;
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return false;
-	(void) fflush(NULL);
-	question.fd = ends[1];
-	r = spawn_start(&child, &pid);
-	(void) close(ends[1]);
-	if (r == 0) {
-		answered = receive(ends[0], answer, size);
-		(void) kill(pid, SIGKILL);
-		(void) waitpid(pid, NULL, answered ? 0 : WNOHANG);
-	}
-	(void) close(ends[0]);
-	return answered;
 }
 
 /* ---- all of it */

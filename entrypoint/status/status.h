@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slipway-init status: what the roles of this node say, beside what the kernel says. */
+/* What a node's roles and drivers are doing, for people, programs and Prometheus (docs/status.md).
+ */
 #pragma once
 
-#include <stdbool.h>
+#include "entrypoint/role/role.h"
 
-/* Prints it for people, or as one JSON object. Returns 0 when every role on the node is ready,
+/* slipway-init status: text or one JSON object on stdout. 0 when every role on the node is ready,
  * else 1. */
 int status_main(int root_fd, bool json);
+
+/*
+ * A role's metrics, <state folder>/metrics/<role>.prom: when the log changes, and as a watch while
+ * the role serves. A failure is not reported: nothing depends on the file.
+ */
+void metrics_changed(const struct log *log);
+void metrics_watch(struct role *role, unsigned happened, uint64_t *wake_ms);
+
+/* The text itself, which the caller frees; NULL without memory. */
+char *metrics_text(const struct log *log);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of `slipway-init status`. Each looks at the node by itself (relative to a root
- * descriptor, read-only, without any of the vendor's programs, so that it also sees a driver that
- * another program loaded), and prints what it saw in one of two forms: lines for people on stdout,
- * each with its label in the first nine columns; with @json, members of the open object.
+ * The parts of `slipway-init status`. Each reads the node by itself (relative to a root descriptor,
+ * read-only, without any of the vendor's programs, so that it also sees a driver that another
+ * program loaded), and prints as it reads, in one of two forms: members of the open object with
+ * @json, else lines for people, each with its label in the first nine columns.
  */
 #pragma once
 
@@ -19,17 +19,25 @@
 
 typedef void status_part(int root_fd, struct json *json);
 
+/* status.c */
+status_part status_nic;
+/* gpu.c */
+status_part status_driver, status_devices, status_daemons;
+/* rdma.c */
+status_part status_rdma;
+/* fabric.c */
+status_part status_imex, status_fabric;
+
+/* ---- status.c */
+
 /* To stdout in the form for people; nothing where there is a @json. */
 void status_print(const struct json *json, const char *format, ...) _printf_(2, 3);
 
-/* status.c: how the NIC role's driver came to run, and what did not come back. */
-status_part status_nic;
-/* gpu.c: the NVIDIA driver that is loaded, PCI functions, the vendor's daemons. */
-status_part status_driver, status_devices, status_daemons;
-/* rdma.c: RDMA devices with their ports. */
-status_part status_rdma;
-/* fabric.c: what the DRA driver's ComputeDomains will find; NVLink and who manages it. */
-status_part status_imex, status_fabric;
+/* To JSON: null for a negative @answer. */
+void status_write_answer(struct json *json, const char *key, int answer);
+
+/* "the host's", or which pod's. */
+void status_owner(const struct process_seen *process, char text[POD_TEXT_SIZE]);
 
 /*
  * Has @ask fill @answer in a child that is given five seconds, for libraries that open devices: one
@@ -38,18 +46,28 @@ status_part status_imex, status_fabric;
 bool status_ask_child(
 	void (*ask)(int root_fd, void *answer), int root_fd, void *answer, size_t size);
 
-/* ---- gpu.c */
-
-/* Which NVIDIA kernel driver is loaded, by /proc/driver/nvidia/version. */
-struct driver_version {
-	bool loaded;   /* the module nvidia is live */
-	bool open;     /* the open kernel modules */
-	char text[64]; /* "580.159.04", or "" where it is not known */
+struct status_symbol {
+	const char *name;
+	void *function; /* of the pointer that it is written to */
 };
 
+/* False when the library lacks one of them. */
+bool status_find_symbols(void *library, const struct status_symbol *symbols, size_t count);
+
+/* ---- gpu.c */
+
+/* Below the driver root; NULL at the end. */
+extern const char *const driver_library_folders[];
+
+struct driver_version {
+	char text[64]; /* "580.159.04", or "" where it is not known */
+	bool open;     /* the open kernel modules */
+};
+
+/* Of the NVIDIA kernel driver that is loaded, by /proc/driver/nvidia/version. */
 void driver_version(int root_fd, struct driver_version *version);
 
-/* A line of the file in which the GPU role's supervisor keeps how its daemons are. */
+/* A line of the file that the GPU role's supervisor keeps (gpu/gpu_internal.h). */
 struct daemon_line {
 	char name[64];
 	long pid; /* 0: does not run */
@@ -58,27 +76,20 @@ struct daemon_line {
 	long since;         /* seconds since 1970 */
 	char last_exit[32]; /* "" as long as none ended */
 	long again;         /* seconds since 1970: one that waits is started again then; 0 */
-	char why[512];      /* how it ended last, with its last words; "" */
+	char why[512];      /* how it ended last, with the last line of its log; "" */
 };
 
-/* The file's text, which the caller frees; NULL without one. */
-char *daemon_lines_read(int root_fd);
+#define DAEMON_LINES 8
 
-/* The daemon at *@text (which may be NULL), and on to the one after it; false at the end. */
-bool daemon_line_next(const char **text, struct daemon_line *daemon);
+/* Returns how many there are. */
+size_t daemon_lines_read(int root_fd, struct daemon_line lines[DAEMON_LINES]);
 
 /* ---- nvml.c: what only the driver's own library knows */
 
 #define NVML_GPUS 64
 
 /* nvmlGpuFabricState_t of NVIDIA's nvml.h (github.com/NVIDIA/go-nvml, gen/nvml/nvml.h). */
-enum nvml_fabric_state {
-	NVML_FABRIC_NOT_SUPPORTED,
-	NVML_FABRIC_NOT_STARTED,
-	NVML_FABRIC_IN_PROGRESS,
-	NVML_FABRIC_COMPLETED,
-	NVML_FABRIC_STATES,
-};
+#define NVML_FABRIC_COMPLETED 3
 
 struct nvml_gpu {
 	char uuid[96]; /* as in /proc/driver/nvidia/gpus */
@@ -89,10 +100,16 @@ struct nvml_gpu {
 	char error[96];   /* why the above is not known, or "" */
 };
 
+struct nvml_answer {
+	int count; /* -1: not known, and why */
+	char why[256];
+	struct nvml_gpu gpus[NVML_GPUS];
+};
+
 /*
- * Returns how many GPUs it knows of, or -1 with the reason in @why. Asks nothing, and makes
- * nothing, where the driver is not loaded or has no node in /dev: the library would make one.
+ * Asks nothing, and makes nothing, where the driver is not loaded or has no node in /dev: the
+ * library would make one.
  */
-int nvml_fabric(int root_fd, struct nvml_gpu gpus[NVML_GPUS], char why[256]);
+void nvml_fabric(int root_fd, struct nvml_answer *answer);
 
 const char *nvml_fabric_state_name(unsigned state);

@@ -58,13 +58,11 @@ struct pack *pack_new(int fd)
 	return pack;
 }
 
-void pack_free(struct pack *pack)
+void pack_free(struct pack **pack)
 {
-	if (!pack)
-		return;
-	(void) ZSTD_freeCCtx(pack->context);
-	free(pack->buffer);
-	free(pack);
+	(void) ZSTD_freeCCtx((*pack)->context);
+	free((*pack)->buffer);
+	free(*pack);
 }
 
 uint64_t pack_size(const struct pack *pack)

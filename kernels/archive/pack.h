@@ -19,6 +19,6 @@ int pack_file(struct pack *pack, const char *path, const char *from) _must_check
 int pack_link(struct pack *pack, const char *path, const char *target) _must_check_;
 /* Ends the archive. */
 int pack_finish(struct pack *pack) _must_check_;
-void pack_free(struct pack *pack);
+void pack_free(struct pack **pack);
 /* Bytes that have been written so far. */
 uint64_t pack_size(const struct pack *pack);

@@ -88,35 +88,9 @@ static struct archive *reader_new(void)
 }
 
 /*
- * The member that a link in the archive stands for: older versions of docker save write a layer
- * that two images share once, and "../<id>/layer.tar" elsewhere. NULL when it leads out.
- */
-static char *resolve_link(const char *member, const char *target)
-{
-	_cleanup_strv_ struct strv parts = { 0 };
-	_cleanup_strv_ struct strv steps = { 0 };
-
-	xstrv_split(&parts, member, "/");
-	xstrv_split(&steps, target, "/");
-	if (parts.count == 0 || *target == '/')
-		return NULL;
-	strv_remove(&parts, parts.count - 1);
-	for (size_t i = 0; i < steps.count; i++) {
-		if (strcmp(steps.items[i], ".") == 0)
-			continue;
-		if (strcmp(steps.items[i], "..") != 0)
-			xstrv_push(&parts, steps.items[i]);
-		else if (parts.count == 0)
-			return NULL;
-		else
-			strv_remove(&parts, parts.count - 1);
-	}
-	return xstrv_join(&parts, "/");
-}
-
-/*
  * Moves the outer archive to the member; @prefix: its name only starts so. *ret_link is what to
- * look for instead where it is a link, freed by the caller.
+ * look for instead where it is a link: older versions of docker save write a layer that two images
+ * share once, and "../<id>/layer.tar" elsewhere.
  */
 static int find_member(struct archive_input *input, const char *path, const char *member,
 	bool prefix, char **ret_link, struct error *error)
@@ -127,16 +101,17 @@ static int find_member(struct archive_input *input, const char *path, const char
 	while ((r = archive_read_next_header(input->outer, &entry)) >= ARCHIVE_WARN &&
 		r != ARCHIVE_EOF) {
 		const char *name = archive_input_path(entry);
+		const char *target = archive_entry_symlink(entry);
 
 		if (!name || (prefix ? strncmp(name, member, strlen(member))
 				     : strcmp(name, member)) != 0)
 			continue;
-		if (!archive_entry_symlink(entry))
+		if (!target)
 			return 0;
-		*ret_link = resolve_link(member, archive_entry_symlink(entry));
+		*ret_link = *target == '/' ? NULL : unpack_link_target(member, target);
 		return *ret_link ? 0
 				 : error_set(error, -EXDEV, "%s: %s -> %s leads out of the archive",
-					   path, member, archive_entry_symlink(entry));
+					   path, member, target);
 	}
 	if (r != ARCHIVE_EOF)
 		return archive_input_damaged(path, input->outer, error);
@@ -238,15 +213,13 @@ int archive_member_read(const char *path, const char *name, size_t limit, char *
 /* ---- unpacking */
 
 struct job {
-	const struct unpack *unpack;
-	const char *name; /* of the archive, for messages */
-	char *folder;     /* resolved: libarchive checks every component for links */
+	struct unpack unpack; /* with its limits filled in */
+	const char *name;     /* of the archive, for messages */
+	char *folder;         /* resolved: libarchive checks every component for links */
 	struct archive_input input;
 	struct archive *writer;
-	uint64_t limit_bytes;
-	uint64_t left_bytes;
-	uint64_t limit_entries;
-	uint64_t left_entries;
+	uint64_t bytes; /* that have been written */
+	uint64_t entries;
 	bool has_links;
 };
 
@@ -275,7 +248,7 @@ static int too_big(const struct job *job, struct error *error)
 	return error_set(error, -EFBIG,
 		"%s: it unpacks to more than %llu MB: that is a bomb and no kernel or source, and "
 		"refused",
-		job->name, (unsigned long long) (job->limit_bytes / 1000000));
+		job->name, (unsigned long long) (job->unpack.limit_bytes / 1000000));
 }
 
 /* Also what is skipped has to be decoded, and counts. */
@@ -284,7 +257,7 @@ static int check_bomb(const struct job *job, struct error *error)
 	la_int64_t decoded = archive_filter_bytes(job->input.reader, 0);
 	la_int64_t packed = archive_filter_bytes(job->input.reader, -1);
 
-	if (decoded > 0 && (uint64_t) decoded > job->limit_bytes)
+	if (decoded > 0 && (uint64_t) decoded > job->unpack.limit_bytes)
 		return too_big(job, error);
 	if (packed <= 0 || decoded < (la_int64_t) BOMB_FROM_BYTES || decoded / packed < BOMB_RATIO)
 		return 0;
@@ -292,27 +265,6 @@ static int check_bomb(const struct job *job, struct error *error)
 		"%s: %lld MB of it unpack to %lld MB: more than %d to 1 is a bomb and no kernel or "
 		"source, and refused",
 		job->name, (long long) packed / 1000000, (long long) decoded / 1000000, BOMB_RATIO);
-}
-
-/* Does a relative link at @path stay within the folder? Counts how deep each component is. */
-static bool link_leads_out(const char *path, const char *target)
-{
-	long depth = 0;
-
-	for (const char *c = path; *c; c++)
-		depth += *c == '/';
-	for (const char *part = target; *part;) {
-		size_t length = strcspn(part, "/");
-
-		if (length == 2 && part[0] == '.' && part[1] == '.')
-			depth--;
-		else if (length > 0 && !(length == 1 && part[0] == '.'))
-			depth++;
-		if (depth < 0)
-			return true;
-		part += length + (part[length] == '/');
-	}
-	return false;
 }
 
 static int refuse(const struct job *job, const char *path, const char *target, struct error *error)
@@ -327,6 +279,7 @@ static int confine(
 {
 	_cleanup_free_ char *full = xasprintf("%s/%s", job->folder, path);
 	_cleanup_free_ char *target = NULL;
+	_cleanup_free_ char *place = NULL;
 	const char *symlink = archive_entry_symlink(entry);
 	const char *hardlink = without_dot(archive_entry_hardlink(entry));
 
@@ -343,7 +296,8 @@ static int confine(
 		symlink = target;
 		archive_entry_set_symlink(entry, target);
 	}
-	if (symlink && link_leads_out(path, symlink))
+	place = symlink ? unpack_link_target(path, symlink) : NULL;
+	if (symlink && !place)
 		return refuse(job, path, symlink, error);
 	archive_entry_set_pathname(entry, full);
 	archive_entry_set_perm(entry, archive_entry_perm(entry) & (mode_t) ~(S_ISUID | S_ISGID));
@@ -362,9 +316,9 @@ static int copy_data(struct job *job, struct error *error)
 			return 0;
 		if (r < ARCHIVE_WARN)
 			return archive_input_damaged(job->name, job->input.reader, error);
-		if (size > job->left_bytes)
+		if (size > job->unpack.limit_bytes - job->bytes)
 			return too_big(job, error);
-		job->left_bytes -= size;
+		job->bytes += size;
 		r = check_bomb(job, error);
 		if (r < 0)
 			return r;
@@ -376,7 +330,7 @@ static int copy_data(struct job *job, struct error *error)
 
 static int unpack_entry(struct job *job, struct archive_entry *entry, struct error *error)
 {
-	const struct unpack *unpack = job->unpack;
+	const struct unpack *unpack = &job->unpack;
 	const char *name = archive_input_path(entry);
 	mode_t type = archive_entry_filetype(entry);
 	_cleanup_free_ char *path = NULL;
@@ -451,21 +405,17 @@ static int check_links(const struct job *job, struct error *error)
 	return 0;
 }
 
-static int unpack_kind(const struct unpack *unpack, enum archive_kind kind, int dir_fd,
-	const char *path, const char *member, struct error *error)
+int unpack_run(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
 {
-	_cleanup_(job_done) struct job job = { .input = { .fd = -1 },
-		.unpack = unpack,
-		.name = path,
-		.limit_bytes = unpack->limit_bytes ? unpack->limit_bytes : UNPACK_LIMIT_BYTES,
-		.limit_entries =
-			unpack->limit_entries ? unpack->limit_entries : UNPACK_LIMIT_ENTRIES };
-	int r = archive_input_open(&job.input, kind, dir_fd, path, member, error);
+	_cleanup_(job_done) struct job job = { .unpack = *unpack, .name = path };
+	int r = archive_input_open(&job.input, unpack->kind, dir_fd, path, unpack->member, error);
 
 	if (r < 0)
 		return r;
-	job.left_bytes = job.limit_bytes;
-	job.left_entries = job.limit_entries;
+	if (!job.unpack.limit_bytes)
+		job.unpack.limit_bytes = UNPACK_LIMIT_BYTES;
+	if (!job.unpack.limit_entries)
+		job.unpack.limit_entries = UNPACK_LIMIT_ENTRIES;
 	job.folder = realpath(unpack->folder, NULL);
 	if (!job.folder)
 		return error_set_errno(error, -errno, "%s", unpack->folder);
@@ -485,13 +435,13 @@ static int unpack_kind(const struct unpack *unpack, enum archive_kind kind, int 
 			return archive_input_damaged(path, job.input.reader, error);
 		/* Before anything of the entry is decoded. */
 		if (archive_entry_size(entry) > 0 &&
-			(uint64_t) archive_entry_size(entry) > job.left_bytes)
+			(uint64_t) archive_entry_size(entry) > job.unpack.limit_bytes - job.bytes)
 			return too_big(&job, error);
-		if (job.left_entries-- == 0)
+		if (job.entries++ == job.unpack.limit_entries)
 			return error_set(error, -EFBIG,
 				"%s: it has more than %llu entries: that is a bomb and no kernel or "
 				"source, and refused",
-				path, (unsigned long long) job.limit_entries);
+				path, (unsigned long long) job.unpack.limit_entries);
 		r = check_bomb(&job, error);
 		if (r == 0)
 			r = unpack_entry(&job, entry, error);
@@ -503,35 +453,14 @@ static int unpack_kind(const struct unpack *unpack, enum archive_kind kind, int 
 	return job.has_links ? check_links(&job, error) : 0;
 }
 
-int unpack_tar(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
-{
-	return unpack_kind(unpack, ARCHIVE_KIND_TAR, dir_fd, path, NULL, error);
-}
-
-int unpack_tar_member(const struct unpack *unpack, int dir_fd, const char *path, const char *member,
-	struct error *error)
-{
-	return unpack_kind(unpack, ARCHIVE_KIND_TAR, dir_fd, path, member, error);
-}
-
-int unpack_deb(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
-{
-	return unpack_kind(unpack, ARCHIVE_KIND_DEB, dir_fd, path, NULL, error);
-}
-
-int unpack_rpm(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
-{
-	return unpack_kind(unpack, ARCHIVE_KIND_RPM, dir_fd, path, NULL, error);
-}
-
 int unpack_package(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
 {
-	enum archive_kind kind = ARCHIVE_KIND_TAR;
-	int r = archive_input_kind(dir_fd, path, &kind);
+	struct unpack package = *unpack;
+	int r = archive_input_kind(dir_fd, path, &package.kind);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
-	if (kind == ARCHIVE_KIND_TAR)
+	if (package.kind == ARCHIVE_KIND_TAR)
 		return error_set(error, -EBADMSG, "%s: neither a Debian nor an RPM package", path);
-	return unpack_kind(unpack, kind, dir_fd, path, NULL, error);
+	return unpack_run(&package, dir_fd, path, error);
 }

@@ -15,9 +15,9 @@
 #include "common/error.h"
 
 enum archive_kind {
-	ARCHIVE_KIND_TAR, /* and all else: opening it fails */
-	ARCHIVE_KIND_DEB,
-	ARCHIVE_KIND_RPM,
+	ARCHIVE_KIND_TAR, /* in any of these compressions; and all else: opening it fails */
+	ARCHIVE_KIND_DEB, /* its data */
+	ARCHIVE_KIND_RPM, /* likewise. Its digests are not looked at: hash the whole file first */
 };
 
 struct archive_input {
@@ -67,6 +67,8 @@ int archive_member_read(const char *path, const char *name, size_t limit, char *
 
 struct unpack {
 	const char *folder; /* absolute or relative to the working directory; must exist */
+	enum archive_kind kind;
+	const char *member; /* of a tarball: the archive that is this entry of it; or NULL */
 	/* Which entries to take, by their path without a leading "./"; NULL takes all. */
 	bool (*wanted)(void *context, const char *path);
 	/* Of which files the name is enough: they become empty ones. NULL: of none. */
@@ -76,28 +78,21 @@ struct unpack {
 	uint64_t limit_entries; /* 0: UNPACK_LIMIT_ENTRIES */
 };
 
-/* A .deb file's data (deb(5)). -EBADMSG for a damaged file, -EXDEV for one that leads out. */
-int unpack_deb(const struct unpack *unpack, int dir_fd, const char *path,
+int unpack_run(const struct unpack *unpack, int dir_fd, const char *path,
 	struct error *error) _must_check_;
 
-/* An .rpm file's data, likewise. Its own digests are not looked at: hash the whole file first. */
-int unpack_rpm(const struct unpack *unpack, int dir_fd, const char *path,
-	struct error *error) _must_check_;
-
-/* Either of them, by its first bytes. */
+/* The same of a Debian or RPM package, whichever its first bytes say. */
 int unpack_package(const struct unpack *unpack, int dir_fd, const char *path,
-	struct error *error) _must_check_;
-
-/* A tarball in any compression that libarchive knows. */
-int unpack_tar(const struct unpack *unpack, int dir_fd, const char *path,
-	struct error *error) _must_check_;
-
-/* The archive that is the entry @member of a tarball: a layer of an image's archive. */
-int unpack_tar_member(const struct unpack *unpack, int dir_fd, const char *path, const char *member,
 	struct error *error) _must_check_;
 
 /* Is it absolute, or has it a ".." component? */
 bool unpack_leads_out(const char *path);
 
-/* The link text that leads from @path (relative, not empty) to the absolute @target. */
+/* The link text that leads from @path (not empty) to @target, another path in the same root. */
 char *unpack_relative_link(const char *path, const char *target);
+
+/*
+ * Where a link at @path with this text leads, by the texts alone, without "." and "..": "" is the
+ * top, where absolute ones start. NULL when it leads out. The caller frees it.
+ */
+char *unpack_link_target(const char *path, const char *target);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths and links as texts: for programs without libarchive, too. */
+/* Paths and links as texts, also for slipway-probe, which is without libarchive. */
 #include <string.h>
 
 #include "common/xalloc.h"
@@ -41,4 +41,28 @@ char *unpack_relative_link(const char *path, const char *target)
 	for (size_t i = same; i < to.count; i++)
 		xstrv_push(&link, to.items[i]);
 	return link.count ? xstrv_join(&link, "/") : xstrdup(".");
+}
+
+char *unpack_link_target(const char *path, const char *target)
+{
+	_cleanup_strv_ struct strv parts = { 0 };
+	_cleanup_strv_ struct strv kept = { 0 };
+
+	if (*target != '/') {
+		xstrv_split(&parts, path, "/");
+		if (parts.count)
+			strv_remove(&parts, parts.count - 1);
+	}
+	xstrv_split(&parts, target, "/");
+	for (size_t i = 0; i < parts.count; i++) {
+		if (strcmp(parts.items[i], ".") == 0)
+			continue;
+		if (strcmp(parts.items[i], "..") != 0)
+			xstrv_push(&kept, parts.items[i]);
+		else if (kept.count == 0)
+			return NULL;
+		else
+			strv_remove(&kept, kept.count - 1);
+	}
+	return xstrv_join(&kept, "/");
 }

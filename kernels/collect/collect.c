@@ -15,7 +15,6 @@
 #include "common/xalloc.h"
 #include "kernels/archive/pack.h"
 #include "kernels/krel.h"
-#include "kernels/os_release.h"
 #include "module/running.h"
 
 #define CONFIG_LIMIT  ((size_t) 4 << 20)
@@ -41,62 +40,50 @@ static char config_of(const struct node *node, const char *option)
 {
 	size_t length = strlen(option);
 
-	for (const char *line = node->config; line; line = strchr(line, '\n')) {
+	for (const char *line = node->config.text; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
 		if (strncmp(line, option, length) == 0 && line[length] == '=')
 			return line[length + 1];
 	}
-	return node->config ? 'n' : 0;
+	return node->config.text ? 'n' : 0;
 }
 
-/* gzip(1)'s format, which /proc/config.gz and symvers.gz have. */
-static int inflate_text(
-	const char *packed, size_t packed_size, size_t limit, char **ret_text, size_t *ret_size)
+/*
+ * Reads a file of the root, also through links that are absolute there. That of a name such as
+ * config.gz has to be packed by gzip(1), any other may be.
+ */
+static int read_text(
+	const struct node *node, const char *path, size_t limit, char **ret_text, size_t *ret_size)
 {
-	_cleanup_free_ char *text = malloc(limit + 1);
-	z_stream stream = {
-		.next_in = (unsigned char *) (uintptr_t) packed,
-		.avail_in = (unsigned int) packed_size,
-		.next_out = (unsigned char *) text,
-		.avail_out = (unsigned int) limit,
-	};
-	int state;
+	_cleanup_free_ char *text = xcalloc(limit + 2, 1);
+	size_t length = strlen(path);
+	bool is_gz = length > 3 && strcmp(path + length - 3, ".gz") == 0;
+	int fd = open_in_root(node->root_fd, path, O_RDONLY);
+	bool is_plain;
+	gzFile file;
+	int size;
 
-	if (!text || inflateInit2(&stream, 15 + 16) != Z_OK)
+	if (fd < 0)
+		return fd;
+	file = gzdopen(fd, "r");
+	if (!file)
 		out_of_memory();
-	state = inflate(&stream, Z_FINISH);
-	(void) inflateEnd(&stream);
-	if (state != Z_STREAM_END)
+	size = gzread(file, text, (unsigned int) limit + 1);
+	is_plain = gzdirect(file);
+	if (gzclose(file) != Z_OK || size < 0 || (is_gz && is_plain))
 		return -EBADMSG;
-	text[stream.total_out] = '\0';
-	*ret_size = (size_t) stream.total_out;
+	if ((size_t) size > limit)
+		return -EFBIG;
+	*ret_size = (size_t) size;
 	*ret_text = xreallocarray(TAKE_PTR(text), *ret_size + 1, 1);
 	return 0;
 }
 
-/* Reads a file of the root, packed or not, also through links that are absolute there. */
-static int read_text(
-	const struct node *node, const char *path, size_t limit, char **ret_text, size_t *ret_size)
-{
-	_cleanup_free_ char *real = NULL;
-	_cleanup_free_ char *packed = NULL;
-	size_t length = strlen(path);
-	size_t packed_size;
-	int r = chase(node->root_fd, path, &real);
-
-	if (r < 0)
-		return r;
-	if (length < 3 || strcmp(path + length - 3, ".gz") != 0)
-		return fs_read(node->root_fd, real, limit, ret_text, ret_size);
-	r = fs_read(node->root_fd, real, limit, &packed, &packed_size);
-	return r < 0 ? r : inflate_text(packed, packed_size, limit, ret_text, ret_size);
-}
-
 /* The first of the files that can be read; a '*' in its path is the krel. */
 static void read_first(const struct node *node, const char *const *paths, size_t count,
-	size_t limit, char **ret_text, size_t *ret_size, char **ret_from)
+	size_t limit, struct node_file *ret)
 {
-	for (size_t i = 0; i < count && !*ret_text; i++) {
+	for (size_t i = 0; i < count && !ret->text; i++) {
 		const char *star = strchr(paths[i], '*');
 		_cleanup_free_ char *path = star ? xasprintf("%.*s%s%s", (int) (star - paths[i]),
 							   paths[i], node->krel, star + 1)
@@ -104,8 +91,8 @@ static void read_first(const struct node *node, const char *const *paths, size_t
 
 		if (!node->running && strncmp(path, "proc/", 5) == 0)
 			continue;
-		if (read_text(node, path, limit, ret_text, ret_size) == 0)
-			*ret_from = xasprintf("/%s", path);
+		if (read_text(node, path, limit, &ret->text, &ret->size) == 0)
+			ret->from = xasprintf("/%s", path);
 	}
 }
 
@@ -222,7 +209,7 @@ static void write_number(struct writer *writer, const char *key, unsigned long l
 
 /* ---- its parts */
 
-/* Of a kernel that does not run, by the configuration. */
+/* Of a kernel that does not run this and the page size are in the configuration. */
 static const char *machine_of(const struct node *node, struct utsname *system)
 {
 	if (node->running && uname(system) == 0)
@@ -234,16 +221,22 @@ static const char *machine_of(const struct node *node, struct utsname *system)
 
 static long page_size_of(const struct node *node)
 {
+	static const struct {
+		const char *option;
+		long size;
+	} sizes[] = {
+		{ "CONFIG_ARM64_64K_PAGES", 65536 },
+		{ "CONFIG_ARM64_16K_PAGES", 16384 },
+		{ "CONFIG_ARM64_4K_PAGES", 4096 },
+		{ "CONFIG_X86_64", 4096 },
+	};
+
 	if (node->running)
 		return sysconf(_SC_PAGESIZE);
-	if (config_of(node, "CONFIG_ARM64_64K_PAGES") == 'y')
-		return 65536;
-	if (config_of(node, "CONFIG_ARM64_16K_PAGES") == 'y')
-		return 16384;
-	return config_of(node, "CONFIG_X86_64") == 'y' ||
-			       config_of(node, "CONFIG_ARM64_4K_PAGES") == 'y'
-		       ? 4096
-		       : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		if (config_of(node, sizes[i].option) == 'y')
+			return sizes[i].size;
+	return 0;
 }
 
 /* By the configuration, or else by any loaded module's count of references. */
@@ -251,7 +244,7 @@ static int can_unload(const struct node *node)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 
-	if (node->config)
+	if (node->config.text)
 		return config_of(node, "CONFIG_MODULE_UNLOAD") == 'y';
 	if (!node->running || fs_list(node->root_fd, "sys/module", &names) < 0)
 		return -1;
@@ -291,10 +284,11 @@ static void write_os(const struct node *node, struct writer *writer)
 		{ "PRETTY_NAME", "name" }, { "VERSION_CODENAME", "codename" },
 		{ "VARIANT_ID", "variant_id" }, { "ID_LIKE", "id_like" } };
 	_cleanup_free_ char *text = NULL;
+	size_t size;
 
-	if (fs_read(node->root_fd, "etc/os-release", TEXT_LIMIT, &text, NULL) < 0 &&
-		fs_read(node->root_fd, "usr/lib/os-release", TEXT_LIMIT, &text, NULL) < 0)
-		text = NULL;
+	/* Often a link, and in a mounted root not to this machine's. */
+	if (read_text(node, "etc/os-release", TEXT_LIMIT, &text, &size) < 0)
+		(void) !read_text(node, "usr/lib/os-release", TEXT_LIMIT, &text, &size);
 	write_open(writer, "os", "{", false);
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		_cleanup_free_ char *value = text ? os_release_value(text, keys[i][0]) : NULL;
@@ -314,14 +308,14 @@ static void write_file(struct writer *writer, const char *key, bool included, co
 static void write_files(const struct node *node, struct writer *writer)
 {
 	write_open(writer, "files", "{", false);
-	write_file(writer, "config", node->config, node->config_from);
+	write_file(writer, "config", node->config.text, node->config.from);
 	write_close(writer, " }");
 	write_file(writer, "headers", node->headers.count > 0, node->headers_from);
 	write_number(writer, "files", node->headers.count);
 	write_number(writer, "size_bytes", node->headers_bytes);
 	write_text(writer, "reason", node->headers_reason);
 	write_close(writer, " }");
-	write_file(writer, "symvers", node->symvers, node->symvers_from);
+	write_file(writer, "symvers", node->symvers.text, node->symvers.from);
 	write_close(writer, " }");
 	write_close(writer, "}");
 }
@@ -504,11 +498,6 @@ int node_write_manifest(const struct node *node, FILE *file)
 
 /* ---- the bundle */
 
-static void free_pack(struct pack **pack)
-{
-	pack_free(*pack);
-}
-
 /* compile.h names who compiled the kernel, and where; its compiler is what others ask it for. */
 static int pack_compile_h(struct pack *pack, const char *path, const char *from)
 {
@@ -566,16 +555,13 @@ static int pack_manifest(const struct node *node, struct pack *pack)
 
 int node_write_bundle(const struct node *node, int fd, uint64_t *ret_size, struct error *error)
 {
-	_cleanup_(free_pack) struct pack *pack = pack_new(fd);
-	int r;
+	_cleanup_(pack_free) struct pack *pack = pack_new(fd);
+	int r = pack_manifest(node, pack);
 
-	if (!pack)
-		out_of_memory();
-	r = pack_manifest(node, pack);
-	if (r == 0 && node->config)
-		r = pack_text(pack, PROBE_CONFIG, node->config, node->config_size);
-	if (r == 0 && node->symvers)
-		r = pack_text(pack, PROBE_SYMVERS, node->symvers, node->symvers_size);
+	if (r == 0 && node->config.text)
+		r = pack_text(pack, PROBE_CONFIG, node->config.text, node->config.size);
+	if (r == 0 && node->symvers.text)
+		r = pack_text(pack, PROBE_SYMVERS, node->symvers.text, node->symvers.size);
 	for (size_t i = 0; i < node->headers.count && r == 0; i++) {
 		r = pack_header(pack, &node->headers.items[i]);
 		if (r < 0)
@@ -660,11 +646,11 @@ static void find_host(struct node *node)
 /* The build tree of this kernel as the rest of slipway sees it; 0 also without one. */
 static int find_headers(struct node *node, struct error *error)
 {
-	_cleanup_scan_ struct local_scan *scan = NULL;
-	const struct local_tree *tree;
+	_cleanup_(local_scan_free) struct local_scan scan = { 0 };
+	const struct local_place *tree;
 	int r = local_scan_folder(node->root, true, &scan, error);
 
-	tree = r == 0 ? local_scan_tree(scan, node->krel) : NULL;
+	tree = r == 0 ? local_scan_tree(&scan, node->krel) : NULL;
 	if (tree) {
 		r = local_files_add_tree(&node->headers, node->root, tree, true, error);
 		node->headers_from = xasprintf("%s%s", *tree->path == '/' ? "" : "/", tree->path);
@@ -733,14 +719,12 @@ int node_open(const struct probe_request *request, struct node *ret, struct erro
 		return r;
 	node.running = is_running(&node);
 	find_host(&node);
-	read_first(&node, configs, ARRAY_SIZE(configs), CONFIG_LIMIT, &node.config,
-		&node.config_size, &node.config_from);
+	read_first(&node, configs, ARRAY_SIZE(configs), CONFIG_LIMIT, &node.config);
 	r = collect_headers(&node, request->headers, error);
 	if (r < 0)
 		return r;
 	if (node.headers.count == 0)
-		read_first(&node, symvers, ARRAY_SIZE(symvers), SYMVERS_LIMIT, &node.symvers,
-			&node.symvers_size, &node.symvers_from);
+		read_first(&node, symvers, ARRAY_SIZE(symvers), SYMVERS_LIMIT, &node.symvers);
 	*ret = node;
 	node = (struct node){ .root_fd = -1 };
 	return 0;
@@ -751,10 +735,10 @@ void node_free(struct node *node)
 	cleanup_close(&node->root_fd);
 	free(node->krel);
 	free(node->host);
-	free(node->config);
-	free(node->config_from);
-	free(node->symvers);
-	free(node->symvers_from);
+	free(node->config.text);
+	free(node->config.from);
+	free(node->symvers.text);
+	free(node->symvers.from);
 	free(node->headers_from);
 	free(node->headers_reason);
 	local_files_free(&node->headers);

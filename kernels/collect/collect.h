@@ -31,19 +31,22 @@ struct probe_request {
 	enum probe_headers headers;
 };
 
+/* A text of the node's; all is NULL where none was found. */
+struct node_file {
+	char *text;
+	char *from;
+	size_t size;
+};
+
 struct node {
 	const char *root;
 	int root_fd;
 	bool live;    /* the root of this machine itself */
 	bool running; /* this very kernel runs: /proc and /sys speak of it */
 	char *krel;
-	char *host;   /* its name, to be removed from texts; NULL: not known */
-	char *config; /* text of the kernel's configuration, or NULL */
-	char *config_from;
-	size_t config_size;
-	char *symvers; /* text, or NULL; not with headers, which have it */
-	char *symvers_from;
-	size_t symvers_size;
+	char *host;                 /* its name, to be removed from texts; NULL: not known */
+	struct node_file config;    /* of the kernel */
+	struct node_file symvers;   /* not with headers, which have it */
 	struct local_files headers; /* empty: none, for this reason: */
 	char *headers_from;
 	char *headers_reason;

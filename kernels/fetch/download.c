@@ -3,30 +3,54 @@
 
 #include <curl/curl.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
 #include "common/clock.h"
+#include "common/fs.h"
+#include "common/hash.h"
 #include "common/xalloc.h"
-#include "kernels/fetch/partial_internal.h"
-#include "kernels/url.h"
 
-#define DEFAULT_PARALLEL           8
-#define DEFAULT_ATTEMPTS           4
-#define DEFAULT_CONNECT_TIMEOUT_MS 15000
-#define DEFAULT_STALL_MS           30000
-#define TICK_MS                    100  /* between two looks at the clock, and two reports */
-#define STALL_BYTES                1024 /* less than this in that time is as good as nothing */
-#define FIRST_PAUSE_MS             500
-#define LONGEST_PAUSE_MS           20000
-#define LONGEST_RETRY_AFTER_S      60
-#define REDIRECTS                  8
-#define PAGE_LIMIT_BYTES           65536
+#define PARALLEL              8
+#define DEFAULT_ATTEMPTS      4
+#define DEFAULT_LIMIT_BYTES   ((uint64_t) 4 << 30)
+#define CONNECT_TIMEOUT_S     15L
+#define DEFAULT_STALL_S       30
+#define STALL_BYTES_PER_S     35L /* less than this for so long is as good as nothing */
+#define TICK_MS               100 /* between two looks at the clock, and two reports */
+#define FIRST_PAUSE_MS        500
+#define LONGEST_PAUSE_MS      20000
+#define LONGEST_RETRY_AFTER_S 60
+#define REDIRECTS             8
+#define PAGE_LIMIT_BYTES      65536
 
 struct download {
 	struct download_options options;
 	CURLM *multi; /* NULL until something comes over the network: it has sockets of its own */
+};
+
+/*
+ * A file that is being fetched: "<path>.part", hashed and counted as it comes, and renamed when it
+ * is whole and right. Where the SHA-256 is known, what has come stays for a later attempt to go on
+ * from. The caller sees to it that no two runs fetch the same: the store by the digest's lock,
+ * lists by that of their folder.
+ */
+struct partial {
+	const struct download_file *file;
+	char *name;        /* below its dir_fd */
+	int fd;            /* -1: it is not open */
+	bool resumed;      /* what is there was there before */
+	struct hash *hash; /* of what is there; NULL where no SHA-256 is known */
+	uint64_t bytes;    /* that are there */
+};
+
+/* What follows an attempt. */
+enum verdict {
+	ENDED,      /* its result is what it is */
+	AGAIN,      /* after a pause */
+	FROM_START, /* what was there before was of another file: once more, from the first byte */
 };
 
 /* One file: its attempts, one at a time, and what became of them. */
@@ -46,17 +70,15 @@ struct transfer {
 	/* Of the attempt that runs. */
 	bool running;
 	bool begun;           /* the body has */
-	bool stalled;         /* ended by us */
 	int write_result;     /* why the body was not taken, with file->error */
 	uint64_t asked_bytes; /* of the range that was asked for, its start */
 	uint64_t received_bytes;
 	size_t page_bytes;        /* of the page that came with a redirect */
 	uint64_t announced_bytes; /* how long the whole file is, by the server; 0: not known */
-	uint64_t mark_ms;         /* when received_bytes was mark_bytes */
-	uint64_t mark_bytes;
 	/* After it. */
+	enum verdict verdict;
 	bool finished;      /* file->result is what it stays */
-	uint64_t resume_ms; /* on the monotonic clock: when to try again */
+	uint64_t resume_ms; /* on the monotonic clock: not to try again before */
 };
 
 /* All that one call of download_run() is about. */
@@ -69,6 +91,216 @@ struct run {
 	uint64_t received_bytes; /* at that time */
 	uint64_t bytes_per_s;    /* of late: older ticks count less and less */
 };
+
+/* ---- what has come of a file */
+
+/* The message has the whole path. */
+static int partial_failed(const struct partial *partial, int code, struct error *error)
+{
+	char link[64], folder[PATH_MAX] = "";
+	ssize_t length = 0;
+
+	if (partial->file->dir_fd >= 0) {
+		(void) snprintf(link, sizeof(link), "/proc/self/fd/%d", partial->file->dir_fd);
+		length = readlink(link, folder, sizeof(folder) - 2);
+	}
+	if (length > 0)
+		folder[length] = '/';
+	if (code == -EDQUOT)
+		code = -ENOSPC;
+	if (code == -ENOSPC)
+		return error_set(error, code,
+			"%s%s: no space is left on that disk: free some (slipway cache prune), or "
+			"name a folder on another with --cache",
+			folder, partial->file->path);
+	return error_set_errno(error, code, "%s%s", folder, partial->file->path);
+}
+
+static void drop_hash(struct partial *partial)
+{
+	char ignored[HASH_HEX_SIZE];
+
+	if (partial->hash)
+		hash_finish(TAKE_PTR(partial->hash), ignored);
+}
+
+static void restart_hash(struct partial *partial)
+{
+	drop_hash(partial);
+	partial->hash = partial->file->sha256 ? hash_new() : NULL;
+}
+
+/* Opens what has come before, or an empty file. */
+static int partial_open(
+	struct partial *partial, const struct download_file *file, struct error *error)
+{
+	struct stat status;
+	int r;
+
+	partial->file = file;
+	partial->name = xasprintf("%s.part", file->path);
+	partial->fd = openat(file->dir_fd, partial->name,
+		O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (file->sha256 ? 0 : O_TRUNC), 0644);
+	restart_hash(partial);
+	if (partial->fd < 0 || fstat(partial->fd, &status) < 0)
+		return partial_failed(partial, -errno, error);
+	if (status.st_size == 0)
+		return 0;
+	if (file->size_bytes && (uint64_t) status.st_size > file->size_bytes)
+		return ftruncate(partial->fd, 0) < 0 ? partial_failed(partial, -errno, error) : 0;
+	r = hash_add_file(partial->hash, file->dir_fd, partial->name);
+	if (r == 0 && lseek(partial->fd, 0, SEEK_END) < 0)
+		r = -errno;
+	if (r < 0)
+		return partial_failed(partial, r, error);
+	partial->bytes = (uint64_t) status.st_size;
+	partial->resumed = true;
+	return 0;
+}
+
+/* Drops what is there and starts at the first byte. */
+static int partial_restart(struct partial *partial, struct error *error)
+{
+	restart_hash(partial);
+	partial->bytes = 0;
+	partial->resumed = false;
+	return ftruncate(partial->fd, 0) < 0 || lseek(partial->fd, 0, SEEK_SET) < 0
+		       ? partial_failed(partial, -errno, error)
+		       : 0;
+}
+
+/* May it become so long? */
+static int check_length(const struct partial *partial, uint64_t bytes, struct error *error)
+{
+	const struct download_file *file = partial->file;
+	uint64_t limit = file->limit_bytes;
+
+	if (file->size_bytes && bytes > file->size_bytes)
+		return error_set(error, -EBADMSG,
+			"longer than the %llu bytes that it is to have: the server has another "
+			"file there",
+			(unsigned long long) file->size_bytes);
+	if (!limit)
+		limit = file->size_bytes ? file->size_bytes : DEFAULT_LIMIT_BYTES;
+	if (bytes > limit)
+		return error_set(error, -EFBIG, "longer than %llu bytes, the most that is taken",
+			(unsigned long long) limit);
+	return 0;
+}
+
+/* Has the disk the space for so long a file? */
+static int partial_reserve(struct partial *partial, uint64_t size_bytes, struct error *error)
+{
+	int r = check_length(partial, size_bytes, error);
+
+	if (r < 0 || size_bytes <= partial->bytes)
+		return r;
+	/* A file system that cannot do that fails later. */
+	if (fallocate(partial->fd, FALLOC_FL_KEEP_SIZE, (off_t) partial->bytes,
+		    (off_t) (size_bytes - partial->bytes)) < 0 &&
+		(errno == ENOSPC || errno == EDQUOT))
+		return partial_failed(partial, -ENOSPC, error);
+	return 0;
+}
+
+static int partial_add(struct partial *partial, const void *data, size_t size, struct error *error)
+{
+	int r = check_length(partial, partial->bytes + size, error);
+
+	if (r < 0)
+		return r;
+	r = fs_write_all(partial->fd, data, size);
+	if (r < 0)
+		return partial_failed(partial, r, error);
+	if (partial->hash)
+		hash_add(partial->hash, data, size);
+	partial->bytes += size;
+	return 0;
+}
+
+static int check_content(struct partial *partial, struct error *error)
+{
+	const struct download_file *file = partial->file;
+	char hex[HASH_HEX_SIZE];
+
+	if (file->size_bytes && partial->bytes != file->size_bytes)
+		return error_set(error, -EBADMSG, "%llu bytes long instead of %llu",
+			(unsigned long long) partial->bytes, (unsigned long long) file->size_bytes);
+	if (!partial->hash)
+		return 0;
+	hash_finish(TAKE_PTR(partial->hash), hex);
+	if (strcmp(hex, file->sha256) == 0)
+		return 0;
+	return error_set(error, -EBADMSG, "its SHA-256 is %s, and %s is wanted", hex, file->sha256);
+}
+
+/* Checks size and content and renames. -EBADMSG when they are wrong; the partial is empty then. */
+static int partial_finish(struct partial *partial, struct error *error)
+{
+	struct error ignored;
+	int r = check_content(partial, error);
+
+	if (r < 0) {
+		int restarted = partial_restart(partial, &ignored);
+
+		return restarted < 0 ? restarted : r;
+	}
+	/* A crash must not leave a name that stands for nothing. */
+	if (fdatasync(partial->fd) < 0 || renameat(partial->file->dir_fd, partial->name,
+						  partial->file->dir_fd, partial->file->path) < 0)
+		return partial_failed(partial, -errno, error);
+	free(TAKE_PTR(partial->name));
+	return 0;
+}
+
+/* What has come stays only where it is of use and with @keep. */
+static void partial_close(struct partial *partial, bool keep)
+{
+	drop_hash(partial);
+	if (partial->name && (!keep || !partial->file->sha256 || partial->bytes == 0))
+		(void) unlinkat(partial->file->dir_fd, partial->name, 0);
+	else if (partial->name)
+		(void) !ftruncate(partial->fd, (off_t) partial->bytes); /* frees the rest */
+	cleanup_close(&partial->fd);
+	free(partial->name);
+	*partial = (struct partial){ .fd = -1 };
+}
+
+/* ---- what all transfers do */
+
+const char *url_userinfo(const char *url, size_t *ret_length)
+{
+	const char *scheme = strstr(url, "://");
+	const char *user = scheme ? scheme + strlen("://") : url;
+	const char *at = scheme ? memrchr(user, '@', strcspn(user, "/?#")) : NULL;
+
+	if (!at)
+		return NULL;
+	*ret_length = (size_t) (at - user);
+	return user;
+}
+
+char *url_shown(const char *url)
+{
+	size_t length;
+	const char *user = url_userinfo(url, &length);
+
+	return user ? xasprintf("%.*s…%s", (int) (user - url), url, user + length) : xstrdup(url);
+}
+
+char *url_decode(const char *text, size_t length)
+{
+	_cleanup_free_ char *copy = xstrndup(text, length);
+	int size = 0;
+	char *decoded = curl_easy_unescape(NULL, copy, 0, &size);
+	char *result;
+
+	if (!decoded)
+		out_of_memory();
+	result = strlen(decoded) == (size_t) size ? xstrdup(decoded) : NULL;
+	curl_free(decoded);
+	return result;
+}
 
 /* Ends it with file->result, and closes what is open. */
 static void finish(struct transfer *transfer, int result)
@@ -84,7 +316,7 @@ static void finish(struct transfer *transfer, int result)
 	if (result == 0)
 		return;
 	shown = url_shown(file->url);
-	(void) error_prefix(&file->error, result, "%s", shown ? shown : "");
+	(void) error_prefix(&file->error, result, "%s", shown);
 }
 
 static bool begins(const char *url, const char *scheme)
@@ -94,55 +326,36 @@ static bool begins(const char *url, const char *scheme)
 
 /* ---- file: URLs, in both forms that apt's sources know: "file:/path" and "file:///path" */
 
-/* RFC 8089; %XX becomes a byte, but for the one that would end the name: NULL then. */
+/* RFC 8089; NULL for what is no name. */
 static char *path_of(const char *url)
 {
 	const char *path = url + strlen("file:");
-	int length = 0;
-	char *decoded;
 
 	if (begins(path, "//localhost/"))
 		path += strlen("//localhost");
 	else if (begins(path, "//"))
 		path += 2;
-	decoded = curl_easy_unescape(NULL, path, 0, &length);
-	if (!decoded)
-		out_of_memory();
-	if (strlen(decoded) == (size_t) length)
-		return decoded;
-	curl_free(decoded);
-	return NULL;
-}
-
-static void curl_text_free(char **text)
-{
-	curl_free(*text);
+	return url_decode(path, strlen(path));
 }
 
 static int copy(struct partial *partial, int fd, struct error *error)
 {
 	char buffer[65536];
+	ssize_t got;
 
-	for (;;) {
-		ssize_t got = read(fd, buffer, sizeof(buffer));
-		int r;
+	while ((got = read(fd, buffer, sizeof(buffer))) > 0 || (got < 0 && errno == EINTR)) {
+		int r = got < 0 ? 0 : partial_add(partial, buffer, (size_t) got, error);
 
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return error_set_errno(error, -errno, "cannot be read");
-		if (got == 0)
-			return 0;
-		r = partial_add(partial, buffer, (size_t) got, error);
 		if (r < 0)
 			return r;
 	}
+	return got < 0 ? error_set_errno(error, -errno, "cannot be read") : 0;
 }
 
 static int read_file_url(struct transfer *transfer, struct error *error)
 {
 	struct download_file *file = transfer->file;
-	_cleanup_(curl_text_free) char *path = path_of(file->url);
+	_cleanup_free_ char *path = path_of(file->url);
 	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
 	struct stat status;
 	int r;
@@ -220,7 +433,6 @@ static int follow(struct transfer *transfer, struct error *error)
 	transfer->location = location;
 	transfer->redirects++;
 	transfer->cross_origin = transfer->cross_origin || !is_same_origin(url, location);
-	transfer->resume_ms = clock_monotonic_ms();
 	return 0;
 }
 
@@ -357,11 +569,9 @@ static void set_up(struct transfer *transfer)
 
 	curl_easy_reset(easy);
 	transfer->text[0] = '\0';
-	transfer->begun = transfer->stalled = false;
+	transfer->begun = false;
 	transfer->write_result = 0;
 	transfer->page_bytes = 0;
-	transfer->mark_ms = clock_monotonic_ms();
-	transfer->mark_bytes = transfer->received_bytes;
 	transfer->asked_bytes = transfer->partial.bytes;
 	curl_slist_free_all(TAKE_PTR(transfer->headers));
 	if (transfer->asked_bytes) {
@@ -386,9 +596,10 @@ static void set_up(struct transfer *transfer)
 	(void) curl_easy_setopt(easy, CURLOPT_USERAGENT, "slipway");
 	(void) curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	(void) curl_easy_setopt(easy, CURLOPT_FAILONERROR, 1L);
-	(void) curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-		(long) (options->connect_timeout_ms ? options->connect_timeout_ms
-						    : DEFAULT_CONNECT_TIMEOUT_MS));
+	(void) curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT_S);
+	(void) curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, STALL_BYTES_PER_S);
+	(void) curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME,
+		(long) (options->stall_s ? options->stall_s : DEFAULT_STALL_S));
 	(void) curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
 	(void) curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
 }
@@ -424,11 +635,10 @@ static int prepare(struct transfer *transfer, struct error *error)
 		return error_set(error, -ENETDOWN,
 			"--offline, and it is not in the cache: run once without --offline");
 	if (partial->fd < 0)
-		r = partial_open(file, partial, error);
+		r = partial_open(partial, file, error);
 	if (r < 0)
 		return r;
-	/* All of it may have come before, and only the end of the program kept it from its place.
-	 */
+	/* All of it may have come before a kill that kept it from its place. */
 	if (file->size_bytes && partial->bytes == file->size_bytes &&
 		partial_finish(partial, &ignored) == 0)
 		return 0;
@@ -457,13 +667,6 @@ static unsigned int pause_ms(unsigned int attempts)
 	(void) !getrandom(&random, sizeof(random), GRND_NONBLOCK);
 	return ms / 2 + random % (ms / 2 + 1);
 }
-
-/* What is to become of an attempt, with its code and message set. */
-enum verdict {
-	ENDED,      /* it is what it is */
-	AGAIN,      /* after a pause */
-	FROM_START, /* what was there before was of another file: once more, from the first byte */
-};
 
 static void try_again(struct transfer *transfer, int result)
 {
@@ -495,39 +698,42 @@ static void try_again(struct transfer *transfer, int result)
 	if (!options->on_retry)
 		return;
 	shown = url_shown(transfer->file->url);
-	options->on_retry(options->context, shown ? shown : "", why.text, wait_ms);
+	options->on_retry(options->context, shown, why.text, wait_ms);
 }
 
-static enum verdict judge_body(struct transfer *transfer, int *ret)
+static int judge_body(struct transfer *transfer)
 {
 	struct download_file *file = transfer->file;
 	struct partial *partial = &transfer->partial;
 	bool resumed = partial->resumed;
 	const char *value;
+	int r;
 
 	/* For an empty body on_body() is not called. */
-	*ret = !transfer->begun && partial->bytes ? partial_restart(partial, &file->error) : 0;
-	if (*ret < 0)
-		return ENDED;
+	r = !transfer->begun && partial->bytes ? partial_restart(partial, &file->error) : 0;
+	if (r < 0)
+		return r;
 	/* Where the length is not announced, the end of a connection looks like that of a file. */
 	if (partial->bytes < file->size_bytes &&
 		(!transfer->announced_bytes || partial->bytes < transfer->announced_bytes)) {
-		*ret = error_set(&file->error, -EHOSTUNREACH,
+		transfer->verdict = AGAIN;
+		return error_set(&file->error, -EHOSTUNREACH,
 			"the connection ended after %llu of %llu bytes",
 			(unsigned long long) partial->bytes, (unsigned long long) file->size_bytes);
-		return AGAIN;
 	}
-	*ret = partial_finish(partial, &file->error);
-	if (*ret < 0)
-		return *ret == -EBADMSG && resumed ? FROM_START : ENDED;
+	r = partial_finish(partial, &file->error);
+	if (r == -EBADMSG && resumed)
+		transfer->verdict = FROM_START;
+	if (r < 0)
+		return r;
 	value = header(transfer->easy, "ETag");
 	file->new_etag = value ? xstrdup(value) : NULL;
 	value = header(transfer->easy, "Last-Modified");
 	file->new_last_modified = value ? xstrdup(value) : NULL;
-	return ENDED;
+	return 0;
 }
 
-static enum verdict judge_status(struct transfer *transfer, int *ret)
+static int judge_status(struct transfer *transfer)
 {
 	struct download_file *file = transfer->file;
 	struct error *error = &file->error;
@@ -537,105 +743,103 @@ static enum verdict judge_status(struct transfer *transfer, int *ret)
 
 	(void) curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (status == 200 || status == 203 || (status == 206 && transfer->asked_bytes))
-		return judge_body(transfer, ret);
+		return judge_body(transfer);
 	if (status == 304 && conditional && !transfer->asked_bytes) {
 		file->not_modified = true;
-		*ret = 0;
-		return ENDED;
+		return 0;
 	}
-	if (status == 404 || status == 410) {
-		*ret = error_set(
+	if (status == 404 || status == 410)
+		return error_set(
 			error, -EADDRNOTAVAIL, "no such file on the server (HTTP %ld)", status);
-		return ENDED;
-	}
-	if (status == 401 || status == 403 || status == 407) {
-		*ret = error_set(error, -EACCES,
+	if (status == 401 || status == 403 || status == 407)
+		return error_set(error, -EACCES,
 			"the server refuses it (HTTP %ld): does the mirror want a password or a "
 			"client certificate (mirrors.ini)?",
 			status);
-		return ENDED;
-	}
 	if (status == 416 && transfer->asked_bytes) {
-		*ret = error_set(
+		transfer->verdict = FROM_START;
+		return error_set(
 			error, -EBADMSG, "the server's file is shorter than what came before");
-		return FROM_START;
 	}
-	*ret = error_set(error, status == 408 || status == 504 ? -ETIMEDOUT : -EHOSTUNREACH,
+	if (status >= 500 || status == 408 || status == 425 || status == 429)
+		transfer->verdict = AGAIN;
+	return error_set(error, status == 408 || status == 504 ? -ETIMEDOUT : -EHOSTUNREACH,
 		"the server answers with HTTP %ld", status);
-	return status >= 500 || status == 408 || status == 425 || status == 429 ? AGAIN : ENDED;
 }
 
 /* libcurl's own codes: what kind of failure, and is it worth another attempt? */
-static const struct failure {
-	CURLcode code;
-	int result;
-	enum verdict verdict;
-} failures[] = {
-	{ CURLE_COULDNT_RESOLVE_HOST, -EHOSTUNREACH, AGAIN },
-	{ CURLE_COULDNT_RESOLVE_PROXY, -EHOSTUNREACH, AGAIN },
-	{ CURLE_COULDNT_CONNECT, -EHOSTUNREACH, AGAIN },
-	{ CURLE_OPERATION_TIMEDOUT, -ETIMEDOUT, AGAIN },
-	{ CURLE_PARTIAL_FILE, -EHOSTUNREACH, AGAIN },
-	{ CURLE_GOT_NOTHING, -EHOSTUNREACH, AGAIN },
-	{ CURLE_RECV_ERROR, -EHOSTUNREACH, AGAIN },
-	{ CURLE_SEND_ERROR, -EHOSTUNREACH, AGAIN },
-	{ CURLE_SSL_CONNECT_ERROR, -EHOSTUNREACH, AGAIN },
-	{ CURLE_HTTP2, -EHOSTUNREACH, AGAIN },
-	{ CURLE_HTTP2_STREAM, -EHOSTUNREACH, AGAIN },
-	{ CURLE_WEIRD_SERVER_REPLY, -EHOSTUNREACH, AGAIN },
-	{ CURLE_PROXY, -EHOSTUNREACH, AGAIN },
-	{ CURLE_SSL_CERTPROBLEM, -EACCES, ENDED },
-	/* Another server answers than was asked: not the same as none. */
-	{ CURLE_PEER_FAILED_VERIFICATION, -EKEYREJECTED, ENDED },
-	{ CURLE_SSL_ISSUER_ERROR, -EKEYREJECTED, ENDED },
-	{ CURLE_SSL_INVALIDCERTSTATUS, -EKEYREJECTED, ENDED },
-	{ CURLE_SSL_PINNEDPUBKEYNOTMATCH, -EKEYREJECTED, ENDED },
-	{ CURLE_SSL_CACERT_BADFILE, -EKEYREJECTED, ENDED },
-	{ CURLE_URL_MALFORMAT, -EINVAL, ENDED },
-	{ CURLE_OUT_OF_MEMORY, -ENOMEM, ENDED },
-};
+static int failure_of(CURLcode code, enum verdict *ret_verdict)
+{
+	static const CURLcode passing[] = { CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY,
+		CURLE_COULDNT_CONNECT, CURLE_OPERATION_TIMEDOUT, CURLE_PARTIAL_FILE,
+		CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_SSL_CONNECT_ERROR,
+		CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_WEIRD_SERVER_REPLY, CURLE_PROXY };
 
-static enum verdict judge_failure(struct transfer *transfer, CURLcode code, int *ret)
+	*ret_verdict = ENDED;
+	for (size_t i = 0; i < ARRAY_SIZE(passing); i++)
+		if (passing[i] == code)
+			*ret_verdict = AGAIN;
+	switch (code) {
+	case CURLE_OUT_OF_MEMORY:
+		out_of_memory();
+	case CURLE_OPERATION_TIMEDOUT:
+		return -ETIMEDOUT;
+	case CURLE_SSL_CERTPROBLEM:
+		return -EACCES;
+	/* Another server answers than was asked: not the same as none. */
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_ISSUER_ERROR:
+	case CURLE_SSL_INVALIDCERTSTATUS:
+	case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+	case CURLE_SSL_CACERT_BADFILE:
+		return -EKEYREJECTED;
+	case CURLE_URL_MALFORMAT:
+		return -EINVAL;
+	default:
+		return -EHOSTUNREACH;
+	}
+}
+
+static int judge_failure(struct transfer *transfer, CURLcode code)
 {
 	static const char *const variables[] = { "https_proxy", "HTTPS_PROXY", "http_proxy",
 		"all_proxy", "ALL_PROXY" };
 	bool tls = begins(transfer->file->url, "https:");
 	struct error *error = &transfer->file->error;
-	struct failure failure = { code, -EHOSTUNREACH, ENDED };
+	int r = failure_of(code, &transfer->verdict);
 	const char *proxy = NULL;
+	curl_off_t connected_us = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(failures); i++)
-		if (failures[i].code == code)
-			failure = failures[i];
+	(void) curl_easy_getinfo(transfer->easy, CURLINFO_PRETRANSFER_TIME_T, &connected_us);
+	if (code == CURLE_OPERATION_TIMEDOUT && connected_us > 0)
+		return error_set(error, r,
+			"nothing more came after %llu bytes: the server is slow or dead",
+			(unsigned long long) transfer->partial.bytes);
 	/* A proxy that is set and forgotten is the usual cause: the message has its variable. */
-	for (size_t i = 0; failure.result == -EHOSTUNREACH && !proxy && i < ARRAY_SIZE(variables);
-		i++) {
+	for (size_t i = 0; r == -EHOSTUNREACH && !proxy && i < ARRAY_SIZE(variables); i++) {
 		const char *value = i >= 3 || tls == (i < 2) ? getenv(variables[i]) : NULL;
 
 		proxy = value && *value ? variables[i] : NULL;
 	}
-	*ret = error_set(error, failure.result, "%s%s%s%s%s",
+	return error_set(error, r, "%s%s%s%s%s",
 		transfer->text[0] ? transfer->text : curl_easy_strerror(code),
-		failure.result == -EKEYREJECTED
+		r == -EKEYREJECTED
 			? ": the server does not prove to be the one that was asked for: is its "
 			  "authority known here (certificate_authority in mirrors.ini, or "
 			  "CURL_CA_BUNDLE), and is this machine's clock right?"
 			: "",
 		proxy ? " (" : "", proxy ? proxy : "", proxy ? " is set in the environment)" : "");
-	return failure.verdict;
 }
 
-/* An attempt has ended: the transfer is finished then, or resume_ms is set. */
+/* An attempt has ended: finishes the transfer, unless another one makes sense. */
 static void judge(struct transfer *transfer, CURLcode code)
 {
 	struct error *error = &transfer->file->error;
-	enum verdict verdict;
 	struct error ignored;
 	int r = transfer->write_result;
 
 	/* Where a redirect leads to is no new attempt. */
-	if ((code == CURLE_OK || code == CURLE_WRITE_ERROR) && !transfer->stalled && r == 0 &&
-		is_redirect(transfer)) {
+	if ((code == CURLE_OK || code == CURLE_WRITE_ERROR) && r == 0 && is_redirect(transfer)) {
 		r = follow(transfer, error);
 		if (r < 0)
 			finish(transfer, r);
@@ -645,26 +849,20 @@ static void judge(struct transfer *transfer, CURLcode code)
 	free(TAKE_PTR(transfer->location));
 	transfer->redirects = 0;
 	transfer->cross_origin = false;
-	if (r < 0) { /* what was resumed may have been another file */
-		verdict = (r == -EBADMSG && transfer->partial.resumed) || r == -EPROTO ? FROM_START
-										       : ENDED;
-		r = r == -EPROTO ? -EBADMSG : r;
-	} else if (transfer->stalled) {
-		r = error_set(error, -ETIMEDOUT,
-			"nothing more came after %llu bytes: the server is slow or dead",
-			(unsigned long long) transfer->partial.bytes);
-		verdict = AGAIN;
-	} else if (code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR) {
-		verdict = judge_status(transfer, &r);
-	} else {
-		verdict = judge_failure(transfer, code, &r);
+	transfer->verdict = ENDED;
+	if (r == -EPROTO || (r == -EBADMSG && transfer->partial.resumed)) {
+		transfer->verdict = FROM_START;
+		r = -EBADMSG;
+	} else if (r == 0 && (code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR)) {
+		r = judge_status(transfer);
+	} else if (r == 0) {
+		r = judge_failure(transfer, code);
 	}
-	if (verdict == FROM_START && !transfer->went_back) {
+	if (transfer->verdict == FROM_START && !transfer->went_back) {
 		transfer->went_back = true;
-		transfer->resume_ms = clock_monotonic_ms();
 		if (partial_restart(&transfer->partial, &ignored) < 0)
 			finish(transfer, r);
-	} else if (verdict == AGAIN) {
+	} else if (transfer->verdict == AGAIN) {
 		try_again(transfer, r);
 	} else {
 		finish(transfer, r);
@@ -682,8 +880,6 @@ struct download *download_open(const struct download_options *options)
 	struct download *download = xcalloc(1, sizeof(*download));
 
 	download->options = *options;
-	if (!download->options.parallel)
-		download->options.parallel = DEFAULT_PARALLEL;
 	return download;
 }
 
@@ -739,20 +935,12 @@ static void start(struct run *run, struct transfer *transfer)
 	run->running++;
 }
 
-static void stop(struct run *run, struct transfer *transfer, CURLcode code)
-{
-	(void) curl_multi_remove_handle(run->download->multi, transfer->easy);
-	transfer->running = false;
-	run->running--;
-	judge(transfer, code);
-}
-
 static void start_due(struct run *run, uint64_t now_ms)
 {
 	for (size_t i = 0; i < run->count; i++) {
 		struct transfer *transfer = &run->transfers[i];
 
-		if (run->running >= run->download->options.parallel)
+		if (run->running >= PARALLEL)
 			return;
 		if (!transfer->finished && !transfer->running && transfer->resume_ms <= now_ms)
 			start(run, transfer);
@@ -772,30 +960,13 @@ static bool take_ended(struct run *run)
 		if (message->msg != CURLMSG_DONE)
 			continue;
 		(void) curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
-		stop(run, transfer, code);
+		(void) curl_multi_remove_handle(run->download->multi, transfer->easy);
+		transfer->running = false;
+		run->running--;
+		judge(transfer, code);
 		any = true;
 	}
 	return any;
-}
-
-static void end_stalled(struct run *run, uint64_t now_ms)
-{
-	unsigned int limit_ms = run->download->options.stall_timeout_ms;
-
-	for (size_t i = 0; i < run->count; i++) {
-		struct transfer *transfer = &run->transfers[i];
-
-		if (!transfer->running)
-			continue;
-		if (transfer->received_bytes - transfer->mark_bytes >= STALL_BYTES) {
-			transfer->mark_bytes = transfer->received_bytes;
-			transfer->mark_ms = now_ms;
-		}
-		if (now_ms - transfer->mark_ms < (limit_ms ? limit_ms : DEFAULT_STALL_MS))
-			continue;
-		transfer->stalled = true;
-		stop(run, transfer, CURLE_OPERATION_TIMEDOUT);
-	}
 }
 
 static void report(struct run *run, uint64_t now_ms, bool last)
@@ -841,43 +1012,28 @@ static bool all_finished(const struct run *run)
 	return true;
 }
 
-static void run_to_end(struct run *run)
+void download_run(struct download *download, struct download_file *const *files, size_t count)
 {
-	uint64_t now_ms = clock_monotonic_ms();
+	struct run run = { .download = download,
+		.transfers = xcalloc(count, sizeof(*run.transfers)),
+		.count = count };
 
+	for (size_t i = 0; i < count; i++)
+		run.transfers[i] = (struct transfer){
+			.file = files[i], .download = download, .partial = { .fd = -1 }
+		};
 	for (;;) {
 		int ignored;
 
-		start_due(run, now_ms);
-		report(run, now_ms, false);
-		if (all_finished(run))
+		start_due(&run, clock_monotonic_ms());
+		report(&run, clock_monotonic_ms(), false);
+		if (all_finished(&run))
 			break;
-		/* What waits for its next attempt may have needed no network so far. */
-		if (run->download->multi) {
-			(void) curl_multi_perform(run->download->multi, &ignored);
-			if (!take_ended(run))
-				(void) curl_multi_poll(
-					run->download->multi, NULL, 0, TICK_MS, NULL);
-		}
-		now_ms = clock_monotonic_ms();
-		end_stalled(run, now_ms);
+		(void) curl_multi_perform(download->multi, &ignored);
+		if (!take_ended(&run))
+			(void) curl_multi_poll(download->multi, NULL, 0, TICK_MS, NULL);
 	}
-	report(run, now_ms, true);
-}
-
-int download_run(
-	struct download *download, struct download_file *files, size_t count, struct error *error)
-{
-	struct run run = { .download = download, .count = count };
-	int r = 0;
-
-	run.transfers = xcalloc(count, sizeof(*run.transfers));
-	for (size_t i = 0; i < count; i++) {
-		run.transfers[i].file = &files[i];
-		run.transfers[i].download = download;
-		run.transfers[i].partial.fd = -1;
-	}
-	run_to_end(&run);
+	report(&run, clock_monotonic_ms(), true);
 	for (size_t i = 0; i < count; i++) {
 		curl_easy_cleanup(run.transfers[i].easy);
 		curl_slist_free_all(run.transfers[i].headers);
@@ -885,10 +1041,4 @@ int download_run(
 		free(run.transfers[i].location);
 	}
 	free(run.transfers);
-	for (size_t i = 0; i < count && r == 0; i++) {
-		r = files[i].result;
-		if (r < 0)
-			*error = files[i].error;
-	}
-	return r;
 }

@@ -23,18 +23,16 @@ struct download_progress {
 };
 
 struct download_options {
-	bool offline;                    /* no socket is ever opened: -ENETDOWN */
-	unsigned int parallel;           /* transfers at once; 0: 8 */
-	unsigned int attempts;           /* for each file; 0: 4 */
-	unsigned int connect_timeout_ms; /* 0: 15,000 */
-	unsigned int stall_timeout_ms;   /* no byte for so long ends an attempt; 0: 30,000 */
+	bool offline;          /* no socket is ever opened: -ENETDOWN */
+	unsigned int attempts; /* for each file; 0: 4 */
+	unsigned int stall_s;  /* next to no byte for so long ends an attempt; 0: 30 */
 	void (*on_progress)(void *context, const struct download_progress *progress);
 	/* Each attempt that failed and is tried again: for the progress and for --explain. */
 	void (*on_retry)(void *context, const char *url, const char *why, unsigned int wait_ms);
 	void *context;
 };
 
-/* What to show to the server of a URL, and to believe of it; NULL where there is none. */
+/* What the server of a URL may see of us, and whom to believe that it is; NULL for none. */
 struct mirror_credentials {
 	char *user;
 	char *password;
@@ -75,9 +73,14 @@ bool download_is_offline(const struct download *download);
  * is another's, or of no authority that is known: nothing that is remembered of it is used
  * instead), -EHOSTUNREACH (everything else about the network or TLS), -EBADMSG (another content
  * than @sha256 or @size_bytes), -EFBIG, -ENOSPC, -ENETDOWN (offline), -EINVAL (a URL that cannot
- * be). Returns 0 when all are there, else the first result that is not 0, with its message in
- * @error.
+ * be).
  */
-int download_run(struct download *download, struct download_file *files, size_t count,
-	struct error *error) _must_check_;
+void download_run(struct download *download, struct download_file *const *files, size_t count);
 void download_file_done(struct download_file *file);
+
+/* The userinfo of a URL (RFC 3986, 3.2.1): where it begins, and its length without '@'; or NULL. */
+const char *url_userinfo(const char *url, size_t *ret_length);
+/* %XX become bytes (RFC 3986, 2.1); NULL where one is NUL. The caller frees it. */
+char *url_decode(const char *text, size_t length);
+/* The URL as it may be shown: "…" for the userinfo. The caller frees it. */
+char *url_shown(const char *url);

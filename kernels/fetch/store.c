@@ -51,7 +51,6 @@ int store_verify(
 {
 	_cleanup_free_ char *name = name_in(WHOLE, sha256);
 	char hex[HASH_HEX_SIZE];
-	struct hash *hash;
 	struct stat status;
 	int r;
 
@@ -64,9 +63,7 @@ int store_verify(
 		return error_set(error, -EUCLEAN,
 			"%s/%s: damaged on disk: %llu bytes long instead of %llu", store->path,
 			name, (unsigned long long) status.st_size, (unsigned long long) size_bytes);
-	hash = hash_new();
-	r = hash_add_file(hash, store->fd, name);
-	hash_finish(hash, hex);
+	r = hash_file(store->fd, name, hex);
 	if (r < 0)
 		return error_set_errno(
 			error, r == -EISDIR ? -EUCLEAN : r, "%s/%s", store->path, name);
@@ -171,8 +168,8 @@ struct missing {
 	const struct store_file *file;
 	char *name; /* below the store, while it is fetched */
 	int lock_fd;
-	int result; /* 1: not there yet */
-	struct error error;
+	bool there; /* by now */
+	struct download_file download;
 };
 
 struct fetching {
@@ -200,12 +197,7 @@ static int by_digest(const void *a, const void *b)
 
 static bool can_fetch(const struct fetching *fetching, const struct store_file *file)
 {
-	if (!download_is_offline(fetching->download))
-		return true;
-	for (size_t i = 0; i < file->urls->count; i++)
-		if (strncmp(file->urls->items[i], "file:", 5) == 0)
-			return true;
-	return false;
+	return !download_is_offline(fetching->download) || strncmp(file->url, "file:", 5) == 0;
 }
 
 /*
@@ -241,7 +233,7 @@ static int add_missing(
 	if (r != 0)
 		return r < 0 ? r : 0;
 	fetching->items[fetching->count++] = (struct missing){
-		.file = file, .name = name_in(PARTIAL, file->sha256), .lock_fd = -1, .result = 1
+		.file = file, .name = name_in(PARTIAL, file->sha256), .lock_fd = -1
 	};
 	return 0;
 }
@@ -261,60 +253,55 @@ static int lock_all(struct fetching *fetching, struct error *error)
 		r = look(fetching, missing->file, true, error);
 		if (r < 0)
 			return r;
-		if (r > 0)
-			missing->result = 0;
+		missing->there = r > 0;
 	}
 	return 0;
 }
 
-/* Puts into its place what came, and keeps the message about what did not. */
-static void settle(const struct store *store, struct missing *missing, struct download_file *from)
+/* Puts into its place what came. */
+static void settle(const struct store *store, struct missing *missing)
 {
-	missing->result = from->result;
-	missing->error = from->error;
-	download_file_done(from);
-	if (missing->result == 0) {
-		missing->result =
+	struct download_file *download = &missing->download;
+
+	download_file_done(download);
+	if (download->result == 0) {
+		download->result =
 			store_take(store, store->fd, missing->name, missing->file->sha256);
-		if (missing->result < 0)
-			(void) error_set_errno(&missing->error, missing->result, "%s/%s",
+		if (download->result < 0)
+			(void) error_set_errno(&download->error, download->result, "%s/%s",
 				store->path, missing->name);
 	}
-	if (missing->result < 0)
-		(void) error_prefix(&missing->error, missing->result, "%s", missing->file->name);
+	missing->there = download->result == 0;
 }
 
-/* Asks the @round-th URL of whatever is still not there; false when there was none to ask. */
-static bool fetch_round(struct fetching *fetching, size_t round)
+/* Fetches whatever is not there by now. */
+static void fetch_missing(struct fetching *fetching)
 {
-	_cleanup_free_ struct download_file *files = xcalloc(fetching->count, sizeof(*files));
-	_cleanup_free_ struct missing **owners = xcalloc(fetching->count, sizeof(struct missing *));
-	struct error ignored;
+	_cleanup_free_ struct download_file **files =
+		xcalloc(fetching->count, sizeof(struct download_file *));
 	size_t count = 0;
 
 	for (size_t i = 0; i < fetching->count; i++) {
 		struct missing *missing = &fetching->items[i];
 		const struct store_file *file = missing->file;
 
-		if (missing->result == 0 || round >= file->urls->count)
+		if (missing->there)
 			continue;
-		owners[count] = missing;
-		files[count++] = (struct download_file){
-			.url = file->urls->items[round],
+		missing->download = (struct download_file){
+			.url = file->url,
 			.dir_fd = fetching->store->fd,
 			.path = missing->name,
 			.sha256 = file->sha256,
 			.size_bytes = file->size_bytes,
-			.credentials = file->credentials,
+			.credentials = &file->credentials,
 		};
+		files[count++] = &missing->download;
 	}
-	if (count == 0)
-		return false;
-	/* Each file has its own result. */
-	(void) !download_run(fetching->download, files, count, &ignored);
-	for (size_t i = 0; i < count; i++)
-		settle(fetching->store, owners[i], &files[i]);
-	return true;
+	if (count)
+		download_run(fetching->download, files, count);
+	for (size_t i = 0; i < fetching->count; i++)
+		if (!fetching->items[i].there)
+			settle(fetching->store, &fetching->items[i]);
 }
 
 int store_fetch(const struct store *store, struct download *download,
@@ -328,7 +315,7 @@ int store_fetch(const struct store *store, struct download *download,
 		.items = xcalloc(count, sizeof(struct missing)),
 	};
 	uint64_t size_bytes = 0;
-	size_t missing = 0, round = 0;
+	size_t missing = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < count && r == 0; i++)
@@ -338,24 +325,20 @@ int store_fetch(const struct store *store, struct download *download,
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < fetching.count; i++)
-		if (fetching.items[i].result != 0) {
+		if (!fetching.items[i].there) {
 			missing++;
 			size_bytes += fetching.items[i].file->size_bytes;
 		}
 	if (missing && on_missing)
 		on_missing(context, missing, size_bytes);
-	while (fetch_round(&fetching, round))
-		round++;
+	fetch_missing(&fetching);
 	for (size_t i = 0; i < fetching.count; i++) {
 		const struct missing *item = &fetching.items[i];
 
-		if (item->result == 1)
-			return error_set(
-				error, -EINVAL, "%s: no URL of it is known", item->file->name);
-		if (item->result < 0) {
-			*error = item->error;
-			return item->result;
-		}
+		if (item->there)
+			continue;
+		*error = item->download.error;
+		return error_prefix(error, item->download.result, "%s", item->file->name);
 	}
 	return 0;
 }

@@ -21,13 +21,13 @@ struct store {
 	char *path; /* for messages */
 };
 
-/* What is wanted. All is borrowed. */
+/* What is wanted. The texts are borrowed. */
 struct store_file {
 	const char *name; /* for people */
 	const char *sha256;
 	uint64_t size_bytes;
-	const struct strv *urls;                      /* each is tried in turn */
-	const struct mirror_credentials *credentials; /* for the URLs' own server alone; or NULL */
+	const char *url;
+	struct mirror_credentials credentials; /* for the URL's own server alone */
 };
 
 /* Opens the folder @path below @dir_fd and makes what is missing. The caller closes it. */

@@ -23,19 +23,18 @@ enum fact {
 	WITH_NODE = 1 << 4, /* a bundle of slipway probe is there */
 	WITH_OFED = 1 << 5,
 	WITH_NVIDIA = 1 << 6,
-	PEERMEM_ALONE = 1 << 7, /* nvidia-peermem is wanted, and no OFED */
-	UNSIGNED = 1 << 8,
-	SIGNED = 1 << 9,
-	UNPREPARED = 1 << 10,
-	WITHOUT_SYMVERS = 1 << 11,
-	WITHOUT_TOOLS = 1 << 12,
-	WITHOUT_SEED = 1 << 13,
-	WITHOUT_VMLINUX = 1 << 14,
-	WITHOUT_BASIC_MODVERSIONS = 1 << 15,
-	UNKNOWN_COMPILER = 1 << 16,
-	LOCKED_DOWN = 1 << 17,
-	NOT_LOCKED_DOWN = 1 << 18,
-	NODE_CANNOT_UNLOAD = 1 << 19,
+	UNSIGNED = 1 << 7,
+	SIGNED = 1 << 8,
+	UNPREPARED = 1 << 9,
+	WITHOUT_SYMVERS = 1 << 10,
+	WITHOUT_TOOLS = 1 << 11,
+	WITHOUT_SEED = 1 << 12,
+	WITHOUT_VMLINUX = 1 << 13,
+	WITHOUT_BASIC_MODVERSIONS = 1 << 14,
+	UNKNOWN_COMPILER = 1 << 15,
+	LOCKED_DOWN = 1 << 16,
+	NOT_LOCKED_DOWN = 1 << 17,
+	NODE_CANNOT_UNLOAD = 1 << 18,
 };
 
 /*
@@ -69,40 +68,26 @@ static unsigned int facts_of(const struct subject *subject)
 {
 	const struct kernel_record *record = subject->record;
 	const struct lint_request *request = subject->request;
-	bool has_config = *record->config_source;
 	bool locked = has(subject, KOPT_LOCKDOWN_INTEGRITY) ||
 		      has(subject, KOPT_LOCKDOWN_CONFIDENTIALITY);
-	const struct {
-		bool holds;
-		unsigned int fact;
-	} facts[] = {
-		{ !request->no_tree, WITH_TREE },
-		{ request->no_tree, WITHOUT_TREE },
-		{ has_config, WITH_CONFIG },
-		{ !has_config, WITHOUT_CONFIG },
-		{ request->node, WITH_NODE },
-		{ request->ofed, WITH_OFED },
-		{ request->nvidia, WITH_NVIDIA },
-		{ request->peermem && !request->ofed, PEERMEM_ALONE },
-		{ !request->signing, UNSIGNED },
-		{ request->signing, SIGNED },
-		{ !record->prepared, UNPREPARED },
-		{ !record->has_symvers, WITHOUT_SYMVERS },
-		{ !*record->tools_arch, WITHOUT_TOOLS },
-		{ !record->has_randseed, WITHOUT_SEED },
-		{ !record->has_vmlinux, WITHOUT_VMLINUX },
-		{ !has(subject, KOPT_BASIC_MODVERSIONS), WITHOUT_BASIC_MODVERSIONS },
-		{ !*chosen(subject), UNKNOWN_COMPILER },
-		{ locked, LOCKED_DOWN },
-		{ !locked, NOT_LOCKED_DOWN },
-		{ request->node && request->node->probe->module_unload == PROBE_NO,
-			NODE_CANNOT_UNLOAD },
-	};
-	unsigned int all = 0;
+	unsigned int facts = request->no_tree ? WITHOUT_TREE : WITH_TREE;
 
-	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
-		all |= facts[i].holds ? facts[i].fact : 0;
-	return all;
+	facts |= *record->config_source ? WITH_CONFIG : WITHOUT_CONFIG;
+	facts |= request->signing ? SIGNED : UNSIGNED;
+	facts |= locked ? LOCKED_DOWN : NOT_LOCKED_DOWN;
+	facts |= request->ofed ? WITH_OFED : 0;
+	facts |= request->nvidia ? WITH_NVIDIA : 0;
+	facts |= record->prepared ? 0 : UNPREPARED;
+	facts |= record->has_symvers ? 0 : WITHOUT_SYMVERS;
+	facts |= *record->tools_arch ? 0 : WITHOUT_TOOLS;
+	facts |= record->has_randseed ? 0 : WITHOUT_SEED;
+	facts |= record->has_vmlinux ? 0 : WITHOUT_VMLINUX;
+	facts |= has(subject, KOPT_BASIC_MODVERSIONS) ? 0 : WITHOUT_BASIC_MODVERSIONS;
+	facts |= *chosen(subject) ? 0 : UNKNOWN_COMPILER;
+	if (!request->node)
+		return facts;
+	return facts | WITH_NODE |
+	       (request->node->probe->module_unload == PROBE_NO ? NODE_CANNOT_UNLOAD : 0);
 }
 
 /* ---- the tree */
@@ -160,7 +145,7 @@ static char *compiler_differs(const struct subject *subject)
 		return NULL;
 	return xasprintf(
 		"the kernel was made with %s, and modules will be with %s: flags of the kernel's "
-		"configuration may be unknown to it, and NVIDIA's build has to be told to bear it",
+		"configuration may be unknown to it, and NVIDIA's build needs an option to accept it",
 		own, other);
 }
 
@@ -358,17 +343,16 @@ static const struct rule rules[] = {
 		"give the headers with --kernel-from, or slipway probe --headers=yes on the node" },
 
 	{ "compiler-unknown", LINT_ERROR, WITH_CONFIG | UNKNOWN_COMPILER,
-		REASON("nothing tells which compiler the kernel was made with: its configuration has "
+		REASON("which compiler the kernel was made with is not known: its configuration has "
 		       "no CONFIG_CC_VERSION_TEXT and no CONFIG_GCC_VERSION"),
-		"name it with --compiler, gcc-12 for example: /proc/version of the node tells "
-		"which" },
+		"name it with --compiler, gcc-12 for example: /proc/version of the node names it" },
 	{ "compiler-missing", LINT_ERROR, ALWAYS, FIND(compiler_missing),
 		"choose the distribution whose compiler it is with --os, or the nearest one there "
 		"is with --compiler" },
 	{ "compiler-major-differs", LINT_WARNING, ALWAYS, FIND(compiler_differs),
 		"leave --compiler out where the kernel's own compiler can be had" },
 	{ "config-compiler-disagrees", LINT_WARNING, ALWAYS, FIND(config_compiler_disagrees),
-		"name the right one with --compiler: /proc/version of the node tells which" },
+		"name the right one with --compiler: /proc/version of the node names it" },
 	{ "gcc-plugins", LINT_NOTE, ALWAYS,
 		OPTION('+', GCC_PLUGINS,
 			"the kernel was made with plugins of gcc (GCC_PLUGINS=y), and so will "
@@ -408,17 +392,13 @@ static const struct rule rules[] = {
 		"build the kernel with CONFIG_INFINIBAND=m or =n, or leave --ofed out" },
 	{ "mlx5-builtin", LINT_ERROR, WITH_OFED, FIND(mlx5_builtin),
 		"build the kernel with mlx5 as modules or without it, or leave --ofed out" },
-	{ "peermem-without-infiniband", LINT_WARNING, PEERMEM_ALONE,
-		OPTION('n', INFINIBAND,
-			"INFINIBAND=n and no OFED: nothing there that nvidia-peermem could bind to"),
-		"give --ofed, or a kernel with CONFIG_INFINIBAND=m" },
 	{ "drm-missing", LINT_WARNING, WITH_NVIDIA | WITH_CONFIG, FIND(drm_missing),
 		"nothing needs to be done for compute; for displays build the kernel with "
 		"CONFIG_DRM and CONFIG_DRM_KMS_HELPER" },
 	{ "preempt-rt", LINT_ERROR, WITH_NVIDIA,
 		OPTION('+', PREEMPT_RT,
 			"PREEMPT_RT=y: NVIDIA's build refuses kernels for real time"),
-		"use the kernel's flavour without rt, or --force: then NVIDIA's build is told to go "
+		"use the kernel's flavour without rt, or --force: then NVIDIA's build is made to go "
 		"on (IGNORE_PREEMPT_RT_PRESENCE), which NVIDIA does not support" },
 	{ "sig-force-unsigned", LINT_ERROR, UNSIGNED,
 		OPTION('+', MODULE_SIG_FORCE,

@@ -35,7 +35,6 @@ struct lint_request {
 	const char *compiler; /* that the user wants instead of the kernel's: "gcc-13"; or NULL */
 	bool ofed;
 	bool nvidia;
-	bool peermem; /* nvidia-peermem is wanted */
 	bool signing; /* the modules will be signed */
 	bool no_tree; /* the record is of a configuration alone: no tree was found */
 	const struct lint_node *node; /* NULL: no bundle of a probe is there */

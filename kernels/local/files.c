@@ -37,6 +37,7 @@ static void file_free(struct local_file *file)
 	free(file->from);
 	free(file->to);
 	free(file->link);
+	free(file->text);
 }
 
 void local_files_free(struct local_files *files)
@@ -144,31 +145,6 @@ static bool has(const char *folder, const char *file)
 	return access(path, F_OK) == 0;
 }
 
-/* @text as seen from the folder of @path, without "." and ".."; NULL when it leads out. */
-static char *resolve_text(const char *path, const char *text)
-{
-	_cleanup_strv_ struct strv parts = { 0 };
-	_cleanup_strv_ struct strv kept = { 0 };
-
-	if (*text != '/') {
-		xstrv_split(&parts, path, "/");
-		if (parts.count)
-			strv_remove(&parts, parts.count - 1);
-	}
-	xstrv_split(&parts, text, "/");
-	for (size_t i = 0; i < parts.count; i++) {
-		if (strcmp(parts.items[i], ".") == 0)
-			continue;
-		if (strcmp(parts.items[i], "..") != 0)
-			xstrv_push(&kept, parts.items[i]);
-		else if (kept.count == 0)
-			return NULL;
-		else
-			strv_remove(&kept, kept.count - 1);
-	}
-	return kept.count == 0 ? NULL : xstrv_join(&kept, "/");
-}
-
 static bool is_below(const char *path, const char *folder)
 {
 	size_t length = strlen(folder);
@@ -233,8 +209,9 @@ static int add_link(struct selection *selection, const char *from, const char *t
 	real = realpath(target_from, NULL);
 	if (real && (is_secret(real) || (strstr(real, "/certs/") && !strstr(from, "/certs/"))))
 		return 0;
-	target_to = resolve_text(to, text);
-	if (!target_to) /* it leads beyond the output: what is there comes here instead */
+	target_to = unpack_link_target(to, text);
+	if (!target_to ||
+		!*target_to) /* it leads beyond the output: what is there comes here instead */
 		return want(selection, target_from, to);
 	relative = *text == '/' ? unpack_relative_link(to, text) : NULL;
 	r = local_files_add(selection->files, from, to, relative ? relative : text);
@@ -281,6 +258,9 @@ static int add_path(struct selection *selection, const char *from, const char *t
 
 	if (lstat(from, &status) < 0)
 		return fail(selection, from, -errno);
+	if (selection->is_build &&
+		!build_wants(selection, to + selection->base_length, S_ISDIR(status.st_mode)))
+		return 0;
 	if (S_ISDIR(status.st_mode))
 		return add_folder(selection, from, to);
 	if (S_ISLNK(status.st_mode))
@@ -300,14 +280,8 @@ static int add_folder(struct selection *selection, const char *from, const char 
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *child_from = xasprintf("%s/%s", from, names.items[i]);
 		_cleanup_free_ char *child_to = xasprintf("%s/%s", to, names.items[i]);
-		struct stat status;
 
 		if (strcmp(names.items[i], ".git") == 0 || is_secret(child_to))
-			continue;
-		if (selection->is_build &&
-			(lstat(child_from, &status) < 0 ||
-				!build_wants(selection, child_to + selection->base_length,
-					S_ISDIR(status.st_mode))))
 			continue;
 		r = add_path(selection, child_from, child_to);
 		if (r < 0)
@@ -422,11 +396,13 @@ static char *find_included(const struct selection *selection, const char *from, 
 static char *included_place(const char *text, const char *to)
 {
 	_cleanup_free_ char *makefile = xasprintf("%s/Makefile", to);
+	_cleanup_free_ char *place = NULL;
 
 	if (strncmp(text, "/usr/src/", 9) == 0)
 		return xstrdup(text + 1);
-	return *text == '/' ? xasprintf("usr/src%s", strrchr(text, '/'))
-			    : resolve_text(makefile, text);
+	place = *text == '/' ? xasprintf("usr/src%s", strrchr(text, '/'))
+			     : unpack_link_target(makefile, text);
+	return place && *place ? TAKE_PTR(place) : NULL;
 }
 
 static int add_headers(struct selection *selection, const char *from, const char *included,
@@ -459,8 +435,7 @@ static int add_module_link(
 	struct selection *selection, const char *name, const char *place, const char *from)
 {
 	_cleanup_free_ char *path = xasprintf("lib/modules/%s/%s", selection->krel, name);
-	_cleanup_free_ char *target = xasprintf("/%s", place);
-	_cleanup_free_ char *text = unpack_relative_link(path, target);
+	_cleanup_free_ char *text = unpack_relative_link(path, place);
 	int r = local_files_add(selection->files, from, path, text);
 
 	return r < 0 ? fail(selection, from, r) : 0;
@@ -493,8 +468,8 @@ static int add_tree(struct selection *selection, const char *from)
 	return add_module_link(selection, "source", included && !sources ? included_to : to, from);
 }
 
-int local_files_add_tree(struct local_files *files, const char *root, const struct local_tree *tree,
-	bool confined, struct error *error)
+int local_files_add_tree(struct local_files *files, const char *root,
+	const struct local_place *tree, bool confined, struct error *error)
 {
 	_cleanup_free_ char *real_root = confined ? realpath(root, NULL) : NULL;
 	_cleanup_(selection_done) struct selection selection = {

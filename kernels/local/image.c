@@ -2,12 +2,12 @@
 #include "kernels/local/image.h"
 
 #include <fcntl.h>
-#include <json-c/json.h>
 #include <string.h>
 #include <sys/utsname.h>
 
 #include "common/fs.h"
 #include "common/xalloc.h"
+#include "kernels/json_fields.h"
 #include "kernels/krel.h"
 
 #define TEXT_LIMIT  ((size_t) 4 << 20) /* the image-spec's own advice for manifests */
@@ -15,13 +15,6 @@
 #define NESTING_MAX 4 /* an index may name an index */
 
 /* ---- which layers there are */
-
-static void json_free(struct json_object **object)
-{
-	json_object_put(*object);
-}
-
-#define _cleanup_json_ _cleanup_(json_free)
 
 static const char *digest_of(const char *name)
 {
@@ -39,7 +32,6 @@ static int read_json(const struct local_image *image, const char *name, struct j
 {
 	_cleanup_free_ char *file = file_of(image, name);
 	_cleanup_free_ char *text = NULL;
-	struct hash *hash;
 	size_t size;
 	int r;
 
@@ -52,9 +44,7 @@ static int read_json(const struct local_image *image, const char *name, struct j
 	}
 	if (r < 0)
 		return r;
-	hash = hash_new();
-	hash_add(hash, text, strlen(text));
-	hash_finish(hash, hex);
+	hash_bytes(text, strlen(text), hex);
 	*ret = json_tokener_parse(text);
 	return *ret ? 0 : error_set(error, -EBADMSG, "%s: %s is not JSON", image->path, name);
 }
@@ -227,17 +217,17 @@ static int scan_layer(const struct local_image *image, const char *layer, struct
 int local_image_scan(const struct local_image *image, struct local_scan *scan, struct error *error)
 {
 	for (size_t i = 0; i < image->layers.count; i++) {
-		_cleanup_scan_ struct local_scan *layer = local_scan_new();
+		_cleanup_(local_scan_free) struct local_scan layer = { 0 };
 		_cleanup_strv_ struct strv whiteouts = { 0 };
-		int r = scan_layer(image, image->layers.items[i], layer, &whiteouts, error);
+		int r = scan_layer(image, image->layers.items[i], &layer, &whiteouts, error);
 
 		if (r < 0)
 			return r;
 		for (size_t j = 0; j < whiteouts.count; j++)
 			local_scan_forget(scan, whiteouts.items[j]);
-		for (size_t j = 0; j < layer->mark_count; j++) {
-			local_scan_forget(scan, layer->marks[j].path);
-			local_scan_add(scan, layer->marks[j].path, layer->marks[j].text);
+		for (size_t j = 0; j < layer.mark_count; j++) {
+			local_scan_forget(scan, layer.marks[j].path);
+			local_scan_add(scan, layer.marks[j].path, layer.marks[j].text);
 		}
 	}
 	return 0;
@@ -266,11 +256,12 @@ static int remove_whiteouts(int folder_fd, const struct strv *whiteouts)
 }
 
 /* Of the entry as it lies in the image's archive. */
-static int hash_member(
-	const struct local_image *image, const char *name, struct hash *hash, struct error *error)
+static int hash_member(const struct local_image *image, const char *name, char hex[HASH_HEX_SIZE],
+	struct error *error)
 {
 	_cleanup_(archive_input_close) struct archive_input input;
 	struct archive_entry *entry;
+	struct hash *hash;
 	const void *block;
 	size_t size;
 	la_int64_t offset;
@@ -286,9 +277,11 @@ static int hash_member(
 		if (state < ARCHIVE_WARN)
 			return archive_input_damaged(image->path, input.reader, error);
 	} while (!archive_input_path(entry) || strcmp(archive_input_path(entry), name) != 0);
+	hash = hash_new();
 	while ((state = archive_read_data_block(input.reader, &block, &size, &offset)) ==
 		ARCHIVE_OK)
 		hash_add(hash, block, size);
+	hash_finish(hash, hex);
 	return state == ARCHIVE_EOF ? 0 : archive_input_damaged(image->path, input.reader, error);
 }
 
@@ -297,21 +290,18 @@ static int check_layer(const struct local_image *image, const char *layer, struc
 {
 	const char *wanted = digest_of(layer);
 	_cleanup_free_ char *file = file_of(image, layer);
-	struct hash *hash;
 	char hex[HASH_HEX_SIZE];
 	int r;
 
 	if (!wanted || !hash_is_hex(wanted))
 		return 0;
-	hash = hash_new();
 	if (image->archive) {
-		r = hash_member(image, layer, hash, error);
+		r = hash_member(image, layer, hex, error);
 	} else {
-		r = hash_add_file(hash, AT_FDCWD, file);
+		r = hash_file(AT_FDCWD, file, hex);
 		if (r < 0)
 			r = error_set_errno(error, r, "%s", file);
 	}
-	hash_finish(hash, hex);
 	if (r == 0 && strcmp(hex, wanted) != 0)
 		return error_set(error, -EBADMSG, "%s: %s is damaged: its SHA-256 is %s",
 			image->path, layer, hex);
@@ -326,21 +316,22 @@ int local_image_unpack(
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", unpack->folder);
 	for (size_t i = 0; i < image->layers.count; i++) {
-		_cleanup_scan_ struct local_scan *ignored = local_scan_new();
+		_cleanup_(local_scan_free) struct local_scan ignored = { 0 };
 		_cleanup_strv_ struct strv whiteouts = { 0 };
 		const char *layer = image->layers.items[i];
 		_cleanup_free_ char *file = file_of(image, layer);
+		struct unpack of_layer = *unpack;
 		int r = check_layer(image, layer, error);
 
 		if (r == 0)
-			r = scan_layer(image, layer, ignored, &whiteouts, error);
+			r = scan_layer(image, layer, &ignored, &whiteouts, error);
 		if (r < 0)
 			return r;
 		r = remove_whiteouts(fd, &whiteouts);
 		if (r < 0)
 			return error_set_errno(error, r, "%s", unpack->folder);
-		r = image->archive ? unpack_tar_member(unpack, AT_FDCWD, file, layer, error)
-				   : unpack_tar(unpack, AT_FDCWD, file, error);
+		of_layer.member = image->archive ? layer : NULL;
+		r = unpack_run(&of_layer, AT_FDCWD, file, error);
 		if (r < 0)
 			return r;
 	}

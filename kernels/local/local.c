@@ -9,8 +9,8 @@
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/local/image.h"
+#include "kernels/krel.h"
 #include "kernels/local/scan.h"
-#include "kernels/os_release.h"
 #include "kernels/probe/probe.h"
 #include "module/elf.h"
 
@@ -122,13 +122,13 @@ static int scan_archive(struct local_input *input, enum archive_kind kind, struc
 	int r = archive_input_open(&archive, kind, AT_FDCWD, input->path, NULL, &why);
 
 	if (r == 0)
-		r = local_scan_archive(input->scan, &archive, input->path, NULL, &why);
+		r = local_scan_archive(&input->scan, &archive, input->path, NULL, &why);
 	if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && begins_as_archive(input->path))
 		return error_set(error, -EINVAL,
 			"--kernel-from %s: an archive that is cut short or damaged: copy or make "
 			"it again (%s)",
 			input->path, why.text);
-	if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && input->scan->mark_count == 0)
+	if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && input->scan.mark_count == 0)
 		return error_set(error, -EINVAL, "--kernel-from %s: no archive that is known: %s",
 			input->path, kinds_text);
 	return r < 0 ? error_set(error, r, "--kernel-from %s", why.text) : 0;
@@ -140,7 +140,7 @@ static int scan_image(struct local_input *input, struct error *error)
 	int r = local_image_open(input->path, input->kind == LOCAL_IMAGE_ARCHIVE, &image, error);
 
 	if (r == 0)
-		r = local_image_scan(&image, input->scan, error);
+		r = local_image_scan(&image, &input->scan, error);
 	if (r < 0)
 		return error_prefix(error, r, "--kernel-from");
 	(void) snprintf(input->sha256, sizeof(input->sha256), "%s",
@@ -162,13 +162,13 @@ static int scan_file(struct local_input *input, struct error *error)
 		      : kind == ARCHIVE_KIND_RPM ? LOCAL_RPM
 						 : LOCAL_TARBALL;
 	/* A tarball is what is in it. */
-	if (input->kind == LOCAL_TARBALL && local_scan_has(input->scan, PROBE_FILE)) {
+	if (input->kind == LOCAL_TARBALL && local_scan_has(&input->scan, PROBE_FILE)) {
 		input->kind = LOCAL_PROBE;
 	} else if (input->kind == LOCAL_TARBALL &&
-		   (local_scan_has(input->scan, "manifest.json") ||
-			   local_scan_has(input->scan, "oci-layout"))) {
+		   (local_scan_has(&input->scan, "manifest.json") ||
+			   local_scan_has(&input->scan, "oci-layout"))) {
 		input->kind = LOCAL_IMAGE_ARCHIVE;
-		local_scan_forget(input->scan, "");
+		local_scan_forget(&input->scan, "");
 		return scan_image(input, error);
 	}
 	return 0;
@@ -197,10 +197,9 @@ static int input_scan(const char *path, struct local_input *input, struct error 
 		return error_set(error, -EINVAL,
 			"--kernel-from %s: neither a folder nor a file: %s", path, kinds_text);
 	}
-	input->scan = local_scan_new();
 	r = S_ISDIR(status.st_mode) ? scan_image(input, error) : scan_file(input, error);
 	if (r == 0)
-		local_scan_finish(input->scan);
+		local_scan_finish(&input->scan);
 	return r;
 }
 
@@ -208,26 +207,21 @@ static int input_scan(const char *path, struct local_input *input, struct error 
 static int take_facts(struct local_input *input, struct error *error)
 {
 	static const char *const files[] = { "etc/os-release", "usr/lib/os-release" };
-	const char *text = local_scan_text(input->scan, PROBE_FILE);
-	_cleanup_(probe_free) struct probe probe = { 0 };
-	int r;
+	const char *text = local_scan_text(&input->scan, PROBE_FILE);
+	struct probe *probe = &input->probe;
 
 	if (input->kind == LOCAL_PROBE) {
-		r = probe_parse(text, strlen(text), &probe, error);
-		if (r < 0)
-			return error_prefix(error, r, "--kernel-from %s", input->path);
-		input->krel = TAKE_PTR(probe.krel);
-		input->os = TAKE_PTR(probe.os);
-		input->os_version = TAKE_PTR(probe.os_version);
-		return 0;
+		int r = probe_parse(text, strlen(text), probe, error);
+
+		return r < 0 ? error_prefix(error, r, "--kernel-from %s", input->path) : 0;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(files) && !input->os; i++) {
-		text = local_scan_text(input->scan, files[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(files) && !probe->os; i++) {
+		text = local_scan_text(&input->scan, files[i]);
 		if (!text)
 			continue;
-		input->os = os_release_value(text, "ID");
-		free(input->os_version);
-		input->os_version = os_release_value(text, "VERSION_ID");
+		probe->os = os_release_value(text, "ID");
+		free(probe->os_version);
+		probe->os_version = os_release_value(text, "VERSION_ID");
 	}
 	return 0;
 }
@@ -235,17 +229,18 @@ static int take_facts(struct local_input *input, struct error *error)
 /* Is there anything of a kernel in it? */
 static int check_input(const struct local_input *input, struct error *error)
 {
-	const struct local_scan *scan = input->scan;
+	const struct local_scan *scan = &input->scan;
 
-	if (input->krel || scan->module_count || local_scan_has(scan, "usr/src") ||
+	if (input->probe.krel || scan->modules.count || local_scan_has(scan, "usr/src") ||
 		local_scan_tree(scan, NULL))
 		return 0;
-	if (scan->tree_count)
+	if (scan->trees.count)
 		return error_set(error, -EINVAL,
 			"--kernel-from %s: %s%sa kernel's source that is not prepared (it has no "
 			"include/generated/utsrelease.h): configure it as the kernel on the node, "
 			"and let its make end",
-			input->path, scan->trees[0].path, *scan->trees[0].path ? " is " : "");
+			input->path, scan->trees.items[0].path,
+			*scan->trees.items[0].path ? " is " : "");
 	return error_set(error, -EINVAL, "--kernel-from %s: nothing of a kernel is in this %s: %s",
 		input->path, local_kind_name(input->kind), kinds_text);
 }
@@ -256,15 +251,14 @@ static void list_krels(const struct local_kernel *kernel, bool trees, struct str
 {
 	for (size_t i = 0; i < kernel->count; i++) {
 		const struct local_input *input = &kernel->inputs[i];
-		const struct local_scan *scan = input->scan;
+		const struct local_places *places =
+			trees ? &input->scan.trees : &input->scan.modules;
 
-		for (size_t j = 0; trees && j < scan->tree_count; j++)
-			if (scan->trees[j].krel)
-				xstrv_push_unique(krels, scan->trees[j].krel);
-		for (size_t j = 0; !trees && j < scan->module_count; j++)
-			xstrv_push_unique(krels, scan->modules[j].krel);
-		if (input->krel)
-			xstrv_push_unique(krels, input->krel);
+		for (size_t j = 0; j < places->count; j++)
+			if (places->items[j].krel)
+				xstrv_push_unique(krels, places->items[j].krel);
+		if (input->probe.krel)
+			xstrv_push_unique(krels, input->probe.krel);
 	}
 	strv_sort(krels);
 }
@@ -305,7 +299,7 @@ static int check_krel(struct local_kernel *kernel, const char *krel, struct erro
 		return 0;
 	text = xstrv_join(&krels, ", ");
 	return error_set(error, -ENODATA, "kernel %s: what --kernel-from names is of %s", krel,
-		*text ? text : "no kernel release that can be told");
+		*text ? text : "an unknown kernel release");
 }
 
 /* What there is for the kernel, over all inputs. */
@@ -315,16 +309,16 @@ static int find_parts(struct local_kernel *kernel, struct error *error)
 
 	for (size_t i = 0; i < kernel->count; i++) {
 		const struct local_input *input = &kernel->inputs[i];
-		const struct local_tree *tree = local_scan_tree(input->scan, kernel->krel);
-		const struct local_modules *modules = local_scan_modules(input->scan, kernel->krel);
+		const struct local_place *tree = local_scan_tree(&input->scan, kernel->krel);
+		const struct local_place *modules = local_scan_modules(&input->scan, kernel->krel);
 
 		if (tree && !tree->symvers && !without)
 			without = input->path;
 		kernel->has_headers |= tree && tree->symvers;
 		kernel->has_modules |= (tree && tree->builtin) || (modules && modules->builtin);
 		if (!kernel->os) {
-			kernel->os = input->os;
-			kernel->os_version = input->os_version;
+			kernel->os = input->probe.os;
+			kernel->os_version = input->probe.os_version;
 		}
 	}
 	if (without && !kernel->has_headers)
@@ -337,53 +331,41 @@ static int find_parts(struct local_kernel *kernel, struct error *error)
 }
 
 /* Place, mode and content of all that is taken from a folder. */
-static int hash_folder(
-	const struct local_input *input, const char *krel, struct hash *hash, struct error *error)
+static int hash_folder(struct local_input *input, const char *krel, struct error *error)
 {
+	const struct local_parts parts = { .krel = krel, .tree = true, .modules = true };
 	_cleanup_(local_files_free) struct local_files files = { 0 };
-	const struct local_tree *tree = local_scan_tree(input->scan, krel);
-	const struct local_modules *modules = local_scan_modules(input->scan, krel);
-	_cleanup_free_ char *order = NULL;
-	int r = 0;
+	struct hash *hash;
+	int r = local_files_add_parts(&files, input->path, &input->scan, &parts, error);
 
-	if (tree)
-		r = local_files_add_tree(&files, input->path, tree, false, error);
-	if (r == 0 && modules)
-		r = local_files_add_modules(&files, input->path, modules, error);
-	else if (r == 0 && tree && tree->builtin)
-		r = local_files_add_built(&files, input->path, tree, false, &order, error);
 	if (r < 0)
 		return error_prefix(error, r, "--kernel-from");
-	local_files_sort(&files);
-	for (size_t i = 0; i < files.count; i++) {
+	hash = hash_new();
+	for (size_t i = 0; i < files.count && r == 0; i++) {
 		const struct local_file *file = &files.items[i];
 
+		if (file->text) /* made from the others' places */
+			continue;
 		hash_add_text(hash, file->to);
 		hash_add_text(hash, file->link ? file->link : "");
 		r = file->link ? 0 : hash_add_tree(hash, AT_FDCWD, file->from);
 		if (r < 0)
-			return error_set_errno(error, r, "%s", file->from);
+			(void) error_set_errno(error, r, "%s", file->from);
 	}
-	return 0;
+	hash_finish(hash, input->sha256);
+	return r;
 }
 
 static int input_hash(struct local_input *input, const char *krel, struct error *error)
 {
-	struct hash *hash;
 	int r;
 
-	if (*input->sha256)
+	if (*input->sha256) /* that of an image's manifest */
 		return 0;
-	hash = hash_new();
-	if (input->kind == LOCAL_FOLDER) {
-		r = hash_folder(input, krel, hash, error);
-	} else {
-		r = hash_add_file(hash, AT_FDCWD, input->path);
-		if (r < 0)
-			r = error_set_errno(error, r, "--kernel-from %s", input->path);
-	}
-	hash_finish(hash, input->sha256);
-	return r;
+	if (input->kind == LOCAL_FOLDER)
+		return hash_folder(input, krel, error);
+	r = hash_file(AT_FDCWD, input->path, input->sha256);
+	return r < 0 ? error_set_errno(error, r, "--kernel-from %s", input->path) : 0;
 }
 
 int local_open(
@@ -420,11 +402,9 @@ int local_open(
 void local_free(struct local_kernel *kernel)
 {
 	for (size_t i = 0; i < kernel->count; i++) {
-		local_scan_free(kernel->inputs[i].scan);
+		local_scan_free(&kernel->inputs[i].scan);
 		free(kernel->inputs[i].path);
-		free(kernel->inputs[i].krel);
-		free(kernel->inputs[i].os);
-		free(kernel->inputs[i].os_version);
+		probe_free(&kernel->inputs[i].probe);
 	}
 	free(kernel->inputs);
 	free(kernel->krel);
@@ -433,18 +413,16 @@ void local_free(struct local_kernel *kernel)
 
 char *local_lacks(const struct local_kernel *kernel)
 {
-	const char *what = "the kernel's own modules, which drivers depend on, are not there";
-
 	if (kernel->has_headers && kernel->has_modules)
 		return NULL;
-	if (!kernel->has_headers)
-		what = kernel->has_modules
-			       ? "the headers to compile against are not there"
-			       : "neither the headers to compile against nor the kernel's own "
-				 "modules, which drivers depend on, are there";
 	return xasprintf("kernel %s: of what --kernel-from names, %s: they are looked for in the "
 			 "distribution's repositories",
-		kernel->krel, what);
+		kernel->krel,
+		kernel->has_headers
+			? "the kernel's own modules, which drivers depend on, are not there"
+		: kernel->has_modules ? "the headers to compile against are not there"
+				      : "neither the headers to compile against nor the kernel's "
+					"own modules, which drivers depend on, are there");
 }
 
 void local_add_inputs(const struct local_kernel *kernel, struct hash *hash)

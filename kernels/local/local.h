@@ -20,6 +20,8 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "common/strv.h"
+#include "kernels/local/scan.h"
+#include "kernels/probe/probe.h"
 
 enum local_kind {
 	LOCAL_FOLDER, /* a build folder, headers or a root */
@@ -31,16 +33,12 @@ enum local_kind {
 	LOCAL_PROBE,
 };
 
-struct local_scan;
-
 struct local_input {
 	char *path; /* absolute */
 	enum local_kind kind;
-	struct local_scan *scan;    /* which kernels are in it: scan.h */
+	struct local_scan scan;     /* which kernels are in it */
 	char sha256[HASH_HEX_SIZE]; /* of the file; of a folder: of all that is taken from it */
-	char *krel;                 /* that a probe bundle names; NULL in others */
-	char *os;                   /* ID and VERSION_ID of the os-release in it, or NULL */
-	char *os_version;
+	struct probe probe;         /* of others than LOCAL_PROBE only the os, where it names one */
 };
 
 struct local_kernel {
@@ -77,12 +75,9 @@ void local_add_inputs(const struct local_kernel *kernel, struct hash *hash);
 
 /*
  * Puts the kernel tree into the empty @folder: lib/modules/<krel>/{build,source} and what they
- * point to. @scratch is an empty folder on the same file system; what is left in it can go. Only
- * with has_headers. The tree still has to be relocated: kernels/tree/tree.h.
+ * point to, which still has to be relocated (kernels/tree/tree.h); or with @modules
+ * lib/modules/<krel>/{kernel,modules.*}. Only what is there: has_headers, has_modules. @scratch is
+ * an empty folder on the same file system; what is left in it can go.
  */
-int local_make_tree(const struct local_kernel *kernel, const char *scratch, const char *folder,
-	struct error *error) _must_check_;
-
-/* The same for lib/modules/<krel>/{kernel,modules.*}. Only with has_modules. */
-int local_make_modules(const struct local_kernel *kernel, const char *scratch, const char *folder,
-	struct error *error) _must_check_;
+int local_make(const struct local_kernel *kernel, bool modules, const char *scratch,
+	const char *folder, struct error *error) _must_check_;

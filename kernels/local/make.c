@@ -9,8 +9,6 @@
 #include "common/xalloc.h"
 #include "kernels/local/image.h"
 #include "kernels/local/local.h"
-#include "kernels/local/scan.h"
-#include "kernels/probe/probe.h"
 #include "kernels/tree/depends.h"
 #include "module/elf.h"
 
@@ -41,16 +39,16 @@ static int add_lists(struct local_files *files, const char *folder, const char *
 	return 0;
 }
 
-int local_files_add_modules(struct local_files *files, const char *root,
-	const struct local_modules *modules, struct error *error)
+static int add_modules(struct local_files *files, const char *root,
+	const struct local_place *modules, struct error *error)
 {
 	_cleanup_free_ char *folder = xasprintf("%s/%s", root, modules->path);
 	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_strv_ struct strv paths = { 0 };
-	int r = fd < 0 ? -errno : 0;
+	int r = fd < 0 ? -errno : depends_list_modules(fd, "kernel", &paths);
 
-	if (r == 0 && modules->modules)
-		r = depends_list_modules(fd, "kernel", &paths);
+	if (r == -ENOENT && fd >= 0) /* all is built in */
+		r = 0;
 	for (size_t i = 0; i < paths.count && r == 0; i++)
 		r = add_file(files, folder, paths.items[i], modules->krel, "");
 	if (r == 0)
@@ -92,12 +90,13 @@ static int look_for(const char *root, const char *folder, const char *module, bo
 }
 
 int local_files_add_built(struct local_files *files, const char *root,
-	const struct local_tree *tree, bool confined, char **ret_order, struct error *error)
+	const struct local_place *tree, bool confined, struct error *error)
 {
 	_cleanup_free_ char *folder =
 		*tree->path == '/' ? xstrdup(tree->path)
 				   : xasprintf("%s%s%s", root, *tree->path ? "/" : "", tree->path);
 	_cleanup_free_ char *path = xasprintf("%s/modules.order", folder);
+	_cleanup_free_ char *to = xasprintf("lib/modules/%s/modules.order", tree->krel);
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_strv_ struct strv order = { 0 };
 	_cleanup_free_ char *text = NULL;
@@ -145,11 +144,32 @@ int local_files_add_built(struct local_files *files, const char *root,
 		xstrv_pushf(&order, "kernel/%s", module);
 	}
 	r = add_lists(files, folder, tree->krel, ARRAY_SIZE(lists) - 1);
+	if (r == 0)
+		r = local_files_add(files, path, to, NULL);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", folder);
 	xstrv_push(&order, "");
-	*ret_order = xstrv_join(&order, "\n");
+	files->items[files->count - 1].text = xstrv_join(&order, "\n");
 	return 0;
+}
+
+int local_files_add_parts(struct local_files *files, const char *root,
+	const struct local_scan *scan, const struct local_parts *parts, struct error *error)
+{
+	const struct local_place *tree = local_scan_tree(scan, parts->krel);
+	const struct local_place *modules = local_scan_modules(scan, parts->krel);
+	int r = 0;
+
+	if (parts->tree && tree && tree->symvers)
+		r = local_files_add_tree(files, root, tree, parts->confined, error);
+	if (r < 0)
+		return r;
+	if (parts->modules && modules && modules->builtin)
+		r = add_modules(files, root, modules, error);
+	else if (parts->modules && tree && tree->builtin)
+		r = local_files_add_built(files, root, tree, parts->confined, error);
+	local_files_sort(files);
+	return r;
 }
 
 /* ---- into a folder */
@@ -172,6 +192,9 @@ int local_files_copy(
 		}
 		if (r == 0 && file->link)
 			r = symlinkat(file->link, folder_fd, file->to) < 0 ? -errno : 0;
+		else if (r == 0 && file->text)
+			r = fs_write_atomic(
+				folder_fd, file->to, file->text, strlen(file->text), 0644);
 		else if (r == 0 &&
 			 (apart || linkat(AT_FDCWD, file->from, folder_fd, file->to, 0) < 0))
 			r = copy_apart(AT_FDCWD, file->from, folder_fd, file->to);
@@ -186,8 +209,8 @@ int local_files_copy(
 struct stage {
 	const struct local_kernel *kernel;
 	const char *scratch;
-	struct strv roots; /* folders with kernels: the user's, or below @scratch */
-	bool modules;      /* the kernel's own modules are wanted, not the headers */
+	struct strv *roots; /* folders with kernels: the user's, or below @scratch */
+	bool modules;       /* the kernel's own modules are wanted, not the headers */
 	struct error *error;
 };
 
@@ -250,18 +273,16 @@ static int stage_archive(struct stage *stage, const struct local_input *input, s
 	if (r < 0)
 		return error_set_errno(stage->error, r, "%s", folder);
 	if (tarball) {
-		r = unpack_tar(&unpack, AT_FDCWD, input->path, stage->error);
-	} else if (input->kind == LOCAL_DEB) {
-		r = unpack_deb(&unpack, AT_FDCWD, input->path, stage->error);
-	} else if (input->kind == LOCAL_RPM) {
-		r = unpack_rpm(&unpack, AT_FDCWD, input->path, stage->error);
+		r = unpack_run(&unpack, AT_FDCWD, input->path, stage->error);
+	} else if (input->kind == LOCAL_DEB || input->kind == LOCAL_RPM) {
+		r = unpack_package(&unpack, AT_FDCWD, input->path, stage->error);
 	} else {
 		r = local_image_open(
 			input->path, input->kind == LOCAL_IMAGE_ARCHIVE, &image, stage->error);
 		if (r == 0)
 			r = local_image_unpack(&image, &unpack, stage->error);
 	}
-	xstrv_push_unique(&stage->roots, root);
+	xstrv_push_unique(stage->roots, root);
 	return r;
 }
 
@@ -269,70 +290,62 @@ static int stage_archive(struct stage *stage, const struct local_input *input, s
 static bool is_needed(const struct stage *stage, const struct local_input *input)
 {
 	const char *krel = stage->kernel->krel;
-	const struct local_tree *tree = local_scan_tree(input->scan, krel);
+	const struct local_place *tree = local_scan_tree(&input->scan, krel);
 
 	if (stage->modules)
-		return local_scan_modules(input->scan, krel) || (tree && tree->builtin);
-	return tree || local_scan_has(input->scan, "usr/src");
+		return local_scan_modules(&input->scan, krel) || (tree && tree->builtin);
+	return tree || local_scan_has(&input->scan, "usr/src");
 }
 
 /* 1: the root had it and it is in the folder now; 0: look in the next. */
 static int make_from(const struct stage *stage, const char *root, int folder_fd)
 {
-	const char *krel = stage->kernel->krel;
-	bool staged = is_staged(stage, root);
-	_cleanup_scan_ struct local_scan *scan = NULL;
+	const struct local_parts parts = {
+		.krel = stage->kernel->krel,
+		.tree = !stage->modules,
+		.modules = stage->modules,
+		.confined = is_staged(stage, root),
+	};
+	_cleanup_(local_scan_free) struct local_scan scan = { 0 };
 	_cleanup_(local_files_free) struct local_files files = { 0 };
-	_cleanup_free_ char *order = NULL;
-	_cleanup_free_ char *path = xasprintf("lib/modules/%s/modules.order", krel);
-	const struct local_modules *modules;
-	const struct local_tree *tree;
 	int r = local_scan_folder(root, false, &scan, stage->error);
 
-	if (r < 0)
+	if (r == 0)
+		r = local_files_add_parts(&files, root, &scan, &parts, stage->error);
+	if (r < 0 || files.count == 0)
 		return r;
-	tree = local_scan_tree(scan, krel);
-	modules = local_scan_modules(scan, krel);
-	if (!stage->modules && tree && tree->symvers)
-		r = local_files_add_tree(&files, root, tree, staged, stage->error);
-	else if (stage->modules && modules && modules->builtin)
-		r = local_files_add_modules(&files, root, modules, stage->error);
-	else if (stage->modules && tree && tree->builtin)
-		r = local_files_add_built(&files, root, tree, staged, &order, stage->error);
-	else
-		return 0;
-	if (r < 0)
-		return r;
-	local_files_sort(&files);
-	r = local_files_copy(&files, folder_fd, !staged, stage->error);
-	if (r < 0 || !order)
-		return r < 0 ? r : 1;
-	r = fs_write_atomic(folder_fd, path, order, strlen(order), 0644);
-	return r < 0 ? error_set_errno(stage->error, r, "%s", path) : 1;
+	r = local_files_copy(&files, folder_fd, !parts.confined, stage->error);
+	return r < 0 ? r : 1;
 }
 
-static int make(const struct local_kernel *kernel, const char *scratch, const char *folder,
-	bool modules, struct error *error)
+int local_make(const struct local_kernel *kernel, bool modules, const char *scratch,
+	const char *folder, struct error *error)
 {
+	_cleanup_strv_ struct strv roots = { 0 };
 	struct stage stage = {
-		.kernel = kernel, .scratch = scratch, .modules = modules, .error = error
+		.kernel = kernel,
+		.scratch = scratch,
+		.roots = &roots,
+		.modules = modules,
+		.error = error,
 	};
 	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = fd < 0 ? error_set_errno(error, -errno, "%s", folder) : 0;
+	int r = 0;
 
+	if (fd < 0)
+		return error_set_errno(error, -errno, "--kernel-from: %s", folder);
 	for (size_t i = 0; i < kernel->count && r == 0; i++) {
 		const struct local_input *input = &kernel->inputs[i];
 
 		if (!is_needed(&stage, input))
 			continue;
 		if (input->kind == LOCAL_FOLDER)
-			xstrv_push(&stage.roots, input->path);
+			xstrv_push(&roots, input->path);
 		else
 			r = stage_archive(&stage, input, i);
 	}
-	for (size_t i = 0; i < stage.roots.count && r == 0; i++)
-		r = make_from(&stage, stage.roots.items[i], fd);
-	strv_free(&stage.roots);
+	for (size_t i = 0; i < roots.count && r == 0; i++)
+		r = make_from(&stage, roots.items[i], fd);
 	if (r < 0)
 		return error_prefix(error, r, "--kernel-from");
 	if (r == 0)
@@ -341,16 +354,4 @@ static int make(const struct local_kernel *kernel, const char *scratch, const ch
 			"a link leads to where nothing is",
 			modules ? "modules" : "headers", kernel->krel);
 	return 0;
-}
-
-int local_make_tree(const struct local_kernel *kernel, const char *scratch, const char *folder,
-	struct error *error)
-{
-	return make(kernel, scratch, folder, false, error);
-}
-
-int local_make_modules(const struct local_kernel *kernel, const char *scratch, const char *folder,
-	struct error *error)
-{
-	return make(kernel, scratch, folder, true, error);
 }

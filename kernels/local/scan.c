@@ -38,7 +38,6 @@ static const struct {
 	{ "usr/lib/os-release", true },
 	{ "probe.json", true },
 	{ "oci-layout", false },
-	{ "index.json", false },
 	{ "manifest.json", false },
 };
 
@@ -144,31 +143,25 @@ bool local_scan_wants(const char *path, bool *ret_content)
 
 /* ---- the marks */
 
-struct local_scan *local_scan_new(void)
+static void places_free(struct local_places *places)
 {
-	return xcalloc(1, sizeof(struct local_scan));
+	for (size_t i = 0; i < places->count; i++) {
+		free(places->items[i].path);
+		free(places->items[i].krel);
+	}
+	free(places->items);
 }
 
 void local_scan_free(struct local_scan *scan)
 {
-	if (!scan)
-		return;
 	for (size_t i = 0; i < scan->mark_count; i++) {
 		free(scan->marks[i].path);
 		free(scan->marks[i].text);
 	}
-	for (size_t i = 0; i < scan->tree_count; i++) {
-		free(scan->trees[i].path);
-		free(scan->trees[i].krel);
-	}
-	for (size_t i = 0; i < scan->module_count; i++) {
-		free(scan->modules[i].path);
-		free(scan->modules[i].krel);
-	}
 	free(scan->marks);
-	free(scan->trees);
-	free(scan->modules);
-	free(scan);
+	places_free(&scan->trees);
+	places_free(&scan->modules);
+	*scan = (struct local_scan){ 0 };
 }
 
 static const struct local_mark *find_mark(
@@ -233,75 +226,60 @@ const char *local_scan_text(const struct local_scan *scan, const char *path)
 
 /* ---- the kernels that they mark */
 
-static void finish_tree(
-	struct local_scan *scan, const struct local_mark *mark, const struct meaning *meaning)
+/* The place of this path, added where it is new. */
+static struct local_place *get_place(struct local_places *places, const char *path, size_t length)
 {
-	_cleanup_free_ char *path = xstrndup(mark->path, meaning->length);
-	struct local_tree *tree = NULL;
-
-	for (size_t i = 0; i < scan->tree_count && !tree; i++)
-		if (strcmp(scan->trees[i].path, path) == 0)
-			tree = &scan->trees[i];
-	if (!tree) {
-		tree = &scan->trees[scan->tree_count++];
-		tree->path = TAKE_PTR(path);
-	}
-	if (meaning->file == 0 && !tree->krel && mark->text) {
-		_cleanup_free_ char *krel = kernel_tree_defined(mark->text, "UTS_RELEASE");
-
-		if (krel && *krel && !strchr(krel, '/'))
-			tree->krel = TAKE_PTR(krel);
-	}
-	tree->symvers |= meaning->file == 1;
-	tree->builtin |= meaning->file == 3;
-}
-
-static void finish_modules(struct local_scan *scan, const char *path, const struct meaning *meaning)
-{
-	_cleanup_free_ char *krel = xstrndup(meaning->krel, meaning->krel_length);
-	struct local_modules *modules = NULL;
-
-	for (size_t i = 0; i < scan->module_count && !modules; i++)
-		if (strcmp(scan->modules[i].krel, krel) == 0)
-			modules = &scan->modules[i];
-	if (!modules) {
-		modules = &scan->modules[scan->module_count++];
-		modules->path = xstrndup(path, meaning->length);
-		modules->krel = TAKE_PTR(krel);
-	}
-	modules->modules |= meaning->kind == MARK_KERNEL;
-	modules->builtin |= meaning->kind == MARK_BUILTIN;
+	for (size_t i = 0; i < places->count; i++)
+		if (strncmp(places->items[i].path, path, length) == 0 &&
+			!places->items[i].path[length])
+			return &places->items[i];
+	places->items = xreallocarray(places->items, places->count + 1, sizeof(*places->items));
+	places->items[places->count] = (struct local_place){ .path = xstrndup(path, length) };
+	return &places->items[places->count++];
 }
 
 void local_scan_finish(struct local_scan *scan)
 {
-	scan->trees = xcalloc(scan->mark_count, sizeof(*scan->trees));
-	scan->modules = xcalloc(scan->mark_count, sizeof(*scan->modules));
 	for (size_t i = 0; i < scan->mark_count; i++) {
 		const struct local_mark *mark = &scan->marks[i];
 		struct meaning meaning = meaning_of(mark->path);
+		struct local_place *place;
 
-		if (meaning.kind == MARK_TREE)
-			finish_tree(scan, mark, &meaning);
-		else if (meaning.kind == MARK_KERNEL || meaning.kind == MARK_BUILTIN)
-			finish_modules(scan, mark->path, &meaning);
+		if (meaning.kind == MARK_TREE) {
+			_cleanup_free_ char *krel = NULL;
+
+			place = get_place(&scan->trees, mark->path, meaning.length);
+			place->symvers |= meaning.file == 1;
+			place->builtin |= meaning.file == 3;
+			if (mark->text)
+				krel = kernel_tree_defined(mark->text, "UTS_RELEASE");
+			if (krel && *krel && !strchr(krel, '/'))
+				place->krel = TAKE_PTR(krel);
+		} else if (meaning.kind == MARK_KERNEL || meaning.kind == MARK_BUILTIN) {
+			place = get_place(&scan->modules, mark->path, meaning.length);
+			place->builtin |= meaning.kind == MARK_BUILTIN;
+			if (!place->krel)
+				place->krel = xstrndup(meaning.krel, meaning.krel_length);
+		}
 	}
 }
 
-const struct local_tree *local_scan_tree(const struct local_scan *scan, const char *krel)
+static const struct local_place *find_place(const struct local_places *places, const char *krel)
 {
-	for (size_t i = 0; i < scan->tree_count; i++)
-		if (scan->trees[i].krel && (!krel || strcmp(scan->trees[i].krel, krel) == 0))
-			return &scan->trees[i];
+	for (size_t i = 0; i < places->count; i++)
+		if (places->items[i].krel && (!krel || strcmp(places->items[i].krel, krel) == 0))
+			return &places->items[i];
 	return NULL;
 }
 
-const struct local_modules *local_scan_modules(const struct local_scan *scan, const char *krel)
+const struct local_place *local_scan_tree(const struct local_scan *scan, const char *krel)
 {
-	for (size_t i = 0; i < scan->module_count; i++)
-		if (strcmp(scan->modules[i].krel, krel) == 0)
-			return &scan->modules[i];
-	return NULL;
+	return find_place(&scan->trees, krel);
+}
+
+const struct local_place *local_scan_modules(const struct local_scan *scan, const char *krel)
+{
+	return find_place(&scan->modules, krel);
 }
 
 /* ---- the marks of a folder: only the places are looked at where kernels lie */
@@ -434,45 +412,40 @@ static int look_at_modules(const struct walk *walk, const char *folder)
 	return 0;
 }
 
-static int look(const struct walk *walk, bool is_root)
+int local_scan_folder(const char *folder, bool is_root, struct local_scan *ret, struct error *error)
 {
 	static const char *const modules[] = { "lib/modules", "usr/lib/modules" };
-	int r;
-
-	for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
-		if (!is_folder(walk, modules[i]))
-			continue;
-		is_root = true;
-		r = look_at_modules(walk, modules[i]);
-		if (r < 0)
-			return r;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(input_files); i++) {
-		r = input_files[i].content ? mark(walk, "", input_files[i].path) : 0;
-		if (r < 0)
-			return r;
-	}
-	if (!is_root)
-		return look_below(walk, "", DEPTH_MAX);
-	return is_folder(walk, "usr/src") ? look_below(walk, "usr/src", DEPTH_MAX) : 0;
-}
-
-int local_scan_folder(
-	const char *folder, bool is_root, struct local_scan **ret, struct error *error)
-{
-	_cleanup_scan_ struct local_scan *scan = local_scan_new();
+	_cleanup_(local_scan_free) struct local_scan scan = { 0 };
 	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct walk walk = {
-		.scan = scan, .fd = fd, .folder = folder, .only_inside = is_root, .error = error
+		.scan = &scan, .fd = fd, .folder = folder, .only_inside = is_root, .error = error
 	};
 	int r;
 
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", folder);
-	r = look(&walk, is_root);
+	for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
+		if (!is_folder(&walk, modules[i]))
+			continue;
+		is_root = true;
+		r = look_at_modules(&walk, modules[i]);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(input_files); i++) {
+		r = input_files[i].content ? mark(&walk, "", input_files[i].path) : 0;
+		if (r < 0)
+			return r;
+	}
+	r = 0;
+	if (!is_root)
+		r = look_below(&walk, "", DEPTH_MAX);
+	else if (is_folder(&walk, "usr/src"))
+		r = look_below(&walk, "usr/src", DEPTH_MAX);
 	if (r < 0)
 		return r;
-	local_scan_finish(scan);
-	*ret = TAKE_PTR(scan);
+	local_scan_finish(&scan);
+	*ret = scan;
+	scan = (struct local_scan){ 0 };
 	return 0;
 }

@@ -17,41 +17,28 @@ struct local_mark {
 	char *text; /* of files whose content matters; NULL else */
 };
 
-/* A prepared kernel tree: a folder with include/generated/utsrelease.h. */
-struct local_tree {
+/* Where something of a kernel lies: a tree, or lib/modules/<krel> with the kernel's own modules. */
+struct local_place {
 	char *path;   /* below the input, "" for itself; or absolute, when a link led there */
 	char *krel;   /* NULL: it is a kernel's source, but not prepared */
-	bool symvers; /* it has Module.symvers */
-	bool builtin; /* it has modules.builtin: the modules were built in it */
+	bool symvers; /* a tree: it has Module.symvers */
+	bool builtin; /* it has modules.builtin; a tree: the modules were built in it */
 };
 
-/* lib/modules/<krel>, with the kernel's own modules. */
-struct local_modules {
-	char *path; /* below the input */
-	char *krel;
-	bool builtin; /* it has modules.builtin */
-	bool modules; /* it has kernel/ */
+struct local_places {
+	struct local_place *items;
+	size_t count;
 };
 
+/* Empty at first, to be filled with marks. */
 struct local_scan {
 	struct local_mark *marks;
 	size_t mark_count;
-	struct local_tree *trees;
-	size_t tree_count;
-	struct local_modules *modules;
-	size_t module_count;
+	struct local_places trees;
+	struct local_places modules;
 };
 
-/* An empty one, to be filled with marks. */
-struct local_scan *local_scan_new(void);
 void local_scan_free(struct local_scan *scan);
-
-static inline void local_scan_cleanup(struct local_scan **scan)
-{
-	local_scan_free(*scan);
-}
-
-#define _cleanup_scan_ _cleanup_(local_scan_cleanup)
 
 /* Is this path a mark, and does its content count? Paths have no leading "./". */
 bool local_scan_wants(const char *path, bool *ret_content);
@@ -76,8 +63,8 @@ void local_scan_finish(struct local_scan *scan);
  * Scans a folder. Links that lead out of it are followed to kernel trees only; with @is_root, of a
  * system's root, not at all, and no kernel is looked for in other places of it.
  */
-int local_scan_folder(const char *folder, bool is_root, struct local_scan **ret,
-	struct error *error) _must_check_;
+int local_scan_folder(
+	const char *folder, bool is_root, struct local_scan *ret, struct error *error) _must_check_;
 
 /* Is there a mark of this very path? */
 bool local_scan_has(const struct local_scan *scan, const char *path);
@@ -85,9 +72,9 @@ bool local_scan_has(const struct local_scan *scan, const char *path);
 const char *local_scan_text(const struct local_scan *scan, const char *path);
 
 /* The first usable tree of a kernel, or of any with @krel NULL; NULL when there is none. */
-const struct local_tree *local_scan_tree(const struct local_scan *scan, const char *krel);
+const struct local_place *local_scan_tree(const struct local_scan *scan, const char *krel);
 /* Where the kernel's own modules are complete, or NULL. */
-const struct local_modules *local_scan_modules(const struct local_scan *scan, const char *krel);
+const struct local_place *local_scan_modules(const struct local_scan *scan, const char *krel);
 
 /* Is it lib/modules/<krel>, at any depth? The caller frees *ret_krel, what follows is *ret_rest. */
 bool local_scan_split(const char *path, char **ret_krel, const char **ret_rest);
@@ -96,6 +83,7 @@ struct local_file {
 	char *from;  /* absolute */
 	char *to;    /* below the output */
 	char *link;  /* the text of a link in the output; NULL for files */
+	char *text;  /* what is written there instead of a copy of @from; or NULL */
 	size_t rank; /* in the order of adding */
 };
 
@@ -120,21 +108,31 @@ void local_files_free(struct local_files *files);
  * *.key, *.p12, *.pfx and signing_key*, nor links to them. -EINVAL when it is incomplete.
  * @confined: the root is not the user's own, and what leads out of it is refused with -EXDEV.
  */
-int local_files_add_tree(struct local_files *files, const char *root, const struct local_tree *tree,
-	bool confined, struct error *error) _must_check_;
-
-/* Adds lib/modules/<krel>/{kernel,modules.*} of a root. */
-int local_files_add_modules(struct local_files *files, const char *root,
-	const struct local_modules *modules, struct error *error) _must_check_;
+int local_files_add_tree(struct local_files *files, const char *root,
+	const struct local_place *tree, bool confined, struct error *error) _must_check_;
 
 /*
- * The same of a build folder, whose modules lie where they were compiled. -EINVAL when one that it
- * lists is not there, -EXDEV when modules.order names one outside of the folder; @confined as for
- * trees. *ret_order is the text of modules.order as it is for depmod; the caller
- * frees it.
+ * Adds the modules of a build folder, which lie where they were compiled, as
+ * lib/modules/<krel>/{kernel,modules.*}. -EINVAL when one that it lists is not there, -EXDEV when
+ * modules.order names one outside of the folder; @confined as for trees.
  */
 int local_files_add_built(struct local_files *files, const char *root,
-	const struct local_tree *tree, bool confined, char **ret_order,
+	const struct local_place *tree, bool confined, struct error *error) _must_check_;
+
+/* What of a kernel is asked for. */
+struct local_parts {
+	const char *krel;
+	bool tree;
+	bool modules;
+	bool confined; /* as for trees */
+};
+
+/*
+ * Adds what the folder @root, which was scanned, has of these parts, and sorts. Nothing is added
+ * where it has none, or only a part of one.
+ */
+int local_files_add_parts(struct local_files *files, const char *root,
+	const struct local_scan *scan, const struct local_parts *parts,
 	struct error *error) _must_check_;
 
 /*

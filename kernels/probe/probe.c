@@ -27,46 +27,63 @@ static bool is_schema(const char *text)
 	return strcmp(text, PROBE_SCHEMA) == 0;
 }
 
-#define PRINTABLE      is_printable, "it is too long or holds a control character"
-#define ANSWER(member) JSON_ANSWER, offsetof(struct probe, member), NULL, NULL
-#define KNOWN(member)  JSON_KNOWN, offsetof(struct probe, member), PRINTABLE
-
-static const struct json_field schema_field[] = {
-	{ "schema", JSON_TEXT, 0, is_schema,
-		"this program knows " PROBE_SCHEMA ": collect it with the slipway that reads it" },
-};
+#define NOT_PRINTABLE            "it is too long or holds a control character"
+#define PRINTABLE                .is_right = is_printable, .wanted = NOT_PRINTABLE
+#define PROBE(key, kind, member) JSON_FIELD(key, kind, struct probe, member)
 
 static const struct json_field kernel_fields[] = {
-	{ "release", JSON_TEXT, offsetof(struct probe, krel), krel_is_valid,
-		"it is no kernel release" },
-	{ "proc_version", KNOWN(proc_version) },
-	{ "module_unload", ANSWER(module_unload) },
+	{ PROBE("release", JSON_TEXT, krel), .is_right = krel_is_valid,
+		.wanted = "it is no kernel release" },
+	{ PROBE("proc_version", JSON_KNOWN, proc_version), PRINTABLE },
+	{ PROBE("module_unload", JSON_ANSWER, module_unload) },
 };
 
 static const struct json_field os_fields[] = {
-	{ "id", KNOWN(os) },
-	{ "version_id", KNOWN(os_version) },
+	{ PROBE("id", JSON_KNOWN, os), PRINTABLE },
+	{ PROBE("version_id", JSON_KNOWN, os_version), PRINTABLE },
 };
 
-static const struct json_field file_field[] = { { "included", JSON_ANSWER, 0, NULL, NULL } };
+static const struct json_field symvers_fields[] = {
+	{ PROBE("included", JSON_ANSWER, symvers) },
+};
 
 static const struct json_field security_fields[] = {
-	{ "sig_enforce", ANSWER(sig_enforce) },
-	{ "lockdown", KNOWN(lockdown) },
+	{ PROBE("sig_enforce", JSON_ANSWER, sig_enforce) },
+	{ PROBE("lockdown", JSON_KNOWN, lockdown), PRINTABLE },
 };
 
-static const struct json_field key_field[] = { { "description", JSON_TEXT, 0, PRINTABLE } };
+static const struct json_field key_fields[] = {
+	{ .key = "description", .kind = JSON_TEXT, PRINTABLE },
+};
 
-static const struct json_fields of_schema = JSON_FIELDS("manifest", schema_field);
-static const struct json_fields of_kernel = JSON_FIELDS("kernel", kernel_fields);
-static const struct json_fields of_os = JSON_FIELDS("os", os_fields);
-static const struct json_fields of_symvers = JSON_FIELDS("symvers", file_field);
-static const struct json_fields of_security = JSON_FIELDS("security", security_fields);
-static const struct json_fields of_key = JSON_FIELDS("keys", key_field);
+static const struct json_fields of_kernel = JSON_FIELDS("kernel", kernel_fields, struct probe);
+static const struct json_fields of_os = JSON_FIELDS("os", os_fields, struct probe);
+static const struct json_fields of_symvers = JSON_FIELDS("symvers", symvers_fields, struct probe);
+static const struct json_fields of_security =
+	JSON_FIELDS("security", security_fields, struct probe);
+static const struct json_fields of_key = JSON_FIELDS("keys", key_fields, char *);
 
-static int read_keys(struct json_object *security, struct probe *probe, struct error *error)
+static const struct json_field files_fields[] = {
+	{ .key = "symvers", .kind = JSON_OBJECT, .of = &of_symvers }
+};
+static const struct json_fields of_files = JSON_FIELDS("files", files_fields, struct probe);
+
+static const struct json_field probe_fields[] = {
+	{ PROBE("schema", JSON_TEXT, schema), .is_right = is_schema,
+		.wanted = "this program knows " PROBE_SCHEMA
+			  ": collect it with the slipway that reads it" },
+	{ .key = "kernel", .kind = JSON_OBJECT, .of = &of_kernel },
+	{ .key = "os", .kind = JSON_OBJECT, .of = &of_os },
+	{ .key = "files", .kind = JSON_OBJECT, .of = &of_files },
+	{ .key = "security", .kind = JSON_OBJECT, .of = &of_security },
+};
+
+static const struct json_fields of_probe = JSON_FIELDS("manifest", probe_fields, struct probe);
+
+static int read_keys(struct json_object *manifest, struct probe *probe, struct error *error)
 {
-	struct json_object *list = json_object_object_get(security, "keys");
+	struct json_object *list =
+		json_object_object_get(json_object_object_get(manifest, "security"), "keys");
 	size_t count;
 
 	if (!list)
@@ -86,28 +103,6 @@ static int read_keys(struct json_object *security, struct probe *probe, struct e
 		xstrv_push(&probe->keys, key);
 	}
 	return 0;
-}
-
-static int read_all(struct json_object *object, struct probe *probe, struct error *error)
-{
-	struct json_object *files = json_object_object_get(object, "files");
-	struct json_object *security = json_object_object_get(object, "security");
-	_cleanup_free_ char *schema = NULL;
-	int included = PROBE_UNKNOWN;
-	int r = json_fields_read(object, &of_schema, (void *) &schema, error);
-
-	if (r == 0)
-		r = json_fields_read(
-			json_object_object_get(object, "kernel"), &of_kernel, probe, error);
-	if (r == 0)
-		r = json_fields_read(json_object_object_get(object, "os"), &of_os, probe, error);
-	if (r == 0)
-		r = json_fields_read(
-			json_object_object_get(files, "symvers"), &of_symvers, &included, error);
-	if (r == 0)
-		r = json_fields_read(security, &of_security, probe, error);
-	probe->has_symvers = included == PROBE_YES;
-	return r < 0 ? r : read_keys(security, probe, error);
 }
 
 static struct json_object *parse(const char *text, size_t size)
@@ -139,8 +134,11 @@ int probe_parse(const char *text, size_t size, struct probe *ret, struct error *
 			PROBE_FILE " has %zu bytes, more than the %zu that one can have", size,
 			PROBE_JSON_LIMIT);
 	object = parse(text, size);
-	r = json_object_is_type(object, json_type_object) ? read_all(object, &probe, &why)
-							  : -EBADMSG;
+	r = json_object_is_type(object, json_type_object)
+		    ? json_fields_read(object, &of_probe, &probe, &why)
+		    : -EBADMSG;
+	if (r == 0)
+		r = read_keys(object, &probe, &why);
 	if (r < 0)
 		return error_set(
 			error, r, PROBE_FILE ": %s: it is not what slipway probe writes", why.text);
@@ -151,9 +149,7 @@ int probe_parse(const char *text, size_t size, struct probe *ret, struct error *
 
 void probe_free(struct probe *probe)
 {
-	json_fields_free(&of_kernel, probe);
-	json_fields_free(&of_os, probe);
-	json_fields_free(&of_security, probe);
+	json_fields_free(&of_probe, probe);
 	strv_free(&probe->keys);
 	*probe = (struct probe){ 0 };
 }

@@ -26,11 +26,12 @@ enum probe_answer {
 
 /* What a build needs to know of it; the rest of the file is for people. */
 struct probe {
+	char *schema;
 	char *krel;
 	char *proc_version;
 	char *os; /* ID and VERSION_ID of os-release */
 	char *os_version;
-	bool has_symvers;
+	enum probe_answer symvers; /* is the node's Module.symvers in the bundle? */
 	enum probe_answer sig_enforce;
 	enum probe_answer module_unload;
 	char *lockdown;   /* "none", "integrity", "confidentiality" */

@@ -7,10 +7,10 @@
 
 #include "common/fs.h"
 #include "common/xalloc.h"
+#include "kernels/krel.h"
 #include "kernels/repo/repo_internal.h"
 
-#define RELEASE_LIMIT_BYTES ((uint64_t) 32 << 20)
-#define LIST_LIMIT_BYTES    ((uint64_t) 1 << 30)
+#define LIST_LIMIT_BYTES ((uint64_t) 1 << 30)
 
 /* Smallest first: what apt's own lists come in. "" is the list as it is. */
 static const char *const suffixes[] = { ".xz", ".zst", ".bz2", ".gz", "" };
@@ -23,77 +23,21 @@ struct component {
 	bool done;
 };
 
-enum stage { STAGE_IN_RELEASE, STAGE_RELEASE, STAGE_LISTS };
-
 struct apt_state {
-	enum stage stage;
 	struct release release;
 	struct component *components;
 	size_t count;
 };
 
-static void apt_free(struct index_job *job)
+static void apt_free(void *context)
 {
-	struct apt_state *state = job->state;
+	struct apt_state *state = context;
 
 	for (size_t i = 0; i < state->count; i++)
 		free(state->components[i].list);
 	free(state->components);
 	release_free(&state->release);
 	free(state);
-}
-
-static const char *apt_arch(const char *arch)
-{
-	static const char *const names[][2] = { { "x86_64", "amd64" }, { "aarch64", "arm64" },
-		{ "ppc64le", "ppc64el" }, { "armv7l", "armhf" }, { "i686", "i386" } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strcmp(arch, names[i][0]) == 0)
-			return names[i][1];
-	return arch;
-}
-
-static void want_of_suite(struct index_job *job, const char *name, bool conditional)
-{
-	index_job_want(job,
-		(struct download_file){ .path = name, .limit_bytes = RELEASE_LIMIT_BYTES },
-		conditional, "dists/%s/%s", job->request->repository->suite, name);
-}
-
-static void apt_start(struct index_job *job)
-{
-	job->state = xcalloc(1, sizeof(struct apt_state));
-	want_of_suite(job, "InRelease", true);
-}
-
-static int read_release(
-	struct index_job *job, const char *file, const char *url, struct error *error)
-{
-	const char *suite = job->request->repository->suite;
-	struct release *release = &((struct apt_state *) job->state)->release;
-	_cleanup_free_ char *text = NULL;
-	size_t size;
-	int r = fs_read(job->work_fd, file, RELEASE_LIMIT_BYTES, &text, &size);
-
-	if (r < 0)
-		return error_set_errno(error, r, "%s", url);
-	r = release_parse(text, size, url, release, error);
-	if (r < 0)
-		return r;
-	/* "bookworm" is Debian's Codename, "jammy-updates" Ubuntu's Suite. */
-	if (strcmp(release->suite, suite) != 0 && strcmp(release->codename, suite) != 0)
-		return error_set(error, -EKEYREJECTED,
-			"%s: is the signed file of the suite \"%.60s\" (codename \"%.60s\"), not "
-			"of %s: the mirror serves one suite for another: use another with --mirror",
-			url, release->suite, release->codename, suite);
-	r = index_check_expiry(job->request, job->options, release->valid_until_s, error);
-	if (r < 0)
-		return r;
-	job->made.valid_until_s = release->valid_until_s;
-	job->made.not_automatic = release->not_automatic;
-	job->made.date = xstrdup(release->date);
-	return 0;
 }
 
 static const struct release_file *file_of(
@@ -107,7 +51,7 @@ static const struct release_file *file_of(
 static int add_components(struct index_job *job, struct error *error)
 {
 	const struct repository *repository = job->request->repository;
-	const char *arch = apt_arch(job->request->arch);
+	const char *arch = arch_debian(job->request->arch);
 	struct apt_state *state = job->state;
 	_cleanup_strv_ struct strv names = { 0 };
 	bool any = false;
@@ -138,7 +82,6 @@ static int add_components(struct index_job *job, struct error *error)
 /* The component's next place: its file by hash, then by name, of each packing. False: none left. */
 static bool want_list(struct index_job *job, struct component *component)
 {
-	const char *suite = job->request->repository->suite;
 	const struct release *release = &((struct apt_state *) job->state)->release;
 
 	while (component->attempt < 2 * ARRAY_SIZE(suffixes)) {
@@ -156,11 +99,11 @@ static bool want_list(struct index_job *job, struct component *component)
 		wanted.sha256 = file->sha256;
 		wanted.size_bytes = file->size_bytes;
 		if (by_hash)
-			index_job_want(job, wanted, false, "dists/%s/%.*s/by-hash/SHA256/%s", suite,
+			index_job_want(job, wanted, "%s/%.*s/by-hash/SHA256/%s", job->folder,
 				(int) (strrchr(file->path, '/') - file->path), file->path,
 				file->sha256);
 		else
-			index_job_want(job, wanted, false, "dists/%s/%s", suite, file->path);
+			index_job_want(job, wanted, "%s/%s", job->folder, file->path);
 		return true;
 	}
 	return false;
@@ -175,66 +118,38 @@ static int want_lists(struct index_job *job, struct error *error)
 	for (size_t i = 0; i < state->count; i++)
 		if (!state->components[i].done && !want_list(job, &state->components[i]))
 			return error_set(error, -EADDRNOTAVAIL,
-				"%s/dists/%s/%s: the mirror has it in none of the forms that its "
-				"Release file names: it is incomplete: use another with --mirror",
-				job->request->url, job->request->repository->suite,
-				state->components[i].list);
+				"%s/%s/%s: the mirror has it in none of the forms that its Release "
+				"file names: it is incomplete: use another with --mirror",
+				job->request->url, job->folder, state->components[i].list);
 	job->done = job->file_count == 0;
 	return 0;
 }
 
-/* The head is here and, unless it is the known one, has what to fetch. */
-static int take_head(
-	struct index_job *job, const char *path, const char *detached, struct error *error)
+static int apt_read_head(struct index_job *job, const char *text, size_t size, struct error *error)
 {
+	const char *suite = job->request->repository->suite;
 	const char *url = job->files[0].url;
-	const char *text = detached ? path : "Release.text";
-	int r = index_job_take_head(job, path, error);
+	struct apt_state *state = job->state = xcalloc(1, sizeof(*state));
+	struct release *release = &state->release;
+	int r = release_parse(text, size, url, release, error);
 
-	if (r < 0 || job->done)
+	if (r < 0)
 		return r;
-	r = index_job_check_signature(job, path, detached, detached ? NULL : text, false, error);
-	if (r == -EKEYREJECTED && detached)
-		return index_job_restart(job, r);
-	if (r == 0)
-		r = read_release(job, text, url, error);
+	/* "bookworm" is Debian's Codename, "jammy-updates" Ubuntu's Suite. */
+	if (strcmp(release->suite, suite) != 0 && strcmp(release->codename, suite) != 0)
+		return error_set(error, -EKEYREJECTED,
+			"%s: is the signed file of the suite \"%.60s\" (codename \"%.60s\"), not "
+			"of %s: the mirror serves one suite for another: use another with --mirror",
+			url, release->suite, release->codename, suite);
+	r = index_check_expiry(job->request, job->options, release->valid_until_s, error);
 	if (r == 0)
 		r = add_components(job, error);
 	if (r < 0)
 		return r;
-	((struct apt_state *) job->state)->stage = STAGE_LISTS;
+	job->made.valid_until_s = release->valid_until_s;
+	job->made.not_automatic = release->not_automatic;
+	job->made.date = xstrdup(release->date);
 	return want_lists(job, error);
-}
-
-static int take_in_release(struct index_job *job, struct error *error)
-{
-	const struct download_file *file = &job->files[0];
-
-	if (file->result == 0)
-		return take_head(job, "InRelease", NULL, error);
-	if (file->result != -EADDRNOTAVAIL)
-		return index_job_failed(file, error);
-	index_job_forget_files(job);
-	((struct apt_state *) job->state)->stage = STAGE_RELEASE;
-	want_of_suite(job, "Release", false);
-	want_of_suite(job, "Release.gpg", false);
-	return 0;
-}
-
-static int take_release(struct index_job *job, struct error *error)
-{
-	const struct download_file *release = &job->files[0], *signature = &job->files[1];
-
-	if (release->result < 0) {
-		job->absent = release->result == -EADDRNOTAVAIL;
-		return index_job_failed(release, error);
-	}
-	if (signature->result == 0)
-		return take_head(job, "Release", "Release.gpg", error);
-	if (signature->result != -EADDRNOTAVAIL)
-		return index_job_failed(signature, error);
-	/* Without a signature's file it is what a clear-signed file without a signature is. */
-	return take_head(job, "Release", NULL, error);
 }
 
 static int on_stanza(void *context, const struct stanza *stanza, struct error *error)
@@ -265,18 +180,21 @@ static int read_list(struct index_job *job, const struct component *component, s
 	const struct release_file *plain = file_of(&state->release, component->list, "");
 	_cleanup_(stanza_reader_free) struct stanza_reader *reader =
 		stanza_reader_new(file->url, on_stanza, job);
-	struct stream stream = {
+	const struct stream stream = {
+		.dir_fd = job->work_fd,
+		.path = file->path,
+		.name = file->url,
 		.limit_bytes = plain ? plain->size_bytes : 0,
-		.unpacked = { .digest = STREAM_SHA256, .hex = plain ? plain->sha256 : NULL },
+		.unpacked = plain ? plain->sha256 : NULL,
 		.on_block = on_block,
 		.context = reader,
 	};
-	int r = index_job_read(job, file, &stream, error);
+	int r = stream_run(&stream, error);
 
 	return r == 0 ? stanza_reader_finish(reader, error) : r;
 }
 
-static int take_lists(struct index_job *job, struct error *error)
+static int apt_take_lists(struct index_job *job, struct error *error)
 {
 	struct apt_state *state = job->state;
 	int r = 0;
@@ -291,27 +209,13 @@ static int take_lists(struct index_job *job, struct error *error)
 				     : read_list(job, component, error);
 		component->done = r == 0;
 	}
-	if (r == 0)
-		r = want_lists(job, error);
-	/* A mirror in the middle of an update has lists of one time and an InRelease of another. */
-	return r == -EBADMSG || r == -EADDRNOTAVAIL ? index_job_restart(job, r) : r;
-}
-
-static int apt_take(struct index_job *job, struct error *error)
-{
-	switch (((const struct apt_state *) job->state)->stage) {
-	case STAGE_IN_RELEASE:
-		return take_in_release(job, error);
-	case STAGE_RELEASE:
-		return take_release(job, error);
-	case STAGE_LISTS:
-		return take_lists(job, error);
-	}
-	return -EINVAL;
+	return r < 0 ? r : want_lists(job, error);
 }
 
 const struct index_kind index_kind_apt = {
-	.start = apt_start,
-	.take = apt_take,
+	.heads = { { "InRelease", NULL }, { "Release", "Release.gpg" } },
+	.head_limit_bytes = (uint64_t) 32 << 20,
+	.read_head = apt_read_head,
+	.take_lists = apt_take_lists,
 	.free = apt_free,
 };

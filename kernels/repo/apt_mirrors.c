@@ -8,10 +8,10 @@
 
 #include "common/fs.h"
 #include "common/hash.h"
-#include "common/process.h"
 #include "common/xalloc.h"
-#include "kernels/os_release.h"
+#include "kernels/krel.h"
 #include "kernels/repo/repo_internal.h"
+#include "kernels/tool.h"
 
 #define RECORD        "apt-targets"
 #define RECORD_MAGIC  "slipway apt-targets 1 "
@@ -87,17 +87,6 @@ static void stamp_of(const struct strv *paths, char hex[HASH_HEX_SIZE])
 
 /* ---- asking apt */
 
-static int run(struct strv *argv, const char *hint, char **ret_output, struct error *error)
-{
-	_cleanup_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	const struct process process = { .argv = argv, .stdin_fd = -1, .log_fd = null };
-	int r = process_run(&process, ret_output, error);
-
-	return r <= 0 ? r
-		      : error_set(error, -EIO, "%s %s ended with status %d: run it to see %s",
-				argv->items[0], argv->items[1], r, hint);
-}
-
 static int ask_paths(struct strv *paths, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
@@ -111,7 +100,7 @@ static int ask_paths(struct strv *paths, struct error *error)
 		xstrv_push(&argv, "VALUE");
 		xstrv_push(&argv, variables[i]);
 	}
-	r = run(&argv, "why", &output, error);
+	r = tool_run(&argv, &output, error);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(configuration); i++)
@@ -134,6 +123,7 @@ static int ask_paths(struct strv *paths, struct error *error)
 static int ask_targets(bool never_fetched_too, char **ret_output, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
+	int r;
 
 	xstrv_push(&argv, "apt-get");
 	xstrv_push(&argv, "indextargets");
@@ -142,7 +132,9 @@ static int ask_targets(bool never_fetched_too, char **ret_output, struct error *
 	xstrv_push(&argv, "Created-By: Packages");
 	if (never_fetched_too)
 		xstrv_push(&argv, "--no-release-info");
-	return run(&argv, "what is wrong with the system's apt sources", ret_output, error);
+	r = tool_run(&argv, ret_output, error);
+	return r == -EIO ? error_prefix(error, r, "the system's apt sources: apt-get indextargets")
+			 : r;
 }
 
 /* ---- what is remembered: a line with the stamp, the paths that it was made of, the targets */
@@ -174,8 +166,7 @@ static int ask(int cache_fd, char **ret_record, struct error *error)
 
 	if (r < 0)
 		return r;
-	/* Of what was there before apt answered: should it change meanwhile, the record is stale.
-	 */
+	/* Before apt answers: should something change meanwhile, the record is stale. */
 	stamp_of(&paths, stamp);
 	r = ask_targets(false, &fetched, error);
 	if (r == 0)
@@ -187,8 +178,7 @@ static int ask(int cache_fd, char **ret_record, struct error *error)
 		xstrv_pushf(&lines, PATH_PREFIX "%s", paths.items[i]);
 	xstrv_pushf(&lines, "%s%s", fetched, all);
 	*ret_record = xstrv_join(&lines, "\n");
-	/* A source may have a password in its URL. The answer is right all the same where it cannot
-	 * be remembered: it is asked again. */
+	/* A source may have a password in its URL. What cannot be remembered is asked again. */
 	if (cache_fd >= 0)
 		(void) !fs_write_atomic(cache_fd, RECORD, *ret_record, strlen(*ret_record), 0600);
 	return 0;
@@ -244,7 +234,7 @@ int apt_targets_read(int cache_fd, bool offline, struct apt_targets *ret, struct
 		free(TAKE_PTR(record));
 		r = ask(cache_fd, &record, error);
 	}
-	if (r == -ENOENT) /* no apt on this system */
+	if (r == -ENOPKG) /* no apt on this system */
 		return 0;
 	if (r < 0)
 		return r;
@@ -277,16 +267,13 @@ static const char *pocket_of(const char *suite)
 	return dash ? dash : "";
 }
 
-/* Does the folder's name at the end of the URL begin with the mirror's? */
+/* Has the folder at the end of the URL the mirror's name? */
 static bool is_named(const char *uri, const char *name)
 {
-	size_t length = strlen(uri);
-	size_t wanted = strlen(name);
+	_cleanup_strv_ struct strv parts = { 0 };
 
-	while (length > 0 && uri[length - 1] == '/')
-		length--;
-	return length > wanted && uri[length - wanted - 1] == '/' &&
-	       strncmp(uri + length - wanted, name, wanted) == 0;
+	xstrv_split(&parts, uri, "/");
+	return parts.count && strcmp(parts.items[parts.count - 1], name) == 0;
 }
 
 static bool has_component(const struct repository *repository, const char *component)

@@ -2,6 +2,7 @@
 #include "kernels/repo/index.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -34,10 +35,193 @@ const struct package *index_find(const struct index *index, const char *name)
 		       : NULL;
 }
 
+/* ---- what the cache remembers of a list */
+
+/* Raise the number whenever what is written changes. */
+#define FIRST_FIELD "Slipway-Index: 1 "
+#define START       (sizeof(FIRST_FIELD) - 1)
+#define HEAD        (START + HASH_HEX_SIZE) /* with the line's end */
+
+/* A tenth of what a list of 60,000 packages would be. */
+#define DIGEST_LIMIT_BYTES ((size_t) 64 << 20)
+
+void digest_free(struct digest *digest)
+{
+	free(digest->absent);
+	free(digest->release_sha256);
+	free(digest->date);
+	free(digest->signer);
+	free(digest->etag);
+	free(digest->last_modified);
+	package_list_free(&digest->packages);
+	*digest = (struct digest){ 0 };
+}
+
+char *digest_name(const struct index_request *request, const struct index_options *options)
+{
+	const struct repository *repository = request->repository;
+	struct hash *hash = hash_new();
+	char hex[HASH_HEX_SIZE];
+
+	hash_add_text(hash, FIRST_FIELD);
+	hash_add_text(hash, request->url);
+	hash_add_text(hash, request->arch);
+	hash_add_text(hash, repository->suite);
+	hash_add_text(hash, repository->components);
+	hash_add_text(hash, repository->kind == REPOSITORY_APT ? "apt" : "rpm-md");
+	signature_hash_keyring(&repository->keyrings, options->keyring, hash);
+	for (size_t i = 0; i < request->keep->count; i++)
+		hash_add_text(hash, request->keep->items[i]);
+	hash_finish(hash, hex);
+	return xasprintf("%s.digest", hex);
+}
+
+/* The fields about the list as a whole that are texts: written in this order, if not empty. */
+static const struct field {
+	const char *name;
+	size_t offset;
+} fields[] = {
+	{ "Absent", offsetof(struct digest, absent) },
+	{ "Release-SHA256", offsetof(struct digest, release_sha256) },
+	{ "Date", offsetof(struct digest, date) },
+	{ "Signer", offsetof(struct digest, signer) },
+	{ "ETag", offsetof(struct digest, etag) },
+	{ "Last-Modified", offsetof(struct digest, last_modified) },
+};
+
+static char **slot_of(const struct digest *digest, const struct field *field)
+{
+	return (char **) ((uintptr_t) digest + field->offset);
+}
+
+struct digest_job {
+	struct digest *digest;
+	const char *name;
+	bool has_head;
+};
+
+static int on_stanza(void *context, const struct stanza *stanza, struct error *error)
+{
+	struct digest_job *job = context;
+	struct digest *digest = job->digest;
+	struct package package = { 0 };
+	uint64_t until_s = 0;
+	int r;
+
+	if (job->has_head) {
+		r = package_from_stanza(stanza, job->name, &package, error);
+		if (r == 0)
+			package_list_push(&digest->packages, &package);
+		return r;
+	}
+	job->has_head = true;
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		const char *value = stanza_value(stanza, fields[i].name);
+
+		if (value && *value)
+			*slot_of(digest, &fields[i]) = xstrdup(value);
+	}
+	(void) list_number(stanza_value(stanza, "Valid-Until"), &until_s);
+	(void) list_number(stanza_value(stanza, "Listed"), &digest->listed);
+	digest->valid_until_s = (int64_t) until_s;
+	digest->not_automatic = stanza_value(stanza, "NotAutomatic") != NULL;
+	return 0;
+}
+
+static int damaged(const char *name, const char *why, struct error *error)
+{
+	return error_set(error, -EUCLEAN,
+		"indexes/%s: the cached list is damaged: %s: it is fetched again as soon as the "
+		"mirror can be asked",
+		name, why);
+}
+
+int digest_parse(
+	const char *text, size_t size, const char *name, struct digest *ret, struct error *error)
+{
+	_cleanup_(digest_free) struct digest digest = { 0 };
+	struct digest_job job = { .digest = &digest, .name = name };
+	_cleanup_(stanza_reader_free) struct stanza_reader *reader = NULL;
+	char hex[HASH_HEX_SIZE];
+	struct error why = { 0 };
+	int r;
+
+	if (size < HEAD || memcmp(text, FIRST_FIELD, START) != 0 || text[HEAD - 1] != '\n')
+		return damaged(name, "it does not start as one", error);
+	hash_bytes(text + HEAD, size - HEAD, hex);
+	if (memcmp(text + START, hex, HASH_HEX_SIZE - 1) != 0)
+		return damaged(name, "its hash differs", error);
+	reader = stanza_reader_new(name, on_stanza, &job);
+	r = stanza_reader_feed(reader, text + HEAD, size - HEAD, &why);
+	if (r == 0)
+		r = stanza_reader_finish(reader, &why);
+	if (r < 0)
+		return damaged(name, why.text, error);
+	if (!job.has_head)
+		return damaged(name, "it is empty", error);
+	*ret = digest;
+	digest = (struct digest){ 0 };
+	return 0;
+}
+
+static int digest_read(int folder_fd, const char *name, struct digest *ret, struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	struct stat status = { 0 };
+	size_t size;
+	int r = fs_read(folder_fd, name, DIGEST_LIMIT_BYTES * 2, &text, &size);
+
+	if (r == 0 && fstatat(folder_fd, name, &status, 0) < 0)
+		r = -errno;
+	if (r < 0)
+		return error_set_errno(error, r, "indexes/%s", name);
+	r = digest_parse(text, size, name, ret, error);
+	if (r == 0)
+		ret->asked_s = status.st_mtime;
+	return r;
+}
+
+static int digest_write(
+	int folder_fd, const char *name, const struct digest *digest, struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+	char hex[HASH_HEX_SIZE];
+	int r;
+
+	if (!file)
+		out_of_memory();
+	/* The hash stands before what it covers: its place is left free at first. */
+	fprintf(file, "%s%*s\n", FIRST_FIELD, HASH_HEX_SIZE - 1, "");
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		const char *value = *slot_of(digest, &fields[i]);
+
+		if (value && *value)
+			fprintf(file, "%s: %s\n", fields[i].name, value);
+	}
+	if (digest->not_automatic)
+		fputs("NotAutomatic: yes\n", file);
+	if (digest->valid_until_s > 0)
+		fprintf(file, "Valid-Until: %" PRId64 "\n", digest->valid_until_s);
+	fprintf(file, "Listed: %" PRIu64 "\n\n", digest->listed);
+	for (size_t i = 0; i < digest->packages.count; i++)
+		package_write(&digest->packages.items[i], file);
+	if (fclose(file) != 0)
+		out_of_memory();
+	if (size > DIGEST_LIMIT_BYTES)
+		return error_set(error, -EFBIG,
+			"indexes/%s: %zu bytes of packages are to be kept of one list: refused",
+			name, size);
+	hash_bytes(text + HEAD, size - HEAD, hex);
+	memcpy(text + START, hex, HASH_HEX_SIZE - 1);
+	r = fs_write_atomic(folder_fd, name, text, size, 0644);
+	return r < 0 ? error_set_errno(error, r, "indexes/%s", name) : 0;
+}
+
 /* ---- what kinds of repositories call */
 
-void index_job_want(
-	struct index_job *job, struct download_file file, bool conditional, const char *place, ...)
+void index_job_want(struct index_job *job, struct download_file file, const char *place, ...)
 {
 	_cleanup_free_ char *below = NULL;
 	va_list arguments;
@@ -49,10 +233,6 @@ void index_job_want(
 	file.url = job->urls.items[job->urls.count - 1];
 	file.dir_fd = job->work_fd;
 	file.credentials = &job->credentials;
-	if (conditional && job->usable && !job->restarted) {
-		file.etag = job->known.etag;
-		file.last_modified = job->known.last_modified;
-	}
 	(void) unlinkat(job->work_fd, file.path, 0);
 	job->files = xreallocarray(job->files, job->file_count + 1, sizeof(*job->files));
 	job->files[job->file_count++] = file;
@@ -71,82 +251,6 @@ int index_job_failed(const struct download_file *file, struct error *error)
 {
 	*error = file->error;
 	return file->result;
-}
-
-int index_job_restart(struct index_job *job, int code)
-{
-	if (job->restarted)
-		return code;
-	job->restarted = true;
-	job->kind->free(job);
-	index_job_forget_files(job);
-	digest_free(&job->made);
-	job->kind->start(job);
-	return 0;
-}
-
-/* Header lines go into the digest as they are: nothing that could end a line there. */
-static char *header_value(const char *text)
-{
-	return text && *text && !strpbrk(text, "\r\n") ? xstrdup(text) : NULL;
-}
-
-int index_job_take_head(struct index_job *job, const char *name, struct error *error)
-{
-	const struct download_file *file = &job->files[0];
-	char hex[HASH_HEX_SIZE] = "";
-
-	if (!file->not_modified) {
-		struct hash *hash = hash_new();
-		int r = hash_add_file(hash, job->work_fd, name);
-
-		hash_finish(hash, hex);
-		if (r < 0)
-			return error_set_errno(error, r, "%s", file->url);
-		job->made.etag = header_value(file->new_etag);
-		job->made.last_modified = header_value(file->new_last_modified);
-		job->made.release_sha256 = xstrdup(hex);
-	}
-	job->unchanged = file->not_modified || (job->usable && job->known.release_sha256 &&
-						       strcmp(job->known.release_sha256, hex) == 0);
-	job->done = job->unchanged;
-	return 0;
-}
-
-int index_job_check_signature(struct index_job *job, const char *path, const char *detached,
-	const char *output, bool optional, struct error *error)
-{
-	const struct signature_request request = {
-		.name = job->files[0].url,
-		.folder_fd = job->work_fd,
-		.path = path,
-		.detached = detached,
-		.output = output,
-		.keyrings = &job->request->repository->keyrings,
-		.keyring = job->options->keyring,
-		.allow_unsigned = job->options->allow_unsigned || optional,
-	};
-	_cleanup_(signature_free) struct signature signature = { 0 };
-	int r = signature_check(&request, &signature, error);
-
-	if (r == 0)
-		job->made.signer = TAKE_PTR(signature.signer);
-	return r;
-}
-
-int index_job_read(struct index_job *job, const struct download_file *file, struct stream *stream,
-	struct error *error)
-{
-	_cleanup_close_ int fd = openat(job->work_fd, file->path, O_RDONLY | O_CLOEXEC);
-	int r;
-
-	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", file->url);
-	stream->fd = fd;
-	stream->name = file->url;
-	r = stream_run(stream, error);
-	(void) unlinkat(job->work_fd, file->path, 0);
-	return r;
 }
 
 bool index_keeps(const struct strv *keep, const char *name)
@@ -174,6 +278,156 @@ int index_check_expiry(const struct index_request *request, const struct index_o
 		"machine's clock is wrong: use another mirror with --mirror, or accept the list "
 		"with --allow-expired",
 		request->url, request->repository->name, text);
+}
+
+/* ---- the head of a repository's lists */
+
+/* Where the text goes that a clear signature covers. */
+#define SIGNED_TEXT "head.text"
+
+/* May what is remembered be used, fresh or not? */
+static bool is_usable(const struct index_job *job)
+{
+	return job->cache_result == 0 && !job->known.absent;
+}
+
+static void want_head(struct index_job *job)
+{
+	const struct index_head *head = &job->kind->heads[job->head];
+	struct download_file wanted = { .path = head->name,
+		.limit_bytes = job->kind->head_limit_bytes };
+
+	index_job_forget_files(job);
+	/* Only where it is not as the cache has it. */
+	if (job->head == 0 && is_usable(job) && !job->restarted) {
+		wanted.etag = job->known.etag;
+		wanted.last_modified = job->known.last_modified;
+	}
+	index_job_want(job, wanted, "%s/%s", job->folder, head->name);
+	if (!head->signature)
+		return;
+	wanted = (struct download_file){ .path = head->signature,
+		.limit_bytes = job->kind->head_limit_bytes };
+	index_job_want(job, wanted, "%s/%s", job->folder, head->signature);
+}
+
+/* Everything anew, without conditions; where that was tried before, @code it is. */
+static int restart(struct index_job *job, int code)
+{
+	if (job->restarted)
+		return code;
+	job->restarted = true;
+	if (job->state)
+		job->kind->free(TAKE_PTR(job->state));
+	digest_free(&job->made);
+	job->head = 0;
+	want_head(job);
+	return 0;
+}
+
+/* Header lines go into the digest as they are: nothing that could end a line there. */
+static char *header_value(const char *text)
+{
+	return text && *text && !strpbrk(text, "\r\n") ? xstrdup(text) : NULL;
+}
+
+/* Is it the one that the cache's digest was made of? Then the job is done. */
+static int compare_head(struct index_job *job, struct error *error)
+{
+	const struct download_file *file = &job->files[0];
+	char hex[HASH_HEX_SIZE] = "";
+
+	if (!file->not_modified) {
+		int r = hash_file(job->work_fd, file->path, hex);
+
+		if (r < 0)
+			return error_set_errno(error, r, "%s", file->url);
+		job->made.etag = header_value(file->new_etag);
+		job->made.last_modified = header_value(file->new_last_modified);
+		job->made.release_sha256 = xstrdup(hex);
+	}
+	job->unchanged = file->not_modified || (is_usable(job) && job->known.release_sha256 &&
+						       strcmp(job->known.release_sha256, hex) == 0);
+	job->done = job->unchanged;
+	return 0;
+}
+
+/* *ret_text: the file whose content is signed. */
+static int check_signature(struct index_job *job, const char **ret_text, struct error *error)
+{
+	const struct index_head *head = &job->kind->heads[job->head];
+	const struct repository *repository = job->request->repository;
+	const struct download_file *file = head->signature ? &job->files[1] : NULL;
+	/* Object stores answer 403 for what they do not have. */
+	bool missing = file && (file->result == -EADDRNOTAVAIL || file->result == -EACCES);
+	const struct signature_request request = {
+		.name = job->files[0].url,
+		.folder_fd = job->work_fd,
+		.path = head->name,
+		.detached = missing ? NULL : head->signature,
+		.output = SIGNED_TEXT,
+		.keyrings = &repository->keyrings,
+		.keyring = job->options->keyring,
+		/* Where each package is signed, that of the list is one more, if we have its key.
+		 */
+		.allow_unsigned = job->options->allow_unsigned ||
+				  (repository->kind == REPOSITORY_RPM_MD &&
+					  repository->trust == TRUST_PACKAGES),
+	};
+
+	if (missing && !request.allow_unsigned)
+		return error_set(error, -EKEYREJECTED,
+			"%s: carries no signature: the mirror has no %s beside it: use another "
+			"mirror, or accept the list as it is with --allow-unsigned",
+			request.name, head->signature);
+	if (file && file->result < 0 && !missing)
+		return index_job_failed(file, error);
+	*ret_text = request.detached ? head->name : SIGNED_TEXT;
+	return signature_check(&request, &job->made.signer, error);
+}
+
+static int take_head(struct index_job *job, struct error *error)
+{
+	const struct index_kind *kind = job->kind;
+	const struct download_file *file = &job->files[0];
+	_cleanup_free_ char *text = NULL;
+	const char *name = NULL;
+	size_t size;
+	int r;
+
+	if (file->result == -EADDRNOTAVAIL && job->head + 1 < ARRAY_SIZE(kind->heads) &&
+		kind->heads[job->head + 1].name) {
+		job->head++;
+		want_head(job);
+		return 0;
+	}
+	job->absent = file->result == -EADDRNOTAVAIL;
+	if (file->result < 0)
+		return index_job_failed(file, error);
+	r = compare_head(job, error);
+	if (r < 0 || job->done)
+		return r;
+	r = check_signature(job, &name, error);
+	/* Of a mirror in the middle of an update one of the two may be newer than the other. */
+	if (r == -EKEYREJECTED && job->file_count > 1 && job->files[1].result == 0)
+		return restart(job, r);
+	if (r < 0)
+		return r;
+	r = fs_read(job->work_fd, name, kind->head_limit_bytes, &text, &size);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", file->url);
+	return kind->read_head(job, text, size, error);
+}
+
+static int take(struct index_job *job, struct error *error)
+{
+	int r;
+
+	if (!job->state)
+		return take_head(job, error);
+	r = job->kind->take_lists(job, error);
+	/* A mirror in the middle of an update has lists of one time and a head of another. */
+	return r == -EBADMSG || r == -EADDRNOTAVAIL ? restart(job, r) : r;
 }
 
 /* ---- rounds: files of all jobs are fetched, then looked at in threads */
@@ -206,7 +460,7 @@ static void *work(void *context)
 		job = &pool->jobs[i];
 		if (job->done)
 			continue;
-		job->result = job->kind->take(job, &job->error);
+		job->result = take(job, &job->error);
 		job->done |= job->result < 0;
 		/* A download has that in its message; all else writes to unpack or check a list. */
 		if (job->result == -ENOSPC && !strstr(job->error.text, "no space is left"))
@@ -234,26 +488,17 @@ static void take_all(struct index_job *jobs, size_t count)
 /* Fetches what all jobs want; false when they want nothing more. */
 static bool fetch_round(struct index_job *jobs, size_t count)
 {
-	_cleanup_free_ struct download_file *files = NULL;
-	struct error ignored;
+	_cleanup_free_ struct download_file **files = NULL;
 	size_t total = 0;
 
 	for (size_t i = 0; i < count; i++)
-		total += jobs[i].done ? 0 : jobs[i].file_count;
-	if (total == 0)
-		return false;
-	files = xcalloc(total, sizeof(*files));
-	total = 0;
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; !jobs[i].done && j < jobs[i].file_count; j++)
-			files[total++] = jobs[i].files[j];
-	/* Each file has its own result. */
-	(void) !download_run(jobs[0].options->download, files, total, &ignored);
-	total = 0;
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; !jobs[i].done && j < jobs[i].file_count; j++)
-			jobs[i].files[j] = files[total++];
-	return true;
+		for (size_t j = 0; !jobs[i].done && j < jobs[i].file_count; j++) {
+			files = xreallocarray(files, total + 1, sizeof(struct download_file *));
+			files[total++] = &jobs[i].files[j];
+		}
+	if (total)
+		download_run(jobs[0].options->download, files, total);
+	return total > 0;
 }
 
 /* ---- what the cache has, and when the mirror is asked */
@@ -267,7 +512,6 @@ static void look(struct index_job *job)
 	time_t now = time(NULL);
 
 	digest_free(known);
-	job->usable = false;
 	job->fresh = false;
 	job->cache_result = digest_read(options->folder_fd, job->name, known, &job->cache_error);
 	if (job->cache_result < 0)
@@ -279,7 +523,6 @@ static void look(struct index_job *job)
 		job->cache_result = -ENOENT;
 		return;
 	}
-	job->usable = !known->absent;
 	job->fresh = known->asked_s <= now && now - known->asked_s < INDEX_MAX_AGE_S &&
 		     index_check_expiry(job->request, options, known->valid_until_s, &expired) == 0;
 }
@@ -287,7 +530,7 @@ static void look(struct index_job *job)
 static bool must_ask(const struct index_job *job)
 {
 	if (download_is_offline(job->options->download))
-		return !job->usable; /* a mirror on this machine's disk can still be asked */
+		return !is_usable(job); /* a mirror on this machine's disk can still be asked */
 	return !job->fresh || job->options->refresh;
 }
 
@@ -321,13 +564,19 @@ static int start(struct index_job *job, size_t number, struct error *error)
 		return disk_full("indexes/work", error);
 	if (r < 0)
 		return error_set_errno(error, r, "indexes/work");
-	job->kind = repository->kind == REPOSITORY_APT ? &index_kind_apt : &index_kind_rpm_md;
+	if (repository->kind == REPOSITORY_APT) {
+		job->kind = &index_kind_apt;
+		job->folder = xasprintf("dists/%s", repository->suite);
+	} else {
+		job->kind = &index_kind_rpm_md;
+		job->folder = xstrdup("repodata");
+	}
 	/* One repository's trouble: the others are asked. */
 	job->result = mirrors_credentials(
 		job->request->mirror, repository, &job->credentials, &job->error);
 	job->done = job->result < 0;
 	if (!job->done)
-		job->kind->start(job);
+		want_head(job);
 	return 0;
 }
 
@@ -421,37 +670,28 @@ static char *age_text(const struct digest *digest)
 	return xasprintf("%lld minutes", seconds < 0 ? 0 : seconds / 60);
 }
 
-/* Takes over the text. */
-static void add_warning(struct index *index, char *text)
-{
-	char *all = index->warning ? xasprintf("%s; %s", index->warning, text) : xstrdup(text);
-
-	free(text);
-	free(index->warning);
-	index->warning = all;
-}
-
-/* What is accepted although something about it is not as it should be. */
-static void add_warnings(struct index *index, const struct index_job *job)
+/* What is accepted although something about it is not as it should be; NULL: nothing is. */
+static char *warning_of(const struct index_job *job)
 {
 	const struct repository *repository = job->request->repository;
 	const struct digest *known = &job->known;
+	_cleanup_strv_ struct strv warnings = { 0 };
 
 	if (job->result < 0 || (!job->fresh && download_is_offline(job->options->download))) {
 		_cleanup_free_ char *age = age_text(known);
 
-		add_warning(index, xasprintf("the list of %s is %s old: %s", repository->name, age,
-					   job->result < 0 ? job->error.text : "working offline"));
+		xstrv_pushf(&warnings, "the list of %s is %s old: %s", repository->name, age,
+			job->result < 0 ? job->error.text : "working offline");
 	}
 	if (!known->signer && repository->trust == TRUST_INDEX)
-		add_warning(index,
-			xasprintf("the list of %s carries no signature that could be checked: it "
-				  "is used because --allow-unsigned says so",
-				repository->name));
+		xstrv_pushf(&warnings,
+			"the list of %s carries no signature that could be checked: it is used "
+			"because --allow-unsigned says so",
+			repository->name);
 	if (known->valid_until_s && time(NULL) > (time_t) known->valid_until_s &&
 		!repository->archive)
-		add_warning(index,
-			xstrdup("the list is past its Valid-Until: there may be newer ones"));
+		xstrv_push(&warnings, "the list is past its Valid-Until: there may be newer ones");
+	return warnings.count ? xstrv_join(&warnings, "; ") : NULL;
 }
 
 static char *text_or_nothing(char **slot)
@@ -466,7 +706,7 @@ static int settle(struct index *index, struct index_job *job)
 	const struct index_options *options = job->options;
 	struct digest *known = &job->known;
 	/* The mirror is out of reach, and the list that is here will do. */
-	bool kept = job->usable && !options->refresh &&
+	bool kept = is_usable(job) && !options->refresh &&
 		    (job->result == -EHOSTUNREACH || job->result == -ETIMEDOUT ||
 			    job->result == -ENETDOWN);
 	int r;
@@ -491,7 +731,7 @@ static int settle(struct index *index, struct index_job *job)
 			"%s (the mirror was asked %s ago: --refresh asks it again)", known->absent,
 			age);
 	}
-	if (!job->usable) {
+	if (!is_usable(job)) {
 		index->error = job->cache_error;
 		return job->cache_result;
 	}
@@ -501,7 +741,7 @@ static int settle(struct index *index, struct index_job *job)
 		if (r < 0)
 			return r;
 	}
-	add_warnings(index, job);
+	index->warning = warning_of(job);
 	index->release_sha256 = text_or_nothing(&known->release_sha256);
 	index->date = text_or_nothing(&known->date);
 	index->signer = text_or_nothing(&known->signer);
@@ -516,8 +756,9 @@ static int settle(struct index *index, struct index_job *job)
 static void job_free(struct index_job *job)
 {
 	if (job->state)
-		job->kind->free(job);
+		job->kind->free(job->state);
 	index_job_forget_files(job);
+	free(job->folder);
 	digest_free(&job->known);
 	digest_free(&job->made);
 	mirror_credentials_free(&job->credentials);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The package lists of repositories: fetched, their signature and hashes checked, and what is worth
- * remembering of them (kernel_rules.keep) digested into a small file in the cache, so that the next
- * question is answered without reading a list of 60,000 packages again.
+ * remembering of them (kernel_rules.keep) digested into a small file in the cache.
  */
 #pragma once
 
@@ -30,9 +29,8 @@ struct index_options {
 	struct download *download; /* knows about offline, proxies and progress */
 	int folder_fd;             /* the cache's "indexes" */
 	bool refresh;
-	bool allow_unsigned; /* a signature that is missing, or of a key that we do not have, is a
-			      * warning; a wrong one never is
-			      */
+	bool allow_unsigned; /* a signature that cannot be checked is a warning; a wrong one never
+				is */
 	bool allow_expired;  /* so is the Valid-Until of a live suite when it has passed */
 	const char *keyring; /* --keyring: instead of the catalogue's; or NULL */
 };
@@ -47,19 +45,17 @@ struct index {
 	char *date;               /* that it gives itself (RFC 2822 or seconds), or "" */
 	char *signer;             /* fingerprint of the key that signed it; "" for none */
 	uint64_t listed;          /* packages in the list; those below are the kept ones */
-	bool not_automatic;       /* "NotAutomatic: yes": only on request, as backports are
-				   */
+	bool not_automatic;       /* its packages are only taken on request, as backports are */
 	struct package *packages; /* sorted by name, then version */
 	size_t count;
 };
 
 /*
- * Opens all lists at once, in parallel; *ret has @count entries in the same order, freed with
- * indexes_free(). A repository that fails has its @result and does not keep others from being
- * asked. Codes: -EKEYREJECTED (signature wrong, missing, or no key to check it), -EBADMSG (hash
- * wrong), -EPROTO (list cut or malformed), -EADDRNOTAVAIL (no such list at the mirror: 404),
- * -ETIMEDOUT, -EHOSTUNREACH, -ENETDOWN (offline and not in the cache), -ENOSPC. Returns negative
- * only when nothing could be asked at all.
+ * Opens all lists at once; *ret has @count entries in the same order. A repository that fails has
+ * its @result and does not keep others from being asked: -EKEYREJECTED (signature wrong, missing,
+ * or no key to check it), -EBADMSG (hash wrong), -EPROTO (list cut or malformed), -EADDRNOTAVAIL
+ * (no such list at the mirror: 404), -ETIMEDOUT, -EHOSTUNREACH, -ENETDOWN (offline and not in the
+ * cache), -ENOSPC. Returns negative only when nothing could be asked at all.
  */
 int indexes_open(const struct index_options *options, const struct index_request *requests,
 	size_t count, struct index **ret, struct error *error) _must_check_;

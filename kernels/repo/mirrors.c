@@ -2,7 +2,6 @@
 #include "kernels/repo/mirrors.h"
 
 #include <ctype.h>
-#include <curl/curl.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <string.h>
@@ -12,7 +11,6 @@
 #include "common/xalloc.h"
 #include "kernels/ini_file.h"
 #include "kernels/repo/repo_internal.h"
-#include "kernels/url.h"
 
 static bool begins(const char *text, const char *prefix)
 {
@@ -46,34 +44,26 @@ char *mirror_url_clean(const char *text)
 	return url;
 }
 
-static void curl_text_free(char **text)
-{
-	curl_free(*text);
-}
-
-/* RFC 3986, 2.1; NULL where '%' has no two digits or stands for a byte that no header may have. */
+/* NULL where '%' has no two digits or stands for a byte that no header may have. */
 static char *decode(const char *text, size_t length)
 {
-	_cleanup_free_ char *copy = xstrndup(text, length);
-	_cleanup_(curl_text_free) char *decoded = curl_easy_unescape(NULL, copy, 0, NULL);
+	_cleanup_free_ char *decoded = url_decode(text, length);
 
-	if (!decoded)
-		out_of_memory();
-	for (const char *c = strchr(copy, '%'); c; c = strchr(c + 1, '%'))
-		if (!isxdigit((unsigned char) c[1]) || !isxdigit((unsigned char) c[2]) ||
-			strncmp(c, "%00", 3) == 0)
+	for (const char *c = text; c < text + length; c++)
+		if (*c == '%' &&
+			(!isxdigit((unsigned char) c[1]) || !isxdigit((unsigned char) c[2])))
 			return NULL;
-	for (const char *c = decoded; *c; c++)
+	for (const char *c = decoded; c && *c; c++)
 		if ((unsigned char) *c < ' ' || *c == 0x7f)
 			return NULL;
-	return xstrdup(decoded);
+	return TAKE_PTR(decoded);
 }
 
 /*
  * Takes user and password out of an http or https URL: they are for the mirror's server alone, and
  * the URL goes into locks and messages. False for what cannot be decoded.
  */
-static bool take_userinfo(char *url, struct mirror *mirror)
+static bool take_userinfo(char *url, struct mirror_credentials *shown)
 {
 	size_t length = 0, user;
 	const char *info = begins(url, "http") ? url_userinfo(url, &length) : NULL;
@@ -82,10 +72,10 @@ static bool take_userinfo(char *url, struct mirror *mirror)
 	if (!info)
 		return true;
 	user = colon ? (size_t) (colon - info) : length;
-	mirror->user = decode(info, user);
-	mirror->password = colon ? decode(colon + 1, length - user - 1) : xstrdup("");
+	shown->user = decode(info, user);
+	shown->password = colon ? decode(colon + 1, length - user - 1) : xstrdup("");
 	memmove(url + (info - url), info + length + 1, strlen(info + length + 1) + 1);
-	return mirror->user && mirror->password;
+	return shown->user && shown->password;
 }
 
 /* "9.4" of a krel with ".el9_4."; NULL when it has none. */
@@ -105,49 +95,29 @@ int mirrors_url(const struct mirror *mirror, const struct repository *repository
 	const struct catalogue *os, const char *krel, const char *arch, const char *snapshot,
 	char **ret_url, struct error *error)
 {
+	static const char *const words[] = { "{arch}", "{version_id}", "{release}", "{snapshot}" };
 	_cleanup_free_ char *release = release_of(os, krel);
-	const struct {
-		const char *word;
-		const char *value;
-		const char *missing;
-	} words[] = {
-		{ "{arch}", arch, "" },
-		{ "{version_id}", os->version_id, "" },
-		{ "{release}", release,
-			"it has one folder for each minor release, which this kernel's name does "
-			"not tell" },
-		{ "{snapshot}", snapshot,
-			"it has one folder for each moment: say which with --snapshot, as "
-			"docs/kernels.md shows" },
-	};
-	_cleanup_free_ char *url = xasprintf("%s%s", mirror->url, *repository->path ? "/" : "");
+	const char *const values[] = { arch, os->version_id, release, snapshot };
+	_cleanup_free_ char *path =
+		replace_words(repository->path, words, values, ARRAY_SIZE(words));
+	const char *left = strchr(path, '{');
 
-	for (const char *c = repository->path; *c;) {
-		size_t length = strcspn(c, "{");
-		const char *value = "";
-		size_t word = 0;
-		char *longer;
-
-		if (length == 0) {
-			while (word < ARRAY_SIZE(words) && !begins(c, words[word].word))
-				word++;
-			if (word == ARRAY_SIZE(words))
-				return error_set(error, -EINVAL,
-					"repository %s: path %s: %.*s is neither {arch}, "
-					"{version_id}, {release} nor {snapshot}",
-					repository->name, repository->path,
-					(int) strcspn(c, "}") + 1, c);
-			value = words[word].value;
-			if (!value)
-				return error_set(error, -EINVAL, "repository %s: %s",
-					repository->name, words[word].missing);
-		}
-		longer = xasprintf("%s%.*s%s", url, (int) length, c, value);
-		free(url);
-		url = longer;
-		c += length ? length : strlen(words[word].word);
-	}
-	*ret_url = TAKE_PTR(url);
+	if (left && begins(left, "{release}"))
+		return error_set(error, -EINVAL,
+			"repository %s: it has one folder for each minor release, which this "
+			"kernel's name does not tell",
+			repository->name);
+	if (left && begins(left, "{snapshot}"))
+		return error_set(error, -EINVAL,
+			"repository %s: it has one folder for each moment: say which with "
+			"--snapshot, as docs/kernels.md shows",
+			repository->name);
+	if (left)
+		return error_set(error, -EINVAL,
+			"repository %s: path %s: %.*s is neither {arch}, {version_id}, {release} "
+			"nor {snapshot}",
+			repository->name, repository->path, (int) strcspn(left, "}") + 1, left);
+	*ret_url = xasprintf("%s%s%s", mirror->url, *path ? "/" : "", path);
 	return 0;
 }
 
@@ -196,16 +166,17 @@ int mirrors_credentials(const struct mirror *mirror, const struct repository *re
 {
 	_cleanup_(mirror_credentials_free) struct mirror_credentials found = { 0 };
 	/* What mirrors.ini names must be there; what the catalogue does need not. */
+	const struct mirror_credentials *stated = &mirror->credentials;
 	const struct {
 		const char *stated;
 		const char *usual;
 		bool keys_too;
 		char **slot;
 	} files[] = {
-		{ mirror->client_certificate, repository->client_certificate, false,
+		{ stated->client_certificate, repository->client_certificate, false,
 			&found.client_certificate },
-		{ mirror->client_key, "", true, &found.client_key },
-		{ mirror->certificate_authority, repository->certificate_authority, true,
+		{ stated->client_key, "", true, &found.client_key },
+		{ stated->certificate_authority, repository->certificate_authority, true,
 			&found.certificate_authority },
 	};
 	const char *certificate;
@@ -220,8 +191,8 @@ int mirrors_credentials(const struct mirror *mirror, const struct repository *re
 				"wants it",
 				mirror->name, files[i].stated);
 	}
-	found.user = mirror->user ? xstrdup(mirror->user) : NULL;
-	found.password = mirror->password ? xstrdup(mirror->password) : NULL;
+	found.user = stated->user ? xstrdup(stated->user) : NULL;
+	found.password = stated->password ? xstrdup(stated->password) : NULL;
 	/* X-key.pem beside X.pem; else the certificate's own file must have the key. */
 	certificate = found.client_certificate;
 	if (certificate && !found.client_key && ends_with(certificate, ".pem")) {
@@ -253,13 +224,13 @@ static int set_url(struct mirror *mirror, const char *text, const char *source, 
 	if (mirror->url)
 		return 0;
 	url = mirror_url_clean(text);
-	if (!url || !take_userinfo(url, mirror)) {
+	if (!url || !take_userinfo(url, &mirror->credentials)) {
 		_cleanup_free_ char *shown = url_shown(text);
 
 		return error_set(error, -EINVAL,
 			"%s: mirror %s: %s: neither an http, https or file URL nor a folder's full "
 			"path",
-			source, mirror->name, shown ? shown : "");
+			source, mirror->name, shown);
 	}
 	mirror->source = xstrdup(source);
 	mirror->url = TAKE_PTR(url);
@@ -271,11 +242,7 @@ static void mirror_free(struct mirror *mirror)
 	free(mirror->name);
 	free(mirror->url);
 	free(mirror->source);
-	free(mirror->user);
-	free(mirror->password);
-	free(mirror->client_certificate);
-	free(mirror->client_key);
-	free(mirror->certificate_authority);
+	mirror_credentials_free(&mirror->credentials);
 }
 
 /* ---- --mirror NAME=URL and --mirror URL */
@@ -288,40 +255,43 @@ static const char *sign_of(const char *option)
 	return *sign == '=' ? sign : NULL;
 }
 
+static int unknown_mirror(const struct mirrors *mirrors, const struct catalogue *os,
+	const char *name, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *joined = NULL;
+
+	for (size_t i = 0; i < mirrors->count; i++)
+		xstrv_push(&names, mirrors->items[i].name);
+	joined = xstrv_join(&names, ", ");
+	return error_set(error, -EINVAL, "--mirror %s=…: %s has no mirror of that name; it has: %s",
+		name, os->os, joined);
+}
+
 /* Those with a name come first, whatever their place: the one without is for all the others. */
 static int take_options(
 	struct mirrors *mirrors, const struct mirrors_request *request, struct error *error)
 {
-	const struct strv *options = request->options;
+	const char *others = NULL;
 	int r = 0;
 
-	for (size_t i = 0; options && i < options->count && r == 0; i++) {
-		const char *sign = sign_of(options->items[i]);
+	for (size_t i = 0; request->options && i < request->options->count && r == 0; i++) {
+		const char *option = request->options->items[i];
+		const char *sign = sign_of(option);
 		_cleanup_free_ char *name = NULL;
-		_cleanup_strv_ struct strv names = { 0 };
-		_cleanup_free_ char *joined = NULL;
 		struct mirror *mirror;
 
-		if (!sign)
-			continue;
-		name = xstrndup(options->items[i], (size_t) (sign - options->items[i]));
-		mirror = find(mirrors, name);
-		if (mirror) {
-			r = set_url(mirror, sign + 1, "--mirror", error);
+		if (!sign) {
+			others = others ? others : option;
 			continue;
 		}
-		for (size_t j = 0; j < mirrors->count; j++)
-			xstrv_push(&names, mirrors->items[j].name);
-		joined = xstrv_join(&names, ", ");
-		return error_set(error, -EINVAL,
-			"--mirror %s=…: %s has no mirror of that name; it has: %s", name,
-			request->os->os, joined);
+		name = xstrndup(option, (size_t) (sign - option));
+		mirror = find(mirrors, name);
+		r = mirror ? set_url(mirror, sign + 1, "--mirror", error)
+			   : unknown_mirror(mirrors, request->os, name, error);
 	}
-	for (size_t i = 0; options && i < options->count && r == 0; i++)
-		for (size_t j = 0; j < mirrors->count && r == 0; j++)
-			if (!sign_of(options->items[i]))
-				r = set_url(
-					&mirrors->items[j], options->items[i], "--mirror", error);
+	for (size_t i = 0; others && i < mirrors->count && r == 0; i++)
+		r = set_url(&mirrors->items[i], others, "--mirror", error);
 	return r;
 }
 
@@ -347,11 +317,11 @@ static int on_key(void *context, const char *section, const char *key, const cha
 		mirror = &other;
 	}
 	if (strcmp(key, "client_certificate") == 0)
-		slot = &mirror->client_certificate;
+		slot = &mirror->credentials.client_certificate;
 	else if (strcmp(key, "client_key") == 0)
-		slot = &mirror->client_key;
+		slot = &mirror->credentials.client_key;
 	else if (strcmp(key, "certificate_authority") == 0)
-		slot = &mirror->certificate_authority;
+		slot = &mirror->credentials.certificate_authority;
 	if (*value && *section && strcmp(key, "url") == 0) {
 		r = set_url(mirror, value, config->path, config->error);
 	} else if (*value && *section && slot) {

@@ -19,11 +19,8 @@ struct mirror {
 	char *name;
 	char *url;    /* ends without a slash, and has no user and password in it */
 	char *source; /* where it is from, for messages: "--mirror", a file, "apt sources" */
-	char *user;   /* for the mirror's server, or NULL; never shown nor written down */
-	char *password;
-	char *client_certificate; /* as mirrors.ini has them: mirrors_credentials(); or NULL */
-	char *client_key;
-	char *certificate_authority;
+	/* Of the URL and of mirrors.ini, whose files may be patterns: mirrors_credentials(). */
+	struct mirror_credentials credentials;
 };
 
 struct mirrors {
@@ -35,12 +32,8 @@ struct mirrors_request {
 	const struct strv *options; /* each --mirror as given */
 	const struct catalogue *os;
 	bool offline;       /* no program is started: of the system's apt what is remembered */
-	int cache_fd;       /* what the system's apt answered is remembered here, until its sources
-			     * change;       -1: nowhere
-			     */
-	const char *config; /* mirrors.ini to read instead of the usual two; NULL: those, or what
-			     * $SLIPWAY_MIRRORS names
-			     */
+	int cache_fd;       /* where apt's answer is remembered until its sources change; or -1 */
+	const char *config; /* instead of the two mirrors.ini and $SLIPWAY_MIRRORS; or NULL */
 };
 
 /* -EINVAL for an option or a file that cannot be read, with the line. The caller frees it. */

@@ -6,7 +6,8 @@
 
 #include "common/hash.h"
 #include "common/xalloc.h"
-#include "kernels/version.h"
+#include "kernels/repo/repo_internal.h"
+#include "kernels/krel.h"
 
 #define BLANKS " \t\n"
 
@@ -43,29 +44,24 @@ static void take_relation(const char *text, struct relation *relation)
 	relation->version = xstrndup(rest, strcspn(rest, ")" BLANKS));
 }
 
-int relation_next(const char **cursor, struct relation *ret)
+bool relation_next(const char **cursor, struct relation *relation)
 {
 	const char *text = *cursor;
 
 	for (;;) {
-		struct relation relation = { 0 };
-
+		relation_free(relation);
 		text += strspn(text, "," BLANKS);
-		if (*text == '|') {
-			relation.alternative = true;
-			text++;
-			text += strspn(text, BLANKS);
-		}
+		relation->alternative = *text == '|';
+		if (relation->alternative)
+			text += 1 + strspn(text + 1, BLANKS);
 		if (!*text)
-			return 0;
-		take_relation(text, &relation);
+			return false;
+		take_relation(text, relation);
 		text += strcspn(text, ",|");
-		if (*relation.name) {
+		if (*relation->name) {
 			*cursor = text;
-			*ret = relation;
-			return 1;
+			return true;
 		}
-		relation_free(&relation);
 	}
 }
 
@@ -80,6 +76,14 @@ void package_free(struct package *package)
 	free(package->path);
 	free(package->sha256);
 	*package = (struct package){ 0 };
+}
+
+bool list_number(const char *text, uint64_t *ret)
+{
+	if (!text || !*text || strlen(text) > 18 || text[strspn(text, "0123456789")])
+		return false;
+	*ret = strtoull(text, NULL, 10);
+	return true;
 }
 
 static bool is_printable_word(const char *text)

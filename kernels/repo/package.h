@@ -66,8 +66,8 @@ struct relation {
 };
 
 /*
- * The next relation from *@cursor on, which is moved behind it: 1, or 0 at the end. The caller
- * frees the relation with relation_free(). What is malformed is skipped.
+ * Replaces the relation by the next one from *@cursor on, which is moved behind it; false at the
+ * end. What is malformed is skipped.
  */
-int relation_next(const char **cursor, struct relation *ret) _must_check_;
+bool relation_next(const char **cursor, struct relation *relation) _must_check_;
 void relation_free(struct relation *relation);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of this folder share: readers of lists (apt_index.c, rpm_index.c), what the cache
- * keeps of a list (digest.c), and the job that asks one repository (index.c).
+ * keeps of a list, and the job that asks one repository (index.c).
  */
 #pragma once
 
@@ -13,6 +13,9 @@
 #include "common/hash.h"
 #include "common/strv.h"
 #include "kernels/repo/index.h"
+
+/* A decimal number in a list, of at most 18 digits; false for anything else, or NULL. */
+bool list_number(const char *text, uint64_t *ret);
 
 /* ---- "Field: value" lists (deb822(5)), fed in chunks: memory is that of the largest stanza */
 
@@ -68,11 +71,11 @@ struct release_file {
 struct release {
 	char *suite;
 	char *codename;
-	char *date;                 /* as it stands: RFC 2822 */
-	int64_t valid_until_s;      /* seconds since 1970, or 0 for none */
-	bool by_hash;               /* lists are also served below by-hash/SHA256 */
-	bool not_automatic;         /* its packages are for those who ask for them: backports */
-	struct release_file *files; /* sorted by path */
+	char *date;            /* as it stands: RFC 2822 */
+	int64_t valid_until_s; /* seconds since 1970, or 0 for none */
+	bool by_hash;          /* lists are also served below by-hash/SHA256 */
+	bool not_automatic;    /* its packages are for those who ask for them: backports */
+	struct release_file *files;
 	size_t count;
 	size_t capacity;
 };
@@ -84,28 +87,21 @@ struct release {
 int release_parse(const char *text, size_t size, const char *name, struct release *ret,
 	struct error *error) _must_check_;
 void release_free(struct release *release);
+/* The file of this path, or NULL. */
 const struct release_file *release_find(const struct release *release, const char *path);
 /* "Sat, 11 Jul 2026 10:16:37 UTC" in seconds since 1970; -EINVAL for anything else. */
 int release_date(const char *text, int64_t *ret_s) _must_check_;
 
 /* ---- a compressed file, unpacked block by block, with its hash and that of what it holds */
 
-enum stream_digest { STREAM_SHA256, STREAM_SHA384, STREAM_SHA512 };
-
-struct stream_hash {
-	enum stream_digest digest;
-	const char *hex; /* expected; NULL: not checked */
-};
-
-/* Fedora's whole list, the largest known, unpacks to a sixth of it. */
-#define STREAM_LIMIT_BYTES ((uint64_t) 2 << 30)
-
 struct stream {
-	int fd;               /* of a regular file; read from its start, not closed */
+	int dir_fd;
+	const char *path;     /* of a regular file */
 	const char *name;     /* for messages */
-	uint64_t limit_bytes; /* what it may unpack to; 0: STREAM_LIMIT_BYTES */
-	struct stream_hash packed;
-	struct stream_hash unpacked;
+	uint64_t limit_bytes; /* what it may unpack to; 0: 2 GiB */
+	/* SHA-256, SHA-384 or SHA-512 of the file and of what it holds; NULL: not checked. */
+	const char *packed;
+	const char *unpacked;
 	/* Called with each unpacked block; what is not 0 ends the reading and is returned. */
 	int (*on_block)(void *context, const char *data, size_t size, struct error *error);
 	void *context;
@@ -118,19 +114,14 @@ struct stream {
  */
 int stream_run(const struct stream *stream, struct error *error) _must_check_;
 
-/* "sha256", "sha384" or "sha512"; -ENOTSUP for what can be forged or is unknown. */
-int stream_digest_of(const char *name, enum stream_digest *ret) _must_check_;
-
 /* ---- repodata/repomd.xml and the primary list of rpm-md repositories (createrepo_c(8)) */
 
 /* Where the primary list is and what it must be. */
 struct repomd {
-	char *revision; /* seconds since 1970 or any other text; "" for none */
-	char *path;     /* below the repository's base URL */
-	enum stream_digest digest;
-	char *hex;
-	enum stream_digest open_digest;
-	char *open_hex;           /* of what it unpacks to; "" for none */
+	char *revision;           /* seconds since 1970 or any other text; "" for none */
+	char *path;               /* below the repository's base URL */
+	char *hex;                /* SHA-256, SHA-384 or SHA-512 */
+	char *open_hex;           /* of what it unpacks to; NULL for none */
 	uint64_t size_bytes;      /* 0: unknown */
 	uint64_t open_size_bytes; /* likewise */
 };
@@ -195,30 +186,33 @@ struct digest {
  * also of the keys, so that a list is checked anew when they are others. The caller frees it.
  */
 char *digest_name(const struct index_request *request, const struct index_options *options);
-/* -ENOENT when there is none; -EUCLEAN when it is damaged. The caller frees it. */
-int digest_read(
-	int folder_fd, const char *name, struct digest *ret, struct error *error) _must_check_;
-/* The same of a text. */
+/* A digest's text; -EUCLEAN when it is damaged. The caller frees it. */
 int digest_parse(const char *text, size_t size, const char *name, struct digest *ret,
-	struct error *error) _must_check_;
-int digest_write(int folder_fd, const char *name, const struct digest *digest,
 	struct error *error) _must_check_;
 void digest_free(struct digest *digest);
 
 /*
  * ---- asking one repository, in rounds, so that index.c can fetch what all repositories want next
- * in one go: a kind of repository wants files, looks at what came, and wants more or is done. Jobs
- * share nothing but what they only read: what came is looked at in threads.
+ * in one go: first the head of its lists, which is signed, then the lists that it names. Jobs share
+ * nothing but what they only read: what came is looked at in threads.
  */
 
 struct index_job;
 
+/* By what a mirror may have a list, and its signature's file; NULL: it is clear-signed. */
+struct index_head {
+	const char *name;
+	const char *signature;
+};
+
 struct index_kind {
-	/* Wants the files of the first round. */
-	void (*start)(struct index_job *job);
-	/* Looks at the files that were wanted; wants others, or sets @done. */
-	int (*take)(struct index_job *job, struct error *error);
-	void (*free)(struct index_job *job);
+	struct index_head heads[2]; /* the first that the mirror has counts */
+	uint64_t head_limit_bytes;
+	/* Makes @state of the head's text, and wants the first lists or sets @done. */
+	int (*read_head)(struct index_job *job, const char *text, size_t size, struct error *error);
+	/* Looks at the lists that were wanted; wants others or sets @done. */
+	int (*take_lists)(struct index_job *job, struct error *error);
+	void (*free)(void *state);
 };
 
 extern const struct index_kind index_kind_apt;
@@ -231,17 +225,18 @@ struct index_job {
 	/* The cache. */
 	char *name; /* of the digest */
 	struct digest known;
-	bool usable;      /* @known may be used, fresh or not */
-	bool fresh;       /* and need not be asked for */
-	int cache_result; /* why the cache has nothing usable, with @cache_error */
+	bool fresh;       /* the mirror need not be asked */
+	int cache_result; /* why there is no @known, with @cache_error */
 	struct error cache_error;
 	/* The mirror. */
 	struct mirror_credentials credentials;
+	char *folder;                /* that has the heads, below the repository's URL */
+	size_t head;                 /* which of the kind's it is asked for */
 	int work_fd;                 /* a folder of its own; -1: the mirror is not asked */
 	struct download_file *files; /* of this round */
 	size_t file_count;
 	struct strv urls; /* theirs */
-	void *state;      /* the kind's */
+	void *state;      /* the kind's; NULL: the head is still to come */
 	bool restarted;   /* the mirror was caught in the middle of an update: not twice */
 	bool done;
 	bool unchanged; /* @known is what the mirror has */
@@ -253,36 +248,14 @@ struct index_job {
 
 /*
  * Wants @file, of which @path (its name in the job's folder, which must stay), hash and sizes are
- * set, from a place below the repository's base URL. @conditional: unless it is as the cache has
- * it.
+ * set, from a place below the repository's base URL.
  */
-void index_job_want(struct index_job *job, struct download_file file, bool conditional,
-	const char *place, ...) _printf_(4, 5);
+void index_job_want(struct index_job *job, struct download_file file, const char *place, ...)
+	_printf_(3, 4);
 /* Forgets the files of the last round. */
 void index_job_forget_files(struct index_job *job);
-
 /* @file was not to be had: its code and message. */
 int index_job_failed(const struct download_file *file, struct error *error);
-
-/* Everything anew, without conditions; where that was tried before, @code it is. */
-int index_job_restart(struct index_job *job, int code);
-
-/*
- * Takes hash and headers of the first file of a list, @name in the job's folder. When it is the one
- * that the cache's digest was made of, the job is done, unchanged.
- */
-int index_job_take_head(struct index_job *job, const char *name, struct error *error) _must_check_;
-
-/*
- * Checks the signature of the job's first file, @path in its folder; arguments as in struct
- * signature_request. @optional: it need not be there, nor its key.
- */
-int index_job_check_signature(struct index_job *job, const char *path, const char *detached,
-	const char *output, bool optional, struct error *error) _must_check_;
-
-/* Runs @stream over a file that came, and removes the file. */
-int index_job_read(struct index_job *job, const struct download_file *file, struct stream *stream,
-	struct error *error) _must_check_;
 
 /* Is the package of this name worth keeping? */
 bool index_keeps(const struct strv *keep, const char *name);

@@ -219,18 +219,12 @@ static int write_files(const struct rpm_file *rpm, int folder_fd, const unsigned
 		     : fs_write_all(fd, rpm->header.bytes, rpm->header.size);
 }
 
-static int check_in(const struct rpm_signature_request *request, const struct rpm_file *rpm,
-	int folder_fd, struct signature *ret, struct error *error)
+static int check_in(const struct signature_request *request, const struct rpm_file *rpm,
+	int folder_fd, char **ret_signer, struct error *error)
 {
-	const struct signature_request check = { .name = request->name,
-		.folder_fd = folder_fd,
-		.path = SIGNED_FILE,
-		.detached = SIGNATURE_FILE,
-		.keyrings = request->keyrings,
-		.keyring = request->keyring,
-		.allow_unsigned = request->allow_unsigned };
 	static const uint32_t header_tags[] = { TAG_RSA_HEADER, TAG_DSA_HEADER };
 	static const uint32_t whole_tags[] = { TAG_PGP, TAG_GPG };
+	struct signature_request check = *request;
 	size_t size = 0;
 	size_t digest_size = 0;
 	const unsigned char *digest = rpm_section_find(
@@ -248,29 +242,31 @@ static int check_in(const struct rpm_signature_request *request, const struct rp
 			"all the same",
 			request->name);
 	if (!signature) {
-		*ret = (struct signature){ .signer = xstrdup(""),
-			.warning = xstrdup("it is not signed") };
+		*ret_signer = xstrdup("");
 		return 0;
 	}
 	r = write_files(rpm, folder_fd, signature, size, !digest);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", request->name);
-	r = signature_check(&check, ret, error);
-	if (r == 0 && digest) {
-		r = check_payload(rpm, request->name, (const char *) digest, error);
-		if (r < 0)
-			signature_free(ret);
-	}
+	check.folder_fd = folder_fd;
+	check.path = SIGNED_FILE;
+	check.detached = SIGNATURE_FILE;
+	r = signature_check(&check, ret_signer, error);
+	if (r < 0 || !digest)
+		return r;
+	r = check_payload(rpm, request->name, (const char *) digest, error);
+	if (r < 0)
+		free(TAKE_PTR(*ret_signer));
 	return r;
 }
 
-int rpm_signature_check(
-	const struct rpm_signature_request *request, struct signature *ret, struct error *error)
+int rpm_signature_check(const struct signature_request *request, int scratch_fd, char **ret_signer,
+	struct error *error)
 {
 	_cleanup_(rpm_file_close) struct rpm_file rpm = { .fd = -1 };
 	_cleanup_close_ int folder_fd = -1;
 	char folder[96];
-	int r = rpm_file_open(request->dir_fd, request->path, &rpm);
+	int r = rpm_file_open(request->folder_fd, request->path, &rpm);
 
 	if (r == -EBADMSG)
 		return error_set(error, r,
@@ -278,13 +274,13 @@ int rpm_signature_check(
 			request->name);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", request->name);
-	(void) snprintf(folder, sizeof(folder), "/proc/self/fd/%d/rpm-signature.XXXXXX",
-		request->scratch_fd);
+	(void) snprintf(
+		folder, sizeof(folder), "/proc/self/fd/%d/rpm-signature.XXXXXX", scratch_fd);
 	if (!mkdtemp(folder))
 		return error_set_errno(error, -errno, "%s", request->name);
 	folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = folder_fd < 0 ? error_set_errno(error, -errno, "%s", request->name)
-			  : check_in(request, &rpm, folder_fd, ret, error);
+			  : check_in(request, &rpm, folder_fd, ret_signer, error);
 	(void) !fs_remove_tree(AT_FDCWD, folder);
 	return r;
 }

@@ -5,8 +5,8 @@
  */
 #include <expat.h>
 #include <string.h>
+#include <strings.h>
 
-#include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/repo/repo_internal.h"
 
@@ -35,7 +35,7 @@ struct xml {
 	void *context;
 	XML_Parser parser;
 	unsigned int depth;
-	char *text; /* of TEXT_LIMIT and a NUL; pages that are not written cost nothing */
+	char *text; /* of TEXT_LIMIT and a NUL */
 	size_t text_size;
 	unsigned long long fed;
 	int result; /* why a handler ended the reading, with @error */
@@ -149,7 +149,7 @@ static int xml_parse(struct xml *xml, const char *data, size_t size, bool last, 
 		long long at;
 
 		xml->error = error;
-		status = XML_Parse(xml->parser, data, (int) part, last);
+		status = XML_Parse(xml->parser, data, (int) part, last && part == size);
 		xml->fed += part;
 		if (xml->result)
 			return xml->result;
@@ -210,8 +210,8 @@ struct repomd_job {
 	struct repomd *repomd;
 	bool is_repomd;
 	bool in_primary;
-	bool weak;  /* the primary list has a hash, but none that we trust */
-	int digest; /* of the checksum that is read; -1: one that can be forged */
+	bool weak;     /* the primary list has a hash, but none that we trust */
+	size_t digits; /* of the checksum that is read; 0: one that can be forged */
 };
 
 void repomd_free(struct repomd *repomd)
@@ -221,6 +221,22 @@ void repomd_free(struct repomd *repomd)
 	free(repomd->hex);
 	free(repomd->open_hex);
 	*repomd = (struct repomd){ 0 };
+}
+
+/* 0 for MD5, SHA-1 and what is unknown. */
+static size_t digits_of(const char *type)
+{
+	static const char *const types[] = { "sha256", "sha384", "sha512" };
+
+	for (size_t i = 0; type && i < ARRAY_SIZE(types); i++)
+		if (strcasecmp(type, types[i]) == 0)
+			return 64 + i * 32;
+	return 0;
+}
+
+static bool is_hash(const char *text, size_t digits)
+{
+	return strlen(text) == digits && strspn(text, "0123456789abcdef") == digits;
 }
 
 static int repomd_start(
@@ -235,11 +251,8 @@ static int repomd_start(
 		job->in_primary = type && strcmp(type, "primary") == 0;
 	if (!job->in_primary)
 		return 0;
-	if (strcmp(element, REPO("checksum")) == 0 || strcmp(element, REPO("open-checksum")) == 0) {
-		enum stream_digest digest;
-
-		job->digest = type && stream_digest_of(type, &digest) == 0 ? (int) digest : -1;
-	}
+	if (strcmp(element, REPO("checksum")) == 0 || strcmp(element, REPO("open-checksum")) == 0)
+		job->digits = digits_of(type);
 	if (strcmp(element, REPO("location")) == 0) {
 		const char *href = attribute(attributes, "href");
 		char *path = path_of_location(job->url, attributes);
@@ -255,54 +268,38 @@ static int repomd_start(
 	return 0;
 }
 
-static uint64_t number_of(const char *text)
-{
-	return strspn(text, "0123456789") == strlen(text) && strlen(text) <= 18
-		       ? strtoull(text, NULL, 10)
-		       : 0;
-}
-
 static int repomd_end(void *context, const char *element, const char *text, struct error *error)
 {
 	struct repomd_job *job = context;
 	struct repomd *repomd = job->repomd;
 
-	(void) error;
 	if (!job->in_primary) {
 		if (strcmp(element, REPO("revision")) == 0 && strlen(text) < 64)
 			set_text(&repomd->revision, text);
 	} else if (strcmp(element, REPO("checksum")) == 0) {
-		job->weak = job->digest < 0;
-		if (job->weak)
-			return 0;
-		repomd->digest = (enum stream_digest) job->digest;
-		set_text(&repomd->hex, text);
-	} else if (strcmp(element, REPO("open-checksum")) == 0 && job->digest >= 0) {
-		repomd->open_digest = (enum stream_digest) job->digest;
+		job->weak = job->digits == 0;
+		if (!job->weak && is_hash(text, job->digits))
+			set_text(&repomd->hex, text);
+	} else if (strcmp(element, REPO("open-checksum")) == 0 && job->digits) {
+		if (!is_hash(text, job->digits))
+			return error_set(error, -EPROTO,
+				"%s: has an open-checksum of its primary list that is none",
+				job->name);
 		set_text(&repomd->open_hex, text);
 	} else if (strcmp(element, REPO("size")) == 0) {
-		repomd->size_bytes = number_of(text);
+		(void) list_number(text, &repomd->size_bytes);
 	} else if (strcmp(element, REPO("open-size")) == 0) {
-		repomd->open_size_bytes = number_of(text);
+		(void) list_number(text, &repomd->open_size_bytes);
 	} else if (strcmp(element, REPO("data")) == 0) {
 		job->in_primary = false;
 	}
 	return 0;
 }
 
-static bool is_hash(const char *text, enum stream_digest digest)
-{
-	static const size_t lengths[] = { 64, 96, 128 };
-
-	return strlen(text) == lengths[digest] &&
-	       strspn(text, "0123456789abcdef") == lengths[digest];
-}
-
 int repomd_parse(const char *text, size_t size, const char *name, const char *url,
 	struct repomd *ret, struct error *error)
 {
-	_cleanup_(repomd_free) struct repomd repomd = { .revision = xstrdup(""),
-		.open_hex = xstrdup("") };
+	_cleanup_(repomd_free) struct repomd repomd = { .revision = xstrdup("") };
 	struct repomd_job job = { .name = name, .url = url, .repomd = &repomd };
 	_cleanup_(xml_close) struct xml xml = {
 		.name = name, .on_start = repomd_start, .on_end = repomd_end, .context = &job
@@ -310,9 +307,7 @@ int repomd_parse(const char *text, size_t size, const char *name, const char *ur
 	int r;
 
 	xml_open(&xml);
-	r = size ? xml_parse(&xml, text, size, false, error) : 0;
-	if (r == 0)
-		r = xml_parse(&xml, "", 0, true, error);
+	r = xml_parse(&xml, text, size, true, error);
 	if (r < 0)
 		return r;
 	if (!job.is_repomd)
@@ -325,11 +320,8 @@ int repomd_parse(const char *text, size_t size, const char *name, const char *ur
 			"refused: use a newer mirror of this repository, or pass the .rpm files "
 			"with --kernel-from",
 			name);
-	if (!repomd.hex || !is_hash(repomd.hex, repomd.digest))
+	if (!repomd.hex)
 		return error_set(error, -EPROTO, "%s: has no hash of its primary list", name);
-	if (*repomd.open_hex && !is_hash(repomd.open_hex, repomd.open_digest))
-		return error_set(error, -EPROTO,
-			"%s: has an open-checksum of its primary list that is none", name);
 	*ret = repomd;
 	repomd = (struct repomd){ 0 };
 	return 0;
@@ -338,12 +330,7 @@ int repomd_parse(const char *text, size_t size, const char *name, const char *ur
 /* ---- the primary list */
 
 /* One relation list of a package, as text; the digest must be able to read it back. */
-#define RELATIONS_LIMIT (STANZA_LINE_LIMIT / 2)
-
-struct relations {
-	char *text; /* of RELATIONS_LIMIT; pages that are not written cost nothing */
-	size_t size;
-};
+#define RELATIONS_LIMIT ((long) STANZA_LINE_LIMIT / 2)
 
 struct primary {
 	struct primary_request request;
@@ -352,10 +339,9 @@ struct primary {
 	bool in_package;
 	bool skipped; /* the package that is read is not to be kept */
 	struct package package;
-	struct relations provides;
-	struct relations depends;
-	struct relations *open; /* the one whose entries come now */
 	char *checksum_type;
+	FILE *relations;       /* writes the list whose entries come now; or NULL */
+	size_t relations_size; /* that it has written, once it is closed */
 };
 
 /* "[epoch:]version[-release]", as far as it is given. */
@@ -374,10 +360,10 @@ static int take_entry(struct primary *primary, const char **attributes, struct e
 {
 	static const char *const signs[][2] = { { "EQ", "=" }, { "GE", ">=" }, { "LE", "<=" },
 		{ "GT", ">>" }, { "LT", "<<" } };
-	struct relations *open = primary->open;
 	const char *name = attribute(attributes, "name");
 	const char *flags = attribute(attributes, "flags");
 	_cleanup_free_ char *text = NULL;
+	long at;
 
 	/* Sonames, symbols and rich dependencies: a kernel package has thousands of them. */
 	if (!name || !*name || strpbrk(name, "(), |\t\n"))
@@ -392,23 +378,35 @@ static int take_entry(struct primary *primary, const char **attributes, struct e
 	}
 	if (text)
 		name = text;
-	if (open->size + strlen(name) + 3 > RELATIONS_LIMIT)
+	at = ftell(primary->relations);
+	if (at + (long) strlen(name) + 3 > RELATIONS_LIMIT)
 		return error_set(error, -EFBIG,
 			"%s: the package %s has more relations than any package has: refused",
 			primary->request.name, primary->package.name);
-	open->size += (size_t) snprintf(open->text + open->size, RELATIONS_LIMIT - open->size,
-		"%s%s", open->size ? ", " : "", name);
+	fprintf(primary->relations, "%s%s", at > 0 ? ", " : "", name);
 	return 0;
+}
+
+static void end_relations(struct primary *primary)
+{
+	if (primary->relations && fclose(primary->relations) != 0)
+		out_of_memory();
+	primary->relations = NULL;
+}
+
+static void start_relations(struct primary *primary, char **slot)
+{
+	end_relations(primary);
+	free(TAKE_PTR(*slot));
+	primary->relations = open_memstream(slot, &primary->relations_size);
+	if (!primary->relations)
+		out_of_memory();
 }
 
 static void package_reset(struct primary *primary)
 {
+	end_relations(primary);
 	package_free(&primary->package);
-	primary->provides.size = 0;
-	primary->provides.text[0] = '\0';
-	primary->depends.size = 0;
-	primary->depends.text[0] = '\0';
-	primary->open = NULL;
 	free(TAKE_PTR(primary->checksum_type));
 }
 
@@ -418,11 +416,11 @@ static int start_in_package(
 	struct package *package = &primary->package;
 
 	if (strcmp(element, RPM("entry")) == 0)
-		return primary->open ? take_entry(primary, attributes, error) : 0;
+		return primary->relations ? take_entry(primary, attributes, error) : 0;
 	if (strcmp(element, RPM("provides")) == 0) {
-		primary->open = &primary->provides;
+		start_relations(primary, &package->provides);
 	} else if (strcmp(element, RPM("requires")) == 0) {
-		primary->open = &primary->depends;
+		start_relations(primary, &package->depends);
 	} else if (strcmp(element, COMMON("version")) == 0) {
 		free(package->version);
 		package->version = version_of(attributes);
@@ -433,7 +431,7 @@ static int start_in_package(
 	} else if (strcmp(element, COMMON("size")) == 0) {
 		const char *size = attribute(attributes, "package");
 
-		package->size_bytes = size ? strtoull(size, NULL, 10) : 0;
+		(void) list_number(size, &package->size_bytes);
 	} else if (strcmp(element, COMMON("location")) == 0) {
 		const char *href = attribute(attributes, "href");
 
@@ -499,10 +497,13 @@ static int end_package(struct primary *primary, struct error *error)
 			"packages by SHA-256 and trusts nothing older: use a newer mirror of this "
 			"repository, or pass the .rpm files with --kernel-from",
 			list, package->name, type);
-	set_text(&package->provides, primary->provides.text);
-	set_text(&package->depends, primary->depends.text);
+	end_relations(primary);
+	if (!package->provides)
+		package->provides = xstrdup("");
+	if (!package->depends)
+		package->depends = xstrdup("");
 	if (!package->source)
-		set_text(&package->source, package->name);
+		package->source = xstrdup(package->name);
 	r = package_check(package, list, error);
 	if (r == 0)
 		package_list_push(primary->request.packages, package);
@@ -533,7 +534,7 @@ static int primary_end(void *context, const char *element, const char *text, str
 		set_text(&package->source, text);
 		strip_source(package->source);
 	} else if (strcmp(element, RPM("provides")) == 0 || strcmp(element, RPM("requires")) == 0) {
-		primary->open = NULL;
+		end_relations(primary);
 	}
 	return 0;
 }
@@ -543,8 +544,6 @@ struct primary *primary_new(const struct primary_request *request)
 	struct primary *primary = xcalloc(1, sizeof(*primary));
 
 	primary->request = *request;
-	primary->provides.text = xreallocarray(NULL, RELATIONS_LIMIT, 1);
-	primary->depends.text = xreallocarray(NULL, RELATIONS_LIMIT, 1);
 	primary->xml = (struct xml){ .name = request->name,
 		.on_start = primary_start,
 		.on_end = primary_end,
@@ -558,15 +557,13 @@ void primary_free(struct primary **primary)
 	if (!*primary)
 		return;
 	package_reset(*primary);
-	free((*primary)->provides.text);
-	free((*primary)->depends.text);
 	xml_close(&(*primary)->xml);
 	free(TAKE_PTR(*primary));
 }
 
 int primary_feed(struct primary *primary, const char *data, size_t size, struct error *error)
 {
-	return size ? xml_parse(&primary->xml, data, size, false, error) : 0;
+	return xml_parse(&primary->xml, data, size, false, error);
 }
 
 int primary_finish(struct primary *primary, struct error *error)
@@ -580,83 +577,29 @@ int primary_finish(struct primary *primary, struct error *error)
 
 /* ---- the job */
 
-#define REPOMD_LIMIT_BYTES  ((uint64_t) 4 << 20)
 #define PRIMARY_LIMIT_BYTES ((uint64_t) 1 << 30)
 
-static const char repomd_file[] = "repomd.xml";
-static const char signature_file[] = "repomd.xml.asc";
 static const char primary_file[] = "primary";
 
-/* job->state is the repomd; without a path it is still to come. */
-static void rpm_free(struct index_job *job)
+static void rpm_free(void *state)
 {
-	repomd_free(job->state);
-	free(job->state);
+	repomd_free(state);
+	free(state);
 }
 
-static void rpm_start(struct index_job *job)
+static int rpm_read_head(struct index_job *job, const char *text, size_t size, struct error *error)
 {
-	struct download_file wanted = { .path = repomd_file, .limit_bytes = REPOMD_LIMIT_BYTES };
-
-	job->state = xcalloc(1, sizeof(struct repomd));
-	index_job_want(job, wanted, true, "repodata/%s", repomd_file);
-	wanted.path = signature_file;
-	index_job_want(job, wanted, false, "repodata/%s", signature_file);
-}
-
-static int check_signature(struct index_job *job, struct error *error)
-{
-	const struct download_file *file = &job->files[1];
-	/* Where each package is signed, the list's signature is one more, if we have its key. */
-	bool optional = job->request->repository->trust == TRUST_PACKAGES;
-
-	/* Object stores answer 403 for what they do not have. */
-	if (file->result == -EADDRNOTAVAIL || file->result == -EACCES) {
-		if (optional || job->options->allow_unsigned)
-			return 0;
-		return error_set(error, -EKEYREJECTED,
-			"%s: carries no signature: the mirror has no repomd.xml.asc beside it: use "
-			"another mirror, or accept the list as it is with --allow-unsigned",
-			job->files[0].url);
-	}
-	if (file->result < 0)
-		return index_job_failed(file, error);
-	return index_job_check_signature(job, repomd_file, signature_file, NULL, optional, error);
-}
-
-static int take_repomd(struct index_job *job, struct error *error)
-{
-	const char *url = job->files[0].url;
-	struct repomd *repomd = job->state;
+	struct repomd *repomd = job->state = xcalloc(1, sizeof(*repomd));
 	struct download_file wanted = { .path = primary_file, .limit_bytes = PRIMARY_LIMIT_BYTES };
-	_cleanup_free_ char *text = NULL;
-	size_t size;
-	int r;
+	int r = repomd_parse(text, size, job->files[0].url, job->request->url, repomd, error);
 
-	if (job->files[0].result < 0) {
-		job->absent = job->files[0].result == -EADDRNOTAVAIL;
-		return index_job_failed(&job->files[0], error);
-	}
-	r = index_job_take_head(job, repomd_file, error);
-	if (r < 0 || job->done)
-		return r;
-	r = check_signature(job, error);
-	/* Of a mirror in the middle of an update one of the two may be newer than the other. */
-	if (r == -EKEYREJECTED && job->files[1].result == 0)
-		return index_job_restart(job, r);
-	if (r < 0)
-		return r;
-	r = fs_read(job->work_fd, repomd_file, REPOMD_LIMIT_BYTES, &text, &size);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", url);
-	r = repomd_parse(text, size, url, job->request->url, repomd, error);
 	if (r < 0)
 		return r;
 	job->made.date = xstrdup(repomd->revision);
-	index_job_forget_files(job);
-	wanted.sha256 = repomd->digest == STREAM_SHA256 ? repomd->hex : NULL;
+	wanted.sha256 = hash_is_hex(repomd->hex) ? repomd->hex : NULL;
 	wanted.size_bytes = repomd->size_bytes;
-	index_job_want(job, wanted, false, "%s", repomd->path);
+	index_job_forget_files(job);
+	index_job_want(job, wanted, "%s", repomd->path);
 	return 0;
 }
 
@@ -677,37 +620,34 @@ static int read_primary(struct index_job *job, struct error *error)
 		.listed = &job->made.listed,
 	};
 	_cleanup_(primary_free) struct primary *primary = primary_new(&request);
-	struct stream stream = {
+	const struct stream stream = {
+		.dir_fd = job->work_fd,
+		.path = primary_file,
+		.name = job->files[0].url,
 		.limit_bytes = repomd->open_size_bytes,
-		.packed = { .digest = repomd->digest, .hex = repomd->hex },
-		.unpacked = { .digest = repomd->open_digest,
-			.hex = *repomd->open_hex ? repomd->open_hex : NULL },
+		.packed = repomd->hex,
+		.unpacked = repomd->open_hex,
 		.on_block = on_block,
 		.context = primary,
 	};
-	int r = index_job_read(job, &job->files[0], &stream, error);
+	int r = stream_run(&stream, error);
 
 	return r == 0 ? primary_finish(primary, error) : r;
 }
 
-static int rpm_take(struct index_job *job, struct error *error)
+static int rpm_take_lists(struct index_job *job, struct error *error)
 {
-	const struct repomd *repomd = job->state;
-	int r;
+	int r = job->files[0].result < 0 ? index_job_failed(&job->files[0], error)
+					 : read_primary(job, error);
 
-	if (!repomd->path)
-		return take_repomd(job, error);
-	r = job->files[0].result < 0 ? index_job_failed(&job->files[0], error)
-				     : read_primary(job, error);
-	/* Its name has its hash in it: after an update the old one is gone. */
-	if (r == -EBADMSG || r == -EADDRNOTAVAIL)
-		return index_job_restart(job, r);
 	job->done = r == 0;
 	return r;
 }
 
 const struct index_kind index_kind_rpm_md = {
-	.start = rpm_start,
-	.take = rpm_take,
+	.heads = { { "repomd.xml", "repomd.xml.asc" } },
+	.head_limit_bytes = (uint64_t) 4 << 20,
+	.read_head = rpm_read_head,
+	.take_lists = rpm_take_lists,
 	.free = rpm_free,
 };

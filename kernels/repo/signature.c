@@ -58,8 +58,7 @@ static int decode_block(const char **cursor, unsigned char *data, size_t *size)
 	return r;
 }
 
-/* The bytes of all armoured public keys in @text make a keyring; NULL when one is cut or damaged.
- */
+/* All armoured public keys of a text as a keyring; NULL when one is cut or damaged. */
 static char *decode_keys(const char *text, size_t *ret_size)
 {
 	_cleanup_free_ char *data = xcalloc(strlen(text) + 1, 1);
@@ -223,13 +222,6 @@ enum signature_verdict signature_judge(const char *status, char ret_key[64])
 
 /* ---- checking */
 
-void signature_free(struct signature *signature)
-{
-	free(signature->signer);
-	free(signature->warning);
-	*signature = (struct signature){ 0 };
-}
-
 /* Puts the keys into the folder; without a keyring none. */
 static int place_keyring(
 	const struct signature_request *request, const char *path, struct error *error)
@@ -268,8 +260,7 @@ static int copy_whole(const struct signature_request *request, struct error *err
 	return r < 0 ? error_set_errno(error, r, "%s", request->name) : 0;
 }
 
-/* Its exit status holds less than its status lines: a second signature by an unknown key is fine.
- */
+/* Its status lines say more than its exit status: a second signature by an unknown key is fine. */
 static int run_gpgv(const struct signature_request *request, char **ret_status, struct error *error)
 {
 	static const char *const words[] = { "gpgv", "--quiet", "--homedir", ".", "--status-fd",
@@ -346,15 +337,13 @@ static bool starts_with(int dir_fd, const char *path, const char *start)
 	       strncmp(buffer, start, length) == 0;
 }
 
-int signature_check(
-	const struct signature_request *request, struct signature *ret, struct error *error)
+int signature_check(const struct signature_request *request, char **ret_signer, struct error *error)
 {
 	const char *keyring = signature_keyring(request->keyrings, request->keyring);
 	bool has_signature = request->detached || starts_with(request->folder_fd, request->path,
 							  "-----BEGIN PGP SIGNED MESSAGE-----");
 	enum signature_verdict verdict = SIGNATURE_MISSING;
 	_cleanup_free_ char *status = NULL;
-	struct error why = { 0 };
 	char key[64] = "";
 	int r;
 
@@ -372,16 +361,13 @@ int signature_check(
 		verdict = signature_judge(status ? status : "", key);
 	}
 	if (verdict == SIGNATURE_GOOD) {
-		*ret = (struct signature){ .signer = xstrdup(key) };
+		*ret_signer = xstrdup(key);
 		return 0;
 	}
-	r = rejected(request, verdict, key, keyring, &why);
 	if (!request->allow_unsigned ||
 		(verdict != SIGNATURE_MISSING && verdict != SIGNATURE_NO_KEY &&
-			verdict != SIGNATURE_WEAK)) {
-		*error = why;
-		return r;
-	}
+			verdict != SIGNATURE_WEAK))
+		return rejected(request, verdict, key, keyring, error);
 	/* gpgv writes the text also when it has not got the key. */
 	if (!request->detached &&
 		(!has_signature || !fs_exists(request->folder_fd, request->output))) {
@@ -389,6 +375,6 @@ int signature_check(
 		if (r < 0)
 			return r;
 	}
-	*ret = (struct signature){ .signer = xstrdup(""), .warning = xstrdup(why.text) };
+	*ret_signer = xstrdup("");
 	return 0;
 }

@@ -21,41 +21,31 @@ struct signature_request {
 	const char *output;          /* clear-signed: where the signed text goes */
 	const struct strv *keyrings; /* files, binary or armoured: the first that exists is used */
 	const char *keyring;         /* instead of those; or NULL */
-	bool allow_unsigned; /* what cannot be checked is a warning: no signature, no key, or a
-			      * hash that can be forged. A signature that is wrong never is.
-			      */
-};
-
-struct signature {
-	char *signer;  /* fingerprint of the primary key, or "" */
-	char *warning; /* why it could not be checked, or NULL */
+	/* What cannot be checked will do: no signature, no key, or a hash that can be forged. A
+	 * signature that is wrong never will. */
+	bool allow_unsigned;
 };
 
 /*
- * -EKEYREJECTED with a message of its own for: no signature; a key that the keyring does not have;
- * an expired or revoked key or an expired signature; a signature over something else; MD5 or SHA-1;
- * no keyring on this machine. The caller frees *ret with signature_free().
+ * *ret_signer, which the caller frees, is the fingerprint of the primary key; "" for what could not
+ * be checked and is allowed. -EKEYREJECTED with a message of its own for: no signature; a key that
+ * the keyring does not have; an expired or revoked key or an expired signature; a signature over
+ * something else; MD5 or SHA-1; no keyring on this machine.
  */
-int signature_check(const struct signature_request *request, struct signature *ret,
+int signature_check(const struct signature_request *request, char **ret_signer,
 	struct error *error) _must_check_;
-void signature_free(struct signature *signature);
 
-/* The file whose keys count: @keyring, else the first of @keyrings that exists; NULL: none.
- * Borrowed. */
+/* The file whose keys count: @keyring, else the first of @keyrings that exists, or NULL; borrowed.
+ */
 const char *signature_keyring(const struct strv *keyrings, const char *keyring);
 
-/* Can the user's own keyring be read, and may keys be in it? Else -EKEYREJECTED, once for all
- * lists. */
+/* Can this keyring be read, and may keys be in it? Else -EKEYREJECTED. */
 int signature_check_keyring(const char *path, struct error *error) _must_check_;
 
-/*
- * Adds what is in that file to a key: what was believed because of a key is not believed without
- * it. A file that cannot be read counts as none of those that can: the checker has the message.
- */
+/* Adds what is in that file: what was believed because of a key is not believed without it. */
 void signature_hash_keyring(const struct strv *keyrings, const char *keyring, struct hash *hash);
 
-/* gpgv's status lines (doc/DETAILS of GnuPG); of several signatures the verdict that
- * comes last here counts. */
+/* By gpgv's status lines (doc/DETAILS of GnuPG); of several signatures the last in here counts. */
 enum signature_verdict {
 	SIGNATURE_MISSING,
 	SIGNATURE_NO_KEY,

@@ -225,14 +225,12 @@ int package_from_stanza(
 	static const char *const wanted[] = { "Package", "Version", "Architecture", "Filename",
 		"Size", "SHA256" };
 	_cleanup_(package_free) struct package package = { 0 };
-	const char *size;
 	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
 		if (!stanza_value(stanza, wanted[i]))
 			return missing(stanza, list, wanted[i], error);
-	size = stanza_value(stanza, "Size");
-	if (!*size || strlen(size) > 18 || size[strspn(size, "0123456789")])
+	if (!list_number(stanza_value(stanza, "Size"), &package.size_bytes))
 		return missing(stanza, list, "Size that is a number", error);
 	package.name = value_of(stanza, "Package");
 	package.version = value_of(stanza, "Version");
@@ -242,7 +240,6 @@ int package_from_stanza(
 	package.provides = value_of(stanza, "Provides");
 	package.sha256 = value_of(stanza, "SHA256");
 	package.path = value_of(stanza, "Filename");
-	package.size_bytes = strtoull(size, NULL, 10);
 	/* "linux-signed-amd64 (6.1.192+2)"; left out, it is the package's own name. */
 	if (*package.source) {
 		package.source[strcspn(package.source, " (")] = '\0';
@@ -280,19 +277,12 @@ void release_free(struct release *release)
 	*release = (struct release){ 0 };
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct release_file *left = a, *right = b;
-
-	return strcmp(left->path, right->path);
-}
-
 const struct release_file *release_find(const struct release *release, const char *path)
 {
-	const struct release_file key = { .path = (char *) (uintptr_t) path };
-
-	return release->count ? bsearch(&key, release->files, release->count, sizeof(key), compare)
-			      : NULL;
+	for (size_t i = 0; i < release->count; i++)
+		if (strcmp(release->files[i].path, path) == 0)
+			return &release->files[i];
+	return NULL;
 }
 
 int release_date(const char *text, int64_t *ret_s)
@@ -325,11 +315,12 @@ static int take_line(const struct release_job *job, char *line, struct error *er
 	char *hex = strtok_r(line, " \t", &next);
 	char *size = strtok_r(NULL, " \t", &next);
 	char *path = strtok_r(NULL, " \t", &next);
+	uint64_t size_bytes;
 
 	if (!hex)
 		return 0;
 	if (!size || !path || strtok_r(NULL, " \t", &next) || !hash_is_hex(hex) ||
-		strlen(size) > 18 || size[strspn(size, "0123456789")])
+		!list_number(size, &size_bytes))
 		return error_set(error, -EPROTO,
 			"%s: SHA256: \"%.80s\" is no \"hash size path\": the file is damaged",
 			job->name, hex);
@@ -344,8 +335,7 @@ static int take_line(const struct release_job *job, char *line, struct error *er
 			xreallocarray(release->files, release->capacity, sizeof(*release->files));
 	}
 	file = &release->files[release->count++];
-	*file = (struct release_file){ .size_bytes = strtoull(size, NULL, 10),
-		.path = xstrdup(path) };
+	*file = (struct release_file){ .size_bytes = size_bytes, .path = xstrdup(path) };
 	memcpy(file->sha256, hex, HASH_HEX_SIZE);
 	return 0;
 }
@@ -414,8 +404,6 @@ int release_parse(
 		return r;
 	if (!job.seen)
 		return error_set(error, -EPROTO, "%s: is empty", name);
-	if (release.count)
-		qsort(release.files, release.count, sizeof(*release.files), compare);
 	*ret = release;
 	release = (struct release){ 0 };
 	return 0;

@@ -28,34 +28,35 @@ static bool is_something(const char *text)
 	return *text;
 }
 
-#define NAME      is_name, "a name without a slash is wanted"
-#define SHA256    hash_is_hex, "64 lower-case hex digits are wanted"
-#define SOMETHING is_something, "it is empty"
+/* In the order of the keys, as they are written: json-c keeps the one in which they are added. */
+#define NAME      .is_right = is_name, .wanted = "a name without a slash is wanted"
+#define SHA256    .is_right = hash_is_hex, .wanted = "64 lower-case hex digits are wanted"
+#define SOMETHING .is_right = is_something, .wanted = "it is empty"
 
-#define PACKAGE(member)    #member, JSON_TEXT, offsetof(struct lock_package, member)
-#define REPOSITORY(member) #member, JSON_TEXT, offsetof(struct lock_repository, member)
-#define LOCAL(member)      #member, JSON_TEXT, offsetof(struct lock_local, member)
-#define LOCK(member)       #member, JSON_TEXT, offsetof(struct lock, member)
+#define PACKAGE(member)    JSON_FIELD(#member, JSON_TEXT, struct lock_package, member)
+#define REPOSITORY(member) JSON_FIELD(#member, JSON_TEXT, struct lock_repository, member)
+#define LOCAL(member)      JSON_FIELD(#member, JSON_TEXT, struct lock_local, member)
+#define LOCK(member, kind) JSON_FIELD(#member, kind, struct lock, member)
 
-/* In the order of the keys, as they are written. */
 static const struct json_field package_fields[] = {
-	{ PACKAGE(architecture), NULL, NULL },
+	{ PACKAGE(architecture) },
 	{ PACKAGE(name), NAME },
 	{ PACKAGE(purpose), SOMETHING },
-	{ PACKAGE(repository), NULL, NULL },
+	{ PACKAGE(repository) },
 	{ PACKAGE(sha256), SHA256 },
-	{ "size_bytes", JSON_SIZE, offsetof(struct lock_package, size_bytes), NULL, NULL },
+	{ JSON_FIELD("size_bytes", JSON_SIZE, struct lock_package, size_bytes) },
 	{ PACKAGE(url), SOMETHING },
 	{ PACKAGE(version), SOMETHING },
 };
 
 static const struct json_field repository_fields[] = {
-	{ REPOSITORY(date), NULL, NULL },
+	{ REPOSITORY(date) },
 	{ REPOSITORY(name), SOMETHING },
-	{ REPOSITORY(release_sha256), is_sha256_or_nothing, "64 lower-case hex digits are wanted" },
-	{ REPOSITORY(signer), NULL, NULL },
-	{ REPOSITORY(suite), NULL, NULL },
-	{ REPOSITORY(url), NULL, NULL },
+	{ REPOSITORY(release_sha256), .is_right = is_sha256_or_nothing,
+		.wanted = "64 lower-case hex digits are wanted" },
+	{ REPOSITORY(signer) },
+	{ REPOSITORY(suite) },
+	{ REPOSITORY(url) },
 };
 
 static const struct json_field local_fields[] = {
@@ -64,24 +65,30 @@ static const struct json_field local_fields[] = {
 	{ LOCAL(sha256), SHA256 },
 };
 
-static const struct json_field arch_field[] = { { LOCK(arch), NAME } };
-
-static const struct json_field krel_fields[] = {
-	{ LOCK(krel), krel_is_valid, "it is no kernel release" },
-	{ LOCK(os), NAME },
-};
-
 static const struct json_field compiler_fields[] = {
-	{ "evidence", JSON_TEXT, offsetof(struct lock, compiler_evidence), NULL, NULL },
-	{ "name", JSON_TEXT, offsetof(struct lock, compiler), NULL, NULL },
+	{ JSON_FIELD("evidence", JSON_TEXT, struct lock, compiler_evidence) },
+	{ JSON_FIELD("name", JSON_TEXT, struct lock, compiler) },
 };
 
-static const struct json_fields of_package = JSON_FIELDS("package", package_fields);
-static const struct json_fields of_repository = JSON_FIELDS("repository", repository_fields);
-static const struct json_fields of_local = JSON_FIELDS("kernel_from", local_fields);
-static const struct json_fields of_arch = JSON_FIELDS("lock", arch_field);
-static const struct json_fields of_krel = JSON_FIELDS("lock", krel_fields);
-static const struct json_fields of_compiler = JSON_FIELDS("compiler", compiler_fields);
+static const struct json_fields of_package =
+	JSON_FIELDS("package", package_fields, struct lock_package);
+static const struct json_fields of_repository =
+	JSON_FIELDS("repository", repository_fields, struct lock_repository);
+static const struct json_fields of_local =
+	JSON_FIELDS("kernel_from", local_fields, struct lock_local);
+static const struct json_fields of_compiler = JSON_FIELDS("compiler", compiler_fields, struct lock);
+
+static const struct json_field lock_fields[] = {
+	{ LOCK(arch, JSON_TEXT), NAME },
+	{ .key = "compiler", .kind = JSON_OBJECT, .of = &of_compiler },
+	{ LOCK(kernel_from, JSON_LIST), .of = &of_local },
+	{ LOCK(krel, JSON_TEXT), .is_right = krel_is_valid, .wanted = "it is no kernel release" },
+	{ LOCK(os, JSON_TEXT), NAME },
+	{ LOCK(packages, JSON_LIST), .of = &of_package },
+	{ LOCK(repositories, JSON_LIST), .of = &of_repository },
+};
+
+static const struct json_fields of_lock = JSON_FIELDS("lock", lock_fields, struct lock);
 
 void lock_package_free(struct lock_package *package)
 {
@@ -90,19 +97,7 @@ void lock_package_free(struct lock_package *package)
 
 void lock_free(struct lock *lock)
 {
-	for (size_t i = 0; i < lock->count; i++)
-		lock_package_free(&lock->packages[i]);
-	for (size_t i = 0; i < lock->repository_count; i++)
-		json_fields_free(&of_repository, &lock->repositories[i]);
-	for (size_t i = 0; i < lock->kernel_from_count; i++)
-		json_fields_free(&of_local, &lock->kernel_from[i]);
-	free(lock->packages);
-	free(lock->repositories);
-	free(lock->kernel_from);
-	json_fields_free(&of_arch, lock);
-	json_fields_free(&of_krel, lock);
-	json_fields_free(&of_compiler, lock);
-	*lock = (struct lock){ 0 };
+	json_fields_free(&of_lock, lock);
 }
 
 /* ---- the lists */
@@ -175,56 +170,14 @@ const struct lock_package *lock_find_name(const struct lock *lock, const char *n
 
 /* ---- as a file */
 
-static void add_list(json_object *root, const char *key, const struct json_fields *fields,
-	const void *things, size_t size, size_t count)
-{
-	json_object *array = json_object_new_array();
-
-	json_member_add(root, key, array);
-	for (size_t i = 0; i < count; i++) {
-		json_object *object = json_object_new_object();
-
-		json_member_add(array, NULL, object);
-		json_fields_add(object, fields, (const char *) things + i * size);
-	}
-}
-
-/* By the order of the keys: json-c keeps the one in which they are added. */
 char *lock_write(const struct lock *lock)
 {
 	_cleanup_json_ json_object *root = json_object_new_object();
-	json_object *compiler = json_object_new_object();
 
-	json_fields_add(root, &of_arch, lock);
-	json_member_add(root, "compiler", compiler);
-	json_fields_add(compiler, &of_compiler, lock);
-	add_list(root, "kernel_from", &of_local, lock->kernel_from, sizeof(*lock->kernel_from),
-		lock->kernel_from_count);
-	json_fields_add(root, &of_krel, lock);
-	add_list(root, "packages", &of_package, lock->packages, sizeof(*lock->packages),
-		lock->count);
-	add_list(root, "repositories", &of_repository, lock->repositories,
-		sizeof(*lock->repositories), lock->repository_count);
+	json_fields_add(root, &of_lock, lock);
 	json_member_add(root, "schema", json_object_new_int(LOCK_SCHEMA));
 	return xasprintf("%s\n", json_object_to_json_string_ext(root,
 					 JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
-}
-
-/* A list of objects; *ret_length is 0 where it fails. */
-static int open_list(json_object *root, const char *key, json_object **ret, size_t *ret_length,
-	struct error *error)
-{
-	json_object *array = json_object_object_get(root, key);
-
-	*ret = array;
-	*ret_length = 0;
-	if (!json_object_is_type(array, json_type_array))
-		return error_set(error, -EBADMSG, "\"%s\" is missing or no list", key);
-	for (size_t i = 0; i < json_object_array_length(array); i++)
-		if (!json_object_is_type(json_object_array_get_idx(array, i), json_type_object))
-			return error_set(error, -EBADMSG, "\"%s\"[%zu] is no object", key, i);
-	*ret_length = json_object_array_length(array);
-	return 0;
 }
 
 /* Of the repositories of one name the first is the one that counts; then sorts them. */
@@ -240,71 +193,27 @@ static void drop_repeated(struct lock *lock)
 	free(read);
 }
 
-static int lock_from_json(json_object *root, struct lock *lock, struct error *error)
+int lock_read(const char *text, struct lock *ret, struct error *error)
 {
-	json_object *compiler = json_object_object_get(root, "compiler");
+	enum json_tokener_error why = json_tokener_success;
+	_cleanup_json_ json_object *root = json_tokener_parse_verbose(text, &why);
 	json_object *schema = json_object_object_get(root, "schema");
-	json_object *array = NULL;
-	size_t length = 0;
+	_cleanup_(lock_free) struct lock lock = { 0 };
 	int r;
 
+	if (!root)
+		return error_set(error, -EBADMSG, "no JSON: %s", json_tokener_error_desc(why));
 	if (!json_object_is_type(root, json_type_object))
 		return error_set(error, -EBADMSG, "it is no object");
 	if (!json_object_is_type(schema, json_type_int) ||
 		json_object_get_int64(schema) != LOCK_SCHEMA)
 		return error_set(error, -EBADMSG,
 			"\"schema\" is not %d: make it anew with slipway resolve -o", LOCK_SCHEMA);
-	r = json_fields_read(root, &of_arch, lock, error);
-	if (r == 0)
-		r = json_fields_read(root, &of_krel, lock, error);
+	r = json_fields_read(root, &of_lock, &lock, error);
 	if (r < 0)
 		return r;
-	if (!json_object_is_type(compiler, json_type_object))
-		return error_set(error, -EBADMSG, "\"compiler\" is missing or no object");
-	r = json_fields_read(compiler, &of_compiler, lock, error);
-	if (r == 0)
-		r = open_list(root, "kernel_from", &array, &length, error);
-	if (r < 0)
-		return r;
-	lock->kernel_from = xcalloc(length, sizeof(*lock->kernel_from));
-	for (size_t i = 0; i < length && r == 0; i++)
-		r = json_fields_read(json_object_array_get_idx(array, i), &of_local,
-			&lock->kernel_from[lock->kernel_from_count++], error);
-	if (r == 0)
-		r = open_list(root, "packages", &array, &length, error);
-	if (r < 0)
-		return r;
-	lock->packages = xcalloc(length, sizeof(*lock->packages));
-	for (size_t i = 0; i < length && r == 0; i++)
-		r = json_fields_read(json_object_array_get_idx(array, i), &of_package,
-			&lock->packages[lock->count++], error);
-	if (r == 0)
-		r = open_list(root, "repositories", &array, &length, error);
-	if (r < 0)
-		return r;
-	lock->repositories = xcalloc(length, sizeof(*lock->repositories));
-	for (size_t i = 0; i < length && r == 0; i++)
-		r = json_fields_read(json_object_array_get_idx(array, i), &of_repository,
-			&lock->repositories[lock->repository_count++], error);
-	if (r < 0)
-		return r;
-	qsort(lock->packages, lock->count, sizeof(*lock->packages), compare_packages);
-	drop_repeated(lock);
-	return 0;
-}
-
-int lock_read(const char *text, struct lock *ret, struct error *error)
-{
-	enum json_tokener_error why = json_tokener_success;
-	_cleanup_json_ json_object *root = json_tokener_parse_verbose(text, &why);
-	_cleanup_(lock_free) struct lock lock = { 0 };
-	int r;
-
-	if (!root)
-		return error_set(error, -EBADMSG, "no JSON: %s", json_tokener_error_desc(why));
-	r = lock_from_json(root, &lock, error);
-	if (r < 0)
-		return r;
+	qsort(lock.packages, lock.count, sizeof(*lock.packages), compare_packages);
+	drop_repeated(&lock);
 	*ret = lock;
 	lock = (struct lock){ 0 };
 	return 0;

@@ -62,7 +62,7 @@ struct lock {
 	struct lock_local *kernel_from;
 	size_t kernel_from_count;
 	struct lock_package *packages;
-	size_t count; /* of packages */
+	size_t count; /* of packages; each count stands behind its list (kernels/json_fields.h) */
 };
 
 /* Each takes the thing over (it is emptied), keeping its list sorted. A repository of a name that
@@ -76,7 +76,7 @@ void lock_add_local(struct lock *lock, struct lock_local *local);
 const struct lock_package *lock_find(const struct lock *lock, const char *purpose);
 const struct lock_package *lock_find_name(const struct lock *lock, const char *name);
 
-/* Returns the JSON text, freed by the caller, or NULL without memory. */
+/* Returns the JSON text, freed by the caller. */
 char *lock_write(const struct lock *lock);
 
 /* Reads such a text. -EBADMSG with the missing or wrong field in @error. */

@@ -6,25 +6,6 @@
 #include "common/xalloc.h"
 #include "kernels/repo/rpm.h"
 
-/* What is asked of the store, with the texts that it borrows. */
-struct order {
-	struct store_file *files;
-	struct strv *urls;
-	struct mirror_credentials *credentials;
-	size_t count;
-};
-
-static void order_free(struct order *order)
-{
-	for (size_t i = 0; i < order->count; i++) {
-		strv_free(&order->urls[i]);
-		mirror_credentials_free(&order->credentials[i]);
-	}
-	free(order->files);
-	free(order->urls);
-	free(order->credentials);
-}
-
 static const struct repository *repository_of(
 	const struct fetch *fetch, const struct lock_package *package)
 {
@@ -47,24 +28,6 @@ static int find_credentials(const struct fetch *fetch, const struct lock_package
 		(package->url[length] != '/' && package->url[length] != '\0'))
 		return 0;
 	return mirrors_credentials(mirror, repository, ret, error);
-}
-
-static int add_package(const struct fetch *fetch, const struct lock_package *package,
-	struct order *order, struct error *error)
-{
-	size_t at = order->count++;
-	struct mirror_credentials *credentials = &order->credentials[at];
-	int r = find_credentials(fetch, package, credentials, error);
-
-	xstrv_push(&order->urls[at], package->url);
-	order->files[at] = (struct store_file){
-		.name = package->name,
-		.sha256 = package->sha256,
-		.size_bytes = package->size_bytes,
-		.urls = &order->urls[at],
-		.credentials = credentials,
-	};
-	return r;
 }
 
 /*
@@ -123,16 +86,15 @@ static int check_signature(
 {
 	const struct repository *repository = repository_of(fetch, package);
 	_cleanup_free_ char *path = xasprintf("sha256/%s", package->sha256);
-	const struct rpm_signature_request request = {
+	const struct signature_request request = {
 		.name = package->url,
-		.dir_fd = fetch->store->fd,
+		.folder_fd = fetch->store->fd,
 		.path = path,
-		.scratch_fd = fetch->scratch_fd,
 		.keyrings = repository ? &repository->keyrings : NULL,
 		.keyring = fetch->keyring,
 		.allow_unsigned = fetch->allow_unsigned,
 	};
-	struct signature signature = { 0 };
+	_cleanup_free_ char *ignored = NULL;
 	int r;
 
 	if (fetch->trusted || !signs_itself(fetch, package))
@@ -143,35 +105,42 @@ static int check_signature(
 			"have, so that no key is known that may sign it: resolve the kernel anew, or "
 			"give the key with --keyring FILE",
 			package->url, package->repository, fetch->os->os);
-	r = rpm_signature_check(&request, &signature, error);
-	signature_free(&signature);
+	r = rpm_signature_check(&request, fetch->scratch_fd, &ignored, error);
 	return r < 0 ? r : check_identity(fetch, path, package, error);
-}
-
-static bool is_wanted(const struct lock_package *package, const char *purpose)
-{
-	return !purpose || strcmp(package->purpose, purpose) == 0;
 }
 
 int fetch_packages(const struct fetch *fetch, const struct lock *lock, const char *purpose,
 	void (*on_missing)(void *context, size_t count, uint64_t size_bytes), void *context,
 	struct error *error)
 {
-	_cleanup_(order_free) struct order order = {
-		.files = xcalloc(lock->count, sizeof(*order.files)),
-		.urls = xcalloc(lock->count, sizeof(*order.urls)),
-		.credentials = xcalloc(lock->count, sizeof(*order.credentials)),
-	};
+	const struct lock_package **wanted = xcalloc(lock->count, sizeof(struct lock_package *));
+	struct store_file *files = xcalloc(lock->count, sizeof(*files));
+	size_t count = 0;
 	int r = 0;
 
-	for (size_t i = 0; i < lock->count && r == 0; i++)
-		if (is_wanted(&lock->packages[i], purpose))
-			r = add_package(fetch, &lock->packages[i], &order, error);
+	for (size_t i = 0; i < lock->count && r == 0; i++) {
+		const struct lock_package *package = &lock->packages[i];
+
+		if (purpose && strcmp(package->purpose, purpose) != 0)
+			continue;
+		files[count] = (struct store_file){
+			.name = package->name,
+			.sha256 = package->sha256,
+			.size_bytes = package->size_bytes,
+			.url = package->url,
+		};
+		r = find_credentials(fetch, package, &files[count].credentials, error);
+		wanted[count++] = package;
+	}
 	if (r == 0)
-		r = store_fetch(fetch->store, fetch->download, order.files, order.count, on_missing,
-			context, error);
-	for (size_t i = 0; i < lock->count && r == 0; i++)
-		if (is_wanted(&lock->packages[i], purpose))
-			r = check_signature(fetch, &lock->packages[i], error);
+		r = store_fetch(
+			fetch->store, fetch->download, files, count, on_missing, context, error);
+	for (size_t i = 0; i < count; i++) {
+		if (r == 0)
+			r = check_signature(fetch, wanted[i], error);
+		mirror_credentials_free(&files[i].credentials);
+	}
+	free(files);
+	free(wanted);
 	return r;
 }

@@ -8,7 +8,6 @@
 #include "kernels/krel.h"
 #include "kernels/repo/package.h"
 #include "kernels/resolve/resolve.h"
-#include "kernels/version.h"
 
 /* A package and the list that it is in. */
 struct found {
@@ -47,14 +46,6 @@ static void append(
 {
 	list->items = xreallocarray(list->items, list->count + 1, sizeof(*list->items));
 	list->items[list->count++] = (struct found){ .index = index, .package = package };
-}
-
-/* Frees the relation before, and reads the next. */
-static bool next_relation(const char **cursor, struct relation *relation)
-{
-	relation_free(relation);
-	*relation = (struct relation){ 0 };
-	return relation_next(cursor, relation) > 0;
 }
 
 static bool is_for(const struct package *package, const char *arch)
@@ -133,7 +124,7 @@ static bool provides(const struct package *package, const char *pattern, const c
 	/* This alone excludes most packages. */
 	if (!strstr(cursor, krel))
 		return false;
-	while (next_relation(&cursor, &relation))
+	while (relation_next(&cursor, &relation))
 		if (strcmp(relation.version, krel) == 0 && fnmatch(pattern, relation.name, 0) == 0)
 			return true;
 	return false;
@@ -282,17 +273,8 @@ static void lock_begin(struct resolution *resolution)
 
 /* ---- headers and what they depend on */
 
-/* The first of this name in a sorted list. */
-static bool is_first_of_name(const struct found_list *list, size_t index)
-{
-	for (size_t i = 0; i < index; i++)
-		if (strcmp(list->items[i].package->name, list->items[index].package->name) == 0)
-			return false;
-	return true;
-}
-
 /*
- * Adds what a word of the rules means: one package of each name; of "a|b" the first that is there
+ * Adds what a word of the rules means, of each name the newest; of "a|b" the first that is there
  * in the version that is wanted. With MATCH_NAME the version is not in the name: then it is to be
  * that of the headers, or with @any_version the newest. False: nothing was added.
  */
@@ -314,8 +296,6 @@ static bool add_word(
 			if (by_name && !any_version && resolution->anchor &&
 				version_compare_epochs(
 					found->package->version, resolution->anchor->version) != 0)
-				continue;
-			if ((any_version || !by_name) && !is_first_of_name(&list, j))
 				continue;
 			take(resolution, found, purpose);
 			added = true;
@@ -409,7 +389,7 @@ static int walk_one(
 	const char *cursor = package->depends;
 
 	for (;;) {
-		bool more = next_relation(&cursor, &relation);
+		bool more = relation_next(&cursor, &relation);
 
 		if (missing && (!more || !relation.alternative))
 			return error_set(error, -ENODATA,
@@ -451,7 +431,7 @@ static char *compiler_in(const char *depends, char **ret_package)
 {
 	_cleanup_(relation_free) struct relation relation = { 0 };
 
-	while (next_relation(&depends, &relation)) {
+	while (relation_next(&depends, &relation)) {
 		char *name = resolve_compiler_name(relation.name);
 
 		if (name) {
@@ -482,7 +462,7 @@ static bool compiler_from_prefix(struct resolution *resolution, const struct pac
 	const char *prefix = resolution->os->kernel.compiler_prefix;
 	const char *cursor = headers->depends;
 
-	while (*prefix && next_relation(&cursor, &relation)) {
+	while (*prefix && relation_next(&cursor, &relation)) {
 		_cleanup_(found_list_free) struct found_list list = { 0 };
 		_cleanup_free_ char *package = NULL;
 		const char *name = relation.name;
@@ -552,18 +532,18 @@ static int add_modules(
 	struct resolution *resolution, enum strictness strictness, struct error *error)
 {
 	const struct kernel_rules *rules = &resolution->os->kernel;
-	struct error why = { 0 };
 	int r;
 
 	if (resolution->request->has_modules)
 		return 0;
-	r = add_words(resolution, &rules->modules, LOCK_MODULES, strictness != SAME_BUILD, &why);
+	r = add_words(resolution, &rules->modules, LOCK_MODULES, strictness != SAME_BUILD, error);
 	if (r < 0 && strictness == WITHOUT_MODULES) {
-		trace_add(resolution->trace, TRACE_ABSENT, "", "", "its own modules: %s", why.text);
+		trace_add(resolution->trace, TRACE_ABSENT, "", "", "its own modules: %s",
+			error->text);
 		return 0;
 	}
 	if (r < 0)
-		return error_set(error, r, "%s", why.text);
+		return r;
 	for (size_t i = 0; i < rules->modules_optional.count; i++)
 		(void) add_word(resolution, rules->modules_optional.items[i], LOCK_MODULES, false);
 	return 0;
@@ -593,7 +573,7 @@ static int try_anchor(struct resolution *resolution, const struct found *anchor,
 /* The archives' turn comes when the others were asked already. */
 static bool is_noted(const struct trace *trace, const char *repository)
 {
-	for (size_t i = 0; trace && i < trace->count; i++)
+	for (size_t i = 0; i < trace->count; i++)
 		if (strcmp(trace->entries[i].repository, repository) == 0)
 			return true;
 	return false;

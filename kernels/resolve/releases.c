@@ -8,7 +8,6 @@
 #include "kernels/krel.h"
 #include "kernels/repo/package.h"
 #include "kernels/resolve/resolve.h"
-#include "kernels/version.h"
 
 #define NEAREST_EACH_SIDE 3
 #define KREL_WORD         "{krel}"
@@ -80,14 +79,12 @@ static void add_by_name(
 static void add_by_provides(
 	const struct listing *listing, const struct package *package, const char *word)
 {
+	_cleanup_(relation_free) struct relation relation = { 0 };
 	const char *cursor = package->provides;
 
-	for (;;) {
-		_cleanup_(relation_free) struct relation relation = { 0 };
+	while (relation_next(&cursor, &relation)) {
 		_cleanup_free_ char *pattern = NULL;
 
-		if (relation_next(&cursor, &relation) <= 0)
-			return;
 		if (!is_release(relation.version))
 			continue;
 		pattern = catalogue_expand(listing->os, word, relation.version);

@@ -11,24 +11,21 @@
 #include "common/hash.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
-#include "kernels/version.h"
 
 /* ---- the trace, for --explain */
 
-void trace_add(struct trace *trace, enum trace_outcome outcome, const char *repository,
-	const char *url, const char *format, ...)
+void trace_add(struct trace *trace, const char *outcome, const char *repository, const char *url,
+	const char *format, ...)
 {
 	struct trace_entry *entry;
 	va_list arguments;
 
-	if (!trace)
-		return;
 	trace->entries = xreallocarray(trace->entries, trace->count + 1, sizeof(*entry));
 	entry = &trace->entries[trace->count++];
 	*entry = (struct trace_entry){
 		.outcome = outcome,
-		.repository = xstrdup(repository ? repository : ""),
-		.url = xstrdup(url ? url : ""),
+		.repository = xstrdup(repository),
+		.url = xstrdup(url),
 	};
 	va_start(arguments, format);
 	entry->text = xvasprintf(format, arguments);
@@ -44,13 +41,6 @@ void trace_free(struct trace *trace)
 	}
 	free(trace->entries);
 	*trace = (struct trace){ 0 };
-}
-
-const char *trace_outcome_text(enum trace_outcome outcome)
-{
-	static const char *const texts[] = { "found", "absent", "skipped", "failed" };
-
-	return (size_t) outcome < ARRAY_SIZE(texts) ? texts[outcome] : "unknown";
 }
 
 /* ---- the lists that a question is put to: chosen, opened together, and judged */

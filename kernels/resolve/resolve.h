@@ -10,18 +10,16 @@
 #include "kernels/repo/mirrors.h"
 
 /* Every place that was looked in for a kernel, and why it was or was not there: for --explain. */
-enum trace_outcome {
-	TRACE_FOUND,
-	TRACE_ABSENT,  /* asked, and not there */
-	TRACE_SKIPPED, /* not asked: no mirror is known, or an earlier place had it */
-	TRACE_FAILED,  /* could not be asked */
-};
+#define TRACE_FOUND   "found"
+#define TRACE_ABSENT  "absent"  /* asked, and not there */
+#define TRACE_SKIPPED "skipped" /* not asked: no mirror is known, or an earlier place had it */
+#define TRACE_FAILED  "failed"  /* could not be asked */
 
 struct trace_entry {
-	enum trace_outcome outcome;
-	char *repository; /* the catalogue's name of it; "" for what is about all */
-	char *url;        /* "" where there is none */
-	char *text;       /* what was looked for and what was there instead */
+	const char *outcome; /* one of the above */
+	char *repository;    /* the catalogue's name of it; "" for what is about all */
+	char *url;           /* "" where there is none */
+	char *text;          /* what was looked for and what was there instead */
 };
 
 struct trace {
@@ -29,12 +27,10 @@ struct trace {
 	size_t count;
 };
 
-/* Appends an entry; copies all texts. A trace of NULL takes nothing. */
-void trace_add(struct trace *trace, enum trace_outcome outcome, const char *repository,
-	const char *url, const char *format, ...) _printf_(5, 6);
+/* Appends an entry; copies the other texts. */
+void trace_add(struct trace *trace, const char *outcome, const char *repository, const char *url,
+	const char *format, ...) _printf_(5, 6);
 void trace_free(struct trace *trace);
-/* "found", "absent", "skipped", "failed". */
-const char *trace_outcome_text(enum trace_outcome outcome);
 
 struct resolve_extra {
 	const char *name; /* a package that the build needs beside the kernel's */

@@ -88,21 +88,21 @@ static void add_known(struct closure *closure, const struct strv *paths, bool of
 	}
 }
 
+static int compare_name(const void *name, const void *known)
+{
+	return strcmp(name, ((const struct known *) known)->name);
+}
+
+/* The first of this name: the set's, where both have it. */
 static struct known *find_known(const struct closure *closure, const char *name)
 {
-	size_t first = 0, last = closure->count;
+	struct known *found = NULL;
 
-	while (first < last) {
-		size_t middle = first + (last - first) / 2;
-
-		if (strcmp(closure->known[middle].name, name) < 0)
-			first = middle + 1;
-		else
-			last = middle;
-	}
-	return first < closure->count && strcmp(closure->known[first].name, name) == 0
-		       ? &closure->known[first]
-		       : NULL;
+	if (closure->count)
+		found = bsearch(name, closure->known, closure->count, sizeof(*found), compare_name);
+	while (found && found > closure->known && strcmp(found[-1].name, name) == 0)
+		found--;
+	return found;
 }
 
 static int open_modules(int root_fd, const char *krel)

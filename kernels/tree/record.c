@@ -16,54 +16,49 @@
 #include "kernels/tree/tree.h"
 #include "module/elf.h"
 
-#define SCHEMA 1
+#define SCHEMA       1
+#define RECORD_LIMIT ((size_t) 1 << 20)
 
 /* ---- the fields: one table to free, write and read them */
 
-#define TEXT(member)                                                                               \
-	{                                                                                          \
-#member, JSON_TEXT, offsetof(struct kernel_record, member), NULL, NULL             \
-	}
-#define FLAG(member)                                                                               \
-	{                                                                                          \
-#member, JSON_BOOL, offsetof(struct kernel_record, member), NULL, NULL             \
-	}
-#define COMPILER(member, kind)                                                                     \
-	{                                                                                          \
-#member, kind, offsetof(struct kernel_compiler, member), NULL, NULL                \
-	}
-
-static const struct json_field own_fields[] = {
-	TEXT(krel),
-	TEXT(arch),
-	TEXT(tools_arch),
-	TEXT(vermagic),
-	TEXT(vermagic_source),
-	TEXT(config_source),
-	TEXT(sig_hash),
-	TEXT(compress),
-	{ "page_kib", JSON_NUMBER, offsetof(struct kernel_record, page_kib), NULL, NULL },
-	FLAG(has_symvers),
-	FLAG(has_vmlinux),
-	FLAG(has_randseed),
-	FLAG(prepared),
-};
+#define RECORD(member, kind)   JSON_FIELD(#member, kind, struct kernel_record, member)
+#define COMPILER(member, kind) JSON_FIELD(#member, kind, struct kernel_compiler, member)
 
 static const struct json_field compiler_fields[] = {
-	COMPILER(name, JSON_TEXT),
-	COMPILER(family, JSON_TEXT),
-	COMPILER(program, JSON_TEXT),
-	COMPILER(version, JSON_TEXT),
-	COMPILER(text, JSON_TEXT),
-	COMPILER(linker, JSON_TEXT),
-	COMPILER(major, JSON_NUMBER),
-	COMPILER(config_version, JSON_NUMBER),
-	COMPILER(llvm, JSON_BOOL),
-	COMPILER(disagrees, JSON_BOOL),
+	{ COMPILER(name, JSON_TEXT) },
+	{ COMPILER(family, JSON_TEXT) },
+	{ COMPILER(program, JSON_TEXT) },
+	{ COMPILER(version, JSON_TEXT) },
+	{ COMPILER(text, JSON_TEXT) },
+	{ COMPILER(linker, JSON_TEXT) },
+	{ COMPILER(major, JSON_NUMBER) },
+	{ COMPILER(config_version, JSON_NUMBER) },
+	{ COMPILER(llvm, JSON_BOOL) },
+	{ COMPILER(disagrees, JSON_BOOL) },
 };
 
-static const struct json_fields of_record = JSON_FIELDS("record", own_fields);
-static const struct json_fields of_compiler = JSON_FIELDS("compiler", compiler_fields);
+static const struct json_fields of_compiler =
+	JSON_FIELDS("compiler", compiler_fields, struct kernel_compiler);
+
+static const struct json_field record_fields[] = {
+	{ RECORD(krel, JSON_TEXT) },
+	{ RECORD(arch, JSON_TEXT) },
+	{ RECORD(tools_arch, JSON_TEXT) },
+	{ RECORD(vermagic, JSON_TEXT) },
+	{ RECORD(vermagic_source, JSON_TEXT) },
+	{ RECORD(config_source, JSON_TEXT) },
+	{ RECORD(sig_hash, JSON_TEXT) },
+	{ RECORD(compress, JSON_TEXT) },
+	{ RECORD(page_kib, JSON_NUMBER) },
+	{ RECORD(has_symvers, JSON_BOOL) },
+	{ RECORD(has_vmlinux, JSON_BOOL) },
+	{ RECORD(has_randseed, JSON_BOOL) },
+	{ RECORD(prepared, JSON_BOOL) },
+	{ RECORD(compiler, JSON_OBJECT), .of = &of_compiler },
+};
+
+static const struct json_fields of_record =
+	JSON_FIELDS("record", record_fields, struct kernel_record);
 
 #define CONFIG_NAMES 3
 
@@ -127,7 +122,6 @@ void kernel_compiler_free(struct kernel_compiler *compiler)
 
 void kernel_record_free(struct kernel_record *record)
 {
-	kernel_compiler_free(&record->compiler);
 	json_fields_free(&of_record, record);
 	*record = (struct kernel_record){ 0 };
 }
@@ -136,7 +130,6 @@ void kernel_record_free(struct kernel_record *record)
 static void give(struct kernel_record *record, struct kernel_record *ret)
 {
 	json_fields_fill(&of_record, record);
-	json_fields_fill(&of_compiler, &record->compiler);
 	*ret = *record;
 	*record = (struct kernel_record){ 0 };
 }
@@ -466,17 +459,15 @@ static void fill_from_config(struct kernel_record *record, const struct kconfig 
 	fill_compiler(config, text && *text ? text : compiler, &record->compiler);
 }
 
-int kernel_record_of_config(const struct kconfig *config, const char *krel, const char *version,
-	struct kernel_record *ret, struct error *error)
+void kernel_record_of_config(const struct kconfig *config, const char *krel, const char *version,
+	struct kernel_record *ret)
 {
 	struct kernel_record record = { 0 };
 
-	(void) error;
 	fill_from_config(&record, config, krel, version);
 	record.config_source = xstrdup("config");
 	fill_vermagic(&record, -1, -1);
 	give(&record, ret);
-	return 0;
 }
 
 /* ---- by the tree */
@@ -557,13 +548,10 @@ int kernel_record_make(
 struct json_object *kernel_record_json(const struct kernel_record *record)
 {
 	struct json_object *root = json_object_new_object();
-	struct json_object *compiler = json_object_new_object();
 	struct json_object *values = json_object_new_object();
 
 	json_member_add(root, "schema", json_object_new_int(SCHEMA));
 	json_fields_add(root, &of_record, record);
-	json_member_add(root, "compiler", compiler);
-	json_fields_add(compiler, &of_compiler, &record->compiler);
 	json_member_add(root, "options", values);
 	for (unsigned int i = 0; i < KOPT_COUNT; i++)
 		json_member_add(values, kernel_option_name(i),
@@ -571,26 +559,26 @@ struct json_object *kernel_record_json(const struct kernel_record *record)
 	return root;
 }
 
-char *kernel_record_write(const struct kernel_record *record)
+int kernel_record_save(const struct kernel_record *record, int dir_fd, struct error *error)
 {
 	_cleanup_json_ struct json_object *root = kernel_record_json(record);
+	_cleanup_free_ char *text =
+		xasprintf("%s\n", json_object_to_json_string_ext(
+					  root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+							JSON_C_TO_STRING_NOSLASHESCAPE));
+	int r = fs_write_atomic(dir_fd, KERNEL_RECORD_FILE, text, strlen(text), 0644);
 
-	return xasprintf("%s\n", json_object_to_json_string_ext(
-					 root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-						       JSON_C_TO_STRING_NOSLASHESCAPE));
+	return r < 0 ? error_set_errno(error, r, KERNEL_RECORD_FILE) : 0;
 }
 
 static int read_root(struct json_object *root, struct kernel_record *record, struct error *error)
 {
-	struct json_object *compiler = json_object_object_get(root, "compiler");
 	struct json_object *values = json_object_object_get(root, "options");
 	int r;
 
 	if (json_object_get_int(json_object_object_get(root, "schema")) != SCHEMA)
 		return error_set(error, -EBADMSG, "\"schema\" is not %d", SCHEMA);
 	r = json_fields_read(root, &of_record, record, error);
-	if (r == 0)
-		r = json_fields_read(compiler, &of_compiler, &record->compiler, error);
 	for (unsigned int i = 0; i < KOPT_COUNT && r == 0; i++) {
 		const char *name = kernel_option_name(i);
 		const char *text = json_object_get_string(json_object_object_get(values, name));
@@ -602,35 +590,22 @@ static int read_root(struct json_object *root, struct kernel_record *record, str
 	return r;
 }
 
-int kernel_record_read(const char *text, struct kernel_record *ret, struct error *error)
+int kernel_record_load(int dir_fd, const char *path, struct kernel_record *ret, struct error *error)
 {
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
-	_cleanup_json_ struct json_object *root = json_tokener_parse(text);
+	_cleanup_json_ struct json_object *root = NULL;
+	_cleanup_free_ char *text = NULL;
 	struct error why = { .text = "it is no JSON" };
-	int r = root ? read_root(root, &record, &why) : -EBADMSG;
+	int r = fs_read(dir_fd, path, RECORD_LIMIT, &text, NULL);
 
 	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	root = json_tokener_parse(text);
+	r = root ? read_root(root, &record, &why) : -EBADMSG;
+	if (r < 0)
 		return error_set(error, r,
-			KERNEL_RECORD_FILE ": %s: the record is damaged; remove it and its folder, "
-					   "it is made anew",
-			why.text);
+			"%s: %s: the record is damaged; remove it and its folder, it is made anew",
+			path, why.text);
 	give(&record, ret);
 	return 0;
-}
-
-int kernel_record_save(const struct kernel_record *record, int dir_fd, struct error *error)
-{
-	_cleanup_free_ char *text = kernel_record_write(record);
-	int r = fs_write_atomic(dir_fd, KERNEL_RECORD_FILE, text, strlen(text), 0644);
-
-	return r < 0 ? error_set_errno(error, r, KERNEL_RECORD_FILE) : 0;
-}
-
-int kernel_record_load(int dir_fd, struct kernel_record *ret, struct error *error)
-{
-	_cleanup_free_ char *text = NULL;
-	int r = fs_read(dir_fd, KERNEL_RECORD_FILE, 1 << 20, &text, NULL);
-
-	return r < 0 ? error_set_errno(error, r, KERNEL_RECORD_FILE)
-		     : kernel_record_read(text, ret, error);
 }

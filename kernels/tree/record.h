@@ -98,8 +98,8 @@ int kernel_record_make(
  * The same from a configuration alone, as a probe bundle has it. @version is the text of
  * /proc/version, which names the compiler where the configuration does not; or NULL.
  */
-int kernel_record_of_config(const struct kconfig *config, const char *krel, const char *version,
-	struct kernel_record *ret, struct error *error) _must_check_;
+void kernel_record_of_config(const struct kconfig *config, const char *krel, const char *version,
+	struct kernel_record *ret);
 
 /* Is a tristate on, as y or as m? */
 bool kernel_record_has(const struct kernel_record *record, enum kernel_option option);
@@ -110,17 +110,13 @@ const char *kernel_option_name(enum kernel_option option);
 /* The record as an object of json-c, for what holds it as a part; freed by the caller. */
 struct json_object *kernel_record_json(const struct kernel_record *record);
 
-/* The JSON text, which the caller frees. */
-char *kernel_record_write(const struct kernel_record *record);
-
-/* Reads such a text. -EBADMSG with the missing or wrong field in @error. */
-int kernel_record_read(
-	const char *text, struct kernel_record *ret, struct error *error) _must_check_;
-
-/* Writes record.json into a folder, and reads it from there. */
+/* Writes record.json into a folder. */
 int kernel_record_save(
 	const struct kernel_record *record, int dir_fd, struct error *error) _must_check_;
-int kernel_record_load(int dir_fd, struct kernel_record *ret, struct error *error) _must_check_;
+
+/* Reads such a file. -EBADMSG with the missing or wrong field in @error. */
+int kernel_record_load(
+	int dir_fd, const char *path, struct kernel_record *ret, struct error *error) _must_check_;
 
 void kernel_record_free(struct kernel_record *record);
 

@@ -12,17 +12,14 @@
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
 
-/* ---- opening */
+#define HEADER_LIMIT ((size_t) 1 << 20)
 
-int kernel_tree_openat(int root_fd, const char *path, int flags)
-{
-	return open_in_root(root_fd, path, flags);
-}
+/* ---- opening */
 
 int kernel_tree_open(int root_fd, const char *krel, int *ret_fd, struct error *error)
 {
 	_cleanup_free_ char *path = xasprintf("lib/modules/%s/build", krel);
-	int fd = kernel_tree_openat(root_fd, path, O_RDONLY | O_DIRECTORY);
+	int fd = open_in_root(root_fd, path, O_RDONLY | O_DIRECTORY);
 
 	if (fd < 0)
 		return error_set_errno(error, fd,
@@ -54,6 +51,22 @@ char *kernel_tree_release(int build_fd)
 	return kernel_tree_defined(text, "UTS_RELEASE");
 }
 
+char *kernel_tree_version(int build_fd)
+{
+	/* compile.h had it until 6.0 (scripts/mkcompile_h). */
+	static const char *const headers[] = { "include/generated/utsversion.h",
+		"include/generated/compile.h" };
+	char *version = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(headers) && !version; i++) {
+		_cleanup_free_ char *text = NULL;
+
+		if (fs_read(build_fd, headers[i], HEADER_LIMIT, &text, NULL) == 0)
+			version = kernel_tree_defined(text, "UTS_VERSION");
+	}
+	return version;
+}
+
 static const struct {
 	uint16_t machine;
 	unsigned char class;
@@ -73,7 +86,7 @@ static const struct {
 /* "" when the file is not there or no ELF. */
 static const char *program_machine(int root_fd, const char *path)
 {
-	_cleanup_close_ int fd = kernel_tree_openat(root_fd, path, O_RDONLY);
+	_cleanup_close_ int fd = open_in_root(root_fd, path, O_RDONLY);
 	unsigned char header[sizeof(Elf64_Ehdr)];
 	uint16_t machine;
 
@@ -111,18 +124,6 @@ const char *kernel_tree_tools_arch(int root_fd, const char *krel)
  * link in it.
  */
 
-/* The text of a link at @path that leads to @target, another path below the root. */
-static char *relative(const char *path, const char *target)
-{
-	_cleanup_free_ char *from = xasprintf("/%s", path);
-	_cleanup_free_ char *to = xasprintf("/%s", target);
-	char *text = unpack_relative_link(from, to);
-
-	if (!text)
-		out_of_memory();
-	return text;
-}
-
 /* Links are made anew in one step, so that none is missing when we are interrupted. */
 static int replace_link(int root_fd, const char *path, const char *text)
 {
@@ -147,7 +148,7 @@ static int settle_link(int root_fd, const char *folder, const char *name)
 		return r;
 	if (readlinkat(root_fd, path, &first, 1) != 1 || first != '/')
 		return 0;
-	text = relative(path, target);
+	text = unpack_relative_link(path, target);
 	return replace_link(root_fd, path, text);
 }
 
@@ -172,7 +173,7 @@ int kernel_tree_settle_modules(int root_fd, const char *krel, struct error *erro
 /* Looks for a tree of the release in @path and @depth folders below it; NULL: there is none. */
 static char *search_tree(int root_fd, const char *path, const char *krel, int depth)
 {
-	_cleanup_close_ int fd = kernel_tree_openat(root_fd, path, O_RDONLY | O_DIRECTORY);
+	_cleanup_close_ int fd = open_in_root(root_fd, path, O_RDONLY | O_DIRECTORY);
 	_cleanup_free_ char *release = fd < 0 ? NULL : kernel_tree_release(fd);
 	_cleanup_strv_ struct strv names = { 0 };
 	char *found = NULL;
@@ -206,7 +207,7 @@ static int find_build(int root_fd, const char *modules, const char *krel, struct
 			"a tree of kernel %s: the package with its headers is missing or is of "
 			"another release",
 			krel, krel);
-	text = relative(path, found);
+	text = unpack_relative_link(path, found);
 	r = replace_link(root_fd, path, text);
 	return r < 0 ? error_set_errno(error, r, "kernel tree: build") : 0;
 }
@@ -317,7 +318,7 @@ static int relocate_makefile(int root_fd, const char *krel, const char *build, s
 				"package with the common part of the headers, or the kernel's "
 				"source tree, is missing",
 				path);
-		way = relative(makefile, source);
+		way = unpack_relative_link(makefile, source);
 		xstrv_pushf(&lines, "%s" KERNEL_TREE_HERE "%s", before, way);
 		changed = true;
 	}

@@ -33,12 +33,6 @@ int kernel_tree_settle_modules(int root_fd, const char *krel, struct error *erro
 /* Opens lib/modules/<krel>/build; links never lead out of the root. The caller closes it. */
 int kernel_tree_open(int root_fd, const char *krel, int *ret_fd, struct error *error) _must_check_;
 
-/*
- * Opens a path below the root for reading, every link on its way taken as if the root were "/".
- * Returns a descriptor or a negative errno.
- */
-int kernel_tree_openat(int root_fd, const char *path, int flags) _must_check_;
-
 /* The text that a header defines @name as, freed by the caller; NULL when it does not. */
 char *kernel_tree_defined(const char *text, const char *name);
 
@@ -46,6 +40,9 @@ char *kernel_tree_defined(const char *text, const char *name);
 
 /* The release that modules get (UTS_RELEASE), freed by the caller; NULL when not prepared. */
 char *kernel_tree_release(int build_fd);
+
+/* What uname -v prints on that build of the kernel (UTS_VERSION), freed by the caller; or NULL. */
+char *kernel_tree_version(int build_fd);
 
 /*
  * The architecture, as uname -m prints it, that the programs of the tree in

@@ -33,7 +33,7 @@ static void read_bundle(const uint8_t *data, size_t size)
 {
 	_cleanup_close_ int fd = memfd_create("bundle", MFD_CLOEXEC);
 	struct archive_input input;
-	struct local_scan *scan = local_scan_new();
+	struct local_scan scan = { 0 };
 	struct error error = { 0 };
 	char path[64];
 	int r;
@@ -43,17 +43,17 @@ static void read_bundle(const uint8_t *data, size_t size)
 	(void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	r = archive_input_open(&input, ARCHIVE_KIND_TAR, AT_FDCWD, path, NULL, &error);
 	if (r == 0)
-		r = local_scan_archive(scan, &input, "bundle", NULL, &error);
+		r = local_scan_archive(&scan, &input, "bundle", NULL, &error);
 	if (r < 0 && !error.text[0])
 		abort();
-	local_scan_finish(scan);
-	if (local_scan_text(scan, PROBE_FILE)) {
-		const char *text = local_scan_text(scan, PROBE_FILE);
+	local_scan_finish(&scan);
+	if (local_scan_text(&scan, PROBE_FILE)) {
+		const char *text = local_scan_text(&scan, PROBE_FILE);
 
 		read_manifest(text, strlen(text));
 	}
 	archive_input_close(&input);
-	local_scan_free(scan);
+	local_scan_free(&scan);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

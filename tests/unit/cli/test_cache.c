@@ -117,13 +117,13 @@ static void an_output_that_is_there_stays_unless_it_is_set_aside(void **state)
 	output = cache_output_path(&cache, "kernel", KEY);
 	assert_int_equal(cache_set_aside(&cache, output), 0);
 	first = make_output(&cache, "first");
-	assert_int_equal(cache_keep(&cache, first, output), 0);
+	assert_int_equal(cache_keep(first, output), 0);
 	second = make_output(&cache, "second");
-	assert_int_equal(cache_keep(&cache, second, output), 0);
+	assert_int_equal(cache_keep(second, output), 0);
 	expect_output(output, "first");
 	assert_int_equal(cache_set_aside(&cache, output), 0);
 	assert_false(fs_exists(AT_FDCWD, output));
-	assert_int_equal(cache_keep(&cache, second, output), 0);
+	assert_int_equal(cache_keep(second, output), 0);
 	expect_output(output, "second");
 }
 
@@ -142,7 +142,7 @@ static void an_output_counts_as_used_when_it_is_kept(void **state)
 	output = cache_output_path(&cache, "ofed-source", KEY);
 	made = make_output(&cache, "source");
 	assert_int_equal(utimensat(AT_FDCWD, made, epoch, 0), 0);
-	assert_int_equal(cache_keep(&cache, made, output), 0);
+	assert_int_equal(cache_keep(made, output), 0);
 	assert_int_equal(stat(output, &status), 0);
 	assert_true(status.st_mtime + 60 > time(NULL));
 }

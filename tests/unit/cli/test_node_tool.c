@@ -72,16 +72,16 @@ static void a_sites_secrets_and_folders_are_not_for_nodes(void **state)
 
 	(void) state;
 	make_site(&site);
-	site.mirrors[0].user = somebody;
+	site.mirrors[0].credentials.user = somebody;
 	site.mirrors[1].url = file_url;
 	assert_false(node_tool_fetches(&site.build));
-	site.mirrors[0].user = NULL;
-	site.mirrors[0].client_certificate = pem;
+	site.mirrors[0].credentials.user = NULL;
+	site.mirrors[0].credentials.client_certificate = pem;
 	assert_false(node_tool_fetches(&site.build));
-	site.mirrors[0].client_certificate = NULL;
-	site.mirrors[0].certificate_authority = pem;
+	site.mirrors[0].credentials.client_certificate = NULL;
+	site.mirrors[0].credentials.certificate_authority = pem;
 	assert_false(node_tool_fetches(&site.build));
-	site.mirrors[0].certificate_authority = NULL;
+	site.mirrors[0].credentials.certificate_authority = NULL;
 	assert_true(node_tool_fetches(&site.build));
 }
 

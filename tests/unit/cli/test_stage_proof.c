@@ -4,7 +4,6 @@
 
 #include "cli/stage/stage_internal.h"
 #include "common/fs.h"
-#include "kernels/local/scan.h"
 #include "kernels/probe/probe.h"
 #include "kernels/tool.h"
 #include "module/sign.h"
@@ -70,9 +69,8 @@ static void proven_done(struct proven *proven)
 	free(proven->conf);
 	free(proven->report);
 	module_cert_free(&proven->build.signing.cert);
-	probe_free(&proven->build.kernel.node.probe);
 	for (size_t i = 0; i < proven->build.kernel.local.count; i++) {
-		local_scan_free(proven->build.kernel.local.inputs[i].scan);
+		probe_free(&proven->build.kernel.local.inputs[i].probe);
 		free(proven->build.kernel.local.inputs[i].path);
 	}
 	free(proven->build.kernel.local.inputs);
@@ -240,9 +238,7 @@ static void make_probe(
 	local->count = 1;
 	local->inputs[0].kind = LOCAL_PROBE;
 	local->inputs[0].path = below(folder, "probe.tar");
-	local->inputs[0].scan = local_scan_new();
-	assert_non_null(local->inputs[0].scan);
-	local_scan_add(local->inputs[0].scan, PROBE_FILE, text);
+	assert_int_equal(probe_parse(text, strlen(text), &local->inputs[0].probe, &error), 0);
 	proven->build.kernel.record.options[KOPT_MODULE_SIG] = 'y';
 	assert_int_equal(kernel_read_node(&proven->build.kernel, &error), 0);
 }

@@ -136,6 +136,58 @@ static void stdin_is_empty_unless_given(void **state)
 	assert_string_equal(given, "text");
 }
 
+static int print_and_leave(void *context)
+{
+	(void) context;
+	(void) puts("out");
+	(void) fputs("err\n", stderr);
+	/* Process 1 of its name space, where the machine lets it have one. */
+	return getpid() == 1 ? 7 : 8;
+}
+
+static int sleep_on(void *context)
+{
+	(void) context;
+	return pause();
+}
+
+static void a_function_of_ours_is_run_as_a_program_is(void **state)
+{
+	struct process process = plain;
+	_cleanup_strv_ struct strv lines = { 0 };
+	struct error error = { 0 };
+	int r;
+
+	(void) state;
+	process.work = print_and_leave;
+	process.on_line = push_line;
+	process.context = &lines;
+	r = process_run(&process, NULL, &error);
+	if (r == -EPERM) /* not as root */
+		skip();
+	assert_int_equal(r, 7);
+	assert_int_equal(lines.count, 2);
+	assert_true(strv_contains(&lines, "out"));
+	assert_true(strv_contains(&lines, "err"));
+}
+
+static void what_takes_too_long_is_killed(void **state)
+{
+	struct process process = plain;
+	_cleanup_strv_ struct strv lines = { 0 };
+	struct error error = { 0 };
+
+	(void) state;
+	process.on_line = push_line;
+	process.context = &lines;
+	process.timeout_ms = 50;
+	assert_int_equal(run(process, "sleep|600", NULL, &error), -ETIMEDOUT);
+	process.work = sleep_on;
+	if (process_run(&process, NULL, &error) == -EPERM)
+		skip();
+	assert_int_equal(process_run(&process, NULL, &error), -ETIMEDOUT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +199,8 @@ int main(void)
 		folder_test(lines_come_from_both_streams_and_reach_the_log),
 		folder_test(folder_and_environment_are_the_childs),
 		folder_test(stdin_is_empty_unless_given),
+		cmocka_unit_test(a_function_of_ours_is_run_as_a_program_is),
+		cmocka_unit_test(what_takes_too_long_is_killed),
 	};
 
 	return cmocka_run_group_tests_name("process", tests, NULL, NULL);

@@ -157,7 +157,7 @@ static void vfio_lets_go_and_its_override_too(void **state)
 	gpu_with(folder, "vfio-pci");
 	folder_write_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
 	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
-	/* Nobody unbinds in a folder of files: what was written is what counts. */
+	/* No kernel unbinds in a folder of files: what was written is what counts. */
 	assert_contains(bench.action.error.text, "the driver vfio-pci has " GPU);
 	expect_text(folder, PCI "drivers/vfio-pci/unbind", GPU);
 	expect_text(folder, PCI "devices/" GPU "/driver_override", "\nfio-pci\n");

@@ -280,7 +280,7 @@ static void read_kernels(uint16_t type, struct device_vf vfs[2])
 	struct device device = { .vfs = vfs, .vf_count = 2 };
 
 	message->nlmsg_len += (uint32_t) put_hex(mnl_nlmsg_get_payload_tail(message), MESSAGE_VFS);
-	device_take_vfs(message, &device);
+	assert_int_equal(device_take_vfs(&device, message), 0);
 }
 
 static void settings_of_vfs_are_read(void **state)
@@ -342,7 +342,7 @@ static void what_a_driver_does_not_know_is_not_known(void **state)
 	mnl_attr_put_u32(message, IFLA_VF_RATE, 7); /* too short: of another kernel */
 	mnl_attr_nest_end(message, nests[1]);
 	mnl_attr_nest_end(message, nests[0]);
-	device_take_vfs(message, &device);
+	assert_int_equal(device_take_vfs(&device, message), 0);
 	assert_int_equal(vfs[0].known, 0);
 	assert_int_equal(vfs[1].known, 1u << VF_MAC);
 }
@@ -375,7 +375,7 @@ static void settings_are_put_as_they_are_read(void **state)
 		device_put_vf(message, &vf, (enum vf_attribute) i);
 	mnl_attr_nest_end(message, nests[1]);
 	mnl_attr_nest_end(message, nests[0]);
-	device_take_vfs(message, &device);
+	assert_int_equal(device_take_vfs(&device, message), 0);
 	assert_int_equal(vfs[0].known, 0);
 	for (int i = 0; i < VF_ATTRIBUTES; i++)
 		assert_true(vf_is_same(&vfs[7], &vf, (enum vf_attribute) i));

@@ -3,7 +3,7 @@
 #include "tests/unit/support.h"
 
 #include "common/fs.h"
-#include "entrypoint/gpu/daemons_internal.h"
+#include "entrypoint/gpu/gpu_internal.h"
 
 static void put_device(const struct folder *node, const char *address, const char *vendor,
 	const char *class, const char *device)
@@ -89,7 +89,7 @@ static void a_switch_that_a_virtual_machine_has_is_not_ours(void **state)
 	assert_int_equal(find(node).kind, FABRIC_NONE);
 }
 
-static void the_bridge_of_nvlink5_is_told_by_its_vpd(void **state)
+static void the_bridge_of_nvlink5_shows_by_its_vpd(void **state)
 {
 	const struct folder *node = *state;
 	struct fabric fabric;
@@ -276,10 +276,9 @@ static void expect_order(
 {
 	struct events events = { .signal_fd = -1 };
 	struct supervisor supervisor = { .root_fd = node->fd, .events = &events };
-	struct error error = { "" };
 	char text[256] = "";
 
-	assert_int_equal(daemons_declare(&supervisor, fabric, vgpu, &error), 0);
+	assert_int_equal(daemons_declare(&supervisor, fabric, vgpu), 0);
 	for (size_t i = 0; i < supervisor.count; i++) {
 		size_t used = strlen(text);
 
@@ -317,7 +316,7 @@ int main(void)
 		folder_test(no_pci_and_plain_gpus_have_no_fabric),
 		folder_test(nvswitches_are_bridges_of_nvidias),
 		folder_test(a_switch_that_a_virtual_machine_has_is_not_ours),
-		folder_test(the_bridge_of_nvlink5_is_told_by_its_vpd),
+		folder_test(the_bridge_of_nvlink5_shows_by_its_vpd),
 		folder_test(the_mark_counts_on_infiniband_functions_of_mellanox_only),
 		folder_test(a_rack_manages_its_own_fabric),
 		folder_test(the_port_is_the_first_that_lets_a_subnet_manager_run),

@@ -11,9 +11,6 @@ static void link_to(const struct folder *folder, const char *path, const char *t
 	assert_int_equal(symlinkat(target, folder->fd, path), 0);
 }
 
-static const char *const option_folders[] = { "etc/modprobe.d", "host/etc/modprobe.d",
-	"host/usr/lib/modprobe.d", NULL };
-
 static void assert_options(const struct folder *folder, const char *expected, struct strv *notes)
 {
 	_cleanup_(modprobe_options_free) struct modprobe_options options = { .modules = { 0 } };
@@ -21,9 +18,7 @@ static void assert_options(const struct folder *folder, const char *expected, st
 	_cleanup_free_ char *joined = NULL;
 	struct error error = { "" };
 
-	assert_int_equal(
-		modprobe_options_read(folder->fd, option_folders, "host", &options, notes, &error),
-		0);
+	assert_int_equal(modprobe_options_read(folder->fd, &options, notes, &error), 0);
 	for (size_t i = 0; i < options.words.count; i++)
 		assert_int_equal(strv_pushf(&lines, "%s %s %s", options.files.items[i],
 					 options.modules.items[i], options.words.items[i]),

@@ -13,7 +13,7 @@
 #define PATH    "host/etc/modprobe.d/x.conf"
 #define OTHER   "host/etc/udev/rules.d/7.rules"
 #define JOURNAL "mnt/inventory/.slipway/hostfiles.journal"
-#define MEMORY  "run/drivers/slipway/host-files"
+#define MEMORY  NIC_STATE_FOLDER "/host-files"
 #define CONTENT MEMORY "/host-etc-modprobe.d-x.conf"
 #define KEPT    PATH ".slipway-kept"
 
@@ -29,7 +29,6 @@ static void bench_open(struct bench *bench, void **state)
 	bench->files = (struct hostfiles){
 		.root_fd = bench->folder->fd,
 		.journal = JOURNAL,
-		.memory_folder = MEMORY,
 	};
 	folder_subfolder(bench->folder, "host/etc/modprobe.d");
 	folder_subfolder(bench->folder, "host/etc/udev/rules.d");
@@ -57,11 +56,7 @@ static void put(struct bench *bench, const char *path, const char *content)
 
 static int undo(struct bench *bench, const char *path)
 {
-	struct error error = { "" };
-	int r = hostfiles_undo(&bench->files, path, NULL, &error);
-
-	assert_string_equal(error.text, "");
-	return r;
+	return hostfiles_undo(&bench->files, path, NULL);
 }
 
 static bool is_there(const struct bench *bench, const char *path)
@@ -292,7 +287,6 @@ static void test_a_journal_that_cannot_be_written(void **state)
 {
 	struct rlimit usual, nothing;
 	_cleanup_bench_ struct bench bench;
-	struct error error = { "" };
 	int undone;
 
 	bench_open(&bench, state);
@@ -302,7 +296,7 @@ static void test_a_journal_that_cannot_be_written(void **state)
 	nothing = (struct rlimit){ .rlim_cur = 0, .rlim_max = usual.rlim_max };
 	(void) signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &nothing), 0);
-	undone = hostfiles_undo(&bench.files, PATH, NULL, &error);
+	undone = hostfiles_undo(&bench.files, PATH, NULL);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
 	assert_int_equal(undone, 1);
 	assert_false(is_there(&bench, PATH));
@@ -369,12 +363,11 @@ static void test_makes_a_folder(void **state)
 static void test_undo_others(void **state)
 {
 	_cleanup_bench_ struct bench bench;
-	struct error error = { "" };
 
 	bench_open(&bench, state);
 	put(&bench, PATH, "ours\n");
 	put(&bench, OTHER, "rules\n");
-	assert_int_equal(hostfiles_undo(&bench.files, NULL, OTHER, &error), 1);
+	assert_int_equal(hostfiles_undo(&bench.files, NULL, OTHER), 1);
 	assert_false(is_there(&bench, PATH));
 	assert_link(&bench, OTHER, "rules\n");
 	assert_true(is_there(&bench, JOURNAL));

@@ -74,7 +74,7 @@ static void begin(struct bench *bench, const struct folder *folder)
 		.bind_ms = 20,
 		.report = receive,
 		.context = bench };
-	bench->run = (struct run){ &bench->netstate, &bench->records, &bench->result, NULL };
+	bench->run = (struct run){ &bench->netstate, &bench->records, &bench->result };
 	make_device(folder, "0000:3b:00.0", "mlx5_core");
 	make_device(folder, "0000:3b:00.1", "mlx5_core");
 	make_device(folder, "0000:5e:00.0", "bnxt_en");

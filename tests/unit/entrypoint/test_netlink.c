@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "entrypoint/netstate/netlink_internal.h"
 #include "tests/unit/support.h"
 
@@ -131,35 +132,45 @@ static void a_refusal_has_the_kernels_words(void **state)
 	assert_contains(error.text, "refix length (Invalid argument)");
 }
 
-static bool is_asked_twice(void *context)
-{
-	unsigned *asked = context;
+struct asking {
+	struct netlink *netlink; /* NULL: nothing changes */
+	unsigned wanted;
+	unsigned asked;
+};
 
-	return ++*asked == 2;
+static bool is_asked_often(void *context)
+{
+	struct asking *asking = context;
+	struct error error = { 0 };
+
+	asking->asked++;
+	if (asking->netlink)
+		assert_int_equal(set_up(asking->netlink, 1, asking->asked % 2, &error), 0);
+	return asking->asked == asking->wanted;
 }
 
 static void a_change_ends_a_wait(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
-	_cleanup_close_ int events = -1;
-	struct error error = { 0 };
-	unsigned asked = 0;
+	struct asking asking = { .netlink = netlink, .wanted = 2 };
+	uint64_t begin = clock_monotonic_ms();
 
 	(void) state;
-	assert_int_equal(set_up(netlink, 1, true, &error), 0);
-	events = netlink_listen(NETLINK_ROUTE);
-	assert_true(events >= 0);
-	assert_false(netlink_wait(events, 0, is_asked_twice, &asked));
-	assert_int_equal(set_up(netlink, 1, false, &error), 0);
-	/* Not by the time after which it is asked anew: it would be asked a third time. */
-	asked = 0;
-	assert_true(netlink_wait(events, 400, is_asked_twice, &asked));
-	assert_int_equal(asked, 2);
-	/* What was there is dropped. */
-	asked = 0;
-	assert_false(netlink_wait(events, 0, is_asked_twice, &asked));
-	assert_int_equal(asked, 1);
-	assert_int_equal(set_up(netlink, 1, true, &error), 0);
+	assert_false(netlink_wait(NETLINK_ROUTE, RTMGRP_LINK, 0, is_asked_often, &asking));
+	assert_int_equal(asking.asked, 1);
+	/* Not by the time after which it is asked anew, twice a second. */
+	asking = (struct asking){ .netlink = netlink, .wanted = 41 };
+	assert_true(netlink_wait(NETLINK_ROUTE, RTMGRP_LINK, 60000, is_asked_often, &asking));
+	assert_true(clock_monotonic_ms() - begin < 10000);
+}
+
+/* Where none comes: of a protocol that there is not, not even a socket. */
+static void without_an_event_it_is_asked_anew(void **state)
+{
+	struct asking asking = { .wanted = 2 };
+
+	(void) state;
+	assert_true(netlink_wait(31, 1, 60000, is_asked_often, &asking));
 }
 
 static void families_have_numbers(void **state)
@@ -190,6 +201,7 @@ int main(void)
 		cmocka_unit_test(a_refusal_is_the_kernels_errno),
 		cmocka_unit_test(a_refusal_has_the_kernels_words),
 		cmocka_unit_test(a_change_ends_a_wait),
+		cmocka_unit_test(without_an_event_it_is_asked_anew),
 		cmocka_unit_test(families_have_numbers),
 	};
 

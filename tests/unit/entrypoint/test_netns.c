@@ -56,7 +56,7 @@ static void begin(struct bench *bench, const struct folder *folder)
 		.modules = &bench->modules,
 		.report = receive,
 		.context = bench };
-	bench->run = (struct run){ &bench->netstate, &bench->records, &bench->result, NULL };
+	bench->run = (struct run){ &bench->netstate, &bench->records, &bench->result };
 	folder_subfolder(folder, "sys/module/mlx5_core/drivers");
 	folder_subfolder(folder, "sys/bus/pci/drivers/mlx5_core");
 	put_link(folder, "../../../bus/pci/drivers/mlx5_core",

@@ -12,6 +12,10 @@
 #define HOST_TREE "host/lib/modules/" KREL
 #define STATE     NIC_STATE_FOLDER "/"
 
+/* The words of the file. */
+static const char *const phases[PHASES] = { "none", "unloading", "loading", "dependents",
+	"restoring", "committed", "rollback" };
+
 /* A module file whose build id ends in @last. */
 static void write_build(const struct folder *folder, const char *path, unsigned char last)
 {
@@ -27,11 +31,28 @@ static void write_build(const struct folder *folder, const char *path, unsigned 
 	folder_write(folder, path, data, size);
 }
 
-static struct module_lookup lookup_of(const struct folder *folder)
+static char kept[] = "inventory/.slipway";
+
+/* A container on that node. */
+struct bench {
+	struct nic nic;
+	struct action action;
+	struct module_lookup lookup;
+};
+
+static void open_bench(struct bench *bench, const struct folder *folder)
 {
-	return (struct module_lookup){
-		.root_fd = folder->fd, .krel = KREL, .host = "host", .kept = "kept"
-	};
+	*bench = (struct bench){ .nic = { .inputs = { .journal_folder = kept } } };
+	bench->nic.role.root_fd = folder->fd;
+	bench->nic.role.host_root = "/host";
+	(void) snprintf(bench->nic.role.krel, sizeof(bench->nic.role.krel), "%s", KREL);
+	bench->action.role = &bench->nic;
+	bench->lookup.action = &bench->action;
+}
+
+static void close_bench(struct bench *bench)
+{
+	module_lookup_free(&bench->lookup);
 }
 
 static void add(struct swap_plan *plan, const char *name, unsigned char last, enum swap_part part,
@@ -71,11 +92,11 @@ static void read_journal(const struct folder *folder, struct journal *journal)
 
 static void begin(const struct folder *folder, const struct swap_plan *plan)
 {
-	_cleanup_(module_lookup_free) struct module_lookup lookup = lookup_of(folder);
-	const struct role role = { .root_fd = folder->fd };
+	_cleanup_(close_bench) struct bench bench;
 	struct error error = { "" };
 
-	assert_int_equal(journal_begin(&role, plan, &lookup, &error), 0);
+	open_bench(&bench, folder);
+	assert_int_equal(journal_begin(plan, &bench.lookup, &error), 0);
 	assert_int_equal(journal_phase(folder->fd), PHASE_UNLOADING);
 }
 
@@ -105,27 +126,31 @@ static void what_a_killed_container_had_pending_stays_pending(void **state)
 
 static void the_nodes_own_is_what_the_hosts_tree_has(void **state)
 {
-	_cleanup_(module_lookup_free) struct module_lookup lookup = lookup_of(*state);
-	_cleanup_(swap_plan_free) struct swap_plan own = { 0 };
+	const struct folder *folder = *state;
+	_cleanup_journal_ struct journal journal = { .phase = PHASE_NONE };
 	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
+	struct error error = { "" };
 	char was[] = "prof_sel=1";
 	char is[] = "prof_sel=2";
 
-	write_build(*state, HOST_TREE "/kernel/ib_core.ko", 1);
-	add(&own, "ib_core", 1, SWAP_DRIVER, NULL);
-	add(&own, "mlx5_core", 1, SWAP_DRIVER, was);
+	write_build(folder, HOST_TREE "/kernel/ib_core.ko", 1);
+	add(&journal.own, "ib_core", 1, SWAP_DRIVER, NULL);
+	add(&journal.own, "mlx5_core", 1, SWAP_DRIVER, was);
+	assert_int_equal(journal_write(folder->fd, &journal, &error), 0);
 	/* Another OFED's is no news; the host's own, with other parameters, is. */
 	add(&plan, "nvidia_peermem", 3, SWAP_PEERMEM, NULL);
 	add(&plan, "mlx5_core", 2, SWAP_DRIVER, NULL);
 	add(&plan, "ib_core", 1, SWAP_DRIVER, is);
-	assert_int_equal(journal_merge_own(&own, &plan, true, &lookup), 0);
-	expect_going(&own, "ib_core mlx5_core");
-	assert_string_equal(own.go[0].options, "prof_sel=2");
-	assert_string_equal(own.go[1].options, "prof_sel=1");
+	begin(folder, &plan);
+	read_journal(folder, &journal);
+	expect_going(&journal.own, "ib_core mlx5_core");
+	assert_string_equal(journal.own.go[0].options, "prof_sel=2");
+	assert_string_equal(journal.own.go[1].options, "prof_sel=1");
 	/* When nothing is known all of it is. */
-	swap_plan_free(&own);
-	assert_int_equal(journal_merge_own(&own, &plan, false, &lookup), 0);
-	expect_going(&own, "mlx5_core ib_core");
+	assert_int_equal(unlinkat(folder->fd, JOURNAL_PATH, 0), 0);
+	begin(folder, &plan);
+	read_journal(folder, &journal);
+	expect_going(&journal.own, "mlx5_core ib_core");
 }
 
 static void a_swap_of_which_nothing_goes_is_pending_too(void **state)
@@ -245,7 +270,13 @@ static void every_phase_is_read_as_it_was_written(void **state)
 	struct error error = { "" };
 
 	for (enum phase phase = PHASE_UNLOADING; phase < PHASES; phase++) {
+		_cleanup_free_ char *text = NULL;
+		char line[64];
+
 		assert_int_equal(journal_enter(folder->fd, phase, &error), 0);
+		text = folder_read_text(folder, JOURNAL_PATH);
+		(void) snprintf(line, sizeof(line), "phase name=%s\n", phases[phase]);
+		assert_contains(text, line);
 		assert_int_equal(journal_phase(folder->fd), phase);
 		assert_int_equal(journal_is_pending(folder->fd), phase != PHASE_COMMITTED);
 	}
@@ -503,8 +534,8 @@ static void what_a_real_older_slipway_left_is_taken_up(void **state)
 		(void) snprintf(fixture, sizeof(fixture), OLD_JOURNALS "/%s", names.items[i]);
 		place_old_files(folder, fixture, &old);
 		adopt(folder, &journal);
-		print_message("%s: %s\n", names.items[i], phase_name(journal.phase));
-		assert_string_equal(phase_name(journal.phase), old.expected);
+		print_message("%s: %s\n", names.items[i], phases[journal.phase]);
+		assert_string_equal(phases[journal.phase], old.expected);
 		assert_int_equal(journal.pending.go_count, old.go);
 		assert_int_equal(journal.own.go_count, old.own);
 		assert_string_equal(journal.network ? journal.network : "", old.network);

@@ -33,26 +33,59 @@ static void build_id(char id[BUILD_ID_HEX_SIZE], unsigned char last)
 	(void) snprintf(id, BUILD_ID_HEX_SIZE, "%.38s%02x", BUILD_ID, last);
 }
 
-static struct module_lookup lookup_of(const struct folder *folder)
+static char inventory[] = "inventory/.slipway";
+
+/* A container on that node. */
+struct bench {
+	struct nic nic;
+	struct action action;
+	struct module_lookup lookup;
+};
+
+static void open_bench(struct bench *bench, const struct folder *folder)
 {
-	return (struct module_lookup){
-		.root_fd = folder->fd, .krel = KREL, .host = "host", .kept = KEPT "/" KREL
-	};
+	*bench = (struct bench){ .nic = { .inputs = { .journal_folder = inventory } } };
+	bench->nic.role.root_fd = folder->fd;
+	bench->nic.role.host_root = "/host";
+	(void) snprintf(bench->nic.role.krel, sizeof(bench->nic.role.krel), "%s", KREL);
+	bench->action.role = &bench->nic;
+	bench->lookup.action = &bench->action;
+}
+
+static void close_bench(struct bench *bench)
+{
+	module_lookup_free(&bench->lookup);
 }
 
 static void expect_at(
 	const struct folder *folder, const char *name, unsigned char last, const char *where)
 {
-	_cleanup_(module_lookup_free) struct module_lookup lookup = lookup_of(folder);
+	_cleanup_(close_bench) struct bench bench;
 	_cleanup_free_ char *path = NULL;
 	char id[BUILD_ID_HEX_SIZE];
 
+	open_bench(&bench, folder);
 	build_id(id, last);
-	assert_int_equal(module_find(&lookup, name, id, &path), where ? 0 : -ENOENT);
+	assert_int_equal(module_find(&bench.lookup, name, id, &path), where ? 0 : -ENOENT);
 	if (where)
 		assert_string_equal(path, where);
-	assert_int_equal(module_is_on_host(&lookup, name, id),
+	assert_int_equal(module_is_on_host(&bench.lookup, name, id),
 		where && strncmp(where, "host/", strlen("host/")) == 0);
+}
+
+static void a_name_is_that_of_the_file(void **state)
+{
+	const struct folder *folder = *state;
+
+	write_build(folder, HOST_TREE "/kernel/a/mlx5-core.ko", 1);
+	write_build(folder, HOST_TREE "/kernel/ib_core.kopf", 1);
+	write_build(folder, HOST_TREE "/kernel/ib_core.txt", 1);
+	write_build(folder, HOST_TREE "/kernel/.ko", 1);
+	expect_at(folder, "mlx5_core", 1, HOST_TREE "/kernel/a/mlx5-core.ko");
+	expect_at(folder, "ib_core", 1, NULL);
+	/* Its suffix says how it is packed; this one is not. */
+	write_build(folder, HOST_TREE "/kernel/ib_core.ko.xz", 1);
+	expect_at(folder, "ib_core", 1, HOST_TREE "/kernel/ib_core.ko.xz");
 }
 
 static void a_file_is_known_by_its_build_id_wherever_it_lies(void **state)
@@ -82,9 +115,8 @@ struct reported {
 
 static int find_kept(const struct folder *folder, struct reported *reported)
 {
-	_cleanup_(module_lookup_free) struct module_lookup lookup = lookup_of(folder);
+	_cleanup_(close_bench) struct bench bench;
 	struct worker worker;
-	struct action action = { .worker = &worker };
 	struct worker_message message;
 	char id[BUILD_ID_HEX_SIZE];
 	char *path = NULL;
@@ -94,11 +126,11 @@ static int find_kept(const struct folder *folder, struct reported *reported)
 	*reported = (struct reported){ .count = 0 };
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
 	worker = (struct worker){ .fd = fds[0] };
-	lookup.kept_in = "inventory";
-	lookup.action = &action;
+	open_bench(&bench, folder);
+	bench.action.worker = &worker;
 	build_id(id, 3);
 	for (int again = 0; again < 2; again++) {
-		r = module_find(&lookup, "ib_core", id, &path);
+		r = module_find(&bench.lookup, "ib_core", id, &path);
 		free(path);
 		path = NULL;
 	}
@@ -156,21 +188,24 @@ static void links_of_the_host_mean_what_they_mean_there(void **state)
 
 static void without_an_id_nothing_is_found(void **state)
 {
-	_cleanup_(module_lookup_free) struct module_lookup lookup = lookup_of(*state);
+	_cleanup_(close_bench) struct bench bench;
 	_cleanup_free_ char *path = NULL;
 
+	open_bench(&bench, *state);
 	write_build(*state, HOST_TREE "/kernel/ib_core.ko", 1);
-	assert_int_equal(module_find(&lookup, "ib_core", "", &path), -ENOENT);
+	assert_int_equal(module_find(&bench.lookup, "ib_core", "", &path), -ENOENT);
 	assert_null(path);
 }
 
 static int keep(const struct folder *folder, const char *files, const char *id)
 {
 	_cleanup_strv_ struct strv paths = { 0 };
+	struct bench bench;
 	struct error error;
 
+	open_bench(&bench, folder);
 	assert_int_equal(strv_split(&paths, files, " "), 0);
-	return modules_keep(folder->fd, KEPT, KREL, &paths, id, &error);
+	return modules_keep(&bench.nic, &paths, id, &error);
 }
 
 static void only_the_last_set_is_kept(void **state)
@@ -290,6 +325,7 @@ static void only_what_the_file_takes_is_passed_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		folder_test(a_name_is_that_of_the_file),
 		folder_test(a_file_is_known_by_its_build_id_wherever_it_lies),
 		folder_test(what_others_could_have_kept_is_skipped),
 		folder_test(links_of_the_host_mean_what_they_mean_there),

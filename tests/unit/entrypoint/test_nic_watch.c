@@ -8,7 +8,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/nic_internal.h"
 #include "entrypoint/nic/report.h"
-#include "entrypoint/status/metrics.h"
+#include "entrypoint/status/status.h"
 #include "entrypoint/status/status_internal.h"
 
 static void load(const struct folder *folder, const char *name, unsigned char build)
@@ -153,7 +153,7 @@ static void a_second_beginning_counts_nothing_twice(void **state)
 
 	serve(&nic, folder);
 	nic_watch(&nic.role, 0, &wake_ms);
-	assert_int_equal(nic.watch.modules.count, 2);
+	assert_int_equal(nic.watch.count, 2);
 	unload(folder, "ib_core");
 	kernel_reports(&nic);
 	assert_replaced(folder, "ib_core: it is not loaded any more");
@@ -226,7 +226,7 @@ static void a_report_is_read_as_it_was_written(void **state)
 	assert_string_equal(again.swap, "same");
 	assert_int_equal(again.lists[NIC_REPORT_MISSING].count, 1);
 	assert_string_equal(again.lists[NIC_REPORT_MISSING].items[0], "a=b: two lines");
-	nic_report_remove(folder->fd);
+	(void) unlinkat(folder->fd, NIC_REPORT_PATH, 0);
 	assert_int_equal(nic_report_read(folder->fd, &again), -ENOENT);
 }
 

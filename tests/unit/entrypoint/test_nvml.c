@@ -25,71 +25,69 @@ static void put_driver(const struct folder *node)
 	folder_write_text(node, "dev/nvidiactl", "");
 }
 
-static int ask(const struct folder *node, struct nvml_gpu *gpus, char why[256])
-{
-	memset(gpus, 0, NVML_GPUS * sizeof(*gpus));
-	why[0] = '\0';
-	return nvml_fabric(node->fd, gpus, why);
-}
-
 static void each_gpu_speaks_for_itself(void **state)
 {
-	struct nvml_gpu gpus[NVML_GPUS];
-	char why[256];
+	const struct folder *node = *state;
+	struct nvml_answer answer;
 
-	put_driver(*state);
-	put_library(*state);
-	assert_int_equal(ask(*state, gpus, why), 3);
-	assert_string_equal(gpus[0].uuid, "GPU-0");
-	assert_string_equal(nvml_fabric_state_name(gpus[0].state), "completed");
-	assert_int_equal(gpus[0].status, 0);
-	assert_int_equal(gpus[0].clique, 7);
-	assert_string_equal(gpus[0].cluster, "abababab-abab-abab-abab-abababababab");
-	assert_string_equal(nvml_fabric_state_name(gpus[1].state), "not supported");
-	assert_string_equal(gpus[1].error, "");
-	assert_string_equal(gpus[2].error, "GPU is lost");
+	put_driver(node);
+	put_library(node);
+	nvml_fabric(node->fd, &answer);
+	assert_int_equal(answer.count, 3);
+	assert_string_equal(answer.gpus[0].uuid, "GPU-0");
+	assert_string_equal(nvml_fabric_state_name(answer.gpus[0].state), "completed");
+	assert_int_equal(answer.gpus[0].status, 0);
+	assert_int_equal(answer.gpus[0].clique, 7);
+	assert_string_equal(answer.gpus[0].cluster, "abababab-abab-abab-abab-abababababab");
+	assert_string_equal(nvml_fabric_state_name(answer.gpus[1].state), "not supported");
+	assert_string_equal(answer.gpus[1].error, "");
+	assert_string_equal(answer.gpus[2].error, "GPU is lost");
 }
 
 static void a_library_that_refuses_is_quoted(void **state)
 {
-	struct nvml_gpu gpus[NVML_GPUS];
-	char why[256];
+	const struct folder *node = *state;
+	struct nvml_answer answer;
 
-	put_driver(*state);
-	put_library(*state);
+	put_driver(node);
+	put_library(node);
 	assert_int_equal(setenv("NVML_DOUBLE", "refuse", 1), 0);
-	assert_int_equal(ask(*state, gpus, why), -1);
+	nvml_fabric(node->fd, &answer);
+	assert_int_equal(answer.count, -1);
 	assert_int_equal(unsetenv("NVML_DOUBLE"), 0);
-	assert_contains(why, "Driver/library version mismatch");
+	assert_contains(answer.why, "Driver/library version mismatch");
 }
 
 static void one_that_hangs_is_left_behind(void **state)
 {
+	const struct folder *node = *state;
 	uint64_t begun_ms = clock_monotonic_ms();
-	struct nvml_gpu gpus[NVML_GPUS];
-	char why[256];
+	struct nvml_answer answer;
 
-	put_driver(*state);
-	put_library(*state);
+	put_driver(node);
+	put_library(node);
 	assert_int_equal(setenv("NVML_DOUBLE", "hang", 1), 0);
-	assert_int_equal(ask(*state, gpus, why), -1);
+	nvml_fabric(node->fd, &answer);
+	assert_int_equal(answer.count, -1);
 	assert_int_equal(unsetenv("NVML_DOUBLE"), 0);
-	assert_contains(why, "gave no answer within 5 s");
+	assert_contains(answer.why, "gave no answer within 5 s");
 	assert_in_range(clock_monotonic_ms() - begun_ms, 4900, 8000);
 }
 
 /* The library would load the module, or make the node. */
-static void nobody_is_asked_without_a_driver(void **state)
+static void nothing_is_asked_without_a_driver(void **state)
 {
-	struct nvml_gpu gpus[NVML_GPUS];
-	char why[256];
+	const struct folder *node = *state;
+	struct nvml_answer answer;
 
-	put_library(*state);
-	assert_int_equal(ask(*state, gpus, why), -1);
-	assert_contains(why, "no driver is loaded");
-	folder_module(*state, "nvidia", "0\n", NULL);
-	assert_int_equal(ask(*state, gpus, why), -1);
-	assert_contains(why, "no /dev/nvidiactl");
+	put_library(node);
+	nvml_fabric(node->fd, &answer);
+	assert_int_equal(answer.count, -1);
+	assert_contains(answer.why, "no driver is loaded");
+	folder_module(node, "nvidia", "0\n", NULL);
+	nvml_fabric(node->fd, &answer);
+	assert_int_equal(answer.count, -1);
+	assert_contains(answer.why, "no /dev/nvidiactl");
 }
 
 int main(void)
@@ -98,7 +96,7 @@ int main(void)
 		folder_test(each_gpu_speaks_for_itself),
 		folder_test(a_library_that_refuses_is_quoted),
 		folder_test(one_that_hangs_is_left_behind),
-		folder_test(nobody_is_asked_without_a_driver),
+		folder_test(nothing_is_asked_without_a_driver),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,6 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/role/roles.h"
-#include "entrypoint/status/metrics.h"
 #include "entrypoint/status/status.h"
 
 #define GPU_FOLDER "sys/bus/pci/devices/0000:00:06.0"
@@ -113,7 +112,7 @@ static char *status_of(const struct folder *node, bool json, int expected)
 	return text;
 }
 
-static void a_real_node_that_somebody_else_serves(void **state)
+static void a_real_node_with_another_programs_driver(void **state)
 {
 	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ char *json = NULL;
@@ -214,7 +213,7 @@ static void the_imex_check_finds_rivals_and_bad_parameters(void **state)
 	assert_null(strstr(text, "TCP port 50000"));
 }
 
-static void no_channels_is_told_with_its_cause(void **state)
+static void no_channels_is_reported_with_its_cause(void **state)
 {
 	_cleanup_free_ char *none = NULL;
 	_cleanup_free_ char *old = NULL;
@@ -229,7 +228,7 @@ static void no_channels_is_told_with_its_cause(void **state)
 	assert_contains(old, "this driver is too old for IMEX channels");
 }
 
-static void switches_without_a_manager_are_told(void **state)
+static void switches_without_a_manager_are_reported(void **state)
 {
 	const struct folder *node = *state;
 	_cleanup_free_ char *without = NULL;
@@ -297,7 +296,7 @@ static int hold(const struct folder *node, const char *path)
 	return fd;
 }
 
-/* Seen in the first seconds after ready: the pid file had not told the supervisor yet. */
+/* Seen in the first seconds after ready: the supervisor had not seen the pid file yet. */
 static void what_forked_below_the_init_is_ours(void **state)
 {
 	const struct folder *node = *state;
@@ -336,7 +335,7 @@ static void what_forked_below_the_init_is_ours(void **state)
 	(void) close(lock_fd);
 }
 
-static void one_that_waits_says_for_what_and_until_when(void **state)
+static void one_that_waits_shows_for_what_and_until_when(void **state)
 {
 	const struct folder *node = *state;
 	_cleanup_free_ char *text = NULL;
@@ -420,7 +419,7 @@ static void a_user_space_of_another_version(void **state)
 	assert_contains(text, "BUT the user space in /run/nvidia/driver is of 575.1.2");
 }
 
-static void peermem_tells_its_latency(void **state)
+static void peermem_with_its_latency(void **state)
 {
 	const struct folder *node = *state;
 	_cleanup_free_ char *text = NULL;
@@ -464,7 +463,7 @@ static void rdma_devices_with_their_ports(void **state)
 		"\"gid_count\":1,\"gids\":[\"fe80:0000:0000:0000:0202:c9ff:fe4a:f1b0\"]}]}");
 }
 
-static void metrics_say_what_the_journal_knows(void **state)
+static void metrics_have_what_the_log_knows(void **state)
 {
 	const struct folder *node = *state;
 	_cleanup_free_ char *text = NULL;
@@ -509,21 +508,21 @@ static void metrics_say_what_the_journal_knows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		folder_test(a_real_node_that_somebody_else_serves),
+		folder_test(a_real_node_with_another_programs_driver),
 		folder_test(a_node_with_nothing),
 		folder_test(the_image_knows_its_kernel),
 		folder_test(the_imex_check_finds_rivals_and_bad_parameters),
-		folder_test(no_channels_is_told_with_its_cause),
-		folder_test(switches_without_a_manager_are_told),
+		folder_test(no_channels_is_reported_with_its_cause),
+		folder_test(switches_without_a_manager_are_reported),
 		folder_test(our_daemons_and_those_that_are_gone),
 		folder_test(what_forked_below_the_init_is_ours),
-		folder_test(one_that_waits_says_for_what_and_until_when),
+		folder_test(one_that_waits_shows_for_what_and_until_when),
 		folder_test(a_nic_container_that_was_killed_leaves_a_stale_flag),
 		folder_test(roles_with_their_phases),
 		folder_test(a_user_space_of_another_version),
-		folder_test(peermem_tells_its_latency),
+		folder_test(peermem_with_its_latency),
 		folder_test(rdma_devices_with_their_ports),
-		folder_test(metrics_say_what_the_journal_knows),
+		folder_test(metrics_have_what_the_log_knows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

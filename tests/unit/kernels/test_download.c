@@ -38,15 +38,18 @@ static void count_retry(void *context, const char *url, const char *why, unsigne
 
 static void get(struct download_options options, struct download_file file, struct outcome *ret)
 {
+	struct download_file *const files[] = { &file };
 	struct download *download = NULL;
 
 	*ret = (struct outcome){ 0 };
 	options.attempts = options.attempts ? options.attempts : 3;
-	options.stall_timeout_ms = 400;
+	options.stall_s = 1;
 	options.on_retry = count_retry;
 	options.context = ret;
 	download = download_open(&options);
-	ret->result = download_run(download, &file, 1, &ret->error);
+	download_run(download, files, ARRAY_SIZE(files));
+	ret->result = file.result;
+	ret->error = file.error;
 	ret->not_modified = file.not_modified;
 	ret->etag = TAKE_PTR(file.new_etag);
 	download_file_done(&file);

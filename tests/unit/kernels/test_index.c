@@ -270,7 +270,7 @@ static void several_at_once(void **state)
 	other.name = other_name;
 	other.suite = other_suite;
 	barred = asking.mirror;
-	barred.client_certificate = nothing;
+	barred.credentials.client_certificate = nothing;
 	requests[0] = requests[1] = requests[2] = requests[3] = asking.request;
 	requests[1].repository = &other;
 	requests[2].arch = "armv7l";
@@ -314,15 +314,12 @@ static void traces_keep_what_they_are_told(void **state)
 	struct trace trace = { 0 };
 
 	(void) state;
-	trace_add(NULL, TRACE_FOUND, "a", "b", "c");
 	trace_add(&trace, TRACE_FOUND, "main", "http://x", "%d packages", 2);
-	trace_add(&trace, TRACE_SKIPPED, NULL, NULL, "why");
+	trace_add(&trace, TRACE_SKIPPED, "", "", "why");
 	assert_int_equal(trace.count, 2);
 	assert_string_equal(trace.entries[0].text, "2 packages");
 	assert_string_equal(trace.entries[1].repository, "");
-	assert_string_equal(trace_outcome_text(trace.entries[1].outcome), "skipped");
-	assert_string_equal(trace_outcome_text(TRACE_ABSENT), "absent");
-	assert_string_equal(trace_outcome_text(TRACE_FAILED), "failed");
+	assert_string_equal(trace.entries[1].outcome, "skipped");
 	trace_free(&trace);
 }
 

@@ -69,7 +69,6 @@ static int reset(void **state)
 		.compilers = &compiler_list,
 		.ofed = true,
 		.nvidia = true,
-		.peermem = true,
 	};
 	return 0;
 }
@@ -145,7 +144,7 @@ static void the_compiler_must_be_known_and_there(void **state)
 	request.compilers = NULL;
 	expect(NULL, LINT_NOTE, NULL);
 	record.compiler.name = text("");
-	expect("compiler-unknown", LINT_ERROR, "nothing tells");
+	expect("compiler-unknown", LINT_ERROR, "is not known");
 	request.compiler = "gcc-12";
 	expect(NULL, LINT_NOTE, NULL);
 }
@@ -214,8 +213,6 @@ static void ofed_cannot_replace_what_is_built_in(void **state)
 	record.options[KOPT_MLX5_CORE] = 'y';
 	expect(NULL, LINT_NOTE, NULL);
 	record.options[KOPT_INFINIBAND] = 'n';
-	expect("peermem-without-infiniband", LINT_WARNING, "nvidia-peermem");
-	request.peermem = false;
 	expect(NULL, LINT_NOTE, NULL);
 }
 

@@ -80,8 +80,7 @@ static void make_output(
 	folder_subfolder(folder, "out");
 	assert_true(asprintf(&scratch, "%s/scratch", folder->path) > 0);
 	assert_true(asprintf(&out, "%s/out", folder->path) > 0);
-	r = modules ? local_make_modules(kernel, scratch, out, &error)
-		    : local_make_tree(kernel, scratch, out, &error);
+	r = local_make(kernel, modules, scratch, out, &error);
 	if (r < 0)
 		fail_msg("%s", error.text);
 }
@@ -276,19 +275,18 @@ static void foreign_modules_are_not_read_by_way_of_links(void **state)
 	const struct folder *folder = *state;
 	_cleanup_(local_files_free) struct local_files files = { 0 };
 	_cleanup_free_ char *root = NULL;
-	_cleanup_free_ char *order = NULL;
 	char krel[] = KREL, path[] = "tree";
-	const struct local_tree tree = { .path = path, .krel = krel };
+	const struct local_place tree = { .path = path, .krel = krel };
 	struct error error = { 0 };
 
 	folder_write_text(folder, "victim/h.ko", "secret");
 	folder_write_text(folder, "root/tree/modules.order", "fs/h.o\n");
 	assert_int_equal(symlinkat("../../victim", folder->fd, "root/tree/fs"), 0);
 	assert_true(asprintf(&root, "%s/root", folder->path) > 0);
-	assert_int_equal(local_files_add_built(&files, root, &tree, true, &order, &error), -EXDEV);
+	assert_int_equal(local_files_add_built(&files, root, &tree, true, &error), -EXDEV);
 	assert_contains(error.text, "fs/h.ko, which leads out of");
 	assert_int_equal(files.count, 0);
-	assert_int_equal(local_files_add_built(&files, root, &tree, false, &order, &error), 0);
+	assert_int_equal(local_files_add_built(&files, root, &tree, false, &error), 0);
 }
 
 /* A root as Debian's packages leave it, with absolute links. */

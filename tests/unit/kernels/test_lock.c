@@ -169,7 +169,7 @@ static void a_broken_lock_is_refused_with_the_field(void **state)
 	expect_refusal("{\"schema\":2}", "\"arch\"");
 	expect_refusal_of("\"krel\":\"6.1.0", "\"krel\":\"$(reboot)", "no kernel release");
 	expect_refusal_of("\"os\":\"debian12\"", "\"os\":\"../x\"", "without a slash");
-	expect_refusal_of("\"compiler\":{", "\"other\":{", "\"compiler\" is missing");
+	expect_refusal_of("\"compiler\":{", "\"other\":{", "compiler: \"evidence\" is missing");
 	expect_refusal_of("\"sha256\":\"00ff", "\"sha256\":\"../f", "hex digits");
 	expect_refusal_of("\"sha256\":\"00ff", "\"sha256\":\"00FF", "hex digits");
 	expect_refusal_of("5000000000", "-1", "\"size_bytes\"");

@@ -171,7 +171,8 @@ static void options_go_before_files_and_names_before_none(void **state)
 		open_with("http://all.test debian=http://one.test/", path, -1, &mirrors, &error),
 		0);
 	assert_string_equal(mirrors_find(&mirrors, &repositories[0])->url, "http://one.test");
-	assert_string_equal(mirrors_find(&mirrors, &repositories[0])->client_certificate, "/x.pem");
+	assert_string_equal(
+		mirrors_find(&mirrors, &repositories[0])->credentials.client_certificate, "/x.pem");
 	assert_string_equal(mirrors_find(&mirrors, &repositories[1])->url, "http://all.test");
 	assert_string_equal(mirrors_find(&mirrors, &repositories[1])->source, "--mirror");
 	assert_string_equal(mirrors_find(&mirrors, &repositories[2])->url, "http://all.test");
@@ -427,7 +428,7 @@ static void of_several_entitlements_the_newest_is_shown(void **state)
 static void a_named_certificate_must_be_there(void **state)
 {
 	char absent[] = "/nonexistent/*.pem";
-	struct mirror mirror = { .name = debian, .client_certificate = absent };
+	struct mirror mirror = { .name = debian, .credentials.client_certificate = absent };
 	struct mirror_credentials credentials = { 0 };
 	struct error error = { 0 };
 

@@ -25,7 +25,7 @@ static void pack_archive(const struct folder *folder)
 	assert_int_equal(pack_file(pack, "gone", "/nowhere/at/all"), -ENOENT);
 	assert_int_equal(pack_finish(pack), 0);
 	assert_true(pack_size(pack) > 0);
-	pack_free(pack);
+	pack_free(&pack);
 }
 
 static struct archive_entry *next(struct archive_input *input)

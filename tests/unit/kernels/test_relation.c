@@ -4,7 +4,7 @@
 
 #include "kernels/repo/package.h"
 #include "kernels/resolve/resolve.h"
-#include "kernels/version.h"
+#include "kernels/krel.h"
 
 static void versions_are_ordered_as_dpkg_orders_them(void **state)
 {

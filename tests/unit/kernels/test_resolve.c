@@ -251,7 +251,7 @@ static void every_list_is_in_the_trace(void **state)
 	assert_int_equal(answer.result, -ENODATA);
 	assert_contains(answer.error.text, "no package linux-headers-6.1.0-50-amd64");
 	assert_int_equal(answer.trace.count, 2);
-	assert_int_equal(answer.trace.entries[0].outcome, TRACE_ABSENT);
+	assert_string_equal(answer.trace.entries[0].outcome, TRACE_ABSENT);
 	assert_contains(answer.trace.entries[0].text, "64120");
 	assert_string_equal(answer.trace.entries[1].repository, "backports");
 }

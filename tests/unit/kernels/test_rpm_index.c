@@ -195,11 +195,15 @@ static void where_the_primary_list_is(void **state)
 		fail_msg("%s", error.text);
 	assert_string_equal(repomd.revision, "17");
 	assert_string_equal(repomd.path, "repodata/a-primary.xml.gz");
-	assert_int_equal(repomd.digest, STREAM_SHA256);
 	assert_string_equal(repomd.hex, MIRROR_HEX);
-	assert_string_equal(repomd.open_hex, "");
+	assert_null(repomd.open_hex);
 	assert_int_equal(repomd.size_bytes, 12);
 	assert_int_equal(repomd.open_size_bytes, 345);
+	repomd_free(&repomd);
+	if (parse_repomd(REPOMD(DATA("type=\"SHA512\">" MIRROR_HEX MIRROR_HEX, "href=\"a\"")),
+		    &repomd, &error) < 0)
+		fail_msg("%s", error.text);
+	assert_string_equal(repomd.hex, MIRROR_HEX MIRROR_HEX);
 	repomd_free(&repomd);
 }
 
@@ -213,6 +217,8 @@ static void indexes_that_are_not_trusted(void **state)
 		{ "<html/>", -EPROTO, "is no repomd.xml" },
 		{ REPOMD(""), -EPROTO, "names no primary list" },
 		{ REPOMD(DATA("type=\"sha\">0123", "href=\"a\"")), -EKEYREJECTED,
+			"MD5 or SHA-1 only, which can be forged" },
+		{ REPOMD(DATA("type=\"md5\">" MIRROR_HEX, "href=\"a\"")), -EKEYREJECTED,
 			"MD5 or SHA-1 only, which can be forged" },
 		{ REPOMD(DATA("type=\"sha256\">0123", "href=\"a\"")), -EPROTO,
 			"has no hash of its primary list" },

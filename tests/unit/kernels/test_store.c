@@ -17,23 +17,23 @@ static void open_store(const struct folder *folder, struct store *store)
 	assert_int_equal(store_open(folder->fd, "blobs", store, &error), 0);
 }
 
-/* Fetches CONTENT from the first of the files "a" and "b" of the folder that has it. */
-static int fetch(const struct folder *folder, bool offline, const char *second, struct error *error)
+/* Fetches CONTENT from the file "a" of the folder. */
+static int fetch(const struct folder *folder, bool offline, struct error *error)
 {
 	const struct download_options options = { .offline = offline, .attempts = 1 };
 	_cleanup_(download_close) struct download *download = NULL;
 	_cleanup_(store_close) struct store store = { .fd = -1 };
-	_cleanup_strv_ struct strv urls = { 0 };
-	const struct store_file files[] = {
-		{ .name = "package", .sha256 = SHA256, .size_bytes = 10, .urls = &urls },
-		{ .name = "twice", .sha256 = SHA256, .size_bytes = 10, .urls = &urls },
+	_cleanup_free_ char *url = NULL;
+	struct store_file files[] = {
+		{ .name = "package", .sha256 = SHA256, .size_bytes = 10 },
+		{ .name = "twice", .sha256 = SHA256, .size_bytes = 10 },
 	};
 
 	open_store(folder, &store);
 	download = download_open(&options);
-	assert_int_equal(strv_pushf(&urls, "file:%s/a", folder->path), 0);
-	if (second)
-		assert_int_equal(strv_pushf(&urls, "file:%s/%s", folder->path, second), 0);
+	assert_true(asprintf(&url, "file:%s/a", folder->path) > 0);
+	files[0].url = url;
+	files[1].url = url;
 	return store_fetch(&store, download, files, ARRAY_SIZE(files), NULL, NULL, error);
 }
 
@@ -49,19 +49,19 @@ static void what_is_missing_is_fetched(void **state)
 	struct error error = { 0 };
 
 	folder_write_text(*state, "a", CONTENT);
-	assert_int_equal(fetch(*state, true, NULL, &error), 0);
+	assert_int_equal(fetch(*state, true, &error), 0);
 	assert_there(*state);
 }
 
-static void the_next_url_is_asked_where_one_fails(void **state)
+static void other_content_is_refused_and_asked_for_again(void **state)
 {
 	struct error error = { 0 };
 
 	folder_write_text(*state, "a", "something else");
-	assert_int_equal(fetch(*state, true, NULL, &error), -EBADMSG);
+	assert_int_equal(fetch(*state, true, &error), -EBADMSG);
 	assert_contains(error.text, "package: ");
-	folder_write_text(*state, "b", CONTENT);
-	assert_int_equal(fetch(*state, true, "b", &error), 0);
+	folder_write_text(*state, "a", CONTENT);
+	assert_int_equal(fetch(*state, true, &error), 0);
 	assert_there(*state);
 }
 
@@ -73,7 +73,7 @@ static void a_damaged_file_is_set_aside_and_fetched_again(void **state)
 
 	folder_write_text(folder, "a", CONTENT);
 	folder_write_text(folder, BLOB, "01234x6789");
-	assert_int_equal(fetch(folder, true, NULL, &error), 0);
+	assert_int_equal(fetch(folder, true, &error), 0);
 	assert_there(folder);
 	aside = folder_read_text(folder, "blobs/damaged/" SHA256);
 	assert_string_equal(aside, "01234x6789");
@@ -84,14 +84,14 @@ static void a_damaged_file_that_cannot_be_fetched_is_named(void **state)
 	const struct download_options options = { .offline = true };
 	_cleanup_(download_close) struct download *download = NULL;
 	_cleanup_(store_close) struct store store = { .fd = -1 };
-	_cleanup_strv_ struct strv urls = { 0 };
-	struct store_file file = { .name = "package", .sha256 = SHA256, .urls = &urls };
+	const struct store_file file = {
+		.name = "package", .sha256 = SHA256, .url = "http://127.0.0.1:1/x"
+	};
 	struct error error = { 0 };
 
 	folder_write_text(*state, BLOB, "01234x6789");
 	open_store(*state, &store);
 	download = download_open(&options);
-	assert_int_equal(strv_push(&urls, "http://127.0.0.1:1/x"), 0);
 	assert_int_equal(store_fetch(&store, download, &file, 1, NULL, NULL, &error), -EUCLEAN);
 	assert_contains(error.text, SHA256);
 	assert_contains(error.text, "--offline");
@@ -121,7 +121,7 @@ static void runs_at_the_same_time_share_what_comes(void **state)
 		if (children[i] == 0) {
 			struct error error = { 0 };
 
-			_exit(fetch(folder, false, NULL, &error) != 0);
+			_exit(fetch(folder, false, &error) != 0);
 		}
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(children); i++) {
@@ -137,7 +137,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(what_is_missing_is_fetched),
-		folder_test(the_next_url_is_asked_where_one_fails),
+		folder_test(other_content_is_refused_and_asked_for_again),
 		folder_test(a_damaged_file_is_set_aside_and_fetched_again),
 		folder_test(a_damaged_file_that_cannot_be_fetched_is_named),
 		folder_test(a_digest_is_no_path),

@@ -47,7 +47,7 @@ static int unpack_into(
 	assert_true(asprintf(&out, "%s/out", folder->path) > 0);
 	(void) mkdir(out, 0755);
 	unpack.folder = out;
-	return unpack_tar(&unpack, folder->fd, name, error);
+	return unpack_run(&unpack, folder->fd, name, error);
 }
 
 static void files_come_out_without_set_id_bits(void **state)
@@ -209,7 +209,7 @@ static void too_many_entries_are_refused(void **state)
 	add_entry(archive, "b", AE_IFREG, NULL, "2");
 	add_entry(archive, "c", AE_IFREG, NULL, "3");
 	archive_write_free(archive);
-	assert_int_equal(unpack_tar(&unpack, folder->fd, "a.tar", &error), -EFBIG);
+	assert_int_equal(unpack_run(&unpack, folder->fd, "a.tar", &error), -EFBIG);
 	assert_contains(error.text, "more than 2 entries");
 	assert_false(fs_exists(folder->fd, "c"));
 }
@@ -279,7 +279,7 @@ static void a_bomb_that_nobody_wants_is_refused_too(void **state)
 	struct error error = { 0 };
 
 	write_packed(folder, "gzip", 4, false);
-	assert_int_equal(unpack_tar(&unpack, folder->fd, "a.tar", &error), -EFBIG);
+	assert_int_equal(unpack_run(&unpack, folder->fd, "a.tar", &error), -EFBIG);
 }
 
 static void a_cut_archive_is_damaged(void **state)
@@ -320,8 +320,9 @@ static void garbage_is_no_archive(void **state)
 	struct error error = { 0 };
 
 	folder_write_text(folder, "bad.deb", "this is no archive at all, whatever its name");
-	assert_int_equal(unpack_tar(&unpack, folder->fd, "bad.deb", &error), -EBADMSG);
-	assert_int_equal(unpack_deb(&unpack, folder->fd, "bad.deb", &error), -EBADMSG);
+	assert_int_equal(unpack_run(&unpack, folder->fd, "bad.deb", &error), -EBADMSG);
+	unpack.kind = ARCHIVE_KIND_DEB;
+	assert_int_equal(unpack_run(&unpack, folder->fd, "bad.deb", &error), -EBADMSG);
 	assert_contains(error.text, "bad.deb");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/sign/sign_password.h"
+#include "cli/sign/sign.h"
 
 #include <fcntl.h>
 #include <limits.h>
