@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/bundle/bundle.h"
 #include "cli/commands.h"
-#include "cli/output_place.h"
+#include "cli/image/place.h"
 #include "cli/stage/build.h"
 #include "cli/supervise.h"
 

@@ -9,7 +9,7 @@
 #include "cli/image/buildah.h"
 #include "cli/stage/build.h"
 #include "cli/supervise.h"
-#include "cli/output_place.h"
+#include "cli/image/place.h"
 #include "common/xalloc.h"
 
 struct verb {

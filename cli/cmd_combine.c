@@ -6,7 +6,7 @@
 #include "cli/supervise.h"
 #include "cli/combine/combine.h"
 #include "cli/json.h"
-#include "cli/output_place.h"
+#include "cli/image/place.h"
 #include "common/xalloc.h"
 
 struct verb {

@@ -126,29 +126,22 @@ static void print_finding(const struct explain_finding *finding, const struct ve
 
 static json_object *finding_json(const struct explain_finding *finding)
 {
-	static const struct json_row fields[] = {
-		JSON_ROW("guessed", JSON_ROW_BOOL, struct explain_finding, guessed),
-		JSON_ROW("module", JSON_ROW_TEXT, struct explain_finding, module),
-		JSON_ROW("symbols", JSON_ROW_LIST, struct explain_finding, symbols),
-		JSON_ROW("because", JSON_ROW_TEXT, struct explain_finding, because),
-		JSON_ROW("evidence", JSON_ROW_LIST, struct explain_finding, evidence),
-		JSON_ROW("do", JSON_ROW_TEXT, struct explain_finding, remedy),
-		JSON_ROW("lines", JSON_ROW_LIST, struct explain_finding, lines),
-	};
 	json_object *object = json_object_new_object();
 
-	json_add(object, "id", json_text(finding->cause->id));
-	json_add(object, "input", json_text(explain_inputs[finding->input].name));
-	json_add_rows(object, fields, ARRAY_SIZE(fields), finding);
+	json_add_texts(
+		object, "id", finding->cause->id, "input", explain_inputs[finding->input].name);
+	json_add(object, "guessed", json_object_new_boolean(finding->guessed));
+	json_add(object, "module", json_text(finding->module));
+	json_add(object, "symbols", json_list(&finding->symbols));
+	json_add(object, "because", json_text(finding->because));
+	json_add(object, "evidence", json_list(&finding->evidence));
+	json_add(object, "do", json_text(finding->remedy));
+	json_add(object, "lines", json_list(&finding->lines));
 	return object;
 }
 
 static void print_json(const struct explanation *explanation)
 {
-	static const struct json_row counts[] = {
-		JSON_ROW("lines", JSON_ROW_SIZE, struct explanation, lines),
-		JSON_ROW("unknown", JSON_ROW_SIZE, struct explanation, unknown),
-	};
 	json_object *root = json_object_new_object();
 	json_object *findings = json_object_new_array();
 
@@ -157,15 +150,28 @@ static void print_json(const struct explanation *explanation)
 			(void) json_object_array_add(
 				findings, finding_json(&explanation->items[i]));
 	json_add(root, "findings", findings);
-	json_add_rows(root, counts, ARRAY_SIZE(counts), explanation);
+	json_add(root, "lines", json_object_new_uint64(explanation->lines));
+	json_add(root, "unknown", json_object_new_uint64(explanation->unknown));
 	json_print(root, stdout);
+}
+
+static void print_text(const struct verb *verb)
+{
+	const char *between = "";
+
+	for (size_t i = 0; i < verb->explanation.count; i++) {
+		if (verb->explanation.items[i].joined)
+			continue;
+		(void) fputs(between, stdout);
+		between = "\n";
+		print_finding(&verb->explanation.items[i], verb);
+	}
 }
 
 static int run(struct verb *verb, struct error *error)
 {
 	struct explanation *explanation = &verb->explanation;
 	_cleanup_strv_ struct strv lines = { 0 };
-	bool first = true;
 
 	explanation->files = &verb->files;
 	xstrv_split(&lines, verb->text, "\n\r");
@@ -176,13 +182,8 @@ static int run(struct verb *verb, struct error *error)
 	explain_add_evidence(explanation);
 	if (verb->verify.common.json)
 		print_json(explanation);
-	for (size_t i = 0; i < explanation->count && !verb->verify.common.json; i++) {
-		if (explanation->items[i].joined)
-			continue;
-		(void) fputs(first ? "" : "\n", stdout);
-		first = false;
-		print_finding(&explanation->items[i], verb);
-	}
+	else
+		print_text(verb);
 	if (explanation->count)
 		return 0;
 	return error_set(error, -ENOMSG,

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "cli/exit_code.h"
-#include "cli/output_place.h"
+#include "cli/image/place.h"
 #include "common/xalloc.h"
 #include "kernels/collect/collect.h"
 

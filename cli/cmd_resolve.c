@@ -12,7 +12,7 @@
 #include "cli/image/buildah.h"
 #include "cli/json.h"
 #include "cli/kernel/kernel.h"
-#include "cli/output_place.h"
+#include "cli/image/place.h"
 #include "cli/supervise.h"
 #include "common/fs.h"
 #include "common/xalloc.h"

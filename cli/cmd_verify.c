@@ -22,21 +22,21 @@ static int take_argument(void *target, const char *argument, struct error *error
 static int check(void *target, struct error *error)
 {
 	struct verify *verify = target;
-
-	if (verify->what.count == 0)
-		return error_set(error, -EINVAL,
+	const struct option_rule rules[] = {
+		{ verify->what.count == 0,
 			"what is to be verified is missing: a folder of modules, .ko files or an "
-			"image");
-	if (verify->running && verify->kernels.count)
-		return error_set(error, -EINVAL, "--running and --kernel: which of the two?");
-	if (verify->running && verify->with.count)
-		return error_set(error, -EINVAL,
-			"--with: with --running the modules that are loaded speak for themselves");
-	if (!verify->running && !verify->kernels.count)
-		return error_set(error, -EINVAL,
-			"--kernel is missing: a kernel tree, a release such as uname -r prints on the "
-			"node, or --running");
-	return verify_identify(verify, error);
+			"image" },
+		{ verify->running && verify->kernels.count,
+			"--running and --kernel: which of the two?" },
+		{ verify->running && verify->with.count,
+			"--with: with --running the modules that are loaded speak for themselves" },
+		{ !verify->running && !verify->kernels.count,
+			"--kernel is missing: a kernel tree, a release such as uname -r prints on "
+			"the node, or --running" },
+	};
+	int r = options_check_rules(rules, ARRAY_SIZE(rules), error);
+
+	return r < 0 ? r : verify_identify(verify, error);
 }
 
 #define VERIFY_OPTION(name, argument, kind, member, help)                                          \
@@ -89,30 +89,18 @@ const struct option_table verify_options = {
 static int work(void *context)
 {
 	struct verify *verify = context;
-	enum exit_code failed;
 	struct error error = { 0 };
 	int code = EXIT_CODE_OK;
 	int r = verify_run(verify, &code, &error);
+	enum exit_code failed = verify->failure;
 
-	switch (r) {
-	case 0:
+	/* What the errno means elsewhere: files of the user's are no module, or not readable. */
+	if (r == 0)
 		return code;
-	case -EINVAL:
-	case -ENOENT:
-	case -ENOTDIR:
-	case -ENODATA:
-	case -ENOEXEC:
-	case -ENOMSG:
-	case -ELOOP:
-		failed = verify->failure;
-		break;
-	case -EACCES:
-	case -EPERM:
+	if (r == -EACCES || r == -EPERM)
 		failed = verify->context.failure ? verify->context.failure : EXIT_CODE_INTERNAL;
-		break;
-	default:
-		failed = exit_code_for(r, verify->failure);
-	}
+	else if (r != -ENOEXEC && r != -ENOMSG)
+		failed = exit_code_for(r, failed);
 	return json_fail("verify", verify->common.json ? "" : NULL, (int) failed, &error);
 }
 

@@ -34,37 +34,34 @@ static const struct {
 	{ -ENOMEDIUM, EXIT_CODE_NO_MIRROR },
 };
 
-static const struct {
-	int code;
-	const char *text;
-} texts[] = {
-	{ EXIT_CODE_OK, "done" },
-	{ EXIT_CODE_INTERNAL, "this machine failed: a file, the disk or the memory" },
-	{ EXIT_CODE_USAGE, "the command line is wrong" },
-	{ EXIT_CODE_WILL_NOT_LOAD, "compiled, but the kernel would refuse a module" },
-	{ EXIT_CODE_CANNOT_TELL, "compiled, but whether a module loads cannot be told" },
-	{ EXIT_CODE_KERNEL, "no such kernel in the package lists" },
-	{ EXIT_CODE_SOURCE, "a driver source is not there or is not one" },
-	{ EXIT_CODE_COMPILE, "a recipe failed to compile its source" },
-	{ EXIT_CODE_IMAGE, "an image could not be made" },
-	{ EXIT_CODE_OUTPUT, "an output could not be written where asked" },
-	{ EXIT_CODE_TOOL, "a program that slipway drives is missing" },
-	{ EXIT_CODE_NETWORK, "package lists or packages could not be fetched" },
-	{ EXIT_CODE_CONTENT, "a file is damaged or not what the lock names" },
-	{ EXIT_CODE_SIGNATURE, "a signature is wrong or missing, or cannot be made or checked" },
-	{ EXIT_CODE_LIST, "a package list is cut short or malformed" },
-	{ EXIT_CODE_NOT_THERE, "a server has no such file" },
-	{ EXIT_CODE_TIMEOUT, "a server is slow or does not answer" },
-	{ EXIT_CODE_DISK_FULL, "the disk is full" },
-	{ EXIT_CODE_CACHE, "a file in the cache is damaged" },
-	{ EXIT_CODE_ARCHIVE_ESCAPES, "an archive leads out of the folder that it is unpacked to" },
-	{ EXIT_CODE_TOO_BIG, "an archive or list is bigger than it may be" },
-	{ EXIT_CODE_OFFLINE, "offline, and something is not in the cache" },
-	{ EXIT_CODE_KREL, "no kernel release can have that name" },
-	{ EXIT_CODE_REFUSED, "a mirror wants credentials" },
-	{ EXIT_CODE_LINT, "the kernel has what makes a build useless" },
-	{ EXIT_CODE_NO_MIRROR, "no mirror is known for the distribution" },
-	{ EXIT_CODE_INTERRUPTED, "interrupted" },
+static const char *const texts[] = {
+	[EXIT_CODE_OK] = "done",
+	[EXIT_CODE_INTERNAL] = "this machine failed: a file, the disk or the memory",
+	[EXIT_CODE_USAGE] = "the command line is wrong",
+	[EXIT_CODE_WILL_NOT_LOAD] = "compiled, but the kernel would refuse a module",
+	[EXIT_CODE_CANNOT_TELL] = "compiled, but whether a module loads cannot be told",
+	[EXIT_CODE_KERNEL] = "no such kernel in the package lists",
+	[EXIT_CODE_SOURCE] = "a driver source is not there or is not one",
+	[EXIT_CODE_COMPILE] = "a recipe failed to compile its source",
+	[EXIT_CODE_IMAGE] = "an image could not be made",
+	[EXIT_CODE_OUTPUT] = "an output could not be written where asked",
+	[EXIT_CODE_TOOL] = "a program that slipway drives is missing",
+	[EXIT_CODE_NETWORK] = "package lists or packages could not be fetched",
+	[EXIT_CODE_CONTENT] = "a file is damaged or not what the lock names",
+	[EXIT_CODE_SIGNATURE] = "a signature is wrong or missing, or cannot be made or checked",
+	[EXIT_CODE_LIST] = "a package list is cut short or malformed",
+	[EXIT_CODE_NOT_THERE] = "a server has no such file",
+	[EXIT_CODE_TIMEOUT] = "a server is slow or does not answer",
+	[EXIT_CODE_DISK_FULL] = "the disk is full",
+	[EXIT_CODE_CACHE] = "a file in the cache is damaged",
+	[EXIT_CODE_ARCHIVE_ESCAPES] = "an archive leads out of the folder that it is unpacked to",
+	[EXIT_CODE_TOO_BIG] = "an archive or list is bigger than it may be",
+	[EXIT_CODE_OFFLINE] = "offline, and something is not in the cache",
+	[EXIT_CODE_KREL] = "no kernel release can have that name",
+	[EXIT_CODE_REFUSED] = "a mirror wants credentials",
+	[EXIT_CODE_LINT] = "the kernel has what makes a build useless",
+	[EXIT_CODE_NO_MIRROR] = "no mirror is known for the distribution",
+	[EXIT_CODE_INTERRUPTED] = "interrupted",
 };
 
 enum exit_code exit_code_for(int error_number, enum exit_code otherwise)
@@ -77,8 +74,7 @@ enum exit_code exit_code_for(int error_number, enum exit_code otherwise)
 
 const char *exit_code_text(int code)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		if (texts[i].code == code)
-			return texts[i].text;
-	return "unknown";
+	const char *text = code >= 0 && code < (int) ARRAY_SIZE(texts) ? texts[code] : NULL;
+
+	return text ? text : "unknown";
 }

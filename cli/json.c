@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/json.h"
 
-#include <stdbool.h>
-
 #include "common/json_text.h"
 #include "common/xalloc.h"
 
@@ -34,28 +32,6 @@ json_object *json_list(const struct strv *list)
 	for (size_t i = 0; i < list->count; i++)
 		(void) json_object_array_add(array, json_text(list->items[i]));
 	return array;
-}
-
-static json_object *value_of(const struct json_row *row, const void *from)
-{
-	const void *slot = (const char *) from + row->offset;
-
-	switch (row->kind) {
-	case JSON_ROW_TEXT:
-		return json_text(*(const char *const *) slot);
-	case JSON_ROW_LIST:
-		return json_list(slot);
-	case JSON_ROW_BOOL:
-		return json_object_new_boolean(*(const bool *) slot);
-	default:
-		return json_object_new_int64((int64_t) * (const size_t *) slot);
-	}
-}
-
-void json_add_rows(json_object *object, const struct json_row *rows, size_t count, const void *from)
-{
-	for (size_t i = 0; i < count; i++)
-		json_add(object, rows[i].name, value_of(&rows[i], from));
 }
 
 void json_add_pairs(json_object *object, const char *const *pairs)

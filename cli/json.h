@@ -3,35 +3,12 @@
 #pragma once
 
 #include <json-c/json.h>
-#include <stddef.h>
 #include <stdio.h>
 
 #include "common/error.h"
 #include "common/strv.h"
 
-/* How a field of a struct is printed. */
-enum json_row_kind {
-	JSON_ROW_TEXT, /* const char *; null for NULL. What is no UTF-8 becomes '?' */
-	JSON_ROW_LIST, /* struct strv */
-	JSON_ROW_BOOL,
-	JSON_ROW_SIZE, /* size_t */
-};
-
-struct json_row {
-	const char *name;
-	enum json_row_kind kind;
-	size_t offset;
-};
-
-#define JSON_ROW(name_, kind_, type, member)                                                       \
-	{                                                                                          \
-		.name = (name_), .kind = (kind_), .offset = offsetof(type, member)                 \
-	}
-
-/* Adds what @rows name of the struct @from. */
-void json_add_rows(
-	json_object *object, const struct json_row *rows, size_t count, const void *from);
-/* A text, or null for NULL. */
+/* A text, or null for NULL. What is no UTF-8 becomes '?'. */
 json_object *json_text(const char *text);
 json_object *json_list(const struct strv *list);
 /* Adds @value, which it takes. */

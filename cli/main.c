@@ -88,7 +88,7 @@ static void dump_options(void)
 		(void) printf("\t%s\t\t\t%s\n", verbs[i].name, verbs[i].text);
 	(void) printf("\t--help\t-h\t\tthis text\n\t--version\t\t\tits version\n");
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		options_dump(verbs[i].options, stdout);
+		options_dump(verbs[i].options);
 }
 
 int main(int argc, char **argv)

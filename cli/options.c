@@ -73,7 +73,7 @@ void common_options_free(struct common_options *options)
 
 /* --- --help --- */
 
-static size_t print_name(const struct option_row *row, FILE *file)
+static size_t print_name(const struct option_row *row)
 {
 	char text[128];
 
@@ -84,11 +84,11 @@ static size_t print_name(const struct option_row *row, FILE *file)
 			row->letter ? &row->letter : "", row->letter && row->name ? ", " : "",
 			row->name ? "--" : "", row->name ? row->name : "", row->argument ? " " : "",
 			row->argument ? row->argument : "");
-	(void) fputs(text, file);
+	(void) fputs(text, stdout);
 	return strlen(text);
 }
 
-static void print_rows(const struct option_row *rows, size_t count, size_t column, FILE *file)
+static void print_rows(const struct option_row *rows, size_t count, size_t column)
 {
 	size_t width = 0;
 
@@ -97,35 +97,35 @@ static void print_rows(const struct option_row *rows, size_t count, size_t colum
 
 		if (help && !*help)
 			continue;
-		width += (size_t) fprintf(file, "%s", width ? ", " : "  ");
-		width += print_name(&rows[i], file);
+		width += (size_t) printf("%s", width ? ", " : "  ");
+		width += print_name(&rows[i]);
 		if (!help)
 			continue;
 		if (width >= column && *help != ' ')
-			(void) fprintf(file, "\n%*s", (int) column, "");
+			(void) printf("\n%*s", (int) column, "");
 		else if (width < column)
-			(void) fprintf(file, "%*s", (int) (column - width), "");
+			(void) printf("%*s", (int) (column - width), "");
 		for (; *help; help++)
 			if (*help == '\n')
-				(void) fprintf(file, "\n%*s", help[1] ? (int) column : 0, "");
+				(void) printf("\n%*s", help[1] ? (int) column : 0, "");
 			else
-				(void) fputc(*help, file);
-		(void) fputc('\n', file);
+				(void) putchar(*help);
+		(void) putchar('\n');
 		width = 0;
 	}
 }
 
-void options_print_help(const struct option_table *table, FILE *file)
+static void print_help(const struct option_table *table)
 {
-	(void) fputs(table->usage, file);
-	print_rows(table->rows, table->count, table->column ? table->column : COLUMN, file);
+	(void) fputs(table->usage, stdout);
+	print_rows(table->rows, table->count, table->column ? table->column : COLUMN);
 	if (table->notes)
-		(void) fputs(table->notes, file);
+		(void) fputs(table->notes, stdout);
 	if (!table->own_only && !table->no_common)
-		print_rows(common_rows, ARRAY_SIZE(common_rows), COLUMN, file);
+		print_rows(common_rows, ARRAY_SIZE(common_rows), COLUMN);
 }
 
-static void dump_rows(const char *verb, const struct option_row *rows, size_t count, FILE *file)
+static void dump_rows(const char *verb, const struct option_row *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct option_row *row = &rows[i];
@@ -141,7 +141,7 @@ static void dump_rows(const char *verb, const struct option_row *rows, size_t co
 		help += strspn(help, " ");
 		if (row->letter)
 			(void) snprintf(letter, sizeof(letter), "-%c", row->letter);
-		(void) fprintf(file, "%s\t%s%s\t%s\t%s\t%.*s\n", verb, row->name ? "--" : "",
+		(void) printf("%s\t%s%s\t%s\t%s\t%.*s\n", verb, row->name ? "--" : "",
 			word        ? row->argument
 			: row->name ? row->name
 				    : "",
@@ -150,11 +150,11 @@ static void dump_rows(const char *verb, const struct option_row *rows, size_t co
 	}
 }
 
-void options_dump(const struct option_table *table, FILE *file)
+void options_dump(const struct option_table *table)
 {
-	dump_rows(table->verb, table->rows, table->count, file);
+	dump_rows(table->verb, table->rows, table->count);
 	if (!table->own_only && !table->no_common)
-		dump_rows(table->verb, common_rows, ARRAY_SIZE(common_rows), file);
+		dump_rows(table->verb, common_rows, ARRAY_SIZE(common_rows));
 }
 
 /* --- arguments --- */
@@ -162,37 +162,36 @@ void options_dump(const struct option_table *table, FILE *file)
 struct parser {
 	const struct option_table *table;
 	char **argv;  /* what is left of it */
-	char **words; /* that are no options */
-	size_t word_count;
+	char **words; /* behind the last one that is no option: they take the places of what was
+			 read */
 	void *target;
 };
+
+/* Of a verb's own rows, and then of the common ones; NULL after the last. */
+static const struct option_row *row_at(const struct option_table *table, size_t i)
+{
+	if (i < table->count)
+		return &table->rows[i];
+	i -= table->count;
+	return table->no_common || i >= ARRAY_SIZE(common_rows) ? NULL : &common_rows[i];
+}
 
 /* The row of a name of @length bytes, or of a letter, and the struct that it sets. */
 static const struct option_row *find_row(
 	struct parser *parser, const char *name, size_t length, char letter, void **ret_target)
 {
 	const struct option_table *table = parser->table;
-	const struct {
-		const struct option_row *rows;
-		size_t count, offset;
-	} groups[] = {
-		{ table->rows, table->count, 0 },
-		{ common_rows, table->no_common ? 0 : ARRAY_SIZE(common_rows), table->common },
-	};
+	const struct option_row *row;
 
-	for (size_t g = 0; g < ARRAY_SIZE(groups); g++)
-		for (size_t i = 0; i < groups[g].count; i++) {
-			const struct option_row *row = &groups[g].rows[i];
-
-			if (row->kind == OPTION_WORD)
-				continue;
-			if (name ? !row->name || strncmp(row->name, name, length) != 0 ||
-						row->name[length]
-				 : row->letter != letter)
-				continue;
-			*ret_target = (char *) parser->target + groups[g].offset;
-			return row;
-		}
+	for (size_t i = 0; (row = row_at(table, i)); i++) {
+		if (row->kind == OPTION_WORD)
+			continue;
+		if (name ? !row->name || strncmp(row->name, name, length) != 0 || row->name[length]
+			 : row->letter != letter)
+			continue;
+		*ret_target = (char *) parser->target + (i < table->count ? 0 : table->common);
+		return row;
+	}
 	return NULL;
 }
 
@@ -200,12 +199,9 @@ static const struct option_row *find_row(
 static const char *find_longer(const struct option_table *table, const char *name, size_t length)
 {
 	const char *found = NULL;
-	size_t count = table->count + (table->no_common ? 0 : ARRAY_SIZE(common_rows));
+	const struct option_row *row;
 
-	for (size_t i = 0; i < count; i++) {
-		const struct option_row *row =
-			i < table->count ? &table->rows[i] : &common_rows[i - table->count];
-
+	for (size_t i = 0; (row = row_at(table, i)); i++) {
 		if (!row->name || strncmp(row->name, name, length) != 0)
 			continue;
 		if (found && strcmp(found, row->name) != 0)
@@ -240,15 +236,14 @@ static int store(const struct option_row *row, const char *name, const char *val
 {
 	void *slot = (char *) target + row->offset;
 
-	if (row->kind == OPTION_FLAG) {
+	if (row->kind == OPTION_TAKE)
+		return row->take(target, value, error);
+	if (!value) { /* OPTION_FLAG */
 		*(bool *) slot = true;
 		return 0;
 	}
-	if (row->kind == OPTION_TAKE)
-		return row->take(target, value, error);
 	if (row->kind == OPTION_NUMBER || row->kind == OPTION_JOBS)
 		return take_number(row, name, value, slot, error);
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): flags are done */
 	if (!*value)
 		return error_set(error, -EINVAL, "%s: its value is empty", name);
 	if (row->kind == OPTION_LIST)
@@ -310,52 +305,46 @@ static int parse_letters(struct parser *parser, struct error *error)
 	return 0;
 }
 
-static int parse_all(struct parser *parser, struct error *error)
-{
-	bool only_words = false;
-	int r = 0;
-
-	while (*parser->argv && r == 0) {
-		const char *word = *parser->argv;
-
-		if (!only_words && strcmp(word, "--") == 0) {
-			only_words = true;
-			parser->argv++;
-		} else if (!only_words && strncmp(word, "--", 2) == 0) {
-			r = parse_name(parser, error);
-		} else if (!only_words && word[0] == '-' && word[1]) {
-			r = parse_letters(parser, error);
-		} else {
-			parser->words[parser->word_count++] = *parser->argv++;
-		}
-	}
-	return r;
-}
-
-int options_parse(
-	const struct option_table *table, int argc, char **argv, void *target, struct error *error)
+static int parse(const struct option_table *table, char **argv, void *target, struct error *error)
 {
 	const struct common_options *common =
 		(const void *) ((const char *) target + table->common);
-	struct parser parser = { .table = table, .argv = argv + 1, .target = target };
-	int r;
+	struct parser parser = { table, argv, argv, target };
+	bool only_words = false;
+	int r = 0;
 
-	parser.words = calloc((size_t) argc + 1, sizeof(*parser.words));
-	if (!parser.words)
-		return error_set_errno(error, -ENOMEM, "%s", table->verb);
-	r = parse_all(&parser, error);
-	for (size_t i = 0; i < parser.word_count && r == 0; i++)
+	while (*parser.argv && r == 0) {
+		const char *word = *parser.argv;
+
+		if (!only_words && strcmp(word, "--") == 0) {
+			only_words = true;
+			parser.argv++;
+		} else if (!only_words && strncmp(word, "--", 2) == 0) {
+			r = parse_name(&parser, error);
+		} else if (!only_words && word[0] == '-' && word[1]) {
+			r = parse_letters(&parser, error);
+		} else {
+			*parser.words++ = *parser.argv++;
+		}
+	}
+	for (; argv < parser.words && r == 0; argv++)
 		r = table->take_argument
-			    ? table->take_argument(target, parser.words[i], error)
-			    : error_set(error, -EINVAL, "%s: no argument is expected there",
-				      parser.words[i]);
-	free(parser.words);
+			    ? table->take_argument(target, *argv, error)
+			    : error_set(error, -EINVAL, "%s: no argument is expected there", *argv);
 	if (r < 0 || common->help)
 		return r;
 	if (common->offline && common->refresh)
 		return error_set(
 			error, -EINVAL, "--refresh asks the mirrors, --offline forbids it");
 	return table->check ? table->check(target, error) : 0;
+}
+
+int options_check_rules(const struct option_rule *rules, size_t count, struct error *error)
+{
+	for (size_t i = 0; i < count; i++)
+		if (rules[i].broken)
+			return error_set(error, -EINVAL, "%s", rules[i].text);
+	return 0;
 }
 
 bool options_start(
@@ -365,14 +354,15 @@ bool options_start(
 		(const void *) ((const char *) target + table->common);
 	struct error error = { 0 };
 
-	if (options_parse(table, argc, argv, target, &error) < 0) {
+	(void) argc;
+	if (parse(table, argv + 1, target, &error) < 0) {
 		(void) fprintf(stderr, "slipway %s: %s\nslipway %s --help lists the options\n",
 			table->verb, error.text, table->verb);
 		*ret_code = EXIT_CODE_USAGE;
 		return false;
 	}
 	if (common->help) {
-		options_print_help(table, stdout);
+		print_help(table);
 		*ret_code = EXIT_CODE_OK;
 		return false;
 	}

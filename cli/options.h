@@ -100,18 +100,21 @@ struct option_table {
 
 /*
  * Parses a verb's command line into @target, whose defaults are set; @argv[0] is the verb. Borrows
- * from @argv. Abbreviated names are refused. -EINVAL with what is wrong.
- */
-int options_parse(const struct option_table *table, int argc, char **argv, void *target,
-	struct error *error) _must_check_;
-void options_print_help(const struct option_table *table, FILE *file);
-
-/*
- * options_parse(), with what follows for a program: prints --help, or what is wrong. False: the
- * verb ends with *ret_code.
+ * from @argv, and sorts it. Abbreviated names are refused. Prints --help, or what is wrong. False:
+ * the verb ends with *ret_code.
  */
 bool options_start(
 	const struct option_table *table, int argc, char **argv, void *target, int *ret_code);
 
+/* What a command line must not be, and why. */
+struct option_rule {
+	bool broken;
+	const char *text;
+};
+
+/* -EINVAL with the text of the first rule that is broken. */
+int options_check_rules(
+	const struct option_rule *rules, size_t count, struct error *error) _must_check_;
+
 /* One line an option or word: "verb\t--name\t-o\tARGUMENT\thelp", empty where there is none. */
-void options_dump(const struct option_table *table, FILE *file);
+void options_dump(const struct option_table *table);

@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/json_text.h"
+#include "common/xalloc.h"
 
 #define REDRAW_MS        100
 #define EVENT_MS         1000  /* between events about files */
@@ -23,23 +24,42 @@ void progress_start(struct progress *progress, bool json)
 	};
 }
 
-static void event(
-	const struct progress *progress, const char *kind, const char *key, const char *value)
+/* Since the stage began, or the whole. */
+static unsigned long long elapsed_ms(const struct progress *progress)
 {
+	return clock_monotonic_ms() - (progress->stage ? progress->started_ms : progress->first_ms);
+}
+
+#define ELAPSED ",\"elapsed_ms\":%llu"
+
+/* With the numbers that @format begins with a comma, and the text @value, unless @key is NULL. */
+static _printf_(5, 6) void event(const struct progress *progress, const char *kind, const char *key,
+	const char *value, const char *format, ...)
+{
+	_cleanup_free_ char *numbers = NULL;
+	va_list arguments;
+
 	if (!progress->json)
 		return;
+	va_start(arguments, format);
+	numbers = xvasprintf(format, arguments);
+	va_end(arguments);
 	(void) fprintf(progress->json, "{\"event\":\"%s\",\"stage\":", kind);
 	json_text_string(progress->json, progress->stage ? progress->stage : "");
-	(void) fprintf(progress->json, ",\"elapsed_ms\":%llu",
-		(unsigned long long) (clock_monotonic_ms() -
-				      (progress->stage ? progress->started_ms
-						       : progress->first_ms)));
+	(void) fputs(numbers, progress->json);
 	if (key) {
 		(void) fprintf(progress->json, ",\"%s\":", key);
 		json_text_string(progress->json, value);
 	}
 	(void) fputs("}\n", progress->json);
 	(void) fflush(progress->json);
+}
+
+/* What the stage is at, where lines are not updated in place. */
+static void print_step(const struct progress *progress, const char *text)
+{
+	(void) fprintf(progress->text, "%-14s            %s\n",
+		progress->stage ? progress->stage : "", text);
 }
 
 static int columns(void)
@@ -68,10 +88,10 @@ void progress_begin(struct progress *progress, const char *stage)
 	progress->stage = stage;
 	progress->started_ms = clock_monotonic_ms();
 	progress->step[0] = '\0';
-	progress->told_ms = 0;
+	progress->reported_ms = 0;
 	progress->compiled = 0;
 	progress->to_compile = 0;
-	event(progress, "begin", NULL, NULL);
+	event(progress, "begin", NULL, NULL, ELAPSED, elapsed_ms(progress));
 	if (progress->terminal)
 		draw(progress, "");
 }
@@ -79,16 +99,17 @@ void progress_begin(struct progress *progress, const char *stage)
 void progress_step(struct progress *progress, const char *text)
 {
 	(void) snprintf(progress->step, sizeof(progress->step), "%s", text);
-	event(progress, "step", "step", text);
+	event(progress, "step", "step", text, ELAPSED, elapsed_ms(progress));
 	if (progress->terminal)
 		draw(progress, progress->step);
 	else if (progress->text)
-		(void) fprintf(progress->text, "%-14s            %s\n", progress->stage, text);
+		print_step(progress, text);
 }
 
-static void describe_compiled(struct progress *progress, const char *file)
+void progress_compiled(struct progress *progress, const char *file)
 {
-	size_t done = progress->compiled, all = progress->to_compile;
+	uint64_t now_ms = clock_monotonic_ms();
+	size_t done = ++progress->compiled, all = progress->to_compile;
 
 	/* Another kernel or source may want more files than the last one did. */
 	if (all >= done)
@@ -97,41 +118,20 @@ static void describe_compiled(struct progress *progress, const char *file)
 	else
 		(void) snprintf(progress->step, sizeof(progress->step), "%zu file%s compiled: %s",
 			done, done == 1 ? "" : "s", file);
-}
-
-static void compiled_event(const struct progress *progress, const char *file)
-{
-	(void) fprintf(progress->json, "{\"event\":\"compile\",\"stage\":");
-	json_text_string(progress->json, progress->stage ? progress->stage : "");
-	(void) fprintf(progress->json,
-		",\"files_done\":%zu,\"files\":%zu,\"file\":", progress->compiled,
-		progress->to_compile);
-	json_text_string(progress->json, file);
-	(void) fputs("}\n", progress->json);
-	(void) fflush(progress->json);
-}
-
-void progress_compiled(struct progress *progress, const char *file)
-{
-	uint64_t now_ms = clock_monotonic_ms();
-
-	progress->compiled++;
-	describe_compiled(progress, file);
 	if (progress->terminal) {
 		progress_tick(progress);
 		return;
 	}
 	/* The first line comes after that time, too: a short recipe needs none. */
-	if (!progress->told_ms)
-		progress->told_ms = now_ms;
-	if (now_ms - progress->told_ms < (progress->json ? EVENT_MS : LINE_MS))
+	if (!progress->reported_ms)
+		progress->reported_ms = now_ms;
+	if (now_ms - progress->reported_ms < (progress->json ? EVENT_MS : LINE_MS))
 		return;
-	progress->told_ms = now_ms;
-	if (progress->json)
-		compiled_event(progress, file);
-	else
-		(void) fprintf(progress->text, "%-14s            %s\n",
-			progress->stage ? progress->stage : "", progress->step);
+	progress->reported_ms = now_ms;
+	event(progress, "compile", "file", file, ",\"files_done\":%zu,\"files\":%zu",
+		progress->compiled, progress->to_compile);
+	if (progress->text)
+		print_step(progress, progress->step);
 }
 
 void progress_tick(struct progress *progress)
@@ -145,7 +145,7 @@ void progress_end(struct progress *progress, const char *result)
 {
 	const char *tail = strcmp(result, "done") == 0 ? "" : result;
 
-	event(progress, "end", "result", result);
+	event(progress, "end", "result", result, ELAPSED, elapsed_ms(progress));
 	if (progress->terminal) {
 		draw(progress, tail);
 		(void) fputc('\n', progress->text);
@@ -158,12 +158,23 @@ void progress_end(struct progress *progress, const char *result)
 
 void progress_note(struct progress *progress, const char *text)
 {
-	event(progress, "note", "text", text);
+	event(progress, "note", "text", text, ELAPSED, elapsed_ms(progress));
 	if (!progress->text)
 		return;
 	if (progress->terminal && progress->stage)
 		(void) fputs("\r\033[K", progress->text);
 	(void) fprintf(progress->text, "%s\n", text);
+}
+
+void progress_notef(struct progress *progress, const char *format, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	va_list arguments;
+
+	va_start(arguments, format);
+	text = xvasprintf(format, arguments);
+	va_end(arguments);
+	progress_note(progress, text);
 }
 
 /* "12.3 of 80.1 MB, 5.2 MB/s, 13 s left (2 of 5 files)", without what is not known. */
@@ -187,27 +198,12 @@ static void describe(const struct download_progress *download, char *text, size_
 		total, (double) download->bytes_per_s / 1e6, left, files);
 }
 
-static void download_event(
-	const struct progress *progress, const struct download_progress *download)
-{
-	(void) fputs("{\"event\":\"download\",\"stage\":", progress->json);
-	json_text_string(progress->json, progress->stage ? progress->stage : "");
-	(void) fprintf(progress->json,
-		",\"elapsed_ms\":%llu,\"done_bytes\":%llu,\"total_bytes\":%llu,"
-		"\"bytes_per_s\":%llu,\"files_done\":%u,\"files\":%u}\n",
-		(unsigned long long) progress_elapsed_ms(progress),
-		(unsigned long long) download->done_bytes,
-		(unsigned long long) download->total_bytes,
-		(unsigned long long) download->bytes_per_s, download->files_done, download->files);
-	(void) fflush(progress->json);
-}
-
 /* The end of a download is reported, too, however short it was. */
 static bool is_due(const struct progress *progress, const struct download_progress *download,
 	uint64_t pause_ms)
 {
 	return download->files_done == download->files ||
-	       clock_monotonic_ms() - progress->told_ms >= pause_ms;
+	       clock_monotonic_ms() - progress->reported_ms >= pause_ms;
 }
 
 void progress_on_download(void *context, const struct download_progress *download)
@@ -216,30 +212,31 @@ void progress_on_download(void *context, const struct download_progress *downloa
 
 	describe(download, progress->step, sizeof(progress->step));
 	if (progress->json && is_due(progress, download, EVENT_MS)) {
-		download_event(progress, download);
-		progress->told_ms = clock_monotonic_ms();
+		event(progress, "download", NULL, NULL,
+			ELAPSED ",\"done_bytes\":%llu,\"total_bytes\":%llu,\"bytes_per_s\":%llu,"
+				"\"files_done\":%u,\"files\":%u",
+			(unsigned long long) progress_elapsed_ms(progress),
+			(unsigned long long) download->done_bytes,
+			(unsigned long long) download->total_bytes,
+			(unsigned long long) download->bytes_per_s, download->files_done,
+			download->files);
+		progress->reported_ms = clock_monotonic_ms();
 	} else if (progress->terminal) {
 		progress_tick(progress);
 	} else if (progress->text && download->files_done < download->files) {
 		/* The first line comes after that time, too: most downloads need none. */
-		if (!progress->told_ms)
-			progress->told_ms = clock_monotonic_ms();
+		if (!progress->reported_ms)
+			progress->reported_ms = clock_monotonic_ms();
 		if (!is_due(progress, download, DOWNLOAD_LINE_MS))
 			return;
-		(void) fprintf(progress->text, "%-14s            %s\n",
-			progress->stage ? progress->stage : "", progress->step);
-		progress->told_ms = clock_monotonic_ms();
+		print_step(progress, progress->step);
+		progress->reported_ms = clock_monotonic_ms();
 	}
 }
 
 void progress_on_retry(void *context, const char *url, const char *why, unsigned int wait_ms)
 {
-	struct progress *progress = context;
-	char text[512];
-
-	(void) snprintf(text, sizeof(text), "%s: %s: tried again in %.1f s", url, why,
-		(double) wait_ms / 1000);
-	progress_note(progress, text);
+	progress_notef(context, "%s: %s: tried again in %.1f s", url, why, (double) wait_ms / 1000);
 }
 
 uint64_t progress_elapsed_ms(const struct progress *progress)

@@ -16,14 +16,14 @@ struct progress {
 	FILE *text; /* people's lines; NULL with JSON */
 	FILE *json; /* events; NULL without */
 	bool terminal;
-	const char *stage;   /* the one that runs, or NULL */
-	char step[160];      /* what it is at */
-	size_t compiled;     /* files of the stage so far */
-	size_t to_compile;   /* that its last run had compiled; 0: not known */
-	uint64_t started_ms; /* of the stage */
-	uint64_t first_ms;   /* of the whole */
-	uint64_t drawn_ms;   /* when the terminal's line was last drawn */
-	uint64_t told_ms;    /* when the bytes of a download were last reported */
+	const char *stage;    /* the one that runs, or NULL */
+	char step[160];       /* what it is at */
+	size_t compiled;      /* files of the stage so far */
+	size_t to_compile;    /* that its last run had compiled; 0: not known */
+	uint64_t started_ms;  /* of the stage */
+	uint64_t first_ms;    /* of the whole */
+	uint64_t drawn_ms;    /* when the terminal's line was last drawn */
+	uint64_t reported_ms; /* when the bytes of a download were last reported */
 };
 
 void progress_start(struct progress *progress, bool json);
@@ -44,6 +44,7 @@ void progress_end(struct progress *progress, const char *result);
 
 /* A line beside the stages: a warning, or where things are. */
 void progress_note(struct progress *progress, const char *text);
+void progress_notef(struct progress *progress, const char *format, ...) _printf_(2, 3);
 
 /*
  * For struct download_options, with the progress as context: bytes, speed and time left in the

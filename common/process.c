@@ -85,9 +85,7 @@ static int spawn(const struct process *process, int out_fd, pid_t *ret_pid)
 	return -r;
 }
 
-/* As spawn(). A fork(2) whose child is in a new name space and we are not: later children stay
- * ours.
- */
+/* As spawn(). The child alone is in the new name space: our later children stay in ours. */
 static int start_work(const struct process *process, int out_fd, pid_t *ret_pid)
 {
 	int log_fd = process->log_fd >= 0 ? process->log_fd : STDERR_FILENO;

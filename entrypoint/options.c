@@ -288,7 +288,7 @@ bool variables_is_unknown(const char *entry, struct error *note)
 	return false;
 }
 
-void variables_tell(struct log *log)
+void variables_report(struct log *log)
 {
 	for (char *const *entry = environ; entry && *entry; entry++) {
 		struct error note = { "" };
@@ -298,7 +298,7 @@ void variables_tell(struct log *log)
 	}
 }
 
-void ignored_env_tell(
+void ignored_env_report(
 	struct log *log, const char *step, const struct ignored_env *groups, size_t count)
 {
 	for (const struct ignored_env *group = groups; group < groups + count; group++) {

@@ -56,7 +56,7 @@ int options_seconds(const char *name, long least, long otherwise, uint32_t *ret_
 bool variables_is_unknown(const char *entry, struct error *note);
 
 /* Notes all such variables of the process's environment. */
-void variables_tell(struct log *log);
+void variables_report(struct log *log);
 
 /* Variables of a stock image that are accepted and not needed here: noted, with the reason. */
 struct ignored_env {
@@ -75,5 +75,5 @@ struct ignored_env {
 
 /* A note for each reason, with the names of those that are set; never a value: it may be a secret.
  */
-void ignored_env_tell(
+void ignored_env_report(
 	struct log *log, const char *step, const struct ignored_env *groups, size_t count);

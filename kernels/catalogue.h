@@ -65,8 +65,7 @@ struct kernel_rules {
 	/* Depends with these prefixes, of the headers' source, belong to them. */
 	struct strv follow;
 	struct strv flavours; /* what may follow the version in a krel, after '-' or '+' */
-	/* fnmatch(3) patterns of parts between dashes of a krel that the packages' version lacks.
-	 */
+	/* fnmatch(3) patterns of parts of a krel, between dashes, that its packages lack. */
 	struct strv drop;
 	bool build_counter;    /* MATCH_VERSION: the package has one more number than the krel */
 	struct strv keep;      /* prefixes of package names that are worth remembering of a list */
@@ -134,7 +133,6 @@ void catalogue_split_krel(const struct catalogue *catalogue, const char *krel, c
 /* A template's text for a krel; the caller frees it. Other {words} stay as they are. */
 char *catalogue_expand(const struct catalogue *catalogue, const char *template, const char *krel);
 
-/* The text with values instead of the words; those whose value is NULL stay. The caller frees it.
- */
+/* The text with values for words, but for those whose value is NULL. The caller frees it. */
 char *replace_words(
 	const char *text, const char *const *words, const char *const *values, size_t count);

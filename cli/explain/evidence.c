@@ -5,7 +5,6 @@
 
 #include "cli/explain/explain.h"
 #include "common/xalloc.h"
-#include "module/sign.h"
 
 #define REASONS_SHOWN 4 /* of many findings of the proof */
 
@@ -16,35 +15,27 @@ static int read_signature(struct explain_files *files, struct verify *verify, st
 {
 	const char *path = files->module_path;
 	_cleanup_free_ char *data = NULL;
-	struct module_trailer trailer = { 0 };
 	struct cms_facts facts = { 0 };
 	struct error why = { 0 };
+	bool present = false;
 	size_t size = 0;
-	int r = elf_module_bytes(files->module, &data, &size, error);
+	int r = elf_module_trailer(files->module, &facts, &present, &why);
 
+	files->signed_state = r < 0 ? EXPLAIN_WRONG : present ? EXPLAIN_SIGNED : EXPLAIN_UNSIGNED;
+	if (r < 0)
+		files->signature = xasprintf("%s: %s", path, why.text);
+	else if (!present)
+		files->signature = xasprintf("%s is not signed", path);
+	else
+		files->signature = xasprintf("%s is signed with PKCS#7 by %s%s%s, %s with %s", path,
+			*facts.issuer ? facts.issuer : "an unnamed key",
+			*facts.serial ? ", serial " : ", key id ",
+			*facts.serial ? facts.serial : facts.key_id, facts.algorithm, facts.hash);
+	if (files->signed_state != EXPLAIN_SIGNED || !verify->trust_files.count)
+		return 0;
+	r = elf_module_bytes(files->module, &data, &size, error);
 	if (r < 0)
 		return r;
-	r = module_trailer_read(data, size, &trailer, &why);
-	if (r == 0 && trailer.present)
-		r = cms_read(data + trailer.signature_offset, trailer.signature_size,
-			trailer.signature_offset, &facts, &why);
-	if (r < 0) {
-		files->signed_state = EXPLAIN_WRONG;
-		files->signature = xasprintf("%s: %s", path, why.text);
-		return 0;
-	}
-	if (!trailer.present) {
-		files->signed_state = EXPLAIN_UNSIGNED;
-		files->signature = xasprintf("%s is not signed", path);
-		return 0;
-	}
-	files->signed_state = EXPLAIN_SIGNED;
-	files->signature = xasprintf("%s is signed with PKCS#7 by %s%s%s, %s with %s", path,
-		*facts.issuer ? facts.issuer : "an unnamed key",
-		*facts.serial ? ", serial " : ", key id ",
-		*facts.serial ? facts.serial : facts.key_id, facts.algorithm, facts.hash);
-	if (!verify->trust_files.count)
-		return 0;
 	r = verify_trust_judge(&verify->trust, data, size, NULL, &why);
 	files->judged = xasprintf("%s: %s", path,
 		r == 0 ? "its signature is good by the certificates of --trust" : why.text);
@@ -58,9 +49,6 @@ static int read_signature(struct explain_files *files, struct verify *verify, st
 
 int explain_open(struct explain_files *files, struct verify *verify, struct error *error)
 {
-	char *paths[] = { (char *) (uintptr_t) files->module_path, NULL };
-	const struct verify_input judged = { .fd = AT_FDCWD,
-		.modules = { .items = paths, .count = files->module_path != NULL } };
 	_cleanup_free_ char *krel = NULL;
 	const char *vermagic = NULL;
 	struct error why = { 0 };
@@ -81,9 +69,15 @@ int explain_open(struct explain_files *files, struct verify *verify, struct erro
 	if (vermagic)
 		krel = xstrndup(vermagic, strcspn(vermagic, " "));
 	r = verify_open(verify, krel, error);
-	if (r == 0)
-		r = verify_trust_open(
-			&verify->trust_files, &verify->kernel, &judged, 1, &verify->trust, error);
+	if (r < 0)
+		return r;
+	if (files->module_path) {
+		verify->inputs = xreallocarray(verify->inputs, 1, sizeof(*verify->inputs));
+		verify->inputs[0] = (struct verify_input){ .fd = AT_FDCWD };
+		xstrv_push(&verify->inputs[0].modules, files->module_path);
+		verify->input_count = 1;
+	}
+	r = verify_trust_open(verify, error);
 	if (r == 0 && files->module)
 		r = read_signature(files, verify, error);
 	if (r < 0)
@@ -96,7 +90,7 @@ int explain_open(struct explain_files *files, struct verify *verify, struct erro
 
 void explain_close(struct explain_files *files)
 {
-	proof_free(&files->node_proof);
+	proof_free(&files->proof);
 	elf_module_close(&files->module);
 	free(files->unreadable);
 	free(files->signature);
@@ -127,9 +121,8 @@ void explain_prove(
 		facts->trust.enforced = true;
 		facts->trust.enforced_by = "the kernel's message";
 	}
-	if (proof_module(files->module, facts, &files->node_proof) < 0)
+	if (proof_module(files->module, facts, &files->proof) < 0)
 		out_of_memory();
-	files->proof = &files->node_proof;
 }
 
 /* --- what the files add to a finding --- */
@@ -340,7 +333,7 @@ void explain_add_evidence(struct explanation *explanation)
 		if (files->signature &&
 			(finding->input == EXPLAIN_SIGNATURE || finding->cause->answer == EPERM))
 			add_signature(finding, files);
-		if (files->proof)
+		if (files->module && files->kernel)
 			explain_add_proof(finding, files);
 	}
 }
@@ -418,7 +411,7 @@ static void take_reason(struct explain_finding *finding, const struct proof_find
 
 void explain_add_proof(struct explain_finding *finding, const struct explain_files *files)
 {
-	const struct proof *proof = files->proof;
+	const struct proof *proof = &files->proof;
 	const struct explain_cause *cause = finding->cause;
 	const struct proof_finding *refusal = NULL;
 	size_t count = 0;

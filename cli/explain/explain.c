@@ -54,7 +54,7 @@ static bool match_here(const char *pattern, const char *line, struct explain_fie
 				strncasecmp(line, pattern, literal) == 0))
 			line++;
 		field.size = (size_t) (line - field.value);
-		if (field.size == 0 || fields->count == EXPLAIN_FIELDS)
+		if (field.size == 0 || fields->count == EXPLAIN_FIELDS - 1)
 			return false;
 		fields->items[fields->count++] = field;
 	}
@@ -269,12 +269,11 @@ static void compare_vermagic(struct explain_finding *finding, const struct expla
 /* Findings of one cause in one module are one, whichever symbols they name. */
 static struct explain_finding *find_or_add(struct explanation *explanation,
 	const struct explain_cause *cause, enum explain_input input, const char *module,
-	const struct explain_fields *fields)
+	struct explain_fields *fields)
 {
 	const char *owner = explain_inputs[input].remedy;
 	const struct explain_field *built = explain_field(fields, "text1");
 	const struct explain_field *running = explain_field(fields, "text2");
-	struct explain_fields with_owner = *fields;
 	struct explain_finding *finding;
 
 	for (size_t i = 0; i < explanation->count; i++) {
@@ -283,9 +282,8 @@ static struct explain_finding *find_or_add(struct explanation *explanation,
 			strcmp(finding->module, module) == 0)
 			return finding;
 	}
-	if (with_owner.count < EXPLAIN_FIELDS)
-		with_owner.items[with_owner.count++] =
-			(struct explain_field){ "owner", strlen("owner"), owner, strlen(owner) };
+	fields->items[fields->count++] =
+		(struct explain_field){ "owner", strlen("owner"), owner, strlen(owner) };
 	explanation->items = xreallocarray(
 		explanation->items, explanation->count + 1, sizeof(*explanation->items));
 	finding = &explanation->items[explanation->count++];
@@ -294,7 +292,7 @@ static struct explain_finding *find_or_add(struct explanation *explanation,
 		.input = input,
 		.module = xstrdup(module),
 		.because = explain_fill(cause->because, fields),
-		.remedy = explain_fill(cause->remedy ? cause->remedy : "{owner}", &with_owner),
+		.remedy = explain_fill(cause->remedy ? cause->remedy : "{owner}", fields),
 	};
 	if (built && running)
 		compare_vermagic(finding, built, running);
@@ -302,7 +300,7 @@ static struct explain_finding *find_or_add(struct explanation *explanation,
 }
 
 static void add(struct explanation *explanation, const struct explain_cause *cause,
-	const struct explain_fields *fields, const char *line)
+	struct explain_fields *fields, const char *line)
 {
 	const struct explain_files *files = explanation->files;
 	const struct elf_module *given = files ? files->module : NULL;

@@ -14,7 +14,7 @@
 #include "module/symvers.h"
 
 #define EXPLAIN_NAME_SIZE 128
-#define EXPLAIN_FIELDS    5
+#define EXPLAIN_FIELDS    5 /* of a message, and what to do about its owner */
 
 /* --- causes.c --- */
 
@@ -177,8 +177,7 @@ struct explain_files {
 	const char *kernel;            /* as --kernel was given */
 	const struct symvers *symvers; /* the kernel's, and over them those of --with */
 	const struct symvers *with;    /* the latter alone */
-	const struct proof *proof;     /* of the module, for that kernel */
-	struct proof node_proof;
+	struct proof proof;            /* of the module for that kernel, where both were given */
 };
 
 /*

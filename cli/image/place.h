@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The places that build --output takes: a folder, or one of these. */
+/*
+ * Where a verb's result goes, judged before minutes of work: a place of a kind that no verb writes
+ * to, or one below a folder that is not there. build --output takes a folder, or one of these:
+ */
 #pragma once
 
 #include <stdbool.h>
 #include <string.h>
+
+#include "common/error.h"
 
 #define OUTPUT_STORAGE "containers-storage:"
 #define OUTPUT_ARCHIVE "oci-archive:"
@@ -13,3 +18,22 @@ static inline bool output_place_is_folder(const char *place)
 	return strcmp(place, OUTPUT_STORAGE) != 0 &&
 	       strncmp(place, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) != 0;
 }
+
+/*
+ * Is @place one that build --output takes: a folder, OUTPUT_STORAGE, or OUTPUT_ARCHIVE with a file?
+ * -EINVAL with what is wrong: an address of a registry is pushed to, and is no folder.
+ */
+int output_place_check(const char *place, struct error *error) _must_check_;
+
+/*
+ * Can what build --output names be written? Nothing is made yet: a folder's parents are made with
+ * it, a file's are not. @place has passed output_place_check(). A negative errno that names the
+ * folder.
+ */
+int output_place_ready(const char *place, struct error *error) _must_check_;
+
+/*
+ * Can the file @path be written: is its folder there and writable? "-", a pipe or a terminal are.
+ * @option is how it was asked for. A negative errno that names the folder.
+ */
+int output_file_ready(const char *option, const char *path, struct error *error) _must_check_;

@@ -11,6 +11,8 @@
 
 void kernel_free(struct kernel *kernel)
 {
+	kconfig_free(&kernel->node.config);
+	kernel_record_free(&kernel->node.record);
 	local_free(&kernel->local);
 	lock_free(&kernel->lock);
 	strv_free(&kernel->compilers);
@@ -73,42 +75,22 @@ static int agree_on_lock(struct kernel *kernel, struct error *error)
 	return 0;
 }
 
-static int open_files(struct kernel *kernel, struct error *error)
-{
-	const struct kernel_request *request = &kernel->request;
-	_cleanup_free_ char *lacks = NULL;
-	int r = local_open(
-		&request->files, is_newest(kernel) ? NULL : request->krel, &kernel->local, error);
-
-	if (r == 0)
-		r = agree_on_krel(kernel, "--kernel-from", kernel->local.krel, error);
-	if (r < 0)
-		return context_fail(
-			kernel->context, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_USAGE, r);
-	lacks = local_lacks(&kernel->local);
-	if (lacks)
-		progress_note(&kernel->context->progress, lacks);
-	return 0;
-}
-
 /* A node of another name than its kernel's: the operators will ask for a tag of that name. */
 static void note_other_os(const struct kernel *kernel)
 {
 	const struct catalogue *os = &kernel->context->os;
 	const char *id = kernel->local.os;
 	const char *version = kernel->local.os_version ? kernel->local.os_version : "";
-	struct error text = { "" };
 
 	if (!id || (strcmp(id, os->id) == 0 &&
 			   strncmp(version, os->version_id, strlen(os->version_id)) == 0))
 		return;
-	(void) error_set(&text, 0,
+	progress_notef(&kernel->context->progress,
 		"the node's os-release says %.64s%s%.32s, and its images are made as %s's: the "
 		"operators will ask for a tag that ends with %.64s%.32s, this one's ends with %s%s. A "
 		"catalogue file of its own gives it the right one (slipway-catalogue(5), A derivative of "
 		"Debian)",
 		id, *version ? " " : "", version, os->name, id, version, os->id, os->version_id);
-	progress_note(&kernel->context->progress, text.text);
 }
 
 /*
@@ -154,6 +136,7 @@ int kernel_find(struct kernel *kernel, struct error *error)
 {
 	const struct kernel_request *request = &kernel->request;
 	struct context *context = kernel->context;
+	_cleanup_free_ char *lacks = NULL;
 	int r = kernel_check_compiler(context, request->compiler, error);
 
 	if (r < 0)
@@ -167,11 +150,20 @@ int kernel_find(struct kernel *kernel, struct error *error)
 		if (r < 0)
 			return context_fail(context, EXIT_CODE_USAGE, r);
 	}
-	if (request->files.count) {
-		r = open_files(kernel, error);
-		if (r < 0)
-			return r;
-	}
+	if (!request->files.count)
+		return choose_os(kernel, error);
+	r = local_open(
+		&request->files, is_newest(kernel) ? NULL : request->krel, &kernel->local, error);
+	if (r == 0)
+		r = agree_on_krel(kernel, "--kernel-from", kernel->local.krel, error);
+	if (r < 0)
+		return context_fail(context, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_USAGE, r);
+	r = kernel_read_node(kernel, error);
+	if (r < 0)
+		return context_fail(context, EXIT_CODE_CONTENT, r);
+	lacks = local_lacks(&kernel->local);
+	if (lacks)
+		progress_note(&context->progress, lacks);
 	return choose_os(kernel, error);
 }
 

@@ -28,10 +28,19 @@ struct kernel_request {
 	bool nvidia_package;
 };
 
+/* The node, by a bundle of slipway probe among the files. */
+struct kernel_node {
+	const char *path;          /* of the bundle */
+	const struct probe *probe; /* in it; NULL: there is no bundle */
+	struct kconfig *config;    /* NULL: the bundle has none; then the record is empty */
+	struct kernel_record record;
+};
+
 struct kernel {
 	struct kernel_request request;
 	struct context *context;   /* open; borrowed */
 	struct local_kernel local; /* what the files are; count is 0 without any */
+	struct kernel_node node;
 	struct lock lock;
 	struct strv compilers; /* that the distribution's lists have; none when no list was read */
 	struct kernel_record record; /* its strings are NULL until kernel_open_tree() */
@@ -68,12 +77,10 @@ void kernel_override_compiler(struct kernel *kernel);
 int kernel_tree(struct kernel *kernel, int *ret_fd, struct error *error) _must_check_;
 int kernel_modules(struct kernel *kernel, int *ret_fd, struct error *error) _must_check_;
 
-/* The keys of the two outputs, and how each is made: for who has them as stages. */
+/* The keys of the two outputs, and how each is made: for a build, which has them as stages. */
 void kernel_set_keys(struct kernel *kernel);
-int kernel_make_tree(
-	struct kernel *kernel, const struct stage_place *place, struct error *error) _must_check_;
-int kernel_make_modules(
-	struct kernel *kernel, const struct stage_place *place, struct error *error) _must_check_;
+struct cached_maker kernel_tree_maker(struct kernel *kernel);
+struct cached_maker kernel_modules_maker(struct kernel *kernel);
 
 /* Makes the locked packages of one purpose (NULL: all) present in the cache, with progress. */
 int kernel_fetch(struct kernel *kernel, const char *purpose, struct error *error) _must_check_;
@@ -91,23 +98,11 @@ int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, str
 
 #define KERNEL_SYMVERS_LIMIT ((size_t) 64 << 20) /* of a Module.symvers in a bundle */
 
-/* The node, by a bundle of slipway probe among the files. */
-struct kernel_node {
-	const char *path;       /* of the bundle */
-	struct kconfig *config; /* NULL: the bundle has none; then the record is empty */
-	struct kernel_record record;
-	char *symvers_first;
-	struct lint_node lint; /* of the above; lint.probe is NULL when there is no bundle */
-};
-
 /*
- * Reads the first bundle. @tree_fd: the kernel tree's root, to compare with, or -1. 0 with
- * ret->lint.probe NULL when there is none; -EBADMSG or -EINVAL when it is damaged. The caller frees
- * it.
+ * Reads the first bundle of a probe into kernel->node: kernel_find() does, and tests, which name
+ * files themselves. -EBADMSG or -EINVAL when it is damaged.
  */
-int kernel_node_read(const struct kernel *kernel, int tree_fd, struct kernel_node *ret,
-	struct error *error) _must_check_;
-void kernel_node_free(struct kernel_node *node);
+int kernel_read_node(struct kernel *kernel, struct error *error) _must_check_;
 
 /* The packages that a build needs beside a kernel's: the driver sources that are packages. */
 struct extras {

@@ -11,8 +11,6 @@
 #include "kernels/tree/tree.h"
 #include "module/symvers.h"
 
-#define SYMVERS_LIMIT ((size_t) 64 << 20)
-
 /* ---- the record and the compiler */
 
 /* Takes @evidence. */
@@ -52,13 +50,11 @@ void kernel_override_compiler(struct kernel *kernel)
 	struct kernel_compiler *compiler = &kernel->record.compiler;
 	const char *wanted = kernel->request.compiler;
 	const char *own = *compiler->name ? compiler->name : "an unknown one";
-	_cleanup_free_ char *note = NULL;
 
 	if (!wanted || strcmp(compiler->name, wanted) == 0)
 		return;
-	note = xasprintf(
+	progress_notef(&kernel->context->progress,
 		"--compiler %s instead of %s, which the kernel was made with", wanted, own);
-	progress_note(&kernel->context->progress, note);
 	lock_compiler(kernel, wanted,
 		xasprintf("--compiler, instead of %s: the kernel was made with that", own));
 	free(compiler->name);
@@ -68,25 +64,56 @@ void kernel_override_compiler(struct kernel *kernel)
 
 /* ---- the node of a probe */
 
-/* "CRC<TAB>symbol<TAB>…" of the node against the tree. */
-static void compare_line(const struct symvers *tree, char *line, struct kernel_node *node)
+int kernel_read_node(struct kernel *kernel, struct error *error)
 {
-	char *next = NULL;
-	const char *crc = strtok_r(line, "\t", &next);
-	const char *symbol = strtok_r(NULL, "\t", &next);
-	const struct symvers_entry *entry = symbol ? symvers_find(tree, symbol) : NULL;
+	struct kernel_node *node = &kernel->node;
+	_cleanup_free_ char *config = NULL;
+	size_t size;
+	int r;
 
-	if (!symbol)
-		return;
-	node->lint.symvers_count++;
-	if (entry && entry->crc == (uint32_t) strtoul(crc, NULL, 16))
-		return;
-	if (node->lint.symvers_differing++ == 0)
-		node->lint.symvers_first = node->symvers_first = xstrdup(symbol);
+	for (size_t i = 0; i < kernel->local.count && !node->probe; i++) {
+		const struct local_input *input = &kernel->local.inputs[i];
+
+		if (input->kind != LOCAL_PROBE)
+			continue;
+		node->path = input->path;
+		node->probe = &input->probe;
+	}
+	if (!node->probe)
+		return 0;
+	r = archive_member_read(
+		node->path, PROBE_CONFIG, KCONFIG_LIMIT_BYTES, &config, &size, error);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = kconfig_parse(node->path, config, size, &node->config, error);
+	if (r < 0)
+		return r;
+	kernel_record_of_config(
+		node->config, kernel->local.krel, node->probe->proc_version, &node->record);
+	return 0;
 }
 
-static int compare_symvers(
-	const struct kernel *kernel, int tree_fd, struct kernel_node *node, struct error *error)
+int kernel_open_node(struct kernel *kernel, struct error *error)
+{
+	struct kernel_node *node = &kernel->node;
+
+	if (kernel->local.has_headers || !node->config)
+		return -ENOENT;
+	progress_notef(&kernel->context->progress,
+		"no headers: %s; what is judged is the configuration in the bundle", error->text);
+	kernel_record_free(&kernel->record);
+	kernel->no_tree = true;
+	kernel->context->failure = EXIT_CODE_OK;
+	kernel_record_of_config(
+		node->config, kernel->local.krel, node->probe->proc_version, &kernel->record);
+	return 0;
+}
+
+/* ---- lint */
+
+/* The node's Module.symvers with the tree's. *ret_first is what ret->symvers_first borrows. */
+static int compare_symvers(const struct kernel *kernel, int tree_fd, struct lint_node *ret,
+	char **ret_first, struct error *error)
 {
 	_cleanup_(symvers_close) struct symvers *tree = NULL;
 	_cleanup_strv_ struct strv lines = { 0 };
@@ -100,77 +127,25 @@ static int compare_symvers(
 	if (r < 0 || symvers_open(fd, "Module.symvers", &tree, &ignored) < 0)
 		return r;
 	r = archive_member_read(
-		node->path, PROBE_SYMVERS, KERNEL_SYMVERS_LIMIT, &text, &size, error);
+		kernel->node.path, PROBE_SYMVERS, KERNEL_SYMVERS_LIMIT, &text, &size, error);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	xstrv_split(&lines, text, "\n");
-	for (size_t i = 0; i < lines.count; i++)
-		compare_line(tree, lines.items[i], node);
-	return 0;
-}
+	/* "CRC<TAB>symbol<TAB>…" */
+	for (size_t i = 0; i < lines.count; i++) {
+		char *next = NULL;
+		const char *crc = strtok_r(lines.items[i], "\t", &next);
+		const char *symbol = strtok_r(NULL, "\t", &next);
+		const struct symvers_entry *entry = symbol ? symvers_find(tree, symbol) : NULL;
 
-int kernel_node_read(
-	const struct kernel *kernel, int tree_fd, struct kernel_node *ret, struct error *error)
-{
-	_cleanup_free_ char *config = NULL;
-	const struct probe *probe = NULL;
-	size_t size;
-	int r;
-
-	*ret = (struct kernel_node){ 0 };
-	for (size_t i = 0; i < kernel->local.count && !probe; i++) {
-		const struct local_input *input = &kernel->local.inputs[i];
-
-		if (input->kind != LOCAL_PROBE)
+		ret->symvers_count += symbol != NULL;
+		if (!symbol || (entry && entry->crc == (uint32_t) strtoul(crc, NULL, 16)))
 			continue;
-		ret->path = input->path;
-		probe = &input->probe;
+		if (ret->symvers_differing++ == 0)
+			ret->symvers_first = *ret_first = xstrdup(symbol);
 	}
-	if (!probe)
-		return 0;
-	r = archive_member_read(
-		ret->path, PROBE_CONFIG, KCONFIG_LIMIT_BYTES, &config, &size, error);
-	if (r == 0)
-		r = kconfig_parse(ret->path, config, size, &ret->config, error);
-	if (r < 0 && r != -ENOENT)
-		return r;
-	if (r == 0) {
-		kernel_record_of_config(
-			ret->config, kernel->local.krel, probe->proc_version, &ret->record);
-		ret->lint.record = &ret->record;
-	}
-	ret->lint.probe = probe;
-	return tree_fd < 0 ? 0 : compare_symvers(kernel, tree_fd, ret, error);
-}
-
-void kernel_node_free(struct kernel_node *node)
-{
-	kconfig_free(&node->config);
-	kernel_record_free(&node->record);
-	free(node->symvers_first);
-}
-
-int kernel_open_node(struct kernel *kernel, struct error *error)
-{
-	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
-	_cleanup_free_ char *note = NULL;
-	struct error ignored = { 0 };
-
-	if (kernel->local.has_headers || kernel_node_read(kernel, -1, &node, &ignored) < 0 ||
-		!node.lint.record)
-		return -ENOENT;
-	note = xasprintf(
-		"no headers: %s; what is judged is the configuration in the bundle", error->text);
-	progress_note(&kernel->context->progress, note);
-	kernel_record_free(&kernel->record);
-	kernel->record = node.record;
-	node.record = (struct kernel_record){ 0 };
-	kernel->no_tree = true;
-	kernel->context->failure = EXIT_CODE_OK;
 	return 0;
 }
-
-/* ---- lint */
 
 /*
  * Which compilers the distribution has, where nothing had to be looked for in its lists yet: with a
@@ -181,7 +156,6 @@ static void ask_compilers(struct kernel *kernel)
 	struct context *context = kernel->context;
 	_cleanup_(resolve_answer_free) struct resolve_answer answer = { 0 };
 	_cleanup_strv_ struct strv krels = { 0 };
-	_cleanup_free_ char *note = NULL;
 	struct error error = { 0 };
 
 	if (kernel->compilers.count > 0 || kernel->request.lock || kernel->request.bundle)
@@ -191,15 +165,18 @@ static void ask_compilers(struct kernel *kernel)
 		answer.compilers = (struct strv){ 0 };
 		return;
 	}
-	note = xasprintf(
-		"whether %s has the compiler is not checked: %s", context->os.os, error.text);
-	progress_note(&context->progress, note);
+	progress_notef(&context->progress, "whether %s has the compiler is not checked: %s",
+		context->os.os, error.text);
 }
 
 int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, struct lint *ret,
 	struct error *error)
 {
-	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
+	struct lint_node node = {
+		.probe = kernel->node.probe,
+		.record = kernel->node.config ? &kernel->node.record : NULL,
+	};
+	_cleanup_free_ char *first = NULL;
 	_cleanup_close_ int fd = -1;
 	struct utsname machine;
 	int r = 0;
@@ -210,15 +187,15 @@ int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, str
 		.nvidia = purpose->nvidia,
 		.signing = purpose->signing,
 		.no_tree = kernel->no_tree,
+		.node = kernel->node.probe ? &node : NULL,
 	};
 
 	if (!kernel->no_tree)
 		r = kernel_tree(kernel, &fd, error);
-	if (r == 0)
-		r = kernel_node_read(kernel, fd, &node, error);
+	if (r == 0 && fd >= 0 && kernel->node.probe)
+		r = compare_symvers(kernel, fd, &node, &first, error);
 	if (r < 0)
 		return context_fail(kernel->context, EXIT_CODE_CONTENT, r);
-	request.node = node.lint.probe ? &node.lint : NULL;
 	ask_compilers(kernel);
 	if (kernel->compilers.count > 0)
 		request.compilers = &kernel->compilers;

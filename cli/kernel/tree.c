@@ -161,8 +161,9 @@ static int copy_files(struct kernel *kernel, const char *folder, bool modules, s
 	return local_make(&kernel->local, modules, scratch, folder, error);
 }
 
-int kernel_make_tree(struct kernel *kernel, const struct stage_place *place, struct error *error)
+static int make_tree(void *data, const struct stage_place *place, struct error *error)
 {
+	struct kernel *kernel = data;
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
 	_cleanup_close_ int fd = -1;
 	int r = kernel->local.has_headers ? copy_files(kernel, place->folder, false, error)
@@ -180,8 +181,9 @@ int kernel_make_tree(struct kernel *kernel, const struct stage_place *place, str
 	return r < 0 ? r : kernel_record_save(&record, fd, error);
 }
 
-int kernel_make_modules(struct kernel *kernel, const struct stage_place *place, struct error *error)
+static int make_modules(void *data, const struct stage_place *place, struct error *error)
 {
+	struct kernel *kernel = data;
 	_cleanup_close_ int fd = -1;
 	int r;
 
@@ -196,24 +198,24 @@ int kernel_make_modules(struct kernel *kernel, const struct stage_place *place, 
 	return kernel_tree_settle_modules(fd, kernel->lock.krel, error);
 }
 
-static int make_tree(void *data, const struct stage_place *place, struct error *error)
+struct cached_maker kernel_tree_maker(struct kernel *kernel)
 {
-	return kernel_make_tree(data, place, error);
+	return (struct cached_maker){ .name = "kernel", .run = make_tree, .data = kernel };
 }
 
-static int make_modules(void *data, const struct stage_place *place, struct error *error)
+struct cached_maker kernel_modules_maker(struct kernel *kernel)
 {
-	return kernel_make_modules(data, place, error);
+	return (struct cached_maker){ .name = "modules", .run = make_modules, .data = kernel };
 }
 
-static int open_output(struct kernel *kernel, struct cached *cached,
-	const struct cached_maker *maker, int *ret_fd, struct error *error)
+static int open_output(struct kernel *kernel, struct cached *cached, struct cached_maker maker,
+	int *ret_fd, struct error *error)
 {
 	int r = 0;
 
 	kernel_set_keys(kernel);
 	if (!cached_is_there(kernel->context, cached, NULL))
-		r = cached_make(cached, kernel->context, maker, error);
+		r = cached_make(cached, kernel->context, &maker, error);
 	if (r < 0)
 		return context_fail(kernel->context, EXIT_CODE_CONTENT, r);
 	*ret_fd = open(cached->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -222,16 +224,10 @@ static int open_output(struct kernel *kernel, struct cached *cached,
 
 int kernel_tree(struct kernel *kernel, int *ret_fd, struct error *error)
 {
-	const struct cached_maker maker = { .name = "kernel", .run = make_tree, .data = kernel };
-
-	return open_output(kernel, &kernel->tree, &maker, ret_fd, error);
+	return open_output(kernel, &kernel->tree, kernel_tree_maker(kernel), ret_fd, error);
 }
 
 int kernel_modules(struct kernel *kernel, int *ret_fd, struct error *error)
 {
-	const struct cached_maker maker = {
-		.name = "modules", .run = make_modules, .data = kernel
-	};
-
-	return open_output(kernel, &kernel->modules, &maker, ret_fd, error);
+	return open_output(kernel, &kernel->modules, kernel_modules_maker(kernel), ret_fd, error);
 }

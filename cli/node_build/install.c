@@ -7,7 +7,6 @@
 #include "common/fs.h"
 #include "common/process.h"
 #include "common/xalloc.h"
-#include "kernels/tree/depends.h"
 #include "module/elf.h"
 
 /* The image's own depmod: it is what the kit's kmod and modprobe read. */

@@ -21,13 +21,11 @@
 /* The last two parts of a path: the recipe's folders are the same for all. */
 static const char *short_name(const char *path)
 {
-	const char *parts = path;
-	size_t slashes = 0;
+	const char *slash = strrchr(path, '/');
 
-	for (const char *c = path + strlen(path); c > path && slashes < 2; c--)
-		if (c[-1] == '/' && ++slashes)
-			parts = c;
-	return slashes == 2 ? parts : path;
+	if (slash)
+		slash = memrchr(path, '/', (size_t) (slash - path));
+	return slash ? slash + 1 : path;
 }
 
 /* How much the newest log of this stage had compiled, for this kernel or another. */
@@ -271,12 +269,10 @@ int base_sources(struct build *build, struct strv *argv, struct error *error)
 		if (!is_in_base(os, repository))
 			continue;
 		if (!mirror) {
-			_cleanup_free_ char *note = xasprintf(
-				"no mirror is known for %s (repository %s): the base images are made without "
-				"it",
+			progress_notef(&build->context.progress,
+				"no mirror is known for %s (repository %s): the base images are made "
+				"without it",
 				repository->mirror, repository->name);
-
-			progress_note(&build->context.progress, note);
 			continue;
 		}
 		r = add_password(auth, mirror, error);

@@ -46,13 +46,11 @@ static int judge(struct build *build, struct error *error)
 		return r;
 	for (size_t i = 0; i < lint.count; i++) {
 		const struct lint_finding *finding = &lint.findings[i];
-		_cleanup_free_ char *note = NULL;
 
-		if (finding->severity == LINT_NOTE)
-			continue;
-		note = xasprintf("%s %s: %s; %s", lint_severity_text(finding->severity),
-			finding->id, finding->reason, finding->fix);
-		progress_note(&build->context.progress, note);
+		if (finding->severity != LINT_NOTE)
+			progress_notef(&build->context.progress, "%s %s: %s; %s",
+				lint_severity_text(finding->severity), finding->id, finding->reason,
+				finding->fix);
 	}
 	errors = lint_count(&lint, LINT_ERROR);
 	if (errors > 0 && !build->options.force)
@@ -117,23 +115,6 @@ static int run_export(struct build *build, struct error *error)
 	return 0;
 }
 
-static int run_images(struct build *build, struct error *error)
-{
-	int r = stages_make(build, STAGE_BIT(STAGE_PROOF), error);
-
-	if (r == 0)
-		r = proof_judge(build, error);
-	if (r < 0)
-		return r;
-	r = node_tool_open(build, error);
-	if (r < 0) {
-		build->context.failure = context_exit_code(r);
-		return r;
-	}
-	r = stages_make(build, STAGE_BIT(STAGE_NIC) | STAGE_BIT(STAGE_GPU), error);
-	return r < 0 ? r : output_write(build, error);
-}
-
 int build_run(struct build *build, struct error *error)
 {
 	struct progress *progress = &build->context.progress;
@@ -158,7 +139,20 @@ int build_run(struct build *build, struct error *error)
 		r = check_modules(build, error);
 	if (r < 0)
 		return r;
-	return build->options.sign_export ? run_export(build, error) : run_images(build, error);
+	if (build->options.sign_export)
+		return run_export(build, error);
+	r = stages_make(build, STAGE_BIT(STAGE_PROOF), error);
+	if (r == 0)
+		r = proof_judge(build, error);
+	if (r < 0)
+		return r;
+	r = node_tool_open(build, error);
+	if (r < 0) {
+		build->context.failure = context_exit_code(r);
+		return r;
+	}
+	r = stages_make(build, STAGE_BIT(STAGE_NIC) | STAGE_BIT(STAGE_GPU), error);
+	return r < 0 ? r : output_write(build, error);
 }
 
 void build_done(struct build *build)

@@ -141,27 +141,6 @@ static void put_known(struct symvers *used, const struct symvers *all, const cha
 		out_of_memory();
 }
 
-/* What it exports counts too: a kernel that has the same already refuses the module. */
-static int put_used_by(struct symvers *used, const struct symvers *all, int root_fd,
-	const char *path, struct error *error)
-{
-	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	const struct elf_module_export *exports;
-	const struct elf_undefined *undefined;
-	size_t count;
-	int r = elf_module_open(root_fd, path, &module, error);
-
-	if (r < 0)
-		return r;
-	undefined = elf_module_undefined_symbols(module, &count);
-	for (size_t i = 0; i < count; i++)
-		put_known(used, all, undefined[i].name);
-	exports = elf_module_exports(module, &count);
-	for (size_t i = 0; i < count; i++)
-		put_known(used, all, exports[i].symbol);
-	return 0;
-}
-
 /* 24,000 lines are unpacked and read in 15 ms; the few hundred that matter in one. */
 static int write_used(
 	struct making *making, const char *symvers, const char *to, struct error *error)
@@ -183,9 +162,21 @@ static int write_used(
 	if (r < 0)
 		return error_set_errno(error, r, "%s", modules);
 	for (size_t i = 0; i < paths.count; i++) {
-		r = put_used_by(used, all, making->root.fd, paths.items[i], error);
+		_cleanup_(elf_module_close) struct elf_module *module = NULL;
+		const struct elf_module_export *exports;
+		const struct elf_undefined *undefined;
+		size_t count;
+
+		r = elf_module_open(making->root.fd, paths.items[i], &module, error);
 		if (r < 0)
 			return r;
+		undefined = elf_module_undefined_symbols(module, &count);
+		for (size_t k = 0; k < count; k++)
+			put_known(used, all, undefined[k].name);
+		/* What it exports counts too: a kernel that has the same already refuses it. */
+		exports = elf_module_exports(module, &count);
+		for (size_t k = 0; k < count; k++)
+			put_known(used, all, exports[k].symbol);
 	}
 	for (size_t i = 0; i < symvers_count(used); i++) {
 		const struct symvers_entry *entry = symvers_at(used, i);
@@ -202,19 +193,14 @@ static void read_build(int build_fd, char *build, size_t size)
 {
 	static const char *const headers[] = { "include/generated/utsversion.h",
 		"include/generated/compile.h" };
-	static const char define[] = "#define UTS_VERSION \"";
 
 	for (size_t i = 0; i < ARRAY_SIZE(headers) && !*build; i++) {
 		_cleanup_free_ char *text = NULL;
-		const char *at;
+		_cleanup_free_ char *found = NULL;
 
-		if (fs_read(build_fd, headers[i], HEADER_LIMIT, &text, NULL) < 0)
-			continue;
-		at = strstr(text, define);
-		if (!at)
-			continue;
-		at += sizeof(define) - 1;
-		(void) snprintf(build, size, "%.*s", (int) strcspn(at, "\"\n"), at);
+		if (fs_read(build_fd, headers[i], HEADER_LIMIT, &text, NULL) == 0)
+			found = kernel_tree_defined(text, "UTS_VERSION");
+		(void) snprintf(build, size, "%s", found ? found : "");
 	}
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/output_place.h"
+#include "cli/image/place.h"
 
 static int take_kernel(void *target, const char *argument, struct error *error)
 {
@@ -15,51 +15,6 @@ static int take_kernel(void *target, const char *argument, struct error *error)
 			"%s: one kernel release is expected, and %s is named already", argument,
 			options->krel);
 	options->krel = argument;
-	return 0;
-}
-
-/* What names the kernel, and what such a thing excludes. */
-static int check_kernel(const struct build_options *options, struct error *error)
-{
-	bool named = options->lock || options->bundle || options->kernel_from.count;
-
-	if (!named && (!options->krel || !*options->krel))
-		return error_set(error, -EINVAL,
-			"--kernel is missing: name a kernel release (uname -r on the node) or "
-			"newest");
-	if (options->bundle && (options->lock || options->kernel_from.count ||
-				       options->sources[DRIVER_OFED] || options->common.refresh))
-		return error_set(error, -EINVAL,
-			"--bundle has everything in it: --lock, --kernel-from, --ofed and --refresh "
-			"do not go with it");
-	if (options->bundle && access(options->bundle, R_OK) < 0)
-		return error_set(
-			error, -EINVAL, "--bundle %s: %s", options->bundle, strerror(errno));
-	if (options->lock && options->common.refresh)
-		return error_set(error, -EINVAL, "--lock asks no list: there is none to --refresh");
-	return 0;
-}
-
-static int check_signing(const struct build_options *options, struct error *error)
-{
-	const struct sign_password_source *password = &options->sign_password;
-	bool has_password = password->file || password->variable || password->fd >= 0;
-	int ways = (options->sign_key != NULL) + (options->sign_export != NULL) +
-		   (options->sign_import != NULL);
-
-	if (ways > 1)
-		return error_set(error, -EINVAL,
-			"only one of --sign-key, --sign-export and --sign-import: the key is here or "
-			"elsewhere");
-	if (ways == 1 && !options->sign_cert)
-		return error_set(error, -EINVAL,
-			"--sign-cert is missing: the certificate of the key, by which the kernel "
-			"knows it");
-	if (has_password && !options->sign_key)
-		return error_set(error, -EINVAL, "--sign-key is missing: a password is for a key");
-	if (ways == 0 && (options->sign_cert || options->sign_hash))
-		return error_set(error, -EINVAL,
-			"--sign-key is missing: a certificate or a hash is for a key");
 	return 0;
 }
 
@@ -79,20 +34,42 @@ int build_options_check_gpu(const struct build_options *options, struct error *e
 static int check(void *target, struct error *error)
 {
 	struct build_options *options = target;
-	int r = check_kernel(options, error);
+	const struct sign_password_source *password = &options->sign_password;
+	bool named = options->lock || options->bundle || options->kernel_from.count;
+	bool has_ofed = options->sources[DRIVER_OFED];
+	int ways = (options->sign_key != NULL) + (options->sign_export != NULL) +
+		   (options->sign_import != NULL);
+	const struct option_rule rules[] = {
+		{ !named && (!options->krel || !*options->krel),
+			"--kernel is missing: name a kernel release (uname -r on the node) or newest" },
+		{ options->bundle && (options->lock || options->kernel_from.count || has_ofed ||
+					     options->common.refresh),
+			"--bundle has everything in it: --lock, --kernel-from, --ofed and --refresh "
+			"do not go with it" },
+		{ options->lock && options->common.refresh,
+			"--lock asks no list: there is none to --refresh" },
+		{ ways > 1, "only one of --sign-key, --sign-export and --sign-import: the key is "
+			    "here or elsewhere" },
+		{ ways == 1 && !options->sign_cert,
+			"--sign-cert is missing: the certificate of the key, by which the kernel "
+			"knows it" },
+		{ (password->file || password->variable || password->fd >= 0) && !options->sign_key,
+			"--sign-key is missing: a password is for a key" },
+		{ ways == 0 && (options->sign_cert || options->sign_hash),
+			"--sign-key is missing: a certificate or a hash is for a key" },
+		{ !has_ofed && !options->bundle &&
+				strcmp(options->sources[DRIVER_NVIDIA], "none") == 0,
+			"--nvidia none without --ofed: there would be no image at all" },
+	};
+	int r = options_check_rules(rules, ARRAY_SIZE(rules), error);
 
+	if (r == 0)
+		r = build_options_check_gpu(options, error);
 	if (r < 0)
 		return r;
-	r = check_signing(options, error);
-	if (r < 0)
-		return r;
-	if (!options->sources[DRIVER_OFED] && !options->bundle &&
-		strcmp(options->sources[DRIVER_NVIDIA], "none") == 0)
-		return error_set(error, -EINVAL,
-			"--nvidia none without --ofed: there would be no image at all");
-	r = build_options_check_gpu(options, error);
-	if (r < 0)
-		return r;
+	if (options->bundle && access(options->bundle, R_OK) < 0)
+		return error_set(
+			error, -EINVAL, "--bundle %s: %s", options->bundle, strerror(errno));
 	if (options->bundle)
 		options->common.offline = true;
 	return output_place_check(options->output, error);

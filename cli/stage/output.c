@@ -7,7 +7,7 @@
 
 #include "cli/image/image.h"
 #include "cli/json.h"
-#include "cli/output_place.h"
+#include "cli/image/place.h"
 #include "common/xalloc.h"
 
 struct outputs {

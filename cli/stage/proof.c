@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cli/image/image.h"
-#include "cli/output_place.h"
+#include "cli/image/place.h"
 #include "cli/verify/verify.h"
 #include "common/conf.h"
 #include "common/fs.h"
@@ -25,36 +25,15 @@
 	"with it, CONFIG_SYSTEM_TRUSTED_KEYS) and probe the node anew, or sign with a key that "   \
 	"it has"
 
-struct proving {
-	const struct build *build;
-	struct verify_kernel kernel;
-	struct verify_input inputs[DRIVER_COUNT + 1]; /* the sets, and the userspace's firmware */
-	size_t input_count;
-	const struct verify_input *ofed; /* NULL: there is no such set */
-	struct verify_members members;
-	struct strv options;  /* of the sets' modprobe.d */
-	struct proof_set set; /* run, after prove() */
-};
-
-static void proving_free(struct proving *proving)
-{
-	proof_set_free(&proving->set);
-	verify_members_free(&proving->members);
-	for (size_t i = 0; i < proving->input_count; i++)
-		verify_input_close(&proving->inputs[i]);
-	strv_free(&proving->options);
-	verify_kernel_free(&proving->kernel);
-}
-
 /* ---- the sets, proven as one */
 
 /* module_signature_verify() with the build's certificate as the kernel's keyring. */
-static int verify(
+static int judge_signature(
 	void *context, const void *module, size_t size, struct cms_facts *ret, struct error *error)
 {
-	const struct proving *proving = context;
+	const struct build *build = context;
 
-	return module_signature_verify(module, size, &proving->build->signing.cert, 1, ret, error);
+	return module_signature_verify(module, size, &build->signing.cert, 1, ret, error);
 }
 
 /* Whether a key of the keyrings ("subject: key id") is our certificate's; a name is no proof. */
@@ -74,157 +53,98 @@ static bool is_among(const struct strv *keys, const struct module_cert *cert)
 }
 
 /* What was signed has to be signed well, whether or not the kernel insists. */
-static void set_trust(struct proving *proving)
+static void set_trust(struct build *build, struct verify_kernel *kernel)
 {
-	const struct module_cert *cert = proving->build->signing.cert;
-	struct proof_trust *trust = &proving->kernel.facts.trust;
+	const struct module_cert *cert = build->signing.cert;
+	struct proof_trust *trust = &kernel->facts.trust;
 
-	trust->enforced_by = proving->kernel.enforced_by;
-	if (!trust->enforced_by && signing_wanted(proving->build))
-		trust->enforced_by = "--sign-key";
-	trust->enforced = trust->enforced_by != NULL;
-	if (proving->kernel.keys.count)
-		trust->keys = &proving->kernel.keys;
+	/* A node that insists, and whose keys are known, does not take our word for ours. */
+	if (cert && kernel->enforced_by && kernel->keys.count && !is_among(&kernel->keys, cert))
+		trust->unlisted = ENROL;
+	if (!kernel->enforced_by && signing_wanted(build))
+		kernel->enforced_by = "--sign-key";
 	if (!cert)
 		return;
-	trust->verify = verify;
-	trust->context = proving;
-	/* A node that insists, and whose keys are known, does not take our word for ours. */
-	if (proving->kernel.enforced_by && trust->keys && !is_among(trust->keys, cert))
-		trust->unlisted = ENROL;
+	trust->verify = judge_signature;
+	trust->context = build;
 }
 
-static int open_below(int dir_fd, const char *krel, const char *name, int *ret_fd)
+static int describe_kernel(struct build *build, struct verify_kernel *kernel, struct error *error)
 {
-	_cleanup_free_ char *path = xasprintf("lib/modules/%s%s", krel, name);
-
-	*ret_fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return *ret_fd < 0 && errno != ENOENT ? -errno : 0;
-}
-
-static int describe_kernel(struct proving *proving, struct error *error)
-{
-	const struct build *build = proving->build;
-	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
-	_cleanup_close_ int tree_fd = stage_open(build, STAGE_KERNEL, error);
-	_cleanup_close_ int modules_fd = stage_open(build, STAGE_MODULES, error);
-	_cleanup_close_ int build_fd = -1;
-	_cleanup_close_ int own_fd = -1;
-	struct verify_place place = VERIFY_PLACE_CLOSED;
-	char *krel = build->kernel.lock.krel;
 	int r;
 
-	if (tree_fd < 0 || modules_fd < 0)
-		return -EIO;
-	r = open_below(tree_fd, krel, "/build", &build_fd);
-	if (r == 0)
-		r = open_below(modules_fd, krel, "", &own_fd);
-	if (r < 0)
-		return error_set_errno(error, r, "kernel %s", krel);
-	place.krel = krel;
-	place.root_fd = tree_fd;
-	place.build_fd = build_fd;
-	place.modules_fd = own_fd;
-	verify_kernel_take_record(&proving->kernel, &build->kernel.record);
-	r = verify_kernel_read(&proving->kernel, &place, error);
-	/* Of a probe's bundle: a node may demand more than its kernel's configuration. */
-	if (r == 0)
-		r = kernel_node_read(&build->kernel, -1, &node, error);
+	verify_kernel_take_record(kernel, &build->kernel.record);
+	r = verify_kernel_read_tree(
+		kernel, &build->kernel, stage_output(build, STAGE_MODULES), error);
 	if (r < 0)
 		return r;
-	if (node.lint.probe)
-		verify_kernel_take_node(&proving->kernel, node.lint.probe);
-	/* Files of the user's are any kernel's. */
-	if (!build->kernel.local.count)
-		verify_kernel_take_os(&proving->kernel, &build->context.os, krel);
-	verify_kernel_finish(&proving->kernel);
-	set_trust(proving);
+	/* Of a probe's bundle: a node may demand more than its kernel's configuration. */
+	if (build->kernel.node.probe)
+		verify_kernel_take_node(kernel, build->kernel.node.probe);
+	verify_kernel_finish(kernel);
+	set_trust(build, kernel);
 	return 0;
 }
 
 /* A stage's output as the root that it becomes a part of. */
-static int add_input(
-	struct proving *proving, enum stage_id id, const char *name, struct error *error)
+static int add_input(const struct build *build, struct verify *verify, enum stage_id id,
+	const char *name, struct error *error)
 {
-	struct verify_input *input = &proving->inputs[proving->input_count++];
-	const char *output = stage_output(proving->build, id);
-	int r;
+	struct verify_input *input = &verify->inputs[verify->input_count++];
+	const char *output = stage_output(build, id);
 
-	*input = (struct verify_input) VERIFY_INPUT_CLOSED;
-	input->kind = VERIFY_FOLDER;
-	input->root = true;
-	input->name = xstrdup(name);
-	input->place = xstrdup(output);
-	input->folder = xstrdup(output);
-	input->fd = stage_open(proving->build, id, error);
-	r = input->fd < 0 ? input->fd : verify_input_list(input, error);
-	return r < 0 ? r : modprobe_conf_read(input->fd, &proving->options, error);
+	*input = (struct verify_input){
+		.kind = VERIFY_FOLDER,
+		.root = true,
+		.image = true, /* what firmware is not in these is not there */
+		.name = xstrdup(name),
+		.place = xstrdup(output),
+		.folder = xstrdup(output),
+		.fd = stage_open(build, id, error),
+	};
+	return input->fd < 0 ? input->fd : verify_input_list(input, error);
 }
 
-static int prove(struct proving *proving, struct error *error)
+/* Where there is an OFED, its set is the first input: add_role() goes by that. */
+static int prove(struct build *build, struct verify *verify, struct error *error)
 {
-	const struct build *build = proving->build;
-	struct verify_firmware firmware = {
-		.inputs = proving->inputs,
-		.krel = build->kernel.lock.krel,
-	};
-	int r = describe_kernel(proving, error);
+	int r = describe_kernel(build, &verify->kernel, error);
 
-	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++) {
-		const struct source_kind *kind = &source_kinds[driver];
-
-		if (!build_has(build, driver))
-			continue;
-		if (driver == DRIVER_OFED)
-			proving->ofed = &proving->inputs[proving->input_count];
-		r = add_input(proving, kind->signed_set, kind->input, error);
-	}
+	verify->inputs = xcalloc(DRIVER_COUNT + 1, sizeof(*verify->inputs));
+	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++)
+		if (build_has(build, driver))
+			r = add_input(build, verify, source_kinds[driver].signed_set,
+				source_kinds[driver].input, error);
 	if (r == 0 && stage_applies(build, STAGE_USERSPACE))
-		r = add_input(proving, STAGE_USERSPACE, "userspace", error);
-	if (r < 0)
-		return r;
-	firmware.count = proving->input_count;
-	verify_members_open(proving->inputs, proving->input_count, &proving->kernel.facts,
-		build->options.jobs, &proving->members);
-	proving->set = (struct proof_set){
-		.kernel = &proving->kernel.facts,
-		.members = proving->members.items,
-		.member_count = proving->members.count,
-		.kernel_modules = proving->kernel.has_modules ? &proving->kernel.modules : NULL,
-		.firmware_there = verify_firmware_there,
-		.firmware_context = &firmware,
-		.options = &proving->options,
-		.jobs = build->options.jobs,
-	};
-	r = proof_set_run(&proving->set, error);
-	proving->set.firmware_context = NULL;
-	return r;
+		r = add_input(build, verify, STAGE_USERSPACE, "userspace", error);
+	return r < 0 ? r : verify_prove(verify, error);
 }
 
 /* ---- the stage */
 
-static const struct {
-	const char *word;
-	enum exit_code code;
-} verdicts[] = {
-	[PROOF_WILL_LOAD] = { "holds", EXIT_CODE_OK },
-	[PROOF_WILL_NOT_LOAD] = { "will-not-load", EXIT_CODE_WILL_NOT_LOAD },
-	[PROOF_CANNOT_TELL] = { "cannot-tell", EXIT_CODE_CANNOT_TELL },
+/* By enum proof_verdict. */
+static const char *const verdicts[] = {
+	[PROOF_WILL_LOAD] = "holds",
+	[PROOF_WILL_NOT_LOAD] = "will-not-load",
+	[PROOF_CANNOT_TELL] = "cannot-tell",
 };
 
 /* The lines of one image's modules: OFED's, or all the others of a GPU image. */
-static void add_role(const struct proving *proving, const char *role, bool nic, struct strv *lines)
+static void add_role(const struct build *build, const struct verify *verify, const char *role,
+	struct strv *lines)
 {
+	const struct verify_input *ofed = build_has(build, DRIVER_OFED) ? verify->inputs : NULL;
+	bool nic = strcmp(role, "nic") == 0;
 	/* What is wrong between the modules is wrong with both images. */
-	const struct proof *between = &proving->set.findings;
+	const struct proof *between = &verify->set.findings;
 	bool refused = between->count && between->findings[0].weight == PROOF_REFUSAL;
 	bool doubted = between->count && between->findings[0].weight == PROOF_DOUBT;
 	enum proof_verdict verdict;
 	size_t count = 0, loading = 0;
 
-	for (size_t i = 0; i < proving->members.count; i++) {
-		verdict = proving->members.items[i].proof.verdict;
-		if ((proving->members.inputs[i] == proving->ofed) != nic)
+	for (size_t i = 0; i < verify->set.member_count; i++) {
+		verdict = verify->set.members[i].proof.verdict;
+		if ((verify->member_inputs[i] == ofed) != nic)
 			continue;
 		count++;
 		loading += verdict == PROOF_WILL_LOAD;
@@ -233,26 +153,29 @@ static void add_role(const struct proving *proving, const char *role, bool nic, 
 	verdict = refused                      ? PROOF_WILL_NOT_LOAD
 		  : loading < count || doubted ? PROOF_CANNOT_TELL
 					       : PROOF_WILL_LOAD;
-	xstrv_pushf(lines, "%s=%s", role, verdicts[verdict].word);
+	xstrv_pushf(lines, "%s=%s", role, verdicts[verdict]);
 	xstrv_pushf(lines, "%s_modules=%zu", role, count);
 	xstrv_pushf(lines, "%s_loading=%zu", role, loading);
 }
 
 /* The first reason of what has the worst verdict of all. */
-static char *first_reason(const struct proving *proving)
+static char *first_reason(const struct proof_set *set)
 {
-	const struct proof *between = &proving->set.findings;
-	const struct proof_finding *finding = between->count ? &between->findings[0] : NULL;
+	const struct proof_finding *finding = set->findings.count ? set->findings.findings : NULL;
+	char *line;
 
-	for (size_t i = 0; i < proving->set.member_count; i++) {
-		const struct proof *proof = &proving->members.items[i].proof;
+	for (size_t i = 0; i < set->member_count; i++) {
+		const struct proof *proof = &set->members[i].proof;
 
-		if (proof->verdict == proving->set.verdict && proof->count) {
+		if (proof->verdict == set->verdict && proof->count) {
 			finding = &proof->findings[0];
 			break;
 		}
 	}
-	return finding ? proof_finding_line(finding) : xstrdup("no reason");
+	line = finding ? proof_finding_line(finding) : xstrdup("no reason");
+	if (!line)
+		out_of_memory();
+	return line;
 }
 
 /* The kernel's tree and modules are other stages'; what a node demands is in no tree. */
@@ -261,15 +184,12 @@ void proof_key(const struct stage *stage, struct key *key)
 	/* The rules, which the init follows too, and what gathers what they are asked about. */
 	static const char *const sources[] = { "module", "cli/verify", "cli/json.c",
 		"cli/stage/proof.c" };
-	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
-	const struct probe *probe;
+	const struct probe *probe = key->build->kernel.node.probe;
 
 	(void) stage;
-	key->result = kernel_node_read(&key->build->kernel, -1, &node, key->error);
 	key_text(key, PROOF_RULES);
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
 		key_data(key, "%s", sources[i]);
-	probe = node.lint.probe;
 	if (!probe)
 		return;
 	key_text(key, probe->sig_enforce == PROBE_YES ? "sig_enforce" : "");
@@ -282,57 +202,45 @@ void proof_key(const struct stage *stage, struct key *key)
 int proof_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	_cleanup_(proving_free) struct proving proving = {
-		.build = build,
-		.kernel = VERIFY_KERNEL_CLOSED,
-	};
+	_cleanup_(verify_close) struct verify verify = VERIFY_CLOSED;
+	const struct proof_set *set = &verify.set;
 	_cleanup_free_ char *report_path = xasprintf("%s/" PROOF_REPORT, place->folder);
 	_cleanup_free_ char *conf_path = xasprintf("%s/" PROOF_CONF, place->folder);
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_free_ char *text = NULL;
-	struct verify_report report;
+	_cleanup_free_ char *step = NULL;
 	FILE *file;
-	int r = prove(&proving, error);
+	int r;
 
 	(void) stage;
+	verify.jobs = build->options.jobs;
+	r = prove(build, &verify, error);
 	if (r < 0)
 		return r;
-	report = (struct verify_report){
-		.kernel = &proving.kernel,
-		.inputs = proving.inputs,
-		.input_count = proving.input_count,
-		.members = &proving.members,
-		.set = &proving.set,
-		.exit_code = (int) verdicts[proving.set.verdict].code,
-	};
 	file = fopen(report_path, "we");
 	if (!file)
 		return error_set_errno(error, -errno, "%s", report_path);
-	verify_print_json(&report, file);
+	verify_print_json(&verify, file);
 	if (fclose(file) != 0)
 		return error_set_errno(error, -errno, "%s", report_path);
 
 	/* What the images, their labels and the messages are made of. */
-	xstrv_pushf(&lines, "all=%s", verdicts[proving.set.verdict].word);
-	xstrv_pushf(&lines, "all_modules=%zu", proving.members.count);
-	xstrv_pushf(&lines, "all_loading=%zu", proving.set.loading);
-	add_role(&proving, "nic", true, &lines);
-	add_role(&proving, "gpu", false, &lines);
-	if (proving.set.verdict != PROOF_WILL_LOAD) {
-		_cleanup_free_ char *reason = first_reason(&proving);
+	xstrv_pushf(&lines, "all=%s", verdicts[set->verdict]);
+	xstrv_pushf(&lines, "all_modules=%zu", set->member_count);
+	xstrv_pushf(&lines, "all_loading=%zu", set->loading);
+	add_role(build, &verify, "nic", &lines);
+	add_role(build, &verify, "gpu", &lines);
+	if (set->verdict != PROOF_WILL_LOAD) {
+		_cleanup_free_ char *reason = first_reason(set);
 
-		if (!reason)
-			out_of_memory();
 		xstrv_pushf(&lines, "first=%s", reason);
 	}
 	text = xstrv_join(&lines, "\n");
 	r = fs_write_atomic(AT_FDCWD, conf_path, text, strlen(text), 0644);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", conf_path);
-	free(text);
-	text = xasprintf(
-		"%zu of %zu modules will load", proving.set.loading, proving.set.member_count);
-	progress_step(&build->context.progress, text);
+	step = xasprintf("%zu of %zu modules will load", set->loading, set->member_count);
+	progress_step(&build->context.progress, step);
 	return 0;
 }
 
@@ -441,10 +349,9 @@ int proof_judge(struct build *build, struct error *error)
 
 	if (r < 0)
 		build->context.failure = EXIT_CODE_CACHE;
-	if (r < 0 || strcmp(result.verdict, verdicts[PROOF_WILL_LOAD].word) == 0 ||
-		build->options.force)
+	if (r < 0 || strcmp(result.verdict, verdicts[PROOF_WILL_LOAD]) == 0 || build->options.force)
 		return r;
-	refused = strcmp(result.verdict, verdicts[PROOF_WILL_NOT_LOAD].word) == 0;
+	refused = strcmp(result.verdict, verdicts[PROOF_WILL_NOT_LOAD]) == 0;
 	build->context.failure = refused ? EXIT_CODE_WILL_NOT_LOAD : EXIT_CODE_CANNOT_TELL;
 	left = leave_report(build);
 	command = table_command(build);

@@ -79,14 +79,11 @@ int signing_settle(struct build *build, struct error *error)
 				"--sign-cert: kernel %s was built without CONFIG_MODULE_SIG and checks no "
 				"signatures: to sign all the same, name the hash with --sign-hash",
 				build->kernel.lock.krel));
-	if (options->sign_hash && *own && strcmp(options->sign_hash, own) != 0) {
-		_cleanup_free_ char *note = xasprintf(
+	if (options->sign_hash && *own && strcmp(options->sign_hash, own) != 0)
+		progress_notef(&build->context.progress,
 			"--sign-hash %s: the kernel's own modules are signed with %s, and whether it "
 			"has another hash built in is not checked",
 			options->sign_hash, own);
-
-		progress_note(&build->context.progress, note);
-	}
 	if (!options->sign_hash)
 		options->sign_hash = own;
 	return 0;

@@ -236,25 +236,12 @@ static int package_tarball(
 	return 0;
 }
 
-static int generate_reference(
-	struct build *build, const char *tarball, const char *folder, struct error *error)
-{
-	_cleanup_strv_ struct strv argv = { 0 };
-
-	progress_step(&build->context.progress, "generate the reference OFED");
-	xstrv_pushf(&argv, "%s/scripts/reference-ofed", build->context.data);
-	xstrv_push(&argv, "--kernel-source");
-	xstrv_push(&argv, tarball);
-	xstrv_push(&argv, "--output");
-	xstrv_push(&argv, folder);
-	return tool_run(&argv, NULL, error);
-}
-
 int source_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
 	const struct source *source = &build->sources[stage->driver];
 	const struct unpack unpack = { .folder = place->folder };
+	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_free_ char *tarball = NULL;
 	_cleanup_free_ char *top = NULL;
 	int r;
@@ -269,9 +256,17 @@ int source_run(struct build *build, const struct stage *stage, const struct stag
 		r = package_tarball(build, source_kinds[stage->driver].purpose, &tarball, error);
 		if (r < 0)
 			return r;
-		r = stage->driver == DRIVER_OFED
-			    ? generate_reference(build, tarball, place->folder, error)
-			    : unpack_run(&unpack, AT_FDCWD, tarball, error);
+		if (stage->driver == DRIVER_OFED) {
+			progress_step(&build->context.progress, "generate the reference OFED");
+			xstrv_pushf(&argv, "%s/scripts/reference-ofed", build->context.data);
+			xstrv_push(&argv, "--kernel-source");
+			xstrv_push(&argv, tarball);
+			xstrv_push(&argv, "--output");
+			xstrv_push(&argv, place->folder);
+			r = tool_run(&argv, NULL, error);
+		} else {
+			r = unpack_run(&unpack, AT_FDCWD, tarball, error);
+		}
 	}
 	if (r == 0)
 		r = find_top(place->folder, &top, error);

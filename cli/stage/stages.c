@@ -8,20 +8,6 @@
 #include "common/fs.h"
 #include "common/xalloc.h"
 
-static int make_tree(struct build *build, const struct stage *stage,
-	const struct stage_place *place, struct error *error)
-{
-	(void) stage;
-	return kernel_make_tree(&build->kernel, place, error);
-}
-
-static int make_modules(struct build *build, const struct stage *stage,
-	const struct stage_place *place, struct error *error)
-{
-	(void) stage;
-	return kernel_make_modules(&build->kernel, place, error);
-}
-
 #define OF(id) STAGE_BIT(STAGE_##id)
 
 /* Of a driver: its source made ready, the set compiled of it, and that set signed. */
@@ -57,9 +43,9 @@ static int make_modules(struct build *build, const struct stage *stage,
 	(OF(OFED_SIGNED) | OF(NVIDIA_SIGNED) | OF(GDRCOPY_SIGNED) | OF(NVIDIA_FS_SIGNED))
 
 static const struct stage stages[STAGE_COUNT] = {
-	/* Their keys are kernel_set_keys()'s. */
-	[STAGE_KERNEL] = { .name = "kernel", .failure = EXIT_CODE_CONTENT, .run = make_tree },
-	[STAGE_MODULES] = { .name = "modules", .failure = EXIT_CODE_CONTENT, .run = make_modules },
+	/* Their keys, and how they are made, are the kernel's own. */
+	[STAGE_KERNEL] = { .name = "kernel", .failure = EXIT_CODE_CONTENT },
+	[STAGE_MODULES] = { .name = "modules", .failure = EXIT_CODE_CONTENT },
 	DRIVER_STAGES(OFED, "ofed", 0),
 	DRIVER_STAGES(NVIDIA, "nvidia", OF(OFED)),
 	DRIVER_STAGES(GDRCOPY, "gdrcopy", OF(NVIDIA)),
@@ -280,7 +266,7 @@ int stages_make(struct build *build, unsigned int goals, struct error *error)
 	missing = missing_stages(build, goals);
 	for (unsigned int id = 0; id <= last; id++) {
 		struct run run = { .build = build, .stage = &stages[id] };
-		const struct cached_maker maker = {
+		struct cached_maker maker = {
 			.name = stages[id].name,
 			.run = run_stage,
 			.data = &run,
@@ -289,6 +275,10 @@ int stages_make(struct build *build, unsigned int goals, struct error *error)
 
 		if (!(missing & STAGE_BIT(id)))
 			continue;
+		if (id == STAGE_KERNEL)
+			maker = kernel_tree_maker(&build->kernel);
+		else if (id == STAGE_MODULES)
+			maker = kernel_modules_maker(&build->kernel);
 		r = cached_make(stage_cached(build, id), &build->context, &maker, error);
 		if (r < 0)
 			return context_fail(&build->context, stages[id].failure, r);

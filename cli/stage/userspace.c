@@ -26,18 +26,13 @@ struct found {
 	bool firmware;
 };
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text), end_length = strlen(end);
-
-	return length >= end_length && strcmp(text + length - end_length, end) == 0;
-}
-
 /* By the names that the recipe looks for: a change here is one there. */
 static void take_file(struct found *found, const char *name, bool in_firmware)
 {
+	const char *dot = strrchr(name, '.');
+
 	found->smi |= strcmp(name, "nvidia-smi") == 0;
-	found->firmware |= in_firmware && ends_with(name, ".bin");
+	found->firmware |= in_firmware && dot && strcmp(dot, ".bin") == 0;
 	if (strncmp(name, CUDA, strlen(CUDA)) == 0)
 		xstrv_push(&found->cudas, name + strlen(CUDA));
 	else if (strncmp(name, NVML, strlen(NVML)) == 0 && strchr(name + strlen(NVML), '.'))
@@ -189,7 +184,6 @@ static int note_left_out(struct build *build, struct error *error)
 	_cleanup_(extras_free) struct extras extras = { 0 };
 	_cleanup_strv_ struct strv lacking = { 0 };
 	_cleanup_free_ char *names = NULL;
-	_cleanup_free_ char *text = NULL;
 	int r = extras_list(build->context.data, &build->context.os, false, true, &extras, error);
 
 	if (r < 0)
@@ -201,9 +195,9 @@ static int note_left_out(struct build *build, struct error *error)
 	if (lacking.count == 0)
 		return 0;
 	names = xstrv_join(&lacking, ", ");
-	text = xasprintf("%s has no %s: left out of the userspace in the GPU image",
-		build->kernel.lock.os, names);
-	progress_note(&build->context.progress, text);
+	progress_notef(&build->context.progress,
+		"%s has no %s: left out of the userspace in the GPU image", build->kernel.lock.os,
+		names);
 	return 0;
 }
 

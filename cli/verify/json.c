@@ -4,11 +4,6 @@
 #include "cli/json.h"
 #include "cli/verify/verify.h"
 
-static json_object *number(size_t value)
-{
-	return json_object_new_int64((int64_t) value);
-}
-
 static json_object *crc(const struct proof_finding *finding, uint32_t value)
 {
 	char hex[16];
@@ -100,10 +95,11 @@ static json_object *kernel_json(const struct verify_kernel *kernel)
 		kernel->vermagic_source);
 	json_add(object, "modversions",
 		json_object_new_boolean(proof_kernel_has_modversions(facts)));
-	json_add(object, "symbols", number(facts->symvers ? symvers_count(facts->symvers) : 0));
+	json_add(object, "symbols",
+		json_object_new_uint64(facts->symvers ? symvers_count(facts->symvers) : 0));
 	json_add(object, "symvers", json_list(&kernel->symvers_sources));
 	json_add(object, "struct_module_bytes",
-		facts->struct_size ? number((size_t) facts->struct_size) : NULL);
+		facts->struct_size ? json_object_new_uint64((size_t) facts->struct_size) : NULL);
 	json_add(object, "signatures_enforced_by",
 		facts->trust.enforced ? json_text(facts->trust.enforced_by) : NULL);
 	json_add(object, "notes", json_list(&kernel->notes));
@@ -123,36 +119,36 @@ static json_object *input_json(const struct verify_input *input)
 
 	json_add(object, "name", json_text(input->name));
 	json_add(object, "kind", json_text(kinds[input->kind]));
-	json_add(object, "modules", number(input->modules.count));
+	json_add(object, "modules", json_object_new_uint64(input->modules.count));
 	json_add(object, "passed_over", json_list(&input->skipped));
 	json_add(object, "other_kernel", json_object_new_boolean(input->other_kernel));
 	return object;
 }
 
-void verify_print_json(const struct verify_report *report, FILE *file)
+void verify_print_json(const struct verify *verify, FILE *file)
 {
-	const struct proof_set *proven = report->set;
+	const struct proof_set *proven = &verify->set;
 	json_object *root = json_object_new_object();
 	json_object *inputs = json_object_new_array();
 	json_object *modules = json_object_new_array();
 	json_object *set = json_object_new_object();
 	json_object *counts = json_object_new_object();
 
-	for (size_t i = 0; i < report->input_count; i++)
-		(void) json_object_array_add(inputs, input_json(&report->inputs[i]));
-	for (size_t i = 0; i < report->members->count; i++)
-		(void) json_object_array_add(modules, module_json(&report->members->items[i]));
+	for (size_t i = 0; i < verify->input_count; i++)
+		(void) json_object_array_add(inputs, input_json(&verify->inputs[i]));
+	for (size_t i = 0; i < proven->member_count; i++)
+		(void) json_object_array_add(modules, module_json(&proven->members[i]));
 	json_add(set, "verdict", json_text(proof_verdict_text(proven->verdict)));
 	json_add(set, "order", json_list(&proven->order));
 	json_add(set, "relies_on", json_list(&proven->relied));
 	json_add(set, "findings", findings_json(&proven->findings));
-	json_add(counts, "modules", number(report->members->count));
-	json_add(counts, "will_load", number(proven->loading));
-	json_add(counts, "will_not_load", number(proven->refused));
-	json_add(counts, "cannot_tell", number(proven->unknown));
-	json_add(root, "exit_code", json_object_new_int(report->exit_code));
+	json_add(counts, "modules", json_object_new_uint64(proven->member_count));
+	json_add(counts, "will_load", json_object_new_uint64(proven->loading));
+	json_add(counts, "will_not_load", json_object_new_uint64(proven->refused));
+	json_add(counts, "cannot_tell", json_object_new_uint64(proven->unknown));
+	json_add(root, "exit_code", json_object_new_int((int) verify_exit_code(verify)));
 	json_add(root, "verdict", json_text(proof_verdict_text(proven->verdict)));
-	json_add(root, "kernel", kernel_json(report->kernel));
+	json_add(root, "kernel", kernel_json(&verify->kernel));
 	json_add(root, "inputs", inputs);
 	json_add(root, "modules", modules);
 	json_add(root, "set", set);

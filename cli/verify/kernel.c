@@ -6,13 +6,48 @@
 #include <sys/mman.h>
 
 #include "common/fs.h"
+#include "common/path.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
+#include "kernels/krel.h"
 #include "kernels/tree/depends.h"
+#include "kernels/tree/tree.h"
 #include "module/running.h"
 
 #define NAME_SIZE  256
 #define SYSTEM_MAP "System.map"
+
+/* --- what --kernel names --- */
+
+int verify_kernel_identify(const struct strv *texts, bool *ret_fetched, struct error *error)
+{
+	size_t releases = 0;
+
+	*ret_fetched = texts->count > 1;
+	for (size_t i = 0; i < texts->count; i++) {
+		const char *text = texts->items[i];
+		const char *dot = strrchr(text, '.');
+		_cleanup_close_ int fd = open(text, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		bool symvers = verify_is_symvers(text);
+
+		if (symvers && texts->count > 1)
+			return error_set(error, -EINVAL,
+				"--kernel %s: beside another --kernel a Module.symvers is given with "
+				"--with",
+				text);
+		if (access(text, F_OK) < 0) {
+			if (strchr(text, '/'))
+				return error_set(
+					error, -EINVAL, "--kernel %s: %s", text, strerror(errno));
+			releases++;
+		}
+		/* An image is fetched, too, as build --kernel-from takes it. */
+		if (!symvers && (fd < 0 || fs_exists(fd, "oci-layout")) &&
+			!(dot && strcmp(dot, ".json") == 0 && access(text, F_OK) == 0))
+			*ret_fetched = true;
+	}
+	return releases > 1 ? error_set(error, -EINVAL, "--kernel: one kernel is expected") : 0;
+}
 
 /* --- from a configuration, a record or the node --- */
 
@@ -91,6 +126,200 @@ void verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *p
 		xstrv_push(&kernel->keys, probe->keys.items[i]);
 }
 
+/* --- where the parts of a kernel are: by what is in a folder --- */
+
+/* Descriptors are -1 for what is not there. */
+struct place {
+	char *krel;     /* NULL: not known */
+	int root_fd;    /* holds lib/modules/<krel> */
+	int build_fd;   /* the build folder: Module.symvers, .config */
+	int modules_fd; /* lib/modules/<krel>, with the kernel's own modules */
+	char *record;   /* path of record.json, or NULL */
+	char *symvers;  /* path of a Module.symvers that is all there is, or NULL */
+};
+
+#define PLACE_CLOSED                                                                               \
+	{                                                                                          \
+		.root_fd = -1, .build_fd = -1, .modules_fd = -1                                    \
+	}
+
+static void close_place(struct place *place)
+{
+	cleanup_close(&place->root_fd);
+	cleanup_close(&place->build_fd);
+	cleanup_close(&place->modules_fd);
+	free(place->krel);
+	free(place->record);
+	free(place->symvers);
+	*place = (struct place) PLACE_CLOSED;
+}
+
+static bool has_any(int fd, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (fs_exists(fd, names[i]))
+			return true;
+	return false;
+}
+
+/* lib/modules/<krel> itself, whatever of it there is. */
+static bool is_modules_folder(int fd)
+{
+	static const char *const marks[] = { "kernel", "build", "modules.dep", "modules.order",
+		"modules.builtin", "updates", "extra" };
+
+	return has_any(fd, marks, ARRAY_SIZE(marks));
+}
+
+/* Below lib/modules, or usr/lib/modules of a root whose link from one to the other is not there. */
+static int open_below(int root_fd, const char *krel, const char *rest)
+{
+	_cleanup_free_ char *path = xasprintf("usr/lib/modules/%s%s", krel, rest);
+	int fd = open_in_root(root_fd, path + strlen("usr/"), O_RDONLY | O_DIRECTORY);
+
+	return fd < 0 ? open_in_root(root_fd, path, O_RDONLY | O_DIRECTORY) : fd;
+}
+
+/* Of a root: its build folder and its modules, either of which may be missing. */
+static void take_root(struct place *place, int fd)
+{
+	place->root_fd = fd;
+	place->modules_fd = open_below(fd, place->krel, "");
+	place->build_fd = open_below(fd, place->krel, "/build");
+}
+
+/*
+ * lib/modules/<krel> itself. Links of a root that is mounted somewhere start at the root above.
+ * Takes @fd.
+ */
+static int take_folder(struct place *place, int fd, const char *path)
+{
+	_cleanup_free_ char *full = realpath(path, NULL);
+	_cleanup_free_ char *end = NULL;
+	const char *slash = full ? strrchr(full, '/') : NULL;
+	size_t length;
+	int root_fd;
+
+	place->modules_fd = fd;
+	if (!slash)
+		return -errno;
+	place->krel = xstrdup(slash + 1);
+	end = xasprintf("/lib/modules/%s", place->krel);
+	length = strlen(full);
+	if (length >= strlen(end) && strcmp(full + length - strlen(end), end) == 0) {
+		length -= strlen(end);
+		if (length >= 4 && strncmp(full + length - 4, "/usr", 4) == 0)
+			length -= 4;
+		full[length ? length : 1] = '\0';
+		root_fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (root_fd >= 0) {
+			cleanup_close(&fd);
+			take_root(place, root_fd);
+			return 0;
+		}
+	}
+	place->build_fd = openat(fd, "build", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return 0;
+}
+
+/* Appends the releases below lib/modules that have anything of a kernel. */
+static int list_kernels(int fd, struct strv *krels)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_close_ int modules_fd = open_below(fd, "", "");
+	int r = modules_fd < 0 ? 0 : fs_list(modules_fd, ".", &names);
+
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_close_ int one =
+			openat(modules_fd, names.items[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (one >= 0 && krel_is_valid(names.items[i]) && is_modules_folder(one))
+			xstrv_push(krels, names.items[i]);
+	}
+	return r;
+}
+
+/* Takes @folder. */
+static int find_in_folder(
+	struct place *place, int folder, const char *path, const char *krel, struct error *error)
+{
+	static const char *const build_marks[] = { "Module.symvers", ".config",
+		"include/generated/utsrelease.h" };
+	_cleanup_close_ int fd = folder;
+	_cleanup_strv_ struct strv krels = { 0 };
+	_cleanup_free_ char *list = NULL;
+	int r = list_kernels(fd, &krels);
+
+	if (r < 0)
+		return error_set_errno(error, r, "--kernel %s", path);
+	if (krels.count > 1 && !(krel && strv_contains(&krels, krel))) {
+		list = xstrv_join(&krels, ", ");
+		return error_set(error, -ENOTUNIQ,
+			"--kernel %s: it has several kernels: %s: name one's folder, "
+			"%s/lib/modules/<release>",
+			path, list, path);
+	}
+	if (krels.count) {
+		place->krel = xstrdup(krels.count == 1 ? krels.items[0] : krel);
+		take_root(place, TAKE_FD(fd));
+	} else if (has_any(fd, build_marks, ARRAY_SIZE(build_marks))) {
+		/* A tree that was never prepared has no release of its own. */
+		place->krel = kernel_tree_release(fd);
+		if (!place->krel &&
+			fs_read_line(fd, "include/config/kernel.release", &place->krel) < 0)
+			place->krel = NULL;
+		place->build_fd = TAKE_FD(fd);
+	} else if (is_modules_folder(fd)) {
+		r = take_folder(place, TAKE_FD(fd), path);
+	} else {
+		return error_set(error, -EINVAL,
+			"--kernel %s: no kernel is in this folder: neither lib/modules/<release> nor "
+			"Module.symvers, .config or modules.order is there",
+			path);
+	}
+	return r < 0 ? error_set_errno(error, r, "--kernel %s", path) : 0;
+}
+
+/* A record.json lies beside its tree in the cache; one that was copied out is alone. */
+static int find_record(struct place *place, const char *path, struct error *error)
+{
+	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *folder = slash ? xstrndup(path, (size_t) (slash - path + 1)) : NULL;
+	int r = kernel_record_load(AT_FDCWD, path, &record, error), fd;
+
+	if (r < 0)
+		return error_prefix(error, r, "--kernel");
+	place->krel = xstrdup(record.krel);
+	place->record = xstrdup(path);
+	fd = open(folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		take_root(place, fd);
+	return 0;
+}
+
+/* @krel, or NULL, picks one of several kernels. */
+static int find_place(const char *path, const char *krel, struct place *ret, struct error *error)
+{
+	_cleanup_(close_place) struct place place = PLACE_CLOSED;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = 0;
+
+	if (fd >= 0)
+		r = find_in_folder(&place, fd, path, krel, error);
+	else if (verify_is_symvers(path))
+		place.symvers = xstrdup(path);
+	else
+		r = find_record(&place, path, error);
+	if (r < 0)
+		return r;
+	if (!place.record && place.root_fd >= 0 && fs_exists(place.root_fd, KERNEL_RECORD_FILE))
+		place.record = xasprintf("%s/" KERNEL_RECORD_FILE, path);
+	*ret = place;
+	place = (struct place) PLACE_CLOSED;
+	return 0;
+}
+
 /* --- reading a kernel that is there --- */
 
 void verify_kernel_free(struct verify_kernel *kernel)
@@ -126,25 +355,29 @@ static int add_symvers(struct verify_kernel *kernel, int dir_fd, const char *pat
 	return r;
 }
 
+/* The first of the kernel's own modules; the smallest lie in lib. */
+static const char *first_module(const struct strv *paths)
+{
+	static const char *const folders[] = { "kernel/lib/", "kernel/" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
+		for (size_t k = 0; k < paths->count; k++)
+			if (strncmp(paths->items[k], folders[i], strlen(folders[i])) == 0)
+				return paths->items[k];
+	return NULL;
+}
+
 /*
  * The kernel states its vermagic, machine and sizeof(struct module) in each of its own modules:
  * only those below kernel/ are its own.
  */
 static void ask_module(struct verify_kernel *kernel)
 {
-	static const char *const folders[] = { "kernel/lib/", "kernel/" };
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	const struct strv *paths = &kernel->own.modules;
-	const char *path = NULL, *vermagic;
+	const char *path = first_module(&kernel->own.modules);
+	const char *vermagic;
 	struct error ignored = { 0 };
 
-	for (size_t i = 0; i < 2 * paths->count && !path; i++) {
-		const char *folder = folders[i / paths->count];
-
-		path = paths->items[i % paths->count];
-		if (strncmp(path, folder, strlen(folder)) != 0)
-			path = NULL;
-	}
 	if (!path || elf_module_open(kernel->own.fd, path, &module, &ignored) < 0)
 		return;
 	kernel->facts.machine = elf_module_machine(module);
@@ -189,7 +422,6 @@ static int take_modules(struct verify_kernel *kernel, int modules_fd, struct err
 	add_names(&builtin, &kernel->builtin);
 	add_names(&builtin, &kernel->modules);
 	add_names(&own->modules, &kernel->modules);
-	kernel->has_modules = kernel->modules.count > 0;
 	return 0;
 }
 
@@ -199,17 +431,12 @@ struct part {
 	const char *path;
 };
 
-/* The first that is there, or NULL. */
-static const struct part *find_part(const struct part *parts, size_t count)
+static bool is_there(const struct part *part)
 {
-	for (size_t i = 0; i < count; i++)
-		if (parts[i].fd >= 0 && fs_exists(parts[i].fd, parts[i].path))
-			return &parts[i];
-	return NULL;
+	return part->fd >= 0 && fs_exists(part->fd, part->path);
 }
 
-static int take_config(
-	struct verify_kernel *kernel, const struct verify_place *place, struct error *error)
+static int take_config(struct verify_kernel *kernel, const struct place *place, struct error *error)
 {
 	_cleanup_free_ char *boot = xasprintf("boot/config-%s", place->krel ? place->krel : "");
 	const struct part parts[] = {
@@ -249,7 +476,7 @@ static int take_config(
 
 /* Without a Module.symvers: what vmlinux exports by its System.map, and its modules by themselves.
  */
-static void take_system_map(struct verify_kernel *kernel, const struct verify_place *place)
+static void take_system_map(struct verify_kernel *kernel, const struct place *place)
 {
 	_cleanup_free_ char *boot =
 		xasprintf("boot/" SYSTEM_MAP "-%s", place->krel ? place->krel : "");
@@ -265,7 +492,7 @@ static void take_system_map(struct verify_kernel *kernel, const struct verify_pl
 		struct error why = { 0 };
 		int r;
 
-		if (!find_part(&parts[i], 1))
+		if (!is_there(&parts[i]))
 			continue;
 		if (symvers_new(&symvers) < 0)
 			out_of_memory();
@@ -288,8 +515,7 @@ static void take_system_map(struct verify_kernel *kernel, const struct verify_pl
 	}
 }
 
-int verify_kernel_read(
-	struct verify_kernel *kernel, const struct verify_place *place, struct error *error)
+static int read_place(struct verify_kernel *kernel, const struct place *place, struct error *error)
 {
 	const struct part parts[] = {
 		{ place->build_fd, "Module.symvers" },
@@ -297,7 +523,6 @@ int verify_kernel_read(
 		{ place->modules_fd, "symvers.xz" },
 		{ place->modules_fd, "symvers.zst" },
 	};
-	const struct part *part = find_part(parts, ARRAY_SIZE(parts));
 	int r = 0;
 
 	if (place->symvers) {
@@ -315,10 +540,24 @@ int verify_kernel_read(
 		r = take_config(kernel, place, error);
 	if (r < 0)
 		return r;
-	if (part)
-		return add_symvers(kernel, part->fd, part->path, part->path, error);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (is_there(&parts[i]))
+			return add_symvers(
+				kernel, parts[i].fd, parts[i].path, parts[i].path, error);
 	take_system_map(kernel, place);
 	return 0;
+}
+
+int verify_kernel_open(
+	struct verify_kernel *kernel, const char *path, const char *krel, struct error *error)
+{
+	_cleanup_(close_place) struct place place = PLACE_CLOSED;
+	int r = find_place(path, krel, &place, error);
+
+	if (r < 0)
+		return r;
+	r = read_place(kernel, &place, error);
+	return r == -EINVAL ? -EBADMSG : r;
 }
 
 /* --- one that has to be found, fetched or unpacked first, in the cache --- */
@@ -327,61 +566,78 @@ int verify_kernel_read(
 static int take_probe(struct verify_kernel *kernel, const struct kernel *found, bool *ret_whole,
 	struct error *error)
 {
-	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
+	const struct kernel_node *node = &found->node;
 	_cleanup_close_ int fd = -1;
 	_cleanup_free_ char *text = NULL;
 	char self[64];
 	size_t size;
-	int r = kernel_node_read(found, -1, &node, error);
+	int r;
 
-	if (r < 0 || !node.lint.probe)
-		return r;
-	verify_kernel_take_node(kernel, node.lint.probe);
-	if (found->local.has_headers || node.lint.probe->symvers != PROBE_YES)
+	if (!node->probe)
+		return 0;
+	verify_kernel_take_node(kernel, node->probe);
+	if (found->local.has_headers || node->probe->symvers != PROBE_YES)
 		return 0;
 	*ret_whole = true;
 	kernel->krel = xstrdup(found->local.krel);
-	if (node.config) {
-		verify_kernel_take_record(kernel, &node.record);
-		take_config_options(kernel, node.config);
+	if (node->config) {
+		verify_kernel_take_record(kernel, &node->record);
+		take_config_options(kernel, node->config);
 	}
 	r = archive_member_read(
-		node.path, PROBE_SYMVERS, KERNEL_SYMVERS_LIMIT, &text, &size, error);
+		node->path, PROBE_SYMVERS, KERNEL_SYMVERS_LIMIT, &text, &size, error);
 	if (r < 0)
-		return r == -ENOENT ? 0 : error_set_errno(error, r, "%s", node.path);
+		return r == -ENOENT ? 0 : error_set_errno(error, r, "%s", node->path);
 	fd = memfd_create("symvers", MFD_CLOEXEC);
 	r = fd < 0 ? -errno : fs_write_all(fd, text, size);
 	if (r < 0)
-		return error_set_errno(error, r, "%s", node.path);
+		return error_set_errno(error, r, "%s", node->path);
 	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
 	return add_symvers(kernel, AT_FDCWD, self, PROBE_SYMVERS, error);
 }
 
-/* The kernel's own modules: wanted, but the proof is worth having without them. */
-static int open_modules(struct verify_kernel *kernel, struct kernel *found)
+int verify_kernel_read_tree(struct verify_kernel *kernel, const struct kernel *found,
+	const char *modules, struct error *error)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_(close_place) struct place place = PLACE_CLOSED;
+	const char *krel = found->lock.krel;
+	int r = find_place(found->tree.path, krel, &place, error);
+
+	if (r < 0)
+		return r;
+	/* Files of the user's are any kernel's. */
+	if (!found->local.count)
+		verify_kernel_take_os(kernel, &found->context->os, krel);
+	cleanup_close(&place.modules_fd);
+	if (modules) {
+		_cleanup_free_ char *path = xasprintf("%s/lib/modules/%s", modules, krel);
+
+		place.modules_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	return read_place(kernel, &place, error);
+}
+
+/* The kernel's own modules: wanted, but the proof is worth having without them. */
+static const char *find_modules(struct verify_kernel *kernel, struct kernel *found)
+{
 	_cleanup_close_ int fd = -1;
 	struct error why = { 0 };
 	int r;
 
 	if (!found->local.has_modules && !lock_find(&found->lock, LOCK_MODULES))
-		return -1;
+		return NULL;
 	r = kernel_modules(found, &fd, &why);
 	if (r != -EINTR)
 		found->context->failure = EXIT_CODE_OK;
-	if (r < 0) {
-		xstrv_push(&kernel->notes, why.text);
-		return -1;
-	}
-	path = xasprintf("lib/modules/%s", found->lock.krel);
-	return openat(fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r == 0)
+		return found->modules.path;
+	xstrv_push(&kernel->notes, why.text);
+	return NULL;
 }
 
 int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
 	const struct strv *texts, struct error *error)
 {
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
 	_cleanup_strv_ struct strv files = { 0 };
 	bool whole = false;
 	int r;
@@ -404,16 +660,8 @@ int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
 	r = kernel_lock(found, error);
 	if (r == 0)
 		r = kernel_open_tree(found, error);
-	if (r == 0)
-		r = verify_place_find(found->tree.path, found->lock.krel, &place, error);
-	if (r < 0)
-		return r;
-	/* Files of the user's are any kernel's. */
-	if (!found->local.count)
-		verify_kernel_take_os(kernel, &found->context->os, found->lock.krel);
-	cleanup_close(&place.modules_fd);
-	place.modules_fd = open_modules(kernel, found);
-	return verify_kernel_read(kernel, &place, error);
+	return r < 0 ? r
+		     : verify_kernel_read_tree(kernel, found, find_modules(kernel, found), error);
 }
 
 /* --- --with: what is loaded before, and not part of the kernel --- */
@@ -435,21 +683,6 @@ static void list_exporters(const struct symvers *symvers, struct strv *names)
 	}
 }
 
-static int compare(const void *left, const void *right)
-{
-	return strcmp(*(char *const *) left, *(char *const *) right);
-}
-
-static bool is_replaced(const struct symvers_entry *entry, const struct strv *names)
-{
-	char name[NAME_SIZE];
-	const char *key = name;
-
-	symvers_module_name(entry, name, sizeof(name));
-	return names->count &&
-	       bsearch(&key, names->items, names->count, sizeof(*names->items), compare);
-}
-
 /*
  * A module of --with takes the place of the one of that name in @into, with all that it exports:
  * what only that one had is not there any more.
@@ -463,10 +696,17 @@ static void merge(struct symvers **into, const struct symvers *with)
 	strv_sort(&names);
 	if (symvers_new(&merged) < 0)
 		out_of_memory();
-	for (size_t i = 0; *into && i < symvers_count(*into); i++)
-		if (!is_replaced(symvers_at(*into, i), &names) &&
-			symvers_put(merged, symvers_at(*into, i)) < 0)
+	for (size_t i = 0; *into && i < symvers_count(*into); i++) {
+		const struct symvers_entry *entry = symvers_at(*into, i);
+		char name[NAME_SIZE];
+		size_t at;
+
+		symvers_module_name(entry, name, sizeof(name));
+		at = verify_search(&names, name);
+		if ((at == names.count || strcmp(names.items[at], name) != 0) &&
+			symvers_put(merged, entry) < 0)
 			out_of_memory();
+	}
 	for (size_t i = 0; i < symvers_count(with); i++)
 		if (symvers_put(merged, symvers_at(with, i)) < 0)
 			out_of_memory();
@@ -508,16 +748,12 @@ int verify_kernel_add_with(
 	return 0;
 }
 
-void verify_kernel_name_exporters(struct verify_kernel *kernel)
-{
-	if (kernel->symvers && kernel->has_modules)
-		list_exporters(kernel->symvers, &kernel->modules);
-}
-
 void verify_kernel_finish(struct verify_kernel *kernel)
 {
 	struct proof_kernel *facts = &kernel->facts;
 
+	if (kernel->with && kernel->modules.count)
+		list_exporters(kernel->symvers, &kernel->modules);
 	facts->krel = kernel->krel;
 	facts->version = kernel->krel ? proof_version(kernel->krel) : 0;
 	facts->vermagic = kernel->vermagic;

@@ -15,10 +15,10 @@
 
 static const char *const firmware_tops[] = { "lib/firmware", "usr/lib/firmware" };
 
-bool verify_firmware_judged(const struct verify_firmware *firmware)
+bool verify_firmware_judged(const struct verify *verify)
 {
-	for (size_t i = 0; i < firmware->count; i++) {
-		const struct verify_input *input = &firmware->inputs[i];
+	for (size_t i = 0; i < verify->input_count; i++) {
+		const struct verify_input *input = &verify->inputs[i];
 
 		if (input->root && (input->image || fs_exists(input->fd, firmware_tops[0]) ||
 					   fs_exists(input->fd, firmware_tops[1])))
@@ -47,14 +47,14 @@ static bool is_at(const struct verify_input *input, const char *path)
 	return any;
 }
 
-static bool is_below(
-	const struct verify_input *input, const char *top, const char *krel, const char *name)
+static bool has_firmware(const struct verify_input *input, const char *krel, const char *name)
 {
 	static const char *const ends[] = { "", ".xz", ".zst" };
 
-	for (size_t i = 0; i < 4 * ARRAY_SIZE(ends); i++) {
-		_cleanup_free_ char *path = xasprintf("%s/%s%s%s%s%s", top, i & 1 ? "updates/" : "",
-			i & 2 ? krel : "", i & 2 ? "/" : "", name, ends[i / 4]);
+	for (size_t i = 0; i < 8 * ARRAY_SIZE(ends); i++) {
+		_cleanup_free_ char *path =
+			xasprintf("%s/%s%s%s%s%s", firmware_tops[i & 1], i & 2 ? "updates/" : "",
+				i & 4 ? krel : "", i & 4 ? "/" : "", name, ends[i / 8]);
 
 		if (is_at(input, path))
 			return true;
@@ -64,13 +64,11 @@ static bool is_below(
 
 bool verify_firmware_there(void *context, const char *name)
 {
-	const struct verify_firmware *firmware = context;
-	const char *krel = firmware->krel ? firmware->krel : "";
+	const struct verify *verify = context;
+	const char *krel = verify->kernel.facts.krel ? verify->kernel.facts.krel : "";
 
-	for (size_t i = 0; i < firmware->count; i++)
-		if (firmware->inputs[i].root &&
-			(is_below(&firmware->inputs[i], firmware_tops[0], krel, name) ||
-				is_below(&firmware->inputs[i], firmware_tops[1], krel, name)))
+	for (size_t i = 0; i < verify->input_count; i++)
+		if (verify->inputs[i].root && has_firmware(&verify->inputs[i], krel, name))
 			return true;
 	return false;
 }

@@ -24,8 +24,7 @@ struct table_row {
 };
 
 struct table {
-	const struct verify_report *report;
-	FILE *file;
+	const struct verify *verify;
 	struct table_row *rows; /* of all members: others before the kernel's own, then by name */
 	size_t row_count;
 	const char **inputs; /* of each input the end of its name that no other one has */
@@ -43,10 +42,10 @@ static const char *base_name(const char *path)
 }
 
 /* Do other inputs' names end with these folders, too? */
-static bool is_shared(const struct verify_report *report, size_t input, const char *end)
+static bool is_shared(const struct verify *verify, size_t input, const char *end)
 {
-	for (size_t i = 0; i < report->input_count; i++) {
-		const char *name = report->inputs[i].name;
+	for (size_t i = 0; i < verify->input_count; i++) {
+		const char *name = verify->inputs[i].name;
 		size_t length = strlen(name), wanted = strlen(end);
 
 		if (i != input && length >= wanted && strcmp(name + length - wanted, end) == 0 &&
@@ -59,27 +58,27 @@ static bool is_shared(const struct verify_report *report, size_t input, const ch
 /* Two images of one file name are named by as many of their folders as it takes. */
 static void name_inputs(struct table *table)
 {
-	const struct verify_report *report = table->report;
+	const struct verify *verify = table->verify;
 
-	table->inputs = xcalloc(report->input_count, sizeof(char *));
-	for (size_t i = 0; i < report->input_count; i++) {
-		const char *name = report->inputs[i].name;
+	table->inputs = xcalloc(verify->input_count, sizeof(char *));
+	for (size_t i = 0; i < verify->input_count; i++) {
+		const char *name = verify->inputs[i].name;
 		const char *end = base_name(name);
 
-		while (end > name && is_shared(report, i, end)) {
+		while (end > name && is_shared(verify, i, end)) {
 			end--;
 			while (end > name && end[-1] != '/')
 				end--;
 		}
 		table->inputs[i] = end;
 		/* Of single files the name says which one it is. */
-		table->from |= report->input_count > 1 && report->inputs[i].kind != VERIFY_MODULE;
+		table->from |= verify->input_count > 1 && verify->inputs[i].kind != VERIFY_MODULE;
 	}
 }
 
 static const char *input_of(const struct table *table, const struct table_row *row)
 {
-	return table->inputs[row->input - table->report->inputs];
+	return table->inputs[row->input - table->verify->inputs];
 }
 
 static int compare_names(const void *left, const void *right)
@@ -114,7 +113,7 @@ static void label_rows(const struct table *table, struct table_row *rows, size_t
 			row->label = xstrdup(row->name);
 		else if (row->input->kind == VERIFY_MODULE)
 			row->label = xstrdup(input_of(table, row));
-		else if (table->report->input_count == 1)
+		else if (table->verify->input_count == 1)
 			row->label = xstrdup(path);
 		else
 			row->label = xasprintf(
@@ -127,13 +126,13 @@ static void label_rows(const struct table *table, struct table_row *rows, size_t
 
 static void make_rows(struct table *table)
 {
-	const struct verify_members *members = table->report->members;
-	size_t own = 0, count;
+	const struct proof_set *set = &table->verify->set;
+	size_t count;
 
-	table->row_count = members->count;
-	table->rows = xcalloc(members->count, sizeof(*table->rows));
-	for (size_t i = 0; i < members->count; i++) {
-		const struct proof_member *member = &members->items[i];
+	table->row_count = set->member_count;
+	table->rows = xcalloc(set->member_count, sizeof(*table->rows));
+	for (size_t i = 0; i < set->member_count; i++) {
+		const struct proof_member *member = &set->members[i];
 		struct table_row *row = &table->rows[i];
 		const char *name = member->module ? elf_module_name(member->module) : NULL;
 		char from_path[256];
@@ -141,9 +140,8 @@ static void make_rows(struct table *table)
 		if (!name && module_name_of_file(member->path, from_path, sizeof(from_path)))
 			name = from_path;
 		row->member = member;
-		row->input = members->inputs[i];
+		row->input = table->verify->member_inputs[i];
 		row->own = member->module && elf_module_info(member->module, "intree");
-		own += row->own;
 		row->name = xstrdup(name ? name : base_name(member->path));
 	}
 	qsort(table->rows, table->row_count, sizeof(*table->rows), compare_names);
@@ -154,8 +152,7 @@ static void make_rows(struct table *table)
 			count++;
 		label_rows(table, &table->rows[i], count);
 	}
-	if (own && own < table->row_count)
-		qsort(table->rows, table->row_count, sizeof(*table->rows), compare_rows);
+	qsort(table->rows, table->row_count, sizeof(*table->rows), compare_rows);
 }
 
 /*
@@ -211,15 +208,14 @@ static void print_row(
 {
 	const struct proof *proof = &row->member->proof;
 	const char *verdict = proof_verdict_text(proof->verdict);
-	FILE *file = table->file;
 	const char *reason;
 	size_t length;
 
-	(void) fprintf(file, "%-*s  ", name_width, row->shown);
+	(void) printf("%-*s  ", name_width, row->shown);
 	if (table->from)
-		(void) fprintf(file, "%-*s  ", from_width, input_of(table, row));
+		(void) printf("%-*s  ", from_width, input_of(table, row));
 	if (proof->verdict == PROOF_WILL_LOAD || !proof->count) {
-		(void) fprintf(file, "%s\n", verdict);
+		(void) printf("%s\n", verdict);
 		return;
 	}
 	reason = is_unknown_symbol(table, &proof->findings[0])
@@ -227,11 +223,11 @@ static void print_row(
 			 : finding_text(&proof->findings[0], row);
 	length = strlen(reason);
 	/* As many whole words as there is room for. */
-	while (!table->report->all &&
+	while (!table->verify->all &&
 		(length > REASON_MAX ||
 			(reason[length] && length > REASON_MAX / 2 && reason[length] != ' ')))
 		length--;
-	(void) fprintf(file, "%-*s  %.*s%s\n", VERDICT_WIDTH, verdict, (int) length, reason,
+	(void) printf("%-*s  %.*s%s\n", VERDICT_WIDTH, verdict, (int) length, reason,
 		reason[length] ? " …" : "");
 }
 
@@ -248,20 +244,20 @@ static void print_rows(const struct table *table)
 		name_width = name > name_width ? name : name_width;
 		from_width = from > from_width ? from : from_width;
 	}
-	(void) fprintf(table->file, "\n%-*s  ", name_width, "MODULE");
+	(void) printf("\n%-*s  ", name_width, "MODULE");
 	if (table->from)
-		(void) fprintf(table->file, "%-*s  ", from_width, "FROM");
-	(void) fprintf(table->file, "%-*s  FIRST REASON\n", VERDICT_WIDTH, "VERDICT");
+		(void) printf("%-*s  ", from_width, "FROM");
+	(void) printf("%-*s  FIRST REASON\n", VERDICT_WIDTH, "VERDICT");
 	for (size_t v = 0; v < ARRAY_SIZE(verdicts); v++) {
 		size_t count = 0;
 
 		for (size_t i = 0; i < table->row_count; i++)
 			if (table->rows[i].member->proof.verdict == verdicts[v] &&
-				(count++ < ROWS_SHOWN || table->report->all))
+				(count++ < ROWS_SHOWN || table->verify->all))
 				print_row(table, &table->rows[i], name_width, from_width);
-		if (count > ROWS_SHOWN && !table->report->all)
-			(void) fprintf(table->file, "and %zu more: %s (--all lists them)\n",
-				count - ROWS_SHOWN, proof_verdict_text(verdicts[v]));
+		if (count > ROWS_SHOWN && !table->verify->all)
+			(void) printf("and %zu more: %s (--all lists them)\n", count - ROWS_SHOWN,
+				proof_verdict_text(verdicts[v]));
 	}
 }
 
@@ -318,7 +314,7 @@ static void add_reasons(struct reasons *reasons, const struct table *table,
 	for (size_t i = 0; i < proof->count; i++) {
 		const struct proof_finding *finding = &proof->findings[i];
 
-		if (table->report->all || !(taint_of(finding) || is_unknown_symbol(table, finding)))
+		if (table->verify->all || !(taint_of(finding) || is_unknown_symbol(table, finding)))
 			reasons->items[reasons->count++] =
 				(struct reason){ .finding = finding, .row = row };
 	}
@@ -329,70 +325,60 @@ static bool same_kind(const struct proof_finding *a, const struct proof_finding 
 	return a->weight == b->weight && strcmp(a->id, b->id) == 0;
 }
 
-/* Is it a note of several modules, and of each the same text? Then one line is for all of them. */
-static bool is_alike(const struct reasons *reasons, size_t first)
+/*
+ * One kind: its first few, each with its cure where that is not the one before's. A note that is
+ * the same text of several modules is one line.
+ */
+static void print_kind(const struct table *table, struct reasons *reasons, size_t first)
 {
 	const struct reason *kind = &reasons->items[first];
 	const char *text = finding_text(kind->finding, kind->row);
-	size_t count = 0;
+	bool all = table->verify->all, note = kind->finding->weight == PROOF_NOTE;
+	size_t limit = all ? SIZE_MAX : note ? 1 : REASONS_SHOWN;
+	bool alike = note && !all;
+	size_t count = 0, shown = 0;
+	const struct table_row *last = NULL;
+	const char *cure = "";
 
+	(void) printf("\n%s (%s)\n", kind->finding->id, proof_weight_text(kind->finding->weight));
 	for (size_t i = first; i < reasons->count; i++) {
-		const struct reason *reason = &reasons->items[i];
+		struct reason *reason = &reasons->items[i];
 
 		if (!same_kind(reason->finding, kind->finding))
 			continue;
-		if (!reason->row || strcmp(finding_text(reason->finding, reason->row), text) != 0)
-			return false;
-		count++;
-	}
-	return count > 1 && kind->finding->weight == PROOF_NOTE;
-}
-
-/* One kind: its first few, each with its cure where that is not the one before's. */
-static void print_kind(const struct table *table, struct reasons *reasons, size_t first)
-{
-	const struct proof_finding *kind = reasons->items[first].finding;
-	bool all = table->report->all;
-	bool alike = !all && is_alike(reasons, first);
-	size_t limit = alike ? 0 : kind->weight == PROOF_NOTE ? 1 : REASONS_SHOWN;
-	const struct table_row *last = NULL;
-	const char *cure = alike ? kind->cure : "";
-	size_t count = 0, shown = 0;
-	FILE *file = table->file;
-
-	(void) fprintf(file, "\n%s (%s)\n", kind->id, proof_weight_text(kind->weight));
-	for (size_t i = first; i < reasons->count; i++) {
-		struct reason *reason = &reasons->items[i];
-		const struct proof_finding *finding = reason->finding;
-		const struct table_row *row = reason->row;
-
-		if (reason->shown || !same_kind(finding, kind))
-			continue;
 		reason->shown = true;
 		count++;
+		alike = alike && reason->row &&
+			strcmp(finding_text(reason->finding, reason->row), text) == 0;
+	}
+	if (alike && count > 1) {
+		(void) printf("  %zu modules: %s\n", count, text);
+		cure = kind->finding->cure;
+		limit = 0;
+	}
+	for (size_t i = first; i < reasons->count && shown < limit; i++) {
+		const struct proof_finding *finding = reasons->items[i].finding;
+		const struct table_row *row = reasons->items[i].row;
+
 		/* Three modules say more than three symbols of one. */
-		if (!all && (shown >= limit || (row && row == last)))
+		if (!same_kind(finding, kind->finding) || (!all && row && row == last))
 			continue;
 		last = row;
 		shown++;
 		if (*cure && strcmp(cure, finding->cure) != 0)
-			(void) fprintf(file, "    do: %s\n", cure);
+			(void) printf("    do: %s\n", cure);
 		/* What is no module has no name but its path. */
-		(void) fprintf(file, "  %s%s%s\n",
+		(void) printf("  %s%s%s\n",
 			!row                  ? ""
 			: row->member->module ? row->label
 					      : row->member->path,
 			row ? ": " : "", finding_text(finding, row));
 		cure = finding->cure;
 	}
-	if (alike)
-		(void) fprintf(file, "  %zu modules: %s\n", count,
-			finding_text(kind, reasons->items[first].row));
 	if (*cure)
-		(void) fprintf(file, "    do: %s\n", cure);
-	if (count > shown && !alike)
-		(void) fprintf(
-			file, "  … and %zu more of this kind (--all lists them)\n", count - shown);
+		(void) printf("    do: %s\n", cure);
+	if (count > shown && limit)
+		(void) printf("  … and %zu more of this kind (--all lists them)\n", count - shown);
 }
 
 /*
@@ -415,29 +401,29 @@ static void print_taints(const struct table *table)
 		if (!mask || !count)
 			continue;
 		if (count == 1)
-			(void) fprintf(table->file, "%s  %s is ", title, table->rows[i].label);
+			(void) printf("%s  %s is ", title, table->rows[i].label);
 		else
-			(void) fprintf(table->file, "%s  %u modules are ", title, count);
+			(void) printf("%s  %u modules are ", title, count);
 		title = "";
 		for (size_t t = 0; t < ARRAY_SIZE(taints); t++) {
 			if (!(mask & 1U << t))
 				continue;
 			mask &= ~(1U << t);
-			(void) fprintf(table->file, "%s%s", taints[t].text,
+			(void) printf("%s%s", taints[t].text,
 				!mask               ? ""
 				: mask & (mask - 1) ? ", "
 						    : " and ");
 			if (!strchr(letters, taints[t].letter))
 				letters[strlen(letters)] = taints[t].letter;
 		}
-		(void) fprintf(table->file, ": %s the kernel (%s)\n",
-			count == 1 ? "it taints" : "they taint", letters);
+		(void) printf(
+			": %s the kernel (%s)\n", count == 1 ? "it taints" : "they taint", letters);
 	}
 }
 
 static void print_reasons(const struct table *table)
 {
-	const struct proof *set = &table->report->set->findings;
+	const struct proof *set = &table->verify->set.findings;
 	struct reasons reasons = { 0 };
 	size_t count = set->count;
 
@@ -451,7 +437,7 @@ static void print_reasons(const struct table *table)
 		for (size_t i = 0; i < reasons.count; i++)
 			if (!reasons.items[i].shown && reasons.items[i].finding->weight == weight)
 				print_kind(table, &reasons, i);
-	if (!table->report->all)
+	if (!table->verify->all)
 		print_taints(table);
 	free(reasons.items);
 }
@@ -466,59 +452,56 @@ static const char *plural(size_t count)
 /* What is judged, for which kernel, and what could not be had. */
 static void print_header(const struct table *table)
 {
-	const struct verify_report *report = table->report;
-	const struct verify_kernel *kernel = report->kernel;
+	const struct verify *verify = table->verify;
+	const struct verify_kernel *kernel = &verify->kernel;
 	const char *vermagic = kernel->facts.vermagic;
 	const struct symvers *symvers = kernel->facts.symvers;
 	size_t length = vermagic ? strlen(vermagic) : 0;
-	FILE *file = table->file;
 
-	(void) fprintf(file, "kernel %s, vermagic ", kernel->krel ? kernel->krel : "(no release)");
+	(void) printf("kernel %s, vermagic ", kernel->krel ? kernel->krel : "(no release)");
 	/* The kernel's own ends in a blank, which people need not see. */
 	while (length && vermagic[length - 1] == ' ')
 		length--;
 	if (vermagic)
-		(void) fprintf(file, "\"%.*s\"%s", (int) length, vermagic,
+		(void) printf("\"%.*s\"%s", (int) length, vermagic,
 			proof_kernel_has_modversions(&kernel->facts)
 				? ""
 				: ", no MODVERSIONS: vermagic only");
 	else
-		(void) fputs("not known", file);
+		(void) printf("not known");
 	if (symvers && symvers_count(symvers))
-		(void) fprintf(file, ", %zu symbols", symvers_count(symvers));
+		(void) printf(", %zu symbols", symvers_count(symvers));
 	else
-		(void) fputs(", no Module.symvers", file);
-	(void) fprintf(
-		file, ", %zu module%s\n", report->members->count, plural(report->members->count));
+		(void) printf(", no Module.symvers");
+	(void) printf(
+		", %zu module%s\n", verify->set.member_count, plural(verify->set.member_count));
 	/* Once, in place of a doubt for each symbol of each module. */
 	if (!table->exports_known && kernel->facts.options.modules != PROOF_NO) {
-		(void) fputs(
-			"nothing tells what this kernel exports, so no symbol can be judged", file);
+		(void) printf("nothing tells what this kernel exports, so no symbol can be judged");
 		if (kernel->facts.running)
-			(void) fputs(
-				": neither its Module.symvers nor its modules' files are here\n",
-				file);
+			(void) printf(
+				": neither its Module.symvers nor its modules' files are here\n");
 		else
-			(void) fprintf(file,
+			(void) printf(
 				": add --with …/Module.symvers (of its headers' package), or name its "
 				"release: --kernel %s\n",
 				kernel->krel ? kernel->krel : "KREL");
 	}
-	for (size_t i = 0; i < report->input_count; i++) {
-		const struct verify_input *input = &report->inputs[i];
+	for (size_t i = 0; i < verify->input_count; i++) {
+		const struct verify_input *input = &verify->inputs[i];
 		_cleanup_free_ char *list = xstrv_join(&input->skipped, ", ");
 
 		if (input->skipped.count)
-			(void) fprintf(file, "%s: modules for other kernels are skipped: %s\n",
+			(void) printf("%s: modules for other kernels are skipped: %s\n",
 				input->name, list);
 		if (input->other_kernel)
-			(void) fprintf(file,
+			(void) printf(
 				"%s: nothing in it lies in a folder of %s: all its modules are "
 				"judged\n",
 				input->name, kernel->krel);
 	}
 	for (size_t i = 0; i < kernel->notes.count; i++)
-		(void) fprintf(file, "note: %s\n", kernel->notes.items[i]);
+		(void) printf("note: %s\n", kernel->notes.items[i]);
 }
 
 /*
@@ -527,8 +510,7 @@ static void print_header(const struct table *table)
  */
 static void print_other_release(const struct table *table)
 {
-	const char *krel = table->report->kernel->krel;
-	FILE *file = table->file;
+	const char *krel = table->verify->kernel.krel;
 	const char *first = NULL;
 	size_t count = 0, bad = 0;
 	bool several = false;
@@ -549,37 +531,37 @@ static void print_other_release(const struct table *table)
 	if (!bad || count * 2 <= table->row_count)
 		return;
 	if (count < table->row_count)
-		(void) fprintf(file, "\n%zu of %zu modules were", count, table->row_count);
+		(void) printf("\n%zu of %zu modules were", count, table->row_count);
 	else if (count == 1)
-		(void) fputs("\nthe module was", file);
+		(void) printf("\nthe module was");
 	else
-		(void) fprintf(file, "\nall %zu modules were", count);
+		(void) printf("\nall %zu modules were", count);
 	if (several)
-		(void) fputs(" built for other kernels", file);
+		(void) printf(" built for other kernels");
 	else
-		(void) fprintf(file, " built for %.*s", (int) strcspn(first, " "), first);
-	(void) fprintf(file,
+		(void) printf(" built for %.*s", (int) strcspn(first, " "), first);
+	(void) printf(
 		", not for %s: take those of this kernel, or build them: slipway build --kernel "
 		"%s\n",
 		krel, krel);
 }
 
-static void print_order(const struct verify_report *report, FILE *file)
+static void print_order(const struct verify *verify)
 {
-	const struct strv *order = &report->set->order;
+	const struct strv *order = &verify->set.order;
 
 	if (order->count == 0) {
-		(void) fputs("\nnothing loads, so there is no order\n", file);
+		(void) printf("\nnothing loads, so there is no order\n");
 		return;
 	}
-	(void) fprintf(file, "\nin this order %s load:\n",
-		report->set->loading == report->members->count ? "all" : "those that will");
-	for (size_t i = 0; i < report->set->relied.count; i++)
-		(void) fprintf(file, "     -  %s, which is %s\n", report->set->relied.items[i],
-			report->kernel->facts.running ? "loaded already"
-						      : "the kernel's own, or what --with names");
+	(void) printf("\nin this order %s load:\n",
+		verify->set.loading == verify->set.member_count ? "all" : "those that will");
+	for (size_t i = 0; i < verify->set.relied.count; i++)
+		(void) printf("     -  %s, which is %s\n", verify->set.relied.items[i],
+			verify->kernel.facts.running ? "loaded already"
+						     : "the kernel's own, or what --with names");
 	for (size_t i = 0; i < order->count; i++)
-		(void) fprintf(file, "%6zu  %s\n", i + 1, order->items[i]);
+		(void) printf("%6zu  %s\n", i + 1, order->items[i]);
 }
 
 /* What decides of the set where no module alone does; NULL: the numbers show it. */
@@ -596,28 +578,27 @@ static const struct proof_finding *decisive(const struct proof_set *set)
 	return NULL;
 }
 
-static void print_sum(const struct proof_set *set, FILE *file)
+static void print_sum(const struct proof_set *set)
 {
 	const struct proof_finding *finding = decisive(set);
 	size_t length = finding ? strnlen(finding->text, SUM_REASON_MAX) : 0;
 
-	(void) fprintf(file, "\n%zu module%s: %zu will load, %zu will not, %zu cannot tell",
+	(void) printf("\n%zu module%s: %zu will load, %zu will not, %zu cannot tell",
 		set->member_count, plural(set->member_count), set->loading, set->refused,
 		set->unknown);
 	while (length && (finding->text[length] & 0xc0) == 0x80)
 		length--;
 	if (finding)
-		(void) fprintf(file, "; as one set: %s: %.*s%s", proof_verdict_text(set->verdict),
+		(void) printf("; as one set: %s: %.*s%s", proof_verdict_text(set->verdict),
 			(int) length, finding->text, finding->text[length] ? "…" : "");
-	(void) fputc('\n', file);
+	(void) putchar('\n');
 }
 
-void verify_print(const struct verify_report *report, FILE *file)
+void verify_print(const struct verify *verify)
 {
 	struct table table = {
-		.report = report,
-		.file = file,
-		.exports_known = knows_exports(report->kernel->facts.symvers),
+		.verify = verify,
+		.exports_known = knows_exports(verify->kernel.facts.symvers),
 	};
 
 	name_inputs(&table);
@@ -626,9 +607,9 @@ void verify_print(const struct verify_report *report, FILE *file)
 	print_other_release(&table);
 	print_rows(&table);
 	print_reasons(&table);
-	if (report->order)
-		print_order(report, file);
-	print_sum(report->set, file);
+	if (verify->order)
+		print_order(verify);
+	print_sum(&verify->set);
 	for (size_t i = 0; i < table.row_count; i++) {
 		free(table.rows[i].name);
 		free(table.rows[i].label);

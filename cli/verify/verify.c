@@ -24,35 +24,27 @@
 
 /* --- the members of the set, opened by several threads --- */
 
-void verify_members_free(struct verify_members *members)
+static size_t count_modules(const struct verify *verify)
 {
-	for (size_t i = 0; i < members->count; i++) {
-		struct elf_module *module =
-			(struct elf_module *) (uintptr_t) members->items[i].module;
+	size_t count = 0;
 
-		elf_module_close(&module);
-		free((void *) (uintptr_t) members->items[i].path);
-	}
-	for (size_t i = 0; i < members->pool_count; i++)
-		elf_pool_free(&members->pools[i]);
-	free(members->pools);
-	free(members->items);
-	free(members->inputs);
-	*members = (struct verify_members){ 0 };
+	for (size_t i = 0; i < verify->input_count; i++)
+		count += verify->inputs[i].modules.count;
+	return count;
 }
 
 struct opening {
-	struct verify_members *members;
-	const struct proof_kernel *kernel;
-	const char **below; /* of each, the path below its input */
+	struct verify *verify;
+	const char **below; /* of each member, the path below its input */
 	atomic_size_t next;
 	atomic_size_t next_pool;
 };
 
 static int open_one(struct opening *opening, struct elf_pool *pool, size_t i)
 {
-	struct proof_member *member = &opening->members->items[i];
-	int dir_fd = opening->members->inputs[i]->fd;
+	const struct verify *verify = opening->verify;
+	struct proof_member *member = &verify->set.members[i];
+	int dir_fd = verify->member_inputs[i]->fd;
 	struct elf_module *module = NULL;
 	_cleanup_free_ char *data = NULL;
 	_cleanup_free_ char *unpacked = NULL;
@@ -73,53 +65,55 @@ static int open_one(struct opening *opening, struct elf_pool *pool, size_t i)
 	else if (decompress(format, data, size, BYTES_LIMIT, &unpacked, &size, &ignored) < 0)
 		size = 0;
 	return proof_unreadable_bytes(
-		member->path, unpacked, size, opening->kernel, r, &error, &member->proof);
+		member->path, unpacked, size, &verify->kernel.facts, r, &error, &member->proof);
 }
 
 static void *open_some(void *context)
 {
 	struct opening *opening = context;
-	struct elf_pool *pool = opening->members->pools[atomic_fetch_add(&opening->next_pool, 1)];
+	struct elf_pool *pool = opening->verify->pools[atomic_fetch_add(&opening->next_pool, 1)];
 	size_t i;
 
-	while ((i = atomic_fetch_add(&opening->next, 1)) < opening->members->count)
+	while ((i = atomic_fetch_add(&opening->next, 1)) < opening->verify->set.member_count)
 		if (open_one(opening, pool, i) < 0)
 			out_of_memory();
 	return NULL;
 }
 
-void verify_members_open(const struct verify_input *inputs, size_t input_count,
-	const struct proof_kernel *kernel, unsigned int jobs, struct verify_members *ret)
+/* A file that is no module is a member with a verdict. */
+static void open_members(struct verify *verify)
 {
-	struct opening opening = { .members = ret, .kernel = kernel };
+	struct proof_set *set = &verify->set;
+	struct opening opening = { .verify = verify };
+	unsigned int jobs = verify->jobs < 1          ? 1
+			    : verify->jobs > JOBS_MAX ? JOBS_MAX
+						      : verify->jobs;
 	pthread_t threads[JOBS_MAX];
 	unsigned int started = 0;
-	size_t count = 0;
+	size_t count = count_modules(verify);
 
-	for (size_t i = 0; i < input_count; i++)
-		count += inputs[i].modules.count;
-	jobs = jobs < 1 ? 1 : jobs > JOBS_MAX ? JOBS_MAX : jobs;
-	*ret = (struct verify_members){
-		.items = xcalloc(count, sizeof(*ret->items)),
-		.inputs = xcalloc(count, sizeof(struct verify_input *)),
-		.pools = xcalloc(jobs, sizeof(struct elf_pool *)),
-	};
+	set->members = xcalloc(count, sizeof(*set->members));
+	verify->member_inputs = xcalloc(count, sizeof(struct verify_input *));
+	verify->pools = xcalloc(jobs, sizeof(struct elf_pool *));
 	opening.below = xcalloc(count, sizeof(*opening.below));
-	for (size_t i = 0; i < input_count; i++)
-		for (size_t k = 0; k < inputs[i].modules.count; k++) {
-			const char *path = inputs[i].modules.items[k];
-			size_t at = ret->count++;
+	for (size_t i = 0; i < verify->input_count; i++) {
+		const struct verify_input *input = &verify->inputs[i];
+
+		for (size_t k = 0; k < input->modules.count; k++) {
+			const char *path = input->modules.items[k];
+			size_t at = set->member_count++;
 
 			opening.below[at] = path;
-			ret->inputs[at] = &inputs[i];
+			verify->member_inputs[at] = input;
 			/* As it was named; of several inputs a path says whose it is. */
-			ret->items[at].path =
-				inputs[i].kind == VERIFY_MODULE ? xstrdup(inputs[i].name)
-				: input_count == 1              ? xstrdup(path)
-						   : xasprintf("%s:%s", inputs[i].name, path);
+			set->members[at].path = input->kind == VERIFY_MODULE ? xstrdup(input->name)
+						: verify->input_count == 1
+							? xstrdup(path)
+							: xasprintf("%s:%s", input->name, path);
 		}
-	for (; ret->pool_count < jobs; ret->pool_count++)
-		if (elf_pool_new(&ret->pools[ret->pool_count]) < 0)
+	}
+	for (; verify->pool_count < jobs; verify->pool_count++)
+		if (elf_pool_new(&verify->pools[verify->pool_count]) < 0)
 			out_of_memory();
 	/* This thread works too. */
 	while (started + 1 < jobs &&
@@ -131,43 +125,51 @@ void verify_members_open(const struct verify_input *inputs, size_t input_count,
 	free(opening.below);
 }
 
+static void close_members(struct verify *verify)
+{
+	struct proof_set *set = &verify->set;
+
+	for (size_t i = 0; i < set->member_count; i++) {
+		struct elf_module *module =
+			(struct elf_module *) (uintptr_t) set->members[i].module;
+
+		elf_module_close(&module);
+		free((void *) (uintptr_t) set->members[i].path);
+	}
+	for (size_t i = 0; i < verify->pool_count; i++)
+		elf_pool_free(&verify->pools[i]);
+	free(verify->pools);
+	free(set->members);
+	free(verify->member_inputs);
+}
+
 /* --- of an image with several nvidia-peermems, the one that a node will take --- */
 
 /*
- * The version of the peer-memory interface that the OFED in an input offers. What cannot be read is
- * judged later, with a reason of its own.
+ * The version of the peer-memory interface that the OFED in an input offers: a module knows better
+ * than a list. What cannot be read is judged later, with a reason of its own.
  */
 static bool is_offered(const struct verify_input *input, uint32_t *ret_crc)
 {
+	_cleanup_(symvers_close) struct symvers *exports = NULL;
+	const struct symvers_entry *entry;
 	struct error ignored = { 0 };
 
+	if (symvers_new(&exports) < 0)
+		out_of_memory();
+	for (size_t i = 0; i < input->symvers.count; i++)
+		(void) !symvers_add(exports, input->fd, input->symvers.items[i], &ignored);
 	for (size_t i = 0; i < input->modules.count; i++) {
 		_cleanup_(elf_module_close) struct elf_module *module = NULL;
-		const struct elf_module_export *exports;
-		size_t count = 0;
 
-		if (elf_module_open(input->fd, input->modules.items[i], &module, &ignored) < 0)
-			continue;
-		exports = elf_module_exports(module, &count);
-		for (size_t k = 0; k < count; k++) {
-			if (strcmp(exports[k].symbol, PEERMEM_SYMBOL) != 0 || !exports[k].has_crc)
-				continue;
-			*ret_crc = exports[k].crc;
-			return true;
-		}
+		if (elf_module_open(input->fd, input->modules.items[i], &module, &ignored) == 0 &&
+			symvers_add_module(exports, module) < 0)
+			out_of_memory();
 	}
-	for (size_t i = 0; i < input->symvers.count; i++) {
-		_cleanup_(symvers_close) struct symvers *symvers = NULL;
-		const struct symvers_entry *entry = NULL;
-
-		if (symvers_open(input->fd, input->symvers.items[i], &symvers, &ignored) == 0)
-			entry = symvers_find(symvers, PEERMEM_SYMBOL);
-		if (entry) {
-			*ret_crc = entry->crc;
-			return true;
-		}
-	}
-	return false;
+	entry = symvers_find(exports, PEERMEM_SYMBOL);
+	if (entry)
+		*ret_crc = entry->crc;
+	return entry;
 }
 
 static bool demands(const struct verify_input *input, const char *path, uint32_t wanted)
@@ -288,11 +290,6 @@ static bool unpacks_any(const struct verify *verify)
 	return false;
 }
 
-bool verify_needs_cache(const struct verify *verify)
-{
-	return unpacks_any(verify) || verify->fetched;
-}
-
 /* --- opening all of it --- */
 
 /* The kernel that runs here. */
@@ -337,7 +334,6 @@ static int read_running(struct verify *verify, struct error *error)
 
 static int read_kernel(struct verify *verify, const char *krel, struct error *error)
 {
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
 	int r;
 
 	if (verify->running)
@@ -351,12 +347,9 @@ static int read_kernel(struct verify *verify, const char *krel, struct error *er
 			verify->context.failure ? verify->context.failure : EXIT_CODE_CONTENT;
 		return r;
 	}
-	r = verify_place_find(verify->kernels.items[0], krel, &place, error);
-	verify->failure = r == -EINVAL || r == -EBADMSG ? EXIT_CODE_KERNEL : EXIT_CODE_USAGE;
-	if (r < 0)
-		return r;
-	verify->failure = EXIT_CODE_CONTENT; /* a damaged Module.symvers or configuration */
-	return verify_kernel_read(&verify->kernel, &place, error);
+	r = verify_kernel_open(&verify->kernel, verify->kernels.items[0], krel, error);
+	verify->failure = r == -EINVAL ? EXIT_CODE_KERNEL : EXIT_CODE_CONTENT;
+	return r;
 }
 
 static const char *krel_of(const struct verify *verify)
@@ -420,7 +413,7 @@ int verify_open(struct verify *verify, const char *krel, struct error *error)
 	struct verify_kernel *kernel = &verify->kernel;
 	int r;
 
-	if (verify_needs_cache(verify) && !verify->common.json)
+	if ((verify->fetched || progress) && !verify->common.json)
 		progress_start(&verify->context.progress, false);
 	r = read_kernel(verify, krel, error);
 	if (r < 0)
@@ -438,8 +431,6 @@ int verify_open(struct verify *verify, const char *krel, struct error *error)
 		if (r < 0)
 			return r;
 	}
-	if (verify->with_count)
-		verify_kernel_name_exporters(kernel);
 	if (!verify->now)
 		verify_kernel_finish(kernel);
 	return 0;
@@ -458,104 +449,86 @@ static int set_trust(struct verify *verify, struct error *error)
 	struct proof_trust *trust = &kernel->facts.trust;
 
 	if (verify->enforce) {
-		trust->enforced = true;
 		trust->lockdown = false;
-		trust->enforced_by = "--enforce-signatures";
-	} else if (kernel->enforced_by) {
-		trust->enforced = true;
-		trust->enforced_by = kernel->enforced_by;
+		kernel->enforced_by = "--enforce-signatures";
 	}
 	if (verify->enforce && kernel->facts.options.module_sig == PROOF_NO)
 		xstrv_push(&kernel->notes,
 			"this kernel checks no signatures (CONFIG_MODULE_SIG is not set), and "
 			"--enforce-signatures changes nothing");
-	if (kernel->keys.count)
-		trust->keys = &kernel->keys;
-	if (!trust->enforced && !verify->trust_files.count &&
+	if (!trust->enforced && !kernel->enforced_by && !verify->trust_files.count &&
 		!(kernel->facts.relocations && kernel->own.modules.count))
 		return 0;
 	trust->verify = verify_trust_judge;
 	trust->context = &verify->trust;
 	verify->failure = EXIT_CODE_USAGE;
-	return verify_trust_open(&verify->trust_files, kernel, verify->inputs, verify->input_count,
-		&verify->trust, error);
+	return verify_trust_open(verify, error);
 }
 
-static int prove(struct verify *verify, struct error *error)
+int verify_prove(struct verify *verify, struct error *error)
 {
 	struct verify_kernel *kernel = &verify->kernel;
+	struct proof_trust *trust = &kernel->facts.trust;
 	_cleanup_strv_ struct strv options = { 0 }; /* of modprobe.d */
-	struct verify_firmware firmware = {
-		.inputs = verify->inputs,
-		.count = verify->input_count,
-		.krel = kernel->facts.krel,
-	};
 	struct proof_set *set = &verify->set;
-	size_t count = 0;
 	int r;
 
-	for (size_t i = 0; i < verify->input_count; i++)
-		count += verify->inputs[i].modules.count;
-	/* Reading all of each file costs as much as all else: worth it for what was built. */
-	kernel->facts.relocations = count <= WHOLE_MODULES_MAX;
-	r = set_trust(verify, error);
-	if (r < 0)
-		return r;
-	verify->failure = EXIT_CODE_INTERNAL;
+	if (kernel->enforced_by) {
+		trust->enforced = true;
+		trust->enforced_by = kernel->enforced_by;
+	}
+	if (kernel->keys.count)
+		trust->keys = &kernel->keys;
 	for (size_t i = 0; i < verify->input_count; i++) {
-		r = verify->inputs[i].root
-			    ? modprobe_conf_read(verify->inputs[i].fd, &options, error)
-			    : 0;
+		if (!verify->inputs[i].root)
+			continue;
+		r = modprobe_conf_read(verify->inputs[i].fd, &options, error);
 		if (r < 0)
 			return r;
 	}
-	verify_members_open(verify->inputs, verify->input_count, &kernel->facts, verify->jobs,
-		&verify->members);
 	*set = (struct proof_set){
 		.kernel = &kernel->facts,
-		.members = verify->members.items,
-		.member_count = verify->members.count,
-		.kernel_modules = verify->now           ? running_modules(verify->now)
-				  : kernel->has_modules ? &kernel->modules
-							: NULL,
-		.options = options.count ? &options : NULL,
+		.kernel_modules = verify->now             ? running_modules(verify->now)
+				  : kernel->modules.count ? &kernel->modules
+							  : NULL,
+		.firmware_there = verify_firmware_judged(verify) ? verify_firmware_there : NULL,
+		.firmware_context = verify,
+		.options = &options,
 		.jobs = verify->jobs,
 	};
-	if (verify_firmware_judged(&firmware)) {
-		set->firmware_there = verify_firmware_there;
-		set->firmware_context = &firmware;
-	}
+	open_members(verify);
 	r = proof_set_run(set, error);
-	set->firmware_context = NULL;
 	set->options = NULL;
 	return r;
 }
 
+enum exit_code verify_exit_code(const struct verify *verify)
+{
+	return verify->set.verdict == PROOF_WILL_NOT_LOAD ? EXIT_CODE_WILL_NOT_LOAD
+	       : verify->set.verdict == PROOF_CANNOT_TELL ? EXIT_CODE_CANNOT_TELL
+							  : EXIT_CODE_OK;
+}
+
 int verify_run(struct verify *verify, int *ret_code, struct error *error)
 {
-	struct verify_report report = {
-		.kernel = &verify->kernel,
-		.inputs = verify->inputs,
-		.input_count = verify->input_count,
-		.members = &verify->members,
-		.set = &verify->set,
-		.order = verify->order,
-		.all = verify->all,
-	};
 	int r = verify_open(verify, NULL, error);
 
-	if (r == 0)
-		r = prove(verify, error);
 	if (r < 0)
 		return r;
-	report.exit_code = verify->set.verdict == PROOF_WILL_NOT_LOAD ? EXIT_CODE_WILL_NOT_LOAD
-			   : verify->set.verdict == PROOF_CANNOT_TELL ? EXIT_CODE_CANNOT_TELL
-								      : EXIT_CODE_OK;
-	*ret_code = report.exit_code;
+	/* Reading all of each file costs as much as all else: worth it for what was built. */
+	verify->kernel.facts.relocations = count_modules(verify) <= WHOLE_MODULES_MAX;
+	r = set_trust(verify, error);
+	if (r < 0)
+		return r;
+	verify->failure = EXIT_CODE_INTERNAL;
+	r = verify_prove(verify, error);
+	if (r < 0)
+		return r;
+	*ret_code = (int) verify_exit_code(verify);
 	if (verify->common.json)
-		verify_print_json(&report, stdout);
+		verify_print_json(verify, stdout);
 	else
-		verify_print(&report, stdout);
+		verify_print(verify);
 	return 0;
 }
 
@@ -569,7 +542,7 @@ static void close_inputs(struct verify_input *inputs, size_t count)
 void verify_close(struct verify *verify)
 {
 	proof_set_free(&verify->set);
-	verify_members_free(&verify->members);
+	close_members(verify);
 	verify_trust_free(&verify->trust);
 	verify_kernel_free(&verify->kernel);
 	running_close(&verify->now);
@@ -591,7 +564,7 @@ int verify_supervise(struct verify *verify, const char *verb, const char *state,
 	struct error error = { 0 };
 	int r;
 
-	if (!verify_needs_cache(verify))
+	if (!verify->fetched && !unpacks_any(verify))
 		return work(context);
 	r = context_open(&verify->common, &verify->context, &error);
 	if (r == 0)

@@ -29,29 +29,6 @@
 int verify_kernel_identify(
 	const struct strv *texts, bool *ret_fetched, struct error *error) _must_check_;
 
-/* Where a kernel's parts are. Descriptors are -1 for what is not there. */
-struct verify_place {
-	char *krel;     /* NULL: not known */
-	int root_fd;    /* holds lib/modules/<krel> */
-	int build_fd;   /* the build folder: Module.symvers, .config */
-	int modules_fd; /* lib/modules/<krel>, with the kernel's own modules */
-	char *record;   /* path of record.json, or NULL */
-	char *symvers;  /* path of a Module.symvers that is all there is, or NULL */
-};
-
-#define VERIFY_PLACE_CLOSED                                                                        \
-	{                                                                                          \
-		.root_fd = -1, .build_fd = -1, .modules_fd = -1                                    \
-	}
-
-/*
- * Finds the parts of what lies in the file or folder @path. @krel, or NULL, picks
- * one of several kernels. -EINVAL for what is no kernel, -ENOTUNIQ when there are several.
- */
-int verify_place_find(const char *path, const char *krel, struct verify_place *ret,
-	struct error *error) _must_check_;
-void verify_place_close(struct verify_place *place);
-
 /* --- the kernel --- */
 
 struct verify_kernel {
@@ -62,9 +39,8 @@ struct verify_kernel {
 	struct symvers *symvers;     /* the kernel's, and over them those of --with */
 	struct symvers *with;        /* the latter alone */
 	struct strv symvers_sources; /* for people */
-	struct strv modules;         /* names ('_') of the kernel's own, built-in ones too */
+	struct strv modules; /* names ('_') of the kernel's own, built-in ones too; or none */
 	struct strv builtin;
-	bool has_modules;        /* the lists above were filled */
 	struct verify_input own; /* their files */
 	struct strv keys;        /* that a probe bundle lists */
 	const char *enforced_by;
@@ -76,8 +52,12 @@ struct verify_kernel {
 		.own = VERIFY_INPUT_CLOSED                                                         \
 	}
 
-/* Reads all that @place has into @kernel, which is VERIFY_KERNEL_CLOSED before. */
-int verify_kernel_read(struct verify_kernel *kernel, const struct verify_place *place,
+/*
+ * Reads all of it that the file or folder @path has into @kernel, which is VERIFY_KERNEL_CLOSED
+ * before. @krel, or NULL, picks one of several kernels. -EINVAL for what is no kernel, -ENOTUNIQ
+ * when there are several, -EBADMSG for one that is damaged.
+ */
+int verify_kernel_open(struct verify_kernel *kernel, const char *path, const char *krel,
 	struct error *error) _must_check_;
 
 /*
@@ -86,6 +66,13 @@ int verify_kernel_read(struct verify_kernel *kernel, const struct verify_place *
  */
 int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
 	const struct strv *texts, struct error *error) _must_check_;
+
+/*
+ * The same of a tree that is found and made; @modules, or NULL, is the folder with the kernel's own
+ * below lib/modules.
+ */
+int verify_kernel_read_tree(struct verify_kernel *kernel, const struct kernel *found,
+	const char *modules, struct error *error) _must_check_;
 
 /* Takes options, vermagic and machine of a configuration's record. */
 void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel_record *record);
@@ -108,12 +95,9 @@ int verify_kernel_add_with(struct verify_kernel *kernel, const struct verify_inp
 	struct error *error) _must_check_;
 
 /*
- * After --with: what exports anything is there as well, for "depends". Without the list of the
- * kernel's own modules the proof asks the symvers itself.
+ * After the last addition: points facts at all that was gathered. What exports anything is there
+ * as well, for "depends"; without a list of the kernel's own modules the proof asks the symvers.
  */
-void verify_kernel_name_exporters(struct verify_kernel *kernel);
-
-/* After the last addition: points facts at all that was gathered. */
 void verify_kernel_finish(struct verify_kernel *kernel);
 void verify_kernel_free(struct verify_kernel *kernel);
 
@@ -129,35 +113,18 @@ void verify_kernel_free(struct verify_kernel *kernel);
 /* What identifies a signer: issuer, serial number and key id. */
 #define VERIFY_SIGNER_SIZE (CMS_NAME_SIZE + 2 * CMS_ID_HEX_SIZE)
 
-/* One of the kernel's own modules. */
-struct verify_own {
-	const char *name; /* with '_' */
-	const char *path; /* below own_fd, borrowed */
-};
-
-struct verify_file {
-	dev_t device;
-	ino_t inode;
-};
-
 struct verify_trust {
 	struct module_cert **certs;
 	size_t count;
-	int own_fd;             /* of the kernel's own modules, borrowed */
-	struct verify_own *own; /* these, sorted by name */
-	size_t own_count;
-	struct verify_file *judged; /* what is verified, sorted */
-	size_t judged_count;
+	int own_fd;                      /* of the kernel's own modules, borrowed */
+	struct strv own;                 /* these, sorted: "name/path" */
+	struct strv judged;              /* the files that are verified, sorted: "device:inode" */
 	char signer[VERIFY_SIGNER_SIZE]; /* whom most of the kernel's own share; "": none */
 };
 
-/*
- * Reads the certificates. -EINVAL for a file that has none. @inputs, opened, are what is verified.
- * The caller frees it.
- */
-int verify_trust_open(const struct strv *files, const struct verify_kernel *kernel,
-	const struct verify_input *inputs, size_t input_count, struct verify_trust *ret,
-	struct error *error) _must_check_;
+/* The first item of a sorted list that is not before @text; list->count when there is none. */
+size_t verify_search(const struct strv *list, const char *text);
+
 void verify_trust_free(struct verify_trust *trust);
 
 /*
@@ -168,42 +135,7 @@ void verify_trust_free(struct verify_trust *trust);
 int verify_trust_judge(
 	void *context, const void *module, size_t size, struct cms_facts *ret, struct error *error);
 
-/* --- the modules of all inputs as members of one set --- */
-
-struct verify_members {
-	struct proof_member *items; /* for proof_set.members; they own their modules and paths */
-	const struct verify_input **inputs; /* of each */
-	size_t count;
-	struct elf_pool **pools; /* that the modules lie in */
-	size_t pool_count;
-};
-
-/*
- * Opens all, by several threads. A file that is no module is a member with a verdict by @kernel.
- * The caller frees it after proof_set_free().
- */
-void verify_members_open(const struct verify_input *inputs, size_t input_count,
-	const struct proof_kernel *kernel, unsigned int jobs, struct verify_members *ret);
-void verify_members_free(struct verify_members *members);
-
 /* --- root.c --- */
-
-/*
- * Is the firmware there that a module names? By the places that the kernel searches below a root
- * (Linux drivers/base/firmware_loader/main.c: fw_path): lib/firmware/{updates/,}[<krel>/], each
- * name also packed, .xz since 5.3 and .zst since 5.19.
- */
-struct verify_firmware {
-	const struct verify_input *inputs; /* all that are one set */
-	size_t count;
-	const char *krel;
-};
-
-/* Can it be judged: is one of the inputs an image, or a root with lib/firmware? */
-bool verify_firmware_judged(const struct verify_firmware *firmware);
-
-/* For proof_set.firmware_there, with a struct verify_firmware. Threads may share it. */
-bool verify_firmware_there(void *context, const char *name);
 
 /*
  * The options that modprobe would give to modules, by the modprobe.d folders of a root:
@@ -219,27 +151,13 @@ int modprobe_conf_read(int root_fd, struct strv *options, struct error *error) _
 /* The same of one file's text. */
 void modprobe_conf_parse(const char *text, struct strv *options);
 
-/* --- what was proven --- */
-
-struct verify_report {
-	const struct verify_kernel *kernel;
-	const struct verify_input *inputs;
-	size_t input_count;
-	const struct verify_members *members;
-	const struct proof_set *set;
-	int exit_code;
-	bool order; /* print the order too */
-	bool all;   /* fold nothing */
-};
-
-/* table.c: for people. */
-void verify_print(const struct verify_report *report, FILE *file);
-/* json.c: one object; docs/verify.md has its schema. */
-void verify_print_json(const struct verify_report *report, FILE *file);
-
-/* --- a run; `slipway explain` opens a kernel and what is loaded before in the same way --- */
+/*
+ * --- a run; `slipway explain` opens a kernel and what is loaded before in the same way, and a
+ * build proves its sets so ---
+ */
 
 struct verify {
+	/* What was asked. */
 	struct common_options common;
 	struct context context;
 	struct strv what;
@@ -253,7 +171,7 @@ struct verify {
 	unsigned int jobs;
 
 	bool fetched;                /* the kernel is */
-	struct verify_input *inputs; /* of what */
+	struct verify_input *inputs; /* of what: all that is one set */
 	size_t input_count;
 	struct verify_input *withs; /* of with */
 	size_t with_count;
@@ -262,9 +180,13 @@ struct verify {
 	struct verify_kernel kernel;
 	struct running *now;
 	struct verify_trust trust;
-	struct verify_members members;
-	struct proof_set set;
 	enum exit_code failure; /* where the errno alone does not decide */
+
+	/* What came of it. */
+	struct proof_set set;
+	const struct verify_input **member_inputs; /* of each of set.members */
+	struct elf_pool **pools;                   /* that their modules lie in */
+	size_t pool_count;
 };
 
 #define VERIFY_CLOSED                                                                              \
@@ -275,22 +197,52 @@ struct verify {
 /* Finds out what everything on the command line is, before any work. -EINVAL with what is wrong. */
 int verify_identify(struct verify *verify, struct error *error) _must_check_;
 
-/* Has anything to be unpacked, fetched or asked of buildah? */
-bool verify_needs_cache(const struct verify *verify);
-
 /*
  * Opens the kernel, what is to be judged and what is loaded before it. @krel, or NULL, picks one of
  * several kernels in a folder.
  */
 int verify_open(struct verify *verify, const char *krel, struct error *error) _must_check_;
 
+/*
+ * Reads the certificates of trust_files, and what the kernel's own modules are signed with; the
+ * modules of the inputs, which are open, are what is judged. -EINVAL for a file that has none.
+ */
+int verify_trust_open(struct verify *verify, struct error *error) _must_check_;
+
+/*
+ * Can it be judged whether firmware is there: is one of the inputs an image, or a root with
+ * lib/firmware?
+ */
+bool verify_firmware_judged(const struct verify *verify);
+
+/*
+ * For proof_set.firmware_there, with a struct verify: is the firmware there that a module names? By
+ * the places that the kernel searches below a root (Linux drivers/base/firmware_loader/main.c:
+ * fw_path): lib/firmware/{updates/,}[<krel>/], each name also packed, .xz since 5.3 and .zst since
+ * 5.19. Threads may share it.
+ */
+bool verify_firmware_there(void *context, const char *name);
+
+/*
+ * Judges the modules of all inputs, which are open, as one set for the kernel, whose facts.trust
+ * says who judges signatures.
+ */
+int verify_prove(struct verify *verify, struct error *error) _must_check_;
+enum exit_code verify_exit_code(const struct verify *verify);
+
+/* table.c: on stdout, for people. */
+void verify_print(const struct verify *verify);
+/* json.c: one object; docs/verify.md has its schema. */
+void verify_print_json(const struct verify *verify, FILE *file);
+
 /* All of it, and the report on stdout. *ret_code is the exit code of a verdict. */
 int verify_run(struct verify *verify, int *ret_code, struct error *error) _must_check_;
 void verify_close(struct verify *verify);
 
 /*
- * Does @work, in a supervised child and with a folder of this run in the cache where
- * verify_needs_cache(). @state: printed when it is interrupted. Returns the exit code.
+ * Does @work; where anything has to be unpacked, fetched or asked of buildah, in a supervised child
+ * and with a folder of this run in the cache. @state: printed when it is interrupted. Returns the
+ * exit code.
  */
 int verify_supervise(struct verify *verify, const char *verb, const char *state,
 	int (*work)(void *context), void *context);

@@ -89,7 +89,7 @@ void gpu_report_ignored_env(struct role *role)
 		if (arguments[i].is_set)
 			role_note(role, "%s is set: not needed, because %s", arguments[i].name,
 				arguments[i].reason);
-	ignored_env_tell(&role->log, role->log.step, variables, ARRAY_SIZE(variables));
+	ignored_env_report(&role->log, role->log.step, variables, ARRAY_SIZE(variables));
 	if (type && strcmp(type, "proprietary") == 0)
 		role_note(role, "KERNEL_MODULE_TYPE asks for the proprietary modules: this image "
 				"holds the open ones, and those are loaded");

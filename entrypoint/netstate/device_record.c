@@ -398,8 +398,8 @@ int device_store(const struct device *device, struct statefile *records)
 			item = *(char *const *) (const void *) (item + kinds[i].items);
 		}
 		for (; count; count--, item += kinds[i].size) {
-			struct record *record =
-				records_add(records, device_kinds[i], "device", device->name, NULL);
+			struct record *record = records_add(
+				records, device_kinds[i], "device", device->name, NULL, NULL);
 
 			if (!record)
 				return -ENOMEM;

@@ -145,7 +145,7 @@ static int save_link(
 	const struct links_save *save, struct netlink *netlink, const struct link *link)
 {
 	struct record *record =
-		records_add(save->run->records, KIND, "life", save->life, "link", link->name, NULL);
+		records_add(save->run->records, KIND, "life", save->life, "link", link->name);
 
 	if (!record)
 		return -ENOMEM;

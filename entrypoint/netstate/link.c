@@ -282,7 +282,7 @@ static bool has_saved_port(const struct links_save *save, uint32_t index)
 /* Those of drivers, what stands on these or has them as ports, and so on; but none twice. */
 static int choose(struct links_save *save)
 {
-	size_t chosen;
+	size_t chosen = 0;
 
 	save->count = 0;
 	save->order = calloc(save->table.count + 1, sizeof(void *));
@@ -326,11 +326,6 @@ static int set_bytes(struct record *record, const char *name, const struct nlatt
 	return attribute ? record_set_hex(record, name, mnl_attr_get_payload(attribute),
 				   mnl_attr_get_payload_len(attribute))
 			 : 0;
-}
-
-static int set_text(struct record *record, const char *name, const char *text)
-{
-	return text && *text ? record_set(record, name, text) : 0;
 }
 
 static int set_number(struct record *record, const char *name, const struct nlattr *attribute)
@@ -392,31 +387,33 @@ static int set_address(struct record *record, const struct link *link, bool is_d
 static int add_link(const struct links_save *save, const struct link *link)
 {
 	const char *over = links_save_has(save, link->lower) ? name_of(save, link->lower) : NULL;
-	struct record *record = records_add(
-		save->run->records, "link", "life", save->life, "name", link->name, NULL);
+	const char *alias = netlink_text(link_attribute(link, IFLA_IFALIAS));
+	struct record *record =
+		records_add(save->run->records, "link", "life", save->life, "name", link->name);
 	bool is_own = is_drivers(save, link);
 
 	if (!record || record_setf(record, "index", "%u", link->index) < 0)
 		return -ENOMEM;
 	if (is_own && (record_set(record, "device", link->device) < 0 ||
-			      set_text(record, "port", link->port) < 0 ||
+			      record_set_text(record, "port", link->port) < 0 ||
 			      record_setf(record, "dev_port", "%u", link->dev_port) < 0 ||
 			      record_setf(record, "nth", "%u", link->nth) < 0))
 		return -ENOMEM;
-	if (set_text(record, "kind", link->kind) < 0 || set_text(record, "over", over) < 0 ||
+	if (record_set_text(record, "kind", link->kind) < 0 ||
+		record_set_text(record, "over", over) < 0 ||
 		set_bytes(record, "data", link_info_attribute(link, IFLA_INFO_DATA)) < 0 ||
 		set_number(record, "mtu", link_attribute(link, IFLA_MTU)) < 0 ||
 		set_number(record, "queue", link_attribute(link, IFLA_TXQLEN)) < 0 ||
 		set_number(record, "group", link_attribute(link, IFLA_GROUP)) < 0 ||
 		record_setf(record, "flags", "0x%x", link->flags & LINK_FLAGS) < 0 ||
-		set_text(record, "carrier", link->flags & IFF_LOWER_UP ? "1" : NULL) < 0 ||
-		set_text(record, "alias", netlink_text(link_attribute(link, IFLA_IFALIAS))) < 0 ||
-		set_altnames(record, link) < 0 || set_address(record, link, is_own) < 0)
+		record_set_text(record, "carrier", link->flags & IFF_LOWER_UP ? "1" : NULL) < 0 ||
+		record_set_text(record, "alias", alias) < 0 || set_altnames(record, link) < 0 ||
+		set_address(record, link, is_own) < 0)
 		return -ENOMEM;
 	if (!link->master)
 		return 0;
-	if (set_text(record, "master", name_of(save, link->master)) < 0 ||
-		set_text(record, "port_kind",
+	if (record_set_text(record, "master", name_of(save, link->master)) < 0 ||
+		record_set_text(record, "port_kind",
 			netlink_text(link_info_attribute(link, IFLA_INFO_SLAVE_KIND))) < 0)
 		return -ENOMEM;
 	return set_bytes(record, "port_data", link_info_attribute(link, IFLA_INFO_SLAVE_DATA));

@@ -352,16 +352,19 @@ static void restore_altnames(struct links_restore *restore, const struct restore
 		return;
 	for (size_t i = 0; link->now && i < list.count; i++) {
 		const char *name = list.items[i];
+		const struct link *holder = link_by_name(&restore->now, name);
 		struct error error = { 0 };
 		int r;
 
-		if (link_by_name(&restore->now, name) == link->now)
+		if (holder == link->now)
 			continue;
 		r = change_altname(restore, link->now, name, RTM_NEWLINKPROP, &error);
 		/* udev gives altnames, too, and may have been faster. */
-		if (r == -EEXIST)
+		if (r == -EEXIST) {
 			links_look(restore);
-		if (r < 0 && (!link->now || link_by_name(&restore->now, name) != link->now))
+			holder = link_by_name(&restore->now, name);
+		}
+		if (r < 0 && !(holder && holder == link->now))
 			run_failure(
 				restore->run, "%s: its name %s: %s", link->name, name, error.text);
 	}

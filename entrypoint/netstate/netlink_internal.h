@@ -41,9 +41,9 @@ typedef int netlink_callback(void *context, const struct nlmsghdr *message);
 
 /*
  * Sends, and waits for the acknowledgement or the end of a dump. 0, or the kernel's negative errno
- * with its words in @error. @callback may be NULL; it is called when the answer is complete: a dump
- * that the kernel says was interrupted by a change is asked for again, a few times; -EAGAIN when
- * that is not enough.
+ * with its words in @error. @callback may be NULL; it is called when the answer is complete, and
+ * may ask on the same socket. A dump that the kernel says was interrupted by a change is asked for
+ * again, a few times; -EAGAIN when that is not enough.
  */
 int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_callback *callback,
 	void *context, struct error *error);

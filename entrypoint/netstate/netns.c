@@ -23,27 +23,6 @@
 
 /* ---- interfaces in namespaces that have a number */
 
-struct numbers {
-	uint32_t *items;
-	size_t count;
-};
-
-static int keep_number(void *context, const struct nlmsghdr *message)
-{
-	struct numbers *numbers = context;
-	uint32_t number =
-		netlink_number(netlink_attribute(message, sizeof(struct rtgenmsg), NETNSA_NSID));
-	uint32_t *item;
-
-	if (message->nlmsg_type != RTM_NEWNSID || (int32_t) number < 0)
-		return 0;
-	item = array_add(&numbers->items, &numbers->count, sizeof(*item));
-	if (!item)
-		return -ENOMEM;
-	*item = number;
-	return 0;
-}
-
 int netns_take(void *found, const struct nlmsghdr *message)
 {
 	const size_t header = sizeof(struct ifinfomsg);
@@ -60,30 +39,47 @@ int netns_take(void *found, const struct nlmsghdr *message)
 	if (!bus || !device || !name ||
 		snprintf(path, sizeof(path), "%s/%s", bus, device) >= (int) sizeof(path))
 		return 0;
-	return records_add(found, NETNS_KIND, "device", path, "name", name, NULL) ? 0 : -ENOMEM;
+	return records_add(found, NETNS_KIND, "device", path, "name", name) ? 0 : -ENOMEM;
+}
+
+struct listing {
+	struct netlink *netlink;
+	struct statefile *links;
+};
+
+/* The interfaces of one, which may have ended meanwhile, or be forbidden to look into. */
+static int list_namespace(void *context, const struct nlmsghdr *message)
+{
+	const struct listing *listing = context;
+	uint32_t number =
+		netlink_number(netlink_attribute(message, sizeof(struct rtgenmsg), NETNSA_NSID));
+	struct nlmsghdr *request;
+	struct error ignored;
+	int r;
+
+	if (message->nlmsg_type != RTM_NEWNSID || (int32_t) number < 0)
+		return 0;
+	request = netlink_link_request(listing->netlink, RTM_GETLINK, NLM_F_DUMP, 0);
+	mnl_attr_put_u32(request, IFLA_TARGET_NETNSID, number);
+	mnl_attr_put_u32(request, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+	r = netlink_talk(listing->netlink, request, netns_take, listing->links, &ignored);
+	return r == -ENOMEM ? r : 0;
 }
 
 /* What cannot be seen is left out. -ENOMEM. */
 static int list_links(struct statefile *links)
 {
 	_cleanup_(netlink_close) struct netlink *netlink = NULL;
-	struct numbers numbers = { 0 };
 	struct nlmsghdr *request;
+	struct listing listing;
 	struct error ignored;
 	int r;
 
 	if (netlink_open(NETLINK_ROUTE, &netlink, &ignored) < 0)
 		return 0;
+	listing = (struct listing){ netlink, links };
 	request = netlink_request(netlink, RTM_GETNSID, NLM_F_DUMP, sizeof(struct rtgenmsg));
-	r = netlink_talk(netlink, request, keep_number, &numbers, &ignored);
-	for (size_t i = 0; r != -ENOMEM && i < numbers.count; i++) {
-		request = netlink_link_request(netlink, RTM_GETLINK, NLM_F_DUMP, 0);
-		mnl_attr_put_u32(request, IFLA_TARGET_NETNSID, numbers.items[i]);
-		mnl_attr_put_u32(request, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
-		/* It may have ended meanwhile, or be forbidden to look into. */
-		r = netlink_talk(netlink, request, netns_take, links, &ignored);
-	}
-	free(numbers.items);
+	r = netlink_talk(netlink, request, list_namespace, &listing, &ignored);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -155,11 +151,11 @@ static int find(const struct netstate *netstate, struct statefile *found)
 				continue;
 			is_known = true;
 			if (!records_add(found, NETNS_KIND, "device", function, "name",
-				    record_text(link, "name"), NULL))
+				    record_text(link, "name")))
 				return -ENOMEM;
 		}
 		if (!is_known && is_hidden(root_fd, function) &&
-			!records_add(found, NETNS_KIND, "device", function, NULL))
+			!records_add(found, NETNS_KIND, "device", function, NULL, NULL))
 			return -ENOMEM;
 	}
 	return 0;
@@ -195,7 +191,7 @@ int netns_save(const struct run *run)
 			"%s: its interface%s%s is in another network namespace (" UNKNOWN
 			"), and goes with the driver: " CURE,
 			device, *name ? " " : "", name);
-		if (!records_add(run->records, NETNS_KIND, "device", device, "name", name, NULL))
+		if (!records_add(run->records, NETNS_KIND, "device", device, "name", name))
 			return -ENOMEM;
 	}
 	return r;

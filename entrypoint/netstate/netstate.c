@@ -50,7 +50,7 @@ void run_failure(const struct run *run, const char *format, ...)
 int run_record_unsaved(const struct run *run, const char *name, const char *what)
 {
 	if (records_find(run->records, UNSAVED_KIND, "name", name) ||
-		records_add(run->records, UNSAVED_KIND, "name", name, "what", what, NULL))
+		records_add(run->records, UNSAVED_KIND, "name", name, "what", what))
 		return 0;
 	return -ENOMEM;
 }

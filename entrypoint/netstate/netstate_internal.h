@@ -30,9 +30,11 @@ int run_record_unsaved(const struct run *run, const char *name, const char *what
 
 /* ---- records and arrays (records.c) */
 
-/* A new one with those fields, text by text, of which those that are NULL or "" are left out. */
-struct record *records_add(struct statefile *records, const char *kind, ...)
-	__attribute__((sentinel));
+/* Without a field for a text that is NULL or "". -ENOMEM. */
+int record_set_text(struct record *record, const char *field, const char *text);
+/* A new one with one or two of such fields. NULL: no memory. */
+struct record *records_add(struct statefile *records, const char *kind, const char *field,
+	const char *text, const char *second, const char *second_text);
 /* The next one of a kind, the first one of all behind NULL. NULL: there is no more. */
 struct record *records_next(
 	const struct statefile *records, const char *kind, const struct record *previous);

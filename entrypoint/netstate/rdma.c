@@ -95,7 +95,7 @@ int rdma_save(const struct run *run)
 			only_of(&devices, device->device) &&
 			!records_find(run->records, RDMA_KIND, "device", device->device) &&
 			!records_add(run->records, RDMA_KIND, "device", device->device, "name",
-				device->name, NULL))
+				device->name))
 			return -ENOMEM;
 	}
 	return 0;

@@ -1,28 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "entrypoint/netstate/netstate_internal.h"
 
-struct record *records_add(struct statefile *records, const char *kind, ...)
+int record_set_text(struct record *record, const char *field, const char *text)
+{
+	return text && *text ? record_set(record, field, text) : 0;
+}
+
+struct record *records_add(struct statefile *records, const char *kind, const char *field,
+	const char *text, const char *second, const char *second_text)
 {
 	struct record *record = statefile_add(records, kind);
-	const char *field;
-	va_list fields;
-	int r = 0;
 
-	if (!record)
+	if (!record || record_set_text(record, field, text) < 0 ||
+		record_set_text(record, second, second_text) < 0)
 		return NULL;
-	va_start(fields, kind);
-	while (r == 0 && (field = va_arg(fields, const char *))) {
-		const char *value = va_arg(fields, const char *);
-
-		if (value && *value)
-			r = record_set(record, field, value);
-	}
-	va_end(fields);
-	return r < 0 ? NULL : record;
+	return record;
 }
 
 struct record *records_next(

@@ -577,6 +577,7 @@ static enum put put_paths(struct replay *replay, struct task *task, struct nlmsg
 	return mnl_attr_get_payload_len(copy) ? PUT_DONE : PUT_NOTHING_LEFT;
 }
 
+/* A route by a nexthop's number has what that is beside it: for those who read, not to be sent. */
 static enum put put_route(struct replay *replay, struct task *task, struct nlmsghdr *request,
 	const struct nlattr *attribute)
 {
@@ -714,7 +715,7 @@ static int save_message(void *context, const struct nlmsghdr *message)
 	if (!object->is_wanted(saving, &body))
 		return 0;
 	record = records_add(save->run->records, object->kind, "life", save->life, "link",
-		saving->link ? saving->link->name : NULL, NULL);
+		saving->link ? saving->link->name : NULL);
 	if (!record ||
 		(object->get != RTM_GETLINK && record_set_hex(record, "raw", body.header,
 						       mnl_nlmsg_get_payload_len(message)) < 0))

@@ -61,7 +61,7 @@ int sysctls_save(const struct links_save *save, const struct link *link)
 {
 	int root_fd = save->run->netstate->root_fd;
 	struct record *record =
-		records_add(save->run->records, "sysctls", "link", link->name, NULL);
+		records_add(save->run->records, "sysctls", "link", link->name, NULL, NULL);
 
 	if (!record)
 		return -ENOMEM;
@@ -90,32 +90,30 @@ static bool path_of(const char *field, const char *link, char *path, size_t size
 	return false;
 }
 
-static void restore_record(const struct links_restore *restore, const struct record *record)
+static void restore_field(const struct run *run, const char *link, const struct record_field *field)
 {
-	const struct restored_link *link = restored_by_name(restore, record_get(record, "link"));
-	int root_fd = restore->run->netstate->root_fd;
+	int root_fd = run->netstate->root_fd;
+	_cleanup_free_ char *current = NULL;
+	char path[192];
+	int r;
 
-	if (!link || !link->now || link->is_hosts)
+	if (!path_of(field->name, link, path, sizeof(path)) ||
+		(fs_read_line(root_fd, path, &current) == 0 && strcmp(current, field->value) == 0))
 		return;
-	for (size_t i = 0; i < record->count; i++) {
-		_cleanup_free_ char *current = NULL;
-		const char *value = record->fields[i].value;
-		char path[192];
-		int r;
-
-		if (!path_of(record->fields[i].name, link->now->name, path, sizeof(path)) ||
-			(fs_read_line(root_fd, path, &current) == 0 && strcmp(current, value) == 0))
-			continue;
-		r = sysfs_put(root_fd, value, "%s", path);
-		if (r < 0)
-			run_failure(restore->run, "/%s=%s: %s", path, value, strerror(-r));
-	}
+	r = sysfs_put(root_fd, field->value, "%s", path);
+	if (r < 0)
+		run_failure(run, "/%s=%s: %s", path, field->value, strerror(-r));
 }
 
 void sysctls_restore(const struct links_restore *restore)
 {
 	const struct record *record = NULL;
 
-	while ((record = records_next(restore->run->records, "sysctls", record)))
-		restore_record(restore, record);
+	while ((record = records_next(restore->run->records, "sysctls", record))) {
+		const struct restored_link *link =
+			restored_by_name(restore, record_get(record, "link"));
+
+		for (size_t i = 0; link && link->now && !link->is_hosts && i < record->count; i++)
+			restore_field(restore->run, link->now->name, &record->fields[i]);
+	}
 }

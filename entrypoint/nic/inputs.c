@@ -128,10 +128,10 @@ static int read_path(const char *variable, const char *otherwise, char **ret, st
 }
 
 /*
- * Is the inventory a folder of the host's disk that only root writes to? The container's own root
- * goes with the container, which a power loss ends, too. Journals say what is written to the host's
- * files and /proc/sys, and modules are loaded from there: what others could write is not believed,
- * nor what cannot be looked at.
+ * It is used when it is a folder of the host's disk that only root writes to. The container's own
+ * root goes with the container, which a power loss ends, too. Journals say what is written to the
+ * host's files and /proc/sys, and modules are loaded from there: what others could write is not
+ * believed, nor what cannot be looked at.
  */
 static void check_inventory(struct nic_inputs *inputs, int root_fd)
 {
@@ -159,7 +159,7 @@ static void check_inventory(struct nic_inputs *inputs, int root_fd)
 	}
 	if (fd < 0)
 		(void) snprintf(
-			inputs->unused, sizeof(inputs->unused), "is not used, %.200s", why.text);
+			inputs->unused, sizeof(inputs->unused), "is not used, %.255s", why.text);
 }
 
 int nic_inputs_read(
@@ -253,7 +253,7 @@ void nic_inputs_log(const struct nic_inputs *inputs, struct log *log)
 	const char *flags = getenv(CONTRACT_ENV_BUILD_FLAGS);
 	struct error why = { "" };
 
-	ignored_env_tell(log, "environment", ignored_variables, ARRAY_SIZE(ignored_variables));
+	ignored_env_report(log, "environment", ignored_variables, ARRAY_SIZE(ignored_variables));
 	if (inputs->mode == NIC_PRECOMPILED && flags && *flags)
 		note_environment(log, CONTRACT_ENV_BUILD_FLAGS
 			" is for the mode sources: precompiled modules are compiled already");

@@ -111,14 +111,6 @@ int swap_plan_going(const struct swap_plan *plan, struct strv *names)
 	return 0;
 }
 
-bool swap_plan_has_driver(const struct swap_plan *plan)
-{
-	for (size_t i = 0; i < plan->go_count; i++)
-		if (plan->go[i].part == SWAP_DRIVER)
-			return true;
-	return false;
-}
-
 void journal_free(struct journal *journal)
 {
 	swap_plan_free(&journal->pending);

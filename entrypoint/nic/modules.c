@@ -7,7 +7,6 @@
 #include "common/path.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/nic/nic_internal.h"
-#include "module/symvers.h"
 
 /* Deeper than any kernel's module tree. */
 #define DEPTH_MAX 12

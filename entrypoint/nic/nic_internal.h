@@ -56,7 +56,7 @@ struct nic_inputs {
 	char *inventory;      /* NVIDIA_NIC_DRIVERS_INVENTORY_PATH, or "" */
 	char *journal_folder; /* below the inventory, on the host's disk; else NIC_STATE_FOLDER */
 	uint32_t bind_ms;     /* BIND_DELAY_SEC, an upper bound here */
-	char unused[256];     /* why the inventory is not used ("is no folder …"), or "" */
+	char unused[280];     /* why the inventory is not used ("is no folder …"), or "" */
 };
 
 /* Makes the journals' folder in an inventory that has none. nic_inputs_free() in any case. */
@@ -104,8 +104,6 @@ int swap_plan_add(struct swap_plan *plan, const struct swap_module *module) _mus
 struct swap_module *swap_plan_find(const struct swap_plan *plan, const char *module);
 /* Appends the names of go that are not there yet, in order. -ENOMEM. */
 int swap_plan_going(const struct swap_plan *plan, struct strv *names) _must_check_;
-/* Is any of the driver itself among what goes? */
-bool swap_plan_has_driver(const struct swap_plan *plan);
 
 enum phase {
 	PHASE_NONE,       /* no swap is pending */

@@ -133,6 +133,16 @@ static bool is_of_set(struct swap_context *swap, const char *name)
 	return !swap_tree_has(swap, SWAP_IMAGE, name) && !is_hosts_build(swap, name);
 }
 
+/* Is any of the driver itself among what goes by the plan; @loaded: and is it there? */
+static bool has_driver(const struct swap_context *swap, const struct swap_plan *plan, bool loaded)
+{
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (plan->go[i].part == SWAP_DRIVER &&
+			(!loaded || sysmodule_exists(swap->root_fd, plan->go[i].name)))
+			return true;
+	return false;
+}
+
 /* Is what is loaded under that name the very build that was there before? */
 static bool is_build_before(const struct swap_context *swap, const char *name)
 {
@@ -275,7 +285,7 @@ static int restore_own(struct swap_context *swap)
 		return nic_no_memory(action);
 	if (has_host && !set.count)
 		return 0; /* what runs is the host's already */
-	if (!has_host || (!names.count && swap_plan_has_driver(&journal->own)))
+	if (!has_host || (!names.count && has_driver(swap, &journal->own, false)))
 		return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
 			"%s is set, but %s/lib/modules/%s has none of the modules that were there "
 			"before: OFED stays loaded; mount the host's /lib/modules there, or reboot "
@@ -419,7 +429,7 @@ static int load_driver_exact(struct swap_context *swap, struct error *why)
 static int load_driver_of_host(struct swap_context *swap, struct strv *missing)
 {
 	const struct swap_plan *own = &swap->journal.own;
-	const struct swap_plan *set = swap_plan_has_driver(own) ? own : &swap->journal.pending;
+	const struct swap_plan *set = has_driver(swap, own, false) ? own : &swap->journal.pending;
 
 	/* Half of another set would be in the way. */
 	if (unload_other_builds(swap, true) < 0)
@@ -434,15 +444,6 @@ static int load_driver_of_host(struct swap_context *swap, struct strv *missing)
 			return -ENOMEM;
 	}
 	return 0;
-}
-
-static bool is_driver_loaded(const struct swap_context *swap, const struct swap_plan *plan)
-{
-	for (size_t i = 0; i < plan->go_count; i++)
-		if (plan->go[i].part == SWAP_DRIVER &&
-			sysmodule_exists(swap->root_fd, plan->go[i].name))
-			return true;
-	return false;
 }
 
 /* A node with a driver that is not the one it had is better off than one with none. */
@@ -465,7 +466,7 @@ static int load_driver(struct swap_context *swap, struct strv *missing, const ch
 {
 	struct action *action = swap->action;
 	const struct journal *journal = &swap->journal;
-	bool had_driver = swap_plan_has_driver(&journal->pending);
+	bool had_driver = has_driver(swap, &journal->pending, false);
 	struct error why = { "" };
 	int r = load_driver_exact(swap, &why);
 
@@ -479,8 +480,8 @@ static int load_driver(struct swap_context *swap, struct strv *missing, const ch
 		"instead",
 		why.text);
 	r = load_driver_of_host(swap, missing);
-	if (r < 0 || !had_driver || is_driver_loaded(swap, &journal->pending) ||
-		is_driver_loaded(swap, &journal->own))
+	if (r < 0 || !had_driver || has_driver(swap, &journal->pending, true) ||
+		has_driver(swap, &journal->own, true))
 		return r;
 	nic_note(action, "nothing of what was there comes back: what the image has of it is loaded "
 			 "again, so that the node has a driver at all");

@@ -136,45 +136,47 @@ static int list_arguments(
 	return clear ? strv_push(argv, "--clear") : 0;
 }
 
-/* The worker's notes are the tool's. Why it failed goes to @error (1), else its last line (0). */
-static int read_output(FILE *output, struct worker *worker, struct error *error)
+/* The worker's notes are the tool's. @error: why it failed (true), else its last line. */
+static bool read_output(FILE *output, struct worker *worker, struct error *error)
 {
 	_cleanup_free_ char *line = NULL;
-	int failed = 0;
+	bool has_cause = false;
 	size_t size = 0;
 
-	error->text[0] = '\0';
 	while (getline(&line, &size, output) > 0) {
 		line[strcspn(line, "\n")] = '\0';
 		if (strncmp(line, FAILURE, strlen(FAILURE)) == 0) {
 			(void) error_set(error, 0, "%s", line + strlen(FAILURE));
-			failed = 1;
+			has_cause = true;
 		} else if (strncmp(line, NOTE, strlen(NOTE)) == 0) {
 			worker_report(worker, WORKER_NOTE, 0, "%s", line + strlen(NOTE));
 		} else if (*line) {
 			worker_report(worker, WORKER_NOTE, 0, "%s", line);
-			if (!failed)
+			if (!has_cause)
 				(void) error_set(error, 0, "%s", line);
 		}
 	}
-	return failed;
+	return has_cause;
 }
 
-/*
- * To its end: it ends with the worker, which a stop signal ends at once. Returns the exit status as
- * a shell has it, and in @error what it reported, or a negative errno.
- */
-static int run_tool(
-	const struct strv *argv, struct worker *worker, bool *ret_said_why, struct error *error)
+/* To its end: it ends with the worker, which a stop signal ends at once. */
+static int run_tool(struct action *action, const char *recipe, bool clear)
 {
-	struct spawn tool = { .program = "/" LOADER, .argv = argv->items };
+	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_fclose_ FILE *output = NULL;
+	struct spawn tool = { .program = "/" LOADER };
+	struct error last = { "" };
+	bool has_cause;
 	int ends[2];
 	pid_t pid;
 	int r;
 
+	if (list_arguments(action->role, recipe, clear, &argv) < 0)
+		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
 	if (pipe2(ends, O_CLOEXEC) < 0)
-		return error_set_errno(error, -errno, "pipe");
+		return action_reason(action, REASON_BUILD_FAILED,
+			error_set_errno(&action->error, -errno, "pipe"));
+	tool.argv = argv.items;
 	tool.output_fd = ends[1];
 	r = spawn_start(&tool, &pid);
 	(void) close(ends[1]);
@@ -182,19 +184,31 @@ static int run_tool(
 	if (!output)
 		(void) close(ends[0]);
 	if (r < 0)
-		return error_set_errno(error, r, "/" LOADER);
-	*ret_said_why = output && read_output(output, worker, error) > 0;
+		return action_reason(action, REASON_BUILD_FAILED,
+			error_set_errno(&action->error, r, "/" LOADER));
+	has_cause = output && read_output(output, action->worker, &last);
 	r = spawn_wait(pid);
-	return r < 0 ? error_set_errno(error, r, "/" PROGRAM) : r;
+	if (r < 0)
+		return action_reason(action, REASON_BUILD_FAILED,
+			error_set_errno(&action->error, r, "/" PROGRAM));
+	if (r == 0)
+		return 0;
+	if (has_cause)
+		return action_fail(action,
+			r == EXIT_NO_PEER_MEMORY ? REASON_NO_PEER_MEMORY : REASON_BUILD_FAILED,
+			-EIO, "%s", last.text);
+	if (r > 128)
+		return action_fail(action, REASON_BUILD_FAILED, -EIO,
+			"/" PROGRAM " was ended by signal %d (%s)%s", r - 128, strsignal(r - 128),
+			r == 128 + SIGKILL ? ": has the container enough memory?" : "");
+	return action_fail(action, REASON_BUILD_FAILED, -EIO,
+		"/" PROGRAM " ended with exit status %d: %.900s", r,
+		*last.text ? last.text : "without a message");
 }
 
 static int run_build(struct action *action, const char *recipe)
 {
 	const struct role *role = action->role;
-	_cleanup_strv_ struct strv argv = { 0 };
-	struct error last;
-	bool said_why = false;
-	int status;
 	int r = refuse_unsigned(action);
 
 	if (r < 0)
@@ -203,24 +217,7 @@ static int run_build(struct action *action, const char *recipe)
 		return action_fail(action, REASON_BUILD_FAILED, -ENOENT,
 			"this image has no tool to compile with (/" PROGRAM
 			"): slipway build --sources-image makes one that has");
-	if (list_arguments(role, recipe, false, &argv) < 0)
-		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
-	status = run_tool(&argv, action->worker, &said_why, &action->error);
-	if (status <= 0)
-		return action_reason(action, REASON_BUILD_FAILED, status);
-	if (said_why)
-		return action_reason(action,
-			status == EXIT_NO_PEER_MEMORY ? REASON_NO_PEER_MEMORY : REASON_BUILD_FAILED,
-			-EIO);
-	last = action->error;
-	if (status > 128)
-		return action_fail(action, REASON_BUILD_FAILED, -EIO,
-			"/" PROGRAM " was ended by signal %d (%s)%s", status - 128,
-			strsignal(status - 128),
-			status == 128 + SIGKILL ? ": has the container enough memory?" : "");
-	return action_fail(action, REASON_BUILD_FAILED, -EIO,
-		"/" PROGRAM " ended with exit status %d: %.900s", status,
-		*last.text ? last.text : "without a message");
+	return run_tool(action, recipe, false);
 }
 
 int nodebuild_run(struct action *action)
@@ -238,14 +235,10 @@ int nodebuild_peermem(struct action *action)
 int nodebuild_clear(struct action *action)
 {
 	const struct role *role = action->role;
-	_cleanup_strv_ struct strv argv = { 0 };
-	struct error ignored;
-	bool said_why;
 
 	/* Nothing depends on it: the next build removes what is left, too. */
-	if (fs_exists(role->root_fd, LOADER) &&
-		list_arguments(role, role->build->recipe, true, &argv) == 0)
-		(void) run_tool(&argv, action->worker, &said_why, &ignored);
+	if (fs_exists(role->root_fd, LOADER))
+		(void) run_tool(action, role->build->recipe, true);
 	return 0;
 }
 

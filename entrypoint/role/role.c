@@ -247,7 +247,7 @@ static int run_plan(struct role *role)
 	int r;
 
 	log_open(&role->log);
-	variables_tell(&role->log);
+	variables_report(&role->log);
 	r = plan_start(&role->plan);
 	if (r == 0 && role->once) {
 		log_state(&role->log, "done", "");

@@ -29,6 +29,13 @@
 struct download {
 	struct download_options options;
 	CURLM *multi; /* NULL until something comes over the network: it has sockets of its own */
+	/* Of a call of download_run(). */
+	struct transfer *transfers;
+	size_t count;
+	size_t running;
+	uint64_t reported_ms;
+	uint64_t received_bytes; /* at that time */
+	uint64_t bytes_per_s;    /* of late: older ticks count less and less */
 };
 
 /*
@@ -56,7 +63,7 @@ enum verdict {
 /* One file: its attempts, one at a time, and what became of them. */
 struct transfer {
 	struct download_file *file; /* gets the result */
-	struct download *download;
+	const struct download_options *options;
 	struct partial partial;
 	CURL *easy;
 	struct curl_slist *headers;
@@ -79,17 +86,6 @@ struct transfer {
 	enum verdict verdict;
 	bool finished;      /* file->result is what it stays */
 	uint64_t resume_ms; /* on the monotonic clock: not to try again before */
-};
-
-/* All that one call of download_run() is about. */
-struct run {
-	struct download *download;
-	struct transfer *transfers;
-	size_t count;
-	size_t running;
-	uint64_t reported_ms;
-	uint64_t received_bytes; /* at that time */
-	uint64_t bytes_per_s;    /* of late: older ticks count less and less */
 };
 
 /* ---- what has come of a file */
@@ -562,7 +558,7 @@ static void set_credentials(CURL *easy, const struct transfer *transfer)
 
 static void set_up(struct transfer *transfer)
 {
-	const struct download_options *options = &transfer->download->options;
+	const struct download_options *options = transfer->options;
 	const struct download_file *file = transfer->file;
 	CURL *easy = transfer->easy;
 	char range[32];
@@ -631,7 +627,7 @@ static int prepare(struct transfer *transfer, struct error *error)
 
 	if (r < 0)
 		return r;
-	if (!is_file && transfer->download->options.offline)
+	if (!is_file && transfer->options->offline)
 		return error_set(error, -ENETDOWN,
 			"--offline, and it is not in the cache: run once without --offline");
 	if (partial->fd < 0)
@@ -670,7 +666,7 @@ static unsigned int pause_ms(unsigned int attempts)
 
 static void try_again(struct transfer *transfer, int result)
 {
-	const struct download_options *options = &transfer->download->options;
+	const struct download_options *options = transfer->options;
 	struct error *error = &transfer->file->error;
 	unsigned int attempts = options->attempts ? options->attempts : DEFAULT_ATTEMPTS;
 	unsigned int wait_ms = pause_ms(transfer->attempts);
@@ -915,9 +911,8 @@ void download_file_done(struct download_file *file)
 	free(TAKE_PTR(file->new_last_modified));
 }
 
-static void start(struct run *run, struct transfer *transfer)
+static void start(struct download *download, struct transfer *transfer)
 {
-	struct download *download = run->download;
 	int r;
 
 	if (!transfer->location)
@@ -932,54 +927,54 @@ static void start(struct run *run, struct transfer *transfer)
 	if (!download->multi || curl_multi_add_handle(download->multi, transfer->easy) != CURLM_OK)
 		out_of_memory();
 	transfer->running = true;
-	run->running++;
+	download->running++;
 }
 
-static void start_due(struct run *run, uint64_t now_ms)
+static void start_due(struct download *download, uint64_t now_ms)
 {
-	for (size_t i = 0; i < run->count; i++) {
-		struct transfer *transfer = &run->transfers[i];
+	for (size_t i = 0; i < download->count; i++) {
+		struct transfer *transfer = &download->transfers[i];
 
-		if (run->running >= PARALLEL)
+		if (download->running >= PARALLEL)
 			return;
 		if (!transfer->finished && !transfer->running && transfer->resume_ms <= now_ms)
-			start(run, transfer);
+			start(download, transfer);
 	}
 }
 
-static bool take_ended(struct run *run)
+static bool take_ended(struct download *download)
 {
 	CURLMsg *message;
 	bool any = false;
 	int left;
 
-	while ((message = curl_multi_info_read(run->download->multi, &left))) {
+	while ((message = curl_multi_info_read(download->multi, &left))) {
 		CURLcode code = message->data.result;
 		struct transfer *transfer = NULL;
 
 		if (message->msg != CURLMSG_DONE)
 			continue;
 		(void) curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
-		(void) curl_multi_remove_handle(run->download->multi, transfer->easy);
+		(void) curl_multi_remove_handle(download->multi, transfer->easy);
 		transfer->running = false;
-		run->running--;
+		download->running--;
 		judge(transfer, code);
 		any = true;
 	}
 	return any;
 }
 
-static void report(struct run *run, uint64_t now_ms, bool last)
+static void report(struct download *download, uint64_t now_ms, bool last)
 {
-	const struct download_options *options = &run->download->options;
-	struct download_progress progress = { .files = (unsigned int) run->count };
+	const struct download_options *options = &download->options;
+	struct download_progress progress = { .files = (unsigned int) download->count };
 	uint64_t received = 0;
 	bool all_known = true;
 
-	if (!options->on_progress || (!last && now_ms - run->reported_ms < TICK_MS))
+	if (!options->on_progress || (!last && now_ms - download->reported_ms < TICK_MS))
 		return;
-	for (size_t i = 0; i < run->count; i++) {
-		const struct transfer *transfer = &run->transfers[i];
+	for (size_t i = 0; i < download->count; i++) {
+		const struct transfer *transfer = &download->transfers[i];
 		uint64_t size = transfer->file->size_bytes ? transfer->file->size_bytes
 							   : transfer->announced_bytes;
 		bool done = transfer->finished && transfer->file->result == 0;
@@ -992,53 +987,53 @@ static void report(struct run *run, uint64_t now_ms, bool last)
 	}
 	if (!all_known)
 		progress.total_bytes = 0;
-	if (run->reported_ms && now_ms > run->reported_ms) {
-		uint64_t now =
-			(received - run->received_bytes) * 1000 / (now_ms - run->reported_ms);
+	if (download->reported_ms && now_ms > download->reported_ms) {
+		uint64_t now = (received - download->received_bytes) * 1000 /
+			       (now_ms - download->reported_ms);
 
-		run->bytes_per_s = run->bytes_per_s ? (run->bytes_per_s * 31 + now) / 32 : now;
+		download->bytes_per_s =
+			download->bytes_per_s ? (download->bytes_per_s * 31 + now) / 32 : now;
 	}
-	progress.bytes_per_s = run->bytes_per_s;
-	run->received_bytes = received;
-	run->reported_ms = now_ms;
+	progress.bytes_per_s = download->bytes_per_s;
+	download->received_bytes = received;
+	download->reported_ms = now_ms;
 	options->on_progress(options->context, &progress);
 }
 
-static bool all_finished(const struct run *run)
+static bool all_finished(const struct download *download)
 {
-	for (size_t i = 0; i < run->count; i++)
-		if (!run->transfers[i].finished)
+	for (size_t i = 0; i < download->count; i++)
+		if (!download->transfers[i].finished)
 			return false;
 	return true;
 }
 
 void download_run(struct download *download, struct download_file *const *files, size_t count)
 {
-	struct run run = { .download = download,
-		.transfers = xcalloc(count, sizeof(*run.transfers)),
-		.count = count };
-
+	download->transfers = xcalloc(count, sizeof(*download->transfers));
+	download->count = count;
+	download->reported_ms = download->received_bytes = download->bytes_per_s = 0;
 	for (size_t i = 0; i < count; i++)
-		run.transfers[i] = (struct transfer){
-			.file = files[i], .download = download, .partial = { .fd = -1 }
+		download->transfers[i] = (struct transfer){
+			.file = files[i], .options = &download->options, .partial = { .fd = -1 }
 		};
 	for (;;) {
 		int ignored;
 
-		start_due(&run, clock_monotonic_ms());
-		report(&run, clock_monotonic_ms(), false);
-		if (all_finished(&run))
+		start_due(download, clock_monotonic_ms());
+		report(download, clock_monotonic_ms(), false);
+		if (all_finished(download))
 			break;
 		(void) curl_multi_perform(download->multi, &ignored);
-		if (!take_ended(&run))
+		if (!take_ended(download))
 			(void) curl_multi_poll(download->multi, NULL, 0, TICK_MS, NULL);
 	}
-	report(&run, clock_monotonic_ms(), true);
+	report(download, clock_monotonic_ms(), true);
 	for (size_t i = 0; i < count; i++) {
-		curl_easy_cleanup(run.transfers[i].easy);
-		curl_slist_free_all(run.transfers[i].headers);
-		free(run.transfers[i].entity);
-		free(run.transfers[i].location);
+		curl_easy_cleanup(download->transfers[i].easy);
+		curl_slist_free_all(download->transfers[i].headers);
+		free(download->transfers[i].entity);
+		free(download->transfers[i].location);
 	}
-	free(run.transfers);
+	free(TAKE_PTR(download->transfers));
 }

@@ -8,10 +8,8 @@
 
 #include "common/fs.h"
 #include "common/xalloc.h"
-#include "kernels/local/image.h"
 #include "kernels/krel.h"
-#include "kernels/local/scan.h"
-#include "kernels/probe/probe.h"
+#include "kernels/local/image.h"
 #include "module/elf.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)

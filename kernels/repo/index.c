@@ -368,8 +368,7 @@ static int check_signature(struct index_job *job, const char **ret_text, struct 
 		.output = SIGNED_TEXT,
 		.keyrings = &repository->keyrings,
 		.keyring = job->options->keyring,
-		/* Where each package is signed, that of the list is one more, if we have its key.
-		 */
+		/* Where each package is signed, that of the list is one more, given its key. */
 		.allow_unsigned = job->options->allow_unsigned ||
 				  (repository->kind == REPOSITORY_RPM_MD &&
 					  repository->trust == TRUST_PACKAGES),

@@ -105,7 +105,7 @@ int mirrors_url(const struct mirror *mirror, const struct repository *repository
 	if (left && begins(left, "{release}"))
 		return error_set(error, -EINVAL,
 			"repository %s: it has one folder for each minor release, which this "
-			"kernel's name does not tell",
+			"kernel's name does not have in it",
 			repository->name);
 	if (left && begins(left, "{snapshot}"))
 		return error_set(error, -EINVAL,

@@ -128,41 +128,30 @@ int signature_check_keyring(const char *path, struct error *error)
 
 /* ---- gpgv's status lines */
 
-static void keep_key(char *slot, const char *key)
+/* OpenPGP's numbers of MD5, SHA-1 and RIPEMD-160 (RFC 9580, section 9.5). */
+static bool is_weak(const char *hash)
 {
-	(void) snprintf(slot, 64, "%s", key ? key : "");
+	int number = atoi(hash);
+
+	return number >= 1 && number <= 3;
+}
+
+/* "" where the line has no such word. */
+static const char *word_of(const struct strv *words, size_t index)
+{
+	return index < words->count ? words->items[index] : "";
 }
 
 /*
- * "VALIDSIG <fingerprint> <date> <time> <expires> <version> 0 <key's algorithm> <hash> <class>
- * <primary key>" follows GOODSIG, but also EXPKEYSIG and the like, when @good is false.
+ * A line's words; *ret_key is borrowed. "VALIDSIG <fingerprint> <date> <time> <expires> <version> 0
+ * <key's algorithm> <hash> <class> <primary key>" follows GOODSIG, but also EXPKEYSIG and the like.
  */
-static enum signature_verdict judge_valid(char *arguments, bool good, char *key)
-{
-	char *next = NULL;
-	char *word = strtok_r(arguments, " ", &next);
-	const char *fingerprint = word;
-	int hash = 0;
-
-	for (int i = 0; word; i++, word = strtok_r(NULL, " ", &next)) {
-		if (i == 7)
-			hash = atoi(word);
-		if (i == 9)
-			fingerprint = word;
-	}
-	if (!good || !fingerprint)
-		return SIGNATURE_MISSING;
-	keep_key(key, fingerprint);
-	/* OpenPGP's numbers of MD5, SHA-1 and RIPEMD-160 (RFC 9580, section 9.5). */
-	return hash >= 1 && hash <= 3 ? SIGNATURE_WEAK : SIGNATURE_GOOD;
-}
-
-static enum signature_verdict judge_line(char *line, bool *good, char *key)
+static enum signature_verdict judge_line(const struct strv *words, bool *good, const char **ret_key)
 {
 	static const struct {
 		const char *word;
 		enum signature_verdict verdict;
-	} words[] = {
+	} verdicts[] = {
 		{ "BADSIG", SIGNATURE_BAD },
 		{ "EXPSIG", SIGNATURE_EXPIRED },
 		{ "EXPKEYSIG", SIGNATURE_KEY_EXPIRED },
@@ -170,28 +159,26 @@ static enum signature_verdict judge_line(char *line, bool *good, char *key)
 		{ "ERRSIG", SIGNATURE_NO_KEY },
 		{ "NO_PUBKEY", SIGNATURE_NO_KEY },
 	};
-	char *arguments = strchr(line, ' ');
-	int hash = 0;
+	const char *word = word_of(words, 1);
 
-	if (arguments)
-		*arguments++ = '\0';
-	if (strcmp(line, "NEWSIG") == 0)
+	*ret_key = word_of(words, 2);
+	if (strcmp(word, "NEWSIG") == 0)
 		*good = false;
-	if (strcmp(line, "GOODSIG") == 0)
+	if (strcmp(word, "GOODSIG") == 0)
 		*good = true;
-	if (strcmp(line, "VALIDSIG") == 0 && arguments)
-		return judge_valid(arguments, *good, key);
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		if (strcmp(line, words[i].word) != 0)
+	if (strcmp(word, "VALIDSIG") == 0 && *good && words->count > 2) {
+		if (words->count > 11)
+			*ret_key = words->items[11];
+		return is_weak(word_of(words, 9)) ? SIGNATURE_WEAK : SIGNATURE_GOOD;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++) {
+		if (strcmp(word, verdicts[i].word) != 0)
 			continue;
 		*good = false;
-		keep_key(key, arguments);
-		key[strcspn(key, " ")] = '\0';
 		/* "ERRSIG <key> <key's algorithm> <hash> …": newer gpgv refuses weak hashes. */
-		if (i == 4 && arguments && sscanf(arguments, "%*s %*d %d", &hash) == 1 &&
-			hash >= 1 && hash <= 3)
+		if (strcmp(word, "ERRSIG") == 0 && is_weak(word_of(words, 4)))
 			return SIGNATURE_WEAK;
-		return words[i].verdict;
+		return verdicts[i].verdict;
 	}
 	return SIGNATURE_MISSING;
 }
@@ -199,23 +186,25 @@ static enum signature_verdict judge_line(char *line, bool *good, char *key)
 enum signature_verdict signature_judge(const char *status, char ret_key[64])
 {
 	static const char prefix[] = "[GNUPG:] ";
-	_cleanup_free_ char *copy = xstrdup(status);
+	_cleanup_strv_ struct strv lines = { 0 };
 	enum signature_verdict verdict = SIGNATURE_MISSING;
 	bool good = false;
-	char *next = NULL;
 
-	keep_key(ret_key, "");
-	for (char *line = strtok_r(copy, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
+	ret_key[0] = '\0';
+	xstrv_split(&lines, status, "\n");
+	for (size_t i = 0; i < lines.count; i++) {
+		_cleanup_strv_ struct strv words = { 0 };
 		enum signature_verdict found;
-		char key[64] = "";
+		const char *key;
 
-		if (strncmp(line, prefix, strlen(prefix)) != 0)
+		if (strncmp(lines.items[i], prefix, strlen(prefix)) != 0)
 			continue;
-		found = judge_line(line + strlen(prefix), &good, key);
+		xstrv_split(&words, lines.items[i], " ");
+		found = judge_line(&words, &good, &key);
 		if (found <= verdict)
 			continue;
 		verdict = found;
-		keep_key(ret_key, key);
+		(void) snprintf(ret_key, 64, "%s", key);
 	}
 	return verdict;
 }

@@ -35,8 +35,7 @@ struct signature_request {
 int signature_check(const struct signature_request *request, char **ret_signer,
 	struct error *error) _must_check_;
 
-/* The file whose keys count: @keyring, else the first of @keyrings that exists, or NULL; borrowed.
- */
+/* The file whose keys count: @keyring, else the first of @keyrings that exists; or NULL. */
 const char *signature_keyring(const struct strv *keyrings, const char *keyring);
 
 /* Can this keyring be read, and may keys be in it? Else -EKEYREJECTED. */

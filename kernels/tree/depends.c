@@ -11,13 +11,6 @@
 
 #define MODULE_NAME_SIZE 256
 
-static void replace_dashes(char *name)
-{
-	for (char *c = name; *c; c++)
-		if (*c == '-')
-			*c = '_';
-}
-
 int depends_list_modules(int dir_fd, const char *folder, struct strv *paths)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -186,9 +179,11 @@ static int add_module(struct closure *closure, int dir_fd, const char *path)
 	for (size_t i = 0; i < names.count && r == 0; i++)
 		r = need(closure, names.items[i], path, false);
 	for (size_t i = 0; i < soft.count && r == 0; i++) {
-		replace_dashes(soft.items[i]);
-		if (strcmp(soft.items[i], "pre:") != 0 && strcmp(soft.items[i], "post:") != 0)
-			r = need(closure, soft.items[i], path, true);
+		char name[MODULE_NAME_SIZE];
+
+		module_name_copy(soft.items[i], strlen(soft.items[i]), name, sizeof(name));
+		if (strcmp(name, "pre:") != 0 && strcmp(name, "post:") != 0)
+			r = need(closure, name, path, true);
 	}
 	return r;
 }

@@ -263,7 +263,7 @@ static void the_proof_decides_where_only_an_errno_is_told(void **state)
 	const struct proof proof = {
 		.verdict = PROOF_WILL_NOT_LOAD, .findings = &reason, .count = 1, .answer = ENOEXEC
 	};
-	struct explain_files files = { .module_path = "peer.ko", .kernel = "k", .proof = &proof };
+	struct explain_files files = { .module_path = "peer.ko", .kernel = "k", .proof = proof };
 	struct error error = { 0 };
 
 	(void) state;

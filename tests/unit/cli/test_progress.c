@@ -16,7 +16,7 @@ static void compiled_files_are_told_now_and_then(void **state)
 	progress_compiled(&progress, "nvidia/nv.o");
 	assert_int_equal(fflush(progress.text), 0);
 	assert_int_equal(size, 0);
-	progress.told_ms = clock_monotonic_ms() - 31000;
+	progress.reported_ms = clock_monotonic_ms() - 31000;
 	progress_compiled(&progress, "nvidia/nv-pci.o");
 	progress_compiled(&progress, "nvidia/nv-acpi.o");
 	assert_int_equal(fclose(progress.text), 0);

@@ -91,6 +91,7 @@ static void prove(const struct folder *folder, const char *exports, struct prove
 
 	build->sources[DRIVER_NVIDIA].form = SOURCE_PACKAGE;
 	build->options.jobs = 1;
+	build->kernel.context = &build->context;
 	build->kernel.record.options[KOPT_MODULES] = 'y';
 	build->kernel.lock.krel = strdup(KREL);
 	build->kernel.record.krel = strdup(KREL);
@@ -239,6 +240,7 @@ static void make_probe(
 	local->inputs[0].path = below(folder, "probe.tar");
 	assert_int_equal(probe_parse(text, strlen(text), &local->inputs[0].probe, &error), 0);
 	proven->build.kernel.record.options[KOPT_MODULE_SIG] = 'y';
+	assert_int_equal(kernel_read_node(&proven->build.kernel, &error), 0);
 }
 
 /* A good signature is of use to a node that has its key only. */

@@ -7,7 +7,7 @@
 #define KREL  "6.1.0-1-test"
 #define OTHER "5.15.0-9-other"
 
-static void tell(const char *what, enum verify_kind kind, const char *place)
+static void identify(const char *what, enum verify_kind kind, const char *place)
 {
 	_cleanup_(verify_input_close) struct verify_input input = VERIFY_INPUT_CLOSED;
 	struct error error = { 0 };
@@ -27,7 +27,7 @@ static void refuse(const char *what, const char *why)
 	assert_contains(error.text, why);
 }
 
-static void inputs_are_told_by_what_they_are(void **state)
+static void inputs_are_known_by_what_they_are(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_free_ char *layout = NULL;
@@ -43,13 +43,13 @@ static void inputs_are_told_by_what_they_are(void **state)
 	assert_true(asprintf(&tagged, "oci:%s/layout:latest", folder->path) > 0);
 	assert_true(asprintf(&module, "%s/m.ko.xz", folder->path) > 0);
 	assert_true(asprintf(&file, "%s/image.tar", folder->path) > 0);
-	tell(folder->path, VERIFY_FOLDER, folder->path);
-	tell(layout, VERIFY_LAYOUT, layout);
-	tell(tagged, VERIFY_LAYOUT, layout);
-	tell(module, VERIFY_MODULE, module);
-	tell(file, VERIFY_ARCHIVE, file);
-	tell("containers-storage:a/b:1", VERIFY_STORAGE, "a/b:1");
-	tell("registry.invalid/driver:1", VERIFY_STORAGE, "registry.invalid/driver:1");
+	identify(folder->path, VERIFY_FOLDER, folder->path);
+	identify(layout, VERIFY_LAYOUT, layout);
+	identify(tagged, VERIFY_LAYOUT, layout);
+	identify(module, VERIFY_MODULE, module);
+	identify(file, VERIFY_ARCHIVE, file);
+	identify("containers-storage:a/b:1", VERIFY_STORAGE, "a/b:1");
+	identify("registry.invalid/driver:1", VERIFY_STORAGE, "registry.invalid/driver:1");
 	refuse("containers-storage:", "name is missing");
 	refuse("docker://a/b", "no registry is asked");
 	refuse("/not/there", "No such file");
@@ -204,7 +204,9 @@ static void firmware_is_looked_for_where_the_kernel_looks(void **state)
 	struct verify_input input = {
 		.folder = strdup(folder->path), .fd = folder->fd, .root = true
 	};
-	struct verify_firmware firmware = { .inputs = &input, .count = 1, .krel = KREL };
+	struct verify firmware = {
+		.inputs = &input, .input_count = 1, .kernel = { .facts = { .krel = KREL } }
+	};
 
 	assert_false(verify_firmware_judged(&firmware));
 	folder_write_text(folder, "usr/lib/firmware/v/plain.bin", "");
@@ -230,21 +232,21 @@ static void firmware_is_looked_for_where_the_kernel_looks(void **state)
 
 static void find(const struct folder *folder, const char *path, bool build, bool modules)
 {
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
+	_cleanup_(verify_kernel_free) struct verify_kernel kernel = VERIFY_KERNEL_CLOSED;
 	_cleanup_free_ char *full = NULL;
 	struct error error = { 0 };
 
 	assert_true(asprintf(&full, "%s/%s", folder->path, path) > 0);
-	assert_int_equal(verify_place_find(full, NULL, &place, &error), 0);
-	assert_string_equal(place.krel, KREL);
-	assert_int_equal(place.build_fd >= 0, build);
-	assert_int_equal(place.modules_fd >= 0, modules);
+	assert_int_equal(verify_kernel_open(&kernel, full, NULL, &error), 0);
+	assert_string_equal(kernel.krel, KREL);
+	assert_int_equal(kernel.symvers != NULL, build);
+	assert_int_equal(kernel.own.fd >= 0, modules);
 }
 
 static void a_kernel_is_found_in_every_shape(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
+	_cleanup_(verify_kernel_free) struct verify_kernel kernel = VERIFY_KERNEL_CLOSED;
 	struct error error = { 0 };
 
 	folder_write_text(folder, "root/usr/src/headers/Module.symvers", "");
@@ -258,7 +260,7 @@ static void a_kernel_is_found_in_every_shape(void **state)
 	find(folder, "root", true, true);
 	find(folder, "root/usr/lib/modules/" KREL, true, true);
 	find(folder, "root/usr/src/headers", true, false);
-	assert_int_equal(verify_place_find(folder->path, NULL, &place, &error), -EINVAL);
+	assert_int_equal(verify_kernel_open(&kernel, folder->path, NULL, &error), -EINVAL);
 	assert_contains(error.text, "no kernel is in this folder");
 }
 
@@ -275,7 +277,6 @@ static void a_symvers_file_is_a_kernel_of_its_own(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_(verify_kernel_free) struct verify_kernel kernel = VERIFY_KERNEL_CLOSED;
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
 	_cleanup_free_ char *path = path_in(folder, "from-the-node.txt");
 	_cleanup_free_ char *text = path_in(folder, "notes.txt");
 	_cleanup_strv_ struct strv texts = { 0 };
@@ -291,10 +292,9 @@ static void a_symvers_file_is_a_kernel_of_its_own(void **state)
 	assert_int_equal(strv_push(&texts, path), 0);
 	assert_int_equal(verify_kernel_identify(&texts, &fetched, &error), 0);
 	assert_false(fetched);
-	assert_int_equal(verify_place_find(path, NULL, &place, &error), 0);
-	assert_string_equal(place.symvers, path);
-	assert_null(place.krel);
-	assert_int_equal(verify_kernel_read(&kernel, &place, &error), 0);
+	assert_int_equal(verify_kernel_open(&kernel, path, NULL, &error), 0);
+	assert_string_equal(kernel.symvers_sources.items[0], path);
+	assert_null(kernel.krel);
 	assert_int_equal(symvers_count(kernel.symvers), 1);
 	assert_int_equal(kernel.notes.count, 1);
 	assert_int_equal(strv_push(&texts, KREL), 0);
@@ -306,30 +306,28 @@ static void a_configuration_that_leads_nowhere_is_skipped(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_(verify_kernel_free) struct verify_kernel kernel = VERIFY_KERNEL_CLOSED;
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
 	struct error error = { 0 };
 
 	folder_write_text(folder, "lib/modules/" KREL "/modules.dep", "");
 	folder_write_text(folder, "boot/config-" KREL, "CONFIG_MODULES=y\nCONFIG_LIVEPATCH=y\n");
 	assert_int_equal(symlinkat("/nowhere", folder->fd, "lib/modules/" KREL "/config"), 0);
-	assert_int_equal(verify_place_find(folder->path, KREL, &place, &error), 0);
-	assert_int_equal(verify_kernel_read(&kernel, &place, &error), 0);
+	assert_int_equal(verify_kernel_open(&kernel, folder->path, KREL, &error), 0);
 	assert_int_equal(kernel.facts.options.force_load, PROOF_NO);
 }
 
 static void several_kernels_want_a_choice(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
+	_cleanup_(verify_kernel_free) struct verify_kernel kernel = VERIFY_KERNEL_CLOSED;
 	struct error error = { 0 };
 
 	folder_write_text(folder, "lib/modules/" KREL "/modules.dep", "");
 	folder_write_text(folder, "lib/modules/" OTHER "/modules.dep", "");
 	folder_write_text(folder, "lib/modules/readme.d/nothing", "");
-	assert_int_equal(verify_place_find(folder->path, NULL, &place, &error), -ENOTUNIQ);
+	assert_int_equal(verify_kernel_open(&kernel, folder->path, NULL, &error), -ENOTUNIQ);
 	assert_contains(error.text, OTHER ", " KREL);
-	assert_int_equal(verify_place_find(folder->path, KREL, &place, &error), 0);
-	assert_string_equal(place.krel, KREL);
+	assert_int_equal(verify_kernel_open(&kernel, folder->path, KREL, &error), 0);
+	assert_string_equal(kernel.krel, KREL);
 }
 
 static void only_distributions_that_are_not_debians_take_symbols_without_versions(void **state)
@@ -364,7 +362,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			only_distributions_that_are_not_debians_take_symbols_without_versions),
-		folder_test(inputs_are_told_by_what_they_are),
+		folder_test(inputs_are_known_by_what_they_are),
 		folder_test(packings_that_no_kernel_takes_are_refused_by_name),
 		folder_test(other_kernels_are_skipped),
 		folder_test(without_ours_all_are_taken),

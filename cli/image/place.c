@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/output_place.h"
+#include "cli/image/place.h"
 
 #include <libgen.h>
 #include <string.h>
