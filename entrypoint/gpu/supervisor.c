@@ -329,7 +329,7 @@ static void fail(struct supervisor *supervisor, struct daemon *daemon, const cha
 	bool signaled = WIFSIGNALED(daemon->status);
 	char last_line[256] = "";
 	uint32_t wait_ms;
-	struct error text;
+	struct error text = { "" };
 
 	(void) snprintf(daemon->last_exit, sizeof(daemon->last_exit), "%s", how ? how : "");
 	if (!how)

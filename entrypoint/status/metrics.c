@@ -25,8 +25,10 @@ static void print_label(FILE *file, const char *name, const char *value)
 	(void) fputc('"', file);
 }
 
+#define NO_MORE ((const char *) NULL) /* labels */
+
 /*
- * A sample; its labels follow, name and value by turns, then NULL. @help is of a metric's first
+ * A sample; its labels follow, name and value by turns, then NO_MORE. @help is of a metric's first
  * sample, else NULL.
  */
 static void put(FILE *file, const char *name, const char *help, int decimals, double number, ...)
@@ -64,28 +66,28 @@ static void print_role(FILE *file, const struct log *log)
 	const char *role = log->role;
 
 	put(file, "slipway_role_ready", "Whether the role serves.", 0,
-		strcmp(log->state, "ready") == 0, "role", role, NULL);
+		strcmp(log->state, "ready") == 0, "role", role, NO_MORE);
 	put(file, "slipway_role_info", "State and reason code of the role.", 0, 1, "role", role,
-		"state", log->state, "reason", reason_entry(log->reason)->code, NULL);
+		"state", log->state, "reason", reason_entry(log->reason)->code, NO_MORE);
 	put(file, "slipway_role_start_time_seconds", "When the role's process started, since 1970.",
-		0, start_time(log), "role", role, NULL);
+		0, start_time(log), "role", role, NO_MORE);
 	if (log->ready_us)
 		put(file, "slipway_role_start_duration_seconds",
 			"From the process's start to ready.", 6, (double) log->ready_us / 1e6,
-			"role", role, NULL);
+			"role", role, NO_MORE);
 	for (size_t i = 0; i < log->phase_count; i++)
 		put(file, "slipway_phase_duration_seconds",
 			i ? NULL : "How long a step of the start took.", 6,
 			(double) log->phases[i].us / 1e6, "role", role, "step", log->phases[i].step,
-			NULL);
+			NO_MORE);
 	if (!log->peermem_loads)
 		return;
 	put(file, "slipway_peermem_loads_total",
 		"How often nvidia-peermem was loaded after OFED came.", 0, log->peermem_loads,
-		"role", role, NULL);
+		"role", role, NO_MORE);
 	put(file, "slipway_peermem_load_duration_seconds",
 		"From OFED being there to nvidia-peermem being live, the last time.", 6,
-		(double) log->peermem_us / 1e6, "role", role, NULL);
+		(double) log->peermem_us / 1e6, "role", role, NO_MORE);
 }
 
 static void print_driver(FILE *file, int root_fd)
@@ -94,11 +96,12 @@ static void print_driver(FILE *file, int root_fd)
 	struct driver_version version;
 
 	driver_version(root_fd, &version);
-	put(file, "slipway_driver_loaded", "Whether the module nvidia is live.", 0, loaded, NULL);
+	put(file, "slipway_driver_loaded", "Whether the module nvidia is live.", 0, loaded,
+		NO_MORE);
 	put(file, "slipway_driver_info", "The NVIDIA driver that is loaded.", 0, loaded, "version",
-		version.text, "open", version.open ? "true" : "false", NULL);
+		version.text, "open", version.open ? "true" : "false", NO_MORE);
 	put(file, "slipway_peermem_loaded", "Whether nvidia_peermem is live.", 0,
-		sysmodule_is_live(root_fd, PEERMEM_MODULE), NULL);
+		sysmodule_is_live(root_fd, PEERMEM_MODULE), NO_MORE);
 }
 
 static void print_daemons(FILE *file, int root_fd)
@@ -109,11 +112,11 @@ static void print_daemons(FILE *file, int root_fd)
 	for (size_t i = 0; i < count; i++)
 		put(file, "slipway_daemon_up",
 			i ? NULL : "Whether a daemon that the role supervises is up.", 0,
-			strcmp(lines[i].state, "up") == 0, "daemon", lines[i].name, NULL);
+			strcmp(lines[i].state, "up") == 0, "daemon", lines[i].name, NO_MORE);
 	for (size_t i = 0; i < count; i++)
 		put(file, "slipway_daemon_restarts_total",
 			i ? NULL : "How often a daemon that ended by itself was started again.", 0,
-			(double) lines[i].restarts, "daemon", lines[i].name, NULL);
+			(double) lines[i].restarts, "daemon", lines[i].name, NO_MORE);
 }
 
 /* What the role reports of itself while it serves. */
@@ -124,15 +127,15 @@ static void print_nic(FILE *file, int root_fd)
 	if (nic_report_read(root_fd, &report) < 0)
 		return;
 	put(file, "slipway_nic_info", "How the NIC driver came to run.", 0, 1, "mode", report.mode,
-		"swap", report.swap, NULL);
+		"swap", report.swap, NO_MORE);
 	put(file, "slipway_nic_modules_replaced",
 		"Modules that were unloaded or replaced since the role loaded them.", 0,
-		(double) report.lists[NIC_REPORT_REPLACED].count, NULL);
+		(double) report.lists[NIC_REPORT_REPLACED].count, NO_MORE);
 	put(file, "slipway_nic_modules_missing", "Modules that made room and did not come back.", 0,
-		(double) report.lists[NIC_REPORT_MISSING].count, NULL);
+		(double) report.lists[NIC_REPORT_MISSING].count, NO_MORE);
 	put(file, "slipway_nic_network_unrestored",
 		"Parts of the network's state that did not come back.", 0,
-		(double) report.lists[NIC_REPORT_UNRESTORED].count, NULL);
+		(double) report.lists[NIC_REPORT_UNRESTORED].count, NO_MORE);
 }
 
 char *metrics_text(const struct log *log)

@@ -155,13 +155,14 @@ static bool is_alive(int root_fd, const char *lock, const char *pid)
 
 static bool read_role(int root_fd, size_t index, struct role_status *status)
 {
-	char *state = status->value[STATE];
 	_cleanup_free_ char *text = NULL;
+	char *state;
 
 	if (fs_read(root_fd, sources[index].path, 65536, &text, NULL) < 0)
 		return false;
 	for (size_t i = 0; i < ROLE_KEYS; i++)
 		conf_value(text, role_keys[i], status->value[i], sizeof(status->value[i]));
+	state = status->value[STATE];
 	/* A killed init leaves its last state behind. */
 	if (strcmp(state, "stopped") != 0 && strcmp(state, "failed") != 0 &&
 		!is_alive(root_fd, sources[index].lock, status->value[PID]))
