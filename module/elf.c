@@ -76,7 +76,7 @@ static int read_trailer(struct elf_module *module, struct elf_parts *parts, stru
 	if (!text)
 		return error_set_errno(error, -ENOMEM, "cannot read");
 	module->signature_code = r;
-	module->signature_error = strcpy(text, why.text);
+	module->signature_error = memcpy(text, why.text, strlen(why.text) + 1);
 	return 0;
 }
 

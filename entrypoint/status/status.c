@@ -158,6 +158,7 @@ static bool read_role(int root_fd, size_t index, struct role_status *status)
 	_cleanup_free_ char *text = NULL;
 	char *state;
 
+	*status = (struct role_status){ 0 };
 	if (fs_read(root_fd, sources[index].path, 65536, &text, NULL) < 0)
 		return false;
 	for (size_t i = 0; i < ROLE_KEYS; i++)
