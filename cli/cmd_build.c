@@ -40,13 +40,13 @@ static int make(void *data, struct error *error)
 	return r < 0 ? r : build_run(build, error);
 }
 
-int build_command(int argc, char **argv)
+int build_command(char **argv)
 {
 	struct verb verb = { .build = { .context = CONTEXT_CLOSED } };
 	struct build *build = &verb.build;
 	struct error error = { 0 };
 	int code;
-	bool started = build_options_start(argc, argv, &build->options, &code);
+	bool started = build_options_start(argv, &build->options, &code);
 
 	if (started && signing_read_password(build, &error) < 0) {
 		(void) fprintf(stderr,

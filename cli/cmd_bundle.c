@@ -178,7 +178,7 @@ static int make(void *data, struct error *error)
 	return r;
 }
 
-int bundle_command(int argc, char **argv)
+int bundle_command(char **argv)
 {
 	struct verb verb = {
 		.context = CONTEXT_CLOSED,
@@ -186,7 +186,7 @@ int bundle_command(int argc, char **argv)
 	};
 	int code;
 
-	if (options_start(&bundle_options, argc, argv, &verb, &code))
+	if (options_start(&bundle_options, argv, &verb, &code))
 		code = supervise_run(&verb.context, &verb.options.common, "bundle",
 			"no bundle was written", make, &verb);
 	strv_free(&verb.krels);

@@ -387,13 +387,13 @@ const struct option_table cache_options = {
 	.check = check,
 };
 
-int cache_command(int argc, char **argv)
+int cache_command(char **argv)
 {
 	struct verb verb = { .cache = { .fd = -1, .run_lock_fd = -1 } };
 	struct error error = { 0 };
 	int code;
 
-	if (options_start(&cache_options, argc, argv, &verb, &code)) {
+	if (options_start(&cache_options, argv, &verb, &code)) {
 		int r = run(&verb, &error);
 
 		(void) fflush(stdout);

@@ -108,12 +108,12 @@ static int make(void *data, struct error *error)
 	return r;
 }
 
-int combine_command(int argc, char **argv)
+int combine_command(char **argv)
 {
 	struct verb verb = { .context = CONTEXT_CLOSED, .combine.output = OUTPUT_STORAGE };
 	int code;
 
-	if (options_start(&combine_options, argc, argv, &verb, &code))
+	if (options_start(&combine_options, argv, &verb, &code))
 		code = supervise_run(&verb.context, &verb.options, "combine",
 			"what was half made is removed", make, &verb);
 	context_close(&verb.context);

@@ -219,13 +219,13 @@ static int work(void *context)
 		     : EXIT_CODE_OK;
 }
 
-int explain_command(int argc, char **argv)
+int explain_command(char **argv)
 {
 	_cleanup_(verb_close) struct verb verb = { .verify = VERIFY_CLOSED };
 	struct error error = { 0 };
 	int code, r;
 
-	if (!options_start(&explain_options, argc, argv, &verb, &code))
+	if (!options_start(&explain_options, argv, &verb, &code))
 		return code;
 	r = read_texts(&verb, &error);
 	if (r < 0)

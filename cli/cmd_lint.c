@@ -156,7 +156,7 @@ static int work(void *context)
 		"lint", verb->common.json ? "failed" : NULL, (int) verb->context.failure, &error);
 }
 
-int lint_command(int argc, char **argv)
+int lint_command(char **argv)
 {
 	struct verb verb = {
 		.context = CONTEXT_CLOSED,
@@ -166,7 +166,7 @@ int lint_command(int argc, char **argv)
 	int code;
 
 	verb.kernel.context = &verb.context;
-	if (options_start(&lint_options, argc, argv, &verb, &code))
+	if (options_start(&lint_options, argv, &verb, &code))
 		code = supervise_in_cache(
 			&verb.context, &verb.common, "lint", "nothing was judged", work, &verb);
 	strv_free(&verb.kernel.request.files);

@@ -95,7 +95,7 @@ static int work(struct node_build_request *request)
 	return r == -EOPNOTSUPP ? EXIT_CODE_LINT : EXIT_CODE_COMPILE;
 }
 
-int node_build_command(int argc, char **argv)
+int node_build_command(char **argv)
 {
 	const char *headers = getenv("SLIPWAY_NODE_HEADERS");
 	struct utsname system;
@@ -111,7 +111,7 @@ int node_build_command(int argc, char **argv)
 	int code = EXIT_CODE_OK;
 
 	(void) uname(&system);
-	if (!options_start(&node_build_options, argc, argv, &options, &code))
+	if (!options_start(&node_build_options, argv, &options, &code))
 		return code;
 	if (options.clear)
 		node_build_clear(&options.request);

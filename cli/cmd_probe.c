@@ -153,14 +153,14 @@ static int run(const struct options *options)
 	return EXIT_CODE_OK;
 }
 
-int probe_command(int argc, char **argv)
+int probe_command(char **argv)
 {
 	_cleanup_free_ char *root = NULL;
 	struct options options = { .request = { .root = "/" }, .output = "probe.tar.zst" };
 	struct error error = { 0 };
 	int code;
 
-	if (!options_start(&probe_options, argc, argv, &options, &code))
+	if (!options_start(&probe_options, argv, &options, &code))
 		return code;
 	root = realpath(options.request.root, NULL);
 	if (!root) {

@@ -414,12 +414,12 @@ static int supervised(struct verb *verb)
 		r, "resolve", verb->common.json, "a tree that was not whole is removed");
 }
 
-int resolve_command(int argc, char **argv)
+int resolve_command(char **argv)
 {
 	struct verb verb = { .context = CONTEXT_CLOSED };
 	int code;
 
-	if (options_start(&resolve_options, argc, argv, &verb, &code))
+	if (options_start(&resolve_options, argv, &verb, &code))
 		code = verb.tree ? supervised(&verb) : work(&verb);
 	strv_free(&verb.releases);
 	resolve_answer_free(&verb.answer);

@@ -218,7 +218,7 @@ static void verb_close(struct verb *verb)
 	common_options_free(&verb->options);
 }
 
-int sign_command(int argc, char **argv)
+int sign_command(char **argv)
 {
 	_cleanup_(verb_close) struct verb verb = {
 		.password.fd = -1,
@@ -227,15 +227,13 @@ int sign_command(int argc, char **argv)
 	struct error error = { 0 };
 	int code, r;
 
-	if (argc > 1 && strcmp(argv[1], "export") == 0)
+	if (argv[1] && strcmp(argv[1], "export") == 0)
 		verb.action = ACTION_EXPORT;
-	else if (argc > 1 && strcmp(argv[1], "import") == 0)
+	else if (argv[1] && strcmp(argv[1], "import") == 0)
 		verb.action = ACTION_IMPORT;
-	if (verb.action != ACTION_SIGN) {
-		argc--;
+	if (verb.action != ACTION_SIGN)
 		argv++;
-	}
-	if (!options_start(&sign_options, argc, argv, &verb, &code))
+	if (!options_start(&sign_options, argv, &verb, &code))
 		return code;
 	r = run(&verb, &error);
 	if (r == 0)

@@ -104,14 +104,14 @@ static int work(void *context)
 	return json_fail("verify", verify->common.json ? "" : NULL, (int) failed, &error);
 }
 
-int verify_command(int argc, char **argv)
+int verify_command(char **argv)
 {
 	_cleanup_(verify_close) struct verify verify = VERIFY_CLOSED;
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	int code;
 
 	verify.jobs = processors > 0 ? (unsigned int) processors : 1;
-	if (!options_start(&verify_options, argc, argv, &verify, &code))
+	if (!options_start(&verify_options, argv, &verify, &code))
 		return code;
 	return verify_supervise(&verify, "verify", "nothing was judged", work, &verify);
 }

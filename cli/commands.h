@@ -5,17 +5,17 @@
 
 #include "cli/options.h"
 
-int build_command(int argc, char **argv);
-int bundle_command(int argc, char **argv);
-int cache_command(int argc, char **argv);
-int combine_command(int argc, char **argv);
-int explain_command(int argc, char **argv);
-int lint_command(int argc, char **argv);
-int node_build_command(int argc, char **argv);
-int probe_command(int argc, char **argv);
-int resolve_command(int argc, char **argv);
-int sign_command(int argc, char **argv);
-int verify_command(int argc, char **argv);
+int build_command(char **argv);
+int bundle_command(char **argv);
+int cache_command(char **argv);
+int combine_command(char **argv);
+int explain_command(char **argv);
+int lint_command(char **argv);
+int node_build_command(char **argv);
+int probe_command(char **argv);
+int resolve_command(char **argv);
+int sign_command(char **argv);
+int verify_command(char **argv);
 
 extern const struct option_table build_options, bundle_options, cache_options, combine_options,
 	explain_options, lint_options, node_build_options, probe_options, resolve_options,

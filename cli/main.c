@@ -10,7 +10,7 @@
 
 static const struct {
 	const char *name;
-	int (*run)(int argc, char **argv);
+	int (*run)(char **argv);
 	const struct option_table *options;
 	const char *text;
 } verbs[] = {
@@ -78,7 +78,7 @@ static int help(char *name)
 	char *words[] = { name, option, NULL };
 	int verb = find_verb(name);
 
-	return verb < 0 ? no_such_verb(name) : verbs[verb].run(2, words);
+	return verb < 0 ? no_such_verb(name) : verbs[verb].run(words);
 }
 
 /* For scripts/completions and the check of the man pages: of the verbs first. */
@@ -115,5 +115,5 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "help") == 0 && argc > 2)
 		return help(argv[2]);
 	verb = find_verb(argv[1]);
-	return verb < 0 ? no_such_verb(argv[1]) : verbs[verb].run(argc - 1, argv + 1);
+	return verb < 0 ? no_such_verb(argv[1]) : verbs[verb].run(argv + 1);
 }

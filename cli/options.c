@@ -347,14 +347,12 @@ int options_check_rules(const struct option_rule *rules, size_t count, struct er
 	return 0;
 }
 
-bool options_start(
-	const struct option_table *table, int argc, char **argv, void *target, int *ret_code)
+bool options_start(const struct option_table *table, char **argv, void *target, int *ret_code)
 {
 	const struct common_options *common =
 		(const void *) ((const char *) target + table->common);
 	struct error error = { 0 };
 
-	(void) argc;
 	if (parse(table, argv + 1, target, &error) < 0) {
 		(void) fprintf(stderr, "slipway %s: %s\nslipway %s --help lists the options\n",
 			table->verb, error.text, table->verb);

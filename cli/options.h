@@ -103,8 +103,7 @@ struct option_table {
  * from @argv, and sorts it. Abbreviated names are refused. Prints --help, or what is wrong. False:
  * the verb ends with *ret_code.
  */
-bool options_start(
-	const struct option_table *table, int argc, char **argv, void *target, int *ret_code);
+bool options_start(const struct option_table *table, char **argv, void *target, int *ret_code);
 
 /* What a command line must not be, and why. */
 struct option_rule {

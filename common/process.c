@@ -168,8 +168,9 @@ static int drain(const struct process *process, int fd, FILE *gather)
 }
 
 /* With a pipe when its output is wanted. */
-static int run(const struct process *process, FILE *gather)
+static int run(const struct process *process, FILE *gather, struct error *error)
 {
+	const char *name = process->work ? "process" : process->argv->items[0];
 	int ends[2] = { -1, -1 };
 	int drained = 0;
 	int status;
@@ -177,22 +178,30 @@ static int run(const struct process *process, FILE *gather)
 	int r;
 
 	if ((gather || process->on_line) && pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
+		return error_set_errno(error, -errno, "%s: pipe", name);
 	r = process->work ? start_work(process, ends[1], &pid) : spawn(process, ends[1], &pid);
 	cleanup_close(&ends[1]);
 	if (r == 0 && ends[0] >= 0)
 		drained = drain(process, ends[0], gather);
 	/* A program that still writes ends by that, instead of waiting for a reader. */
 	cleanup_close(&ends[0]);
+	if (r < 0 && process->work)
+		return error_set_errno(
+			error, r, "a process name space of its own (is the container privileged?)");
+	if (r == -ENOENT)
+		return error_set(error, r,
+			"%s: no such program in PATH: scripts/install-packages installs what "
+			"slipway runs",
+			name);
 	if (r < 0)
-		return r;
+		return error_set_errno(error, r, "%s: could not run", name);
 	if (drained == -ETIMEDOUT)
 		(void) kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
-			return -errno;
+			return error_set_errno(error, -errno, "%s: waitpid", name);
 	if (drained < 0)
-		return drained;
+		return error_set_errno(error, drained, "%s: its output", name);
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -205,20 +214,10 @@ int process_run(const struct process *process, char **ret_output, struct error *
 
 	if (ret_output && !gather)
 		out_of_memory();
-	r = run(process, gather);
+	r = run(process, gather, error);
 	if (gather && fclose(gather) != 0)
 		out_of_memory();
-	if (r < 0 && process->work)
-		return error_set_errno(
-			error, r, "a process name space of its own (is the container privileged?)");
-	if (r == -ENOENT)
-		return error_set(error, r,
-			"%s: no such program in PATH: scripts/install-packages installs what "
-			"slipway runs",
-			process->argv->items[0]);
-	if (r < 0)
-		return error_set_errno(error, r, "%s: could not run", process->argv->items[0]);
-	if (ret_output)
+	if (r >= 0 && ret_output)
 		*ret_output = TAKE_PTR(output);
 	return r;
 }

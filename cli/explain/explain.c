@@ -269,11 +269,12 @@ static void compare_vermagic(struct explain_finding *finding, const struct expla
 /* Findings of one cause in one module are one, whichever symbols they name. */
 static struct explain_finding *find_or_add(struct explanation *explanation,
 	const struct explain_cause *cause, enum explain_input input, const char *module,
-	struct explain_fields *fields)
+	const struct explain_fields *matched)
 {
 	const char *owner = explain_inputs[input].remedy;
-	const struct explain_field *built = explain_field(fields, "text1");
-	const struct explain_field *running = explain_field(fields, "text2");
+	const struct explain_field *built = explain_field(matched, "text1");
+	const struct explain_field *running = explain_field(matched, "text2");
+	struct explain_fields fields = *matched;
 	struct explain_finding *finding;
 
 	for (size_t i = 0; i < explanation->count; i++) {
@@ -282,7 +283,7 @@ static struct explain_finding *find_or_add(struct explanation *explanation,
 			strcmp(finding->module, module) == 0)
 			return finding;
 	}
-	fields->items[fields->count++] =
+	fields.items[fields.count++] =
 		(struct explain_field){ "owner", strlen("owner"), owner, strlen(owner) };
 	explanation->items = xreallocarray(
 		explanation->items, explanation->count + 1, sizeof(*explanation->items));
@@ -291,8 +292,8 @@ static struct explain_finding *find_or_add(struct explanation *explanation,
 		.cause = cause,
 		.input = input,
 		.module = xstrdup(module),
-		.because = explain_fill(cause->because, fields),
-		.remedy = explain_fill(cause->remedy ? cause->remedy : "{owner}", fields),
+		.because = explain_fill(cause->because, &fields),
+		.remedy = explain_fill(cause->remedy ? cause->remedy : "{owner}", &fields),
 	};
 	if (built && running)
 		compare_vermagic(finding, built, running);

@@ -259,7 +259,7 @@ char *headers_package(int host_fd, const char *krel)
 
 /* ---- which build of the kernel they are of */
 
-bool kernel_builds_differ(int root_fd, const char *krel, struct kernel_builds *ret)
+void kernel_builds_read(int root_fd, const char *krel, struct kernel_builds *ret)
 {
 	_cleanup_free_ char *version = NULL;
 	_cleanup_close_ int build_fd = -1;
@@ -273,5 +273,10 @@ bool kernel_builds_differ(int root_fd, const char *krel, struct kernel_builds *r
 	if (kernel_tree_open(root_fd, krel, &build_fd, &ignored) == 0)
 		version = kernel_tree_version(build_fd);
 	(void) snprintf(ret->headers, sizeof(ret->headers), "%s", version ? version : "");
+}
+
+bool kernel_builds_differ(int root_fd, const char *krel, struct kernel_builds *ret)
+{
+	kernel_builds_read(root_fd, krel, ret);
 	return *ret->running && *ret->headers && strcmp(ret->running, ret->headers) != 0;
 }

@@ -163,7 +163,7 @@ static int run_resolve(void *context)
 	for (size_t i = 0; i < asking->environment.count; i++)
 		(void) putenv(asking->environment.items[i]);
 	drop_rights();
-	return asking->build->request->resolve((int) asking->argv.count, asking->argv.items);
+	return asking->build->request->resolve(asking->argv.items);
 }
 
 static void take_line(void *context, const char *line)
@@ -208,14 +208,14 @@ static int resolve_headers(const struct node_build *build, const struct fetch_to
 			DEADLINE_MS / 1000);
 	if (status <= 0)
 		return status;
-	if (status > 128)
-		return error_set(error, -EIO, FAILURE "ended by signal %d (%s)%s", status - 128,
-			strsignal(status - 128),
-			status == 128 + SIGKILL ? ": has the container enough memory?" : "");
 	if (status == EXIT_CODE_DISK_FULL)
 		return error_set(error, -ENOSPC, "%.400s", asking.reason.text);
 	if (*asking.reason.text)
 		return error_set(error, -EIO, "%.500s", asking.reason.text);
+	if (status > 128)
+		return error_set(error, -EIO, FAILURE "ended by signal %d (%s)%s", status - 128,
+			strsignal(status - 128),
+			status == 128 + SIGKILL ? ": has the container enough memory?" : "");
 	return error_set(error, -EIO, FAILURE "exit status %d: %.300s", status,
 		*asking.last.text ? asking.last.text : "it did not say why");
 }
@@ -267,7 +267,7 @@ static int keep_in(const struct node_build *build, const struct node_cache *scra
 
 	if (r < 0)
 		return r;
-	(void) kernel_builds_differ(to_fd, krel, &builds);
+	kernel_builds_read(to_fd, krel, &builds);
 	r = fs_write_atomic(
 		to_fd, "output/" FETCHED_FOR, builds.running, strlen(builds.running), 0644);
 	if (r < 0)

@@ -28,7 +28,7 @@ struct node_build_request {
 	unsigned max_jobs;    /* 0: as many as the container has room for */
 	bool host_headers;    /* headers are not fetched, nor are fetched ones used */
 	/* The verb resolve, which is called in a child for headers from the distribution. */
-	int (*resolve)(int argc, char **argv);
+	int (*resolve)(char **argv);
 	FILE *notes; /* a line "==> …" for whatever is worth one */
 };
 

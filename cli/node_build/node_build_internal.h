@@ -122,10 +122,11 @@ struct kernel_builds {
 	char headers[128]; /* "": they do not say it */
 };
 
+/* Of the kernel @krel, whose headers lie below @root_fd as lib/modules/<krel>/build. */
+void kernel_builds_read(int root_fd, const char *krel, struct kernel_builds *ret);
 /*
- * Of the kernel @krel, whose headers lie below @root_fd as lib/modules/<krel>/build. Are both
- * known, and not the same? Where a distribution's headers are made apart from the kernel, that is
- * no proof that they do not fit.
+ * The same, and: are both known, and not the same? Where a distribution's headers are made apart
+ * from the kernel, that is no proof that they do not fit.
  */
 bool kernel_builds_differ(int root_fd, const char *krel, struct kernel_builds *ret);
 

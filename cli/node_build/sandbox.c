@@ -85,8 +85,8 @@ static void clone_all(const struct node_build *build, struct tree *trees, size_t
 		fail("the host's mounts (is the container privileged?)");
 	for (size_t i = 0; i < count; i++)
 		if (trees[i].mount_fd < 0 && !clone_mount(&trees[i]))
-			fail("the %s %s (open_tree(2) is there since Linux 5.2)",
-				trees[i].writable ? "folder to work in," : "host's", trees[i].to);
+			fail("the mount of %s (open_tree(2) is there since Linux 5.2)",
+				trees[i].to);
 	/* Coming back puts us at the top of the container's name space, not into our root. */
 	if (setns(own_fd, CLONE_NEWNS) < 0 || fchdir(build->request->root_fd) < 0 ||
 		chroot(".") < 0)
@@ -223,11 +223,16 @@ int sandbox_work(void *context)
 			.from = headers->folders.items[i],
 			.to = xasprintf("/%s", headers->folders.items[i]),
 		};
-	trees[count++] = (struct tree){ recipe->work_fd, "work", SEAM "/work", true, -1 };
-	trees[count++] = (struct tree){ recipe->work_fd, "output", SEAM "/output", true, -1 };
+	trees[count++] = (struct tree){
+		.from_fd = recipe->work_fd, .from = "work", .to = SEAM "/work", .writable = true
+	};
+	trees[count++] = (struct tree){
+		.from_fd = recipe->work_fd, .from = "output", .to = SEAM "/output", .writable = true
+	};
 	if (*build->nvidia)
-		trees[count++] = (struct tree){ build->request->root_fd, build->nvidia,
-			SEAM "/nvidia", false, -1 };
+		trees[count++] = (struct tree){ .from_fd = build->request->root_fd,
+			.from = build->nvidia,
+			.to = SEAM "/nvidia" };
 	clone_all(build, trees, count);
 	/* No network: what is compiled is in the image and on the host. */
 	if (unshare(CLONE_NEWNS | CLONE_NEWNET) < 0 ||

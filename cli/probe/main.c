@@ -4,5 +4,6 @@
 
 int main(int argc, char **argv)
 {
-	return probe_command(argc, argv);
+	(void) argc;
+	return probe_command(argv);
 }

@@ -55,7 +55,7 @@ struct build_options {
  * options_start() of `slipway build`, with its defaults. Borrows from @argv. The caller frees @ret
  * with build_options_free(), also where this returns false.
  */
-bool build_options_start(int argc, char **argv, struct build_options *ret, int *ret_code);
+bool build_options_start(char **argv, struct build_options *ret, int *ret_code);
 
 /* What only a GPU image takes wants one: -EINVAL. Checked again where a bundle names what is built.
  */

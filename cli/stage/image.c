@@ -29,7 +29,6 @@
 #define MODULES_FOLDER "usr/lib/modules"
 
 #define SYMVERS_LIMIT ((size_t) 64 << 20)
-#define HEADER_LIMIT  ((size_t) 1 << 20)
 #define PACKING_LEVEL 19 /* 1.5 MB take a second, and unpack in two milliseconds at any level */
 
 /* With the version, which is in the key of the set, all that the tag is made of. */
@@ -188,22 +187,6 @@ static int write_used(
 	return making->root.result;
 }
 
-/* The text in '#define UTS_VERSION "…"'; compile.h had it until 6.0 (scripts/mkcompile_h). */
-static void read_build(int build_fd, char *build, size_t size)
-{
-	static const char *const headers[] = { "include/generated/utsversion.h",
-		"include/generated/compile.h" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(headers) && !*build; i++) {
-		_cleanup_free_ char *text = NULL;
-		_cleanup_free_ char *found = NULL;
-
-		if (fs_read(build_fd, headers[i], HEADER_LIMIT, &text, NULL) == 0)
-			found = kernel_tree_defined(text, "UTS_VERSION");
-		(void) snprintf(build, size, "%s", found ? found : "");
-	}
-}
-
 /* By the first of the kernel's own modules; the smallest lie in lib. */
 static int read_module(const struct build *build, struct kernel_facts *facts, struct error *error)
 {
@@ -240,6 +223,7 @@ static int write_facts(struct making *making, const char *to, struct error *erro
 	_cleanup_free_ char *text = NULL;
 	_cleanup_close_ int kernel_fd = stage_open(build, STAGE_KERNEL, error);
 	_cleanup_close_ int build_fd = -1;
+	_cleanup_free_ char *version = NULL;
 	struct kernel_facts facts = { .struct_size = 0 };
 	int r = kernel_fd < 0 ? kernel_fd : read_module(build, &facts, error);
 
@@ -247,7 +231,8 @@ static int write_facts(struct making *making, const char *to, struct error *erro
 		r = kernel_tree_open(kernel_fd, build->kernel.lock.krel, &build_fd, error);
 	if (r < 0)
 		return r;
-	read_build(build_fd, facts.build, sizeof(facts.build));
+	version = kernel_tree_version(build_fd);
+	(void) snprintf(facts.build, sizeof(facts.build), "%s", version ? version : "");
 	if (config && *config && fs_read(kernel_fd, config, 0, &config_text, NULL) == 0)
 		kernel_options_of_config(config_text, &facts.options);
 	text = kernel_facts_text(&facts);

@@ -153,7 +153,7 @@ const struct option_table build_options = {
 	.check = check,
 };
 
-bool build_options_start(int argc, char **argv, struct build_options *ret, int *ret_code)
+bool build_options_start(char **argv, struct build_options *ret, int *ret_code)
 {
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -163,7 +163,7 @@ bool build_options_start(int argc, char **argv, struct build_options *ret, int *
 		.sign_password.fd = -1,
 		.jobs = processors > 0 ? (unsigned int) processors : 1,
 	};
-	return options_start(&build_options, argc, argv, ret, ret_code);
+	return options_start(&build_options, argv, ret, ret_code);
 }
 
 void build_options_free(struct build_options *options)

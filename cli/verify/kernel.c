@@ -601,8 +601,11 @@ int verify_kernel_read_tree(struct verify_kernel *kernel, const struct kernel *f
 {
 	_cleanup_(close_place) struct place place = PLACE_CLOSED;
 	const char *krel = found->lock.krel;
-	int r = find_place(found->tree.path, krel, &place, error);
+	int r;
 
+	if (access(found->tree.path, F_OK) < 0)
+		return error_set_errno(error, -EIO, "%s", found->tree.path);
+	r = find_place(found->tree.path, krel, &place, error);
 	if (r < 0)
 		return r;
 	/* Files of the user's are any kernel's. */
@@ -613,6 +616,10 @@ int verify_kernel_read_tree(struct verify_kernel *kernel, const struct kernel *f
 		_cleanup_free_ char *path = xasprintf("%s/lib/modules/%s", modules, krel);
 
 		place.modules_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = place.modules_fd < 0 ? -errno : 0;
+		/* A kernel may have none; what was unpacked here has to be there. */
+		if (r < 0 && (r != -ENOENT || access(modules, F_OK) < 0))
+			return error_set_errno(error, r, "%s", path);
 	}
 	return read_place(kernel, &place, error);
 }

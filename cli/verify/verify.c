@@ -167,9 +167,10 @@ static bool is_offered(const struct verify_input *input, uint32_t *ret_crc)
 			out_of_memory();
 	}
 	entry = symvers_find(exports, PEERMEM_SYMBOL);
-	if (entry)
-		*ret_crc = entry->crc;
-	return entry;
+	if (!entry || !entry->has_crc)
+		return false;
+	*ret_crc = entry->crc;
+	return true;
 }
 
 static bool demands(const struct verify_input *input, const char *path, uint32_t wanted)
