@@ -124,11 +124,12 @@ static void end_line(struct lines *lines)
 
 static void add_to_lines(struct lines *lines, const char *data, size_t size)
 {
-	for (size_t i = 0; i < size; i++)
-		if (data[i] == '\n')
+	for (size_t i = 0; i < size; i++) {
+		if (data[i] == '\n' || lines->length == LINE_SIZE - 1)
 			end_line(lines);
-		else if (lines->length < LINE_SIZE - 1)
+		if (data[i] != '\n')
 			lines->text[lines->length++] = data[i];
+	}
 }
 
 /* All that the pipe brings: to @gather, or to on_line and the log. */

@@ -23,8 +23,8 @@ struct process {
 	int stdin_fd; /* given to the child, or -1 for /dev/null */
 	int log_fd;   /* where stderr, and stdout unless captured, go; -1: ours */
 	/*
-	 * Called with each line of stdout and stderr while it runs, without '\n' and cut at some
-	 * 16,000 bytes; or NULL.
+	 * Called with each line of stdout and stderr while it runs, without '\n'; one of more
+	 * than some 16,000 bytes comes in pieces. Or NULL.
 	 */
 	void (*on_line)(void *context, const char *line);
 	void *context;           /* of both functions */

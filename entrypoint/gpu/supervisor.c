@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/gpu/gpu_internal.h"
+#include "entrypoint/gpu/supervisor_internal.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -31,7 +31,8 @@ static void print_label(FILE *file, const char *name, const char *value)
  * A sample; its labels follow, name and value by turns, then NO_MORE. @help is of a metric's first
  * sample, else NULL.
  */
-static void put(FILE *file, const char *name, const char *help, int decimals, double number, ...)
+__attribute__((sentinel)) static void put(
+	FILE *file, const char *name, const char *help, int decimals, double number, ...)
 {
 	const char *separator = "{";
 	const char *label;

@@ -49,23 +49,8 @@ struct nvml {
 /* ---- in a child: the library opens the GPUs, and one that is not in use has to be started for
  * that */
 
-/* The driver root's own comes first. */
-static void *open_library(int root_fd)
-{
-	for (size_t i = 0; driver_library_folders[i]; i++) {
-		char path[PATH_MAX];
-		void *library;
-
-		(void) snprintf(path, sizeof(path), "/proc/self/fd/%d/%s/" LIBRARY, root_fd,
-			driver_library_folders[i]);
-		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-		if (library)
-			return library;
-	}
-	return dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-}
-
-static bool open_nvml(int root_fd, struct nvml *nvml, char why[256])
+/* Is it there and at work? If it is there and not at work, @why says so. */
+static bool try_library(const char *path, struct nvml *nvml, char why[256])
 {
 	const struct status_symbol wanted[] = {
 		{ "nvmlInitWithFlags", &nvml->init },
@@ -75,19 +60,40 @@ static bool open_nvml(int root_fd, struct nvml *nvml, char why[256])
 		{ "nvmlDeviceGetHandleByIndex_v2", &nvml->handle },
 		{ "nvmlDeviceGetUUID", &nvml->uuid },
 	};
-	void *library = open_library(root_fd);
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	int r;
 
-	if (!library) {
-		(void) snprintf(why, 256, "there is no " LIBRARY " here");
+	if (!library)
 		return false;
-	}
 	if (!status_find_symbols(library, wanted, ARRAY_SIZE(wanted))) {
 		(void) snprintf(why, 256, "this " LIBRARY " lacks what is asked");
 		return false;
 	}
 	*(void **) &nvml->fabric_v = dlsym(library, "nvmlDeviceGetGpuFabricInfoV");
 	*(void **) &nvml->fabric = dlsym(library, "nvmlDeviceGetGpuFabricInfo");
-	return true;
+	/* Without attaching to GPUs (flag 2) the library counts none: seen with 580.159.04. */
+	r = nvml->init(0);
+	if (r != NVML_SUCCESS)
+		(void) snprintf(why, 256, LIBRARY ": %.200s", nvml->error(r));
+	return r == NVML_SUCCESS;
+}
+
+/*
+ * The driver root's own comes first. While an image starts, that may still be the root of the one
+ * before, whose library does not fit the modules.
+ */
+static bool open_nvml(int root_fd, struct nvml *nvml, char why[256])
+{
+	(void) snprintf(why, 256, "there is no " LIBRARY " here");
+	for (size_t i = 0; driver_library_folders[i]; i++) {
+		char path[PATH_MAX];
+
+		(void) snprintf(path, sizeof(path), "/proc/self/fd/%d/%s/" LIBRARY, root_fd,
+			driver_library_folders[i]);
+		if (try_library(path, nvml, why))
+			return true;
+	}
+	return try_library(LIBRARY, nvml, why);
 }
 
 static void put_cluster(const unsigned char bytes[16], char text[37])
@@ -137,13 +143,6 @@ static void ask_nvml(int root_fd, void *context)
 
 	if (!open_nvml(root_fd, &nvml, answer->why))
 		return;
-	/* Without attaching to GPUs (flag 2) the library counts none: seen with 580.159.04. */
-	r = nvml.init(0);
-	if (r != NVML_SUCCESS) {
-		(void) snprintf(
-			answer->why, sizeof(answer->why), LIBRARY ": %.200s", nvml.error(r));
-		return;
-	}
 	r = nvml.count(&count);
 	if (r != NVML_SUCCESS) {
 		(void) snprintf(answer->why, sizeof(answer->why), "%.200s", nvml.error(r));

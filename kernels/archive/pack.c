@@ -60,6 +60,8 @@ struct pack *pack_new(int fd)
 
 void pack_free(struct pack **pack)
 {
+	if (!*pack)
+		return;
 	(void) ZSTD_freeCCtx((*pack)->context);
 	free((*pack)->buffer);
 	free(*pack);

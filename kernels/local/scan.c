@@ -279,7 +279,17 @@ const struct local_place *local_scan_tree(const struct local_scan *scan, const c
 
 const struct local_place *local_scan_modules(const struct local_scan *scan, const char *krel)
 {
-	return find_place(&scan->modules, krel);
+	const struct local_place *found = find_place(&scan->modules, krel);
+
+	/* Of lib/modules and usr/lib/modules, the one with the kernel's own; the other has add-ons.
+	 */
+	for (size_t i = 0; found && !found->builtin && i < scan->modules.count; i++) {
+		const struct local_place *place = &scan->modules.items[i];
+
+		if (place->builtin && place->krel && strcmp(place->krel, found->krel) == 0)
+			found = place;
+	}
+	return found;
 }
 
 /* ---- the marks of a folder: only the places are looked at where kernels lie */

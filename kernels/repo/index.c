@@ -358,8 +358,10 @@ static int check_signature(struct index_job *job, const char **ret_text, struct 
 	const struct index_head *head = &job->kind->heads[job->head];
 	const struct repository *repository = job->request->repository;
 	const struct download_file *file = head->signature ? &job->files[1] : NULL;
-	/* Object stores answer 403 for what they do not have. */
-	bool missing = file && (file->result == -EADDRNOTAVAIL || file->result == -EACCES);
+	/* Object stores, where rpm-md lies, answer 403 for what they do not have. */
+	bool missing =
+		file && (file->result == -EADDRNOTAVAIL ||
+				(file->result == -EACCES && repository->kind == REPOSITORY_RPM_MD));
 	const struct signature_request request = {
 		.name = job->files[0].url,
 		.folder_fd = job->work_fd,

@@ -145,11 +145,12 @@ static int xml_parse(struct xml *xml, const char *data, size_t size, bool last, 
 {
 	do {
 		size_t part = size < FEED_BYTES ? size : FEED_BYTES;
+		bool is_last = last && part == size;
 		enum XML_Status status;
 		long long at;
 
 		xml->error = error;
-		status = XML_Parse(xml->parser, data, (int) part, last && part == size);
+		status = XML_Parse(xml->parser, data, (int) part, is_last);
 		xml->fed += part;
 		if (xml->result)
 			return xml->result;
@@ -160,7 +161,7 @@ static int xml_parse(struct xml *xml, const char *data, size_t size, bool last, 
 				"fetch it again with --refresh",
 				xml->name, (unsigned long) XML_GetCurrentLineNumber(xml->parser),
 				at, XML_ErrorString(XML_GetErrorCode(xml->parser)));
-		if (!last && at >= 0 && xml->fed - (unsigned long long) at > TAG_LIMIT)
+		if (!is_last && at >= 0 && xml->fed - (unsigned long long) at > TAG_LIMIT)
 			return error_set(error, -EFBIG,
 				"%s: a tag of more than %lu bytes at byte %lld: refused", xml->name,
 				TAG_LIMIT, at);

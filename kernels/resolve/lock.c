@@ -88,6 +88,16 @@ static const struct json_field lock_fields[] = {
 	{ LOCK(repositories, JSON_LIST), .of = &of_repository },
 };
 
+/* JSON_LIST: each count lies behind its list. */
+#define HAS_COUNT(list, number)                                                                    \
+	_Static_assert(                                                                            \
+		offsetof(struct lock, number) == offsetof(struct lock, list) + sizeof(void *),     \
+		#list)
+
+HAS_COUNT(kernel_from, kernel_from_count);
+HAS_COUNT(packages, count);
+HAS_COUNT(repositories, repository_count);
+
 static const struct json_fields of_lock = JSON_FIELDS("lock", lock_fields, struct lock);
 
 void lock_package_free(struct lock_package *package)

@@ -6,7 +6,7 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
-#include "entrypoint/gpu/gpu_internal.h"
+#include "entrypoint/gpu/supervisor_internal.h"
 
 /* All of a test has to be over by then: a wait that hangs fails instead. */
 #define PATIENCE_MS 20000
