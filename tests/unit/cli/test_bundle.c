@@ -251,6 +251,18 @@ static void a_file_that_cannot_be_packed_leaves_no_bundle(void **state)
 	assert_int_equal(names.count, 0);
 }
 
+static void one_that_cannot_be_made_is_an_error(void **state)
+{
+	_cleanup_(put_manifest) json_object *manifest = make_manifest();
+	_cleanup_free_ char *path = path_in(*state, "there/is/none");
+	const struct folder *folder = *state;
+	struct error error = { 0 };
+	char hex[HASH_HEX_SIZE];
+
+	assert_int_equal(bundle_pack(manifest, folder->path, path, NULL, hex, &error), -ENOENT);
+	assert_non_null(strstr(error.text, "there/is/none"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +273,7 @@ int main(void)
 		folder_test(one_that_leads_out_is_refused),
 		folder_test(what_is_no_bundle_is_told_so),
 		folder_test(a_file_that_cannot_be_packed_leaves_no_bundle),
+		folder_test(one_that_cannot_be_made_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

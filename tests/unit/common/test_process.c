@@ -97,6 +97,24 @@ static void lines_come_from_both_streams_and_reach_the_log(void **state)
 	assert_string_equal(log, "one\ntwo\nlast");
 }
 
+static void of_a_long_line_nothing_is_lost(void **state)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	struct process process = plain;
+	struct error error = { 0 };
+	size_t length = 0;
+
+	(void) state;
+	process.on_line = push_line;
+	process.context = &lines;
+	assert_int_equal(run(process, "sh|-c|printf %040000d 7; echo; echo next", NULL, &error), 0);
+	assert_true(lines.count > 2);
+	for (size_t i = 0; i < lines.count - 1; i++)
+		length += strlen(lines.items[i]);
+	assert_int_equal(length, 40000);
+	assert_string_equal(lines.items[lines.count - 1], "next");
+}
+
 static void folder_and_environment_are_the_childs(void **state)
 {
 	const struct folder *folder = *state;
@@ -197,6 +215,7 @@ int main(void)
 		folder_test(output_is_stdout_alone),
 		cmocka_unit_test(empty_output_is_an_empty_text),
 		folder_test(lines_come_from_both_streams_and_reach_the_log),
+		folder_test(of_a_long_line_nothing_is_lost),
 		folder_test(folder_and_environment_are_the_childs),
 		folder_test(stdin_is_empty_unless_given),
 		cmocka_unit_test(a_function_of_ours_is_run_as_a_program_is),
