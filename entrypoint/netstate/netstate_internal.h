@@ -67,8 +67,9 @@ enum job_status { JOB_LOST, JOB_DONE, JOB_ABSENT };
 typedef enum job_status pool_job(const struct run *run, void *context, size_t index);
 
 /*
- * Runs @count jobs, at most @width of them at a time, and waits for all; a job may do so again. A
- * process that dies is reported as a failure, and so does everything below one that is killed.
+ * Runs @count jobs, at most @width of them at a time, and waits for all. A process that dies is
+ * reported as a failure, and all processes below it die with it. A job may run a pool itself: what
+ * is reported in that one passes through the job's process.
  * @statuses: [count], JOB_LOST until a job returns; may be NULL.
  */
 int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job, void *context,

@@ -774,13 +774,15 @@ static struct nlmsghdr *saved_message(const struct object *object, const struct 
 		record_message(record, is_vlans ? VLANS : "raw", before);
 	size_t size = message ? mnl_nlmsg_get_payload_len(message) : 0;
 	const struct nlattr *attribute;
+	struct ifinfomsg *header;
 	struct nlattr *vlans;
 	const char *end;
 
 	if (size < object->header_size || size > UINT16_MAX)
 		return NULL;
 	if (is_vlans) {
-		*(uint8_t *) mnl_nlmsg_get_payload(message) = AF_BRIDGE;
+		header = mnl_nlmsg_get_payload(message);
+		header->ifi_family = AF_BRIDGE;
 		vlans = mnl_nlmsg_get_payload_offset(message, object->header_size);
 		vlans->nla_type = IFLA_AF_SPEC | NLA_F_NESTED;
 		vlans->nla_len = (uint16_t) (size - object->header_size);
