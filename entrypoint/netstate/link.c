@@ -469,8 +469,10 @@ int links_save(const struct run *run, struct error *error)
 			life = record_number(record, "life") + 1;
 	(void) snprintf(save.life, sizeof(save.life), "%llu", (unsigned long long) life);
 	for (size_t i = 0; i < save.count; i++)
-		if (add_link(&save, save.order[i]) < 0 || sysctls_save(&save, save.order[i]) < 0)
+		if (add_link(&save, save.order[i]) < 0)
 			return error_set_errno(error, -ENOMEM, "%s", save.order[i]->name);
+	if (sysctls_save(&save) < 0)
+		return error_set_errno(error, -ENOMEM, "sysctls");
 	request = netlink_link_request(save.netlink, RTM_GETLINK, NLM_F_DUMP, 0);
 	header = mnl_nlmsg_get_payload(request);
 	header->ifi_family = AF_INET6;

@@ -94,7 +94,7 @@ struct links_save {
 
 bool links_save_has(const struct links_save *save, uint32_t index);
 
-int sysctls_save(const struct links_save *save, const struct link *link);
+int sysctls_save(const struct links_save *save); /* -ENOMEM */
 int ethtool_save(const struct links_save *save, struct error *error);
 /* Addresses, neighbours, routes and what else goes with an interface as messages (replay.c). */
 int replay_save(const struct links_save *save, struct error *error);

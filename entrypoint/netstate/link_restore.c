@@ -510,12 +510,15 @@ static void links_restore_free(struct links_restore *restore)
 	free(restore->links);
 }
 
-/* Routes and rules stay with an absent interface: to set one that is there does nothing. */
+/*
+ * Routes and rules stay with an absent interface: to set one that is there does nothing. After a
+ * boot one stays only while a device is left in the records: its restore was cut short.
+ */
 static void keep_absent(struct links_restore *restore)
 {
 	struct statefile *records = restore->run->records;
 
-	if (!restore->missing || !restore->same_boot) {
+	if (!restore->missing || (!restore->same_boot && !records_next(records, "device", NULL))) {
 		records_forget(records, link_kinds, NULL, NULL);
 		return;
 	}
