@@ -528,10 +528,19 @@ static bool has_work(const struct pf *pf, const struct device_vf *saved)
 	       (*now->driver && is_outdated(now) && is_ours(pf, now));
 }
 
+/* Those of a PF's VFs for whose drivers something is to be done. */
+struct binding {
+	const struct pf *pf;
+	size_t *indexes; /* [count], in saved->vfs */
+	size_t count;
+};
+
 /* One that a driver of another module has was given to it meanwhile, and may be in use. */
-static void restore_driver(
-	const struct run *run, const struct pf *pf, const struct device_vf *saved)
+static enum job_status restore_driver(const struct run *run, void *context, size_t index)
 {
+	const struct binding *binding = context;
+	const struct pf *pf = binding->pf;
+	const struct device_vf *saved = &pf->saved->vfs[binding->indexes[index]];
 	const struct device_vf *now = &pf->now.vfs[saved->index];
 	bool moves = strcmp(saved->driver, now->driver) != 0 || is_outdated(now);
 	const char *function = now->function;
@@ -547,7 +556,7 @@ static void restore_driver(
 			"meanwhile, it is left",
 			saved->index, pf->saved->name, function, now->driver,
 			*saved->driver ? saved->driver : "none");
-		return;
+		return JOB_DONE;
 	}
 	if (moves && *now->driver) {
 		(void) snprintf(what, sizeof(what), "is not let go of by %s", now->driver);
@@ -572,15 +581,6 @@ static void restore_driver(
 	if (r < 0)
 		run_failure(run, "VF %u of %s (%s) %s: %s", saved->index, pf->saved->name, function,
 			what, r == -ENOENT && absent ? absent : strerror(-r));
-}
-
-static enum job_status restore_vf(const struct run *run, void *context, size_t index)
-{
-	const struct pf *pf = context;
-	const struct device_vf *saved = &pf->saved->vfs[index];
-
-	if (has_work(pf, saved))
-		restore_driver(run, pf, saved);
 	return JOB_DONE;
 }
 
@@ -607,14 +607,19 @@ static void set_autoprobe(struct pf *pf, bool autoprobe)
 static void restore_drivers(struct pf *pf)
 {
 	const struct device *saved = pf->saved;
+	_cleanup_free_ size_t *indexes = calloc(saved->vf_count + 1, sizeof(*indexes));
+	struct binding binding = { .pf = pf, .indexes = indexes };
 	struct error error = { 0 };
-	size_t first = 0;
 
-	while (first < saved->vf_count && !has_work(pf, &saved->vfs[first]))
-		first++;
-	if (first < saved->vf_count) {
+	if (!indexes)
+		run_failure(pf->run, "the drivers of the VFs of %s: out of memory", saved->name);
+	for (size_t i = 0; indexes && i < saved->vf_count; i++)
+		if (has_work(pf, &saved->vfs[i]))
+			indexes[binding.count++] = i;
+	if (binding.count) {
 		set_autoprobe(pf, true);
-		if (pool_run(pf->run, saved->vf_count, BINDERS, restore_vf, pf, NULL, &error) < 0)
+		if (pool_run(pf->run, binding.count, BINDERS, restore_driver, &binding, NULL,
+			    &error) < 0)
 			run_failure(pf->run, "the drivers of the VFs of %s: %s", saved->name,
 				error.text);
 	}
@@ -685,7 +690,7 @@ int devices_restore(const struct run *run, struct error *error)
 {
 	_cleanup_(device_list_free) struct device_list devices = { 0 };
 	_cleanup_free_ enum job_status *statuses = NULL;
-	bool same_boot = run_is_of_this_boot(run);
+	bool keeps_absent = run_is_of_this_boot(run);
 	int r;
 
 	/* A damaged record costs what it has, not the others. */
@@ -707,12 +712,15 @@ int devices_restore(const struct run *run, struct error *error)
 	r = pool_run(run, devices.count, PFS_AT_ONCE, restore_device, &devices, statuses, error);
 	if (r < 0)
 		return r;
+	/* After a boot what is absent is given up, unless something else is tried again. */
+	for (size_t i = 0; i < devices.count; i++)
+		keeps_absent = keeps_absent || statuses[i] == JOB_LOST;
 	for (size_t i = 0; i < devices.count; i++) {
 		const char *name = devices.items[i].name;
 
 		if (statuses[i] != JOB_LOST)
 			count_device(run, name);
-		if (statuses[i] == JOB_DONE || (statuses[i] == JOB_ABSENT && !same_boot))
+		if (statuses[i] == JOB_DONE || (statuses[i] == JOB_ABSENT && !keeps_absent))
 			records_forget(run->records, device_kinds, "device", name);
 	}
 	return 0;

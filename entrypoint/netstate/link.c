@@ -454,6 +454,7 @@ int links_save(const struct run *run, struct error *error)
 	_cleanup_(links_save_free) struct links_save save = { .run = run };
 	const struct record *record = NULL;
 	struct nlmsghdr *request;
+	struct ifinfomsg *header;
 	uint64_t life = 0;
 	int r = netlink_open(NETLINK_ROUTE, &save.netlink, error);
 
@@ -468,10 +469,13 @@ int links_save(const struct run *run, struct error *error)
 			life = record_number(record, "life") + 1;
 	(void) snprintf(save.life, sizeof(save.life), "%llu", (unsigned long long) life);
 	for (size_t i = 0; i < save.count; i++)
-		if (add_link(&save, save.order[i]) < 0 || sysctls_save(&save, save.order[i]) < 0)
+		if (add_link(&save, save.order[i]) < 0)
 			return error_set_errno(error, -ENOMEM, "%s", save.order[i]->name);
+	if (sysctls_save(&save) < 0)
+		return error_set_errno(error, -ENOMEM, "sysctls");
 	request = netlink_link_request(save.netlink, RTM_GETLINK, NLM_F_DUMP, 0);
-	*(uint8_t *) mnl_nlmsg_get_payload(request) = AF_INET6;
+	header = mnl_nlmsg_get_payload(request);
+	header->ifi_family = AF_INET6;
 	r = netlink_talk(save.netlink, request, see_token, &save, error);
 	/* A kernel without IPv6. */
 	if (r < 0 && r != -EOPNOTSUPP)

@@ -94,7 +94,7 @@ struct links_save {
 
 bool links_save_has(const struct links_save *save, uint32_t index);
 
-int sysctls_save(const struct links_save *save, const struct link *link);
+int sysctls_save(const struct links_save *save); /* -ENOMEM */
 int ethtool_save(const struct links_save *save, struct error *error);
 /* Addresses, neighbours, routes and what else goes with an interface as messages (replay.c). */
 int replay_save(const struct links_save *save, struct error *error);
@@ -123,9 +123,9 @@ struct links_restore {
 	struct link_table now;
 	struct restored_link *links;
 	size_t count;
-	size_t missing;     /* how many of them did not come */
-	int r;              /* of the last look, … */
-	struct error error; /* … and why, when that failed */
+	size_t missing;          /* how many of them did not come */
+	int look_result;         /* of the last look, … */
+	struct error look_error; /* … and why, when that failed */
 	bool same_boot;
 	bool is_late;   /* what has not come by now has another number, or does not come */
 	uint64_t now_s; /* CLOCK_BOOTTIME, to which a lifetime's end is compared */

@@ -95,10 +95,10 @@ static struct link *find(const struct links_restore *restore, const struct resto
 /* Reads the table anew, and what each is in it. */
 static int look(struct links_restore *restore)
 {
-	restore->r = link_table_read(
-		restore->run->netstate->root_fd, restore->netlink, &restore->now, &restore->error);
-	if (restore->r < 0)
-		return restore->r;
+	restore->look_result = link_table_read(restore->run->netstate->root_fd, restore->netlink,
+		&restore->now, &restore->look_error);
+	if (restore->look_result < 0)
+		return restore->look_result;
 	restore->missing = 0;
 	for (size_t i = 0; i < restore->count; i++) {
 		struct restored_link *link = &restore->links[i];
@@ -112,7 +112,7 @@ static int look(struct links_restore *restore)
 void links_look(struct links_restore *restore)
 {
 	if (look(restore) < 0)
-		run_failure(restore->run, "%s", restore->error.text);
+		run_failure(restore->run, "%s", restore->look_error.text);
 }
 
 static int collect(struct links_restore *restore)
@@ -162,11 +162,11 @@ static int await_links(struct links_restore *restore)
 
 	restore->missing = SIZE_MAX;
 	while (netlink_wait(NETLINK_ROUTE, RTMGRP_LINK, bind_ms, have_come, restore))
-		if (restore->r < 0 || !restore->missing)
-			return restore->r;
+		if (restore->look_result < 0 || !restore->missing)
+			return restore->look_result;
 	restore->is_late = true;
 	if (look(restore) < 0)
-		return restore->r;
+		return restore->look_result;
 	for (size_t i = 0; i < restore->count; i++)
 		if (restore->links[i].device && !restore->links[i].now)
 			run_failure(restore->run, "%s: no interface of %s came within %u ms",
@@ -199,7 +199,7 @@ static void await_carriers(struct links_restore *restore)
 {
 	if (!netlink_wait(NETLINK_ROUTE, RTMGRP_LINK, restore->run->netstate->bind_ms,
 		    have_carriers, restore) &&
-		restore->r == 0)
+		restore->look_result == 0)
 		run_note(restore->run, "%s has no carrier yet", first_without_carrier(restore));
 }
 
@@ -469,7 +469,7 @@ static void leave_the_hosts(struct links_restore *restore)
 static int restore_all(struct links_restore *restore)
 {
 	if (await_links(restore) < 0)
-		return restore->r;
+		return restore->look_result;
 	leave_the_hosts(restore);
 	rename_links(restore);
 	kill_point("network:links:named");
@@ -510,12 +510,15 @@ static void links_restore_free(struct links_restore *restore)
 	free(restore->links);
 }
 
-/* Routes and rules stay with an absent interface: to set one that is there does nothing. */
+/*
+ * Routes and rules stay with an absent interface: to set one that is there does nothing. After a
+ * boot one stays only while a device is left in the records: its restore was cut short.
+ */
 static void keep_absent(struct links_restore *restore)
 {
 	struct statefile *records = restore->run->records;
 
-	if (!restore->missing || !restore->same_boot) {
+	if (!restore->missing || (!restore->same_boot && !records_next(records, "device", NULL))) {
 		records_forget(records, link_kinds, NULL, NULL);
 		return;
 	}
@@ -544,8 +547,8 @@ int links_restore(const struct run *run, struct error *error)
 	if (collect(&restore) < 0)
 		return error_set_errno(error, -ENOMEM, "interfaces");
 	if (restore.count && restore_all(&restore) < 0) {
-		*error = restore.error;
-		return restore.r;
+		*error = restore.look_error;
+		return restore.look_result;
 	}
 	keep_absent(&restore);
 	return 0;

@@ -67,8 +67,9 @@ enum job_status { JOB_LOST, JOB_DONE, JOB_ABSENT };
 typedef enum job_status pool_job(const struct run *run, void *context, size_t index);
 
 /*
- * Runs @count jobs, at most @width of them at a time, and waits for all; a job may do so again. A
- * process that dies is reported as a failure, and so does everything below one that is killed.
+ * Runs @count jobs, at most @width of them at a time, and waits for all. A process that dies is
+ * reported as a failure, and all processes below it die with it. A job may run a pool itself: what
+ * is reported in that one passes through the job's process.
  * @statuses: [count], JOB_LOST until a job returns; may be NULL.
  */
 int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job, void *context,
@@ -102,8 +103,8 @@ extern const char *const device_kinds[];
 /* Adds every device whose driver is one of the modules that go, and that has no record. */
 int devices_save(const struct run *run, struct error *error);
 /*
- * One process a device. What was tried is taken out of the records, so that devices that are absent
- * in this boot, or whose process died, are left. On failure all are.
+ * One process a device. What was tried is taken out of the records, so that devices whose process
+ * died are left, and those that are absent: after a boot only when a process died. On failure all.
  */
 int devices_restore(const struct run *run, struct error *error);
 /*
@@ -121,8 +122,8 @@ extern const char *const link_kinds[];
 int links_save(const struct run *run, struct error *error);
 /*
  * Finds each interface again by device and port, waits for it at most bind_ms, and restores what it
- * had. What could not be tried, because its interface is absent in this boot, is left in the
- * records; on failure, all of it.
+ * had. What could not be tried, because its interface is absent, is left in the records: after a
+ * boot only when a device is. On failure, all of it.
  */
 int links_restore(const struct run *run, struct error *error);
 /*

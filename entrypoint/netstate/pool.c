@@ -42,18 +42,19 @@ static void write_line(void *context, const char *text)
 	(void) !fs_write_all(share->fd, line, (size_t) length + 1);
 }
 
-/* @run: the share's, or that of a process of its own, which reports by the pipe. */
-static void do_share(struct share *share, const struct run *run)
+/* @run: the share's, or that of a child, which reports by the pipe. */
+static void do_share(struct share *share, const struct run *run, bool is_child)
 {
 	for (size_t i = share->number; i < share->count; i += share->width) {
 		enum job_status status = share->job(run, share->context, i);
 		char text[48];
 
-		if (share->statuses)
-			share->statuses[i] = status;
-		(void) snprintf(text, sizeof(text), "%c%zu %d", STATUS, i, (int) status);
-		if (run != share->run)
+		if (is_child) {
+			(void) snprintf(text, sizeof(text), "%c%zu %d", STATUS, i, (int) status);
 			write_line(share, text);
+		} else if (share->statuses) {
+			share->statuses[i] = status;
+		}
 	}
 }
 
@@ -66,7 +67,7 @@ static void run_share(void *context)
 	netstate.report = write_line;
 	netstate.context = share;
 	run.netstate = &netstate;
-	do_share(share, &run);
+	do_share(share, &run, true);
 }
 
 static void read_line(const struct share *share, const char *line)
@@ -88,8 +89,14 @@ static void read_line(const struct share *share, const char *line)
 int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job, void *context,
 	enum job_status *statuses, struct error *error)
 {
-	struct share share = { run, 0, width < POOL_LARGEST ? width : POOL_LARGEST, count, job,
-		context, statuses, -1 };
+	struct share share = {
+		.run = run,
+		.width = width < POOL_LARGEST ? width : POOL_LARGEST,
+		.count = count,
+		.job = job,
+		.context = context,
+		.statuses = statuses,
+	};
 	_cleanup_fclose_ FILE *reports = NULL;
 	char line[LINE_SIZE + 1];
 	pid_t pids[POOL_LARGEST];
@@ -105,17 +112,20 @@ int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job,
 		return error_set_errno(error, -errno, "no pipe to bring devices back");
 	}
 	share.fd = ends[1];
-	for (share.number = 0; share.number < share.width; share.number++) {
+	for (unsigned i = 0; i < share.width; i++) {
 		const struct spawn spawn = { .run = run_share, .context = &share };
 
-		if (spawn_start(&spawn, &pids[share.number]) < 0)
-			pids[share.number] = -1;
+		share.number = i;
+		if (spawn_start(&spawn, &pids[i]) < 0)
+			pids[i] = -1;
 	}
 	cleanup_close(&ends[1]);
 	/* No process to be had: what it would do is done here. */
-	for (share.number = 0; share.number < share.width; share.number++)
-		if (pids[share.number] < 0)
-			do_share(&share, run);
+	for (unsigned i = 0; i < share.width; i++) {
+		share.number = i;
+		if (pids[i] < 0)
+			do_share(&share, run, false);
+	}
 	while (fgets(line, sizeof(line), reports)) {
 		line[strcspn(line, "\n")] = '\0';
 		read_line(&share, line);

@@ -19,6 +19,7 @@
 #include <linux/neighbour.h>
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -45,6 +46,8 @@
 #define VLANS "vlans"
 
 #define ATTRIBUTES 64 /* of which more none is looked at */
+
+#define RETRY_MS 100 /* until what was refused is tried again */
 
 /* What is behind a message's netlink header. */
 struct body {
@@ -774,13 +777,15 @@ static struct nlmsghdr *saved_message(const struct object *object, const struct 
 		record_message(record, is_vlans ? VLANS : "raw", before);
 	size_t size = message ? mnl_nlmsg_get_payload_len(message) : 0;
 	const struct nlattr *attribute;
+	struct ifinfomsg *header;
 	struct nlattr *vlans;
 	const char *end;
 
 	if (size < object->header_size || size > UINT16_MAX)
 		return NULL;
 	if (is_vlans) {
-		*(uint8_t *) mnl_nlmsg_get_payload(message) = AF_BRIDGE;
+		header = mnl_nlmsg_get_payload(message);
+		header->ifi_family = AF_BRIDGE;
 		vlans = mnl_nlmsg_get_payload_offset(message, object->header_size);
 		vlans->nla_type = IFLA_AF_SPEC | NLA_F_NESTED;
 		vlans->nla_len = (uint16_t) (size - object->header_size);
@@ -872,9 +877,8 @@ static bool try(struct replay *replay, struct task *task)
 }
 
 /* Round by round, for a route by way of a gateway can go in when the one to the gateway is. */
-static bool are_done(void *context)
+static bool are_done(struct replay *replay)
 {
-	struct replay *replay = context;
 	size_t done, left;
 
 	do {
@@ -956,10 +960,13 @@ void replay_restore(struct links_restore *restore, bool is_late)
 	}
 	/*
 	 * What is refused now may be taken in a moment: a source address of IPv6 counts when no
-	 * host on the link has objected to it, for which the kernel waits a second.
+	 * host on the link has objected to it, for which the kernel waits a second. No list of
+	 * events has all that a route may wait for.
 	 */
-	(void) netlink_wait(NETLINK_ROUTE, RTMGRP_LINK | RTMGRP_IPV6_IFADDR,
-		is_late ? run->netstate->bind_ms : 0, are_done, &replay);
+	for (uint32_t waited_ms = 0;
+		!are_done(&replay) && is_late && waited_ms < run->netstate->bind_ms;
+		waited_ms += RETRY_MS)
+		(void) poll(NULL, 0, RETRY_MS);
 	for (size_t i = 0; i < replay.count; i++) {
 		report(run, &replay.tasks[i]);
 		free(replay.tasks[i].message);

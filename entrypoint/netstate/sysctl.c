@@ -3,7 +3,6 @@
  * What /proc/sys/net has for each interface. A new interface gets the values of "default", so those
  * that differ are what there is to keep (Documentation/networking/ip-sysctl.rst).
  */
-#include <fcntl.h>
 #include <string.h>
 
 #include "common/fs.h"
@@ -24,59 +23,6 @@ static const struct {
 	{ "mpls/conf", "mpls.conf." },
 };
 
-static int open_folder(int root_fd, const char *folder, const char *link)
-{
-	char path[128];
-
-	(void) snprintf(path, sizeof(path), ROOT "/%s/%s", folder, link);
-	return openat(root_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
-/* What cannot be read of "default" (stable_secret that was not set) is "". */
-static int save_folder(int usual_fd, int link_fd, const char *prefix, struct record *record)
-{
-	_cleanup_strv_ struct strv names = { 0 };
-	int r = fs_list(link_fd, ".", &names);
-
-	for (size_t i = 0; i < names.count; i++) {
-		const char *name = names.items[i];
-		_cleanup_free_ char *usual = NULL;
-		_cleanup_free_ char *value = NULL;
-		char field[128];
-
-		/* No setting of the interface's own: mtu follows it, tables' sizes are for all. */
-		if (strcmp(name, "mtu") == 0 || strncmp(name, "gc_", 3) == 0 ||
-			!fs_exists(usual_fd, name) || fs_read_line(link_fd, name, &value) < 0)
-			continue;
-		if (strcmp(value, fs_read_line(usual_fd, name, &usual) == 0 ? usual : "") == 0)
-			continue;
-		(void) snprintf(field, sizeof(field), "%s%s", prefix, name);
-		if (record_set(record, field, value) < 0)
-			return -ENOMEM;
-	}
-	return r == -ENOMEM ? r : 0;
-}
-
-int sysctls_save(const struct links_save *save, const struct link *link)
-{
-	int root_fd = save->run->netstate->root_fd;
-	struct record *record =
-		records_add(save->run->records, "sysctls", "link", link->name, NULL, NULL);
-
-	if (!record)
-		return -ENOMEM;
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-		_cleanup_close_ int usual_fd = open_folder(root_fd, folders[i].folder, "default");
-		_cleanup_close_ int link_fd = open_folder(root_fd, folders[i].folder, link->name);
-
-		if (save_folder(usual_fd, link_fd, folders[i].prefix, record) < 0)
-			return -ENOMEM;
-	}
-	if (record->count == 1)
-		statefile_drop(save->run->records);
-	return 0;
-}
-
 /* False for a field that is no setting. */
 static bool path_of(const char *field, const char *link, char *path, size_t size)
 {
@@ -88,6 +34,69 @@ static bool path_of(const char *field, const char *link, char *path, size_t size
 				       link, field + length) < size;
 	}
 	return false;
+}
+
+/* What a new interface has; "" for what cannot be read there (stable_secret that was not set). */
+static int read_defaults(int root_fd, struct record *defaults)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		_cleanup_strv_ struct strv names = { 0 };
+		char path[192];
+		char field[128];
+
+		(void) snprintf(path, sizeof(path), ROOT "/%s/default", folders[i].folder);
+		if (fs_list(root_fd, path, &names) == -ENOMEM)
+			return -ENOMEM;
+		for (size_t k = 0; k < names.count; k++) {
+			const char *name = names.items[k];
+			_cleanup_free_ char *value = NULL;
+
+			/* No setting of its own: mtu follows it, tables' sizes are for all. */
+			if (strcmp(name, "mtu") == 0 || strncmp(name, "gc_", 3) == 0)
+				continue;
+			(void) snprintf(field, sizeof(field), "%s%s", folders[i].prefix, name);
+			if (path_of(field, "default", path, sizeof(path)) &&
+				record_set(defaults, field,
+					fs_read_line(root_fd, path, &value) == 0 ? value : "") < 0)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static int save_link(const struct run *run, const struct record *defaults, const char *link)
+{
+	struct record *record = records_add(run->records, "sysctls", "link", link, NULL, NULL);
+
+	if (!record)
+		return -ENOMEM;
+	for (size_t i = 0; i < defaults->count; i++) {
+		const struct record_field *usual = &defaults->fields[i];
+		_cleanup_free_ char *value = NULL;
+		char path[192];
+
+		if (path_of(usual->name, link, path, sizeof(path)) &&
+			fs_read_line(run->netstate->root_fd, path, &value) == 0 &&
+			strcmp(value, usual->value) != 0 &&
+			record_set(record, usual->name, value) < 0)
+			return -ENOMEM;
+	}
+	if (record->count == 1)
+		statefile_drop(run->records);
+	return 0;
+}
+
+int sysctls_save(const struct links_save *save)
+{
+	_cleanup_(statefile_free) struct statefile memory = { 0 };
+	struct record *defaults = statefile_add(&memory, "defaults");
+
+	if (!defaults || read_defaults(save->run->netstate->root_fd, defaults) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < save->count; i++)
+		if (save_link(save->run, defaults, save->order[i]->name) < 0)
+			return -ENOMEM;
+	return 0;
 }
 
 static void restore_field(const struct run *run, const char *link, const struct record_field *field)

@@ -79,17 +79,20 @@ int nic_push_all(struct strv *names, const struct strv *more)
 
 int nic_open_owned(int root_fd, const char *folder, const char *path, struct error *error)
 {
+	_cleanup_free_ char *above = strdup(folder);
+	const char *base = above ? dirname(above) : NULL;
+	size_t length = base && strcmp(base, ".") != 0 ? strlen(base) : 0;
 	_cleanup_close_ int base_fd = -1;
-	char above[PATH_MAX];
-	const char *base;
 
-	(void) snprintf(above, sizeof(above), "%s", folder);
-	base = dirname(above);
+	if (!base)
+		return error_set_errno(error, -ENOMEM, "/%s", path);
+	if (length && (strncmp(path, base, length) != 0 || path[length] != '/'))
+		return error_set(error, -EINVAL, "/%s is not below /%s", path, base);
 	base_fd = open_in_root(root_fd, base, O_RDONLY | O_DIRECTORY);
 	if (base_fd < 0)
 		return error_set_errno(error, base_fd, "/%s", path);
-	if (strcmp(base, ".") != 0)
-		path += strlen(base) + 1;
+	if (length)
+		path += length + 1;
 	return open_owned(base_fd, path, O_RDONLY, error);
 }
 
@@ -259,13 +262,6 @@ static int clear_flag(struct action *action)
 	return 0;
 }
 
-/* What a worker does, and undoes: until when, and what of the grace is kept for it. */
-#define WORKER(function, deadline)                                                                 \
-	.kind = STEP_WORKER, .perform = (function), .deadline_ms = (deadline)
-#define WORKER_UNDO(function, deadline, share)                                                     \
-	.undo_kind = STEP_WORKER, .undo = (function), .undo_deadline_ms = (deadline),              \
-	.undo_share_ms = (share)
-
 /* nic-driver build does identify-kernel, build-on-node and read-build only. */
 #define BUILD_STEPS      4
 #define BUILD_STEP_COUNT 3
@@ -276,7 +272,9 @@ static const struct step nic_steps[] = {
 	 * detaches them also where this start did not come so far. */
 	{ .name = "clear-stale", .perform = clear_stale, .undo = detach_sources },
 	{ .name = "clear-host-files",
-		WORKER(nic_host_files_clear, FILES_MS),
+		.kind = STEP_WORKER,
+		.perform = nic_host_files_clear,
+		.deadline_ms = FILES_MS,
 		.undo = nic_report_outcome }, /* after every rollback */
 	/*
 	 * Two steps that are there for their undos, which roll back a killed container's swap when
@@ -286,60 +284,120 @@ static const struct step nic_steps[] = {
 	 */
 	{ .name = "find-unfinished",
 		.wanted = nic_is_unfinished,
-		WORKER(nic_note_unfinished, FILES_MS),
-		WORKER_UNDO(nic_unfinished_back, LOAD_MS, SHARE_LATE_MS),
+		.kind = STEP_WORKER,
+		.perform = nic_note_unfinished,
+		.deadline_ms = FILES_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = nic_unfinished_back,
+		.undo_deadline_ms = LOAD_MS,
+		.undo_share_ms = SHARE_LATE_MS,
 		.undo_is_whole = true },
 	{ .name = "unfinished-out",
 		.wanted = nic_is_unfinished,
-		WORKER_UNDO(nic_unfinished_out, LOAD_MS, SHARE_LATE_MS) },
+		.undo_kind = STEP_WORKER,
+		.undo = nic_unfinished_out,
+		.undo_deadline_ms = LOAD_MS,
+		.undo_share_ms = SHARE_LATE_MS },
 	[BUILD_STEPS] = { .name = "identify-kernel", .perform = nodebuild_identify },
 	{ .name = "build-on-node",
 		.wanted = nodebuild_wanted,
-		WORKER(nodebuild_run, BUILD_MS),
+		.kind = STEP_WORKER,
+		.perform = nodebuild_run,
+		.deadline_ms = BUILD_MS,
 		.stoppable = true,
-		WORKER_UNDO(nodebuild_clear, FILES_MS, SHARE_BUILD_MS) },
+		.undo_kind = STEP_WORKER,
+		.undo = nodebuild_clear,
+		.undo_deadline_ms = FILES_MS,
+		.undo_share_ms = SHARE_BUILD_MS },
 	{ .name = "read-build", .wanted = nodebuild_unread, .perform = role_read_image },
-	{ .name = "host-options", WORKER(nic_host_options, FILES_MS) },
-	{ .name = "compare", WORKER(nic_compare, READ_MS) },
+	{ .name = "host-options",
+		.kind = STEP_WORKER,
+		.perform = nic_host_options,
+		.deadline_ms = FILES_MS },
+	{ .name = "compare", .kind = STEP_WORKER, .perform = nic_compare, .deadline_ms = READ_MS },
 	{ .name = "adopt-plan", .perform = nic_adopt_plan },
 	{ .name = "settle-earlier",
 		.wanted = nic_is_all_but_committed,
-		WORKER(nic_commit_earlier, LOAD_MS) },
-	{ .name = "prove", .is_done = nic_is_swapped, WORKER(prove_swap, READ_MS) },
+		.kind = STEP_WORKER,
+		.perform = nic_commit_earlier,
+		.deadline_ms = LOAD_MS },
+	{ .name = "prove",
+		.is_done = nic_is_swapped,
+		.kind = STEP_WORKER,
+		.perform = prove_swap,
+		.deadline_ms = READ_MS },
 	{ .name = "save-network",
 		.is_done = nic_network_stays,
-		WORKER(nic_network_save, LOAD_MS),
-		WORKER_UNDO(nic_network_save_undo, LOAD_MS, SHARE_GIVE_MS) },
+		.kind = STEP_WORKER,
+		.perform = nic_network_save,
+		.deadline_ms = LOAD_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = nic_network_save_undo,
+		.undo_deadline_ms = LOAD_MS,
+		.undo_share_ms = SHARE_GIVE_MS },
 	{ .name = "host-files",
-		WORKER(nic_host_files_put, FILES_MS),
-		WORKER_UNDO(nic_host_files_undo, FILES_MS, SHARE_FILES_MS) },
+		.kind = STEP_WORKER,
+		.perform = nic_host_files_put,
+		.deadline_ms = FILES_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = nic_host_files_undo,
+		.undo_deadline_ms = FILES_MS,
+		.undo_share_ms = SHARE_FILES_MS },
 	{ .name = "retire-sources", .is_done = nic_is_swapped, .perform = detach_sources },
 	{ .name = "swap-out",
 		.is_done = nic_is_swapped,
-		WORKER(nic_swap_out, LOAD_MS),
-		WORKER_UNDO(nic_swap_out_undo, LOAD_MS, SHARE_BACK_MS),
+		.kind = STEP_WORKER,
+		.perform = nic_swap_out,
+		.deadline_ms = LOAD_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = nic_swap_out_undo,
+		.undo_deadline_ms = LOAD_MS,
+		.undo_share_ms = SHARE_BACK_MS,
 		.undo_is_whole = true },
 	{ .name = "swap-in",
 		.is_done = nic_is_swapped,
-		WORKER(nic_swap_in, LOAD_MS),
-		WORKER_UNDO(nic_swap_in_undo, UNLOAD_MS, SHARE_UNLOAD_MS) },
+		.kind = STEP_WORKER,
+		.perform = nic_swap_in,
+		.deadline_ms = LOAD_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = nic_swap_in_undo,
+		.undo_deadline_ms = UNLOAD_MS,
+		.undo_share_ms = SHARE_UNLOAD_MS },
 	{ .name = "swap-others",
 		.is_done = nic_dependents_are_done,
-		WORKER(nic_swap_dependents, LOAD_MS) },
+		.kind = STEP_WORKER,
+		.perform = nic_swap_dependents,
+		.deadline_ms = LOAD_MS },
 	{ .name = "unblock",
 		.is_done = nic_is_swapped,
-		WORKER(nic_unblock, FILES_MS),
-		WORKER_UNDO(nic_block_again, FILES_MS, SHARE_FILES_MS) },
+		.kind = STEP_WORKER,
+		.perform = nic_unblock,
+		.deadline_ms = FILES_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = nic_block_again,
+		.undo_deadline_ms = FILES_MS,
+		.undo_share_ms = SHARE_FILES_MS },
 	{ .name = "restore-network",
 		.is_done = nic_network_is_whole,
-		WORKER(nic_network_restore, LOAD_MS),
-		WORKER_UNDO(nic_network_save_again, LOAD_MS, SHARE_SAVE_MS) },
+		.kind = STEP_WORKER,
+		.perform = nic_network_restore,
+		.deadline_ms = LOAD_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = nic_network_save_again,
+		.undo_deadline_ms = LOAD_MS,
+		.undo_share_ms = SHARE_SAVE_MS },
 	{ .name = "export-sources", .perform = export_sources, .undo = detach_sources },
-	{ .name = "fingerprint", WORKER(fingerprint_write, READ_MS), .undo = forget_fingerprint },
+	{ .name = "fingerprint",
+		.kind = STEP_WORKER,
+		.perform = fingerprint_write,
+		.deadline_ms = READ_MS,
+		.undo = forget_fingerprint },
 	{ .name = "tell-ready", .perform = write_ready, .undo = clear_flag },
 	{ .name = "keep-modules",
 		.wanted = nic_is_committed,
-		WORKER(nic_keep_modules, FILES_MS),
+		.kind = STEP_WORKER,
+		.perform = nic_keep_modules,
+		.deadline_ms = FILES_MS,
 		.may_fail = true },
 };
 

@@ -225,7 +225,7 @@ int nic_no_memory(struct action *action);
 int nic_push_all(struct strv *names, const struct strv *more) _must_check_;
 
 /* Opens @path, which is in the journals' @folder, or an earlier container's: from the folder above
- * that one on all has to be root's alone. */
+ * that one on all has to be root's alone. -EINVAL: it is not below the folder above. */
 int nic_open_owned(int root_fd, const char *folder, const char *path, struct error *error);
 
 /* By the inputs: sets role.build, which stays NULL in the other modes, which compile nothing. */
@@ -281,7 +281,7 @@ int swap_plan_removal(struct action *action, const struct strv *modules, struct 
 /* ---- swap.c */
 
 /* Where a module comes from: a tree, or the very build, wherever it is. */
-enum swap_source { SWAP_IMAGE, SWAP_HOST, SWAP_EXACT };
+enum swap_source { SWAP_IMAGE, SWAP_HOST, SWAP_EXACT, SWAP_SOURCES };
 
 /* The journal as it was at first, and where modules come from. */
 struct swap_context {
@@ -290,14 +290,15 @@ struct swap_context {
 	const struct role *role;
 	int root_fd;
 	struct journal journal;
-	bool is_damaged;                  /* the journal: nothing is pending, as for its phase */
-	struct loader *trees[SWAP_EXACT]; /* swap_tree() */
+	bool is_damaged;                    /* the journal: nothing is pending, as for its phase */
+	struct loader *trees[SWAP_SOURCES]; /* swap_tree() */
 	struct module_lookup lookup;
 };
 
 int swap_open(struct swap_context *swap, struct action *action);
 void swap_close(struct swap_context *swap);
-/* Opened when it is first asked for, borrowed. NULL with a message when it cannot be used. */
+/* The image's or the host's: opened when it is first asked for, borrowed. NULL with a message when
+ * it cannot be used. */
 struct loader *swap_tree(struct swap_context *swap, enum swap_source tree, struct error *error);
 /* Has the tree a file for it? */
 bool swap_tree_has(struct swap_context *swap, enum swap_source tree, const char *name);
@@ -334,8 +335,9 @@ int nic_swap_out(struct action *action);
 int nic_swap_in(struct action *action);
 /* Loads again what went besides. What cannot come is reported, and does not fail the start. */
 int nic_swap_dependents(struct action *action);
-/* Was a swap committed whose modules are not kept yet? Keeps them; a failure is reported. */
+/* Was a swap committed whose modules are not kept yet? */
 bool nic_is_committed(const void *role);
+/* Keeps them for the next image's rollback. A failure is reported. */
 int nic_keep_modules(struct action *action);
 
 /* ---- recover.c */
@@ -344,14 +346,15 @@ int nic_keep_modules(struct action *action);
 void nic_open_journal(struct nic *nic);
 /* Is a swap pending, or is there a saved state of the network? */
 bool nic_is_unfinished(const void *role);
+/* Reports which of them. */
 int nic_note_unfinished(struct action *action);
 /* After the comparison: does all of the image run, so that nothing is unloaded or loaded? */
 bool nic_is_swapped(const void *role);
 /* The same, and no dependents of a swap that was killed are left to be loaded. */
 bool nic_dependents_are_done(const void *role);
-/* Did the killed container finish its swap, and not come to write that it is committed? Writes
- * that, before a step can fail: a start that fails would roll that swap back. */
+/* Did the killed container finish its swap, and not come to write that it is committed? */
 bool nic_is_all_but_committed(const void *role);
+/* Writes that, before a step can fail: a start that fails would roll that swap back. */
 int nic_commit_earlier(struct action *action);
 /* On the way out: does OFED stay? Not when the operator wants the node's own driver back, or a swap
  * is pending, of this container or of one before it. */

@@ -36,8 +36,8 @@ int swap_open(struct swap_context *swap, struct action *action)
 
 void swap_close(struct swap_context *swap)
 {
-	loader_close(&swap->trees[SWAP_IMAGE]);
-	loader_close(&swap->trees[SWAP_HOST]);
+	for (size_t i = 0; i < SWAP_SOURCES; i++)
+		loader_close(&swap->trees[i]);
 	module_lookup_free(&swap->lookup);
 	journal_free(&swap->journal);
 }
@@ -233,7 +233,7 @@ int swap_unload_plan(
 	r = peermem_make_way(swap->action, &going);
 	if (r < 0)
 		return r;
-	kill_point("swap:%speermem", undoing ? "undo:" : "");
+	kill_point(undoing ? "swap:undo:peermem" : "swap:peermem");
 	return swap_unload(swap, &going, undoing, removed);
 }
 

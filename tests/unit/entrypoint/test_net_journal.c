@@ -164,6 +164,43 @@ static void what_does_not_come_after_a_boot_is_not_pending(void **state)
 	strv_free(&bench.modules);
 }
 
+/* A device of a driver, whose interface the kernel does not know: its restore is cut short. */
+static void cut_short(const struct folder *folder)
+{
+	folder_subfolder(folder, "sys/bus/pci/drivers/mlx5_core");
+	folder_write_text(folder, "sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs", "1\n");
+	folder_write_text(
+		folder, "sys/bus/pci/devices/0000:3b:00.0/net/nic0/ifindex", "2147483647\n");
+	assert_int_equal(symlinkat("../../drivers/mlx5_core", folder->fd,
+				 "sys/bus/pci/devices/0000:3b:00.0/driver"),
+		0);
+}
+
+static void what_is_cut_short_after_a_boot_keeps_all_that_is_absent(void **state)
+{
+	static const char journal[] =
+		"slipway-network 1\nboot id=another-boot machine=this-machine\n"
+		"device device=pci/0000:3b:00.0 vfs=1\ndevice device=pci/0000:af:00.0 vfs=8\n"
+		"link life=0 index=7 name=nic1 device=pci/0000:af:00.0\n"
+		"sysctls link=nic1 ipv4.conf.rp_filter=2\nend\n";
+	const struct folder *folder = *state;
+	_cleanup_free_ char *text = NULL;
+	struct bench bench;
+
+	begin(&bench, folder);
+	cut_short(folder);
+	folder_write_text(folder, JOURNAL, journal);
+	restore(&bench);
+	assert_contains(bench.reported, "pci/0000:3b:00.0 cannot be read");
+	assert_true(bench.result.is_pending);
+	assert_int_equal(fs_read(folder->fd, JOURNAL, 0, &text, NULL), 0);
+	assert_contains(text, "device device=pci/0000:3b:00.0");
+	assert_contains(text, "device device=pci/0000:af:00.0");
+	assert_contains(text, "name=nic1");
+	assert_contains(text, "ipv4.conf.rp_filter=2");
+	strv_free(&bench.modules);
+}
+
 static void a_journal_of_another_machine_is_put_aside(void **state)
 {
 	const struct folder *folder = *state;
@@ -255,6 +292,7 @@ int main(void)
 		folder_test(what_this_version_does_not_restore_is_named),
 		folder_test(what_a_record_had_beside_is_reported_once),
 		folder_test(what_does_not_come_after_a_boot_is_not_pending),
+		folder_test(what_is_cut_short_after_a_boot_keeps_all_that_is_absent),
 		folder_test(a_journal_of_another_machine_is_put_aside),
 		folder_test(a_saved_journal_names_the_machine),
 		folder_test(a_journal_that_cannot_be_removed_is_reported),

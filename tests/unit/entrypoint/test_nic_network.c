@@ -100,6 +100,19 @@ static void a_state_that_others_can_have_written_is_skipped(void **state)
 	assert_true(fs_exists(folder->fd, "planted"));
 }
 
+/* Of a path that is not below the folder nothing is cut off. */
+static void what_is_beside_the_folder_is_not_opened(void **state)
+{
+	const struct folder *folder = *state;
+	struct error error = { "" };
+
+	folder_write_text(folder, "inventory2/network.journal", "state");
+	folder_write_text(folder, "inventory/network.journal", "state");
+	assert_int_equal(
+		nic_open_owned(folder->fd, there, "inventory2/network.journal", &error), -EINVAL);
+	assert_contains(error.text, "/inventory2/network.journal is not below /inventory");
+}
+
 static void begin_swap(const struct nic *nic, const char *name)
 {
 	_cleanup_journal_ struct journal journal = { .phase = PHASE_LOADING };
@@ -141,6 +154,7 @@ int main(void)
 		folder_test(an_earlier_containers_state_is_found_where_that_one_had_it),
 		folder_test(one_that_is_done_but_cannot_be_removed_is_done),
 		folder_test(a_state_that_others_can_have_written_is_skipped),
+		folder_test(what_is_beside_the_folder_is_not_opened),
 		folder_test(a_failed_save_keeps_modules_where_they_are),
 	};
 
