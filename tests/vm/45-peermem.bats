@@ -18,12 +18,12 @@ use_two_peermems() {
 }
 
 # Times in these cases are counted in instructions: what else runs on this machine hardly matters.
-@test "OFED is reloaded five times under a running GPU container: peermem is back each time, and how soon is printed" {
+@test "OFED is reloaded twice under a running GPU container: peermem is back each time, and how soon is printed" {
     VM_TIMEOUT=600 run_case --icount <<'CASE'
 . /test/drivers.sh
 simulate
 start_both
-for round in 1 2 3 4 5; do
+for round in 1 2; do
     stop_clean nic
     expect_unloaded nvidia_peermem ib_uverbs
     expect_gpu_serves
@@ -31,14 +31,14 @@ for round in 1 2 3 4 5; do
     wait_ready nic 90
     poll 5 loaded nvidia_peermem || fail "peermem did not come back"
 done
-poll 5 sh -c '[ "$(grep -c "\"event\":\"peermem\"" /run/nvidia/slipway/gpu.events.jsonl)" = 5 ]'
+poll 5 sh -c '[ "$(grep -c "\"event\":\"peermem\"" /run/nvidia/slipway/gpu.events.jsonl)" = 2 ]'
 sed -n 's/.*"event":"peermem".*"message":"\([^"]*\)".*/latency: \1/p' /run/nvidia/slipway/gpu.events.jsonl
 exec_in gpu nvidia-driver probe_nvidia_peermem
 stop_both
 CASE
     [ "$status" -eq 0 ]
     printf '%s\n' "${lines[@]}" | grep '^latency' >&3
-    [ "$(printf '%s\n' "${lines[@]}" | grep -c '^latency: loaded [0-9.]* ms after')" -eq 5 ]
+    [ "$(printf '%s\n' "${lines[@]}" | grep -c '^latency: loaded [0-9.]* ms after')" -eq 2 ]
 }
 
 @test "an OFED of another CRC comes: of two nvidia-peermems the one that fits is loaded, and lies where modprobe finds it" {

@@ -5,6 +5,10 @@
 # without a GPU can show it. With VM_FAULTS_ON_DOUBLE=1, as in make check-full, the fault is shown first on a shell
 # entrypoint that was written from the stock one's description (stock/nvidia-driver, a test double): a test that finds
 # no fault there would find none anywhere. tests/vm/README.md lists those that are not here, and why.
+#
+# Cases tagged full run there only: the ordinary run shows the same of our program in 10-start-stop (W5), 15-proof (W4, W11),
+# 20-refusals (W7, W10, W16), 30-signals and 34-root (W18), 32-fast-path (W2, W15), 36-parameters (W19), 37-devices (W4, W17),
+# 38-unload (W6) and 45-peermem (W2, W3).
 
 load drivers
 
@@ -80,6 +84,7 @@ stop_clean gpu
 CASE
 }
 
+# bats test_tags=full
 @test "W2 OFED of another ABI under a loaded driver: state removed at once, the next start says which CRCs" {
     fault <<'CASE'
 simulate
@@ -122,6 +127,7 @@ CASE
     [[ $output =~ PEERMEM_OTHER_OFED:\ nvidia_peermem:\ built\ for\ ib_register_peer_memory_client\ CRC\ (0x[0-9a-f]{8}).*"ib_uverbs exports "(0x[0-9a-f]{8}) ]]
 }
 
+# bats test_tags=full
 @test "W3 OFED is restarted under a running GPU container: peermem makes way, and is back" {
     fault --timeout 240 <<'CASE'
 simulate
@@ -146,6 +152,7 @@ stop_both
 CASE
 }
 
+# bats test_tags=full
 @test "W4, W11 a kernel that takes signed modules only: refused at once and before anything is touched; never Ready" {
     fault <<'CASE'
 simulate
@@ -172,6 +179,7 @@ CASE
     [[ $output == *"SIGNATURE_REFUSED: "*"unsigned"*"sign it"* ]]
 }
 
+# bats test_tags=full
 @test "W4 a device that nvidia cannot have: the start ends at once, and is never reported ready" {
     fault <<'CASE'
 simulate
@@ -201,6 +209,7 @@ CASE
     [[ $output == *"pci-stub"* ]]
 }
 
+# bats test_tags=full
 @test "W5 the stop unloads peermem before nvidia, whatever it says" {
     fault <<'CASE'
 simulate
@@ -223,6 +232,7 @@ expect_nothing_left
 CASE
 }
 
+# bats test_tags=full
 @test "W6 what others have loaded on top (nvidia_drm) goes along with the stop" {
     fault <<'CASE'
 simulate
@@ -248,6 +258,7 @@ expect_nothing_left
 CASE
 }
 
+# bats test_tags=full
 @test "W7, W10 a kernel that the image has no modules for: refused within seconds, with those it has and the operator's tag" {
     fault <<'CASE'
 simulate
@@ -294,6 +305,7 @@ stop_clean gpu
 CASE
 }
 
+# bats test_tags=full
 @test "W15 an image with finished modules has the digest's fast path, the daemons' status and the coherent-memory default" {
     fault <<'CASE'
 simulate
@@ -311,6 +323,7 @@ expect_nothing_left
 CASE
 }
 
+# bats test_tags=full
 @test "W16 two driver containers on one node: the second is refused, the first goes on" {
     fault <<'CASE'
 simulate
@@ -322,6 +335,7 @@ stop_clean gpu
 CASE
 }
 
+# bats test_tags=full
 @test "W17 nouveau goes before nvidia comes" {
     fault <<'CASE'
 simulate
@@ -339,6 +353,7 @@ stop_clean gpu
 CASE
 }
 
+# bats test_tags=full
 @test "W18 after a crash no flag, mount or firmware path of the previous run misleads" {
     fault <<'CASE'
 simulate
@@ -366,6 +381,7 @@ expect_nothing_left
 CASE
 }
 
+# bats test_tags=full
 @test "W19 parameters whose file changed are applied at the next start, though the operator's digest is the same" {
     fault <<'CASE'
 mkdir /vm/drivers
