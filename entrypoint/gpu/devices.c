@@ -220,7 +220,7 @@ static int unload_graphics(struct takeover *takeover, const struct strv *loaded)
 	return refuse_graphics(takeover, r);
 }
 
-/* The way back is noted before. @override: its driver_override, or "". */
+/* What undoes it is noted before. @override: its driver_override, or "". */
 static int unbind(
 	struct takeover *takeover, const struct pci_function *function, const char *override)
 {

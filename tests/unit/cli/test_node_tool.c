@@ -15,7 +15,7 @@
 static char data_folder[] = ".", os_name[] = "debian12", os_id[] = "debian", os_version[] = "12";
 static char *os_files[] = { os_name, NULL };
 static char file_url[] = "file:///srv/mirror", other_url[] = "https://c.test/security";
-static char somebody[] = "somebody", pem[] = "/etc/ours.pem";
+static char user[] = "user", pem[] = "/etc/ours.pem";
 
 struct site {
 	struct build build;
@@ -72,7 +72,7 @@ static void a_sites_secrets_and_folders_are_not_for_nodes(void **state)
 
 	(void) state;
 	make_site(&site);
-	site.mirrors[0].credentials.user = somebody;
+	site.mirrors[0].credentials.user = user;
 	site.mirrors[1].url = file_url;
 	assert_false(node_tool_fetches(&site.build));
 	site.mirrors[0].credentials.user = NULL;

@@ -7,7 +7,7 @@
 
 #include <sys/stat.h>
 
-#include "entrypoint/nic/nic_internal.h"
+#include "tests/unit/entrypoint/nic_bench.h"
 
 #define HOST_TREE "host/lib/modules/" KREL
 #define STATE     NIC_STATE_FOLDER "/"
@@ -29,30 +29,6 @@ static void write_build(const struct folder *folder, const char *path, unsigned 
 	assert_non_null(note);
 	note[sizeof(name) + 19] = (char) last;
 	folder_write(folder, path, data, size);
-}
-
-static char kept[] = "inventory/.slipway";
-
-/* A container on that node. */
-struct bench {
-	struct nic nic;
-	struct action action;
-	struct module_lookup lookup;
-};
-
-static void open_bench(struct bench *bench, const struct folder *folder)
-{
-	*bench = (struct bench){ .nic = { .inputs = { .journal_folder = kept } } };
-	bench->nic.role.root_fd = folder->fd;
-	bench->nic.role.host_root = "/host";
-	(void) snprintf(bench->nic.role.krel, sizeof(bench->nic.role.krel), "%s", KREL);
-	bench->action.role = &bench->nic;
-	bench->lookup.action = &bench->action;
-}
-
-static void close_bench(struct bench *bench)
-{
-	module_lookup_free(&bench->lookup);
 }
 
 static void add(struct swap_plan *plan, const char *name, unsigned char last, enum swap_part part,

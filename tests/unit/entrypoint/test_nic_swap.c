@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "entrypoint/role/parameters.h"
-#include "entrypoint/nic/nic_internal.h"
+#include "tests/unit/entrypoint/nic_bench.h"
 
 #define HOST_TREE "host/lib/modules/" KREL
 #define KEPT      "inventory/.slipway/loaded"
@@ -31,30 +31,6 @@ static void write_build(const struct folder *folder, const char *path, unsigned 
 static void build_id(char id[BUILD_ID_HEX_SIZE], unsigned char last)
 {
 	(void) snprintf(id, BUILD_ID_HEX_SIZE, "%.38s%02x", BUILD_ID, last);
-}
-
-static char inventory[] = "inventory/.slipway";
-
-/* A container on that node. */
-struct bench {
-	struct nic nic;
-	struct action action;
-	struct module_lookup lookup;
-};
-
-static void open_bench(struct bench *bench, const struct folder *folder)
-{
-	*bench = (struct bench){ .nic = { .inputs = { .journal_folder = inventory } } };
-	bench->nic.role.root_fd = folder->fd;
-	bench->nic.role.host_root = "/host";
-	(void) snprintf(bench->nic.role.krel, sizeof(bench->nic.role.krel), "%s", KREL);
-	bench->action.role = &bench->nic;
-	bench->lookup.action = &bench->action;
-}
-
-static void close_bench(struct bench *bench)
-{
-	module_lookup_free(&bench->lookup);
 }
 
 static void expect_at(
