@@ -205,7 +205,7 @@ static int open_file(const struct elf_module *module, struct elf_file *file, str
 {
 	if (module->data)
 		return elf_file_open_memory(file, module->data, module->data_size, error);
-	return elf_file_open(file, module->dir_fd, module->path, memory, error);
+	return elf_file_open(file, module->dir_fd, module->path, module->mapped, memory, error);
 }
 
 static struct elf_module *new_module(const struct elf_module *source)
@@ -250,6 +250,13 @@ static int open_any(const struct elf_module *source, struct elf_module **ret, st
 int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struct error *error)
 {
 	return open_any(&(struct elf_module){ .path = path, .dir_fd = dir_fd }, ret, error);
+}
+
+int elf_module_open_mapped(
+	int dir_fd, const char *path, struct elf_module **ret, struct error *error)
+{
+	return open_any(
+		&(struct elf_module){ .path = path, .dir_fd = dir_fd, .mapped = true }, ret, error);
 }
 
 int elf_module_open_brief(

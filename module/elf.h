@@ -37,6 +37,12 @@ int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struc
  */
 int elf_module_open_brief(
 	int dir_fd, const char *path, struct elf_module **ret, struct error *error);
+/*
+ * By mapping the file: of a driver of 50 MB that takes a fifth of the time. For a process that can
+ * do with its death by SIGBUS should the file shrink meanwhile.
+ */
+int elf_module_open_mapped(
+	int dir_fd, const char *path, struct elf_module **ret, struct error *error);
 /* From a buffer, packed or not, which the caller keeps as long. @name is for messages. */
 int elf_module_open_memory(const void *data, size_t size, const char *name, struct elf_module **ret,
 	struct error *error);

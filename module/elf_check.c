@@ -393,6 +393,9 @@ static size_t count_zeros(const char *bytes, size_t size)
 {
 	size_t count = 0;
 
+	/* As nearly all are. */
+	if (size && !*bytes && memcmp(bytes, bytes + 1, size - 1) == 0)
+		return size;
 	while (count < size && !bytes[count])
 		count++;
 	return count;

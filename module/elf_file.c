@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 /* The largest module known, nvidia.ko with debug info, takes some 150 MB. */
@@ -101,7 +102,23 @@ static int read_first(struct elf_file *file, struct error *error)
 	return whole ? 0 : add_window(file, tail, file->size - tail, &window, error);
 }
 
-static int open_plain(struct elf_file *file, int dir_fd, const char *path, struct error *error)
+static int map_whole(struct elf_file *file, struct error *error)
+{
+	enum decompress_format format;
+	void *map = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, file->fd, 0);
+
+	if (map == MAP_FAILED)
+		return error_set_errno(error, -errno, "cannot map");
+	file->image = file->mapped = map;
+	file->mapped_size = (size_t) file->size;
+	format = decompress_detect(file->image, file->mapped_size);
+	return format == DECOMPRESS_NONE
+		       ? 0
+		       : unpack(file, format, file->mapped, file->mapped_size, error);
+}
+
+static int open_plain(
+	struct elf_file *file, int dir_fd, const char *path, bool mapped, struct error *error)
 {
 	struct stat status;
 
@@ -116,17 +133,17 @@ static int open_plain(struct elf_file *file, int dir_fd, const char *path, struc
 		return error_set(error, -EFBIG, "larger than %zu MiB: not a kernel module",
 			FILE_SIZE_LIMIT >> 20);
 	file->size = (uint64_t) status.st_size;
-	return read_first(file, error);
+	return mapped && file->size ? map_whole(file, error) : read_first(file, error);
 }
 
-int elf_file_open(struct elf_file *file, int dir_fd, const char *path, struct arena *memory,
-	struct error *error)
+int elf_file_open(struct elf_file *file, int dir_fd, const char *path, bool mapped,
+	struct arena *memory, struct error *error)
 {
 	int r;
 
 	*file = (struct elf_file){ .fd = -1 };
 	file->memory = memory ? memory : &file->own;
-	r = open_plain(file, dir_fd, path, error);
+	r = open_plain(file, dir_fd, path, mapped, error);
 	if (r < 0)
 		elf_file_close(file);
 	return r;
@@ -146,6 +163,8 @@ void elf_file_close(struct elf_file *file)
 	arena_free(&file->own);
 	cleanup_close(&file->fd);
 	free(file->unpacked);
+	if (file->mapped)
+		(void) munmap(file->mapped, file->mapped_size);
 	*file = (struct elf_file){ .fd = -1 };
 }
 
@@ -301,6 +320,10 @@ static void note_section(struct elf_parts *parts, unsigned int index)
 {
 	const char *name = elf_section_name(parts, index);
 
+	/* Their second letters. Most sections have another: thousands of .text.* in a large driver.
+	 */
+	if (!*name || !strchr("_dgmn", name[1]))
+		return;
 	for (unsigned int i = 0; i < ELF_KNOWN_COUNT; i++) {
 		struct elf_found *found = &parts->found[i];
 

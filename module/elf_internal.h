@@ -59,7 +59,9 @@ struct elf_window;
 struct elf_file {
 	int fd;            /* or -1 */
 	const char *image; /* the whole content, where there is it; or NULL */
-	char *unpacked;    /* what of it is ours to free */
+	char *unpacked;    /* what of it is ours to free, */
+	void *mapped;      /* and to unmap */
+	size_t mapped_size;
 	uint64_t size;     /* of the unpacked content */
 	struct elf_window *windows;
 	struct arena *memory; /* that these lie in */
@@ -67,11 +69,12 @@ struct elf_file {
 };
 
 /*
- * Both leave @file empty on failure; messages do not name the file. @memory, or NULL: where what is
- * read lies; it is the caller's to take back after elf_file_close().
+ * Both leave @file empty on failure; messages do not name the file. @mapped: the file is mapped,
+ * not read (elf_module_open_mapped()). @memory, or NULL: where what is read lies; it is the
+ * caller's to take back after elf_file_close().
  */
-int elf_file_open(struct elf_file *file, int dir_fd, const char *path, struct arena *memory,
-	struct error *error) _must_check_;
+int elf_file_open(struct elf_file *file, int dir_fd, const char *path, bool mapped,
+	struct arena *memory, struct error *error) _must_check_;
 int elf_file_open_memory(
 	struct elf_file *file, const void *data, size_t size, struct error *error) _must_check_;
 void elf_file_close(struct elf_file *file);
@@ -104,7 +107,8 @@ int cms_read_signer(const void *data, size_t size, size_t offset, struct cms_fac
 /* ---- .modinfo: "key=value" strings, found as the kernel's get_next_modinfo() finds them */
 
 struct modinfo {
-	char *text; /* the strings; a NUL ends the last one */
+	char *text;  /* the strings; a NUL ends the last one */
+	size_t size; /* of the section: no string begins behind it */
 	struct modinfo_entry {
 		uint32_t offset; /* where in the text it begins */
 		uint32_t mark;   /* of its key: most that differ show here already; 0: no '=' */
@@ -308,6 +312,7 @@ struct elf_module {
 	uint16_t machine;
 	bool readable; /* 64-bit little-endian: the rest is filled in */
 	bool brief;    /* of the rest only info and build_id are */
+	bool mapped;   /* how the file is opened */
 	bool has_basic;
 	bool has_extended;
 	uint64_t struct_size;

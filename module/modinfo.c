@@ -15,31 +15,31 @@ static uint32_t mark_of(const char *key, size_t length)
 	       (uint32_t) bytes[length - 1] | 1u << 31;
 }
 
-/* Where the next string begins, at or after @offset; @size at the end. */
-static size_t skip_padding(const struct modinfo *info, size_t offset, size_t size)
+/* Where a string begins, at or after @offset; info->size or more at the end. */
+static size_t skip_padding(const struct modinfo *info, size_t offset)
 {
-	while (offset < size && !info->text[offset])
+	while (offset < info->size && !info->text[offset])
 		offset++;
 	return offset;
 }
 
-static size_t next_string(const struct modinfo *info, size_t offset, size_t size)
+static size_t next_string(const struct modinfo *info, size_t offset)
 {
-	return skip_padding(info, offset + strlen(info->text + offset) + 1, size);
+	return skip_padding(info, offset + strlen(info->text + offset) + 1);
 }
 
-static int index_strings(struct modinfo *info, size_t size, struct arena *memory)
+static int index_strings(struct modinfo *info, struct arena *memory)
 {
-	const size_t start = skip_padding(info, 0, size);
+	const size_t start = skip_padding(info, 0);
 	struct modinfo_entry *entry;
 
-	for (size_t offset = start; offset < size; offset = next_string(info, offset, size))
+	for (size_t offset = start; offset < info->size; offset = next_string(info, offset))
 		info->count++;
 	info->entries = arena_alloc(memory, info->count * sizeof(*info->entries));
 	if (!info->entries)
 		return -ENOMEM;
 	entry = info->entries;
-	for (size_t offset = start; offset < size; offset = next_string(info, offset, size)) {
+	for (size_t offset = start; offset < info->size; offset = next_string(info, offset)) {
 		const char *text = info->text + offset;
 		const char *equals = strchr(text, '=');
 
@@ -54,7 +54,7 @@ int modinfo_read(
 {
 	size_t tail = 0;
 
-	*info = (struct modinfo){ 0 };
+	*info = (struct modinfo){ .size = size };
 	if (size > UINT32_MAX - 1)
 		return -EFBIG;
 	if (size && data[size - 1])
@@ -65,23 +65,22 @@ int modinfo_read(
 	if (size)
 		memcpy(info->text, data, size + tail);
 	info->text[size + tail] = '\0';
-	return index_strings(info, size, memory);
+	return index_strings(info, memory);
 }
 
-/* The first entry that lies behind @previous. */
-static size_t find_after(const struct modinfo *info, const char *previous)
+static bool is_of_key(const char *entry, const char *key, size_t length)
 {
-	size_t start = 0, end = info->count;
+	return strncmp(entry, key, length) == 0 && entry[length] == '=';
+}
 
-	while (previous && start < end) {
-		size_t middle = start + (end - start) / 2;
-
-		if (info->text + info->entries[middle].offset < previous)
-			start = middle + 1;
-		else
-			end = middle;
-	}
-	return start;
+/* Behind another of its key: of thousands of aliases each is asked for like that. */
+static const char *next_after(
+	const struct modinfo *info, const char *key, size_t length, size_t offset)
+{
+	while ((offset = next_string(info, offset)) < info->size)
+		if (is_of_key(info->text + offset, key, length))
+			return info->text + offset + length + 1;
+	return NULL;
 }
 
 const char *modinfo_next(const struct modinfo *info, const char *key, const char *previous)
@@ -89,11 +88,12 @@ const char *modinfo_next(const struct modinfo *info, const char *key, const char
 	size_t length = strlen(key);
 	uint32_t mark = mark_of(key, length);
 
-	for (size_t i = find_after(info, previous); i < info->count; i++) {
+	if (previous)
+		return next_after(info, key, length, (size_t) (previous - info->text));
+	for (size_t i = 0; i < info->count; i++) {
 		const char *entry = info->text + info->entries[i].offset;
 
-		if (info->entries[i].mark == mark && strncmp(entry, key, length) == 0 &&
-			entry[length] == '=')
+		if (info->entries[i].mark == mark && is_of_key(entry, key, length))
 			return entry + length + 1;
 	}
 	return NULL;

@@ -165,6 +165,7 @@ struct set_work {
 	} users;
 	uint32_t *order; /* members that can be loaded, in their order */
 	size_t order_count;
+	struct strv aliases; /* of members, with '_', listed when one is asked for */
 };
 
 static inline const struct elf_module *set_module(const struct set_work *work, uint32_t member)

@@ -219,6 +219,7 @@ static void work_done(struct set_work *work)
 	name_table_free(&work->names);
 	name_table_free(&work->kernel);
 	name_table_free(&work->symbols);
+	strv_free(&work->aliases);
 }
 
 static void export_of(

@@ -121,20 +121,25 @@ static int judge_depends(struct set_work *work, uint32_t member, const char *nam
 
 /* Only an alias that looks like a module's name can be a softdep: not "pci:v…", not "snd-card-*".
  */
-static bool is_alias(const struct set_work *work, const char *name)
+static int list_aliases(struct set_work *work)
 {
-	size_t length = strlen(name);
+	char name[WORD_SIZE];
 
 	for (uint32_t i = 0; i < work->set->member_count; i++) {
 		const struct elf_module *module = set_module(work, i);
 		const char *alias = NULL;
 
-		while (module && (alias = elf_module_info_next(module, "alias", alias)))
-			if (strcspn(alias, ":*/") == length && !alias[length] &&
-				proof_same_chars(alias, name, length))
-				return true;
+		while (module && (alias = elf_module_info_next(module, "alias", alias))) {
+			size_t length = strcspn(alias, ":*/");
+
+			if (alias[length] || length >= sizeof(name))
+				continue;
+			module_name_copy(alias, length, name, sizeof(name));
+			if (strv_push(&work->aliases, name) < 0)
+				return -ENOMEM;
+		}
 	}
-	return false;
+	return 0;
 }
 
 /* Of a name that is no module's it takes the kernel's aliases to tell, which we have not. */
@@ -142,7 +147,11 @@ static int judge_softdep(struct set_work *work, uint32_t member, const char *nam
 {
 	const struct proof_about about = { .exporter = name };
 
-	if (!work->set->kernel_modules || is_there(work, name) || is_alias(work, name))
+	if (!work->set->kernel_modules || is_there(work, name))
+		return 0;
+	if (!work->aliases.count && list_aliases(work) < 0)
+		return -ENOMEM;
+	if (strv_contains(&work->aliases, name))
 		return 0;
 	return proof_append(&work->set->findings, work->nodes[member].label, PROOF_NOTE,
 		"softdep-missing", 0, NULL, &about,

@@ -364,6 +364,7 @@ static int open_input(
 	const char *krel = krel_of(verify);
 	int r;
 
+	input->listed = &verify->kernel.own;
 	r = verify_input_open(input, &verify->context, error);
 	if (r == -EIO)
 		verify->failure = EXIT_CODE_IMAGE;

@@ -77,7 +77,7 @@ static int open_member(struct proving *proving, const char *name, struct proof_m
 	int r = loader_file(proving->loader, name, &path, &why);
 
 	if (r == 0)
-		r = elf_module_open(proving->role->root_fd, path, &module, &why);
+		r = elf_module_open_mapped(proving->role->root_fd, path, &module, &why);
 	if (r == 0)
 		proving->modules[proving->module_count++] = module;
 	member->module = module;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file that is read in parts, the same in memory and what is read of it in brief: all have to see
- * the same, whatever it holds. */
+/* A file that is read in parts, mapped, in memory and in brief: all have to see the same, whatever
+ * it holds. */
 #include "tests/unit/support.h"
 
 #include "common/fs.h"
@@ -48,17 +48,22 @@ static bool expect_same(const struct folder *folder, const char *data, size_t si
 	static const char path[] = "m.ko";
 	_cleanup_module_ struct elf_module *memory = NULL;
 	_cleanup_module_ struct elf_module *read = NULL;
+	_cleanup_module_ struct elf_module *mapped = NULL;
 	_cleanup_module_ struct elf_module *brief = NULL;
-	struct error memory_why = { "" }, read_why = { "" }, brief_why = { "" };
+	struct error memory_why = { "" }, read_why = { "" }, brief_why = { "" },
+		     mapped_why = { "" };
 	int r;
 
 	folder_write(folder, path, data, size);
 	r = elf_module_open(folder->fd, path, &read, &read_why);
 	assert_int_equal(elf_module_open_memory(data, size, path, &memory, &memory_why), r);
 	assert_string_equal(memory_why.text, read_why.text);
+	assert_int_equal(elf_module_open_mapped(folder->fd, path, &mapped, &mapped_why), r);
+	assert_string_equal(mapped_why.text, read_why.text);
 	if (r < 0)
 		return false;
 	expect_equal_content(read, memory);
+	expect_equal_content(read, mapped);
 	assert_int_equal(elf_module_open_brief(folder->fd, path, &brief, &brief_why), 0);
 	for (const char *const *key = (const char *const[]){ "name", "vermagic", "depends", NULL };
 		*key; key++) {
