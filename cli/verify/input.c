@@ -171,19 +171,6 @@ static bool is_wanted(void *context, const char *path)
 	return module_suffix(path) || strcmp(name, "Module.symvers") == 0;
 }
 
-/* Does a file begin as an archive does? What is cut short or damaged further on still does. */
-static bool begins_as_archive(const char *path)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char start[512] = "";
-
-	return fd < 0 || read(fd, start, sizeof(start)) < 0 ||
-	       decompress_detect(start, sizeof(start)) != DECOMPRESS_NONE ||
-	       memcmp(start, "BZh", 3) == 0 || memcmp(start, "\x5d\0\0", 3) == 0 || /* lzma */
-	       memcmp(start, "!<arch>\n", 8) == 0 || memcmp(start, "\xed\xab\xee\xdb", 4) == 0 ||
-	       memcmp(start + 257, "ustar", 5) == 0;
-}
-
 /* A manifest that names a layer which is not there is damage, not a missing file of the user's. */
 static int unpack_image(const char *path, bool archive, const struct unpack *unpack,
 	struct verify_input *input, struct error *error)
@@ -218,7 +205,7 @@ static int unpack_archive(const char *path, const struct unpack *unpack, struct 
 		return r;
 	/* What libarchive minds, with what to do about it. */
 	why = *error;
-	if (begins_as_archive(path))
+	if (archive_input_begins(path))
 		return error_set(
 			error, r, "%s: it is damaged or cut short: copy it anew", why.text);
 	return error_set(error, -EINVAL,

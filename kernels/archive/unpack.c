@@ -10,6 +10,7 @@
 #include "common/path.h"
 #include "common/strv.h"
 #include "common/xalloc.h"
+#include "module/elf.h"
 
 #define BLOCK_BYTES ((size_t) 128 << 10)
 
@@ -42,6 +43,18 @@ int archive_input_kind(int dir_fd, const char *path, enum archive_kind *ret_kind
 	else
 		*ret_kind = ARCHIVE_KIND_TAR;
 	return 0;
+}
+
+bool archive_input_begins(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char start[512] = "";
+
+	return fd < 0 || read(fd, start, sizeof(start)) < 0 ||
+	       decompress_detect(start, sizeof(start)) != DECOMPRESS_NONE ||
+	       memcmp(start, "BZh", 3) == 0 || memcmp(start, "\x5d\0\0", 3) == 0 || /* lzma */
+	       memcmp(start, "!<arch>\n", 8) == 0 || memcmp(start, "\xed\xab\xee\xdb", 4) == 0 ||
+	       memcmp(start + 257, "ustar", 5) == 0;
 }
 
 int archive_input_damaged(const char *name, struct archive *archive, struct error *error)

@@ -30,6 +30,9 @@ struct archive_input {
 /* By the first bytes, never by the name. Negative errno when it cannot be read. */
 int archive_input_kind(int dir_fd, const char *path, enum archive_kind *ret_kind) _must_check_;
 
+/* Does it begin as an archive, or cannot be read? Then what cannot be unpacked is damaged. */
+bool archive_input_begins(const char *path);
+
 /*
  * Opens a file of that kind; with @member (a tarball only) the archive in the entry of this name.
  * -EBADMSG when it is no such archive, -ENOENT without the member. The caller closes it with

@@ -10,7 +10,6 @@
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 #include "kernels/local/image.h"
-#include "module/elf.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)
 
@@ -101,18 +100,6 @@ const char *local_kind_name(enum local_kind kind)
 	return names[kind];
 }
 
-/* What begins as an archive is one: then it did not come whole. */
-static bool begins_as_archive(const char *path)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char start[512] = "";
-	ssize_t size = fd < 0 ? -1 : pread(fd, start, sizeof(start), 0);
-
-	return size > 0 &&
-	       (decompress_detect(start, (size_t) size) != DECOMPRESS_NONE ||
-		       memcmp(start, "BZh", 3) == 0 || memcmp(start + 257, "ustar", 5) == 0);
-}
-
 static int scan_archive(struct local_input *input, enum archive_kind kind, struct error *error)
 {
 	_cleanup_(archive_input_close) struct archive_input archive;
@@ -121,7 +108,7 @@ static int scan_archive(struct local_input *input, enum archive_kind kind, struc
 
 	if (r == 0)
 		r = local_scan_archive(&input->scan, &archive, input->path, NULL, &why);
-	if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && begins_as_archive(input->path))
+	if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && archive_input_begins(input->path))
 		return error_set(error, -EINVAL,
 			"--kernel-from %s: an archive that is cut short or damaged: copy or make "
 			"it again (%s)",
