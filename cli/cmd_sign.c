@@ -6,7 +6,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/json.h"
-#include "cli/sign/sign.h"
+#include "cli/sign/sign_folder.h"
 #include "common/xalloc.h"
 
 enum action {

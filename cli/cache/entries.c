@@ -9,7 +9,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "cli/image/image.h"
+#include "cli/image/image_record.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/fetch/store.h"

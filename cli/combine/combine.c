@@ -12,7 +12,7 @@
 #include "common/tag.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
-#include "kernels/local/image.h"
+#include "kernels/local/local_image.h"
 #include "kernels/tree/depends.h"
 #include "module/elf.h"
 #include "module/running.h"

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "cli/context.h"
-#include "cli/image/image.h"
+#include "cli/image/image_record.h"
 
 #define COMBINE_MAX 64 /* images, and kernels of all of them: what one command line can mean */
 

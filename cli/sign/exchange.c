@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "cli/json.h"
-#include "cli/sign/sign.h"
+#include "cli/sign/sign_folder.h"
 #include "common/fs.h"
 #include "common/hash.h"
 #include "common/xalloc.h"

@@ -14,7 +14,7 @@
 #include "cli/exit_code.h"
 #include "cli/kernel/kernel.h"
 #include "cli/options.h"
-#include "cli/sign/sign.h"
+#include "cli/sign/sign_folder.h"
 #include "module/sign.h"
 
 /* What modules are compiled of. */

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/image/image.h"
+#include "cli/image/image_record.h"
 #include "cli/json.h"
 #include "cli/image/place.h"
 #include "common/xalloc.h"

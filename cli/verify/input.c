@@ -12,7 +12,7 @@
 #include "common/path.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
-#include "kernels/local/image.h"
+#include "kernels/local/local_image.h"
 #include "kernels/local/scan.h"
 #include "kernels/tool.h"
 #include "kernels/tree/depends.h"

@@ -18,7 +18,7 @@
 #include "common/path.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/kill_point.h"
-#include "entrypoint/engine/lock.h"
+#include "entrypoint/engine/lock_file.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"

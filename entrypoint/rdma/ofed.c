@@ -10,7 +10,7 @@
 #include "common/conf.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/engine/lock.h"
+#include "entrypoint/engine/lock_file.h"
 #include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/mounts.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "common/fs.h"
-#include "entrypoint/engine/lock.h"
+#include "entrypoint/engine/lock_file.h"
 #include "entrypoint/engine/statefile.h"
 #include "entrypoint/role/mounts.h"
 

@@ -15,7 +15,7 @@
 #include "common/conf.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/engine/lock.h"
+#include "entrypoint/engine/lock_file.h"
 #include "entrypoint/engine/spawn.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/rdma/ofed.h"

@@ -9,7 +9,7 @@
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
-#include "kernels/local/image.h"
+#include "kernels/local/local_image.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)
 

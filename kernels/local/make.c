@@ -7,7 +7,7 @@
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
-#include "kernels/local/image.h"
+#include "kernels/local/local_image.h"
 #include "kernels/local/local.h"
 #include "kernels/tree/depends.h"
 #include "module/elf.h"

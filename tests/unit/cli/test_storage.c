@@ -2,7 +2,7 @@
 /* Which image a tag stands for after a build, with a buildah of the test's own in PATH. */
 #include "tests/unit/support.h"
 
-#include "cli/image/image.h"
+#include "cli/image/image_record.h"
 
 #define OURS      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define THEIRS    "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"

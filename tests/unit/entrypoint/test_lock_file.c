@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "entrypoint/engine/lock.h"
+#include "entrypoint/engine/lock_file.h"
 
 static void one_holder_at_a_time(void **state)
 {

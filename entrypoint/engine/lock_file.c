@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/engine/lock.h"
+#include "entrypoint/engine/lock_file.h"
 
 #include <fcntl.h>
 #include <stdint.h>

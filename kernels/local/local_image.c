@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/local/image.h"
+#include "kernels/local/local_image.h"
 
 #include <fcntl.h>
 #include <string.h>

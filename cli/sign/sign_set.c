@@ -6,7 +6,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "cli/sign/sign.h"
+#include "cli/sign/sign_folder.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 

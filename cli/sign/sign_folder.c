@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/sign/sign.h"
+#include "cli/sign/sign_folder.h"
 
 #include <fcntl.h>
 #include <string.h>

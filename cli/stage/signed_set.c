@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/sign/sign.h"
+#include "cli/sign/sign_folder.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 

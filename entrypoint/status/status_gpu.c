@@ -9,7 +9,7 @@
 #include "common/conf.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/engine/lock.h"
+#include "entrypoint/engine/lock_file.h"
 #include "entrypoint/gpu/procfs.h"
 #include "entrypoint/role/pci.h"
 #include "entrypoint/role/roles.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/image/image.h"
+#include "cli/image/image_record.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/image/image.h"
+#include "cli/image/image_record.h"
 #include "cli/image/place.h"
 #include "cli/verify/verify.h"
 #include "common/conf.h"
@@ -183,7 +183,7 @@ void proof_key(const struct stage *stage, struct key *key)
 {
 	/* The rules, which the init follows too, and what gathers what they are asked about. */
 	static const char *const sources[] = { "module", "cli/verify", "cli/json.c",
-		"cli/stage/proof.c" };
+		"cli/stage/stage_proof.c" };
 	const struct probe *probe = key->build->kernel.node.probe;
 
 	(void) stage;

@@ -4,7 +4,7 @@
  * root file system (seam 3 of docs/architecture.md) is made of hard links: the set, what it needs
  * of the kernel, slipway-init, image.conf and what depmod makes.
  */
-#include "cli/image/image.h"
+#include "cli/image/image_record.h"
 
 #include <fcntl.h>
 #include <string.h>
