@@ -65,7 +65,7 @@ const struct option_table explain_options = {
 		"\n"
 		"Says which input of a build was wrong, and what to do about it, when a module does not\n"
 		"load. TEXT is what insmod, modprobe or dmesg printed, quoted or not. One word that\n"
-		"is a file's name, or - for stdin, is read; lines about other things are passed over:\n"
+		"is a file's name, or - for stdin, is read; lines about other things are skipped:\n"
 		"  dmesg | slipway explain --module nvidia-peermem.ko -\n"
 		"\n",
 	.notes = "With none of them whose a symbol is can only be guessed by its name.\n\n",

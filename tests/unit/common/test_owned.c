@@ -84,7 +84,7 @@ static void what_is_anothers_is_refused(void **state)
 	const struct folder *folder = *state;
 
 	if (geteuid() != 0)
-		skip(); /* nobody else can give files away */
+		skip(); /* only root can give files away */
 	folder_write_text(folder, "a/file", "text");
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		assert_int_equal(fchownat(folder->fd, parts[i], NOBODY, 0, 0), 0);

@@ -96,7 +96,7 @@ static void test_links_of_sources(void **state)
 	assert_leads(folder, "usr/src/ofa_kernel/default", "x86_64/6.1-b");
 	assert_leads(folder, "usr/src/ofa_kernel/6.1-a", "x86_64/6.1-a");
 	assert_leads(folder, "usr/src/ofa_kernel/6.1-b", "x86_64/6.1-b");
-	/* Somebody's folder stays. */
+	/* The user's own folder stays. */
 	folder_write_text(folder, "usr/src/ofa_kernel/x86_64/6.1-c/Module.symvers", "");
 	folder_write_text(folder, "usr/src/ofa_kernel/6.1-c/Module.symvers", "theirs");
 	assert_int_equal(sources_link(folder->fd, "usr/src", "x86_64", "6.1-c", &error), 0);

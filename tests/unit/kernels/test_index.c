@@ -140,7 +140,7 @@ static void mirrors_out_of_reach_leave_the_old_lists(void **state)
 	assert_contains(asking.index->warning, "the list of test is 3 days old: ");
 	expect_version(&asking, folder, true, "1");
 	assert_contains(asking.index->warning, "3 days old: working offline");
-	/* Whoever asks for a refresh wants to know that there was none. */
+	/* The user who asks for a refresh wants to know that there was none. */
 	asking.options.refresh = true;
 	assert_int_equal(asking_run(&asking, folder, false), -EHOSTUNREACH);
 	asking.options.refresh = false;
@@ -150,7 +150,7 @@ static void mirrors_out_of_reach_leave_the_old_lists(void **state)
 	asking_done(&asking);
 }
 
-/* Whoever keeps the mirror away must not keep a list alive that has expired. */
+/* One who blocks the mirror must not keep a list alive that has expired. */
 static void expired_lists_are_no_answer_of_an_unreachable_mirror(void **state)
 {
 	const struct folder *folder = *state;

@@ -49,7 +49,7 @@ static void only_what_was_told_to_stop_is_interrupted(void **state)
 	};
 
 	(void) state;
-	/* Whoever runs this under nohup wants that for slipway's children too, and not here. */
+	/* A user who runs this under nohup wants that for slipway's children too, and not here. */
 	(void) signal(SIGHUP, SIG_DFL);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct error error = { 0 };

@@ -198,7 +198,7 @@ static void wishes_make_an_order_but_no_cycle(void **state)
 	add_changed(&chain, "c.ko", 'c', 'k', 'k', NULL, NULL);
 	run(&chain);
 	assert_order(&chain, "c.ko b.ko a.ko");
-	/* They wish for each other: they load, in some order; who needs one comes behind it. */
+	/* Each wants the other: they load, in some order; who needs one comes behind it. */
 	chain_start(&circle, *state, KERNEL);
 	add_changed(&circle, "a.ko", 'a', 'k', 'b', NULL, NULL);
 	add_changed(&circle, "b.ko", 'b', 'a', 'a', NULL, NULL);
@@ -237,7 +237,7 @@ static void a_kernels_module_that_is_needed_exports_too(void **state)
 	assert_finding(&chain.members[0].proof, "duplicate-export", PROOF_REFUSAL, ENOEXEC);
 	assert_contains(chain.members[0].proof.findings[0].text,
 		"the kernel's link_k exports too, and that is loaded for link_a");
-	/* Nobody needs it: a note. */
+	/* No module needs it: a note. */
 	chain_start(
 		&idle, *state, KERNEL "0x00000011\tlink_a_offers\tdrivers/idle\tEXPORT_SYMBOL\t\n");
 	add(&idle, "a.ko", 'a', 'k');

@@ -141,7 +141,7 @@ static void srcversion_is_the_second_witness(void **state)
 	running_close(&running);
 }
 
-/* Loaded from a file that is gone: kallsyms tells who has the symbol, nobody tells the CRC. */
+/* Loaded from a file that is gone: kallsyms has the symbol, nothing has its CRC. */
 static void what_no_file_explains_is_a_doubt(void **state)
 {
 	const struct folder *folder = *state;
@@ -159,7 +159,7 @@ static void what_no_file_explains_is_a_doubt(void **state)
 	assert_int_equal(running_unidentified(running)->count, 1);
 	assert_string_equal(running_unidentified(running)->items[0], "ib_uverbs");
 	running_close(&running);
-	/* Nobody exports it: that is known. */
+	/* No module exports it: that is known. */
 	folder_write_text(folder, "proc/kallsyms",
 		"0000000000000000 T printk\n"
 		"0000000000000000 t " REGISTER "\t[ib_uverbs]\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is to be loaded exports too: whoever stays and has the same is in its way. */
+/* What is to be loaded exports too: a module that stays and has the same is in its way. */
 #include "tests/unit/node_folder.h"
 
 #include "module/running.h"
@@ -56,7 +56,7 @@ static void what_a_driver_that_stays_exports_is_refused(void **state)
 	_cleanup_(node_done) struct node node;
 
 	exporter_init(&node, folder, &exporter);
-	/* Somebody's driver of another name, made of a file with the same export. */
+	/* A driver of another name, made of a file with the same export. */
 	folder_write_text(
 		folder, "proc/modules", "foreign 180224 0 - Live 0x0000000000000000 (OE)\n");
 	write_note(folder, "foreign", 0x67);

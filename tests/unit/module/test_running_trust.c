@@ -41,7 +41,7 @@ static int read_keyring(int32_t keyring, int32_t *ret, size_t count)
 		ret[0] = 3;
 		return 1;
 	default:
-		fail_msg("nobody should ask for keyring %d", (int) keyring);
+		fail_msg("keyring %d should not be asked for", (int) keyring);
 		return -EINVAL;
 	}
 }
@@ -159,7 +159,7 @@ static void only_keyrings_for_modules_count(void **state)
 	assert_int_equal(trust->maybe_keys->count, 1);
 	assert_string_equal(trust->maybe_keys->items[0], "Vendor: bbbb");
 	running_close(&running);
-	/* Nobody can tell which keyring holds them: a description is no proof. */
+	/* It is not known which keyring holds them: a description is no proof. */
 	node.sources.read_keyring = NULL;
 	running = node_folder_run(&node);
 	trust = &running_kernel(running)->trust;
