@@ -29,6 +29,7 @@ enum der_tag {
 	DER_SET = 0x31,
 	DER_CONTEXT_0 = 0xa0, /* [0], constructed */
 	DER_CONTEXT_1 = 0xa1,
+	DER_CONTEXT_3 = 0xa3,
 	DER_CONTEXT_0_PRIMITIVE = 0x80,
 };
 
@@ -389,6 +390,7 @@ static void read_signer(struct reader *reader, struct der *in, unsigned int mess
 {
 	struct der signer = take(reader, in, DER_SEQUENCE, "the signer");
 	unsigned int version = read_version(reader, &signer, "the signer's version");
+	unsigned int tag;
 	struct der value;
 
 	if (reader->code == 0 && (version == 1) != (message_version == 1))
@@ -405,6 +407,10 @@ static void read_signer(struct reader *reader, struct der *in, unsigned int mess
 		ARRAY_SIZE(algorithms), facts->algorithm);
 	value = take(reader, &signer, DER_OCTETS, "the signature's value");
 	ret->signature = bytes_of(&value);
+	/* Attributes that are not signed: a set, or a sequence of them. */
+	if (der_is_next(&signer, DER_CONTEXT_1) || der_is_next(&signer, DER_CONTEXT_3))
+		(void) take_any(reader, &signer, &tag);
+	expect_end(reader, &signer, "the signer");
 }
 
 static void read_signers(struct reader *reader, struct der signers, unsigned int message_version,

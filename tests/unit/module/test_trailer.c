@@ -144,6 +144,25 @@ static void a_signer_may_be_named_by_key_id(void **state)
 	assert_false(facts.has_attributes || facts.has_content || facts.has_certificates);
 }
 
+/* Seed 2 of the agreement test on 6.12.117: a bit of the value's length. */
+static void a_signer_that_goes_on_is_refused(void **state)
+{
+	unsigned char message[sizeof(by_key_id)];
+	struct cms_facts facts;
+	struct error error = { 0 };
+
+	(void) state;
+	memcpy(message, by_key_id, sizeof(message));
+	message[sizeof(message) - 3] = 1;
+	assert_int_equal(cms_read(message, sizeof(message), 0, &facts, &error), -EBADMSG);
+	assert_string_equal(error.text, "damaged signature: the signer goes on at offset 75");
+	/* Attributes that are not signed may follow. */
+	message[sizeof(message) - 3] = 0;
+	message[sizeof(message) - 2] = 0xa1;
+	message[sizeof(message) - 1] = 0;
+	assert_int_equal(cms_read(message, sizeof(message), 0, &facts, &error), 0);
+}
+
 static void every_cut_is_refused_with_a_place(void **state)
 {
 	(void) state;
@@ -180,6 +199,7 @@ int main(void)
 		cmocka_unit_test(an_unknown_type_is_not_damage),
 		cmocka_unit_test(the_types_before_4_3_are_not_checked),
 		cmocka_unit_test(a_signer_may_be_named_by_key_id),
+		cmocka_unit_test(a_signer_that_goes_on_is_refused),
 		cmocka_unit_test(every_cut_is_refused_with_a_place),
 		cmocka_unit_test(unknown_algorithms_are_shown_as_numbers),
 	};

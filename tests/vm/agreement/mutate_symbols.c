@@ -8,13 +8,14 @@
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define SYMBOLS_MAX   8192
 
-/* The kernel follows these while it loads and unloads: it patches code by them, or calls them for
- * parameters. */
+/* The kernel follows these while it loads and unloads: it patches code by them (calls through
+ * pv_ops since 6.8), or calls them for parameters. */
 static bool is_patched(const char *name)
 {
 	return strncmp(name, "__fentry__", 10) == 0 || strncmp(name, "__x86_", 6) == 0 ||
 	       strncmp(name, "__SCT__", 7) == 0 || strncmp(name, "__SCK__", 7) == 0 ||
-	       strncmp(name, "__tracepoint", 12) == 0 || strncmp(name, "param_", 6) == 0;
+	       strcmp(name, "pv_ops") == 0 || strncmp(name, "__tracepoint", 12) == 0 ||
+	       strncmp(name, "param_", 6) == 0;
 }
 
 /* One of the undefined symbols, or NULL. */
