@@ -108,7 +108,7 @@ static int map_whole(struct elf_file *file, struct error *error)
 	void *map = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, file->fd, 0);
 
 	if (map == MAP_FAILED)
-		return error_set_errno(error, -errno, "cannot map");
+		return read_first(file, error);
 	file->image = file->mapped = map;
 	file->mapped_size = (size_t) file->size;
 	format = decompress_detect(file->image, file->mapped_size);
@@ -320,14 +320,13 @@ static void note_section(struct elf_parts *parts, unsigned int index)
 {
 	const char *name = elf_section_name(parts, index);
 
-	/* Their second letters. Most sections have another: thousands of .text.* in a large driver.
-	 */
-	if (!*name || !strchr("_dgmn", name[1]))
+	if (!*name)
 		return;
 	for (unsigned int i = 0; i < ELF_KNOWN_COUNT; i++) {
 		struct elf_found *found = &parts->found[i];
 
-		if (strcmp(name, known_names[i]) != 0)
+		/* Large drivers have thousands of .text.*: most differ in the second letter. */
+		if (name[1] != known_names[i][1] || strcmp(name, known_names[i]) != 0)
 			continue;
 		found->count++;
 		if (!found->any)

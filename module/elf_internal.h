@@ -62,7 +62,7 @@ struct elf_file {
 	char *unpacked;    /* what of it is ours to free, */
 	void *mapped;      /* and to unmap */
 	size_t mapped_size;
-	uint64_t size;     /* of the unpacked content */
+	uint64_t size; /* of the unpacked content */
 	struct elf_window *windows;
 	struct arena *memory; /* that these lie in */
 	struct arena own;     /* where the caller has none for them */

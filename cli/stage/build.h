@@ -49,7 +49,7 @@ struct build_options {
 	bool force;         /* go on where lint found an error, and where modules will not load */
 };
 
-/* ---- options.c */
+/* ---- build_options.c */
 
 /*
  * options_start() of `slipway build`, with its defaults. Borrows from @argv. The caller frees @ret

@@ -137,12 +137,12 @@ void stage_buildah_done(struct buildah *buildah);
  */
 int base_sources(struct build *build, struct strv *argv, struct error *error) _must_check_;
 
-/* ---- sign.c: a set with every module of it signed */
+/* ---- stage_sign.c: a set with every module of it signed */
 
 bool signing_wanted(const struct build *build);
 void signing_free(struct signing *signing);
 
-/* ---- proof.c: PROOF_REPORT, and PROOF_CONF, whose verdict may be a bad one */
+/* ---- stage_proof.c: PROOF_REPORT, and PROOF_CONF, whose verdict may be a bad one */
 
 #define PROOF_REPORT "proof.json" /* in the stage's output and in --output */
 /* In --output, of a build that made no image where there are those of an earlier one. */
@@ -183,7 +183,7 @@ int output_write(struct build *build, struct error *error) _must_check_;
  *                           os-release have them and, where the build had --keyring, "keyring="
  *   data/, mirrors.ini      what SLIPWAY_DATADIR and SLIPWAY_MIRRORS name; no mirrors.ini where no
  *                           mirror is known that a node may ask: such an image fetches nothing
- * Keys lie where the catalogue says. entrypoint/node_build/nodebuild.c runs its verb node-build.
+ * Keys lie where the catalogue says. entrypoint/node_build/run_node_build.c runs its verb node-build.
  */
 
 #define NODE_TOOL_FOLDER "usr/lib/slipway/tool"

@@ -205,7 +205,7 @@ static int unpack_archive(const char *path, const struct unpack *unpack, struct 
 		return r;
 	/* What libarchive minds, with what to do about it. */
 	why = *error;
-	if (archive_input_begins(path))
+	if (archive_looks_damaged(path))
 		return error_set(
 			error, r, "%s: it is damaged or cut short: copy it anew", why.text);
 	return error_set(error, -EINVAL,

@@ -33,7 +33,7 @@ struct verify_input {
 	struct strv symvers; /* Module.symvers files */
 	/* What is unpacked; NULL: what the proof wants. */
 	bool (*wanted)(void *context, const char *path);
-	/* A folder whose modules were listed before: should it be this one. Or NULL. */
+	/* One that is listed already, whose lists serve if it is the same folder; or NULL. */
 	const struct verify_input *listed;
 	struct strv skipped; /* kernel releases whose modules were left out */
 	bool other_kernel;   /* none is of the wanted kernel, so all were taken */

@@ -232,7 +232,7 @@ enum exit_code verify_exit_code(const struct verify *verify);
 
 /* table.c: on stdout, for people. */
 void verify_print(const struct verify *verify);
-/* json.c: one object; docs/verify.md has its schema. */
+/* verify_json.c: one object; docs/verify.md has its schema. */
 void verify_print_json(const struct verify *verify, FILE *file);
 
 /* All of it, and the report on stdout. *ret_code is the exit code of a verdict. */

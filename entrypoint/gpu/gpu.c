@@ -6,7 +6,7 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu_internal.h"
-#include "entrypoint/node_build/nodebuild.h"
+#include "entrypoint/node_build/run_node_build.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/modset.h"

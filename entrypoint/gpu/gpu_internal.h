@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The GPU role's own header. gpu.c has its steps in their order; what a step does stands in
- * parameters.c, devices.c, fast_path.c, driver_root.c or daemons.c.
+ * gpu_parameters.c, devices.c, fast_path.c, driver_root.c or daemons.c.
  */
 #pragma once
 
@@ -65,7 +65,7 @@ static inline const struct gpu *gpu_of_const(const void *role)
 	return role;
 }
 
-/* ---- parameters.c: which modules, with which parameters */
+/* ---- gpu_parameters.c: which modules, with which parameters */
 
 #define MODULE_LIST_MAX 8
 

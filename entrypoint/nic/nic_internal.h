@@ -15,7 +15,7 @@
 
 #include "common/error.h"
 #include "common/strv.h"
-#include "entrypoint/node_build/nodebuild.h"
+#include "entrypoint/node_build/run_node_build.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"

@@ -15,7 +15,7 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/lock_file.h"
-#include "entrypoint/node_build/nodebuild.h"
+#include "entrypoint/node_build/run_node_build.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"
 #include "module/running.h"

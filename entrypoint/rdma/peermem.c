@@ -9,7 +9,7 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/lock_file.h"
-#include "entrypoint/node_build/nodebuild.h"
+#include "entrypoint/node_build/run_node_build.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"

@@ -19,9 +19,9 @@
 /*
  * ---- libkmod: only functions of kmod 20, which CentOS 7 has.
  *
- * A process pays 11 ms for it (tests/bench/run's clock; 8 of them are libcrypto's relocations). So
- * it is opened for what it knows: names, dependencies, options, packed files. What it does by a
- * single system call is that call here: it was 11 of the 15 ms from OFED's flag to nvidia-peermem.
+ * Its dlopen() costs a process more than a start's other steps together (docs/architecture.md): it
+ * is opened for what it knows, names, dependencies, options and packed files. One plain file is
+ * inserted, and a module removed, by the system call itself.
  */
 
 #define KMOD_SONAME "libkmod.so.2"
@@ -400,24 +400,14 @@ static const char *explain(int code)
 	}
 }
 
-/* What libkmod does with a file that is not packed, and what a process gets without its dlopen().
- */
-static int insert_plain(const struct insertion *insertion)
-{
-	_cleanup_close_ int fd = openat(insertion->root_fd, insertion->path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0 || syscall(SYS_finit_module, fd, insertion->options, 0) < 0)
-		return -errno;
-	return 0;
-}
-
 /*
- * 1: the kernel took it. 0: one of that name was there. @handle: libkmod's of the module; NULL: a
- * plain file. @kmsg_fd: opened when it is -1.
+ * 1: the kernel took it. 0: one of that name was there. @handle: libkmod's of the module; NULL: it
+ * is the plain file @fd. @kmsg_fd: opened when it is -1.
  */
-static int insert(const struct handle *handle, const struct insertion *insertion, int *kmsg_fd,
-	struct worker *worker, enum reason *reason, struct error *error)
+static int insert(const struct handle *handle, int fd, const struct insertion *insertion,
+	int *kmsg_fd, struct worker *worker, enum reason *reason, struct error *error)
 {
+	const char *options = insertion->options ? insertion->options : "";
 	char kernel_log[ERROR_TEXT_SIZE / 2];
 	uint64_t begun_ms = clock_monotonic_ms();
 	int r;
@@ -428,8 +418,10 @@ static int insert(const struct handle *handle, const struct insertion *insertion
 			openat(insertion->root_fd, "dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (*kmsg_fd >= 0)
 		(void) lseek(*kmsg_fd, 0, SEEK_END);
-	r = handle ? handle->kmod->kmod_module_insert_module(handle->module, 0, insertion->options)
-		   : insert_plain(insertion);
+	if (handle)
+		r = handle->kmod->kmod_module_insert_module(handle->module, 0, options);
+	else
+		r = syscall(SYS_finit_module, fd, options, 0) < 0 ? -errno : 0;
 	if (r == -EEXIST)
 		return 0;
 	if (r == 0) {
@@ -453,7 +445,7 @@ static int insert_packed(const struct insertion *insertion, int *kmsg_fd, struct
 	char path[PATH_MAX];
 	int r = kmod_open(&kmod, "/", no_config, error);
 
-	if (r < 0)
+	if (!kmod.context)
 		return r;
 	if (*insertion->path == '/')
 		(void) snprintf(path, sizeof(path), "%s", insertion->path);
@@ -463,20 +455,25 @@ static int insert_packed(const struct insertion *insertion, int *kmsg_fd, struct
 	r = kmod.kmod_module_new_from_path(kmod.context, path, &handle.module);
 	if (r < 0)
 		return error_set_errno(error, r, "/%s", insertion->path);
-	return insert(&handle, insertion, kmsg_fd, worker, reason, error);
+	return insert(&handle, -1, insertion, kmsg_fd, worker, reason, error);
 }
 
 int insert_file(const struct insertion *insertion, struct worker *worker, enum reason *reason,
 	struct error *error)
 {
-	const char *suffix = module_suffix(insertion->path);
+	_cleanup_close_ int fd = openat(insertion->root_fd, insertion->path, O_RDONLY | O_CLOEXEC);
 	_cleanup_close_ int kmsg_fd = -1;
+	char start[DECOMPRESS_MAGIC_SIZE];
+	ssize_t size = fd < 0 ? -1 : pread(fd, start, sizeof(start), 0);
 	int r;
 
 	*reason = REASON_LOAD_FAILED;
-	r = suffix && strcmp(suffix, ".ko") != 0
-		    ? insert_packed(insertion, &kmsg_fd, worker, reason, error)
-		    : insert(NULL, insertion, &kmsg_fd, worker, reason, error);
+	if (size < 0)
+		return error_set_errno(
+			error, -errno, "/%s", insertion->path + (*insertion->path == '/'));
+	r = decompress_detect(start, (size_t) size) == DECOMPRESS_NONE
+		    ? insert(NULL, fd, insertion, &kmsg_fd, worker, reason, error)
+		    : insert_packed(insertion, &kmsg_fd, worker, reason, error);
 	return r < 0 ? r : 0;
 }
 
@@ -521,7 +518,7 @@ static int load_one(struct loader *loader, struct worker *worker, const char *na
 	if (find_soft(loader, handle.module, &before, &after) < 0 ||
 		load_soft(loader, worker, &before) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", name);
-	r = insert(&handle, &insertion, &loader->kmsg_fd, worker, reason, error);
+	r = insert(&handle, -1, &insertion, &loader->kmsg_fd, worker, reason, error);
 	if (r < 0)
 		return r;
 	if ((r == 1 && strv_push(&loader->inserted, name) < 0) ||

@@ -86,9 +86,9 @@ int loader_compare(struct loader *loader, const char *name, enum loaded *ret,
 /* One file with options of the caller's choice. What it depends on is loaded already. */
 struct insertion {
 	int root_fd;
-	const char *path;    /* .ko, plain or packed, relative to root_fd */
-	const char *name;    /* as the kernel will know it, for messages */
-	const char *options; /* "name=value …" */
+	const char *path; /* .ko, plain or packed, relative to root_fd unless it begins with '/' */
+	const char *name; /* as the kernel will know it, for messages */
+	const char *options; /* "name=value …"; NULL: none */
 };
 
 /*

@@ -68,7 +68,10 @@ static int keep_coming(struct proving *proving, const struct strv *all)
 	return r;
 }
 
-/* One that cannot be opened is judged too: its member has no module then. */
+/*
+ * One that cannot be opened is judged too: its member has no module then. A start's own proof,
+ * which a disk's error may end, maps the files; a proof in the middle of a swap reads them.
+ */
 static int open_member(struct proving *proving, const char *name, struct proof_member *member)
 {
 	struct elf_module *module = NULL;
@@ -77,7 +80,8 @@ static int open_member(struct proving *proving, const char *name, struct proof_m
 	int r = loader_file(proving->loader, name, &path, &why);
 
 	if (r == 0)
-		r = elf_module_open_mapped(proving->role->root_fd, path, &module, &why);
+		r = (proving->aside ? elf_module_open : elf_module_open_mapped)(
+			proving->role->root_fd, path, &module, &why);
 	if (r == 0)
 		proving->modules[proving->module_count++] = module;
 	member->module = module;

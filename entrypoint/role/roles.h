@@ -29,7 +29,7 @@ role_main nic_sources_main; /* nic-driver sources */
 role_main nic_build_main;   /* nic-driver build */
 role_main peermem_main;     /* rdma/follow.c: nvidia-driver reload_nvidia_peermem */
 role_main peermem_probe;    /* nvidia-driver probe_nvidia_peermem; returns at once */
-role_main build_main;       /* node_build/nodebuild.c: nvidia-driver build */
+role_main build_main;       /* node_build/run_node_build.c: nvidia-driver build */
 
 #define GPU_STATE_FOLDER "run/nvidia/slipway"
 #define NIC_STATE_FOLDER "run/mellanox/drivers/slipway"

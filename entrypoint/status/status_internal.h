@@ -21,11 +21,11 @@ typedef void status_part(int root_fd, struct json *json);
 
 /* status.c */
 status_part status_nic;
-/* gpu.c */
+/* status_gpu.c */
 status_part status_driver, status_devices, status_daemons;
-/* rdma.c */
+/* status_rdma.c */
 status_part status_rdma;
-/* fabric.c */
+/* status_fabric.c */
 status_part status_imex, status_fabric;
 
 /* ---- status.c */
@@ -54,7 +54,7 @@ struct status_symbol {
 /* False when the library lacks one of them. */
 bool status_find_symbols(void *library, const struct status_symbol *symbols, size_t count);
 
-/* ---- gpu.c */
+/* ---- status_gpu.c */
 
 /* Below the driver root; NULL at the end. */
 extern const char *const driver_library_folders[];

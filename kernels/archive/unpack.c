@@ -45,7 +45,7 @@ int archive_input_kind(int dir_fd, const char *path, enum archive_kind *ret_kind
 	return 0;
 }
 
-bool archive_input_begins(const char *path)
+bool archive_looks_damaged(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char start[512] = "";

@@ -30,8 +30,11 @@ struct archive_input {
 /* By the first bytes, never by the name. Negative errno when it cannot be read. */
 int archive_input_kind(int dir_fd, const char *path, enum archive_kind *ret_kind) _must_check_;
 
-/* Does it begin as an archive, or cannot be read? Then what cannot be unpacked is damaged. */
-bool archive_input_begins(const char *path);
+/*
+ * For a file that cannot be unpacked: does it begin as an archive does, or can it not even be read?
+ * Otherwise it is no archive at all.
+ */
+bool archive_looks_damaged(const char *path);
 
 /*
  * Opens a file of that kind; with @member (a tarball only) the archive in the entry of this name.

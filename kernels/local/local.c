@@ -108,7 +108,7 @@ static int scan_archive(struct local_input *input, enum archive_kind kind, struc
 
 	if (r == 0)
 		r = local_scan_archive(&input->scan, &archive, input->path, NULL, &why);
-	if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && archive_input_begins(input->path))
+	if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && archive_looks_damaged(input->path))
 		return error_set(error, -EINVAL,
 			"--kernel-from %s: an archive that is cut short or damaged: copy or make "
 			"it again (%s)",

@@ -119,6 +119,9 @@ put_variants() {
     cp "$root/lib/modules/$VM_KREL/updates/nvidia/$file" "$folder/0"
     cp "$folder/0/$file" "$folder/1"
     set_crc "$folder/1/$file" "$old" "$new"
+    # Packed, which its name does not show: libkmod unpacks it for the kernel.
+    xz --check=crc32 --stdout "$folder/1/$file" >"$folder/1/packed"
+    mv "$folder/1/packed" "$folder/1/$file"
     printf 'ofed_version=%s\nofed_exporter=ib_uverbs\ncrc=%s\n' first "$old" >"$folder/0/peermem.conf"
     printf 'ofed_version=%s\nofed_exporter=ib_uverbs\ncrc=%s\n' second "$new" >"$folder/1/peermem.conf"
 }

@@ -147,6 +147,20 @@ static enum loaded verdict(const struct folder *folder, const char *fixture)
 	return loaded_compare(folder->fd, MODULE, file);
 }
 
+static void a_file_that_is_not_there_is_no_refusal_of_the_kernel(void **state)
+{
+	const struct folder *folder = *state;
+	const struct insertion insertion = {
+		.root_fd = folder->fd, .path = "lib/gone.ko", .name = "gone"
+	};
+	struct error error = { "" };
+	enum reason reason = REASON_NONE;
+
+	assert_int_equal(insert_file(&insertion, NULL, &reason, &error), -ENOENT);
+	assert_int_equal(reason, REASON_LOAD_FAILED);
+	assert_string_equal(error.text, "/lib/gone.ko: No such file or directory");
+}
+
 static void the_build_id_decides_where_both_have_one(void **state)
 {
 	const struct folder *folder = *state;
@@ -191,6 +205,7 @@ int main(void)
 		folder_test(soft_dependencies_come_with_a_module),
 		folder_test(options_are_those_of_the_folders_below_the_root),
 		folder_test(no_folders_are_no_options),
+		folder_test(a_file_that_is_not_there_is_no_refusal_of_the_kernel),
 		folder_test(the_build_id_decides_where_both_have_one),
 		folder_test(else_srcversion_does),
 		folder_test(where_the_kernel_shows_neither_nothing_is_known),

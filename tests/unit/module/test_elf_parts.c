@@ -39,6 +39,8 @@ static void expect_equal_content(const struct elf_module *left, const struct elf
 		assert_int_equal(elf_module_check_format(left, version, &left_why),
 			elf_module_check_format(right, version, &right_why));
 		assert_string_equal(left_why.text, right_why.text);
+		assert_int_equal(elf_module_check_relocations(left, version, &left_why),
+			elf_module_check_relocations(right, version, &right_why));
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/node_build/nodebuild.h"
+#include "entrypoint/node_build/run_node_build.h"
 
 #include <fcntl.h>
 #include <signal.h>
