@@ -48,7 +48,7 @@ cli_objects := $(call objects,$(cli_sources) $(kernels_sources) $(module_sources
 cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih libcurl expat) -llzma -lzstd -lz
 
 # `slipway probe` by itself, static, to be copied to any node of this architecture.
-probe_objects := $(call objects,common/xalloc.c cli/probe/main.c cli/cmd_probe.c cli/exit_code.c cli/options.c cli/image/place.c \
+probe_objects := $(call objects,common/nearest.c common/xalloc.c cli/probe/main.c cli/cmd_probe.c cli/exit_code.c cli/options.c cli/image/place.c \
 	kernels/krel.c \
 	kernels/archive/pack.c kernels/local/scan.c kernels/local/files.c kernels/tree/tree.c \
 	kernels/archive/unpack_link.c module/names.c module/sysmodule.c common/path.c common/error.c common/fs.c common/hash.c common/json_text.c common/strv.c \
@@ -109,6 +109,7 @@ install: all man completions ## install under $(DESTDIR)$(prefix)
 	install -D -m 644 $(O)/completions/slipway.bash $(DESTDIR)$(prefix)/share/bash-completion/completions/slipway
 	install -D -m 644 $(O)/completions/_slipway $(DESTDIR)$(prefix)/share/zsh/site-functions/_slipway
 	install -D -m 644 $(O)/completions/slipway.fish $(DESTDIR)$(prefix)/share/fish/vendor_completions.d/slipway.fish
+	install -D -m 644 -t $(DESTDIR)$(prefix)/share/doc/slipway README.md NEWS docs/*.md
 	scripts/install-data $(DESTDIR)$(prefix)/share/slipway
 
 .PHONY: lint

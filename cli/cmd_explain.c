@@ -186,6 +186,10 @@ static int run(struct verb *verb, struct error *error)
 		print_text(verb);
 	if (explanation->count)
 		return 0;
+	if (verb->texts.count == 1 && !strpbrk(verb->text, " \n"))
+		return error_set(error, -ENOMSG,
+			"%s: no file of that name, and nothing is known of such a text",
+			verb->text);
 	return error_set(error, -ENOMSG,
 		"nothing known in %zu line%s: docs/verify.md lists what is", explanation->lines,
 		explanation->lines == 1 ? "" : "s");

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "cli/exit_code.h"
+#include "common/nearest.h"
+#include "common/xalloc.h"
 #include "kernels/krel.h"
 
 #define COLUMN 19
@@ -195,20 +197,27 @@ static const struct option_row *find_row(
 	return NULL;
 }
 
-/* The one option whose name begins so; NULL: none or several. */
-static const char *find_longer(const struct option_table *table, const char *name, size_t length)
+/* The option that may have been meant; NULL: none is near. */
+static const char *find_near(const struct option_table *table, const char *name, size_t length)
 {
-	const char *found = NULL;
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *text = xstrndup(name, length);
 	const struct option_row *row;
+	const char *near;
+	size_t count = 0;
 
-	for (size_t i = 0; (row = row_at(table, i)); i++) {
-		if (!row->name || strncmp(row->name, name, length) != 0)
-			continue;
-		if (found && strcmp(found, row->name) != 0)
-			return NULL;
-		found = row->name;
-	}
-	return found;
+	while (row_at(table, count))
+		count++;
+	/* Of several that begin so the last is taken: here the table's first, which is the
+	 * plainest. */
+	while (count-- > 0)
+		if (row_at(table, count)->name)
+			xstrv_push(&names, row_at(table, count)->name);
+	near = nearest_word(&names, text);
+	for (size_t i = 0; near && (row = row_at(table, i)); i++)
+		if (row->name && strcmp(row->name, near) == 0)
+			return row->name;
+	return NULL;
 }
 
 static int take_number(const struct option_row *row, const char *name, const char *text, void *slot,
@@ -263,11 +272,10 @@ static int parse_name(struct parser *parser, struct error *error)
 	char name[64];
 
 	if (!row) {
-		const char *longer = find_longer(parser->table, word + 2, length);
+		const char *near = find_near(parser->table, word + 2, length);
 
 		return error_set(error, -EINVAL, "%.*s: no such option%s%s%s", (int) length + 2,
-			word, longer ? "; is --" : "", longer ? longer : "",
-			longer ? " meant?" : "");
+			word, near ? "; is --" : "", near ? near : "", near ? " meant?" : "");
 	}
 	if (value && !row->argument)
 		return error_set(error, -EINVAL, "%s: it takes no value", word);

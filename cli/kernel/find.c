@@ -316,9 +316,10 @@ static int check_lock(const struct kernel *kernel, struct error *error)
 		{ !kernel->local.has_headers, LOCK_HEADERS,
 			"make it anew with slipway resolve -o" },
 		{ request->ofed_package, LOCK_OFED_SOURCE,
-			"make it with slipway resolve --ofed reference -o" },
+			"make it anew, with --ofed reference for slipway resolve" },
 		{ request->nvidia_package, LOCK_NVIDIA_SOURCE,
-			"make it with slipway resolve --nvidia debian -o, or give --nvidia none" },
+			"make it anew, with --nvidia debian for slipway resolve, or build with "
+			"--nvidia none" },
 	};
 
 	for (size_t i = 0; i < lock->kernel_from_count; i++)

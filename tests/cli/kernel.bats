@@ -145,7 +145,7 @@ nothing_is_left() {
     local lock=$BATS_TEST_TMPDIR/lock.json
     run_slipway 0 resolve 6.1.0-56-amd64 -o "$lock"
     run_slipway 2 build --lock "$lock"
-    says "has no package of purpose nvidia-source" "slipway resolve --nvidia debian"
+    says "has no package of purpose nvidia-source" "with --nvidia debian for slipway resolve"
     run_slipway 2 build --lock "$lock" --kernel 6.1.0-47-amd64 --nvidia "$BATS_TEST_TMPDIR/nvidia"
     says "is for kernel 6.1.0-56-amd64, --kernel says 6.1.0-47-amd64"
     # A code name is the distribution that it stands for: what is refused is the missing source, as without --os.

@@ -59,12 +59,16 @@ load helpers
     local verb
     for verb in build lint resolve; do
         run_slipway 2 "$verb" --kern newest
-        says "--kern: no such option"
+        says "--kern: no such option; is --kernel meant?"
     done
     run_slipway 2 build newest --kernel-fro=x
     says "--kernel-fro: no such option; is --kernel-from meant?"
     run_slipway 2 probe --head no
     says "--head: no such option; is --headers meant?"
+    run_slipway 2 build --outptu x
+    says "--outptu: no such option; is --output meant?"
+    run_slipway 2 build --zzz
+    [[ $output != *meant* ]]
 }
 
 @test "the kernel is named with and without --kernel" {
