@@ -10,7 +10,7 @@
 #define NODE_KIT_FOLDER "usr/lib/slipway/kit"
 
 /*
- * ---- node_cache.c: what was compiled on this node, kept under a host path for the next start. Below
+ * ---- node_cache.c: what was compiled on this node, kept under a host path. Below
  * its folder:
  *   modules/<name>/     a module set (seam 2), "inputs": all that it was made of, and "contents":
  *                       each file with its hash

@@ -183,7 +183,7 @@ int output_write(struct build *build, struct error *error) _must_check_;
  *                           os-release have them and, where the build had --keyring, "keyring="
  *   data/, mirrors.ini      what SLIPWAY_DATADIR and SLIPWAY_MIRRORS name; no mirrors.ini where no
  *                           mirror is known that a node may ask: such an image fetches nothing
- * Keys lie where the catalogue says. entrypoint/node_build/run_node_build.c runs its verb node-build.
+ * Keys lie where the catalogue says. entrypoint/node_build/ runs its verb node-build.
  */
 
 #define NODE_TOOL_FOLDER "usr/lib/slipway/tool"
