@@ -21,45 +21,9 @@ setup_file() {
     nic_killed_in stop undo:restore-network:after phase:rollback undo:swap-in:module:1 undo:swap-out:module:1 swap:back
 }
 
-# What an older Slipway would have left where this one is killed: its journal in nine files, without a phase.
-@test "killed in a start or a stop of an older image, which wrote no phase: the next start serves" {
-    VM_TIMEOUT=900 run_nic_kill <<'CASE'
-boot_node
-configure_node
-network_state >/tmp/before
-state=/run/mellanox/drivers/slipway
-# old_file GO LOAD NAME: records of these kinds of the journal as nic.NAME.
-old_file() {
-    { echo "slipway-modules 1"; echo "swap same=0"; sed -n -e "s/^$2 /load /p" -e "s/^$1 /go /p" $state/swap.journal; echo end; } >"$state/nic.$3"
-}
-as_older_slipway() {
-    cat $state/swap.journal
-    ! grep '^own ' $state/swap.journal || old_file own inserted inbox
-    if grep -qE '^phase name=(unloading|loading|dependents|restoring|rollback)' $state/swap.journal; then
-        old_file go load swap
-    elif grep -q '^phase name=committed' $state/swap.journal; then
-        old_file go load settled
-    fi
-    sed -n 's/^network path=\([^ ]*\).*/\1/p' $state/swap.journal | tr -d '\n' >$state/nic.journal
-    [ -s $state/nic.journal ] || rm $state/nic.journal
-    rm $state/swap.journal
-}
-for place in swap-out:after network:devices phase:committed; do
-    killed_in_start "$place"
-    as_older_slipway
-    converges
-    [ ! -e $state/nic.swap ] || fail "nic.swap is still there"
-    stop_clean nic
-    expect_inbox
-    forget_containers
-done
-killed_in_stop undo:swap-in:after
-as_older_slipway
-converges
-stop_clean nic
-expect_inbox
-CASE
-    [ "$status" -eq 0 ]
+# Three places more in make check-full; the unit tests of the journal (fixtures/old-journals) read what each leaves.
+@test "killed in a start of an older image, which wrote no phase: the next start serves" {
+    older_image_killed_in start swap-out:after
 }
 
 # A node that loads no driver by itself, and a start that is refused: what the journal has is worth as much as before.

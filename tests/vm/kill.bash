@@ -58,3 +58,43 @@ done
 CASE
     [ "$status" -eq 0 ]
 }
+
+# older_image_killed_in start|stop PLACE…: what an older Slipway would have left where this one is killed, its journal in
+# nine files, without a phase.
+older_image_killed_in() {
+    local at=$1
+    shift
+    # shellcheck disable=SC2119
+    VM_TIMEOUT=900 run_nic_kill <<CASE
+boot_node
+configure_node
+network_state >/tmp/before
+state=/run/mellanox/drivers/slipway
+# old_file GO LOAD NAME: records of these kinds of the journal as nic.NAME.
+old_file() {
+    { echo "slipway-modules 1"; echo "swap same=0"; sed -n -e "s/^\$2 /load /p" -e "s/^\$1 /go /p" \$state/swap.journal; echo end; } >"\$state/nic.\$3"
+}
+as_older_slipway() {
+    cat \$state/swap.journal
+    ! grep '^own ' \$state/swap.journal || old_file own inserted inbox
+    if grep -qE '^phase name=(unloading|loading|dependents|restoring|rollback)' \$state/swap.journal; then
+        old_file go load swap
+    elif grep -q '^phase name=committed' \$state/swap.journal; then
+        old_file go load settled
+    fi
+    sed -n 's/^network path=\([^ ]*\).*/\1/p' \$state/swap.journal | tr -d '\n' >\$state/nic.journal
+    [ -s \$state/nic.journal ] || rm \$state/nic.journal
+    rm \$state/swap.journal
+}
+for place in $*; do
+    killed_in_$at "\$place"
+    as_older_slipway
+    converges
+    [ ! -e \$state/nic.swap ] || fail "nic.swap is still there"
+    stop_clean nic
+    expect_inbox
+    forget_containers
+done
+CASE
+    [ "$status" -eq 0 ]
+}

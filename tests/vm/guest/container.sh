@@ -174,10 +174,12 @@ mount_root() {
 # Without a pid name space of its own, a container's other processes outlive its first one: containerd
 # kills them then. crun would wait for them.
 kill_rest() {
-    local name=$1 folder=$2
+    local name=$1 folder=$2 pid=''
     poll 20 started_or_ended "$folder" || return 0
-    while [ -s "$folder/pid" ] && kill -0 "$(cat "$folder/pid")" 2>/dev/null; do
-        sleep 0.2
+    # The file ends without a newline, which read minds.
+    [ ! -s "$folder/pid" ] || read -r pid <"$folder/pid" || true
+    while [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; do
+        pause 0.2
     done
     [ ! -e "/sys/fs/cgroup/$name/cgroup.kill" ] || echo 1 >"/sys/fs/cgroup/$name/cgroup.kill"
 }

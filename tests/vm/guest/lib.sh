@@ -67,13 +67,22 @@ refute() {
     fi
 }
 
+# pause SECONDS: a sleep that starts no program, which takes an emulated machine milliseconds.
+pause() {
+    # shellcheck disable=SC3045 # busybox has it
+    read -t "$1" -r _ <>/vm/pause || true
+}
+
 # poll SECONDS COMMAND…: true as soon as COMMAND is, false when SECONDS are over.
 poll() {
-    local end=$(($(date +%s) + $1))
+    local end now
+    read -r now end </proc/uptime
+    end=$((${now%.*} + $1))
     shift
     until "$@"; do
-        [ "$(date +%s)" -le "$end" ] || return 1
-        sleep 0.1
+        read -r now _ </proc/uptime
+        [ "${now%.*}" -le "$end" ] || return 1
+        pause 0.1
     done
 }
 
