@@ -197,27 +197,24 @@ static const struct option_row *find_row(
 	return NULL;
 }
 
-/* The option that may have been meant; NULL: none is near. */
-static const char *find_near(const struct option_table *table, const char *name, size_t length)
+/* With the option that may have been meant. */
+static int refuse_name(
+	const struct option_table *table, const char *word, size_t length, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	_cleanup_free_ char *text = xstrndup(name, length);
-	const struct option_row *row;
+	_cleanup_free_ char *text = xstrndup(word + 2, length);
 	const char *near;
 	size_t count = 0;
 
 	while (row_at(table, count))
 		count++;
-	/* Of several that begin so the last is taken: here the table's first, which is the
-	 * plainest. */
+	/* Of several that begin so the last is taken: here the table's first, the plainest. */
 	while (count-- > 0)
 		if (row_at(table, count)->name)
 			xstrv_push(&names, row_at(table, count)->name);
 	near = nearest_word(&names, text);
-	for (size_t i = 0; near && (row = row_at(table, i)); i++)
-		if (row->name && strcmp(row->name, near) == 0)
-			return row->name;
-	return NULL;
+	return error_set(error, -EINVAL, "--%s: no such option%s%s%s", text, near ? "; is --" : "",
+		near ? near : "", near ? " meant?" : "");
 }
 
 static int take_number(const struct option_row *row, const char *name, const char *text, void *slot,
@@ -271,12 +268,8 @@ static int parse_name(struct parser *parser, struct error *error)
 	const struct option_row *row = find_row(parser, word + 2, length, 0, &target);
 	char name[64];
 
-	if (!row) {
-		const char *near = find_near(parser->table, word + 2, length);
-
-		return error_set(error, -EINVAL, "%.*s: no such option%s%s%s", (int) length + 2,
-			word, near ? "; is --" : "", near ? near : "", near ? " meant?" : "");
-	}
+	if (!row)
+		return refuse_name(parser->table, word, length, error);
 	if (value && !row->argument)
 		return error_set(error, -EINVAL, "%s: it takes no value", word);
 	if (!value && row->argument)

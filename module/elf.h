@@ -38,7 +38,7 @@ int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struc
 int elf_module_open_brief(
 	int dir_fd, const char *path, struct elf_module **ret, struct error *error);
 /*
- * By mapping the file: of a driver of 50 MB that takes a fifth of the time. For a process that may
+ * By mapping the file, which spares copying a driver's megabytes of symbols. For a process that may
  * die by SIGBUS: should the file shrink meanwhile, or its disk fail.
  */
 int elf_module_open_mapped(

@@ -19,9 +19,9 @@
 /*
  * ---- libkmod: only functions of kmod 20, which CentOS 7 has.
  *
- * Its dlopen() costs a process more than a start's other steps together (docs/architecture.md): it
- * is opened for what it knows, names, dependencies, options and packed files. One plain file is
- * inserted, and a module removed, by the system call itself.
+ * Each process pays for its dlopen() (docs/architecture.md has the figures): it is opened for what
+ * it knows, names, dependencies, options and packed files. One plain file is inserted, and a module
+ * removed, by the system call itself.
  */
 
 #define KMOD_SONAME "libkmod.so.2"
