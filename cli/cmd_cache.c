@@ -127,13 +127,6 @@ static int list(const struct verb *verb, const struct cache_entries *entries, st
 
 /* ---- prune */
 
-static int by_last_use(const void *a, const void *b)
-{
-	const struct cache_entry *left = a, *right = b;
-
-	return (left->used_s > right->used_s) - (left->used_s < right->used_s);
-}
-
 static bool is_to_go(const struct verb *verb, const struct cache_entry *entry, uint64_t left_bytes)
 {
 	return verb->all || entry->kind == CACHE_DAMAGED ||
@@ -175,8 +168,6 @@ static int prune(const struct verb *verb, const struct cache_entries *entries, s
 	uint64_t left_bytes = 0, removed_bytes = 0;
 	size_t removed = 0, in_use = 0;
 
-	if (entries->count)
-		qsort(entries->items, entries->count, sizeof(*entries->items), by_last_use);
 	for (size_t i = 0; i < entries->count; i++)
 		left_bytes += entries->items[i].size_bytes;
 	for (size_t i = 0; i < entries->count; i++) {

@@ -30,6 +30,7 @@ int catalogue_guess(const char *folder, const char *krel, char **ret_os, struct 
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_strv_ struct strv makers = { 0 };
+	_cleanup_strv_ struct strv families = { 0 };
 	_cleanup_free_ char *joined = NULL;
 	int r = catalogue_names(folder, &names, error);
 
@@ -44,12 +45,19 @@ int catalogue_guess(const char *folder, const char *krel, char **ret_os, struct 
 		if (matches_any(&catalogue.krels, krel))
 			xstrv_push(&makers, names.items[i]);
 	}
-	joined = xstrv_join(makers.count ? &makers : &names, ", ");
+	/* "debian" for debian12 and debian13: who names one with --os is shown them all. */
+	for (size_t i = 0; i < names.count; i++) {
+		const char *name = names.items[i];
+		_cleanup_free_ char *family = xstrndup(name, strcspn(name, "0123456789"));
+
+		xstrv_push_unique(&families, family);
+	}
+	joined = xstrv_join(makers.count ? &makers : &families, ", ");
 	if (makers.count == 0)
 		return error_set(error, -ENODATA,
-			"kernel %s: no distribution in the catalogue names its kernels so: say "
-			"--os (known are: %s); for a kernel of your own, build and lint take "
-			"--kernel-from",
+			"kernel %s: is it what uname -r prints? No distribution in the catalogue "
+			"(%s) names its kernels so; of a kernel of your own give the files: "
+			"build and lint take --kernel-from, verify --kernel",
 			krel, joined);
 	if (makers.count > 1)
 		return error_set(error, -ENOTUNIQ,

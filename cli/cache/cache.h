@@ -102,7 +102,7 @@ struct cache_entry {
 };
 
 struct cache_entries {
-	struct cache_entry *items; /* sorted by kind, then path */
+	struct cache_entry *items; /* the longest unused first */
 	size_t count;
 	bool is_shared; /* another run is alive */
 };

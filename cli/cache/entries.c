@@ -182,6 +182,13 @@ static time_t oldest_run(const struct cache *cache)
 	return oldest_s;
 }
 
+static int by_last_use(const void *a, const void *b)
+{
+	const struct cache_entry *left = a, *right = b;
+
+	return (left->used_s > right->used_s) - (left->used_s < right->used_s);
+}
+
 int cache_entries_read(const struct cache *cache, struct cache_entries *ret, struct error *error)
 {
 	time_t living_since_s;
@@ -196,6 +203,8 @@ int cache_entries_read(const struct cache *cache, struct cache_entries *ret, str
 	/* After the times of use: a run that used an entry before these were read is seen now. */
 	living_since_s = oldest_run(cache);
 	ret->is_shared = living_since_s != 0;
+	if (ret->count)
+		qsort(ret->items, ret->count, sizeof(*ret->items), by_last_use);
 	for (size_t i = 0; i < ret->count; i++)
 		ret->items[i].in_use =
 			ret->is_shared && ret->items[i].used_s + SLACK_S >= living_since_s;

@@ -37,6 +37,14 @@ static bool is_newest(const struct kernel *kernel)
 	return kernel->request.krel && strcmp(kernel->request.krel, KREL_NEWEST) == 0;
 }
 
+/* verify takes files with --kernel, the other verbs with --kernel-from. */
+static const char *files_option(const struct kernel *kernel)
+{
+	const char *option = kernel->request.files_option;
+
+	return option ? option : "--kernel-from";
+}
+
 /* A lock, or files of the user's, say which kernel they are for: then --kernel only confirms it. */
 static int agree_on_krel(
 	struct kernel *kernel, const char *option, const char *krel, struct error *error)
@@ -116,8 +124,8 @@ static int choose_os(struct kernel *kernel, struct error *error)
 	if (r == -ENODATA && kernel->local.count)
 		return context_fail(context, EXIT_CODE_USAGE,
 			error_prefix(error, -EINVAL,
-				"--os is missing: nothing in --kernel-from tells whose images are "
-				"wanted"));
+				"--os is missing: nothing in %s tells whose kernel it is",
+				files_option(kernel)));
 	if (r < 0)
 		return context_fail(context, context_exit_code(r), r);
 	if (!kernel->request.for_images)
@@ -155,7 +163,7 @@ int kernel_find(struct kernel *kernel, struct error *error)
 	r = local_open(
 		&request->files, is_newest(kernel) ? NULL : request->krel, &kernel->local, error);
 	if (r == 0)
-		r = agree_on_krel(kernel, "--kernel-from", kernel->local.krel, error);
+		r = agree_on_krel(kernel, files_option(kernel), kernel->local.krel, error);
 	if (r < 0)
 		return context_fail(context, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_USAGE, r);
 	r = kernel_read_node(kernel, error);
@@ -239,26 +247,26 @@ void extras_free(struct extras *extras)
 static int explain_missing(const struct kernel *kernel, struct error *error)
 {
 	const struct local_kernel *local = &kernel->local;
+	const char *option = files_option(kernel);
 	const struct error why = *error;
 
 	if (!local->count && is_newest(kernel))
 		return -ENODATA;
 	if (!local->count)
 		return error_set(error, -ENODATA,
-			"%s; a kernel that is in no repository is built for with --kernel-from "
-			"(docs/kernels.md)",
-			why.text);
+			"%s; a kernel that is in no repository is taken from its packages or "
+			"folders, with %s (docs/kernels.md)",
+			why.text, option);
 	return error_set(error, -ENODATA,
 		local->has_headers
-			? "kernel %s: --kernel-from names headers, and none of the kernel's own "
-			  "modules: give one more --kernel-from with the image or modules package of "
-			  "this very kernel, or with a folder that has lib/modules/%s. The lists do "
-			  "not have it: %s"
-			: "kernel %s: --kernel-from names no headers to compile against: give one "
-			  "more --kernel-from with the headers package of this very kernel, or with "
-			  "its build folder (where /lib/modules/%s/build leads on a machine that has "
-			  "it). The lists do not have it: %s",
-		local->krel, local->krel, why.text);
+			? "kernel %s: %s names headers, and none of the kernel's own modules: give "
+			  "one more %s with the image or modules package of this very kernel, or "
+			  "with a folder that has lib/modules/%s. The lists do not have it: %s"
+			: "kernel %s: %s names no headers to compile against: give one more %s "
+			  "with the headers package of this very kernel, or with its build folder "
+			  "(where /lib/modules/%s/build leads on a machine that has it). The lists "
+			  "do not have it: %s",
+		local->krel, option, option, local->krel, why.text);
 }
 
 static int ask_lists(struct kernel *kernel, struct error *error)

@@ -16,13 +16,14 @@
 
 /* What was asked. */
 struct kernel_request {
-	const char *krel;     /* or "newest"; NULL: the lock or the files tell */
-	const char *lock;     /* file; no list is asked then */
-	const char *bundle;   /* of slipway bundle, which brought the downloads; or NULL */
-	const char *compiler; /* "gcc-12": whatever the evidence says; NULL: by evidence */
-	struct strv files;    /* of the user's, as kernels/local/local.h takes them; borrowed */
-	bool no_modules;      /* the kernel's own modules are not wanted */
-	bool for_images;      /* the distribution has to have base images */
+	const char *krel;         /* or "newest"; NULL: the lock or the files tell */
+	const char *lock;         /* file; no list is asked then */
+	const char *bundle;       /* of slipway bundle, which brought the downloads; or NULL */
+	const char *compiler;     /* "gcc-12": whatever the evidence says; NULL: by evidence */
+	struct strv files;        /* of the user's, as kernels/local/local.h takes them; borrowed */
+	const char *files_option; /* that named them, for messages; NULL: --kernel-from */
+	bool no_modules;          /* the kernel's own modules are not wanted */
+	bool for_images;          /* the distribution has to have base images */
 	/* Driver sources that are packages, to be locked beside it. */
 	bool ofed_package;
 	bool nvidia_package;

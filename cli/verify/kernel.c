@@ -657,6 +657,7 @@ int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
 			xstrv_push(&files, texts->items[i]);
 	}
 	found->request.files = files;
+	found->request.files_option = "--kernel";
 	found->request.no_modules = files.count > 0;
 	r = kernel_find(found, error);
 	found->request.files = (struct strv){ 0 };

@@ -540,10 +540,12 @@ static void print_other_release(const struct table *table)
 		(void) printf(" built for other kernels");
 	else
 		(void) printf(" built for %.*s", (int) strcspn(first, " "), first);
-	(void) printf(
-		", not for %s: take those of this kernel, or build them: slipway build --kernel "
-		"%s\n",
-		krel, krel);
+	(void) printf(", not for %s", krel);
+	if (table->verify->kernel.facts.options.modules != PROOF_NO)
+		(void) printf(": take those of this kernel, or build them: slipway build --kernel "
+			      "%s",
+			krel);
+	(void) putchar('\n');
 }
 
 static void print_order(const struct verify *verify)

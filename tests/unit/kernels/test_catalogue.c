@@ -317,7 +317,7 @@ static void real_kernels_are_guessed(void **state)
 		if (r == 0)
 			assert_string_equal(os, makers);
 		else
-			assert_contains(error.text, makers);
+			assert_contains(error.text, r == -ENODATA ? "centos, debian, " : makers);
 	}
 }
 
