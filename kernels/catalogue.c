@@ -56,8 +56,9 @@ int catalogue_guess(const char *folder, const char *krel, char **ret_os, struct 
 	if (makers.count == 0)
 		return error_set(error, -ENODATA,
 			"kernel %s: is it what uname -r prints? No distribution in the catalogue "
-			"(%s) names its kernels so; of a kernel of your own give the files: "
-			"build and lint take --kernel-from, verify --kernel",
+			"(%s) names its kernels so: say --os where one does all the same; of a "
+			"kernel of your own give the files: build and lint take --kernel-from, "
+			"verify --kernel",
 			krel, joined);
 	if (makers.count > 1)
 		return error_set(error, -ENOTUNIQ,
