@@ -180,6 +180,18 @@ static int make_nodes(int root_fd, struct error *error)
 	return r < 0 ? r : make_capabilities(&maker, error);
 }
 
+int gpu_make_addon_nodes(int root_fd, const char *module, int driver_root_fd, struct error *error)
+{
+	const struct maker maker = { .root_fd = driver_root_fd };
+	struct addon_node nodes[ADDON_NODES_MAX];
+	size_t count = procfs_addon_nodes(root_fd, module, nodes);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = make_node(&maker, nodes[i].path, 0666, nodes[i].device, error);
+	return r;
+}
+
 /* The sources show the symvers of the image's first kernel until then. */
 static int choose_symvers(const struct role *role, struct error *error)
 {
@@ -203,6 +215,9 @@ int gpu_export_root(struct action *action)
 
 	/* The vendor's programs make what is missing, too, where they may. */
 	if (make_nodes(role->root_fd, &error) < 0)
+		role_note(role, "%s", error.text);
+	/* Of modules that stayed loaded, or that the pod's other containers loaded. */
+	if (gpu_make_addon_nodes(role->root_fd, NULL, role->root_fd, &error) < 0)
 		role_note(role, "%s", error.text);
 	if (r == 0)
 		r = rootfs_export(role->root_fd, CONTRACT_DRIVER_ROOT, &action->error);

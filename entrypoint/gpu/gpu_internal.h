@@ -130,6 +130,13 @@ void fast_path_watch(struct role *role, unsigned happened, uint64_t *wake_ms);
 
 /* ---- driver_root.c: what others find in the driver root, and the kernel its firmware */
 
+/*
+ * Makes the nodes of procfs_addon_nodes(@root_fd, @module) below @driver_root_fd; one that is right
+ * already is left alone. Two processes do not make the same node at a time.
+ */
+int gpu_make_addon_nodes(
+	int root_fd, const char *module, int driver_root_fd, struct error *error) _must_check_;
+
 /* STEP_DIRECT each. */
 int gpu_set_firmware_path(struct action *action);
 int gpu_export_root(struct action *action);

@@ -3,8 +3,12 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "common/fs.h"
+#include "common/strv.h"
+
+#define GDS_DEVICES "sys/class/nvidia-fs-class"
 
 void procfs_value(int root_fd, const char *path, const char *key, char *value, size_t size)
 {
@@ -68,4 +72,35 @@ int procfs_major(int root_fd, const char *name)
 			return major;
 	}
 	return -1;
+}
+
+size_t procfs_addon_nodes(int root_fd, const char *module, struct addon_node nodes[ADDON_NODES_MAX])
+{
+	bool gdrcopy = !module || strcmp(module, "gdrdrv") == 0;
+	bool gds = !module || strcmp(module, "nvidia_fs") == 0;
+	int major = gdrcopy ? procfs_major(root_fd, "gdrdrv") : -1;
+	_cleanup_strv_ struct strv devices = { 0 };
+	size_t count = 0;
+
+	if (major >= 0)
+		nodes[count++] =
+			(struct addon_node){ "gdrdrv", "dev/gdrdrv", makedev((unsigned) major, 0) };
+	if (!gds || fs_list(root_fd, GDS_DEVICES, &devices) < 0)
+		return count;
+	for (size_t i = 0; i < devices.count && count < ADDON_NODES_MAX; i++) {
+		struct addon_node *node = &nodes[count];
+		_cleanup_free_ char *number = NULL;
+		unsigned its_major, its_minor;
+		char path[300];
+
+		(void) snprintf(path, sizeof(path), GDS_DEVICES "/%.200s/dev", devices.items[i]);
+		if (fs_read_line(root_fd, path, &number) < 0 ||
+			sscanf(number, "%u:%u", &its_major, &its_minor) != 2)
+			continue;
+		node->module = "nvidia_fs";
+		(void) snprintf(node->path, sizeof(node->path), "dev/%.64s", devices.items[i]);
+		node->device = makedev(its_major, its_minor);
+		count++;
+	}
+	return count;
 }

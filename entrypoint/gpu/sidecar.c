@@ -5,8 +5,11 @@
  * driver container loads both itself when its image has them; then there is nothing left to do.
  * Their probes ask `lsmod` (gpu-operator manifests/state-driver/0500_daemonset.yaml).
  */
+#include <fcntl.h>
+
 #include "common/fs.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/rdma/ofed.h"
@@ -64,15 +67,33 @@ static int prove(struct action *action)
 	return prove_modules(action, sidecar->module, 1, 1);
 }
 
+/* In the driver root, where others look for them, not in this container's own /dev. */
+static int make_nodes(struct action *action)
+{
+	const struct sidecar *sidecar = action->role;
+	const struct role *role = &sidecar->role;
+	_cleanup_close_ int fd =
+		openat(role->root_fd, CONTRACT_DRIVER_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	if (fd < 0)
+		r = error_set_errno(&action->error, -errno, "/" CONTRACT_DRIVER_ROOT);
+	else
+		r = gpu_make_addon_nodes(role->root_fd, *sidecar->module, fd, &action->error);
+	return action_reason(action, REASON_MOUNT_FAILED, r);
+}
+
 static int load(struct action *action)
 {
 	const struct sidecar *sidecar = action->role;
+	int r = 0;
 
-	if (!is_loaded(sidecar))
-		return role_load(action, sidecar->module, 1, 1);
-	worker_report(action->worker, WORKER_NOTE, 0,
-		"%s is loaded already, by the driver container: nothing to do", *sidecar->module);
-	return 0;
+	if (is_loaded(sidecar))
+		worker_report(
+			action->worker, WORKER_NOTE, 0, "%s is loaded already", *sidecar->module);
+	else
+		r = role_load(action, sidecar->module, 1, 1);
+	return r < 0 ? r : make_nodes(action);
 }
 
 /* The driver container unloads what holds its modules itself: nothing here is undone. */
@@ -105,8 +126,7 @@ static void follow_driver(struct role *role, unsigned happened, uint64_t *wake_m
 	(void) events_watch_file(&role->events, "/" CONTRACT_DRIVER_CTR_READY);
 	if (!fs_exists(role->root_fd, CONTRACT_DRIVER_CTR_READY))
 		sidecar->tried = false;
-	else if (!sidecar->tried && !is_loaded(sidecar) &&
-		 sysmodule_is_live(role->root_fd, "nvidia")) {
+	else if (!sidecar->tried && sysmodule_is_live(role->root_fd, "nvidia")) {
 		sidecar->tried = true; /* what fails once would fail at every event */
 		(void) plan_do(&role->plan, &again, &action);
 	}

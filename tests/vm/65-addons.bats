@@ -29,6 +29,7 @@ wait_ready gpu 90
 expect "asked for" loaded gdrdrv
 expect "asked for" loaded nvidia_fs
 exec_in gpu sh -c 'lsmod | grep nvidia_fs && lsmod | grep gdrdrv'
+expect_addon_nodes
 stop gpu
 exits gpu 0 60
 expect_unloaded gdrdrv nvidia_fs nvidia

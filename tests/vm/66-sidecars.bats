@@ -31,7 +31,15 @@ wait_ready gds 40
 probe gdrcopy startup
 probe gds startup
 expect_loaded gdrdrv nvidia_fs
+expect_addon_nodes
 exec_in gdrcopy slipway-init status | grep '^gdrcopy  ready'
+
+# A driver container that was killed has a new root, and the modules that stayed are in it.
+kill_hard gpu
+wait_exit gpu 10
+start gpu
+wait_ready gpu 90
+expect_addon_nodes
 
 # The driver container goes and takes with it what holds its modules.
 stop_clean gpu
@@ -41,6 +49,9 @@ wait_ready gpu 90
 : >/run/nvidia/validations/.driver-ctr-ready # what the startup probe writes
 poll 30 loaded gdrdrv || fail "gdrdrv did not come back"
 poll 30 loaded nvidia_fs || fail "nvidia_fs did not come back"
+poll 10 [ -c /run/nvidia/driver/dev/nvidia-fs0 ] || fail "nvidia-fs0 did not come back"
+poll 10 [ -c /run/nvidia/driver/dev/gdrdrv ] || fail "gdrdrv did not come back"
+expect_addon_nodes
 stop_clean gds
 stop_clean gdrcopy
 expect_loaded gdrdrv nvidia_fs
@@ -57,10 +68,12 @@ simulate nic=0
 start gpu GDRCOPY_ENABLED=true
 wait_ready gpu 90
 expect_loaded gdrdrv
+expect_node gdrdrv gdrdrv 0
 start gdrcopy
 wait_ready gdrcopy 30
 stop_clean gdrcopy
 expect_loaded gdrdrv
+expect_node gdrdrv gdrdrv 0
 stop_clean gpu
 expect_unloaded gdrdrv nvidia
 CASE

@@ -40,6 +40,20 @@ expect_unloaded() {
     done
 }
 
+# expect_node NODE DRIVER MINOR: in the driver root, as the toolkit and the device plugin look for it.
+expect_node() {
+    local node=/run/nvidia/driver/dev/$1 wanted
+    [ -c "$node" ] || fail "$node is missing"
+    wanted=$(awk -v driver="$2" '$2 == driver { printf "%x", $1 }' /proc/devices)
+    [ "$(stat -c '%t %T %a %u %g' "$node")" = "$wanted $3 666 0 0" ] || fail "$node: $(stat -c '%t %T %a %u %g' "$node")"
+}
+
+expect_addon_nodes() {
+    expect_node gdrdrv gdrdrv 0
+    expect_node nvidia-fs0 nvidia-fs 0
+    expect_node nvidia-fs1 nvidia-fs 1
+}
+
 mounts_at() {
     awk -v at="$1" '$5 == at' /proc/self/mountinfo | wc -l
 }
