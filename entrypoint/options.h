@@ -21,6 +21,7 @@ struct options {
 	bool vgpu_token;            /* VGPU_LICENSE_SERVER_TYPE is NLS, as it is unless set */
 	bool vgpu_unchecked;        /* DISABLE_VGPU_VERSION_CHECK */
 	bool drm;                   /* SLIPWAY_NVIDIA_DRM */
+	bool strict_parameters;     /* SLIPWAY_STRICT_PARAMETERS */
 	const char *digest;         /* DRIVER_CONFIG_DIGEST, or "" */
 	/* Used by slipway node-build, which has our environment: a wrong value is refused here. */
 	const char *node_cache; /* SLIPWAY_NODE_CACHE, a path of this container, or NULL */

@@ -91,8 +91,9 @@ void gpu_report_ignored_env(struct role *role);
 
 /*
  * STEP_WORKER: checks /drivers/<module>.conf and our defaults against what the image's modules
- * take, before anything is unloaded, and writes PARAMETERS_PATH. REASON_BAD_PARAMETER when a
- * parameter does not exist or takes no such value.
+ * take, before anything is unloaded, and writes PARAMETERS_PATH. REASON_BAD_PARAMETER when one
+ * takes no such value. One that does not exist is reported and passed on; with
+ * SLIPWAY_STRICT_PARAMETERS it is REASON_BAD_PARAMETER, too.
  */
 int gpu_parameters(struct action *action);
 

@@ -108,11 +108,30 @@ void gpu_report_ignored_env(struct role *role)
 #define PRESET       "NVreg_CoherentGPUMemoryMode"
 #define PRESET_VALUE "driver"
 
-static int parameters_of_module(const struct role *role, struct loader *loader, const char *module,
-	struct strv *parameters, struct error *error)
+/* One that the module does not have is given to it all the same: the kernel warns, and loads it. */
+static int take_unknown(struct action *action, const char *module, const char *parameter,
+	const char *where, struct strv *unknown)
 {
+	const struct role *role = action->role;
+
+	if (role->options.strict_parameters)
+		return error_prefix(&action->error, -EINVAL, "%s, on %s", where, module);
+	worker_report(action->worker, WORKER_NOTE, 0, "%s: \"%s\" has no effect on %s: %s", where,
+		parameter, module, action->error.text);
+	if (strv_pushf(unknown, "%s %s", module, parameter) < 0)
+		return error_set_errno(&action->error, -ENOMEM, "%s", module);
+	return 0;
+}
+
+static int parameters_of_module(struct action *action, struct loader *loader, const char *module,
+	struct strv *parameters, struct strv *unknown)
+{
+	const struct role *role = action->role;
+	struct error *error = &action->error;
 	_cleanup_(parameters_taken_free) struct parameters_taken taken = { 0 };
 	_cleanup_strv_ struct strv paths = { 0 };
+	_cleanup_free_ char *joined = NULL;
+	char where[320];
 	bool wants_preset = strcmp(module, "nvidia") == 0;
 	int r = parameters_read_conf(role->root_fd, module, parameters, &paths, error);
 
@@ -121,17 +140,21 @@ static int parameters_of_module(const struct role *role, struct loader *loader, 
 	r = loader_parameters(loader, module, &taken, error);
 	if (r < 0)
 		return r;
+	joined = strv_join(&paths, " or ");
+	(void) snprintf(where, sizeof(where), "%.256s, the operator's kernelModuleConfig",
+		joined ? joined : "/" CONTRACT_MODULE_CONF);
 	for (size_t i = 0; i < parameters->count; i++) {
-		_cleanup_free_ char *where = NULL;
+		const char *parameter = parameters->items[i];
 
-		if (parameter_is(parameters->items[i], PRESET))
+		if (parameter_is(parameter, PRESET))
 			wants_preset = false;
-		r = parameter_check(&taken, parameters->items[i], error);
-		if (r == 0)
-			continue;
-		where = strv_join(&paths, " or ");
-		return error_prefix(error, r, "%s, the operator's kernelModuleConfig, on %s",
-			where ? where : "/" CONTRACT_MODULE_CONF, module);
+		r = parameter_check(&taken, parameter, error);
+		if (r == -ENOENT)
+			r = take_unknown(action, module, parameter, where, unknown);
+		else if (r < 0)
+			r = error_prefix(error, r, "%s, on %s", where, module);
+		if (r < 0)
+			return r;
 	}
 	if (wants_preset && parameter_exists(&taken, PRESET) &&
 		strv_push(parameters, PRESET "=" PRESET_VALUE) < 0)
@@ -139,8 +162,12 @@ static int parameters_of_module(const struct role *role, struct loader *loader, 
 	return 0;
 }
 
-/* Appends "options MODULE PARAMETER…" for each module that has any. */
-static int collect(struct action *action, struct loader *loader, struct strv *lines)
+/*
+ * Appends "options MODULE PARAMETER…" for each module that has any to @lines, and "MODULE
+ * PARAMETER" for each that the module does not have to @unknown.
+ */
+static int collect(
+	struct action *action, struct loader *loader, struct strv *lines, struct strv *unknown)
 {
 	const struct role *role = action->role;
 	const struct strv *modules = &role->driver_modules;
@@ -164,7 +191,7 @@ static int collect(struct action *action, struct loader *loader, struct strv *li
 		_cleanup_strv_ struct strv parameters = { 0 };
 		_cleanup_free_ char *joined = NULL;
 
-		r = parameters_of_module(role, loader, module, &parameters, &action->error);
+		r = parameters_of_module(action, loader, module, &parameters, unknown);
 		if (r < 0)
 			return r;
 		if (!parameters.count)
@@ -183,14 +210,19 @@ int gpu_parameters(struct action *action)
 	const struct role *role = action->role;
 	_cleanup_(loader_close) struct loader *loader = NULL;
 	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_strv_ struct strv unknown = { 0 };
 	int r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
 
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
-	r = collect(action, loader, &lines);
+	r = collect(action, loader, &lines, &unknown);
 	if (r < 0)
 		return action_reason(
 			action, r == -EINVAL ? REASON_BAD_PARAMETER : REASON_INTERNAL, r);
-	return action_reason(action, REASON_MOUNT_FAILED,
-		role_parameters_write(role, PARAMETERS_PATH, &lines, &action->error));
+	r = role_parameters_write(role, PARAMETERS_PATH, &lines, &action->error);
+	if (unknown.count == 0)
+		role_list_remove(role, ROLE_UNKNOWN_LIST);
+	else if (r == 0)
+		r = role_list_write(role, ROLE_UNKNOWN_LIST, &unknown, &action->error);
+	return action_reason(action, REASON_MOUNT_FAILED, r);
 }

@@ -139,13 +139,11 @@ static int check_option(struct action *action, const struct parameters_taken *ta
 	const char *module = options->modules.items[index];
 	const char *file = options->files.items[index];
 	struct error why = { "" };
-	char name[128];
 	int r = parameter_check(taken, word, &why);
 
 	if (r == 0)
 		return 1;
-	(void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(word, "="), word);
-	if (r != -EINVAL || parameter_exists(taken, name)) {
+	if (r != -ENOENT) {
 		action->error = why;
 		return error_prefix(
 			&action->error, r, "/%s, the host's options of %s", file, module);

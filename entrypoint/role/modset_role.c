@@ -308,6 +308,7 @@ int role_unload(struct action *action)
 		}
 	}
 	role_list_remove(role, ROLE_PARAMETERS_LIST);
+	role_list_remove(role, ROLE_UNKNOWN_LIST);
 	role_list_remove(role, LIST_BEFORE);
 	return 0;
 }

@@ -292,9 +292,9 @@ int parameter_check(
 			return 0; /* described, but without a type */
 	nearest = nearest_word(&names, name);
 	if (nearest)
-		return error_set(error, -EINVAL, "the module has no parameter %s: did you mean %s?",
+		return error_set(error, -ENOENT, "the module has no parameter %s: did you mean %s?",
 			name, nearest);
-	return error_set(error, -EINVAL,
+	return error_set(error, -ENOENT,
 		"the module has no parameter %s: modinfo -p lists the %zu that it has", name,
 		names.count);
 }

@@ -54,9 +54,9 @@ void parameters_taken_free(struct parameters_taken *taken);
 bool parameter_exists(const struct parameters_taken *taken, const char *name);
 
 /*
- * -EINVAL when the module has no such parameter (the message names the nearest that it has) or
- * when the kernel could not read the value as one of its type. A type of the module's own making
- * takes any value.
+ * -ENOENT when the module has no such parameter (the message names the nearest that it has), which
+ * the kernel ignores; -EINVAL when the kernel could not read the value as one of its type, and
+ * would refuse the module. A type of the module's own making takes any value.
  */
 int parameter_check(
 	const struct parameters_taken *taken, const char *parameter, struct error *error);
@@ -85,6 +85,8 @@ int parameters_for_file(const struct elf_module *file, const char *options, char
  * list of this name has "module options" for each.
  */
 #define ROLE_PARAMETERS_LIST "parameters"
+/* "MODULE PARAMETER" of each that was given, and that the module does not have. */
+#define ROLE_UNKNOWN_LIST "unknown-parameters"
 
 /* To be called in a worker before the first load. */
 int role_parameters_remember(

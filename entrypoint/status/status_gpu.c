@@ -2,8 +2,10 @@
 #include "entrypoint/status/status_internal.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "common/conf.h"
@@ -11,7 +13,9 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/lock_file.h"
 #include "entrypoint/gpu/procfs.h"
+#include "entrypoint/role/parameters.h"
 #include "entrypoint/role/pci.h"
+#include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
 #include "module/running.h"
 
@@ -63,6 +67,58 @@ static void user_space_version(int root_fd, char version[64])
 	}
 }
 
+/*
+ * What GDRCopy and GPUDirect Storage need in the driver root while their modules are loaded. Where
+ * it is not seen, as in the NIC's pod, nothing is said of it.
+ */
+static void print_addon_nodes(int root_fd, struct json *json)
+{
+	struct addon_node nodes[ADDON_NODES_MAX];
+	bool is_seen = fs_exists(root_fd, CONTRACT_DRIVER_ROOT "/dev");
+	size_t count = is_seen ? procfs_addon_nodes(root_fd, NULL, nodes) : 0;
+
+	json_write_open(json, "addon_nodes", '[');
+	for (size_t i = 0; i < count; i++) {
+		bool gdrcopy = strcmp(nodes[i].module, "gdrdrv") == 0;
+		struct stat there;
+		char path[128];
+		bool right;
+
+		(void) snprintf(
+			path, sizeof(path), "/" CONTRACT_DRIVER_ROOT "/%.79s", nodes[i].path);
+		right = fstatat(root_fd, path + 1, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISCHR(there.st_mode) && there.st_rdev == nodes[i].device;
+		json_write_open(json, NULL, '{');
+		json_write_text(json, "path", path);
+		json_write_boolean(json, "right", right);
+		json_write_close(json, '}');
+		if (!right)
+			status_print(json,
+				STATUS_INDENT "! %s is missing or has another device number: "
+					      "containers are not given %s\n",
+				path, gdrcopy ? "GDRCopy" : "GPUDirect Storage");
+	}
+	json_write_close(json, ']');
+}
+
+static void print_unknown_parameters(int root_fd, struct json *json)
+{
+	const struct role gpu = {
+		.name = "gpu", .state_folder = GPU_STATE_FOLDER, .root_fd = root_fd
+	};
+	_cleanup_strv_ struct strv lines = { 0 };
+
+	(void) !role_list_read(&gpu, ROLE_UNKNOWN_LIST, &lines); /* none: no such parameter */
+	json_write_list(json, "unknown_parameters", &lines);
+	for (size_t i = 0; i < lines.count; i++) {
+		const char *module = lines.items[i];
+		const char *parameter = module + strcspn(module, " ");
+
+		status_print(json, STATUS_INDENT "!%s has no effect: %.*s has no such parameter\n",
+			parameter, (int) (parameter - module), module);
+	}
+}
+
 void status_driver(int root_fd, struct json *json)
 {
 	/* What changes what containers can do with the GPU. */
@@ -87,7 +143,6 @@ void status_driver(int root_fd, struct json *json)
 			json, parameters[i], procfs_nvidia_parameter(root_fd, parameters[i]));
 	json_write_text_or_null(json, "CoherentGPUMemoryMode", coherent);
 	json_write_close(json, '}');
-	json_write_close(json, '}');
 
 	if (!loaded)
 		status_print(json, "driver   nvidia is not loaded");
@@ -106,6 +161,9 @@ void status_driver(int root_fd, struct json *json)
 	else if (*user_space)
 		status_print(json, "; user space in /" CONTRACT_DRIVER_ROOT ": %s", user_space);
 	status_print(json, "\n");
+	print_unknown_parameters(root_fd, json);
+	print_addon_nodes(root_fd, json);
+	json_write_close(json, '}');
 }
 
 /* ---- PCI functions */

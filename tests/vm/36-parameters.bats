@@ -70,7 +70,32 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-@test "a parameter that does not exist: the nearest is named, and the driver that runs goes on" {
+@test "a parameter that does not exist is reported and ignored, as the kernel does" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+mkdir /vm/drivers
+echo NVreg_EnableStreamMemOP=1 NVreg_EnableMSI=1 >/vm/drivers/nvidia.conf
+start gpu
+wait_ready gpu 60
+expect_gpu_serves
+container_log_has gpu '"NVreg_EnableStreamMemOP=1" has no effect on nvidia: the module has no parameter NVreg_EnableStreamMemOP: did you mean NVreg_EnableStreamMemOPs?'
+exec_in gpu slipway-init status | grep -x ' *! NVreg_EnableStreamMemOP=1 has no effect: nvidia has no such parameter'
+exec_in gpu slipway-init status --json | grep -o '"unknown_parameters":."nvidia NVreg_EnableStreamMemOP=1".'
+kill_hard gpu
+wait_exit gpu 10
+rm /vm/drivers/nvidia.conf
+start gpu
+wait_ready gpu 60
+exec_in gpu slipway-init status >/tmp/status
+refute "it is gone" grep 'no such parameter' /tmp/status
+stop_clean gpu
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "strict: a parameter that does not exist, and a bad value, end the start; the driver that runs goes on" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
@@ -81,7 +106,7 @@ kill_hard gpu
 wait_exit gpu 10
 mkdir /vm/drivers
 echo NVreg_EnableStreamMemOP=1 >/vm/drivers/nvidia.conf
-start gpu SLIPWAY_UNLOAD_DEADLINE_SECONDS=1
+start gpu SLIPWAY_UNLOAD_DEADLINE_SECONDS=1 SLIPWAY_STRICT_PARAMETERS=true
 exits gpu 25 60
 termination_message gpu
 echo uvm_debug_prints=often >/vm/drivers/nvidia-uvm.conf

@@ -13,6 +13,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/role/parameters.h"
 #include "entrypoint/role/roles.h"
 #include "entrypoint/status/status.h"
 
@@ -419,6 +420,56 @@ static void a_user_space_of_another_version(void **state)
 	assert_contains(text, "BUT the user space in /run/nvidia/driver is of 575.1.2");
 }
 
+static void what_gdrcopy_and_storage_need_is_missing(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *json = NULL;
+
+	put_real_node(node);
+	folder_write_text(node, "proc/devices",
+		"Character devices:\n195 nvidia\n240 gdrdrv\n239 nvidia-fs\n\nBlock devices:\n");
+	folder_write_text(node, "sys/class/nvidia-fs-class/nvidia-fs1/dev", "239:1\n");
+	/* In a pod that has no driver root, nothing is known. */
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"addon_nodes\":[]");
+	free(json);
+	/* No device: of another kind. */
+	folder_write_text(node, "run/nvidia/driver/dev/nvidia-fs1", "");
+	text = status_of(node, false, 1);
+	assert_contains(text,
+		"! /run/nvidia/driver/dev/gdrdrv is missing or has another device number: "
+		"containers are not given GDRCopy\n");
+	assert_contains(text,
+		"! /run/nvidia/driver/dev/nvidia-fs1 is missing or has another device number: "
+		"containers are not given GPUDirect Storage\n");
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"addon_nodes\":[{\"path\":\"/run/nvidia/driver/dev/gdrdrv\","
+			      "\"right\":false},");
+}
+
+static void parameters_that_a_module_lacks(void **state)
+{
+	const struct folder *node = *state;
+	const struct role gpu = {
+		.name = "gpu", .state_folder = GPU_STATE_FOLDER, .root_fd = node->fd
+	};
+	char *items[] = { (char[]){ "nvidia NVreg_Nothing=1" },
+		(char[]){ "nvidia_uvm x=\"1 2\"" } };
+	const struct strv unknown = { .items = items, .count = 2 };
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *json = NULL;
+	struct error error;
+
+	put_real_node(node);
+	assert_int_equal(role_list_write(&gpu, ROLE_UNKNOWN_LIST, &unknown, &error), 0);
+	text = status_of(node, false, 1);
+	assert_contains(text, "! NVreg_Nothing=1 has no effect: nvidia has no such parameter\n");
+	assert_contains(text, "! x=\"1 2\" has no effect: nvidia_uvm has no such parameter\n");
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"unknown_parameters\":[\"nvidia NVreg_Nothing=1\",");
+}
+
 static void peermem_with_its_latency(void **state)
 {
 	const struct folder *node = *state;
@@ -520,6 +571,8 @@ int main(void)
 		folder_test(a_nic_container_that_was_killed_leaves_a_stale_flag),
 		folder_test(roles_with_their_phases),
 		folder_test(a_user_space_of_another_version),
+		folder_test(what_gdrcopy_and_storage_need_is_missing),
+		folder_test(parameters_that_a_module_lacks),
 		folder_test(peermem_with_its_latency),
 		folder_test(rdma_devices_with_their_ports),
 		folder_test(metrics_have_what_the_log_knows),
