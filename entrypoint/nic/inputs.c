@@ -26,7 +26,8 @@ static const char *const modes[] = {
 	[NIC_SOURCES] = "sources",
 };
 
-enum kind { FLAG, LIST, PATH };
+/* Set to nothing, a LIST has its default, as in the stock image; a LIST_OR_NONE is empty. */
+enum kind { FLAG, LIST, LIST_OR_NONE, PATH };
 
 #define INPUT(member) offsetof(struct nic_inputs, member)
 
@@ -42,8 +43,8 @@ static const struct variable {
 	{ CONTRACT_ENV_NFSRDMA, FLAG, INPUT(nfsrdma), "" },
 	{ CONTRACT_ENV_STORAGE, LIST, INPUT(storage), CONTRACT_NIC_STORAGE },
 	{ CONTRACT_ENV_THIRD_PARTY, LIST, INPUT(third_party), CONTRACT_NIC_THIRD_PARTY },
-	{ CONTRACT_ENV_AUXILIARY, LIST, INPUT(auxiliary), CONTRACT_NIC_AUXILIARY },
-	{ CONTRACT_ENV_BLACKLIST, LIST, INPUT(blacklist), CONTRACT_NIC_BLACKLIST },
+	{ CONTRACT_ENV_AUXILIARY, LIST_OR_NONE, INPUT(auxiliary), CONTRACT_NIC_AUXILIARY },
+	{ CONTRACT_ENV_BLACKLIST, LIST_OR_NONE, INPUT(blacklist), CONTRACT_NIC_BLACKLIST },
 	{ CONTRACT_ENV_READY_FILE, PATH, INPUT(ready_file), CONTRACT_OFED_READY },
 	{ CONTRACT_ENV_LOCK_FILE, PATH, INPUT(lock_file), CONTRACT_OFED_LOCK },
 	{ CONTRACT_ENV_DRIVERS_MOUNT, PATH, INPUT(drivers_mount), CONTRACT_OFED_RUN },
@@ -77,23 +78,34 @@ static int read_mode(struct nic_inputs *inputs, char *const *arguments, struct e
 
 #define MODULE_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
-/* A variable that is set to nothing is an empty list. */
-static int read_names(
-	const char *variable, const char *otherwise, struct strv *names, struct error *error)
+/*
+ * A word that is no module's name is skipped in MLX5_AUXILIARY_MODULES, as in the stock image, and
+ * refused in the other lists.
+ */
+static int read_names(struct nic_inputs *inputs, const struct variable *variable,
+	struct strv *names, struct error *error)
 {
-	const char *value = getenv(variable);
+	const char *value = getenv(variable->name);
 
-	if (strv_split(names, value ? value : otherwise, SEPARATORS) < 0)
-		return error_set_errno(error, -ENOMEM, "%s", variable);
-	for (size_t i = 0; i < names->count; i++) {
-		for (char *dash = names->items[i]; (dash = strchr(dash, '-'));)
+	if (!value || (variable->kind == LIST && !value[strspn(value, SEPARATORS)]))
+		value = variable->otherwise;
+	if (strv_split(names, value, SEPARATORS) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", variable->name);
+	for (size_t i = names->count; i-- > 0;) {
+		char *name = names->items[i];
+
+		for (char *dash = name; (dash = strchr(dash, '-'));)
 			*dash = '_';
-		if (strlen(names->items[i]) >= 64 ||
-			names->items[i][strspn(names->items[i], MODULE_LETTERS)])
+		if (strlen(name) < 64 && !name[strspn(name, MODULE_LETTERS)])
+			continue;
+		if (names != &inputs->auxiliary)
 			return error_set(error, -EINVAL,
 				"%s has \"%.64s\", which is no module's name: give names with a "
 				"space between",
-				variable, names->items[i]);
+				variable->name, name);
+		if (strv_push(&inputs->invalid_auxiliary, name) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", variable->name);
+		strv_remove(names, i);
 	}
 	return 0;
 }
@@ -173,8 +185,8 @@ int nic_inputs_read(
 
 		if (variable->kind == FLAG)
 			r = options_flag(variable->name, value, error);
-		else if (variable->kind == LIST)
-			r = read_names(variable->name, variable->otherwise, value, error);
+		else if (variable->kind != PATH)
+			r = read_names(inputs, variable, value, error);
 		else
 			r = read_path(variable->name, variable->otherwise, value, error);
 	}
@@ -204,11 +216,12 @@ void nic_inputs_free(struct nic_inputs *inputs)
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
 		void *value = (char *) inputs + variables[i].offset;
 
-		if (variables[i].kind == LIST)
-			strv_free(value);
-		else if (variables[i].kind == PATH)
+		if (variables[i].kind == PATH)
 			free(*(char **) value);
+		else if (variables[i].kind != FLAG)
+			strv_free(value);
 	}
+	strv_free(&inputs->invalid_auxiliary);
 	free(inputs->shown_sources);
 	free(inputs->journal_folder);
 	*inputs = (struct nic_inputs){ .mode = NIC_PRECOMPILED };
@@ -257,6 +270,10 @@ void nic_inputs_log(const struct nic_inputs *inputs, struct log *log)
 	if (inputs->mode == NIC_PRECOMPILED && flags && *flags)
 		note_environment(log, CONTRACT_ENV_BUILD_FLAGS
 			" is for the mode sources: precompiled modules are compiled already");
+	for (size_t i = 0; i < inputs->invalid_auxiliary.count; i++)
+		note_environment(log,
+			CONTRACT_ENV_AUXILIARY " has \"%.64s\", which is no module's name: skipped",
+			inputs->invalid_auxiliary.items[i]);
 	if (*inputs->inventory && *inputs->unused)
 		note_environment(log,
 			"/%s (%s) %s: what a start remembers lies in memory, and is lost with the "

@@ -41,10 +41,11 @@ struct nic_inputs {
 	bool ifnames_rule;       /* CREATE_IFNAMES_UDEV */
 	bool nfsrdma;            /* ENABLE_NFSRDMA */
 	/* Names of modules, '_' for '-'. */
-	struct strv storage;     /* STORAGE_MODULES */
-	struct strv third_party; /* THIRD_PARTY_RDMA_MODULES */
-	struct strv auxiliary;   /* MLX5_AUXILIARY_MODULES */
-	struct strv blacklist;   /* OFED_BLACKLIST_MODULES */
+	struct strv storage;           /* STORAGE_MODULES */
+	struct strv third_party;       /* THIRD_PARTY_RDMA_MODULES */
+	struct strv auxiliary;         /* MLX5_AUXILIARY_MODULES */
+	struct strv blacklist;         /* OFED_BLACKLIST_MODULES */
+	struct strv invalid_auxiliary; /* words of it that are no names */
 	/* Paths relative to the root. */
 	char *ready_file;     /* DRIVER_READY_PATH */
 	char *lock_file;      /* LOCK_FILE_PATH */

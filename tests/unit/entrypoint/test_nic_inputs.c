@@ -107,6 +107,19 @@ static void every_flag_and_list_is_read(void **state)
 	assert_int_equal(inputs.bind_ms, 9000);
 }
 
+/* Upstream's config.go: else storage over RDMA would be no reason to refuse. */
+static void a_guard_that_is_set_to_nothing_is_the_usual_one(void **state)
+{
+	_cleanup_inputs_ struct nic_inputs inputs;
+	struct error error;
+
+	(void) setenv("STORAGE_MODULES", "", 1);
+	(void) setenv("THIRD_PARTY_RDMA_MODULES", " ", 1);
+	assert_int_equal(read_all(*state, &inputs, NULL, &error), 0);
+	assert_true(strv_contains(&inputs.storage, "nvme_rdma"));
+	assert_true(strv_contains(&inputs.third_party, "irdma"));
+}
+
 static void paths_are_taken_wherever_they_are(void **state)
 {
 	const struct folder *folder = *state;
@@ -270,6 +283,19 @@ static char *logged(const struct folder *folder, const struct nic_inputs *inputs
 	return folder_read_text(folder, NIC_STATE_FOLDER "/nic.events.jsonl");
 }
 
+static void an_auxiliary_word_that_is_no_name_is_skipped(void **state)
+{
+	_cleanup_inputs_ struct nic_inputs inputs;
+	_cleanup_free_ char *text = NULL;
+	struct error error;
+
+	(void) setenv("MLX5_AUXILIARY_MODULES", "mlx5-vdpa ../evil mlx5_dpll", 1);
+	assert_int_equal(read_all(*state, &inputs, NULL, &error), 0);
+	assert_list(&inputs.auxiliary, "mlx5_vdpa mlx5_dpll");
+	text = logged(*state, &inputs);
+	assert_contains(text, "which is no module's name: skipped");
+}
+
 static bool changes_something(const struct folder *folder, const char *name)
 {
 	/* Something that is a value of each kind. */
@@ -341,12 +367,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		inputs_test(without_any_it_is_as_the_stock_image),
 		inputs_test(every_flag_and_list_is_read),
+		inputs_test(a_guard_that_is_set_to_nothing_is_the_usual_one),
 		inputs_test(paths_are_taken_wherever_they_are),
 		inputs_test(an_inventory_that_is_no_mount_keeps_no_journal),
 		inputs_test(an_inventory_that_others_can_write_to_keeps_no_journal),
 		inputs_test(an_inventorys_own_folder_is_made_at_once),
 		inputs_test(an_inventory_that_cannot_be_judged_keeps_no_journal),
 		inputs_test(what_cannot_be_is_refused_by_name),
+		inputs_test(an_auxiliary_word_that_is_no_name_is_skipped),
 		inputs_test(every_variable_is_honoured_or_logged_as_unused),
 		inputs_test(what_is_not_set_is_not_logged),
 	};
