@@ -32,7 +32,7 @@ static int make(void *data, struct error *error)
 		if (r < 0)
 			return context_fail(
 				context, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_CONTENT, r);
-		r = build_options_check_gpu(&build->options, error);
+		r = build_options_check_drivers(&build->options, error);
 		if (r < 0)
 			return context_fail(context, EXIT_CODE_USAGE, r);
 	}

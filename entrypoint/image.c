@@ -21,6 +21,7 @@ void image_read(int root_fd, const char *krel, struct image *image)
 	} fields[] = {
 		{ "role", image->role, sizeof(image->role) },
 		{ "version", image->version, sizeof(image->version) },
+		{ "revision", image->revision, sizeof(image->revision) },
 		{ "os", image->os, sizeof(image->os) },
 		{ "ofed_exporter", image->ofed_exporter, sizeof(image->ofed_exporter) },
 		{ "signed_key", image->signed_key, sizeof(image->signed_key) },
@@ -52,11 +53,14 @@ static bool has_index(int root_fd, const char *krel)
 /* As the operator computes it for a precompiled driver. NULL when the image lacks what it takes. */
 static char *expected_tag(const struct image *image, const char *krel)
 {
+	char version[sizeof(image->version) + sizeof(image->revision)];
+
 	if (!*image->version || !*image->os)
 		return NULL;
-	return strcmp(image->role, "nic") == 0
-		       ? tag_nic(image->version, krel, image->os, "", "amd64")
-		       : tag_gpu(image->version, krel, image->os, "");
+	(void) snprintf(version, sizeof(version), "%s%s%s", image->version,
+		*image->revision ? "-" : "", image->revision);
+	return strcmp(image->role, "nic") == 0 ? tag_nic(version, krel, image->os, "", "amd64")
+					       : tag_gpu(image->version, krel, image->os, "");
 }
 
 /* With the cure: what `slipway build` wants for an image of this kind, and what else there is. */

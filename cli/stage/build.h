@@ -33,6 +33,7 @@ struct build_options {
 	const char *sources[DRIVER_COUNT]; /* tree, tarball, a word, or "none"; NULL: none */
 	const char *userspace; /* folder of NVIDIA's installer, unpacked; NULL: Debian's packages */
 	const char *output;    /* folder, "containers-storage:" or "oci-archive:FILE" */
+	const char *revision;  /* of the NIC image's tag; NULL: none */
 	const char *base;      /* image that the driver images start from; NULL: one is made */
 	const char *lock;      /* file to build from; no list is asked then */
 	const char *bundle;    /* file that has everything; implies common.offline */
@@ -57,9 +58,9 @@ struct build_options {
  */
 bool build_options_start(char **argv, struct build_options *ret, int *ret_code);
 
-/* What only a GPU image takes wants one: -EINVAL. Checked again where a bundle names what is built.
- */
-int build_options_check_gpu(const struct build_options *options, struct error *error) _must_check_;
+/* What is for one image only wants a driver for it: -EINVAL. With a bundle, once it is imported. */
+int build_options_check_drivers(
+	const struct build_options *options, struct error *error) _must_check_;
 void build_options_free(struct build_options *options);
 
 /* In the order in which they are made. */

@@ -18,11 +18,15 @@ static int take_kernel(void *target, const char *argument, struct error *error)
 	return 0;
 }
 
-int build_options_check_gpu(const struct build_options *options, struct error *error)
+int build_options_check_drivers(const struct build_options *options, struct error *error)
 {
 	const char *const *sources = options->sources;
 	bool wants_gpu = sources[DRIVER_GDRCOPY] || sources[DRIVER_NVIDIA_FS] || options->userspace;
 
+	if (options->revision && !sources[DRIVER_OFED])
+		return error_set(error, -EINVAL,
+			"--revision is of the NIC image, and %s makes none",
+			options->bundle ? options->bundle : "a build without --ofed");
 	if (!wants_gpu || strcmp(sources[DRIVER_NVIDIA], "none") != 0)
 		return 0;
 	return error_set(error, -EINVAL,
@@ -57,14 +61,19 @@ static int check(void *target, struct error *error)
 			"--sign-key is missing: a password is for a key" },
 		{ ways == 0 && (options->sign_cert || options->sign_hash),
 			"--sign-key is missing: a certificate or a hash is for a key" },
+		{ options->revision && (!*options->revision ||
+					       options->revision[strspn(
+						       options->revision, "0123456789")] ||
+					       strlen(options->revision) > 9),
+			"--revision: a number of at most nine digits is wanted" },
 		{ !has_ofed && !options->bundle &&
 				strcmp(options->sources[DRIVER_NVIDIA], "none") == 0,
 			"--nvidia none without --ofed: there would be no image at all" },
 	};
 	int r = options_check_rules(rules, ARRAY_SIZE(rules), error);
 
-	if (r == 0)
-		r = build_options_check_gpu(options, error);
+	if (r == 0 && !options->bundle) /* what is in a bundle is known later */
+		r = build_options_check_drivers(options, error);
 	if (r < 0)
 		return r;
 	if (options->bundle && access(options->bundle, R_OK) < 0)
@@ -131,6 +140,9 @@ static const struct option_row rows[] = {
 		"images that can also compile their modules on a node, for kernels that\n"
 		"they have none for: with the compiler, the source, the recipes and\n"
 		"what fetches headers that a node lacks, from the mirrors known here"),
+	BUILD_OPTION("revision", "N", OPTION_TEXT, revision,
+		"of the NIC image, which the operator then asks for with VERSION-N: an image\n"
+		"that was built anew gets a new tag, which nodes pull"),
 	BUILD_OPTION("base", "REF", OPTION_TEXT, base,
 		"image that the driver images start from [a minimal one is made]"),
 };

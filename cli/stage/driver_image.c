@@ -44,6 +44,8 @@ void image_key(const struct stage *stage, struct key *key)
 	key_text(key, os->id);
 	key_text(key, os->version_id);
 	key_data(key, "containers/debian/Containerfile.%s", stage->name);
+	if (stage->driver == DRIVER_OFED && key->build->options.revision)
+		key_text(key, key->build->options.revision);
 	node_tool_key(key);
 }
 
@@ -53,12 +55,14 @@ struct making {
 	bool nic;
 	enum stage_id set;   /* the driver's */
 	enum stage_id other; /* whose modules another image brings; STAGE_COUNT: none */
+	char *version;       /* the driver's; image.version is what the operator is given */
 	struct image image;
 	struct staging root;
 };
 
 static void making_free(struct making *making)
 {
+	free(making->version);
 	image_free(&making->image);
 	staging_close(&making->root);
 }
@@ -291,7 +295,9 @@ static int write_conf(struct making *making, struct error *error)
 	if (r < 0)
 		return error_set_errno(error, r, "%s", updates);
 	xstrv_pushf(&lines, "role=%s", making->image.role);
-	xstrv_pushf(&lines, "version=%s", making->image.version);
+	xstrv_pushf(&lines, "version=%s", making->version);
+	if (making->nic && build->options.revision)
+		xstrv_pushf(&lines, "revision=%s", build->options.revision);
 	xstrv_pushf(&lines, "os=%s", build->context.os.os);
 	xstrv_pushf(&lines, "krel=%s", krel);
 	/* Of the modules: the node asks whether those that are loaded are still the image's. */
@@ -370,12 +376,12 @@ static int copy_userspace(struct making *making, const char *folder, struct erro
 	if (!found)
 		return -EIO;
 	/* The library refuses to talk to a kernel module of another version. */
-	if (strcmp(found, making->image.version) != 0)
+	if (strcmp(found, making->version) != 0)
 		return error_set(error, -EINVAL,
 			"the userspace is of driver %s, the modules are of %s: they work together only in "
 			"one version. Name that version's source with --nvidia, or its installer's folder "
 			"with --userspace",
-			found, making->image.version);
+			found, making->version);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		staging_copy_found(&userspace, parts[i], "%s/%s",
 			stage_output(build, STAGE_USERSPACE), parts[i]);
@@ -400,9 +406,12 @@ static int describe(struct making *making, const char *role, struct error *error
 	if (r < 0)
 		return r;
 	image->role = xstrdup(role);
-	image->version = set_value(build, making->set, "version", error);
-	if (!image->version)
+	making->version = set_value(build, making->set, "version", error);
+	if (!making->version)
 		return -EIO;
+	image->version = making->nic && build->options.revision
+				 ? xasprintf("%s-%s", making->version, build->options.revision)
+				 : xstrdup(making->version);
 	image->proof = xstrdup(proof.verdict);
 	image->modules = xstrdup(proof.modules);
 	image->loading = xstrdup(proof.loading);
@@ -477,7 +486,9 @@ static int build_image(struct making *making, const struct stage_place *place, c
 		return -EIO;
 	xstrv_pushf(&made.arguments, "BASE=%s", base);
 	xstrv_pushf(&made.arguments, "KREL=%s", build->kernel.lock.krel);
-	xstrv_pushf(&made.arguments, "VERSION=%s", image->version);
+	xstrv_pushf(&made.arguments, "VERSION=%s", making->version);
+	if (making->nic && build->options.revision)
+		xstrv_pushf(&made.arguments, "CONTAINER_VERSION=%s", build->options.revision);
 	if (sources)
 		xstrv_pushf(&made.labels, "io.slipway.kit=%s", build->outputs[from].key);
 	add_labels(build, image, &made.labels);

@@ -58,6 +58,19 @@ id_of() {
     build good good
 }
 
+@test "--revision: a tag of its own, which the operator is told to ask for, and the driver's version as ever" {
+    local reference
+    run -0 build good revision --revision 7
+    reference=$(jq -r '.images[0].reference' "$folder/revision/images.json")
+    [[ $reference == */doca-driver:1.0.force-7-*-debian12-amd64 ]]
+    [[ $output == *"version: 1.0.force-7, forcePrecompiled: true"* && $output != *"until now"* ]]
+    buildah inspect --type image "$reference" >"$folder/inspected"
+    jq -e '.OCIv1.config.Env | contains(["NVIDIA_NIC_DRIVER_VER=1.0.force", "NVIDIA_NIC_CONTAINER_VER=7"])' "$folder/inspected"
+    jq -e '.OCIv1.config.Labels["org.opencontainers.image.version"] == "1.0.force-7"' "$folder/inspected"
+    run -0 build good good
+    [[ $(jq -r '.images[0].tag' "$folder/good/images.json") == 1.0.force-[!7]* ]]
+}
+
 @test "refused: the proof is in --output, and the command that is named prints the table" {
     run -3 build bad refused
     [[ $output == *"all: $folder/refused/proof.json"* && $output == *"a tag that ends with -unproven"* ]]
