@@ -58,7 +58,7 @@ id_of() {
     build good good
 }
 
-@test "--revision: a tag of its own, which the operator is told to ask for, and the driver's version as ever" {
+@test "--revision: a tag of its own, which the operator asks for, and the driver's version as ever" {
     local reference
     run -0 build good revision --revision 7
     reference=$(jq -r '.images[0].reference' "$folder/revision/images.json")
