@@ -53,9 +53,10 @@ void image_key(const struct stage *stage, struct key *key)
 struct making {
 	struct build *build;
 	bool nic;
-	enum stage_id set;   /* the driver's */
-	enum stage_id other; /* whose modules another image brings; STAGE_COUNT: none */
-	char *version;       /* the driver's; image.version is what the operator is given */
+	enum stage_id set;    /* the driver's */
+	enum stage_id other;  /* whose modules another image brings; STAGE_COUNT: none */
+	char *version;        /* the driver's; image.version is what the operator is given */
+	const char *revision; /* of the NIC image's tag; NULL: none */
 	struct image image;
 	struct staging root;
 };
@@ -296,8 +297,8 @@ static int write_conf(struct making *making, struct error *error)
 		return error_set_errno(error, r, "%s", updates);
 	xstrv_pushf(&lines, "role=%s", making->image.role);
 	xstrv_pushf(&lines, "version=%s", making->version);
-	if (making->nic && build->options.revision)
-		xstrv_pushf(&lines, "revision=%s", build->options.revision);
+	if (making->revision)
+		xstrv_pushf(&lines, "revision=%s", making->revision);
 	xstrv_pushf(&lines, "os=%s", build->context.os.os);
 	xstrv_pushf(&lines, "krel=%s", krel);
 	/* Of the modules: the node asks whether those that are loaded are still the image's. */
@@ -409,9 +410,8 @@ static int describe(struct making *making, const char *role, struct error *error
 	making->version = set_value(build, making->set, "version", error);
 	if (!making->version)
 		return -EIO;
-	image->version = making->nic && build->options.revision
-				 ? xasprintf("%s-%s", making->version, build->options.revision)
-				 : xstrdup(making->version);
+	image->version = making->revision ? xasprintf("%s-%s", making->version, making->revision)
+					  : xstrdup(making->version);
 	image->proof = xstrdup(proof.verdict);
 	image->modules = xstrdup(proof.modules);
 	image->loading = xstrdup(proof.loading);
@@ -487,8 +487,8 @@ static int build_image(struct making *making, const struct stage_place *place, c
 	xstrv_pushf(&made.arguments, "BASE=%s", base);
 	xstrv_pushf(&made.arguments, "KREL=%s", build->kernel.lock.krel);
 	xstrv_pushf(&made.arguments, "VERSION=%s", making->version);
-	if (making->nic && build->options.revision)
-		xstrv_pushf(&made.arguments, "CONTAINER_VERSION=%s", build->options.revision);
+	if (making->revision)
+		xstrv_pushf(&made.arguments, "CONTAINER_VERSION=%s", making->revision);
 	if (sources)
 		xstrv_pushf(&made.labels, "io.slipway.kit=%s", build->outputs[from].key);
 	add_labels(build, image, &made.labels);
@@ -510,6 +510,7 @@ int image_run(struct build *build, const struct stage *stage, const struct stage
 		.nic = nic,
 		.set = source_kinds[stage->driver].signed_set,
 		.other = !nic && build_has(build, DRIVER_OFED) ? STAGE_OFED_SIGNED : STAGE_COUNT,
+		.revision = nic ? build->options.revision : NULL,
 		.root = { .fd = -1 },
 	};
 	_cleanup_free_ char *context = NULL;

@@ -2,7 +2,8 @@
 /*
  * The GPU pod's containers for GPUDirect Storage and GDRCopy, when their image is ours: their
  * module is loaded as soon as the driver is there, and again when the driver was loaded anew. The
- * driver container loads both itself when its image has them; then there is nothing left to do.
+ * driver container loads both itself when its image has them. In either case the module's device
+ * nodes are made in the driver root.
  * Their probes ask `lsmod` (gpu-operator manifests/state-driver/0500_daemonset.yaml).
  */
 #include <fcntl.h>
