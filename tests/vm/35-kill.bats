@@ -41,7 +41,7 @@ CASE
     run_kill_case <<'CASE'
 . /case/kill.sh
 mkdir -p /var/drivers
-echo "NVreg_NoSuchThing=1" >/var/drivers/nvidia.conf
+echo uvm_debug_prints=often >/var/drivers/nvidia-uvm.conf
 echo "/var/drivers /drivers dir rbind,rprivate,ro" >>/test/roles/gpu.mounts
 simulate
 start gpu
