@@ -9,13 +9,15 @@
 #include "common/xalloc.h"
 
 #define STEP_MARK "==> "
+#define MISSING   "the build container lacks the program "
 
 enum kind {
 	KIND_NONE,
-	KIND_END,    /* "Error: exit status 1": Buildah's exit message, whatever went before */
-	KIND_MAKE,   /* "make: *** …": says where, rarely why: the last resort */
-	KIND_RECIPE, /* "ofed.sh: …" in the words of the script */
-	KIND_ERROR,  /* the compiler's, linker's or modpost's own words */
+	KIND_END,     /* "Error: exit status 1": Buildah's exit message, whatever went before */
+	KIND_MAKE,    /* "make: *** …": says where, rarely why: the last resort */
+	KIND_MISSING, /* "make: g++: No such file or directory": a program that is not there */
+	KIND_RECIPE,  /* "ofed.sh: …" in the words of the script */
+	KIND_ERROR,   /* the compiler's, linker's or modpost's own words */
 };
 
 static bool starts_with(const char *text, const char *prefix)
@@ -45,8 +47,30 @@ static bool is_recipe_error(const char *line)
 	return colon || starts_with(line, "configure: ");
 }
 
+/*
+ * The program that make or a shell did not find: "make[2]: g++: No such file or directory",
+ * "/bin/sh: 1: bison: not found", "bash: line 1: bc: command not found". NULL for other lines.
+ */
+static char *missing_program(const char *line)
+{
+	const char *end = strstr(
+		line, starts_with(line, "make") ? ": No such file or directory" : "not found");
+	const char *name;
+
+	if (!end)
+		return NULL;
+	if (*end == 'n') /* with or without "command" before it */
+		end = memrchr(line, ':', (size_t) (end - line));
+	name = end ? memrchr(line, ' ', (size_t) (end - line)) : NULL;
+	if (!name || name == line || name[-1] != ':' || name + 1 == end)
+		return NULL;
+	return xstrndup(name + 1, (size_t) (end - name - 1));
+}
+
 static enum kind kind_of(const char *line)
 {
+	_cleanup_free_ char *program = missing_program(line);
+
 	if (starts_with(line, "Error: exit status "))
 		return KIND_END;
 	if (is_compiler_error(line) || starts_with(line, "ERROR: modpost:") ||
@@ -55,6 +79,8 @@ static enum kind kind_of(const char *line)
 		return KIND_ERROR;
 	if (is_recipe_error(line))
 		return KIND_RECIPE;
+	if (program)
+		return KIND_MISSING;
 	if (starts_with(line, "make") && strstr(line, "*** "))
 		return KIND_MAKE;
 	return KIND_NONE;
@@ -89,6 +115,7 @@ static size_t find_step(const struct strv *lines, size_t to)
 int buildlog_first_error(const char *text, struct buildlog_error *ret)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *program = NULL;
 	const char *line, *colon, *mark;
 	size_t step, at;
 
@@ -110,7 +137,9 @@ int buildlog_first_error(const char *text, struct buildlog_error *ret)
 		ret->line = strtoul(colon + 1, NULL, 10);
 	if (ret->line)
 		ret->file = xstrndup(line, (size_t) (colon - line));
-	ret->message = xstrdup(ret->line ? mark + strlen("error: ") : line);
+	program = kind_of(line) == KIND_MISSING ? missing_program(line) : NULL;
+	ret->message = program ? xasprintf(MISSING "%s", program)
+			       : xstrdup(ret->line ? mark + strlen("error: ") : line);
 	step = find_step(&lines, at + 1);
 	if (step != SIZE_MAX)
 		ret->step = xstrdup(lines.items[step] + strlen(STEP_MARK));
@@ -133,8 +162,15 @@ bool buildlog_says_killed(const char *text)
 const char *buildlog_compiled(const char *line)
 {
 	static const char *const commands[] = { "CC", "CXX", "AS" };
+	bool own = false;
 
 	line += strspn(line, " ");
+	/* NVIDIA's src/ has its own: " [ nvidia-modeset    ]  CC           ../common/x.c". */
+	if (*line == '[' && strstr(line, "] ")) {
+		own = true;
+		line = strstr(line, "] ") + 1;
+		line += strspn(line, " ");
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		size_t length = strlen(commands[i]);
 		const char *file;
@@ -142,9 +178,9 @@ const char *buildlog_compiled(const char *line)
 		if (strncmp(line, commands[i], length) != 0 || line[length] != ' ')
 			continue;
 		file = line + length + strspn(line + length, " ");
-		if (!starts_with(file, "[M]"))
+		if (!own && !starts_with(file, "[M]"))
 			return NULL;
-		file += 3;
+		file += own ? 0 : 3;
 		file += strspn(file, " ");
 		return *file && *file != '\n' ? file : NULL;
 	}
@@ -172,6 +208,7 @@ const char *buildlog_hint(const struct buildlog_error *found)
 	} hints[] = {
 		{ "internal compiler error", "the compiler was probably killed for memory: try a "
 					     "smaller --jobs" },
+		{ MISSING, "add its Debian package to containers/debian/Containerfile.build" },
 		{ "Killed", "the compiler was probably killed for memory: try a smaller --jobs" },
 		{ "No space left", "free some disk space (the cache and the container storage)" },
 		{ "modpost",

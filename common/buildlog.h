@@ -26,8 +26,8 @@ void buildlog_error_free(struct buildlog_error *found);
 bool buildlog_says_killed(const char *text);
 
 /*
- * The file that a line of kbuild's names as compiled, "nvidia/nv-pci.o" of "  CC [M]  …"; borrowed,
- * NULL when the line is another.
+ * The file that a line of kbuild's, or of the Makefiles of NVIDIA's src/, names as compiled:
+ * "nvidia/nv-pci.o" of "  CC [M]  …"; borrowed, NULL when the line is another.
  */
 const char *buildlog_compiled(const char *line);
 /* How many such lines a log has. */

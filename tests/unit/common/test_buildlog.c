@@ -130,6 +130,41 @@ static void a_tool_that_died_is_named_before_make(void **state)
 	assert_contains(found.message, "Cannot create temporary file");
 }
 
+static void a_missing_program_is_named(void **state)
+{
+	static const char *const lines[] = {
+		"make[2]: g++: No such file or directory\n",
+		"/bin/sh: 1: g++: not found\n",
+		"bash: line 1: g++: command not found\n",
+		"/slipway/work/x/conftest.bash: line 12: g++: command not found\n",
+	};
+	static const char *const others[] = {
+		"Makefile:3: flavours.mk: No such file or directory\n",
+		"checking for bison... not found\n",
+		"make[1]: *** No rule to make target 'x'.  Stop.\n",
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		_cleanup_found_ struct buildlog_error found = { 0 };
+		_cleanup_free_ char *log = NULL;
+
+		assert_true(
+			asprintf(&log, "==> compile\n%smake: *** [x] Error 127\n", lines[i]) > 0);
+		assert_int_equal(buildlog_first_error(log, &found), 0);
+		assert_string_equal(found.message, "the build container lacks the program g++");
+		assert_contains(buildlog_hint(&found), "Containerfile.build");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		_cleanup_found_ struct buildlog_error found = { 0 };
+		_cleanup_free_ char *log = NULL;
+
+		assert_true(asprintf(&log, "%smake: *** [x] Error 1\n", others[i]) > 0);
+		assert_int_equal(buildlog_first_error(log, &found), 0);
+		assert_contains(found.message, "make");
+	}
+}
+
 static void a_log_without_errors_says_so(void **state)
 {
 	struct buildlog_error found = { 0 };
@@ -155,6 +190,10 @@ static void compiled_files_are_counted(void **state)
 	(void) state;
 	assert_string_equal(buildlog_compiled("  CC [M]  /w/nvidia/nv.o"), "/w/nvidia/nv.o");
 	assert_string_equal(buildlog_compiled("  CXX [M]  a.o"), "a.o");
+	assert_string_equal(
+		buildlog_compiled(" [ nvidia-modeset    ]  CC           ../x.c"), "../x.c");
+	assert_null(buildlog_compiled(" [ nvidia            ]  LD           _out/x.o"));
+	assert_null(buildlog_compiled("[x]"));
 	assert_null(buildlog_compiled("  CC [M]  "));
 	assert_null(buildlog_compiled("  CC      scripts/mod/modpost.o"));
 	assert_null(buildlog_compiled("  LD [M]  nvidia.o"));
@@ -175,6 +214,7 @@ int main(void)
 		cmocka_unit_test(an_assemblers_error_is_one),
 		cmocka_unit_test(make_is_the_last_resort),
 		cmocka_unit_test(a_tool_that_died_is_named_before_make),
+		cmocka_unit_test(a_missing_program_is_named),
 		cmocka_unit_test(a_log_without_errors_says_so),
 		cmocka_unit_test(compiled_files_are_counted),
 		cmocka_unit_test(a_killed_recipe_is_told_from_one_that_names_a_kill),
