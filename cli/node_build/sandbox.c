@@ -137,7 +137,7 @@ static void _printf_(2, 3) make_link(const char *target, const char *format, ...
 /* Seam 1 of docs/architecture.md, and the headers at their own paths. */
 static void place(const struct node_build *build, const struct tree *trees, size_t count)
 {
-	static const char *const kit[] = { "recipes", "source", "patches" };
+	static const char *const kit[] = { "recipes", "source", "patches", "addons" };
 	static const char ofed[] = SEAM "/ofed/usr/src/ofa_kernel";
 	const struct strv *links = &build->headers.links;
 	_cleanup_free_ char *headers = xasprintf("/%s", build->headers.build);
@@ -180,6 +180,7 @@ static _Noreturn void run_recipe(const struct node_recipe *recipe)
 		"SLIPWAY_KERNEL=" SEAM "/kernel",
 		"SLIPWAY_SOURCE=" SEAM "/source",
 		"SLIPWAY_PATCHES=" SEAM "/patches",
+		"SLIPWAY_ADDONS=" SEAM "/addons",
 		"SLIPWAY_OUTPUT=" SEAM "/output",
 		"SLIPWAY_WORK=" SEAM "/work",
 		"SLIPWAY_NVIDIA=" SEAM "/nvidia",

@@ -491,6 +491,13 @@ static const struct kit {
 	},
 };
 
+/* Is it compiled with the kit's own driver, which its modules are bound to? */
+static bool is_addon(const struct build *build, const struct stage *kit, enum driver driver)
+{
+	return kit->driver == DRIVER_NVIDIA && source_kinds[driver].bound_to == STAGE_NVIDIA &&
+	       build_has(build, driver);
+}
+
 bool kit_applies(const struct build *build, const struct stage *stage)
 {
 	return build->options.sources_image && build_has(build, stage->driver);
@@ -507,6 +514,43 @@ void kit_key(const struct stage *stage, struct key *key)
 	key_data(key, "containers/patches/%s", source_kinds[stage->driver].name);
 	if (source->form == SOURCE_TREE)
 		key_tree(key, source->path);
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
+		const struct source_kind *kind = &source_kinds[driver];
+
+		if (!is_addon(key->build, stage, driver))
+			continue;
+		source = &key->build->sources[driver];
+		key_text(key, kind->name);
+		key_data(key, "containers/recipes/%s.sh", kind->name);
+		key_data(key, "containers/recipes/%s", kind->recipe_part);
+		key_data(key, "containers/patches/%s", kind->name);
+		if (source->form == SOURCE_TREE)
+			key_tree(key, source->path);
+	}
+}
+
+/* Its source, patches and recipes: containers/recipes/nvidia.sh runs them after itself. */
+static int stage_addon(
+	const struct build *build, enum driver driver, struct staging *staging, struct error *error)
+{
+	const struct source_kind *kind = &source_kinds[driver];
+	const char *data = build->context.data;
+	_cleanup_free_ char *source = NULL;
+	_cleanup_free_ char *to = xasprintf("addons/%s/source", kind->name);
+	_cleanup_free_ char *patches = xasprintf("addons/%s/patches", kind->name);
+	_cleanup_free_ char *recipe = xasprintf("recipes/%s.sh", kind->name);
+	_cleanup_free_ char *part = xasprintf("recipes/%s", kind->recipe_part);
+	int r = source_tree(build, driver, &source, error);
+
+	if (r < 0)
+		return r;
+	staging_copy(staging, to, "%s", source);
+	staging_mkdir(staging, patches);
+	staging_copy_found(staging, patches, "%s/containers/patches/%s", data, kind->name);
+	staging_copy(staging, recipe, "%s/containers/%s", data, recipe);
+	if (!fs_exists(staging->fd, part))
+		staging_copy(staging, part, "%s/containers/%s", data, part);
+	return staging->result;
 }
 
 int kit_run(struct build *build, const struct stage *stage, const struct stage_place *place,
@@ -553,6 +597,11 @@ int kit_run(struct build *build, const struct stage *stage, const struct stage_p
 	staging_mkdir(&staging, "patches");
 	staging_copy_found(&staging, "patches", "%s/containers/patches/%s", context->data,
 		source_kinds[stage->driver].name);
+	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++)
+		if (is_addon(build, stage, driver))
+			r = stage_addon(build, driver, &staging, error);
+	if (r < 0)
+		return r;
 	staging_write(&staging, "kit.conf", conf, strlen(conf));
 	if (staging.result < 0)
 		return staging.result;

@@ -8,7 +8,22 @@
 #include "cli/image/image_record.h"
 #include "cli/json.h"
 #include "cli/image/place.h"
+#include "common/tag.h"
 #include "common/xalloc.h"
+
+/*
+ * The operator's containers for GDRCopy and GPUDirect Storage ask for images by names of their own
+ * (gpu-operator api/nvidia/v1alpha1/nvidiadriver_types.go, GetImagePath): "<version>-<os tag>" of
+ * the module's version. The GPU image has the modules, and stands for both.
+ */
+static const struct addon {
+	enum driver driver;
+	const char *values; /* of the operator's configuration */
+	const char *image;
+} addons[] = {
+	{ DRIVER_GDRCOPY, "gdrcopy", "gdrdrv" },
+	{ DRIVER_NVIDIA_FS, "gds", "nvidia-fs" },
+};
 
 struct outputs {
 	struct image images[2];
@@ -16,6 +31,9 @@ struct outputs {
 	char *before_peermem[2]; /* its label IMAGE_LABEL_PEERMEM, or NULL */
 	const char *folders[2];  /* the stages' outputs */
 	size_t count;
+	struct {
+		char *version, *reference; /* NULL where the image has no such module */
+	} addons[ARRAY_SIZE(addons)];
 	bool changed; /* something was written that was not there */
 };
 
@@ -25,6 +43,10 @@ static void outputs_free(struct outputs *outputs)
 		image_free(&outputs->images[i]);
 		free(outputs->before[i]);
 		free(outputs->before_peermem[i]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
+		free(outputs->addons[i].version);
+		free(outputs->addons[i].reference);
 	}
 }
 
@@ -59,6 +81,45 @@ static int to_storage(const struct build *build, struct outputs *outputs, struct
 	return 0;
 }
 
+/* Only an image without a kernel in its tag: with usePrecompiled the operator takes no add-ons. */
+static int tag_addons(const struct build *build, struct outputs *outputs, struct error *error)
+{
+	const struct catalogue *os = &build->context.os;
+	const struct image *image = &outputs->images[outputs->count - 1];
+
+	if (!build->options.sources_image || strcmp(image->role, "gpu") != 0 ||
+		!image_is_proven(image))
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
+		enum driver driver = addons[i].driver;
+		_cleanup_free_ char *version = NULL;
+		_cleanup_free_ char *tag = NULL;
+		_cleanup_free_ char *found = NULL;
+		char *reference;
+		int r;
+
+		if (!build_has(build, driver))
+			continue;
+		version = set_value(build, source_kinds[driver].signed_set, "version", error);
+		if (!version)
+			return -EIO;
+		tag = tag_gpu_sources(version, os->id, os->version_id);
+		if (!tag)
+			out_of_memory();
+		reference = xasprintf("localhost/slipway/%s:%s", addons[i].image, tag);
+		outputs->addons[i].reference = reference;
+		outputs->addons[i].version = TAKE_PTR(version);
+		found = buildah_image_id(reference);
+		if (found && strcmp(found, image->id) == 0)
+			continue;
+		r = buildah_tag(image->id, reference, error);
+		if (r < 0)
+			return r;
+		outputs->changed = true;
+	}
+	return 0;
+}
+
 static json_object *to_json(const struct build *build, const struct outputs *outputs)
 {
 	json_object *root = json_object_new_object();
@@ -68,6 +129,21 @@ static json_object *to_json(const struct build *build, const struct outputs *out
 	for (size_t i = 0; i < outputs->count; i++)
 		(void) json_object_array_add(list, image_to_json(&outputs->images[i]));
 	json_add(root, "images", list);
+	list = json_object_new_array();
+	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
+		json_object *object;
+
+		if (!outputs->addons[i].reference)
+			continue;
+		object = json_object_new_object();
+		json_add_texts(object, "reference", outputs->addons[i].reference, "version",
+			outputs->addons[i].version);
+		(void) json_object_array_add(list, object);
+	}
+	if (json_object_array_length(list) > 0)
+		json_add(root, "addons", list);
+	else
+		(void) json_object_put(list);
 	return root;
 }
 
@@ -179,6 +255,18 @@ static void print_text(struct build *build, const struct outputs *outputs, bool 
 		print_moved(outputs->before[i], outputs->before_peermem[i], image->peermem);
 		image_print_use(image, !build->options.sources_image, build->options.sources_image);
 	}
+	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
+		const char *reference = outputs->addons[i].reference;
+
+		if (reference)
+			(void) printf("%s  the same image, for the operator's container\n"
+				      "  buildah push %s docker://REGISTRY/%s\n"
+				      "  GPU Operator: %s.enabled=true, %s.repository=REGISTRY, "
+				      "%s.image=%s, %s.version=\"%s\"\n",
+				addons[i].image, reference, basename(reference), addons[i].values,
+				addons[i].values, addons[i].values, addons[i].image,
+				addons[i].values, outputs->addons[i].version);
+	}
 	if (output_place_is_folder(output))
 		(void) printf(
 			"Archives, lock.json, images.json and proof.json are in %s\n", output);
@@ -191,6 +279,8 @@ int output_write(struct build *build, struct error *error)
 	bool nothing;
 	int r = to_storage(build, &outputs, error);
 
+	if (r == 0)
+		r = tag_addons(build, &outputs, error);
 	if (r == 0)
 		r = image_place_all(output, outputs.images, outputs.folders, outputs.count,
 			to_json(build, &outputs), &outputs.changed, error);

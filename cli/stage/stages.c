@@ -56,8 +56,9 @@ static const struct stage stages[STAGE_COUNT] = {
 	[STAGE_RUNTIME_BASE] = { IMAGE_STAGE("runtime-base", base_key, base_run),
 		.base = "runtime" },
 	[STAGE_KIT] = { IMAGE_STAGE("kit", kit_key, kit_run),
-		.inputs = OF(NVIDIA_SOURCE) | OF(TOOLCHAIN), .driver = DRIVER_NVIDIA,
-		.applies = kit_applies },
+		.inputs = OF(NVIDIA_SOURCE) | OF(GDRCOPY_SOURCE) | OF(NVIDIA_FS_SOURCE) |
+			  OF(TOOLCHAIN),
+		.driver = DRIVER_NVIDIA, .applies = kit_applies },
 	[STAGE_NIC_KIT] = { IMAGE_STAGE("nic-kit", kit_key, kit_run),
 		.inputs = OF(OFED_SOURCE) | OF(TOOLCHAIN) | OF(RUNTIME_BASE), .driver = DRIVER_OFED,
 		.applies = kit_applies },

@@ -106,6 +106,24 @@ install_headers() {
     sed "s#\t$modules/#\t#" "$file" | LC_ALL=C sort -u >"$folder/Module.symvers"
 }
 
+# On a node: what a kit has beside the driver that is bound to it. The driver is worth having without one that fails.
+compile_addons() {
+    local folder name work
+    for folder in "${SLIPWAY_ADDONS:-/nowhere}"/*/; do
+        [[ -d $folder ]] || continue
+        name=$(basename "$folder")
+        work=$SLIPWAY_WORK/$name
+        mkdir -p "$work/work" "$work/output"
+        env SLIPWAY_SOURCE="$folder/source" SLIPWAY_PATCHES="$folder/patches" SLIPWAY_NVIDIA="$SLIPWAY_OUTPUT" \
+            SLIPWAY_WORK="$work/work" SLIPWAY_OUTPUT="$work/output" \
+            bash "$(dirname "$(readlink -f "$0")")/$name.sh" || {
+            step "WARNING: $name was not compiled: the log has why"
+            continue
+        }
+        cp -a "$work/output/lib" "$SLIPWAY_OUTPUT/"
+    done
+}
+
 # bash reads a script while it runs it: in a function, all of it is read before the first step.
 main() {
     require_inputs
@@ -122,6 +140,7 @@ main() {
     install_headers
     set_conf source=nvidia "version=$version" "peermem=${peermem:+yes}" "ofed_version=$ofed_version" \
         "ofed_exporter=$ofed_exporter"
+    compile_addons
     settle_output
     step "NVIDIA $version for $SLIPWAY_KREL"
 }

@@ -11,6 +11,7 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu_internal.h"
+#include "entrypoint/node_build/run_node_build.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/rdma/ofed.h"
@@ -33,6 +34,12 @@ struct sidecar {
 static bool is_loaded(const struct sidecar *sidecar)
 {
 	return sysmodule_is_live(sidecar->role.root_fd, *sidecar->module);
+}
+
+/* Then the driver container, of the same image, compiled the module and loaded it. */
+static bool has_kit(const void *role)
+{
+	return nodebuild_has_kit(role);
 }
 
 static int wait_driver(struct action *action)
@@ -148,6 +155,7 @@ static int run(int root_fd, const struct role_hooks *hooks, const char *name,
 			.root_fd = root_fd,
 			.hooks = hooks,
 			.prove_peer = fingerprint_for_proof,
+			.is_built_here = has_kit,
 			.watches = sidecar_watches,
 			.watch_count = ARRAY_SIZE(sidecar_watches),
 		},

@@ -13,8 +13,12 @@ setup_file() {
     cache=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
     folder=$BATS_FILE_TMPDIR
     export top slipway cache folder
-    "$slipway" build --kernel newest --os debian12 --nvidia "$top/tests/real/smallest-nvidia" --sources-image \
-        --output "$folder/output"
+    cp -r "$top/tests/vm/addons/gdrcopy" "$folder/gdrcopy"
+    # The smallest driver's function takes nothing.
+    sed -i '/^static int (\*volatile get_pages)/,/);$/c static int (*volatile get_pages)(void);' \
+        "$folder/gdrcopy/src/gdrdrv/gdrdrv.c"
+    "$slipway" build --kernel newest --os debian12 --nvidia "$top/tests/real/smallest-nvidia" --force --sources-image \
+        --gdrcopy "$folder/gdrcopy" --output "$folder/output" | tee "$folder/said"
     krel=$(jq -r .krel "$folder/output/images.json")
     tag=$(jq -r '.images[0].tag' "$folder/output/images.json")
     built=$(buildah from --quiet --pull-never "oci-archive:$folder/output/gpu.oci.tar")
@@ -59,6 +63,14 @@ modules() { echo "$root/upper/usr/lib/modules/$krel"; }
     [[ $tag == 1.0-debian12 ]]
 }
 
+@test "the operator's container for GDRCopy asks for the same image by another name, which build gives and prints" {
+    local reference=localhost/slipway/gdrdrv:0.1-debian12
+    grep -qF "buildah push $reference docker://REGISTRY/gdrdrv:0.1-debian12" "$folder/said"
+    grep -qF 'gdrcopy.enabled=true, gdrcopy.repository=REGISTRY, gdrcopy.image=gdrdrv, gdrcopy.version="0.1"' "$folder/said"
+    [[ $(jq -r '.addons[0].reference' "$folder/output/images.json") == "$reference" ]]
+    [[ $(buildah inspect --type image --format '{{.FromImageID}}' "$reference") == "$(jq -r '.images[0].id' "$folder/output/images.json")" ]]
+}
+
 @test "a kernel without modules in the image: they are compiled with the host's headers, and kept on the host" {
     build >"$BATS_TEST_TMPDIR/out"
     cat "$BATS_TEST_TMPDIR/out"
@@ -68,6 +80,8 @@ modules() { echo "$root/upper/usr/lib/modules/$krel"; }
     grep -q '^updates/nvidia/nvidia.ko:' "$(modules)/modules.dep"
     # What GPUDirect Storage and GDRCopy compile against.
     [[ -f $root/upper/usr/src/nvidia-1.0/Module.symvers ]]
+    # GDRCopy's, bound to the driver that was just compiled.
+    grep -q '^updates/gdrcopy/gdrdrv.ko: .*updates/nvidia/nvidia.ko' "$(modules)/modules.dep"
     [[ $(ls "$kept/modules") == "$krel"-nvidia-* ]]
     [[ -z $(find "$kept" -maxdepth 1 -name 'tmp-*') ]]
 }
@@ -119,6 +133,17 @@ modules() { echo "$root/upper/usr/lib/modules/$krel"; }
     grep -q '\[BUILD_FAILED\].*nvidia/nvidia.c:[0-9]*: .*this kernel is too new' "$BATS_TEST_TMPDIR/out"
     grep -q 'this kernel is too new' "$kept/log/nvidia.log"
     [[ -z $(find "$kept" -maxdepth 1 -name 'tmp-*') ]]
+}
+
+@test "GDRCopy's source does not compile: reported, and the driver is there" {
+    local file=$image/usr/lib/slipway/kit/addons/gdrcopy/source/src/gdrdrv/gdrdrv.c
+    cp "$file" "$BATS_TEST_TMPDIR/gdrdrv.c"
+    echo '#error this kernel is too new' >>"$file"
+    build >"$BATS_TEST_TMPDIR/out"
+    cp "$BATS_TEST_TMPDIR/gdrdrv.c" "$file"
+    cat "$BATS_TEST_TMPDIR/out"
+    grep -q 'WARNING: gdrcopy was not compiled: the log has why' "$BATS_TEST_TMPDIR/out"
+    [[ -f $(modules)/updates/nvidia/nvidia.ko && ! -e $(modules)/updates/gdrcopy ]]
 }
 
 @test "a host without headers: what to install is named" {
