@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/tag.h"
 #include "common/xalloc.h"
 #include "kernels/json_fields.h"
 
@@ -113,6 +114,21 @@ static char *kernel_foreign_arch(const struct subject *subject)
 		return NULL;
 	return xasprintf(
 		"the kernel is for %s, and the build container compiles for %s", arch, machine);
+}
+
+/* A node's label, and so the tag that an operator asks for, ends with a letter or digit. */
+static char *tag_shared(const struct subject *subject)
+{
+	const char *krel = subject->record->krel;
+	_cleanup_free_ char *label = tag_kernel(krel);
+
+	if (!label)
+		out_of_memory();
+	if (strlen(label) == strlen(krel))
+		return NULL;
+	return xasprintf("nodes with this kernel are labelled %s, as those of a kernel of that "
+			 "name are: for both an operator asks for one tag",
+		label);
 }
 
 /* ---- the compiler, and what binds modules to it */
@@ -337,6 +353,9 @@ static const struct rule rules[] = {
 		"with make modules_prepare from the full source" },
 	{ "kernel-foreign-arch", LINT_ERROR, ALWAYS, FIND(kernel_foreign_arch),
 		"build on a machine of the kernel's architecture" },
+	{ "tag-shared", LINT_WARNING, ALWAYS, FIND(tag_shared),
+		"where nodes have both, put their GPU images into one (slipway combine), or give "
+		"one kernel a name that ends otherwise (CONFIG_LOCALVERSION)" },
 	{ "no-tree", LINT_WARNING, WITHOUT_TREE,
 		REASON("there are no headers to compile against: only the node's configuration is "
 		       "judged"),

@@ -102,6 +102,8 @@ setup() {
     lint 5.14.0-503.15.1.el9_5.x86_64+rt --os rocky9 "${rocky[@]}"
     lint 4.18.0-553.el8_10.x86_64 --os rocky8 "${rocky[@]}"
     lint 3.10.0-957.12.2.el7.x86_64 --mirror "centos-vault=$served/centos" --keyring "$rpm_key"
+    run_slipway 0 resolve 5.14.0-503.15.1.el9_5.x86_64 --os rocky9 "${rocky[@]}" --tree "$BATS_TEST_TMPDIR/tree"
+    [ -e "$BATS_TEST_TMPDIR/tree/lib/modules/5.14.0-503.15.1.el9_5.x86_64/build/Makefile" ]
 }
 
 @test "an unsigned package, or one that was changed, is refused" {

@@ -132,6 +132,15 @@ static void foreign_architectures_are_errors(void **state)
 	expect(NULL, LINT_NOTE, NULL);
 }
 
+static void kernels_that_share_a_label_share_a_tag(void **state)
+{
+	(void) state;
+	record.krel = text("6.1.0-rc3+");
+	expect("tag-shared", LINT_WARNING, "labelled 6.1.0-rc3,");
+	record.krel = text("6.12.117+deb13-amd64");
+	expect(NULL, LINT_NOTE, NULL);
+}
+
 static void the_compiler_must_be_known_and_there(void **state)
 {
 	(void) state;
@@ -364,6 +373,7 @@ int main(void)
 		lint_test(an_incomplete_tree_is_an_error),
 		lint_test(a_missing_configuration_is_the_only_finding_about_it),
 		lint_test(foreign_architectures_are_errors),
+		lint_test(kernels_that_share_a_label_share_a_tag),
 		lint_test(the_compiler_must_be_known_and_there),
 		lint_test(another_compiler_than_the_kernels_is_a_warning),
 		lint_test(options_of_the_kernel_are_judged),
