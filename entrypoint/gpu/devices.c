@@ -32,6 +32,12 @@
 
 #define NAME_SIZE 64
 
+/*
+ * Turing's first device id. Firmware runs on its GPUs and on those after it (the GSP), and
+ * the open modules drive no others: the table in open-gpu-kernel-modules' README.md begins at 1E02.
+ */
+#define FIRST_WITH_GSP 0x1e00
+
 /* In the order in which they go: nova_drm sits on nova_core without being its holder. */
 static const char *const graphics_modules[] = { "nova_drm", "nova_core", "nouveau" };
 
@@ -116,6 +122,65 @@ int gpu_find_device(struct action *action)
 		"none of the node's PCI devices is an NVIDIA GPU or NVSwitch (vendor id 10de): is "
 		"the GPU seated, powered and passed through (lspci -d 10de:), and should this "
 		"node run a GPU driver?");
+}
+
+/* The open modules are under both licences, so that the kernel takes them for GPL ones. */
+static int has_open_modules(struct action *action, bool *ret_open)
+{
+	const struct role *role = action->role;
+	_cleanup_(loader_close) struct loader *loader = NULL;
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	const char *license;
+	int r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
+
+	if (r == 0)
+		r = loader_elf(loader, "nvidia", &module, &action->error);
+	if (r < 0)
+		return action_reason(action, REASON_INTERNAL, r);
+	license = elf_module_info(module, "license");
+	*ret_open = license && strstr(license, "GPL");
+	return 0;
+}
+
+int gpu_check_devices(struct action *action)
+{
+	const struct role *role = action->role;
+	_cleanup_free_ struct pci_function *functions = NULL;
+	_cleanup_strv_ struct strv old = { 0 };
+	_cleanup_free_ char *names = NULL;
+	int count = pci_functions(role->root_fd, &functions);
+	size_t gpus = 0;
+	bool is_open = false;
+	int r = 0;
+
+	for (int i = 0; i < count && r == 0; i++) {
+		const struct pci_function *function = &functions[i];
+
+		if (function->kind != PCI_GPU)
+			continue;
+		gpus++;
+		if (function->device < FIRST_WITH_GSP)
+			r = strv_pushf(&old, "%s (%04x:%04x)", function->address, function->vendor,
+				function->device);
+	}
+	if (r < 0)
+		return action_fail(action, REASON_INTERNAL, r, "out of memory");
+	if (old.count == 0)
+		return 0;
+	r = has_open_modules(action, &is_open);
+	if (r < 0 || !is_open)
+		return r;
+	names = strv_join(&old, ", ");
+	if (old.count == gpus)
+		return action_fail(action, REASON_NO_NVIDIA_DEVICE, -ENODEV,
+			"the image's modules are NVIDIA's open ones, which drive GPUs since Turing "
+			"only, and every GPU of this node is older: %.700s: nothing was unloaded; "
+			"such a node wants the proprietary modules, which no image of slipway has",
+			names ? names : "");
+	worker_report(action->worker, WORKER_NOTE, 0,
+		"older than Turing, which NVIDIA's open modules do not drive: %.700s",
+		names ? names : "");
+	return 0;
 }
 
 static int remember(struct takeover *takeover, const char *format, ...) _printf_(2, 3);

@@ -125,8 +125,10 @@ static int prove(struct action *action)
 {
 	const struct gpu *gpu = gpu_of(action->role);
 	struct module_list list;
-	int r = gpu_parameters(action);
+	int r = gpu_check_devices(action);
 
+	if (r == 0)
+		r = gpu_parameters(action);
 	if (r == 0 && gpu->peermem.due)
 		r = peermem_prepare(action);
 	if (r < 0)

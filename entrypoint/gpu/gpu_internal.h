@@ -103,6 +103,12 @@ int gpu_parameters(struct action *action);
 int gpu_find_device(struct action *action);
 
 /*
+ * Of the step that proves: REASON_NO_NVIDIA_DEVICE when the image's modules are the open ones and
+ * every GPU is older than they drive. Where some are, they are reported.
+ */
+int gpu_check_devices(struct action *action);
+
+/*
  * STEP_WORKER: takes the GPUs and NVSwitches from nouveau, nova_core and nova_drm, whose modules
  * go, and from vfio-pci. REASON_DEVICE_HELD, naming device, driver and processes, when one of them
  * does not let go, or when another driver (pci-stub, say) leaves no device for us: what was parked

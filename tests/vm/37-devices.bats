@@ -66,3 +66,19 @@ CASE
     [ "$status" -eq 0 ]
     [[ $output == *"DEVICE_HELD: the driver pci-stub has 0000:40:00.0, and no other NVIDIA device is free"* ]]
 }
+
+@test "a GPU that the open modules do not drive: refused before anything is unloaded" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate gpu_device=0x1db6
+host_load nouveau
+start gpu
+exits gpu 12 60
+termination_message gpu
+expect_loaded nouveau
+expect_unloaded nvidia
+refute "nouveau went" container_log_has gpu 'unloaded nouveau'
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"NO_NVIDIA_DEVICE: the image's modules are NVIDIA's open ones, which drive GPUs since Turing only, and every GPU of this node is older: 0000:40:00.0 (10de:1db6): nothing was unloaded"* ]]
+}

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What a case script can say. Sourced by the guest's init with `set -eu`; it runs under busybox sh.
 #
-#   simulate [gpu=0|1] [nic=0|1]        create the simulated PCI functions
+#   simulate [gpu=0|1] [nic=0|1] [gpu_device=ID]
+#                                       create the simulated PCI functions
 #   start ROLE[:IMAGE] [NAME] [KEY=VALUE…] [-- ARG…]
 #                                       run an image as the operator's DaemonSet does; ROLE is gpu, nic or
 #                                       peermem, IMAGE the name it was given on the images disk (default:

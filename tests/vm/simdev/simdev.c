@@ -18,7 +18,11 @@
 
 static bool gpu = true;
 module_param(gpu, bool, 0444);
-MODULE_PARM_DESC(gpu, "create the GPU function (10de:20b0)");
+MODULE_PARM_DESC(gpu, "create the GPU function");
+
+static int gpu_device = 0x20b0;
+module_param(gpu_device, int, 0444);
+MODULE_PARM_DESC(gpu_device, "the GPU's device id");
 
 static bool nic = true;
 module_param(nic, bool, 0444);
@@ -233,7 +237,8 @@ static int __init simdev_init(void)
 	bus_numbers.start = bus;
 	bus_numbers.end = bus;
 	if (gpu)
-		add_function(&functions[0], 0x20b010de, 0x030200, gpu_bars, ARRAY_SIZE(gpu_bars));
+		add_function(&functions[0], (u32) gpu_device << 16 | 0x10de, 0x030200, gpu_bars,
+			ARRAY_SIZE(gpu_bars));
 	if (nic)
 		add_function(&functions[1], 0x101d15b3, 0x020000, nic_bars, ARRAY_SIZE(nic_bars));
 
