@@ -16,6 +16,8 @@
 
 #define USERS_NAMED 8
 
+#define MODULE_LIMIT ((size_t) 1 << 30) /* bytes, unpacked */
+
 /*
  * ---- libkmod: only functions of kmod 20, which CentOS 7 has.
  *
@@ -391,6 +393,9 @@ static const char *explain(int code)
 	case -EKEYREJECTED:
 		return "its signature is by a key that the kernel does not trust: sign it, or "
 		       "enrol the key";
+	case -EACCES:
+		return "a security policy forbids it, from the file and from memory (SELinux: "
+		       "ausearch -m avc on the node)";
 	case -EPERM:
 		return "the kernel forbids it (lockdown, modules_disabled, or no CAP_SYS_MODULE)";
 	case -ENOMEM:
@@ -398,6 +403,34 @@ static const char *explain(int code)
 	default:
 		return strerror(-code);
 	}
+}
+
+/*
+ * SELinux asks whether the file's label may be loaded, and a container's files have labels that may
+ * not. Of a module in memory it asks for the process's own (Linux security/selinux/hooks.c,
+ * selinux_kernel_module_from_file() and selinux_kernel_load_data()).
+ */
+static int insert_from_memory(int root_fd, const char *path, const char *options)
+{
+	_cleanup_free_ char *data = NULL;
+	_cleanup_free_ char *plain = NULL;
+	struct error ignored;
+	enum decompress_format format;
+	size_t size, plain_size;
+	int r = fs_read(root_fd, path, MODULE_LIMIT, &data, &size);
+
+	if (r < 0)
+		return r;
+	format = decompress_detect(data, size);
+	if (format != DECOMPRESS_NONE) {
+		r = decompress(format, data, size, MODULE_LIMIT, &plain, &plain_size, &ignored);
+		if (r < 0)
+			return r;
+	}
+	return syscall(SYS_init_module, plain ? plain : data, plain ? plain_size : size, options) <
+			       0
+		       ? -errno
+		       : 0;
 }
 
 /*
@@ -422,6 +455,17 @@ static int insert(const struct handle *handle, int fd, const struct insertion *i
 		r = handle->kmod->kmod_module_insert_module(handle->module, 0, options);
 	else
 		r = syscall(SYS_finit_module, fd, options, 0) < 0 ? -errno : 0;
+	if (r == -EACCES) {
+		const char *path =
+			handle ? handle->kmod->kmod_module_get_path(handle->module) : NULL;
+
+		r = insert_from_memory(insertion->root_fd, path ? path : insertion->path, options);
+		if (r == 0)
+			worker_report(worker, WORKER_NOTE, 0,
+				"%s: EACCES for its file, as SELinux has it for what a container "
+				"brings: it was loaded from memory",
+				insertion->name);
+	}
 	if (r == -EEXIST)
 		return 0;
 	if (r == 0) {
