@@ -137,6 +137,8 @@ int build_run(struct build *build, struct error *error)
 		r = judge(build, error);
 	if (r == 0)
 		r = check_modules(build, error);
+	if (r == 0)
+		r = userspace_require(build, error);
 	if (r < 0)
 		return r;
 	if (build->options.sign_export)

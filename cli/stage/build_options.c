@@ -130,7 +130,7 @@ static const struct option_row rows[] = {
 	SIGN_PASSWORD_OPTIONS(struct build_options, sign_password),
 	BUILD_OPTION("force", NULL, OPTION_FLAG, force,
 		"go on where slipway lint finds an error, and make images of modules that\n"
-		"will not load: their labels say so"),
+		"will not load, or without a userspace: their labels say so"),
 	BUILD_OPTION("jobs", "N", OPTION_JOBS, jobs,
 		"compile jobs at once [the processors of this machine]"),
 	BUILD_OPTION("output", "WHERE", OPTION_TEXT, output,

@@ -22,7 +22,7 @@
 #include "module/running.h"
 #include "module/symvers.h"
 
-#define IMAGE_RECORD "image-9" /* what is kept of an image: one of an older form is made anew */
+#define IMAGE_RECORD "image-10" /* what is kept of an image: one of an older form is made anew */
 
 /* The image has one /usr, with /lib a link into it: modules must be staged where they really lie.
  */
@@ -453,6 +453,9 @@ static void add_labels(const struct build *build, const struct image *image, str
 		xstrv_pushf(labels, "io.slipway.compiler=%s", build->options.compiler);
 	if (image->peermem)
 		xstrv_pushf(labels, IMAGE_LABEL_PEERMEM "=%s", image->peermem);
+	if (strcmp(image->role, "gpu") == 0)
+		xstrv_pushf(labels, "io.slipway.userspace=%s",
+			stage_applies(build, STAGE_USERSPACE) ? image->version : "none");
 	if (signing_wanted(build))
 		xstrv_pushf(
 			labels, "io.slipway.signed-by=%s", module_cert_name(build->signing.cert));

@@ -107,9 +107,11 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 int userspace_open(struct build *build, struct error *error) _must_check_;
 /*
  * Is it of the version that the modules will be of, by the lock or their source? An archive is
- * unpacked for it. -EINVAL when not. A note reports what a GPU image will lack of a userspace.
+ * unpacked for it. -EINVAL when not. A note reports what Debian's lacks of its packages.
  */
 int userspace_check(struct build *build, struct error *error) _must_check_;
+/* -EINVAL for a GPU image without one, unless --force. */
+int userspace_require(struct build *build, struct error *error) _must_check_;
 
 /* ---- base.c: images that live in Buildah's storage */
 

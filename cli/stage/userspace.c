@@ -209,17 +209,8 @@ int userspace_check(struct build *build, struct error *error)
 
 	if (!build_has(build, DRIVER_NVIDIA))
 		return 0;
-	if (!build->userspace) {
-		if (lock_find(&build->kernel.lock, LOCK_NVIDIA_USERSPACE))
-			return package ? note_left_out(build, error) : 0;
-		progress_note(&build->context.progress,
-			package ? "the distribution has no userspace of the modules' version: no "
-				  "nvidia-smi, libraries and firmware in the GPU image; --userspace "
-				  "brings them"
-				: "no --userspace: no nvidia-smi, libraries and firmware in the GPU "
-				  "image");
-		return 0;
-	}
+	if (!build->userspace)
+		return package && userspace_applies(build, NULL) ? note_left_out(build, error) : 0;
 	r = modules_version(build, &version, error);
 	if (r < 0) {
 		if (build->context.failure == EXIT_CODE_OK)
@@ -235,6 +226,24 @@ int userspace_check(struct build *build, struct error *error)
 		"source of %s",
 		build->userspace, build->userspace_version, version, version,
 		build->userspace_version);
+}
+
+int userspace_require(struct build *build, struct error *error)
+{
+	static const char lack[] = "no nvidia-smi, libraries and firmware of the modules' version: "
+				   "the GPU image would load them and never be ready";
+
+	if (!build_has(build, DRIVER_NVIDIA) || userspace_applies(build, NULL))
+		return 0;
+	if (build->options.force) {
+		progress_note(&build->context.progress, lack);
+		return 0;
+	}
+	build->context.failure = EXIT_CODE_SOURCE;
+	return error_set(error, -EINVAL,
+		"%s: give --userspace " INSTALLER " of that version, or --force for an image to "
+		"look at",
+		lack);
 }
 
 /* ---- the stage */

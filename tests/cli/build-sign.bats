@@ -23,7 +23,7 @@ setup() {
     cd "$BATS_FILE_TMPDIR" || return
     root=$BATS_TEST_TMPDIR/root
     cache=$BATS_TEST_TMPDIR/cache
-    mkdir -p "$BATS_TEST_TMPDIR/nvidia/kernel-open"
+    make_gpu_sources
     make_root "$root" "$krel"
 }
 
@@ -37,7 +37,7 @@ build() {
     local code=$1
     shift
     run env PATH=/nowhere SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$cache" SLIPWAY_MIRRORS=/dev/null \
-        "$SLIPWAY" build --os debian12 --nvidia "$BATS_TEST_TMPDIR/nvidia" --kernel-from "$root" "$@"
+        "$SLIPWAY" build --os debian12 --nvidia "$BATS_TEST_TMPDIR/nvidia" --userspace "$BATS_TEST_TMPDIR/userspace" --kernel-from "$root" "$@"
     echo "slipway build $* -> $status"
     echo "$output"
     [ "$status" -eq "$code" ]

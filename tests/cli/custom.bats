@@ -14,7 +14,7 @@ made=25
 setup() {
     cache=$BATS_TEST_TMPDIR/cache
     root=$BATS_TEST_TMPDIR/root
-    mkdir -p "$BATS_TEST_TMPDIR/nvidia/kernel-open"
+    make_gpu_sources
 }
 
 # kernel_from CODE PATH… [-- OPTION…]
@@ -27,7 +27,7 @@ kernel_from() {
     done
     [[ $# -eq 0 ]] || shift
     run env PATH=/nowhere SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$cache" SLIPWAY_MIRRORS=/dev/null \
-        "$SLIPWAY" build --os debian12 --nvidia "$BATS_TEST_TMPDIR/nvidia" "${arguments[@]}" "$@"
+        "$SLIPWAY" build --os debian12 --nvidia "$BATS_TEST_TMPDIR/nvidia" --userspace "$BATS_TEST_TMPDIR/userspace" "${arguments[@]}" "$@"
     echo "slipway build ${arguments[*]} -> $status"
     echo "$output"
     [ "$status" -eq "$code" ]

@@ -26,3 +26,10 @@ says() {
         }
     done
 }
+
+# A GPU image's two sources as far as the shape of folders goes: $BATS_TEST_TMPDIR/nvidia and, of no particular version,
+# $BATS_TEST_TMPDIR/userspace.
+make_gpu_sources() {
+    mkdir -p "$BATS_TEST_TMPDIR/nvidia/kernel-open" "$BATS_TEST_TMPDIR/userspace/firmware"
+    touch "$BATS_TEST_TMPDIR"/userspace/{libnvidia-ml.so.1.0,libcuda.so.1.0,nvidia-smi,firmware/gsp.bin}
+}

@@ -4,7 +4,10 @@
 # slipway build --userspace, --gdrcopy and --nvidia-fs: what is wrong with them comes out before anything is fetched; and
 # what the recipe makes of an installer's folder, run by itself. The libraries here are empty ones of the right names.
 
+bats_require_minimum_version 1.5.0
+
 load helpers
+load kernel-from
 
 version=535.1.2
 
@@ -208,11 +211,17 @@ debian_driver() {
     says "debian12 has no nvidia-persistenced, libkeyutils1: left out of the userspace in the GPU image"
 }
 
-@test "a GPU image without any userspace is said to have none" {
-    debian_driver 535.9.9
-    run_slipway 12 build --kernel newest
-    says "no userspace of the modules' version: no nvidia-smi"
-    mkdir -p "$BATS_TEST_TMPDIR/nvidia/kernel-open"
-    run_slipway 12 build --kernel newest --nvidia "$BATS_TEST_TMPDIR/nvidia"
-    says "no --userspace: no nvidia-smi" "no --ofed: there will be no NIC image, and no nvidia-peermem in the GPU image"
+@test "a GPU image without any userspace, which no node would have ready, is made by --force only" {
+    make_root "$BATS_TEST_TMPDIR/root" 6.6.9-own1
+    make_gpu_sources
+    # What goes on ends at the base images: no mirror is known.
+    local build=(env PATH=/nowhere SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" SLIPWAY_MIRRORS=/dev/null
+        "$SLIPWAY" build --os debian12 --kernel-from "$BATS_TEST_TMPDIR/root" --nvidia "$BATS_TEST_TMPDIR/nvidia")
+    run -6 "${build[@]}"
+    says "no nvidia-smi, libraries and firmware of the modules' version: the GPU image would load them and never be ready" \
+        "give --userspace the folder that NVIDIA's installer unpacks" "no --ofed: there will be no NIC image"
+    run -25 "${build[@]}" --force
+    says "never be ready"
+    run -25 "${build[@]}" --userspace "$BATS_TEST_TMPDIR/userspace"
+    [[ $output != *"never be ready"* ]]
 }

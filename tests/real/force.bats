@@ -122,14 +122,14 @@ id_of() {
     local gpu=$sources/gpu to=$folder/gpu
     cp -r "$top/tests/real/smallest-nvidia" "$gpu"
     sed -i 's/"1\.0\\"/"2.0\\"/' "$gpu/Kbuild"
-    "$slipway" build --kernel newest --os debian12 --ofed reference --nvidia "$gpu" --output "$to"
+    "$slipway" build --kernel newest --os debian12 --ofed reference --nvidia "$gpu" --force --output "$to"
     [[ $(jq -r '.images[] | select(.role == "gpu").peermem' "$to/images.json") == *-reference ]]
-    run -0 "$slipway" build --kernel newest --os debian12 --nvidia "$gpu" --output "$to"
+    run -0 "$slipway" build --kernel newest --os debian12 --nvidia "$gpu" --force --output "$to"
     [[ $output == *"WARNING: nvidia-peermem: that image has one for OFED "*"-reference, this one has none: build it with --ofed"* ]]
     [[ $(jq -r '.images[] | select(.role == "gpu").peermem' "$to/images.json") == none ]]
-    run -0 "$slipway" build --kernel newest --os debian12 --ofed reference --nvidia "$gpu" --output "$to"
+    run -0 "$slipway" build --kernel newest --os debian12 --ofed reference --nvidia "$gpu" --force --output "$to"
     [[ $output == *"nvidia-peermem: that image has none, this one has one for OFED "* && $output != *WARNING* ]]
-    run "$slipway" build --kernel newest --os debian12 --ofed "$sources/good" --nvidia "$gpu" --output "$to"
+    run "$slipway" build --kernel newest --os debian12 --ofed "$sources/good" --nvidia "$gpu" --force --output "$to"
     ((status != 0))
     [[ $output == *"first error: nvidia.sh: OFED "*" exports no ib_register_peer_memory_client"* ]]
 }
