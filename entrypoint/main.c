@@ -35,6 +35,7 @@ static const char usage[] =
 	"  nic-driver build [-m N] [-k KREL]     only that, and keep it on the node\n"
 	"  slipway-init gpu|nic|peermem|gds|gdrcopy   the same roles by their names\n"
 	"  slipway-init status [--json]          what the roles say; exit 0 when all are ready\n"
+	"  ibdev2netdev, show_gids [DEVICE]      RDMA devices with their interfaces and GIDs\n"
 	"  slipway-init --help | --version\n"
 	"\n"
 	"  -m, --max-threads N     jobs of a build on the node; as many as fit unless given\n"
@@ -188,12 +189,17 @@ static bool asks_for_help(char *const *arguments)
 	return false;
 }
 
+static bool is_rdma_tool(const char *program)
+{
+	return strcmp(program, "ibdev2netdev") == 0 || strcmp(program, "show_gids") == 0;
+}
+
 static bool is_program(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (strcmp(verbs[i].program, name) == 0)
 			return true;
-	return false;
+	return is_rdma_tool(name);
 }
 
 int main(int argc, char **argv)
@@ -221,6 +227,8 @@ int main(int argc, char **argv)
 			reason_entry(REASON_INTERNAL)->code, strerror(open_errno));
 		return reason_entry(REASON_INTERNAL)->exit_code;
 	}
+	if (is_rdma_tool(program))
+		return rdma_tool_main(root_fd, program, argv + 1);
 	if (strcmp(name, "status") == 0)
 		return run_status(root_fd, program, argv + 2);
 	verb = find_verb(program, name);

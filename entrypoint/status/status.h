@@ -10,6 +10,12 @@
 int status_main(int root_fd, bool json);
 
 /*
+ * What @program, "ibdev2netdev" or "show_gids", prints, to stdout; the latter of one device where
+ * @arguments name it. 1 where there is no such device, 2 for other arguments.
+ */
+int rdma_tool_main(int root_fd, const char *program, char *const *arguments);
+
+/*
  * A role's metrics, <state folder>/metrics/<role>.prom: when the log changes, and as a watch while
  * the role serves. A failure is not reported: nothing depends on the file.
  */

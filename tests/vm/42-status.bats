@@ -93,6 +93,12 @@ chroot /images/nic/rootfs rdma link add rxe0 type rxe netdev rdma0
 start gpu
 wait_ready gpu 90
 exec_in gpu ibv_devinfo -d rxe0
+exec_in gpu slipway-init ibdev2netdev
+exec_in gpu slipway-init show_gids
+exec_in gpu slipway-init show_gids rxe0 | grep -x 'n_gids_found=2'
+refute "a device that is not there" exec_in gpu slipway-init show_gids mlx5_9
+[ "$(readlink /images/nic/rootfs/usr/bin/ibdev2netdev /images/nic/rootfs/usr/bin/show_gids)" = "slipway-init
+slipway-init" ] || fail "the NIC image has not both names"
 exec_in gpu slipway-init status
 exec_in gpu slipway-init status --json
 chroot /images/nic/rootfs rdma link delete rxe0
@@ -102,4 +108,6 @@ CASE
     json=$(status_json)
     [ "$(jq -r '.rdma[0] | .name, .by_verbs, .ports[0].state, .ports[0].link_layer' <<<"$json")" = $'rxe0\ntrue\nACTIVE\nEthernet' ]
     [[ $output == *'hca_id:'*'rxe0'*'PORT_ACTIVE'* ]]
+    [[ $output == *'rxe0 port 1 ==> rdma0 ('* ]]
+    [[ $output == *$'rxe0\t1\t1\t0000:0000:0000:0000:0000:ffff:c000:0201\t192.0.2.1'*$'\tv2\trdma0'* ]]
 }

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ibdev2netdev and show_gids, which people run in the NIC container (mlnx-tools and OFED's own
+ * scripts have them): by sysfs, Linux Documentation/ABI/stable/sysfs-class-infiniband. Their lines
+ * are those of the originals, for scripts that read them; options they have none.
+ */
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/status/status.h"
+
+#define DEVICES "sys/class/infiniband"
+
+/* The line in a file, "" where it cannot be read; freed by the caller, NULL without memory. */
+static char *_printf_(2, 3) read_text(int root_fd, const char *format, ...)
+{
+	char path[PATH_MAX];
+	char *line = NULL;
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(path, sizeof(path), format, arguments);
+	va_end(arguments);
+	return fs_read_line(root_fd, path, &line) < 0 ? strdup("") : line;
+}
+
+/* Of the interfaces of the device's PCI function the port's: they count from 0, ports from 1. */
+static char *interface_of_port(int root_fd, const char *device, const char *port)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	char path[PATH_MAX];
+
+	(void) snprintf(path, sizeof(path), DEVICES "/%s/device/net", device);
+	(void) !fs_list(root_fd, path, &names);
+	for (size_t i = 0; i < names.count; i++) {
+		const char *name = names.items[i];
+		_cleanup_free_ char *at = read_text(root_fd, "sys/class/net/%s/dev_port", name);
+
+		if (at && atoi(at) + 1 == atoi(port))
+			return strdup(name);
+	}
+	/* A device that is no PCI function's, such as rxe's. */
+	return read_text(root_fd, DEVICES "/%s/ports/%s/gid_attrs/ndevs/0", device, port);
+}
+
+static int print_interface(int root_fd, const char *device, const char *port)
+{
+	_cleanup_free_ char *name = interface_of_port(root_fd, device, port);
+	_cleanup_free_ char *state = NULL;
+
+	if (!name || !*name)
+		return 0;
+	state = read_text(root_fd, "sys/class/net/%s/operstate", name);
+	return printf("%s port %s ==> %s (%s)\n", device, port, name,
+		state && strcmp(state, "up") == 0 ? "Up" : "Down");
+}
+
+/* "10.0.0.1" of "0000:0000:0000:0000:0000:ffff:0a00:0001"; "" of others. */
+static void ipv4_of(const char *gid, char text[16])
+{
+	unsigned a, b;
+
+	text[0] = '\0';
+	if (sscanf(gid, "0000:0000:0000:0000:0000:ffff:%4x:%4x", &a, &b) == 2)
+		(void) snprintf(
+			text, 16, "%u.%u.%u.%u", a >> 8 & 0xff, a & 0xff, b >> 8 & 0xff, b & 0xff);
+}
+
+/* Returns how many there are. */
+static int print_gids(int root_fd, const char *device, const char *port)
+{
+	_cleanup_strv_ struct strv indices = { 0 };
+	char path[PATH_MAX];
+	int count = 0;
+
+	(void) snprintf(path, sizeof(path), DEVICES "/%s/ports/%s/gids", device, port);
+	(void) !fs_list(root_fd, path, &indices);
+	for (size_t i = 0; i < indices.count; i++) {
+		/* A name for each index from 0 on, which the list has sorted as words. */
+		_cleanup_free_ char *gid = read_text(root_fd, "%s/%zu", path, i);
+		_cleanup_free_ char *type = read_text(
+			root_fd, DEVICES "/%s/ports/%s/gid_attrs/types/%zu", device, port, i);
+		_cleanup_free_ char *interface = read_text(
+			root_fd, DEVICES "/%s/ports/%s/gid_attrs/ndevs/%zu", device, port, i);
+		const char *version = type ? strcasestr(type, "v") : NULL;
+		char ipv4[16];
+
+		/* Unset, or the subnet's prefix alone. */
+		if (!gid || strlen(gid) != 39 || strspn(gid + 4, ":0") == strlen(gid + 4))
+			continue;
+		ipv4_of(gid, ipv4);
+		(void) printf("%s\t%s\t%zu\t%s\t%-15s\t%s\t%s\n", device, port, i, gid, ipv4,
+			version ? version : "", interface ? interface : "");
+		count++;
+	}
+	return count;
+}
+
+/* Calls @print for each port of the device @only, or of all; returns the sum, or -ENOENT. */
+static int each_port(int root_fd, const char *only,
+	int (*print)(int root_fd, const char *device, const char *port))
+{
+	_cleanup_strv_ struct strv devices = { 0 };
+	bool found = !only;
+	int sum = 0;
+
+	(void) !fs_list(root_fd, DEVICES, &devices);
+	for (size_t i = 0; i < devices.count; i++) {
+		const char *device = devices.items[i];
+		_cleanup_strv_ struct strv ports = { 0 };
+		char path[PATH_MAX];
+
+		if (only && strcmp(device, only) != 0)
+			continue;
+		found = true;
+		(void) snprintf(path, sizeof(path), DEVICES "/%s/ports", device);
+		(void) !fs_list(root_fd, path, &ports);
+		for (size_t k = 0; k < ports.count; k++)
+			sum += print(root_fd, device, ports.items[k]);
+	}
+	return found ? sum : -ENOENT;
+}
+
+int rdma_tool_main(int root_fd, const char *program, char *const *arguments)
+{
+	bool gids = strcmp(program, "show_gids") == 0;
+	const char *device = gids ? arguments[0] : NULL;
+	int count;
+
+	if (device ? !!arguments[1] : !!arguments[0]) {
+		(void) fprintf(stderr, "usage: %s%s\n", program, gids ? " [DEVICE]" : "");
+		return 2;
+	}
+	if (gids)
+		(void) puts("DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV\n"
+			    "---\t----\t-----\t---\t\t\t\t\t------------  \t---\t---");
+	count = each_port(root_fd, device, gids ? print_gids : print_interface);
+	if (count < 0) {
+		(void) fprintf(
+			stderr, "%s: no RDMA device %s below /" DEVICES "\n", program, device);
+		return 1;
+	}
+	if (gids)
+		(void) printf("n_gids_found=%d\n", count);
+	return 0;
+}
