@@ -133,6 +133,24 @@ CASE
     [ "$status" -eq 0 ]
 }
 
+@test "auxiliary modules that were there are the image's in the meantime, and so is what only they need" {
+    run_simnet <<'CASE'
+. /case/simnet.sh
+cards 1
+modprobe mlx5_ib
+start nic:nic-1 MLX5_AUXILIARY_MODULES=mlx5_ib
+wait_ready nic 120
+for module in netdevsim mlx5_ib mlx5_core mlxfw; do
+    expect "$module is not the image's" is_of nic-1 "$module"
+done
+stop_clean nic
+for module in netdevsim mlx5_ib mlx5_core mlxfw; do
+    expect "$module is not the node's own" is_inbox "$module"
+done
+CASE
+    [ "$status" -eq 0 ]
+}
+
 @test "a power failure in the middle: after the boot the host loads its own driver, leftovers or not, and the next start clears them" {
     disk=$BATS_TEST_TMPDIR/node.ext4
     run_host_files --node-disk "$disk" <<'CASE'
