@@ -249,24 +249,15 @@ static int list_differing(struct comparison *comparison, struct strv *differ)
 }
 
 /*
- * Appends the module to plan->go after its holders. nvidia_peermem, which holds OFED, and is asked
- * before anything else goes, comes first.
+ * Appends the module to plan->go. nvidia_peermem, which holds OFED, and is asked before anything
+ * else goes, comes first.
  */
-static int list_with_holders(struct comparison *comparison, const char *module)
+static int add_going(struct comparison *comparison, const char *module, enum swap_part part)
 {
 	struct swap_plan *plan = comparison->plan;
-	struct swap_module one = { .part = part_of(comparison, module) };
-	_cleanup_strv_ struct strv holders = { 0 };
+	struct swap_module one = { .part = part };
 	_cleanup_free_ char *options = NULL;
-	int r;
 
-	if (swap_plan_find(plan, module) || !sysmodule_exists(comparison->root_fd, module))
-		return 0;
-	r = list_holders(comparison->action, module, &holders);
-	for (size_t i = 0; r == 0 && i < holders.count; i++)
-		r = list_with_holders(comparison, holders.items[i]);
-	if (r < 0)
-		return r;
 	if (parameters_now(comparison->root_fd, module, &options) < 0)
 		return nic_no_memory(comparison->action);
 	(void) snprintf(one.name, sizeof(one.name), "%s", module);
@@ -277,11 +268,77 @@ static int list_with_holders(struct comparison *comparison, const char *module)
 	return 0;
 }
 
+static int list_with_holders(struct comparison *comparison, const char *module)
+{
+	_cleanup_strv_ struct strv holders = { 0 };
+	int r;
+
+	if (swap_plan_find(comparison->plan, module) ||
+		!sysmodule_exists(comparison->root_fd, module))
+		return 0;
+	r = list_holders(comparison->action, module, &holders);
+	for (size_t i = 0; r == 0 && i < holders.count; i++)
+		r = list_with_holders(comparison, holders.items[i]);
+	return r < 0 ? r : add_going(comparison, module, part_of(comparison, module));
+}
+
 static int list_going(struct comparison *comparison, const struct strv *modules)
 {
 	for (size_t i = 0; i < modules->count; i++) {
 		int r = list_with_holders(comparison, modules->items[i]);
 
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Is it loaded, and in no use once plan->go is gone? */
+static bool is_left_over(const struct comparison *comparison, const char *module)
+{
+	_cleanup_strv_ struct strv holders = { 0 };
+
+	if (sysmodule_holders(comparison->root_fd, module, &holders) < 0 ||
+		sysmodule_references(comparison->root_fd, module) != (int) holders.count)
+		return false;
+	for (size_t i = 0; i < holders.count; i++)
+		if (!swap_plan_find(comparison->plan, holders.items[i]))
+			return false;
+	return true;
+}
+
+/*
+ * What the auxiliary modules need of the set beside the driver. The image's would not load on
+ * another build, so that goes, too, where nothing else uses it: the stock image's modprobe -r takes
+ * it along. Coming back is not asked of it, as of them.
+ */
+static int list_left_over(struct comparison *comparison)
+{
+	const struct strv *auxiliary = &comparison->nic->inputs.auxiliary;
+	const struct strv *set = &comparison->nic->role.driver_modules;
+	const struct swap_plan *plan = comparison->plan;
+	struct action *action = comparison->action;
+	_cleanup_strv_ struct strv names = { 0 };
+	struct error ignored;
+
+	for (size_t i = 0; i < auxiliary->count; i++)
+		if (strv_contains(set, auxiliary->items[i]) &&
+			loader_resolve(comparison->loader, auxiliary->items[i], &names, &ignored) ==
+				-ENOMEM)
+			return nic_no_memory(action);
+	/* From what is loaded last on: the others may be in use by it. */
+	for (size_t i = names.count; i-- > 0;) {
+		const char *module = names.items[i];
+		enum swap_part part = part_of(comparison, module);
+		int r;
+
+		if (!strv_contains(set, module) || strv_contains(&plan->load, module) ||
+			(part != SWAP_DRIVER && part != SWAP_AUXILIARY) ||
+			swap_plan_find(plan, module) || !is_left_over(comparison, module))
+			continue;
+		r = compare_module(comparison, module);
+		if (r > 0)
+			r = add_going(comparison, module, SWAP_AUXILIARY);
 		if (r < 0)
 			return r;
 	}
@@ -319,6 +376,8 @@ int swap_plan_make(struct action *action, struct loader *loader, struct swap_pla
 	if (plan->same)
 		return 0;
 	r = list_going(&comparison, &differ);
+	if (r == 0)
+		r = list_left_over(&comparison);
 	if (r < 0)
 		return r;
 	/* The driver's modules that go without being asked for come again from the image, too: no

@@ -557,10 +557,11 @@ static int push_going(struct strv *names, const struct swap_plan *swap)
 }
 
 /*
- * "blacklist" for what a device asks for, "install" for what another module needs. Of the image's
- * modules those that are to come; before there is a plan, all of them. A set may bring more, such
- * as NVMe's own driver, and what the image's need of the kernel's own is for others on the host,
- * too: those the host loads as ever.
+ * "blacklist" for what a device asks for, "install" for what another module needs. mlx5's auxiliary
+ * modules are asked for by devices that mlx5_core makes while it loads. Of the image's modules
+ * those that are to come; before there is a plan, all of them. A set may bring more, such as NVMe's
+ * own driver, and what the image's need of the kernel's own is for others on the host, too: those
+ * the host loads as ever.
  */
 static char *blacklist_text(const struct nic *nic)
 {
@@ -569,7 +570,8 @@ static char *blacklist_text(const struct nic *nic)
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_strv_ struct strv lines = { 0 };
 
-	if (nic_push_all(&names, &nic->inputs.blacklist) < 0)
+	if (nic_push_all(&names, &nic->inputs.blacklist) < 0 ||
+		nic_push_all(&names, &nic->inputs.auxiliary) < 0)
 		return NULL;
 	for (size_t i = 0; i < set->count; i++)
 		if ((!load->count || strv_contains(load, set->items[i])) &&

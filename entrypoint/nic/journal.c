@@ -334,13 +334,21 @@ int journal_write_phase(int root_fd, struct journal *journal, enum phase phase, 
 	return r;
 }
 
-int journal_enter(int root_fd, enum phase phase, struct error *error)
+int journal_enter(int root_fd, enum phase phase, const struct strv *coming, struct error *error)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
+	struct strv *pending = &journal.pending.load;
+	struct strv *own = &journal.own.load;
+	size_t known;
 	int r = journal_read(root_fd, &journal, error);
 
-	if (r < 0 || journal.phase == phase)
+	if (r < 0)
 		return r;
+	known = pending->count + own->count;
+	if (coming && (nic_push_all(pending, coming) < 0 || nic_push_all(own, coming) < 0))
+		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
+	if (journal.phase == phase && pending->count + own->count == known)
+		return 0;
 	return journal_write_phase(root_fd, &journal, phase, error);
 }
 

@@ -278,7 +278,7 @@ int nic_network_restore(struct action *action)
 {
 	int root_fd = nic_of(action->role)->role.root_fd;
 	int r = journal_is_pending(root_fd)
-			? journal_enter(root_fd, PHASE_RESTORING, &action->error)
+			? journal_enter(root_fd, PHASE_RESTORING, NULL, &action->error)
 			: 0;
 
 	return r < 0 ? action_reason(action, REASON_NETWORK_INCOMPLETE, r)

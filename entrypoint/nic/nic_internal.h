@@ -150,8 +150,10 @@ bool journal_is_pending(int root_fd);
 /* Is anything known of the modules that the node had before containers replaced them? */
 bool journal_knows_own(const struct journal *journal);
 
-/* Announces the next action of a pending swap: in the file, or with all of @journal. */
-int journal_enter(int root_fd, enum phase phase, struct error *error) _must_check_;
+/* Announces the next action of a pending swap: in the file, or with all of @journal. @coming: what
+ * it may insert besides pending.load; NULL: nothing. */
+int journal_enter(
+	int root_fd, enum phase phase, const struct strv *coming, struct error *error) _must_check_;
 int journal_write_phase(
 	int root_fd, struct journal *journal, enum phase phase, struct error *error) _must_check_;
 

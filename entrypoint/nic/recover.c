@@ -597,7 +597,7 @@ int nic_swap_out_undo(struct action *action)
 
 	if (!journal_is_pending(root_fd))
 		return 0;
-	(void) !journal_enter(root_fd, PHASE_ROLLBACK, &ignored);
+	(void) !journal_enter(root_fd, PHASE_ROLLBACK, NULL, &ignored);
 	r = swap_open(&swap, action);
 	if (r < 0)
 		return r;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/hash.h"
+#include "entrypoint/contract.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/nic/nic_internal.h"
 #include "entrypoint/rdma/peermem.h"
@@ -343,7 +344,7 @@ int nic_swap_in(struct action *action)
 	if (r < 0)
 		return r;
 	load = &swap.nic->swap.load;
-	r = journal_enter(swap.root_fd, PHASE_LOADING, &action->error);
+	r = journal_enter(swap.root_fd, PHASE_LOADING, NULL, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
 	image = swap_tree(&swap, SWAP_IMAGE, &action->error);
@@ -442,20 +443,77 @@ int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *
 	return 0;
 }
 
+/* ---- mlx5's auxiliary modules, of the image */
+
+/* What they would insert, dependencies first. */
+static int list_auxiliary(struct swap_context *swap, struct strv *coming)
+{
+	const struct strv *auxiliary = &swap->nic->inputs.auxiliary;
+	_cleanup_strv_ struct strv names = { 0 };
+	struct error ignored;
+	struct loader *image = swap_tree(swap, SWAP_IMAGE, &ignored);
+
+	for (size_t i = 0; image && i < auxiliary->count; i++)
+		if (strv_contains(&swap->role->driver_modules, auxiliary->items[i]) &&
+			loader_resolve(image, auxiliary->items[i], &names, &ignored) == -ENOMEM)
+			return -ENOMEM;
+	for (size_t i = 0; i < names.count; i++)
+		if (!sysmodule_exists(swap->root_fd, names.items[i]) &&
+			strv_push(coming, names.items[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/*
+ * Those that were not there before, as the stock image does: others are dependents. One that will
+ * not load is reported, and costs the node nothing that it had.
+ */
+static void load_auxiliary(struct swap_context *swap)
+{
+	const struct strv *auxiliary = &swap->nic->inputs.auxiliary;
+	struct action *action = swap->action;
+	struct loader *image = swap_tree(swap, SWAP_IMAGE, &action->error);
+
+	for (size_t i = 0; image && i < auxiliary->count; i++) {
+		char *name = auxiliary->items[i];
+		const struct strv one = { .items = &name, .count = 1 };
+		const struct prove_request request = { .prefix = "", .modules = &one };
+
+		if (!strv_contains(&swap->role->driver_modules, name) ||
+			swap_plan_find(&swap->journal.pending, name) ||
+			sysmodule_exists(swap->root_fd, name))
+			continue;
+		if (prove_tree(action, &request) < 0 ||
+			loader_load(image, action->worker, name, &action->reason, &action->error) <
+				0)
+			nic_note(action, "%s of %s is not loaded: %s", name, CONTRACT_ENV_AUXILIARY,
+				action->error.text);
+	}
+	action->reason = REASON_INTERNAL;
+	action->error = (struct error){ "" };
+}
+
 int nic_swap_dependents(struct action *action)
 {
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
 	_cleanup_strv_ struct strv missing = { 0 };
+	_cleanup_strv_ struct strv coming = { 0 };
 	int r = swap_open(&swap, action);
 
 	if (r < 0)
 		return r;
 	if (!journal_is_pending(swap.root_fd))
 		return 0; /* nothing ever went */
-	r = journal_enter(swap.root_fd, PHASE_DEPENDENTS, &action->error);
+	/* Dependents may be auxiliary ones, too: before either, the journal knows what comes. */
+	if (list_auxiliary(&swap, &coming) < 0)
+		return nic_no_memory(action);
+	r = journal_enter(swap.root_fd, PHASE_DEPENDENTS, &coming, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
-	return swap_load_dependents(&swap, true, &missing) < 0 ? nic_no_memory(action) : 0;
+	if (swap_load_dependents(&swap, true, &missing) < 0)
+		return nic_no_memory(action);
+	load_auxiliary(&swap);
+	return 0;
 }
 
 /* ---- copies for the next image */

@@ -76,6 +76,9 @@ start nic:nic-1 SLIPWAY_KILL_AT=swap-in:before
 killed_there
 expect_unloaded netdevsim ib_core mlx5_core
 [ -L /etc/modprobe.d/blacklist-ofed-modules.conf ] || fail "no blacklist"
+for module in mlx5_vdpa mlx5_fwctl mlx5_dpll; do
+    grep -qx "blacklist $module" /etc/modprobe.d/blacklist-ofed-modules.conf || fail "no word of the auxiliary module $module"
+done
 device_wants_driver
 expect_unloaded mlx5_core
 # By another module that needs it, and by the kernel's own request.
@@ -96,6 +99,54 @@ diff /tmp/etc.before /tmp/etc.after || fail "something is left in /etc"
 rmmod mlx5_core 2>/dev/null || true
 device_wants_driver
 poll 30 loaded mlx5_core || fail "the host cannot load its driver any more"
+CASE
+    [ "$status" -eq 0 ]
+}
+
+# mlx5_ib stands for one: the images of simnet.bash load neither it nor what it needs, mlx5_core and mlxfw.
+@test "auxiliary modules that were not there come with the image's, with what they need, and all goes at the end" {
+    run_simnet <<'CASE'
+. /case/simnet.sh
+cards 1
+start nic:nic-1 MLX5_AUXILIARY_MODULES='mlx5_ib mlx5_nowhere ../no'
+wait_ready nic 120
+for module in mlx5_ib mlx5_core mlxfw; do
+    expect "$module is not the image's" is_of nic-1 "$module"
+done
+container_log_has nic 'MLX5_AUXILIARY_MODULES has "../no", which is no module.s name: skipped' || fail "not reported"
+stop_clean nic
+expect_unloaded mlx5_ib mlx5_core mlxfw
+expect "netdevsim is not the node's own" is_inbox netdevsim
+
+echo "==> one that will not load is a note"
+echo bad >/tmp/bad.ko
+echo "/tmp/bad.ko /usr/lib/modules/$(uname -r)/updates/ofed/mlx5_ib.ko file rbind,rprivate,ro" >>/test/roles/nic.mounts
+start nic:nic-1 MLX5_AUXILIARY_MODULES=mlx5_ib
+wait_ready nic 120
+expect "netdevsim is not the image's" is_of nic-1 netdevsim
+container_log_has nic 'mlx5_ib of MLX5_AUXILIARY_MODULES is not loaded: ' || fail "not reported"
+expect_unloaded mlx5_ib
+[ ! -s /run/mellanox/drivers/.driver-ready ] || fail "something is not as it was: $(cat /run/mellanox/drivers/.driver-ready)"
+stop_clean nic
+expect_unloaded mlx5_ib mlx5_core mlxfw
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "auxiliary modules that were there are the image's in the meantime, and so is what only they need" {
+    run_simnet <<'CASE'
+. /case/simnet.sh
+cards 1
+modprobe mlx5_ib
+start nic:nic-1 MLX5_AUXILIARY_MODULES=mlx5_ib
+wait_ready nic 120
+for module in netdevsim mlx5_ib mlx5_core mlxfw; do
+    expect "$module is not the image's" is_of nic-1 "$module"
+done
+stop_clean nic
+for module in netdevsim mlx5_ib mlx5_core mlxfw; do
+    expect "$module is not the node's own" is_inbox "$module"
+done
 CASE
     [ "$status" -eq 0 ]
 }

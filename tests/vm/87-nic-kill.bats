@@ -13,8 +13,8 @@ setup_file() {
 }
 
 @test "killed in a start, where something changed or is about to: the next start serves, with the network as it was" {
-    nic_killed_in start host-files:after phase:unloading swap-out:module:1 phase:loading swap-in:module:3 phase:dependents phase:restoring \
-        network:links:masters phase:committed phase:none
+    nic_killed_in start host-files:after phase:unloading swap-out:module:1 phase:loading swap-in:module:3 phase:dependents swap-others:module:1 \
+        phase:restoring network:links:masters phase:committed phase:none
 }
 
 @test "killed in a stop that gives the node's own driver back: the next start serves, and its stop gives it back" {

@@ -218,6 +218,7 @@ static void bench_open(struct bench *bench, const struct folder *folder)
 	bench->nic.swap.go = bench->going;
 	bench->nic.swap.go_count = ARRAY_SIZE(bench->going);
 	assert_int_equal(strv_push(&bench->nic.inputs.blacklist, "ib_core"), 0);
+	assert_int_equal(strv_push(&bench->nic.inputs.auxiliary, "mlx5_dpll"), 0);
 	assert_int_equal(strv_push(&bench->nic.role.driver_modules, "mlx5_core"), 0);
 	assert_int_equal(strv_push(&bench->nic.role.driver_modules, "nvme"), 0);
 	assert_int_equal(strv_push(&bench->nic.swap.load, "psample"), 0);
@@ -230,6 +231,7 @@ static void bench_open(struct bench *bench, const struct folder *folder)
 static void bench_close(struct bench *bench)
 {
 	strv_free(&bench->nic.inputs.blacklist);
+	strv_free(&bench->nic.inputs.auxiliary);
 	strv_free(&bench->nic.role.driver_modules);
 	strv_free(&bench->nic.swap.load);
 	(void) close(bench->worker.fd);
@@ -285,6 +287,7 @@ static void test_a_swap(void **state)
 	act(&bench, nic_host_files_put);
 	blacklist = through_link(*state, BLACKLIST);
 	assert_contains(blacklist, "\nblacklist ib_core\ninstall ib_core /bin/false\n"
+				   "blacklist mlx5_dpll\ninstall mlx5_dpll /bin/false\n"
 				   "blacklist mlx5_core\ninstall mlx5_core /bin/false\n"
 				   "blacklist irdma\ninstall irdma /bin/false\n");
 	/* The set's, which is not asked for, and the kernel's own. */
@@ -316,7 +319,7 @@ static void test_a_start_that_fails(void **state)
 
 	bench_open(&bench, *state);
 	bench.nic.role.plan.start_failed = true;
-	assert_int_equal(journal_enter(bench.nic.role.root_fd, PHASE_LOADING, &error), 0);
+	assert_int_equal(journal_enter(bench.nic.role.root_fd, PHASE_LOADING, NULL, &error), 0);
 	act(&bench, nic_block_again);
 	assert_true(is_there(&bench, BLACKLIST));
 	act(&bench, nic_host_files_undo);

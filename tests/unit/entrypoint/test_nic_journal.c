@@ -249,7 +249,7 @@ static void every_phase_is_read_as_it_was_written(void **state)
 		_cleanup_free_ char *text = NULL;
 		char line[64];
 
-		assert_int_equal(journal_enter(folder->fd, phase, &error), 0);
+		assert_int_equal(journal_enter(folder->fd, phase, NULL, &error), 0);
 		text = folder_read_text(folder, JOURNAL_PATH);
 		(void) snprintf(line, sizeof(line), "phase name=%s\n", phases[phase]);
 		assert_contains(text, line);
@@ -261,6 +261,31 @@ static void every_phase_is_read_as_it_was_written(void **state)
 	assert_int_equal(journal_phase(folder->fd), PHASE_UNLOADING);
 }
 
+/* Of a start that goes on in the same phase, too, and each once. */
+static void what_an_action_inserts_besides_is_known_before_it(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_journal_ struct journal journal = { .phase = PHASE_LOADING };
+	_cleanup_strv_ struct strv coming = { 0 };
+	struct error error = { "" };
+
+	assert_int_equal(strv_push(&journal.pending.load, "mlx5_core"), 0);
+	assert_int_equal(strv_push(&journal.own.load, "mlx5_core"), 0);
+	assert_int_equal(journal_write(folder->fd, &journal, &error), 0);
+	assert_int_equal(strv_split(&coming, "mlx5_core fwctl", " "), 0);
+	assert_int_equal(journal_enter(folder->fd, PHASE_DEPENDENTS, &coming, &error), 0);
+	read_journal(folder, &journal);
+	assert_int_equal(journal.phase, PHASE_DEPENDENTS);
+	expect_list(&journal.pending.load, "mlx5_core fwctl");
+	expect_list(&journal.own.load, "mlx5_core fwctl");
+	assert_int_equal(strv_push(&coming, "mlx5_fwctl"), 0);
+	assert_int_equal(journal_enter(folder->fd, PHASE_DEPENDENTS, &coming, &error), 0);
+	assert_int_equal(journal_enter(folder->fd, PHASE_DEPENDENTS, NULL, &error), 0);
+	read_journal(folder, &journal);
+	expect_list(&journal.pending.load, "mlx5_core fwctl mlx5_fwctl");
+	expect_list(&journal.own.load, "mlx5_core fwctl mlx5_fwctl");
+}
+
 static void lists_and_the_networks_state_are_beside_the_phase(void **state)
 {
 	const struct folder *folder = *state;
@@ -268,7 +293,7 @@ static void lists_and_the_networks_state_are_beside_the_phase(void **state)
 	_cleanup_strv_ struct strv lines = { 0 };
 	struct error error = { "" };
 
-	assert_int_equal(journal_enter(folder->fd, PHASE_RESTORING, &error), 0);
+	assert_int_equal(journal_enter(folder->fd, PHASE_RESTORING, NULL, &error), 0);
 	assert_int_equal(strv_push(&lines, "ens1f0: mtu 9000%"), 0);
 	assert_int_equal(journal_set_list(folder->fd, JOURNAL_UNRESTORED, &lines, &error), 0);
 	assert_int_equal(journal_set_network(folder->fd, "a b/network.journal", "1 2", &error), 0);
@@ -322,7 +347,7 @@ static void a_start_goes_on_by_the_phase_and_by_what_is_loaded(void **state)
 
 	folder_subfolder(folder, "inventory/.slipway");
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		assert_int_equal(journal_enter(folder->fd, rows[i].phase, &error), 0);
+		assert_int_equal(journal_enter(folder->fd, rows[i].phase, NULL, &error), 0);
 		nic.swap.same = rows[i].same;
 		if (rows[i].is_saved)
 			folder_write_text(folder, "inventory/.slipway/network.journal", "state");
@@ -534,6 +559,7 @@ int main(void)
 		folder_test(a_damaged_journal_keeps_no_start_from_going_on),
 		folder_test(what_stays_loaded_is_seen_by_the_journal_and_the_kernel),
 		folder_test(every_phase_is_read_as_it_was_written),
+		folder_test(what_an_action_inserts_besides_is_known_before_it),
 		folder_test(lists_and_the_networks_state_are_beside_the_phase),
 		folder_test(a_start_goes_on_by_the_phase_and_by_what_is_loaded),
 		folder_test(where_there_is_nothing_old_nothing_is_written),

@@ -4,6 +4,7 @@
  * then a start that goes on, or one that rolls back and is killed as often. On a kernel of our own:
  * finit_module() and delete_module() are what this file says, in a folder that is the root.
  */
+#include "tests/unit/mutant.h"
 #include "tests/unit/node_folder.h"
 
 #include <dlfcn.h>
@@ -26,8 +27,11 @@
 #define KILLED 99
 #define FAILED 1
 
-/* The second depends on the first. */
-static const char *const names[] = { "ib_uverbs", "mlx5_core" };
+/* Each second one depends on the one before it. The last is an auxiliary module; the node has
+ * neither it nor what it depends on. */
+static const char *const names[] = { "ib_uverbs", "mlx5_core", "fwctl", "mlx5_fwctl" };
+
+#define OF_NODE 2
 
 static unsigned places_left; /* until this process is killed; 0: it is not */
 static struct folder root = { .fd = -1 };
@@ -40,23 +44,26 @@ static void place(void)
 
 /* ---- the kernel */
 
-static void change_holders(const char *references, const char *const *holders)
+static void change_holders(size_t held, const char *references, bool is_held)
 {
-	folder_write_text(&root, "sys/module/ib_uverbs/refcnt", references);
-	if (holders)
-		folder_subfolder(&root, "sys/module/ib_uverbs/holders/mlx5_core");
+	char path[128];
+
+	(void) snprintf(path, sizeof(path), "sys/module/%s/refcnt", names[held]);
+	folder_write_text(&root, path, references);
+	(void) snprintf(
+		path, sizeof(path), "sys/module/%s/holders/%s", names[held], names[held + 1]);
+	if (is_held)
+		folder_subfolder(&root, path);
 	else
-		(void) unlinkat(root.fd, "sys/module/ib_uverbs/holders/mlx5_core", AT_REMOVEDIR);
+		(void) unlinkat(root.fd, path, AT_REMOVEDIR);
 }
 
-static void show_loaded(const char *name, unsigned char build)
+static void show_loaded(size_t i, unsigned char build)
 {
-	static const char *const holder[] = { "mlx5_core", NULL };
-
-	folder_module(&root, name, "0\n", NULL);
-	write_note(&root, name, build);
-	if (strcmp(name, "mlx5_core") == 0)
-		change_holders("1\n", holder);
+	folder_module(&root, names[i], "0\n", NULL);
+	write_note(&root, names[i], build);
+	if (i % 2)
+		change_holders(i - 1, "1\n", true);
 }
 
 static bool is_loaded(const char *name)
@@ -73,19 +80,20 @@ static int kernel_inserts(int fd)
 	struct stat file, there;
 
 	assert_int_equal(fstat(fd, &file), 0);
-	for (size_t i = 0; i < 4; i++) {
-		const char *name = names[i % 2];
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(names); i++) {
+		size_t module = i % ARRAY_SIZE(names);
+		bool is_hosts = i >= ARRAY_SIZE(names);
 		char path[128];
 
-		(void) snprintf(path, sizeof(path), "%s%s.ko", trees[i / 2], name);
+		(void) snprintf(path, sizeof(path), "%s%s.ko", trees[is_hosts], names[module]);
 		if (fstatat(root.fd, path, &there, 0) < 0 || there.st_ino != file.st_ino)
 			continue;
-		if (is_loaded(name))
+		if (is_loaded(names[module]))
 			return -EEXIST;
-		if (i % 2 && !is_loaded(names[0]))
+		if (module % 2 && !is_loaded(names[module - 1]))
 			return -ENOENT;
 		place();
-		show_loaded(name, i / 2 ? HOST : OURS);
+		show_loaded(module, is_hosts ? HOST : OURS);
 		place();
 		return 0;
 	}
@@ -95,16 +103,19 @@ static int kernel_inserts(int fd)
 static int kernel_removes(const char *name)
 {
 	char path[64];
+	size_t i = 0;
 
 	(void) snprintf(path, sizeof(path), "sys/module/%s", name);
 	if (!is_loaded(name))
 		return -ENOENT;
-	if (strcmp(name, names[0]) == 0 && is_loaded(names[1]))
+	while (strcmp(name, names[i]) != 0)
+		i++;
+	if (i % 2 == 0 && is_loaded(names[i + 1]))
 		return -EWOULDBLOCK;
 	place();
 	assert_int_equal(fs_remove_tree(root.fd, path), 0);
-	if (strcmp(name, names[1]) == 0 && is_loaded(names[0]))
-		change_holders("0\n", NULL);
+	if (i % 2)
+		change_holders(i - 1, "0\n", false);
 	place();
 	return 0;
 }
@@ -172,6 +183,16 @@ static void make_module(
 	folder_write(folder, path, data, size);
 }
 
+/* With another symbol than the fixture's exporter has. */
+static void make_mutant(const struct folder *folder, const char *fixture, const char *path)
+{
+	static const char *const changes[] = { "ib_register_peer", "fw_register_peer", NULL };
+	_cleanup_mutant_ struct mutant mutant = { 0 };
+
+	mutant_make(&mutant, fixture, changes, NULL, 0);
+	folder_write(folder, path, mutant.data, mutant.size);
+}
+
 static void make_tree(
 	const struct folder *folder, const char *top, const char *tree, unsigned char last)
 {
@@ -179,6 +200,10 @@ static void make_tree(
 	pid_t pid;
 	int status;
 
+	if (last == OURS) {
+		make_mutant(folder, "exporter", IMAGE_TREE "fwctl.ko");
+		make_mutant(folder, "peer", IMAGE_TREE "mlx5_fwctl.ko");
+	}
 	(void) snprintf(path, sizeof(path), "%sib_uverbs.ko", tree);
 	make_module(folder, "exporter", path, last);
 	(void) snprintf(path, sizeof(path), "%smlx5_core.ko", tree);
@@ -202,9 +227,10 @@ static void make_tree(
 static void expect_loaded(const struct folder *folder, unsigned char last)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		char id[BUILD_ID_HEX_SIZE], expected[BUILD_ID_HEX_SIZE];
+		char id[BUILD_ID_HEX_SIZE], expected[BUILD_ID_HEX_SIZE] = "";
 
-		(void) snprintf(expected, sizeof(expected), "%.38s%02x", BUILD_ID, last);
+		if (i < OF_NODE || last == OURS)
+			(void) snprintf(expected, sizeof(expected), "%.38s%02x", BUILD_ID, last);
 		sysmodule_build_id(folder->fd, names[i], id);
 		assert_string_equal(id, expected);
 	}
@@ -311,9 +337,10 @@ static void clear_node(const struct folder *folder)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(tops); i++)
 		assert_int_equal(fs_remove_tree(folder->fd, tops[i]), 0);
+	folder_write_text(folder, "proc/modules", "");
 	root = *folder;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		show_loaded(names[i], HOST);
+	for (size_t i = 0; i < OF_NODE; i++)
+		show_loaded(i, HOST);
 	root.fd = -1;
 }
 

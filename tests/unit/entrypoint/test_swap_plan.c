@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan of a swap from a folder that shows modules as /sys/module does. */
+#include "tests/unit/mutant.h"
 #include "tests/unit/node_folder.h"
 
 #include "entrypoint/contract.h"
@@ -20,9 +21,15 @@ struct bench {
 	struct action action;
 };
 
-/* mlx5_core needs a symbol of ib_uverbs; the others need nothing. */
+/* mlx5_core needs a symbol of ib_uverbs, mlx5_fwctl one of fwctl; the others need nothing. */
 static void make_image(const struct folder *folder)
 {
+	static const char *const fwctl_offers[] = { "link_n", "link_x", "link_s", "link_n", NULL };
+	_cleanup_mutant_ struct mutant fwctl = { 0 };
+
+	mutant_make(&fwctl, "link", fwctl_offers, NULL, 0);
+	folder_write(folder, SET "fwctl.ko", fwctl.data, fwctl.size);
+	copy_fixture(folder, "link", SET "mlx5_fwctl.ko");
 	copy_fixture(folder, "exporter", SET "ib_uverbs.ko");
 	copy_fixture(folder, "peer", SET "mlx5_core.ko");
 	copy_fixture(folder, "parameters", SET "ib_umad.ko");
@@ -35,7 +42,7 @@ static void make_image(const struct folder *folder)
 static void open_bench(struct bench *bench, const struct folder *folder)
 {
 	static const char *const set[] = { "ib_uverbs", "mlx5_core", "ib_umad", "rpcrdma",
-		"mlx5_vdpa", "nvme_core" };
+		"mlx5_vdpa", "nvme_core", "mlx5_fwctl", "fwctl" };
 	struct role *role = &bench->nic.role;
 
 	*bench = (struct bench){ .folder = folder };
@@ -238,6 +245,38 @@ static void auxiliary_modules_of_the_set_are_compared_too(void **state)
 	assert_int_equal(make(&bench), 0);
 	assert_false(bench.plan.same);
 	assert_going(&bench.plan, "mlx5_vdpa:auxiliary");
+}
+
+/* As by modprobe -r: what only an auxiliary module that goes has needed. */
+static void what_auxiliary_modules_need_goes_with_them_unless_it_is_in_use(void **state)
+{
+	_cleanup_bench_ struct bench bench;
+
+	open_bench(&bench, *state);
+	load_ours(*state);
+	load(*state, "mlx5_core", OTHERS, 1, "mlx5_fwctl");
+	load(*state, "mlx5_fwctl", OTHERS, 0, "");
+	load(*state, "fwctl", OTHERS, 1, "mlx5_fwctl");
+	assert_int_equal(make(&bench), 0);
+	assert_going(&bench.plan, "mlx5_fwctl:auxiliary mlx5_core:ours fwctl:auxiliary");
+	assert_false(strv_contains(&bench.plan.load, "fwctl"));
+	/* By another module, or by a process. */
+	load(*state, "fwctl", OTHERS, 2, "mlx5_fwctl pds_fwctl");
+	assert_int_equal(make(&bench), 0);
+	assert_going(&bench.plan, "mlx5_fwctl:auxiliary mlx5_core:ours");
+	load(*state, "fwctl", OTHERS, 2, "mlx5_fwctl");
+	assert_int_equal(make(&bench), 0);
+	assert_going(&bench.plan, "mlx5_fwctl:auxiliary mlx5_core:ours");
+	/* The image's own stays. */
+	load(*state, "fwctl", OURS, 1, "mlx5_fwctl");
+	assert_int_equal(make(&bench), 0);
+	assert_going(&bench.plan, "mlx5_fwctl:auxiliary mlx5_core:ours");
+	/* Another build of it is no reason to replace a driver. */
+	load_ours(*state);
+	load(*state, "mlx5_fwctl", OURS, 0, "");
+	load(*state, "fwctl", OTHERS, 1, "mlx5_fwctl");
+	assert_int_equal(make(&bench), 0);
+	assert_true(bench.plan.same);
 }
 
 /* The node's root disk may be one. */
@@ -487,6 +526,7 @@ int main(void)
 		folder_test(third_party_stays_where_its_core_does),
 		folder_test(one_that_was_not_asked_for_stays_when_it_may_not_go),
 		folder_test(auxiliary_modules_of_the_set_are_compared_too),
+		folder_test(what_auxiliary_modules_need_goes_with_them_unless_it_is_in_use),
 		folder_test(nvme_of_the_set_is_left_alone),
 		folder_test(nfsrdma_brings_its_transport),
 		folder_test(other_parameters_are_another_driver),

@@ -1,7 +1,9 @@
 # shellcheck shell=dash
 # SPDX-License-Identifier: Apache-2.0
 # A node as an administrator left it, for tests that care for what a kill does to it: `. /case/node.sh` after simnet.sh. Two
-# cards: the first with VFs, the second in switchdev mode; a bond with a VLAN over the first, addresses and routes.
+# cards: the first with VFs, the second in switchdev mode; a bond with a VLAN over the first, addresses and routes. The image
+# brings an auxiliary module, too, with what that needs, of which the node loads nothing.
+echo env=MLX5_AUXILIARY_MODULES=mlx5_ib >>/test/roles/nic.conf
 
 # What a node has after each boot.
 boot_node() {
@@ -46,6 +48,8 @@ card_facts() {
 
 expect_nic_serves() {
     expect "netdevsim is not the image's" is_of nic-1 netdevsim
+    expect "mlx5_ib is not the image's" is_of nic-1 mlx5_ib
+    expect "mlx5_core is not the image's" is_of nic-1 mlx5_core
     [ -e /run/mellanox/drivers/.driver-ready ] || fail "no .driver-ready"
     expect_state /tmp/before "the network is not what it was"
     refute "the blacklist is still there" [ -L /etc/modprobe.d/blacklist-ofed-modules.conf ]
@@ -55,6 +59,7 @@ expect_nic_serves() {
 # expect_inbox: after a stop that gives the node's own driver back.
 expect_inbox() {
     expect "netdevsim is not the node's own" is_inbox netdevsim
+    expect_unloaded mlx5_ib mlx5_core mlxfw
     expect_state /tmp/before "the network is not what it was before the first start"
     refute "the naming rule is still there" [ -L /etc/udev/rules.d/77-mlnx-net-names.rules ]
     refute ".driver-ready is still there" [ -e /run/mellanox/drivers/.driver-ready ]
