@@ -224,10 +224,19 @@ int gpu_export_root(struct action *action)
 	return action_reason(action, REASON_MOUNT_FAILED, r);
 }
 
-int gpu_detach_root(struct action *action)
+int gpu_retire_root(struct action *action)
 {
-	return action_reason(
-		action, REASON_MOUNT_FAILED, rootfs_detach(CONTRACT_DRIVER_ROOT, &action->error));
+	const struct role *role = action->role;
+	int r = rootfs_empty(role->root_fd, CONTRACT_DRIVER_ROOT, &action->error);
+
+	/* The pod mounts this folder of the host: a next start needs it, whatever ends this one. */
+	if (r == 0) {
+		r = fs_mkdir_parents(role->root_fd, CONTRACT_DRIVER_FIRMWARE, 0755);
+		if (r < 0)
+			(void) error_set_errno(
+				&action->error, r, "folder /" CONTRACT_DRIVER_FIRMWARE);
+	}
+	return action_reason(action, REASON_MOUNT_FAILED, r);
 }
 
 static int write_path(struct action *action, const char *value, size_t size)
@@ -286,8 +295,11 @@ int gpu_set_firmware_path(struct action *action)
 	bool shown = false;
 	int r = 0;
 
-	/* A root that is mounted has it already: of a previous run whose driver stays. */
-	if (mountinfo_count(role->root_fd, CONTRACT_DRIVER_ROOT) <= 0) {
+	/*
+	 * A root that is shown has it already: of a previous run whose driver stays. One that was
+	 * retired is mounted, and empty.
+	 */
+	if (mountinfo_count(role->root_fd, CONTRACT_DRIVER_ROOT "/proc") <= 0) {
 		r = rootfs_detach(CONTRACT_DRIVER_FIRMWARE, &action->error);
 		if (r == 0)
 			r = rootfs_show(

@@ -214,7 +214,7 @@ static const struct step gpu_steps[] = {
 	 * The programs of an old root fit the modules that are gone now. A driver that could not go
 	 * keeps its root: here as in the undo of "firmware-path", which comes after the unloading.
 	 */
-	{ .name = "retire-root", .wanted = takes_full_path, .perform = gpu_detach_root },
+	{ .name = "retire-root", .wanted = takes_full_path, .perform = gpu_retire_root },
 	{ .name = "firmware-path", .perform = gpu_set_firmware_path, .undo = gpu_withdraw_root },
 	{ .name = "load",
 		.is_done = keeps,

@@ -147,7 +147,7 @@ int gpu_make_addon_nodes(
 /* STEP_DIRECT each. */
 int gpu_set_firmware_path(struct action *action);
 int gpu_export_root(struct action *action);
-int gpu_detach_root(struct action *action);
+int gpu_retire_root(struct action *action);
 /*
  * STEP_DIRECT, the undo of the first two: what fits the driver goes after it. As long as nvidia is
  * loaded, whatever else failed or did not, root and firmware path stay.

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 
 #include "common/fs.h"
 
@@ -15,6 +16,7 @@
 
 struct line {
 	char place[PATH_MAX]; /* "/mnt2"; a blank in it is "\\040" */
+	char source[64];      /* "/dev/root" */
 	bool shared;
 };
 
@@ -34,8 +36,10 @@ static bool next_line(const char **text, struct line *line)
 		if (field == 4)
 			(void) snprintf(line->place, sizeof(line->place), "%.*s", length, at);
 		/* Optional fields follow, a lone dash ends them. */
-		if (field >= 6 && *at == '-')
+		if (field >= 6 && *at == '-') {
+			(void) sscanf(at, "- %*s %63s", line->source);
 			break;
+		}
 		if (field >= 6 && strncmp(at, "shared:", strlen("shared:")) == 0)
 			line->shared = true;
 		at += length + (at[length] == ' ');
@@ -80,6 +84,7 @@ int mountinfo_find(int root_fd, const char *path, struct mountinfo *ret)
 			continue;
 		longest = length;
 		*ret = (struct mountinfo){ .of_root = length == 0, .shared = line.shared };
+		memcpy(ret->source, line.source, sizeof(ret->source));
 	}
 	return 0;
 }
@@ -122,15 +127,17 @@ static int change_propagation(const char *path, unsigned long flags, struct erro
  * target, each mount below would also appear in the container's own root: a bind of a shared root
  * shares with it.
  */
-#define STAGE        "/run/slipway-stage"
-#define STAGE_ROOT   STAGE "/root"
-#define STAGE_AROUND STAGE "/around"
+#define STAGE          "/run/slipway-stage"
+#define STAGE_ROOT     STAGE "/root"
+#define STAGE_AROUND   STAGE "/around"
+#define STAGE_SKELETON STAGE "/skeleton"
 
 static void stage_close(void)
 {
 	(void) umount2(STAGE, MNT_DETACH);
 	(void) rmdir(STAGE_ROOT);
 	(void) rmdir(STAGE_AROUND);
+	(void) rmdir(STAGE_SKELETON);
 	(void) rmdir(STAGE);
 }
 
@@ -174,13 +181,13 @@ static int stage_live_folders(struct error *error)
 }
 
 /*
- * Puts the staged root under what is mounted at @path, in all name spaces at once. Kernels before
- * 6.5 have no call for that, but all since 4.11 do it when a mount comes by propagation to a place
- * where something is mounted already (Linux fs/namespace.c, attach_recursive_mnt()): so the folder
- * around @path is bound a second time, which makes it a peer that has nothing mounted at that
- * place, and there the new root is mounted.
+ * Puts what is at @staged under what is mounted at @path, in all name spaces at once. Kernels
+ * before 6.5 have no call for that, but all since 4.11 do it when a mount comes by propagation to a
+ * place where something is mounted already (Linux fs/namespace.c, attach_recursive_mnt()): so the
+ * folder around @path is bound a second time, which makes it a peer that has nothing mounted at
+ * that place, and there the new root is mounted.
  */
-static int tuck_under(const char *path, struct error *error)
+static int tuck_under(const char *staged, const char *path, struct error *error)
 {
 	char folder[PATH_MAX], name[PATH_MAX], place[PATH_MAX];
 	int r;
@@ -190,7 +197,7 @@ static int tuck_under(const char *path, struct error *error)
 	(void) snprintf(place, sizeof(place), STAGE_AROUND "/%.255s", basename(name));
 	r = bind_mount(dirname(folder), STAGE_AROUND, 0, error);
 	if (r == 0)
-		r = bind_mount(STAGE_ROOT, place, MS_REC, error);
+		r = bind_mount(staged, place, MS_REC, error);
 	/*
 	 * No peers any more, neither the folder nor the root nor what is mounted in it: that the
 	 * stage goes must not remove them elsewhere.
@@ -206,8 +213,8 @@ static int unmount_times(const char *path, int times, struct error *error)
 	return 0;
 }
 
-/* Shows what is staged; what is mounted at @target already is replaced. */
-static int export_staged(int root_fd, const char *target, struct error *error)
+/* Shows what is at @staged; what is mounted at @target already is replaced. */
+static int export_staged(int root_fd, const char *staged, const char *target, struct error *error)
 {
 	int old = mountinfo_count(root_fd, target);
 	char path[PATH_MAX];
@@ -217,7 +224,7 @@ static int export_staged(int root_fd, const char *target, struct error *error)
 	if (old < 0)
 		return error_set_errno(error, old, "/proc/self/mountinfo");
 	if (old > 0) {
-		r = tuck_under(path, error);
+		r = tuck_under(staged, path, error);
 		if (r < 0)
 			return r;
 		if (mountinfo_count(root_fd, target) > old)
@@ -227,19 +234,190 @@ static int export_staged(int root_fd, const char *target, struct error *error)
 		if (r < 0)
 			return r;
 	}
-	return bind_mount(STAGE_ROOT, path, MS_REC, error);
+	return bind_mount(staged, path, MS_REC, error);
+}
+
+/*
+ * A container that mounts the export itself, not a folder above, has a copy of that mount, and sees
+ * what is mounted in it later, but nothing that takes its place. So the mount itself is a tmpfs
+ * that stays from one run of the container to the next: the skeleton. It has the folders and links
+ * of the container's root, and on each folder that folder is mounted. A run replaces all of these.
+ */
+#define SKELETON "slipway-root"
+
+/* @link is what @path leads to, "" for a folder. Other kinds of files: -EINVAL. */
+static int read_entry(const char *path, char link[PATH_MAX])
+{
+	struct stat status;
+	ssize_t length;
+
+	*link = '\0';
+	if (lstat(path, &status) == 0 && S_ISDIR(status.st_mode))
+		return 0;
+	length = readlink(path, link, PATH_MAX - 1);
+	if (length < 0)
+		return -errno;
+	link[length] = '\0';
+	return 0;
+}
+
+static bool has_skeleton(int root_fd, const char *target)
+{
+	struct mountinfo mount;
+
+	return mountinfo_count(root_fd, target) > 0 &&
+	       mountinfo_find(root_fd, target, &mount) == 0 && mount.shared &&
+	       strcmp(mount.source, SKELETON) == 0;
+}
+
+/* Each of its folders and links is the same in this image, or is missing there and not mounted. */
+static bool skeleton_fits(int root_fd, const char *target)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+
+	if (fs_list(root_fd, target, &names) < 0)
+		return false;
+	for (size_t i = 0; i < names.count; i++) {
+		char path[PATH_MAX], ours[PATH_MAX], is[PATH_MAX], wanted[PATH_MAX];
+
+		(void) snprintf(path, sizeof(path), "/%s/%s", target, names.items[i]);
+		(void) snprintf(ours, sizeof(ours), STAGE_ROOT "/%s", names.items[i]);
+		if (read_entry(ours, wanted) < 0) {
+			if (mountinfo_count(root_fd, path + 1) > 0)
+				return false;
+			continue;
+		}
+		if (read_entry(path, is) < 0 || strcmp(is, wanted) != 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The skeleton at @target once more, if it @stays, with nothing mounted in it: what is mounted here
+ * appears at @target under what is there, as in tuck_under(). Else a new one.
+ */
+static int stage_skeleton(const char *target, bool stays, struct error *error)
+{
+	char path[PATH_MAX];
+	int r;
+
+	(void) snprintf(path, sizeof(path), "/%s", target);
+	if (stays)
+		return bind_mount(path, STAGE_SKELETON, 0, error);
+	r = fs_mkdir_parents(AT_FDCWD, STAGE_SKELETON, 0755);
+	if (r < 0)
+		return error_set_errno(error, r, "folder " STAGE_SKELETON);
+	if (mount(SKELETON, STAGE_SKELETON, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m") < 0)
+		return error_set_errno(error, -errno, "tmpfs at " STAGE_SKELETON);
+	return 0;
+}
+
+/* The folder that it leads to is made, too, so that it leads somewhere while none is mounted. */
+static int make_link(const char *link, const char *place)
+{
+	char folder[PATH_MAX + sizeof(STAGE_SKELETON)];
+
+	if (symlink(link, place) < 0 && errno != EEXIST)
+		return -errno;
+	(void) snprintf(folder, sizeof(folder), STAGE_SKELETON "/%s", link);
+	return strstr(link, "..") ? 0 : fs_mkdir_parents(AT_FDCWD, folder, 0755);
+}
+
+/* Links first, folders go to @folders: they hide what lies in the skeleton. Files are left out. */
+static int fill_skeleton(struct strv *folders, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = fs_list(AT_FDCWD, STAGE_ROOT, &names);
+
+	if (r < 0)
+		return error_set_errno(error, r, STAGE_ROOT);
+	for (size_t i = 0; i < names.count; i++) {
+		char from[PATH_MAX], place[PATH_MAX], link[PATH_MAX];
+
+		(void) snprintf(from, sizeof(from), STAGE_ROOT "/%s", names.items[i]);
+		(void) snprintf(place, sizeof(place), STAGE_SKELETON "/%s", names.items[i]);
+		if (read_entry(from, link) < 0)
+			continue;
+		r = *link ? make_link(link, place) : strv_push(folders, names.items[i]);
+		if (r < 0)
+			return error_set_errno(error, r, "/%s in the export", names.items[i]);
+	}
+	for (size_t i = 0; i < folders->count; i++) {
+		char from[PATH_MAX], place[PATH_MAX];
+
+		(void) snprintf(from, sizeof(from), STAGE_ROOT "/%s", folders->items[i]);
+		(void) snprintf(place, sizeof(place), STAGE_SKELETON "/%s", folders->items[i]);
+		r = bind_mount(from, place, MS_REC, error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/*
+ * Of what is mounted at each folder all but the lowest, which is the new one; a start that was
+ * killed here has left more than one.
+ */
+static int unmount_old(
+	int root_fd, const char *target, const struct strv *folders, struct error *error)
+{
+	/* First, that the stage goes must not remove the new ones. */
+	int r = change_propagation(STAGE_SKELETON, MS_REC | MS_PRIVATE, error);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < folders->count; i++) {
+		char path[PATH_MAX];
+
+		(void) snprintf(path, sizeof(path), "/%s/%s", target, folders->items[i]);
+		r = unmount_times(path, mountinfo_count(root_fd, path + 1) - 1, error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 int rootfs_export(int root_fd, const char *target, struct error *error)
 {
+	_cleanup_strv_ struct strv folders = { 0 };
+	bool stays = false;
 	int r = stage_open("/", error);
 
 	if (r == 0)
 		r = stage_live_folders(error);
+	if (r == 0) {
+		stays = has_skeleton(root_fd, target) && skeleton_fits(root_fd, target);
+		r = stage_skeleton(target, stays, error);
+	}
 	if (r == 0)
-		r = export_staged(root_fd, target, error);
+		r = fill_skeleton(&folders, error);
+	if (r == 0)
+		r = stays ? unmount_old(root_fd, target, &folders, error)
+			  : export_staged(root_fd, STAGE_SKELETON, target, error);
 	stage_close();
 	return r;
+}
+
+int rootfs_empty(int root_fd, const char *target, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r;
+
+	if (!has_skeleton(root_fd, target))
+		return rootfs_detach(target, error);
+	r = fs_list(root_fd, target, &names);
+	if (r < 0)
+		return error_set_errno(error, r, "/%s", target);
+	for (size_t i = 0; i < names.count; i++) {
+		char path[PATH_MAX];
+
+		(void) snprintf(path, sizeof(path), "%s/%s", target, names.items[i]);
+		r = rootfs_detach(path, error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 int rootfs_bind_over(int root_fd, const char *source, const char *target, struct error *error)
@@ -247,7 +425,7 @@ int rootfs_bind_over(int root_fd, const char *source, const char *target, struct
 	int r = stage_open(source, error);
 
 	if (r == 0)
-		r = export_staged(root_fd, target, error);
+		r = export_staged(root_fd, STAGE_ROOT, target, error);
 	stage_close();
 	return r;
 }

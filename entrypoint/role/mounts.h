@@ -14,8 +14,9 @@
 int mountinfo_count(int root_fd, const char *path);
 
 struct mountinfo {
-	bool of_root; /* it is the root itself: of a container, its own file system */
-	bool shared;  /* what is mounted below reaches other mount name spaces */
+	bool of_root;    /* it is the root itself: of a container, its own file system */
+	bool shared;     /* what is mounted below reaches other mount name spaces */
+	char source[64]; /* the device, or for file systems without one any word */
 };
 
 /* The mount that the path lies on, the topmost of those that are there; or a negative errno. */
@@ -35,14 +36,21 @@ int rootfs_detach(const char *target, struct error *error);
 int rootfs_bind_over(int root_fd, const char *source, const char *target, struct error *error);
 
 /*
- * Exports the container's root at @target: the root file system itself, and in it the live /dev,
- * /proc and /sys. What is mounted elsewhere below the root (the host's shared folders above all) is
- * left out, so that the export does not contain itself.
+ * Exports the container's root at @target: the folders and links of the root file system itself,
+ * and in it the live /dev, /proc and /sys. What is mounted elsewhere below the root (the host's
+ * shared folders above all) is left out, so that the export does not contain itself.
  *
- * What is mounted at @target already, by a previous run of the container, is replaced without a
- * gap: a look there, from any name space, finds the old root or the new one.
+ * What a previous run of the container shows at @target is replaced without a gap: a look there,
+ * from any name space, finds the old folder or the new one. It is replaced, too, where a container
+ * has mounted @target itself since then, if with propagation from the host.
  */
 int rootfs_export(int root_fd, const char *target, struct error *error);
+
+/*
+ * Takes away what rootfs_export() shows at @target, for an export that comes later: containers that
+ * have mounted @target itself see that one, too. Any other mount at @target is detached.
+ */
+int rootfs_empty(int root_fd, const char *target, struct error *error);
 
 /*
  * Shows the folder @folder of the container's root file system at @target, also where something is

@@ -50,7 +50,7 @@ rm /tmp/read
 expect "the host saw a gap" wait $host
 expect "the operand saw a gap" wait $operand
 grep -q "containers/gpu/4/" /proc/self/mountinfo || fail "the root is not the last container's"
-refute "an older container's root is still mounted" grep -q "run/nvidia/driver .*containers/gpu/[123]/" /proc/self/mountinfo
+refute "an older container's root is still mounted" grep -qE "run/nvidia/driver(/usr)? .*containers/gpu/[123]/" /proc/self/mountinfo
 stop_clean gpu
 umount -l /operand
 expect_nothing_left
@@ -58,6 +58,90 @@ CASE
     [ "$status" -eq 0 ]
     [[ $output == *"/run/nvidia/driver: "*" looks, 0 gaps"* ]]
     [[ $output == *"/operand/driver: "*" looks, 0 gaps"* ]]
+}
+
+# The operator's operands mount /run/nvidia/driver itself, with HostToContainer propagation, while it is there.
+@test "operands that mount the driver root itself see the next container's, also another image's" {
+    VM_TIMEOUT=300 run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start gpu
+wait_ready gpu 90
+start operand
+
+# works OPERAND ROOT: its libraries, programs and devices can be used.
+works() {
+    exec_in "$1" chroot "$2" sh -euc 'ldconfig -p | grep -q libnvidia-ml.so.1
+        test -e /usr/lib/x86_64-linux-gnu/libcuda.so.1
+        test -c /dev/nvidiactl
+        : </dev/nvidia-uvm
+        grep -q NVRM /proc/driver/nvidia/version
+        modprobe -n nvidia-drm'
+}
+
+# follows OPERAND: what it sees is the root of the container that runs.
+follows() {
+    local mark=etc/mark.$round.$1
+    exec_in gpu touch "/$mark"
+    works "$1" /driver-root || fail "$1: the driver root does not work"
+    exec_in "$1" test -e "/driver-root/$mark" || fail "$1 sees an older container's root"
+}
+
+# The kubelet removes a container that has ended; the layers of its image stay.
+restart() {
+    wait_exit gpu 10
+    start "$@"
+    wait_ready gpu 90
+    rm -r "/vm/containers/gpu/$((round - 1))/upper"
+}
+
+round=1
+follows operand
+for round in 2 3; do
+    kill_hard gpu
+    restart gpu
+    container_log_has gpu 'it is kept' || fail "not the fast path"
+    expect_gpu_serves
+    follows operand
+    start operand "operand$round"
+    follows "operand$round"
+done
+follows operand2
+
+# Without propagation: what was there when it started. Its files are those of the image's layers, and the nodes are right
+# as long as the driver is the same.
+exec_in operand sh -euc 'test -e /private-root/usr/lib/x86_64-linux-gnu/libcuda.so.1
+    test -x /private-root/usr/bin/nvidia-smi
+    : </private-root/dev/nvidia-uvm'
+refute "it has a newer root" exec_in operand test -e /private-root/etc/mark.2.operand
+
+# Another image, whose modules take the place of these.
+mkdir -p /vm/other/upper /vm/other/work
+mount -t overlay -o lowerdir=/images/gpu/rootfs,upperdir=/vm/other/upper,workdir=/vm/other/work overlay /images/gpu-elsewhere/rootfs
+sed -i 's/^set=.*/set=another/' $(grep -rl ^set= /images/gpu-elsewhere/rootfs/etc/slipway /images/gpu-elsewhere/rootfs/usr/lib/slipway)
+mkdir /images/gpu-elsewhere/rootfs/another
+: >/images/gpu-elsewhere/rootfs/another/image
+round=4
+kill_hard gpu
+restart gpu:gpu-elsewhere
+container_log_has gpu 'set of modules' || fail "not the full path"
+expect_gpu_serves
+for operand in operand operand2 operand3; do
+    follows "$operand"
+    exec_in "$operand" test -e /driver-root/another/image || fail "$operand does not see the other image"
+done
+
+# And back: what only the other image had is gone.
+round=5
+kill_hard gpu
+restart gpu
+follows operand
+refute "the other image is left" test -e /run/nvidia/driver/another/image
+refute "an older container's root is still mounted" grep -qE 'run/nvidia/driver/(usr|etc|run|dev).*containers/gpu/[1234]/' /proc/self/mountinfo
+stop_clean gpu
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
 }
 
 @test "the root holds what operands, sidecars and those who chroot look for" {

@@ -60,7 +60,7 @@ static void make_node(const char *folder)
 {
 	static const char *const folders[] = { "host/run/nvidia", "operand", "life1/run/nvidia",
 		"life2/run/nvidia", "life1/dev", "life2/dev", "life1/proc", "life2/proc",
-		"life1/sys", "life2/sys" };
+		"life1/sys", "life2/sys", "life1/etc", "life2/etc" };
 
 	CHECK(mount("node", folder, "tmpfs", 0, NULL) == 0);
 	CHECK(chdir(folder) == 0);
@@ -81,7 +81,7 @@ static void make_node(const char *folder)
 		for (size_t i = 2; i < ARRAY_SIZE(folders); i++)
 			if (strncmp(folders[i], root, strlen(root)) == 0)
 				CHECK(fs_mkdir_parents(AT_FDCWD, folders[i], 0755) == 0);
-		(void) snprintf(path, sizeof(path), "%s/who", root);
+		(void) snprintf(path, sizeof(path), "%s/etc/who", root);
 		put(path, root);
 		(void) snprintf(path, sizeof(path), "%s/dev", root);
 		CHECK(mount("dev", path, "tmpfs", 0, NULL) == 0);
@@ -119,6 +119,7 @@ static void export_it(int root_fd)
 		(void) fprintf(stderr, "%s\n", error.text);
 	CHECK(r == 0);
 	CHECK(mountinfo_count(root_fd, TARGET) == 1);
+	CHECK(mountinfo_count(root_fd, TARGET "/etc") == 1);
 	CHECK(!fs_exists(root_fd, "run/slipway-stage"));
 }
 
@@ -129,8 +130,9 @@ static void bind_it(int root_fd)
 	char *who = NULL;
 
 	CHECK(fs_mkdir_parents(AT_FDCWD, "/usr/src/dev", 0755) == 0);
-	CHECK(fs_read(root_fd, "who", 0, &who, NULL) == 0);
-	put("/usr/src/who", who);
+	CHECK(fs_mkdir_parents(AT_FDCWD, "/usr/src/etc", 0755) == 0);
+	CHECK(fs_read(root_fd, "etc/who", 0, &who, NULL) == 0);
+	put("/usr/src/etc/who", who);
 	put("/usr/src/dev/null", who);
 	free(who);
 	if (rootfs_bind_over(root_fd, "/usr/src", TARGET, &error) < 0)
@@ -150,10 +152,10 @@ static void detach_it(int root_fd)
 /* Everywhere the same life, with its /dev, once, and without what is mounted beside it. */
 static void expect_life(const char *life)
 {
-	expect_text("host/run/nvidia/driver/who", life);
-	expect_text("operand/driver/who", life);
+	expect_text("host/run/nvidia/driver/etc/who", life);
+	expect_text("operand/driver/etc/who", life);
 	expect_text("operand/driver/dev/null", life);
-	expect_text("life1/run/nvidia/driver/who", life);
+	expect_text("life1/run/nvidia/driver/etc/who", life);
 	expect_text("life2/run/nvidia/driver/dev/null", life);
 	CHECK(!fs_exists(AT_FDCWD, "operand/driver/run/nvidia/driver"));
 }
@@ -171,7 +173,7 @@ static pid_t start_reader(const char *place, int *ret_end)
 		unsigned long looks = 0;
 		char byte, who[64], null[64];
 
-		(void) snprintf(who, sizeof(who), "%s/who", place);
+		(void) snprintf(who, sizeof(who), "%s/etc/who", place);
 		(void) snprintf(null, sizeof(null), "%s/dev/null", place);
 		while (read(ends[0], &byte, 1) < 0) {
 			if (!fs_exists(AT_FDCWD, who) || !fs_exists(AT_FDCWD, null))
@@ -214,8 +216,8 @@ static void swap_under_readers(void (*show)(int root_fd))
 		end_reader(readers[i], ends[i]);
 	expect_life("life2");
 	live("life1", detach_it);
-	CHECK(!fs_exists(AT_FDCWD, "host/run/nvidia/driver/who"));
-	CHECK(!fs_exists(AT_FDCWD, "operand/driver/who"));
+	CHECK(!fs_exists(AT_FDCWD, "host/run/nvidia/driver/etc/who"));
+	CHECK(!fs_exists(AT_FDCWD, "operand/driver/etc/who"));
 }
 
 static void swap_roots(void)
@@ -228,17 +230,6 @@ static void swap_folders(void)
 	swap_under_readers(bind_it);
 }
 
-/* Where the folder is not shared no process sees a gap, but one root all the same. */
-static void replace_what_is_not_shared(void)
-{
-	CHECK(mount(NULL, "life1/run/nvidia", NULL, MS_PRIVATE, NULL) == 0);
-	live("life1", export_it);
-	live("life1", export_it);
-	expect_text("life1/run/nvidia/driver/who", "life1");
-	CHECK(!fs_exists(AT_FDCWD, "host/run/nvidia/driver/who"));
-	live("life1", detach_it);
-}
-
 static void show_it(int root_fd)
 {
 	struct error error = { "" };
@@ -247,6 +238,127 @@ static void show_it(int root_fd)
 	(void) root_fd;
 	CHECK(rootfs_show("lib/firmware", TARGET "/lib/firmware", &shown, &error) == 0 && shown);
 	CHECK(rootfs_show("lib/nothing", TARGET "/lib/nothing", &shown, &error) == 0 && !shown);
+}
+
+/* A container that starts now and mounts the export itself: a slave of it, or a copy. */
+static void mount_export(const char *place, unsigned long propagation)
+{
+	CHECK(fs_mkdir_parents(AT_FDCWD, place, 0755) == 0);
+	CHECK(mount("host/run/nvidia/driver", place, NULL, MS_BIND | MS_REC, NULL) == 0);
+	CHECK(mount(NULL, place, NULL, MS_REC | propagation, NULL) == 0);
+}
+
+/* A start that was killed while it mounted its folders, and its mount name space with it. */
+static void killed_in_export(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK(unshare(CLONE_NEWNS) == 0);
+		CHECK(mount("host/run/nvidia/driver", "stage", NULL, MS_BIND, NULL) == 0);
+		CHECK(mount("life2/etc", "stage/etc", NULL, MS_BIND, NULL) == 0);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void expect_both(int root_fd)
+{
+	CHECK(mountinfo_count(root_fd, TARGET "/etc") == 2);
+}
+
+static void empty_it(int root_fd)
+{
+	struct error error;
+
+	CHECK(rootfs_empty(root_fd, TARGET, &error) == 0);
+	CHECK(mountinfo_count(root_fd, TARGET) == 1);
+}
+
+static void retire_it(int root_fd)
+{
+	struct error error;
+
+	CHECK(rootfs_empty(root_fd, TARGET, &error) == 0);
+	CHECK(mountinfo_count(root_fd, TARGET) == 0);
+}
+
+static void replace_under_operands(void)
+{
+	int end;
+	pid_t reader;
+
+	CHECK(symlink("usr/lib", "life1/lib") == 0 && symlink("usr/lib", "life2/lib") == 0);
+	CHECK(fs_mkdir_parents(AT_FDCWD, "life1/usr/lib/firmware", 0755) == 0);
+	CHECK(fs_mkdir_parents(AT_FDCWD, "life2/usr/lib/second", 0755) == 0);
+	CHECK(fs_mkdir_parents(AT_FDCWD, "life2/more/folder", 0755) == 0);
+	put("life1/usr/lib/firmware/gsp.bin", "image");
+	put("life1/file", "left out");
+
+	live("life1", export_it);
+	mount_export("slave", MS_SLAVE);
+	mount_export("copy", MS_PRIVATE);
+	expect_text("slave/lib/firmware/gsp.bin", "image");
+	CHECK(!fs_exists(AT_FDCWD, "slave/file"));
+	reader = start_reader("slave", &end);
+	live("life2", export_it);
+	mount_export("later", MS_SLAVE);
+	CHECK(mkdir("stage", 0755) == 0);
+	killed_in_export();
+	live("life2", expect_both);
+	live("life2", export_it);
+	end_reader(reader, end);
+	expect_life("life2");
+	expect_text("slave/etc/who", "life2");
+	expect_text("slave/dev/null", "life2");
+	CHECK(fs_exists(AT_FDCWD, "slave/lib/second") && fs_exists(AT_FDCWD, "slave/more/folder"));
+	expect_text("copy/etc/who", "life1");
+	expect_text("copy/dev/null", "life1");
+
+	/* Life 1 has no folder "more": its root takes the place of all, unless that was emptied. */
+	live("life1", empty_it);
+	CHECK(!fs_exists(AT_FDCWD, "slave/etc/who") && !fs_exists(AT_FDCWD, "later/dev/null"));
+	live("life1", show_it);
+	expect_text("later/lib/firmware/gsp.bin", "image");
+	expect_text("host/run/nvidia/driver/lib/firmware/gsp.bin", "image");
+	live("life1", export_it);
+	expect_life("life1");
+	expect_text("slave/etc/who", "life1");
+	expect_text("later/etc/who", "life1");
+	expect_text("later/dev/null", "life1");
+	CHECK(!fs_exists(AT_FDCWD, "later/more/folder"));
+
+	live("life2", export_it);
+	live("life1", export_it);
+	expect_life("life1");
+	CHECK(!fs_exists(AT_FDCWD, "host/run/nvidia/driver/more"));
+	CHECK(!fs_exists(AT_FDCWD, "later/etc/who"));
+	live("life1", detach_it);
+}
+
+/* Of an older version of this program, or of another vendor: the root itself. */
+static void replace_what_is_no_skeleton(void)
+{
+	live("life1", bind_it);
+	live("life2", export_it);
+	expect_life("life2");
+	live("life2", detach_it);
+	live("life1", bind_it);
+	live("life2", retire_it);
+	CHECK(!fs_exists(AT_FDCWD, "operand/driver/etc/who"));
+}
+
+/* Where the folder is not shared no process sees a gap, but one root all the same. */
+static void replace_what_is_not_shared(void)
+{
+	CHECK(mount(NULL, "life1/run/nvidia", NULL, MS_PRIVATE, NULL) == 0);
+	live("life1", export_it);
+	live("life1", export_it);
+	expect_text("life1/run/nvidia/driver/etc/who", "life1");
+	CHECK(!fs_exists(AT_FDCWD, "host/run/nvidia/driver/etc/who"));
+	live("life1", detach_it);
 }
 
 static void unshow_it(int root_fd)
@@ -304,6 +416,16 @@ static void a_folder_takes_the_place_of_another_without_a_gap(void **state)
 	in_a_node(state, swap_folders);
 }
 
+static void those_who_mount_the_export_itself_see_the_next(void **state)
+{
+	in_a_node(state, replace_under_operands);
+}
+
+static void a_root_of_another_form_is_replaced(void **state)
+{
+	in_a_node(state, replace_what_is_no_skeleton);
+}
+
 static void a_folder_that_is_not_shared(void **state)
 {
 	in_a_node(state, replace_what_is_not_shared);
@@ -325,6 +447,7 @@ static bool is_shared(const struct folder *folder, const char *path)
 static void reads_mountinfo(void **state)
 {
 	const struct folder *folder = *state;
+	struct mountinfo mount;
 
 	folder_write_text(folder, "proc/self/mountinfo",
 		"22 1 0:20 / / rw,relatime - overlay overlay rw,lowerdir=/a - b\n"
@@ -335,6 +458,8 @@ static void reads_mountinfo(void **state)
 	assert_int_equal(mountinfo_count(folder->fd, "run/nvidia/driver"), 2);
 	assert_int_equal(mountinfo_count(folder->fd, "run/nvidia/driver/dev"), 1);
 	assert_int_equal(mountinfo_count(folder->fd, "run/nvidia/drive"), 0);
+	assert_int_equal(mountinfo_find(folder->fd, "run/nvidia/driver/usr", &mount), 0);
+	assert_string_equal(mount.source, "overlay");
 	assert_true(is_shared(folder, "run/nvidia"));
 	assert_true(is_shared(folder, "run/nvidia/validations"));
 	assert_false(is_shared(folder, "run/nvidia/driver/usr"));
@@ -366,6 +491,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(a_root_takes_the_place_of_another_without_a_gap),
 		folder_test(a_folder_takes_the_place_of_another_without_a_gap),
+		folder_test(those_who_mount_the_export_itself_see_the_next),
+		folder_test(a_root_of_another_form_is_replaced),
 		folder_test(a_folder_that_is_not_shared),
 		folder_test(the_images_firmware_is_shown_although_it_is_hidden),
 		folder_test(reads_mountinfo),
