@@ -137,12 +137,13 @@ int build_run(struct build *build, struct error *error)
 		r = judge(build, error);
 	if (r == 0)
 		r = check_modules(build, error);
-	if (r == 0)
-		r = userspace_require(build, error);
 	if (r < 0)
 		return r;
 	if (build->options.sign_export)
 		return run_export(build, error);
+	r = userspace_require(build, error);
+	if (r < 0)
+		return r;
 	r = stages_make(build, STAGE_BIT(STAGE_PROOF), error);
 	if (r == 0)
 		r = proof_judge(build, error);

@@ -87,7 +87,7 @@ static int tag_addons(const struct build *build, struct outputs *outputs, struct
 	const struct catalogue *os = &build->context.os;
 	const struct image *image = &outputs->images[outputs->count - 1];
 
-	if (!build->options.sources_image || strcmp(image->role, "gpu") != 0 ||
+	if (!outputs->count || !build->options.sources_image || strcmp(image->role, "gpu") != 0 ||
 		!image_is_proven(image))
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {

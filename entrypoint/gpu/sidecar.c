@@ -69,8 +69,10 @@ static int prove(struct action *action)
 		return 0;
 	if (!strv_contains(&role->driver_modules, *sidecar->module))
 		return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
-			"this image has no module %s for %s: build it with slipway build %s "
-			"SOURCE, or take the vendor's own image for this container",
+			"this image has no module %s for %s, and the driver container did not "
+			"load it: build the image with slipway build %s SOURCE, or take the "
+			"vendor's own for this container; where the driver was compiled on the "
+			"node, the log of that build says whether this module was, too",
 			*sidecar->module, role->krel, sidecar->option);
 	return prove_modules(action, sidecar->module, 1, 1);
 }
@@ -155,6 +157,7 @@ static int run(int root_fd, const struct role_hooks *hooks, const char *name,
 			.root_fd = root_fd,
 			.hooks = hooks,
 			.prove_peer = fingerprint_for_proof,
+			.build = &nodebuild_gpu,
 			.is_built_here = has_kit,
 			.watches = sidecar_watches,
 			.watch_count = ARRAY_SIZE(sidecar_watches),

@@ -408,7 +408,8 @@ static const char *explain(int code)
 /*
  * SELinux asks whether the file's label may be loaded, and a container's files have labels that may
  * not. Of a module in memory it asks for the process's own (Linux security/selinux/hooks.c,
- * selinux_kernel_module_from_file() and selinux_kernel_load_data()).
+ * selinux_kernel_module_from_file() and selinux_kernel_load_data()). -EACCES where the file cannot
+ * be read or unpacked: the answer that its descriptor got.
  */
 static int insert_from_memory(int root_fd, const char *path, const char *options)
 {
@@ -420,13 +421,11 @@ static int insert_from_memory(int root_fd, const char *path, const char *options
 	int r = fs_read(root_fd, path, MODULE_LIMIT, &data, &size);
 
 	if (r < 0)
-		return r;
+		return -EACCES;
 	format = decompress_detect(data, size);
-	if (format != DECOMPRESS_NONE) {
-		r = decompress(format, data, size, MODULE_LIMIT, &plain, &plain_size, &ignored);
-		if (r < 0)
-			return r;
-	}
+	if (format != DECOMPRESS_NONE &&
+		decompress(format, data, size, MODULE_LIMIT, &plain, &plain_size, &ignored) < 0)
+		return -EACCES;
 	return syscall(SYS_init_module, plain ? plain : data, plain ? plain_size : size, options) <
 			       0
 		       ? -errno

@@ -313,15 +313,17 @@ static int stage_skeleton(const char *target, bool stays, struct error *error)
 	return 0;
 }
 
-/* The folder that it leads to is made, too, so that it leads somewhere while none is mounted. */
-static int make_link(const char *link, const char *place)
+/* The folder that it leads to, so that it leads somewhere while none is mounted. */
+static int make_target(const char *link)
 {
-	char folder[PATH_MAX + sizeof(STAGE_SKELETON)];
+	char of_root[PATH_MAX + sizeof(STAGE_ROOT)], folder[PATH_MAX + sizeof(STAGE_SKELETON)];
+	struct stat status;
 
-	if (symlink(link, place) < 0 && errno != EEXIST)
-		return -errno;
+	(void) snprintf(of_root, sizeof(of_root), STAGE_ROOT "/%s", link);
 	(void) snprintf(folder, sizeof(folder), STAGE_SKELETON "/%s", link);
-	return strstr(link, "..") ? 0 : fs_mkdir_parents(AT_FDCWD, folder, 0755);
+	if (strstr(link, "..") || lstat(of_root, &status) < 0 || !S_ISDIR(status.st_mode))
+		return 0;
+	return fs_mkdir_parents(AT_FDCWD, folder, 0755);
 }
 
 /* Links first, folders go to @folders: they hide what lies in the skeleton. Files are left out. */
@@ -339,7 +341,9 @@ static int fill_skeleton(struct strv *folders, struct error *error)
 		(void) snprintf(place, sizeof(place), STAGE_SKELETON "/%s", names.items[i]);
 		if (read_entry(from, link) < 0)
 			continue;
-		r = *link ? make_link(link, place) : strv_push(folders, names.items[i]);
+		r = *link ? make_target(link) : strv_push(folders, names.items[i]);
+		if (r == 0 && *link && symlink(link, place) < 0 && errno != EEXIST)
+			r = -errno;
 		if (r < 0)
 			return error_set_errno(error, r, "/%s in the export", names.items[i]);
 	}

@@ -27,23 +27,31 @@ static char *_printf_(2, 3) read_text(int root_fd, const char *format, ...)
 	return fs_read_line(root_fd, path, &line) < 0 ? strdup("") : line;
 }
 
-/* Of the interfaces of the device's PCI function the port's: they count from 0, ports from 1. */
+/*
+ * Of RoCE the kernel names it: the interface of the port's first GID. IPoIB's has no such; of those
+ * of the PCI function it is the one of the port: they count from 0, ports from 1.
+ */
 static char *interface_of_port(int root_fd, const char *device, const char *port)
 {
 	_cleanup_strv_ struct strv names = { 0 };
+	char *interface =
+		read_text(root_fd, DEVICES "/%s/ports/%s/gid_attrs/ndevs/0", device, port);
 	char path[PATH_MAX];
 
+	if (!interface || *interface)
+		return interface;
 	(void) snprintf(path, sizeof(path), DEVICES "/%s/device/net", device);
 	(void) !fs_list(root_fd, path, &names);
 	for (size_t i = 0; i < names.count; i++) {
 		const char *name = names.items[i];
 		_cleanup_free_ char *at = read_text(root_fd, "sys/class/net/%s/dev_port", name);
 
-		if (at && atoi(at) + 1 == atoi(port))
+		if (at && *at && atoi(at) + 1 == atoi(port)) {
+			free(interface);
 			return strdup(name);
+		}
 	}
-	/* A device that is no PCI function's, such as rxe's. */
-	return read_text(root_fd, DEVICES "/%s/ports/%s/gid_attrs/ndevs/0", device, port);
+	return interface;
 }
 
 static int print_interface(int root_fd, const char *device, const char *port)

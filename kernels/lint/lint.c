@@ -127,7 +127,7 @@ static char *tag_shared(const struct subject *subject)
 	if (strlen(label) == strlen(krel))
 		return NULL;
 	return xasprintf("nodes with this kernel are labelled %s, as those of a kernel of that "
-			 "name are: for both an operator asks for one tag",
+			 "name would be: for both an operator asks for one tag",
 		label);
 }
 

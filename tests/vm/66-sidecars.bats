@@ -12,7 +12,16 @@ setup_file() {
     # Two of them wait for ten seconds at a time, as the operator has it.
     VM_TIMEOUT=300
     export VM_IMAGES VM_TIMEOUT
-    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(driver_image gpu-addons "$images_folder/addons/gpu.oci.tar")"
+    derive_image gpu-kit-elsewhere "$images_folder/addons/gpu.oci.tar" with_kit
+    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(driver_image gpu-addons "$images_folder/addons/gpu.oci.tar")" \
+        kit=localhost/slipway-test-gpu-kit-elsewhere
+}
+
+# One that can compile, and has no modules for the running kernel.
+with_kit() {
+    rename_kernel
+    mkdir -p "$root/usr/lib/slipway/kit"
+    echo 'id=stand-in' >"$root/usr/lib/slipway/kit/kit.conf"
 }
 
 @test "they wait for the driver, load their module, and load it again after the driver was loaded anew" {
@@ -74,6 +83,11 @@ wait_ready gdrcopy 30
 stop_clean gdrcopy
 expect_loaded gdrdrv
 expect_node gdrdrv gdrdrv 0
+# As where the driver container compiled it on the node.
+start gdrcopy:kit
+wait_ready gdrcopy 30
+stop_clean gdrcopy
+expect_loaded gdrdrv
 stop_clean gpu
 expect_unloaded gdrdrv nvidia
 CASE

@@ -140,6 +140,8 @@ static void a_missing_program_is_named(void **state)
 	};
 	static const char *const others[] = {
 		"Makefile:3: flavours.mk: No such file or directory\n",
+		"make[1]: ./scripts/Makefile.build: No such file or directory\n",
+		"make: Makefile: No such file or directory\n",
 		"checking for bison... not found\n",
 		"make[1]: *** No rule to make target 'x'.  Stop.\n",
 	};

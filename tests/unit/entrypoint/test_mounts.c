@@ -53,14 +53,14 @@ static void enter_name_space(void)
 }
 
 /*
- * Below @folder: "host" is the node, with the shared folder run; "life1" and "life2" are the roots
+ * Below @folder: "host" is the node, with the shared folder run; "root1" and "root2" are the roots
  * of a container that is started twice; "operand" gets what comes to the shared folder.
  */
 static void make_node(const char *folder)
 {
-	static const char *const folders[] = { "host/run/nvidia", "operand", "life1/run/nvidia",
-		"life2/run/nvidia", "life1/dev", "life2/dev", "life1/proc", "life2/proc",
-		"life1/sys", "life2/sys", "life1/etc", "life2/etc" };
+	static const char *const folders[] = { "host/run/nvidia", "operand", "root1/run/nvidia",
+		"root2/run/nvidia", "root1/dev", "root2/dev", "root1/proc", "root2/proc",
+		"root1/sys", "root2/sys", "root1/etc", "root2/etc" };
 
 	CHECK(mount("node", folder, "tmpfs", 0, NULL) == 0);
 	CHECK(chdir(folder) == 0);
@@ -70,10 +70,10 @@ static void make_node(const char *folder)
 	CHECK(mount(NULL, "host/run/nvidia", NULL, MS_SHARED, NULL) == 0);
 	CHECK(mount("host/run/nvidia", "operand", NULL, MS_BIND, NULL) == 0);
 	CHECK(mount(NULL, "operand", NULL, MS_SLAVE, NULL) == 0);
-	for (int life = 1; life <= 2; life++) {
+	for (int number = 1; number <= 2; number++) {
 		char root[16], path[64];
 
-		(void) snprintf(root, sizeof(root), "life%d", life);
+		(void) snprintf(root, sizeof(root), "root%d", number);
 		/* A container's root is a mount of its own; that it is shared is the harder case.
 		 */
 		CHECK(mount(root, root, "tmpfs", 0, NULL) == 0);
@@ -94,7 +94,7 @@ static void make_node(const char *folder)
 	}
 }
 
-/* What a life of the container does, in its root; a process, for it cannot leave that root again.
+/* What a container does, in its root; a process, for it cannot leave that root again.
  */
 static void live(const char *root, void (*act)(int root_fd))
 {
@@ -149,14 +149,14 @@ static void detach_it(int root_fd)
 	CHECK(mountinfo_count(root_fd, TARGET) == 0);
 }
 
-/* Everywhere the same life, with its /dev, once, and without what is mounted beside it. */
-static void expect_life(const char *life)
+/* Everywhere the same root, with its /dev, once, and without what is mounted beside it. */
+static void expect_root(const char *name)
 {
-	expect_text("host/run/nvidia/driver/etc/who", life);
-	expect_text("operand/driver/etc/who", life);
-	expect_text("operand/driver/dev/null", life);
-	expect_text("life1/run/nvidia/driver/etc/who", life);
-	expect_text("life2/run/nvidia/driver/dev/null", life);
+	expect_text("host/run/nvidia/driver/etc/who", name);
+	expect_text("operand/driver/etc/who", name);
+	expect_text("operand/driver/dev/null", name);
+	expect_text("root1/run/nvidia/driver/etc/who", name);
+	expect_text("root2/run/nvidia/driver/dev/null", name);
 	CHECK(!fs_exists(AT_FDCWD, "operand/driver/run/nvidia/driver"));
 }
 
@@ -203,19 +203,19 @@ static void swap_under_readers(void (*show)(int root_fd))
 	pid_t readers[ARRAY_SIZE(places)];
 	int ends[ARRAY_SIZE(places)];
 
-	live("life1", show);
-	expect_life("life1");
+	live("root1", show);
+	expect_root("root1");
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		readers[i] = start_reader(places[i], &ends[i]);
 	for (int round = 0; round < 50; round++) {
-		live("life2", show);
-		live("life1", show);
+		live("root2", show);
+		live("root1", show);
 	}
-	live("life2", show);
+	live("root2", show);
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		end_reader(readers[i], ends[i]);
-	expect_life("life2");
-	live("life1", detach_it);
+	expect_root("root2");
+	live("root1", detach_it);
 	CHECK(!fs_exists(AT_FDCWD, "host/run/nvidia/driver/etc/who"));
 	CHECK(!fs_exists(AT_FDCWD, "operand/driver/etc/who"));
 }
@@ -258,7 +258,7 @@ static void killed_in_export(void)
 	if (pid == 0) {
 		CHECK(unshare(CLONE_NEWNS) == 0);
 		CHECK(mount("host/run/nvidia/driver", "stage", NULL, MS_BIND, NULL) == 0);
-		CHECK(mount("life2/etc", "stage/etc", NULL, MS_BIND, NULL) == 0);
+		CHECK(mount("root2/etc", "stage/etc", NULL, MS_BIND, NULL) == 0);
 		_exit(0);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
@@ -290,75 +290,76 @@ static void replace_under_operands(void)
 	int end;
 	pid_t reader;
 
-	CHECK(symlink("usr/lib", "life1/lib") == 0 && symlink("usr/lib", "life2/lib") == 0);
-	CHECK(fs_mkdir_parents(AT_FDCWD, "life1/usr/lib/firmware", 0755) == 0);
-	CHECK(fs_mkdir_parents(AT_FDCWD, "life2/usr/lib/second", 0755) == 0);
-	CHECK(fs_mkdir_parents(AT_FDCWD, "life2/more/folder", 0755) == 0);
-	put("life1/usr/lib/firmware/gsp.bin", "image");
-	put("life1/file", "left out");
+	CHECK(symlink("usr/lib", "root1/lib") == 0 && symlink("usr/lib", "root2/lib") == 0);
+	CHECK(fs_mkdir_parents(AT_FDCWD, "root1/usr/lib/firmware", 0755) == 0);
+	CHECK(fs_mkdir_parents(AT_FDCWD, "root2/usr/lib/second", 0755) == 0);
+	CHECK(fs_mkdir_parents(AT_FDCWD, "root2/more/folder", 0755) == 0);
+	put("root1/usr/lib/firmware/gsp.bin", "image");
+	put("root1/file", "left out");
 
-	live("life1", export_it);
+	live("root1", export_it);
 	mount_export("slave", MS_SLAVE);
 	mount_export("copy", MS_PRIVATE);
 	expect_text("slave/lib/firmware/gsp.bin", "image");
 	CHECK(!fs_exists(AT_FDCWD, "slave/file"));
 	reader = start_reader("slave", &end);
-	live("life2", export_it);
+	live("root2", export_it);
 	mount_export("later", MS_SLAVE);
 	CHECK(mkdir("stage", 0755) == 0);
 	killed_in_export();
-	live("life2", expect_both);
-	live("life2", export_it);
+	live("root2", expect_both);
+	live("root2", export_it);
 	end_reader(reader, end);
-	expect_life("life2");
-	expect_text("slave/etc/who", "life2");
-	expect_text("slave/dev/null", "life2");
+	expect_root("root2");
+	expect_text("slave/etc/who", "root2");
+	expect_text("slave/dev/null", "root2");
 	CHECK(fs_exists(AT_FDCWD, "slave/lib/second") && fs_exists(AT_FDCWD, "slave/more/folder"));
-	expect_text("copy/etc/who", "life1");
-	expect_text("copy/dev/null", "life1");
+	expect_text("copy/etc/who", "root1");
+	expect_text("copy/dev/null", "root1");
 
-	/* Life 1 has no folder "more": its root takes the place of all, unless that was emptied. */
-	live("life1", empty_it);
+	/* The first has no folder "more": its root takes the place of all, unless that was emptied.
+	 */
+	live("root1", empty_it);
 	CHECK(!fs_exists(AT_FDCWD, "slave/etc/who") && !fs_exists(AT_FDCWD, "later/dev/null"));
-	live("life1", show_it);
+	live("root1", show_it);
 	expect_text("later/lib/firmware/gsp.bin", "image");
 	expect_text("host/run/nvidia/driver/lib/firmware/gsp.bin", "image");
-	live("life1", export_it);
-	expect_life("life1");
-	expect_text("slave/etc/who", "life1");
-	expect_text("later/etc/who", "life1");
-	expect_text("later/dev/null", "life1");
+	live("root1", export_it);
+	expect_root("root1");
+	expect_text("slave/etc/who", "root1");
+	expect_text("later/etc/who", "root1");
+	expect_text("later/dev/null", "root1");
 	CHECK(!fs_exists(AT_FDCWD, "later/more/folder"));
 
-	live("life2", export_it);
-	live("life1", export_it);
-	expect_life("life1");
+	live("root2", export_it);
+	live("root1", export_it);
+	expect_root("root1");
 	CHECK(!fs_exists(AT_FDCWD, "host/run/nvidia/driver/more"));
 	CHECK(!fs_exists(AT_FDCWD, "later/etc/who"));
-	live("life1", detach_it);
+	live("root1", detach_it);
 }
 
 /* Of an older version of this program, or of another vendor: the root itself. */
 static void replace_what_is_no_skeleton(void)
 {
-	live("life1", bind_it);
-	live("life2", export_it);
-	expect_life("life2");
-	live("life2", detach_it);
-	live("life1", bind_it);
-	live("life2", retire_it);
+	live("root1", bind_it);
+	live("root2", export_it);
+	expect_root("root2");
+	live("root2", detach_it);
+	live("root1", bind_it);
+	live("root2", retire_it);
 	CHECK(!fs_exists(AT_FDCWD, "operand/driver/etc/who"));
 }
 
 /* Where the folder is not shared no process sees a gap, but one root all the same. */
 static void replace_what_is_not_shared(void)
 {
-	CHECK(mount(NULL, "life1/run/nvidia", NULL, MS_PRIVATE, NULL) == 0);
-	live("life1", export_it);
-	live("life1", export_it);
-	expect_text("life1/run/nvidia/driver/etc/who", "life1");
+	CHECK(mount(NULL, "root1/run/nvidia", NULL, MS_PRIVATE, NULL) == 0);
+	live("root1", export_it);
+	live("root1", export_it);
+	expect_text("root1/run/nvidia/driver/etc/who", "root1");
 	CHECK(!fs_exists(AT_FDCWD, "host/run/nvidia/driver/etc/who"));
-	live("life1", detach_it);
+	live("root1", detach_it);
 }
 
 static void unshow_it(int root_fd)
@@ -372,19 +373,19 @@ static void unshow_it(int root_fd)
 /* As the operator has it: a folder of the host is mounted over the image's own. */
 static void show_what_is_hidden(void)
 {
-	CHECK(fs_mkdir_parents(AT_FDCWD, "life1/lib/firmware", 0755) == 0);
-	put("life1/lib/firmware/gsp.bin", "image");
+	CHECK(fs_mkdir_parents(AT_FDCWD, "root1/lib/firmware", 0755) == 0);
+	put("root1/lib/firmware/gsp.bin", "image");
 	CHECK(fs_mkdir_parents(AT_FDCWD, "host/run/nvidia/driver/lib/firmware", 0755) == 0);
-	CHECK(mount("host/run/nvidia/driver/lib/firmware", "life1/lib/firmware", NULL, MS_BIND,
+	CHECK(mount("host/run/nvidia/driver/lib/firmware", "root1/lib/firmware", NULL, MS_BIND,
 		      NULL) == 0);
-	CHECK(!fs_exists(AT_FDCWD, "life1/lib/firmware/gsp.bin"));
-	live("life1", show_it);
+	CHECK(!fs_exists(AT_FDCWD, "root1/lib/firmware/gsp.bin"));
+	live("root1", show_it);
 	expect_text("host/run/nvidia/driver/lib/firmware/gsp.bin", "image");
 	/* The root covers it, and has the same. */
-	live("life1", export_it);
+	live("root1", export_it);
 	expect_text("host/run/nvidia/driver/lib/firmware/gsp.bin", "image");
-	live("life1", detach_it);
-	live("life1", unshow_it);
+	live("root1", detach_it);
+	live("root1", unshow_it);
 	CHECK(fs_exists(AT_FDCWD, "host/run/nvidia/driver/lib/firmware"));
 	CHECK(!fs_exists(AT_FDCWD, "host/run/nvidia/driver/lib/firmware/gsp.bin"));
 }
