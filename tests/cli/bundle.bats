@@ -50,7 +50,7 @@ make_bundle() {
         cp "$package" "$parts/blobs/sha256/$sha256"
     done
     make_image "$parts/images/toolchain.tar"
-    mkdir -p "$BATS_TEST_TMPDIR/nvidia/kernel-open"
+    make_gpu_sources
     tar -C "$BATS_TEST_TMPDIR/nvidia" -cf "$parts/sources/nvidia.tar" .
     rm -rf "$BATS_TEST_TMPDIR/cache"
     pack
@@ -79,7 +79,7 @@ archive() {
 
 # build CODE [OPTION…]: where there is no network at all.
 build() {
-    SLIPWAY=$BATS_TEST_TMPDIR/isolated run_slipway "$1" build --bundle "$bundle" "${@:2}"
+    SLIPWAY=$BATS_TEST_TMPDIR/isolated run_slipway "$1" build --bundle "$bundle" --userspace "$BATS_TEST_TMPDIR/userspace" "${@:2}"
 }
 
 isolate() {
@@ -144,7 +144,7 @@ nothing_is_imported() {
 }
 
 @test "nothing of it opens a socket to anywhere" {
-    run strace -f -e trace=socket -o "$BATS_TEST_TMPDIR/strace" env SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" build --bundle "$bundle"
+    run strace -f -e trace=socket -o "$BATS_TEST_TMPDIR/strace" env SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" build --bundle "$bundle" --userspace "$BATS_TEST_TMPDIR/userspace"
     says "of other recipes"
     run grep -E 'AF_(INET|INET6)' "$BATS_TEST_TMPDIR/strace"
     [ "$output" = "" ]
