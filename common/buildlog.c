@@ -212,7 +212,9 @@ const char *buildlog_hint(const struct buildlog_error *found)
 	} hints[] = {
 		{ "internal compiler error", "the compiler was probably killed for memory: try a "
 					     "smaller --jobs" },
-		{ MISSING, "add its Debian package to containers/debian/Containerfile.build" },
+		{ MISSING,
+			"add its Debian package to containers/debian/Containerfile.build; for a build on a "
+			"node build the image again, too" },
 		{ "Killed", "the compiler was probably killed for memory: try a smaller --jobs" },
 		{ "No space left", "free some disk space (the cache and the container storage)" },
 		{ "modpost",

@@ -503,30 +503,52 @@ bool kit_applies(const struct build *build, const struct stage *stage)
 	return build->options.sources_image && build_has(build, stage->driver);
 }
 
+static void source_part_key(struct key *key, enum driver driver)
+{
+	const struct source *source = &key->build->sources[driver];
+
+	key_data(key, "containers/patches/%s", source_kinds[driver].name);
+	if (source->form == SOURCE_TREE)
+		key_tree(key, source->path);
+}
+
 void kit_key(const struct stage *stage, struct key *key)
 {
 	const struct kit *kit = &kits[stage->driver];
-	const struct source *source = &key->build->sources[stage->driver];
 
 	key_data(key, "containers/debian/%s", kit->containerfile);
 	for (size_t i = 0; kit->recipes[i]; i++)
 		key_data(key, "containers/recipes/%s", kit->recipes[i]);
-	key_data(key, "containers/patches/%s", source_kinds[stage->driver].name);
-	if (source->form == SOURCE_TREE)
-		key_tree(key, source->path);
+	source_part_key(key, stage->driver);
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
 		const struct source_kind *kind = &source_kinds[driver];
 
 		if (!is_addon(key->build, stage, driver))
 			continue;
-		source = &key->build->sources[driver];
 		key_text(key, kind->name);
 		key_data(key, "containers/recipes/%s.sh", kind->name);
 		key_data(key, "containers/recipes/%s", kind->recipe_part);
-		key_data(key, "containers/patches/%s", kind->name);
-		if (source->form == SOURCE_TREE)
-			key_tree(key, source->path);
+		source_part_key(key, driver);
 	}
+}
+
+/* To "source" and "patches" below @folder, "" or with a slash at its end. */
+static int stage_source(const struct build *build, enum driver driver, const char *folder,
+	struct staging *staging, struct error *error)
+{
+	_cleanup_free_ char *source = NULL;
+	_cleanup_free_ char *to = xasprintf("%ssource", folder);
+	_cleanup_free_ char *patches = xasprintf("%spatches", folder);
+	int r = source_tree(build, driver, &source, error);
+
+	if (r < 0)
+		return r;
+	staging_copy(staging, to, "%s", source);
+	/* Of a source without fixes the recipe's folder of them is empty. */
+	staging_mkdir(staging, patches);
+	staging_copy_found(staging, patches, "%s/containers/patches/%s", build->context.data,
+		source_kinds[driver].name);
+	return staging->result;
 }
 
 /* Its source, patches and recipes: containers/recipes/nvidia.sh runs them after itself. */
@@ -535,18 +557,13 @@ static int stage_addon(
 {
 	const struct source_kind *kind = &source_kinds[driver];
 	const char *data = build->context.data;
-	_cleanup_free_ char *source = NULL;
-	_cleanup_free_ char *to = xasprintf("addons/%s/source", kind->name);
-	_cleanup_free_ char *patches = xasprintf("addons/%s/patches", kind->name);
+	_cleanup_free_ char *folder = xasprintf("addons/%s/", kind->name);
 	_cleanup_free_ char *recipe = xasprintf("recipes/%s.sh", kind->name);
 	_cleanup_free_ char *part = xasprintf("recipes/%s", kind->recipe_part);
-	int r = source_tree(build, driver, &source, error);
+	int r = stage_source(build, driver, folder, staging, error);
 
 	if (r < 0)
 		return r;
-	staging_copy(staging, to, "%s", source);
-	staging_mkdir(staging, patches);
-	staging_copy_found(staging, patches, "%s/containers/patches/%s", data, kind->name);
 	staging_copy(staging, recipe, "%s/containers/%s", data, recipe);
 	if (!fs_exists(staging->fd, part))
 		staging_copy(staging, part, "%s/containers/%s", data, part);
@@ -566,7 +583,6 @@ int kit_run(struct build *build, const struct stage *stage, const struct stage_p
 	 * it. */
 	_cleanup_free_ char *conf = xasprintf("id=%s\nos=%s\n", place->key, context->os.os);
 	_cleanup_free_ char *prefix = xasprintf("%s-%s", stage->name, context->os.os);
-	_cleanup_free_ char *source = NULL;
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *path = NULL;
 	_cleanup_free_ char *base = image_name(build, STAGE_TOOLCHAIN, error);
@@ -576,9 +592,6 @@ int kit_run(struct build *build, const struct stage *stage, const struct stage_p
 
 	if (!base || (kit->with_runtime && !runtime))
 		return -EIO;
-	r = source_tree(build, stage->driver, &source, error);
-	if (r < 0)
-		return r;
 	r = cache_new_folder(&context->cache, "kit-context", &folder);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", stage->name);
@@ -587,16 +600,12 @@ int kit_run(struct build *build, const struct stage *stage, const struct stage_p
 	r = staging_open(&staging, path, error);
 	if (r < 0)
 		return r;
-	staging_copy(&staging, "source", "%s", source);
 	for (size_t i = 0; kit->recipes[i]; i++) {
 		_cleanup_free_ char *to = xasprintf("recipes/%s", kit->recipes[i]);
 
 		staging_copy(&staging, to, "%s/containers/%s", context->data, to);
 	}
-	/* Of a source without fixes the recipe's folder of them is empty. */
-	staging_mkdir(&staging, "patches");
-	staging_copy_found(&staging, "patches", "%s/containers/patches/%s", context->data,
-		source_kinds[stage->driver].name);
+	r = stage_source(build, stage->driver, "", &staging, error);
 	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++)
 		if (is_addon(build, stage, driver))
 			r = stage_addon(build, driver, &staging, error);

@@ -85,10 +85,12 @@ static int to_storage(const struct build *build, struct outputs *outputs, struct
 static int tag_addons(const struct build *build, struct outputs *outputs, struct error *error)
 {
 	const struct catalogue *os = &build->context.os;
-	const struct image *image = &outputs->images[outputs->count - 1];
+	const struct image *image;
 
-	if (!outputs->count || !build->options.sources_image || strcmp(image->role, "gpu") != 0 ||
-		!image_is_proven(image))
+	if (!build->options.sources_image || !build_has(build, DRIVER_NVIDIA))
+		return 0;
+	image = &outputs->images[outputs->count - 1]; /* the GPU's comes last */
+	if (!image_is_proven(image))
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
 		enum driver driver = addons[i].driver;

@@ -314,18 +314,13 @@ static bool is_left_over(const struct comparison *comparison, const char *module
  */
 static int list_left_over(struct comparison *comparison)
 {
-	const struct strv *auxiliary = &comparison->nic->inputs.auxiliary;
 	const struct strv *set = &comparison->nic->role.driver_modules;
 	const struct swap_plan *plan = comparison->plan;
 	struct action *action = comparison->action;
 	_cleanup_strv_ struct strv names = { 0 };
-	struct error ignored;
 
-	for (size_t i = 0; i < auxiliary->count; i++)
-		if (strv_contains(set, auxiliary->items[i]) &&
-			loader_resolve(comparison->loader, auxiliary->items[i], &names, &ignored) ==
-				-ENOMEM)
-			return nic_no_memory(action);
+	if (nic_resolve_auxiliary(comparison->nic, comparison->loader, &names) < 0)
+		return nic_no_memory(action);
 	/* From what is loaded last on: the others may be in use by it. */
 	for (size_t i = names.count; i-- > 0;) {
 		const char *module = names.items[i];

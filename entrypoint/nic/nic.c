@@ -77,6 +77,18 @@ int nic_push_all(struct strv *names, const struct strv *more)
 	return 0;
 }
 
+int nic_resolve_auxiliary(const struct nic *nic, struct loader *image, struct strv *names)
+{
+	const struct strv *auxiliary = &nic->inputs.auxiliary;
+	struct error ignored;
+
+	for (size_t i = 0; i < auxiliary->count; i++)
+		if (strv_contains(&nic->role.driver_modules, auxiliary->items[i]) &&
+			loader_resolve(image, auxiliary->items[i], names, &ignored) == -ENOMEM)
+			return -ENOMEM;
+	return 0;
+}
+
 int nic_open_owned(int root_fd, const char *folder, const char *path, struct error *error)
 {
 	_cleanup_free_ char *above = strdup(folder);

@@ -226,6 +226,10 @@ void nic_note(const struct action *action, const char *format, ...) _printf_(2, 
 int nic_no_memory(struct action *action);
 /* Appends those that are not there yet. -ENOMEM. */
 int nic_push_all(struct strv *names, const struct strv *more) _must_check_;
+/* Appends the auxiliary modules that the image's set has, each after what it depends on. -ENOMEM.
+ */
+int nic_resolve_auxiliary(
+	const struct nic *nic, struct loader *image, struct strv *names) _must_check_;
 
 /* Opens @path, which is in the journals' @folder, or an earlier container's: from the folder above
  * that one on all has to be root's alone. -EINVAL: it is not below the folder above. */

@@ -448,15 +448,12 @@ int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *
 /* What they would insert, dependencies first. */
 static int list_auxiliary(struct swap_context *swap, struct strv *coming)
 {
-	const struct strv *auxiliary = &swap->nic->inputs.auxiliary;
 	_cleanup_strv_ struct strv names = { 0 };
 	struct error ignored;
 	struct loader *image = swap_tree(swap, SWAP_IMAGE, &ignored);
 
-	for (size_t i = 0; image && i < auxiliary->count; i++)
-		if (strv_contains(&swap->role->driver_modules, auxiliary->items[i]) &&
-			loader_resolve(image, auxiliary->items[i], &names, &ignored) == -ENOMEM)
-			return -ENOMEM;
+	if (image && nic_resolve_auxiliary(swap->nic, image, &names) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < names.count; i++)
 		if (!sysmodule_exists(swap->root_fd, names.items[i]) &&
 			strv_push(coming, names.items[i]) < 0)
