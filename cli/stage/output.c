@@ -87,7 +87,8 @@ static int tag_addons(const struct build *build, struct outputs *outputs, struct
 	const struct catalogue *os = &build->context.os;
 	const struct image *image;
 
-	if (!build->options.sources_image || !build_has(build, DRIVER_NVIDIA))
+	if (!build->options.sources_image || !build_has(build, DRIVER_NVIDIA) ||
+		outputs->count == 0)
 		return 0;
 	image = &outputs->images[outputs->count - 1]; /* the GPU's comes last */
 	if (!image_is_proven(image))
