@@ -7,6 +7,13 @@
 
 #define IMAGE_CONF "etc/slipway/image.conf"
 
+/*
+ * In image.conf's "chips" a chip is the first of this many device ids: NVIDIA gives each chip such
+ * a block, and later models of it other ids of the same block (Documentation of the ids: the PCI ID
+ * Repository, vendor 10de).
+ */
+#define GPU_CHIP_IDS 0x80U
+
 /* What an image carries that compiles on the node (entrypoint/node_build/). */
 #define KIT_FOLDER "usr/lib/slipway/kit"
 #define KIT_CONF   KIT_FOLDER "/kit.conf"
@@ -22,6 +29,7 @@ struct image {
 	char ofed_version[64];  /* GPU: the OFED that peermem was bound to */
 	char modules[1024]; /* NIC: what to load, names with blanks between; "" for OFED's usual */
 	char set[65];       /* GPU: an id of the modules for the kernel; "" where none is known */
+	char chips[2048]; /* GPU: what the driver's list knows, "1e00 2080 …"; "" without a list */
 };
 
 /*

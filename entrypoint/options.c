@@ -43,6 +43,7 @@ static const struct variable variables[] = {
 	{ "SLIPWAY_NODE_HEADERS", CHOICE, FIELD(host_headers), { "any", "host" }, 0 },
 	{ "SLIPWAY_NVIDIA_DRM", FLAG, FIELD(drm), { NULL }, 0 },
 	{ "SLIPWAY_STRICT_PARAMETERS", FLAG, FIELD(strict_parameters), { NULL }, 0 },
+	{ "SLIPWAY_UNLISTED_GPUS", FLAG, FIELD(unlisted_gpus), { NULL }, 0 },
 	/*
 	 * The GPU operator's startup probe gives a container 60 + 1200 s: a wait that ends a little
 	 * before reports its reason itself instead of being killed.

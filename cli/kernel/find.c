@@ -175,8 +175,8 @@ int kernel_find(struct kernel *kernel, struct error *error)
 	return choose_os(kernel, error);
 }
 
-/* Of the userspace: packages of the same driver version, and "+NAME" of any, where there are such.
- */
+/* Of the userspace: packages of the same driver version, "?NAME" where there are such, "+NAME" of
+ * any. */
 static int read_userspace(const char *data, struct strv *names, struct error *error)
 {
 	_cleanup_free_ char *path = xasprintf("%s/containers/recipes/userspace.packages", data);
@@ -223,13 +223,14 @@ int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nv
 		*extra++ = (struct resolve_extra){ .name = os->image.nvidia_package,
 			.purpose = LOCK_NVIDIA_SOURCE };
 	for (size_t i = 0; i < ret->names.count; i++) {
-		bool any = ret->names.items[i][0] == '+';
+		const char mark = ret->names.items[i][0];
+		bool optional = mark == '?' || mark == '+';
 
 		*extra++ = (struct resolve_extra){
-			.name = ret->names.items[i] + any,
+			.name = ret->names.items[i] + optional,
 			.purpose = LOCK_NVIDIA_USERSPACE,
-			.same_upstream_as = any ? NULL : os->image.nvidia_package,
-			.optional = any,
+			.same_upstream_as = mark == '+' ? NULL : os->image.nvidia_package,
+			.optional = optional,
 		};
 	}
 	ret->count = (size_t) (extra - ret->items);

@@ -314,6 +314,15 @@ static int write_conf(struct making *making, struct error *error)
 		xstrv_pushf(&lines, "ofed_version=%s", version);
 	}
 	xstrv_pushf(&lines, "proof=%s", making->image.proof);
+	if (!making->nic) {
+		_cleanup_free_ char *chips = NULL;
+
+		r = userspace_chips(build, &chips, error);
+		if (r < 0)
+			return r;
+		if (*chips)
+			xstrv_pushf(&lines, "chips=%s", chips);
+	}
 	if (cert) {
 		module_cert_key_id(cert, key_id);
 		xstrv_pushf(&lines, "signed_by=%s", module_cert_name(cert));

@@ -6,11 +6,14 @@
 #include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>
+#include <json-c/json.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/fs.h"
 #include "common/xalloc.h"
+#include "entrypoint/image.h"
 
 #define INSTALLER "the folder that NVIDIA's installer unpacks (sh NVIDIA-Linux-….run -x)"
 #define NVML      "libnvidia-ml.so."
@@ -178,7 +181,7 @@ static bool is_locked(const struct lock *lock, const char *name)
 	return false;
 }
 
-/* The packages that a release need not have. */
+/* Of the packages that no release need have, those that are no part of the driver of a version. */
 static int note_left_out(struct build *build, struct error *error)
 {
 	_cleanup_(extras_free) struct extras extras = { 0 };
@@ -189,7 +192,7 @@ static int note_left_out(struct build *build, struct error *error)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < extras.count; i++)
-		if (extras.items[i].optional &&
+		if (extras.items[i].optional && !extras.items[i].same_upstream_as &&
 			!is_locked(&build->kernel.lock, extras.items[i].name))
 			xstrv_push(&lacking, extras.items[i].name);
 	if (lacking.count == 0)
@@ -244,6 +247,52 @@ int userspace_require(struct build *build, struct error *error)
 		"%s: give --userspace " INSTALLER " of that version, or --force for an image to "
 		"look at",
 		lack);
+}
+
+/* ---- the driver's own list of GPUs */
+
+/* Of a chip that this driver serves, and no legacy branch before it: its device id, or 0. */
+static unsigned int served_device(json_object *chip)
+{
+	const char *id = json_object_get_string(json_object_object_get(chip, "devid"));
+
+	if (!id || json_object_object_get_ex(chip, "legacybranch", NULL))
+		return 0;
+	return (unsigned int) strtoul(id, NULL, 16);
+}
+
+int userspace_chips(const struct build *build, char **ret_chips, struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_strv_ struct strv blocks = { 0 };
+	json_object *root, *chips;
+	size_t count;
+
+	if (userspace_applies(build, NULL))
+		path = xasprintf("%s/usr/share/nvidia/supported-gpus.json",
+			stage_output(build, STAGE_USERSPACE));
+	if (!path || !fs_exists(AT_FDCWD, path)) {
+		*ret_chips = xstrdup("");
+		return 0;
+	}
+	root = json_object_from_file(path);
+	chips = json_object_object_get(root, "chips");
+	count = json_object_is_type(chips, json_type_array) ? json_object_array_length(chips) : 0;
+	for (size_t i = 0; i < count; i++) {
+		unsigned int device = served_device(json_object_array_get_idx(chips, i));
+		_cleanup_free_ char *block = xasprintf("%04x", device & ~(GPU_CHIP_IDS - 1));
+
+		if (device)
+			xstrv_push_unique(&blocks, block);
+	}
+	json_object_put(root);
+	if (blocks.count == 0)
+		return error_set(error, -EBADMSG,
+			"%s, of the driver's userspace, is no list of GPUs: unpack the installer "
+			"again",
+			path);
+	*ret_chips = xstrv_join(&blocks, " ");
+	return 0;
 }
 
 /* ---- the stage */

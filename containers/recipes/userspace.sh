@@ -2,14 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Recipe: the userspace driver and the firmware of exactly the version of the kernel modules. $SLIPWAY_SOURCE is one of
 # - a folder of Debian's packages (.deb, fetched and checked before);
-# - a folder in which NVIDIA's installer was unpacked (NVIDIA-….run -x), and beside it or below it what of the archives
-#   of fabric manager, IMEX, NSCQ and nvlsm the image is to have (build --userspace, whose names cli/stage/userspace.c
-#   looks for before anything is compiled).
+# - a folder in which NVIDIA's installer was unpacked (NVIDIA-….run -x), arranged by its own list, .manifest, and beside
+#   it or below it what of the archives of fabric manager, IMEX, NSCQ and nvlsm the image is to have, known by their
+#   names (build --userspace, whose names cli/stage/userspace.c looks for before anything is compiled). NVIDIA's archive
+#   of the driver (nvidia_driver-linux-….tar.xz), which has no .manifest, is known by names as well.
+# What a node wants of a driver is what the container toolkit looks for in a driver root (NVIDIA/nvidia-container-toolkit
+# pkg/nvcdi/driver-nvml.go, internal/discover/graphics.go).
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
-mapfile -t packages < <(grep -v '^[#+]' "$(dirname "$(readlink -f "$0")")/userspace.packages")
+mapfile -t packages < <(sed '/^[#+]/d; s/^?//' "$(dirname "$(readlink -f "$0")")/userspace.packages")
+libraries=usr/lib/$SLIPWAY_ARCH-linux-gnu
 
 # Is package $1 one that has to be of the driver's version?
 is_driver_package() {
@@ -37,42 +41,70 @@ unpack() {
     done
 }
 
-# place PATTERN DIR: puts the one file below the unpacked packages whose path matches PATTERN into DIR of the set.
-place() {
-    local found
-    found=$(find "$SLIPWAY_WORK/root" -type f -path "*/$1" | LC_ALL=C sort | head -n 1)
-    [[ -n $found ]] || die "the packages hold no $1: ${unpacked[*]}"
-    install -D -t "$SLIPWAY_OUTPUT/$2" "$found"
+# The name that programs link, with which a library has to be found.
+link_soname() {
+    local soname
+    soname=$(readelf -d "$1" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
+    [[ -z $soname || $soname == "${1##*/}" ]] || ln -sfn "${1##*/}" "${1%/*}/$soname"
 }
 
-# Debian keeps each driver in a folder of its own behind alternatives; what looks for a driver root wants these names.
-arrange() {
-    local libraries=usr/lib/$SLIPWAY_ARCH-linux-gnu name
-    place nvidia-smi usr/bin
-    chmod 755 "$SLIPWAY_OUTPUT/usr/bin/nvidia-smi"
-    for name in nvidia-ml cuda nvidia-cfg nvidia-ptxjitcompiler; do
-        place "lib$name.so.$driver" "$libraries"
-        chmod 644 "$SLIPWAY_OUTPUT/$libraries/lib$name.so.$driver"
-        ln -s "lib$name.so.$driver" "$SLIPWAY_OUTPUT/$libraries/lib$name.so.1"
+# place_libraries FIND-EXPRESSION…: everything of this version that programs link; not what the X server loads.
+place_libraries() {
+    local folder=$SLIPWAY_OUTPUT/$libraries file
+    mkdir -p "$folder"
+    while IFS= read -r -d '' file; do
+        install -m 644 -t "$folder" "$file"
+        link_soname "$folder/${file##*/}"
+    done < <(find "$@" -type f \( -name "lib*.so.$driver" -o -name 'libnvfm.so.*' \) \
+        -not -name 'libglxserver*' -not -path '*/32/*' -print0 | LC_ALL=C sort -z)
+}
+
+# place_programs FOLDER: nvidia-imex is for those who ask for it by name: nothing here starts it. None of them is set-uid
+# in the image: those who start nvidia-modprobe there are root.
+place_programs() {
+    local name file
+    for name in nvidia-smi nvidia-debugdump nvidia-persistenced nvidia-modprobe nvidia-cuda-mps-control \
+        nvidia-cuda-mps-server nvidia-imex nvidia-imex-ctl nv-fabricmanager nvswitch-audit nvidia-gridd nvidia-topologyd; do
+        file=$(find "$1" -type f -name "$name" -not -path '*/32/*' -not -path '*/etc/*' -not -path '*/share/*' |
+            LC_ALL=C sort | head -n 1)
+        [[ -n $file ]] || continue
+        install -D -m 755 -t "$SLIPWAY_OUTPUT/usr/bin" "$file"
+        programs+=("$name")
     done
-    ln -s libcuda.so.1 "$SLIPWAY_OUTPUT/$libraries/libcuda.so"
-    mkdir -p "$SLIPWAY_OUTPUT/usr/lib/firmware/nvidia/$driver"
-    find "$SLIPWAY_WORK/root" -type f -path "*/firmware/nvidia/$driver/*.bin" \
-        -exec install -m 644 -t "$SLIPWAY_OUTPUT/usr/lib/firmware/nvidia/$driver" {} +
-    [[ -n $(ls -A "$SLIPWAY_OUTPUT/usr/lib/firmware/nvidia/$driver") ]] || die "the packages hold no GSP firmware of $driver"
-    [[ ! -d $SLIPWAY_WORK/beside ]] || arrange_persistenced
 }
 
-# Debian's daemon, whose version is its own, with the libraries that it links and the runtime image lacks.
-arrange_persistenced() {
-    local libraries=usr/lib/$SLIPWAY_ARCH-linux-gnu from=$SLIPWAY_WORK/beside
-    [[ -f $from/usr/bin/nvidia-persistenced ]] || return 0
-    install -D -m 755 -t "$SLIPWAY_OUTPUT/usr/bin" "$from/usr/bin/nvidia-persistenced"
-    # Packages of before and after the merge of /lib into /usr.
-    find "$from" -path "*/lib/$SLIPWAY_ARCH-linux-gnu/lib*.so.*" -exec cp -a -t "$SLIPWAY_OUTPUT/$libraries" {} +
+# place_found NAME FOLDER: the file of that name among the unpacked packages, where they have it, into FOLDER of the set.
+place_found() {
+    local found
+    found=$(find "$SLIPWAY_WORK/root" -type f -name "$1" | LC_ALL=C sort | head -n 1)
+    [[ -z $found ]] || install -D -m 644 -t "$SLIPWAY_OUTPUT/$2" "$found"
+}
+
+# Debian keeps each driver in a folder of its own behind alternatives; what looks for a driver root wants other places.
+arrange() {
+    local firmware=$SLIPWAY_OUTPUT/usr/lib/firmware/nvidia/$driver beside=$SLIPWAY_WORK/beside folder
+    mkdir -p "$beside" "$firmware"
+    place_libraries "$SLIPWAY_WORK/root"
+    place_programs "$SLIPWAY_WORK"
+    find "$SLIPWAY_WORK/root" -type f -path "*/firmware/nvidia/$driver/*.bin" -exec install -m 644 -t "$firmware" {} +
+    [[ -n $(ls -A "$firmware") ]] || die "the packages hold no GSP firmware of $driver"
+    # The files by which the loaders of OpenCL, EGL and Vulkan find a driver.
+    for folder in etc/OpenCL usr/share/glvnd usr/share/vulkan usr/share/egl; do
+        mkdir -p "$SLIPWAY_OUTPUT/$folder"
+        find "$SLIPWAY_WORK/root/$folder" "$beside/$folder" -mindepth 1 -maxdepth 1 \
+            -exec cp -r -t "$SLIPWAY_OUTPUT/$folder" {} + 2>/dev/null || true
+    done
+    place_found nvoptix.bin usr/share/nvidia
+    place_found nvidia_drv.so "$libraries/xorg/modules/drivers"
+    place_found "libglxserver_nvidia.so.$driver" "$libraries/xorg/modules/extensions"
+    place_found nvidia-drm-outputclass.conf usr/share/X11/xorg.conf.d
+    place_found supported-gpus.json.gz usr/share/nvidia
+    gunzip -f "$SLIPWAY_OUTPUT"/usr/share/nvidia/supported-gpus.json.gz 2>/dev/null || true
+    # Libraries of packages with versions of their own: what nvidia-persistenced links, and EGL's platforms. They are
+    # of before and after the merge of /lib into /usr.
+    find "$beside" -path "*/lib/$SLIPWAY_ARCH-linux-gnu/lib*.so.*" -exec cp -a -t "$SLIPWAY_OUTPUT/$libraries" {} +
     # libtirpc opens no socket without it.
-    [[ ! -f $from/etc/netconfig ]] || install -D -m 644 -t "$SLIPWAY_OUTPUT/etc" "$from/etc/netconfig"
-    step "nvidia-persistenced of $(dpkg-deb --field "$SLIPWAY_SOURCE"/nvidia-persistenced_*.deb Version)"
+    [[ ! -f $beside/etc/netconfig ]] || install -D -m 644 -t "$SLIPWAY_OUTPUT/etc" "$beside/etc/netconfig"
 }
 
 # Sets driver by the name of the library that whatever asks for a driver's version reads it from.
@@ -83,38 +115,65 @@ installer_version() {
     driver=${found#libnvidia-ml.so.}
 }
 
-# The name that programs link, with which a library has to be found.
-link_soname() {
-    local soname
-    soname=$(readelf -d "$1" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
-    [[ -z $soname || $soname == "${1##*/}" ]] || ln -sfn "${1##*/}" "${1%/*}/$soname"
+# What stands in a line of .manifest: a file, its mode, its type, for some types NATIVE or COMPAT32, for some a path below
+# the type's folder, and for a link its target. Source: NVIDIA/nvidia-installer (590.48.01) install-from-cwd.c
+# parse_manifest(), the types in manifest.c, their folders in files.c set_destinations().
+# place_entry FILE MODE TYPE [WORD…]
+place_entry() {
+    local file=$1 mode=$2 type=$3 folder target=
+    shift 3
+    [[ ${1-} != COMPAT32 ]] || return 0
+    [[ ${1-} != NATIVE ]] || shift
+    case $type in
+    OPENGL_LIB | OPENGL_SYMLINK | GLVND_LIB | GLVND_SYMLINK | GLX_CLIENT_* | EGL_CLIENT_* | UTILITY_LIB* | NVCUVID_LIB* | \
+        ENCODEAPI_LIB* | VGX_LIB*) folder=$libraries ;;
+    CUDA_LIB | CUDA_SYMLINK | OPENCL_* | TLS_LIB | VDPAU_* | GRID_LIB* | FLEXERA_LIB*) folder=$libraries/$1 && shift ;;
+    GBM_BACKEND_LIB) folder=$libraries/gbm ;;
+    GBM_BACKEND_LIB_SYMLINK) folder=$libraries/gbm && set -- "../$1" ;;
+    XMODULE_SHARED_LIB | GLX_MODULE_*) folder=$libraries/xorg/modules/$1 && shift ;;
+    XORG_OUTPUTCLASS_CONFIG) folder=usr/share/X11/xorg.conf.d ;;
+    UTILITY_BINARY | UTILITY_BIN_SYMLINK | NVIDIA_MODPROBE) folder=usr/bin ;;
+    CUDA_ICD) folder=etc/OpenCL/vendors ;;
+    VULKAN_ICD_JSON) folder=etc/vulkan/$1 ;;
+    VULKANSC_ICD_JSON) folder=etc/vulkansc/$1 ;;
+    GLVND_EGL_ICD_JSON) folder=usr/share/glvnd/egl_vendor.d ;;
+    EGL_EXTERNAL_PLATFORM_JSON) folder=usr/share/egl/egl_external_platform.d ;;
+    OPENGL_DATA | EXPLICIT_PATH) folder=${1#/} ;;
+    APPLICATION_PROFILE) folder=usr/share/nvidia ;;
+    SANDBOXUTILS_FILELIST_JSON) folder=usr/share/nvidia/files.d ;;
+    FIRMWARE) folder=usr/lib/firmware/nvidia/$driver ;;
+    # The driver's own list of GPUs; else sources of modules, manuals, the desktop's files, the installer itself.
+    *) if [[ $file != */supported-gpus.json ]]; then return 0; fi && folder=usr/share/nvidia ;;
+    esac
+    # A folder of the installer's, as a path that stays below the set.
+    [[ /$folder/ != */../* ]] || die "$installer/.manifest: $file would go to $folder"
+    mkdir -p "$SLIPWAY_OUTPUT/$folder"
+    case $type in
+    *SYMLINK) target=${1:?$installer/.manifest: $file has no target} && ln -sfn "$target" "$SLIPWAY_OUTPUT/$folder/${file##*/}" ;;
+    *)
+        [[ -f $installer/$file ]] ||
+            die "$installer has no $file, which its .manifest lists: unpack the installer again (sh NVIDIA-Linux-$SLIPWAY_ARCH-$driver.run -x)"
+        # Nothing is set-uid in the image: those who start nvidia-modprobe there are root.
+        install -m "0${mode: -3}" -t "$SLIPWAY_OUTPUT/$folder" "$installer/$file"
+        ;;
+    esac
 }
 
-# Everything of this version that programs link; the X server's own modules are of no use on a node.
-place_libraries() {
-    local folder=$SLIPWAY_OUTPUT/usr/lib/$SLIPWAY_ARCH-linux-gnu file
-    mkdir -p "$folder"
-    while IFS= read -r -d '' file; do
-        install -m 644 -t "$folder" "$file"
-        link_soname "$folder/${file##*/}"
-    done < <(find "$SLIPWAY_SOURCE" -type f \( -name "lib*.so.$driver" -o -name 'libnvfm.so.*' \) \
-        -not -name 'libglxserver*' -not -path '*/32/*' -print0 | LC_ALL=C sort -z)
-    [[ -e $folder/libcuda.so.1 ]] || die "the userspace folder has no libcuda.so.$driver"
-    ln -sfn libcuda.so.1 "$folder/libcuda.so"
-}
-
-# nvidia-imex is for those who ask for it by name: nothing here starts it.
-place_programs() {
-    local name file
-    for name in nvidia-smi nvidia-debugdump nvidia-persistenced nvidia-cuda-mps-control nvidia-cuda-mps-server \
-        nvidia-imex nvidia-imex-ctl nv-fabricmanager nvswitch-audit nvidia-gridd nvidia-topologyd; do
-        file=$(find "$SLIPWAY_SOURCE" -type f -name "$name" -not -path '*/32/*' | LC_ALL=C sort | head -n 1)
-        [[ -n $file ]] || continue
-        install -D -m 755 -t "$SLIPWAY_OUTPUT/usr/bin" "$file"
-        programs+=("$name")
-    done
-    [[ -f $SLIPWAY_OUTPUT/usr/bin/nvidia-smi ]] ||
-        die "the userspace folder has no nvidia-smi: unpack the installer there (sh NVIDIA-Linux-$SLIPWAY_ARCH-$driver.run -x)"
+# The first line describes the package, the second is its version, and the files begin with the ninth.
+place_manifest() {
+    local line number=0 words
+    while IFS= read -r line || [[ -n $line ]]; do
+        number=$((number + 1))
+        if ((number == 2)) && [[ $line != "$driver" ]]; then
+            die "$installer/.manifest is of driver $line, the libraries are of $driver"
+        fi
+        ((number > 8)) || continue
+        read -r -a words <<<"$line"
+        ((${#words[@]})) || break
+        [[ ${words[1]-} =~ ^[0-7]{3,5}$ && -n ${words[2]-} ]] ||
+            die "$installer/.manifest: line $number is no entry of a file: $line"
+        place_entry "${words[@]}"
+    done <"$installer/.manifest"
 }
 
 # The folders that fabric manager and nvlsm read, where they look for them.
@@ -135,15 +194,22 @@ place_fabric() {
 }
 
 from_installer() {
-    local firmware=usr/lib/firmware/nvidia/$driver
+    local firmware=$SLIPWAY_OUTPUT/usr/lib/firmware/nvidia/$driver outside=()
     programs=()
     step "arrange driver $driver of NVIDIA's installer"
-    place_libraries
-    place_programs
+    installer=$(find "$SLIPWAY_SOURCE" -name .manifest -printf '%h\n' | LC_ALL=C sort | head -n 1)
+    [[ -z $installer ]] || outside=(-path "$installer" -prune -o)
+    place_programs "$SLIPWAY_SOURCE"
+    place_libraries "$SLIPWAY_SOURCE" "${outside[@]}"
     place_fabric
-    mkdir -p "$SLIPWAY_OUTPUT/$firmware"
-    find "$SLIPWAY_SOURCE" -type f -path '*/firmware/*' -name '*.bin' -exec install -m 644 -t "$SLIPWAY_OUTPUT/$firmware" {} +
-    [[ -n $(ls -A "$SLIPWAY_OUTPUT/$firmware") ]] || die "the userspace folder has no firmware/*.bin: the open modules start no GPU without it"
+    mkdir -p "$firmware"
+    find "$SLIPWAY_SOURCE" -type f -path '*/firmware/*' -name '*.bin' -exec install -m 644 -t "$firmware" {} +
+    [[ -z $installer ]] || place_manifest
+    [[ -e $SLIPWAY_OUTPUT/$libraries/libcuda.so.1 ]] || die "the userspace folder has no libcuda.so.$driver"
+    ln -sfn libcuda.so.1 "$SLIPWAY_OUTPUT/$libraries/libcuda.so"
+    [[ -f $SLIPWAY_OUTPUT/usr/bin/nvidia-smi ]] ||
+        die "the userspace folder has no nvidia-smi: unpack the installer there (sh NVIDIA-Linux-$SLIPWAY_ARCH-$driver.run -x)"
+    [[ -n $(ls -A "$firmware") ]] || die "the userspace folder has no firmware/*.bin: the open modules start no GPU without it"
     set_conf source=userspace "version=$driver" "packages=${programs[*]}"
     settle_output
     step "userspace $driver, $(du -sk "$SLIPWAY_OUTPUT" | cut -f1) KiB: ${programs[*]}"
@@ -162,6 +228,7 @@ main() {
     packaged=$(dpkg-deb --field "$SLIPWAY_SOURCE"/nvidia-smi_*.deb Version)
     driver=${packaged#*:}
     driver=${driver%-*}
+    programs=()
     step "arrange driver $driver"
     unpack "$SLIPWAY_SOURCE"
     arrange

@@ -142,41 +142,71 @@ static bool has_open_modules(struct action *action)
 	return license && strstr(license, "GPL");
 }
 
+/* The models of a chip come one after the other: a list knows those that were there when it was
+ * made. */
+static bool is_listed_chip(const char *chips, unsigned device)
+{
+	char block[12];
+
+	(void) snprintf(block, sizeof(block), "%04x", device & ~(GPU_CHIP_IDS - 1));
+	return !*chips || strstr(chips, block);
+}
+
+/* Where no GPU is left, nothing is unloaded for a driver that would find none. */
+static int judge_unfit(struct action *action, const struct strv *unfit, size_t gpus,
+	const char *driven, const char *unlike, const char *cure)
+{
+	_cleanup_free_ char *names = strv_join(unfit, ", ");
+
+	if (unfit->count == gpus)
+		return action_fail(action, REASON_NO_NVIDIA_DEVICE, -ENODEV,
+			"%s, and every GPU of this node is %s: %.700s: nothing was unloaded; %s",
+			driven, unlike, names ? names : "", cure);
+	worker_report(action->worker, WORKER_NOTE, 0, "%s, and these are %s: %.700s", driven,
+		unlike, names ? names : "");
+	return 0;
+}
+
 int gpu_check_devices(struct action *action)
 {
 	const struct role *role = action->role;
 	_cleanup_free_ struct pci_function *functions = NULL;
-	_cleanup_strv_ struct strv old = { 0 };
-	_cleanup_free_ char *names = NULL;
+	_cleanup_strv_ struct strv old = { 0 }, unknown = { 0 };
+	char driven[160];
 	int count = pci_functions(role->root_fd, &functions);
 	size_t gpus = 0;
 	int r = 0;
 
 	for (int i = 0; i < count && r == 0; i++) {
 		const struct pci_function *function = &functions[i];
+		struct strv *unfit = NULL;
 
 		if (function->kind != PCI_GPU)
 			continue;
 		gpus++;
 		if (function->device < FIRST_WITH_GSP)
-			r = strv_pushf(&old, "%s (%04x:%04x)", function->address, function->vendor,
+			unfit = &old;
+		else if (!is_listed_chip(role->image.chips, function->device))
+			unfit = &unknown;
+		if (unfit)
+			r = strv_pushf(unfit, "%s (%04x:%04x)", function->address, function->vendor,
 				function->device);
 	}
 	if (r < 0)
 		return action_fail(action, REASON_INTERNAL, r, "out of memory");
-	if (old.count == 0 || !has_open_modules(action))
-		return 0;
-	names = strv_join(&old, ", ");
-	if (old.count == gpus)
-		return action_fail(action, REASON_NO_NVIDIA_DEVICE, -ENODEV,
-			"the image's modules are NVIDIA's open ones, which drive GPUs since Turing "
-			"only, and every GPU of this node is older: %.700s: nothing was unloaded; "
-			"such a node wants the proprietary modules, which no image of slipway has",
-			names ? names : "");
-	worker_report(action->worker, WORKER_NOTE, 0,
-		"older than Turing, which NVIDIA's open modules do not drive: %.700s",
-		names ? names : "");
-	return 0;
+	if (old.count && has_open_modules(action))
+		r = judge_unfit(action, &old, gpus,
+			"the image's modules are NVIDIA's open ones, which drive GPUs since Turing only",
+			"older",
+			"such a node wants the proprietary modules, which no image of slipway has");
+	if (r < 0 || unknown.count == 0 || role->options.unlisted_gpus)
+		return r;
+	(void) snprintf(driven, sizeof(driven),
+		"driver %s drives the chips of its own list, supported-gpus.json",
+		role->image.version);
+	return judge_unfit(action, &unknown, gpus, driven, "of another chip",
+		"take an image of a newer driver; SLIPWAY_UNLISTED_GPUS=true starts this one all "
+		"the same");
 }
 
 static int remember(struct takeover *takeover, const char *format, ...) _printf_(2, 3);

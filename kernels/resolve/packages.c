@@ -688,7 +688,7 @@ static int add_extra(
 		model = lock_find_name(&resolution->lock, extra->same_upstream_as);
 	found = model ? same_upstream(model, &list)
 		      : choose(resolution, &list, extra->beside_kernel);
-	if (model && !found)
+	if (model && !found && !extra->optional)
 		return 1;
 	if (found)
 		take(resolution, found, extra->purpose);

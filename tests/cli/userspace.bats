@@ -90,6 +90,130 @@ recipe() {
     [ -f "$output_folder/usr/lib/x86_64-linux-gnu/libnvfm.so.1" ]
 }
 
+# What the .manifest of an installer lists, in the forms that its types have (NVIDIA/nvidia-installer manifest.c).
+make_manifest() {
+    local file
+    make_installer
+    library "$tree/run/libnvidia-tls.so.$version" libnvidia-tls.so.$version
+    library "$tree/run/libnvidia-egl-gbm.so.1.1.2" libnvidia-egl-gbm.so.1
+    library "$tree/run/libnvidia-nvvm70.so.4" libnvidia-nvvm70.so.4
+    library "$tree/run/libvdpau_nvidia.so.$version" libvdpau_nvidia.so.1
+    library "$tree/run/libnvidia-allocator.so.$version" libnvidia-allocator.so.1
+    program "$tree"/run/{nvidia-modprobe,nvidia-installer,nvidia-xconfig}
+    mkdir -p "$tree/run/supported-gpus" "$tree/run/kernel-open"
+    for file in nvidia_icd.json nvidia_layers.json 10_nvidia.json 15_nvidia_gbm.json nvidia.icd nvoptix.bin nvidia_drv.so \
+        nvidia-application-profiles-$version-rc nvidia-drm-outputclass.conf README.txt nvidia-settings.desktop \
+        nvidia-persistenced.service supported-gpus/supported-gpus.json kernel-open/Kbuild; do
+        echo "$file" >"$tree/run/$file"
+    done
+    cat >"$tree/run/.manifest" <<MANIFEST
+NVIDIA Accelerated Graphics Driver for Linux-x86_64
+$version
+ignored
+nvidia nvidia-uvm nvidia-modeset nvidia-drm nvidia-peermem
+ignored
+ignored
+ignored
+ignored
+libcuda.so.$version 0755 CUDA_LIB NATIVE . MODULE:cuda
+libcuda.so.1 0000 CUDA_SYMLINK NATIVE . libcuda.so.$version MODULE:cuda
+libcuda.so 0000 CUDA_SYMLINK NATIVE . libcuda.so.1 MODULE:cuda
+32/libcuda.so.$version 0755 CUDA_LIB COMPAT32 . MODULE:cuda
+32/libcuda.so.1 0000 CUDA_SYMLINK COMPAT32 . libcuda.so.$version MODULE:cuda
+libnvidia-ml.so.$version 0755 UTILITY_LIB NATIVE MODULE:nvml
+libnvidia-ml.so.1 0000 UTILITY_LIB_SYMLINK NATIVE libnvidia-ml.so.$version MODULE:nvml
+libnvidia-cfg.so.$version 0755 UTILITY_LIB NATIVE MODULE:utils
+libnvidia-eglcore.so.$version 0755 OPENGL_LIB NATIVE MODULE:egl
+libnvidia-tls.so.$version 0755 TLS_LIB NATIVE . MODULE:opengl
+libnvidia-egl-gbm.so.1.1.2 0755 OPENGL_LIB NATIVE MODULE:egl_platforms
+libnvidia-egl-gbm.so.1 0000 OPENGL_SYMLINK NATIVE libnvidia-egl-gbm.so.1.1.2 MODULE:egl_platforms
+libnvidia-nvvm70.so.4 0755 CUDA_LIB NATIVE . MODULE:compiler
+libvdpau_nvidia.so.$version 0755 VDPAU_LIB NATIVE vdpau/ MODULE:vdpau
+libvdpau_nvidia.so.1 0000 VDPAU_SYMLINK NATIVE vdpau/ libvdpau_nvidia.so.$version MODULE:vdpau
+libnvidia-allocator.so.$version 0755 UTILITY_LIB NATIVE MODULE:gbm
+nvidia-drm_gbm.so 0000 GBM_BACKEND_LIB_SYMLINK NATIVE libnvidia-allocator.so.1 MODULE:gbm
+nvidia_drv.so 0755 XMODULE_SHARED_LIB drivers/ MODULE:x
+libglxserver_nvidia.so.$version 0755 GLX_MODULE_SHARED_LIB extensions/ MODULE:x
+libglxserver_nvidia.so 0000 GLX_MODULE_SYMLINK extensions/ libglxserver_nvidia.so.$version MODULE:x
+nvidia-smi 0755 UTILITY_BINARY MODULE:nvml
+nvidia-persistenced 0755 UTILITY_BINARY MODULE:persistenced
+nvidia-xconfig 0755 UTILITY_BINARY MODULE:x
+nvidia-modprobe 04755 NVIDIA_MODPROBE /usr/bin MODULE:base
+nvidia-installer 0755 INSTALLER_BINARY MODULE:installer
+nvidia-uninstall 0755 UTILITY_BIN_SYMLINK nvidia-installer MODULE:installer
+nvidia_icd.json 0644 VULKAN_ICD_JSON icd.d/ MODULE:vulkan
+nvidia_layers.json 0644 VULKAN_ICD_JSON implicit_layer.d/ MODULE:vulkan
+10_nvidia.json 0644 GLVND_EGL_ICD_JSON MODULE:egl
+15_nvidia_gbm.json 0644 EGL_EXTERNAL_PLATFORM_JSON MODULE:egl_platforms
+nvidia.icd 0644 CUDA_ICD MODULE:opencl
+nvoptix.bin 0444 EXPLICIT_PATH /usr/share/nvidia MODULE:optix
+nvidia-application-profiles-$version-rc 0644 APPLICATION_PROFILE . MODULE:opengl
+nvidia-drm-outputclass.conf 0644 XORG_OUTPUTCLASS_CONFIG MODULE:x
+firmware/gsp_ga10x.bin 0644 FIRMWARE INHERIT_PATH_DEPTH:1 MODULE:gsp
+README.txt 0644 DOCUMENTATION NVIDIA_GLX-1.0 MODULE:installer
+supported-gpus/supported-gpus.json 0644 DOCUMENTATION NVIDIA_GLX-1.0/supported-gpus MODULE:installer
+nvidia-settings.desktop 0644 DOT_DESKTOP . MODULE:settings
+nvidia-persistenced.service 0644 SYSTEMD_UNIT MODULE:persistenced
+kernel-open/Kbuild 0644 KERNEL_MODULE_SRC INHERIT_PATH_DEPTH:1 MODULE:kernel
+MANIFEST
+}
+
+# What nvidia-container-toolkit 1.18 looks for in a driver root, of what that installer has (pkg/nvcdi/driver-nvml.go,
+# internal/discover/graphics.go): below the folder of libcuda.so, /usr/share or /etc.
+@test "an installer is arranged by its .manifest, where the container toolkit looks" {
+    make_manifest
+    recipe 0
+    local libraries=usr/lib/x86_64-linux-gnu path
+    for path in "$libraries"/{libcuda.so.$version,libcuda.so,libnvidia-ml.so.1,libnvidia-tls.so.$version,libnvidia-nvvm70.so.4} \
+        "$libraries"/{libnvidia-egl-gbm.so.1.1.2,vdpau/libvdpau_nvidia.so.1,xorg/modules/drivers/nvidia_drv.so} \
+        "$libraries"/xorg/modules/extensions/libglxserver_nvidia.so usr/bin/{nvidia-smi,nvidia-persistenced,nvidia-xconfig} \
+        etc/vulkan/{icd.d/nvidia_icd.json,implicit_layer.d/nvidia_layers.json} etc/OpenCL/vendors/nvidia.icd \
+        usr/share/{glvnd/egl_vendor.d/10_nvidia.json,egl/egl_external_platform.d/15_nvidia_gbm.json,nvidia/nvoptix.bin} \
+        usr/share/{X11/xorg.conf.d/nvidia-drm-outputclass.conf,nvidia/nvidia-application-profiles-$version-rc} \
+        usr/share/nvidia/supported-gpus.json "usr/lib/firmware/nvidia/$version/gsp_ga10x.bin"; do
+        [ -f "$output_folder/$path" ] || { echo "not there: $path" && false; }
+    done
+    [ "$(readlink "$output_folder/$libraries/gbm/nvidia-drm_gbm.so")" = ../libnvidia-allocator.so.1 ]
+    [ "$(stat -c %a "$output_folder/usr/bin/nvidia-modprobe")" = 755 ]
+    # Of 32 bit nothing, and neither what a desktop, a manual or the installer itself is for.
+    cmp "$output_folder/$libraries/libcuda.so.$version" "$tree/run/libcuda.so.$version"
+    [ -z "$(find "$output_folder" -name 32 -o -name 'nvidia-installer' -o -name README.txt -o -name '*.desktop' \
+        -o -name '*.service' -o -name Kbuild)" ]
+}
+
+@test "an installer that was cut short, or whose .manifest is damaged, is refused" {
+    make_manifest
+    rm "$tree/run/nvoptix.bin"
+    recipe 1
+    says "$tree/run has no nvoptix.bin, which its .manifest lists: unpack the installer again"
+    make_manifest
+    sed -i 's/^\(10_nvidia.json\) 0644/\1/' "$tree/run/.manifest"
+    recipe 1
+    says "$tree/run/.manifest: line " "is no entry of a file: 10_nvidia.json GLVND_EGL_ICD_JSON"
+    make_manifest
+    sed -i 2s/.*/570.1/ "$tree/run/.manifest"
+    recipe 1
+    says "$tree/run/.manifest is of driver 570.1, the libraries are of $version"
+    make_manifest
+    sed -i 's|EXPLICIT_PATH /usr/share/nvidia|EXPLICIT_PATH /usr/../../etc|' "$tree/run/.manifest"
+    recipe 1
+    says "nvoptix.bin would go to usr/../../etc"
+}
+
+@test "the lists of Debian's releases that are kept have every package of the userspace" {
+    local os name prefix keeps
+    for os in debian12 debiansid; do
+        keeps=$(sed -n '/^keep = /,/^[a-z_]* =/{s/^keep = //; /=/d; p}' "$repository/kernels/catalogue/$os.ini")
+        [ -n "$keeps" ]
+        while read -r name; do
+            for prefix in $keeps none; do
+                if [[ $name == "$prefix"* ]]; then break; fi
+            done
+            [ "$prefix" != none ] || { echo "$os.ini keeps no $name" && false; }
+        done < <(sed '/^#/d; s/^[?+]//' "$repository/containers/recipes/userspace.packages")
+    done
+}
+
 @test "a folder that cannot serve is refused with what it lacks" {
     make_installer
     rm "$tree/run/nvidia-smi"
@@ -205,8 +329,8 @@ debian_driver() {
 
 @test "what the GPU image lacks of the userspace is said" {
     # shellcheck disable=SC2046
-    debian_driver 535.9.9 $(grep -v '^[#+]' "$repository/containers/recipes/userspace.packages") libtirpc3t64 libtirpc-common \
-        libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2
+    debian_driver 535.9.9 $(sed '/^[#+?]/d' "$repository/containers/recipes/userspace.packages") libtirpc3t64 libtirpc-common \
+        nvidia-modprobe libnvidia-egl-gbm1 libnvidia-egl-wayland1 libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2
     run_slipway 12 build --kernel newest
     says "debian12 has no nvidia-persistenced, libkeyutils1: left out of the userspace in the GPU image"
 }

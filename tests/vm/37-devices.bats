@@ -82,3 +82,22 @@ CASE
     [ "$status" -eq 0 ]
     [[ $output == *"NO_NVIDIA_DEVICE: the image's modules are NVIDIA's open ones, which drive GPUs since Turing only, and every GPU of this node is older: 0000:40:00.0 (10de:1db6): nothing was unloaded"* ]]
 }
+
+@test "a GPU of a chip that the driver's own list does not have: refused before anything is unloaded" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate gpu_device=0x2b85
+host_load nouveau
+start gpu
+exits gpu 12 60
+termination_message gpu
+expect_loaded nouveau
+expect_unloaded nvidia
+refute "nouveau went" container_log_has gpu 'unloaded nouveau'
+start gpu SLIPWAY_UNLISTED_GPUS=true
+expect "it was not tried" wait_log gpu 'unloaded nouveau' 60
+stop gpu
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"NO_NVIDIA_DEVICE: driver 535."*" drives the chips of its own list, supported-gpus.json, and every GPU of this node is of another chip: 0000:40:00.0 (10de:2b85): nothing was unloaded; take an image of a newer driver"* ]]
+}

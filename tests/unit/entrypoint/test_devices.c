@@ -103,6 +103,43 @@ static void a_bus_that_cannot_be_read_is_no_node_without_a_gpu(void **state)
 	end(&bench);
 }
 
+static void device_at(const struct folder *folder, const char *address, const char *device)
+{
+	char path[256];
+
+	function_at(folder, address, "0x10de\n", "0x030200\n", NULL);
+	(void) snprintf(path, sizeof(path), PCI "devices/%s/device", address);
+	folder_write_text(folder, path, device);
+}
+
+static void chips_that_the_drivers_list_lacks_are_refused(void **state)
+{
+	struct bench bench;
+
+	begin(&bench, *state);
+	(void) snprintf(bench.gpu.role.image.version, 16, "535.1");
+	/* Without a list any will do. */
+	device_at(*state, GPU, "0x2b85\n");
+	assert_int_equal(gpu_check_devices(&bench.action), 0);
+	(void) snprintf(bench.gpu.role.image.chips, 32, "1e00 2080 2880");
+	assert_int_equal(gpu_check_devices(&bench.action), -ENODEV);
+	assert_int_equal(bench.action.reason, REASON_NO_NVIDIA_DEVICE);
+	assert_contains(bench.action.error.text, "driver 535.1 drives the chips of its own list");
+	assert_contains(bench.action.error.text, GPU " (10de:2b85): nothing was unloaded");
+	bench.gpu.role.options.unlisted_gpus = true;
+	assert_int_equal(gpu_check_devices(&bench.action), 0);
+	bench.gpu.role.options.unlisted_gpus = false;
+	/* A model that the list lacks, of a chip that it has: 128 ids are a chip's. */
+	device_at(*state, GPU, "0x20ff\n");
+	assert_int_equal(gpu_check_devices(&bench.action), 0);
+	device_at(*state, GPU, "0x2100\n");
+	assert_int_equal(gpu_check_devices(&bench.action), -ENODEV);
+	/* Beside one that the driver serves it is only reported. */
+	device_at(*state, "0000:02:00.0", "0x1e30\n");
+	assert_int_equal(gpu_check_devices(&bench.action), 0);
+	end(&bench);
+}
+
 static void a_free_gpu_and_one_of_nvidia_are_left_alone(void **state)
 {
 	struct bench bench;
@@ -363,6 +400,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(audio_and_other_vendors_are_no_gpu),
 		folder_test(a_bus_that_cannot_be_read_is_no_node_without_a_gpu),
+		folder_test(chips_that_the_drivers_list_lacks_are_refused),
 		folder_test(a_free_gpu_and_one_of_nvidia_are_left_alone),
 		folder_test(what_has_to_be_freed_is_seen_at_once),
 		folder_test(a_device_of_another_driver_has_to_be_freed),
