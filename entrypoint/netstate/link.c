@@ -238,13 +238,27 @@ bool links_save_has(const struct links_save *save, uint32_t index)
  * Is it a driver's that goes? IP over InfiniBand's interfaces belong to the adapter's device, and
  * go also when ib_ipoib alone does.
  */
-static bool is_drivers(const struct links_save *save, const struct link *link)
+static bool is_of_modules(
+	const struct strv *modules, const struct link_table *table, const struct link *link)
 {
-	const struct strv *modules = save->run->netstate->modules;
-
-	return is_port(&save->table, link) &&
+	return is_port(table, link) &&
 	       (strv_contains(modules, link->module) ||
 		       (link->type == ARPHRD_INFINIBAND && strv_contains(modules, "ib_ipoib")));
+}
+
+static bool is_drivers(const struct links_save *save, const struct link *link)
+{
+	return is_of_modules(save->run->netstate->modules, &save->table, link);
+}
+
+bool link_goes(const struct strv *modules, const struct link_table *table, const struct link *link)
+{
+	/* No more stand on each other (Linux include/linux/netdevice.h, MAX_NEST_DEV), but the
+	 * ends of a veth pair do so in a circle. */
+	for (unsigned i = 0; link && i < 8; i++, link = link_by_index(table, link->lower))
+		if (is_of_modules(modules, table, link))
+			return true;
+	return false;
 }
 
 /* Has an earlier run saved it? What that record has is older, and holds. */

@@ -74,6 +74,8 @@ struct link *link_by_device(const struct link_table *table, const char *device, 
  */
 struct link *link_by_relabelled(const struct link_table *table, const char *device,
 	const char *port, uint32_t dev_port, bool is_any);
+/* Is it, or what it stands on, of a driver that goes with the modules? @link may be NULL. */
+bool link_goes(const struct strv *modules, const struct link_table *table, const struct link *link);
 /* Is that the label of a device's own port ("", "p0"), not of what it has ports for ("pf0vf1")? */
 bool link_port_is_own(const char *port);
 

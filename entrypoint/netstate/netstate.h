@@ -70,3 +70,9 @@ int netstate_restore(
  * disk that is read-only by now) is reported, and is no failure: to restore it again does nothing.
  */
 void netstate_forget(const struct netstate *netstate, const struct netstate_result *result);
+
+/*
+ * Appends a line for each interface in another network namespace (a pod's) that goes with the
+ * modules: a function's, or made on one that is here. What cannot be seen is left out. -ENOMEM.
+ */
+int netstate_list_in_pods(int root_fd, const struct strv *modules, struct strv *lines) _must_check_;

@@ -17,6 +17,8 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/lock_file.h"
 #include "entrypoint/engine/spawn.h"
+#include "entrypoint/image.h"
+#include "entrypoint/netstate/netstate.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/status/status_internal.h"
@@ -381,6 +383,10 @@ void status_nic(int root_fd, struct json *json)
 	_cleanup_(nic_report_free) struct nic_report report = { .mode = "" };
 	const struct strv *went = &report.lists[NIC_REPORT_WENT];
 	const char *how = "loaded, nothing had to make room";
+	_cleanup_strv_ struct strv modules = { 0 };
+	_cleanup_strv_ struct strv in_pods = { 0 };
+	struct error ignored;
+	struct utsname system;
 
 	/* What a killed one left is of no use: its next start compares anew. */
 	if (!lock_is_held(root_fd, CONTRACT_OFED_LOCK) || nic_report_read(root_fd, &report) < 0) {
@@ -392,6 +398,10 @@ void status_nic(int root_fd, struct json *json)
 	json_write_text(json, "swap", report.swap);
 	for (size_t i = 0; i < NIC_REPORT_LISTS; i++)
 		json_write_list(json, nic_report_key((enum nic_report_list) i), &report.lists[i]);
+	(void) uname(&system);
+	if (image_driver_modules(root_fd, system.release, &modules, &ignored) == 0)
+		(void) !netstate_list_in_pods(root_fd, &modules, &in_pods);
+	json_write_list(json, "in_pods", &in_pods);
 	json_write_close(json, '}');
 
 	if (strcmp(report.swap, "same") == 0)
@@ -406,6 +416,8 @@ void status_nic(int root_fd, struct json *json)
 		for (size_t k = 0; k < report.lists[lines[i].list].count; k++)
 			status_print(json, STATUS_INDENT "%s%s\n", lines[i].words,
 				report.lists[lines[i].list].items[k]);
+	for (size_t i = 0; i < in_pods.count; i++)
+		status_print(json, STATUS_INDENT "goes with the driver: %s\n", in_pods.items[i]);
 }
 
 /* ---- GPUDirect RDMA */

@@ -203,3 +203,38 @@ CASE
     )
     [ "$status" -eq 0 ]
 }
+
+@test "what a CNI made on a card and put into a pod: in the events before, in the ready flag and status after, in status before the next" {
+    run_simnet <<'CASE'
+. /case/simnet.sh
+cards 1 1
+named nic0p0 eth0
+modprobe -a veth macvlan
+unshare -n sleep 600 &
+pod=$!
+sleep 1
+ip link add vethpod type veth peer name eth0 netns $pod
+give() { ip link add link nic0p0 netns $pod name net1 type macvlan mode bridge; }
+give
+number=$(ip -o link show vethpod | sed 's/.*link-netnsid \([0-9]*\).*/\1/')
+where="in another network namespace (a pod's, NETNSID $number of lsns -t net)"
+start nic:nic-1
+wait_ready nic 90
+container_log_has nic "nic0p0: its macvlan net1 is in another network namespace .*, and goes with the driver: restart that pod"
+expect "the ready flag has nothing of it" \
+    grep -F "nic0p0: its macvlan net1 was $where and went with the driver: restart that pod" /run/mellanox/drivers/.driver-ready
+exec_in nic slipway-init status >/tmp/status
+exec_in nic slipway-init status --json >/tmp/json
+cat /tmp/status
+expect "status has nothing of it" grep -F "! not restored: nic0p0: its macvlan net1 was $where and went" /tmp/status
+expect "JSON has nothing of it" grep -F "\"unrestored\":[\"nic0p0: its macvlan net1 was $where and went" /tmp/json
+refute "status has what is gone" grep 'goes with the driver' /tmp/status
+expect "JSON has what is gone" grep -F '"in_pods":[]' /tmp/json
+give
+exec_in nic slipway-init status >/tmp/status
+exec_in nic slipway-init status --json >/tmp/json
+expect "status has nothing of the next swap" grep -F "goes with the driver: nic0p0: its macvlan net1 is $where" /tmp/status
+expect "JSON has nothing of the next swap" grep -F "\"in_pods\":[\"nic0p0: its macvlan net1 is $where\"]" /tmp/json
+CASE
+    [ "$status" -eq 0 ]
+}

@@ -33,8 +33,8 @@ ip link set eth1 netns pod name net1
 ip link set eth2 netns other name rail2
 nettool save run/journal e1000e >/tmp/saved
 cat /tmp/saved
-grep "^$first: its interface net1 is in another network namespace (a pod's), and goes" /tmp/saved
-grep "^$second: its interface rail2 is in another network namespace (a pod's), and goes" /tmp/saved
+grep "^$first: its interface net1 is in another network namespace (a pod's, NETNSID [0-9]* of lsns -t net), and goes" /tmp/saved
+grep "^$second: its interface rail2 is in another network namespace (a pod's, NETNSID [0-9]* of lsns -t net), and goes" /tmp/saved
 [ "$(wc -l </tmp/saved)" = 2 ] || fail "more is reported than what is in another namespace"
 # They did not go: nothing is lost.
 cp /run/journal /run/kept
@@ -50,6 +50,59 @@ grep "could not be restored: $first: its interface net1 was in another network n
 grep "could not be restored: $second: its interface rail2 was in another network namespace" /tmp/restored
 grep -c 'could not be restored' /tmp/restored | grep -x 2
 [ ! -e /run/journal ] || fail "the journal stays"
+CASE
+    [ "$status" -eq 0 ]
+}
+
+# What the macvlan and ipvlan CNIs make: in the pod's own name space, which has a number here by its veth pair.
+@test "what a CNI made on an interface and put into a pod is reported before and after" {
+    run_case --nic 2 --add "$BATS_FILE_TMPDIR/tools" <<'CASE'
+. /test/links.sh
+modprobe -a e1000e 8021q macvlan ipvlan veth dummy
+mkdir -p /run/netns
+number() { ip netns list-id | sed -n "s/^nsid \([0-9]*\) (iproute2 netns name: $1)/\1/p"; }
+for pod in one two three; do
+    ip netns add $pod
+    ip link add veth$pod type veth peer name eth0 netns $pod
+done
+ip link add link eth1 name vlan7 type vlan id 7
+ip link add dummy7 type dummy
+ip link add link eth1 name here type macvlan mode bridge
+ip link add link eth1 netns one name net1 type macvlan mode bridge
+ip link add link eth1 netns two name net1 type macvlan mode bridge
+ip link add link vlan7 netns two name net2 type macvlan mode bridge
+ip link add link eth0 netns three name net1 type ipvlan mode l2
+ip link add link dummy7 netns three name net2 type macvlan mode bridge
+nettool save run/journal e1000e >/tmp/saved
+cat /tmp/saved
+in_pod() { echo "its $1 $2 in another network namespace (a pod's, NETNSID $3 of lsns -t net)"; }
+is() { expect "no report of $1 $2" grep -Fx "$1: $(in_pod "$2" is "$(number "$3")"), and goes with the driver: $cure" /tmp/saved; }
+was() {
+    expect "no report of $1 $2 afterwards" \
+        grep -Fx "could not be restored: $1: $(in_pod "$2" was "$(number "$3")") and went with the driver: $cure" /tmp/restored
+}
+cure='restart that pod, or drain the node before the next swap'
+is eth1 'macvlan net1' one
+is eth1 'macvlan net1' two
+is vlan7 'macvlan net2' two
+is eth0 'ipvlan net1' three
+[ "$(wc -l </tmp/saved)" = 4 ] || fail "more is reported than what goes with the driver"
+cp /run/journal /run/kept
+nettool restore run/journal e1000e >/tmp/restored || fail "$(cat /tmp/restored)"
+refute "what never went is reported as lost" grep 'another network' /tmp/restored
+mv /run/kept /run/journal
+# One pod was given its interface again meanwhile.
+reload e1000e
+ip link add link eth1 netns two name net1 type macvlan mode bridge
+status=0
+nettool restore run/journal e1000e >/tmp/restored || status=$?
+cat /tmp/restored
+[ "$status" = 3 ] || fail "nothing is lost"
+was eth1 'macvlan net1' one
+was vlan7 'macvlan net2' two
+was eth0 'ipvlan net1' three
+grep -c 'could not be restored' /tmp/restored | grep -x 3
+expect "the node's own macvlan is not back" ip link show here
 CASE
     [ "$status" -eq 0 ]
 }

@@ -235,6 +235,56 @@ static void an_interface_elsewhere_is_known_by_its_device(void **state)
 	statefile_free(&links);
 }
 
+static void an_interface_made_on_another_is_known_by_that(void **state)
+{
+	struct statefile links = { 0 };
+	struct nlmsghdr *message;
+	struct nlattr *info;
+	char buffer[1024];
+
+	(void) state;
+	message = new_link(buffer, true);
+	mnl_attr_put_u32(message, IFLA_LINK, 7);
+	info = mnl_attr_nest_start(message, IFLA_LINKINFO);
+	mnl_attr_put_strz(message, IFLA_INFO_KIND, "macvlan");
+	mnl_attr_nest_end(message, info);
+	assert_int_equal(netns_take(&links, message), 0); /* of an interface in that namespace */
+	assert_int_equal(links.count, 0);
+	mnl_attr_put_u32(message, IFLA_LINK_NETNSID, 0);
+	assert_int_equal(netns_take(&links, message), 0);
+	assert_int_equal(links.count, 1);
+	assert_string_equal(record_get(&links.items[0], "kind"), "macvlan");
+	assert_string_equal(record_get(&links.items[0], "lower"), "7");
+	assert_string_equal(record_get(&links.items[0], "lower_netns"), "0");
+	assert_string_equal(record_get(&links.items[0], "netns"), "3");
+	statefile_free(&links);
+}
+
+static void status_can_list_them(void **state)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_bench_ struct bench bench;
+
+	begin(&bench, *state);
+	take_away(*state, PCI VF "/net/ens1f0v0");
+	assert_int_equal(netstate_list_in_pods(bench.folder->fd, &bench.modules, &lines), 0);
+	assert_int_equal(lines.count, 1);
+	assert_string_equal(lines.items[0],
+		"pci/" VF ": its interface is in another network namespace (a pod's)");
+}
+
+/* A state file that another version wrote. */
+static void a_record_without_a_number_is_of_any_namespace(void **state)
+{
+	_cleanup_bench_ struct bench bench;
+
+	begin(&bench, *state);
+	take_away(*state, PCI VF "/net/ens1f0v0");
+	assert_non_null(records_add(&bench.records, NETNS_KIND, "device", "pci/" VF, "netns", "3"));
+	netns_restore(&bench.run);
+	assert_int_equal(bench.result.failures, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +296,9 @@ int main(void)
 		folder_test(what_went_from_a_pod_is_listed),
 		folder_test(what_never_went_is_not_listed),
 		cmocka_unit_test(an_interface_elsewhere_is_known_by_its_device),
+		cmocka_unit_test(an_interface_made_on_another_is_known_by_that),
+		folder_test(status_can_list_them),
+		folder_test(a_record_without_a_number_is_of_any_namespace),
 	};
 
 	return cmocka_run_group_tests_name("netns", tests, NULL, NULL);

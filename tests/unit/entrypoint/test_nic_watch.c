@@ -260,7 +260,7 @@ static void status_has_it_while_the_container_runs(void **state)
 	alive = status_json(folder);
 	assert_string_equal(alive, "{\"nic\":{\"mode\":\"precompiled\",\"swap\":\"loaded\","
 				   "\"went\":[],\"missing\":[],\"unrestored\":[],"
-				   "\"parameters\":[],\"replaced\":[]}}");
+				   "\"parameters\":[],\"replaced\":[],\"in_pods\":[]}}");
 }
 
 int main(void)
