@@ -18,9 +18,6 @@
 /* What one device may take to come is at least this. */
 #define BIND_LEAST_MS 1000
 
-/* Ours, in the inventory. */
-#define OWN_FOLDER ".slipway"
-
 static const char *const modes[] = {
 	[NIC_PRECOMPILED] = "precompiled",
 	[NIC_SOURCES] = "sources",
@@ -151,7 +148,9 @@ static void check_inventory(struct nic_inputs *inputs, int root_fd)
 	_cleanup_close_ int fd = -1;
 	struct mountinfo mount;
 	struct error why = { "" };
+	struct stat status;
 
+	inputs->is_inventory_roots = false;
 	if (!*inputs->inventory || !fs_exists(root_fd, inputs->inventory) ||
 		(mountinfo_find(root_fd, inputs->inventory, &mount) == 0 && mount.of_root)) {
 		(void) snprintf(inputs->unused, sizeof(inputs->unused), "is no folder of the host");
@@ -161,17 +160,21 @@ static void check_inventory(struct nic_inputs *inputs, int root_fd)
 	if (inventory_fd < 0) {
 		(void) error_set_errno(&why, inventory_fd, "it cannot be opened");
 	} else {
-		fd = open_owned(inventory_fd, OWN_FOLDER, O_RDONLY | O_DIRECTORY, &why);
+		fd = open_owned(inventory_fd, INVENTORY_FOLDER, O_RDONLY | O_DIRECTORY, &why);
 		/* Made at once where it is not there: in a folder with the sticky bit it could be
 		 * any user's by the time that it is written to. */
-		if (fd == -ENOENT && mkdirat(inventory_fd, OWN_FOLDER, 0700) < 0 && errno != EEXIST)
-			(void) error_set_errno(&why, -errno, OWN_FOLDER " cannot be made");
+		if (fd == -ENOENT && mkdirat(inventory_fd, INVENTORY_FOLDER, 0700) < 0 &&
+			errno != EEXIST)
+			(void) error_set_errno(&why, -errno, INVENTORY_FOLDER " cannot be made");
 		else if (fd == -ENOENT)
-			fd = open_owned(inventory_fd, OWN_FOLDER, O_RDONLY | O_DIRECTORY, &why);
+			fd = open_owned(
+				inventory_fd, INVENTORY_FOLDER, O_RDONLY | O_DIRECTORY, &why);
 	}
 	if (fd < 0)
 		(void) snprintf(
 			inputs->unused, sizeof(inputs->unused), "is not used, %.255s", why.text);
+	else
+		inputs->is_inventory_roots = fstat(inventory_fd, &status) == 0 && is_owned(&status);
 }
 
 int nic_inputs_read(
@@ -204,7 +207,7 @@ int nic_inputs_read(
 		inputs->shown_sources = NULL;
 	if (asprintf(&inputs->journal_folder, "%s%s",
 		    *inputs->unused ? NIC_STATE_FOLDER : inputs->inventory,
-		    *inputs->unused ? "" : "/" OWN_FOLDER) < 0)
+		    *inputs->unused ? "" : "/" INVENTORY_FOLDER) < 0)
 		inputs->journal_folder = NULL;
 	return inputs->shown_sources && inputs->journal_folder
 		       ? 0

@@ -20,6 +20,14 @@
 /* A card with 512 VFs that does not come back is one fault, not 512. */
 #define UNRESTORED_MAX 200
 
+/*
+ * It lies beside our folder in the inventory: a start of the stock image deletes every folder there
+ * but the running kernel's, and leaves files (doca-driver-build entrypoint/internal/driver/
+ * driver.go, cleanupDriverInventory()). Older images had it in the folder, and so has an inventory
+ * that others may add files to.
+ */
+#define BESIDE INVENTORY_FOLDER "-network.journal"
+
 #define MARK_SIZE 128
 
 /* ---- the file */
@@ -41,10 +49,14 @@ static bool mark_of(int root_fd, const char *path, char mark[MARK_SIZE])
 static int check_owner(int root_fd, const char *path, struct error *why)
 {
 	_cleanup_close_ int fd = -1;
+	const char *slash = strrchr(path, '/');
 	char folder[PATH_MAX];
 
 	(void) snprintf(folder, sizeof(folder), "%s", path);
-	fd = nic_open_owned(root_fd, dirname(folder), path, why);
+	if (slash && strcmp(slash + 1, BESIDE) == 0) /* as if it were the folder */
+		fd = nic_open_owned(root_fd, folder, path, why);
+	else
+		fd = nic_open_owned(root_fd, dirname(folder), path, why);
 	return fd < 0 ? fd : 0;
 }
 
@@ -63,18 +75,29 @@ static bool is_to_restore(
 char *nic_network_path(const struct nic *nic, bool *ret_saved)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
+	const char *folder = nic->inputs.journal_folder;
+	_cleanup_free_ char *beside = NULL;
+	_cleanup_free_ char *inside = NULL;
 	int root_fd = nic->role.root_fd;
 	struct error ignored;
-	char *path;
 
 	(void) !journal_read(root_fd, &journal, &ignored);
 	*ret_saved = journal.network && is_to_restore(root_fd, &journal, journal.network, &ignored);
 	if (*ret_saved)
 		return TAKE_PTR(journal.network);
-	if (asprintf(&path, "%s/network.journal", nic->inputs.journal_folder) < 0)
+	if (asprintf(&inside, "%s/network.journal", folder) < 0)
+		inside = NULL;
+	if (asprintf(&beside, "%s-network.journal", folder) < 0)
+		beside = NULL;
+	if (!inside || !beside)
 		return NULL;
-	*ret_saved = is_to_restore(root_fd, &journal, path, &ignored);
-	return path;
+	*ret_saved = true;
+	if (is_to_restore(root_fd, &journal, beside, &ignored))
+		return TAKE_PTR(beside);
+	if (is_to_restore(root_fd, &journal, inside, &ignored))
+		return TAKE_PTR(inside);
+	*ret_saved = false;
+	return nic->inputs.is_inventory_roots ? TAKE_PTR(beside) : TAKE_PTR(inside);
 }
 
 bool nic_network_is_distrusted(int root_fd, struct error *why)

@@ -30,6 +30,9 @@ enum nic_mode { NIC_PRECOMPILED, NIC_SOURCES };
 
 const char *nic_mode_name(enum nic_mode mode);
 
+/* Ours, in the inventory. */
+#define INVENTORY_FOLDER ".slipway"
+
 /*
  * contract.h has the names of the variables; Mellanox/doca-driver-build
  * entrypoint/internal/config/config.go the defaults.
@@ -47,17 +50,18 @@ struct nic_inputs {
 	struct strv blacklist;         /* OFED_BLACKLIST_MODULES */
 	struct strv invalid_auxiliary; /* words of it that are no names */
 	/* Paths relative to the root. */
-	char *ready_file;     /* DRIVER_READY_PATH */
-	char *lock_file;      /* LOCK_FILE_PATH */
-	char *drivers_mount;  /* MLX_DRIVERS_MOUNT */
-	char *sources;        /* SHARED_KERNEL_HEADERS_DIR: what is shown to the GPU side */
-	char *shown_sources;  /* where: that path below drivers_mount */
-	char *udev_rules;     /* MLX_UDEV_RULES_FILE */
-	char *blacklist_file; /* OFED_BLACKLIST_MODULES_FILE */
-	char *inventory;      /* NVIDIA_NIC_DRIVERS_INVENTORY_PATH, or "" */
-	char *journal_folder; /* below the inventory, on the host's disk; else NIC_STATE_FOLDER */
-	uint32_t bind_ms;     /* BIND_DELAY_SEC, an upper bound here */
-	char unused[280];     /* why the inventory is not used ("is no folder …"), or "" */
+	char *ready_file;        /* DRIVER_READY_PATH */
+	char *lock_file;         /* LOCK_FILE_PATH */
+	char *drivers_mount;     /* MLX_DRIVERS_MOUNT */
+	char *sources;           /* SHARED_KERNEL_HEADERS_DIR: what is shown to the GPU side */
+	char *shown_sources;     /* where: that path below drivers_mount */
+	char *udev_rules;        /* MLX_UDEV_RULES_FILE */
+	char *blacklist_file;    /* OFED_BLACKLIST_MODULES_FILE */
+	char *inventory;         /* NVIDIA_NIC_DRIVERS_INVENTORY_PATH, or "" */
+	char *journal_folder;    /* in the inventory, on the host's disk; else NIC_STATE_FOLDER */
+	bool is_inventory_roots; /* it is used, and no other user may add files to it */
+	uint32_t bind_ms;        /* BIND_DELAY_SEC, an upper bound here */
+	char unused[280];        /* why the inventory is not used ("is no folder …"), or "" */
 };
 
 /* Makes the journals' folder in an inventory that has none. nic_inputs_free() in any case. */

@@ -30,12 +30,12 @@ setup_file() {
 power_comes_and_a_start_fails() {
     run_nic_kill --node-disk "$1" <<'CASE'
 node_disk
-ls -l /var/opt/mofed-container/inventory/.slipway/network.journal
+ls -l /var/opt/mofed-container/inventory/.slipway-network.journal
 echo "options netdevsim devices=many" >/etc/modprobe.d/zz-bad.conf
 start nic:nic-1
 [ "$(wait_exit nic 120)" != 0 ] || fail "a value that the kernel refuses was taken"
 container_log_has nic "^.*kept for the next start" || fail "it is not reported that the state is kept"
-[ -e /var/opt/mofed-container/inventory/.slipway/network.journal ] || fail "the journal is gone"
+[ -e /var/opt/mofed-container/inventory/.slipway-network.journal ] || fail "the journal is gone"
 rm /etc/modprobe.d/zz-bad.conf
 CASE
     [ "$status" -eq 0 ]
@@ -57,6 +57,9 @@ CASE
     [ -z "${2:-}" ] || power_comes_and_a_start_fails "$disk"
     run_nic_kill --node-disk "$disk" <<'CASE'
 node_disk
+# As a start of the stock image does (driver.go, cleanupDriverInventory()): each folder but the running kernel's.
+find /var/opt/mofed-container/inventory -mindepth 1 -maxdepth 1 -type d ! -name "$(uname -r)" -exec rm -rf {} +
+refute "our folder is not gone" [ -e /var/opt/mofed-container/inventory/.slipway ]
 for link in /etc/modprobe.d/* /etc/udev/rules.d/*; do
     [ ! -L "$link" ] || refute "$link leads somewhere" [ -e "$link" ]
 done
@@ -66,7 +69,7 @@ wait_ready nic 120
 expect "netdevsim is not the image's" is_of nic-1 netdevsim
 card_facts >/tmp/now
 diff /vm/node/before /tmp/now || fail "the cards are not what they were"
-[ ! -e /var/opt/mofed-container/inventory/.slipway/network.journal ] || fail "the journal is still there"
+[ ! -e /var/opt/mofed-container/inventory/.slipway-network.journal ] || fail "the journal is still there"
 refute "the blacklist is still there" [ -L /etc/modprobe.d/blacklist-ofed-modules.conf ]
 ip -4 -o address show dev nic1 | grep -q 203.0.113.1
 stop_clean nic

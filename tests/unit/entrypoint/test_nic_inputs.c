@@ -210,9 +210,12 @@ static void an_inventorys_own_folder_is_made_at_once(void **state)
 	assert_int_equal(fstatat(folder->fd, "mnt/drivers-inventory/.slipway", &own, 0), 0);
 	assert_int_equal(own.st_mode & 07777, 0700);
 	assert_int_equal(own.st_uid, geteuid());
+	assert_false(inputs.is_inventory_roots);
 	nic_inputs_free(&inputs);
+	assert_int_equal(fchmodat(folder->fd, "mnt/drivers-inventory", 0755, 0), 0);
 	assert_int_equal(read_all(folder, &inputs, NULL, &error), 0);
 	assert_string_equal(inputs.unused, "");
+	assert_true(inputs.is_inventory_roots);
 }
 
 /* Whatever it is that hinders the look. */

@@ -11,6 +11,8 @@
 
 #define THERE "inventory/.slipway/network.journal"
 #define HERE  "elsewhere/network.journal"
+/* Where the stock image, which removes folders from its inventory, leaves it. */
+#define BESIDE "inventory/.slipway-network.journal"
 
 static char here[] = "elsewhere", there[] = "inventory/.slipway";
 
@@ -100,6 +102,36 @@ static void a_state_that_others_can_have_written_is_skipped(void **state)
 	assert_true(fs_exists(folder->fd, "planted"));
 }
 
+static void the_state_lies_beside_the_folder_where_the_inventory_is_roots(void **state)
+{
+	const struct folder *folder = *state;
+	struct nic nic = container(folder, there), other = container(folder, here);
+	struct error error = { "" };
+
+	folder_subfolder(folder, NIC_STATE_FOLDER);
+	folder_subfolder(folder, there);
+	expect_path(&nic, THERE);
+	nic.inputs.is_inventory_roots = true;
+	expect_path(&nic, BESIDE);
+	assert_true(nic_network_is_whole(&nic));
+	/* An older image's, of before the node booted. */
+	folder_write_text(folder, THERE, "state");
+	expect_path(&nic, THERE);
+	assert_false(nic_network_is_whole(&nic));
+	assert_int_equal(unlinkat(folder->fd, THERE, 0), 0);
+	assert_int_equal(nic_network_begin(&nic, BESIDE, &error), 0);
+	folder_write_text(folder, BESIDE, "state");
+	expect_path(&nic, BESIDE);
+	assert_false(nic_network_is_whole(&nic));
+	expect_path(&other, BESIDE);
+	assert_int_equal(fchmodat(folder->fd, BESIDE, 0666, 0), 0);
+	assert_true(nic_network_is_whole(&nic));
+	assert_int_equal(fchmodat(folder->fd, BESIDE, 0644, 0), 0);
+	assert_int_equal(fchmodat(folder->fd, "inventory", 0777, 0), 0);
+	assert_true(nic_network_is_whole(&nic));
+	assert_true(nic_network_is_distrusted(folder->fd, &error));
+}
+
 /* Of a path that is not below the folder nothing is cut off. */
 static void what_is_beside_the_folder_is_not_opened(void **state)
 {
@@ -154,6 +186,7 @@ int main(void)
 		folder_test(an_earlier_containers_state_is_found_where_that_one_had_it),
 		folder_test(one_that_is_done_but_cannot_be_removed_is_done),
 		folder_test(a_state_that_others_can_have_written_is_skipped),
+		folder_test(the_state_lies_beside_the_folder_where_the_inventory_is_roots),
 		folder_test(what_is_beside_the_folder_is_not_opened),
 		folder_test(a_failed_save_keeps_modules_where_they_are),
 	};

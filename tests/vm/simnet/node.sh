@@ -53,7 +53,7 @@ expect_nic_serves() {
     [ -e /run/mellanox/drivers/.driver-ready ] || fail "no .driver-ready"
     expect_state /tmp/before "the network is not what it was"
     refute "the blacklist is still there" [ -L /etc/modprobe.d/blacklist-ofed-modules.conf ]
-    refute "the journal is still there" [ -e /var/opt/mofed-container/inventory/.slipway/network.journal ]
+    refute "the journal is still there" [ -e /var/opt/mofed-container/inventory/.slipway-network.journal ]
 }
 
 # expect_inbox: after a stop that gives the node's own driver back.
