@@ -352,6 +352,23 @@ int journal_enter(int root_fd, enum phase phase, const struct strv *coming, stru
 	return journal_write_phase(root_fd, &journal, phase, error);
 }
 
+int journal_forget_absent(int root_fd, const struct strv *names, struct error *error)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	struct strv *const lists[] = { &journal.pending.load, &journal.own.load };
+	bool is_changed = false;
+	int r = journal_read(root_fd, &journal, error);
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(lists); i++)
+		for (size_t k = lists[i]->count; k-- > 0;)
+			if (strv_contains(names, lists[i]->items[k]) &&
+				!sysmodule_exists(root_fd, lists[i]->items[k])) {
+				strv_remove(lists[i], k);
+				is_changed = true;
+			}
+	return r == 0 && is_changed ? journal_write(root_fd, &journal, error) : r;
+}
+
 /*
  * Modules of @plan that are new came after those already listed, and may depend on them: they are
  * put before them, to be unloaded first and loaded last. A module that the killed container

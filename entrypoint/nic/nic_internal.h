@@ -158,6 +158,9 @@ bool journal_knows_own(const struct journal *journal);
  * it may insert besides pending.load; NULL: nothing. */
 int journal_enter(
 	int root_fd, enum phase phase, const struct strv *coming, struct error *error) _must_check_;
+/* Takes out those of @names that were to be inserted and are not there: the host may load them
+ * later for itself. */
+int journal_forget_absent(int root_fd, const struct strv *names, struct error *error) _must_check_;
 int journal_write_phase(
 	int root_fd, struct journal *journal, enum phase phase, struct error *error) _must_check_;
 

@@ -495,6 +495,7 @@ int nic_swap_dependents(struct action *action)
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
 	_cleanup_strv_ struct strv missing = { 0 };
 	_cleanup_strv_ struct strv coming = { 0 };
+	struct error why = { "" };
 	int r = swap_open(&swap, action);
 
 	if (r < 0)
@@ -510,6 +511,8 @@ int nic_swap_dependents(struct action *action)
 	if (swap_load_dependents(&swap, true, &missing) < 0)
 		return nic_no_memory(action);
 	load_auxiliary(&swap);
+	if (journal_forget_absent(swap.root_fd, &coming, &why) < 0)
+		nic_note(action, "%s", why.text);
 	return 0;
 }
 

@@ -35,6 +35,7 @@ static const char *const names[] = { "ib_uverbs", "mlx5_core", "fwctl", "mlx5_fw
 
 static unsigned places_left; /* until this process is killed; 0: it is not */
 static struct folder root = { .fd = -1 };
+static bool is_fwctl_refused;
 
 static void place(void)
 {
@@ -92,6 +93,8 @@ static int kernel_inserts(int fd)
 			return -EEXIST;
 		if (module % 2 && !is_loaded(names[module - 1]))
 			return -ENOENT;
+		if (module == OF_NODE && is_fwctl_refused)
+			return -ENOEXEC;
 		place();
 		show_loaded(module, is_hosts ? HOST : OURS);
 		place();
@@ -499,6 +502,23 @@ static void what_an_older_slipway_left_is_recovered_wherever_it_was_killed(void 
 	}
 }
 
+/* What the host loads for itself later must not go when the node's own driver comes back. */
+static void what_was_not_inserted_is_not_in_the_journal(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_journal_ struct journal journal = { 0 };
+	struct error error = { "" };
+
+	clear_node(folder);
+	is_fwctl_refused = true;
+	assert_int_equal(run(folder, start, 0), 0);
+	is_fwctl_refused = false;
+	assert_int_equal(journal_read(folder->fd, &journal, &error), 0);
+	assert_true(strv_contains(&journal.own.load, "mlx5_core"));
+	assert_false(strv_contains(&journal.own.load, "fwctl"));
+	assert_false(strv_contains(&journal.own.load, "mlx5_fwctl"));
+}
+
 /* The journal was damaged after the start: an undo leaves the driver that works. */
 static int undo_without_journal(struct container *container)
 {
@@ -528,6 +548,7 @@ int main(void)
 		folder_test(a_start_that_was_killed_anywhere_is_rolled_back_by_one_that_fails),
 		folder_test(a_rollback_that_was_killed_anywhere_is_gone_on_with),
 		folder_test(what_an_older_slipway_left_is_recovered_wherever_it_was_killed),
+		folder_test(what_was_not_inserted_is_not_in_the_journal),
 		folder_test(a_damaged_journal_has_nothing_pending),
 	};
 
