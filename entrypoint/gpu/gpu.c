@@ -10,6 +10,7 @@
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/modset.h"
+#include "entrypoint/role/mounts.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/role/roles.h"
 
@@ -42,11 +43,15 @@ static int report_not_ready(struct action *action)
  */
 static int clear_stale(struct action *action)
 {
-	const struct role *role = action->role;
+	struct role *role = action->role;
+	struct error why = { "" };
 	int r = role_expect_shared(action, CONTRACT_NVIDIA_RUN);
 
 	if (r < 0)
 		return r;
+	/* The operator mounts OFED's sources by themselves and the folder above them, too. */
+	if (rootfs_uncover(role->root_fd, CONTRACT_OFED_SOURCES, &why) < 0)
+		role_note(role, "%s", why.text);
 	r = fs_mkdir_parents(role->root_fd, CONTRACT_VALIDATIONS, 0755);
 	if (r < 0)
 		return action_fail(action, REASON_MOUNT_FAILED, r, "/%s: %s", CONTRACT_VALIDATIONS,

@@ -213,6 +213,14 @@ static int unmount_times(const char *path, int times, struct error *error)
 	return 0;
 }
 
+int rootfs_uncover(int root_fd, const char *target, struct error *error)
+{
+	char path[PATH_MAX];
+
+	(void) snprintf(path, sizeof(path), "/%s", target);
+	return unmount_times(path, mountinfo_count(root_fd, target) - 1, error);
+}
+
 /* Shows what is at @staged; what is mounted at @target already is replaced. */
 static int export_staged(int root_fd, const char *staged, const char *target, struct error *error)
 {

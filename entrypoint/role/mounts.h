@@ -30,6 +30,13 @@ int mountinfo_find(int root_fd, const char *path, struct mountinfo *ret);
 int rootfs_detach(const char *target, struct error *error);
 
 /*
+ * Unmounts what lies over the lowest mount at @target. Of a container that has mounted both a
+ * folder and, by itself, what another one shows in it: the second is a copy of what was shown when
+ * it began, and hides what takes its place; the lowest is the first one's, and is replaced.
+ */
+int rootfs_uncover(int root_fd, const char *target, struct error *error);
+
+/*
  * Binds the folder @source over @target, which is made. One mount, without those below @source.
  * What is mounted there already is replaced without a gap, as rootfs_export() does.
  */

@@ -119,3 +119,46 @@ expect_loaded mlx5_core mlx5_ib ib_core
 CASE
     [ "$status" -eq 0 ]
 }
+
+# The GPU operator mounts OFED's sources themselves, HostToContainer, beside the folder above them.
+@test "a GPU container that has mounted OFED's sources sees the next NIC container's, also another image's" {
+    VM_TIMEOUT=300 run_case <<'CASE'
+. /test/drivers.sh
+simulate
+sources=/run/mellanox/drivers/usr/src
+symvers=$sources/ofa_kernel/default/Module.symvers
+start nic
+wait_ready nic 90
+start gpu GPU_DIRECT_RDMA_ENABLED=true
+wait_ready gpu 90
+
+# follows CONTAINER: what it sees is shown by the NIC container that runs.
+follows() {
+    exec_in nic touch "/usr/src/mark.$round"
+    exec_in "$1" cat "$symvers" | cmp - "$symvers" || fail "$1 has other symvers in round $round"
+    exec_in "$1" test -e "$sources/mark.$round" || fail "$1 sees a dead container's sources in round $round"
+}
+
+# The kubelet removes a container that has ended.
+restart() {
+    kill_hard nic
+    wait_exit nic 10
+    start "$@"
+    wait_ready nic 90
+    rm -r "/vm/containers/nic/$((round - 1))/upper"
+}
+
+round=1
+follows gpu
+for round in 2 3; do
+    restart nic
+    expect_nic_serves
+    follows gpu
+done
+round=4
+restart nic:nic-other
+expect_nic_serves
+follows gpu
+CASE
+    [ "$status" -eq 0 ]
+}
