@@ -371,11 +371,44 @@ static void find_limits(const struct node_build *build, struct build_limits *ret
 }
 
 /*
+ * How much of what the kit has beside the driver is not below @output of the folder: it did not
+ * compile (containers/recipes/nvidia.sh), for a cause that may have passed, as a full disk.
+ */
+static size_t count_lacking(const struct node_build *build, int dir_fd, const char *output)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	size_t count = 0;
+
+	if (strcmp(build->request->recipe, "nvidia") != 0 ||
+		fs_list(build->request->root_fd, NODE_KIT_FOLDER "/addons", &names) < 0)
+		return 0;
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_free_ char *modules = xasprintf("%slib/modules/%s/updates/%s", output,
+			build->request->krel, names.items[i]);
+
+		count += !fs_exists(dir_fd, modules);
+	}
+	return count;
+}
+
+/* Makes room for what was made in the folder where what is kept by its name has less. */
+static void remove_lesser(const struct node_build *build, int folder_fd)
+{
+	_cleanup_close_ int kept_fd = -1;
+	struct error ignored;
+
+	if (node_cache_find(&build->cache, NODE_MODULES, build->name, &build->inputs, &kept_fd,
+		    &ignored) == 0 &&
+		count_lacking(build, kept_fd, "") > count_lacking(build, folder_fd, "output/"))
+		(void) node_cache_remove(&build->cache, NODE_MODULES, build->name);
+}
+
+/*
  * Runs the recipe in @folder of the cache with as many compilers at once as the container has room
  * for, and keeps what it made.
  */
-static int compile(
-	const struct node_build *build, const char *folder, int folder_fd, struct error *error)
+static int compile(const struct node_build *build, const char *what, const char *folder,
+	int folder_fd, struct error *error)
 {
 	struct node_recipe recipe = { .build = build, .work_fd = folder_fd };
 	const struct build_limits *limits = &recipe.limits;
@@ -384,7 +417,7 @@ static int compile(
 	int status, r;
 
 	find_limits(build, &recipe.limits);
-	node_build_note(build, "compiling driver %s for %s with %s: %u job%s at once: %s",
+	node_build_note(build, "compiling %s %s for %s with %s: %u job%s at once: %s", what,
 		build->version, build->request->krel, build->compiler, limits->jobs,
 		limits->jobs == 1 ? "" : "s", limits->why);
 	status = run_recipe(&recipe, log_path, error);
@@ -400,6 +433,7 @@ static int compile(
 			log_path);
 	if (status > 0)
 		return recipe_failed(build, status, log_path, error);
+	remove_lesser(build, folder_fd);
 	r = node_cache_keep(
 		&build->cache, NODE_MODULES, folder, folder_fd, build->name, &build->inputs);
 	if (r < 0)
@@ -430,6 +464,32 @@ static int find_set(const struct node_build *build, int *ret_fd)
 	return r == 0 ? 0 : -ENOENT;
 }
 
+/* With what it lacks beside the driver compiled now, or as it is. */
+static void complete_set(const struct node_build *build, int *set_fd)
+{
+	_cleanup_close_ int folder_fd = -1;
+	_cleanup_close_ int fd = -1;
+	struct error why = { "" };
+	char folder[NAME_MAX];
+	int r = node_cache_begin(&build->cache, folder, &folder_fd);
+
+	if (r < 0)
+		return;
+	r = copy_tree_apart(*set_fd, ".", folder_fd, "output");
+	if (r == 0)
+		r = compile(build, "what it lacks beside driver", folder, folder_fd, &why);
+	else
+		(void) error_set_errno(&why, r, "%s", build->cache.path);
+	if (r < 0) {
+		node_build_note(build, "%s", why.text);
+		node_build_discard(build, &build->cache, folder);
+	} else if (node_cache_find(&build->cache, NODE_MODULES, build->name, &build->inputs, &fd,
+			   &why) == 0) {
+		cleanup_close(set_fd);
+		*set_fd = TAKE_FD(fd);
+	}
+}
+
 static int make_set(struct node_build *build, int *ret_fd, struct error *error)
 {
 	_cleanup_close_ int folder_fd = -1;
@@ -439,13 +499,16 @@ static int make_set(struct node_build *build, int *ret_fd, struct error *error)
 
 	node_cache_sweep(&build->cache, 0);
 	if (find_set(build, ret_fd) == 0 ||
-		(node_build_leave_read_only(build) && find_set(build, ret_fd) == 0))
+		(node_build_leave_read_only(build) && find_set(build, ret_fd) == 0)) {
+		if (count_lacking(build, *ret_fd, ""))
+			complete_set(build, ret_fd);
 		return 0;
+	}
 	r = node_cache_begin(&build->cache, folder, &folder_fd);
 	if (r < 0)
 		return error_set(error, r, "%s: %s: is there room on the host?", build->cache.path,
 			strerror(-r));
-	r = compile(build, folder, folder_fd, error);
+	r = compile(build, "driver", folder, folder_fd, error);
 	if (r < 0) {
 		node_build_discard(build, &build->cache, folder);
 		return r;

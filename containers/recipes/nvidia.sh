@@ -106,12 +106,14 @@ install_headers() {
     sed "s#\t$modules/#\t#" "$file" | LC_ALL=C sort -u >"$folder/Module.symvers"
 }
 
-# On a node: what a kit has beside the driver that is bound to it. The driver is worth having without one that fails.
+# On a node: what a kit has beside the driver that is bound to it. The driver is worth having without one that fails; the
+# next start has the set as its output, and tries that one again.
 compile_addons() {
     local folder name work
     for folder in "${SLIPWAY_ADDONS:-/nowhere}"/*/; do
         [[ -d $folder ]] || continue
         name=$(basename "$folder")
+        [[ ! -d $SLIPWAY_OUTPUT/lib/modules/$SLIPWAY_KREL/updates/$name ]] || continue
         work=$SLIPWAY_WORK/$name
         mkdir -p "$work/work" "$work/output"
         env SLIPWAY_SOURCE="$folder/source" SLIPWAY_PATCHES="$folder/patches" SLIPWAY_NVIDIA="$SLIPWAY_OUTPUT" \
@@ -128,6 +130,11 @@ compile_addons() {
 main() {
     require_inputs
     require_kernel_tree
+    if [[ -f $SLIPWAY_OUTPUT/set.conf ]]; then
+        compile_addons
+        settle_output
+        return
+    fi
     step "copy the source"
     copy_source "$tree"
     find_layout
