@@ -96,6 +96,8 @@ void gpu_report_ignored_env(struct role *role);
  * SLIPWAY_STRICT_PARAMETERS it is REASON_BAD_PARAMETER, too.
  */
 int gpu_parameters(struct action *action);
+/* The same without its notes: the start comes to gpu_parameters() later. */
+int gpu_early_parameters(struct action *action);
 
 /* ---- devices.c: the node's NVIDIA PCI devices, and who else drives them */
 

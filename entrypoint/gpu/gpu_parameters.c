@@ -226,3 +226,15 @@ int gpu_parameters(struct action *action)
 		r = role_list_write(role, ROLE_UNKNOWN_LIST, &unknown, &action->error);
 	return action_reason(action, REASON_MOUNT_FAILED, r);
 }
+
+int gpu_early_parameters(struct action *action)
+{
+	struct worker *worker = action->worker;
+	struct worker silent = { .fd = -1 };
+	int r;
+
+	action->worker = &silent;
+	r = gpu_parameters(action);
+	action->worker = worker;
+	return r;
+}

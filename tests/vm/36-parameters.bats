@@ -95,6 +95,25 @@ CASE
     [ "$status" -eq 0 ]
 }
 
+@test "a parameter that does not exist is reported once in a start that waits for OFED" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+mkdir /vm/drivers
+echo NVreg_EnableStreamMemOP=1 >/vm/drivers/nvidia.conf
+start gpu GPU_DIRECT_RDMA_ENABLED=true
+wait_log gpu 'waiting wait-ofed' 30
+exec_in gpu grep -r NVreg_EnableStreamMemOP=1 /etc/modprobe.d || fail "a startup probe that is nvidia-smi does not find it"
+exec_in gpu slipway-init status | grep -x ' *! NVreg_EnableStreamMemOP=1 has no effect: nvidia has no such parameter'
+start nic
+wait_ready gpu 120
+expect_gpu_serves
+[ "$(container_log gpu | grep -c 'NVreg_EnableStreamMemOP=1" has no effect on nvidia')" = 1 ] || fail "it is not reported once"
+[ "$(container_log gpu | grep -c 'parameters of nvidia: ')" = 1 ] || fail "its parameters are not reported once"
+CASE
+    [ "$status" -eq 0 ]
+}
+
 @test "strict: a parameter that does not exist, and a bad value, end the start; the driver that runs goes on" {
     run_case <<'CASE'
 . /test/drivers.sh
