@@ -50,6 +50,16 @@ use_manifest() {
     use_probes "$manifests/$1"
 }
 
+# use_own_manifest NAME: the same for one of ours, podman/NAME.
+use_own_manifest() {
+    {
+        cat "$vm_folder/podman/gpu-startup-probe.yaml"
+        echo ---
+        sed "s/KREL/$VM_KREL/" "$vm_folder/podman/$1" | awk -f "$vm_folder/podman/resolve.awk"
+    } >"$BATS_TEST_TMPDIR/manifest.yaml"
+    use_probes "$vm_folder/podman/$1"
+}
+
 # use_probes FILE: what the guest's prober runs for the containers of a manifest.
 use_probes() {
     local name

@@ -23,7 +23,7 @@
 # initialDelaySeconds, periodSeconds, timeoutSeconds and failureThreshold, the rest is the command, quoted for a shell;
 # NAME.preStop has the command only.
 
-gpu_pod=nvidia-gpu-driver-ubuntu22.04-7c6d7bd86b-pod
+gpu_pod= # of the one DaemonSet in /case/manifest.yaml: node_up
 nic_pod=mofed-pod
 grace_seconds=30
 probes_folder=/case/probes
@@ -39,6 +39,7 @@ node_up() {
     mount -t tmpfs tmpfs /var/lib/containers
     mkdir -p /run/mellanox/drivers /var/log
     : >/dev/log
+    gpu_pod=$(awk '/^kind: DaemonSet/ { found = 1 } found && /^  name: / { print $2 "-pod"; exit }' /case/manifest.yaml)
 }
 
 # container NAME: what podman calls it.
@@ -49,9 +50,12 @@ container() {
     esac
 }
 
-# With --network=host podman makes no bridge, for which it would want a firewall program.
+# With --network=host podman makes no bridge, for which it would want a firewall program. A manifest with hostNetwork
+# needs none of that: network= before kube_play.
+network=--network=host
 kube_play() {
-    if ! podman kube play --network=host "${1:-/case/manifest.yaml}" >/vm/play 2>&1; then
+    # shellcheck disable=SC2086
+    if ! podman kube play $network "${1:-/case/manifest.yaml}" >/vm/play 2>&1; then
         cat /vm/play >&2
         return 1
     fi
@@ -186,7 +190,7 @@ report_pod() {
     [ "$status" -ne 0 ] || return 0
     cat /vm/play $notes_folder/probes 2>/dev/null || true
     cat /run/nvidia/driver-manager.log 2>/dev/null || true
-    for name in nvidia-driver-ctr nvidia-peermem-ctr mofed-container; do
+    for name in nvidia-driver-ctr nvidia-peermem-ctr nvidia-fs-ctr nvidia-gdrcopy-ctr mofed-container; do
         echo "==> $name"
         kube_logs "$name" | tail -n 40 || true
     done
