@@ -16,10 +16,12 @@
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 
-#define TOOL      "/" FETCH_TOOL
-#define MIRRORS   FETCH_TOOL "/mirrors.ini"
-#define AUTHORITY "/etc/ssl/certs/ca-certificates.crt"
-#define LOG       "log/headers.log"
+#define TOOL        "/" FETCH_TOOL
+#define MIRRORS     FETCH_TOOL "/mirrors.ini"
+#define CATALOGUES  TOOL "/data/kernels/catalogue"
+#define AUTHORITY   "/etc/ssl/certs/ca-certificates.crt"
+#define CERTIFICATE "-----BEGIN CERTIFICATE-----"
+#define LOG         "log/headers.log"
 /* In a kept tree: what uname -v printed on the node when it was fetched for its own kernel. */
 #define FETCHED_FOR "fetched-for"
 /* How the verb begins the line that says why it failed. */
@@ -35,8 +37,6 @@ int fetch_tool_read(int root_fd, struct fetch_tool *ret, struct error *error)
 
 	if (r < 0)
 		return error_set_errno(error, r, TOOL "/tool.conf");
-	if (!fs_exists(root_fd, MIRRORS))
-		return error_set_errno(error, -ENOENT, "/" MIRRORS);
 	conf_value(text, "os", ret->os, sizeof(ret->os));
 	conf_value(text, "id", ret->id, sizeof(ret->id));
 	conf_value(text, "version_id", ret->version_id, sizeof(ret->version_id));
@@ -59,15 +59,25 @@ bool fetch_tool_fits(const struct fetch_tool *tool, int host_fd)
 	       (!version[length] || version[length] == '.');
 }
 
-/* Clusters name their proxies in capitals, too, and libcurl reads those not of all. Whom to believe
- * is what the pod says, else the image's own; libcurl's is another machine's. */
-static void list_network(struct strv *environment)
+/* Of those that the pod names, or the image's own: libcurl's is another machine's. Or NULL. */
+static const char *authorities_file(void)
+{
+	const char *bundle = getenv("CURL_CA_BUNDLE");
+
+	if (!bundle || !*bundle)
+		bundle = getenv("SSL_CERT_FILE");
+	if (bundle && *bundle)
+		return bundle;
+	return fs_exists(AT_FDCWD, AUTHORITY) ? AUTHORITY : NULL;
+}
+
+/* Clusters name their proxies in capitals, too, and libcurl reads those not of all. */
+static void list_network(const char *authorities, struct strv *environment)
 {
 	static const char *const proxies[][2] = { { "http_proxy", "HTTP_PROXY" },
 		{ "https_proxy", "HTTPS_PROXY" }, { "no_proxy", "NO_PROXY" } };
-	static const char *const authorities[] = { "CURL_CA_BUNDLE", "SSL_CERT_FILE",
-		"SSL_CERT_DIR" };
-	bool chosen = false;
+	static const char *const names[] = { "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR" };
+	bool chosen = authorities;
 
 	for (size_t i = 0; i < ARRAY_SIZE(proxies); i++) {
 		const char *value = getenv(proxies[i][0]);
@@ -77,35 +87,97 @@ static void list_network(struct strv *environment)
 		if (value && *value)
 			xstrv_pushf(environment, "%s=%s", proxies[i][0], value);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(authorities); i++) {
-		const char *value = getenv(authorities[i]);
+	if (authorities)
+		xstrv_pushf(environment, "CURL_CA_BUNDLE=%s", authorities);
+	for (size_t i = authorities ? 2 : 0; i < ARRAY_SIZE(names); i++) {
+		const char *value = getenv(names[i]);
 
 		if (!value || !*value)
 			continue;
 		chosen = true;
-		xstrv_pushf(environment, "%s=%s", authorities[i], value);
+		xstrv_pushf(environment, "%s=%s", names[i], value);
 	}
 	if (!chosen && fs_exists(AT_FDCWD, AUTHORITY))
 		xstrv_push(environment, "SSL_CERT_FILE=" AUTHORITY);
 }
 
-void fetch_command(const struct fetch_tool *tool, const char *krel, const char *folder,
-	struct strv *argv, struct strv *environment)
+void fetch_command(const struct fetch_tool *tool, const struct fetch_place *place, const char *krel,
+	const char *folder, struct strv *argv, struct strv *environment)
 {
-	static const char *const fixed[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C",
-		"SLIPWAY_DATADIR=" TOOL "/data", "SLIPWAY_MIRRORS=/" MIRRORS };
+	static const char *const fixed[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C" };
 	const char *const words[] = { "resolve", "--kernel", krel, "--os", tool->os, "--tree" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		xstrv_push(argv, words[i]);
 	xstrv_pushf(argv, "%s/output", folder);
-	if (*tool->keyring)
-		xstrv_pushf(argv, "--keyring=%s", tool->keyring);
+	if (*place->keyring)
+		xstrv_pushf(argv, "--keyring=%s", place->keyring);
 	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
 		xstrv_push(environment, fixed[i]);
+	xstrv_pushf(environment, "SLIPWAY_DATADIR=%s", place->data);
+	xstrv_pushf(environment, "SLIPWAY_MIRRORS=%s", place->mirrors);
 	xstrv_pushf(environment, "HOME=%s/work", folder);
 	xstrv_pushf(environment, "SLIPWAY_CACHE=%s/work/cache", folder);
-	list_network(environment);
+	list_network(place->authorities, environment);
+}
+
+/* ---- what the operator mounts (repoConfig, certConfig), and what the host has */
+
+/* Is it a file of certificates? Then its text is added. */
+static bool add_authorities(int root_fd, const char *file, struct strv *texts)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (read_in_root(root_fd, file, &text, NULL) < 0 || !strstr(text, CERTIFICATE))
+		return false;
+	xstrv_push(texts, text);
+	return true;
+}
+
+/*
+ * The authorities that are mounted, those of the host, and those that count without them, in one
+ * file. Where there are none but the last, *ret_path is NULL; else the caller frees it.
+ */
+static int write_authorities(
+	const struct node_build *build, const char *folder, char **ret_path, struct error *error)
+{
+	static const char *const mounted[] = { "usr/local/share/ca-certificates",
+		"etc/pki/ca-trust/extracted/pem", "etc/pki/trust/anchors" };
+	static const char *const of_host[] = { "etc/ssl/certs/ca-certificates.crt",
+		"etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem" };
+	const char *usual = authorities_file();
+	_cleanup_free_ char *path = xasprintf("%s/work/authorities.pem", folder);
+	_cleanup_free_ char *joined = NULL;
+	_cleanup_strv_ struct strv texts = { 0 };
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(mounted); i++) {
+		_cleanup_strv_ struct strv names = { 0 };
+
+		(void) !fs_list(build->request->root_fd, mounted[i], &names);
+		for (size_t j = 0; j < names.count; j++) {
+			_cleanup_free_ char *file = xasprintf("%s/%s", mounted[i], names.items[j]);
+
+			/* "..data" is a ConfigMap's own. */
+			if (*names.items[j] != '.' &&
+				!add_authorities(build->request->root_fd, file, &texts))
+				node_build_note(
+					build, "/%s has no certificate in PEM: ignored", file);
+		}
+	}
+	for (size_t i = 0; build->host_fd >= 0 && i < ARRAY_SIZE(of_host); i++)
+		(void) add_authorities(build->host_fd, of_host[i], &texts);
+	*ret_path = NULL;
+	if (!texts.count)
+		return 0;
+	if (usual && *usual == '/')
+		(void) add_authorities(build->request->root_fd, usual, &texts);
+	joined = xstrv_join(&texts, "\n");
+	r = fs_write_atomic(AT_FDCWD, path, joined, strlen(joined), 0644);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	*ret_path = TAKE_PTR(path);
+	return 0;
 }
 
 /* ---- asking, in a child without rights */
@@ -188,7 +260,7 @@ static void take_line(void *context, const char *line)
 
 /* The tree is then @folder/output; all that is printed goes to @log_fd, too. */
 static int resolve_headers(const struct node_build *build, const struct fetch_tool *tool,
-	const char *folder, int log_fd, struct error *error)
+	const struct fetch_place *place, const char *folder, int log_fd, struct error *error)
 {
 	_cleanup_(asking_free) struct asking asking = { .build = build, .log_fd = log_fd };
 	const struct process process = {
@@ -201,7 +273,7 @@ static int resolve_headers(const struct node_build *build, const struct fetch_to
 	};
 	int status;
 
-	fetch_command(tool, build->request->krel, folder, &asking.argv, &asking.environment);
+	fetch_command(tool, place, build->request->krel, folder, &asking.argv, &asking.environment);
 	status = process_run(&process, NULL, error);
 	if (status == -ETIMEDOUT)
 		return error_set(error, status, "no end after %u s: ended. Are its mirrors slow?",
@@ -295,30 +367,144 @@ int fetch_keep(const struct node_build *build, const struct node_cache *scratch,
 
 /* ---- fetching */
 
+/* What was asked so far. */
+struct round {
+	struct node_build *build;
+	const struct fetch_tool *tool;
+	const char *folder; /* absolute */
+	const char *authorities;
+	int log_fd;
+	bool asked;
+	struct error failures;
+};
+
+/* Done (0), or to be asked elsewhere (-EAGAIN), or an error that ends it. */
+static int ask_place(struct round *round, struct fetch_place *place)
+{
+	const struct node_build *build = round->build;
+	const char *os = round->tool->os;
+	const struct error before = round->failures;
+	struct error why = { "" };
+	int r;
+
+	place->authorities = round->authorities;
+	if (!round->asked)
+		node_build_note(build,
+			"neither the host nor this container has headers of %s: asking the lists of "
+			"%s, at %s",
+			build->request->krel, os, place->words);
+	else
+		node_build_note(build, "asking at %s", place->words);
+	r = resolve_headers(build, round->tool, place, round->folder, round->log_fd, &why);
+	if (r == 0 || r == -ENOSPC) {
+		round->failures = why;
+		return r;
+	}
+	if (round->asked)
+		(void) error_set(&round->failures, r, "%.440s; then at %s: %.300s", before.text,
+			place->words, why.text);
+	else
+		(void) error_set(&round->failures, r,
+			"The distribution was asked for them (%s, at %s): %.440s", os, place->words,
+			why.text);
+	round->asked = true;
+	return -EAGAIN;
+}
+
+/* The repositories of the /etc/apt below @root_fd. */
+static int ask_apt(struct round *round, const struct catalogue *os, int root_fd, const char *prefix,
+	const char *name, const char *words)
+{
+	_cleanup_free_ char *keyrings = xstrv_join(&os->repositories[0].keyrings, " ");
+	_cleanup_free_ char *folder = xasprintf("%s/work/%s", round->folder, name);
+	_cleanup_free_ char *data = xasprintf("%s/" APT_DATA, folder);
+	_cleanup_free_ char *mirrors = xasprintf("%s/" APT_MIRRORS, folder);
+	const struct apt_request request = {
+		.build = round->build,
+		.root_fd = root_fd,
+		.prefix = prefix,
+		.os = os,
+		.catalogues = CATALOGUES,
+		.keyrings = *round->tool->keyring ? round->tool->keyring : keyrings,
+		.folder = folder,
+	};
+	struct fetch_place place = {
+		.words = words, .data = data, .mirrors = mirrors, .keyring = ""
+	};
+	int r = apt_sources_write(&request, &round->failures);
+
+	if (r < 0)
+		return r == -ENOENT ? -EAGAIN : r;
+	return ask_place(round, &place);
+}
+
+/*
+ * What the operator mounts is asked first (repoConfig), then what the host's apt has where its
+ * distribution is the image's, then the image's own mirrors.
+ */
+static int ask_places(struct round *round)
+{
+	const struct node_build *build = round->build;
+	const struct fetch_tool *tool = round->tool;
+	_cleanup_(catalogue_free) struct catalogue os = { 0 };
+	struct fetch_place image = {
+		.words = "the mirrors that the image was built with",
+		.data = TOOL "/data",
+		.mirrors = "/" MIRRORS,
+		.keyring = tool->keyring,
+	};
+	int r = catalogue_open(CATALOGUES, tool->os, &os, &round->failures);
+
+	if (r < 0)
+		return -EIO;
+	r = ask_apt(round, &os, build->request->root_fd, "", "container",
+		"the repositories of this container's /etc/apt");
+	if (r == -EAGAIN && build->host_fd >= 0 && fetch_tool_fits(tool, build->host_fd))
+		r = ask_apt(round, &os, build->host_fd, build->request->host, "host",
+			"the repositories of the host's /etc/apt");
+	if (r == -EAGAIN && fs_exists(build->request->root_fd, MIRRORS))
+		r = ask_place(round, &image);
+	if (r != -EAGAIN)
+		return r;
+	return round->asked ? -EIO
+			    : error_set(&round->failures, -ENODATA,
+				      "neither the image nor an /etc/apt names a mirror to ask");
+}
+
 static int fetch_to(struct node_build *build, const struct fetch_tool *tool,
 	const struct node_cache *scratch, const char *folder, struct error *error)
 {
 	_cleanup_close_ int log_fd = openat(
 		build->cache.fd, LOG, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
 	_cleanup_free_ char *path = xasprintf("%s/%s", scratch->path, folder);
+	_cleanup_free_ char *authorities = NULL;
 	const char *on_host = build->cache.lasting ? " on the host" : "";
-	struct error why = { "" };
+	struct round round = { .build = build, .tool = tool, .folder = path, .log_fd = log_fd };
 	int r;
 
 	if (log_fd < 0)
 		return error_set_errno(error, -errno, "%s/" LOG, build->cache.path);
-	r = resolve_headers(build, tool, path, log_fd, &why);
+	r = write_authorities(build, path, &authorities, error);
+	if (r < 0)
+		return r;
+	round.authorities = authorities;
+	r = ask_places(&round);
 	if (r == -ENOSPC)
-		(void) error_prefix(&why, r,
+		(void) error_prefix(&round.failures, r,
 			"no room in the container: some 180 MB are wanted below %s, on the node's disk "
 			"for containers (or is it the pod's limit of ephemeral-storage?)",
 			scratch->path);
+	if (r == -ENODATA)
+		*error = round.failures;
+	else if (r < 0)
+		(void) error_set(error, r, "%.780s; log%s: %.200s/" LOG, round.failures.text,
+			on_host, build->cache.path);
 	if (r < 0)
-		return error_set(error, r, "%.480s; log%s: %.200s/" LOG, why.text, on_host,
-			build->cache.path);
+		return r;
 	r = fetch_keep(build, scratch, folder);
 	return r < 0 ? error_set_errno(error, r,
-			       "they were fetched, but %s%s does not take them (some 80 MB)",
+			       "The distribution was asked, and they were fetched, but %s%s does "
+			       "not take them (some 80 MB)",
 			       build->cache.path, on_host)
 		     : 0;
 }
@@ -335,9 +521,6 @@ static int fetch(struct node_build *build, const struct fetch_tool *tool, struct
 	char folder[NAME_MAX];
 	int r;
 
-	node_build_note(build,
-		"neither the host nor this container has headers of %s: asking the lists of %s",
-		build->request->krel, tool->os);
 	if (build->host_fd >= 0 && !fetch_tool_fits(tool, build->host_fd))
 		node_build_note(build,
 			"the host's os-release is of another distribution than this image's lists "
@@ -357,7 +540,7 @@ static int fetch(struct node_build *build, const struct fetch_tool *tool, struct
 		return r;
 	if (find_kept(build) < 0)
 		return error_set(error, -EIO,
-			"what was fetched are no headers to compile with: the note before says why");
+			"What was fetched are no headers to compile with: the note before says why");
 	node_build_note(build, "headers fetched in %.1f s; kept in %s%s",
 		(double) (clock_monotonic_ms() - begun_ms) / 1000, build->cache.path,
 		build->cache.lasting ? " for the next start" : " of this container only");
@@ -376,11 +559,9 @@ static int ask(struct node_build *build, struct error *error)
 		return error_set(error, -EACCES,
 			"SLIPWAY_NODE_HEADERS=host says that the distribution is not asked");
 	r = fetch(build, &tool, error);
-	return r < 0 ? error_prefix(error, -EIO,
-			       "The distribution was asked for them (%s, at the mirrors that the "
-			       "image was built with)",
-			       tool.os)
-		     : 0;
+	if (r == -ENODATA)
+		return -ENOENT;
+	return r < 0 ? -EIO : 0;
 }
 
 static int find_fetched(struct node_build *build)

@@ -7,6 +7,8 @@
 
 #include "cli/node_build/node_build.h"
 
+#include "kernels/catalogue.h"
+
 #define NODE_KIT_FOLDER "usr/lib/slipway/kit"
 
 /*
@@ -255,16 +257,23 @@ struct fetch_tool {
 	char keyring[256]; /* the keys that count, or "": those that the catalogue names */
 };
 
-/*
- * -ENOENT for an image without such a tool, or without a mirror that a node may ask; -EINVAL for
- * one whose tool.conf names no os.
- */
+/* -ENOENT for an image without such a tool; -EINVAL for one whose tool.conf names no os. */
 int fetch_tool_read(int root_fd, struct fetch_tool *ret, struct error *error);
 /* Is the tool's distribution the host's? Also where the host's os-release tells nothing. */
 bool fetch_tool_fits(const struct fetch_tool *tool, int host_fd);
+
+/* Where it asks. All paths are absolute. */
+struct fetch_place {
+	const char *words;       /* for messages */
+	const char *data;        /* SLIPWAY_DATADIR */
+	const char *mirrors;     /* SLIPWAY_MIRRORS */
+	const char *keyring;     /* whose keys count for all, or "" */
+	const char *authorities; /* of https, or NULL: what the pod or the image says */
+};
+
 /* The verb resolve for a tree as @folder/output, and its whole environment. @folder is absolute. */
-void fetch_command(const struct fetch_tool *tool, const char *krel, const char *folder,
-	struct strv *argv, struct strv *environment);
+void fetch_command(const struct fetch_tool *tool, const struct fetch_place *place, const char *krel,
+	const char *folder, struct strv *argv, struct strv *environment);
 
 /*
  * Sets build->headers to the first that there are: the host's; the container's own (folders that
@@ -281,3 +290,27 @@ int fetch_find_headers(struct node_build *build, struct error *error);
  */
 int fetch_keep(
 	const struct node_build *build, const struct node_cache *scratch, const char *folder);
+
+/*
+ * ---- apt_sources.c: the repositories that a root's /etc/apt names, for resolve. What cannot be
+ * asked (no http, no components, a Signed-By that is not there) is noted and left out.
+ */
+
+#define APT_DATA    "data"
+#define APT_MIRRORS "mirrors.ini"
+
+struct apt_request {
+	const struct node_build *build; /* for notes */
+	int root_fd;                    /* whose /etc/apt it is */
+	const char *prefix;             /* what that root is called in messages: "", "/host" */
+	const struct catalogue *os;     /* the image's, of the folder @catalogues */
+	const char *catalogues;
+	const char *keyrings; /* that may sign where there is no Signed-By */
+	const char *folder;   /* absolute; is made, with APT_DATA and APT_MIRRORS in it */
+};
+
+/* -ENOENT where there is nothing to ask, or @os has no use for apt's repositories. */
+int apt_sources_write(const struct apt_request *request, struct error *error);
+
+/* A file of another root, where links mean what they mean there; at most 1 MiB. */
+int read_in_root(int root_fd, const char *path, char **ret_text, size_t *ret_size);

@@ -78,8 +78,9 @@ int node_tool_open(struct build *build, struct error *error)
 	if (r == 0 && !node_tool_fetches(build))
 		progress_note(&build->context.progress,
 			"no mirror that a node could ask is known (http or https, not of this very "
-			"machine, without a password or certificates of its own): where a node has no headers, the images will "
-			"not fetch them");
+			"machine, without a password or certificates of its own): where a node has no "
+			"headers, the images fetch them only from mirrors that the pod or the node "
+			"names");
 	return r;
 }
 

@@ -38,9 +38,11 @@ setup() {
     # Of this container; its own cache unless a case says otherwise.
     node_cache=/proc/1/root/var/lib/$BATS_TEST_NUMBER
     kept=$folder/host/var/lib/$BATS_TEST_NUMBER
+    servers=()
 }
 
 teardown() {
+    ((${#servers[@]} == 0)) || kill "${servers[@]}"
     stop_host
 }
 
@@ -199,6 +201,115 @@ modules() { echo "$root/upper/usr/lib/modules/$krel"; }
     build >"$BATS_TEST_TMPDIR/out"
     grep -q 'compiling driver' "$BATS_TEST_TMPDIR/out"
     ! grep -q 'asking' "$BATS_TEST_TMPDIR/out" || false
+}
+
+# A mirror of the node's network, which only Debian's headers are on: signed with a key of its own, over http, and over https
+# with an authority of its own. Sets http and https.
+serve_mirror() {
+    local mirror=$BATS_TEST_TMPDIR/mirror hash name version scheme option=()
+    export GNUPGHOME=$BATS_TEST_TMPDIR/gnupg
+    mkdir -p "$mirror/pool" "$mirror/dists/site/main/binary-amd64" "$GNUPGHOME" "$BATS_TEST_TMPDIR/empty/DEBIAN"
+    chmod 700 "$GNUPGHOME"
+    while read -r hash name; do
+        cp "$cache/blobs/sha256/$hash" "$mirror/pool/$name.deb"
+    done < <(jq -r '.packages[] | select(.purpose == "headers") | "\(.sha256) \(.name)"' "$folder/output/lock.json")
+    # Of these only the names count.
+    version=$(jq -r --arg name "linux-headers-$krel" '.packages[] | select(.name == $name) | .version' "$folder/output/lock.json")
+    for name in "linux-image-$krel" linux-compiler-gcc-12-x86; do
+        printf '%s\n' "Package: $name" "Version: $version" "Source: linux-signed-amd64" "Architecture: amd64" "Maintainer: t <t@slipway.invalid>" \
+            "Depends: gcc-12" "Description: test" >"$BATS_TEST_TMPDIR/empty/DEBIAN/control"
+        dpkg-deb --root-owner-group --build "$BATS_TEST_TMPDIR/empty" "$mirror/pool/$name.deb" >/dev/null
+    done
+    (cd "$mirror" && apt-ftparchive packages pool >dists/site/main/binary-amd64/Packages)
+    apt-ftparchive -o APT::FTPArchive::Release::Suite=site -o APT::FTPArchive::Release::Components=main \
+        -o APT::FTPArchive::Release::Architectures=amd64 release "$mirror/dists/site" >"$BATS_TEST_TMPDIR/Release"
+    gpg --batch --quiet --passphrase '' --quick-generate-key 'Site <site@slipway.invalid>' ed25519 sign never
+    gpg --batch --quiet --clearsign --output "$mirror/dists/site/InRelease" "$BATS_TEST_TMPDIR/Release"
+    gpg --batch --quiet --armor --export >"$BATS_TEST_TMPDIR/site.asc"
+    gpgconf --kill all
+    openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=Site -addext subjectAltName=IP:127.0.0.1 -days 2 \
+        -keyout "$BATS_TEST_TMPDIR/site.key" -out "$BATS_TEST_TMPDIR/site.crt" 2>/dev/null
+    nsenter --target "$first" --net ip link set lo up
+    for scheme in http https; do
+        [[ $scheme == http ]] || option=(--tls "$BATS_TEST_TMPDIR/site.crt" "$BATS_TEST_TMPDIR/site.key")
+        rm -f "$BATS_TEST_TMPDIR/port"
+        nsenter --target "$first" --net python3 "$top/tests/cli/httpd.py" --root "$mirror" --port-file "$BATS_TEST_TMPDIR/port" \
+            --log "$BATS_TEST_TMPDIR/$scheme.log" "${option[@]}" </dev/null >/dev/null 2>&1 3>&- &
+        servers+=($!)
+        until [[ -s $BATS_TEST_TMPDIR/port ]]; do sleep 0.1; done
+        printf -v "$scheme" %s "$scheme://127.0.0.1:$(<"$BATS_TEST_TMPDIR/port")/ok"
+    done
+}
+
+# The host without headers, whose network has that mirror and no other.
+use_site() {
+    site_host=$BATS_TEST_TMPDIR/host
+    stop_host
+    cp -al "$folder/host" "$site_host"
+    rm -r "$site_host/usr/src/linux-headers-$krel"
+    start_host "$site_host"
+    serve_mirror
+    kept=$site_host/var/lib/$BATS_TEST_NUMBER
+    cp -al "$image" "$BATS_TEST_TMPDIR/image"
+    image=$BATS_TEST_TMPDIR/image
+}
+
+# mount_file PATH <TEXT: as a ConfigMap puts it into the container.
+mount_file() {
+    mkdir -p "$(dirname "$image/$1")"
+    cat >"$image/$1"
+}
+
+refuse_build() {
+    local ended=0
+    build >"$BATS_TEST_TMPDIR/out" || ended=$?
+    cat "$BATS_TEST_TMPDIR/out"
+    ((ended > 1))
+}
+
+@test "repoConfig: headers come from the repository that is mounted, by the key that it names" {
+    use_site
+    refuse_build
+    grep -q 'The distribution was asked for them (debian12, at the mirrors that the image was built with): none of the ' "$BATS_TEST_TMPDIR/out"
+    # Not signed with a key of Debian's.
+    echo "deb $http site main" | mount_file etc/apt/sources.list.d/site.list
+    refuse_build
+    grep -q "asked for them (debian12, at the repositories of this container's /etc/apt): .*$http.*key.*; then at the mirrors that the image" "$BATS_TEST_TMPDIR/out"
+    echo "deb [trusted=yes] $http site main" | mount_file etc/apt/sources.list.d/site.list
+    refuse_build
+    grep -q 'trusted=yes does not count' "$BATS_TEST_TMPDIR/out"
+    echo "deb [arch=amd64 signed-by=/etc/apt/sources.list.d/site.asc] $http site main" | mount_file etc/apt/sources.list.d/site.list
+    mount_file etc/apt/sources.list.d/site.asc <"$BATS_TEST_TMPDIR/site.asc"
+    build >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    grep -q "headers fetched in .*; kept in /var/lib/$BATS_TEST_NUMBER for the next start" "$BATS_TEST_TMPDIR/out"
+    [[ $(modinfo -F vermagic "$(modules)/updates/nvidia/nvidia.ko") == "$krel "* ]]
+    # Nothing else was asked.
+    ! grep -q 'mirrors that the image' "$BATS_TEST_TMPDIR/out" || false
+}
+
+@test "certConfig: a mirror over https is believed by the authority that is mounted; the host's /etc/apt and authorities count, too" {
+    use_site
+    {
+        printf '%s\n' 'Types: deb' "URIs: $https" 'Suites: site' 'Components: main' 'Signed-By:'
+        sed 's/^$/./; s/^/ /' "$BATS_TEST_TMPDIR/site.asc"
+    } >"$BATS_TEST_TMPDIR/site.sources"
+    mount_file etc/apt/sources.list.d/site.sources <"$BATS_TEST_TMPDIR/site.sources"
+    refuse_build
+    grep -qi "asked for them (debian12, at the repositories of this container's /etc/apt): .*certificate" "$BATS_TEST_TMPDIR/out"
+    mount_file usr/local/share/ca-certificates/site.crt <"$BATS_TEST_TMPDIR/site.crt"
+    build >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    grep -q 'headers fetched in' "$BATS_TEST_TMPDIR/out"
+    # The same on the host, and nothing of it in the container.
+    rm -r "$kept" "$image/etc/apt/sources.list.d/site.sources" "$image/usr/local/share/ca-certificates/site.crt"
+    mkdir -p "$site_host"/etc/{apt/sources.list.d,ssl/certs}
+    cp "$BATS_TEST_TMPDIR/site.sources" "$site_host/etc/apt/sources.list.d/"
+    cp "$BATS_TEST_TMPDIR/site.crt" "$site_host/etc/ssl/certs/ca-certificates.crt"
+    build >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    grep -q "asking the lists of debian12, at the repositories of the host's /etc/apt" "$BATS_TEST_TMPDIR/out"
+    grep -q 'headers fetched in' "$BATS_TEST_TMPDIR/out"
 }
 
 # make_ofed FOLDER CRC: the headers of an OFED as the NIC container shows them, as far as the smallest peermem needs them.

@@ -22,9 +22,6 @@ static void an_image_without_a_tool_has_none(void **state)
 
 	assert_int_equal(fetch_tool_read(folder->fd, &tool, &error), -ENOENT);
 	folder_write_text(folder, CONF, "id=debian\n");
-	/* Nor does one without a mirror that a node may ask. */
-	assert_int_equal(fetch_tool_read(folder->fd, &tool, &error), -ENOENT);
-	folder_write_text(folder, MIRRORS, "[debian]\n");
 	assert_int_equal(fetch_tool_read(folder->fd, &tool, &error), -EINVAL);
 	assert_contains(error.text, "names no os");
 	folder_write_text(folder, CONF, "os=debian12\nid=debian\nversion_id=12\n");
@@ -61,7 +58,12 @@ static void command(const struct fetch_tool *tool, struct strv *argv, struct str
 {
 	strv_free(argv);
 	strv_free(environment);
-	fetch_command(tool, KREL, "/tmp/x", argv, environment);
+	const struct fetch_place place = { .words = "",
+		.data = "/" FETCH_TOOL "/data",
+		.mirrors = "/" MIRRORS,
+		.keyring = tool->keyring };
+
+	fetch_command(tool, &place, KREL, "/tmp/x", argv, environment);
 }
 
 static void it_is_asked_for_one_tree_with_its_own_data(void **state)

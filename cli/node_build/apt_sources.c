@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The repositories of a root's /etc/apt (sources.list(5), both formats) for slipway resolve, which
+ * asks them in the place of the image's mirrors: a catalogue that inherits the image's, with that
+ * one's own repositories switched off, and a mirrors.ini. What cannot be asked is noted.
+ */
+#include "cli/node_build/node_build_internal.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "common/fs.h"
+#include "common/path.h"
+#include "common/xalloc.h"
+#include "kernels/fetch/download.h"
+#include "kernels/krel.h"
+
+#define SOURCES     "etc/apt/sources.list"
+#define PARTS       "etc/apt/sources.list.d"
+#define FILE_LIMIT  ((size_t) 1 << 20)
+#define LIST_PREFIX "mirror+file:"
+#define BLANKS      " \t\r\n"
+/* Of a URL or the components: inih's line, but for the key. */
+#define VALUE_LIMIT 160
+
+/* One line, or one stanza. */
+struct source {
+	struct strv types, uris, suites, components, architectures;
+	char *signed_by; /* files, or a key itself; or NULL */
+	bool disabled;
+	bool trusted;
+};
+
+static void source_free(struct source *source)
+{
+	strv_free(&source->types);
+	strv_free(&source->uris);
+	strv_free(&source->suites);
+	strv_free(&source->components);
+	strv_free(&source->architectures);
+	free(source->signed_by);
+}
+
+struct writer {
+	const struct apt_request *request;
+	const char *file; /* that is read */
+	struct strv catalogue;
+	struct strv mirrors;
+	unsigned count;
+};
+
+/* A URL may have a password in it. */
+static void skip(const struct writer *writer, const char *what, const char *why)
+{
+	_cleanup_free_ char *shown = url_shown(what);
+
+	node_build_note(writer->request->build, "%s/%s: %.200s is not asked: %s",
+		writer->request->prefix, writer->file, shown, why);
+}
+
+int read_in_root(int root_fd, const char *path, char **ret_text, size_t *ret_size)
+{
+	_cleanup_free_ char *real = NULL;
+	int r = chase(root_fd, path, &real);
+
+	return r < 0 ? r : fs_read(root_fd, real, FILE_LIMIT, ret_text, ret_size);
+}
+
+/* ---- what is made of a source */
+
+/* The file with the keys that may sign it; NULL: it was skipped. The caller frees it. */
+static char *keyring_of(const struct writer *writer, const struct source *source)
+{
+	const struct apt_request *request = writer->request;
+	_cleanup_free_ char *path = xasprintf("%s/%u.key", request->folder, writer->count);
+	_cleanup_free_ char *keys = NULL;
+	const char *file = source->signed_by;
+	_cleanup_free_ char *why = NULL;
+	size_t size;
+	int r;
+
+	if (!file)
+		return xstrdup(request->keyrings);
+	if (strstr(file, "BEGIN PGP")) {
+		keys = xstrdup(file);
+		size = strlen(keys);
+	} else {
+		if (*file != '/' || file[strcspn(file, "," BLANKS)]) {
+			skip(writer, source->uris.items[0],
+				"its Signed-By is neither one file nor a key");
+			return NULL;
+		}
+		r = read_in_root(request->root_fd, file + 1, &keys, &size);
+		if (r < 0) {
+			why = xasprintf("its Signed-By %.200s: %s", file, strerror(-r));
+			skip(writer, source->uris.items[0], why);
+			return NULL;
+		}
+	}
+	r = fs_write_atomic(AT_FDCWD, path, keys, size, 0644);
+	if (r < 0) {
+		skip(writer, source->uris.items[0], strerror(-r));
+		return NULL;
+	}
+	return TAKE_PTR(path);
+}
+
+/* The first URL of the file that Debian's cloud images have, or a copy of @uri. */
+static char *url_of(const struct writer *writer, const char *uri)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_strv_ struct strv words = { 0 };
+	const char *path = uri + strlen(LIST_PREFIX);
+
+	if (strncmp(uri, LIST_PREFIX, strlen(LIST_PREFIX)) != 0)
+		return xstrdup(uri);
+	if (read_in_root(writer->request->root_fd, path + strspn(path, "/"), &text, NULL) < 0)
+		return xstrdup(uri);
+	xstrv_split(&words, text, BLANKS);
+	for (size_t i = 0; i < words.count; i++)
+		if (strncmp(words.items[i], "http", 4) == 0)
+			return xstrdup(words.items[i]);
+	return xstrdup(uri);
+}
+
+static void add_repository(struct writer *writer, const char *url, const char *suite,
+	const char *components, const char *keyring)
+{
+	const char *why = NULL;
+
+	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+		why = "neither http nor https";
+	else if (suite[strlen(suite) - 1] == '/' || !*components)
+		why = "a repository without components";
+	else if (strchr(url, '{') || strpbrk(suite, "{;#") || strpbrk(components, "{;#") ||
+		 strlen(url) > VALUE_LIMIT || strlen(components) > VALUE_LIMIT ||
+		 strlen(suite) > VALUE_LIMIT)
+		why = "too long, or with a character that no repository's name has";
+	if (why) {
+		skip(writer, url, why);
+		return;
+	}
+	xstrv_pushf(&writer->catalogue,
+		"[repository apt-%u]\nkind = apt\nmirror = apt-%u\nsuite = %s\ncomponents = %s\n"
+		"keyring = %s\n",
+		writer->count, writer->count, suite, components, keyring);
+	xstrv_pushf(&writer->mirrors, "[apt-%u]\nurl = %s\n", writer->count, url);
+	writer->count++;
+}
+
+static void add_source(struct writer *writer, const struct source *source)
+{
+	_cleanup_free_ char *components = xstrv_join(&source->components, " ");
+	_cleanup_free_ char *keyring = NULL;
+	struct utsname machine;
+
+	if (source->disabled || !strv_contains(&source->types, "deb") || !source->uris.count ||
+		uname(&machine) < 0 ||
+		(source->architectures.count &&
+			!strv_contains(&source->architectures, arch_debian(machine.machine))))
+		return;
+	keyring = keyring_of(writer, source);
+	if (!keyring)
+		return;
+	if (source->trusted)
+		node_build_note(writer->request->build,
+			"%s/%s: trusted=yes does not count: signatures are checked",
+			writer->request->prefix, writer->file);
+	for (size_t i = 0; i < source->uris.count; i++) {
+		_cleanup_free_ char *url = url_of(writer, source->uris.items[i]);
+
+		for (size_t j = 0; j < source->suites.count; j++)
+			add_repository(writer, url, source->suites.items[j], components, keyring);
+	}
+}
+
+/* ---- the two formats */
+
+static void take_field(struct source *source, const char *name, const char *value)
+{
+	const struct {
+		const char *deb822;
+		const char *option;
+		struct strv *list;
+	} lists[] = {
+		{ "Types", "", &source->types },
+		{ "URIs", "", &source->uris },
+		{ "Suites", "", &source->suites },
+		{ "Components", "", &source->components },
+		{ "Architectures", "arch", &source->architectures },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		if (strcasecmp(name, lists[i].deb822) == 0 || strcmp(name, lists[i].option) == 0)
+			xstrv_split(lists[i].list, value, "," BLANKS);
+	if (strcasecmp(name, "Signed-By") == 0 && !source->signed_by)
+		source->signed_by = xstrdup(value);
+	else if (strcasecmp(name, "Enabled") == 0)
+		source->disabled = strcasecmp(value, "no") == 0;
+	else if (strcasecmp(name, "Trusted") == 0)
+		source->trusted = strcasecmp(value, "yes") == 0;
+}
+
+/* deb [arch=amd64 signed-by=/x.gpg] https://… bookworm main contrib */
+static void read_line(struct writer *writer, char *line)
+{
+	_cleanup_(source_free) struct source source = { 0 };
+	_cleanup_strv_ struct strv options = { 0 };
+	_cleanup_strv_ struct strv words = { 0 };
+	char *open, *close;
+
+	line[strcspn(line, "#")] = '\0';
+	open = strchr(line, '[');
+	close = open ? strchr(open, ']') : NULL;
+	if (close) {
+		*close = '\0';
+		xstrv_split(&options, open + 1, BLANKS);
+		memset(open, ' ', (size_t) (close - open) + 1);
+	}
+	for (size_t i = 0; i < options.count; i++) {
+		char *sign = strchr(options.items[i], '=');
+
+		if (!sign)
+			continue;
+		*sign = '\0';
+		take_field(&source, options.items[i], sign + 1);
+	}
+	xstrv_split(&words, line, BLANKS);
+	if (words.count < 3)
+		return;
+	xstrv_push(&source.types, words.items[0]);
+	xstrv_push(&source.uris, words.items[1]);
+	xstrv_push(&source.suites, words.items[2]);
+	for (size_t i = 3; i < words.count; i++)
+		xstrv_push(&source.components, words.items[i]);
+	add_source(writer, &source);
+}
+
+/* Fields of a stanza as deb822(5) has them: a line that begins with a blank goes on. */
+static void read_stanza(struct writer *writer, const struct strv *lines)
+{
+	_cleanup_(source_free) struct source source = { 0 };
+
+	for (size_t i = 0; i < lines->count;) {
+		_cleanup_strv_ struct strv value = { 0 };
+		_cleanup_free_ char *text = NULL;
+		char *line = lines->items[i++];
+		char *colon = strchr(line, ':');
+
+		if (!colon)
+			continue;
+		*colon = '\0';
+		colon += 1 + strspn(colon + 1, BLANKS);
+		if (*colon)
+			xstrv_push(&value, colon);
+		/* " ." stands for an empty line, which a key has after its headers. */
+		for (; i < lines->count && *lines->items[i] == ' '; i++)
+			xstrv_push(&value,
+				strcmp(lines->items[i], " .") == 0 ? "" : lines->items[i] + 1);
+		text = xstrv_join(&value, "\n");
+		take_field(&source, line, text);
+	}
+	add_source(writer, &source);
+}
+
+static void read_text(struct writer *writer, char *text, bool deb822)
+{
+	_cleanup_strv_ struct strv stanza = { 0 };
+	char *line, *next = text;
+
+	while ((line = strsep(&next, "\n"))) {
+		size_t length = strlen(line);
+
+		while (length && strchr(" \t\r", line[length - 1]))
+			line[--length] = '\0';
+		if (!deb822) {
+			read_line(writer, line);
+		} else if (!*line) {
+			read_stanza(writer, &stanza);
+			strv_free(&stanza);
+		} else if (*line != '#') {
+			if (*line == '\t')
+				*line = ' ';
+			xstrv_push(&stanza, line);
+		}
+	}
+	read_stanza(writer, &stanza);
+}
+
+static void read_file(struct writer *writer, const char *path, bool deb822)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = read_in_root(writer->request->root_fd, path, &text, NULL);
+
+	writer->file = path;
+	if (r == 0)
+		read_text(writer, text, deb822);
+	else if (r != -ENOENT)
+		skip(writer, "what is in it", strerror(-r));
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text);
+
+	return length > strlen(end) && strcmp(text + length - strlen(end), end) == 0;
+}
+
+/* ---- what resolve gets */
+
+/* Relative to the request's folder; data/ is what SLIPWAY_DATADIR names. */
+#define CATALOGUE APT_DATA "/kernels/catalogue"
+#define IMAGES    "image" /* whose file the new one inherits */
+
+static int write_file(const struct writer *writer, const char *name, const struct strv *lines)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", writer->request->folder, name);
+	_cleanup_free_ char *text = xstrv_join(lines, "");
+
+	return fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644);
+}
+
+static int write_all(struct writer *writer)
+{
+	const struct apt_request *request = writer->request;
+	const struct catalogue *os = request->os;
+	_cleanup_free_ char *data = xasprintf("%s/" CATALOGUE, request->folder);
+	_cleanup_free_ char *own = xasprintf(CATALOGUE "/%s.ini", os->os);
+	/* By this folder the program knows its data. */
+	_cleanup_free_ char *recipes =
+		xasprintf("%s/" APT_DATA "/containers/recipes", request->folder);
+	int r = fs_mkdir_parents(AT_FDCWD, data, 0755);
+
+	if (r == 0)
+		r = fs_mkdir_parents(AT_FDCWD, recipes, 0755);
+	for (size_t i = 0; i < os->files.count && r == 0; i++) {
+		const char *name = os->files.items[i];
+		bool is_own = strcmp(name, os->os) == 0;
+		_cleanup_free_ char *from = xasprintf("%s/%s.ini", request->catalogues, name);
+		_cleanup_free_ char *to = xasprintf("%s/%s.ini", data, is_own ? IMAGES : name);
+
+		if (symlink(from, to) < 0)
+			r = -errno;
+	}
+	xstrv_pushf(&writer->catalogue, "[os]\ninherit = " IMAGES "\n");
+	/* For a kernel of no name; without an origin, apt is not asked for their mirrors. */
+	for (size_t i = 0; i < os->repository_count; i++)
+		xstrv_pushf(&writer->catalogue, "[repository %s]\nkrel = -\norigin =\n",
+			os->repositories[i].name);
+	if (r == 0)
+		r = write_file(writer, own, &writer->catalogue);
+	return r < 0 ? r : write_file(writer, APT_MIRRORS, &writer->mirrors);
+}
+
+int apt_sources_write(const struct apt_request *request, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *parts = NULL;
+	struct writer writer = { .request = request };
+	int r;
+
+	if (request->os->repositories[0].kind != REPOSITORY_APT)
+		return -ENOENT;
+	r = mkdir(request->folder, 0755) < 0 ? -errno : 0;
+	if (r < 0)
+		return error_set_errno(error, r, "%s", request->folder);
+	read_file(&writer, SOURCES, false);
+	if (chase(request->root_fd, PARTS, &parts) == 0)
+		(void) !fs_list(request->root_fd, parts, &names);
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_free_ char *path = xasprintf(PARTS "/%s", names.items[i]);
+
+		if (ends_with(path, ".list") || ends_with(path, ".sources"))
+			read_file(&writer, path, ends_with(path, ".sources"));
+	}
+	r = writer.count ? write_all(&writer) : -ENOENT;
+	if (r < 0 && r != -ENOENT)
+		(void) error_set_errno(error, r, "%s", request->folder);
+	strv_free(&writer.catalogue);
+	strv_free(&writer.mirrors);
+	return r;
+}
