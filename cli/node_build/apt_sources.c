@@ -180,24 +180,26 @@ static void add_source(struct writer *writer, const struct source *source)
 
 /* ---- the two formats */
 
+/* Of a stanza, or "arch" and others of a line. */
 static void take_field(struct source *source, const char *name, const char *value)
 {
 	const struct {
-		const char *deb822;
-		const char *option;
+		const char *name;
 		struct strv *list;
 	} lists[] = {
-		{ "Types", "", &source->types },
-		{ "URIs", "", &source->uris },
-		{ "Suites", "", &source->suites },
-		{ "Components", "", &source->components },
-		{ "Architectures", "arch", &source->architectures },
+		{ "Types", &source->types },
+		{ "URIs", &source->uris },
+		{ "Suites", &source->suites },
+		{ "Components", &source->components },
+		{ "Architectures", &source->architectures },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-		if (strcasecmp(name, lists[i].deb822) == 0 || strcmp(name, lists[i].option) == 0)
-			xstrv_split(lists[i].list, value, "," BLANKS);
-	if (strcasecmp(name, "Signed-By") == 0 && !source->signed_by)
+		if (strcasecmp(name, lists[i].name) == 0)
+			xstrv_split(lists[i].list, value, BLANKS);
+	if (strcmp(name, "arch") == 0)
+		xstrv_split(&source->architectures, value, ",");
+	else if (strcasecmp(name, "Signed-By") == 0 && !source->signed_by)
 		source->signed_by = xstrdup(value);
 	else if (strcasecmp(name, "Enabled") == 0)
 		source->disabled = strcasecmp(value, "no") == 0;

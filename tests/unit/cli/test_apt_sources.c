@@ -136,7 +136,7 @@ static void stanzas(void **state)
 		"Suites: trixie trixie-updates\nComponents: main\n\tcontrib\n"
 		"\n"
 		"types: deb\nuris: http://off\nsuites: trixie\ncomponents: main\nEnabled: no\n\n\n"
-		"Types: deb\nURIs: http://own\nSuites: stable\nComponents: main\nSigned-By:\n"
+		"Types: deb\nURIs: http://own/a,b\nArchitectures: arm64 amd64\nSuites: stable\nComponents: main\nSigned-By:\n"
 		" -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mDME\n"
 		" -----END PGP PUBLIC KEY BLOCK-----");
 	ask(folder, &asked);
@@ -146,7 +146,7 @@ static void stanzas(void **state)
 	assert_null(asks(&asked, 3));
 	assert_string_equal(asked.mirrors,
 		"[apt-0]\nurl = https://cloud/debian\n[apt-1]\nurl = https://cloud/debian\n[apt-2]"
-		"\nurl = http://own\n");
+		"\nurl = http://own/a,b\n");
 	key = folder_read_text(folder, "made/2.key");
 	assert_string_equal(key, "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDME\n"
 				 "-----END PGP PUBLIC KEY BLOCK-----");
