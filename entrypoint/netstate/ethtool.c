@@ -175,10 +175,7 @@ int ethtool_save(const struct links_save *save, struct error *error)
 	for (size_t i = 0; i < save->count; i++) {
 		const struct link *link = save->order[i];
 
-		/* What stands on another interface has none of its own; a representor's are the
-		 * eswitch's. */
-		if (link->device[0] && !link->kind[0] && link_port_is_own(link->port) &&
-			save_link(save, netlink, link) < 0)
+		if (link_has_settings(link) && save_link(save, netlink, link) < 0)
 			return error_set_errno(error, -ENOMEM, "what ethtool sets");
 	}
 	return 0;

@@ -201,6 +201,11 @@ bool link_port_is_own(const char *port)
 	return !*port || (port[0] == 'p' && port[1] && !port[1 + strspn(port + 1, "0123456789")]);
 }
 
+bool link_has_settings(const struct link *link)
+{
+	return link->device[0] && !link->kind[0] && link_port_is_own(link->port);
+}
+
 /* Can two labels be one port's, of which one driver has a label for it and the other has none? */
 static bool is_relabelled(const char *one, const char *other)
 {
@@ -494,12 +499,14 @@ int links_save(const struct run *run, struct error *error)
 	/* A kernel without IPv6. */
 	if (r < 0 && r != -EOPNOTSUPP)
 		return r;
+	if (dcb_save(&save) < 0)
+		return error_set_errno(error, -ENOMEM, "DCB");
 	r = ethtool_save(&save, error);
 	return r < 0 ? r : replay_save(&save, error);
 }
 
-const char *const link_kinds[] = { "link", "ethtool", "sysctls", "address", "neighbour", "nexthop",
-	"route", "rule", "bridge-vlans", "bridge-entry", NULL };
+const char *const link_kinds[] = { "link", "ethtool", "dcb", "sysctls", "address", "neighbour",
+	"nexthop", "route", "rule", "bridge-vlans", "bridge-entry", NULL };
 
 bool links_are_untouched(const struct run *run)
 {

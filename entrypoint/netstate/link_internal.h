@@ -8,6 +8,7 @@
  *   link life index name [device port dev_port nth] [kind over data] mtu queue flags group …
  *   sysctls link ipv4.conf.rp_filter=2 …
  *   ethtool life link rings=6=1024 …
+ *   dcb life link pfc=<hex> …
  *   address, route, …: the kernel's messages (replay.c)
  */
 #pragma once
@@ -79,6 +80,10 @@ bool link_goes(const struct strv *modules, const struct link_table *table, const
 /* Is that the label of a device's own port ("", "p0"), not of what it has ports for ("pf0vf1")? */
 bool link_port_is_own(const char *port);
 
+/* Has it settings of a driver? What stands on another interface has none of its own; a
+ * representor's are the eswitch's. */
+bool link_has_settings(const struct link *link);
+
 /* An attribute of RTM_NEWLINK, or one inside IFLA_LINKINFO; NULL. Valid as long as the link. */
 const struct nlattr *link_attribute(const struct link *link, uint16_t type);
 const struct nlattr *link_info_attribute(const struct link *link, uint16_t type);
@@ -98,6 +103,7 @@ bool links_save_has(const struct links_save *save, uint32_t index);
 
 int sysctls_save(const struct links_save *save); /* -ENOMEM */
 int ethtool_save(const struct links_save *save, struct error *error);
+int dcb_save(const struct links_save *save); /* -ENOMEM */
 /* Addresses, neighbours, routes and what else goes with an interface as messages (replay.c). */
 int replay_save(const struct links_save *save, struct error *error);
 
@@ -170,5 +176,7 @@ void masters_choose_active(struct links_restore *restore);
 void sysctls_restore(const struct links_restore *restore);
 /* While interfaces are down: some drivers want that, others begin anew for it. */
 void ethtool_restore(const struct links_restore *restore);
+/* After the MTU and ethtool's pause, which its buffers and PFC go by. */
+void dcb_restore(const struct links_restore *restore);
 /* Addresses, and what needs no other thing; or (@is_late) nexthops, routes and rules. */
 void replay_restore(struct links_restore *restore, bool is_late);

@@ -475,6 +475,7 @@ static int restore_all(struct links_restore *restore)
 	kill_point("network:links:named");
 	restore_settings(restore, true);
 	ethtool_restore(restore);
+	dcb_restore(restore);
 	links_make(restore);
 	kill_point("network:links:made");
 	sysctls_restore(restore);

@@ -78,6 +78,56 @@ CASE
     [ "$status" -eq 0 ]
 }
 
+@test "data center bridging comes back; what a driver does not take is reported by name" {
+    run_nettool <<'CASE'
+. /case/nettool/case.sh
+cards 2
+dcb_state eth0 >/tmp/usual
+dcb ets set dev eth0 willing on tc-tsa all:strict 0:ets 3:ets tc-bw all:0 0:40 3:60 prio-tc all:0 3:3 4:3
+dcb maxrate set dev eth0 tc-maxrate 3:40gbit
+dcb pfc set dev eth0 prio-pfc 3:on 4:on delay 100
+dcb buffer set dev eth0 prio-buffer 3:2 buffer-size 2:32768
+dcb app replace dev eth0 dscp-prio 26:3 48:6 10:1
+dcb dcbx set dev eth1 host cee
+dcb_state eth0 >/tmp/before
+dcb_state eth1 >/tmp/before1
+cat /tmp/before
+for part in ets maxrate pfc buffer app; do
+    [ "$(grep "^$part" /tmp/usual)" != "$(grep "^$part" /tmp/before)" ] || fail "$part is what it was"
+done
+nettool save run/journal netdevsim
+cp /run/journal /tmp/journal
+rmmod netdevsim
+modprobe netdevsim
+dcb_state eth0 >/tmp/forgotten
+diff /tmp/usual /tmp/forgotten || fail "the driver has forgotten nothing"
+# Defaults of the new driver, of which one was not there and one was otherwise.
+dcb app replace dev eth0 dscp-prio 12:1 48:2
+nettool restore run/journal netdevsim
+dcb_state eth0 >/tmp/after
+diff /tmp/before /tmp/after || fail "DCB is not what it was"
+dcb_state eth1 >/tmp/after
+diff /tmp/before1 /tmp/after || fail "DCB of the other card is not what it was"
+
+for kind in 2 0; do
+    rmmod netdevsim
+    modprobe netdevsim "dcb=$kind"
+    cp /tmp/journal /run/journal
+    status=0
+    nettool restore run/journal netdevsim >/tmp/output || status=$?
+    cat /tmp/output
+    [ "$status" = 3 ] || fail "dcb=$kind: all is restored"
+    grep 'could not be restored' /tmp/output >"/tmp/failed$kind"
+done
+grep -x 'could not be restored: eth0: dcb maxrate: this driver has none' /tmp/failed2
+grep -x 'could not be restored: eth0: dcb pfc: the driver refuses it: Invalid argument' /tmp/failed2
+[ "$(wc -l </tmp/failed2)" = 3 ] # maxrate of eth1 is not there either
+grep -x 'could not be restored: eth0: dcb: this driver has no DCB' /tmp/failed0
+[ "$(wc -l </tmp/failed0)" = 2 ]
+CASE
+    [ "$status" -eq 0 ]
+}
+
 @test "PCI: VFs of their own driver, of vfio-pci and of none come back, with autoprobe as it was" {
     run_nettool --pf 2 <<'CASE'
 . /case/nettool/case.sh

@@ -53,6 +53,7 @@ ip link set sub88 mtu 1400 up
 ip address add 192.0.3.1/24 dev sub88
 ip address add 203.0.113.1/24 dev nic0p1
 ip link set nic0p1 mtu 1600 up
+lossless nic0p0
 ip route add 203.0.114.0/24 via 203.0.113.254 metric 50
 ip neighbour add 203.0.113.254 lladdr 02:00:00:00:00:99 dev nic0p1
 sleep 2

@@ -9,12 +9,18 @@
 #   network_state            prints what there is, a fact a line, in an order of its own and without what counts by itself
 #   expect_state FILE WORDS  within some seconds network_state prints FILE again; else shows the difference and ends the case
 #   named NAME OLD           rename an interface
-#   ip, devlink, rdma        iproute2's, of the image nic-1
+#   ip, devlink, rdma, dcb   iproute2's, of the image nic-1
+#   dcb_state NAME           prints what an interface has of data center bridging
+#   lossless NAME            sets some of it up, as for RoCE
 . /test/drivers.sh
 
 ip() { chroot /images/nic-1/rootfs /usr/sbin/ip "$@"; }
 devlink() { chroot /images/nic-1/rootfs /usr/sbin/devlink "$@"; }
 rdma() { chroot /images/nic-1/rootfs /usr/bin/rdma "$@"; }
+# iproute2's own numbers its messages by the second: one that begins between two ends in "Protocol error", with all set.
+dcb() {
+    chroot /images/nic-1/rootfs /usr/sbin/dcb "$@" || chroot /images/nic-1/rootfs /usr/sbin/dcb "$@"
+}
 
 # The node's own tree has netdevsim as the kernel's other drivers are in it.
 cp -r /case/host/. "/lib/modules/$(uname -r)/"
@@ -105,8 +111,30 @@ device_facts() {
     done
 }
 
+dcb_state() {
+    local part
+    for part in dcbx ets maxrate pfc buffer app; do
+        dcb -N "$part" show dev "$1" 2>&1 | sed "s/^/$part /"
+    done
+}
+
+lossless() {
+    dcb ets set dev "$1" tc-tsa all:strict 0:ets 3:ets tc-bw all:0 0:40 3:60 prio-tc all:0 3:3
+    dcb pfc set dev "$1" prio-pfc 3:on delay 100
+    dcb buffer set dev "$1" prio-buffer 3:2 buffer-size 2:32768
+    dcb app replace dev "$1" dscp-prio 26:3 48:6
+}
+
+# Of one port, for it takes six programs.
+dcb_facts() {
+    local interface
+    for interface in /sys/bus/netdevsim/devices/netdevsim0/net/*; do
+        [ "$(cat "$interface/phys_port_name" 2>/dev/null)" != p1 ] || dcb_state "${interface##*/}" | sed 's/^/dcb /'
+    done
+}
+
 network_state() {
-    { link_facts; address_facts; route_facts; devlink_facts; device_facts; } | sed 's/ *$//' | sort
+    { link_facts; address_facts; route_facts; devlink_facts; device_facts; dcb_facts; } | sed 's/ *$//' | sort
 }
 
 state_is() {

@@ -20,6 +20,7 @@ configure_node() {
     vfs netdevsim0 4
     ip link set nic0 vf 0 mac 02:00:00:00:00:10 vlan 100 qos 3 trust on spoofchk on
     ip link set nic0 vf 2 mac 02:00:00:00:00:12 state enable max_tx_rate 100
+    lossless nic0
     vfs netdevsim1 3
     devlink dev eswitch set netdevsim/netdevsim1 mode switchdev inline-mode transport
     ip link set nic1 vf 1 mac 02:00:00:00:00:21

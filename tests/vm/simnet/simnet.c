@@ -8,9 +8,9 @@
  * and switch ids are those of the device and port, not random ones, and sriov_totalvfs says how
  * many VFs there can be. What mlx5_core keeps for a device and forgets when it is unloaded is kept
  * here too: the eswitch's inline and encap modes and flow_steering_mode, plain values without an
- * effect, and subfunctions (subfunctions.c). All else (VFs and what the PF holds for them, eswitch
- * modes, representors, rates) is netdevsim's own. It is loaded in the test VM only; the images that
- * have it are test images.
+ * effect, data center bridging (dcb.c), and subfunctions (subfunctions.c). All else (VFs and what
+ * the PF holds for them, eswitch modes, representors, rates) is netdevsim's own. It is loaded in
+ * the test VM only; the images that have it are test images.
  */
 #include <linux/etherdevice.h>
 #include <linux/module.h>

@@ -26,6 +26,9 @@ int simnet_encap_set(struct devlink *devlink, enum devlink_eswitch_encap_mode mo
 int simnet_steering_get(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *context);
 int simnet_steering_set(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *context);
 
+/* dcb.c */
+void simnet_set_dcb(struct netdevsim *ns);
+
 /* subfunctions.c */
 int simnet_subfunctions_init(void);
 void simnet_subfunctions_exit(void);
