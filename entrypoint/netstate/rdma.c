@@ -2,14 +2,22 @@
 /*
  * Names of RDMA devices ("mlx5_2", or what udev made of it): the kernel gives them in the order of
  * coming, which is another one after VFs were made side by side, and workloads ask for them by
- * name. In the state file: "rdma device=pci/0000:3b:00.0 name=mlx5_0". Of several that belong to
- * one device none can be known from the other: they are not saved. Source: Linux
- * drivers/infiniband/core/nldev.c.
+ * name. With them what is set of their ports: rdma_cm's RoCE mode and ToS (cma_roce_mode,
+ * cma_roce_tos of mlnx-tools), and traffic_class, which OFED's mlx5_ib has. In the state file:
+ *
+ *   rdma device=pci/0000:3b:00.0 name=mlx5_0 1.default_roce_tos=106 1.traffic_class=106 …
+ *
+ * Of several that belong to one device none can be known from the other: they are not saved.
+ * Sources: Linux drivers/infiniband/core/nldev.c, cma_configfs.c.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <rdma/rdma_netlink.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/fs.h"
 #include "entrypoint/netstate/netlink_internal.h"
@@ -82,20 +90,138 @@ static struct rdma_device *only_of(const struct rdma_devices *devices, const cha
 	return found;
 }
 
+/* ---- settings of their ports */
+
+#define TRAFFIC_CLASS "traffic_class"
+
+/*
+ * Where rdma_cm's folder is: in the /sys that we see, else, as a container's is without it, in a
+ * mount that is nowhere to be seen. -1: rdma_cm is not loaded, or has no settings.
+ */
+static int open_config(int root_fd)
+{
+	_cleanup_close_ int config_fd =
+		openat(root_fd, "sys/kernel/config", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int context_fd = -1;
+
+	if (fs_exists(config_fd, "rdma_cm"))
+		return TAKE_FD(config_fd);
+	if (!fs_exists(root_fd, "sys/module/rdma_cm"))
+		return -1;
+	context_fd = fsopen("configfs", FSOPEN_CLOEXEC);
+	if (fsconfig(context_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -1;
+	return fsmount(context_fd, FSMOUNT_CLOEXEC, 0);
+}
+
+/* A device's folder below rdma_cm: it has the settings as long as it is there. */
+struct config {
+	int fd; /* open_config()'s */
+	char folder[sizeof("rdma_cm/") + NAME_SIZE];
+	bool is_made;
+};
+
+/* False: rdma_cm does not know the device. */
+static bool config_begin(struct config *config, int fd, const char *name)
+{
+	*config = (struct config){ .fd = fd };
+	(void) snprintf(config->folder, sizeof(config->folder), "rdma_cm/%s", name);
+	config->is_made = mkdirat(fd, config->folder, 0755) == 0;
+	return config->is_made || errno == EEXIST;
+}
+
+/* It holds a reference on rdma_cm, which could not be unloaded. */
+static void config_end(struct config *config)
+{
+	if (config->is_made)
+		(void) unlinkat(config->fd, config->folder, AT_REMOVEDIR);
+}
+
+/* A setting as it is to be written, "" where it is not set. NULL: the driver has none. */
+static char *read_setting(int root_fd, const struct config *config, const char *name,
+	const char *port, const char *setting)
+{
+	char path[PATH_MAX];
+	char *text = NULL;
+	unsigned value;
+
+	if (strcmp(setting, TRAFFIC_CLASS) != 0) {
+		(void) snprintf(
+			path, sizeof(path), "%s/ports/%s/%s", config->folder, port, setting);
+		return fs_read_line(config->fd, path, &text) < 0 ? NULL : text;
+	}
+	(void) snprintf(path, sizeof(path), CLASS "/%s/tc/%s/" TRAFFIC_CLASS, name, port);
+	if (fs_read_line(root_fd, path, &text) < 0)
+		return NULL;
+	/* "Global tclass=106"; further lines are rules for addresses, which are not saved. */
+	if (sscanf(text, "Global tclass=%u", &value) == 1)
+		(void) snprintf(text, strlen(text) + 1, "%u", value);
+	else
+		*text = '\0';
+	return text;
+}
+
+static int save_port(
+	const struct run *run, const struct config *config, const char *port, struct record *record)
+{
+	static const char *const settings[] = { "default_roce_mode", "default_roce_tos",
+		TRAFFIC_CLASS };
+	const char *name = record_text(record, "name");
+
+	for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
+		_cleanup_free_ char *value =
+			read_setting(run->netstate->root_fd, config, name, port, settings[i]);
+		char field[64];
+
+		(void) snprintf(field, sizeof(field), "%.16s.%s", port, settings[i]);
+		if (record_set_text(record, field, value) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int save_settings(const struct run *run, int config_fd, struct record *record)
+{
+	const char *name = record_text(record, "name");
+	_cleanup_(config_end) struct config config;
+	_cleanup_strv_ struct strv ports = { 0 };
+	char path[PATH_MAX];
+
+	(void) config_begin(&config, config_fd, name);
+	(void) snprintf(path, sizeof(path), CLASS "/%s/ports", name);
+	(void) !fs_list(run->netstate->root_fd, path, &ports);
+	for (size_t i = 0; i < ports.count; i++)
+		if (save_port(run, &config, ports.items[i], record) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/* What is set of its ports goes with rdma_cm or mlx5_ib, too. */
+static bool is_affected(const struct run *run, const struct rdma_device *device)
+{
+	const struct strv *modules = run->netstate->modules;
+
+	return strv_contains(modules, device->module) || strv_contains(modules, "rdma_cm") ||
+	       strv_contains(modules, "mlx5_ib");
+}
+
 int rdma_save(const struct run *run)
 {
 	_cleanup_(devices_free) struct rdma_devices devices = { 0 };
+	_cleanup_close_ int config_fd = open_config(run->netstate->root_fd);
 
 	if (list_devices(run->netstate->root_fd, &devices) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < devices.count; i++) {
 		const struct rdma_device *device = &devices.items[i];
+		struct record *record;
 
-		if (strv_contains(run->netstate->modules, device->module) &&
-			only_of(&devices, device->device) &&
-			!records_find(run->records, RDMA_KIND, "device", device->device) &&
-			!records_add(run->records, RDMA_KIND, "device", device->device, "name",
-				device->name))
+		if (!is_affected(run, device) || !only_of(&devices, device->device) ||
+			records_find(run->records, RDMA_KIND, "device", device->device))
+			continue;
+		record = records_add(
+			run->records, RDMA_KIND, "device", device->device, "name", device->name);
+		if (!record || save_settings(run, config_fd, record) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -203,6 +329,62 @@ static void restore_one(const struct renaming *renaming, const struct record *re
 			device, now->name, error.text);
 }
 
+/* A device is in /sys before rdma_cm knows it. */
+struct config_wait {
+	struct config config;
+	int fd;
+	const char *name;
+};
+
+static bool is_configurable(void *context)
+{
+	struct config_wait *wait = context;
+
+	return config_begin(&wait->config, wait->fd, wait->name);
+}
+
+static void restore_setting(const struct run *run, const struct config *config,
+	const struct record_field *field, const char *name)
+{
+	_cleanup_free_ char *port = strndup(field->name, strcspn(field->name, "."));
+	const char *setting = strchr(field->name, '.') + 1;
+	int root_fd = run->netstate->root_fd;
+	_cleanup_free_ char *now = NULL;
+	int r;
+
+	if (!port || !record_is_part(port, NAME_SIZE))
+		return;
+	now = read_setting(root_fd, config, name, port, setting);
+	if (now && strcmp(now, field->value) == 0)
+		return;
+	if (strcmp(setting, TRAFFIC_CLASS) == 0)
+		r = sysfs_put(root_fd, field->value, CLASS "/%s/tc/%s/" TRAFFIC_CLASS, name, port);
+	else
+		r = sysfs_put(
+			config->fd, field->value, "%s/ports/%s/%s", config->folder, port, setting);
+	if (r < 0)
+		run_failure(run, "the RDMA device %s, port %s: %s=%s: %s", name, port, setting,
+			field->value, now ? strerror(-r) : "this driver has none");
+}
+
+static void restore_settings(
+	const struct run *run, int config_fd, const struct record *record, const char *name)
+{
+	struct config_wait wait = { .fd = config_fd, .name = name };
+	bool is_begun = false;
+
+	for (size_t i = 0; i < record->count; i++) {
+		if (!strchr(record->fields[i].name, '.'))
+			continue;
+		if (!is_begun && !is_configurable(&wait) && config_fd >= 0)
+			(void) netlink_wait(NETLINK_KOBJECT_UEVENT, UEVENTS, run->netstate->bind_ms,
+				is_configurable, &wait);
+		is_begun = true;
+		restore_setting(run, &wait.config, &record->fields[i], name);
+	}
+	config_end(&wait.config);
+}
+
 /* Asked of devices that are there: to ask for the family could load the host's module. */
 static int read_indexes(struct renaming *renaming, struct error *error)
 {
@@ -218,6 +400,7 @@ static int read_indexes(struct renaming *renaming, struct error *error)
 
 void rdma_restore(const struct run *run)
 {
+	_cleanup_close_ int config_fd = -1;
 	struct renaming renaming = { .run = run };
 	const struct record *record = NULL;
 	struct error error = { 0 };
@@ -226,11 +409,18 @@ void rdma_restore(const struct run *run)
 		return;
 	(void) netlink_wait(
 		NETLINK_KOBJECT_UEVENT, UEVENTS, run->netstate->bind_ms, are_there, &renaming);
+	config_fd = open_config(run->netstate->root_fd);
 	if (renaming.now.count && read_indexes(&renaming, &error) < 0)
 		run_failure(run, "names of RDMA devices: %s", error.text);
 	else
 		while ((record = records_next(run->records, RDMA_KIND, record)))
 			restore_one(&renaming, record);
+	for (record = NULL; (record = records_next(run->records, RDMA_KIND, record));) {
+		const struct rdma_device *now = now_of(&renaming, record);
+
+		if (now)
+			restore_settings(run, config_fd, record, now->name);
+	}
 	netlink_close(&renaming.netlink);
 	devices_free(&renaming.now);
 	records_forget(run->records, (const char *const[]){ RDMA_KIND, NULL }, NULL, NULL);

@@ -1,27 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What /proc/sys/net has for each interface. A new interface gets the values of "default", so those
- * that differ are what there is to keep (Documentation/networking/ip-sysctl.rst).
+ * that differ are what there is to keep (Documentation/networking/ip-sysctl.rst). And what OFED's
+ * mlx5_core has below ecn/ of an interface in /sys/class/net, RoCE's congestion control: all of it,
+ * for it has no defaults to compare with.
  */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/fs.h"
 #include "entrypoint/netstate/link_internal.h"
 #include "entrypoint/role/pci.h"
 
 #define ROOT "proc/sys/net"
+#define NET  "sys/class/net"
+#define ECN  "ecn."
 
 /* In a record "ipv4.conf.rp_filter" is ipv4/conf/LINK/rp_filter. */
-static const struct {
+static const struct folder {
 	const char *folder;
+	const char *below; /* the interface's name */
 	const char *prefix;
 } folders[] = {
-	{ "ipv4/conf", "ipv4.conf." },
-	{ "ipv4/neigh", "ipv4.neigh." },
-	{ "ipv6/conf", "ipv6.conf." },
-	{ "ipv6/neigh", "ipv6.neigh." },
-	{ "mpls/conf", "mpls.conf." },
+	{ ROOT "/ipv4/conf", "", "ipv4.conf." },
+	{ ROOT "/ipv4/neigh", "", "ipv4.neigh." },
+	{ ROOT "/ipv6/conf", "", "ipv6.conf." },
+	{ ROOT "/ipv6/neigh", "", "ipv6.neigh." },
+	{ ROOT "/mpls/conf", "", "mpls.conf." },
+	/* One whose prefix is another's beginning comes before that. */
+	{ NET, "/ecn/roce_np/enable", ECN "roce_np.enable." },
+	{ NET, "/ecn/roce_np", ECN "roce_np." },
+	{ NET, "/ecn/roce_rp/enable", ECN "roce_rp.enable." },
+	{ NET, "/ecn/roce_rp", ECN "roce_rp." },
 };
+
+static bool is_ecn(const char *field)
+{
+	return strncmp(field, ECN, strlen(ECN)) == 0;
+}
 
 /* False for a field that is no setting. */
 static bool path_of(const char *field, const char *link, char *path, size_t size)
@@ -30,8 +46,8 @@ static bool path_of(const char *field, const char *link, char *path, size_t size
 		size_t length = strlen(folders[i].prefix);
 
 		if (strncmp(field, folders[i].prefix, length) == 0 && !strchr(field + length, '/'))
-			return (size_t) snprintf(path, size, ROOT "/%s/%s/%s", folders[i].folder,
-				       link, field + length) < size;
+			return (size_t) snprintf(path, size, "%s/%s%s/%s", folders[i].folder, link,
+				       folders[i].below, field + length) < size;
 	}
 	return false;
 }
@@ -44,7 +60,9 @@ static int read_defaults(int root_fd, struct record *defaults)
 		char path[192];
 		char field[128];
 
-		(void) snprintf(path, sizeof(path), ROOT "/%s/default", folders[i].folder);
+		if (is_ecn(folders[i].prefix))
+			continue;
+		(void) snprintf(path, sizeof(path), "%s/default", folders[i].folder);
 		if (fs_list(root_fd, path, &names) == -ENOMEM)
 			return -ENOMEM;
 		for (size_t k = 0; k < names.count; k++) {
@@ -60,6 +78,30 @@ static int read_defaults(int root_fd, struct record *defaults)
 					fs_read_line(root_fd, path, &value) == 0 ? value : "") < 0)
 				return -ENOMEM;
 		}
+	}
+	return 0;
+}
+
+static int save_ecn(
+	int root_fd, const struct folder *folder, const char *link, struct record *record)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	char path[192];
+
+	(void) snprintf(path, sizeof(path), "%s/%s%s", folder->folder, link, folder->below);
+	if (fs_list(root_fd, path, &names) == -ENOMEM)
+		return -ENOMEM;
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_free_ char *value = NULL;
+		struct stat st;
+		char field[128];
+
+		(void) snprintf(field, sizeof(field), "%s%s", folder->prefix, names.items[i]);
+		if (path_of(field, link, path, sizeof(path)) &&
+			fstatat(root_fd, path, &st, 0) == 0 && S_ISREG(st.st_mode) &&
+			(st.st_mode & S_IWUSR) && fs_read_line(root_fd, path, &value) == 0 &&
+			record_set_text(record, field, value) < 0)
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -81,6 +123,10 @@ static int save_link(const struct run *run, const struct record *defaults, const
 			record_set(record, usual->name, value) < 0)
 			return -ENOMEM;
 	}
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
+		if (is_ecn(folders[i].prefix) &&
+			save_ecn(run->netstate->root_fd, &folders[i], link, record) < 0)
+			return -ENOMEM;
 	if (record->count == 1)
 		statefile_drop(run->records);
 	return 0;
@@ -114,6 +160,26 @@ static void restore_field(const struct run *run, const char *link, const struct 
 		run_failure(run, "/%s=%s: %s", path, field->value, strerror(-r));
 }
 
+static void restore_link(
+	const struct links_restore *restore, const struct record *record, const char *link)
+{
+	bool has_ecn, is_reported = false;
+	char path[192];
+
+	(void) snprintf(path, sizeof(path), NET "/%s/ecn", link);
+	has_ecn = fs_exists(restore->run->netstate->root_fd, path);
+	for (size_t i = 0; i < record->count; i++) {
+		const struct record_field *field = &record->fields[i];
+
+		if (has_ecn || !is_ecn(field->name))
+			restore_field(restore->run, link, field);
+		else if (!is_reported)
+			run_failure(restore->run,
+				"%s: RoCE's congestion control (ecn): this driver has none", link);
+		is_reported = is_reported || is_ecn(field->name);
+	}
+}
+
 void sysctls_restore(const struct links_restore *restore)
 {
 	const struct record *record = NULL;
@@ -122,7 +188,7 @@ void sysctls_restore(const struct links_restore *restore)
 		const struct restored_link *link =
 			restored_by_name(restore, record_get(record, "link"));
 
-		for (size_t i = 0; link && link->now && !link->is_hosts && i < record->count; i++)
-			restore_field(restore->run, link->now->name, &record->fields[i]);
+		if (link && link->now && !link->is_hosts)
+			restore_link(restore, record, link->now->name);
 	}
 }

@@ -146,6 +146,72 @@ CASE
     [ "$status" -eq 0 ]
 }
 
+# The folder of the class is this test's, as above: traffic_class in it, which OFED's mlx5_ib has, is a file. rdma_cm's
+# settings are the kernel's own; /sys/kernel/config is empty, as in a container.
+@test "what cma_roce_tos and traffic_class have set of an RDMA device's port comes back" {
+    run_case --nic 2 --add "$BATS_FILE_TMPDIR/tools" <<'CASE'
+. /test/links.sh
+printf '#!/bin/sh\nexec /case/tools/lib/ld-linux-x86-64.so.2 --library-path /case/tools/lib /case/tools/rdma "$@"\n' >/usr/sbin/rdma
+chmod +x /usr/sbin/rdma
+modprobe -a e1000e crc32_generic rdma_rxe rdma_cm
+class() {
+    local folder=/sys/class/infiniband
+    mount -t tmpfs class $folder
+    while [ $# -gt 0 ]; do
+        mkdir -p "$folder/$1/ports/1" "$folder/$1/tc/1"
+        : >"$folder/$1/tc/1/traffic_class"
+        ln -s "$(readlink -f "/sys/class/net/$2/device")" "$folder/$1/device"
+        shift 2
+    done
+}
+# As the script of that name: cma_roce_tos DEVICE [TOS]
+cma_roce_tos() {
+    mkdir -p /tmp/config
+    mount -t configfs none /tmp/config
+    mkdir "/tmp/config/rdma_cm/$1"
+    [ $# = 1 ] || echo "$2" >"/tmp/config/rdma_cm/$1/ports/1/default_roce_tos"
+    cat "/tmp/config/rdma_cm/$1/ports/1/default_roce_tos"
+    rmdir "/tmp/config/rdma_cm/$1"
+    umount /tmp/config
+}
+rdma link add rail0 type rxe netdev eth0
+rdma link add rail1 type rxe netdev eth1
+class rail0 eth0 rail1 eth1
+[ "$(cma_roce_tos rail0 106)" = 106 ]
+[ "$(cma_roce_tos rail1)" = 0 ]
+echo 'Global tclass=106' >/sys/class/infiniband/rail0/tc/1/traffic_class
+[ "$(cat /sys/module/rdma_cm/refcnt)" = 0 ]
+nettool save run/journal e1000e
+grep '^rdma ' /run/journal
+[ "$(cat /sys/module/rdma_cm/refcnt)" = 0 ] || fail "a reference on rdma_cm is left"
+reload e1000e
+rdma link add rail0 type rxe netdev eth0
+rdma link add rail1 type rxe netdev eth1
+class rail0 eth0 rail1 eth1
+[ "$(cma_roce_tos rail0)" = 0 ]
+cp /run/journal /tmp/journal
+nettool restore run/journal e1000e
+[ "$(cma_roce_tos rail0)" = 106 ] || fail "the ToS is not back"
+[ "$(cma_roce_tos rail1)" = 0 ]
+[ "$(cat /sys/class/infiniband/rail0/tc/1/traffic_class)" = 106 ] || fail "the traffic class is not back"
+[ ! -s /sys/class/infiniband/rail1/tc/1/traffic_class ]
+[ "$(cat /sys/module/rdma_cm/refcnt)" = 0 ] || fail "a reference on rdma_cm is left"
+
+# A driver without traffic_class, and no rdma_cm.
+cp /tmp/journal /run/journal
+class rail0 eth0 rail1 eth1
+rm -r /sys/class/infiniband/*/tc
+rmmod rdma_cm
+status=0
+nettool restore run/journal e1000e >/tmp/output || status=$?
+cat /tmp/output
+[ "$status" = 3 ]
+grep -x 'could not be restored: the RDMA device rail0, port 1: traffic_class=106: this driver has none' /tmp/output
+grep -x 'could not be restored: the RDMA device rail0, port 1: default_roce_tos=106: this driver has none' /tmp/output
+CASE
+    [ "$status" -eq 0 ]
+}
+
 @test "an IPv6 token is not saved, and reported as a thing to be set again" {
     run_case --nic 2 --add "$BATS_FILE_TMPDIR/tools" <<'CASE'
 . /test/links.sh

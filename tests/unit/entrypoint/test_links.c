@@ -13,7 +13,9 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
+#include "common/fs.h"
 #include "entrypoint/netstate/link_internal.h"
 #include "tests/unit/saved_states.h"
 #include "tests/unit/support.h"
@@ -886,6 +888,55 @@ static void a_subfunction_has_a_name_that_lasts(void **state)
 	assert_null(link_by_device(&table, "pci/0000:3b:00.0/sf/88", "", 0, 1));
 }
 
+#define ECN "sys/class/net/lo/ecn/"
+
+static void congestion_control_comes_back(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_statefile_ struct statefile records = { 0 };
+	_cleanup_free_ char *enabled = NULL;
+	_cleanup_free_ char *rate = NULL;
+	_cleanup_attempt_ struct attempt attempt;
+	const struct record *sysctls;
+
+	begin(&attempt, folder, "test_nic");
+	folder_write_text(folder, ECN "roce_np/enable/3", "1\n");
+	folder_write_text(folder, ECN "roce_np/cnp_dscp", "48\n");
+	folder_write_text(folder, ECN "roce_np/counter", "7\n");
+	assert_int_equal(fchmodat(folder->fd, ECN "roce_np/counter", 0444, 0), 0);
+	folder_write_text(folder, ECN "roce_rp/rpg_ai_rate", "5\n");
+	save(&attempt, &records);
+	sysctls = find(&records, "sysctls");
+	assert_string_equal(record_get(sysctls, "ecn.roce_np.enable.3"), "1");
+	assert_string_equal(record_get(sysctls, "ecn.roce_np.cnp_dscp"), "48");
+	assert_null(record_get(sysctls, "ecn.roce_np.counter"));
+	folder_write_text(folder, ECN "roce_np/enable/3", "0\n");
+	folder_write_text(folder, ECN "roce_rp/rpg_ai_rate", "9\n");
+	restore(&attempt, &records);
+	assert_string_equal(attempt.first, "");
+	enabled = folder_read_text(folder, ECN "roce_np/enable/3");
+	assert_int_equal(enabled[0], '1');
+	rate = folder_read_text(folder, ECN "roce_rp/rpg_ai_rate");
+	assert_int_equal(rate[0], '5');
+}
+
+static void congestion_control_that_a_driver_lacks_is_reported_once(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_statefile_ struct statefile records = { 0 };
+	_cleanup_attempt_ struct attempt attempt;
+
+	begin(&attempt, folder, "test_nic");
+	folder_write_text(folder, ECN "roce_np/enable/3", "1\n");
+	folder_write_text(folder, ECN "roce_np/enable/4", "1\n");
+	save(&attempt, &records);
+	assert_int_equal(fs_remove_tree(folder->fd, "sys/class/net/lo/ecn"), 0);
+	restore(&attempt, &records);
+	assert_string_equal(
+		attempt.first, "lo: RoCE's congestion control (ecn): this driver has none");
+	assert_int_equal(attempt.result.failures, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -911,6 +962,8 @@ int main(void)
 		node_test(a_port_comes_back_under_another_label),
 		node_test(a_new_label_is_of_the_port_with_that_number),
 		node_test(a_subfunction_has_a_name_that_lasts),
+		node_test(congestion_control_comes_back),
+		node_test(congestion_control_that_a_driver_lacks_is_reported_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of RDMA devices of a /sys in a folder; that the kernel takes them is 90-nic-away.bats'. */
 #include <string.h>
+#include <unistd.h>
 
 #include "entrypoint/netstate/netstate_internal.h"
 #include "tests/unit/support.h"
@@ -152,6 +153,57 @@ static void one_that_has_its_name_is_left_alone(void **state)
 	assert_int_equal(bench.records.count, 0);
 }
 
+#define TOS  "sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos"
+#define MODE "sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode"
+#define TC   CLASS "mlx5_0/tc/1/traffic_class"
+
+/* The folder in configfs is another's: it stays. */
+static void what_is_set_of_a_port_comes_back(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *tos = NULL;
+	_cleanup_free_ char *tc = NULL;
+	_cleanup_bench_ struct bench bench;
+	const struct record *record;
+
+	begin(&bench, folder);
+	make_rdma(folder, "mlx5_0", "0000:3b:00.0");
+	folder_subfolder(folder, CLASS "mlx5_0/ports/1");
+	folder_write_text(folder, TOS, "106\n");
+	folder_write_text(folder, MODE, "RoCE v2\n");
+	folder_write_text(folder, TC, "Global tclass=106\nsrc_addr=10.0.0.1 tclass=5\n");
+	assert_int_equal(rdma_save(&bench.run), 0);
+	record = &bench.records.items[0];
+	assert_string_equal(record_get(record, "1.default_roce_tos"), "106");
+	assert_string_equal(record_get(record, "1.default_roce_mode"), "RoCE v2");
+	assert_string_equal(record_get(record, "1.traffic_class"), "106");
+	folder_write_text(folder, TOS, "0  \n");
+	folder_write_text(folder, TC, "   \n");
+	rdma_restore(&bench.run);
+	assert_int_equal(strstr(bench.reported, "port 1") != NULL, 0);
+	tos = folder_read_text(folder, TOS);
+	assert_string_equal(tos, "106\n");
+	tc = folder_read_text(folder, TC);
+	assert_string_equal(tc, "106\n");
+	assert_int_equal(faccessat(folder->fd, TOS, F_OK, 0), 0);
+}
+
+/* rdma_cm forgets also what was set of devices whose driver stays. */
+static void where_rdma_cm_goes_all_devices_are_saved(void **state)
+{
+	_cleanup_bench_ struct bench bench;
+
+	begin(&bench, *state);
+	make_rdma(*state, "mlx5_0", "0000:3b:00.0");
+	strv_free(&bench.modules);
+	assert_int_equal(strv_push(&bench.modules, "ib_umad"), 0);
+	assert_int_equal(rdma_save(&bench.run), 0);
+	assert_int_equal(bench.records.count, 0);
+	assert_int_equal(strv_push(&bench.modules, "rdma_cm"), 0);
+	assert_int_equal(rdma_save(&bench.run), 0);
+	assert_int_equal(bench.records.count, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +211,8 @@ int main(void)
 		folder_test(of_two_on_one_device_it_is_unknown_which_is_which),
 		folder_test(one_that_does_not_come_is_reported),
 		folder_test(one_that_has_its_name_is_left_alone),
+		folder_test(what_is_set_of_a_port_comes_back),
+		folder_test(where_rdma_cm_goes_all_devices_are_saved),
 	};
 
 	return cmocka_run_group_tests_name("net_rdma", tests, NULL, NULL);
