@@ -36,6 +36,7 @@ static const char usage[] =
 	"  slipway-init gpu|nic|peermem|gds|gdrcopy   the same roles by their names\n"
 	"  slipway-init status [--json]          what the roles say; exit 0 when all are ready\n"
 	"  ibdev2netdev, show_gids [DEVICE]      RDMA devices with their interfaces and GIDs\n"
+	"  mlnx_qos -i INTERFACE                 its trust, buffers, PFC and ETS\n"
 	"  slipway-init --help | --version\n"
 	"\n"
 	"  -m, --max-threads N     jobs of a build on the node; as many as fit unless given\n"
@@ -192,7 +193,8 @@ static bool asks_for_help(char *const *arguments)
 
 static bool is_rdma_tool(const char *program)
 {
-	return strcmp(program, "ibdev2netdev") == 0 || strcmp(program, "show_gids") == 0;
+	return strcmp(program, "ibdev2netdev") == 0 || strcmp(program, "show_gids") == 0 ||
+	       strcmp(program, "mlnx_qos") == 0;
 }
 
 static bool is_program(const char *name)

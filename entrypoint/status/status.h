@@ -10,8 +10,9 @@
 int status_main(int root_fd, bool json);
 
 /*
- * What @program, "ibdev2netdev" or "show_gids", prints, to stdout; the latter of one device where
- * @arguments name it. 1 where there is no such device, 2 for other arguments.
+ * What @program, "ibdev2netdev", "show_gids" or "mlnx_qos", prints, to stdout; the second of one
+ * device where @arguments name it, the last of an interface. 1 where there is no such device, 2 for
+ * other arguments.
  */
 int rdma_tool_main(int root_fd, const char *program, char *const *arguments);
 

@@ -97,7 +97,8 @@ exec_in gpu slipway-init ibdev2netdev
 exec_in gpu slipway-init show_gids
 exec_in gpu slipway-init show_gids rxe0 | grep -x 'n_gids_found=2'
 refute "a device that is not there" exec_in gpu slipway-init show_gids mlx5_9
-for name in ibdev2netdev show_gids; do
+refute "an interface without DCB" exec_in gpu slipway-init mlnx_qos -i rdma0
+for name in ibdev2netdev show_gids mlnx_qos; do
     [ "$(readlink "/images/nic/rootfs/usr/bin/$name")" = slipway-init ] || fail "the NIC image has no $name"
 done
 exec_in gpu slipway-init status

@@ -68,6 +68,7 @@ start nic:nic-1
 wait_ready nic 90
 expect "netdevsim is not the image's" is_of nic-1 netdevsim
 expect_state /tmp/before "the network is not what it was before the swap"
+exec_in nic slipway-init mlnx_qos -i nic0p0
 stop_clean nic
 expect "netdevsim is not the node's own" is_inbox netdevsim
 expect_state /tmp/before "the network is not what it was before the stop"
@@ -75,6 +76,10 @@ echo "facts compared twice: $(wc -l </tmp/before)"
 CASE
     )
     [ "$status" -eq 0 ]
+    [[ $output == *'Priority trust state: dscp'*$'\tprio:3 dscp:26,'*$'\tprio:6 dscp:48,'* ]]
+    [[ $output == *'Receive buffer size (bytes): 65536,65536,32768,0,0,0,0,0,max_buffer_size=262016'* ]]
+    [[ $output == *$'\tenabled     0   0   0   1   0   0   0   0   '*$'\tbuffer      0   0   0   2   0   0   0   0   '* ]]
+    [[ $output == *'tc: 3 ratelimit: unlimited, tsa: ets, bw: 60%'*$'\t priority:  3'* ]]
 }
 
 @test "one OFED after another: the network stays, with the pod gone in between" {
