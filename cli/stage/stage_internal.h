@@ -114,9 +114,9 @@ int userspace_check(struct build *build, struct error *error) _must_check_;
 int userspace_require(struct build *build, struct error *error) _must_check_;
 
 /*
- * image.conf's "chips", a new string: which chips the driver's own list (supported-gpus.json) knows,
- * by blocks of GPU_CHIP_IDS device ids; "" where the userspace has no such list. -EBADMSG when it
- * is damaged.
+ * image.conf's "chips", a new string: which chips the driver's own list (supported-gpus.json)
+ * knows, by blocks of GPU_CHIP_IDS device ids; "" where the userspace has no such list. -EBADMSG
+ * when it is damaged.
  */
 int userspace_chips(const struct build *build, char **ret_chips, struct error *error) _must_check_;
 

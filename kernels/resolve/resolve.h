@@ -37,7 +37,8 @@ struct resolve_extra {
 	const char *purpose;
 	/*
 	 * Where set: only the packaging of the same upstream version as this package's will do, and
-	 * when one extra of the purpose that is not optional has none, all of the purpose are left out.
+	 * when one extra of the purpose that is not optional has none, all of the purpose are left
+	 * out.
 	 */
 	const char *same_upstream_as;
 	bool optional;      /* where no list has it, the build does without */
