@@ -70,6 +70,19 @@ static const char *machine_arch(void)
 	return known[0];
 }
 
+/* Of images that are made alike anywhere: https://reproducible-builds.org/specs/source-date-epoch/
+ */
+static int find_date(const char **ret_date, struct error *error)
+{
+	const char *date = getenv("SOURCE_DATE_EPOCH");
+
+	*ret_date = date && *date ? date : NULL;
+	if (!*ret_date || (strspn(date, "0123456789") == strlen(date) && strlen(date) < 12))
+		return 0;
+	return error_set(error, -EINVAL,
+		"SOURCE_DATE_EPOCH=%s: a number of seconds since 1970 is wanted", date);
+}
+
 int context_open(const struct common_options *options, struct context *ret, struct error *error)
 {
 	_cleanup_(context_close) struct context context = CONTEXT_CLOSED;
@@ -80,6 +93,9 @@ int context_open(const struct common_options *options, struct context *ret, stru
 	context.options = options;
 	context.arch = options->arch ? options->arch : machine_arch();
 	context.catalogues = xasprintf("%s/kernels/catalogue", context.data);
+	r = find_date(&context.date, error);
+	if (r < 0)
+		return r;
 	r = cache_open(options->cache, &context.cache, error);
 	if (r < 0)
 		return r;

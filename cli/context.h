@@ -23,6 +23,7 @@ struct context {
 	char *data;             /* folder of recipes and the like */
 	char *catalogues;       /* data/kernels/catalogue */
 	const char *arch;       /* of the target, as uname -m prints it */
+	const char *date;       /* $SOURCE_DATE_EPOCH, of the driver images; NULL: unset */
 	struct catalogue os;    /* its os is NULL until context_choose_os() */
 	struct mirrors mirrors; /* of that os; empty until context_mirrors() */
 	bool has_mirrors;

@@ -567,7 +567,9 @@ static int build(
 	_cleanup_free_ char *log = cache_log_path(&context->cache, "combine", "last");
 	_cleanup_close_ int log_fd =
 		open(log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-	struct buildah buildah = { .log_fd = log_fd, .run_path = context->cache.run_path };
+	struct buildah buildah = {
+		.log_fd = log_fd, .run_path = context->cache.run_path, .date = context->date
+	};
 	_cleanup_free_ char *file = xasprintf("%s/" CONTAINERFILE, context->data);
 	_cleanup_free_ char *krels = join_krels(combine);
 	_cleanup_strv_ struct strv arguments = { 0 };

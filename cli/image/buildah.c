@@ -149,8 +149,9 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 	_cleanup_strv_ struct strv argv = { 0 };
 	int r;
 
-	add_words(&argv, WORDS("build", "--layers", "--pull-never", "--timestamp", "0", "--format",
-				 "oci", "-f", containerfile, "--iidfile", id_path));
+	add_words(&argv, WORDS("build", "--layers", "--pull-never", "--timestamp",
+				 buildah->date ? buildah->date : "0", "--format", "oci", "-f",
+				 containerfile, "--iidfile", id_path));
 	if (!buildah->network)
 		xstrv_push(&argv, "--network=none");
 	if (buildah->target)

@@ -12,6 +12,7 @@ struct buildah {
 	void (*on_line)(void *context, const char *line); /* each line of a build or run; or NULL */
 	void *context;
 	const char *target; /* stage of the Containerfile that is wanted; NULL: its last */
+	const char *date;   /* of an image and its files, seconds since 1970; NULL: 0 */
 	bool network;       /* what a build runs gets this machine's network; else none at all */
 	/* Folder that lists the containers of this run; its name is part of theirs. */
 	const char *run_path;

@@ -109,6 +109,7 @@ int made_image_build(struct build *build, const struct stage_place *place,
 		return r;
 	buildah.network = image->network;
 	buildah.target = image->target;
+	buildah.date = image->date;
 	r = buildah_build(
 		&buildah, file, image->folder, &image->arguments, &image->labels, ret_id, error);
 	return r < 0 ? error_prefix(error, r, "log %s", place->log) : 0;

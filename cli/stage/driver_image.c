@@ -47,6 +47,8 @@ void image_key(const struct stage *stage, struct key *key)
 	if (stage->driver == DRIVER_OFED && key->build->options.revision)
 		key_text(key, key->build->options.revision);
 	node_tool_key(key);
+	if (key->build->context.date)
+		key_text(key, key->build->context.date);
 }
 
 /* An image in the making. */
@@ -490,6 +492,7 @@ static int build_image(struct making *making, const struct stage_place *place, c
 		.target = !making->nic ? NULL
 			  : sources    ? "sources"
 				       : "precompiled",
+		.date = build->context.date,
 	};
 	_cleanup_free_ char *base = image_name(build, from, error);
 	int r;

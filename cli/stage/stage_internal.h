@@ -127,6 +127,7 @@ struct made_image {
 	const char *containerfile;
 	const char *folder; /* its context */
 	const char *target; /* stage of the Containerfile; NULL: its last */
+	const char *date;   /* as struct buildah has it */
 	bool network;       /* what it runs gets this machine's */
 	struct strv arguments;
 	struct strv labels;

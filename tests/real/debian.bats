@@ -127,6 +127,18 @@ compiles_in_its_tree() {
     compiles_in_its_tree '6.1.0-*'
 }
 
+@test "SOURCE_DATE_EPOCH is the date of the image" {
+    local to=$BATS_TEST_TMPDIR/dated build
+    build=("$slipway" build --kernel "$(newest '6.1.0-*')" --os debian12 --ofed "$top/tests/real/smallest-ofed" --nvidia none
+        --output "$to")
+    SOURCE_DATE_EPOCH=1700000000 "${build[@]}"
+    [[ $(buildah inspect --type image --format '{{.OCIv1.Created}}' "$(jq -r '.images[0].reference' "$to/images.json")") \
+        == "2023-11-14 22:13:20 +0000 UTC" ]]
+    SOURCE_DATE_EPOCH=today run "${build[@]}"
+    [[ $status == 2 ]]
+    [[ $output == *"SOURCE_DATE_EPOCH=today: a number of seconds since 1970 is wanted"* ]]
+}
+
 @test "6.12 of Debian 12: fetched, unpacked, a module compiled in its tree" {
     compiles_in_its_tree '6.12.*+deb12*'
 }
