@@ -492,6 +492,8 @@ int links_save(const struct run *run, struct error *error)
 			return error_set_errno(error, -ENOMEM, "%s", save.order[i]->name);
 	if (sysctls_save(&save) < 0)
 		return error_set_errno(error, -ENOMEM, "sysctls");
+	if (dhcp_save(&save) < 0)
+		return error_set_errno(error, -ENOMEM, "DHCP clients");
 	request = netlink_link_request(save.netlink, RTM_GETLINK, NLM_F_DUMP, 0);
 	header = mnl_nlmsg_get_payload(request);
 	header->ifi_family = AF_INET6;

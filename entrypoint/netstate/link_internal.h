@@ -102,6 +102,8 @@ struct links_save {
 bool links_save_has(const struct links_save *save, uint32_t index);
 
 int sysctls_save(const struct links_save *save); /* -ENOMEM */
+/* Who listens on them: -ENOMEM (dhcp.c). */
+int dhcp_save(const struct links_save *save);
 int ethtool_save(const struct links_save *save, struct error *error);
 int dcb_save(const struct links_save *save); /* -ENOMEM */
 /* Addresses, neighbours, routes and what else goes with an interface as messages (replay.c). */
@@ -121,6 +123,7 @@ struct restored_link {
 	struct link *now; /* NULL: it is not there */
 	/* The host's own configuration has set it up after a reboot: nothing of it is changed. */
 	bool is_hosts;
+	bool is_managed;  /* addresses and routes are its manager's to give again */
 	bool is_tried;    /* it was not there, and was made, or could not be */
 	bool is_misnamed; /* its name could not be restored, which was reported */
 };
@@ -174,6 +177,8 @@ void links_make(struct links_restore *restore);
 void masters_restore(struct links_restore *restore);
 void masters_choose_active(struct links_restore *restore);
 void sysctls_restore(const struct links_restore *restore);
+/* At the end, when a client has had the time to notice: which has not (dhcp.c). */
+void dhcp_report(const struct links_restore *restore);
 /* While interfaces are down: some drivers want that, others begin anew for it. */
 void ethtool_restore(const struct links_restore *restore);
 /* After the MTU and ethtool's pause, which its buffers and PFC go by. */

@@ -50,7 +50,7 @@ uint32_t restored_index(
 		const struct restored_link *link = &restore->links[i];
 
 		if (link->life == life && link->old_index == old_index)
-			return link->now ? link->now->index : 0;
+			return link->now && !link->is_managed ? link->now->index : 0;
 	}
 	return restore->same_boot && link_by_index(&restore->now, old_index) ? old_index : 0;
 }
@@ -492,6 +492,7 @@ static int restore_all(struct links_restore *restore)
 	kill_point("network:links:routes");
 	await_carriers(restore);
 	masters_choose_active(restore);
+	dhcp_report(restore);
 	for (size_t i = 0; i < restore->count; i++) {
 		const struct restored_link *link = &restore->links[i];
 

@@ -47,6 +47,8 @@
 
 #define ATTRIBUTES 64 /* of which more none is looked at */
 
+#define IP6_RT_PRIO_ADDRCONF 256 /* Linux include/net/ip6_route.h */
+
 #define RETRY_MS 100 /* until what was refused is tried again */
 
 /* What is behind a message's netlink header. */
@@ -512,6 +514,19 @@ static bool accepts_routers(const struct links_save *save, uint32_t index)
 	return accept == '2' || (accept == '1' && read_digit(save, link, "forwarding") == '0');
 }
 
+/*
+ * The kernel makes an address's own route, with this metric, but for those whose makers want
+ * another one (IFA_F_NOPREFIXROUTE): NetworkManager makes it, and calls it the kernel's.
+ */
+static bool is_kernels_own(const struct rtmsg *header, const struct body *body)
+{
+	uint32_t metric = header->rtm_family == AF_INET6 ? IP6_RT_PRIO_ADDRCONF : 0;
+
+	return header->rtm_protocol == RTPROT_KERNEL &&
+	       (header->rtm_type != RTN_UNICAST ||
+		       netlink_number(body->attributes[RTA_PRIORITY]) == metric);
+}
+
 static bool route_is_wanted(const struct saving *saving, const struct body *body)
 {
 	const struct links_save *save = saving->save;
@@ -521,7 +536,7 @@ static bool route_is_wanted(const struct saving *saving, const struct body *body
 
 	if ((header->rtm_flags & RTM_F_CLONED) ||
 		(header->rtm_family != AF_INET && header->rtm_family != AF_INET6) ||
-		header->rtm_protocol == RTPROT_KERNEL || header->rtm_protocol == RTPROT_REDIRECT)
+		is_kernels_own(header, body) || header->rtm_protocol == RTPROT_REDIRECT)
 		return false;
 	if (header->rtm_protocol == RTPROT_RA && accepts_routers(save, out))
 		return false;
@@ -845,6 +860,35 @@ static struct nlmsghdr *begin_request(struct replay *replay, struct task *task)
 	return !object->finish || object->finish(replay, task, request) ? request : NULL;
 }
 
+/*
+ * Of an interface that stayed, as a VLAN on a bond does, only the node's network manager
+ * takes an address away: NetworkManager and systemd-networkd do when the carrier is gone, and give
+ * it again when it is back. What has an address by then that is not theirs they leave alone.
+ */
+static void leave_managed(struct replay *replay)
+{
+	for (size_t i = 0; i < replay->count; i++) {
+		struct task *task = &replay->tasks[i];
+		struct restored_link *link = task->link;
+		const char *text = record_text(task->record, "text");
+		char present[INET6_ADDRSTRLEN + 16];
+
+		if (strcmp(task->object->kind, "address") != 0 || !replay->restore->same_boot ||
+			!link || link->is_managed || link->device || !link->now ||
+			link->now->index != link->old_index)
+			continue;
+		(void) snprintf(present, sizeof(present), "%.*s %u", (int) strcspn(text, "/"), text,
+			link->now->index);
+		if (strv_contains(&replay->presents, present))
+			continue;
+		link->is_managed = true;
+		run_note(replay->restore->run,
+			"%s was there all the time, and something took its address %s away: its "
+			"addresses and routes are left to that",
+			link->name, text);
+	}
+}
+
 /* True: there is nothing more to do for it. */
 static bool try(struct replay *replay, struct task *task)
 {
@@ -853,7 +897,7 @@ static bool try(struct replay *replay, struct task *task)
 	int r;
 
 	/* Its interface did not come back: that was reported. */
-	if (task->object->index_at && (!task->link || !task->link->now))
+	if (task->object->index_at && (!task->link || !task->link->now || task->link->is_managed))
 		return true;
 	if (!task->message) {
 		(void) snprintf(task->words, sizeof(task->words), "its record is damaged");
@@ -957,6 +1001,8 @@ void replay_restore(struct links_restore *restore, bool is_late)
 		if (netlink_talk(
 			    restore->netlink, request, keep_present, &replay.presents, &error) < 0)
 			run_failure(run, "addresses: %s", error.text);
+		else
+			leave_managed(&replay);
 	}
 	/*
 	 * What is refused now may be taken in a moment: a source address of IPv6 counts when no

@@ -492,6 +492,35 @@ static void a_lifetime_runs_on(void **state)
 	assert_true(count_all(netlink).addresses >= before - 1);
 }
 
+/* As /proc/net/packet has them: 4711 and 17 listen on the interface that goes, and 17 notices. */
+static void a_dhcp_client_that_listens_in_vain_is_named(void **state)
+{
+	static const char before[] =
+		"sk               RefCnt Type Proto  Iface R Rmem   User   Inode\n"
+		"00000000758a89da 3      3    0003   1     1 0      0      4711\n"
+		"00000000758a89db 3      3    88cc   1     1 0      0      17\n"
+		"00000000758a89dc 3      3    0003   -1    0 0      0      47\n";
+	static const char after[] =
+		"sk               RefCnt Type Proto  Iface R Rmem   User   Inode\n"
+		"00000000758a89da 2      3    0003   -1    0 0      0      4711\n"
+		"00000000758a89db 3      3    88cc   1     1 0      0      17\n"
+		"00000000758a89dc 3      3    0003   -1    0 0      0      47\n";
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_statefile_ struct statefile records = { 0 };
+	_cleanup_attempt_ struct attempt attempt;
+
+	begin(&attempt, *state, "test_nic");
+	configure(netlink);
+	folder_write_text(*state, "proc/net/packet", before);
+	save(&attempt, &records);
+	forget(netlink);
+	folder_write_text(*state, "proc/net/packet", after);
+	restore(&attempt, &records);
+	assert_int_equal(attempt.result.failures, 1);
+	assert_non_null(strstr(attempt.first, "lo: the lease of 10.0.1.1/24: its DHCP client"));
+	assert_non_null(strstr(attempt.first, "ifdown --force lo; ifup lo"));
+}
+
 static void of_another_boot_nothing_with_a_lifetime_comes(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
@@ -948,6 +977,7 @@ int main(void)
 		node_test(what_never_can_be_read_is_an_error),
 		node_test(another_drivers_interface_is_left_alone),
 		node_test(a_lifetime_runs_on),
+		node_test(a_dhcp_client_that_listens_in_vain_is_named),
 		node_test(of_another_boot_nothing_with_a_lifetime_comes),
 		node_test(what_the_host_has_up_is_the_hosts),
 		node_test(a_device_that_does_not_come_is_reported),
