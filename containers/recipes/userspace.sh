@@ -73,6 +73,18 @@ place_programs() {
     done
 }
 
+# expect_driver WHOSE HINT: without these no node becomes ready. Some programs open libcuda.so by that name.
+expect_driver() {
+    local name
+    for name in libnvidia-ml libcuda; do
+        [[ -e $SLIPWAY_OUTPUT/$libraries/$name.so.1 ]] || die "$1 no $name.so.$driver"
+    done
+    ln -sfn libcuda.so.1 "$SLIPWAY_OUTPUT/$libraries/libcuda.so"
+    [[ -f $SLIPWAY_OUTPUT/usr/bin/nvidia-smi ]] || die "$1 no nvidia-smi$2"
+    [[ -n $(ls -A "$SLIPWAY_OUTPUT/usr/lib/firmware/nvidia/$driver") ]] ||
+        die "$1 no firmware/*.bin of $driver: the open modules start no GPU without it"
+}
+
 # place_found NAME FOLDER: the file of that name among the unpacked packages, where they have it, into FOLDER of the set.
 place_found() {
     local found
@@ -87,7 +99,7 @@ arrange() {
     place_libraries "$SLIPWAY_WORK/root"
     place_programs "$SLIPWAY_WORK"
     find "$SLIPWAY_WORK/root" -type f -path "*/firmware/nvidia/$driver/*.bin" -exec install -m 644 -t "$firmware" {} +
-    [[ -n $(ls -A "$firmware") ]] || die "the packages hold no GSP firmware of $driver"
+    expect_driver "the packages hold" ""
     # The files by which the loaders of OpenCL, EGL and Vulkan find a driver.
     for folder in etc/OpenCL usr/share/glvnd usr/share/vulkan usr/share/egl; do
         mkdir -p "$SLIPWAY_OUTPUT/$folder"
@@ -205,11 +217,7 @@ from_installer() {
     mkdir -p "$firmware"
     find "$SLIPWAY_SOURCE" -type f -path '*/firmware/*' -name '*.bin' -exec install -m 644 -t "$firmware" {} +
     [[ -z $installer ]] || place_manifest
-    [[ -e $SLIPWAY_OUTPUT/$libraries/libcuda.so.1 ]] || die "the userspace folder has no libcuda.so.$driver"
-    ln -sfn libcuda.so.1 "$SLIPWAY_OUTPUT/$libraries/libcuda.so"
-    [[ -f $SLIPWAY_OUTPUT/usr/bin/nvidia-smi ]] ||
-        die "the userspace folder has no nvidia-smi: unpack the installer there (sh NVIDIA-Linux-$SLIPWAY_ARCH-$driver.run -x)"
-    [[ -n $(ls -A "$firmware") ]] || die "the userspace folder has no firmware/*.bin: the open modules start no GPU without it"
+    expect_driver "the userspace folder has" ": unpack the installer there (sh NVIDIA-Linux-$SLIPWAY_ARCH-$driver.run -x)"
     set_conf source=userspace "version=$driver" "packages=${programs[*]}"
     settle_output
     step "userspace $driver, $(du -sk "$SLIPWAY_OUTPUT" | cut -f1) KiB: ${programs[*]}"

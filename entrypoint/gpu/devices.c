@@ -152,13 +152,13 @@ static bool is_listed_chip(const char *chips, unsigned device)
 	return !*chips || strstr(chips, block);
 }
 
-/* Where no GPU is left, nothing is unloaded for a driver that would find none. */
-static int judge_unfit(struct action *action, const struct strv *unfit, size_t gpus,
+/* Where @none is left that is fit, nothing is unloaded for a driver that would find none. */
+static int judge_unfit(struct action *action, const struct strv *unfit, bool none,
 	const char *driven, const char *unlike, const char *cure)
 {
 	_cleanup_free_ char *names = strv_join(unfit, ", ");
 
-	if (unfit->count == gpus)
+	if (none)
 		return action_fail(action, REASON_NO_NVIDIA_DEVICE, -ENODEV,
 			"%s, and every GPU of this node is %s: %.700s: nothing was unloaded; %s",
 			driven, unlike, names ? names : "", cure);
@@ -175,6 +175,7 @@ int gpu_check_devices(struct action *action)
 	char driven[160];
 	int count = pci_functions(role->root_fd, &functions);
 	size_t gpus = 0;
+	bool none;
 	int r = 0;
 
 	for (int i = 0; i < count && r == 0; i++) {
@@ -194,17 +195,23 @@ int gpu_check_devices(struct action *action)
 	}
 	if (r < 0)
 		return action_fail(action, REASON_INTERNAL, r, "out of memory");
-	if (old.count && has_open_modules(action))
-		r = judge_unfit(action, &old, gpus,
+	if (old.count && !has_open_modules(action))
+		strv_free(&old);
+	if (role->options.unlisted_gpus)
+		strv_free(&unknown);
+	none = old.count + unknown.count == gpus;
+	if (old.count)
+		r = judge_unfit(action, &old, none && unknown.count == 0,
 			"the image's modules are NVIDIA's open ones, which drive GPUs since Turing only",
 			"older",
 			"such a node wants the proprietary modules, which no image of slipway has");
-	if (r < 0 || unknown.count == 0 || role->options.unlisted_gpus)
+	if (r < 0 || unknown.count == 0)
 		return r;
 	(void) snprintf(driven, sizeof(driven),
 		"driver %s drives the chips of its own list, supported-gpus.json",
 		role->image.version);
-	return judge_unfit(action, &unknown, gpus, driven, "of another chip",
+	return judge_unfit(action, &unknown, none, driven,
+		old.count ? "of another chip, or older" : "of another chip",
 		"take an image of a newer driver; SLIPWAY_UNLISTED_GPUS=true starts this one all "
 		"the same");
 }

@@ -200,6 +200,46 @@ MANIFEST
     says "nvoptix.bin would go to usr/../../etc"
 }
 
+# package NAME VERSION PATH…: a .deb with these files, below $tree; a library is one, what else has its path as its text.
+package() {
+    local root=$BATS_TEST_TMPDIR/deb/$1 path
+    for path in "${@:3}"; do
+        case $path in
+        *.so.*) library "$root/$path" "$(basename "${path%.so.*}").so.1" ;;
+        *.gz) mkdir -p "$root/$(dirname "$path")" && gzip -c <<<"$path" >"$root/$path" ;;
+        *) mkdir -p "$root/$(dirname "$path")" && echo "$path" >"$root/$path" ;;
+        esac
+    done
+    mkdir -p "$root/DEBIAN"
+    printf 'Package: %s\nVersion: %s\nArchitecture: amd64\nMaintainer: none\nDescription: none\n' "$1" "$2" >"$root/DEBIAN/control"
+    dpkg-deb --build --root-owner-group "$root" "$tree/$1_$2_amd64.deb" >/dev/null
+}
+
+@test "of Debian's packages: what they keep behind alternatives lies where the container toolkit looks" {
+    local current=usr/lib/x86_64-linux-gnu/nvidia/current libraries=usr/lib/x86_64-linux-gnu path
+    package nvidia-smi $version-1 usr/lib/nvidia/current/nvidia-smi
+    package libnvidia-ml1 $version-1 $current/libnvidia-ml.so.$version
+    package firmware-nvidia-gsp $version-1 lib/firmware/nvidia/$version/gsp_ga10x.bin
+    recipe 1
+    says "the packages hold no libcuda.so.$version"
+    package libcuda1 $version-1 $current/libcuda.so.$version
+    package libnvoptix1 $version-1 $current/nvoptix.bin $current/libnvoptix.so.$version
+    package nvidia-egl-common $version-1 usr/share/glvnd/egl_vendor.d/10_nvidia.json
+    package nvidia-driver $version-1 usr/share/doc/nvidia-driver/supported-gpus.json.gz
+    package nvidia-persistenced 1.2-3 usr/bin/nvidia-persistenced etc/init.d/nvidia-persistenced
+    package libnvidia-egl-gbm1 1.1-2 $libraries/libnvidia-egl-gbm.so.1.1.0 usr/share/egl/egl_external_platform.d/15_nvidia_gbm.json
+    recipe 0
+    for path in $libraries/{libcuda.so,libcuda.so.1,libnvidia-ml.so.1,libnvoptix.so.1,libnvidia-egl-gbm.so.1.1.0} usr/bin/nvidia-smi \
+        usr/share/{nvidia/nvoptix.bin,nvidia/supported-gpus.json,glvnd/egl_vendor.d/10_nvidia.json} \
+        usr/share/egl/egl_external_platform.d/15_nvidia_gbm.json usr/lib/firmware/nvidia/$version/gsp_ga10x.bin; do
+        [ -f "$output_folder/$path" ] || { echo "not there: $path" && false; }
+    done
+    grep -qx usr/bin/nvidia-persistenced "$output_folder/usr/bin/nvidia-persistenced"
+    package libcuda1 535.9.9-1 $current/libcuda.so.535.9.9
+    recipe 1
+    says "libcuda1_535.9.9-1_amd64.deb is of version 535.9.9-1, not of driver $version"
+}
+
 @test "the lists of Debian's releases that are kept have every package of the userspace" {
     local os name prefix keeps
     for os in debian12 debiansid; do
