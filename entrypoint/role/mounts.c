@@ -215,14 +215,12 @@ static int unmount_times(const char *path, int times, struct error *error)
 
 int rootfs_uncover(int root_fd, const char *target, struct error *error)
 {
-	struct mountinfo top;
 	char path[PATH_MAX];
 	int r = 0;
 
 	(void) snprintf(path, sizeof(path), "/%s", target);
 	/* Counted each time: the other container may replace its own at this moment. */
-	while (r == 0 && mountinfo_count(root_fd, target) > 1 &&
-		mountinfo_find(root_fd, target, &top) == 0 && !top.shared)
+	while (r == 0 && mountinfo_count(root_fd, target) > 1)
 		r = unmount_times(path, 1, error);
 	return r;
 }

@@ -32,8 +32,7 @@ int rootfs_detach(const char *target, struct error *error);
 /*
  * Unmounts what lies over the lowest mount at @target. Of a container that has mounted both a
  * folder and, by itself, what another one shows in it: the second is a copy of what was shown when
- * it began, and hides what takes its place; the lowest is the first one's, and is replaced. Shared
- * mounts stay: that one of them goes would reach others.
+ * it began, and hides what takes its place; the lowest is the first one's, and is replaced.
  */
 int rootfs_uncover(int root_fd, const char *target, struct error *error);
 
