@@ -22,7 +22,9 @@ static int make(void *data, struct error *error)
 		context->failure = EXIT_CODE_OUTPUT;
 		return r;
 	}
-	r = signing_open(build, error);
+	r = context_read_date(context, error);
+	if (r == 0)
+		r = signing_open(build, error);
 	if (r == 0)
 		r = kernel_check_compiler(context, build->options.compiler, error);
 	if (r < 0)

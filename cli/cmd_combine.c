@@ -71,6 +71,9 @@ static int make_image(struct verb *verb, struct image *image, struct error *erro
 
 	if (r < 0)
 		return context_fail(context, EXIT_CODE_OUTPUT, r);
+	r = context_read_date(context, error);
+	if (r < 0)
+		return r;
 	progress_begin(&context->progress, "combine");
 	combine->context = context;
 	r = combine_open(combine, &verb->names, error);

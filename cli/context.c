@@ -70,19 +70,6 @@ static const char *machine_arch(void)
 	return known[0];
 }
 
-/* Of images that are made alike anywhere: https://reproducible-builds.org/specs/source-date-epoch/
- */
-static int find_date(const char **ret_date, struct error *error)
-{
-	const char *date = getenv("SOURCE_DATE_EPOCH");
-
-	*ret_date = date && *date ? date : NULL;
-	if (!*ret_date || (strspn(date, "0123456789") == strlen(date) && strlen(date) < 12))
-		return 0;
-	return error_set(error, -EINVAL,
-		"SOURCE_DATE_EPOCH=%s: a number of seconds since 1970 is wanted", date);
-}
-
 int context_open(const struct common_options *options, struct context *ret, struct error *error)
 {
 	_cleanup_(context_close) struct context context = CONTEXT_CLOSED;
@@ -93,9 +80,6 @@ int context_open(const struct common_options *options, struct context *ret, stru
 	context.options = options;
 	context.arch = options->arch ? options->arch : machine_arch();
 	context.catalogues = xasprintf("%s/kernels/catalogue", context.data);
-	r = find_date(&context.date, error);
-	if (r < 0)
-		return r;
 	r = cache_open(options->cache, &context.cache, error);
 	if (r < 0)
 		return r;
@@ -113,6 +97,18 @@ void context_close(struct context *context)
 	free(context->data);
 	free(context->catalogues);
 	*context = (struct context) CONTEXT_CLOSED;
+}
+
+int context_read_date(struct context *context, struct error *error)
+{
+	const char *date = getenv("SOURCE_DATE_EPOCH");
+
+	context->date = date && *date ? date : NULL;
+	if (!context->date || (strspn(date, "0123456789") == strlen(date) && strlen(date) < 12))
+		return 0;
+	context->failure = EXIT_CODE_USAGE;
+	return error_set(error, -EINVAL,
+		"SOURCE_DATE_EPOCH=%.40s: a number of seconds since 1970 is wanted", date);
 }
 
 int context_mirrors(struct context *context, struct error *error)

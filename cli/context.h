@@ -45,6 +45,12 @@ int context_open(const struct common_options *options, struct context *ret,
 void context_close(struct context *context);
 
 /*
+ * Of images that are made alike anywhere: https://reproducible-builds.org/specs/source-date-epoch/.
+ * -EINVAL, of the command line, for what is no number.
+ */
+int context_read_date(struct context *context, struct error *error) _must_check_;
+
+/*
  * The distribution of --os, else @os, else the one that makes kernels such as @krel; either may be
  * NULL. -ENOTUNIQ when the release does not tell. -ENODATA when no distribution makes such, or for
  * an --os that is not known: both are the command line's fault.

@@ -61,6 +61,7 @@ static const char usage[] =
 	"Slipway's own:\n"
 	"  SLIPWAY_NVIDIA_DRM        true: load nvidia_drm, too (docs/gpu.md)\n"
 	"  SLIPWAY_NODE_CACHE        where builds on the node are kept (docs/node-build.md)\n"
+	"  SLIPWAY_NODE_HEADERS      host: such a build fetches no headers\n"
 	"  SLIPWAY_STRICT_PARAMETERS true: a parameter that a module lacks ends the start\n"
 	"  SLIPWAY_UNLISTED_GPUS     true: start for GPUs that the driver's list lacks, too\n"
 	"  SLIPWAY_OFED_DEADLINE_SECONDS (1200), SLIPWAY_UNLOAD_DEADLINE_SECONDS (20)\n"

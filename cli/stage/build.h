@@ -76,6 +76,7 @@ enum stage_id {
 	STAGE_RUNTIME_BASE, /* image that the driver images start from */
 	STAGE_KIT,     /* the toolchain with source and recipes: a --sources-image starts from it */
 	STAGE_NIC_KIT, /* likewise, of the NIC image */
+	STAGE_USERSPACE, /* nvidia-smi, libcuda, firmware …; before minutes of compiling */
 	STAGE_OFED,
 	STAGE_NVIDIA,
 	STAGE_GDRCOPY,
@@ -85,7 +86,6 @@ enum stage_id {
 	STAGE_GDRCOPY_SIGNED,
 	STAGE_NVIDIA_FS_SIGNED,
 	STAGE_INIT,
-	STAGE_USERSPACE, /* nvidia-smi, libcuda, firmware … */
 	STAGE_PROOF,
 	STAGE_NIC,
 	STAGE_GPU,

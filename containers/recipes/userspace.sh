@@ -157,8 +157,8 @@ place_entry() {
     # The driver's own list of GPUs; else sources of modules, manuals, the desktop's files, the installer itself.
     *) if [[ $file != */supported-gpus.json ]]; then return 0; fi && folder=usr/share/nvidia ;;
     esac
-    # A folder of the installer's, as a path that stays below the set.
-    [[ /$folder/ != */../* ]] || die "$installer/.manifest: $file would go to $folder"
+    # Both stay below their folders.
+    [[ /$folder/$file/ != */../* && $file != /* ]] || die "$installer/.manifest: $file would go to $folder: no installer's"
     mkdir -p "$SLIPWAY_OUTPUT/$folder"
     case $type in
     *SYMLINK) target=${1:?$installer/.manifest: $file has no target} && ln -sfn "$target" "$SLIPWAY_OUTPUT/$folder/${file##*/}" ;;
@@ -173,17 +173,19 @@ place_entry() {
 
 # The first line describes the package, the second is its version, and the files begin with the ninth.
 place_manifest() {
-    local line number=0 words
+    local line number=0 words shown
+    [[ -f $installer/.manifest ]] || die "$installer/.manifest is no file: unpack the installer again"
     while IFS= read -r line || [[ -n $line ]]; do
         number=$((number + 1))
+        shown=${line//[^[:print:]]/?}
         if ((number == 2)) && [[ $line != "$driver" ]]; then
-            die "$installer/.manifest is of driver $line, the libraries are of $driver"
+            die "$installer/.manifest is of driver ${shown:0:40}, the libraries are of $driver"
         fi
         ((number > 8)) || continue
         read -r -a words <<<"$line"
         ((${#words[@]})) || break
         [[ ${words[1]-} =~ ^[0-7]{3,5}$ && -n ${words[2]-} ]] ||
-            die "$installer/.manifest: line $number is no entry of a file: $line"
+            die "$installer/.manifest: line $number is no entry of a file: ${shown:0:80}"
         place_entry "${words[@]}"
     done <"$installer/.manifest"
 }

@@ -197,7 +197,15 @@ MANIFEST
     make_manifest
     sed -i 's|EXPLICIT_PATH /usr/share/nvidia|EXPLICIT_PATH /usr/../../etc|' "$tree/run/.manifest"
     recipe 1
-    says "nvoptix.bin would go to usr/../../etc"
+    says "nvoptix.bin would go to usr/../../etc: no installer's"
+    make_manifest
+    echo "../../../etc/passwd 0755 UTILITY_BINARY MODULE:x" >>"$tree/run/.manifest"
+    recipe 1
+    says "../../../etc/passwd would go to usr/bin: no installer's"
+    make_manifest
+    sed -i '10,$d' "$tree/run/.manifest"
+    recipe 1
+    says "the userspace folder has no libnvidia-ml.so.$version"
 }
 
 # package NAME VERSION PATH…: a .deb with these files, below $tree; a library is one, what else has its path as its text.
