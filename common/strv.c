@@ -125,3 +125,11 @@ void strv_free(struct strv *list)
 	free(list->items);
 	*list = (struct strv){ 0 };
 }
+
+bool str_ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text);
+	size_t wanted = strlen(end);
+
+	return length >= wanted && strcmp(text + length - wanted, end) == 0;
+}

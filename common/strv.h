@@ -34,3 +34,7 @@ char *strv_join(const struct strv *list, const char *separator);
 void strv_free(struct strv *list);
 
 #define _cleanup_strv_ _cleanup_(strv_free)
+
+/* ---- of one string */
+
+bool str_ends_with(const char *text, const char *end);

@@ -24,6 +24,8 @@
 #define FILE_LIMIT  ((size_t) 1 << 20)
 #define LIST_PREFIX "mirror+file:"
 #define BLANKS      " \t\r\n"
+/* In a URI or suite. */
+#define ARCHITECTURE "$(ARCH)"
 /* Of a URL or the components: inih's line, but for the key. */
 #define VALUE_LIMIT 160
 
@@ -62,12 +64,21 @@ static void skip(const struct writer *writer, const char *what, const char *why)
 		writer->request->prefix, writer->file, shown, why);
 }
 
+/* A pipe in one of these folders must not be waited for. */
 int read_in_root(int root_fd, const char *path, char **ret_text, size_t *ret_size)
 {
-	_cleanup_free_ char *real = NULL;
-	int r = chase(root_fd, path, &real);
+	_cleanup_close_ int fd = open_in_root(root_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	struct stat status;
+	char self[32];
 
-	return r < 0 ? r : fs_read(root_fd, real, FILE_LIMIT, ret_text, ret_size);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &status) < 0)
+		return -errno;
+	if (!S_ISREG(status.st_mode))
+		return -EINVAL;
+	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return fs_read(AT_FDCWD, self, FILE_LIMIT, ret_text, ret_size);
 }
 
 /* ---- what is made of a source */
@@ -130,6 +141,8 @@ static char *url_of(const struct writer *writer, const char *uri)
 static void add_repository(struct writer *writer, const char *url, const char *suite,
 	const char *components, const char *keyring)
 {
+	_cleanup_strv_ struct strv keyrings = { 0 };
+	_cleanup_free_ char *keyring_lines = NULL;
 	const char *why = NULL;
 
 	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
@@ -144,24 +157,45 @@ static void add_repository(struct writer *writer, const char *url, const char *s
 		skip(writer, url, why);
 		return;
 	}
+	/* One a line: together they may be longer than a line can be. */
+	xstrv_split(&keyrings, keyring, BLANKS);
+	keyring_lines = xstrv_join(&keyrings, "\n  ");
 	xstrv_pushf(&writer->catalogue,
 		"[repository apt-%u]\nkind = apt\nmirror = apt-%u\nsuite = %s\ncomponents = %s\n"
 		"keyring = %s\n",
-		writer->count, writer->count, suite, components, keyring);
+		writer->count, writer->count, suite, components, keyring_lines);
 	xstrv_pushf(&writer->mirrors, "[apt-%u]\nurl = %s\n", writer->count, url);
 	writer->count++;
+}
+
+/* The caller frees it. */
+static char *with_architecture(const char *text, const char *architecture)
+{
+	char *made = xstrdup(text);
+	char *found;
+
+	while ((found = strstr(made, ARCHITECTURE))) {
+		char *before = made;
+
+		made = xasprintf("%.*s%s%s", (int) (found - before), before, architecture,
+			found + strlen(ARCHITECTURE));
+		free(before);
+	}
+	return made;
 }
 
 static void add_source(struct writer *writer, const struct source *source)
 {
 	_cleanup_free_ char *components = xstrv_join(&source->components, " ");
 	_cleanup_free_ char *keyring = NULL;
+	const char *architecture;
 	struct utsname machine;
 
 	if (source->disabled || !strv_contains(&source->types, "deb") || !source->uris.count ||
-		uname(&machine) < 0 ||
-		(source->architectures.count &&
-			!strv_contains(&source->architectures, arch_debian(machine.machine))))
+		uname(&machine) < 0)
+		return;
+	architecture = arch_debian(machine.machine);
+	if (source->architectures.count && !strv_contains(&source->architectures, architecture))
 		return;
 	keyring = keyring_of(writer, source);
 	if (!keyring)
@@ -171,14 +205,30 @@ static void add_source(struct writer *writer, const struct source *source)
 			"%s/%s: trusted=yes does not count: signatures are checked",
 			writer->request->prefix, writer->file);
 	for (size_t i = 0; i < source->uris.count; i++) {
-		_cleanup_free_ char *url = url_of(writer, source->uris.items[i]);
+		_cleanup_free_ char *uri = with_architecture(source->uris.items[i], architecture);
+		_cleanup_free_ char *url = url_of(writer, uri);
 
-		for (size_t j = 0; j < source->suites.count; j++)
-			add_repository(writer, url, source->suites.items[j], components, keyring);
+		for (size_t j = 0; j < source->suites.count; j++) {
+			_cleanup_free_ char *suite =
+				with_architecture(source->suites.items[j], architecture);
+
+			add_repository(writer, url, suite, components, keyring);
+		}
 	}
 }
 
 /* ---- the two formats */
+
+/* As apt has it. */
+static bool is_no(const char *value)
+{
+	static const char *const words[] = { "no", "false", "without", "off", "disable", "0" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strcasecmp(value, words[i]) == 0)
+			return true;
+	return false;
+}
 
 /* Of a stanza, or "arch" and others of a line. */
 static void take_field(struct source *source, const char *name, const char *value)
@@ -202,7 +252,7 @@ static void take_field(struct source *source, const char *name, const char *valu
 	else if (strcasecmp(name, "Signed-By") == 0 && !source->signed_by)
 		source->signed_by = xstrdup(value);
 	else if (strcasecmp(name, "Enabled") == 0)
-		source->disabled = strcasecmp(value, "no") == 0;
+		source->disabled = is_no(value);
 	else if (strcasecmp(name, "Trusted") == 0)
 		source->trusted = strcasecmp(value, "yes") == 0;
 }
@@ -216,8 +266,11 @@ static void read_line(struct writer *writer, char *line)
 	char *open, *close;
 
 	line[strcspn(line, "#")] = '\0';
-	open = strchr(line, '[');
-	close = open ? strchr(open, ']') : NULL;
+	/* After the type: a URL has brackets around an IPv6 address. */
+	open = line + strspn(line, BLANKS);
+	open += strcspn(open, BLANKS);
+	open += strspn(open, BLANKS);
+	close = *open == '[' ? strchr(open, ']') : NULL;
 	if (close) {
 		*close = '\0';
 		xstrv_split(&options, open + 1, BLANKS);
@@ -302,14 +355,8 @@ static void read_file(struct writer *writer, const char *path, bool deb822)
 	if (r == 0)
 		read_text(writer, text, deb822);
 	else if (r != -ENOENT)
-		skip(writer, "what is in it", strerror(-r));
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text);
-
-	return length > strlen(end) && strcmp(text + length - strlen(end), end) == 0;
+		node_build_note(writer->request->build, "%s/%s cannot be read: %s",
+			writer->request->prefix, path, strerror(-r));
 }
 
 /* ---- what resolve gets */
@@ -376,8 +423,8 @@ int apt_sources_write(const struct apt_request *request, struct error *error)
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *path = xasprintf(PARTS "/%s", names.items[i]);
 
-		if (ends_with(path, ".list") || ends_with(path, ".sources"))
-			read_file(&writer, path, ends_with(path, ".sources"));
+		if (str_ends_with(path, ".list") || str_ends_with(path, ".sources"))
+			read_file(&writer, path, str_ends_with(path, ".sources"));
 	}
 	r = writer.count ? write_all(&writer) : -ENOENT;
 	if (r < 0 && r != -ENOENT)

@@ -59,16 +59,14 @@ bool fetch_tool_fits(const struct fetch_tool *tool, int host_fd)
 	       (!version[length] || version[length] == '.');
 }
 
-/* Of those that the pod names, or the image's own: libcurl's is another machine's. Or NULL. */
-static const char *authorities_file(void)
+/* The file that the pod names, or NULL. */
+static const char *pods_authorities(void)
 {
 	const char *bundle = getenv("CURL_CA_BUNDLE");
 
 	if (!bundle || !*bundle)
 		bundle = getenv("SSL_CERT_FILE");
-	if (bundle && *bundle)
-		return bundle;
-	return fs_exists(AT_FDCWD, AUTHORITY) ? AUTHORITY : NULL;
+	return bundle && *bundle ? bundle : NULL;
 }
 
 /* Clusters name their proxies in capitals, too, and libcurl reads those not of all. */
@@ -136,7 +134,8 @@ static bool add_authorities(int root_fd, const char *file, struct strv *texts)
 
 /*
  * The authorities that are mounted, those of the host, and those that count without them, in one
- * file. Where there are none but the last, *ret_path is NULL; else the caller frees it.
+ * file. Where there are none but the last, *ret_path is NULL; else the caller frees it. The host's
+ * do not count where the pod names a file.
  */
 static int write_authorities(
 	const struct node_build *build, const char *folder, char **ret_path, struct error *error)
@@ -145,10 +144,13 @@ static int write_authorities(
 		"etc/pki/ca-trust/extracted/pem", "etc/pki/trust/anchors" };
 	static const char *const of_host[] = { "etc/ssl/certs/ca-certificates.crt",
 		"etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem" };
-	const char *usual = authorities_file();
+	const char *chosen = pods_authorities();
+	/* libcurl's is another machine's. */
+	const char *usual = chosen ? chosen : AUTHORITY;
 	_cleanup_free_ char *path = xasprintf("%s/work/authorities.pem", folder);
 	_cleanup_free_ char *joined = NULL;
 	_cleanup_strv_ struct strv texts = { 0 };
+	size_t others;
 	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(mounted); i++) {
@@ -165,13 +167,14 @@ static int write_authorities(
 					build, "/%s has no certificate in PEM: ignored", file);
 		}
 	}
-	for (size_t i = 0; build->host_fd >= 0 && i < ARRAY_SIZE(of_host); i++)
+	for (size_t i = 0; !chosen && build->host_fd >= 0 && i < ARRAY_SIZE(of_host); i++)
 		(void) add_authorities(build->host_fd, of_host[i], &texts);
+	others = texts.count;
+	if (!add_authorities(build->request->root_fd, usual, &texts) && chosen)
+		node_build_note(build, "%s has no certificate in PEM: ignored", chosen);
 	*ret_path = NULL;
-	if (!texts.count)
+	if (!others)
 		return 0;
-	if (usual && *usual == '/')
-		(void) add_authorities(build->request->root_fd, usual, &texts);
 	joined = xstrv_join(&texts, "\n");
 	r = fs_write_atomic(AT_FDCWD, path, joined, strlen(joined), 0644);
 	if (r < 0)
@@ -347,7 +350,7 @@ static int keep_in(const struct node_build *build, const struct node_cache *scra
 	xstrv_pushf(&inputs, "krel=%s", krel);
 	if (node_cache_find(cache, NODE_HEADERS, krel, &inputs, &there_fd, &ignored) == 0 &&
 		is_outdated(build, there_fd))
-		(void) node_cache_remove(cache, NODE_HEADERS, krel);
+		return node_cache_replace(cache, NODE_HEADERS, to, to_fd, krel, &inputs);
 	return node_cache_keep(cache, NODE_HEADERS, to, to_fd, krel, &inputs);
 }
 
@@ -439,8 +442,9 @@ static int ask_apt(struct round *round, const struct catalogue *os, int root_fd,
 }
 
 /*
- * What the operator mounts is asked first (repoConfig), then what the host's apt has where its
- * distribution is the image's, then the image's own mirrors.
+ * What the operator mounts is asked first (repoConfig), then the image's own mirrors, and only when
+ * these do not have the headers what the host's apt has, where its distribution is the image's: the
+ * host may have any third party's repositories.
  */
 static int ask_places(struct round *round)
 {
@@ -459,11 +463,11 @@ static int ask_places(struct round *round)
 		return -EIO;
 	r = ask_apt(round, &os, build->request->root_fd, "", "container",
 		"the repositories of this container's /etc/apt");
+	if (r == -EAGAIN && fs_exists(build->request->root_fd, MIRRORS))
+		r = ask_place(round, &image);
 	if (r == -EAGAIN && build->host_fd >= 0 && fetch_tool_fits(tool, build->host_fd))
 		r = ask_apt(round, &os, build->host_fd, build->request->host, "host",
 			"the repositories of the host's /etc/apt");
-	if (r == -EAGAIN && fs_exists(build->request->root_fd, MIRRORS))
-		r = ask_place(round, &image);
 	if (r != -EAGAIN)
 		return r;
 	return round->asked ? -EIO

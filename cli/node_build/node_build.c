@@ -371,50 +371,81 @@ static void find_limits(const struct node_build *build, struct build_limits *ret
 }
 
 /*
- * How much of what the kit has beside the driver is not below @output of the folder: it did not
- * compile (containers/recipes/nvidia.sh), for a cause that may have passed, as a full disk.
+ * Appends the names of what the kit has beside the driver and is not below @output of the folder:
+ * it did not compile (containers/recipes/nvidia.sh), for a cause that may have passed, as a full
+ * disk.
  */
-static size_t count_lacking(const struct node_build *build, int dir_fd, const char *output)
+static void list_lacking(
+	const struct node_build *build, int dir_fd, const char *output, struct strv *lacking)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	size_t count = 0;
 
 	if (strcmp(build->request->recipe, "nvidia") != 0 ||
 		fs_list(build->request->root_fd, NODE_KIT_FOLDER "/addons", &names) < 0)
-		return 0;
+		return;
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *modules = xasprintf("%slib/modules/%s/updates/%s", output,
 			build->request->krel, names.items[i]);
 
-		count += !fs_exists(dir_fd, modules);
+		if (!fs_exists(dir_fd, modules))
+			xstrv_push(lacking, names.items[i]);
 	}
-	return count;
 }
 
-/* Makes room for what was made in the folder where what is kept by its name has less. */
-static void remove_lesser(const struct node_build *build, int folder_fd)
+/* Is the set that has the name a good one, with less than what was made in the folder? */
+static bool is_lesser_kept(const struct node_build *build, int folder_fd)
 {
+	_cleanup_strv_ struct strv before = { 0 };
+	_cleanup_strv_ struct strv now = { 0 };
 	_cleanup_close_ int kept_fd = -1;
 	struct error ignored;
 
 	if (node_cache_find(&build->cache, NODE_MODULES, build->name, &build->inputs, &kept_fd,
-		    &ignored) == 0 &&
-		count_lacking(build, kept_fd, "") > count_lacking(build, folder_fd, "output/"))
-		(void) node_cache_remove(&build->cache, NODE_MODULES, build->name);
+		    &ignored) < 0)
+		return false;
+	list_lacking(build, kept_fd, "", &before);
+	list_lacking(build, folder_fd, "output/", &now);
+	return before.count > now.count;
+}
+
+/* What was made becomes the set of the name; where a good one cannot be replaced, that stays. */
+static int keep_made(const struct node_build *build, const char *folder, int folder_fd,
+	uint64_t begun_ms, struct error *error)
+{
+	const struct node_cache *cache = &build->cache;
+	bool is_lesser = is_lesser_kept(build, folder_fd);
+	int r = (is_lesser ? node_cache_replace : node_cache_keep)(
+		cache, NODE_MODULES, folder, folder_fd, build->name, &build->inputs);
+
+	if (r < 0 && is_lesser) {
+		node_build_note(build,
+			"%s: what was compiled cannot be kept (%s): the set that is there is used",
+			cache->path, strerror(-r));
+		node_build_discard(build, cache, folder);
+		return 0;
+	}
+	if (r < 0)
+		return error_set_errno(error, r, "%s", cache->path);
+	node_build_note(build, "compiled in %.1f s; kept in %s%s",
+		(double) (clock_monotonic_ms() - begun_ms) / 1000, cache->path,
+		cache->lasting
+			? " for the next start"
+			: " of this container only: no folder of the host can be written to");
+	return 0;
 }
 
 /*
- * Runs the recipe in @folder of the cache with as many compilers at once as the container has room
- * for, and keeps what it made.
+ * Runs the recipe in a folder of the cache with as many compilers at once as the container has room
+ * for.
  */
-static int compile(const struct node_build *build, const char *what, const char *folder,
-	int folder_fd, struct error *error)
+static int compile(
+	const struct node_build *build, const char *what, int folder_fd, struct error *error)
 {
 	struct node_recipe recipe = { .build = build, .work_fd = folder_fd };
 	const struct build_limits *limits = &recipe.limits;
 	_cleanup_free_ char *log_path = xasprintf("log/%s.log", build->request->recipe);
 	struct build_limits after;
-	int status, r;
+	int status;
 
 	find_limits(build, &recipe.limits);
 	node_build_note(build, "compiling %s %s for %s with %s: %u job%s at once: %s", what,
@@ -431,19 +462,7 @@ static int compile(const struct node_build *build, const char *what, const char 
 			"fewer jobs (--max-threads); log on the host: %s/%s",
 			build->request->krel, limits->jobs, limits->why, build->cache.path,
 			log_path);
-	if (status > 0)
-		return recipe_failed(build, status, log_path, error);
-	remove_lesser(build, folder_fd);
-	r = node_cache_keep(
-		&build->cache, NODE_MODULES, folder, folder_fd, build->name, &build->inputs);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", build->cache.path);
-	node_build_note(build, "compiled in %.1f s; kept in %s%s",
-		(double) (clock_monotonic_ms() - recipe.begun_ms) / 1000, build->cache.path,
-		build->cache.lasting ? " for the next start"
-				     : " of this container only: no folder of the host can be "
-				       "written to");
-	return 0;
+	return status > 0 ? recipe_failed(build, status, log_path, error) : 0;
 }
 
 /* ---- the set */
@@ -464,60 +483,87 @@ static int find_set(const struct node_build *build, int *ret_fd)
 	return r == 0 ? 0 : -ENOENT;
 }
 
-/* With what it lacks beside the driver compiled now, or as it is. */
-static void complete_set(const struct node_build *build, int *set_fd)
+static int find_made(const struct node_build *build, int *ret_fd, struct error *error)
 {
-	_cleanup_close_ int folder_fd = -1;
-	_cleanup_close_ int fd = -1;
+	struct error ignored;
+	int r = node_cache_find(
+		&build->cache, NODE_MODULES, build->name, &build->inputs, ret_fd, &ignored);
+
+	return r < 0 ? error_set(error, r, "%s/modules/%s is gone again: %s", build->cache.path,
+			       build->name, strerror(-r))
+		     : 0;
+}
+
+/* Compiles what is lacking in the folder, beside a copy of the set. Is there more then? */
+static bool compile_lacking(
+	const struct node_build *build, int set_fd, const struct strv *lacking, int folder_fd)
+{
+	_cleanup_free_ char *names = xstrv_join(lacking, " and ");
+	_cleanup_free_ char *what = xasprintf("%s beside driver", names);
+	_cleanup_strv_ struct strv left = { 0 };
 	struct error why = { "" };
-	char folder[NAME_MAX];
-	int r = node_cache_begin(&build->cache, folder, &folder_fd);
+	int r = copy_tree_apart(set_fd, ".", folder_fd, "output");
 
 	if (r < 0)
-		return;
-	r = copy_tree_apart(*set_fd, ".", folder_fd, "output");
-	if (r == 0)
-		r = compile(build, "what it lacks beside driver", folder, folder_fd, &why);
-	else
 		(void) error_set_errno(&why, r, "%s", build->cache.path);
+	else
+		r = compile(build, what, folder_fd, &why);
 	if (r < 0) {
 		node_build_note(build, "%s", why.text);
-		node_build_discard(build, &build->cache, folder);
-	} else if (node_cache_find(&build->cache, NODE_MODULES, build->name, &build->inputs, &fd,
-			   &why) == 0) {
-		cleanup_close(set_fd);
-		*set_fd = TAKE_FD(fd);
+		return false;
 	}
+	list_lacking(build, folder_fd, "output/", &left);
+	return left.count < lacking->count;
+}
+
+/* With what it lacks beside the driver compiled now, or as it is. */
+static int complete_set(const struct node_build *build, int *set_fd, struct error *error)
+{
+	_cleanup_strv_ struct strv lacking = { 0 };
+	_cleanup_close_ int folder_fd = -1;
+	uint64_t begun_ms = clock_monotonic_ms();
+	struct error why = { "" };
+	char folder[NAME_MAX];
+
+	list_lacking(build, *set_fd, "", &lacking);
+	if (!lacking.count || node_cache_begin(&build->cache, folder, &folder_fd) < 0)
+		return 0;
+	if (!compile_lacking(build, *set_fd, &lacking, folder_fd)) {
+		node_build_discard(build, &build->cache, folder);
+		return 0;
+	}
+	if (keep_made(build, folder, folder_fd, begun_ms, &why) < 0) {
+		node_build_note(build, "%s", why.text);
+		node_build_discard(build, &build->cache, folder);
+	}
+	cleanup_close(set_fd);
+	*set_fd = -1;
+	return find_made(build, set_fd, error);
 }
 
 static int make_set(struct node_build *build, int *ret_fd, struct error *error)
 {
 	_cleanup_close_ int folder_fd = -1;
-	struct error ignored;
+	uint64_t begun_ms = clock_monotonic_ms();
 	char folder[NAME_MAX];
 	int r;
 
 	node_cache_sweep(&build->cache, 0);
 	if (find_set(build, ret_fd) == 0 ||
-		(node_build_leave_read_only(build) && find_set(build, ret_fd) == 0)) {
-		if (count_lacking(build, *ret_fd, ""))
-			complete_set(build, ret_fd);
-		return 0;
-	}
+		(node_build_leave_read_only(build) && find_set(build, ret_fd) == 0))
+		return complete_set(build, ret_fd, error);
 	r = node_cache_begin(&build->cache, folder, &folder_fd);
 	if (r < 0)
 		return error_set(error, r, "%s: %s: is there room on the host?", build->cache.path,
 			strerror(-r));
-	r = compile(build, "driver", folder, folder_fd, error);
+	r = compile(build, "driver", folder_fd, error);
+	if (r == 0)
+		r = keep_made(build, folder, folder_fd, begun_ms, error);
 	if (r < 0) {
 		node_build_discard(build, &build->cache, folder);
 		return r;
 	}
-	r = node_cache_find(
-		&build->cache, NODE_MODULES, build->name, &build->inputs, ret_fd, &ignored);
-	return r < 0 ? error_set(error, r, "%s/modules/%s is gone again: %s", build->cache.path,
-			       build->name, strerror(-r))
-		     : 0;
+	return find_made(build, ret_fd, error);
 }
 
 /* ---- what the load proof wants to know of the kernel */

@@ -66,10 +66,14 @@ int node_cache_begin(const struct node_cache *cache, char folder[NAME_MAX], int 
  */
 int node_cache_keep(const struct node_cache *cache, enum node_cache_kind kind, const char *folder,
 	int folder_fd, const char *name, const struct strv *inputs);
+/*
+ * The same in the place of a good set of that name, which stays until this one is on the disk and
+ * has its name, and where that fails. -EOPNOTSUPP: the file system cannot exchange two names.
+ */
+int node_cache_replace(const struct node_cache *cache, enum node_cache_kind kind,
+	const char *folder, int folder_fd, const char *name, const struct strv *inputs);
 /* Writes the list of all that is below @set_fd, beside it. */
 int node_cache_write_contents(int set_fd);
-/* Removes a set, whole. */
-int node_cache_remove(const struct node_cache *cache, enum node_cache_kind kind, const char *name);
 /*
  * Removes the folders of builds that run no longer. One that is still locked is asked again for
  * @wait_ms: its owner may have been killed just now.
@@ -312,5 +316,8 @@ struct apt_request {
 /* -ENOENT where there is nothing to ask, or @os has no use for apt's repositories. */
 int apt_sources_write(const struct apt_request *request, struct error *error);
 
-/* A file of another root, where links mean what they mean there; at most 1 MiB. */
+/*
+ * A regular file of another root, where links mean what they mean there; at most 1 MiB. -EINVAL:
+ * it is a folder or a pipe, say.
+ */
 int read_in_root(int root_fd, const char *path, char **ret_text, size_t *ret_size);

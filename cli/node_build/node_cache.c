@@ -268,7 +268,7 @@ int node_cache_begin(const struct node_cache *cache, char folder[NAME_MAX], int 
 }
 
 /* Renamed first: a set during whose removal we are killed is not found half, nor in the way. */
-int node_cache_remove(const struct node_cache *cache, enum node_cache_kind kind, const char *name)
+static int remove_set(const struct node_cache *cache, enum node_cache_kind kind, const char *name)
 {
 	char path[PATH_MAX], gone[PATH_MAX];
 
@@ -302,14 +302,32 @@ static void remove_oldest(const struct node_cache *cache, enum node_cache_kind k
 			if (last_use(cache, kind, names.items[i]) <
 				last_use(cache, kind, names.items[oldest]))
 				oldest = i;
-		if (node_cache_remove(cache, kind, names.items[oldest]) < 0)
+		if (remove_set(cache, kind, names.items[oldest]) < 0)
 			return;
 		strv_remove(&names, oldest);
 	}
 }
 
-int node_cache_keep(const struct node_cache *cache, enum node_cache_kind kind, const char *folder,
-	int folder_fd, const char *name, const struct strv *inputs)
+/* What had the name is then below @folder. */
+static int exchange(const struct node_cache *cache, const char *output, const char *path)
+{
+	if (renameat2(cache->fd, output, cache->fd, path, RENAME_EXCHANGE) == 0)
+		return 0;
+	return errno == EINVAL || errno == ENOSYS ? -EOPNOTSUPP : -errno;
+}
+
+static int replace_bad(const struct node_cache *cache, enum node_cache_kind kind, const char *name,
+	const char *output, const char *path)
+{
+	(void) remove_set(cache, kind, name);
+	if (renameat(cache->fd, output, cache->fd, path) < 0 && errno != ENOTEMPTY &&
+		errno != EEXIST) /* another container was quicker */
+		return -errno;
+	return 0;
+}
+
+static int keep(const struct node_cache *cache, enum node_cache_kind kind, const char *folder,
+	int folder_fd, const char *name, const struct strv *inputs, bool over_good)
 {
 	_cleanup_free_ char *text = xstrv_join(inputs, "\n");
 	_cleanup_close_ int output_fd =
@@ -332,17 +350,38 @@ int node_cache_keep(const struct node_cache *cache, enum node_cache_kind kind, c
 		return r;
 	/* Everything on disk before the name is: a set that a power failure emptied would be taken
 	 * for whole. */
-	(void) syncfs(cache->fd);
+	if (syncfs(cache->fd) < 0 && over_good)
+		return -errno;
 	(void) snprintf(output, sizeof(output), "%s/output", folder);
 	set_path(kind, name, path);
-	/* What has the name and is not this set is damaged, or another's of the same hash. */
-	if (node_cache_find(cache, kind, name, inputs, &found_fd, &ignored) < 0)
-		(void) node_cache_remove(cache, kind, name);
-	if (renameat(cache->fd, output, cache->fd, path) < 0 && errno != ENOTEMPTY &&
-		errno != EEXIST) /* another container of the pod was quicker */
-		return -errno;
+	if (renameat(cache->fd, output, cache->fd, path) < 0) {
+		if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)
+			return -errno;
+		/* A good one that has the name: another container of the pod was quicker. Any other
+		 * is damaged, or another's of the same hash. */
+		if (over_good)
+			r = exchange(cache, output, path);
+		else if (node_cache_find(cache, kind, name, inputs, &found_fd, &ignored) < 0)
+			r = replace_bad(cache, kind, name, output, path);
+		if (r < 0)
+			return r;
+	}
 	remove_oldest(cache, kind);
-	return fs_remove_tree(cache->fd, folder);
+	/* The set has its name: what cannot be removed now is left to the next sweep. */
+	(void) !fs_remove_tree(cache->fd, folder);
+	return 0;
+}
+
+int node_cache_keep(const struct node_cache *cache, enum node_cache_kind kind, const char *folder,
+	int folder_fd, const char *name, const struct strv *inputs)
+{
+	return keep(cache, kind, folder, folder_fd, name, inputs, false);
+}
+
+int node_cache_replace(const struct node_cache *cache, enum node_cache_kind kind,
+	const char *folder, int folder_fd, const char *name, const struct strv *inputs)
+{
+	return keep(cache, kind, folder, folder_fd, name, inputs, true);
 }
 
 void node_cache_sweep(const struct node_cache *cache, unsigned wait_ms)

@@ -14,13 +14,6 @@
 #define BEFORE_SUFFIX ".slipway-before"    /* the old one, until all the new ones are */
 #define DONE_NAME     ".slipway-sign-done" /* all the new ones are: the old ones may go */
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text);
-
-	return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
-}
-
 /* Appends the files below a folder; links are skipped. */
 static int list_files(int fd, const char *folder, struct strv *files)
 {
@@ -59,7 +52,7 @@ static int clear_up(int fd)
 
 	for (size_t i = 0; i < files.count && r == 0; i++) {
 		const char *path = files.items[i];
-		bool before = ends_with(path, ".ko" BEFORE_SUFFIX);
+		bool before = str_ends_with(path, ".ko" BEFORE_SUFFIX);
 
 		if (before && !done) {
 			_cleanup_free_ char *module =
@@ -69,7 +62,7 @@ static int clear_up(int fd)
 				return -errno;
 		}
 		/* Of two links to one file rename() leaves both. */
-		if (before || ends_with(path, ".ko" STAGED_SUFFIX))
+		if (before || str_ends_with(path, ".ko" STAGED_SUFFIX))
 			r = remove_file(fd, path);
 	}
 	return r < 0 ? r : remove_file(fd, DONE_NAME);
@@ -95,12 +88,12 @@ int sign_set_open(const char *folder, struct sign_set *ret, struct error *error)
 		return error_set_errno(error, r, "%s", folder);
 	for (size_t i = 0; i < files.count; i++) {
 		for (size_t k = 0; k < ARRAY_SIZE(packed); k++)
-			if (ends_with(files.items[i], packed[k]))
+			if (str_ends_with(files.items[i], packed[k]))
 				return error_set(error, -EINVAL,
 					"%s/%s: compressed already: the signature belongs to the "
 					"module's own bytes, so sign first, compress then",
 					folder, files.items[i]);
-		if (ends_with(files.items[i], ".ko"))
+		if (str_ends_with(files.items[i], ".ko"))
 			xstrv_push(&set.paths, files.items[i]);
 	}
 	if (set.paths.count == 0)

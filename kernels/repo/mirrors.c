@@ -125,14 +125,6 @@ int mirrors_url(const struct mirror *mirror, const struct repository *repository
 
 #define KEY_SUFFIX "-key.pem"
 
-static bool ends_with(const char *text, const char *suffix)
-{
-	size_t length = strlen(text);
-	size_t wanted = strlen(suffix);
-
-	return length >= wanted && strcmp(text + length - wanted, suffix) == 0;
-}
-
 /*
  * The newest file that a pattern means: subscription-manager(8) leaves <serial>.pem and
  * <serial>-key.pem for each subscription. NULL when there is none.
@@ -149,7 +141,7 @@ static char *newest_of(const char *pattern, bool keys_too)
 	for (size_t i = 0; r == 0 && i < found.gl_pathc; i++) {
 		struct stat status;
 
-		if ((!keys_too && ends_with(found.gl_pathv[i], KEY_SUFFIX)) ||
+		if ((!keys_too && str_ends_with(found.gl_pathv[i], KEY_SUFFIX)) ||
 			stat(found.gl_pathv[i], &status) < 0 || !S_ISREG(status.st_mode) ||
 			(newest && status.st_mtim.tv_sec <= newest_time))
 			continue;
@@ -195,7 +187,7 @@ int mirrors_credentials(const struct mirror *mirror, const struct repository *re
 	found.password = stated->password ? xstrdup(stated->password) : NULL;
 	/* X-key.pem beside X.pem; else the certificate's own file must have the key. */
 	certificate = found.client_certificate;
-	if (certificate && !found.client_key && ends_with(certificate, ".pem")) {
+	if (certificate && !found.client_key && str_ends_with(certificate, ".pem")) {
 		_cleanup_free_ char *key =
 			xasprintf("%.*s" KEY_SUFFIX, (int) (strlen(certificate) - 4), certificate);
 

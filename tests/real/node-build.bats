@@ -158,7 +158,7 @@ modules() { echo "$root/upper/usr/lib/modules/$krel"; }
     build >"$BATS_TEST_TMPDIR/out"
     cat "$BATS_TEST_TMPDIR/out"
     grep -q 'compiled before: ' "$BATS_TEST_TMPDIR/out"
-    grep -q 'compiling what it lacks beside driver 1.0' "$BATS_TEST_TMPDIR/out"
+    grep -q 'compiling gdrcopy beside driver 1.0' "$BATS_TEST_TMPDIR/out"
     ! grep -q 'compiling driver' "$BATS_TEST_TMPDIR/out" || false
     grep -q '^updates/gdrcopy/gdrdrv.ko: .*updates/nvidia/nvidia.ko' "$(modules)/modules.dep"
     build >"$BATS_TEST_TMPDIR/out"
@@ -308,7 +308,9 @@ refuse_build() {
     cp "$BATS_TEST_TMPDIR/site.crt" "$site_host/etc/ssl/certs/ca-certificates.crt"
     build >"$BATS_TEST_TMPDIR/out"
     cat "$BATS_TEST_TMPDIR/out"
-    grep -q "asking the lists of debian12, at the repositories of the host's /etc/apt" "$BATS_TEST_TMPDIR/out"
+    # After the image's own mirrors.
+    grep -q 'asking the lists of debian12, at the mirrors that the image was built with' "$BATS_TEST_TMPDIR/out"
+    grep -q "asking at the repositories of the host's /etc/apt" "$BATS_TEST_TMPDIR/out"
     grep -q 'headers fetched in' "$BATS_TEST_TMPDIR/out"
 }
 

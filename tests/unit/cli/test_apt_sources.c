@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "cli/node_build/node_build_internal.h"
 #include "common/fs.h"
@@ -27,7 +28,7 @@ static void asked_free(struct asked *asked)
 	free(asked->notes);
 }
 
-static void ask(const struct folder *folder, struct asked *ret)
+static void ask_by(const struct folder *folder, const char *keyrings, struct asked *ret)
 {
 	_cleanup_(catalogue_free) struct catalogue os = { 0 };
 	_cleanup_close_ int root_fd = -1;
@@ -51,7 +52,7 @@ static void ask(const struct folder *folder, struct asked *ret)
 						.prefix = "/host",
 						.os = &os,
 						.catalogues = catalogues,
-						.keyrings = "/usual.gpg",
+						.keyrings = keyrings,
 						.folder = path },
 		&error);
 	(void) fclose(request.notes);
@@ -61,6 +62,11 @@ static void ask(const struct folder *folder, struct asked *ret)
 	if (catalogue_open(data, "debian13", &ret->os, &error) < 0)
 		fail_msg("%s", error.text);
 	ret->mirrors = folder_read_text(folder, "made/" APT_MIRRORS);
+}
+
+static void ask(const struct folder *folder, struct asked *ret)
+{
+	ask_by(folder, "/usual.gpg", ret);
 }
 
 /* The repository of that number, which the image's come before, and are not asked. */
@@ -105,14 +111,20 @@ static void one_line_each(void **state)
 		"deb [arch=riscv64] http://c trixie main\n");
 	folder_write_text(folder, PARTS "z.list", "deb [ trusted=yes ] http://d trixie main");
 	folder_write_text(folder, PARTS "z.list.save", "deb http://e trixie main");
+	folder_write_text(folder, PARTS "v6.list",
+		"deb http://[fd00::5]/debian trixie main\n"
+		"deb [arch=amd64] http://[fd00::6]/$(ARCH)/$(ARCH) trixie-$(ARCH) main\n");
 	ask(folder, &asked);
 	expect(&asked, 0, "trixie", "main contrib", "/usual.gpg");
 	expect(&asked, 1, "trixie-security", "main", "/made/1.key");
 	expect(&asked, 2, "trixie", "main", "/usual.gpg");
-	assert_null(asks(&asked, 3));
+	expect(&asked, 3, "trixie-amd64", "main", "/usual.gpg");
+	expect(&asked, 4, "trixie", "main", "/usual.gpg");
+	assert_null(asks(&asked, 5));
 	assert_string_equal(asked.mirrors,
 		"[apt-0]\nurl = http://a/debian\n[apt-1]\nurl = https://b/x\n[apt-2]\nurl = "
-		"http://d\n");
+		"http://[fd00::5]/debian\n[apt-3]\nurl = http://[fd00::6]/amd64/amd64\n"
+		"[apt-4]\nurl = http://d\n");
 	key = folder_read_text(folder, "made/1.key");
 	assert_string_equal(key, "the key");
 	assert_contains(asked.notes,
@@ -136,6 +148,8 @@ static void stanzas(void **state)
 		"Suites: trixie trixie-updates\nComponents: main\n\tcontrib\n"
 		"\n"
 		"types: deb\nuris: http://off\nsuites: trixie\ncomponents: main\nEnabled: no\n\n\n"
+		"Types: deb\nURIs: http://off\nSuites: trixie\nComponents: main\nEnabled: False\n\n"
+		"Types: deb\nURIs: http://off\nSuites: trixie\nComponents: main\nEnabled: 0\n\n"
 		"Types: deb\nURIs: http://own/a,b\nArchitectures: arm64 amd64\nSuites: stable\nComponents: main\nSigned-By:\n"
 		" -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mDME\n"
 		" -----END PGP PUBLIC KEY BLOCK-----");
@@ -185,6 +199,38 @@ static void what_cannot_be_asked_is_noted(void **state)
 	}
 }
 
+/* As a program's that waits for its reader. */
+static void a_pipe_is_not_waited_for(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(asked_free) struct asked asked = { 0 };
+
+	folder_write_text(folder, LIST, "deb http://a trixie main");
+	folder_subfolder(folder, PARTS);
+	assert_int_equal(mkfifoat(folder->fd, PARTS "p.list", 0600), 0);
+	ask(folder, &asked);
+	expect(&asked, 0, "trixie", "main", "/usual.gpg");
+	assert_contains(asked.notes,
+		"/host/etc/apt/sources.list.d/p.list cannot be read: Invalid argument");
+}
+
+static void many_keys_are_more_than_a_line(void **state)
+{
+	static const char key[] = "/usr/share/keyrings/one-of-the-many-keys-of-debian.gpg";
+	const struct folder *folder = *state;
+	_cleanup_(asked_free) struct asked asked = { 0 };
+
+	folder_write_text(folder, LIST, "deb http://a trixie main");
+	ask_by(folder,
+		"/usr/share/keyrings/one-of-the-many-keys-of-debian.gpg "
+		"/usr/share/keyrings/one-of-the-many-keys-of-debian.gpg "
+		"/usr/share/keyrings/one-of-the-many-keys-of-debian.gpg "
+		"/usr/share/keyrings/one-of-the-many-keys-of-debian.gpg",
+		&asked);
+	assert_int_equal(asks(&asked, 0)->keyrings.count, 4);
+	assert_string_equal(asks(&asked, 0)->keyrings.items[3], key);
+}
+
 static void a_root_without_apt_asks_nothing(void **state)
 {
 	const struct folder *folder = *state;
@@ -201,6 +247,8 @@ int main(void)
 		folder_test(one_line_each),
 		folder_test(stanzas),
 		folder_test(what_cannot_be_asked_is_noted),
+		folder_test(a_pipe_is_not_waited_for),
+		folder_test(many_keys_are_more_than_a_line),
 		folder_test(a_root_without_apt_asks_nothing),
 	};
 

@@ -94,10 +94,12 @@ static const char *notes(struct node *node)
 	return node->notes;
 }
 
-/* Headers of the build @version, as a fetch brings them, and kept. */
-static void fetch(const struct folder *folder, struct node *node, const char *version)
+/* Headers of the build @version, as a fetch brings them, with one more folder, are to be kept. */
+static int fetch_with(
+	const struct folder *folder, struct node *node, const char *version, const char *beside)
 {
 	_cleanup_(node_cache_close) struct node_cache scratch;
+	_cleanup_free_ char *more = NULL;
 	_cleanup_close_ int fd = -1;
 	struct error error = { "" };
 	char path[128], name[NAME_MAX], at[NAME_MAX + 32], text[256];
@@ -111,7 +113,14 @@ static void fetch(const struct folder *folder, struct node *node, const char *ve
 	(void) snprintf(text, sizeof(text), "#define UTS_RELEASE \"%s\"\n", node->request.krel);
 	write_generated(folder, at, node->request.krel, "utsrelease.h", text);
 	write_generated(folder, at, node->request.krel, "../../Module.symvers", "");
-	assert_int_equal(fetch_keep(&node->build, &scratch, name), 0);
+	assert_true(asprintf(&more, "%s%s", at, beside) > 0);
+	folder_subfolder(folder, more);
+	return fetch_keep(&node->build, &scratch, name);
+}
+
+static void fetch(const struct folder *folder, struct node *node, const char *version)
+{
+	assert_int_equal(fetch_with(folder, node, version, ""), 0);
 }
 
 static int open_kept(const struct node *node)
@@ -201,6 +210,21 @@ static void those_that_are_fetched_anew_replace_outdated_ones_and_no_others(void
 	close_node(&node);
 }
 
+static void those_that_cannot_be_kept_leave_the_outdated_ones_usable(void **state)
+{
+	struct node node;
+
+	open_node(*state, &node);
+	fetch(*state, &node, "#1 of before");
+	age(&node);
+	/* Their list cannot be written. */
+	assert_true(fetch_with(*state, &node, node.system.version, "contents/x") < 0);
+	expect_kept(&node, "#1 of before");
+	find(&node);
+	assert_contains(notes(&node), "those are used");
+	close_node(&node);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +233,7 @@ int main(void)
 		folder_test(those_of_the_build_that_runs_are_taken_without_a_word),
 		folder_test(those_of_another_build_are_told_and_asked_for_anew_once),
 		folder_test(those_that_are_fetched_anew_replace_outdated_ones_and_no_others),
+		folder_test(those_that_cannot_be_kept_leave_the_outdated_ones_usable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
