@@ -6,7 +6,7 @@
  *   dcb life link dcbx=13 ets=<hex> maxrate=<hex> pfc=<hex> buffer=<hex> app=<hex>
  *
  * with the kernel's structures, without what they have of counters and capabilities. A lossless
- * network loses packets without these: what a driver does not take is a failure.
+ * network loses packets without these: what is set, and a driver does not take, is a failure.
  */
 #include "entrypoint/netstate/dcb.h"
 
@@ -23,7 +23,7 @@
 		name, type, offsetof(struct dcb, member), sizeof(((struct dcb *) NULL)->member)    \
 	}
 
-/* In the order in which they are set: priorities' buffers go by what is lossless. */
+/* In the order in which they are set: drivers compute the buffers from what is lossless. */
 static const struct part {
 	const char *name;
 	uint16_t type;
@@ -138,8 +138,11 @@ static int save_link(const struct links_save *save, const struct link *link)
 	struct record *record;
 	int r = ask(save->netlink, link->name, &dcb, &ignored);
 
-	if (r < 0)
+	if (r == -ENOMEM || r == -EOPNOTSUPP)
 		return r == -ENOMEM ? r : 0;
+	if (r < 0)
+		return run_record_unsaved(
+			save->run, link->name, "its data center bridging (dcb, mlnx_qos)");
 	drop_readings(&dcb);
 	record = records_add(save->run->records, KIND, "life", save->life, "link", link->name);
 	if (!record || (dcb.dcbx >= 0 && record_setf(record, "dcbx", "%d", dcb.dcbx) < 0))
@@ -220,6 +223,35 @@ static int set_dcbx(struct netlink *netlink, const char *interface, int dcbx, st
 	return send_request(netlink, request, error);
 }
 
+static bool is_lossless(const struct record *record)
+{
+	struct ieee_pfc pfc;
+
+	return record_get_hex(record, "pfc", &pfc, sizeof(pfc)) == sizeof(pfc) && pfc.pfc_en;
+}
+
+/* A driver that lacks a part does as one whose part is zero; PFC's delay alone does nothing. */
+static bool is_set(const struct record *record, const struct part *part)
+{
+	char value[PART_SIZE];
+	int size = record_get_hex(record, part->name, value, sizeof(value));
+
+	if (part->type == DCB_ATTR_IEEE_PFC || part->type == DCB_ATTR_DCB_BUFFER)
+		return is_lossless(record);
+	for (int i = 0; i < size; i++)
+		if (value[i])
+			return true;
+	return false;
+}
+
+static bool is_any_set(const struct record *record)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (is_set(record, &parts[i]))
+			return true;
+	return *record_text(record, "app");
+}
+
 /* mlx5 names the versions also when its firmware negotiates, and takes 0 for that alone. */
 static void restore_dcbx(const struct links_restore *restore, const struct record *record,
 	const struct restored_link *link, int now)
@@ -230,6 +262,11 @@ static void restore_dcbx(const struct links_restore *restore, const struct recor
 
 	if (!record_get(record, "dcbx") || dcbx == now)
 		return;
+	if (now < 0) {
+		run_note(restore->run, "%s: dcb dcbx 0x%x: this driver has none", link->name,
+			(unsigned) dcbx);
+		return;
+	}
 	r = set_dcbx(restore->netlink, link->now->name, dcbx, &error);
 	if (r < 0 && !(dcbx & DCB_CAP_DCBX_HOST))
 		r = set_dcbx(restore->netlink, link->now->name, 0, &error);
@@ -238,7 +275,10 @@ static void restore_dcbx(const struct links_restore *restore, const struct recor
 			error.text);
 }
 
-/* One that is set may change another: each is compared with what is there by then. */
+/*
+ * One that is set may change another: each is compared with what is there by then. The buffers of a
+ * network that is not lossless are the driver's own; with others mlx5 computes no more of them.
+ */
 static void restore_part(const struct links_restore *restore, const struct record *record,
 	const struct restored_link *link, const struct part *part)
 {
@@ -247,10 +287,14 @@ static void restore_part(const struct links_restore *restore, const struct recor
 	struct error error = { 0 };
 	int r;
 
+	if (part->type == DCB_ATTR_DCB_BUFFER && !is_lossless(record))
+		return;
 	if (record_get_hex(record, part->name, wanted, sizeof(wanted)) != (int) part->size)
 		return;
 	r = ask(restore->netlink, link->now->name, &now, &error);
 	drop_readings(&now);
+	if (r == 0 && !(now.has & BIT(part->type)) && !is_set(record, part))
+		return;
 	if (r == 0 && !(now.has & BIT(part->type)))
 		r = error_set(&error, -EOPNOTSUPP, "this driver has none");
 	else if (r == 0 && memcmp((char *) &now + part->offset, wanted, part->size) != 0)
@@ -315,14 +359,16 @@ void dcb_restore(const struct links_restore *restore)
 			restored_by_name(restore, record_get(record, "link"));
 		_cleanup_(dcb_free) struct dcb now = { 0 };
 		struct error error = { 0 };
+		int r;
 
 		if (!link || !link->now || link->is_hosts ||
 			record_number(record, "life") != link->life)
 			continue;
-		if (ask(restore->netlink, link->now->name, &now, &error) < 0) {
+		r = ask(restore->netlink, link->now->name, &now, &error);
+		if (r < 0 && (r != -EOPNOTSUPP || is_any_set(record)))
 			run_failure(restore->run, "%s: dcb: %s", link->name, error.text);
+		if (r < 0)
 			continue;
-		}
 		restore_dcbx(restore, record, link, now.dcbx);
 		for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 			restore_part(restore, record, link, &parts[i]);

@@ -49,10 +49,13 @@ void run_failure(const struct run *run, const char *format, ...)
 
 int run_record_unsaved(const struct run *run, const char *name, const char *what)
 {
-	if (records_find(run->records, UNSAVED_KIND, "name", name) ||
-		records_add(run->records, UNSAVED_KIND, "name", name, "what", what))
-		return 0;
-	return -ENOMEM;
+	const struct record *record = NULL;
+
+	while ((record = records_next(run->records, UNSAVED_KIND, record)))
+		if (strcmp(record_text(record, "name"), name) == 0 &&
+			strcmp(record_text(record, "what"), what) == 0)
+			return 0;
+	return records_add(run->records, UNSAVED_KIND, "name", name, "what", what) ? 0 : -ENOMEM;
 }
 
 /* ---- the file, and of which boot and machine it is */

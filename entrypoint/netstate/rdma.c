@@ -94,6 +94,15 @@ static struct rdma_device *only_of(const struct rdma_devices *devices, const cha
 
 #define TRAFFIC_CLASS "traffic_class"
 
+static const struct setting {
+	const char *name;
+	const char *usual; /* what the kernel gives a port that has RoCE (cma_add_one()) */
+} settings[] = {
+	{ "default_roce_mode", "RoCE v2" },
+	{ "default_roce_tos", "0" },
+	{ TRAFFIC_CLASS, "" },
+};
+
 /*
  * Where rdma_cm's folder is: in the /sys that we see, else, as a container's is without it, in a
  * mount that is nowhere to be seen. -1: rdma_cm is not loaded, or has no settings.
@@ -102,6 +111,7 @@ static int open_config(int root_fd)
 {
 	_cleanup_close_ int config_fd =
 		openat(root_fd, "sys/kernel/config", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int mount_fd = -1;
 	_cleanup_close_ int context_fd = -1;
 
 	if (fs_exists(config_fd, "rdma_cm"))
@@ -111,14 +121,14 @@ static int open_config(int root_fd)
 	context_fd = fsopen("configfs", FSOPEN_CLOEXEC);
 	if (fsconfig(context_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -1;
-	return fsmount(context_fd, FSMOUNT_CLOEXEC, 0);
+	mount_fd = fsmount(context_fd, FSMOUNT_CLOEXEC, 0);
+	return fs_exists(mount_fd, "rdma_cm") ? TAKE_FD(mount_fd) : -1;
 }
 
-/* A device's folder below rdma_cm: it has the settings as long as it is there. */
+/* A device's folder below rdma_cm, by which its settings, which rdma_cm keeps, can be read. */
 struct config {
 	int fd; /* open_config()'s */
 	char folder[sizeof("rdma_cm/") + NAME_SIZE];
-	bool is_made;
 };
 
 /* False: rdma_cm does not know the device. */
@@ -126,14 +136,16 @@ static bool config_begin(struct config *config, int fd, const char *name)
 {
 	*config = (struct config){ .fd = fd };
 	(void) snprintf(config->folder, sizeof(config->folder), "rdma_cm/%s", name);
-	config->is_made = mkdirat(fd, config->folder, 0755) == 0;
-	return config->is_made || errno == EEXIST;
+	return mkdirat(fd, config->folder, 0755) == 0 || errno == EEXIST;
 }
 
-/* It holds a reference on rdma_cm, which could not be unloaded. */
+/*
+ * It holds a reference on rdma_cm, which could not be unloaded. So one goes, too, that was there:
+ * a run that was killed has left it, or somebody whose settings stay.
+ */
 static void config_end(struct config *config)
 {
-	if (config->is_made)
+	if (*config->folder)
 		(void) unlinkat(config->fd, config->folder, AT_REMOVEDIR);
 }
 
@@ -164,17 +176,16 @@ static char *read_setting(int root_fd, const struct config *config, const char *
 static int save_port(
 	const struct run *run, const struct config *config, const char *port, struct record *record)
 {
-	static const char *const settings[] = { "default_roce_mode", "default_roce_tos",
-		TRAFFIC_CLASS };
 	const char *name = record_text(record, "name");
 
 	for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
 		_cleanup_free_ char *value =
-			read_setting(run->netstate->root_fd, config, name, port, settings[i]);
+			read_setting(run->netstate->root_fd, config, name, port, settings[i].name);
 		char field[64];
 
-		(void) snprintf(field, sizeof(field), "%.16s.%s", port, settings[i]);
-		if (record_set_text(record, field, value) < 0)
+		(void) snprintf(field, sizeof(field), "%.16s.%s", port, settings[i].name);
+		if (value && strcmp(value, settings[i].usual) != 0 &&
+			record_set_text(record, field, value) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -343,28 +354,45 @@ static bool is_configurable(void *context)
 	return config_begin(&wait->config, wait->fd, wait->name);
 }
 
-static void restore_setting(const struct run *run, const struct config *config,
-	const struct record_field *field, const char *name)
+/* "1.default_roce_tos" and its like: what is behind the port, one of settings[]. NULL. */
+static const char *setting_of(const char *field)
+{
+	const char *dot = strchr(field, '.');
+
+	for (size_t i = 0; dot && i < ARRAY_SIZE(settings); i++)
+		if (strcmp(dot + 1, settings[i].name) == 0)
+			return settings[i].name;
+	return NULL;
+}
+
+/* False: what is loaded has no such setting. */
+static bool restore_setting(const struct run *run, const struct config *config,
+	const struct record_field *field, const char *setting, const char *name)
 {
 	_cleanup_free_ char *port = strndup(field->name, strcspn(field->name, "."));
-	const char *setting = strchr(field->name, '.') + 1;
+	bool is_of_driver = strcmp(setting, TRAFFIC_CLASS) == 0;
 	int root_fd = run->netstate->root_fd;
 	_cleanup_free_ char *now = NULL;
 	int r;
 
 	if (!port || !record_is_part(port, NAME_SIZE))
-		return;
+		return true;
 	now = read_setting(root_fd, config, name, port, setting);
 	if (now && strcmp(now, field->value) == 0)
-		return;
-	if (strcmp(setting, TRAFFIC_CLASS) == 0)
+		return true;
+	if (is_of_driver)
 		r = sysfs_put(root_fd, field->value, CLASS "/%s/tc/%s/" TRAFFIC_CLASS, name, port);
-	else
+	else if (config->fd >= 0)
 		r = sysfs_put(
 			config->fd, field->value, "%s/ports/%s/%s", config->folder, port, setting);
+	else
+		r = -ENOENT;
+	if (r == -ENOENT && (is_of_driver || config->fd < 0))
+		return false;
 	if (r < 0)
 		run_failure(run, "the RDMA device %s, port %s: %s=%s: %s", name, port, setting,
-			field->value, now ? strerror(-r) : "this driver has none");
+			field->value, strerror(-r));
+	return true;
 }
 
 static void restore_settings(
@@ -372,16 +400,25 @@ static void restore_settings(
 {
 	struct config_wait wait = { .fd = config_fd, .name = name };
 	bool is_begun = false;
+	char lacks[256] = "";
 
 	for (size_t i = 0; i < record->count; i++) {
-		if (!strchr(record->fields[i].name, '.'))
+		const struct record_field *field = &record->fields[i];
+		const char *setting = setting_of(field->name);
+		size_t length = strlen(lacks);
+
+		if (!setting)
 			continue;
 		if (!is_begun && !is_configurable(&wait) && config_fd >= 0)
 			(void) netlink_wait(NETLINK_KOBJECT_UEVENT, UEVENTS, run->netstate->bind_ms,
 				is_configurable, &wait);
 		is_begun = true;
-		restore_setting(run, &wait.config, &record->fields[i], name);
+		if (!restore_setting(run, &wait.config, field, setting, name))
+			(void) snprintf(lacks + length, sizeof(lacks) - length, " %s=%s",
+				field->name, field->value);
 	}
+	if (*lacks)
+		run_note(run, "the RDMA device %s: what is loaded has no%s", name, lacks);
 	config_end(&wait.config);
 }
 

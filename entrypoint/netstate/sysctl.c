@@ -145,7 +145,8 @@ int sysctls_save(const struct links_save *save)
 	return 0;
 }
 
-static void restore_field(const struct run *run, const char *link, const struct record_field *field)
+/* False: it is a setting of OFED's that this driver does not have. */
+static bool restore_field(const struct run *run, const char *link, const struct record_field *field)
 {
 	int root_fd = run->netstate->root_fd;
 	_cleanup_free_ char *current = NULL;
@@ -154,30 +155,33 @@ static void restore_field(const struct run *run, const char *link, const struct 
 
 	if (!path_of(field->name, link, path, sizeof(path)) ||
 		(fs_read_line(root_fd, path, &current) == 0 && strcmp(current, field->value) == 0))
-		return;
+		return true;
+	if (is_ecn(field->name) && !fs_exists(root_fd, path))
+		return false;
 	r = sysfs_put(root_fd, field->value, "%s", path);
 	if (r < 0)
 		run_failure(run, "/%s=%s: %s", path, field->value, strerror(-r));
+	return true;
 }
 
+/* All of ecn/ is saved, set or not: that a driver lacks it is no failure. */
 static void restore_link(
 	const struct links_restore *restore, const struct record *record, const char *link)
 {
-	bool has_ecn, is_reported = false;
-	char path[192];
+	const struct record_field *first = NULL;
+	size_t lacks = 0;
 
-	(void) snprintf(path, sizeof(path), NET "/%s/ecn", link);
-	has_ecn = fs_exists(restore->run->netstate->root_fd, path);
 	for (size_t i = 0; i < record->count; i++) {
-		const struct record_field *field = &record->fields[i];
-
-		if (has_ecn || !is_ecn(field->name))
-			restore_field(restore->run, link, field);
-		else if (!is_reported)
-			run_failure(restore->run,
-				"%s: RoCE's congestion control (ecn): this driver has none", link);
-		is_reported = is_reported || is_ecn(field->name);
+		if (restore_field(restore->run, link, &record->fields[i]))
+			continue;
+		if (lacks++ == 0)
+			first = &record->fields[i];
 	}
+	if (first)
+		run_note(restore->run,
+			"%s: RoCE's congestion control: this driver lacks %zu of its settings, "
+			"%s=%s the first",
+			link, lacks, first->name, first->value);
 }
 
 void sysctls_restore(const struct links_restore *restore)

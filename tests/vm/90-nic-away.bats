@@ -180,7 +180,11 @@ class rail0 eth0 rail1 eth1
 [ "$(cma_roce_tos rail0 106)" = 106 ]
 [ "$(cma_roce_tos rail1)" = 0 ]
 echo 'Global tclass=106' >/sys/class/infiniband/rail0/tc/1/traffic_class
-[ "$(cat /sys/module/rdma_cm/refcnt)" = 0 ]
+# What a run that was killed has left.
+mount -t configfs none /tmp/config
+mkdir /tmp/config/rdma_cm/rail0
+umount /tmp/config
+[ "$(cat /sys/module/rdma_cm/refcnt)" != 0 ]
 nettool save run/journal e1000e
 grep '^rdma ' /run/journal
 [ "$(cat /sys/module/rdma_cm/refcnt)" = 0 ] || fail "a reference on rdma_cm is left"
@@ -205,9 +209,9 @@ rmmod rdma_cm
 status=0
 nettool restore run/journal e1000e >/tmp/output || status=$?
 cat /tmp/output
-[ "$status" = 3 ]
-grep -x 'could not be restored: the RDMA device rail0, port 1: traffic_class=106: this driver has none' /tmp/output
-grep -x 'could not be restored: the RDMA device rail0, port 1: default_roce_tos=106: this driver has none' /tmp/output
+[ "$status" = 0 ]
+grep 'the RDMA device rail0: what is loaded has no 1.default_roce_tos=106 1.traffic_class=106$' /tmp/output
+[ "$(grep -c 'what is loaded has no' /tmp/output)" = 1 ]
 CASE
     [ "$status" -eq 0 ]
 }

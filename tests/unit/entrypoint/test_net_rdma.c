@@ -157,7 +157,6 @@ static void one_that_has_its_name_is_left_alone(void **state)
 #define MODE "sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode"
 #define TC   CLASS "mlx5_0/tc/1/traffic_class"
 
-/* The folder in configfs is another's: it stays. */
 static void what_is_set_of_a_port_comes_back(void **state)
 {
 	const struct folder *folder = *state;
@@ -170,12 +169,12 @@ static void what_is_set_of_a_port_comes_back(void **state)
 	make_rdma(folder, "mlx5_0", "0000:3b:00.0");
 	folder_subfolder(folder, CLASS "mlx5_0/ports/1");
 	folder_write_text(folder, TOS, "106\n");
-	folder_write_text(folder, MODE, "RoCE v2\n");
+	folder_write_text(folder, MODE, "IB/RoCE v1\n");
 	folder_write_text(folder, TC, "Global tclass=106\nsrc_addr=10.0.0.1 tclass=5\n");
 	assert_int_equal(rdma_save(&bench.run), 0);
 	record = &bench.records.items[0];
 	assert_string_equal(record_get(record, "1.default_roce_tos"), "106");
-	assert_string_equal(record_get(record, "1.default_roce_mode"), "RoCE v2");
+	assert_string_equal(record_get(record, "1.default_roce_mode"), "IB/RoCE v1");
 	assert_string_equal(record_get(record, "1.traffic_class"), "106");
 	folder_write_text(folder, TOS, "0  \n");
 	folder_write_text(folder, TC, "   \n");
@@ -185,7 +184,76 @@ static void what_is_set_of_a_port_comes_back(void **state)
 	assert_string_equal(tos, "106\n");
 	tc = folder_read_text(folder, TC);
 	assert_string_equal(tc, "106\n");
-	assert_int_equal(faccessat(folder->fd, TOS, F_OK, 0), 0);
+}
+
+static void what_a_port_has_by_itself_is_not_saved(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_bench_ struct bench bench;
+
+	begin(&bench, folder);
+	make_rdma(folder, "mlx5_0", "0000:3b:00.0");
+	folder_subfolder(folder, CLASS "mlx5_0/ports/1");
+	folder_write_text(folder, TOS, "0\n");
+	folder_write_text(folder, MODE, "RoCE v2\n");
+	folder_write_text(folder, TC, "src_addr=10.0.0.1 tclass=5\n");
+	assert_int_equal(rdma_save(&bench.run), 0);
+	assert_int_equal(bench.records.items[0].count, 2); /* device, name */
+}
+
+static void what_is_loaded_has_no_such_setting(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_bench_ struct bench bench;
+	struct record *record;
+
+	begin(&bench, folder);
+	make_rdma(folder, "mlx5_0", "0000:3b:00.0");
+	assert_int_equal(rdma_save(&bench.run), 0);
+	record = &bench.records.items[0];
+	assert_int_equal(record_set(record, "1.default_roce_tos", "106"), 0);
+	assert_int_equal(record_set(record, "1.traffic_class", "106"), 0);
+	rdma_restore(&bench.run);
+	assert_contains(bench.reported,
+		"the RDMA device mlx5_0: what is loaded has no 1.default_roce_tos=106 "
+		"1.traffic_class=106\n");
+	assert_null(strstr(bench.reported, "could not be restored: the RDMA device"));
+}
+
+/* The settings are the kernel's, and stay; the folder would hold rdma_cm. */
+static void a_folder_in_configfs_goes_when_it_was_read(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_bench_ struct bench bench;
+
+	begin(&bench, folder);
+	make_rdma(folder, "mlx5_0", "0000:3b:00.0"); /* save makes it */
+	make_rdma(folder, "mlx5_1", "0000:3b:00.1"); /* a run that was killed made it */
+	folder_subfolder(folder, "sys/kernel/config/rdma_cm/mlx5_1");
+	assert_int_equal(rdma_save(&bench.run), 0);
+	assert_int_equal(bench.records.count, 2);
+	assert_int_equal(faccessat(folder->fd, "sys/kernel/config/rdma_cm/mlx5_0", F_OK, 0), -1);
+	assert_int_equal(faccessat(folder->fd, "sys/kernel/config/rdma_cm/mlx5_1", F_OK, 0), -1);
+	assert_int_equal(record_set(&bench.records.items[0], "1.traffic_class", "106"), 0);
+	rdma_restore(&bench.run);
+	assert_int_equal(faccessat(folder->fd, "sys/kernel/config/rdma_cm/mlx5_0", F_OK, 0), -1);
+}
+
+static void a_record_writes_no_other_file(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *other = NULL;
+	_cleanup_bench_ struct bench bench;
+
+	begin(&bench, folder);
+	make_rdma(folder, "mlx5_0", "0000:3b:00.0");
+	folder_write_text(folder, TOS, "0\n");
+	folder_write_text(folder, "sys/kernel/config/other", "1\n");
+	assert_int_equal(rdma_save(&bench.run), 0);
+	assert_int_equal(record_set(&bench.records.items[0], "1.../../../../other", "2"), 0);
+	rdma_restore(&bench.run);
+	other = folder_read_text(folder, "sys/kernel/config/other");
+	assert_string_equal(other, "1\n");
 }
 
 /* rdma_cm forgets also what was set of devices whose driver stays. */
@@ -212,6 +280,10 @@ int main(void)
 		folder_test(one_that_does_not_come_is_reported),
 		folder_test(one_that_has_its_name_is_left_alone),
 		folder_test(what_is_set_of_a_port_comes_back),
+		folder_test(what_a_port_has_by_itself_is_not_saved),
+		folder_test(what_is_loaded_has_no_such_setting),
+		folder_test(a_folder_in_configfs_goes_when_it_was_read),
+		folder_test(a_record_writes_no_other_file),
 		folder_test(where_rdma_cm_goes_all_devices_are_saved),
 	};
 

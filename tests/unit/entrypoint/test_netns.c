@@ -283,6 +283,11 @@ static void a_record_without_a_number_is_of_any_namespace(void **state)
 	assert_non_null(records_add(&bench.records, NETNS_KIND, "device", "pci/" VF, "netns", "3"));
 	netns_restore(&bench.run);
 	assert_int_equal(bench.result.failures, 0);
+	/* The other way round: what is found has no number, and the record has. */
+	assert_int_equal(bench.records.count, 0);
+	assert_non_null(records_add(&bench.records, NETNS_KIND, "device", "pci/" VF, "netns", "3"));
+	assert_int_equal(netns_save(&bench.run), 0);
+	assert_int_equal(bench.records.count, 1);
 }
 
 int main(void)
