@@ -58,7 +58,9 @@ static const struct option_row rows[] = {
 	BUNDLE_OPTION("ofed", 0, "SRC", OPTION_TEXT, sources[DRIVER_OFED],
 		"as in slipway build: a tree, a tarball or reference"),
 	BUNDLE_OPTION("nvidia", 0, "SRC", OPTION_TEXT, sources[DRIVER_NVIDIA],
-		"a tree, a tarball, debian or none [debian]"),
+		"NVIDIA's installer, a tree, a tarball, debian or none [debian]"),
+	BUNDLE_OPTION("kernel-module-type", 0, "KIND", OPTION_TEXT, kernel_module_type,
+		"of debian's: open or proprietary [open]"),
 	BUNDLE_OPTION(
 		"base", 0, "REF", OPTION_TEXT, base, "image that the driver images start from"),
 	BUNDLE_OPTION("kernel-from", 0, "PATH", OPTION_LIST, kernel_from,

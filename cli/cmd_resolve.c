@@ -28,6 +28,8 @@ struct verb {
 	bool list;
 	bool ofed;
 	bool nvidia;
+	const char *kernel_module_type;
+	enum nvidia_modules modules; /* kernel_module_type */
 	/* Where the tree goes, and where it grows: the supervising process removes that. */
 	char *place;
 	char *aside;
@@ -71,8 +73,11 @@ static int take_nvidia(void *target, const char *value, struct error *error)
 
 static int check(void *target, struct error *error)
 {
-	const struct verb *verb = target;
+	struct verb *verb = target;
+	int r = nvidia_modules_parse(verb->kernel_module_type, &verb->modules, error);
 
+	if (r < 0)
+		return r;
 	if (verb->list && verb->krel)
 		return error_set(error, -EINVAL, "--list wants no kernel release");
 	if (!verb->list && !verb->krel)
@@ -105,6 +110,8 @@ static const struct option_row rows[] = {
 		"the reference OFED's source goes into the lock too"),
 	OPTION_CALL("nvidia", 0, "debian", take_nvidia,
 		"and so do the distribution's packages of NVIDIA's modules"),
+	RESOLVE_OPTION("kernel-module-type", 0, "KIND", OPTION_TEXT, kernel_module_type,
+		"of these: open or proprietary [open]"),
 };
 
 const struct option_table resolve_options = {
@@ -329,7 +336,8 @@ static int find(struct verb *verb, struct error *error)
 		return r;
 	if (verb->list)
 		return context_list(context, &verb->releases, &verb->answer, error);
-	r = extras_list(context->data, &context->os, verb->ofed, verb->nvidia, &extras, error);
+	r = extras_list(context->data, &context->os, verb->ofed, verb->nvidia, verb->modules,
+		&extras, error);
 	if (r < 0)
 		return r;
 	request.extras = extras.items;

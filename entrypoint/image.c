@@ -26,6 +26,8 @@ void image_read(int root_fd, const char *krel, struct image *image)
 		{ "ofed_exporter", image->ofed_exporter, sizeof(image->ofed_exporter) },
 		{ "signed_key", image->signed_key, sizeof(image->signed_key) },
 		{ "set", image->set, sizeof(image->set) },
+		{ "kernel_module_type", image->kernel_module_type,
+			sizeof(image->kernel_module_type) },
 		{ "chips", image->chips, sizeof(image->chips) },
 		{ "modules", image->modules, sizeof(image->modules) },
 		{ "ofed_version", image->ofed_version, sizeof(image->ofed_version) },

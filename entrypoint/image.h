@@ -29,6 +29,7 @@ struct image {
 	char ofed_version[64];  /* GPU: the OFED that peermem was bound to */
 	char modules[1024]; /* NIC: what to load, names with blanks between; "" for OFED's usual */
 	char set[65];       /* GPU: an id of the modules for the kernel; "" where none is known */
+	char kernel_module_type[16]; /* GPU: "open" or "proprietary"; "" where it does not say */
 	char chips[2048]; /* GPU: what the driver's list knows, "1e00 2080 …"; "" without a list */
 };
 

@@ -214,6 +214,8 @@ static const struct key keys[] = {
 	{ "image", "codename", VALUE_TEXT, false, OF_OS(image.codename), NULL },
 	{ "image", "repositories", VALUE_WORDS, false, OF_OS(image.repositories), NULL },
 	{ "image", "nvidia_package", VALUE_TEXT, false, OF_OS(image.nvidia_package), templates },
+	{ "image", "nvidia_proprietary_package", VALUE_TEXT, false,
+		OF_OS(image.nvidia_proprietary_package), templates },
 	{ "image", "linux_source_package", VALUE_TEXT, false, OF_OS(image.linux_source_package),
 		templates },
 	{ "repository", "kind", VALUE_WORD_OF, false, OF_REPOSITORY(kind), kinds },

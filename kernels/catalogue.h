@@ -81,6 +81,7 @@ struct image_rules {
 	char *codename;             /* suite that the base images are made of */
 	struct strv repositories;   /* names of those that go into them; none: all but archives */
 	char *nvidia_package;       /* NVIDIA's open kernel modules as source */
+	char *nvidia_proprietary_package; /* and the proprietary ones */
 	char *linux_source_package; /* the kernel's source, for the reference OFED */
 };
 

@@ -192,9 +192,24 @@ static int read_userspace(const char *data, struct strv *names, struct error *er
 	return 0;
 }
 
-int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nvidia,
-	struct extras *ret, struct error *error)
+int nvidia_modules_parse(const char *text, enum nvidia_modules *ret, struct error *error)
 {
+	*ret = !text			    ? NVIDIA_NONE
+	       : strcmp(text, "open") == 0 ? NVIDIA_OPEN
+					    : NVIDIA_PROPRIETARY;
+	if (*ret != NVIDIA_PROPRIETARY || strcmp(text, "proprietary") == 0)
+		return 0;
+	return error_set(error, -EINVAL,
+		"--kernel-module-type %s: open or proprietary is wanted; an image has modules of "
+		"one kind",
+		text);
+}
+
+int extras_list(const char *data, const struct catalogue *os, bool ofed,
+	bool nvidia, enum nvidia_modules modules, struct extras *ret, struct error *error)
+{
+	const char *package = modules == NVIDIA_PROPRIETARY ? os->image.nvidia_proprietary_package
+							   : os->image.nvidia_package;
 	struct resolve_extra *extra;
 
 	*ret = (struct extras){ 0 };
@@ -203,11 +218,11 @@ int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nv
 			"--ofed reference: %s has no package of kernel source in its catalogue: name "
 			"a tree or a tarball",
 			os->os);
-	if (nvidia && !*os->image.nvidia_package)
+	if (nvidia && !*package)
 		return error_set(error, -EINVAL,
-			"--nvidia debian: %s has no package of NVIDIA's modules in its catalogue: "
-			"name a tree or a tarball",
-			os->os);
+			"--nvidia debian: %s has no package of NVIDIA's %s modules in its "
+			"catalogue: name NVIDIA's installer, a tree or a tarball",
+			os->os, modules == NVIDIA_PROPRIETARY ? "proprietary" : "open");
 	if (nvidia) {
 		int r = read_userspace(data, &ret->names, error);
 
@@ -220,7 +235,7 @@ int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nv
 			.purpose = LOCK_OFED_SOURCE,
 			.beside_kernel = true };
 	if (nvidia)
-		*extra++ = (struct resolve_extra){ .name = os->image.nvidia_package,
+		*extra++ = (struct resolve_extra){ .name = package,
 			.purpose = LOCK_NVIDIA_SOURCE };
 	for (size_t i = 0; i < ret->names.count; i++) {
 		const char mark = ret->names.items[i][0];
@@ -229,7 +244,7 @@ int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nv
 		*extra++ = (struct resolve_extra){
 			.name = ret->names.items[i] + optional,
 			.purpose = LOCK_NVIDIA_USERSPACE,
-			.same_upstream_as = mark == '+' ? NULL : os->image.nvidia_package,
+			.same_upstream_as = mark == '+' ? NULL : package,
 			.optional = optional,
 		};
 	}
@@ -281,7 +296,7 @@ static int ask_lists(struct kernel *kernel, struct error *error)
 		.has_modules = kernel->local.has_modules || kernel->request.no_modules,
 	};
 	int r = extras_list(context->data, &context->os, kernel->request.ofed_package,
-		kernel->request.nvidia_package, &extras, error);
+		kernel->request.nvidia_package, kernel->request.nvidia_modules, &extras, error);
 
 	if (r < 0)
 		return r;
@@ -307,6 +322,25 @@ static bool has_file(const struct local_kernel *local, const char *sha256)
 		if (strcmp(local->inputs[i].sha256, sha256) == 0)
 			return true;
 	return false;
+}
+
+/* Are the locked modules of NVIDIA's of the kind that was asked for? */
+static int check_lock_modules(const struct kernel *kernel, struct error *error)
+{
+	const struct kernel_request *request = &kernel->request;
+	const struct lock_package *package = lock_find(&kernel->lock, LOCK_NVIDIA_SOURCE);
+	enum nvidia_modules found = NVIDIA_OPEN;
+
+	if (!request->nvidia_package || !package || request->nvidia_modules == NVIDIA_NONE)
+		return 0;
+	if (strcmp(package->name, kernel->context->os.image.nvidia_proprietary_package) == 0)
+		found = NVIDIA_PROPRIETARY;
+	if (found == request->nvidia_modules)
+		return 0;
+	return error_set(error, -EINVAL,
+		"%s has %s, NVIDIA's %s modules, and --kernel-module-type asks for the others: make "
+		"it anew with this option of slipway resolve or bundle, or leave it out",
+		request->lock, package->name, found == NVIDIA_OPEN ? "open" : "proprietary");
 }
 
 /*
@@ -346,7 +380,7 @@ static int check_lock(const struct kernel *kernel, struct error *error)
 		if (purposes[i].wanted && !lock_find(lock, purposes[i].purpose))
 			return error_set(error, -EINVAL, "%s has no package of purpose %s: %s",
 				request->lock, purposes[i].purpose, purposes[i].advice);
-	return 0;
+	return check_lock_modules(kernel, error);
 }
 
 int kernel_lock(struct kernel *kernel, struct error *error)

@@ -14,6 +14,17 @@
 #include "kernels/resolve/resolve.h"
 #include "kernels/tree/record.h"
 
+/* Of a build's modules (KERNEL_MODULE_TYPE of the GPU operator). */
+enum nvidia_modules {
+	NVIDIA_NONE,
+	NVIDIA_OPEN,
+	NVIDIA_PROPRIETARY,
+};
+
+/* The text of --kernel-module-type; NULL is NVIDIA_NONE, which says nothing. -EINVAL for others. */
+int nvidia_modules_parse(
+	const char *text, enum nvidia_modules *ret, struct error *error) _must_check_;
+
 /* What was asked. */
 struct kernel_request {
 	const char *krel;         /* or "newest"; NULL: the lock or the files tell */
@@ -27,6 +38,7 @@ struct kernel_request {
 	/* Driver sources that are packages, to be locked beside it. */
 	bool ofed_package;
 	bool nvidia_package;
+	enum nvidia_modules nvidia_modules; /* NVIDIA_NONE: open, or whatever the lock has */
 };
 
 /* The node, by a bundle of slipway probe among the files. */
@@ -116,6 +128,6 @@ struct extras {
  * Lists them: for the reference OFED, and for NVIDIA's modules with the userspace of their version.
  * -EINVAL when the distribution has no such packages. The caller frees it.
  */
-int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nvidia,
-	struct extras *ret, struct error *error) _must_check_;
+int extras_list(const char *data, const struct catalogue *os, bool ofed,
+	bool nvidia, enum nvidia_modules modules, struct extras *ret, struct error *error) _must_check_;
 void extras_free(struct extras *extras);

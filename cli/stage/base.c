@@ -506,11 +506,8 @@ bool kit_applies(const struct build *build, const struct stage *stage)
 
 static void source_part_key(struct key *key, enum driver driver)
 {
-	const struct source *source = &key->build->sources[driver];
-
 	key_data(key, "containers/patches/%s", source_kinds[driver].name);
-	if (source->form == SOURCE_TREE)
-		key_tree(key, source->path);
+	source_tree_key(key, driver);
 }
 
 void kit_key(const struct stage *stage, struct key *key)

@@ -10,9 +10,12 @@
 int build_prepare(struct build *build, struct error *error)
 {
 	const struct build_options *options = &build->options;
-	int r = sources_identify(build, error);
+	int r = nvidia_modules_parse(options->kernel_module_type, &build->modules, error);
 
-	if (r == 0 && options->userspace)
+	if (r < 0)
+		return context_fail(&build->context, EXIT_CODE_USAGE, r);
+	r = sources_identify(build, error);
+	if (r == 0)
 		r = userspace_open(build, error);
 	if (r < 0)
 		return context_fail(&build->context, EXIT_CODE_SOURCE, r);
@@ -26,6 +29,7 @@ int build_prepare(struct build *build, struct error *error)
 		.for_images = true,
 		.ofed_package = build->sources[DRIVER_OFED].form == SOURCE_PACKAGE,
 		.nvidia_package = build->sources[DRIVER_NVIDIA].form == SOURCE_PACKAGE,
+		.nvidia_modules = build->modules,
 	};
 	return kernel_find(&build->kernel, error);
 }
@@ -162,8 +166,10 @@ void build_done(struct build *build)
 {
 	signing_free(&build->signing);
 	kernel_free(&build->kernel);
-	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++)
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
 		free(build->sources[driver].path);
+		free(build->sources[driver].version);
+	}
 	free(build->userspace);
 	free(build->userspace_version);
 	for (size_t i = 0; i < STAGE_COUNT; i++)

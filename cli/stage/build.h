@@ -31,6 +31,7 @@ struct build_options {
 	struct common_options common;
 	const char *krel;                  /* or "newest"; NULL: by lock, bundle or --kernel-from */
 	const char *sources[DRIVER_COUNT]; /* tree, tarball, a word, or "none"; NULL: none */
+	const char *kernel_module_type;    /* "open" or "proprietary"; NULL: open where it is there */
 	const char *userspace; /* folder of NVIDIA's installer, unpacked; NULL: Debian's packages */
 	const char *output;    /* folder, "containers-storage:" or "oci-archive:FILE" */
 	const char *revision;  /* of the NIC image's tag; NULL: none */
@@ -98,12 +99,13 @@ enum source_form {
 	SOURCE_NONE,
 	SOURCE_PACKAGE, /* made of a distribution package that the lock names */
 	SOURCE_TREE,    /* a folder of the user's: used where it lies, read-only */
-	SOURCE_ARCHIVE, /* a tarball of the user's */
+	SOURCE_ARCHIVE, /* a tarball of the user's, or NVIDIA's installer */
 };
 
 struct source {
 	enum source_form form;
-	char *path; /* absolute, of the user's tree or tarball */
+	char *path;    /* absolute, of the user's tree or tarball */
+	char *version; /* NVIDIA's installer, which has the userspace too: of the driver; or NULL */
 };
 
 /*
@@ -122,6 +124,7 @@ struct build {
 	struct context context;
 	struct kernel kernel;
 	struct source sources[DRIVER_COUNT];
+	enum nvidia_modules modules; /* --kernel-module-type; NVIDIA_NONE: it is not said */
 	char *userspace;         /* the folder of --userspace, absolute; or NULL */
 	char *userspace_version; /* of the driver in it */
 	struct signing signing;

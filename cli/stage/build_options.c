@@ -104,12 +104,17 @@ static const struct option_row rows[] = {
 		"kernel source); without it there is no NIC image, and no\n"
 		"nvidia-peermem in the GPU image"),
 	BUILD_OPTION("nvidia", "SRC", OPTION_TEXT, sources[DRIVER_NVIDIA],
-		"NVIDIA's open kernel modules: a tree, a tarball, or debian; with none there\n"
-		"is no GPU image [debian]"),
+		"NVIDIA's kernel modules: its installer (NVIDIA-Linux-….run, as it is or\n"
+		"unpacked), an open-gpu-kernel-modules tree or tarball, or debian; with none\n"
+		"there is no GPU image [debian]"),
+	BUILD_OPTION("kernel-module-type", "KIND", OPTION_TEXT, kernel_module_type,
+		"open, or proprietary, which GPUs before Turing want [open, where the source\n"
+		"has both]"),
 	BUILD_OPTION("userspace", "DIR", OPTION_TEXT, userspace,
-		"programs, libraries and firmware of the same driver version, where it is\n"
-		"not Debian's: a folder where NVIDIA's installer was unpacked (.run -x),\n"
-		"and the archives of fabric manager, IMEX or nvlsm that the image needs"),
+		"programs, libraries and firmware of the same driver version, where they are\n"
+		"neither Debian's nor in the installer that --nvidia names: a folder where\n"
+		"that was unpacked (.run -x), and the archives of fabric manager, IMEX or\n"
+		"nvlsm that the image needs"),
 	BUILD_OPTION("gdrcopy", "SRC", OPTION_TEXT, sources[DRIVER_GDRCOPY],
 		"GDRCopy's source, a tree or a tarball: gdrdrv goes into the GPU image"),
 	BUILD_OPTION("nvidia-fs", "SRC", OPTION_TEXT, sources[DRIVER_NVIDIA_FS],

@@ -22,7 +22,7 @@
 #include "module/running.h"
 #include "module/symvers.h"
 
-#define IMAGE_RECORD "image-10" /* what is kept of an image: one of an older form is made anew */
+#define IMAGE_RECORD "image-11" /* what is kept of an image: one of an older form is made anew */
 
 /* The image has one /usr, with /lib a link into it: modules must be staged where they really lie.
  */
@@ -318,7 +318,12 @@ static int write_conf(struct making *making, struct error *error)
 	xstrv_pushf(&lines, "proof=%s", making->image.proof);
 	if (!making->nic) {
 		_cleanup_free_ char *chips = NULL;
+		_cleanup_free_ char *type =
+			set_value(build, making->set, "kernel_module_type", error);
 
+		if (!type)
+			return -EIO;
+		xstrv_pushf(&lines, "kernel_module_type=%s", type);
 		r = userspace_chips(build, &chips, error);
 		if (r < 0)
 			return r;

@@ -113,7 +113,7 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 		mounts[count++] =
 			(struct buildah_mount){ recipe->nvidia, "/slipway/nvidia", false };
 	xstrv_pushf(&environment, "SLIPWAY_KREL=%s", build->kernel.lock.krel);
-	xstrv_push(&environment, "SLIPWAY_ARCH=x86_64");
+	xstrv_push(&environment, "SLIPWAY_ARCH=" RECIPE_MACHINE);
 	xstrv_push(&environment, "SLIPWAY_KERNEL=/slipway/kernel");
 	xstrv_push(&environment, "SLIPWAY_SOURCE=/slipway/source");
 	xstrv_pushf(&environment, "SLIPWAY_OFED=%s", recipe->ofed ? "/slipway/ofed" : "");
@@ -123,6 +123,9 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 	xstrv_push(&environment, "SLIPWAY_WORK=/slipway/work");
 	xstrv_pushf(&environment, "SLIPWAY_CC=%s", build->kernel.record.compiler.name);
 	xstrv_pushf(&environment, "SLIPWAY_JOBS=%u", build->options.jobs);
+	if (build->modules != NVIDIA_NONE)
+		xstrv_pushf(&environment, "SLIPWAY_KERNEL_MODULE_TYPE=%s",
+			build->options.kernel_module_type);
 	r = buildah_run(&buildah, image, recipe->name, mounts, count, &environment, program, error);
 	if (process_was_interrupted(r))
 		return error_set(

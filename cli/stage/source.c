@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
+#include "common/hash.h"
 #include "common/xalloc.h"
+#include "kernels/archive/makeself.h"
 #include "kernels/archive/unpack.h"
 #include "kernels/tool.h"
 
@@ -78,13 +80,14 @@ static int check_tree(enum driver driver, const char *path, struct error *error)
 			       : error_set(error, -EINVAL, "%s: no source of %s: it has no %s",
 					 path, kind->title, kind->file);
 	if (driver == DRIVER_NVIDIA)
-		return strv_contains(&names, "kernel-open") ||
+		return strv_contains(&names, "kernel-open") || strv_contains(&names, ".manifest") ||
 				       (strv_contains(&names, "Kbuild") &&
 					       strv_contains(&names, "nvidia"))
 			       ? 0
 			       : error_set(error, -EINVAL,
-					 "%s: no source of NVIDIA's open kernel modules: it has "
-					 "neither kernel-open/ nor Kbuild and nvidia/ at its top",
+					 "%s: no source of NVIDIA's kernel modules: it is no "
+					 "installer, and has neither kernel-open/ nor Kbuild and "
+					 "nvidia/ at its top",
 					 path);
 	if (!strv_contains(&names, "configure") && !strv_contains(&names, "ofed_scripts"))
 		return error_set(error, -EINVAL,
@@ -99,6 +102,66 @@ static int check_tree(enum driver driver, const char *path, struct error *error)
 				"only one of them; unpack it on another",
 				path, makefiles[i]);
 	return 0;
+}
+
+/* NVIDIA publishes FILE.sha256sum with each installer: where that lies beside it, it counts. */
+static int check_sum(const char *path, struct error *error)
+{
+	_cleanup_free_ char *list = xasprintf("%s.sha256sum", path);
+	_cleanup_free_ char *line = NULL;
+	char hex[HASH_HEX_SIZE];
+	int r = fs_read_line(AT_FDCWD, list, &line);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return error_set_errno(error, r, "%s", list);
+	r = hash_file(AT_FDCWD, path, hex);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	if (strncmp(line, hex, strlen(hex)) == 0)
+		return 0;
+	return error_set(error, -EINVAL,
+		"%s: its sha256 is %s, and %s says %.64s: download it again", path, hex, list,
+		line);
+}
+
+/*
+ * Is the file or folder NVIDIA's installer? Then source->version is set. That of a folder is in the
+ * second line of its list of files (nvidia-installer install-from-cwd.c, parse_manifest()).
+ */
+static int identify_installer(struct source *source, struct error *error)
+{
+	_cleanup_free_ char *manifest = xasprintf("%s/.manifest", source->path);
+	_cleanup_free_ char *text = NULL;
+	_cleanup_close_ int fd = open(source->path, O_RDONLY | O_CLOEXEC);
+	_cleanup_strv_ struct strv lines = { 0 };
+	struct makeself installer;
+	int r;
+
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", source->path);
+	if (source->form == SOURCE_TREE) {
+		if (fs_read(AT_FDCWD, manifest, 0, &text, NULL) < 0)
+			return 0;
+		xstrv_split(&lines, text, "\n");
+		if (lines.count > 1)
+			source->version = xstrdup(lines.items[1]);
+		return 0;
+	}
+	r = makeself_read(fd, &installer);
+	if (r < 0)
+		return r == -ENOEXEC ? 0 : error_set_errno(error, r, "%s", source->path);
+	if (strcmp(installer.machine, RECIPE_MACHINE) != 0)
+		return error_set(error, -EINVAL,
+			"%s: the installer is for %s, the images are for " RECIPE_MACHINE
+			": download NVIDIA-Linux-" RECIPE_MACHINE "-%s.run",
+			source->path, installer.machine, installer.version);
+	source->version = xstrdup(installer.version);
+	r = check_sum(source->path, error);
+	if (r == 0)
+		r = makeself_seek(fd, source->path, error);
+	return r == -EBADMSG ? -EINVAL : r; /* a bad source, not a damaged download of ours */
 }
 
 int sources_identify(struct build *build, struct error *error)
@@ -129,6 +192,9 @@ int sources_identify(struct build *build, struct error *error)
 		if (!source->path)
 			return error_set_errno(error, -errno, "--%s %s", kind->name, text);
 		source->form = S_ISDIR(status.st_mode) ? SOURCE_TREE : SOURCE_ARCHIVE;
+		r = driver == DRIVER_NVIDIA ? identify_installer(source, error) : 0;
+		if (r < 0)
+			return r;
 		r = source->form == SOURCE_TREE ? check_tree(driver, source->path, error) : 0;
 		if (r < 0)
 			return r;
@@ -188,13 +254,38 @@ static int find_top(const char *folder, char **ret_path, struct error *error)
 	}
 }
 
-int source_tree(const struct build *build, enum driver driver, char **ret_path, struct error *error)
+int source_top(const struct build *build, enum driver driver, char **ret_path, struct error *error)
 {
 	const struct source *source = &build->sources[driver];
 
 	if (source->form != SOURCE_TREE)
 		return find_top(stage_output(build, source_kinds[driver].source), ret_path, error);
 	*ret_path = xstrdup(source->path);
+	return 0;
+}
+
+/*
+ * The installer has both kinds of modules, in kernel-open/ and kernel/ (up to R510 only the latter).
+ * A tree of open-gpu-kernel-modules compiles its core, too, beside kernel-open/: all of it is wanted.
+ */
+int source_tree(const struct build *build, enum driver driver, char **ret_path, struct error *error)
+{
+	_cleanup_free_ char *top = NULL, *open = NULL, *closed = NULL, *core = NULL;
+	int r = source_top(build, driver, &top, error);
+
+	if (r < 0)
+		return r;
+	open = xasprintf("%s/kernel-open", top);
+	closed = xasprintf("%s/kernel", top);
+	core = xasprintf("%s/src/nvidia", top);
+	if (driver != DRIVER_NVIDIA || fs_exists(AT_FDCWD, core))
+		*ret_path = TAKE_PTR(top);
+	else if (build->modules != NVIDIA_PROPRIETARY && fs_exists(AT_FDCWD, open))
+		*ret_path = TAKE_PTR(open);
+	else if (build->modules != NVIDIA_OPEN && fs_exists(AT_FDCWD, closed))
+		*ret_path = TAKE_PTR(closed);
+	else
+		*ret_path = TAKE_PTR(top);
 	return 0;
 }
 
@@ -240,14 +331,16 @@ int source_run(struct build *build, const struct stage *stage, const struct stag
 	struct error *error)
 {
 	const struct source *source = &build->sources[stage->driver];
-	const struct unpack unpack = { .folder = place->folder };
+	struct unpack unpack = { .folder = place->folder };
 	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_free_ char *tarball = NULL;
 	_cleanup_free_ char *top = NULL;
 	int r;
 
 	if (source->form == SOURCE_ARCHIVE) {
-		r = unpack_run(&unpack, AT_FDCWD, source->path, error);
+		r = archive_input_kind(AT_FDCWD, source->path, &unpack.kind);
+		if (r == 0)
+			r = unpack_run(&unpack, AT_FDCWD, source->path, error);
 		/* A file of the user's that is no whole archive is a bad source, not a damaged
 		 * download. */
 		if (r == -EBADMSG)
@@ -280,10 +373,18 @@ bool set_applies(const struct build *build, const struct stage *stage)
 	return build_has(build, stage->driver);
 }
 
+void source_tree_key(struct key *key, enum driver driver)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (key->build->sources[driver].form == SOURCE_TREE &&
+		source_tree(key->build, driver, &path, key->error) == 0)
+		key_tree(key, path);
+}
+
 void set_key(const struct stage *stage, struct key *key)
 {
 	const struct source_kind *kind = &source_kinds[stage->driver];
-	const struct source *source = &key->build->sources[stage->driver];
 
 	key_text(key, key->build->kernel.lock.krel);
 	key_data(key, "containers/recipes/%s.sh", kind->name);
@@ -291,8 +392,9 @@ void set_key(const struct stage *stage, struct key *key)
 	key_data(key, "containers/patches/%s", kind->name);
 	if (kind->recipe_part)
 		key_data(key, "containers/recipes/%s", kind->recipe_part);
-	if (source->form == SOURCE_TREE)
-		key_tree(key, source->path);
+	if (stage->driver == DRIVER_NVIDIA && key->build->modules != NVIDIA_NONE)
+		key_text(key, key->build->options.kernel_module_type);
+	source_tree_key(key, stage->driver);
 }
 
 int set_run(struct build *build, const struct stage *stage, const struct stage_place *place,

@@ -86,11 +86,17 @@ extern const struct source_kind source_kinds[DRIVER_COUNT];
 bool build_has(const struct build *build, enum driver driver);
 /* Finds out what each option names, and checks the shape of trees. */
 int sources_identify(struct build *build, struct error *error) _must_check_;
-/* The top level of the source that a recipe gets; the caller frees it. */
+/* A source of the user's that is used where it lies, in a key. */
+void source_tree_key(struct key *key, enum driver driver);
+/* The source's own top level; and the folder of it that a recipe gets. The caller frees either. */
+int source_top(const struct build *build, enum driver driver, char **ret_path,
+	struct error *error) _must_check_;
 int source_tree(const struct build *build, enum driver driver, char **ret_path,
 	struct error *error) _must_check_;
 
 /* ---- recipe.c */
+
+#define RECIPE_MACHINE "x86_64" /* as uname -m has it: what all recipes compile for */
 
 struct recipe {
 	const char *name;   /* of containers/recipes/<name>.sh and containers/patches/<name> */
@@ -103,7 +109,10 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 
 /* ---- userspace.c: of NVIDIA's driver in a GPU image */
 
-/* Reads what --userspace names: NVIDIA's installer, unpacked, with all that the recipe wants. */
+/*
+ * Reads what --userspace names, or --nvidia where that is such a folder: NVIDIA's installer,
+ * unpacked, with all that the recipe wants. An installer that is not unpacked is seen later.
+ */
 int userspace_open(struct build *build, struct error *error) _must_check_;
 /*
  * Is it of the version that the modules will be of, by the lock or their source? An archive is

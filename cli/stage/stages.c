@@ -69,7 +69,7 @@ static const struct stage stages[STAGE_COUNT] = {
 		.run = init_run },
 	[STAGE_USERSPACE] = { .name = "userspace",
 		.failure = EXIT_CODE_COMPILE,
-		.inputs = OF(KERNEL) | OF(TOOLCHAIN),
+		.inputs = OF(KERNEL) | OF(TOOLCHAIN) | OF(NVIDIA_SOURCE),
 		.applies = userspace_applies,
 		.add_inputs = userspace_key,
 		.run = userspace_run },

@@ -66,30 +66,34 @@ static int look(struct found *found, const char *folder, bool in_firmware, unsig
 	return r;
 }
 
-/* What the recipe would refuse, found before minutes of compiling. */
-static int judge(
-	const struct found *found, const char *folder, char **ret_version, struct error *error)
+/*
+ * What the recipe would refuse, found before minutes of compiling. Only what runs firmware (the GSP)
+ * cannot do without.
+ */
+static int judge(const struct build *build, const struct found *found, const char *folder,
+	char **ret_version, struct error *error)
 {
+	const char *option = build->options.userspace ? "--userspace" : "--nvidia";
 	_cleanup_free_ char *version = xstrv_join(&found->versions, ", ");
 	const char *lack = NULL;
 
 	if (found->versions.count == 0)
 		return error_set(error, -EINVAL,
-			"--userspace: no " NVML "* below %s: give " INSTALLER, folder);
+			"%s: no " NVML "* below %s: give " INSTALLER, option, folder);
 	if (found->versions.count > 1)
 		return error_set(error, -EINVAL,
-			"--userspace %s: several drivers are below it: %s: give " INSTALLER
+			"%s %s: several drivers are below it: %s: give " INSTALLER
 			" of one version",
-			folder, version);
+			option, folder, version);
 	if (!strv_contains(&found->cudas, version))
 		lack = "no libcuda.so of it";
 	else if (!found->smi)
 		lack = "no nvidia-smi";
-	else if (!found->firmware)
+	else if (!found->firmware && build->modules != NVIDIA_PROPRIETARY)
 		lack = "no firmware/*.bin, without which the open modules start no GPU";
 	if (lack)
 		return error_set(error, -EINVAL,
-			"--userspace %s: driver %s is not whole there: it has %s: give " INSTALLER,
+			"%s %s: driver %s is not whole there: it has %s: give " INSTALLER, option,
 			folder, version, lack);
 	*ret_version = TAKE_PTR(version);
 	return 0;
@@ -97,11 +101,20 @@ static int judge(
 
 int userspace_open(struct build *build, struct error *error)
 {
+	const struct source *source = &build->sources[DRIVER_NVIDIA];
 	const char *text = build->options.userspace;
 	struct found found = { 0 };
 	struct stat status;
 	int r;
 
+	if (!text && source->version && source->form == SOURCE_ARCHIVE) {
+		build->userspace_version = xstrdup(source->version);
+		return 0;
+	}
+	if (!text && source->version)
+		text = source->path;
+	if (!text)
+		return 0;
 	if (stat(text, &status) < 0)
 		return error_set(error, -EINVAL, "--userspace %s: %s: give " INSTALLER, text,
 			strerror(errno));
@@ -113,7 +126,8 @@ int userspace_open(struct build *build, struct error *error)
 		return error_set_errno(error, -errno, "--userspace %s", text);
 	r = look(&found, build->userspace, false, 0);
 	r = r < 0 ? error_set_errno(error, r, "--userspace %s", build->userspace)
-		  : judge(&found, build->userspace, &build->userspace_version, error);
+		  : judge(build, &found, build->userspace, &build->userspace_version,
+			    error);
 	strv_free(&found.versions);
 	strv_free(&found.cudas);
 	return r;
@@ -156,6 +170,10 @@ static int modules_version(struct build *build, char **ret, struct error *error)
 		*ret = package ? resolve_upstream(package->version) : NULL;
 		return 0;
 	}
+	if (build->sources[DRIVER_NVIDIA].version) {
+		*ret = xstrdup(build->sources[DRIVER_NVIDIA].version);
+		return 0;
+	}
 	r = stages_make(build, STAGE_BIT(STAGE_NVIDIA_SOURCE), error);
 	if (r == 0)
 		r = source_tree(build, DRIVER_NVIDIA, &source, error);
@@ -187,7 +205,8 @@ static int note_left_out(struct build *build, struct error *error)
 	_cleanup_(extras_free) struct extras extras = { 0 };
 	_cleanup_strv_ struct strv lacking = { 0 };
 	_cleanup_free_ char *names = NULL;
-	int r = extras_list(build->context.data, &build->context.os, false, true, &extras, error);
+	int r = extras_list(build->context.data, &build->context.os, false, true,
+		build->kernel.request.nvidia_modules, &extras, error);
 
 	if (r < 0)
 		return r;
@@ -301,7 +320,7 @@ bool userspace_applies(const struct build *build, const struct stage *stage)
 {
 	(void) stage;
 	return build_has(build, DRIVER_NVIDIA) &&
-	       (build->userspace || lock_find(&build->kernel.lock, LOCK_NVIDIA_USERSPACE));
+	       (build->userspace_version || lock_find(&build->kernel.lock, LOCK_NVIDIA_USERSPACE));
 }
 
 void userspace_key(const struct stage *stage, struct key *key)
@@ -311,8 +330,10 @@ void userspace_key(const struct stage *stage, struct key *key)
 	key_data(key, "containers/recipes/lib.sh");
 	if (key->build->userspace)
 		key_tree(key, key->build->userspace);
-	else
+	else if (!key->build->userspace_version)
 		kernel_add_packages(&key->build->kernel, LOCK_NVIDIA_USERSPACE, key->hash);
+	if (key->build->modules != NVIDIA_NONE)
+		key_text(key, key->build->options.kernel_module_type);
 }
 
 int userspace_run(struct build *build, const struct stage *stage, const struct stage_place *place,
@@ -325,6 +346,12 @@ int userspace_run(struct build *build, const struct stage *stage, const struct s
 	int r;
 
 	(void) stage;
+	if (!recipe.source && build->userspace_version) {
+		r = source_top(build, DRIVER_NVIDIA, &folder, error);
+		if (r < 0)
+			return r;
+		recipe.source = folder;
+	}
 	if (recipe.source)
 		return recipe_run(build, &recipe, place, error);
 	r = kernel_fetch(&build->kernel, LOCK_NVIDIA_USERSPACE, error);

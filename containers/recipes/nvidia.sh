@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Recipe: NVIDIA's open kernel modules for one kernel, nvidia-peermem bound to the OFED in $SLIPWAY_OFED.
+# Recipe: NVIDIA's kernel modules for one kernel, nvidia-peermem bound to the OFED in $SLIPWAY_OFED. Which kind the source
+# is of is found out; $SLIPWAY_KERNEL_MODULE_TYPE, "open" or "proprietary", is the one that it has to be, where it is set.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 tree=$SLIPWAY_WORK/nvidia
 
-# Sets top (where make runs) and modules (the folder with Kbuild). Three layouts: an open-gpu-kernel-modules tree
-# (kernel-open/ and src/), what NVIDIA's installer unpacks (kernel-open/ alone), and Debian's package (flat).
+# Sets top (where make runs) and modules (the folder with Kbuild). Two layouts: an open-gpu-kernel-modules tree
+# (kernel-open/ and src/), and one folder of NVIDIA's installer (its kernel-open/ or kernel/), as Debian's packages have it.
 find_layout() {
     local folder
-    for folder in "$tree" "$tree/modules/nvidia-open-kernel"; do
+    for folder in "$tree" "$tree/modules/nvidia-open-kernel" "$tree/modules/nvidia-kernel"; do
         if [[ -f $folder/kernel-open/Kbuild ]]; then
             modules=$folder/kernel-open
             top=$modules
@@ -24,7 +25,15 @@ find_layout() {
             return
         fi
     done
-    die "no kernel-open/Kbuild and no Kbuild with conftest.sh in the source: not NVIDIA's open kernel modules"
+    die "no kernel-open/Kbuild and no Kbuild with conftest.sh in the source: not NVIDIA's kernel modules"
+}
+
+# Sets kind, by the licence that nvidia.ko declares.
+find_kind() {
+    kind=proprietary
+    ! grep -qs '^ *MODULE_LICENSE("Dual MIT/GPL")' "$modules"/nvidia/*.c || kind=open
+    [[ ${SLIPWAY_KERNEL_MODULE_TYPE:-$kind} == "$kind" ]] ||
+        die "--kernel-module-type $SLIPWAY_KERNEL_MODULE_TYPE: this source has the $kind modules only"
 }
 
 source_version() {
@@ -72,6 +81,11 @@ wanted_crc() { modprobe --dump-modversions "$1" | awk -v name="$2" '$2 == name {
 check_peermem() {
     local file=$modules/nvidia-peermem.ko name crc offered
     peermem=
+    # Drivers before R470.
+    if [[ ! -d $modules/nvidia-peermem ]]; then
+        step "this driver has no nvidia-peermem"
+        return
+    fi
     [[ -f $file ]] || die "the build left no nvidia-peermem.ko"
     if ! nm --undefined-only "$file" | grep -qw ib_register_peer_memory_client; then
         [[ -z $ofed_symvers ]] ||
@@ -99,7 +113,8 @@ install_headers() {
     local folder=$SLIPWAY_OUTPUT/usr/src/nvidia-$version file
     step "install headers and Module.symvers"
     mkdir -p "$folder/nvidia"
-    (cd "$modules" && find common nvidia/nv-p2p.h nvidia-peermem -name '*.h' -print0 | LC_ALL=C sort -z |
+    (cd "$modules" && find . \( -path './common/*' -o -path ./nvidia/nv-p2p.h -o -path './nvidia-peermem/*' \) -name '*.h' \
+        -print0 | LC_ALL=C sort -z |
         xargs -0 cp --parents --preserve=mode -t "$folder")
     file=$modules/Module.symvers
     [[ -f $file ]] || die "the build left no Module.symvers"
@@ -138,6 +153,7 @@ main() {
     step "copy the source"
     copy_source "$tree"
     find_layout
+    find_kind
     version=$(source_version)
     apply_patches "$modules"
     bind_ofed
@@ -145,11 +161,11 @@ main() {
     check_peermem
     install_modules_flat nvidia "$modules"/*.ko
     install_headers
-    set_conf source=nvidia "version=$version" "peermem=${peermem:+yes}" "ofed_version=$ofed_version" \
+    set_conf source=nvidia "version=$version" "kernel_module_type=$kind" "peermem=${peermem:+yes}" "ofed_version=$ofed_version" \
         "ofed_exporter=$ofed_exporter"
     compile_addons
     settle_output
-    step "NVIDIA $version for $SLIPWAY_KREL"
+    step "NVIDIA $version for $SLIPWAY_KREL, $kind modules"
 }
 
 main; exit

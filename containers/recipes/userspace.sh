@@ -81,7 +81,7 @@ expect_driver() {
     done
     ln -sfn libcuda.so.1 "$SLIPWAY_OUTPUT/$libraries/libcuda.so"
     [[ -f $SLIPWAY_OUTPUT/usr/bin/nvidia-smi ]] || die "$1 no nvidia-smi$2"
-    [[ -n $(ls -A "$SLIPWAY_OUTPUT/usr/lib/firmware/nvidia/$driver") ]] ||
+    [[ ${SLIPWAY_KERNEL_MODULE_TYPE-} == proprietary || -n $(ls -A "$SLIPWAY_OUTPUT/usr/lib/firmware/nvidia/$driver") ]] ||
         die "$1 no firmware/*.bin of $driver: the open modules start no GPU without it"
 }
 

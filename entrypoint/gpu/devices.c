@@ -38,6 +38,13 @@
  */
 #define FIRST_WITH_GSP 0x1e00
 
+/*
+ * Blackwell's first. Neither these nor Grace Hopper's are driven by the proprietary modules: they
+ * lack GPU_FLAGS_PROPRIETARY_POSSIBLE in nvGpus.h of nvidia-installer (590.48.01).
+ */
+#define FIRST_OPEN_ONLY 0x2900
+#define GRACE_HOPPER	0x2340 /* and the 15 after it */
+
 /* In the order in which they go: nova_drm sits on nova_core without being its holder. */
 static const char *const graphics_modules[] = { "nova_drm", "nova_core", "nouveau" };
 
@@ -124,22 +131,12 @@ int gpu_find_device(struct action *action)
 		"node run a GPU driver?");
 }
 
-/*
- * The open modules are under both licences, so that the kernel takes them for GPL ones. An image
- * whose nvidia.ko cannot be read is the proof's to refuse.
- */
-static bool has_open_modules(struct action *action)
+static bool wants_other_modules(const char *type, unsigned device)
 {
-	const struct role *role = action->role;
-	_cleanup_(loader_close) struct loader *loader = NULL;
-	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	struct error ignored;
-	const char *license = NULL;
-
-	if (loader_open(role->root_fd, "", role->krel, &loader, &ignored) == 0 &&
-		loader_elf(loader, "nvidia", &module, &ignored) == 0)
-		license = elf_module_info(module, "license");
-	return license && strstr(license, "GPL");
+	if (strcmp(type, "open") == 0)
+		return device < FIRST_WITH_GSP;
+	return strcmp(type, "proprietary") == 0 &&
+	       (device >= FIRST_OPEN_ONLY || (device & ~0xfU) == GRACE_HOPPER);
 }
 
 /* The models of a chip come one after the other: a list knows those that were there when it was
@@ -170,8 +167,9 @@ static int judge_unfit(struct action *action, const struct strv *unfit, bool non
 int gpu_check_devices(struct action *action)
 {
 	const struct role *role = action->role;
+	const char *type = role->image.kernel_module_type;
 	_cleanup_free_ struct pci_function *functions = NULL;
-	_cleanup_strv_ struct strv old = { 0 }, unknown = { 0 };
+	_cleanup_strv_ struct strv other = { 0 }, unknown = { 0 };
 	char driven[160];
 	int count = pci_functions(role->root_fd, &functions);
 	size_t gpus = 0;
@@ -185,8 +183,8 @@ int gpu_check_devices(struct action *action)
 		if (function->kind != PCI_GPU)
 			continue;
 		gpus++;
-		if (function->device < FIRST_WITH_GSP)
-			unfit = &old;
+		if (wants_other_modules(type, function->device))
+			unfit = &other;
 		else if (!is_listed_chip(role->image.chips, function->device))
 			unfit = &unknown;
 		if (unfit)
@@ -195,23 +193,28 @@ int gpu_check_devices(struct action *action)
 	}
 	if (r < 0)
 		return action_fail(action, REASON_INTERNAL, r, "out of memory");
-	if (old.count && !has_open_modules(action))
-		strv_free(&old);
 	if (role->options.unlisted_gpus)
 		strv_free(&unknown);
-	none = old.count + unknown.count == gpus;
-	if (old.count)
-		r = judge_unfit(action, &old, none && unknown.count == 0,
+	none = other.count + unknown.count == gpus;
+	if (other.count && strcmp(type, "open") == 0)
+		r = judge_unfit(action, &other, none && unknown.count == 0,
 			"the image's modules are NVIDIA's open ones, which drive GPUs since Turing only",
 			"older",
-			"such a node wants the proprietary modules, which no image of slipway has");
+			"such a node wants an image of slipway build --kernel-module-type "
+			"proprietary");
+	else if (other.count)
+		r = judge_unfit(action, &other, none && unknown.count == 0,
+			"the image's modules are NVIDIA's proprietary ones, which drive neither Grace "
+			"Hopper nor GPUs since Blackwell",
+			"such a one",
+			"it wants an image of slipway build --kernel-module-type open");
 	if (r < 0 || unknown.count == 0)
 		return r;
 	(void) snprintf(driven, sizeof(driven),
 		"driver %s drives the chips of its own list, supported-gpus.json",
 		role->image.version);
 	return judge_unfit(action, &unknown, none, driven,
-		old.count ? "of another chip, or older" : "of another chip",
+		other.count ? "of another chip, or wants other modules" : "of another chip",
 		"take an image of a newer driver; SLIPWAY_UNLISTED_GPUS=true starts this one all "
 		"the same");
 }

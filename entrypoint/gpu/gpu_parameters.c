@@ -90,9 +90,12 @@ void gpu_report_ignored_env(struct role *role)
 			role_note(role, "%s is set: not needed, because %s", arguments[i].name,
 				arguments[i].reason);
 	ignored_env_report(&role->log, role->log.step, variables, ARRAY_SIZE(variables));
-	if (type && strcmp(type, "proprietary") == 0)
-		role_note(role, "KERNEL_MODULE_TYPE asks for the proprietary modules: this image "
-				"holds the open ones, and those are loaded");
+	if (type && *type && strcmp(type, "auto") != 0 && *role->image.kernel_module_type &&
+		strcmp(type, role->image.kernel_module_type) != 0)
+		role_note(role,
+			"KERNEL_MODULE_TYPE asks for the %.16s modules: this image holds the %s ones, and "
+			"those are loaded",
+			type, role->image.kernel_module_type);
 	if (version && *version && *role->image.version &&
 		strcmp(version, role->image.version) != 0)
 		role_note(role,

@@ -10,6 +10,7 @@
 #include "common/path.h"
 #include "common/strv.h"
 #include "common/xalloc.h"
+#include "kernels/archive/makeself.h"
 #include "module/elf.h"
 
 #define BLOCK_BYTES ((size_t) 128 << 10)
@@ -29,6 +30,7 @@ int archive_input_kind(int dir_fd, const char *path, enum archive_kind *ret_kind
 	static const char rpm[] = "\xed\xab\xee\xdb";
 	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
 	char start[sizeof(deb)];
+	struct makeself installer;
 	ssize_t size;
 
 	if (fd < 0)
@@ -40,6 +42,8 @@ int archive_input_kind(int dir_fd, const char *path, enum archive_kind *ret_kind
 		*ret_kind = ARCHIVE_KIND_DEB;
 	else if (size >= (ssize_t) strlen(rpm) && memcmp(start, rpm, strlen(rpm)) == 0)
 		*ret_kind = ARCHIVE_KIND_RPM;
+	else if (makeself_read(fd, &installer) == 0)
+		*ret_kind = ARCHIVE_KIND_RUN;
 	else
 		*ret_kind = ARCHIVE_KIND_TAR;
 	return 0;
@@ -140,6 +144,9 @@ static int open_input(struct archive_input *input, enum archive_kind kind, int d
 	*input = (struct archive_input){ .fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC) };
 	if (input->fd < 0)
 		return error_set_errno(error, -errno, "%s", path);
+	r = kind == ARCHIVE_KIND_RUN ? makeself_seek(input->fd, path, error) : 0;
+	if (r < 0)
+		return r;
 	input->reader = reader_new();
 	if (kind == ARCHIVE_KIND_RPM) {
 		(void) archive_read_support_filter_rpm(input->reader);

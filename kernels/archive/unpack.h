@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Archives opened for reading by libarchive, whatever wraps them: a tarball, the data.tar of a
- * Debian package (deb(5)), the cpio archive of an RPM package, or a member of a tarball that is an
- * archive itself, as a layer in an OCI archive is. Only compressions that libarchive decodes
- * itself: it starts no program.
+ * Archives opened for reading by libarchive, whatever wraps them: a tarball, also one behind a
+ * shell script, the data.tar of a Debian package (deb(5)), the cpio archive of an RPM package, or a
+ * member of a tarball that is an archive itself, as a layer in an OCI archive is. Only compressions
+ * that libarchive decodes itself: it starts no program.
  */
 #pragma once
 
@@ -18,6 +18,8 @@ enum archive_kind {
 	ARCHIVE_KIND_TAR, /* in any of these compressions; and all else: opening it fails */
 	ARCHIVE_KIND_DEB, /* its data */
 	ARCHIVE_KIND_RPM, /* likewise. Its digests are not looked at: hash the whole file first */
+	ARCHIVE_KIND_RUN, /* the tarball in NVIDIA's installer, which is checked first (makeself.h)
+			   */
 };
 
 struct archive_input {

@@ -134,8 +134,12 @@ static void chips_that_the_drivers_list_lacks_are_refused(void **state)
 	assert_int_equal(gpu_check_devices(&bench.action), 0);
 	device_at(*state, GPU, "0x2100\n");
 	assert_int_equal(gpu_check_devices(&bench.action), -ENODEV);
-	/* An older one is driven, unless the image's modules are the open ones. */
+	/* An older one is driven by the proprietary modules only. */
 	device_at(*state, "0000:02:00.0", "0x1db6\n");
+	assert_int_equal(gpu_check_devices(&bench.action), 0);
+	(void) snprintf(bench.gpu.role.image.kernel_module_type, 16, "open");
+	assert_int_equal(gpu_check_devices(&bench.action), -ENODEV);
+	(void) snprintf(bench.gpu.role.image.kernel_module_type, 16, "proprietary");
 	assert_int_equal(gpu_check_devices(&bench.action), 0);
 	/* Beside one that the driver serves it is only reported. */
 	device_at(*state, "0000:02:00.0", "0x1e30\n");

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/archive/makeself.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/hash.h"
+#include "common/xalloc.h"
+
+/* All fields are set in the first 20 lines. */
+#define HEADER_SIZE 4096
+#define BLOCK_SIZE  ((size_t) 128 << 10)
+
+#define MD5_SIZE     16
+#define MD5_HEX_SIZE (2 * MD5_SIZE + 1)
+
+/* The checksums are in the lines before it, and of this one and all that follow. */
+#define FIRST_SUMMED_LINE 4
+
+struct header {
+	struct makeself installer;
+	char md5[MD5_HEX_SIZE]; /* zeros: it was made without one */
+	unsigned long skip;
+};
+
+/* Of a line "name=value" or "name="value"". */
+static void take(const char *text, const char *name, char *value, size_t size)
+{
+	const char *found = strstr(text, name);
+
+	*value = '\0';
+	if (!found)
+		return;
+	found += strlen(name);
+	found += *found == '"';
+	(void) snprintf(value, size, "%.*s", (int) strcspn(found, "\"\n"), found);
+}
+
+static void cleanup_digest(EVP_MD_CTX **context)
+{
+	EVP_MD_CTX_free(*context);
+}
+
+static int read_header(int fd, struct header *ret)
+{
+	char text[HEADER_SIZE + 1];
+	char skip[16];
+	ssize_t size = pread(fd, text, HEADER_SIZE, 0);
+
+	if (size < 0)
+		return -errno;
+	text[size] = '\0';
+	if (strncmp(text, "#!", 2) != 0 || !strstr(text, "\nCRCsum=") || !strstr(text, "Makeself"))
+		return -ENOEXEC;
+	take(text, "\nMD5=", ret->md5, sizeof(ret->md5));
+	take(text, "\nskip=", skip, sizeof(skip));
+	take(text, "\nversion_string=", ret->installer.version, sizeof(ret->installer.version));
+	take(text, "\nTARGET_ARCH=", ret->installer.machine, sizeof(ret->installer.machine));
+	ret->skip = strtoul(skip, NULL, 10);
+	return ret->skip > FIRST_SUMMED_LINE ? 0 : -ENOEXEC;
+}
+
+int makeself_read(int fd, struct makeself *ret)
+{
+	struct header header;
+	int r = read_header(fd, &header);
+
+	if (r == 0)
+		*ret = header.installer;
+	return r;
+}
+
+/* Where that line begins, counted from 1; -1 where there are fewer. */
+static off_t line_start(FILE *file, unsigned long line)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+
+	rewind(file);
+	while (--line > 0)
+		if (getline(&text, &size, file) < 0)
+			return -1;
+	return ftello(file);
+}
+
+/* Of all from where @file stands to its end. */
+static int sum_rest(FILE *file, char md5[MD5_HEX_SIZE])
+{
+	_cleanup_free_ unsigned char *block = xcalloc(1, BLOCK_SIZE);
+	_cleanup_(cleanup_digest) EVP_MD_CTX *context = EVP_MD_CTX_new();
+	unsigned char digest[MD5_SIZE];
+	size_t size;
+
+	if (!context || !EVP_DigestInit_ex(context, EVP_md5(), NULL))
+		return -ENOTSUP;
+	while ((size = fread(block, 1, BLOCK_SIZE, file)) > 0)
+		(void) EVP_DigestUpdate(context, block, size);
+	if (ferror(file))
+		return -EIO;
+	(void) EVP_DigestFinal_ex(context, digest, NULL);
+	hex_copy(digest, sizeof(digest), md5);
+	return 0;
+}
+
+int makeself_seek(int fd, const char *path, struct error *error)
+{
+	_cleanup_fclose_ FILE *file = fdopen(dup(fd), "re");
+	char md5[MD5_HEX_SIZE];
+	struct header header;
+	off_t start, summed;
+	int r;
+
+	if (!file)
+		return error_set_errno(error, -errno, "%s", path);
+	r = read_header(fd, &header);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	start = line_start(file, header.skip);
+	summed = line_start(file, FIRST_SUMMED_LINE);
+	if (start < 0 || summed < 0)
+		return error_set(error, -EBADMSG,
+			"%s: the installer is cut short, before its line %lu: download it again",
+			path, header.skip);
+	r = sum_rest(file, md5);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	if (strspn(header.md5, "0") != strlen(header.md5) && strcmp(md5, header.md5) != 0)
+		return error_set(error, -EBADMSG,
+			"%s: its MD5 is %s, and its first lines say %s: the installer is cut short "
+			"or was changed: download it again",
+			path, md5, header.md5);
+	/* Closing the stream moves the position that both descriptors have. */
+	(void) fclose(TAKE_PTR(file));
+	return lseek(fd, start, SEEK_SET) < 0 ? error_set_errno(error, -errno, "%s", path) : 0;
+}
