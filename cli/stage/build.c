@@ -132,6 +132,8 @@ int build_run(struct build *build, struct error *error)
 		progress_note(progress, "--nvidia none: there will be no GPU image");
 	r = kernel_lock(&build->kernel, error);
 	if (r == 0)
+		r = source_look(build, error);
+	if (r == 0)
 		r = userspace_check(build, error);
 	if (r == 0)
 		r = kernel_open_tree(&build->kernel, error);

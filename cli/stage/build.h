@@ -75,6 +75,7 @@ enum stage_id {
 	STAGE_BUILD_BASE,   /* image that the build container starts from */
 	STAGE_TOOLCHAIN,    /* the build container's image, with the kernel's compiler */
 	STAGE_RUNTIME_BASE, /* image that the driver images start from */
+	STAGE_NVIDIA_CORE,  /* what of an open-gpu-kernel-modules tree is of no kernel, compiled */
 	STAGE_KIT,     /* the toolchain with source and recipes: a --sources-image starts from it */
 	STAGE_NIC_KIT, /* likewise, of the NIC image */
 	STAGE_USERSPACE, /* nvidia-smi, libcuda, firmware …; before minutes of compiling */
@@ -106,6 +107,7 @@ struct source {
 	enum source_form form;
 	char *path;    /* absolute, of the user's tree or tarball */
 	char *version; /* NVIDIA's installer, which has the userspace too: of the driver; or NULL */
+	bool has_core; /* NVIDIA: an open-gpu-kernel-modules tree; of an archive, once it is unpacked */
 };
 
 /*

@@ -266,19 +266,23 @@ int source_top(const struct build *build, enum driver driver, char **ret_path, s
 
 /*
  * The installer has both kinds of modules, in kernel-open/ and kernel/ (up to R510 only the latter).
- * A tree of open-gpu-kernel-modules compiles its core, too, beside kernel-open/: all of it is wanted.
+ * A tree of open-gpu-kernel-modules becomes what the installer has in kernel-open/: see core_run().
  */
 int source_tree(const struct build *build, enum driver driver, char **ret_path, struct error *error)
 {
-	_cleanup_free_ char *top = NULL, *open = NULL, *closed = NULL, *core = NULL;
-	int r = source_top(build, driver, &top, error);
+	_cleanup_free_ char *top = NULL, *open = NULL, *closed = NULL;
+	int r;
 
+	if (driver == DRIVER_NVIDIA && build->sources[driver].has_core) {
+		*ret_path = xstrdup(stage_output(build, STAGE_NVIDIA_CORE));
+		return 0;
+	}
+	r = source_top(build, driver, &top, error);
 	if (r < 0)
 		return r;
 	open = xasprintf("%s/kernel-open", top);
 	closed = xasprintf("%s/kernel", top);
-	core = xasprintf("%s/src/nvidia", top);
-	if (driver != DRIVER_NVIDIA || fs_exists(AT_FDCWD, core))
+	if (driver != DRIVER_NVIDIA)
 		*ret_path = TAKE_PTR(top);
 	else if (build->modules != NVIDIA_PROPRIETARY && fs_exists(AT_FDCWD, open))
 		*ret_path = TAKE_PTR(open);
@@ -366,6 +370,40 @@ int source_run(struct build *build, const struct stage *stage, const struct stag
 	return r < 0 ? r : check_tree(stage->driver, top, error);
 }
 
+/*
+ * ---- the core of an open-gpu-kernel-modules tree: half of its compiling, and of no kernel. With it
+ * the sources in kernel-open/ are what the installer has there.
+ */
+
+bool core_applies(const struct build *build, const struct stage *stage)
+{
+	(void) stage;
+	return build->sources[DRIVER_NVIDIA].has_core;
+}
+
+void core_key(const struct stage *stage, struct key *key)
+{
+	const struct source *source = &key->build->sources[DRIVER_NVIDIA];
+
+	(void) stage;
+	key_data(key, "containers/recipes/nvidia-core.sh");
+	key_data(key, "containers/recipes/lib.sh");
+	if (source->form == SOURCE_TREE)
+		key_tree(key, source->path);
+}
+
+int core_run(struct build *build, const struct stage *stage, const struct stage_place *place,
+	struct error *error)
+{
+	struct recipe recipe = { .name = "nvidia-core" };
+	_cleanup_free_ char *source = NULL;
+	int r = source_top(build, DRIVER_NVIDIA, &source, error);
+
+	(void) stage;
+	recipe.source = source;
+	return r < 0 ? r : recipe_run(build, &recipe, place, error);
+}
+
 /* ---- the set that the recipe compiles of it */
 
 bool set_applies(const struct build *build, const struct stage *stage)
@@ -373,10 +411,36 @@ bool set_applies(const struct build *build, const struct stage *stage)
 	return build_has(build, stage->driver);
 }
 
+int source_look(struct build *build, struct error *error)
+{
+	struct source *source = &build->sources[DRIVER_NVIDIA];
+	_cleanup_free_ char *top = NULL, *core = NULL;
+	int r;
+
+	if (!build_has(build, DRIVER_NVIDIA) || source->form == SOURCE_PACKAGE || source->version)
+		return 0;
+	r = stages_make(build, STAGE_BIT(STAGE_NVIDIA_SOURCE), error);
+	if (r == 0)
+		r = source_top(build, DRIVER_NVIDIA, &top, error);
+	if (r < 0)
+		return r;
+	core = xasprintf("%s/src/nvidia", top);
+	source->has_core = fs_exists(AT_FDCWD, core);
+	if (!source->has_core || build->modules != NVIDIA_PROPRIETARY)
+		return 0;
+	return context_fail(&build->context, EXIT_CODE_SOURCE,
+		error_set(error, -EINVAL,
+			"--kernel-module-type proprietary: %s has the open modules only: name NVIDIA's "
+			"installer of that version (NVIDIA-Linux-….run)",
+			source->path));
+}
+
 void source_tree_key(struct key *key, enum driver driver)
 {
 	_cleanup_free_ char *path = NULL;
 
+	if (driver == DRIVER_NVIDIA && key->build->sources[driver].has_core)
+		return; /* in the core's key */
 	if (key->build->sources[driver].form == SOURCE_TREE &&
 		source_tree(key->build, driver, &path, key->error) == 0)
 		key_tree(key, path);

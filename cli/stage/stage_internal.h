@@ -47,10 +47,10 @@ struct stage {
 	bool (*still_there)(const char *path);
 };
 
-stage_applies_function kit_applies, set_applies, sign_applies, source_applies, userspace_applies;
-stage_key_function base_key, image_key, init_key, kit_key, proof_key, set_key, sign_key, source_key,
+stage_applies_function core_applies, kit_applies, set_applies, sign_applies, source_applies, userspace_applies;
+stage_key_function base_key, core_key, image_key, init_key, kit_key, proof_key, set_key, sign_key, source_key,
 	toolchain_key, userspace_key;
-stage_run_function base_run, image_run, init_run, kit_run, proof_run, set_run, sign_run, source_run,
+stage_run_function base_run, core_run, image_run, init_run, kit_run, proof_run, set_run, sign_run, source_run,
 	toolchain_run, userspace_run;
 
 bool stage_applies(const struct build *build, enum stage_id id);
@@ -86,9 +86,11 @@ extern const struct source_kind source_kinds[DRIVER_COUNT];
 bool build_has(const struct build *build, enum driver driver);
 /* Finds out what each option names, and checks the shape of trees. */
 int sources_identify(struct build *build, struct error *error) _must_check_;
+/* Unpacks NVIDIA's, where it is an archive, and looks what it is; the kernel is locked. */
+int source_look(struct build *build, struct error *error) _must_check_;
 /* A source of the user's that is used where it lies, in a key. */
 void source_tree_key(struct key *key, enum driver driver);
-/* The source's own top level; and the folder of it that a recipe gets. The caller frees either. */
+/* The source's own top level; and what the set's recipe gets of it. The caller frees either. */
 int source_top(const struct build *build, enum driver driver, char **ret_path,
 	struct error *error) _must_check_;
 int source_tree(const struct build *build, enum driver driver, char **ret_path,

@@ -174,9 +174,7 @@ static int modules_version(struct build *build, char **ret, struct error *error)
 		*ret = xstrdup(build->sources[DRIVER_NVIDIA].version);
 		return 0;
 	}
-	r = stages_make(build, STAGE_BIT(STAGE_NVIDIA_SOURCE), error);
-	if (r == 0)
-		r = source_tree(build, DRIVER_NVIDIA, &source, error);
+	r = source_top(build, DRIVER_NVIDIA, &source, error);
 	return r < 0 ? r : read_version(source, ret, error);
 }
 

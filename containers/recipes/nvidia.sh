@@ -8,24 +8,13 @@ set -euo pipefail
 
 tree=$SLIPWAY_WORK/nvidia
 
-# Sets top (where make runs) and modules (the folder with Kbuild). Two layouts: an open-gpu-kernel-modules tree
-# (kernel-open/ and src/), and one folder of NVIDIA's installer (its kernel-open/ or kernel/), as Debian's packages have it.
+# Sets modules, the folder with Kbuild: kernel-open/ or kernel/ of NVIDIA's installer, which nvidia-core.sh makes of an
+# open-gpu-kernel-modules tree, too; or the one in Debian's packages.
 find_layout() {
-    local folder
-    for folder in "$tree" "$tree/modules/nvidia-open-kernel" "$tree/modules/nvidia-kernel"; do
-        if [[ -f $folder/kernel-open/Kbuild ]]; then
-            modules=$folder/kernel-open
-            top=$modules
-            [[ ! -f $folder/src/nvidia/Makefile ]] || top=$folder
-            return
-        fi
-        if [[ -f $folder/Kbuild && -f $folder/conftest.sh ]]; then
-            modules=$folder
-            top=$folder
-            return
-        fi
+    for modules in "$tree" "$tree/modules/nvidia-open-kernel" "$tree/modules/nvidia-kernel"; do
+        [[ ! -f $modules/Kbuild || ! -f $modules/conftest.sh ]] || return 0
     done
-    die "no kernel-open/Kbuild and no Kbuild with conftest.sh in the source: not NVIDIA's kernel modules"
+    die "no Kbuild with conftest.sh in the source: not NVIDIA's kernel modules"
 }
 
 # Sets kind, by the licence that nvidia.ko declares.
@@ -70,7 +59,7 @@ compile_modules() {
     # The compiler is chosen by what the kernel says of itself, and kernels for real time come here only by --force:
     # slipway lint has judged both, with more evidence than NVIDIA's own checks have.
     export IGNORE_CC_MISMATCH=1 IGNORE_PREEMPT_RT_PRESENCE=1
-    make -C "$top" -j"$SLIPWAY_JOBS" "${compiler[@]}" SYSSRC="$(readlink -f "$kernel_source")" \
+    make -C "$modules" -j"$SLIPWAY_JOBS" "${compiler[@]}" SYSSRC="$(readlink -f "$kernel_source")" \
         SYSOUT="$(readlink -f "$kernel_build")" ${ofed_symvers:+KBUILD_EXTRA_SYMBOLS="$ofed_symvers"} modules
 }
 

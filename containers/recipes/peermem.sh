@@ -8,16 +8,16 @@ set -euo pipefail
 
 tree=$SLIPWAY_WORK/nvidia
 
-# Sets modules, the folder with Kbuild in the source: see nvidia.sh for the three layouts.
+# Sets modules, the folder with Kbuild in the source: see nvidia.sh.
 find_layout() {
     local folder
-    for folder in kernel-open modules/nvidia-open-kernel/kernel-open . modules/nvidia-open-kernel; do
+    for folder in . modules/nvidia-open-kernel modules/nvidia-kernel; do
         [[ ! -f $SLIPWAY_SOURCE/$folder/Kbuild || ! -d $SLIPWAY_SOURCE/$folder/nvidia-peermem ]] || {
             modules=$SLIPWAY_SOURCE/$folder
             return
         }
     done
-    die "no Kbuild with nvidia-peermem in the source: not NVIDIA's open kernel modules"
+    die "no Kbuild with nvidia-peermem in the source: not NVIDIA's kernel modules"
 }
 
 # Of nearly two hundred megabytes, what this one module is made of.

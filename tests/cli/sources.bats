@@ -47,7 +47,7 @@ make_ofed() {
 @test "a folder without NVIDIA's modules is refused" {
     mkdir "$BATS_TEST_TMPDIR/nvidia"
     run_slipway 6 build --kernel newest --nvidia "$BATS_TEST_TMPDIR/nvidia"
-    says "no source of NVIDIA's open kernel modules" "kernel-open/"
+    says "no source of NVIDIA's kernel modules: it is no installer, and has neither kernel-open/"
 }
 
 @test "a source's archive that leads out, is a bomb or is none has the exit code of that" {
