@@ -100,9 +100,9 @@ static const struct option_row rows[] = {
 	BUILD_OPTION("bundle", "FILE", OPTION_TEXT, bundle,
 		"everything from one file that slipway bundle wrote; nothing is fetched"),
 	BUILD_OPTION("ofed", "SRC", OPTION_TEXT, sources[DRIVER_OFED],
-		"OFED kernel sources: a tree, a tarball, or reference (made from Debian's\n"
-		"kernel source); without it there is no NIC image, and no\n"
-		"nvidia-peermem in the GPU image"),
+		"OFED kernel sources: an mlnx-ofed-kernel tree or tarball, MLNX_OFED_SRC or\n"
+		"MLNX_OFED_LINUX, or reference (made from Debian's kernel source); without\n"
+		"it there is no NIC image, and no nvidia-peermem in the GPU image"),
 	BUILD_OPTION("nvidia", "SRC", OPTION_TEXT, sources[DRIVER_NVIDIA],
 		"NVIDIA's kernel modules: its installer (NVIDIA-Linux-….run, as it is or\n"
 		"unpacked), an open-gpu-kernel-modules tree or tarball, or debian; with none\n"

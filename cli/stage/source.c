@@ -170,6 +170,7 @@ int sources_identify(struct build *build, struct error *error)
 		const struct source_kind *kind = &source_kinds[driver];
 		struct source *source = &build->sources[driver];
 		const char *word = kind->package_word;
+		_cleanup_free_ char *inside = NULL;
 		struct stat status;
 		const char *text = build->options.sources[driver];
 		int r;
@@ -191,6 +192,11 @@ int sources_identify(struct build *build, struct error *error)
 		source->path = realpath(text, NULL);
 		if (!source->path)
 			return error_set_errno(error, -errno, "--%s %s", kind->name, text);
+		inside = driver == DRIVER_OFED ? ofed_source_inside(source->path) : NULL;
+		if (inside && stat(inside, &status) == 0) {
+			free(source->path);
+			source->path = TAKE_PTR(inside);
+		}
 		source->form = S_ISDIR(status.st_mode) ? SOURCE_TREE : SOURCE_ARCHIVE;
 		r = driver == DRIVER_NVIDIA ? identify_installer(source, error) : 0;
 		if (r < 0)
@@ -227,11 +233,7 @@ void source_key(const struct stage *stage, struct key *key)
 	}
 }
 
-/*
- * Where in an unpacked archive the source's own top level is: descends while a folder holds nothing
- * but one other folder.
- */
-static int find_top(const char *folder, char **ret_path, struct error *error)
+int source_find_top(const char *folder, char **ret_path, struct error *error)
 {
 	_cleanup_free_ char *path = xstrdup(folder);
 
@@ -259,7 +261,7 @@ int source_top(const struct build *build, enum driver driver, char **ret_path, s
 	const struct source *source = &build->sources[driver];
 
 	if (source->form != SOURCE_TREE)
-		return find_top(stage_output(build, source_kinds[driver].source), ret_path, error);
+		return source_find_top(stage_output(build, source_kinds[driver].source), ret_path, error);
 	*ret_path = xstrdup(source->path);
 	return 0;
 }
@@ -343,7 +345,9 @@ int source_run(struct build *build, const struct stage *stage, const struct stag
 
 	if (source->form == SOURCE_ARCHIVE) {
 		r = archive_input_kind(AT_FDCWD, source->path, &unpack.kind);
-		if (r == 0)
+		if (r == 0 && stage->driver == DRIVER_OFED)
+			r = ofed_source_unpack(build, source->path, place->folder, error);
+		else if (r == 0)
 			r = unpack_run(&unpack, AT_FDCWD, source->path, error);
 		/* A file of the user's that is no whole archive is a bad source, not a damaged
 		 * download. */
@@ -366,7 +370,7 @@ int source_run(struct build *build, const struct stage *stage, const struct stag
 		}
 	}
 	if (r == 0)
-		r = find_top(place->folder, &top, error);
+		r = source_find_top(place->folder, &top, error);
 	return r < 0 ? r : check_tree(stage->driver, top, error);
 }
 
@@ -415,13 +419,17 @@ int source_look(struct build *build, struct error *error)
 {
 	struct source *source = &build->sources[DRIVER_NVIDIA];
 	_cleanup_free_ char *top = NULL, *core = NULL;
+	unsigned int archives = 0;
 	int r;
 
-	if (!build_has(build, DRIVER_NVIDIA) || source->form == SOURCE_PACKAGE || source->version)
-		return 0;
-	r = stages_make(build, STAGE_BIT(STAGE_NVIDIA_SOURCE), error);
-	if (r == 0)
-		r = source_top(build, DRIVER_NVIDIA, &top, error);
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++)
+		if (build->sources[driver].form == SOURCE_ARCHIVE)
+			archives |= STAGE_BIT(source_kinds[driver].source);
+	r = archives ? stages_make(build, archives, error) : 0;
+	if (r < 0 || !build_has(build, DRIVER_NVIDIA) || source->form == SOURCE_PACKAGE ||
+		source->version)
+		return r;
+	r = source_top(build, DRIVER_NVIDIA, &top, error);
 	if (r < 0)
 		return r;
 	core = xasprintf("%s/src/nvidia", top);

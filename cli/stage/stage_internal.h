@@ -86,7 +86,10 @@ extern const struct source_kind source_kinds[DRIVER_COUNT];
 bool build_has(const struct build *build, enum driver driver);
 /* Finds out what each option names, and checks the shape of trees. */
 int sources_identify(struct build *build, struct error *error) _must_check_;
-/* Unpacks NVIDIA's, where it is an archive, and looks what it is; the kernel is locked. */
+/*
+ * Unpacks those that are archives, before anything is fetched for the build, and looks what NVIDIA's
+ * is. The kernel is locked.
+ */
 int source_look(struct build *build, struct error *error) _must_check_;
 /* A source of the user's that is used where it lies, in a key. */
 void source_tree_key(struct key *key, enum driver driver);
@@ -94,6 +97,20 @@ void source_tree_key(struct key *key, enum driver driver);
 int source_top(const struct build *build, enum driver driver, char **ret_path,
 	struct error *error) _must_check_;
 int source_tree(const struct build *build, enum driver driver, char **ret_path,
+	struct error *error) _must_check_;
+
+/* Descends in an unpacked archive while a folder holds nothing but one other. The caller frees it. */
+int source_find_top(const char *folder, char **ret_path, struct error *error) _must_check_;
+
+/* ---- ofed_source.c: the archives that NVIDIA publishes OFED in */
+
+/*
+ * The mlnx-ofed-kernel tree, or the archive with it, in an unpacked one of them; NULL where there is
+ * none. The caller frees it.
+ */
+char *ofed_source_inside(const char *folder);
+/* Unpacks the tree out of all that is around it into @folder, as its only entry. */
+int ofed_source_unpack(struct build *build, const char *archive, const char *folder,
 	struct error *error) _must_check_;
 
 /* ---- recipe.c */

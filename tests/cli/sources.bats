@@ -71,6 +71,59 @@ make_ofed() {
     [ -z "$(find "$BATS_TEST_TMPDIR/cache/stages" -maxdepth 1 -name "*source*")" ]
 }
 
+# own_ofed CODE SRC: a build with this OFED for a kernel of one's own, which goes as far as to what --offline keeps from it.
+own_ofed() {
+    run_slipway "$1" build --os debian12 --offline --kernel-from "$BATS_TEST_TMPDIR/root" --nvidia none --ofed "$2"
+}
+
+# unpacked: the one source in the cache is the tree.
+expect_tree() {
+    local stage
+    stage=$(echo "$BATS_TEST_TMPDIR"/cache/stages/ofed-source-*)
+    [ "$(cd "$stage" && echo *)" = mlnx-ofed-kernel ]
+    [ -f "$stage/mlnx-ofed-kernel/makefile" ]
+    rm -r "$stage"
+}
+
+@test "OFED in the archives that NVIDIA publishes: MLNX_OFED_LINUX, MLNX_OFED_SRC, source packages" {
+    load kernel-from
+    local all=$BATS_TEST_TMPDIR/all linux=MLNX_OFED_LINUX-24.07-0.6.1.0-debian12.1-x86_64
+    local sources=$all/MLNX_OFED_SRC-24.07-0.6.1.0/SOURCES
+    make_root "$BATS_TEST_TMPDIR/root" 6.6.9-own1
+    make_ofed
+    mkdir -p "$sources" "$all/$linux"/{src,DEBS}
+    mv "$BATS_TEST_TMPDIR/ofed" "$all/mlnx-ofed-kernel-24.07"
+    tar -C "$all" -czf "$sources/mlnx-ofed-kernel_24.07.OFED.24.07.0.6.1.0.orig.tar.gz" mlnx-ofed-kernel-24.07
+    touch "$sources/../install.pl" "$sources"/{iser,knem,rdma-core}_24.07.orig.tar.gz
+    tar -C "$all" -czf "$all/$linux/src/MLNX_OFED_SRC-debian-24.07-0.6.1.0.tgz" MLNX_OFED_SRC-24.07-0.6.1.0
+    tar -C "$all" -czf "$all/$linux.tgz" "$linux"
+    own_ofed 21 "$all/$linux.tgz"
+    says "of this OFED mlnx-ofed-kernel is compiled; its sources of other modules are left out: iser, knem"
+    expect_tree
+    own_ofed 21 "$all/$linux"
+    expect_tree
+    own_ofed 21 "$sources/mlnx-ofed-kernel_24.07.OFED.24.07.0.6.1.0.orig.tar.gz"
+    expect_tree
+
+    # RPM's: the tarball lies in a source package.
+    mkdir -p "$all/rpm" "$all/MLNX_OFED_SRC-24.07/SRPMS" && touch "$all/MLNX_OFED_SRC-24.07/install.pl"
+    tar -C "$all" -czf "$all/rpm/mlnx-ofa_kernel-24.07.tgz" mlnx-ofed-kernel-24.07
+    touch "$all/rpm/mlnx-ofa_kernel.spec"
+    pack_rpm mlnx-ofa_kernel "$all/rpm"
+    cp "$rpm" "$all/MLNX_OFED_SRC-24.07/SRPMS/mlnx-ofa_kernel-24.07-OFED.24.07.0.6.1.1.src.rpm"
+    own_ofed 21 "$all/MLNX_OFED_SRC-24.07"
+    expect_tree
+
+    # An unpacked one is used where it lies.
+    mv "$all/mlnx-ofed-kernel-24.07" "$sources/"
+    rm "$sources"/*.gz
+    own_ofed 21 "$all/MLNX_OFED_SRC-24.07-0.6.1.0"
+    [ -z "$(ls "$BATS_TEST_TMPDIR/cache/stages" | grep ofed-source)" ]
+    rm "$sources/mlnx-ofed-kernel-24.07/makefile"
+    own_ofed 6 "$all/MLNX_OFED_SRC-24.07-0.6.1.0"
+    says "its makefile is missing"
+}
+
 @test "a failure is one JSON event on stdout, and text on stderr" {
     local events
     events=$(SLIPWAY_DATADIR=$repository SLIPWAY_CACHE=$BATS_TEST_TMPDIR/cache \

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where in what NVIDIA publishes the mlnx-ofed-kernel tree is. MLNX_OFED_LINUX-….tgz has
+ * src/MLNX_OFED_SRC-….tgz; that has SOURCES/mlnx-ofed-kernel_….orig.tar.gz for Debian's
+ * distributions, and SRPMS/mlnx-ofa_kernel-….src.rpm, in which is mlnx-ofa_kernel-….tgz, for RPM's.
+ * Source: MLNX_OFED 5.9, and mlnx-ofa_kernel.spec, mlnxofedinstall and install.pl in it.
+ */
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/stage/stage_internal.h"
+#include "common/xalloc.h"
+#include "kernels/archive/unpack.h"
+
+/* MLNX_OFED_LINUX, MLNX_OFED_SRC, the source package, its tarball. */
+#define DEPTH_LIMIT 4
+
+/* From the tree outwards. */
+static const char *const places[] = {
+	"mlnx-ofa_kernel-[0-9]*.tgz",
+	"SOURCES/mlnx-ofed-kernel-[0-9]*",
+	"SOURCES/mlnx-ofed-kernel_[0-9]*.tar.*",
+	"SRPMS/mlnx-ofa_kernel-[0-9]*.src.rpm",
+	"src/MLNX_OFED_SRC-*.tgz",
+};
+
+/* Sources of kernel modules beside it, which nothing here compiles. */
+static const char *const others[] = { "iser", "isert", "srp", "mlnx-nvme", "mlnx-nfsrdma", "xpmem",
+	"knem", "kernel-mft", "fwctl" };
+
+char *ofed_source_inside(const char *folder)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		_cleanup_free_ char *pattern = xasprintf("%s/%s", folder, places[i]);
+		glob_t found = { 0 };
+		char *path = NULL;
+
+		if (glob(pattern, 0, NULL, &found) == 0)
+			path = xstrdup(found.gl_pathv[found.gl_pathc - 1]);
+		globfree(&found);
+		if (path)
+			return path;
+	}
+	return NULL;
+}
+
+/* Which sources of modules beside it nothing here compiles. */
+static void note_others(struct build *build, const char *folder)
+{
+	_cleanup_strv_ struct strv left_out = { 0 };
+	_cleanup_free_ char *names = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		_cleanup_free_ char *pattern = xasprintf("%s/S*S/%s[-_][0-9]*", folder, others[i]);
+		glob_t found = { 0 };
+
+		if (glob(pattern, 0, NULL, &found) == 0)
+			xstrv_push(&left_out, others[i]);
+		globfree(&found);
+	}
+	if (left_out.count == 0)
+		return;
+	names = xstrv_join(&left_out, ", ");
+	progress_notef(&build->context.progress,
+		"of this OFED mlnx-ofed-kernel is compiled; its sources of other modules are left "
+		"out: %s",
+		names);
+}
+
+/* One archive; *ret_inside is NULL where the tree itself was in it, which is at *ret_top then. */
+static int open_layer(struct build *build, const char *archive, int depth, char **ret_top,
+	char **ret_inside, struct error *error)
+{
+	_cleanup_free_ char *name = xasprintf("ofed-archive-%d", depth);
+	_cleanup_free_ char *folder = NULL;
+	struct unpack unpack = { .kind = ARCHIVE_KIND_TAR };
+	int r = cache_new_folder(&build->context.cache, name, &folder);
+
+	if (r == 0)
+		r = archive_input_kind(AT_FDCWD, archive, &unpack.kind);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", archive);
+	unpack.folder = folder;
+	r = unpack_run(&unpack, AT_FDCWD, archive, error);
+	if (r == 0)
+		r = source_find_top(folder, ret_top, error);
+	if (r < 0)
+		return r;
+	*ret_inside = ofed_source_inside(*ret_top);
+	if (*ret_inside)
+		note_others(build, *ret_top);
+	return 0;
+}
+
+int ofed_source_unpack(
+	struct build *build, const char *archive, const char *folder, struct error *error)
+{
+	_cleanup_free_ char *place = xasprintf("%s/mlnx-ofed-kernel", folder);
+	_cleanup_free_ char *next = xstrdup(archive);
+
+	for (int depth = 0; depth < DEPTH_LIMIT; depth++) {
+		_cleanup_free_ char *top = NULL, *inside = NULL;
+		struct stat status = { 0 };
+		int r = open_layer(build, next, depth, &top, &inside, error);
+
+		if (r < 0)
+			return r;
+		if (!inside || (stat(inside, &status) == 0 && S_ISDIR(status.st_mode)))
+			return rename(inside ? inside : top, place) < 0
+				       ? error_set_errno(error, -errno, "%s", place)
+				       : 0;
+		free(next);
+		next = TAKE_PTR(inside);
+	}
+	return error_set(error, -EINVAL, "%s: archives in archives, and no mlnx-ofed-kernel in them",
+		archive);
+}
