@@ -461,6 +461,8 @@ static int describe(struct making *making, const char *role, struct error *error
 /* An image that --force made keeps what was known of it. */
 static void add_labels(const struct build *build, const struct image *image, struct strv *labels)
 {
+	struct error ignored;
+
 	xstrv_pushf(labels, "org.opencontainers.image.version=%s", image->version);
 	xstrv_pushf(labels, "org.opencontainers.image.title=slipway %s driver", image->role);
 	xstrv_pushf(labels, "io.slipway.krel=%s", build->kernel.lock.krel);
@@ -469,9 +471,13 @@ static void add_labels(const struct build *build, const struct image *image, str
 		xstrv_pushf(labels, "io.slipway.compiler=%s", build->options.compiler);
 	if (image->peermem)
 		xstrv_pushf(labels, IMAGE_LABEL_PEERMEM "=%s", image->peermem);
-	if (strcmp(image->role, "gpu") == 0)
+	if (strcmp(image->role, "gpu") == 0) {
+		_cleanup_free_ char *fixes = set_value(build, STAGE_NVIDIA, "fixes", &ignored);
+
 		xstrv_pushf(labels, "io.slipway.userspace=%s",
 			stage_applies(build, STAGE_USERSPACE) ? image->version : "none");
+		xstrv_pushf(labels, "io.slipway.fixes=%s", fixes ? fixes : "");
+	}
 	if (signing_wanted(build))
 		xstrv_pushf(
 			labels, "io.slipway.signed-by=%s", module_cert_name(build->signing.cert));

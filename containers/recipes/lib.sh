@@ -83,9 +83,11 @@ set_conf() { printf '%s\n' "$@" >"$SLIPWAY_OUTPUT/set.conf"; }
 settle_output() { find "$SLIPWAY_OUTPUT" -mindepth 1 -exec touch -h -d @0 {} +; }
 
 # apply_patches TREE: each folder of $SLIPWAY_PATCHES is a fix (fix.patch, -p1 in TREE) and its condition, a program
-# "applies KERNEL_SOURCE TREE" that says by exit 0 or 1 whether this kernel and this source call for it.
+# "applies KERNEL_SOURCE TREE" that says by exit 0 or 1 whether this kernel and this source call for it. Sets fixes, the
+# names of those that were applied.
 apply_patches() {
     local tree=$1 folder name status
+    fixes=()
     for folder in "$SLIPWAY_PATCHES"/*/; do
         [[ -f $folder/fix.patch ]] || continue
         name=$(basename "$folder")
@@ -96,6 +98,7 @@ apply_patches() {
                 step "apply $name"
                 patch -d "$tree" -p1 --forward --batch <"$folder/fix.patch" ||
                     die "patch $name is called for by this kernel but does not fit this source"
+                fixes+=("$name")
                 ;;
             1) echo "patch $name: not called for" ;;
             *) die "the condition of patch $name failed with exit status $status" ;;

@@ -151,7 +151,7 @@ main() {
     install_modules_flat nvidia "$modules"/*.ko
     install_headers
     set_conf source=nvidia "version=$version" "kernel_module_type=$kind" "peermem=${peermem:+yes}" "ofed_version=$ofed_version" \
-        "ofed_exporter=$ofed_exporter"
+        "ofed_exporter=$ofed_exporter" "fixes=${fixes[*]}"
     compile_addons
     settle_output
     step "NVIDIA $version for $SLIPWAY_KREL, $kind modules"
