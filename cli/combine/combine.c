@@ -404,12 +404,12 @@ void combine_close(struct combine *combine)
 static void stage_kernel_conf(const struct combine_kernel *kernel, struct staging *root)
 {
 	static const char *const keys[] = { "role", "version", "os", "krel", "set", "ofed_exporter",
-		"ofed_version", "signed_by", "signed_key" };
+		"ofed_version", "kernel_module_type", "chips", "signed_by", "signed_key" };
 	_cleanup_free_ char *path =
 		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, kernel->krel);
 	_cleanup_free_ char *conf = read_conf(kernel->from, kernel->krel);
 	_cleanup_strv_ struct strv lines = { 0 };
-	char value[256];
+	char value[2048];
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		conf_value(conf, keys[i], value, sizeof(value));

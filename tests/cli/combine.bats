@@ -46,7 +46,7 @@ setup_file() {
     printf '%s\n' '[storage]' 'driver = "vfs"' "graphroot = \"$work/storage\"" "runroot = \"$work/run\"" >"$work/storage.conf"
     gpu_root a "$first" 24.07 0x1111
     gpu_root b "$first" 24.10 0x2222
-    gpu_root c "$second" 24.07 0x3333
+    gpu_root c "$second" 24.07 0x3333 kernel_module_type=open "chips=$(printf '%04x ' {7680..7880})"
     gpu_root same "$first" 24.07.1 0x1111
     gpu_root unproven "$second" 24.07 0x3333 proof=cannot-tell
     gpu_root nic "$first" 24.07 0x1111 role=nic
@@ -95,6 +95,9 @@ unpack_archive() {
     [ ! -e "$facts/$second/peermem" ]
     grep -qx "krel=$first $second" "$root/etc/slipway/image.conf"
     grep -qx "krel=$second" "$facts/$second/image.conf"
+    # What a node asks of them, in whole.
+    grep -qx kernel_module_type=open "$facts/$second/image.conf"
+    grep -q 'chips=1e00 .* 1ec8' "$facts/$second/image.conf"
     grep -q "$second" "$facts/$second/nvidia.symvers"
     jq -e --arg krels "$first $second" '.config.Labels | .["io.slipway.krel"] == $krels and .["io.slipway.proof"] == "holds"
         and .["io.slipway.proof.modules"] == "5" and .["io.slipway.proof.loading"] == "5"' "$config"
