@@ -45,6 +45,7 @@ struct peermem {
 struct combine_kernel {
 	const char *krel;                 /* of its first input, as is where the modules are from */
 	const struct combine_input *from; /* unless only a later one has an nvidia-peermem */
+	const struct combine_input *other; /* which brings the other kind of modules; or NULL */
 	struct peermem peermems[COMBINE_MAX];
 	size_t peermem_count;
 	char proof[32]; /* the worst of all inputs */
@@ -265,6 +266,48 @@ static int add_peermems(struct combine *combine, struct combine_kernel *kernel,
 
 /* ---- kernels */
 
+/* "open" or "proprietary"; "" of images from before it was said. The caller frees it. */
+static char *modules_kind(const struct combine_input *input, const char *krel)
+{
+	_cleanup_free_ char *conf = read_conf(input, krel);
+	char kind[16];
+
+	conf_value(conf, "kernel_module_type", kind, sizeof(kind));
+	return xstrdup(kind);
+}
+
+static bool has_both_kinds(const struct combine_input *input, const char *krel)
+{
+	_cleanup_free_ char *path =
+		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_OTHER, krel);
+
+	return fs_exists(input->image.fd, path);
+}
+
+/* Does the image bring the other kind of modules for the kernel? -EINVAL for a third set. */
+static int take_other_kind(
+	struct combine_kernel *kernel, const struct combine_input *input, struct error *error)
+{
+	_cleanup_free_ char *ours = modules_kind(kernel->from, kernel->krel);
+	_cleanup_free_ char *theirs = modules_kind(input, kernel->krel);
+
+	if (has_both_kinds(input, kernel->krel))
+		return error_set(error, -EINVAL,
+			"%s has both kinds of modules for %s: name it before %s",
+			input->image.name, kernel->krel, kernel->from->image.name);
+	if (!*ours || !*theirs || strcmp(ours, theirs) == 0)
+		return 0;
+	if (kernel->other || has_both_kinds(kernel->from, kernel->krel))
+		return error_set(error, -EINVAL,
+			"%s: %s has the %s modules for %s already; of the kind that comes second "
+			"one image can be given",
+			input->image.name,
+			kernel->other ? kernel->other->image.name : kernel->from->image.name,
+			theirs, kernel->krel);
+	kernel->other = input;
+	return 1;
+}
+
 /* Their names and a digest of each, but of nvidia-peermem, which is another for each OFED. */
 static int list_modules(const struct combine_input *input, const char *krel, struct strv *lines,
 	struct error *error)
@@ -340,7 +383,9 @@ static int add_kernel(struct combine *combine, const struct combine_input *input
 		kernel->from = input;
 		(void) snprintf(kernel->proof, sizeof(kernel->proof), "holds");
 	}
-	r = kernel == end ? 0 : same_modules(kernel, input, error);
+	r = kernel == end ? 0 : take_other_kind(kernel, input, error);
+	if (r == 0 && kernel != end)
+		r = same_modules(kernel, input, error);
 	if (r == 0)
 		r = add_peermems(combine, kernel, input, error);
 	if (r < 0)
@@ -436,6 +481,24 @@ static void stage_peermem(const struct peermem *peermem, const char *folder, str
 	staging_write_lines(root, conf, &lines);
 }
 
+/* The init puts it in the place of the first, where a node wants that kind. */
+static void stage_other_kind(
+	const struct combine_kernel *kernel, const char *facts, struct staging *root)
+{
+	const struct combine_input *other = kernel->other;
+	_cleanup_free_ char *to =
+		xasprintf("%s/" KERNEL_FACTS_OTHER "/" KERNEL_FACTS_OTHER_FACTS, facts);
+	_cleanup_free_ char *symvers = xasprintf("%s/" KERNEL_FACTS_NVIDIA, to);
+	_cleanup_free_ char *modules =
+		xasprintf("%s/" KERNEL_FACTS_OTHER "/" KERNEL_FACTS_OTHER_MODULES, facts);
+
+	staging_copy(root, modules, "%s/usr/lib/modules/%s", other->image.folder, kernel->krel);
+	staging_copy(root, to, "%s/%s", other->image.folder, facts);
+	if (!fs_exists(root->fd, symvers))
+		staging_copy_found(root, symvers, "%s/usr/src/nvidia-%s/Module.symvers",
+			other->image.folder, other->version);
+}
+
 /* The kernel's modules, what is known of it, and its peermems where there are several. */
 static void stage_kernel(
 	const struct combine *combine, const struct combine_kernel *kernel, struct staging *root)
@@ -460,6 +523,8 @@ static void stage_kernel(
 		stage_peermem(&kernel->peermems[i], folder, root);
 	}
 	stage_kernel_conf(kernel, root);
+	if (kernel->other)
+		stage_other_kind(kernel, facts, root);
 }
 
 /* "KREL KREL": freed by the caller. */
@@ -518,6 +583,8 @@ static int describe(struct combine *combine, struct image *image, struct error *
 		size_t here;
 
 		(void) !depends_list_modules(kernel->from->image.fd, folder, &names);
+		if (kernel->other)
+			(void) !depends_list_modules(kernel->other->image.fd, folder, &names);
 		here = names.count + (kernel->peermem_count > 1 ? kernel->peermem_count - 1 : 0);
 		count += here;
 		loading += strcmp(kernel->proof, "holds") == 0 ? here : 0;
@@ -655,6 +722,9 @@ json_object *combine_to_json(const struct combine *combine, const struct image *
 		json_add_texts(
 			object, "krel", kernel->krel, "set", kernel->set, "proof", kernel->proof);
 		json_add(object, "peermem", peermems);
+		json_add(object, "both_kinds",
+			json_object_new_boolean(
+				kernel->other || has_both_kinds(kernel->from, kernel->krel)));
 		(void) json_object_array_add(kernels, object);
 	}
 	json_add(root, "kernels", kernels);
@@ -678,6 +748,8 @@ void combine_print(const struct combine *combine, const struct image *image)
 			(void) printf("%s OFED %s", k ? "," : "  nvidia-peermem for",
 				*version ? version : "the kernel's own");
 		}
+		if (kernel->other || has_both_kinds(kernel->from, kernel->krel))
+			(void) printf(", open and proprietary modules");
 		(void) puts(
 			strcmp(kernel->proof, "holds") == 0 ? "" : "  WARNING: not proven to load");
 	}

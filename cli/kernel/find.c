@@ -200,8 +200,8 @@ int nvidia_modules_parse(const char *text, enum nvidia_modules *ret, struct erro
 	if (*ret != NVIDIA_PROPRIETARY || strcmp(text, "proprietary") == 0)
 		return 0;
 	return error_set(error, -EINVAL,
-		"--kernel-module-type %s: open or proprietary is wanted; an image has modules of "
-		"one kind",
+		"--kernel-module-type %s: open or proprietary is wanted; slipway combine makes one "
+		"image of one of each",
 		text);
 }
 

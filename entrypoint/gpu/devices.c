@@ -16,6 +16,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/gpu/gpu_internal.h"
+#include "entrypoint/role/module_kind.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/pci.h"
 #include "entrypoint/role/role.h"
@@ -31,19 +32,6 @@
 #define FRAME_BUFFERS "sys/class/graphics"
 
 #define NAME_SIZE 64
-
-/*
- * Turing's first device id. Firmware runs on its GPUs and on those after it (the GSP), and
- * the open modules drive no others: the table in open-gpu-kernel-modules' README.md begins at 1E02.
- */
-#define FIRST_WITH_GSP 0x1e00
-
-/*
- * Blackwell's first. Neither these nor Grace Hopper's are driven by the proprietary modules: they
- * lack GPU_FLAGS_PROPRIETARY_POSSIBLE in nvGpus.h of nvidia-installer (590.48.01).
- */
-#define FIRST_OPEN_ONLY 0x2900
-#define GRACE_HOPPER	0x2340 /* and the 15 after it */
 
 /* In the order in which they go: nova_drm sits on nova_core without being its holder. */
 static const char *const graphics_modules[] = { "nova_drm", "nova_core", "nouveau" };
@@ -131,14 +119,6 @@ int gpu_find_device(struct action *action)
 		"node run a GPU driver?");
 }
 
-static bool wants_other_modules(const char *type, unsigned device)
-{
-	if (strcmp(type, "open") == 0)
-		return device < FIRST_WITH_GSP;
-	return strcmp(type, "proprietary") == 0 &&
-	       (device >= FIRST_OPEN_ONLY || (device & ~0xfU) == GRACE_HOPPER);
-}
-
 /* The models of a chip come one after the other: a list knows those that were there when it was
  * made. */
 static bool is_listed_chip(const char *chips, unsigned device)
@@ -183,7 +163,7 @@ int gpu_check_devices(struct action *action)
 		if (function->kind != PCI_GPU)
 			continue;
 		gpus++;
-		if (wants_other_modules(type, function->device))
+		if (!module_kind_drives(type, function->device))
 			unfit = &other;
 		else if (!is_listed_chip(role->image.chips, function->device))
 			unfit = &unknown;
@@ -201,13 +181,14 @@ int gpu_check_devices(struct action *action)
 			"the image's modules are NVIDIA's open ones, which drive GPUs since Turing only",
 			"older",
 			"such a node wants an image of slipway build --kernel-module-type "
-			"proprietary");
+			"proprietary, or one of both kinds (slipway combine)");
 	else if (other.count)
 		r = judge_unfit(action, &other, none && unknown.count == 0,
 			"the image's modules are NVIDIA's proprietary ones, which drive neither Grace "
 			"Hopper nor GPUs since Blackwell",
 			"such a one",
-			"it wants an image of slipway build --kernel-module-type open");
+			"it wants an image of slipway build --kernel-module-type open, or one of both "
+			"kinds (slipway combine)");
 	if (r < 0 || unknown.count == 0)
 		return r;
 	(void) snprintf(driven, sizeof(driven),

@@ -9,6 +9,7 @@
 #include "entrypoint/node_build/run_node_build.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"
+#include "entrypoint/role/module_kind.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/mounts.h"
 #include "entrypoint/role/prove.h"
@@ -175,6 +176,12 @@ static const struct step gpu_steps[] = {
 		.undo = nodebuild_clear,
 		.undo_deadline_ms = UNLOAD_DEADLINE_MS },
 	{ .name = "read-build", .wanted = nodebuild_unread, .perform = adopt },
+	{ .name = "choose-modules",
+		.wanted = module_kind_has_both,
+		.kind = STEP_WORKER,
+		.perform = module_kind_choose,
+		.deadline_ms = 60 * 1000 },
+	{ .name = "read-modules", .wanted = module_kind_has_both, .perform = role_read_image },
 	{ .name = "recognise", .perform = fast_path_recognise, .undo = fast_path_forget_gone },
 	{ .name = "early-parameters",
 		.wanted = waits_for_ofed,

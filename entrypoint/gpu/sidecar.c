@@ -12,6 +12,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/node_build/run_node_build.h"
+#include "entrypoint/role/module_kind.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/rdma/ofed.h"
@@ -65,8 +66,13 @@ static int prove(struct action *action)
 	const struct sidecar *sidecar = action->role;
 	const struct role *role = &sidecar->role;
 
+	int r;
+
 	if (is_loaded(sidecar))
 		return 0;
+	r = module_kind_choose(action);
+	if (r < 0)
+		return r;
 	if (!strv_contains(&role->driver_modules, *sidecar->module))
 		return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
 			"this image has no module %s for %s, and the driver container did not "

@@ -11,6 +11,7 @@
 #include "entrypoint/engine/lock_file.h"
 #include "entrypoint/node_build/run_node_build.h"
 #include "entrypoint/rdma/ofed.h"
+#include "entrypoint/role/module_kind.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
 #include "entrypoint/role/prove.h"
@@ -270,6 +271,9 @@ int peermem_load(struct action *action)
 
 	if (sysmodule_is_live(role->root_fd, PEERMEM_MODULE))
 		return 0;
+	r = module_kind_choose(action);
+	if (r < 0)
+		return r;
 	crc = peermem_wanted_crc(role, &proven);
 	r = crc ? provide(action, crc) : 0;
 	if (r == 0 && crc && proven)

@@ -55,9 +55,12 @@ setup_file() {
     gpu_root evil ../../evil 24.07 0x1111
     gpu_root changed "$first" 24.10 0x2222
     make_module "$work/changed/usr/lib/modules/$first/updates/nvidia/nvidia.ko" nvidia "krel=$first" exports=nvidia_p2p_get_pages:0x12
+    gpu_root opened "$first" 24.07 0x1111 kernel_module_type=open
+    gpu_root closed "$first" 24.07 0x1111 kernel_module_type=proprietary
+    make_module "$work/closed/usr/lib/modules/$first/updates/nvidia/nvidia.ko" nvidia "krel=$first" exports=nvidia_p2p_get_pages:0x13
     mkdir -p "$work/nothing/etc"
     local name
-    for name in a b c same unproven nic newer elsewhere evil changed nothing; do
+    for name in a b c same unproven nic newer elsewhere evil changed nothing opened closed; do
         pack "$name"
     done
 }
@@ -127,6 +130,26 @@ unpack_archive() {
     run_slipway 0 combine "$work/a.tar" "$work/unproven.tar" --output "$BATS_TEST_TMPDIR/out"
     says "driver:535.1.2-debian12-unproven" "$second  nvidia-peermem for OFED 24.07  WARNING: not proven to load"
     jq -e '.images[0] | .proof == "cannot-tell" and .modules == 4 and .loading == 2' "$BATS_TEST_TMPDIR/out/images.json"
+}
+
+@test "an image of the open modules and one of the proprietary ones: both kinds are in one image" {
+    run_slipway 0 combine "$work/opened.tar" "$work/closed.tar" --output "oci-archive:$BATS_TEST_TMPDIR/both.tar"
+    says "$first  nvidia-peermem for OFED 24.07, open and proprietary modules"
+    unpack_archive "$BATS_TEST_TMPDIR/both.tar" "$BATS_TEST_TMPDIR/new"
+    local root=$BATS_TEST_TMPDIR/new/root modules=usr/lib/modules/$first facts=usr/lib/slipway/kernels/$first
+    diff -r "$root/$modules" "$work/opened/$modules"
+    diff -r "$root/$facts/other/modules" "$work/closed/$modules"
+    grep -qx kernel_module_type=open "$root/$facts/image.conf"
+    grep -qx kernel_module_type=proprietary "$root/$facts/other/facts/image.conf"
+    cmp "$root/$facts/other/facts/ofed.symvers.zst" "$work/closed/$facts/ofed.symvers.zst"
+    jq -e '.config.Labels["io.slipway.proof.modules"] == "4"' "$config"
+    # With another kernel it keeps them; a second of the other kind has no place.
+    run_slipway 0 combine "$BATS_TEST_TMPDIR/both.tar" "$work/c.tar"
+    says "$first  nvidia-peermem for OFED 24.07, open and proprietary modules" "$second  nvidia-peermem"
+    run_slipway 2 combine "$BATS_TEST_TMPDIR/both.tar" "$work/closed.tar"
+    says "closed.tar: " "both.tar has the proprietary modules for $first already"
+    run_slipway 2 combine "$work/opened.tar" "$BATS_TEST_TMPDIR/both.tar"
+    says "has both kinds of modules for $first: name it before"
 }
 
 @test "what does not go together is refused, with both names and the reason" {

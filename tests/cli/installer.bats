@@ -75,5 +75,5 @@ own() {
 
 @test "--kernel-module-type: of two kinds, and a lock is of one" {
     own 2 "$tree" --kernel-module-type both
-    says "--kernel-module-type both: open or proprietary is wanted; an image has modules of one kind"
+    says "--kernel-module-type both: open or proprietary is wanted; slipway combine makes one image of one of each"
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu_internal.h"
+#include "entrypoint/role/module_kind.h"
+#include "module/running.h"
 #include "tests/unit/support.h"
 
 #define PCI "sys/bus/pci/"
@@ -121,7 +125,7 @@ static void chips_that_the_drivers_list_lacks_are_refused(void **state)
 	/* Without a list any will do. */
 	device_at(*state, GPU, "0x2b85\n");
 	assert_int_equal(gpu_check_devices(&bench.action), 0);
-	(void) snprintf(bench.gpu.role.image.chips, 32, "1e00 2080 2880");
+	(void) snprintf(bench.gpu.role.image.chips, 32, "1d80 1e00 2080 2880");
 	assert_int_equal(gpu_check_devices(&bench.action), -ENODEV);
 	assert_int_equal(bench.action.reason, REASON_NO_NVIDIA_DEVICE);
 	assert_contains(bench.action.error.text, "driver 535.1 drives the chips of its own list");
@@ -144,6 +148,90 @@ static void chips_that_the_drivers_list_lacks_are_refused(void **state)
 	/* Beside one that the driver serves it is only reported. */
 	device_at(*state, "0000:02:00.0", "0x1e30\n");
 	assert_int_equal(gpu_check_devices(&bench.action), 0);
+	end(&bench);
+}
+
+#define MODULES "lib/modules/6.1/updates/nvidia/nvidia.ko"
+#define FACTS	KERNEL_FACTS_FOLDER "/6.1/"
+
+/* As slipway combine leaves it. */
+static void image_with_both(const struct folder *folder)
+{
+	folder_write_text(folder, MODULES, "open");
+	folder_write_text(folder, "lib/modules/6.1/left", "of the first");
+	folder_write_text(folder, FACTS KERNEL_FACTS_IMAGE, "kernel_module_type=open\nset=1\n");
+	folder_write_text(folder, FACTS KERNEL_FACTS_USED, "of open");
+	folder_write_text(folder, FACTS KERNEL_FACTS_PEERMEM "/0/peermem.conf", "");
+	folder_write_text(folder, FACTS "other/modules/updates/nvidia/nvidia.ko", "proprietary");
+	folder_write_text(folder, FACTS "other/facts/" KERNEL_FACTS_IMAGE,
+		"kernel_module_type=proprietary\nset=2\n");
+	folder_write_text(folder, FACTS "other/facts/" KERNEL_FACTS_USED, "of proprietary");
+}
+
+static void expect_choice(struct bench *bench, const struct folder *folder, const char *kind)
+{
+	_cleanup_free_ char *conf = NULL;
+	_cleanup_free_ char *used = NULL;
+
+	assert_true(module_kind_has_both(&bench->gpu.role));
+	assert_int_equal(module_kind_choose(&bench->action), 0);
+	conf = folder_read_text(folder, FACTS KERNEL_FACTS_IMAGE);
+	used = folder_read_text(folder, FACTS KERNEL_FACTS_USED);
+	expect_text(folder, MODULES, kind);
+	assert_non_null(strstr(conf, kind));
+	assert_non_null(strstr(used, kind));
+}
+
+static void the_kind_that_drives_the_gpus_is_put_in_place(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	(void) snprintf(bench.gpu.role.krel, sizeof(bench.gpu.role.krel), "6.1");
+	folder_write_text(folder, MODULES, "one kind");
+	assert_false(module_kind_has_both(&bench.gpu.role));
+	assert_int_equal(module_kind_choose(&bench.action), 0);
+	image_with_both(folder);
+	/* Both kinds drive Turing: what is in place, or what the operator asks for. */
+	device_at(folder, GPU, "0x1eb8\n");
+	expect_choice(&bench, folder, "open");
+	assert_int_equal(setenv("KERNEL_MODULE_TYPE", "auto", 1), 0);
+	expect_choice(&bench, folder, "open");
+	/* Beside one that only the open ones drive, an older one is no reason. */
+	assert_int_equal(setenv("KERNEL_MODULE_TYPE", "proprietary", 1), 0);
+	device_at(folder, GPU, "0x1db6\n");
+	device_at(folder, "0000:02:00.0", "0x2b85\n");
+	expect_choice(&bench, folder, "open");
+	device_at(folder, "0000:02:00.0", "0x2342\n");
+	expect_choice(&bench, folder, "open");
+	assert_int_equal(unsetenv("KERNEL_MODULE_TYPE"), 0);
+	device_at(folder, "0000:02:00.0", "0x1eb8\n");
+	expect_choice(&bench, folder, "proprietary");
+	assert_false(fs_exists(folder->fd, "lib/modules/6.1/left"));
+	assert_false(fs_exists(folder->fd, FACTS KERNEL_FACTS_PEERMEM));
+	/* Once more: nothing is left to do. */
+	expect_choice(&bench, folder, "proprietary");
+	end(&bench);
+}
+
+static void a_sidecar_goes_with_the_driver_that_is_loaded(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	bench.gpu.role.name = "gds";
+	(void) snprintf(bench.gpu.role.krel, sizeof(bench.gpu.role.krel), "6.1");
+	image_with_both(folder);
+	device_at(folder, GPU, "0x1db6\n");
+	expect_choice(&bench, folder, "open");
+	folder_write_text(folder, "proc/driver/nvidia/version",
+		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.1\n");
+	expect_choice(&bench, folder, "open");
+	folder_write_text(folder, "proc/driver/nvidia/version",
+		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.1\n");
+	expect_choice(&bench, folder, "proprietary");
 	end(&bench);
 }
 
@@ -408,6 +496,8 @@ int main(void)
 		folder_test(audio_and_other_vendors_are_no_gpu),
 		folder_test(a_bus_that_cannot_be_read_is_no_node_without_a_gpu),
 		folder_test(chips_that_the_drivers_list_lacks_are_refused),
+		folder_test(the_kind_that_drives_the_gpus_is_put_in_place),
+		folder_test(a_sidecar_goes_with_the_driver_that_is_loaded),
 		folder_test(a_free_gpu_and_one_of_nvidia_are_left_alone),
 		folder_test(what_has_to_be_freed_is_seen_at_once),
 		folder_test(a_device_of_another_driver_has_to_be_freed),
