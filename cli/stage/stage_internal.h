@@ -100,6 +100,8 @@ struct recipe {
 };
 int recipe_run(struct build *build, const struct recipe *recipe, const struct stage_place *place,
 	struct error *error) _must_check_;
+/* A new string: @text with the user's @source where it has the container's path of that. */
+char *recipe_own_path(const char *text, const char *source);
 
 /* ---- userspace.c: of NVIDIA's driver in a GPU image */
 
