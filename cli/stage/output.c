@@ -95,6 +95,8 @@ static int tag_addons(const struct build *build, struct outputs *outputs, struct
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
 		enum driver driver = addons[i].driver;
+		const char *revision = build->options.revision;
+		_cleanup_free_ char *module = NULL;
 		_cleanup_free_ char *version = NULL;
 		_cleanup_free_ char *tag = NULL;
 		_cleanup_free_ char *found = NULL;
@@ -103,9 +105,11 @@ static int tag_addons(const struct build *build, struct outputs *outputs, struct
 
 		if (!build_has(build, driver))
 			continue;
-		version = set_value(build, source_kinds[driver].signed_set, "version", error);
-		if (!version)
+		module = set_value(build, source_kinds[driver].signed_set, "version", error);
+		if (!module)
 			return -EIO;
+		version =
+			xasprintf("%s%s%s", module, revision ? "-" : "", revision ? revision : "");
 		tag = tag_gpu_sources(version, os->id, os->version_id);
 		if (!tag)
 			out_of_memory();

@@ -74,6 +74,26 @@ id_of() {
     [[ $(jq -r '.images[0].tag' "$folder/good/images.json") == 1.0.force-[!7]* ]]
 }
 
+@test "--revision of a GPU image: behind the branch, and with --sources-image behind the version, gdrdrv's, too" {
+    local gpu=$sources/gpu-revision gdrcopy=$sources/gdrcopy to=$folder/gpu-revision
+    cp -r "$top/tests/real/smallest-nvidia" "$gpu"
+    cp -r "$top/tests/vm/addons/gdrcopy" "$gdrcopy"
+    # The smallest driver's function takes nothing.
+    sed -i '/^static int (\*volatile get_pages)/,/);$/c static int (*volatile get_pages)(void);' "$gdrcopy/src/gdrdrv/gdrdrv.c"
+    sed -i 's/"1\.0\\"/"3.0\\"/' "$gpu/Kbuild"
+    run -0 "$slipway" build --kernel newest --os debian12 --nvidia "$gpu" --force --revision 7 --output "$to"
+    [[ $output == *'driver.usePrecompiled=true'*'driver.version="3-7"'* ]]
+    [[ $(jq -r '.images[0] | "\(.version) \(.tag)"' "$to/images.json") == "3.0-7 3-7-$(jq -r .krel "$to/images.json")-debian12" ]]
+    buildah inspect --type image "$(jq -r '.images[0].reference' "$to/images.json")" >"$folder/inspected"
+    jq -e '.OCIv1.config.Env | contains(["DRIVER_VERSION=3.0"])' "$folder/inspected"
+    jq -e '.OCIv1.config.Labels["org.opencontainers.image.version"] == "3.0-7"' "$folder/inspected"
+    run -0 "$slipway" build --kernel newest --os debian12 --nvidia "$gpu" --gdrcopy "$gdrcopy" --force --sources-image --revision 7 \
+        --output "$to"
+    [[ $output == *'driver.usePrecompiled=false'*'driver.version="3.0-7"'* ]]
+    [[ $(jq -r '.images[0].tag' "$to/images.json") == 3.0-7-debian12 ]]
+    [[ $(jq -r '.addons[0] | "\(.reference) \(.version)"' "$to/images.json") == "localhost/slipway/gdrdrv:0.1-7-debian12 0.1-7" ]]
+}
+
 @test "refused: the proof is in --output, and the command that is named prints the table" {
     run -3 build bad refused
     [[ $output == *"all: $folder/refused/proof.json"* && $output == *"a tag that ends with -unproven"* ]]
