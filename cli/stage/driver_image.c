@@ -22,7 +22,7 @@
 #include "module/running.h"
 #include "module/symvers.h"
 
-#define IMAGE_RECORD "image-10" /* what is kept of an image: one of an older form is made anew */
+#define IMAGE_RECORD "image-11" /* what is kept of an image: one of an older form is made anew */
 
 /* The image has one /usr, with /lib a link into it: modules must be staged where they really lie.
  */
@@ -397,7 +397,9 @@ static int copy_userspace(struct making *making, const char *folder, struct erro
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		staging_copy_found(&userspace, parts[i], "%s/%s",
 			stage_output(build, STAGE_USERSPACE), parts[i]);
-	return userspace.result;
+	return userspace.result < 0
+		       ? userspace.result
+		       : userspace_record(build, folder, &making->image.userspace, error);
 }
 
 /* ---- the image */
@@ -467,9 +469,12 @@ static void add_labels(const struct making *making, struct strv *labels)
 		xstrv_pushf(labels, "io.slipway.compiler=%s", build->options.compiler);
 	if (image->peermem)
 		xstrv_pushf(labels, IMAGE_LABEL_PEERMEM "=%s", image->peermem);
-	if (!making->nic)
-		xstrv_pushf(labels, "io.slipway.userspace=%s",
-			stage_applies(build, STAGE_USERSPACE) ? making->version : "none");
+	if (!making->nic) {
+		xstrv_pushf(labels, IMAGE_LABEL_USERSPACE "=%s",
+			image_userspace(image, "version", IMAGE_NO_USERSPACE));
+		xstrv_pushf(
+			labels, IMAGE_LABEL_USERSPACE_ID "=%s", image_userspace(image, "id", ""));
+	}
 	if (signing_wanted(build))
 		xstrv_pushf(
 			labels, "io.slipway.signed-by=%s", module_cert_name(build->signing.cert));

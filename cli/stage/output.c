@@ -225,6 +225,20 @@ static void print_moved(const char *before, const char *before_peermem, const ch
 			lost ? ": build it with --ofed for nodes with GPUDirect RDMA" : "");
 }
 
+/* An image without one is --force's, and ready on no node. */
+static void print_moved_userspace(const char *before, const struct image *image)
+{
+	_cleanup_free_ char *version = buildah_image_label(before, IMAGE_LABEL_USERSPACE);
+	_cleanup_free_ char *id = buildah_image_label(before, IMAGE_LABEL_USERSPACE_ID);
+	const char *now = image_userspace(image, "version", IMAGE_NO_USERSPACE);
+
+	if (version && strcmp(version, now) != 0)
+		(void) printf("  %suserspace: that image has %s, this one has %s\n",
+			image->userspace ? "" : "WARNING: ", version, now);
+	else if (id && strcmp(id, image_userspace(image, "id", "")) != 0)
+		(void) printf("  userspace: that image has other files of driver %s\n", now);
+}
+
 static bool any_ran(struct build *build)
 {
 	for (size_t i = 0; i < STAGE_COUNT; i++)
@@ -260,6 +274,8 @@ static void print_text(struct build *build, const struct outputs *outputs, bool 
 		(void) printf("%s image  %s  (%.1f MB)\n", image->role, image->reference,
 			(double) image->size_bytes / 1e6);
 		print_moved(outputs->before[i], outputs->before_peermem[i], image->peermem);
+		if (outputs->before[i] && strcmp(image->role, "gpu") == 0)
+			print_moved_userspace(outputs->before[i], image);
 		image_print_use(image, !build->options.sources_image, build->options.sources_image);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {

@@ -122,6 +122,10 @@ int userspace_require(struct build *build, struct error *error) _must_check_;
  */
 int userspace_chips(const struct build *build, char **ret_chips, struct error *error) _must_check_;
 
+/* struct image's userspace: of the one that an image gets from @folder. The caller puts it. */
+int userspace_record(const struct build *build, const char *folder, json_object **ret,
+	struct error *error) _must_check_;
+
 /* ---- base.c: images that live in Buildah's storage */
 
 /* An image that Buildah makes of containers/debian/<containerfile>. */

@@ -94,6 +94,38 @@ id_of() {
     [[ $(jq -r '.addons[0] | "\(.reference) \(.version)"' "$to/images.json") == "localhost/slipway/gdrdrv:0.1-7-debian12 0.1-7" ]]
 }
 
+@test "--userspace: images.json has what is in it, errors of the recipe name the user's folder, and a tag that gets another one says so" {
+    local gpu=$sources/gpu-userspace driver=$sources/driver to=$folder/gpu-userspace name
+    cp -r "$top/tests/real/smallest-nvidia" "$gpu"
+    sed -i 's/"1\.0\\"/"4.0\\"/' "$gpu/Kbuild"
+    mkdir -p "$driver/firmware"
+    for name in nvidia-ml cuda; do
+        echo 'int nothing;' | gcc -shared -fPIC -nostdlib "-Wl,-soname,lib$name.so.1" -x c -o "$driver/lib$name.so.4.0" -
+    done
+    echo '#!/bin/sh' >"$driver/nvidia-smi"
+    touch "$driver/firmware/gsp.bin"
+    build_gpu() {
+        run "$slipway" build --kernel newest --os debian12 --nvidia "$gpu" --output "$to" "$@"
+    }
+    printf '%s\n' NVIDIA 4.0 3 4 5 6 7 8 'nvidia-smi UTILITY_BINARY' >"$driver/.manifest"
+    build_gpu --userspace "$driver"
+    ((status != 0))
+    [[ $output == *"first error: userspace.sh: $driver/.manifest: line 9 is no entry of a file: nvidia-smi UTILITY_BINARY"* ]]
+    rm "$driver/.manifest"
+    build_gpu --userspace "$driver"
+    ((status == 0))
+    jq -e '.images[0].userspace | .version == "4.0" and .packages == [] and .lacking == [] and
+        (.files | contains(["/usr/bin/nvidia-smi", "/usr/lib/firmware/nvidia/4.0/gsp.bin", "/usr/lib/x86_64-linux-gnu/libcuda.so.1"]))' \
+        "$to/images.json"
+    [[ $output != *"userspace: that image"* || $output == *"userspace: that image has none, this one has 4.0"* ]]
+    echo exit >>"$driver/nvidia-smi"
+    build_gpu --userspace "$driver"
+    [[ $output == *"until now"*"userspace: that image has other files of driver 4.0"* ]]
+    build_gpu --force
+    [[ $output == *"  WARNING: userspace: that image has 4.0, this one has none"* ]]
+    jq -e '.images[0] | has("userspace") | not' "$to/images.json"
+}
+
 @test "refused: the proof is in --output, and the command that is named prints the table" {
     run -3 build bad refused
     [[ $output == *"all: $folder/refused/proof.json"* && $output == *"a tag that ends with -unproven"* ]]
