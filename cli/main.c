@@ -62,6 +62,12 @@ static int no_such_verb(const char *name)
 	_cleanup_strv_ struct strv names = { 0 };
 	const char *near;
 
+	if (name[0] == '-') {
+		(void) fprintf(stderr,
+			"slipway: %s: no such option before a verb; slipway --help lists the verbs\n",
+			name);
+		return EXIT_CODE_USAGE;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (strv_push(&names, verbs[i].name) < 0)
 			break;

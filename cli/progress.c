@@ -13,6 +13,7 @@
 #define EVENT_MS         1000  /* between events about files */
 #define LINE_MS          30000 /* between plain lines about them */
 #define DOWNLOAD_LINE_MS 10000
+#define QUIET_LINE_MS    60000 /* without any other line */
 
 void progress_start(struct progress *progress, bool json)
 {
@@ -55,11 +56,20 @@ static _printf_(5, 6) void event(const struct progress *progress, const char *ki
 	(void) fflush(progress->json);
 }
 
-/* What the stage is at, where lines are not updated in place. */
-static void print_step(const struct progress *progress, const char *text)
+/* The next two: what the stage is at, and how long it took so far, where lines are not updated in
+ * place. */
+static void print_step(struct progress *progress, const char *text)
 {
+	progress->reported_ms = clock_monotonic_ms();
 	(void) fprintf(progress->text, "%-14s            %s\n",
 		progress->stage ? progress->stage : "", text);
+}
+
+static void print_timed(struct progress *progress, const char *word, const char *text)
+{
+	progress->reported_ms = clock_monotonic_ms();
+	(void) fprintf(progress->text, "%-14s %7.1f s  %s%s\n", progress->stage,
+		(double) (progress->reported_ms - progress->started_ms) / 1000, word, text);
 }
 
 static int columns(void)
@@ -136,9 +146,18 @@ void progress_compiled(struct progress *progress, const char *file)
 
 void progress_tick(struct progress *progress)
 {
-	if (progress->terminal && progress->stage &&
-		clock_monotonic_ms() - progress->drawn_ms >= REDRAW_MS)
-		draw(progress, progress->step);
+	uint64_t now_ms = clock_monotonic_ms();
+	uint64_t last_ms = progress->reported_ms ? progress->reported_ms : progress->started_ms;
+
+	if (!progress->stage || !progress->text)
+		return;
+	if (progress->terminal) {
+		if (now_ms - progress->drawn_ms >= REDRAW_MS)
+			draw(progress, progress->step);
+	} else if (now_ms - last_ms >= QUIET_LINE_MS) {
+		print_timed(
+			progress, *progress->step ? "still at: " : "still running", progress->step);
+	}
 }
 
 void progress_end(struct progress *progress, const char *result)
@@ -150,8 +169,7 @@ void progress_end(struct progress *progress, const char *result)
 		draw(progress, tail);
 		(void) fputc('\n', progress->text);
 	} else if (progress->text) {
-		(void) fprintf(progress->text, "%-14s %7.1f s  %s\n", progress->stage,
-			(double) (clock_monotonic_ms() - progress->started_ms) / 1000, result);
+		print_timed(progress, "", result);
 	}
 	progress->stage = NULL;
 }
@@ -230,7 +248,6 @@ void progress_on_download(void *context, const struct download_progress *downloa
 		if (!is_due(progress, download, DOWNLOAD_LINE_MS))
 			return;
 		print_step(progress, progress->step);
-		progress->reported_ms = clock_monotonic_ms();
 	}
 }
 

@@ -23,7 +23,7 @@ struct progress {
 	uint64_t started_ms;  /* of the stage */
 	uint64_t first_ms;    /* of the whole */
 	uint64_t drawn_ms;    /* when the terminal's line was last drawn */
-	uint64_t reported_ms; /* when the bytes of a download were last reported */
+	uint64_t reported_ms; /* when a plain line, or an event about files, was last written */
 };
 
 void progress_start(struct progress *progress, bool json);
@@ -37,7 +37,10 @@ void progress_step(struct progress *progress, const char *text);
  * and then.
  */
 void progress_compiled(struct progress *progress, const char *file);
-/* Something is still going on: keeps the elapsed time on a terminal moving. */
+/*
+ * Something is still going on: keeps the elapsed time on a terminal moving, and elsewhere a line a
+ * minute has it, and what the stage is at, where there was no other.
+ */
 void progress_tick(struct progress *progress);
 /* @result: "done", "there already" or "failed". */
 void progress_end(struct progress *progress, const char *result);

@@ -16,6 +16,7 @@
 #include "common/xalloc.h"
 
 #define LINE_SIZE 16384
+#define QUIET_MS  1000
 
 /* Our environment with @extra on top; the strings stay where they are, the array is the caller's.
  */
@@ -141,14 +142,19 @@ static int drain(const struct process *process, int fd, FILE *gather)
 
 	for (;;) {
 		struct pollfd output = { .fd = fd, .events = POLLIN };
-		int wait_ms = -1;
+		int wait_ms = process->on_quiet ? QUIET_MS : -1;
+		int left_ms = (int) (int64_t) (until_ms - clock_monotonic_ms());
 		ssize_t size;
+		int r;
 
-		if (process->timeout_ms)
-			wait_ms = (int) (int64_t) (until_ms - clock_monotonic_ms());
-		if (process->timeout_ms && wait_ms <= 0)
+		if (process->timeout_ms && left_ms <= 0)
 			return -ETIMEDOUT;
-		if (poll(&output, 1, wait_ms) <= 0)
+		if (process->timeout_ms && (wait_ms < 0 || left_ms < wait_ms))
+			wait_ms = left_ms;
+		r = poll(&output, 1, wait_ms);
+		if (r == 0 && process->on_quiet)
+			process->on_quiet(process->context);
+		if (r <= 0)
 			continue;
 		size = read(fd, data, sizeof(data));
 		if (size < 0)

@@ -27,7 +27,9 @@ struct process {
 	 * than some 16,000 bytes comes in pieces. Or NULL.
 	 */
 	void (*on_line)(void *context, const char *line);
-	void *context;           /* of both functions */
+	/* Called about once a second for as long as no line comes. Or NULL. */
+	void (*on_quiet)(void *context);
+	void *context;           /* of these functions */
 	unsigned int timeout_ms; /* then it is killed, where its output is read; 0: never */
 };
 

@@ -52,7 +52,12 @@ char *tag_nic_sources(
 
 char *tag_branch(const char *version)
 {
-	return strndup(version, strcspn(version, "."));
+	const char *revision = strchrnul(version, '-');
+	char *branch;
+
+	return asprintf(&branch, "%.*s%s", (int) strcspn(version, ".-"), version, revision) < 0
+		       ? NULL
+		       : branch;
 }
 
 char *tag_gpu_os(const char *os_id, const char *os_version)

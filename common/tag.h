@@ -33,7 +33,7 @@ char *tag_gpu(const char *version, const char *krel, const char *os_id, const ch
  */
 char *tag_gpu_sources(const char *version, const char *os_id, const char *os_version);
 
-/* "535" of "535.261.03". */
+/* "535" of "535.261.03", "535-1" of "535.261.03-1". */
 char *tag_branch(const char *version);
 
 /* RHEL, Rocky and Oracle Linux go by their major version only in the GPU operator. */

@@ -63,7 +63,7 @@ static char *expected_tag(const struct image *image, const char *krel)
 	(void) snprintf(version, sizeof(version), "%s%s%s", image->version,
 		*image->revision ? "-" : "", image->revision);
 	return strcmp(image->role, "nic") == 0 ? tag_nic(version, krel, image->os, "", "amd64")
-					       : tag_gpu(image->version, krel, image->os, "");
+					       : tag_gpu(version, krel, image->os, "");
 }
 
 /* With the cure: what `slipway build` wants for an image of this kind, and what else there is. */

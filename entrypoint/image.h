@@ -21,7 +21,7 @@
 struct image {
 	char role[8];           /* "gpu" or "nic" */
 	char version[64];       /* of the driver */
-	char revision[16];      /* NIC: "1" of a tag that begins with "<version>-1"; or "" */
+	char revision[16];      /* "1" of a tag that begins with "<version>-1"; or "" */
 	char os[32];            /* "debian12" */
 	char ofed_exporter[64]; /* GPU: the module that exported the peer-memory symbols to peermem
 				 */

@@ -159,8 +159,9 @@ static int no_verb(int root_fd, const char *program, const char *name)
 		meant = nearest_word(&names, name);
 	if (!meant && is_slip_of(name, "status", 2))
 		meant = "status";
-	return usage_error(root_fd, program, true, "%s: no verb \"%.64s\"%s%s%s", program, name,
-		meant ? ": did you mean " : "", meant ? meant : "", meant ? "?" : "");
+	return usage_error(root_fd, program, true, "%s: no %s \"%.64s\"%s%s%s", program,
+		*name == '-' ? "option" : "verb", name, meant ? ": did you mean " : "",
+		meant ? meant : "", meant ? "?" : "");
 }
 
 static int run_verb(int root_fd, const struct verb *verb, char *const *arguments)

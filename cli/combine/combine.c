@@ -28,6 +28,7 @@
 struct combine_input {
 	struct verify_input image;
 	char version[64]; /* of its image.conf, as is what follows */
+	char revision[16];
 	char os[64];
 	struct strv krels;
 };
@@ -93,6 +94,7 @@ static int identify(struct combine_input *input, struct error *error)
 
 	conf_value(conf, "role", role, sizeof(role));
 	conf_value(conf, "version", input->version, sizeof(input->version));
+	conf_value(conf, "revision", input->revision, sizeof(input->revision));
 	conf_value(conf, "os", input->os, sizeof(input->os));
 	conf_value(conf, "krel", text, sizeof(text));
 	if (!*role)
@@ -540,6 +542,7 @@ static char *join_krels(const struct combine *combine)
 static int stage(const struct combine *combine, const struct image *image, const char *path,
 	struct error *error)
 {
+	const struct combine_input *first = &combine->inputs[0];
 	_cleanup_(staging_close) struct staging root = { .fd = -1 };
 	_cleanup_free_ char *krels = join_krels(combine);
 	_cleanup_strv_ struct strv lines = { 0 };
@@ -550,8 +553,10 @@ static int stage(const struct combine *combine, const struct image *image, const
 	for (size_t i = 0; i < combine->kernel_count; i++)
 		stage_kernel(combine, &combine->kernels[i], &root);
 	xstrv_push(&lines, "role=gpu");
-	xstrv_pushf(&lines, "version=%s", image->version);
-	xstrv_pushf(&lines, "os=%s", combine->inputs[0].os);
+	xstrv_pushf(&lines, "version=%s", first->version);
+	if (*first->revision)
+		xstrv_pushf(&lines, "revision=%s", first->revision);
+	xstrv_pushf(&lines, "os=%s", first->os);
 	xstrv_pushf(&lines, "krel=%s", krels);
 	xstrv_pushf(&lines, "proof=%s", image->proof);
 	staging_write_lines(&root, IMAGE_CONF, &lines);
@@ -592,7 +597,8 @@ static int describe(struct combine *combine, struct image *image, struct error *
 			worst = kernel->proof;
 	}
 	image->role = xstrdup("gpu");
-	image->version = xstrdup(first->version);
+	image->version =
+		xasprintf("%s%s%s", first->version, *first->revision ? "-" : "", first->revision);
 	image->proof = xstrdup(worst);
 	image->modules = xasprintf("%zu", count);
 	image->loading = xasprintf("%zu", loading);

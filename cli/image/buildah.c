@@ -38,6 +38,7 @@ static int run_logged(const struct buildah *buildah, const struct strv *argv, st
 		.stdin_fd = -1,
 		.log_fd = buildah->log_fd,
 		.on_line = buildah->on_line,
+		.on_quiet = buildah->on_quiet,
 		.context = buildah->context,
 	};
 	int r;

@@ -10,6 +10,7 @@
 struct buildah {
 	int log_fd; /* what it prints goes here; -1: only the reason of a failure is kept */
 	void (*on_line)(void *context, const char *line); /* each line of a build or run; or NULL */
+	void (*on_quiet)(void *context); /* about once a second without one; or NULL */
 	void *context;
 	const char *target; /* stage of the Containerfile that is wanted; NULL: its last */
 	const char *date;   /* of an image and its files, seconds since 1970; NULL: 0 */

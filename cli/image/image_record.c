@@ -49,6 +49,9 @@ json_object *image_to_json(const struct image *image)
 	}
 	(void) json_object_object_add(
 		object, "size_bytes", json_object_new_uint64(image->size_bytes));
+	if (image->userspace)
+		(void) json_object_object_add(
+			object, "userspace", json_object_get(image->userspace));
 	return object;
 }
 
@@ -76,6 +79,8 @@ static bool read_fields(json_object *object, struct image *image)
 	if (!json_object_object_get_ex(object, "size_bytes", &value))
 		return false;
 	image->size_bytes = json_object_get_uint64(value);
+	if (json_object_object_get_ex(object, "userspace", &value))
+		image->userspace = json_object_get(value);
 	return true;
 }
 
@@ -104,8 +109,16 @@ bool image_is_proven(const struct image *image)
 	return strcmp(image->proof, "holds") == 0;
 }
 
+const char *image_userspace(const struct image *image, const char *key, const char *none)
+{
+	const char *text = json_object_get_string(json_object_object_get(image->userspace, key));
+
+	return text ? text : none;
+}
+
 void image_free(struct image *image)
 {
+	(void) json_object_put(image->userspace);
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		free(*slot_of(image, &fields[i]));
 	*image = (struct image){ 0 };

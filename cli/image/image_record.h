@@ -23,6 +23,10 @@
 #define IMAGE_NO_PEERMEM      "none"
 #define IMAGE_KERNELS_PEERMEM "kernel" /* Ubuntu's kernels have the interface, for one */
 
+#define IMAGE_LABEL_USERSPACE    "io.slipway.userspace" /* its version */
+#define IMAGE_LABEL_USERSPACE_ID "io.slipway.userspace.id"
+#define IMAGE_NO_USERSPACE       "none"
+
 struct image {
 	char *role;    /* "nic" or "gpu" */
 	char *version; /* of the driver */
@@ -35,6 +39,11 @@ struct image {
 	char *loading;       /* and of these will load */
 	char *peermem;       /* gpu: as its label IMAGE_LABEL_PEERMEM; may be NULL */
 	uint64_t size_bytes; /* of the archive */
+	/*
+	 * gpu: "version", "id" (equal ids mean equal files), lists "packages", "lacking" and
+	 * "files"; NULL: none
+	 */
+	json_object *userspace;
 };
 
 /* image.json in @folder. */
@@ -42,6 +51,8 @@ int image_write(const char *folder, const struct image *image, struct error *err
 int image_read(const char *folder, struct image *ret, struct error *error) _must_check_;
 json_object *image_to_json(const struct image *image);
 bool image_is_proven(const struct image *image);
+/* A text of image->userspace; @none without one. */
+const char *image_userspace(const struct image *image, const char *key, const char *none);
 void image_free(struct image *image);
 
 /*

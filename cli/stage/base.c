@@ -73,6 +73,13 @@ static void on_line(void *context, const char *line)
 		progress_tick(&build->context.progress);
 }
 
+static void on_quiet(void *context)
+{
+	struct build *build = context;
+
+	progress_tick(&build->context.progress);
+}
+
 int stage_buildah(struct build *build, const struct stage_place *place, struct buildah *ret,
 	struct error *error)
 {
@@ -86,6 +93,7 @@ int stage_buildah(struct build *build, const struct stage_place *place, struct b
 	*ret = (struct buildah){
 		.log_fd = fd,
 		.on_line = on_line,
+		.on_quiet = on_quiet,
 		.context = build,
 		.run_path = build->context.cache.run_path,
 	};

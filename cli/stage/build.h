@@ -34,7 +34,7 @@ struct build_options {
 	const char *kernel_module_type;    /* "open" or "proprietary"; NULL: open where it is there */
 	const char *userspace; /* folder of NVIDIA's installer, unpacked; NULL: Debian's packages */
 	const char *output;    /* folder, "containers-storage:" or "oci-archive:FILE" */
-	const char *revision;  /* of the NIC image's tag; NULL: none */
+	const char *revision;  /* of the images' tags; NULL: none */
 	const char *base;      /* image that the driver images start from; NULL: one is made */
 	const char *lock;      /* file to build from; no list is asked then */
 	const char *bundle;    /* file that has everything; implies common.offline */

@@ -23,10 +23,6 @@ int build_options_check_drivers(const struct build_options *options, struct erro
 	const char *const *sources = options->sources;
 	bool wants_gpu = sources[DRIVER_GDRCOPY] || sources[DRIVER_NVIDIA_FS] || options->userspace;
 
-	if (options->revision && !sources[DRIVER_OFED])
-		return error_set(error, -EINVAL,
-			"--revision is of the NIC image, and %s makes none",
-			options->bundle ? options->bundle : "a build without --ofed");
 	if (!wants_gpu || strcmp(sources[DRIVER_NVIDIA], "none") != 0)
 		return 0;
 	return error_set(error, -EINVAL,
@@ -146,7 +142,7 @@ static const struct option_row rows[] = {
 		"they have none for: with the compiler, the source, the recipes and\n"
 		"what fetches headers that a node lacks, from the mirrors known here"),
 	BUILD_OPTION("revision", "N", OPTION_TEXT, revision,
-		"of the NIC image, which the operator then asks for with VERSION-N: an image\n"
+		"of the images, which the operators then ask for with VERSION-N: an image\n"
 		"that was built anew gets a new tag, which nodes pull"),
 	BUILD_OPTION("base", "REF", OPTION_TEXT, base,
 		"image that the driver images start from [a minimal one is made]"),

@@ -44,7 +44,7 @@ void image_key(const struct stage *stage, struct key *key)
 	key_text(key, os->id);
 	key_text(key, os->version_id);
 	key_data(key, "containers/debian/Containerfile.%s", stage->name);
-	if (stage->driver == DRIVER_OFED && key->build->options.revision)
+	if (key->build->options.revision)
 		key_text(key, key->build->options.revision);
 	node_tool_key(key);
 	if (key->build->context.date)
@@ -58,7 +58,7 @@ struct making {
 	enum stage_id set;    /* the driver's */
 	enum stage_id other;  /* whose modules another image brings; STAGE_COUNT: none */
 	char *version;        /* the driver's; image.version is what the operator is given */
-	const char *revision; /* of the NIC image's tag; NULL: none */
+	const char *revision; /* of the tag; NULL: none */
 	struct image image;
 	struct staging root;
 };
@@ -402,7 +402,9 @@ static int copy_userspace(struct making *making, const char *folder, struct erro
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		staging_copy_found(&userspace, parts[i], "%s/%s",
 			stage_output(build, STAGE_USERSPACE), parts[i]);
-	return userspace.result;
+	return userspace.result < 0
+		       ? userspace.result
+		       : userspace_record(build, folder, &making->image.userspace, error);
 }
 
 /* ---- the image */
@@ -459,8 +461,10 @@ static int describe(struct making *making, const char *role, struct error *error
 }
 
 /* An image that --force made keeps what was known of it. */
-static void add_labels(const struct build *build, const struct image *image, struct strv *labels)
+static void add_labels(const struct making *making, struct strv *labels)
 {
+	const struct build *build = making->build;
+	const struct image *image = &making->image;
 	struct error ignored;
 
 	xstrv_pushf(labels, "org.opencontainers.image.version=%s", image->version);
@@ -471,11 +475,13 @@ static void add_labels(const struct build *build, const struct image *image, str
 		xstrv_pushf(labels, "io.slipway.compiler=%s", build->options.compiler);
 	if (image->peermem)
 		xstrv_pushf(labels, IMAGE_LABEL_PEERMEM "=%s", image->peermem);
-	if (strcmp(image->role, "gpu") == 0) {
-		_cleanup_free_ char *fixes = set_value(build, STAGE_NVIDIA, "fixes", &ignored);
+	if (!making->nic) {
+		_cleanup_free_ char *fixes = set_value(build, making->set, "fixes", &ignored);
 
-		xstrv_pushf(labels, "io.slipway.userspace=%s",
-			stage_applies(build, STAGE_USERSPACE) ? image->version : "none");
+		xstrv_pushf(labels, IMAGE_LABEL_USERSPACE "=%s",
+			image_userspace(image, "version", IMAGE_NO_USERSPACE));
+		xstrv_pushf(
+			labels, IMAGE_LABEL_USERSPACE_ID "=%s", image_userspace(image, "id", ""));
 		xstrv_pushf(labels, "io.slipway.fixes=%s", fixes ? fixes : "");
 	}
 	if (signing_wanted(build))
@@ -513,11 +519,11 @@ static int build_image(struct making *making, const struct stage_place *place, c
 	xstrv_pushf(&made.arguments, "BASE=%s", base);
 	xstrv_pushf(&made.arguments, "KREL=%s", build->kernel.lock.krel);
 	xstrv_pushf(&made.arguments, "VERSION=%s", making->version);
-	if (making->revision)
+	if (making->nic && making->revision)
 		xstrv_pushf(&made.arguments, "CONTAINER_VERSION=%s", making->revision);
 	if (sources)
 		xstrv_pushf(&made.labels, "io.slipway.kit=%s", build->outputs[from].key);
-	add_labels(build, image, &made.labels);
+	add_labels(making, &made.labels);
 	progress_step(&build->context.progress, image->tag);
 	r = made_image_build(build, place, &made, &image->id, error);
 	if (r < 0)
@@ -536,7 +542,7 @@ int image_run(struct build *build, const struct stage *stage, const struct stage
 		.nic = nic,
 		.set = source_kinds[stage->driver].signed_set,
 		.other = !nic && build_has(build, DRIVER_OFED) ? STAGE_OFED_SIGNED : STAGE_COUNT,
-		.revision = nic ? build->options.revision : NULL,
+		.revision = build->options.revision,
 		.root = { .fd = -1 },
 	};
 	_cleanup_free_ char *context = NULL;

@@ -95,6 +95,8 @@ static int tag_addons(const struct build *build, struct outputs *outputs, struct
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
 		enum driver driver = addons[i].driver;
+		const char *revision = build->options.revision;
+		_cleanup_free_ char *module = NULL;
 		_cleanup_free_ char *version = NULL;
 		_cleanup_free_ char *tag = NULL;
 		_cleanup_free_ char *found = NULL;
@@ -103,9 +105,11 @@ static int tag_addons(const struct build *build, struct outputs *outputs, struct
 
 		if (!build_has(build, driver))
 			continue;
-		version = set_value(build, source_kinds[driver].signed_set, "version", error);
-		if (!version)
+		module = set_value(build, source_kinds[driver].signed_set, "version", error);
+		if (!module)
 			return -EIO;
+		version =
+			xasprintf("%s%s%s", module, revision ? "-" : "", revision ? revision : "");
 		tag = tag_gpu_sources(version, os->id, os->version_id);
 		if (!tag)
 			out_of_memory();
@@ -221,6 +225,20 @@ static void print_moved(const char *before, const char *before_peermem, const ch
 			lost ? ": build it with --ofed for nodes with GPUDirect RDMA" : "");
 }
 
+/* An image without one is --force's, and ready on no node. */
+static void print_moved_userspace(const char *before, const struct image *image)
+{
+	_cleanup_free_ char *version = buildah_image_label(before, IMAGE_LABEL_USERSPACE);
+	_cleanup_free_ char *id = buildah_image_label(before, IMAGE_LABEL_USERSPACE_ID);
+	const char *now = image_userspace(image, "version", IMAGE_NO_USERSPACE);
+
+	if (version && strcmp(version, now) != 0)
+		(void) printf("  %suserspace: that image has %s, this one has %s\n",
+			image->userspace ? "" : "WARNING: ", version, now);
+	else if (id && strcmp(id, image_userspace(image, "id", "")) != 0)
+		(void) printf("  userspace: that image has other files of driver %s\n", now);
+}
+
 static bool any_ran(struct build *build)
 {
 	for (size_t i = 0; i < STAGE_COUNT; i++)
@@ -256,6 +274,8 @@ static void print_text(struct build *build, const struct outputs *outputs, bool 
 		(void) printf("%s image  %s  (%.1f MB)\n", image->role, image->reference,
 			(double) image->size_bytes / 1e6);
 		print_moved(outputs->before[i], outputs->before_peermem[i], image->peermem);
+		if (outputs->before[i] && strcmp(image->role, "gpu") == 0)
+			print_moved_userspace(outputs->before[i], image);
 		image_print_use(image, !build->options.sources_image, build->options.sources_image);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {

@@ -10,6 +10,8 @@
 #include "common/process.h"
 #include "common/xalloc.h"
 
+#define SOURCE "/slipway/source" /* in the container */
+
 void init_key(const struct stage *stage, struct key *key)
 {
 	static const char *const sources[] = { "containers/recipes/init.sh",
@@ -30,6 +32,24 @@ int init_run(struct build *build, const struct stage *stage, const struct stage_
 	return recipe_run(build, &recipe, place, error);
 }
 
+char *recipe_own_path(const char *text, const char *source)
+{
+	char *own = xstrdup(text);
+	size_t from = 0;
+	const char *found;
+
+	while ((found = strstr(own + from, SOURCE))) {
+		size_t before = (size_t) (found - own);
+		char *next =
+			xasprintf("%.*s%s%s", (int) before, own, source, found + strlen(SOURCE));
+
+		free(own);
+		own = next;
+		from = before + strlen(source);
+	}
+	return own;
+}
+
 /*
  * What a person would scroll back to, where the whole log is, and what to try. @work is the kept
  * work folder, or NULL.
@@ -41,6 +61,7 @@ static int explain_failure(const struct build *build, const struct recipe *recip
 	_cleanup_(buildlog_error_free) struct buildlog_error found = { 0 };
 	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ char *place = NULL;
+	_cleanup_free_ char *message = NULL;
 	const char *file;
 	int r = fs_read(AT_FDCWD, log, 0, &text, NULL);
 
@@ -62,11 +83,12 @@ static int explain_failure(const struct build *build, const struct recipe *recip
 		file += strlen(in_container);
 	if (file)
 		place = xasprintf("%s:%lu: ", file, found.line);
+	message = recipe_own_path(found.message, recipe->source);
 	return error_set(error, -EIO,
 		"recipe %s failed%s%s\n  first error: %s%s\n  log: %s\n  work folder: %s\n  try: "
 		"%s",
 		recipe->name, found.step ? " at: " : "", found.step ? found.step : "",
-		place ? place : "", found.message, log, work, buildlog_hint(&found));
+		place ? place : "", message, log, work, buildlog_hint(&found));
 }
 
 int recipe_run(struct build *build, const struct recipe *recipe, const struct stage_place *place,
@@ -102,7 +124,7 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 	mounts[count++] = (struct buildah_mount){ recipes, "/slipway/recipes", false };
 	mounts[count++] = (struct buildah_mount){ stage_output(build, STAGE_KERNEL),
 		"/slipway/kernel", false };
-	mounts[count++] = (struct buildah_mount){ recipe->source, "/slipway/source", false };
+	mounts[count++] = (struct buildah_mount){ recipe->source, SOURCE, false };
 	mounts[count++] = (struct buildah_mount){ fs_exists(AT_FDCWD, patches) ? patches : empty,
 		"/slipway/patches", false };
 	mounts[count++] = (struct buildah_mount){ place->folder, "/slipway/output", true };
@@ -115,7 +137,7 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 	xstrv_pushf(&environment, "SLIPWAY_KREL=%s", build->kernel.lock.krel);
 	xstrv_push(&environment, "SLIPWAY_ARCH=" RECIPE_MACHINE);
 	xstrv_push(&environment, "SLIPWAY_KERNEL=/slipway/kernel");
-	xstrv_push(&environment, "SLIPWAY_SOURCE=/slipway/source");
+	xstrv_push(&environment, "SLIPWAY_SOURCE=" SOURCE);
 	xstrv_pushf(&environment, "SLIPWAY_OFED=%s", recipe->ofed ? "/slipway/ofed" : "");
 	xstrv_pushf(&environment, "SLIPWAY_NVIDIA=%s", recipe->nvidia ? "/slipway/nvidia" : "");
 	xstrv_push(&environment, "SLIPWAY_PATCHES=/slipway/patches");

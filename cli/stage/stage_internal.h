@@ -125,6 +125,8 @@ struct recipe {
 };
 int recipe_run(struct build *build, const struct recipe *recipe, const struct stage_place *place,
 	struct error *error) _must_check_;
+/* A new string: @text with the user's @source where it has the container's path of that. */
+char *recipe_own_path(const char *text, const char *source);
 
 /* ---- userspace.c: of NVIDIA's driver in a GPU image */
 
@@ -147,6 +149,10 @@ int userspace_require(struct build *build, struct error *error) _must_check_;
  * when it is damaged.
  */
 int userspace_chips(const struct build *build, char **ret_chips, struct error *error) _must_check_;
+
+/* struct image's userspace: of the one that an image gets from @folder. The caller puts it. */
+int userspace_record(const struct build *build, const char *folder, json_object **ret,
+	struct error *error) _must_check_;
 
 /* ---- base.c: images that live in Buildah's storage */
 

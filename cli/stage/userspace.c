@@ -6,11 +6,11 @@
 #include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>
-#include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/json.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "entrypoint/image.h"
@@ -197,23 +197,34 @@ static bool is_locked(const struct lock *lock, const char *name)
 	return false;
 }
 
-/* Of the packages that no release need have, those that are no part of the driver of a version. */
-static int note_left_out(struct build *build, struct error *error)
+/*
+ * The packages of the list that the lock has not; but for @all those of the driver's version are
+ * left out, some of which are no part of each driver (libnvidia-gpucomp before 545).
+ */
+static int list_lacking(
+	const struct build *build, bool all, struct strv *lacking, struct error *error)
 {
 	_cleanup_(extras_free) struct extras extras = { 0 };
-	_cleanup_strv_ struct strv lacking = { 0 };
-	_cleanup_free_ char *names = NULL;
 	int r = extras_list(build->context.data, &build->context.os, false, true,
 		build->kernel.request.nvidia_modules, &extras, error);
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < extras.count; i++)
-		if (extras.items[i].optional && !extras.items[i].same_upstream_as &&
+		if (extras.items[i].optional && (all || !extras.items[i].same_upstream_as) &&
 			!is_locked(&build->kernel.lock, extras.items[i].name))
-			xstrv_push(&lacking, extras.items[i].name);
-	if (lacking.count == 0)
-		return 0;
+			xstrv_push(lacking, extras.items[i].name);
+	return 0;
+}
+
+static int note_left_out(struct build *build, struct error *error)
+{
+	_cleanup_strv_ struct strv lacking = { 0 };
+	_cleanup_free_ char *names = NULL;
+	int r = list_lacking(build, false, &lacking, error);
+
+	if (r < 0 || lacking.count == 0)
+		return r;
 	names = xstrv_join(&lacking, ", ");
 	progress_notef(&build->context.progress,
 		"%s has no %s: left out of the userspace in the GPU image", build->kernel.lock.os,
@@ -309,6 +320,65 @@ int userspace_chips(const struct build *build, char **ret_chips, struct error *e
 			"again",
 			path);
 	*ret_chips = xstrv_join(&blocks, " ");
+	return 0;
+}
+
+/* ---- what an image has of it */
+
+/* The files and links below @folder, by their paths in the image. */
+static int list_files(const char *folder, const char *below, struct strv *files)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", folder, below);
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = fs_list(AT_FDCWD, path, &names);
+
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		_cleanup_free_ char *name = xasprintf("%s/%s", below, names.items[i]);
+		_cleanup_free_ char *file = xasprintf("%s%s", folder, name);
+		struct stat status;
+
+		if (lstat(file, &status) < 0)
+			r = -errno;
+		else if (S_ISDIR(status.st_mode))
+			r = list_files(folder, name, files);
+		else
+			xstrv_push(files, name);
+	}
+	return r;
+}
+
+int userspace_record(
+	const struct build *build, const char *folder, json_object **ret, struct error *error)
+{
+	_cleanup_free_ char *version = NULL;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_strv_ struct strv packages = { 0 };
+	_cleanup_strv_ struct strv lacking = { 0 };
+	_cleanup_strv_ struct strv files = { 0 };
+	struct hash *hash = hash_new();
+	char id[HASH_HEX_SIZE];
+	int r = hash_add_tree(hash, AT_FDCWD, folder);
+
+	hash_finish(hash, id);
+	if (r == 0)
+		r = list_files(folder, "", &files);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", folder);
+	version = set_value(build, STAGE_USERSPACE, "version", error);
+	text = set_value(build, STAGE_USERSPACE, "packages", error);
+	if (!version || !text)
+		return -EIO;
+	if (!build->userspace_version) {
+		xstrv_split(&packages, text, " ");
+		r = list_lacking(build, true, &lacking, error);
+		if (r < 0)
+			return r;
+	}
+	*ret = json_object_new_object();
+	json_add_texts(*ret, "version", version, "id", id);
+	json_add(*ret, "packages", json_list(&packages));
+	json_add(*ret, "lacking", json_list(&lacking));
+	json_add(*ret, "files", json_list(&files));
 	return 0;
 }
 

@@ -109,29 +109,19 @@ static int print_gids(int root_fd, const char *device, const char *port)
 	return count;
 }
 
-/* Calls @print for each port of the device @only, or of all; returns the sum, or -ENOENT. */
-static int each_port(int root_fd, const char *only,
+/* Calls @print for each port of a device; returns the sum. */
+static int each_port(int root_fd, const char *device,
 	int (*print)(int root_fd, const char *device, const char *port))
 {
-	_cleanup_strv_ struct strv devices = { 0 };
-	bool found = !only;
+	_cleanup_strv_ struct strv ports = { 0 };
+	char path[PATH_MAX];
 	int sum = 0;
 
-	(void) !fs_list(root_fd, DEVICES, &devices);
-	for (size_t i = 0; i < devices.count; i++) {
-		const char *device = devices.items[i];
-		_cleanup_strv_ struct strv ports = { 0 };
-		char path[PATH_MAX];
-
-		if (only && strcmp(device, only) != 0)
-			continue;
-		found = true;
-		(void) snprintf(path, sizeof(path), DEVICES "/%s/ports", device);
-		(void) !fs_list(root_fd, path, &ports);
-		for (size_t k = 0; k < ports.count; k++)
-			sum += print(root_fd, device, ports.items[k]);
-	}
-	return found ? sum : -ENOENT;
+	(void) snprintf(path, sizeof(path), DEVICES "/%s/ports", device);
+	(void) !fs_list(root_fd, path, &ports);
+	for (size_t i = 0; i < ports.count; i++)
+		sum += print(root_fd, device, ports.items[i]);
+	return sum;
 }
 
 /* ---- mlnx_qos */
@@ -236,24 +226,28 @@ static int qos_main(char *const *arguments)
 int rdma_tool_main(int root_fd, const char *program, char *const *arguments)
 {
 	bool gids = strcmp(program, "show_gids") == 0;
-	const char *device = gids ? arguments[0] : NULL;
-	int count;
+	const char *only = gids ? arguments[0] : NULL;
+	_cleanup_strv_ struct strv devices = { 0 };
+	int count = 0;
 
 	if (strcmp(program, "mlnx_qos") == 0)
 		return qos_main(arguments);
-	if (device ? !!arguments[1] : !!arguments[0]) {
+	if (only ? !!arguments[1] : !!arguments[0]) {
 		(void) fprintf(stderr, "usage: %s%s\n", program, gids ? " [DEVICE]" : "");
 		return 2;
+	}
+	(void) !fs_list(root_fd, DEVICES, &devices);
+	if (only && !strv_contains(&devices, only)) {
+		(void) fprintf(stderr, "%s: no RDMA device %s below /" DEVICES "\n", program, only);
+		return 1;
 	}
 	if (gids)
 		(void) puts("DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV\n"
 			    "---\t----\t-----\t---\t\t\t\t\t------------  \t---\t---");
-	count = each_port(root_fd, device, gids ? print_gids : print_interface);
-	if (count < 0) {
-		(void) fprintf(
-			stderr, "%s: no RDMA device %s below /" DEVICES "\n", program, device);
-		return 1;
-	}
+	for (size_t i = 0; i < devices.count; i++)
+		if (!only || strcmp(devices.items[i], only) == 0)
+			count += each_port(
+				root_fd, devices.items[i], gids ? print_gids : print_interface);
 	if (gids)
 		(void) printf("n_gids_found=%d\n", count);
 	return 0;

@@ -46,7 +46,7 @@ setup_file() {
     printf '%s\n' '[storage]' 'driver = "vfs"' "graphroot = \"$work/storage\"" "runroot = \"$work/run\"" >"$work/storage.conf"
     gpu_root a "$first" 24.07 0x1111
     gpu_root b "$first" 24.10 0x2222
-    gpu_root c "$second" 24.07 0x3333 kernel_module_type=open "chips=$(printf '%04x ' {7680..7880})"
+    gpu_root c "$second" 24.07 0x3333 revision=7 kernel_module_type=open "chips=$(printf '%04x ' {7680..7880})"
     gpu_root same "$first" 24.07.1 0x1111
     gpu_root unproven "$second" 24.07 0x3333 proof=cannot-tell
     gpu_root nic "$first" 24.07 0x1111 role=nic
@@ -111,8 +111,12 @@ unpack_archive() {
     run_slipway 0 combine "$work/a.tar" "$work/b.tar" --output "oci-archive:$BATS_TEST_TMPDIR/ab.tar"
     run_slipway 0 combine "$work/c.tar" "$BATS_TEST_TMPDIR/ab.tar" --output "oci-archive:$BATS_TEST_TMPDIR/abc.tar"
     says "$second  nvidia-peermem for OFED 24.07" "$first  nvidia-peermem for OFED 24.07, OFED 24.10"
+    # The first image's revision.
+    says "localhost/slipway/driver:535.1.2-7-debian12" 'driver.version="535.1.2-7"'
     unpack_archive "$BATS_TEST_TMPDIR/abc.tar" "$BATS_TEST_TMPDIR/new"
     local facts=$BATS_TEST_TMPDIR/new/root/usr/lib/slipway/kernels
+    grep -qx version=535.1.2 "$BATS_TEST_TMPDIR/new/root/etc/slipway/image.conf"
+    grep -qx revision=7 "$BATS_TEST_TMPDIR/new/root/etc/slipway/image.conf"
     grep -q "$first" "$facts/$first/nvidia.symvers"
     cmp "$facts/$first/peermem/1/nvidia-peermem.ko" "$work/b/usr/lib/modules/$first/updates/nvidia/nvidia-peermem.ko"
 }

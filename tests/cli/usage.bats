@@ -29,6 +29,25 @@ load helpers
     says "did you mean resolve?"
 }
 
+@test "an option in the place of a verb is an unknown option" {
+    run_slipway 2 --foo
+    says "--foo: no such option before a verb"
+    run_slipway 2 --kernel newest build
+    says "--kernel: no such option before a verb"
+    run "${SLIPWAY%/*}/slipway-init" nic-driver --foo
+    [ "$status" -eq 2 ]
+    says 'nic-driver: no option "--foo"'
+    run "${SLIPWAY%/*}/slipway-init" nic-driver precompield
+    [ "$status" -eq 2 ]
+    says 'no verb "precompield": did you mean precompiled?'
+}
+
+@test "show_gids of a device that is not there: the error and nothing else" {
+    run "${SLIPWAY%/*}/slipway-init" show_gids mlx5_99
+    [ "$status" -eq 1 ]
+    [ "$output" = "show_gids: no RDMA device mlx5_99 below /sys/class/infiniband" ]
+}
+
 @test "build --help lists every option" {
     run_slipway 0 build --help
     says --kernel --lock --kernel-from --bundle --ofed --nvidia --compiler --force --os --arch --mirror --keyring --jobs --output \

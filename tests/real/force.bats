@@ -74,6 +74,58 @@ id_of() {
     [[ $(jq -r '.images[0].tag' "$folder/good/images.json") == 1.0.force-[!7]* ]]
 }
 
+@test "--revision of a GPU image: behind the branch, and with --sources-image behind the version, gdrdrv's, too" {
+    local gpu=$sources/gpu-revision gdrcopy=$sources/gdrcopy to=$folder/gpu-revision
+    cp -r "$top/tests/real/smallest-nvidia" "$gpu"
+    cp -r "$top/tests/vm/addons/gdrcopy" "$gdrcopy"
+    # The smallest driver's function takes nothing.
+    sed -i '/^static int (\*volatile get_pages)/,/);$/c static int (*volatile get_pages)(void);' "$gdrcopy/src/gdrdrv/gdrdrv.c"
+    sed -i 's/"1\.0\\"/"3.0\\"/' "$gpu/Kbuild"
+    run -0 "$slipway" build --kernel newest --os debian12 --nvidia "$gpu" --force --revision 7 --output "$to"
+    [[ $output == *'driver.usePrecompiled=true'*'driver.version="3-7"'* ]]
+    [[ $(jq -r '.images[0] | "\(.version) \(.tag)"' "$to/images.json") == "3.0-7 3-7-$(jq -r .krel "$to/images.json")-debian12" ]]
+    buildah inspect --type image "$(jq -r '.images[0].reference' "$to/images.json")" >"$folder/inspected"
+    jq -e '.OCIv1.config.Env | contains(["DRIVER_VERSION=3.0"])' "$folder/inspected"
+    jq -e '.OCIv1.config.Labels["org.opencontainers.image.version"] == "3.0-7"' "$folder/inspected"
+    run -0 "$slipway" build --kernel newest --os debian12 --nvidia "$gpu" --gdrcopy "$gdrcopy" --force --sources-image --revision 7 \
+        --output "$to"
+    [[ $output == *'driver.usePrecompiled=false'*'driver.version="3.0-7"'* ]]
+    [[ $(jq -r '.images[0].tag' "$to/images.json") == 3.0-7-debian12 ]]
+    [[ $(jq -r '.addons[0] | "\(.reference) \(.version)"' "$to/images.json") == "localhost/slipway/gdrdrv:0.1-7-debian12 0.1-7" ]]
+}
+
+@test "--userspace: images.json has what is in it, errors of the recipe name the user's folder, and a tag that gets another one says so" {
+    local gpu=$sources/gpu-userspace driver=$sources/driver to=$folder/gpu-userspace name
+    cp -r "$top/tests/real/smallest-nvidia" "$gpu"
+    sed -i 's/"1\.0\\"/"4.0\\"/' "$gpu/Kbuild"
+    mkdir -p "$driver/firmware"
+    for name in nvidia-ml cuda; do
+        echo 'int nothing;' | gcc -shared -fPIC -nostdlib "-Wl,-soname,lib$name.so.1" -x c -o "$driver/lib$name.so.4.0" -
+    done
+    echo '#!/bin/sh' >"$driver/nvidia-smi"
+    touch "$driver/firmware/gsp.bin"
+    build_gpu() {
+        run "$slipway" build --kernel newest --os debian12 --nvidia "$gpu" --output "$to" "$@"
+    }
+    printf '%s\n' NVIDIA 4.0 3 4 5 6 7 8 'nvidia-smi UTILITY_BINARY' >"$driver/.manifest"
+    build_gpu --userspace "$driver"
+    ((status != 0))
+    [[ $output == *"first error: userspace.sh: $driver/.manifest: line 9 is no entry of a file: nvidia-smi UTILITY_BINARY"* ]]
+    rm "$driver/.manifest"
+    build_gpu --userspace "$driver"
+    ((status == 0))
+    jq -e '.images[0].userspace | .version == "4.0" and .packages == [] and .lacking == [] and
+        (.files | contains(["/usr/bin/nvidia-smi", "/usr/lib/firmware/nvidia/4.0/gsp.bin", "/usr/lib/x86_64-linux-gnu/libcuda.so.1"]))' \
+        "$to/images.json"
+    [[ $output != *"userspace: that image"* || $output == *"userspace: that image has none, this one has 4.0"* ]]
+    echo exit >>"$driver/nvidia-smi"
+    build_gpu --userspace "$driver"
+    [[ $output == *"until now"*"userspace: that image has other files of driver 4.0"* ]]
+    build_gpu --force
+    [[ $output == *"  WARNING: userspace: that image has 4.0, this one has none"* ]]
+    jq -e '.images[0] | has("userspace") | not' "$to/images.json"
+}
+
 @test "refused: the proof is in --output, and the command that is named prints the table" {
     run -3 build bad refused
     [[ $output == *"all: $folder/refused/proof.json"* && $output == *"a tag that ends with -unproven"* ]]

@@ -37,6 +37,24 @@ copy_out() {
     buildah rm "$container" >/dev/null
 }
 
+@test "images.json has what the GPU image has of the userspace, and what Debian lacks" {
+    local container root version file
+    jq '.images[] | select(.role == "gpu").userspace' "$images_folder/images.json" >"$BATS_TEST_TMPDIR/userspace"
+    version=$(jq -r .version "$BATS_TEST_TMPDIR/userspace")
+    jq -e --arg smi "nvidia-smi=$version-" '.packages | any(startswith($smi))' "$BATS_TEST_TMPDIR/userspace"
+    # Part of drivers since 545, and in no list of Debian 12.
+    jq -e '.lacking | contains(["libnvidia-gpucomp"])' "$BATS_TEST_TMPDIR/userspace"
+    jq -e --arg cuda "/usr/lib/x86_64-linux-gnu/libcuda.so.$version" '.files | contains([$cuda]) and length > 50' "$BATS_TEST_TMPDIR/userspace"
+    container=$(buildah from --quiet --pull-never "oci-archive:$images_folder/gpu.oci.tar")
+    root=$(buildah mount "$container")
+    while read -r file; do
+        [[ -e $root$file || -L $root$file ]] || echo "not in the image: $file"
+    done < <(jq -r '.files[]' "$BATS_TEST_TMPDIR/userspace") >"$BATS_TEST_TMPDIR/missing"
+    buildah rm "$container" >/dev/null
+    cat "$BATS_TEST_TMPDIR/missing"
+    [ ! -s "$BATS_TEST_TMPDIR/missing" ]
+}
+
 @test "the NIC image and the GPU image load together, every module of both" {
     verify "$images_folder/nic.oci.tar" "$images_folder/gpu.oci.tar" --kernel "$krel" --json
     [ "$status" -eq 0 ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2154
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # The GPU operator's own DaemonSets, run by podman on a node of Debian 13's programs: shared/operator-manifests, unchanged
 # but for the fields of the downward API, with every probe on its timings. tests/vm/README.md says what stands for what.
@@ -31,26 +31,35 @@ setup_file() {
 'sh' '-c' 'nvidia-driver probe_nvidia_peermem'" ]
 }
 
-# With stand-ins of podman and crun, on this machine: that a probe that fails has consequences here.
-@test "the prober keeps to delay, period and threshold, and restarts what fails too often" {
-    mkdir -p "$BATS_TEST_TMPDIR"/{probes,notes}
-    printf "1 1 5 3\n'true'\n" >"$BATS_TEST_TMPDIR/probes/x.startup"
-    printf "2 1 5 2\n'sh' '-c' 'exit 3'\n" >"$BATS_TEST_TMPDIR/probes/x.liveness"
+# run_prober SCRIPT: runs it beside the prober of a container x, with stand-ins of podman and crun, on this machine: that a
+# probe that fails has consequences here.
+run_prober() {
     run timeout 60 busybox sh -eu -c '
 poll() { :; }
 . "$1/guest/podman.sh"
 probes_folder=$2/probes notes_folder=$2/notes
+sleep 60 </dev/null >/dev/null 2>&1 &
+fake=$!
 podman() {
     case $1-$2 in
-    container-inspect) [ ! -e "$notes_folder/restarted" ] && echo 0123 ;;
-    restart-*) echo "$*" >"$notes_folder/restarted" ;;
+    container-inspect) [ ! -e "$notes_folder/restarted" ] && echo "0123 $fake" ;;
+    restart-*) echo "$*" >"$notes_folder/restarted"; kill "$fake" ;;
     esac
 }
-crun() { [ "$1" = state ]; }
 timeout() { shift 6; "$@"; }
-watch_container x
-cat "$notes_folder/probes" "$notes_folder/restarted"' sh "$vm_folder" "$BATS_TEST_TMPDIR"
+watch_container x &
+prober=$!
+eval "$3"
+wait "$prober"
+cat "$notes_folder/probes" "$notes_folder/restarted"' sh "$vm_folder" "$BATS_TEST_TMPDIR" "$1"
     echo "$output"
+}
+
+@test "the prober keeps to delay, period and threshold, and restarts what fails too often" {
+    mkdir -p "$BATS_TEST_TMPDIR"/{probes,notes}
+    printf "1 1 5 3\n'true'\n" >"$BATS_TEST_TMPDIR/probes/x.startup"
+    printf "2 1 5 2\n'sh' '-c' 'exit 3'\n" >"$BATS_TEST_TMPDIR/probes/x.liveness"
+    run_prober :
     [ "$status" -eq 0 ]
     [[ ${lines[0]} =~ ^([0-9]+)\ x\ startup\ ok\ 0\  ]]
     local began=${BASH_REMATCH[1]}
@@ -59,6 +68,35 @@ cat "$notes_folder/probes" "$notes_folder/restarted"' sh "$vm_folder" "$BATS_TES
     [[ ${lines[2]} == *" x liveness failed 3 "* ]]
     [ "${lines[3]}" = "restart --time 30 0123" ]
     [ "${#lines[@]}" -eq 4 ]
+}
+
+@test "a container whose readiness probe fails is not ready, and goes on; one that ends is not ready" {
+    local up=$BATS_TEST_TMPDIR/up
+    mkdir -p "$BATS_TEST_TMPDIR"/{probes,notes}
+    printf "3 1 5 3\n'true'\n" >"$BATS_TEST_TMPDIR/probes/x.startup"
+    printf "0 1 5 2\n'test' '-e' '%s'\n" "$up" >"$BATS_TEST_TMPDIR/probes/x.readiness"
+    printf "0 1 5 1\n'test' '!' '-e' '%s'\n" "$up.dead" >"$BATS_TEST_TMPDIR/probes/x.liveness"
+    run_prober '
+up=$2/up
+poll() { local left=$(($1 * 10)); shift; until "$@"; do left=$((left - 1)); [ "$left" -gt 0 ] || return 1; sleep 0.1; done; }
+not_ready() { ! container_ready x; }
+: >"$up"
+sleep 1
+not_ready || echo "ready before the startup probe"
+poll 10 container_ready x || echo "not ready"
+rm "$up"
+poll 10 not_ready || echo "still ready"
+poll 5 [ -e "$notes_folder/restarted" ] && echo "restarted" || :
+: >"$up"
+poll 10 container_ready x || echo "not ready again"
+: >"$up.dead"
+poll 10 not_ready || echo "still ready after its end"'
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} =~ \ x\ startup\ ok ]]
+    # Two in a row, and those of the five seconds after.
+    [ "$(grep -c ' x readiness failed 1 ' <<<"$output")" -ge 4 ]
+    [[ ${lines[-2]} == *" x liveness failed 1 "* || ${lines[-3]} == *" x liveness failed 1 "* ]]
+    [ "${lines[-1]}" = "restart --time 30 0123" ]
 }
 
 @test "driver-minimal.yaml: ready, killed and ready again, restarted as a pod, gone" {

@@ -2,8 +2,8 @@
 # shellcheck disable=SC2016,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # The whole chain of two pods on a node with podman: the network operator's driver pod (podman/nic-daemonset.yaml) beside the
-# GPU operator's own (shared/operator-manifests), with their probes on their timings: OFED is upgraded under both, pods are
-# killed in every order, and nvidia-peermem follows.
+# GPU operator's own (shared/operator-manifests), with their probes on their timings, by which the NIC pod is ready or not:
+# OFED is upgraded under both, pods are killed in every order, and nvidia-peermem follows.
 
 load podman
 
@@ -54,9 +54,18 @@ run_chain_case() {
 
 chain='
 ofed() { sed -n "s/^build_id=//p" /run/mellanox/drivers/slipway/ofed.fingerprint; }
+nic_ready() { container_ready mofed-container; }
+nic_not_ready() { ! nic_ready; }
+swapped() {
+    [ ! -e /run/mellanox/drivers/.driver-ready ] || return 0
+    refute "ready during the swap" nic_ready
+    return 1
+}
 nic_up() {
     kube_play "/case/nic-$1.yaml"
-    poll 180 [ -e /run/mellanox/drivers/.driver-ready ] || fail "the NIC pod $1 was not ready"
+    kubelet mofed-container
+    poll 180 swapped || fail "the NIC pod $1 did not set its flag"
+    poll 120 nic_ready || fail "the NIC pod $1 was not ready"
     kube_exec mofed-container sh -c "ls /run/mellanox/drivers/.driver-ready"
     kube_exec mofed-container sh -c "lsmod | grep mlx5_core"
 }
@@ -75,13 +84,14 @@ $chain
 simulate
 nic_up first
 kube_play
-kubelet mofed-container nvidia-driver-ctr nvidia-peermem-ctr
+kubelet nvidia-driver-ctr nvidia-peermem-ctr
 expect_chain "the first start"
 first=\$(ofed)
-wait_probe mofed-container startup ok 120
+wait_probe mofed-container readiness ok 120
 wait_probe mofed-container liveness ok 120
 
 kube_down nic
+refute "ready without a container" nic_ready
 expect_loaded mlx5_core ib_uverbs nvidia_peermem
 [ ! -e /run/mellanox/drivers/.driver-ready ]
 nic_up second
@@ -89,7 +99,7 @@ nic_up second
 expect_chain "an upgrade"
 wait_probe nvidia-peermem-ctr liveness ok 120
 probes
-refute "a probe failed" grep -q 'liveness failed' /vm/probes
+refute "a probe failed" grep -q 'liveness failed\|readiness failed' /vm/probes
 
 kube_down nic
 nic_up first
@@ -111,12 +121,14 @@ wait "\$play"
 expect_chain "a start with the GPU pod first"
 for name in mofed-container nvidia-driver-ctr nvidia-peermem-ctr mofed-container; do
     kill_container "\$name"
+    [ "\$name" != mofed-container ] || poll 10 nic_not_ready || fail "ready after SIGKILL"
     expect_chain "SIGKILL of \$name"
 done
 kill_container mofed-container
 kill_container nvidia-driver-ctr
 kill_container nvidia-peermem-ctr
 expect_chain "SIGKILL of all three"
+poll 120 nic_ready || fail "not ready again after SIGKILL"
 kube_down
 expect_unloaded nvidia nvidia_peermem
 expect_loaded mlx5_core

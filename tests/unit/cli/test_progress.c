@@ -30,10 +30,51 @@ static void compiled_files_are_told_now_and_then(void **state)
 	free(text);
 }
 
+static size_t count_lines(const char *text)
+{
+	size_t count = 0;
+
+	for (; *text; text++)
+		count += *text == '\n';
+	return count;
+}
+
+static void a_minute_without_a_line_is_told(void **state)
+{
+	struct progress progress = { .stage = "ofed", .started_ms = clock_monotonic_ms() - 61000 };
+	char *text = NULL;
+	size_t size = 0;
+
+	(void) state;
+	progress.text = open_memstream(&text, &size);
+	assert_non_null(progress.text);
+	progress_tick(&progress);
+	progress_tick(&progress);
+	assert_int_equal(fflush(progress.text), 0);
+	assert_contains(text, "ofed              6");
+	assert_contains(text, " s  still running\n");
+	assert_int_equal(count_lines(text), 1);
+	progress_step(&progress, "configure for 6.1.0-56-amd64");
+	progress_tick(&progress);
+	progress.reported_ms -= 60000;
+	progress_tick(&progress);
+	progress_tick(&progress);
+	progress.reported_ms -= 60000;
+	progress_compiled(&progress, "core/addr.o");
+	progress_tick(&progress);
+	assert_int_equal(fclose(progress.text), 0);
+	assert_contains(text, "\nofed                      configure for 6.1.0-56-amd64\n");
+	assert_contains(text, " s  still at: configure for 6.1.0-56-amd64\n");
+	assert_contains(text, "\nofed                      1 file compiled: core/addr.o\n");
+	assert_int_equal(count_lines(text), 4);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(compiled_files_are_told_now_and_then),
+		cmocka_unit_test(a_minute_without_a_line_is_told),
 	};
 
 	return cmocka_run_group_tests_name("progress", tests, NULL, NULL);

@@ -97,6 +97,33 @@ static void lines_come_from_both_streams_and_reach_the_log(void **state)
 	assert_string_equal(log, "one\ntwo\nlast");
 }
 
+static void count_call(void *context)
+{
+	++*(unsigned int *) context;
+}
+
+static void ignore_line(void *context, const char *line)
+{
+	(void) context;
+	(void) line;
+}
+
+static void silence_is_noticed(void **state)
+{
+	struct process process = plain;
+	struct error error = { 0 };
+	unsigned int calls = 0;
+
+	(void) state;
+	process.on_line = ignore_line;
+	process.on_quiet = count_call;
+	process.context = &calls;
+	assert_int_equal(run(process, "true", NULL, &error), 0);
+	assert_int_equal(calls, 0);
+	assert_int_equal(run(process, "sleep|2.5", NULL, &error), 0);
+	assert_in_range(calls, 1, 2);
+}
+
 static void of_a_long_line_nothing_is_lost(void **state)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
@@ -215,6 +242,7 @@ int main(void)
 		folder_test(output_is_stdout_alone),
 		cmocka_unit_test(empty_output_is_an_empty_text),
 		folder_test(lines_come_from_both_streams_and_reach_the_log),
+		folder_test(silence_is_noticed),
 		folder_test(of_a_long_line_nothing_is_lost),
 		folder_test(folder_and_environment_are_the_childs),
 		folder_test(stdin_is_empty_unless_given),

@@ -42,6 +42,8 @@ static void a_gpu_tag_has_the_branch_and_the_operators_own_os_tag(void **state)
 	expect(tag_gpu("595.45.04", "5.14.0-427.el9", "rocky", "9.4"), "595-5.14.0-427.el9-rocky9");
 	expect(tag_gpu("595.45.04", "6.12.0", "ol", "10.0"), "595-6.12.0-ol10");
 	expect(tag_gpu("595.45.04", "6.4.0", "sles", "15.7"), "595-6.4.0-sles15.7");
+	expect(tag_gpu("595.45.04-7", "6.1.0-56-amd64", "debian", "12"),
+		"595-7-6.1.0-56-amd64-debian12");
 }
 
 int main(void)

@@ -10,9 +10,11 @@
 #   container_of NAME                 the id of the pod's container NAME
 #   kube_logs NAME                    what it printed
 #   kube_exec NAME COMMAND…           as a kubelet's probe: by the runtime, in the container
-#   kubelet NAME…                     from here on the probes of these containers run in the background, on their timings
-#   wait_probe NAME KIND RESULT SECONDS   until a probe (startup, liveness) of that container ended with `ok` or `failed`
-#   probes                            what ran: seconds of uptime, container, kind, ok or failed, exit code, milliseconds
+#   kubelet NAME…                     from here on the probes of these containers run in the background, on their timings,
+#                                     as long as the pod is there
+#   container_ready NAME              has its readiness probe, or without one its startup probe, succeeded in this run of it?
+#   wait_probe NAME KIND RESULT SECONDS   until a probe (startup, readiness, liveness) of it ended with `ok` or `failed`
+#   probes                            what ran: seconds of uptime, container, kind, ok, failed or ended, exit code, milliseconds
 #   wait_pod_ready SECONDS            until the driver container has reported its readiness and mounted its root
 #   kill_container NAME               SIGKILL of its first process; podman starts it again, as a kubelet does
 #   expect_pod_gone                   no container of the pod is left on the node, and nothing of its driver
@@ -108,50 +110,98 @@ uptime_ms() {
     awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime
 }
 
-# one_probe NAME KIND ID: runs it once, says how it went.
-one_probe() {
-    local began status=0 result=ok
-    began=$(uptime_ms)
-    sed 1d "$probes_folder/$1.$2" >"$notes_folder/probe.$1"
-    kube_exec_file "$3" "$notes_folder/probe.$1" "$timeout" >"$notes_folder/probe.$1.output" 2>&1 || status=$?
-    [ "$status" = 0 ] || result=failed
-    printf '%s %s %s %s %s %s\n' "$((began / 1000))" "$1" "$2" "$result" "$status" "$(($(uptime_ms) - began))" >>$notes_folder/probes
-    [ "$status" = 0 ]
+uptime_s() {
+    local now
+    read -r now _ </proc/uptime
+    echo "${now%.*}"
 }
 
-# run_probe NAME KIND ID: true after a success of the startup probe, false after too many failures in a row or when the
-# container has gone; liveness goes on until one of these.
-run_probe() {
-    local delay period timeout threshold failures=0
-    [ -e "$probes_folder/$1.$2" ] || return 0
-    read -r delay period timeout threshold <"$probes_folder/$1.$2"
-    while [ $(($(uptime_ms) / 1000)) -lt $((began_s + delay)) ]; do
+# Of the container that the prober watches: of this very run of it, which is another after each start.
+still_runs() {
+    [ -e "/proc/$pid" ]
+}
+
+# wait_uptime SECONDS: false as soon as it has ended.
+wait_uptime() {
+    while still_runs; do
+        [ "$(uptime_s)" -lt "$1" ] || return 0
         sleep 1
-    done
-    while crun state "$3" >/dev/null 2>&1; do
-        if one_probe "$1" "$2" "$3"; then
-            failures=0
-            [ "$2" != startup ] || return 0
-        else
-            failures=$((failures + 1))
-            [ "$failures" -lt "$threshold" ] || return 1
-        fi
-        sleep "$period"
     done
     return 1
 }
 
-# As a kubelet: liveness after startup; where one of them has failed too often the container is stopped and started again.
+# one_probe NAME KIND: runs it once, says how it went.
+one_probe() {
+    local began status=0 result=ok
+    began=$(uptime_ms)
+    sed 1d "$probes_folder/$1.$2" >"$notes_folder/probe.$1.$2"
+    kube_exec_file "$id" "$notes_folder/probe.$1.$2" "$timeout" >"$notes_folder/probe.$1.$2.output" 2>&1 || status=$?
+    [ "$status" = 0 ] || result=failed
+    # That its end ended the probe, too, says nothing.
+    [ "$status" = 0 ] || still_runs || result=ended
+    printf '%s %s %s %s %s %s\n' "$((began / 1000))" "$1" "$2" "$result" "$status" "$(($(uptime_ms) - began))" >>$notes_folder/probes
+    [ "$status" = 0 ]
+}
+
+# run_probe NAME KIND: true after a success of the startup probe, false after too many failures in a row or when the
+# container has ended; liveness goes on until one of these, readiness until it has ended.
+run_probe() {
+    local delay period timeout threshold due failures=0
+    read -r delay period timeout threshold <"$probes_folder/$1.$2"
+    due=$((began_s + delay))
+    while wait_uptime "$due"; do
+        due=$(($(uptime_s) + period))
+        if one_probe "$1" "$2"; then
+            failures=0
+            [ "$2" != startup ] || return 0
+            [ "$2" != readiness ] || echo "$pid" >"$notes_folder/ready.$1"
+            continue
+        fi
+        failures=$((failures + 1))
+        if [ "$failures" -ge "$threshold" ]; then
+            [ "$2" = readiness ] || return 1
+            rm -f "$notes_folder/ready.$1"
+        fi
+    done
+    return 1
+}
+
+# One run of a container: readiness and liveness after startup. What a container has no probe for is fine.
+watch_run() {
+    [ ! -e "$probes_folder/$1.startup" ] || run_probe "$1" startup || return 0
+    if [ -e "$probes_folder/$1.readiness" ]; then
+        run_probe "$1" readiness &
+    else
+        echo "$pid" >"$notes_folder/ready.$1"
+    fi
+    if [ -e "$probes_folder/$1.liveness" ]; then
+        run_probe "$1" liveness || true
+    else
+        while still_runs; do sleep 1; done
+    fi
+}
+
+# As a kubelet: where startup or liveness has failed too often the container is stopped and started again.
 watch_container() {
-    local id began_s
-    while id=$(container_of "$1" 2>/dev/null); do
-        began_s=$(($(uptime_ms) / 1000))
-        if run_probe "$1" startup "$id"; then
+    local run id pid began_s
+    while run=$(podman container inspect --format '{{.Id}} {{.State.Pid}}' "$(container "$1")" 2>/dev/null); do
+        id=${run% *}
+        pid=${run#* }
+        if [ "$pid" != 0 ]; then
+            began_s=$(uptime_s)
+            rm -f "$notes_folder/ready.$1"
+            watch_run "$1"
             # By the id: another container may have the name by now.
-            run_probe "$1" liveness "$id" || podman restart --time "$grace_seconds" "$id" >/dev/null 2>&1 || true
+            ! still_runs || podman restart --time "$grace_seconds" "$id" >/dev/null 2>&1 || true
         fi
         sleep 1
     done
+}
+
+# A run that has ended is not ready any more, whatever its last probe said.
+container_ready() {
+    local pid
+    [ -e "$notes_folder/ready.$1" ] && read -r pid <"$notes_folder/ready.$1" && still_runs
 }
 
 kubelet() {
@@ -167,7 +217,7 @@ probes() {
 }
 
 wait_probe() {
-    poll "$4" grep -q " $1 $2 $3 " $notes_folder/probes || fail "$2 probe of $1 did not end with $3 within $4 s; its last words: $(cat "$notes_folder/probe.$1.output")"
+    poll "$4" grep -q " $1 $2 $3 " $notes_folder/probes || fail "$2 probe of $1 did not end with $3 within $4 s; its last words: $(cat "$notes_folder/probe.$1.$2.output")"
 }
 
 # kube_down [nic]: the GPU's pod, or the NIC's.
