@@ -77,12 +77,12 @@ struct kernel_rules {
 
 /* What a build of images takes from the distribution; containers is "" where there is none yet. */
 struct image_rules {
-	char *containers;           /* folder below containers/: "debian" */
-	char *codename;             /* suite that the base images are made of */
-	struct strv repositories;   /* names of those that go into them; none: all but archives */
-	char *nvidia_package;       /* NVIDIA's open kernel modules as source */
+	char *containers;         /* folder below containers/: "debian" */
+	char *codename;           /* suite that the base images are made of */
+	struct strv repositories; /* names of those that go into them; none: all but archives */
+	char *nvidia_package;     /* NVIDIA's open kernel modules as source */
 	char *nvidia_proprietary_package; /* and the proprietary ones */
-	char *linux_source_package; /* the kernel's source, for the reference OFED */
+	char *linux_source_package;       /* the kernel's source, for the reference OFED */
 };
 
 struct catalogue {

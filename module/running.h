@@ -85,11 +85,11 @@ int kallsyms_exporter(int root_fd, const char *symbol, char *owner, size_t size)
  * A GPU image that `slipway combine` made of the open and of the proprietary modules: those that
  * lib/modules does not begin with, as their image had them: lib/modules/<krel>, and this folder.
  */
-#define KERNEL_FACTS_OTHER          "other"
-#define KERNEL_FACTS_OTHER_MODULES  "modules"
-#define KERNEL_FACTS_OTHER_FACTS    "facts"
-#define PEERMEM_MODULE              "nvidia_peermem" /* as the kernel knows it */
-#define PEERMEM_SYMBOL              "ib_register_peer_memory_client"
+#define KERNEL_FACTS_OTHER         "other"
+#define KERNEL_FACTS_OTHER_MODULES "modules"
+#define KERNEL_FACTS_OTHER_FACTS   "facts"
+#define PEERMEM_MODULE             "nvidia_peermem" /* as the kernel knows it */
+#define PEERMEM_SYMBOL             "ib_register_peer_memory_client"
 
 struct kernel_facts {
 	char vermagic[256]; /* "" where not known, as below */

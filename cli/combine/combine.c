@@ -280,8 +280,7 @@ static char *modules_kind(const struct combine_input *input, const char *krel)
 
 static bool has_both_kinds(const struct combine_input *input, const char *krel)
 {
-	_cleanup_free_ char *path =
-		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_OTHER, krel);
+	_cleanup_free_ char *path = xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_OTHER, krel);
 
 	return fs_exists(input->image.fd, path);
 }
@@ -295,8 +294,8 @@ static int take_other_kind(
 
 	if (has_both_kinds(input, kernel->krel))
 		return error_set(error, -EINVAL,
-			"%s has both kinds of modules for %s: name it before %s",
-			input->image.name, kernel->krel, kernel->from->image.name);
+			"%s has both kinds of modules for %s: name it before %s", input->image.name,
+			kernel->krel, kernel->from->image.name);
 	if (!*ours || !*theirs || strcmp(ours, theirs) == 0)
 		return 0;
 	if (kernel->other || has_both_kinds(kernel->from, kernel->krel))

@@ -194,9 +194,7 @@ static int read_userspace(const char *data, struct strv *names, struct error *er
 
 int nvidia_modules_parse(const char *text, enum nvidia_modules *ret, struct error *error)
 {
-	*ret = !text			    ? NVIDIA_NONE
-	       : strcmp(text, "open") == 0 ? NVIDIA_OPEN
-					    : NVIDIA_PROPRIETARY;
+	*ret = !text ? NVIDIA_NONE : strcmp(text, "open") == 0 ? NVIDIA_OPEN : NVIDIA_PROPRIETARY;
 	if (*ret != NVIDIA_PROPRIETARY || strcmp(text, "proprietary") == 0)
 		return 0;
 	return error_set(error, -EINVAL,
@@ -205,11 +203,11 @@ int nvidia_modules_parse(const char *text, enum nvidia_modules *ret, struct erro
 		text);
 }
 
-int extras_list(const char *data, const struct catalogue *os, bool ofed,
-	bool nvidia, enum nvidia_modules modules, struct extras *ret, struct error *error)
+int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nvidia,
+	enum nvidia_modules modules, struct extras *ret, struct error *error)
 {
 	const char *package = modules == NVIDIA_PROPRIETARY ? os->image.nvidia_proprietary_package
-							   : os->image.nvidia_package;
+							    : os->image.nvidia_package;
 	struct resolve_extra *extra;
 
 	*ret = (struct extras){ 0 };
@@ -235,8 +233,7 @@ int extras_list(const char *data, const struct catalogue *os, bool ofed,
 			.purpose = LOCK_OFED_SOURCE,
 			.beside_kernel = true };
 	if (nvidia)
-		*extra++ = (struct resolve_extra){ .name = package,
-			.purpose = LOCK_NVIDIA_SOURCE };
+		*extra++ = (struct resolve_extra){ .name = package, .purpose = LOCK_NVIDIA_SOURCE };
 	for (size_t i = 0; i < ret->names.count; i++) {
 		const char mark = ret->names.items[i][0];
 		bool optional = mark == '?' || mark == '+';

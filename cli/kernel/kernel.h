@@ -128,6 +128,6 @@ struct extras {
  * Lists them: for the reference OFED, and for NVIDIA's modules with the userspace of their version.
  * -EINVAL when the distribution has no such packages. The caller frees it.
  */
-int extras_list(const char *data, const struct catalogue *os, bool ofed,
-	bool nvidia, enum nvidia_modules modules, struct extras *ret, struct error *error) _must_check_;
+int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nvidia,
+	enum nvidia_modules modules, struct extras *ret, struct error *error) _must_check_;
 void extras_free(struct extras *extras);

@@ -31,7 +31,7 @@ struct build_options {
 	struct common_options common;
 	const char *krel;                  /* or "newest"; NULL: by lock, bundle or --kernel-from */
 	const char *sources[DRIVER_COUNT]; /* tree, tarball, a word, or "none"; NULL: none */
-	const char *kernel_module_type;    /* "open" or "proprietary"; NULL: open where it is there */
+	const char *kernel_module_type; /* "open" or "proprietary"; NULL: open where it is there */
 	const char *userspace; /* folder of NVIDIA's installer, unpacked; NULL: Debian's packages */
 	const char *output;    /* folder, "containers-storage:" or "oci-archive:FILE" */
 	const char *revision;  /* of the images' tags; NULL: none */
@@ -107,7 +107,8 @@ struct source {
 	enum source_form form;
 	char *path;    /* absolute, of the user's tree or tarball */
 	char *version; /* NVIDIA's installer, which has the userspace too: of the driver; or NULL */
-	bool has_core; /* NVIDIA: an open-gpu-kernel-modules tree; of an archive, once it is unpacked */
+	bool has_core; /* NVIDIA: an open-gpu-kernel-modules tree; of an archive, once it is
+			  unpacked */
 };
 
 /*
@@ -127,8 +128,8 @@ struct build {
 	struct kernel kernel;
 	struct source sources[DRIVER_COUNT];
 	enum nvidia_modules modules; /* --kernel-module-type; NVIDIA_NONE: it is not said */
-	char *userspace;         /* the folder of --userspace, absolute; or NULL */
-	char *userspace_version; /* of the driver in it */
+	char *userspace;             /* the folder of --userspace, absolute; or NULL */
+	char *userspace_version;     /* of the driver in it */
 	struct signing signing;
 	/* Of the bundle that it is built from, borrowed; NULL without --bundle. */
 	const char *bundle_slipway;   /* the version that made it */

@@ -115,6 +115,6 @@ int ofed_source_unpack(
 		free(next);
 		next = TAKE_PTR(inside);
 	}
-	return error_set(error, -EINVAL, "%s: archives in archives, and no mlnx-ofed-kernel in them",
-		archive);
+	return error_set(error, -EINVAL,
+		"%s: archives in archives, and no mlnx-ofed-kernel in them", archive);
 }

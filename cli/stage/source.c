@@ -261,14 +261,16 @@ int source_top(const struct build *build, enum driver driver, char **ret_path, s
 	const struct source *source = &build->sources[driver];
 
 	if (source->form != SOURCE_TREE)
-		return source_find_top(stage_output(build, source_kinds[driver].source), ret_path, error);
+		return source_find_top(
+			stage_output(build, source_kinds[driver].source), ret_path, error);
 	*ret_path = xstrdup(source->path);
 	return 0;
 }
 
 /*
- * The installer has both kinds of modules, in kernel-open/ and kernel/ (up to R510 only the latter).
- * A tree of open-gpu-kernel-modules becomes what the installer has in kernel-open/: see core_run().
+ * The installer has both kinds of modules, in kernel-open/ and kernel/ (up to R510 only the
+ * latter). A tree of open-gpu-kernel-modules becomes what the installer has in kernel-open/: see
+ * core_run().
  */
 int source_tree(const struct build *build, enum driver driver, char **ret_path, struct error *error)
 {
@@ -375,8 +377,8 @@ int source_run(struct build *build, const struct stage *stage, const struct stag
 }
 
 /*
- * ---- the core of an open-gpu-kernel-modules tree: half of its compiling, and of no kernel. With it
- * the sources in kernel-open/ are what the installer has there.
+ * ---- the core of an open-gpu-kernel-modules tree: half of its compiling, and of no kernel. With
+ * it the sources in kernel-open/ are what the installer has there.
  */
 
 bool core_applies(const struct build *build, const struct stage *stage)

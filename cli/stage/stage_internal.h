@@ -47,11 +47,12 @@ struct stage {
 	bool (*still_there)(const char *path);
 };
 
-stage_applies_function core_applies, kit_applies, set_applies, sign_applies, source_applies, userspace_applies;
-stage_key_function base_key, core_key, image_key, init_key, kit_key, proof_key, set_key, sign_key, source_key,
-	toolchain_key, userspace_key;
-stage_run_function base_run, core_run, image_run, init_run, kit_run, proof_run, set_run, sign_run, source_run,
-	toolchain_run, userspace_run;
+stage_applies_function core_applies, kit_applies, set_applies, sign_applies, source_applies,
+	userspace_applies;
+stage_key_function base_key, core_key, image_key, init_key, kit_key, proof_key, set_key, sign_key,
+	source_key, toolchain_key, userspace_key;
+stage_run_function base_run, core_run, image_run, init_run, kit_run, proof_run, set_run, sign_run,
+	source_run, toolchain_run, userspace_run;
 
 bool stage_applies(const struct build *build, enum stage_id id);
 /* The stage's output folder, or that of the one that stands for it. */
@@ -87,8 +88,8 @@ bool build_has(const struct build *build, enum driver driver);
 /* Finds out what each option names, and checks the shape of trees. */
 int sources_identify(struct build *build, struct error *error) _must_check_;
 /*
- * Unpacks those that are archives, before anything is fetched for the build, and looks what NVIDIA's
- * is. The kernel is locked.
+ * Unpacks those that are archives, before anything is fetched for the build, and looks what
+ * NVIDIA's is. The kernel is locked.
  */
 int source_look(struct build *build, struct error *error) _must_check_;
 /* A source of the user's that is used where it lies, in a key. */
@@ -99,14 +100,15 @@ int source_top(const struct build *build, enum driver driver, char **ret_path,
 int source_tree(const struct build *build, enum driver driver, char **ret_path,
 	struct error *error) _must_check_;
 
-/* Descends in an unpacked archive while a folder holds nothing but one other. The caller frees it. */
+/* Descends in an unpacked archive while a folder holds nothing but one other. The caller frees it.
+ */
 int source_find_top(const char *folder, char **ret_path, struct error *error) _must_check_;
 
 /* ---- ofed_source.c: the archives that NVIDIA publishes OFED in */
 
 /*
- * The mlnx-ofed-kernel tree, or the archive with it, in an unpacked one of them; NULL where there is
- * none. The caller frees it.
+ * The mlnx-ofed-kernel tree, or the archive with it, in an unpacked one of them; NULL where there
+ * is none. The caller frees it.
  */
 char *ofed_source_inside(const char *folder);
 /* Unpacks the tree out of all that is around it into @folder, as its only entry. */

@@ -62,8 +62,8 @@ static const struct stage stages[STAGE_COUNT] = {
 		.add_inputs = core_key,
 		.run = core_run },
 	[STAGE_KIT] = { IMAGE_STAGE("kit", kit_key, kit_run),
-		.inputs = OF(NVIDIA_SOURCE) | OF(NVIDIA_CORE) | OF(GDRCOPY_SOURCE) | OF(NVIDIA_FS_SOURCE) |
-			  OF(TOOLCHAIN),
+		.inputs = OF(NVIDIA_SOURCE) | OF(NVIDIA_CORE) | OF(GDRCOPY_SOURCE) |
+			  OF(NVIDIA_FS_SOURCE) | OF(TOOLCHAIN),
 		.driver = DRIVER_NVIDIA, .applies = kit_applies },
 	[STAGE_NIC_KIT] = { IMAGE_STAGE("nic-kit", kit_key, kit_run),
 		.inputs = OF(OFED_SOURCE) | OF(TOOLCHAIN) | OF(RUNTIME_BASE), .driver = DRIVER_OFED,

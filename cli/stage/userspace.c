@@ -67,8 +67,8 @@ static int look(struct found *found, const char *folder, bool in_firmware, unsig
 }
 
 /*
- * What the recipe would refuse, found before minutes of compiling. Only what runs firmware (the GSP)
- * cannot do without.
+ * What the recipe would refuse, found before minutes of compiling. Only what runs firmware (the
+ * GSP) cannot do without.
  */
 static int judge(const struct build *build, const struct found *found, const char *folder,
 	char **ret_version, struct error *error)
@@ -78,8 +78,8 @@ static int judge(const struct build *build, const struct found *found, const cha
 	const char *lack = NULL;
 
 	if (found->versions.count == 0)
-		return error_set(error, -EINVAL,
-			"%s: no " NVML "* below %s: give " INSTALLER, option, folder);
+		return error_set(error, -EINVAL, "%s: no " NVML "* below %s: give " INSTALLER,
+			option, folder);
 	if (found->versions.count > 1)
 		return error_set(error, -EINVAL,
 			"%s %s: several drivers are below it: %s: give " INSTALLER
@@ -126,8 +126,7 @@ int userspace_open(struct build *build, struct error *error)
 		return error_set_errno(error, -errno, "--userspace %s", text);
 	r = look(&found, build->userspace, false, 0);
 	r = r < 0 ? error_set_errno(error, r, "--userspace %s", build->userspace)
-		  : judge(build, &found, build->userspace, &build->userspace_version,
-			    error);
+		  : judge(build, &found, build->userspace, &build->userspace_version, error);
 	strv_free(&found.versions);
 	strv_free(&found.cudas);
 	return r;

@@ -9,7 +9,7 @@
 #include "entrypoint/role/pci.h"
 #include "module/running.h"
 
-#define OPEN	    "open"
+#define OPEN        "open"
 #define PROPRIETARY "proprietary"
 
 /*
@@ -23,7 +23,7 @@
  * lack GPU_FLAGS_PROPRIETARY_POSSIBLE in nvGpus.h of nvidia-installer (590.48.01).
  */
 #define FIRST_OPEN_ONLY 0x2900
-#define GRACE_HOPPER	0x2340 /* and the 15 after it */
+#define GRACE_HOPPER    0x2340 /* and the 15 after it */
 
 #define LOADED "proc/driver/nvidia/version"
 
@@ -60,7 +60,8 @@ static const char *loaded_kind(const struct role *role, const char *in_place)
 	return strstr(line, "Open Kernel Module") ? OPEN : PROPRIETARY;
 }
 
-/* A node with a GPU for each kind gets the open ones: what is newer is driven, the rest reported. */
+/* A node with a GPU for each kind gets the open ones: what is newer is driven, the rest reported.
+ */
 static const char *wanted_kind(const struct role *role, const char *in_place)
 {
 	const char *asked = getenv("KERNEL_MODULE_TYPE");
@@ -92,8 +93,8 @@ static int copy_facts(const struct role *role)
 
 	other_path(role, "/" KERNEL_FACTS_OTHER_FACTS, from);
 	r = fs_list(role->root_fd, from, &names);
-	(void) snprintf(path, sizeof(path), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_PEERMEM,
-		role->krel);
+	(void) snprintf(
+		path, sizeof(path), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_PEERMEM, role->krel);
 	if (r == 0)
 		r = fs_remove_tree(role->root_fd, path);
 	if (r == 0)
@@ -102,8 +103,8 @@ static int copy_facts(const struct role *role)
 		if (i + 1 < names.count && strcmp(names.items[i], KERNEL_FACTS_IMAGE) == 0)
 			continue;
 		(void) snprintf(from, sizeof(from),
-			KERNEL_FACTS_FOLDER
-			"/%s/" KERNEL_FACTS_OTHER "/" KERNEL_FACTS_OTHER_FACTS "/%s",
+			KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_OTHER "/" KERNEL_FACTS_OTHER_FACTS
+					    "/%s",
 			role->krel, names.items[i]);
 		(void) snprintf(path, sizeof(path), KERNEL_FACTS_FOLDER "/%s/%s", role->krel,
 			names.items[i]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NVIDIA's modules are of two kinds, open and proprietary ones. An image of `slipway combine` may
- * have both for a kernel: one is in lib/modules, the other in KERNEL_FACTS_OTHER (module/running.h),
- * from where it takes the place of the first in the container's own root.
+ * have both for a kernel: one is in lib/modules, the other in KERNEL_FACTS_OTHER
+ * (module/running.h), from where it takes the place of the first in the container's own root.
  */
 #pragma once
 

@@ -152,7 +152,7 @@ static void chips_that_the_drivers_list_lacks_are_refused(void **state)
 }
 
 #define MODULES "lib/modules/6.1/updates/nvidia/nvidia.ko"
-#define FACTS	KERNEL_FACTS_FOLDER "/6.1/"
+#define FACTS   KERNEL_FACTS_FOLDER "/6.1/"
 
 /* As slipway combine leaves it. */
 static void image_with_both(const struct folder *folder)
