@@ -50,6 +50,7 @@ static int read_header(int fd, struct header *ret)
 	char skip[16];
 	ssize_t size = pread(fd, text, HEADER_SIZE, 0);
 
+	*ret = (struct header){ .skip = 0 };
 	if (size < 0)
 		return -errno;
 	text[size] = '\0';

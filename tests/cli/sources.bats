@@ -116,7 +116,7 @@ expect_tree() {
     mv "$all/mlnx-ofed-kernel-24.07" "$sources/"
     rm "$sources"/*.gz
     own_ofed 21 "$all/MLNX_OFED_SRC-24.07-0.6.1.0"
-    [ -z "$(ls "$BATS_TEST_TMPDIR/cache/stages" | grep ofed-source)" ]
+    [ -z "$(find "$BATS_TEST_TMPDIR/cache/stages" -name "ofed-source*")" ]
     rm "$sources/mlnx-ofed-kernel-24.07/makefile"
     own_ofed 6 "$all/MLNX_OFED_SRC-24.07-0.6.1.0"
     says "its makefile is missing"
