@@ -11,6 +11,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/options.h"
+#include "entrypoint/role/module_kind.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
 #include "module/running.h"
@@ -82,6 +83,7 @@ void gpu_report_ignored_env(struct role *role)
 		{ "--kernel", options->kernel && strcmp(options->kernel, role->krel) != 0,
 			"modules go into the kernel that runs, and no other" },
 	};
+	const bool both = module_kind_has_both(role);
 	const char *type = getenv("KERNEL_MODULE_TYPE");
 	const char *version = getenv("DRIVER_VERSION");
 
@@ -89,8 +91,11 @@ void gpu_report_ignored_env(struct role *role)
 		if (arguments[i].is_set)
 			role_note(role, "%s is set: not needed, because %s", arguments[i].name,
 				arguments[i].reason);
-	ignored_env_report(&role->log, role->log.step, variables, ARRAY_SIZE(variables));
-	if (type && *type && strcmp(type, "auto") != 0 && *role->image.kernel_module_type &&
+	/* In an image of both kinds the first row's variables choose. */
+	ignored_env_report(
+		&role->log, role->log.step, &variables[both], ARRAY_SIZE(variables) - both);
+	if (!both && type && *type && strcmp(type, "auto") != 0 &&
+		*role->image.kernel_module_type &&
 		strcmp(type, role->image.kernel_module_type) != 0)
 		role_note(role,
 			"KERNEL_MODULE_TYPE asks for the %.16s modules: this image holds the %s ones, and "
