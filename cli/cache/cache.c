@@ -10,6 +10,7 @@
 #include "common/xalloc.h"
 
 #define OUTPUTS     "stages"
+#define COMPILED    "compiled/ccache"
 #define OLD_OUTPUTS "arrows"
 #define KEY_IN_NAME 24 /* hex digits: 96 bits distinguish any two outputs of a cache */
 
@@ -211,6 +212,17 @@ int cache_new_folder(const struct cache *cache, const char *name, char **ret_pat
 		r = fs_mkdir_parents(AT_FDCWD, path, 0755);
 	if (r == 0)
 		*ret_path = TAKE_PTR(path);
+	return r;
+}
+
+int cache_compiled_folder(const struct cache *cache, char **ret_path)
+{
+	int r = fs_mkdir_parents(cache->fd, COMPILED, 0755);
+
+	if (r == 0 && utimensat(cache->fd, COMPILED, NULL, 0) < 0)
+		r = -errno;
+	if (r == 0)
+		*ret_path = xasprintf("%s/" COMPILED, cache->path);
 	return r;
 }
 

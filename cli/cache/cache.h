@@ -8,6 +8,7 @@
  *     indexes/                package lists
  *     logs/<name>-<key>.log   one a recipe
  *     failed/<name>/          the work folder of the last failure
+ *     compiled/ccache/        what compilers made, for the next recipe that runs them
  *     locks/                  held while an output is made
  *     refreshed/<os>          the package lists that the last --refresh found
  *     runs/<pid>-XXXXXX/      unfinished
@@ -68,6 +69,9 @@ int cache_set_refreshed(const struct cache *cache, const char *os, const char *s
 /* An empty folder of this run, absolute; the caller frees the path. */
 int cache_new_folder(const struct cache *cache, const char *name, char **ret_path) _must_check_;
 
+/* ccache's folder, absolute, which counts as used now; the caller frees the path. */
+int cache_compiled_folder(const struct cache *cache, char **ret_path) _must_check_;
+
 /* Moves an output that is to be replaced, if there is one, to this run's folder. */
 int cache_set_aside(const struct cache *cache, const char *output_path) _must_check_;
 
@@ -86,7 +90,8 @@ enum cache_kind {
 	CACHE_OUTPUT,  /* of a stage */
 	CACHE_LIST,    /* digest of a package list */
 	CACHE_LOG,
-	CACHE_FAILED, /* work folder of a failure */
+	CACHE_FAILED,   /* work folder of a failure */
+	CACHE_COMPILED, /* ccache's */
 	CACHE_KIND_COUNT,
 };
 

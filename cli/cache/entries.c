@@ -35,6 +35,7 @@ static const struct place {
 	[CACHE_LIST] = { "list", "indexes", { "*lock", "work" }, "indexes/lock" },
 	[CACHE_LOG] = { "log", "logs", { NULL }, "locks/tidy" },
 	[CACHE_FAILED] = { "failed", "failed", { NULL }, "locks/tidy" },
+	[CACHE_COMPILED] = { "compiled", "compiled", { NULL }, "locks/tidy" },
 };
 
 /* ---- listing */

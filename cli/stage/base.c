@@ -486,7 +486,7 @@ int toolchain_run(struct build *build, const struct stage *stage, const struct s
 
 static const struct kit {
 	const char *containerfile; /* below containers/debian */
-	const char *recipes[4];    /* up to a NULL */
+	const char *recipes[5];    /* up to a NULL */
 	bool with_runtime;         /* programs of the runtime base go into it */
 } kits[DRIVER_COUNT] = {
 	[DRIVER_NVIDIA] = {
@@ -495,7 +495,7 @@ static const struct kit {
 	},
 	[DRIVER_OFED] = {
 		.containerfile = "Containerfile.nic-kit",
-		.recipes = { "lib.sh", "ofed.sh" },
+		.recipes = { "lib.sh", "ofed.sh", "ofed-tree.sh", "feature-tests" },
 		.with_runtime = true,
 	},
 };

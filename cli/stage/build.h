@@ -47,8 +47,9 @@ struct build_options {
 	struct sign_password_source sign_password;
 	struct strv kernel_from; /* kernels/local/local.h */
 	unsigned int jobs;
-	bool sources_image; /* the images also carry what compiles their modules on a node */
-	bool force;         /* go on where lint found an error, and where modules will not load */
+	bool sources_image;    /* the images also carry what compiles their modules on a node */
+	bool verify_configure; /* OFED's configure once more, by the kernel's own build */
+	bool force; /* go on where lint found an error, and where modules will not load */
 };
 
 /* ---- build_options.c */
@@ -78,7 +79,8 @@ enum stage_id {
 	STAGE_NVIDIA_CORE,  /* what of an open-gpu-kernel-modules tree is of no kernel, compiled */
 	STAGE_KIT,     /* the toolchain with source and recipes: a --sources-image starts from it */
 	STAGE_NIC_KIT, /* likewise, of the NIC image */
-	STAGE_USERSPACE, /* nvidia-smi, libcuda, firmware …; before minutes of compiling */
+	STAGE_USERSPACE,       /* nvidia-smi, libcuda, firmware …; before minutes of compiling */
+	STAGE_OFED_CONFIGURED, /* what its configure says of the kernel: half of its minutes */
 	STAGE_OFED,
 	STAGE_NVIDIA,
 	STAGE_GDRCOPY,

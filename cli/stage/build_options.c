@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/stage/build.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #include "cli/commands.h"
 #include "cli/image/place.h"
+#include "cli/limits.h"
+#include "common/fs.h"
 
 static int take_kernel(void *target, const char *argument, struct error *error)
 {
@@ -132,8 +135,11 @@ static const struct option_row rows[] = {
 	BUILD_OPTION("force", NULL, OPTION_FLAG, force,
 		"go on where slipway lint finds an error, and make images of modules that\n"
 		"will not load, or without a userspace: their labels say so"),
+	BUILD_OPTION("verify-configure", NULL, OPTION_FLAG, verify_configure,
+		"runs OFED's configure by the kernel's own build, too, and compares: minutes"),
 	BUILD_OPTION("jobs", "N", OPTION_JOBS, jobs,
-		"compile jobs at once [the processors of this machine]"),
+		"compile jobs at once [the processors of this machine, fewer where its memory\n"
+		"does not go so far]"),
 	BUILD_OPTION("output", "WHERE", OPTION_TEXT, output,
 		"DIR, containers-storage: or oci-archive:FILE, which is FILE.nic and\n"
 		"FILE.gpu where both are built [containers-storage:]"),
@@ -169,12 +175,15 @@ const struct option_table build_options = {
 bool build_options_start(char **argv, struct build_options *ret, int *ret_code)
 {
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	_cleanup_close_ int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct build_limits limits;
 
+	build_limits_find(root_fd, processors > 0 ? (unsigned int) processors : 1, 0, &limits);
 	*ret = (struct build_options){
 		.sources[DRIVER_NVIDIA] = "debian",
 		.output = OUTPUT_STORAGE,
 		.sign_password.fd = -1,
-		.jobs = processors > 0 ? (unsigned int) processors : 1,
+		.jobs = limits.jobs,
 	};
 	return options_start(&build_options, argv, ret, ret_code);
 }

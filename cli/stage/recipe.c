@@ -91,6 +91,32 @@ static int explain_failure(const struct build *build, const struct recipe *recip
 		place ? place : "", message, log, work, buildlog_hint(&found));
 }
 
+static void recipe_environment(
+	const struct build *build, const struct recipe *recipe, struct strv *ret)
+{
+	xstrv_pushf(ret, "SLIPWAY_KREL=%s", build->kernel.lock.krel);
+	xstrv_push(ret, "SLIPWAY_ARCH=" RECIPE_MACHINE);
+	xstrv_push(ret, "SLIPWAY_KERNEL=/slipway/kernel");
+	xstrv_push(ret, "SLIPWAY_SOURCE=" SOURCE);
+	xstrv_pushf(ret, "SLIPWAY_OFED=%s", recipe->ofed ? "/slipway/ofed" : "");
+	xstrv_pushf(ret, "SLIPWAY_NVIDIA=%s", recipe->nvidia ? "/slipway/nvidia" : "");
+	xstrv_pushf(ret, "SLIPWAY_CONFIGURED=%s", recipe->configured ? "/slipway/configured" : "");
+	xstrv_pushf(
+		ret, "SLIPWAY_VERIFY_CONFIGURE=%s", build->options.verify_configure ? "yes" : "");
+	xstrv_push(ret, "SLIPWAY_PATCHES=/slipway/patches");
+	xstrv_push(ret, "SLIPWAY_OUTPUT=/slipway/output");
+	xstrv_push(ret, "SLIPWAY_WORK=/slipway/work");
+	xstrv_pushf(ret, "SLIPWAY_CC=%s", build->kernel.record.compiler.name);
+	xstrv_pushf(ret, "SLIPWAY_JOBS=%u", build->options.jobs);
+	if (build->modules != NVIDIA_NONE)
+		xstrv_pushf(
+			ret, "SLIPWAY_KERNEL_MODULE_TYPE=%s", build->options.kernel_module_type);
+	xstrv_push(ret, "CCACHE_DIR=/slipway/ccache");
+	xstrv_push(ret, "CCACHE_MAXSIZE=4G");
+	/* An image of the same key has the same compiler: its time says less. */
+	xstrv_pushf(ret, "CCACHE_COMPILERCHECK=string:%s", build->outputs[STAGE_TOOLCHAIN].key);
+}
+
 int recipe_run(struct build *build, const struct recipe *recipe, const struct stage_place *place,
 	struct error *error)
 {
@@ -106,7 +132,8 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 	_cleanup_free_ char *work = NULL;
 	_cleanup_free_ char *empty = NULL;
 	_cleanup_free_ char *kept = NULL;
-	struct buildah_mount mounts[8] = { 0 };
+	_cleanup_free_ char *compiled = NULL;
+	struct buildah_mount mounts[10] = { 0 };
 	size_t count = 0;
 	int r;
 
@@ -116,6 +143,8 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 	/* Stands for the patches where a source has none. */
 	if (r == 0)
 		r = cache_new_folder(&context->cache, "empty", &empty);
+	if (r == 0)
+		r = cache_compiled_folder(&context->cache, &compiled);
 	if (r < 0)
 		return error_set_errno(error, r, "recipe %s", recipe->name);
 	r = stage_buildah(build, place, &buildah, error);
@@ -129,25 +158,16 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 		"/slipway/patches", false };
 	mounts[count++] = (struct buildah_mount){ place->folder, "/slipway/output", true };
 	mounts[count++] = (struct buildah_mount){ work, "/slipway/work", true };
+	mounts[count++] = (struct buildah_mount){ compiled, "/slipway/ccache", true };
 	if (recipe->ofed)
 		mounts[count++] = (struct buildah_mount){ recipe->ofed, "/slipway/ofed", false };
 	if (recipe->nvidia)
 		mounts[count++] =
 			(struct buildah_mount){ recipe->nvidia, "/slipway/nvidia", false };
-	xstrv_pushf(&environment, "SLIPWAY_KREL=%s", build->kernel.lock.krel);
-	xstrv_push(&environment, "SLIPWAY_ARCH=" RECIPE_MACHINE);
-	xstrv_push(&environment, "SLIPWAY_KERNEL=/slipway/kernel");
-	xstrv_push(&environment, "SLIPWAY_SOURCE=" SOURCE);
-	xstrv_pushf(&environment, "SLIPWAY_OFED=%s", recipe->ofed ? "/slipway/ofed" : "");
-	xstrv_pushf(&environment, "SLIPWAY_NVIDIA=%s", recipe->nvidia ? "/slipway/nvidia" : "");
-	xstrv_push(&environment, "SLIPWAY_PATCHES=/slipway/patches");
-	xstrv_push(&environment, "SLIPWAY_OUTPUT=/slipway/output");
-	xstrv_push(&environment, "SLIPWAY_WORK=/slipway/work");
-	xstrv_pushf(&environment, "SLIPWAY_CC=%s", build->kernel.record.compiler.name);
-	xstrv_pushf(&environment, "SLIPWAY_JOBS=%u", build->options.jobs);
-	if (build->modules != NVIDIA_NONE)
-		xstrv_pushf(&environment, "SLIPWAY_KERNEL_MODULE_TYPE=%s",
-			build->options.kernel_module_type);
+	if (recipe->configured)
+		mounts[count++] =
+			(struct buildah_mount){ recipe->configured, "/slipway/configured", false };
+	recipe_environment(build, recipe, &environment);
 	r = buildah_run(&buildah, image, recipe->name, mounts, count, &environment, program, error);
 	if (process_was_interrupted(r))
 		return error_set(

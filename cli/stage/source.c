@@ -25,6 +25,7 @@ const struct source_kind source_kinds[DRIVER_COUNT] = {
 		SOURCE_KIND("ofed", OFED),
 		.package_word = "reference",
 		.purpose = LOCK_OFED_SOURCE,
+		.recipe_part = "ofed-tree.sh",
 		.input = "nic",
 	},
 	[DRIVER_NVIDIA] = {
@@ -482,9 +483,38 @@ int set_run(struct build *build, const struct stage *stage, const struct stage_p
 	if (r < 0)
 		return r;
 	recipe.source = source;
+	if (stage->driver == DRIVER_OFED)
+		recipe.configured = stage_output(build, STAGE_OFED_CONFIGURED);
 	if (kind->bound_to == STAGE_OFED && build_has(build, DRIVER_OFED))
 		recipe.ofed = stage_output(build, STAGE_OFED);
 	if (kind->bound_to == STAGE_NVIDIA)
 		recipe.nvidia = stage_output(build, STAGE_NVIDIA);
+	return recipe_run(build, &recipe, place, error);
+}
+
+/* ---- what OFED's configure says of the kernel: a compile that fails does not ask it again */
+
+void configured_key(const struct stage *stage, struct key *key)
+{
+	key_text(key, key->build->kernel.lock.krel);
+	key_data(key, "containers/recipes/ofed-configure.sh");
+	key_data(key, "containers/recipes/lib.sh");
+	key_data(key, "containers/recipes/ofed-tree.sh");
+	key_data(key, "containers/recipes/feature-tests");
+	if (key->build->options.verify_configure)
+		key_text(key, "verified");
+	source_tree_key(key, stage->driver);
+}
+
+int configured_run(struct build *build, const struct stage *stage, const struct stage_place *place,
+	struct error *error)
+{
+	struct recipe recipe = { .name = "ofed-configure" };
+	_cleanup_free_ char *source = NULL;
+	int r = source_tree(build, stage->driver, &source, error);
+
+	if (r < 0)
+		return r;
+	recipe.source = source;
 	return recipe_run(build, &recipe, place, error);
 }

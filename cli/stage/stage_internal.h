@@ -49,10 +49,10 @@ struct stage {
 
 stage_applies_function core_applies, kit_applies, set_applies, sign_applies, source_applies,
 	userspace_applies;
-stage_key_function base_key, core_key, image_key, init_key, kit_key, proof_key, set_key, sign_key,
-	source_key, toolchain_key, userspace_key;
-stage_run_function base_run, core_run, image_run, init_run, kit_run, proof_run, set_run, sign_run,
-	source_run, toolchain_run, userspace_run;
+stage_key_function base_key, configured_key, core_key, image_key, init_key, kit_key, proof_key,
+	set_key, sign_key, source_key, toolchain_key, userspace_key;
+stage_run_function base_run, configured_run, core_run, image_run, init_run, kit_run, proof_run,
+	set_run, sign_run, source_run, toolchain_run, userspace_run;
 
 bool stage_applies(const struct build *build, enum stage_id id);
 /* The stage's output folder, or that of the one that stands for it. */
@@ -120,10 +120,11 @@ int ofed_source_unpack(struct build *build, const char *archive, const char *fol
 #define RECIPE_MACHINE "x86_64" /* as uname -m has it: what all recipes compile for */
 
 struct recipe {
-	const char *name;   /* of containers/recipes/<name>.sh and containers/patches/<name> */
-	const char *source; /* absolute, as the module sets */
-	const char *ofed;   /* the OFED module set, or NULL */
-	const char *nvidia; /* NVIDIA's, or NULL */
+	const char *name;       /* of containers/recipes/<name>.sh and containers/patches/<name> */
+	const char *source;     /* absolute, as the module sets */
+	const char *ofed;       /* the OFED module set, or NULL */
+	const char *nvidia;     /* NVIDIA's, or NULL */
+	const char *configured; /* what OFED's configure made, or NULL */
 };
 int recipe_run(struct build *build, const struct recipe *recipe, const struct stage_place *place,
 	struct error *error) _must_check_;

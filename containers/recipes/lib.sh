@@ -23,6 +23,12 @@ require_inputs() {
     export LC_ALL=C.UTF-8 TZ=UTC KBUILD_BUILD_USER=slipway KBUILD_BUILD_HOST=slipway KBUILD_BUILD_TIMESTAMP=@0
 }
 
+# What was compiled before with the same command, headers and compiler comes from $CCACHE_DIR, where there is one. Not for
+# feature tests: what they are about is what the compiler says.
+use_ccache() {
+    [[ ! -d ${CCACHE_DIR:-} || ! -d /usr/lib/ccache ]] || PATH=/usr/lib/ccache:$PATH
+}
+
 # Sets kernel_build and kernel_source, the two folders of the kernel tree.
 require_kernel_tree() {
     kernel_build=$SLIPWAY_KERNEL/lib/modules/$SLIPWAY_KREL/build

@@ -54,6 +54,7 @@ bind_ofed() {
 }
 
 compile_modules() {
+    use_ccache
     step "compile with $SLIPWAY_CC, $SLIPWAY_JOBS at a time"
     # SYSSRC and SYSOUT by their real paths: the tree below lib/modules is links.
     # The compiler is chosen by what the kernel says of itself, and kernels for real time come here only by --force:

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/node_build/node_build_internal.h"
+#include "cli/limits.h"
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/fs.h"

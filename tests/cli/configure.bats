@@ -1,0 +1,143 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# How the recipe of OFED runs its configure: the quick way (containers/recipes/feature-tests) has to give what the kernel's
+# own build gives. Kernel, kbuild and OFED are doubles, the compiler is real.
+
+load helpers
+
+setup() {
+    krel=6.1.0-1-amd64
+    recipes=$BATS_TEST_DIRNAME/../../containers/recipes
+    kernel=$BATS_TEST_TMPDIR/kernel/lib/modules/$krel/build
+    source=$BATS_TEST_TMPDIR/source
+    make_kernel
+    make_source
+}
+
+# Its build does what kbuild does of a test: compiles with a command that it notes, in its own folder and environment.
+make_kernel() {
+    mkdir -p "$kernel"/include/{linux,generated}
+    echo "#define UTS_RELEASE \"$krel\"" >"$kernel/include/generated/utsrelease.h"
+    touch "$kernel/Module.symvers" "$kernel/.config"
+    {
+        echo '#define CORE 1'
+        for ((i = 0; i < 40; i += 2)); do echo "void core_$i(void);"; done
+    } >"$kernel/include/linux/kernel.h"
+    {
+        echo 'struct list {'
+        for ((i = 0; i < 40; i += 3)); do echo "int member_$i;"; done
+        printf '#ifdef MEMBER\nint MEMBER;\n#endif\n};\n'
+    } >"$kernel/include/linux/list.h"
+    for ((i = 0; i < 40; i += 5)); do echo "static inline int deep_$i(int a) { return a; }"; done >"$kernel/include/linux/deep.h"
+    echo '#error "not for this kernel"' >"$kernel/include/linux/error.h"
+    # A word of configure's own that a header asks for.
+    printf '#ifdef HAVE_EXPORTED\nvoid seen(void);\n#endif\n' >"$kernel/include/linux/seen.h"
+    cat >"$kernel/Makefile" <<'END'
+FLAGS := -Iinclude -O2 -g -Wall -Werror=implicit-function-declaration
+export EXPORTED_BY_KBUILD := 1
+modules:
+	@echo $(M) >>made
+	$(CC) -Wp,-MMD,$(M)/.conftest.o.d $(FLAGS) -c -o $(M)/conftest.o $(M)/conftest.c
+	@echo 'cmd_$(M)/conftest.o := $(CC) $(FLAGS) -c -o $(M)/conftest.o $(M)/conftest.c ; ./objtool $(M)/conftest.o' >$(M)/.conftest.o.cmd
+	./objtool $(M)/conftest.o
+	@if [ -n "$(LIE)" ] && grep -q "$(LIE)" $(M)/conftest.c; then rm $(M)/conftest.o; fi
+	@echo 'ERROR: modpost: missing MODULE_LICENSE()' >&2; false
+END
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\n[ -n "$EXPORTED_BY_KBUILD" ] || rm "$1"\n' >"$kernel/objtool"
+    chmod +x "$kernel/objtool"
+}
+
+make_source() {
+    mkdir -p "$source/compat/build"
+    cp "$BATS_TEST_DIRNAME/configure/configure" "$source/"
+    cp "$BATS_TEST_DIRNAME/configure/tests" "$source/compat/"
+    touch "$source/compat/configure.ac"
+    mkdir "$source/compat/config"
+    echo 'MLNX_BG_LB_LINUX_TRY_COMPILE([' >"$source/compat/config/rdma.m4"
+    install -m 755 /dev/null "$source/compat/configure"
+    # shellcheck disable=SC2016
+    printf 'include $(MLNX_LINUX_CONFIG)\ninclude Makefile\n' >"$source/compat/build/Makefile"
+    echo 'install_modules:' >"$source/makefile"
+    echo 'obj-m += a.o' >"$source/Makefile"
+}
+
+# configured NAME [NAME=VALUE…]: the recipe, with its work and its output in folders of that name.
+configured() {
+    local name=$1
+    shift
+    mkdir -p "$BATS_TEST_TMPDIR/$name"/{work,output}
+    rm -f "$kernel/made"
+    env SLIPWAY_KREL="$krel" SLIPWAY_ARCH=x86_64 SLIPWAY_KERNEL="$BATS_TEST_TMPDIR/kernel" SLIPWAY_SOURCE="$source" \
+        SLIPWAY_OUTPUT="$BATS_TEST_TMPDIR/$name/output" SLIPWAY_WORK="$BATS_TEST_TMPDIR/$name/work" SLIPWAY_CC=gcc \
+        SLIPWAY_JOBS=2 "$@" "$recipes/ofed-configure.sh" >"$BATS_TEST_TMPDIR/$name/log" 2>&1 || {
+        echo "status $?"
+        cat "$BATS_TEST_TMPDIR/$name/log"
+        return 1
+    }
+}
+
+# answers NAME: what that configure found.
+answers() { cat "$BATS_TEST_TMPDIR/$1/output/tree/compat/config.h"; }
+
+# by_kbuild NAME…: how it is without feature-tests, whose compiler is not called gcc here.
+by_kbuild() {
+    mkdir -p "$BATS_TEST_TMPDIR/bin"
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\nexec gcc "$@"\n' >"$BATS_TEST_TMPDIR/bin/cc-of-kernel"
+    chmod +x "$BATS_TEST_TMPDIR/bin/cc-of-kernel"
+    configured "$1" PATH="$BATS_TEST_TMPDIR/bin:$PATH" SLIPWAY_CC=cc-of-kernel "${@:2}"
+}
+
+@test "the quick way finds what the kernel's own build finds" {
+    configured quick
+    cp "$kernel/made" "$BATS_TEST_TMPDIR/made"
+    by_kbuild slow
+    grep 'feature tests' "$BATS_TEST_TMPDIR/quick/log"
+    ! grep 'feature tests' "$BATS_TEST_TMPDIR/slow/log" || false
+    [[ $(answers slow) == *HAVE_CORE_2\ * && $(answers slow) != *HAVE_CORE_1\ * ]]
+    # Nothing of the quick way is left.
+    diff -r "$BATS_TEST_TMPDIR"/{quick,slow}/output
+    [[ -z $(pgrep -f "$BATS_TEST_TMPDIR") ]]
+    for name in HAVE_OPEN HAVE_SEEN HAVE_BLOCK HAVE_DIRECTIVE HAVE_SYMBOL HAVE_QUOTED HAVE_FILE; do
+        answers quick | grep -q " $name "
+    done
+    for name in HAVE_WARNING HAVE_ABSENT HAVE_ERROR HAVE_BACK_END HAVE_ATTRIBUTE; do
+        ! answers quick | grep -q " $name " || false
+    done
+    (($(wc -l <"$kernel/made") > 70))
+    (($(wc -l <"$BATS_TEST_TMPDIR/made") < 20))
+}
+
+@test "what is unusual is left to the kernel's own build" {
+    sed -i '/^for/,/^done/d' "$source/compat/tests"
+    configured quick
+    # No header, EXPORT_SYMBOL, a header in quotes, __FILE__, a comment that goes on.
+    grep 'feature tests: 13, .* 5 by the kernel.s own build' "$BATS_TEST_TMPDIR/quick/log"
+}
+
+@test "an answer that is not the kernel's own build's: all is asked anew without the quick way" {
+    configured quick LIE=core_
+    cat "$BATS_TEST_TMPDIR/quick/log"
+    grep -q 'warning: configure could not be run the quick way' "$BATS_TEST_TMPDIR/quick/log"
+    by_kbuild slow LIE=core_
+    diff <(answers quick) <(answers slow)
+    ! answers quick | grep HAVE_CORE_ || false
+}
+
+@test "--verify-configure compares with the kernel's own build, and names the lines that differ" {
+    configured quick SLIPWAY_VERIFY_CONFIGURE=yes
+    grep -q "configure's answers are those of the kernel's own build" "$BATS_TEST_TMPDIR/quick/log"
+    # One test in 128 is asked both ways: this is none of them.
+    ! configured other SLIPWAY_VERIFY_CONFIGURE=yes LIE='ifdef CORE' || false
+    grep -q '^-#define HAVE_BLOCK 1$' "$BATS_TEST_TMPDIR/other/log"
+    grep -q 'the quick configure made another compat/config.h' "$BATS_TEST_TMPDIR/other/log"
+}
+
+@test "an OFED whose configure asks in another way is configured as before" {
+    echo 'MLNX_RDMA_TEST_CASE(' >"$source/compat/config/rdma.m4"
+    configured other
+    ! grep 'feature tests' "$BATS_TEST_TMPDIR/other/log" || false
+    answers other | grep -q HAVE_CORE_2
+}
