@@ -71,7 +71,7 @@ configured() {
     rm -f "$kernel/made"
     env SLIPWAY_KREL="$krel" SLIPWAY_ARCH=x86_64 SLIPWAY_KERNEL="$BATS_TEST_TMPDIR/kernel" SLIPWAY_SOURCE="$source" \
         SLIPWAY_OUTPUT="$BATS_TEST_TMPDIR/$name/output" SLIPWAY_WORK="$BATS_TEST_TMPDIR/$name/work" SLIPWAY_CC=gcc \
-        SLIPWAY_JOBS=2 "$@" "$recipes/ofed-configure.sh" >"$BATS_TEST_TMPDIR/$name/log" 2>&1 || {
+        SLIPWAY_JOBS=2 "$@" timeout 120 "$recipes/ofed-configure.sh" >"$BATS_TEST_TMPDIR/$name/log" 2>&1 || {
         echo "status $?"
         cat "$BATS_TEST_TMPDIR/$name/log"
         return 1
@@ -124,6 +124,29 @@ by_kbuild() {
     by_kbuild slow LIE=core_
     diff <(answers quick) <(answers slow)
     ! answers quick | grep HAVE_CORE_ || false
+}
+
+@test "a configure that ends while its tests wait does not keep the build" {
+    # shellcheck disable=SC2016
+    sed -i '0,/^wait$/s//[[ ! ${FEATURE_TESTS_FOLDER:-} ]] || exit 1\n&/' "$source/compat/tests"
+    configured quick
+    grep -q 'feature tests: ' "$BATS_TEST_TMPDIR/quick/log"
+    grep -q 'warning: configure could not be run the quick way' "$BATS_TEST_TMPDIR/quick/log"
+    [[ -z $(pgrep -f "$BATS_TEST_TMPDIR") ]]
+    answers quick | grep -q HAVE_CORE_2
+}
+
+@test "where the quick way fails, its configure has ended before the next begins" {
+    # The server may not poll as many tests any more.
+    # shellcheck disable=SC2016
+    sed -i '0,/^wait$/s//[[ ! ${FEATURE_TESTS_FOLDER:-} ]] || prlimit --pid $PPID --nofile=6\n&/' "$source/compat/tests"
+    # shellcheck disable=SC2016
+    echo '[[ ! ${FEATURE_TESTS_FOLDER:-} ]] || touch "$LINUX_OBJ/ended"' >>"$source/compat/tests"
+    configured quick
+    grep -q 'feature-tests: poll: Invalid argument' "$BATS_TEST_TMPDIR/quick/log"
+    grep -q 'warning: configure could not be run the quick way' "$BATS_TEST_TMPDIR/quick/log"
+    [[ ! -e $kernel/ended && -z $(pgrep -f "$BATS_TEST_TMPDIR") ]]
+    answers quick | grep -q HAVE_CORE_2
 }
 
 @test "--verify-configure compares with the kernel's own build, and names the lines that differ" {

@@ -705,6 +705,9 @@ struct test {
 };
 
 struct server {
+	pid_t pid;
+	pid_t configure; /* and its process group; 0: not started */
+	int listener;
 	const char *folder;
 	char *library;
 	unsigned int jobs;
@@ -1351,11 +1354,11 @@ static int listen_at(const char *folder)
 	return fd;
 }
 
-static void on_listener(struct server *server, int listener)
+static void on_listener(struct server *server)
 {
 	int fd;
 
-	while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+	while ((fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
 		struct test *test = allocate(1, sizeof(*test));
 
 		test->fd = fd;
@@ -1365,8 +1368,7 @@ static void on_listener(struct server *server, int listener)
 }
 
 /* One round: waits for whatever can happen, and does what follows. False once configure ended. */
-static bool serve_once(
-	struct server *server, int listener, int children, pid_t configure, int *ret_status)
+static bool serve_once(struct server *server, int children, int *ret_status)
 {
 	size_t tests = server->test_count;
 	size_t nodes = server->node_count;
@@ -1375,7 +1377,7 @@ static bool serve_once(
 	struct signalfd_siginfo info;
 	bool goes_on = true;
 
-	fds[0] = (struct pollfd){ .fd = listener, .events = POLLIN };
+	fds[0] = (struct pollfd){ .fd = server->listener, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = children, .events = POLLIN };
 	for (size_t i = 0; i < nodes; i++)
 		fds[2 + i] = (struct pollfd){ .fd = server->nodes[i]->fd, .events = POLLIN };
@@ -1392,28 +1394,69 @@ static bool serve_once(
 		if (fds[2 + nodes + i].revents)
 			on_client(server, polled[i]);
 	if (fds[0].revents)
-		on_listener(server, listener);
+		on_listener(server);
 	if (fds[1].revents) {
 		pid_t pid;
 		int status;
 
 		(void) !read(children, &info, sizeof(info));
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-			if (pid == configure) {
+			if (pid == server->configure) {
 				*ret_status = status;
 				goes_on = false;
 			}
 	}
-	while (server->running < server->jobs && start_one(server))
+	while (goes_on && server->running < server->jobs && start_one(server))
 		;
 	free(polled);
 	free(fds);
 	return goes_on;
 }
 
-static int server_main(char **argv)
+/*
+ * By exit(), however the server ends: what configure has begun ends first, for the caller may
+ * remove its tree and run it again. Compilers end with their sockets; a test that is in no group of
+ * configure's goes on by the real make.
+ */
+static void end_server(int status __attribute__((unused)), void *argument)
+{
+	const struct server *server = argument;
+
+	/* A child that could not become the program it was to be. */
+	if (getpid() != server->pid)
+		return;
+	if (server->configure > 0)
+		(void) kill(-server->configure, SIGKILL);
+	close(server->listener);
+	for (size_t i = 0; i < server->test_count; i++)
+		close(server->tests[i]->fd);
+	for (size_t i = 0; i < server->node_count; i++)
+		if (server->nodes[i]->fd >= 0)
+			close(server->nodes[i]->fd);
+	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+		;
+}
+
+static pid_t start_configure(char **argv, const sigset_t *blocked)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		fail("fork: %s", strerror(errno));
+	/* By both: it is a group before either goes on. */
+	(void) setpgid(pid, pid);
+	if (pid > 0)
+		return pid;
+	(void) sigprocmask(SIG_UNBLOCK, blocked, NULL);
+	(void) execvp(argv[0], argv);
+	fail("%s: %s", argv[0], strerror(errno));
+}
+
+static __attribute__((noreturn)) void server_main(char **argv)
 {
 	struct server server = {
+		.pid = getpid(),
+		.listener = listen_at(argv[1]),
 		.folder = argv[1],
 		.jobs = (unsigned int) strtoul(argv[2], NULL, 10),
 	};
@@ -1423,10 +1466,8 @@ static int server_main(char **argv)
 	const char *own_path = getenv("PATH");
 	char *path;
 	sigset_t signals;
-	int listener = listen_at(server.folder);
 	int children;
 	int status;
-	pid_t configure;
 
 	if (!own_path)
 		fail("PATH is not set");
@@ -1443,34 +1484,22 @@ static int server_main(char **argv)
 	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
 	(void) sigemptyset(&signals);
 	(void) sigaddset(&signals, SIGCHLD);
-	configure = fork();
-	if (configure == 0) {
-		(void) setpgid(0, 0);
-		(void) execvp(argv[3], argv + 3);
-		fail("%s: %s", argv[3], strerror(errno));
-	}
-	if (configure < 0)
-		fail("fork: %s", strerror(errno));
 	(void) sigprocmask(SIG_BLOCK, &signals, NULL);
 	children = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (children < 0)
 		fail("signalfd: %s", strerror(errno));
-	while (serve_once(&server, listener, children, configure, &status))
+	if (on_exit(end_server, &server) != 0)
+		fail("no memory");
+	server.configure = start_configure(argv + 3, &signals);
+	while (serve_once(&server, children, &status))
 		if (server.differs) {
-			(void) kill(-configure, SIGKILL);
 			(void) printf("%s\n", server.differs);
-			return EXIT_DIFFERS;
+			exit(EXIT_DIFFERS);
 		}
-	/* No compiler outlives configure. */
-	for (size_t i = 0; i < server.node_count; i++)
-		if (server.nodes[i]->fd >= 0)
-			close(server.nodes[i]->fd);
-	while (waitpid(-1, NULL, 0) > 0)
-		;
 	(void) printf("feature tests: %u, %u compilers; %u by the kernel's own build, %u "
 		      "both ways\n",
 		server.asked, server.started, server.by_make, server.both_ways);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+	exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
 int main(int argc, char **argv)
@@ -1483,5 +1512,5 @@ int main(int argc, char **argv)
 		return make_main(argv, argc);
 	if (argc < 4)
 		fail("usage: feature-tests FOLDER JOBS COMMAND…");
-	return server_main(argv);
+	server_main(argv);
 }
