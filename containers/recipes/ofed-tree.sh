@@ -40,7 +40,7 @@ ask_for_flags() {
         if [[ $flag =~ ^--[a-z0-9][A-Za-z0-9_-]*(=.*)?$ ]] && knows_option "${flag%%=*}"; then
             options+=("$flag")
         else
-            step "$flag is no option of this source's configure: passed over"
+            step "$flag is no option of this source's configure: skipped"
         fi
     done
 }
@@ -71,12 +71,8 @@ run_configure() {
         --modules-dir="/lib/modules/$SLIPWAY_KREL/updates" --with-njobs="$tests" "${options[@]}")
 }
 
-# Compiles what answers the feature tests without kbuild. It is for gcc: clang does not stop where it opens a file, and says
-# less of a function in a file that is included. And for tests that wait for one another in a shell: OFED 25 asks all of
-# them in one run of make, which takes the number of tests for one of compilers.
+# What answers the feature tests without kbuild.
 make_tools() {
-    [[ $SLIPWAY_CC == gcc* && ! ${compiler[1]:-} ]] || return 1
-    grep -qs MLNX_BG_LB_LINUX_TRY_COMPILE "$tree/compat/config/rdma.m4" || return 1
     local source=${BASH_SOURCE[0]%/*}/feature-tests flags=(-std=c11 -D_GNU_SOURCE -O2)
     rm -rf "$tools"
     mkdir -p "$tools"
@@ -84,41 +80,54 @@ make_tools() {
         gcc "${flags[@]}" -shared -fPIC -o "$tools/cc1-fork.so" "$source/cc1-fork.c"
 }
 
-
-# The same by kbuild, for --verify-configure.
+# The same by kbuild, for --verify-configure: where they differ, kbuild's tree is the one that stays.
 verify_configured() {
-    local file quick=$SLIPWAY_WORK/quick
+    local file same=yes quick=$SLIPWAY_WORK/quick
     mkdir -p "$quick"
-    cp "$tree/compat/config.h" "$tree/configure.mk.kernel" "$quick/"
+    cp "$tree/compat/config.h" "$tree/configure.mk.kernel" "$quick/" || :
     copy_tree
     step "configure for $SLIPWAY_KREL by the kernel's own build, for comparison"
     run_configure "$SLIPWAY_JOBS"
     for file in compat/config.h configure.mk.kernel; do
-        diff -u --label "$file, quickly" --label "$file, by kbuild" "$quick/${file##*/}" "$tree/$file" ||
-            die "the quick configure made another $file: the lines above differ; report them with the OFED and the kernel"
+        diff -u --label "$file, quickly" --label "$file, by kbuild" "$quick/${file##*/}" "$tree/$file" && continue
+        same=''
+        step "warning: the quick configure made another $file (the log has the lines): the kernel's own is used; please report the lines with the OFED and the kernel"
     done
-    step "configure's answers are those of the kernel's own build"
+    [[ ! $same ]] || step "configure's answers are those of the kernel's own build"
 }
 
+# The quick way is for gcc: clang does not stop where it opens a file, and says less of a function in a file that is
+# included. And for tests that wait for one another in a shell: OFED 25 asks all of them in one run of make, which takes
+# the number of tests for one of compilers. A test that waits is three processes and 1 MB; the more of them wait, the
+# more have a compiler in common.
 configure_tree() {
-    local quick='' tests_at_once=$((SLIPWAY_JOBS < 4 ? 100 * SLIPWAY_JOBS : 400))
+    local by_kbuild='' tests_at_once=$((SLIPWAY_JOBS < 4 ? 100 * SLIPWAY_JOBS : 400))
     step "configure for $SLIPWAY_KREL"
-    # A test that waits is three processes and 1 MB; the more of them wait, the more have a compiler in common.
-    if make_tools; then
-        if run_configure "$tests_at_once" "$tools/feature-tests" "$tools" "$SLIPWAY_JOBS"; then
-            quick=yes
+    if [[ $SLIPWAY_CC != gcc* || ${compiler[1]:-} ]]; then
+        by_kbuild="the quick way is for gcc"
+    elif ! grep -qs MLNX_BG_LB_LINUX_TRY_COMPILE "$tree/compat/config/rdma.m4"; then
+        by_kbuild="this OFED's configure has no tests for the quick way"
+    elif ! make_tools; then
+        by_kbuild="the quick way's programs could not be compiled"
+        step "warning: $by_kbuild by gcc (see the log above): configure runs by kbuild alone, which takes minutes"
+    elif ! run_configure "$tests_at_once" "$tools/feature-tests" "$tools" "$SLIPWAY_JOBS"; then
+        by_kbuild="the quick way failed"
+        copy_tree
+        step "warning: configure could not be run the quick way (see the log above): it runs once more, by kbuild alone"
+    fi
+    [[ ! $by_kbuild ]] || run_configure "$SLIPWAY_JOBS"
+    if [[ ${SLIPWAY_VERIFY_CONFIGURE:-} ]]; then
+        if [[ $by_kbuild ]]; then
+            step "nothing to compare: configure ran by kbuild alone: $by_kbuild"
         else
-            copy_tree
-            step "warning: configure could not be run the quick way (see the log above): it runs once more, by kbuild alone"
+            verify_configured
         fi
     fi
-    [[ $quick ]] || run_configure "$SLIPWAY_JOBS"
     [[ -f $tree/configure.mk.kernel && -f $tree/compat/config.h ]] ||
         die "configure ended well but wrote no configure.mk.kernel or no compat/config.h: see the log above"
     # A feature test that cannot compile anything says "no" and nothing else: only the sum of them shows it.
     [[ ! -f $tree/compat/configure.ac ]] || grep -q '^#define HAVE_' "$tree/compat/config.h" ||
         die "no feature test of configure succeeded: the kernel tree or the compiler is broken, see $tree/compat/config.log"
-    [[ ! $quick || ! ${SLIPWAY_VERIFY_CONFIGURE:-} ]] || verify_configured
 }
 
 # To $1, all that configure wrote: in "tree" what is new or changed, in "removed" what is gone.

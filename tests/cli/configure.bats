@@ -149,18 +149,35 @@ by_kbuild() {
     answers quick | grep -q HAVE_CORE_2
 }
 
-@test "--verify-configure compares with the kernel's own build, and names the lines that differ" {
+@test "the quick way's programs do not compile: a warning, and kbuild alone" {
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\ncase "$*" in *feature-tests.c*) echo "no such header"; exit 1; esac\nexec /usr/bin/gcc "$@"\n' \
+        >"$BATS_TEST_TMPDIR/gcc"
+    chmod +x "$BATS_TEST_TMPDIR/gcc"
+    configured slow PATH="$BATS_TEST_TMPDIR:$PATH" SLIPWAY_VERIFY_CONFIGURE=yes
+    grep -A 1 '^no such header$' "$BATS_TEST_TMPDIR/slow/log" |
+        grep "==> warning: the quick way's programs could not be compiled"
+    grep -q "==> nothing to compare: .* could not be compiled" "$BATS_TEST_TMPDIR/slow/log"
+    answers slow | grep -q HAVE_CORE_2
+}
+
+@test "--verify-configure compares with the kernel's own build, whose answers stay where they differ" {
     configured quick SLIPWAY_VERIFY_CONFIGURE=yes
     grep -q "configure's answers are those of the kernel's own build" "$BATS_TEST_TMPDIR/quick/log"
     # One test in 128 is asked both ways: this is none of them.
-    ! configured other SLIPWAY_VERIFY_CONFIGURE=yes LIE='ifdef CORE' || false
+    configured other SLIPWAY_VERIFY_CONFIGURE=yes LIE='ifdef CORE'
     grep -q '^-#define HAVE_BLOCK 1$' "$BATS_TEST_TMPDIR/other/log"
-    grep -q 'the quick configure made another compat/config.h' "$BATS_TEST_TMPDIR/other/log"
+    grep -q '==> warning: the quick configure made another compat/config.h' "$BATS_TEST_TMPDIR/other/log"
+    ! grep -q "answers are those" "$BATS_TEST_TMPDIR/other/log" || false
+    by_kbuild slow LIE='ifdef CORE' SLIPWAY_VERIFY_CONFIGURE=yes
+    grep -q '==> nothing to compare: .* for gcc' "$BATS_TEST_TMPDIR/slow/log"
+    diff -r "$BATS_TEST_TMPDIR"/{other,slow}/output
 }
 
 @test "an OFED whose configure asks in another way is configured as before" {
     echo 'MLNX_RDMA_TEST_CASE(' >"$source/compat/config/rdma.m4"
-    configured other
+    configured other SLIPWAY_VERIFY_CONFIGURE=yes
+    grep -q '==> nothing to compare: ' "$BATS_TEST_TMPDIR/other/log"
     ! grep 'feature tests' "$BATS_TEST_TMPDIR/other/log" || false
     answers other | grep -q HAVE_CORE_2
 }

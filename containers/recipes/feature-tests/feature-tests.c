@@ -662,8 +662,6 @@ static int make_main(char **argv, int count)
 		(void) unlink(client.object);
 		forget_server();
 		status = ask_make(&client, &real);
-	} else if (real.object && !fast.object) {
-		(void) write_file(client.object, "yes\n", 4);
 	}
 	if (answers_differ(&fast, &real)) {
 		char *text = text_of("Xa feature test is answered otherwise by the kernel's own "
@@ -1059,7 +1057,7 @@ static bool send_copy(
 
 /* Where too many are stopped (each is some 50 MB), the one that was not used for longest goes: one
  * that no test waits for, if there is one. */
-static void make_room(struct server *server, const struct node *keep)
+static void evict_node(struct server *server, const struct node *keep)
 {
 	struct node *oldest = NULL;
 	unsigned int stopped = 0;
@@ -1093,7 +1091,7 @@ static void start_node(struct server *server, struct node *node)
 	bool started = false;
 	int fds[2];
 
-	make_room(server, parent);
+	evict_node(server, parent);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
 		fail("socketpair: %s", strerror(errno));
 	if (parent) {
