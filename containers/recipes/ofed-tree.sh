@@ -76,7 +76,7 @@ make_tools() {
     local source=${BASH_SOURCE[0]%/*}/feature-tests flags=(-std=c11 -D_GNU_SOURCE -O2)
     rm -rf "$tools"
     mkdir -p "$tools"
-    gcc "${flags[@]}" -o "$tools/feature-tests" "$source/feature-tests.c" &&
+    gcc "${flags[@]}" -o "$tools/feature-tests" "$source"/{feature-tests,common,command,make,server}.c &&
         gcc "${flags[@]}" -shared -fPIC -o "$tools/cc1-fork.so" "$source/cc1-fork.c"
 }
 
