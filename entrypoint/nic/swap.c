@@ -235,7 +235,9 @@ int swap_unload_plan(
 	if (r < 0)
 		return r;
 	kill_point(undoing ? "swap:undo:peermem" : "swap:peermem");
-	return swap_unload(swap, &going, undoing, removed);
+	r = swap_unload(swap, &going, undoing, removed);
+	nic_network_keep_bonds(swap->nic);
+	return r;
 }
 
 /* ---- out */
