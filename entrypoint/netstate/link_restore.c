@@ -562,7 +562,7 @@ int links_restore(const struct run *run, struct error *error)
 	return 0;
 }
 
-void links_keep_bonds(const struct run *run)
+void links_restore_bond_macs(const struct run *run)
 {
 	_cleanup_(links_restore_free) struct links_restore restore = { .run = run };
 	struct error ignored;

@@ -60,7 +60,7 @@ bool netstate_can_restore(int root_fd, const char *path);
  * network manager that is faster than the restore asks for a lease with it. What fails is left to
  * the restore.
  */
-void netstate_keep_bonds(int root_fd, const char *path);
+void netstate_restore_bond_macs(int root_fd, const char *path);
 
 /*
  * Restores what the file says, PFs in parallel. 0 also when parts failed: @result counts and names

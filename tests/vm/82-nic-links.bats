@@ -303,7 +303,7 @@ mac=$(cat /sys/class/net/bond0/address)
 nettool save run/journal e1000e
 rmmod e1000e
 [ "$(cat /sys/class/net/bond0/address)" != "$mac" ] || fail "a bond keeps its MAC by itself: this test shows nothing"
-nettool keep-bonds run/journal e1000e
+nettool restore-bond-macs run/journal e1000e
 modprobe e1000e
 # As a network manager does that is faster than the restore.
 ip link set eth1 master bond0

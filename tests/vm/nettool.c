@@ -3,7 +3,7 @@
  * What the NIC role does with the network state, without the role: for tests on a node's real
  * interfaces. The journal's path is relative to /.
  *
- *   nettool save|keep-bonds|restore JOURNAL MODULE…
+ *   nettool save|restore-bond-macs|restore JOURNAL MODULE…
  *   nettool save-devices|restore-devices JOURNAL MODULE…    without what is of interfaces
  *
  * Notes and failures are printed as they come. Restoring, the last line is
@@ -45,10 +45,10 @@ static int restore(struct tool *tool, struct error *error)
 	return r;
 }
 
-static int keep_bonds(struct tool *tool, struct error *error)
+static int restore_bond_macs(struct tool *tool, struct error *error)
 {
 	(void) error;
-	netstate_keep_bonds(tool->netstate.root_fd, tool->netstate.path);
+	netstate_restore_bond_macs(tool->netstate.root_fd, tool->netstate.path);
 	return 0;
 }
 
@@ -80,7 +80,7 @@ static const struct {
 	bool restores;
 } verbs[] = {
 	{ "save", save, false },
-	{ "keep-bonds", keep_bonds, false },
+	{ "restore-bond-macs", restore_bond_macs, false },
 	{ "restore", restore, true },
 	{ "save-devices", save_devices, false },
 	{ "restore-devices", restore_devices, true },
@@ -122,7 +122,7 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], verbs[i].verb) == 0)
 			return run(i, &tool);
 	(void) fprintf(stderr,
-		"usage: nettool save|keep-bonds|restore|save-devices|restore-devices "
+		"usage: nettool save|restore-bond-macs|restore|save-devices|restore-devices "
 		"JOURNAL MODULE...\n");
 	return 2;
 }

@@ -3,11 +3,13 @@
 # What cases beside a network manager say on top of simnet.sh: `. /case/managers.sh`. See full/91-nic-managers.bats.
 #
 #   node_with MANAGER        a DHCP server at the other end of all cards, udevd, and the manager (networkd, NetworkManager,
-#                            ifupdown, netplan), which has set up all cells when it returns
-#   expect_cells             each cell has the address that it had at first, and is reached from the other end
+#                            ifupdown, hotplug: ifupdown with PFs by udev, netplan), which has set up all cells when it returns
+#   expect_cells             each cell has the address that it had at first, and is reached from the other end, and by the
+#                            default route from another network; the routes are those that there were
 #   leases                   prints the cells that have one
 #   expect_renewed NAME…     the leases of these cells are prolonged from here on
 #   is_renewed NAME          has it been since expect_renewed began?
+#   is_overdue NAME          half of it is over, so that its client has asked for another
 #   follow NAME FILE         run what FILE (status, a log) says is to be run on the node for the lease of that cell
 #
 # The cells, one a line: interface, kind, its ports or what it stands on, its hub, the third byte of its network, where its
@@ -39,6 +41,8 @@ server_up() {
     local hub name kind net how link
     modprobe -a e1000e 8021q
     ip netns add server
+    server ip link set lo up
+    server ip address add 192.0.2.1/32 dev lo
     for hub in 1 2 3 4; do
         ip link set "$(ls "/sys/bus/pci/devices/0000:00:1$hub.0/net")" netns server name "peer$hub"
         server ip link set "peer$hub" up
@@ -161,7 +165,7 @@ NetworkManager_begin() {
 }
 
 ifupdown_cell() {
-    printf 'auto %s\niface %s inet %s\n' "$name" "$name" "$how"
+    printf '%s %s\niface %s inet %s\n' "${word:-auto}" "$name" "$name" "$how"
     [ "$how" = dhcp ] || printf ' address 10.0.%s.2/24\n' "$net"
     case $kind in
     bond) printf ' bond-mode active-backup\n bond-miimon 100\n bond-slaves %s\n' "$(ports)" ;;
@@ -175,10 +179,22 @@ ifupdown_begin() {
     /usr/sbin/ifup -a >/vm/manager.log 2>&1
 }
 
+hotplug_cell() {
+    word=auto
+    [ "$kind" != pf ] || word=allow-hotplug
+    ifupdown_cell
+}
+
+# As networking.service does.
+hotplug_begin() {
+    ifupdown_begin
+    /usr/sbin/ifup -a --allow=hotplug >>/vm/manager.log 2>&1
+}
+
 # ---- the node
 
 node_with() {
-    local manager=$1 name kind under hub net how
+    local manager=$1 name kind under hub net how word=
     trap 'report_manager; report_end' EXIT
     echo 0123456789abcdef0123456789abcdef >/etc/machine-id
     server_up
@@ -197,6 +213,7 @@ node_with() {
         poll 120 has_address "$name" || fail "$manager gives $name no address"
         address_of "$name" >"/vm/address/$name"
     done </vm/cells
+    routes >/vm/routes
     expect_cells
 }
 
@@ -229,12 +246,27 @@ is_reached() {
     server busybox ping -c 1 -W 1 "${address%/*}" >/dev/null
 }
 
+is_reached_from_afar() {
+    server busybox ping -c 1 -W 1 -I 192.0.2.1 "$(cut -d/ -f1 /vm/address/bond0)" >/dev/null
+}
+
+# NetworkManager numbers its metrics in the order in which interfaces come.
+routes() {
+    ip -4 route | sed -E -e 's/ metric [0-9]+//' -e 's/ *$//' | sort
+}
+
+routes_are_there() {
+    routes | cmp -s - /vm/routes
+}
+
 expect_cells() {
     local name
     while read -r name _; do
         poll 30 is_there "$name" || fail "$name has $(address_of "$name"), not $(cat "/vm/address/$name")"
         poll 30 is_reached "$name" || fail "$name is not reached from the other end"
     done </vm/cells
+    poll 30 routes_are_there || { routes | diff /vm/routes - || true; fail "other routes than there were"; }
+    poll 30 is_reached_from_afar || fail "the node is not reached from another network"
 }
 
 # lease_end NAME: in seconds of uptime; 0: the address is gone.
@@ -247,6 +279,12 @@ lease_end() {
 
 is_renewed() {
     [ "$(lease_end "$1")" -gt $(($(cat "/vm/lease.$1") + 10)) ]
+}
+
+is_overdue() {
+    local now
+    read -r now _ </proc/uptime
+    [ "$(lease_end "$1")" -lt $((${now%.*} + 50)) ]
 }
 
 expect_renewed() {
