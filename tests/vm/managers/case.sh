@@ -252,7 +252,7 @@ is_reached_from_afar() {
 
 # NetworkManager numbers its metrics in the order in which interfaces come.
 routes() {
-    ip -4 route | sed -E -e 's/ metric [0-9]+//' -e 's/ *$//' | sort
+    ip -4 route | sed -E -e 's/ metric [0-9]+//; s/ linkdown//' -e 's/ *$//' | sort
 }
 
 routes_are_there() {
