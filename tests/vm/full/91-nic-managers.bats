@@ -13,7 +13,7 @@ setup_file() {
     managers_system=$VM_BUILD/managers/system.ext4
     export managers_system
     "$vm_folder/make-system" "$managers_system" bookworm systemd udev dbus network-manager ifupdown isc-dhcp-client ifenslave \
-        bridge-utils netplan.io iproute2 dnsmasq-base dpkg crun libc-bin dash coreutils sed grep mawk util-linux
+        bridge-utils netplan.io iproute2 dnsmasq-base crun libc-bin dash coreutils sed grep mawk util-linux
 }
 
 # run_beside MANAGER WORDS: a swap and a restore beside it. WORDS are said after either; $said is a file with what the
@@ -66,8 +66,4 @@ refute "the lease of enp1s0 is renewed by itself" is_renewed enp1s0
 follow enp1s0 $said
 expect_cells
 expect_renewed enp1s0'
-}
-
-@test "ifupdown, PFs by udev (allow-hotplug)" {
-    run_beside hotplug "$all_are_renewed"
 }

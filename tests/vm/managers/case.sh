@@ -3,7 +3,7 @@
 # What cases beside a network manager say on top of simnet.sh: `. /case/managers.sh`. See full/91-nic-managers.bats.
 #
 #   node_with MANAGER        a DHCP server at the other end of all cards, udevd, and the manager (networkd, NetworkManager,
-#                            ifupdown, hotplug: ifupdown with PFs by udev, netplan), which has set up all cells when it returns
+#                            ifupdown, netplan), which has set up all cells when it returns
 #   expect_cells             each cell has the address that it had at first, and is reached from the other end, and by the
 #                            default route from another network; the routes are those that there were
 #   leases                   prints the cells that have one
@@ -165,7 +165,7 @@ NetworkManager_begin() {
 }
 
 ifupdown_cell() {
-    printf '%s %s\niface %s inet %s\n' "${word:-auto}" "$name" "$name" "$how"
+    printf 'auto %s\niface %s inet %s\n' "$name" "$name" "$how"
     [ "$how" = dhcp ] || printf ' address 10.0.%s.2/24\n' "$net"
     case $kind in
     bond) printf ' bond-mode active-backup\n bond-miimon 100\n bond-slaves %s\n' "$(ports)" ;;
@@ -179,22 +179,10 @@ ifupdown_begin() {
     /usr/sbin/ifup -a >/vm/manager.log 2>&1
 }
 
-hotplug_cell() {
-    word=auto
-    [ "$kind" != pf ] || word=allow-hotplug
-    ifupdown_cell
-}
-
-# As networking.service does.
-hotplug_begin() {
-    ifupdown_begin
-    /usr/sbin/ifup -a --allow=hotplug >>/vm/manager.log 2>&1
-}
-
 # ---- the node
 
 node_with() {
-    local manager=$1 name kind under hub net how word=
+    local manager=$1 name kind under hub net how
     trap 'report_manager; report_end' EXIT
     echo 0123456789abcdef0123456789abcdef >/etc/machine-id
     server_up
