@@ -27,7 +27,7 @@ struct process {
 	 * than some 16,000 bytes comes in pieces. Or NULL.
 	 */
 	void (*on_line)(void *context, const char *line);
-	/* Called about once a second for as long as no line comes. Or NULL. */
+	/* Called about once a second for as long as it prints nothing. Or NULL. */
 	void (*on_quiet)(void *context);
 	void *context;           /* of these functions */
 	unsigned int timeout_ms; /* then it is killed, where its output is read; 0: never */

@@ -137,12 +137,14 @@ $(bench_dir)/%: tests/bench/%.c common/fs.c common/strv.c $(wildcard common/*.h)
 	$(Q)$(CC) $(filter-out -fsanitize% -fno-sanitize%,$(base_cflags)) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -static -o $@ \
 		$(filter %.c,$^)
 
-.PHONY: bench-programs bench bench-resolve bench-verify
+.PHONY: bench-programs bench bench-build bench-resolve bench-verify
 bench-programs: $(bench_programs)
 bench-resolve: all bench-programs ## finding a kernel's packages beside apt, and the memory of large lists
 	O=$(O) tests/bench/resolve $(bench_resolve_options)
 bench-verify: all bench-programs ## the load proof of all of Debian's modules beside depmod
 	O=$(O) tests/bench/verify $(bench_verify_options)
+bench-build: all ## compiling modules for a first and a second kernel, beside the source's own make
+	O=$(O) tests/bench/build $(bench_build_options)
 bench: images bench-programs bench-resolve bench-verify ## times against the floor and against a stock-like script, sizes, memory
 	O=$(O) tests/bench/run $(bench_options)
 	O=$(O) tests/bench/nic

@@ -308,15 +308,7 @@ static void remove_oldest(const struct node_cache *cache, enum node_cache_kind k
 	}
 }
 
-/* What had the name is then below @folder. */
-static int exchange(const struct node_cache *cache, const char *output, const char *path)
-{
-	if (renameat2(cache->fd, output, cache->fd, path, RENAME_EXCHANGE) == 0)
-		return 0;
-	return errno == EINVAL || errno == ENOSYS ? -EOPNOTSUPP : -errno;
-}
-
-static int replace_bad(const struct node_cache *cache, enum node_cache_kind kind, const char *name,
+static int replace(const struct node_cache *cache, enum node_cache_kind kind, const char *name,
 	const char *output, const char *path)
 {
 	(void) remove_set(cache, kind, name);
@@ -324,6 +316,16 @@ static int replace_bad(const struct node_cache *cache, enum node_cache_kind kind
 		errno != EEXIST) /* another container was quicker */
 		return -errno;
 	return 0;
+}
+
+/* What had the name is then below the output's folder; NFS cannot, and has a moment without one. */
+static int exchange(const struct node_cache *cache, enum node_cache_kind kind, const char *name,
+	const char *output, const char *path)
+{
+	if (renameat2(cache->fd, output, cache->fd, path, RENAME_EXCHANGE) == 0)
+		return 0;
+	return errno == EINVAL || errno == ENOSYS ? replace(cache, kind, name, output, path)
+						  : -errno;
 }
 
 static int keep(const struct node_cache *cache, enum node_cache_kind kind, const char *folder,
@@ -360,9 +362,9 @@ static int keep(const struct node_cache *cache, enum node_cache_kind kind, const
 		/* A good one that has the name: another container of the pod was quicker. Any other
 		 * is damaged, or another's of the same hash. */
 		if (over_good)
-			r = exchange(cache, output, path);
+			r = exchange(cache, kind, name, output, path);
 		else if (node_cache_find(cache, kind, name, inputs, &found_fd, &ignored) < 0)
-			r = replace_bad(cache, kind, name, output, path);
+			r = replace(cache, kind, name, output, path);
 		if (r < 0)
 			return r;
 	}

@@ -387,23 +387,29 @@ static void restore_number(struct links_restore *restore, const struct restored_
 	link_do(restore, link, request, field);
 }
 
-static void restore_link(struct links_restore *restore, const struct restored_link *link)
+static void restore_mac(struct links_restore *restore, const struct restored_link *link)
 {
-	const char *alias = record_text(link->record, "alias");
 	uint8_t address[LINK_ADDRESS_SIZE];
 	int size = record_get_hex(link->record, "mac", address, sizeof(address));
 	struct error error = { 0 };
+
+	if (size > 0 &&
+		!netlink_is(link_attribute(link->now, IFLA_ADDRESS), address, (size_t) size) &&
+		change_also_down(restore, link->now, IFLA_ADDRESS, address, (size_t) size, &error) <
+			0)
+		run_failure(restore->run, "%s: its MAC: %s", link->name, error.text);
+}
+
+static void restore_link(struct links_restore *restore, const struct restored_link *link)
+{
+	const char *alias = record_text(link->record, "alias");
 	struct nlmsghdr *request;
 	const char *current;
 
 	restore_altnames(restore, link);
 	if (!link->now || link->is_hosts)
 		return;
-	if (size > 0 &&
-		!netlink_is(link_attribute(link->now, IFLA_ADDRESS), address, (size_t) size) &&
-		change_also_down(restore, link->now, IFLA_ADDRESS, address, (size_t) size, &error) <
-			0)
-		run_failure(restore->run, "%s: its MAC: %s", link->name, error.text);
+	restore_mac(restore, link);
 	if (strcmp(record_text(link->record, "kind"), "ipoib") == 0)
 		link_set_differences(restore, link, false, "ipoib", 0);
 	/* Of another boot: the host may have given what it stands on another one. */
@@ -554,4 +560,21 @@ int links_restore(const struct run *run, struct error *error)
 	}
 	keep_absent(&restore);
 	return 0;
+}
+
+void links_restore_bond_macs(const struct run *run)
+{
+	_cleanup_(links_restore_free) struct links_restore restore = { .run = run };
+	struct error ignored;
+
+	if (netlink_open(NETLINK_ROUTE, &restore.netlink, &ignored) < 0 || collect(&restore) < 0 ||
+		look(&restore) < 0)
+		return;
+	for (size_t i = 0; i < restore.count; i++) {
+		const struct restored_link *link = &restore.links[i];
+
+		if (strcmp(record_text(link->record, "kind"), "bond") == 0 && link->now &&
+			link->now->index == link->old_index)
+			restore_mac(&restore, link);
+	}
 }

@@ -224,6 +224,20 @@ int netstate_save(const struct netstate *netstate, struct error *error)
 	return r < 0 ? error_prefix(error, r, "the network's state cannot be saved") : 0;
 }
 
+void netstate_restore_bond_macs(int root_fd, const char *path)
+{
+	_cleanup_statefile_ struct statefile records = { 0 };
+	const struct netstate netstate = { .root_fd = root_fd, .path = path };
+	struct netstate_result ignored_result = { 0 };
+	const struct run run = {
+		.netstate = &netstate, .records = &records, .result = &ignored_result
+	};
+	struct error ignored;
+
+	if (statefile_read(root_fd, path, &records, &ignored) == 0 && run_is_of_this_boot(&run))
+		links_restore_bond_macs(&run);
+}
+
 /* ---- restoring */
 
 static bool is_restored(const struct record *record)

@@ -55,6 +55,14 @@ bool netstate_is_pending(int root_fd, const char *path);
 bool netstate_can_restore(int root_fd, const char *path);
 
 /*
+ * When the modules are unloaded, before others are loaded: gives bonds their MACs again. A bond
+ * that lost its last port has a random one, would take that of the port that joins it first, and a
+ * network manager that is faster than the restore asks for a lease with it. What fails is left to
+ * the restore.
+ */
+void netstate_restore_bond_macs(int root_fd, const char *path);
+
+/*
  * Restores what the file says, PFs in parallel. 0 also when parts failed: @result counts and names
  * them. May be called again after a SIGKILL at any point. The file stays: when devices or
  * interfaces of this boot are absent, or a part failed as a whole, with what is left of it; else

@@ -126,6 +126,8 @@ int links_save(const struct run *run, struct error *error);
  * boot only when a device is. On failure, all of it.
  */
 int links_restore(const struct run *run, struct error *error);
+/* netstate_restore_bond_macs(); nothing is reported. */
+void links_restore_bond_macs(const struct run *run);
 /*
  * Has no driver been unloaded since the links were saved, in this boot? The kernel gives no index
  * twice: interfaces that still have theirs were never gone.

@@ -277,6 +277,15 @@ int nic_network_save(struct action *action)
 	return r;
 }
 
+void nic_network_restore_bond_macs(const struct nic *nic)
+{
+	bool saved;
+	_cleanup_free_ char *path = nic_network_path(nic, &saved);
+
+	if (saved)
+		netstate_restore_bond_macs(nic->role.root_fd, path);
+}
+
 int nic_network_give_back(struct action *action)
 {
 	const struct nic *nic = action->role;

@@ -415,6 +415,8 @@ int nic_network_save(struct action *action);
 int nic_network_save_undo(struct action *action);
 /* The same, and what a finished restore left, too. */
 int nic_network_give_back(struct action *action);
+/* When modules are unloaded and no others loaded yet (netstate_restore_bond_macs()). */
+void nic_network_restore_bond_macs(const struct nic *nic);
 /* What could not be restored is reported and no failure: the driver is there. */
 int nic_network_restore(struct action *action);
 /* Its undo: saves anew, when modules are about to go and others to come. */

@@ -213,6 +213,7 @@ int swap_unload(
 	struct action *action = swap->action;
 	int r = unload_modules(&unload, action->worker, removed, &action->error);
 
+	nic_network_restore_bond_macs(swap->nic);
 	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
 }
 
@@ -228,8 +229,11 @@ int swap_unload_plan(
 			sysmodule_exists(swap->root_fd, plan->go[i].name) &&
 			strv_push(&going, plan->go[i].name) < 0)
 			return nic_no_memory(swap->action);
-	if (!going.count)
+	if (!going.count) {
+		/* A start that was killed here may have had no time for them. */
+		nic_network_restore_bond_macs(swap->nic);
 		return 0;
+	}
 	/* At the last moment: from here on GPUs have no direct way to the network. */
 	r = peermem_make_way(swap->action, &going);
 	if (r < 0)

@@ -206,7 +206,9 @@ static void print_gpu(int root_fd, const struct pci_function *function, struct j
 	json_write_boolean(json, "excluded", excluded);
 
 	if (*value[MODEL])
-		status_print(json, ", %s, %s, GSP firmware %s%s", value[MODEL], value[UUID],
+		/* R595 lists no UUID of a GPU whose firmware has not run. */
+		status_print(json, ", %s%s%s, GSP firmware %s%s", value[MODEL],
+			*value[UUID] ? ", " : "", value[UUID],
 			*value[FIRMWARE] ? value[FIRMWARE] : "not known",
 			excluded ? ", EXCLUDED by NVreg_ExcludedGpus" : "");
 	else if (strcmp(function->driver, "nvidia") == 0)

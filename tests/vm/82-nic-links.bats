@@ -290,6 +290,30 @@ CASE
     [ "$status" -eq 0 ]
 }
 
+@test "between the drivers a bond has its own MAC, whose port is back first" {
+    run_links 2 <<'CASE'
+. /test/links.sh
+modprobe e1000e
+modprobe bonding max_bonds=0
+ip link add bond0 type bond mode active-backup
+ip link set eth0 master bond0
+ip link set eth1 master bond0
+mac=$(cat /sys/class/net/bond0/address)
+[ "$mac" = "$(cat /sys/class/net/eth0/address)" ]
+nettool save run/journal e1000e
+rmmod e1000e
+[ "$(cat /sys/class/net/bond0/address)" != "$mac" ] || fail "a bond keeps its MAC by itself: this test shows nothing"
+nettool restore-bond-macs run/journal e1000e
+modprobe e1000e
+# As a network manager does that is faster than the restore.
+ip link set eth1 master bond0
+[ "$(cat /sys/class/net/bond0/address)" = "$mac" ] || fail "bond0 has $(cat /sys/class/net/bond0/address), not $mac"
+nettool restore run/journal e1000e
+[ "$(cat /sys/class/net/bond0/address)" = "$mac" ]
+CASE
+    [ "$status" -eq 0 ]
+}
+
 @test "after a reboot: added, never taken, and the node's own configuration holds" {
     run_links 3 <<'CASE'
 . /test/links.sh

@@ -56,15 +56,10 @@ chain='
 ofed() { sed -n "s/^build_id=//p" /run/mellanox/drivers/slipway/ofed.fingerprint; }
 nic_ready() { container_ready mofed-container; }
 nic_not_ready() { ! nic_ready; }
-swapped() {
-    [ ! -e /run/mellanox/drivers/.driver-ready ] || return 0
-    refute "ready during the swap" nic_ready
-    return 1
-}
 nic_up() {
     kube_play "/case/nic-$1.yaml"
     kubelet mofed-container
-    poll 180 swapped || fail "the NIC pod $1 did not set its flag"
+    wait_file /run/mellanox/drivers/.driver-ready 180 || fail "the NIC pod $1 did not set its flag"
     poll 120 nic_ready || fail "the NIC pod $1 was not ready"
     kube_exec mofed-container sh -c "ls /run/mellanox/drivers/.driver-ready"
     kube_exec mofed-container sh -c "lsmod | grep mlx5_core"

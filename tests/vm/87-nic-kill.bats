@@ -21,6 +21,21 @@ setup_file() {
     nic_killed_in stop undo:restore-network:after phase:rollback undo:swap-in:module:1 undo:swap-out:module:1 swap:back
 }
 
+# A bond that lost its last port has a random MAC: a network manager would ask for a lease with it.
+@test "killed between the drivers: a bond has its own MAC already" {
+    run_nic_kill <<'CASE'
+boot_node
+configure_node
+network_state >/tmp/before
+mac=$(cat /sys/class/net/uplink/address)
+killed_in_start phase:loading
+refute "its port is still there" ip link show nic0
+[ "$(cat /sys/class/net/uplink/address)" = "$mac" ] || fail "the bond has $(cat /sys/class/net/uplink/address), not $mac"
+converges
+CASE
+    [ "$status" -eq 0 ]
+}
+
 # Three places more in make check-full; the unit tests of the journal (fixtures/old-journals) read what each leaves.
 @test "killed in a start of an older image, which wrote no phase: the next start serves" {
     older_image_killed_in start swap-out:after

@@ -3,7 +3,7 @@
  * What the NIC role does with the network state, without the role: for tests on a node's real
  * interfaces. The journal's path is relative to /.
  *
- *   nettool save|restore JOURNAL MODULE…
+ *   nettool save|restore-bond-macs|restore JOURNAL MODULE…
  *   nettool save-devices|restore-devices JOURNAL MODULE…    without what is of interfaces
  *
  * Notes and failures are printed as they come. Restoring, the last line is
@@ -45,6 +45,13 @@ static int restore(struct tool *tool, struct error *error)
 	return r;
 }
 
+static int restore_bond_macs(struct tool *tool, struct error *error)
+{
+	(void) error;
+	netstate_restore_bond_macs(tool->netstate.root_fd, tool->netstate.path);
+	return 0;
+}
+
 static int save_devices(struct tool *tool, struct error *error)
 {
 	_cleanup_(statefile_free) struct statefile records = { 0 };
@@ -73,6 +80,7 @@ static const struct {
 	bool restores;
 } verbs[] = {
 	{ "save", save, false },
+	{ "restore-bond-macs", restore_bond_macs, false },
 	{ "restore", restore, true },
 	{ "save-devices", save_devices, false },
 	{ "restore-devices", restore_devices, true },
@@ -113,7 +121,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc > 3 && i < ARRAY_SIZE(verbs); i++)
 		if (strcmp(argv[1], verbs[i].verb) == 0)
 			return run(i, &tool);
-	(void) fprintf(stderr, "usage: nettool save|restore|save-devices|restore-devices JOURNAL "
-			       "MODULE...\n");
+	(void) fprintf(stderr,
+		"usage: nettool save|restore-bond-macs|restore|save-devices|restore-devices "
+		"JOURNAL MODULE...\n");
 	return 2;
 }

@@ -29,7 +29,7 @@ use_podman() {
     podman_system=$VM_BUILD/podman/system.ext4
     podman_store=$VM_BUILD/podman/store.ext4
     export podman_system podman_store
-    "$vm_folder/podman/make-system" "$podman_system"
+    "$vm_folder/make-system" "$podman_system" trixie podman crun conmon catatonit netavark containers-storage golang-github-containers-common
     derive_image gpu-smi "$images_folder/gpu.oci.tar" put_nvidia_smi
     derive_image driver-manager "$images_folder/gpu.oci.tar" put_driver_manager
     "$vm_folder/podman/make-store" "$podman_store" "$driver_name=localhost/slipway-test-gpu-smi" \

@@ -39,7 +39,7 @@ static size_t count_lines(const char *text)
 	return count;
 }
 
-static void a_minute_without_a_line_is_told(void **state)
+static void a_minute_without_a_line_is_reported(void **state)
 {
 	struct progress progress = { .stage = "ofed", .started_ms = clock_monotonic_ms() - 61000 };
 	char *text = NULL;
@@ -74,7 +74,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(compiled_files_are_told_now_and_then),
-		cmocka_unit_test(a_minute_without_a_line_is_told),
+		cmocka_unit_test(a_minute_without_a_line_is_reported),
 	};
 
 	return cmocka_run_group_tests_name("progress", tests, NULL, NULL);

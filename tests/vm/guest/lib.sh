@@ -28,6 +28,8 @@
 #   pin MODULE / unpin                  take / give back a reference that no holder explains
 #   device_node DRIVER PATH [MINOR]     make a node for a driver of /proc/devices
 #   hold PATH                           keep PATH open in a background process; its pid is in $held_pid
+#   take_modules                        on a machine with a system of make-system: the kernel's modules, of the guest's own
+#                                       system, which is then the disk /dev/vdc
 #   free_kib                            prints the free memory, caches dropped, to some 100 KiB
 #   node_disk                           from here on /etc and /var/opt/mofed-container/inventory are on the disk of run-vm
 #                                       --node-disk, as an earlier machine left them
@@ -187,6 +189,16 @@ device_node() {
     [ -n "$major" ] || fail "/proc/devices has no $1"
     rm -f "$2"
     mknod -m 666 "$2" c "$major" "${3:-0}"
+}
+
+# In memory, so that a case can add some.
+take_modules() {
+    mount -t ext4 -o ro /dev/vdc /kernel
+    mkdir -p "/lib/modules/$(uname -r)"
+    mkdir /vm/modules /vm/modules.work
+    mount -t overlay -o "lowerdir=/kernel/lib/modules/$(uname -r),upperdir=/vm/modules,workdir=/vm/modules.work" overlay \
+        "/lib/modules/$(uname -r)"
+    ln -s /kernel/test/modules /test/modules
 }
 
 # Opened here and handed on, so that it is open when hold returns.

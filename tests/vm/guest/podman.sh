@@ -1,8 +1,8 @@
 # shellcheck shell=dash
 # SPDX-License-Identifier: Apache-2.0
 # What cases on a node with podman say on top of lib.sh: `. /test/podman.sh`. The machine is booted with the system of
-# tests/vm/podman/make-system and these disks: vdb images that `start` runs, vdc the guest's own system (for the kernel's
-# modules and simdev), vdd the storage of images that the manifest names.
+# tests/vm/make-system and these disks: vdb images that `start` runs, vdc the guest's own system (for the kernel's modules
+# and simdev), vdd the storage of images that the manifest names.
 #
 #   node_up                           mounts what was said above, and what a node of the operator has
 #   kube_play [MANIFEST]              the pod runs when it returns (default: /case/manifest.yaml); output in /vm/play
@@ -32,11 +32,13 @@ probes_folder=/case/probes
 notes_folder=/vm
 
 node_up() {
-    mount -t ext4 -o ro /dev/vdc /kernel
+    take_modules
     mount -t ext4 -o ro /dev/vdd /store
-    mkdir -p "/lib/modules/$(uname -r)"
-    mount --bind "/kernel/lib/modules/$(uname -r)" "/lib/modules/$(uname -r)"
-    ln -s /kernel/test/modules /test/modules
+    printf '[storage]\ndriver = "overlay"\nrunroot = "/run/containers/storage"\ngraphroot = "/var/lib/containers/storage"\n[storage.options]\nadditionalimagestores = ["/store"]\n' \
+        >/etc/containers/storage.conf
+    printf '[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\n[containers]\nlog_driver = "k8s-file"\n' \
+        >/etc/containers/containers.conf
+    printf '{"default": [{"type": "insecureAcceptAnything"}]}\n' >/etc/containers/policy.json
     # Podman keeps its layers as overlays, and an overlay of an overlay has no place for whiteouts.
     mount -t tmpfs tmpfs /var/lib/containers
     mkdir -p /run/mellanox/drivers /var/log
