@@ -63,7 +63,10 @@ void gpu_report_ignored_env(struct role *role)
 	static const struct ignored_env variables[] = {
 		/* The operator's default. */
 		{ "the image holds finished modules, of one kind", "auto",
-			{ "KERNEL_MODULE_TYPE", "OPEN_KERNEL_MODULES_ENABLED" } },
+			{ "KERNEL_MODULE_TYPE" } },
+		{ "the image holds finished modules; in one of both kinds KERNEL_MODULE_TYPE "
+		  "chooses",
+			NULL, { "OPEN_KERNEL_MODULES_ENABLED" } },
 		{ "no package is installed on the node", NULL,
 			{ "UBUNTU_PRO_TOKEN", "DNF_RELEASEVER", "RHEL_VERSION", "RHCOS_VERSION",
 				"RHCOS_IMAGE_MISSING" } },
@@ -91,7 +94,7 @@ void gpu_report_ignored_env(struct role *role)
 		if (arguments[i].is_set)
 			role_note(role, "%s is set: not needed, because %s", arguments[i].name,
 				arguments[i].reason);
-	/* In an image of both kinds the first row's variables choose. */
+	/* In an image of both kinds the first row's variable chooses. */
 	ignored_env_report(
 		&role->log, role->log.step, &variables[both], ARRAY_SIZE(variables) - both);
 	if (!both && type && *type && strcmp(type, "auto") != 0 &&

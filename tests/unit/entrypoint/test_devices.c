@@ -162,6 +162,7 @@ static void image_with_both(const struct folder *folder)
 	folder_write_text(folder, FACTS KERNEL_FACTS_IMAGE, "kernel_module_type=open\nset=1\n");
 	folder_write_text(folder, FACTS KERNEL_FACTS_USED, "of open");
 	folder_write_text(folder, FACTS KERNEL_FACTS_PEERMEM "/0/peermem.conf", "");
+	folder_write_text(folder, FACTS KERNEL_FACTS_OFED, "of the first");
 	folder_write_text(folder, FACTS "other/modules/updates/nvidia/nvidia.ko", "proprietary");
 	folder_write_text(folder, FACTS "other/facts/" KERNEL_FACTS_IMAGE,
 		"kernel_module_type=proprietary\nset=2\n");
@@ -210,8 +211,83 @@ static void the_kind_that_drives_the_gpus_is_put_in_place(void **state)
 	expect_choice(&bench, folder, "proprietary");
 	assert_false(fs_exists(folder->fd, "lib/modules/6.1/left"));
 	assert_false(fs_exists(folder->fd, FACTS KERNEL_FACTS_PEERMEM));
+	assert_false(fs_exists(folder->fd, FACTS KERNEL_FACTS_OFED));
 	/* Once more: nothing is left to do. */
 	expect_choice(&bench, folder, "proprietary");
+	end(&bench);
+}
+
+#define DEP "lib/modules/6.1/modules.dep"
+
+/* Is it in a note that the worker has sent since the last call? */
+static bool was_noted(const struct bench *bench, const char *text)
+{
+	struct worker_message message;
+	bool found = false;
+
+	while (recv(bench->ends[0], &message, sizeof(message), MSG_DONTWAIT) > 0)
+		found |= message.kind == WORKER_NOTE && strstr(message.text.text, text);
+	return found;
+}
+
+static void what_was_asked_and_is_not_chosen_is_said(void **state)
+{
+	static const char both[] = "OPEN_KERNEL_MODULES_ENABLED is set: not needed, because";
+	const struct folder *folder = *state;
+	_cleanup_free_ char *events = NULL;
+	struct bench bench;
+
+	begin(&bench, folder);
+	(void) snprintf(bench.gpu.role.krel, sizeof(bench.gpu.role.krel), "6.1");
+	image_with_both(folder);
+	/* Nothing is put in place by any of these. */
+	device_at(folder, GPU, "0x2b85\n");
+	assert_int_equal(setenv("KERNEL_MODULE_TYPE", "auto", 1), 0);
+	expect_choice(&bench, folder, "open");
+	assert_false(was_noted(&bench, ""));
+	assert_int_equal(setenv("KERNEL_MODULE_TYPE", "proprietary", 1), 0);
+	expect_choice(&bench, folder, "open");
+	assert_true(was_noted(
+		&bench, "KERNEL_MODULE_TYPE asks for the proprietary modules, which do not"));
+	assert_int_equal(setenv("KERNEL_MODULE_TYPE", "opne", 1), 0);
+	expect_choice(&bench, folder, "open");
+	assert_true(was_noted(
+		&bench, "KERNEL_MODULE_TYPE is opne, which is none of open, proprietary"));
+	assert_int_equal(unsetenv("KERNEL_MODULE_TYPE"), 0);
+
+	assert_int_equal(setenv("OPEN_KERNEL_MODULES_ENABLED", "true", 1), 0);
+	log_prepare(&bench.gpu.role.log, folder->fd, "gpu", "run/slipway");
+	log_open(&bench.gpu.role.log);
+	gpu_report_ignored_env(&bench.gpu.role);
+	log_close(&bench.gpu.role.log);
+	assert_int_equal(unsetenv("OPEN_KERNEL_MODULES_ENABLED"), 0);
+	events = folder_read_text(folder, "run/slipway/gpu.events.jsonl");
+	assert_contains(events, both);
+	end(&bench);
+}
+
+/* A copy that fails, or is killed, leaves a container that starts again and tries again. */
+static void a_kind_that_is_put_in_place_halfway_is_put_there_by_the_next_start(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	(void) snprintf(bench.gpu.role.krel, sizeof(bench.gpu.role.krel), "6.1");
+	device_at(folder, GPU, "0x1db6\n");
+	image_with_both(folder);
+	folder_write_text(folder, DEP, "of open");
+	folder_write_text(folder, FACTS "other/modules/modules.dep", "of proprietary");
+	assert_int_equal(renameat(folder->fd, FACTS "other/modules", folder->fd, "aside"), 0);
+	assert_true(module_kind_choose(&bench.action) < 0);
+	expect_text(folder, DEP, "of open");
+	assert_int_equal(renameat(folder->fd, "aside", folder->fd, FACTS "other/modules"), 0);
+	/* Killed where the folder of modules is gone and the new one has not its name yet. */
+	assert_int_equal(fs_remove_tree(folder->fd, "lib/modules/6.1/updates"), 0);
+	folder_write_text(folder, "lib/modules/6.1/updates.new/nvidia/nvidia.ko", "half");
+	expect_choice(&bench, folder, "proprietary");
+	expect_text(folder, DEP, "of proprietary");
+	assert_false(fs_exists(folder->fd, "lib/modules/6.1/updates.new"));
 	end(&bench);
 }
 
@@ -497,6 +573,8 @@ int main(void)
 		folder_test(a_bus_that_cannot_be_read_is_no_node_without_a_gpu),
 		folder_test(chips_that_the_drivers_list_lacks_are_refused),
 		folder_test(the_kind_that_drives_the_gpus_is_put_in_place),
+		folder_test(what_was_asked_and_is_not_chosen_is_said),
+		folder_test(a_kind_that_is_put_in_place_halfway_is_put_there_by_the_next_start),
 		folder_test(a_sidecar_goes_with_the_driver_that_is_loaded),
 		folder_test(a_free_gpu_and_one_of_nvidia_are_left_alone),
 		folder_test(what_has_to_be_freed_is_seen_at_once),
