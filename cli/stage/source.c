@@ -418,6 +418,27 @@ bool set_applies(const struct build *build, const struct stage *stage)
 	return build_has(build, stage->driver);
 }
 
+/* A source with a folder for either kind of modules has to have that of the kind asked for. */
+static int check_kind(const struct build *build, const char *top, struct error *error)
+{
+	bool is_open = build->modules == NVIDIA_OPEN;
+	_cleanup_free_ char *wanted = xasprintf("%s/%s", top, is_open ? "kernel-open" : "kernel");
+	_cleanup_free_ char *other = xasprintf("%s/%s", top, is_open ? "kernel" : "kernel-open");
+
+	if (build->modules == NVIDIA_NONE || fs_exists(AT_FDCWD, wanted) ||
+		!fs_exists(AT_FDCWD, other))
+		return 0;
+	if (is_open)
+		return error_set(error, -EINVAL,
+			"--kernel-module-type open: %s has the proprietary modules only: leave the "
+			"option out, or name a driver that has both (from 515 on)",
+			build->sources[DRIVER_NVIDIA].path);
+	return error_set(error, -EINVAL,
+		"--kernel-module-type proprietary: %s has the open modules only: name NVIDIA's "
+		"installer of that version (NVIDIA-Linux-….run), with kernel/ in it",
+		build->sources[DRIVER_NVIDIA].path);
+}
+
 int source_look(struct build *build, struct error *error)
 {
 	struct source *source = &build->sources[DRIVER_NVIDIA];
@@ -429,27 +450,24 @@ int source_look(struct build *build, struct error *error)
 		if (build->sources[driver].form == SOURCE_ARCHIVE)
 			archives |= STAGE_BIT(source_kinds[driver].source);
 	r = archives ? stages_make(build, archives, error) : 0;
-	if (r < 0 || !build_has(build, DRIVER_NVIDIA) || source->form == SOURCE_PACKAGE ||
-		source->version)
+	if (r < 0 || !build_has(build, DRIVER_NVIDIA) || source->form == SOURCE_PACKAGE)
 		return r;
 	r = source_top(build, DRIVER_NVIDIA, &top, error);
 	if (r < 0)
 		return r;
 	core = xasprintf("%s/src/nvidia", top);
-	source->has_core = fs_exists(AT_FDCWD, core);
-	if (!source->has_core || build->modules != NVIDIA_PROPRIETARY)
-		return 0;
-	return context_fail(&build->context, EXIT_CODE_SOURCE,
-		error_set(error, -EINVAL,
-			"--kernel-module-type proprietary: %s has the open modules only: name NVIDIA's "
-			"installer of that version (NVIDIA-Linux-….run)",
-			source->path));
+	source->has_core = !source->version && fs_exists(AT_FDCWD, core);
+	r = check_kind(build, top, error);
+	return r < 0 ? context_fail(&build->context, EXIT_CODE_SOURCE, r) : 0;
 }
 
 void source_tree_key(struct key *key, enum driver driver)
 {
 	_cleanup_free_ char *path = NULL;
 
+	/* What source_tree() takes of a source goes by it. */
+	if (driver == DRIVER_NVIDIA && key->build->modules != NVIDIA_NONE)
+		key_text(key, key->build->options.kernel_module_type);
 	if (driver == DRIVER_NVIDIA && key->build->sources[driver].has_core)
 		return; /* in the core's key */
 	if (key->build->sources[driver].form == SOURCE_TREE &&
@@ -467,8 +485,6 @@ void set_key(const struct stage *stage, struct key *key)
 	key_data(key, "containers/patches/%s", kind->name);
 	if (kind->recipe_part)
 		key_data(key, "containers/recipes/%s", kind->recipe_part);
-	if (stage->driver == DRIVER_NVIDIA && key->build->modules != NVIDIA_NONE)
-		key_text(key, key->build->options.kernel_module_type);
 	source_tree_key(key, stage->driver);
 }
 

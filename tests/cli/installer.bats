@@ -73,6 +73,22 @@ own() {
     own 21 "$tree" --kernel-module-type proprietary
 }
 
+@test "an installer without the kind of modules that is asked for is refused before anything is compiled" {
+    rm -r "$tree/kernel-open"
+    make_run "$tree" "$run_file" $version
+    own 6 "$run_file" --kernel-module-type open
+    says "--kernel-module-type open: $run_file has the proprietary modules only: leave the option out, or name"
+    own 21 "$run_file" --kernel-module-type proprietary
+    mv "$tree/kernel" "$tree/kernel-open"
+    make_run "$tree" "$run_file" $version
+    own 6 "$run_file" --kernel-module-type proprietary
+    says "--kernel-module-type proprietary: $run_file has the open modules only: name NVIDIA's installer of that version"
+    own 21 "$run_file" --kernel-module-type open
+    touch "$tree"/{libnvidia-ml.so.$version,libcuda.so.$version,nvidia-smi}
+    own 6 "$tree" --kernel-module-type proprietary
+    says "--kernel-module-type proprietary: $tree has the open modules only"
+}
+
 @test "--kernel-module-type: of two kinds, and a lock is of one" {
     own 2 "$tree" --kernel-module-type both
     says "--kernel-module-type both: open or proprietary is wanted; slipway combine makes one image of one of each"
