@@ -105,7 +105,10 @@ static int check_tree(enum driver driver, const char *path, struct error *error)
 	return 0;
 }
 
-/* NVIDIA publishes FILE.sha256sum with each installer: where that lies beside it, it counts. */
+/*
+ * NVIDIA publishes FILE.sha256sum with each installer: where that lies beside it, it counts.
+ * -ENOENT where it does not.
+ */
 static int check_sum(const char *path, struct error *error)
 {
 	_cleanup_free_ char *list = xasprintf("%s.sha256sum", path);
@@ -113,8 +116,6 @@ static int check_sum(const char *path, struct error *error)
 	char hex[HASH_HEX_SIZE];
 	int r = fs_read_line(AT_FDCWD, list, &line);
 
-	if (r == -ENOENT)
-		return 0;
 	if (r < 0)
 		return error_set_errno(error, r, "%s", list);
 	r = hash_file(AT_FDCWD, path, hex);
@@ -131,7 +132,7 @@ static int check_sum(const char *path, struct error *error)
  * Is the file or folder NVIDIA's installer? Then source->version is set. That of a folder is in the
  * second line of its list of files (nvidia-installer install-from-cwd.c, parse_manifest()).
  */
-static int identify_installer(struct source *source, struct error *error)
+static int identify_installer(struct build *build, struct source *source, struct error *error)
 {
 	_cleanup_free_ char *manifest = xasprintf("%s/.manifest", source->path);
 	_cleanup_free_ char *text = NULL;
@@ -160,7 +161,12 @@ static int identify_installer(struct source *source, struct error *error)
 			source->path, installer.machine, installer.version);
 	source->version = xstrdup(installer.version);
 	r = check_sum(source->path, error);
-	if (r == 0)
+	if (r == -ENOENT && !installer.has_md5)
+		progress_notef(&build->context.progress,
+			"%s was made without an MD5 (zeros in its first lines), and no %s.sha256sum lies "
+			"beside it: whether it was changed on its way is not checked",
+			source->path, basename(source->path));
+	if (r == 0 || r == -ENOENT)
 		r = makeself_seek(fd, source->path, error);
 	return r == -EBADMSG ? -EINVAL : r; /* a bad source, not a damaged download of ours */
 }
@@ -199,7 +205,7 @@ int sources_identify(struct build *build, struct error *error)
 			source->path = TAKE_PTR(inside);
 		}
 		source->form = S_ISDIR(status.st_mode) ? SOURCE_TREE : SOURCE_ARCHIVE;
-		r = driver == DRIVER_NVIDIA ? identify_installer(source, error) : 0;
+		r = driver == DRIVER_NVIDIA ? identify_installer(build, source, error) : 0;
 		if (r < 0)
 			return r;
 		r = source->form == SOURCE_TREE ? check_tree(driver, source->path, error) : 0;

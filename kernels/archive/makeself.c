@@ -20,9 +20,12 @@
 /* The checksums are in the lines before it, and of this one and all that follow. */
 #define FIRST_SUMMED_LINE 4
 
+/* The script before the tarball has some 1,000 lines. */
+#define SKIP_LIMIT 10000
+
 struct header {
 	struct makeself installer;
-	char md5[MD5_HEX_SIZE]; /* zeros: it was made without one */
+	char md5[MD5_HEX_SIZE]; /* zeros: makeself --nomd5 made it */
 	unsigned long skip;
 };
 
@@ -61,6 +64,7 @@ static int read_header(int fd, struct header *ret)
 	take(text, "\nversion_string=", ret->installer.version, sizeof(ret->installer.version));
 	take(text, "\nTARGET_ARCH=", ret->installer.machine, sizeof(ret->installer.machine));
 	ret->skip = strtoul(skip, NULL, 10);
+	ret->installer.has_md5 = strspn(ret->md5, "0") != strlen(ret->md5);
 	return ret->skip > FIRST_SUMMED_LINE ? 0 : -ENOEXEC;
 }
 
@@ -74,16 +78,17 @@ int makeself_read(int fd, struct makeself *ret)
 	return r;
 }
 
-/* Where that line begins, counted from 1; -1 where there are fewer. */
+/* Where that line begins, counted from 1; -1 where there are fewer. What follows is no text. */
 static off_t line_start(FILE *file, unsigned long line)
 {
-	_cleanup_free_ char *text = NULL;
-	size_t size = 0;
-
 	rewind(file);
-	while (--line > 0)
-		if (getline(&text, &size, file) < 0)
+	while (line > 1) {
+		int c = getc(file);
+
+		if (c == EOF)
 			return -1;
+		line -= c == '\n';
+	}
 	return ftello(file);
 }
 
@@ -119,6 +124,13 @@ int makeself_seek(int fd, const char *path, struct error *error)
 	r = read_header(fd, &header);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
+	if (strlen(header.md5) != MD5_HEX_SIZE - 1 || header.skip > SKIP_LIMIT)
+		return error_set(error, -EBADMSG,
+			"%s: its first lines are not those of NVIDIA's installer: %s: download it "
+			"again",
+			path,
+			header.skip > SKIP_LIMIT ? "skip= is beyond any script"
+						 : "no MD5 of 32 digits");
 	start = line_start(file, header.skip);
 	summed = line_start(file, FIRST_SUMMED_LINE);
 	if (start < 0 || summed < 0)
@@ -128,7 +140,7 @@ int makeself_seek(int fd, const char *path, struct error *error)
 	r = sum_rest(file, md5);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
-	if (strspn(header.md5, "0") != strlen(header.md5) && strcmp(md5, header.md5) != 0)
+	if (header.installer.has_md5 && strcmp(md5, header.md5) != 0)
 		return error_set(error, -EBADMSG,
 			"%s: its MD5 is %s, and its first lines say %s: the installer is cut short "
 			"or was changed: download it again",

@@ -15,6 +15,7 @@
 struct makeself {
 	char version[32]; /* of the driver */
 	char machine[32]; /* as uname -m has it */
+	bool has_md5;     /* false: zeros in its place, makeself_seek() checks nothing by it */
 };
 
 /*

@@ -73,6 +73,20 @@ own() {
     own 21 "$tree" --kernel-module-type proprietary
 }
 
+@test "an installer that was made without an MD5 is taken, with a note where nothing else shows damage" {
+    make_run "$tree" "$run_file" $version
+    sed -i 's/^MD5=.*/MD5=00000000000000000000000000000000/' "$run_file"
+    own 21 "$run_file"
+    says "$run_file was made without an MD5" "no NVIDIA-Linux-x86_64-$version.run.sha256sum lies beside it"
+    (cd "$BATS_TEST_TMPDIR" && sha256sum "$(basename "$run_file")" >"$run_file.sha256sum")
+    own 21 "$run_file"
+    [[ $output != *"without an MD5"* ]]
+    sed -i '/^MD5=/d' "$run_file"
+    rm "$run_file.sha256sum"
+    own 6 "$run_file"
+    says "its first lines are not those of NVIDIA's installer: no MD5 of 32 digits"
+}
+
 @test "an installer without the kind of modules that is asked for is refused before anything is compiled" {
     rm -r "$tree/kernel-open"
     make_run "$tree" "$run_file" $version
