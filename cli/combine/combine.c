@@ -47,6 +47,7 @@ struct combine_kernel {
 	const char *krel;                 /* of its first input, as is where the modules are from */
 	const struct combine_input *from; /* unless only a later one has an nvidia-peermem */
 	const struct combine_input *other; /* which brings the other kind of modules; or NULL */
+	const struct combine_input *both;  /* which has both kinds, with the first's; or NULL */
 	struct peermem peermems[COMBINE_MAX];
 	size_t peermem_count;
 	char proof[32]; /* the worst of all inputs */
@@ -298,13 +299,14 @@ static int take_other_kind(
 			kernel->krel, kernel->from->image.name);
 	if (!*ours || !*theirs || strcmp(ours, theirs) == 0)
 		return 0;
-	if (kernel->other || has_both_kinds(kernel->from, kernel->krel))
+	if (kernel->other || kernel->both)
 		return error_set(error, -EINVAL,
 			"%s: %s has the %s modules for %s already; of the kind that comes second "
-			"one image can be given",
+			"one image can be given: combine those of the %s modules first, and name "
+			"the result after an image of the others",
 			input->image.name,
-			kernel->other ? kernel->other->image.name : kernel->from->image.name,
-			theirs, kernel->krel);
+			kernel->other ? kernel->other->image.name : kernel->both->image.name,
+			theirs, kernel->krel, theirs);
 	kernel->other = input;
 	return 1;
 }
@@ -382,6 +384,7 @@ static int add_kernel(struct combine *combine, const struct combine_input *input
 		combine->kernel_count++;
 		kernel->krel = krel;
 		kernel->from = input;
+		kernel->both = has_both_kinds(input, krel) ? input : NULL;
 		(void) snprintf(kernel->proof, sizeof(kernel->proof), "holds");
 	}
 	r = kernel == end ? 0 : take_other_kind(kernel, input, error);
@@ -507,6 +510,7 @@ static void stage_kernel(
 	const char *from = kernel->from->image.folder;
 	_cleanup_free_ char *modules = xasprintf("usr/lib/modules/%s", kernel->krel);
 	_cleanup_free_ char *facts = xasprintf(KERNEL_FACTS_FOLDER "/%s", kernel->krel);
+	_cleanup_free_ char *other = xasprintf("%s/" KERNEL_FACTS_OTHER, facts);
 	_cleanup_free_ char *kept = xasprintf("%s/" KERNEL_FACTS_NVIDIA, facts);
 
 	/* The first image's layers have its own. */
@@ -526,6 +530,8 @@ static void stage_kernel(
 	stage_kernel_conf(kernel, root);
 	if (kernel->other)
 		stage_other_kind(kernel, facts, root);
+	else if (kernel->both && kernel->both != kernel->from)
+		staging_copy(root, other, "%s/%s", kernel->both->image.folder, other);
 }
 
 /* "KREL KREL": freed by the caller. */
@@ -583,12 +589,17 @@ static int describe(struct combine *combine, struct image *image, struct error *
 	for (size_t i = 0; i < combine->kernel_count; i++) {
 		const struct combine_kernel *kernel = &combine->kernels[i];
 		_cleanup_free_ char *folder = xasprintf("usr/lib/modules/%s/updates", kernel->krel);
+		_cleanup_free_ char *other = xasprintf(KERNEL_FACTS_FOLDER
+			"/%s/" KERNEL_FACTS_OTHER "/" KERNEL_FACTS_OTHER_MODULES "/updates",
+			kernel->krel);
 		_cleanup_strv_ struct strv names = { 0 };
 		size_t here;
 
 		(void) !depends_list_modules(kernel->from->image.fd, folder, &names);
 		if (kernel->other)
 			(void) !depends_list_modules(kernel->other->image.fd, folder, &names);
+		if (kernel->both)
+			(void) !depends_list_modules(kernel->both->image.fd, other, &names);
 		here = names.count + (kernel->peermem_count > 1 ? kernel->peermem_count - 1 : 0);
 		count += here;
 		loading += strcmp(kernel->proof, "holds") == 0 ? here : 0;
@@ -728,8 +739,7 @@ json_object *combine_to_json(const struct combine *combine, const struct image *
 			object, "krel", kernel->krel, "set", kernel->set, "proof", kernel->proof);
 		json_add(object, "peermem", peermems);
 		json_add(object, "both_kinds",
-			json_object_new_boolean(
-				kernel->other || has_both_kinds(kernel->from, kernel->krel)));
+			json_object_new_boolean(kernel->other || kernel->both));
 		(void) json_object_array_add(kernels, object);
 	}
 	json_add(root, "kernels", kernels);
@@ -753,7 +763,7 @@ void combine_print(const struct combine *combine, const struct image *image)
 			(void) printf("%s OFED %s", k ? "," : "  nvidia-peermem for",
 				*version ? version : "the kernel's own");
 		}
-		if (kernel->other || has_both_kinds(kernel->from, kernel->krel))
+		if (kernel->other || kernel->both)
 			(void) printf(", open and proprietary modules");
 		(void) puts(
 			strcmp(kernel->proof, "holds") == 0 ? "" : "  WARNING: not proven to load");

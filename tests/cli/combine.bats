@@ -58,9 +58,17 @@ setup_file() {
     gpu_root opened "$first" 24.07 0x1111 kernel_module_type=open
     gpu_root closed "$first" 24.07 0x1111 kernel_module_type=proprietary
     make_module "$work/closed/usr/lib/modules/$first/updates/nvidia/nvidia.ko" nvidia "krel=$first" exports=nvidia_p2p_get_pages:0x13
+    local kind
+    for kind in open proprietary; do
+        gpu_root "alone-$kind" "$first" none 0 "kernel_module_type=$kind"
+        rm "$work/alone-$kind/usr/lib/modules/$first/updates/nvidia/nvidia-peermem.ko"
+    done
+    gpu_root closed-24.10 "$first" 24.10 0x2222 kernel_module_type=proprietary
+    make_module "$work/closed-24.10/usr/lib/modules/$first/updates/nvidia/nvidia.ko" nvidia "krel=$first" exports=nvidia_p2p_get_pages:0x13
     mkdir -p "$work/nothing/etc"
     local name
-    for name in a b c same unproven nic newer elsewhere evil changed nothing opened closed; do
+    for name in a b c same unproven nic newer elsewhere evil changed nothing opened closed closed-24.10 \
+        alone-open alone-proprietary; do
         pack "$name"
     done
 }
@@ -154,6 +162,31 @@ unpack_archive() {
     says "closed.tar: " "both.tar has the proprietary modules for $first already"
     run_slipway 2 combine "$work/opened.tar" "$BATS_TEST_TMPDIR/both.tar"
     says "has both kinds of modules for $first: name it before"
+}
+
+@test "both kinds stay where the first nvidia-peermem is a later image's" {
+    run_slipway 0 combine "$work/alone-open.tar" "$work/alone-proprietary.tar" --output "oci-archive:$BATS_TEST_TMPDIR/both.tar"
+    run_slipway 0 combine "$work/c.tar" "$BATS_TEST_TMPDIR/both.tar" "$work/opened.tar" --output "oci-archive:$BATS_TEST_TMPDIR/all.tar"
+    says "$first  nvidia-peermem for OFED 24.07, open and proprietary modules"
+    unpack_archive "$BATS_TEST_TMPDIR/all.tar" "$BATS_TEST_TMPDIR/new"
+    local root=$BATS_TEST_TMPDIR/new/root modules=usr/lib/modules/$first facts=usr/lib/slipway/kernels/$first
+    diff -r "$root/$modules" "$work/opened/$modules"
+    diff -r "$root/$facts/other/modules" "$work/alone-proprietary/$modules"
+    grep -qx kernel_module_type=proprietary "$root/$facts/other/facts/image.conf"
+    # Two of the other kernel's, two of this one's first kind and one of its other.
+    jq -e '.config.Labels["io.slipway.proof.modules"] == "5"' "$config"
+}
+
+@test "of the second kind there are several OFEDs where it was combined first" {
+    run_slipway 2 combine "$work/opened.tar" "$work/closed.tar" "$work/closed-24.10.tar"
+    says "closed-24.10.tar: " "closed.tar has the proprietary modules for $first already" \
+        "combine those of the proprietary modules first, and name the result after"
+    run_slipway 0 combine "$work/closed.tar" "$work/closed-24.10.tar" --output "oci-archive:$BATS_TEST_TMPDIR/second.tar"
+    run_slipway 0 combine "$work/opened.tar" "$BATS_TEST_TMPDIR/second.tar" --output "oci-archive:$BATS_TEST_TMPDIR/all.tar"
+    unpack_archive "$BATS_TEST_TMPDIR/all.tar" "$BATS_TEST_TMPDIR/new"
+    local facts=$BATS_TEST_TMPDIR/new/root/usr/lib/slipway/kernels/$first
+    grep -qx ofed_version=24.10 "$facts/other/facts/peermem/1/peermem.conf"
+    [ ! -e "$facts/peermem" ]
 }
 
 @test "what does not go together is refused, with both names and the reason" {
