@@ -172,15 +172,22 @@ int cache_lock(const struct cache *cache, const char *name, const char *key, int
 	return 0;
 }
 
-/* Under a lock that prune takes alone: an output that was seen here is not removed then. */
-bool cache_use(const struct cache *cache, const char *output_path)
+/* The lock that prune takes alone: what is marked as used under it is not removed then. */
+static int keep_prune_out(const struct cache *cache)
 {
-	_cleanup_close_ int fd =
-		openat(cache->fd, "locks/tidy", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	int fd = openat(cache->fd, "locks/tidy", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 
 	if (fd >= 0)
 		while (flock(fd, LOCK_SH) < 0 && errno == EINTR)
 			;
+	return fd;
+}
+
+bool cache_use(const struct cache *cache, const char *output_path)
+{
+	_cleanup_close_ int fd = keep_prune_out(cache);
+
+	(void) fd;
 	(void) utimensat(AT_FDCWD, output_path, NULL, AT_SYMLINK_NOFOLLOW);
 	return fs_exists(AT_FDCWD, output_path);
 }
@@ -217,8 +224,10 @@ int cache_new_folder(const struct cache *cache, const char *name, char **ret_pat
 
 int cache_compiled_folder(const struct cache *cache, char **ret_path)
 {
+	_cleanup_close_ int fd = keep_prune_out(cache);
 	int r = fs_mkdir_parents(cache->fd, COMPILED, 0755);
 
+	(void) fd;
 	if (r == 0 && utimensat(cache->fd, COMPILED, NULL, 0) < 0)
 		r = -errno;
 	if (r == 0)

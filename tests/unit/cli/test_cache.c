@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/cache/cache.h"
 #include "common/fs.h"
@@ -162,6 +166,31 @@ static void a_refresh_is_remembered_by_distribution(void **state)
 	assert_string_equal(none, "");
 }
 
+/* A prune that has found it unused holds the lock until it is renamed: it is marked afterwards. */
+static void what_ccache_keeps_is_marked_as_used_when_no_prune_is_at_it(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
+	const struct timespec while_it_waits = { .tv_nsec = 200000000 };
+	_cleanup_free_ char *path = NULL;
+	int status = -1;
+	int fd;
+	pid_t pid;
+
+	open_cache(folder, &cache);
+	fd = openat(cache.fd, "locks/tidy", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(cache_compiled_folder(&cache, &path) == 0 ? 0 : 1);
+	(void) nanosleep(&while_it_waits, NULL);
+	assert_false(fs_exists(cache.fd, "compiled"));
+	assert_int_equal(flock(fd, LOCK_UN), 0);
+	(void) close(fd);
+	assert_true(waitpid(pid, &status, 0) == pid && status == 0);
+	assert_true(fs_exists(cache.fd, "compiled/ccache"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +199,7 @@ int main(void)
 		folder_test(an_output_that_is_there_stays_unless_it_is_set_aside),
 		folder_test(an_output_counts_as_used_when_it_is_kept),
 		folder_test(a_refresh_is_remembered_by_distribution),
+		folder_test(what_ccache_keeps_is_marked_as_used_when_no_prune_is_at_it),
 	};
 
 	return cmocka_run_group_tests_name("cache", tests, NULL, NULL);
