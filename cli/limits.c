@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/limits.h"
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -162,13 +163,24 @@ static void read_groups(struct binding *binding, int root_fd)
 	}
 }
 
+static unsigned usable_processors(void)
+{
+	cpu_set_t usable;
+
+	return sched_getaffinity(0, sizeof(usable), &usable) == 0 ? (unsigned) CPU_COUNT(&usable)
+								  : 1;
+}
+
 void build_limits_find(int root_fd, unsigned processors, unsigned most, struct build_limits *ret)
 {
-	struct binding binding = { .memory = UNLIMITED, .processors = processors ? processors : 1 };
+	struct binding binding = { .memory = UNLIMITED };
 	char memory[160] = "memory not known";
 	uint64_t available, jobs;
 	bool scarce;
 
+	if (processors == 0)
+		processors = usable_processors();
+	binding.processors = processors;
 	read_groups(&binding, root_fd);
 	available = read_number(root_fd, "proc", "meminfo", "MemAvailable:", 0) << 10;
 	if (available && available < binding.memory) {
@@ -187,6 +199,7 @@ void build_limits_find(int root_fd, unsigned processors, unsigned most, struct b
 			scarce ? ", too little to be sure of even one" : "");
 	*ret = (struct build_limits){
 		.jobs = (unsigned) jobs,
+		.processors = processors,
 		.memory = binding.memory,
 		.killed = binding.killed,
 	};

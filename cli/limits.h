@@ -19,13 +19,15 @@
 
 struct build_limits {
 	unsigned jobs;
-	uint64_t memory; /* bytes that are left for the build; UINT64_MAX: not known */
-	uint64_t killed; /* how often the kernel has killed in our cgroup for want of memory */
-	char why[384];   /* "4 jobs: 16 processors, cpu.max of … allows 4, …" */
+	unsigned processors; /* that this process may run on */
+	uint64_t memory;     /* bytes that are left for the build; UINT64_MAX: not known */
+	uint64_t killed;     /* how often the kernel has killed in our cgroup for want of memory */
+	char why[384];       /* "4 jobs: 16 processors, cpu.max of … allows 4, …" */
 };
 
 /*
- * @processors is how many this process may run on; @most what the user asked for, 0 for no limit.
- * Never 0 jobs: with too little memory there is one, and @why says so.
+ * @processors is how many this process may run on, 0 to ask the kernel (tests have their own);
+ * @most what the user asked for, 0 for no limit. Never 0 jobs: with too little memory there is one,
+ * and @why says so.
  */
 void build_limits_find(int root_fd, unsigned processors, unsigned most, struct build_limits *ret);

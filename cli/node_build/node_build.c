@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
@@ -360,16 +359,6 @@ static int recipe_failed(
 		place, found.message, buildlog_hint(&found), build->cache.path, log_path);
 }
 
-static void find_limits(const struct node_build *build, struct build_limits *ret)
-{
-	unsigned processors = 1;
-	cpu_set_t usable;
-
-	if (sched_getaffinity(0, sizeof(usable), &usable) == 0)
-		processors = (unsigned) CPU_COUNT(&usable);
-	build_limits_find(build->request->root_fd, processors, build->request->max_jobs, ret);
-}
-
 /*
  * Appends the names of what the kit has beside the driver and is not below @output of the folder:
  * it did not compile (containers/recipes/nvidia.sh), for a cause that may have passed, as a full
@@ -447,14 +436,14 @@ static int compile(
 	struct build_limits after;
 	int status;
 
-	find_limits(build, &recipe.limits);
+	build_limits_find(build->request->root_fd, 0, build->request->max_jobs, &recipe.limits);
 	node_build_note(build, "compiling %s %s for %s with %s: %u job%s at once: %s", what,
 		build->version, build->request->krel, build->compiler, limits->jobs,
 		limits->jobs == 1 ? "" : "s", limits->why);
 	status = run_recipe(&recipe, log_path, error);
 	if (status < 0)
 		return status;
-	find_limits(build, &after);
+	build_limits_find(build->request->root_fd, 0, build->request->max_jobs, &after);
 	if (status == 128 + SIGKILL || (status > 0 && after.killed > limits->killed))
 		return error_set(error, -EIO,
 			"compiling for %s: the kernel killed the compiler for memory at %u jobs (%s): "

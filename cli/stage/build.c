@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/stage/build.h"
 
+#include <fcntl.h>
 #include <string.h>
 
+#include "cli/limits.h"
 #include "cli/stage/stage_internal.h"
 #include "common/json_text.h"
 #include "common/xalloc.h"
@@ -119,11 +121,28 @@ static int run_export(struct build *build, struct error *error)
 	return 0;
 }
 
+/* Of --jobs, or as many as there is room for: a note says why these are fewer than processors. */
+static void settle_jobs(struct build *build)
+{
+	_cleanup_close_ int root_fd = -1;
+	struct build_limits limits;
+
+	if (build->options.jobs)
+		return;
+	root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	build_limits_find(root_fd, 0, 0, &limits);
+	build->options.jobs = limits.jobs;
+	if (limits.jobs < limits.processors)
+		progress_notef(&build->context.progress, "%u compile job%s at once: %s",
+			limits.jobs, limits.jobs == 1 ? "" : "s", limits.why);
+}
+
 int build_run(struct build *build, struct error *error)
 {
 	struct progress *progress = &build->context.progress;
 	int r;
 
+	settle_jobs(build);
 	if (!build_has(build, DRIVER_OFED))
 		progress_note(progress,
 			"no --ofed: there will be no NIC image, and no nvidia-peermem in the GPU "

@@ -46,9 +46,9 @@ struct build_options {
 	const char *sign_hash;   /* "sha256"; NULL: the one that the kernel's record names */
 	struct sign_password_source sign_password;
 	struct strv kernel_from; /* kernels/local/local.h */
-	unsigned int jobs;
-	bool sources_image;    /* the images also carry what compiles their modules on a node */
-	bool verify_configure; /* OFED's configure once more, by the kernel's own build */
+	unsigned int jobs;       /* 0, before build_run(): as many as there is room for */
+	bool sources_image;      /* the images also carry what compiles their modules on a node */
+	bool verify_configure;   /* OFED's configure once more, by the kernel's own build */
 	bool force; /* go on where lint found an error, and where modules will not load */
 };
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/stage/build.h"
 
-#include <fcntl.h>
 #include <string.h>
 
 #include "cli/commands.h"
 #include "cli/image/place.h"
-#include "cli/limits.h"
 #include "common/fs.h"
 
 static int take_kernel(void *target, const char *argument, struct error *error)
@@ -174,16 +172,10 @@ const struct option_table build_options = {
 
 bool build_options_start(char **argv, struct build_options *ret, int *ret_code)
 {
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	_cleanup_close_ int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct build_limits limits;
-
-	build_limits_find(root_fd, processors > 0 ? (unsigned int) processors : 1, 0, &limits);
 	*ret = (struct build_options){
 		.sources[DRIVER_NVIDIA] = "debian",
 		.output = OUTPUT_STORAGE,
 		.sign_password.fd = -1,
-		.jobs = limits.jobs,
 	};
 	return options_start(&build_options, argv, ret, ret_code);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
+#include <sched.h>
+
 #include "cli/node_build/node_build_internal.h"
 #include "common/fs.h"
 
@@ -22,6 +24,7 @@ static void memory_of_the_container_bounds_the_jobs(void **state)
 	build_limits_find(folder->fd, 64, 0, &limits);
 	assert_int_equal(limits.jobs, ((UINT64_C(1) << 30) - BUILD_BASE_MEMORY) / BUILD_JOB_MEMORY);
 	assert_contains(limits.why, "memory.max of 1024 MiB");
+	assert_int_equal(limits.processors, 64);
 }
 
 static void memory_in_use_is_not_for_compilers(void **state)
@@ -78,10 +81,15 @@ static void without_limits_the_node_and_the_wish_bound(void **state)
 {
 	const struct folder *folder = *state;
 	struct build_limits limits;
+	cpu_set_t usable;
 
 	build_limits_find(folder->fd, 8, 0, &limits);
 	assert_int_equal(limits.jobs, 8);
 	assert_int_equal(limits.memory, UINT64_MAX);
+	assert_int_equal(sched_getaffinity(0, sizeof(usable), &usable), 0);
+	build_limits_find(folder->fd, 0, 0, &limits);
+	assert_int_equal(limits.processors, CPU_COUNT(&usable));
+	assert_int_equal(limits.jobs, limits.processors);
 	build_limits_find(folder->fd, 8, 3, &limits);
 	assert_int_equal(limits.jobs, 3);
 	assert_contains(limits.why, "as asked for");
