@@ -185,7 +185,7 @@ void build_limits_find(int root_fd, unsigned processors, unsigned most, struct b
 	available = read_number(root_fd, "proc", "meminfo", "MemAvailable:", 0) << 10;
 	if (available && available < binding.memory) {
 		binding.memory = available;
-		(void) snprintf(binding.memory_of, sizeof(binding.memory_of), "the node's own");
+		(void) snprintf(binding.memory_of, sizeof(binding.memory_of), "the machine's own");
 	}
 	scarce = binding.memory < BUILD_BASE_MEMORY + BUILD_JOB_MEMORY;
 	jobs = scarce ? 1 : (binding.memory - BUILD_BASE_MEMORY) / BUILD_JOB_MEMORY;

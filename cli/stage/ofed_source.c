@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "cli/stage/stage_internal.h"
+#include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
 
@@ -31,47 +32,53 @@ static const char *const places[] = {
 static const char *const others[] = { "iser", "isert", "srp", "mlnx-nvme", "mlnx-nfsrdma", "xpmem",
 	"knem", "kernel-mft", "fwctl" };
 
-char *ofed_source_inside(const char *folder)
+/* The last of what matches @pattern in the folder, whose own path is none; or NULL. */
+static char *find(const char *folder, const char *pattern)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		_cleanup_free_ char *pattern = xasprintf("%s/%s", folder, places[i]);
-		glob_t found = { 0 };
-		char *path = NULL;
+	_cleanup_free_ char *plain = xasprintf("%s/", folder);
+	_cleanup_free_ char *escaped = xcalloc(2, strlen(plain) + 1);
+	_cleanup_free_ char *whole = NULL;
+	glob_t found = { 0 };
+	char *path = NULL;
+	char *to = escaped;
 
-		if (glob(pattern, 0, NULL, &found) == 0)
-			path = xstrdup(found.gl_pathv[found.gl_pathc - 1]);
-		globfree(&found);
-		if (path)
-			return path;
+	for (const char *from = plain; *from; from++) {
+		if (strchr("*?[\\", *from))
+			*to++ = '\\';
+		*to++ = *from;
 	}
-	return NULL;
+	whole = xasprintf("%s%s", escaped, pattern);
+	if (glob(whole, 0, NULL, &found) == 0)
+		path = xstrdup(found.gl_pathv[found.gl_pathc - 1]);
+	globfree(&found);
+	return path;
 }
 
-/* Which sources of modules beside it nothing here compiles. */
-static void note_others(struct build *build, const char *folder)
+char *ofed_source_inside(const char *folder)
+{
+	char *path = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(places) && !path; i++)
+		path = find(folder, places[i]);
+	return path;
+}
+
+char *ofed_source_left_out(const char *folder)
 {
 	_cleanup_strv_ struct strv left_out = { 0 };
-	_cleanup_free_ char *names = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-		_cleanup_free_ char *pattern = xasprintf("%s/S*S/%s[-_][0-9]*", folder, others[i]);
-		glob_t found = { 0 };
+		_cleanup_free_ char *pattern = xasprintf("S*S/%s[-_][0-9]*", others[i]);
+		_cleanup_free_ char *path = find(folder, pattern);
 
-		if (glob(pattern, 0, NULL, &found) == 0)
+		if (path)
 			xstrv_push(&left_out, others[i]);
-		globfree(&found);
 	}
-	if (left_out.count == 0)
-		return;
-	names = xstrv_join(&left_out, ", ");
-	progress_notef(&build->context.progress,
-		"of this OFED mlnx-ofed-kernel is compiled; its sources of other modules are left "
-		"out: %s",
-		names);
+	return left_out.count ? xstrv_join(&left_out, ", ") : NULL;
 }
 
 /* One archive; *ret_inside is NULL where the tree itself was in it, which is at *ret_top then. */
-static int open_layer(struct build *build, const char *archive, int depth, char **ret_top,
+static int open_layer(const struct build *build, const char *archive, int depth, char **ret_top,
 	char **ret_inside, struct error *error)
 {
 	_cleanup_free_ char *name = xasprintf("ofed-archive-%d", depth);
@@ -90,16 +97,23 @@ static int open_layer(struct build *build, const char *archive, int depth, char 
 	if (r < 0)
 		return r;
 	*ret_inside = ofed_source_inside(*ret_top);
-	if (*ret_inside)
-		note_others(build, *ret_top);
 	return 0;
 }
 
+static int write_left_out(const char *tree, const char *names, struct error *error)
+{
+	_cleanup_free_ char *path = xasprintf("%s/" OFED_LEFT_OUT, tree);
+	int r = fs_write_atomic(AT_FDCWD, path, names, strlen(names), 0644);
+
+	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
+}
+
 int ofed_source_unpack(
-	struct build *build, const char *archive, const char *folder, struct error *error)
+	const struct build *build, const char *archive, const char *folder, struct error *error)
 {
 	_cleanup_free_ char *place = xasprintf("%s/mlnx-ofed-kernel", folder);
 	_cleanup_free_ char *next = xstrdup(archive);
+	_cleanup_free_ char *left_out = NULL;
 
 	for (int depth = 0; depth < DEPTH_LIMIT; depth++) {
 		_cleanup_free_ char *top = NULL, *inside = NULL;
@@ -108,10 +122,13 @@ int ofed_source_unpack(
 
 		if (r < 0)
 			return r;
-		if (!inside || (stat(inside, &status) == 0 && S_ISDIR(status.st_mode)))
-			return rename(inside ? inside : top, place) < 0
-				       ? error_set_errno(error, -errno, "%s", place)
-				       : 0;
+		if (inside && !left_out)
+			left_out = ofed_source_left_out(top);
+		if (!inside || (stat(inside, &status) == 0 && S_ISDIR(status.st_mode))) {
+			if (rename(inside ? inside : top, place) < 0)
+				return error_set_errno(error, -errno, "%s", place);
+			return left_out ? write_left_out(place, left_out, error) : 0;
+		}
 		free(next);
 		next = TAKE_PTR(inside);
 	}

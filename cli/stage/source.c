@@ -171,6 +171,16 @@ static int identify_installer(struct build *build, struct source *source, struct
 	return r == -EBADMSG ? -EINVAL : r; /* a bad source, not a damaged download of ours */
 }
 
+/* Says what of an OFED nothing here compiles: @names, "" or NULL for nothing. */
+static void note_left_out(struct build *build, const char *names)
+{
+	if (names && *names)
+		progress_notef(&build->context.progress,
+			"of this OFED mlnx-ofed-kernel is compiled; its sources of other modules are "
+			"left out: %s",
+			names);
+}
+
 int sources_identify(struct build *build, struct error *error)
 {
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
@@ -201,6 +211,9 @@ int sources_identify(struct build *build, struct error *error)
 			return error_set_errno(error, -errno, "--%s %s", kind->name, text);
 		inside = driver == DRIVER_OFED ? ofed_source_inside(source->path) : NULL;
 		if (inside && stat(inside, &status) == 0) {
+			_cleanup_free_ char *left_out = ofed_source_left_out(source->path);
+
+			note_left_out(build, left_out);
 			free(source->path);
 			source->path = TAKE_PTR(inside);
 		}
@@ -445,6 +458,22 @@ static int check_kind(const struct build *build, const char *top, struct error *
 		build->sources[DRIVER_NVIDIA].path);
 }
 
+static int look_at_ofed(struct build *build, struct error *error)
+{
+	_cleanup_free_ char *top = NULL, *path = NULL, *names = NULL;
+	int r;
+
+	if (build->sources[DRIVER_OFED].form != SOURCE_ARCHIVE)
+		return 0;
+	r = source_top(build, DRIVER_OFED, &top, error);
+	if (r < 0)
+		return r;
+	path = xasprintf("%s/" OFED_LEFT_OUT, top);
+	if (fs_read(AT_FDCWD, path, 0, &names, NULL) == 0)
+		note_left_out(build, names);
+	return 0;
+}
+
 int source_look(struct build *build, struct error *error)
 {
 	struct source *source = &build->sources[DRIVER_NVIDIA];
@@ -456,6 +485,8 @@ int source_look(struct build *build, struct error *error)
 		if (build->sources[driver].form == SOURCE_ARCHIVE)
 			archives |= STAGE_BIT(source_kinds[driver].source);
 	r = archives ? stages_make(build, archives, error) : 0;
+	if (r == 0)
+		r = look_at_ofed(build, error);
 	if (r < 0 || !build_has(build, DRIVER_NVIDIA) || source->form == SOURCE_PACKAGE)
 		return r;
 	r = source_top(build, DRIVER_NVIDIA, &top, error);

@@ -111,8 +111,12 @@ int source_find_top(const char *folder, char **ret_path, struct error *error) _m
  * is none. The caller frees it.
  */
 char *ofed_source_inside(const char *folder);
+/* "iser, srp": which sources of modules beside it nothing here compiles; NULL for none. */
+char *ofed_source_left_out(const char *folder);
+/* In the tree that is unpacked: these names, for the builds that find it in the cache. */
+#define OFED_LEFT_OUT ".slipway-left-out"
 /* Unpacks the tree out of all that is around it into @folder, as its only entry. */
-int ofed_source_unpack(struct build *build, const char *archive, const char *folder,
+int ofed_source_unpack(const struct build *build, const char *archive, const char *folder,
 	struct error *error) _must_check_;
 
 /* ---- recipe.c */

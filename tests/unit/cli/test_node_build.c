@@ -97,7 +97,7 @@ static void without_limits_the_node_and_the_wish_bound(void **state)
 	folder_write_text(folder, "proc/self/cgroup", "0::/\n");
 	build_limits_find(folder->fd, 8, 0, &limits);
 	assert_int_equal(limits.jobs, 2);
-	assert_contains(limits.why, "the node's own");
+	assert_contains(limits.why, "the machine's own");
 }
 
 static void kills_for_memory_are_counted(void **state)
