@@ -22,13 +22,14 @@ static int take_kernel(void *target, const char *argument, struct error *error)
 int build_options_check_drivers(const struct build_options *options, struct error *error)
 {
 	const char *const *sources = options->sources;
-	bool wants_gpu = sources[DRIVER_GDRCOPY] || sources[DRIVER_NVIDIA_FS] || options->userspace;
+	bool wants_gpu = sources[DRIVER_GDRCOPY] || sources[DRIVER_NVIDIA_FS] ||
+			 options->userspace || options->kernel_module_type;
 
 	if (!wants_gpu || strcmp(sources[DRIVER_NVIDIA], "none") != 0)
 		return 0;
 	return error_set(error, -EINVAL,
-		"--gdrcopy, --nvidia-fs and --userspace go with NVIDIA's modules, and %s builds "
-		"none",
+		"--gdrcopy, --nvidia-fs, --userspace and --kernel-module-type go with NVIDIA's "
+		"modules, and %s builds none: leave them out",
 		options->bundle ? options->bundle : "--nvidia none");
 }
 

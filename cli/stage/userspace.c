@@ -66,6 +66,12 @@ static int look(struct found *found, const char *folder, bool in_firmware, unsig
 	return r;
 }
 
+/* Which names the folder. */
+static const char *option_of(const struct build *build)
+{
+	return build->options.userspace ? "--userspace" : "--nvidia";
+}
+
 /*
  * What the recipe would refuse, found before minutes of compiling. Only what runs firmware (the
  * GSP) cannot do without.
@@ -73,7 +79,7 @@ static int look(struct found *found, const char *folder, bool in_firmware, unsig
 static int judge(const struct build *build, const struct found *found, const char *folder,
 	char **ret_version, struct error *error)
 {
-	const char *option = build->options.userspace ? "--userspace" : "--nvidia";
+	const char *option = option_of(build);
 	_cleanup_free_ char *version = xstrv_join(&found->versions, ", ");
 	const char *lack = NULL;
 
@@ -102,6 +108,7 @@ static int judge(const struct build *build, const struct found *found, const cha
 int userspace_open(struct build *build, struct error *error)
 {
 	const struct source *source = &build->sources[DRIVER_NVIDIA];
+	const char *option = option_of(build);
 	const char *text = build->options.userspace;
 	struct found found = { 0 };
 	struct stat status;
@@ -116,16 +123,16 @@ int userspace_open(struct build *build, struct error *error)
 	if (!text)
 		return 0;
 	if (stat(text, &status) < 0)
-		return error_set(error, -EINVAL, "--userspace %s: %s: give " INSTALLER, text,
+		return error_set(error, -EINVAL, "%s %s: %s: give " INSTALLER, option, text,
 			strerror(errno));
 	if (!S_ISDIR(status.st_mode))
 		return error_set(
-			error, -EINVAL, "--userspace %s: a folder is wanted: " INSTALLER, text);
+			error, -EINVAL, "%s %s: a folder is wanted: " INSTALLER, option, text);
 	build->userspace = realpath(text, NULL);
 	if (!build->userspace)
-		return error_set_errno(error, -errno, "--userspace %s", text);
+		return error_set_errno(error, -errno, "%s %s", option, text);
 	r = look(&found, build->userspace, false, 0);
-	r = r < 0 ? error_set_errno(error, r, "--userspace %s", build->userspace)
+	r = r < 0 ? error_set_errno(error, r, "%s %s", option, build->userspace)
 		  : judge(build, &found, build->userspace, &build->userspace_version, error);
 	strv_free(&found.versions);
 	strv_free(&found.cudas);
@@ -251,10 +258,10 @@ int userspace_check(struct build *build, struct error *error)
 		return 0;
 	build->context.failure = EXIT_CODE_SOURCE;
 	return error_set(error, -EINVAL,
-		"--userspace %s: it is of driver %s, the modules of --nvidia are of %s: they work "
+		"%s %s: it is of driver %s, the modules of --nvidia are of %s: they work "
 		"together only in one version: give the installer's folder of %s, or the modules' "
 		"source of %s",
-		build->userspace, build->userspace_version, version, version,
+		option_of(build), build->userspace, build->userspace_version, version, version,
 		build->userspace_version);
 }
 

@@ -103,7 +103,7 @@ own() {
     says "--kernel-module-type proprietary: $tree has the open modules only"
 }
 
-@test "--kernel-module-type: of two kinds, and a lock is of one" {
+@test "--kernel-module-type is one of two kinds" {
     own 2 "$tree" --kernel-module-type both
     says "--kernel-module-type both: open or proprietary is wanted; slipway combine makes one image of one of each"
 }

@@ -166,6 +166,23 @@ nothing_is_left() {
     says "$BATS_TEST_TMPDIR/none: No such file"
 }
 
+@test "a lock has one kind of NVIDIA's modules, and --kernel-module-type asks for no other" {
+    local lock=$BATS_TEST_TMPDIR/lock.json name
+    run_slipway 0 resolve 6.1.0-56-amd64 -o "$lock.none"
+    for name in nvidia-open-kernel-source nvidia-kernel-source; do
+        jq -c --arg name $name '.packages += [.packages[0] + {purpose: "nvidia-source", name: $name}]' "$lock.none" >"$lock.$name"
+    done
+    run_slipway 2 build --lock "$lock.nvidia-open-kernel-source" --kernel-module-type proprietary
+    says "has nvidia-open-kernel-source, NVIDIA's open modules, and --kernel-module-type asks for the others: make it anew"
+    run_slipway 2 build --lock "$lock.nvidia-kernel-source" --kernel-module-type open
+    says "has nvidia-kernel-source, NVIDIA's proprietary modules, and --kernel-module-type asks for the others"
+    # What it has, said or not, is taken: the headers, which are made up, are looked at next.
+    for name in nvidia-open-kernel-source:open nvidia-kernel-source:proprietary; do
+        run_slipway 12 build --lock "$lock.${name%:*}" --kernel-module-type "${name#*:}"
+    done
+    run_slipway 12 build --lock "$lock.nvidia-kernel-source"
+}
+
 @test "--compiler wants the name of a compiler's package" {
     build 6.1.0-56-amd64 2 --compiler 'gcc-12; true'
     says "gcc-12 or clang-16 is wanted"

@@ -290,6 +290,8 @@ package() {
     says "--nvidia-fs $tree/nowhere: No such file or directory: name a source tree or a tarball"
     run_slipway 2 build --kernel newest --ofed reference --nvidia none --gdrcopy "$tree"
     says "go with NVIDIA's modules, and --nvidia none builds none"
+    run_slipway 2 build --kernel newest --ofed reference --nvidia none --kernel-module-type open
+    says "--kernel-module-type go with NVIDIA's modules, and --nvidia none builds none"
 }
 
 # refused TEXT…: --userspace "$tree" is no source, and nothing was asked or made.
