@@ -65,8 +65,9 @@ int archive_input_damaged(const char *name, struct archive *archive, struct erro
 {
 	const char *why = archive_error_string(archive);
 
-	return error_set(
-		error, -EBADMSG, "%s: cannot be unpacked: %s", name, why ? why : "damaged");
+	return error_set(error, -EBADMSG,
+		"%s: cannot be unpacked: %s: it is cut, or no archive: fetch it again", name,
+		why ? why : "damaged");
 }
 
 static const char *without_dot(const char *path)
