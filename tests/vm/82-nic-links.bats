@@ -295,7 +295,8 @@ CASE
 . /test/links.sh
 modprobe e1000e
 modprobe bonding max_bonds=0
-ip link add bond0 type bond mode active-backup
+# Of a mode without an active port: that of another one could not be one before its link is up.
+ip link add bond0 type bond mode balance-rr
 ip link set eth0 master bond0
 ip link set eth1 master bond0
 mac=$(cat /sys/class/net/bond0/address)
