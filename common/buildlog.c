@@ -9,6 +9,7 @@
 #include "common/xalloc.h"
 
 #define STEP_MARK "==> "
+#define HINT_MARK "try: "
 #define MISSING   "the build container lacks the program "
 
 enum kind {
@@ -147,6 +148,9 @@ int buildlog_first_error(const char *text, struct buildlog_error *ret)
 	step = find_step(&lines, at + 1);
 	if (step != SIZE_MAX)
 		ret->step = xstrdup(lines.items[step] + strlen(STEP_MARK));
+	for (size_t i = at + 1; i < lines.count && !ret->hint; i++)
+		if (starts_with(lines.items[i], HINT_MARK))
+			ret->hint = xstrdup(lines.items[i] + strlen(HINT_MARK));
 	return 0;
 }
 
@@ -155,6 +159,7 @@ void buildlog_error_free(struct buildlog_error *found)
 	free(found->file);
 	free(found->message);
 	free(found->step);
+	free(found->hint);
 	*found = (struct buildlog_error){ 0 };
 }
 
@@ -209,6 +214,7 @@ const char *buildlog_hint(const struct buildlog_error *found)
 	static const struct {
 		const char *mark;
 		const char *hint;
+		bool of_kernel; /* the source and the kernel do not go together */
 	} hints[] = {
 		{ "internal compiler error", "the compiler was probably killed for memory: try a "
 					     "smaller --jobs" },
@@ -219,18 +225,23 @@ const char *buildlog_hint(const struct buildlog_error *found)
 		{ "No space left", "free some disk space (the cache and the container storage)" },
 		{ "modpost",
 			"the symbol is not exported by this kernel or by the OFED beneath: try "
-			"a driver release made for this kernel" },
-		{ "No such file or directory", "the source expects a header that this kernel does "
-					       "not have: try a newer driver release" },
+			"a driver release made for this kernel",
+			true },
+		{ "No such file or directory",
+			"the source expects a header that this kernel does "
+			"not have: try a newer driver release",
+			true },
 		{ "unrecognized command-line option", "the compiler is not the kernel's own: see "
 						      "the log's first lines" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
 		if (strstr(found->message, hints[i].mark))
-			return hints[i].hint;
+			return hints[i].of_kernel && found->hint ? found->hint : hints[i].hint;
 	if (is_recipe_error(found->message))
 		return "what the error asks for; the log has what led to it";
+	if (found->hint)
+		return found->hint;
 	return "the source does not know this kernel: try a newer driver release, an older kernel, "
 	       "or add a patch with its condition under containers/patches/";
 }

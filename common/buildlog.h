@@ -12,6 +12,8 @@ struct buildlog_error {
 	unsigned long line;
 	char *message; /* the error itself, without its place */
 	char *step;    /* the recipe's step ("==> ") that it happened in; NULL before the first */
+	char *hint;    /* what the recipe says of a source that does not know the kernel ("try: ");
+			* NULL where it says nothing */
 };
 
 /*

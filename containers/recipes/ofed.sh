@@ -18,10 +18,37 @@ source_version() {
     echo "$full"
 }
 
+# Is Linux $1 older than $2?
+older() { [[ $1 != "$2" && $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]; }
+
+# Which Linux a release was made of, oldest first: the commit in its LINUX_BASE_BRANCH, that commit's Linux, the release.
+bases='d1fdb6d8f6a4 5.2 4.9
+754e0b0e3560 5.17 5.8
+80e78fcce86d 6.0 5.9
+e8d018dd0257 6.3 23.10
+ce9ecca0238b 6.6 24.04
+39cd87c4eb2b 6.9 24.07
+b4432656b36e 6.15 25.10'
+
+# Where a source does not compile that is older than the kernel: which one to try.
+suggest_release() {
+    local kernel commit linux release base='' other=''
+    kernel=$(cut -d. -f1,2 <<<"$SLIPWAY_KREL")
+    while read -r commit linux release; do
+        [[ $(cut -c1-12 "$tree/LINUX_BASE_BRANCH" 2>/dev/null) != "$commit" ]] || base=$linux
+        [[ $other ]] && ! older "${other##* }" "$kernel" || other="OFED $release of $linux"
+    done <<<"$bases"
+    [[ ! $base ]] || older "$base" "$kernel" || return 0
+    echo "try: a newer OFED, or an older kernel: it is $kernel, this source was made of Linux ${base:-of unknown version}, $other"
+}
+
 compile_tree() {
     use_ccache
     step "compile with $SLIPWAY_CC, $SLIPWAY_JOBS at a time"
-    make -C "$tree" -f makefile -j"$SLIPWAY_JOBS" "${compiler[@]}" kernel
+    make -C "$tree" -f makefile -j"$SLIPWAY_JOBS" "${compiler[@]}" kernel || {
+        suggest_release
+        exit 1
+    }
     step "install modules"
     # The kernel's own signing key is in no header package: signing is a step of its own, after the strip. Kernels that
     # compress their modules would have these compressed before the strip.

@@ -71,7 +71,7 @@ configured() {
     rm -f "$kernel/made"
     env SLIPWAY_KREL="$krel" SLIPWAY_ARCH=x86_64 SLIPWAY_KERNEL="$BATS_TEST_TMPDIR/kernel" SLIPWAY_SOURCE="$source" \
         SLIPWAY_OUTPUT="$BATS_TEST_TMPDIR/$name/output" SLIPWAY_WORK="$BATS_TEST_TMPDIR/$name/work" SLIPWAY_CC=gcc \
-        SLIPWAY_JOBS=2 "$@" timeout 120 "$recipes/ofed-configure.sh" >"$BATS_TEST_TMPDIR/$name/log" 2>&1 || {
+        SLIPWAY_JOBS=2 "$@" timeout 120 "$recipes/${recipe:-ofed-configure}.sh" >"$BATS_TEST_TMPDIR/$name/log" 2>&1 || {
         echo "status $?"
         cat "$BATS_TEST_TMPDIR/$name/log"
         return 1
@@ -180,4 +180,25 @@ by_kbuild() {
     grep -q '==> nothing to compare: ' "$BATS_TEST_TMPDIR/other/log"
     ! grep 'feature tests' "$BATS_TEST_TMPDIR/other/log" || false
     answers other | grep -q HAVE_CORE_2
+}
+
+@test "a source that is older than the kernel and does not compile: which release to try" {
+    local recipe=ofed
+    mkdir "$source/debian"
+    echo 'mlnx-ofed-kernel (4.9.OFED.4.9.0.1.7.1-1) stable; urgency=low' >"$source/debian/changelog"
+    printf 'kernel:\n\t@echo "a.c:1:1: error: no such member" >&2; false\n' >>"$source/makefile"
+    echo d1fdb6d8f6a4109a4263176c84b899076a5f8008 >"$source/LINUX_BASE_BRANCH"
+    run configured old
+    ((status != 0))
+    grep -qx 'try: a newer OFED, or an older kernel: it is 6.1, this source was made of Linux 5.2, OFED 23.10 of 6.3' \
+        "$BATS_TEST_TMPDIR/old/log"
+    echo 39cd87c4eb2b893354f3b850f916353f2658ae6f >"$source/LINUX_BASE_BRANCH"
+    run configured new
+    ((status != 0))
+    grep -q 'error: no such member' "$BATS_TEST_TMPDIR/new/log"
+    ! grep -q '^try: ' "$BATS_TEST_TMPDIR/new/log" || false
+    rm "$source/LINUX_BASE_BRANCH"
+    run configured unknown
+    ((status != 0))
+    grep -q '^try: .* of unknown version, OFED 23.10 of 6.3$' "$BATS_TEST_TMPDIR/unknown/log"
 }

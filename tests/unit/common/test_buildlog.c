@@ -43,6 +43,29 @@ static void feature_tests_of_earlier_steps_do_not_count(void **state)
 	assert_contains(buildlog_hint(&found), "a header that this kernel does not have");
 }
 
+static void a_recipe_says_what_to_try(void **state)
+{
+	_cleanup_found_ struct buildlog_error found = { 0 };
+	_cleanup_found_ struct buildlog_error full = { 0 };
+
+	(void) state;
+	assert_int_equal(
+		buildlog_first_error("try: of an earlier step\n"
+				     "==> compile\n"
+				     "core/device.c:12:10: fatal error: linux/gone.h: No such file "
+				     "or directory\n"
+				     "make: *** [makefile:1: kernel] Error 2\n"
+				     "try: a newer OFED\n",
+			&found),
+		0);
+	assert_string_equal(buildlog_hint(&found), "a newer OFED");
+	assert_int_equal(buildlog_first_error("core/a.c:1:1: error: No space left on device\n"
+					      "try: a newer OFED\n",
+				 &full),
+		0);
+	assert_contains(buildlog_hint(&full), "disk space");
+}
+
 static void modpost_errors_have_no_place(void **state)
 {
 	_cleanup_found_ struct buildlog_error found = { 0 };
@@ -210,6 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_compiler_error_has_file_line_and_step),
 		cmocka_unit_test(feature_tests_of_earlier_steps_do_not_count),
+		cmocka_unit_test(a_recipe_says_what_to_try),
 		cmocka_unit_test(modpost_errors_have_no_place),
 		cmocka_unit_test(the_recipes_own_words_win_over_makes),
 		cmocka_unit_test(the_recipes_own_words_win_over_buildahs),
