@@ -184,11 +184,7 @@ static int make_named(struct build *build, const struct stage_place *place,
 
 static bool is_in_base(const struct catalogue *os, const struct repository *repository)
 {
-	const struct strv *chosen = &os->image.repositories;
-
-	if (repository->kind != REPOSITORY_APT)
-		return false;
-	return chosen->count ? strv_contains(chosen, repository->name) : !repository->archive;
+	return repository->kind == REPOSITORY_APT && repository_in_root(os, repository);
 }
 
 /*
@@ -270,7 +266,7 @@ int base_sources(struct build *build, struct strv *argv, struct error *error)
 	if (r < 0)
 		return r;
 	xstrv_push(argv, "--suite");
-	xstrv_push(argv, os->image.codename);
+	xstrv_push(argv, os->root.suite);
 	for (size_t i = 0; i < os->repository_count; i++) {
 		const struct repository *repository = &os->repositories[i];
 		const struct mirror *mirror = mirrors_find(&build->context.mirrors, repository);
@@ -364,7 +360,7 @@ void base_key(const struct stage *stage, struct key *key)
 	}
 	key_text(key, stage->base);
 	key_text(key, os->os);
-	key_text(key, os->image.codename);
+	key_text(key, os->root.suite);
 	key_text(key, os->id);
 	key_text(key, os->version_id);
 	key_text(key, build->bundle_refreshed ? build->bundle_refreshed : text);

@@ -52,7 +52,7 @@ static void prepare(struct bench *bench, struct folder *folder)
 		.minor_after = nothing,
 		.repositories = bench->repositories,
 		.repository_count = 2,
-		.image = { .codename = names[0], .repositories = bench->chosen } };
+		.root = { .suite = names[0], .repositories = bench->chosen } };
 	bench->build.kernel.lock.krel = nothing;
 }
 

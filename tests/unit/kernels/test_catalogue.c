@@ -29,7 +29,9 @@ static void what_is_not_given_is_empty(void **state)
 	assert_int_equal(open_text(*state, smallest, &os, &error), 0);
 	assert_string_equal(os.os, "test");
 	assert_string_equal(os.version_id, "");
-	assert_string_equal(os.image.containers, "");
+	assert_string_equal(os.root.family, "");
+	assert_string_equal(os.root.runtime, "debian12");
+	assert_true(repository_in_root(&os, &os.repositories[0]));
 	assert_string_equal(os.repositories[0].suite, "");
 	assert_int_equal(os.repositories[0].kind, REPOSITORY_APT);
 	assert_int_equal(os.repositories[0].trust, TRUST_INDEX);
@@ -73,6 +75,8 @@ static void a_bad_file_is_named_with_its_line(void **state)
 		{ "[repository two]\nkind = apt\n", "[repository two] has no mirror" },
 		{ "[kernel]\nmodules_optional = a-{word}\n", "modules_optional: {word} is none" },
 		{ "[kernel]\nmodules_optional = a-{krel\n", "modules_optional: {krel is none" },
+		{ "[root]\npackages = make {gcc}\n", "packages: {gcc} is none" },
+		{ "[root]\nclang_packages = clang-{gcc}\n", "clang_packages: {gcc} is none" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -157,8 +161,52 @@ static void a_file_takes_what_it_does_not_say_from_another(void **state)
 	assert_string_equal(os.repositories[0].keyrings.items[0], "/test.asc");
 	assert_string_equal(os.repositories[1].suite, "own");
 	assert_int_equal(os.files.count, 2);
-	assert_string_equal(os.files.items[0], "test");
-	assert_string_equal(os.files.items[1], "base");
+	assert_string_equal(os.files.items[0], "test.ini");
+	assert_string_equal(os.files.items[1], "base.ini");
+}
+
+/* No distribution by itself: neither its name is known nor are its kernels guessed. */
+static void parts_are_inherited_and_nothing_else(void **state)
+{
+	_cleanup_(catalogue_free) struct catalogue os = { 0 };
+	_cleanup_strv_ struct strv names = { 0 };
+	const struct folder *folder = *state;
+	struct error error = { 0 };
+
+	folder_write_text(folder, "base.inc", smallest);
+	assert_int_equal(
+		open_text(folder, "[os]\ninherit = base\nname = Its own\n", &os, &error), 0);
+	assert_string_equal(os.name, "Its own");
+	assert_string_equal(os.kernel.headers.items[0], "h-{krel}");
+	assert_string_equal(os.files.items[1], "base.inc");
+	assert_int_equal(catalogue_names(folder->path, &names, &error), 0);
+	assert_int_equal(names.count, 1);
+	catalogue_free(&os);
+	assert_int_equal(catalogue_open(folder->path, "base", &os, &error), -ENODATA);
+}
+
+static void a_root_is_made_of_what_the_file_says(void **state)
+{
+	static const char rest[] = "[repository old]\nkind = apt\nmirror = x\narchive = yes\n"
+				   "[repository rt]\nkind = apt\nmirror = x\nkrel = *rt*\n"
+				   "[repository tools]\nkind = apt\nmirror = x\nroot_only = yes\n";
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *chosen = NULL;
+	struct error error = { 0 };
+
+	assert_true(asprintf(&text, "%s%s", smallest, rest) > 0);
+	assert_true(asprintf(&chosen, "%s[root]\nrepositories = rt main\n", text) > 0);
+	for (int named = 0; named < 2; named++) {
+		_cleanup_(catalogue_free) struct catalogue os = { 0 };
+
+		assert_int_equal(open_text(*state, named ? chosen : text, &os, &error), 0);
+		assert_true(repository_in_root(&os, &os.repositories[0]));
+		assert_false(repository_in_root(&os, &os.repositories[1]));
+		assert_int_equal(repository_in_root(&os, &os.repositories[2]), named);
+		assert_int_equal(repository_in_root(&os, &os.repositories[3]), !named);
+		assert_false(repository_concerns(&os.repositories[3], "1.2.3-rt.test"));
+		assert_true(repository_concerns(&os.repositories[2], "1.2.3-rt.test"));
+	}
 }
 
 static void what_cannot_be_inherited_is_named(void **state)
@@ -380,6 +428,44 @@ static void check_rules(const struct catalogue *os)
 	assert_true(os->kernel.match == MATCH_VERSION || !os->kernel.build_counter);
 }
 
+static void check_words(const struct strv *words)
+{
+	for (size_t i = 0; i < words->count; i++)
+		assert_true(words->items[i][0] != '|' && !strstr(words->items[i], "||"));
+}
+
+/* All names in it lead somewhere. */
+static void check_root(const struct catalogue *os)
+{
+	const struct root_rules *root = &os->root;
+	const char *const others[] = { root->like, root->runtime };
+	size_t repositories = 0;
+	struct error error = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		_cleanup_(catalogue_free) struct catalogue other = { 0 };
+
+		if (!*others[i])
+			continue;
+		assert_int_equal(catalogue_open(CATALOGUE, others[i], &other, &error), 0);
+		assert_string_equal(other.os, others[i]);
+	}
+	if (!*root->family)
+		return;
+	for (size_t i = 0; i < os->repository_count; i++)
+		repositories += repository_in_root(os, &os->repositories[i]);
+	if (root->repositories.count)
+		assert_int_equal(repositories, root->repositories.count);
+	assert_true(repositories > 0);
+	assert_true(root->packages.count > 10);
+	assert_true(root->compiler_packages.count > 0);
+	check_words(&root->packages);
+	check_words(&root->compiler_packages);
+	check_words(&root->clang_packages);
+	assert_int_equal(*root->suite != '\0', strcmp(root->family, "apt") == 0);
+	assert_int_equal(*root->releasever != '\0', strcmp(root->family, "apt") != 0);
+}
+
 static void every_file_is_complete(void **state)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -396,6 +482,7 @@ static void every_file_is_complete(void **state)
 			print_error("%s\n", error.text);
 		assert_int_equal(r, 0);
 		check_rules(&os);
+		check_root(&os);
 		for (size_t j = 0; j < os.repository_count; j++)
 			check_repository(&os, &os.repositories[j]);
 	}
@@ -409,6 +496,8 @@ int main(void)
 		folder_test(a_bad_file_is_named_with_its_line),
 		folder_test(a_line_that_would_be_cut_is_an_error),
 		folder_test(a_file_takes_what_it_does_not_say_from_another),
+		folder_test(parts_are_inherited_and_nothing_else),
+		folder_test(a_root_is_made_of_what_the_file_says),
 		folder_test(what_cannot_be_inherited_is_named),
 		folder_test(lists_go_on_in_lines_that_begin_with_a_blank),
 		folder_test(an_unknown_name_lists_the_known_ones),
