@@ -34,7 +34,8 @@ kernel_from_debian() {
     cp -aL "$kbuild"/{scripts,tools,certs} "$to/tree/"
     # Where other distributions have it, and their Makefile looks.
     mv "$to/tree/arch/x86/module.lds" "$to/tree/scripts/"
-    sed -i '/kernelvariables/d' "$to/tree/Makefile"
+    # Debian's own ways to say and to compare the compiler.
+    sed -i '/kernelvariables/d; s/\[ -z "$(DEBIAN_KERNEL_NO_CC_VERSION_CHECK)" \] && //' "$to/tree/Makefile"
     kernel_choose_modules "$work/lib/modules/$version" "$to/modules"
     rm -rf "$work"
 }
@@ -69,7 +70,8 @@ kernel_rename() {
     printf '#define UTS_RELEASE "%s"\n' "$krel" >"$tree/include/generated/utsrelease.h"
     echo "$krel" >"$tree/include/config/kernel.release"
     settings=("$tree/.config" "$tree/include/config/auto.conf" "$tree/include/generated/autoconf.h")
-    sed -i -E "s/(CONFIG_CC_VERSION_TEXT[ =]).*/\1\"$compiler\"/; s/(CONFIG_GCC_VERSION[ =]).*/\1$number/" "${settings[@]}"
+    sed -i -E "s/(CONFIG_CC_VERSION_TEXT[ =])\"?[^\"]*/\1${compiler:+\"}$compiler/; s/(CONFIG_GCC_VERSION[ =]).*/\1$number/" "${settings[@]}"
+    sed -i -E 's/(CONFIG_CC_VERSION_TEXT=)"/\1/' "${settings[1]}"   # no quotes there
     sed -i "s/\(LINUX_COMPILER \).*/\1\"$compiler\"/" "$tree/include/generated/compile.h"
     [[ -n $compiler ]] || sed -i -E '/CONFIG_(CC_VERSION_TEXT|GCC_VERSION)\>/d' "${settings[@]}"
     # gcc 11 does not know -ftrivial-auto-var-init.

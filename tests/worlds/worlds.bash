@@ -10,7 +10,7 @@ el9() {
     local krel=5.14.0-427.13.1.el9_4.x86_64
     conf "os=$1" "krel=$krel"
     printf '%s\n' --os "$1" --mirror "$2=file://FOLDER/srv" --keyring FOLDER/key.asc >"$new/options"
-    cp "$base"/*.rpm "$pool/"
+    take_base 11
     release "$3" "$4" 9.4 "$5"
     compiler gcc 11.3.0 11 /usr/bin
     kernel el9 "$krel" 5.14.0 427.13.1.el9_4 'gcc (GCC) 11.3.0' 110300 xz
