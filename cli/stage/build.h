@@ -35,11 +35,12 @@ struct build_options {
 	const char *userspace; /* folder of NVIDIA's installer, unpacked; NULL: Debian's packages */
 	const char *output;    /* folder, "containers-storage:" or "oci-archive:FILE" */
 	const char *revision;  /* of the images' tags; NULL: none */
-	const char *base;      /* image that the driver images start from; NULL: one is made */
-	const char *lock;      /* file to build from; no list is asked then */
-	const char *bundle;    /* file that has everything; implies common.offline */
-	const char *compiler;  /* "gcc-12": against the evidence; NULL: by evidence */
-	const char *sign_key;  /* file or "pkcs11:" URI; NULL: modules are not signed */
+	const char *os_version;  /* VERSION_ID of the nodes; NULL: what the kernel tells */
+	const char *base;        /* image that the driver images start from; NULL: one is made */
+	const char *lock;        /* file to build from; no list is asked then */
+	const char *bundle;      /* file that has everything; implies common.offline */
+	const char *compiler;    /* "gcc-12": against the evidence; NULL: by evidence */
+	const char *sign_key;    /* file or "pkcs11:" URI; NULL: modules are not signed */
 	const char *sign_export; /* folder for digests, where the key is elsewhere; no image then */
 	const char *sign_import; /* that folder, with the signatures */
 	const char *sign_cert;   /* file; there when one of these three is */
@@ -132,6 +133,7 @@ struct build {
 	enum nvidia_modules modules; /* --kernel-module-type; NVIDIA_NONE: it is not said */
 	char *userspace;             /* the folder of --userspace, absolute; or NULL */
 	char *userspace_version;     /* of the driver in it */
+	char *os_version; /* VERSION_ID of the nodes, for tags; NULL until it is settled */
 	struct signing signing;
 	/* Of the bundle that it is built from, borrowed; NULL without --bundle. */
 	const char *bundle_slipway;   /* the version that made it */
