@@ -78,8 +78,8 @@ struct kernel_rules {
 
 /*
  * What a build root is made of, the folder that drivers are compiled in. Each word of the three
- * lists may be several, "one|two": the first that the repositories have. {gcc} and {clang} stand
- * for the compiler's major version, "12".
+ * lists may be several, "one|two", but for apt: the first that the repositories have; "one|": or
+ * none. {gcc} and {clang} stand for the compiler's major version, "12".
  */
 struct root_rules {
 	char *family; /* below containers/: "apt", "rpm", "suse"; "": no root can be made */

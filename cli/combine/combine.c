@@ -17,7 +17,7 @@
 #include "module/elf.h"
 #include "module/running.h"
 
-#define CONTAINERFILE "containers/debian/Containerfile.combine"
+#define CONTAINERFILE "containers/runtime/Containerfile.combine"
 #define CONF_LIMIT    65536
 
 /* An image with it can compile on a node: what else that needs is nothing that a layer could add.

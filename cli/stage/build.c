@@ -33,7 +33,11 @@ int build_prepare(struct build *build, struct error *error)
 		.nvidia_package = build->sources[DRIVER_NVIDIA].form == SOURCE_PACKAGE,
 		.nvidia_modules = build->modules,
 	};
-	return kernel_find(&build->kernel, error);
+	r = kernel_find(&build->kernel, error);
+	if (r < 0)
+		return r;
+	r = roots_open(build, error);
+	return r < 0 ? context_fail(&build->context, context_exit_code(r), r) : 0;
 }
 
 /* Notes the findings of lint: an error of them ends the build, unless --force. */
@@ -194,7 +198,10 @@ int build_run(struct build *build, struct error *error)
 	r = settle_os_version(build, error);
 	if (r < 0)
 		return context_fail(&build->context, EXIT_CODE_USAGE, r);
-	r = source_look(build, error);
+	if (build->options.common.refresh)
+		r = roots_refresh(build, error);
+	if (r == 0)
+		r = source_look(build, error);
 	if (r == 0)
 		r = userspace_check(build, error);
 	if (r == 0)
@@ -237,6 +244,8 @@ void build_done(struct build *build)
 	free(build->userspace);
 	free(build->userspace_version);
 	free(build->os_version);
+	for (enum root_id id = 0; id < ROOT_COUNT; id++)
+		root_close(&build->roots[id]);
 	for (size_t i = 0; i < STAGE_COUNT; i++)
 		cached_free(&build->outputs[i]);
 }

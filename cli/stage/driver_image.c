@@ -43,7 +43,7 @@ void image_key(const struct stage *stage, struct key *key)
 	key_text(key, os->os);
 	key_text(key, os->id);
 	key_text(key, key->build->os_version ? key->build->os_version : "");
-	key_data(key, "containers/debian/Containerfile.%s", stage->name);
+	key_data(key, "containers/runtime/Containerfile.%s", stage->name);
 	if (key->build->options.revision)
 		key_text(key, key->build->options.revision);
 	node_tool_key(key);
@@ -528,7 +528,7 @@ static int build_image(struct making *making, const struct stage_place *place, c
 	enum stage_id from = !sources      ? STAGE_RUNTIME_BASE
 			     : making->nic ? STAGE_NIC_KIT
 					   : STAGE_KIT;
-	_cleanup_free_ char *file = xasprintf("Containerfile.%s", image->role);
+	_cleanup_free_ char *file = xasprintf("runtime/Containerfile.%s", image->role);
 	_cleanup_(made_image_free) struct made_image made = {
 		.containerfile = file,
 		.folder = folder,

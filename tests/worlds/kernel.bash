@@ -1,0 +1,256 @@
+# shellcheck shell=bash disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# Kernels for worlds: one kernel, Debian's or one that was compiled here, under another distribution's names.
+#   kernel_from_debian FOLDER     Debian's newest kernel: FOLDER/{tree,modules,boot}
+#   kernel_rename FOLDER KREL COMPILER NUMBER
+#                                 gives it the name KREL, and COMPILER as what it was compiled with: what
+#                                 CONFIG_CC_VERSION_TEXT says (none before Linux 4.18: "") and CONFIG_GCC_VERSION
+#   kernel_rpms STYLE FOLDER KREL VERSION RELEASE OUT
+#                                 packs it as the styles below have it
+#   kernel_debs FOLDER KREL SHARED VERSION OUT
+#                                 as Ubuntu's packages; SHARED is the package of the headers that flavours share
+#   FOLDER/tree     what kernel-devel has: a tree that modules are compiled in, whole
+#   FOLDER/modules  what /lib/modules/KREL has, uncompressed
+#   FOLDER/boot     vmlinuz and System.map, where the kernel can be booted under its name
+
+# ---- what there is to pack
+
+# What a distribution's packages do with a tree, Debian has in three packages and with links between them.
+kernel_from_debian() {
+    local to=$1 version work=$1/work common flavour kbuild
+    version=$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: linux-image-//p')
+    [[ -n $version ]] || die "apt knows no linux-image-amd64: run apt-get update"
+    mkdir -p "$to/tree/arch" "$to/tree/include" "$to/boot" "$work"
+    fetch_debs "$cache/debs" "linux-headers-$version" "linux-image-$version"
+    local name
+    for name in "linux-headers-$version" "linux-headers-${version%-amd64}-common" "linux-image-$version" linux-kbuild-6.1; do
+        dpkg-deb -x "$cache/debs/$name"_*.deb "$work"
+    done
+    common=$work/usr/src/linux-headers-${version%-amd64}-common flavour=$work/usr/src/linux-headers-$version kbuild=$work/usr/lib/linux-kbuild-6.1
+    cp -a "$common"/{Makefile,include} "$to/tree/"
+    cp -a "$common"/arch/{Kconfig,x86} "$to/tree/arch/" 2>/dev/null || cp -a "$common/arch/x86" "$to/tree/arch/"
+    cp -a "$flavour"/{.config,Module.symvers,include} "$to/tree/"
+    cp -a "$flavour/arch/x86" "$to/tree/arch/"
+    cp -aL "$kbuild"/{scripts,tools,certs} "$to/tree/"
+    # Where other distributions have it, and their Makefile looks.
+    mv "$to/tree/arch/x86/module.lds" "$to/tree/scripts/"
+    # Debian's own ways to say and to compare the compiler.
+    sed -i '/kernelvariables/d; s/\[ -z "$(DEBIAN_KERNEL_NO_CC_VERSION_CHECK)" \] && //' "$to/tree/Makefile"
+    kernel_choose_modules "$work/lib/modules/$version" "$to/modules"
+    rm -rf "$work"
+}
+
+# kernel_choose_modules FROM TO: the modules of kernel-modules.txt with what they depend on, and the lists.
+kernel_choose_modules() {
+    local from=$1 to=$2 name path
+    local -A path_of=() wanted=()
+    local todo=()
+    while read -r path; do
+        name=${path##*/} name=${name%.ko}
+        path_of[${name//-/_}]=$path
+    done < <(cd "$from" && find kernel -name '*.ko')
+    mapfile -t todo < <(sed 's/#.*//' "$here/kernel-modules.txt" | tr -s ' ' '\n' | sed '/^$/d; s/-/_/g')
+    while ((${#todo[@]})); do
+        name=${todo[0]} todo=("${todo[@]:1}")
+        [[ -z ${wanted[$name]:-} && -n ${path_of[$name]:-} ]] || continue
+        wanted[$name]=1
+        mapfile -t -O "${#todo[@]}" todo < <(modinfo -F depends "$from/${path_of[$name]}" | tr , '\n' | sed '/^$/d; s/-/_/g')
+    done
+    mkdir -p "$to"
+    for name in "${!wanted[@]}"; do
+        (cd "$from" && cp --parents "${path_of[$name]}" "$to/")
+    done
+    cp "$from"/modules.builtin{,.modinfo} "$to/"
+    (cd "$to" && find kernel -name '*.ko') | grep -xFf - "$from/modules.order" >"$to/modules.order"
+}
+
+kernel_rename() {
+    local folder=$1 krel=$2 compiler=$3 number=$4 tree=$1/tree old module settings
+    old=$(sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' "$tree/include/generated/utsrelease.h")
+    printf '#define UTS_RELEASE "%s"\n' "$krel" >"$tree/include/generated/utsrelease.h"
+    echo "$krel" >"$tree/include/config/kernel.release"
+    settings=("$tree/.config" "$tree/include/config/auto.conf" "$tree/include/generated/autoconf.h")
+    sed -i -E "s/(CONFIG_CC_VERSION_TEXT[ =])\"?[^\"]*/\1${compiler:+\"}$compiler/; s/(CONFIG_GCC_VERSION[ =]).*/\1$number/" "${settings[@]}"
+    sed -i -E 's/(CONFIG_CC_VERSION_TEXT=)"/\1/' "${settings[1]}"   # no quotes there
+    sed -i "s/\(LINUX_COMPILER \).*/\1\"$compiler\"/" "$tree/include/generated/compile.h"
+    [[ -n $compiler ]] || sed -i -E '/CONFIG_(CC_VERSION_TEXT|GCC_VERSION)\>/d' "${settings[@]}"
+    # gcc 11 does not know -ftrivial-auto-var-init.
+    ((number >= 120000 || number < 110000)) || sed -i -E '/CONFIG_(INIT_STACK_ALL_ZERO|CC_HAS_AUTO_VAR_INIT_\w+)\>/d' "${settings[@]}"
+    [[ $old != "$krel" ]] || return 0
+    # The signature goes, too: it is of the old name.
+    while read -r module; do
+        objcopy --dump-section .modinfo="$folder/modinfo" "$module"
+        sed -i -z "s/^vermagic=[^ ]*/vermagic=$krel/" "$folder/modinfo"
+        objcopy --update-section .modinfo="$folder/modinfo" "$module"
+    done < <(find "$folder/modules/kernel" -name '*.ko')
+    rm -f "$folder/modinfo"
+}
+
+# kernel_compress MODULES xz|zst
+kernel_compress() {
+    case $2 in
+        xz) find "$1" -name '*.ko' -exec xz -T1 -1 --check=crc32 {} + ;;
+        zst) find "$1" -name '*.ko' -exec zstd -q -1 --rm {} + ;;
+    esac
+}
+
+# ---- RPMs
+
+# The packages of each style: NAME CONTENT [CAPABILITY…], where CONTENT is what kernel_content knows. A capability is
+# NAME, provided with the kernel's release, or NAME=VERSION; "<NAME" or "<NAME=VERSION" is required.
+kernel_packages() {
+    local style=$1 krel=$2 evr=$3-$4 flavour=${2##*-}
+    local tools='<gcc <make <bison <flex <elfutils-libelf-devel <openssl-devel <perl-interpreter <findutils'
+    case $style in
+        el9) # since 9.2
+            cat <<TEXT
+kernel nothing kernel-x86_64=$evr <kernel-core <kernel-modules <kernel-modules-core
+kernel-core boot kernel-core-uname-r kernel-uname-r <kernel-modules-core-uname-r=$krel
+kernel-modules-core lists,core kernel-modules-core-uname-r
+kernel-modules drivers kernel-modules-uname-r <kernel-modules-core-uname-r=$krel
+kernel-modules-extra nothing kernel-modules-extra-uname-r
+kernel-devel devel kernel-devel-uname-r kernel-devel-x86_64=$evr installonlypkg(kernel)=$evr $tools
+kernel-devel-matched nothing <kernel-devel=$evr <kernel-core=$evr
+TEXT
+            ;;
+        el8)
+            cat <<TEXT
+kernel nothing kernel-x86_64=$evr <kernel-core <kernel-modules
+kernel-core boot,lists,core kernel-core-uname-r kernel-uname-r
+kernel-modules drivers kernel-modules-uname-r <kernel-core-uname-r=$krel
+kernel-modules-extra nothing kernel-modules-extra-uname-r
+kernel-devel devel kernel-devel-uname-r kernel-devel-x86_64=$evr installonlypkg(kernel)=$evr $tools
+TEXT
+            ;;
+        uek7)
+            cat <<TEXT
+kernel-uek nothing kernel-uek-x86_64=$evr <kernel-uek-core <kernel-uek-modules
+kernel-uek-core boot,lists,core kernel-uek-core-uname-r kernel-uname-r
+kernel-uek-modules drivers kernel-uek-modules-uname-r <kernel-uek-core-uname-r=$krel
+kernel-uek-modules-extra nothing kernel-uek-modules-extra-uname-r
+kernel-uek-devel devel kernel-uek-devel-uname-r kernel-devel-uname-r $tools <gcc-toolset-11-gcc
+TEXT
+            ;;
+        el7 | amzn2) # one package, as the custom kernels of the field
+            cat <<TEXT
+kernel boot,lists,core,drivers kernel-uname-r kernel-x86_64=$evr installonlypkg(kernel)=$evr
+kernel-devel devel kernel-devel-uname-r kernel-devel-x86_64=$evr installonlypkg(kernel)=$evr <perl <findutils
+TEXT
+            ;;
+        amzn2023)
+            cat <<TEXT
+kernel boot,lists,core,drivers kernel-uname-r kernel-x86_64=$evr installonlypkg(kernel)=$evr
+kernel-modules-extra nothing kernel-modules-extra-uname-r
+kernel-devel devel kernel-devel-uname-r kernel-devel-x86_64=$evr installonlypkg(kernel)=$evr $tools
+TEXT
+            ;;
+        suse)
+            cat <<TEXT
+kernel-$flavour boot,lists,core,drivers kernel-uname-r multiversion(kernel)=$evr
+kernel-$flavour-extra nothing multiversion(kernel)=$evr <kernel-$flavour=$evr
+kernel-$flavour-devel suse-objects multiversion(kernel)=$evr <kernel-devel=$evr <pesign-obs-integration <gcc <make
+kernel-devel suse-source multiversion(kernel)=$evr
+kernel-syms nothing multiversion(kernel)=$evr <kernel-$flavour-devel=$evr
+pesign-obs-integration nothing
+TEXT
+            ;;
+        photon)
+            cat <<TEXT
+linux boot,lists,core
+linux-drivers-gpu drivers <linux=$evr
+linux-devel photon-devel <linux=$evr <python3 <gawk
+TEXT
+            ;;
+        *) die "no style $style" ;;
+    esac
+}
+
+# Lays what a package holds below ROOT and prints the paths.
+kernel_content() {
+    local folder=$1 krel=$2 root=$3 content=$4 full=$5 flavour=${2##*-} modules=lib/modules/$2 tree
+    mkdir -p "$root/$modules"
+    case $content in
+        nothing) ;;
+        boot)
+            cp -a "$folder/boot/." "$root/$modules/"
+            cp "$folder/tree/.config" "$root/$modules/config"
+            gzip -nc "$folder/tree/Module.symvers" >"$root/$modules/symvers.gz"
+            (cd "$root" && find "$modules" -maxdepth 1 -type f -printf '/%p\n')
+            # The link that leads to kernel-devel's tree, which Photon and SUSE have in -devel.
+            [[ $full == el ]] || return 0
+            ln -s "/usr/src/kernels/$krel" "$root/$modules/build"
+            ln -s build "$root/$modules/source"
+            printf '%s\n' "/$modules/build" "/$modules/source"
+            ;;
+        lists)
+            cp "$folder"/modules/modules.* "$root/$modules/"
+            (cd "$root" && printf '/%s\n' "$modules"/modules.*)
+            ;;
+        core)
+            cp -a "$folder/modules/kernel" "$root/$modules/"
+            (cd "$root" && find "$modules/kernel" -type f -printf '/%p\n' | grep -v "$kernel_drivers")
+            ;;
+        drivers) (cd "$root" && find "$modules/kernel" -type f -printf '/%p\n' | grep "$kernel_drivers") ;;
+        devel | photon-devel)
+            tree=usr/src/kernels/$krel
+            [[ $content == devel ]] || tree=usr/src/linux-headers-$krel
+            mkdir -p "$root/${tree%/*}"
+            cp -a "$folder/tree" "$root/$tree"
+            echo "/$tree"
+            [[ $content != photon-devel ]] || { ln -s "/$tree" "$root/$modules/build" && echo "/$modules/build"; }
+            ;;
+        suse-objects) # what a flavour's configuration makes, as `make O=` would have it
+            tree=usr/src/linux-$full-obj/x86_64/$flavour
+            mkdir -p "$root/$tree"
+            kernel_made "$folder/tree" | (cd "$folder/tree" && xargs -0 cp -a --parents -t "$root/$tree")
+            printf '%s\n' 'export KBUILD_OUTPUT = .' "include ../../../linux-$full/Makefile" >"$root/$tree/Makefile"
+            ln -s "/$tree" "$root/$modules/build"
+            ln -s "/usr/src/linux-$full" "$root/$modules/source"
+            printf '%s\n' "/usr/src/linux-$full-obj" "/$modules/build" "/$modules/source"
+            ;;
+        suse-source)
+            tree=usr/src/linux-$full
+            cp -a "$folder/tree" "$root/$tree"
+            kernel_made "$root/$tree" | (cd "$root/$tree" && xargs -0 rm -rf)
+            echo "/$tree"
+            ;;
+        *) die "no content $content" ;;
+    esac
+}
+kernel_drivers='/kernel/drivers/\(gpu\|infiniband\|net/ethernet/mellanox\|vfio\|nvme\)/'
+
+# What of a tree was made by its configuration, each with a NUL behind it.
+kernel_made() {
+    (
+        cd "$1" || exit
+        printf '%s\0' .config Module.symvers include/{config,generated} arch/x86/include/generated scripts/module.lds
+        find scripts tools certs -type f -perm /111 -exec sh -c 'for f; do head -c 4 "$f" | grep -aq ELF && printf "%s\0" "$f"; done' _ {} +
+    )
+}
+
+kernel_rpms() {
+    local style=$1 folder=$2 krel=$3 version=$4 release=$5 out=$6 packages name contents content words word lines list paths full=el
+    case $style in
+        suse) full=$version-${release%.*} ;; # the last number counts builds, and is in no path
+        photon) full='' ;;
+    esac
+    rpm_begin made-kernel "$version" "$release"
+    packages=$(kernel_packages "$style" "$krel" "$version" "$release")
+    while read -r name contents words; do
+        lines=() paths=()
+        for word in $words; do
+            case $word in
+                '<'*=*) word=${word#<} && lines+=("Requires: ${word%%=*} = ${word#*=}") ;;
+                '<'*) lines+=("Requires: ${word#<}") ;;
+                *=*) lines+=("Provides: ${word%%=*} = ${word#*=}") ;;
+                *) lines+=("Provides: $word = $krel") ;;
+            esac
+        done
+        for content in ${contents//,/ }; do
+            list=$(kernel_content "$folder" "$krel" "$rpm_root" "$content" "$full")
+            mapfile -t -O "${#paths[@]}" paths <<<"$list"
+        done
+        rpm_package "$name" "$(printf '%s\n' "${lines[@]}")" "${paths[@]}"
+    done <<<"$packages"
+    rpm_build "$out"
+}
