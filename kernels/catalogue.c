@@ -121,6 +121,7 @@ static const char *const templates[] = { "{krel}", "{version}", "{flavour}", "{-
 	"{series}", NULL };
 static const char *const gcc_words[] = { "{gcc}", NULL };
 static const char *const clang_words[] = { "{clang}", NULL };
+static const char *const release_words[] = { "{release}", NULL };
 static const char *const no_words[] = { NULL };
 
 /* Which of the words the text begins with; @count: with none. */
@@ -176,6 +177,36 @@ char *catalogue_expand(const struct catalogue *catalogue, const char *template, 
 		ARRAY_SIZE(templates) - 1);
 }
 
+/* ---- the node's version */
+
+char *catalogue_release(const struct catalogue *catalogue, const char *krel)
+{
+	const char *after = catalogue->minor_after;
+	const char *minor = krel && *after ? strstr(krel, after) : NULL;
+	const char *major = after + strcspn(after, "0123456789");
+	size_t length;
+
+	if (!minor)
+		return NULL;
+	minor += strlen(after);
+	length = strspn(minor, "0123456789");
+	return length ? xasprintf("%.*s.%.*s", (int) strspn(major, "0123456789"), major,
+				(int) length, minor)
+		      : NULL;
+}
+
+char *catalogue_node_version(const struct catalogue *catalogue, const char *krel)
+{
+	const char *template = catalogue->tags.version;
+	_cleanup_free_ char *release = catalogue_release(catalogue, krel);
+
+	if (!*template)
+		return xstrdup(catalogue->version_id);
+	if (strstr(template, release_words[0]) && !release)
+		return NULL;
+	return replace_words(template, release_words, (const char *const[]){ release }, 1);
+}
+
 /* ---- the keys */
 
 enum value_kind { VALUE_TEXT, VALUE_WORDS, VALUE_FLAG, VALUE_WORD_OF };
@@ -208,7 +239,7 @@ static const struct key keys[] = {
 	{ "os", "version_id", VALUE_TEXT, false, OF_OS(version_id), NULL },
 	{ "os", "codename", VALUE_TEXT, false, OF_OS(codename), NULL },
 	{ "os", "minor_after", VALUE_TEXT, false, OF_OS(minor_after), NULL },
-	{ "os", "krel", VALUE_WORDS, true, OF_OS(krels), NULL },
+	{ "os", "krel", VALUE_WORDS, false, OF_OS(krels), NULL },
 	{ "kernel", "match", VALUE_WORD_OF, false, OF_OS(kernel.match), matches },
 	{ "kernel", "headers", VALUE_WORDS, true, OF_OS(kernel.headers), templates },
 	{ "kernel", "modules", VALUE_WORDS, true, OF_OS(kernel.modules), templates },
@@ -239,6 +270,7 @@ static const struct key keys[] = {
 		OF_OS(image.nvidia_proprietary_package), templates },
 	{ "image", "linux_source_package", VALUE_TEXT, false, OF_OS(image.linux_source_package),
 		templates },
+	{ "tags", "version", VALUE_TEXT, false, OF_OS(tags.version), release_words },
 	{ "repository", "kind", VALUE_WORD_OF, false, OF_REPOSITORY(kind), kinds },
 	{ "repository", "trust", VALUE_WORD_OF, false, OF_REPOSITORY(trust), trusts },
 	{ "repository", "mirror", VALUE_TEXT, true, OF_REPOSITORY(mirror), NULL },
@@ -474,7 +506,7 @@ static int fill_section(const struct entries *entries, const char *path, const c
 static int fill(struct catalogue *catalogue, const struct entries *entries, const char *path,
 	struct error *error)
 {
-	static const char *const sections[] = { "os", "kernel", "root", "image" };
+	static const char *const sections[] = { "os", "kernel", "root", "image", "tags" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
 		int r = fill_section(entries, path, catalogue->os, sections[i], catalogue, error);
@@ -607,7 +639,7 @@ static void free_section(const char *kind, void *base)
 
 void catalogue_free(struct catalogue *catalogue)
 {
-	static const char *const sections[] = { "os", "kernel", "root", "image" };
+	static const char *const sections[] = { "os", "kernel", "root", "image", "tags" };
 
 	free(catalogue->os);
 	strv_free(&catalogue->files);

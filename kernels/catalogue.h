@@ -78,8 +78,8 @@ struct kernel_rules {
 
 /*
  * What a build root is made of, the folder that drivers are compiled in. Each word of the three
- * lists may be several, "one|two": the first that the repositories have. {gcc} and {clang} stand
- * for the compiler's major version, "12".
+ * lists may be several, "one|two", but for apt: the first that the repositories have; "one|": or
+ * none. {gcc} and {clang} stand for the compiler's major version, "12".
  */
 struct root_rules {
 	char *family; /* below containers/: "apt", "rpm", "suse"; "": no root can be made */
@@ -93,6 +93,11 @@ struct root_rules {
 	char *platform;                /* dnf: "platform:el9" */
 	char *like;    /* the os whose repositories may stand in where these cannot be had; or "" */
 	char *runtime; /* the os that the runtime base and slipway-init are made of */
+};
+
+/* What both operators compose tags of. */
+struct tag_rules {
+	char *version; /* VERSION_ID of the nodes' os-release; may hold {release} */
 };
 
 /* What else a build of images takes from the distribution. */
@@ -110,12 +115,14 @@ struct catalogue {
 	char *version_id;  /* "" for rolling ones */
 	char *codename;    /* what paths call the release, for {codename}: "bookworm", "15-SP6" */
 	char *minor_after; /* what stands before the minor release in a krel: ".el9_"; or "" */
-	struct strv krels; /* fnmatch(3) patterns of its kernel releases, for guessing --os */
+	struct strv
+		krels; /* fnmatch(3) patterns of its kernel releases, for guessing --os; or none */
 	struct repository *repositories;
 	size_t repository_count;
 	struct kernel_rules kernel;
 	struct root_rules root;
 	struct image_rules image;
+	struct tag_rules tags;
 };
 
 /*
@@ -154,6 +161,15 @@ bool repository_in_root(const struct catalogue *catalogue, const struct reposito
  */
 void catalogue_split_krel(const struct catalogue *catalogue, const char *krel, char **ret_version,
 	char **ret_flavour);
+
+/* "9.4" of a krel with ".el9_4."; NULL when it has no minor release. The caller frees it. */
+char *catalogue_release(const struct catalogue *catalogue, const char *krel);
+
+/*
+ * VERSION_ID of the nodes that run such a kernel; NULL where that has a minor release and the krel
+ * has none. The caller frees it.
+ */
+char *catalogue_node_version(const struct catalogue *catalogue, const char *krel);
 
 /* A template's text for a krel; the caller frees it. Other {words} stay as they are. */
 char *catalogue_expand(const struct catalogue *catalogue, const char *template, const char *krel);

@@ -35,13 +35,15 @@ struct build_options {
 	const char *userspace; /* folder of NVIDIA's installer, unpacked; NULL: Debian's packages */
 	const char *output;    /* folder, "containers-storage:" or "oci-archive:FILE" */
 	const char *revision;  /* of the images' tags; NULL: none */
+	const char *os_version; /* VERSION_ID of the nodes; NULL: what the kernel tells */
 	const char *base;       /* image that the driver images start from; NULL: one is made */
-	const char *base_image; /* image that the build container starts from; NULL: a root is made */
-	const char *root;       /* whose repositories that root is made of; NULL: the kernel's os's */
-	const char *lock;      /* file to build from; no list is asked then */
-	const char *bundle;    /* file that has everything; implies common.offline */
-	const char *compiler;  /* "gcc-12": against the evidence; NULL: by evidence */
-	const char *sign_key;  /* file or "pkcs11:" URI; NULL: modules are not signed */
+	const char
+		*base_image;  /* image that the build container starts from; NULL: a root is made */
+	const char *root;     /* whose repositories that root is made of; NULL: the kernel's os's */
+	const char *lock;     /* file to build from; no list is asked then */
+	const char *bundle;   /* file that has everything; implies common.offline */
+	const char *compiler; /* "gcc-12": against the evidence; NULL: by evidence */
+	const char *sign_key; /* file or "pkcs11:" URI; NULL: modules are not signed */
 	const char *sign_export; /* folder for digests, where the key is elsewhere; no image then */
 	const char *sign_import; /* that folder, with the signatures */
 	const char *sign_cert;   /* file; there when one of these three is */
@@ -80,7 +82,7 @@ enum stage_id {
 	STAGE_INIT_ROOT,      /* the two of the runtime base's distribution, where it is another */
 	STAGE_INIT_TOOLCHAIN, /* one: slipway-init and the userspace are made in it */
 	STAGE_RUNTIME_BASE,   /* image that the driver images start from */
-	STAGE_NVIDIA_CORE,  /* what of an open-gpu-kernel-modules tree is of no kernel, compiled */
+	STAGE_NVIDIA_CORE, /* what of an open-gpu-kernel-modules tree is of no kernel, compiled */
 	STAGE_KIT,     /* the toolchain with source and recipes: a --sources-image starts from it */
 	STAGE_NIC_KIT, /* likewise, of the NIC image */
 	STAGE_USERSPACE,       /* nvidia-smi, libcuda, firmware …; before minutes of compiling */
@@ -148,6 +150,7 @@ struct build {
 	enum nvidia_modules modules; /* --kernel-module-type; NVIDIA_NONE: it is not said */
 	char *userspace;             /* the folder of --userspace, absolute; or NULL */
 	char *userspace_version;     /* of the driver in it */
+	char *os_version; /* VERSION_ID of the nodes, for tags; NULL until it is settled */
 	struct signing signing;
 	/* Of the bundle that it is built from, borrowed; NULL without --bundle. */
 	const char *bundle_slipway;            /* the version that made it */

@@ -154,6 +154,9 @@ static const struct option_row rows[] = {
 	BUILD_OPTION("revision", "N", OPTION_TEXT, revision,
 		"of the images, which the operators then ask for with VERSION-N: an image\n"
 		"that was built anew gets a new tag, which nodes pull"),
+	BUILD_OPTION("os-version", "VERSION", OPTION_TEXT, os_version,
+		"VERSION_ID of the nodes' os-release, which is in the tags, where the\n"
+		"kernel's release does not tell it: 8.10 for a UEK [what it tells]"),
 	BUILD_OPTION("root", "OS", OPTION_TEXT, root,
 		"the distribution whose packages the build root is made of, what modules are\n"
 		"compiled in [the kernel's own]"),

@@ -13,7 +13,8 @@ Usage: containers/root/rpm.sh fetch   --packages FOLDER --repositories FILE --ar
   --packages FOLDER    fetch: is filled with NAME-OF-REPOSITORY/*.rpm; install: has them
   --repositories FILE  as dnf.conf(5) has them, with passwords and certificates
   --releasever, --platform  "9" and "platform:el9" where the distribution has modules
-  --package NAME       may be repeated; "one|two" is the first that a repository has, "NAME >= VERSION" a capability
+  --package NAME       may be repeated; "one|two" is the first that a repository has, "one|" may be lacking,
+                       "NAME >= VERSION" is a capability
 Beside FILE.tar, FILE.packages gets a line for each package: name, [epoch:]version-release, architecture, SHA-256 of the .rpm.
 Needs dnf, rpm.
 TEXT
@@ -58,14 +59,16 @@ run_dnf() {
         --setopt=cachedir="$work/cache" --setopt=logdir="$work" --setopt=persistdir="$work/state" "$@"
 }
 
-# choose "one|two": prints the first that there is, or the last, whose absence is then an error of dnf's.
+# choose "one|two": prints the first that there is, or the last, whose absence is then an error of dnf's. "one|": or nothing.
 choose() {
-    local names name
-    IFS='|' read -r -a names <<<"$1"
-    for name in "${names[@]}"; do
-        if ((${#names[@]} == 1)) || grep -qxF "$name" "$work/available"; then break; fi
-    done
-    echo "$name"
+    local names name=$1
+    if [[ $1 == *'|'* ]]; then
+        IFS='|' read -r -a names <<<"$1|"
+        for name in "${names[@]}"; do
+            if grep -qxF "$name" "$work/available"; then break; fi
+        done
+    fi
+    if [[ -n $name ]]; then echo "$name"; fi
 }
 
 make_fetch() {
@@ -80,7 +83,8 @@ make_fetch() {
     run_dnf repoquery --available --qf '%{name} %{repoid} %{location}' >"$work/all" 2>"$work/errors" || fail_dnf
     cut -d' ' -f1 "$work/all" | sort -u >"$work/available"
     for name in "${wanted[@]}"; do
-        names+=("$(choose "$name")")
+        name=$(choose "$name")
+        names+=(${name:+"$name"})
     done
     mkdir -p "$packages" "$work/got"
     run_dnf install --downloadonly --destdir="$work/got" -- "${names[@]}" >"$work/errors" 2>&1 || fail_dnf
