@@ -63,6 +63,8 @@ static const struct option_row rows[] = {
 		"of debian's: open or proprietary [open]"),
 	BUNDLE_OPTION(
 		"base", 0, "REF", OPTION_TEXT, base, "image that the driver images start from"),
+	BUNDLE_OPTION("root", 0, "OS", OPTION_TEXT, root,
+		"the distribution whose packages the build root is made of"),
 	BUNDLE_OPTION("kernel-from", 0, "PATH", OPTION_LIST, kernel_from,
 		"a kernel of your own; may be given several times"),
 	BUNDLE_OPTION("compiler", 0, "NAME", OPTION_TEXT, compiler,

@@ -42,6 +42,8 @@ static const struct option_row rows[] = {
 		"the first"),
 	OPTION("output", 0, "WHERE", OPTION_TEXT, struct verb, combine.output,
 		"DIR, containers-storage: or oci-archive:FILE [containers-storage:]"),
+	OPTION("os-version", 0, "VERSION", OPTION_TEXT, struct verb, combine.os_version,
+		"VERSION_ID of the nodes, for the tag [what the images were built for]"),
 };
 
 const struct option_table combine_options = {

@@ -141,16 +141,20 @@ int context_find_os(const struct context *context, const char *id, const char *v
 	char **ret_os, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
+	bool is_named = false;
 	int r = catalogue_names(context->catalogues, &names, error);
 
 	*ret_os = NULL;
-	for (size_t i = 0; i < names.count && r == 0 && !*ret_os; i++) {
+	for (size_t i = 0; i < names.count && r == 0 && !is_named; i++) {
 		_cleanup_(catalogue_free) struct catalogue os = { 0 };
 
 		r = catalogue_open(context->catalogues, names.items[i], &os, error);
 		if (r < 0 || strcmp(os.id, id) != 0 ||
 			!is_version(os.version_id, version_id ? version_id : ""))
 			continue;
+		/* RHEL's own, not that of a CoreOS which says that it is one. */
+		is_named = os.krels.count > 0;
+		free(*ret_os);
 		*ret_os = xstrdup(names.items[i]);
 	}
 	return r;

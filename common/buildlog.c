@@ -216,23 +216,26 @@ const char *buildlog_hint(const struct buildlog_error *found)
 		const char *hint;
 		bool of_kernel; /* the source and the kernel do not go together */
 	} hints[] = {
-		{ "internal compiler error", "the compiler was probably killed for memory: try a "
-					     "smaller --jobs" },
-		{ MISSING,
-			"add its Debian package to containers/debian/Containerfile.build; for a build on a "
-			"node build the image again, too" },
-		{ "Killed", "the compiler was probably killed for memory: try a smaller --jobs" },
-		{ "No space left", "free some disk space (the cache and the container storage)" },
-		{ "modpost",
-			"the symbol is not exported by this kernel or by the OFED beneath: try "
-			"a driver release made for this kernel",
-			true },
-		{ "No such file or directory",
-			"the source expects a header that this kernel does "
-			"not have: try a newer driver release",
-			true },
-		{ "unrecognized command-line option", "the compiler is not the kernel's own: see "
-						      "the log's first lines" },
+		{ .mark = "internal compiler error",
+			.hint = "the compiler was probably killed for memory: try a smaller --jobs" },
+		{ .mark = MISSING,
+			.hint = "add its package to [root] of the distribution's "
+				"kernels/catalogue/*.ini; for a build on a node build the image "
+				"again, too" },
+		{ .mark = "Killed",
+			.hint = "the compiler was probably killed for memory: try a smaller --jobs" },
+		{ .mark = "No space left",
+			.hint = "free some disk space (the cache and the container storage)" },
+		{ .mark = "modpost",
+			.hint = "the symbol is not exported by this kernel or by the OFED beneath: "
+				"try a driver release made for this kernel",
+			.of_kernel = true },
+		{ .mark = "No such file or directory",
+			.hint = "the source expects a header that this kernel does not have: try a "
+				"newer driver release",
+			.of_kernel = true },
+		{ .mark = "unrecognized command-line option",
+			.hint = "the compiler is not the kernel's own: see the log's first lines" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)

@@ -64,27 +64,28 @@ char *tag_gpu_os(const char *os_id, const char *os_version)
 {
 	bool major_only = strcmp(os_id, "rhel") == 0 || strcmp(os_id, "rocky") == 0 ||
 			  strcmp(os_id, "ol") == 0;
+	size_t length = major_only ? strcspn(os_version, ".") : strlen(os_version);
 	char *tag;
 
-	return asprintf(&tag, "%s%.*s", os_id,
-		       (int) (major_only ? strcspn(os_version, ".") : strlen(os_version)),
-		       os_version) < 0
-		       ? NULL
-		       : tag;
+	return asprintf(&tag, "%s%.*s", os_id, (int) length, os_version) < 0 ? NULL : tag;
 }
 
-char *tag_gpu(const char *version, const char *krel, const char *os_id, const char *os_version)
+char *tag_gpu_os_old(const char *os_id, const char *os_version)
+{
+	char *tag;
+
+	return asprintf(&tag, "%s%s", os_id, os_version) < 0 ? NULL : tag;
+}
+
+char *tag_gpu(const char *version, const char *krel, const char *os_tag)
 {
 	_cleanup_free_ char *branch = tag_branch(version);
 	_cleanup_free_ char *kernel = tag_kernel(krel);
-	_cleanup_free_ char *os = tag_gpu_os(os_id, os_version);
 
-	return branch && kernel && os ? make_tag("%s-%s-%s", branch, kernel, os) : NULL;
+	return branch && kernel ? make_tag("%s-%s-%s", branch, kernel, os_tag) : NULL;
 }
 
-char *tag_gpu_sources(const char *version, const char *os_id, const char *os_version)
+char *tag_gpu_sources(const char *version, const char *os_tag)
 {
-	_cleanup_free_ char *os = tag_gpu_os(os_id, os_version);
-
-	return os ? make_tag("%s-%s", version, os) : NULL;
+	return make_tag("%s-%s", version, os_tag);
 }

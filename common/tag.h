@@ -25,16 +25,21 @@ char *tag_nic_sources(
 	const char *version, const char *os_id, const char *os_version, const char *arch);
 
 /* "<branch>-<kernel>-<os tag>": "535-6.1.0-56-amd64-debian12". */
-char *tag_gpu(const char *version, const char *krel, const char *os_id, const char *os_version);
+char *tag_gpu(const char *version, const char *krel, const char *os_tag);
 
 /*
  * "<version>-<os tag>": what the operator asks for when the driver is not precompiled for a kernel
  * (getDriverImagePath in the same file), as for an image that can compile on the node.
  */
-char *tag_gpu_sources(const char *version, const char *os_id, const char *os_version);
+char *tag_gpu_sources(const char *version, const char *os_tag);
 
 /* "535" of "535.261.03", "535-1" of "535.261.03-1". */
 char *tag_branch(const char *version);
 
-/* RHEL, Rocky and Oracle Linux go by their major version only in the GPU operator. */
+/*
+ * The os tag of a node with this ID and VERSION_ID in os-release. From GPU operator 26.7 on RHEL,
+ * Rocky and Oracle Linux go by their major version alone; 26.3 does so for Rocky and for RHEL from
+ * 10 on, and older ones for none, as tag_gpu_os_old() says.
+ */
 char *tag_gpu_os(const char *os_id, const char *os_version);
+char *tag_gpu_os_old(const char *os_id, const char *os_version);

@@ -23,6 +23,8 @@ void image_read(int root_fd, const char *krel, struct image *image)
 		{ "version", image->version, sizeof(image->version) },
 		{ "revision", image->revision, sizeof(image->revision) },
 		{ "os", image->os, sizeof(image->os) },
+		{ "os_id", image->os_id, sizeof(image->os_id) },
+		{ "os_version", image->os_version, sizeof(image->os_version) },
 		{ "ofed_exporter", image->ofed_exporter, sizeof(image->ofed_exporter) },
 		{ "signed_key", image->signed_key, sizeof(image->signed_key) },
 		{ "set", image->set, sizeof(image->set) },
@@ -56,14 +58,19 @@ static bool has_index(int root_fd, const char *krel)
 /* As the operator computes it for a precompiled driver. NULL when the image lacks what it takes. */
 static char *expected_tag(const struct image *image, const char *krel)
 {
+	/* An image of an earlier Slipway has no more than the catalogue's name. */
+	const char *id = *image->os_id ? image->os_id : image->os;
 	char version[sizeof(image->version) + sizeof(image->revision)];
+	_cleanup_free_ char *os_tag = NULL;
 
 	if (!*image->version || !*image->os)
 		return NULL;
 	(void) snprintf(version, sizeof(version), "%s%s%s", image->version,
 		*image->revision ? "-" : "", image->revision);
-	return strcmp(image->role, "nic") == 0 ? tag_nic(version, krel, image->os, "", "amd64")
-					       : tag_gpu(version, krel, image->os, "");
+	if (strcmp(image->role, "nic") == 0)
+		return tag_nic(version, krel, id, image->os_version, "amd64");
+	os_tag = tag_gpu_os(id, image->os_version);
+	return os_tag ? tag_gpu(version, krel, os_tag) : NULL;
 }
 
 /* With the cure: what `slipway build` wants for an image of this kind, and what else there is. */

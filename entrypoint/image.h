@@ -19,10 +19,12 @@
 #define KIT_CONF   KIT_FOLDER "/kit.conf"
 
 struct image {
-	char role[8];           /* "gpu" or "nic" */
-	char version[64];       /* of the driver */
-	char revision[16];      /* "1" of a tag that begins with "<version>-1"; or "" */
-	char os[32];            /* "debian12" */
+	char role[8];      /* "gpu" or "nic" */
+	char version[64];  /* of the driver */
+	char revision[16]; /* "1" of a tag that begins with "<version>-1"; or "" */
+	char os[32];       /* "debian12" */
+	char os_id[32];    /* ID and VERSION_ID of the nodes that it is for; "" if unknown */
+	char os_version[32];
 	char ofed_exporter[64]; /* GPU: the module that exported the peer-memory symbols to peermem
 				 */
 	char signed_key[129];   /* the id of the key that the modules were signed with */

@@ -23,7 +23,16 @@ static bool matches_any(const struct strv *patterns, const char *text)
 
 bool repository_concerns(const struct repository *repository, const char *krel)
 {
-	return repository->krels.count == 0 || matches_any(&repository->krels, krel);
+	return !repository->root_only &&
+	       (repository->krels.count == 0 || matches_any(&repository->krels, krel));
+}
+
+bool repository_in_root(const struct catalogue *catalogue, const struct repository *repository)
+{
+	const struct strv *chosen = &catalogue->root.repositories;
+
+	return chosen->count ? strv_contains(chosen, repository->name)
+			     : !repository->archive && repository->krels.count == 0;
 }
 
 int catalogue_guess(const char *folder, const char *krel, char **ret_os, struct error *error)
@@ -109,7 +118,11 @@ void catalogue_split_krel(
 /* ---- templates */
 
 static const char *const templates[] = { "{krel}", "{version}", "{flavour}", "{-flavour}",
-	"{series}" };
+	"{series}", NULL };
+static const char *const gcc_words[] = { "{gcc}", NULL };
+static const char *const clang_words[] = { "{clang}", NULL };
+static const char *const release_words[] = { "{release}", NULL };
+static const char *const no_words[] = { NULL };
 
 /* Which of the words the text begins with; @count: with none. */
 static size_t word_at(const char *text, const char *const *words, size_t count)
@@ -161,7 +174,37 @@ char *catalogue_expand(const struct catalogue *catalogue, const char *template, 
 	dashed = xasprintf("%s%s", *flavour ? "-" : "", flavour);
 	return replace_words(template, templates,
 		(const char *const[]){ krel, version, flavour, dashed, series },
-		ARRAY_SIZE(templates));
+		ARRAY_SIZE(templates) - 1);
+}
+
+/* ---- the node's version */
+
+char *catalogue_release(const struct catalogue *catalogue, const char *krel)
+{
+	const char *after = catalogue->minor_after;
+	const char *minor = krel && *after ? strstr(krel, after) : NULL;
+	const char *major = after + strcspn(after, "0123456789");
+	size_t length;
+
+	if (!minor)
+		return NULL;
+	minor += strlen(after);
+	length = strspn(minor, "0123456789");
+	return length ? xasprintf("%.*s.%.*s", (int) strspn(major, "0123456789"), major,
+				(int) length, minor)
+		      : NULL;
+}
+
+char *catalogue_node_version(const struct catalogue *catalogue, const char *krel)
+{
+	const char *template = catalogue->tags.version;
+	_cleanup_free_ char *release = catalogue_release(catalogue, krel);
+
+	if (!*template)
+		return xstrdup(catalogue->version_id);
+	if (strstr(template, release_words[0]) && !release)
+		return NULL;
+	return replace_words(template, release_words, (const char *const[]){ release }, 1);
 }
 
 /* ---- the keys */
@@ -175,7 +218,7 @@ struct key {
 	enum value_kind kind;
 	bool required;
 	size_t offset;
-	/* VALUE_WORD_OF: an enum's values in order. Others: which {words} may stay; or NULL. */
+	/* VALUE_WORD_OF: an enum's values in order. Others: which {words} may stay; NULL: any. */
 	const char *const *words;
 };
 
@@ -185,6 +228,7 @@ static const char *const matches[] = { "name", "provides", "version", NULL };
 
 #define REPOSITORY_PREFIX "repository "
 #define INHERIT_DEPTH     4
+#define DEFAULT_RUNTIME   "debian12"
 
 #define OF_OS(member)         offsetof(struct catalogue, member)
 #define OF_REPOSITORY(member) offsetof(struct repository, member)
@@ -195,7 +239,7 @@ static const struct key keys[] = {
 	{ "os", "version_id", VALUE_TEXT, false, OF_OS(version_id), NULL },
 	{ "os", "codename", VALUE_TEXT, false, OF_OS(codename), NULL },
 	{ "os", "minor_after", VALUE_TEXT, false, OF_OS(minor_after), NULL },
-	{ "os", "krel", VALUE_WORDS, true, OF_OS(krels), NULL },
+	{ "os", "krel", VALUE_WORDS, false, OF_OS(krels), NULL },
 	{ "kernel", "match", VALUE_WORD_OF, false, OF_OS(kernel.match), matches },
 	{ "kernel", "headers", VALUE_WORDS, true, OF_OS(kernel.headers), templates },
 	{ "kernel", "modules", VALUE_WORDS, true, OF_OS(kernel.modules), templates },
@@ -210,14 +254,23 @@ static const struct key keys[] = {
 	{ "kernel", "compiler_prefix", VALUE_TEXT, false, OF_OS(kernel.compiler_prefix), NULL },
 	{ "kernel", "series", VALUE_TEXT, false, OF_OS(kernel.series), NULL },
 	{ "kernel", "flavour", VALUE_TEXT, false, OF_OS(kernel.flavour), NULL },
-	{ "image", "containers", VALUE_TEXT, false, OF_OS(image.containers), NULL },
-	{ "image", "codename", VALUE_TEXT, false, OF_OS(image.codename), NULL },
-	{ "image", "repositories", VALUE_WORDS, false, OF_OS(image.repositories), NULL },
+	{ "root", "family", VALUE_TEXT, false, OF_OS(root.family), no_words },
+	{ "root", "suite", VALUE_TEXT, false, OF_OS(root.suite), no_words },
+	{ "root", "repositories", VALUE_WORDS, false, OF_OS(root.repositories), no_words },
+	{ "root", "packages", VALUE_WORDS, false, OF_OS(root.packages), no_words },
+	{ "root", "compiler_packages", VALUE_WORDS, false, OF_OS(root.compiler_packages),
+		gcc_words },
+	{ "root", "clang_packages", VALUE_WORDS, false, OF_OS(root.clang_packages), clang_words },
+	{ "root", "releasever", VALUE_TEXT, false, OF_OS(root.releasever), no_words },
+	{ "root", "platform", VALUE_TEXT, false, OF_OS(root.platform), no_words },
+	{ "root", "like", VALUE_TEXT, false, OF_OS(root.like), no_words },
+	{ "root", "runtime", VALUE_TEXT, false, OF_OS(root.runtime), no_words },
 	{ "image", "nvidia_package", VALUE_TEXT, false, OF_OS(image.nvidia_package), templates },
 	{ "image", "nvidia_proprietary_package", VALUE_TEXT, false,
 		OF_OS(image.nvidia_proprietary_package), templates },
 	{ "image", "linux_source_package", VALUE_TEXT, false, OF_OS(image.linux_source_package),
 		templates },
+	{ "tags", "version", VALUE_TEXT, false, OF_OS(tags.version), release_words },
 	{ "repository", "kind", VALUE_WORD_OF, false, OF_REPOSITORY(kind), kinds },
 	{ "repository", "trust", VALUE_WORD_OF, false, OF_REPOSITORY(trust), trusts },
 	{ "repository", "mirror", VALUE_TEXT, true, OF_REPOSITORY(mirror), NULL },
@@ -234,6 +287,7 @@ static const struct key keys[] = {
 	{ "repository", "krel", VALUE_WORDS, false, OF_REPOSITORY(krels), NULL },
 	{ "repository", "archive", VALUE_FLAG, false, OF_REPOSITORY(archive), NULL },
 	{ "repository", "optional", VALUE_FLAG, false, OF_REPOSITORY(optional), NULL },
+	{ "repository", "root_only", VALUE_FLAG, false, OF_REPOSITORY(root_only), NULL },
 };
 
 static bool is_repository(const char *section)
@@ -337,16 +391,22 @@ static int on_key(void *user, const char *section, const char *name, const char 
 	return 0;
 }
 
-/* Reads a file after what it inherits, and over that. @files gets their names, the last is @os. */
-static int read_file(const char *folder, const char *os, struct entries *entries,
+/*
+ * Reads a file after what it inherits, and over that: @name.ini, or @name.inc, which is no
+ * distribution but what several have alike. @files gets the names of all, its own first.
+ */
+static int read_file(const char *folder, const char *name, struct entries *entries,
 	struct strv *files, struct error *error)
 {
 	_cleanup_(entries_free) struct entries own = { 0 };
-	_cleanup_free_ char *path = xasprintf("%s/%s.ini", folder, os);
+	_cleanup_free_ char *path = xasprintf("%s/%s.ini", folder, name);
 	int r;
 
+	if (files->count && !fs_exists(AT_FDCWD, path))
+		memcpy(path + strlen(path) - strlen("inc"), "inc", strlen("inc"));
 	if (!fs_exists(AT_FDCWD, path))
 		return -ENOENT;
+	xstrv_push(files, strrchr(path, '/') + 1);
 	r = ini_file_read(path, on_key, &own, error);
 	if (r < 0)
 		return r;
@@ -355,7 +415,6 @@ static int read_file(const char *folder, const char *os, struct entries *entries
 			return error_set(error, -EINVAL, "%s: inherit = %s: %s", path, own.inherit,
 				files->count == INHERIT_DEPTH ? "too deep, or a circle"
 							      : "not a name");
-		xstrv_push(files, own.inherit);
 		r = read_file(folder, own.inherit, entries, files, error);
 		if (r == -ENOENT)
 			return error_set(error, -EINVAL, "%s: inherit = %s: there is no such file",
@@ -391,11 +450,14 @@ static int check_templates(const char *path, const char *section, const struct k
 {
 	for (const char *word = strchr(value, '{'); word; word = strchr(word + 1, '{')) {
 		size_t length = strcspn(word, "} \t\n|");
+		size_t count = 0;
 
-		if (word_at(word, templates, ARRAY_SIZE(templates)) == ARRAY_SIZE(templates))
+		while (key->words[count])
+			count++;
+		if (word_at(word, key->words, count) == count)
 			return error_set(error, -EINVAL,
-				"%s: [%s] %s: %.*s is none of the words that stand for parts of a "
-				"kernel release (slipway-catalogue(5))",
+				"%s: [%s] %s: %.*s is none of the words that may stand here "
+				"(slipway-catalogue(5))",
 				path, section, key->name, (int) (length + (word[length] == '}')),
 				word);
 	}
@@ -424,7 +486,9 @@ static int fill_section(const struct entries *entries, const char *path, const c
 		if (key->required && !value[strspn(value, " \t\n")])
 			return error_set(
 				error, -EINVAL, "%s: [%s] has no %s", path, section, key->name);
-		r = key->words == templates ? check_templates(path, section, key, value, error) : 0;
+		r = key->words && key->kind != VALUE_WORD_OF
+			    ? check_templates(path, section, key, value, error)
+			    : 0;
 		if (r < 0)
 			return r;
 		if (key->kind == VALUE_TEXT)
@@ -442,7 +506,7 @@ static int fill_section(const struct entries *entries, const char *path, const c
 static int fill(struct catalogue *catalogue, const struct entries *entries, const char *path,
 	struct error *error)
 {
-	static const char *const sections[] = { "os", "kernel", "image" };
+	static const char *const sections[] = { "os", "kernel", "root", "image", "tags" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
 		int r = fill_section(entries, path, catalogue->os, sections[i], catalogue, error);
@@ -504,12 +568,15 @@ static int open_file(const char *folder, const char *os, struct catalogue *ret, 
 	_cleanup_free_ char *path = xasprintf("%s/%s.ini", folder, os);
 	int r;
 
-	xstrv_push(&catalogue.files, os);
 	r = read_file(folder, os, &entries, &catalogue.files, error);
 	if (r == 0)
 		r = fill(&catalogue, &entries, path, error);
 	if (r < 0)
 		return r;
+	if (!*catalogue.root.runtime) {
+		free(catalogue.root.runtime);
+		catalogue.root.runtime = xstrdup(DEFAULT_RUNTIME);
+	}
 	*ret = catalogue;
 	catalogue = (struct catalogue){ 0 };
 	return 0;
@@ -572,7 +639,7 @@ static void free_section(const char *kind, void *base)
 
 void catalogue_free(struct catalogue *catalogue)
 {
-	static const char *const sections[] = { "os", "kernel", "image" };
+	static const char *const sections[] = { "os", "kernel", "root", "image", "tags" };
 
 	free(catalogue->os);
 	strv_free(&catalogue->files);

@@ -41,6 +41,7 @@ struct repository {
 	struct strv krels; /* fnmatch(3) patterns of kernels that it may have; none: any */
 	bool archive;      /* only looked in when no other repository has the kernel */
 	bool optional;     /* mirrors may lack it: "newest" is known without it */
+	bool root_only;    /* it has no kernels, and is there for build roots alone */
 };
 
 /* How a krel leads to packages. */
@@ -75,29 +76,53 @@ struct kernel_rules {
 	char *flavour;         /* and its flavour: "amd64" */
 };
 
-/* What a build of images takes from the distribution; containers is "" where there is none yet. */
+/*
+ * What a build root is made of, the folder that drivers are compiled in. Each word of the three
+ * lists may be several, "one|two", but for apt: the first that the repositories have; "one|": or
+ * none. {gcc} and {clang} stand for the compiler's major version, "12".
+ */
+struct root_rules {
+	char *family; /* below containers/: "apt", "rpm", "suse"; "": no root can be made */
+	char *suite;  /* apt: "bookworm" */
+	struct strv
+		repositories; /* names of those that it is made of; none: repository_in_root() */
+	struct strv packages; /* all but the compiler */
+	struct strv compiler_packages; /* {gcc} */
+	struct strv clang_packages;    /* {clang} */
+	char *releasever;              /* dnf(8): "9" */
+	char *platform;                /* dnf: "platform:el9" */
+	char *like;    /* the os whose repositories may stand in where these cannot be had; or "" */
+	char *runtime; /* the os that the runtime base and slipway-init are made of */
+};
+
+/* What both operators compose tags of. */
+struct tag_rules {
+	char *version; /* VERSION_ID of the nodes' os-release; may hold {release} */
+};
+
+/* What else a build of images takes from the distribution. */
 struct image_rules {
-	char *containers;         /* folder below containers/: "debian" */
-	char *codename;           /* suite that the base images are made of */
-	struct strv repositories; /* names of those that go into them; none: all but archives */
-	char *nvidia_package;     /* NVIDIA's open kernel modules as source */
+	char *nvidia_package;             /* NVIDIA's open kernel modules as source */
 	char *nvidia_proprietary_package; /* and the proprietary ones */
 	char *linux_source_package;       /* the kernel's source, for the reference OFED */
 };
 
 struct catalogue {
 	char *os;          /* the file's name: "debian12" */
-	struct strv files; /* that name, and those of the files that it inherits */
+	struct strv files; /* "debian12.ini", and the names of the files that it inherits */
 	char *name;        /* for people: "Debian 12 (bookworm)" */
 	char *id;          /* ID and VERSION_ID of os-release */
 	char *version_id;  /* "" for rolling ones */
 	char *codename;    /* what paths call the release, for {codename}: "bookworm", "15-SP6" */
 	char *minor_after; /* what stands before the minor release in a krel: ".el9_"; or "" */
-	struct strv krels; /* fnmatch(3) patterns of its kernel releases, for guessing --os */
+	struct strv
+		krels; /* fnmatch(3) patterns of its kernel releases, for guessing --os; or none */
 	struct repository *repositories;
 	size_t repository_count;
 	struct kernel_rules kernel;
+	struct root_rules root;
 	struct image_rules image;
+	struct tag_rules tags;
 };
 
 /*
@@ -125,11 +150,26 @@ int catalogue_guess(
 bool repository_concerns(const struct repository *repository, const char *krel);
 
 /*
+ * Is a build root made of this repository? Of those that [root] repositories names; where it names
+ * none, of all but archives and those that have some kernels only.
+ */
+bool repository_in_root(const struct catalogue *catalogue, const struct repository *repository);
+
+/*
  * Splits a krel as the catalogue's rules want it: flavour ("" for none of those it knows) and
  * version. The caller frees both.
  */
 void catalogue_split_krel(const struct catalogue *catalogue, const char *krel, char **ret_version,
 	char **ret_flavour);
+
+/* "9.4" of a krel with ".el9_4."; NULL when it has no minor release. The caller frees it. */
+char *catalogue_release(const struct catalogue *catalogue, const char *krel);
+
+/*
+ * VERSION_ID of the nodes that run such a kernel; NULL where that has a minor release and the krel
+ * has none. The caller frees it.
+ */
+char *catalogue_node_version(const struct catalogue *catalogue, const char *krel);
 
 /* A template's text for a krel; the caller frees it. Other {words} stay as they are. */
 char *catalogue_expand(const struct catalogue *catalogue, const char *template, const char *krel);

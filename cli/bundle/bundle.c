@@ -120,6 +120,8 @@ static int add_images(struct collecting *collecting, struct error *error)
 	_cleanup_free_ char *file = NULL;
 	int r = add_image(collecting, STAGE_TOOLCHAIN, error);
 
+	if (r == 0 && !roots_are_one(collecting->build))
+		r = add_image(collecting, STAGE_INIT_TOOLCHAIN, error);
 	if (r < 0)
 		return r;
 	if (!collecting->build->options.base) {
@@ -218,9 +220,12 @@ static int add_target(struct collecting *collecting, struct error *error)
 	json_object *target = json_object_new_object();
 	_cleanup_free_ char *path = xasprintf("locks/%s-%s.json", lock->os, lock->krel);
 	_cleanup_free_ char *text = lock_write(lock);
-	_cleanup_free_ char *refreshed = NULL;
-	int r = base_sources_stamp(build, &refreshed);
+	_cleanup_free_ char *stamp = NULL;
+	_cleanup_free_ char *runtime_stamp = NULL;
+	int r = root_stamp(build, ROOT_KERNEL, &stamp);
 
+	if (r == 0)
+		r = root_stamp(build, ROOT_RUNTIME, &runtime_stamp);
 	(void) json_object_array_add(bundle_member(collecting->manifest, "targets"), target);
 	if (r < 0)
 		return error_set_errno(error, r, "bundle");
@@ -228,7 +233,8 @@ static int add_target(struct collecting *collecting, struct error *error)
 		return error_set(error, -EINVAL, "kernel %s is named twice", lock->krel);
 	collecting->target = target;
 	json_add_texts(target, "arch", lock->arch, "krel", lock->krel, "lock", path, "os", lock->os,
-		"refreshed", refreshed, "unsigned_lists",
+		"root", build->roots[ROOT_KERNEL].os.os, "root_stamp", stamp, "runtime_stamp",
+		runtime_stamp, "unsigned_lists",
 		build->options.common.allow_unsigned ? "yes" : "no");
 	json_add(target, "base", NULL);
 	json_add(target, "images", json_object_new_array());
@@ -261,7 +267,10 @@ int bundle_collect(
 
 	if (r == 0)
 		r = stages_make(
-			build, STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_RUNTIME_BASE), error);
+			build,
+			STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_INIT_TOOLCHAIN) |
+				STAGE_BIT(STAGE_RUNTIME_BASE),
+			error);
 	if (r < 0)
 		return r;
 	progress_begin(&build->context.progress, "collect");
@@ -447,10 +456,12 @@ static int set_options(struct build *build, struct bundle *bundle, struct error 
 	options->krel = bundle_text(target, "krel");
 	options->lock = path_of(bundle, bundle_text(target, "lock"), "");
 	options->base = *base ? base : NULL;
+	options->root = bundle_text(target, "root");
 	/* It is part of the keys of the images, which are of the bundle. */
 	options->common.allow_unsigned = strcmp(bundle_text(target, "unsigned_lists"), "yes") == 0;
 	build->bundle_slipway = bundle_text(bundle->manifest, "slipway");
-	build->bundle_refreshed = bundle_text(target, "refreshed");
+	build->bundle_stamps[ROOT_KERNEL] = bundle_text(target, "root_stamp");
+	build->bundle_stamps[ROOT_RUNTIME] = bundle_text(target, "runtime_stamp");
 	return r;
 }
 

@@ -19,7 +19,7 @@ struct build;
 
 /* ---- archive.c: the file */
 
-#define BUNDLE_SCHEMA      1
+#define BUNDLE_SCHEMA      2
 #define BUNDLE_MANIFEST    "bundle.json"
 #define BUNDLE_LIMIT_BYTES ((size_t) 16 << 20) /* the longest manifest that is read */
 

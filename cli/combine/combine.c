@@ -17,7 +17,7 @@
 #include "module/elf.h"
 #include "module/running.h"
 
-#define CONTAINERFILE "containers/debian/Containerfile.combine"
+#define CONTAINERFILE "containers/runtime/Containerfile.combine"
 #define CONF_LIMIT    65536
 
 /* An image with it can compile on a node: what else that needs is nothing that a layer could add.
@@ -30,6 +30,8 @@ struct combine_input {
 	char version[64]; /* of its image.conf, as is what follows */
 	char revision[16];
 	char os[64];
+	char os_id[32]; /* and VERSION_ID of the nodes; "" in an image of an earlier Slipway */
+	char os_version[32];
 	struct strv krels;
 };
 
@@ -97,6 +99,8 @@ static int identify(struct combine_input *input, struct error *error)
 	conf_value(conf, "version", input->version, sizeof(input->version));
 	conf_value(conf, "revision", input->revision, sizeof(input->revision));
 	conf_value(conf, "os", input->os, sizeof(input->os));
+	conf_value(conf, "os_id", input->os_id, sizeof(input->os_id));
+	conf_value(conf, "os_version", input->os_version, sizeof(input->os_version));
 	conf_value(conf, "krel", text, sizeof(text));
 	if (!*role)
 		return error_set(error, -EINVAL,
@@ -452,8 +456,9 @@ void combine_close(struct combine *combine)
 /* Its own lines, but for the verdict: that of a kernel is the worst of all images that have it. */
 static void stage_kernel_conf(const struct combine_kernel *kernel, struct staging *root)
 {
-	static const char *const keys[] = { "role", "version", "os", "krel", "set", "ofed_exporter",
-		"ofed_version", "kernel_module_type", "chips", "signed_by", "signed_key" };
+	static const char *const keys[] = { "role", "version", "os", "os_id", "os_version", "krel",
+		"set", "ofed_exporter", "ofed_version", "kernel_module_type", "chips", "signed_by",
+		"signed_key" };
 	_cleanup_free_ char *path =
 		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, kernel->krel);
 	_cleanup_free_ char *conf = read_conf(kernel->from, kernel->krel);
@@ -562,6 +567,10 @@ static int stage(const struct combine *combine, const struct image *image, const
 	if (*first->revision)
 		xstrv_pushf(&lines, "revision=%s", first->revision);
 	xstrv_pushf(&lines, "os=%s", first->os);
+	if (*first->os_id) {
+		xstrv_pushf(&lines, "os_id=%s", first->os_id);
+		xstrv_pushf(&lines, "os_version=%s", first->os_version);
+	}
 	xstrv_pushf(&lines, "krel=%s", krels);
 	xstrv_pushf(&lines, "proof=%s", image->proof);
 	staging_write_lines(&root, IMAGE_CONF, &lines);
@@ -570,21 +579,41 @@ static int stage(const struct combine *combine, const struct image *image, const
 
 /* ---- the image */
 
+/*
+ * The os tags of all its kernels' nodes: with GPU operators of before 26.7 those of RHEL 9.4
+ * and 9.6 ask for different ones.
+ */
+static void find_os_tags(const struct combine *combine, struct strv *tags)
+{
+	const struct catalogue *os = &combine->context->os;
+
+	for (size_t i = 0; i < combine->kernel_count; i++) {
+		const struct combine_kernel *kernel = &combine->kernels[i];
+		_cleanup_free_ char *conf = read_conf(kernel->from, kernel->krel);
+		_cleanup_free_ char *version = NULL;
+		char stated[32];
+
+		conf_value(conf, "os_version", stated, sizeof(stated));
+		version = combine->os_version ? xstrdup(combine->os_version)
+			  : *stated           ? xstrdup(stated)
+					      : catalogue_node_version(os, kernel->krel);
+		image_os_tags(os->id, version ? version : os->version_id, tags);
+	}
+}
+
 /* What is known of it before it is made. */
 static int describe(struct combine *combine, struct image *image, struct error *error)
 {
 	struct context *context = combine->context;
 	const struct combine_input *first = &combine->inputs[0];
 	const char *worst = "holds";
-	_cleanup_free_ char *os_tag = NULL;
+	_cleanup_strv_ struct strv os_tags = { 0 };
 	size_t count = 0, loading = 0;
 	int r = context_choose_os(context, first->os, NULL, error);
 
 	if (r < 0)
 		return r;
-	os_tag = tag_gpu_os(context->os.id, context->os.version_id);
-	if (!os_tag)
-		out_of_memory();
+	find_os_tags(combine, &os_tags);
 	/* How many modules there are, and how many are in sets that were proven to load. */
 	for (size_t i = 0; i < combine->kernel_count; i++) {
 		const struct combine_kernel *kernel = &combine->kernels[i];
@@ -612,9 +641,13 @@ static int describe(struct combine *combine, struct image *image, struct error *
 	image->proof = xstrdup(worst);
 	image->modules = xasprintf("%zu", count);
 	image->loading = xasprintf("%zu", loading);
-	image->tag = xasprintf(
-		"%s-%s%s", image->version, os_tag, image_is_proven(image) ? "" : IMAGE_UNPROVEN);
-	image->reference = xasprintf("localhost/slipway/driver:%s", image->tag);
+	for (size_t i = 0; i < os_tags.count; i++) {
+		_cleanup_free_ char *tag = tag_gpu_sources(image->version, os_tags.items[i]);
+
+		if (!tag)
+			out_of_memory();
+		image_add_tag(image, "driver", tag, image_is_proven(image) ? "" : IMAGE_UNPROVEN);
+	}
 	return 0;
 }
 

@@ -17,7 +17,8 @@ struct combine_kernel;
 
 struct combine {
 	struct context *context;
-	const char *output; /* as build --output has it */
+	const char *output;     /* as build --output has it */
+	const char *os_version; /* VERSION_ID of the nodes; NULL: as the images say */
 	struct combine_input *inputs;
 	size_t input_count;
 	struct combine_kernel *kernels; /* in the order of the inputs */

@@ -34,6 +34,18 @@ static char **slot_of(const struct image *image, const struct field *field)
 	return (char **) (uintptr_t) ((const char *) image + field->offset);
 }
 
+void image_add_also(json_object *object, const struct image *image)
+{
+	json_object *list;
+
+	if (!image->also.count)
+		return;
+	list = json_object_new_array();
+	for (size_t i = 0; i < image->also.count; i++)
+		(void) json_object_array_add(list, json_object_new_string(image->also.items[i]));
+	(void) json_object_object_add(object, "also", list);
+}
+
 json_object *image_to_json(const struct image *image)
 {
 	json_object *object = json_object_new_object();
@@ -47,6 +59,7 @@ json_object *image_to_json(const struct image *image)
 							      strtoull(text ? text : "", NULL, 10))
 						    : json_object_new_string(text));
 	}
+	image_add_also(object, image);
 	(void) json_object_object_add(
 		object, "size_bytes", json_object_new_uint64(image->size_bytes));
 	if (image->userspace)
@@ -79,6 +92,10 @@ static bool read_fields(json_object *object, struct image *image)
 	if (!json_object_object_get_ex(object, "size_bytes", &value))
 		return false;
 	image->size_bytes = json_object_get_uint64(value);
+	if (json_object_object_get_ex(object, "also", &value))
+		for (size_t i = 0; i < json_object_array_length(value); i++)
+			xstrv_push(&image->also,
+				json_object_get_string(json_object_array_get_idx(value, i)));
 	if (json_object_object_get_ex(object, "userspace", &value))
 		image->userspace = json_object_get(value);
 	return true;
@@ -116,9 +133,31 @@ const char *image_userspace(const struct image *image, const char *key, const ch
 	return text ? text : none;
 }
 
+void image_os_tags(const char *os_id, const char *os_version, struct strv *tags)
+{
+	_cleanup_free_ char *now = tag_gpu_os(os_id, os_version);
+	_cleanup_free_ char *before = tag_gpu_os_old(os_id, os_version);
+
+	if (!now || !before)
+		out_of_memory();
+	xstrv_push_unique(tags, now);
+	xstrv_push_unique(tags, before);
+}
+
+void image_add_tag(struct image *image, const char *repository, const char *tag, const char *end)
+{
+	if (image->tag) {
+		xstrv_pushf(&image->also, "localhost/slipway/%s:%s%s", repository, tag, end);
+		return;
+	}
+	image->tag = xasprintf("%s%s", tag, end);
+	image->reference = xasprintf("localhost/slipway/%s:%s", repository, image->tag);
+}
+
 void image_free(struct image *image)
 {
 	(void) json_object_put(image->userspace);
+	strv_free(&image->also);
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		free(*slot_of(image, &fields[i]));
 	*image = (struct image){ 0 };
@@ -149,6 +188,19 @@ int image_archive(
 	return 0;
 }
 
+int image_give_name(const char *id, const char *reference, bool *changed, struct error *error)
+{
+	_cleanup_free_ char *named = buildah_image_id(reference);
+	int r;
+
+	if (named && strcmp(named, id) == 0)
+		return 0;
+	r = buildah_tag(id, reference, error);
+	if (r == 0)
+		*changed = true;
+	return r;
+}
+
 int image_place(const char *folder, const struct image *image, bool *ret_changed, char **ret_before,
 	struct error *error)
 {
@@ -158,17 +210,22 @@ int image_place(const char *folder, const struct image *image, bool *ret_changed
 
 	*ret_before = NULL;
 	*ret_changed = false;
-	if (named && strcmp(named, image->id) == 0)
-		return 0;
-	r = buildah_bring(archive, image->id, error);
-	if (r == -EBADMSG)
-		return error_prefix(error, r, "remove %s and run again", folder);
-	if (r == 0)
-		r = buildah_tag(image->id, image->reference, error);
-	if (r < 0)
-		return r;
-	*ret_changed = true;
-	*ret_before = TAKE_PTR(named);
+	if (!named || strcmp(named, image->id) != 0) {
+		r = buildah_bring(archive, image->id, error);
+		if (r == -EBADMSG)
+			return error_prefix(error, r, "remove %s and run again", folder);
+		if (r == 0)
+			r = buildah_tag(image->id, image->reference, error);
+		if (r < 0)
+			return r;
+		*ret_changed = true;
+		*ret_before = TAKE_PTR(named);
+	}
+	for (size_t i = 0; i < image->also.count; i++) {
+		r = image_give_name(image->id, image->also.items[i], ret_changed, error);
+		if (r < 0)
+			return r;
+	}
 	return 0;
 }
 
@@ -245,13 +302,26 @@ int image_place_all(const char *output, const struct image *images, const char *
 	return is_folder ? image_place_text(path, text, changed, error) : 0;
 }
 
+static void print_push(const char *reference)
+{
+	(void) printf("  buildah push %s docker://REGISTRY/%s\n", reference, basename(reference));
+}
+
+void image_print_also(const struct image *image)
+{
+	if (image->also.count)
+		(void) puts(
+			"  GPU Operator before 26.7 has the minor release in the tag; then also:");
+	for (size_t i = 0; i < image->also.count; i++)
+		print_push(image->also.items[i]);
+}
+
 void image_print_use(const struct image *image, bool precompiled, bool compiles)
 {
 	const char *more = compiles ? "; it compiles for kernels that it has no modules for" : "";
 	_cleanup_free_ char *branch = tag_branch(image->version);
 
-	(void) printf("  buildah push %s docker://REGISTRY/%s\n", image->reference,
-		basename(image->reference));
+	print_push(image->reference);
 	if (!image_is_proven(image))
 		(void) printf("  No operator asks for a tag that ends with " IMAGE_UNPROVEN
 			      ": the one without is kept for an image whose modules will load\n");
@@ -265,4 +335,6 @@ void image_print_use(const struct image *image, bool precompiled, bool compiles)
 			      "driver.version=\"%s\"%s\n",
 			precompiled ? "true" : "false",
 			precompiled && branch ? branch : image->version, more);
+	if (image_is_proven(image))
+		image_print_also(image);
 }

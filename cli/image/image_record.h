@@ -9,6 +9,7 @@
 #include "cli/image/buildah.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "common/strv.h"
 
 #define IMAGE_CONF "etc/slipway/image.conf" /* in the image */
 
@@ -32,6 +33,7 @@ struct image {
 	char *version; /* of the driver */
 	char *tag;
 	char *reference;     /* name in the local storage */
+	struct strv also;    /* and others, for operators that compose the tag otherwise */
 	char *id;            /* of the image in the storage, 64 hex digits */
 	char *digest;        /* of the manifest */
 	char *proof;         /* "holds", "will-not-load" or "cannot-tell" */
@@ -50,10 +52,22 @@ struct image {
 int image_write(const char *folder, const struct image *image, struct error *error) _must_check_;
 int image_read(const char *folder, struct image *ret, struct error *error) _must_check_;
 json_object *image_to_json(const struct image *image);
+/* Adds "also": its other names, where it has any. */
+void image_add_also(json_object *object, const struct image *image);
 bool image_is_proven(const struct image *image);
 /* A text of image->userspace; @none without one. */
 const char *image_userspace(const struct image *image, const char *key, const char *none);
 void image_free(struct image *image);
+
+/*
+ * Of a GPU image: the os tags that GPU operators compose for nodes with this ID and VERSION_ID. The
+ * first is that of 26.7 and newer, a second that of older ones, where these differ. Appends what
+ * is not there yet.
+ */
+void image_os_tags(const char *os_id, const char *os_version, struct strv *tags);
+
+/* Names it "<tag><end>": its tag and reference where it has none, else one that it has also. */
+void image_add_tag(struct image *image, const char *repository, const char *tag, const char *end);
 
 /*
  * The identity of the modules in a folder below @root_fd: of their names and bytes, so that
@@ -66,14 +80,18 @@ int image_archive(const char *run_path, const char *folder, struct image *image,
 	struct error *error) _must_check_;
 
 /*
- * Makes @image's reference stand for @image in the local storage, whatever it stood for before: a
+ * Makes @image's references stand for @image in the local storage, whatever it stood for before: a
  * tag does not name the OFED that an image was bound to, so the images of two OFEDs share one. An
  * image that was removed comes back from its archive in @folder. *ret_changed: whether anything had
- * to be done, *ret_before, which the caller frees, which image the reference stood for; NULL for
+ * to be done, *ret_before, which the caller frees, which image the first stood for; NULL for
  * none or this one. -EBADMSG when the archive holds another image.
  */
 int image_place(const char *folder, const struct image *image, bool *ret_changed, char **ret_before,
 	struct error *error) _must_check_;
+
+/* Makes @reference stand for the image with @id; *changed becomes true where it did not. */
+int image_give_name(
+	const char *id, const char *reference, bool *changed, struct error *error) _must_check_;
 
 /*
  * Files of --output, which appear by a rename: no half archive is ever seen. One that is current
@@ -95,3 +113,5 @@ int image_place_all(const char *output, const struct image *images, const char *
  * for just one kernel; @compiles: it has what compiles modules on a node.
  */
 void image_print_use(const struct image *image, bool precompiled, bool compiles);
+/* How to push its other names; nothing where it has none. */
+void image_print_also(const struct image *image);

@@ -130,11 +130,11 @@ static int choose_os(struct kernel *kernel, struct error *error)
 		return context_fail(context, context_exit_code(r), r);
 	if (!kernel->request.for_images)
 		return 0;
-	if (!*context->os.image.containers)
+	if (!*context->os.root.family)
 		return context_fail(context, EXIT_CODE_USAGE,
 			error_set(error, -EINVAL,
-				"%s: its kernels are found (slipway resolve), but there are no base "
-				"images of it yet: its catalogue names no containers",
+				"%s: its kernels are found (slipway resolve), but no images are made for "
+				"them: its catalogue says nothing of a build root ([root])",
 				context->os.os));
 	note_other_os(kernel);
 	return 0;

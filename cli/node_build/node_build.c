@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/buildlog.h"
 #include "common/clock.h"
@@ -20,8 +21,6 @@
 #define STEP_MARK "==> "
 /* A line about the compiling at least this often. */
 #define PROGRESS_MS 15000
-/* The NIC container's /usr/src, as operators mount it into the GPU's. */
-#define OFED_SOURCES "run/mellanox/drivers/usr/src/ofa_kernel"
 #define IMAGE_CONF   "etc/slipway/image.conf"
 /* What a build that was killed a moment ago may take to let its folder go. */
 #define CLEAR_MS 1000
@@ -97,15 +96,17 @@ int node_build_read_kit(struct node_build *build, struct error *error)
 	return 0;
 }
 
-/* The compilers "FAMILY-N" of the image; the one nearest to @major, the newer of two. */
+static const char *const program_folders[] = { "usr/bin", "usr/local/bin" };
+
+/* The compilers "FAMILY-N" of the root; the one nearest to @major, the newer of two. */
 static unsigned nearest_major(int root_fd, const char *family, unsigned major)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	size_t length = strlen(family);
 	unsigned best = 0;
 
-	if (fs_list(root_fd, "usr/bin", &names) < 0)
-		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(program_folders); i++)
+		(void) !fs_list(root_fd, program_folders[i], &names);
 	for (size_t i = 0; i < names.count; i++) {
 		const char *name = names.items[i];
 		unsigned found;
@@ -122,6 +123,20 @@ static unsigned nearest_major(int root_fd, const char *family, unsigned major)
 			best = found;
 	}
 	return best;
+}
+
+/* Where a program of this name is in the root: containers/root/compiler.sh links some. */
+static bool find_program(int root_fd, const char *name, char path[64])
+{
+	for (size_t i = 0; i < ARRAY_SIZE(program_folders); i++) {
+		struct stat status;
+
+		(void) snprintf(path, 64, "%s/%s", program_folders[i], name);
+		/* A link may lead to the root's own /opt. */
+		if (fstatat(root_fd, path, &status, AT_SYMLINK_NOFOLLOW) == 0)
+			return true;
+	}
+	return false;
 }
 
 int node_build_compiler(
@@ -142,8 +157,7 @@ int node_build_compiler(
 	(void) snprintf(name, 32, "%s", family);
 	if (found)
 		(void) snprintf(name, 32, "%s-%u", family, found);
-	(void) snprintf(path, sizeof(path), "usr/bin/%s", name);
-	if (!fs_exists(root_fd, path))
+	if (!find_program(root_fd, name, path))
 		return error_set(error, -ENOENT,
 			"the kernel was made with %s %u and the image has no %s: build the "
 			"image with slipway build --sources-image --compiler %s-%u",
@@ -163,22 +177,25 @@ static int choose_compiler(struct node_build *build, struct error *error)
 {
 	_cleanup_free_ char *config = NULL;
 	_cleanup_free_ char *program = NULL;
+	_cleanup_close_ int root_fd = openat(build->request->root_fd, NODE_KIT_ROOT,
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char path[64], note[256];
-	int r = headers_config(&build->headers, &config, error);
+	int r = root_fd < 0 ? error_set_errno(error, -errno, "/" NODE_KIT_ROOT)
+			    : headers_config(&build->headers, &config, error);
 
 	if (r < 0)
 		return r;
-	r = node_build_compiler(build->request->root_fd, config, build->compiler, note, error);
+	r = node_build_compiler(root_fd, config, build->compiler, note, error);
 	if (r < 0)
 		return r;
 	if (*note)
 		node_build_note(build, "%s", note);
-	(void) snprintf(path, sizeof(path), "usr/bin/%s", build->compiler);
-	r = chase(build->request->root_fd, path, &program);
+	(void) find_program(root_fd, build->compiler, path);
+	r = chase(root_fd, path, &program);
 	if (r < 0)
-		return error_set_errno(error, r, "/%s", path);
+		return error_set_errno(error, r, "/" NODE_KIT_ROOT "/%s", path);
 	xstrv_pushf(&build->inputs, "compiler=%s %016" PRIx64, build->compiler,
-		node_cache_file_hash(build->request->root_fd, program));
+		node_cache_file_hash(root_fd, program));
 	return 0;
 }
 

@@ -11,6 +11,10 @@
 #include "kernels/catalogue.h"
 
 #define NODE_KIT_FOLDER "usr/lib/slipway/kit"
+#define NODE_KIT_ROOT   NODE_KIT_FOLDER "/root" /* the build container, as a folder */
+
+/* The NIC container's /usr/src, as operators mount it into the GPU's. */
+#define OFED_SOURCES "run/mellanox/drivers/usr/src/ofa_kernel"
 
 /*
  * ---- node_cache.c: what was compiled on this node, kept under a host path. Below
@@ -177,8 +181,8 @@ void node_build_discard(
 bool node_build_leave_read_only(struct node_build *build);
 
 /*
- * The program to compile with, by the @config (the text of .config) of the kernel: its very
- * compiler when the image has that, else the image's nearest of the same family, which @note then
+ * The program of the build root @root_fd to compile with, by the @config (the text of .config) of
+ * the kernel: its very compiler when the root has that, else the image's nearest of the same family, which @note then
  * says (else ""). -ENOENT when the image has none of that family.
  */
 int node_build_compiler(
@@ -188,8 +192,8 @@ int node_build_read_kit(struct node_build *build, struct error *error);
 
 /*
  * ---- sandbox.c: where a recipe runs on a node: a child with mount, process and network name
- * spaces of its own, in which the kernel's headers lie at their own paths and seam 1 of
- * docs/architecture.md holds. All of it ends with the child, and the child with its parent: nothing
+ * spaces of its own and the kit's root as its root, in which the kernel's headers lie at their own
+ * paths and seam 1 of docs/architecture.md holds. All of it ends with the child, and the child with its parent: nothing
  * that is killed leaves a compiler behind.
  */
 

@@ -28,6 +28,8 @@
 #define MOVE_MOUNT_F_EMPTY_PATH 0x00000004
 #endif
 
+/* The root that recipes run in: all paths below are in it once it is theirs. */
+#define ROOT "/" NODE_KIT_ROOT
 /* Seam 1 of docs/architecture.md. */
 #define SEAM "/slipway"
 
@@ -95,26 +97,57 @@ static void clone_all(const struct node_build *build, struct tree *trees, size_t
 
 /* ---- the recipe's view */
 
-static void attach(const struct tree *tree)
+/* A folder below the root to mount on; its memory goes with this process. */
+static const char *mount_point(const char *path)
 {
-	int r = fs_mkdir_parents(AT_FDCWD, tree->to, 0755);
+	const char *point = xasprintf(ROOT "%s", path);
+	int r = fs_mkdir_parents(AT_FDCWD, point, 0755);
 
 	if (r < 0) {
 		errno = -r;
-		fail("%s cannot be made in the container", tree->to);
+		fail("%s cannot be made in the container", point);
 	}
-	if (syscall(SYS_move_mount, tree->mount_fd, "", AT_FDCWD, tree->to,
-		    MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		fail("mount on %s", tree->to);
-	if (!tree->writable &&
-		mount(NULL, tree->to, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID, NULL) < 0)
-		fail("read-only mount on %s", tree->to);
+	return point;
+}
+
+static void make_read_only(const char *point)
+{
+	if (mount(NULL, point, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID, NULL) < 0)
+		fail("read-only mount on %s", point);
+}
+
+static void attach(const struct tree *tree)
+{
+	const char *point = mount_point(tree->to);
+
+	if (syscall(SYS_move_mount, tree->mount_fd, "", AT_FDCWD, point, MOVE_MOUNT_F_EMPTY_PATH) <
+		0)
+		fail("mount on %s", point);
+	if (!tree->writable)
+		make_read_only(point);
 }
 
 static void mount_tmpfs(const char *path)
 {
-	if (mount("slipway", path, "tmpfs", MS_NOSUID | MS_NODEV, "size=16m") < 0)
+	if (mount("slipway", mount_point(path), "tmpfs", MS_NOSUID | MS_NODEV, "size=16m") < 0)
 		fail("%s", path);
+}
+
+/* Shows a folder of the container, with what is mounted in it, in the root. */
+static void show(const char *from, const char *to)
+{
+	if (mount(from, mount_point(to), NULL, MS_BIND | MS_REC, NULL) < 0)
+		fail("%s", from);
+}
+
+/* The folder that recipes see as theirs. */
+static void enter(void)
+{
+	show("/dev", "/dev");
+	if (mount("proc", mount_point("/proc"), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		fail("/proc");
+	if (chroot(ROOT) < 0 || chdir("/") < 0)
+		fail(ROOT);
 }
 
 /* @format makes the link's path. */
@@ -134,7 +167,10 @@ static void _printf_(2, 3) make_link(const char *target, const char *format, ...
 		fail("link %s", path);
 }
 
-/* Seam 1 of docs/architecture.md, and the headers at their own paths. */
+/*
+ * Makes the root the child's, with seam 1 of docs/architecture.md, and the headers at their own
+ * paths.
+ */
 static void place(const struct node_build *build, const struct tree *trees, size_t count)
 {
 	static const char *const kit[] = { "recipes", "source", "patches", "addons" };
@@ -143,13 +179,21 @@ static void place(const struct node_build *build, const struct tree *trees, size
 	_cleanup_free_ char *headers = xasprintf("/%s", build->headers.build);
 	_cleanup_free_ char *source = xasprintf("/%s", build->headers.source);
 
-	if (mkdir(SEAM, 0755) < 0 && errno != EEXIST)
-		fail(SEAM);
 	mount_tmpfs(SEAM);
 	/* A fresh one, for recipes put links there. */
 	mount_tmpfs("/usr/src");
 	for (size_t i = 0; i < count; i++)
 		attach(&trees[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(kit); i++) {
+		_cleanup_free_ char *from = xasprintf("/" NODE_KIT_FOLDER "/%s", kit[i]);
+		_cleanup_free_ char *to = xasprintf(SEAM "/%s", kit[i]);
+
+		if (fs_exists(AT_FDCWD, from))
+			show(from, to);
+	}
+	if (*build->ofed)
+		show("/" OFED_SOURCES, "/" OFED_SOURCES);
+	enter();
 	for (size_t i = 0; i < links->count; i++) {
 		int length = (int) strcspn(links->items[i], " ");
 
@@ -157,11 +201,6 @@ static void place(const struct node_build *build, const struct tree *trees, size
 	}
 	make_link(headers, SEAM "/kernel/lib/modules/%s/build", build->request->krel);
 	make_link(source, SEAM "/kernel/lib/modules/%s/source", build->request->krel);
-	for (size_t i = 0; i < ARRAY_SIZE(kit); i++) {
-		_cleanup_free_ char *target = xasprintf("/" NODE_KIT_FOLDER "/%s", kit[i]);
-
-		make_link(target, SEAM "/%s", kit[i]);
-	}
 	if (!*build->ofed)
 		return;
 	/* OFED's headers in the layout of a module set. */
@@ -240,7 +279,5 @@ int sandbox_work(void *context)
 		mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		fail("name spaces of our own");
 	place(build, trees, count);
-	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
-		fail("/proc");
 	run_recipe(recipe);
 }

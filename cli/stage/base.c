@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images that live in Buildah's storage: the two bases, the build container's and the kits. An
+ * Images that live in Buildah's storage: of roots, the build containers' and the kits. An
  * output folder holds their name, which has the key in it.
  */
 #include "cli/stage/stage_internal.h"
@@ -9,11 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/slipway_version.h"
 #include "common/buildlog.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
-#include "kernels/repo/signature.h"
 #include "kernels/tool.h"
 
 /* ---- Buildah for a stage */
@@ -110,7 +108,7 @@ int made_image_build(struct build *build, const struct stage_place *place,
 {
 	_cleanup_(stage_buildah_done) struct buildah buildah = { .log_fd = -1 };
 	_cleanup_free_ char *file =
-		xasprintf("%s/containers/debian/%s", build->context.data, image->containerfile);
+		xasprintf("%s/containers/%s", build->context.data, image->containerfile);
 	int r = stage_buildah(build, place, &buildah, error);
 
 	if (r < 0)
@@ -159,7 +157,7 @@ char *image_name(const struct build *build, enum stage_id stage, struct error *e
 	return r < 0 ? NULL : name;
 }
 
-static int write_name(const struct stage_place *place, const char *name, struct error *error)
+int image_name_write(const struct stage_place *place, const char *name, struct error *error)
 {
 	_cleanup_free_ char *path = xasprintf("%s/" IMAGE_NAME_FILE, place->folder);
 	int r = fs_write_atomic(AT_FDCWD, path, name, strlen(name), 0644);
@@ -177,327 +175,151 @@ static int make_named(struct build *build, const struct stage_place *place,
 
 	if (r == 0)
 		r = buildah_tag(id, name, error);
-	return r < 0 ? r : write_name(place, name, error);
+	return r < 0 ? r : image_name_write(place, name, error);
 }
 
-/* ---- the repositories that bases are made of */
-
-static bool is_in_base(const struct catalogue *os, const struct repository *repository)
-{
-	const struct strv *chosen = &os->image.repositories;
-
-	if (repository->kind != REPOSITORY_APT)
-		return false;
-	return chosen->count ? strv_contains(chosen, repository->name) : !repository->archive;
-}
-
-/*
- * apt_auth.conf(5), @path: neither the image nor the list of processes has a password. The file
- * goes with the run.
- */
-static int add_password(const char *path, const struct mirror *mirror, struct error *error)
-{
-	_cleanup_fclose_ FILE *file = NULL;
-
-	if (!mirror->credentials.user)
-		return 0;
-	if (strpbrk(mirror->credentials.user, " \t") ||
-		strpbrk(mirror->credentials.password, " \t"))
-		return error_set(error, -EINVAL,
-			"mirror %s: apt takes no user and password with a blank in it",
-			mirror->name);
-	file = fopen(path, "ae");
-	if (!file || fchmod(fileno(file), 0600) < 0)
-		return error_set_errno(error, -errno, "%s", path);
-	return fprintf(file, "machine %s/ login %s password %s\n", mirror->url,
-		       mirror->credentials.user, mirror->credentials.password) < 0
-		       ? error_set_errno(error, -EIO, "%s", path)
-		       : 0;
-}
-
-/*
- * Each source with its own keys only: one repository's must not sign another's lists. A keyring
- * goes by the name that it has: what a link leads to may have another one in the image. apt looks
- * at the lists' age itself, but where Slipway let it be when it resolved the kernel.
- */
-static int add_source(struct build *build, const struct repository *repository,
-	const struct mirror *mirror, struct strv *argv, struct error *error)
-{
-	const struct context *context = &build->context;
-	const struct common_options *common = context->options;
-	const char *keyring = signature_keyring(&repository->keyrings, common->keyring);
-	_cleanup_strv_ struct strv words = { 0 };
-	_cleanup_free_ char *path = NULL;
-	_cleanup_free_ char *options = NULL;
-	_cleanup_free_ char *url = NULL;
-	int r = mirrors_url(mirror, repository, &context->os, build->kernel.lock.krel,
-		context->arch, common->snapshot, &url, error);
-
-	if (r < 0)
-		return r;
-	if (keyring && *keyring != '/')
-		path = realpath(keyring, NULL);
-	else if (keyring && fs_exists(AT_FDCWD, keyring))
-		path = xstrdup(keyring);
-	if (keyring && (!path || strpbrk(path, " \t,[]")))
-		return error_set(error, -EKEYREJECTED,
-			"%s: %s: apt cannot use this keyring: name one that exists, whose path has "
-			"no blanks, commas and brackets",
-			repository->name, keyring);
-	if (path)
-		xstrv_pushf(&words, "signed-by=%s", path);
-	if (common->allow_expired || repository->archive)
-		xstrv_push(&words, "check-valid-until=no");
-	if (common->allow_unsigned)
-		xstrv_push(&words, "trusted=yes");
-	options = xstrv_join(&words, " ");
-	xstrv_push(argv, "--source");
-	xstrv_pushf(argv, "deb %s%s%s%s %s %s", *options ? "[" : "", options, *options ? "] " : "",
-		url, repository->suite, repository->components);
-	return 0;
-}
-
-int base_sources(struct build *build, struct strv *argv, struct error *error)
-{
-	const struct catalogue *os = &build->context.os;
-	_cleanup_free_ char *auth = xasprintf("%s/apt-auth.conf", build->context.cache.run_path);
-	size_t added = 0;
-	int r = fs_remove_tree(AT_FDCWD, auth);
-
-	if (r < 0)
-		return error_set_errno(error, r, "base image");
-	r = context_mirrors(&build->context, error);
-	if (r < 0)
-		return r;
-	xstrv_push(argv, "--suite");
-	xstrv_push(argv, os->image.codename);
-	for (size_t i = 0; i < os->repository_count; i++) {
-		const struct repository *repository = &os->repositories[i];
-		const struct mirror *mirror = mirrors_find(&build->context.mirrors, repository);
-
-		if (!is_in_base(os, repository))
-			continue;
-		if (!mirror) {
-			progress_notef(&build->context.progress,
-				"no mirror is known for %s (repository %s): the base images are made "
-				"without it",
-				repository->mirror, repository->name);
-			continue;
-		}
-		r = add_password(auth, mirror, error);
-		if (r == 0)
-			r = add_source(build, repository, mirror, argv, error);
-		if (r < 0)
-			return r;
-		added++;
-	}
-	if (added == 0)
-		return error_set(error, -ENOMEDIUM,
-			"no mirror is known for %s, and its base images are made from one: name it with "
-			"--mirror or in mirrors.ini (docs/kernels.md)",
-			os->name);
-	if (fs_exists(AT_FDCWD, auth)) {
-		xstrv_push(argv, "--auth");
-		xstrv_push(argv, auth);
-	}
-	return 0;
-}
-
-int base_sources_stamp(const struct build *build, char **ret_stamp)
-{
-	const struct context *context = &build->context;
-	_cleanup_free_ char *refreshed = NULL;
-	char hex[HASH_HEX_SIZE];
-	struct hash *hash;
-	int r = cache_refreshed(&context->cache, context->os.os, &refreshed);
-
-	if (r < 0)
-		return r;
-	hash = hash_new();
-	hash_add_text(hash, refreshed);
-	hash_add_text(hash, context->options->allow_expired ? "expired" : "valid");
-	for (size_t i = 0; i < context->os.repository_count; i++)
-		if (is_in_base(&context->os, &context->os.repositories[i]))
-			signature_hash_keyring(&context->os.repositories[i].keyrings,
-				context->options->keyring, hash);
-	hash_finish(hash, hex);
-	*ret_stamp = xstrdup(hex);
-	return 0;
-}
-
-/* ---- the bases */
-
-/* The ID of the image that --base names now: the name may stand for another one tomorrow. */
-static int find_user_base(const struct build *build, char **ret_id, struct error *error)
-{
-	const char *base = build->options.base;
-
-	*ret_id = buildah_image_id(base);
-	return *ret_id ? 0
-		       : error_set(error, -ENOENT,
-				 "--base %s: not in the local storage: run `buildah pull %s` first",
-				 base, base);
-}
-
-static bool is_users(const struct build *build, const struct stage *stage)
-{
-	return build->options.base && strcmp(stage->base, "runtime") == 0;
-}
-
-void base_key(const struct stage *stage, struct key *key)
-{
-	const struct build *build = key->build;
-	const struct catalogue *os = &build->context.os;
-	_cleanup_free_ char *text = NULL;
-	int r;
-
-	if (is_users(build, stage)) {
-		key->result = find_user_base(build, &text, key->error);
-		if (key->result == 0)
-			key_text(key, text);
-		return;
-	}
-	r = build->bundle_refreshed ? 0 : base_sources_stamp(build, &text);
-	if (r < 0) {
-		key->result = error_set_errno(key->error, r, "%s", build->context.cache.path);
-		return;
-	}
-	key_text(key, stage->base);
-	key_text(key, os->os);
-	key_text(key, os->image.codename);
-	key_text(key, os->id);
-	key_text(key, os->version_id);
-	key_text(key, build->bundle_refreshed ? build->bundle_refreshed : text);
-	key_text(key, build->context.options->allow_unsigned ? "unsigned" : "signed");
-	for (size_t i = 0; i < os->repository_count; i++)
-		if (is_in_base(os, &os->repositories[i])) {
-			key_text(key, os->repositories[i].suite);
-			key_text(key, os->repositories[i].components);
-		}
-	key_data(key, "containers/debian/base.sh");
-	if (strcmp(stage->base, "runtime") == 0)
-		key_data(key, "containers/debian/trim-runtime.sh");
-}
-
-/*
- * Why an image is not there that only the network could bring: offline, or a bundle of another
- * slipway, whose recipes make another image.
- */
-static int fail_offline(const struct build *build, const char *what, struct error *error)
-{
-	if (!build->bundle_slipway)
-		return error_set(error, -ENETDOWN,
-			"%s: not in the cache, and --offline keeps it from being made: run once "
-			"without --offline, or build from a bundle",
-			what);
-	return error_set(error, -ENETDOWN,
-		"%s: the one in the bundle is of other recipes: the bundle was made by slipway %s, "
-		"and this is " SLIPWAY_VERSION " with its own containers/ folder: build with that "
-		"one, or make the bundle anew with this one",
-		what, build->bundle_slipway);
-}
-
-int base_run(struct build *build, const struct stage *stage, const struct stage_place *place,
-	struct error *error)
+int image_import(const struct build *build, const struct stage_place *place, const char *tar,
+	const char *name, struct error *error)
 {
 	const struct buildah buildah = { .log_fd = -1, .run_path = build->context.cache.run_path };
+	int r = buildah_import(&buildah, tar, name, error);
+
+	return r < 0 ? r : image_name_write(place, name, error);
+}
+
+/* ---- what driver images start from */
+
+void runtime_key(const struct stage *stage, struct key *key)
+{
+	const char *base = key->build->options.base;
+	_cleanup_free_ char *image = NULL;
+
+	if (base) {
+		key->result = find_users_image("--base", base, &image, key->error);
+		if (key->result == 0)
+			key_text(key, image);
+		return;
+	}
+	root_os_key(stage->root, key);
+	key_text(key, key->build->options.sources_image ? "fetches" : "");
+	key_data(key, "containers/runtime/runtime.sh");
+	key_data(key, "containers/runtime/trim-runtime.sh");
+}
+
+int runtime_run(struct build *build, const struct stage *stage, const struct stage_place *place,
+	struct error *error)
+{
+	const struct root *root = &build->roots[stage->root];
+	_cleanup_(root_files_free) struct root_files files = { 0 };
 	_cleanup_strv_ struct strv argv = { 0 };
-	_cleanup_free_ char *folder = NULL;
-	_cleanup_free_ char *tar = NULL;
 	_cleanup_free_ char *name = NULL;
 	int r;
 
-	if (is_users(build, stage)) {
-		r = find_user_base(build, &name, error);
-		return r < 0 ? r : write_name(place, name, error);
+	if (build->options.base) {
+		r = find_users_image("--base", build->options.base, &name, error);
+		return r < 0 ? r : image_name_write(place, name, error);
 	}
 	if (build->options.common.offline)
-		return fail_offline(build, stage->base, error);
-	r = cache_new_folder(&build->context.cache, "base", &folder);
-	if (r < 0)
-		return error_set_errno(error, r, "base image");
-	tar = xasprintf("%s/root.tar", folder);
-	name = xasprintf("localhost/slipway/%s-base-%s:%.16s", stage->base, build->context.os.os,
-		place->key);
-	xstrv_pushf(&argv, "%s/containers/debian/base.sh", build->context.data);
-	xstrv_push(&argv, stage->base);
-	xstrv_push(&argv, "--output");
-	xstrv_push(&argv, tar);
-	r = base_sources(build, &argv, error);
+		return root_fail_offline(build, stage->name, error);
+	r = root_sources(build, stage->root, &files, error);
 	if (r < 0)
 		return r;
+	xstrv_pushf(&argv, "%s/containers/runtime/runtime.sh", build->context.data);
+	xstrv_push(&argv, "--output");
+	xstrv_push(&argv, files.tar);
+	xstrv_push(&argv, "--suite");
+	xstrv_push(&argv, root->os.root.suite);
+	xstrv_push(&argv, "--repositories");
+	xstrv_push(&argv, files.repositories);
+	xstrv_push(&argv, "--auth");
+	xstrv_push(&argv, files.auth);
+	if (build->options.sources_image)
+		xstrv_push(&argv, "--fetches");
 	progress_step(&build->context.progress, "a minimal root file system by mmdebstrap");
 	r = tool_run(&argv, NULL, error);
-	if (r == 0)
-		r = buildah_import(&buildah, tar, name, error);
-	return r < 0 ? r : write_name(place, name, error);
+	name = xasprintf("localhost/slipway/%s-%s:%.16s", stage->name, root->os.os, place->key);
+	return r < 0 ? r : image_import(build, place, files.tar, name, error);
 }
 
-/* ---- the build container */
+/* ---- the build containers: of the kernel's distribution, and of the runtime's for slipway-init */
+
+bool runtime_root_applies(const struct build *build, const struct stage *stage)
+{
+	(void) stage;
+	return !roots_are_one(build);
+}
+
+/* What it is compiled with: the kernel's compiler, or what is called gcc in the other. */
+const char *toolchain_compiler(const struct build *build, enum root_id root)
+{
+	return root == ROOT_RUNTIME && !roots_are_one(build) ? "gcc"
+							      : build->kernel.record.compiler.name;
+}
 
 void toolchain_key(const struct stage *stage, struct key *key)
 {
-	const char *compiler = key->build->kernel.record.compiler.name;
+	const char *compiler = toolchain_compiler(key->build, stage->root);
 
-	(void) stage;
 	key_text(key, compiler ? compiler : "");
-	key_data(key, "containers/debian/Containerfile.build");
+	key_data(key, "containers/%s/Containerfile", key->build->roots[stage->root].os.root.family);
+	key_data(key, "containers/root/compiler.sh");
 }
 
 int toolchain_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	const struct kernel_compiler *compiler = &build->kernel.record.compiler;
-	const char *version = strchr(compiler->name, '-');
-	_cleanup_(made_image_free) struct made_image image = {
-		.containerfile = "Containerfile.build", .network = true, /* it installs packages */
-	};
+	const struct catalogue *os = &build->roots[stage->root].os;
+	const char *compiler = toolchain_compiler(build, stage->root);
+	_cleanup_free_ char *containerfile = xasprintf("%s/Containerfile", os->root.family);
+	_cleanup_(made_image_free) struct made_image image = { .containerfile = containerfile };
+	_cleanup_(staging_close) struct staging staging = { .fd = -1 };
 	_cleanup_free_ char *base = NULL;
 	_cleanup_free_ char *folder = NULL;
-	_cleanup_free_ char *prefix =
-		xasprintf("build-%s-%s", build->context.os.os, compiler->name);
+	_cleanup_free_ char *prefix = xasprintf("build-%s-%s", os->os, compiler);
 	int r;
 
-	(void) stage;
 	if (build->options.common.offline)
-		return fail_offline(build, "the build container's image", error);
-	base = image_name(build, STAGE_BUILD_BASE, error);
+		return root_fail_offline(build, "the build container's image", error);
+	base = image_name(build,
+		stage->root == ROOT_KERNEL ? STAGE_BUILD_ROOT : STAGE_INIT_ROOT, error);
 	if (!base)
 		return -EIO;
 	r = cache_new_folder(&build->context.cache, "toolchain-context", &folder);
 	if (r < 0)
 		return error_set_errno(error, r, "toolchain");
+	r = staging_open(&staging, folder, error);
+	if (r < 0)
+		return r;
+	staging_copy(&staging, "compiler.sh", "%s/containers/root/compiler.sh", build->context.data);
+	if (staging.result < 0)
+		return staging.result;
 	image.folder = folder;
 	xstrv_pushf(&image.arguments, "BASE=%s", base);
-	/* A kernel made with clang wants LLVM's linker and tools as well. */
-	if (compiler->llvm && version)
-		xstrv_pushf(&image.arguments, "COMPILER=%s lld%s llvm%s", compiler->name, version,
-			version);
-	else
-		xstrv_pushf(&image.arguments, "COMPILER=%s", compiler->name);
-	progress_step(&build->context.progress, compiler->name);
+	xstrv_pushf(&image.arguments, "COMPILER=%s", compiler);
+	/* A vendor's image gets its packages from its own repositories. */
+	if (stage->root == ROOT_KERNEL && build->options.base_image) {
+		_cleanup_strv_ struct strv packages = { 0 };
+		_cleanup_free_ char *words = NULL;
+
+		root_packages(build, stage->root, &packages);
+		words = xstrv_join(&packages, " ");
+		xstrv_pushf(&image.arguments, "PACKAGES=%s", words);
+		image.network = true;
+	}
+	progress_step(&build->context.progress, compiler);
 	return make_named(build, place, &image, prefix, error);
 }
 
 /*
- * ---- the kits: the build container with a driver's source and its recipes in it, as the image
- * that a driver image starts from which can compile on a node. cli/node_build/ reads it.
+ * ---- the kits: a driver's source, its recipes and the build container that they run in, in the
+ * image that a driver image starts from which can compile on a node. cli/node_build/ reads it.
  */
 
-static const struct kit {
-	const char *containerfile; /* below containers/debian */
-	const char *recipes[5];    /* up to a NULL */
-	bool with_runtime;         /* programs of the runtime base go into it */
-} kits[DRIVER_COUNT] = {
-	[DRIVER_NVIDIA] = {
-		.containerfile = "Containerfile.kit",
-		.recipes = { "lib.sh", "nvidia.sh", "peermem.sh" },
-	},
-	[DRIVER_OFED] = {
-		.containerfile = "Containerfile.nic-kit",
-		.recipes = { "lib.sh", "ofed.sh", "ofed-tree.sh", "feature-tests" },
-		.with_runtime = true,
-	},
+#define KIT_CONTAINERFILE "runtime/Containerfile.kit"
+
+static const char *const kit_recipes[DRIVER_COUNT][5] = {
+	[DRIVER_NVIDIA] = { "lib.sh", "nvidia.sh", "peermem.sh" },
+	[DRIVER_OFED] = { "lib.sh", "ofed.sh", "ofed-tree.sh", "feature-tests" },
 };
 
 /* Is it compiled with the kit's own driver, which its modules are bound to? */
@@ -520,11 +342,11 @@ static void source_part_key(struct key *key, enum driver driver)
 
 void kit_key(const struct stage *stage, struct key *key)
 {
-	const struct kit *kit = &kits[stage->driver];
+	const char *const *recipes = kit_recipes[stage->driver];
 
-	key_data(key, "containers/debian/%s", kit->containerfile);
-	for (size_t i = 0; kit->recipes[i]; i++)
-		key_data(key, "containers/recipes/%s", kit->recipes[i]);
+	key_data(key, "containers/" KIT_CONTAINERFILE);
+	for (size_t i = 0; recipes[i]; i++)
+		key_data(key, "containers/recipes/%s", recipes[i]);
 	source_part_key(key, stage->driver);
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
 		const struct source_kind *kind = &source_kinds[driver];
@@ -579,10 +401,10 @@ static int stage_addon(
 int kit_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	const struct kit *kit = &kits[stage->driver];
+	const char *const *recipes = kit_recipes[stage->driver];
 	const struct context *context = &build->context;
 	_cleanup_(made_image_free) struct made_image image = {
-		.containerfile = kit->containerfile,
+		.containerfile = KIT_CONTAINERFILE,
 	};
 	_cleanup_(staging_close) struct staging staging = { .fd = -1 };
 	/* The id is a hash of all that is in it, the compiler included: the node's cache goes by
@@ -591,12 +413,12 @@ int kit_run(struct build *build, const struct stage *stage, const struct stage_p
 	_cleanup_free_ char *prefix = xasprintf("%s-%s", stage->name, context->os.os);
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *path = NULL;
-	_cleanup_free_ char *base = image_name(build, STAGE_TOOLCHAIN, error);
-	_cleanup_free_ char *runtime =
-		kit->with_runtime ? image_name(build, STAGE_RUNTIME_BASE, error) : NULL;
+	_cleanup_free_ char *base = image_name(build, STAGE_RUNTIME_BASE, error);
+	_cleanup_free_ char *toolchain =
+		base ? image_name(build, STAGE_TOOLCHAIN, error) : NULL;
 	int r;
 
-	if (!base || (kit->with_runtime && !runtime))
+	if (!toolchain)
 		return -EIO;
 	r = cache_new_folder(&context->cache, "kit-context", &folder);
 	if (r < 0)
@@ -606,8 +428,8 @@ int kit_run(struct build *build, const struct stage *stage, const struct stage_p
 	r = staging_open(&staging, path, error);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; kit->recipes[i]; i++) {
-		_cleanup_free_ char *to = xasprintf("recipes/%s", kit->recipes[i]);
+	for (size_t i = 0; recipes[i]; i++) {
+		_cleanup_free_ char *to = xasprintf("recipes/%s", recipes[i]);
 
 		staging_copy(&staging, to, "%s/containers/%s", context->data, to);
 	}
@@ -622,7 +444,6 @@ int kit_run(struct build *build, const struct stage *stage, const struct stage_p
 		return staging.result;
 	image.folder = folder;
 	xstrv_pushf(&image.arguments, "BASE=%s", base);
-	if (runtime)
-		xstrv_pushf(&image.arguments, "RUNTIME=%s", runtime);
+	xstrv_pushf(&image.arguments, "TOOLCHAIN=%s", toolchain);
 	return make_named(build, place, &image, prefix, error);
 }

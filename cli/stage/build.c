@@ -33,7 +33,11 @@ int build_prepare(struct build *build, struct error *error)
 		.nvidia_package = build->sources[DRIVER_NVIDIA].form == SOURCE_PACKAGE,
 		.nvidia_modules = build->modules,
 	};
-	return kernel_find(&build->kernel, error);
+	r = kernel_find(&build->kernel, error);
+	if (r < 0)
+		return r;
+	r = roots_open(build, error);
+	return r < 0 ? context_fail(&build->context, context_exit_code(r), r) : 0;
 }
 
 /* Notes the findings of lint: an error of them ends the build, unless --force. */
@@ -137,6 +141,45 @@ static void settle_jobs(struct build *build)
 			limits.jobs, limits.jobs == 1 ? "" : "s", limits.why);
 }
 
+/* Does VERSION_ID of a node belong to this distribution's release? */
+static bool is_of_release(const struct catalogue *os, const char *version)
+{
+	size_t length = strlen(os->version_id);
+
+	return strspn(version, "0123456789.") == strlen(version) &&
+	       strncmp(version, os->version_id, length) == 0 &&
+	       (length == 0 || !version[length] || version[length] == '.');
+}
+
+/*
+ * VERSION_ID of the nodes, which the operators put into the tags: --os-version, else what a probe
+ * of the node has read, else what the kernel's release tells.
+ */
+static int settle_os_version(struct build *build, struct error *error)
+{
+	const struct catalogue *os = &build->context.os;
+	const struct local_kernel *local = &build->kernel.local;
+	const char *stated = build->options.os_version;
+	const char *krel = build->kernel.lock.krel;
+
+	if (stated && !is_of_release(os, stated))
+		return error_set(error, -EINVAL,
+			"--os-version %s: VERSION_ID in /etc/os-release on nodes of %s is %s, or begins "
+			"with %s and a dot",
+			stated, os->name, os->version_id, os->version_id);
+	if (!stated && local->os && local->os_version && strcmp(local->os, os->id) == 0 &&
+		is_of_release(os, local->os_version))
+		stated = local->os_version;
+	build->os_version = stated ? xstrdup(stated) : catalogue_node_version(os, krel);
+	if (build->os_version)
+		return 0;
+	return error_set(error, -EINVAL,
+		"--os-version is missing: both operators put the node's VERSION_ID "
+		"(/etc/os-release) into the tag, and the name of kernel %s does not tell which "
+		"minor release of %s it runs on",
+		krel, os->name);
+}
+
 int build_run(struct build *build, struct error *error)
 {
 	struct progress *progress = &build->context.progress;
@@ -150,6 +193,13 @@ int build_run(struct build *build, struct error *error)
 	if (!build_has(build, DRIVER_NVIDIA))
 		progress_note(progress, "--nvidia none: there will be no GPU image");
 	r = kernel_lock(&build->kernel, error);
+	if (r < 0)
+		return r;
+	r = settle_os_version(build, error);
+	if (r < 0)
+		return context_fail(&build->context, EXIT_CODE_USAGE, r);
+	if (build->options.common.refresh)
+		r = roots_refresh(build, error);
 	if (r == 0)
 		r = source_look(build, error);
 	if (r == 0)
@@ -193,6 +243,9 @@ void build_done(struct build *build)
 	}
 	free(build->userspace);
 	free(build->userspace_version);
+	free(build->os_version);
+	for (enum root_id id = 0; id < ROOT_COUNT; id++)
+		root_close(&build->roots[id]);
 	for (size_t i = 0; i < STAGE_COUNT; i++)
 		cached_free(&build->outputs[i]);
 }

@@ -35,11 +35,15 @@ struct build_options {
 	const char *userspace; /* folder of NVIDIA's installer, unpacked; NULL: Debian's packages */
 	const char *output;    /* folder, "containers-storage:" or "oci-archive:FILE" */
 	const char *revision;  /* of the images' tags; NULL: none */
-	const char *base;      /* image that the driver images start from; NULL: one is made */
-	const char *lock;      /* file to build from; no list is asked then */
-	const char *bundle;    /* file that has everything; implies common.offline */
-	const char *compiler;  /* "gcc-12": against the evidence; NULL: by evidence */
-	const char *sign_key;  /* file or "pkcs11:" URI; NULL: modules are not signed */
+	const char *os_version; /* VERSION_ID of the nodes; NULL: what the kernel tells */
+	const char *base;       /* image that the driver images start from; NULL: one is made */
+	const char
+		*base_image;  /* image that the build container starts from; NULL: a root is made */
+	const char *root;     /* whose repositories that root is made of; NULL: the kernel's os's */
+	const char *lock;     /* file to build from; no list is asked then */
+	const char *bundle;   /* file that has everything; implies common.offline */
+	const char *compiler; /* "gcc-12": against the evidence; NULL: by evidence */
+	const char *sign_key; /* file or "pkcs11:" URI; NULL: modules are not signed */
 	const char *sign_export; /* folder for digests, where the key is elsewhere; no image then */
 	const char *sign_import; /* that folder, with the signatures */
 	const char *sign_cert;   /* file; there when one of these three is */
@@ -73,10 +77,12 @@ enum stage_id {
 	STAGE_NVIDIA_SOURCE,
 	STAGE_GDRCOPY_SOURCE,
 	STAGE_NVIDIA_FS_SOURCE,
-	STAGE_BUILD_BASE,   /* image that the build container starts from */
-	STAGE_TOOLCHAIN,    /* the build container's image, with the kernel's compiler */
-	STAGE_RUNTIME_BASE, /* image that the driver images start from */
-	STAGE_NVIDIA_CORE,  /* what of an open-gpu-kernel-modules tree is of no kernel, compiled */
+	STAGE_BUILD_ROOT,     /* image that the build container starts from: a build root */
+	STAGE_TOOLCHAIN,      /* the build container's image, with the kernel's compiler */
+	STAGE_INIT_ROOT,      /* the two of the runtime base's distribution, where it is another */
+	STAGE_INIT_TOOLCHAIN, /* one: slipway-init and the userspace are made in it */
+	STAGE_RUNTIME_BASE,   /* image that the driver images start from */
+	STAGE_NVIDIA_CORE, /* what of an open-gpu-kernel-modules tree is of no kernel, compiled */
 	STAGE_KIT,     /* the toolchain with source and recipes: a --sources-image starts from it */
 	STAGE_NIC_KIT, /* likewise, of the NIC image */
 	STAGE_USERSPACE,       /* nvidia-smi, libcuda, firmware …; before minutes of compiling */
@@ -124,6 +130,18 @@ struct signing {
 	char fingerprint[HASH_HEX_SIZE]; /* the certificate's, with its hash what goes into keys */
 };
 
+/* A distribution that roots are made of, with its mirrors. */
+enum root_id {
+	ROOT_KERNEL,  /* what compiles modules: the kernel's own, or one that is like it */
+	ROOT_RUNTIME, /* what images start from, and what compiles slipway-init */
+	ROOT_COUNT
+};
+struct root {
+	struct catalogue os;
+	struct mirrors mirrors;
+	bool has_mirrors;
+};
+
 struct build {
 	struct build_options options;
 	struct context context;
@@ -132,10 +150,12 @@ struct build {
 	enum nvidia_modules modules; /* --kernel-module-type; NVIDIA_NONE: it is not said */
 	char *userspace;             /* the folder of --userspace, absolute; or NULL */
 	char *userspace_version;     /* of the driver in it */
+	char *os_version; /* VERSION_ID of the nodes, for tags; NULL until it is settled */
 	struct signing signing;
 	/* Of the bundle that it is built from, borrowed; NULL without --bundle. */
-	const char *bundle_slipway;   /* the version that made it */
-	const char *bundle_refreshed; /* stamp of the package lists that its base images are of */
+	const char *bundle_slipway;            /* the version that made it */
+	const char *bundle_stamps[ROOT_COUNT]; /* root_stamp() where it was made */
+	struct root roots[ROOT_COUNT];
 	struct cached outputs[STAGE_COUNT]; /* but for the kernel's, which are in kernel */
 };
 
@@ -162,6 +182,9 @@ int build_run(struct build *build, struct error *error) _must_check_;
 /* Frees what a build found; the context and the options are the caller's. */
 void build_done(struct build *build);
 
+/* Is slipway-init compiled where the kernel's modules are? */
+bool roots_are_one(const struct build *build);
+
 /* Makes the stages in @goals, and of the others only what those need that is not in the cache. */
 int stages_make(struct build *build, unsigned int goals, struct error *error) _must_check_;
 const char *stage_name(enum stage_id id);
@@ -179,7 +202,7 @@ char *image_name(const struct build *build, enum stage_id stage, struct error *e
 
 /*
  * A digest of what this machine has: the state of the package lists (cache_refreshed()), what is in
- * the keyrings, and whether expired lists are taken. It is part of the base images' keys, and a
- * bundle has it for machines that are offline. The caller frees it.
+ * the keyrings, and whether expired lists are taken. It is part of the keys of what roots are made
+ * of, and a bundle has it for machines that are offline. The caller frees it.
  */
-int base_sources_stamp(const struct build *build, char **ret_stamp) _must_check_;
+int root_stamp(const struct build *build, enum root_id id, char **ret_stamp) _must_check_;

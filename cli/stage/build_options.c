@@ -50,6 +50,11 @@ static int check(void *target, struct error *error)
 			"do not go with it" },
 		{ options->lock && options->common.refresh,
 			"--lock asks no list: there is none to --refresh" },
+		{ options->root && options->base_image,
+			"--root and --base-image: the build container is made of one of them" },
+		{ options->bundle && (options->root || options->base_image),
+			"--bundle has the build container in it: --root and --base-image do not go "
+			"with it" },
 		{ ways > 1, "only one of --sign-key, --sign-export and --sign-import: the key is "
 			    "here or elsewhere" },
 		{ ways == 1 && !options->sign_cert,
@@ -149,6 +154,15 @@ static const struct option_row rows[] = {
 	BUILD_OPTION("revision", "N", OPTION_TEXT, revision,
 		"of the images, which the operators then ask for with VERSION-N: an image\n"
 		"that was built anew gets a new tag, which nodes pull"),
+	BUILD_OPTION("os-version", "VERSION", OPTION_TEXT, os_version,
+		"VERSION_ID of the nodes' os-release, which is in the tags, where the\n"
+		"kernel's release does not tell it: 8.10 for a UEK [what it tells]"),
+	BUILD_OPTION("root", "OS", OPTION_TEXT, root,
+		"the distribution whose packages the build root is made of, what modules are\n"
+		"compiled in [the kernel's own]"),
+	BUILD_OPTION("base-image", "REF", OPTION_TEXT, base_image,
+		"instead of a build root: a vendor's image, in the local storage, which gets\n"
+		"the packages from its own repositories"),
 	BUILD_OPTION("base", "REF", OPTION_TEXT, base,
 		"image that the driver images start from [a minimal one is made]"),
 };

@@ -22,7 +22,7 @@
 #include "module/running.h"
 #include "module/symvers.h"
 
-#define IMAGE_RECORD "image-11" /* what is kept of an image: one of an older form is made anew */
+#define IMAGE_RECORD "image-12" /* what is kept of an image: one of an older form is made anew */
 
 /* The image has one /usr, with /lib a link into it: modules must be staged where they really lie.
  */
@@ -42,8 +42,8 @@ void image_key(const struct stage *stage, struct key *key)
 	key_text(key, arch_debian(lock->arch));
 	key_text(key, os->os);
 	key_text(key, os->id);
-	key_text(key, os->version_id);
-	key_data(key, "containers/debian/Containerfile.%s", stage->name);
+	key_text(key, key->build->os_version ? key->build->os_version : "");
+	key_data(key, "containers/runtime/Containerfile.%s", stage->name);
 	if (key->build->options.revision)
 		key_text(key, key->build->options.revision);
 	node_tool_key(key);
@@ -302,6 +302,8 @@ static int write_conf(struct making *making, struct error *error)
 	if (making->revision)
 		xstrv_pushf(&lines, "revision=%s", making->revision);
 	xstrv_pushf(&lines, "os=%s", build->context.os.os);
+	xstrv_pushf(&lines, "os_id=%s", build->context.os.id);
+	xstrv_pushf(&lines, "os_version=%s", build->os_version);
 	xstrv_pushf(&lines, "krel=%s", krel);
 	/* Of the modules: the node asks whether those that are loaded are still the image's. */
 	xstrv_pushf(&lines, "set=%s", id);
@@ -409,16 +411,49 @@ static int copy_userspace(struct making *making, const char *folder, struct erro
 
 /* ---- the image */
 
-/* What is known of it before it is made. */
-static int describe(struct making *making, const char *role, struct error *error)
+/*
+ * The names that the operators' charts use by default: only the registry differs. Of the GPU image
+ * both, where GPU operators of before 26.7 compose another tag.
+ */
+static void name_image(struct making *making)
 {
 	const struct build *build = making->build;
 	const struct catalogue *os = &build->context.os;
+	const char *version = build->os_version;
 	const char *krel = build->kernel.lock.krel;
 	const char *arch = arch_debian(build->kernel.lock.arch);
 	bool sources = build->options.sources_image;
 	struct image *image = &making->image;
+	const char *end = image_is_proven(image) ? "" : IMAGE_UNPROVEN;
+	_cleanup_strv_ struct strv os_tags = { 0 };
 	_cleanup_free_ char *tag = NULL;
+
+	if (making->nic) {
+		tag = sources ? tag_nic_sources(image->version, os->id, version, arch)
+			      : tag_nic(image->version, krel, os->id, version, arch);
+		if (!tag)
+			out_of_memory();
+		image->tag = xasprintf("%s%s", tag, end);
+		image->reference = xasprintf("localhost/slipway/doca-driver:%s", image->tag);
+		return;
+	}
+	image_os_tags(os->id, version, &os_tags);
+	for (size_t i = 0; i < os_tags.count; i++) {
+		_cleanup_free_ char *its =
+			sources ? tag_gpu_sources(image->version, os_tags.items[i])
+				: tag_gpu(image->version, krel, os_tags.items[i]);
+
+		if (!its)
+			out_of_memory();
+		image_add_tag(image, "driver", its, end);
+	}
+}
+
+/* What is known of it before it is made. */
+static int describe(struct making *making, const char *role, struct error *error)
+{
+	const struct build *build = making->build;
+	struct image *image = &making->image;
 	struct proof_result proof;
 	int r = proof_read(build, role, &proof, error);
 
@@ -444,16 +479,7 @@ static int describe(struct making *making, const char *role, struct error *error
 					 : *ofed ? ofed
 						 : IMAGE_KERNELS_PEERMEM);
 	}
-	/* The names that the operators' charts use by default: only the registry differs. */
-	tag = making->nic && sources ? tag_nic_sources(image->version, os->id, os->version_id, arch)
-	      : making->nic          ? tag_nic(image->version, krel, os->id, os->version_id, arch)
-	      : sources              ? tag_gpu_sources(image->version, os->id, os->version_id)
-				     : tag_gpu(image->version, krel, os->id, os->version_id);
-	if (!tag)
-		out_of_memory();
-	image->tag = xasprintf("%s%s", tag, image_is_proven(image) ? "" : IMAGE_UNPROVEN);
-	image->reference = xasprintf(
-		"localhost/slipway/%s:%s", making->nic ? "doca-driver" : "driver", image->tag);
+	name_image(making);
 	if (strlen(image->tag) > IMAGE_TAG_LIMIT)
 		return error_set(error, -EINVAL, "%s image: tag %s is longer than %d characters",
 			role, image->tag, IMAGE_TAG_LIMIT);
@@ -502,7 +528,7 @@ static int build_image(struct making *making, const struct stage_place *place, c
 	enum stage_id from = !sources      ? STAGE_RUNTIME_BASE
 			     : making->nic ? STAGE_NIC_KIT
 					   : STAGE_KIT;
-	_cleanup_free_ char *file = xasprintf("Containerfile.%s", image->role);
+	_cleanup_free_ char *file = xasprintf("runtime/Containerfile.%s", image->role);
 	_cleanup_(made_image_free) struct made_image made = {
 		.containerfile = file,
 		.folder = folder,

@@ -165,7 +165,7 @@ void node_tool_key(struct key *key)
 	key_text(key, "node tool 2");
 	key_text(key, mirrors);
 	for (size_t i = 0; i < catalogue->count; i++)
-		key_data(key, "kernels/catalogue/%s.ini", catalogue->items[i]);
+		key_data(key, "kernels/catalogue/%s", catalogue->items[i]);
 	if (key->result == 0)
 		key->result = find_parts(build, &parts, key->error);
 	for (size_t i = 0; i < parts.from.count; i++)
@@ -190,9 +190,9 @@ void node_tool_stage(const struct build *build, struct staging *root)
 	}
 	for (size_t i = 0; i < os->files.count; i++) {
 		_cleanup_free_ char *from = xasprintf(
-			"%s/kernels/catalogue/%s.ini", build->context.data, os->files.items[i]);
+			"%s/kernels/catalogue/%s", build->context.data, os->files.items[i]);
 		_cleanup_free_ char *to = xasprintf(
-			NODE_TOOL_FOLDER "/data/kernels/catalogue/%s.ini", os->files.items[i]);
+			NODE_TOOL_FOLDER "/data/kernels/catalogue/%s", os->files.items[i]);
 
 		staging_copy_apart(root, to, from);
 	}

@@ -31,10 +31,8 @@ struct outputs {
 	char *before_peermem[2]; /* its label IMAGE_LABEL_PEERMEM, or NULL */
 	const char *folders[2];  /* the stages' outputs */
 	size_t count;
-	struct {
-		char *version, *reference; /* NULL where the image has no such module */
-	} addons[ARRAY_SIZE(addons)];
-	bool changed; /* something was written that was not there */
+	struct image addons[ARRAY_SIZE(addons)]; /* names and version; empty: no such module */
+	bool changed;                            /* something was written that was not there */
 };
 
 static void outputs_free(struct outputs *outputs)
@@ -45,8 +43,7 @@ static void outputs_free(struct outputs *outputs)
 		free(outputs->before_peermem[i]);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
-		free(outputs->addons[i].version);
-		free(outputs->addons[i].reference);
+		image_free(&outputs->addons[i]);
 	}
 }
 
@@ -84,7 +81,8 @@ static int to_storage(const struct build *build, struct outputs *outputs, struct
 /* Only an image without a kernel in its tag: with usePrecompiled the operator takes no add-ons. */
 static int tag_addons(const struct build *build, struct outputs *outputs, struct error *error)
 {
-	const struct catalogue *os = &build->context.os;
+	const char *revision = build->options.revision;
+	_cleanup_strv_ struct strv os_tags = { 0 };
 	const struct image *image;
 
 	if (!build->options.sources_image || !build_has(build, DRIVER_NVIDIA) ||
@@ -93,14 +91,11 @@ static int tag_addons(const struct build *build, struct outputs *outputs, struct
 	image = &outputs->images[outputs->count - 1]; /* the GPU's comes last */
 	if (!image_is_proven(image))
 		return 0;
+	image_os_tags(build->context.os.id, build->os_version, &os_tags);
 	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
 		enum driver driver = addons[i].driver;
-		const char *revision = build->options.revision;
+		struct image *names = &outputs->addons[i];
 		_cleanup_free_ char *module = NULL;
-		_cleanup_free_ char *version = NULL;
-		_cleanup_free_ char *tag = NULL;
-		_cleanup_free_ char *found = NULL;
-		char *reference;
 		int r;
 
 		if (!build_has(build, driver))
@@ -108,21 +103,22 @@ static int tag_addons(const struct build *build, struct outputs *outputs, struct
 		module = set_value(build, source_kinds[driver].signed_set, "version", error);
 		if (!module)
 			return -EIO;
-		version =
+		names->version =
 			xasprintf("%s%s%s", module, revision ? "-" : "", revision ? revision : "");
-		tag = tag_gpu_sources(version, os->id, os->version_id);
-		if (!tag)
-			out_of_memory();
-		reference = xasprintf("localhost/slipway/%s:%s", addons[i].image, tag);
-		outputs->addons[i].reference = reference;
-		outputs->addons[i].version = TAKE_PTR(version);
-		found = buildah_image_id(reference);
-		if (found && strcmp(found, image->id) == 0)
-			continue;
-		r = buildah_tag(image->id, reference, error);
+		for (size_t j = 0; j < os_tags.count; j++) {
+			_cleanup_free_ char *tag =
+				tag_gpu_sources(names->version, os_tags.items[j]);
+
+			if (!tag)
+				out_of_memory();
+			image_add_tag(names, addons[i].image, tag, "");
+		}
+		r = image_give_name(image->id, names->reference, &outputs->changed, error);
+		for (size_t j = 0; j < names->also.count && r == 0; j++)
+			r = image_give_name(
+				image->id, names->also.items[j], &outputs->changed, error);
 		if (r < 0)
 			return r;
-		outputs->changed = true;
 	}
 	return 0;
 }
@@ -145,6 +141,7 @@ static json_object *to_json(const struct build *build, const struct outputs *out
 		object = json_object_new_object();
 		json_add_texts(object, "reference", outputs->addons[i].reference, "version",
 			outputs->addons[i].version);
+		image_add_also(object, &outputs->addons[i]);
 		(void) json_object_array_add(list, object);
 	}
 	if (json_object_array_length(list) > 0)
@@ -281,14 +278,16 @@ static void print_text(struct build *build, const struct outputs *outputs, bool 
 	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
 		const char *reference = outputs->addons[i].reference;
 
-		if (reference)
-			(void) printf("%s  the same image, for the operator's container\n"
-				      "  buildah push %s docker://REGISTRY/%s\n"
-				      "  GPU Operator: %s.enabled=true, %s.repository=REGISTRY, "
-				      "%s.image=%s, %s.version=\"%s\"\n",
-				addons[i].image, reference, basename(reference), addons[i].values,
-				addons[i].values, addons[i].values, addons[i].image,
-				addons[i].values, outputs->addons[i].version);
+		if (!reference)
+			continue;
+		(void) printf("%s  the same image, for the operator's container\n"
+			      "  buildah push %s docker://REGISTRY/%s\n"
+			      "  GPU Operator: %s.enabled=true, %s.repository=REGISTRY, "
+			      "%s.image=%s, %s.version=\"%s\"\n",
+			addons[i].image, reference, basename(reference), addons[i].values,
+			addons[i].values, addons[i].values, addons[i].image, addons[i].values,
+			outputs->addons[i].version);
+		image_print_also(&outputs->addons[i]);
 	}
 	if (output_place_is_folder(output))
 		(void) printf(

@@ -26,7 +26,9 @@ void init_key(const struct stage *stage, struct key *key)
 int init_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	const struct recipe recipe = { .name = "init", .source = build->context.data };
+	const struct recipe recipe = {
+		.name = "init", .source = build->context.data, .for_runtime = true
+	};
 
 	(void) stage;
 	return recipe_run(build, &recipe, place, error);
@@ -91,6 +93,11 @@ static int explain_failure(const struct build *build, const struct recipe *recip
 		place ? place : "", message, log, work, buildlog_hint(&found));
 }
 
+static enum stage_id toolchain_of(const struct recipe *recipe)
+{
+	return recipe->for_runtime ? STAGE_INIT_TOOLCHAIN : STAGE_TOOLCHAIN;
+}
+
 static void recipe_environment(
 	const struct build *build, const struct recipe *recipe, struct strv *ret)
 {
@@ -106,7 +113,8 @@ static void recipe_environment(
 	xstrv_push(ret, "SLIPWAY_PATCHES=/slipway/patches");
 	xstrv_push(ret, "SLIPWAY_OUTPUT=/slipway/output");
 	xstrv_push(ret, "SLIPWAY_WORK=/slipway/work");
-	xstrv_pushf(ret, "SLIPWAY_CC=%s", build->kernel.record.compiler.name);
+	xstrv_pushf(ret, "SLIPWAY_CC=%s",
+		toolchain_compiler(build, recipe->for_runtime ? ROOT_RUNTIME : ROOT_KERNEL));
 	xstrv_pushf(ret, "SLIPWAY_JOBS=%u", build->options.jobs);
 	if (build->modules != NVIDIA_NONE)
 		xstrv_pushf(
@@ -116,7 +124,7 @@ static void recipe_environment(
 	/* The paths are those of every build: a header that now comes earlier would not count. */
 	xstrv_push(ret, "CCACHE_NODIRECT=1");
 	/* An image of the same key has the same compiler: its time says less. */
-	xstrv_pushf(ret, "CCACHE_COMPILERCHECK=string:%s", build->outputs[STAGE_TOOLCHAIN].key);
+	xstrv_pushf(ret, "CCACHE_COMPILERCHECK=string:%s", stage_key(build, toolchain_of(recipe)));
 }
 
 int recipe_run(struct build *build, const struct recipe *recipe, const struct stage_place *place,
@@ -130,7 +138,7 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 	_cleanup_free_ char *program = xasprintf("/slipway/recipes/%s.sh", recipe->name);
 	_cleanup_free_ char *work_name = xasprintf("%s-work", recipe->name);
 	_cleanup_strv_ struct strv environment = { 0 };
-	_cleanup_free_ char *image = image_name(build, STAGE_TOOLCHAIN, error);
+	_cleanup_free_ char *image = image_name(build, toolchain_of(recipe), error);
 	_cleanup_free_ char *work = NULL;
 	_cleanup_free_ char *empty = NULL;
 	_cleanup_free_ char *kept = NULL;

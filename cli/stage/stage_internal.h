@@ -37,7 +37,7 @@ struct stage {
 	enum exit_code failure;          /* where the errno has no code of its own */
 	unsigned int inputs;             /* STAGE_BIT()s of outputs that it reads */
 	enum driver driver;              /* of a driver's stages: whose */
-	const char *base;                /* of the base images: "build" or "runtime" */
+	enum root_id root;               /* of images made of a distribution's packages: whose */
 	stage_applies_function *applies; /* NULL: always */
 	/* Whose output is this one's where it does not apply; 0: there is none. */
 	enum stage_id otherwise;
@@ -47,16 +47,18 @@ struct stage {
 	bool (*still_there)(const char *path);
 };
 
-stage_applies_function core_applies, kit_applies, set_applies, sign_applies, source_applies,
+stage_applies_function core_applies, kit_applies, runtime_root_applies, set_applies, sign_applies, source_applies,
 	userspace_applies;
-stage_key_function base_key, configured_key, core_key, image_key, init_key, kit_key, proof_key,
-	set_key, sign_key, source_key, toolchain_key, userspace_key;
-stage_run_function base_run, configured_run, core_run, image_run, init_run, kit_run, proof_run,
-	set_run, sign_run, source_run, toolchain_run, userspace_run;
+stage_key_function configured_key, core_key, image_key, init_key, kit_key, proof_key, root_key,
+	runtime_key, set_key, sign_key, source_key, toolchain_key, userspace_key;
+stage_run_function configured_run, core_run, image_run, init_run, kit_run, proof_run, root_run,
+	runtime_run, set_run, sign_run, source_run, toolchain_run, userspace_run;
 
 bool stage_applies(const struct build *build, enum stage_id id);
 /* The stage's output folder, or that of the one that stands for it. */
 const char *stage_output(const struct build *build, enum stage_id id);
+/* The key of it, or of the one that stands for it. */
+const char *stage_key(const struct build *build, enum stage_id id);
 /* Opens it. The caller closes the descriptor; or a negative errno. */
 int stage_open(const struct build *build, enum stage_id id, struct error *error) _must_check_;
 /*
@@ -129,6 +131,7 @@ struct recipe {
 	const char *ofed;       /* the OFED module set, or NULL */
 	const char *nvidia;     /* NVIDIA's, or NULL */
 	const char *configured; /* what OFED's configure made, or NULL */
+	bool for_runtime; /* runs in the toolchain of the runtime base's distribution */
 };
 int recipe_run(struct build *build, const struct recipe *recipe, const struct stage_place *place,
 	struct error *error) _must_check_;
@@ -163,9 +166,9 @@ int userspace_record(const struct build *build, const char *folder, json_object 
 
 /* ---- base.c: images that live in Buildah's storage */
 
-/* An image that Buildah makes of containers/debian/<containerfile>. */
+/* An image that Buildah makes. */
 struct made_image {
-	const char *containerfile;
+	const char *containerfile; /* below containers/ */
 	const char *folder; /* its context */
 	const char *target; /* stage of the Containerfile; NULL: its last */
 	const char *date;   /* as struct buildah has it */
@@ -181,12 +184,53 @@ void made_image_free(struct made_image *image);
 int stage_buildah(struct build *build, const struct stage_place *place, struct buildah *ret,
 	struct error *error) _must_check_;
 void stage_buildah_done(struct buildah *buildah);
+/* Makes the image @name of a root file system in a tar file, and has the output stand for it. */
+int image_import(const struct build *build, const struct stage_place *place, const char *tar,
+	const char *name, struct error *error) _must_check_;
+/* Has the output stand for an image of this name or ID. */
+int image_name_write(
+	const struct stage_place *place, const char *name, struct error *error) _must_check_;
+/* The compiler that recipes of this root's toolchain run. */
+const char *toolchain_compiler(const struct build *build, enum root_id root);
+
+/* ---- root.c: build roots, and whose packages they and the runtime base are made of */
+
+#define ROOT_PACKAGES_FILE "packages" /* in a root's output: "NAME VERSION ARCH SHA256" lines */
+
 /*
- * Appends --suite and --source options for containers/<distribution>/base.sh, each source with its
- * own keys; a repository without a mirror is left out with a note. -ENOMEDIUM when none has one;
- * -EKEYREJECTED for a keyring that apt cannot use.
+ * Finds out which distributions these are: the kernel's, or one that stands in for it (a note says
+ * so), and that of its runtime base. -EINVAL for one that no root is made of.
  */
-int base_sources(struct build *build, struct strv *argv, struct error *error) _must_check_;
+int roots_open(struct build *build, struct error *error) _must_check_;
+void root_close(struct root *root);
+/* Reads the lists of those that are not the kernel's own distribution anew, for --refresh. */
+int roots_refresh(struct build *build, struct error *error) _must_check_;
+/* Appends all that is to be in a build root, as the catalogue has it: "gcc-toolset-12-gcc|gcc". */
+void root_packages(const struct build *build, enum root_id id, struct strv *ret);
+/* The distribution, its repositories and their state in a key. */
+void root_os_key(enum root_id id, struct key *key);
+
+/* Files of this run that one who makes a root reads and writes. */
+struct root_files {
+	char *repositories; /* sources.list(5) or dnf.conf(5): each repository with its own keys */
+	char *auth;         /* apt_auth.conf(5) */
+	char *packages;     /* folder, of rpms */
+	char *tar;
+	char *list; /* beside the tar: what is in it */
+};
+/*
+ * Writes the first two; a repository without a mirror is left out with a note. -ENOMEDIUM when none
+ * has one; -EKEYREJECTED for a keyring that apt or dnf cannot use. The caller frees @ret.
+ */
+int root_sources(struct build *build, enum root_id id, struct root_files *ret,
+	struct error *error) _must_check_;
+void root_files_free(struct root_files *files);
+
+/* The ID of an image of the user's, which @option names, freed by the caller. */
+int find_users_image(
+	const char *option, const char *name, char **ret_id, struct error *error) _must_check_;
+/* -ENETDOWN: @what is not there, and nothing may be fetched for it. */
+int root_fail_offline(const struct build *build, const char *what, struct error *error) _must_check_;
 
 /* ---- stage_sign.c: a set with every module of it signed */
 

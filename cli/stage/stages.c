@@ -57,11 +57,18 @@ static const struct stage stages[STAGE_COUNT] = {
 	DRIVER_STAGES(NVIDIA, "nvidia", OF(NVIDIA_CORE) | OF(OFED)),
 	DRIVER_STAGES(GDRCOPY, "gdrcopy", OF(NVIDIA)),
 	DRIVER_STAGES(NVIDIA_FS, "nvidia-fs", OF(NVIDIA)),
-	[STAGE_BUILD_BASE] = { IMAGE_STAGE("build-base", base_key, base_run), .base = "build" },
+	[STAGE_BUILD_ROOT] = { IMAGE_STAGE("build-root", root_key, root_run), .root = ROOT_KERNEL },
 	[STAGE_TOOLCHAIN] = { IMAGE_STAGE("toolchain", toolchain_key, toolchain_run),
-		.inputs = OF(BUILD_BASE) },
-	[STAGE_RUNTIME_BASE] = { IMAGE_STAGE("runtime-base", base_key, base_run),
-		.base = "runtime" },
+		.root = ROOT_KERNEL, .inputs = OF(BUILD_ROOT) },
+	[STAGE_INIT_ROOT] = { IMAGE_STAGE("init-root", root_key, root_run),
+		.root = ROOT_RUNTIME, .applies = runtime_root_applies },
+	[STAGE_INIT_TOOLCHAIN] = { IMAGE_STAGE("init-toolchain", toolchain_key, toolchain_run),
+		.root = ROOT_RUNTIME,
+		.inputs = OF(INIT_ROOT),
+		.otherwise = STAGE_TOOLCHAIN,
+		.applies = runtime_root_applies },
+	[STAGE_RUNTIME_BASE] = { IMAGE_STAGE("runtime-base", runtime_key, runtime_run),
+		.root = ROOT_RUNTIME },
 	[STAGE_NVIDIA_CORE] = { .name = "nvidia-core",
 		.failure = EXIT_CODE_COMPILE,
 		.inputs = OF(NVIDIA_SOURCE) | OF(TOOLCHAIN),
@@ -70,19 +77,19 @@ static const struct stage stages[STAGE_COUNT] = {
 		.run = core_run },
 	[STAGE_KIT] = { IMAGE_STAGE("kit", kit_key, kit_run),
 		.inputs = OF(NVIDIA_SOURCE) | OF(NVIDIA_CORE) | OF(GDRCOPY_SOURCE) |
-			  OF(NVIDIA_FS_SOURCE) | OF(TOOLCHAIN),
+			  OF(NVIDIA_FS_SOURCE) | OF(TOOLCHAIN) | OF(RUNTIME_BASE),
 		.driver = DRIVER_NVIDIA, .applies = kit_applies },
 	[STAGE_NIC_KIT] = { IMAGE_STAGE("nic-kit", kit_key, kit_run),
 		.inputs = OF(OFED_SOURCE) | OF(TOOLCHAIN) | OF(RUNTIME_BASE), .driver = DRIVER_OFED,
 		.applies = kit_applies },
 	[STAGE_INIT] = { .name = "init",
 		.failure = EXIT_CODE_COMPILE,
-		.inputs = OF(KERNEL) | OF(TOOLCHAIN),
+		.inputs = OF(INIT_TOOLCHAIN),
 		.add_inputs = init_key,
 		.run = init_run },
 	[STAGE_USERSPACE] = { .name = "userspace",
 		.failure = EXIT_CODE_COMPILE,
-		.inputs = OF(KERNEL) | OF(TOOLCHAIN) | OF(NVIDIA_SOURCE),
+		.inputs = OF(KERNEL) | OF(INIT_TOOLCHAIN) | OF(NVIDIA_SOURCE),
 		.applies = userspace_applies,
 		.add_inputs = userspace_key,
 		.run = userspace_run },
@@ -150,6 +157,14 @@ const char *stage_output(const struct build *build, enum stage_id id)
 	return id == STAGE_KERNEL    ? build->kernel.tree.path
 	       : id == STAGE_MODULES ? build->kernel.modules.path
 				     : build->outputs[id].path;
+}
+
+const char *stage_key(const struct build *build, enum stage_id id)
+{
+	id = effective(build, id);
+	return id == STAGE_KERNEL    ? build->kernel.tree.key
+	       : id == STAGE_MODULES ? build->kernel.modules.key
+				     : build->outputs[id].key;
 }
 
 int stage_open(const struct build *build, enum stage_id id, struct error *error)

@@ -415,7 +415,9 @@ int userspace_run(struct build *build, const struct stage *stage, const struct s
 {
 	const struct lock *lock = &build->kernel.lock;
 	_cleanup_(staging_close) struct staging packages = { .fd = -1 };
-	struct recipe recipe = { .name = "userspace", .source = build->userspace };
+	struct recipe recipe = {
+		.name = "userspace", .source = build->userspace, .for_runtime = true
+	};
 	_cleanup_free_ char *folder = NULL;
 	int r;
 

@@ -78,25 +78,12 @@ static bool take_userinfo(char *url, struct mirror_credentials *shown)
 	return shown->user && shown->password;
 }
 
-/* "9.4" of a krel with ".el9_4."; NULL when it has none. */
-static char *release_of(const struct catalogue *os, const char *krel)
-{
-	const char *minor = krel && *os->minor_after ? strstr(krel, os->minor_after) : NULL;
-	size_t length;
-
-	if (!minor)
-		return NULL;
-	minor += strlen(os->minor_after);
-	length = strspn(minor, "0123456789");
-	return length ? xasprintf("%s.%.*s", os->version_id, (int) length, minor) : NULL;
-}
-
 int mirrors_url(const struct mirror *mirror, const struct repository *repository,
 	const struct catalogue *os, const char *krel, const char *arch, const char *snapshot,
 	char **ret_url, struct error *error)
 {
 	static const char *const words[] = { "{arch}", "{version_id}", "{release}", "{snapshot}" };
-	_cleanup_free_ char *release = release_of(os, krel);
+	_cleanup_free_ char *release = catalogue_release(os, krel);
 	const char *const values[] = { arch, os->version_id, release, snapshot };
 	_cleanup_free_ char *path =
 		replace_words(repository->path, words, values, ARRAY_SIZE(words));

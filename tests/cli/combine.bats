@@ -65,9 +65,13 @@ setup_file() {
     done
     gpu_root closed-24.10 "$first" 24.10 0x2222 kernel_module_type=proprietary
     make_module "$work/closed-24.10/usr/lib/modules/$first/updates/nvidia/nvidia.ko" nvidia "krel=$first" exports=nvidia_p2p_get_pages:0x13
+    gpu_root el-9.4 5.14.0-427.13.1.el9_4.x86_64 24.07 0x1111 os=rhel9 os_id=rhel os_version=9.4
+    gpu_root el-9.6 5.14.0-570.12.1.el9_6.x86_64 24.07 0x1111 os=rhel9 os_id=rhel os_version=9.6
+    # As an earlier Slipway's: it says nothing of the nodes.
+    gpu_root el-old 5.14.0-611.5.1.el9_7.x86_64 24.07 0x1111 os=rhel9
     mkdir -p "$work/nothing/etc"
     local name
-    for name in a b c same unproven nic newer elsewhere evil changed nothing opened closed closed-24.10 \
+    for name in a b c el-9.4 el-9.6 el-old same unproven nic newer elsewhere evil changed nothing opened closed closed-24.10 \
         alone-open alone-proprietary; do
         pack "$name"
     done
@@ -127,6 +131,29 @@ unpack_archive() {
     grep -qx revision=7 "$BATS_TEST_TMPDIR/new/root/etc/slipway/image.conf"
     grep -q "$first" "$facts/$first/nvidia.symvers"
     cmp "$facts/$first/peermem/1/nvidia-peermem.ko" "$work/b/usr/lib/modules/$first/updates/nvidia/nvidia-peermem.ko"
+}
+
+@test "one image has the tags that all versions of the operator ask for, on nodes of each minor release" {
+    run_slipway 0 combine "$work/el-9.4.tar" "$work/el-9.6.tar" "$work/el-old.tar" --output "$BATS_TEST_TMPDIR/out"
+    says "gpu image  localhost/slipway/driver:535.1.2-rhel9 " "GPU Operator before 26.7" \
+        "buildah push localhost/slipway/driver:535.1.2-rhel9.6 docker://REGISTRY/driver:535.1.2-rhel9.6"
+    jq -e '.images[0] | .tag == "535.1.2-rhel9" and .also == ["localhost/slipway/driver:535.1.2-rhel9.4",
+        "localhost/slipway/driver:535.1.2-rhel9.6", "localhost/slipway/driver:535.1.2-rhel9.7"]' "$BATS_TEST_TMPDIR/out/images.json"
+    local tag id
+    id=$(buildah inspect --type image --format '{{.FromImageID}}' localhost/slipway/driver:535.1.2-rhel9)
+    for tag in rhel9.4 rhel9.6 rhel9.7; do
+        [ "$(buildah inspect --type image --format '{{.FromImageID}}' "localhost/slipway/driver:535.1.2-$tag")" = "$id" ]
+    done
+    # The archive has one image by one name, which every tool copies.
+    [ "$(tar -xOf "$BATS_TEST_TMPDIR/out/gpu.oci.tar" index.json | jq '.manifests | length')" = 1 ]
+    unpack_archive "$BATS_TEST_TMPDIR/out/gpu.oci.tar" "$BATS_TEST_TMPDIR/new"
+    grep -qx os_version=9.6 "$BATS_TEST_TMPDIR/new/root/usr/lib/slipway/kernels/5.14.0-570.12.1.el9_6.x86_64/image.conf"
+    # A tag that was taken away comes back.
+    buildah rmi localhost/slipway/driver:535.1.2-rhel9.6 >/dev/null
+    run_slipway 0 combine "$work/el-9.4.tar" "$work/el-9.6.tar" --os-version 9.6
+    says "driver:535.1.2-rhel9.6"
+    [[ $output != *rhel9.4* ]]
+    buildah inspect --type image localhost/slipway/driver:535.1.2-rhel9.6 >/dev/null
 }
 
 @test "an nvidia-peermem that fits the same interface is left out, with a word about it" {

@@ -13,7 +13,7 @@
 
 /* What the structs own elsewhere. */
 static char data_folder[] = ".", os_name[] = "debian12", os_id[] = "debian", os_version[] = "12";
-static char *os_files[] = { os_name, NULL };
+static char os_file[] = "debian12.ini", *os_files[] = { os_file, NULL };
 static char file_url[] = "file:///srv/mirror", other_url[] = "https://c.test/security";
 static char user[] = "user", pem[] = "/etc/ours.pem";
 

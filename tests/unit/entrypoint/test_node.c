@@ -52,6 +52,10 @@ static void names_the_ofed_that_a_build_needs(void **state)
 		"--os debian12 --ofed <the source of OFED 24.10>");
 	assert_cure(folder, "role=gpu\nversion=535.1\nrevision=7\nos=debian12\n",
 		"asks for: 535-7-6.1-debian12)");
+	assert_cure(folder, "role=gpu\nversion=535.1\nos=oracle9\nos_id=ol\nos_version=9.4\n",
+		"asks for: 535-6.1-ol9), or build one: slipway build --kernel 6.1 --os oracle9");
+	assert_cure(folder, "role=nic\nversion=24.10\nos=oracle9\nos_id=ol\nos_version=9.4\n",
+		"asks for: 24.10-6.1-ol9.4-amd64)");
 	assert_cure(folder, "role=gpu\nversion=535.1\nofed_version=24.10\n",
 		"--kernel 6.1 --ofed <the OFED of the NIC image: 24.10>");
 	assert_cure(folder, "role=gpu\nversion=535.1\nofed_exporter=ib_uverbs\n",

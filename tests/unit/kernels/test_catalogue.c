@@ -2,6 +2,9 @@
 /* The catalogue's code, and all files of the catalogue. */
 #include "tests/unit/support.h"
 
+#include <fcntl.h>
+
+#include "common/fs.h"
 #include "kernels/catalogue.h"
 #include "kernels/repo/mirrors.h"
 
@@ -29,7 +32,9 @@ static void what_is_not_given_is_empty(void **state)
 	assert_int_equal(open_text(*state, smallest, &os, &error), 0);
 	assert_string_equal(os.os, "test");
 	assert_string_equal(os.version_id, "");
-	assert_string_equal(os.image.containers, "");
+	assert_string_equal(os.root.family, "");
+	assert_string_equal(os.root.runtime, "debian12");
+	assert_true(repository_in_root(&os, &os.repositories[0]));
 	assert_string_equal(os.repositories[0].suite, "");
 	assert_int_equal(os.repositories[0].kind, REPOSITORY_APT);
 	assert_int_equal(os.repositories[0].trust, TRUST_INDEX);
@@ -73,6 +78,8 @@ static void a_bad_file_is_named_with_its_line(void **state)
 		{ "[repository two]\nkind = apt\n", "[repository two] has no mirror" },
 		{ "[kernel]\nmodules_optional = a-{word}\n", "modules_optional: {word} is none" },
 		{ "[kernel]\nmodules_optional = a-{krel\n", "modules_optional: {krel is none" },
+		{ "[root]\npackages = make {gcc}\n", "packages: {gcc} is none" },
+		{ "[root]\nclang_packages = clang-{gcc}\n", "clang_packages: {gcc} is none" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -157,8 +164,52 @@ static void a_file_takes_what_it_does_not_say_from_another(void **state)
 	assert_string_equal(os.repositories[0].keyrings.items[0], "/test.asc");
 	assert_string_equal(os.repositories[1].suite, "own");
 	assert_int_equal(os.files.count, 2);
-	assert_string_equal(os.files.items[0], "test");
-	assert_string_equal(os.files.items[1], "base");
+	assert_string_equal(os.files.items[0], "test.ini");
+	assert_string_equal(os.files.items[1], "base.ini");
+}
+
+/* No distribution by itself: neither its name is known nor are its kernels guessed. */
+static void parts_are_inherited_and_nothing_else(void **state)
+{
+	_cleanup_(catalogue_free) struct catalogue os = { 0 };
+	_cleanup_strv_ struct strv names = { 0 };
+	const struct folder *folder = *state;
+	struct error error = { 0 };
+
+	folder_write_text(folder, "base.inc", smallest);
+	assert_int_equal(
+		open_text(folder, "[os]\ninherit = base\nname = Its own\n", &os, &error), 0);
+	assert_string_equal(os.name, "Its own");
+	assert_string_equal(os.kernel.headers.items[0], "h-{krel}");
+	assert_string_equal(os.files.items[1], "base.inc");
+	assert_int_equal(catalogue_names(folder->path, &names, &error), 0);
+	assert_int_equal(names.count, 1);
+	catalogue_free(&os);
+	assert_int_equal(catalogue_open(folder->path, "base", &os, &error), -ENODATA);
+}
+
+static void a_root_is_made_of_what_the_file_says(void **state)
+{
+	static const char rest[] = "[repository old]\nkind = apt\nmirror = x\narchive = yes\n"
+				   "[repository rt]\nkind = apt\nmirror = x\nkrel = *rt*\n"
+				   "[repository tools]\nkind = apt\nmirror = x\nroot_only = yes\n";
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *chosen = NULL;
+	struct error error = { 0 };
+
+	assert_true(asprintf(&text, "%s%s", smallest, rest) > 0);
+	assert_true(asprintf(&chosen, "%s[root]\nrepositories = rt main\n", text) > 0);
+	for (int named = 0; named < 2; named++) {
+		_cleanup_(catalogue_free) struct catalogue os = { 0 };
+
+		assert_int_equal(open_text(*state, named ? chosen : text, &os, &error), 0);
+		assert_true(repository_in_root(&os, &os.repositories[0]));
+		assert_false(repository_in_root(&os, &os.repositories[1]));
+		assert_int_equal(repository_in_root(&os, &os.repositories[2]), named);
+		assert_int_equal(repository_in_root(&os, &os.repositories[3]), !named);
+		assert_false(repository_concerns(&os.repositories[3], "1.2.3-rt.test"));
+		assert_true(repository_concerns(&os.repositories[2], "1.2.3-rt.test"));
+	}
 }
 
 static void what_cannot_be_inherited_is_named(void **state)
@@ -250,6 +301,22 @@ static const struct {
 	{ "6.12.115+deb13.1-rt-amd64", "debian13" },
 	{ "7.3.4+deb13-amd64", "debian13" },
 	{ "7.2.13+deb14-cloud-amd64", "debiansid" },
+	{ "4.15.0-109-generic", "ubuntu18.04" },
+	{ "5.3.0-1035-aws", "ubuntu18.04" },
+	{ "5.4.0-150-generic", "ubuntu18.04, ubuntu20.04" },
+	{ "5.8.0-63-generic", "ubuntu20.04" },
+	{ "5.13.0-1031-azure", "ubuntu20.04" },
+	{ "5.15.0-130-generic", "ubuntu22.04" },
+	{ "5.15.0-1073-azure-fde", "ubuntu22.04" },
+	{ "5.15.0-1066-gcp", "ubuntu22.04" },
+	{ "5.15.0-1066-oracle", "ubuntu22.04" },
+	{ "5.15.0-1060-nvidia-lowlatency", "ubuntu22.04" },
+	{ "6.5.0-1024-nvidia", "ubuntu22.04" },
+	{ "6.8.0-1017-oracle", "ubuntu22.04, ubuntu24.04" },
+	{ "6.11.0-29-generic", "ubuntu24.04" },
+	{ "6.14.0-1012-aws", "ubuntu24.04" },
+	{ "6.17.0-1007-azure-fde", "ubuntu24.04" },
+	{ "7.0.0-1003-gcp", "ubuntu24.04, ubuntu26.04" },
 	{ "5.15.0-1033-aws", "ubuntu22.04" },
 	{ "5.15.0-112-generic", "ubuntu22.04" },
 	{ "6.2.0-1012-aws", "ubuntu22.04" },
@@ -269,6 +336,12 @@ static const struct {
 	{ "6.12.0-55.9.1.el10_0.x86_64", "almalinux10, oracle10, rhel10, rocky10" },
 	{ "6.12.0-124.el10.x86_64", "centos-stream10" },
 	{ "3.10.0-1160.119.1.el7.x86_64", "centos7" },
+	{ "3.10.0-1160.45.1.el7.custom", "centos7" },
+	{ "3.10.0-1160.45.1.el7.custom.x86_64", "centos7" },
+	{ "3.10.0-957.12.2.el7.x86_64.debug", "centos7" },
+	{ "4.18.0-193.28.1.el7.aarch64", "centos7" },
+	{ "6.4.0-28-default", "opensuse-tumbleweed, sl-micro6.0, sl-micro6.1" },
+	{ "6.4.0-28-rt", "sl-micro6.0, sl-micro6.1" },
 	{ "4.14.35-2047.537.4.el7uek.x86_64", "oracle7" },
 	{ "5.15.0-200.131.27.el8uek.x86_64", "oracle8" },
 	{ "5.15.0-200.131.27.el9uek.aarch64", "oracle9" },
@@ -319,6 +392,90 @@ static void real_kernels_are_guessed(void **state)
 		else
 			assert_contains(error.text, r == -ENODATA ? "centos, debian, " : makers);
 	}
+}
+
+static const struct {
+	const char *os, *krel;
+	const char *id, *version; /* of the nodes; "": the krel does not tell */
+} nodes[] = {
+	{ "debian12", "6.1.0-56-amd64", "debian", "12" },
+	{ "debiansid", "7.2.13+deb14-amd64", "debian", NULL },
+	{ "ubuntu24.04", "6.8.0-45-generic", "ubuntu", "24.04" },
+	{ "rhel9", "5.14.0-427.13.1.el9_4.x86_64", "rhel", "9.4" },
+	{ "rhel9", "5.14.0-427.13.1.el9_4.aarch64+64k", "rhel", "9.4" },
+	{ "rhel8", "4.18.0-553.el8_10.x86_64", "rhel", "8.10" },
+	{ "rhel8", "4.18.0-348.el8.x86_64", "rhel", "" },
+	{ "rhel9", "5.14.0-427.13.1.custom", "rhel", "" },
+	{ "rhel10", "6.12.0-55.9.1.el10_0.x86_64", "rhel", "10.0" },
+	{ "rocky9", "5.14.0-503.11.1.el9_5.x86_64", "rocky", "9.5" },
+	{ "almalinux10", "6.12.0-124.8.1.el10_1.x86_64", "almalinux", "10.1" },
+	{ "oracle8", "5.15.0-200.131.27.el8uek.x86_64", "ol", "" },
+	{ "oracle9", "5.14.0-427.13.1.el9_4.x86_64", "ol", "9.4" },
+	{ "oracle9", "6.12.0-103.40.4.4.el9uek.x86_64", "ol", "" },
+	{ "oracle7", "5.4.17-2136.330.7.1.el7uek.x86_64", "ol", "7.9" },
+	{ "centos-stream9", "5.14.0-503.el9.x86_64", "centos", "9" },
+	{ "centos-stream10", "6.12.0-124.el10.x86_64", "centos", "10" },
+	{ "centos7", "3.10.0-1160.45.1.el7.custom", "centos", "7" },
+	{ "rhcos4.15", "5.14.0-284.59.1.el9_2.x86_64", "rhcos", "4.15" },
+	{ "rhcos4.18", "5.14.0-427.50.1.el9_4.x86_64", "rhcos", "4.18" },
+	{ "rhcos4.19", "5.14.0-570.12.1.el9_6.x86_64", "rhel", "9.6" },
+	{ "rhcos4.22", "5.14.0-700.1.1.el9_8.x86_64", "rhel", "9.8" },
+	{ "sles15.6", "6.4.0-150600.23.25-default", "sles", "15.6" },
+	{ "sl-micro6.0", "6.4.0-28-default", "sl-micro", "6.0" },
+	{ "amzn2", "5.10.210-201.852.amzn2.x86_64", "amzn", "2" },
+	{ "fedora43", "6.17.1-300.fc43.x86_64", "fedora", "43" },
+	{ "photon5", "6.1.83-1.ph5-esx", "photon", "5.0" },
+	{ "azurelinux3", "6.6.64.2-7.azl3", "azurelinux", "3.0" },
+};
+
+static void the_nodes_version_follows_from_the_kernel(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++) {
+		const char *wanted = nodes[i].version;
+		_cleanup_(catalogue_free) struct catalogue os = { 0 };
+		_cleanup_free_ char *version = NULL;
+		struct error error = { 0 };
+
+		assert_int_equal(catalogue_open(CATALOGUE, nodes[i].os, &os, &error), 0);
+		assert_string_equal(os.id, nodes[i].id);
+		version = catalogue_node_version(&os, nodes[i].krel);
+		if (wanted && !*wanted)
+			assert_null(version);
+		else
+			assert_string_equal(version, wanted ? wanted : "");
+	}
+}
+
+/* A derivative has a version of its own, and the paths and minor releases of what it is made of. */
+static void a_derivatives_paths_are_those_that_it_inherits(void **state)
+{
+	static char base[] = "http://m.test";
+	const struct mirror mirror = { .url = base };
+	const struct folder *folder = *state;
+	static const char *const copied[] = { "el.inc", "rocky9.ini" };
+	_cleanup_(catalogue_free) struct catalogue os = { 0 };
+	_cleanup_free_ char *url = NULL;
+	struct error error = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(copied); i++) {
+		_cleanup_free_ char *path = NULL;
+		_cleanup_free_ char *text = NULL;
+
+		assert_true(asprintf(&path, CATALOGUE "/%s", copied[i]) > 0);
+		assert_int_equal(fs_read(AT_FDCWD, path, 0, &text, NULL), 0);
+		folder_write_text(folder, copied[i], text);
+	}
+	assert_int_equal(
+		open_text(folder, "[os]\ninherit = rocky9\nid = acmeos\nversion_id = 3.1\n", &os,
+			&error),
+		0);
+	assert_string_equal(os.repositories[3].name, "vault-appstream");
+	assert_int_equal(mirrors_url(&mirror, &os.repositories[3], &os,
+				 "5.14.0-427.13.1.el9_4.x86_64", "x86_64", NULL, &url, &error),
+		0);
+	assert_string_equal(url, "http://m.test/9.4/AppStream/x86_64/os");
+	assert_string_equal(os.root.platform, "platform:el9");
 }
 
 static void only_some_kernels_concern_a_vault(void **state)
@@ -380,6 +537,47 @@ static void check_rules(const struct catalogue *os)
 	assert_true(os->kernel.match == MATCH_VERSION || !os->kernel.build_counter);
 }
 
+static void check_words(const struct strv *words, bool apt)
+{
+	for (size_t i = 0; i < words->count; i++) {
+		assert_true(words->items[i][0] != '|' && !strstr(words->items[i], "||"));
+		assert_true(!apt || !strchr(words->items[i], '|'));
+	}
+}
+
+/* All names in it lead somewhere. */
+static void check_root(const struct catalogue *os)
+{
+	const struct root_rules *root = &os->root;
+	const char *const others[] = { root->like, root->runtime };
+	bool apt = strcmp(root->family, "apt") == 0;
+	size_t repositories = 0;
+	struct error error = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		_cleanup_(catalogue_free) struct catalogue other = { 0 };
+
+		if (!*others[i])
+			continue;
+		assert_int_equal(catalogue_open(CATALOGUE, others[i], &other, &error), 0);
+		assert_string_equal(other.os, others[i]);
+	}
+	if (!*root->family)
+		return;
+	for (size_t i = 0; i < os->repository_count; i++)
+		repositories += repository_in_root(os, &os->repositories[i]);
+	if (root->repositories.count)
+		assert_int_equal(repositories, root->repositories.count);
+	assert_true(repositories > 0);
+	assert_true(root->packages.count > 10);
+	assert_true(root->compiler_packages.count > 0);
+	check_words(&root->packages, apt);
+	check_words(&root->compiler_packages, apt);
+	check_words(&root->clang_packages, apt);
+	assert_int_equal(*root->suite != '\0', apt);
+	assert_int_equal(*root->releasever != '\0', !apt);
+}
+
 static void every_file_is_complete(void **state)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -387,7 +585,7 @@ static void every_file_is_complete(void **state)
 
 	(void) state;
 	assert_int_equal(catalogue_names(CATALOGUE, &names, &error), 0);
-	assert_true(names.count >= 38);
+	assert_true(names.count >= 50);
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_(catalogue_free) struct catalogue os = { 0 };
 		int r = catalogue_open(CATALOGUE, names.items[i], &os, &error);
@@ -395,7 +593,9 @@ static void every_file_is_complete(void **state)
 		if (r < 0)
 			print_error("%s\n", error.text);
 		assert_int_equal(r, 0);
+		assert_string_not_equal(os.root.family, "");
 		check_rules(&os);
+		check_root(&os);
 		for (size_t j = 0; j < os.repository_count; j++)
 			check_repository(&os, &os.repositories[j]);
 	}
@@ -409,12 +609,16 @@ int main(void)
 		folder_test(a_bad_file_is_named_with_its_line),
 		folder_test(a_line_that_would_be_cut_is_an_error),
 		folder_test(a_file_takes_what_it_does_not_say_from_another),
+		folder_test(parts_are_inherited_and_nothing_else),
+		folder_test(a_root_is_made_of_what_the_file_says),
 		folder_test(what_cannot_be_inherited_is_named),
 		folder_test(lists_go_on_in_lines_that_begin_with_a_blank),
 		folder_test(an_unknown_name_lists_the_known_ones),
 		cmocka_unit_test(flavours_are_what_the_catalogue_says),
 		cmocka_unit_test(templates_are_filled),
 		cmocka_unit_test(real_kernels_are_guessed),
+		cmocka_unit_test(the_nodes_version_follows_from_the_kernel),
+		folder_test(a_derivatives_paths_are_those_that_it_inherits),
 		cmocka_unit_test(only_some_kernels_concern_a_vault),
 		cmocka_unit_test(every_file_is_complete),
 	};

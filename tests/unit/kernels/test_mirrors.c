@@ -247,9 +247,8 @@ static void the_base_url_has_its_words_replaced(void **state)
 	expect_url("a/{version_id}/{arch}/os", NULL, NULL, "http://past.test/a/13/x86_64/os");
 	expect_url("a/{snapshot}", NULL, "20260101T000000Z", "http://past.test/a/20260101T000000Z");
 	expect_url("a/{snapshot}", "5.14.0-1.el9_4.x86_64", NULL, "--snapshot");
-	expect_url(
-		"{release}/os", "5.14.0-427.13.1.el9_4.x86_64", NULL, "http://past.test/13.4/os");
-	expect_url("{release}/os", "5.14.0-1.el9_10.x86_64", NULL, "http://past.test/13.10/os");
+	expect_url("{release}/os", "5.14.0-427.13.1.el9_4.x86_64", NULL, "http://past.test/9.4/os");
+	expect_url("{release}/os", "5.14.0-1.el9_10.x86_64", NULL, "http://past.test/9.10/os");
 	expect_url("{release}/os", "5.14.0-1.el9.x86_64", NULL, "minor release");
 	expect_url("{release}/os", NULL, NULL, "minor release");
 	expect_url("{krel}/os", "5.14.0-1.el9_4.x86_64", NULL, "{krel} is neither");

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Called by base.sh: turns the unpacked packages in folder $1 into a runtime root file system.
+# Called by runtime.sh: turns the unpacked packages in folder $1 into a runtime root file system.
 set -euo pipefail
 root=$1
 

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What apt and dnf are told of the repositories of a build root, and that their keys count. */
+#include "tests/unit/support.h"
+
+#include "cli/options.h"
+#include "cli/stage/stage_internal.h"
+#include "common/fs.h"
+
+static char debian[] = "debian", nothing[] = "", url[] = "http://mirror.example";
+static char user[] = "me", password[] = "secret";
+
+struct bench {
+	struct common_options options;
+	struct mirror mirror;
+	struct repository repositories[2];
+	char keys[2][128];
+	struct build build;
+};
+
+static void prepare(struct bench *bench, struct folder *folder, enum repository_kind kind)
+{
+	static char main_name[] = "main", old_name[] = "old";
+	char *const names[] = { main_name, old_name };
+	struct context *context = &bench->build.context;
+	struct root *root = &bench->build.roots[ROOT_KERNEL];
+
+	*bench = (struct bench){ .mirror = { .name = debian, .url = url, .source = nothing } };
+	root->os = (struct catalogue){ .os = debian,
+		.name = debian,
+		.id = debian,
+		.version_id = nothing,
+		.minor_after = nothing,
+		.repositories = bench->repositories,
+		.repository_count = 2,
+		.root = { .family = debian,
+			.suite = names[0],
+			.releasever = nothing,
+			.platform = nothing,
+			.like = nothing,
+			.runtime = debian } };
+	for (size_t i = 0; i < 2; i++) {
+		struct repository *repository = &bench->repositories[i];
+
+		(void) snprintf(
+			bench->keys[i], sizeof(bench->keys[i]), "%s/%zu.gpg", folder->path, i);
+		folder_write_text(folder, strrchr(bench->keys[i], '/') + 1, "keys");
+		*repository = (struct repository){ .name = names[i],
+			.kind = kind,
+			.mirror = debian,
+			.path = nothing,
+			.origin = nothing,
+			.label = nothing,
+			.suite = names[i],
+			.components = names[0],
+			.client_certificate = nothing,
+			.certificate_authority = nothing,
+			.archive = i == 1 };
+		assert_int_equal(strv_push(&repository->keyrings, bench->keys[i]), 0);
+		assert_int_equal(strv_push(&root->os.root.repositories, names[i]), 0);
+	}
+	root->mirrors = (struct mirrors){ .items = &bench->mirror, .count = 1 };
+	root->has_mirrors = true;
+	context->options = &bench->options;
+	context->arch = "x86_64";
+	context->cache.fd = folder->fd;
+	context->cache.run_path = folder->path;
+	context->os.os = debian;
+	bench->build.kernel.lock.krel = nothing;
+}
+
+static void bench_free(struct bench *bench)
+{
+	strv_free(&bench->repositories[0].keyrings);
+	strv_free(&bench->repositories[1].keyrings);
+	strv_free(&bench->build.roots[ROOT_KERNEL].os.root.repositories);
+}
+
+/* What is written of both; the caller frees it. */
+static char *sources_of(struct bench *bench)
+{
+	_cleanup_(root_files_free) struct root_files files = { 0 };
+	_cleanup_free_ char *repositories = NULL;
+	_cleanup_free_ char *auth = NULL;
+	struct error error = { 0 };
+	char *both;
+
+	if (root_sources(&bench->build, ROOT_KERNEL, &files, &error) < 0)
+		fail_msg("%s", error.text);
+	assert_int_equal(fs_read(AT_FDCWD, files.repositories, 0, &repositories, NULL), 0);
+	assert_int_equal(fs_read(AT_FDCWD, files.auth, 0, &auth, NULL), 0);
+	assert_true(asprintf(&both, "%s--\n%s", repositories, auth) > 0);
+	return both;
+}
+
+static void each_source_has_its_own_keys(void **state)
+{
+	struct folder *folder = *state;
+	_cleanup_free_ char *wanted = NULL;
+	_cleanup_free_ char *found = NULL;
+	_cleanup_free_ char *expired = NULL;
+	struct bench bench;
+
+	prepare(&bench, folder, REPOSITORY_APT);
+	found = sources_of(&bench);
+	assert_true(asprintf(&wanted,
+			    "deb [signed-by=%s] %s main main\n"
+			    "deb [signed-by=%s check-valid-until=no] %s old main\n--\n",
+			    bench.keys[0], url, bench.keys[1], url) > 0);
+	assert_string_equal(found, wanted);
+	bench.options.allow_expired = true;
+	expired = sources_of(&bench);
+	assert_contains(expired, "0.gpg check-valid-until=no]");
+	bench_free(&bench);
+}
+
+static void passwords_have_a_file_of_their_own(void **state)
+{
+	struct folder *folder = *state;
+	_cleanup_free_ char *apt = NULL;
+	_cleanup_free_ char *dnf = NULL;
+	struct bench bench;
+
+	prepare(&bench, folder, REPOSITORY_APT);
+	bench.mirror.credentials.user = user;
+	bench.mirror.credentials.password = password;
+	apt = sources_of(&bench);
+	assert_contains(apt, "--\nmachine http://mirror.example/ login me password secret\n");
+	for (size_t i = 0; i < 2; i++)
+		bench.repositories[i].kind = REPOSITORY_RPM_MD;
+	dnf = sources_of(&bench);
+	assert_contains(dnf, "username=me\npassword=secret\n");
+	bench_free(&bench);
+}
+
+static void dnf_checks_the_list_that_its_publisher_signs(void **state)
+{
+	struct folder *folder = *state;
+	_cleanup_free_ char *wanted = NULL;
+	_cleanup_free_ char *found = NULL;
+	struct bench bench;
+
+	prepare(&bench, folder, REPOSITORY_RPM_MD);
+	bench.repositories[1].trust = TRUST_PACKAGES;
+	found = sources_of(&bench);
+	assert_true(asprintf(&wanted,
+			    "[main]\nname=main\nbaseurl=%s\nenabled=1\ngpgcheck=0\n"
+			    "repo_gpgcheck=1\ngpgkey=file://%s\n"
+			    "[old]\nname=old\nbaseurl=%s\nenabled=1\ngpgcheck=0\n"
+			    "repo_gpgcheck=0\ngpgkey=file://%s\n--\n",
+			    url, bench.keys[0], url, bench.keys[1]) > 0);
+	assert_string_equal(found, wanted);
+	bench_free(&bench);
+}
+
+static void other_keys_are_another_root(void **state)
+{
+	struct folder *folder = *state;
+	_cleanup_free_ char *first = NULL;
+	_cleanup_free_ char *again = NULL;
+	_cleanup_free_ char *other = NULL;
+	_cleanup_free_ char *expired = NULL;
+	struct bench bench;
+
+	prepare(&bench, folder, REPOSITORY_APT);
+	assert_int_equal(root_stamp(&bench.build, ROOT_KERNEL, &first), 0);
+	assert_int_equal(root_stamp(&bench.build, ROOT_KERNEL, &again), 0);
+	assert_string_equal(first, again);
+	folder_write_text(folder, "1.gpg", "others");
+	assert_int_equal(root_stamp(&bench.build, ROOT_KERNEL, &other), 0);
+	assert_string_not_equal(first, other);
+	bench.options.allow_expired = true;
+	assert_int_equal(root_stamp(&bench.build, ROOT_KERNEL, &expired), 0);
+	assert_string_not_equal(other, expired);
+	bench_free(&bench);
+}
+
+/* The compiler of the kernel, by the names that the distribution may have for it. */
+static void the_compiler_is_one_of_the_packages(void **state)
+{
+	static char name[] = "gcc-12", family[] = "gcc";
+	struct folder *folder = *state;
+	_cleanup_strv_ struct strv packages = { 0 };
+	_cleanup_free_ char *joined = NULL;
+	struct root_rules *rules;
+	struct bench bench;
+
+	prepare(&bench, folder, REPOSITORY_APT);
+	rules = &bench.build.roots[ROOT_KERNEL].os.root;
+	assert_int_equal(strv_push(&rules->packages, "make"), 0);
+	assert_int_equal(strv_push(&rules->compiler_packages, "gcc-toolset-{gcc}-gcc|gcc"), 0);
+	bench.build.kernel.record.compiler.name = name;
+	bench.build.kernel.record.compiler.family = family;
+	root_packages(&bench.build, ROOT_KERNEL, &packages);
+	joined = strv_join(&packages, " ");
+	assert_string_equal(joined, "make gcc-toolset-12-gcc|gcc");
+	strv_free(&rules->packages);
+	strv_free(&rules->compiler_packages);
+	bench_free(&bench);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(each_source_has_its_own_keys),
+		folder_test(passwords_have_a_file_of_their_own),
+		folder_test(dnf_checks_the_list_that_its_publisher_signs),
+		folder_test(other_keys_are_another_root),
+		folder_test(the_compiler_is_one_of_the_packages),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
