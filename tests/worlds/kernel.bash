@@ -150,7 +150,7 @@ TEXT
             ;;
         suse)
             cat <<TEXT
-kernel-$flavour boot,lists,core,drivers kernel-uname-r multiversion(kernel)=$evr
+kernel-$flavour boot,lists,core,drivers multiversion(kernel)=$evr
 kernel-$flavour-extra nothing multiversion(kernel)=$evr <kernel-$flavour=$evr
 kernel-$flavour-devel suse-objects multiversion(kernel)=$evr <kernel-devel=$evr <pesign-obs-integration <gcc <make
 kernel-devel suse-source multiversion(kernel)=$evr
