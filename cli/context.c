@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "cli/keys.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
@@ -119,10 +120,12 @@ int context_mirrors(struct context *context, struct error *error)
 		.cache_fd = context->cache.fd,
 		.offline = context->options->offline,
 	};
+	_cleanup_free_ char *defaults = xasprintf("%s/" MIRRORS_DEFAULTS, context->data);
 	int r;
 
 	if (context->has_mirrors)
 		return 0;
+	request.defaults = defaults;
 	r = mirrors_open(&request, &context->mirrors, error);
 	context->has_mirrors = r == 0;
 	return r;
@@ -224,6 +227,16 @@ enum exit_code context_exit_code(int error_number)
 	}
 }
 
+/* Those of lists that are asked for a kernel; a list whose packages are signed needs no key. */
+static bool is_asked(const void *data, const struct repository *repository)
+{
+	const struct resolve_request *request = data;
+
+	return repository->trust == TRUST_INDEX && !repository->root_only &&
+	       (strcmp(request->krel, KREL_NEWEST) == 0 ||
+		       repository_concerns(repository, request->krel));
+}
+
 /* Asks for a kernel's packages, or, with @krels, for all releases. */
 static int ask(struct context *context, struct resolve_request *request, struct strv *krels,
 	struct resolve_answer *ret, struct error *error)
@@ -251,6 +264,8 @@ static int ask(struct context *context, struct resolve_request *request, struct 
 	if (folder_fd < 0)
 		return error_set_errno(error, -errno, "%s/indexes", context->cache.path);
 	r = context_download(context, error);
+	if (r == 0)
+		r = keys_obtain(context, &context->os, &context->mirrors, is_asked, request, error);
 	if (r < 0)
 		return r;
 	options.folder_fd = folder_fd;

@@ -39,6 +39,24 @@ static int take_arch(void *target, const char *value, struct error *error)
 	return 0;
 }
 
+static int take_accepted_key(void *target, const char *value, struct error *error)
+{
+	static const char digits[] = "0123456789abcdefABCDEF";
+	size_t count = 0, others = 0;
+
+	for (const char *c = value + (strncmp(value, "0x", 2) == 0 ? 2 : 0); *c; c++) {
+		count += strchr(digits, *c) != NULL;
+		others += !strchr(digits, *c) && *c != ' ' && *c != ':';
+	}
+	if (count != 40 || others)
+		return error_set(error, -EINVAL,
+			"--accept-key %s: the fingerprint of an OpenPGP key is wanted, 40 hexadecimal "
+			"digits",
+			value);
+	xstrv_push(&((struct common_options *) target)->accept_keys, value);
+	return 0;
+}
+
 #define COMMON(name, letter, argument, kind, member, help)                                         \
 	OPTION(name, letter, argument, kind, struct common_options, member, help)
 
@@ -49,9 +67,13 @@ static const struct option_row common_rows[] = {
 		"the node's architecture, as uname -m prints it [this machine's]"),
 	COMMON("mirror", 0, "URL", OPTION_LIST, mirrors,
 		"where the distribution's packages are; NAME=URL for one of its mirrors;\n"
-		"may be given several times [mirrors.ini, then the system's apt sources]"),
+		"may be given several times [mirrors.ini, the system's apt sources, then\n"
+		"the official ones but for Debian]"),
 	COMMON("keyring", 0, "FILE", OPTION_TEXT, keyring,
 		"OpenPGP keys that package lists are checked with [the distribution's]"),
+	OPTION_CALL("accept-key", 0, "FINGERPRINT", take_accepted_key,
+		"believe the distribution's key of that fingerprint, which is fetched where\n"
+		"this machine has none; may be given several times"),
 	COMMON("allow-unsigned", 0, NULL, OPTION_FLAG, allow_unsigned,
 		"take a list that has no signature; a wrong one is never taken"),
 	COMMON("allow-expired", 0, NULL, OPTION_FLAG, allow_expired,
@@ -71,6 +93,7 @@ static const struct option_row common_rows[] = {
 void common_options_free(struct common_options *options)
 {
 	strv_free(&options->mirrors);
+	strv_free(&options->accept_keys);
 }
 
 /* --- --help --- */

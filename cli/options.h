@@ -15,12 +15,13 @@
 
 /* What the verbs that ask mirrors and the cache have in common. */
 struct common_options {
-	const char *os;       /* NULL: guessed from the kernel release */
-	const char *arch;     /* as uname -m prints it; NULL: this machine's */
-	struct strv mirrors;  /* each --mirror as given */
-	const char *keyring;  /* absolute or as given; NULL: the catalogue's */
-	const char *snapshot; /* NULL: none */
-	const char *cache;    /* NULL: the default */
+	const char *os;          /* NULL: guessed from the kernel release */
+	const char *arch;        /* as uname -m prints it; NULL: this machine's */
+	struct strv mirrors;     /* each --mirror as given */
+	struct strv accept_keys; /* each --accept-key as given */
+	const char *keyring;     /* absolute or as given; NULL: the catalogue's */
+	const char *snapshot;    /* NULL: none */
+	const char *cache;       /* NULL: the default */
 	bool allow_unsigned;
 	bool allow_expired;
 	bool offline;

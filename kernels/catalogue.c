@@ -279,6 +279,7 @@ static const struct key keys[] = {
 	{ "repository", "label", VALUE_TEXT, false, OF_REPOSITORY(label), NULL },
 	{ "repository", "suite", VALUE_TEXT, false, OF_REPOSITORY(suite), NULL },
 	{ "repository", "components", VALUE_TEXT, false, OF_REPOSITORY(components), NULL },
+	{ "repository", "key", VALUE_TEXT, false, OF_REPOSITORY(key), no_words },
 	{ "repository", "keyring", VALUE_WORDS, false, OF_REPOSITORY(keyrings), NULL },
 	{ "repository", "client_certificate", VALUE_TEXT, false, OF_REPOSITORY(client_certificate),
 		NULL },
@@ -503,6 +504,23 @@ static int fill_section(const struct entries *entries, const char *path, const c
 	return 0;
 }
 
+char *catalogue_accepted_key(const char *key)
+{
+	_cleanup_free_ char *name = xasprintf("keyrings/%s.gpg", key);
+
+	return ini_file_user_path(name);
+}
+
+/* Last of its keyrings: the one that the user has accepted. */
+static void add_accepted_key(struct repository *repository)
+{
+	_cleanup_free_ char *path =
+		*repository->key ? catalogue_accepted_key(repository->key) : NULL;
+
+	if (path)
+		xstrv_push(&repository->keyrings, path);
+}
+
 static int fill(struct catalogue *catalogue, const struct entries *entries, const char *path,
 	struct error *error)
 {
@@ -535,6 +553,10 @@ static int fill(struct catalogue *catalogue, const struct entries *entries, cons
 		r = fill_section(entries, path, catalogue->os, section, repository, error);
 		if (r < 0)
 			return r;
+		if (strchr(repository->key, '/'))
+			return error_set(error, -EINVAL, "%s: [%s] key = %s: not a name", path,
+				section, repository->key);
+		add_accepted_key(repository);
 	}
 	if (catalogue->repository_count == 0)
 		return error_set(error, -EINVAL, "%s: no [repository NAME] section", path);

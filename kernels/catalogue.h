@@ -4,7 +4,7 @@
  * distribution is a new file and no code. slipway-catalogue(5) explains every key. An unknown key
  * or section is an error with its line number: a misspelt one would otherwise be ignored.
  *
- * No file names a host: where a repository's mirror is comes from the machine
+ * No file names a host: where a repository's mirror is comes from the machine, or from mirrors.ini
  * (kernels/repo/mirrors.h).
  */
 #pragma once
@@ -34,9 +34,10 @@ struct repository {
 	char *origin; /* apt: Origin and Label of its Release file, */
 	char *label;  /* by which the system's own apt sources are recognised */
 	char *suite;  /* apt: "bookworm-security" */
-	char *components;         /* apt: separated by blanks */
-	struct strv keyrings;     /* OpenPGP keys that may sign it: files, the first that exists */
-	char *client_certificate; /* PEM with key, or a glob(7) pattern of such files */
+	char *components;            /* apt: separated by blanks */
+	char *key;                   /* what mirrors.h calls its OpenPGP key; or "" */
+	struct strv keyrings;        /* keys that may sign it: files, the first that exists */
+	char *client_certificate;    /* PEM with key, or a glob(7) pattern of such files */
 	char *certificate_authority; /* PEM */
 	struct strv krels; /* fnmatch(3) patterns of kernels that it may have; none: any */
 	bool archive;      /* only looked in when no other repository has the kernel */
@@ -173,6 +174,10 @@ char *catalogue_node_version(const struct catalogue *catalogue, const char *krel
 
 /* A template's text for a krel; the caller frees it. Other {words} stay as they are. */
 char *catalogue_expand(const struct catalogue *catalogue, const char *template, const char *krel);
+
+/* The file that the key of this name is kept in once the user has accepted it; freed by the caller;
+ * NULL: this user has no folder for it. */
+char *catalogue_accepted_key(const char *key);
 
 /* The text with values for words, but for those whose value is NULL. The caller frees it. */
 char *replace_words(

@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <ini.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/fs.h"
+#include "common/xalloc.h"
 
 #define FILE_LIMIT    (1024UL * 1024)
 #define LINE_LIMIT    190 /* inih's own is 199, line end included */
@@ -73,4 +75,14 @@ int ini_file_read(const char *path, ini_file_key on_key, void *context, struct e
 			"already, or a broken line",
 			path, line, reader.refused);
 	return 0;
+}
+
+char *ini_file_user_path(const char *name)
+{
+	const char *folder = getenv("XDG_CONFIG_HOME");
+	const char *home = getenv("HOME");
+
+	if (folder && *folder == '/')
+		return xasprintf("%s/slipway/%s", folder, name);
+	return home && *home == '/' ? xasprintf("%s/.config/slipway/%s", home, name) : NULL;
 }

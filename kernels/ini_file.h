@@ -8,6 +8,9 @@
 
 #include "common/error.h"
 
+/* Where this user has configuration of that name; freed by the caller; NULL without a home. */
+char *ini_file_user_path(const char *name);
+
 /*
  * Takes one line's value; a value that goes on in further lines comes in as many calls. -EINVAL for
  * what cannot be, -ENOMEM.

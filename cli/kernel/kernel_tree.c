@@ -10,6 +10,7 @@
 
 #include "cli/cache/cache.h"
 #include "common/fs.h"
+#include "cli/keys.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
 #include "kernels/repo/rpm.h"
@@ -237,11 +238,39 @@ struct cached_maker kernel_modules_maker(struct kernel *kernel)
 	return (struct cached_maker){ .name = "modules", .run = make_modules, .data = kernel };
 }
 
+static bool is_in_lock(const void *data, const struct repository *repository)
+{
+	const struct lock *lock = data;
+
+	for (size_t i = 0; i < lock->count; i++)
+		if (repository->trust == TRUST_PACKAGES &&
+			strcmp(lock->packages[i].repository, repository->name) == 0)
+			return true;
+	return false;
+}
+
+/* Before any key of the cache is made: what is believed because of a key hashes it. */
+static int kernel_keys(struct kernel *kernel, struct error *error)
+{
+	struct context *context = kernel->context;
+	int r;
+
+	if (context->options->offline || kernel->request.bundle)
+		return 0;
+	r = context_mirrors(context, error);
+	if (r == 0)
+		r = keys_obtain(
+			context, &context->os, &context->mirrors, is_in_lock, &kernel->lock, error);
+	return r < 0 ? context_fail(context, exit_code_for(r, EXIT_CODE_CONTENT), r) : 0;
+}
+
 static int open_output(struct kernel *kernel, struct cached *cached, struct cached_maker maker,
 	int *ret_fd, struct error *error)
 {
-	int r = 0;
+	int r = kernel_keys(kernel, error);
 
+	if (r < 0)
+		return r;
 	kernel_set_keys(kernel);
 	if (!cached_is_there(kernel->context, cached, NULL))
 		r = cached_make(cached, kernel->context, &maker, error);

@@ -198,7 +198,8 @@ int build_run(struct build *build, struct error *error)
 	r = settle_os_version(build, error);
 	if (r < 0)
 		return context_fail(&build->context, EXIT_CODE_USAGE, r);
-	if (build->options.common.refresh)
+	r = roots_keys(build, error);
+	if (r == 0 && build->options.common.refresh)
 		r = roots_refresh(build, error);
 	if (r == 0)
 		r = source_look(build, error);

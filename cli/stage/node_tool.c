@@ -141,12 +141,16 @@ static int find_parts(const struct build *build, struct parts *parts, struct err
 		xstrv_push(&parts->to, NODE_TOOL_FOLDER "/keyring.gpg");
 	}
 	for (size_t i = 0; !chosen && i < os->repository_count; i++) {
-		const char *keyring = signature_keyring(&os->repositories[i].keyrings, NULL);
+		const struct strv *keyrings = &os->repositories[i].keyrings;
+		const char *keyring = signature_keyring(keyrings, NULL);
 
 		if (!keyring || *keyring != '/' || !fs_exists(AT_FDCWD, keyring) ||
 			strv_contains(&parts->from, keyring))
 			continue;
 		xstrv_push(&parts->from, keyring);
+		/* One that was accepted lies in the user's folder here, which no node has. */
+		if (keyring == keyrings->items[keyrings->count - 1])
+			keyring = keyrings->items[0];
 		xstrv_push(&parts->to, keyring + 1);
 	}
 	return 0;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/keys.h"
 #include "cli/slipway_version.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
@@ -38,13 +39,17 @@ static bool allows_unsigned(const struct build *build, const struct root *root)
 
 static int open_mirrors(struct build *build, struct root *root, struct error *error)
 {
-	const struct mirrors_request request = {
+	struct mirrors_request request = {
 		.options = is_kernels(build, root) ? &build->context.options->mirrors : NULL,
 		.os = &root->os,
 		.cache_fd = build->context.cache.fd,
 		.offline = build->context.options->offline,
 	};
-	int r = root->has_mirrors ? 0 : mirrors_open(&request, &root->mirrors, error);
+	_cleanup_free_ char *defaults = xasprintf("%s/" MIRRORS_DEFAULTS, build->context.data);
+	int r;
+
+	request.defaults = defaults;
+	r = root->has_mirrors ? 0 : mirrors_open(&request, &root->mirrors, error);
 
 	root->has_mirrors = r == 0;
 	return r;
@@ -119,8 +124,8 @@ int roots_open(struct build *build, struct error *error)
 {
 	const struct build_options *options = &build->options;
 	const char *runtime = build->context.os.root.runtime;
-	int r = open_root(build, ROOT_KERNEL,
-		options->root ? options->root : build->context.os.os, error);
+	int r = open_root(
+		build, ROOT_KERNEL, options->root ? options->root : build->context.os.os, error);
 
 	if (r == 0 && !options->root && !options->base_image && !options->bundle)
 		r = open_stand_in(build, error);
@@ -129,8 +134,8 @@ int roots_open(struct build *build, struct error *error)
 
 bool roots_are_one(const struct build *build)
 {
-	return !build->options.base_image && strcmp(build->roots[ROOT_KERNEL].os.os,
-						     build->roots[ROOT_RUNTIME].os.os) == 0;
+	return !build->options.base_image &&
+	       strcmp(build->roots[ROOT_KERNEL].os.os, build->roots[ROOT_RUNTIME].os.os) == 0;
 }
 
 /* ---- what is in it */
@@ -211,8 +216,8 @@ static int check_words(const struct mirror *mirror, struct error *error)
 static int keyring_path(const struct writing *writing, const struct repository *repository,
 	char **ret_path, struct error *error)
 {
-	const char *keyring = signature_keyring(
-		&repository->keyrings, keyring_of(writing->build, writing->root));
+	const char *keyring =
+		signature_keyring(&repository->keyrings, keyring_of(writing->build, writing->root));
 	_cleanup_free_ char *path = NULL;
 
 	*ret_path = NULL;
@@ -281,7 +286,8 @@ static int write_dnf(const struct writing *writing, const struct repository *rep
 		return r;
 	(void) fprintf(file, "[%s]\nname=%s\nbaseurl=%s\nenabled=1\ngpgcheck=0\nrepo_gpgcheck=%d\n",
 		repository->name, repository->name, url,
-		repository->trust == TRUST_INDEX && !allows_unsigned(writing->build, writing->root));
+		repository->trust == TRUST_INDEX &&
+			!allows_unsigned(writing->build, writing->root));
 	if (keyring)
 		(void) fprintf(file, "gpgkey=file://%s\n", keyring);
 	write_setting(file, "username", shown.user);
@@ -350,8 +356,7 @@ static FILE *create_private(const char *path)
 	return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
-int root_sources(
-	struct build *build, enum root_id id, struct root_files *ret, struct error *error)
+int root_sources(struct build *build, enum root_id id, struct root_files *ret, struct error *error)
 {
 	struct writing writing = { .build = build, .root = &build->roots[id] };
 	_cleanup_free_ char *folder = NULL;
@@ -415,8 +420,8 @@ static int add_listing(void *data, const struct repository *repository, const st
 }
 
 /* The first that cannot be believed; *ret_stamp, the caller's, changes when a list does. */
-static int judge_lists(const struct listing *listing, const struct index *indexes,
-	char **ret_stamp, struct error *error)
+static int judge_lists(const struct listing *listing, const struct index *indexes, char **ret_stamp,
+	struct error *error)
 {
 	struct hash *hash = hash_new();
 	char hex[HASH_HEX_SIZE];
@@ -434,8 +439,8 @@ static int judge_lists(const struct listing *listing, const struct index *indexe
 	return r;
 }
 
-static int read_lists(struct build *build, struct root *root, bool refresh, char **ret_stamp,
-	struct error *error)
+static int read_lists(
+	struct build *build, struct root *root, bool refresh, char **ret_stamp, struct error *error)
 {
 	struct listing listing = { .build = build, .root = root };
 	struct index_options options = {
@@ -466,6 +471,31 @@ static int read_lists(struct build *build, struct root *root, bool refresh, char
 	for (size_t i = 0; i < listing.count; i++)
 		free(listing.urls[i]);
 	return r;
+}
+
+static bool is_wanted(const void *data, const struct repository *repository)
+{
+	return repository_in_root(data, repository);
+}
+
+int roots_keys(struct build *build, struct error *error)
+{
+	for (enum root_id id = 0; id < ROOT_COUNT; id++) {
+		struct root *root = &build->roots[id];
+		int r;
+
+		if (build->context.options->offline ||
+			(id == ROOT_KERNEL && build->options.base_image) ||
+			(id == ROOT_RUNTIME && build->options.base))
+			continue;
+		r = open_mirrors(build, root, error);
+		if (r == 0)
+			r = keys_obtain(&build->context, &root->os, &root->mirrors, is_wanted,
+				&root->os, error);
+		if (r < 0)
+			return context_fail(&build->context, context_exit_code(r), r);
+	}
+	return 0;
 }
 
 int roots_refresh(struct build *build, struct error *error)
@@ -503,8 +533,8 @@ int root_stamp(const struct build *build, enum root_id id, char **ret_stamp)
 	hash_add_text(hash, build->context.options->allow_expired ? "expired" : "valid");
 	for (size_t i = 0; i < root->os.repository_count; i++)
 		if (repository_in_root(&root->os, &root->os.repositories[i]))
-			signature_hash_keyring(&root->os.repositories[i].keyrings,
-				keyring_of(build, root), hash);
+			signature_hash_keyring(
+				&root->os.repositories[i].keyrings, keyring_of(build, root), hash);
 	hash_finish(hash, hex);
 	*ret_stamp = xstrdup(hex);
 	return 0;
@@ -546,8 +576,8 @@ int find_users_image(const char *option, const char *name, char **ret_id, struct
 	*ret_id = buildah_image_id(name);
 	return *ret_id ? 0
 		       : error_set(error, -ENOENT,
-				 "%s %s: not in the local storage: run `buildah pull %s` first", option,
-				 name, name);
+				 "%s %s: not in the local storage: run `buildah pull %s` first",
+				 option, name, name);
 }
 
 static bool is_of_users_image(const struct build *build, const struct stage *stage)

@@ -47,8 +47,8 @@ struct stage {
 	bool (*still_there)(const char *path);
 };
 
-stage_applies_function core_applies, kit_applies, runtime_root_applies, set_applies, sign_applies, source_applies,
-	userspace_applies;
+stage_applies_function core_applies, kit_applies, runtime_root_applies, set_applies, sign_applies,
+	source_applies, userspace_applies;
 stage_key_function configured_key, core_key, image_key, init_key, kit_key, proof_key, root_key,
 	runtime_key, set_key, sign_key, source_key, toolchain_key, userspace_key;
 stage_run_function configured_run, core_run, image_run, init_run, kit_run, proof_run, root_run,
@@ -131,7 +131,7 @@ struct recipe {
 	const char *ofed;       /* the OFED module set, or NULL */
 	const char *nvidia;     /* NVIDIA's, or NULL */
 	const char *configured; /* what OFED's configure made, or NULL */
-	bool for_runtime; /* runs in the toolchain of the runtime base's distribution */
+	bool for_runtime;       /* runs in the toolchain of the runtime base's distribution */
 };
 int recipe_run(struct build *build, const struct recipe *recipe, const struct stage_place *place,
 	struct error *error) _must_check_;
@@ -169,10 +169,10 @@ int userspace_record(const struct build *build, const char *folder, json_object 
 /* An image that Buildah makes. */
 struct made_image {
 	const char *containerfile; /* below containers/ */
-	const char *folder; /* its context */
-	const char *target; /* stage of the Containerfile; NULL: its last */
-	const char *date;   /* as struct buildah has it */
-	bool network;       /* what it runs gets this machine's */
+	const char *folder;        /* its context */
+	const char *target;        /* stage of the Containerfile; NULL: its last */
+	const char *date;          /* as struct buildah has it */
+	bool network;              /* what it runs gets this machine's */
 	struct strv arguments;
 	struct strv labels;
 };
@@ -202,6 +202,9 @@ const char *toolchain_compiler(const struct build *build, enum root_id root);
  * so), and that of its runtime base. -EINVAL for one that no root is made of.
  */
 int roots_open(struct build *build, struct error *error) _must_check_;
+/* Sees to it that the keys are there that sign their packages, before any stage's key hashes them.
+ */
+int roots_keys(struct build *build, struct error *error) _must_check_;
 void root_close(struct root *root);
 /* Reads the lists of those that are not the kernel's own distribution anew, for --refresh. */
 int roots_refresh(struct build *build, struct error *error) _must_check_;
@@ -234,7 +237,8 @@ void root_files_free(struct root_files *files);
 int find_users_image(
 	const char *option, const char *name, char **ret_id, struct error *error) _must_check_;
 /* -ENETDOWN: @what is not there, and nothing may be fetched for it. */
-int root_fail_offline(const struct build *build, const char *what, struct error *error) _must_check_;
+int root_fail_offline(
+	const struct build *build, const char *what, struct error *error) _must_check_;
 
 /* ---- stage_sign.c: a set with every module of it signed */
 

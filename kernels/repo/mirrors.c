@@ -282,6 +282,65 @@ struct config {
 	struct error *error;
 };
 
+#define KEY_PREFIX "key "
+
+static struct mirror_key *find_key(const struct mirrors *mirrors, const char *name)
+{
+	for (size_t i = 0; i < mirrors->key_count; i++)
+		if (strcmp(mirrors->keys[i].name, name) == 0)
+			return &mirrors->keys[i];
+	return NULL;
+}
+
+const struct mirror_key *mirrors_find_key(const struct mirrors *mirrors, const char *name)
+{
+	return find_key(mirrors, name);
+}
+
+static void key_free(struct mirror_key *key)
+{
+	free(key->name);
+	strv_free(&key->urls);
+	strv_free(&key->fingerprints);
+	free(key->certificate_authority);
+	free(key->source);
+}
+
+/* Several words, in several lines: those of the first file that has any. */
+static int on_key_of_key(
+	struct config *config, const char *name, const char *key, const char *value)
+{
+	struct mirror_key *found = find_key(config->mirrors, name);
+	struct mirror_key other = { 0 };
+	int r = 0;
+
+	if (!found)
+		found = &other;
+	if (strcmp(key, "url") == 0) {
+		_cleanup_strv_ struct strv urls = { 0 };
+
+		xstrv_split(&urls, value, " \t");
+		for (size_t i = 0; i < urls.count && r == 0; i++)
+			if (strncmp(urls.items[i], "https://", 8) != 0)
+				r = error_set(config->error, -EINVAL,
+					"%s: key %s: %s: a key is fetched over https only",
+					config->path, name, urls.items[i]);
+		if (!found->source)
+			found->source = xstrdup(config->path);
+		for (size_t i = 0; strcmp(found->source, config->path) == 0 && i < urls.count; i++)
+			xstrv_push(&found->urls, urls.items[i]);
+	} else if (strcmp(key, "fingerprint") == 0) {
+		xstrv_split(&found->fingerprints, value, " \t");
+	} else if (strcmp(key, "certificate_authority") == 0 && *value) {
+		if (!found->certificate_authority)
+			found->certificate_authority = xstrdup(value);
+	} else {
+		r = -EINVAL;
+	}
+	key_free(&other);
+	return r;
+}
+
 static int on_key(void *context, const char *section, const char *key, const char *value)
 {
 	struct config *config = context;
@@ -290,6 +349,8 @@ static int on_key(void *context, const char *section, const char *key, const cha
 	char **slot = NULL;
 	int r = -EINVAL;
 
+	if (strncmp(section, KEY_PREFIX, strlen(KEY_PREFIX)) == 0)
+		return on_key_of_key(config, section + strlen(KEY_PREFIX), key, value);
 	/* Other distributions' mirrors are read for their form alone. */
 	if (!mirror) {
 		other.name = xstrdup(section);
@@ -328,6 +389,7 @@ static int read_config(
 		inner = *error;
 		return error_set(error, r,
 			"%s; known are url, client_certificate, client_key and "
+			"certificate_authority, of a [key NAME] url, fingerprint and "
 			"certificate_authority",
 			inner.text);
 	}
@@ -338,8 +400,6 @@ static int read_configs(
 	struct mirrors *mirrors, const struct mirrors_request *request, struct error *error)
 {
 	const char *named = request->config ? request->config : getenv("SLIPWAY_MIRRORS");
-	const char *folder = getenv("XDG_CONFIG_HOME");
-	const char *home = getenv("HOME");
 	_cleanup_free_ char *path = NULL;
 	int r = 0;
 
@@ -347,10 +407,7 @@ static int read_configs(
 		r = read_config(mirrors, named, true, error);
 		return r == -ENOENT ? -EINVAL : r;
 	}
-	if (folder && *folder == '/')
-		path = xasprintf("%s/slipway/mirrors.ini", folder);
-	else if (home && *home == '/')
-		path = xasprintf("%s/.config/slipway/mirrors.ini", home);
+	path = ini_file_user_path("mirrors.ini");
 	if (path)
 		r = read_config(mirrors, path, false, error);
 	return r < 0 ? r : read_config(mirrors, "/etc/slipway/mirrors.ini", false, error);
@@ -395,14 +452,22 @@ int mirrors_open(const struct mirrors_request *request, struct mirrors *ret, str
 	int r;
 
 	mirrors.items = xcalloc(os->repository_count, sizeof(*mirrors.items));
-	for (size_t i = 0; i < os->repository_count; i++)
-		if (!find(&mirrors, os->repositories[i].mirror))
-			mirrors.items[mirrors.count++].name = xstrdup(os->repositories[i].mirror);
+	mirrors.keys = xcalloc(os->repository_count, sizeof(*mirrors.keys));
+	for (size_t i = 0; i < os->repository_count; i++) {
+		const struct repository *repository = &os->repositories[i];
+
+		if (!find(&mirrors, repository->mirror))
+			mirrors.items[mirrors.count++].name = xstrdup(repository->mirror);
+		if (repository->key && *repository->key && !find_key(&mirrors, repository->key))
+			mirrors.keys[mirrors.key_count++].name = xstrdup(repository->key);
+	}
 	r = take_options(&mirrors, request, error);
 	if (r == 0)
 		r = read_configs(&mirrors, request, error);
 	if (r == 0)
 		r = ask_apt(&mirrors, request, error);
+	if (r == 0 && request->defaults)
+		r = read_config(&mirrors, request->defaults, false, error);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < mirrors.count; i++)
@@ -421,6 +486,9 @@ void mirrors_free(struct mirrors *mirrors)
 	for (size_t i = 0; i < mirrors->count; i++)
 		mirror_free(&mirrors->items[i]);
 	free(mirrors->items);
+	for (size_t i = 0; i < mirrors->key_count; i++)
+		key_free(&mirrors->keys[i]);
+	free(mirrors->keys);
 	*mirrors = (struct mirrors){ 0 };
 }
 

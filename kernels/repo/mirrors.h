@@ -2,8 +2,9 @@
 /*
  * Where mirrors are: the catalogue has the name "debian-security", this machine the URL. In this
  * order: --mirror NAME=URL (or --mirror URL, for every name of the distribution), the user's and
- * the system's mirrors.ini ($XDG_CONFIG_HOME/slipway/mirrors.ini, /etc/slipway/mirrors.ini), and
- * the system's own apt sources, known by the Origin and Label of their Release files.
+ * the system's mirrors.ini ($XDG_CONFIG_HOME/slipway/mirrors.ini, /etc/slipway/mirrors.ini), the
+ * system's own apt sources, known by the Origin and Label of their Release files, and Slipway's
+ * own mirrors.ini, which has the official mirrors of all distributions but Debian.
  * docs/kernels.md has the format.
  */
 #pragma once
@@ -23,17 +24,32 @@ struct mirror {
 	struct mirror_credentials credentials;
 };
 
+/* Where the OpenPGP key of a distribution is published: [key NAME]. */
+struct mirror_key {
+	char *name;
+	struct strv urls;            /* https; together they have it */
+	struct strv fingerprints;    /* that are published elsewhere, too; may be none */
+	char *certificate_authority; /* PEM, of these servers; NULL: the system's */
+	char *source;                /* the file that has the URLs */
+};
+
 struct mirrors {
 	struct mirror *items;
 	size_t count;
+	struct mirror_key *keys; /* of the distribution's repositories */
+	size_t key_count;
 };
+
+/* Slipway's own mirrors.ini, below its data. */
+#define MIRRORS_DEFAULTS "kernels/mirrors.ini"
 
 struct mirrors_request {
 	const struct strv *options; /* each --mirror as given */
 	const struct catalogue *os;
-	bool offline;       /* no program is started: of the system's apt what is remembered */
-	int cache_fd;       /* where apt's answer is remembered until its sources change; or -1 */
-	const char *config; /* instead of the two mirrors.ini and $SLIPWAY_MIRRORS; or NULL */
+	const char *defaults; /* Slipway's own mirrors.ini; NULL, or not there: none */
+	bool offline;         /* no program is started: of the system's apt what is remembered */
+	int cache_fd;         /* where apt's answer is remembered until its sources change; or -1 */
+	const char *config;   /* instead of the two mirrors.ini and $SLIPWAY_MIRRORS; or NULL */
 };
 
 /* -EINVAL for an option or a file that cannot be read, with the line. The caller frees it. */
@@ -50,6 +66,9 @@ void mirrors_free(struct mirrors *mirrors);
  */
 int mirrors_credentials(const struct mirror *mirror, const struct repository *repository,
 	struct mirror_credentials *ret, struct error *error) _must_check_;
+
+/* The key of that name; NULL for a name that no repository of the distribution has. */
+const struct mirror_key *mirrors_find_key(const struct mirrors *mirrors, const char *name);
 
 /* The mirror of a repository, or NULL: then this machine does not know where it is. */
 const struct mirror *mirrors_find(

@@ -2,76 +2,20 @@
 #include "kernels/repo/signature.h"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "common/fs.h"
 #include "common/process.h"
 #include "common/xalloc.h"
+#include "kernels/repo/openpgp_internal.h"
 
 #define KEYRING_LIMIT_BYTES ((size_t) 16 << 20)
 #define TEXT_LIMIT_BYTES    ((size_t) 64 << 20)
 
 static const char keyring_file[] = "keyring.gpg";
-static const char begin_line[] = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
-static const char end_line[] = "-----END PGP PUBLIC KEY BLOCK-----";
 
-/* ---- keyrings: OpenPGP's ASCII armour (RFC 9580, section 6) is how keys are handed out */
-
-static bool is_header(const char *line, size_t length)
-{
-	return memchr(line, ':', length) || strspn(line, " \t\r") >= length;
-}
-
-/* Appends the bytes of the block that begins with the line at *cursor, which moves behind it. */
-static int decode_block(const char **cursor, unsigned char *data, size_t *size)
-{
-	EVP_ENCODE_CTX *context = EVP_ENCODE_CTX_new();
-	bool in_headers = true; /* "Version: …", then a blank line; some leave both out */
-	int r = -EBADMSG;
-
-	if (!context)
-		out_of_memory();
-	EVP_DecodeInit(context);
-	for (const char *line = *cursor; *line;) {
-		size_t length = strcspn(line, "\n");
-		int count = 0;
-
-		if (strncmp(line, end_line, strlen(end_line)) == 0) {
-			*cursor = line + strlen(end_line);
-			r = EVP_DecodeFinal(context, data + *size, &count) == 1 ? 0 : -EBADMSG;
-			*size += (size_t) count;
-			break;
-		}
-		in_headers = in_headers && is_header(line, length);
-		/* "=abcd" is the checksum's line: gpgv checks the keys themselves. */
-		if (!in_headers && *line != '=') {
-			if (EVP_DecodeUpdate(context, data + *size, &count,
-				    (const unsigned char *) line, (int) length) < 0)
-				break;
-			*size += (size_t) count;
-		}
-		line += length + (line[length] == '\n');
-	}
-	EVP_ENCODE_CTX_free(context);
-	return r;
-}
-
-/* All armoured public keys of a text as a keyring; NULL when one is cut or damaged. */
-static char *decode_keys(const char *text, size_t *ret_size)
-{
-	_cleanup_free_ char *data = xcalloc(strlen(text) + 1, 1);
-	const char *cursor = text;
-
-	*ret_size = 0;
-	while ((cursor = strstr(cursor, begin_line))) {
-		cursor += strcspn(cursor, "\n");
-		if (decode_block(&cursor, (unsigned char *) data, ret_size) < 0)
-			return NULL;
-	}
-	return *ret_size ? TAKE_PTR(data) : NULL;
-}
+/* ---- keyrings */
 
 const char *signature_keyring(const struct strv *keyrings, const char *keyring)
 {
@@ -92,7 +36,7 @@ void signature_hash_keyring(const struct strv *keyrings, const char *keyring, st
 		hash_add_text(hash, "that cannot be read");
 }
 
-/* The keys of a file as gpgv reads them: armour is taken off. */
+/* The keys of a file as gpgv reads them. */
 static int read_keyring(const char *path, char **ret_keys, size_t *ret_size, struct error *error)
 {
 	_cleanup_free_ char *text = NULL;
@@ -101,21 +45,17 @@ static int read_keyring(const char *path, char **ret_keys, size_t *ret_size, str
 	if (r < 0)
 		return error_set(error, -EKEYREJECTED, "%s: the keyring cannot be read: %s", path,
 			strerror(-r));
-	if (strstr(text, begin_line)) {
-		*ret_keys = decode_keys(text, ret_size);
-		if (*ret_keys)
-			return 0;
+	*ret_keys = openpgp_read_keys(text, *ret_size, ret_size);
+	if (*ret_keys)
+		return 0;
+	if (strstr(text, "-----BEGIN PGP PUBLIC KEY BLOCK-----"))
 		return error_set(error, -EKEYREJECTED,
-			"%s: the armoured key in it is cut or damaged: fetch it again", path);
-	}
-	/* A packet of OpenPGP has the first bit of its first byte set; no text has. */
-	if (!((unsigned char) *text & 0x80))
-		return error_set(error, -EKEYREJECTED,
-			"%s: no OpenPGP key is in this file: give one that has the key that signs "
-			"the lists",
+			"%s: the armoured key in it is cut or damaged, or of a version that gpgv "
+			"does not know: fetch it again",
 			path);
-	*ret_keys = TAKE_PTR(text);
-	return 0;
+	return error_set(error, -EKEYREJECTED,
+		"%s: no OpenPGP key is in this file: give one that has the key that signs the lists",
+		path);
 }
 
 int signature_check_keyring(const char *path, struct error *error)

@@ -437,6 +437,99 @@ static void a_named_certificate_must_be_there(void **state)
 	assert_contains(error.text, "/nonexistent/*.pem");
 }
 
+/* ---- [key NAME], and the official mirrors */
+
+static void keys_are_of_the_first_file_that_has_them(void **state)
+{
+	static const char own[] =
+		"[key made]\nurl = https://mine.test/key.asc\n  https://mine.test/b.asc\n"
+		"[key others]\nurl = https://x.test/y\n";
+	static const char slipways[] =
+		"[key made]\nurl = https://official.test/key.asc\n"
+		"fingerprint = AB CD\n[debian]\nurl = http://official.test/debian\n";
+	static char key_name[] = "made";
+	const struct folder *folder = *state;
+	struct repository its = repositories[0];
+	struct catalogue catalogue = os;
+	struct mirrors_request request = { .os = &catalogue, .cache_fd = -1, .offline = true };
+	_cleanup_(mirrors_free) struct mirrors mirrors = { 0 };
+	const struct mirror_key *key;
+	struct error error = { 0 };
+	char path[128], defaults[128];
+
+	its.key = key_name;
+	catalogue.repositories = &its;
+	catalogue.repository_count = 1;
+	write_config(folder, own, path);
+	folder_write_text(folder, "defaults.ini", slipways);
+	(void) snprintf(defaults, sizeof(defaults), "%s/defaults.ini", folder->path);
+	request.config = path;
+	request.defaults = defaults;
+	assert_int_equal(mirrors_open(&request, &mirrors, &error), 0);
+	key = mirrors_find_key(&mirrors, "made");
+	assert_int_equal(key->urls.count, 2);
+	assert_string_equal(key->urls.items[1], "https://mine.test/b.asc");
+	assert_int_equal(key->fingerprints.count, 2);
+	assert_null(mirrors_find_key(&mirrors, "others"));
+	assert_string_equal(mirrors.items[0].url, "http://official.test/debian");
+	mirrors_free(&mirrors);
+	/* Over http anybody could have put in another one. */
+	write_config(folder, "[key any]\nurl = http://x.test/key\n", path);
+	assert_int_equal(mirrors_open(&request, &mirrors, &error), -EINVAL);
+	assert_contains(error.text, "key any: http://x.test/key: a key is fetched over https only");
+	write_config(folder, "[key any]\nurls = https://x.test/key\n", path);
+	assert_int_equal(mirrors_open(&request, &mirrors, &error), -EINVAL);
+	assert_contains(error.text, "of a [key NAME] url, fingerprint and");
+}
+
+static bool is_one_of(const char *text, const char *const *words)
+{
+	while (*words && strncmp(text, *words, strlen(*words)) != 0)
+		words++;
+	return *words;
+}
+
+static void every_distribution_but_debian_has_mirrors_and_keys(void **state)
+{
+	/* Debian's machines know theirs; a token of each subscription; a list of addresses. */
+	static const char *const no_mirror[] = { "debian", "suse", "ubuntu-esm", "amzn", NULL };
+	static const char *const no_key[] = { "debian", "sles", "sl-micro", "photon", NULL };
+	_cleanup_strv_ struct strv names = { 0 };
+	struct error error = { 0 };
+	char nothing[128];
+
+	write_config(*state, "", nothing);
+	assert_int_equal(catalogue_names("kernels/catalogue", &names, &error), 0);
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_(catalogue_free) struct catalogue each = { 0 };
+		_cleanup_(mirrors_free) struct mirrors mirrors = { 0 };
+		struct mirrors_request request = { .os = &each,
+			.cache_fd = -1,
+			.offline = true,
+			.config = nothing,
+			.defaults = MIRRORS_DEFAULTS };
+
+		assert_int_equal(
+			catalogue_open("kernels/catalogue", names.items[i], &each, &error), 0);
+		if (mirrors_open(&request, &mirrors, &error) < 0)
+			fail_msg("%s", error.text);
+		for (size_t j = 0; j < each.repository_count; j++) {
+			const struct repository *repository = &each.repositories[j];
+			const struct mirror_key *key = mirrors_find_key(&mirrors, repository->key);
+
+			assert_int_equal(!mirrors_find(&mirrors, repository),
+				is_one_of(repository->mirror, no_mirror));
+			if (*repository->key)
+				assert_true(key && key->urls.count > 0);
+			else
+				assert_true(is_one_of(each.os, no_key) ||
+					    strcmp(repository->mirror, "ubuntu-esm") == 0);
+			for (size_t k = 0; key && k < key->fingerprints.count; k++)
+				assert_int_equal(strlen(key->fingerprints.items[k]), 40);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,6 +548,8 @@ int main(void)
 		folder_test(broken_apt_sources_are_an_error),
 		folder_test(of_several_entitlements_the_newest_is_shown),
 		cmocka_unit_test(a_named_certificate_must_be_there),
+		folder_test(keys_are_of_the_first_file_that_has_them),
+		folder_test(every_distribution_but_debian_has_mirrors_and_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,6 +170,42 @@ static void keyrings_that_are_not_there(void **state)
 	(void) state;
 }
 
+/*
+ * A key of version 6, as RHEL's key file has one for post-quantum signatures: gpgv of Debian 12
+ * reads no key of a file that has one.
+ */
+static const char newer_key[] = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n"
+				"xioGZgAAABsAAAAgAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh/NFFJl\n"
+				"ZCBIYXQsIEluYy4gKG1hZGUpwl8GExsKAAAAAAAAAAABAhAAAAAAAAAAAAAAAAAA\n"
+				"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"
+				"AAAAAAAAAAAAAAAAAAAAAAAAAA==\n"
+				"-----END PGP PUBLIC KEY BLOCK-----\n";
+
+static void keys_that_gpgv_cannot_read_are_left_out(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *key = NULL;
+
+	prepare(folder, NULL, "never");
+	key = folder_read_text(folder, "key.asc");
+	for (int first = 0; first < 2; first++) {
+		_cleanup_free_ char *both = NULL;
+		_cleanup_free_ char *with_cut = NULL;
+
+		assert_true(asprintf(&both, "%s%s", first ? newer_key : key,
+				    first ? key : newer_key) > 0);
+		folder_write_text(folder, "both.asc", both);
+		expect_good(folder, "signed", NULL, "both.asc");
+		/* And a block that is cut: the others are read. */
+		assert_true(asprintf(&with_cut, "%s-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEZ\n",
+				    both) > 0);
+		folder_write_text(folder, "both.asc", with_cut);
+		expect_good(folder, "signed", NULL, "both.asc");
+	}
+	folder_write_text(folder, "newer.asc", newer_key);
+	expect_rejected(folder, "signed", NULL, "newer.asc", false, "that gpgv does not know");
+}
+
 #define G     "[GNUPG:] "
 #define VALID G "VALIDSIG 11 2026-01-01 1 0 4 0 1 "
 
@@ -220,6 +256,7 @@ int main(void)
 		folder_test(unknown_keys),
 		folder_test(expired_keys),
 		folder_test(keyrings_that_are_not_there),
+		folder_test(keys_that_gpgv_cannot_read_are_left_out),
 		cmocka_unit_test(what_gpgv_says),
 	};
 

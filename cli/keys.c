@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/keys.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/xalloc.h"
+#include "kernels/repo/keys.h"
+#include "kernels/repo/signature.h"
+
+/* ---- the user's word */
+
+/* Those that are published or that --accept-key names. */
+static void push_accepted(
+	const struct context *context, const struct fetched_keys *keys, struct strv *fingerprints)
+{
+	const struct strv *stated = &context->options->accept_keys;
+
+	for (size_t i = 0; i < keys->count; i++) {
+		bool accepted = keys->items[i].is_published;
+
+		for (size_t j = 0; j < stated->count && !accepted; j++) {
+			_cleanup_free_ char *clean = key_fingerprint_clean(stated->items[j]);
+
+			accepted = clean && strcmp(clean, keys->items[i].fingerprint) == 0;
+		}
+		if (accepted)
+			xstrv_push_unique(fingerprints, keys->items[i].fingerprint);
+	}
+}
+
+/* "  FINGERPRINT  User ID" lines. */
+static char *describe(const struct fetched_keys *keys, const char *before)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+
+	for (size_t i = 0; i < keys->count; i++)
+		xstrv_pushf(&lines, "%s%s  %s", before, keys->items[i].fingerprint,
+			keys->items[i].user);
+	return xstrv_join(&lines, *before == ' ' ? "\n" : ", ");
+}
+
+/*
+ * Reads a line of the terminal. The verbs run in a process group of their own, which is no longer
+ * the terminal's: it would be stopped for reading.
+ */
+static bool read_yes(void)
+{
+	int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
+	pid_t group = terminal < 0 ? -1 : tcgetpgrp(terminal);
+	sigset_t stop, before;
+	char answer[16] = "";
+	ssize_t length;
+
+	if (terminal < 0)
+		return false;
+	(void) sigemptyset(&stop);
+	(void) sigaddset(&stop, SIGTTOU);
+	(void) sigprocmask(SIG_BLOCK, &stop, &before);
+	if (group > 0 && group != getpgrp())
+		(void) tcsetpgrp(terminal, getpgrp());
+	length = read(terminal, answer, sizeof(answer) - 1);
+	if (group > 0 && group != getpgrp())
+		(void) tcsetpgrp(terminal, group);
+	(void) sigprocmask(SIG_SETMASK, &before, NULL);
+	(void) close(terminal);
+	return length > 0 && (strcasecmp(answer, "y\n") == 0 || strcasecmp(answer, "yes\n") == 0);
+}
+
+static bool can_ask(const struct context *context)
+{
+	return !context->options->json && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
+/* All of them, or none. */
+static void ask(const struct catalogue *os, const struct mirror_key *key,
+	const struct fetched_keys *keys, struct strv *fingerprints)
+{
+	_cleanup_free_ char *lines = describe(keys, "  ");
+	_cleanup_free_ char *urls = xstrv_join(&key->urls, ", ");
+
+	(void) fprintf(stderr,
+		"\r\033[KThe packages of %s are signed by a key that this machine does not have. At "
+		"%s there is\n%s\nCompare that with what the distribution publishes elsewhere. Is it "
+		"to be believed from now on? [y/N] ",
+		os->name, urls, lines);
+	if (!read_yes())
+		return;
+	for (size_t i = 0; i < keys->count; i++)
+		xstrv_push_unique(fingerprints, keys->items[i].fingerprint);
+}
+
+static int not_accepted(const struct catalogue *os, const struct mirror_key *key,
+	const struct fetched_keys *keys, struct error *error)
+{
+	_cleanup_free_ char *found = describe(keys, "");
+	_cleanup_free_ char *urls = xstrv_join(&key->urls, ", ");
+	_cleanup_free_ char *published = xstrv_join(&key->fingerprints, ", ");
+
+	return error_set(error, -EKEYREJECTED,
+		"key %s: the packages of %s are signed by a key that this machine does not have; at %s "
+		"there is %s%s%s: compare it with what the distribution publishes elsewhere, and run "
+		"this again with --accept-key %s, or give another one with --keyring FILE",
+		key->name, os->name, urls, found,
+		*published ? ", which is not the published one: " : "", published,
+		keys->items[0].fingerprint);
+}
+
+/* ---- one key */
+
+/* A verb that prints an answer shows no progress: then where its warnings go. */
+static void _printf_(2, 3) say(struct context *context, const char *format, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	va_list arguments;
+
+	va_start(arguments, format);
+	text = xvasprintf(format, arguments);
+	va_end(arguments);
+	if (context->progress.text || context->progress.json)
+		progress_note(&context->progress, text);
+	else if (!context->options->json)
+		(void) fprintf(stderr, "slipway: %s\n", text);
+}
+
+static int keep(struct context *context, const struct mirror_key *key,
+	const struct fetched_keys *keys, const struct strv *fingerprints, struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+	int r = keys_keep(key, keys, fingerprints, &path, error);
+
+	for (size_t i = 0; i < keys->count && r == 0; i++)
+		if (strv_contains(fingerprints, keys->items[i].fingerprint))
+			say(context, "key %s: %s  %s: %s, kept in %s", key->name,
+				keys->items[i].fingerprint, keys->items[i].user,
+				keys->items[i].is_published ? "as it is published" : "accepted",
+				path);
+	return r;
+}
+
+static int obtain(struct context *context, const struct catalogue *os, const struct mirror_key *key,
+	struct error *error)
+{
+	_cleanup_(fetched_keys_free) struct fetched_keys keys = { 0 };
+	_cleanup_strv_ struct strv fingerprints = { 0 };
+	struct error why = { 0 };
+	int r = context_download(context, error);
+
+	if (r < 0)
+		return r;
+	r = keys_fetch(key, context->download, context->cache.fd, &keys, &why);
+	if (r == -EINTR)
+		return error_set(error, r, "%s", why.text);
+	if (r < 0) {
+		say(context, "key %s: it could not be fetched (%s): give it with --keyring FILE",
+			key->name, why.text);
+		return 0;
+	}
+	push_accepted(context, &keys, &fingerprints);
+	if (fingerprints.count == 0 && can_ask(context))
+		ask(os, key, &keys, &fingerprints);
+	if (fingerprints.count == 0)
+		return not_accepted(os, key, &keys, error);
+	return keep(context, key, &keys, &fingerprints, error);
+}
+
+int keys_obtain(struct context *context, const struct catalogue *os, const struct mirrors *mirrors,
+	bool (*wanted)(const void *data, const struct repository *repository), const void *data,
+	struct error *error)
+{
+	const struct common_options *options = context->options;
+	_cleanup_strv_ struct strv tried = { 0 };
+
+	if (options->offline || options->allow_unsigned || options->keyring)
+		return 0;
+	for (size_t i = 0; i < os->repository_count; i++) {
+		const struct repository *repository = &os->repositories[i];
+		const struct mirror_key *key = mirrors_find_key(mirrors, repository->key);
+		int r;
+
+		if (!key || key->urls.count == 0 || !mirrors_find(mirrors, repository) ||
+			!wanted(data, repository) || strv_contains(&tried, key->name) ||
+			signature_keyring(&repository->keyrings, NULL))
+			continue;
+		xstrv_push(&tried, key->name);
+		r = obtain(context, os, key, error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
