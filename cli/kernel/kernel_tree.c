@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "cli/cache/cache.h"
-#include "common/fs.h"
 #include "cli/keys.h"
+#include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
 #include "kernels/repo/rpm.h"
