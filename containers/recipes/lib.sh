@@ -75,6 +75,16 @@ copy_source() {
     mkdir -p "$1"
     cp -r --preserve=mode,timestamps,links "$SLIPWAY_SOURCE/." "$1/"
     chmod -R u+rwX "$1"
+    forget_build "$1"
+}
+
+# What a build in the user's folder has left is of another kernel or compiler, and make would take it for its own.
+forget_build() {
+    local left
+    left=$(find "$1" -type f \( -name '*.o' -o -name '*.ko' -o -name '.*.o.cmd' \) -print -delete | wc -l)
+    find "$1" -name conftest.sh -printf '%h/conftest\0' | xargs -0 -r rm -rf
+    find "$1" -type d -name _out -prune -exec rm -rf {} +
+    ((left == 0)) || step "$left files that an earlier build has left in the source are not used"
 }
 
 # install_modules_flat NAME FILE…: strips each .ko into lib/modules/<krel>/updates/NAME of the output.

@@ -719,6 +719,9 @@ static void on_listener(struct server *server)
 		server->tests = grown(server->tests, server->test_count);
 		server->tests[server->test_count++] = test;
 	}
+	/* A test that is never taken would wait for ever. */
+	if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+		fail("accept: %s", strerror(errno));
 }
 
 /* One round: waits for whatever can happen, and does what follows. False once configure ended. */
