@@ -68,6 +68,8 @@ static int open_root(struct build *build, enum root_id id, const char *os, struc
 	struct root *root = &build->roots[id];
 	int r = catalogue_open(build->context.catalogues, os, &root->os, error);
 
+	if (r == -ENODATA) /* a distribution, not a kernel, is what is not known */
+		return error_prefix(error, -EINVAL, "--root");
 	if (r < 0)
 		return r;
 	return *root->os.root.family
@@ -617,6 +619,7 @@ static int run_script(const struct build *build, const struct root *root, const 
 	const char *const *words, const struct strv *packages, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
+	int r;
 
 	xstrv_pushf(&argv, "%s/containers/root/%s.sh", build->context.data, script_of(root));
 	if (verb)
@@ -632,7 +635,12 @@ static int run_script(const struct build *build, const struct root *root, const 
 		xstrv_push(&argv, "--package");
 		xstrv_push(&argv, packages->items[i]);
 	}
-	return tool_run(&argv, NULL, error);
+	r = tool_run(&argv, NULL, error);
+	/* rpm adds up what packages need before it installs the first. */
+	if (r == -EIO && (strstr(error->text, "No space left on device") ||
+				 strstr(error->text, "more space on the")))
+		return -ENOSPC;
+	return r;
 }
 
 /*

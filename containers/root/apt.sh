@@ -51,8 +51,9 @@ options=(
     --dpkgopt='path-exclude=/usr/share/locale/*'
     --dpkgopt='path-exclude=/usr/share/lintian/*'
     --dpkgopt='path-exclude=/usr/share/bash-completion/*'
-    # Folders as mirrors.
+    # Folders as mirrors, also below a home that apt's own user cannot enter.
     --hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount
+    --aptopt='APT::Sandbox::User "root"'
 )
 for package in "${packages[@]}"; do
     [[ $package != *'|'* ]] || die "--package $package: apt's repositories are asked for one name"
@@ -78,6 +79,6 @@ options+=(--customize-hook='dpkg-query --admindir "$1/var/lib/dpkg" --show --sho
     awk "/^Package:/ { name = \$2 } /^Version:/ { version = \$2 } /^Architecture:/ { arch = \$2 } /^SHA256:/ { print name, version, arch, \$2 }" |
     LC_ALL=C sort -u >'"$list")
 # shellcheck disable=SC2016
-options+=('--customize-hook=rm -f "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*')
+options+=('--customize-hook=rm -f "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/* "$1"/etc/apt/apt.conf.d/99mmdebstrap')
 
 mmdebstrap "${options[@]}" "$suite" "$output" "$(realpath "$repositories")"

@@ -52,8 +52,9 @@ options=(
     --dpkgopt='path-exclude=/usr/share/locale/*'
     --dpkgopt='path-exclude=/usr/share/lintian/*'
     --dpkgopt='path-exclude=/usr/share/bash-completion/*'
-    # Folders as mirrors.
+    # Folders as mirrors, also below a home that apt's own user cannot enter.
     --hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount
+    --aptopt='APT::Sandbox::User "root"'
 )
 
 # apt looks below the root that is made; what it needs there goes before the image is packed.

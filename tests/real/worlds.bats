@@ -1,0 +1,198 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2030,SC2031,SC2154
+# SPDX-License-Identifier: Apache-2.0
+# Images for other distributions, from worlds of their layout, names and signatures that are made of Debian's packages
+# (tests/worlds): real dnf, rpm, mmdebstrap and Buildah. The drivers are the smallest there are.
+
+setup_file() {
+    top=$(realpath "$BATS_TEST_DIRNAME/../..")
+    slipway=$(cd "$top" && realpath -m "${O:-build}")/slipway
+    export top slipway
+    el9=$("$top/tests/worlds/make-world" rhel9)
+    ubuntu=$("$top/tests/worlds/make-world" ubuntu22.04)
+    export el9 ubuntu
+}
+
+# build WORLD [OPTION…]: for the world's kernel; what it says is in $BATS_TEST_TMPDIR/said.
+build() {
+    local world=$1 options=() ended=0
+    shift
+    mapfile -t options < <(sed "s#FOLDER#$world#" "$world/options")
+    "$slipway" build --kernel "$(sed -n 's/^krel=//p' "$world/world.conf")" "${options[@]}" --output "$BATS_TEST_TMPDIR/output" \
+        "$@" >"$BATS_TEST_TMPDIR/said" 2>&1 || ended=$?
+    cat "$BATS_TEST_TMPDIR/said"
+    return "$ended"
+}
+
+# refuse CODE WORLD [OPTION…]: the build fails with that exit code.
+refuse() {
+    local code=$1 ended=0
+    shift
+    build "$@" || ended=$?
+    ((ended == code)) || { echo "exit code $ended, not $code" && return 1; }
+}
+
+says() {
+    grep -qE -- "$1" "$BATS_TEST_TMPDIR/said"
+}
+
+# open_image ROLE: the image's root, as the folder $image.
+open_image() {
+    local container
+    container=$(buildah from --quiet --pull-never "oci-archive:$BATS_TEST_TMPDIR/output/$1.oci.tar")
+    image=$BATS_TEST_TMPDIR/$1
+    cp -a "$(buildah mount "$container")" "$image"
+    buildah rm "$container" >/dev/null
+}
+
+smallest=(--nvidia tests/real/smallest-nvidia --force)
+
+setup() {
+    cd "$top" || return 1
+}
+
+@test "Enterprise Linux 9: a GPU image by its own gcc, tagged for each version of the operator" {
+    local krel=5.14.0-427.13.1.el9_4.x86_64
+    build "$el9" "${smallest[@]}"
+    open_image gpu
+    [[ $(modinfo -F vermagic "$image/usr/lib/modules/$krel/updates/nvidia/nvidia.ko") == "$krel "* ]]
+    jq -e '.images[0] | .tag == "1-5.14.0-427.13.1.el9_4.x86_64-rhel9" and
+        .also == ["localhost/slipway/driver:1-5.14.0-427.13.1.el9_4.x86_64-rhel9.4"]' "$BATS_TEST_TMPDIR/output/images.json"
+    says '1-5.14.0-427.13.1.el9_4.x86_64-rhel9.4'
+    # One runtime base for all, whose init was compiled for it.
+    [[ ! -e $image/usr/bin/dnf && -x $image/usr/bin/busybox ]]
+    chroot "$image" /usr/bin/slipway-init --version
+    # What was compiled in, by name: its own packages, and what kernel-devel requires.
+    jq -e '[.root_packages[] | select(.root == "build-root").name] | index("redhat-release") and index("gcc") and index("elfutils-libelf-devel")' \
+        "$BATS_TEST_TMPDIR/output/lock.json"
+    jq -e '[.root_packages[] | select(.root == "init-root").name] | index("gcc-12")' "$BATS_TEST_TMPDIR/output/lock.json"
+}
+
+@test "Enterprise Linux 9: a NIC image, with the minor release in its tag" {
+    build "$el9" --nvidia none --ofed tests/real/smallest-ofed
+    jq -e '.images[0].tag | endswith("5.14.0-427.13.1.el9_4.x86_64-rhel9.4-amd64")' "$BATS_TEST_TMPDIR/output/images.json"
+}
+
+@test "Enterprise Linux 9: a bundle builds the image where there is no network at all" {
+    local options=()
+    mapfile -t options < <(sed "s#FOLDER#$el9#" "$el9/options")
+    "$slipway" bundle -o "$BATS_TEST_TMPDIR/bundle" "${options[@]}" --nvidia tests/real/smallest-nvidia 5.14.0-427.13.1.el9_4.x86_64
+    unshare --net "$slipway" build --bundle "$BATS_TEST_TMPDIR/bundle" --cache "$BATS_TEST_TMPDIR/cache" --force \
+        --output "$BATS_TEST_TMPDIR/output"
+    jq -e '.images[0].tag == "1-5.14.0-427.13.1.el9_4.x86_64-rhel9"' "$BATS_TEST_TMPDIR/output/images.json"
+    jq -e '[.root_packages[].name] | index("redhat-release")' "$BATS_TEST_TMPDIR/output/lock.json"
+}
+
+@test "the same packages make the same root, byte for byte" {
+    local repositories=$BATS_TEST_TMPDIR/repositories url=file://$el9/srv/content/dist/rhel9/9/x86_64 name
+    for name in baseos appstream; do
+        printf '%s\n' "[$name]" "name=$name" "baseurl=$url/$name/os" gpgcheck=0
+    done >"$repositories"
+    containers/root/rpm.sh fetch --packages "$BATS_TEST_TMPDIR/packages" --repositories "$repositories" --arch x86_64 \
+        --releasever 9 --platform platform:el9 --package redhat-release --package 'no-such|make' --package 'no-such|'
+    for name in one two; do
+        containers/root/rpm.sh install --packages "$BATS_TEST_TMPDIR/packages" --output "$BATS_TEST_TMPDIR/$name.tar"
+    done
+    cmp "$BATS_TEST_TMPDIR/one.tar" "$BATS_TEST_TMPDIR/two.tar"
+    cmp "$BATS_TEST_TMPDIR/one.packages" "$BATS_TEST_TMPDIR/two.packages"
+    grep -qE '^make [^ ]+ x86_64 [0-9a-f]{64}$' "$BATS_TEST_TMPDIR/one.packages"
+}
+
+# change_package COMMAND…: a copy of the world, $world, whose package "which" COMMAND changes; its lists are made anew, as whoever
+# owns a mirror can.
+change_package() {
+    local repository
+    world=$BATS_TEST_TMPDIR/world
+    cp -al "$el9" "$world"
+    package=$(find "$world/srv" -name 'which-*.rpm')
+    repository=$(dirname "$package")
+    cp --remove-destination "$(find "$el9/srv" -name 'which-*.rpm')" "$package"
+    "$@" "$package"
+    rm -r "$repository/repodata"
+    createrepo_c --quiet "$repository"
+}
+
+@test "a package that was changed, is not signed, or is signed by another key: refused before anything is installed" {
+    change_package rpmsign --delsign
+    refuse 13 "$world" "${smallest[@]}" --cache "$BATS_TEST_TMPDIR/cache"
+    says 'repository baseos: which-.*\.rpm: neither the package nor its list is signed'
+    rm -rf "$world"
+    flip() { printf '\x55' | dd of="$1" bs=1 seek=$(($(stat -c %s "$1") - 100)) conv=notrunc status=none; }
+    change_package flip
+    refuse 12 "$world" "${smallest[@]}" --cache "$BATS_TEST_TMPDIR/cache"
+    says 'which-.*its payload has SHA-256'
+    rm -rf "$world"
+    export GNUPGHOME=$BATS_TEST_TMPDIR/gnupg
+    mkdir -m 700 "$GNUPGHOME"
+    gpg --batch --quiet --passphrase '' --quick-generate-key 'Other <other@slipway.invalid>' rsa2048 sign never
+    change_package rpmsign --define '_gpg_name Other' --resign
+    gpgconf --kill all
+    refuse 13 "$world" "${smallest[@]}" --cache "$BATS_TEST_TMPDIR/cache"
+    says 'repository baseos: which-.*key'
+    # Nothing half made.
+    [[ -z $(ls -d "$BATS_TEST_TMPDIR"/cache/stages/build-root-* 2>/dev/null) ]]
+}
+
+# dnf would take both.
+@test "a package with a signature by SHA-1 is refused" {
+    export GNUPGHOME=$BATS_TEST_TMPDIR/gnupg
+    cp -a "$el9/gnupg" "$GNUPGHOME"
+    change_package rpmsign --define "_gpg_name $(gpg --list-keys --with-colons 2>/dev/null | sed -n 's/^fpr:*\([0-9A-F]*\):$/\1/p' | head -n 1)" \
+        --define '_gpg_digest_algo sha1' --resign
+    gpgconf --kill all
+    refuse 13 "$world" "${smallest[@]}" --cache "$BATS_TEST_TMPDIR/cache"
+    says 'which-.*(SHA-1|weak|forged)'
+}
+
+@test "a repository of the root that is gone, a package that no repository has, a root of no such distribution: each is said" {
+    printf '[rocky]\nurl = file://%s\n' "$BATS_TEST_TMPDIR/nothing" >"$BATS_TEST_TMPDIR/mirrors.ini"
+    mkdir "$BATS_TEST_TMPDIR/nothing"
+    SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini refuse 15 "$el9" "${smallest[@]}" --root rocky9
+    says 'nothing/9/.*repomd.xml'
+    refuse 2 "$el9" "${smallest[@]}" --root plan9
+    says 'plan9'
+    scripts/install-data "$BATS_TEST_TMPDIR/data"
+    sed -i 's/^packages = /packages = no-such-package /' "$BATS_TEST_TMPDIR/data/kernels/catalogue/el.inc"
+    SLIPWAY_DATADIR=$BATS_TEST_TMPDIR/data refuse 8 "$el9" "${smallest[@]}"
+    says 'no-such-package'
+}
+
+@test "a disk that fills while a root is made: said so, and the cache is good" {
+    mkdir "$BATS_TEST_TMPDIR/small"
+    mount -t tmpfs -o size=300m tmpfs "$BATS_TEST_TMPDIR/small"
+    TMPDIR=$BATS_TEST_TMPDIR/small refuse 17 "$el9" "${smallest[@]}" --cache "$BATS_TEST_TMPDIR/small/cache" || {
+        umount "$BATS_TEST_TMPDIR/small"
+        return 1
+    }
+    [[ -z $(ls -d "$BATS_TEST_TMPDIR"/small/cache/stages/build-root-* 2>/dev/null) ]]
+    umount "$BATS_TEST_TMPDIR/small"
+}
+
+@test "Ubuntu 22.04: a GPU image from a mirror that is a folder" {
+    build "$ubuntu" "${smallest[@]}"
+    open_image gpu
+    [[ $(modinfo -F vermagic "$image/usr/lib/modules/6.8.0-45-generic/updates/nvidia/nvidia.ko") == '6.8.0-45-generic '* ]]
+    jq -e '.images[0].tag == "1-6.8.0-45-generic-ubuntu22.04"' "$BATS_TEST_TMPDIR/output/images.json"
+    jq -e '[.root_packages[] | select(.root == "build-root").name] | index("gcc-12")' "$BATS_TEST_TMPDIR/output/lock.json"
+}
+
+# newest_output STAGE: the output in the cache that was used last.
+newest_output() {
+    find "${SLIPWAY_CACHE:-$HOME/.cache/slipway}/stages" -maxdepth 1 -name "$1-*" -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2
+}
+
+@test "a vendor's image instead of a root: its own package manager is used" {
+    local name=localhost/slipway-test/vendor container
+    "$slipway" build --kernel newest --os debian12 "${smallest[@]}" --output "$BATS_TEST_TMPDIR/first" >/dev/null
+    # The root of the build before has what is wanted: its apt is a double that says so.
+    container=$(buildah from --quiet --pull-never "$(cat "$(newest_output build-root)/image")")
+    printf '#!/bin/sh\necho "asked: $*" >>/asked\n' >"$(buildah mount "$container")/usr/bin/apt-get"
+    chmod 755 "$(buildah mount "$container")/usr/bin/apt-get"
+    buildah commit --quiet "$container" "$name" >/dev/null
+    buildah rm "$container" >/dev/null
+    "$slipway" build --kernel newest --os debian12 "${smallest[@]}" --base-image "$name" --output "$BATS_TEST_TMPDIR/output"
+    buildah rmi "$name" >/dev/null
+    container=$(buildah from --quiet --pull-never "$(cat "$(newest_output toolchain)/image")")
+    grep -q '^asked: install .* gcc g++ make .* gcc-12 ' "$(buildah mount "$container")/asked"
+    buildah rm "$container" >/dev/null
+}
