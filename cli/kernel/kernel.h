@@ -86,6 +86,12 @@ int kernel_open_node(struct kernel *kernel, struct error *error) _must_check_;
 /* The user's compiler in place of the kernel's: noted, and kept in the lock. */
 void kernel_override_compiler(struct kernel *kernel);
 
+/*
+ * Below a tree that was made of rpms: which packages their headers require to compile with them, a
+ * line each.
+ */
+#define KERNEL_REQUIRES_FILE "requires"
+
 /* The two outputs, made where they are not in the cache. The caller closes the descriptor. */
 int kernel_tree(struct kernel *kernel, int *ret_fd, struct error *error) _must_check_;
 int kernel_modules(struct kernel *kernel, int *ret_fd, struct error *error) _must_check_;

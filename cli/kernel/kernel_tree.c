@@ -10,8 +10,10 @@
 
 #include "cli/cache/cache.h"
 #include "cli/keys.h"
+#include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
+#include "kernels/repo/rpm.h"
 #include "kernels/resolve/lock_fetch.h"
 #include "kernels/tree/tree.h"
 
@@ -106,7 +108,7 @@ void kernel_set_keys(struct kernel *kernel)
 {
 	/* The form of what is written beside the tree. */
 	set_key(kernel, &kernel->tree, "kernel", kernel->local.has_headers, LOCK_HEADERS,
-		KERNEL_RECORD_FILE " 1");
+		KERNEL_RECORD_FILE " 2");
 	set_key(kernel, &kernel->modules, "modules", kernel->local.has_modules, LOCK_MODULES, NULL);
 }
 
@@ -162,6 +164,30 @@ static int copy_files(struct kernel *kernel, const char *folder, bool modules, s
 	return local_make(&kernel->local, modules, scratch, folder, error);
 }
 
+/* What the packages of the headers require, for the build root that they are compiled in. */
+static int write_requires(const struct kernel *kernel, int folder_fd, struct error *error)
+{
+	const struct lock *lock = &kernel->lock;
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	for (size_t i = 0; i < lock->count; i++) {
+		_cleanup_(rpm_file_close) struct rpm_file rpm = { .fd = -1 };
+		_cleanup_free_ char *path = xasprintf("blobs/sha256/%s", lock->packages[i].sha256);
+
+		if (strcmp(lock->packages[i].purpose, LOCK_HEADERS) == 0 &&
+			rpm_file_open(kernel->context->cache.fd, path, &rpm) == 0)
+			rpm_file_requires(&rpm, &names);
+	}
+	if (!names.count)
+		return 0;
+	strv_sort(&names);
+	text = xstrv_join(&names, "\n");
+	r = fs_write_atomic(folder_fd, KERNEL_REQUIRES_FILE, text, strlen(text), 0644);
+	return r < 0 ? error_set_errno(error, r, KERNEL_REQUIRES_FILE) : 0;
+}
+
 static int make_tree(void *data, const struct stage_place *place, struct error *error)
 {
 	struct kernel *kernel = data;
@@ -177,6 +203,8 @@ static int make_tree(void *data, const struct stage_place *place, struct error *
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", place->folder);
 	r = kernel_tree_relocate(fd, kernel->lock.krel, error);
+	if (r == 0 && !kernel->local.has_headers)
+		r = write_requires(kernel, fd, error);
 	if (r == 0)
 		r = kernel_record_make(fd, kernel->lock.krel, &record, error);
 	return r < 0 ? r : kernel_record_save(&record, fd, error);

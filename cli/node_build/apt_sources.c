@@ -388,9 +388,9 @@ static int write_all(struct writer *writer)
 		r = fs_mkdir_parents(AT_FDCWD, recipes, 0755);
 	for (size_t i = 0; i < os->files.count && r == 0; i++) {
 		const char *name = os->files.items[i];
-		bool is_own = strcmp(name, os->os) == 0;
-		_cleanup_free_ char *from = xasprintf("%s/%s.ini", request->catalogues, name);
-		_cleanup_free_ char *to = xasprintf("%s/%s.ini", data, is_own ? IMAGES : name);
+		_cleanup_free_ char *from = xasprintf("%s/%s", request->catalogues, name);
+		/* Its own is the first. */
+		_cleanup_free_ char *to = xasprintf("%s/%s", data, i == 0 ? IMAGES ".ini" : name);
 
 		if (symlink(from, to) < 0)
 			r = -errno;

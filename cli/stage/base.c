@@ -201,6 +201,7 @@ void runtime_key(const struct stage *stage, struct key *key)
 		return;
 	}
 	root_os_key(stage->root, key);
+	key_text(key, key->build->options.sources_image ? "fetches" : "");
 	key_data(key, "containers/runtime/runtime.sh");
 	key_data(key, "containers/runtime/trim-runtime.sh");
 }
@@ -232,6 +233,8 @@ int runtime_run(struct build *build, const struct stage *stage, const struct sta
 	xstrv_push(&argv, files.repositories);
 	xstrv_push(&argv, "--auth");
 	xstrv_push(&argv, files.auth);
+	if (build->options.sources_image)
+		xstrv_push(&argv, "--fetches");
 	progress_step(&build->context.progress, "a minimal root file system by mmdebstrap");
 	r = tool_run(&argv, NULL, error);
 	name = xasprintf("localhost/slipway/%s-%s:%.16s", stage->name, root->os.os, place->key);

@@ -152,6 +152,21 @@ static void push_packages(
 	}
 }
 
+/* What the rpms of the kernel's headers themselves say is wanted to compile with them. */
+static void push_required(const struct build *build, struct strv *packages)
+{
+	_cleanup_free_ char *path =
+		xasprintf("%s/" KERNEL_REQUIRES_FILE, build->kernel.tree.path);
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *text = NULL;
+
+	if (!build->kernel.tree.path || fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
+		return;
+	xstrv_split(&names, text, "\n");
+	for (size_t i = 0; i < names.count; i++)
+		xstrv_push_unique(packages, names.items[i]);
+}
+
 void root_packages(const struct build *build, enum root_id id, struct strv *ret)
 {
 	const struct root_rules *rules = &build->roots[id].os.root;
@@ -161,6 +176,8 @@ void root_packages(const struct build *build, enum root_id id, struct strv *ret)
 
 	for (size_t i = 0; i < rules->packages.count; i++)
 		xstrv_push(ret, rules->packages.items[i]);
+	if (id == ROOT_KERNEL)
+		push_required(build, ret);
 	/* slipway-init is compiled by whatever is called gcc there. */
 	if (!version || (id == ROOT_RUNTIME && !roots_are_one(build)))
 		return;

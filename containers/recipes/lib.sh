@@ -20,7 +20,10 @@ require_inputs() {
     command -v "$SLIPWAY_CC" >/dev/null ||
         die "no $SLIPWAY_CC in the build container: build it with --build-arg COMPILER=$SLIPWAY_CC"
     unset ARCH KBUILD_OUTPUT MAKEFLAGS
-    export LC_ALL=C.UTF-8 TZ=UTC KBUILD_BUILD_USER=slipway KBUILD_BUILD_HOST=slipway KBUILD_BUILD_TIMESTAMP=@0
+    # Enterprise Linux 7 has no such locale, and each program would say so.
+    LC_ALL=C.UTF-8
+    [[ -z $(LC_ALL=C.UTF-8 bash -c : 2>&1) ]] || LC_ALL=C
+    export LC_ALL TZ=UTC KBUILD_BUILD_USER=slipway KBUILD_BUILD_HOST=slipway KBUILD_BUILD_TIMESTAMP=@0
 }
 
 # What was compiled before with the same command, headers and compiler comes from $CCACHE_DIR, where there is one. Not for

@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Called in a build root: gives the compiler that made the kernel the name that recipes know it by. compiler.sh gcc-12 links
 # gcc-12, gcc12-gcc, gcc, or a gcc-toolset's gcc under /usr/local/bin/gcc-12, whichever is of that version, and ccache before it.
+# Without a version (gcc) any will do.
 set -eu
 name=$1
 family=${name%%-*}
-version=${name#*-}
+version=${name#"$family"}
+version=${version#-}
 
 # Is program $1 of the version? "12" of 12.2.0, "4.8" of 4.8.5.
 fits() {
     [ -x "$1" ] || return 1
     found=$("$1" -dumpversion 2>/dev/null) || return 1
     case $found. in
-        "$version".*) return 0 ;;
+        "${version:-${found%%.*}}".*) return 0 ;;
         *) seen="$seen${seen:+, }$1 $found" && return 1 ;;
     esac
 }

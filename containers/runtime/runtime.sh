@@ -7,10 +7,11 @@ set -euo pipefail
 
 usage() {
     cat <<'TEXT'
-Usage: containers/runtime/runtime.sh --output FILE.tar --suite NAME --repositories FILE [--auth FILE]
+Usage: containers/runtime/runtime.sh --output FILE.tar --suite NAME --repositories FILE [--auth FILE] [--fetches]
   --suite NAME         the Debian release: bookworm, trixie, sid
   --repositories FILE  as sources.list(5) has them, each with its own signed-by
   --auth FILE          passwords of the repositories, as apt_auth.conf(5) has them: not in the image
+  --fetches            with what fetches headers on a node: gpgv, and the authorities of https
 Needs mmdebstrap. The archive is the same for the same package versions.
 TEXT
 }
@@ -20,13 +21,17 @@ die() {
     exit 1
 }
 
-output='' suite='' repositories='' auth=''
+output='' suite='' repositories='' auth='' fetching=()
 while (($#)); do
     case $1 in
         --output | --suite | --repositories | --auth)
             (($# >= 2)) || die "$1 needs a value: see --help"
             declare "${1#--}=$2"
             shift 2
+            ;;
+        --fetches)
+            fetching=(--include=gpgv,ca-certificates)
+            shift
             ;;
         -h | --help)
             usage
@@ -71,9 +76,15 @@ trap 'rm -rf "$scratch"' EXIT
 mkdir -p "$(dirname "$output")"
 mmdebstrap "${options[@]}" \
     --include=base-files,libc6,libc-bin,libgcc-s1,busybox,kmod,libkmod2,liblzma5,libmnl0,libzstd1,zlib1g,iproute2 \
-    --include=libnl-3-200,libnl-route-3-200 --extract-hook="$verbs" \
+    --include=libnl-3-200,libnl-route-3-200 "${fetching[@]}" --extract-hook="$verbs" \
     "$suite" "$scratch/root" "$(realpath "$repositories")"
 rm -f "$scratch/root/etc/apt/auth.conf.d/slipway.conf"
+# As the package's own script makes it.
+if ((${#fetching[@]})); then
+    mkdir -p "$scratch/root/etc/ssl/certs"
+    cat "$scratch"/root/usr/share/ca-certificates/mozilla/*.crt >"$scratch/root/etc/ssl/certs/ca-certificates.crt"
+    rm -r "$scratch/root/usr/share/ca-certificates"
+fi
 "$(dirname "$(readlink -f "$0")")/trim-runtime.sh" "$scratch/root"
 tar --create --file "$output" --directory "$scratch/root" --sort=name --numeric-owner \
     --mtime=@0 --format=posix --pax-option=delete=atime,delete=ctime .

@@ -341,6 +341,15 @@ static int on_key_of_key(
 	return r;
 }
 
+/* [official] use = no: the site has mirrors of its own, and no other can be reached. */
+static int on_official(struct mirrors *mirrors, const char *key, const char *value)
+{
+	if (strcmp(key, "use") != 0 || (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0))
+		return -EINVAL;
+	mirrors->only_own |= strcmp(value, "no") == 0;
+	return 0;
+}
+
 static int on_key(void *context, const char *section, const char *key, const char *value)
 {
 	struct config *config = context;
@@ -351,6 +360,8 @@ static int on_key(void *context, const char *section, const char *key, const cha
 
 	if (strncmp(section, KEY_PREFIX, strlen(KEY_PREFIX)) == 0)
 		return on_key_of_key(config, section + strlen(KEY_PREFIX), key, value);
+	if (strcmp(section, "official") == 0)
+		return on_official(config->mirrors, key, value);
 	/* Other distributions' mirrors are read for their form alone. */
 	if (!mirror) {
 		other.name = xstrdup(section);
@@ -466,7 +477,7 @@ int mirrors_open(const struct mirrors_request *request, struct mirrors *ret, str
 		r = read_configs(&mirrors, request, error);
 	if (r == 0)
 		r = ask_apt(&mirrors, request, error);
-	if (r == 0 && request->defaults)
+	if (r == 0 && request->defaults && !mirrors.only_own)
 		r = read_config(&mirrors, request->defaults, false, error);
 	if (r < 0)
 		return r;

@@ -38,6 +38,7 @@ struct mirrors {
 	size_t count;
 	struct mirror_key *keys; /* of the distribution's repositories */
 	size_t key_count;
+	bool only_own; /* the user has no use for the official ones */
 };
 
 /* Slipway's own mirrors.ini, below its data. */

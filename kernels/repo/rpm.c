@@ -156,6 +156,33 @@ char *rpm_file_identity(const struct rpm_file *file)
 		text_of(file, 1002), text_of(file, 1022));
 }
 
+/* Of the header: REQUIRENAME, and REQUIREFLAGS, of which SENSE_MASK compares versions. */
+#define TAG_REQUIRE_NAME  1049
+#define TAG_REQUIRE_FLAGS 1048
+#define SENSE_MASK        (2U | 4U | 8U)
+#define SENSE_EQUAL       8U
+
+void rpm_file_requires(const struct rpm_file *file, struct strv *names)
+{
+	size_t ignored, flag_bytes = 0;
+	const char *name = (const char *) rpm_section_find(
+		&file->header, TAG_REQUIRE_NAME, RPM_TYPE_STRING_ARRAY, &ignored);
+	const unsigned char *flags = rpm_section_find(
+		&file->header, TAG_REQUIRE_FLAGS, RPM_TYPE_INT32, &flag_bytes);
+	const char *end = (const char *) file->header.bytes + file->header.size;
+
+	for (size_t i = 0; name && i < flag_bytes / sizeof(uint32_t); i++) {
+		size_t length = strnlen(name, (size_t) (end - name));
+		uint32_t sense = number_at(flags + i * sizeof(uint32_t)) & SENSE_MASK;
+
+		if (length == 0 || name + length == end)
+			return;
+		if (sense != SENSE_EQUAL && *name != '/' && !strpbrk(name, "() "))
+			xstrv_push_unique(names, name);
+		name += length + 1;
+	}
+}
+
 /* Of the signature header: over the header, and, before rpm 4.14, over header and payload. */
 #define TAG_DSA_HEADER 267
 #define TAG_RSA_HEADER 268

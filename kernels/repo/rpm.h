@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "common/cleanup.h"
+#include "common/strv.h"
 #include "kernels/repo/signature.h"
 
 enum rpm_type {
@@ -52,6 +53,12 @@ const unsigned char *rpm_section_find(
  * as lists have it. The caller frees it.
  */
 char *rpm_file_identity(const struct rpm_file *file);
+
+/*
+ * Appends the names of packages that it requires, each once: what has a path, a parenthesis (a
+ * soname, a feature of rpm's) or a version of exactly one release (a sibling) is left out.
+ */
+void rpm_file_requires(const struct rpm_file *file, struct strv *names);
 
 /*
  * Checks the signature that an .rpm carries itself: most rpm distributions do not sign repomd.xml,

@@ -63,8 +63,8 @@ pack() {
     (cd "$parts" && find . -type f ! -name bundle.json -printf '%P %s\n' | while read -r path size; do
         jq -n --arg path "$path" --argjson size "$size" --arg sha256 "$(sha256sum <"$path" | cut -d ' ' -f 1)" \
             '{path: $path, size_bytes: $size, sha256: $sha256}'
-    done) | jq -s --arg krel $krel --arg id "$id" '{schema: 1, slipway: "0.0.1", files: ., targets: [{krel: $krel, os: "debian12",
-        arch: "x86_64", lock: "locks/a.json", refreshed: "", unsigned_lists: "no", kernel_from: [],
+    done) | jq -s --arg krel $krel --arg id "$id" '{schema: 2, slipway: "0.0.1", files: ., targets: [{krel: $krel, os: "debian12",
+        arch: "x86_64", lock: "locks/a.json", root: "debian12", root_stamp: "", runtime_stamp: "", unsigned_lists: "no", kernel_from: [],
         images: [{arrow: "toolchain", key: ("a" * 64), name: "localhost/slipway/build-test:1", id: $id, file: "images/toolchain.tar"}],
         ofed: {kind: "none", name: "", file: ""}, nvidia: {kind: "tree", name: "nvidia", file: "sources/nvidia.tar"},
         base: {kind: "none", name: "", file: ""}}]}'"${1:+ | $1}" >"$parts/bundle.json"
@@ -200,9 +200,9 @@ nothing_is_imported() {
     pack '.targets[0].images[0].id = ("b" * 64)'
     build 12
     says "images/toolchain.tar: holds image"
-    pack '.schema = 2'
+    pack '.schema = 3'
     build 12
-    says "with schema 2; this one reads schema 1"
+    says "with schema 3; this one reads schema 2"
     pack '.targets[0].images[0].name = "--all"'
     build 12
     says "\"name\" cannot be \"--all\""

@@ -26,6 +26,8 @@ setup_file() {
     image=$folder/image
     cp -a "$(buildah mount "$built")" "$image"
     buildah rm "$built" >/dev/null
+    # Of its distribution, as this machine's is: busybox's does not tell how a program ended.
+    cp --remove-destination /usr/bin/timeout "$image/usr/bin/timeout"
     rm -rf "$image/usr/lib/modules/$krel" "$image/usr/lib/slipway/kernels/$krel" "$image"/usr/src/nvidia-*
     # What NVIDIA's modules depend on.
     make_host "$folder/host" "$folder/output/lock.json" drivers/{gpu/drm,acpi,platform/x86,i2c}

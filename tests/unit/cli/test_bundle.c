@@ -17,9 +17,9 @@
 #define SOURCE(kind) "{\"kind\":\"" kind "\",\"name\":\"\",\"file\":\"\"}"
 
 static const char manifest_text[] =
-	"{\"schema\":1,\"slipway\":\"1.2\",\"files\":" FILE_LIST ",\"targets\":[{\"krel\":"
+	"{\"schema\":2,\"slipway\":\"1.2\",\"files\":" FILE_LIST ",\"targets\":[{\"krel\":"
 	"\"6.1.0-9-amd64\",\"os\":\"debian12\",\"arch\":\"x86_64\",\"lock\":\"locks/a.json\","
-	"\"refreshed\":\"\",\"unsigned_lists\":\"no\",\"images\":[],\"kernel_from\":[],\"ofed\":" SOURCE(
+	"\"root\":\"debian12\",\"root_stamp\":\"\",\"runtime_stamp\":\"\",\"unsigned_lists\":\"no\",\"images\":[],\"kernel_from\":[],\"ofed\":" SOURCE(
 		BUNDLE_SOURCE_NONE) ",\"nvidia\":" SOURCE(BUNDLE_SOURCE_WORD) ",\"base\":" SOURCE(BUNDLE_SOURCE_NONE) "}]}";
 
 static void put_manifest(json_object **manifest)
@@ -215,7 +215,7 @@ static void one_that_leads_out_is_refused(void **state)
 	make_crooked(*state, NULL, folder_link);
 	assert_refused(*state, -EBADMSG, "an entry that its manifest does not");
 	make_crooked(*state,
-		"{\"schema\":1,\"slipway\":\"1\",\"files\":[{\"path\":\"../x\",\"sha256\":\"" SHA256
+		"{\"schema\":2,\"slipway\":\"1\",\"files\":[{\"path\":\"../x\",\"sha256\":\"" SHA256
 		"\",\"size_bytes\":1}],\"targets\":[]}",
 		none);
 	assert_refused(*state, -EXDEV, "../x leads out");
@@ -231,9 +231,9 @@ static void what_is_no_bundle_is_told_so(void **state)
 	assert_refused(*state, -EINVAL, "schema 99");
 	make_crooked(*state, "[]", none);
 	assert_refused(*state, -EBADMSG, "no JSON object");
-	make_crooked(*state, "{\"schema\":1,\"slipway\":\"1\",\"files\":[],\"targets\":[]}", none);
+	make_crooked(*state, "{\"schema\":2,\"slipway\":\"1\",\"files\":[],\"targets\":[]}", none);
 	assert_refused(*state, -EBADMSG, "no target");
-	make_crooked(*state, "{\"schema\":1,\"slipway\":\"1\",\"files\":{},\"targets\":[]}", none);
+	make_crooked(*state, "{\"schema\":2,\"slipway\":\"1\",\"files\":{},\"targets\":[]}", none);
 	assert_refused(*state, -EBADMSG, "\"files\"");
 }
 

@@ -473,6 +473,14 @@ static void keys_are_of_the_first_file_that_has_them(void **state)
 	assert_null(mirrors_find_key(&mirrors, "others"));
 	assert_string_equal(mirrors.items[0].url, "http://official.test/debian");
 	mirrors_free(&mirrors);
+	/* A site that has its own alone. */
+	write_config(folder, "[official]\nuse = no\n", path);
+	assert_int_equal(mirrors_open(&request, &mirrors, &error), 0);
+	assert_int_equal(mirrors.count, 0);
+	assert_int_equal(mirrors_find_key(&mirrors, "made")->urls.count, 0);
+	mirrors_free(&mirrors);
+	write_config(folder, "[official]\nuse = perhaps\n", path);
+	assert_int_equal(mirrors_open(&request, &mirrors, &error), -EINVAL);
 	/* Over http anybody could have put in another one. */
 	write_config(folder, "[key any]\nurl = http://x.test/key\n", path);
 	assert_int_equal(mirrors_open(&request, &mirrors, &error), -EINVAL);
