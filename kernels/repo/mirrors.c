@@ -492,6 +492,64 @@ int mirrors_open(const struct mirrors_request *request, struct mirrors *ret, str
 	return 0;
 }
 
+/* ---- mirror.list */
+
+#define LIST_SUFFIX "/mirror.list"
+#define LIST_LIMIT  ((size_t) 64 << 10)
+
+static void follow(struct mirror *mirror, int folder_fd, const char *path)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *line = NULL;
+	_cleanup_free_ char *url = NULL;
+
+	if (fs_read(folder_fd, path, LIST_LIMIT, &text, NULL) < 0)
+		return;
+	line = xstrndup(text, strcspn(text, "\r\n"));
+	url = mirror_url_clean(line);
+	if (!url || url_userinfo(url, &(size_t){ 0 }))
+		return;
+	free(mirror->url);
+	mirror->url = TAKE_PTR(url);
+}
+
+void mirrors_follow(struct mirrors *mirrors, struct download *download, int folder_fd)
+{
+	struct download_file *files = xcalloc(mirrors->count + 1, sizeof(*files));
+	struct download_file **pointers = xcalloc(mirrors->count + 1, sizeof(*pointers));
+	struct mirror **followed = xcalloc(mirrors->count + 1, sizeof(struct mirror *));
+	struct mirror_credentials *shown = xcalloc(mirrors->count + 1, sizeof(*shown));
+	_cleanup_strv_ struct strv paths = { 0 };
+	size_t count = 0;
+
+	for (size_t i = 0; i < mirrors->count; i++) {
+		struct mirror *mirror = &mirrors->items[i];
+
+		if (!str_ends_with(mirror->url, LIST_SUFFIX))
+			continue;
+		xstrv_pushf(&paths, "mirror-%s.list", mirror->name);
+		shown[count].user = mirror->credentials.user;
+		shown[count].password = mirror->credentials.password;
+		files[count] = (struct download_file){ .url = mirror->url,
+			.dir_fd = folder_fd,
+			.path = paths.items[count],
+			.limit_bytes = LIST_LIMIT,
+			.credentials = &shown[count] };
+		pointers[count] = &files[count];
+		followed[count++] = mirror;
+	}
+	if (count)
+		download_run(download, pointers, count);
+	for (size_t i = 0; i < count; i++) {
+		follow(followed[i], folder_fd, files[i].path);
+		download_file_done(&files[i]);
+	}
+	free(files);
+	free(pointers);
+	free(followed);
+	free(shown);
+}
+
 void mirrors_free(struct mirrors *mirrors)
 {
 	for (size_t i = 0; i < mirrors->count; i++)
