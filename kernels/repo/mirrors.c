@@ -517,7 +517,7 @@ void mirrors_follow(struct mirrors *mirrors, struct download *download, int fold
 {
 	struct download_file *files = xcalloc(mirrors->count + 1, sizeof(*files));
 	struct download_file **pointers = xcalloc(mirrors->count + 1, sizeof(*pointers));
-	struct mirror **followed = xcalloc(mirrors->count + 1, sizeof(struct mirror *));
+	size_t *followed = xcalloc(mirrors->count + 1, sizeof(*followed));
 	struct mirror_credentials *shown = xcalloc(mirrors->count + 1, sizeof(*shown));
 	_cleanup_strv_ struct strv paths = { 0 };
 	size_t count = 0;
@@ -536,12 +536,12 @@ void mirrors_follow(struct mirrors *mirrors, struct download *download, int fold
 			.limit_bytes = LIST_LIMIT,
 			.credentials = &shown[count] };
 		pointers[count] = &files[count];
-		followed[count++] = mirror;
+		followed[count++] = i;
 	}
 	if (count)
 		download_run(download, pointers, count);
 	for (size_t i = 0; i < count; i++) {
-		follow(followed[i], folder_fd, files[i].path);
+		follow(&mirrors->items[followed[i]], folder_fd, files[i].path);
 		download_file_done(&files[i]);
 	}
 	free(files);
