@@ -2,6 +2,7 @@
 #include "common/buildlog.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
 #define STEP_MARK "==> "
 #define HINT_MARK "try: "
 #define MISSING   "the build container lacks the program "
+#define NO_SPACE  "No space left on device"
+#define KILLED    "Killed signal terminated program"
 
 enum kind {
 	KIND_NONE,
@@ -78,9 +81,10 @@ static enum kind kind_of(const char *line)
 
 	if (starts_with(line, "Error: exit status "))
 		return KIND_END;
-	if (is_compiler_error(line) || starts_with(line, "ERROR: modpost:") ||
-		strstr(line, "undefined reference to") || strstr(line, "Error: ") ||
-		strstr(line, "internal compiler error") || starts_with(line, "Cannot create "))
+	if (is_compiler_error(line) || strstr(line, NO_SPACE) ||
+		starts_with(line, "ERROR: modpost:") || strstr(line, "undefined reference to") ||
+		strstr(line, "Error: ") || strstr(line, "internal compiler error") ||
+		starts_with(line, "Cannot create "))
 		return KIND_ERROR;
 	if (is_recipe_error(line))
 		return KIND_RECIPE;
@@ -117,10 +121,27 @@ static size_t find_step(const struct strv *lines, size_t to)
 	return SIZE_MAX;
 }
 
+/* "make[2]: *** [scripts/Makefile.build:255: drivers/a.o] Error 1": "drivers/a.o". */
+static char *failed_target(const struct strv *lines, size_t from)
+{
+	const char *line, *end, *name;
+
+	for (size_t i = from; i < lines->count; i++) {
+		line = lines->items[i];
+		if (!starts_with(line, "make") || !strstr(line, "*** ["))
+			continue;
+		end = strstr(line, "] Error ");
+		name = end ? memrchr(line, ' ', (size_t) (end - line)) : NULL;
+		return name ? xstrndup(name + 1, (size_t) (end - name - 1)) : NULL;
+	}
+	return NULL;
+}
+
 int buildlog_first_error(const char *text, struct buildlog_error *ret)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_free_ char *program = NULL;
+	_cleanup_free_ char *target = NULL;
 	const char *line, *colon, *mark;
 	size_t step, at;
 
@@ -143,8 +164,14 @@ int buildlog_first_error(const char *text, struct buildlog_error *ret)
 	if (ret->line)
 		ret->file = xstrndup(line, (size_t) (colon - line));
 	program = kind_of(line) == KIND_MISSING ? missing_program(line) : NULL;
-	ret->message = program ? xasprintf(MISSING "%s", program)
-			       : xstrdup(ret->line ? mark + strlen("error: ") : line);
+	/* The compiler does not say what it was at. */
+	target = strstr(line, KILLED) ? failed_target(&lines, at) : NULL;
+	if (program)
+		ret->message = xasprintf(MISSING "%s", program);
+	else if (target)
+		ret->message = xasprintf("%s, making %s", line, target);
+	else
+		ret->message = xstrdup(ret->line ? mark + strlen("error: ") : line);
 	step = find_step(&lines, at + 1);
 	if (step != SIZE_MAX)
 		ret->step = xstrdup(lines.items[step] + strlen(STEP_MARK));
@@ -161,6 +188,13 @@ void buildlog_error_free(struct buildlog_error *found)
 	free(found->step);
 	free(found->hint);
 	*found = (struct buildlog_error){ 0 };
+}
+
+int buildlog_error_number(const struct buildlog_error *found)
+{
+	if (strstr(found->message, NO_SPACE))
+		return -ENOSPC;
+	return strstr(found->message, KILLED) ? -ENOMEM : -EIO;
 }
 
 bool buildlog_says_killed(const char *text)
@@ -216,6 +250,7 @@ const char *buildlog_hint(const struct buildlog_error *found)
 		const char *hint;
 		bool of_kernel; /* the source and the kernel do not go together */
 	} hints[] = {
+		{ .mark = KILLED, .hint = "a smaller --jobs, or more memory" },
 		{ .mark = "internal compiler error",
 			.hint = "the compiler was probably killed for memory: try a smaller --jobs" },
 		{ .mark = MISSING,
@@ -224,7 +259,7 @@ const char *buildlog_hint(const struct buildlog_error *found)
 				"again, too" },
 		{ .mark = "Killed",
 			.hint = "the compiler was probably killed for memory: try a smaller --jobs" },
-		{ .mark = "No space left",
+		{ .mark = NO_SPACE,
 			.hint = "free some disk space (the cache and the container storage)" },
 		{ .mark = "modpost",
 			.hint = "the symbol is not exported by this kernel or by the OFED beneath: "

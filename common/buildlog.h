@@ -24,6 +24,9 @@ struct buildlog_error {
 int buildlog_first_error(const char *text, struct buildlog_error *ret) _must_check_;
 void buildlog_error_free(struct buildlog_error *found);
 
+/* What stands for the cause: -ENOSPC, -ENOMEM (a compiler was killed), or -EIO for all others. */
+int buildlog_error_number(const struct buildlog_error *found);
+
 /* Was the recipe itself ended by SIGKILL? Buildah then exits with 1, and logs it. */
 bool buildlog_says_killed(const char *text);
 

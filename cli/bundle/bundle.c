@@ -273,6 +273,7 @@ int bundle_collect(
 			error);
 	if (r < 0)
 		return r;
+	roots_lock(build);
 	progress_begin(&build->context.progress, "collect");
 	r = staging_open(&collecting.folder, folder, error);
 	if (r == 0)

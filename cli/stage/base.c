@@ -261,6 +261,7 @@ void toolchain_key(const struct stage *stage, struct key *key)
 	const char *compiler = toolchain_compiler(key->build, stage->root);
 
 	key_text(key, compiler ? compiler : "");
+	key_text(key, ROOT_PACKAGES_FILE);
 	key_data(key, "containers/%s/Containerfile", key->build->roots[stage->root].os.root.family);
 	key_data(key, "containers/root/compiler.sh");
 }
@@ -307,7 +308,8 @@ int toolchain_run(struct build *build, const struct stage *stage, const struct s
 		image.network = true;
 	}
 	progress_step(&build->context.progress, compiler);
-	return make_named(build, place, &image, prefix, error);
+	r = make_named(build, place, &image, prefix, error);
+	return r < 0 ? r : root_list_copy(build, stage->root, place, error);
 }
 
 /*

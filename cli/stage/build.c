@@ -231,6 +231,8 @@ int build_run(struct build *build, struct error *error)
 		return r;
 	}
 	r = stages_make(build, STAGE_BIT(STAGE_NIC) | STAGE_BIT(STAGE_GPU), error);
+	if (r == 0)
+		roots_lock(build);
 	return r < 0 ? r : output_write(build, error);
 }
 

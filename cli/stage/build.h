@@ -182,6 +182,9 @@ int build_run(struct build *build, struct error *error) _must_check_;
 /* Frees what a build found; the context and the options are the caller's. */
 void build_done(struct build *build);
 
+/* Takes what the roots are made of into the lock; a note says how many differ from what it had. */
+void roots_lock(struct build *build);
+
 /* Is slipway-init compiled where the kernel's modules are? */
 bool roots_are_one(const struct build *build);
 

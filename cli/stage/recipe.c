@@ -71,7 +71,7 @@ static int explain_failure(const struct build *build, const struct recipe *recip
 		work = "not kept";
 	/* The log has no error of the compiler's then: it just ends. */
 	if (status == 128 + SIGKILL || (r == 0 && buildlog_says_killed(text)))
-		return error_set(error, -EIO,
+		return error_set(error, -ENOMEM,
 			"recipe %s: killed (SIGKILL), as the kernel does when memory runs out\n  log: "
 			"%s\n  work folder: %s\n  try: a smaller --jobs (it was %u), or more memory",
 			recipe->name, log, work, build->options.jobs);
@@ -86,7 +86,7 @@ static int explain_failure(const struct build *build, const struct recipe *recip
 	if (file)
 		place = xasprintf("%s:%lu: ", file, found.line);
 	message = recipe_own_path(found.message, recipe->source);
-	return error_set(error, -EIO,
+	return error_set(error, buildlog_error_number(&found),
 		"recipe %s failed%s%s\n  first error: %s%s\n  log: %s\n  work folder: %s\n  try: "
 		"%s",
 		recipe->name, found.step ? " at: " : "", found.step ? found.step : "",

@@ -765,3 +765,49 @@ int root_run(struct build *build, const struct stage *stage, const struct stage_
 	name = xasprintf("localhost/slipway/%s-%s:%.16s", stage->name, root->os.os, place->key);
 	return image_import(build, place, files.tar, name, error);
 }
+
+/* ---- what was in it */
+
+static const struct {
+	const char *name; /* in the lock */
+	enum stage_id root;
+	enum stage_id toolchain;
+} root_stages[ROOT_COUNT] = {
+	[ROOT_KERNEL] = { "build-root", STAGE_BUILD_ROOT, STAGE_TOOLCHAIN },
+	[ROOT_RUNTIME] = { "init-root", STAGE_INIT_ROOT, STAGE_INIT_TOOLCHAIN },
+};
+
+int root_list_copy(const struct build *build, enum root_id id, const struct stage_place *place,
+	struct error *error)
+{
+	_cleanup_free_ char *from = xasprintf(
+		"%s/" ROOT_PACKAGES_FILE, stage_output(build, root_stages[id].root));
+	_cleanup_free_ char *to = xasprintf("%s/" ROOT_PACKAGES_FILE, place->folder);
+	int r = fs_copy(AT_FDCWD, from, to, 0, 0644);
+
+	return r < 0 && r != -ENOENT ? error_set_errno(error, r, "%s", to) : 0;
+}
+
+void roots_lock(struct build *build)
+{
+	for (enum root_id id = 0; id < ROOT_COUNT; id++) {
+		const char *name = root_stages[id].name;
+		_cleanup_free_ char *text = NULL;
+		_cleanup_free_ char *path = NULL;
+		size_t others;
+
+		if (!stage_applies(build, root_stages[id].toolchain))
+			continue;
+		path = xasprintf("%s/" ROOT_PACKAGES_FILE,
+			stage_output(build, root_stages[id].toolchain));
+		/* Of an image out of a bundle, whose lock has them. */
+		if (fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
+			continue;
+		others = lock_set_root(&build->kernel.lock, name, text);
+		if (others)
+			progress_notef(&build->context.progress,
+				"%zu packages of the %s are not those of the lock: the lists have newer "
+				"ones; slipway bundle keeps the root itself",
+				others, name);
+	}
+}

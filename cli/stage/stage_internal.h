@@ -213,6 +213,10 @@ void root_packages(const struct build *build, enum root_id id, struct strv *ret)
 /* The distribution, its repositories and their state in a key. */
 void root_os_key(enum root_id id, struct key *key);
 
+/* Puts a root's list of packages into its toolchain's output; a vendor's image has none. */
+int root_list_copy(const struct build *build, enum root_id id, const struct stage_place *place,
+	struct error *error) _must_check_;
+
 /* Files of this run that one who makes a root reads and writes. */
 struct root_files {
 	char *repositories; /* sources.list(5) or dnf.conf(5): each repository with its own keys */

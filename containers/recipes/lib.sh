@@ -32,6 +32,16 @@ use_ccache() {
     [[ ! -d ${CCACHE_DIR:-} || ! -d /usr/lib/ccache ]] || PATH=/usr/lib/ccache:$PATH
 }
 
+# make_modules WORD…: make, which may compile by ccache. That keeps what a compiler says in a file: on a full disk all of
+# it is lost, so what has failed is compiled once more, without.
+make_modules() {
+    make "$@" && return
+    local free=$(($(stat -f -c '%a * %S' "$SLIPWAY_WORK") >> 20))
+    ((free < 1024)) || return 1
+    echo "only $free MiB of disk are free: once more, without ccache"
+    CCACHE_DISABLE=1 make "$@"
+}
+
 # Sets kernel_build and kernel_source, the two folders of the kernel tree.
 require_kernel_tree() {
     kernel_build=$SLIPWAY_KERNEL/lib/modules/$SLIPWAY_KREL/build

@@ -45,7 +45,7 @@ suggest_release() {
 compile_tree() {
     use_ccache
     step "compile with $SLIPWAY_CC, $SLIPWAY_JOBS at a time"
-    make -C "$tree" -f makefile -j"$SLIPWAY_JOBS" "${compiler[@]}" kernel || {
+    make_modules -C "$tree" -f makefile -j"$SLIPWAY_JOBS" "${compiler[@]}" kernel || {
         suggest_release
         exit 1
     }

@@ -35,6 +35,7 @@ static bool is_something(const char *text)
 
 #define PACKAGE(member)    JSON_FIELD(#member, JSON_TEXT, struct lock_package, member)
 #define REPOSITORY(member) JSON_FIELD(#member, JSON_TEXT, struct lock_repository, member)
+#define ROOT(member)       JSON_FIELD(#member, JSON_TEXT, struct lock_root_package, member)
 #define LOCAL(member)      JSON_FIELD(#member, JSON_TEXT, struct lock_local, member)
 #define LOCK(member, kind) JSON_FIELD(#member, kind, struct lock, member)
 
@@ -65,6 +66,14 @@ static const struct json_field local_fields[] = {
 	{ LOCAL(sha256), SHA256 },
 };
 
+static const struct json_field root_package_fields[] = {
+	{ ROOT(architecture), SOMETHING },
+	{ ROOT(name), NAME },
+	{ ROOT(root), NAME },
+	{ ROOT(sha256), SHA256 },
+	{ ROOT(version), SOMETHING },
+};
+
 static const struct json_field compiler_fields[] = {
 	{ JSON_FIELD("evidence", JSON_TEXT, struct lock, compiler_evidence) },
 	{ JSON_FIELD("name", JSON_TEXT, struct lock, compiler) },
@@ -76,6 +85,8 @@ static const struct json_fields of_repository =
 	JSON_FIELDS("repository", repository_fields, struct lock_repository);
 static const struct json_fields of_local =
 	JSON_FIELDS("kernel_from", local_fields, struct lock_local);
+static const struct json_fields of_root_package =
+	JSON_FIELDS("root_package", root_package_fields, struct lock_root_package);
 static const struct json_fields of_compiler = JSON_FIELDS("compiler", compiler_fields, struct lock);
 
 static const struct json_field lock_fields[] = {
@@ -86,6 +97,7 @@ static const struct json_field lock_fields[] = {
 	{ LOCK(os, JSON_TEXT), NAME },
 	{ LOCK(packages, JSON_LIST), .of = &of_package },
 	{ LOCK(repositories, JSON_LIST), .of = &of_repository },
+	{ LOCK(root_packages, JSON_LIST), .of = &of_root_package },
 };
 
 /* JSON_LIST: each count lies behind its list. */
@@ -97,6 +109,7 @@ static const struct json_field lock_fields[] = {
 HAS_COUNT(kernel_from, kernel_from_count);
 HAS_COUNT(packages, count);
 HAS_COUNT(repositories, repository_count);
+HAS_COUNT(root_packages, root_package_count);
 
 static const struct json_fields of_lock = JSON_FIELDS("lock", lock_fields, struct lock);
 
@@ -178,6 +191,69 @@ const struct lock_package *lock_find_name(const struct lock *lock, const char *n
 	return NULL;
 }
 
+/* ---- the packages of roots */
+
+static bool has_root_package(
+	const struct lock_root_package *packages, size_t count, const struct lock_root_package *one)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(packages[i].root, one->root) == 0 &&
+			strcmp(packages[i].sha256, one->sha256) == 0)
+			return true;
+	return false;
+}
+
+static bool has_root(const struct lock *lock, const char *root)
+{
+	for (size_t i = 0; i < lock->root_package_count; i++)
+		if (strcmp(lock->root_packages[i].root, root) == 0)
+			return true;
+	return false;
+}
+
+static void push_root_package(struct lock *lock, struct lock_root_package *package)
+{
+	lock->root_packages = xreallocarray(lock->root_packages, lock->root_package_count + 1,
+		sizeof(*lock->root_packages));
+	lock->root_packages[lock->root_package_count++] = *package;
+	*package = (struct lock_root_package){ 0 };
+}
+
+size_t lock_set_root(struct lock *lock, const char *root, const char *text)
+{
+	struct lock_root_package *old = lock->root_packages;
+	size_t old_count = lock->root_package_count, others = 0;
+	bool had = has_root(lock, root);
+	_cleanup_strv_ struct strv lines = { 0 };
+
+	lock->root_packages = NULL;
+	lock->root_package_count = 0;
+	xstrv_split(&lines, text, "\n");
+	for (size_t i = 0; i < lines.count; i++) {
+		_cleanup_strv_ struct strv words = { 0 };
+		struct lock_root_package package;
+
+		xstrv_split(&words, lines.items[i], " ");
+		if (words.count != 4 || !hash_is_hex(words.items[3]))
+			continue;
+		package = (struct lock_root_package){ .root = xstrdup(root),
+			.name = xstrdup(words.items[0]),
+			.version = xstrdup(words.items[1]),
+			.architecture = xstrdup(words.items[2]),
+			.sha256 = xstrdup(words.items[3]) };
+		if (had && !has_root_package(old, old_count, &package))
+			others++;
+		push_root_package(lock, &package);
+	}
+	for (size_t i = 0; i < old_count; i++)
+		if (strcmp(old[i].root, root) != 0)
+			push_root_package(lock, &old[i]);
+		else
+			json_fields_free(&of_root_package, &old[i]);
+	free(old);
+	return others;
+}
+
 /* ---- as a file */
 
 char *lock_write(const struct lock *lock)
@@ -219,6 +295,9 @@ int lock_read(const char *text, struct lock *ret, struct error *error)
 		json_object_get_int64(schema) != LOCK_SCHEMA)
 		return error_set(error, -EBADMSG,
 			"\"schema\" is not %d: make it anew with slipway resolve -o", LOCK_SCHEMA);
+	/* One that resolve wrote, or an older slipway. */
+	if (!json_object_object_get(root, "root_packages"))
+		json_member_add(root, "root_packages", json_object_new_array());
 	r = json_fields_read(root, &of_lock, &lock, error);
 	if (r < 0)
 		return r;

@@ -51,6 +51,15 @@ struct lock_local {
 	char *sha256; /* of its content */
 };
 
+/* A package of a build root, what modules or slipway-init were compiled in. */
+struct lock_root_package {
+	char *root; /* "build-root" or "init-root" */
+	char *name;
+	char *version;
+	char *architecture;
+	char *sha256; /* of the .deb or .rpm */
+};
+
 struct lock {
 	char *krel;
 	char *os;                /* the catalogue's name */
@@ -63,6 +72,8 @@ struct lock {
 	size_t kernel_from_count;
 	struct lock_package *packages;
 	size_t count; /* of packages; each count stands behind its list (kernels/json_fields.h) */
+	struct lock_root_package *root_packages; /* none before a root is made */
+	size_t root_package_count;
 };
 
 /* Each takes the thing over (it is emptied), keeping its list sorted. A repository of a name that
@@ -75,6 +86,12 @@ void lock_add_local(struct lock *lock, struct lock_local *local);
 /* The first package for @purpose, or of this name, or NULL. */
 const struct lock_package *lock_find(const struct lock *lock, const char *purpose);
 const struct lock_package *lock_find_name(const struct lock *lock, const char *name);
+
+/*
+ * What was in a root, instead of what the lock has of it: @text has a line "NAME VERSION ARCH
+ * SHA256" for each. Returns how many were others before, 0 also where it had none.
+ */
+size_t lock_set_root(struct lock *lock, const char *root, const char *text);
 
 /* Returns the JSON text, freed by the caller. */
 char *lock_write(const struct lock *lock);

@@ -7,8 +7,9 @@
 #                                 CONFIG_CC_VERSION_TEXT says (none before Linux 4.18: "") and CONFIG_GCC_VERSION
 #   kernel_rpms STYLE FOLDER KREL VERSION RELEASE OUT
 #                                 packs it as the styles below have it
-#   kernel_debs FOLDER KREL SHARED VERSION OUT
-#                                 as Ubuntu's packages; SHARED is the package of the headers that flavours share
+#   kernel_debs FOLDER KREL SOURCE SHARED VERSION OUT
+#                                 as Ubuntu's, of the source package SOURCE; the package SHARED has the headers that
+#                                 flavours share
 #   FOLDER/tree     what kernel-devel has: a tree that modules are compiled in, whole
 #   FOLDER/modules  what /lib/modules/KREL has, uncompressed
 #   FOLDER/boot     vmlinuz and System.map, where the kernel can be booted under its name
@@ -21,9 +22,9 @@ kernel_from_debian() {
     version=$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: linux-image-//p')
     [[ -n $version ]] || die "apt knows no linux-image-amd64: run apt-get update"
     mkdir -p "$to/tree/arch" "$to/tree/include" "$to/boot" "$work"
-    fetch_debs "$cache/debs" "linux-headers-$version" "linux-image-$version"
-    local name
-    for name in "linux-headers-$version" "linux-headers-${version%-amd64}-common" "linux-image-$version" linux-kbuild-6.1; do
+    local name packages=("linux-headers-$version" "linux-headers-${version%-amd64}-common" "linux-image-$version" linux-kbuild-6.1)
+    download_debs "${packages[@]}"
+    for name in "${packages[@]}"; do
         dpkg-deb -x "$cache/debs/$name"_*.deb "$work"
     done
     common=$work/usr/src/linux-headers-${version%-amd64}-common flavour=$work/usr/src/linux-headers-$version kbuild=$work/usr/lib/linux-kbuild-6.1
@@ -35,6 +36,7 @@ kernel_from_debian() {
     # Where other distributions have it, and their Makefile looks.
     mv "$to/tree/arch/x86/module.lds" "$to/tree/scripts/"
     # Debian's own ways to say and to compare the compiler.
+    # shellcheck disable=SC2016 # make's
     sed -i '/kernelvariables/d; s/\[ -z "$(DEBIAN_KERNEL_NO_CC_VERSION_CHECK)" \] && //' "$to/tree/Makefile"
     kernel_choose_modules "$work/lib/modules/$version" "$to/modules"
     rm -rf "$work"
@@ -67,6 +69,8 @@ kernel_choose_modules() {
 kernel_rename() {
     local folder=$1 krel=$2 compiler=$3 number=$4 tree=$1/tree old module settings
     old=$(sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' "$tree/include/generated/utsrelease.h")
+    # The files are links to those of other names: each is made anew.
+    rm "$tree"/include/{generated/utsrelease.h,config/kernel.release}
     printf '#define UTS_RELEASE "%s"\n' "$krel" >"$tree/include/generated/utsrelease.h"
     echo "$krel" >"$tree/include/config/kernel.release"
     settings=("$tree/.config" "$tree/include/config/auto.conf" "$tree/include/generated/autoconf.h")
@@ -146,7 +150,7 @@ TEXT
             ;;
         suse)
             cat <<TEXT
-kernel-$flavour boot,lists,core,drivers kernel-uname-r multiversion(kernel)=$evr
+kernel-$flavour boot,lists,core,drivers multiversion(kernel)=$evr
 kernel-$flavour-extra nothing multiversion(kernel)=$evr <kernel-$flavour=$evr
 kernel-$flavour-devel suse-objects multiversion(kernel)=$evr <kernel-devel=$evr <pesign-obs-integration <gcc <make
 kernel-devel suse-source multiversion(kernel)=$evr
@@ -187,7 +191,7 @@ kernel_content() {
             (cd "$root" && printf '/%s\n' "$modules"/modules.*)
             ;;
         core)
-            cp -a "$folder/modules/kernel" "$root/$modules/"
+            cp -al "$folder/modules/kernel" "$root/$modules/"
             (cd "$root" && find "$modules/kernel" -type f -printf '/%p\n' | grep -v "$kernel_drivers")
             ;;
         drivers) (cd "$root" && find "$modules/kernel" -type f -printf '/%p\n' | grep "$kernel_drivers") ;;
@@ -195,14 +199,14 @@ kernel_content() {
             tree=usr/src/kernels/$krel
             [[ $content == devel ]] || tree=usr/src/linux-headers-$krel
             mkdir -p "$root/${tree%/*}"
-            cp -a "$folder/tree" "$root/$tree"
+            cp -al "$folder/tree" "$root/$tree"
             echo "/$tree"
             [[ $content != photon-devel ]] || { ln -s "/$tree" "$root/$modules/build" && echo "/$modules/build"; }
             ;;
         suse-objects) # what a flavour's configuration makes, as `make O=` would have it
             tree=usr/src/linux-$full-obj/x86_64/$flavour
             mkdir -p "$root/$tree"
-            kernel_made "$folder/tree" | (cd "$folder/tree" && xargs -0 cp -a --parents -t "$root/$tree")
+            kernel_made "$folder/tree" | (cd "$folder/tree" && xargs -0 cp -al --parents -t "$root/$tree")
             printf '%s\n' 'export KBUILD_OUTPUT = .' "include ../../../linux-$full/Makefile" >"$root/$tree/Makefile"
             ln -s "/$tree" "$root/$modules/build"
             ln -s "/usr/src/linux-$full" "$root/$modules/source"
@@ -210,7 +214,7 @@ kernel_content() {
             ;;
         suse-source)
             tree=usr/src/linux-$full
-            cp -a "$folder/tree" "$root/$tree"
+            cp -al "$folder/tree" "$root/$tree"
             kernel_made "$root/$tree" | (cd "$root/$tree" && xargs -0 rm -rf)
             echo "/$tree"
             ;;
@@ -253,4 +257,38 @@ kernel_rpms() {
         rpm_package "$name" "$(printf '%s\n' "${lines[@]}")" "${paths[@]}"
     done <<<"$packages"
     rpm_build "$out"
+}
+
+# ---- Ubuntu's packages
+
+kernel_debs() {
+    local folder=$1 krel=$2 source=$3 shared=$4 version=$5 out=$6 root=$work/deb headers path entry
+    headers=usr/src/linux-headers-$krel
+    rm -rf "$root"
+    mkdir -p "$root/shared/usr/src" "$root/headers/$headers" "$root/headers/lib/modules/$krel"
+    cp -al "$folder/tree" "$root/shared/usr/src/$shared"
+    # A flavour's own half: what its configuration makes, and links to the other half for all else.
+    kernel_made "$folder/tree" | (cd "$folder/tree" && xargs -0 cp -al --parents -t "$root/headers/$headers")
+    kernel_made "$folder/tree" | (cd "$root/shared/usr/src/$shared" && xargs -0 rm -rf)
+    while read -r path; do
+        for entry in "$root/shared/usr/src/$shared/$path"/*; do
+            [[ -e $entry && ! -e $root/headers/$headers/$path/${entry##*/} ]] || continue
+            ln -s "$(realpath -sm --relative-to "/$headers/$path" "/usr/src/$shared/$path/${entry##*/}")" "$root/headers/$headers/$path/"
+        done
+    done < <(cd "$root/headers/$headers" && find . -type d)
+    ln -s "/$headers" "$root/headers/lib/modules/$krel/build"
+    deb_build "$root/shared" "$out" "$shared" "$version" all "$source"
+    deb_build "$root/headers" "$out" "linux-headers-$krel" "$version" amd64 "$source" "$shared, libc6, libelf1, libssl3, zlib1g"
+
+    mkdir -p "$root"/{modules,extra}/lib/modules "$root/extra/lib/modules/$krel/kernel/drivers/gpu/drm" "$root"/{modules,image}/boot
+    cp -al "$folder/modules" "$root/modules/lib/modules/$krel"
+    [[ ! -d $root/modules/lib/modules/$krel/kernel/drivers/gpu/drm/nouveau ]] ||
+        mv "$root/modules/lib/modules/$krel/kernel/drivers/gpu/drm/nouveau" "$root/extra/lib/modules/$krel/kernel/drivers/gpu/drm/"
+    cp "$folder/tree/.config" "$root/modules/boot/config-$krel"
+    [[ ! -e $folder/boot/System.map ]] || cp "$folder/boot/System.map" "$root/modules/boot/System.map-$krel"
+    deb_build "$root/modules" "$out" "linux-modules-$krel" "$version" amd64 "$source"
+    deb_build "$root/extra" "$out" "linux-modules-extra-$krel" "$version" amd64 "$source" "linux-modules-$krel"
+    [[ ! -e $folder/boot/vmlinuz ]] || cp "$folder/boot/vmlinuz" "$root/image/boot/vmlinuz-$krel"
+    deb_build "$root/image" "$out" "linux-image-$krel" "$version" amd64 "${source/linux/linux-signed}" "kmod, linux-modules-$krel"
+    rm -rf "$root"
 }

@@ -66,6 +66,63 @@ static void a_recipe_says_what_to_try(void **state)
 	assert_contains(buildlog_hint(&full), "disk space");
 }
 
+static void a_full_disk_is_told_from_a_source_that_does_not_compile(void **state)
+{
+	_cleanup_found_ struct buildlog_error assembler = { 0 };
+	_cleanup_found_ struct buildlog_error recipe = { 0 };
+	_cleanup_found_ struct buildlog_error source = { 0 };
+
+	(void) state;
+	assert_int_equal(
+		buildlog_first_error("==> compile\n"
+				     "{standard input}: Assembler messages:\n"
+				     "{standard input}: Fatal error: can't write 4096 bytes to "
+				     "section .rodata of a.o: 'No space left on device'\n"
+				     "make[2]: *** [Makefile.build:255: a.o] Error 1\n"
+				     "try: a newer OFED\n",
+			&assembler),
+		0);
+	assert_contains(assembler.message, "of a.o: 'No space left on device'");
+	assert_contains(buildlog_hint(&assembler), "free some disk space");
+	assert_int_equal(buildlog_error_number(&assembler), -ENOSPC);
+	assert_int_equal(buildlog_first_error("==> copy the source\n"
+					      "cp: error writing 'a': No space left on device\n",
+				 &recipe),
+		0);
+	assert_int_equal(buildlog_error_number(&recipe), -ENOSPC);
+	assert_int_equal(buildlog_first_error("a.c:1:1: error: no such type\n", &source), 0);
+	assert_int_equal(buildlog_error_number(&source), -EIO);
+}
+
+static void a_compiler_that_was_killed_has_its_file(void **state)
+{
+	_cleanup_found_ struct buildlog_error found = { 0 };
+	_cleanup_found_ struct buildlog_error cut = { 0 };
+
+	(void) state;
+	assert_int_equal(
+		buildlog_first_error("==> compile\n"
+				     "  CC [M]  core/main.o\n"
+				     "  CC [M]  core/other.o\n"
+				     "gcc-12: fatal error: Killed signal terminated program cc1\n"
+				     "compilation terminated.\n"
+				     "make[2]: *** [scripts/Makefile.build:255: core/main.o] Error "
+				     "1\n"
+				     "make: *** [makefile:10: kernel] Error 2\n"
+				     "try: a newer OFED\n",
+			&found),
+		0);
+	assert_contains(found.message, "terminated program cc1, making core/main.o");
+	assert_contains(buildlog_hint(&found), "a smaller --jobs, or more memory");
+	assert_int_equal(buildlog_error_number(&found), -ENOMEM);
+	assert_int_equal(
+		buildlog_first_error(
+			"gcc-12: fatal error: Killed signal terminated program cc1\n", &cut),
+		0);
+	assert_string_equal(
+		cut.message, "gcc-12: fatal error: Killed signal terminated program cc1");
+}
+
 static void modpost_errors_have_no_place(void **state)
 {
 	_cleanup_found_ struct buildlog_error found = { 0 };
@@ -234,6 +291,8 @@ int main(void)
 		cmocka_unit_test(a_compiler_error_has_file_line_and_step),
 		cmocka_unit_test(feature_tests_of_earlier_steps_do_not_count),
 		cmocka_unit_test(a_recipe_says_what_to_try),
+		cmocka_unit_test(a_full_disk_is_told_from_a_source_that_does_not_compile),
+		cmocka_unit_test(a_compiler_that_was_killed_has_its_file),
 		cmocka_unit_test(modpost_errors_have_no_place),
 		cmocka_unit_test(the_recipes_own_words_win_over_makes),
 		cmocka_unit_test(the_recipes_own_words_win_over_buildahs),
