@@ -204,6 +204,7 @@ int context_download(struct context *context, struct error *error)
 	if (r < 0 || context->download)
 		return r;
 	context->download = download_open(&options);
+	mirrors_follow(&context->mirrors, context->download, context->cache.fd);
 	return 0;
 }
 

@@ -403,8 +403,10 @@ static int read_file(const char *folder, const char *name, struct entries *entri
 	_cleanup_free_ char *path = xasprintf("%s/%s.ini", folder, name);
 	int r;
 
-	if (files->count && !fs_exists(AT_FDCWD, path))
-		memcpy(path + strlen(path) - strlen("inc"), "inc", strlen("inc"));
+	if (files->count && !fs_exists(AT_FDCWD, path)) {
+		free(path);
+		path = xasprintf("%s/%s.inc", folder, name);
+	}
 	if (!fs_exists(AT_FDCWD, path))
 		return -ENOENT;
 	xstrv_push(files, strrchr(path, '/') + 1);

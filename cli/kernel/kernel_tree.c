@@ -174,8 +174,7 @@ static int write_requires(const struct kernel *kernel, int folder_fd, struct err
 
 	for (size_t i = 0; i < lock->count; i++) {
 		_cleanup_(rpm_file_close) struct rpm_file rpm = { .fd = -1 };
-		_cleanup_free_ char *path =
-			xasprintf("blobs/sha256/%s", lock->packages[i].sha256);
+		_cleanup_free_ char *path = xasprintf("blobs/sha256/%s", lock->packages[i].sha256);
 
 		if (strcmp(lock->packages[i].purpose, LOCK_HEADERS) == 0 &&
 			rpm_file_open(kernel->context->cache.fd, path, &rpm) == 0)

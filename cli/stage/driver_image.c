@@ -449,6 +449,20 @@ static void name_image(struct making *making)
 	}
 }
 
+static int check_tags(const struct image *image, struct error *error)
+{
+	for (size_t i = 0; i <= image->also.count; i++) {
+		const char *name = i ? image->also.items[i - 1] : image->reference;
+		const char *tag = name ? strrchr(name, ':') : NULL;
+
+		if (tag && strlen(tag + 1) > IMAGE_TAG_LIMIT)
+			return error_set(error, -EINVAL,
+				"%s image: tag %s is longer than %d characters", image->role,
+				tag + 1, IMAGE_TAG_LIMIT);
+	}
+	return 0;
+}
+
 /* What is known of it before it is made. */
 static int describe(struct making *making, const char *role, struct error *error)
 {
@@ -480,10 +494,7 @@ static int describe(struct making *making, const char *role, struct error *error
 						 : IMAGE_KERNELS_PEERMEM);
 	}
 	name_image(making);
-	if (strlen(image->tag) > IMAGE_TAG_LIMIT)
-		return error_set(error, -EINVAL, "%s image: tag %s is longer than %d characters",
-			role, image->tag, IMAGE_TAG_LIMIT);
-	return 0;
+	return check_tags(image, error);
 }
 
 /* An image that --force made keeps what was known of it. */

@@ -48,11 +48,17 @@ static int open_mirrors(struct build *build, struct root *root, struct error *er
 	_cleanup_free_ char *defaults = xasprintf("%s/" MIRRORS_DEFAULTS, build->context.data);
 	int r;
 
+	if (root->has_mirrors)
+		return 0;
 	request.defaults = defaults;
-	r = root->has_mirrors ? 0 : mirrors_open(&request, &root->mirrors, error);
-
-	root->has_mirrors = r == 0;
-	return r;
+	r = context_download(&build->context, error);
+	if (r == 0)
+		r = mirrors_open(&request, &root->mirrors, error);
+	if (r < 0)
+		return r;
+	mirrors_follow(&root->mirrors, build->context.download, build->context.cache.fd);
+	root->has_mirrors = true;
+	return 0;
 }
 
 void root_close(struct root *root)
@@ -157,8 +163,7 @@ static void push_packages(
 /* What the rpms of the kernel's headers themselves say is wanted to compile with them. */
 static void push_required(const struct build *build, struct strv *packages)
 {
-	_cleanup_free_ char *path =
-		xasprintf("%s/" KERNEL_REQUIRES_FILE, build->kernel.tree.path);
+	_cleanup_free_ char *path = xasprintf("%s/" KERNEL_REQUIRES_FILE, build->kernel.tree.path);
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *text = NULL;
 

@@ -341,6 +341,15 @@ static int on_key_of_key(
 	return r;
 }
 
+/* [official] use = no: the site has mirrors of its own, and no other can be reached. */
+static int on_official(struct mirrors *mirrors, const char *key, const char *value)
+{
+	if (strcmp(key, "use") != 0 || (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0))
+		return -EINVAL;
+	mirrors->only_own |= strcmp(value, "no") == 0;
+	return 0;
+}
+
 static int on_key(void *context, const char *section, const char *key, const char *value)
 {
 	struct config *config = context;
@@ -351,6 +360,8 @@ static int on_key(void *context, const char *section, const char *key, const cha
 
 	if (strncmp(section, KEY_PREFIX, strlen(KEY_PREFIX)) == 0)
 		return on_key_of_key(config, section + strlen(KEY_PREFIX), key, value);
+	if (strcmp(section, "official") == 0)
+		return on_official(config->mirrors, key, value);
 	/* Other distributions' mirrors are read for their form alone. */
 	if (!mirror) {
 		other.name = xstrdup(section);
@@ -466,7 +477,7 @@ int mirrors_open(const struct mirrors_request *request, struct mirrors *ret, str
 		r = read_configs(&mirrors, request, error);
 	if (r == 0)
 		r = ask_apt(&mirrors, request, error);
-	if (r == 0 && request->defaults)
+	if (r == 0 && request->defaults && !mirrors.only_own)
 		r = read_config(&mirrors, request->defaults, false, error);
 	if (r < 0)
 		return r;
@@ -479,6 +490,64 @@ int mirrors_open(const struct mirrors_request *request, struct mirrors *ret, str
 	*ret = mirrors;
 	mirrors = (struct mirrors){ 0 };
 	return 0;
+}
+
+/* ---- mirror.list */
+
+#define LIST_SUFFIX "/mirror.list"
+#define LIST_LIMIT  ((size_t) 64 << 10)
+
+static void follow(struct mirror *mirror, int folder_fd, const char *path)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *line = NULL;
+	_cleanup_free_ char *url = NULL;
+
+	if (fs_read(folder_fd, path, LIST_LIMIT, &text, NULL) < 0)
+		return;
+	line = xstrndup(text, strcspn(text, "\r\n"));
+	url = mirror_url_clean(line);
+	if (!url || url_userinfo(url, &(size_t){ 0 }))
+		return;
+	free(mirror->url);
+	mirror->url = TAKE_PTR(url);
+}
+
+void mirrors_follow(struct mirrors *mirrors, struct download *download, int folder_fd)
+{
+	struct download_file *files = xcalloc(mirrors->count + 1, sizeof(*files));
+	struct download_file **pointers = xcalloc(mirrors->count + 1, sizeof(*pointers));
+	size_t *followed = xcalloc(mirrors->count + 1, sizeof(*followed));
+	struct mirror_credentials *shown = xcalloc(mirrors->count + 1, sizeof(*shown));
+	_cleanup_strv_ struct strv paths = { 0 };
+	size_t count = 0;
+
+	for (size_t i = 0; i < mirrors->count; i++) {
+		struct mirror *mirror = &mirrors->items[i];
+
+		if (!str_ends_with(mirror->url, LIST_SUFFIX))
+			continue;
+		xstrv_pushf(&paths, "mirror-%s.list", mirror->name);
+		shown[count].user = mirror->credentials.user;
+		shown[count].password = mirror->credentials.password;
+		files[count] = (struct download_file){ .url = mirror->url,
+			.dir_fd = folder_fd,
+			.path = paths.items[count],
+			.limit_bytes = LIST_LIMIT,
+			.credentials = &shown[count] };
+		pointers[count] = &files[count];
+		followed[count++] = i;
+	}
+	if (count)
+		download_run(download, pointers, count);
+	for (size_t i = 0; i < count; i++) {
+		follow(&mirrors->items[followed[i]], folder_fd, files[i].path);
+		download_file_done(&files[i]);
+	}
+	free(files);
+	free(pointers);
+	free(followed);
+	free(shown);
 }
 
 void mirrors_free(struct mirrors *mirrors)

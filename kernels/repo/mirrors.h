@@ -38,6 +38,7 @@ struct mirrors {
 	size_t count;
 	struct mirror_key *keys; /* of the distribution's repositories */
 	size_t key_count;
+	bool only_own; /* the user has no use for the official ones */
 };
 
 /* Slipway's own mirrors.ini, below its data. */
@@ -66,6 +67,14 @@ void mirrors_free(struct mirrors *mirrors);
  */
 int mirrors_credentials(const struct mirror *mirror, const struct repository *repository,
 	struct mirror_credentials *ret, struct error *error) _must_check_;
+
+/*
+ * A URL that ends with /mirror.list is a text file with the mirror's real address in its first
+ * line, another one after each release (Amazon Linux): fetches these, and puts the addresses in
+ * their places. What was fetched stays in @folder_fd and is used where there is no answer, or
+ * offline. A mirror whose file cannot be had at all keeps its URL: it fails when it is asked.
+ */
+void mirrors_follow(struct mirrors *mirrors, struct download *download, int folder_fd);
 
 /* The key of that name; NULL for a name that no repository of the distribution has. */
 const struct mirror_key *mirrors_find_key(const struct mirrors *mirrors, const char *name);

@@ -174,7 +174,6 @@ PY
 
 @test "Ubuntu's kernels are found without an option: the official mirror is asked" {
     stop_httpd
-    httpd_pid=
     # A proxy that answers for the archive, whose keys are here already.
     rm -rf "${mirror:?}"/{pool,dists}
     mkdir -p "$mirror/pool"

@@ -212,6 +212,17 @@ setup() {
     lint 5.15.0-302.167.6.el9uek.x86_64 --mirror "$served/oracle" "${key[@]}"
 }
 
+@test "Oracle: an image's tag wants the minor release, which a UEK's name does not have" {
+    make_gpu_sources
+    local uek=5.15.0-302.167.6.el9uek.x86_64
+    run_slipway 2 build "$uek" --mirror "$served/oracle" "${key[@]}" --nvidia "$BATS_TEST_TMPDIR/nvidia" \
+        --userspace "$BATS_TEST_TMPDIR/userspace"
+    says "--os-version is missing" "VERSION_ID" "$uek" "Oracle Linux 9"
+    run_slipway 2 build "$uek" --mirror "$served/oracle" "${key[@]}" --nvidia "$BATS_TEST_TMPDIR/nvidia" \
+        --userspace "$BATS_TEST_TMPDIR/userspace" --os-version 8.10
+    says "--os-version 8.10: VERSION_ID in /etc/os-release on nodes of Oracle Linux 9 is 9, or begins with 9 and a dot"
+}
+
 @test "Oracle: a rotated UEK is in the archive" {
     resolve 0 5.15.0-200.131.27.el9uek.x86_64 --mirror "$served/oracle" "${key[@]}"
     has headers kernel-uek-devel /OL9/UEKR7/archive/x86_64/kernel-uek-devel-5.15.0-200.131.27.el9uek.x86_64.rpm

@@ -14,7 +14,7 @@
 # Packages are the same for all tests of a file: make them in setup_file, below $BATS_FILE_TMPDIR.
 
 rpm_key() {
-    : >"$BATS_FILE_TMPDIR/mirrors.ini"
+    printf '%s\n' '[official]' 'use = no' >"$BATS_FILE_TMPDIR/mirrors.ini"
     export GNUPGHOME=$BATS_FILE_TMPDIR/gnupg
     rpm_key=$BATS_FILE_TMPDIR/key.asc
     export rpm_key

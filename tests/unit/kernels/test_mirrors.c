@@ -473,6 +473,14 @@ static void keys_are_of_the_first_file_that_has_them(void **state)
 	assert_null(mirrors_find_key(&mirrors, "others"));
 	assert_string_equal(mirrors.items[0].url, "http://official.test/debian");
 	mirrors_free(&mirrors);
+	/* A site that has its own alone. */
+	write_config(folder, "[official]\nuse = no\n", path);
+	assert_int_equal(mirrors_open(&request, &mirrors, &error), 0);
+	assert_int_equal(mirrors.count, 0);
+	assert_int_equal(mirrors_find_key(&mirrors, "made")->urls.count, 0);
+	mirrors_free(&mirrors);
+	write_config(folder, "[official]\nuse = perhaps\n", path);
+	assert_int_equal(mirrors_open(&request, &mirrors, &error), -EINVAL);
 	/* Over http anybody could have put in another one. */
 	write_config(folder, "[key any]\nurl = http://x.test/key\n", path);
 	assert_int_equal(mirrors_open(&request, &mirrors, &error), -EINVAL);
@@ -480,6 +488,36 @@ static void keys_are_of_the_first_file_that_has_them(void **state)
 	write_config(folder, "[key any]\nurls = https://x.test/key\n", path);
 	assert_int_equal(mirrors_open(&request, &mirrors, &error), -EINVAL);
 	assert_contains(error.text, "of a [key NAME] url, fingerprint and");
+}
+
+static void a_list_of_addresses_is_followed(void **state)
+{
+	const struct folder *folder = *state;
+	struct download_options options = { .offline = true };
+	struct download *download = download_open(&options);
+	_cleanup_(mirrors_free) struct mirrors mirrors = { 0 };
+	struct error error = { 0 };
+	char words[128], path[128];
+
+	write_config(folder, "", path);
+	folder_write_text(
+		folder, "mirror.list", "https://cdn.test/2023.9/guid/\nhttps://second.test\n");
+	(void) snprintf(
+		words, sizeof(words), "debian=%s/mirror.list debian-security=/srv/x", folder->path);
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(open_with(words, path, -1, &mirrors, &error), 0);
+		mirrors_follow(&mirrors, download, folder->fd);
+		assert_string_equal(mirrors.items[0].url, "https://cdn.test/2023.9/guid");
+		assert_string_equal(mirrors.items[1].url, "file:///srv/x");
+		mirrors_free(&mirrors);
+		/* What was fetched is remembered. */
+		assert_true(again || unlinkat(folder->fd, "mirror.list", 0) == 0);
+	}
+	folder_write_text(folder, "mirror.list", "no address\n");
+	assert_int_equal(open_with(words, path, -1, &mirrors, &error), 0);
+	mirrors_follow(&mirrors, download, folder->fd);
+	assert_contains(mirrors.items[0].url, "/mirror.list");
+	download_close(&download);
 }
 
 static bool is_one_of(const char *text, const char *const *words)
@@ -491,8 +529,8 @@ static bool is_one_of(const char *text, const char *const *words)
 
 static void every_distribution_but_debian_has_mirrors_and_keys(void **state)
 {
-	/* Debian's machines know theirs; a token of each subscription; a list of addresses. */
-	static const char *const no_mirror[] = { "debian", "suse", "ubuntu-esm", "amzn", NULL };
+	/* Debian's machines know theirs; a token of each subscription. */
+	static const char *const no_mirror[] = { "debian", "suse", "ubuntu-esm", NULL };
 	static const char *const no_key[] = { "debian", "sles", "sl-micro", "photon", NULL };
 	_cleanup_strv_ struct strv names = { 0 };
 	struct error error = { 0 };
@@ -549,6 +587,7 @@ int main(void)
 		folder_test(of_several_entitlements_the_newest_is_shown),
 		cmocka_unit_test(a_named_certificate_must_be_there),
 		folder_test(keys_are_of_the_first_file_that_has_them),
+		folder_test(a_list_of_addresses_is_followed),
 		folder_test(every_distribution_but_debian_has_mirrors_and_keys),
 	};
 
