@@ -4,7 +4,7 @@
 #   kernel_from_debian FOLDER     Debian's newest kernel: FOLDER/{tree,modules,boot}
 #   kernel_rename FOLDER KREL COMPILER NUMBER
 #                                 gives it the name KREL, and COMPILER as what it was compiled with: what
-#                                 CONFIG_CC_VERSION_TEXT says (none before Linux 4.18: "") and CONFIG_GCC_VERSION
+#                                 CONFIG_CC_VERSION_TEXT says (before Linux 4.18 nothing: "") and CONFIG_GCC_VERSION
 #   kernel_rpms STYLE FOLDER KREL VERSION RELEASE OUT
 #                                 packs it as the styles below have it
 #   kernel_debs FOLDER KREL SOURCE SHARED VERSION OUT
@@ -77,10 +77,12 @@ kernel_rename() {
     sed -i -E "s/(CONFIG_CC_VERSION_TEXT[ =])\"?[^\"]*/\1${compiler:+\"}$compiler/; s/(CONFIG_GCC_VERSION[ =]).*/\1$number/" "${settings[@]}"
     sed -i -E 's/(CONFIG_CC_VERSION_TEXT=)"/\1/' "${settings[1]}"   # no quotes there
     sed -i "s/\(LINUX_COMPILER \).*/\1\"$compiler\"/" "$tree/include/generated/compile.h"
-    [[ -n $compiler ]] || sed -i -E '/CONFIG_(CC_VERSION_TEXT|GCC_VERSION)\>/d' "${settings[@]}"
+    # Where the configuration did not say it yet, this source looks for it nevertheless.
+    [[ -n $compiler ]] || sed -i -E '/CONFIG_(CC_VERSION_TEXT|GCC_VERSION)\>/d' "${settings[@]:0:2}"
     # gcc 11 does not know -ftrivial-auto-var-init.
     ((number >= 120000 || number < 110000)) || sed -i -E '/CONFIG_(INIT_STACK_ALL_ZERO|CC_HAS_AUTO_VAR_INIT_\w+)\>/d' "${settings[@]}"
     [[ $old != "$krel" ]] || return 0
+    [[ -z $(ls "$folder/boot") ]] || die "the kernel that can be booted is called $old"
     # The signature goes, too: it is of the old name.
     while read -r module; do
         objcopy --dump-section .modinfo="$folder/modinfo" "$module"
