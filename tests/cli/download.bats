@@ -259,27 +259,6 @@ works_again() {
     works_again
 }
 
-# make_certificate NAME SUBJECT [EXTENSION]: signed by the test's own authority.
-make_certificate() {
-    local folder=$BATS_TEST_TMPDIR
-    openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=$2" \
-        -keyout "$folder/$1-key.pem" -out "$folder/$1.csr" 2>/dev/null
-    openssl x509 -req -in "$folder/$1.csr" -CA "$folder/ca.pem" -CAkey "$folder/ca-key.pem" -CAcreateserial -days 2 \
-        -extfile <(echo "${3:-}") -out "$folder/$1.pem" 2>/dev/null
-}
-
-make_certificates() {
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=authority \
-        -keyout "$BATS_TEST_TMPDIR/ca-key.pem" -out "$BATS_TEST_TMPDIR/ca.pem" 2>/dev/null
-    make_certificate server 127.0.0.1 "subjectAltName = IP:127.0.0.1"
-    make_certificate client somebody
-}
-
-# A server that wants to see the client's.
-start_tls() {
-    start_httpd --tls "$BATS_TEST_TMPDIR/server.pem" "$BATS_TEST_TMPDIR/server-key.pem" --client-ca "$BATS_TEST_TMPDIR/ca.pem"
-}
-
 @test "TLS: an authority of the environment's, and a client certificate of mirrors.ini" {
     stop_httpd
     make_certificates

@@ -4,7 +4,7 @@
 #   kernel_from_debian FOLDER     Debian's newest kernel: FOLDER/{tree,modules,boot}
 #   kernel_rename FOLDER KREL COMPILER NUMBER
 #                                 gives it the name KREL, and COMPILER as what it was compiled with: what
-#                                 CONFIG_CC_VERSION_TEXT says (none before Linux 4.18: "") and CONFIG_GCC_VERSION
+#                                 CONFIG_CC_VERSION_TEXT says (before Linux 4.18 nothing: "") and CONFIG_GCC_VERSION
 #   kernel_rpms STYLE FOLDER KREL VERSION RELEASE OUT
 #                                 packs it as the styles below have it
 #   kernel_debs FOLDER KREL SOURCE SHARED VERSION OUT
@@ -24,8 +24,11 @@ kernel_from_debian() {
     mkdir -p "$to/tree/arch" "$to/tree/include" "$to/boot" "$work"
     local name packages=("linux-headers-$version" "linux-headers-${version%-amd64}-common" "linux-image-$version" linux-kbuild-6.1)
     download_debs "${packages[@]}"
+    # Most of the modules are of no use here: not even unpacked.
     for name in "${packages[@]}"; do
-        dpkg-deb -x "$cache/debs/$name"_*.deb "$work"
+        dpkg-deb --fsys-tarfile "$cache/debs/$name"_*.deb | tar -x -C "$work" --exclude='*/kernel/sound' --exclude='*/net/wireless' \
+            --exclude='*/drivers/'{'media/[!cr]*',staging,usb,iio,hid,input,hwmon,mtd,isdn} --exclude='*/drm/'{amd,i915,radeon} \
+            --exclude='*/fs/'{btrfs,xfs,ocfs2,smb,ceph,f2fs,jfs,reiserfs}
     done
     common=$work/usr/src/linux-headers-${version%-amd64}-common flavour=$work/usr/src/linux-headers-$version kbuild=$work/usr/lib/linux-kbuild-6.1
     cp -a "$common"/{Makefile,include} "$to/tree/"
@@ -54,7 +57,8 @@ kernel_choose_modules() {
     mapfile -t todo < <(sed 's/#.*//' "$here/kernel-modules.txt" | tr -s ' ' '\n' | sed '/^$/d; s/-/_/g')
     while ((${#todo[@]})); do
         name=${todo[0]} todo=("${todo[@]:1}")
-        [[ -z ${wanted[$name]:-} && -n ${path_of[$name]:-} ]] || continue
+        [[ -z ${wanted[$name]:-} ]] || continue
+        [[ -n ${path_of[$name]:-} ]] || die "Debian's kernel has no module $name, or kernel.bash does not unpack it"
         wanted[$name]=1
         mapfile -t -O "${#todo[@]}" todo < <(modinfo -F depends "$from/${path_of[$name]}" | tr , '\n' | sed '/^$/d; s/-/_/g')
     done
@@ -74,13 +78,19 @@ kernel_rename() {
     printf '#define UTS_RELEASE "%s"\n' "$krel" >"$tree/include/generated/utsrelease.h"
     echo "$krel" >"$tree/include/config/kernel.release"
     settings=("$tree/.config" "$tree/include/config/auto.conf" "$tree/include/generated/autoconf.h")
-    sed -i -E "s/(CONFIG_CC_VERSION_TEXT[ =])\"?[^\"]*/\1${compiler:+\"}$compiler/; s/(CONFIG_GCC_VERSION[ =]).*/\1$number/" "${settings[@]}"
-    sed -i -E 's/(CONFIG_CC_VERSION_TEXT=)"/\1/' "${settings[1]}"   # no quotes there
+    if [[ -n $compiler ]]; then
+        sed -i -E "s/(CONFIG_CC_VERSION_TEXT[ =]).*/\1\"$compiler\"/" "${settings[@]}"
+        sed -i 's/^\(CONFIG_CC_VERSION_TEXT=\)"\(.*\)"/\1\2/' "${settings[1]}"
+    else # this source looks for the number nevertheless
+        sed -i '/CONFIG_CC_VERSION_TEXT\>/d' "${settings[@]}"
+        sed -i '/CONFIG_GCC_VERSION\>/d' "${settings[@]:0:2}"
+    fi
+    sed -i -E "s/(CONFIG_GCC_VERSION[ =]).*/\1$number/" "${settings[@]}"
     sed -i "s/\(LINUX_COMPILER \).*/\1\"$compiler\"/" "$tree/include/generated/compile.h"
-    [[ -n $compiler ]] || sed -i -E '/CONFIG_(CC_VERSION_TEXT|GCC_VERSION)\>/d' "${settings[@]}"
     # gcc 11 does not know -ftrivial-auto-var-init.
     ((number >= 120000 || number < 110000)) || sed -i -E '/CONFIG_(INIT_STACK_ALL_ZERO|CC_HAS_AUTO_VAR_INIT_\w+)\>/d' "${settings[@]}"
     [[ $old != "$krel" ]] || return 0
+    [[ -z $(ls "$folder/boot") ]] || die "the kernel that can be booted is called $old"
     # The signature goes, too: it is of the old name.
     while read -r module; do
         objcopy --dump-section .modinfo="$folder/modinfo" "$module"

@@ -70,16 +70,16 @@ world_oracle8() {
 # With a kernel that somebody made out of the distribution's, whose packages are in custom/, unsigned. Kernels of 3.10 do not
 # say what they were compiled with.
 world_centos7() {
-    local krel=3.10.0-1160.45.1.el7.x86_64 custom=3.10.0-1160.45.1.el7.custom
+    local krel=3.10.0-1160.45.1.el7.x86_64 custom=3.10.0-1160.45.1.el7.custom signatures=v3
     world centos7 $krel centos-vault
     conf "custom=$custom"
-    kernel el7 $custom 3.10.0 1160.45.1.el7.custom '' 0 xz
+    kernel el7 $custom 3.10.0 1160.45.1.el7.custom '' 120200 xz
     mkdir "$new/custom"
     mv "$pool"/*.rpm "$new/custom/"
     take_base 12
     release centos-release centos 7 'CentOS Linux'
     compiler gcc 4.8.5 12 /usr/bin
-    kernel el7 $krel 3.10.0 1160.45.1.el7 '' 0 xz
+    kernel el7 $krel 3.10.0 1160.45.1.el7 '' 120200 xz
     lists=bz2 repository 7.9.2009/updates/x86_64 'kernel*'
     repository 7.9.2009/os/x86_64 '*'
 }
