@@ -266,8 +266,7 @@ int bundle_collect(
 	int r = kernel_open_tree(&build->kernel, error);
 
 	if (r == 0)
-		r = stages_make(
-			build,
+		r = stages_make(build,
 			STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_INIT_TOOLCHAIN) |
 				STAGE_BIT(STAGE_RUNTIME_BASE),
 			error);

@@ -21,7 +21,7 @@
 #define STEP_MARK "==> "
 /* A line about the compiling at least this often. */
 #define PROGRESS_MS 15000
-#define IMAGE_CONF   "etc/slipway/image.conf"
+#define IMAGE_CONF  "etc/slipway/image.conf"
 /* What a build that was killed a moment ago may take to let its folder go. */
 #define CLEAR_MS 1000
 
@@ -177,8 +177,8 @@ static int choose_compiler(struct node_build *build, struct error *error)
 {
 	_cleanup_free_ char *config = NULL;
 	_cleanup_free_ char *program = NULL;
-	_cleanup_close_ int root_fd = openat(build->request->root_fd, NODE_KIT_ROOT,
-		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int root_fd =
+		openat(build->request->root_fd, NODE_KIT_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char path[64], note[256];
 	int r = root_fd < 0 ? error_set_errno(error, -errno, "/" NODE_KIT_ROOT)
 			    : headers_config(&build->headers, &config, error);

@@ -182,8 +182,8 @@ bool node_build_leave_read_only(struct node_build *build);
 
 /*
  * The program of the build root @root_fd to compile with, by the @config (the text of .config) of
- * the kernel: its very compiler when the root has that, else the image's nearest of the same family, which @note then
- * says (else ""). -ENOENT when the image has none of that family.
+ * the kernel: its very compiler when the root has that, else the image's nearest of the same
+ * family, which @note then says (else ""). -ENOENT when the image has none of that family.
  */
 int node_build_compiler(
 	int root_fd, const char *config, char name[32], char note[256], struct error *error);
@@ -193,8 +193,8 @@ int node_build_read_kit(struct node_build *build, struct error *error);
 /*
  * ---- sandbox.c: where a recipe runs on a node: a child with mount, process and network name
  * spaces of its own and the kit's root as its root, in which the kernel's headers lie at their own
- * paths and seam 1 of docs/architecture.md holds. All of it ends with the child, and the child with its parent: nothing
- * that is killed leaves a compiler behind.
+ * paths and seam 1 of docs/architecture.md holds. All of it ends with the child, and the child with
+ * its parent: nothing that is killed leaves a compiler behind.
  */
 
 /* A recipe that runs. */

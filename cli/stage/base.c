@@ -253,7 +253,7 @@ bool runtime_root_applies(const struct build *build, const struct stage *stage)
 const char *toolchain_compiler(const struct build *build, enum root_id root)
 {
 	return root == ROOT_RUNTIME && !roots_are_one(build) ? "gcc"
-							      : build->kernel.record.compiler.name;
+							     : build->kernel.record.compiler.name;
 }
 
 void toolchain_key(const struct stage *stage, struct key *key)
@@ -281,8 +281,8 @@ int toolchain_run(struct build *build, const struct stage *stage, const struct s
 
 	if (build->options.common.offline)
 		return root_fail_offline(build, "the build container's image", error);
-	base = image_name(build,
-		stage->root == ROOT_KERNEL ? STAGE_BUILD_ROOT : STAGE_INIT_ROOT, error);
+	base = image_name(
+		build, stage->root == ROOT_KERNEL ? STAGE_BUILD_ROOT : STAGE_INIT_ROOT, error);
 	if (!base)
 		return -EIO;
 	r = cache_new_folder(&build->context.cache, "toolchain-context", &folder);
@@ -291,7 +291,8 @@ int toolchain_run(struct build *build, const struct stage *stage, const struct s
 	r = staging_open(&staging, folder, error);
 	if (r < 0)
 		return r;
-	staging_copy(&staging, "compiler.sh", "%s/containers/root/compiler.sh", build->context.data);
+	staging_copy(
+		&staging, "compiler.sh", "%s/containers/root/compiler.sh", build->context.data);
 	if (staging.result < 0)
 		return staging.result;
 	image.folder = folder;
@@ -416,8 +417,7 @@ int kit_run(struct build *build, const struct stage *stage, const struct stage_p
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *path = NULL;
 	_cleanup_free_ char *base = image_name(build, STAGE_RUNTIME_BASE, error);
-	_cleanup_free_ char *toolchain =
-		base ? image_name(build, STAGE_TOOLCHAIN, error) : NULL;
+	_cleanup_free_ char *toolchain = base ? image_name(build, STAGE_TOOLCHAIN, error) : NULL;
 	int r;
 
 	if (!toolchain)

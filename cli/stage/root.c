@@ -788,8 +788,8 @@ static const struct {
 int root_list_copy(const struct build *build, enum root_id id, const struct stage_place *place,
 	struct error *error)
 {
-	_cleanup_free_ char *from = xasprintf(
-		"%s/" ROOT_PACKAGES_FILE, stage_output(build, root_stages[id].root));
+	_cleanup_free_ char *from =
+		xasprintf("%s/" ROOT_PACKAGES_FILE, stage_output(build, root_stages[id].root));
 	_cleanup_free_ char *to = xasprintf("%s/" ROOT_PACKAGES_FILE, place->folder);
 	int r = fs_copy(AT_FDCWD, from, to, 0, 0644);
 
@@ -806,8 +806,8 @@ void roots_lock(struct build *build)
 
 		if (!stage_applies(build, root_stages[id].toolchain))
 			continue;
-		path = xasprintf("%s/" ROOT_PACKAGES_FILE,
-			stage_output(build, root_stages[id].toolchain));
+		path = xasprintf(
+			"%s/" ROOT_PACKAGES_FILE, stage_output(build, root_stages[id].toolchain));
 		/* Of an image out of a bundle, whose lock has them. */
 		if (fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
 			continue;

@@ -30,7 +30,7 @@ while (($#)); do
             shift 2
             ;;
         --fetches)
-            fetching=(--include=gpgv,ca-certificates)
+            fetching=('--include=gpgv,ca-certificates')
             shift
             ;;
         -h | --help)

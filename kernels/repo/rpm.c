@@ -167,8 +167,8 @@ void rpm_file_requires(const struct rpm_file *file, struct strv *names)
 	size_t ignored, flag_bytes = 0;
 	const char *name = (const char *) rpm_section_find(
 		&file->header, TAG_REQUIRE_NAME, RPM_TYPE_STRING_ARRAY, &ignored);
-	const unsigned char *flags = rpm_section_find(
-		&file->header, TAG_REQUIRE_FLAGS, RPM_TYPE_INT32, &flag_bytes);
+	const unsigned char *flags =
+		rpm_section_find(&file->header, TAG_REQUIRE_FLAGS, RPM_TYPE_INT32, &flag_bytes);
 	const char *end = (const char *) file->header.bytes + file->header.size;
 
 	for (size_t i = 0; name && i < flag_bytes / sizeof(uint32_t); i++) {

@@ -213,8 +213,8 @@ static bool has_root(const struct lock *lock, const char *root)
 
 static void push_root_package(struct lock *lock, struct lock_root_package *package)
 {
-	lock->root_packages = xreallocarray(lock->root_packages, lock->root_package_count + 1,
-		sizeof(*lock->root_packages));
+	lock->root_packages = xreallocarray(
+		lock->root_packages, lock->root_package_count + 1, sizeof(*lock->root_packages));
 	lock->root_packages[lock->root_package_count++] = *package;
 	*package = (struct lock_root_package){ 0 };
 }
