@@ -631,7 +631,7 @@ static int run_script(const struct build *build, const struct root *root, const 
 		xstrv_push(&argv, verb);
 	/* Options without a value are left out. */
 	for (; words[0]; words += 2) {
-		if (!*words[1])
+		if (!words[1] || !*words[1])
 			continue;
 		xstrv_push(&argv, words[0]);
 		xstrv_push(&argv, words[1]);

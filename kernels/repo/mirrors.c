@@ -516,7 +516,7 @@ static void follow(struct mirror *mirror, int folder_fd, const char *path)
 void mirrors_follow(struct mirrors *mirrors, struct download *download, int folder_fd)
 {
 	struct download_file *files = xcalloc(mirrors->count + 1, sizeof(*files));
-	struct download_file **pointers = xcalloc(mirrors->count + 1, sizeof(*pointers));
+	struct download_file **pointers = xcalloc(mirrors->count + 1, sizeof(struct download_file *));
 	size_t *followed = xcalloc(mirrors->count + 1, sizeof(*followed));
 	struct mirror_credentials *shown = xcalloc(mirrors->count + 1, sizeof(*shown));
 	_cleanup_strv_ struct strv paths = { 0 };

@@ -33,10 +33,7 @@ echo "==> a stand-in for the compiler"
 cp -a "$SLIPWAY_SOURCE/." "$SLIPWAY_OUTPUT/"
 echo source=nvidia >"$SLIPWAY_OUTPUT/set.conf"
 RECIPE
-    : >"$root/usr/bin/gcc-12"
-    # Recipes are run by bash, which an image without compiler does not have.
-    printf '#!/bin/sh\nexec /bin/sh "$@"\n' >"$root/usr/bin/bash"
-    chmod +x "$root/usr/bin/bash" "$root/usr/bin/gcc-12"
+    put_kit_root
 }
 
 gpu_kit() {

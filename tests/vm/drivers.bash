@@ -34,6 +34,19 @@ derive_image() {
     exec {lock}>&-
 }
 
+# put_kit_root: in $root, what a kit's recipes run in: a shell, and a file of the compiler's name that compiles nothing.
+put_kit_root() {
+    local kit_root=$root/usr/lib/slipway/kit/root name
+    mkdir -p "$kit_root"/{bin,usr/bin,usr/src,tmp}
+    cp /bin/busybox "$kit_root/bin/busybox"
+    for name in sh cp; do
+        ln -s busybox "$kit_root/bin/$name"
+    done
+    printf '#!/bin/sh\nexec /bin/sh "$@"\n' >"$kit_root/usr/bin/bash"
+    : >"$kit_root/usr/bin/gcc-12"
+    chmod +x "$kit_root/usr/bin/bash" "$kit_root/usr/bin/gcc-12"
+}
+
 # In an image's root: the tool that compiles, as slipway build --sources-image puts it there.
 put_tool() {
     local program tool=$root/usr/lib/slipway/tool library
