@@ -806,13 +806,6 @@ static int judge_failure(struct transfer *transfer, CURLcode code)
 	const char *proxy = NULL;
 	curl_off_t connected_us = 0;
 
-	/* In TLS 1.3 the server says so once the connection stands, as any error of one. */
-	if (tls && r == -EHOSTUNREACH && strstr(transfer->text, "alert certificate required")) {
-		transfer->verdict = ENDED;
-		return error_set(error, -EACCES,
-			"the server wants a client certificate: name it in mirrors.ini "
-			"(client_certificate)");
-	}
 	(void) curl_easy_getinfo(transfer->easy, CURLINFO_PRETRANSFER_TIME_T, &connected_us);
 	if (code == CURLE_OPERATION_TIMEDOUT && connected_us > 0)
 		return error_set(error, r,
