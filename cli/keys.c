@@ -160,7 +160,8 @@ static int obtain(struct context *context, const struct catalogue *os, const str
 		return 0;
 	}
 	push_accepted(context, &keys, &fingerprints);
-	if (fingerprints.count == 0 && can_ask(context))
+	/* One that is not the published one is nothing to say yes to. */
+	if (fingerprints.count == 0 && key->fingerprints.count == 0 && can_ask(context))
 		ask(os, key, &keys, &fingerprints);
 	if (fingerprints.count == 0)
 		return not_accepted(os, key, &keys, error);
@@ -174,7 +175,9 @@ int keys_obtain(struct context *context, const struct catalogue *os, const struc
 	const struct common_options *options = context->options;
 	_cleanup_strv_ struct strv tried = { 0 };
 
-	if (options->offline || options->allow_unsigned || options->keyring)
+	/* The two are about the kernel's distribution, as in cli/stage/root.c. */
+	if (options->offline || ((options->allow_unsigned || options->keyring) &&
+					strcmp(os->os, context->os.os) == 0))
 		return 0;
 	for (size_t i = 0; i < os->repository_count; i++) {
 		const struct repository *repository = &os->repositories[i];

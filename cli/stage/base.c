@@ -221,7 +221,9 @@ int runtime_run(struct build *build, const struct stage *stage, const struct sta
 	}
 	if (build->options.common.offline)
 		return root_fail_offline(build, stage->name, error);
-	r = root_sources(build, stage->root, &files, error);
+	r = root_check_lists(build, stage->root, error);
+	if (r == 0)
+		r = root_sources(build, stage->root, &files, error);
 	if (r < 0)
 		return r;
 	xstrv_pushf(&argv, "%s/containers/runtime/runtime.sh", build->context.data);
@@ -262,6 +264,14 @@ void toolchain_key(const struct stage *stage, struct key *key)
 
 	key_text(key, compiler ? compiler : "");
 	key_text(key, ROOT_PACKAGES_FILE);
+	/* A vendor's image gets them here; a root has them, and its own key. */
+	if (key->build->options.base_image && stage->root == ROOT_KERNEL) {
+		_cleanup_strv_ struct strv packages = { 0 };
+
+		root_packages(key->build, stage->root, &packages);
+		for (size_t i = 0; i < packages.count; i++)
+			key_text(key, packages.items[i]);
+	}
 	key_data(key, "containers/%s/Containerfile", key->build->roots[stage->root].os.root.family);
 	key_data(key, "containers/root/compiler.sh");
 }

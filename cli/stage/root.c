@@ -137,7 +137,11 @@ int roots_open(struct build *build, struct error *error)
 
 	if (r == 0 && !options->root && !options->base_image && !options->bundle)
 		r = open_stand_in(build, error);
-	return r < 0 ? r : open_root(build, ROOT_RUNTIME, runtime, error);
+	if (r == 0)
+		r = open_root(build, ROOT_RUNTIME, runtime, error);
+	for (enum root_id id = 0; id < ROOT_COUNT && r == 0; id++)
+		r = open_mirrors(build, &build->roots[id], error);
+	return r;
 }
 
 bool roots_are_one(const struct build *build)
@@ -505,6 +509,16 @@ int roots_keys(struct build *build, struct error *error)
 	return 0;
 }
 
+/* Of the lists that roots are made of: resolve asks those that have kernels. */
+#define STAMP_PREFIX "root-"
+
+int root_check_lists(struct build *build, enum root_id id, struct error *error)
+{
+	_cleanup_free_ char *stamp = NULL;
+
+	return read_lists(build, &build->roots[id], false, &stamp, error);
+}
+
 int roots_refresh(struct build *build, struct error *error)
 {
 	for (enum root_id id = 0; id < ROOT_COUNT; id++) {
@@ -512,13 +526,16 @@ int roots_refresh(struct build *build, struct error *error)
 		_cleanup_free_ char *stamp = NULL;
 		int r;
 
-		if (is_kernels(build, root)) /* asked when its kernel was resolved */
+		if (id == ROOT_KERNEL && build->options.base_image)
 			continue;
 		r = read_lists(build, root, true, &stamp, error);
-		if (r == 0)
-			r = cache_set_refreshed(&build->context.cache, root->os.os, stamp);
+		if (r == 0) {
+			_cleanup_free_ char *name = xasprintf(STAMP_PREFIX "%s", root->os.os);
+
+			r = cache_set_refreshed(&build->context.cache, name, stamp);
+		}
 		if (r < 0)
-			return r;
+			return context_fail(&build->context, context_exit_code(r), r);
 	}
 	return 0;
 }
@@ -529,19 +546,29 @@ int root_stamp(const struct build *build, enum root_id id, char **ret_stamp)
 {
 	const struct root *root = &build->roots[id];
 	_cleanup_free_ char *refreshed = NULL;
+	_cleanup_free_ char *of_root = NULL;
+	_cleanup_free_ char *name = xasprintf(STAMP_PREFIX "%s", root->os.os);
 	char hex[HASH_HEX_SIZE];
 	struct hash *hash;
 	int r = cache_refreshed(&build->context.cache, root->os.os, &refreshed);
 
+	if (r == 0)
+		r = cache_refreshed(&build->context.cache, name, &of_root);
 	if (r < 0)
 		return r;
 	hash = hash_new();
 	hash_add_text(hash, refreshed);
+	hash_add_text(hash, of_root);
 	hash_add_text(hash, build->context.options->allow_expired ? "expired" : "valid");
 	for (size_t i = 0; i < root->os.repository_count; i++)
-		if (repository_in_root(&root->os, &root->os.repositories[i]))
+		if (repository_in_root(&root->os, &root->os.repositories[i])) {
+			/* Without a mirror the root is made without it. */
+			hash_add_text(hash, mirrors_find(&root->mirrors, &root->os.repositories[i])
+						    ? "there"
+						    : "none");
 			signature_hash_keyring(
 				&root->os.repositories[i].keyrings, keyring_of(build, root), hash);
+		}
 	hash_finish(hash, hex);
 	*ret_stamp = xstrdup(hex);
 	return 0;
@@ -657,6 +684,9 @@ static int check_packages(struct build *build, const struct root *root, const ch
 {
 	_cleanup_close_ int scratch_fd =
 		open(build->context.cache.run_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_strv_ struct strv all = { 0 };
+	size_t folders = 0;
+	int r = 0;
 
 	*ret_count = 0;
 	if (scratch_fd < 0)
@@ -666,7 +696,12 @@ static int check_packages(struct build *build, const struct root *root, const ch
 		_cleanup_free_ char *path = xasprintf("%s/%s", folder, repository->name);
 		_cleanup_close_ int folder_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		_cleanup_strv_ struct strv names = { 0 };
-		int r = folder_fd < 0 ? 0 : fs_list(folder_fd, ".", &names);
+
+		r = folder_fd >= 0 ? fs_list(folder_fd, ".", &names) : errno == ENOENT ? 0 : -errno;
+
+		if (r < 0)
+			return error_set_errno(error, r, "%s", path);
+		folders += folder_fd >= 0;
 
 		for (size_t j = 0; j < names.count && r == 0; j++) {
 			const struct signature_request request = {
@@ -685,7 +720,11 @@ static int check_packages(struct build *build, const struct root *root, const ch
 		if (r < 0)
 			return error_prefix(error, r, "repository %s", repository->name);
 	}
-	return 0;
+	/* All that is installed has been looked at. */
+	r = fs_list(AT_FDCWD, folder, &all);
+	if (r == 0 && all.count != folders)
+		r = -EBADMSG;
+	return r < 0 ? error_set_errno(error, r, "%s", folder) : 0;
 }
 
 static int make_rpm(struct build *build, const struct root *root, const struct root_files *files,

@@ -208,6 +208,8 @@ int roots_keys(struct build *build, struct error *error) _must_check_;
 void root_close(struct root *root);
 /* Reads the lists of those that are not the kernel's own distribution anew, for --refresh. */
 int roots_refresh(struct build *build, struct error *error) _must_check_;
+/* Are its lists such that Slipway believes them? Asked before apt or dnf reads them. */
+int root_check_lists(struct build *build, enum root_id id, struct error *error) _must_check_;
 /* Appends all that is to be in a build root, as the catalogue has it: "gcc-toolset-12-gcc|gcc". */
 void root_packages(const struct build *build, enum root_id id, struct strv *ret);
 /* The distribution, its repositories and their state in a key. */

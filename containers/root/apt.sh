@@ -72,6 +72,8 @@ fi
 
 # The list of packages: versions by dpkg, hashes by the lists, which are signed.
 mkdir -p "$(dirname "$output")"
+TMPDIR=$(realpath "$(dirname "$output")") # there is room, and a file system that programs may be run from
+export TMPDIR
 printf -v list %q "$(realpath -m "${output%.tar}.packages")"
 # shellcheck disable=SC2016 # the hook's shell expands them
 options+=(--customize-hook='dpkg-query --admindir "$1/var/lib/dpkg" --show --showformat "\${Package}:\${Architecture}=\${Version}\n" |

@@ -47,7 +47,7 @@ case $compiler in
     *[0-9]-gcc) cplusplus=${compiler%gcc}g++ ;;
     *) cplusplus=${compiler%/*}/g++${compiler##*/gcc} ;;
 esac
-if [ "$family" = gcc ] && [ -x "$cplusplus" ] && [ ! -e "/usr/bin/g++-$version" ]; then
+if [ "$family" = gcc ] && [ -n "$version" ] && [ -x "$cplusplus" ] && [ ! -e "/usr/bin/g++-$version" ]; then
     ln -sf "$cplusplus" "/usr/local/bin/g++-$version"
 fi
 if command -v ccache >/dev/null; then

@@ -44,13 +44,15 @@ while (($#)); do
     esac
 done
 
-work=$(mktemp -d)
+# Beside what is fetched: there is room, and a file system that programs may be run from.
+mkdir -p "$(dirname "$packages")"
+work=$(mktemp -d "$(realpath "$(dirname "$packages")")/rpm.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work"/{root,home,repos,none}
 root=$work/root
 # Debian's rpm would have its database below $HOME. Nothing of this machine's configuration is read.
 echo '%_dbpath %{_var}/lib/rpm' >"$work/home/.rpmmacros"
-export HOME=$work/home LC_ALL=C.UTF-8
+export HOME=$work/home LC_ALL=C.UTF-8 SOURCE_DATE_EPOCH=0
 
 # Each package is checked by its caller. As options on the command line, these folders are this machine's, not the root's.
 run_dnf() {
@@ -99,14 +101,15 @@ make_fetch() {
 
 # What dnf said, without what is not about the failure.
 fail_dnf() {
-    grep -v -e '^$' -e '^(try to add' -e '^Ignoring repositories' "$work/errors" >&2 || true
+    # Of "Error:" the reason is in the lines behind it.
+    grep -v -e '^$' -e '^(try to add' -e '^Ignoring repositories' "$work/errors" | sed -e '/^Error: *$/{N;s/\n */ /}' >&2 || true
     exit 1
 }
 
 # Scriptlets look for devices, /proc and /sys: in a mount name space of its own, so that nothing of them stays.
 in_root() {
     # shellcheck disable=SC2016 # the inner shell expands them
-    unshare --mount --propagation private bash -euc '
+    unshare --mount --net --propagation private bash -euc '
         root=$1
         shift
         for name in dev proc sys; do mkdir -p "$root/$name"; done
@@ -129,7 +132,6 @@ make_install() {
     }
     # A scriptlet that fails is no failure for rpm, and often none for us: compiling would show it.
     grep -i 'scriptlet failed' "$work/errors" >&2 || true
-    rpm --force-debian --root "$root" --query --all --queryformat '%{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}\n' | sort >"$work/installed"
     for file in "${files[@]}"; do
         printf '%s %s\n' "$(rpm --force-debian --query --package --nosignature \
             --queryformat '%{NAME} %|EPOCH?{%{EPOCH}:}:{}|%{VERSION}-%{RELEASE} %{ARCH}' "$file")" "$(sha256sum <"$file" | cut -d' ' -f1)"

@@ -72,9 +72,11 @@ fi
 # shellcheck disable=SC2016 # the hook's shell expands them
 verbs='cd "$1/tmp" && APT_CONFIG=$MMDEBSTRAP_APT_CONFIG apt-get -qq download libibverbs1 ibverbs-providers ibverbs-utils \
     && for deb in ./*.deb; do dpkg-deb --extract "$deb" "$1" && rm "$deb" || exit 1; done'
+mkdir -p "$(dirname "$output")"
+TMPDIR=$(realpath "$(dirname "$output")") # there is room, and a file system that programs may be run from
+export TMPDIR
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-mkdir -p "$(dirname "$output")"
 mmdebstrap "${options[@]}" \
     --include=base-files,libc6,libc-bin,libgcc-s1,busybox,kmod,libkmod2,liblzma5,libmnl0,libzstd1,zlib1g,iproute2 \
     --include=libnl-3-200,libnl-route-3-200 "${fetching[@]}" --extract-hook="$verbs" \

@@ -23,11 +23,11 @@ char *key_fingerprint_clean(const char *text)
 	for (const char *c = text; *c; c++) {
 		if (*c == ' ' || *c == ':')
 			continue;
-		if (!isxdigit((unsigned char) *c))
-			length = KEY_FINGERPRINT_LENGTH; /* and one more: none */
+		if (!isxdigit((unsigned char) *c) || length == KEY_FINGERPRINT_LENGTH) {
+			free(clean);
+			return NULL;
+		}
 		clean[length++] = (char) toupper((unsigned char) *c);
-		if (length > KEY_FINGERPRINT_LENGTH)
-			break;
 	}
 	if (length == KEY_FINGERPRINT_LENGTH)
 		return clean;

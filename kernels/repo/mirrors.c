@@ -10,6 +10,7 @@
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/ini_file.h"
+#include "kernels/repo/keys.h"
 #include "kernels/repo/repo_internal.h"
 
 static bool begins(const char *text, const char *prefix)
@@ -304,6 +305,7 @@ static void key_free(struct mirror_key *key)
 	strv_free(&key->fingerprints);
 	free(key->certificate_authority);
 	free(key->source);
+	free(key->fingerprint_source);
 }
 
 /* Several words, in several lines: those of the first file that has any. */
@@ -330,7 +332,23 @@ static int on_key_of_key(
 		for (size_t i = 0; strcmp(found->source, config->path) == 0 && i < urls.count; i++)
 			xstrv_push(&found->urls, urls.items[i]);
 	} else if (strcmp(key, "fingerprint") == 0) {
-		xstrv_split(&found->fingerprints, value, " \t");
+		_cleanup_strv_ struct strv words = { 0 };
+
+		xstrv_split(&words, value, " \t");
+		if (!found->fingerprint_source)
+			found->fingerprint_source = xstrdup(config->path);
+		for (size_t i = 0; i < words.count && r == 0; i++) {
+			_cleanup_free_ char *clean = key_fingerprint_clean(words.items[i]);
+
+			if (!clean)
+				r = error_set(config->error, -EINVAL,
+					"%s: key %s: fingerprint %s: 40 hex digits are wanted, "
+					"without blanks",
+					config->path, name, words.items[i]);
+			/* Those of the first file that has any, as with url. */
+			else if (strcmp(found->fingerprint_source, config->path) == 0)
+				xstrv_push(&found->fingerprints, clean);
+		}
 	} else if (strcmp(key, "certificate_authority") == 0 && *value) {
 		if (!found->certificate_authority)
 			found->certificate_authority = xstrdup(value);
@@ -497,6 +515,14 @@ int mirrors_open(const struct mirrors_request *request, struct mirrors *ret, str
 #define LIST_SUFFIX "/mirror.list"
 #define LIST_LIMIT  ((size_t) 64 << 10)
 
+/* Of "https://host:port" in front of a URL's path. */
+static size_t origin_length(const char *url)
+{
+	const char *host = strstr(url, "://");
+
+	return host ? (size_t) (host - url) + 3 + strcspn(host + 3, "/") : 0;
+}
+
 static void follow(struct mirror *mirror, int folder_fd, const char *path)
 {
 	_cleanup_free_ char *text = NULL;
@@ -507,8 +533,13 @@ static void follow(struct mirror *mirror, int folder_fd, const char *path)
 		return;
 	line = xstrndup(text, strcspn(text, "\r\n"));
 	url = mirror_url_clean(line);
-	if (!url || url_userinfo(url, &(size_t){ 0 }))
+	if (!url || url_userinfo(url, &(size_t){ 0 }) ||
+		(begins(mirror->url, "https:") && !begins(url, "https:")))
 		return;
+	/* What is the list's server's is shown to no other. */
+	if (origin_length(url) != origin_length(mirror->url) ||
+		strncasecmp(url, mirror->url, origin_length(url)) != 0)
+		mirror_credentials_free(&mirror->credentials);
 	free(mirror->url);
 	mirror->url = TAKE_PTR(url);
 }
@@ -516,7 +547,8 @@ static void follow(struct mirror *mirror, int folder_fd, const char *path)
 void mirrors_follow(struct mirrors *mirrors, struct download *download, int folder_fd)
 {
 	struct download_file *files = xcalloc(mirrors->count + 1, sizeof(*files));
-	struct download_file **pointers = xcalloc(mirrors->count + 1, sizeof(struct download_file *));
+	struct download_file **pointers =
+		xcalloc(mirrors->count + 1, sizeof(struct download_file *));
 	size_t *followed = xcalloc(mirrors->count + 1, sizeof(*followed));
 	struct mirror_credentials *shown = xcalloc(mirrors->count + 1, sizeof(*shown));
 	_cleanup_strv_ struct strv paths = { 0 };

@@ -29,6 +29,7 @@ struct mirror_key {
 	char *name;
 	struct strv urls;            /* https; together they have it */
 	struct strv fingerprints;    /* that are published elsewhere, too; may be none */
+	char *fingerprint_source;    /* the file that they are from; or NULL */
 	char *certificate_authority; /* PEM, of these servers; NULL: the system's */
 	char *source;                /* the file that has the URLs */
 };

@@ -181,7 +181,7 @@ static int open_lists(struct query *query, bool archives, bool refresh, struct e
 		const struct repository *repository = &os->repositories[i];
 		/* One of a few kernels, or of the past, is none to look for the newest in. */
 		bool concerns = is_newest(query->request)
-					? repository->krels.count == 0
+					? repository->krels.count == 0 && !repository->root_only
 					: repository_concerns(repository, query->request->krel);
 
 		if (!concerns || repository->archive != archives)

@@ -40,7 +40,7 @@ static void make_site(struct site *site)
 	site->build.context.arch = site->machine.machine;
 	site->build.context.data = data_folder;
 	site->build.context.has_mirrors = true;
-	site->build.context.mirrors = (struct mirrors){ site->mirrors, 2 };
+	site->build.context.mirrors = (struct mirrors){ .items = site->mirrors, .count = 2 };
 	site->build.context.os.os = os_name;
 	site->build.context.os.files = (struct strv){ .items = os_files, .count = 1 };
 	site->build.context.os.id = os_id;

@@ -446,7 +446,8 @@ static void keys_are_of_the_first_file_that_has_them(void **state)
 		"[key others]\nurl = https://x.test/y\n";
 	static const char slipways[] =
 		"[key made]\nurl = https://official.test/key.asc\n"
-		"fingerprint = AB CD\n[debian]\nurl = http://official.test/debian\n";
+		"fingerprint = AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA "
+		"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n[debian]\nurl = http://official.test/debian\n";
 	static char key_name[] = "made";
 	const struct folder *folder = *state;
 	struct repository its = repositories[0];
@@ -481,6 +482,9 @@ static void keys_are_of_the_first_file_that_has_them(void **state)
 	mirrors_free(&mirrors);
 	write_config(folder, "[official]\nuse = perhaps\n", path);
 	assert_int_equal(mirrors_open(&request, &mirrors, &error), -EINVAL);
+	write_config(folder, "[key made]\nfingerprint = none\n", path);
+	assert_int_equal(mirrors_open(&request, &mirrors, &error), -EINVAL);
+	assert_contains(error.text, "key made: fingerprint none: 40 hex digits are wanted");
 	/* Over http anybody could have put in another one. */
 	write_config(folder, "[key any]\nurl = http://x.test/key\n", path);
 	assert_int_equal(mirrors_open(&request, &mirrors, &error), -EINVAL);
