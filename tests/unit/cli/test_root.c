@@ -21,10 +21,12 @@ static void prepare(struct bench *bench, struct folder *folder, enum repository_
 {
 	static char main_name[] = "main", old_name[] = "old";
 	char *const names[] = { main_name, old_name };
-	struct context *context = &bench->build.context;
-	struct root *root = &bench->build.roots[ROOT_KERNEL];
+	struct context *context;
+	struct root *root;
 
 	*bench = (struct bench){ .mirror = { .name = debian, .url = url, .source = nothing } };
+	context = &bench->build.context;
+	root = &bench->build.roots[ROOT_KERNEL];
 	root->os = (struct catalogue){ .os = debian,
 		.name = debian,
 		.id = debian,
