@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/tool.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,17 +44,15 @@ static int ended_by_signal(const char *program, int status, struct error *error)
 		signal_number, strsignal(signal_number));
 }
 
-int tool_run(const struct strv *argv, char **ret_output, struct error *error)
+/* @log_fd can be read, for the reason; @object, "" or a word behind the program's name, is told. */
+static int run(const struct strv *argv, int log_fd, const char *object, char **ret_output,
+	struct error *error)
 {
-	_cleanup_close_ int log_fd = memfd_create("stderr", MFD_CLOEXEC);
 	_cleanup_free_ char *output = NULL;
 	_cleanup_free_ char *reason = NULL;
 	struct process process = { .argv = argv, .stdin_fd = -1, .log_fd = log_fd };
-	int status;
+	int status = process_run(&process, ret_output ? &output : NULL, error);
 
-	if (log_fd < 0)
-		return error_set_errno(error, -errno, "%s", argv->items[0]);
-	status = process_run(&process, &output, error);
 	if (status == -ENOENT)
 		return -ENOPKG;
 	if (status < 0)
@@ -62,11 +61,32 @@ int tool_run(const struct strv *argv, char **ret_output, struct error *error)
 		return ended_by_signal(argv->items[0], status, error);
 	if (status > 0) {
 		reason = why(log_fd);
-		return error_set(error, -EIO, "%s %s: exit status %d: %s", argv->items[0],
-			argv->count > 1 ? argv->items[argv->count - 1] : "", status,
-			reason ? reason : "it gave no reason");
+		return error_set(error, -EIO, "%s%s%s: exit status %d: %s", argv->items[0],
+			*object ? " " : "", object, status, reason ? reason : "it gave no reason");
 	}
 	if (ret_output)
 		*ret_output = TAKE_PTR(output);
 	return 0;
+}
+
+int tool_run(const struct strv *argv, char **ret_output, struct error *error)
+{
+	_cleanup_close_ int log_fd = memfd_create("stderr", MFD_CLOEXEC);
+	_cleanup_free_ char *unwanted = NULL;
+
+	if (log_fd < 0)
+		return error_set_errno(error, -errno, "%s", argv->items[0]);
+	return run(argv, log_fd, argv->count > 1 ? argv->items[argv->count - 1] : "",
+		ret_output ? ret_output : &unwanted, error);
+}
+
+int tool_run_logged(const struct strv *argv, const char *log, struct error *error)
+{
+	_cleanup_close_ int log_fd = open(log, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	int r;
+
+	if (log_fd < 0)
+		return error_set_errno(error, -errno, "%s", log);
+	r = run(argv, log_fd, "", NULL, error);
+	return r == -EIO ? error_prefix(error, r, "log %s", log) : r;
 }

@@ -12,3 +12,8 @@
  * what it last said on stderr.
  */
 int tool_run(const struct strv *argv, char **ret_output, struct error *error) _must_check_;
+/*
+ * The same for a program whose output is for people: it goes to the file @log, which an error
+ * names.
+ */
+int tool_run_logged(const struct strv *argv, const char *log, struct error *error) _must_check_;

@@ -204,11 +204,13 @@ void runtime_key(const struct stage *stage, struct key *key)
 	key_text(key, key->build->options.sources_image ? "fetches" : "");
 	key_data(key, "containers/runtime/runtime.sh");
 	key_data(key, "containers/runtime/trim-runtime.sh");
+	key_data(key, ROOT_APT_COMMON);
 }
 
 int runtime_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
+	static const char *const fetching[] = { "gpgv", "ca-certificates" };
 	const struct root *root = &build->roots[stage->root];
 	_cleanup_(root_files_free) struct root_files files = { 0 };
 	_cleanup_strv_ struct strv argv = { 0 };
@@ -235,10 +237,17 @@ int runtime_run(struct build *build, const struct stage *stage, const struct sta
 	xstrv_push(&argv, files.repositories);
 	xstrv_push(&argv, "--auth");
 	xstrv_push(&argv, files.auth);
-	if (build->options.sources_image)
-		xstrv_push(&argv, "--fetches");
+	xstrv_push(&argv, "--conf");
+	xstrv_push(&argv, files.conf);
+	/* What fetches headers on a node. */
+	for (size_t i = 0; i < ARRAY_SIZE(fetching) && build->options.sources_image; i++) {
+		xstrv_push(&argv, "--package");
+		xstrv_push(&argv, fetching[i]);
+	}
 	progress_step(&build->context.progress, "a minimal root file system by mmdebstrap");
-	r = tool_run(&argv, NULL, error);
+	r = tool_run_logged(&argv, place->log, error);
+	if (r == 0)
+		r = root_list_keep(&files, place, error);
 	name = xasprintf("localhost/slipway/%s-%s:%.16s", stage->name, root->os.os, place->key);
 	return r < 0 ? r : image_import(build, place, files.tar, name, error);
 }

@@ -66,6 +66,7 @@ void root_close(struct root *root)
 	if (root->has_mirrors)
 		mirrors_free(&root->mirrors);
 	catalogue_free(&root->os);
+	strv_free(&root->left_out);
 	*root = (struct root){ 0 };
 }
 
@@ -209,7 +210,9 @@ struct writing {
 	struct build *build;
 	struct root *root;
 	FILE *sources;
-	FILE *auth; /* of apt; dnf has it in the other */
+	FILE *auth; /* of apt, as conf; dnf has all in the first */
+	FILE *conf;
+	const char *folder; /* of these files */
 };
 
 static int check_words(const struct mirror *mirror, struct error *error)
@@ -247,6 +250,37 @@ static int keyring_path(const struct writing *writing, const struct repository *
 	return 0;
 }
 
+/* apt takes a keyring for armoured by its name only. */
+static int name_for_apt(const struct writing *writing, const struct repository *repository,
+	char **keyring, struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *copy = NULL;
+	int r = fs_read(AT_FDCWD, *keyring, 0, &text, NULL);
+
+	if (r == 0 && (strncmp(text, "-----BEGIN", 10) != 0 || str_ends_with(*keyring, ".asc")))
+		return 0;
+	copy = xasprintf("%s/%s.asc", writing->folder, repository->name);
+	if (r == 0)
+		r = fs_copy(AT_FDCWD, *keyring, copy, 0, 0644);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", *keyring);
+	free(*keyring);
+	*keyring = TAKE_PTR(copy);
+	return 0;
+}
+
+static void write_for_host(const struct writing *writing, const struct mirror *mirror,
+	const char *name, const char *value)
+{
+	const char *host = mirror->url + strlen("https://");
+
+	/* Its name alone: apt asks without the port. */
+	if (value)
+		(void) fprintf(writing->conf, "Acquire::https::%.*s::%s \"%s\";\n",
+			(int) strcspn(host, ":/"), host, name, value);
+}
+
 /*
  * Each source with its own keys only: one repository's must not sign another's lists. apt looks at
  * the lists' age itself, but where Slipway let it be when it resolved the kernel.
@@ -254,13 +288,24 @@ static int keyring_path(const struct writing *writing, const struct repository *
 static int write_apt(const struct writing *writing, const struct repository *repository,
 	const struct mirror *mirror, const char *url, struct error *error)
 {
+	_cleanup_(mirror_credentials_free) struct mirror_credentials shown = { 0 };
 	_cleanup_strv_ struct strv words = { 0 };
 	_cleanup_free_ char *keyring = NULL;
 	_cleanup_free_ char *options = NULL;
 	int r = keyring_path(writing, repository, &keyring, error);
 
+	if (r == 0 && keyring)
+		r = name_for_apt(writing, repository, &keyring, error);
+	if (r == 0)
+		r = mirrors_credentials(mirror, repository, &shown, error);
 	if (r < 0)
 		return r;
+	if (strncmp(mirror->url, "https://", 8) == 0) {
+		write_for_host(writing, mirror, "SslCert", shown.client_certificate);
+		write_for_host(writing, mirror, "SslKey",
+			shown.client_key ? shown.client_key : shown.client_certificate);
+		write_for_host(writing, mirror, "CaInfo", shown.certificate_authority);
+	}
 	if (keyring)
 		xstrv_pushf(&words, "signed-by=%s", keyring);
 	if (writing->build->context.options->allow_expired || repository->archive)
@@ -325,7 +370,8 @@ static int each_repository(struct build *build, struct root *root,
 		const struct mirror *mirror = mirrors_find(&root->mirrors, repository);
 		_cleanup_free_ char *url = NULL;
 
-		if (!repository_in_root(&root->os, repository))
+		if (!repository_in_root(&root->os, repository) ||
+			strv_contains(&root->left_out, repository->name))
 			continue;
 		if (!mirror) {
 			progress_notef(&build->context.progress,
@@ -373,21 +419,25 @@ int root_sources(struct build *build, enum root_id id, struct root_files *ret, s
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_fclose_ FILE *sources = NULL;
 	_cleanup_fclose_ FILE *auth = NULL;
+	_cleanup_fclose_ FILE *conf = NULL;
 	int r = cache_new_folder(&build->context.cache, "root", &folder);
 
 	if (r < 0)
 		return error_set_errno(error, r, "build root");
 	ret->repositories = xasprintf("%s/repositories", folder);
 	ret->auth = xasprintf("%s/auth", folder);
+	ret->conf = xasprintf("%s/conf", folder);
 	ret->packages = xasprintf("%s/packages", folder);
 	ret->tar = xasprintf("%s/root.tar", folder);
 	ret->list = xasprintf("%s/root.packages", folder);
 	writing.sources = sources = create_private(ret->repositories);
 	writing.auth = auth = create_private(ret->auth);
-	if (!sources || !auth)
+	writing.conf = conf = create_private(ret->conf);
+	writing.folder = folder;
+	if (!sources || !auth || !conf)
 		return error_set_errno(error, -errno, "%s", folder);
 	r = each_repository(build, writing.root, write_source, &writing, error);
-	if (r == 0 && (fflush(sources) != 0 || fflush(auth) != 0))
+	if (r == 0 && (fflush(sources) != 0 || fflush(auth) != 0 || fflush(conf) != 0))
 		r = error_set_errno(error, -errno, "%s", folder);
 	return r;
 }
@@ -396,6 +446,7 @@ void root_files_free(struct root_files *files)
 {
 	free(files->repositories);
 	free(files->auth);
+	free(files->conf);
 	free(files->packages);
 	free(files->tar);
 	free(files->list);
@@ -430,7 +481,10 @@ static int add_listing(void *data, const struct repository *repository, const st
 	return 0;
 }
 
-/* The first that cannot be believed; *ret_stamp, the caller's, changes when a list does. */
+/*
+ * The first that cannot be believed; *ret_stamp, the caller's, changes when a list does. What an
+ * optional one lacks is for packages to say, which apt and dnf do not find then.
+ */
 static int judge_lists(const struct listing *listing, const struct index *indexes, char **ret_stamp,
 	struct error *error)
 {
@@ -439,10 +493,18 @@ static int judge_lists(const struct listing *listing, const struct index *indexe
 	int r = 0;
 
 	for (size_t i = 0; i < listing->count && r == 0; i++) {
-		if (indexes[i].result < 0 && !listing->requests[i].repository->optional)
+		const struct repository *repository = listing->requests[i].repository;
+
+		if (indexes[i].result < 0 && !repository->optional) {
 			r = error_set(error, indexes[i].result, "%s", indexes[i].error.text);
-		else if (indexes[i].release_sha256)
+		} else if (indexes[i].result < 0) {
+			progress_notef(&listing->build->context.progress,
+				"the root is made without repository %s: %s", repository->name,
+				indexes[i].error.text);
+			xstrv_push_unique(&listing->root->left_out, repository->name);
+		} else if (indexes[i].release_sha256) {
 			hash_add_text(hash, indexes[i].release_sha256);
+		}
 	}
 	hash_finish(hash, hex);
 	if (r == 0)
@@ -496,8 +558,7 @@ int roots_keys(struct build *build, struct error *error)
 		int r;
 
 		if (build->context.options->offline ||
-			(id == ROOT_KERNEL && build->options.base_image) ||
-			(id == ROOT_RUNTIME && build->options.base))
+			(id == ROOT_KERNEL && build->options.base_image))
 			continue;
 		r = open_mirrors(build, root, error);
 		if (r == 0)
@@ -643,12 +704,15 @@ void root_key(const struct stage *stage, struct key *key)
 	for (size_t i = 0; i < packages.count; i++)
 		key_text(key, packages.items[i]);
 	key_data(key, "containers/root/%s.sh", script_of(&build->roots[id]));
+	if (strcmp(script_of(&build->roots[id]), "apt") == 0)
+		key_data(key, ROOT_APT_COMMON);
 }
 
 /* ---- making it */
 
-static int run_script(const struct build *build, const struct root *root, const char *verb,
-	const char *const *words, const struct strv *packages, struct error *error)
+static int run_script(const struct build *build, const struct root *root,
+	const struct stage_place *place, const char *verb, const char *const *words,
+	const struct strv *packages, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
 	int r;
@@ -667,7 +731,7 @@ static int run_script(const struct build *build, const struct root *root, const 
 		xstrv_push(&argv, "--package");
 		xstrv_push(&argv, packages->items[i]);
 	}
-	r = tool_run(&argv, NULL, error);
+	r = tool_run_logged(&argv, place->log, error);
 	/* rpm adds up what packages need before it installs the first. */
 	if (r == -EIO && (strstr(error->text, "No space left on device") ||
 				 strstr(error->text, "more space on the")))
@@ -727,8 +791,8 @@ static int check_packages(struct build *build, const struct root *root, const ch
 	return r < 0 ? error_set_errno(error, r, "%s", folder) : 0;
 }
 
-static int make_rpm(struct build *build, const struct root *root, const struct root_files *files,
-	const struct strv *packages, struct error *error)
+static int make_rpm(struct build *build, const struct root *root, const struct stage_place *place,
+	const struct root_files *files, const struct strv *packages, struct error *error)
 {
 	const char *const fetch[] = { "--packages", files->packages, "--repositories",
 		files->repositories, "--arch", build->context.arch, "--releasever",
@@ -739,7 +803,7 @@ static int make_rpm(struct build *build, const struct root *root, const struct r
 	int r;
 
 	progress_step(&build->context.progress, "packages by dnf");
-	r = run_script(build, root, "fetch", fetch, packages, error);
+	r = run_script(build, root, place, "fetch", fetch, packages, error);
 	if (r == 0)
 		r = check_packages(build, root, files->packages, &count, error);
 	if (r < 0)
@@ -747,17 +811,18 @@ static int make_rpm(struct build *build, const struct root *root, const struct r
 	progress_notef(&build->context.progress, "%zu packages of %s, each with a good signature",
 		count, root->os.name);
 	progress_step(&build->context.progress, "install them into the root");
-	return run_script(build, root, "install", install, NULL, error);
+	return run_script(build, root, place, "install", install, NULL, error);
 }
 
-static int make_apt(struct build *build, const struct root *root, const struct root_files *files,
-	const struct strv *packages, struct error *error)
+static int make_apt(struct build *build, const struct root *root, const struct stage_place *place,
+	const struct root_files *files, const struct strv *packages, struct error *error)
 {
 	const char *const words[] = { "--output", files->tar, "--suite", root->os.root.suite,
-		"--repositories", files->repositories, "--auth", files->auth, NULL };
+		"--repositories", files->repositories, "--auth", files->auth, "--conf", files->conf,
+		NULL };
 
 	progress_step(&build->context.progress, "packages by mmdebstrap");
-	return run_script(build, root, NULL, words, packages, error);
+	return run_script(build, root, place, NULL, words, packages, error);
 }
 
 /*
@@ -778,6 +843,15 @@ int root_fail_offline(const struct build *build, const char *what, struct error 
 		what, build->bundle_slipway);
 }
 
+int root_list_keep(
+	const struct root_files *files, const struct stage_place *place, struct error *error)
+{
+	_cleanup_free_ char *list = xasprintf("%s/" ROOT_PACKAGES_FILE, place->folder);
+	int r = fs_copy(AT_FDCWD, files->list, list, 0, 0644);
+
+	return r < 0 ? error_set_errno(error, r, "%s", list) : 0;
+}
+
 int root_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
@@ -786,7 +860,6 @@ int root_run(struct build *build, const struct stage *stage, const struct stage_
 	_cleanup_strv_ struct strv packages = { 0 };
 	_cleanup_free_ char *name = NULL;
 	_cleanup_free_ char *stamp = NULL;
-	_cleanup_free_ char *list = xasprintf("%s/" ROOT_PACKAGES_FILE, place->folder);
 	int r;
 
 	if (is_of_users_image(build, stage)) {
@@ -802,13 +875,13 @@ int root_run(struct build *build, const struct stage *stage, const struct stage_
 		return r;
 	root_packages(build, root_of(stage), &packages);
 	r = strcmp(root->os.root.family, "apt") == 0
-		    ? make_apt(build, root, &files, &packages, error)
-		    : make_rpm(build, root, &files, &packages, error);
+		    ? make_apt(build, root, place, &files, &packages, error)
+		    : make_rpm(build, root, place, &files, &packages, error);
 	if (r < 0)
 		return r;
-	r = fs_copy(AT_FDCWD, files.list, list, 0, 0644);
+	r = root_list_keep(&files, place, error);
 	if (r < 0)
-		return error_set_errno(error, r, "%s", list);
+		return r;
 	name = xasprintf("localhost/slipway/%s-%s:%.16s", stage->name, root->os.os, place->key);
 	return image_import(build, place, files.tar, name, error);
 }
@@ -818,10 +891,11 @@ int root_run(struct build *build, const struct stage *stage, const struct stage_
 static const struct {
 	const char *name; /* in the lock */
 	enum stage_id root;
-	enum stage_id toolchain;
-} root_stages[ROOT_COUNT] = {
+	enum stage_id listed; /* what is asked for it: of a bundle, roots are not there */
+} root_stages[] = {
 	[ROOT_KERNEL] = { "build-root", STAGE_BUILD_ROOT, STAGE_TOOLCHAIN },
 	[ROOT_RUNTIME] = { "init-root", STAGE_INIT_ROOT, STAGE_INIT_TOOLCHAIN },
+	{ "runtime-base", STAGE_RUNTIME_BASE, STAGE_RUNTIME_BASE },
 };
 
 int root_list_copy(const struct build *build, enum root_id id, const struct stage_place *place,
@@ -837,16 +911,16 @@ int root_list_copy(const struct build *build, enum root_id id, const struct stag
 
 void roots_lock(struct build *build)
 {
-	for (enum root_id id = 0; id < ROOT_COUNT; id++) {
+	for (size_t id = 0; id < ARRAY_SIZE(root_stages); id++) {
 		const char *name = root_stages[id].name;
 		_cleanup_free_ char *text = NULL;
 		_cleanup_free_ char *path = NULL;
 		size_t others;
 
-		if (!stage_applies(build, root_stages[id].toolchain))
+		if (!stage_applies(build, root_stages[id].listed))
 			continue;
 		path = xasprintf(
-			"%s/" ROOT_PACKAGES_FILE, stage_output(build, root_stages[id].toolchain));
+			"%s/" ROOT_PACKAGES_FILE, stage_output(build, root_stages[id].listed));
 		/* Of an image out of a bundle, whose lock has them. */
 		if (fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
 			continue;

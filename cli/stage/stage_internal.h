@@ -195,6 +195,7 @@ const char *toolchain_compiler(const struct build *build, enum root_id root);
 
 /* ---- root.c: build roots, and whose packages they and the runtime base are made of */
 
+#define ROOT_APT_COMMON    "containers/root/apt-common.sh" /* of all that mmdebstrap makes */
 #define ROOT_PACKAGES_FILE "packages" /* in a root's output: "NAME VERSION ARCH SHA256" lines */
 
 /*
@@ -223,17 +224,21 @@ int root_list_copy(const struct build *build, enum root_id id, const struct stag
 struct root_files {
 	char *repositories; /* sources.list(5) or dnf.conf(5): each repository with its own keys */
 	char *auth;         /* apt_auth.conf(5) */
+	char *conf;         /* apt.conf(5): certificates, each for its server */
 	char *packages;     /* folder, of rpms */
 	char *tar;
 	char *list; /* beside the tar: what is in it */
 };
 /*
- * Writes the first two; a repository without a mirror is left out with a note. -ENOMEDIUM when none
- * has one; -EKEYREJECTED for a keyring that apt or dnf cannot use. The caller frees @ret.
+ * Writes the first three; a repository without a mirror is left out with a note. -ENOMEDIUM when
+ * none has one; -EKEYREJECTED for a keyring that apt or dnf cannot use. The caller frees @ret.
  */
 int root_sources(struct build *build, enum root_id id, struct root_files *ret,
 	struct error *error) _must_check_;
 void root_files_free(struct root_files *files);
+/* Puts the list of the packages that were made into a tar into the stage's output. */
+int root_list_keep(const struct root_files *files, const struct stage_place *place,
+	struct error *error) _must_check_;
 
 /* The ID of an image of the user's, which @option names, freed by the caller. */
 int find_users_image(

@@ -50,6 +50,12 @@ esac
 if [ "$family" = gcc ] && [ -n "$version" ] && [ -x "$cplusplus" ] && [ ! -e "/usr/bin/g++-$version" ]; then
     ln -sf "$cplusplus" "/usr/local/bin/g++-$version"
 fi
+# A kernel that clang and lld made wants LLVM's other tools, under names with the version.
+if [ "$family" = clang ] && [ -n "$version" ]; then
+    for tool in ld.lld llvm-ar llvm-nm llvm-objcopy llvm-objdump llvm-readelf llvm-strip; do
+        [ ! -x "/usr/bin/$tool" ] || [ -e "/usr/bin/$tool-$version" ] || ln -sf "/usr/bin/$tool" "/usr/local/bin/$tool-$version"
+    done
+fi
 if command -v ccache >/dev/null; then
     mkdir -p /usr/lib/ccache
     for program in "$name" gcc cc g++ c++; do

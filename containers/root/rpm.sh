@@ -99,9 +99,8 @@ make_fetch() {
     [[ -z $(ls "$work/got") ]] || die "of no repository: $(ls "$work/got")"
 }
 
-# What dnf said, without what is not about the failure.
+# What dnf said, without its advice, which is for others; of "Error:" the reason is in the lines behind it.
 fail_dnf() {
-    # Of "Error:" the reason is in the lines behind it.
     grep -v -e '^$' -e '^(try to add' -e '^Ignoring repositories' "$work/errors" | sed -e '/^Error: *$/{N;s/\n */ /}' >&2 || true
     exit 1
 }
@@ -127,7 +126,7 @@ make_install() {
     ((${#files[@]})) || die "$packages has no package"
     mkdir -p "$(dirname "$output")" "$root/var/lib/rpm"
     in_root rpm --force-debian --root "$root" --install --excludedocs --nosignature "${files[@]}" >"$work/errors" 2>&1 || {
-        tail -n 20 "$work/errors" >&2
+        cat "$work/errors" >&2
         exit 1
     }
     # A scriptlet that fails is no failure for rpm, and often none for us: compiling would show it.

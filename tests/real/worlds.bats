@@ -107,7 +107,7 @@ teardown() {
     grep -qE '^make [^ ]+ x86_64 [0-9a-f]{64}$' "$BATS_TEST_TMPDIR/one.packages"
 }
 
-# change_package COMMAND…: a copy of the world, $world, whose package "which" COMMAND changes; its lists are made anew, as whoever
+# change_package COMMAND…: a copy of the world, $world, whose package "which" COMMAND changes; its lists are made anew, as one who
 # owns a mirror can.
 change_package() {
     local repository
@@ -181,7 +181,7 @@ change_package() {
     (($(asked '^200 .*redhat-release-.*\.rpm') == 1))
 }
 
-@test "without a subscription Rocky's packages make the root of a kernel that is at hand" {
+@test "without a subscription Rocky's packages make the root, for a kernel that this machine has" {
     printf '[official]\nuse = no\n[rocky]\nurl = file://%s\n' "$rocky/srv" >"$BATS_TEST_TMPDIR/mirrors.ini"
     export SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini
     local file files=()
@@ -216,23 +216,79 @@ change_package() {
     jq -e '[.root_packages[] | select(.root == "build-root").name] | index("gcc-12")' "$BATS_TEST_TMPDIR/output/lock.json"
 }
 
-# newest_output STAGE: the output in the cache that was used last.
-newest_output() {
-    find "${SLIPWAY_CACHE:-$HOME/.cache/slipway}/stages" -maxdepth 1 -name "$1-*" -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2
+# The kernel's compiler, as the distribution calls it, is in a root of its packages; both drivers compile there, and the tags
+# name the release. Those compilers are Debian's under other versions where Debian has none that is so old (tests/worlds).
+both_images() {
+    local world=$1 compiler=$2 release=$3
+    shift 3
+    build "$world" --nvidia tests/real/smallest-nvidia --force "$@"
+    jq -e --arg tag "-$release" '.images[0].tag | endswith($tag)' "$BATS_TEST_TMPDIR/output/images.json"
+    [[ $(jq -r .compiler.name "$BATS_TEST_TMPDIR/output/lock.json") == "$compiler" ]]
+    build "$world" --nvidia none --ofed tests/real/smallest-ofed "$@"
+    jq -e --arg tag "-$release" '.images[0].tag | contains($tag)' "$BATS_TEST_TMPDIR/output/images.json"
+}
+
+# bats test_tags=full
+@test "Enterprise Linux 8: both images by gcc 8" {
+    both_images "$("$top/tests/worlds/make-world" rhel8)" gcc-8 rhel8
+}
+
+# bats test_tags=full
+@test "Oracle Linux 8 with a UEK: both images by gcc-toolset-11, and the release is named for it" {
+    both_images "$("$top/tests/worlds/make-world" oracle8)" gcc-11 ol8 --os-version 8.10
+}
+
+# bats test_tags=full
+@test "CentOS 7: both images of its own kernel, and of a custom one of the field by --kernel-from" {
+    local world custom
+    world=$("$top/tests/worlds/make-world" centos7)
+    custom=$(sed -n 's/^custom=//p' "$world/world.conf")
+    both_images "$world" gcc-4.8 centos7
+    "$slipway" build --kernel-from "$world"/custom/kernel-devel-*.rpm --kernel-from "$world"/custom/kernel-[0-9]*.rpm \
+        --os centos7 --keyring "$world/key.asc" --mirror "centos-vault=file://$world/srv" "${smallest[@]}" --output "$BATS_TEST_TMPDIR/custom"
+    jq -e --arg tag "1-$custom-centos7" '.images[0].tag == $tag' "$BATS_TEST_TMPDIR/custom/images.json"
+}
+
+# bats test_tags=full
+@test "SUSE Linux Enterprise 15 SP6: both images by gcc 7" {
+    both_images "$("$top/tests/worlds/make-world" sles15.6)" gcc-7 sles15.6
+}
+
+# bats test_tags=full
+@test "Amazon Linux 2: both images by gcc10-gcc, of a repository of the kernel's series" {
+    both_images "$("$top/tests/worlds/make-world" amzn2)" gcc-10 amzn2
+}
+
+# bats test_tags=full
+@test "Amazon Linux 2023: both images by gcc 11" {
+    both_images "$("$top/tests/worlds/make-world" amzn2023)" gcc-11 amzn2023
+}
+
+# bats test_tags=full
+@test "Photon 5: both images by gcc 12, whose g++ is in the same package" {
+    both_images "$("$top/tests/worlds/make-world" photon5)" gcc-12 photon5
+}
+
+# newest_image STAGE NAME: of those that the cache has of that name, the one that was made last.
+newest_image() {
+    local output
+    output=$(find "${SLIPWAY_CACHE:-$HOME/.cache/slipway}/stages" -path "*/$1-*/image" -exec grep -q "/$2:" {} ';' -printf '%T@ %p\n' |
+        sort -n | tail -n 1 | cut -d' ' -f2-)
+    cat "$output"
 }
 
 @test "a vendor's image instead of a root: its own package manager is used" {
     local name=localhost/slipway-test/vendor container
     "$slipway" build --kernel newest --os debian12 "${smallest[@]}" --output "$BATS_TEST_TMPDIR/first" >/dev/null
     # The root of the build before has what is wanted: its apt is a double that says so.
-    container=$(buildah from --quiet --pull-never "$(cat "$(newest_output build-root)/image")")
+    container=$(buildah from --quiet --pull-never "$(newest_image build-root build-root-debian12)")
     printf '#!/bin/sh\necho "asked: $*" >>/asked\n' >"$(buildah mount "$container")/usr/bin/apt-get"
     chmod 755 "$(buildah mount "$container")/usr/bin/apt-get"
     buildah commit --quiet "$container" "$name" >/dev/null
     buildah rm "$container" >/dev/null
     "$slipway" build --kernel newest --os debian12 "${smallest[@]}" --base-image "$name" --output "$BATS_TEST_TMPDIR/output"
     buildah rmi "$name" >/dev/null
-    container=$(buildah from --quiet --pull-never "$(cat "$(newest_output toolchain)/image")")
+    container=$(buildah from --quiet --pull-never "$(newest_image toolchain build-debian12-gcc-12)")
     grep -q '^asked: install .* gcc g++ make .* gcc-12 ' "$(buildah mount "$container")/asked"
     buildah rm "$container" >/dev/null
 }

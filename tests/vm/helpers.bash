@@ -16,6 +16,7 @@
 #   VM_KREL         kernel release (default: the newest linux-image-amd64 that apt knows)
 #   VM_KERNEL_TREE  its unpacked headers (default: make-guest downloads them)
 #   VM_KERNEL_DEBS  its packages that hold boot image and modules, one a line (default: likewise)
+#   VM_KERNEL_ROOT  instead of them: a folder with boot/ and lib/modules/ of it
 #   VM_MODULES      a folder with simdev.ko and pin.ko for it (default: make-guest compiles them)
 #   VM_TIMEOUT      seconds that a case may take, booting included (default: 180)
 #   VM_BUILD        where guests, disks and logs are kept (default: build/vm)
@@ -42,6 +43,7 @@ use_guest() {
         [ -z "$deb" ] || options+=(--kernel-deb "$deb")
     done <<<"${VM_KERNEL_DEBS:-}"
     [ -z "${VM_KERNEL_TREE:-}" ] || options+=(--kernel-tree "$VM_KERNEL_TREE")
+    [ -z "${VM_KERNEL_ROOT:-}" ] || options+=(--kernel-root "$VM_KERNEL_ROOT")
     [ -z "${VM_MODULES:-}" ] || options+=(--modules "$VM_MODULES")
     "$vm_folder/make-guest" --build "$VM_BUILD" "${options[@]}" "$VM_KREL"
 }

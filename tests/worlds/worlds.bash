@@ -67,7 +67,7 @@ world_oracle8() {
     repository OL8/baseos/latest/x86_64 '*'
 }
 
-# With a kernel that somebody made out of the distribution's, whose packages are in custom/, unsigned. Kernels of 3.10 do not
+# With a kernel that was made out of the distribution's, whose packages are in custom/, unsigned. Kernels of 3.10 do not
 # say what they were compiled with.
 world_centos7() {
     local krel=3.10.0-1160.45.1.el7.x86_64 custom=3.10.0-1160.45.1.el7.custom signatures=v3

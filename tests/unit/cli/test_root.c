@@ -134,6 +134,58 @@ static void passwords_have_a_file_of_their_own(void **state)
 	bench_free(&bench);
 }
 
+static void apt_gets_certificates_by_host(void **state)
+{
+	static char secure[] = "https://mirror.example:8443/debian", of_ours[] = "/etc/ours.pem";
+	static char authority[] = "/etc/authority.pem";
+	struct folder *folder = *state;
+	_cleanup_(root_files_free) struct root_files files = { 0 };
+	_cleanup_free_ char *text = NULL;
+	struct error error = { 0 };
+	struct bench bench;
+
+	prepare(&bench, folder, REPOSITORY_APT);
+	bench.mirror.url = secure;
+	bench.mirror.credentials.client_certificate = of_ours;
+	bench.mirror.credentials.certificate_authority = authority;
+	if (root_sources(&bench.build, ROOT_KERNEL, &files, &error) < 0)
+		fail_msg("%s", error.text);
+	assert_int_equal(fs_read(AT_FDCWD, files.conf, 0, &text, NULL), 0);
+	assert_contains(text, "Acquire::https::mirror.example::SslCert \"/etc/ours.pem\";\n"
+			      "Acquire::https::mirror.example::SslKey \"/etc/ours.pem\";\n"
+			      "Acquire::https::mirror.example::CaInfo \"/etc/authority.pem\";\n");
+	bench_free(&bench);
+}
+
+/* apt tells by its name that a keyring is text. */
+static void an_armoured_keyring_is_called_asc(void **state)
+{
+	struct folder *folder = *state;
+	_cleanup_free_ char *found = NULL;
+	struct bench bench;
+
+	prepare(&bench, folder, REPOSITORY_APT);
+	folder_write_text(folder, "0.gpg", "-----BEGIN PGP PUBLIC KEY BLOCK-----\n");
+	found = sources_of(&bench);
+	assert_contains(found, "/main.asc] http");
+	assert_contains(found, "/1.gpg check");
+	bench_free(&bench);
+}
+
+static void a_repository_that_is_left_out_is_no_source(void **state)
+{
+	struct folder *folder = *state;
+	_cleanup_free_ char *found = NULL;
+	struct bench bench;
+
+	prepare(&bench, folder, REPOSITORY_APT);
+	assert_int_equal(strv_push(&bench.build.roots[ROOT_KERNEL].left_out, "old"), 0);
+	found = sources_of(&bench);
+	assert_contains(found, "main main\n--\n");
+	strv_free(&bench.build.roots[ROOT_KERNEL].left_out);
+	bench_free(&bench);
+}
+
 static void dnf_checks_the_list_that_its_publisher_signs(void **state)
 {
 	struct folder *folder = *state;
@@ -205,6 +257,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(each_source_has_its_own_keys),
 		folder_test(passwords_have_a_file_of_their_own),
+		folder_test(apt_gets_certificates_by_host),
+		folder_test(an_armoured_keyring_is_called_asc),
+		folder_test(a_repository_that_is_left_out_is_no_source),
 		folder_test(dnf_checks_the_list_that_its_publisher_signs),
 		folder_test(other_keys_are_another_root),
 		folder_test(the_compiler_is_one_of_the_packages),

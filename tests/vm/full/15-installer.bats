@@ -6,14 +6,12 @@
 # image that has both.
 
 load both
-# shellcheck source-path=SCRIPTDIR source=../../cli/installer.bash
-. "$top/tests/cli/installer.bash"
+load installer
 
 setup_file() {
     krel=$(images_krel)
     folder=$build/installer
-    cache=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
-    export krel folder cache
+    export krel folder
     mkdir -p "$folder"
 }
 
@@ -28,49 +26,15 @@ build_gpu() {
     jq -e '.packages[] | select(.name == "nvidia-kernel-source")' "$folder/debian/lock.json" >/dev/null
 }
 
-# The files of the lock's packages of that purpose, as slipway has fetched them: LOCK PURPOSE.
-fetched() {
-    jq -r --arg purpose "$2" '.packages[] | select(.purpose == $purpose) | .sha256' "$1" | sed "s#^#$cache/blobs/sha256/#"
-}
-
-# make_tree TREE LOCK FOLDER TARBALL: the driver of that lock as the installer has it: its modules in FOLDER, the userspace at
-# the top, and the list of what goes to a node. Debian's two kinds of modules are of different versions: a tree has one.
-make_tree() {
-    local tree=$1 lock=$2 root=$folder/debs file name
-    rm -rf "$tree" "$root"
-    mkdir -p "$tree/$3" "$tree/firmware"
-    # shellcheck disable=SC2046
-    unpack_debs "$root" $(fetched "$lock" nvidia-source) $(fetched "$lock" nvidia-userspace)
-    tar -C "$tree/$3" --strip-components=2 -xf "$root/usr/src/$4"
-    version=$(sed -n 's/.*NV_VERSION_STRING=\\"\([0-9.]*\)\\".*/\1/p' "$tree/$3/Kbuild" | head -n 1)
-    printf '%s\n' 'NVIDIA Accelerated Graphics Driver for Linux-x86_64' "$version" '' 'nvidia nvidia-uvm' '' '' ./kernel/ \
-        ./kernel/precompiled/ >"$tree/.manifest"
-    for file in "$root"/usr/lib/x86_64-linux-gnu/nvidia/current/*.so."$version"; do
-        name=$(basename "$file")
-        cp "$file" "$tree/$name"
-        echo "$name 0755 UTILITY_LIB NATIVE MODULE:driver"
-        echo "${name%".$version"}.1 0000 UTILITY_LIB_SYMLINK NATIVE $name MODULE:driver"
-    done >>"$tree/.manifest"
-    cp "$root"/usr/lib/nvidia/current/nvidia-smi "$tree/"
-    echo 'nvidia-smi 0755 UTILITY_BINARY MODULE:driver' >>"$tree/.manifest"
-    for file in "$root"/*/firmware/nvidia/"$version"/*.bin "$root"/usr/lib/firmware/nvidia/"$version"/*.bin; do
-        [ -f "$file" ] || continue
-        cp "$file" "$tree/firmware/"
-        echo "firmware/$(basename "$file") 0644 FIRMWARE MODULE:driver"
-    done >>"$tree/.manifest"
-    make_run "$tree" "$folder/NVIDIA-Linux-x86_64-$version.run" "$version"
-    rm -rf "$root" "$tree"
-}
-
 @test "the installer: the open modules with the userspace, of one file" {
-    make_tree "$folder/tree" "$build/images/lock.json" kernel-open nvidia-open-kernel.tar.xz
+    make_installer "$folder" "$build/images/lock.json" kernel-open nvidia-open-kernel.tar.xz
     build_gpu open --nvidia "$folder/NVIDIA-Linux-x86_64-$version.run"
     jq -e --arg version "$version" '.images[] | select(.role == "gpu") | .version == $version and .userspace.version == $version' \
         "$folder/open/images.json"
 }
 
 @test "the installer: the proprietary modules" {
-    make_tree "$folder/tree" "$folder/debian/lock.json" kernel nvidia-kernel.tar.xz
+    make_installer "$folder" "$folder/debian/lock.json" kernel nvidia-kernel.tar.xz
     build_gpu proprietary --nvidia "$folder/NVIDIA-Linux-x86_64-$version.run" --kernel-module-type proprietary
 }
 

@@ -1,0 +1,41 @@
+# shellcheck shell=bash disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# NVIDIA's installer for the cases of check-full, whose own cannot be had here: made of Debian's packages. Behind both.bash.
+# shellcheck source-path=SCRIPTDIR source=../../cli/installer.bash
+. "$top/tests/cli/installer.bash"
+
+# The files of the lock's packages of that purpose, as slipway has fetched them: LOCK PURPOSE.
+fetched_for() {
+    jq -r --arg purpose "$2" '.packages[] | select(.purpose == $purpose) | .sha256' "$1" |
+        sed "s#^#${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/blobs/sha256/#"
+}
+
+# make_installer OUT LOCK MODULES TARBALL: OUT/NVIDIA-Linux-x86_64-$version.run, which sets version, too: the driver of that
+# lock as the installer has it, its modules in MODULES, the userspace at the top, and the list of what goes to a node. Debian's
+# two kinds of modules are of different versions: an installer has one.
+make_installer() {
+    local out=$1 tree=$1/tree root=$1/debs lock=$2 file name
+    rm -rf "$tree" "$root"
+    mkdir -p "$tree/$3" "$tree/firmware"
+    # shellcheck disable=SC2046
+    unpack_debs "$root" $(fetched_for "$lock" nvidia-source) $(fetched_for "$lock" nvidia-userspace)
+    tar -C "$tree/$3" --strip-components=2 -xf "$root/usr/src/$4"
+    version=$(sed -n 's/.*NV_VERSION_STRING=\\"\([0-9.]*\)\\".*/\1/p' "$tree/$3/Kbuild" | head -n 1)
+    printf '%s\n' 'NVIDIA Accelerated Graphics Driver for Linux-x86_64' "$version" '' 'nvidia nvidia-uvm' '' '' ./kernel/ \
+        ./kernel/precompiled/ >"$tree/.manifest"
+    for file in "$root"/usr/lib/x86_64-linux-gnu/nvidia/current/*.so."$version"; do
+        name=$(basename "$file")
+        cp "$file" "$tree/$name"
+        echo "$name 0755 UTILITY_LIB NATIVE MODULE:driver"
+        echo "${name%".$version"}.1 0000 UTILITY_LIB_SYMLINK NATIVE $name MODULE:driver"
+    done >>"$tree/.manifest"
+    cp "$root"/usr/lib/nvidia/current/nvidia-smi "$tree/"
+    echo 'nvidia-smi 0755 UTILITY_BINARY MODULE:driver' >>"$tree/.manifest"
+    for file in "$root"/*/firmware/nvidia/"$version"/*.bin "$root"/usr/lib/firmware/nvidia/"$version"/*.bin; do
+        [ -f "$file" ] || continue
+        cp "$file" "$tree/firmware/"
+        echo "firmware/$(basename "$file") 0644 FIRMWARE MODULE:driver"
+    done >>"$tree/.manifest"
+    make_run "$tree" "$out/NVIDIA-Linux-x86_64-$version.run" "$version"
+    rm -rf "$root" "$tree"
+}
