@@ -143,7 +143,8 @@ PYTHON
     tail -n +2 "$folder/trace.log" >"$folder/children.log"
     grep -q execve "$folder/children.log"
     run -1 holds_trace "$folder/said" "$folder/children.log" "$folder/traced" "$folder/signed"
-    mapfile -d '' -t new < <(find "$cache" -newer "$folder/started" -type f -print0)
+    # Its own run's folder is gone; those of files that run beside this one have a /proc in them.
+    mapfile -d '' -t new < <(find "$cache" -path "$cache/runs" -prune -o -newer "$folder/started" -type f -print0)
     run -1 holds_trace "${new[@]}"
     mkdir -p "$folder/layers"
     tar -xf "$folder/traced/nic.oci.tar" -C "$folder/layers"

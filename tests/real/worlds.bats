@@ -208,12 +208,16 @@ change_package() {
     umount "$BATS_TEST_TMPDIR/small"
 }
 
-@test "Ubuntu 22.04: a GPU image from a mirror that is a folder" {
+@test "Ubuntu 22.04: both images from a mirror that is a folder" {
     build "$ubuntu" "${smallest[@]}"
     open_image gpu
     [[ $(modinfo -F vermagic "$image/usr/lib/modules/6.8.0-45-generic/updates/nvidia/nvidia.ko") == '6.8.0-45-generic '* ]]
     jq -e '.images[0].tag == "1-6.8.0-45-generic-ubuntu22.04"' "$BATS_TEST_TMPDIR/output/images.json"
     jq -e '[.root_packages[] | select(.root == "build-root").name] | index("gcc-12")' "$BATS_TEST_TMPDIR/output/lock.json"
+    # What is in the image itself, of the runtime base, is there, too.
+    jq -e '[.root_packages[] | select(.root == "runtime-base").name] | index("kmod") and index("ibverbs-utils")' "$BATS_TEST_TMPDIR/output/lock.json"
+    build "$ubuntu" --nvidia none --ofed tests/real/smallest-ofed
+    jq -e '.images[0].tag | endswith("6.8.0-45-generic-ubuntu22.04-amd64")' "$BATS_TEST_TMPDIR/output/images.json"
 }
 
 # The kernel's compiler, as the distribution calls it, is in a root of its packages; both drivers compile there, and the tags
