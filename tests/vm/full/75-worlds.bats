@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make check-full: images for other distributions, of their own packages, booted on their kernels: worlds of tests/worlds, whose
 # kernel is Debian's source under the distribution's name (make-custom-kernel --name), packed as the distribution packs it. The
-# GPU driver is an installer of Debian's open modules, OFED the reference. Needs scripts/install-packages full.
+# GPU driver is an installer of Debian's open modules, OFED the reference tree. Needs scripts/install-packages full.
 
 load both
 load installer
@@ -27,6 +27,7 @@ setup_file() {
     folder=$build/worlds
     mkdir -p "$folder"
     make_installer "$folder" "$build/images/lock.json" kernel-open nvidia-open-kernel.tar.xz
+    "$top/scripts/reference-ofed" --output "$folder/ofed"
     installer=$folder/NVIDIA-Linux-x86_64-$version.run
     export named folder installer
 }
@@ -36,7 +37,7 @@ make_images() {
     use_world "$1" --kernel "$named/$(kernel_of "$1")"
     world_facts
     images=$folder/$1
-    "$slipway" build --kernel "$krel" "${world_options[@]}" --ofed reference --nvidia "$installer" --output "$images"
+    "$slipway" build --kernel "$krel" "${world_options[@]}" --ofed "$folder/ofed" --nvidia "$installer" --output "$images"
     proof_holds "$images"
 }
 
