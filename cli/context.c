@@ -256,7 +256,9 @@ static int ask(struct context *context, struct resolve_request *request, struct 
 		.snapshot = common->snapshot,
 	};
 	_cleanup_close_ int folder_fd = -1;
-	int r = common->keyring ? signature_check_keyring(common->keyring, error) : 0;
+	_cleanup_free_ char *keys = NULL;
+	size_t size;
+	int r = common->keyring ? signature_read_keyring(common->keyring, &keys, &size, error) : 0;
 
 	*ret = (struct resolve_answer){ 0 };
 	if (r < 0)

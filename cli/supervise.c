@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/supervise.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,9 +74,27 @@ static int wait_for_child(pid_t pid, const sigset_t *signals)
 	return 128 + WTERMSIG(status);
 }
 
+/* A question may have had the terminal when the work was ended: cli/keys.c gives it to its group.
+ */
+static void take_terminal_back(pid_t group)
+{
+	int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	sigset_t stop;
+
+	if (terminal < 0)
+		return;
+	(void) sigemptyset(&stop);
+	(void) sigaddset(&stop, SIGTTOU);
+	(void) sigprocmask(SIG_BLOCK, &stop, NULL);
+	if (tcgetpgrp(terminal) == group)
+		(void) tcsetpgrp(terminal, getpgrp());
+	(void) close(terminal);
+}
+
 int supervise(int (*work)(void *context), void *context)
 {
 	sigset_t signals, old_mask;
+	int status;
 	pid_t pid;
 
 	(void) sigemptyset(&signals);
@@ -91,7 +110,9 @@ int supervise(int (*work)(void *context), void *context)
 	if (pid == 0)
 		run_child(work, context, &old_mask);
 	(void) setpgid(pid, pid);
-	return wait_for_child(pid, &signals);
+	status = wait_for_child(pid, &signals);
+	take_terminal_back(pid);
+	return status;
 }
 
 int supervise_report(int result, const char *verb, bool json, const char *state)

@@ -9,13 +9,14 @@
 #include "common/process.h"
 
 /* The line with the reason: the first that the program marks as an error, else the last one. */
-static char *why(int log_fd)
+static char *why(int log_fd, off_t start)
 {
 	char text[8192];
 	ssize_t size;
 	char *line, *next, *last = NULL;
 	off_t end = lseek(log_fd, 0, SEEK_END);
-	off_t from = end > (off_t) sizeof(text) - 1 ? end - (off_t) sizeof(text) + 1 : 0;
+	off_t last_part = end - (off_t) sizeof(text) + 1;
+	off_t from = last_part > start ? last_part : start;
 
 	size = pread(log_fd, text, sizeof(text) - 1, from);
 	if (size <= 0)
@@ -44,13 +45,16 @@ static int ended_by_signal(const char *program, int status, struct error *error)
 		signal_number, strsignal(signal_number));
 }
 
-/* @log_fd can be read, for the reason; @object, "" or a word behind the program's name, is told. */
+/* @log_fd can be read, for the reason; @object, "" or a word behind the program's name, is
+ * reported. */
 static int run(const struct strv *argv, int log_fd, const char *object, char **ret_output,
 	struct error *error)
 {
 	_cleanup_free_ char *output = NULL;
 	_cleanup_free_ char *reason = NULL;
 	struct process process = { .argv = argv, .stdin_fd = -1, .log_fd = log_fd };
+	/* What an earlier run said is no reason. */
+	off_t start = lseek(log_fd, 0, SEEK_END);
 	int status = process_run(&process, ret_output ? &output : NULL, error);
 
 	if (status == -ENOENT)
@@ -60,7 +64,7 @@ static int run(const struct strv *argv, int log_fd, const char *object, char **r
 	if (status > 128)
 		return ended_by_signal(argv->items[0], status, error);
 	if (status > 0) {
-		reason = why(log_fd);
+		reason = why(log_fd, start);
 		return error_set(error, -EIO, "%s%s%s: exit status %d: %s", argv->items[0],
 			*object ? " " : "", object, status, reason ? reason : "it gave no reason");
 	}

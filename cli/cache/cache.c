@@ -99,7 +99,7 @@ static void sweep_dead_runs(const struct cache *cache, void (*clear)(const char 
 			continue;
 		clear(path);
 		if (fs_remove_tree(AT_FDCWD, path) < 0)
-			return; /* the next run tries again */
+			continue; /* the next run tries again */
 	}
 }
 

@@ -245,7 +245,7 @@ int runtime_run(struct build *build, const struct stage *stage, const struct sta
 		xstrv_push(&argv, fetching[i]);
 	}
 	progress_step(&build->context.progress, "a minimal root file system by mmdebstrap");
-	r = tool_run_logged(&argv, place->log, error);
+	r = root_script(&argv, place, error);
 	if (r == 0)
 		r = root_list_keep(&files, place, error);
 	name = xasprintf("localhost/slipway/%s-%s:%.16s", stage->name, root->os.os, place->key);

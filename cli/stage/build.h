@@ -140,7 +140,6 @@ struct root {
 	struct catalogue os;
 	struct mirrors mirrors;
 	bool has_mirrors;
-	struct strv left_out; /* optional repositories whose lists cannot be had now */
 };
 
 struct build {

@@ -66,7 +66,6 @@ void root_close(struct root *root)
 	if (root->has_mirrors)
 		mirrors_free(&root->mirrors);
 	catalogue_free(&root->os);
-	strv_free(&root->left_out);
 	*root = (struct root){ 0 };
 }
 
@@ -86,25 +85,27 @@ static int open_root(struct build *build, enum root_id id, const char *os, struc
 				 root->os.os);
 }
 
-/* Does a server want a certificate of us that is not here? Such as Red Hat's, of a subscription. */
-static bool lacks_certificate(const struct root *root)
+/* 1: a server wants a certificate of us that is not here, such as Red Hat's, of a subscription. */
+static int lacks_certificate(const struct root *root, struct error *error)
 {
 	for (size_t i = 0; i < root->os.repository_count; i++) {
 		const struct repository *repository = &root->os.repositories[i];
 		const struct mirror *mirror = mirrors_find(&root->mirrors, repository);
 		_cleanup_(mirror_credentials_free) struct mirror_credentials found = { 0 };
-		struct error ignored = { 0 };
+		int r;
 
 		if (!repository_in_root(&root->os, repository))
 			continue;
 		if (!mirror)
-			return true;
+			return 1;
+		r = mirrors_credentials(mirror, repository, &found, error);
+		if (r < 0)
+			return r;
 		if (*repository->client_certificate && strncmp(mirror->url, "https", 5) == 0 &&
-			(mirrors_credentials(mirror, repository, &found, &ignored) < 0 ||
-				!found.client_certificate))
-			return true;
+			!found.client_certificate)
+			return 1;
 	}
-	return false;
+	return 0;
 }
 
 /* Another distribution's, of the same compiler and C library, where its own cannot be had. */
@@ -115,7 +116,9 @@ static int open_stand_in(struct build *build, struct error *error)
 	_cleanup_free_ char *like = xstrdup(root->os.root.like);
 	int r = *like ? open_mirrors(build, root, error) : 0;
 
-	if (r < 0 || !*like || !lacks_certificate(root))
+	if (r == 0 && *like)
+		r = lacks_certificate(root, error);
+	if (r <= 0)
 		return r;
 	r = catalogue_open(build->context.catalogues, like, &other.os, error);
 	if (r < 0)
@@ -226,47 +229,35 @@ static int check_words(const struct mirror *mirror, struct error *error)
 	return 0;
 }
 
-/* What a keyring is called: what a link leads to may have another name in the image. */
-static int keyring_path(const struct writing *writing, const struct repository *repository,
+/*
+ * What apt and dnf believe is what Slipway does: keys that gpgv reads, in a file of this run. The
+ * caller frees *ret_path, which is NULL where the repository has no keyring.
+ */
+static int write_keyring(const struct writing *writing, const struct repository *repository,
 	char **ret_path, struct error *error)
 {
 	const char *keyring =
 		signature_keyring(&repository->keyrings, keyring_of(writing->build, writing->root));
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = xasprintf("%s/%s.gpg", writing->folder, repository->name);
+	_cleanup_free_ char *keys = NULL;
+	size_t size = 0;
+	int r;
 
 	*ret_path = NULL;
 	if (!keyring)
 		return 0;
-	if (*keyring != '/')
-		path = realpath(keyring, NULL);
-	else if (fs_exists(AT_FDCWD, keyring))
-		path = xstrdup(keyring);
-	if (!path || strpbrk(path, " \t,[]"))
-		return error_set(error, -EKEYREJECTED,
-			"%s: %s: apt and dnf cannot use this keyring: name one that exists, whose path "
-			"has no blanks, commas and brackets",
-			repository->name, keyring);
-	*ret_path = TAKE_PTR(path);
-	return 0;
-}
-
-/* apt takes a keyring for armoured by its name only. */
-static int name_for_apt(const struct writing *writing, const struct repository *repository,
-	char **keyring, struct error *error)
-{
-	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ char *copy = NULL;
-	int r = fs_read(AT_FDCWD, *keyring, 0, &text, NULL);
-
-	if (r == 0 && (strncmp(text, "-----BEGIN", 10) != 0 || str_ends_with(*keyring, ".asc")))
-		return 0;
-	copy = xasprintf("%s/%s.asc", writing->folder, repository->name);
-	if (r == 0)
-		r = fs_copy(AT_FDCWD, *keyring, copy, 0, 0644);
+	if (strpbrk(path, " \t,[]"))
+		return error_set(error, -EINVAL,
+			"%s: apt and dnf take no keyring in a folder whose path has blanks, commas and "
+			"brackets: name another one with --cache",
+			writing->folder);
+	r = signature_read_keyring(keyring, &keys, &size, error);
 	if (r < 0)
-		return error_set_errno(error, r, "%s", *keyring);
-	free(*keyring);
-	*keyring = TAKE_PTR(copy);
+		return error_prefix(error, r, "%s", repository->name);
+	r = fs_write_atomic(AT_FDCWD, path, keys, size, 0644);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	*ret_path = TAKE_PTR(path);
 	return 0;
 }
 
@@ -292,10 +283,8 @@ static int write_apt(const struct writing *writing, const struct repository *rep
 	_cleanup_strv_ struct strv words = { 0 };
 	_cleanup_free_ char *keyring = NULL;
 	_cleanup_free_ char *options = NULL;
-	int r = keyring_path(writing, repository, &keyring, error);
+	int r = write_keyring(writing, repository, &keyring, error);
 
-	if (r == 0 && keyring)
-		r = name_for_apt(writing, repository, &keyring, error);
 	if (r == 0)
 		r = mirrors_credentials(mirror, repository, &shown, error);
 	if (r < 0)
@@ -316,8 +305,9 @@ static int write_apt(const struct writing *writing, const struct repository *rep
 	(void) fprintf(writing->sources, "deb %s%s%s%s %s %s\n", *options ? "[" : "", options,
 		*options ? "] " : "", url, repository->suite, repository->components);
 	if (mirror->credentials.user)
-		(void) fprintf(writing->auth, "machine %s/ login %s password %s\n", mirror->url,
-			mirror->credentials.user, mirror->credentials.password);
+		(void) fprintf(writing->auth, "machine %s/ login %s%s%s\n", mirror->url,
+			mirror->credentials.user, *mirror->credentials.password ? " password " : "",
+			mirror->credentials.password);
 	return 0;
 }
 
@@ -334,7 +324,7 @@ static int write_dnf(const struct writing *writing, const struct repository *rep
 	_cleanup_(mirror_credentials_free) struct mirror_credentials shown = { 0 };
 	_cleanup_free_ char *keyring = NULL;
 	FILE *file = writing->sources;
-	int r = keyring_path(writing, repository, &keyring, error);
+	int r = write_keyring(writing, repository, &keyring, error);
 
 	if (r == 0)
 		r = mirrors_credentials(mirror, repository, &shown, error);
@@ -370,8 +360,7 @@ static int each_repository(struct build *build, struct root *root,
 		const struct mirror *mirror = mirrors_find(&root->mirrors, repository);
 		_cleanup_free_ char *url = NULL;
 
-		if (!repository_in_root(&root->os, repository) ||
-			strv_contains(&root->left_out, repository->name))
+		if (!repository_in_root(&root->os, repository))
 			continue;
 		if (!mirror) {
 			progress_notef(&build->context.progress,
@@ -481,10 +470,7 @@ static int add_listing(void *data, const struct repository *repository, const st
 	return 0;
 }
 
-/*
- * The first that cannot be believed; *ret_stamp, the caller's, changes when a list does. What an
- * optional one lacks is for packages to say, which apt and dnf do not find then.
- */
+/* The first that cannot be believed; *ret_stamp, the caller's, changes when a list does. */
 static int judge_lists(const struct listing *listing, const struct index *indexes, char **ret_stamp,
 	struct error *error)
 {
@@ -493,18 +479,10 @@ static int judge_lists(const struct listing *listing, const struct index *indexe
 	int r = 0;
 
 	for (size_t i = 0; i < listing->count && r == 0; i++) {
-		const struct repository *repository = listing->requests[i].repository;
-
-		if (indexes[i].result < 0 && !repository->optional) {
+		if (indexes[i].result < 0)
 			r = error_set(error, indexes[i].result, "%s", indexes[i].error.text);
-		} else if (indexes[i].result < 0) {
-			progress_notef(&listing->build->context.progress,
-				"the root is made without repository %s: %s", repository->name,
-				indexes[i].error.text);
-			xstrv_push_unique(&listing->root->left_out, repository->name);
-		} else if (indexes[i].release_sha256) {
+		else if (indexes[i].release_sha256)
 			hash_add_text(hash, indexes[i].release_sha256);
-		}
 	}
 	hash_finish(hash, hex);
 	if (r == 0)
@@ -594,6 +572,9 @@ int roots_refresh(struct build *build, struct error *error)
 			_cleanup_free_ char *name = xasprintf(STAMP_PREFIX "%s", root->os.os);
 
 			r = cache_set_refreshed(&build->context.cache, name, stamp);
+			if (r < 0)
+				r = error_set_errno(
+					error, r, "%s/refreshed", build->context.cache.path);
 		}
 		if (r < 0)
 			return context_fail(&build->context, context_exit_code(r), r);
@@ -710,12 +691,24 @@ void root_key(const struct stage *stage, struct key *key)
 
 /* ---- making it */
 
+int root_script(const struct strv *argv, const struct stage_place *place, struct error *error)
+{
+	/* rpm and apt add up what packages need before they install the first. */
+	static const char *const full[] = { "No space left on device", "more space on the",
+		"enough free space in" };
+	int r = tool_run_logged(argv, place->log, error);
+
+	for (size_t i = 0; i < ARRAY_SIZE(full) && r == -EIO; i++)
+		if (strstr(error->text, full[i]))
+			r = -ENOSPC;
+	return r;
+}
+
 static int run_script(const struct build *build, const struct root *root,
 	const struct stage_place *place, const char *verb, const char *const *words,
 	const struct strv *packages, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
-	int r;
 
 	xstrv_pushf(&argv, "%s/containers/root/%s.sh", build->context.data, script_of(root));
 	if (verb)
@@ -731,12 +724,7 @@ static int run_script(const struct build *build, const struct root *root,
 		xstrv_push(&argv, "--package");
 		xstrv_push(&argv, packages->items[i]);
 	}
-	r = tool_run_logged(&argv, place->log, error);
-	/* rpm adds up what packages need before it installs the first. */
-	if (r == -EIO && (strstr(error->text, "No space left on device") ||
-				 strstr(error->text, "more space on the")))
-		return -ENOSPC;
-	return r;
+	return root_script(&argv, place, error);
 }
 
 /*
@@ -744,7 +732,7 @@ static int run_script(const struct build *build, const struct root *root,
  * repository that it is from, over itself. -EKEYREJECTED and so on as rpm_signature_check() has it.
  */
 static int check_packages(struct build *build, const struct root *root, const char *folder,
-	size_t *ret_count, struct error *error)
+	size_t *ret_count, size_t *ret_signed, struct error *error)
 {
 	_cleanup_close_ int scratch_fd =
 		open(build->context.cache.run_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -752,7 +740,7 @@ static int check_packages(struct build *build, const struct root *root, const ch
 	size_t folders = 0;
 	int r = 0;
 
-	*ret_count = 0;
+	*ret_count = *ret_signed = 0;
 	if (scratch_fd < 0)
 		return error_set_errno(error, -errno, "%s", build->context.cache.run_path);
 	for (size_t i = 0; i < root->os.repository_count; i++) {
@@ -780,6 +768,7 @@ static int check_packages(struct build *build, const struct root *root, const ch
 
 			r = rpm_signature_check(&request, scratch_fd, &signer, error);
 			(*ret_count)++;
+			*ret_signed += r == 0 && *signer;
 		}
 		if (r < 0)
 			return error_prefix(error, r, "repository %s", repository->name);
@@ -799,17 +788,22 @@ static int make_rpm(struct build *build, const struct root *root, const struct s
 		root->os.root.releasever, "--platform", root->os.root.platform, NULL };
 	const char *const install[] = { "--packages", files->packages, "--output", files->tar,
 		NULL };
-	size_t count = 0;
+	size_t count = 0, with_signature = 0;
 	int r;
 
 	progress_step(&build->context.progress, "packages by dnf");
 	r = run_script(build, root, place, "fetch", fetch, packages, error);
 	if (r == 0)
-		r = check_packages(build, root, files->packages, &count, error);
+		r = check_packages(build, root, files->packages, &count, &with_signature, error);
 	if (r < 0)
 		return r;
-	progress_notef(&build->context.progress, "%zu packages of %s, each with a good signature",
-		count, root->os.name);
+	if (with_signature == count)
+		progress_notef(&build->context.progress,
+			"%zu packages of %s, each with a good signature", count, root->os.name);
+	else
+		progress_notef(&build->context.progress,
+			"%zu packages of %s, %zu of them without a good signature", count,
+			root->os.name, count - with_signature);
 	progress_step(&build->context.progress, "install them into the root");
 	return run_script(build, root, place, "install", install, NULL, error);
 }

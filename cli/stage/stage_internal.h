@@ -236,6 +236,9 @@ struct root_files {
 int root_sources(struct build *build, enum root_id id, struct root_files *ret,
 	struct error *error) _must_check_;
 void root_files_free(struct root_files *files);
+/* Runs a script that makes one, as tool_run_logged() does; -ENOSPC: the disk is full. */
+int root_script(
+	const struct strv *argv, const struct stage_place *place, struct error *error) _must_check_;
 /* Puts the list of the packages that were made into a tar into the stage's output. */
 int root_list_keep(const struct root_files *files, const struct stage_place *place,
 	struct error *error) _must_check_;

@@ -64,6 +64,14 @@ parse_arguments() {
             /^SHA256:/ { print name, version, arch, \$2 }" | LC_ALL=C sort -u >'$list
 }
 
+# mmdebstrap mounts /proc, /sys and folders that are mirrors below the root: in a mount name space of its own, so that nothing
+# of them stays when it is killed. Where that is not permitted, it mounts nothing either.
+run_mmdebstrap() {
+    local apart=(unshare --mount --propagation private)
+    "${apart[@]}" true 2>/dev/null || apart=()
+    "${apart[@]}" mmdebstrap "${options[@]}" "$@"
+}
+
 # A hook's pipe hides what fails in it.
 check_list() {
     grep -q '^base-files ' "${output%.tar}.packages" || die "apt said no versions and hashes of what is in the root"

@@ -30,5 +30,5 @@ options+=(--customize-hook='dpkg-query --admindir "$1/var/lib/dpkg" --show --sho
 options+=('--customize-hook=rm -f "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/* "$1"/etc/apt/auth.conf.d/slipway.conf \
     "$1"/etc/apt/apt.conf.d/99mmdebstrap "$1"/etc/apt/apt.conf.d/slipway.conf')
 
-mmdebstrap "${options[@]}" --variant=essential --format=tar "$suite" "$output" "$(realpath "$repositories")"
+run_mmdebstrap --variant=essential --format=tar "$suite" "$output" "$(realpath "$repositories")"
 check_list

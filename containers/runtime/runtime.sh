@@ -38,7 +38,7 @@ verbs="export APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG && cd \"\$1/tmp\" && mkdir -p n
         sed -n \"s/^'.*' \([^_ ]*\)_\([^_ ]*\)_\([^_ ]*\)\.deb .*/\1:\3=\2/; s/%3a/:/; p\" | $write_list \
     && rm -r none && apt-get -qq download $alone \
     && for deb in ./*.deb; do dpkg-deb --extract \"\$deb\" \"\$1\" && rm \"\$deb\" || exit 1; done"
-mmdebstrap "${options[@]}" --variant=extract --format=directory "${packages[@]/#/--include=}" --extract-hook="$verbs" \
+run_mmdebstrap --variant=extract --format=directory "${packages[@]/#/--include=}" --extract-hook="$verbs" \
     "$suite" "$scratch/root" "$(realpath "$repositories")"
 check_list
 

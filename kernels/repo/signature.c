@@ -36,8 +36,7 @@ void signature_hash_keyring(const struct strv *keyrings, const char *keyring, st
 		hash_add_text(hash, "that cannot be read");
 }
 
-/* The keys of a file as gpgv reads them. */
-static int read_keyring(const char *path, char **ret_keys, size_t *ret_size, struct error *error)
+int signature_read_keyring(const char *path, char **ret_keys, size_t *ret_size, struct error *error)
 {
 	_cleanup_free_ char *text = NULL;
 	int r = fs_read(AT_FDCWD, path, KEYRING_LIMIT_BYTES, &text, ret_size);
@@ -56,14 +55,6 @@ static int read_keyring(const char *path, char **ret_keys, size_t *ret_size, str
 	return error_set(error, -EKEYREJECTED,
 		"%s: no OpenPGP key is in this file: give one that has the key that signs the lists",
 		path);
-}
-
-int signature_check_keyring(const char *path, struct error *error)
-{
-	_cleanup_free_ char *keys = NULL;
-	size_t size;
-
-	return read_keyring(path, &keys, &size, error);
 }
 
 /* ---- gpgv's status lines */
@@ -157,7 +148,7 @@ static int place_keyring(
 {
 	_cleanup_free_ char *keys = NULL;
 	size_t size = 0;
-	int r = path ? read_keyring(path, &keys, &size, error) : 0;
+	int r = path ? signature_read_keyring(path, &keys, &size, error) : 0;
 
 	if (r < 0)
 		return r;

@@ -38,8 +38,12 @@ int signature_check(const struct signature_request *request, char **ret_signer,
 /* The file whose keys count: @keyring, else the first of @keyrings that exists; or NULL. */
 const char *signature_keyring(const struct strv *keyrings, const char *keyring);
 
-/* Can this keyring be read, and may keys be in it? Else -EKEYREJECTED. */
-int signature_check_keyring(const char *path, struct error *error) _must_check_;
+/*
+ * The keys of a keyring as gpgv reads them, binary and without those that it does not know, freed
+ * by the caller. -EKEYREJECTED: it cannot be read, or has none.
+ */
+int signature_read_keyring(
+	const char *path, char **ret_keys, size_t *ret_size, struct error *error) _must_check_;
 
 /* Adds what is in that file: what was believed because of a key is not believed without it. */
 void signature_hash_keyring(const struct strv *keyrings, const char *keyring, struct hash *hash);

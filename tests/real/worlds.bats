@@ -173,7 +173,7 @@ change_package() {
     local common=(--kernel 5.14.0-427.13.1.el9_4.x86_64 --os rhel9 --keyring "$el9/key.asc" --cache "$BATS_TEST_TMPDIR/cache" "${smallest[@]}")
     run "$slipway" build "${common[@]}" --output "$BATS_TEST_TMPDIR/output"
     echo "$output"
-    # TLS 1.3 tells it once the connection stands: it may be closed before a client sees why.
+    # TLS 1.3 reports it once the connection stands: it may be closed before a client sees why.
     ((status == 11))
     printf 'client_certificate = %s\n' "$BATS_TEST_TMPDIR/client.pem" >>"$BATS_TEST_TMPDIR/mirrors.ini"
     "$slipway" build "${common[@]}" --output "$BATS_TEST_TMPDIR/output"

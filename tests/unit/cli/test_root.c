@@ -9,11 +9,15 @@
 static char debian[] = "debian", nothing[] = "", url[] = "http://mirror.example";
 static char user[] = "me", password[] = "secret";
 
+/* The packet of a key, of version 4, which is all that is looked at here. */
+static const char key[] = "\x98\x02\x04k";
+
 struct bench {
 	struct common_options options;
 	struct mirror mirror;
 	struct repository repositories[2];
 	char keys[2][128];
+	char written[2][160]; /* for apt and dnf */
 	struct build build;
 };
 
@@ -45,7 +49,9 @@ static void prepare(struct bench *bench, struct folder *folder, enum repository_
 
 		(void) snprintf(
 			bench->keys[i], sizeof(bench->keys[i]), "%s/%zu.gpg", folder->path, i);
-		folder_write_text(folder, strrchr(bench->keys[i], '/') + 1, "keys");
+		(void) snprintf(bench->written[i], sizeof(bench->written[i]), "%s/root/%s.gpg",
+			folder->path, names[i]);
+		folder_write(folder, strrchr(bench->keys[i], '/') + 1, key, sizeof(key) - 1);
 		*repository = (struct repository){ .name = names[i],
 			.kind = kind,
 			.mirror = debian,
@@ -107,11 +113,11 @@ static void each_source_has_its_own_keys(void **state)
 	assert_true(asprintf(&wanted,
 			    "deb [signed-by=%s] %s main main\n"
 			    "deb [signed-by=%s check-valid-until=no] %s old main\n--\n",
-			    bench.keys[0], url, bench.keys[1], url) > 0);
+			    bench.written[0], url, bench.written[1], url) > 0);
 	assert_string_equal(found, wanted);
 	bench.options.allow_expired = true;
 	expired = sources_of(&bench);
-	assert_contains(expired, "0.gpg check-valid-until=no]");
+	assert_contains(expired, "main.gpg check-valid-until=no]");
 	bench_free(&bench);
 }
 
@@ -136,8 +142,8 @@ static void passwords_have_a_file_of_their_own(void **state)
 
 static void apt_gets_certificates_by_host(void **state)
 {
-	static char secure[] = "https://mirror.example:8443/debian", of_ours[] = "/etc/ours.pem";
-	static char authority[] = "/etc/authority.pem";
+	static char secure[] = "https://mirror.example:8443/debian", of_ours[96];
+	_cleanup_free_ char *wanted = NULL;
 	struct folder *folder = *state;
 	_cleanup_(root_files_free) struct root_files files = { 0 };
 	_cleanup_free_ char *text = NULL;
@@ -145,44 +151,49 @@ static void apt_gets_certificates_by_host(void **state)
 	struct bench bench;
 
 	prepare(&bench, folder, REPOSITORY_APT);
+	(void) snprintf(of_ours, sizeof(of_ours), "%s/ours.pem", folder->path);
+	folder_write_text(folder, "ours.pem", "");
 	bench.mirror.url = secure;
 	bench.mirror.credentials.client_certificate = of_ours;
-	bench.mirror.credentials.certificate_authority = authority;
+	bench.mirror.credentials.certificate_authority = of_ours;
 	if (root_sources(&bench.build, ROOT_KERNEL, &files, &error) < 0)
 		fail_msg("%s", error.text);
 	assert_int_equal(fs_read(AT_FDCWD, files.conf, 0, &text, NULL), 0);
-	assert_contains(text, "Acquire::https::mirror.example::SslCert \"/etc/ours.pem\";\n"
-			      "Acquire::https::mirror.example::SslKey \"/etc/ours.pem\";\n"
-			      "Acquire::https::mirror.example::CaInfo \"/etc/authority.pem\";\n");
+	assert_true(asprintf(&wanted,
+			    "Acquire::https::mirror.example::SslCert \"%s\";\n"
+			    "Acquire::https::mirror.example::SslKey \"%s\";\n"
+			    "Acquire::https::mirror.example::CaInfo \"%s\";\n",
+			    of_ours, of_ours, of_ours) > 0);
+	assert_contains(text, wanted);
 	bench_free(&bench);
 }
 
-/* apt tells by its name that a keyring is text. */
-static void an_armoured_keyring_is_called_asc(void **state)
+/* As dnf and gpgv would: apt alone would take the next machine for the password. */
+static void a_user_without_a_password(void **state)
 {
 	struct folder *folder = *state;
 	_cleanup_free_ char *found = NULL;
 	struct bench bench;
 
 	prepare(&bench, folder, REPOSITORY_APT);
-	folder_write_text(folder, "0.gpg", "-----BEGIN PGP PUBLIC KEY BLOCK-----\n");
+	bench.mirror.credentials.user = user;
+	bench.mirror.credentials.password = nothing;
 	found = sources_of(&bench);
-	assert_contains(found, "/main.asc] http");
-	assert_contains(found, "/1.gpg check");
+	assert_contains(found, "--\nmachine http://mirror.example/ login me\nmachine");
 	bench_free(&bench);
 }
 
-static void a_repository_that_is_left_out_is_no_source(void **state)
+static void a_keyring_without_keys_is_refused(void **state)
 {
 	struct folder *folder = *state;
-	_cleanup_free_ char *found = NULL;
+	_cleanup_(root_files_free) struct root_files files = { 0 };
+	struct error error = { 0 };
 	struct bench bench;
 
 	prepare(&bench, folder, REPOSITORY_APT);
-	assert_int_equal(strv_push(&bench.build.roots[ROOT_KERNEL].left_out, "old"), 0);
-	found = sources_of(&bench);
-	assert_contains(found, "main main\n--\n");
-	strv_free(&bench.build.roots[ROOT_KERNEL].left_out);
+	folder_write_text(folder, "0.gpg", "nothing");
+	assert_int_equal(root_sources(&bench.build, ROOT_KERNEL, &files, &error), -EKEYREJECTED);
+	assert_contains(error.text, "0.gpg: no OpenPGP key");
 	bench_free(&bench);
 }
 
@@ -201,7 +212,7 @@ static void dnf_checks_the_list_that_its_publisher_signs(void **state)
 			    "repo_gpgcheck=1\ngpgkey=file://%s\n"
 			    "[old]\nname=old\nbaseurl=%s\nenabled=1\ngpgcheck=0\n"
 			    "repo_gpgcheck=0\ngpgkey=file://%s\n--\n",
-			    url, bench.keys[0], url, bench.keys[1]) > 0);
+			    url, bench.written[0], url, bench.written[1]) > 0);
 	assert_string_equal(found, wanted);
 	bench_free(&bench);
 }
@@ -258,8 +269,8 @@ int main(void)
 		folder_test(each_source_has_its_own_keys),
 		folder_test(passwords_have_a_file_of_their_own),
 		folder_test(apt_gets_certificates_by_host),
-		folder_test(an_armoured_keyring_is_called_asc),
-		folder_test(a_repository_that_is_left_out_is_no_source),
+		folder_test(a_user_without_a_password),
+		folder_test(a_keyring_without_keys_is_refused),
 		folder_test(dnf_checks_the_list_that_its_publisher_signs),
 		folder_test(other_keys_are_another_root),
 		folder_test(the_compiler_is_one_of_the_packages),
