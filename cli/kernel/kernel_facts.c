@@ -2,6 +2,7 @@
 /* What the kernel's tree, or a probe of its node, has: the compiler, and what lint finds. */
 #include "cli/kernel/kernel.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -20,6 +21,38 @@ static void lock_compiler(struct kernel *kernel, const char *compiler, char *evi
 	free(kernel->lock.compiler_evidence);
 	kernel->lock.compiler = xstrdup(compiler);
 	kernel->lock.compiler_evidence = evidence;
+}
+
+static void set_compiler(struct kernel_compiler *compiler, const char *name)
+{
+	size_t length = strcspn(name, "-");
+
+	free(compiler->name);
+	free(compiler->family);
+	compiler->name = xstrdup(name);
+	compiler->family = xstrndup(name, length);
+	compiler->llvm = strcmp(compiler->family, "clang") == 0;
+}
+
+/* Before Linux 4.18 a tree does not say it, and the distribution's other kernels are what is known.
+ */
+static void guess_compiler(struct kernel *kernel)
+{
+	struct kernel_compiler *compiler = &kernel->record.compiler;
+	const char *told = kernel->context->os.kernel.compiler;
+
+	if (*compiler->name || !told || !*told || kernel->request.compiler)
+		return;
+	progress_notef(&kernel->context->progress,
+		"the kernel does not say what it was compiled with: %s, as the catalogue of %s has it; "
+		"--compiler names another",
+		told, kernel->context->os.os);
+	set_compiler(compiler, told);
+	free(compiler->version);
+	compiler->version = xstrdup(told + strcspn(told, "0123456789"));
+	compiler->major = (unsigned int) strtoul(compiler->version, NULL, 10);
+	lock_compiler(kernel, told,
+		xasprintf("the catalogue of %s: the kernel does not say", kernel->context->os.os));
 }
 
 /* The compiler comes from the tree itself, so the tree must be there before other keys are. */
@@ -42,6 +75,7 @@ int kernel_open_tree(struct kernel *kernel, struct error *error)
 		lock_compiler(kernel, compiler->name,
 			xasprintf("the kernel's configuration: %s",
 				*compiler->text ? compiler->text : compiler->version));
+	guess_compiler(kernel);
 	return 0;
 }
 
@@ -57,9 +91,7 @@ void kernel_override_compiler(struct kernel *kernel)
 		"--compiler %s instead of %s, which the kernel was made with", wanted, own);
 	lock_compiler(kernel, wanted,
 		xasprintf("--compiler, instead of %s: the kernel was made with that", own));
-	free(compiler->name);
-	compiler->name = xstrdup(wanted);
-	compiler->llvm = strncmp(wanted, "clang", 5) == 0;
+	set_compiler(compiler, wanted);
 }
 
 /* ---- the node of a probe */
