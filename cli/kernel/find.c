@@ -358,8 +358,9 @@ static int check_lock(const struct kernel *kernel, struct error *error)
 		{ request->ofed_package, LOCK_OFED_SOURCE,
 			"make it anew, with --ofed reference for slipway resolve" },
 		{ request->nvidia_package, LOCK_NVIDIA_SOURCE,
-			"make it anew, with --nvidia debian for slipway resolve, or build with "
-			"--nvidia none" },
+			"name the driver with --nvidia (an installer, a tree, a tarball, or none); "
+			"only Debian's is a package, and in a lock that was made with --nvidia "
+			"debian for slipway resolve" },
 	};
 
 	for (size_t i = 0; i < lock->kernel_from_count; i++)
