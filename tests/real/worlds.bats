@@ -270,7 +270,7 @@ both_images() {
 
 # bats test_tags=full
 @test "Photon 5: both images by gcc 12, whose g++ is in the same package" {
-    both_images "$("$top/tests/worlds/make-world" photon5)" gcc-12 photon5
+    both_images "$("$top/tests/worlds/make-world" photon5)" gcc-12 photon5.0
 }
 
 # newest_image STAGE NAME: of those that the cache has of that name, the one that was made last.
