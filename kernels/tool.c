@@ -45,8 +45,7 @@ static int ended_by_signal(const char *program, int status, struct error *error)
 		signal_number, strsignal(signal_number));
 }
 
-/* @log_fd can be read, for the reason; @object, "" or a word behind the program's name, is
- * reported. */
+/* @log_fd can be read, for the reason; @object, "" or not, stands behind the program's name. */
 static int run(const struct strv *argv, int log_fd, const char *object, char **ret_output,
 	struct error *error)
 {

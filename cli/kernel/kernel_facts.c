@@ -34,8 +34,7 @@ static void set_compiler(struct kernel_compiler *compiler, const char *name)
 	compiler->llvm = strcmp(compiler->family, "clang") == 0;
 }
 
-/* Before Linux 4.18 a tree does not say it, and the distribution's other kernels are what is known.
- */
+/* Before Linux 4.18 a tree does not say it: the distribution's other kernels are what is known. */
 static void guess_compiler(struct kernel *kernel)
 {
 	struct kernel_compiler *compiler = &kernel->record.compiler;
