@@ -796,8 +796,25 @@ static int failure_of(CURLcode code, enum verdict *ret_verdict)
 	}
 }
 
+/*
+ * In TLS 1.3 a server judges the client's certificate when the handshake has ended for the client.
+ * If it refuses, its alert is seldom read before the connection breaks, which libcurl then reports.
+ */
+static bool ended_after_handshake(struct transfer *transfer, CURLcode code)
+{
+	curl_off_t secured_us = 0;
+	long status = 0;
+
+	(void) curl_easy_getinfo(transfer->easy, CURLINFO_APPCONNECT_TIME_T, &secured_us);
+	(void) curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+	return secured_us > 0 && status == 0 &&
+	       (code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING ||
+		       code == CURLE_SSL_CONNECT_ERROR);
+}
+
 static int judge_failure(struct transfer *transfer, CURLcode code)
 {
+	const struct mirror_credentials *shown = transfer->file->credentials;
 	static const char *const variables[] = { "https_proxy", "HTTPS_PROXY", "http_proxy",
 		"all_proxy", "ALL_PROXY" };
 	bool tls = begins(transfer->file->url, "https:");
@@ -811,6 +828,14 @@ static int judge_failure(struct transfer *transfer, CURLcode code)
 		return error_set(error, r,
 			"nothing more came after %llu bytes: the server is slow or dead",
 			(unsigned long long) transfer->partial.bytes);
+	if (ended_after_handshake(transfer, code))
+		return error_set(error, r,
+			"the server ended the connection after the TLS handshake (%s): %s%s",
+			transfer->text[0] ? transfer->text : curl_easy_strerror(code),
+			shown && shown->client_certificate
+				? "does it refuse the client certificate "
+				: "does it want a client certificate (client_certificate in mirrors.ini)?",
+			shown && shown->client_certificate ? shown->client_certificate : "");
 	/* A proxy that is set and forgotten is the usual cause: the message has its variable. */
 	for (size_t i = 0; r == -EHOSTUNREACH && !proxy && i < ARRAY_SIZE(variables); i++) {
 		const char *value = i >= 3 || tls == (i < 2) ? getenv(variables[i]) : NULL;

@@ -270,9 +270,16 @@ works_again() {
     says "certificate" "does not prove to be the one that was asked for"
     export CURL_CA_BUNDLE=$BATS_TEST_TMPDIR/ca.pem
     build 11
+    says "does it want a client certificate"
+    nothing_is_fetched
+    export SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini
+    printf '%s\n' '[debian]' "url = $http/ok" "client_certificate = $BATS_TEST_TMPDIR/stranger.pem" \
+        "client_key = $BATS_TEST_TMPDIR/stranger-key.pem" >"$BATS_TEST_TMPDIR/mirrors.ini"
+    build 11
+    says "does it refuse the client certificate $BATS_TEST_TMPDIR/stranger.pem"
     nothing_is_fetched
     printf '%s\n' '[debian]' "url = $http/ok" "client_certificate = $BATS_TEST_TMPDIR/client.pem" >"$BATS_TEST_TMPDIR/mirrors.ini"
-    SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini build 12
+    build 12
     all_is_fetched
 }
 
