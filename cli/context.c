@@ -279,11 +279,28 @@ static int ask(struct context *context, struct resolve_request *request, struct 
 		     : resolve(&places, request, ret, error);
 }
 
+/* No such kernel: is it another distribution's, by its name? */
+static void add_makers(const struct context *context, const char *krel, struct error *error)
+{
+	_cleanup_free_ char *maker = NULL;
+	struct error why = *error;
+	struct error makers;
+	int r = catalogue_guess(context->catalogues, krel, &maker, &makers);
+
+	if (r == -ENOTUNIQ && !strstr(makers.text, context->os.os))
+		(void) error_set(error, r, "%s; %s", why.text, makers.text);
+	else if (r == 0 && strcmp(maker, context->os.os) != 0)
+		(void) error_set(error, r, "%s; it is named as %s names its kernels: --os %s",
+			why.text, maker, maker);
+}
+
 int context_resolve(struct context *context, struct resolve_request *request,
 	struct resolve_answer *ret, struct error *error)
 {
 	int r = ask(context, request, NULL, ret, error);
 
+	if (r == -ENODATA && context->options->os && strcmp(request->krel, KREL_NEWEST) != 0)
+		add_makers(context, request->krel, error);
 	if (r < 0 || !context->options->refresh || !ret->stamp)
 		return r;
 	r = cache_set_refreshed(&context->cache, context->os.os, ret->stamp);

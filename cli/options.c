@@ -75,7 +75,8 @@ static const struct option_row common_rows[] = {
 		"believe the distribution's key of that fingerprint, which is fetched where\n"
 		"this machine has none; may be given several times"),
 	COMMON("allow-unsigned", 0, NULL, OPTION_FLAG, allow_unsigned,
-		"take a list that has no signature; a wrong one is never taken"),
+		"take lists and packages without a signature that can be checked; a wrong one is\n"
+		"never taken"),
 	COMMON("allow-expired", 0, NULL, OPTION_FLAG, allow_expired,
 		"take a list whose publisher no longer vouches for it"),
 	OPTION_CALL("snapshot", 0, "TIME", take_snapshot,

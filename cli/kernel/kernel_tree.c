@@ -49,6 +49,7 @@ int kernel_fetch(struct kernel *kernel, const char *purpose, struct error *error
 	struct context *context = kernel->context;
 	_cleanup_(store_close) struct store store = { .fd = -1 };
 	_cleanup_close_ int scratch_fd = -1;
+	_cleanup_strv_ struct strv without_signature = { 0 };
 	struct fetch fetch;
 	int r = context_download(context, error);
 
@@ -62,12 +63,21 @@ int kernel_fetch(struct kernel *kernel, const char *purpose, struct error *error
 	fetch = fetch_of(kernel);
 	fetch.store = &store;
 	fetch.scratch_fd = scratch_fd;
+	fetch.without_signature = &without_signature;
 	r = fetch_packages(&fetch, &kernel->lock, purpose, on_missing, kernel, error);
 	for (size_t i = 0; i < kernel->lock.count && r == 0; i++) {
 		const struct lock_package *package = &kernel->lock.packages[i];
 
 		if (!purpose || strcmp(package->purpose, purpose) == 0)
 			cache_name_download(&context->cache, package->sha256, package->name);
+	}
+	if (r == 0 && without_signature.count) {
+		_cleanup_free_ char *names = xstrv_join(&without_signature, ", ");
+
+		progress_notef(&context->progress,
+			"WARNING: without a signature that could be checked, and used because "
+			"--allow-unsigned says so: %s",
+			names);
 	}
 	return r;
 }

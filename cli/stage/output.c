@@ -273,6 +273,10 @@ static void print_text(struct build *build, const struct outputs *outputs, bool 
 		print_moved(outputs->before[i], outputs->before_peermem[i], image->peermem);
 		if (outputs->before[i] && strcmp(image->role, "gpu") == 0)
 			print_moved_userspace(outputs->before[i], image);
+		if (strcmp(image->role, "gpu") == 0 && !image->userspace)
+			(void) puts(
+				"  WARNING: it has no nvidia-smi, libraries and firmware, because of "
+				"--force: a node with it is never ready");
 		image_print_use(image, !build->options.sources_image, build->options.sources_image);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {

@@ -37,6 +37,20 @@ static bool allows_unsigned(const struct build *build, const struct root *root)
 	return is_kernels(build, root) && build->context.options->allow_unsigned;
 }
 
+/* Of another distribution's packages a signature's message names an option that does not count for
+ * them. */
+static int rejected(const struct build *build, const struct root *root, int r, struct error *error)
+{
+	const struct error why = *error;
+
+	if (r != -EKEYREJECTED || is_kernels(build, root))
+		return r;
+	return error_set(error, r,
+		"%s (these are packages of %s: --keyring and --allow-unsigned are about those of %s; a key "
+		"for them is named in mirrors.ini, or accepted with --accept-key: docs/kernels.md, Keys)",
+		why.text, root->os.name, build->context.os.name);
+}
+
 static int open_mirrors(struct build *build, struct root *root, struct error *error)
 {
 	struct mirrors_request request = {
@@ -516,7 +530,7 @@ static int read_lists(
 	options.download = build->context.download;
 	r = indexes_open(&options, listing.requests, listing.count, &indexes, error);
 	if (r == 0) {
-		r = judge_lists(&listing, indexes, ret_stamp, error);
+		r = rejected(build, root, judge_lists(&listing, indexes, ret_stamp, error), error);
 		indexes_free(&indexes, listing.count);
 	}
 	for (size_t i = 0; i < listing.count; i++)
@@ -771,7 +785,8 @@ static int check_packages(struct build *build, const struct root *root, const ch
 			*ret_signed += r == 0 && *signer;
 		}
 		if (r < 0)
-			return error_prefix(error, r, "repository %s", repository->name);
+			return rejected(build, root,
+				error_prefix(error, r, "repository %s", repository->name), error);
 	}
 	/* All that is installed has been looked at. */
 	r = fs_list(AT_FDCWD, folder, &all);

@@ -334,6 +334,24 @@ static char *path_of(const char *url)
 	return url_decode(path, strlen(path));
 }
 
+/* Of a file that is not there the outermost folder that is not there either, or NULL: a mirror that
+ * is not mounted. */
+static char *missing_folder(const char *path)
+{
+	_cleanup_free_ char *folder = xstrdup(path);
+	char *missing = NULL;
+	char *slash;
+
+	while ((slash = strrchr(folder, '/')) && slash > folder) {
+		*slash = '\0';
+		if (access(folder, F_OK) == 0)
+			break;
+		free(missing);
+		missing = xstrdup(folder);
+	}
+	return missing;
+}
+
 static int copy(struct partial *partial, int fd, struct error *error)
 {
 	char buffer[65536];
@@ -356,8 +374,13 @@ static int read_file_url(struct transfer *transfer, struct error *error)
 	struct stat status;
 	int r;
 
-	if (!path || (fd < 0 && (errno == ENOENT || errno == ENOTDIR)))
-		return error_set(error, -EADDRNOTAVAIL, "no such file");
+	if (!path || (fd < 0 && (errno == ENOENT || errno == ENOTDIR))) {
+		_cleanup_free_ char *missing = path ? missing_folder(path) : NULL;
+
+		return error_set(error, -EADDRNOTAVAIL, "no such file%s%s%s",
+			missing ? ": there is no " : "", missing ? missing : "",
+			missing ? " on this machine" : "");
+	}
 	if (fd < 0)
 		return error_set_errno(error, -errno, "cannot be opened");
 	if (path[0] != '/')

@@ -167,8 +167,8 @@ static int no_keyring(const struct signature_request *request, struct error *err
 			"FILE",
 			request->name);
 	return error_set(error, -EKEYREJECTED,
-		"%s: its signature cannot be checked, because this machine has no %s: install the "
-		"distribution's keyring package, or give the key with --keyring FILE",
+		"%s: its signature cannot be checked, because this machine has no %s: give the key with "
+		"--keyring FILE, or install the package that has it",
 		request->name, names);
 }
 
@@ -240,8 +240,8 @@ static int rejected(const struct signature_request *request, enum signature_verd
 			request->name);
 	if (verdict == SIGNATURE_NO_KEY)
 		return error_set(error, -EKEYREJECTED,
-			"%s: signed by the key %s, which is not in %s: update the distribution's "
-			"keyring package, or give the key with --keyring FILE",
+			"%s: signed by the key %s, which is not in %s: give the key with "
+			"--keyring FILE, or update the distribution's keyring package",
 			request->name, key, keyring ? keyring : "any keyring");
 	return error_set(error, -EKEYREJECTED, "%s: %s %s%s", request->name, texts[verdict][0], key,
 		texts[verdict][1]);

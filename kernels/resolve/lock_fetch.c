@@ -94,7 +94,7 @@ static int check_signature(
 		.keyring = fetch->keyring,
 		.allow_unsigned = fetch->allow_unsigned,
 	};
-	_cleanup_free_ char *ignored = NULL;
+	_cleanup_free_ char *signer = NULL;
 	int r;
 
 	if (fetch->trusted || !signs_itself(fetch, package))
@@ -105,7 +105,9 @@ static int check_signature(
 			"have, so that no key is known that may sign it: resolve the kernel anew, or "
 			"give the key with --keyring FILE",
 			package->url, package->repository, fetch->os->os);
-	r = rpm_signature_check(&request, fetch->scratch_fd, &ignored, error);
+	r = rpm_signature_check(&request, fetch->scratch_fd, &signer, error);
+	if (r == 0 && !*signer && fetch->without_signature)
+		xstrv_push(fetch->without_signature, package->name);
 	return r < 0 ? r : check_identity(fetch, path, package, error);
 }
 

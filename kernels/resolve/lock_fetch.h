@@ -19,7 +19,8 @@ struct fetch {
 	int scratch_fd; /* a folder for files that are gone when it returns */
 	const char *keyring;
 	bool allow_unsigned;
-	bool trusted; /* the maker of the lock has checked the signatures */
+	struct strv *without_signature; /* gets the names of what that let pass; or NULL */
+	bool trusted;                   /* the maker of the lock has checked the signatures */
 };
 
 /*

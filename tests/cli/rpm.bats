@@ -122,6 +122,7 @@ setup() {
     run_slipway 13 "${ours[@]}" --refresh
     says kernel-devel "neither the package nor its list is signed" --allow-unsigned
     run_slipway 0 "${ours[@]}" --allow-unsigned
+    says WARNING "without a signature that could be checked" kernel-devel
 }
 
 @test "a lock names neither an unknown repository nor another package than there is" {
@@ -184,6 +185,19 @@ setup() {
 @test "a kernel that no list has is refused with the nearest" {
     resolve 5 5.14.0-503.12.1.el9_5.x86_64 --os rocky9 "${rocky[@]}"
     tells 5.14.0-503.11.1.el9_5.x86_64 5.14.0-503.15.1.el9_5.x86_64
+    [[ $output != *"name their kernels so"* ]]
+}
+
+@test "a kernel that is named as another distribution names its kernels: whose it may be" {
+    resolve 5 6.1.0-56-amd64 --os rocky9 "${rocky[@]}"
+    tells "it is named as debian12 names its kernels: --os debian12"
+    resolve 5 5.14.0-503.11.1.el9_5.x86_64 --os rocky8 "${rocky[@]}"
+    tells "almalinux9, " rocky9 "name their kernels so"
+}
+
+@test "a mirror that is a folder which is not there: that is named" {
+    resolve 15 5.14.0-503.11.1.el9_5.x86_64 --os rocky9 --keyring "$rpm_key" --mirror "rocky=$BATS_TEST_TMPDIR/unmounted/rocky"
+    tells "there is no $BATS_TEST_TMPDIR/unmounted on this machine"
 }
 
 @test "a kernel's name is never a pattern" {

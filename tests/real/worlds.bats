@@ -307,7 +307,7 @@ both_images() {
 # newest_image STAGE NAME: of those that the cache has of that name, the one that was made last.
 newest_image() {
     local output
-    output=$(find "${SLIPWAY_CACHE:-$HOME/.cache/slipway}/stages" -path "*/$1-*/image" -exec grep -q "/$2:" {} ';' -printf '%T@ %p\n' |
+    output=$(find "${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/stages" -path "*/$1-*/image" -exec grep -q "/$2:" {} ';' -printf '%T@ %p\n' |
         sort -n | tail -n 1 | cut -d' ' -f2-)
     cat "$output"
 }
