@@ -153,6 +153,26 @@ static void print_size(uint64_t size_bytes, int width)
 		"%*.1f %s", width, (double) size_bytes / (big ? 1e6 : 1e3), big ? "MB" : "kB");
 }
 
+/*
+ * repomd.xml has no date but a revision, the time in seconds unless who made it chose another
+ * (createrepo_c --revision): a counter, or a day as digits, which is no time of 1985 to 2033.
+ */
+static char *list_date(const char *date)
+{
+	char text[64];
+	char *end = NULL;
+	const long long seconds = strtoll(date, &end, 10);
+	const time_t when = (time_t) seconds;
+	struct tm utc;
+
+	if (!*date)
+		return xstrdup("no date");
+	if (*end || seconds < 500000000 || seconds > 1999999999 || !gmtime_r(&when, &utc))
+		return xstrdup(date);
+	(void) strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S UTC", &utc);
+	return xstrdup(text);
+}
+
 static void print_lock(const struct lock *lock, const char *os)
 {
 	int name_width = 0, version_width = 0;
@@ -164,10 +184,11 @@ static void print_lock(const struct lock *lock, const char *os)
 		lock->compiler_evidence);
 	for (size_t i = 0; i < lock->repository_count; i++) {
 		const struct lock_repository *from = &lock->repositories[i];
+		_cleanup_free_ char *date = list_date(from->date);
 
 		(void) printf("list      %s%s%s of %s, %s%s\n", from->name, *from->suite ? " " : "",
-			from->suite, *from->date ? from->date : "no date",
-			*from->signer ? "signed by " : "not signed", from->signer);
+			from->suite, date, *from->signer ? "signed by " : "not signed",
+			from->signer);
 	}
 	(void) putchar('\n');
 	for (size_t i = 0; i < lock->count; i++) {

@@ -282,16 +282,18 @@ static int ask(struct context *context, struct resolve_request *request, struct 
 /* No such kernel: is it another distribution's, by its name? */
 static void add_makers(const struct context *context, const char *krel, struct error *error)
 {
-	_cleanup_free_ char *maker = NULL;
+	_cleanup_strv_ struct strv makers = { 0 };
+	_cleanup_free_ char *names = NULL;
 	struct error why = *error;
-	struct error makers;
-	int r = catalogue_guess(context->catalogues, krel, &maker, &makers);
+	struct error ignored;
 
-	if (r == -ENOTUNIQ && !strstr(makers.text, context->os.os))
-		(void) error_set(error, r, "%s; %s", why.text, makers.text);
-	else if (r == 0 && strcmp(maker, context->os.os) != 0)
-		(void) error_set(error, r, "%s; it is named as %s names its kernels: --os %s",
-			why.text, maker, maker);
+	if (catalogue_makers(context->catalogues, krel, &makers, &ignored) < 0 ||
+		makers.count == 0 || strv_contains(&makers, context->os.os))
+		return;
+	names = xstrv_join(&makers, ", ");
+	(void) error_set(error, -ENODATA,
+		"%s; kernels of such names are made by %s: is --os %s right?", why.text, names,
+		context->os.os);
 }
 
 int context_resolve(struct context *context, struct resolve_request *request,

@@ -35,6 +35,21 @@ bool repository_in_root(const struct catalogue *catalogue, const struct reposito
 			     : !repository->archive && repository->krels.count == 0;
 }
 
+int catalogue_makers(const char *folder, const char *krel, struct strv *makers, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = catalogue_names(folder, &names, error);
+
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
+
+		r = catalogue_open(folder, names.items[i], &catalogue, error);
+		if (r == 0 && matches_any(&catalogue.krels, krel))
+			xstrv_push(makers, names.items[i]);
+	}
+	return r;
+}
+
 int catalogue_guess(const char *folder, const char *krel, char **ret_os, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -43,17 +58,10 @@ int catalogue_guess(const char *folder, const char *krel, char **ret_os, struct 
 	_cleanup_free_ char *joined = NULL;
 	int r = catalogue_names(folder, &names, error);
 
+	if (r == 0)
+		r = catalogue_makers(folder, krel, &makers, error);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < names.count; i++) {
-		_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
-
-		r = catalogue_open(folder, names.items[i], &catalogue, error);
-		if (r < 0)
-			return r;
-		if (matches_any(&catalogue.krels, krel))
-			xstrv_push(&makers, names.items[i]);
-	}
 	/* "debian" for debian12 and debian13: who names one with --os is shown them all. */
 	for (size_t i = 0; i < names.count; i++) {
 		const char *name = names.items[i];

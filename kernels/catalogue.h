@@ -140,9 +140,15 @@ void catalogue_free(struct catalogue *catalogue);
 int catalogue_names(const char *folder, struct strv *names, struct error *error) _must_check_;
 
 /*
+ * Appends the names of the distributions that make kernels with such a release. A catalogue that
+ * cannot be read is an error, also when it is another distribution's.
+ */
+int catalogue_makers(const char *folder, const char *krel, struct strv *makers,
+	struct error *error) _must_check_;
+
+/*
  * Which distribution makes kernels with such a release? The caller frees *ret_os. -ENODATA when
- * none does; -ENOTUNIQ when several do (their names are in @error): then the user must choose. A
- * catalogue that cannot be read is an error, also when it is another distribution's.
+ * none does; -ENOTUNIQ when several do (their names are in @error): then the user must choose.
  */
 int catalogue_guess(
 	const char *folder, const char *krel, char **ret_os, struct error *error) _must_check_;

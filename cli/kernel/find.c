@@ -356,9 +356,8 @@ static int check_lock(const struct kernel *kernel, struct error *error)
 		{ !kernel->local.has_headers, LOCK_HEADERS,
 			"make it anew with slipway resolve -o" },
 		{ request->ofed_package, LOCK_OFED_SOURCE,
-			"name an OFED with --ofed (a tree or a tarball), or make it anew, with --ofed "
-			"reference for slipway resolve where the distribution has a package of kernel "
-			"source" },
+			"name an OFED with --ofed (a tree or a tarball); or, where the distribution "
+			"packages its kernel source, make the lock anew with slipway resolve --ofed reference" },
 		{ request->nvidia_package, LOCK_NVIDIA_SOURCE,
 			"name the driver with --nvidia (an installer, a tree, a tarball, or none); "
 			"only Debian's is a package, and in a lock that was made with --nvidia "

@@ -275,7 +275,7 @@ static void print_text(struct build *build, const struct outputs *outputs, bool 
 			print_moved_userspace(outputs->before[i], image);
 		if (strcmp(image->role, "gpu") == 0 && !image->userspace)
 			(void) puts(
-				"  WARNING: it has no nvidia-smi, libraries and firmware, because of "
+				"  WARNING: it has no nvidia-smi, libraries or firmware, because of "
 				"--force: a node with it is never ready");
 		image_print_use(image, !build->options.sources_image, build->options.sources_image);
 	}

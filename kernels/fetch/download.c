@@ -752,6 +752,17 @@ static int judge_body(struct transfer *transfer)
 	return 0;
 }
 
+/* The end of a sentence about what the server does; the caller frees it. */
+static char *ask_about_certificate(const struct transfer *transfer)
+{
+	const struct mirror_credentials *shown = transfer->file->credentials;
+
+	if (shown && shown->client_certificate && !transfer->cross_origin)
+		return xasprintf(
+			"does it refuse the client certificate %s?", shown->client_certificate);
+	return xstrdup("does it want a client certificate (client_certificate in mirrors.ini)?");
+}
+
 static int judge_status(struct transfer *transfer)
 {
 	struct download_file *file = transfer->file;
@@ -780,6 +791,12 @@ static int judge_status(struct transfer *transfer)
 		return error_set(
 			error, -EBADMSG, "the server's file is shorter than what came before");
 	}
+	/* As nginx answers where a client's certificate is missing or refused. */
+	if (status == 400 && begins(file->url, "https:")) {
+		_cleanup_free_ char *question = ask_about_certificate(transfer);
+
+		return error_set(error, -EACCES, "the server answers with HTTP 400: %s", question);
+	}
 	if (status >= 500 || status == 408 || status == 425 || status == 429)
 		transfer->verdict = AGAIN;
 	return error_set(error, status == 408 || status == 504 ? -ETIMEDOUT : -EHOSTUNREACH,
@@ -804,6 +821,7 @@ static int failure_of(CURLcode code, enum verdict *ret_verdict)
 	case CURLE_OPERATION_TIMEDOUT:
 		return -ETIMEDOUT;
 	case CURLE_SSL_CERTPROBLEM:
+	case CURLE_SSL_CLIENTCERT:
 		return -EACCES;
 	/* Another server answers than was asked: not the same as none. */
 	case CURLE_PEER_FAILED_VERIFICATION:
@@ -821,28 +839,32 @@ static int failure_of(CURLcode code, enum verdict *ret_verdict)
 
 /*
  * In TLS 1.3 a server judges the client's certificate when the handshake has ended for the client.
- * If it refuses, its alert is seldom read before the connection breaks, which libcurl then reports.
+ * If it refuses, its alert is seldom read before the connection breaks, which is what libcurl
+ * reports. Of an older connection that is used again the time of the handshake is 0: then it was
+ * not refused.
  */
-static bool ended_after_handshake(struct transfer *transfer, CURLcode code)
+static bool may_refuse_certificate(struct transfer *transfer, CURLcode code)
 {
 	curl_off_t secured_us = 0;
 	long status = 0;
 
 	(void) curl_easy_getinfo(transfer->easy, CURLINFO_APPCONNECT_TIME_T, &secured_us);
 	(void) curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
-	return secured_us > 0 && status == 0 &&
-	       (code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING ||
-		       code == CURLE_SSL_CONNECT_ERROR);
+	return code == CURLE_SSL_CLIENTCERT ||
+	       (secured_us > 0 && status == 0 &&
+		       (code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR ||
+			       code == CURLE_GOT_NOTHING || code == CURLE_SSL_CONNECT_ERROR));
 }
 
 static int judge_failure(struct transfer *transfer, CURLcode code)
 {
-	const struct mirror_credentials *shown = transfer->file->credentials;
 	static const char *const variables[] = { "https_proxy", "HTTPS_PROXY", "http_proxy",
 		"all_proxy", "ALL_PROXY" };
+	const char *text = transfer->text[0] ? transfer->text : curl_easy_strerror(code);
 	bool tls = begins(transfer->file->url, "https:");
 	struct error *error = &transfer->file->error;
 	int r = failure_of(code, &transfer->verdict);
+	_cleanup_free_ char *question = NULL;
 	const char *proxy = NULL;
 	curl_off_t connected_us = 0;
 
@@ -851,22 +873,19 @@ static int judge_failure(struct transfer *transfer, CURLcode code)
 		return error_set(error, r,
 			"nothing more came after %llu bytes: the server is slow or dead",
 			(unsigned long long) transfer->partial.bytes);
-	if (ended_after_handshake(transfer, code))
-		return error_set(error, r,
-			"the server ended the connection after the TLS handshake (%s): %s%s",
-			transfer->text[0] ? transfer->text : curl_easy_strerror(code),
-			shown && shown->client_certificate
-				? "does it refuse the client certificate "
-				: "does it want a client certificate (client_certificate in mirrors.ini)?",
-			shown && shown->client_certificate ? shown->client_certificate : "");
 	/* A proxy that is set and forgotten is the usual cause: the message has its variable. */
 	for (size_t i = 0; r == -EHOSTUNREACH && !proxy && i < ARRAY_SIZE(variables); i++) {
 		const char *value = i >= 3 || tls == (i < 2) ? getenv(variables[i]) : NULL;
 
 		proxy = value && *value ? variables[i] : NULL;
 	}
-	return error_set(error, r, "%s%s%s%s%s",
-		transfer->text[0] ? transfer->text : curl_easy_strerror(code),
+	if (may_refuse_certificate(transfer, code))
+		question = ask_about_certificate(transfer);
+	return error_set(error, r, "%s%s%s%s%s%s%s%s",
+		question
+			? "the server ended the connection after the TLS handshake, without an answer ("
+			: "",
+		text, question ? "): " : "", question ? question : "",
 		r == -EKEYREJECTED
 			? ": the server does not prove to be the one that was asked for: is its "
 			  "authority known here (certificate_authority in mirrors.ini, or "
@@ -889,10 +908,6 @@ static void judge(struct transfer *transfer, CURLcode code)
 			finish(transfer, r);
 		return;
 	}
-	/* The next attempt begins with the file's own URL. */
-	free(TAKE_PTR(transfer->location));
-	transfer->redirects = 0;
-	transfer->cross_origin = false;
 	transfer->verdict = ENDED;
 	if (r == -EPROTO || (r == -EBADMSG && transfer->partial.resumed)) {
 		transfer->verdict = FROM_START;
@@ -902,6 +917,10 @@ static void judge(struct transfer *transfer, CURLcode code)
 	} else if (r == 0) {
 		r = judge_failure(transfer, code);
 	}
+	/* The next attempt begins with the file's own URL. */
+	free(TAKE_PTR(transfer->location));
+	transfer->redirects = 0;
+	transfer->cross_origin = false;
 	if (transfer->verdict == FROM_START && !transfer->went_back) {
 		transfer->went_back = true;
 		if (partial_restart(&transfer->partial, &ignored) < 0)

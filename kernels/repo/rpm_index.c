@@ -588,26 +588,6 @@ static void rpm_free(void *state)
 	free(state);
 }
 
-/*
- * repomd.xml has no date, but a revision, which createrepo takes from the clock unless it is given
- * another: https://github.com/rpm-software-management/createrepo_c/blob/master/src/repomd.h. As apt
- * writes dates.
- */
-static char *revision_date(const char *revision)
-{
-	char text[64];
-	char *end = NULL;
-	const long long seconds = strtoll(revision, &end, 10);
-	const time_t when = (time_t) seconds;
-	struct tm utc;
-
-	/* A counter is smaller, and dates written as digits (20260901) are, too. */
-	if (*end || seconds < 500000000 || seconds > 9999999999 || !gmtime_r(&when, &utc))
-		return xstrdup(revision);
-	(void) strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S UTC", &utc);
-	return xstrdup(text);
-}
-
 static int rpm_read_head(struct index_job *job, const char *text, size_t size, struct error *error)
 {
 	struct repomd *repomd = job->state = xcalloc(1, sizeof(*repomd));
@@ -616,7 +596,7 @@ static int rpm_read_head(struct index_job *job, const char *text, size_t size, s
 
 	if (r < 0)
 		return r;
-	job->made.date = revision_date(repomd->revision);
+	job->made.date = xstrdup(repomd->revision);
 	wanted.sha256 = hash_is_hex(repomd->hex) ? repomd->hex : NULL;
 	wanted.size_bytes = repomd->size_bytes;
 	index_job_forget_files(job);

@@ -295,6 +295,7 @@ works_again() {
     export SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini
     lock_at "away/$other_port"
     build 11
+    says "does it want a client certificate"
     nothing_is_fetched
     [ "$(asked "^302 /away")" -gt 0 ] && [ "$(asked "^200")" -eq 0 ]
     lock_at to

@@ -123,7 +123,7 @@ id_of() {
     [[ $output == *"until now"*"userspace: that image has other files of driver 4.0"* ]]
     build_gpu --force
     [[ $output == *"  WARNING: userspace: that image has 4.0, this one has none"* ]]
-    [[ $output == *"  WARNING: it has no nvidia-smi, libraries and firmware, because of --force: a node with it is never ready"* ]]
+    [[ $output == *"  WARNING: it has no nvidia-smi, libraries or firmware, because of --force: a node with it is never ready"* ]]
     jq -e '.images[0] | has("userspace") | not' "$to/images.json"
 }
 

@@ -353,6 +353,7 @@ bare_host() {
     grep -q 'nothing stays: 0' "$BATS_TEST_TMPDIR/out"
 }
 
+# bats test_tags=full
 @test "an inventory that is read-only by now: what it has is used, what it lacks is made in the container, which is reported" {
     bare_host
     mkdir -p "$kept"/{modules,log}

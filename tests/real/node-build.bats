@@ -290,6 +290,7 @@ refuse_build() {
     ! grep -q 'mirrors that the image' "$BATS_TEST_TMPDIR/out" || false
 }
 
+# bats test_tags=full
 @test "certConfig: a mirror over https is believed by the authority that is mounted; the host's /etc/apt and authorities count, too" {
     use_site
     {

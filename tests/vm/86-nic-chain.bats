@@ -104,6 +104,7 @@ CASE
     [ "$status" -eq 0 ]
 }
 
+# bats test_tags=full
 @test "pods and containers killed in every order: each time the chain is whole again" {
     run_chain_case <<CASE
 $chain

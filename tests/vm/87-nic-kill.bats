@@ -12,11 +12,18 @@ setup_file() {
     make_kill_points
 }
 
+@test "killed while the new driver is loaded, while the network is restored, and in a stop: the next start serves" {
+    nic_killed_in start swap-in:module:3 phase:restoring
+    nic_killed_in stop undo:swap-in:module:1
+}
+
+# bats test_tags=full
 @test "killed in a start, where something changed or is about to: the next start serves, with the network as it was" {
     nic_killed_in start host-files:after phase:unloading swap-out:module:1 phase:loading swap-in:module:3 phase:dependents swap-others:module:1 \
         phase:restoring network:links:masters phase:committed phase:none
 }
 
+# bats test_tags=full
 @test "killed in a stop that gives the node's own driver back: the next start serves, and its stop gives it back" {
     nic_killed_in stop undo:restore-network:after phase:rollback undo:swap-in:module:1 undo:swap-out:module:1 swap:back
 }
