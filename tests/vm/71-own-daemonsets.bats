@@ -76,6 +76,8 @@ CASE
     [[ $output == *"GDRCOPY_ENABLED: true"*"GDS_ENABLED: true"*"GPU_DIRECT_RDMA_ENABLED: false"* ]]
 }
 
+# 45-peermem and 70-daemonset have each half of it in every run.
+# bats test_tags=full
 @test "precompiled, OFED of the host, the host's network: waits for that OFED, and follows it without a restart" {
     use_own_manifest gpu-hostmofed.yaml
     run_pod_case --timeout 600 <<'CASE'
