@@ -37,8 +37,7 @@ static bool allows_unsigned(const struct build *build, const struct root *root)
 	return is_kernels(build, root) && build->context.options->allow_unsigned;
 }
 
-/* Of another distribution's packages a signature's message names an option that does not count for
- * them. */
+/* What a signature error advises does not apply to another distribution's packages: say so. */
 static int rejected(const struct build *build, const struct root *root, int r, struct error *error)
 {
 	const struct error why = *error;

@@ -334,8 +334,7 @@ static char *path_of(const char *url)
 	return url_decode(path, strlen(path));
 }
 
-/* Of a file that is not there the outermost folder that is not there either, or NULL: a mirror that
- * is not mounted. */
+/* The outermost missing folder above a missing file, or NULL: a mirror that is not mounted. */
 static char *missing_folder(const char *path)
 {
 	_cleanup_free_ char *folder = xstrdup(path);
