@@ -121,8 +121,6 @@ static void recipe_environment(
 			ret, "SLIPWAY_KERNEL_MODULE_TYPE=%s", build->options.kernel_module_type);
 	xstrv_push(ret, "CCACHE_DIR=/slipway/ccache");
 	xstrv_push(ret, "CCACHE_MAXSIZE=4G");
-	/* The paths are those of every build: a header that now comes earlier would not count. */
-	xstrv_push(ret, "CCACHE_NODIRECT=1");
 	/* An image of the same key has the same compiler: its time says less. */
 	xstrv_pushf(ret, "CCACHE_COMPILERCHECK=string:%s", stage_key(build, toolchain_of(recipe)));
 }

@@ -26,10 +26,25 @@ require_inputs() {
     export LC_ALL TZ=UTC KBUILD_BUILD_USER=slipway KBUILD_BUILD_HOST=slipway KBUILD_BUILD_TIMESTAMP=@0
 }
 
-# What was compiled before with the same command, headers and compiler comes from $CCACHE_DIR, where there is one. Not for
-# feature tests: what they are about is what the compiler says.
+# What kbuild compiled before with the same command, headers and compiler comes from $CCACHE_DIR, where there is one: called
+# when the tree is ready for make. Other runs of the compiler, conftest's above all, are about what it says, and go by.
+# ccache's depend mode takes the headers' names from the .d file that kbuild asks for; without it, each file would be
+# preprocessed twice. A header that now comes earlier in the search path would not count then, so builds share objects
+# only where all headers have the same names.
 use_ccache() {
-    [[ ! -d ${CCACHE_DIR:-} || ! -d /usr/lib/ccache ]] || PATH=/usr/lib/ccache:$PATH
+    local names real folder=$SLIPWAY_WORK/ccache
+    [[ -d ${CCACHE_DIR:-} ]] && command -v ccache >/dev/null || return 0
+    real=$(command -v "$SLIPWAY_CC")
+    names=$(find "$SLIPWAY_KERNEL" ${SLIPWAY_OFED:+"$SLIPWAY_OFED"} "$SLIPWAY_WORK" -name '*.h' | LC_ALL=C sort | sha256sum)
+    export CCACHE_DEPEND=1 CCACHE_COMPILERCHECK="${CCACHE_COMPILERCHECK:?} ${names%% *}"
+    mkdir "$folder"
+    cat >"$folder/$SLIPWAY_CC" <<END
+#!/bin/sh
+case "\$*" in *-Wp,-MMD,* | *-Wp,-MD,*) exec ccache $real "\$@" ;; esac
+exec $real "\$@"
+END
+    chmod 755 "$folder/$SLIPWAY_CC"
+    PATH=$folder:$PATH
 }
 
 # make_modules WORD…: make, which may compile by ccache. That keeps what a compiler says in a file: on a full disk all of

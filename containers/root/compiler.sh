@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Called in a build root: gives the compiler that made the kernel the name that recipes know it by. compiler.sh gcc-12 links
-# gcc-12, gcc12-gcc, gcc, or a gcc-toolset's gcc under /usr/local/bin/gcc-12, whichever is of that version, and ccache before it.
+# gcc-12, gcc12-gcc, gcc, or a gcc-toolset's gcc under /usr/local/bin/gcc-12, whichever is of that version.
 # Without a version (gcc) any will do.
 set -eu
 name=$1
@@ -54,11 +54,5 @@ fi
 if [ "$family" = clang ] && [ -n "$version" ]; then
     for tool in ld.lld llvm-ar llvm-nm llvm-objcopy llvm-objdump llvm-readelf llvm-strip; do
         [ ! -x "/usr/bin/$tool" ] || [ -e "/usr/bin/$tool-$version" ] || ln -sf "/usr/bin/$tool" "/usr/local/bin/$tool-$version"
-    done
-fi
-if command -v ccache >/dev/null; then
-    mkdir -p /usr/lib/ccache
-    for program in "$name" gcc cc g++ c++; do
-        [ -e "/usr/lib/ccache/$program" ] || ln -s "$(command -v ccache)" "/usr/lib/ccache/$program"
     done
 fi

@@ -39,6 +39,14 @@ build() {
     "$slipway" build --kernel newest --os debian12 --ofed "$source" --nvidia none --output "$to" "$@"
 }
 
+# modinfo_of OUTPUT FIELD: of nvidia.ko in the GPU image.
+modinfo_of() {
+    local container
+    container=$(buildah from --quiet --pull-never "oci-archive:$folder/$1/gpu.oci.tar")
+    modinfo -F "$2" "$(find "$(buildah mount "$container")" -name nvidia.ko)"
+    buildah rm "$container" >/dev/null
+}
+
 id_of() {
     buildah inspect --type image "$1" | jq -r .FromImageID
 }
@@ -185,4 +193,31 @@ id_of() {
     run "$slipway" build --kernel newest --os debian12 --ofed "$sources/good" --nvidia "$gpu" --force --output "$to"
     ((status != 0))
     [[ $output == *"first error: nvidia.sh: OFED "*" exports no ib_register_peer_memory_client"* ]]
+}
+
+@test "what was compiled before is not compiled again, but where a header now comes earlier in the search path" {
+    local tree=$sources/compiled
+    cp -r "$top/tests/real/smallest-nvidia" "$tree"
+    sed -i 's/"1\.0\\"/"5.0\\"/' "$tree/Kbuild"
+    echo "ccflags-y += -I\$(src)/earlier -I\$(src)/later" >>"$tree/Kbuild"
+    mkdir "$tree/earlier" "$tree/later"
+    echo '#define NOTE "later"' >"$tree/later/note.h"
+    # No cache has this file yet; and what the assembler reads by a word that no compiler cache knows tells which run it is of.
+    cat >>"$tree/nvidia/nvidia.c" <<END
+/* $(cat /proc/sys/kernel/random/uuid) */
+#include "note.h"
+MODULE_INFO(note, NOTE);
+__asm__(".pushsection .modinfo,\\"a\\"\\n.inc" "bin \\"/slipway/work/nvidia/run\\"\\n.byte 0\\n.popsection");
+END
+    build_gpu() {
+        printf 'run=%s' "$1" >"$tree/run"
+        "$slipway" build --kernel newest --os debian12 --nvidia "$tree" --force --output "$folder/$1" >/dev/null 2>&1
+    }
+    build_gpu one
+    [[ $(modinfo_of one note) == later && $(modinfo_of one run) == one ]]
+    build_gpu two
+    [[ $(modinfo_of two note) == later && $(modinfo_of two run) == one ]]
+    echo '#define NOTE "earlier"' >"$tree/earlier/note.h"
+    build_gpu three
+    [[ $(modinfo_of three note) == earlier && $(modinfo_of three run) == three ]]
 }
