@@ -42,8 +42,7 @@ static int rejected(const struct build *build, const struct root *root, int r, s
 {
 	const struct error why = *error;
 
-	if (r != -EKEYREJECTED || is_kernels(build, root) ||
-		(!strstr(why.text, "--keyring") && !strstr(why.text, "--allow-unsigned")))
+	if (r != -EKEYREJECTED || is_kernels(build, root))
 		return r;
 	return error_set(error, r,
 		"%s (these are packages of %s: --keyring and --allow-unsigned are about those of %s; a key "
