@@ -17,6 +17,7 @@ setup_file() {
     agree "$AGREEMENT_61" --os debian12 --foreign "$AGREEMENT_612" --foreign "$AGREEMENT_7" "${driver_sets[@]}"
 }
 
+# bats test_tags=full
 @test "Debian 13's 6.12 and the proof agree" {
     agree "$AGREEMENT_612" --os debian13 --foreign "$AGREEMENT_61" --foreign "$AGREEMENT_7"
 }

@@ -151,6 +151,7 @@ CASE
     [ "$status" -eq 0 ]
 }
 
+# bats test_tags=full
 @test "a power failure in the middle: after the boot the host loads its own driver, leftovers or not, and the next start clears them" {
     disk=$BATS_TEST_TMPDIR/node.ext4
     run_host_files --node-disk "$disk" <<'CASE'

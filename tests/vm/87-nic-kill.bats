@@ -44,6 +44,7 @@ CASE
 }
 
 # Three places more in make check-full; the unit tests of the journal (fixtures/old-journals) read what each leaves.
+# bats test_tags=full
 @test "killed in a start of an older image, which wrote no phase: the next start serves" {
     older_image_killed_in start swap-out:after
 }
@@ -104,6 +105,7 @@ CASE
     power_failure_at swap-out:after
 }
 
+# bats test_tags=full
 @test "the power fails, the node comes up without a driver, and a start is refused: the one after it gives all back" {
     power_failure_at swap-out:after refused
 }

@@ -78,6 +78,7 @@ CASE
     [ "$status" -eq 0 ]
 }
 
+# bats test_tags=full
 @test "a run that was killed before its last step; the next one fails, or is stopped: the network is what it was" {
     VM_TIMEOUT=900 run_node <<'CASE'
 boot_node

@@ -5,7 +5,7 @@
 # GPU operator's own (shared/operator-manifests), with their probes on their timings, by which the NIC pod is ready or not:
 # OFED is upgraded under both, pods are killed in every order, and nvidia-peermem follows.
 
-load podman
+load ../podman
 
 # What the two NIC pods ask for.
 nic_name=registry.invalid/mellanox/doca-driver
@@ -104,7 +104,6 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-# bats test_tags=full
 @test "pods and containers killed in every order: each time the chain is whole again" {
     run_chain_case <<CASE
 $chain
