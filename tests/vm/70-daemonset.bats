@@ -99,6 +99,7 @@ poll 10 not_ready || echo "still ready after its end"'
     [ "${lines[-1]}" = "restart --time 30 0123" ]
 }
 
+# bats test_tags=full
 @test "driver-minimal.yaml: ready, killed and ready again, restarted as a pod, gone" {
     use_manifest driver-minimal.yaml
     run_pod_case --timeout 480 <<'CASE'

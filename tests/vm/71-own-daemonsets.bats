@@ -124,6 +124,7 @@ CASE
     [[ $output == *"GPU_DIRECT_RDMA_ENABLED: true"* ]]
 }
 
+# bats test_tags=full
 @test "a vGPU guest with its licence in a Secret: gridd and topologyd have their files, also after a kill" {
     use_own_manifest gpu-vgpu.yaml
     run_pod_case --timeout 480 <<'CASE'
