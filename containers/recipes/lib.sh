@@ -32,12 +32,12 @@ require_inputs() {
 # preprocessed twice. A header that now comes earlier in the search path would not count then, so builds share objects
 # only where all headers have the same names.
 use_ccache() {
-    local names real folder=$SLIPWAY_WORK/ccache
+    local real folder=$SLIPWAY_WORK/ccache
     [[ -d ${CCACHE_DIR:-} ]] && command -v ccache >/dev/null || return 0
     real=$(command -v "$SLIPWAY_CC")
-    names=$(find "$SLIPWAY_KERNEL" ${SLIPWAY_OFED:+"$SLIPWAY_OFED"} "$SLIPWAY_WORK" -name '*.h' | LC_ALL=C sort | sha256sum)
-    export CCACHE_DEPEND=1 CCACHE_COMPILERCHECK="${CCACHE_COMPILERCHECK:?} ${names%% *}"
     mkdir "$folder"
+    find "$SLIPWAY_KERNEL" ${SLIPWAY_OFED:+"$SLIPWAY_OFED"} "$SLIPWAY_WORK" -name '*.h' | LC_ALL=C sort >"$folder/headers"
+    export CCACHE_DEPEND=1 CCACHE_EXTRAFILES=$folder/headers
     cat >"$folder/$SLIPWAY_CC" <<END
 #!/bin/sh
 case "\$*" in *-Wp,-MMD,* | *-Wp,-MD,*) exec ccache $real "\$@" ;; esac
