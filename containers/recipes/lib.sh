@@ -26,22 +26,28 @@ require_inputs() {
     export LC_ALL TZ=UTC KBUILD_BUILD_USER=slipway KBUILD_BUILD_HOST=slipway KBUILD_BUILD_TIMESTAMP=@0
 }
 
-# What kbuild compiled before with the same command, headers and compiler comes from $CCACHE_DIR, where there is one: called
-# when the tree is ready for make. Other runs of the compiler, conftest's above all, are about what it says, and go by.
+# Call it when the tree is ready for make. What kbuild compiled before with the same command, headers and compiler then
+# comes from $CCACHE_DIR, if there is one. Feature tests (conftest) run the compiler for its answer and do not use ccache.
 # ccache's depend mode takes the headers' names from the .d file that kbuild asks for; without it, each file would be
 # preprocessed twice. A header that now comes earlier in the search path would not count then, so builds share objects
-# only where all headers have the same names.
+# only where all headers have the same names before make.
 use_ccache() {
     local real folder=$SLIPWAY_WORK/ccache
     [[ -d ${CCACHE_DIR:-} ]] && command -v ccache >/dev/null || return 0
-    real=$(command -v "$SLIPWAY_CC")
-    mkdir "$folder"
-    find "$SLIPWAY_KERNEL" ${SLIPWAY_OFED:+"$SLIPWAY_OFED"} "$SLIPWAY_WORK" -name '*.h' | LC_ALL=C sort >"$folder/headers"
+    # A PATH may lead to ccache's own links, which would find the wrapper below, and that the link, and so on. What bash
+    # remembers of a command is all that "type" knows of it.
+    hash -r
+    while read -r real; do
+        [[ $(readlink -f "$real") == */ccache ]] || break
+    done < <(type -aP "$SLIPWAY_CC")
+    mkdir -p "$folder"
+    find -H "$SLIPWAY_KERNEL" ${SLIPWAY_OFED:+"$SLIPWAY_OFED"} "$SLIPWAY_WORK" -name '*.h' | LC_ALL=C sort |
+        sha256sum >"$folder/headers"
     export CCACHE_DEPEND=1 CCACHE_EXTRAFILES=$folder/headers
     cat >"$folder/$SLIPWAY_CC" <<END
 #!/bin/sh
-case "\$*" in *-Wp,-MMD,* | *-Wp,-MD,*) exec ccache $real "\$@" ;; esac
-exec $real "\$@"
+case "\$*" in *-Wp,-MMD,* | *-Wp,-MD,*) exec ccache "$real" "\$@" ;; esac
+exec "$real" "\$@"
 END
     chmod 755 "$folder/$SLIPWAY_CC"
     PATH=$folder:$PATH

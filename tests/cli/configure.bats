@@ -203,6 +203,16 @@ by_kbuild() {
     grep -q '^try: .* of unknown version, OFED 23.10 of 6.3$' "$BATS_TEST_TMPDIR/unknown/log"
 }
 
+@test "a PATH that leads to ccache's own links: the compiler is found behind them" {
+    local recipe=ofed
+    mkdir "$source/debian"
+    echo 'mlnx-ofed-kernel (4.9.OFED.4.9.0.1.7.1-1) stable; urgency=low' >"$source/debian/changelog"
+    # shellcheck disable=SC2016
+    printf 'kernel:\n\ttimeout 20 $(CC) --version\n\tfalse\n' >>"$source/makefile"
+    run configured linked CCACHE_DIR="$BATS_TEST_TMPDIR" PATH="/usr/lib/ccache:$PATH"
+    grep -q '^gcc (' "$BATS_TEST_TMPDIR/linked/log"
+}
+
 @test "what a build in the user's folder has left is not used, and stays there" {
     echo stale >"$source/compat/main.o"
     echo stale >"$source/a.ko"

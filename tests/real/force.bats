@@ -2,8 +2,8 @@
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # slipway build of a set that will not load, for real: what is left for people to look at, what --force makes, and that
-# the tag of an image that holds is never taken by one that does not; and what is said of a tag that moves. Small modules,
-# the newest kernel of Debian 12.
+# the tag of an image that holds is never taken by one that does not; and what is said of a tag that moves. And what the
+# compiler cache may answer. Small modules, the newest kernel of Debian 12.
 
 bats_require_minimum_version 1.5.0
 
@@ -202,7 +202,8 @@ id_of() {
     echo "ccflags-y += -I\$(src)/earlier -I\$(src)/later" >>"$tree/Kbuild"
     mkdir "$tree/earlier" "$tree/later"
     echo '#define NOTE "later"' >"$tree/later/note.h"
-    # No cache has this file yet; and what the assembler reads by a word that no compiler cache knows tells which run it is of.
+    # No cache has this file yet. The assembler includes the file run, unknown to ccache: it tells which build compiled the
+    # object.
     cat >>"$tree/nvidia/nvidia.c" <<END
 /* $(cat /proc/sys/kernel/random/uuid) */
 #include "note.h"
@@ -211,7 +212,8 @@ __asm__(".pushsection .modinfo,\\"a\\"\\n.inc" "bin \\"/slipway/work/nvidia/run\
 END
     build_gpu() {
         printf 'run=%s' "$1" >"$tree/run"
-        "$slipway" build --kernel newest --os debian12 --nvidia "$tree" --force --output "$folder/$1" >/dev/null 2>&1
+        "$slipway" build --kernel newest --os debian12 --nvidia "$tree" --force --output "$folder/$1" 2>&1 | tee "$folder/said"
+        grep -q '^nvidia  *compile with' "$folder/said"
     }
     build_gpu one
     [[ $(modinfo_of one note) == later && $(modinfo_of one run) == one ]]

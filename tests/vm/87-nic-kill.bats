@@ -43,7 +43,7 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-# Three places more in make check-full; the unit tests of the journal (fixtures/old-journals) read what each leaves.
+# Three places more in full/87-nic-kill.bats; the unit tests of the journal (fixtures/old-journals) read what each leaves.
 # bats test_tags=full
 @test "killed in a start of an older image, which wrote no phase: the next start serves" {
     older_image_killed_in start swap-out:after
