@@ -189,7 +189,7 @@ id_of() {
     [[ $output == *"WARNING: nvidia-peermem: that image has one for OFED "*"-reference, this one has none: build it with --ofed"* ]]
     [[ $(jq -r '.images[] | select(.role == "gpu").peermem' "$to/images.json") == none ]]
     run -0 "$slipway" build --kernel newest --os debian12 --ofed reference --nvidia "$gpu" --force --output "$to"
-    [[ $output == *"nvidia-peermem: that image has none, this one has one for OFED "* && $output != *WARNING* ]]
+    [[ $output == *"nvidia-peermem: that image has none, this one has one for OFED "* && $output != *"WARNING: nvidia-peermem"* ]]
     run "$slipway" build --kernel newest --os debian12 --ofed "$sources/good" --nvidia "$gpu" --force --output "$to"
     ((status != 0))
     [[ $output == *"first error: nvidia.sh: OFED "*" exports no ib_register_peer_memory_client"* ]]
