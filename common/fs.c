@@ -179,10 +179,12 @@ int fs_mkdir_parents(int dir_fd, const char *path, mode_t mode)
 	return 0;
 }
 
-int fs_remove_tree(int dir_fd, const char *path)
+/* @device: what the top of the tree is on; NULL for the top itself. */
+static int remove_on_device(int dir_fd, const char *path, const dev_t *device)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_close_ int child_fd = -1;
+	struct stat status;
 	int r;
 
 	if (unlinkat(dir_fd, path, 0) == 0 || errno == ENOENT)
@@ -190,14 +192,21 @@ int fs_remove_tree(int dir_fd, const char *path)
 	if (errno != EISDIR && errno != EPERM)
 		return -errno;
 	child_fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (child_fd < 0)
+	if (child_fd < 0 || fstat(child_fd, &status) < 0)
 		return -errno;
+	if (device && status.st_dev != *device)
+		return -EXDEV;
 	r = fs_list(child_fd, ".", &names);
 	for (size_t i = 0; i < names.count && r == 0; i++)
-		r = fs_remove_tree(child_fd, names.items[i]);
+		r = remove_on_device(child_fd, names.items[i], &status.st_dev);
 	if (r < 0)
 		return r;
 	return unlinkat(dir_fd, path, AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
+int fs_remove_tree(int dir_fd, const char *path)
+{
+	return remove_on_device(dir_fd, path, NULL);
 }
 
 bool fs_exists(int dir_fd, const char *path)

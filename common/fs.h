@@ -45,7 +45,10 @@ int fs_sync(int dir_fd, const char *path) _must_check_;
 /* Creates the folder and its parents; one that exists is fine. */
 int fs_mkdir_parents(int dir_fd, const char *path, mode_t mode) _must_check_;
 
-/* Removes a file or a whole folder, never following links; one that is absent is fine. */
+/*
+ * Removes a file or a whole folder, never following links; one that is absent is fine. What another
+ * file system is mounted on stays as it is, with all that is in it: -EXDEV.
+ */
 int fs_remove_tree(int dir_fd, const char *path) _must_check_;
 
 /* Writes all of it, also where the kernel takes it in parts or a signal comes between. */

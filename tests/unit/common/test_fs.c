@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
+#include <sched.h>
+#include <sys/mount.h>
+
 #include "common/fs.h"
 
 static void read_gives_content_size_and_terminator(void **state)
@@ -165,6 +168,25 @@ static void remove_tree_accepts_absence_and_removes_a_link_itself(void **state)
 	assert_true(fs_exists(folder->fd, "kept"));
 }
 
+static void remove_tree_keeps_what_is_mounted_in_it(void **state)
+{
+	const struct folder *folder = *state;
+
+	assert_int_equal(fs_mkdir_parents(folder->fd, "tree/mounted", 0755), 0);
+	/* A user name space where we are not allowed to mount as we are. */
+	assert_true(unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0);
+	/* From here on by the path: the descriptor shows the old name space's mounts. */
+	assert_int_equal(chdir(folder->path), 0);
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mount("test", "tree/mounted", "tmpfs", 0, NULL), 0);
+	assert_int_equal(fs_mkdir_parents(AT_FDCWD, "tree/mounted/kept", 0755), 0);
+	assert_int_equal(fs_remove_tree(AT_FDCWD, "tree"), -EXDEV);
+	assert_true(fs_exists(AT_FDCWD, "tree/mounted/kept"));
+	assert_int_equal(umount("tree/mounted"), 0);
+	assert_int_equal(fs_remove_tree(AT_FDCWD, "tree"), 0);
+	assert_int_equal(chdir("/"), 0);
+}
+
 static void exists_sees_a_dangling_link(void **state)
 {
 	const struct folder *folder = *state;
@@ -217,6 +239,7 @@ int main(void)
 		folder_test(mkdir_parents_does_not_go_through_a_file),
 		folder_test(remove_tree_takes_all_but_what_links_point_to),
 		folder_test(remove_tree_accepts_absence_and_removes_a_link_itself),
+		folder_test(remove_tree_keeps_what_is_mounted_in_it),
 		folder_test(exists_sees_a_dangling_link),
 		folder_test(list_is_sorted_and_appends),
 		folder_test(sync_takes_files_and_folders),
