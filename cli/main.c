@@ -44,7 +44,7 @@ static void usage(FILE *file)
 		(void) fprintf(file, "  %-10s %s\n", verbs[i].name, verbs[i].text);
 	(void) fputs("\n  slipway VERB --help   a verb's options\n"
 		     "  slipway --version\n\n"
-		     "Exit codes: slipway(1)\n",
+		     "Exit codes: slipway(1), in the sources docs/man/slipway.1.scd\n",
 		file);
 }
 

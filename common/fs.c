@@ -195,7 +195,7 @@ static int remove_on_device(int dir_fd, const char *path, const dev_t *device)
 	if (child_fd < 0 || fstat(child_fd, &status) < 0)
 		return -errno;
 	if (device && status.st_dev != *device)
-		return -EXDEV;
+		return -EBUSY;
 	r = fs_list(child_fd, ".", &names);
 	for (size_t i = 0; i < names.count && r == 0; i++)
 		r = remove_on_device(child_fd, names.items[i], &status.st_dev);

@@ -46,8 +46,9 @@ int fs_sync(int dir_fd, const char *path) _must_check_;
 int fs_mkdir_parents(int dir_fd, const char *path, mode_t mode) _must_check_;
 
 /*
- * Removes a file or a whole folder, never following links; one that is absent is fine. What another
- * file system is mounted on stays as it is, with all that is in it: -EXDEV.
+ * Removes a file or a whole folder, never following links; one that is absent is fine. A folder
+ * below it that is on another device stops it with -EBUSY and keeps its content; what came before
+ * it is removed.
  */
 int fs_remove_tree(int dir_fd, const char *path) _must_check_;
 

@@ -252,8 +252,8 @@ static void print_text(struct build *build, const struct outputs *outputs, bool 
 		(void) printf("Nothing to do: all is there already (%.1f s).\n",
 			(double) progress_elapsed_ms(&build->context.progress) / 1000);
 	else if (!any_ran(build))
-		(void) printf("Nothing to build: files or tags that were missing were put in their "
-			      "places.\n");
+		(void) printf("Nothing to build: all stages were in the cache; missing files and "
+			      "tags were put in their places.\n");
 	/* Before anything that could be copied, where --force made what the kernel may refuse. */
 	for (size_t i = 0; i < outputs->count; i++) {
 		const struct image *image = &outputs->images[i];

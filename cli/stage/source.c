@@ -88,12 +88,15 @@ static int check_tree(enum driver driver, const char *path, struct error *error)
 			       : error_set(error, -EINVAL,
 					 "%s: no source of NVIDIA's kernel modules: it is no "
 					 "installer, and has neither kernel-open/ nor Kbuild and "
-					 "nvidia/ at its top",
+					 "nvidia/ at its top. Give NVIDIA-Linux-….run, the folder where "
+					 "it was unpacked, a tree of open-gpu-kernel-modules (with "
+					 "--userspace), or debian",
 					 path);
 	if (!strv_contains(&names, "configure") && !strv_contains(&names, "ofed_scripts"))
 		return error_set(error, -EINVAL,
-			"%s: no OFED kernel source: it has no configure at its top (an "
-			"mlnx-ofed-kernel tree is wanted)",
+			"%s: no OFED kernel source: it has no configure at its top. Give a tree of "
+			"mlnx-ofed-kernel, its tarball or source package, "
+			"MLNX_OFED_SRC-….tgz or MLNX_OFED_LINUX-….tgz, or, for trials, reference",
 			path);
 	for (size_t i = 0; i < ARRAY_SIZE(makefiles); i++)
 		if (!strv_contains(&names, makefiles[i]))
