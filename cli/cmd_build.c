@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/bundle/bundle.h"
+#include "cli/message.h"
 #include "cli/commands.h"
 #include "cli/image/place.h"
 #include "cli/stage/build.h"
@@ -51,8 +52,8 @@ int build_command(char **argv)
 	bool started = build_options_start(argv, &build->options, &code);
 
 	if (started && signing_read_password(build, &error) < 0) {
-		(void) fprintf(stderr,
-			"slipway build: %s\nslipway build --help lists the options\n", error.text);
+		message_error(stderr, "slipway build", &error);
+		(void) fputs("slipway build --help lists the options\n", stderr);
 		code = EXIT_CODE_USAGE;
 	} else if (started) {
 		code = supervise_run(&build->context, &build->options.common, "build",

@@ -9,6 +9,7 @@
 #include "cli/cache/cache.h"
 #include "cli/exit_code.h"
 #include "cli/json.h"
+#include "cli/message.h"
 #include "common/xalloc.h"
 
 #define OURS          "localhost/slipway/"
@@ -389,7 +390,7 @@ int cache_command(char **argv)
 
 		(void) fflush(stdout);
 		if (r < 0)
-			(void) fprintf(stderr, "slipway cache: %s\n", error.text);
+			message_error(stderr, "slipway cache", &error);
 		code = r < 0 ? (int) exit_code_for(r, EXIT_CODE_INTERNAL) : EXIT_CODE_OK;
 	}
 	cache_close(&verb.cache);

@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 
 #include "cli/exit_code.h"
+#include "cli/message.h"
 #include "cli/node_build/node_build.h"
 
 struct options {
@@ -83,14 +84,14 @@ const struct option_table node_build_options = {
 static int work(struct node_build_request *request)
 {
 	_cleanup_close_ int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct error error = { "" };
+	struct error error = { 0 };
 	int r;
 
 	request->root_fd = root_fd;
 	r = root_fd < 0 ? error_set_errno(&error, -errno, "/") : node_build_run(request, &error);
 	if (r == 0)
 		return EXIT_CODE_OK;
-	(void) fprintf(stderr, "slipway node-build: %s\n", error.text);
+	message_error(stderr, "slipway node-build", &error);
 	/* OFED, which stands in a part of the kernel's place, lacks what nvidia-peermem needs. */
 	return r == -EOPNOTSUPP ? EXIT_CODE_LINT : EXIT_CODE_COMPILE;
 }

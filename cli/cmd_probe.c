@@ -7,6 +7,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/image/place.h"
+#include "cli/message.h"
 #include "common/xalloc.h"
 #include "kernels/collect/collect.h"
 
@@ -122,7 +123,7 @@ static void warn_of_headers(const struct options *options, const struct node *no
 
 static int fail(const struct error *error, int code)
 {
-	(void) fprintf(stderr, "slipway probe: %s\n", error->text);
+	message_error(stderr, "slipway probe", error);
 	return code;
 }
 

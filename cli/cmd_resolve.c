@@ -13,6 +13,7 @@
 #include "cli/json.h"
 #include "cli/kernel/kernel.h"
 #include "cli/image/place.h"
+#include "cli/message.h"
 #include "cli/supervise.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
@@ -236,10 +237,11 @@ static void print_json(const struct verb *verb, const struct error *error)
 	_cleanup_free_ char *lock = good && !verb->list ? lock_write(&verb->answer.lock) : NULL;
 	json_object *root = json_object_new_object();
 	json_object *places = json_object_new_array();
+	_cleanup_free_ char *message = message_text(error);
 
 	json_add(root, "exit_code", json_object_new_int((int) verb->exit_code));
 	if (!good) {
-		json_add(root, "message", json_text(error->text));
+		json_add(root, "message", json_text(message));
 		json_add(root, "reason", json_text(exit_code_text((int) verb->exit_code)));
 	} else if (verb->list) {
 		json_add(root, "releases", json_list(&verb->releases));
@@ -422,7 +424,7 @@ static int work(void *context)
 		print_text(verb);
 	/* People and logs look at stderr, programs at stdout. */
 	if (verb->exit_code != EXIT_CODE_OK)
-		(void) fprintf(stderr, "slipway resolve: %s\n", error.text);
+		message_error(stderr, "slipway resolve", &error);
 	return (int) verb->exit_code;
 }
 

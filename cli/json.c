@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/json.h"
 
+#include "cli/message.h"
 #include "common/json_text.h"
 #include "common/xalloc.h"
 
@@ -64,15 +65,18 @@ void json_print_line(json_object *root)
 
 int json_fail(const char *verb, const char *event, int exit_code, const struct error *error)
 {
+	_cleanup_free_ char *who = xasprintf("slipway %s", verb);
+	_cleanup_free_ char *message = message_text(error);
+
 	(void) fflush(stdout);
-	(void) fprintf(stderr, "slipway %s: %s\n", verb, error->text);
+	message_error(stderr, who, error);
 	if (!event)
 		return exit_code;
 	(void) fputc('{', stdout);
 	if (*event)
 		(void) printf("\"event\":\"%s\",", event);
 	(void) printf("\"exit_code\":%d,\"message\":", exit_code);
-	json_text_string(stdout, error->text);
+	json_text_string(stdout, message);
 	(void) puts("}");
 	return exit_code;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/options.h"
+#include "cli/message.h"
 
 #include <limits.h>
 #include <string.h>
@@ -379,8 +380,10 @@ bool options_start(const struct option_table *table, char **argv, void *target, 
 	struct error error = { 0 };
 
 	if (parse(table, argv + 1, target, &error) < 0) {
-		(void) fprintf(stderr, "slipway %s: %s\nslipway %s --help lists the options\n",
-			table->verb, error.text, table->verb);
+		_cleanup_free_ char *who = xasprintf("slipway %s", table->verb);
+
+		message_error(stderr, who, &error);
+		(void) fprintf(stderr, "slipway %s --help lists the options\n", table->verb);
 		*ret_code = EXIT_CODE_USAGE;
 		return false;
 	}

@@ -12,9 +12,11 @@
 #include "cli/exit_code.h"
 #include "cli/image/buildah.h"
 #include "cli/json.h"
+#include "cli/message.h"
 #include "common/cleanup.h"
 #include "common/json_text.h"
 #include "common/process.h"
+#include "common/xalloc.h"
 
 #define GRACE_S 10 /* what the group gets to end by itself before SIGKILL */
 
@@ -154,6 +156,8 @@ static int make(void *data)
 {
 	const struct making *making = data;
 	struct context *context = making->context;
+	_cleanup_free_ char *message = NULL;
+	_cleanup_free_ char *who = NULL;
 	struct error error = { 0 };
 	int r, code;
 
@@ -162,13 +166,15 @@ static int make(void *data)
 	if (r == 0)
 		return EXIT_CODE_OK;
 	code = (int) (context->failure ? context->failure : exit_code_for(r, EXIT_CODE_INTERNAL));
+	who = xasprintf("slipway %s", making->verb);
+	message = message_text(&error);
 	(void) fflush(stdout);
-	(void) fprintf(stderr, "slipway %s: %s\n", making->verb, error.text);
+	message_error(stderr, who, &error);
 	if (context->options->json) {
 		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":", code);
 		json_text_string(stdout, exit_code_text(code));
 		(void) fputs(",\"message\":", stdout);
-		json_text_string(stdout, error.text);
+		json_text_string(stdout, message);
 		(void) puts("}");
 	}
 	return code;

@@ -4,27 +4,37 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "common/text.h"
+
+/* The arguments may be of the very message that is written. */
+static void format_text(char *text, const char *format, va_list arguments)
+{
+	(void) vsnprintf(text, ERROR_TEXT_SIZE, format, arguments);
+	text_clean(text);
+}
+
 int error_set(struct error *error, int code, const char *format, ...)
 {
+	char text[ERROR_TEXT_SIZE];
 	va_list arguments;
 
 	va_start(arguments, format);
-	(void) vsnprintf(error->text, sizeof(error->text), format, arguments);
+	format_text(text, format, arguments);
 	va_end(arguments);
+	memcpy(error->text, text, sizeof(text));
+	error->lines[0] = '\0';
 	return code;
 }
 
 int error_set_errno(struct error *error, int code, const char *format, ...)
 {
+	char text[ERROR_TEXT_SIZE];
 	va_list arguments;
-	size_t used;
 
 	va_start(arguments, format);
-	(void) vsnprintf(error->text, sizeof(error->text), format, arguments);
+	format_text(text, format, arguments);
 	va_end(arguments);
-	used = strlen(error->text);
-	(void) snprintf(error->text + used, sizeof(error->text) - used, ": %s", strerror(-code));
-	return code;
+	return error_set(error, code, "%s: %s", text, strerror(-code));
 }
 
 int error_prefix(struct error *error, int code, const char *format, ...)
@@ -35,9 +45,50 @@ int error_prefix(struct error *error, int code, const char *format, ...)
 
 	memcpy(rest, error->text, sizeof(rest));
 	va_start(arguments, format);
-	(void) vsnprintf(error->text, sizeof(error->text), format, arguments);
+	format_text(error->text, format, arguments);
 	va_end(arguments);
 	used = strlen(error->text);
 	(void) snprintf(error->text + used, sizeof(error->text) - used, ": %s", rest);
+	return code;
+}
+
+static void add_line(struct error *error, const char *label, const char *text)
+{
+	size_t used = strlen(error->lines), room = sizeof(error->lines) - used;
+
+	if (strlen(label) + strlen(text) + 2 <= room)
+		(void) snprintf(error->lines + used, room, "%s%s\n", label, text);
+}
+
+int error_try(struct error *error, int code, const char *format, ...)
+{
+	char text[ERROR_TEXT_SIZE];
+	va_list arguments;
+
+	va_start(arguments, format);
+	format_text(text, format, arguments);
+	va_end(arguments);
+	add_line(error, ERROR_TRY, text);
+	return code;
+}
+
+int error_line(struct error *error, int code, const char *format, ...)
+{
+	char text[ERROR_TEXT_SIZE];
+	va_list arguments;
+
+	va_start(arguments, format);
+	format_text(text, format, arguments);
+	va_end(arguments);
+	add_line(error, "", text);
+	return code;
+}
+
+int error_take_lines(struct error *error, int code, const struct error *other)
+{
+	size_t used = strlen(error->lines);
+
+	if (used + strlen(other->lines) < sizeof(error->lines))
+		memcpy(error->lines + used, other->lines, strlen(other->lines) + 1);
 	return code;
 }

@@ -2,20 +2,34 @@
 /*
  * The message that travels with a negative errno. A function that can fail in more than one way
  * takes a struct error last, fills it on failure and returns the code; on success it is untouched.
- * The message names the thing, the cause and the next step; the caller that acts on it prints it,
- * once.
+ * The message names the thing and the cause in one line; lines below it say more, and each cure has
+ * one of its own, the likeliest first. The caller that acts on it prints it, once.
+ *
+ * What is formatted goes through text_clean(): names from outside can neither break a line nor
+ * reach a terminal's controls.
  */
 #pragma once
 
 #include "common/cleanup.h"
 
-#define ERROR_TEXT_SIZE 1024
+#define ERROR_TEXT_SIZE  1024
+#define ERROR_LINES_SIZE 1024
 
 struct error {
-	char text[ERROR_TEXT_SIZE]; /* empty until a failure; cut, never overrun */
+	char text[ERROR_TEXT_SIZE]; /* one line; empty until a failure; cut, never overrun */
+	/*
+	 * Lines below it, each with a newline at its end; a cure begins with ERROR_TRY. One that
+	 * has no room is left out.
+	 */
+	char lines[ERROR_LINES_SIZE];
 };
 
-/* Formats the message and returns @code, so that "return error_set(...)" reads as one thought. */
+#define ERROR_TRY "try: "
+
+/*
+ * Formats the message, without any lines below it, and returns @code, so that
+ * "return error_set(...)" reads as one thought. An argument may be of @error itself.
+ */
 int error_set(struct error *error, int code, const char *format, ...) _printf_(3, 4);
 
 /* Like error_set(), with ": " and strerror(-@code) at the end. */
@@ -23,3 +37,12 @@ int error_set_errno(struct error *error, int code, const char *format, ...) _pri
 
 /* Puts context in front of a message that is already there; returns @code. */
 int error_prefix(struct error *error, int code, const char *format, ...) _printf_(3, 4);
+
+/* Adds a cure ("name another mirror: --mirror URL") as a line of its own; returns @code. */
+int error_try(struct error *error, int code, const char *format, ...) _printf_(3, 4);
+
+/* Adds any other line ("first: …"); returns @code. */
+int error_line(struct error *error, int code, const char *format, ...) _printf_(3, 4);
+
+/* The lines of another message, after those that are there; returns @code. */
+int error_take_lines(struct error *error, int code, const struct error *other);

@@ -293,7 +293,7 @@ bool variables_is_unknown(const char *entry, struct error *note)
 void variables_report(struct log *log)
 {
 	for (char *const *entry = environ; entry && *entry; entry++) {
-		struct error note = { "" };
+		struct error note = { 0 };
 
 		if (variables_is_unknown(*entry, &note))
 			log_event(log, "note", "environment", 0, REASON_NONE, note.text);

@@ -314,7 +314,7 @@ static int find_kept(struct node_build *build)
 	const char *krel = build->request->krel;
 	_cleanup_strv_ struct strv inputs = { 0 };
 	_cleanup_close_ int fd = -1;
-	struct error damage = { "" };
+	struct error damage = { 0 };
 	int r;
 
 	xstrv_pushf(&inputs, "krel=%s", krel);
@@ -387,7 +387,7 @@ static int ask_place(struct round *round, struct fetch_place *place)
 	const struct node_build *build = round->build;
 	const char *os = round->tool->os;
 	const struct error before = round->failures;
-	struct error why = { "" };
+	struct error why = { 0 };
 	int r;
 
 	place->authorities = round->authorities;

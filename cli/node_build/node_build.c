@@ -476,7 +476,7 @@ static int compile(
 /* -ENOENT when it is not in the cache, or damaged there, which is noted. */
 static int find_set(const struct node_build *build, int *ret_fd)
 {
-	struct error damage = { "" };
+	struct error damage = { 0 };
 	int r = node_cache_find(
 		&build->cache, NODE_MODULES, build->name, &build->inputs, ret_fd, &damage);
 
@@ -507,7 +507,7 @@ static bool compile_lacking(
 	_cleanup_free_ char *names = xstrv_join(lacking, " and ");
 	_cleanup_free_ char *what = xasprintf("%s beside driver", names);
 	_cleanup_strv_ struct strv left = { 0 };
-	struct error why = { "" };
+	struct error why = { 0 };
 	int r = copy_tree_apart(set_fd, ".", folder_fd, "output");
 
 	if (r < 0)
@@ -528,7 +528,7 @@ static int complete_set(const struct node_build *build, int *set_fd, struct erro
 	_cleanup_strv_ struct strv lacking = { 0 };
 	_cleanup_close_ int folder_fd = -1;
 	uint64_t begun_ms = clock_monotonic_ms();
-	struct error why = { "" };
+	struct error why = { 0 };
 	char folder[NAME_MAX];
 
 	list_lacking(build, *set_fd, "", &lacking);

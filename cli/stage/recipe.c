@@ -70,15 +70,21 @@ static int explain_failure(const struct build *build, const struct recipe *recip
 	if (!work)
 		work = "not kept";
 	/* The log has no error of the compiler's then: it just ends. */
-	if (status == 128 + SIGKILL || (r == 0 && buildlog_says_killed(text)))
-		return error_set(error, -ENOMEM,
-			"recipe %s: killed (SIGKILL), as the kernel does when memory runs out\n  log: "
-			"%s\n  work folder: %s\n  try: a smaller --jobs (it was %u), or more memory",
-			recipe->name, log, work, build->options.jobs);
-	if (r < 0 || buildlog_first_error(text, &found) < 0)
-		return error_set(error, -EIO,
-			"recipe %s: exit status %d, and its log names no error\n  log: %s",
-			recipe->name, status, log);
+	if (status == 128 + SIGKILL || (r == 0 && buildlog_says_killed(text))) {
+		(void) error_set(error, -ENOMEM,
+			"recipe %s: killed (SIGKILL), as the kernel does when memory runs out",
+			recipe->name);
+		(void) error_line(error, -ENOMEM, "log: %s", log);
+		(void) error_line(error, -ENOMEM, "work folder: %s", work);
+		return error_try(error, -ENOMEM, "a smaller --jobs (it was %u), or more memory",
+			build->options.jobs);
+	}
+	if (r < 0 || buildlog_first_error(text, &found) < 0) {
+		(void) error_set(error, -EIO,
+			"recipe %s: exit status %d, and its log names no error", recipe->name,
+			status);
+		return error_line(error, -EIO, "log: %s", log);
+	}
 	/* The container's path means nothing outside: the rest is below what was kept. */
 	file = found.file;
 	if (file && strncmp(file, in_container, strlen(in_container)) == 0)
@@ -86,11 +92,12 @@ static int explain_failure(const struct build *build, const struct recipe *recip
 	if (file)
 		place = xasprintf("%s:%lu: ", file, found.line);
 	message = recipe_own_path(found.message, recipe->source);
-	return error_set(error, buildlog_error_number(&found),
-		"recipe %s failed%s%s\n  first error: %s%s\n  log: %s\n  work folder: %s\n  try: "
-		"%s",
-		recipe->name, found.step ? " at: " : "", found.step ? found.step : "",
-		place ? place : "", message, log, work, buildlog_hint(&found));
+	r = error_set(error, buildlog_error_number(&found), "recipe %s failed%s%s", recipe->name,
+		found.step ? " at: " : "", found.step ? found.step : "");
+	(void) error_line(error, r, "first error: %s%s", place ? place : "", message);
+	(void) error_line(error, r, "log: %s", log);
+	(void) error_line(error, r, "work folder: %s", work);
+	return error_try(error, r, "%s", buildlog_hint(&found));
 }
 
 static enum stage_id toolchain_of(const struct recipe *recipe)

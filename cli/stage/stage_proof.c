@@ -355,13 +355,16 @@ int proof_judge(struct build *build, struct error *error)
 	build->context.failure = refused ? EXIT_CODE_WILL_NOT_LOAD : EXIT_CODE_CANNOT_TELL;
 	left = leave_report(build);
 	command = table_command(build);
-	return error_set(error, refused ? -ENOEXEC : -ENOMSG,
-		"%s on %s: of %s modules %s will load, so no image is made\n  first: %s\n  all: "
-		"%s%s\n  as a table: %s\n  --force makes the images all the same, with a label that "
-		"says so and a tag that ends with " IMAGE_UNPROVEN,
+	r = error_set(error, refused ? -ENOEXEC : -ENOMSG,
+		"%s on %s: of %s modules %s will load, so no image is made",
 		refused ? "the modules will not load"
 			: "it cannot be told whether the modules load",
-		build->kernel.lock.krel, result.modules, result.loading, result.first,
-		left ? left : stage_output(build, STAGE_PROOF), left ? "" : "/" PROOF_REPORT,
-		command);
+		build->kernel.lock.krel, result.modules, result.loading);
+	(void) error_line(error, r, "first: %s", result.first);
+	(void) error_line(error, r, "all: %s%s", left ? left : stage_output(build, STAGE_PROOF),
+		left ? "" : "/" PROOF_REPORT);
+	(void) error_line(error, r, "as a table: %s", command);
+	return error_line(error, r,
+		"--force makes the images all the same, with a label that says so and a tag that "
+		"ends with " IMAGE_UNPROVEN);
 }

@@ -210,7 +210,7 @@ static int choose_symvers(const struct role *role, struct error *error)
 int gpu_export_root(struct action *action)
 {
 	struct role *role = action->role;
-	struct error error = { "" };
+	struct error error = { 0 };
 	int r = choose_symvers(role, &action->error);
 
 	/* The vendor's programs make what is missing, too, where they may. */

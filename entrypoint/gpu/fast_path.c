@@ -209,7 +209,7 @@ int fast_path_recognise(struct action *action)
 {
 	struct gpu *gpu = gpu_of(action->role);
 	struct role *role = &gpu->role;
-	struct error why = { "" };
+	struct error why = { 0 };
 
 	read_inputs(role, gpu->fast_path.inputs);
 	gpu->keep = is_current(role, gpu->fast_path.inputs, &why);

@@ -45,7 +45,7 @@ static int report_not_ready(struct action *action)
 static int clear_stale(struct action *action)
 {
 	struct role *role = action->role;
-	struct error why = { "" };
+	struct error why = { 0 };
 	int r = role_expect_shared(action, CONTRACT_NVIDIA_RUN);
 
 	if (r < 0)

@@ -329,7 +329,7 @@ static void fail(struct supervisor *supervisor, struct daemon *daemon, const cha
 	bool signaled = WIFSIGNALED(daemon->status);
 	char last_line[256] = "";
 	uint32_t wait_ms;
-	struct error text = { "" };
+	struct error text = { 0 };
 
 	(void) snprintf(daemon->last_exit, sizeof(daemon->last_exit), "%s", how ? how : "");
 	if (!how)
@@ -356,7 +356,7 @@ static void fail(struct supervisor *supervisor, struct daemon *daemon, const cha
 
 static void start_daemon(struct supervisor *supervisor, struct daemon *daemon)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	if (daemon->state == DAEMON_WAITING)
 		daemon->restarts++;
@@ -410,7 +410,7 @@ static int check_starting(struct daemon *daemon, int root_fd, uint64_t now_ms, s
 static void look_starting(struct supervisor *supervisor, struct daemon *daemon)
 {
 	uint64_t begun_ms = daemon->since_ms;
-	struct error error = { "" };
+	struct error error = { 0 };
 	char text[64] = "";
 	int r = check_starting(daemon, supervisor->root_fd, clock_monotonic_ms(), &error);
 

@@ -119,7 +119,7 @@ static int compare_module(const struct comparison *comparison, const char *modul
 {
 	struct action *action = comparison->action;
 	enum loaded build = LOADED_OTHER;
-	struct error why = { "" };
+	struct error why = { 0 };
 	int r = 0;
 
 	if (!sysmodule_exists(comparison->root_fd, module))

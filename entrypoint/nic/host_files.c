@@ -260,7 +260,7 @@ static void note_judged(struct hostfiles *files, const struct error *why)
 /* A damaged journal is of no use, and goes: what is at a place says enough. */
 static int read_journal(struct hostfiles *files, struct statefile *journal, struct error *error)
 {
-	struct error why = { "" };
+	struct error why = { 0 };
 	int r = statefile_read(files->root_fd, files->journal, journal, &why);
 
 	if (r < 0)
@@ -411,7 +411,7 @@ static bool undo_at(
 int hostfiles_undo(struct hostfiles *files, const char *only, const char *keep)
 {
 	_cleanup_(statefile_free) struct statefile journal = { .word = WORD };
-	struct error why = { "" };
+	struct error why = { 0 };
 	bool known = false;
 	int undone = 0;
 
@@ -593,7 +593,7 @@ static char *blacklist_text(const struct nic *nic)
 static void put_blacklist(const struct nic *nic, struct hostfiles *files)
 {
 	_cleanup_free_ char *text = blacklist_text(nic);
-	struct error why = { "no memory for the blacklist" };
+	struct error why = { .text = "no memory for the blacklist" };
 
 	if (!text || hostfiles_put(files, nic->inputs.blacklist_file, text, &why) < 0)
 		add_note(files,
@@ -607,7 +607,7 @@ static void put_rules(const struct nic *nic, struct hostfiles *files)
 	const char *path = nic->inputs.udev_rules;
 	_cleanup_strv_ struct strv modules = { 0 };
 	_cleanup_free_ char *text = NULL;
-	struct error why = { "no memory for udev rules" };
+	struct error why = { .text = "no memory for udev rules" };
 
 	if (nic->swap.same && hostfiles_is_there(files, path))
 		return;

@@ -45,7 +45,7 @@ static int read_options_line(
 	const char *file, char *line, struct modprobe_options *options, struct strv *notes)
 {
 	_cleanup_strv_ struct strv words = { 0 };
-	struct error why = { "" };
+	struct error why = { 0 };
 	char *rest = line;
 	const char *verb = strtok_r(NULL, blanks, &rest);
 	char *module = verb && strcmp(verb, "options") == 0 ? strtok_r(NULL, blanks, &rest) : NULL;
@@ -138,7 +138,7 @@ static int check_option(struct action *action, const struct parameters_taken *ta
 	const char *word = options->words.items[index];
 	const char *module = options->modules.items[index];
 	const char *file = options->files.items[index];
-	struct error why = { "" };
+	struct error why = { 0 };
 	int r = parameter_check(taken, word, &why);
 
 	if (r == 0)

@@ -147,7 +147,7 @@ static void check_inventory(struct nic_inputs *inputs, int root_fd)
 	_cleanup_close_ int inventory_fd = -1;
 	_cleanup_close_ int fd = -1;
 	struct mountinfo mount;
-	struct error why = { "" };
+	struct error why = { 0 };
 	struct stat status;
 
 	inputs->is_inventory_roots = false;
@@ -267,7 +267,7 @@ static _printf_(2, 3) void note_environment(struct log *log, const char *format,
 void nic_inputs_log(const struct nic_inputs *inputs, struct log *log)
 {
 	const char *flags = getenv(CONTRACT_ENV_BUILD_FLAGS);
-	struct error why = { "" };
+	struct error why = { 0 };
 
 	ignored_env_report(log, "environment", ignored_variables, ARRAY_SIZE(ignored_variables));
 	if (inputs->mode == NIC_PRECOMPILED && flags && *flags)

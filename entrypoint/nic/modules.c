@@ -91,7 +91,7 @@ static bool is_distrusted(struct module_lookup *lookup, const char *path)
 	const struct nic *nic = lookup->action->role;
 	const char *folder = nic->inputs.journal_folder;
 	_cleanup_close_ int fd = -1;
-	struct error why = { "" };
+	struct error why = { 0 };
 
 	if (!is_below(path, folder))
 		return false;

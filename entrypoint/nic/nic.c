@@ -181,7 +181,7 @@ int sources_link(
 static int export_sources(struct action *action)
 {
 	struct nic *nic = action->role;
-	struct error why = { "" };
+	struct error why = { 0 };
 	struct utsname system;
 	char source[PATH_MAX];
 

@@ -38,7 +38,7 @@ void nic_open_journal(struct nic *nic)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
 	int root_fd = nic->role.root_fd;
-	struct error why = { "" };
+	struct error why = { 0 };
 
 	if (journal_adopt_old(root_fd, &why) < 0)
 		role_note(&nic->role, "%s", why.text);
@@ -406,7 +406,7 @@ static int load_driver_exact(struct swap_context *swap, struct error *why)
 		for (size_t i = pending->go_count; i-- > 0;) {
 			const struct swap_module *module = &pending->go[i];
 			bool was_there = sysmodule_exists(swap->root_fd, module->name);
-			struct error text = { "" };
+			struct error text = { 0 };
 
 			if (module->part != SWAP_DRIVER)
 				continue;
@@ -436,7 +436,7 @@ static int load_driver_of_host(struct swap_context *swap, struct strv *missing)
 		nic_note(swap->action, "%s", swap->action->error.text);
 	for (size_t i = set->go_count; i-- > 0;) {
 		const struct swap_module *module = &set->go[i];
-		struct error why = { "" };
+		struct error why = { 0 };
 
 		if (module->part == SWAP_DRIVER && !sysmodule_exists(swap->root_fd, module->name) &&
 			swap_load(swap, SWAP_HOST, module, &why) < 0 &&
@@ -450,7 +450,7 @@ static int load_driver_of_host(struct swap_context *swap, struct strv *missing)
 static void load_image_at_worst(struct swap_context *swap)
 {
 	const struct strv *load = &swap->journal.pending.load;
-	struct error why = { "" };
+	struct error why = { 0 };
 	struct loader *image = swap_tree(swap, SWAP_IMAGE, &why);
 
 	for (size_t i = 0; image && i < load->count; i++) {
@@ -467,7 +467,7 @@ static int load_driver(struct swap_context *swap, struct strv *missing, const ch
 	struct action *action = swap->action;
 	const struct journal *journal = &swap->journal;
 	bool had_driver = has_driver(swap, &journal->pending, false);
-	struct error why = { "" };
+	struct error why = { 0 };
 	int r = load_driver_exact(swap, &why);
 
 	*outcome = had_driver ? "what was loaded before is loaded again"

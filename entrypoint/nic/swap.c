@@ -423,7 +423,7 @@ int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *
 		progress = false;
 		for (size_t i = pending->go_count; i-- > 0;) {
 			const struct swap_module *module = &pending->go[i];
-			struct error why = { "" };
+			struct error why = { 0 };
 
 			/* In a rollback the driver itself is not a dependent. */
 			if (module->part == SWAP_PEERMEM ||
@@ -437,7 +437,7 @@ int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *
 		}
 	} while (absent.count && progress);
 	action->reason = REASON_INTERNAL;
-	action->error = (struct error){ "" };
+	action->error = (struct error){ 0 };
 	if (nic_push_all(missing, &absent) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < missing->count; i++)
@@ -491,7 +491,7 @@ static void load_auxiliary(struct swap_context *swap)
 				action->error.text);
 	}
 	action->reason = REASON_INTERNAL;
-	action->error = (struct error){ "" };
+	action->error = (struct error){ 0 };
 }
 
 int nic_swap_dependents(struct action *action)
@@ -499,7 +499,7 @@ int nic_swap_dependents(struct action *action)
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
 	_cleanup_strv_ struct strv missing = { 0 };
 	_cleanup_strv_ struct strv coming = { 0 };
-	struct error why = { "" };
+	struct error why = { 0 };
 	int r = swap_open(&swap, action);
 
 	if (r < 0)
@@ -564,7 +564,7 @@ static int keep_loaded(struct swap_context *swap, struct error *error)
 int nic_keep_modules(struct action *action)
 {
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
-	struct error why = { "" };
+	struct error why = { 0 };
 
 	if (swap_open(&swap, action) < 0)
 		return 0;

@@ -165,7 +165,7 @@ static int run_tool(struct action *action, const char *recipe, bool clear)
 	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_fclose_ FILE *output = NULL;
 	struct spawn tool = { .program = "/" LOADER };
-	struct error last = { "" };
+	struct error last = { 0 };
 	bool has_cause;
 	int ends[2];
 	pid_t pid;

@@ -69,7 +69,7 @@ int fingerprint_write(struct action *action)
 	const struct symvers_entry *entry = NULL;
 	char build_id[BUILD_ID_HEX_SIZE];
 	_cleanup_free_ char *text = NULL;
-	struct error error = { "" };
+	struct error error = { 0 };
 	char exporter[64];
 	size_t size = 0;
 	FILE *file;
@@ -263,7 +263,7 @@ static int missing_flag(struct action *action)
 {
 	const struct role *role = action->role;
 	_cleanup_free_ char *status = NULL;
-	struct error own = { "" };
+	struct error own = { 0 };
 	struct mountinfo mount;
 	char detail[512] = "";
 	char reason[64] = "";

@@ -73,7 +73,7 @@ static int load_again(const struct role *role, struct worker *worker, struct loa
 		const char *name = removed->items[i];
 		bool is_own = own && strv_contains(&role->driver_modules, name);
 		enum reason reason = REASON_NONE;
-		struct error why = { "" };
+		struct error why = { 0 };
 		int r = 0;
 
 		if (!is_own && !host)
@@ -99,7 +99,7 @@ static int take_back(struct action *action, bool ours, const struct strv *remove
 {
 	const struct role *role = action->role;
 	_cleanup_(loader_close) struct loader *own = NULL;
-	struct error again = { "" };
+	struct error again = { 0 };
 	int r = 0;
 
 	if (ours && removed->count)

@@ -76,7 +76,7 @@ static int open_member(struct proving *proving, const char *name, struct proof_m
 {
 	struct elf_module *module = NULL;
 	_cleanup_free_ char *path = NULL;
-	struct error why = { "" };
+	struct error why = { 0 };
 	int r = loader_file(proving->loader, name, &path, &why);
 
 	if (r == 0)
@@ -397,7 +397,7 @@ static int prove(struct proving *proving)
 	};
 	uint64_t begun_us = clock_monotonic_us();
 	struct action *action = proving->action;
-	struct error text = { "" };
+	struct error text = { 0 };
 	uint64_t took_us;
 	int r = open_members(proving);
 

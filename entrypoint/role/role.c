@@ -274,7 +274,7 @@ static int refuse(const struct role *role, enum reason reason, const struct erro
 
 int role_run(struct role *role, const struct step *steps, size_t step_count)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 	struct utsname system;
 	struct image image;
 	int exit_code;

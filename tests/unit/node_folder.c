@@ -109,7 +109,7 @@ void node_init(struct node *node, const struct folder *folder, struct elf_module
 struct running *node_folder_run(struct node *node)
 {
 	struct running *running = NULL;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	/* The node is where its caller's copy of the struct is now. */
 	node->sources.modules = node->modules;

@@ -35,7 +35,7 @@ static void ask_by(const struct folder *folder, const char *keyrings, struct ask
 	_cleanup_free_ char *catalogues = realpath(CATALOGUE, NULL);
 	size_t size = 0;
 	char path[128], data[256];
-	struct error error = { "" };
+	struct error error = { 0 };
 	struct node_build_request request = { .krel = "6.1.0-56-amd64" };
 	struct node_build build = NODE_BUILD_CLOSED;
 

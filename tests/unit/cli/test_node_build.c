@@ -118,7 +118,7 @@ static void kills_for_memory_are_counted(void **state)
 static void compiler(
 	const struct folder *folder, const char *config, const char *name, const char *note)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 	char found[32];
 	char said[256];
 
@@ -133,7 +133,7 @@ static void compiler(
 static void the_compiler_is_the_kernels_or_the_nearest(void **state)
 {
 	const struct folder *folder = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 	char found[32];
 	char said[256];
 
@@ -153,7 +153,7 @@ static void the_compiler_is_the_kernels_or_the_nearest(void **state)
 static void an_image_without_a_kit_says_how_to_make_one(void **state)
 {
 	const struct folder *folder = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 	const struct node_build_request request = { .root_fd = folder->fd };
 	struct node_build build = { .request = &request };
 
@@ -193,7 +193,7 @@ static void headers_are_found_with_all_that_they_name(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_(headers_close) struct headers tree = HEADERS_NONE;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	lay_out(folder);
 	assert_int_equal(headers_open(folder->fd, KREL, &tree, &error), 0);
@@ -247,7 +247,7 @@ static void a_link_that_leads_out_of_what_is_mounted_is_told(void **state)
 {
 	const struct folder *folder = *state;
 	struct headers tree = HEADERS_NONE;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	folder_subfolder(folder, "lib/modules/" KREL);
 	assert_int_equal(symlinkat("/home/me/linux", folder->fd, "lib/modules/" KREL "/build"), 0);
@@ -261,7 +261,7 @@ static void relative_links_and_a_usr_alone_serve_as_well(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_(headers_close) struct headers tree = HEADERS_NONE;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	lay_out(folder);
 	assert_int_equal(unlinkat(folder->fd, "lib/modules/" KREL "/build", 0), 0);
@@ -277,7 +277,7 @@ static void missing_or_wrong_headers_are_told(void **state)
 {
 	const struct folder *folder = *state;
 	struct headers tree = HEADERS_NONE;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(headers_open(folder->fd, KREL, &tree, &error), -ENOENT);
 	assert_contains(error.text, "linux-headers-" KREL);
@@ -298,7 +298,7 @@ static void another_build_of_the_kernel_has_another_identity(void **state)
 	_cleanup_strv_ struct strv before = { 0 };
 	_cleanup_strv_ struct strv after = { 0 };
 	char names[2][NAME_MAX];
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	lay_out(folder);
 	assert_int_equal(headers_open(folder->fd, KREL, &tree, &error), 0);
@@ -314,7 +314,7 @@ static void another_build_of_the_kernel_has_another_identity(void **state)
 
 static void open_cache(const struct folder *folder, struct node_cache *cache)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 	char path[128];
 
 	(void) snprintf(path, sizeof(path), "%s/cache", folder->path);
@@ -335,7 +335,7 @@ static void keep(const struct node_cache *cache, const char *name, const char *i
 
 static int find(const struct node_cache *cache, const char *name, const char *input)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 	_cleanup_strv_ struct strv inputs = { 0 };
 	_cleanup_close_ int fd = -1;
 
@@ -382,7 +382,7 @@ static void keep_set(const struct node_cache *cache)
 static void expect_damage(const struct node_cache *cache, const char *word)
 {
 	_cleanup_strv_ struct strv inputs = { 0 };
-	struct error error = { "" };
+	struct error error = { 0 };
 	int fd = -1;
 
 	assert_int_equal(strv_push(&inputs, "x"), 0);
@@ -458,7 +458,7 @@ static void what_a_recipe_leaves_for_others_to_write_becomes_roots(void **state)
 static void the_roles_folder_serves_when_nobody_chose_one(void **state)
 {
 	const struct folder *folder = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 	struct node_cache cache;
 	char path[128];
 
@@ -528,7 +528,7 @@ static void what_a_killed_build_left_is_swept(void **state)
 static void a_cache_that_others_can_write_to_is_refused(void **state)
 {
 	const struct folder *folder = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 	struct node_cache cache;
 	char path[128];
 

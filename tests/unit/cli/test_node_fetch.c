@@ -17,7 +17,7 @@
 static void an_image_without_a_tool_has_none(void **state)
 {
 	const struct folder *folder = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 	struct fetch_tool tool;
 
 	assert_int_equal(fetch_tool_read(folder->fd, &tool, &error), -ENOENT);
@@ -137,7 +137,7 @@ struct node {
 static void open_node(const struct folder *folder, struct node *node)
 {
 	struct node_build *build = &node->build;
-	struct error error = { "" };
+	struct error error = { 0 };
 	char path[128];
 
 	*node = (struct node){
@@ -157,7 +157,7 @@ static void open_node(const struct folder *folder, struct node *node)
 /* The folder below the root that they came from. */
 static void expect_from(const struct folder *folder, const char *from, bool host_only)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 	struct stat wanted, found;
 	struct node node;
 
@@ -173,7 +173,7 @@ static void expect_from(const struct folder *folder, const char *from, bool host
 
 static void expect_none(const struct folder *folder, bool host_only, const char *words)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 	struct node node;
 
 	open_node(folder, &node);
@@ -249,7 +249,7 @@ static void what_others_may_have_changed_is_not_believed(void **state)
 static void headers_of_the_host_that_are_no_good_are_not_passed_over(void **state)
 {
 	const struct folder *folder = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 	struct node node;
 
 	keep_headers(folder);

@@ -65,7 +65,7 @@ struct node {
 
 static void open_node(const struct folder *folder, struct node *node)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 	char path[128];
 
 	*node = (struct node){ .build = NODE_BUILD_CLOSED };
@@ -101,7 +101,7 @@ static int fetch_with(
 	_cleanup_(node_cache_close) struct node_cache scratch;
 	_cleanup_free_ char *more = NULL;
 	_cleanup_close_ int fd = -1;
-	struct error error = { "" };
+	struct error error = { 0 };
 	char path[128], name[NAME_MAX], at[NAME_MAX + 32], text[256];
 
 	(void) snprintf(path, sizeof(path), "%s/scratch", folder->path);
@@ -154,7 +154,7 @@ static void expect_kept(const struct node *node, const char *version)
 
 static void find(struct node *node)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	headers_close(&node->build.headers);
 	rewind(node->request.notes);

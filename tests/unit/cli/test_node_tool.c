@@ -51,7 +51,7 @@ static void make_site(struct site *site)
 
 static void only_images_that_compile_get_it(void **state)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 	struct site site;
 
 	(void) state;
@@ -112,7 +112,7 @@ static void what_listens_on_this_machine_alone_is_not_for_nodes(void **state)
 
 static void key_of(struct site *site, char hex[HASH_HEX_SIZE])
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 	struct key key = { .build = &site->build, .hash = hash_new(), .error = &error };
 
 	assert_non_null(key.hash);
@@ -150,7 +150,7 @@ static void assert_text(const struct folder *folder, const char *path, const cha
 /* What an image's root in the folder @name gets; its descriptor. */
 static int stage(const struct folder *folder, const char *name, struct site *site)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 	struct staging root;
 	char path[128];
 	int fd;

@@ -31,6 +31,53 @@ static void prefix_keeps_the_message(void **state)
 	assert_string_equal(error.text, "sources.list: line 3");
 }
 
+static void what_is_formatted_is_one_line(void **state)
+{
+	struct error error = { 0 };
+
+	(void) state;
+	(void) error_set(&error, -EINVAL, "%s", "a\nb\033[2J");
+	(void) error_prefix(&error, -EINVAL, "%s", "c\nd");
+	assert_string_equal(error.text, "c?d: a?b?[2J");
+}
+
+static void lines_follow_until_a_new_message(void **state)
+{
+	struct error error = { 0 }, other = { 0 };
+
+	(void) state;
+	(void) error_set(&error, -ENOENT, "x.ko: no such file");
+	assert_int_equal(error_line(&error, -ENOENT, "looked for in %s", "/a\n/b"), -ENOENT);
+	assert_int_equal(error_try(&error, -ENOENT, "name another"), -ENOENT);
+	(void) error_prefix(&error, -ENOENT, "--with");
+	assert_string_equal(error.text, "--with: x.ko: no such file");
+	assert_string_equal(error.lines, "looked for in /a?/b\n" ERROR_TRY "name another\n");
+
+	(void) error_set(&other, -EINVAL, "rocky9: %s", error.text);
+	assert_string_equal(other.lines, "");
+	(void) error_take_lines(&other, -EINVAL, &error);
+	assert_string_equal(other.lines, error.lines);
+	(void) error_set(&error, -EINVAL, "%s, again", error.text);
+	assert_string_equal(error.text, "--with: x.ko: no such file, again");
+	assert_string_equal(error.lines, "");
+}
+
+static void a_line_without_room_is_left_out(void **state)
+{
+	char text[ERROR_LINES_SIZE - 8];
+	struct error error = { 0 };
+
+	(void) state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	(void) error_set(&error, -EINVAL, "a");
+	(void) error_line(&error, -EINVAL, "%s", text);
+	(void) error_try(&error, -EINVAL, "no room");
+	(void) error_line(&error, -EINVAL, "short");
+	assert_int_equal(strlen(error.lines), sizeof(text) + strlen("short\n"));
+	assert_string_equal(error.lines + sizeof(text), "short\n");
+}
+
 static void long_messages_are_cut_and_terminated(void **state)
 {
 	char text[2 * ERROR_TEXT_SIZE];
@@ -54,6 +101,9 @@ int main(void)
 		cmocka_unit_test(set_formats_and_returns_the_code),
 		cmocka_unit_test(set_errno_adds_what_the_code_means),
 		cmocka_unit_test(prefix_keeps_the_message),
+		cmocka_unit_test(what_is_formatted_is_one_line),
+		cmocka_unit_test(lines_follow_until_a_new_message),
+		cmocka_unit_test(a_line_without_room_is_left_out),
 		cmocka_unit_test(long_messages_are_cut_and_terminated),
 	};
 

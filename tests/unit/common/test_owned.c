@@ -16,7 +16,7 @@ static int open_it(const struct folder *folder, const char *path, struct error *
 
 static void refuses(const struct folder *folder, const char *path, const char *why)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(open_it(folder, path, &error), -EPERM);
 	assert_contains(error.text, why);
@@ -26,7 +26,7 @@ static void refuses(const struct folder *folder, const char *path, const char *w
 static void what_is_roots_is_opened(void **state)
 {
 	const struct folder *folder = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 	_cleanup_close_ int fd = -1;
 	char text[8] = "";
 
@@ -43,7 +43,7 @@ static void what_is_roots_is_opened(void **state)
 static void no_link_is_followed(void **state)
 {
 	const struct folder *folder = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	folder_write_text(folder, "a/b/file", "text");
 	assert_int_equal(symlinkat("file", folder->fd, "a/b/link"), 0);
@@ -58,7 +58,7 @@ static void what_others_may_write_to_is_refused_wherever_on_the_way(void **state
 {
 	static const char *const parts[] = { ".", "a", "a/b", "a/b/file" };
 	const struct folder *folder = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	folder_write_text(folder, "a/b/file", "text");
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {

@@ -143,7 +143,7 @@ static void put_port(const struct folder *node, const char *address, const char 
 static void the_port_is_the_first_that_lets_a_subnet_manager_run(void **state)
 {
 	const struct folder *node = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 	struct fabric fabric;
 
 	put_bridge(node, "0000:ab:00.0");
@@ -166,7 +166,7 @@ static void the_port_is_the_first_that_lets_a_subnet_manager_run(void **state)
 static void nodes_are_made_of_what_sysfs_has(void **state)
 {
 	const struct folder *node = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 	struct stat status;
 
 	assert_int_equal(fabric_make_nodes(node->fd, &error), -ENOENT);
@@ -206,7 +206,7 @@ static void settings_go_to_the_file_or_are_an_error_without_one(void **state)
 	const struct folder *node = *state;
 	char *some[] = { "NVFM_CONFIG_FABRIC_MODE=1", NULL };
 	char *none[] = { "NVFM=1", NULL };
-	struct error error = { "" };
+	struct error error = { 0 };
 	unsigned ignored;
 	unsigned set;
 	_cleanup_free_ char *text = NULL;
@@ -223,7 +223,7 @@ static void settings_go_to_the_file_or_are_an_error_without_one(void **state)
 static void licence_files_go_where_gridd_looks(void **state)
 {
 	const struct folder *node = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 	unsigned tokens;
 	bool conf;
 
@@ -256,7 +256,7 @@ static void what_a_node_cannot_do_without_is_named_before_anything_happens(void 
 	const struct fabric nvlink5 = { .kind = FABRIC_NVLINK5 };
 	const struct fabric nvswitch = { .kind = FABRIC_NVSWITCH };
 	const struct fabric none = { .kind = FABRIC_NONE };
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(daemons_check(node->fd, &none, false, &error), 0);
 	assert_int_equal(daemons_check(node->fd, &none, true, &error), -ENOENT);

@@ -16,7 +16,7 @@ static void assert_options(const struct folder *folder, const char *expected, st
 	_cleanup_(modprobe_options_free) struct modprobe_options options = { .modules = { 0 } };
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_free_ char *joined = NULL;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(modprobe_options_read(folder->fd, &options, notes, &error), 0);
 	for (size_t i = 0; i < options.words.count; i++)
@@ -81,7 +81,7 @@ static void assert_leads(const struct folder *folder, const char *path, const ch
 static void test_links_of_sources(void **state)
 {
 	const struct folder *folder = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(sources_link(folder->fd, "usr/src", "x86_64", "6.1-a", &error), -ENOENT);
 	assert_contains(error.text, "/usr/src/ofa_kernel/x86_64/6.1-a/Module.symvers");

@@ -48,7 +48,7 @@ static const char *first_note(const struct bench *bench)
 
 static void put(struct bench *bench, const char *path, const char *content)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(hostfiles_put(&bench->files, path, content, &error), 0);
 	assert_string_equal(error.text, "");
@@ -343,7 +343,7 @@ static void test_half_a_put(void **state)
 static void test_makes_a_folder(void **state)
 {
 	_cleanup_bench_ struct bench bench;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	bench_open(&bench, state);
 	assert_int_equal(fs_remove_tree(bench.folder->fd, "host/etc/udev/rules.d"), 0);
@@ -378,7 +378,7 @@ static void test_undo_others(void **state)
 static void test_no_file(void **state)
 {
 	_cleanup_bench_ struct bench bench;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	bench_open(&bench, state);
 	folder_subfolder(bench.folder, PATH);

@@ -92,7 +92,7 @@ static void a_file_that_cannot_be_written_names_the_mount(void **state)
 static void a_reader_keeps_no_process_out(void **state)
 {
 	const struct folder *folder = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 	int status, fd = -1;
 	pid_t looker;
 

@@ -13,7 +13,7 @@
 /* mlx5_core needs a symbol of ib_uverbs; ib_umad needs nothing. */
 static void make_tree(const struct folder *folder, struct loader **ret)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	copy_fixture(folder, "exporter", "host/" TREE "kernel/ib_uverbs.ko");
 	copy_fixture(folder, "peer", "host/" TREE "updates/mlx5-core.ko");
@@ -27,7 +27,7 @@ static void a_folder_without_an_index_is_no_tree(void **state)
 {
 	const struct folder *folder = *state;
 	struct loader *loader = NULL;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(loader_open(folder->fd, "none", KREL, &loader, &error), -ENOENT);
 	assert_contains(error.text, "none/" TREE "modules.dep");
@@ -40,7 +40,7 @@ static void a_tree_knows_order_and_files(void **state)
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *dashes = NULL;
 	_cleanup_free_ char *path = NULL;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	make_tree(folder, &loader);
 	assert_int_equal(loader_resolve(loader, "mlx5_core", &names, &error), 0);
@@ -62,7 +62,7 @@ static void what_is_loaded_from_elsewhere_has_no_file(void **state)
 	const struct folder *folder = *state;
 	_cleanup_loader_ struct loader *loader = NULL;
 	_cleanup_strv_ struct strv names = { 0 };
-	struct error error = { "" };
+	struct error error = { 0 };
 	char *path = NULL;
 
 	make_tree(folder, &loader);
@@ -80,7 +80,7 @@ static void soft_dependencies_come_with_a_module(void **state)
 	_cleanup_loader_ struct loader *loader = NULL;
 	_cleanup_strv_ struct strv hard = { 0 };
 	_cleanup_strv_ struct strv all = { 0 };
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	folder_write_text(folder, "etc/modprobe.d/soft.conf",
 		"softdep ib_umad pre: mlx5_core post: absent\nsoftdep mlx5_core post: ib_umad\n");
@@ -97,7 +97,7 @@ static void expect_options(const struct folder *folder, const char *module, cons
 {
 	_cleanup_loader_ struct loader *loader = NULL;
 	_cleanup_free_ char *options = NULL;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	make_tree(folder, &loader);
 	assert_int_equal(loader_options(loader, module, &options, &error), 0);
@@ -153,7 +153,7 @@ static void a_file_that_is_not_there_is_no_refusal_of_the_kernel(void **state)
 	const struct insertion insertion = {
 		.root_fd = folder->fd, .path = "lib/gone.ko", .name = "gone"
 	};
-	struct error error = { "" };
+	struct error error = { 0 };
 	enum reason reason = REASON_NONE;
 
 	assert_int_equal(insert_file(&insertion, NULL, &reason, &error), -ENOENT);

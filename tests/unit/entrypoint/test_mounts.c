@@ -112,7 +112,7 @@ static void live(const char *root, void (*act)(int root_fd))
 
 static void export_it(int root_fd)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 	int r = rootfs_export(root_fd, TARGET, &error);
 
 	if (r < 0)
@@ -126,7 +126,7 @@ static void export_it(int root_fd)
 /* A folder of the container's in the place of its root: it has what readers look for. */
 static void bind_it(int root_fd)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 	char *who = NULL;
 
 	CHECK(fs_mkdir_parents(AT_FDCWD, "/usr/src/dev", 0755) == 0);
@@ -232,7 +232,7 @@ static void swap_folders(void)
 
 static void show_it(int root_fd)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 	bool shown;
 
 	(void) root_fd;

@@ -199,7 +199,7 @@ static void another_journals_word_is_refused(void **state)
 	_cleanup_statefile_ struct statefile other = { .word = "slipway-other" };
 	_cleanup_statefile_ struct statefile longer = { .word = "slipway-one-more" };
 	_cleanup_free_ char *text = NULL;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_non_null(statefile_add(&out, "link"));
 	assert_int_equal(statefile_write(folder->fd, "journal", &out, &error), 0);

@@ -10,7 +10,7 @@ static char inventory[] = "mnt/drivers-inventory";
 static const struct nodebuild *read_build(
 	const struct folder *folder, const struct nic_inputs *inputs, struct nic *nic)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	*nic = (struct nic){ .role = { .root_fd = folder->fd }, .inputs = *inputs };
 	assert_int_equal(nic_build_read(nic, &error), 0);

@@ -71,7 +71,7 @@ static char *make_rules(const struct folder *folder, struct strv *notes)
 {
 	char *names[] = { (char[]){ "mlx5_core" }, (char[]){ "netdevsim" }, NULL };
 	const struct strv modules = { .items = names, .count = 2 };
-	struct error error = { "" };
+	struct error error = { 0 };
 	char *text = NULL;
 
 	assert_int_equal(udev_rules_make(folder->fd, &modules, notes, &text, &error), 0);

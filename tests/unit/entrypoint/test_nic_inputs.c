@@ -38,7 +38,7 @@ static int read_all(
 	char *const arguments[] = { mode, NULL };
 
 	*inputs = (struct nic_inputs){ .unload_storage = true };
-	*error = (struct error){ "" };
+	*error = (struct error){ 0 };
 	return nic_inputs_read(inputs, folder->fd, arguments, error);
 }
 

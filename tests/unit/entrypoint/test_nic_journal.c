@@ -60,7 +60,7 @@ static void expect_list(const struct strv *list, const char *names)
 
 static void read_journal(const struct folder *folder, struct journal *journal)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	journal_free(journal);
 	assert_int_equal(journal_read(folder->fd, journal, &error), 0);
@@ -69,7 +69,7 @@ static void read_journal(const struct folder *folder, struct journal *journal)
 static void begin(const struct folder *folder, const struct swap_plan *plan)
 {
 	_cleanup_(close_bench) struct bench bench;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	open_bench(&bench, folder);
 	assert_int_equal(journal_begin(plan, &bench.lookup, &error), 0);
@@ -105,7 +105,7 @@ static void the_nodes_own_is_what_the_hosts_tree_has(void **state)
 	const struct folder *folder = *state;
 	_cleanup_journal_ struct journal journal = { .phase = PHASE_NONE };
 	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
-	struct error error = { "" };
+	struct error error = { 0 };
 	char was[] = "prof_sel=1";
 	char is[] = "prof_sel=2";
 
@@ -182,7 +182,7 @@ static void what_is_pending_shows_what_the_node_had(void **state)
 	const struct folder *folder = *state;
 	_cleanup_journal_ struct journal journal = { .phase = PHASE_LOADING };
 	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	add(&journal.pending, "mlx5_core", 1, SWAP_DRIVER, NULL);
 	assert_int_equal(journal_write(folder->fd, &journal, &error), 0);
@@ -198,7 +198,7 @@ static void a_damaged_journal_keeps_no_start_from_going_on(void **state)
 	struct nic nic = { .role = { .root_fd = folder->fd } };
 	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
 	_cleanup_journal_ struct journal journal = { 0 };
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	folder_write_text(folder, JOURNAL_PATH, "go name=ib_core\n");
 	assert_int_equal(journal_read(folder->fd, &journal, &error), -EBADMSG);
@@ -243,7 +243,7 @@ static void what_stays_loaded_is_seen_by_the_journal_and_the_kernel(void **state
 static void every_phase_is_read_as_it_was_written(void **state)
 {
 	const struct folder *folder = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	for (enum phase phase = PHASE_UNLOADING; phase < PHASES; phase++) {
 		_cleanup_free_ char *text = NULL;
@@ -267,7 +267,7 @@ static void what_an_action_inserts_besides_is_known_before_it(void **state)
 	const struct folder *folder = *state;
 	_cleanup_journal_ struct journal journal = { .phase = PHASE_LOADING };
 	_cleanup_strv_ struct strv coming = { 0 };
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(strv_push(&journal.pending.load, "mlx5_core"), 0);
 	assert_int_equal(strv_push(&journal.own.load, "mlx5_core"), 0);
@@ -291,7 +291,7 @@ static void lists_and_the_networks_state_are_beside_the_phase(void **state)
 	const struct folder *folder = *state;
 	_cleanup_journal_ struct journal journal = { 0 };
 	_cleanup_strv_ struct strv lines = { 0 };
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(journal_enter(folder->fd, PHASE_RESTORING, NULL, &error), 0);
 	assert_int_equal(strv_push(&lines, "ens1f0: mtu 9000%"), 0);
@@ -343,7 +343,7 @@ static void a_start_goes_on_by_the_phase_and_by_what_is_loaded(void **state)
 	const struct folder *folder = *state;
 	struct nic nic = { .role = { .root_fd = folder->fd },
 		.inputs = { .journal_folder = inventory } };
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	folder_subfolder(folder, "inventory/.slipway");
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -375,7 +375,7 @@ static void expect_no_old_files(const struct folder *folder)
 
 static void adopt(const struct folder *folder, struct journal *journal)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(journal_adopt_old(folder->fd, &error), 0);
 	expect_no_old_files(folder);
@@ -450,7 +450,7 @@ static void an_older_image_after_this_one_changes_what_it_knew(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_journal_ struct journal journal = { .phase = PHASE_NONE };
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	add(&journal.own, "mlx5_core", 1, SWAP_DRIVER, NULL);
 	assert_int_equal(strv_push(&journal.own.load, "mlx5_core"), 0);

@@ -35,7 +35,7 @@ static void an_earlier_containers_state_is_found_where_that_one_had_it(void **st
 {
 	const struct folder *folder = *state;
 	struct nic first = container(folder, there), second = container(folder, here);
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	folder_subfolder(folder, NIC_STATE_FOLDER);
 	expect_path(&first, THERE);
@@ -54,7 +54,7 @@ static void one_that_is_done_but_cannot_be_removed_is_done(void **state)
 {
 	const struct folder *folder = *state;
 	struct nic nic = container(folder, there);
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	folder_subfolder(folder, NIC_STATE_FOLDER);
 	folder_write_text(folder, THERE, "state");
@@ -75,7 +75,7 @@ static void a_state_that_others_can_have_written_is_skipped(void **state)
 	static const char *const parts[] = { THERE, "inventory/.slipway", "inventory" };
 	const struct folder *folder = *state;
 	struct nic first = container(folder, there), second = container(folder, here);
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	folder_subfolder(folder, NIC_STATE_FOLDER);
 	folder_write_text(folder, THERE, "state");
@@ -106,7 +106,7 @@ static void the_state_lies_beside_the_folder_where_the_inventory_is_roots(void *
 {
 	const struct folder *folder = *state;
 	struct nic nic = container(folder, there), other = container(folder, here);
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	folder_subfolder(folder, NIC_STATE_FOLDER);
 	folder_subfolder(folder, there);
@@ -136,7 +136,7 @@ static void the_state_lies_beside_the_folder_where_the_inventory_is_roots(void *
 static void what_is_beside_the_folder_is_not_opened(void **state)
 {
 	const struct folder *folder = *state;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	folder_write_text(folder, "inventory2/network.journal", "state");
 	folder_write_text(folder, "inventory/network.journal", "state");
@@ -149,7 +149,7 @@ static void begin_swap(const struct nic *nic, const char *name)
 {
 	_cleanup_journal_ struct journal journal = { .phase = PHASE_LOADING };
 	struct swap_module module = { .part = SWAP_DRIVER };
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	(void) snprintf(module.name, sizeof(module.name), "%s", name);
 	assert_int_equal(swap_plan_add(&journal.pending, &module), 0);

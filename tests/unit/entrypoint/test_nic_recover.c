@@ -507,7 +507,7 @@ static void what_was_not_inserted_is_not_in_the_journal(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_journal_ struct journal journal = { 0 };
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	clear_node(folder);
 	is_fwctl_refused = true;

@@ -8,7 +8,7 @@
 static int read_all(struct options *options, struct error *error, char *const *arguments)
 {
 	*options = (struct options){ 0 };
-	*error = (struct error){ "" };
+	*error = (struct error){ 0 };
 	return options_read(options, arguments, error);
 }
 
@@ -120,7 +120,7 @@ static void names_the_verb_whose_arguments_they_are(void **state)
 
 static void notes_a_mistyped_variable_of_its_own(void **state)
 {
-	struct error note = { "" };
+	struct error note = { 0 };
 
 	(void) state;
 	assert_true(variables_is_unknown("SLIPWAY_OFED_DEADLINE_SECOND=3", &note));
@@ -137,7 +137,7 @@ static void notes_a_mistyped_variable_of_its_own(void **state)
 
 static void notes_a_mistyped_variable_of_an_operator(void **state)
 {
-	struct error note = { "" };
+	struct error note = { 0 };
 
 	(void) state;
 	assert_true(variables_is_unknown("UNLOAD_STORAGE_MODULE=true", &note));

@@ -7,7 +7,7 @@ static void expect_words(const char *text, const char *words)
 {
 	_cleanup_strv_ struct strv list = { 0 };
 	_cleanup_free_ char *joined = NULL;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(parameter_split(text, "nvidia_uvm", &list, &error), 0);
 	joined = strv_join(&list, "|");
@@ -36,7 +36,7 @@ static void the_form_of_modprobe_d_is_taken(void **state)
 static void expect_no_words(const char *text, const char *part)
 {
 	_cleanup_strv_ struct strv list = { 0 };
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(parameter_split(text, "nvidia", &list, &error), -EINVAL);
 	assert_contains(error.text, part);
@@ -55,7 +55,7 @@ static void files_are_read_by_either_spelling(void **state)
 	const struct folder *folder = *state;
 	_cleanup_strv_ struct strv words = { 0 };
 	_cleanup_strv_ struct strv paths = { 0 };
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(parameters_read_conf(folder->fd, "nvidia_uvm", &words, NULL, &error), 0);
 	assert_int_equal(words.count, 0); /* no folder */
@@ -89,7 +89,7 @@ static struct parameters_taken open_fixture(void)
 static void expect_taken(const char *parameter)
 {
 	_cleanup_(parameters_taken_free) struct parameters_taken taken = open_fixture();
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	if (parameter_check(&taken, parameter, &error) != 0)
 		fail_msg("%s: %s", parameter, error.text);
@@ -98,7 +98,7 @@ static void expect_taken(const char *parameter)
 static void expect_answer(const char *parameter, int code, const char *part)
 {
 	_cleanup_(parameters_taken_free) struct parameters_taken taken = open_fixture();
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	if (parameter_check(&taken, parameter, &error) != code)
 		fail_msg("%s: %s", parameter, error.text);

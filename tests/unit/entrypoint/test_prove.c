@@ -33,7 +33,7 @@ static void trial_open_with(struct trial *trial, const struct folder *folder, co
 		.krel = KREL, .build = "#1", .facts = FACTS, .driver_symvers = &lists
 	};
 	_cleanup_free_ char *facts = NULL;
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_true(asprintf(&facts, "vermagic=%s\nbuild=%s\n", vermagic, build) > 0);
 	folder_write_text(folder, FACTS, facts);

@@ -73,7 +73,7 @@ static void a_list_is_read_as_it_was_written(void **state)
 	const struct role role = { .name = "gpu", .state_folder = "run", .root_fd = folder->fd };
 	_cleanup_strv_ struct strv items = { 0 };
 	_cleanup_strv_ struct strv again = { 0 };
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(role_list_read(&role, "parameters", &again), -ENOENT);
 	assert_int_equal(strv_push(&items, "nvidia_uvm "), 0);

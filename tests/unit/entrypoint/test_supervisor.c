@@ -222,7 +222,7 @@ static void a_needed_one_that_fails_ends_the_start_with_its_last_line(void **sta
 {
 	struct scene *scene = *state;
 	struct daemon *daemon = add(scene, "a", "echo first; echo the switch is broken; exit 3");
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	daemon->needed = true;
 	daemon->settle_ms = 5000; /* a busy machine may not come to "exit" before 100 ms */
@@ -297,7 +297,7 @@ static void one_of_another_container_is_named_and_not_doubled(void **state)
 {
 	struct scene *scene = *state;
 	struct daemon *daemon = add(scene, "a", stays);
-	struct error error = { "" };
+	struct error error = { 0 };
 	char path[64];
 	char pid[16];
 

@@ -95,7 +95,7 @@ static void load_ours(const struct folder *folder)
 static int make(struct bench *bench)
 {
 	swap_plan_free(&bench->plan);
-	bench->action.error = (struct error){ "" };
+	bench->action.error = (struct error){ 0 };
 	bench->action.reason = REASON_NONE;
 	return swap_plan_make(&bench->action, bench->loader, &bench->plan);
 }

@@ -44,7 +44,7 @@ static int seek(const struct folder *folder, const char *text, struct error *err
 
 static void expect_bad(const struct folder *folder, const char *text, const char *reason)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(seek(folder, text, &error), -EBADMSG);
 	assert_contains(error.text, reason);
@@ -52,7 +52,7 @@ static void expect_bad(const struct folder *folder, const char *text, const char
 
 static void a_whole_one_is_left_where_its_tarball_begins(void **state)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	assert_int_equal(seek(*state, TEXT(GOOD_MD5, SKIP), &error), 0);
 	assert_int_equal(seek(*state, TEXT(NO_MD5, SKIP), &error), 0);
@@ -61,7 +61,7 @@ static void a_whole_one_is_left_where_its_tarball_begins(void **state)
 
 static void first_lines_that_are_none_are_refused(void **state)
 {
-	struct error error = { "" };
+	struct error error = { 0 };
 
 	/* Cut before and behind the line that skip= names. */
 	assert_int_equal(seek(*state, "#! /bin/sh\nCRCsum=1\n", &error), -ENOEXEC);

@@ -13,7 +13,7 @@ static void expect_equal_content(const struct elf_module *left, const struct elf
 	const struct elf_module_export *left_exports, *right_exports;
 	const struct elf_undefined *left_used, *right_used;
 	char left_id[BUILD_ID_HEX_SIZE], right_id[BUILD_ID_HEX_SIZE];
-	struct error left_why = { "" }, right_why = { "" };
+	struct error left_why = { 0 }, right_why = { 0 };
 	size_t left_count, right_count;
 
 	elf_module_build_id(left, left_id);
@@ -52,8 +52,7 @@ static bool expect_same(const struct folder *folder, const char *data, size_t si
 	_cleanup_module_ struct elf_module *read = NULL;
 	_cleanup_module_ struct elf_module *mapped = NULL;
 	_cleanup_module_ struct elf_module *brief = NULL;
-	struct error memory_why = { "" }, read_why = { "" }, brief_why = { "" },
-		     mapped_why = { "" };
+	struct error memory_why = { 0 }, read_why = { 0 }, brief_why = { 0 }, mapped_why = { 0 };
 	int r;
 
 	folder_write(folder, path, data, size);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/support.h"
+
+#include "common/text.h"
+
+static void cleaning_makes_one_harmless_line(void **state)
+{
+	static const struct {
+		const char *from, *to;
+	} texts[] = {
+		{ "", "" },
+		{ "nvidia.ko", "nvidia.ko" },
+		{ "x\n  will load", "x?  will load" },
+		{ "a\tb\r\033[2Jc\x7f", "a b??[2Jc?" },
+		/* C1 as UTF-8, and as a byte of its own */
+		{ "a\xc2\x9b"
+		  "31mb\x9b"
+		  "c",
+			"a?31mb?c" },
+		/* RIGHT-TO-LEFT OVERRIDE, ISOLATE, ARABIC LETTER MARK, LINE SEPARATOR */
+		{ "a\xe2\x80\xae"
+		  "b\xe2\x81\xa6"
+		  "c\xd8\x9c"
+		  "d\xe2\x80\xa8"
+		  "e",
+			"a?b?c?d?e" },
+		{ "\xc3\xa4\xe2\x80\xa6\xf0\x9f\x9a\xa2", "\xc3\xa4\xe2\x80\xa6\xf0\x9f\x9a\xa2" },
+		/* longer than needed, a surrogate, above U+10FFFF, cut short, a stray continuation
+		 */
+		{ "\xc0\x8a|\xe0\x80\x8a", "??|???" },
+		{ "\xed\xa0\x80|\xf4\x90\x80\x80", "???|????" },
+		{ "\xe2\x80", "??" },
+		{ "\xbf\xff", "??" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		char text[64];
+
+		(void) snprintf(text, sizeof(text), "%s", texts[i].from);
+		text_clean(text);
+		assert_string_equal(text, texts[i].to);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cleaning_makes_one_harmless_line),
+	};
+
+	return cmocka_run_group_tests_name("text", tests, NULL, NULL);
+}
