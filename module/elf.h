@@ -152,9 +152,11 @@ int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cm
 
 /*
  * What the kernel demands of the file as such, which differs by its version (major << 8 | minor,
- * such as 0x0601): headers, sections, tables of symbols and exports. Reads nothing. 0 when it
- * holds; else a message with what the kernel minds and where, and what it answers:
+ * such as 0x0601; 0: not known): headers, sections, tables of symbols and exports. Reads nothing. 0
+ * when it holds; else a message with what the kernel minds and where, and what it answers:
  *   -ENOEXEC, -EINVAL, -EEXIST: just that;
+ *   -EAGAIN: ENOEXEC, or it loads: by the version, which is not known, or by what the kernel's
+ *   distribution backported;
  *   -E2BIG: it answers ENOMEM, for what the file wants no machine has;
  *   -EFAULT: this version does not check it, would read or write what is not there, and may load
  *   the module or crash.

@@ -11,6 +11,7 @@
  */
 #include "module/elf_internal.h"
 
+#include <limits.h>
 #include <stdarg.h>
 
 #include "common/hash.h"
@@ -114,16 +115,33 @@ _printf_(3, 4) static void mind_since(
 	mind(defects, 0, since, -EFAULT, "%s; " NOT_CHECKED, text);
 }
 
+/* What some versions mind and others do not, where it is not known which one this kernel is. */
+static int minds_maybe(const struct elf_defect *defect, struct error *error)
+{
+	char from[32] = "", before[32] = "";
+
+	if (defect->from)
+		(void) snprintf(from, sizeof(from), " from %u.%u on", defect->from >> 8,
+			defect->from & 0xff);
+	if (defect->before)
+		(void) snprintf(before, sizeof(before), " before %u.%u", defect->before >> 8,
+			defect->before & 0xff);
+	return error_set(error, -EAGAIN, "%s (kernels%s%s)", defect->text, from, before);
+}
+
 int elf_defects_find(const struct elf_defects *defects, unsigned int version, enum elf_stage stage,
 	uint32_t *symbol, struct error *error)
 {
 	for (const struct elf_defect *defect = defects->first; defect; defect = defect->next) {
-		if (defect->stage != stage || version < defect->from ||
-			(defect->before && version >= defect->before) ||
-			(symbol && defect->symbol < *symbol))
+		if (defect->stage != stage || (symbol && defect->symbol < *symbol))
+			continue;
+		if (version && (version < defect->from ||
+				       (defect->before && version >= defect->before)))
 			continue;
 		if (symbol)
 			*symbol = defect->symbol;
+		if (!version && (defect->from || defect->before))
+			return minds_maybe(defect, error);
 		return error_set(error, defect->code, "%s", defect->text);
 	}
 	return 0;
@@ -642,6 +660,9 @@ int elf_check(const struct elf_parts *parts, struct elf_defects *defects)
  * Of a module for x86-64 they are tried as Linux kernel/module/main.c (apply_relocations()) and
  * arch/x86/kernel/module.c (apply_relocate_add()) do them: of known types, onto zeros, without
  * overflow. That symbols exist and places lie within their section no kernel checks: -EFAULT.
+ *
+ * A kernel whose version is not known is taken for a new one here: that it is not known is a doubt
+ * of its own, and what only kernels before 4.19 mind is in every module that a compiler makes today.
  */
 
 /* .data..percpu is relocated before it is copied; 7.2 does it, 6.12 does not. */
@@ -810,9 +831,9 @@ static int check_relocation(const struct target *target, size_t index, const Elf
 			"%llu bytes; this kernel does not check it and would write elsewhere",
 			place_of(target, index), ull(offset), target->section, ull(target->size));
 	if (target->version < since)
-		return error_set(error, -EFAULT,
-			"the relocation at offset %llu is of type %llu, which kernels before %u.%u "
-			"take only where that was brought back to them",
+		return error_set(error, -EAGAIN,
+			"the relocation at offset %llu is of type %llu, which Linux takes since "
+			"%u.%u, and an older kernel only where its distribution backported that",
 			place_of(target, index), ull(type), since >> 8, since & 0xff);
 	r = check_value(target, index, relocation, error);
 	if (r < 0)
@@ -884,8 +905,9 @@ static bool is_skipped(const struct elf_parts *parts, unsigned int section, unsi
 	return !elf_section_is_loaded(parts, header->sh_info);
 }
 
-int elf_relocations_check(const struct elf_parts *parts, unsigned int version, struct error *error)
+int elf_relocations_check(const struct elf_parts *parts, unsigned int known, struct error *error)
 {
+	unsigned int version = known ? known : UINT_MAX;
 	struct budget budget = { parts->size / sizeof(Elf64_Rela), TARGET_LIMIT };
 
 	if (parts->header.e_machine != EM_X86_64)

@@ -292,7 +292,7 @@ void elf_defects_free(struct elf_defects *defects);
 
 /* 0, or what the kernel minds; reads the whole file. */
 int elf_relocations_check(
-	const struct elf_parts *parts, unsigned int version, struct error *error) _must_check_;
+	const struct elf_parts *parts, unsigned int known, struct error *error) _must_check_;
 
 /* ---- what is kept of an open module */
 

@@ -10,6 +10,9 @@
 #define MODULE_NAME_SPACE "module:"
 #define UNREADABLE_CURE   "make it readable and try again"
 #define FORMAT_CURE       "build it, or copy it, anew"
+#define VERSION_CURE      "give the kernel's release: what it minds in a file depends on its version"
+#define BACKPORT_CURE                                                                              \
+	"build it with the compiler and binutils of that distribution, or try it on a node of it"
 
 /* ---- findings */
 
@@ -275,6 +278,10 @@ static int add_defect(
 
 	if (code == -ENOMEM)
 		return code;
+	if (code == -EAGAIN)
+		return proof_add(trial, PROOF_DOUBT, "format", ENOEXEC,
+			trial->version ? BACKPORT_CURE : VERSION_CURE, NULL, "%s",
+			without_prefix(error->text, elf_module_path(trial->module)));
 	if (code == -E2BIG)
 		answer = ENOMEM;
 	else if (code == -EFAULT)
@@ -329,7 +336,7 @@ static int judge_relocations(struct proof_trial *trial)
 	struct error error = { 0 };
 	int r = judge_stage(trial, ELF_STAGE_RELOCATIONS);
 
-	if (r < 0 || !trial->kernel->relocations)
+	if (r < 0 || !trial->whole)
 		return r;
 	r = elf_module_check_relocations(trial->module, trial->version, &error);
 	return r < 0 ? add_defect(trial, r, "damaged: ", &error) : 0;
@@ -698,9 +705,8 @@ static void look_at_file(struct proof_trial *trial)
 	if (module->has_basic && module->has_extended && !reads_extended)
 		trial->basic = &module->basic_versions;
 	/* Where the whole file is read anyway, the name in struct module counts. */
-	trial->struct_name = trial->kernel->relocations && *module->struct_name
-				     ? module->struct_name
-				     : trial->name;
+	trial->struct_name =
+		trial->whole && *module->struct_name ? module->struct_name : trial->name;
 	/* A licence that the kernel does not see is "unspecified" to it. */
 	if (!info_is_seen(trial) || is_license_offender(trial->struct_name))
 		trial->proprietary = true;
@@ -766,6 +772,7 @@ int proof_module_among(const struct elf_module *module, const struct proof_kerne
 		.module = module,
 		.kernel = kernel,
 		.set = set,
+		.whole = !set || set_reads_whole(set),
 		.name = elf_module_name(module),
 		.version = version_of(kernel),
 		.modversions = proof_kernel_has_modversions(kernel),

@@ -116,11 +116,6 @@ struct proof_kernel {
 	 * of Debian's form.
 	 */
 	enum proof_option missing_versions;
-	/*
-	 * Have each file read whole, some 50 µs a module: for its relocations, and for the name in
-	 * struct module, which differs from the one in .modinfo where it was changed.
-	 */
-	bool relocations;
 	struct proof_trust trust;
 	const struct strv *builtin; /* names ('_') of what is built in; or NULL */
 	/* Those of builtin with a folder in /sys/module, whose name is taken; NULL: unknown. */
@@ -141,8 +136,8 @@ uint16_t proof_machine(const char *uname);
 bool proof_kernel_has_modversions(const struct proof_kernel *kernel);
 
 /*
- * Judges one module: 0 with the verdict in @ret, which the caller frees with proof_free(), or
- * -ENOMEM. Threads may share the module and the kernel.
+ * Judges one module, of which all is read: 0 with the verdict in @ret, which the caller frees with
+ * proof_free(), or -ENOMEM. Threads may share the module and the kernel.
  */
 int proof_module(const struct elf_module *module, const struct proof_kernel *kernel,
 	struct proof *ret) _must_check_;
@@ -213,6 +208,13 @@ struct proof_set {
 	enum proof_verdict verdict;       /* of the set and all members: the worst */
 	size_t loading, refused, unknown; /* members by verdict */
 };
+
+/*
+ * Members up to which each file is read whole, some 50 µs a module: for its relocations, and for
+ * the name in struct module, which differs from the one in .modinfo where it was changed. A driver
+ * has dozens; a whole kernel, thousands of modules that its distribution has tried.
+ */
+#define PROOF_WHOLE_MAX 1000
 
 /* 0, or a negative errno with a message; a bad verdict is no error. */
 int proof_set_run(struct proof_set *set, struct error *error) _must_check_;

@@ -31,6 +31,7 @@ struct proof_trial {
 	size_t data_size;
 	const struct proof_kernel *kernel;
 	struct set_view *set;    /* the set that it goes with, or NULL */
+	bool whole;              /* all of the file is read: its relocations are judged, too */
 	const char *name;        /* for messages and the blacklist: that in .modinfo */
 	const char *struct_name; /* what the kernel goes by; the same unless it was changed */
 	unsigned int version;    /* of the kernel's rules; 0: not known */
@@ -116,6 +117,8 @@ int set_use(struct set_view *view, const struct proof_export *export, bool weak)
 /* Whether a member takes the place of the kernel's module @path. */
 bool set_replaces(const struct set_view *view, const char *path);
 /* Whether the kernel has a module of this name, and whether that is built in. */
+/* Whether the set is small enough that each file is read whole. */
+bool set_reads_whole(const struct set_view *view);
 bool set_is_kernels(const struct set_view *view, const char *name);
 bool set_is_built_in(const struct set_view *view, const char *name);
 

@@ -323,6 +323,11 @@ bool set_replaces(const struct set_view *view, const char *path)
 	return is_replaced(view->work, path);
 }
 
+bool set_reads_whole(const struct set_view *view)
+{
+	return view->work->set->member_count <= PROOF_WHOLE_MAX;
+}
+
 bool set_is_kernels(const struct set_view *view, const char *name)
 {
 	return name_table_find(&view->work->kernel, name) != NAME_NONE;

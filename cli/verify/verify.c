@@ -18,7 +18,6 @@
 #include "module/elf.h"
 #include "module/running.h"
 
-#define WHOLE_MODULES_MAX 1000 /* above it files are not read whole */
 #define JOBS_MAX          64
 #define BYTES_LIMIT       ((size_t) 512 << 20)
 
@@ -459,7 +458,7 @@ static int set_trust(struct verify *verify, struct error *error)
 			"this kernel checks no signatures (CONFIG_MODULE_SIG is not set), and "
 			"--enforce-signatures changes nothing");
 	if (!trust->enforced && !kernel->enforced_by && !verify->trust_files.count &&
-		!(kernel->facts.relocations && kernel->own.modules.count))
+		!(count_modules(verify) <= PROOF_WHOLE_MAX && kernel->own.modules.count))
 		return 0;
 	trust->verify = verify_trust_judge;
 	trust->context = &verify->trust;
@@ -517,8 +516,6 @@ int verify_run(struct verify *verify, int *ret_code, struct error *error)
 
 	if (r < 0)
 		return r;
-	/* Reading all of each file costs as much as all else: worth it for what was built. */
-	verify->kernel.facts.relocations = count_modules(verify) <= WHOLE_MODULES_MAX;
 	r = set_trust(verify, error);
 	if (r < 0)
 		return r;

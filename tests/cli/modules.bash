@@ -3,7 +3,7 @@
 # Kernel modules of our own: objects with the sections that kbuild leaves in a .ko, made to order. Never loaded.
 #   make_module FILE NAME FACT…   facts are KEY=VALUE: of .modinfo (license=, depends=, firmware=, parm=, softdep= …), and
 #     krel=RELEASE                its vermagic is that of kernel-from.bash's kernels; vermagic= says it whole
-#     uses=SYMBOL:CRC             needs it; without a CRC it has no version of it
+#     uses=SYMBOL:CRC             calls it, by a PLT32 as today's assemblers have it; without a CRC it has no version of it
 #     exports=SYMBOL:CRC          likewise exports_gpl=
 #     layout=CRC                  of module_layout; "" leaves all versions out
 #     struct=BYTES                sizeof(struct module)
@@ -27,7 +27,7 @@ module_source() {
     shift
     printf '%s\n' '#define INFO(name, text) static const char name[] __attribute__((section(".modinfo"), used, aligned(1))) = text' \
         'struct version { unsigned long crc; char name[64 - sizeof(unsigned long)]; };' \
-        '#define USES(symbol) extern void symbol(void); static void (*const use_##symbol)(void) __attribute__((used)) = symbol'
+        '#define USES(symbol) extern void symbol(void); static void __attribute__((used)) use_##symbol(void) { symbol(); }'
     for fact in "$@"; do
         local key=${fact%%=*} value=${fact#*=}
         case $key in

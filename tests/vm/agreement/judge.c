@@ -180,7 +180,6 @@ static void set_kernel(struct judge *judge)
 		.struct_size = elf_module_struct_size(judge->like),
 		.symvers = judge->loaded,
 		.running = true,
-		.relocations = true,
 		.options.force_load = option(config, "MODULE_FORCE_LOAD"),
 		.options.missing_imports = option(config, "MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS"),
 		.options.module_sig = option(config, "MODULE_SIG"),
