@@ -135,8 +135,8 @@ int elf_defects_find(const struct elf_defects *defects, unsigned int version, en
 	for (const struct elf_defect *defect = defects->first; defect; defect = defect->next) {
 		if (defect->stage != stage || (symbol && defect->symbol < *symbol))
 			continue;
-		if (version && (version < defect->from ||
-				       (defect->before && version >= defect->before)))
+		if (version &&
+			(version < defect->from || (defect->before && version >= defect->before)))
 			continue;
 		if (symbol)
 			*symbol = defect->symbol;
@@ -662,7 +662,8 @@ int elf_check(const struct elf_parts *parts, struct elf_defects *defects)
  * overflow. That symbols exist and places lie within their section no kernel checks: -EFAULT.
  *
  * A kernel whose version is not known is taken for a new one here: that it is not known is a doubt
- * of its own, and what only kernels before 4.19 mind is in every module that a compiler makes today.
+ * of its own, and what only kernels before 4.19 mind is in every module that a compiler makes
+ * today.
  */
 
 /* .data..percpu is relocated before it is copied; 7.2 does it, 6.12 does not. */

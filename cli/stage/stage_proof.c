@@ -73,14 +73,10 @@ static int describe_kernel(struct build *build, struct verify_kernel *kernel, st
 {
 	int r;
 
-	verify_kernel_take_record(kernel, &build->kernel.record);
 	r = verify_kernel_read_tree(
 		kernel, &build->kernel, stage_output(build, STAGE_MODULES), error);
 	if (r < 0)
 		return r;
-	/* Of a probe's bundle: a node may demand more than its kernel's configuration. */
-	if (build->kernel.node.probe)
-		verify_kernel_take_node(kernel, build->kernel.node.probe);
 	verify_kernel_finish(kernel);
 	set_trust(build, kernel);
 	return 0;

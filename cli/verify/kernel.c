@@ -56,7 +56,8 @@ static enum proof_option option(const struct kernel_record *record, enum kernel_
 	return kernel_record_has(record, which) ? PROOF_YES : PROOF_NO;
 }
 
-void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel_record *record)
+/* Options, vermagic and machine of a configuration's record. */
+static void take_record(struct verify_kernel *kernel, const struct kernel_record *record)
 {
 	struct proof_kernel *facts = &kernel->facts;
 	bool locked = kernel_record_has(record, KOPT_LOCKDOWN_INTEGRITY) ||
@@ -99,11 +100,11 @@ static void take_config_options(struct verify_kernel *kernel, const struct kconf
 }
 
 /*
+ * Whether all kernels of release @krel that a distribution makes take a symbol without a version.
  * check_version() of Linux warns since 4.9, and Debian has a patch against that. A distribution
  * that makes kernels of Debian's may have taken it over; those who make RPMs do not.
  */
-void verify_kernel_take_os(
-	struct verify_kernel *kernel, const struct catalogue *os, const char *krel)
+static void take_os(struct verify_kernel *kernel, const struct catalogue *os, const char *krel)
 {
 	if (proof_version(krel) < PROOF_VERSION(4, 9) || !os->repository_count)
 		return;
@@ -113,7 +114,8 @@ void verify_kernel_take_os(
 	kernel->facts.missing_versions = PROOF_YES;
 }
 
-void verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *probe)
+/* What the node of a probe demands, which may be more than its kernel's configuration. */
+static void take_node(struct verify_kernel *kernel, const struct probe *probe)
 {
 	bool locked = probe->lockdown && *probe->lockdown && strcmp(probe->lockdown, "none") != 0;
 	bool enforced = probe->sig_enforce == PROBE_YES;
@@ -468,7 +470,7 @@ static int take_config(struct verify_kernel *kernel, const struct place *place, 
 	if (r < 0)
 		return r;
 	if (record.krel)
-		verify_kernel_take_record(kernel, &record);
+		take_record(kernel, &record);
 	if (config)
 		take_config_options(kernel, config);
 	return 0;
@@ -573,15 +575,13 @@ static int take_probe(struct verify_kernel *kernel, const struct kernel *found, 
 	size_t size;
 	int r;
 
-	if (!node->probe)
-		return 0;
-	verify_kernel_take_node(kernel, node->probe);
-	if (found->local.has_headers || node->probe->symvers != PROBE_YES)
+	if (!node->probe || found->local.has_headers || node->probe->symvers != PROBE_YES)
 		return 0;
 	*ret_whole = true;
+	take_node(kernel, node->probe);
 	kernel->krel = xstrdup(found->local.krel);
 	if (node->config) {
-		verify_kernel_take_record(kernel, &node->record);
+		take_record(kernel, &node->record);
 		take_config_options(kernel, node->config);
 	}
 	r = archive_member_read(
@@ -608,9 +608,12 @@ int verify_kernel_read_tree(struct verify_kernel *kernel, const struct kernel *f
 	r = find_place(found->tree.path, krel, &place, error);
 	if (r < 0)
 		return r;
+	take_record(kernel, &found->record);
+	if (found->node.probe)
+		take_node(kernel, found->node.probe);
 	/* Files of the user's are any kernel's. */
 	if (!found->local.count)
-		verify_kernel_take_os(kernel, &found->context->os, krel);
+		take_os(kernel, &found->context->os, krel);
 	cleanup_close(&place.modules_fd);
 	if (modules) {
 		_cleanup_free_ char *path = xasprintf("%s/lib/modules/%s", modules, krel);

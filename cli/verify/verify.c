@@ -18,8 +18,8 @@
 #include "module/elf.h"
 #include "module/running.h"
 
-#define JOBS_MAX          64
-#define BYTES_LIMIT       ((size_t) 512 << 20)
+#define JOBS_MAX    64
+#define BYTES_LIMIT ((size_t) 512 << 20)
 
 /* --- the members of the set, opened by several threads --- */
 

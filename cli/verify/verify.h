@@ -68,24 +68,12 @@ int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
 	const struct strv *texts, struct error *error) _must_check_;
 
 /*
- * The same of a tree that is found and made; @modules, or NULL, is the folder with the kernel's own
- * below lib/modules.
+ * The same of a kernel whose tree is made, for a build, too: what its record says, what the node of
+ * a probe demands, what is known of its distribution's kernels. @modules, or NULL, is the folder
+ * with the kernel's own below lib/modules.
  */
 int verify_kernel_read_tree(struct verify_kernel *kernel, const struct kernel *found,
 	const char *modules, struct error *error) _must_check_;
-
-/* Takes options, vermagic and machine of a configuration's record. */
-void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel_record *record);
-
-/*
- * What is known of all kernels of release @krel that a distribution makes: whether
- * they take a symbol without a version.
- */
-void verify_kernel_take_os(
-	struct verify_kernel *kernel, const struct catalogue *os, const char *krel);
-
-/* What the node of a probe demands, wherever the headers are from. */
-void verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *probe);
 
 /*
  * Adds what --with names: Module.symvers files and the exports of modules, each of

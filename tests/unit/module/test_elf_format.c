@@ -10,7 +10,7 @@
 #include "module/elf.h"
 
 #define V(major, minor) ((major) << 8 | (minor))
-#define UNKNOWN 0
+#define UNKNOWN         0
 
 struct image {
 	char *data;
