@@ -183,6 +183,16 @@ struct proof_member {
 	struct proof proof; /* filled by proof_set_run(), but of those without a module */
 };
 
+struct proof_other_image {
+	const char *name;
+	const char *releases; /* of the kernels that it has modules for: "A, B" */
+};
+
+/* What becomes of it, with its releases and the kernel's: a reason of entrypoint/engine/reason.h.
+ */
+#define PROOF_OTHER_IMAGE                                                                          \
+	"its modules are for %s: on %s its container ends with NO_MODULES_FOR_KERNEL"
+
 struct proof_set {
 	/* In; borrowed. */
 	const struct proof_kernel *kernel;
@@ -194,7 +204,13 @@ struct proof_set {
 	bool (*firmware_there)(void *context, const char *name);
 	void *firmware_context;
 	const struct strv *options; /* "module parameter[=value] …" as in modprobe.d; NULL: none */
-	unsigned int jobs;          /* threads; 0 is 1 */
+	/*
+	 * Images without a folder of this kernel: modprobe finds nothing there, whatever modules of
+	 * other kernels would do. NULL: none.
+	 */
+	const struct proof_other_image *other_images;
+	size_t other_image_count;
+	unsigned int jobs; /* threads; 0 is 1 */
 
 	/* Out. */
 	struct strv order; /* paths of those that load, each after what it needs */

@@ -189,3 +189,4 @@ int set_judge_duplicates(struct set_work *work) _must_check_;
 int set_judge_kernel(struct set_work *work) _must_check_;
 int set_judge_facts(struct set_work *work) _must_check_;
 int set_judge_options(struct set_work *work) _must_check_;
+int set_judge_images(struct set_work *work) _must_check_;

@@ -468,6 +468,7 @@ int proof_set_run(struct proof_set *set, struct error *error)
 		set_judge_kernel,
 		set_judge_facts,
 		set_judge_options,
+		set_judge_images,
 		list_order,
 	};
 	_cleanup_(work_done) struct set_work work = { .set = set };

@@ -450,3 +450,21 @@ int set_judge_options(struct set_work *work)
 			return -ENOMEM;
 	return 0;
 }
+
+int set_judge_images(struct set_work *work)
+{
+	const struct proof_set *set = work->set;
+	const char *krel = set->kernel->krel;
+	_cleanup_free_ char *cure = NULL;
+
+	if (set->other_image_count == 0)
+		return 0;
+	if (asprintf(&cure, "slipway build --kernel %s", krel) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < set->other_image_count; i++)
+		if (proof_append(&work->set->findings, set->other_images[i].name, PROOF_REFUSAL,
+			    "no-modules", ENOENT, cure, NULL, PROOF_OTHER_IMAGE,
+			    set->other_images[i].releases, krel) < 0)
+			return -ENOMEM;
+	return 0;
+}

@@ -443,12 +443,14 @@ void verify_input_choose(struct verify_input *input, const char *krel)
 
 	add_prefixes(&input->modules, krel, &prefixes);
 	if (prefixes.count == 0) {
-		for (size_t i = 0; i < input->modules.count && !input->other_kernel; i++) {
+		for (size_t i = 0; i < input->modules.count; i++) {
 			_cleanup_free_ char *other =
 				other_kernel(input->modules.items[i], krel, &prefixes);
 
-			input->other_kernel = other;
+			if (other)
+				xstrv_push_unique(&input->others, other);
 		}
+		strv_sort(&input->others);
 		return;
 	}
 	add_prefixes(&input->symvers, krel, &prefixes);
@@ -474,6 +476,7 @@ void verify_input_close(struct verify_input *input)
 	strv_free(&input->modules);
 	strv_free(&input->symvers);
 	strv_free(&input->skipped);
+	strv_free(&input->others);
 	*input = (struct verify_input) VERIFY_INPUT_CLOSED;
 }
 

@@ -36,7 +36,7 @@ struct verify_input {
 	/* One that is listed already, whose lists serve if it is the same folder; or NULL. */
 	const struct verify_input *listed;
 	struct strv skipped; /* kernel releases whose modules were left out */
-	bool other_kernel;   /* none is of the wanted kernel, so all were taken */
+	struct strv others;  /* none is of the wanted kernel: of which ones, and all were taken */
 };
 
 #define VERIFY_INPUT_CLOSED                                                                        \
@@ -70,7 +70,7 @@ void verify_input_close(struct verify_input *input);
 
 /*
  * Leaves out what lies in the folders of other kernels: beside a folder named @krel, and below
- * other lib/modules/<release>. Where nothing is of @krel all stays, and other_kernel is set.
+ * other lib/modules/<release>. Where nothing is of @krel all stays, and others says of which it is.
  */
 void verify_input_choose(struct verify_input *input, const char *krel);
 

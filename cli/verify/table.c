@@ -494,7 +494,7 @@ static void print_header(const struct table *table)
 		if (input->skipped.count)
 			(void) printf("%s: modules for other kernels are skipped: %s\n",
 				input->name, list);
-		if (input->other_kernel)
+		if (input->others.count && !input->image)
 			(void) printf(
 				"%s: nothing in it lies in a folder of %s: all its modules are "
 				"judged\n",
@@ -591,8 +591,9 @@ static void print_sum(const struct proof_set *set)
 	while (length && (finding->text[length] & 0xc0) == 0x80)
 		length--;
 	if (finding)
-		(void) printf("; as one set: %s: %.*s%s", proof_verdict_text(set->verdict),
-			(int) length, finding->text, finding->text[length] ? "…" : "");
+		(void) printf("; as one set: %s: %.*s%s%s%s", proof_verdict_text(set->verdict),
+			(int) length, finding->text, finding->text[length] ? "…" : "",
+			*finding->cure ? ": " : "", finding->cure);
 	(void) putchar('\n');
 }
 

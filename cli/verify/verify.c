@@ -15,6 +15,7 @@
 #include "cli/supervise.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
+#include "kernels/krel.h"
 #include "module/elf.h"
 #include "module/running.h"
 
@@ -137,6 +138,9 @@ static void close_members(struct verify *verify)
 	}
 	for (size_t i = 0; i < verify->pool_count; i++)
 		elf_pool_free(&verify->pools[i]);
+	for (size_t i = 0; i < set->other_image_count; i++)
+		free((void *) (uintptr_t) set->other_images[i].releases);
+	free(verify->other_images);
 	free(verify->pools);
 	free(set->members);
 	free(verify->member_inputs);
@@ -407,6 +411,30 @@ static int open_inputs(struct verify *verify, struct error *error)
 	return 0;
 }
 
+/* Where the kernel could not be had: what can be said of its release alone. */
+static void name_other_images(struct verify *verify, struct error *error)
+{
+	const struct kernel *found = &verify->found;
+	const char *krel = found->local.krel ? found->local.krel : found->request.krel;
+
+	if (!krel || strcmp(krel, KREL_NEWEST) == 0)
+		return;
+	for (size_t i = 0; i < verify->input_count; i++) {
+		struct verify_input *input = &verify->inputs[i];
+		_cleanup_free_ char *releases = NULL;
+		struct error ignored = { 0 };
+
+		if (!verify_input_unpacks(input) ||
+			verify_input_open(input, &verify->context, &ignored) < 0)
+			continue;
+		verify_input_choose(input, krel);
+		releases = xstrv_join(&input->others, ", ");
+		if (input->others.count)
+			(void) error_line(
+				error, 0, "%s: " PROOF_OTHER_IMAGE, input->name, releases, krel);
+	}
+}
+
 int verify_open(struct verify *verify, const char *krel, struct error *error)
 {
 	/* Folders are read in no time; who waits for an image sees what for. */
@@ -417,8 +445,11 @@ int verify_open(struct verify *verify, const char *krel, struct error *error)
 	if ((verify->fetched || progress) && !verify->common.json)
 		progress_start(&verify->context.progress, false);
 	r = read_kernel(verify, krel, error);
-	if (r < 0)
+	if (r < 0) {
+		if (verify->fetched && r != -EINTR)
+			name_other_images(verify, error);
 		return r;
+	}
 	if (progress)
 		progress_begin(progress, "unpack");
 	r = open_inputs(verify, error);
@@ -466,6 +497,24 @@ static int set_trust(struct verify *verify, struct error *error)
 	return verify_trust_open(verify, error);
 }
 
+/* Of the images those that have no folder of the kernel. */
+static void list_other_images(struct verify *verify)
+{
+	struct proof_set *set = &verify->set;
+
+	verify->other_images = xcalloc(verify->input_count, sizeof(*verify->other_images));
+	for (size_t i = 0; i < verify->input_count; i++) {
+		const struct verify_input *input = &verify->inputs[i];
+
+		if (input->image && input->others.count)
+			verify->other_images[set->other_image_count++] = (struct proof_other_image){
+				.name = input->name,
+				.releases = xstrv_join(&input->others, ", "),
+			};
+	}
+	set->other_images = verify->other_images;
+}
+
 int verify_prove(struct verify *verify, struct error *error)
 {
 	struct verify_kernel *kernel = &verify->kernel;
@@ -497,6 +546,7 @@ int verify_prove(struct verify *verify, struct error *error)
 		.options = &options,
 		.jobs = verify->jobs,
 	};
+	list_other_images(verify);
 	open_members(verify);
 	r = proof_set_run(set, error);
 	set->options = NULL;

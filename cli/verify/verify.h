@@ -172,6 +172,7 @@ struct verify {
 
 	/* What came of it. */
 	struct proof_set set;
+	struct proof_other_image *other_images;    /* of the set */
 	const struct verify_input **member_inputs; /* of each of set.members */
 	struct elf_pool **pools;                   /* that their modules lie in */
 	size_t pool_count;

@@ -263,6 +263,25 @@ root() {
     says "nothing in it lies in a folder of $krel: all its modules are judged" "$other" "1 module: 0 will load, 1 will not"
 }
 
+@test "an image of another kernel whose modules would load: its container finds none, which is a refusal" {
+    mkdir -p "$work/root/usr/lib/modules/$other/updates" "$work/root/usr/lib/modules/6.1.0-1-third"
+    cp set/net/core.ko "$work/root/usr/lib/modules/$other/updates/"
+    cp set/net/peer.ko "$work/root/usr/lib/modules/6.1.0-1-third/"
+    layer "$work/layer.tar" "$work/root"
+    make_layout "$work/nic" "$work/layer.tar"
+    verify 0 "$work/root" --kernel headers
+    verify 3 "$work/nic" --kernel headers
+    says "2 modules: 2 will load, 0 will not, 0 cannot tell; as one set: will not load: $work/nic: its modules are for $other, 6.1.0-1-third"
+    says "on $krel its container ends with NO_MODULES_FOR_KERNEL"
+    [[ ${lines[-1]} == *": slipway build --kernel $krel" ]]
+    verify 3 "$work/nic" --kernel headers --json
+    [ "$(jq -r '"\(.exit_code) \(.verdict) \(.set.findings[0].id) \(.counts.will_load) \(.inputs[0].other_kernel)"' <<<"$output")" = \
+        "3 will not load no-modules 2 true" ]
+    # What can be said without the kernel's packages.
+    run_slipway 25 verify "$work/nic" --kernel 6.1.0-999-amd64 --offline
+    says "$work/nic: its modules are for $other, 6.1.0-1-third: on 6.1.0-999-amd64 its container ends with NO_MODULES_FOR_KERNEL"
+}
+
 @test "an image in containers-storage, by its name" {
     printf '[storage]\ndriver = "vfs"\nrunroot = "%s/run"\ngraphroot = "%s/storage"\n' "$work" "$work" >"$work/storage.conf"
     export CONTAINERS_STORAGE_CONF=$work/storage.conf BUILDAH_ISOLATION=chroot
