@@ -6,6 +6,7 @@
 # compiler cache may answer. Small modules, the newest kernel of Debian 12.
 
 bats_require_minimum_version 1.5.0
+load ../verdict
 
 setup_file() {
     top=$(realpath "$BATS_TEST_DIRNAME/../..")
@@ -177,6 +178,8 @@ id_of() {
     [[ $(jq -r '.images[0].tag' "$folder/forced/images.json") == *-unproven ]]
     [[ $(id_of "$tag") == "$good" ]]
     [[ $(id_of "$tag-unproven") == "$(jq -r '.images[0].id' "$folder/forced/images.json")" ]]
+    one_verdict "$folder/good" --kernel newest --os debian12
+    one_verdict "$folder/forced" --kernel newest --os debian12
 }
 
 @test "a tag whose image had nvidia-peermem, and now has none, is warned of; an OFED without the interface is reported in the recipe's words" {

@@ -5,6 +5,7 @@
 # signed, what is kept, and that no trace of the key is anywhere.
 
 bats_require_minimum_version 1.5.0
+load ../verdict
 
 setup_file() {
     top=$(realpath "$BATS_TEST_DIRNAME/../..")
@@ -76,6 +77,8 @@ image_label() {
     # Stripped and signed: but for the signature it is the very module.
     cmp -n "$(stat -c %s "$folder/plain.ko")" "$folder/plain.ko" "$folder/signed.ko"
     [[ -z $(modinfo -F signer "$folder/plain.ko") ]]
+    one_verdict "$folder/plain" --kernel newest --os debian12
+    one_verdict "$folder/signed" --kernel newest --os debian12 --enforce-signatures --trust "$folder/own.pem"
 }
 
 @test "another file of the same key, another password, DER for PEM: the same set, and nothing is signed again" {

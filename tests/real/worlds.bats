@@ -6,6 +6,7 @@
 
 load ../worlds/world
 load ../cli/httpd
+load ../verdict
 
 setup_file() {
     top=$(realpath "$BATS_TEST_DIRNAME/../..")
@@ -16,15 +17,17 @@ setup_file() {
     export el9 ubuntu
 }
 
-# build WORLD [OPTION…]: for the world's kernel; what it says is in $BATS_TEST_TMPDIR/said.
+# build WORLD [OPTION…]: for the world's kernel; what it says is in $BATS_TEST_TMPDIR/said. verify says what build does.
 build() {
     local world=$1 options=() ended=0
     shift
     mapfile -t options < <(sed "s#FOLDER#$world#" "$world/options")
-    "$slipway" build --kernel "$(sed -n 's/^krel=//p' "$world/world.conf")" "${options[@]}" --output "$BATS_TEST_TMPDIR/output" \
-        "$@" >"$BATS_TEST_TMPDIR/said" 2>&1 || ended=$?
+    options+=(--kernel "$(sed -n 's/^krel=//p' "$world/world.conf")")
+    rm -rf "$BATS_TEST_TMPDIR/output"
+    "$slipway" build "${options[@]}" --output "$BATS_TEST_TMPDIR/output" "$@" >"$BATS_TEST_TMPDIR/said" 2>&1 || ended=$?
     cat "$BATS_TEST_TMPDIR/said"
-    return "$ended"
+    ((ended == 0)) || return "$ended"
+    one_verdict "$BATS_TEST_TMPDIR/output" "${options[@]}"
 }
 
 # refuse CODE WORLD [OPTION…]: the build fails with that exit code.
@@ -257,7 +260,7 @@ both_images() {
     local world=$1 compiler=$2 release=$3
     shift 3
     build "$world" --nvidia tests/real/smallest-nvidia --force "$@"
-    jq -e --arg tag "-$release" '.images[0].tag | endswith($tag)' "$BATS_TEST_TMPDIR/output/images.json"
+    jq -e --arg tag "-$release" '.images[0].tag | contains($tag)' "$BATS_TEST_TMPDIR/output/images.json"
     [[ $(jq -r .compiler.name "$BATS_TEST_TMPDIR/output/lock.json") == "$compiler" ]]
     build "$world" --nvidia none --ofed tests/real/smallest-ofed "$@"
     jq -e --arg tag "-$release" '.images[0].tag | contains($tag)' "$BATS_TEST_TMPDIR/output/images.json"
@@ -278,10 +281,13 @@ both_images() {
     local world custom
     world=$("$top/tests/worlds/make-world" centos7)
     custom=$(sed -n 's/^custom=//p' "$world/world.conf")
-    both_images "$world" gcc-4.8 centos7
-    "$slipway" build --kernel-from "$world"/custom/kernel-devel-*.rpm --kernel-from "$world"/custom/kernel-[0-9]*.rpm \
+    # The world's assembler is Debian's, whose calls are of a relocation that a 3.10 takes by a backport only: a doubt.
+    both_images "$world" gcc-4.8 centos7 --force
+    jq -e '.images[0].proof == "cannot-tell"' "$BATS_TEST_TMPDIR/output/images.json"
+    "$slipway" build --kernel-from "$world"/custom/kernel-devel-*.rpm --kernel-from "$world"/custom/kernel-[0-9]*.rpm --force \
         --os centos7 --keyring "$world/key.asc" --mirror "centos-vault=file://$world/srv" "${smallest[@]}" --output "$BATS_TEST_TMPDIR/custom"
-    jq -e --arg tag "1-$custom-centos7" '.images[0].tag == $tag' "$BATS_TEST_TMPDIR/custom/images.json"
+    jq -e --arg tag "1-$custom-centos7-unproven" '.images[0].tag == $tag' "$BATS_TEST_TMPDIR/custom/images.json"
+    one_verdict "$BATS_TEST_TMPDIR/custom" --kernel "$world"/custom/kernel-devel-*.rpm --kernel "$world"/custom/kernel-[0-9]*.rpm --os centos7
 }
 
 # bats test_tags=full

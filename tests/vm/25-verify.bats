@@ -6,6 +6,7 @@
 
 bats_require_minimum_version 1.5.0
 load drivers
+load ../verdict
 
 setup_file() {
     [ -f "$images_folder/images.json" ] || {
@@ -61,6 +62,8 @@ copy_out() {
     [ "$(jq -r '.counts | .modules == .will_load and .modules > 15' <<<"$output")" = true ]
     [ "$(jq -r '.set.order | map(split("/")[-1]) | index("ib_uverbs.ko") < index("nvidia-peermem.ko")' <<<"$output")" = true ]
     [ "$(jq -r '[.modules[] | select(.name == "nvidia_peermem")][0].verdict' <<<"$output")" = "will load" ]
+    one_verdict "$images_folder" --kernel "$krel"
+    one_verdict "$images_folder/other" --kernel "$krel"
 }
 
 @test "with another OFED peermem alone is refused, with both CRCs and the exporter; exit 3" {
