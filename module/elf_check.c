@@ -754,13 +754,20 @@ static enum fit fit_value(
 	return high < least || low > most ? FITS_NEVER : FITS_SOMETIMES;
 }
 
+/* Of target.written, the bits of up to 8 bytes, which are in two of its own. */
+static unsigned int bits_of(uint64_t offset, size_t size)
+{
+	return ((1u << size) - 1) << offset % 8;
+}
+
 static bool is_zero(const struct target *target, uint64_t offset, size_t size)
 {
-	for (uint64_t place = offset; place < offset + size; place++)
-		if ((target->bytes && target->bytes[place]) ||
-			target->written[place / 8] & 1u << place % 8)
-			return false;
-	return true;
+	static const char zeros[8];
+	unsigned int bits = bits_of(offset, size);
+
+	return (!target->bytes || memcmp(target->bytes + offset, zeros, size) == 0) &&
+	       !(target->written[offset / 8] & bits) &&
+	       !(target->written[offset / 8 + 1] & bits >> 8);
 }
 
 /* Where a relocation stands in the file, for messages. */
@@ -844,8 +851,8 @@ static int check_relocation(const struct target *target, size_t index, const Elf
 			"the relocation at offset %llu is for place %llu of section %u, which is "
 			"not zero",
 			place_of(target, index), ull(offset), target->section);
-	for (uint64_t place = offset; place < offset + size; place++)
-		target->written[place / 8] |= (unsigned char) (1u << place % 8);
+	target->written[offset / 8] |= (unsigned char) bits_of(offset, size);
+	target->written[offset / 8 + 1] |= (unsigned char) (bits_of(offset, size) >> 8);
 	return 0;
 }
 
@@ -877,7 +884,7 @@ static int check_relocated(struct target *target, struct error *error)
 	budget->bytes -= target->size;
 	if (section->sh_type != SHT_NOBITS)
 		target->bytes = bytes.size == target->size ? bytes.data : NULL;
-	written = calloc(target->size / 8 + 1, 1);
+	written = calloc(target->size / 8 + 2, 1);
 	if (!written)
 		return error_set_errno(error, -ENOMEM, "%llu bytes of section %u",
 			ull(target->size), target->section);
