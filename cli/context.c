@@ -282,20 +282,26 @@ static int ask(struct context *context, struct resolve_request *request, struct 
 void context_name_makers(const struct context *context, const char *krel, struct error *error)
 {
 	_cleanup_strv_ struct strv makers = { 0 };
+	_cleanup_strv_ struct strv others = { 0 };
 	_cleanup_free_ char *names = NULL;
 	const struct error why = *error;
 	struct error ignored;
 
-	if (strcmp(krel, KREL_NEWEST) == 0 ||
+	if (!krel_is_valid(krel) || /* "newest", too */
 		catalogue_makers(context->catalogues, krel, &makers, &ignored) < 0 ||
-		catalogue_others(context->catalogues, krel, &makers, &ignored) < 0 ||
-		makers.count == 0 || strv_contains(&makers, context->os.os))
+		catalogue_others(context->catalogues, krel, &others, &ignored) < 0 ||
+		makers.count + others.count == 0 || strv_contains(&makers, context->os.os))
 		return;
-	names = xstrv_join(&makers, ", ");
+	names = xstrv_join(makers.count ? &makers : &others, ", ");
 	(void) error_set(error, -ENODATA, "%s", why.text);
-	(void) error_try(error, -ENODATA,
-		"another --os than %s: kernels of such names are made by %s", context->os.os,
-		names);
+	if (makers.count)
+		(void) error_try(error, -ENODATA,
+			"another --os than %s: kernels of such names are made by %s",
+			context->os.os, names);
+	else
+		(void) error_line(error, -ENODATA,
+			"kernels of such names are made by %s, which Slipway does not support",
+			names);
 	(void) error_take_lines(error, -ENODATA, &why);
 }
 

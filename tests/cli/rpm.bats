@@ -193,6 +193,8 @@ setup() {
     tells "try: another --os than rocky9: kernels of such names are made by debian12"
     resolve 5 5.14.0-503.11.1.el9_5.x86_64 --os rocky8 "${rocky[@]}"
     tells "try: another --os than rocky8: kernels of such names are made by almalinux9, " rocky9
+    resolve 5 6.1.0-0.deb11.52-amd64 --os rocky9 "${rocky[@]}"
+    tells "kernels of such names are made by debian11, which Slipway does not support"
 }
 
 @test "a mirror that is a folder which is not there: that is named" {
