@@ -361,8 +361,10 @@ static int find(struct verb *verb, struct error *error)
 		return context_list(context, &verb->releases, &verb->answer, error);
 	r = extras_list(context->data, &context->os, verb->ofed, verb->nvidia, verb->modules,
 		&extras, error);
-	if (r < 0)
+	if (r < 0) {
+		context_name_makers(context, verb->krel, error);
 		return r;
+	}
 	request.extras = extras.items;
 	request.extra_count = extras.count;
 	return context_resolve(context, &request, &verb->answer, error);

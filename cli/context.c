@@ -279,21 +279,30 @@ static int ask(struct context *context, struct resolve_request *request, struct 
 		     : resolve(&places, request, ret, error);
 }
 
-/* No such kernel: is it another distribution's, by its name? */
-static void add_makers(const struct context *context, const char *krel, struct error *error)
+void context_name_makers(const struct context *context, const char *krel, struct error *error)
 {
 	_cleanup_strv_ struct strv makers = { 0 };
+	_cleanup_strv_ struct strv others = { 0 };
 	_cleanup_free_ char *names = NULL;
-	struct error why = *error;
+	const struct error why = *error;
 	struct error ignored;
 
-	if (catalogue_makers(context->catalogues, krel, &makers, &ignored) < 0 ||
-		makers.count == 0 || strv_contains(&makers, context->os.os))
+	if (!krel_is_valid(krel) || /* "newest", too */
+		catalogue_makers(context->catalogues, krel, &makers, &ignored) < 0 ||
+		catalogue_others(context->catalogues, krel, &others, &ignored) < 0 ||
+		makers.count + others.count == 0 || strv_contains(&makers, context->os.os))
 		return;
-	names = xstrv_join(&makers, ", ");
-	(void) error_set(error, -ENODATA,
-		"%s; kernels of such names are made by %s: is --os %s right?", why.text, names,
-		context->os.os);
+	names = xstrv_join(makers.count ? &makers : &others, ", ");
+	(void) error_set(error, -ENODATA, "%s", why.text);
+	if (makers.count)
+		(void) error_try(error, -ENODATA,
+			"another --os than %s: kernels of such names are made by %s",
+			context->os.os, names);
+	else
+		(void) error_line(error, -ENODATA,
+			"kernels of such names are made by %s, which Slipway does not support",
+			names);
+	(void) error_take_lines(error, -ENODATA, &why);
 }
 
 int context_resolve(struct context *context, struct resolve_request *request,
@@ -301,8 +310,8 @@ int context_resolve(struct context *context, struct resolve_request *request,
 {
 	int r = ask(context, request, NULL, ret, error);
 
-	if (r == -ENODATA && context->options->os && strcmp(request->krel, KREL_NEWEST) != 0)
-		add_makers(context, request->krel, error);
+	if (r == -ENODATA && context->options->os)
+		context_name_makers(context, request->krel, error);
 	if (r < 0 || !context->options->refresh || !ret->stamp)
 		return r;
 	r = cache_set_refreshed(&context->cache, context->os.os, ret->stamp);

@@ -72,6 +72,12 @@ int context_mirrors(struct context *context, struct error *error) _must_check_;
 int context_download(struct context *context, struct error *error) _must_check_;
 
 /*
+ * Adds to a message about a kernel, in front of its cures, which other distributions make kernels
+ * with such a release; nothing where the chosen one does, or none.
+ */
+void context_name_makers(const struct context *context, const char *krel, struct error *error);
+
+/*
  * resolve() with this context's lists; opens the downloads. With --refresh the base images' stamp
  * of the os is renewed too (cache_set_refreshed()).
  */

@@ -10,13 +10,14 @@
 #include "common/nearest.h"
 #include "common/xalloc.h"
 #include "kernels/ini_file.h"
+#include "kernels/krel.h"
 
 /* ---- releases against the catalogue's patterns: a krel itself is never a pattern */
 
 static bool matches_any(const struct strv *patterns, const char *text)
 {
 	for (size_t i = 0; i < patterns->count; i++)
-		if (fnmatch(patterns->items[i], text, 0) == 0)
+		if (fnmatch(patterns->items[i], text, FNM_EXTMATCH) == 0)
 			return true;
 	return false;
 }
@@ -35,6 +36,40 @@ bool repository_in_root(const struct catalogue *catalogue, const struct reposito
 			     : !repository->archive && repository->krels.count == 0;
 }
 
+bool catalogue_makes(const struct catalogue *catalogue, const char *krel)
+{
+	return matches_any(&catalogue->krels, krel);
+}
+
+#define OTHERS_FILE "others.inc"
+
+struct others {
+	const char *krel; /* NULL: any */
+	struct strv *names;
+};
+
+/* ini_file_key: "debian11 = PATTERN…", of one or more lines */
+static int on_other(void *user, const char *section, const char *name, const char *value)
+{
+	const struct others *others = user;
+	_cleanup_strv_ struct strv patterns = { 0 };
+
+	if (strcmp(section, "others") != 0)
+		return -EINVAL;
+	xstrv_split(&patterns, value, " \t\n");
+	if (!others->krel || matches_any(&patterns, others->krel))
+		xstrv_push_unique(others->names, name);
+	return 0;
+}
+
+int catalogue_others(const char *folder, const char *krel, struct strv *names, struct error *error)
+{
+	struct others others = { .krel = krel, .names = names };
+	_cleanup_free_ char *path = xasprintf("%s/" OTHERS_FILE, folder);
+
+	return fs_exists(AT_FDCWD, path) ? ini_file_read(path, on_other, &others, error) : 0;
+}
+
 int catalogue_makers(const char *folder, const char *krel, struct strv *makers, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -44,22 +79,24 @@ int catalogue_makers(const char *folder, const char *krel, struct strv *makers, 
 		_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
 
 		r = catalogue_open(folder, names.items[i], &catalogue, error);
-		if (r == 0 && matches_any(&catalogue.krels, krel))
+		if (r == 0 && catalogue_makes(&catalogue, krel))
 			xstrv_push(makers, names.items[i]);
 	}
 	return r;
 }
 
-int catalogue_guess(const char *folder, const char *krel, char **ret_os, struct error *error)
+/* No distribution names its kernels so: a slip of the pen, a name to choose, or the user's own. */
+static int unknown_krel(const char *folder, const char *krel, struct error *error)
 {
+	_cleanup_free_ char *near = krel_with_arch(krel);
+	_cleanup_strv_ struct strv known = { 0 };
 	_cleanup_strv_ struct strv names = { 0 };
-	_cleanup_strv_ struct strv makers = { 0 };
 	_cleanup_strv_ struct strv families = { 0 };
 	_cleanup_free_ char *joined = NULL;
 	int r = catalogue_names(folder, &names, error);
 
-	if (r == 0)
-		r = catalogue_makers(folder, krel, &makers, error);
+	if (r == 0 && near)
+		r = catalogue_makers(folder, near, &known, error);
 	if (r < 0)
 		return r;
 	/* "debian" for debian12 and debian13: who names one with --os is shown them all. */
@@ -69,19 +106,59 @@ int catalogue_guess(const char *folder, const char *krel, char **ret_os, struct 
 
 		xstrv_push_unique(&families, family);
 	}
-	joined = xstrv_join(makers.count ? &makers : &families, ", ");
-	if (makers.count == 0)
-		return error_set(error, -ENODATA,
-			"kernel %s: is it what uname -r prints? No distribution in the catalogue "
-			"(%s) names its kernels so: say --os where one does all the same; of a "
-			"kernel of your own give the files: build and lint take --kernel-from, "
-			"verify --kernel",
-			krel, joined);
+	joined = xstrv_join(&families, ", ");
+	if (known.count)
+		r = error_set(
+			error, -ENODATA, "kernel %s: not known; did you mean %s?", krel, near);
+	else
+		r = error_set(error, -ENODATA,
+			"kernel %s: not known: no distribution in the catalogue names its kernels "
+			"so",
+			krel);
+	(void) error_try(error, r,
+		"a kernel of your own: give its packages or folders (build and lint: "
+		"--kernel-from, verify: --kernel)");
+	(void) error_try(error, r, "give what uname -r prints on the node");
+	return error_try(error, r, "say with --os which distribution it is of: %s", joined);
+}
+
+int catalogue_guess(const char *folder, const char *krel, char **ret_os, struct error *error)
+{
+	_cleanup_strv_ struct strv makers = { 0 };
+	_cleanup_strv_ struct strv others = { 0 };
+	_cleanup_free_ char *joined = NULL;
+	_cleanup_free_ char *lacking = NULL;
+	int r = catalogue_makers(folder, krel, &makers, error);
+
+	if (r == 0)
+		r = catalogue_others(folder, krel, &others, error);
+	if (r < 0)
+		return r;
+	joined = xstrv_join(&makers, ", ");
+	lacking = xstrv_join(&others, ", ");
+	if (makers.count == 1 && others.count == 0) {
+		*ret_os = TAKE_PTR(joined);
+		return 0;
+	}
+	if (makers.count == 0 && others.count == 0)
+		return unknown_krel(folder, krel, error);
+	if (makers.count)
+		r = error_set(error, -ENOTUNIQ, "kernel %s: named like those of %s%s%s%s", krel,
+			joined, others.count ? "; or of " : "", lacking,
+			others.count ? ", which Slipway does not support" : "");
+	else
+		r = error_set(error, -ENODATA,
+			"kernel %s: named like those of %s, which Slipway does not support", krel,
+			lacking);
+	if (makers.count == 1)
+		(void) error_try(error, r, "if it is of %s, say so with --os", joined);
 	if (makers.count > 1)
-		return error_set(error, -ENOTUNIQ,
-			"kernel %s: %s name their kernels so: say which with --os", krel, joined);
-	*ret_os = TAKE_PTR(joined);
-	return 0;
+		(void) error_try(error, r, "say which with --os: %s", joined);
+	if (others.count)
+		(void) error_try(error, r,
+			"of an unsupported one give the packages or folders (build and lint: "
+			"--kernel-from, verify: --kernel), and the most similar with --os");
+	return r;
 }
 
 /* Where the longest of the flavours begins at the end of a krel, the sign before it included. */
@@ -624,12 +701,41 @@ static bool has_codename(const struct catalogue *catalogue, const char *codename
 	       strcmp(start + 1 + length, ")") == 0;
 }
 
+/* --os names none of @names: those that it may mean, and all. */
+static int unknown_os(
+	const char *folder, const struct strv *names, const char *os, struct error *error)
+{
+	_cleanup_strv_ struct strv others = { 0 };
+	_cleanup_strv_ struct strv begun = { 0 };
+	_cleanup_free_ char *known = xstrv_join(names, ", ");
+	_cleanup_free_ char *choice = NULL;
+	const char *near = nearest_word(names, os);
+	int r = catalogue_others(folder, NULL, &others, error);
+
+	if (r < 0)
+		return r;
+	/* Several releases of "debian": none of them is nearer. */
+	for (size_t i = 0; *os && i < names->count; i++)
+		if (strncmp(names->items[i], os, strlen(os)) == 0)
+			xstrv_push(&begun, names->items[i]);
+	choice = xstrv_join(&begun, ", ");
+	if (strv_contains(&others, os))
+		r = error_set(error, -ENODATA,
+			"--os %s: not supported: Slipway knows no more than how its kernels are named",
+			os);
+	else if (begun.count > 1)
+		r = error_set(
+			error, -ENODATA, "--os %s: not known; which is meant: %s?", os, choice);
+	else
+		r = error_set(error, -ENODATA, "--os %s: not known%s%s%s", os,
+			near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+	return error_line(error, r, "known are: %s", known);
+}
+
 int catalogue_open(const char *folder, const char *os, struct catalogue *ret, struct error *error)
 {
 	bool is_name = *os && *os != '.' && !strchr(os, '/');
 	_cleanup_strv_ struct strv names = { 0 };
-	_cleanup_free_ char *known = NULL;
-	const char *near;
 	int r = is_name ? open_file(folder, os, ret, error) : -ENOENT;
 
 	if (r != -ENOENT)
@@ -649,10 +755,7 @@ int catalogue_open(const char *folder, const char *os, struct catalogue *ret, st
 			return 0;
 		}
 	}
-	known = xstrv_join(&names, ", ");
-	near = nearest_word(&names, os);
-	return error_set(error, -ENODATA, "--os %s: not known%s%s%s; known are: %s", os,
-		near ? "; did you mean " : "", near ? near : "", near ? "?" : "", known);
+	return unknown_os(folder, &names, os, error);
 }
 
 static void free_section(const char *kind, void *base)

@@ -6,6 +6,8 @@
  *
  * No file names a host: where a repository's mirror is comes from the machine, or from mirrors.ini
  * (kernels/repo/mirrors.h).
+ *
+ * Patterns of kernel releases are those of fnmatch(3) with FNM_EXTMATCH: "?([0-9])", "@(a|b)".
  */
 #pragma once
 
@@ -39,10 +41,10 @@ struct repository {
 	struct strv keyrings;        /* keys that may sign it: files, the first that exists */
 	char *client_certificate;    /* PEM with key, or a glob(7) pattern of such files */
 	char *certificate_authority; /* PEM */
-	struct strv krels; /* fnmatch(3) patterns of kernels that it may have; none: any */
-	bool archive;      /* only looked in when no other repository has the kernel */
-	bool optional;     /* mirrors may lack it: "newest" is known without it */
-	bool root_only;    /* it has no kernels, and is there for build roots alone */
+	struct strv krels;           /* patterns of kernels that it may have; none: any */
+	bool archive;                /* only looked in when no other repository has the kernel */
+	bool optional;               /* mirrors may lack it: "newest" is known without it */
+	bool root_only;              /* it has no kernels, and is there for build roots alone */
 };
 
 /* How a krel leads to packages. */
@@ -116,8 +118,7 @@ struct catalogue {
 	char *version_id;  /* "" for rolling ones */
 	char *codename;    /* what paths call the release, for {codename}: "bookworm", "15-SP6" */
 	char *minor_after; /* what stands before the minor release in a krel: ".el9_"; or "" */
-	struct strv
-		krels; /* fnmatch(3) patterns of its kernel releases, for guessing --os; or none */
+	struct strv krels; /* patterns of its kernel releases, for guessing --os; or none */
 	struct repository *repositories;
 	size_t repository_count;
 	struct kernel_rules kernel;
@@ -139,16 +140,27 @@ void catalogue_free(struct catalogue *catalogue);
 /* Appends the names of all catalogues in @folder, sorted. */
 int catalogue_names(const char *folder, struct strv *names, struct error *error) _must_check_;
 
+/* Does it make kernels with such a release? By its @krels. */
+bool catalogue_makes(const struct catalogue *catalogue, const char *krel);
+
 /*
- * Appends the names of the distributions that make kernels with such a release. A catalogue that
- * cannot be read is an error, also when it is another distribution's.
+ * Appends the names of the distributions of the catalogue that make kernels with such a release. A
+ * catalogue that cannot be read is an error, also when it is another distribution's.
  */
 int catalogue_makers(const char *folder, const char *krel, struct strv *makers,
 	struct error *error) _must_check_;
 
 /*
+ * The same of distributions that are not supported: @folder/others.inc has them with the patterns
+ * of their kernels, and may be absent. All of them where @krel is NULL. -EINVAL with file and line.
+ */
+int catalogue_others(
+	const char *folder, const char *krel, struct strv *names, struct error *error) _must_check_;
+
+/*
  * Which distribution makes kernels with such a release? The caller frees *ret_os. -ENODATA when
- * none does; -ENOTUNIQ when several do (their names are in @error): then the user must choose.
+ * none of the catalogue does; -ENOTUNIQ when others do, too, of the catalogue or not (their names
+ * are in @error): then the user must choose.
  */
 int catalogue_guess(
 	const char *folder, const char *krel, char **ret_os, struct error *error) _must_check_;

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/nearest.h"
+#include "common/xalloc.h"
+
 /* ---- kernel releases */
 
 static bool is_allowed(char c)
@@ -21,36 +24,55 @@ static int bad_character(const char *krel, size_t place, struct error *error)
 
 	if (isprint(c) && c < 0x80)
 		return error_set(error, -EILSEQ,
-			"kernel release \"%s\": '%c' at character %zu is in no kernel release: give "
-			"what uname -r prints on the node",
+			"kernel release \"%s\": '%c' at character %zu is in no kernel release",
 			krel, c, place + 1);
 	return error_set(error, -EILSEQ,
-		"kernel release: the byte 0x%02x at character %zu is in no kernel release: give "
-		"what uname -r prints on the node",
-		c, place + 1);
+		"kernel release: the byte 0x%02x at character %zu is in no kernel release", c,
+		place + 1);
 }
 
-int krel_check(const char *krel, struct error *error)
+/* "6.1.0-56-amd64" of linux-image-6.1.0-56-amd64; NULL where a name has no release at its end. */
+static const char *release_in(const char *name)
+{
+	const char *dash = strchr(name, '-');
+
+	while (dash && !isdigit((unsigned char) dash[1]))
+		dash = strchr(dash + 1, '-');
+	return dash && strchr(dash + 1, '.') && !strstr(dash, ".deb") && !strstr(dash, ".rpm")
+		       ? dash + 1
+		       : NULL;
+}
+
+static int check(const char *krel, struct error *error)
 {
 	size_t length = strlen(krel);
 
 	if (length == 0)
-		return error_set(error, -EILSEQ,
-			"kernel release: it is empty: give what uname -r prints on the node");
+		return error_set(error, -EILSEQ, "kernel release: it is empty");
 	for (size_t i = 0; i < length; i++)
 		if (!is_allowed(krel[i]))
 			return bad_character(krel, i, error);
-	if (*krel < '0' || *krel > '9')
-		return error_set(error, -EILSEQ,
-			"kernel release \"%.80s\": it does not start with a digit: give what uname "
-			"-r prints on the node",
-			krel);
+	if (*krel < '0' || *krel > '9') {
+		const char *release = release_in(krel);
+
+		(void) error_set(error, -EILSEQ,
+			"kernel release \"%.80s\": it does not start with a digit", krel);
+		return release ? error_try(error, -EILSEQ, "the release alone: %.80s", release)
+			       : -EILSEQ;
+	}
 	if (length > KREL_MAX)
 		return error_set(error, -EILSEQ,
 			"kernel release \"%.80s…\": longer than the %d characters that a kernel has "
 			"for it",
 			krel, KREL_MAX);
 	return 0;
+}
+
+int krel_check(const char *krel, struct error *error)
+{
+	int r = check(krel, error);
+
+	return r < 0 ? error_try(error, r, "give what uname -r prints on the node") : 0;
 }
 
 bool krel_is_valid(const char *krel)
@@ -118,6 +140,22 @@ const char *krel_arch(const char *krel)
 	for (size_t i = 0; i < ARRAY_SIZE(archs); i++)
 		if (has_part(krel, archs[i].machine) || has_part(krel, archs[i].debian))
 			return archs[i].machine;
+	return NULL;
+}
+
+char *krel_with_arch(const char *krel)
+{
+	const char *word = krel;
+
+	for (const char *c = krel; *c; c++)
+		if (strchr("-.+", *c))
+			word = c + 1;
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(archs); i++) {
+		const char *arch = i % 2 ? archs[i / 2].debian : archs[i / 2].machine;
+
+		if (is_slip_of(word, arch, 1))
+			return xasprintf("%.*s%s", (int) (word - krel), krel, arch);
+	}
 	return NULL;
 }
 

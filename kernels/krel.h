@@ -16,7 +16,10 @@
 /* Can uname -r print it? A digit, then letters, digits and . + _ - ~ ; at most KREL_MAX bytes. */
 bool krel_is_valid(const char *krel);
 
-/* 0, or -EILSEQ with the first byte that no release has. */
+/*
+ * 0, or -EILSEQ with the first byte that no release has. Of a package's or a file's name, such as
+ * linux-image-6.1.0-56-amd64, the cure is the release in it.
+ */
 int krel_check(const char *krel, struct error *error) _must_check_;
 
 /*
@@ -24,6 +27,12 @@ int krel_check(const char *krel, struct error *error) _must_check_;
  * where nothing does. Borrowed.
  */
 const char *krel_flavour(const char *krel);
+
+/*
+ * A release whose last word is a machine's but for one slip, with that set right: 6.1.0-56-amd64 of
+ * 6.1.0-56-amd46. NULL for any other. The caller frees it.
+ */
+char *krel_with_arch(const char *krel);
 
 /* The machine that a release names, as uname -m prints it; NULL when it names none. */
 const char *krel_arch(const char *krel);

@@ -266,11 +266,11 @@ static int explain_missing(const struct kernel *kernel, struct error *error)
 	if (!local->count && is_newest(kernel))
 		return -ENODATA;
 	if (!local->count)
-		return error_set(error, -ENODATA,
-			"%s; a kernel that is in no repository is taken from its packages or "
-			"folders, with %s (docs/kernels.md)",
-			why.text, option);
-	return error_set(error, -ENODATA,
+		return error_try(error, -ENODATA,
+			"a kernel that is in no repository: give its packages or folders with %s "
+			"(docs/kernels.md)",
+			option);
+	(void) error_set(error, -ENODATA,
 		local->has_headers
 			? "kernel %s: %s names headers, and none of the kernel's own modules: give "
 			  "one more %s with the image or modules package of this very kernel, or "
@@ -280,6 +280,7 @@ static int explain_missing(const struct kernel *kernel, struct error *error)
 			  "(where /lib/modules/%s/build leads on a machine that has it). The lists "
 			  "do not have it: %s",
 		local->krel, option, option, local->krel, why.text);
+	return error_take_lines(error, -ENODATA, &why);
 }
 
 static int ask_lists(struct kernel *kernel, struct error *error)
@@ -295,8 +296,10 @@ static int ask_lists(struct kernel *kernel, struct error *error)
 	int r = extras_list(context->data, &context->os, kernel->request.ofed_package,
 		kernel->request.nvidia_package, kernel->request.nvidia_modules, &extras, error);
 
-	if (r < 0)
+	if (r < 0) {
+		context_name_makers(context, request.krel, error);
 		return r;
+	}
 	request.extras = extras.items;
 	request.extra_count = extras.count;
 	r = context_resolve(context, &request, &answer, error);

@@ -33,9 +33,9 @@ nothing_is_left() {
 @test "an unknown kernel is refused with the nearest of its flavour" {
     build 6.1.0-50-amd64 5
     says "kernel 6.1.0-50-amd64: no package linux-headers-6.1.0-50-amd64 in the lists of debian12" \
-        "6.1.0-9-amd64, 6.1.0-47-amd64, 6.1.0-56-amd64" "slipway resolve --explain" "a kernel that is in no repository is taken from its packages or folders, with --kernel-from"
+        "6.1.0-9-amd64, 6.1.0-47-amd64, 6.1.0-56-amd64" "slipway resolve --explain" "try: a kernel that is in no repository: give its packages or folders with --kernel-from"
     build 6.1.0-50-amd64 5 --os debian12
-    says "a kernel that is in no repository is taken from its packages or folders, with --kernel-from"
+    says "try: a kernel that is in no repository: give its packages or folders with --kernel-from"
     [[ $output != *cloud* ]]
     nothing_is_left
 }

@@ -194,13 +194,13 @@ PY
     : >"$BATS_TEST_TMPDIR/httpd.log"
     start_httpd
     export SLIPWAY_MIRRORS=/dev/null SLIPWAY_DATADIR=$repository
-    http_proxy=$http run_slipway 0 resolve 5.15.0-130-generic
+    http_proxy=$http run_slipway 0 resolve --os ubuntu22.04 5.15.0-130-generic
     says "ubuntu22.04" "http://archive.ubuntu.com/ubuntu/pool/linux-headers-5.15.0-130-generic_5.15.0-130.140_amd64.deb"
     for suite in jammy jammy-updates jammy-security; do
         [ "$(asked "^200 http://archive.ubuntu.com/ubuntu/dists/$suite/InRelease")" -eq 1 ]
     done
     # What the user says goes before it.
     printf '%s\n' '[ubuntu]' 'url = http://mine.invalid/ubuntu' >"$BATS_TEST_TMPDIR/mirrors.ini"
-    SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini http_proxy=$http run_slipway 0 resolve 5.15.0-130-generic --refresh
+    SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini http_proxy=$http run_slipway 0 resolve --os ubuntu22.04 5.15.0-130-generic --refresh
     says "http://mine.invalid/ubuntu/pool/"
 }

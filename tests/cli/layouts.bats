@@ -173,7 +173,7 @@ setup() {
 }
 
 @test "Ubuntu: the headers' common half has the same source" {
-    resolve 0 5.15.0-112-generic --mirror "$served/ubuntu" "${key[@]}"
+    resolve 0 5.15.0-112-generic --os ubuntu22.04 --mirror "$served/ubuntu" "${key[@]}"
     has headers linux-headers-5.15.0-112-generic /pool/main/linux-headers-5.15.0-112-generic_5.15.0-112.122_amd64.deb
     has headers linux-headers-5.15.0-112 /pool/main/linux-headers-5.15.0-112_5.15.0-112.122_all.deb
     has modules linux-modules-5.15.0-112-generic _amd64.deb
@@ -191,7 +191,7 @@ setup() {
 }
 
 @test "Ubuntu: both halves are fetched and make one tree" {
-    lint 5.15.0-112-generic --mirror "$served/ubuntu" "${key[@]}"
+    lint 5.15.0-112-generic --os ubuntu22.04 --mirror "$served/ubuntu" "${key[@]}"
     lint 6.8.0-45-generic --os ubuntu22.04 --mirror "$served/ubuntu" "${key[@]}"
 }
 

@@ -101,7 +101,7 @@ setup() {
     lint 5.14.0-503.11.1.el9_5.x86_64 --os rocky9 "${rocky[@]}"
     lint 5.14.0-503.15.1.el9_5.x86_64+rt --os rocky9 "${rocky[@]}"
     lint 4.18.0-553.el8_10.x86_64 --os rocky8 "${rocky[@]}"
-    lint 3.10.0-957.12.2.el7.x86_64 --mirror "centos-vault=$served/centos" --keyring "$rpm_key"
+    lint 3.10.0-957.12.2.el7.x86_64 --os centos7 --mirror "centos-vault=$served/centos" --keyring "$rpm_key"
     run_slipway 0 resolve 5.14.0-503.15.1.el9_5.x86_64 --os rocky9 "${rocky[@]}" --tree "$BATS_TEST_TMPDIR/tree"
     [ -e "$BATS_TEST_TMPDIR/tree/lib/modules/5.14.0-503.15.1.el9_5.x86_64/build/Makefile" ]
 }
@@ -165,7 +165,7 @@ setup() {
 }
 
 @test "CentOS 7's kernels are resolved to their minor release" {
-    resolve 0 3.10.0-957.12.2.el7.x86_64 --mirror "centos-vault=$served/centos" --keyring "$rpm_key"
+    resolve 0 3.10.0-957.12.2.el7.x86_64 --os centos7 --mirror "centos-vault=$served/centos" --keyring "$rpm_key"
     has headers kernel-devel /7.6.1810/updates/x86_64/kernel-devel-3.10.0-957.12.2.el7.x86_64.rpm
     has modules kernel /7.6.1810/updates/x86_64/kernel-3.10.0-957.12.2.el7.x86_64.rpm
     count 2
@@ -190,9 +190,11 @@ setup() {
 
 @test "a kernel that is named as another distribution names its kernels: whose it may be" {
     resolve 5 6.1.0-56-amd64 --os rocky9 "${rocky[@]}"
-    tells "kernels of such names are made by debian12: is --os rocky9 right?"
+    tells "try: another --os than rocky9: kernels of such names are made by debian12"
     resolve 5 5.14.0-503.11.1.el9_5.x86_64 --os rocky8 "${rocky[@]}"
-    tells "kernels of such names are made by almalinux9, " rocky9 "is --os rocky8 right?"
+    tells "try: another --os than rocky8: kernels of such names are made by almalinux9, " rocky9
+    resolve 5 6.1.0-0.deb11.52-amd64 --os rocky9 "${rocky[@]}"
+    tells "kernels of such names are made by debian11, which Slipway does not support"
 }
 
 @test "a mirror that is a folder which is not there: that is named" {

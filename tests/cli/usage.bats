@@ -126,6 +126,29 @@ load helpers
     says "--nvidia none without --ofed"
 }
 
+@test "a kernel release that is not quite one: what may be meant" {
+    run_slipway 5 resolve 6.1.0-56-amd46
+    says "kernel 6.1.0-56-amd46: not known; did you mean 6.1.0-56-amd64?"
+    run_slipway 22 resolve linux-image-6.1.0-56-amd64
+    says "does not start with a digit" "try: the release alone: 6.1.0-56-amd64"
+    run_slipway 5 resolve 3.10.0-1160.45.1.el7.custom
+    says "try: a kernel of your own: give its packages or folders (build and lint: --kernel-from"
+    run_slipway 2 resolve newest --os debian
+    says "which is meant: debian12, debian13, debiansid?"
+}
+
+@test "a kernel of a distribution without a catalogue is not taken for another's" {
+    run_slipway 5 resolve 6.1.0-0.deb11.52-amd64
+    says "named like those of debian11, which Slipway does not support"
+    run_slipway 2 resolve 3.10.0-1160.45.1.el7.x86_64
+    says "named like those of centos7; or of rhel7, oracle7-rhck, which Slipway does not support" "with --os"
+}
+
+@test "NVIDIA's modules by Debian for a kernel of Debian's and another --os: that is named" {
+    run_slipway 2 resolve 6.1.0-56-amd64 --os rocky9 --nvidia debian
+    says "rocky9 has no package" "try: another --os than rocky9: kernels of such names are made by debian12"
+}
+
 @test "an --os that is a path is not followed" {
     run_slipway 2 build --kernel newest --os ../../etc/passwd
     says "not known"

@@ -131,8 +131,45 @@ static void an_unknown_name_lists_the_known_ones(void **state)
 
 		folder_write_text(folder, "test.ini", smallest);
 		assert_int_equal(catalogue_open(folder->path, names[i], &os, &error), -ENODATA);
-		assert_contains(error.text, "known are: test");
+		assert_contains(error.lines, "known are: test");
 	}
+}
+
+static void an_os_without_a_catalogue_is_told_from_a_wrong_name(void **state)
+{
+	static const struct {
+		const char *os, *why;
+	} cases[] = {
+		{ "debian",
+			"--os debian: not known; which is meant: debian12, debian13, debiansid?" },
+		{ "rocky9.4", "--os rocky9.4: not known; did you mean rocky9?" },
+		{ "debian11", "--os debian11: not supported" },
+		{ "zzz", "--os zzz: not known" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct catalogue os = { 0 };
+		struct error error = { 0 };
+
+		assert_int_equal(catalogue_open(CATALOGUE, cases[i].os, &os, &error), -ENODATA);
+		assert_contains(error.text, cases[i].why);
+	}
+}
+
+static void a_bad_file_of_others_is_named_with_its_line(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv names = { 0 };
+	struct error error = { 0 };
+
+	assert_int_equal(catalogue_others(folder->path, NULL, &names, &error), 0);
+	folder_write_text(folder, "others.inc", "[others]\none = *.x\n  *.y\ntwo = *.y\n");
+	assert_int_equal(catalogue_others(folder->path, "1.y", &names, &error), 0);
+	assert_int_equal(names.count, 2);
+	folder_write_text(folder, "others.inc", "[os]\none = *.x\n");
+	assert_int_equal(catalogue_others(folder->path, NULL, &names, &error), -EINVAL);
+	assert_contains(error.text, "others.inc:2:");
 }
 
 /* ---- inherit, [repository], {os} */
@@ -288,7 +325,7 @@ static void templates_are_filled(void **state)
 
 static const struct {
 	const char *krel;
-	const char *makers; /* "": none */
+	const char *makers; /* "": none; "-NAME": not in the catalogue */
 } guesses[] = {
 	{ "6.1.0-56-amd64", "debian12" },
 	{ "6.1.0-57-cloud-amd64", "debian12" },
@@ -301,15 +338,17 @@ static const struct {
 	{ "6.12.115+deb13.1-rt-amd64", "debian13" },
 	{ "7.3.4+deb13-amd64", "debian13" },
 	{ "7.2.13+deb14-cloud-amd64", "debiansid" },
-	{ "4.15.0-109-generic", "ubuntu18.04" },
+	{ "4.15.0-109-generic", "ubuntu18.04; or of ubuntu16.04" },
+	{ "4.15.0-1050-fips", "ubuntu18.04" },
+	{ "4.18.0-1025-azure", "ubuntu18.04" },
 	{ "5.3.0-1035-aws", "ubuntu18.04" },
 	{ "5.4.0-150-generic", "ubuntu18.04, ubuntu20.04" },
 	{ "5.8.0-63-generic", "ubuntu20.04" },
 	{ "5.13.0-1031-azure", "ubuntu20.04" },
-	{ "5.15.0-130-generic", "ubuntu22.04" },
-	{ "5.15.0-1073-azure-fde", "ubuntu22.04" },
-	{ "5.15.0-1066-gcp", "ubuntu22.04" },
-	{ "5.15.0-1066-oracle", "ubuntu22.04" },
+	{ "5.15.0-130-generic", "ubuntu20.04, ubuntu22.04" },
+	{ "5.15.0-1073-azure-fde", "ubuntu20.04, ubuntu22.04" },
+	{ "5.15.0-1066-gcp", "ubuntu20.04, ubuntu22.04" },
+	{ "5.15.0-1066-oracle", "ubuntu20.04, ubuntu22.04" },
 	{ "5.15.0-1060-nvidia-lowlatency", "ubuntu22.04" },
 	{ "6.5.0-1024-nvidia", "ubuntu22.04" },
 	{ "6.8.0-1017-oracle", "ubuntu22.04, ubuntu24.04" },
@@ -317,13 +356,14 @@ static const struct {
 	{ "6.14.0-1012-aws", "ubuntu24.04" },
 	{ "6.17.0-1007-azure-fde", "ubuntu24.04" },
 	{ "7.0.0-1003-gcp", "ubuntu24.04, ubuntu26.04" },
-	{ "5.15.0-1033-aws", "ubuntu22.04" },
-	{ "5.15.0-112-generic", "ubuntu22.04" },
+	{ "5.15.0-1033-aws", "ubuntu20.04, ubuntu22.04" },
+	{ "5.15.0-112-generic", "ubuntu20.04, ubuntu22.04" },
 	{ "6.2.0-1012-aws", "ubuntu22.04" },
 	{ "6.1.0-1035-oem", "ubuntu22.04" },
 	{ "6.5.0-41-generic", "ubuntu22.04" },
 	{ "6.8.0-45-generic", "ubuntu22.04, ubuntu24.04" },
 	{ "6.8.0-1015-nvidia-64k", "ubuntu22.04, ubuntu24.04" },
+	{ "6.8.1-1015-realtime", "ubuntu22.04, ubuntu24.04" },
 	{ "6.14.0-27-generic", "ubuntu24.04" },
 	{ "6.17.0-1004-nvidia", "ubuntu24.04" },
 	{ "7.0.0-14-generic", "ubuntu24.04, ubuntu26.04" },
@@ -332,15 +372,15 @@ static const struct {
 	{ "5.14.0-70.13.1.rt21.83.el9_0.x86_64", "almalinux9, oracle9, rhel9, rocky9" },
 	{ "5.14.0-503.el9.x86_64", "centos-stream9" },
 	{ "4.18.0-553.el8_10.x86_64", "almalinux8, oracle8, rhel8, rocky8" },
-	{ "4.18.0-348.el8.x86_64", "almalinux8, oracle8, rhel8, rocky8" },
+	{ "4.18.0-348.el8.x86_64",
+		"almalinux8, oracle8, rhel8, rocky8; or of centos8, centos-stream8" },
 	{ "6.12.0-55.9.1.el10_0.x86_64", "almalinux10, oracle10, rhel10, rocky10" },
 	{ "6.12.0-124.el10.x86_64", "centos-stream10" },
-	{ "3.10.0-1160.119.1.el7.x86_64", "centos7" },
-	{ "3.10.0-1160.45.1.el7.custom", "centos7" },
-	{ "3.10.0-1160.45.1.el7.custom.x86_64", "centos7" },
-	{ "3.10.0-957.12.2.el7.x86_64.debug", "centos7" },
-	{ "4.18.0-193.28.1.el7.aarch64", "centos7" },
-	{ "6.4.0-28-default", "opensuse-tumbleweed, sl-micro6.0, sl-micro6.1" },
+	{ "3.10.0-1160.119.1.el7.x86_64", "centos7; or of rhel7, oracle7-rhck" },
+	{ "3.10.0-1160.45.1.el7.centos.plus.x86_64", "centos7" },
+	{ "3.10.0-957.12.2.el7.x86_64.debug", "centos7; or of rhel7, oracle7-rhck" },
+	{ "4.18.0-193.28.1.el7.aarch64", "centos7; or of rhel7" },
+	{ "6.4.0-28-default", "opensuse-tumbleweed, sl-micro6.0, sl-micro6.1; or of " },
 	{ "6.4.0-28-rt", "sl-micro6.0, sl-micro6.1" },
 	{ "4.14.35-2047.537.4.el7uek.x86_64", "oracle7" },
 	{ "5.15.0-200.131.27.el8uek.x86_64", "oracle8" },
@@ -349,10 +389,11 @@ static const struct {
 	{ "6.12.0-103.40.4.el10uek.aarch64.64k", "oracle10" },
 	{ "6.14.5-200.fc42.x86_64", "fedora42" },
 	{ "6.17.1-300.fc43.x86_64+debug", "fedora43" },
-	{ "5.14.21-150500.55.68-default", "sles15.5" },
+	{ "5.14.21-150500.55.68-default",
+		"sles15.5; or of sle-micro5.5, opensuse-leap15.5, which Slipway does not" },
 	{ "6.4.0-150600.23.25-default", "opensuse-leap15.6, sles15.6" },
 	{ "6.4.0-150700.53.3-64kb", "sles15.7" },
-	{ "6.12.0-160000.5-default", "opensuse-leap16.0" },
+	{ "6.12.0-160000.5-default", "opensuse-leap16.0; or of sles16.0, sl-micro6.2" },
 	{ "6.16.8-1-default", "opensuse-tumbleweed" },
 	{ "6.12.74-10-longterm", "opensuse-tumbleweed" },
 	{ "4.14.336-257.562.amzn2.x86_64", "amzn2" },
@@ -367,8 +408,14 @@ static const struct {
 	{ "6.12.7", "" },
 	{ "6.1.0-56-edge-custom", "" },
 	{ "5.10.0-30-amd64x", "" },
-	{ "6.6.65-talos", "" },
-	{ "6.12.20+rpt-rpi-v8", "" },
+	{ "6.6.65-talos", "-talos" },
+	{ "3.10.0-1160.45.1.el7.custom", "" },
+	{ "3.10.0-1160.45.1.el7.custom.x86_64", "" },
+	{ "6.12.20+rpt-rpi-v8", "-raspios" },
+	{ "5.10.0-30-amd64", "-debian11" },
+	{ "6.1.0-0.deb11.52-amd64", "-debian11" },
+	{ "6.1.0-kali9-amd64", "-kali" },
+	{ "4.19.0-27-amd64", "-debian10" },
 	{ "*", "" },
 	{ "", "" },
 };
@@ -380,7 +427,9 @@ static void real_kernels_are_guessed(void **state)
 		const char *makers = guesses[i].makers;
 		_cleanup_free_ char *os = NULL;
 		struct error error = { 0 };
-		int wanted = strchr(makers, ',') ? -ENOTUNIQ : *makers ? 0 : -ENODATA;
+		int wanted = !*makers || *makers == '-' ? -ENODATA
+			     : strpbrk(makers, ",;")    ? -ENOTUNIQ
+							: 0;
 		int r = catalogue_guess(CATALOGUE, guesses[i].krel, &os, &error);
 
 		if (r != wanted)
@@ -389,9 +438,25 @@ static void real_kernels_are_guessed(void **state)
 		assert_int_equal(r, wanted);
 		if (r == 0)
 			assert_string_equal(os, makers);
+		else if (*makers)
+			assert_contains(error.text, makers + (*makers == '-'));
 		else
-			assert_contains(error.text, r == -ENODATA ? "centos, debian, " : makers);
+			assert_contains(error.lines, "centos, debian, ");
 	}
+}
+
+static void a_slip_in_the_machines_name_is_seen(void **state)
+{
+	_cleanup_free_ char *os = NULL;
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(catalogue_guess(CATALOGUE, "6.1.0-56-amd46", &os, &error), -ENODATA);
+	assert_contains(error.text, "did you mean 6.1.0-56-amd64?");
+	/* Nobody makes this one either. */
+	assert_int_equal(catalogue_guess(CATALOGUE, "6.1-mine-amd46", &os, &error), -ENODATA);
+	assert_null(strstr(error.text, "did you mean"));
+	assert_contains(error.lines, "try: a kernel of your own: give its packages");
 }
 
 static const struct {
@@ -614,9 +679,12 @@ int main(void)
 		folder_test(what_cannot_be_inherited_is_named),
 		folder_test(lists_go_on_in_lines_that_begin_with_a_blank),
 		folder_test(an_unknown_name_lists_the_known_ones),
+		cmocka_unit_test(an_os_without_a_catalogue_is_told_from_a_wrong_name),
+		folder_test(a_bad_file_of_others_is_named_with_its_line),
 		cmocka_unit_test(flavours_are_what_the_catalogue_says),
 		cmocka_unit_test(templates_are_filled),
 		cmocka_unit_test(real_kernels_are_guessed),
+		cmocka_unit_test(a_slip_in_the_machines_name_is_seen),
 		cmocka_unit_test(the_nodes_version_follows_from_the_kernel),
 		folder_test(a_derivatives_paths_are_those_that_it_inherits),
 		cmocka_unit_test(only_some_kernels_concern_a_vault),

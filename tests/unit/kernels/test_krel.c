@@ -42,6 +42,57 @@ static void anything_else_is_refused_with_the_place(void **state)
 	}
 }
 
+static void the_release_in_a_packages_name_is_the_cure(void **state)
+{
+	static const struct {
+		const char *name, *release;
+	} cases[] = {
+		{ "linux-image-6.1.0-56-amd64", "the release alone: 6.1.0-56-amd64\n" },
+		{ "kernel-5.14.0-427.13.1.el9_4.x86_64",
+			"the release alone: 5.14.0-427.13.1.el9_4.x86_64\n" },
+		{ "vmlinuz-6.8.0-45-generic", "the release alone: 6.8.0-45-generic\n" },
+		{ "linux-image-6.1.0-56-amd64_6.1.140-1_amd64.deb", NULL },
+		{ "linux-image-amd64", NULL },
+		{ "gcc-12", NULL },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct error error = { 0 };
+
+		assert_int_equal(krel_check(cases[i].name, &error), -EILSEQ);
+		assert_contains(error.lines, "try: give what uname -r prints on the node\n");
+		if (cases[i].release)
+			assert_contains(error.lines, cases[i].release);
+		else
+			assert_null(strstr(error.lines, "the release alone"));
+	}
+}
+
+static void a_machines_name_with_one_slip_is_set_right(void **state)
+{
+	static const struct {
+		const char *krel, *right;
+	} cases[] = {
+		{ "6.1.0-56-amd46", "6.1.0-56-amd64" },
+		{ "6.1.0-56-cloud-arm46", "6.1.0-56-cloud-arm64" },
+		{ "5.14.0-427.el9.x86_46", "5.14.0-427.el9.x86_64" },
+		{ "6.1.0-56-amd64", NULL },
+		{ "6.8.0-45-generic", NULL },
+		{ "", NULL },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *right = krel_with_arch(cases[i].krel);
+
+		if (cases[i].right)
+			assert_string_equal(right, cases[i].right);
+		else
+			assert_null(right);
+	}
+}
+
 static void a_flavour_follows_the_last_number(void **state)
 {
 	(void) state;
@@ -66,6 +117,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_uname_prints_is_valid),
 		cmocka_unit_test(anything_else_is_refused_with_the_place),
+		cmocka_unit_test(the_release_in_a_packages_name_is_the_cure),
+		cmocka_unit_test(a_machines_name_with_one_slip_is_set_right),
 		cmocka_unit_test(a_flavour_follows_the_last_number),
 		cmocka_unit_test(machines_have_two_names),
 	};
