@@ -442,7 +442,7 @@ static int set_options(struct build *build, struct bundle *bundle, struct error 
 	int r = option_for(bundle, bundle_member(target, "ofed"), "reference", NULL,
 		&options->sources[DRIVER_OFED], error);
 
-	if (r == 0)
+	if (r == 0 && strcmp(options->sources[DRIVER_NVIDIA], "none") != 0)
 		r = option_for(bundle, bundle_member(target, "nvidia"), "debian", "none",
 			&options->sources[DRIVER_NVIDIA], error);
 	for (size_t i = 0; i < json_object_array_length(kernels) && r == 0; i++) {

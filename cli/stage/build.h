@@ -64,7 +64,10 @@ struct build_options {
  */
 bool build_options_start(char **argv, struct build_options *ret, int *ret_code);
 
-/* What is for one image only wants a driver for it: -EINVAL. With a bundle, once it is imported. */
+/*
+ * Is there a driver, and the one that each option is for? -EINVAL when not. With a bundle, once it
+ * is imported.
+ */
 int build_options_check_drivers(
 	const struct build_options *options, struct error *error) _must_check_;
 void build_options_free(struct build_options *options);

@@ -102,17 +102,17 @@ enforcing=(CONFIG_MODULE_SIG=y CONFIG_MODULE_SIG_FORCE=y CONFIG_MODULE_SIG_SHA38
 
 @test "the command line is checked before anything is opened" {
     build 2 --sign-key own.key
-    says "--sign-cert is missing"
+    says "--sign-key needs --sign-cert"
     build 2 --sign-cert own.pem
-    says "--sign-key is missing"
+    says "--sign-cert needs --sign-key, --sign-export or --sign-import"
     build 2 --sign-hash sha256
-    says "--sign-key is missing"
+    says "--sign-hash needs --sign-key"
     build 2 --password-file /dev/null
-    says "--sign-key is missing"
+    says "--password-file needs --sign-key"
     build 2 --sign-export "$BATS_TEST_TMPDIR/digests"
-    says "--sign-cert is missing"
+    says "--sign-export needs --sign-cert"
     build 2 --sign-key own.key --sign-cert own.pem --sign-import "$BATS_TEST_TMPDIR/digests"
-    says "only one of --sign-key, --sign-export and --sign-import"
+    says "--sign-key and --sign-import do not go together"
     build 2 --sign-cert own.pem --sign-import "$BATS_TEST_TMPDIR/digests" --password-file /dev/null
     says "a password is for a key"
     build 2 --sign-key own.key --sign-cert own.pem --password-fd nine

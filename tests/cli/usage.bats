@@ -116,6 +116,54 @@ load helpers
     says "--nvidia none without --ofed: there would be no image at all"
 }
 
+@test "options that do not go together are refused by name, and none is ignored" {
+    local line first second
+    touch "$BATS_TEST_TMPDIR/x"
+    cd "$BATS_TEST_TMPDIR"
+    while IFS='|' read -r line first second; do
+        # shellcheck disable=SC2086
+        run_slipway 2 $line
+        says "$first and $second do not go together: " "try: leave out $second"
+    done <<'TEXT'
+build newest --offline --refresh|--offline|--refresh
+build --bundle x --nvidia debian|--bundle|--nvidia
+build --bundle x --ofed reference|--bundle|--ofed
+build --bundle x --base y|--bundle|--base
+build --bundle x --snapshot 20260901T000000Z|--bundle|--snapshot
+build --bundle x --allow-expired|--bundle|--allow-expired
+build --bundle x --mirror file:///x|--bundle|--mirror
+build --lock x --refresh|--lock|--refresh
+build newest --root debian12 --base-image y|--root|--base-image
+lint --lock x --refresh|--lock|--refresh
+resolve --list --os debian12 newest|--list|newest
+resolve --list --os debian12 -o y|--list|-o
+resolve --list --os debian12 --tree y|--list|--tree
+resolve --list --os debian12 --nvidia debian|--list|--nvidia
+resolve newest --json -o -|--json|-o -
+verify x --running --kernel y|--running|--kernel
+verify x --running --with y|--running|--with
+cache prune --all --keep-size 1G|--all|--keep-size
+sign --key x --cert x --hash sha256 --kernel x x|--hash|--kernel
+probe --json -o -|--json|--output -
+TEXT
+    # What a table's rule needs, and a verb that has no use for the options about mirrors.
+    run_slipway 2 resolve newest --kernel-module-type open
+    says "--kernel-module-type needs --nvidia debian"
+    run_slipway 2 resolve newest --nvidia none --kernel-module-type open
+    says "--kernel-module-type needs --nvidia debian"
+    run_slipway 2 combine x y --os debian12
+    says "--os: no such option"
+    run_slipway 2 cache list --mirror file:///x
+    says "--mirror: no such option"
+    run_slipway 2 explain text --os debian12
+    says "--os: no --kernel is to be fetched"
+    run_slipway 2 sign export --hash sha256 --password-file x x
+    says "--password-file needs --key"
+    run_slipway 2 sign --key x --cert x --hash sha256 -o y x
+    says "--output is for sign export"
+    [ ! -e "$BATS_TEST_TMPDIR/cache" ]
+}
+
 @test "an unknown --os lists the known ones" {
     run_slipway 2 build --kernel newest --os debian7
     says "--os debian7: not known" debian12

@@ -289,9 +289,15 @@ package() {
     run_slipway 6 build --kernel newest --nvidia-fs "$tree/nowhere"
     says "--nvidia-fs $tree/nowhere: No such file or directory: name a source tree or a tarball"
     run_slipway 2 build --kernel newest --ofed reference --nvidia none --gdrcopy "$tree"
-    says "go with NVIDIA's modules, and --nvidia none builds none"
+    says "--gdrcopy is for NVIDIA's modules, and this builds none" "try: leave out --gdrcopy"
     run_slipway 2 build --kernel newest --ofed reference --nvidia none --kernel-module-type open
-    says "--kernel-module-type go with NVIDIA's modules, and --nvidia none builds none"
+    says "--kernel-module-type is for NVIDIA's modules, and this builds none"
+    run_slipway 2 build --kernel newest --verify-configure
+    says "--verify-configure is for OFED's modules, and this builds none"
+    run_slipway 2 bundle -o x newest --ofed reference --nvidia none --kernel-module-type open
+    says "--kernel-module-type is for NVIDIA's modules, and this builds none"
+    run_slipway 2 bundle -o x newest --nvidia "$tree" --kernel-module-type open
+    says "--kernel-module-type is for Debian's packages" "try: give it to slipway build --bundle instead"
 }
 
 # refused TEXT…: --userspace "$tree" is no source, and nothing was asked or made.
