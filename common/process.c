@@ -174,6 +174,14 @@ static int drain(const struct process *process, int fd, FILE *gather)
 	return 0;
 }
 
+int process_no_program(const char *name, struct error *error)
+{
+	int r = error_set(error, -ENOPKG, "%s: no such program in PATH", name);
+
+	return error_try(
+		error, r, "scripts/install-packages build, which installs what slipway runs");
+}
+
 /* With a pipe when its output is wanted. */
 static int run(const struct process *process, FILE *gather, struct error *error)
 {
@@ -196,10 +204,7 @@ static int run(const struct process *process, FILE *gather, struct error *error)
 		return error_set_errno(
 			error, r, "a process name space of its own (is the container privileged?)");
 	if (r == -ENOENT)
-		return error_set(error, r,
-			"%s: no such program in PATH: scripts/install-packages installs what "
-			"slipway runs",
-			name);
+		return process_no_program(name, error);
 	if (r < 0)
 		return error_set_errno(error, r, "%s: could not run", name);
 	if (drained == -ETIMEDOUT)

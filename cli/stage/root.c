@@ -492,8 +492,9 @@ static int judge_lists(const struct listing *listing, const struct index *indexe
 	int r = 0;
 
 	for (size_t i = 0; i < listing->count && r == 0; i++) {
-		if (indexes[i].result < 0)
-			r = error_set(error, indexes[i].result, "%s", indexes[i].error.text);
+		r = indexes[i].result;
+		if (r < 0)
+			*error = indexes[i].error;
 		else if (indexes[i].release_sha256)
 			hash_add_text(hash, indexes[i].release_sha256);
 	}

@@ -27,6 +27,15 @@ says() {
     done
 }
 
+# path_without PROGRAM…: prints a PATH with all programs of this machine but these.
+path_without() {
+    local folder=$BATS_TEST_TMPDIR/without-$1
+    mkdir "$folder"
+    ln -sf /usr/sbin/* /usr/bin/* "$folder"
+    (cd "$folder" && rm -f -- "$@")
+    echo "$folder"
+}
+
 # A GPU image's two sources as far as the shape of folders goes: $BATS_TEST_TMPDIR/nvidia and, of no particular version,
 # $BATS_TEST_TMPDIR/userspace.
 make_gpu_sources() {
