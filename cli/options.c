@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "cli/exit_code.h"
+#include "common/arch.h"
 #include "common/nearest.h"
 #include "common/xalloc.h"
-#include "kernels/krel.h"
 
 #define COLUMN 19
 
@@ -27,17 +27,24 @@ static int take_snapshot(void *target, const char *value, struct error *error)
 	return 0;
 }
 
-/* It becomes a part of URLs and of cache keys. */
+/* It becomes a part of URLs and of cache keys: another name for a machine must not be another one.
+ */
 static int take_arch(void *target, const char *value, struct error *error)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+	const struct arch *arch = arch_find(value);
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *known = NULL;
 
-	if (!*value || strspn(value, allowed) != strlen(value))
-		return error_set(error, -EINVAL,
-			"--arch %s: what uname -m prints is wanted: x86_64, aarch64 …", value);
-	/* amd64: a distribution's name for it */
-	((struct common_options *) target)->arch = arch_machine(value);
-	return 0;
+	if (arch) {
+		((struct common_options *) target)->arch = arch->uname;
+		return 0;
+	}
+	for (arch = archs; arch->uname; arch++)
+		xstrv_push(&names, arch->uname);
+	known = xstrv_join(&names, ", ");
+	return error_set(error, -EINVAL,
+		"--arch %s: what uname -m prints on the node is wanted, or Debian's name for it: %s",
+		value, known);
 }
 
 static int take_accepted_key(void *target, const char *value, struct error *error)
@@ -65,7 +72,8 @@ static const struct option_row common_rows[] = {
 	COMMON("os", 0, "ID", OPTION_TEXT, os,
 		"the node's distribution [guessed from the kernel release]"),
 	OPTION_CALL("arch", 0, "ARCH", take_arch,
-		"the node's architecture, as uname -m prints it [this machine's]"),
+		"the node's architecture, as uname -m prints it, or Debian's name for it\n"
+		"[this machine's]"),
 	COMMON("mirror", 0, "URL", OPTION_LIST, mirrors,
 		"where the distribution's packages are; NAME=URL for one of its mirrors;\n"
 		"may be given several times [mirrors.ini, the system's apt sources, then\n"

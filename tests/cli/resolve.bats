@@ -95,6 +95,11 @@ sign_as_a_stranger() {
     says "20260901T000000Z"
     run_slipway 2 resolve 6.1.0-56-amd64 --arch 'x/../y'
     says "what uname -m prints"
+    # Another name of the same machine is no other machine, and what is none is not asked for.
+    run_slipway 2 resolve 6.1.0-56-amd64 --arch x64
+    says "--arch x64: what uname -m prints on the node is wanted" "x86_64, aarch64"
+    run_slipway 0 resolve 6.1.0-56-amd64 --arch amd64 -o -
+    says '"arch":"x86_64"'
     run_slipway 0 resolve --help
     says "--explain" "--mirror" "--offline"
 }
