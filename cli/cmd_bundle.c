@@ -105,6 +105,10 @@ static int collect(struct verb *verb, struct build *build, const char *folder, s
 	progress_start(&build->context.progress, build->options.common.json);
 	r = build_prepare(build, error);
 	if (r == 0)
+		r = bundle_preflight(build, error);
+	if (r == 0)
+		r = roots_find(build, error);
+	if (r == 0)
 		r = kernel_lock(&build->kernel, error);
 	if (r == 0)
 		r = bundle_collect(build, verb->manifest, folder, error);

@@ -31,7 +31,7 @@ static int take_headers(void *target, const char *text, struct error *error)
 }
 
 static const struct option_rule rules[] = {
-	{ .given = "json", .refuses = "output=-", .why = "both would write to stdout" },
+	{ .given = "json", .refuses = "output=-", .why = "they would both write to stdout" },
 };
 
 #define PROBE_OPTION(name, letter, argument, kind, member, help)                                   \

@@ -87,7 +87,7 @@ static const struct option_rule rules[] = {
 			"kernel tree o output ofed nvidia kernel-module-type " OPTION_RULE_ARGUMENT,
 		.why = "it prints all releases, and no lock of one" },
 	{ .given = "list", .needs = "os", .why = "whose kernels?" },
-	{ .given = "json", .refuses = "o=- output=-", .why = "both would write to stdout" },
+	{ .given = "json", .refuses = "o=- output=-", .why = "they would both write to stdout" },
 	{ .given = "kernel-module-type",
 		.needs = "nvidia=debian",
 		.why = "it says which of these packages is wanted" },

@@ -2,6 +2,7 @@
 #include "common/process.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -172,6 +173,23 @@ static int drain(const struct process *process, int fd, FILE *gather)
 	if (lines.length)
 		end_line(&lines);
 	return 0;
+}
+
+bool process_can_start(const char *name)
+{
+	const char *folders = getenv("PATH");
+
+	while (folders && *folders) {
+		size_t length = strcspn(folders, ":");
+		char path[PATH_MAX];
+		int size = snprintf(path, sizeof(path), "%.*s/%s", (int) length, folders, name);
+
+		if (size > 0 && (size_t) size < sizeof(path) && access(path, X_OK) == 0)
+			return true;
+		folders += length;
+		folders += *folders == ':';
+	}
+	return false;
 }
 
 int process_no_program(const char *name, struct error *error)

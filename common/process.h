@@ -33,6 +33,9 @@ struct process {
 	unsigned int timeout_ms; /* then it is killed, where its output is read; 0: never */
 };
 
+/* Is there a program of that name in PATH? */
+bool process_can_start(const char *name);
+
 /* Says that a program is missing. Returns -ENOPKG. */
 int process_no_program(const char *name, struct error *error);
 

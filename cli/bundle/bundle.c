@@ -259,6 +259,15 @@ static int add_target(struct collecting *collecting, struct error *error)
 	return r < 0 ? r : add_sources(collecting, error);
 }
 
+#define GOALS                                                                                      \
+	(STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_INIT_TOOLCHAIN) |                            \
+		STAGE_BIT(STAGE_RUNTIME_BASE))
+
+int bundle_preflight(struct build *build, struct error *error)
+{
+	return build_preflight(build, GOALS, error);
+}
+
 int bundle_collect(
 	struct build *build, json_object *manifest, const char *folder, struct error *error)
 {
@@ -266,10 +275,7 @@ int bundle_collect(
 	int r = kernel_open_tree(&build->kernel, error);
 
 	if (r == 0)
-		r = stages_make(build,
-			STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_INIT_TOOLCHAIN) |
-				STAGE_BIT(STAGE_RUNTIME_BASE),
-			error);
+		r = stages_make(build, GOALS, error);
 	if (r < 0)
 		return r;
 	roots_lock(build);

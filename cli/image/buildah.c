@@ -48,6 +48,16 @@ static int run_logged(const struct buildah *buildah, const struct strv *argv, st
 	return process_run(&process, NULL, error);
 }
 
+char *buildah_storage(void)
+{
+	_cleanup_free_ char *output = NULL;
+	struct error ignored = { 0 };
+	int r = run_words(WORDS("info", "--format", "{{.store.GraphRoot}}"), &output, &ignored);
+	size_t length = r < 0 ? 0 : strcspn(output, "\n");
+
+	return length ? xstrndup(output, length) : NULL;
+}
+
 /* The hex digits of an ID as the different commands print it: "sha256:" and a newline go. */
 static char *plain_id(const char *text)
 {

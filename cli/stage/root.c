@@ -152,13 +152,19 @@ int roots_open(struct build *build, struct error *error)
 	int r = open_root(
 		build, ROOT_KERNEL, options->root ? options->root : build->context.os.os, error);
 
-	if (r == 0 && !options->root && !options->base_image && !options->bundle)
-		r = open_stand_in(build, error);
-	if (r == 0)
-		r = open_root(build, ROOT_RUNTIME, runtime, error);
+	return r < 0 ? r : open_root(build, ROOT_RUNTIME, runtime, error);
+}
+
+int roots_find(struct build *build, struct error *error)
+{
+	const struct build_options *options = &build->options;
+	int r = options->root || options->base_image || options->bundle
+			? 0
+			: open_stand_in(build, error);
+
 	for (enum root_id id = 0; id < ROOT_COUNT && r == 0; id++)
 		r = open_mirrors(build, &build->roots[id], error);
-	return r;
+	return r < 0 ? context_fail(&build->context, context_exit_code(r), r) : 0;
 }
 
 bool roots_are_one(const struct build *build)

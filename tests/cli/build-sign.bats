@@ -24,6 +24,7 @@ setup() {
     root=$BATS_TEST_TMPDIR/root
     cache=$BATS_TEST_TMPDIR/cache
     make_gpu_sources
+    stub_programs
     make_root "$root" "$krel"
 }
 
@@ -36,7 +37,7 @@ config() {
 build() {
     local code=$1
     shift
-    run env PATH=/nowhere SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$cache" SLIPWAY_MIRRORS=/dev/null \
+    run "${as_root[@]}" env PATH="$stubs" SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$cache" SLIPWAY_MIRRORS=/dev/null \
         "$SLIPWAY" build --os debian12 --nvidia "$BATS_TEST_TMPDIR/nvidia" --userspace "$BATS_TEST_TMPDIR/userspace" --kernel-from "$root" "$@"
     echo "slipway build $* -> $status"
     echo "$output"

@@ -15,6 +15,7 @@ setup() {
     cache=$BATS_TEST_TMPDIR/cache
     root=$BATS_TEST_TMPDIR/root
     make_gpu_sources
+    stub_programs
 }
 
 # kernel_from CODE PATH… [-- OPTION…]
@@ -26,7 +27,7 @@ kernel_from() {
         shift
     done
     [[ $# -eq 0 ]] || shift
-    run env PATH=/nowhere SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$cache" SLIPWAY_MIRRORS=/dev/null \
+    run "${as_root[@]}" env PATH="$stubs" SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$cache" SLIPWAY_MIRRORS=/dev/null \
         "$SLIPWAY" build --os debian12 --nvidia "$BATS_TEST_TMPDIR/nvidia" --userspace "$BATS_TEST_TMPDIR/userspace" "${arguments[@]}" "$@"
     echo "slipway build ${arguments[*]} -> $status"
     echo "$output"

@@ -217,6 +217,60 @@ TEXT
     says "--bundle $BATS_TEST_TMPDIR/none: No such file"
 }
 
+# stubbed CODE COMMAND…: a build with the programs in $stubs alone; it knows no mirror (25).
+stubbed() {
+    local code=$1
+    shift
+    run "$@" env PATH="$stubs" SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" SLIPWAY_MIRRORS=/dev/null \
+        "$SLIPWAY" build --ofed reference --nvidia none --os "${os:-debian12}" 6.1.0-56-amd64
+    echo "$output"
+    [ "$status" -eq "$code" ]
+}
+
+@test "a program that a build will run is missed before anything is fetched" {
+    local name
+    stub_programs
+    stubbed 25 "${as_root[@]}"
+    for name in buildah mmdebstrap gpgv; do
+        mv "$stubs/$name" "$BATS_TEST_TMPDIR"
+        stubbed 10 "${as_root[@]}"
+        says "$name: no such program in PATH" "try: apt-get install $name"
+        [[ $output != *resolve* ]]
+        mv "$BATS_TEST_TMPDIR/$name" "$stubs"
+    done
+    rm "$stubs"/{mmdebstrap,dnf}
+    os=rocky9 stubbed 10 "${as_root[@]}"
+    says "dnf, mmdebstrap: no such program in PATH, and this build runs them"
+    # What the cache has may be what is wanted: that is known later.
+    mkdir -p "$BATS_TEST_TMPDIR"/cache/stages/{build-root,runtime-base}-1
+    stubbed 25 "${as_root[@]}"
+}
+
+@test "who is not root is told so before anything is fetched" {
+    stub_programs
+    # In a user namespace without any names nobody is root.
+    stubbed 1 unshare --user
+    says "not root: the stage build-root installs a distribution's packages" "try: run it again as root"
+    [[ $output != *resolve* ]]
+}
+
+@test "a disk that is too small for a build is named before anything is fetched" {
+    stub_programs
+    mkdir "$BATS_TEST_TMPDIR/cache"
+    mount -t tmpfs -o size=60m tmpfs "$BATS_TEST_TMPDIR/cache" || skip "no right to mount a small file system"
+    stubbed 17
+    says "$BATS_TEST_TMPDIR/cache: 0.1 GB are free there, and this build takes some 1.8 GB" "try: slipway cache prune" "--cache DIR"
+    [[ $output != *resolve* ]]
+    # Half of it may do: an estimate refuses nothing that may work.
+    mount -o remount,size=1200m "$BATS_TEST_TMPDIR/cache"
+    stubbed 25
+    says "cache: 1.3 GB are free there, and this build takes some 1.8 GB"
+    mount -o remount,size=2g "$BATS_TEST_TMPDIR/cache"
+    stubbed 25
+    [[ $output != *"are free there"* ]]
+    umount "$BATS_TEST_TMPDIR/cache"
+}
+
 @test "sign --json says on stdout too why it failed" {
     run_slipway 2 sign --json --cert "$BATS_TEST_TMPDIR/none" --key "$BATS_TEST_TMPDIR/none" --hash sha256 "$BATS_TEST_TMPDIR"
     says '{"exit_code":2,"message":'

@@ -395,7 +395,8 @@ debian_driver() {
     make_root "$BATS_TEST_TMPDIR/root" 6.6.9-own1
     make_gpu_sources
     # What goes on ends at the base images: no mirror is known.
-    local build=(env PATH=/nowhere SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" SLIPWAY_MIRRORS=/dev/null
+    stub_programs
+    local build=("${as_root[@]}" env PATH="$stubs" SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" SLIPWAY_MIRRORS=/dev/null
         "$SLIPWAY" build --os debian12 --kernel-from "$BATS_TEST_TMPDIR/root" --nvidia "$BATS_TEST_TMPDIR/nvidia")
     run -6 "${build[@]}"
     says "no nvidia-smi, libraries and firmware of the modules' version: the GPU image would load them and never be ready" \
