@@ -173,6 +173,17 @@ make_layers() {
     says "its layer ../upper.tgz leads out of the archive"
 }
 
+@test "a program that a stage will run is missed before the first stage, too, once it is known which are in the cache" {
+    make_root "$root" "$krel"
+    mkdir -p "$cache"/stages/{build-root,runtime-base}-1
+    rm "$stubs/mmdebstrap"
+    kernel_from 10 "$root"
+    says "resolve            " "mmdebstrap: no such program in PATH" "try: apt-get install mmdebstrap"
+    touch "$stubs/mmdebstrap"
+    chmod +x "$stubs/mmdebstrap"
+    kernel_from "$made" "$root"
+}
+
 @test "an image for another architecture is none for this" {
     make_layers
     make_layout "$BATS_TEST_TMPDIR/layout" "$BATS_TEST_TMPDIR/upper.tgz"

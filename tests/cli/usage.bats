@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2154
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # The command line: what is refused before anything is fetched, with which words and exit code.
 
