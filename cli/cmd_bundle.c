@@ -31,20 +31,25 @@ static int take_kernel(void *target, const char *argument, struct error *error)
 static int check(void *target, struct error *error)
 {
 	const struct verb *verb = target;
+	const struct build_options *options = &verb->options;
 
-	if (!verb->options.output)
-		return error_set(error, -EINVAL, "-o FILE is missing: where the bundle goes");
-	if (verb->krels.count == 0 && verb->options.kernel_from.count == 0)
-		return error_set(error, -EINVAL,
-			"a kernel release (uname -r on the node) or newest is wanted");
-	if (verb->krels.count > 1 && verb->options.kernel_from.count)
+	if (verb->krels.count > 1 && options->kernel_from.count)
 		return error_set(error, -EINVAL, "--kernel-from is for one kernel");
-	if (!verb->options.sources[DRIVER_OFED] &&
-		strcmp(verb->options.sources[DRIVER_NVIDIA], "none") == 0)
-		return error_set(error, -EINVAL,
-			"--nvidia none without --ofed: there would be no image at all");
-	return 0;
+	if (options->kernel_module_type && strcmp(options->sources[DRIVER_NVIDIA], "debian") != 0 &&
+		strcmp(options->sources[DRIVER_NVIDIA], "none") != 0) {
+		(void) error_set(error, -EINVAL,
+			"--kernel-module-type is for Debian's packages: another source has both "
+			"kinds, and goes into the bundle as it is");
+		return error_try(error, -EINVAL, "give it to slipway build --bundle instead");
+	}
+	return build_options_check_drivers(options, error);
 }
+
+static const struct option_rule rules[] = {
+	{ .needs = "output", .why = "-o FILE is missing: where the bundle goes" },
+	{ .needs = "kernel kernel-from " OPTION_RULE_ARGUMENT,
+		.why = "a kernel release (uname -r on the node) or newest is wanted" },
+};
 
 #define BUNDLE_OPTION(name, letter, argument, kind, member, help)                                  \
 	OPTION(name, letter, argument, kind, struct verb, options.member, help)
@@ -82,6 +87,7 @@ const struct option_table bundle_options = {
 		"them beside it, and give these options, like --sources-image, to `slipway build --bundle`.\n"
 		"\n",
 	OPTION_ROWS(rows),
+	OPTION_RULES(rules),
 	.column = 21,
 	.common = offsetof(struct verb, options.common),
 	.take_argument = take_kernel,
@@ -98,6 +104,10 @@ static int collect(struct verb *verb, struct build *build, const char *folder, s
 		return r;
 	progress_start(&build->context.progress, build->options.common.json);
 	r = build_prepare(build, error);
+	if (r == 0)
+		r = bundle_preflight(build, error);
+	if (r == 0)
+		r = roots_find(build, error);
 	if (r == 0)
 		r = kernel_lock(&build->kernel, error);
 	if (r == 0)

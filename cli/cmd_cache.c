@@ -367,13 +367,18 @@ static const struct option_row rows[] = {
 	CACHE_OPTION("help", 'h', NULL, OPTION_FLAG, options.help, "this text"),
 };
 
+static const struct option_rule rules[] = {
+	{ .given = "all", .refuses = "older-than keep-size", .why = "it removes everything" },
+};
+
 const struct option_table cache_options = {
 	.verb = "cache",
 	.usage = "Usage: slipway cache list|prune|verify [options]\n"
 		 "\n",
 	OPTION_ROWS(rows),
 	.column = 21,
-	.own_only = true,
+	.only_common = "",
+	OPTION_RULES(rules),
 	.common = offsetof(struct verb, options),
 	.take_argument = take_argument,
 	.check = check,

@@ -58,6 +58,7 @@ const struct option_table combine_options = {
 		"\n",
 	.notes = "\n",
 	OPTION_ROWS(rows),
+	.only_common = "cache json help",
 	.common = offsetof(struct verb, options),
 	.take_argument = take_argument,
 	.check = check,

@@ -21,24 +21,30 @@ struct verb {
 	struct explain_files files;
 };
 
-/* Which kernel and files are meant is found out before any of them is opened or fetched. */
-static int check(void *target, struct error *error)
-{
-	struct verb *verb = target;
-
-	if (verb->texts.count == 0)
-		return error_set(error, -EINVAL,
-			"no text: say what insmod or dmesg said, name a file of it, or pipe it: "
-			"dmesg | slipway explain -");
-	return verify_identify(&verb->verify, error);
-}
-
 static int take_argument(void *target, const char *argument, struct error *error)
 {
 	(void) error;
 	xstrv_push(&((struct verb *) target)->texts, argument);
 	return 0;
 }
+
+/* Which kernel and files are meant is found out before any of them is opened or fetched. */
+static int check(void *target, struct error *error)
+{
+	struct verify *verify = &((struct verb *) target)->verify;
+	int r = verify_identify(verify, error);
+
+	return r < 0 || verify->fetched
+		       ? r
+		       : common_options_refuse_lists(&verify->common,
+				 "no --kernel is to be fetched, and no list is asked", error);
+}
+
+static const struct option_rule rules[] = {
+	{ .needs = OPTION_RULE_ARGUMENT,
+		.why = "no text: say what insmod or dmesg said, name a file of it, or pipe it: "
+		       "dmesg | slipway explain -" },
+};
 
 #define EXPLAIN_OPTION(name, argument, kind, member, help)                                         \
 	OPTION(name, 0, argument, kind, struct verb, member, help)
@@ -70,6 +76,7 @@ const struct option_table explain_options = {
 		"\n",
 	.notes = "With none of them whose a symbol is can only be guessed by its name.\n\n",
 	OPTION_ROWS(rows),
+	OPTION_RULES(rules),
 	.common = offsetof(struct verb, verify.common),
 	.take_argument = take_argument,
 	.check = check,

@@ -41,16 +41,12 @@ static int take_kernel(void *target, const char *argument, struct error *error)
 	return 0;
 }
 
-static int check(void *target, struct error *error)
-{
-	const struct kernel_request *request = &((struct verb *) target)->kernel.request;
-
-	if (!request->krel && !request->lock && !request->files.count)
-		return error_set(error, -EINVAL,
-			"a kernel release, --kernel-from or --lock is missing: what uname -r "
-			"prints on the node, or newest");
-	return 0;
-}
+static const struct option_rule rules[] = {
+	{ .needs = "kernel lock kernel-from " OPTION_RULE_ARGUMENT,
+		.why = "a kernel release, --kernel-from or --lock is missing: what uname -r prints "
+		       "on the node, or newest" },
+	{ .given = "lock", .refuses = "refresh", .why = "no list is asked for what a lock names" },
+};
 
 #define LINT_OPTION(name, argument, kind, member, help)                                            \
 	OPTION(name, 0, argument, kind, struct verb, kernel.request.member, help)
@@ -77,9 +73,9 @@ const struct option_table lint_options = {
 		"explains each finding. The exit code is 24 when one of them is an error.\n"
 		"\n",
 	OPTION_ROWS(rows),
+	OPTION_RULES(rules),
 	.common = offsetof(struct verb, common),
 	.take_argument = take_kernel,
-	.check = check,
 };
 
 static void print_text(const struct verb *verb, const struct lint *lint)

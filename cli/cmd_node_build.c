@@ -76,7 +76,7 @@ const struct option_table node_build_options = {
 		"SLIPWAY_NODE_HEADERS=host, headers are not fetched; http_proxy and the like.\n"
 		"\n",
 	OPTION_ROWS(rows),
-	.no_common = true,
+	.only_common = "",
 	.common = offsetof(struct options, common),
 	.check = check,
 };

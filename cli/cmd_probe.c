@@ -30,15 +30,9 @@ static int take_headers(void *target, const char *text, struct error *error)
 	return error_set(error, -EINVAL, "--headers %s: auto, yes or no is wanted", text);
 }
 
-static int check(void *target, struct error *error)
-{
-	const struct options *options = target;
-
-	if (options->common.json && strcmp(options->output, "-") == 0)
-		return error_set(
-			error, -EINVAL, "--json and --output - would both write to stdout");
-	return 0;
-}
+static const struct option_rule rules[] = {
+	{ .given = "json", .refuses = "output=-", .why = "they would both write to stdout" },
+};
 
 #define PROBE_OPTION(name, letter, argument, kind, member, help)                                   \
 	OPTION(name, letter, argument, kind, struct options, member, help)
@@ -68,9 +62,9 @@ const struct option_table probe_options = {
 		"started. slipway-probe(1) says what is collected and what is left out.\n"
 		"\n",
 	OPTION_ROWS(rows),
-	.no_common = true,
+	OPTION_RULES(rules),
+	.only_common = "",
 	.common = offsetof(struct options, common),
-	.check = check,
 };
 
 /* Beside its place, then renamed: a bundle is whole or not there. */

@@ -75,23 +75,23 @@ static int take_nvidia(void *target, const char *value, struct error *error)
 static int check(void *target, struct error *error)
 {
 	struct verb *verb = target;
-	int r = nvidia_modules_parse(verb->kernel_module_type, &verb->modules, error);
 
-	if (r < 0)
-		return r;
-	if (verb->list && verb->krel)
-		return error_set(error, -EINVAL, "--list wants no kernel release");
-	if (!verb->list && !verb->krel)
-		return error_set(error, -EINVAL,
-			"a kernel release is missing: what uname -r prints on the node, or newest");
-	if (verb->output && verb->common.json && strcmp(verb->output, "-") == 0)
-		return error_set(error, -EINVAL, "--json and -o - would both write to stdout");
-	if (verb->list && verb->tree)
-		return error_set(error, -EINVAL, "--tree wants one kernel release, not --list");
-	if (verb->list && !verb->common.os)
-		return error_set(error, -EINVAL, "--os is missing: whose kernels?");
-	return 0;
+	return nvidia_modules_parse(verb->kernel_module_type, &verb->modules, error);
 }
+
+static const struct option_rule rules[] = {
+	{ .needs = "kernel list " OPTION_RULE_ARGUMENT,
+		.why = "a kernel release is missing: what uname -r prints on the node, or newest" },
+	{ .given = "list",
+		.refuses =
+			"kernel tree o output ofed nvidia kernel-module-type " OPTION_RULE_ARGUMENT,
+		.why = "it prints all releases, and no lock of one" },
+	{ .given = "list", .needs = "os", .why = "whose kernels?" },
+	{ .given = "json", .refuses = "o=- output=-", .why = "they would both write to stdout" },
+	{ .given = "kernel-module-type",
+		.needs = "nvidia=debian",
+		.why = "it says which of these packages is wanted" },
+};
 
 #define RESOLVE_OPTION(name, letter, argument, kind, member, help)                                 \
 	OPTION(name, letter, argument, kind, struct verb, member, help)
@@ -126,6 +126,7 @@ const struct option_table resolve_options = {
 		"\n",
 	.notes = "\nWithout --os, newest is debian12's.\n\n",
 	OPTION_ROWS(rows),
+	OPTION_RULES(rules),
 	.common = offsetof(struct verb, common),
 	.take_argument = take_kernel,
 	.check = check,

@@ -75,8 +75,18 @@ static int check(void *target, struct error *error)
 			"was built with only");
 	if (imports && has_hash)
 		return error_set(error, -EINVAL, "the digests file says which hash it is");
+	if (verb->output && verb->action != ACTION_EXPORT)
+		return error_set(error, -EINVAL,
+			"--output is for sign export: modules are signed where they lie");
 	return 0;
 }
+
+static const struct option_rule rules[] = {
+	{ .given = "hash", .refuses = "kernel", .why = "which of the two?" },
+	{ .given = "password-file password-fd password-env",
+		.needs = "key",
+		.why = "a password is for a key" },
+};
 
 #define SIGN_OPTION(name, letter, argument, kind, member, help)                                    \
 	OPTION(name, letter, argument, kind, struct verb, member, help)
@@ -115,7 +125,8 @@ const struct option_table sign_options = {
 		"DIGEST.sig, or folders of such. docs/build.md has the formats and the commands.\n"
 		"\n",
 	OPTION_ROWS(rows),
-	.no_common = true,
+	OPTION_RULES(rules),
+	.only_common = "",
 	.common = offsetof(struct verb, options),
 	.take_argument = take_argument,
 	.check = check,

@@ -13,8 +13,7 @@ static int take_argument(void *target, const char *argument, struct error *error
 {
 	struct verify *verify = target;
 
-	if (!*argument)
-		return error_set(error, -EINVAL, "WHAT: its value is empty");
+	(void) error;
 	xstrv_push(&verify->what, argument);
 	return 0;
 }
@@ -22,22 +21,26 @@ static int take_argument(void *target, const char *argument, struct error *error
 static int check(void *target, struct error *error)
 {
 	struct verify *verify = target;
-	const struct option_rule rules[] = {
-		{ verify->what.count == 0,
-			"what is to be verified is missing: a folder of modules, .ko files or an "
-			"image" },
-		{ verify->running && verify->kernels.count,
-			"--running and --kernel: which of the two?" },
-		{ verify->running && verify->with.count,
-			"--with: with --running the modules that are loaded speak for themselves" },
-		{ !verify->running && !verify->kernels.count,
-			"--kernel is missing: a kernel tree, a release such as uname -r prints on "
-			"the node, or --running" },
-	};
-	int r = options_check_rules(rules, ARRAY_SIZE(rules), error);
+	int r = verify_identify(verify, error);
 
-	return r < 0 ? r : verify_identify(verify, error);
+	return r < 0 || verify->fetched
+		       ? r
+		       : common_options_refuse_lists(&verify->common,
+				 "this kernel is read where it lies, and no list is asked", error);
 }
+
+static const struct option_rule rules[] = {
+	{ .needs = OPTION_RULE_ARGUMENT,
+		.why = "what is to be verified is missing: a folder of modules, .ko files or an "
+		       "image" },
+	{ .given = "running", .refuses = "kernel", .why = "which of the two?" },
+	{ .given = "running",
+		.refuses = "with",
+		.why = "the modules that are loaded speak for themselves" },
+	{ .needs = "kernel running",
+		.why = "--kernel is missing: a kernel tree, a release such as uname -r prints on "
+		       "the node, or --running" },
+};
 
 #define VERIFY_OPTION(name, argument, kind, member, help)                                          \
 	OPTION(name, 0, argument, kind, struct verify, member, help)
@@ -80,6 +83,7 @@ const struct option_table verify_options = {
 		"tarball. Several are judged as one set: the NIC image and the GPU image of one node.\n"
 		"\n",
 	OPTION_ROWS(rows),
+	OPTION_RULES(rules),
 	.common = offsetof(struct verify, common),
 	.take_argument = take_argument,
 	.check = check,

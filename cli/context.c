@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 
 #include "cli/keys.h"
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
@@ -59,16 +60,10 @@ static int find_data(char **ret_path, struct error *error)
 /* The machine's own architecture, a constant. */
 static const char *machine_arch(void)
 {
-	static const char *const known[] = { "x86_64", "aarch64", "ppc64le", "s390x", "riscv64",
-		"i686", "armv7l", "loongarch64" };
 	struct utsname names;
+	const struct arch *arch = uname(&names) < 0 ? NULL : arch_find(names.machine);
 
-	if (uname(&names) < 0)
-		return known[0];
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (strcmp(known[i], names.machine) == 0)
-			return known[i];
-	return known[0];
+	return arch ? arch->uname : archs[0].uname;
 }
 
 int context_open(const struct common_options *options, struct context *ret, struct error *error)

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "cli/exit_code.h"
+#include "common/arch.h"
 #include "common/nearest.h"
 #include "common/xalloc.h"
-#include "kernels/krel.h"
 
 #define COLUMN 19
 
@@ -27,17 +27,24 @@ static int take_snapshot(void *target, const char *value, struct error *error)
 	return 0;
 }
 
-/* It becomes a part of URLs and of cache keys. */
+/* It becomes a part of URLs and of cache keys: another name for a machine must not be another one.
+ */
 static int take_arch(void *target, const char *value, struct error *error)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+	const struct arch *arch = arch_find(value);
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *known = NULL;
 
-	if (!*value || strspn(value, allowed) != strlen(value))
-		return error_set(error, -EINVAL,
-			"--arch %s: what uname -m prints is wanted: x86_64, aarch64 …", value);
-	/* amd64: a distribution's name for it */
-	((struct common_options *) target)->arch = arch_machine(value);
-	return 0;
+	if (arch) {
+		((struct common_options *) target)->arch = arch->uname;
+		return 0;
+	}
+	for (arch = archs; arch->uname; arch++)
+		xstrv_push(&names, arch->uname);
+	known = xstrv_join(&names, ", ");
+	return error_set(error, -EINVAL,
+		"--arch %s: what uname -m prints on the node is wanted, or Debian's name for it: %s",
+		value, known);
 }
 
 static int take_accepted_key(void *target, const char *value, struct error *error)
@@ -65,7 +72,8 @@ static const struct option_row common_rows[] = {
 	COMMON("os", 0, "ID", OPTION_TEXT, os,
 		"the node's distribution [guessed from the kernel release]"),
 	OPTION_CALL("arch", 0, "ARCH", take_arch,
-		"the node's architecture, as uname -m prints it [this machine's]"),
+		"the node's architecture, as uname -m prints it, or Debian's name for it\n"
+		"[this machine's]"),
 	COMMON("mirror", 0, "URL", OPTION_LIST, mirrors,
 		"where the distribution's packages are; NAME=URL for one of its mirrors;\n"
 		"may be given several times [mirrors.ini, the system's apt sources, then\n"
@@ -96,6 +104,51 @@ void common_options_free(struct common_options *options)
 {
 	strv_free(&options->mirrors);
 	strv_free(&options->accept_keys);
+}
+
+/* One of the words of a list, "cache json help"; @length bytes at @word. */
+static bool has_word(const char *list, const char *word, size_t length)
+{
+	for (; *list; list += strspn(list, " ")) {
+		size_t size = strcspn(list, " ");
+
+		if (size == length && strncmp(list, word, size) == 0)
+			return true;
+		list += size;
+	}
+	return false;
+}
+
+static bool takes_common(const struct option_table *table, const struct option_row *row)
+{
+	return !table->only_common || has_word(table->only_common, row->name, strlen(row->name));
+}
+
+int common_options_refuse_lists(
+	const struct common_options *options, const char *why, struct error *error)
+{
+	const struct {
+		const char *name;
+		bool given;
+	} rows[] = {
+		{ "--os", options->os },
+		{ "--arch", options->arch },
+		{ "--mirror", options->mirrors.count },
+		{ "--keyring", options->keyring },
+		{ "--accept-key", options->accept_keys.count },
+		{ "--allow-unsigned", options->allow_unsigned },
+		{ "--allow-expired", options->allow_expired },
+		{ "--snapshot", options->snapshot },
+		{ "--refresh", options->refresh },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (!rows[i].given)
+			continue;
+		(void) error_set(error, -EINVAL, "%s: %s", rows[i].name, why);
+		return error_try(error, -EINVAL, "leave out %s", rows[i].name);
+	}
+	return 0;
 }
 
 /* --- --help --- */
@@ -148,8 +201,9 @@ static void print_help(const struct option_table *table)
 	print_rows(table->rows, table->count, table->column ? table->column : COLUMN);
 	if (table->notes)
 		(void) fputs(table->notes, stdout);
-	if (!table->own_only && !table->no_common)
-		print_rows(common_rows, ARRAY_SIZE(common_rows), COLUMN);
+	for (size_t i = 0; i < ARRAY_SIZE(common_rows); i++)
+		if (takes_common(table, &common_rows[i]))
+			print_rows(&common_rows[i], 1, COLUMN);
 }
 
 static void dump_rows(const char *verb, const struct option_row *rows, size_t count)
@@ -180,8 +234,9 @@ static void dump_rows(const char *verb, const struct option_row *rows, size_t co
 void options_dump(const struct option_table *table)
 {
 	dump_rows(table->verb, table->rows, table->count);
-	if (!table->own_only && !table->no_common)
-		dump_rows(table->verb, common_rows, ARRAY_SIZE(common_rows));
+	for (size_t i = 0; i < ARRAY_SIZE(common_rows); i++)
+		if (takes_common(table, &common_rows[i]))
+			dump_rows(table->verb, &common_rows[i], 1);
 }
 
 /* --- arguments --- */
@@ -192,33 +247,41 @@ struct parser {
 	char **words; /* behind the last one that is no option: they take the places of what was
 			 read */
 	void *target;
+	const char **given; /* of each row that was given its last value, "" where it takes none */
+	const char *argument; /* the first that is no option, or NULL */
 };
 
-/* Of a verb's own rows, and then of the common ones; NULL after the last. */
-static const struct option_row *row_at(const struct option_table *table, size_t i)
+static size_t row_count(const struct option_table *table)
 {
-	if (i < table->count)
-		return &table->rows[i];
-	i -= table->count;
-	return table->no_common || i >= ARRAY_SIZE(common_rows) ? NULL : &common_rows[i];
+	return table->count + ARRAY_SIZE(common_rows);
 }
 
-/* The row of a name of @length bytes, or of a letter, and the struct that it sets. */
-static const struct option_row *find_row(
-	struct parser *parser, const char *name, size_t length, char letter, void **ret_target)
+/* Of a verb's own rows, and then of the common ones; NULL for one that it does not take. */
+static const struct option_row *row_at(const struct option_table *table, size_t i)
 {
-	const struct option_table *table = parser->table;
-	const struct option_row *row;
+	const struct option_row *row =
+		i < table->count ? &table->rows[i] : &common_rows[i - table->count];
 
-	for (size_t i = 0; (row = row_at(table, i)); i++) {
-		if (row->kind == OPTION_WORD)
-			continue;
-		if (name ? !row->name || strncmp(row->name, name, length) != 0 || row->name[length]
-			 : row->letter != letter)
-			continue;
-		*ret_target = (char *) parser->target + (i < table->count ? 0 : table->common);
-		return row;
-	}
+	return i < table->count || takes_common(table, row) ? row : NULL;
+}
+
+/* Is it the row of a name of @length bytes, or else of a letter? */
+static bool is_row(const struct option_row *row, const char *name, size_t length, char letter)
+{
+	if (!row || row->kind == OPTION_WORD)
+		return false;
+	return name ? row->name && strncmp(row->name, name, length) == 0 && !row->name[length]
+		    : row->letter == letter;
+}
+
+static const struct option_row *find_row(const struct option_table *table, const char *name,
+	size_t length, char letter, size_t *ret_index)
+{
+	for (size_t i = 0; i < row_count(table); i++)
+		if (is_row(row_at(table, i), name, length, letter)) {
+			*ret_index = i;
+			return row_at(table, i);
+		}
 	return NULL;
 }
 
@@ -229,14 +292,11 @@ static int refuse_name(
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *text = xstrndup(word + 2, length);
 	const char *near;
-	size_t count = 0;
 
-	while (row_at(table, count))
-		count++;
 	/* Of several that begin so the last is taken: here the table's first, the plainest. */
-	while (count-- > 0)
-		if (row_at(table, count)->name)
-			xstrv_push(&names, row_at(table, count)->name);
+	for (size_t i = row_count(table); i-- > 0;)
+		if (row_at(table, i) && row_at(table, i)->name)
+			xstrv_push(&names, row_at(table, i)->name);
 	near = nearest_word(&names, text);
 	return error_set(error, -EINVAL, "--%s: no such option%s%s%s", text, near ? "; is --" : "",
 		near ? near : "", near ? " meant?" : "");
@@ -262,21 +322,25 @@ static int take_number(const struct option_row *row, const char *name, const cha
 	return 0;
 }
 
-static int store(const struct option_row *row, const char *name, const char *value, void *target,
+static int store(struct parser *parser, size_t index, const char *name, const char *value,
 	struct error *error)
 {
+	const struct option_table *table = parser->table;
+	const struct option_row *row = row_at(table, index);
+	void *target = (char *) parser->target + (index < table->count ? 0 : table->common);
 	void *slot = (char *) target + row->offset;
 
-	if (row->kind == OPTION_TAKE)
-		return row->take(target, value, error);
+	parser->given[index] = value ? value : "";
 	if (!value) { /* OPTION_FLAG */
 		*(bool *) slot = true;
 		return 0;
 	}
-	if (row->kind == OPTION_NUMBER || row->kind == OPTION_JOBS)
-		return take_number(row, name, value, slot, error);
 	if (!*value)
 		return error_set(error, -EINVAL, "%s: its value is empty", name);
+	if (row->kind == OPTION_TAKE)
+		return row->take(target, value, error);
+	if (row->kind == OPTION_NUMBER || row->kind == OPTION_JOBS)
+		return take_number(row, name, value, slot, error);
 	if (row->kind == OPTION_LIST)
 		return strv_push(slot, value) < 0 ? error_set_errno(error, -ENOMEM, "%s", name) : 0;
 	*(const char **) slot = value;
@@ -289,8 +353,8 @@ static int parse_name(struct parser *parser, struct error *error)
 	char *word = *parser->argv++;
 	size_t length = strcspn(word + 2, "=");
 	const char *value = word[2 + length] ? word + 3 + length : NULL;
-	void *target;
-	const struct option_row *row = find_row(parser, word + 2, length, 0, &target);
+	size_t index;
+	const struct option_row *row = find_row(parser->table, word + 2, length, 0, &index);
 	char name[64];
 
 	if (!row)
@@ -303,7 +367,7 @@ static int parse_name(struct parser *parser, struct error *error)
 		return error_set(error, -EINVAL, "%s needs a value", word);
 	parser->argv += row->argument && value == *parser->argv;
 	(void) snprintf(name, sizeof(name), "--%s", row->name);
-	return store(row, name, value, target, error);
+	return store(parser, index, name, value, error);
 }
 
 /* "-n", "-oVALUE", "-o VALUE", and several that take none: "-nh" */
@@ -312,8 +376,8 @@ static int parse_letters(struct parser *parser, struct error *error)
 	const char *letters = *parser->argv++ + 1;
 
 	for (; *letters; letters++) {
-		void *target;
-		const struct option_row *row = find_row(parser, NULL, 0, *letters, &target);
+		size_t index;
+		const struct option_row *row = find_row(parser->table, NULL, 0, *letters, &index);
 		const char name[] = { '-', *letters, '\0' };
 		const char *value = row && row->argument ? letters + 1 : NULL;
 		int r;
@@ -324,53 +388,168 @@ static int parse_letters(struct parser *parser, struct error *error)
 			value = *parser->argv ? *parser->argv++ : NULL;
 		if (row->argument && !value)
 			return error_set(error, -EINVAL, "%s needs a value", name);
-		r = store(row, name, value, target, error);
+		r = store(parser, index, name, value, error);
 		if (r < 0 || row->argument)
 			return r;
 	}
 	return 0;
 }
 
+/* --- what goes together --- */
+
+/*
+ * The first of the words of a rule that is on the command line, as it is written there, freed by
+ * the caller; NULL when none is.
+ */
+static char *find_given(const struct parser *parser, const char *words)
+{
+	_cleanup_strv_ struct strv list = { 0 };
+
+	if (words)
+		xstrv_split(&list, words, " ");
+	for (size_t k = 0; k < list.count; k++) {
+		const char *word = list.items[k];
+		size_t length = strcspn(word, "=");
+		const char *value = word[length] ? word + length + 1 : NULL;
+
+		if (strcmp(word, OPTION_RULE_ARGUMENT) == 0 && parser->argument)
+			return xstrdup(parser->argument);
+		for (size_t i = 0; i < row_count(parser->table); i++) {
+			const char *given = parser->given[i];
+			bool letter = length == 1;
+
+			if (!given || (value && strcmp(given, value) != 0) ||
+				!is_row(row_at(parser->table, i), letter ? NULL : word, length,
+					*word))
+				continue;
+			return xasprintf("%s%.*s%s%s", letter ? "-" : "--", (int) length, word,
+				value ? " " : "", value ? value : "");
+		}
+	}
+	return NULL;
+}
+
+/* "--a", "--a or --b", "--a, --b or --c": what a rule needs. */
+static char *list_names(const char *words)
+{
+	_cleanup_strv_ struct strv list = { 0 };
+	char *text = xstrdup("");
+
+	xstrv_split(&list, words, " ");
+	for (size_t i = 0; i < list.count; i++) {
+		char *sign = strchr(list.items[i], '=');
+		char *longer;
+
+		if (sign)
+			*sign = ' ';
+		longer = xasprintf("%s%s--%s", text,
+			i == 0                ? ""
+			: i + 1 == list.count ? " or "
+					      : ", ",
+			list.items[i]);
+		free(text);
+		text = longer;
+	}
+	return text;
+}
+
+static int check_rule(
+	const struct parser *parser, const struct option_rule *rule, struct error *error)
+{
+	_cleanup_free_ char *given = find_given(parser, rule->given);
+	_cleanup_free_ char *needed = find_given(parser, rule->needs);
+	_cleanup_free_ char *refused = find_given(parser, rule->refuses);
+	_cleanup_free_ char *excuse = find_given(parser, rule->unless);
+	_cleanup_free_ char *names = NULL;
+	int r;
+
+	if ((rule->given && !given) || excuse || (rule->needs ? needed != NULL : !refused))
+		return 0;
+	if (!rule->given)
+		return error_set(error, -EINVAL, "%s", rule->why);
+	if (refused) {
+		r = error_set(error, -EINVAL, "%s and %s do not go together: %s", given, refused,
+			rule->why);
+		return error_try(error, r, "leave out %s", refused);
+	}
+	names = list_names(rule->needs);
+	return error_set(error, -EINVAL, "%s needs %s: %s", given, names, rule->why);
+}
+
+/* What does not go together for any verb. */
+static const struct option_rule common_rules[] = {
+	{ .given = "offline", .refuses = "refresh", .why = "--refresh asks the mirrors" },
+};
+
+static int check_rules(const struct parser *parser, const struct option_rule *rules, size_t count,
+	struct error *error)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = check_rule(parser, &rules[i], error);
+	return r;
+}
+
+/* --- all of it --- */
+
+static int parse_words(struct parser *parser, struct error *error)
+{
+	bool only_words = false;
+	int r = 0;
+
+	while (*parser->argv && r == 0) {
+		const char *word = *parser->argv;
+
+		if (!only_words && strcmp(word, "--") == 0) {
+			only_words = true;
+			parser->argv++;
+		} else if (!only_words && strncmp(word, "--", 2) == 0) {
+			r = parse_name(parser, error);
+		} else if (!only_words && word[0] == '-' && word[1]) {
+			r = parse_letters(parser, error);
+		} else {
+			*parser->words++ = *parser->argv++;
+		}
+	}
+	return r;
+}
+
+static int take_words(struct parser *parser, char **argv, struct error *error)
+{
+	const struct option_table *table = parser->table;
+	int r = 0;
+
+	for (; argv < parser->words && r == 0; argv++) {
+		if (!**argv)
+			return error_set(error, -EINVAL, "an argument is empty");
+		if (!parser->argument)
+			parser->argument = *argv;
+		r = table->take_argument
+			    ? table->take_argument(parser->target, *argv, error)
+			    : error_set(error, -EINVAL, "%s: no argument is expected there", *argv);
+	}
+	return r;
+}
+
 static int parse(const struct option_table *table, char **argv, void *target, struct error *error)
 {
 	const struct common_options *common =
 		(const void *) ((const char *) target + table->common);
-	struct parser parser = { table, argv, argv, target };
-	bool only_words = false;
-	int r = 0;
+	_cleanup_free_ const char **given = xcalloc(row_count(table), sizeof(*given));
+	struct parser parser = {
+		.table = table, .argv = argv, .words = argv, .target = target, .given = given
+	};
+	int r = parse_words(&parser, error);
 
-	while (*parser.argv && r == 0) {
-		const char *word = *parser.argv;
-
-		if (!only_words && strcmp(word, "--") == 0) {
-			only_words = true;
-			parser.argv++;
-		} else if (!only_words && strncmp(word, "--", 2) == 0) {
-			r = parse_name(&parser, error);
-		} else if (!only_words && word[0] == '-' && word[1]) {
-			r = parse_letters(&parser, error);
-		} else {
-			*parser.words++ = *parser.argv++;
-		}
-	}
-	for (; argv < parser.words && r == 0; argv++)
-		r = table->take_argument
-			    ? table->take_argument(target, *argv, error)
-			    : error_set(error, -EINVAL, "%s: no argument is expected there", *argv);
+	if (r == 0)
+		r = take_words(&parser, argv, error);
 	if (r < 0 || common->help)
 		return r;
-	if (common->offline && common->refresh)
-		return error_set(
-			error, -EINVAL, "--refresh asks the mirrors, --offline forbids it");
-	return table->check ? table->check(target, error) : 0;
-}
-
-int options_check_rules(const struct option_rule *rules, size_t count, struct error *error)
-{
-	for (size_t i = 0; i < count; i++)
-		if (rules[i].broken)
-			return error_set(error, -EINVAL, "%s", rules[i].text);
-	return 0;
+	r = check_rules(&parser, common_rules, ARRAY_SIZE(common_rules), error);
+	if (r == 0)
+		r = check_rules(&parser, table->rules, table->rule_count, error);
+	return r == 0 && table->check ? table->check(target, error) : r;
 }
 
 bool options_start(const struct option_table *table, char **argv, void *target, int *ret_code)

@@ -32,6 +32,13 @@ struct common_options {
 
 void common_options_free(struct common_options *options);
 
+/*
+ * For a command line by which no package list is asked, @why: -EINVAL when one of the options about
+ * lists, mirrors and keys is given. --offline is kept to all the same.
+ */
+int common_options_refuse_lists(
+	const struct common_options *options, const char *why, struct error *error) _must_check_;
+
 enum option_kind {
 	OPTION_TEXT,   /* const char *, borrowed from argv; an empty value is refused */
 	OPTION_FLAG,   /* bool, becomes true */
@@ -78,6 +85,20 @@ struct option_row {
 		.argument = (name_), .help = (help_), .kind = OPTION_WORD                          \
 	}
 
+/*
+ * What goes together on a command line, and what does not. Options are named without "--", several
+ * with blanks between them: any one of them counts. "nvidia=none" is that option with that value,
+ * "o" one that has a letter only, OPTION_RULE_ARGUMENT an argument that is no option.
+ */
+struct option_rule {
+	const char *given;   /* for command lines with one of these; NULL: for all */
+	const char *needs;   /* one of these has to be there, too; or NULL */
+	const char *refuses; /* none of these may be; or NULL */
+	const char *unless;  /* the rule does not hold with one of these; or NULL */
+	const char *why;     /* ends the message; the whole of it where .given is NULL */
+};
+#define OPTION_RULE_ARGUMENT "ARGUMENT"
+
 /* A verb's command line. */
 struct option_table {
 	const char *verb;
@@ -85,19 +106,21 @@ struct option_table {
 	const char *notes; /* between the verb's options and the common ones; NULL: nothing */
 	const struct option_row *rows;
 	size_t count;
-	size_t column;  /* where texts start in --help; 0: 19 */
-	size_t common;  /* where in the target the struct common_options is */
-	bool own_only;  /* of the common options none but its own rows are listed */
-	bool no_common; /* none is taken: --json and --help are rows of its own */
+	size_t column;           /* where texts start in --help; 0: 19 */
+	size_t common;           /* where in the target the struct common_options is */
+	const char *only_common; /* of the common options only these: "cache json help"; NULL: all
+				  */
+	const struct option_rule *rules;
+	size_t rule_count;
 	/* Takes an argument that is no option; NULL: there is none. -EINVAL. */
 	int (*take_argument)(void *target, const char *argument, struct error *error);
-	/* After the last option, unless there is --help: is something missing? -EINVAL; may be
-	 * NULL. */
+	/* What no rule says, unless there is --help: is something missing? -EINVAL; may be NULL. */
 	int (*check)(void *target, struct error *error);
 };
 
-/* A path of a table: .rows and .count. */
-#define OPTION_ROWS(array) .rows = (array), .count = ARRAY_SIZE(array)
+/* Parts of a table: .rows and .count, .rules and .rule_count. */
+#define OPTION_ROWS(array)  .rows = (array), .count = ARRAY_SIZE(array)
+#define OPTION_RULES(array) .rules = (array), .rule_count = ARRAY_SIZE(array)
 
 /*
  * Parses a verb's command line into @target, whose defaults are set; @argv[0] is the verb. Borrows
@@ -105,16 +128,6 @@ struct option_table {
  * the verb ends with *ret_code.
  */
 bool options_start(const struct option_table *table, char **argv, void *target, int *ret_code);
-
-/* What a command line must not be, and why. */
-struct option_rule {
-	bool broken;
-	const char *text;
-};
-
-/* -EINVAL with the text of the first rule that is broken. */
-int options_check_rules(
-	const struct option_rule *rules, size_t count, struct error *error) _must_check_;
 
 /* One line an option or word: "verb\t--name\t-o\tARGUMENT\thelp", empty where there is none. */
 void options_dump(const struct option_table *table);

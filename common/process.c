@@ -2,6 +2,7 @@
 #include "common/process.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -174,6 +175,31 @@ static int drain(const struct process *process, int fd, FILE *gather)
 	return 0;
 }
 
+bool process_can_start(const char *name)
+{
+	const char *folders = getenv("PATH");
+
+	while (folders && *folders) {
+		size_t length = strcspn(folders, ":");
+		char path[PATH_MAX];
+		int size = snprintf(path, sizeof(path), "%.*s/%s", (int) length, folders, name);
+
+		if (size > 0 && (size_t) size < sizeof(path) && access(path, X_OK) == 0)
+			return true;
+		folders += length;
+		folders += *folders == ':';
+	}
+	return false;
+}
+
+int process_no_program(const char *name, struct error *error)
+{
+	int r = error_set(error, -ENOPKG, "%s: no such program in PATH", name);
+
+	return error_try(
+		error, r, "scripts/install-packages build, which installs what slipway runs");
+}
+
 /* With a pipe when its output is wanted. */
 static int run(const struct process *process, FILE *gather, struct error *error)
 {
@@ -196,10 +222,7 @@ static int run(const struct process *process, FILE *gather, struct error *error)
 		return error_set_errno(
 			error, r, "a process name space of its own (is the container privileged?)");
 	if (r == -ENOENT)
-		return error_set(error, r,
-			"%s: no such program in PATH: scripts/install-packages installs what "
-			"slipway runs",
-			name);
+		return process_no_program(name, error);
 	if (r < 0)
 		return error_set_errno(error, r, "%s: could not run", name);
 	if (drained == -ETIMEDOUT)

@@ -33,11 +33,17 @@ struct process {
 	unsigned int timeout_ms; /* then it is killed, where its output is read; 0: never */
 };
 
+/* Is there a program of that name in PATH? */
+bool process_can_start(const char *name);
+
+/* Says that a program is missing. Returns -ENOPKG. */
+int process_no_program(const char *name, struct error *error);
+
 /*
  * Runs it and waits. Returns its exit status (128 + N when signal N ended it), or a negative errno
- * with @error set when it could not be started, or -ETIMEDOUT. With on_line or @ret_output set,
- * output is read through a pipe; *ret_output (may be NULL) is then all of stdout, freed by the
- * caller.
+ * with @error set when it could not be started (-ENOPKG: there is no such program), or -ETIMEDOUT.
+ * With on_line or @ret_output set, output is read through a pipe; *ret_output (may be NULL) is then
+ * all of stdout, freed by the caller.
  */
 int process_run(const struct process *process, char **ret_output, struct error *error);
 

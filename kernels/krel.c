@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/arch.h"
 #include "common/nearest.h"
 #include "common/xalloc.h"
 
@@ -93,35 +94,6 @@ const char *krel_flavour(const char *krel)
 
 /* ---- machines and systems */
 
-static const struct {
-	const char *machine;
-	const char *debian;
-} archs[] = {
-	{ "x86_64", "amd64" },
-	{ "aarch64", "arm64" },
-	{ "ppc64le", "ppc64el" },
-	{ "s390x", "s390x" },
-	{ "riscv64", "riscv64" },
-	{ "i686", "i386" },
-	{ "armv7l", "armhf" },
-};
-
-const char *arch_debian(const char *machine)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(archs); i++)
-		if (strcmp(archs[i].machine, machine) == 0)
-			return archs[i].debian;
-	return machine;
-}
-
-const char *arch_machine(const char *debian)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(archs); i++)
-		if (strcmp(archs[i].debian, debian) == 0)
-			return archs[i].machine;
-	return debian;
-}
-
 /* A part between signs is the whole word: "x86_64" of 5.14.0-427.el9.x86_64+rt. */
 static bool has_part(const char *krel, const char *part)
 {
@@ -137,9 +109,9 @@ static bool has_part(const char *krel, const char *part)
 
 const char *krel_arch(const char *krel)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(archs); i++)
-		if (has_part(krel, archs[i].machine) || has_part(krel, archs[i].debian))
-			return archs[i].machine;
+	for (const struct arch *arch = archs; arch->uname; arch++)
+		if (has_part(krel, arch->uname) || has_part(krel, arch->debian))
+			return arch->uname;
 	return NULL;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts of the field: kernel releases, versions, what machines are called (by uname -m, by Debian
- * and in images), and os-release(5).
+ * Texts of the field: kernel releases, versions, and os-release(5).
  */
 #pragma once
 
@@ -36,11 +35,6 @@ char *krel_with_arch(const char *krel);
 
 /* The machine that a release names, as uname -m prints it; NULL when it names none. */
 const char *krel_arch(const char *krel);
-
-/* "amd64" for "x86_64", as Debian and the OCI call it; a name that is the same in both as it is. */
-const char *arch_debian(const char *machine);
-/* "x86_64" for "amd64"; a uname -m name is returned as it is. */
-const char *arch_machine(const char *debian);
 
 /* The value of a key of os-release(5), without its quotes; NULL when it is not there. The caller
  * frees it. */

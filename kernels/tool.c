@@ -56,8 +56,6 @@ static int run(const struct strv *argv, int log_fd, const char *object, char **r
 	off_t start = lseek(log_fd, 0, SEEK_END);
 	int status = process_run(&process, ret_output ? &output : NULL, error);
 
-	if (status == -ENOENT)
-		return -ENOPKG;
 	if (status < 0)
 		return status;
 	if (status > 128)

@@ -259,6 +259,15 @@ static int add_target(struct collecting *collecting, struct error *error)
 	return r < 0 ? r : add_sources(collecting, error);
 }
 
+#define GOALS                                                                                      \
+	(STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_INIT_TOOLCHAIN) |                            \
+		STAGE_BIT(STAGE_RUNTIME_BASE))
+
+int bundle_preflight(struct build *build, struct error *error)
+{
+	return build_preflight(build, GOALS, error);
+}
+
 int bundle_collect(
 	struct build *build, json_object *manifest, const char *folder, struct error *error)
 {
@@ -266,10 +275,7 @@ int bundle_collect(
 	int r = kernel_open_tree(&build->kernel, error);
 
 	if (r == 0)
-		r = stages_make(build,
-			STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_INIT_TOOLCHAIN) |
-				STAGE_BIT(STAGE_RUNTIME_BASE),
-			error);
+		r = stages_make(build, GOALS, error);
 	if (r < 0)
 		return r;
 	roots_lock(build);
@@ -442,7 +448,7 @@ static int set_options(struct build *build, struct bundle *bundle, struct error 
 	int r = option_for(bundle, bundle_member(target, "ofed"), "reference", NULL,
 		&options->sources[DRIVER_OFED], error);
 
-	if (r == 0)
+	if (r == 0 && strcmp(options->sources[DRIVER_NVIDIA], "none") != 0)
 		r = option_for(bundle, bundle_member(target, "nvidia"), "debian", "none",
 			&options->sources[DRIVER_NVIDIA], error);
 	for (size_t i = 0; i < json_object_array_length(kernels) && r == 0; i++) {

@@ -91,6 +91,9 @@ void bundle_close(struct bundle *bundle);
 
 /* A manifest without targets and files. The caller puts it. */
 json_object *bundle_manifest_new(void);
+/* build_preflight() for what a bundle is made of. */
+int bundle_preflight(struct build *build, struct error *error) _must_check_;
+
 /*
  * Adds all that the target of @build needs to @manifest and, as files, to @folder (absolute), which
  * has what earlier targets needed. The build is prepared, and its lock made.

@@ -41,13 +41,21 @@ static int run_logged(const struct buildah *buildah, const struct strv *argv, st
 		.on_quiet = buildah->on_quiet,
 		.context = buildah->context,
 	};
-	int r;
 
 	/* chroot isolation needs no cgroups and no runtime, so it works inside other containers. */
 	if (!getenv("BUILDAH_ISOLATION"))
 		xstrv_push(&extra, "BUILDAH_ISOLATION=chroot");
-	r = process_run(&process, NULL, error);
-	return r == -ENOENT ? -ENOPKG : r;
+	return process_run(&process, NULL, error);
+}
+
+char *buildah_storage(void)
+{
+	_cleanup_free_ char *output = NULL;
+	struct error ignored = { 0 };
+	int r = run_words(WORDS("info", "--format", "{{.store.GraphRoot}}"), &output, &ignored);
+	size_t length = r < 0 ? 0 : strcspn(output, "\n");
+
+	return length ? xstrndup(output, length) : NULL;
 }
 
 /* The hex digits of an ID as the different commands print it: "sha256:" and a newline go. */

@@ -25,6 +25,9 @@ struct buildah_mount {
 	bool writable;
 };
 
+/* The folder that the images lie in, freed by the caller; NULL where Buildah does not say. */
+char *buildah_storage(void);
+
 /*
  * The ID of the image that a name stands for in the local storage now, 64 hex digits, freed by the
  * caller; NULL where there is none. A name can be moved to another image at any time, an ID never.

@@ -55,14 +55,20 @@ static int check_folder(const char *option, const char *folder, struct error *er
 	return 0;
 }
 
-/* The folder itself, or the nearest above it that is there. */
-static int folder_ready(const char *folder, struct error *error)
+char *output_nearest(const char *path)
 {
-	_cleanup_free_ char *path = xstrdup(folder);
-	char *place = path;
+	_cleanup_free_ char *copy = xstrdup(path);
+	char *place = copy;
 
 	while (access(place, F_OK) < 0 && errno == ENOENT && strcmp(place, ".") != 0)
 		place = dirname(place);
+	return xstrdup(place);
+}
+
+static int folder_ready(const char *folder, struct error *error)
+{
+	_cleanup_free_ char *place = output_nearest(folder);
+
 	return check_folder("--output", place, error);
 }
 

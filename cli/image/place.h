@@ -25,6 +25,9 @@ static inline bool output_place_is_folder(const char *place)
  */
 int output_place_check(const char *place, struct error *error) _must_check_;
 
+/* @path itself, or the nearest folder above it that is there; the caller frees it. */
+char *output_nearest(const char *path);
+
 /*
  * Can what build --output names be written? Nothing is made yet: a folder's parents are made with
  * it, a file's are not. @place has passed output_place_check(). A negative errno that names the

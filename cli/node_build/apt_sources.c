@@ -13,11 +13,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
 #include "kernels/fetch/download.h"
-#include "kernels/krel.h"
 
 #define SOURCES     "etc/apt/sources.list"
 #define PARTS       "etc/apt/sources.list.d"

@@ -96,15 +96,16 @@ static int check_modules(struct build *build, struct error *error)
 		lock->krel, lock->os);
 }
 
+#define SETS                                                                                       \
+	(STAGE_BIT(STAGE_OFED) | STAGE_BIT(STAGE_NVIDIA) | STAGE_BIT(STAGE_GDRCOPY) |              \
+		STAGE_BIT(STAGE_NVIDIA_FS))
+
 /* The first half of a build whose key is elsewhere: no image is made. */
 static int run_export(struct build *build, struct error *error)
 {
 	const char *folder = build->options.sign_export;
 	size_t count;
-	int r = stages_make(build,
-		STAGE_BIT(STAGE_OFED) | STAGE_BIT(STAGE_NVIDIA) | STAGE_BIT(STAGE_GDRCOPY) |
-			STAGE_BIT(STAGE_NVIDIA_FS),
-		error);
+	int r = stages_make(build, SETS, error);
 
 	if (r < 0)
 		return r;
@@ -192,7 +193,13 @@ int build_run(struct build *build, struct error *error)
 			"image");
 	if (!build_has(build, DRIVER_NVIDIA))
 		progress_note(progress, "--nvidia none: there will be no GPU image");
-	r = kernel_lock(&build->kernel, error);
+	r = build_preflight(build,
+		build->options.sign_export ? SETS : STAGE_BIT(STAGE_NIC) | STAGE_BIT(STAGE_GPU),
+		error);
+	if (r == 0)
+		r = roots_find(build, error);
+	if (r == 0)
+		r = kernel_lock(&build->kernel, error);
 	if (r < 0)
 		return r;
 	r = settle_os_version(build, error);

@@ -64,7 +64,10 @@ struct build_options {
  */
 bool build_options_start(char **argv, struct build_options *ret, int *ret_code);
 
-/* What is for one image only wants a driver for it: -EINVAL. With a bundle, once it is imported. */
+/*
+ * Is there a driver, and the one that each option is for? -EINVAL when not. With a bundle, once it
+ * is imported.
+ */
 int build_options_check_drivers(
 	const struct build_options *options, struct error *error) _must_check_;
 void build_options_free(struct build_options *options);
@@ -150,6 +153,7 @@ struct build {
 	enum nvidia_modules modules; /* --kernel-module-type; NVIDIA_NONE: it is not said */
 	char *userspace;             /* the folder of --userspace, absolute; or NULL */
 	char *userspace_version;     /* of the driver in it */
+	bool room_noted;             /* that a disk may become full was said */
 	char *os_version; /* VERSION_ID of the nodes, for tags; NULL until it is settled */
 	struct signing signing;
 	/* Of the bundle that it is built from, borrowed; NULL without --bundle. */
@@ -174,6 +178,19 @@ int sign_export_sets(struct build *build, size_t *ret_count, struct error *error
 
 /* Looks at what was asked: the sources, the kernel and its distribution. Nothing is fetched. */
 int build_prepare(struct build *build, struct error *error) _must_check_;
+
+/*
+ * Asks, before anything is fetched, whether this machine has what stages take that surely are to be
+ * made for @goals (STAGE_BIT()s): those of which the cache has no output at all. Errors as
+ * preflight()'s.
+ */
+int build_preflight(struct build *build, unsigned int goals, struct error *error) _must_check_;
+
+/*
+ * Looks where the packages of its roots are: this may ask apt. Another distribution may stand in
+ * for the kernel's, and a note says so.
+ */
+int roots_find(struct build *build, struct error *error) _must_check_;
 
 /* All of a build after that and its options' bundle: locks, fetches, compiles, proves, and puts the
  * images where they were asked for, or the digests of --sign-export. */

@@ -22,60 +22,43 @@ static int take_kernel(void *target, const char *argument, struct error *error)
 int build_options_check_drivers(const struct build_options *options, struct error *error)
 {
 	const char *const *sources = options->sources;
-	bool wants_gpu = sources[DRIVER_GDRCOPY] || sources[DRIVER_NVIDIA_FS] ||
-			 options->userspace || options->kernel_module_type;
+	bool has_nvidia = strcmp(sources[DRIVER_NVIDIA], "none") != 0;
+	const struct {
+		const char *name;
+		bool given;
+		bool has_driver;
+		const char *driver;
+	} rows[] = {
+		{ "--gdrcopy", sources[DRIVER_GDRCOPY], has_nvidia, "NVIDIA's" },
+		{ "--nvidia-fs", sources[DRIVER_NVIDIA_FS], has_nvidia, "NVIDIA's" },
+		{ "--userspace", options->userspace, has_nvidia, "NVIDIA's" },
+		{ "--kernel-module-type", options->kernel_module_type, has_nvidia, "NVIDIA's" },
+		{ "--verify-configure", options->verify_configure, sources[DRIVER_OFED], "OFED's" },
+	};
 
-	if (!wants_gpu || strcmp(sources[DRIVER_NVIDIA], "none") != 0)
-		return 0;
-	return error_set(error, -EINVAL,
-		"--gdrcopy, --nvidia-fs, --userspace and --kernel-module-type go with NVIDIA's "
-		"modules, and %s builds none: leave them out",
-		options->bundle ? options->bundle : "--nvidia none");
+	if (!has_nvidia && !sources[DRIVER_OFED])
+		return error_set(error, -EINVAL, "--nvidia none %s: there would be no image at all",
+			options->bundle ? "with a bundle that has no OFED" : "without --ofed");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (!rows[i].given || rows[i].has_driver)
+			continue;
+		(void) error_set(error, -EINVAL, "%s is for %s modules, and this builds none",
+			rows[i].name, rows[i].driver);
+		return error_try(error, -EINVAL, "leave out %s", rows[i].name);
+	}
+	return 0;
 }
 
 static int check(void *target, struct error *error)
 {
 	struct build_options *options = target;
-	const struct sign_password_source *password = &options->sign_password;
-	bool named = options->lock || options->bundle || options->kernel_from.count;
-	bool has_ofed = options->sources[DRIVER_OFED];
-	int ways = (options->sign_key != NULL) + (options->sign_export != NULL) +
-		   (options->sign_import != NULL);
-	const struct option_rule rules[] = {
-		{ !named && (!options->krel || !*options->krel),
-			"--kernel is missing: name a kernel release (uname -r on the node) or newest" },
-		{ options->bundle && (options->lock || options->kernel_from.count || has_ofed ||
-					     options->common.refresh),
-			"--bundle has everything in it: --lock, --kernel-from, --ofed and --refresh "
-			"do not go with it" },
-		{ options->lock && options->common.refresh,
-			"--lock asks no list: there is none to --refresh" },
-		{ options->root && options->base_image,
-			"--root and --base-image: the build container is made of one of them" },
-		{ options->bundle && (options->root || options->base_image),
-			"--bundle has the build container in it: --root and --base-image do not go "
-			"with it" },
-		{ ways > 1, "only one of --sign-key, --sign-export and --sign-import: the key is "
-			    "here or elsewhere" },
-		{ ways == 1 && !options->sign_cert,
-			"--sign-cert is missing: the certificate of the key, by which the kernel "
-			"knows it" },
-		{ (password->file || password->variable || password->fd >= 0) && !options->sign_key,
-			"--sign-key is missing: a password is for a key" },
-		{ ways == 0 && (options->sign_cert || options->sign_hash),
-			"--sign-key is missing: a certificate or a hash is for a key" },
-		{ options->revision && (!*options->revision ||
-					       options->revision[strspn(
-						       options->revision, "0123456789")] ||
-					       strlen(options->revision) > 9),
-			"--revision: a number of at most nine digits is wanted" },
-		{ !has_ofed && !options->bundle &&
-				strcmp(options->sources[DRIVER_NVIDIA], "none") == 0,
-			"--nvidia none without --ofed: there would be no image at all" },
-	};
-	int r = options_check_rules(rules, ARRAY_SIZE(rules), error);
+	const char *revision = options->revision;
+	int r = 0;
 
-	if (r == 0 && !options->bundle) /* what is in a bundle is known later */
+	if (revision && (revision[strspn(revision, "0123456789")] || strlen(revision) > 9))
+		return error_set(
+			error, -EINVAL, "--revision: a number of at most nine digits is wanted");
+	if (!options->bundle) /* what is in a bundle is known later */
 		r = build_options_check_drivers(options, error);
 	if (r < 0)
 		return r;
@@ -167,6 +150,44 @@ static const struct option_row rows[] = {
 		"image that the driver images start from [a minimal one is made]"),
 };
 
+static const struct option_rule rules[] = {
+	{ .needs = "kernel " OPTION_RULE_ARGUMENT " lock bundle kernel-from",
+		.why = "--kernel is missing: name a kernel release (uname -r on the node) or "
+		       "newest" },
+	{ .given = "bundle",
+		.refuses = "lock kernel-from ofed root base-image base refresh snapshot accept-key "
+			   "allow-expired",
+		.why = "the bundle has everything in it" },
+	{ .given = "bundle",
+		.refuses = "nvidia",
+		.unless = "nvidia=none",
+		.why = "the bundle has its own, which --nvidia none leaves out" },
+	/* Nodes may ask them. */
+	{ .given = "bundle",
+		.refuses = "mirror keyring",
+		.unless = "sources-image",
+		.why = "nothing is fetched" },
+	{ .given = "lock", .refuses = "refresh", .why = "no list is asked for what a lock names" },
+	{ .given = "root",
+		.refuses = "base-image",
+		.why = "the build container is made of one of them" },
+	{ .given = "sign-key",
+		.refuses = "sign-export sign-import",
+		.why = "the key is here or elsewhere" },
+	{ .given = "sign-export",
+		.refuses = "sign-import",
+		.why = "the first run exports, the second imports" },
+	{ .given = "password-file password-fd password-env",
+		.needs = "sign-key",
+		.why = "a password is for a key" },
+	{ .given = "sign-key sign-export sign-import",
+		.needs = "sign-cert",
+		.why = "the kernel knows the key by its certificate" },
+	{ .given = "sign-cert sign-hash",
+		.needs = "sign-key sign-export sign-import",
+		.why = "without a key nothing is signed" },
+};
+
 const struct option_table build_options = {
 	.verb = "build",
 	.usage =
@@ -180,6 +201,7 @@ const struct option_table build_options = {
 		"the distribution's updates into the images. Without --os, newest is debian12's.\n"
 		"\n",
 	OPTION_ROWS(rows),
+	OPTION_RULES(rules),
 	.common = offsetof(struct build_options, common),
 	.take_argument = take_kernel,
 	.check = check,

@@ -12,10 +12,10 @@
 #include <zstd.h>
 
 #include "cli/stage/stage_internal.h"
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/tag.h"
 #include "common/xalloc.h"
-#include "kernels/krel.h"
 #include "kernels/tool.h"
 #include "kernels/tree/depends.h"
 #include "kernels/tree/tree.h"

@@ -152,13 +152,19 @@ int roots_open(struct build *build, struct error *error)
 	int r = open_root(
 		build, ROOT_KERNEL, options->root ? options->root : build->context.os.os, error);
 
-	if (r == 0 && !options->root && !options->base_image && !options->bundle)
-		r = open_stand_in(build, error);
-	if (r == 0)
-		r = open_root(build, ROOT_RUNTIME, runtime, error);
+	return r < 0 ? r : open_root(build, ROOT_RUNTIME, runtime, error);
+}
+
+int roots_find(struct build *build, struct error *error)
+{
+	const struct build_options *options = &build->options;
+	int r = options->root || options->base_image || options->bundle
+			? 0
+			: open_stand_in(build, error);
+
 	for (enum root_id id = 0; id < ROOT_COUNT && r == 0; id++)
 		r = open_mirrors(build, &build->roots[id], error);
-	return r;
+	return r < 0 ? context_fail(&build->context, context_exit_code(r), r) : 0;
 }
 
 bool roots_are_one(const struct build *build)
@@ -492,8 +498,9 @@ static int judge_lists(const struct listing *listing, const struct index *indexe
 	int r = 0;
 
 	for (size_t i = 0; i < listing->count && r == 0; i++) {
-		if (indexes[i].result < 0)
-			r = error_set(error, indexes[i].result, "%s", indexes[i].error.text);
+		r = indexes[i].result;
+		if (r < 0)
+			*error = indexes[i].error;
 		else if (indexes[i].release_sha256)
 			hash_add_text(hash, indexes[i].release_sha256);
 	}

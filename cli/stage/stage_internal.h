@@ -68,6 +68,17 @@ int stage_open(const struct build *build, enum stage_id id, struct error *error)
 char *set_value(const struct build *build, enum stage_id stage, const char *key,
 	struct error *error) _must_check_;
 
+/* Outputs that it reads, as STAGE_BIT()s. */
+unsigned int stage_inputs(const struct build *build, enum stage_id id);
+
+/* ---- preflight.c */
+
+/*
+ * Has this machine what @stages (STAGE_BIT()s), which are to be made, take: programs, rights, room?
+ * -ENOPKG, -EPERM or -ENOSPC. A note warns where the room may be too little.
+ */
+int preflight(struct build *build, unsigned int stages, struct error *error) _must_check_;
+
 /* ---- source.c: what the four drivers' sources are, and their two stages each */
 
 struct source_kind {
@@ -199,8 +210,8 @@ const char *toolchain_compiler(const struct build *build, enum root_id root);
 #define ROOT_PACKAGES_FILE "packages" /* in a root's output: "NAME VERSION ARCH SHA256" lines */
 
 /*
- * Finds out which distributions these are: the kernel's, or one that stands in for it (a note says
- * so), and that of its runtime base. -EINVAL for one that no root is made of.
+ * Finds out which distributions these are: the kernel's and that of its runtime base. -EINVAL for
+ * one that no root is made of.
  */
 int roots_open(struct build *build, struct error *error) _must_check_;
 /* Sees to it that the keys are there that sign their packages, before any stage's key hashes them.

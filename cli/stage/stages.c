@@ -132,7 +132,7 @@ static enum stage_id effective(const struct build *build, enum stage_id id)
 	return otherwise && !stage_applies(build, id) ? otherwise : id;
 }
 
-static unsigned int effective_inputs(const struct build *build, enum stage_id id)
+unsigned int stage_inputs(const struct build *build, enum stage_id id)
 {
 	unsigned int inputs = 0;
 
@@ -232,7 +232,7 @@ void key_file(struct key *key, const char *path)
 static int make_key(struct build *build, enum stage_id id, struct error *error)
 {
 	const struct stage *stage = &stages[id];
-	unsigned int inputs = effective_inputs(build, id);
+	unsigned int inputs = stage_inputs(build, id);
 	struct key key = { .build = build, .hash = cached_start_key(stage->name), .error = error };
 
 	for (enum stage_id input = 0; input < id; input++)
@@ -258,7 +258,7 @@ static unsigned int missing_stages(struct build *build, unsigned int goals)
 				&build->context, stage_cached(build, id), stages[id].still_there))
 			continue;
 		missing |= STAGE_BIT(id);
-		needed |= effective_inputs(build, id);
+		needed |= stage_inputs(build, id);
 	}
 	return missing;
 }
@@ -291,6 +291,9 @@ int stages_make(struct build *build, unsigned int goals, struct error *error)
 			return context_fail(&build->context, stages[id].failure, r);
 	}
 	missing = missing_stages(build, goals);
+	r = preflight(build, missing, error);
+	if (r < 0)
+		return r;
 	for (unsigned int id = 0; id <= last; id++) {
 		struct run run = { .build = build, .stage = &stages[id] };
 		struct cached_maker maker = {

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/json_fields.h"
-#include "kernels/krel.h"
 
 #define TEXT_LIMIT  ((size_t) 4 << 20) /* the image-spec's own advice for manifests */
 #define BLOBS       "blobs/sha256/"

@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
-#include "kernels/krel.h"
 #include "kernels/repo/repo_internal.h"
 
 #define LIST_LIMIT_BYTES ((uint64_t) 1 << 30)

@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "common/arch.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 #include "kernels/repo/package.h"

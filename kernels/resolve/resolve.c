@@ -219,9 +219,10 @@ static int open_lists(struct query *query, bool archives, bool refresh, struct e
 			xstrv_pushf(&answer->warnings, "%s: %s", name, index->warning);
 	}
 	for (size_t i = first; i < query->count; i++)
-		if (query->indexes[i].result < 0 && !may_be_skipped(query->indexes[i].result))
-			return error_set(error, query->indexes[i].result, "%s",
-				query->indexes[i].error.text);
+		if (query->indexes[i].result < 0 && !may_be_skipped(query->indexes[i].result)) {
+			*error = query->indexes[i].error;
+			return query->indexes[i].result;
+		}
 	return 0;
 }
 
@@ -243,6 +244,15 @@ static int report_no_mirror(const struct query *query, struct error *error)
 {
 	_cleanup_free_ char *names = xstrv_join(&query->unknown, ", ");
 
+	/* What apt knows of mirrors is in the cache, too, once it was asked. */
+	if (download_is_offline(query->places->options->download)) {
+		(void) error_set(error, -ENETDOWN,
+			"%s: its package lists are not in the cache, and --offline forbids to fetch them",
+			query->request->os->os);
+		(void) error_try(error, -ENETDOWN, "run once without --offline");
+		return error_try(error, -ENETDOWN,
+			"slipway bundle where there is a network, and slipway build --bundle here");
+	}
 	return error_set(error, -ENOMEDIUM,
 		"%s: nothing on this machine says where its packages are (mirrors: %s): give "
 		"--mirror %s=URL, or write it into /etc/slipway/mirrors.ini (docs/kernels.md)",

@@ -24,6 +24,7 @@ setup() {
     root=$BATS_TEST_TMPDIR/root
     cache=$BATS_TEST_TMPDIR/cache
     make_gpu_sources
+    stub_programs
     make_root "$root" "$krel"
 }
 
@@ -36,7 +37,7 @@ config() {
 build() {
     local code=$1
     shift
-    run env PATH=/nowhere SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$cache" SLIPWAY_MIRRORS=/dev/null \
+    run "${as_root[@]}" env PATH="$stubs" SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$cache" SLIPWAY_MIRRORS=/dev/null \
         "$SLIPWAY" build --os debian12 --nvidia "$BATS_TEST_TMPDIR/nvidia" --userspace "$BATS_TEST_TMPDIR/userspace" --kernel-from "$root" "$@"
     echo "slipway build $* -> $status"
     echo "$output"
@@ -102,17 +103,17 @@ enforcing=(CONFIG_MODULE_SIG=y CONFIG_MODULE_SIG_FORCE=y CONFIG_MODULE_SIG_SHA38
 
 @test "the command line is checked before anything is opened" {
     build 2 --sign-key own.key
-    says "--sign-cert is missing"
+    says "--sign-key needs --sign-cert"
     build 2 --sign-cert own.pem
-    says "--sign-key is missing"
+    says "--sign-cert needs --sign-key, --sign-export or --sign-import"
     build 2 --sign-hash sha256
-    says "--sign-key is missing"
+    says "--sign-hash needs --sign-key"
     build 2 --password-file /dev/null
-    says "--sign-key is missing"
+    says "--password-file needs --sign-key"
     build 2 --sign-export "$BATS_TEST_TMPDIR/digests"
-    says "--sign-cert is missing"
+    says "--sign-export needs --sign-cert"
     build 2 --sign-key own.key --sign-cert own.pem --sign-import "$BATS_TEST_TMPDIR/digests"
-    says "only one of --sign-key, --sign-export and --sign-import"
+    says "--sign-key and --sign-import do not go together"
     build 2 --sign-cert own.pem --sign-import "$BATS_TEST_TMPDIR/digests" --password-file /dev/null
     says "a password is for a key"
     build 2 --sign-key own.key --sign-cert own.pem --password-fd nine

@@ -143,6 +143,20 @@ nothing_is_imported() {
     says "of other recipes" "slipway 0.0.1" "make the bundle anew"
 }
 
+@test "--nvidia none leaves NVIDIA's modules out of what is built from a bundle" {
+    isolate
+    SLIPWAY=$BATS_TEST_TMPDIR/isolated run_slipway 2 build --bundle "$bundle" --nvidia none
+    says "--nvidia none with a bundle that has no OFED: there would be no image at all"
+    build 2 --nvidia none
+    mkdir "$BATS_TEST_TMPDIR/ofed"
+    touch "$BATS_TEST_TMPDIR"/ofed/{configure,makefile}
+    echo all: >"$BATS_TEST_TMPDIR/ofed/Makefile"
+    tar -C "$BATS_TEST_TMPDIR/ofed" -cf "$BATS_TEST_TMPDIR/parts/sources/ofed.tar" .
+    pack '.targets[0].ofed = {kind: "tree", name: "ofed", file: "sources/ofed.tar"}'
+    SLIPWAY=$BATS_TEST_TMPDIR/isolated run_slipway 21 build --bundle "$bundle" --nvidia none
+    says "--nvidia none: there will be no GPU image"
+}
+
 @test "nothing of it opens a socket to anywhere" {
     run strace -f -e trace=socket -o "$BATS_TEST_TMPDIR/strace" env SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" build --bundle "$bundle" --userspace "$BATS_TEST_TMPDIR/userspace"
     says "of other recipes"

@@ -15,6 +15,7 @@ setup() {
     cache=$BATS_TEST_TMPDIR/cache
     root=$BATS_TEST_TMPDIR/root
     make_gpu_sources
+    stub_programs
 }
 
 # kernel_from CODE PATH… [-- OPTION…]
@@ -26,7 +27,7 @@ kernel_from() {
         shift
     done
     [[ $# -eq 0 ]] || shift
-    run env PATH=/nowhere SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$cache" SLIPWAY_MIRRORS=/dev/null \
+    run "${as_root[@]}" env PATH="$stubs" SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$cache" SLIPWAY_MIRRORS=/dev/null \
         "$SLIPWAY" build --os debian12 --nvidia "$BATS_TEST_TMPDIR/nvidia" --userspace "$BATS_TEST_TMPDIR/userspace" "${arguments[@]}" "$@"
     echo "slipway build ${arguments[*]} -> $status"
     echo "$output"
@@ -170,6 +171,17 @@ make_layers() {
     tar -C "$BATS_TEST_TMPDIR/docker" -cf "$BATS_TEST_TMPDIR/docker.tar" manifest.json
     kernel_from 19 "$BATS_TEST_TMPDIR/docker.tar"
     says "its layer ../upper.tgz leads out of the archive"
+}
+
+@test "a program that a stage will run is missed before the first stage, too, once it is known which are in the cache" {
+    make_root "$root" "$krel"
+    mkdir -p "$cache"/stages/{build-root,runtime-base}-1
+    rm "$stubs/mmdebstrap"
+    kernel_from 10 "$root"
+    says "resolve            " "mmdebstrap: no such program in PATH" "try: apt-get install mmdebstrap"
+    touch "$stubs/mmdebstrap"
+    chmod +x "$stubs/mmdebstrap"
+    kernel_from "$made" "$root"
 }
 
 @test "an image for another architecture is none for this" {

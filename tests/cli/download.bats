@@ -31,9 +31,9 @@ lock_at() {
     sed "s|file:\(//\)\?$mirror|${2:-$http}/$1|" "$BATS_TEST_TMPDIR/lock.json" >"$BATS_TEST_TMPDIR/$$.json"
 }
 
-# build CODE [OPTION…]
-build() {
-    run_slipway "$1" build --lock "$BATS_TEST_TMPDIR/$$.json" --nvidia "$BATS_TEST_TMPDIR/nvidia" "${@:2}"
+# fetch CODE [OPTION…]
+fetch() {
+    run_slipway "$1" lint --lock "$BATS_TEST_TMPDIR/$$.json" "${@:2}"
 }
 
 # Both packages of the headers are there, whole and right, and nothing that is half.
@@ -56,30 +56,30 @@ nothing_is_fetched() {
 # The cache is as good as before, whatever happened.
 works_again() {
     lock_at ok
-    build 12
+    fetch 12
     all_is_fetched
 }
 
 @test "packages come over HTTP, and a second run asks for none" {
     lock_at ok
-    build 12
+    fetch 12
     says "fetching 2 packages"
     all_is_fetched
-    build 12
+    fetch 12
     [[ $output != *fetching* ]]
     [ "$(asked '^200')" -eq 2 ]
 }
 
 @test "with --json the bytes of downloads are events" {
     lock_at ok
-    build 12 --json
+    fetch 12 --json
     event=$(grep '"event":"download"' <<<"$output" | tail -n 1)
     jq -e '.done_bytes == .total_bytes and .total_bytes > 120000 and .files_done == 2 and .files == 2' <<<"$event"
 }
 
 @test "a connection that is cut goes on where it ended" {
     lock_at cut/25000
-    build 12
+    fetch 12
     says "tried again"
     all_is_fetched
     [ "$(asked 'bytes=50000-$')" -eq 2 ]
@@ -102,27 +102,27 @@ works_again() {
 
 @test "a server without ranges, one that is busy, and one that asks for a pause" {
     lock_at norange
-    build 12
+    fetch 12
     all_is_fetched
     rm -rf "$BATS_TEST_TMPDIR/cache"
     lock_at busy/2
-    build 12
+    fetch 12
     says "HTTP 503: tried again"
     all_is_fetched
     rm -rf "$BATS_TEST_TMPDIR/cache"
     lock_at after/1
-    build 12
+    fetch 12
     all_is_fetched
 }
 
 @test "a server that stays busy, or wants to be left alone for long" {
     lock_at status/500
-    build 11
+    fetch 11
     says "HTTP 500" "tried 4 times" "--mirror"
     nothing_is_fetched
     rm -f "$BATS_TEST_TMPDIR/httpd.log"
     lock_at after/3600
-    build 11
+    fetch 11
     says "3600 s"
     [ "$(asked '^503')" -eq 2 ]
     works_again
@@ -130,13 +130,13 @@ works_again() {
 
 @test "404, 403, and a server that is not there" {
     lock_at status/404
-    build 15
+    fetch 15
     says "HTTP 404" "linux-headers-6.1.0-56-"
     lock_at status/403
-    build 23
+    fetch 23
     says "HTTP 403" "client certificate"
     lock_at ok http://127.0.0.1:1
-    build 11
+    fetch 11
     says "127.0.0.1:1" "tried 4 times"
     nothing_is_fetched
     works_again
@@ -145,7 +145,7 @@ works_again() {
 @test "another length or content than the lock's is refused and leaves nothing" {
     for how in short long wrong; do
         lock_at "$how"
-        build 12
+        fetch 12
         says "linux-headers-6.1.0-56-"
         [[ $output != *"kernel tree"* ]]
         nothing_is_fetched
@@ -157,32 +157,32 @@ works_again() {
 
 @test "redirects are followed, but not in circles and not to files of this machine" {
     lock_at to
-    build 12
+    fetch 12
     all_is_fetched
     rm -rf "$BATS_TEST_TMPDIR/cache"
     lock_at loop
-    build 11
+    fetch 11
     says "redirects"
     lock_at tofile
-    build 11
+    fetch 11
     says "file"
     nothing_is_fetched
 }
 
 @test "--offline asks no server, and takes what is there" {
     lock_at ok
-    build 21 --offline
+    fetch 21 --offline
     says "--offline" "linux-headers-6.1.0-56-"
     [ ! -e "$BATS_TEST_TMPDIR/httpd.log" ]
-    build 12
+    fetch 12
     all_is_fetched
-    build 12 --offline
+    fetch 12 --offline
     says "kernel tree"
 }
 
 @test "--offline opens no socket" {
     lock_at ok
-    build 12
+    fetch 12
     run strace -f -e trace=socket -o "$BATS_TEST_TMPDIR/strace" env SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" \
         "$SLIPWAY" build --offline --lock "$BATS_TEST_TMPDIR/$$.json" --nvidia "$BATS_TEST_TMPDIR/nvidia"
     says "kernel tree"
@@ -192,13 +192,13 @@ works_again() {
 
 @test "a package that was damaged in the cache is fetched again, or named when offline" {
     lock_at ok
-    build 12
+    fetch 12
     # One of them: the message names the first in the lock's order, which is not that of the digests.
     blobs=("$BATS_TEST_TMPDIR"/cache/blobs/sha256/*)
     printf x | dd of="${blobs[0]}" bs=1 seek=1000 conv=notrunc status=none
-    build 18 --offline
+    fetch 18 --offline
     says "damaged on disk" "$(basename "${blobs[0]}")" "--offline"
-    build 12
+    fetch 12
     all_is_fetched
 }
 
@@ -220,14 +220,14 @@ works_again() {
 
 @test "a proxy of the environment is asked" {
     lock_at ok http://mirror.slipway.invalid
-    http_proxy=$http no_proxy='' build 12
+    http_proxy=$http no_proxy='' fetch 12
     all_is_fetched
     [ "$(asked '^200 http://mirror.slipway.invalid/ok/')" -eq 2 ]
 }
 
 @test "--offline starts no apt, whatever has become of its sources" {
     lock_at ok
-    build 12
+    fetch 12
     mkdir "$BATS_TEST_TMPDIR/bin"
     for name in apt-config apt-get; do
         printf '%s\n' '#!/bin/sh' "touch '$BATS_TEST_TMPDIR/asked'" 'exit 9' >"$BATS_TEST_TMPDIR/bin/$name"
@@ -236,11 +236,11 @@ works_again() {
     cp "$APT_CONFIG" "$BATS_TEST_TMPDIR/other.conf"
     echo '// another' >>"$BATS_TEST_TMPDIR/other.conf"
     export APT_CONFIG=$BATS_TEST_TMPDIR/other.conf PATH=$BATS_TEST_TMPDIR/bin:$PATH
-    build 12 --offline
+    fetch 12 --offline
     run_slipway 0 resolve 6.1.0-56-amd64 --offline
     [ ! -e "$BATS_TEST_TMPDIR/asked" ]
     run strace -f -e trace=execve -o "$BATS_TEST_TMPDIR/strace" env SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" \
-        build --lock "$BATS_TEST_TMPDIR/$$.json" --nvidia "$BATS_TEST_TMPDIR/nvidia" --offline
+        lint --lock "$BATS_TEST_TMPDIR/$$.json" --offline
     run grep -c 'execve(.*= 0' "$BATS_TEST_TMPDIR/strace"
     [ "$output" -eq 2 ] # env and slipway
     run_slipway 1 resolve 6.1.0-56-amd64
@@ -252,7 +252,7 @@ works_again() {
     mkdir "$BATS_TEST_TMPDIR/cache"
     mount -t tmpfs -o size=160k tmpfs "$BATS_TEST_TMPDIR/cache"
     lock_at ok
-    build 17
+    fetch 17
     says "no space is left" "slipway cache prune"
     nothing_is_half
     mount -o remount,size=20m "$BATS_TEST_TMPDIR/cache"
@@ -266,20 +266,20 @@ works_again() {
     lock_at ok
 
     # An authority that is not known here is not "out of reach".
-    build 13
+    fetch 13
     says "certificate" "does not prove to be the one that was asked for"
     export CURL_CA_BUNDLE=$BATS_TEST_TMPDIR/ca.pem
-    build 11
+    fetch 11
     says "does it want a client certificate"
     nothing_is_fetched
     export SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini
     printf '%s\n' '[debian]' "url = $http/ok" "client_certificate = $BATS_TEST_TMPDIR/stranger.pem" \
         "client_key = $BATS_TEST_TMPDIR/stranger-key.pem" >"$BATS_TEST_TMPDIR/mirrors.ini"
-    build 11
+    fetch 11
     says "does it refuse the client certificate $BATS_TEST_TMPDIR/stranger.pem"
     nothing_is_fetched
     printf '%s\n' '[debian]' "url = $http/ok" "client_certificate = $BATS_TEST_TMPDIR/client.pem" >"$BATS_TEST_TMPDIR/mirrors.ini"
-    build 12
+    fetch 12
     all_is_fetched
 }
 
@@ -294,12 +294,12 @@ works_again() {
     printf '%s\n' '[debian]' "url = $http" "client_certificate = $BATS_TEST_TMPDIR/client.pem" >"$BATS_TEST_TMPDIR/mirrors.ini"
     export SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini
     lock_at "away/$other_port"
-    build 11
+    fetch 11
     says "does it want a client certificate"
     nothing_is_fetched
     [ "$(asked "^302 /away")" -gt 0 ] && [ "$(asked "^200")" -eq 0 ]
     lock_at to
-    build 12
+    fetch 12
     all_is_fetched
 }
 
@@ -313,10 +313,10 @@ works_again() {
     printf '%s\n' '[debian]' "url = $http" "certificate_authority = $BATS_TEST_TMPDIR/ca.pem" >"$BATS_TEST_TMPDIR/mirrors.ini"
     export SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini
     lock_at "away/$other_port"
-    build 13
+    fetch 13
     [ "$(asked "^302 /away")" -gt 0 ] && [ "$(asked "^200")" -eq 0 ]
     lock_at to
-    build 12
+    fetch 12
     all_is_fetched
 }
 
@@ -330,9 +330,9 @@ works_again() {
     run_slipway 0 resolve 6.1.0-56-amd64 --mirror "$url" --explain --json
     [[ $output != *me:secret* ]]
     ! grep -r me:secret "$BATS_TEST_TMPDIR/$$.json" "$BATS_TEST_TMPDIR/cache" || false
-    build 23
+    fetch 23
     nothing_is_fetched
-    build 12 --mirror "$url"
+    fetch 12 --mirror "$url"
     all_is_fetched
     [[ $output != *me:secret* ]]
 }

@@ -27,6 +27,28 @@ says() {
     done
 }
 
+# path_without PROGRAM…: prints a PATH with all programs of this machine but these.
+path_without() {
+    local folder=$BATS_TEST_TMPDIR/without-$1
+    mkdir "$folder"
+    ln -sf /usr/sbin/* /usr/bin/* "$folder"
+    (cd "$folder" && rm -f -- "$@")
+    echo "$folder"
+}
+
+# What a build asks for before it begins, as programs that fail: $stubs is a PATH with nothing else. Prefix "${as_root[@]}"
+# where the tests are not root's.
+stub_programs() {
+    local name
+    stubs=$BATS_TEST_TMPDIR/stubs as_root=()
+    ((EUID == 0)) || as_root=(unshare --user --map-root-user)
+    mkdir -p "$stubs"
+    for name in buildah mmdebstrap dnf rpm gpgv; do
+        echo '#!/bin/false' >"$stubs/$name"
+        chmod +x "$stubs/$name"
+    done
+}
+
 # A GPU image's two sources as far as the shape of folders goes: $BATS_TEST_TMPDIR/nvidia and, of no particular version,
 # $BATS_TEST_TMPDIR/userspace.
 make_gpu_sources() {

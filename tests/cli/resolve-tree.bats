@@ -72,7 +72,7 @@ has_nothing() { [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'tree*')" ]; 
     run_slipway 9 resolve "$krel" --tree "$BATS_TEST_TMPDIR/none/tree"
     says "the folder $BATS_TEST_TMPDIR/none: there is none"
     run_slipway 2 resolve --list --os debian12 --tree "$BATS_TEST_TMPDIR/new"
-    says "--tree wants one kernel release"
+    says "--list and --tree do not go together"
     run_slipway 2 resolve "$krel" --tree ''
     says "--tree: its value is empty"
 }

@@ -90,11 +90,16 @@ sign_as_a_stranger() {
     run_slipway 2 resolve 6.1.0-56-amd64 6.1.0-47-amd64
     says "one kernel release is expected"
     run_slipway 2 resolve 6.1.0-56-amd64 --offline --refresh
-    says "--offline forbids it"
+    says "--offline and --refresh do not go together"
     run_slipway 2 resolve 6.1.0-56-amd64 --snapshot yesterday
     says "20260901T000000Z"
     run_slipway 2 resolve 6.1.0-56-amd64 --arch 'x/../y'
     says "what uname -m prints"
+    # Another name of the same machine is no other machine, and what is none is not asked for.
+    run_slipway 2 resolve 6.1.0-56-amd64 --arch x64
+    says "--arch x64: what uname -m prints on the node is wanted" "x86_64, aarch64"
+    run_slipway 0 resolve 6.1.0-56-amd64 --arch amd64 -o -
+    says '"arch":"x86_64"'
     run_slipway 0 resolve --help
     says "--explain" "--mirror" "--offline"
 }
@@ -267,8 +272,17 @@ sign_as_a_stranger() {
     says "which one is not known without the list of updates"
 }
 
+@test "without gpgv a list cannot be checked: 10" {
+    PATH=$(path_without gpgv) run_slipway 10 resolve 6.1.0-56-amd64
+    says "gpgv: no such program in PATH" "try: scripts/install-packages"
+}
+
 @test "--offline: 21 before the first time, then from the cache, and a kernel that is not there is 5" {
     local far=(--mirror http://127.0.0.1:9)
+    # Nothing is known of a mirror either: apt was never asked, and the cure is not to name one.
+    run_slipway 21 resolve 6.1.0-56-amd64 --offline
+    says "its package lists are not in the cache" "try: run once without --offline" "slipway bundle"
+    [[ $output != *--mirror* ]]
     run_slipway 21 resolve 6.1.0-56-amd64 --offline "${far[@]}"
     says "--offline" "127.0.0.1"
     run_slipway 0 resolve 6.1.0-56-amd64

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2154
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # The command line: what is refused before anything is fetched, with which words and exit code.
 
@@ -116,6 +116,54 @@ load helpers
     says "--nvidia none without --ofed: there would be no image at all"
 }
 
+@test "options that do not go together are refused by name, and none is ignored" {
+    local line first second
+    touch "$BATS_TEST_TMPDIR/x"
+    cd "$BATS_TEST_TMPDIR"
+    while IFS='|' read -r line first second; do
+        # shellcheck disable=SC2086
+        run_slipway 2 $line
+        says "$first and $second do not go together: " "try: leave out $second"
+    done <<'TEXT'
+build newest --offline --refresh|--offline|--refresh
+build --bundle x --nvidia debian|--bundle|--nvidia
+build --bundle x --ofed reference|--bundle|--ofed
+build --bundle x --base y|--bundle|--base
+build --bundle x --snapshot 20260901T000000Z|--bundle|--snapshot
+build --bundle x --allow-expired|--bundle|--allow-expired
+build --bundle x --mirror file:///x|--bundle|--mirror
+build --lock x --refresh|--lock|--refresh
+build newest --root debian12 --base-image y|--root|--base-image
+lint --lock x --refresh|--lock|--refresh
+resolve --list --os debian12 newest|--list|newest
+resolve --list --os debian12 -o y|--list|-o
+resolve --list --os debian12 --tree y|--list|--tree
+resolve --list --os debian12 --nvidia debian|--list|--nvidia
+resolve newest --json -o -|--json|-o -
+verify x --running --kernel y|--running|--kernel
+verify x --running --with y|--running|--with
+cache prune --all --keep-size 1G|--all|--keep-size
+sign --key x --cert x --hash sha256 --kernel x x|--hash|--kernel
+probe --json -o -|--json|--output -
+TEXT
+    # What a table's rule needs, and a verb that has no use for the options about mirrors.
+    run_slipway 2 resolve newest --kernel-module-type open
+    says "--kernel-module-type needs --nvidia debian"
+    run_slipway 2 resolve newest --nvidia none --kernel-module-type open
+    says "--kernel-module-type needs --nvidia debian"
+    run_slipway 2 combine x y --os debian12
+    says "--os: no such option"
+    run_slipway 2 cache list --mirror file:///x
+    says "--mirror: no such option"
+    run_slipway 2 explain text --os debian12
+    says "--os: no --kernel is to be fetched"
+    run_slipway 2 sign export --hash sha256 --password-file x x
+    says "--password-file needs --key"
+    run_slipway 2 sign --key x --cert x --hash sha256 -o y x
+    says "--output is for sign export"
+    [ ! -e "$BATS_TEST_TMPDIR/cache" ]
+}
+
 @test "an unknown --os lists the known ones" {
     run_slipway 2 build --kernel newest --os debian7
     says "--os debian7: not known" debian12
@@ -190,6 +238,60 @@ load helpers
 @test "a bundle that is not there is a wrong command line" {
     run_slipway 2 build --bundle "$BATS_TEST_TMPDIR/none"
     says "--bundle $BATS_TEST_TMPDIR/none: No such file"
+}
+
+# stubbed CODE COMMAND…: a build with the programs in $stubs alone; it knows no mirror (25).
+stubbed() {
+    local code=$1
+    shift
+    run "$@" env PATH="$stubs" SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" SLIPWAY_MIRRORS=/dev/null \
+        "$SLIPWAY" build --ofed reference --nvidia none --os "${os:-debian12}" 6.1.0-56-amd64
+    echo "$output"
+    [ "$status" -eq "$code" ]
+}
+
+@test "a program that a build will run is missed before anything is fetched" {
+    local name
+    stub_programs
+    stubbed 25 "${as_root[@]}"
+    for name in buildah mmdebstrap gpgv; do
+        mv "$stubs/$name" "$BATS_TEST_TMPDIR"
+        stubbed 10 "${as_root[@]}"
+        says "$name: no such program in PATH" "try: apt-get install $name"
+        [[ $output != *resolve* ]]
+        mv "$BATS_TEST_TMPDIR/$name" "$stubs"
+    done
+    rm "$stubs"/{mmdebstrap,dnf}
+    os=rocky9 stubbed 10 "${as_root[@]}"
+    says "dnf, mmdebstrap: no such program in PATH, and this build runs them"
+    # What the cache has may be what is wanted: that is known later.
+    mkdir -p "$BATS_TEST_TMPDIR"/cache/stages/{build-root,runtime-base}-1
+    stubbed 25 "${as_root[@]}"
+}
+
+@test "who is not root is told so before anything is fetched" {
+    stub_programs
+    # In a user namespace without any names nobody is root.
+    stubbed 1 unshare --user
+    says "not root: the stage build-root installs a distribution's packages" "try: run it again as root"
+    [[ $output != *resolve* ]]
+}
+
+@test "a disk that is too small for a build is named before anything is fetched" {
+    stub_programs
+    mkdir "$BATS_TEST_TMPDIR/cache"
+    mount -t tmpfs -o size=60m tmpfs "$BATS_TEST_TMPDIR/cache" || skip "no right to mount a small file system"
+    stubbed 17
+    says "$BATS_TEST_TMPDIR/cache: 0.1 GB are free there, and this build takes some 1.8 GB" "try: slipway cache prune" "--cache DIR"
+    [[ $output != *resolve* ]]
+    # Half of it may do: an estimate refuses nothing that may work.
+    mount -o remount,size=1200m "$BATS_TEST_TMPDIR/cache"
+    stubbed 25
+    says "cache: 1.3 GB are free there, and this build takes some 1.8 GB"
+    mount -o remount,size=2g "$BATS_TEST_TMPDIR/cache"
+    stubbed 25
+    [[ $output != *"are free there"* ]]
+    umount "$BATS_TEST_TMPDIR/cache"
 }
 
 @test "sign --json says on stdout too why it failed" {

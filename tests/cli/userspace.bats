@@ -289,9 +289,15 @@ package() {
     run_slipway 6 build --kernel newest --nvidia-fs "$tree/nowhere"
     says "--nvidia-fs $tree/nowhere: No such file or directory: name a source tree or a tarball"
     run_slipway 2 build --kernel newest --ofed reference --nvidia none --gdrcopy "$tree"
-    says "go with NVIDIA's modules, and --nvidia none builds none"
+    says "--gdrcopy is for NVIDIA's modules, and this builds none" "try: leave out --gdrcopy"
     run_slipway 2 build --kernel newest --ofed reference --nvidia none --kernel-module-type open
-    says "--kernel-module-type go with NVIDIA's modules, and --nvidia none builds none"
+    says "--kernel-module-type is for NVIDIA's modules, and this builds none"
+    run_slipway 2 build --kernel newest --verify-configure
+    says "--verify-configure is for OFED's modules, and this builds none"
+    run_slipway 2 bundle -o x newest --ofed reference --nvidia none --kernel-module-type open
+    says "--kernel-module-type is for NVIDIA's modules, and this builds none"
+    run_slipway 2 bundle -o x newest --nvidia "$tree" --kernel-module-type open
+    says "--kernel-module-type is for Debian's packages" "try: give it to slipway build --bundle instead"
 }
 
 # refused TEXT…: --userspace "$tree" is no source, and nothing was asked or made.
@@ -389,7 +395,8 @@ debian_driver() {
     make_root "$BATS_TEST_TMPDIR/root" 6.6.9-own1
     make_gpu_sources
     # What goes on ends at the base images: no mirror is known.
-    local build=(env PATH=/nowhere SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" SLIPWAY_MIRRORS=/dev/null
+    stub_programs
+    local build=("${as_root[@]}" env PATH="$stubs" SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" SLIPWAY_MIRRORS=/dev/null
         "$SLIPWAY" build --os debian12 --kernel-from "$BATS_TEST_TMPDIR/root" --nvidia "$BATS_TEST_TMPDIR/nvidia")
     run -6 "${build[@]}"
     says "no nvidia-smi, libraries and firmware of the modules' version: the GPU image would load them and never be ready" \

@@ -40,7 +40,7 @@ static void a_program_that_is_not_there_is_named(void **state)
 	struct error error = { 0 };
 
 	(void) state;
-	assert_int_equal(run(plain, "slipway-no-such-program", NULL, &error), -ENOENT);
+	assert_int_equal(run(plain, "slipway-no-such-program", NULL, &error), -ENOPKG);
 	assert_contains(error.text, "slipway-no-such-program");
 }
 

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this machine has to have for stages that are to be made: programs, root's rights, and room
+ * on its disks. Asked before the first download and the first minute of work, and only of what
+ * surely is to be made: what is in the cache needs none of it.
+ */
+#include "cli/stage/stage_internal.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "cli/image/place.h"
+#include "common/fs.h"
+#include "common/process.h"
+#include "common/xalloc.h"
+
+#define OF(id) STAGE_BIT(STAGE_##id)
+#define ROOTS  (OF(BUILD_ROOT) | OF(INIT_ROOT))
+
+/* A package manager's root cannot be made without root's rights: it mounts, and has all owners. */
+static const struct {
+	unsigned int stages;
+	const char *family;   /* of the root's distribution; NULL: of any */
+	const char *programs; /* each is called as its package is */
+	bool as_root;
+} needs[] = {
+	{ ROOTS, "apt", "mmdebstrap gpgv", true },
+	{ ROOTS, "rpm", "dnf rpm gpgv", true },
+	{ ROOTS, "suse", "dnf rpm gpgv", true },
+	{ OF(RUNTIME_BASE), NULL, "mmdebstrap gpgv", true },
+};
+
+/*
+ * MB that a stage leaves, or takes for a time (a root lies in the cache as a folder and as a tar
+ * file, a recipe compiles in a work folder): of debian12's kernel 6.1, the reference OFED and
+ * NVIDIA 535 with its userspace. Together some 3 GB of cache and 1.3 GB of storage.
+ */
+static const struct {
+	unsigned int stages;
+	unsigned int cache_mb, storage_mb, output_mb;
+} sizes[] = {
+	{ OF(KERNEL), 100, 0, 0 },
+	{ OF(MODULES), 460, 0, 0 },
+	{ OF(NVIDIA_SOURCE), 190, 0, 0 },
+	{ OF(BUILD_ROOT), 1000, 410, 0 },
+	{ OF(INIT_ROOT), 1000, 410, 0 },
+	{ OF(RUNTIME_BASE), 60, 30, 0 },
+	{ OF(USERSPACE), 940, 0, 0 },
+	{ OF(OFED), 100, 0, 0 },
+	{ OF(NVIDIA), 100, 0, 0 },
+	{ OF(NIC), 40, 40, 40 },
+	{ OF(GPU), 360, 770, 360 },
+};
+
+/* ---- which stages */
+
+/* Is there an output of that name, under any key? */
+static bool has_any(const struct strv *outputs, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (size_t i = 0; i < outputs->count; i++) {
+		const char *output = outputs->items[i];
+
+		/* What follows is a key: "nvidia-source-…" is none of "nvidia". */
+		if (strncmp(output, name, length) == 0 && output[length] == '-' &&
+			!strchr(output + length + 1, '-'))
+			return true;
+	}
+	return false;
+}
+
+/* Are its packages somebody else's image, or is it none that can be made here? */
+static bool is_fetched(const struct build *build, enum stage_id id)
+{
+	const struct build_options *options = &build->options;
+
+	if (options->common.offline)
+		return true;
+	return id == STAGE_BUILD_ROOT ? options->base_image != NULL
+				      : id == STAGE_RUNTIME_BASE && options->base != NULL;
+}
+
+static const char *family_of(const struct build *build, enum stage_id id)
+{
+	return build->roots[id == STAGE_BUILD_ROOT ? ROOT_KERNEL : ROOT_RUNTIME].os.root.family;
+}
+
+/* ---- programs and rights */
+
+static void push_missing(struct strv *missing, const char *programs)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+
+	xstrv_split(&names, programs, " ");
+	for (size_t i = 0; i < names.count; i++)
+		if (!process_can_start(names.items[i]))
+			xstrv_push_unique(missing, names.items[i]);
+}
+
+static int refuse_missing(struct build *build, const struct strv *missing, struct error *error)
+{
+	_cleanup_free_ char *names = xstrv_join(missing, ", ");
+	_cleanup_free_ char *words = xstrv_join(missing, " ");
+	int r = error_set(error, -ENOPKG, "%s: no such program in PATH, and this build runs %s",
+		names, missing->count == 1 ? "it" : "them");
+
+	(void) error_try(error, r, "apt-get install %s", words);
+	return context_fail(&build->context, EXIT_CODE_TOOL,
+		error_try(error, r,
+			"scripts/install-packages build, which installs all that slipway runs"));
+}
+
+static int check_programs(struct build *build, unsigned int stages, struct error *error)
+{
+	_cleanup_strv_ struct strv missing = { 0 };
+	const char *for_root = NULL;
+
+	push_missing(&missing, "buildah");
+	for (enum stage_id id = 0; id < STAGE_COUNT; id++) {
+		for (size_t i = 0; i < ARRAY_SIZE(needs); i++) {
+			if (!(stages & needs[i].stages & STAGE_BIT(id)) || is_fetched(build, id) ||
+				(needs[i].family &&
+					strcmp(needs[i].family, family_of(build, id)) != 0))
+				continue;
+			push_missing(&missing, needs[i].programs);
+			if (needs[i].as_root && !for_root)
+				for_root = stage_name(id);
+		}
+	}
+	if (missing.count)
+		return refuse_missing(build, &missing, error);
+	if (!for_root || geteuid() == 0)
+		return 0;
+	(void) error_set(error, -EPERM,
+		"not root: the stage %s installs a distribution's packages, which only root can",
+		for_root);
+	(void) error_try(error, -EPERM, "run it again as root: sudo");
+	return context_fail(&build->context, EXIT_CODE_INTERNAL, -EPERM);
+}
+
+/* ---- room */
+
+struct place {
+	const char *path;
+	const char *cure;
+	bool prunes; /* does slipway cache prune make room there? */
+	uint64_t need_bytes;
+	dev_t device;
+	uint64_t free_bytes;
+};
+
+/* False: it cannot be told. */
+static bool measure(struct place *place)
+{
+	_cleanup_free_ char *folder = output_nearest(place->path);
+	struct statvfs system;
+	struct stat status;
+
+	if (stat(folder, &status) < 0 || statvfs(folder, &system) < 0)
+		return false;
+	place->device = status.st_dev;
+	place->free_bytes = (uint64_t) system.f_bavail * system.f_frsize;
+	return true;
+}
+
+/*
+ * Below half of it the build surely cannot end, however small the driver is; below all of it, it
+ * may.
+ */
+static int judge(
+	struct build *build, const struct place *place, uint64_t need_bytes, struct error *error)
+{
+	struct error why = { 0 };
+	int r = 0;
+
+	if (place->free_bytes >= need_bytes)
+		return 0;
+	r = error_set(&why, -ENOSPC,
+		"%s: %.1f GB are free there, and this build takes some %.1f GB", place->path,
+		(double) place->free_bytes / 1e9, (double) need_bytes / 1e9);
+	if (place->free_bytes >= need_bytes / 2) {
+		if (!build->room_noted)
+			progress_note(&build->context.progress, why.text);
+		build->room_noted = true;
+		return 0;
+	}
+	*error = why;
+	if (place->prunes)
+		(void) error_try(error, r, "slipway cache prune");
+	(void) error_try(error, r, "%s", place->cure);
+	return context_fail(&build->context, EXIT_CODE_DISK_FULL, r);
+}
+
+static int check_room(struct build *build, unsigned int stages, struct error *error)
+{
+	const char *output = build->options.output ? build->options.output : OUTPUT_STORAGE;
+	bool is_archive = strncmp(output, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) == 0;
+	_cleanup_free_ char *storage = NULL;
+	struct place places[] = {
+		{ .path = build->context.cache.path,
+			.cure = "a cache elsewhere: --cache DIR",
+			.prunes = true },
+		{ .cure = "a storage elsewhere: graphroot in containers-storage.conf(5)",
+			.prunes = true },
+		{ .path = is_archive ? output + strlen(OUTPUT_ARCHIVE) : output,
+			.cure = "an output elsewhere: --output DIR" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		for (enum stage_id id = 0; id < STAGE_COUNT; id++) {
+			if (!(stages & sizes[i].stages & STAGE_BIT(id)) ||
+				((ROOTS | OF(RUNTIME_BASE)) & STAGE_BIT(id) &&
+					is_fetched(build, id)))
+				continue;
+			places[0].need_bytes += sizes[i].cache_mb * UINT64_C(1000000);
+			places[1].need_bytes += sizes[i].storage_mb * UINT64_C(1000000);
+			places[2].need_bytes += sizes[i].output_mb * UINT64_C(1000000);
+		}
+	}
+	if (places[1].need_bytes)
+		places[1].path = storage = buildah_storage();
+	if (strcmp(output, OUTPUT_STORAGE) == 0)
+		places[2].need_bytes = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (!places[i].path || !measure(&places[i]))
+			places[i].need_bytes = 0;
+	/* What lies on one file system shares its room: the first of them is named. */
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		uint64_t need_bytes = 0;
+		int r;
+
+		for (size_t k = 0; k < ARRAY_SIZE(places) && places[i].need_bytes; k++)
+			if (places[k].need_bytes && places[k].device == places[i].device)
+				need_bytes += places[k].need_bytes;
+		r = judge(build, &places[i], need_bytes, error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- both */
+
+int preflight(struct build *build, unsigned int stages, struct error *error)
+{
+	int r = stages ? check_programs(build, stages, error) : 0;
+
+	return r < 0 || !stages ? r : check_room(build, stages, error);
+}
+
+/* Lists are surely read that no earlier run has left, and they are signed. */
+static bool reads_first_lists(const struct build *build)
+{
+	const struct kernel *kernel = &build->kernel;
+	const struct kernel_request *request = &kernel->request;
+	_cleanup_strv_ struct strv lists = { 0 };
+	bool asked = !kernel->local.has_headers || !kernel->local.has_modules ||
+		     request->ofed_package || request->nvidia_package;
+
+	return asked && !request->lock && !build->options.common.offline &&
+	       !build->options.common.allow_unsigned &&
+	       fs_list(build->context.cache.fd, "indexes", &lists) == 0 && lists.count == 0;
+}
+
+int build_preflight(struct build *build, unsigned int goals, struct error *error)
+{
+	_cleanup_strv_ struct strv outputs = { 0 };
+	_cleanup_strv_ struct strv missing = { 0 };
+	unsigned int needed = goals, stages = 0;
+	int r = fs_list(build->context.cache.fd, "stages", &outputs);
+
+	if (r < 0 && r != -ENOENT)
+		return error_set_errno(error, r, "%s/stages", build->context.cache.path);
+	for (unsigned int id = STAGE_COUNT; id-- > 0;) {
+		if (!(needed & STAGE_BIT(id)) || !stage_applies(build, id) ||
+			has_any(&outputs, stage_name(id)))
+			continue;
+		stages |= STAGE_BIT(id);
+		needed |= stage_inputs(build, id);
+	}
+	if (reads_first_lists(build))
+		push_missing(&missing, "gpgv");
+	if (missing.count)
+		return refuse_missing(build, &missing, error);
+	return preflight(build, stages, error);
+}
