@@ -815,8 +815,6 @@ static int failure_of(CURLcode code, enum verdict *ret_verdict)
 		if (passing[i] == code)
 			*ret_verdict = AGAIN;
 	switch (code) {
-	case CURLE_OUT_OF_MEMORY:
-		out_of_memory();
 	case CURLE_OPERATION_TIMEDOUT:
 		return -ETIMEDOUT;
 	case CURLE_SSL_CERTPROBLEM:
@@ -859,7 +857,12 @@ static int judge_failure(struct transfer *transfer, CURLcode code)
 {
 	static const char *const variables[] = { "https_proxy", "HTTPS_PROXY", "http_proxy",
 		"all_proxy", "ALL_PROXY" };
-	const char *text = transfer->text[0] ? transfer->text : curl_easy_strerror(code);
+	/* Memory that is really short ends the program elsewhere (common/xalloc.h). */
+	const char *text =
+		code == CURLE_OUT_OF_MEMORY
+			? "a header line of the answer is longer than the 100 kB that libcurl takes"
+		: transfer->text[0] ? transfer->text
+				    : curl_easy_strerror(code);
 	bool tls = begins(transfer->file->url, "https:");
 	struct error *error = &transfer->file->error;
 	int r = failure_of(code, &transfer->verdict);

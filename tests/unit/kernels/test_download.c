@@ -222,6 +222,21 @@ static void what_a_server_has_not_got_is_asked_for_once(void **state)
 	assert_nothing_left(*state);
 }
 
+static void a_header_without_end_is_no_lack_of_memory(void **state)
+{
+	static char answer[200000];
+	static const char *const answers[] = { answer, NULL };
+	_cleanup_(outcome_free) struct outcome outcome;
+
+	memset(answer, 'a', sizeof(answer) - 1);
+	memcpy(answer, "HTTP/1.1 200 OK\r\nX: ", strlen("HTTP/1.1 200 OK\r\nX: "));
+	get_from(*state, answers, known, &outcome);
+	assert_int_equal(outcome.result, -EHOSTUNREACH);
+	assert_contains(outcome.error.text, "http://127.0.0.1:");
+	assert_contains(outcome.error.text, "a header line of the answer is longer than");
+	assert_nothing_left(*state);
+}
+
 static void a_busy_server_is_asked_again(void **state)
 {
 	static const char *const answers[] = { "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n",
@@ -388,6 +403,7 @@ int main(void)
 		folder_test(another_length_is_refused_and_leaves_nothing),
 		folder_test(more_than_the_limit_is_refused),
 		folder_test(what_a_server_has_not_got_is_asked_for_once),
+		folder_test(a_header_without_end_is_no_lack_of_memory),
 		folder_test(a_busy_server_is_asked_again),
 		folder_test(a_server_that_wants_an_hour_is_not_waited_for),
 		folder_test(a_silent_server_is_given_up),
