@@ -269,6 +269,17 @@ static int repomd_start(
 	return 0;
 }
 
+/* It may be left out, and then nothing is known of it; it is no excuse for a wrong one. */
+static int take_size(
+	const struct repomd_job *job, const char *text, uint64_t *size_bytes, struct error *error)
+{
+	return list_number(text, size_bytes)
+		       ? 0
+		       : error_set(error, -EPROTO,
+				 "%s: has a size of its primary list that is no number: \"%.40s\"",
+				 job->name, text);
+}
+
 static int repomd_end(void *context, const char *element, const char *text, struct error *error)
 {
 	struct repomd_job *job = context;
@@ -288,9 +299,9 @@ static int repomd_end(void *context, const char *element, const char *text, stru
 				job->name);
 		set_text(&repomd->open_hex, text);
 	} else if (strcmp(element, REPO("size")) == 0) {
-		(void) list_number(text, &repomd->size_bytes);
+		return take_size(job, text, &repomd->size_bytes, error);
 	} else if (strcmp(element, REPO("open-size")) == 0) {
-		(void) list_number(text, &repomd->open_size_bytes);
+		return take_size(job, text, &repomd->open_size_bytes, error);
 	} else if (strcmp(element, REPO("data")) == 0) {
 		job->in_primary = false;
 	}
@@ -430,9 +441,8 @@ static int start_in_package(
 
 		set_text(&primary->checksum_type, type ? type : "");
 	} else if (strcmp(element, COMMON("size")) == 0) {
-		const char *size = attribute(attributes, "package");
-
-		(void) list_number(size, &package->size_bytes);
+		/* One that is no number stays 0, which no package has. */
+		(void) list_number(attribute(attributes, "package"), &package->size_bytes);
 	} else if (strcmp(element, COMMON("location")) == 0) {
 		const char *href = attribute(attributes, "href");
 
@@ -506,9 +516,7 @@ static int end_package(struct primary *primary, struct error *error)
 	if (!package->source)
 		package->source = xstrdup(package->name);
 	r = package_check(package, list, error);
-	if (r == 0)
-		package_list_push(primary->request.packages, package);
-	return r;
+	return r < 0 ? r : package_list_push(primary->request.packages, package, list, error);
 }
 
 static int primary_end(void *context, const char *element, const char *text, struct error *error)
