@@ -15,6 +15,7 @@
 #include "common/xalloc.h"
 #include "kernels/repo/repo_internal.h"
 #include "kernels/repo/signature.h"
+#include "kernels/web_page.h"
 
 #define THREADS_LIMIT 4 /* each may hold a decompressor's window */
 
@@ -399,6 +400,10 @@ static int take_head(struct index_job *job, struct error *error)
 	job->absent = file->result == -EADDRNOTAVAIL;
 	if (file->result < 0)
 		return index_job_failed(file, error);
+	if (web_page_is(job->work_fd, file->path)) {
+		(void) web_page_refuse(file->url, -EPROTO, error);
+		return error_try(error, -EPROTO, "use another mirror: --mirror URL");
+	}
 	r = compare_head(job, error);
 	if (r < 0 || job->done)
 		return r;

@@ -155,12 +155,19 @@ static int xml_parse(struct xml *xml, const char *data, size_t size, bool last, 
 		if (xml->result)
 			return xml->result;
 		at = (long long) XML_GetCurrentByteIndex(xml->parser);
-		if (status == XML_STATUS_ERROR)
-			return error_set(error, -EPROTO,
-				"%s:%lu: malformed at byte %lld: %s: the list is cut or damaged: "
-				"fetch it again with --refresh",
-				xml->name, (unsigned long) XML_GetCurrentLineNumber(xml->parser),
-				at, XML_ErrorString(XML_GetErrorCode(xml->parser)));
+		if (status == XML_STATUS_ERROR) {
+			if (xml->fed == 0)
+				(void) error_set(error, -EPROTO, "%s: is empty", xml->name);
+			else
+				(void) error_set(error, -EPROTO,
+					"%s:%lu: malformed at byte %lld: %s: the list is cut or "
+					"damaged",
+					xml->name,
+					(unsigned long) XML_GetCurrentLineNumber(xml->parser), at,
+					XML_ErrorString(XML_GetErrorCode(xml->parser)));
+			(void) error_try(error, -EPROTO, "fetch it again: --refresh");
+			return error_try(error, -EPROTO, "use another mirror: --mirror URL");
+		}
 		if (!is_last && at >= 0 && xml->fed - (unsigned long long) at > TAG_LIMIT)
 			return error_set(error, -EFBIG,
 				"%s: a tag of more than %lu bytes at byte %lld: refused", xml->name,

@@ -94,7 +94,7 @@ static void lists_that_no_repository_has(void **state)
 		int code;
 		const char *part;
 	} cases[] = {
-		{ "", -EPROTO, "no element found" },
+		{ "", -EPROTO, "primary: is empty" },
 		{ "<a/>", -EPROTO, "is no primary list" },
 		{ HEAD, -EPROTO, "the list is cut or damaged" },
 		{ HEAD "<package><name>a</nam", -EPROTO, "cut or damaged" },
@@ -230,6 +230,7 @@ static void indexes_that_are_not_trusted(void **state)
 		const char *part;
 	} cases[] = {
 		{ "<html/>", -EPROTO, "is no repomd.xml" },
+		{ "", -EPROTO, "repomd.xml: is empty" },
 		{ REPOMD(""), -EPROTO, "names no primary list" },
 		{ REPOMD(DATA("type=\"sha\">0123", "href=\"a\"")), -EKEYREJECTED,
 			"MD5 or SHA-1 only, which can be forged" },
@@ -361,6 +362,9 @@ static void lists_that_are_not_what_the_index_says(void **state)
 	expect_failed(&asking, folder, -EADDRNOTAVAIL, "primary.xml.gz");
 	publish(folder, ".gz", HEAD);
 	expect_failed(&asking, folder, -EPROTO, "cut or damaged");
+	folder_write_text(folder, "mirror/repodata/repomd.xml", "<!DOCTYPE html>\n<html>");
+	expect_failed(&asking, folder, -EPROTO, "repomd.xml: a web page");
+	assert_contains(asking.index->error.lines, "try: use another mirror: --mirror URL");
 	assert_int_equal(fs_remove_tree(folder->fd, "mirror"), 0);
 	expect_failed(&asking, folder, -EADDRNOTAVAIL, "repomd.xml");
 	asking_done(&asking);
