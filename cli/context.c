@@ -275,8 +275,9 @@ static int ask(struct context *context, struct resolve_request *request, struct 
 	options.download = context->download;
 	request->os = &context->os;
 	request->arch = context->arch;
-	return krels ? resolve_list(&places, request, krels, ret, error)
-		     : resolve(&places, request, ret, error);
+	r = krels ? resolve_list(&places, request, krels, ret, error)
+		  : resolve(&places, request, ret, error);
+	return cache_name_full(&context->cache, r, error);
 }
 
 /* No such kernel: is it another distribution's, by its name? */

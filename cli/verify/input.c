@@ -522,7 +522,7 @@ int verify_input_open(struct verify_input *input, struct context *context, struc
 		return 0;
 	}
 	if (unpacks) {
-		r = unpack_input(input, context, error);
+		r = cache_name_full(&context->cache, unpack_input(input, context, error), error);
 		if (r < 0)
 			return r;
 	} else if (input->kind == VERIFY_MODULE) { /* a folder with one name in it */

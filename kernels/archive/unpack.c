@@ -266,7 +266,7 @@ static int not_written(const struct job *job, struct error *error)
 
 	if (number == ENOSPC || number == EDQUOT) {
 		(void) error_set(error, -ENOSPC,
-			"%s: the cache's disk is full: %llu MB of it are unpacked, and there is more",
+			"%s: no space is left on the cache's disk: %llu MB of it are unpacked, and there is more",
 			job->name, (unsigned long long) (job->bytes / 1000000));
 		(void) error_try(error, -ENOSPC, "slipway cache prune");
 		return error_try(error, -ENOSPC, "name a folder on another disk: --cache DIR");

@@ -92,7 +92,7 @@ struct transfer {
 
 /* ---- what has come of a file */
 
-/* The message has the whole path. */
+/* The message has the whole path, but of a full disk: the folder may be gone when it is read. */
 static int partial_failed(const struct partial *partial, int code, struct error *error)
 {
 	char link[64], folder[PATH_MAX] = "";
@@ -106,11 +106,11 @@ static int partial_failed(const struct partial *partial, int code, struct error 
 		folder[length] = '/';
 	if (code == -EDQUOT)
 		code = -ENOSPC;
-	if (code == -ENOSPC)
-		return error_set(error, code,
-			"%s%s: no space is left on that disk: free some (slipway cache prune), or "
-			"name a folder on another with --cache",
-			folder, partial->file->path);
+	if (code == -ENOSPC) {
+		(void) error_set(error, code, "no space is left on the cache's disk");
+		(void) error_try(error, code, "slipway cache prune");
+		return error_try(error, code, "name a folder on another disk: --cache DIR");
+	}
 	return error_set_errno(error, code, "%s%s", folder, partial->file->path);
 }
 

@@ -435,10 +435,9 @@ static int take(struct index_job *job, struct error *error)
 /* -ENOSPC, with the next step. */
 static int disk_full(const char *what, struct error *error)
 {
-	return error_set(error, -ENOSPC,
-		"%s: no space is left on the cache's disk: free some (slipway cache prune), or "
-		"name a folder on another with --cache",
-		what);
+	(void) error_set(error, -ENOSPC, "%s: no space is left on the cache's disk", what);
+	(void) error_try(error, -ENOSPC, "slipway cache prune");
+	return error_try(error, -ENOSPC, "name a folder on another disk: --cache DIR");
 }
 
 struct pool {

@@ -253,7 +253,7 @@ works_again() {
     mount -t tmpfs -o size=160k tmpfs "$BATS_TEST_TMPDIR/cache"
     lock_at ok
     build 17
-    says "no space is left" "slipway cache prune"
+    says "no space is left on the cache's disk" "the cache: $BATS_TEST_TMPDIR/cache" "try: slipway cache prune"
     nothing_is_half
     mount -o remount,size=20m "$BATS_TEST_TMPDIR/cache"
     works_again
