@@ -82,7 +82,7 @@ int cached_make(struct cached *cached, struct context *context, const struct cac
 		progress_end(progress, "made by another run");
 		return 0;
 	}
-	r = make(cached, context, maker, error);
+	r = cache_name_full(&context->cache, make(cached, context, maker, error), error);
 	progress_end(progress, r < 0 ? "failed" : "done");
 	cached->ran = r == 0;
 	return r;

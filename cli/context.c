@@ -270,8 +270,9 @@ static int ask(struct context *context, struct resolve_request *request, struct 
 	options.download = context->download;
 	request->os = &context->os;
 	request->arch = context->arch;
-	return krels ? resolve_list(&places, request, krels, ret, error)
-		     : resolve(&places, request, ret, error);
+	r = krels ? resolve_list(&places, request, krels, ret, error)
+		  : resolve(&places, request, ret, error);
+	return cache_name_full(&context->cache, r, error);
 }
 
 void context_name_makers(const struct context *context, const char *krel, struct error *error)

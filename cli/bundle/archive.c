@@ -383,6 +383,14 @@ static int check_files(const char *bundle, const char *folder, const struct unpa
 	return 0;
 }
 
+/* With the message of what could not read it. */
+static int refuse_damaged(const struct error *found, struct error *error)
+{
+	*error = *found;
+	return error_try(
+		error, -EBADMSG, "compare its SHA-256 with the one that slipway bundle printed");
+}
+
 int bundle_unpack(const char *path, const char *folder, struct progress *progress,
 	json_object **ret, struct error *error)
 {
@@ -399,20 +407,24 @@ int bundle_unpack(const char *path, const char *folder, struct progress *progres
 		path, BUNDLE_MANIFEST, BUNDLE_LIMIT_BYTES, &text, &size, &found);
 
 	*ret = NULL;
-	if (r < 0)
-		return error_set(error, r == -ENOENT ? -EBADMSG : r,
-			"%s; it is no bundle, or one that is cut short: copy it again and compare its "
-			"SHA-256; `slipway bundle -o FILE KREL` makes one",
-			found.text);
+	if (r == -ENOENT || (r == -EBADMSG && !archive_looks_damaged(path)))
+		return error_try(error,
+			error_set(
+				error, -EBADMSG, "%s: no bundle: it has no " BUNDLE_MANIFEST, path),
+			"slipway bundle -o FILE KREL makes one");
+	if (r == -EBADMSG)
+		return refuse_damaged(&found, error);
+	if (r < 0) {
+		*error = found;
+		return r;
+	}
 	r = bundle_manifest_read(text, &unpacking.manifest, error);
 	if (r < 0)
 		return error_prefix(error, r, "%s", path);
 	unpacking.seen = xcalloc(bundle_file_count(unpacking.manifest) + 1, sizeof(bool));
 	r = unpack_run(&unpack, AT_FDCWD, path, &found);
 	if (r == -EBADMSG)
-		return error_set(error, r,
-			"%s; it is cut short or damaged: copy it again and compare its SHA-256",
-			found.text);
+		return refuse_damaged(&found, error);
 	if (r < 0) {
 		*error = found;
 		return r;

@@ -210,6 +210,11 @@ int cache_set_refreshed(const struct cache *cache, const char *os, const char *s
 	return fs_write_atomic(cache->fd, path, stamp, strlen(stamp), 0644);
 }
 
+int cache_name_full(const struct cache *cache, int r, struct error *error)
+{
+	return r == -ENOSPC ? error_line(error, r, "the cache: %s", cache->path) : r;
+}
+
 int cache_new_folder(const struct cache *cache, const char *name, char **ret_path)
 {
 	_cleanup_free_ char *path = xasprintf("%s/%s", cache->run_path, name);

@@ -66,6 +66,9 @@ int cache_lock(
 int cache_refreshed(const struct cache *cache, const char *os, char **ret_stamp) _must_check_;
 int cache_set_refreshed(const struct cache *cache, const char *os, const char *stamp) _must_check_;
 
+/* After a failure: of a full disk (-ENOSPC) a line with the cache's folder. Returns @r. */
+int cache_name_full(const struct cache *cache, int r, struct error *error);
+
 /* An empty folder of this run, absolute; the caller frees the path. */
 int cache_new_folder(const struct cache *cache, const char *name, char **ret_path) _must_check_;
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "cli/image/place.h"
 #include "common/fs.h"
@@ -242,6 +243,24 @@ static bool is_current(const char *from, const char *to)
 	       left.st_mtim.tv_nsec == right.st_mtim.tv_nsec;
 }
 
+/* After what was written in part is gone again. */
+static int output_full(const char *from, const char *to, struct error *error)
+{
+	const char *slash = strrchr(to, '/');
+	_cleanup_free_ char *folder =
+		slash ? xstrndup(to, (size_t) (slash - to + 1)) : xstrdup(".");
+	struct statvfs disk = { 0 };
+	struct stat status = { 0 };
+
+	(void) stat(from, &status);
+	(void) statvfs(folder, &disk);
+	(void) error_set(error, -ENOSPC,
+		"--output %s: needs %llu MB, and the disk has room for %llu", to,
+		(unsigned long long) status.st_size / 1000000 + 1,
+		(unsigned long long) disk.f_bavail * disk.f_frsize / 1000000);
+	return error_try(error, -ENOSPC, "free some there, or name a folder on another disk");
+}
+
 int image_place_file(const char *from, const char *to, bool *changed, struct error *error)
 {
 	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", to, (int) getpid());
@@ -256,7 +275,8 @@ int image_place_file(const char *from, const char *to, bool *changed, struct err
 	if (r == 0)
 		return 0;
 	(void) unlink(temporary);
-	return error_set_errno(error, r, "--output %s", to);
+	return r == -ENOSPC || r == -EDQUOT ? output_full(from, to, error)
+					    : error_set_errno(error, r, "--output %s", to);
 }
 
 int image_place_text(const char *path, const char *text, bool *changed, struct error *error)

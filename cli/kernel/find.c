@@ -37,8 +37,7 @@ static bool is_newest(const struct kernel *kernel)
 	return kernel->request.krel && strcmp(kernel->request.krel, KREL_NEWEST) == 0;
 }
 
-/* verify takes files with --kernel, the other verbs with --kernel-from. */
-static const char *files_option(const struct kernel *kernel)
+const char *kernel_files_option(const struct kernel *kernel)
 {
 	const char *option = kernel->request.files_option;
 
@@ -101,6 +100,13 @@ static void note_other_os(const struct kernel *kernel)
 		id, *version ? " " : "", version, os->name, id, version, os->id, os->version_id);
 }
 
+/* Has a list to be asked for something that the files have not got? */
+static bool needs_lists(const struct kernel *kernel)
+{
+	return !kernel->local.has_headers ||
+	       !(kernel->local.has_modules || kernel->request.no_modules);
+}
+
 /*
  * The distribution: --os, that of the lock, of the user's own kernel, or of the
  * release. The newest of all is of the one whose images there were first.
@@ -121,11 +127,19 @@ static int choose_os(struct kernel *kernel, struct error *error)
 		os = CONTEXT_DEFAULT_OS;
 	if (r == 0)
 		r = context_choose_os(context, os, kernel->request.krel, error);
-	if (r == -ENODATA && kernel->local.count)
-		return context_fail(context, EXIT_CODE_USAGE,
-			error_prefix(error, -EINVAL,
-				"--os is missing: nothing in %s tells whose kernel it is",
-				files_option(kernel)));
+	if ((r == -ENODATA || r == -ENOTUNIQ) && kernel->request.no_os && !needs_lists(kernel))
+		return 0;
+	if (r == -ENODATA && kernel->local.count) {
+		(void) error_set(error, -EINVAL,
+			"%s: whose kernel %s is, nothing in it tells, and no distribution in the "
+			"catalogue names its kernels so",
+			kernel_files_option(kernel), kernel->local.krel);
+		(void) error_try(error, -EINVAL, "say whose it is: --os");
+		if (kernel->request.no_os)
+			(void) error_try(error, -EINVAL,
+				"give the kernel's headers, too: then none has to be known");
+		return context_fail(context, EXIT_CODE_USAGE, -EINVAL);
+	}
 	if (r < 0)
 		return context_fail(context, context_exit_code(r), r);
 	if (!kernel->request.for_images)
@@ -162,8 +176,10 @@ int kernel_find(struct kernel *kernel, struct error *error)
 		return choose_os(kernel, error);
 	r = local_open(
 		&request->files, is_newest(kernel) ? NULL : request->krel, &kernel->local, error);
-	if (r == 0)
-		r = agree_on_krel(kernel, files_option(kernel), kernel->local.krel, error);
+	if (r < 0)
+		(void) error_prefix(error, r, "%s", kernel_files_option(kernel));
+	else
+		r = agree_on_krel(kernel, kernel_files_option(kernel), kernel->local.krel, error);
 	if (r < 0)
 		return context_fail(context, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_USAGE, r);
 	r = kernel_read_node(kernel, error);
@@ -260,7 +276,7 @@ void extras_free(struct extras *extras)
 static int explain_missing(const struct kernel *kernel, struct error *error)
 {
 	const struct local_kernel *local = &kernel->local;
-	const char *option = files_option(kernel);
+	const char *option = kernel_files_option(kernel);
 	const struct error why = *error;
 
 	if (!local->count && is_newest(kernel))
@@ -390,6 +406,11 @@ int kernel_lock(struct kernel *kernel, struct error *error)
 	struct progress *progress = &kernel->context->progress;
 	int r;
 
+	/* Of no known distribution: the files are all there is. */
+	if (!kernel->request.lock && !kernel->context->os.os) {
+		kernel->lock.krel = xstrdup(kernel->local.krel);
+		return 0;
+	}
 	progress_begin(progress, "resolve");
 	r = kernel->request.lock ? check_lock(kernel, error) : ask_lists(kernel, error);
 	/* The user's own files: what they are and what is in them. */

@@ -34,6 +34,7 @@ struct kernel_request {
 	struct strv files;        /* of the user's, as kernels/local/local.h takes them; borrowed */
 	const char *files_option; /* that named them, for messages; NULL: --kernel-from */
 	bool no_modules;          /* the kernel's own modules are not wanted */
+	bool no_os;               /* files that are enough need not be a known distribution's */
 	bool for_images;          /* the distribution has to have base images */
 	/* Driver sources that are packages, to be locked beside it. */
 	bool ofed_package;
@@ -67,6 +68,11 @@ void kernel_free(struct kernel *kernel);
 /* Is --compiler (NULL: none) a package such as gcc-12? -EINVAL when not. */
 int kernel_check_compiler(
 	struct context *context, const char *compiler, struct error *error) _must_check_;
+
+/* The option that named the user's files: verify takes them with --kernel, others with
+ * --kernel-from.
+ */
+const char *kernel_files_option(const struct kernel *kernel);
 
 /* Reads the lock file, looks what the files are, and settles the distribution. */
 int kernel_find(struct kernel *kernel, struct error *error) _must_check_;

@@ -171,7 +171,8 @@ static int copy_files(struct kernel *kernel, const char *folder, bool modules, s
 		return error_set_errno(error, r, "%s", cache->path);
 	for (size_t i = 0; i < kernel->local.count; i++)
 		progress_step(&kernel->context->progress, kernel->local.inputs[i].path);
-	return local_make(&kernel->local, modules, scratch, folder, error);
+	r = local_make(&kernel->local, modules, scratch, folder, error);
+	return r < 0 ? error_prefix(error, r, "%s", kernel_files_option(kernel)) : 0;
 }
 
 /* What the packages of the headers require, for the build root that they are compiled in. */

@@ -49,27 +49,34 @@ static int judge(struct build *build, struct error *error)
 		.signing = signing_wanted(build),
 	};
 	_cleanup_(lint_free) struct lint lint = { 0 };
-	size_t errors;
+	_cleanup_strv_ struct strv ids = { 0 };
 	int r = kernel_lint(&build->kernel, &purpose, &lint, error);
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < lint.count; i++) {
 		const struct lint_finding *finding = &lint.findings[i];
+		bool ends = finding->severity == LINT_ERROR && !build->options.force;
 
+		/* What ends the build has its cure below the message of that. */
 		if (finding->severity != LINT_NOTE)
-			progress_notef(&build->context.progress, "%s %s: %s; %s",
+			progress_notef(&build->context.progress, "%s %s: %s%s%s",
 				lint_severity_text(finding->severity), finding->id, finding->reason,
-				finding->fix);
+				ends ? "" : "; ", ends ? "" : finding->fix);
+		if (ends)
+			xstrv_push(&ids, finding->id);
 	}
-	errors = lint_count(&lint, LINT_ERROR);
-	if (errors > 0 && !build->options.force)
-		return context_fail(&build->context, EXIT_CODE_LINT,
-			error_set(error, -ECANCELED,
-				"%zu finding%s of slipway lint, the first %s: %s; next: %s. --force goes on "
-				"all the same",
-				errors, errors == 1 ? "" : "s", lint.findings[0].id,
-				lint.findings[0].reason, lint.findings[0].fix));
+	if (ids.count) {
+		_cleanup_free_ char *text = xstrv_join(&ids, ", ");
+
+		(void) error_set(
+			error, -ECANCELED, "slipway lint finds what makes it useless: %s", text);
+		for (size_t i = 0; i < lint.count; i++)
+			if (lint.findings[i].severity == LINT_ERROR)
+				(void) error_try(error, -ECANCELED, "%s", lint.findings[i].fix);
+		(void) error_try(error, -ECANCELED, "--force goes on all the same");
+		return context_fail(&build->context, EXIT_CODE_LINT, -ECANCELED);
+	}
 	kernel_override_compiler(&build->kernel);
 	return 0;
 }

@@ -77,21 +77,25 @@ char *ofed_source_left_out(const char *folder)
 	return left_out.count ? xstrv_join(&left_out, ", ") : NULL;
 }
 
-/* One archive; *ret_inside is NULL where the tree itself was in it, which is at *ret_top then. */
-static int open_layer(const struct build *build, const char *archive, int depth, char **ret_top,
-	char **ret_inside, struct error *error)
+/*
+ * One archive, at @path below @from: messages name it by that, for @from is a folder of the run but
+ * for the first. *ret_inside is NULL where the tree itself was in it, which is at *ret_top then.
+ */
+static int open_layer(const struct build *build, const char *from, const char *path, int depth,
+	char **ret_top, char **ret_inside, struct error *error)
 {
+	_cleanup_close_ int fd = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_free_ char *name = xasprintf("ofed-archive-%d", depth);
 	_cleanup_free_ char *folder = NULL;
 	struct unpack unpack = { .kind = ARCHIVE_KIND_TAR };
-	int r = cache_new_folder(&build->context.cache, name, &folder);
+	int r = fd < 0 ? -errno : cache_new_folder(&build->context.cache, name, &folder);
 
 	if (r == 0)
-		r = archive_input_kind(AT_FDCWD, archive, &unpack.kind);
+		r = archive_input_kind(fd, path, &unpack.kind);
 	if (r < 0)
-		return error_set_errno(error, r, "%s", archive);
+		return error_set_errno(error, r, "%s", path);
 	unpack.folder = folder;
-	r = unpack_run(&unpack, AT_FDCWD, archive, error);
+	r = unpack_run(&unpack, fd, path, error);
 	if (r == 0)
 		r = source_find_top(folder, ret_top, error);
 	if (r < 0)
@@ -113,15 +117,17 @@ int ofed_source_unpack(
 {
 	_cleanup_free_ char *place = xasprintf("%s/mlnx-ofed-kernel", folder);
 	_cleanup_free_ char *next = xstrdup(archive);
+	_cleanup_free_ char *from = xstrdup("/");
 	_cleanup_free_ char *left_out = NULL;
 
 	for (int depth = 0; depth < DEPTH_LIMIT; depth++) {
 		_cleanup_free_ char *top = NULL, *inside = NULL;
 		struct stat status = { 0 };
-		int r = open_layer(build, next, depth, &top, &inside, error);
+		const char *path = depth ? next + strlen(from) + 1 : next;
+		int r = open_layer(build, from, path, depth, &top, &inside, error);
 
 		if (r < 0)
-			return r;
+			return depth ? error_prefix(error, r, "%s", archive) : r;
 		if (inside && !left_out)
 			left_out = ofed_source_left_out(top);
 		if (!inside || (stat(inside, &status) == 0 && S_ISDIR(status.st_mode))) {
@@ -131,6 +137,8 @@ int ofed_source_unpack(
 		}
 		free(next);
 		next = TAKE_PTR(inside);
+		free(from);
+		from = TAKE_PTR(top);
 	}
 	return error_set(error, -EINVAL,
 		"%s: archives in archives, and no mlnx-ofed-kernel in them", archive);

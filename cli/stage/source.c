@@ -15,6 +15,7 @@
 #include "kernels/archive/makeself.h"
 #include "kernels/archive/unpack.h"
 #include "kernels/tool.h"
+#include "kernels/web_page.h"
 
 #define SOURCE_KIND(kind_name, driver_name)                                                        \
 	.name = (kind_name), .source = STAGE_##driver_name##_SOURCE, .set = STAGE_##driver_name,   \
@@ -23,6 +24,8 @@
 const struct source_kind source_kinds[DRIVER_COUNT] = {
 	[DRIVER_OFED] = {
 		SOURCE_KIND("ofed", OFED),
+		.title = "OFED",
+		.published = "MLNX_OFED_SRC-….tgz or MLNX_OFED_LINUX-….tgz",
 		.package_word = "reference",
 		.purpose = LOCK_OFED_SOURCE,
 		.recipe_part = "ofed-tree.sh",
@@ -30,6 +33,8 @@ const struct source_kind source_kinds[DRIVER_COUNT] = {
 	},
 	[DRIVER_NVIDIA] = {
 		SOURCE_KIND("nvidia", NVIDIA),
+		.title = "NVIDIA's kernel modules",
+		.published = "NVIDIA's installer, NVIDIA-Linux-" RECIPE_MACHINE "-….run",
 		.package_word = "debian",
 		.purpose = LOCK_NVIDIA_SOURCE,
 		.bound_to = STAGE_OFED,
@@ -60,51 +65,82 @@ bool build_has(const struct build *build, enum driver driver)
 
 /* ---- what the options name */
 
+/* By the names at its top. NVIDIA's is in Debian's or in NVIDIA's own layout. */
+static bool is_tree_of(enum driver driver, const char *path, const struct strv *names)
+{
+	const struct source_kind *kind = &source_kinds[driver];
+	_cleanup_free_ char *file = kind->file ? xasprintf("%s/%s", path, kind->file) : NULL;
+
+	if (file)
+		return fs_exists(AT_FDCWD, file);
+	if (driver == DRIVER_OFED)
+		return strv_contains(names, "configure") || strv_contains(names, "ofed_scripts");
+	return strv_contains(names, "kernel-open") || strv_contains(names, ".manifest") ||
+	       (strv_contains(names, "Kbuild") && strv_contains(names, "nvidia"));
+}
+
+/* What may be named for the driver instead. */
+static int try_others(const struct source_kind *kind, int code, struct error *error)
+{
+	if (kind->published)
+		(void) error_try(error, code, "%s", kind->published);
+	(void) error_try(error, code, "a tree of its source, or a tarball of one");
+	return kind->package_word
+		       ? error_try(error, code, "--%s %s: what the distribution packages",
+				 kind->name, kind->package_word)
+		       : code;
+}
+
+static int not_of(enum driver driver, const char *path, const char *text, const struct strv *names,
+	struct error *error)
+{
+	const struct source_kind *kind = &source_kinds[driver];
+
+	if (kind->file)
+		(void) error_set(error, -EINVAL, "--%s %s: no source of %s: it has no %s",
+			kind->name, text, kind->title, kind->file);
+	else if (driver == DRIVER_NVIDIA)
+		(void) error_set(error, -EINVAL,
+			"--%s %s: no source of %s: it is no installer, and has neither "
+			"kernel-open/ nor Kbuild and nvidia/ at its top",
+			kind->name, text, kind->title);
+	else
+		(void) error_set(error, -EINVAL,
+			"--%s %s: no OFED kernel source: it has no configure at its top",
+			kind->name, text);
+	for (enum driver other = 0; other < DRIVER_COUNT; other++)
+		if (is_tree_of(other, path, names))
+			return error_try(error, -EINVAL, "it is a source of %s: --%s %s",
+				source_kinds[other].title, source_kinds[other].name, text);
+	return try_others(kind, -EINVAL, error);
+}
+
 /*
- * Is it the driver's source, by the names at its top? OFED's is an mlnx-ofed-kernel style tree,
- * whose makefiles count by their exact names: on a case-folding file system "makefile" answers for
- * "Makefile" too. NVIDIA's is in Debian's or in NVIDIA's own layout.
+ * Is it the driver's source? @text: what the user named, which an unpacked archive came from.
+ * OFED's is an mlnx-ofed-kernel style tree, whose makefiles count by their exact names: on a
+ * case-folding file system "makefile" answers for "Makefile" too.
  */
-static int check_tree(enum driver driver, const char *path, struct error *error)
+static int check_tree(enum driver driver, const char *path, const char *text, struct error *error)
 {
 	static const char *const makefiles[] = { "makefile", "Makefile" };
-	const struct source_kind *kind = &source_kinds[driver];
-	_cleanup_free_ char *file = xasprintf("%s/%s", path, kind->file ? kind->file : "");
 	_cleanup_strv_ struct strv names = { 0 };
 	int r = fs_list(AT_FDCWD, path, &names);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
-	if (kind->file)
-		return fs_exists(AT_FDCWD, file)
-			       ? 0
-			       : error_set(error, -EINVAL, "%s: no source of %s: it has no %s",
-					 path, kind->title, kind->file);
-	if (driver == DRIVER_NVIDIA)
-		return strv_contains(&names, "kernel-open") || strv_contains(&names, ".manifest") ||
-				       (strv_contains(&names, "Kbuild") &&
-					       strv_contains(&names, "nvidia"))
-			       ? 0
-			       : error_set(error, -EINVAL,
-					 "%s: no source of NVIDIA's kernel modules: it is no "
-					 "installer, and has neither kernel-open/ nor Kbuild and "
-					 "nvidia/ at its top. Give NVIDIA-Linux-….run, the folder where "
-					 "it was unpacked, a tree of open-gpu-kernel-modules (with "
-					 "--userspace), or debian",
-					 path);
-	if (!strv_contains(&names, "configure") && !strv_contains(&names, "ofed_scripts"))
-		return error_set(error, -EINVAL,
-			"%s: no OFED kernel source: it has no configure at its top. Give a tree of "
-			"mlnx-ofed-kernel, its tarball or source package, "
-			"MLNX_OFED_SRC-….tgz or MLNX_OFED_LINUX-….tgz, or, for trials, reference",
-			path);
-	for (size_t i = 0; i < ARRAY_SIZE(makefiles); i++)
-		if (!strv_contains(&names, makefiles[i]))
-			return error_set(error, -EINVAL,
-				"%s: its %s is missing. The tree needs both \"makefile\" (targets) "
-				"and \"Makefile\" (kbuild): a file system that folds case keeps "
-				"only one of them; unpack it on another",
-				path, makefiles[i]);
+	if (!is_tree_of(driver, path, &names))
+		return not_of(driver, path, text, &names, error);
+	for (size_t i = 0; driver == DRIVER_OFED && i < ARRAY_SIZE(makefiles); i++) {
+		if (strv_contains(&names, makefiles[i]))
+			continue;
+		(void) error_set(error, -EINVAL,
+			"--%s %s: its %s is missing, and it needs both \"makefile\" (targets) and "
+			"\"Makefile\" (kbuild)",
+			source_kinds[driver].name, text, makefiles[i]);
+		return error_try(error, -EINVAL,
+			"unpack it on another file system: one that folds case keeps only one of "
+			"them");
+	}
 	return 0;
 }
 
@@ -184,13 +220,31 @@ static void note_left_out(struct build *build, const char *names)
 			names);
 }
 
+/* A version is what the operators call a driver by: "535", "550.90.07", "24.07-0.6.1.0". */
+static int not_there(
+	const struct source_kind *kind, const char *text, int number, struct error *error)
+{
+	if (*text < '0' || *text > '9' || text[strspn(text, "0123456789.-")])
+		return try_others(kind,
+			error_set(
+				error, -EINVAL, "--%s %s: %s", kind->name, text, strerror(number)),
+			error);
+	(void) error_set(error, -EINVAL,
+		"--%s %s: that is a version, and the driver's source is wanted", kind->name, text);
+	if (!kind->published)
+		return try_others(kind, -EINVAL, error);
+	(void) error_try(error, -EINVAL, "download it, and name the file: %s", kind->published);
+	return error_try(error, -EINVAL, "--%s %s: what the distribution packages", kind->name,
+		kind->package_word);
+}
+
 int sources_identify(struct build *build, struct error *error)
 {
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
 		const struct source_kind *kind = &source_kinds[driver];
 		struct source *source = &build->sources[driver];
 		const char *word = kind->package_word;
-		_cleanup_free_ char *inside = NULL;
+		_cleanup_free_ char *inside = NULL, *named = NULL;
 		struct stat status;
 		const char *text = build->options.sources[driver];
 		int r;
@@ -202,13 +256,16 @@ int sources_identify(struct build *build, struct error *error)
 			continue;
 		}
 		if (stat(text, &status) < 0)
-			return error_set(error, -EINVAL, "--%s %s: %s: name a source tree%s%s%s",
-				kind->name, text, strerror(errno),
-				word ? ", a tarball or the word \"" : " or a tarball",
-				word ? word : "", word ? "\"" : "");
+			return not_there(kind, text, errno, error);
 		if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
-			return error_set(error, -EINVAL, "--%s %s: neither a folder nor a file",
-				kind->name, text);
+			return try_others(kind,
+				error_set(error, -EINVAL, "--%s %s: neither a folder nor a file",
+					kind->name, text),
+				error);
+		if (web_page_is(AT_FDCWD, text)) {
+			named = xasprintf("--%s %s", kind->name, text);
+			return try_others(kind, web_page_refuse(named, -EINVAL, error), error);
+		}
 		source->path = realpath(text, NULL);
 		if (!source->path)
 			return error_set_errno(error, -errno, "--%s %s", kind->name, text);
@@ -224,7 +281,7 @@ int sources_identify(struct build *build, struct error *error)
 		r = driver == DRIVER_NVIDIA ? identify_installer(build, source, error) : 0;
 		if (r < 0)
 			return r;
-		r = source->form == SOURCE_TREE ? check_tree(driver, source->path, error) : 0;
+		r = source->form == SOURCE_TREE ? check_tree(driver, source->path, text, error) : 0;
 		if (r < 0)
 			return r;
 	}
@@ -361,7 +418,9 @@ static int package_tarball(
 int source_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
+	const struct source_kind *kind = &source_kinds[stage->driver];
 	const struct source *source = &build->sources[stage->driver];
+	const char *text = build->options.sources[stage->driver];
 	struct unpack unpack = { .folder = place->folder };
 	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_free_ char *tarball = NULL;
@@ -376,10 +435,17 @@ int source_run(struct build *build, const struct stage *stage, const struct stag
 			r = unpack_run(&unpack, AT_FDCWD, source->path, error);
 		/* A file of the user's that is no whole archive is a bad source, not a damaged
 		 * download. */
-		if (r == -EBADMSG)
+		if (r == -EBADMSG && !archive_looks_damaged(source->path))
+			r = try_others(kind,
+				error_set(error, -EINVAL, "--%s %s: neither an archive nor %s",
+					kind->name, text,
+					stage->driver == DRIVER_NVIDIA ? "NVIDIA's installer"
+								       : "a folder"),
+				error);
+		else if (r == -EBADMSG)
 			r = -EINVAL;
 	} else {
-		r = package_tarball(build, source_kinds[stage->driver].purpose, &tarball, error);
+		r = package_tarball(build, kind->purpose, &tarball, error);
 		if (r < 0)
 			return r;
 		if (stage->driver == DRIVER_OFED) {
@@ -396,7 +462,7 @@ int source_run(struct build *build, const struct stage *stage, const struct stag
 	}
 	if (r == 0)
 		r = source_find_top(place->folder, &top, error);
-	return r < 0 ? r : check_tree(stage->driver, top, error);
+	return r < 0 ? r : check_tree(stage->driver, top, text, error);
 }
 
 /*

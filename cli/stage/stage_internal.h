@@ -92,7 +92,8 @@ struct source_kind {
 	enum stage_id bound_to; /* the set whose symbols its modules are bound to, if there; or 0 */
 	const char *recipe_part; /* of containers/recipes, beside its own and lib.sh; or NULL */
 	const char *input;       /* its name in the proof */
-	const char *title;       /* with file: what the source is of */
+	const char *title;       /* what the source is of */
+	const char *published;   /* what its publisher has for download, for messages; or NULL */
 	const char *file;        /* by which it is known; NULL: by more than one */
 };
 extern const struct source_kind source_kinds[DRIVER_COUNT];

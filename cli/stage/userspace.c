@@ -267,20 +267,25 @@ int userspace_check(struct build *build, struct error *error)
 
 int userspace_require(struct build *build, struct error *error)
 {
-	static const char lack[] = "no nvidia-smi, libraries and firmware of the modules' version: "
-				   "the GPU image would load them and never be ready";
+	_cleanup_free_ char *version = NULL;
+	int r;
 
 	if (!build_has(build, DRIVER_NVIDIA) || userspace_applies(build, NULL))
 		return 0;
+	r = modules_version(build, &version, error);
+	if (r < 0)
+		return r;
+	(void) error_set(error, -EINVAL,
+		"no nvidia-smi, libraries and firmware of the modules' version%s%s: the GPU image "
+		"would load them and never be ready",
+		version ? ", " : "", version ? version : "");
 	if (build->options.force) {
-		progress_note(&build->context.progress, lack);
+		progress_note(&build->context.progress, error->text);
 		return 0;
 	}
 	build->context.failure = EXIT_CODE_SOURCE;
-	return error_set(error, -EINVAL,
-		"%s: give --userspace " INSTALLER " of that version, or --force for an image to "
-		"look at",
-		lack);
+	(void) error_try(error, -EINVAL, "--userspace: give " INSTALLER " of that version");
+	return error_try(error, -EINVAL, "--force: an image to look at");
 }
 
 /* ---- the driver's own list of GPUs */

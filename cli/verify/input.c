@@ -21,9 +21,15 @@
 
 /* --- what it is --- */
 
-static const char kinds_text[] =
-	"a folder of modules, .ko files, an image's archive or layout, or the name of an image in "
-	"containers-storage is wanted";
+static int not_wanted(const char *name, const char *why, struct error *error)
+{
+	(void) error_set(error, -EINVAL, "%s: %s", name, why);
+	(void) error_try(error, -EINVAL,
+		"an image: its archive, its layout (oci:FOLDER), or its name in containers-storage");
+	return error_try(error, -EINVAL,
+		"a folder of modules, a file named .ko, .ko.gz, .ko.xz or .ko.zst, a .deb, .rpm or "
+		"tarball");
+}
 
 bool verify_is_symvers(const char *path)
 {
@@ -63,14 +69,12 @@ static int identify_path(struct verify_input *input, struct error *error)
 
 	if (stat(place, &status) < 0) {
 		if (strstr(place, "://"))
-			return error_set(error, -EINVAL,
-				"%s: no registry is asked: pull it first (buildah pull %s), then give "
-				"its name",
-				place, place);
+			return error_try(error,
+				error_set(error, -EINVAL, "%s: no registry is asked", place),
+				"buildah pull %s, then give its name", place);
 		if (errno != ENOENT || !*place || *place == '/' || *place == '.' ||
 			module_suffix(place))
-			return error_set(
-				error, -EINVAL, "%s: %s: %s", place, strerror(errno), kinds_text);
+			return not_wanted(place, strerror(errno), error);
 		input->kind = VERIFY_STORAGE;
 		return 0;
 	}
@@ -79,8 +83,7 @@ static int identify_path(struct verify_input *input, struct error *error)
 		return check_packing(input, error);
 	}
 	if (!S_ISDIR(status.st_mode))
-		return error_set(
-			error, -EINVAL, "%s: neither a folder nor a file: %s", place, kinds_text);
+		return not_wanted(place, "neither a folder nor a file", error);
 	input->kind = fs_exists(AT_FDCWD, layout) && fs_exists(AT_FDCWD, index) ? VERIFY_LAYOUT
 										: VERIFY_FOLDER;
 	return 0;
@@ -192,7 +195,6 @@ static int unpack_archive(const char *path, const struct unpack *unpack, struct 
 	struct error *error)
 {
 	enum archive_kind kind;
-	struct error why;
 	int r = archive_input_kind(AT_FDCWD, path, &kind);
 
 	if (r < 0)
@@ -201,17 +203,25 @@ static int unpack_archive(const char *path, const struct unpack *unpack, struct 
 				     : unpack_package(unpack, AT_FDCWD, path, error);
 	if (r == -ENOENT && kind == ARCHIVE_KIND_TAR)
 		r = unpack_run(unpack, AT_FDCWD, path, error);
-	if (r != -EBADMSG)
+	if (r != -EBADMSG || archive_looks_damaged(path))
 		return r;
-	/* What libarchive minds, with what to do about it. */
-	why = *error;
-	if (archive_looks_damaged(path))
-		return error_set(
-			error, r, "%s: it is damaged or cut short: copy it anew", why.text);
-	return error_set(error, -EINVAL,
-		"%s: no image, archive, package or module: a folder, an image's archive or layout, "
-		"a .deb, .rpm or tarball, or a file named .ko, .ko.gz, .ko.xz or .ko.zst is wanted",
-		input->name);
+	return not_wanted(input->name, "no image, archive, package or module", error);
+}
+
+static int not_stored(const struct verify_input *input, struct error *error)
+{
+	const char *place = input->place;
+	const char *slash = strchr(place, '/');
+	const char *sign = strpbrk(place, ".:");
+
+	(void) error_set(error, -EINVAL,
+		"%s: neither a file or folder nor an image in containers-storage", input->name);
+	/* As containers-registries.conf(5) tells a registry's host: by its dot or port. */
+	if (slash && sign && sign < slash)
+		(void) error_try(
+			error, -EINVAL, "buildah pull %s: no registry is asked here", place);
+	(void) error_try(error, -EINVAL, "buildah images: lists the names of those that are there");
+	return error_try(error, -EINVAL, "a path starts with / or ./");
 }
 
 /* Through an archive, not a mount: that needs the rights of root, and has to be undone. */
@@ -231,10 +241,7 @@ static int unpack_stored(
 				"%s: neither a file nor a folder, and there is no buildah to ask for "
 				"an image of that name: scripts/install-packages",
 				input->name);
-		return error_set(error, -EINVAL,
-			"%s: neither a file or folder nor an image in containers-storage: buildah "
-			"images lists those; a path starts with / or ./",
-			input->name);
+		return not_stored(input, error);
 	}
 	r = buildah_save(id, path, error);
 	if (r == 0)
@@ -480,6 +487,32 @@ void verify_input_close(struct verify_input *input)
 	*input = (struct verify_input) VERIFY_INPUT_CLOSED;
 }
 
+/* A folder of images, as build --output makes it: they are archives, and looked into by name. */
+static int check_folder(const struct verify_input *input, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_strv_ struct strv images = { 0 };
+	_cleanup_free_ char *text = NULL;
+
+	if (input->modules.count || input->symvers.count || fs_list(input->fd, ".", &names) < 0)
+		return 0;
+	for (size_t i = 0; i < names.count; i++) {
+		const char *dot = strstr(names.items[i], ".oci.tar");
+
+		if (dot && !dot[strlen(".oci.tar")])
+			xstrv_pushf(&images, "%s%s%s", input->place,
+				input->place[strlen(input->place) - 1] == '/' ? "" : "/",
+				names.items[i]);
+	}
+	if (!images.count)
+		return 0;
+	text = xstrv_join(&images, " ");
+	return error_try(error,
+		error_set(error, -EINVAL, "%s: no module is in it, but there are images",
+			input->name),
+		"slipway verify %s", text);
+}
+
 int verify_input_open(struct verify_input *input, struct context *context, struct error *error)
 {
 	const char *slash = strrchr(input->place, '/');
@@ -492,7 +525,7 @@ int verify_input_open(struct verify_input *input, struct context *context, struc
 		return 0;
 	}
 	if (unpacks) {
-		r = unpack_input(input, context, error);
+		r = cache_name_full(&context->cache, unpack_input(input, context, error), error);
 		if (r < 0)
 			return r;
 	} else if (input->kind == VERIFY_MODULE) { /* a folder with one name in it */
@@ -509,5 +542,6 @@ int verify_input_open(struct verify_input *input, struct context *context, struc
 		return 0;
 	input->root = unpacks || fs_exists(input->fd, "lib/modules") ||
 		      fs_exists(input->fd, "usr/lib/modules");
-	return verify_input_list(input, error);
+	r = verify_input_list(input, error);
+	return r == 0 && input->kind == VERIFY_FOLDER ? check_folder(input, error) : r;
 }

@@ -662,6 +662,7 @@ int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
 	found->request.files = files;
 	found->request.files_option = "--kernel";
 	found->request.no_modules = files.count > 0;
+	found->request.no_os = true;
 	r = kernel_find(found, error);
 	found->request.files = (struct strv){ 0 };
 	if (r == 0)

@@ -11,6 +11,7 @@
 #include "common/strv.h"
 #include "common/xalloc.h"
 #include "kernels/archive/makeself.h"
+#include "kernels/web_page.h"
 #include "module/elf.h"
 
 #define BLOCK_BYTES ((size_t) 128 << 10)
@@ -54,7 +55,7 @@ bool archive_looks_damaged(const char *path)
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char start[512] = "";
 
-	return fd < 0 || read(fd, start, sizeof(start)) < 0 ||
+	return fd < 0 || read(fd, start, sizeof(start)) < 0 || web_page_is(AT_FDCWD, path) ||
 	       decompress_detect(start, sizeof(start)) != DECOMPRESS_NONE ||
 	       memcmp(start, "BZh", 3) == 0 || memcmp(start, "\x5d\0\0", 3) == 0 || /* lzma */
 	       memcmp(start, "!<arch>\n", 8) == 0 || memcmp(start, "\xed\xab\xee\xdb", 4) == 0 ||
@@ -65,9 +66,9 @@ int archive_input_damaged(const char *name, struct archive *archive, struct erro
 {
 	const char *why = archive_error_string(archive);
 
-	return error_set(error, -EBADMSG,
-		"%s: cannot be unpacked: %s: it is cut, or no archive: fetch it again", name,
-		why ? why : "damaged");
+	(void) error_set(error, -EBADMSG, "%s: cut short or damaged: %s", name,
+		why ? why : "it cannot be unpacked");
+	return error_try(error, -EBADMSG, "download or copy it again");
 }
 
 static const char *without_dot(const char *path)
@@ -179,8 +180,12 @@ int archive_input_open(struct archive_input *input, enum archive_kind kind, int 
 {
 	_cleanup_free_ char *link = NULL;
 	_cleanup_free_ char *further = NULL;
-	int r = open_input(input, kind, dir_fd, path, member, &link, error);
+	int r;
 
+	*input = (struct archive_input){ .fd = -1 };
+	if (kind == ARCHIVE_KIND_TAR && web_page_is(dir_fd, path))
+		return web_page_refuse(path, -EBADMSG, error);
+	r = open_input(input, kind, dir_fd, path, member, &link, error);
 	if (r < 0 || !link)
 		return r;
 	/* What it leads to may lie before it: from the beginning again. */
@@ -256,11 +261,21 @@ static void job_done(struct job *job)
 static int not_written(const struct job *job, struct error *error)
 {
 	int number = archive_errno(job->writer);
+	_cleanup_free_ char *why = NULL;
+	char *path;
 
-	if (number == ENOSPC || number == EDQUOT)
-		return error_set(error, -ENOSPC,
-			"%s: the disk is full: make room below %s, or choose another --cache",
-			job->name, job->folder);
+	if (number == ENOSPC || number == EDQUOT) {
+		(void) error_set(error, -ENOSPC,
+			"%s: no space is left on the cache's disk: %llu MB of it are unpacked, and there is more",
+			job->name, (unsigned long long) (job->bytes / 1000000));
+		(void) error_try(error, -ENOSPC, "slipway cache prune");
+		return error_try(error, -ENOSPC, "name a folder on another disk: --cache DIR");
+	}
+	/* The folder is the run's, and gone when the message is read. */
+	why = xstrdup(archive_error_string(job->writer) ? archive_error_string(job->writer) : "");
+	while ((path = strstr(why, job->folder)))
+		memmove(path, path + strlen(job->folder), strlen(path + strlen(job->folder)) + 1);
+	archive_set_error(job->writer, number, "%s", why);
 	return archive_input_damaged(job->name, job->writer, error);
 }
 
@@ -481,6 +496,8 @@ int unpack_package(const struct unpack *unpack, int dir_fd, const char *path, st
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
+	if (web_page_is(dir_fd, path))
+		return web_page_refuse(path, -EBADMSG, error);
 	if (package.kind == ARCHIVE_KIND_TAR)
 		return error_set(error, -EBADMSG, "%s: neither a Debian nor an RPM package", path);
 	return unpack_run(&package, dir_fd, path, error);

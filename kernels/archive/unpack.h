@@ -33,8 +33,8 @@ struct archive_input {
 int archive_input_kind(int dir_fd, const char *path, enum archive_kind *ret_kind) _must_check_;
 
 /*
- * For a file that cannot be unpacked: does it begin as an archive does, or can it not even be read?
- * Otherwise it is no archive at all.
+ * For a file that cannot be unpacked: does it begin as an archive does, or as a web page, or can it
+ * not even be read? Then the error says what is wrong. Otherwise it is no archive at all.
  */
 bool archive_looks_damaged(const char *path);
 

@@ -12,6 +12,7 @@
 #include "common/fs.h"
 #include "common/hash.h"
 #include "common/xalloc.h"
+#include "kernels/web_page.h"
 
 #define PARALLEL              8
 #define DEFAULT_ATTEMPTS      4
@@ -63,13 +64,14 @@ enum verdict {
 /* One file: its attempts, one at a time, and what became of them. */
 struct transfer {
 	struct download_file *file; /* gets the result */
-	const struct download_options *options;
+	struct download *download;
 	struct partial partial;
 	CURL *easy;
 	struct curl_slist *headers;
 	char *entity;               /* strong ETag of what has come: for If-Range; or NULL */
 	char text[CURL_ERROR_SIZE]; /* libcurl's own words */
 	unsigned int attempts;      /* that were begun */
+	unsigned int told;          /* of them, the last whose failure was told */
 	char *location;             /* that the server redirects to; NULL: the file's own URL */
 	unsigned int redirects;     /* that were followed from there */
 	bool cross_origin;          /* one of them led to another scheme, host or port */
@@ -90,7 +92,7 @@ struct transfer {
 
 /* ---- what has come of a file */
 
-/* The message has the whole path. */
+/* The message has the whole path, but of a full disk: the folder may be gone when it is read. */
 static int partial_failed(const struct partial *partial, int code, struct error *error)
 {
 	char link[64], folder[PATH_MAX] = "";
@@ -104,11 +106,11 @@ static int partial_failed(const struct partial *partial, int code, struct error 
 		folder[length] = '/';
 	if (code == -EDQUOT)
 		code = -ENOSPC;
-	if (code == -ENOSPC)
-		return error_set(error, code,
-			"%s%s: no space is left on that disk: free some (slipway cache prune), or "
-			"name a folder on another with --cache",
-			folder, partial->file->path);
+	if (code == -ENOSPC) {
+		(void) error_set(error, code, "no space is left on the cache's disk");
+		(void) error_try(error, code, "slipway cache prune");
+		return error_try(error, code, "name a folder on another disk: --cache DIR");
+	}
 	return error_set_errno(error, code, "%s%s", folder, partial->file->path);
 }
 
@@ -214,7 +216,7 @@ static int partial_add(struct partial *partial, const void *data, size_t size, s
 	return 0;
 }
 
-static int check_content(struct partial *partial, struct error *error)
+static int compare_content(struct partial *partial, struct error *error)
 {
 	const struct download_file *file = partial->file;
 	char hex[HASH_HEX_SIZE];
@@ -228,6 +230,15 @@ static int check_content(struct partial *partial, struct error *error)
 	if (strcmp(hex, file->sha256) == 0)
 		return 0;
 	return error_set(error, -EBADMSG, "its SHA-256 is %s, and %s is wanted", hex, file->sha256);
+}
+
+static int check_content(struct partial *partial, struct error *error)
+{
+	int r = compare_content(partial, error);
+
+	if (r == -EBADMSG && web_page_is(partial->file->dir_fd, partial->name))
+		return web_page_refuse("what the server sends", r, error);
+	return r;
 }
 
 /* Checks size and content and renames. -EBADMSG when they are wrong; the partial is empty then. */
@@ -580,7 +591,7 @@ static void set_credentials(CURL *easy, const struct transfer *transfer)
 
 static void set_up(struct transfer *transfer)
 {
-	const struct download_options *options = transfer->options;
+	const struct download_options *options = &transfer->download->options;
 	const struct download_file *file = transfer->file;
 	CURL *easy = transfer->easy;
 	char range[32];
@@ -649,7 +660,7 @@ static int prepare(struct transfer *transfer, struct error *error)
 
 	if (r < 0)
 		return r;
-	if (!is_file && transfer->options->offline)
+	if (!is_file && transfer->download->options.offline)
 		return error_set(error, -ENETDOWN,
 			"--offline, and it is not in the cache: run once without --offline");
 	if (partial->fd < 0)
@@ -686,9 +697,21 @@ static unsigned int pause_ms(unsigned int attempts)
 	return ms / 2 + random % (ms / 2 + 1);
 }
 
-static void try_again(struct transfer *transfer, int result)
+/* What all files of a server fail by is told once for each attempt. */
+static bool is_told(const struct transfer *transfer)
 {
-	const struct download_options *options = transfer->options;
+	const struct download *download = transfer->download;
+
+	for (size_t i = 0; i < download->count; i++)
+		if (download->transfers[i].told >= transfer->attempts &&
+			is_same_origin(download->transfers[i].file->url, transfer->file->url))
+			return true;
+	return false;
+}
+
+static void try_again(struct transfer *transfer, CURLcode code, int result)
+{
+	const struct download_options *options = &transfer->download->options;
 	struct error *error = &transfer->file->error;
 	unsigned int attempts = options->attempts ? options->attempts : DEFAULT_ATTEMPTS;
 	unsigned int wait_ms = pause_ms(transfer->attempts);
@@ -702,19 +725,23 @@ static void try_again(struct transfer *transfer, int result)
 					 why.text, (long long) after_s));
 		return;
 	}
+	/* A name that is not known twice is a wrong one, or there is no network. */
+	if ((code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY) &&
+		attempts > 2)
+		attempts = 2;
 	if (transfer->attempts >= attempts) {
-		finish(transfer,
-			error_set(error, result,
-				"%s; tried %u time%s: try again later, or name another mirror with "
-				"--mirror",
-				why.text, transfer->attempts, transfer->attempts == 1 ? "" : "s"));
+		(void) error_set(error, result, "%s; tried %u time%s", why.text, transfer->attempts,
+			transfer->attempts == 1 ? "" : "s");
+		(void) error_try(error, result, "name another mirror: --mirror URL");
+		finish(transfer, error_try(error, result, "try again later"));
 		return;
 	}
 	if (after_s > 0 && (unsigned int) after_s * 1000 > wait_ms)
 		wait_ms = (unsigned int) after_s * 1000;
 	transfer->resume_ms = clock_monotonic_ms() + wait_ms;
-	if (!options->on_retry)
+	if (!options->on_retry || is_told(transfer))
 		return;
+	transfer->told = transfer->attempts;
 	shown = url_shown(transfer->file->url);
 	options->on_retry(options->context, shown, why.text, wait_ms);
 }
@@ -815,8 +842,6 @@ static int failure_of(CURLcode code, enum verdict *ret_verdict)
 		if (passing[i] == code)
 			*ret_verdict = AGAIN;
 	switch (code) {
-	case CURLE_OUT_OF_MEMORY:
-		out_of_memory();
 	case CURLE_OPERATION_TIMEDOUT:
 		return -ETIMEDOUT;
 	case CURLE_SSL_CERTPROBLEM:
@@ -859,7 +884,12 @@ static int judge_failure(struct transfer *transfer, CURLcode code)
 {
 	static const char *const variables[] = { "https_proxy", "HTTPS_PROXY", "http_proxy",
 		"all_proxy", "ALL_PROXY" };
-	const char *text = transfer->text[0] ? transfer->text : curl_easy_strerror(code);
+	/* Memory that is really short ends the program elsewhere (common/xalloc.h). */
+	const char *text =
+		code == CURLE_OUT_OF_MEMORY
+			? "a header line of the answer is longer than the 100 kB that libcurl takes"
+		: transfer->text[0] ? transfer->text
+				    : curl_easy_strerror(code);
 	bool tls = begins(transfer->file->url, "https:");
 	struct error *error = &transfer->file->error;
 	int r = failure_of(code, &transfer->verdict);
@@ -925,7 +955,7 @@ static void judge(struct transfer *transfer, CURLcode code)
 		if (partial_restart(&transfer->partial, &ignored) < 0)
 			finish(transfer, r);
 	} else if (transfer->verdict == AGAIN) {
-		try_again(transfer, r);
+		try_again(transfer, code, r);
 	} else {
 		finish(transfer, r);
 	}
@@ -1081,7 +1111,7 @@ void download_run(struct download *download, struct download_file *const *files,
 	download->reported_ms = download->received_bytes = download->bytes_per_s = 0;
 	for (size_t i = 0; i < count; i++)
 		download->transfers[i] = (struct transfer){
-			.file = files[i], .options = &download->options, .partial = { .fd = -1 }
+			.file = files[i], .download = download, .partial = { .fd = -1 }
 		};
 	for (;;) {
 		int ignored;

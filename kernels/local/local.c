@@ -80,10 +80,15 @@ int local_scan_archive(struct local_scan *scan, struct archive_input *input, con
 
 /* ---- one input */
 
-static const char kinds_text[] =
-	"a kernel's build folder, a headers folder, a root with lib/modules/<krel>, a tarball of "
-	"one, .deb or .rpm files with headers or modules, an image in an OCI layout or archive, or "
-	"what slipway probe wrote is wanted";
+static int not_wanted(const char *path, const char *why, struct error *error)
+{
+	(void) error_set(error, -EINVAL, "%s: %s", path, why);
+	(void) error_try(error, -EINVAL,
+		".deb or .rpm files of the kernel's headers and modules, or what slipway probe wrote");
+	(void) error_try(error, -EINVAL,
+		"a kernel's build or headers folder, a root with lib/modules/<krel>, or its tarball");
+	return error_try(error, -EINVAL, "an image with them, in an OCI layout or archive");
+}
 
 const char *local_kind_name(enum local_kind kind)
 {
@@ -109,14 +114,12 @@ static int scan_archive(struct local_input *input, enum archive_kind kind, struc
 	if (r == 0)
 		r = local_scan_archive(&input->scan, &archive, input->path, NULL, &why);
 	if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && archive_looks_damaged(input->path))
-		return error_set(error, -EINVAL,
-			"--kernel-from %s: an archive that is cut short or damaged: copy or make "
-			"it again (%s)",
-			input->path, why.text);
-	if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && input->scan.mark_count == 0)
-		return error_set(error, -EINVAL, "--kernel-from %s: no archive that is known: %s",
-			input->path, kinds_text);
-	return r < 0 ? error_set(error, r, "--kernel-from %s", why.text) : 0;
+		r = -EINVAL;
+	else if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && input->scan.mark_count == 0)
+		return not_wanted(input->path, "no archive that is known", error);
+	if (r < 0)
+		*error = why;
+	return r;
 }
 
 static int scan_image(struct local_input *input, struct error *error)
@@ -127,7 +130,7 @@ static int scan_image(struct local_input *input, struct error *error)
 	if (r == 0)
 		r = local_image_scan(&image, &input->scan, error);
 	if (r < 0)
-		return error_prefix(error, r, "--kernel-from");
+		return r;
 	(void) snprintf(input->sha256, sizeof(input->sha256), "%s",
 		input->kind == LOCAL_OCI_LAYOUT ? image.digest : "");
 	return 0;
@@ -139,7 +142,7 @@ static int scan_file(struct local_input *input, struct error *error)
 	int r = archive_input_kind(AT_FDCWD, input->path, &kind);
 
 	if (r < 0)
-		return error_set_errno(error, r, "--kernel-from %s", input->path);
+		return error_set_errno(error, r, "%s", input->path);
 	r = scan_archive(input, kind, error);
 	if (r < 0)
 		return r;
@@ -167,10 +170,9 @@ static int input_scan(const char *path, struct local_input *input, struct error 
 
 	input->path = realpath(path, NULL);
 	if (!input->path)
-		return error_set(error, -EINVAL, "--kernel-from %s: %s: %s", path, strerror(errno),
-			kinds_text);
+		return not_wanted(path, strerror(errno), error);
 	if (stat(input->path, &status) < 0)
-		return error_set_errno(error, -errno, "--kernel-from %s", path);
+		return error_set_errno(error, -errno, "%s", path);
 	if (S_ISDIR(status.st_mode)) {
 		fd = open(input->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0 || !fs_exists(fd, "oci-layout") || !fs_exists(fd, "index.json")) {
@@ -179,8 +181,7 @@ static int input_scan(const char *path, struct local_input *input, struct error 
 		}
 		input->kind = LOCAL_OCI_LAYOUT;
 	} else if (!S_ISREG(status.st_mode)) {
-		return error_set(error, -EINVAL,
-			"--kernel-from %s: neither a folder nor a file: %s", path, kinds_text);
+		return not_wanted(path, "neither a folder nor a file", error);
 	}
 	r = S_ISDIR(status.st_mode) ? scan_image(input, error) : scan_file(input, error);
 	if (r == 0)
@@ -198,7 +199,7 @@ static int take_facts(struct local_input *input, struct error *error)
 	if (input->kind == LOCAL_PROBE) {
 		int r = probe_parse(text, strlen(text), probe, error);
 
-		return r < 0 ? error_prefix(error, r, "--kernel-from %s", input->path) : 0;
+		return r < 0 ? error_prefix(error, r, "%s", input->path) : 0;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(files) && !probe->os; i++) {
 		text = local_scan_text(&input->scan, files[i]);
@@ -215,19 +216,23 @@ static int take_facts(struct local_input *input, struct error *error)
 static int check_input(const struct local_input *input, struct error *error)
 {
 	const struct local_scan *scan = &input->scan;
+	char why[64];
 
 	if (input->probe.krel || scan->modules.count || local_scan_has(scan, "usr/src") ||
 		local_scan_tree(scan, NULL))
 		return 0;
-	if (scan->trees.count)
-		return error_set(error, -EINVAL,
-			"--kernel-from %s: %s%sa kernel's source that is not prepared (it has no "
-			"include/generated/utsrelease.h): configure it as the kernel on the node, "
-			"and let its make end",
+	if (scan->trees.count) {
+		(void) error_set(error, -EINVAL,
+			"%s: %s%sa kernel's source that is not prepared (it has no "
+			"include/generated/utsrelease.h)",
 			input->path, scan->trees.items[0].path,
 			*scan->trees.items[0].path ? " is " : "");
-	return error_set(error, -EINVAL, "--kernel-from %s: nothing of a kernel is in this %s: %s",
-		input->path, local_kind_name(input->kind), kinds_text);
+		return error_try(error, -EINVAL,
+			"configure it as the kernel on the node, and let its make end");
+	}
+	(void) snprintf(why, sizeof(why), "nothing of a kernel is in this %s",
+		local_kind_name(input->kind));
+	return not_wanted(input->path, why, error);
 }
 
 /* ---- one kernel of all inputs */
@@ -258,18 +263,18 @@ static int pick_krel(struct local_kernel *kernel, struct error *error)
 		list_krels(kernel, trees, &krels);
 		text = xstrv_join(&krels, ", ");
 		if (krels.count > 1)
-			return error_set(error, -ENOTUNIQ,
-				"--kernel-from: there are several kernels in it: %s: say which with "
-				"--kernel KREL",
-				text);
+			return error_try(error,
+				error_set(error, -ENOTUNIQ, "there are several kernels: %s", text),
+				"say which: --kernel KREL");
 		if (krels.count == 1) {
 			kernel->krel = TAKE_PTR(text);
 			return 0;
 		}
 	}
-	return error_set(error, -EINVAL,
-		"--kernel-from: only parts of a kernel's headers are there, and no kernel release: "
-		"give the package named after the release too, such as linux-headers-<krel>");
+	(void) error_set(error, -EINVAL,
+		"only parts of a kernel's headers are there, and no kernel release");
+	return error_try(error, -EINVAL,
+		"give the package named after the release, too, such as linux-headers-<krel>");
 }
 
 static int check_krel(struct local_kernel *kernel, const char *krel, struct error *error)
@@ -283,8 +288,8 @@ static int check_krel(struct local_kernel *kernel, const char *krel, struct erro
 	if (strv_contains(&krels, krel))
 		return 0;
 	text = xstrv_join(&krels, ", ");
-	return error_set(error, -ENODATA, "kernel %s: what --kernel-from names is of %s", krel,
-		*text ? text : "an unknown kernel release");
+	return error_set(error, -ENODATA, "what is given is of %s, not of %s",
+		*text ? text : "an unknown kernel release", krel);
 }
 
 /* What there is for the kernel, over all inputs. */
@@ -306,13 +311,15 @@ static int find_parts(struct local_kernel *kernel, struct error *error)
 			kernel->os_version = input->probe.os_version;
 		}
 	}
-	if (without && !kernel->has_headers)
-		return error_set(error, -EINVAL,
-			"--kernel-from %s: headers of kernel %s without Module.symvers, which has "
-			"the versions of its symbols: make modules_prepare does not make it; let "
-			"the kernel's make end, or give its headers package",
-			without, kernel->krel);
-	return 0;
+	if (!without || kernel->has_headers)
+		return 0;
+	(void) error_set(error, -EINVAL,
+		"%s: headers of kernel %s without Module.symvers, which has the versions of its "
+		"symbols",
+		without, kernel->krel);
+	(void) error_try(error, -EINVAL, "give the kernel's headers package");
+	return error_try(error, -EINVAL,
+		"let the kernel's make end: make modules_prepare does not make Module.symvers");
 }
 
 /* Place, mode and content of all that is taken from a folder. */
@@ -324,7 +331,7 @@ static int hash_folder(struct local_input *input, const char *krel, struct error
 	int r = local_files_add_parts(&files, input->path, &input->scan, &parts, error);
 
 	if (r < 0)
-		return error_prefix(error, r, "--kernel-from");
+		return r;
 	hash = hash_new();
 	for (size_t i = 0; i < files.count && r == 0; i++) {
 		const struct local_file *file = &files.items[i];
@@ -350,7 +357,7 @@ static int input_hash(struct local_input *input, const char *krel, struct error 
 	if (input->kind == LOCAL_FOLDER)
 		return hash_folder(input, krel, error);
 	r = hash_file(AT_FDCWD, input->path, input->sha256);
-	return r < 0 ? error_set_errno(error, r, "--kernel-from %s", input->path) : 0;
+	return r < 0 ? error_set_errno(error, r, "%s", input->path) : 0;
 }
 
 int local_open(
@@ -400,7 +407,7 @@ char *local_lacks(const struct local_kernel *kernel)
 {
 	if (kernel->has_headers && kernel->has_modules)
 		return NULL;
-	return xasprintf("kernel %s: of what --kernel-from names, %s: they are looked for in the "
+	return xasprintf("kernel %s: of the files that are given, %s: they are looked for in the "
 			 "distribution's repositories",
 		kernel->krel,
 		kernel->has_headers

@@ -56,7 +56,8 @@ const char *local_kind_name(enum local_kind kind);
 
 /*
  * Looks into all of @paths for kernel @krel (NULL: the only one that is there). Any of these is the
- * user's to mend, and @error says what was found and what to give: -EINVAL for what is no kernel
+ * user's to mend, and @error says what was found and what to give; the option that named the paths
+ * is the caller's to add: -EINVAL for what is no kernel
  * input or a tree that is not complete, -ENODATA when @krel is in none, -ENOTUNIQ when there are
  * several kernels and @krel is NULL, -EBADMSG for a damaged archive. The caller frees it.
  */

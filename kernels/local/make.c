@@ -333,7 +333,7 @@ int local_make(const struct local_kernel *kernel, bool modules, const char *scra
 	int r = 0;
 
 	if (fd < 0)
-		return error_set_errno(error, -errno, "--kernel-from: %s", folder);
+		return error_set_errno(error, -errno, "%s", folder);
 	for (size_t i = 0; i < kernel->count && r == 0; i++) {
 		const struct local_input *input = &kernel->inputs[i];
 
@@ -346,12 +346,10 @@ int local_make(const struct local_kernel *kernel, bool modules, const char *scra
 	}
 	for (size_t i = 0; i < roots.count && r == 0; i++)
 		r = make_from(&stage, roots.items[i], fd);
-	if (r < 0)
-		return error_prefix(error, r, "--kernel-from");
 	if (r == 0)
 		return error_set(error, -EINVAL,
-			"--kernel-from: the %s of kernel %s were seen but not found when unpacked: "
+			"the %s of kernel %s were seen but not found when unpacked: "
 			"a link leads to where nothing is",
 			modules ? "modules" : "headers", kernel->krel);
-	return 0;
+	return r < 0 ? r : 0;
 }

@@ -156,16 +156,15 @@ static int on_stanza(void *context, const struct stanza *stanza, struct error *e
 {
 	struct index_job *job = context;
 	const char *name = stanza_value(stanza, "Package");
-	struct package package = { 0 };
+	_cleanup_(package_free) struct package package = { 0 };
 	int r;
 
 	job->made.listed++;
 	if (name && !index_keeps(job->request->keep, name))
 		return 0;
 	r = package_from_stanza(stanza, job->request->url, &package, error);
-	if (r == 0)
-		package_list_push(&job->made.packages, &package);
-	return r;
+	return r < 0 ? r
+		     : package_list_push(&job->made.packages, &package, job->request->url, error);
 }
 
 static int on_block(void *context, const char *data, size_t size, struct error *error)

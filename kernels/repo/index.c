@@ -15,6 +15,7 @@
 #include "common/xalloc.h"
 #include "kernels/repo/repo_internal.h"
 #include "kernels/repo/signature.h"
+#include "kernels/web_page.h"
 
 #define THREADS_LIMIT 4 /* each may hold a decompressor's window */
 
@@ -42,8 +43,8 @@ const struct package *index_find(const struct index *index, const char *name)
 #define START       (sizeof(FIRST_FIELD) - 1)
 #define HEAD        (START + HASH_HEX_SIZE) /* with the line's end */
 
-/* A tenth of what a list of 60,000 packages would be. */
-#define DIGEST_LIMIT_BYTES ((size_t) 64 << 20)
+/* A package's stanza is shorter than what the package takes in memory; and there is the head. */
+#define DIGEST_LIMIT_BYTES (PACKAGE_LIST_LIMIT_BYTES + ((size_t) 1 << 20))
 
 void digest_free(struct digest *digest)
 {
@@ -104,15 +105,13 @@ static int on_stanza(void *context, const struct stanza *stanza, struct error *e
 {
 	struct digest_job *job = context;
 	struct digest *digest = job->digest;
-	struct package package = { 0 };
+	_cleanup_(package_free) struct package package = { 0 };
 	uint64_t until_s = 0;
 	int r;
 
 	if (job->has_head) {
 		r = package_from_stanza(stanza, job->name, &package, error);
-		if (r == 0)
-			package_list_push(&digest->packages, &package);
-		return r;
+		return r < 0 ? r : package_list_push(&digest->packages, &package, job->name, error);
 	}
 	job->has_head = true;
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
@@ -169,7 +168,7 @@ static int digest_read(int folder_fd, const char *name, struct digest *ret, stru
 	_cleanup_free_ char *text = NULL;
 	struct stat status = { 0 };
 	size_t size;
-	int r = fs_read(folder_fd, name, DIGEST_LIMIT_BYTES * 2, &text, &size);
+	int r = fs_read(folder_fd, name, DIGEST_LIMIT_BYTES, &text, &size);
 
 	if (r == 0 && fstatat(folder_fd, name, &status, 0) < 0)
 		r = -errno;
@@ -209,10 +208,6 @@ static int digest_write(
 		package_write(&digest->packages.items[i], file);
 	if (fclose(file) != 0)
 		out_of_memory();
-	if (size > DIGEST_LIMIT_BYTES)
-		return error_set(error, -EFBIG,
-			"indexes/%s: %zu bytes of packages are to be kept of one list: refused",
-			name, size);
 	hash_bytes(text + HEAD, size - HEAD, hex);
 	memcpy(text + START, hex, HASH_HEX_SIZE - 1);
 	r = fs_write_atomic(folder_fd, name, text, size, 0644);
@@ -405,6 +400,10 @@ static int take_head(struct index_job *job, struct error *error)
 	job->absent = file->result == -EADDRNOTAVAIL;
 	if (file->result < 0)
 		return index_job_failed(file, error);
+	if (web_page_is(job->work_fd, file->path)) {
+		(void) web_page_refuse(file->url, -EPROTO, error);
+		return error_try(error, -EPROTO, "use another mirror: --mirror URL");
+	}
 	r = compare_head(job, error);
 	if (r < 0 || job->done)
 		return r;
@@ -436,10 +435,9 @@ static int take(struct index_job *job, struct error *error)
 /* -ENOSPC, with the next step. */
 static int disk_full(const char *what, struct error *error)
 {
-	return error_set(error, -ENOSPC,
-		"%s: no space is left on the cache's disk: free some (slipway cache prune), or "
-		"name a folder on another with --cache",
-		what);
+	(void) error_set(error, -ENOSPC, "%s: no space is left on the cache's disk", what);
+	(void) error_try(error, -ENOSPC, "slipway cache prune");
+	return error_try(error, -ENOSPC, "name a folder on another disk: --cache DIR");
 }
 
 struct pool {

@@ -141,6 +141,8 @@ int package_check(const struct package *package, const char *list, struct error 
 		wrong = "a path";
 	else if (!hash_is_hex(package->sha256))
 		wrong = "a SHA-256";
+	else if (package->size_bytes == 0 || package->size_bytes > PACKAGE_LIMIT_BYTES)
+		wrong = "a size";
 	if (!wrong)
 		return 0;
 	return error_set(error, -EPROTO,
@@ -163,14 +165,37 @@ void package_write(const struct package *package, FILE *file)
 		package->size_bytes, package->sha256);
 }
 
-void package_list_push(struct package_list *list, struct package *package)
+/* With what malloc() takes for itself: a package of short strings is mostly that. */
+static size_t bytes_of(const struct package *package)
 {
+	const char *const texts[] = { package->name, package->version, package->architecture,
+		package->source, package->depends, package->provides, package->path,
+		package->sha256 };
+	size_t bytes = sizeof(*package);
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		bytes += 2 * sizeof(size_t) + (texts[i] ? strlen(texts[i]) + 1 : 0);
+	return bytes;
+}
+
+int package_list_push(
+	struct package_list *list, struct package *package, const char *name, struct error *error)
+{
+	list->bytes += bytes_of(package);
+	if (list->bytes > PACKAGE_LIST_LIMIT_BYTES) {
+		error_set(error, -EFBIG,
+			"%s: the kernels and compilers in it, %zu packages and more, take over %zu "
+			"MB: no such list is so big",
+			name, list->count, PACKAGE_LIST_LIMIT_BYTES >> 20);
+		return error_try(error, -EFBIG, "use another mirror: --mirror URL");
+	}
 	if (list->count == list->capacity) {
 		list->capacity = list->capacity ? list->capacity * 2 : 64;
 		list->items = xreallocarray(list->items, list->capacity, sizeof(*list->items));
 	}
 	list->items[list->count++] = *package;
 	*package = (struct package){ 0 };
+	return 0;
 }
 
 static int compare(const void *a, const void *b)

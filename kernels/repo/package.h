@@ -25,11 +25,15 @@ struct package {
 	uint64_t size_bytes;
 };
 
+/* Of one package: what it may unpack to (UNPACK_LIMIT_BYTES), it need not be itself. */
+#define PACKAGE_LIMIT_BYTES ((uint64_t) 32 << 30)
+
 void package_free(struct package *package);
 
 /*
  * Refuses (-EPROTO) what a list must not name: a path that leads out of the repository, a name or
- * version with blanks or control characters, a SHA-256 that is none. @list is for messages.
+ * version with blanks or control characters, a SHA-256 that is none, a size of 0 bytes or above
+ * PACKAGE_LIMIT_BYTES. @list is for messages.
  */
 int package_check(
 	const struct package *package, const char *list, struct error *error) _must_check_;
@@ -40,14 +44,26 @@ bool package_path_is_safe(const char *path);
 /* Writes it as a stanza of apt's Packages, with the fields above and a blank line. */
 void package_write(const struct package *package, FILE *file);
 
+/*
+ * What the kept packages of one list may take. A list may come unsigned, or is read before its hash
+ * is checked, and a million packages fit into 6 MB of it. Of Debian 12's main some 550 packages are
+ * kept, in half a megabyte.
+ */
+#define PACKAGE_LIST_LIMIT_BYTES ((size_t) 64 << 20)
+
 struct package_list {
 	struct package *items;
 	size_t count;
 	size_t capacity;
+	size_t bytes; /* that all its packages take */
 };
 
-/* Takes over the package's strings. */
-void package_list_push(struct package_list *list, struct package *package);
+/*
+ * Takes over the package's strings; -EFBIG, and they stay the caller's, when the list would grow
+ * above PACKAGE_LIST_LIMIT_BYTES. @name is the list's, for messages.
+ */
+int package_list_push(struct package_list *list, struct package *package, const char *name,
+	struct error *error) _must_check_;
 /* By name, then version (version_compare()), then architecture; of the same package one stays. */
 void package_list_sort(struct package_list *list);
 void package_list_free(struct package_list *list);

@@ -155,12 +155,19 @@ static int xml_parse(struct xml *xml, const char *data, size_t size, bool last, 
 		if (xml->result)
 			return xml->result;
 		at = (long long) XML_GetCurrentByteIndex(xml->parser);
-		if (status == XML_STATUS_ERROR)
-			return error_set(error, -EPROTO,
-				"%s:%lu: malformed at byte %lld: %s: the list is cut or damaged: "
-				"fetch it again with --refresh",
-				xml->name, (unsigned long) XML_GetCurrentLineNumber(xml->parser),
-				at, XML_ErrorString(XML_GetErrorCode(xml->parser)));
+		if (status == XML_STATUS_ERROR) {
+			if (xml->fed == 0)
+				(void) error_set(error, -EPROTO, "%s: is empty", xml->name);
+			else
+				(void) error_set(error, -EPROTO,
+					"%s:%lu: malformed at byte %lld: %s: the list is cut or "
+					"damaged",
+					xml->name,
+					(unsigned long) XML_GetCurrentLineNumber(xml->parser), at,
+					XML_ErrorString(XML_GetErrorCode(xml->parser)));
+			(void) error_try(error, -EPROTO, "fetch it again: --refresh");
+			return error_try(error, -EPROTO, "use another mirror: --mirror URL");
+		}
 		if (!is_last && at >= 0 && xml->fed - (unsigned long long) at > TAG_LIMIT)
 			return error_set(error, -EFBIG,
 				"%s: a tag of more than %lu bytes at byte %lld: refused", xml->name,
@@ -269,6 +276,17 @@ static int repomd_start(
 	return 0;
 }
 
+/* It may be left out, and then nothing is known of it; it is no excuse for a wrong one. */
+static int take_size(
+	const struct repomd_job *job, const char *text, uint64_t *size_bytes, struct error *error)
+{
+	return list_number(text, size_bytes)
+		       ? 0
+		       : error_set(error, -EPROTO,
+				 "%s: has a size of its primary list that is no number: \"%.40s\"",
+				 job->name, text);
+}
+
 static int repomd_end(void *context, const char *element, const char *text, struct error *error)
 {
 	struct repomd_job *job = context;
@@ -288,9 +306,9 @@ static int repomd_end(void *context, const char *element, const char *text, stru
 				job->name);
 		set_text(&repomd->open_hex, text);
 	} else if (strcmp(element, REPO("size")) == 0) {
-		(void) list_number(text, &repomd->size_bytes);
+		return take_size(job, text, &repomd->size_bytes, error);
 	} else if (strcmp(element, REPO("open-size")) == 0) {
-		(void) list_number(text, &repomd->open_size_bytes);
+		return take_size(job, text, &repomd->open_size_bytes, error);
 	} else if (strcmp(element, REPO("data")) == 0) {
 		job->in_primary = false;
 	}
@@ -430,9 +448,8 @@ static int start_in_package(
 
 		set_text(&primary->checksum_type, type ? type : "");
 	} else if (strcmp(element, COMMON("size")) == 0) {
-		const char *size = attribute(attributes, "package");
-
-		(void) list_number(size, &package->size_bytes);
+		/* One that is no number stays 0, which no package has. */
+		(void) list_number(attribute(attributes, "package"), &package->size_bytes);
 	} else if (strcmp(element, COMMON("location")) == 0) {
 		const char *href = attribute(attributes, "href");
 
@@ -506,9 +523,7 @@ static int end_package(struct primary *primary, struct error *error)
 	if (!package->source)
 		package->source = xstrdup(package->name);
 	r = package_check(package, list, error);
-	if (r == 0)
-		package_list_push(primary->request.packages, package);
-	return r;
+	return r < 0 ? r : package_list_push(primary->request.packages, package, list, error);
 }
 
 static int primary_end(void *context, const char *element, const char *text, struct error *error)

@@ -189,10 +189,11 @@ int stanza_reader_feed(
 int stanza_reader_finish(struct stanza_reader *reader, struct error *error)
 {
 	if (reader->size > reader->line)
-		return error_set(error, -EPROTO,
-			"%s: ends in the middle of a line, at byte %llu: the list is cut: fetch it "
-			"again with --refresh",
-			reader->list, (unsigned long long) reader->fed);
+		return error_try(error,
+			error_set(error, -EPROTO,
+				"%s: ends in the middle of a line, at byte %llu: the list is cut",
+				reader->list, (unsigned long long) reader->fed),
+			"fetch it again: --refresh");
 	return end_stanza(reader, error);
 }
 

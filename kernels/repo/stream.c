@@ -93,10 +93,9 @@ static int damaged(const struct job *job, struct error *error)
 
 	if (job->read_error)
 		return error_set_errno(error, job->read_error, "%s", job->stream->name);
-	return error_set(error, -EPROTO,
-		"%s: cannot be unpacked: %s: the file is cut or damaged: fetch it again with "
-		"--refresh",
-		job->stream->name, why ? why : "damaged");
+	(void) error_set(error, -EPROTO, "%s: cut or damaged: %s", job->stream->name,
+		why ? why : "it cannot be unpacked");
+	return error_try(error, -EPROTO, "fetch it again: --refresh");
 }
 
 static int unpack(struct job *job, struct error *error)

@@ -288,7 +288,8 @@ int lock_read(const char *text, struct lock *ret, struct error *error)
 	int r;
 
 	if (!root)
-		return error_set(error, -EBADMSG, "no JSON: %s", json_tokener_error_desc(why));
+		return error_set(error, -EBADMSG, "no JSON: %s",
+			why == json_tokener_success ? "it is null" : json_tokener_error_desc(why));
 	if (!json_object_is_type(root, json_type_object))
 		return error_set(error, -EBADMSG, "it is no object");
 	if (!json_object_is_type(schema, json_type_int) ||

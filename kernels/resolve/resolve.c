@@ -232,12 +232,13 @@ static int report_unreachable(const struct query *query, struct error *error)
 	const struct index *first = &query->indexes[0];
 	const char *os = query->request->os->os;
 
-	if (query->own == 1)
-		return error_set(error, first->result, "the only list of %s could not be read: %s",
-			os, first->error.text);
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): not empty */
-	return error_set(error, first->result, "none of the %zu lists of %s could be read: %s",
-		query->own, os, first->error.text);
+	*error = first->error;
+	if (query->own == 1)
+		return error_prefix(
+			error, first->result, "the only list of %s could not be read", os);
+	return error_prefix(
+		error, first->result, "none of the %zu lists of %s could be read", query->own, os);
 }
 
 static int report_no_mirror(const struct query *query, struct error *error)
@@ -279,10 +280,12 @@ static int find_newest(const struct query *query, char **ret_krel, struct error 
 		const struct repository *repository = index->request->repository;
 
 		if (index->result < 0 && !(index->result == -EADDRNOTAVAIL &&
-						 (repository->archive || repository->optional)))
-			return error_set(error, index->result,
-				"kernel newest: which one is not known without the list of %s: %s",
-				repository->name, index->error.text);
+						 (repository->archive || repository->optional))) {
+			*error = index->error;
+			return error_prefix(error, index->result,
+				"kernel newest: which one is not known without the list of %s",
+				repository->name);
+		}
 	}
 	resolve_releases(query->indexes, query->count, os, &krels);
 	newest = resolve_newest(&krels, os);

@@ -80,7 +80,7 @@ works_again() {
 @test "a connection that is cut goes on where it ended" {
     lock_at cut/25000
     fetch 12
-    says "tried again"
+    says "trying again in"
     all_is_fetched
     [ "$(asked 'bytes=50000-$')" -eq 2 ]
 }
@@ -107,7 +107,7 @@ works_again() {
     rm -rf "$BATS_TEST_TMPDIR/cache"
     lock_at busy/2
     fetch 12
-    says "HTTP 503: tried again"
+    says "HTTP 503: trying again in"
     all_is_fetched
     rm -rf "$BATS_TEST_TMPDIR/cache"
     lock_at after/1
@@ -253,7 +253,7 @@ works_again() {
     mount -t tmpfs -o size=160k tmpfs "$BATS_TEST_TMPDIR/cache"
     lock_at ok
     fetch 17
-    says "no space is left" "slipway cache prune"
+    says "no space is left on the cache's disk" "the cache: $BATS_TEST_TMPDIR/cache" "try: slipway cache prune"
     nothing_is_half
     mount -o remount,size=20m "$BATS_TEST_TMPDIR/cache"
     works_again

@@ -18,7 +18,31 @@ make_ofed() {
 
 @test "an --ofed that is not there is named" {
     run_slipway 6 build --kernel newest --ofed /nonexistent/ofed
-    says "--ofed /nonexistent/ofed: No such file or directory" "\"reference\""
+    says "--ofed /nonexistent/ofed: No such file or directory" "try: MLNX_OFED_SRC-….tgz" "try: --ofed reference"
+    run_slipway 6 build --kernel newest --nvidia /nonexistent/nvidia
+    says "try: NVIDIA's installer, NVIDIA-Linux-x86_64-….run"
+}
+
+@test "a version is no source, and what to download is said" {
+    run_slipway 6 build --kernel newest --nvidia 535
+    says "--nvidia 535: that is a version" "try: download it, and name the file: NVIDIA's installer"
+    run_slipway 6 build --kernel newest --ofed 24.07-0.6.1.0
+    says "--ofed 24.07-0.6.1.0: that is a version" "try: download it, and name the file: MLNX_OFED_SRC-"
+}
+
+@test "a web page that was saved under an installer's name is called one" {
+    echo '<!DOCTYPE html><html>Sign in</html>' >"$BATS_TEST_TMPDIR/NVIDIA-Linux-x86_64-535.run"
+    run_slipway 6 build --kernel newest --nvidia "$BATS_TEST_TMPDIR/NVIDIA-Linux-x86_64-535.run"
+    says "NVIDIA-Linux-x86_64-535.run: a web page, not the file" "try: look at it in a browser"
+}
+
+@test "the source of another driver is recognised" {
+    make_ofed
+    run_slipway 6 build --kernel newest --nvidia "$BATS_TEST_TMPDIR/ofed"
+    says "try: it is a source of OFED: --ofed $BATS_TEST_TMPDIR/ofed"
+    mkdir -p "$BATS_TEST_TMPDIR/nvidia/kernel-open"
+    run_slipway 6 build --kernel newest --ofed "$BATS_TEST_TMPDIR/nvidia"
+    says "try: it is a source of NVIDIA's kernel modules: --nvidia $BATS_TEST_TMPDIR/nvidia"
 }
 
 @test "an --nvidia that is a device is refused" {
@@ -66,6 +90,17 @@ make_ofed() {
     run_slipway 20 "${kernel[@]}" --nvidia "$BATS_TEST_TMPDIR/bomb.tgz"
     echo "no archive" >"$BATS_TEST_TMPDIR/text.tgz"
     run_slipway 6 "${kernel[@]}" --nvidia "$BATS_TEST_TMPDIR/text.tgz"
+    says "text.tgz: neither an archive nor NVIDIA's installer"
+    # By the user's own names, also of what was unpacked into a folder of the run.
+    tar -C "$BATS_TEST_TMPDIR" -czf "$BATS_TEST_TMPDIR/other.tgz" text.tgz
+    run_slipway 6 "${kernel[@]}" --nvidia "$BATS_TEST_TMPDIR/other.tgz"
+    says "--nvidia $BATS_TEST_TMPDIR/other.tgz: no source of NVIDIA's kernel modules"
+    mkdir -p "$BATS_TEST_TMPDIR/src/SOURCES"
+    head -c 100 "$BATS_TEST_TMPDIR/other.tgz" >"$BATS_TEST_TMPDIR/src/SOURCES/mlnx-ofed-kernel_1.orig.tar.gz"
+    touch "$BATS_TEST_TMPDIR/src/install.pl"
+    tar -C "$BATS_TEST_TMPDIR/src" -czf "$BATS_TEST_TMPDIR/MLNX_OFED_SRC.tgz" .
+    run_slipway 6 "${kernel[@]}" --nvidia none --ofed "$BATS_TEST_TMPDIR/MLNX_OFED_SRC.tgz"
+    says "$BATS_TEST_TMPDIR/MLNX_OFED_SRC.tgz: SOURCES/mlnx-ofed-kernel_1.orig.tar.gz: cut short or damaged"
     [ -z "$(find "$BATS_TEST_TMPDIR/cache/stages" -maxdepth 1 -name "*source*")" ]
 }
 

@@ -287,7 +287,7 @@ package() {
     run_slipway 6 build --kernel newest --nvidia-fs "$tree"
     says "no source of nvidia-fs: it has no src/nvfs-core.c"
     run_slipway 6 build --kernel newest --nvidia-fs "$tree/nowhere"
-    says "--nvidia-fs $tree/nowhere: No such file or directory: name a source tree or a tarball"
+    says "--nvidia-fs $tree/nowhere: No such file or directory" "try: a tree of its source, or a tarball of one"
     run_slipway 2 build --kernel newest --ofed reference --nvidia none --gdrcopy "$tree"
     says "--gdrcopy is for NVIDIA's modules, and this builds none" "try: leave out --gdrcopy"
     run_slipway 2 build --kernel newest --ofed reference --nvidia none --kernel-module-type open
@@ -394,13 +394,14 @@ debian_driver() {
 @test "a GPU image without any userspace, which no node would have ready, is made by --force only" {
     make_root "$BATS_TEST_TMPDIR/root" 6.6.9-own1
     make_gpu_sources
+    printf 'ccflags-y += -DNV_VERSION_STRING=\\"1.0\\"\n' >"$BATS_TEST_TMPDIR/nvidia/kernel-open/Kbuild"
     # What goes on ends at the base images: no mirror is known.
     stub_programs
     local build=("${as_root[@]}" env PATH="$stubs" SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" SLIPWAY_MIRRORS=/dev/null
         "$SLIPWAY" build --os debian12 --kernel-from "$BATS_TEST_TMPDIR/root" --nvidia "$BATS_TEST_TMPDIR/nvidia")
     run -6 "${build[@]}"
-    says "no nvidia-smi, libraries and firmware of the modules' version: the GPU image would load them and never be ready" \
-        "give --userspace the folder that NVIDIA's installer unpacks" "no --ofed: there will be no NIC image"
+    says "no nvidia-smi, libraries and firmware of the modules' version, 1.0: the GPU image would load them and never be ready" \
+        "try: --userspace: give the folder that NVIDIA's installer unpacks" "no --ofed: there will be no NIC image"
     run -25 "${build[@]}" --force
     says "never be ready"
     run -25 "${build[@]}" --userspace "$BATS_TEST_TMPDIR/userspace"

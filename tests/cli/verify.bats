@@ -296,6 +296,8 @@ root() {
     verify 0 containers-storage:localhost/slipway-test:1 --kernel headers
     verify 2 localhost/slipway-test:2 --kernel headers
     says "localhost/slipway-test:2: neither a file or folder nor an image in containers-storage"
+    verify 2 registry.example.com/driver:1 --kernel headers
+    says "driver:1: neither a file" "try: buildah pull registry.example.com/driver:1"
     # The name of nothing, and no list to ask.
     run env PATH=/nowhere SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" verify no-such:1 --kernel headers
     echo "$output"
@@ -325,16 +327,22 @@ root() {
     # Cut short, or noise behind a true beginning.
     head -c 3000 "$work/layer.tar" >"$work/cut.tar"
     verify 12 "$work/cut.tar" --kernel headers
-    says "copy it anew"
+    says "try: download or copy it again"
     { printf '\037\213' && head -c 5000 /dev/urandom; } >"$work/noise.gz"
     verify 12 "$work/noise.gz" --kernel headers
-    says "copy it anew"
+    says "try: download or copy it again"
 }
 
 @test "a file that is no archive of any kind is a wrong command line" {
     echo "# Read me" >"$work/README.md"
     verify 2 "$work/README.md" --kernel headers
-    says "no image, archive, package or module: a folder, an image's archive or layout, a .deb"
+    says "no image, archive, package or module" "try: an image: its archive, its layout"
+    gzip -c set/net/core.ko | head -c 300 >"$work/cut.tgz"
+    verify 12 "$work/cut.tgz" --kernel headers
+    [ "$(grep -o "cut short" <<<"$output" | wc -l)" -eq 1 ]
+    echo "<html>Sign in</html>" >"$work/nic.oci.tar"
+    verify 12 "$work/nic.oci.tar" --kernel headers
+    says "nic.oci.tar: a web page, not the file"
     : >"$work/nothing"
     verify 2 "$work/nothing" --kernel headers
     bzip2 -c set/net/core.ko >"$work/core.ko.bz2"
@@ -517,7 +525,11 @@ root() {
     verify 0 set --kernel "$work/headers.deb" --os debian12
     tree=$(echo "$BATS_TEST_TMPDIR"/cache/stages/kernel-*)
     pack_deb "linux-image-$krel" "$work/tree" "$work/image.deb"
-    verify 0 set --kernel "$work/headers.deb" --kernel "$work/image.deb" --kernel "$krel" --os debian12
+    verify 0 set --kernel "$work/headers.deb" --kernel "$work/image.deb" --kernel "$krel"
+    make_modules "$work/only" "$krel"
+    pack_deb "linux-modules-$krel" "$work/only" "$work/only.deb"
+    verify 2 set --kernel "$work/only.deb"
+    says "--kernel: whose kernel $krel is, nothing in it tells" "try: say whose it is: --os" "give the kernel's headers, too"
     verify 2 set --kernel "$krel" --kernel "$other"
     says "one kernel is expected"
     verify 0 set --kernel "$tree"
@@ -589,6 +601,13 @@ root() {
     make_layout "$work/layout" "$work/layer.tar"
     verify 2 "$work/layout" --kernel headers
     says "looked for in all its layers"
+}
+
+@test "a folder of images says which they are" {
+    mkdir "$work/out"
+    touch "$work/out"/{gpu,nic}.oci.tar
+    verify 2 "$work/out" --kernel headers
+    says "no module is in it, but there are images" "try: slipway verify $work/out/gpu.oci.tar $work/out/nic.oci.tar"
 }
 
 @test "wrong command lines" {

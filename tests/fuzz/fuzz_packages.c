@@ -11,12 +11,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static int on_stanza(void *context, const struct stanza *stanza, struct error *error)
 {
 	struct package_list *list = context;
-	struct package package = { 0 };
+	_cleanup_(package_free) struct package package = { 0 };
 	int r = package_from_stanza(stanza, "Packages", &package, error);
 
-	if (r == 0)
-		package_list_push(list, &package);
-	return r;
+	return r < 0 ? r : package_list_push(list, &package, "Packages", error);
 }
 
 static int read_list(const char *data, size_t size, size_t step, struct package_list *list)

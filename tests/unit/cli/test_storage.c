@@ -2,6 +2,9 @@
 /* Which image a tag stands for after a build, with a buildah of the test's own in PATH. */
 #include "tests/unit/support.h"
 
+#include <sched.h>
+#include <sys/mount.h>
+
 #include "cli/image/image_record.h"
 
 #define OURS      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -112,6 +115,30 @@ static void an_archive_of_another_image_is_refused(void **state)
 	assert_contains(error.text, "holds image bbbbbbbbbbbb, not aaaaaaaaaaaa");
 }
 
+/* A disk of one page, in a mount namespace of the test's own. */
+static void a_full_disk_says_what_is_needed(void **state)
+{
+	const struct folder *folder = *state;
+	char from[512], small[512], to[600], big[20000];
+	struct error error = { 0 };
+	bool changed = false;
+
+	(void) snprintf(from, sizeof(from), "%s/big", folder->path);
+	(void) snprintf(small, sizeof(small), "%s/small", folder->path);
+	(void) snprintf(to, sizeof(to), "%s/gpu.oci.tar", small);
+	memset(big, 'x', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	folder_write_text(folder, "big", big);
+	folder_subfolder(folder, "small");
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("none", small, "tmpfs", 0, "size=4k") < 0)
+		skip();
+	assert_int_equal(image_place_file(from, to, &changed, &error), -ENOSPC);
+	(void) umount(small);
+	assert_contains(error.text, "gpu.oci.tar: needs 1 MB, and the disk has room for 0");
+	assert_contains(error.lines, "try: free some there, or name a folder on another disk");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +146,7 @@ int main(void)
 		folder_test(a_tag_of_another_ofeds_image_is_moved),
 		folder_test(an_image_that_is_gone_comes_back_from_its_archive),
 		folder_test(an_archive_of_another_image_is_refused),
+		folder_test(a_full_disk_says_what_is_needed),
 	};
 
 	return cmocka_run_group_tests_name("storage", tests, NULL, NULL);

@@ -177,6 +177,17 @@ static void another_content_is_refused_and_leaves_nothing(void **state)
 	assert_nothing_left(*state);
 }
 
+static void a_web_page_instead_of_the_file_is_called_one(void **state)
+{
+	static const char *const answers[] = { OK("6") "<html>", NULL };
+	_cleanup_(outcome_free) struct outcome outcome;
+
+	get_from(*state, answers, known, &outcome);
+	assert_int_equal(outcome.result, -EBADMSG);
+	assert_contains(outcome.error.text, "what the server sends: a web page");
+	assert_nothing_left(*state);
+}
+
 static void another_length_is_refused_and_leaves_nothing(void **state)
 {
 	static const char *const shorter[] = { OK("9") "012345678", NULL };
@@ -222,6 +233,21 @@ static void what_a_server_has_not_got_is_asked_for_once(void **state)
 	assert_nothing_left(*state);
 }
 
+static void a_header_without_end_is_no_lack_of_memory(void **state)
+{
+	static char answer[200000];
+	static const char *const answers[] = { answer, NULL };
+	_cleanup_(outcome_free) struct outcome outcome;
+
+	memset(answer, 'a', sizeof(answer) - 1);
+	memcpy(answer, "HTTP/1.1 200 OK\r\nX: ", strlen("HTTP/1.1 200 OK\r\nX: "));
+	get_from(*state, answers, known, &outcome);
+	assert_int_equal(outcome.result, -EHOSTUNREACH);
+	assert_contains(outcome.error.text, "http://127.0.0.1:");
+	assert_contains(outcome.error.text, "a header line of the answer is longer than");
+	assert_nothing_left(*state);
+}
+
 static void a_busy_server_is_asked_again(void **state)
 {
 	static const char *const answers[] = { "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n",
@@ -231,6 +257,47 @@ static void a_busy_server_is_asked_again(void **state)
 	get_from(*state, answers, known, &outcome);
 	assert_arrived(*state, &outcome);
 	assert_int_equal(outcome.retries, 2);
+}
+
+/* One label is longer than a name may have: no server is asked for it. */
+static void a_name_that_is_not_known_is_tried_twice(void **state)
+{
+	const struct folder *folder = *state;
+	struct outcome outcome;
+	char url[128];
+
+	(void) snprintf(url, sizeof(url), "http://%070d.invalid/file", 0);
+	get((struct download_options){ 0 },
+		(struct download_file){ .url = url, .dir_fd = folder->fd, .path = "file" },
+		&outcome);
+	assert_int_equal(outcome.result, -EHOSTUNREACH);
+	assert_contains(outcome.error.text, "; tried 2 times");
+	assert_string_equal(outcome.error.lines,
+		"try: name another mirror: --mirror URL\ntry: try again later\n");
+	assert_int_equal(outcome.retries, 1);
+}
+
+static void what_all_files_of_a_server_fail_by_is_told_once(void **state)
+{
+	const struct folder *folder = *state;
+	struct outcome outcome = { 0 };
+	const struct download_options options = {
+		.attempts = 2, .on_retry = count_retry, .context = &outcome
+	};
+	struct download_file a = {
+		.url = "http://127.0.0.1:1/a", .dir_fd = folder->fd, .path = "a"
+	};
+	struct download_file b = {
+		.url = "http://127.0.0.1:1/b", .dir_fd = folder->fd, .path = "b"
+	};
+	struct download_file *const files[] = { &a, &b };
+	struct download *download = download_open(&options);
+
+	download_run(download, files, ARRAY_SIZE(files));
+	download_close(&download);
+	assert_int_equal(a.result, -EHOSTUNREACH);
+	assert_int_equal(b.result, -EHOSTUNREACH);
+	assert_int_equal(outcome.retries, 1);
 }
 
 static void a_server_that_wants_an_hour_is_not_waited_for(void **state)
@@ -385,10 +452,14 @@ int main(void)
 		folder_test(another_range_than_the_one_asked_for_is_not_taken),
 		folder_test(all_that_came_before_needs_no_server),
 		folder_test(another_content_is_refused_and_leaves_nothing),
+		folder_test(a_web_page_instead_of_the_file_is_called_one),
 		folder_test(another_length_is_refused_and_leaves_nothing),
 		folder_test(more_than_the_limit_is_refused),
 		folder_test(what_a_server_has_not_got_is_asked_for_once),
+		folder_test(a_header_without_end_is_no_lack_of_memory),
 		folder_test(a_busy_server_is_asked_again),
+		folder_test(a_name_that_is_not_known_is_tried_twice),
+		folder_test(what_all_files_of_a_server_fail_by_is_told_once),
 		folder_test(a_server_that_wants_an_hour_is_not_waited_for),
 		folder_test(a_silent_server_is_given_up),
 		folder_test(what_did_not_change_is_not_sent),

@@ -380,7 +380,7 @@ static void of_several_kernels_one_has_to_be_named(void **state)
 	assert_int_equal(try_open(folder, "src", NULL, &kernel, &error), -ENOTUNIQ);
 	assert_contains(error.text, "6.6.9-other, 6.6.9-own");
 	assert_int_equal(try_open(folder, "src", "6.6.8", &kernel, &error), -ENODATA);
-	assert_contains(error.text, "kernel 6.6.8");
+	assert_contains(error.text, "what is given is of 6.6.9-other, 6.6.9-own, not of 6.6.8");
 	assert_int_equal(try_open(folder, "src", "6.6.9-other", &kernel, &error), 0);
 	assert_string_equal(kernel.krel, "6.6.9-other");
 	local_free(&kernel);
@@ -393,6 +393,8 @@ static void expect_refusal(const struct folder *folder, const char *path, const 
 
 	assert_int_equal(try_open(folder, path, NULL, &kernel, &error), -EINVAL);
 	assert_contains(error.text, why);
+	/* verify has them by --kernel. */
+	assert_null(strstr(error.text, "--kernel-from"));
 }
 
 static void what_is_no_kernel_is_refused_with_the_reason(void **state)
@@ -404,6 +406,8 @@ static void what_is_no_kernel_is_refused_with_the_reason(void **state)
 	expect_refusal(folder, "empty", "nothing of a kernel is in this folder");
 	folder_write_text(folder, "text", "this is no archive");
 	expect_refusal(folder, "text", "no archive that is known");
+	folder_write_text(folder, "x.deb", "<html>Sign in</html>");
+	expect_refusal(folder, "x.deb", "x.deb: a web page");
 	make_source(folder, "linux");
 	expect_refusal(folder, "linux", "a kernel's source that is not prepared");
 	make_prepared(folder, "linux", KREL);

@@ -164,6 +164,7 @@ static void a_broken_lock_is_refused_with_the_field(void **state)
 {
 	(void) state;
 	expect_refusal("", "no JSON");
+	expect_refusal("null", "no JSON: it is null");
 	expect_refusal("[]", "no object");
 	expect_refusal("{\"schema\":1,\"packages\":[]}", "\"schema\" is not 2");
 	expect_refusal("{\"schema\":2}", "\"arch\"");

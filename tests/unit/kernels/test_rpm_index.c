@@ -13,14 +13,18 @@
 	"\" xmlns:rpm=\"" RPM "\" packages=\"4\">\n"
 
 /* One package: name, arch, type and value of its hash, location's attributes, relations. */
-#define PACKAGE(name, arch, type, hash, location, relations)                                        \
+#define PACKAGE(name, arch, type, hash, location, relations)                                       \
+	SIZED_PACKAGE("<size package=\"123\" installed=\"9\" archive=\"9\"/>", name, arch, type,   \
+		hash, location, relations)
+#define SIZED_PACKAGE(size, name, arch, type, hash, location, relations)                            \
 	"<package type=\"rpm\"><name>" name "</name><arch>" arch                                    \
 	"</arch><version epoch=\"0\" ver=\"5.14.0\" rel=\"427.13.1.el9_4\"/><checksum type=\"" type \
-	"\" pkgid=\"YES\">" hash                                                                    \
-	"</checksum><summary>a &amp; b</summary><size package=\"123\" installed=\"9\" "             \
-	"archive=\"9\"/><location " location                                                        \
+	"\" pkgid=\"YES\">" hash "</checksum><summary>a &amp; b</summary>" size                     \
+	"<location " location                                                                       \
 	"/><format><rpm:sourcerpm>kernel-5.14.0-427.13.1.el9_4.src.rpm</rpm:sourcerpm>" relations   \
 	"<file>/usr/bin/x</file></format></package>\n"
+#define KERNEL_OF_SIZE(size)                                                                       \
+	SIZED_PACKAGE(size, "kernel", "x86_64", "sha256", MIRROR_HEX, LOCATION, "")
 #define LOCATION "href=\"Packages/k/kernel-devel.rpm\""
 #define RELATIONS                                                                                  \
 	"<rpm:provides><rpm:entry name=\"kernel-devel-uname-r\" flags=\"EQ\" epoch=\"0\" "         \
@@ -90,7 +94,7 @@ static void lists_that_no_repository_has(void **state)
 		int code;
 		const char *part;
 	} cases[] = {
-		{ "", -EPROTO, "no element found" },
+		{ "", -EPROTO, "primary: is empty" },
 		{ "<a/>", -EPROTO, "is no primary list" },
 		{ HEAD, -EPROTO, "the list is cut or damaged" },
 		{ HEAD "<package><name>a</nam", -EPROTO, "cut or damaged" },
@@ -115,6 +119,13 @@ static void lists_that_no_repository_has(void **state)
 		{ HEAD PACKAGE(
 			  "kernel/x", "x86_64", "sha256", MIRROR_HEX, LOCATION, "") "</metadata>",
 			-EPROTO, "has a name that no package can have" },
+		{ HEAD KERNEL_OF_SIZE("") "</metadata>", -EPROTO, "a size that no package" },
+		{ HEAD KERNEL_OF_SIZE("<size package=\"0\"/>") "</metadata>", -EPROTO,
+			"a size that no package" },
+		{ HEAD KERNEL_OF_SIZE("<size package=\"-123\"/>") "</metadata>", -EPROTO,
+			"a size that no package" },
+		{ HEAD KERNEL_OF_SIZE("<size package=\"99999999999999999999\"/>") "</metadata>",
+			-EPROTO, "a size that no package" },
 	};
 
 	(void) state;
@@ -168,6 +179,10 @@ static void what_has_no_end_is_refused(void **state)
 				 30000, &error),
 		-EFBIG);
 	assert_contains(error.text, "more relations than any package has");
+	assert_int_equal(
+		feed_endless(HEAD, KERNEL_OF_SIZE("<size package=\"1\"/>"), 300000, &error),
+		-EFBIG);
+	assert_contains(error.text, "take over 64 MB: no such list is so big");
 }
 
 static int parse_repomd(const char *text, struct repomd *ret, struct error *error)
@@ -215,6 +230,7 @@ static void indexes_that_are_not_trusted(void **state)
 		const char *part;
 	} cases[] = {
 		{ "<html/>", -EPROTO, "is no repomd.xml" },
+		{ "", -EPROTO, "repomd.xml: is empty" },
 		{ REPOMD(""), -EPROTO, "names no primary list" },
 		{ REPOMD(DATA("type=\"sha\">0123", "href=\"a\"")), -EKEYREJECTED,
 			"MD5 or SHA-1 only, which can be forged" },
@@ -226,6 +242,8 @@ static void indexes_that_are_not_trusted(void **state)
 		{ REPOMD(DATA(SHA256, "href=\"http://evil.invalid/a\"")), -EPROTO,
 			"not below the repository's" },
 		{ DOCTYPE REPOMD(DATA(SHA256, "href=\"a\"")), -EPROTO, "document type" },
+		{ REPOMD("<data type=\"primary\"><size>-1</size></data>"), -EPROTO,
+			"has a size of its primary list that is no number: \"-1\"" },
 		{ "<repomd xmlns=\"" REPO "\">", -EPROTO, "cut or damaged" },
 	};
 
@@ -344,6 +362,9 @@ static void lists_that_are_not_what_the_index_says(void **state)
 	expect_failed(&asking, folder, -EADDRNOTAVAIL, "primary.xml.gz");
 	publish(folder, ".gz", HEAD);
 	expect_failed(&asking, folder, -EPROTO, "cut or damaged");
+	folder_write_text(folder, "mirror/repodata/repomd.xml", "<!DOCTYPE html>\n<html>");
+	expect_failed(&asking, folder, -EPROTO, "repomd.xml: a web page");
+	assert_contains(asking.index->error.lines, "try: use another mirror: --mirror URL");
 	assert_int_equal(fs_remove_tree(folder->fd, "mirror"), 0);
 	expect_failed(&asking, folder, -EADDRNOTAVAIL, "repomd.xml");
 	asking_done(&asking);

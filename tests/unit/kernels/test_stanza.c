@@ -195,6 +195,8 @@ static void packages_that_no_list_has_are_refused(void **state)
 		{ "a", "1", "p", "1", "abc", "a SHA-256 that no package" },
 		{ "a", "1", "p", "-1", HEX, "has no Size that is a number" },
 		{ "a", "1", "p", "99999999999999999999", HEX, "has no Size that is a number" },
+		{ "a", "1", "p", "0", HEX, "a size that no package" },
+		{ "a", "1", "p", "34359738369", HEX, "a size that no package" },
 	};
 
 	(void) state;
@@ -217,6 +219,7 @@ static void lists_are_sorted_and_lose_what_is_there_twice(void **state)
 {
 	static const char *const versions[] = { "6.1.9-1", "6.1.10-1", "6.1.9-1", "6.1.9~rc1-1" };
 	struct package_list list = { 0 };
+	struct error error = { 0 };
 
 	(void) state;
 	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
@@ -225,7 +228,7 @@ static void lists_are_sorted_and_lose_what_is_there_twice(void **state)
 			.architecture = strdup("all"),
 			.sha256 = strdup(HEX) };
 
-		package_list_push(&list, &package);
+		assert_int_equal(package_list_push(&list, &package, "list", &error), 0);
 	}
 	package_list_sort(&list);
 	assert_int_equal(list.count, 3);

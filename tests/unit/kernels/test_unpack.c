@@ -326,6 +326,44 @@ static void garbage_is_no_archive(void **state)
 	assert_contains(error.text, "bad.deb");
 }
 
+static void a_web_page_is_called_one(void **state)
+{
+	static const char *const pages[] = { "<!DOCTYPE html>\n<html>Sign in</html>\n",
+		"\xef\xbb\xbf\n <!-- x -->\n<HTML><body>",
+		"<?xml version=\"1.0\"?><html xmlns=\"x\">" };
+	const struct folder *folder = *state;
+	struct unpack unpack = { .folder = folder->path };
+
+	for (size_t i = 0; i < ARRAY_SIZE(pages); i++) {
+		struct error error = { 0 };
+
+		folder_write_text(folder, "x.deb", pages[i]);
+		assert_int_equal(unpack_run(&unpack, folder->fd, "x.deb", &error), -EBADMSG);
+		assert_string_equal(error.text, "x.deb: a web page, not the file that is wanted");
+		assert_contains(error.lines, "try: look at it in a browser");
+		error.text[0] = '\0';
+		assert_int_equal(unpack_package(&unpack, folder->fd, "x.deb", &error), -EBADMSG);
+		assert_contains(error.text, "a web page");
+	}
+}
+
+/* It is one of the run's, and gone when the message is read. */
+static void no_message_names_the_folder(void **state)
+{
+	const struct folder *folder = *state;
+	struct archive *archive = new_tar(folder, "a.tar");
+	struct error error = { 0 };
+	char name[300];
+
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	add_entry(archive, name, AE_IFREG, NULL, "x");
+	archive_write_free(archive);
+	assert_int_equal(unpack_into(folder, "a.tar", 0, &error), -EBADMSG);
+	assert_contains(error.text, "a.tar: cut short or damaged: ");
+	assert_null(strstr(error.text, folder->path));
+}
+
 static void expect_link(const char *path, const char *target, const char *wanted)
 {
 	_cleanup_free_ char *link = unpack_relative_link(path, target);
@@ -361,6 +399,8 @@ int main(void)
 		folder_test(a_bomb_that_nobody_wants_is_refused_too),
 		folder_test(a_cut_archive_is_damaged),
 		folder_test(garbage_is_no_archive),
+		folder_test(a_web_page_is_called_one),
+		folder_test(no_message_names_the_folder),
 		cmocka_unit_test(relative_links_take_the_shortest_way),
 	};
 
