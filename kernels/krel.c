@@ -122,11 +122,13 @@ char *krel_with_arch(const char *krel)
 	for (const char *c = krel; *c; c++)
 		if (strchr("-.+", *c))
 			word = c + 1;
-	for (size_t i = 0; i < 2 * ARRAY_SIZE(archs); i++) {
-		const char *arch = i % 2 ? archs[i / 2].debian : archs[i / 2].machine;
+	for (const struct arch *arch = archs; arch->uname; arch++) {
+		const char *meant = is_slip_of(word, arch->uname, 1)    ? arch->uname
+				    : is_slip_of(word, arch->debian, 1) ? arch->debian
+									: NULL;
 
-		if (is_slip_of(word, arch, 1))
-			return xasprintf("%.*s%s", (int) (word - krel), krel, arch);
+		if (meant)
+			return xasprintf("%.*s%s", (int) (word - krel), krel, meant);
 	}
 	return NULL;
 }
