@@ -124,7 +124,8 @@ probe_node() {
     run_slipway 24 build --os debian12 --offline --kernel-from "$BATS_TEST_TMPDIR/root" --nvidia "$BATS_TEST_TMPDIR/nvidia"
     says "preempt-rt" "NVIDIA's build refuses" "try: --force goes on"
     [ "$(grep -c "NVIDIA's build refuses" <<<"$output")" -eq 1 ]
-    run env PATH=/nowhere SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" \
+    stub_programs
+    run "${as_root[@]}" env PATH="$stubs" SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" \
         build --os debian12 --offline --kernel-from "$BATS_TEST_TMPDIR/root" --nvidia "$BATS_TEST_TMPDIR/nvidia" --force
     echo "$output"
     says "error preempt-rt"

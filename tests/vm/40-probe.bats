@@ -53,8 +53,11 @@ CASE
     tar --zstd -xOf "$BATS_TEST_TMPDIR/probe.tar.zst" config | cmp - "$BATS_TEST_TMPDIR/config"
 
     # No headers are on that node: slipway says what is lacking and where it comes from.
-    mkdir -p "$BATS_TEST_TMPDIR/nvidia/kernel-open"
-    run env PATH=/nowhere SLIPWAY_MIRRORS=/dev/null SLIPWAY_DATADIR="$vm_folder/../.." "$(realpath "${O:-build}/slipway")" build \
+    mkdir -p "$BATS_TEST_TMPDIR/nvidia/kernel-open" "$BATS_TEST_TMPDIR/bin"
+    for name in buildah mmdebstrap gpgv; do # which a build asks for before it begins
+        ln -sf /bin/false "$BATS_TEST_TMPDIR/bin/$name"
+    done
+    run env PATH="$BATS_TEST_TMPDIR/bin" SLIPWAY_MIRRORS=/dev/null SLIPWAY_DATADIR="$vm_folder/../.." "$(realpath "${O:-build}/slipway")" build \
         --os debian12 --cache "$BATS_TEST_TMPDIR/cache" --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst" --nvidia "$BATS_TEST_TMPDIR/nvidia"
     echo "$output"
     [ "$status" -eq 25 ]
