@@ -34,7 +34,8 @@ int error_set_errno(struct error *error, int code, const char *format, ...)
 	va_start(arguments, format);
 	format_text(text, format, arguments);
 	va_end(arguments);
-	return error_set(error, code, "%s: %s", text, strerror(-code));
+	return error_set(error, code, "%s: %s", text,
+		code == -ESPIPE ? "a FIFO, device or socket, not a file" : strerror(-code));
 }
 
 int error_prefix(struct error *error, int code, const char *format, ...)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/fs.h"
 #include "common/path.h"
 #include "common/strv.h"
 #include "common/xalloc.h"
@@ -28,13 +29,13 @@ int archive_input_kind(int dir_fd, const char *path, enum archive_kind *ret_kind
 {
 	static const char deb[] = "!<arch>\ndebian-binary";
 	static const char rpm[] = "\xed\xab\xee\xdb";
-	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = fs_open(dir_fd, path, O_RDONLY);
 	char start[sizeof(deb)];
 	struct makeself installer;
 	ssize_t size;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	size = read(fd, start, sizeof(start));
 	if (size < 0)
 		return -errno;
@@ -51,7 +52,7 @@ int archive_input_kind(int dir_fd, const char *path, enum archive_kind *ret_kind
 
 bool archive_looks_damaged(const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = fs_open(AT_FDCWD, path, O_RDONLY);
 	char start[512] = "";
 
 	return fd < 0 || read(fd, start, sizeof(start)) < 0 ||
@@ -142,9 +143,9 @@ static int open_input(struct archive_input *input, enum archive_kind kind, int d
 {
 	int r;
 
-	*input = (struct archive_input){ .fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC) };
+	*input = (struct archive_input){ .fd = fs_open(dir_fd, path, O_RDONLY) };
 	if (input->fd < 0)
-		return error_set_errno(error, -errno, "%s", path);
+		return error_set_errno(error, input->fd, "%s", path);
 	r = kind == ARCHIVE_KIND_RUN ? makeself_seek(input->fd, path, error) : 0;
 	if (r < 0)
 		return r;

@@ -249,7 +249,7 @@ static int rejected(const struct signature_request *request, enum signature_verd
 
 static bool starts_with(int dir_fd, const char *path, const char *start)
 {
-	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = fs_open(dir_fd, path, O_RDONLY);
 	char buffer[64] = "";
 	size_t length = strlen(start);
 

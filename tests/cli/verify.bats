@@ -512,6 +512,20 @@ root() {
     says "kernel $krel"
 }
 
+@test "what is no file in the place of one is refused and not waited for" {
+    mkdir "$work/kernel"
+    cp -r headers/. "$work/kernel"
+    mkfifo "$work/fifo"
+    ln -sf ../fifo "$work/kernel/Module.symvers"
+    SLIPWAY_CACHE=$BATS_TEST_TMPDIR/cache run timeout 30 "$SLIPWAY" verify set --kernel "$work/kernel"
+    echo "$output"
+    [ "$status" -eq 12 ]
+    says "Module.symvers" "a FIFO, device or socket, not a file"
+    SLIPWAY_CACHE=$BATS_TEST_TMPDIR/cache run timeout 30 "$SLIPWAY" lint --lock "$work/fifo"
+    echo "$output"
+    says "a FIFO, device or socket, not a file"
+}
+
 @test "a Module.symvers as --kernel decides what it can" {
     verify 4 set --kernel headers/Module.symvers
     says "kernel (no release), vermagic not known, 3 symbols" "note: headers/Module.symvers tells what the kernel exports"
