@@ -631,8 +631,12 @@ static const char *find_modules(struct verify_kernel *kernel, struct kernel *fou
 	struct error why = { 0 };
 	int r;
 
-	if (!found->local.has_modules && !lock_find(&found->lock, LOCK_MODULES))
+	if (!found->local.has_modules && !lock_find(&found->lock, LOCK_MODULES)) {
+		xstrv_push(&kernel->notes,
+			"the kernel's own modules are not among the files of --kernel: what they "
+			"export is in Module.symvers, and nothing else is known of them");
 		return NULL;
+	}
 	r = kernel_modules(found, &fd, &why);
 	if (r != -EINTR)
 		found->context->failure = EXIT_CODE_OK;

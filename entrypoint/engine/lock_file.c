@@ -97,10 +97,10 @@ int lock_take(int root_fd, const char *path, int *ret_fd, struct error *error)
 	}
 }
 
-void lock_let_go(int root_fd, const char *path, int fd)
+void lock_let_go(int root_fd, const char *path, int *fd)
 {
 	(void) unlinkat(root_fd, path, 0);
-	(void) close(fd);
+	cleanup_close(fd);
 }
 
 bool lock_is_held(int root_fd, const char *path)

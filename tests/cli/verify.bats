@@ -512,6 +512,16 @@ root() {
     says "kernel $krel"
 }
 
+@test "packages of headers alone: what is not known of the kernel is a note" {
+    make_headers "$work/headers/usr/src/linux-headers-$krel" "$krel"
+    cp headers/Module.symvers "$work/headers/usr/src/linux-headers-$krel/"
+    mkdir -p "$work/headers/lib/modules/$krel"
+    ln -s "/usr/src/linux-headers-$krel" "$work/headers/lib/modules/$krel/build"
+    pack_deb "linux-headers-$krel" "$work/headers" "$work/headers.deb"
+    verify 0 set --kernel "$work/headers.deb" --os debian12
+    says "note: the kernel's own modules are not among the files of --kernel" "2 modules: 2 will load"
+}
+
 @test "what is no file in the place of one is refused and not waited for" {
     mkdir "$work/kernel"
     cp -r headers/. "$work/kernel"

@@ -92,6 +92,27 @@ static void the_null_device_is_an_empty_file(void **state)
 	assert_string_equal(text, "");
 }
 
+static void what_is_closed_by_hand_is_not_closed_again(void **state)
+{
+	const struct folder *folder = *state;
+	int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fdopendir(dup(fd));
+	FILE *file = fdopen(dup(fd), "r");
+
+	assert_true(fd >= 0 && dir && file);
+	errno = EXDEV;
+	cleanup_close(&fd);
+	cleanup_closedir(&dir);
+	cleanup_fclose(&file);
+	assert_int_equal(errno, EXDEV);
+	assert_int_equal(fd, -1);
+	assert_null(dir);
+	assert_null(file);
+	cleanup_close(&fd);
+	cleanup_closedir(&dir);
+	cleanup_fclose(&file);
+}
+
 static void read_line_cuts_white_space_at_the_end_only(void **state)
 {
 	const struct folder *folder = *state;
@@ -273,6 +294,7 @@ int main(void)
 		folder_test(read_reports_what_is_missing),
 		folder_test(what_is_no_file_is_refused_and_not_waited_for),
 		cmocka_unit_test(the_null_device_is_an_empty_file),
+		folder_test(what_is_closed_by_hand_is_not_closed_again),
 		folder_test(read_line_cuts_white_space_at_the_end_only),
 		folder_test(write_atomic_replaces_and_leaves_nothing_beside),
 		folder_test(write_atomic_leaves_anothers_temporary_file_alone),
