@@ -631,6 +631,14 @@ static const char *find_modules(struct verify_kernel *kernel, struct kernel *fou
 	struct error why = { 0 };
 	int r;
 
+	/* What is built in need not be known. */
+	if (found->local.modules_unlisted) {
+		found->local.has_modules = true;
+		xstrv_pushf(&kernel->notes,
+			"what is built into the kernel is not known: no modules.builtin is among "
+			"the files of --kernel (Debian's linux-base-%s has it)",
+			found->lock.krel);
+	}
 	if (!found->local.has_modules && !lock_find(&found->lock, LOCK_MODULES)) {
 		xstrv_push(&kernel->notes,
 			"the kernel's own modules are not among the files of --kernel: what they "

@@ -83,6 +83,11 @@ const char *archive_input_path(struct archive_entry *entry)
 	return without_dot(archive_entry_pathname(entry));
 }
 
+const char *archive_input_hardlink(struct archive_entry *entry)
+{
+	return without_dot(archive_entry_hardlink(entry));
+}
+
 static la_ssize_t read_outer(struct archive *archive, void *context, const void **ret_block)
 {
 	struct archive_input *input = context;
@@ -240,7 +245,9 @@ struct job {
 	char *folder;         /* resolved: libarchive checks every component for links */
 	struct archive_input input;
 	struct archive *writer;
-	uint64_t bytes; /* that have been written */
+	const struct strv *targets; /* sorted: of hard links, taken beside what is wanted */
+	struct strv *missed;        /* of hard links that are wanted: not wanted themselves */
+	uint64_t bytes;             /* that have been written */
 	uint64_t entries;
 	bool has_links;
 };
@@ -303,7 +310,7 @@ static int confine(
 	_cleanup_free_ char *target = NULL;
 	_cleanup_free_ char *place = NULL;
 	const char *symlink = archive_entry_symlink(entry);
-	const char *hardlink = without_dot(archive_entry_hardlink(entry));
+	const char *hardlink = archive_input_hardlink(entry);
 
 	if (unpack_leads_out(path))
 		return refuse(job, path, NULL, error);
@@ -350,18 +357,27 @@ static int copy_data(struct job *job, struct error *error)
 	}
 }
 
+static bool is_wanted(const struct job *job, const char *path)
+{
+	const struct unpack *unpack = &job->unpack;
+
+	return !unpack->wanted || unpack->wanted(unpack->context, path) ||
+	       strv_contains_sorted(job->targets, path);
+}
+
 static int unpack_entry(struct job *job, struct archive_entry *entry, struct error *error)
 {
 	const struct unpack *unpack = &job->unpack;
 	const char *name = archive_input_path(entry);
+	const char *hardlink = archive_input_hardlink(entry);
 	mode_t type = archive_entry_filetype(entry);
+	bool name_only;
 	_cleanup_free_ char *path = NULL;
 	int r;
 
 	if (!name)
 		return archive_input_damaged(job->name, job->input.reader, error);
-	if (!*name || strcmp(name, ".") == 0 ||
-		(unpack->wanted && !unpack->wanted(unpack->context, name)))
+	if (!*name || strcmp(name, ".") == 0 || !is_wanted(job, name))
 		return 0;
 	/* No source or kernel tree has one. */
 	if (type == AE_IFBLK || type == AE_IFCHR || type == AE_IFIFO || type == AE_IFSOCK)
@@ -369,12 +385,22 @@ static int unpack_entry(struct job *job, struct archive_entry *entry, struct err
 			"%s: %s is a device, pipe or socket, which reaches out of any folder: it "
 			"is not unpacked",
 			job->name, name);
+	name_only = (type == AE_IFREG || hardlink) && unpack->name_only &&
+		    unpack->name_only(unpack->context, name);
+	if (hardlink && !name_only && job->missed && !is_wanted(job, hardlink) &&
+		!unpack_leads_out(hardlink)) {
+		xstrv_push(job->missed, hardlink);
+		return 0;
+	}
+	if (name_only) {
+		archive_entry_set_hardlink(entry, NULL);
+		archive_entry_set_filetype(entry, AE_IFREG);
+		archive_entry_set_size(entry, 0);
+	}
 	path = xstrdup(name);
 	r = confine(job, entry, path, error);
 	if (r < 0)
 		return r;
-	if (type == AE_IFREG && unpack->name_only && unpack->name_only(unpack->context, path))
-		archive_entry_set_size(entry, 0);
 	job->has_links = job->has_links || archive_entry_symlink(entry);
 	if (archive_write_header(job->writer, entry) < ARCHIVE_WARN)
 		return not_written(job, error);
@@ -427,9 +453,12 @@ static int check_links(const struct job *job, struct error *error)
 	return 0;
 }
 
-int unpack_run(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
+static int unpack_once(const struct unpack *unpack, int dir_fd, const char *path,
+	const struct strv *targets, struct strv *missed, struct error *error)
 {
-	_cleanup_(job_done) struct job job = { .unpack = *unpack, .name = path };
+	_cleanup_(job_done) struct job job = {
+		.unpack = *unpack, .name = path, .targets = targets, .missed = missed
+	};
 	int r = archive_input_open(&job.input, unpack->kind, dir_fd, path, unpack->member, error);
 
 	if (r < 0)
@@ -473,6 +502,18 @@ int unpack_run(const struct unpack *unpack, int dir_fd, const char *path, struct
 	if (archive_write_close(job.writer) < ARCHIVE_WARN)
 		return not_written(&job, error);
 	return job.has_links ? check_links(&job, error) : 0;
+}
+
+int unpack_run(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
+{
+	_cleanup_strv_ struct strv targets = { 0 };
+	const struct strv none = { 0 };
+	int r = unpack_once(unpack, dir_fd, path, &none, &targets, error);
+
+	if (r < 0 || !targets.count)
+		return r;
+	strv_sort(&targets);
+	return unpack_once(unpack, dir_fd, path, &targets, NULL, error);
 }
 
 int unpack_package(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)

@@ -512,7 +512,7 @@ root() {
     says "kernel $krel"
 }
 
-@test "packages of headers alone: what is not known of the kernel is a note" {
+@test "packages of headers alone, and of modules without modules.builtin: what is not known is a note" {
     make_headers "$work/headers/usr/src/linux-headers-$krel" "$krel"
     cp headers/Module.symvers "$work/headers/usr/src/linux-headers-$krel/"
     mkdir -p "$work/headers/lib/modules/$krel"
@@ -520,6 +520,44 @@ root() {
     pack_deb "linux-headers-$krel" "$work/headers" "$work/headers.deb"
     verify 0 set --kernel "$work/headers.deb" --os debian12
     says "note: the kernel's own modules are not among the files of --kernel" "2 modules: 2 will load"
+    # Debian from 7.2 on has modules.builtin in linux-base-<krel>.
+    mkdir -p "$work/modules/usr/lib/modules/$krel/kernel/lib"
+    make_module "$work/modules/usr/lib/modules/$krel/kernel/lib/own.ko" own krel="$krel"
+    pack_deb "linux-modules-$krel" "$work/modules" "$work/modules.deb"
+    verify 0 set --kernel "$work/headers.deb" --kernel "$work/modules.deb" --os debian12
+    says "note: what is built into the kernel is not known" "linux-base-$krel"
+    verify 0 "$work/modules.deb" --kernel "$work/headers.deb" --kernel "$work/modules.deb" --os debian12
+    says "1 module: 1 will load"
+}
+
+# ostree ROOT: its files become hard links to those of a repository, as rpm-ostree makes images of hosts.
+ostree() {
+    local file i=0
+    mkdir -p "$1/sysroot/ostree/repo/objects/ab"
+    while read -r file; do
+        ln "$file" "$1/sysroot/ostree/repo/objects/ab/$((++i)).file"
+    done < <(find "$1" -path "$1/sysroot" -prune -o -type f -print)
+}
+
+@test "an image of an immutable host: its files are hard links to OSTree's" {
+    root "$work/what"
+    ostree "$work/what"
+    tar -C "$work/what" -cf "$work/what.tar" sysroot lib
+    tar -tvf "$work/what.tar" | grep -q "core.ko link to sysroot/"
+    make_layout "$work/what-image" "$work/what.tar"
+    verify 0 "$work/what-image" --kernel headers
+    says "2 modules: 2 will load"
+    verify 0 "$work/what.tar" --kernel headers
+    make_root "$work/tree" "$krel"
+    cp headers/Module.symvers "$work/tree/usr/src/linux-headers-$krel/"
+    mkdir "$work/tree/etc"
+    printf 'ID=debian\nVERSION_ID="12"\n' >"$work/tree/etc/os-release"
+    ostree "$work/tree"
+    tar -C "$work/tree" -cf "$work/tree.tar" sysroot etc lib usr
+    make_layout "$work/tree-image" "$work/tree.tar"
+    verify 0 set --kernel "$work/tree-image"
+    says "kernel $krel" "2 modules: 2 will load"
+    verify 0 set --kernel "$work/tree.tar"
 }
 
 @test "what is no file in the place of one is refused and not waited for" {
