@@ -332,6 +332,7 @@ void verify_kernel_free(struct verify_kernel *kernel)
 	strv_free(&kernel->symvers_sources);
 	strv_free(&kernel->modules);
 	strv_free(&kernel->builtin);
+	strv_free(&kernel->aliases);
 	strv_free(&kernel->keys);
 	strv_free(&kernel->notes);
 	verify_input_close(&kernel->own);
@@ -402,6 +403,38 @@ static void add_names(const struct strv *paths, struct strv *names)
 			xstrv_push(names, name);
 }
 
+/*
+ * Of built-in modules: modules.builtin.modinfo, since Linux 5.2, is their .modinfo, each entry with
+ * the module's name and a dot before it; of the others what depmod has made: lines "alias PATTERN
+ * MODULE". Without the latter only the modules themselves have them.
+ */
+static void take_aliases(struct verify_kernel *kernel, int modules_fd)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_strv_ struct strv lines = { 0 };
+	size_t size = 0;
+
+	if (fs_read(modules_fd, "modules.builtin.modinfo", 0, &text, &size) == 0) {
+		for (const char *entry = text; entry < text + size; entry += strlen(entry) + 1) {
+			const char *dot = strchr(entry, '.');
+
+			if (dot && strncmp(dot + 1, "alias=", 6) == 0)
+				xstrv_push(&kernel->aliases, dot + 7);
+		}
+	}
+	free(TAKE_PTR(text));
+	if (fs_read(modules_fd, "modules.alias", 0, &text, NULL) < 0)
+		return;
+	xstrv_split(&lines, text, "\n");
+	for (size_t i = 0; i < lines.count; i++) {
+		const char *alias = lines.items[i] + strlen("alias ");
+
+		if (strncmp(lines.items[i], "alias ", strlen("alias ")) == 0)
+			xstrv_pushf(&kernel->aliases, "%.*s", (int) strcspn(alias, " "), alias);
+	}
+	kernel->aliases_known = true;
+}
+
 static int take_modules(struct verify_kernel *kernel, int modules_fd, struct error *error)
 {
 	struct verify_input *own = &kernel->own;
@@ -422,6 +455,7 @@ static int take_modules(struct verify_kernel *kernel, int modules_fd, struct err
 	add_names(&builtin, &kernel->builtin);
 	add_names(&builtin, &kernel->modules);
 	add_names(&own->modules, &kernel->modules);
+	take_aliases(kernel, modules_fd);
 	return 0;
 }
 

@@ -111,6 +111,12 @@ layer() {
         says "1 module: 1 will load"
     done
     verify 3 bad/old.ko --kernel headers
+    # depmod goes by the ending, whatever is before it.
+    mkdir "$work/odd"
+    cp set/net/core.ko "$work/odd/core.vendor.ko"
+    cp set/net/peer.ko "$work/odd/peer.ko.ko"
+    verify 0 "$work/odd" --kernel headers
+    says "2 modules: 2 will load"
 }
 
 @test "cannot tell is exit 4: a kernel whose exports are not known" {
@@ -572,6 +578,20 @@ ostree() {
     SLIPWAY_CACHE=$BATS_TEST_TMPDIR/cache run timeout 30 "$SLIPWAY" lint --lock "$work/fifo"
     echo "$output"
     says "a FIFO, device or socket, not a file"
+}
+
+@test "softdeps name modules or aliases, of built-in ones too, as modprobe takes them" {
+    make_root "$work/tree" "$krel"
+    cp headers/Module.symvers "$work/tree/usr/src/linux-headers-$krel/"
+    echo kernel/drivers/leds/leds-gpio.ko >"$work/tree/lib/modules/$krel/modules.builtin"
+    printf '%s\0' leds_gpio.license=GPL leds_gpio.alias=platform:leds-gpio >"$work/tree/lib/modules/$krel/modules.builtin.modinfo"
+    make_module "$work/soft.ko" soft krel="$krel" softdep="pre: platform:leds-gpio crypto-x-1 drm leds-gpio absent"
+    # Which aliases the kernel's other modules have is not known.
+    verify 0 "$work/soft.ko" --kernel "$work/tree"
+    [[ $output != *softdep-missing* ]]
+    printf '%s\n' "# Aliases extracted from modules themselves." "alias crypto_x_* crypto_x" >"$work/tree/lib/modules/$krel/modules.alias"
+    run_slipway 0 verify "$work/soft.ko" --kernel "$work/tree" --json
+    [ "$(jq -r '[.set.findings[] | select(.id == "softdep-missing") | .exporter] | join(" ")' <<<"$output")" = absent ]
 }
 
 @test "a Module.symvers as --kernel decides what it can" {
