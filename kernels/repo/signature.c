@@ -43,7 +43,7 @@ int signature_read_keyring(const char *path, char **ret_keys, size_t *ret_size, 
 
 	if (r < 0)
 		return error_set(error, -EKEYREJECTED, "%s: the keyring cannot be read: %s", path,
-			strerror(-r));
+			error_cause(r));
 	*ret_keys = openpgp_read_keys(text, *ret_size, ret_size);
 	if (*ret_keys)
 		return 0;
