@@ -94,8 +94,8 @@ static int read_texts(struct verb *verb, struct error *error)
 
 	if (texts->count == 1 &&
 		(is_stdin || (stat(first, &status) == 0 && S_ISREG(status.st_mode)))) {
-		r = fs_read(
-			AT_FDCWD, is_stdin ? "/dev/stdin" : first, INPUT_LIMIT, &verb->text, NULL);
+		r = is_stdin ? fs_read_fd(STDIN_FILENO, INPUT_LIMIT, &verb->text, NULL)
+			     : fs_read(AT_FDCWD, first, INPUT_LIMIT, &verb->text, NULL);
 		return r < 0 ? error_set_errno(error, r, "%s", is_stdin ? "stdin" : first) : 0;
 	}
 	/* Quoted messages are a line each, bare words are one: few quote what they copy. */

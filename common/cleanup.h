@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scope-bound cleanup and the attributes that prototypes use. Leaf header: it includes nothing of
- * ours. The destructors accept NULL (or -1 for descriptors) and leave errno as it was.
+ * ours. The destructors accept NULL (or -1 for descriptors), set the variable to it, so that one
+ * that is closed by hand is not closed again, and leave errno as it was.
  */
 #pragma once
 
@@ -22,25 +23,34 @@ static inline void cleanup_free(void *pointer)
 	free(*(void **) pointer);
 }
 
-static inline void cleanup_close(const int *fd)
+static inline void cleanup_close(int *fd)
 {
 	int saved_errno = errno;
 
 	if (*fd >= 0)
 		(void) close(*fd);
+	*fd = -1;
 	errno = saved_errno;
 }
 
 static inline void cleanup_fclose(FILE **file)
 {
+	int saved_errno = errno;
+
 	if (*file)
 		(void) fclose(*file);
+	*file = NULL;
+	errno = saved_errno;
 }
 
 static inline void cleanup_closedir(DIR **dir)
 {
+	int saved_errno = errno;
+
 	if (*dir)
 		(void) closedir(*dir);
+	*dir = NULL;
+	errno = saved_errno;
 }
 
 #define _cleanup_free_     _cleanup_(cleanup_free)

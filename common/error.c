@@ -26,6 +26,11 @@ int error_set(struct error *error, int code, const char *format, ...)
 	return code;
 }
 
+const char *error_cause(int code)
+{
+	return code == -ESPIPE ? "a FIFO, device or socket, not a file" : strerror(-code);
+}
+
 int error_set_errno(struct error *error, int code, const char *format, ...)
 {
 	char text[ERROR_TEXT_SIZE];
@@ -34,7 +39,7 @@ int error_set_errno(struct error *error, int code, const char *format, ...)
 	va_start(arguments, format);
 	format_text(text, format, arguments);
 	va_end(arguments);
-	return error_set(error, code, "%s: %s", text, strerror(-code));
+	return error_set(error, code, "%s: %s", text, error_cause(code));
 }
 
 int error_prefix(struct error *error, int code, const char *format, ...)

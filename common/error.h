@@ -32,7 +32,10 @@ struct error {
  */
 int error_set(struct error *error, int code, const char *format, ...) _printf_(3, 4);
 
-/* Like error_set(), with ": " and strerror(-@code) at the end. */
+/* strerror(-@code); for -ESPIPE, by which fs_open() refuses, its own words. */
+const char *error_cause(int code);
+
+/* Like error_set(), with ": " and error_cause() at the end. */
 int error_set_errno(struct error *error, int code, const char *format, ...) _printf_(3, 4);
 
 /* Puts context in front of a message that is already there; returns @code. */

@@ -9,6 +9,32 @@
 #include <sys/random.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+int fs_only_file(int fd)
+{
+	struct stat status;
+	int r;
+
+	if (fd < 0)
+		return fd == -ENXIO ? -ESPIPE : fd; /* open(2) of a socket */
+	if (fstat(fd, &status) < 0)
+		r = -errno;
+	else if (S_ISREG(status.st_mode) ||
+		 (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3)))
+		return fd;
+	else
+		r = S_ISDIR(status.st_mode) ? -EISDIR : -ESPIPE;
+	cleanup_close(&fd);
+	return r;
+}
+
+int fs_open(int dir_fd, const char *path, int flags)
+{
+	int fd = openat(dir_fd, path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	return fs_only_file(fd < 0 ? -errno : fd);
+}
 
 /* @line: one line is all there is, and the read that would find its end is spared. */
 static int read_all(int fd, size_t limit, bool line, char **ret_text, size_t *ret_size)
@@ -48,19 +74,22 @@ static int read_all(int fd, size_t limit, bool line, char **ret_text, size_t *re
 
 int fs_read(int dir_fd, const char *path, size_t limit, char **ret_text, size_t *ret_size)
 {
-	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = fs_open(dir_fd, path, O_RDONLY);
 
-	if (fd < 0)
-		return -errno;
+	return fd < 0 ? fd : fs_read_fd(fd, limit, ret_text, ret_size);
+}
+
+int fs_read_fd(int fd, size_t limit, char **ret_text, size_t *ret_size)
+{
 	return read_all(fd, limit, false, ret_text, ret_size);
 }
 
 int fs_read_line(int dir_fd, const char *path, char **ret_line)
 {
-	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = fs_open(dir_fd, path, O_RDONLY);
 	char *line = NULL;
 	size_t size = 0;
-	int r = fd < 0 ? -errno : read_all(fd, 0, true, &line, &size);
+	int r = fd < 0 ? fd : read_all(fd, 0, true, &line, &size);
 
 	if (r < 0)
 		return r;
@@ -239,12 +268,12 @@ int fs_list(int dir_fd, const char *path, struct strv *names)
 
 static int copy_content(int from_fd, const char *from, int to_fd, const char *to, mode_t mode)
 {
-	_cleanup_close_ int in = openat(from_fd, from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_close_ int in = fs_open(from_fd, from, O_RDONLY | O_NOFOLLOW);
 	_cleanup_close_ int out = -1;
 	ssize_t sent;
 
 	if (in < 0)
-		return -errno;
+		return in;
 	out = openat(to_fd, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0777);
 	if (out < 0)
 		return -errno;

@@ -13,12 +13,28 @@
 #include "common/strv.h"
 
 /*
- * Reads a whole file of at most @limit bytes (0: no limit; more is -EFBIG) into a new,
- * NUL-terminated buffer, which the caller frees. @ret_size may be NULL. Works for /proc and /sys,
- * whose files have no size.
+ * Opens a file that anybody could have put there: openat(2) with O_CLOEXEC, but what is no file is
+ * refused and never waited for: -ESPIPE for a FIFO, a device (but for /dev/null, which stands for
+ * an empty file) or a socket, -EISDIR for a folder. What reads a file's content opens it so.
+ */
+int fs_open(int dir_fd, const char *path, int flags) _must_check_;
+
+/*
+ * The same for a descriptor that something else opened, with O_NONBLOCK: returns @fd, or closes it.
+ * A negative errno in the place of a descriptor is returned.
+ */
+int fs_only_file(int fd) _must_check_;
+
+/*
+ * Reads a whole file, opened as by fs_open(), of at most @limit bytes (0: no limit; more is -EFBIG)
+ * into a new, NUL-terminated buffer, which the caller frees. @ret_size may be NULL. Works for /proc
+ * and /sys, whose files have no size.
  */
 int fs_read(
 	int dir_fd, const char *path, size_t limit, char **ret_text, size_t *ret_size) _must_check_;
+
+/* The same for what is open already, a pipe too. */
+int fs_read_fd(int fd, size_t limit, char **ret_text, size_t *ret_size) _must_check_;
 
 /* Like fs_read() for one-line files such as those of /sys, without the trailing white space. */
 int fs_read_line(int dir_fd, const char *path, char **ret_line) _must_check_;

@@ -35,11 +35,11 @@ void hash_add_text(struct hash *hash, const char *text)
 
 int hash_add_file(struct hash *hash, int dir_fd, const char *path)
 {
-	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = fs_open(dir_fd, path, O_RDONLY);
 	char buffer[65536];
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	for (;;) {
 		ssize_t got = read(fd, buffer, sizeof(buffer));
 

@@ -97,6 +97,12 @@ void strv_sort(struct strv *list)
 		qsort(list->items, list->count, sizeof(*list->items), compare_strings);
 }
 
+bool strv_contains_sorted(const struct strv *list, const char *text)
+{
+	return list->count &&
+	       bsearch(&text, list->items, list->count, sizeof(*list->items), compare_strings);
+}
+
 char *strv_join(const struct strv *list, const char *separator)
 {
 	size_t size = 1;

@@ -25,6 +25,8 @@ int strv_push_unique(struct strv *list, const char *text) _must_check_;
 /* Appends each non-empty field of @text between any of the bytes in @separators. */
 int strv_split(struct strv *list, const char *text, const char *separators) _must_check_;
 bool strv_contains(const struct strv *list, const char *text);
+/* The same of a list that strv_sort() has sorted. */
+bool strv_contains_sorted(const struct strv *list, const char *text);
 /* Removes the item at @index, keeping the order of the others. */
 void strv_remove(struct strv *list, size_t index);
 /* Sorts by byte value. */

@@ -179,7 +179,10 @@ int elf_module_check_relocations(
  */
 const char *module_suffix(const char *path);
 
-/* The name ('_') of the module in such a file; false for others, and for a name beyond @size. */
+/*
+ * The name ('_') of the module in such a file, which ends at the first dot as in kmod; false for
+ * others, and for a name beyond @size.
+ */
 bool module_name_of_file(const char *path, char *name, size_t size);
 
 /*

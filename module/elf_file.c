@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/fs.h"
 #include "module/elf_internal.h"
 
 #include <fcntl.h>
@@ -121,14 +122,16 @@ static int open_plain(
 	struct elf_file *file, int dir_fd, const char *path, bool mapped, struct error *error)
 {
 	struct stat status;
+	int r;
 
-	file->fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
-	if (file->fd < 0)
-		return error_set_errno(error, -errno, "cannot open");
+	file->fd = fs_open(dir_fd, path, O_RDONLY);
+	if (file->fd < 0) {
+		r = error_set_errno(error, file->fd, "cannot open");
+		/* What is no file is no module to the kernel either. */
+		return r == -ESPIPE || r == -EISDIR ? -EINVAL : r;
+	}
 	if (fstat(file->fd, &status) < 0)
 		return error_set_errno(error, -errno, "cannot stat");
-	if (!S_ISREG(status.st_mode))
-		return error_set(error, -EINVAL, "not a regular file");
 	if ((uint64_t) status.st_size > FILE_SIZE_LIMIT)
 		return error_set(error, -EFBIG, "larger than %zu MiB: not a kernel module",
 			FILE_SIZE_LIMIT >> 20);

@@ -5,17 +5,18 @@
 #include <string.h>
 
 #include "common/hash.h"
+#include "common/strv.h"
 
 const char *module_suffix(const char *path)
 {
 	static const char *const suffixes[] = { ".ko", ".ko.xz", ".ko.zst", ".ko.gz" };
 	const char *slash = strrchr(path, '/');
 	const char *base = slash ? slash + 1 : path;
-	const char *suffix = strstr(base, ".ko");
+	size_t length = strlen(base);
 
-	for (size_t i = 0; suffix && suffix != base && i < ARRAY_SIZE(suffixes); i++)
-		if (strcmp(suffix, suffixes[i]) == 0)
-			return suffix;
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
+		if (length > strlen(suffixes[i]) && str_ends_with(base, suffixes[i]))
+			return base + length - strlen(suffixes[i]);
 	return NULL;
 }
 
@@ -34,12 +35,14 @@ void module_name_copy(const char *path, size_t length, char *name, size_t size)
 
 bool module_name_of_file(const char *path, char *name, size_t size)
 {
-	const char *suffix = module_suffix(path);
-	const char *slash = suffix ? memrchr(path, '/', (size_t) (suffix - path)) : NULL;
+	const char *slash = strrchr(path, '/');
+	const char *base = slash ? slash + 1 : path;
+	/* As kmod's modname_normalize(): "a.b.ko" is the file of a. */
+	size_t length = strcspn(base, ".");
 
-	if (!suffix || (size_t) (suffix - (slash ? slash + 1 : path)) >= size)
+	if (!module_suffix(path) || length == 0 || length >= size)
 		return false;
-	module_name_copy(path, (size_t) (suffix - path), name, size);
+	module_name_copy(base, length, name, size);
 	return true;
 }
 

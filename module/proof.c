@@ -408,20 +408,31 @@ static int judge_blacklist(struct proof_trial *trial)
 		"the kernel was started with it in module_blacklist=");
 }
 
-bool proof_foreign_release(
-	const struct proof_trial *trial, const char **ret_ours, const char **ret_theirs)
+static bool releases_differ(
+	const struct proof_kernel *kernel, const char *ours, const char **ret_theirs)
 {
-	const char *ours = proof_info(trial, "vermagic", NULL);
-	const char *theirs =
-		trial->kernel->vermagic ? trial->kernel->vermagic : trial->kernel->krel;
+	const char *theirs = kernel->vermagic ? kernel->vermagic : kernel->krel;
 	size_t length;
 
-	*ret_ours = ours;
 	*ret_theirs = theirs;
 	if (!ours || !theirs)
 		return false;
 	length = strcspn(ours, " ");
 	return length != strcspn(theirs, " ") || strncmp(ours, theirs, length) != 0;
+}
+
+bool proof_foreign_release(
+	const struct proof_trial *trial, const char **ret_ours, const char **ret_theirs)
+{
+	*ret_ours = proof_info(trial, "vermagic", NULL);
+	return releases_differ(trial->kernel, *ret_ours, ret_theirs);
+}
+
+bool proof_of_other_release(const struct elf_module *module, const struct proof_kernel *kernel)
+{
+	const char *theirs;
+
+	return module && releases_differ(kernel, elf_module_info(module, "vermagic"), &theirs);
 }
 
 /* No user builds the kernel's own modules against its headers. */

@@ -200,6 +200,13 @@ struct proof_set {
 	size_t member_count;
 	/* Names ('_') of the kernel's modules that are there, built-in ones too; NULL: symvers'. */
 	const struct strv *kernel_modules;
+	/*
+	 * Aliases of the kernel's modules, as in .modinfo: of those that are built in, and with
+	 * aliases_known of all. As long as a name may be one that is not known (NULL: of a built-in
+	 * one), no softdep is said to name none.
+	 */
+	const struct strv *kernel_aliases;
+	bool aliases_known;
 	/* Whether lib/firmware has a name of .modinfo's "firmware"; NULL: not judged. */
 	bool (*firmware_there)(void *context, const char *name);
 	void *firmware_context;

@@ -89,6 +89,8 @@ int proof_judge_places(struct proof_trial *trial, uint32_t before, uint32_t *nex
 /* Whether it was built for another release than the kernel's, and both are known. */
 bool proof_foreign_release(
 	const struct proof_trial *trial, const char **ret_ours, const char **ret_theirs);
+/* The same of a module that is not on trial. */
+bool proof_of_other_release(const struct elf_module *module, const struct proof_kernel *kernel);
 /* The next step for what was not built for this kernel. */
 const char *proof_rebuild(const struct proof_trial *trial);
 /* Whether all that the kernel itself exports is known. */
@@ -168,7 +170,7 @@ struct set_work {
 	} users;
 	uint32_t *order; /* members that can be loaded, in their order */
 	size_t order_count;
-	struct strv aliases; /* of members, with '_', listed when one is asked for */
+	struct strv aliases; /* patterns with '_', listed when one is asked for */
 };
 
 static inline const struct elf_module *set_module(const struct set_work *work, uint32_t member)

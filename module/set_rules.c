@@ -2,6 +2,7 @@
 /* What only shows between modules, and what a set leaves to the kernel. */
 #include "module/proof_internal.h"
 
+#include <fnmatch.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,39 +120,70 @@ static int judge_depends(struct set_work *work, uint32_t member, const char *nam
 		name);
 }
 
-/* Only an alias that looks like a module's name can be a softdep: not "pci:v…", not "snd-card-*".
- */
+/* As kmod compares them: '-' is '_', but for that in brackets. */
+static int push_alias(struct strv *aliases, const char *alias)
+{
+	char pattern[WORD_SIZE];
+	bool bracket = false;
+	size_t i;
+
+	for (i = 0; alias[i] && i < sizeof(pattern) - 1; i++) {
+		bracket = alias[i] == '[' || (bracket && alias[i] != ']');
+		pattern[i] = alias[i] == '-' && !bracket ? '_' : alias[i];
+	}
+	pattern[i] = '\0';
+	return alias[i] ? 0 : strv_push(aliases, pattern);
+}
+
 static int list_aliases(struct set_work *work)
 {
-	char name[WORD_SIZE];
+	const struct strv *of_kernel = work->set->kernel_aliases;
 
+	for (size_t i = 0; i < of_kernel->count; i++)
+		if (push_alias(&work->aliases, of_kernel->items[i]) < 0)
+			return -ENOMEM;
 	for (uint32_t i = 0; i < work->set->member_count; i++) {
 		const struct elf_module *module = set_module(work, i);
 		const char *alias = NULL;
 
-		while (module && (alias = elf_module_info_next(module, "alias", alias))) {
-			size_t length = strcspn(alias, ":*/");
-
-			if (alias[length] || length >= sizeof(name))
-				continue;
-			module_name_copy(alias, length, name, sizeof(name));
-			if (strv_push(&work->aliases, name) < 0)
+		while (module && (alias = elf_module_info_next(module, "alias", alias)))
+			if (push_alias(&work->aliases, alias) < 0)
 				return -ENOMEM;
-		}
 	}
 	return 0;
 }
 
-/* Of a name that is no module's it takes the kernel's aliases to tell, which we have not. */
+static bool is_alias(const struct set_work *work, const char *name)
+{
+	for (size_t i = 0; i < work->aliases.count; i++)
+		if (fnmatch(work->aliases.items[i], name, 0) == 0)
+			return true;
+	return false;
+}
+
+/* The kernel's own modules may be what is judged: then all their aliases are there. */
+static bool has_all_modules(const struct set_work *work)
+{
+	const struct strv *names = work->set->kernel_modules;
+
+	for (size_t i = 0; i < names->count; i++)
+		if (name_table_find(&work->kernel, names->items[i]) == SET_LOADABLE &&
+			name_table_find(&work->names, names->items[i]) == NAME_NONE)
+			return false;
+	return true;
+}
+
+/* modprobe takes the name of a module, a built-in one too, and else their aliases. */
 static int judge_softdep(struct set_work *work, uint32_t member, const char *name)
 {
+	const struct proof_set *set = work->set;
 	const struct proof_about about = { .exporter = name };
 
-	if (!work->set->kernel_modules || is_there(work, name))
+	if (!set->kernel_modules || !set->kernel_aliases || is_there(work, name))
 		return 0;
 	if (!work->aliases.count && list_aliases(work) < 0)
 		return -ENOMEM;
-	if (strv_contains(&work->aliases, name))
+	if (is_alias(work, name) || (!set->aliases_known && !has_all_modules(work)))
 		return 0;
 	return proof_append(&work->set->findings, work->nodes[member].label, PROOF_NOTE,
 		"softdep-missing", 0, NULL, &about,
@@ -337,23 +369,29 @@ static bool says_so_itself(const struct proof *proof)
 	return false;
 }
 
-/* Those that the proof of the module itself leaves to us: of the kernel's tree. */
+/*
+ * Those that the proof of the module itself leaves to us: of the kernel's tree, or of another
+ * kernel's.
+ */
 static int note_unchecked(struct set_work *work)
 {
-	size_t count = 0;
+	size_t count = 0, foreign = 0;
 
 	for (size_t i = 0; i < work->set->member_count; i++) {
-		const struct proof *proof = &work->set->members[i].proof;
+		const struct proof_member *member = &work->set->members[i];
 
-		count += proof->unchecked && !says_so_itself(proof);
+		if (!member->proof.unchecked || says_so_itself(&member->proof))
+			continue;
+		count++;
+		foreign += proof_of_other_release(member->module, work->set->kernel);
 	}
 	if (!count)
 		return 0;
 	return proof_append(&work->set->findings, "", PROOF_NOTE, UNCHECKED, 0, NULL, NULL,
-		"the %s of %zu module%s of the kernel's tree %s not checked: --trust CERT names a "
-		"certificate to check against",
+		"the %s of %zu module%s%s %s not checked: --trust CERT names a certificate to "
+		"check against",
 		count == 1 ? "signature" : "signatures", count, count == 1 ? "" : "s",
-		count == 1 ? "was" : "were");
+		foreign ? "" : " of the kernel's tree", count == 1 ? "was" : "were");
 }
 
 int set_judge_kernel(struct set_work *work)

@@ -2,6 +2,7 @@
 #define OPENSSL_SUPPRESS_DEPRECATED /* engines */
 #include "module/sign.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <openssl/bio.h>
 #include <openssl/cms.h>
@@ -738,17 +739,18 @@ static int open_token(
 static int open_key_file(
 	const char *path, struct password *password, struct module_key *key, struct error *error)
 {
+	_cleanup_close_ int fd = fs_open(AT_FDCWD, path, O_RDONLY);
 	_cleanup_(cleanup_bio) BIO *file = NULL;
 	UI_METHOD *method;
 	OSSL_STORE_CTX *store;
 
-	errno = 0;
-	file = BIO_new_file(path, "rb");
-	if (!file) {
-		ERR_clear_error();
-		return error_set(error, errno == ENOENT || errno == ENOTDIR ? -ENOENT : -ENOKEY,
-			"%s: cannot open the key: %s", path, strerror(errno));
+	if (fd < 0) {
+		(void) error_set_errno(error, fd, "%s: cannot open the key", path);
+		return fd == -ENOENT || fd == -ENOTDIR ? -ENOENT : -ENOKEY;
 	}
+	file = BIO_new_fd(fd, BIO_NOCLOSE);
+	if (!file)
+		return error_set_errno(error, -ENOMEM, "%s", path);
 	method = UI_UTIL_wrap_read_pem_callback(give_password, 0);
 	store = method ? OSSL_STORE_attach(
 				 file, "file", NULL, NULL, method, password, NULL, NULL, NULL)

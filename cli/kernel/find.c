@@ -186,7 +186,7 @@ int kernel_find(struct kernel *kernel, struct error *error)
 	if (r < 0)
 		return context_fail(context, EXIT_CODE_CONTENT, r);
 	lacks = local_lacks(&kernel->local);
-	if (lacks)
+	if (lacks && !(request->no_modules && kernel->local.has_headers))
 		progress_note(&context->progress, lacks);
 	return choose_os(kernel, error);
 }

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -64,21 +63,12 @@ static void skip(const struct writer *writer, const char *what, const char *why)
 		writer->request->prefix, writer->file, shown, why);
 }
 
-/* A pipe in one of these folders must not be waited for. */
 int read_in_root(int root_fd, const char *path, char **ret_text, size_t *ret_size)
 {
-	_cleanup_close_ int fd = open_in_root(root_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	struct stat status;
-	char self[32];
+	_cleanup_close_ int fd =
+		fs_only_file(open_in_root(root_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
 
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &status) < 0)
-		return -errno;
-	if (!S_ISREG(status.st_mode))
-		return -EINVAL;
-	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	return fs_read(AT_FDCWD, self, FILE_LIMIT, ret_text, ret_size);
+	return fd < 0 ? fd : fs_read_fd(fd, FILE_LIMIT, ret_text, ret_size);
 }
 
 /* ---- what is made of a source */
@@ -107,14 +97,14 @@ static char *keyring_of(const struct writer *writer, const struct source *source
 		}
 		r = read_in_root(request->root_fd, file + 1, &keys, &size);
 		if (r < 0) {
-			why = xasprintf("its Signed-By %.200s: %s", file, strerror(-r));
+			why = xasprintf("its Signed-By %.200s: %s", file, error_cause(r));
 			skip(writer, source->uris.items[0], why);
 			return NULL;
 		}
 	}
 	r = fs_write_atomic(AT_FDCWD, path, keys, size, 0644);
 	if (r < 0) {
-		skip(writer, source->uris.items[0], strerror(-r));
+		skip(writer, source->uris.items[0], error_cause(r));
 		return NULL;
 	}
 	return TAKE_PTR(path);
@@ -356,7 +346,7 @@ static void read_file(struct writer *writer, const char *path, bool deb822)
 		read_text(writer, text, deb822);
 	else if (r != -ENOENT)
 		node_build_note(writer->request->build, "%s/%s cannot be read: %s",
-			writer->request->prefix, path, strerror(-r));
+			writer->request->prefix, path, error_cause(r));
 }
 
 /* ---- what resolve gets */

@@ -543,7 +543,6 @@ static int complete_set(const struct node_build *build, int *set_fd, struct erro
 		node_build_discard(build, &build->cache, folder);
 	}
 	cleanup_close(set_fd);
-	*set_fd = -1;
 	return find_made(build, set_fd, error);
 }
 

@@ -36,7 +36,7 @@ struct listing {
 
 uint64_t node_cache_file_hash(int dir_fd, const char *path)
 {
-	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = fs_open(dir_fd, path, O_RDONLY);
 	uint64_t hash = FNV64_START;
 	unsigned char buffer[65536];
 	ssize_t size;

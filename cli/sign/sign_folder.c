@@ -119,10 +119,10 @@ static int open_in_folder(int fd)
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		_cleanup_free_ char *below =
 			xasprintf("lib/modules/%s/%s", krel ? krel : "", files[i]);
-		int config = openat(fd, files[i], O_RDONLY | O_CLOEXEC);
+		int config = fs_open(fd, files[i], O_RDONLY);
 
 		if (config < 0 && i % 2 && krel)
-			config = open_in_root(fd, below, O_RDONLY | O_CLOEXEC);
+			config = fs_only_file(open_in_root(fd, below, O_RDONLY | O_NONBLOCK));
 		if (config >= 0)
 			return config;
 		if (i % 2 && tree < 0 && tree != -ENOENT)
@@ -133,8 +133,7 @@ static int open_in_folder(int fd)
 	if (r < 0 && r != -ENOENT)
 		return r;
 	path = r == 0 ? xasprintf("boot/%s", name) : xstrdup("config");
-	r = openat(fd, path, O_RDONLY | O_CLOEXEC);
-	return r < 0 ? -errno : r;
+	return fs_open(fd, path, O_RDONLY);
 }
 
 /* @kernel is a configuration itself, one of these folders, or a release of this machine's. */
@@ -142,17 +141,16 @@ static int open_config(const char *kernel)
 {
 	static const char *const places[][2] = { { "/boot/config-", "" },
 		{ "/lib/modules/", "/build/.config" }, { "/lib/modules/", "/config" } };
-	_cleanup_close_ int fd = open(kernel, O_RDONLY | O_CLOEXEC);
-	int r = fd < 0 ? -errno : 0;
-	struct stat status;
+	_cleanup_close_ int fd = -1;
+	int r = fs_open(AT_FDCWD, kernel, O_RDONLY);
 
-	if (r == 0 && fstat(fd, &status) == 0 && !S_ISDIR(status.st_mode))
-		return TAKE_FD(fd);
-	if (r == 0)
-		r = open_in_folder(fd);
+	if (r == -EISDIR) {
+		fd = open(kernel, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = fd < 0 ? -errno : open_in_folder(fd);
+	}
 	for (size_t i = 0; r == -ENOENT && i < ARRAY_SIZE(places) && krel_is_valid(kernel); i++) {
 		_cleanup_free_ char *path = xasprintf("%s%s%s", places[i][0], kernel, places[i][1]);
-		int config = open(path, O_RDONLY | O_CLOEXEC);
+		int config = fs_open(AT_FDCWD, path, O_RDONLY);
 
 		r = config < 0 ? -ENOENT : config;
 	}

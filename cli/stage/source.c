@@ -175,13 +175,11 @@ static int identify_installer(struct build *build, struct source *source, struct
 {
 	_cleanup_free_ char *manifest = xasprintf("%s/.manifest", source->path);
 	_cleanup_free_ char *text = NULL;
-	_cleanup_close_ int fd = open(source->path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = -1;
 	_cleanup_strv_ struct strv lines = { 0 };
 	struct makeself installer;
 	int r;
 
-	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", source->path);
 	if (source->form == SOURCE_TREE) {
 		if (fs_read(AT_FDCWD, manifest, 0, &text, NULL) < 0)
 			return 0;
@@ -190,7 +188,8 @@ static int identify_installer(struct build *build, struct source *source, struct
 			source->version = xstrdup(lines.items[1]);
 		return 0;
 	}
-	r = makeself_read(fd, &installer);
+	fd = fs_open(AT_FDCWD, source->path, O_RDONLY);
+	r = fd < 0 ? fd : makeself_read(fd, &installer);
 	if (r < 0)
 		return r == -ENOEXEC ? 0 : error_set_errno(error, r, "%s", source->path);
 	if (strcmp(installer.machine, RECIPE_MACHINE) != 0)

@@ -33,12 +33,11 @@ static int not_wanted(const char *name, const char *why, struct error *error)
 
 bool verify_is_symvers(const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_close_ int fd = fs_open(AT_FDCWD, path, O_RDONLY);
 	const char *slash = strrchr(path, '/');
-	struct stat status;
 	char start[2];
 
-	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+	if (fd < 0)
 		return false;
 	return strstr(slash ? slash : path, "symvers") ||
 	       (pread(fd, start, 2, 0) == 2 && memcmp(start, "0x", 2) == 0);

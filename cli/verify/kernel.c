@@ -334,6 +334,7 @@ void verify_kernel_free(struct verify_kernel *kernel)
 	strv_free(&kernel->symvers_sources);
 	strv_free(&kernel->modules);
 	strv_free(&kernel->builtin);
+	strv_free(&kernel->aliases);
 	strv_free(&kernel->keys);
 	strv_free(&kernel->notes);
 	verify_input_close(&kernel->own);
@@ -404,6 +405,38 @@ static void add_names(const struct strv *paths, struct strv *names)
 			xstrv_push(names, name);
 }
 
+/*
+ * Of built-in modules: modules.builtin.modinfo, since Linux 5.2, is their .modinfo, each entry with
+ * the module's name and a dot before it; of the others what depmod has made: lines "alias PATTERN
+ * MODULE". Without the latter only the modules themselves have them.
+ */
+static void take_aliases(struct verify_kernel *kernel, int modules_fd)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_strv_ struct strv lines = { 0 };
+	size_t size = 0;
+
+	if (fs_read(modules_fd, "modules.builtin.modinfo", 0, &text, &size) == 0) {
+		for (const char *entry = text; entry < text + size; entry += strlen(entry) + 1) {
+			const char *dot = strchr(entry, '.');
+
+			if (dot && strncmp(dot + 1, "alias=", 6) == 0)
+				xstrv_push(&kernel->aliases, dot + 7);
+		}
+	}
+	free(TAKE_PTR(text));
+	if (fs_read(modules_fd, "modules.alias", 0, &text, NULL) < 0)
+		return;
+	xstrv_split(&lines, text, "\n");
+	for (size_t i = 0; i < lines.count; i++) {
+		const char *alias = lines.items[i] + strlen("alias ");
+
+		if (strncmp(lines.items[i], "alias ", strlen("alias ")) == 0)
+			xstrv_pushf(&kernel->aliases, "%.*s", (int) strcspn(alias, " "), alias);
+	}
+	kernel->aliases_known = true;
+}
+
 static int take_modules(struct verify_kernel *kernel, int modules_fd, struct error *error)
 {
 	struct verify_input *own = &kernel->own;
@@ -424,6 +457,7 @@ static int take_modules(struct verify_kernel *kernel, int modules_fd, struct err
 	add_names(&builtin, &kernel->builtin);
 	add_names(&builtin, &kernel->modules);
 	add_names(&own->modules, &kernel->modules);
+	take_aliases(kernel, modules_fd);
 	return 0;
 }
 
@@ -634,8 +668,20 @@ static const char *find_modules(struct verify_kernel *kernel, struct kernel *fou
 	struct error why = { 0 };
 	int r;
 
-	if (!found->local.has_modules && !lock_find(&found->lock, LOCK_MODULES))
+	/* What is built in need not be known. */
+	if (found->local.modules_unlisted) {
+		found->local.has_modules = true;
+		xstrv_pushf(&kernel->notes,
+			"what is built into the kernel is not known: no modules.builtin is among "
+			"the files of --kernel (Debian's linux-base-%s has it)",
+			found->lock.krel);
+	}
+	if (!found->local.has_modules && !lock_find(&found->lock, LOCK_MODULES)) {
+		xstrv_push(&kernel->notes,
+			"the kernel's own modules are not among the files of --kernel: what they "
+			"export is in Module.symvers, and nothing else is known of them");
 		return NULL;
+	}
 	r = kernel_modules(found, &fd, &why);
 	if (r != -EINTR)
 		found->context->failure = EXIT_CODE_OK;

@@ -132,16 +132,12 @@ int modprobe_conf_read(int root_fd, struct strv *options, struct error *error)
 			_cleanup_free_ char *path = xasprintf("%s/%s", folders[i], name);
 			_cleanup_free_ char *real = NULL;
 			_cleanup_free_ char *text = NULL;
-			struct stat status;
 
 			if (*name == '.' || !dot || strcmp(dot, ".conf") != 0 ||
 				strv_contains(&seen, name))
 				continue;
 			xstrv_push(&seen, name);
-			/* To open a pipe would be to wait for what is written to it. */
 			if (chase(root_fd, path, &real) == 0 &&
-				fstatat(root_fd, real, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-				S_ISREG(status.st_mode) &&
 				fs_read(root_fd, real, MODPROBE_LIMIT, &text, NULL) == 0)
 				modprobe_conf_parse(text, options);
 		}

@@ -541,6 +541,8 @@ int verify_prove(struct verify *verify, struct error *error)
 		.kernel_modules = verify->now             ? running_modules(verify->now)
 				  : kernel->modules.count ? &kernel->modules
 							  : NULL,
+		.kernel_aliases = kernel->builtin.count ? &kernel->aliases : NULL,
+		.aliases_known = kernel->aliases_known,
 		.firmware_there = verify_firmware_judged(verify) ? verify_firmware_there : NULL,
 		.firmware_context = verify,
 		.options = &options,

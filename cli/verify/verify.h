@@ -41,6 +41,8 @@ struct verify_kernel {
 	struct strv symvers_sources; /* for people */
 	struct strv modules; /* names ('_') of the kernel's own, built-in ones too; or none */
 	struct strv builtin;
+	struct strv aliases; /* of built-in ones, and where modules.alias is there of the others */
+	bool aliases_known;  /* of all */
 	struct verify_input own; /* their files */
 	struct strv keys;        /* that a probe bundle lists */
 	const char *enforced_by;

@@ -97,15 +97,15 @@ int lock_take(int root_fd, const char *path, int *ret_fd, struct error *error)
 	}
 }
 
-void lock_let_go(int root_fd, const char *path, int fd)
+void lock_let_go(int root_fd, const char *path, int *fd)
 {
 	(void) unlinkat(root_fd, path, 0);
-	(void) close(fd);
+	cleanup_close(fd);
 }
 
 bool lock_is_held(int root_fd, const char *path)
 {
-	_cleanup_close_ int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = fs_open(root_fd, path, O_RDONLY);
 
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
 }

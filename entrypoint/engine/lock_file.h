@@ -17,7 +17,7 @@ int lock_take(int root_fd, const char *path, int *ret_fd, struct error *error);
 bool lock_alone(int fd) _must_check_;
 
 /* Removes the file, then lets go, so that a newcomer never finds a locked file without an owner. */
-void lock_let_go(int root_fd, const char *path, int fd);
+void lock_let_go(int root_fd, const char *path, int *fd);
 
 /* Does a living process hold it? */
 bool lock_is_held(int root_fd, const char *path);

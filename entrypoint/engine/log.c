@@ -66,15 +66,9 @@ void log_open(struct log *log)
 	report_change(log);
 }
 
-static void close_events(struct log *log)
-{
-	cleanup_close(&log->events_fd);
-	log->events_fd = -1;
-}
-
 void log_close(struct log *log)
 {
-	close_events(log);
+	cleanup_close(&log->events_fd);
 	if (log->stream)
 		(void) fclose(log->stream);
 	log->stream = NULL;
@@ -177,7 +171,7 @@ void log_event(struct log *log, const char *event, const char *step, uint64_t du
 			strerror(errno));
 	log->events_size += log->text_size;
 	if (log->events_size > EVENTS_MOST) {
-		close_events(log);
+		cleanup_close(&log->events_fd);
 		open_events(log);
 	}
 }

@@ -132,7 +132,7 @@ static void read_last_line(const struct daemon *daemon, int root_fd, char text[2
 
 	text[0] = '\0';
 	log_file(daemon, path);
-	fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC);
+	fd = fs_open(root_fd, path, O_RDONLY);
 	length = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
 	if (length > 0)
 		size = pread(fd, end, sizeof(end) - 1,

@@ -472,7 +472,7 @@ static int run_role(struct nic *nic, const struct step *steps, size_t count)
 
 	/* As at the end of role_run(): a worker that hangs in the kernel shares this lock, too. */
 	if (nic->lock_fd >= 0 && !nic->role.events.worker_pid)
-		lock_let_go(nic->role.root_fd, nic->inputs.lock_file, nic->lock_fd);
+		lock_let_go(nic->role.root_fd, nic->inputs.lock_file, &nic->lock_fd);
 	nic_free(nic);
 	return exit_code;
 }

@@ -504,7 +504,7 @@ static int insert_packed(const struct insertion *insertion, int *kmsg_fd, struct
 int insert_file(const struct insertion *insertion, struct worker *worker, enum reason *reason,
 	struct error *error)
 {
-	_cleanup_close_ int fd = openat(insertion->root_fd, insertion->path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = fs_open(insertion->root_fd, insertion->path, O_RDONLY);
 	_cleanup_close_ int kmsg_fd = -1;
 	char start[DECOMPRESS_MAGIC_SIZE];
 	ssize_t size = fd < 0 ? -1 : pread(fd, start, sizeof(start), 0);
@@ -512,8 +512,8 @@ int insert_file(const struct insertion *insertion, struct worker *worker, enum r
 
 	*reason = REASON_LOAD_FAILED;
 	if (size < 0)
-		return error_set_errno(
-			error, -errno, "/%s", insertion->path + (*insertion->path == '/'));
+		return error_set_errno(error, fd < 0 ? fd : -errno, "/%s",
+			insertion->path + (*insertion->path == '/'));
 	r = decompress_detect(start, (size_t) size) == DECOMPRESS_NONE
 		    ? insert(NULL, fd, insertion, &kmsg_fd, worker, reason, error)
 		    : insert_packed(insertion, &kmsg_fd, worker, reason, error);

@@ -104,7 +104,7 @@ static int open_members(struct proving *proving)
 		struct error ignored;
 
 		if (loader_file(proving->loader, proving->names.items[i], &path, &ignored) == 0)
-			fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC);
+			fd = fs_open(root_fd, path, O_RDONLY);
 		if (fd >= 0)
 			(void) posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
 	}

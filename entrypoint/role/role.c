@@ -313,7 +313,7 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 	/* A worker that hangs in the kernel shares the lock: its file stays, and keeps others out.
 	 */
 	if (role->lock_path && !role->events.worker_pid)
-		lock_let_go(role->root_fd, role->lock_path, role->lock_fd);
+		lock_let_go(role->root_fd, role->lock_path, &role->lock_fd);
 	events_close(&role->events);
 	strv_free(&role->driver_modules);
 	return exit_code;

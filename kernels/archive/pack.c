@@ -202,11 +202,13 @@ static int put_content(struct pack *pack, int fd, uint64_t size)
 
 int pack_file(struct pack *pack, const char *path, const char *from)
 {
-	_cleanup_close_ int fd = open(from, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = fs_open(AT_FDCWD, from, O_RDONLY);
 	struct stat status;
 	int r;
 
-	if (fd < 0 || fstat(fd, &status) < 0)
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &status) < 0)
 		return -errno;
 	r = put_entry(pack, path, '0', status.st_mode & S_IXUSR ? 0755 : 0644,
 		(uint64_t) status.st_size, "");

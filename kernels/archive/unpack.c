@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/fs.h"
 #include "common/path.h"
 #include "common/strv.h"
 #include "common/xalloc.h"
@@ -29,13 +30,13 @@ int archive_input_kind(int dir_fd, const char *path, enum archive_kind *ret_kind
 {
 	static const char deb[] = "!<arch>\ndebian-binary";
 	static const char rpm[] = "\xed\xab\xee\xdb";
-	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = fs_open(dir_fd, path, O_RDONLY);
 	char start[sizeof(deb)];
 	struct makeself installer;
 	ssize_t size;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	size = read(fd, start, sizeof(start));
 	if (size < 0)
 		return -errno;
@@ -52,7 +53,7 @@ int archive_input_kind(int dir_fd, const char *path, enum archive_kind *ret_kind
 
 bool archive_looks_damaged(const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = fs_open(AT_FDCWD, path, O_RDONLY);
 	char start[512] = "";
 
 	return fd < 0 || read(fd, start, sizeof(start)) < 0 || web_page_is(AT_FDCWD, path) ||
@@ -81,6 +82,11 @@ static const char *without_dot(const char *path)
 const char *archive_input_path(struct archive_entry *entry)
 {
 	return without_dot(archive_entry_pathname(entry));
+}
+
+const char *archive_input_hardlink(struct archive_entry *entry)
+{
+	return without_dot(archive_entry_hardlink(entry));
 }
 
 static la_ssize_t read_outer(struct archive *archive, void *context, const void **ret_block)
@@ -143,9 +149,9 @@ static int open_input(struct archive_input *input, enum archive_kind kind, int d
 {
 	int r;
 
-	*input = (struct archive_input){ .fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC) };
+	*input = (struct archive_input){ .fd = fs_open(dir_fd, path, O_RDONLY) };
 	if (input->fd < 0)
-		return error_set_errno(error, -errno, "%s", path);
+		return error_set_errno(error, input->fd, "%s", path);
 	r = kind == ARCHIVE_KIND_RUN ? makeself_seek(input->fd, path, error) : 0;
 	if (r < 0)
 		return r;
@@ -244,7 +250,9 @@ struct job {
 	char *folder;         /* resolved: libarchive checks every component for links */
 	struct archive_input input;
 	struct archive *writer;
-	uint64_t bytes; /* that have been written */
+	const struct strv *targets; /* sorted: of hard links, taken beside what is wanted */
+	struct strv *missed;        /* of hard links that are wanted: not wanted themselves */
+	uint64_t bytes;             /* that have been written */
 	uint64_t entries;
 	bool has_links;
 };
@@ -317,7 +325,7 @@ static int confine(
 	_cleanup_free_ char *target = NULL;
 	_cleanup_free_ char *place = NULL;
 	const char *symlink = archive_entry_symlink(entry);
-	const char *hardlink = without_dot(archive_entry_hardlink(entry));
+	const char *hardlink = archive_input_hardlink(entry);
 
 	if (unpack_leads_out(path))
 		return refuse(job, path, NULL, error);
@@ -364,18 +372,27 @@ static int copy_data(struct job *job, struct error *error)
 	}
 }
 
+static bool is_wanted(const struct job *job, const char *path)
+{
+	const struct unpack *unpack = &job->unpack;
+
+	return !unpack->wanted || unpack->wanted(unpack->context, path) ||
+	       strv_contains_sorted(job->targets, path);
+}
+
 static int unpack_entry(struct job *job, struct archive_entry *entry, struct error *error)
 {
 	const struct unpack *unpack = &job->unpack;
 	const char *name = archive_input_path(entry);
+	const char *hardlink = archive_input_hardlink(entry);
 	mode_t type = archive_entry_filetype(entry);
+	bool name_only;
 	_cleanup_free_ char *path = NULL;
 	int r;
 
 	if (!name)
 		return archive_input_damaged(job->name, job->input.reader, error);
-	if (!*name || strcmp(name, ".") == 0 ||
-		(unpack->wanted && !unpack->wanted(unpack->context, name)))
+	if (!*name || strcmp(name, ".") == 0 || !is_wanted(job, name))
 		return 0;
 	/* No source or kernel tree has one. */
 	if (type == AE_IFBLK || type == AE_IFCHR || type == AE_IFIFO || type == AE_IFSOCK)
@@ -383,12 +400,22 @@ static int unpack_entry(struct job *job, struct archive_entry *entry, struct err
 			"%s: %s is a device, pipe or socket, which reaches out of any folder: it "
 			"is not unpacked",
 			job->name, name);
+	name_only = (type == AE_IFREG || hardlink) && unpack->name_only &&
+		    unpack->name_only(unpack->context, name);
+	if (hardlink && !name_only && job->missed && !is_wanted(job, hardlink) &&
+		!unpack_leads_out(hardlink)) {
+		xstrv_push(job->missed, hardlink);
+		return 0;
+	}
+	if (name_only) {
+		archive_entry_set_hardlink(entry, NULL);
+		archive_entry_set_filetype(entry, AE_IFREG);
+		archive_entry_set_size(entry, 0);
+	}
 	path = xstrdup(name);
 	r = confine(job, entry, path, error);
 	if (r < 0)
 		return r;
-	if (type == AE_IFREG && unpack->name_only && unpack->name_only(unpack->context, path))
-		archive_entry_set_size(entry, 0);
 	job->has_links = job->has_links || archive_entry_symlink(entry);
 	if (archive_write_header(job->writer, entry) < ARCHIVE_WARN)
 		return not_written(job, error);
@@ -441,9 +468,12 @@ static int check_links(const struct job *job, struct error *error)
 	return 0;
 }
 
-int unpack_run(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
+static int unpack_once(const struct unpack *unpack, int dir_fd, const char *path,
+	const struct strv *targets, struct strv *missed, struct error *error)
 {
-	_cleanup_(job_done) struct job job = { .unpack = *unpack, .name = path };
+	_cleanup_(job_done) struct job job = {
+		.unpack = *unpack, .name = path, .targets = targets, .missed = missed
+	};
 	int r = archive_input_open(&job.input, unpack->kind, dir_fd, path, unpack->member, error);
 
 	if (r < 0)
@@ -487,6 +517,18 @@ int unpack_run(const struct unpack *unpack, int dir_fd, const char *path, struct
 	if (archive_write_close(job.writer) < ARCHIVE_WARN)
 		return not_written(&job, error);
 	return job.has_links ? check_links(&job, error) : 0;
+}
+
+int unpack_run(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
+{
+	_cleanup_strv_ struct strv targets = { 0 };
+	const struct strv none = { 0 };
+	int r = unpack_once(unpack, dir_fd, path, &none, &targets, error);
+
+	if (r < 0 || !targets.count)
+		return r;
+	strv_sort(&targets);
+	return unpack_once(unpack, dir_fd, path, &targets, NULL, error);
 }
 
 int unpack_package(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)

@@ -53,6 +53,9 @@ int archive_input_damaged(const char *name, struct archive *archive, struct erro
 /* An entry's path without leading "./"; NULL when it has none. Borrowed from the entry. */
 const char *archive_input_path(struct archive_entry *entry);
 
+/* Where a hard link leads, likewise; NULL: the entry is none. */
+const char *archive_input_hardlink(struct archive_entry *entry);
+
 /*
  * Reads the entry @name of the tarball at @path, packed or not. -ENOENT when it has none, -EBADMSG
  * when it is damaged or the entry has more than @limit bytes. The caller frees the text, which ends
@@ -65,7 +68,9 @@ int archive_member_read(const char *path, const char *name, size_t limit, char *
  * Archives from outside, into a folder and never beyond it. An absolute path, a ".." component, a
  * link that leads out (also by way of other links) and a device are -EXDEV; absolute links, which
  * Debian's packages have, become relative ones to the same place below the folder. Owners are not
- * restored, and set-id bits are dropped. What is larger than the limits, or unpacks to hundreds of
+ * restored, and set-id bits are dropped. Where a hard link that is wanted leads to what is not, as
+ * to the files of OSTree's repository in an image, the archive is read once more, and that is taken
+ * as well. What is larger than the limits, or unpacks to hundreds of
  * times its size, is -EFBIG; what is damaged or cut short is -EBADMSG; a full disk is -ENOSPC.
  * After a failure the folder holds a part of it, and is to be thrown away.
  */

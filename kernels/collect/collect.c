@@ -58,7 +58,7 @@ static int read_text(
 	_cleanup_free_ char *text = xcalloc(limit + 2, 1);
 	size_t length = strlen(path);
 	bool is_gz = length > 3 && strcmp(path + length - 3, ".gz") == 0;
-	int fd = open_in_root(node->root_fd, path, O_RDONLY);
+	int fd = fs_only_file(open_in_root(node->root_fd, path, O_RDONLY | O_NONBLOCK));
 	bool is_plain;
 	gzFile file;
 	int size;

@@ -380,23 +380,23 @@ static int read_file_url(struct transfer *transfer, struct error *error)
 {
 	struct download_file *file = transfer->file;
 	_cleanup_free_ char *path = path_of(file->url);
-	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	_cleanup_close_ int fd = path ? fs_open(AT_FDCWD, path, O_RDONLY) : -ENOENT;
 	struct stat status;
 	int r;
 
-	if (!path || (fd < 0 && (errno == ENOENT || errno == ENOTDIR))) {
+	if (fd == -ENOENT || fd == -ENOTDIR) {
 		_cleanup_free_ char *missing = path ? missing_folder(path) : NULL;
 
 		return error_set(error, -EADDRNOTAVAIL, "no such file%s%s%s",
 			missing ? ": there is no " : "", missing ? missing : "",
 			missing ? " on this machine" : "");
 	}
-	if (fd < 0)
-		return error_set_errno(error, -errno, "cannot be opened");
+	if (fd == -ESPIPE || fd == -EISDIR)
+		return error_set(error, -EADDRNOTAVAIL, "no regular file");
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return error_set_errno(error, fd < 0 ? fd : -errno, "cannot be opened");
 	if (path[0] != '/')
 		return error_set(error, -EINVAL, "a file: URL needs an absolute path");
-	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
-		return error_set(error, -EADDRNOTAVAIL, "no regular file");
 	/* The file's identity stands in for an ETag: a list that did not change is not read. */
 	file->new_etag = xasprintf("\"%llx-%llx-%llx.%lx\"", (unsigned long long) status.st_ino,
 		(unsigned long long) status.st_size, (unsigned long long) status.st_ctim.tv_sec,

@@ -12,6 +12,9 @@
 #include "kernels/local/local_image.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)
+#define LINKED_MAX                                                                                 \
+	64 /* texts that matter, and have hard links for a name: no image has as many              \
+	    */
 
 /* ---- the marks of an archive */
 
@@ -48,13 +51,26 @@ static bool take_whiteout(const char *path, struct strv *whiteouts)
 	return true;
 }
 
-int local_scan_archive(struct local_scan *scan, struct archive_input *input, const char *name,
-	struct strv *whiteouts, struct error *error)
+/* Marks whose text is in files of other names: by their places in the lists. */
+struct linked {
+	struct strv paths;
+	struct strv targets;
+};
+
+static void linked_free(struct linked *linked)
+{
+	strv_free(&linked->paths);
+	strv_free(&linked->targets);
+}
+
+static int scan_entries(struct local_scan *scan, struct archive_input *input, const char *name,
+	struct strv *whiteouts, struct linked *linked, struct error *error)
 {
 	struct archive_entry *entry;
 	int r;
 
 	while ((r = archive_read_next_header(input->reader, &entry)) != ARCHIVE_EOF) {
+		const char *hardlink = archive_input_hardlink(entry);
 		_cleanup_free_ char *path = NULL;
 		_cleanup_free_ char *text = NULL;
 		bool content;
@@ -65,9 +81,17 @@ int local_scan_archive(struct local_scan *scan, struct archive_input *input, con
 			continue;
 		path = xstrdup(archive_input_path(entry));
 		if ((whiteouts && take_whiteout(path, whiteouts)) ||
-			archive_entry_filetype(entry) != AE_IFREG ||
+			(archive_entry_filetype(entry) != AE_IFREG && !hardlink) ||
 			!local_scan_wants(path, &content))
 			continue;
+		/* The last of RPM's hard links has the content itself. */
+		if (content && hardlink && archive_entry_size(entry) == 0) {
+			if (linked->paths.count == LINKED_MAX)
+				continue;
+			xstrv_push(&linked->paths, path);
+			xstrv_push(&linked->targets, hardlink);
+			continue;
+		}
 		if (content) {
 			r = read_text(input, name, path, archive_entry_size(entry), &text, error);
 			if (r < 0)
@@ -76,6 +100,52 @@ int local_scan_archive(struct local_scan *scan, struct archive_input *input, con
 		local_scan_add(scan, path, text);
 	}
 	return 0;
+}
+
+static int scan_linked(struct local_scan *scan, struct archive_input *input, const char *name,
+	const struct linked *linked, struct error *error)
+{
+	struct archive_entry *entry;
+	int r;
+
+	while ((r = archive_read_next_header(input->reader, &entry)) != ARCHIVE_EOF) {
+		_cleanup_free_ char *path = NULL;
+		_cleanup_free_ char *text = NULL;
+
+		if (r < ARCHIVE_WARN)
+			return archive_input_damaged(name, input->reader, error);
+		if (!archive_input_path(entry) || archive_entry_filetype(entry) != AE_IFREG)
+			continue;
+		path = xstrdup(archive_input_path(entry));
+		for (size_t i = 0; i < linked->targets.count; i++) {
+			if (strcmp(linked->targets.items[i], path) != 0)
+				continue;
+			r = text ? 0
+				 : read_text(input, name, path, archive_entry_size(entry), &text,
+					   error);
+			if (r < 0)
+				return r;
+			local_scan_add(scan, linked->paths.items[i], text);
+		}
+	}
+	return 0;
+}
+
+int local_scan_archive(struct local_scan *scan, enum archive_kind kind, const char *path,
+	const char *member, const char *name, struct strv *whiteouts, struct error *error)
+{
+	_cleanup_(linked_free) struct linked linked = { 0 };
+	_cleanup_(archive_input_close) struct archive_input input;
+	int r = archive_input_open(&input, kind, AT_FDCWD, path, member, error);
+
+	if (r == 0)
+		r = scan_entries(scan, &input, name, whiteouts, &linked, error);
+	if (r < 0 || !linked.paths.count)
+		return r;
+	/* What they lead to lies before them. */
+	archive_input_close(&input);
+	r = archive_input_open(&input, kind, AT_FDCWD, path, member, error);
+	return r < 0 ? r : scan_linked(scan, &input, name, &linked, error);
 }
 
 /* ---- one input */
@@ -107,12 +177,9 @@ const char *local_kind_name(enum local_kind kind)
 
 static int scan_archive(struct local_input *input, enum archive_kind kind, struct error *error)
 {
-	_cleanup_(archive_input_close) struct archive_input archive;
 	struct error why = { 0 };
-	int r = archive_input_open(&archive, kind, AT_FDCWD, input->path, NULL, &why);
+	int r = local_scan_archive(&input->scan, kind, input->path, NULL, input->path, NULL, &why);
 
-	if (r == 0)
-		r = local_scan_archive(&input->scan, &archive, input->path, NULL, &why);
 	if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && archive_looks_damaged(input->path))
 		r = -EINVAL;
 	else if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && input->scan.mark_count == 0)
@@ -296,6 +363,7 @@ static int check_krel(struct local_kernel *kernel, const char *krel, struct erro
 static int find_parts(struct local_kernel *kernel, struct error *error)
 {
 	const char *without = NULL;
+	bool modules_there = false;
 
 	for (size_t i = 0; i < kernel->count; i++) {
 		const struct local_input *input = &kernel->inputs[i];
@@ -306,11 +374,13 @@ static int find_parts(struct local_kernel *kernel, struct error *error)
 			without = input->path;
 		kernel->has_headers |= tree && tree->symvers;
 		kernel->has_modules |= (tree && tree->builtin) || (modules && modules->builtin);
+		modules_there |= modules != NULL;
 		if (!kernel->os) {
 			kernel->os = input->probe.os;
 			kernel->os_version = input->probe.os_version;
 		}
 	}
+	kernel->modules_unlisted = modules_there && !kernel->has_modules;
 	if (!without || kernel->has_headers)
 		return 0;
 	(void) error_set(error, -EINVAL,
@@ -325,7 +395,9 @@ static int find_parts(struct local_kernel *kernel, struct error *error)
 /* Place, mode and content of all that is taken from a folder. */
 static int hash_folder(struct local_input *input, const char *krel, struct error *error)
 {
-	const struct local_parts parts = { .krel = krel, .tree = true, .modules = true };
+	const struct local_parts parts = {
+		.krel = krel, .tree = true, .modules = true, .unlisted = true
+	};
 	_cleanup_(local_files_free) struct local_files files = { 0 };
 	struct hash *hash;
 	int r = local_files_add_parts(&files, input->path, &input->scan, &parts, error);
@@ -410,7 +482,10 @@ char *local_lacks(const struct local_kernel *kernel)
 	return xasprintf("kernel %s: of the files that are given, %s: they are looked for in the "
 			 "distribution's repositories",
 		kernel->krel,
-		kernel->has_headers
+		kernel->has_headers && kernel->modules_unlisted
+			? "the kernel's own modules are there without modules.builtin (Debian has "
+			  "it in linux-base-<krel>)"
+		: kernel->has_headers
 			? "the kernel's own modules, which drivers depend on, are not there"
 		: kernel->has_modules ? "the headers to compile against are not there"
 				      : "neither the headers to compile against nor the kernel's "

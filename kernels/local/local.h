@@ -47,7 +47,13 @@ struct local_kernel {
 	size_t count;
 	bool has_headers; /* some input has a tree for modules to compile against */
 	bool has_modules; /* some input has the kernel's own modules, and which are built in */
-	const char *os;   /* of the first input that names one, borrowed; or NULL */
+	/*
+	 * Without has_modules: some input has the kernel's own modules, and none modules.builtin.
+	 * Debian from 7.2 on has that in a package of its own, linux-base-<krel>. Who sets
+	 * has_modules then gets them as they are.
+	 */
+	bool modules_unlisted;
+	const char *os; /* of the first input that names one, borrowed; or NULL */
 	const char *os_version;
 };
 

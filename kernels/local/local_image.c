@@ -207,11 +207,9 @@ static int scan_layer(const struct local_image *image, const char *layer, struct
 	struct strv *whiteouts, struct error *error)
 {
 	_cleanup_free_ char *file = file_of(image, layer);
-	_cleanup_(archive_input_close) struct archive_input input;
-	int r = archive_input_open(
-		&input, ARCHIVE_KIND_TAR, AT_FDCWD, file, image->archive ? layer : NULL, error);
 
-	return r < 0 ? r : local_scan_archive(scan, &input, image->path, whiteouts, error);
+	return local_scan_archive(scan, ARCHIVE_KIND_TAR, file, image->archive ? layer : NULL,
+		image->path, whiteouts, error);
 }
 
 int local_image_scan(const struct local_image *image, struct local_scan *scan, struct error *error)

@@ -168,6 +168,8 @@ int local_files_add_parts(struct local_files *files, const char *root,
 		r = add_modules(files, root, modules, error);
 	else if (parts->modules && tree && tree->builtin)
 		r = local_files_add_built(files, root, tree, parts->confined, error);
+	else if (parts->modules && parts->unlisted && modules)
+		r = add_modules(files, root, modules, error);
 	local_files_sort(files);
 	return r;
 }
@@ -304,6 +306,7 @@ static int make_from(const struct stage *stage, const char *root, int folder_fd)
 		.krel = stage->kernel->krel,
 		.tree = !stage->modules,
 		.modules = stage->modules,
+		.unlisted = stage->kernel->modules_unlisted,
 		.confined = is_staged(stage, root),
 	};
 	_cleanup_(local_scan_free) struct local_scan scan = { 0 };

@@ -50,11 +50,13 @@ void local_scan_add(struct local_scan *scan, const char *path, const char *text)
 void local_scan_forget(struct local_scan *scan, const char *path);
 
 /*
- * Adds the marks of an archive. Of an image's layer (@whiteouts set) the names that remove
- * something are appended there and are no marks. -EBADMSG when it is damaged.
+ * Adds the marks of the archive at @path, as archive_input_open() takes it; @name is for messages.
+ * Of an image's layer (@whiteouts set) the names that remove something are appended there and are
+ * no marks. Hard links count as what they lead to in the archive. -EBADMSG when it is damaged.
  */
-int local_scan_archive(struct local_scan *scan, struct archive_input *input, const char *name,
-	struct strv *whiteouts, struct error *error) _must_check_;
+int local_scan_archive(struct local_scan *scan, enum archive_kind kind, const char *path,
+	const char *member, const char *name, struct strv *whiteouts,
+	struct error *error) _must_check_;
 
 /* Makes the lists of trees and modules from the marks; called once, after the last mark. */
 void local_scan_finish(struct local_scan *scan);
@@ -124,6 +126,7 @@ struct local_parts {
 	const char *krel;
 	bool tree;
 	bool modules;
+	bool unlisted; /* modules that have no modules.builtin beside them, too */
 	bool confined; /* as for trees */
 };
 

@@ -68,8 +68,10 @@ int rpm_file_open(int dir_fd, const char *path, struct rpm_file *ret)
 	struct stat status;
 	int r;
 
-	file.fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
-	if (file.fd < 0 || fstat(file.fd, &status) < 0)
+	file.fd = fs_open(dir_fd, path, O_RDONLY);
+	if (file.fd < 0)
+		return file.fd;
+	if (fstat(file.fd, &status) < 0)
 		return -errno;
 	file.size_bytes = status.st_size;
 	r = read_at(file.fd, lead, sizeof(lead), 0);

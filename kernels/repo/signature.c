@@ -43,7 +43,7 @@ int signature_read_keyring(const char *path, char **ret_keys, size_t *ret_size, 
 
 	if (r < 0)
 		return error_set(error, -EKEYREJECTED, "%s: the keyring cannot be read: %s", path,
-			strerror(-r));
+			error_cause(r));
 	*ret_keys = openpgp_read_keys(text, *ret_size, ret_size);
 	if (*ret_keys)
 		return 0;
@@ -249,7 +249,7 @@ static int rejected(const struct signature_request *request, enum signature_verd
 
 static bool starts_with(int dir_fd, const char *path, const char *start)
 {
-	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = fs_open(dir_fd, path, O_RDONLY);
 	char buffer[64] = "";
 	size_t length = strlen(start);
 

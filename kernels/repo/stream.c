@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 #include <string.h>
 
+#include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/repo/repo_internal.h"
 
@@ -149,9 +150,9 @@ int stream_run(const struct stream *stream, struct error *error)
 	int r;
 
 	job->stream = stream;
-	job->fd = openat(stream->dir_fd, stream->path, O_RDONLY | O_CLOEXEC);
+	job->fd = fs_open(stream->dir_fd, stream->path, O_RDONLY);
 	if (job->fd < 0)
-		return error_set_errno(error, -errno, "%s", stream->name);
+		return error_set_errno(error, job->fd, "%s", stream->name);
 	job->archive = archive_read_new();
 	if (!job->archive)
 		out_of_memory();

@@ -86,7 +86,7 @@ static const struct {
 /* "" when the file is not there or no ELF. */
 static const char *program_machine(int root_fd, const char *path)
 {
-	_cleanup_close_ int fd = open_in_root(root_fd, path, O_RDONLY);
+	_cleanup_close_ int fd = fs_only_file(open_in_root(root_fd, path, O_RDONLY | O_NONBLOCK));
 	unsigned char header[sizeof(Elf64_Ehdr)];
 	uint16_t machine;
 

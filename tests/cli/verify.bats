@@ -111,6 +111,12 @@ layer() {
         says "1 module: 1 will load"
     done
     verify 3 bad/old.ko --kernel headers
+    # depmod goes by the ending, whatever is before it.
+    mkdir "$work/odd"
+    cp set/net/core.ko "$work/odd/core.vendor.ko"
+    cp set/net/peer.ko "$work/odd/peer.ko.ko"
+    verify 0 "$work/odd" --kernel headers
+    says "2 modules: 2 will load"
 }
 
 @test "cannot tell is exit 4: a kernel whose exports are not known" {
@@ -543,6 +549,82 @@ root() {
     says "kernel $krel"
 }
 
+@test "packages of headers alone, and of modules without modules.builtin: what is not known is a note" {
+    make_headers "$work/headers/usr/src/linux-headers-$krel" "$krel"
+    cp headers/Module.symvers "$work/headers/usr/src/linux-headers-$krel/"
+    mkdir -p "$work/headers/lib/modules/$krel"
+    ln -s "/usr/src/linux-headers-$krel" "$work/headers/lib/modules/$krel/build"
+    pack_deb "linux-headers-$krel" "$work/headers" "$work/headers.deb"
+    verify 0 set --kernel "$work/headers.deb" --os debian12
+    says "note: the kernel's own modules are not among the files of --kernel" "2 modules: 2 will load"
+    # Debian from 7.2 on has modules.builtin in linux-base-<krel>.
+    mkdir -p "$work/modules/usr/lib/modules/$krel/kernel/lib"
+    make_module "$work/modules/usr/lib/modules/$krel/kernel/lib/own.ko" own krel="$krel"
+    pack_deb "linux-modules-$krel" "$work/modules" "$work/modules.deb"
+    verify 0 set --kernel "$work/headers.deb" --kernel "$work/modules.deb" --os debian12
+    says "note: what is built into the kernel is not known" "linux-base-$krel"
+    verify 0 "$work/modules.deb" --kernel "$work/headers.deb" --kernel "$work/modules.deb" --os debian12
+    says "1 module: 1 will load"
+}
+
+# ostree ROOT: its files become hard links to those of a repository, as rpm-ostree makes images of hosts.
+ostree() {
+    local file i=0
+    mkdir -p "$1/sysroot/ostree/repo/objects/ab"
+    while read -r file; do
+        ln "$file" "$1/sysroot/ostree/repo/objects/ab/$((++i)).file"
+    done < <(find "$1" -path "$1/sysroot" -prune -o -type f -print)
+}
+
+@test "an image of an immutable host: its files are hard links to OSTree's" {
+    root "$work/what"
+    ostree "$work/what"
+    tar -C "$work/what" -cf "$work/what.tar" sysroot lib
+    tar -tvf "$work/what.tar" | grep -q "core.ko link to sysroot/"
+    make_layout "$work/what-image" "$work/what.tar"
+    verify 0 "$work/what-image" --kernel headers
+    says "2 modules: 2 will load"
+    verify 0 "$work/what.tar" --kernel headers
+    make_root "$work/tree" "$krel"
+    cp headers/Module.symvers "$work/tree/usr/src/linux-headers-$krel/"
+    mkdir "$work/tree/etc"
+    printf 'ID=debian\nVERSION_ID="12"\n' >"$work/tree/etc/os-release"
+    ostree "$work/tree"
+    tar -C "$work/tree" -cf "$work/tree.tar" sysroot etc lib usr
+    make_layout "$work/tree-image" "$work/tree.tar"
+    verify 0 set --kernel "$work/tree-image"
+    says "kernel $krel" "2 modules: 2 will load"
+    verify 0 set --kernel "$work/tree.tar"
+}
+
+@test "what is no file in the place of one is refused and not waited for" {
+    mkdir "$work/kernel"
+    cp -r headers/. "$work/kernel"
+    mkfifo "$work/fifo"
+    ln -sf ../fifo "$work/kernel/Module.symvers"
+    SLIPWAY_CACHE=$BATS_TEST_TMPDIR/cache run timeout 30 "$SLIPWAY" verify set --kernel "$work/kernel"
+    echo "$output"
+    [ "$status" -eq 12 ]
+    says "Module.symvers" "a FIFO, device or socket, not a file"
+    SLIPWAY_CACHE=$BATS_TEST_TMPDIR/cache run timeout 30 "$SLIPWAY" lint --lock "$work/fifo"
+    echo "$output"
+    says "a FIFO, device or socket, not a file"
+}
+
+@test "softdeps name modules or aliases, of built-in ones too, as modprobe takes them" {
+    make_root "$work/tree" "$krel"
+    cp headers/Module.symvers "$work/tree/usr/src/linux-headers-$krel/"
+    echo kernel/drivers/leds/leds-gpio.ko >"$work/tree/lib/modules/$krel/modules.builtin"
+    printf '%s\0' leds_gpio.license=GPL leds_gpio.alias=platform:leds-gpio >"$work/tree/lib/modules/$krel/modules.builtin.modinfo"
+    make_module "$work/soft.ko" soft krel="$krel" softdep="pre: platform:leds-gpio crypto-x-1 drm leds-gpio absent"
+    # Which aliases the kernel's other modules have is not known.
+    verify 0 "$work/soft.ko" --kernel "$work/tree"
+    [[ $output != *softdep-missing* ]]
+    printf '%s\n' "# Aliases extracted from modules themselves." "alias crypto_x_* crypto_x" >"$work/tree/lib/modules/$krel/modules.alias"
+    run_slipway 0 verify "$work/soft.ko" --kernel "$work/tree" --json
+    [ "$(jq -r '[.set.findings[] | select(.id == "softdep-missing") | .exporter] | join(" ")' <<<"$output")" = absent ]
+}
+
 @test "a Module.symvers as --kernel decides what it can" {
     verify 4 set --kernel headers/Module.symvers
     says "kernel (no release), vermagic not known, 3 symbols" "note: headers/Module.symvers tells what the kernel exports"
@@ -795,12 +877,12 @@ root() {
 }
 
 @test "Ctrl-C in the middle leaves nothing behind" {
-    mkdir -p "$work/root/lib/modules/$krel"
-    cp set/net/core.ko "$work/root/lib/modules/$krel/"
-    # A pipe in place of a file: unpacking waits until it is ended.
-    mkfifo "$work/slow.tar"
-    SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" \
-        verify "oci-archive:$work/slow.tar" --kernel headers >"$work/log" 2>&1 &
+    # A storage that does not answer: unpacking waits until it is ended.
+    mkdir "$work/bin"
+    printf '%s\n' '#!/bin/sh' 'exec sleep 60' >"$work/bin/buildah"
+    chmod +x "$work/bin/buildah"
+    PATH=$work/bin:$PATH SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" \
+        verify containers-storage:slow --kernel headers >"$work/log" 2>&1 &
     pid=$!
     for _ in $(seq 100); do
         [ -z "$(find "$BATS_TEST_TMPDIR/cache/runs" -mindepth 2 2>/dev/null)" ] || break

@@ -32,7 +32,6 @@ static void read_manifest(const char *text, size_t size)
 static void read_bundle(const uint8_t *data, size_t size)
 {
 	_cleanup_close_ int fd = memfd_create("bundle", MFD_CLOEXEC);
-	struct archive_input input;
 	struct local_scan scan = { 0 };
 	struct error error = { 0 };
 	char path[64];
@@ -41,9 +40,7 @@ static void read_bundle(const uint8_t *data, size_t size)
 	if (fd < 0 || write(fd, data, size) != (ssize_t) size)
 		abort();
 	(void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	r = archive_input_open(&input, ARCHIVE_KIND_TAR, AT_FDCWD, path, NULL, &error);
-	if (r == 0)
-		r = local_scan_archive(&scan, &input, "bundle", NULL, &error);
+	r = local_scan_archive(&scan, ARCHIVE_KIND_TAR, path, NULL, "bundle", NULL, &error);
 	if (r < 0 && !error.text[0])
 		abort();
 	local_scan_finish(&scan);
@@ -52,7 +49,6 @@ static void read_bundle(const uint8_t *data, size_t size)
 
 		read_manifest(text, strlen(text));
 	}
-	archive_input_close(&input);
 	local_scan_free(&scan);
 }
 

@@ -3,7 +3,11 @@
 
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
+#include "common/error.h"
 #include "common/fs.h"
 
 static void read_gives_content_size_and_terminator(void **state)
@@ -49,6 +53,64 @@ static void read_reports_what_is_missing(void **state)
 	assert_int_equal(fs_read(folder->fd, "absent", 0, &text, NULL), -ENOENT);
 	assert_int_equal(fs_read(folder->fd, ".", 0, &text, NULL), -EISDIR);
 	assert_null(text);
+}
+
+/* Nobody writes to the FIFO: a test that hangs here has failed. */
+static void what_is_no_file_is_refused_and_not_waited_for(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_close_ int socket_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un named = { .sun_family = AF_UNIX };
+	struct error error = { 0 };
+	char *text = NULL;
+
+	assert_int_equal(mkfifoat(folder->fd, "fifo", 0600), 0);
+	assert_int_equal(symlinkat("fifo", folder->fd, "link"), 0);
+	(void) snprintf(
+		named.sun_path, sizeof(named.sun_path), "/proc/self/fd/%d/socket", folder->fd);
+	assert_int_equal(bind(socket_fd, (struct sockaddr *) &named, sizeof(named)), 0);
+	assert_int_equal(fs_open(folder->fd, "fifo", O_RDONLY), -ESPIPE);
+	assert_int_equal(fs_open(folder->fd, "socket", O_RDONLY), -ESPIPE);
+	assert_int_equal(fs_open(folder->fd, "/dev/zero", O_RDONLY), -ESPIPE);
+	assert_int_equal(fs_open(folder->fd, ".", O_RDONLY), -EISDIR);
+	assert_int_equal(fs_open(folder->fd, "absent", O_RDONLY), -ENOENT);
+	assert_int_equal(fs_read(folder->fd, "link", 0, &text, NULL), -ESPIPE);
+	assert_int_equal(fs_read_line(folder->fd, "link", &text), -ESPIPE);
+	assert_int_equal(copy_apart(folder->fd, "fifo", folder->fd, "copy"), -ESPIPE);
+	assert_null(text);
+	(void) error_set_errno(&error, -ESPIPE, "x");
+	assert_string_equal(error.text, "x: a FIFO, device or socket, not a file");
+}
+
+/* As an administrator empties a file of configuration. */
+static void the_null_device_is_an_empty_file(void **state)
+{
+	_cleanup_free_ char *text = NULL;
+
+	(void) state;
+	assert_int_equal(fs_read(AT_FDCWD, "/dev/null", 0, &text, NULL), 0);
+	assert_string_equal(text, "");
+}
+
+static void what_is_closed_by_hand_is_not_closed_again(void **state)
+{
+	const struct folder *folder = *state;
+	int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fdopendir(dup(fd));
+	FILE *file = fdopen(dup(fd), "r");
+
+	assert_true(fd >= 0 && dir && file);
+	errno = EXDEV;
+	cleanup_close(&fd);
+	cleanup_closedir(&dir);
+	cleanup_fclose(&file);
+	assert_int_equal(errno, EXDEV);
+	assert_int_equal(fd, -1);
+	assert_null(dir);
+	assert_null(file);
+	cleanup_close(&fd);
+	cleanup_closedir(&dir);
+	cleanup_fclose(&file);
 }
 
 static void read_line_cuts_white_space_at_the_end_only(void **state)
@@ -230,6 +292,9 @@ int main(void)
 		folder_test(read_refuses_more_than_the_limit),
 		cmocka_unit_test(read_works_for_files_without_a_size),
 		folder_test(read_reports_what_is_missing),
+		folder_test(what_is_no_file_is_refused_and_not_waited_for),
+		cmocka_unit_test(the_null_device_is_an_empty_file),
+		folder_test(what_is_closed_by_hand_is_not_closed_again),
 		folder_test(read_line_cuts_white_space_at_the_end_only),
 		folder_test(write_atomic_replaces_and_leaves_nothing_beside),
 		folder_test(write_atomic_leaves_anothers_temporary_file_alone),

@@ -18,10 +18,10 @@ static void one_holder_at_a_time(void **state)
 	assert_true(lock_is_held(folder->fd, "run/lock"));
 	assert_int_equal(lock_take(folder->fd, "run/lock", &second, &error), -EBUSY);
 	assert_contains(error.text, "another driver container holds /run/lock (process ");
-	lock_let_go(folder->fd, "run/lock", first);
+	lock_let_go(folder->fd, "run/lock", &first);
 	assert_false(lock_is_held(folder->fd, "run/lock"));
 	assert_int_equal(lock_take(folder->fd, "run/lock", &second, &error), 0);
-	lock_let_go(folder->fd, "run/lock", second);
+	lock_let_go(folder->fd, "run/lock", &second);
 }
 
 static void a_killed_holder_leaves_it_free(void **state)
@@ -34,7 +34,7 @@ static void a_killed_holder_leaves_it_free(void **state)
 	assert_int_equal(close(fd), 0); /* what the kernel does for a killed process */
 	assert_false(lock_is_held(folder->fd, "lock"));
 	assert_int_equal(lock_take(folder->fd, "lock", &fd, &error), 0);
-	lock_let_go(folder->fd, "lock", fd);
+	lock_let_go(folder->fd, "lock", &fd);
 }
 
 static void the_file_names_its_holder(void **state)
@@ -49,7 +49,7 @@ static void the_file_names_its_holder(void **state)
 	text = folder_read_text(folder, "lock");
 	(void) snprintf(pid, sizeof(pid), "%d\n", (int) getpid());
 	assert_string_equal(text, pid);
-	lock_let_go(folder->fd, "lock", fd);
+	lock_let_go(folder->fd, "lock", &fd);
 }
 
 static void a_refusal_names_the_holder_and_its_pod(void **state)
@@ -72,7 +72,7 @@ static void a_refusal_names_the_holder_and_its_pod(void **state)
 	(void) snprintf(path, sizeof(path), "/lock (process %d, pod gpu-operator/driver-x): two",
 		(int) getpid());
 	assert_contains(error.text, path);
-	lock_let_go(folder->fd, "lock", fd);
+	lock_let_go(folder->fd, "lock", &fd);
 }
 
 static void a_file_that_cannot_be_written_names_the_mount(void **state)
@@ -112,7 +112,7 @@ static void a_reader_keeps_no_process_out(void **state)
 	assert_int_equal(lock_take(folder->fd, "lock", &fd, &error), 0);
 	assert_int_equal(waitpid(looker, &status, 0), looker);
 	assert_int_equal(status, 0);
-	lock_let_go(folder->fd, "lock", fd);
+	lock_let_go(folder->fd, "lock", &fd);
 }
 
 /* The follower of OFED asks with a file of its own, which no one removes. */

@@ -336,6 +336,21 @@ static void a_root_is_taken_with_all_that_belongs_together(void **state)
 	expect_there(folder, "lib/modules/" KREL, "kernel/drivers/a.ko", true);
 }
 
+/* Debian from 7.2 on has modules.builtin in a package of its own. */
+static void modules_without_their_lists_are_there_for_who_asks(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(local_free) struct local_kernel kernel = { 0 };
+
+	make_debian_root(folder, "root");
+	folder_write_text(folder, "root/lib/modules/" KREL "/kernel/drivers/a.ko", "");
+	assert_int_equal(symlinkat("/usr/src/linux-headers-own", folder->fd, "root/" BUILD), 0);
+	open_local(folder, "root", &kernel);
+	assert_true(kernel.modules_unlisted && !kernel.has_modules);
+	make_output(folder, &kernel, true);
+	expect_there(folder, "lib/modules/" KREL, "kernel/drivers/a.ko", true);
+}
+
 static void a_headers_folder_finds_what_lies_beside_it(void **state)
 {
 	const struct folder *folder = *state;
@@ -449,6 +464,7 @@ int main(void)
 		cmocka_unit_test(no_place_leads_out_of_the_output),
 		folder_test(foreign_modules_are_not_read_by_way_of_links),
 		folder_test(a_root_is_taken_with_all_that_belongs_together),
+		folder_test(modules_without_their_lists_are_there_for_who_asks),
 		folder_test(a_headers_folder_finds_what_lies_beside_it),
 		folder_test(modules_install_leads_to_the_build_folder),
 		folder_test(of_several_kernels_one_has_to_be_named),

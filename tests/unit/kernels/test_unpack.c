@@ -5,6 +5,7 @@
 #include <archive_entry.h>
 
 #include "common/fs.h"
+#include "common/strv.h"
 #include "kernels/archive/unpack.h"
 
 static void add_entry(struct archive *archive, const char *path, mode_t type, const char *target,
@@ -179,6 +180,79 @@ static void no_hard_link_is_made_through_a_link(void **state)
 	assert_true(unpack_into(folder, "a.tar", 0, &error) < 0);
 	text = folder_read_text(folder, "victim");
 	assert_string_equal(text, "as it was");
+}
+
+static bool ends_with_ko(void *context, const char *path)
+{
+	(void) context;
+	return str_ends_with(path, ".ko");
+}
+
+static bool is_firmware(void *context, const char *path)
+{
+	(void) context;
+	return strncmp(path, "firmware", 8) == 0;
+}
+
+static int unpack_modules(const struct folder *folder, struct error *error)
+{
+	_cleanup_free_ char *out = NULL;
+	struct unpack unpack = { .wanted = ends_with_ko, .name_only = is_firmware };
+
+	assert_true(asprintf(&out, "%s/out", folder->path) > 0);
+	unpack.folder = out;
+	return unpack_run(&unpack, folder->fd, "a.tar", error);
+}
+
+/* As in an image that was made from an OSTree commit. */
+static void hard_links_bring_what_they_lead_to(void **state)
+{
+	const struct folder *folder = *state;
+	struct archive *archive = new_tar(folder, "a.tar");
+	_cleanup_free_ char *text = NULL;
+	struct error error = { 0 };
+
+	add_entry(archive, "./objects/ab.file", AE_IFREG, NULL, "module");
+	add_entry(archive, "objects/cd.file", AE_IFREG, NULL, "nobody's");
+	add_entry(archive, "objects/ef.file", AE_IFREG, NULL, "firmware");
+	add_entry(archive, "modules/a.ko", AE_IFREG, "./objects/ab.file", NULL);
+	add_entry(archive, "modules/b.ko", AE_IFREG, "objects/ab.file", NULL);
+	add_entry(archive, "firmware.ko", AE_IFREG, "objects/ef.file", NULL);
+	archive_write_free(archive);
+	folder_subfolder(folder, "out");
+	assert_int_equal(unpack_modules(folder, &error), 0);
+	text = folder_read_text(folder, "out/modules/a.ko");
+	assert_string_equal(text, "module");
+	free(TAKE_PTR(text));
+	text = folder_read_text(folder, "out/modules/b.ko");
+	assert_string_equal(text, "module");
+	free(TAKE_PTR(text));
+	/* The name is enough. */
+	text = folder_read_text(folder, "out/firmware.ko");
+	assert_string_equal(text, "");
+	assert_false(fs_exists(folder->fd, "out/objects/cd.file"));
+	assert_false(fs_exists(folder->fd, "out/objects/ef.file"));
+}
+
+static void hard_links_to_nowhere_or_beyond_are_refused(void **state)
+{
+	static const struct {
+		const char *target;
+		int code;
+	} links[] = { { "objects/absent", -EBADMSG }, { "../victim", -EXDEV },
+		{ "/victim", -EXDEV } };
+	const struct folder *folder = *state;
+
+	folder_write_text(folder, "victim", "");
+	folder_subfolder(folder, "out");
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+		struct archive *archive = new_tar(folder, "a.tar");
+		struct error error = { 0 };
+
+		add_entry(archive, "a.ko", AE_IFREG, links[i].target, NULL);
+		archive_write_free(archive);
+		assert_int_equal(unpack_modules(folder, &error), links[i].code);
+	}
 }
 
 static void devices_are_refused(void **state)
@@ -393,6 +467,8 @@ int main(void)
 		folder_test(links_that_stay_may_go_by_way_of_others),
 		folder_test(a_link_that_cannot_be_followed_is_refused),
 		folder_test(no_hard_link_is_made_through_a_link),
+		folder_test(hard_links_bring_what_they_lead_to),
+		folder_test(hard_links_to_nowhere_or_beyond_are_refused),
 		folder_test(devices_are_refused),
 		folder_test(too_many_entries_are_refused),
 		folder_test(a_bomb_is_refused_before_it_fills_the_disk),

@@ -3,6 +3,7 @@
 #include "tests/unit/packed.h"
 
 #include <elf.h>
+#include <sys/stat.h>
 
 #include "common/fs.h"
 #include "module/elf_internal.h"
@@ -312,7 +313,9 @@ static void what_is_no_module_is_named_as_such(void **state)
 	expect_refusal(folder, "text", "not an ELF file");
 	folder_write_text(folder, "empty", "");
 	expect_refusal(folder, "empty", "not an ELF file");
-	expect_refusal(folder, ".", "not a regular file");
+	expect_refusal(folder, ".", "Is a directory");
+	assert_int_equal(mkfifoat(folder->fd, "fifo", 0600), 0);
+	expect_refusal(folder, "fifo", "a FIFO, device or socket, not a file");
 	expect_refusal(folder, "/proc/self/exe", "not a kernel module");
 	expect_refusal(folder, FIXTURES "/plain.ko", "no .modinfo");
 	assert_int_equal(elf_module_open(folder->fd, "absent.ko", &module, &error), -ENOENT);

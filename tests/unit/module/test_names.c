@@ -10,6 +10,8 @@ static void a_modules_file_is_known_by_its_ending(void **state)
 	assert_string_equal(module_suffix("x.ko/y/a.ko.zst"), ".ko.zst");
 	assert_string_equal(module_suffix("a.ko.xz"), ".ko.xz");
 	assert_string_equal(module_suffix("a.ko.gz"), ".ko.gz");
+	assert_string_equal(module_suffix("a.kontron.ko"), ".ko");
+	assert_string_equal(module_suffix("a.ko.ko.xz"), ".ko.xz");
 	assert_null(module_suffix(".ko"));
 	assert_null(module_suffix("x/.ko.gz"));
 	assert_null(module_suffix("a.ko.debug"));
@@ -29,6 +31,11 @@ static void a_name_is_that_of_the_file(void **state)
 	assert_string_equal(name, "mlx5_core");
 	assert_true(module_name_of_file("ib_core.ko.xz", name, sizeof(name)));
 	assert_string_equal(name, "ib_core");
+	/* As depmod and modprobe call them. */
+	assert_true(module_name_of_file("x/b-1.kontron.ko", name, sizeof(name)));
+	assert_string_equal(name, "b_1");
+	assert_true(module_name_of_file("c.ko.ko", name, sizeof(name)));
+	assert_string_equal(name, "c");
 	assert_false(module_name_of_file("modules.dep", name, sizeof(name)));
 	assert_false(module_name_of_file("kernel/a/mlx5_core_.ko", name, sizeof(name)));
 }

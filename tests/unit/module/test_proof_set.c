@@ -329,12 +329,15 @@ static void firmware_wishes_and_options_that_miss_are_noted(void **state)
 		NULL };
 	const struct strv kernel_modules = { modules, 1, 2 };
 	const struct strv options = { lines, 3, 4 };
+	const struct strv aliases = { NULL, 0, 0 };
 	_cleanup_chain_ struct chain chain;
 
 	chain_start(&chain, *state, KERNEL);
 	add_changed(&chain, "a.ko", 'a', 'k', 'k', NULL, NULL);
 	add_changed(&chain, "b.ko", 'b', 'k', 'y', NULL, NULL);
 	chain.set.kernel_modules = &kernel_modules;
+	chain.set.kernel_aliases = &aliases;
+	chain.set.aliases_known = true;
 	chain.set.firmware_there = only_a;
 	chain.set.options = &options;
 	run(&chain);
@@ -348,19 +351,29 @@ static void firmware_wishes_and_options_that_miss_are_noted(void **state)
 		"link_b: modprobe.d sets sped, which is none of its parameters (is it speed?)");
 }
 
+/* A member's alias, one of the kernel's, or one that may be there. */
 static void a_wish_may_be_for_an_alias(void **state)
 {
 	char *modules[] = { "link_k", NULL };
+	char *listed[] = { "platform:x", "link-[y-z]", NULL };
 	const struct strv kernel_modules = { modules, 1, 2 };
-	_cleanup_chain_ struct chain chain;
+	const struct strv none = { NULL, 0, 0 }, aliases = { listed, 2, 3 };
+	const struct strv *const kernels[] = { &none, &aliases, &none, NULL };
 
-	chain_start(&chain, *state, KERNEL);
-	add_changed(&chain, "a.ko", 'a', 'k', 'y', NULL, NULL);
-	/* Its description of the parameter becomes an alias. */
-	add_changed(&chain, "b.ko", 'b', 'k', 'k', "parm=speed:?", "alias=link-y");
-	chain.set.kernel_modules = &kernel_modules;
-	run(&chain);
-	assert_null(finding_of(&chain.set.findings, "softdep-missing"));
+	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++) {
+		_cleanup_chain_ struct chain chain;
+
+		chain_start(&chain, *state, KERNEL);
+		add_changed(&chain, "a.ko", 'a', 'k', 'y', NULL, NULL);
+		/* Its description of the parameter becomes an alias. */
+		add_changed(&chain, "b.ko", 'b', 'k', 'k', i == 0 ? "parm=speed:?" : NULL,
+			i == 0 ? "alias=l?nk-y" : NULL);
+		chain.set.kernel_modules = &kernel_modules;
+		chain.set.kernel_aliases = kernels[i];
+		chain.set.aliases_known = i < 2;
+		run(&chain);
+		assert_null(finding_of(&chain.set.findings, "softdep-missing"));
+	}
 }
 
 static void depends_without_a_symbol_is_a_note(void **state)

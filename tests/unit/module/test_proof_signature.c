@@ -318,7 +318,7 @@ static void a_set_says_of_them_all_what_was_not_checked(void **state)
 {
 	_cleanup_(symvers_close) struct symvers *symvers =
 		symvers_of(*state, ALL "0x00000011\tlink_n_offers\tvmlinux\tEXPORT_SYMBOL\t\n");
-	const struct proof_kernel kernel = {
+	struct proof_kernel kernel = {
 		.vermagic = VERMAGIC, .symvers = symvers, .options.module_sig = PROOF_YES
 	};
 	struct proof_member members[2] = { { .path = "link.ko" }, { .path = "peer.ko" } };
@@ -338,6 +338,14 @@ static void a_set_says_of_them_all_what_was_not_checked(void **state)
 	assert_finding(&members[1].proof, "signature-unchecked", PROOF_NOTE, 0);
 	assert_contains(finding_of(&set.findings, "signature-unchecked")->text,
 		"the signature of 1 module of the kernel's tree was not checked");
+	proof_set_free(&set);
+	proof_free(&members[0].proof);
+	proof_free(&members[1].proof);
+	/* A module of another kernel's is of no tree of this one. */
+	kernel.vermagic = "6.1.0-2-test SMP preempt mod_unload modversions ";
+	assert_int_equal(proof_set_run(&set, &error), 0);
+	assert_contains(finding_of(&set.findings, "signature-unchecked")->text,
+		"the signature of 1 module was not checked");
 	proof_set_free(&set);
 }
 
