@@ -10,6 +10,7 @@
 #include "common/conf.h"
 #include "common/fs.h"
 #include "common/tag.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 #include "kernels/local/local_image.h"
@@ -783,21 +784,21 @@ json_object *combine_to_json(const struct combine *combine, const struct image *
 
 void combine_print(const struct combine *combine, const struct image *image)
 {
-	(void) printf("gpu image  %s  (%.1f MB), %zu kernel%s\n", image->reference,
+	text_print(stdout, "gpu image  %s  (%.1f MB), %zu kernel%s\n", image->reference,
 		(double) image->size_bytes / 1e6, combine->kernel_count,
 		combine->kernel_count == 1 ? "" : "s");
 	for (size_t i = 0; i < combine->kernel_count; i++) {
 		const struct combine_kernel *kernel = &combine->kernels[i];
 
-		(void) printf("  %s", kernel->krel);
+		text_print(stdout, "  %s", kernel->krel);
 		for (size_t k = 0; k < kernel->peermem_count; k++) {
 			const char *version = kernel->peermems[k].ofed_version;
 
-			(void) printf("%s OFED %s", k ? "," : "  nvidia-peermem for",
+			text_print(stdout, "%s OFED %s", k ? "," : "  nvidia-peermem for",
 				*version ? version : "the kernel's own");
 		}
 		if (kernel->other || kernel->both)
-			(void) printf(", open and proprietary modules");
+			text_print(stdout, ", open and proprietary modules");
 		(void) puts(
 			strcmp(kernel->proof, "holds") == 0 ? "" : "  WARNING: not proven to load");
 	}

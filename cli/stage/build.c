@@ -7,6 +7,7 @@
 #include "cli/limits.h"
 #include "cli/stage/stage_internal.h"
 #include "common/json_text.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 
 int build_prepare(struct build *build, struct error *error)
@@ -117,7 +118,7 @@ static int run_export(struct build *build, struct error *error)
 		json_text_string(stdout, folder);
 		(void) puts("}");
 	} else {
-		(void) printf(
+		text_print(stdout,
 			"The digests of %zu modules are in %s: put their signatures into %s/%s, then "
 			"run this again with --sign-import %s instead of --sign-export\n",
 			count, folder, folder, SIGNING_SIGNATURES, folder);
