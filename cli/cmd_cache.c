@@ -276,11 +276,12 @@ static int verify(const struct verb *verb, const struct cache_entries *entries, 
 			"%zu others were not: only downloads and image archives have digests\n",
 			unchecked);
 	}
-	if (in_use)
-		return error_set(error, -EUCLEAN,
-			"%zu damaged in %s: %zu of them may be in use by a run that is alive, and stay: "
-			"run this again when it has ended",
+	if (in_use) {
+		(void) error_set(error, -EUCLEAN,
+			"%zu damaged in %s: %zu of them may be in use by a run that is alive, and stay",
 			damaged, verb->cache.path, in_use);
+		return error_try(error, -EUCLEAN, "slipway cache verify when that run has ended");
+	}
 	if (damaged)
 		return error_set(error, -EUCLEAN,
 			"%zu damaged in %s: moved out of the way; the next run fetches or makes "

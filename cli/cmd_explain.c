@@ -27,10 +27,11 @@ static int check(void *target, struct error *error)
 {
 	struct verb *verb = target;
 
-	if (verb->texts.count == 0)
-		return error_set(error, -EINVAL,
-			"no text: say what insmod or dmesg said, name a file of it, or pipe it: "
-			"dmesg | slipway explain -");
+	if (verb->texts.count == 0) {
+		(void) error_set(error, -EINVAL, "no text: what did insmod or dmesg say?");
+		(void) error_try(error, -EINVAL, "slipway explain with that text, or a file of it");
+		return error_try(error, -EINVAL, "dmesg | slipway explain -");
+	}
 	return verify_identify(&verb->verify, error);
 }
 
@@ -177,6 +178,9 @@ static int run(struct verb *verb, struct error *error)
 
 	explanation->files = &verb->files;
 	xstrv_split(&lines, verb->text, "\n\r");
+	if (lines.count == 0)
+		return error_set(error, -ENOMSG, "%s: it is empty",
+			strcmp(verb->texts.items[0], "-") == 0 ? "stdin" : verb->texts.items[0]);
 	for (size_t i = 0; i < lines.count; i++)
 		explain_add_line(explanation, lines.items[i]);
 	explain_finish(explanation);

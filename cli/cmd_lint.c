@@ -46,11 +46,10 @@ static int check(void *target, struct error *error)
 {
 	const struct kernel_request *request = &((struct verb *) target)->kernel.request;
 
-	if (!request->krel && !request->lock && !request->files.count)
-		return error_set(error, -EINVAL,
-			"a kernel release, --kernel-from or --lock is missing: what uname -r "
-			"prints on the node, or newest");
-	return 0;
+	if (request->krel || request->lock || request->files.count)
+		return 0;
+	(void) error_set(error, -EINVAL, "a kernel release, --kernel-from or --lock is missing");
+	return error_try(error, -EINVAL, "what uname -r prints on the node, or newest");
 }
 
 #define LINT_OPTION(name, argument, kind, member, help)                                            \

@@ -50,10 +50,11 @@ static int find_data(char **ret_path, struct error *error)
 		if (*ret_path)
 			return 0;
 	}
-	return error_set(error, -ENOENT,
+	(void) error_set(error, -ENOENT,
 		"no data folder: neither %s/../share/slipway nor the source tree above %s has "
-		"containers/recipes; set SLIPWAY_DATADIR",
+		"containers/recipes",
 		folder, folder);
+	return error_try(error, -ENOENT, "SLIPWAY_DATADIR=FOLDER in the environment");
 }
 
 /* The machine's own architecture, a constant. */
@@ -291,9 +292,11 @@ static void add_makers(const struct context *context, const char *krel, struct e
 		makers.count == 0 || strv_contains(&makers, context->os.os))
 		return;
 	names = xstrv_join(&makers, ", ");
-	(void) error_set(error, -ENODATA,
-		"%s; kernels of such names are made by %s: is --os %s right?", why.text, names,
-		context->os.os);
+	(void) error_set(error, -ENODATA, "%s", why.text);
+	(void) error_try(error, -ENODATA,
+		"another --os than %s: kernels of such names are made by %s", context->os.os,
+		names);
+	(void) error_take_lines(error, -ENODATA, &why);
 }
 
 int context_resolve(struct context *context, struct resolve_request *request,

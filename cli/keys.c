@@ -104,13 +104,15 @@ static int not_accepted(const struct catalogue *os, const struct mirror_key *key
 	_cleanup_free_ char *urls = xstrv_join(&key->urls, ", ");
 	_cleanup_free_ char *published = xstrv_join(&key->fingerprints, ", ");
 
-	return error_set(error, -EKEYREJECTED,
-		"key %s: the packages of %s are signed by a key that this machine does not have; at %s "
-		"there is %s%s%s: compare it with what the distribution publishes elsewhere, and run "
-		"this again with --accept-key %s, or give another one with --keyring FILE",
-		key->name, os->name, urls, found,
-		*published ? ", which is not the published one: " : "", published,
+	(void) error_set(error, -EKEYREJECTED,
+		"key %s: the packages of %s are signed by a key that this machine does not have",
+		key->name, os->name);
+	(void) error_line(error, -EKEYREJECTED, "at %s there is %s%s%s", urls, found,
+		*published ? ", which is not the published one: " : "", published);
+	(void) error_try(error, -EKEYREJECTED,
+		"--accept-key %s, after comparing it with what the distribution publishes elsewhere",
 		keys->items[0].fingerprint);
+	return error_try(error, -EKEYREJECTED, "another key: --keyring FILE");
 }
 
 /* ---- one key */

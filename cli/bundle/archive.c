@@ -399,20 +399,23 @@ int bundle_unpack(const char *path, const char *folder, struct progress *progres
 		path, BUNDLE_MANIFEST, BUNDLE_LIMIT_BYTES, &text, &size, &found);
 
 	*ret = NULL;
-	if (r < 0)
-		return error_set(error, r == -ENOENT ? -EBADMSG : r,
-			"%s; it is no bundle, or one that is cut short: copy it again and compare its "
-			"SHA-256; `slipway bundle -o FILE KREL` makes one",
-			found.text);
+	if (r < 0) {
+		r = r == -ENOENT ? -EBADMSG : r;
+		(void) error_set(
+			error, r, "%s; it is no bundle, or one that is cut short", found.text);
+		(void) error_try(error, r, "a new copy, after comparing its SHA-256");
+		return error_try(error, r, "a new one: slipway bundle -o FILE KREL");
+	}
 	r = bundle_manifest_read(text, &unpacking.manifest, error);
 	if (r < 0)
 		return error_prefix(error, r, "%s", path);
 	unpacking.seen = xcalloc(bundle_file_count(unpacking.manifest) + 1, sizeof(bool));
 	r = unpack_run(&unpack, AT_FDCWD, path, &found);
-	if (r == -EBADMSG)
-		return error_set(error, r,
-			"%s; it is cut short or damaged: copy it again and compare its SHA-256",
-			found.text);
+	if (r == -EBADMSG) {
+		(void) error_set(error, r, "%s: it is cut short or damaged", path);
+		(void) error_line(error, r, "%s", found.text);
+		return error_try(error, r, "a new copy, after comparing its SHA-256");
+	}
 	if (r < 0) {
 		*error = found;
 		return r;

@@ -64,13 +64,14 @@ static int judge(struct build *build, struct error *error)
 				finding->fix);
 	}
 	errors = lint_count(&lint, LINT_ERROR);
-	if (errors > 0 && !build->options.force)
-		return context_fail(&build->context, EXIT_CODE_LINT,
-			error_set(error, -ECANCELED,
-				"%zu finding%s of slipway lint, the first %s: %s; next: %s. --force goes on "
-				"all the same",
-				errors, errors == 1 ? "" : "s", lint.findings[0].id,
-				lint.findings[0].reason, lint.findings[0].fix));
+	if (errors > 0 && !build->options.force) {
+		(void) error_set(error, -ECANCELED, "%zu error%s of slipway lint, the first %s: %s",
+			errors, errors == 1 ? "" : "s", lint.findings[0].id,
+			lint.findings[0].reason);
+		(void) error_try(error, -ECANCELED, "%s", lint.findings[0].fix);
+		(void) error_try(error, -ECANCELED, "--force, which builds all the same");
+		return context_fail(&build->context, EXIT_CODE_LINT, -ECANCELED);
+	}
 	kernel_override_compiler(&build->kernel);
 	return 0;
 }
@@ -84,17 +85,21 @@ static int check_modules(struct build *build, struct error *error)
 		return 0;
 	build->context.failure = EXIT_CODE_KERNEL;
 	if (build->kernel.local.has_headers)
-		return error_set(error, -ENODATA,
+		(void) error_set(error, -ENODATA,
 			"kernel %s: its own modules, which drivers depend on, are neither in what "
-			"--kernel-from names nor in the lists of %s: give its package too "
-			"(linux-image-%s, kernel-core and kernel-modules-core), or the folder of its "
-			"make modules_install",
-			lock->krel, lock->os, lock->krel);
-	return error_set(error, -ENODATA,
-		"kernel %s: its headers are in the lists of %s, its own modules are not: no image can "
-		"be made before they are there; run again with --refresh later, or give them by "
-		"--kernel-from",
-		lock->krel, lock->os);
+			"--kernel-from names nor in the lists of %s",
+			lock->krel, lock->os);
+	else
+		(void) error_set(error, -ENODATA,
+			"kernel %s: its headers are in the lists of %s, its own modules are not",
+			lock->krel, lock->os);
+	(void) error_try(error, -ENODATA,
+		"one more --kernel-from with its package (linux-image-%s, or kernel-core and "
+		"kernel-modules-core) or the folder of its make modules_install",
+		lock->krel);
+	if (build->kernel.local.has_headers)
+		return -ENODATA;
+	return error_try(error, -ENODATA, "--refresh later: a mirror may not have all of it yet");
 }
 
 /* The first half of a build whose key is elsewhere: no image is made. */
@@ -174,11 +179,12 @@ static int settle_os_version(struct build *build, struct error *error)
 	build->os_version = stated ? xstrdup(stated) : catalogue_node_version(os, krel);
 	if (build->os_version)
 		return 0;
-	return error_set(error, -EINVAL,
-		"--os-version is missing: both operators put the node's VERSION_ID "
-		"(/etc/os-release) into the tag, and the name of kernel %s does not tell which "
-		"minor release of %s it runs on",
+	(void) error_set(error, -EINVAL,
+		"--os-version is missing: the name of kernel %s does not tell which minor release "
+		"of %s it runs on, which is part of the images' tags",
 		krel, os->name);
+	return error_try(
+		error, -EINVAL, "--os-version with VERSION_ID of the node's /etc/os-release");
 }
 
 int build_run(struct build *build, struct error *error)

@@ -122,7 +122,7 @@ probe_node() {
     make_root "$BATS_TEST_TMPDIR/root" "$krel"
     echo CONFIG_PREEMPT_RT=y >>"$BATS_TEST_TMPDIR/root/usr/src/linux-headers-$krel/.config"
     run_slipway 24 build --os debian12 --offline --kernel-from "$BATS_TEST_TMPDIR/root" --nvidia "$BATS_TEST_TMPDIR/nvidia"
-    says "preempt-rt" "NVIDIA's build refuses" "--force goes on"
+    says "preempt-rt" "NVIDIA's build refuses" "try: --force, which builds all the same"
     run env PATH=/nowhere SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" \
         build --os debian12 --offline --kernel-from "$BATS_TEST_TMPDIR/root" --nvidia "$BATS_TEST_TMPDIR/nvidia" --force
     echo "$output"
