@@ -131,7 +131,7 @@ nothing_is_imported() {
     isolate
     pack '.targets[0].unsigned_lists = "yes"'
     build 13
-    says "made with --allow-unsigned" "give --allow-unsigned here too"
+    says "made with --allow-unsigned" "try: --allow-unsigned here, too"
     nothing_is_imported
     build 21 --allow-unsigned
     says "of other recipes"
@@ -140,7 +140,7 @@ nothing_is_imported() {
 @test "an image of other recipes is not taken, and that is said" {
     isolate
     build 21
-    says "of other recipes" "slipway 0.0.1" "make the bundle anew"
+    says "of other recipes" "slipway 0.0.1" "try: a new bundle"
 }
 
 @test "nothing of it opens a socket to anywhere" {

@@ -309,7 +309,7 @@ sign_as_a_stranger() {
     run_slipway 5 resolve 6.1.0-20-amd64 --snapshot 20240101T000000Z
     says "try: --mirror past=URL beside --snapshot"
     run_slipway 5 resolve 6.1.0-20-amd64 --mirror "past=file://$mirror"
-    says "--snapshot TIME, which is missing beside the mirror past"
+    says "try: --snapshot TIME beside the mirror past"
 }
 
 @test "no list at all: said once, and not that there is no such kernel" {
