@@ -162,7 +162,7 @@ nothing_is_imported() {
     cp "$bundle" "$BATS_TEST_TMPDIR/whole"
     head -c 3000 "$BATS_TEST_TMPDIR/whole" >"$bundle"
     build 12
-    says "cut short" "copy it again"
+    says "cut short" "try: a new copy"
     nothing_is_imported
     echo x >>"$BATS_TEST_TMPDIR/parts/locks/a.json"
     archive
