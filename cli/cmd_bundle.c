@@ -10,6 +10,7 @@
 #include "cli/stage/build.h"
 #include "cli/supervise.h"
 #include "cli/image/place.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 
 struct verb {
@@ -125,10 +126,10 @@ static void print_result(const struct verb *verb, const char *sha256)
 
 	(void) stat(verb->options.output, &status);
 	if (!verb->options.common.json) {
-		(void) printf(
-			"%s  %.1f MB, %zu kernel%s\n  sha256 %s\n  slipway build --bundle %s\n",
-			verb->options.output, (double) status.st_size / 1e6, count,
-			count == 1 ? "" : "s", sha256, verb->options.output);
+		text_print(stdout, "%s  %.1f MB, %zu kernel%s\n", verb->options.output,
+			(double) status.st_size / 1e6, count, count == 1 ? "" : "s");
+		text_print(stdout, "  sha256 %s\n", sha256);
+		text_print(stdout, "  slipway build --bundle %s\n", verb->options.output);
 		return;
 	}
 	object = json_object_new_object();

@@ -10,6 +10,7 @@
 #include "cli/exit_code.h"
 #include "cli/json.h"
 #include "cli/message.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 
 #define OURS          "localhost/slipway/"
@@ -94,7 +95,7 @@ static void print_entry(const struct cache_entry *entry)
 
 	if (localtime_r(&entry->used_s, &when))
 		(void) strftime(used, sizeof(used), "%F %R", &when);
-	(void) printf("%-9s %9.1f MB  %s  %s%s%s%s\n", entry->kind_text,
+	text_print(stdout, "%-9s %9.1f MB  %s  %s%s%s%s\n", entry->kind_text,
 		(double) entry->size_bytes / 1e6, used, entry->path, entry->name ? "  " : "",
 		entry->name && entry->kind == CACHE_OUTPUT ? "image " : "",
 		entry->name ? entry->name : "");
@@ -111,7 +112,7 @@ static int list(const struct verb *verb, const struct cache_entries *entries, st
 	if (!verb->options.json) {
 		for (size_t i = 0; i < entries->count; i++)
 			print_entry(&entries->items[i]);
-		(void) printf("%zu entries, %.1f MB in %s\n", entries->count,
+		text_print(stdout, "%zu entries, %.1f MB in %s\n", entries->count,
 			(double) total_bytes / 1e6, verb->cache.path);
 		return 0;
 	}
@@ -141,7 +142,7 @@ static void print_removed(const struct verb *verb, const struct cache_entry *ent
 		json_print_line(entry_to_json(verb->dry_run ? "would-remove" : "removed", entry));
 		return;
 	}
-	(void) printf("%s ", verb->dry_run ? "would remove" : "removed");
+	text_print(stdout, "%s ", verb->dry_run ? "would remove" : "removed");
 	print_entry(entry);
 }
 
@@ -152,7 +153,8 @@ static void remove_image(const struct verb *verb, const char *name)
 	if (!verb->dry_run && buildah_remove_image(name) < 0)
 		return;
 	if (!verb->options.json) {
-		(void) printf("%s image %s\n", verb->dry_run ? "would remove" : "removed", name);
+		text_print(
+			stdout, "%s image %s\n", verb->dry_run ? "would remove" : "removed", name);
 		return;
 	}
 	object = json_object_new_object();
@@ -209,7 +211,7 @@ static int prune(const struct verb *verb, const struct cache_entries *entries, s
 			verb->dry_run ? "true" : "false", removed,
 			(unsigned long long) removed_bytes, in_use);
 	else
-		(void) printf("%s %zu entries, %.1f MB; %zu more are in use\n",
+		text_print(stdout, "%s %zu entries, %.1f MB; %zu more are in use\n",
 			verb->dry_run ? "Would remove" : "Removed", removed,
 			(double) removed_bytes / 1e6, in_use);
 	return 0;
@@ -223,7 +225,7 @@ static void print_damaged(
 	json_object *object;
 
 	if (!verb->options.json) {
-		(void) printf("%s%s%s%s\n", what, entry->name ? " (" : "",
+		text_print(stdout, "%s%s%s%s\n", what, entry->name ? " (" : "",
 			entry->name ? entry->name : "", entry->name ? ")" : "");
 		return;
 	}
@@ -263,20 +265,23 @@ static int verify(const struct verb *verb, const struct cache_entries *entries, 
 		if (r < 0 && r != -EINVAL && r != -EUCLEAN)
 			return error_set_errno(error, r, "%s", entry->path);
 	}
-	if (verb->options.json)
+	if (verb->options.json) {
 		(void) printf("{\"event\":\"result\",\"checked\":%zu,\"checked_bytes\":%llu,"
 			      "\"damaged\":%zu,\"in_use\":%zu,\"unchecked\":%zu}\n",
 			checked, (unsigned long long) checked_bytes, damaged, in_use, unchecked);
-	else
-		(void) printf(
-			"Checked %zu entries, %.1f MB; %zu damaged\n"
+	} else {
+		text_print(stdout, "Checked %zu entries, %.1f MB; %zu damaged\n", checked,
+			(double) checked_bytes / 1e6, damaged);
+		text_print(stdout,
 			"%zu others were not: only downloads and image archives have digests\n",
-			checked, (double) checked_bytes / 1e6, damaged, unchecked);
-	if (in_use)
-		return error_set(error, -EUCLEAN,
-			"%zu damaged in %s: %zu of them may be in use by a run that is alive, and stay: "
-			"run this again when it has ended",
+			unchecked);
+	}
+	if (in_use) {
+		(void) error_set(error, -EUCLEAN,
+			"%zu damaged in %s: %zu of them may be in use by a run that is alive, and stay",
 			damaged, verb->cache.path, in_use);
+		return error_try(error, -EUCLEAN, "slipway cache verify when that run has ended");
+	}
 	if (damaged)
 		return error_set(error, -EUCLEAN,
 			"%zu damaged in %s: moved out of the way; the next run fetches or makes "

@@ -9,6 +9,7 @@
 #include "cli/json.h"
 #include "cli/explain/explain.h"
 #include "common/fs.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 
 #define INPUT_LIMIT ((size_t) 16 << 20) /* a kernel's log buffer has 1 MiB at most */
@@ -108,7 +109,7 @@ static int read_texts(struct verb *verb, struct error *error)
 static void print_list(const char *title, const struct strv *list)
 {
 	for (size_t i = 0; i < list->count; i++)
-		(void) printf("  %-9s%s\n", i == 0 ? title : "", list->items[i]);
+		text_print(stdout, "  %-9s%s\n", i == 0 ? title : "", list->items[i]);
 }
 
 static void print_finding(const struct explain_finding *finding, const struct verb *verb)
@@ -122,12 +123,13 @@ static void print_finding(const struct explain_finding *finding, const struct ve
 		guess = all ? " (a guess by the symbol's name: nothing in the files given has it)"
 			    : " (a guess by the symbol's name: --module, --kernel and --with "
 			      "together tell)";
-	(void) printf("%s%s%s\n", finding->module, *finding->module ? ": " : "", finding->because);
+	text_print(stdout, "%s%s%s\n", finding->module, *finding->module ? ": " : "",
+		finding->because);
 	if (finding->symbols.count > 1)
 		print_list("symbols", &finding->symbols);
 	print_list("because", &finding->evidence);
-	(void) printf("  %-9s%s%s\n", "input", explain_inputs[finding->input].name, guess);
-	(void) printf("  %-9s%s\n", "do", finding->remedy);
+	text_print(stdout, "  %-9s%s%s\n", "input", explain_inputs[finding->input].name, guess);
+	text_print(stdout, "  %-9s%s\n", "do", finding->remedy);
 	print_list("said", &finding->lines);
 }
 
@@ -182,6 +184,9 @@ static int run(struct verb *verb, struct error *error)
 
 	explanation->files = &verb->files;
 	xstrv_split(&lines, verb->text, "\n\r");
+	if (lines.count == 0)
+		return error_set(error, -ENOMSG, "%s: it is empty",
+			strcmp(verb->texts.items[0], "-") == 0 ? "stdin" : verb->texts.items[0]);
 	for (size_t i = 0; i < lines.count; i++)
 		explain_add_line(explanation, lines.items[i]);
 	explain_finish(explanation);

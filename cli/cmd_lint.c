@@ -7,6 +7,7 @@
 #include "cli/json.h"
 #include "cli/kernel/kernel.h"
 #include "cli/supervise.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 
 struct verb {
@@ -82,18 +83,18 @@ static void print_text(const struct verb *verb, const struct lint *lint)
 {
 	const struct kernel_record *record = &verb->kernel.record;
 
-	(void) printf("%s (%s), made with %s, vermagic \"%s\"\n", record->krel,
+	text_print(stdout, "%s (%s), made with %s, vermagic \"%s\"\n", record->krel,
 		*record->arch ? record->arch : "unknown architecture",
 		*record->compiler.name ? record->compiler.name : "an unknown compiler",
 		record->vermagic);
 	for (size_t i = 0; i < lint->count; i++) {
 		const struct lint_finding *finding = &lint->findings[i];
 
-		(void) printf("%-8s %-28s %s\n%-8s %-28s   %s\n",
-			lint_severity_text(finding->severity), finding->id, finding->reason, "", "",
-			finding->fix);
+		text_print(stdout, "%-8s %-28s %s\n", lint_severity_text(finding->severity),
+			finding->id, finding->reason);
+		text_print(stdout, "%-8s %-28s   %s\n", "", "", finding->fix);
 	}
-	(void) printf("%zu errors, %zu warnings, %zu notes\n", lint_count(lint, LINT_ERROR),
+	text_print(stdout, "%zu errors, %zu warnings, %zu notes\n", lint_count(lint, LINT_ERROR),
 		lint_count(lint, LINT_WARNING), lint_count(lint, LINT_NOTE));
 }
 

@@ -8,6 +8,7 @@
 #include "cli/exit_code.h"
 #include "cli/image/place.h"
 #include "cli/message.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 #include "kernels/collect/collect.h"
 
@@ -93,22 +94,24 @@ static void report(const struct node *node, const char *output, uint64_t size)
 {
 	FILE *file = strcmp(output, "-") == 0 ? stderr : stdout;
 
-	(void) fprintf(file, "kernel   %s%s\n", node->krel, node->running ? "" : " (not running)");
-	(void) fprintf(file, "config   %s\n", node->config.text ? node->config.from : "not found");
+	text_print(file, "kernel   %s%s\n", node->krel, node->running ? "" : " (not running)");
+	text_print(file, "config   %s\n", node->config.text ? node->config.from : "not found");
 	if (node->headers.count)
-		(void) fprintf(file, "headers  %s, %zu files, %.1f MB\n", node->headers_from,
+		text_print(file, "headers  %s, %zu files, %.1f MB\n", node->headers_from,
 			node->headers.count, (double) node->headers_bytes / 1e6);
-	else
-		(void) fprintf(file, "headers  left out: %s\nsymvers  %s\n", node->headers_reason,
+	else {
+		text_print(file, "headers  left out: %s\n", node->headers_reason);
+		text_print(file, "symvers  %s\n",
 			node->symvers.text ? node->symvers.from : "not found");
-	(void) fprintf(file, "bundle   %s, %.2f MB\n", output, (double) size / 1e6);
+	}
+	text_print(file, "bundle   %s, %.2f MB\n", output, (double) size / 1e6);
 }
 
 /* Unless none were asked for: else nothing warns before a build fails. */
 static void warn_of_headers(const struct options *options, const struct node *node)
 {
 	if (!node->headers.count && options->request.headers != PROBE_HEADERS_NO)
-		(void) fprintf(stderr,
+		text_print(stderr,
 			"slipway probe: no headers are in the bundle: unless a distribution has "
 			"kernel %s, a build cannot be made from it alone: give its headers package "
 			"or build folder with one more --kernel-from\n",

@@ -16,6 +16,7 @@
 #include "cli/message.h"
 #include "cli/supervise.h"
 #include "common/fs.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 #include "kernels/resolve/resolve.h"
@@ -139,9 +140,10 @@ static void print_trace(const struct trace *trace)
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct trace_entry *entry = &trace->entries[i];
 
-		(void) printf("%-8s %s%s%s\n           %s\n", entry->outcome,
+		text_print(stdout, "%-8s %s%s%s\n", entry->outcome,
 			*entry->repository ? entry->repository : "all", *entry->url ? "  " : "",
-			entry->url, entry->text);
+			entry->url);
+		text_print(stdout, "           %s\n", entry->text);
 	}
 	if (trace->count)
 		(void) putchar('\n');
@@ -151,8 +153,8 @@ static void print_size(uint64_t size_bytes, int width)
 {
 	bool big = size_bytes >= 1000000;
 
-	(void) printf(
-		"%*.1f %s", width, (double) size_bytes / (big ? 1e6 : 1e3), big ? "MB" : "kB");
+	text_print(stdout, "%*.1f %s", width, (double) size_bytes / (big ? 1e6 : 1e3),
+		big ? "MB" : "kB");
 }
 
 /*
@@ -180,17 +182,18 @@ static void print_lock(const struct lock *lock, const char *os)
 	int name_width = 0, version_width = 0;
 	uint64_t total_bytes = 0;
 
-	(void) printf("kernel    %s\nfor       %s, %s\n", lock->krel, os, lock->arch);
+	text_print(stdout, "kernel    %s\n", lock->krel);
+	text_print(stdout, "for       %s, %s\n", os, lock->arch);
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a lock has no NULL */
-	(void) printf("compiler  %s\n          %s\n", *lock->compiler ? lock->compiler : "unknown",
-		lock->compiler_evidence);
+	text_print(stdout, "compiler  %s\n", *lock->compiler ? lock->compiler : "unknown");
+	text_print(stdout, "          %s\n", lock->compiler_evidence);
 	for (size_t i = 0; i < lock->repository_count; i++) {
 		const struct lock_repository *from = &lock->repositories[i];
 		_cleanup_free_ char *date = list_date(from->date);
 
-		(void) printf("list      %s%s%s of %s, %s%s\n", from->name, *from->suite ? " " : "",
-			from->suite, date, *from->signer ? "signed by " : "not signed",
-			from->signer);
+		text_print(stdout, "list      %s%s%s of %s, %s%s\n", from->name,
+			*from->suite ? " " : "", from->suite, date,
+			*from->signer ? "signed by " : "not signed", from->signer);
 	}
 	(void) putchar('\n');
 	for (size_t i = 0; i < lock->count; i++) {
@@ -203,14 +206,14 @@ static void print_lock(const struct lock *lock, const char *os)
 	for (size_t i = 0; i < lock->count; i++) {
 		const struct lock_package *package = &lock->packages[i];
 
-		(void) printf("%-16s  %-*s  %-*s ", package->purpose, name_width, package->name,
-			version_width, package->version);
+		text_print(stdout, "%-16s  %-*s  %-*s ", package->purpose, name_width,
+			package->name, version_width, package->version);
 		print_size(package->size_bytes, 8);
-		(void) printf("  sha256:%.*s  %s\n    %s\n", 12, package->sha256,
-			package->repository, package->url);
+		text_print(stdout, "  sha256:%.*s  %s\n", 12, package->sha256, package->repository);
+		text_print(stdout, "    %s\n", package->url);
 		total_bytes += package->size_bytes;
 	}
-	(void) printf("%zu package%s, ", lock->count, lock->count == 1 ? "" : "s");
+	text_print(stdout, "%zu package%s, ", lock->count, lock->count == 1 ? "" : "s");
 	print_size(total_bytes, 0);
 	(void) putchar('\n');
 }
@@ -223,12 +226,12 @@ static void print_text(const struct verb *verb)
 	if (verb->explain)
 		print_trace(&verb->answer.trace);
 	for (size_t i = 0; i < verb->releases.count; i++)
-		(void) puts(verb->releases.items[i]);
+		text_print(stdout, "%s\n", verb->releases.items[i]);
 	if (good && !verb->list && !(verb->output && strcmp(verb->output, "-") == 0))
 		print_lock(&verb->answer.lock, verb->context.os.name);
 	(void) fflush(stdout);
 	for (size_t i = 0; i < warnings->count; i++)
-		(void) fprintf(stderr, "slipway resolve: warning: %s\n", warnings->items[i]);
+		text_print(stderr, "slipway resolve: warning: %s\n", warnings->items[i]);
 }
 
 static void print_json(const struct verb *verb, const struct error *error)
@@ -384,7 +387,7 @@ static int find_watched(struct verb *verb, struct error *error)
 		progress_begin(progress, "resolve");
 	r = find(verb, error);
 	if (progress->terminal)
-		(void) fputs("\r\033[K", stderr);
+		(void) fputs(PROGRESS_ERASE, stderr);
 	*progress = (struct progress){ 0 };
 	return r;
 }
@@ -443,7 +446,7 @@ static int supervised(struct verb *verb)
 	verb->aside = xasprintf("%s.tmp-%d", verb->place, (int) getpid());
 	r = supervise(work, verb);
 	if (r != 0 && fs_remove_tree(AT_FDCWD, verb->aside) < 0)
-		(void) fprintf(stderr, "slipway resolve: %s could not be removed\n", verb->aside);
+		text_print(stderr, "slipway resolve: %s could not be removed\n", verb->aside);
 	return supervise_report(
 		r, "resolve", verb->common.json, "a tree that was not whole is removed");
 }

@@ -7,6 +7,7 @@
 #include "cli/exit_code.h"
 #include "cli/json.h"
 #include "cli/sign/sign_folder.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 
 enum action {
@@ -166,10 +167,10 @@ static void report(const struct verb *verb)
 	json_object *root;
 
 	if (!verb->options.json) {
-		(void) printf("%zu module%s signed as %s with %s", job->set.paths.count,
+		text_print(stdout, "%zu module%s signed as %s with %s", job->set.paths.count,
 			job->set.paths.count == 1 ? "" : "s", name, job->signer.hash);
 		if (job->replaced)
-			(void) printf(", %zu of them anew", job->replaced);
+			text_print(stdout, ", %zu of them anew", job->replaced);
 		(void) putchar('\n');
 		return;
 	}

@@ -51,10 +51,11 @@ static int find_data(char **ret_path, struct error *error)
 		if (*ret_path)
 			return 0;
 	}
-	return error_set(error, -ENOENT,
+	(void) error_set(error, -ENOENT,
 		"no data folder: neither %s/../share/slipway nor the source tree above %s has "
-		"containers/recipes; set SLIPWAY_DATADIR",
+		"containers/recipes",
 		folder, folder);
+	return error_try(error, -ENOENT, "SLIPWAY_DATADIR=FOLDER in the environment");
 }
 
 /* The machine's own architecture, a constant. */

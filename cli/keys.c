@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/text.h"
 #include "common/xalloc.h"
 #include "kernels/repo/keys.h"
 #include "kernels/repo/signature.h"
@@ -33,14 +34,13 @@ static void push_accepted(
 }
 
 /* "  FINGERPRINT  User ID" lines. */
-static char *describe(const struct fetched_keys *keys, const char *before)
+static char *describe(const struct fetched_keys *keys)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
 
 	for (size_t i = 0; i < keys->count; i++)
-		xstrv_pushf(&lines, "%s%s  %s", before, keys->items[i].fingerprint,
-			keys->items[i].user);
-	return xstrv_join(&lines, *before == ' ' ? "\n" : ", ");
+		xstrv_pushf(&lines, "%s  %s", keys->items[i].fingerprint, keys->items[i].user);
+	return xstrv_join(&lines, ", ");
 }
 
 /*
@@ -79,14 +79,18 @@ static bool can_ask(const struct context *context)
 static void ask(const struct catalogue *os, const struct mirror_key *key,
 	const struct fetched_keys *keys, struct strv *fingerprints)
 {
-	_cleanup_free_ char *lines = describe(keys, "  ");
 	_cleanup_free_ char *urls = xstrv_join(&key->urls, ", ");
 
-	(void) fprintf(stderr,
-		"\r\033[KThe packages of %s are signed by a key that this machine does not have. At "
-		"%s there is\n%s\nCompare that with what the distribution publishes elsewhere. Is it "
-		"to be believed from now on? [y/N] ",
-		os->name, urls, lines);
+	(void) fputs(PROGRESS_ERASE, stderr);
+	text_print(stderr,
+		"The packages of %s are signed by a key that this machine does not have. At %s "
+		"there is\n",
+		os->name, urls);
+	for (size_t i = 0; i < keys->count; i++)
+		text_print(stderr, "  %s  %s\n", keys->items[i].fingerprint, keys->items[i].user);
+	text_print(stderr,
+		"Compare that with what the distribution publishes elsewhere. Is it to be believed "
+		"from now on? [y/N] ");
 	if (!read_yes())
 		return;
 	for (size_t i = 0; i < keys->count; i++)
@@ -96,17 +100,19 @@ static void ask(const struct catalogue *os, const struct mirror_key *key,
 static int not_accepted(const struct catalogue *os, const struct mirror_key *key,
 	const struct fetched_keys *keys, struct error *error)
 {
-	_cleanup_free_ char *found = describe(keys, "");
+	_cleanup_free_ char *found = describe(keys);
 	_cleanup_free_ char *urls = xstrv_join(&key->urls, ", ");
 	_cleanup_free_ char *published = xstrv_join(&key->fingerprints, ", ");
 
-	return error_set(error, -EKEYREJECTED,
-		"key %s: the packages of %s are signed by a key that this machine does not have; at %s "
-		"there is %s%s%s: compare it with what the distribution publishes elsewhere, and run "
-		"this again with --accept-key %s, or give another one with --keyring FILE",
-		key->name, os->name, urls, found,
-		*published ? ", which is not the published one: " : "", published,
+	(void) error_set(error, -EKEYREJECTED,
+		"key %s: the packages of %s are signed by a key that this machine does not have",
+		key->name, os->name);
+	(void) error_line(error, -EKEYREJECTED, "at %s there is %s%s%s", urls, found,
+		*published ? ", which is not the published one: " : "", published);
+	(void) error_try(error, -EKEYREJECTED,
+		"--accept-key %s, after comparing it with what the distribution publishes elsewhere",
 		keys->items[0].fingerprint);
+	return error_try(error, -EKEYREJECTED, "another key: --keyring FILE");
 }
 
 /* ---- one key */
@@ -123,7 +129,7 @@ static void _printf_(2, 3) say(struct context *context, const char *format, ...)
 	if (context->progress.text || context->progress.json)
 		progress_note(&context->progress, text);
 	else if (!context->options->json)
-		(void) fprintf(stderr, "slipway: %s\n", text);
+		text_print(stderr, "slipway: %s\n", text);
 }
 
 static int keep(struct context *context, const struct mirror_key *key,

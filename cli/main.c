@@ -7,6 +7,7 @@
 #include "cli/exit_code.h"
 #include "cli/slipway_version.h"
 #include "common/nearest.h"
+#include "common/text.h"
 
 static const struct {
 	const char *name;
@@ -63,7 +64,7 @@ static int no_such_verb(const char *name)
 	const char *near;
 
 	if (name[0] == '-') {
-		(void) fprintf(stderr,
+		text_print(stderr,
 			"slipway: %s: no such option before a verb; slipway --help lists the verbs\n",
 			name);
 		return EXIT_CODE_USAGE;
@@ -72,7 +73,7 @@ static int no_such_verb(const char *name)
 		if (strv_push(&names, verbs[i].name) < 0)
 			break;
 	near = nearest_word(&names, name);
-	(void) fprintf(stderr, "slipway: %s: no such verb%s%s%s; slipway --help lists them\n", name,
+	text_print(stderr, "slipway: %s: no such verb%s%s%s; slipway --help lists them\n", name,
 		near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 	return EXIT_CODE_USAGE;
 }

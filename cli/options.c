@@ -285,21 +285,65 @@ static const struct option_row *find_row(const struct option_table *table, const
 	return NULL;
 }
 
-/* With the option that may have been meant. */
+/* What other programs call so, and what does it here where the verb has @option, or NULL. */
+static const struct {
+	const char *words; /* each with a blank before and behind it */
+	const char *option;
+	const char *cure;
+} known_elsewhere[] = {
+	{ " --dry-run ", "kernel-from",
+		"slipway resolve and slipway lint, which look at all of it and compile nothing" },
+	{ " -v --verbose --debug ", "json", "--json, which prints an event for each step" },
+	{ " -q --quiet ", NULL, "2>/dev/null: stdout has only the result" },
+	{ " -o ", "output", "--output" },
+	{ " -j ", "jobs", "--jobs" },
+	{ " -t --tag ", "output",
+		"buildah tag IMAGE NAME; the operators ask for the tag that slipway gives it" },
+	{ " --registry --push ", "output",
+		"buildah push IMAGE docker://REGISTRY/NAME, as the end of a build shows" },
+	{ " -c --config ", NULL,
+		"mirrors and keys in /etc/slipway/mirrors.ini; all else has an option" },
+};
+
+static bool has_option(const struct option_table *table, const char *name)
+{
+	size_t index;
+
+	return find_row(table, name, strlen(name), 0, &index);
+}
+
+/* @near: the option that may have been meant, or NULL. */
+static int refuse(
+	const struct option_table *table, const char *word, const char *near, struct error *error)
+{
+	_cleanup_free_ char *sought = xasprintf(" %s ", word);
+
+	for (size_t i = 0; i < ARRAY_SIZE(known_elsewhere); i++) {
+		const char *option = known_elsewhere[i].option;
+
+		if (!strstr(known_elsewhere[i].words, sought) ||
+			(option && !has_option(table, option)))
+			continue;
+		(void) error_set(error, -EINVAL, "%s: no such option", word);
+		return error_try(error, -EINVAL, "%s", known_elsewhere[i].cure);
+	}
+	return error_set(error, -EINVAL, "%s: no such option%s%s%s", word, near ? "; is --" : "",
+		near ? near : "", near ? " meant?" : "");
+}
+
 static int refuse_name(
 	const struct option_table *table, const char *word, size_t length, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	_cleanup_free_ char *text = xstrndup(word + 2, length);
+	_cleanup_free_ char *text = xstrndup(word, length + 2);
 	const char *near;
 
 	/* Of several that begin so the last is taken: here the table's first, the plainest. */
 	for (size_t i = row_count(table); i-- > 0;)
 		if (row_at(table, i) && row_at(table, i)->name)
 			xstrv_push(&names, row_at(table, i)->name);
-	near = nearest_word(&names, text);
-	return error_set(error, -EINVAL, "--%s: no such option%s%s%s", text, near ? "; is --" : "",
-		near ? near : "", near ? " meant?" : "");
+	near = nearest_word(&names, text + 2);
+	return refuse(table, text, near, error);
 }
 
 static int take_number(const struct option_row *row, const char *name, const char *text, void *slot,
@@ -383,7 +427,7 @@ static int parse_letters(struct parser *parser, struct error *error)
 		int r;
 
 		if (!row)
-			return error_set(error, -EINVAL, "%s: no such option", name);
+			return refuse(parser->table, name, NULL, error);
 		if (value && !*value)
 			value = *parser->argv ? *parser->argv++ : NULL;
 		if (row->argument && !value)

@@ -7,8 +7,10 @@
 
 #include "common/clock.h"
 #include "common/json_text.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 
+#define STAGE_WIDTH      15 /* of the longest name */
 #define REDRAW_MS        100
 #define EVENT_MS         1000  /* between events about files */
 #define LINE_MS          30000 /* between plain lines about them */
@@ -61,14 +63,14 @@ static _printf_(5, 6) void event(const struct progress *progress, const char *ki
 static void print_step(struct progress *progress, const char *text)
 {
 	progress->reported_ms = clock_monotonic_ms();
-	(void) fprintf(progress->text, "%-14s            %s\n",
+	text_print(progress->text, "%-*s            %s\n", STAGE_WIDTH,
 		progress->stage ? progress->stage : "", text);
 }
 
 static void print_timed(struct progress *progress, const char *word, const char *text)
 {
 	progress->reported_ms = clock_monotonic_ms();
-	(void) fprintf(progress->text, "%-14s %7.1f s  %s%s\n", progress->stage,
+	text_print(progress->text, "%-*s %7.1f s  %s%s\n", STAGE_WIDTH, progress->stage,
 		(double) (progress->reported_ms - progress->started_ms) / 1000, word, text);
 }
 
@@ -85,9 +87,10 @@ static void draw(struct progress *progress, const char *tail)
 {
 	uint64_t now_ms = clock_monotonic_ms();
 	double seconds = (double) (now_ms - progress->started_ms) / 1000;
-	int room = columns() - 28;
+	int room = columns() - STAGE_WIDTH - 14;
 
-	(void) fprintf(progress->text, "\r\033[K%-14s %7.1f s  %.*s", progress->stage, seconds,
+	(void) fputs(PROGRESS_ERASE, progress->text);
+	text_print(progress->text, "%-*s %7.1f s  %.*s", STAGE_WIDTH, progress->stage, seconds,
 		room > 0 ? room : 0, tail);
 	(void) fflush(progress->text);
 	progress->drawn_ms = now_ms;
@@ -180,8 +183,8 @@ void progress_note(struct progress *progress, const char *text)
 	if (!progress->text)
 		return;
 	if (progress->terminal && progress->stage)
-		(void) fputs("\r\033[K", progress->text);
-	(void) fprintf(progress->text, "%s\n", text);
+		(void) fputs(PROGRESS_ERASE, progress->text);
+	text_print(progress->text, "%s\n", text);
 }
 
 void progress_notef(struct progress *progress, const char *format, ...)

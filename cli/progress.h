@@ -12,6 +12,9 @@
 
 #include "kernels/fetch/download.h"
 
+/* Printed before what takes the place of the terminal's line. */
+#define PROGRESS_ERASE "\r\033[K"
+
 struct progress {
 	FILE *text; /* people's lines; NULL with JSON */
 	FILE *json; /* events; NULL without */

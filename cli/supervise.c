@@ -16,6 +16,7 @@
 #include "common/cleanup.h"
 #include "common/json_text.h"
 #include "common/process.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 
 #define GRACE_S 10 /* what the group gets to end by itself before SIGKILL */
@@ -125,13 +126,16 @@ int supervise_report(int result, const char *verb, bool json, const char *state)
 
 	if (result <= 128)
 		return result < 0 ? EXIT_CODE_INTERNAL : result;
+	/* Else it would stand behind the line that was being updated. */
+	if (!json && isatty(STDERR_FILENO))
+		(void) fputc('\n', stderr);
 	if (interrupted) {
-		(void) fprintf(stderr, "slipway %s: interrupted by signal %d; %s\n", verb,
+		text_print(stderr, "slipway %s: interrupted by signal %d; %s\n", verb,
 			signal_number, state);
 	} else {
 		/* By a signal that is not sent to interrupt it. */
 		(void) snprintf(reason, sizeof(reason), "ended by signal %d", signal_number);
-		(void) fprintf(stderr, "slipway %s: %s (%s)%s\n", verb, reason,
+		text_print(stderr, "slipway %s: %s (%s)%s\n", verb, reason,
 			strsignal(signal_number),
 			signal_number == SIGKILL
 				? "; a kernel does that when memory runs out: try a smaller "
@@ -169,6 +173,8 @@ static int make(void *data)
 	who = xasprintf("slipway %s", making->verb);
 	message = message_text(&error);
 	(void) fflush(stdout);
+	if (context->progress.terminal && context->progress.stage)
+		(void) fputc('\n', stderr);
 	message_error(stderr, who, &error);
 	if (context->options->json) {
 		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":", code);

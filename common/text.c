@@ -4,8 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "common/cleanup.h"
+#include <string.h>
 
 /* The character at @text and, as the result, its length in bytes; 0: not well-formed UTF-8. */
 static size_t decode(const unsigned char *text, uint32_t *ret)
@@ -69,4 +68,29 @@ void text_clean(char *text)
 		from += length ? length : 1;
 	}
 	*to = '\0';
+}
+
+void text_vprint(FILE *file, const char *format, va_list arguments)
+{
+	size_t first = strspn(format, "\n"), end = strlen(format);
+	_cleanup_free_ char *text = NULL;
+	int size;
+
+	while (end > first && format[end - 1] == '\n')
+		end--;
+	size = vasprintf(&text, format, arguments);
+	if (size < 0)
+		return;
+	text[(size_t) size - strlen(format + end)] = '\0';
+	text_clean(text + first);
+	(void) fprintf(file, "%s%s", text, format + end);
+}
+
+void text_print(FILE *file, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	text_vprint(file, format, arguments);
+	va_end(arguments);
 }

@@ -8,6 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/nearest.h"
+#include "common/text.h"
 #include "entrypoint/engine/log.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/reason.h"
@@ -135,6 +136,7 @@ static int usage_error(int root_fd, const char *program, bool is_final, const ch
 	va_start(arguments, format);
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	text_clean(text);
 	(void) fprintf(stderr, "[%s] %s (slipway-init --help lists verbs and variables)\n",
 		usage_reason->code, text);
 	if (is_final) {

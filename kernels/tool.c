@@ -36,11 +36,11 @@ static int ended_by_signal(const char *program, int status, struct error *error)
 
 	if (process_was_interrupted(status))
 		return error_set(error, -EINTR, "%s: ended by signal %d", program, signal_number);
-	if (signal_number == SIGKILL)
-		return error_set(error, -ENOMEM,
-			"%s: killed (SIGKILL), as the kernel does when memory runs out: free some "
-			"and run again",
-			program);
+	if (signal_number == SIGKILL) {
+		(void) error_set(error, -ENOMEM,
+			"%s: killed (SIGKILL), as the kernel does when memory runs out", program);
+		return error_try(error, -ENOMEM, "again, with more free memory");
+	}
 	return error_set(error, -ENOTRECOVERABLE, "%s: ended by signal %d (%s)", program,
 		signal_number, strsignal(signal_number));
 }

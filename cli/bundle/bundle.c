@@ -317,9 +317,10 @@ static int choose_target(struct build *build, struct bundle *bundle, struct erro
 	if (bundle->target)
 		return 0;
 	list = xstrv_join(&krels, ", ");
-	return error_set(error, -ENODATA, "%s: %s%s; it has %s", build->options.bundle,
-		any ? "it has several kernels" : "it was not made for kernel ",
-		any ? ": name one with --kernel" : krel, list);
+	(void) error_set(error, -ENODATA, "%s: %s%s; it has %s", build->options.bundle,
+		any ? "it has several kernels" : "it was not made for kernel ", any ? "" : krel,
+		list);
+	return error_try(error, -ENODATA, "--kernel with one of them");
 }
 
 /* A download is named by its digest, and that has been checked. */
@@ -486,11 +487,13 @@ static int import(struct build *build, struct bundle *bundle, struct error *erro
 		return r;
 	/* The build decides that, not the machine that made the bundle. */
 	if (strcmp(bundle_text(bundle->target, "unsigned_lists"), "yes") == 0 &&
-		!build->options.common.allow_unsigned)
-		return error_set(error, -EKEYREJECTED,
-			"%s: made with --allow-unsigned: no signature vouches for the packages in "
-			"it; give --allow-unsigned here too to build from it all the same",
+		!build->options.common.allow_unsigned) {
+		(void) error_set(error, -EKEYREJECTED,
+			"%s: made with --allow-unsigned: no signature vouches for the packages in it",
 			build->options.bundle);
+		return error_try(error, -EKEYREJECTED,
+			"--allow-unsigned here, too, to build from it all the same");
+	}
 	slipway = bundle_text(bundle->manifest, "slipway");
 	if (strcmp(slipway, SLIPWAY_VERSION) != 0) {
 		_cleanup_free_ char *note = xasprintf(

@@ -7,9 +7,11 @@
 #include "cli/image/staging.h"
 #include "cli/json.h"
 #include "cli/verify/input.h"
+#include "cli/verify/verify.h"
 #include "common/conf.h"
 #include "common/fs.h"
 #include "common/tag.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 #include "kernels/local/local_image.h"
@@ -109,9 +111,8 @@ static int identify(struct combine_input *input, struct error *error)
 			input->image.name);
 	if (strcmp(role, "gpu") != 0)
 		return error_set(error, -EINVAL,
-			"%s: it is a %s image: GPU images are combined, a NIC image is for one "
-			"kernel and OFED",
-			input->image.name, role);
+			"%s: it is a %s image: only GPU images are combined", input->image.name,
+			role);
 	/* They become parts of paths. */
 	xstrv_split(&krels, text, " ");
 	for (size_t i = 0; i < krels.count; i++) {
@@ -135,6 +136,9 @@ static int open_input(
 
 	if (r < 0)
 		return r;
+	for (const struct combine_input *other = first; other < input; other++)
+		if (verify_input_is_same(&other->image, &input->image))
+			return error_set(error, -EINVAL, "%s: given twice", name);
 	if (!verify_input_unpacks(&input->image))
 		return error_set(error, -EINVAL,
 			"%s: an image is wanted: its archive, its layout or its name in "
@@ -149,18 +153,17 @@ static int open_input(
 		return r;
 	if (strcmp(input->version, first->version) != 0)
 		return error_set(error, -EINVAL,
-			"%s has driver %s, %s has %s: one image holds one version of the driver, for "
-			"the userspace in it is of just one",
+			"%s has driver %s, %s has %s: an image has one version of the driver",
 			input->image.name, input->version, first->image.name, first->version);
-	if (fs_exists(input->image.fd, KIT) && !fs_exists(first->image.fd, KIT))
-		return error_set(error, -EINVAL,
-			"%s can compile on a node and %s cannot: name it first, for the new image "
-			"starts from the first",
+	if (fs_exists(input->image.fd, KIT) && !fs_exists(first->image.fd, KIT)) {
+		(void) error_set(error, -EINVAL,
+			"%s can compile on a node and %s, which the new image starts from, cannot",
 			input->image.name, first->image.name);
+		return error_try(error, -EINVAL, "%s as the first", input->image.name);
+	}
 	if (strcmp(input->os, first->os) != 0)
 		return error_set(error, -EINVAL,
-			"%s is for %s, %s for %s: the operator asks for an image by the "
-			"distribution of the node",
+			"%s is for %s, %s for %s: an image is for one distribution",
 			input->image.name, input->os, first->image.name, first->os);
 	return 0;
 }
@@ -303,14 +306,16 @@ static int take_other_kind(
 			kernel->krel, kernel->from->image.name);
 	if (!*ours || !*theirs || strcmp(ours, theirs) == 0)
 		return 0;
-	if (kernel->other || kernel->both)
-		return error_set(error, -EINVAL,
-			"%s: %s has the %s modules for %s already; of the kind that comes second "
-			"one image can be given: combine those of the %s modules first, and name "
-			"the result after an image of the others",
+	if (kernel->other || kernel->both) {
+		(void) error_set(error, -EINVAL, "%s: %s has the %s modules for %s already",
 			input->image.name,
 			kernel->other ? kernel->other->image.name : kernel->both->image.name,
-			theirs, kernel->krel, theirs);
+			theirs, kernel->krel);
+		return error_try(error, -EINVAL,
+			"slipway combine of the images with %s modules first, then of an image of the "
+			"others and the result",
+			theirs);
+	}
 	kernel->other = input;
 	return 1;
 }
@@ -355,13 +360,15 @@ static int same_modules(
 		const char *b = i < theirs.count ? theirs.items[i] : "~";
 		const char *odd = strcmp(a, b) < 0 ? a : b;
 
-		if (strcmp(a, b) != 0)
-			return error_set(error, -EINVAL,
-				"%s and %s both are for %s, and their modules differ beside "
-				"nvidia-peermem: %.*s. Build both with the same options, of the same "
-				"sources",
-				first->image.name, other->image.name, kernel->krel,
-				(int) strcspn(odd, " "), odd);
+		if (strcmp(a, b) == 0)
+			continue;
+		(void) error_set(error, -EINVAL,
+			"%s and %s both are for %s, and their modules differ beside nvidia-peermem: "
+			"%.*s",
+			first->image.name, other->image.name, kernel->krel, (int) strcspn(odd, " "),
+			odd);
+		return error_try(
+			error, -EINVAL, "both built with the same options, from the same sources");
 	}
 	return 0;
 }
@@ -783,21 +790,21 @@ json_object *combine_to_json(const struct combine *combine, const struct image *
 
 void combine_print(const struct combine *combine, const struct image *image)
 {
-	(void) printf("gpu image  %s  (%.1f MB), %zu kernel%s\n", image->reference,
+	text_print(stdout, "gpu image  %s  (%.1f MB), %zu kernel%s\n", image->reference,
 		(double) image->size_bytes / 1e6, combine->kernel_count,
 		combine->kernel_count == 1 ? "" : "s");
 	for (size_t i = 0; i < combine->kernel_count; i++) {
 		const struct combine_kernel *kernel = &combine->kernels[i];
 
-		(void) printf("  %s", kernel->krel);
+		text_print(stdout, "  %s", kernel->krel);
 		for (size_t k = 0; k < kernel->peermem_count; k++) {
 			const char *version = kernel->peermems[k].ofed_version;
 
-			(void) printf("%s OFED %s", k ? "," : "  nvidia-peermem for",
+			text_print(stdout, "%s OFED %s", k ? "," : "  nvidia-peermem for",
 				*version ? version : "the kernel's own");
 		}
 		if (kernel->other || kernel->both)
-			(void) printf(", open and proprietary modules");
+			text_print(stdout, ", open and proprietary modules");
 		(void) puts(
 			strcmp(kernel->proof, "holds") == 0 ? "" : "  WARNING: not proven to load");
 	}

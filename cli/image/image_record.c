@@ -9,6 +9,7 @@
 #include "cli/image/place.h"
 #include "common/fs.h"
 #include "common/tag.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 
 /* In the order of the JSON object. */
@@ -322,9 +323,10 @@ int image_place_all(const char *output, const struct image *images, const char *
 	return is_folder ? image_place_text(path, text, changed, error) : 0;
 }
 
-static void print_push(const char *reference)
+void image_print_push(const char *reference)
 {
-	(void) printf("  buildah push %s docker://REGISTRY/%s\n", reference, basename(reference));
+	text_print(
+		stdout, "  buildah push %s docker://REGISTRY/%s\n", reference, basename(reference));
 }
 
 void image_print_also(const struct image *image)
@@ -333,7 +335,7 @@ void image_print_also(const struct image *image)
 		(void) puts(
 			"  GPU Operator before 26.7 has the minor release in the tag; then also:");
 	for (size_t i = 0; i < image->also.count; i++)
-		print_push(image->also.items[i]);
+		image_print_push(image->also.items[i]);
 }
 
 void image_print_use(const struct image *image, bool precompiled, bool compiles)
@@ -341,18 +343,21 @@ void image_print_use(const struct image *image, bool precompiled, bool compiles)
 	const char *more = compiles ? "; it compiles for kernels that it has no modules for" : "";
 	_cleanup_free_ char *branch = tag_branch(image->version);
 
-	print_push(image->reference);
+	image_print_push(image->reference);
 	if (!image_is_proven(image))
-		(void) printf("  No operator asks for a tag that ends with " IMAGE_UNPROVEN
-			      ": the one without is kept for an image whose modules will load\n");
+		text_print(stdout,
+			"  No operator asks for a tag that ends with " IMAGE_UNPROVEN
+			": the one without is kept for an image whose modules will load\n");
 	else if (strcmp(image->role, "nic") == 0)
-		(void) printf("  Network Operator (NicClusterPolicy ofedDriver): repository: "
-			      "REGISTRY, image: doca-driver, version: %s%s%s\n",
+		text_print(stdout,
+			"  Network Operator (NicClusterPolicy ofedDriver): repository: "
+			"REGISTRY, image: doca-driver, version: %s%s%s\n",
 			image->version, precompiled ? ", forcePrecompiled: true" : "", more);
 	else
-		(void) printf("  GPU Operator: driver.usePrecompiled=%s, "
-			      "driver.repository=REGISTRY, driver.image=driver, "
-			      "driver.version=\"%s\"%s\n",
+		text_print(stdout,
+			"  GPU Operator: driver.usePrecompiled=%s, "
+			"driver.repository=REGISTRY, driver.image=driver, "
+			"driver.version=\"%s\"%s\n",
 			precompiled ? "true" : "false",
 			precompiled && branch ? branch : image->version, more);
 	if (image_is_proven(image))

@@ -113,5 +113,6 @@ int image_place_all(const char *output, const struct image *images, const char *
  * for just one kernel; @compiles: it has what compiles modules on a node.
  */
 void image_print_use(const struct image *image, bool precompiled, bool compiles);
+void image_print_push(const char *reference);
 /* How to push its other names; nothing where it has none. */
 void image_print_also(const struct image *image);

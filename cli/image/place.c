@@ -31,17 +31,21 @@ int output_place_check(const char *place, struct error *error)
 			"--output %s: nothing goes after " OUTPUT_STORAGE ": the images have names "
 			"of their own",
 			place);
-	if (has_transport(place))
-		return error_set(error, -EINVAL,
+	if (has_transport(place)) {
+		(void) error_set(error, -EINVAL,
 			"--output %s: a folder, " OUTPUT_STORAGE " or " OUTPUT_ARCHIVE
-			"FILE is wanted; to a registry, push with buildah push what the build "
-			"has put into the storage (a folder of that name: ./%s)",
-			place, place);
+			"FILE is wanted",
+			place);
+		(void) error_try(error, -EINVAL,
+			"for a registry, buildah push of what the build puts into the storage");
+		return error_try(error, -EINVAL, "for a folder of that name, ./%s", place);
+	}
 	return 0;
 }
 
 static int check_folder(const char *option, const char *folder, struct error *error)
 {
+	_cleanup_free_ char *probe = NULL;
 	struct stat status;
 
 	if (stat(folder, &status) < 0)
@@ -49,9 +53,12 @@ static int check_folder(const char *option, const char *folder, struct error *er
 			errno == ENOENT ? "there is none; make it first" : strerror(errno));
 	if (!S_ISDIR(status.st_mode))
 		return error_set(error, -ENOTDIR, "%s: %s is no folder", option, folder);
-	if (access(folder, W_OK | X_OK) < 0)
+	/* Not only the rights: /proc has none of its own. */
+	probe = xasprintf("%s/.slipway-XXXXXX", folder);
+	if (!mkdtemp(probe))
 		return error_set_errno(
 			error, -errno, "%s: the folder %s cannot be written to", option, folder);
+	(void) rmdir(probe);
 	return 0;
 }
 

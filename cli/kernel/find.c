@@ -213,10 +213,10 @@ int nvidia_modules_parse(const char *text, enum nvidia_modules *ret, struct erro
 	*ret = !text ? NVIDIA_NONE : strcmp(text, "open") == 0 ? NVIDIA_OPEN : NVIDIA_PROPRIETARY;
 	if (*ret != NVIDIA_PROPRIETARY || strcmp(text, "proprietary") == 0)
 		return 0;
-	return error_set(error, -EINVAL,
-		"--kernel-module-type %s: open or proprietary is wanted; slipway combine makes one "
-		"image of one of each",
-		text);
+	(void) error_set(
+		error, -EINVAL, "--kernel-module-type %s: open or proprietary is wanted", text);
+	return error_try(error, -EINVAL,
+		"slipway combine, which makes one image with both kinds of modules");
 }
 
 int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nvidia,
@@ -227,16 +227,19 @@ int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nv
 	struct resolve_extra *extra;
 
 	*ret = (struct extras){ 0 };
-	if (ofed && !*os->image.linux_source_package)
-		return error_set(error, -EINVAL,
-			"--ofed reference: %s has no package of kernel source in its catalogue: name "
-			"a tree or a tarball",
+	if (ofed && !*os->image.linux_source_package) {
+		(void) error_set(error, -EINVAL,
+			"--ofed reference: %s has no package of kernel source in its catalogue",
 			os->os);
-	if (nvidia && !*package)
-		return error_set(error, -EINVAL,
-			"--nvidia debian: %s has no package of NVIDIA's %s modules in its "
-			"catalogue: name NVIDIA's installer, a tree or a tarball",
+		return error_try(error, -EINVAL, "--ofed with a source tree or a tarball");
+	}
+	if (nvidia && !*package) {
+		(void) error_set(error, -EINVAL,
+			"--nvidia debian: %s has no package of NVIDIA's %s modules in its catalogue",
 			os->os, modules == NVIDIA_PROPRIETARY ? "proprietary" : "open");
+		return error_try(error, -EINVAL,
+			"--nvidia with NVIDIA's installer, a source tree or a tarball");
+	}
 	if (nvidia) {
 		int r = read_userspace(data, &ret->names, error);
 
@@ -283,19 +286,26 @@ static int explain_missing(const struct kernel *kernel, struct error *error)
 		return -ENODATA;
 	if (!local->count)
 		return error_try(error, -ENODATA,
-			"a kernel that is in no repository: give its packages or folders with %s "
+			"%s with its packages or folders, if it is in no repository "
 			"(docs/kernels.md)",
 			option);
 	(void) error_set(error, -ENODATA,
 		local->has_headers
-			? "kernel %s: %s names headers, and none of the kernel's own modules: give "
-			  "one more %s with the image or modules package of this very kernel, or "
-			  "with a folder that has lib/modules/%s. The lists do not have it: %s"
-			: "kernel %s: %s names no headers to compile against: give one more %s "
-			  "with the headers package of this very kernel, or with its build folder "
-			  "(where /lib/modules/%s/build leads on a machine that has it). The lists "
-			  "do not have it: %s",
-		local->krel, option, option, local->krel, why.text);
+			? "kernel %s: %s names headers, but none of the kernel's own modules"
+			: "kernel %s: %s names no headers to compile against",
+		local->krel, option);
+	(void) error_line(error, -ENODATA, "the lists do not have them: %s", why.text);
+	(void) error_try(error, -ENODATA,
+		local->has_headers
+			? "one more %s with the image or modules package of this very kernel"
+			: "one more %s with the headers package of this very kernel",
+		option);
+	(void) error_try(error, -ENODATA,
+		local->has_headers
+			? "one more %s with a folder that has lib/modules/%s"
+			: "one more %s with its build folder, where /lib/modules/%s/build leads on "
+			  "a machine that has it",
+		option, local->krel);
 	return error_take_lines(error, -ENODATA, &why);
 }
 
@@ -353,10 +363,12 @@ static int check_lock_modules(const struct kernel *kernel, struct error *error)
 		found = NVIDIA_PROPRIETARY;
 	if (found == request->nvidia_modules)
 		return 0;
-	return error_set(error, -EINVAL,
-		"%s has %s, NVIDIA's %s modules, and --kernel-module-type asks for the others: make "
-		"it anew with this option of slipway resolve or bundle, or leave it out",
+	(void) error_set(error, -EINVAL,
+		"%s has %s, NVIDIA's %s modules, and --kernel-module-type asks for the others",
 		request->lock, package->name, found == NVIDIA_OPEN ? "open" : "proprietary");
+	(void) error_try(error, -EINVAL,
+		"a new lock or bundle: slipway resolve and bundle have --kernel-module-type, too");
+	return error_try(error, -EINVAL, "no --kernel-module-type");
 }
 
 /*
@@ -372,15 +384,13 @@ static int check_lock(const struct kernel *kernel, struct error *error)
 		const char *purpose;
 		const char *advice;
 	} purposes[] = {
-		{ !kernel->local.has_headers, LOCK_HEADERS,
-			"make it anew with slipway resolve -o" },
+		{ !kernel->local.has_headers, LOCK_HEADERS, "a new lock: slipway resolve -o FILE" },
 		{ request->ofed_package, LOCK_OFED_SOURCE,
-			"name an OFED with --ofed (a tree or a tarball); or, where the distribution "
-			"packages its kernel source, make the lock anew with slipway resolve --ofed reference" },
+			"--ofed with a source tree or a tarball; or, where the distribution packages its "
+			"kernel source, a new lock: slipway resolve --ofed reference" },
 		{ request->nvidia_package, LOCK_NVIDIA_SOURCE,
-			"name the driver with --nvidia (an installer, a tree, a tarball, or none); "
-			"only Debian's is a package, and in a lock that was made with --nvidia "
-			"debian for slipway resolve" },
+			"--nvidia with an installer, a source tree or a tarball; or --nvidia none; or, "
+			"for Debian's package, a new lock: slipway resolve --nvidia debian" },
 	};
 
 	for (size_t i = 0; i < lock->kernel_from_count; i++)
@@ -395,9 +405,11 @@ static int check_lock(const struct kernel *kernel, struct error *error)
 			"%s was made with %zu --kernel-from, not with %zu: make it anew",
 			request->lock, lock->kernel_from_count, kernel->local.count);
 	for (size_t i = 0; i < ARRAY_SIZE(purposes); i++)
-		if (purposes[i].wanted && !lock_find(lock, purposes[i].purpose))
-			return error_set(error, -EINVAL, "%s has no package of purpose %s: %s",
-				request->lock, purposes[i].purpose, purposes[i].advice);
+		if (purposes[i].wanted && !lock_find(lock, purposes[i].purpose)) {
+			(void) error_set(error, -EINVAL, "%s has no package of purpose %s",
+				request->lock, purposes[i].purpose);
+			return error_try(error, -EINVAL, "%s", purposes[i].advice);
+		}
 	return check_lock_modules(kernel, error);
 }
 

@@ -14,6 +14,7 @@
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/process.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 #include "module/running.h"
 #include "module/symvers.h"
@@ -31,7 +32,7 @@ void node_build_note(const struct node_build *build, const char *format, ...)
 
 	(void) fputs(STEP_MARK, build->request->notes);
 	va_start(arguments, format);
-	(void) vfprintf(build->request->notes, format, arguments);
+	text_vprint(build->request->notes, format, arguments);
 	va_end(arguments);
 	(void) fputc('\n', build->request->notes);
 	(void) fflush(build->request->notes);

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "common/fs.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 
 /* Linux 5.2; the C library of an older distribution has no names for them. */
@@ -41,9 +42,9 @@ static _Noreturn _printf_(1, 2) void fail(const char *format, ...)
 
 	(void) fputs("Error: ", stderr);
 	va_start(arguments, format);
-	(void) vfprintf(stderr, format, arguments);
+	text_vprint(stderr, format, arguments);
 	va_end(arguments);
-	(void) fprintf(stderr, ": %s\n", strerror(code));
+	text_print(stderr, ": %s\n", strerror(code));
 	_exit(125);
 }
 

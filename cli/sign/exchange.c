@@ -118,8 +118,7 @@ int sign_digests_read(const char *path, struct sign_digests *ret, struct error *
 		!json_object_object_get_ex(ret->root, "modules", &ret->modules) ||
 		!json_object_is_type(ret->modules, json_type_object))
 		return error_set(error, -EINVAL,
-			"%s: not what slipway sign export wrote: schema %d, hash and modules are "
-			"wanted (docs/build.md)",
+			"%s: slipway sign export did not write it: no schema %d, hash and modules",
 			path, SCHEMA);
 	return 0;
 }
@@ -166,10 +165,11 @@ static const char *find_signature(const struct strv *files, const char *hex)
 	return NULL;
 }
 
+/* Messages name modules by their path in the set: a build's set lies in a folder that goes. */
 static int import_module(struct sign_job *job, const struct sign_digests *digests, const char *path,
-	const struct strv *files, struct error *error)
+	const struct strv *from, const struct strv *files, struct error *error)
 {
-	const char *folder = job->set.folder;
+	_cleanup_free_ char *places = xstrv_join(from, ", ");
 	_cleanup_free_ unsigned char *wrapped = NULL;
 	_cleanup_free_ char *signature = NULL;
 	_cleanup_free_ char *data = NULL;
@@ -185,14 +185,15 @@ static int import_module(struct sign_job *job, const struct sign_digests *digest
 		return r;
 	if (json_object_object_get_ex(digests->modules, path, &module))
 		wanted = text_of(module, "digest");
-	if (!wanted || strcmp(wanted, hex) != 0)
-		return error_set(error, -EBADMSG,
-			"%s/%s: %s since the export: export the digests again", folder, path,
+	if (!wanted || strcmp(wanted, hex) != 0) {
+		(void) error_set(error, -EBADMSG, "%s: %s since the export", path,
 			wanted ? "it was changed" : "it is new");
+		return error_try(error, -EBADMSG, "a new export of the digests");
+	}
 	file = find_signature(files, hex);
 	if (!file)
-		return error_set(error, -ENOKEY,
-			"%s/%s: no signature of its digest was given: %s.sig", folder, path, hex);
+		return error_set(
+			error, -ENOKEY, "%s: no %s.sig, the signature of %s", places, hex, path);
 	r = fs_read(AT_FDCWD, file, SIGNATURE_LIMIT, &signature, &signature_size);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", file);
@@ -205,12 +206,15 @@ static int import_module(struct sign_job *job, const struct sign_digests *digest
 		if (r == 0)
 			r = sign_job_stage(job, path, data, size, wrapped, wrapped_size, error);
 	}
-	if (r == -EKEYREJECTED && !facts.has_attributes)
+	if (r == -EKEYREJECTED && !facts.has_attributes) {
 		/* The digest was compared before: what does not fit is the key, or this file. */
-		return error_set(error, r,
-			"%s: does not fit %s/%s and certificate %s: it was made with another key than "
-			"this certificate's; or it is of another hash than %s, or was damaged on its way",
-			file, folder, path, module_cert_name(job->signer.cert), job->signer.hash);
+		(void) error_set(error, r, "%s: does not fit %s and certificate %s", file, path,
+			module_cert_name(job->signer.cert));
+		(void) error_try(error, r, "the key of this very certificate");
+		return error_try(error, r,
+			"the signature once more: it may be of another hash than %s, or damaged",
+			job->signer.hash);
+	}
 	return r < 0 ? error_prefix(error, r, "%s", file) : 0;
 }
 
@@ -228,12 +232,12 @@ int sign_import(struct sign_job *job, const struct sign_digests *digests, const 
 	json_object_object_foreach(digests->modules, exported, module)
 	{
 		(void) module;
-		if (!strv_contains(&job->set.paths, exported))
-			return error_set(error, -EBADMSG,
-				"%s: has no %s, whose digest was exported: export again",
-				job->set.folder, exported);
+		if (!strv_contains(&job->set.paths, exported)) {
+			(void) error_set(error, -EBADMSG, "%s was exported, and is gone", exported);
+			return error_try(error, -EBADMSG, "a new export of the digests");
+		}
 	}
 	for (size_t i = 0; i < job->set.paths.count && r == 0; i++)
-		r = import_module(job, digests, job->set.paths.items[i], &files, error);
+		r = import_module(job, digests, job->set.paths.items[i], from, &files, error);
 	return r;
 }

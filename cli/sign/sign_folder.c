@@ -33,11 +33,13 @@ int sign_job_content(struct sign_job *job, const char *path, char **ret_data, si
 	r = module_trailer_read(data, size, &trailer, error);
 	if (r < 0)
 		return error_prefix(error, r, "%s/%s", folder, path);
-	if (trailer.present && !job->replace)
-		return error_set(error, -EEXIST,
-			"%s/%s: signed already: --replace signs it anew; a second signature on top "
-			"of the first would hide it from the kernel",
+	if (trailer.present && !job->replace) {
+		(void) error_set(error, -EEXIST,
+			"%s/%s: signed already, and a second signature would hide the first from "
+			"the kernel",
 			folder, path);
+		return error_try(error, -EEXIST, "--replace, which signs it anew");
+	}
 	job->replaced += trailer.present;
 	*ret_size = trailer.content_size;
 	*ret_data = TAKE_PTR(data);
@@ -165,24 +167,23 @@ int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *erro
 	char self[64];
 	int r;
 
-	if (fd == -ENOTUNIQ)
-		return error_set(error, -EINVAL,
-			"--kernel %s: it has kernels of several releases: name one's build folder",
-			kernel);
-	if (fd == -ENOENT && access(kernel, F_OK) < 0)
-		return error_set(error, fd,
-			"--kernel %s: there is no such path%s; sign fetches no kernel: name a config "
-			"file (/boot/config-<release>), a build folder with .config, a kernel tree or an "
-			"unpacked kernel package, or name the hash with --hash",
-			kernel,
-			strchr(kernel, '/')
+	if (fd == -ENOTUNIQ) {
+		(void) error_set(
+			error, -EINVAL, "--kernel %s: it has kernels of several releases", kernel);
+		return error_try(error, -EINVAL, "--kernel with the build folder of one of them");
+	}
+	if (fd == -ENOENT) {
+		(void) error_set(error, fd, "--kernel %s: %s%s", kernel,
+			access(kernel, F_OK) == 0 ? "no kernel configuration there"
+						  : "there is no such path",
+			access(kernel, F_OK) == 0 || strchr(kernel, '/')
 				? ""
 				: ", and this machine has no configuration of such a release");
-	if (fd == -ENOENT)
-		return error_set(error, fd,
-			"--kernel %s: no kernel configuration there: name a config file, a build "
-			"folder with .config, a kernel tree or an unpacked kernel package",
-			kernel);
+		(void) error_try(error, fd,
+			"--kernel with a config file (/boot/config-<release>), a build folder with "
+			".config, a kernel tree or an unpacked kernel package");
+		return error_try(error, fd, "--hash HASH");
+	}
 	if (fd < 0)
 		return error_set_errno(error, fd, "--kernel %s", kernel);
 	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
@@ -190,11 +191,13 @@ int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *erro
 	if (r < 0)
 		return error_prefix(error, r, "--kernel %s", kernel);
 	hash = kconfig_get(config, "MODULE_SIG_HASH");
-	if (kconfig_tristate(config, "MODULE_SIG") != 'y' || !hash || !*hash)
-		return error_set(error, -ENODATA,
+	if (kconfig_tristate(config, "MODULE_SIG") != 'y' || !hash || !*hash) {
+		(void) error_set(error, -ENODATA,
 			"--kernel %s: this kernel was built without CONFIG_MODULE_SIG and checks "
-			"no signatures: to sign all the same, name the hash with --hash",
+			"no signatures",
 			kernel);
+		return error_try(error, -ENODATA, "--hash HASH, to sign all the same");
+	}
 	*ret_hash = xstrdup(hash);
 	return 0;
 }

@@ -88,11 +88,14 @@ int sign_set_open(const char *folder, struct sign_set *ret, struct error *error)
 		return error_set_errno(error, r, "%s", folder);
 	for (size_t i = 0; i < files.count; i++) {
 		for (size_t k = 0; k < ARRAY_SIZE(packed); k++)
-			if (str_ends_with(files.items[i], packed[k]))
-				return error_set(error, -EINVAL,
-					"%s/%s: compressed already: the signature belongs to the "
-					"module's own bytes, so sign first, compress then",
+			if (str_ends_with(files.items[i], packed[k])) {
+				(void) error_set(error, -EINVAL,
+					"%s/%s: compressed already, and a signature is of the "
+					"module's own bytes",
 					folder, files.items[i]);
+				return error_try(error, -EINVAL,
+					"the plain module: sign first, compress then");
+			}
 		if (str_ends_with(files.items[i], ".ko"))
 			xstrv_push(&set.paths, files.items[i]);
 	}

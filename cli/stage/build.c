@@ -7,6 +7,7 @@
 #include "cli/limits.h"
 #include "cli/stage/stage_internal.h"
 #include "common/json_text.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 
 int build_prepare(struct build *build, struct error *error)
@@ -90,17 +91,21 @@ static int check_modules(struct build *build, struct error *error)
 		return 0;
 	build->context.failure = EXIT_CODE_KERNEL;
 	if (build->kernel.local.has_headers)
-		return error_set(error, -ENODATA,
+		(void) error_set(error, -ENODATA,
 			"kernel %s: its own modules, which drivers depend on, are neither in what "
-			"--kernel-from names nor in the lists of %s: give its package too "
-			"(linux-image-%s, kernel-core and kernel-modules-core), or the folder of its "
-			"make modules_install",
-			lock->krel, lock->os, lock->krel);
-	return error_set(error, -ENODATA,
-		"kernel %s: its headers are in the lists of %s, its own modules are not: no image can "
-		"be made before they are there; run again with --refresh later, or give them by "
-		"--kernel-from",
-		lock->krel, lock->os);
+			"--kernel-from names nor in the lists of %s",
+			lock->krel, lock->os);
+	else
+		(void) error_set(error, -ENODATA,
+			"kernel %s: its headers are in the lists of %s, its own modules are not",
+			lock->krel, lock->os);
+	(void) error_try(error, -ENODATA,
+		"one more --kernel-from with its package (linux-image-%s, or kernel-core and "
+		"kernel-modules-core) or the folder of its make modules_install",
+		lock->krel);
+	if (build->kernel.local.has_headers)
+		return -ENODATA;
+	return error_try(error, -ENODATA, "--refresh later: a mirror may not have all of it yet");
 }
 
 #define SETS                                                                                       \
@@ -125,7 +130,7 @@ static int run_export(struct build *build, struct error *error)
 		json_text_string(stdout, folder);
 		(void) puts("}");
 	} else {
-		(void) printf(
+		text_print(stdout,
 			"The digests of %zu modules are in %s: put their signatures into %s/%s, then "
 			"run this again with --sign-import %s instead of --sign-export\n",
 			count, folder, folder, SIGNING_SIGNATURES, folder);
@@ -181,11 +186,12 @@ static int settle_os_version(struct build *build, struct error *error)
 	build->os_version = stated ? xstrdup(stated) : catalogue_node_version(os, krel);
 	if (build->os_version)
 		return 0;
-	return error_set(error, -EINVAL,
-		"--os-version is missing: both operators put the node's VERSION_ID "
-		"(/etc/os-release) into the tag, and the name of kernel %s does not tell which "
-		"minor release of %s it runs on",
+	(void) error_set(error, -EINVAL,
+		"--os-version is missing: the name of kernel %s does not tell which minor release "
+		"of %s it runs on, which is part of the images' tags",
 		krel, os->name);
+	return error_try(
+		error, -EINVAL, "--os-version with VERSION_ID of the node's /etc/os-release");
 }
 
 int build_run(struct build *build, struct error *error)

@@ -395,12 +395,15 @@ static int copy_userspace(struct making *making, const char *folder, struct erro
 	if (!found)
 		return -EIO;
 	/* The library refuses to talk to a kernel module of another version. */
-	if (strcmp(found, making->version) != 0)
-		return error_set(error, -EINVAL,
-			"the userspace is of driver %s, the modules are of %s: they work together only in "
-			"one version. Name that version's source with --nvidia, or its installer's folder "
-			"with --userspace",
+	if (strcmp(found, making->version) != 0) {
+		(void) error_set(error, -EINVAL,
+			"the userspace is of driver %s, the modules are of %s: only one version works "
+			"together",
 			found, making->version);
+		(void) error_try(error, -EINVAL, "--userspace with the installer's folder of %s",
+			making->version);
+		return error_try(error, -EINVAL, "--nvidia with the modules' source of %s", found);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		staging_copy_found(&userspace, parts[i], "%s/%s",
 			stage_output(build, STAGE_USERSPACE), parts[i]);

@@ -69,11 +69,14 @@ int node_tool_open(struct build *build, struct error *error)
 
 	if (!build->options.sources_image)
 		return 0;
-	if (uname(&machine) < 0 || strcmp(machine.machine, build->context.arch) != 0)
-		return error_set(error, -EINVAL,
+	if (uname(&machine) < 0 || strcmp(machine.machine, build->context.arch) != 0) {
+		(void) error_set(error, -EINVAL,
 			"--sources-image: such an image compiles with this very program, which is of "
-			"another architecture than %s: build it on a machine of that one",
+			"another architecture than %s",
 			build->context.arch);
+		return error_try(
+			error, -EINVAL, "the build on a machine of %s", build->context.arch);
+	}
 	r = context_mirrors(&build->context, error);
 	if (r == 0 && !node_tool_fetches(build))
 		progress_note(&build->context.progress,

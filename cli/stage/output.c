@@ -9,6 +9,7 @@
 #include "cli/json.h"
 #include "cli/image/place.h"
 #include "common/tag.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 
 /*
@@ -211,12 +212,12 @@ static void print_moved(const char *before, const char *before_peermem, const ch
 	char words[2][96];
 
 	if (before)
-		(void) printf(
+		text_print(stdout,
 			"  this tag stood for another image until now, %.12s, which is still in "
 			"the storage\n",
 			before);
 	if (before_peermem && peermem && strcmp(before_peermem, peermem) != 0)
-		(void) printf("  %snvidia-peermem: that image has %s, this one has %s%s\n",
+		text_print(stdout, "  %snvidia-peermem: that image has %s, this one has %s%s\n",
 			lost ? "WARNING: " : "", peermem_words(before_peermem, words[0]),
 			peermem_words(peermem, words[1]),
 			lost ? ": build it with --ofed for nodes with GPUDirect RDMA" : "");
@@ -230,10 +231,10 @@ static void print_moved_userspace(const char *before, const struct image *image)
 	const char *now = image_userspace(image, "version", IMAGE_NO_USERSPACE);
 
 	if (version && strcmp(version, now) != 0)
-		(void) printf("  %suserspace: that image has %s, this one has %s\n",
+		text_print(stdout, "  %suserspace: that image has %s, this one has %s\n",
 			image->userspace ? "" : "WARNING: ", version, now);
 	else if (id && strcmp(id, image_userspace(image, "id", "")) != 0)
-		(void) printf("  userspace: that image has other files of driver %s\n", now);
+		text_print(stdout, "  userspace: that image has other files of driver %s\n", now);
 }
 
 static bool any_ran(struct build *build)
@@ -249,17 +250,18 @@ static void print_text(struct build *build, const struct outputs *outputs, bool 
 	const char *output = build->options.output;
 
 	if (nothing)
-		(void) printf("Nothing to do: all is there already (%.1f s).\n",
+		text_print(stdout, "Nothing to do: all is there already (%.1f s).\n",
 			(double) progress_elapsed_ms(&build->context.progress) / 1000);
 	else if (!any_ran(build))
-		(void) printf("Nothing to build: all stages were in the cache; missing files and "
-			      "tags were put in their places.\n");
+		text_print(stdout,
+			"Nothing to build: all stages were in the cache; missing files and "
+			"tags were put in their places.\n");
 	/* Before anything that could be copied, where --force made what the kernel may refuse. */
 	for (size_t i = 0; i < outputs->count; i++) {
 		const struct image *image = &outputs->images[i];
 
 		if (!image_is_proven(image))
-			(void) printf(
+			text_print(stdout,
 				"WARNING: %s image: %s of its %s modules will load (%s): it was made "
 				"because of --force, its label io.slipway.proof says so, and its tag ends with " IMAGE_UNPROVEN
 				"; proof.json has the reasons\n",
@@ -268,7 +270,7 @@ static void print_text(struct build *build, const struct outputs *outputs, bool 
 	for (size_t i = 0; i < outputs->count; i++) {
 		const struct image *image = &outputs->images[i];
 
-		(void) printf("%s image  %s  (%.1f MB)\n", image->role, image->reference,
+		text_print(stdout, "%s image  %s  (%.1f MB)\n", image->role, image->reference,
 			(double) image->size_bytes / 1e6);
 		print_moved(outputs->before[i], outputs->before_peermem[i], image->peermem);
 		if (outputs->before[i] && strcmp(image->role, "gpu") == 0)
@@ -284,18 +286,19 @@ static void print_text(struct build *build, const struct outputs *outputs, bool 
 
 		if (!reference)
 			continue;
-		(void) printf("%s  the same image, for the operator's container\n"
-			      "  buildah push %s docker://REGISTRY/%s\n"
-			      "  GPU Operator: %s.enabled=true, %s.repository=REGISTRY, "
-			      "%s.image=%s, %s.version=\"%s\"\n",
-			addons[i].image, reference, basename(reference), addons[i].values,
-			addons[i].values, addons[i].values, addons[i].image, addons[i].values,
-			outputs->addons[i].version);
+		text_print(stdout, "%s  the same image, for the operator's container\n",
+			addons[i].image);
+		image_print_push(reference);
+		text_print(stdout,
+			"  GPU Operator: %s.enabled=true, %s.repository=REGISTRY, "
+			"%s.image=%s, %s.version=\"%s\"\n",
+			addons[i].values, addons[i].values, addons[i].values, addons[i].image,
+			addons[i].values, outputs->addons[i].version);
 		image_print_also(&outputs->addons[i]);
 	}
 	if (output_place_is_folder(output))
-		(void) printf(
-			"Archives, lock.json, images.json and proof.json are in %s\n", output);
+		text_print(stdout, "Archives, lock.json, images.json and proof.json are in %s\n",
+			output);
 }
 
 int output_write(struct build *build, struct error *error)

@@ -44,10 +44,11 @@ static int rejected(const struct build *build, const struct root *root, int r, s
 
 	if (r != -EKEYREJECTED || is_kernels(build, root))
 		return r;
-	return error_set(error, r,
-		"%s (these are packages of %s: --keyring and --allow-unsigned are about those of %s; a key "
-		"for them is named in mirrors.ini, or accepted with --accept-key: docs/kernels.md, Keys)",
-		why.text, root->os.name, build->context.os.name);
+	(void) error_set(error, r, "%s", why.text);
+	(void) error_line(error, r,
+		"these are packages of %s: --keyring and --allow-unsigned apply only to those of %s",
+		root->os.name, build->context.os.name);
+	return error_try(error, r, "--accept-key, or a key in mirrors.ini (docs/kernels.md, Keys)");
 }
 
 static int open_mirrors(struct build *build, struct root *root, struct error *error)
@@ -265,11 +266,13 @@ static int write_keyring(const struct writing *writing, const struct repository 
 	*ret_path = NULL;
 	if (!keyring)
 		return 0;
-	if (strpbrk(path, " \t,[]"))
-		return error_set(error, -EINVAL,
-			"%s: apt and dnf take no keyring in a folder whose path has blanks, commas and "
-			"brackets: name another one with --cache",
+	if (strpbrk(path, " \t,[]")) {
+		(void) error_set(error, -EINVAL,
+			"%s: apt and dnf take no keyring from a folder whose path has blanks, commas "
+			"or brackets",
 			writing->folder);
+		return error_try(error, -EINVAL, "another folder: --cache FOLDER");
+	}
 	r = signature_read_keyring(keyring, &keys, &size, error);
 	if (r < 0)
 		return error_prefix(error, r, "%s", repository->name);
@@ -393,11 +396,13 @@ static int each_repository(struct build *build, struct root *root,
 			r = call(data, repository, mirror, url, error);
 		found++;
 	}
-	if (r == 0 && found == 0)
-		return error_set(error, -ENOMEDIUM,
-			"no mirror is known for %s, whose packages images are made of: name it with "
-			"--mirror or in mirrors.ini (docs/kernels.md)",
+	if (r == 0 && found == 0) {
+		(void) error_set(error, -ENOMEDIUM,
+			"no mirror is known for %s, whose packages images are made of",
 			root->os.name);
+		return error_try(error, -ENOMEDIUM,
+			"--mirror NAME=URL, or a line in mirrors.ini (docs/kernels.md)");
+	}
 	return r;
 }
 
@@ -670,10 +675,10 @@ void root_os_key(enum root_id id, struct key *key)
 int find_users_image(const char *option, const char *name, char **ret_id, struct error *error)
 {
 	*ret_id = buildah_image_id(name);
-	return *ret_id ? 0
-		       : error_set(error, -ENOENT,
-				 "%s %s: not in the local storage: run `buildah pull %s` first",
-				 option, name, name);
+	if (*ret_id)
+		return 0;
+	(void) error_set(error, -ENOENT, "%s %s: not in the local storage", option, name);
+	return error_try(error, -ENOENT, "buildah pull %s", name);
 }
 
 static bool is_of_users_image(const struct build *build, const struct stage *stage)
@@ -846,16 +851,18 @@ static int make_apt(struct build *build, const struct root *root, const struct s
  */
 int root_fail_offline(const struct build *build, const char *what, struct error *error)
 {
-	if (!build->bundle_slipway)
-		return error_set(error, -ENETDOWN,
-			"%s: not in the cache, and --offline keeps it from being made: run once "
-			"without --offline, or build from a bundle",
-			what);
-	return error_set(error, -ENETDOWN,
-		"%s: the one in the bundle is of other recipes: the bundle was made by slipway %s, "
-		"and this is " SLIPWAY_VERSION " with its own containers/ folder: build with that "
-		"one, or make the bundle anew with this one",
+	if (!build->bundle_slipway) {
+		(void) error_set(error, -ENETDOWN,
+			"%s: not in the cache, and --offline keeps it from being made", what);
+		(void) error_try(error, -ENETDOWN, "once without --offline");
+		return error_try(error, -ENETDOWN, "slipway bundle, and --bundle FILE here");
+	}
+	(void) error_set(error, -ENETDOWN,
+		"%s: the one in the bundle is of other recipes: slipway %s made the bundle, this is " SLIPWAY_VERSION
+		" with its own containers/ folder",
 		what, build->bundle_slipway);
+	(void) error_try(error, -ENETDOWN, "a new bundle, made with this slipway");
+	return error_try(error, -ENETDOWN, "slipway %s here", build->bundle_slipway);
 }
 
 int root_list_keep(

@@ -73,12 +73,14 @@ int signing_settle(struct build *build, struct error *error)
 
 	if (!signing_wanted(build))
 		return 0;
-	if (!options->sign_hash && !*own)
-		return fail(build,
-			error_set(error, -EINVAL,
-				"--sign-cert: kernel %s was built without CONFIG_MODULE_SIG and checks no "
-				"signatures: to sign all the same, name the hash with --sign-hash",
-				build->kernel.lock.krel));
+	if (!options->sign_hash && !*own) {
+		(void) error_set(error, -EINVAL,
+			"--sign-cert: kernel %s was built without CONFIG_MODULE_SIG and checks no "
+			"signatures",
+			build->kernel.lock.krel);
+		return fail(build, error_try(error, -EINVAL,
+					   "--sign-hash HASH, to sign its modules all the same"));
+	}
 	if (options->sign_hash && *own && strcmp(options->sign_hash, own) != 0)
 		progress_notef(&build->context.progress,
 			"--sign-hash %s: the kernel's own modules are signed with %s, and whether it "
@@ -145,10 +147,11 @@ static int import(struct build *build, struct sign_job *job, const char *set, st
 
 	if (r < 0)
 		return r;
-	if (strcmp(digests.hash, job->signer.hash) != 0)
-		return error_set(error, -EINVAL,
-			"%s: its digests are %s, the kernel wants %s: export them anew", file,
-			digests.hash, job->signer.hash);
+	if (strcmp(digests.hash, job->signer.hash) != 0) {
+		(void) error_set(error, -EINVAL, "%s: its digests are %s, the kernel wants %s",
+			file, digests.hash, job->signer.hash);
+		return error_try(error, -EINVAL, "a new export: --sign-export");
+	}
 	xstrv_pushf(&from, "%s/" SIGNING_SIGNATURES, folder);
 	return sign_import(job, &digests, &from, error);
 }

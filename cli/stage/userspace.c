@@ -83,24 +83,26 @@ static int judge(const struct build *build, const struct found *found, const cha
 	_cleanup_free_ char *version = xstrv_join(&found->versions, ", ");
 	const char *lack = NULL;
 
-	if (found->versions.count == 0)
-		return error_set(error, -EINVAL, "%s: no " NVML "* below %s: give " INSTALLER,
-			option, folder);
-	if (found->versions.count > 1)
-		return error_set(error, -EINVAL,
-			"%s %s: several drivers are below it: %s: give " INSTALLER
-			" of one version",
-			option, folder, version);
+	if (found->versions.count == 0) {
+		(void) error_set(error, -EINVAL, "%s: no " NVML "* below %s", option, folder);
+		return error_try(error, -EINVAL, INSTALLER);
+	}
+	if (found->versions.count > 1) {
+		(void) error_set(error, -EINVAL, "%s %s: several drivers are below it: %s", option,
+			folder, version);
+		return error_try(error, -EINVAL, INSTALLER ", of one version");
+	}
 	if (!strv_contains(&found->cudas, version))
 		lack = "no libcuda.so of it";
 	else if (!found->smi)
 		lack = "no nvidia-smi";
 	else if (!found->firmware && build->modules != NVIDIA_PROPRIETARY)
 		lack = "no firmware/*.bin, without which the open modules start no GPU";
-	if (lack)
-		return error_set(error, -EINVAL,
-			"%s %s: driver %s is not whole there: it has %s: give " INSTALLER, option,
-			folder, version, lack);
+	if (lack) {
+		(void) error_set(error, -EINVAL, "%s %s: driver %s is not whole there: it has %s",
+			option, folder, version, lack);
+		return error_try(error, -EINVAL, INSTALLER);
+	}
 	*ret_version = TAKE_PTR(version);
 	return 0;
 }
@@ -122,12 +124,12 @@ int userspace_open(struct build *build, struct error *error)
 		text = source->path;
 	if (!text)
 		return 0;
-	if (stat(text, &status) < 0)
-		return error_set(error, -EINVAL, "%s %s: %s: give " INSTALLER, option, text,
-			strerror(errno));
-	if (!S_ISDIR(status.st_mode))
-		return error_set(
-			error, -EINVAL, "%s %s: a folder is wanted: " INSTALLER, option, text);
+	r = stat(text, &status) < 0 ? errno : S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
+	if (r > 0) {
+		(void) error_set(error, -EINVAL, "%s %s: %s", option, text,
+			r == ENOTDIR ? "a folder is wanted" : strerror(r));
+		return error_try(error, -EINVAL, INSTALLER);
+	}
 	build->userspace = realpath(text, NULL);
 	if (!build->userspace)
 		return error_set_errno(error, -errno, "%s %s", option, text);
@@ -257,11 +259,12 @@ int userspace_check(struct build *build, struct error *error)
 	if (!version || strcmp(version, build->userspace_version) == 0)
 		return 0;
 	build->context.failure = EXIT_CODE_SOURCE;
-	return error_set(error, -EINVAL,
-		"%s %s: it is of driver %s, the modules of --nvidia are of %s: they work "
-		"together only in one version: give the installer's folder of %s, or the modules' "
-		"source of %s",
-		option_of(build), build->userspace, build->userspace_version, version, version,
+	(void) error_set(error, -EINVAL,
+		"%s %s: it is of driver %s, the modules of --nvidia are of %s: only one version works "
+		"together",
+		option_of(build), build->userspace, build->userspace_version, version);
+	(void) error_try(error, -EINVAL, "the installer's folder of %s", version);
+	return error_try(error, -EINVAL, "--nvidia with the modules' source of %s",
 		build->userspace_version);
 }
 

@@ -256,10 +256,10 @@ static int find_in_folder(
 		return error_set_errno(error, r, "--kernel %s", path);
 	if (krels.count > 1 && !(krel && strv_contains(&krels, krel))) {
 		list = xstrv_join(&krels, ", ");
-		return error_set(error, -ENOTUNIQ,
-			"--kernel %s: it has several kernels: %s: name one's folder, "
-			"%s/lib/modules/<release>",
-			path, list, path);
+		(void) error_set(
+			error, -ENOTUNIQ, "--kernel %s: it has several kernels: %s", path, list);
+		return error_try(error, -ENOTUNIQ,
+			"the folder of one of them: --kernel %s/lib/modules/<release>", path);
 	}
 	if (krels.count) {
 		place->krel = xstrdup(krels.count == 1 ? krels.items[0] : krel);

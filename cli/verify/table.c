@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/verify/verify.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 #include "kernels/tree/depends.h"
 
@@ -211,11 +212,11 @@ static void print_row(
 	const char *reason;
 	size_t length;
 
-	(void) printf("%-*s  ", name_width, row->shown);
+	text_print(stdout, "%-*s  ", name_width, row->shown);
 	if (table->from)
-		(void) printf("%-*s  ", from_width, input_of(table, row));
+		text_print(stdout, "%-*s  ", from_width, input_of(table, row));
 	if (proof->verdict == PROOF_WILL_LOAD || !proof->count) {
-		(void) printf("%s\n", verdict);
+		text_print(stdout, "%s\n", verdict);
 		return;
 	}
 	reason = is_unknown_symbol(table, &proof->findings[0])
@@ -227,7 +228,7 @@ static void print_row(
 		(length > REASON_MAX ||
 			(reason[length] && length > REASON_MAX / 2 && reason[length] != ' ')))
 		length--;
-	(void) printf("%-*s  %.*s%s\n", VERDICT_WIDTH, verdict, (int) length, reason,
+	text_print(stdout, "%-*s  %.*s%s\n", VERDICT_WIDTH, verdict, (int) length, reason,
 		reason[length] ? " …" : "");
 }
 
@@ -244,10 +245,10 @@ static void print_rows(const struct table *table)
 		name_width = name > name_width ? name : name_width;
 		from_width = from > from_width ? from : from_width;
 	}
-	(void) printf("\n%-*s  ", name_width, "MODULE");
+	text_print(stdout, "\n%-*s  ", name_width, "MODULE");
 	if (table->from)
-		(void) printf("%-*s  ", from_width, "FROM");
-	(void) printf("%-*s  FIRST REASON\n", VERDICT_WIDTH, "VERDICT");
+		text_print(stdout, "%-*s  ", from_width, "FROM");
+	text_print(stdout, "%-*s  FIRST REASON\n", VERDICT_WIDTH, "VERDICT");
 	for (size_t v = 0; v < ARRAY_SIZE(verdicts); v++) {
 		size_t count = 0;
 
@@ -256,8 +257,8 @@ static void print_rows(const struct table *table)
 				(count++ < ROWS_SHOWN || table->verify->all))
 				print_row(table, &table->rows[i], name_width, from_width);
 		if (count > ROWS_SHOWN && !table->verify->all)
-			(void) printf("and %zu more: %s (--all lists them)\n", count - ROWS_SHOWN,
-				proof_verdict_text(verdicts[v]));
+			text_print(stdout, "and %zu more: %s (--all lists them)\n",
+				count - ROWS_SHOWN, proof_verdict_text(verdicts[v]));
 	}
 }
 
@@ -340,7 +341,8 @@ static void print_kind(const struct table *table, struct reasons *reasons, size_
 	const struct table_row *last = NULL;
 	const char *cure = "";
 
-	(void) printf("\n%s (%s)\n", kind->finding->id, proof_weight_text(kind->finding->weight));
+	text_print(
+		stdout, "\n%s (%s)\n", kind->finding->id, proof_weight_text(kind->finding->weight));
 	for (size_t i = first; i < reasons->count; i++) {
 		struct reason *reason = &reasons->items[i];
 
@@ -352,7 +354,7 @@ static void print_kind(const struct table *table, struct reasons *reasons, size_
 			strcmp(finding_text(reason->finding, reason->row), text) == 0;
 	}
 	if (alike && count > 1) {
-		(void) printf("  %zu modules: %s\n", count, text);
+		text_print(stdout, "  %zu modules: %s\n", count, text);
 		cure = kind->finding->cure;
 		limit = 0;
 	}
@@ -366,9 +368,9 @@ static void print_kind(const struct table *table, struct reasons *reasons, size_
 		last = row;
 		shown++;
 		if (*cure && strcmp(cure, finding->cure) != 0)
-			(void) printf("    do: %s\n", cure);
+			text_print(stdout, "    do: %s\n", cure);
 		/* What is no module has no name but its path. */
-		(void) printf("  %s%s%s\n",
+		text_print(stdout, "  %s%s%s\n",
 			!row                  ? ""
 			: row->member->module ? row->label
 					      : row->member->path,
@@ -376,9 +378,10 @@ static void print_kind(const struct table *table, struct reasons *reasons, size_
 		cure = finding->cure;
 	}
 	if (*cure)
-		(void) printf("    do: %s\n", cure);
+		text_print(stdout, "    do: %s\n", cure);
 	if (count > shown && limit)
-		(void) printf("  … and %zu more of this kind (--all lists them)\n", count - shown);
+		text_print(stdout, "  … and %zu more of this kind (--all lists them)\n",
+			count - shown);
 }
 
 /*
@@ -401,23 +404,23 @@ static void print_taints(const struct table *table)
 		if (!mask || !count)
 			continue;
 		if (count == 1)
-			(void) printf("%s  %s is ", title, table->rows[i].label);
+			text_print(stdout, "%s  %s is ", title, table->rows[i].label);
 		else
-			(void) printf("%s  %u modules are ", title, count);
+			text_print(stdout, "%s  %u modules are ", title, count);
 		title = "";
 		for (size_t t = 0; t < ARRAY_SIZE(taints); t++) {
 			if (!(mask & 1U << t))
 				continue;
 			mask &= ~(1U << t);
-			(void) printf("%s%s", taints[t].text,
+			text_print(stdout, "%s%s", taints[t].text,
 				!mask               ? ""
 				: mask & (mask - 1) ? ", "
 						    : " and ");
 			if (!strchr(letters, taints[t].letter))
 				letters[strlen(letters)] = taints[t].letter;
 		}
-		(void) printf(
-			": %s the kernel (%s)\n", count == 1 ? "it taints" : "they taint", letters);
+		text_print(stdout, ": %s the kernel (%s)\n",
+			count == 1 ? "it taints" : "they taint", letters);
 	}
 }
 
@@ -458,31 +461,32 @@ static void print_header(const struct table *table)
 	const struct symvers *symvers = kernel->facts.symvers;
 	size_t length = vermagic ? strlen(vermagic) : 0;
 
-	(void) printf("kernel %s, vermagic ", kernel->krel ? kernel->krel : "(no release)");
+	text_print(stdout, "kernel %s, vermagic ", kernel->krel ? kernel->krel : "(no release)");
 	/* The kernel's own ends in a blank, which people need not see. */
 	while (length && vermagic[length - 1] == ' ')
 		length--;
 	if (vermagic)
-		(void) printf("\"%.*s\"%s", (int) length, vermagic,
+		text_print(stdout, "\"%.*s\"%s", (int) length, vermagic,
 			proof_kernel_has_modversions(&kernel->facts)
 				? ""
 				: ", no MODVERSIONS: vermagic only");
 	else
-		(void) printf("not known");
+		text_print(stdout, "not known");
 	if (symvers && symvers_count(symvers))
-		(void) printf(", %zu symbols", symvers_count(symvers));
+		text_print(stdout, ", %zu symbols", symvers_count(symvers));
 	else
-		(void) printf(", no Module.symvers");
-	(void) printf(
-		", %zu module%s\n", verify->set.member_count, plural(verify->set.member_count));
+		text_print(stdout, ", no Module.symvers");
+	text_print(stdout, ", %zu module%s\n", verify->set.member_count,
+		plural(verify->set.member_count));
 	/* Once, in place of a doubt for each symbol of each module. */
 	if (!table->exports_known && kernel->facts.options.modules != PROOF_NO) {
-		(void) printf("nothing tells what this kernel exports, so no symbol can be judged");
+		text_print(stdout,
+			"nothing tells what this kernel exports, so no symbol can be judged");
 		if (kernel->facts.running)
-			(void) printf(
+			text_print(stdout,
 				": neither its Module.symvers nor its modules' files are here\n");
 		else
-			(void) printf(
+			text_print(stdout,
 				": add --with …/Module.symvers (of its headers' package), or name its "
 				"release: --kernel %s\n",
 				kernel->krel ? kernel->krel : "KREL");
@@ -492,16 +496,16 @@ static void print_header(const struct table *table)
 		_cleanup_free_ char *list = xstrv_join(&input->skipped, ", ");
 
 		if (input->skipped.count)
-			(void) printf("%s: modules for other kernels are skipped: %s\n",
+			text_print(stdout, "%s: modules for other kernels are skipped: %s\n",
 				input->name, list);
 		if (input->others.count && !input->image)
-			(void) printf(
+			text_print(stdout,
 				"%s: nothing in it lies in a folder of %s: all its modules are "
 				"judged\n",
 				input->name, kernel->krel);
 	}
 	for (size_t i = 0; i < kernel->notes.count; i++)
-		(void) printf("note: %s\n", kernel->notes.items[i]);
+		text_print(stdout, "note: %s\n", kernel->notes.items[i]);
 }
 
 /*
@@ -531,19 +535,20 @@ static void print_other_release(const struct table *table)
 	if (!bad || count * 2 <= table->row_count)
 		return;
 	if (count < table->row_count)
-		(void) printf("\n%zu of %zu modules were", count, table->row_count);
+		text_print(stdout, "\n%zu of %zu modules were", count, table->row_count);
 	else if (count == 1)
-		(void) printf("\nthe module was");
+		text_print(stdout, "\nthe module was");
 	else
-		(void) printf("\nall %zu modules were", count);
+		text_print(stdout, "\nall %zu modules were", count);
 	if (several)
-		(void) printf(" built for other kernels");
+		text_print(stdout, " built for other kernels");
 	else
-		(void) printf(" built for %.*s", (int) strcspn(first, " "), first);
-	(void) printf(", not for %s", krel);
+		text_print(stdout, " built for %.*s", (int) strcspn(first, " "), first);
+	text_print(stdout, ", not for %s", krel);
 	if (table->verify->kernel.facts.options.modules != PROOF_NO)
-		(void) printf(": take those of this kernel, or build them: slipway build --kernel "
-			      "%s",
+		text_print(stdout,
+			": take those of this kernel, or build them: slipway build --kernel "
+			"%s",
 			krel);
 	(void) putchar('\n');
 }
@@ -553,17 +558,17 @@ static void print_order(const struct verify *verify)
 	const struct strv *order = &verify->set.order;
 
 	if (order->count == 0) {
-		(void) printf("\nnothing loads, so there is no order\n");
+		text_print(stdout, "\nnothing loads, so there is no order\n");
 		return;
 	}
-	(void) printf("\nin this order %s load:\n",
+	text_print(stdout, "\nin this order %s load:\n",
 		verify->set.loading == verify->set.member_count ? "all" : "those that will");
 	for (size_t i = 0; i < verify->set.relied.count; i++)
-		(void) printf("     -  %s, which is %s\n", verify->set.relied.items[i],
+		text_print(stdout, "     -  %s, which is %s\n", verify->set.relied.items[i],
 			verify->kernel.facts.running ? "loaded already"
 						     : "the kernel's own, or what --with names");
 	for (size_t i = 0; i < order->count; i++)
-		(void) printf("%6zu  %s\n", i + 1, order->items[i]);
+		text_print(stdout, "%6zu  %s\n", i + 1, order->items[i]);
 }
 
 /* What decides of the set where no module alone does; NULL: the numbers show it. */
@@ -585,13 +590,13 @@ static void print_sum(const struct proof_set *set)
 	const struct proof_finding *finding = decisive(set);
 	size_t length = finding ? strnlen(finding->text, SUM_REASON_MAX) : 0;
 
-	(void) printf("\n%zu module%s: %zu will load, %zu will not, %zu cannot tell",
+	text_print(stdout, "\n%zu module%s: %zu will load, %zu will not, %zu cannot tell",
 		set->member_count, plural(set->member_count), set->loading, set->refused,
 		set->unknown);
 	while (length && (finding->text[length] & 0xc0) == 0x80)
 		length--;
 	if (finding)
-		(void) printf("; as one set: %s: %.*s%s%s%s", proof_verdict_text(set->verdict),
+		text_print(stdout, "; as one set: %s: %.*s%s%s%s", proof_verdict_text(set->verdict),
 			(int) length, finding->text, finding->text[length] ? "…" : "",
 			*finding->cure ? ": " : "", finding->cure);
 	(void) putchar('\n');

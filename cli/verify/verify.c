@@ -256,7 +256,7 @@ static int identify_all(const struct strv *texts, bool with, struct verify_input
 	return 0;
 }
 
-static bool is_same(const struct verify_input *a, const struct verify_input *b)
+bool verify_input_is_same(const struct verify_input *a, const struct verify_input *b)
 {
 	struct stat left, right;
 
@@ -274,7 +274,7 @@ int verify_identify(struct verify *verify, struct error *error)
 		return r;
 	for (size_t i = 1; i < verify->input_count; i++)
 		for (size_t k = 0; k < i; k++)
-			if (is_same(&verify->inputs[i], &verify->inputs[k]))
+			if (verify_input_is_same(&verify->inputs[i], &verify->inputs[k]))
 				return error_set(
 					error, -EINVAL, "%s: given twice", verify->inputs[i].name);
 	r = identify_all(&verify->with, true, &verify->withs, &verify->with_count, error);

@@ -185,6 +185,9 @@ struct verify {
 		.context = CONTEXT_CLOSED, .kernel = VERIFY_KERNEL_CLOSED                          \
 	}
 
+/* Are both one file, folder or image? */
+bool verify_input_is_same(const struct verify_input *a, const struct verify_input *b);
+
 /* Finds out what everything on the command line is, before any work. -EINVAL with what is wrong. */
 int verify_identify(struct verify *verify, struct error *error) _must_check_;
 

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/json_text.h"
+#include "common/text.h"
 
 static void state_path(const struct log *log, const char *suffix, char *path)
 {
@@ -145,10 +146,9 @@ void log_event(struct log *log, const char *event, const char *step, uint64_t du
 	if (duration_us)
 		(void) snprintf(duration, sizeof(duration), " (%llu ms)",
 			(unsigned long long) (duration_us + 500) / 1000);
-	(void) fprintf(stderr, "%s %4llu.%03llu s  %s%s%s%s%s%s%s%s%s\n", log->role,
-		since_ms / 1000, since_ms % 1000, event, *step ? " " : "", step, duration,
-		reason ? " [" : "", reason ? code : "", reason ? "]" : "", *message ? ": " : "",
-		message);
+	text_print(stderr, "%s %4llu.%03llu s  %s%s%s%s%s%s%s%s%s\n", log->role, since_ms / 1000,
+		since_ms % 1000, event, *step ? " " : "", step, duration, reason ? " [" : "",
+		reason ? code : "", reason ? "]" : "", *message ? ": " : "", message);
 	file = log->events_fd < 0 ? NULL : begin_text(log);
 	if (!file)
 		return;
@@ -228,13 +228,14 @@ void log_termination(const struct log *log, enum reason reason, const char *mess
 	/* A refusal by the proof itself is not repeated. */
 	bool with_proof = *log->proof && strncmp(log->proof, message, 40) != 0;
 	char text[LOG_TERMINATION_SIZE];
-	int length;
 
 	if (fd < 0)
 		return; /* the runtime gave us none: not an operator's pod */
-	length = snprintf(text, sizeof(text), "%s: %s%s%s\n", reason_entry(reason)->code, message,
+	(void) snprintf(text, sizeof(text) - 1, "%s: %s%s%s", reason_entry(reason)->code, message,
 		with_proof ? "; load proof: " : "", with_proof ? log->proof : "");
-	if (length > 0 && write(fd, text, strnlen(text, sizeof(text))) < 0)
+	text_clean(text);
+	(void) strcat(text, "\n");
+	if (write(fd, text, strlen(text)) < 0)
 		(void) fprintf(
 			stderr, "%s: /%s: %s\n", log->role, LOG_TERMINATION, strerror(errno));
 }

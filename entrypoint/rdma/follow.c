@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "common/conf.h"
 #include "common/fs.h"
+#include "common/text.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/lock_file.h"
 #include "entrypoint/node_build/run_node_build.h"
@@ -462,7 +463,7 @@ int peermem_probe(int root_fd, char *const *arguments, const struct role_hooks *
 	if (fs_read(root_fd, GPU_STATE_FOLDER "/peermem.status", 65536, &text, NULL) == 0)
 		conf_value(text, "detail", detail, sizeof(detail));
 	stale = !role.options.host_ofed && ready_flag_is_stale(root_fd);
-	(void) printf("nvidia_peermem is not loaded%s%s%s\n", *detail ? ": " : "", detail,
+	text_print(stdout, "nvidia_peermem is not loaded%s%s%s\n", *detail ? ": " : "", detail,
 		stale ? "; OFED is loaded, and " READY_FLAG_STALE : "");
 	return 1;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/fs.h"
+#include "common/text.h"
 #include "entrypoint/engine/lock_file.h"
 #include "entrypoint/engine/statefile.h"
 #include "entrypoint/role/mounts.h"
@@ -18,6 +19,7 @@ int action_fail(struct action *action, enum reason reason, int code, const char 
 	va_start(arguments, format);
 	(void) vsnprintf(action->error.text, sizeof(action->error.text), format, arguments);
 	va_end(arguments);
+	text_clean(action->error.text);
 	action->reason = reason;
 	return code;
 }
@@ -266,8 +268,7 @@ static int run_plan(struct role *role)
 /* What goes wrong before the role is ours touches no state file: another instance may own them. */
 static int refuse(const struct role *role, enum reason reason, const struct error *error)
 {
-	(void) fprintf(
-		stderr, "%s: [%s] %s\n", role->name, reason_entry(reason)->code, error->text);
+	text_print(stderr, "%s: [%s] %s\n", role->name, reason_entry(reason)->code, error->text);
 	log_termination(&role->log, reason, error->text);
 	return reason_entry(reason)->exit_code;
 }

@@ -5,19 +5,26 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
+#include "common/text.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/status/status.h"
 #include "entrypoint/status/status_internal.h"
 #include "module/running.h"
 
-/* Prometheus text exposition format 0.0.4: backslash, quote and line feed are escaped. */
-static void print_label(FILE *file, const char *name, const char *value)
+/*
+ * Prometheus text exposition format 0.0.4: backslash and quote are escaped, and a line feed would
+ * be. A file that is not UTF-8 is refused as a whole.
+ */
+static void print_label(FILE *file, const char *name, const char *text)
 {
+	_cleanup_free_ char *clean = strdup(text);
+	const char *value = clean ? clean : "";
+
+	if (clean)
+		text_clean(clean);
 	(void) fprintf(file, "%s=\"", name);
 	for (; *value; value++) {
-		if (*value == '\n')
-			(void) fputs("\\n", file);
-		else if (*value == '"' || *value == '\\')
+		if (*value == '"' || *value == '\\')
 			(void) fprintf(file, "\\%c", *value);
 		else
 			(void) fputc(*value, file);

@@ -14,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/conf.h"
 #include "common/fs.h"
+#include "common/text.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/lock_file.h"
 #include "entrypoint/engine/spawn.h"
@@ -32,7 +33,7 @@ void status_print(const struct json *json, const char *format, ...)
 	if (json)
 		return;
 	va_start(arguments, format);
-	(void) vprintf(format, arguments);
+	text_vprint(stdout, format, arguments);
 	va_end(arguments);
 }
 

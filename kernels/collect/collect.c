@@ -610,16 +610,16 @@ static int find_krel(struct node *node, const struct probe_request *request, str
 			       : 0;
 	list_kernels(node, &krels);
 	text = xstrv_join(&krels, ", ");
-	if (krels.count > 1)
-		return error_set(error, -ENOTUNIQ,
-			"%s: it has several kernels, and none of them runs: %s: say which with "
-			"--kernel KREL",
-			node->root, text);
-	if (krels.count == 0)
-		return error_set(error, -ENODATA,
-			"%s: no kernel is in it: it has no lib/modules/<krel>; --root names where a "
-			"system's root is mounted",
-			node->root);
+	if (krels.count > 1) {
+		(void) error_set(error, -ENOTUNIQ,
+			"%s: it has several kernels, and none of them runs: %s", node->root, text);
+		return error_try(error, -ENOTUNIQ, "--kernel KREL, with one of them");
+	}
+	if (krels.count == 0) {
+		(void) error_set(error, -ENODATA,
+			"%s: no kernel is in it: it has no lib/modules/<krel>", node->root);
+		return error_try(error, -ENODATA, "--root with where a system's root is mounted");
+	}
 	node->krel = TAKE_PTR(text);
 	return 0;
 }

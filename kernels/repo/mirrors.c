@@ -434,6 +434,8 @@ static int read_configs(
 
 	if (named) {
 		r = read_config(mirrors, named, true, error);
+		if (r == -ENOENT && !request->config)
+			(void) error_prefix(error, r, "SLIPWAY_MIRRORS");
 		return r == -ENOENT ? -EINVAL : r;
 	}
 	path = ini_file_user_path("mirrors.ini");

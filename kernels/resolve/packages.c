@@ -693,12 +693,13 @@ static int add_extra(
 		return 1;
 	if (found)
 		take(resolution, found, extra->purpose);
-	else if (!extra->optional)
-		return error_set(error, -ENOENT,
-			"%s: the package for %s is in no list of %s that could be read: name a tree or "
-			"a tarball instead, or run again with --refresh",
-			name, extra->purpose, resolution->os->os);
-	return 0;
+	if (found || extra->optional)
+		return 0;
+	(void) error_set(error, -ENOENT,
+		"%s: the package for %s is in no list of %s that could be read", name,
+		extra->purpose, resolution->os->os);
+	(void) error_try(error, -ENOENT, "--refresh, which asks for newer lists");
+	return error_try(error, -ENOENT, "a source tree or a tarball in its place");
 }
 
 static void drop_purpose(struct lock *lock, const char *purpose)

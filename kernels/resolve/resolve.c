@@ -254,10 +254,12 @@ static int report_no_mirror(const struct query *query, struct error *error)
 		return error_try(error, -ENETDOWN,
 			"slipway bundle where there is a network, and slipway build --bundle here");
 	}
-	return error_set(error, -ENOMEDIUM,
-		"%s: nothing on this machine says where its packages are (mirrors: %s): give "
-		"--mirror %s=URL, or write it into /etc/slipway/mirrors.ini (docs/kernels.md)",
-		query->request->os->os, names, query->unknown.items[0]);
+	(void) error_set(error, -ENOMEDIUM,
+		"%s: nothing on this machine says where its packages are (mirrors: %s)",
+		query->request->os->os, names);
+	return error_try(error, -ENOMEDIUM,
+		"--mirror %s=URL, or a line in /etc/slipway/mirrors.ini (docs/kernels.md)",
+		query->unknown.items[0]);
 }
 
 /* ---- asking */
@@ -315,24 +317,21 @@ static int look(struct query *query, bool strict, struct error *error)
 		&query->answer->trace, error);
 }
 
-/* Which half of what an archive needs was not given, as the end of a sentence. */
-static char *describe_missing_half(const struct query *query)
+/* An archive needs a mirror and a time: which of them was not given? */
+static void try_archive(const struct query *query, struct error *error)
 {
-	static const char why[] = "it may have left the mirrors: an archive can be asked with";
+	static const char why[] = "for a kernel that has left the mirrors (docs/kernels.md)";
 
 	if (query->undated.count)
-		return xasprintf("; %s --snapshot TIME, which is missing beside the mirror %s: "
-				 "docs/kernels.md",
-			why, query->undated.items[0]);
-	if (query->unknown_archives.count && query->places->snapshot)
-		return xasprintf(
-			"; %s --mirror %s=URL, which is missing beside --snapshot: docs/kernels.md",
-			why, query->unknown_archives.items[0]);
-	if (query->unknown_archives.count)
-		return xasprintf("; %s --mirror %s=URL%s: docs/kernels.md", why,
+		(void) error_try(error, -ENODATA, "--snapshot TIME beside the mirror %s, %s",
+			query->undated.items[0], why);
+	else if (query->unknown_archives.count)
+		(void) error_try(error, -ENODATA, "--mirror %s=URL%s, %s",
 			query->unknown_archives.items[0],
-			query->wants_date ? " --snapshot TIME" : "");
-	return xstrdup("");
+			query->places->snapshot ? " beside --snapshot"
+			: query->wants_date     ? " --snapshot TIME"
+						: "",
+			why);
 }
 
 /* The nearest there are, and which lists could not be asked: those may have it. */
@@ -344,29 +343,34 @@ static int report_not_found(const struct query *query, struct error *error)
 	_cleanup_strv_ struct strv nearest = { 0 };
 	_cleanup_free_ char *joined = NULL;
 	_cleanup_free_ char *unasked = NULL;
-	_cleanup_free_ char *archive = NULL;
 	const char *meant;
 	struct error why = *error;
 
 	if (is_unreachable(query, false) &&
 		(query->count == query->own || is_unreachable(query, true)))
 		return report_unreachable(query, error);
-	if (unanswered)
-		return error_set(error, unanswered->result,
+	if (unanswered) {
+		(void) error_set(error, unanswered->result,
 			"%s; but the list of %s could not be read, and may have it: %s", why.text,
 			unanswered->request->repository->name, unanswered->error.text);
+		return error_take_lines(error, unanswered->result, &unanswered->error);
+	}
 	resolve_releases(query->indexes, query->count, request->os, &krels);
 	meant = resolve_meant(&krels, request->os, request->krel);
 	resolve_nearest(&krels, request->os, request->krel, &nearest);
 	joined = xstrv_join(&nearest, ", ");
 	unasked = xstrv_join(&query->unknown, ", ");
-	archive = describe_missing_half(query);
-	return error_set(error, -ENODATA,
-		"%s%s%s%s nearest there are: %s%s%s%s; slipway resolve --explain shows every place",
-		why.text, meant ? "; did you mean " : "", meant ? meant : "",
-		meant ? "? The" : "; the", nearest.count ? joined : "none",
-		query->unknown.count ? "; not asked, for nothing says where they are: " : "",
-		unasked, archive);
+	(void) error_set(error, -ENODATA, "%s; the nearest there are: %s", why.text,
+		nearest.count ? joined : "none");
+	if (query->unknown.count)
+		(void) error_line(
+			error, -ENODATA, "not searched (no mirror configured): %s", unasked);
+	if (meant)
+		(void) error_try(error, -ENODATA, "%s, if that was meant", meant);
+	try_archive(query, error);
+	return error_try(error, -ENODATA,
+		"slipway resolve --explain %s, which shows every place that was searched",
+		request->krel);
 }
 
 /*

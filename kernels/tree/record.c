@@ -602,10 +602,10 @@ int kernel_record_load(int dir_fd, const char *path, struct kernel_record *ret, 
 		return error_set_errno(error, r, "%s", path);
 	root = json_tokener_parse(text);
 	r = root ? read_root(root, &record, &why) : -EBADMSG;
-	if (r < 0)
-		return error_set(error, r,
-			"%s: %s: the record is damaged; remove it and its folder, it is made anew",
-			path, why.text);
+	if (r < 0) {
+		(void) error_set(error, r, "%s: the record is damaged: %s", path, why.text);
+		return error_try(error, r, "again without its folder, which is then made anew");
+	}
 	give(&record, ret);
 	return 0;
 }

@@ -201,12 +201,14 @@ static int find_build(int root_fd, const char *modules, const char *krel, struct
 		return 0;
 	/* usr/src/linux-*-obj/<arch>/<flavour> is the deepest of the known places. */
 	found = search_tree(root_fd, "usr/src", krel, 3);
-	if (!found)
-		return error_set(error, -ENOENT,
+	if (!found) {
+		(void) error_set(error, -ENOENT,
 			"kernel tree: neither lib/modules/%s/build nor any folder below usr/src is "
-			"a tree of kernel %s: the package with its headers is missing or is of "
-			"another release",
+			"a tree of kernel %s",
 			krel, krel);
+		return error_try(
+			error, -ENOENT, "the package with the headers of this very release");
+	}
 	text = unpack_relative_link(path, found);
 	r = replace_link(root_fd, path, text);
 	return r < 0 ? error_set_errno(error, r, "kernel tree: build") : 0;
@@ -312,12 +314,13 @@ static int relocate_makefile(int root_fd, const char *krel, const char *build, s
 		}
 		path += strspn(path, " \t");
 		source = find_source(root_fd, krel, build, path);
-		if (!source)
-			return error_set(error, -EINVAL,
-				"kernel tree: its Makefile needs %s, which is not there: the "
-				"package with the common part of the headers, or the kernel's "
-				"source tree, is missing",
-				path);
+		if (!source) {
+			(void) error_set(error, -EINVAL,
+				"kernel tree: its Makefile needs %s, which is not there", path);
+			(void) error_try(error, -EINVAL,
+				"the package with the common part of the headers, too");
+			return error_try(error, -EINVAL, "the kernel's source tree, too");
+		}
 		way = unpack_relative_link(makefile, source);
 		xstrv_pushf(&lines, "%s" KERNEL_TREE_HERE "%s", before, way);
 		changed = true;

@@ -66,7 +66,7 @@ enforcing=(CONFIG_MODULE_SIG=y CONFIG_MODULE_SIG_FORCE=y CONFIG_MODULE_SIG_SHA38
 
 @test "the hash is the kernel's; a kernel that checks no signatures has none, and --sign-hash names one" {
     build 2 --sign-key own.key --sign-cert own.pem
-    says "kernel $krel was built without CONFIG_MODULE_SIG" "name the hash with --sign-hash"
+    says "kernel $krel was built without CONFIG_MODULE_SIG" "try: --sign-hash HASH"
     build "$judged" --sign-key own.key --sign-cert own.pem --sign-hash sha512
     config "${enforcing[@]}"
     rm -rf "$cache"

@@ -131,7 +131,7 @@ nothing_is_imported() {
     isolate
     pack '.targets[0].unsigned_lists = "yes"'
     build 13
-    says "made with --allow-unsigned" "give --allow-unsigned here too"
+    says "made with --allow-unsigned" "try: --allow-unsigned here, too"
     nothing_is_imported
     build 21 --allow-unsigned
     says "of other recipes"
@@ -140,7 +140,7 @@ nothing_is_imported() {
 @test "an image of other recipes is not taken, and that is said" {
     isolate
     build 21
-    says "of other recipes" "slipway 0.0.1" "make the bundle anew"
+    says "of other recipes" "slipway 0.0.1" "try: a new bundle"
 }
 
 @test "--nvidia none leaves NVIDIA's modules out of what is built from a bundle" {
@@ -176,7 +176,7 @@ nothing_is_imported() {
     cp "$bundle" "$BATS_TEST_TMPDIR/whole"
     head -c 3000 "$BATS_TEST_TMPDIR/whole" >"$bundle"
     build 12
-    says "cut short" "copy it again"
+    says "cut short" "try: a new copy"
     nothing_is_imported
     echo x >>"$BATS_TEST_TMPDIR/parts/locks/a.json"
     archive

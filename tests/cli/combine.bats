@@ -207,7 +207,7 @@ unpack_archive() {
 @test "of the second kind there are several OFEDs where it was combined first" {
     run_slipway 2 combine "$work/opened.tar" "$work/closed.tar" "$work/closed-24.10.tar"
     says "closed-24.10.tar: " "closed.tar has the proprietary modules for $first already" \
-        "combine those of the proprietary modules first, and name the result after"
+        "try: slipway combine of the images with proprietary modules first"
     run_slipway 0 combine "$work/closed.tar" "$work/closed-24.10.tar" --output "oci-archive:$BATS_TEST_TMPDIR/second.tar"
     run_slipway 0 combine "$work/opened.tar" "$BATS_TEST_TMPDIR/second.tar" --output "oci-archive:$BATS_TEST_TMPDIR/all.tar"
     unpack_archive "$BATS_TEST_TMPDIR/all.tar" "$BATS_TEST_TMPDIR/new"
@@ -235,9 +235,11 @@ unpack_archive() {
     run_slipway 2 combine
     says "two to 64 images are wanted"
     run_slipway 2 combine "$work/a.tar"
-    says "1 is named"
+    says "and 1 is named"
+    run_slipway 2 combine "$work/a.tar" "$work/../${work##*/}/a.tar"
+    says "a.tar: given twice"
     run_slipway 2 combine "$work/a.tar" "$work/no-such-file.tar"
     says "no-such-file.tar"
     run_slipway 2 combine "$work/a.tar" "$work/b.tar" --output docker://registry/x
-    says "push with buildah push"
+    says "try: for a registry, buildah push"
 }

@@ -334,7 +334,7 @@ make_layers() {
     run_slipway 12 build --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst" --nvidia "$BATS_TEST_TMPDIR/nvidia"
     says "kernel 6.1.0-56-amd64: of the files that are given, neither the headers" \
         "they are looked for in the distribution's repositories" \
-        "linux-headers-6.1.0-56-common" "the package with its headers is missing"
+        "linux-headers-6.1.0-56-common" "try: the package with the headers of this very release"
 }
 
 @test "a node of another name than its kernel's: whose tag the operators will ask for is reported" {

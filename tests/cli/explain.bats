@@ -56,6 +56,12 @@ only() {
     jq -r '.findings[0].input' <<<"$output"
 }
 
+@test "empty input is no file's name" {
+    run bash -c '"$1" explain - </dev/null' - "$SLIPWAY"
+    [ "$status" -eq 4 ]
+    [ "$output" = "slipway explain: stdin: it is empty" ]
+}
+
 @test "every message that the issue names, as insmod and dmesg print it" {
     explained version-symbol kernel "foo: disagrees about version of symbol module_layout"
     explained version-symbol ofed "[   12.3] nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client"

@@ -33,9 +33,9 @@ nothing_is_left() {
 @test "an unknown kernel is refused with the nearest of its flavour" {
     build 6.1.0-50-amd64 5
     says "kernel 6.1.0-50-amd64: no package linux-headers-6.1.0-50-amd64 in the lists of debian12" \
-        "6.1.0-9-amd64, 6.1.0-47-amd64, 6.1.0-56-amd64" "slipway resolve --explain" "try: a kernel that is in no repository: give its packages or folders with --kernel-from"
+        "6.1.0-9-amd64, 6.1.0-47-amd64, 6.1.0-56-amd64" "try: slipway resolve --explain" "try: --kernel-from with its packages or folders"
     build 6.1.0-50-amd64 5 --os debian12
-    says "try: a kernel that is in no repository: give its packages or folders with --kernel-from"
+    says "try: --kernel-from with its packages or folders"
     [[ $output != *cloud* ]]
     nothing_is_left
 }
@@ -43,7 +43,7 @@ nothing_is_left() {
 @test "a kernel of one's own without headers that no list has: what to give, in the error itself" {
     make_modules "$BATS_TEST_TMPDIR/own" 6.6.9-own1
     run_slipway 5 build --os debian12 --nvidia "$BATS_TEST_TMPDIR/nvidia" --kernel-from "$BATS_TEST_TMPDIR/own"
-    error=$(grep '^slipway build: ' <<<"$output")
+    error=$(grep -A 9 '^slipway build: ' <<<"$output")
     [[ $error == *"--kernel-from names no headers to compile against"*"/lib/modules/6.6.9-own1/build"* ]]
     [[ $output != *linux-image-6.6.9* ]]
 }
@@ -146,7 +146,7 @@ nothing_is_left() {
     local lock=$BATS_TEST_TMPDIR/lock.json
     run_slipway 0 resolve 6.1.0-56-amd64 -o "$lock"
     run_slipway 2 build --lock "$lock"
-    says "has no package of purpose nvidia-source" "with --nvidia debian for slipway resolve"
+    says "has no package of purpose nvidia-source" "a new lock: slipway resolve --nvidia debian"
     run_slipway 2 build --lock "$lock" --kernel 6.1.0-47-amd64 --nvidia "$BATS_TEST_TMPDIR/nvidia"
     says "is for kernel 6.1.0-56-amd64, --kernel says 6.1.0-47-amd64"
     # A code name is the distribution that it stands for: what is refused is the missing source, as without --os.
@@ -174,7 +174,7 @@ nothing_is_left() {
         jq -c --arg name $name '.packages += [.packages[0] + {purpose: "nvidia-source", name: $name}]' "$lock.none" >"$lock.$name"
     done
     run_slipway 2 build --lock "$lock.nvidia-open-kernel-source" --kernel-module-type proprietary
-    says "has nvidia-open-kernel-source, NVIDIA's open modules, and --kernel-module-type asks for the others: make it anew"
+    says "has nvidia-open-kernel-source, NVIDIA's open modules, and --kernel-module-type asks for the others" "try: a new lock"
     run_slipway 2 build --lock "$lock.nvidia-kernel-source" --kernel-module-type open
     says "has nvidia-kernel-source, NVIDIA's proprietary modules, and --kernel-module-type asks for the others"
     # What it has, said or not, is taken: the headers, which are made up, are looked at next.

@@ -319,11 +319,11 @@ sign_as_a_stranger() {
     sed -i '/^\[repository old\]/,$ { s/^mirror = .*/mirror = past/; s/^\(origin\|label\) = .*/\1 = Nobody/; s/^suite = bookworm-old/&\npath = at\/{snapshot}/ }' \
         "$SLIPWAY_DATADIR/kernels/catalogue/debian12.ini"
     run_slipway 5 resolve 6.1.0-20-amd64
-    says "it may have left the mirrors: an archive can be asked with --mirror past=URL --snapshot TIME: docs/kernels.md"
+    says "try: --mirror past=URL --snapshot TIME, for a kernel that has left the mirrors"
     run_slipway 5 resolve 6.1.0-20-amd64 --snapshot 20240101T000000Z
-    says "--mirror past=URL, which is missing beside --snapshot"
+    says "try: --mirror past=URL beside --snapshot"
     run_slipway 5 resolve 6.1.0-20-amd64 --mirror "past=file://$mirror"
-    says "--snapshot TIME, which is missing beside the mirror past"
+    says "try: --snapshot TIME beside the mirror past"
 }
 
 @test "no list at all: said once, and not that there is no such kernel" {

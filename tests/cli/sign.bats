@@ -264,7 +264,7 @@ signatures() {
     run_slipway 0 sign export --hash sha256 -o "$BATS_TEST_TMPDIR/digests.json" "$set_of_modules"
     signatures "$BATS_TEST_TMPDIR/wrong" other.key
     run_slipway 13 sign import --cert rsa.pem --digests "$BATS_TEST_TMPDIR/digests.json" "$set_of_modules" "$BATS_TEST_TMPDIR/wrong"
-    says "made with another key than this certificate's"
+    says "does not fit first.ko and certificate rsa" "try: the key of this very certificate"
     [[ $output != *stripped* ]]
     signatures "$BATS_TEST_TMPDIR/signatures" rsa.key
     touch "$BATS_TEST_TMPDIR/first.sig"
@@ -272,11 +272,11 @@ signatures() {
     says "named by the digest"
     rm "$BATS_TEST_TMPDIR/signatures/$(sha256sum <modules/first.ko | cut -d ' ' -f 1).sig"
     run_slipway 13 sign import --cert rsa.pem --digests "$BATS_TEST_TMPDIR/digests.json" "$set_of_modules" "$BATS_TEST_TMPDIR/signatures"
-    says "no signature of its digest was given"
+    says "$BATS_TEST_TMPDIR/signatures: no " ".sig, the signature of first.ko"
     unchanged
     mv "$set_of_modules/sub/proprietary.ko" "$set_of_modules/sub/new.ko"
     run_slipway 12 sign import --cert rsa.pem --digests "$BATS_TEST_TMPDIR/digests.json" "$set_of_modules" "$BATS_TEST_TMPDIR/wrong"
-    says "has no sub/proprietary.ko"
+    says "sub/proprietary.ko was exported, and is gone"
     mv "$set_of_modules/sub/new.ko" "$set_of_modules/sub/proprietary.ko"
     signatures "$BATS_TEST_TMPDIR/signatures" rsa.key
     cp modules/sub/proprietary.ko "$set_of_modules/sub/peer.ko"

@@ -74,6 +74,29 @@ load helpers
     says "ofed.tgz: one kernel release is expected"
 }
 
+@test "an option that other programs have: what does it here" {
+    run_slipway 2 build --kernel newest --dry-run
+    says "--dry-run: no such option" "try: slipway resolve and slipway lint"
+    run_slipway 2 build --kernel newest -o out
+    says "-o: no such option" "try: --output"
+    run_slipway 2 build --kernel newest --tag=x
+    says "try: buildah tag"
+    run_slipway 2 build --kernel newest -q
+    says "try: 2>/dev/null"
+    run_slipway 2 lint -o out
+    [[ $output != *try:* ]]
+}
+
+@test "an --output in /proc is refused before any work" {
+    run_slipway 9 build --kernel 6.1.0-56-amd64 --os debian12 --nvidia none --ofed reference --output /proc/out
+    says "--output: the folder /proc cannot be written to"
+}
+
+@test "what SLIPWAY_MIRRORS names is not there" {
+    SLIPWAY_MIRRORS=/nonexist run_slipway 2 resolve 6.1.0-56-amd64
+    says "SLIPWAY_MIRRORS: /nonexist: No such file or directory"
+}
+
 @test "the beginning of an option's name is not the option" {
     local verb
     for verb in build lint resolve; do
@@ -212,7 +235,7 @@ TEXT
     cd "$BATS_TEST_TMPDIR"
     for place in docker://registry/x docker-daemon:x oci:x https://registry/x; do
         run_slipway 2 build --kernel newest --offline --output "$place"
-        says "push with buildah push" "--output $place"
+        says "try: for a registry, buildah push" "--output $place"
     done
     [ ! -e docker: ]
 }

@@ -310,13 +310,13 @@ refused() {
 
 @test "a --userspace that no installer has unpacked is refused before anything is fetched or compiled" {
     run_slipway 6 build --kernel newest --userspace /nope
-    says "--userspace /nope: No such file or directory: give the folder that NVIDIA's installer unpacks (sh NVIDIA-Linux-….run -x)"
+    says "--userspace /nope: No such file or directory" "try: the folder that NVIDIA's installer unpacks (sh NVIDIA-Linux-….run -x)"
     [[ $output != *tarball* ]]
     touch "$tree/installer.run"
     run_slipway 6 build --kernel newest --userspace "$tree/installer.run"
-    says "--userspace $tree/installer.run: a folder is wanted: the folder that NVIDIA's installer unpacks"
+    says "--userspace $tree/installer.run: a folder is wanted" "try: the folder that NVIDIA's installer unpacks"
     rm "$tree/installer.run"
-    refused "no libnvidia-ml.so.* below $tree: give the folder that NVIDIA's installer unpacks (sh NVIDIA-Linux-….run -x)"
+    refused "no libnvidia-ml.so.* below $tree" "try: the folder that NVIDIA's installer unpacks (sh NVIDIA-Linux-….run -x)"
     run_slipway 6 build --kernel newest --userspace /etc/apt
     says "no libnvidia-ml.so.* below /etc/apt"
     # The libraries of 32 bit alone are none.

@@ -43,10 +43,27 @@ static void cleaning_makes_one_harmless_line(void **state)
 	}
 }
 
+static void a_printed_argument_makes_no_line_of_its_own(void **state)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+
+	(void) state;
+	assert_non_null(file);
+	text_print(file, "\n%-6s  %s\n", "x\n", "y  will load\n\033[2J");
+	text_print(file, "%s", "a\n");
+	text_print(file, "\n");
+	text_print(file, "%zu of %zu\n\n", (size_t) 1, (size_t) 2);
+	assert_int_equal(fclose(file), 0);
+	assert_string_equal(text, "\nx?      y  will load??[2J\na?\n1 of 2\n\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cleaning_makes_one_harmless_line),
+		cmocka_unit_test(a_printed_argument_makes_no_line_of_its_own),
 	};
 
 	return cmocka_run_group_tests_name("text", tests, NULL, NULL);

@@ -514,6 +514,22 @@ static void rdma_devices_with_their_ports(void **state)
 		"\"gid_count\":1,\"gids\":[\"fe80:0000:0000:0000:0202:c9ff:fe4a:f1b0\"]}]}");
 }
 
+static void hostile_state_files_break_no_line(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+
+	folder_write_text(node, GPU_STATE_FOLDER "/gpu.status",
+		"role=gpu\npid=0\nstate=stopped\nstep=a\033[2Jb\nreason=OK\nready_ms=0\n"
+		"detail=c\x9b"
+		"31md\rgpu ready\nproof=e\xe2\x80\xae"
+		"f\nphases=load\033[1m\nx:5\npeermem_loads=0\npeermem_us=0\n");
+	text = status_of(node, false, 1);
+	for (const char *c = text; *c; c++)
+		assert_true(*c == '\n' || ((unsigned char) *c >= ' ' && (signed char) *c > 0));
+	assert_contains(text, " at a?[2Jb: c?31md?gpu ready\n");
+}
+
 static void metrics_have_what_the_log_knows(void **state)
 {
 	const struct folder *node = *state;
@@ -575,6 +591,7 @@ int main(void)
 		folder_test(parameters_that_a_module_lacks),
 		folder_test(peermem_with_its_latency),
 		folder_test(rdma_devices_with_their_ports),
+		folder_test(hostile_state_files_break_no_line),
 		folder_test(metrics_have_what_the_log_knows),
 	};
 
