@@ -100,11 +100,11 @@ static void take_config_options(struct verify_kernel *kernel, const struct kconf
 }
 
 /*
- * Whether all kernels of release @krel that a distribution makes take a symbol without a version.
  * check_version() of Linux warns since 4.9, and Debian has a patch against that. A distribution
  * that makes kernels of Debian's may have taken it over; those who make RPMs do not.
  */
-static void take_os(struct verify_kernel *kernel, const struct catalogue *os, const char *krel)
+void verify_kernel_take_os(
+	struct verify_kernel *kernel, const struct catalogue *os, const char *krel)
 {
 	if (proof_version(krel) < PROOF_VERSION(4, 9) || !os->repository_count)
 		return;
@@ -647,7 +647,7 @@ int verify_kernel_read_tree(struct verify_kernel *kernel, const struct kernel *f
 		take_node(kernel, found->node.probe);
 	/* Files of the user's are any kernel's. */
 	if (!found->local.count)
-		take_os(kernel, &found->context->os, krel);
+		verify_kernel_take_os(kernel, &found->context->os, krel);
 	cleanup_close(&place.modules_fd);
 	if (modules) {
 		_cleanup_free_ char *path = xasprintf("%s/lib/modules/%s", modules, krel);

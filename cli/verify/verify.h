@@ -78,6 +78,13 @@ int verify_kernel_read_tree(struct verify_kernel *kernel, const struct kernel *f
 	const char *modules, struct error *error) _must_check_;
 
 /*
+ * What is known of all kernels of release @krel that a distribution makes: whether they take a
+ * symbol without a version.
+ */
+void verify_kernel_take_os(
+	struct verify_kernel *kernel, const struct catalogue *os, const char *krel);
+
+/*
  * Adds what --with names: Module.symvers files and the exports of modules, each of
  * which takes the place of the kernel's module of that name. The input was opened.
  */

@@ -109,7 +109,7 @@ static void other_kernels_are_skipped(void **state)
 	assert_int_equal(input.skipped.count, 2);
 	assert_string_equal(input.skipped.items[0], "4.18.0-1");
 	assert_string_equal(input.skipped.items[1], OTHER);
-	assert_false(input.other_kernel);
+	assert_int_equal(input.others.count, 0);
 }
 
 static void without_ours_all_are_taken(void **state)
@@ -122,7 +122,8 @@ static void without_ours_all_are_taken(void **state)
 	choose(folder, &input);
 	assert_int_equal(input.modules.count, 2);
 	assert_int_equal(input.skipped.count, 0);
-	assert_true(input.other_kernel);
+	assert_int_equal(input.others.count, 1);
+	assert_string_equal(input.others.items[0], OTHER);
 }
 
 /* A name that only begins like the release is another's. */
