@@ -391,7 +391,7 @@ static void print_kind(const struct table *table, struct reasons *reasons, size_
 static void print_taints(const struct table *table)
 {
 	unsigned int counts[1U << ARRAY_SIZE(taints)] = { 0 };
-	const char *title = "\ntaints (note)\n";
+	bool begun = false;
 
 	for (size_t i = 0; i < table->row_count; i++)
 		counts[taints_of(&table->rows[i].member->proof)]++;
@@ -403,11 +403,13 @@ static void print_taints(const struct table *table)
 		counts[mask] = 0;
 		if (!mask || !count)
 			continue;
+		if (!begun)
+			text_print(stdout, "\ntaints (note)\n");
+		begun = true;
 		if (count == 1)
-			text_print(stdout, "%s  %s is ", title, table->rows[i].label);
+			text_print(stdout, "  %s is ", table->rows[i].label);
 		else
-			text_print(stdout, "%s  %u modules are ", title, count);
-		title = "";
+			text_print(stdout, "  %u modules are ", count);
 		for (size_t t = 0; t < ARRAY_SIZE(taints); t++) {
 			if (!(mask & 1U << t))
 				continue;

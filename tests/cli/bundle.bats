@@ -176,7 +176,7 @@ nothing_is_imported() {
     cp "$bundle" "$BATS_TEST_TMPDIR/whole"
     head -c 3000 "$BATS_TEST_TMPDIR/whole" >"$bundle"
     build 12
-    says "cut short" "try: a new copy"
+    says "cut short" "try: download or copy it again"
     nothing_is_imported
     echo x >>"$BATS_TEST_TMPDIR/parts/locks/a.json"
     archive
@@ -230,7 +230,7 @@ nothing_is_imported() {
     mount -t tmpfs -o size=2m tmpfs "$BATS_TEST_TMPDIR/cache"
     build 17
     nothing_is_imported
-    mount -o remount,size=40m "$BATS_TEST_TMPDIR/cache"
+    mount -o remount,size=4g "$BATS_TEST_TMPDIR/cache"
     build 21
     says "of other recipes"
 }

@@ -230,7 +230,7 @@ living() {
     printf 'no archive' >"$cache/stages/gpu-1/image.oci.tar"
     living
     run_slipway 18 cache verify
-    says "1 of them may be in use" "run this again when it has ended"
+    says "1 of them may be in use" "try: slipway cache verify when that run has ended"
     [ -e "$cache/stages/gpu-1/image.oci.tar" ]
     kill "$holder"
     wait "$holder" || true

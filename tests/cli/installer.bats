@@ -105,5 +105,5 @@ own() {
 
 @test "--kernel-module-type is one of two kinds" {
     own 2 "$tree" --kernel-module-type both
-    says "--kernel-module-type both: open or proprietary is wanted; slipway combine makes one image of one of each"
+    says "--kernel-module-type both: open or proprietary is wanted" "try: slipway combine, which makes one image with both kinds of modules"
 }
