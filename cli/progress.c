@@ -256,7 +256,8 @@ void progress_on_download(void *context, const struct download_progress *downloa
 
 void progress_on_retry(void *context, const char *url, const char *why, unsigned int wait_ms)
 {
-	progress_notef(context, "%s: %s: trying again in %.1f s", url, why, (double) wait_ms / 1000);
+	progress_notef(
+		context, "%s: %s: trying again in %.1f s", url, why, (double) wait_ms / 1000);
 }
 
 uint64_t progress_elapsed_ms(const struct progress *progress)

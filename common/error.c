@@ -54,15 +54,20 @@ int error_prefix(struct error *error, int code, const char *format, ...)
 	va_end(arguments);
 	used = strlen(error->text);
 	(void) snprintf(error->text + used, sizeof(error->text) - used, ": %s", rest);
+	text_clean(error->text); /* it may have been cut within a character */
 	return code;
 }
 
+/* One that is cut still ends its line, and has some words. */
 static void add_line(struct error *error, const char *label, const char *text)
 {
 	size_t used = strlen(error->lines), room = sizeof(error->lines) - used;
 
-	if (strlen(label) + strlen(text) + 2 <= room)
-		(void) snprintf(error->lines + used, room, "%s%s\n", label, text);
+	if (room < ERROR_LINE_MIN)
+		return;
+	(void) snprintf(error->lines + used, room - 1, "%s%s", label, text);
+	text_clean(error->lines + used);
+	(void) strcat(error->lines + used, "\n");
 }
 
 int error_try(struct error *error, int code, const char *format, ...)

@@ -13,13 +13,14 @@
 #include "common/cleanup.h"
 
 #define ERROR_TEXT_SIZE  1024
-#define ERROR_LINES_SIZE 1024
+#define ERROR_LINES_SIZE 2048
+#define ERROR_LINE_MIN   32 /* where less room is left, a line is left out */
 
 struct error {
 	char text[ERROR_TEXT_SIZE]; /* one line; empty until a failure; cut, never overrun */
 	/*
 	 * Lines below it, each with a newline at its end; a cure begins with ERROR_TRY. One that
-	 * has no room is left out.
+	 * has too little room is cut, or left out.
 	 */
 	char lines[ERROR_LINES_SIZE];
 };

@@ -72,27 +72,22 @@ static bool is_covered(const struct elf_defects *defects, unsigned int from, uns
 	return false;
 }
 
-/* Notes that versions from @from on and before @before (0: and all later ones) mind something. */
-_printf_(5, 6) static void mind(struct elf_defects *defects, unsigned int from, unsigned int before,
-	int code, const char *format, ...)
+static void add_defect(
+	struct elf_defects *defects, const struct elf_defect *wanted, const char *text)
 {
+	size_t size = strlen(text) + 1;
 	struct elf_defect *defect;
-	char text[TEXT_SIZE];
-	va_list arguments;
-	size_t size;
 
-	if (is_covered(defects, from, before))
+	if (is_covered(defects, wanted->from, wanted->before))
 		return;
-	va_start(arguments, format);
-	(void) vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	size = strlen(text) + 1;
 	defect = malloc(sizeof(*defect) + size);
 	if (!defect) {
 		defects->no_memory = true;
 		return;
 	}
-	*defect = (struct elf_defect){ NULL, from, before, code, defects->stage, defects->symbol };
+	*defect = *wanted;
+	defect->stage = defects->stage;
+	defect->symbol = defects->symbol;
 	memcpy(defect->text, text, size);
 	if (defects->last)
 		defects->last->next = defect;
@@ -101,21 +96,35 @@ _printf_(5, 6) static void mind(struct elf_defects *defects, unsigned int from, 
 	defects->last = defect;
 }
 
-/* What kernels refuse since @since, and read without a check before. */
-_printf_(3, 4) static void mind_since(
-	struct elf_defects *defects, unsigned int since, const char *format, ...)
+/* Notes that versions from @from on and before @before (0: and all later ones) mind something. */
+_printf_(5, 6) static void mind(struct elf_defects *defects, unsigned int from, unsigned int before,
+	int code, const char *format, ...)
 {
+	const struct elf_defect wanted = { .from = from, .before = before, .code = code };
 	char text[TEXT_SIZE];
 	va_list arguments;
 
 	va_start(arguments, format);
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	mind(defects, since, 0, -ENOEXEC, "%s", text);
-	mind(defects, 0, since, -EFAULT, "%s; " NOT_CHECKED, text);
+	add_defect(defects, &wanted, text);
 }
 
-/* What some versions mind and others do not, where it is not known which one this kernel is. */
+/* Kernels refuse it since @since, and read it without a check before. */
+_printf_(3, 4) static void mind_since(
+	struct elf_defects *defects, unsigned int since, const char *format, ...)
+{
+	const struct elf_defect wanted = { .code = -ENOEXEC, .checked_from = since };
+	char text[TEXT_SIZE];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	add_defect(defects, &wanted, text);
+}
+
+/* Some versions mind it and others do not, and it is not known which one this kernel is. */
 static int minds_maybe(const struct elf_defect *defect, struct error *error)
 {
 	char from[32] = "", before[32] = "";
@@ -132,19 +141,30 @@ static int minds_maybe(const struct elf_defect *defect, struct error *error)
 int elf_defects_find(const struct elf_defects *defects, unsigned int version, enum elf_stage stage,
 	uint32_t *symbol, struct error *error)
 {
+	const struct elf_defect *maybe = NULL;
+
 	for (const struct elf_defect *defect = defects->first; defect; defect = defect->next) {
+		bool hangs = !version && (defect->from || defect->before);
+
 		if (defect->stage != stage || (symbol && defect->symbol < *symbol))
 			continue;
 		if (version &&
 			(version < defect->from || (defect->before && version >= defect->before)))
 			continue;
+		/* Each of the symbols counts, in their order; else all versions' refusal first. */
+		if (hangs && !symbol) {
+			maybe = maybe ? maybe : defect;
+			continue;
+		}
 		if (symbol)
 			*symbol = defect->symbol;
-		if (!version && (defect->from || defect->before))
+		if (hangs)
 			return minds_maybe(defect, error);
+		if (version && version < defect->checked_from)
+			return error_set(error, -EFAULT, "%s; " NOT_CHECKED, defect->text);
 		return error_set(error, defect->code, "%s", defect->text);
 	}
-	return 0;
+	return maybe ? minds_maybe(maybe, error) : 0;
 }
 
 void elf_defects_free(struct elf_defects *defects)
@@ -688,7 +708,8 @@ int elf_check(const struct elf_parts *parts, struct elf_defects *defects)
 /* What is left of what a file can ask for: sections that share their bytes ask for more. */
 struct budget {
 	uint64_t relocations;
-	uint64_t bytes; /* of sections that are relocated */
+	uint64_t bytes;     /* of sections that are relocated */
+	struct error doubt; /* the first type that this kernel may not know; "" */
 };
 
 struct target {
@@ -838,8 +859,8 @@ static int check_relocation(const struct target *target, size_t index, const Elf
 			"the relocation at offset %llu is for place %llu of section %u, which has "
 			"%llu bytes; this kernel does not check it and would write elsewhere",
 			place_of(target, index), ull(offset), target->section, ull(target->size));
-	if (target->version < since)
-		return error_set(error, -EAGAIN,
+	if (target->version < since && !*target->budget->doubt.text)
+		(void) error_set(&target->budget->doubt, -EAGAIN,
 			"the relocation at offset %llu is of type %llu, which Linux takes since "
 			"%u.%u, and an older kernel only where its distribution backported that",
 			place_of(target, index), ull(type), since >> 8, since & 0xff);
@@ -916,7 +937,7 @@ static bool is_skipped(const struct elf_parts *parts, unsigned int section, unsi
 int elf_relocations_check(const struct elf_parts *parts, unsigned int known, struct error *error)
 {
 	unsigned int version = known ? known : UINT_MAX;
-	struct budget budget = { parts->size / sizeof(Elf64_Rela), TARGET_LIMIT };
+	struct budget budget = { parts->size / sizeof(Elf64_Rela), TARGET_LIMIT, { "", "" } };
 
 	if (parts->header.e_machine != EM_X86_64)
 		return 0;
@@ -934,5 +955,6 @@ int elf_relocations_check(const struct elf_parts *parts, unsigned int known, str
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	/* Nothing worse was found. */
+	return *budget.doubt.text ? error_set(error, -EAGAIN, "%s", budget.doubt.text) : 0;
 }

@@ -266,7 +266,8 @@ struct elf_defect {
 	struct elf_defect *next;
 	unsigned int from;   /* the first version, major << 8 | minor */
 	unsigned int before; /* the first later one that does not mind; 0: all later ones do */
-	int code;            /* as elf_module_check_format() returns it */
+	unsigned int checked_from; /* before it: -EFAULT, for the kernel does not look */
+	int code;                  /* as elf_module_check_format() returns it */
 	enum elf_stage stage;
 	uint32_t symbol; /* index, in ELF_STAGE_SYMBOLS */
 	char text[];

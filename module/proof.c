@@ -373,8 +373,11 @@ static int judge_file(struct proof_trial *trial)
 			       ? -ENOMEM
 			       : 1;
 	r = elf_defects_find(&trial->module->defects, trial->version, ELF_STAGE_FILE, NULL, &error);
-	if (r < 0)
-		return add_defect(trial, r, "", &error) < 0 ? -ENOMEM : 1;
+	if (r < 0 && add_defect(trial, r, "", &error) < 0)
+		return -ENOMEM;
+	/* After a doubt the kernel may look on. */
+	if (r < 0 && r != -EAGAIN)
+		return 1;
 	if (!theirs || !ours || ours == theirs)
 		return 0;
 	if (!trial->version)

@@ -119,10 +119,10 @@ int set_use(struct set_view *view, const struct proof_export *export, bool weak)
 /* Whether a member takes the place of the kernel's module @path. */
 bool set_replaces(const struct set_view *view, const char *path);
 /* Whether the kernel has a module of this name, and whether that is built in. */
-/* Whether the set is small enough that each file is read whole. */
-bool set_reads_whole(const struct set_view *view);
 bool set_is_kernels(const struct set_view *view, const char *name);
 bool set_is_built_in(const struct set_view *view, const char *name);
+/* Each file is read whole where the set is small enough. */
+bool set_reads_whole(const struct set_view *view);
 
 /* ---- a set from inside. Members go by their place in it. */
 

@@ -497,7 +497,8 @@ int set_judge_images(struct set_work *work)
 
 	if (set->other_image_count == 0)
 		return 0;
-	if (asprintf(&cure, "slipway build --kernel %s", krel) < 0)
+	if (asprintf(&cure, "slipway build --kernel %s, with the --ofed and --nvidia of these",
+		    krel) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < set->other_image_count; i++)
 		if (proof_append(&work->set->findings, set->other_images[i].name, PROOF_REFUSAL,

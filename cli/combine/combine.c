@@ -24,7 +24,6 @@
 
 /* An image with it can compile on a node: what else that needs is nothing that a layer could add.
  */
-#define KIT "usr/lib/slipway/kit/kit.conf"
 
 /* One of the images: what is wanted of it is unpacked. */
 struct combine_input {
@@ -70,7 +69,7 @@ static bool is_wanted(void *context, const char *path)
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
 		if (strncmp(path, folders[i], strlen(folders[i])) == 0)
 			return true;
-	return strcmp(path, IMAGE_CONF) == 0 || strcmp(path, KIT) == 0 ||
+	return strcmp(path, IMAGE_CONF) == 0 || strcmp(path, IMAGE_KIT) == 0 ||
 	       (strncmp(path, "usr/src/nvidia-", 15) == 0 && slash &&
 		       strcmp(slash, "/Module.symvers") == 0);
 }
@@ -155,7 +154,7 @@ static int open_input(
 		return error_set(error, -EINVAL,
 			"%s has driver %s, %s has %s: an image has one version of the driver",
 			input->image.name, input->version, first->image.name, first->version);
-	if (fs_exists(input->image.fd, KIT) && !fs_exists(first->image.fd, KIT)) {
+	if (fs_exists(input->image.fd, IMAGE_KIT) && !fs_exists(first->image.fd, IMAGE_KIT)) {
 		(void) error_set(error, -EINVAL,
 			"%s can compile on a node and %s, which the new image starts from, cannot",
 			input->image.name, first->image.name);

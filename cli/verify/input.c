@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "cli/image/buildah.h"
+#include "cli/image/image_record.h"
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
@@ -170,7 +171,8 @@ static bool is_wanted(void *context, const char *path)
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
 		if (is_below(path, folders[i]))
 			return true;
-	return module_suffix(path) || strcmp(name, "Module.symvers") == 0;
+	return module_suffix(path) || strcmp(name, "Module.symvers") == 0 ||
+	       strcmp(path, IMAGE_CONF) == 0 || strcmp(path, IMAGE_KIT) == 0;
 }
 
 /* A manifest that names a layer which is not there is damage, not a missing file of the user's. */
@@ -463,6 +465,12 @@ void verify_input_choose(struct verify_input *input, const char *krel)
 	keep_ours(input, &input->modules, krel, &prefixes);
 	keep_ours(input, &input->symvers, krel, &prefixes);
 	strv_sort(&input->skipped);
+}
+
+bool verify_input_finds_none(const struct verify_input *input)
+{
+	return input->image && input->others.count && fs_exists(input->fd, IMAGE_CONF) &&
+	       !fs_exists(input->fd, IMAGE_KIT);
 }
 
 /* --- opening --- */

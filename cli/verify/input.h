@@ -74,5 +74,11 @@ void verify_input_close(struct verify_input *input);
  */
 void verify_input_choose(struct verify_input *input, const char *krel);
 
+/*
+ * Is it an image of slipway build whose container finds no module for the kernel, and has nothing
+ * to compile one with? After verify_input_choose().
+ */
+bool verify_input_finds_none(const struct verify_input *input);
+
 /* Appends the modules and Module.symvers files below input->fd. */
 int verify_input_list(struct verify_input *input, struct error *error) _must_check_;

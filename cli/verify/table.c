@@ -500,7 +500,7 @@ static void print_header(const struct table *table)
 		if (input->skipped.count)
 			text_print(stdout, "%s: modules for other kernels are skipped: %s\n",
 				input->name, list);
-		if (input->others.count && !input->image)
+		if (input->others.count && !verify_input_finds_none(input))
 			text_print(stdout,
 				"%s: nothing in it lies in a folder of %s: all its modules are "
 				"judged\n",

@@ -417,7 +417,8 @@ static void name_other_images(struct verify *verify, struct error *error)
 	const struct kernel *found = &verify->found;
 	const char *krel = found->local.krel ? found->local.krel : found->request.krel;
 
-	if (!krel || strcmp(krel, KREL_NEWEST) == 0)
+	/* A name that no distribution gives a kernel has no node either. */
+	if (!krel || strcmp(krel, KREL_NEWEST) == 0 || !verify->context.os.os)
 		return;
 	for (size_t i = 0; i < verify->input_count; i++) {
 		struct verify_input *input = &verify->inputs[i];
@@ -429,7 +430,7 @@ static void name_other_images(struct verify *verify, struct error *error)
 			continue;
 		verify_input_choose(input, krel);
 		releases = xstrv_join(&input->others, ", ");
-		if (input->others.count)
+		if (verify_input_finds_none(input))
 			(void) error_line(
 				error, 0, "%s: " PROOF_OTHER_IMAGE, input->name, releases, krel);
 	}
@@ -446,7 +447,7 @@ int verify_open(struct verify *verify, const char *krel, struct error *error)
 		progress_start(&verify->context.progress, false);
 	r = read_kernel(verify, krel, error);
 	if (r < 0) {
-		if (verify->fetched && r != -EINTR)
+		if (verify->fetched && r != -EINTR && r != -ENOSPC)
 			name_other_images(verify, error);
 		return r;
 	}
@@ -506,7 +507,7 @@ static void list_other_images(struct verify *verify)
 	for (size_t i = 0; i < verify->input_count; i++) {
 		const struct verify_input *input = &verify->inputs[i];
 
-		if (input->image && input->others.count)
+		if (verify_input_finds_none(input))
 			verify->other_images[set->other_image_count++] = (struct proof_other_image){
 				.name = input->name,
 				.releases = xstrv_join(&input->others, ", "),

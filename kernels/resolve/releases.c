@@ -227,7 +227,18 @@ void resolve_nearest(const struct strv *krels, const struct catalogue *os, const
 const char *resolve_meant(const struct strv *krels, const struct catalogue *os, const char *krel)
 {
 	_cleanup_strv_ struct strv same = { 0 };
+	const char *plain = NULL;
 
 	of_same_flavour(krels, os, krel, &same);
-	return same.count ? NULL : nearest_word(krels, krel);
+	if (same.count)
+		return NULL;
+	/* Without its flavour: the plainest one. */
+	for (size_t i = 0; i < krels->count; i++) {
+		const char *item = krels->items[i];
+
+		if (strncmp(item, krel, strlen(krel)) == 0 && item[strlen(krel)] == '-' &&
+			(!plain || strlen(item) < strlen(plain)))
+			plain = item;
+	}
+	return plain ? plain : nearest_word(krels, krel);
 }

@@ -274,18 +274,33 @@ root() {
     cp set/net/core.ko "$work/root/usr/lib/modules/$other/updates/"
     cp set/net/peer.ko "$work/root/usr/lib/modules/6.1.0-1-third/"
     layer "$work/layer.tar" "$work/root"
-    make_layout "$work/nic" "$work/layer.tar"
+    # An image of anybody's is not one whose container is ours.
+    make_layout "$work/foreign" "$work/layer.tar"
+    verify 0 "$work/foreign" --kernel headers
+    says "nothing in it lies in a folder of $krel: all its modules are judged"
+    mkdir -p "$work/root/etc/slipway"
+    touch "$work/root/etc/slipway/image.conf"
+    layer "$work/ours.tar" "$work/root"
+    make_layout "$work/nic" "$work/ours.tar"
     verify 0 "$work/root" --kernel headers
     verify 3 "$work/nic" --kernel headers
     says "2 modules: 2 will load, 0 will not, 0 cannot tell; as one set: will not load: $work/nic: its modules are for $other, 6.1.0-1-third"
     says "on $krel its container ends with NO_MODULES_FOR_KERNEL"
-    [[ ${lines[-1]} == *": slipway build --kernel $krel" ]]
+    [[ ${lines[-1]} == *": slipway build --kernel $krel, with the --ofed and --nvidia of these" ]]
     verify 3 "$work/nic" --kernel headers --json
     [ "$(jq -r '"\(.exit_code) \(.verdict) \(.set.findings[0].id) \(.counts.will_load) \(.inputs[0].other_kernel)"' <<<"$output")" = \
         "3 will not load no-modules 2 true" ]
     # What can be said without the kernel's packages.
     run_slipway 21 verify "$work/nic" --kernel 6.1.0-99-amd64 --os debian12 --offline
     says "$work/nic: its modules are for $other, 6.1.0-1-third: on 6.1.0-99-amd64 its container ends with NO_MODULES_FOR_KERNEL"
+    run_slipway 21 verify "$work/ours.tar" "$work/foreign" --kernel 6.1.0-99-amd64 --os debian12 --offline
+    [[ $output != *NO_MODULES_FOR_KERNEL* ]]
+    # One that compiles on the node has what it takes.
+    mkdir -p "$work/root/usr/lib/slipway/kit"
+    touch "$work/root/usr/lib/slipway/kit/kit.conf"
+    layer "$work/kit.tar" "$work/root"
+    make_layout "$work/sources" "$work/kit.tar"
+    verify 0 "$work/sources" --kernel headers
 }
 
 @test "an image in containers-storage, by its name" {

@@ -62,20 +62,34 @@ static void lines_follow_until_a_new_message(void **state)
 	assert_string_equal(error.lines, "");
 }
 
-static void a_line_without_room_is_left_out(void **state)
+static void a_line_without_room_is_cut_and_ends(void **state)
 {
-	char text[ERROR_LINES_SIZE - 8];
+	char text[ERROR_TEXT_SIZE];
 	struct error error = { 0 };
 
 	(void) state;
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	(void) error_set(&error, -EINVAL, "a");
-	(void) error_line(&error, -EINVAL, "%s", text);
+	for (int i = 0; i < 3; i++)
+		(void) error_line(&error, -EINVAL, "%s", text);
 	(void) error_try(&error, -EINVAL, "no room");
-	(void) error_line(&error, -EINVAL, "short");
-	assert_int_equal(strlen(error.lines), sizeof(text) + strlen("short\n"));
-	assert_string_equal(error.lines + sizeof(text), "short\n");
+	assert_int_equal(strlen(error.lines), ERROR_LINES_SIZE - 1);
+	assert_string_equal(error.lines + ERROR_LINES_SIZE - 3, "x\n");
+}
+
+static void what_is_cut_has_whole_characters(void **state)
+{
+	char text[ERROR_TEXT_SIZE];
+	struct error error = { 0 };
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(text); i += 2)
+		memcpy(text + i, "\xc3\xa4", 2);
+	text[sizeof(text) - 2] = '\0';
+	(void) error_set(&error, -EINVAL, "%s", text);
+	(void) error_prefix(&error, -EINVAL, "xx");
+	assert_int_equal(error.text[strlen(error.text) - 1], '?');
 }
 
 static void long_messages_are_cut_and_terminated(void **state)
@@ -103,7 +117,8 @@ int main(void)
 		cmocka_unit_test(prefix_keeps_the_message),
 		cmocka_unit_test(what_is_formatted_is_one_line),
 		cmocka_unit_test(lines_follow_until_a_new_message),
-		cmocka_unit_test(a_line_without_room_is_left_out),
+		cmocka_unit_test(a_line_without_room_is_cut_and_ends),
+		cmocka_unit_test(what_is_cut_has_whole_characters),
 		cmocka_unit_test(long_messages_are_cut_and_terminated),
 	};
 
