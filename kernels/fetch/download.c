@@ -12,6 +12,7 @@
 #include "common/fs.h"
 #include "common/hash.h"
 #include "common/xalloc.h"
+#include "kernels/disk_full.h"
 #include "kernels/web_page.h"
 
 #define PARALLEL              8
@@ -104,13 +105,8 @@ static int partial_failed(const struct partial *partial, int code, struct error 
 	}
 	if (length > 0)
 		folder[length] = '/';
-	if (code == -EDQUOT)
-		code = -ENOSPC;
-	if (code == -ENOSPC) {
-		(void) error_set(error, code, "no space is left on the cache's disk");
-		(void) error_try(error, code, "slipway cache prune");
-		return error_try(error, code, "name a folder on another disk: --cache DIR");
-	}
+	if (code == -ENOSPC || code == -EDQUOT)
+		return disk_full(NULL, error);
 	return error_set_errno(error, code, "%s%s", folder, partial->file->path);
 }
 

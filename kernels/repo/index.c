@@ -13,6 +13,7 @@
 
 #include "common/fs.h"
 #include "common/xalloc.h"
+#include "kernels/disk_full.h"
 #include "kernels/repo/repo_internal.h"
 #include "kernels/repo/signature.h"
 #include "kernels/web_page.h"
@@ -431,14 +432,6 @@ static int take(struct index_job *job, struct error *error)
 }
 
 /* ---- rounds: files of all jobs are fetched, then looked at in threads */
-
-/* -ENOSPC, with the next step. */
-static int disk_full(const char *what, struct error *error)
-{
-	(void) error_set(error, -ENOSPC, "%s: no space is left on the cache's disk", what);
-	(void) error_try(error, -ENOSPC, "slipway cache prune");
-	return error_try(error, -ENOSPC, "name a folder on another disk: --cache DIR");
-}
 
 struct pool {
 	struct index_job *jobs;
