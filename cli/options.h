@@ -13,7 +13,7 @@
 #include "common/error.h"
 #include "common/strv.h"
 
-/* What the verbs that ask mirrors and the cache have in common. */
+/* The verbs that ask mirrors and the cache share these. */
 struct common_options {
 	const char *os;          /* NULL: guessed from the kernel release */
 	const char *arch;        /* as uname -m prints it; NULL: this machine's */
@@ -28,13 +28,14 @@ struct common_options {
 	bool refresh;
 	bool json;
 	bool help;
+	const char *about_lists; /* the first row of that mark that was given; NULL: none */
 };
 
 void common_options_free(struct common_options *options);
 
 /*
  * For a command line by which no package list is asked, @why: -EINVAL when one of the options about
- * lists, mirrors and keys is given. --offline is kept to all the same.
+ * lists, mirrors and keys is given (option_row.about_lists). --offline is kept to all the same.
  */
 int common_options_refuse_lists(
 	const struct common_options *options, const char *why, struct error *error) _must_check_;
@@ -59,7 +60,8 @@ struct option_row {
 	 */
 	const char *help;
 	enum option_kind kind;
-	size_t offset; /* of what is set in the verb's target */
+	size_t offset;    /* of what is set in the verb's target */
+	bool about_lists; /* a common option: package lists, mirrors and keys are its subject */
 	/* -EINVAL with what is wrong. */
 	int (*take)(void *target, const char *value, struct error *error);
 };
