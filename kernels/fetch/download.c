@@ -656,9 +656,10 @@ static int prepare(struct transfer *transfer, struct error *error)
 
 	if (r < 0)
 		return r;
-	if (!is_file && transfer->download->options.offline)
-		return error_set(error, -ENETDOWN,
-			"--offline, and it is not in the cache: run once without --offline");
+	if (!is_file && transfer->download->options.offline) {
+		(void) error_set(error, -ENETDOWN, "--offline, and it is not in the cache");
+		return error_try(error, -ENETDOWN, "run once without --offline");
+	}
 	if (partial->fd < 0)
 		r = partial_open(partial, file, error);
 	if (r < 0)

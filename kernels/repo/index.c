@@ -269,11 +269,12 @@ int index_check_expiry(const struct index_request *request, const struct index_o
 		return 0;
 	if (gmtime_r(&until, &date))
 		(void) strftime(text, sizeof(text), "%Y-%m-%d %H:%M UTC", &date);
-	return error_set(error, -EKEYREJECTED,
+	(void) error_set(error, -EKEYREJECTED,
 		"%s: the list of %s was valid until %s only: the mirror is out of date, or this "
-		"machine's clock is wrong: use another mirror with --mirror, or accept the list "
-		"with --allow-expired",
+		"machine's clock is wrong",
 		request->url, request->repository->name, text);
+	(void) error_try(error, -EKEYREJECTED, "use another mirror: --mirror URL");
+	return error_try(error, -EKEYREJECTED, "accept the list as it is: --allow-expired");
 }
 
 /* ---- the head of a repository's lists */
@@ -372,11 +373,14 @@ static int check_signature(struct index_job *job, const char **ret_text, struct 
 					  repository->trust == TRUST_PACKAGES),
 	};
 
-	if (missing && !request.allow_unsigned)
-		return error_set(error, -EKEYREJECTED,
-			"%s: carries no signature: the mirror has no %s beside it: use another "
-			"mirror, or accept the list as it is with --allow-unsigned",
-			request.name, head->signature);
+	if (missing && !request.allow_unsigned) {
+		(void) error_set(error, -EKEYREJECTED,
+			"%s: carries no signature: the mirror has no %s beside it", request.name,
+			head->signature);
+		(void) error_try(error, -EKEYREJECTED, "use another mirror: --mirror URL");
+		return error_try(
+			error, -EKEYREJECTED, "accept the list as it is: --allow-unsigned");
+	}
 	if (file && file->result < 0 && !missing)
 		return index_job_failed(file, error);
 	*ret_text = request.detached ? head->name : SIGNED_TEXT;
