@@ -250,7 +250,7 @@ static size_t row_count(const struct option_table *table)
 	return table->count + ARRAY_SIZE(common_rows);
 }
 
-/* Of a verb's own rows, and then of the common ones; NULL for one that it does not take. */
+/* A verb's own rows come first, then the common ones; NULL for one that it does not take. */
 static const struct option_row *row_at(const struct option_table *table, size_t i)
 {
 	const struct option_row *row =
@@ -279,7 +279,10 @@ static const struct option_row *find_row(const struct option_table *table, const
 	return NULL;
 }
 
-/* What other programs call so, and what does it here where the verb has @option, or NULL. */
+/*
+ * Other programs have options of these names. The cure does the same here, and is for verbs that
+ * have @option; NULL: for all.
+ */
 static const struct {
 	const char *words; /* each with a blank before and behind it */
 	const char *option;
@@ -332,7 +335,7 @@ static int refuse_name(
 	_cleanup_free_ char *text = xstrndup(word, length + 2);
 	const char *near;
 
-	/* Of several that begin so the last is taken: here the table's first, the plainest. */
+	/* nearest_word() takes the last of several that begin so: here the table's first. */
 	for (size_t i = row_count(table); i-- > 0;)
 		if (row_at(table, i) && row_at(table, i)->name)
 			xstrv_push(&names, row_at(table, i)->name);
@@ -516,7 +519,7 @@ static int check_rule(
 	return error_set(error, -EINVAL, "%s needs %s: %s", given, names, rule->why);
 }
 
-/* What does not go together for any verb. */
+/* These hold for every verb. */
 static const struct option_rule common_rules[] = {
 	{ .given = "offline", .refuses = "refresh", .why = "--refresh asks the mirrors" },
 };

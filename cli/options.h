@@ -88,9 +88,10 @@ struct option_row {
 	}
 
 /*
- * What goes together on a command line, and what does not. Options are named without "--", several
- * with blanks between them: any one of them counts. "nvidia=none" is that option with that value,
- * "o" one that has a letter only, OPTION_RULE_ARGUMENT an argument that is no option.
+ * A rule says which options go together on a command line, and which do not. Options are named
+ * without "--", several with blanks between them: any one of them counts. "nvidia=none" is that
+ * option with that value, "o" one that has a letter only, OPTION_RULE_ARGUMENT an argument that is
+ * no option.
  */
 struct option_rule {
 	const char *given;   /* for command lines with one of these; NULL: for all */
@@ -116,7 +117,7 @@ struct option_table {
 	size_t rule_count;
 	/* Takes an argument that is no option; NULL: there is none. -EINVAL. */
 	int (*take_argument)(void *target, const char *argument, struct error *error);
-	/* What no rule says, unless there is --help: is something missing? -EINVAL; may be NULL. */
+	/* Checks what no rule can say, unless there is --help. -EINVAL; may be NULL. */
 	int (*check)(void *target, struct error *error);
 };
 

@@ -115,7 +115,7 @@ _printf_(3, 4) static void mind_since(
 	mind(defects, 0, since, -EFAULT, "%s; " NOT_CHECKED, text);
 }
 
-/* What some versions mind and others do not, where it is not known which one this kernel is. */
+/* Some versions mind it and others do not, and it is not known which one this kernel is. */
 static int minds_maybe(const struct elf_defect *defect, struct error *error)
 {
 	char from[32] = "", before[32] = "";
@@ -754,7 +754,7 @@ static enum fit fit_value(
 	return high < least || low > most ? FITS_NEVER : FITS_SOMETIMES;
 }
 
-/* Of target.written, the bits of up to 8 bytes, which are in two of its own. */
+/* The bits for up to 8 bytes; they reach into two bytes of target.written. */
 static unsigned int bits_of(uint64_t offset, size_t size)
 {
 	return ((1u << size) - 1) << offset % 8;

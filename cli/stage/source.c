@@ -79,7 +79,7 @@ static bool is_tree_of(enum driver driver, const char *path, const struct strv *
 	       (strv_contains(names, "Kbuild") && strv_contains(names, "nvidia"));
 }
 
-/* What may be named for the driver instead. */
+/* The user may name these for the driver instead. */
 static int try_others(const struct source_kind *kind, int code, struct error *error)
 {
 	if (kind->published)

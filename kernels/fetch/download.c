@@ -694,7 +694,7 @@ static unsigned int pause_ms(unsigned int attempts)
 	return ms / 2 + random % (ms / 2 + 1);
 }
 
-/* What all files of a server fail by is told once for each attempt. */
+/* A failure that all files of a server share is told once for each attempt. */
 static bool is_told(const struct transfer *transfer)
 {
 	const struct download *download = transfer->download;
