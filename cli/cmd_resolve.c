@@ -277,13 +277,15 @@ static int check_place(const char *place, struct error *error)
 	if (lstat(place, &status) < 0)
 		return errno == ENOENT ? output_file_ready("--tree", place, error)
 				       : error_set_errno(error, -errno, "--tree %s", place);
-	if (!S_ISDIR(status.st_mode))
-		return error_set(
-			error, -ENOTDIR, "--tree %s: that is no folder: name a new one", place);
+	if (!S_ISDIR(status.st_mode)) {
+		(void) error_set(error, -ENOTDIR, "--tree %s: that is no folder", place);
+		return error_try(error, -ENOTDIR, "name a new folder: --tree DIR");
+	}
 	r = fs_list(AT_FDCWD, place, &names);
-	if (r == 0 && names.count)
-		return error_set(
-			error, -ENOTEMPTY, "--tree %s: it is not empty: name a new folder", place);
+	if (r == 0 && names.count) {
+		(void) error_set(error, -ENOTEMPTY, "--tree %s: it is not empty", place);
+		return error_try(error, -ENOTEMPTY, "name a new folder: --tree DIR");
+	}
 	return r < 0 ? error_set_errno(error, r, "--tree %s", place) : 0;
 }
 

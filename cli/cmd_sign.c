@@ -151,7 +151,7 @@ static int open_all(struct verb *verb, struct error *error)
 	if (r == 0 && verb->key)
 		r = sign_password_read(&verb->password, &password, error);
 	if (r == 0 && verb->key)
-		r = module_key_open(verb->key, password, &verb->private_key, error);
+		r = sign_key_open(verb->key, password, &verb->private_key, error);
 	signer->key = verb->private_key;
 	if (r == 0 && verb->cert)
 		r = module_cert_read(AT_FDCWD, verb->cert, &signer->cert, error);

@@ -68,33 +68,45 @@ static int take_accepted_key(void *target, const char *value, struct error *erro
 #define COMMON(name, letter, argument, kind, member, help)                                         \
 	OPTION(name, letter, argument, kind, struct common_options, member, help)
 
+/* The same, of options about package lists, mirrors and keys. */
+#define LISTS(name_, argument_, kind_, member, help_)                                              \
+	{                                                                                          \
+		.name = (name_), .argument = (argument_), .help = (help_), .kind = (kind_),        \
+		.offset = offsetof(struct common_options, member), .about_lists = true             \
+	}
+#define LISTS_CALL(name_, argument_, function, help_)                                              \
+	{                                                                                          \
+		.name = (name_), .argument = (argument_), .help = (help_), .kind = OPTION_TAKE,    \
+		.take = (function), .about_lists = true                                            \
+	}
+
 static const struct option_row common_rows[] = {
-	COMMON("os", 0, "ID", OPTION_TEXT, os,
+	LISTS("os", "ID", OPTION_TEXT, os,
 		"the node's distribution [guessed from the kernel release]"),
-	OPTION_CALL("arch", 0, "ARCH", take_arch,
+	LISTS_CALL("arch", "ARCH", take_arch,
 		"the node's architecture, as uname -m prints it, or Debian's name for it\n"
 		"[this machine's]"),
-	COMMON("mirror", 0, "URL", OPTION_LIST, mirrors,
+	LISTS("mirror", "URL", OPTION_LIST, mirrors,
 		"where the distribution's packages are; NAME=URL for one of its mirrors;\n"
 		"may be given several times [mirrors.ini, the system's apt sources, then\n"
 		"the official ones but for Debian]"),
-	COMMON("keyring", 0, "FILE", OPTION_TEXT, keyring,
+	LISTS("keyring", "FILE", OPTION_TEXT, keyring,
 		"OpenPGP keys that package lists are checked with [the distribution's]"),
-	OPTION_CALL("accept-key", 0, "FINGERPRINT", take_accepted_key,
+	LISTS_CALL("accept-key", "FINGERPRINT", take_accepted_key,
 		"believe the distribution's key of that fingerprint, which is fetched where\n"
 		"this machine has none; may be given several times"),
-	COMMON("allow-unsigned", 0, NULL, OPTION_FLAG, allow_unsigned,
+	LISTS("allow-unsigned", NULL, OPTION_FLAG, allow_unsigned,
 		"take lists and packages without a signature that can be checked; a wrong one is\n"
 		"never taken"),
-	COMMON("allow-expired", 0, NULL, OPTION_FLAG, allow_expired,
+	LISTS("allow-expired", NULL, OPTION_FLAG, allow_expired,
 		"take a list whose publisher no longer vouches for it"),
-	OPTION_CALL("snapshot", 0, "TIME", take_snapshot,
+	LISTS_CALL("snapshot", "TIME", take_snapshot,
 		"a time that the distribution's archive knows, 20260901T000000Z"),
 	COMMON("cache", 0, "DIR", OPTION_TEXT, cache,
 		"downloads and finished steps [~/.cache/slipway]"),
 	COMMON("offline", 0, NULL, OPTION_FLAG, offline,
 		"use only what is in the cache; no socket is opened"),
-	COMMON("refresh", 0, NULL, OPTION_FLAG, refresh,
+	LISTS("refresh", NULL, OPTION_FLAG, refresh,
 		"ask the mirrors for newer package lists, however young ours are"),
 	COMMON("json", 0, NULL, OPTION_FLAG, json, "JSON on stdout"),
 	COMMON("help", 'h', NULL, OPTION_FLAG, help, "this text"),
@@ -127,28 +139,10 @@ static bool takes_common(const struct option_table *table, const struct option_r
 int common_options_refuse_lists(
 	const struct common_options *options, const char *why, struct error *error)
 {
-	const struct {
-		const char *name;
-		bool given;
-	} rows[] = {
-		{ "--os", options->os },
-		{ "--arch", options->arch },
-		{ "--mirror", options->mirrors.count },
-		{ "--keyring", options->keyring },
-		{ "--accept-key", options->accept_keys.count },
-		{ "--allow-unsigned", options->allow_unsigned },
-		{ "--allow-expired", options->allow_expired },
-		{ "--snapshot", options->snapshot },
-		{ "--refresh", options->refresh },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (!rows[i].given)
-			continue;
-		(void) error_set(error, -EINVAL, "%s: %s", rows[i].name, why);
-		return error_try(error, -EINVAL, "leave out %s", rows[i].name);
-	}
-	return 0;
+	if (!options->about_lists)
+		return 0;
+	(void) error_set(error, -EINVAL, "--%s: %s", options->about_lists, why);
+	return error_try(error, -EINVAL, "leave out --%s", options->about_lists);
 }
 
 /* --- --help --- */
@@ -256,7 +250,7 @@ static size_t row_count(const struct option_table *table)
 	return table->count + ARRAY_SIZE(common_rows);
 }
 
-/* Of a verb's own rows, and then of the common ones; NULL for one that it does not take. */
+/* A verb's own rows come first, then the common ones; NULL for one that it does not take. */
 static const struct option_row *row_at(const struct option_table *table, size_t i)
 {
 	const struct option_row *row =
@@ -285,7 +279,10 @@ static const struct option_row *find_row(const struct option_table *table, const
 	return NULL;
 }
 
-/* What other programs call so, and what does it here where the verb has @option, or NULL. */
+/*
+ * Other programs have options of these names. The cure does the same here, and is for verbs that
+ * have @option; NULL: for all.
+ */
 static const struct {
 	const char *words; /* each with a blank before and behind it */
 	const char *option;
@@ -338,7 +335,7 @@ static int refuse_name(
 	_cleanup_free_ char *text = xstrndup(word, length + 2);
 	const char *near;
 
-	/* Of several that begin so the last is taken: here the table's first, the plainest. */
+	/* nearest_word() takes the last of several that begin so: here the table's first. */
 	for (size_t i = row_count(table); i-- > 0;)
 		if (row_at(table, i) && row_at(table, i)->name)
 			xstrv_push(&names, row_at(table, i)->name);
@@ -375,6 +372,8 @@ static int store(struct parser *parser, size_t index, const char *name, const ch
 	void *slot = (char *) target + row->offset;
 
 	parser->given[index] = value ? value : "";
+	if (row->about_lists && !((struct common_options *) target)->about_lists)
+		((struct common_options *) target)->about_lists = row->name;
 	if (!value) { /* OPTION_FLAG */
 		*(bool *) slot = true;
 		return 0;
@@ -520,7 +519,7 @@ static int check_rule(
 	return error_set(error, -EINVAL, "%s needs %s: %s", given, names, rule->why);
 }
 
-/* What does not go together for any verb. */
+/* These hold for every verb. */
 static const struct option_rule common_rules[] = {
 	{ .given = "offline", .refuses = "refresh", .why = "--refresh asks the mirrors" },
 };

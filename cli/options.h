@@ -13,7 +13,7 @@
 #include "common/error.h"
 #include "common/strv.h"
 
-/* What the verbs that ask mirrors and the cache have in common. */
+/* The verbs that ask mirrors and the cache share these. */
 struct common_options {
 	const char *os;          /* NULL: guessed from the kernel release */
 	const char *arch;        /* as uname -m prints it; NULL: this machine's */
@@ -28,13 +28,14 @@ struct common_options {
 	bool refresh;
 	bool json;
 	bool help;
+	const char *about_lists; /* the first row of that mark that was given; NULL: none */
 };
 
 void common_options_free(struct common_options *options);
 
 /*
  * For a command line by which no package list is asked, @why: -EINVAL when one of the options about
- * lists, mirrors and keys is given. --offline is kept to all the same.
+ * lists, mirrors and keys is given (option_row.about_lists). --offline is kept to all the same.
  */
 int common_options_refuse_lists(
 	const struct common_options *options, const char *why, struct error *error) _must_check_;
@@ -59,7 +60,8 @@ struct option_row {
 	 */
 	const char *help;
 	enum option_kind kind;
-	size_t offset; /* of what is set in the verb's target */
+	size_t offset;    /* of what is set in the verb's target */
+	bool about_lists; /* a common option: package lists, mirrors and keys are its subject */
 	/* -EINVAL with what is wrong. */
 	int (*take)(void *target, const char *value, struct error *error);
 };
@@ -86,9 +88,10 @@ struct option_row {
 	}
 
 /*
- * What goes together on a command line, and what does not. Options are named without "--", several
- * with blanks between them: any one of them counts. "nvidia=none" is that option with that value,
- * "o" one that has a letter only, OPTION_RULE_ARGUMENT an argument that is no option.
+ * A rule says which options go together on a command line, and which do not. Options are named
+ * without "--", several with blanks between them: any one of them counts. "nvidia=none" is that
+ * option with that value, "o" one that has a letter only, OPTION_RULE_ARGUMENT an argument that is
+ * no option.
  */
 struct option_rule {
 	const char *given;   /* for command lines with one of these; NULL: for all */
@@ -114,7 +117,7 @@ struct option_table {
 	size_t rule_count;
 	/* Takes an argument that is no option; NULL: there is none. -EINVAL. */
 	int (*take_argument)(void *target, const char *argument, struct error *error);
-	/* What no rule says, unless there is --help: is something missing? -EINVAL; may be NULL. */
+	/* Checks what no rule can say, unless there is --help. -EINVAL; may be NULL. */
 	int (*check)(void *target, struct error *error);
 };
 

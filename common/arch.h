@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What machines are called: by the kernel, and by Debian and in images. */
+/* Names of machines: the kernel's, and that of Debian and of images. */
 #pragma once
 
 #include <stddef.h>

@@ -115,10 +115,10 @@ static int unknown_krel(const char *folder, const char *krel, struct error *erro
 			"kernel %s: not known: no distribution in the catalogue names its kernels "
 			"so",
 			krel);
+	(void) error_try(error, r, "give what uname -r prints on the node");
 	(void) error_try(error, r,
 		"a kernel of your own: give its packages or folders (build and lint: "
 		"--kernel-from, verify: --kernel)");
-	(void) error_try(error, r, "give what uname -r prints on the node");
 	return error_try(error, r, "say with --os which distribution it is of: %s", joined);
 }
 

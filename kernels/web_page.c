@@ -6,9 +6,9 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
+#include "common/fs.h"
 
-/* What a page may begin with before it begins: blanks, <?xml …?>, <!-- … -->. */
+/* Blanks, <?xml …?> and <!-- … --> may come before the page itself. */
 static const char *skip_prolog(const char *text)
 {
 	for (;;) {
@@ -29,7 +29,7 @@ bool web_page_is(int dir_fd, const char *path)
 {
 	static const char *const starts[] = { "<!doctype html", "<html", "<head" };
 	static const char mark[] = "\xef\xbb\xbf"; /* UTF-8's */
-	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_close_ int fd = fs_open(dir_fd, path, O_RDONLY);
 	char buffer[1025] = "";
 	const char *text = buffer;
 

@@ -775,7 +775,7 @@ static enum fit fit_value(
 	return high < least || low > most ? FITS_NEVER : FITS_SOMETIMES;
 }
 
-/* Of target.written, the bits of up to 8 bytes, which are in two of its own. */
+/* The bits for up to 8 bytes; they reach into two bytes of target.written. */
 static unsigned int bits_of(uint64_t offset, size_t size)
 {
 	return ((1u << size) - 1) << offset % 8;

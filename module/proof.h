@@ -188,7 +188,9 @@ struct proof_other_image {
 	const char *releases; /* of the kernels that it has modules for: "A, B" */
 };
 
-/* What becomes of it, with its releases and the kernel's: a reason of entrypoint/engine/reason.h.
+/*
+ * Says how such an image ends; takes its releases and the kernel's. The word is a reason of
+ * entrypoint/engine/reason.h.
  */
 #define PROOF_OTHER_IMAGE                                                                          \
 	"its modules are for %s: on %s its container ends with NO_MODULES_FOR_KERNEL"

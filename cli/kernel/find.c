@@ -393,17 +393,21 @@ static int check_lock(const struct kernel *kernel, struct error *error)
 			"for Debian's package, a new lock: slipway resolve --nvidia debian" },
 	};
 
-	for (size_t i = 0; i < lock->kernel_from_count; i++)
-		if (!has_file(&kernel->local, lock->kernel_from[i].sha256))
-			return error_set(error, -EINVAL,
-				"%s was made with --kernel-from %s (%s, sha256 %s): give the same "
-				"file",
-				request->lock, lock->kernel_from[i].name, lock->kernel_from[i].kind,
-				lock->kernel_from[i].sha256);
-	if (kernel->local.count != lock->kernel_from_count)
-		return error_set(error, -EINVAL,
-			"%s was made with %zu --kernel-from, not with %zu: make it anew",
+	for (size_t i = 0; i < lock->kernel_from_count; i++) {
+		const struct lock_local *made_of = &lock->kernel_from[i];
+
+		if (has_file(&kernel->local, made_of->sha256))
+			continue;
+		(void) error_set(error, -EINVAL,
+			"%s was made with --kernel-from %s (%s, sha256 %s), which is not given",
+			request->lock, made_of->name, made_of->kind, made_of->sha256);
+		return error_try(error, -EINVAL, "give the same file: --kernel-from FILE");
+	}
+	if (kernel->local.count != lock->kernel_from_count) {
+		(void) error_set(error, -EINVAL, "%s was made with %zu --kernel-from, not with %zu",
 			request->lock, lock->kernel_from_count, kernel->local.count);
+		return error_try(error, -EINVAL, "%s", purposes[0].advice);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(purposes); i++)
 		if (purposes[i].wanted && !lock_find(lock, purposes[i].purpose)) {
 			(void) error_set(error, -EINVAL, "%s has no package of purpose %s",

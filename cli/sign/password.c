@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/xalloc.h"
 
@@ -72,6 +73,7 @@ int sign_password_read(const struct sign_password_source *source, char **ret, st
 	if (!source->file && source->fd < 0)
 		return 0;
 	if (source->file) {
+		/* Not by fs_open(): a pipe is welcome here, <(…) keeps a password off the disk. */
 		opened = open(source->file, O_RDONLY | O_CLOEXEC);
 		if (opened < 0)
 			return error_set_errno(error, errno == EACCES ? -EPERM : -errno,
@@ -82,4 +84,17 @@ int sign_password_read(const struct sign_password_source *source, char **ret, st
 		r = take(text, name, ret, error);
 	explicit_bzero(text, sizeof(text));
 	return r;
+}
+
+int sign_key_open(
+	const char *key, const char *password, struct module_key **ret, struct error *error)
+{
+	int r = module_key_open(key, password, ret, error);
+	struct stat status;
+
+	if (r != -ENOKEY || stat(key, &status) < 0 || !S_ISFIFO(status.st_mode))
+		return r;
+	(void) error_try(error, r, "a key in a file, or in a token: pkcs11:…");
+	return error_try(error, r,
+		"an encrypted key in a file, and only its password from a pipe: --password-fd N");
 }

@@ -128,5 +128,9 @@ struct sign_password_source {
 int sign_password_read(
 	const struct sign_password_source *source, char **ret, struct error *error) _must_check_;
 
+/* module_key_open(), with a cure for a key that is to come from a pipe. */
+int sign_key_open(const char *key, const char *password, struct module_key **ret,
+	struct error *error) _must_check_;
+
 /* Overwrites it first. */
 void sign_password_free(char **password);

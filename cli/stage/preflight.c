@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this machine has to have for stages that are to be made: programs, root's rights, and room
- * on its disks. Asked before the first download and the first minute of work, and only of what
- * surely is to be made: what is in the cache needs none of it.
+ * Checks that this machine has what the stages to be made need: programs, root's rights, and room
+ * on its disks. It does so before the first download and the first minute of work, and only for
+ * stages that surely are to be made: what is in the cache needs none of it.
  */
 #include "cli/stage/stage_internal.h"
 
@@ -64,7 +64,7 @@ static bool has_any(const struct strv *outputs, const char *name)
 	for (size_t i = 0; i < outputs->count; i++) {
 		const char *output = outputs->items[i];
 
-		/* What follows is a key: "nvidia-source-…" is none of "nvidia". */
+		/* A key follows: "nvidia-source-…" is none of "nvidia". */
 		if (strncmp(output, name, length) == 0 && output[length] == '-' &&
 			!strchr(output + length + 1, '-'))
 			return true;
@@ -227,7 +227,7 @@ static int check_room(struct build *build, unsigned int stages, struct error *er
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		if (!places[i].path || !measure(&places[i]))
 			places[i].need_bytes = 0;
-	/* What lies on one file system shares its room: the first of them is named. */
+	/* Folders on one file system share its room: the message names the first. */
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		uint64_t need_bytes = 0;
 		int r;

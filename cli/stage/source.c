@@ -79,7 +79,7 @@ static bool is_tree_of(enum driver driver, const char *path, const struct strv *
 	       (strv_contains(names, "Kbuild") && strv_contains(names, "nvidia"));
 }
 
-/* What may be named for the driver instead. */
+/* The user may name these for the driver instead. */
 static int try_others(const struct source_kind *kind, int code, struct error *error)
 {
 	if (kind->published)
@@ -110,8 +110,8 @@ static int not_of(enum driver driver, const char *path, const char *text, const 
 			kind->name, text);
 	for (enum driver other = 0; other < DRIVER_COUNT; other++)
 		if (is_tree_of(other, path, names))
-			return error_try(error, -EINVAL, "it is a source of %s: --%s %s",
-				source_kinds[other].title, source_kinds[other].name, text);
+			return error_try(error, -EINVAL, "--%s %s: it is a source of %s",
+				source_kinds[other].name, text, source_kinds[other].title);
 	return try_others(kind, -EINVAL, error);
 }
 

@@ -54,7 +54,7 @@ int signing_open(struct build *build, struct error *error)
 		return 0;
 	r = module_cert_read(AT_FDCWD, options->sign_cert, &signing->cert, error);
 	if (r == 0 && options->sign_key)
-		r = module_key_open(options->sign_key, signing->password, &signing->key, error);
+		r = sign_key_open(options->sign_key, signing->password, &signing->key, error);
 	sign_password_free(&signing->password);
 	if (r < 0)
 		return fail(build, r);

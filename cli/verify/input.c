@@ -237,11 +237,13 @@ static int unpack_stored(
 
 	if (!id) {
 		xstrv_split(&argv, "buildah --version", " ");
-		if (tool_run(&argv, NULL, &why) == -ENOPKG)
-			return error_set(error, -ENOPKG,
+		if (tool_run(&argv, NULL, &why) == -ENOPKG) {
+			(void) error_set(error, -ENOPKG,
 				"%s: neither a file nor a folder, and there is no buildah to ask for "
-				"an image of that name: scripts/install-packages",
+				"an image of that name",
 				input->name);
+			return error_try(error, -ENOPKG, "scripts/install-packages");
+		}
 		return not_stored(input, error);
 	}
 	r = buildah_save(id, path, error);

@@ -114,7 +114,7 @@ void verify_kernel_take_os(
 	kernel->facts.missing_versions = PROOF_YES;
 }
 
-/* What the node of a probe demands, which may be more than its kernel's configuration. */
+/* The node of a probe may demand more than its kernel's configuration does. */
 static void take_node(struct verify_kernel *kernel, const struct probe *probe)
 {
 	bool locked = probe->lockdown && *probe->lockdown && strcmp(probe->lockdown, "none") != 0;
@@ -406,9 +406,9 @@ static void add_names(const struct strv *paths, struct strv *names)
 }
 
 /*
- * Of built-in modules: modules.builtin.modinfo, since Linux 5.2, is their .modinfo, each entry with
- * the module's name and a dot before it; of the others what depmod has made: lines "alias PATTERN
- * MODULE". Without the latter only the modules themselves have them.
+ * Built-in modules have theirs in modules.builtin.modinfo, since Linux 5.2: it is their .modinfo,
+ * each entry with the module's name and a dot before it. depmod writes those of the others: lines
+ * "alias PATTERN MODULE". Without depmod's file only the modules themselves have them.
  */
 static void take_aliases(struct verify_kernel *kernel, int modules_fd)
 {
@@ -668,7 +668,7 @@ static const char *find_modules(struct verify_kernel *kernel, struct kernel *fou
 	struct error why = { 0 };
 	int r;
 
-	/* What is built in need not be known. */
+	/* Built-in modules need not be known. */
 	if (found->local.modules_unlisted) {
 		found->local.has_modules = true;
 		xstrv_pushf(&kernel->notes,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "common/text.h"
 #include "entrypoint/netstate/dcb.h"
 #include "entrypoint/status/status.h"
 
@@ -183,7 +184,7 @@ static int show_qos(const char *interface)
 	bool has_buffer;
 
 	if (dcb_read(interface, &dcb, &error) < 0) {
-		(void) fprintf(stderr, "mlnx_qos: %s: %s\n", interface, error.text);
+		text_print(stderr, "mlnx_qos: %s: %s\n", interface, error.text);
 		return 1;
 	}
 	has_buffer = dcb.has & (UINT64_C(1) << DCB_ATTR_DCB_BUFFER);
@@ -238,7 +239,7 @@ int rdma_tool_main(int root_fd, const char *program, char *const *arguments)
 	}
 	(void) !fs_list(root_fd, DEVICES, &devices);
 	if (only && !strv_contains(&devices, only)) {
-		(void) fprintf(stderr, "%s: no RDMA device %s below /" DEVICES "\n", program, only);
+		text_print(stderr, "%s: no RDMA device %s below /" DEVICES "\n", program, only);
 		return 1;
 	}
 	if (gids)

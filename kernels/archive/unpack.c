@@ -12,6 +12,7 @@
 #include "common/strv.h"
 #include "common/xalloc.h"
 #include "kernels/archive/makeself.h"
+#include "kernels/disk_full.h"
 #include "kernels/web_page.h"
 #include "module/elf.h"
 
@@ -273,11 +274,9 @@ static int not_written(const struct job *job, struct error *error)
 	char *path;
 
 	if (number == ENOSPC || number == EDQUOT) {
-		(void) error_set(error, -ENOSPC,
-			"%s: no space is left on the cache's disk: %llu MB of it are unpacked, and there is more",
-			job->name, (unsigned long long) (job->bytes / 1000000));
-		(void) error_try(error, -ENOSPC, "slipway cache prune");
-		return error_try(error, -ENOSPC, "name a folder on another disk: --cache DIR");
+		why = xasprintf("%s, after %llu MB were unpacked", job->name,
+			(unsigned long long) (job->bytes / 1000000));
+		return disk_full(why, error);
 	}
 	/* The folder is the run's, and gone when the message is read. */
 	why = xstrdup(archive_error_string(job->writer) ? archive_error_string(job->writer) : "");

@@ -12,6 +12,7 @@
 #include "common/fs.h"
 #include "common/hash.h"
 #include "common/xalloc.h"
+#include "kernels/disk_full.h"
 #include "kernels/web_page.h"
 
 #define PARALLEL              8
@@ -104,13 +105,8 @@ static int partial_failed(const struct partial *partial, int code, struct error 
 	}
 	if (length > 0)
 		folder[length] = '/';
-	if (code == -EDQUOT)
-		code = -ENOSPC;
-	if (code == -ENOSPC) {
-		(void) error_set(error, code, "no space is left on the cache's disk");
-		(void) error_try(error, code, "slipway cache prune");
-		return error_try(error, code, "name a folder on another disk: --cache DIR");
-	}
+	if (code == -ENOSPC || code == -EDQUOT)
+		return disk_full(NULL, error);
 	return error_set_errno(error, code, "%s%s", folder, partial->file->path);
 }
 
@@ -660,9 +656,10 @@ static int prepare(struct transfer *transfer, struct error *error)
 
 	if (r < 0)
 		return r;
-	if (!is_file && transfer->download->options.offline)
-		return error_set(error, -ENETDOWN,
-			"--offline, and it is not in the cache: run once without --offline");
+	if (!is_file && transfer->download->options.offline) {
+		(void) error_set(error, -ENETDOWN, "--offline, and it is not in the cache");
+		return error_try(error, -ENETDOWN, "run once without --offline");
+	}
 	if (partial->fd < 0)
 		r = partial_open(partial, file, error);
 	if (r < 0)
@@ -697,7 +694,7 @@ static unsigned int pause_ms(unsigned int attempts)
 	return ms / 2 + random % (ms / 2 + 1);
 }
 
-/* What all files of a server fail by is told once for each attempt. */
+/* A failure that all files of a server share is told once for each attempt. */
 static bool is_told(const struct transfer *transfer)
 {
 	const struct download *download = transfer->download;

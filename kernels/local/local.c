@@ -12,9 +12,8 @@
 #include "kernels/local/local_image.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)
-#define LINKED_MAX                                                                                 \
-	64 /* texts that matter, and have hard links for a name: no image has as many              \
-	    */
+/* Texts that matter and have hard links for a name: no image has so many. */
+#define LINKED_MAX 64
 
 /* ---- the marks of an archive */
 

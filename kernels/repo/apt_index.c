@@ -115,12 +115,15 @@ static int want_lists(struct index_job *job, struct error *error)
 	struct apt_state *state = job->state;
 
 	index_job_forget_files(job);
-	for (size_t i = 0; i < state->count; i++)
-		if (!state->components[i].done && !want_list(job, &state->components[i]))
-			return error_set(error, -EADDRNOTAVAIL,
-				"%s/%s/%s: the mirror has it in none of the forms that its Release "
-				"file names: it is incomplete: use another with --mirror",
-				job->request->url, job->folder, state->components[i].list);
+	for (size_t i = 0; i < state->count; i++) {
+		if (state->components[i].done || want_list(job, &state->components[i]))
+			continue;
+		(void) error_set(error, -EADDRNOTAVAIL,
+			"%s/%s/%s: the mirror is incomplete: it has it in none of the forms that "
+			"its Release file names",
+			job->request->url, job->folder, state->components[i].list);
+		return error_try(error, -EADDRNOTAVAIL, "use another mirror: --mirror URL");
+	}
 	job->done = job->file_count == 0;
 	return 0;
 }
@@ -136,11 +139,13 @@ static int apt_read_head(struct index_job *job, const char *text, size_t size, s
 	if (r < 0)
 		return r;
 	/* "bookworm" is Debian's Codename, "jammy-updates" Ubuntu's Suite. */
-	if (strcmp(release->suite, suite) != 0 && strcmp(release->codename, suite) != 0)
-		return error_set(error, -EKEYREJECTED,
+	if (strcmp(release->suite, suite) != 0 && strcmp(release->codename, suite) != 0) {
+		(void) error_set(error, -EKEYREJECTED,
 			"%s: is the signed file of the suite \"%.60s\" (codename \"%.60s\"), not "
-			"of %s: the mirror serves one suite for another: use another with --mirror",
+			"of %s: the mirror serves one suite for another",
 			url, release->suite, release->codename, suite);
+		return error_try(error, -EKEYREJECTED, "use another mirror: --mirror URL");
+	}
 	r = index_check_expiry(job->request, job->options, release->valid_until_s, error);
 	if (r == 0)
 		r = add_components(job, error);

@@ -13,6 +13,7 @@
 
 #include "common/fs.h"
 #include "common/xalloc.h"
+#include "kernels/disk_full.h"
 #include "kernels/repo/repo_internal.h"
 #include "kernels/repo/signature.h"
 #include "kernels/web_page.h"
@@ -268,11 +269,12 @@ int index_check_expiry(const struct index_request *request, const struct index_o
 		return 0;
 	if (gmtime_r(&until, &date))
 		(void) strftime(text, sizeof(text), "%Y-%m-%d %H:%M UTC", &date);
-	return error_set(error, -EKEYREJECTED,
+	(void) error_set(error, -EKEYREJECTED,
 		"%s: the list of %s was valid until %s only: the mirror is out of date, or this "
-		"machine's clock is wrong: use another mirror with --mirror, or accept the list "
-		"with --allow-expired",
+		"machine's clock is wrong",
 		request->url, request->repository->name, text);
+	(void) error_try(error, -EKEYREJECTED, "use another mirror: --mirror URL");
+	return error_try(error, -EKEYREJECTED, "accept the list as it is: --allow-expired");
 }
 
 /* ---- the head of a repository's lists */
@@ -371,11 +373,14 @@ static int check_signature(struct index_job *job, const char **ret_text, struct 
 					  repository->trust == TRUST_PACKAGES),
 	};
 
-	if (missing && !request.allow_unsigned)
-		return error_set(error, -EKEYREJECTED,
-			"%s: carries no signature: the mirror has no %s beside it: use another "
-			"mirror, or accept the list as it is with --allow-unsigned",
-			request.name, head->signature);
+	if (missing && !request.allow_unsigned) {
+		(void) error_set(error, -EKEYREJECTED,
+			"%s: carries no signature: the mirror has no %s beside it", request.name,
+			head->signature);
+		(void) error_try(error, -EKEYREJECTED, "use another mirror: --mirror URL");
+		return error_try(
+			error, -EKEYREJECTED, "accept the list as it is: --allow-unsigned");
+	}
 	if (file && file->result < 0 && !missing)
 		return index_job_failed(file, error);
 	*ret_text = request.detached ? head->name : SIGNED_TEXT;
@@ -431,14 +436,6 @@ static int take(struct index_job *job, struct error *error)
 }
 
 /* ---- rounds: files of all jobs are fetched, then looked at in threads */
-
-/* -ENOSPC, with the next step. */
-static int disk_full(const char *what, struct error *error)
-{
-	(void) error_set(error, -ENOSPC, "%s: no space is left on the cache's disk", what);
-	(void) error_try(error, -ENOSPC, "slipway cache prune");
-	return error_try(error, -ENOSPC, "name a folder on another disk: --cache DIR");
-}
 
 struct pool {
 	struct index_job *jobs;

@@ -165,7 +165,7 @@ void package_write(const struct package *package, FILE *file)
 		package->size_bytes, package->sha256);
 }
 
-/* With what malloc() takes for itself: a package of short strings is mostly that. */
+/* Counts what malloc() takes for itself, too: a package of short strings is mostly that. */
 static size_t bytes_of(const struct package *package)
 {
 	const char *const texts[] = { package->name, package->version, package->architecture,
@@ -183,7 +183,7 @@ int package_list_push(
 {
 	list->bytes += bytes_of(package);
 	if (list->bytes > PACKAGE_LIST_LIMIT_BYTES) {
-		error_set(error, -EFBIG,
+		(void) error_set(error, -EFBIG,
 			"%s: the kernels and compilers in it, %zu packages and more, take over %zu "
 			"MB: no such list is so big",
 			name, list->count, PACKAGE_LIST_LIMIT_BYTES >> 20);

@@ -25,7 +25,7 @@ struct package {
 	uint64_t size_bytes;
 };
 
-/* Of one package: what it may unpack to (UNPACK_LIMIT_BYTES), it need not be itself. */
+/* A package need not be larger than what it may unpack to: UNPACK_LIMIT_BYTES. */
 #define PACKAGE_LIMIT_BYTES ((uint64_t) 32 << 30)
 
 void package_free(struct package *package);
@@ -45,9 +45,9 @@ bool package_path_is_safe(const char *path);
 void package_write(const struct package *package, FILE *file);
 
 /*
- * What the kept packages of one list may take. A list may come unsigned, or is read before its hash
- * is checked, and a million packages fit into 6 MB of it. Of Debian 12's main some 550 packages are
- * kept, in half a megabyte.
+ * The kept packages of one list take no more memory than this. A list may come unsigned, or is read
+ * before its hash is checked, and a million packages fit into 6 MB of it. Debian 12's main has some
+ * 550 packages to keep, in half a megabyte.
  */
 #define PACKAGE_LIST_LIMIT_BYTES ((size_t) 64 << 20)
 

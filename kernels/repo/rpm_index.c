@@ -287,6 +287,12 @@ static int take_size(
 				 job->name, text);
 }
 
+static int try_newer(struct error *error, int code)
+{
+	(void) error_try(error, code, "use a newer mirror of this repository: --mirror URL");
+	return error_try(error, code, "pass the .rpm files: --kernel-from FILE");
+}
+
 static int repomd_end(void *context, const char *element, const char *text, struct error *error)
 {
 	struct repomd_job *job = context;
@@ -333,12 +339,12 @@ int repomd_parse(const char *text, size_t size, const char *name, const char *ur
 		return error_set(error, -EPROTO, "%s: is no repomd.xml", name);
 	if (!repomd.path)
 		return error_set(error, -EPROTO, "%s: names no primary list", name);
-	if (job.weak)
-		return error_set(error, -EKEYREJECTED,
-			"%s: names its primary list by MD5 or SHA-1 only, which can be forged: "
-			"refused: use a newer mirror of this repository, or pass the .rpm files "
-			"with --kernel-from",
+	if (job.weak) {
+		(void) error_set(error, -EKEYREJECTED,
+			"%s: names its primary list by MD5 or SHA-1 only, which can be forged",
 			name);
+		return try_newer(error, -EKEYREJECTED);
+	}
 	if (!repomd.hex)
 		return error_set(error, -EPROTO, "%s: has no hash of its primary list", name);
 	*ret = repomd;
@@ -509,12 +515,13 @@ static int end_package(struct primary *primary, struct error *error)
 		return error_set(error, -EPROTO,
 			"%s: the package %s has no version, arch, location or checksum", list,
 			package->name ? package->name : "without a name");
-	if (strcmp(type, "sha256") != 0)
-		return error_set(error, -EKEYREJECTED,
+	if (strcmp(type, "sha256") != 0) {
+		(void) error_set(error, -EKEYREJECTED,
 			"%s: names the package %s by its hash of type \"%.20s\"; Slipway locks "
-			"packages by SHA-256 and trusts nothing older: use a newer mirror of this "
-			"repository, or pass the .rpm files with --kernel-from",
+			"packages by SHA-256 and trusts nothing older",
 			list, package->name, type);
+		return try_newer(error, -EKEYREJECTED);
+	}
 	end_relations(primary);
 	if (!package->provides)
 		package->provides = xstrdup("");

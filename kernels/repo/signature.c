@@ -161,15 +161,16 @@ static int no_keyring(const struct signature_request *request, struct error *err
 	_cleanup_free_ char *names =
 		request->keyrings ? xstrv_join(request->keyrings, ", ") : xstrdup("");
 
-	if (!*names)
-		return error_set(error, -EKEYREJECTED,
-			"%s: the catalogue names no key that may sign it: give one with --keyring "
-			"FILE",
-			request->name);
-	return error_set(error, -EKEYREJECTED,
-		"%s: its signature cannot be checked, because this machine has no %s: give the key with "
-		"--keyring FILE, or install the package that has it",
+	if (!*names) {
+		(void) error_set(error, -EKEYREJECTED,
+			"%s: the catalogue names no key that may sign it", request->name);
+		return error_try(error, -EKEYREJECTED, "give one: --keyring FILE");
+	}
+	(void) error_set(error, -EKEYREJECTED,
+		"%s: its signature cannot be checked, because this machine has no %s",
 		request->name, names);
+	(void) error_try(error, -EKEYREJECTED, "give the key: --keyring FILE");
+	return error_try(error, -EKEYREJECTED, "install the package that has it");
 }
 
 /* The text of a file that has no signature at all, and as much as any signed one can have. */
@@ -213,38 +214,47 @@ static int run_gpgv(const struct signature_request *request, char **ret_status, 
 	return r < 0 ? r : 0;
 }
 
+#define TRY_MIRROR   "use another mirror: --mirror URL"
+#define TRY_UNSIGNED "accept the list as it is: --allow-unsigned"
+#define TRY_PACKAGE  "update the distribution's keyring package"
+
 static int rejected(const struct signature_request *request, enum signature_verdict verdict,
 	const char *key, const char *keyring, struct error *error)
 {
-	/* "<name>: <before> <key><after>" */
-	static const char *const texts[][2] = {
+	static const struct {
+		const char *before, *after; /* "<name>: <before> <key><after>" */
+		const char *cures[2];
+	} texts[] = {
 		[SIGNATURE_WEAK] = { "signed by the key",
-			" with MD5, SHA-1 or RIPEMD-160, which can be forged: use a newer mirror, "
-			"or accept the list as it is with --allow-unsigned" },
+			" with MD5, SHA-1 or RIPEMD-160, which can be forged",
+			{ "use a newer mirror: --mirror URL", TRY_UNSIGNED } },
 		[SIGNATURE_EXPIRED] = { "the signature by the key",
-			" has expired: the mirror is out of date: use another with --mirror" },
-		[SIGNATURE_KEY_EXPIRED] = { "signed by the key",
-			", which has expired: update the distribution's keyring package, or give "
-			"the renewed key with --keyring FILE" },
-		[SIGNATURE_KEY_REVOKED] = { "signed by the key",
-			", which its owner has revoked: use another mirror" },
+			" has expired: the mirror is out of date", { TRY_MIRROR } },
+		[SIGNATURE_KEY_EXPIRED] = { "signed by the key", ", which has expired",
+			{ TRY_PACKAGE, "give the renewed key: --keyring FILE" } },
+		[SIGNATURE_KEY_REVOKED] = { "signed by the key", ", which its owner has revoked",
+			{ TRY_MIRROR } },
 		[SIGNATURE_BAD] = { "its signature by the key",
-			" is wrong: the file was changed on its way, or the mirror is being "
-			"updated: try again, or use another mirror with --mirror" },
+			" is wrong: the file was changed on its way, or the mirror is being updated",
+			{ "run it again in some minutes", TRY_MIRROR } },
+		[SIGNATURE_MISSING] = { "carries no signature", "", { TRY_MIRROR, TRY_UNSIGNED } },
+		[SIGNATURE_NO_KEY] = { "signed by the key", ", which is not in ",
+			{ "give the key: --keyring FILE", TRY_PACKAGE } },
 	};
+	const char *const *cures = texts[verdict].cures;
 
 	if (verdict == SIGNATURE_MISSING)
-		return error_set(error, -EKEYREJECTED,
-			"%s: carries no signature: use another mirror, or accept the list as it is "
-			"with --allow-unsigned",
-			request->name);
-	if (verdict == SIGNATURE_NO_KEY)
-		return error_set(error, -EKEYREJECTED,
-			"%s: signed by the key %s, which is not in %s: give the key with "
-			"--keyring FILE, or update the distribution's keyring package",
-			request->name, key, keyring ? keyring : "any keyring");
-	return error_set(error, -EKEYREJECTED, "%s: %s %s%s", request->name, texts[verdict][0], key,
-		texts[verdict][1]);
+		(void) error_set(
+			error, -EKEYREJECTED, "%s: %s", request->name, texts[verdict].before);
+	else
+		(void) error_set(error, -EKEYREJECTED, "%s: %s %s%s%s", request->name,
+			texts[verdict].before, key, texts[verdict].after,
+			verdict != SIGNATURE_NO_KEY ? ""
+			: keyring                   ? keyring
+						    : "any keyring");
+	for (size_t i = 0; i < ARRAY_SIZE(texts->cures) && cures[i]; i++)
+		(void) error_try(error, -EKEYREJECTED, "%s", cures[i]);
+	return -EKEYREJECTED;
 }
 
 static bool starts_with(int dir_fd, const char *path, const char *start)

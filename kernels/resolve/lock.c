@@ -293,9 +293,10 @@ int lock_read(const char *text, struct lock *ret, struct error *error)
 	if (!json_object_is_type(root, json_type_object))
 		return error_set(error, -EBADMSG, "it is no object");
 	if (!json_object_is_type(schema, json_type_int) ||
-		json_object_get_int64(schema) != LOCK_SCHEMA)
-		return error_set(error, -EBADMSG,
-			"\"schema\" is not %d: make it anew with slipway resolve -o", LOCK_SCHEMA);
+		json_object_get_int64(schema) != LOCK_SCHEMA) {
+		(void) error_set(error, -EBADMSG, "\"schema\" is not %d", LOCK_SCHEMA);
+		return error_try(error, -EBADMSG, "a new lock: slipway resolve -o FILE");
+	}
 	/* One that resolve wrote, or an older slipway. */
 	if (!json_object_object_get(root, "root_packages"))
 		json_member_add(root, "root_packages", json_object_new_array());

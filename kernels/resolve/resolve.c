@@ -252,7 +252,8 @@ static int report_no_mirror(const struct query *query, struct error *error)
 			query->request->os->os);
 		(void) error_try(error, -ENETDOWN, "run once without --offline");
 		return error_try(error, -ENETDOWN,
-			"slipway bundle where there is a network, and slipway build --bundle here");
+			"to build without a network: slipway build --bundle, with what slipway "
+			"bundle packs elsewhere");
 	}
 	(void) error_set(error, -ENOMEDIUM,
 		"%s: nothing on this machine says where its packages are (mirrors: %s)",

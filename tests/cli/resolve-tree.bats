@@ -65,10 +65,10 @@ has_nothing() { [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'tree*')" ]; 
     mkdir "$tree"
     touch "$tree/mine"
     run_slipway 9 resolve "$krel" --tree "$tree"
-    says "--tree $tree: it is not empty: name a new folder"
+    says "--tree $tree: it is not empty" "try: name a new folder: --tree DIR"
     [ "$(ls "$tree")" = mine ]
     run_slipway 9 resolve "$krel" --tree "$tree/mine"
-    says "that is no folder"
+    says "that is no folder" "try: name a new folder"
     run_slipway 9 resolve "$krel" --tree "$BATS_TEST_TMPDIR/none/tree"
     says "the folder $BATS_TEST_TMPDIR/none: there is none"
     run_slipway 2 resolve --list --os debian12 --tree "$BATS_TEST_TMPDIR/new"

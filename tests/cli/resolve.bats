@@ -169,7 +169,7 @@ sign_as_a_stranger() {
     mv "$dist/InRelease" "$BATS_TEST_TMPDIR/InRelease"
     cp "$BATS_TEST_TMPDIR/Release" "$dist/Release"
     run_slipway 13 resolve 6.1.0-56-amd64
-    says "--allow-unsigned"
+    says "carries no signature" "try: accept the list as it is: --allow-unsigned"
     run_slipway 0 resolve 6.1.0-56-amd64 --allow-unsigned
     says "not signed" "warning"
     mv "$BATS_TEST_TMPDIR/InRelease" "$dist/InRelease"
@@ -281,7 +281,7 @@ sign_as_a_stranger() {
     local far=(--mirror http://127.0.0.1:9)
     # Nothing is known of a mirror either: apt was never asked, and the cure is not to name one.
     run_slipway 21 resolve 6.1.0-56-amd64 --offline
-    says "its package lists are not in the cache" "try: run once without --offline" "slipway bundle"
+    says "its package lists are not in the cache" "try: run once without --offline" "try: to build without a network: slipway build --bundle"
     [[ $output != *--mirror* ]]
     run_slipway 21 resolve 6.1.0-56-amd64 --offline "${far[@]}"
     says "--offline" "127.0.0.1"

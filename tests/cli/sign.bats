@@ -192,6 +192,7 @@ split_signed() {
     unchanged
     echo secret-words >"$BATS_TEST_TMPDIR/password"
     run_slipway 0 sign --key locked.key --password-file "$BATS_TEST_TMPDIR/password" --cert rsa.pem --hash sha256 "$set_of_modules"
+    run_slipway 0 sign --replace --key locked.key --password-file <(echo secret-words) --cert rsa.pem --hash sha256 "$set_of_modules"
     run_slipway 0 sign --replace --key locked.key --password-fd 7 --cert rsa.pem --hash sha256 "$set_of_modules" 7<"$BATS_TEST_TMPDIR/password"
     KEY_WORDS=secret-words run_slipway 0 sign --replace --key locked.key --password-env KEY_WORDS --cert rsa.pem --hash sha256 "$set_of_modules"
     [[ $output != *secret-words* ]]
@@ -210,6 +211,8 @@ split_signed() {
     says "rsa.key: no certificate in it"
     run_slipway 2 sign --key none.key --cert rsa.pem --hash sha256 "$set_of_modules"
     says "none.key: cannot open the key: No such file"
+    run_slipway 13 sign --key <(cat rsa.key) --cert rsa.pem --hash sha256 "$set_of_modules"
+    says "a FIFO, device or socket, not a file" "try: a key in a file, or in a token: pkcs11:" "only its password from a pipe: --password-fd N"
     run_slipway 2 sign --key rsa.key --cert rsa.pem --hash md5 "$set_of_modules"
     says "hash md5"
     run_slipway 2 sign --key rsa.key --cert rsa.pem --hash sha256 "$BATS_TEST_TMPDIR/none"

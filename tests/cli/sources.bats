@@ -39,10 +39,10 @@ make_ofed() {
 @test "the source of another driver is recognised" {
     make_ofed
     run_slipway 6 build --kernel newest --nvidia "$BATS_TEST_TMPDIR/ofed"
-    says "try: it is a source of OFED: --ofed $BATS_TEST_TMPDIR/ofed"
+    says "try: --ofed $BATS_TEST_TMPDIR/ofed: it is a source of OFED"
     mkdir -p "$BATS_TEST_TMPDIR/nvidia/kernel-open"
     run_slipway 6 build --kernel newest --ofed "$BATS_TEST_TMPDIR/nvidia"
-    says "try: it is a source of NVIDIA's kernel modules: --nvidia $BATS_TEST_TMPDIR/nvidia"
+    says "try: --nvidia $BATS_TEST_TMPDIR/nvidia: it is a source of NVIDIA's kernel modules"
 }
 
 @test "an --nvidia that is a device is refused" {

@@ -46,6 +46,11 @@ load helpers
     run "${SLIPWAY%/*}/slipway-init" show_gids mlx5_99
     [ "$status" -eq 1 ]
     [ "$output" = "show_gids: no RDMA device mlx5_99 below /sys/class/infiniband" ]
+    run "${SLIPWAY%/*}/slipway-init" show_gids $'mlx5\e[2J'
+    [ "$output" = "show_gids: no RDMA device mlx5?[2J below /sys/class/infiniband" ]
+    run "${SLIPWAY%/*}/slipway-init" mlnx_qos -i $'eth\e[2J'
+    [ "$status" -eq 1 ]
+    [[ $output == "mlnx_qos: eth?[2J: "* ]]
 }
 
 @test "build --help lists every option" {

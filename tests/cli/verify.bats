@@ -319,11 +319,13 @@ root() {
     says "localhost/slipway-test:2: neither a file or folder nor an image in containers-storage"
     verify 2 registry.example.com/driver:1 --kernel headers
     says "driver:1: neither a file" "try: buildah pull registry.example.com/driver:1"
+    verify 2 no-such:1 --kernel headers --offline --snapshot 20260901T000000Z
+    says "--snapshot: this kernel is read where it lies" "try: leave out --snapshot"
     # The name of nothing, and no list to ask.
     run env PATH=/nowhere SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" verify no-such:1 --kernel headers
     echo "$output"
     [ "$status" -eq 10 ]
-    says "there is no buildah to ask"
+    says "there is no buildah to ask" "try: scripts/install-packages"
 }
 
 @test "a damaged layer, one that is cut short, one that is not there: exit 12, and no verdict" {

@@ -165,6 +165,7 @@ static void lists_of_another_suite_or_architecture(void **state)
 	mirror_publish(folder, &suite);
 	asking.repository.suite = other;
 	expect_failed(&asking, folder, -EKEYREJECTED, "not of stable/../stable");
+	assert_string_equal(asking.index->error.lines, "try: use another mirror: --mirror URL\n");
 	asking_done(&asking);
 	asking_start(folder, REPOSITORY_APT, &asking);
 	asking.request.arch = "aarch64";
@@ -186,7 +187,9 @@ static void lists_that_are_past_their_time(void **state)
 	expect_kept(&asking, folder);
 	assert_contains(asking.index->warning, "past its Valid-Until");
 	asking.options.allow_expired = false;
-	expect_failed(&asking, folder, -EKEYREJECTED, "--allow-expired");
+	expect_failed(&asking, folder, -EKEYREJECTED, "was valid until");
+	assert_contains(
+		asking.index->error.lines, "try: accept the list as it is: --allow-expired");
 	asking.repository.archive = true;
 	expect_kept(&asking, folder);
 	assert_null(asking.index->warning);

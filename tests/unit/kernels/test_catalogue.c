@@ -456,6 +456,8 @@ static void a_slip_in_the_machines_name_is_seen(void **state)
 	/* Nobody makes this one either. */
 	assert_int_equal(catalogue_guess(CATALOGUE, "6.1-mine-amd46", &os, &error), -ENODATA);
 	assert_null(strstr(error.text, "did you mean"));
+	/* The likeliest first. */
+	assert_int_equal(strncmp(error.lines, "try: give what uname -r", 23), 0);
 	assert_contains(error.lines, "try: a kernel of your own: give its packages");
 }
 

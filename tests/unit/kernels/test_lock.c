@@ -160,6 +160,17 @@ static void expect_refusal_of(const char *old, const char *new, const char *why)
 	expect_refusal(changed, why);
 }
 
+static void a_lock_of_another_schema_has_a_cure(void **state)
+{
+	struct lock lock = { 0 };
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(lock_read("{\"schema\":1}", &lock, &error), -EBADMSG);
+	assert_string_equal(error.text, "\"schema\" is not 2");
+	assert_string_equal(error.lines, "try: a new lock: slipway resolve -o FILE\n");
+}
+
 static void a_broken_lock_is_refused_with_the_field(void **state)
 {
 	(void) state;
@@ -199,6 +210,7 @@ int main(void)
 		cmocka_unit_test(lists_are_sorted_by_name),
 		cmocka_unit_test(what_is_written_is_read_back),
 		cmocka_unit_test(what_is_read_is_sorted),
+		cmocka_unit_test(a_lock_of_another_schema_has_a_cure),
 		cmocka_unit_test(a_broken_lock_is_refused_with_the_field),
 		folder_test(a_file_is_named_in_messages),
 	};

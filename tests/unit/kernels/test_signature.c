@@ -48,7 +48,7 @@ static void expect_good(
 }
 
 static void expect_rejected(const struct folder *folder, const char *path, const char *detached,
-	const char *keyring, bool allow, const char *part)
+	const char *keyring, bool allow, const char *part, const char *cure)
 {
 	char *signer = NULL;
 	struct error error = { 0 };
@@ -56,6 +56,8 @@ static void expect_rejected(const struct folder *folder, const char *path, const
 	assert_int_equal(
 		check(folder, path, detached, keyring, allow, &signer, &error), -EKEYREJECTED);
 	assert_contains(error.text, part);
+	assert_contains(error.lines, cure);
+	assert_null(strstr(error.text, "--"));
 }
 
 static void expect_allowed(
@@ -102,10 +104,11 @@ static void changed_ones_are_refused_whatever_is_allowed(void **state)
 	text = folder_read_text(folder, "signed");
 	strstr(text, "line")[0] = 'L';
 	folder_write_text(folder, "changed", text);
-	expect_rejected(folder, "changed", NULL, "key.gpg", false, "is wrong");
-	expect_rejected(folder, "changed", NULL, "key.gpg", true, "is wrong");
+	expect_rejected(folder, "changed", NULL, "key.gpg", false, "is wrong", "try: run it again");
+	expect_rejected(folder, "changed", NULL, "key.gpg", true, "is wrong", "try: run it again");
 	folder_write_text(folder, "text", "Suite: b\n");
-	expect_rejected(folder, "text", "text.gpg", "key.gpg", true, "is wrong");
+	expect_rejected(
+		folder, "text", "text.gpg", "key.gpg", true, "is wrong", "try: run it again");
 }
 
 static void missing_ones(void **state)
@@ -116,9 +119,11 @@ static void missing_ones(void **state)
 	signing_export(folder, "key.gpg", false);
 	folder_write_text(folder, "text", "Suite: a\n");
 	folder_write_text(folder, "empty", "");
-	expect_rejected(folder, "text", NULL, "key.gpg", false, "carries no signature");
+	expect_rejected(
+		folder, "text", NULL, "key.gpg", false, "carries no signature", "--allow-unsigned");
 	expect_allowed(folder, "text", "key.gpg", "Suite: a\n");
-	expect_rejected(folder, "text", "empty", "key.gpg", false, "carries no signature");
+	expect_rejected(folder, "text", "empty", "key.gpg", false, "carries no signature",
+		"--allow-unsigned");
 }
 
 static void unknown_keys(void **state)
@@ -129,8 +134,10 @@ static void unknown_keys(void **state)
 	signing_forget(folder);
 	signing_make_key(folder, NULL, "never");
 	signing_export(folder, "other.gpg", false);
-	expect_rejected(folder, "signed", NULL, "other.gpg", false, "which is not in ");
-	expect_rejected(folder, "text", "text.gpg", "other.gpg", false, "which is not in ");
+	expect_rejected(folder, "signed", NULL, "other.gpg", false, "which is not in ",
+		"try: give the key: --keyring FILE");
+	expect_rejected(folder, "text", "text.gpg", "other.gpg", false, "which is not in ",
+		"try: give the key: --keyring FILE");
 	expect_allowed(folder, "signed", "other.gpg", "Suite: a\nline\n- dashed\n");
 }
 
@@ -139,8 +146,10 @@ static void expired_keys(void **state)
 	const struct folder *folder = *state;
 
 	prepare(folder, LONG_AGO, "1d");
-	expect_rejected(folder, "signed", NULL, "key.gpg", false, "which has expired");
-	expect_rejected(folder, "signed", NULL, "key.gpg", true, "which has expired");
+	expect_rejected(folder, "signed", NULL, "key.gpg", false, "which has expired",
+		"try: update the distribution's keyring package");
+	expect_rejected(folder, "signed", NULL, "key.gpg", true, "which has expired",
+		"try: update the distribution's keyring package");
 }
 
 static void keyrings_that_are_not_there(void **state)
@@ -162,11 +171,11 @@ static void keyrings_that_are_not_there(void **state)
 	keyrings.count = 0;
 	assert_int_equal(signature_check(&request, &signer, &error), -EKEYREJECTED);
 	assert_contains(error.text, "names no key that may sign it");
-	expect_rejected(folder, "signed", NULL, "nowhere.gpg", false, "cannot be read");
+	expect_rejected(folder, "signed", NULL, "nowhere.gpg", false, "cannot be read", "");
 	folder_write_text(folder, "cut.asc", "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEZ\n");
-	expect_rejected(folder, "signed", NULL, "cut.asc", false, "cut or damaged");
+	expect_rejected(folder, "signed", NULL, "cut.asc", false, "cut or damaged", "");
 	folder_write_text(folder, "text.gpg.txt", "root:x:0:0:root:/root:/bin/bash\n");
-	expect_rejected(folder, "signed", NULL, "text.gpg.txt", false, "no OpenPGP key is in");
+	expect_rejected(folder, "signed", NULL, "text.gpg.txt", false, "no OpenPGP key is in", "");
 	(void) state;
 }
 
@@ -203,7 +212,7 @@ static void keys_that_gpgv_cannot_read_are_left_out(void **state)
 		expect_good(folder, "signed", NULL, "both.asc");
 	}
 	folder_write_text(folder, "newer.asc", newer_key);
-	expect_rejected(folder, "signed", NULL, "newer.asc", false, "that gpgv does not know");
+	expect_rejected(folder, "signed", NULL, "newer.asc", false, "that gpgv does not know", "");
 }
 
 #define G     "[GNUPG:] "
