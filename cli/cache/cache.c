@@ -43,6 +43,13 @@ static int take_over_outputs(const struct cache *cache)
 	return symlinkat(OUTPUTS, cache->fd, OLD_OUTPUTS) < 0 && errno != EEXIST ? -errno : 0;
 }
 
+/* -EACCES is a server's answer to exit_code_for(): here it is this machine's, so -EPERM. */
+static int cannot_use(const char *path, int r, struct error *error)
+{
+	(void) error_set_errno(error, r, "cache %s", path);
+	return error_try(error, r == -EACCES ? -EPERM : r, "a cache elsewhere: --cache DIR");
+}
+
 int cache_open(const char *path, struct cache *ret, struct error *error)
 {
 	static const char *const folders[] = { OUTPUTS, "blobs/sha256", "indexes", "logs", "failed",
@@ -52,16 +59,16 @@ int cache_open(const char *path, struct cache *ret, struct error *error)
 	int r = fs_mkdir_parents(AT_FDCWD, wanted, 0755);
 
 	if (r < 0)
-		return error_set_errno(error, r, "cache %s", wanted);
+		return cannot_use(wanted, r, error);
 	cache.path = realpath(wanted, NULL);
 	cache.fd = cache.path ? open(cache.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (cache.fd < 0)
-		return error_set_errno(error, -errno, "cache %s", wanted);
+		return cannot_use(wanted, -errno, error);
 	r = take_over_outputs(&cache);
 	for (size_t i = 0; i < ARRAY_SIZE(folders) && r == 0; i++)
 		r = fs_mkdir_parents(cache.fd, folders[i], 0755);
 	if (r < 0)
-		return error_set_errno(error, r, "cache %s", cache.path);
+		return cannot_use(cache.path, r, error);
 	*ret = cache;
 	cache = (struct cache){ .fd = -1, .run_lock_fd = -1 };
 	return 0;

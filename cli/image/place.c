@@ -47,6 +47,7 @@ static int check_folder(const char *option, const char *folder, struct error *er
 {
 	_cleanup_free_ char *probe = NULL;
 	struct stat status;
+	int r;
 
 	if (stat(folder, &status) < 0)
 		return error_set(error, -errno, "%s: the folder %s: %s", option, folder,
@@ -55,11 +56,11 @@ static int check_folder(const char *option, const char *folder, struct error *er
 		return error_set(error, -ENOTDIR, "%s: %s is no folder", option, folder);
 	/* Not only the rights: /proc has none of its own. */
 	probe = xasprintf("%s/.slipway-XXXXXX", folder);
-	if (!mkdtemp(probe))
-		return error_set_errno(
-			error, -errno, "%s: the folder %s cannot be written to", option, folder);
-	(void) rmdir(probe);
-	return 0;
+	if (mkdtemp(probe))
+		return rmdir(probe) < 0 ? error_set_errno(error, -errno, "%s", probe) : 0;
+	r = errno == ENOENT ? -EROFS : -errno;
+	(void) error_set_errno(error, r, "%s: the folder %s cannot be written to", option, folder);
+	return error_try(error, r, "another folder");
 }
 
 char *output_nearest(const char *path)

@@ -519,7 +519,7 @@ static int check_folder(const struct verify_input *input, struct error *error)
 	return error_try(error,
 		error_set(error, -EINVAL, "%s: no module is in it, but there are images",
 			input->name),
-		"slipway verify %s", text);
+		"give these in its place: %s", text);
 }
 
 int verify_input_open(struct verify_input *input, struct context *context, struct error *error)

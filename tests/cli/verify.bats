@@ -706,7 +706,7 @@ ostree() {
     mkdir "$work/out"
     touch "$work/out"/{gpu,nic}.oci.tar
     verify 2 "$work/out" --kernel headers
-    says "no module is in it, but there are images" "try: slipway verify $work/out/gpu.oci.tar $work/out/nic.oci.tar"
+    says "no module is in it, but there are images" "try: give these in its place: $work/out/gpu.oci.tar $work/out/nic.oci.tar"
 }
 
 @test "wrong command lines" {
