@@ -58,7 +58,7 @@ void message_error(FILE *file, const char *who, const struct error *error)
 	print_wrapped(file, error->text, strlen(error->text), strlen(who) + 2, INDENT);
 	for (const char *line = error->lines; *line; line += strcspn(line, "\n") + 1) {
 		(void) fprintf(file, "%*s", INDENT, "");
-		print_wrapped(file, line, strcspn(line, "\n"), INDENT, 2 * INDENT);
+		print_wrapped(file, line, strcspn(line, "\n"), INDENT, INDENT + INDENT);
 	}
 }
 

@@ -67,7 +67,9 @@ static void add_line(struct error *error, const char *label, const char *text)
 		return;
 	(void) snprintf(error->lines + used, room - 1, "%s%s", label, text);
 	text_clean(error->lines + used);
-	(void) strcat(error->lines + used, "\n");
+	used = strlen(error->lines);
+	error->lines[used] = '\n';
+	error->lines[used + 1] = '\0';
 }
 
 int error_try(struct error *error, int code, const char *format, ...)

@@ -127,7 +127,7 @@ static int push_alias(struct strv *aliases, const char *alias)
 	bool bracket = false;
 	size_t i;
 
-	for (i = 0; alias[i] && i < sizeof(pattern) - 1; i++) {
+	for (i = 0; i < sizeof(pattern) - 1 && alias[i]; i++) {
 		bracket = alias[i] == '[' || (bracket && alias[i] != ']');
 		pattern[i] = alias[i] == '-' && !bracket ? '_' : alias[i];
 	}

@@ -228,14 +228,16 @@ void log_termination(const struct log *log, enum reason reason, const char *mess
 	/* A refusal by the proof itself is not repeated. */
 	bool with_proof = *log->proof && strncmp(log->proof, message, 40) != 0;
 	char text[LOG_TERMINATION_SIZE];
+	size_t size;
 
 	if (fd < 0)
 		return; /* the runtime gave us none: not an operator's pod */
 	(void) snprintf(text, sizeof(text) - 1, "%s: %s%s%s", reason_entry(reason)->code, message,
 		with_proof ? "; load proof: " : "", with_proof ? log->proof : "");
 	text_clean(text);
-	(void) strcat(text, "\n");
-	if (write(fd, text, strlen(text)) < 0)
+	size = strlen(text);
+	text[size++] = '\n';
+	if (write(fd, text, size) < 0)
 		(void) fprintf(
 			stderr, "%s: /%s: %s\n", log->role, LOG_TERMINATION, strerror(errno));
 }

@@ -158,17 +158,18 @@ int local_files_add_parts(struct local_files *files, const char *root,
 {
 	const struct local_place *tree = local_scan_tree(scan, parts->krel);
 	const struct local_place *modules = local_scan_modules(scan, parts->krel);
+	bool built;
 	int r = 0;
 
 	if (parts->tree && tree && tree->symvers)
 		r = local_files_add_tree(files, root, tree, parts->confined, error);
 	if (r < 0)
 		return r;
-	if (parts->modules && modules && modules->builtin)
-		r = add_modules(files, root, modules, error);
-	else if (parts->modules && tree && tree->builtin)
+	/* Modules without their list are taken by who asks, where a build folder has no others. */
+	built = tree && tree->builtin && !(modules && modules->builtin);
+	if (parts->modules && built)
 		r = local_files_add_built(files, root, tree, parts->confined, error);
-	else if (parts->modules && parts->unlisted && modules)
+	else if (parts->modules && modules && (modules->builtin || parts->unlisted))
 		r = add_modules(files, root, modules, error);
 	local_files_sort(files);
 	return r;

@@ -112,7 +112,6 @@ static void judge(const struct elf_module *module, const char *path)
 	_cleanup_(symvers_close) struct symvers *symvers = NULL;
 	struct proof_kernel kernel = { .vermagic = "6.1.0 SMP mod_unload modversions ",
 		.options.module_sig = PROOF_YES,
-		.relocations = true,
 		.struct_size = 896 };
 
 	if (symvers_new(&symvers) < 0 || symvers_add_module(symvers, module) < 0)

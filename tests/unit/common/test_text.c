@@ -17,6 +17,7 @@ static void cleaning_makes_one_harmless_line(void **state)
 		  "31mb\x9b"
 		  "c",
 			"a?31mb?c" },
+		/* NOLINTBEGIN(misc-misleading-bidirectional): they are what is tested */
 		/* RIGHT-TO-LEFT OVERRIDE, ISOLATE, ARABIC LETTER MARK, LINE SEPARATOR */
 		{ "a\xe2\x80\xae"
 		  "b\xe2\x81\xa6"
@@ -24,6 +25,7 @@ static void cleaning_makes_one_harmless_line(void **state)
 		  "d\xe2\x80\xa8"
 		  "e",
 			"a?b?c?d?e" },
+		/* NOLINTEND(misc-misleading-bidirectional) */
 		{ "\xc3\xa4\xe2\x80\xa6\xf0\x9f\x9a\xa2", "\xc3\xa4\xe2\x80\xa6\xf0\x9f\x9a\xa2" },
 		/* longer than needed, a surrogate, above U+10FFFF, cut short, a stray continuation
 		 */
