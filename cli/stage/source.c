@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
+#include "common/nearest.h"
 #include "common/hash.h"
 #include "common/xalloc.h"
 #include "kernels/archive/makeself.h"
@@ -27,6 +28,7 @@ const struct source_kind source_kinds[DRIVER_COUNT] = {
 		.title = "OFED",
 		.published = "MLNX_OFED_SRC-….tgz or MLNX_OFED_LINUX-….tgz",
 		.package_word = "reference",
+		.package_text = "made of Debian's kernel source, for trials only",
 		.purpose = LOCK_OFED_SOURCE,
 		.recipe_part = "ofed-tree.sh",
 		.input = "nic",
@@ -36,6 +38,7 @@ const struct source_kind source_kinds[DRIVER_COUNT] = {
 		.title = "NVIDIA's kernel modules",
 		.published = "NVIDIA's installer, NVIDIA-Linux-" RECIPE_MACHINE "-….run",
 		.package_word = "debian",
+		.package_text = "what Debian packages",
 		.purpose = LOCK_NVIDIA_SOURCE,
 		.bound_to = STAGE_OFED,
 		.input = "gpu",
@@ -79,16 +82,20 @@ static bool is_tree_of(enum driver driver, const char *path, const struct strv *
 	       (strv_contains(names, "Kbuild") && strv_contains(names, "nvidia"));
 }
 
+static int try_package(const struct source_kind *kind, int code, struct error *error)
+{
+	return kind->package_word ? error_try(error, code, "--%s %s: %s", kind->name,
+					    kind->package_word, kind->package_text)
+				  : code;
+}
+
 /* The user may name these for the driver instead. */
 static int try_others(const struct source_kind *kind, int code, struct error *error)
 {
 	if (kind->published)
 		(void) error_try(error, code, "%s", kind->published);
 	(void) error_try(error, code, "a tree of its source, or a tarball of one");
-	return kind->package_word
-		       ? error_try(error, code, "--%s %s: what the distribution packages",
-				 kind->name, kind->package_word)
-		       : code;
+	return try_package(kind, code, error);
 }
 
 static int not_of(enum driver driver, const char *path, const char *text, const struct strv *names,
@@ -223,18 +230,20 @@ static void note_left_out(struct build *build, const char *names)
 static int not_there(
 	const struct source_kind *kind, const char *text, int number, struct error *error)
 {
-	if (*text < '0' || *text > '9' || text[strspn(text, "0123456789.-")])
-		return try_others(kind,
-			error_set(
-				error, -EINVAL, "--%s %s: %s", kind->name, text, strerror(number)),
-			error);
+	if (*text < '0' || *text > '9' || text[strspn(text, "0123456789.-")]) {
+		(void) error_set(error, -EINVAL, "--%s %s: %s", kind->name, text, strerror(number));
+		if (strcmp(text, "none") == 0)
+			return error_try(error, -EINVAL, "leave out --%s", kind->name);
+		if (kind->package_word && is_slip_of(text, kind->package_word, 2))
+			return try_package(kind, -EINVAL, error);
+		return try_others(kind, -EINVAL, error);
+	}
 	(void) error_set(error, -EINVAL,
 		"--%s %s: that is a version, and the driver's source is wanted", kind->name, text);
 	if (!kind->published)
 		return try_others(kind, -EINVAL, error);
 	(void) error_try(error, -EINVAL, "download it, and name the file: %s", kind->published);
-	return error_try(error, -EINVAL, "--%s %s: what the distribution packages", kind->name,
-		kind->package_word);
+	return try_package(kind, -EINVAL, error);
 }
 
 int sources_identify(struct build *build, struct error *error)

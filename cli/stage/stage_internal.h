@@ -84,6 +84,7 @@ int preflight(struct build *build, unsigned int stages, struct error *error) _mu
 struct source_kind {
 	const char *name;         /* of its option, recipe, patches and set: "nvidia-fs" */
 	const char *package_word; /* of the option, where a source can be a package; or NULL */
+	const char *package_text; /* what that is, for messages */
 	const char *purpose;      /* of that package in the lock */
 	enum stage_id
 		source; /* its source made ready: of all but trees, which stay where they are */
