@@ -137,6 +137,10 @@ CASE
     [ "$status" -eq 0 ]
     [[ $output =~ PEERMEM_OTHER_OFED:\ nvidia_peermem:\ built\ for\ ib_register_peer_memory_client\ CRC\ (0x[0-9a-f]{8}).*"ib_uverbs exports "(0x[0-9a-f]{8}) ]]
     [ "${BASH_REMATCH[1]}" != "${BASH_REMATCH[2]}" ]
+    # In verify's words, which are build's: 25-verify has that both agree, and that the right ones load.
+    finding=$("$(dirname "$images_folder")/slipway" verify "$images_folder/other/nic.oci.tar" "$images_folder/gpu.oci.tar" --kernel "$VM_KREL" --json |
+        jq -r '[.modules[].findings[] | select(.symbol == "ib_register_peer_memory_client")][0].text')
+    [[ $output == *"PEERMEM_OTHER_OFED: $finding ("* ]]
     [[ $output == *"the right one"*" modules will load ("* ]]
 }
 
