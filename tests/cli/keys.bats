@@ -150,7 +150,7 @@ PY
     key_section "fingerprint = $fingerprint"
     mv "$mirror/keys/made.asc" "$BATS_TEST_TMPDIR/"
     resolve 13
-    says "key made: it could not be fetched" "404" "give the key with --keyring FILE"
+    says "key made: it could not be fetched" "404" "try: give the key: --keyring FILE"
     echo "no key" >"$mirror/keys/made.asc"
     resolve 13
     says "no OpenPGP key that gpgv can read"
