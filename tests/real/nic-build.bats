@@ -341,7 +341,7 @@ bare_host() {
     NETWORK=yes build_in 'mount -t tmpfs -o mode=755,size=60m tmpfs /var/lib/slipway' >"$BATS_TEST_TMPDIR/out" || ended=$?
     cat "$BATS_TEST_TMPDIR/out"
     ((ended > 1))
-    grep -q '\[BUILD_FAILED\].*no room in the container: some 180 MB are wanted below /var/lib/slipway.*the disk is full.*; log on the host: .*/log/headers.log' \
+    grep -q '\[BUILD_FAILED\].*no room in the container: some 180 MB are wanted below /var/lib/slipway.*no space is left.*; log on the host: .*/log/headers.log' \
         "$BATS_TEST_TMPDIR/out"
     grep -q 'nothing stays: 0' "$BATS_TEST_TMPDIR/out"
     [[ ! -e $kept/headers && -z $(find "$kept" -maxdepth 1 -name 'tmp-*') ]]
