@@ -72,7 +72,7 @@ static bool has_any(const struct strv *outputs, const char *name)
 	return false;
 }
 
-/* Are its packages somebody else's image, or is it none that can be made here? */
+/* Are its packages another publisher's image, or is it none that can be made here? */
 static bool is_fetched(const struct build *build, enum stage_id id)
 {
 	const struct build_options *options = &build->options;

@@ -117,7 +117,7 @@ static enum verdict judge(
 	*ret_answer = xstrv_join(&answer, " ");
 	if (answer.count == 0)
 		return NOT_KNOWN;
-	if (makers->count == 0) /* somebody's own */
+	if (makers->count == 0) /* a kernel of one's own */
 		return WRONG;
 	for (size_t i = 0; i < makers->count; i++)
 		if (!strv_contains(&answer, makers->items[i]))
