@@ -95,7 +95,8 @@ poll 10 not_ready || echo "still ready after its end"'
     [[ ${lines[0]} =~ \ x\ startup\ ok ]]
     # Two in a row, and those of the five seconds after.
     [ "$(grep -c ' x readiness failed 1 ' <<<"$output")" -ge 4 ]
-    [[ ${lines[-2]} == *" x liveness failed 1 "* || ${lines[-3]} == *" x liveness failed 1 "* ]]
+    # On a busy machine the other probe goes on for a while beside the restart.
+    [ "$(grep -c ' x liveness failed ' <<<"$output")" -eq 1 ]
     [ "${lines[-1]}" = "restart --time 30 0123" ]
 }
 
