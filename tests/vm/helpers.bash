@@ -18,6 +18,7 @@
 #   VM_KERNEL_DEBS  its packages that hold boot image and modules, one a line (default: likewise)
 #   VM_KERNEL_ROOT  instead of them: a folder with boot/ and lib/modules/ of it
 #   VM_MODULES      a folder with simdev.ko and pin.ko for it (default: make-guest compiles them)
+#   VM_BOOT         1: every case boots its machine; no one goes on from a saved one
 #   VM_TIMEOUT      seconds that a case may take, booting included (default: 180)
 #   VM_BUILD        where guests, disks and logs are kept (default: build/vm)
 
@@ -55,7 +56,7 @@ use_images() {
     "$vm_folder/make-images-disk" "$VM_IMAGES" "$@"
 }
 
-# run_case [OPTION of run-vm…] <SCRIPT: boots, runs the script, leaves the console in $output and the
+# run_case [OPTION of run-vm…] <SCRIPT: starts a machine, runs the script, leaves the console in $output and the
 # script's exit code in $status.
 run_case() {
     local script=$BATS_TEST_TMPDIR/case
