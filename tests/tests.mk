@@ -108,11 +108,16 @@ images: all $(other_ofed)/reference-ofed ## build the images for the newest kern
 
 # ---- what a developer calls
 
-run_all = O='$(O)' MAKE='$(MAKE)' tests/run-all
+# exec: what ends make ends the run and all that it started, too.
+run_all = exec env O='$(O)' MAKE='$(MAKE)' tests/run-all
 
-.PHONY: check check-unit check-cli check-real check-vm check-fuzz check-full
+.PHONY: check check-quick check-failed check-unit check-cli check-real check-vm check-fuzz check-full
 check: ## lint, unit, fuzz, CLI and VM tests, Debian's real suites; the last line counts them all
-	+@$(run_all) build lint unit fuzz cli real vm
+	+@$(run_all) check
+check-quick: ## what needs no VM and no network: lint, unit and CLI tests
+	+@$(run_all) quick
+check-failed: ## only what failed when it was run last
+	+@$(run_all) failed
 check-unit: ## cmocka tests under ASan and UBSan
 	+@$(run_all) unit
 check-cli: ## BATS tests of both programs' verbs
@@ -123,8 +128,11 @@ check-vm: ## BATS tests of the built images in the VM
 	+@$(run_all) vm
 check-fuzz: ## every fuzz target for 5 seconds (FUZZ_SECONDS)
 	+@$(run_all) fuzz
-check-full: ## check, and images for other kernels, Debian 13's and one of our own among them, built and booted
-	+@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} $(run_all) build lint unit fuzz cli real vm real_full vm_full
+check-full: ## check, and all of check-full-1, check-full-2 … (tests/full-parts): other kernels and distributions
+	+@$(run_all) full
+# A part of check-full by itself.
+check-full-%:
+	+@$(run_all) build full-$*
 
 # ---- what `make bench` runs in the guest: static, for they run in the driver image's root
 

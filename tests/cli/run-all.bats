@@ -1,0 +1,191 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# tests/run-all and scripts/check, in a tree of a few files that take no time: what they count, show, keep and end.
+
+setup() {
+    top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    tree=$BATS_TEST_TMPDIR/tree
+    mkdir -p "$tree"/{scripts,tests/{cli,unit/part,vm/full,real,fuzz}} "$tree/build/unit/part"
+    cp "$top/tests/run-all" "$tree/tests"
+    cp "$top/scripts/check" "$tree/scripts"
+    printf '%s\n' '#!/bin/sh' 'echo 1..1' 'echo ok 1 - shellcheck' >"$tree/scripts/lint"
+    printf '%s\n' '#!/bin/sh' >"$tree/scripts/install-packages"
+    chmod +x "$tree"/scripts/*
+    printf '%s:;@true\n' all unit-programs images fuzz-programs >"$tree/Makefile"
+    touch "$tree/tests/unit/part/test_one.c"
+    printf '%s\n' '#!/bin/sh' 'echo 1..2' 'echo ok 1 - a' 'echo ok 2 - b' >"$tree/build/unit/part/test_one"
+    chmod +x "$tree/build/unit/part/test_one"
+    printf '@test "it is good" { echo good >>ran; }\n' >"$tree/tests/cli/good.bats"
+    export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache O=build
+    unset MAKEFLAGS MAKE CCACHE_DIR
+    cd "$tree" || return
+}
+
+add_bad() {
+    printf '@test "one, that fails (here)" { echo bad >>ran; seq 100; echo "what it said"; false; }\n@test "two" { true; }\n' >tests/cli/bad.bats
+    printf '@test "three" { skip "no such card"; }\n' >>tests/cli/bad.bats
+}
+
+# ends_with LINE…: these are the last lines.
+ends_with() {
+    [[ $output == *"$(printf '%s\n' "$@")" ]]
+}
+
+@test "layers, their seconds and the count; the last line is the count alone" {
+    run scripts/check --quick
+    echo "$output"
+    ((status == 0))
+    [[ ${lines[0]} == '# 4 layers: build lint unit cli' ]]
+    [[ $output == *'by default figures'*'# layer 3 of 4: unit'*'# layer 4 of 4: cli'* ]]
+    [[ $output == *'# layer     seconds  passed  failed skipped'*'# unit '*' 2       0       0'* ]]
+    [[ ${lines[-1]} == '4 passed, 0 failed' ]]
+    # By now there are figures, of empty caches for three of the four.
+    grep -q '^cold/unit [0-9]*$' "$XDG_CACHE_HOME/slipway/check-seconds"
+    mkdir -p "$XDG_CACHE_HOME/slipway/"{ccache,lint}
+    scripts/check --quick
+    run scripts/check --quick
+    [[ $output == *'by what they took here last'* ]]
+}
+
+@test "what failed stands again at the end, bounded, with the command that runs it alone; it is counted once" {
+    add_bad
+    run tests/run-all build lint cli
+    echo "$output"
+    ((status == 1))
+    end=${output#*# what failed, again:}
+    [[ $end == *'not ok 1 one, that fails (here) in '*'# … (the end of '*'# 100'*'# what it said'* ]]
+    [[ $end == *"# again: bats -f '^one, that fails .*here.*\$' tests/cli/bad.bats"* && $end != *'# 30'$'\n'* ]]
+    [[ ${lines[-2]} == 'skipped: cli/bad.bats (1: no such card)' && ${lines[-1]} == '3 passed, 1 failed' ]]
+    # That command is right.
+    bash -c "$(sed -n 's/^# again: //p' <<<"$end") >said" || true
+    grep -q '^1..1$' said
+}
+
+@test "a crash, a file without a test and a plan that is not kept are failures, with the end of what was said" {
+    printf '%s\n' '#!/bin/sh' 'echo 1..1' 'echo ok 1 - a' 'echo ERROR: AddressSanitizer' 'kill -SEGV $$' >build/unit/part/test_one
+    printf '# nothing\n' >tests/cli/none.bats
+    # shellcheck disable=SC2016 # the case's
+    printf '@test "it ends the whole file" { kill -KILL $PPID; }\n' >tests/cli/killed.bats
+    run tests/run-all unit cli
+    echo "$output"
+    ((status == 1))
+    end=${output#*# what failed, again:}
+    [[ $end == *'not ok - unit/part/test_one.c: ended with status 139'*'# ERROR: AddressSanitizer'*'# again: make build/unit/part/test_one && build/unit/part/test_one'* ]]
+    [[ $end == *'not ok - cli/none.bats: ran no test'* && $end == *'not ok'*killed.bats* ]]
+    [[ ${lines[-1]} == '3 passed, 3 failed' ]]
+}
+
+@test "--failed runs only what failed, until it passes, and says that there is nothing to run" {
+    run scripts/check --failed
+    [[ $output == *'no run has left build/check.failed'* && ${lines[-1]} == '0 passed, 0 failed' && $status == 0 ]]
+    add_bad
+    printf '%s\n' '#!/bin/sh' 'echo 1..1' 'echo not ok 1 - shellcheck' 'exit 1' >scripts/lint
+    run tests/run-all build lint unit cli
+    [[ ${lines[-1]} == '4 passed, 2 failed' && $output == *'# again: scripts/lint shellcheck'* ]]
+    # Another layer that passes takes nothing from the list.
+    tests/run-all unit
+    [[ $(cat build/check.failed) == $'cli tests/cli/bad.bats\nlint' ]]
+    rm ran
+    run scripts/check --failed
+    echo "$output"
+    [[ ${lines[-1]} == '1 passed, 2 failed' && $status == 1 && $(cat ran) == bad ]]
+    [[ $output == *'# what failed: cli tests/cli/bad.bats'*'# what failed: lint'*'# layer 1 of 3: build'* ]]
+    sed -i 's/false;/true;/' tests/cli/bad.bats
+    sed -i 's/not ok/ok/; s/exit 1//' scripts/lint
+    run scripts/check --failed
+    [[ ${lines[-1]} == '3 passed, 0 failed' && $status == 0 ]]
+    run scripts/check --failed
+    [[ $output == *'nothing failed when it was run last'* && ${lines[-1]} == '0 passed, 0 failed' && $status == 0 ]]
+}
+
+@test "a layer that could not be built is run as a whole the next time" {
+    sed -i '/^images/s/true/echo no image; false/' Makefile
+    printf '@test "it boots" { echo boots >>ran; }\n' >tests/vm/10-boot.bats
+    run tests/run-all build vm
+    echo "$output"
+    [[ $output == *'# what failed, again:'*'not ok - vm: make images failed, see above'*'# no image'*'# again: make images'* ]]
+    [[ ${lines[-1]} == '0 passed, 1 failed' && ! -e ran ]]
+    sed -i '/^images/s/false/true/' Makefile
+    run tests/run-all failed
+    [[ ${lines[-1]} == '1 passed, 0 failed' && -e ran ]]
+}
+
+@test "the file that took longest begins first" {
+    mkdir -p "$XDG_CACHE_HOME/slipway"
+    printf '@test "long" { true; }\n' >tests/cli/long.bats
+    printf '%s\n' 'cli:tests/cli/long.bats 100' 'cli:tests/cli/good.bats 50' >"$XDG_CACHE_HOME/slipway/check-seconds"
+    printf '#!/bin/sh\necho 1\n' >nproc
+    chmod +x nproc
+    PATH=$PWD:$PATH run tests/run-all cli
+    [[ $output == *'# tests/cli/long.bats'*'# tests/cli/good.bats'*'2 passed, 0 failed' ]]
+}
+
+# killed SIGNAL STATUS COMMAND…: while a file is at its second case, another has passed, and a child has a session of its own.
+killed() {
+    local signal=$1 wanted=$2 ended=0 run process left=()
+    # shellcheck disable=SC2016 # the case's
+    printf '%s\n' '@test "begins" { true; }' '@test "waits" { sleep 987 & setsid sleep 988 & touch waits; wait; }' >tests/cli/long.bats
+    # As a terminal's: with a process group of its own, and SIGINT not ignored.
+    setsid env --default-signal=INT "${@:3}" >said 2>&1 3>&- &
+    run=$!
+    until [[ -e waits ]] && grep -q 'good.bats: ' said; do sleep 0.05; done
+    kill "-$signal" "$run"
+    wait "$run" || ended=$?
+    for process in /proc/[0-9]*; do
+        [[ $process == "/proc/$$" || ! $process/cwd -ef $tree ]] || left+=("$process")
+    done
+    cat said
+    echo "left: ${left[*]}"
+    ((ended == wanted && ${#left[@]} == 0))
+    grep -q "interrupted by SIG$signal in the layer cli" said
+    grep -qE '^# cli .* interrupted$' said
+}
+
+@test "a run that is ended by SIGINT leaves no process and says what it had counted" {
+    killed INT 130 tests/run-all cli
+    [[ $(tail -n 1 said) == '1 passed, 1 failed' ]]
+}
+
+@test "SIGTERM, to scripts/check" {
+    killed TERM 143 scripts/check --quick
+    [[ $(tail -n 1 said) == '4 passed, 1 failed' ]]
+}
+
+@test "every file and case of check-full belongs to a part" {
+    echo "1 tests/vm/full/10-one.bats" >tests/full-parts
+    printf '@test "one" { echo one >>ran; }\n' >tests/vm/full/10-one.bats
+    tests/run-all parts
+    printf '%s\n' '# bats test_tags=full' '@test "minutes (or more)" { echo minutes >>ran; }' '@test "short" { echo short >>ran; }' >tests/real/debian.bats
+    cp tests/vm/full/10-one.bats tests/vm/full/20-two.bats
+    run tests/run-all parts
+    ((status == 1))
+    [[ $output == *'tests/vm/full/20-two.bats belongs to no part'* && $output == *'tests/real/debian.bats belongs to no part'* ]]
+    run tests/run-all full-1
+    [[ $output == *'not ok - full-1: tests/full-parts is not complete'* && ${lines[-1]} == '1 passed, 1 failed' ]]
+    printf '%s\n' '2 tests/vm/full/20-two.bats' '2 tests/real/debian.bats hours' >>tests/full-parts
+    run tests/run-all parts
+    [[ $output == *'debian.bats: no part of check-full (tests/full-parts) has the case: minutes (or more)'* ]]
+    [[ $output == *'part 2: tests/real/debian.bats hours finds no case'* ]]
+    sed -i 's/hours/minutes/' tests/full-parts
+    tests/run-all parts
+    rm ran
+    run tests/run-all full-2
+    echo "$output"
+    [[ ${lines[-1]} == '2 passed, 0 failed' && $(sort ran) == $'minutes\none' ]]
+    run tests/run-all full-3
+    ((status == 2))
+}
+
+@test "the parts of this tree are complete" {
+    cd "$top"
+    tests/run-all parts
+}
+
+@test "scripts/check says what it takes" {
+    run scripts/check --help
+    ((status == 0))
+    [[ $output == *--quick*--failed* ]]
+    run scripts/check --everything
+    ((status == 2))
+}
