@@ -19,6 +19,7 @@
 #   VM_KERNEL_ROOT  instead of them: a folder with boot/ and lib/modules/ of it
 #   VM_MODULES      a folder with simdev.ko and pin.ko for it (default: make-guest compiles them)
 #   VM_BOOT         1: every case boots its machine; no one goes on from a saved one
+#   VM_TIMELINE     1: each line of a console comes with its time, see run-vm --timeline
 #   VM_TIMEOUT      seconds that a case may take, booting included (default: 180)
 #   VM_BUILD        where guests, disks and logs are kept (default: build/vm)
 

@@ -188,8 +188,11 @@ kill_rest() {
 run_bundle() {
     local name=$1 folder=$2 status=0
     kill_rest "$name" "$folder" &
+    # The timeline shows what it says as it comes.
+    [ ! -e /case/timeline ] || tail -n +1 -s 0 -f "$folder/log" >/dev/console &
     crun run --bundle "$folder/bundle" --pid-file "$folder/pid" "$name" \
         >"$folder/log" 2>&1 </dev/null || status=$?
+    trace "$name ended: $status"
     crun delete --force "$name" 2>/dev/null || true
     umount -l "$folder/bundle/rootfs" || true
     echo "$status" >"$folder/exit.new"
@@ -212,6 +215,7 @@ started_or_ended() {
 
 start() {
     local role=${1%%:*} image name folder
+    trace "start $*"
     image=$(role_value "$role" image)
     [ "$1" = "$role" ] || image=${1#*:}
     [ -d "/images/$image" ] || fail "the images disk has no $image"

@@ -47,6 +47,11 @@ modprobe() { /usr/sbin/modprobe "$@"; }
 modinfo() { /usr/sbin/modinfo "$@"; }
 depmod() { /usr/sbin/depmod "$@"; }
 
+# trace WORDS: a line of the timeline (run-vm --timeline).
+trace() {
+    [ ! -e /case/timeline ] || echo "~ $*" >/dev/console
+}
+
 simulate() {
     insmod /test/modules/simdev.ko "$@"
 }
@@ -78,19 +83,24 @@ pause() {
 
 # poll SECONDS COMMAND…: true as soon as COMMAND is, false when SECONDS are over.
 poll() {
-    local end now
-    read -r now end </proc/uptime
-    end=$((${now%.*} + $1))
+    local end now begun
+    read -r begun end </proc/uptime
+    end=$((${begun%.*} + $1))
     shift
     until "$@"; do
         read -r now _ </proc/uptime
-        [ "${now%.*}" -le "$end" ] || return 1
+        if [ "${now%.*}" -gt "$end" ]; then
+            trace "in vain from $begun s on, waited for: $*"
+            return 1
+        fi
         pause 0.1
     done
+    trace "waited from ${begun} s to ${now:-$begun} s for: $*"
 }
 
 stop() {
     local hook
+    trace "stop $1"
     is_running "$1" || fail "$1 has ended already, with $(cat "/vm/containers/$1/now/exit")"
     hook=$(role_prestop "$(container_role "$1")")
     if [ -n "$hook" ]; then
@@ -137,6 +147,7 @@ wait_log() {
 
 exec_in() {
     local name=$1
+    trace "exec_in $*"
     shift
     crun exec "$name" "$@"
 }
