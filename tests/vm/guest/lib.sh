@@ -224,7 +224,7 @@ free_kib() {
 
 node_disk() {
     local disk
-    disk=$(grep -lx node /sys/block/*/serial) || fail "there is no such disk: run-vm --node-disk"
+    disk=$(grep -slx node /sys/block/*/serial || ls -d /sys/block/ubdc) || fail "there is no such disk: run-vm --node-disk"
     disk=${disk#/sys/block/}
     mkdir -p /vm/node /var/opt/mofed-container/inventory
     mount -t ext4 "/dev/${disk%/serial}" /vm/node
@@ -242,6 +242,8 @@ node_disk() {
 crash() {
     echo "==> case exit 0" >/dev/console
     sleep 1
+    # User Mode Linux has none: it goes as it is.
+    [ -e /proc/sysrq-trigger ] || reboot -n -f
     echo b >/proc/sysrq-trigger
     sleep 60
 }
