@@ -124,7 +124,7 @@ check-vm: ## BATS tests of the built images in the VM
 check-fuzz: ## every fuzz target for 5 seconds (FUZZ_SECONDS)
 	+@$(run_all) fuzz
 check-full: ## check, and images for other kernels, Debian 13's and one of our own among them, built and booted
-	+@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} $(run_all) build lint unit fuzz cli real vm real_full vm_full
+	+@VM_WORLD=debian FUZZ_SECONDS=$${FUZZ_SECONDS:-60} $(run_all) build lint unit fuzz cli real vm real_full vm_full
 
 # ---- what `make bench` runs in the guest: static, for they run in the driver image's root
 
