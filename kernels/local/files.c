@@ -220,7 +220,10 @@ static int add_link(struct selection *selection, const char *from, const char *t
 	return r < 0 ? fail(selection, from, r) : 0;
 }
 
-/* In arch/<arch>: Makefiles, headers and linker scripts, at any depth. */
+/*
+ * In arch/<arch>: Makefiles, headers and linker scripts, at any depth. User Mode Linux has its
+ * processor's headers in arch/x86/um, outside of any include/.
+ */
 static bool arch_wants(const struct selection *selection, const char *path, bool is_folder)
 {
 	static const char *const names[] = { "Makefile*", "Kbuild*", "Kconfig*", "Platform",
@@ -229,6 +232,8 @@ static bool arch_wants(const struct selection *selection, const char *path, bool
 	if (!strchr(path, '/'))
 		return is_folder && strv_contains(&selection->arches, path);
 	return is_folder || strstr(path, "/include/") ||
+	       (strv_contains(&selection->arches, "um") && strstr(path, "/um/") &&
+		       fnmatch("*.h", base_name(path), 0) == 0) ||
 	       matches_any(base_name(path), names, ARRAY_SIZE(names), FNM_PATHNAME);
 }
 

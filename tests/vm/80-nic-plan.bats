@@ -1,13 +1,14 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# needs: any kernel
 # What the NIC role decides before it touches anything: nothing to do, what differs, what stands in the way. And what it
 # reports when its driver is changed afterwards. Of the network itself: 82 to 84.
 
 load kill
 
 setup_file() {
-    use_kill_points
+    in_each_world use_kill_points
 }
 
 # What every case may want: the modules with the serial number of each load, who watches what the kernel reports, and what
@@ -56,6 +57,7 @@ refused() {
 CASE
 }
 
+# bats test_tags=core
 @test "an equal set: ready, and no module, interface or file of the node is touched" {
     run_case < <(words && cat <<'CASE'
 ip link set lo up

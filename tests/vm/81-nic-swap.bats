@@ -1,12 +1,17 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# needs: any kernel
 # The NIC container swaps the driver and can roll back: images nic and nic-other are two builds of OFED, and the guest has
 # the kernel's own modules. What goes wrong in the middle is meddle/'s doing.
 
 load drivers
 
 setup_file() {
+    in_each_world make_node
+}
+
+make_node() {
     use_drivers
     make_meddle
 }
@@ -25,8 +30,9 @@ make_meddle() {
         sed -i "s#/usr/src/#$tree/usr/src/#" "$tree/usr/src/linux-headers-$VM_KREL/Makefile"
         ln -sfn "../../../usr/src/linux-headers-$VM_KREL" "$tree/lib/modules/$VM_KREL/build"
     fi
-    cp -r "$vm_folder/meddle" "$BATS_FILE_TMPDIR/meddle"
-    make -s -C "$tree/lib/modules/$VM_KREL/build" M="$BATS_FILE_TMPDIR/meddle" modules
+    cp -r "$vm_folder/meddle" "$BATS_FILE_TMPDIR/meddle-$world"
+    cp "$vm_folder/simdev/find_module.h" "$BATS_FILE_TMPDIR/meddle-$world/"
+    make -s -C "$tree/lib/modules/$VM_KREL/build" M="$BATS_FILE_TMPDIR/meddle-$world" modules
 }
 
 # run_swap [OPTION of run-vm…] <SCRIPT: a case with what those of this file share.
@@ -80,9 +86,10 @@ log_order() {
         fail "log of $1: '$2' does not come before '$3'"
 }
 PART
-    run_case --add "$part" --add "$BATS_FILE_TMPDIR/meddle/meddle.ko" "$@"
+    run_case --add "$part" --add "$BATS_FILE_TMPDIR/meddle-$world/meddle.ko" "$@"
 }
 
+# bats test_tags=core
 @test "inbox, then OFED, then another OFED, then inbox again with its parameters; storage comes back each time" {
     run_swap --timeout 400 <<'CASE'
 . /case/swap.sh

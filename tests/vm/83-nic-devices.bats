@@ -1,17 +1,19 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# needs: any kernel
 # The half of the network state that hangs on devices, on the kernel's own interfaces: drivers are unloaded and loaded, and
 # what they forgot comes back. The cards are netdevsim's, and Intel's igb as QEMU emulates it.
 
 load nettool
 
 setup_file() {
-    use_simnet
+    in_each_world use_simnet
     use_igb
     use_nettool
 }
 
+# bats test_tags=core
 @test "modes, parameters, VFs and what the PF holds for them come back; what is right is not touched" {
     run_nettool <<'CASE'
 . /case/nettool/case.sh
@@ -135,6 +137,7 @@ CASE
     [ "$status" -eq 0 ]
 }
 
+# bats test_tags=pci
 @test "PCI: VFs of their own driver, of vfio-pci and of none come back, with autoprobe as it was" {
     run_nettool --pf 2 <<'CASE'
 . /case/nettool/case.sh

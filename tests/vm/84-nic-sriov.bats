@@ -1,13 +1,14 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# needs: any kernel
 # SR-IOV through the NIC role: PFs, VFs with all that their PF holds for them, eswitch modes, representors, and what stands
 # on them, are after a swap of drivers what they were before. The cards are netdevsim's, and Intel's igb as QEMU emulates it.
 
 load simnet
 
 setup_file() {
-    use_simnet
+    in_each_world use_simnet
     use_igb
     "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -static -o "$BATS_FILE_TMPDIR/virtual-machine" "$vm_folder/simnet/virtual-machine.c"
 }
@@ -61,6 +62,7 @@ network_state >/tmp/before
 CASE
 }
 
+# bats test_tags=core
 @test "swap, stop and restore: cards, VFs, switchdev, representors, bond, VLAN, bridge, addresses and routes are as before" {
     run_simnet < <(node && cat <<'CASE'
 is_inbox netdevsim
@@ -157,6 +159,7 @@ CASE
     [ "$status" -eq 0 ]
 }
 
+# bats test_tags=pci
 @test "PCI: VFs with interfaces of their own, and one that vfio-pci has, are as before; not while a virtual machine uses it" {
     run_simnet --pf 2 --add "$BATS_FILE_TMPDIR/virtual-machine" < <(cat <<'CASE'
 . /case/simnet.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# needs: any kernel
 # What the NIC container has in its host's /etc and takes from there, on a node with a real udevd: names of interfaces, the
 # blacklist of a swap, modprobe options; the sources that the GPU side sees, and the programs that probes run.
 
@@ -9,7 +10,7 @@ load udev
 load kill
 
 setup_file() {
-    use_simnet
+    in_each_world use_simnet
     use_udev
     make_kill_points
 }
@@ -19,6 +20,7 @@ run_host_files() {
     run_udev --add "$kill_build/slipway-init" --add "$vm_folder/kill-case.sh:kill.sh" --timeout 300 "$@"
 }
 
+# bats test_tags=core
 @test "names stay as they are over a swap, by udev's rule alone too, and the rule goes with the container" {
     run_udev --timeout 300 <<'CASE'
 . /case/udev.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
+# needs: any kernel
 # SIGKILL in every phase of the NIC role's start and stop, and power failures: the next start finishes the job, and the
 # network is what it was. make check-full does it at the places between them, and at random ones.
 
@@ -8,7 +9,7 @@ load simnet
 load kill
 
 setup_file() {
-    use_simnet
+    in_each_world use_simnet
     make_kill_points
 }
 
@@ -29,6 +30,7 @@ setup_file() {
 }
 
 # A bond that lost its last port has a random MAC: a network manager would ask for a lease with it.
+# bats test_tags=core
 @test "killed between the drivers: a bond has its own MAC already" {
     run_nic_kill <<'CASE'
 boot_node

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
+# needs: any kernel
 # What the NIC role does when the network's state cannot be saved, or when a run ends between the network's return and the end
 # of its swap.
 
@@ -8,7 +9,7 @@ load simnet
 load kill
 
 setup_file() {
-    use_simnet
+    in_each_world use_simnet
     make_kill_points
 }
 
@@ -20,6 +21,7 @@ run_node() {
     runner=run_simnet run_kill_case --add "$vm_folder/simnet/node.sh" <"$BATS_TEST_TMPDIR/nic-case"
 }
 
+# bats test_tags=core
 @test "RESTORE with an inventory that turned read-only: OFED stays, and so does the network" {
     run_node <<'CASE'
 inventory=/var/opt/mofed-container/inventory

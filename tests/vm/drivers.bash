@@ -16,6 +16,11 @@ put_init() {
     [ -z "${VM_INIT:-}" ] || install -m 755 "$VM_INIT" "$root/usr/bin/slipway-init"
 }
 
+# derived NAME: how Buildah calls it; one of another world is another image.
+derived() {
+    echo "localhost/slipway-test-${image_prefix:-}$1"
+}
+
 # derive NAME FROM COMMAND…: an image that differs from another in what COMMAND does to its root folder, $root.
 # One at a time: files of tests run side by side, and may derive the same.
 derive_image() {
@@ -29,7 +34,7 @@ derive_image() {
     root=$root put_init
     root=$root "$@"
     # With a fixed time the same content is the same image, and the disk made from it stays.
-    buildah commit -q --timestamp 0 "$container" "localhost/slipway-test-$name" >/dev/null
+    buildah commit -q --timestamp 0 "$container" "$(derived "$name")" >/dev/null
     buildah rm "$container" >/dev/null
     exec {lock}>&-
 }
@@ -68,7 +73,7 @@ rename_kernel() {
 # The same GPU image with modules for a kernel that is not the running one.
 gpu_elsewhere() {
     derive_image gpu-elsewhere "$images_folder/gpu.oci.tar" rename_kernel
-    echo localhost/slipway-test-gpu-elsewhere
+    derived gpu-elsewhere
 }
 
 # driver_image NAME FILE: the archive, or with VM_INIT the image that is derived from it.
@@ -78,7 +83,7 @@ driver_image() {
         return
     fi
     derive_image "$1-init" "$2" true
-    echo "localhost/slipway-test-$1-init"
+    derived "$1-init"
 }
 
 # Makes the guest, and one disk with all images for every file of driver tests.
@@ -90,9 +95,11 @@ use_drivers() {
     use_guest "$(images_krel)"
     VM_IMAGES=$VM_BUILD/images/drivers.ext4
     export VM_IMAGES
-    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(driver_image gpu "$images_folder/gpu.oci.tar")" \
-        nic="$(driver_image nic "$images_folder/nic.oci.tar")" \
-        nic-other="$(driver_image nic-other "$images_folder/other/nic.oci.tar")" gpu-elsewhere="$(gpu_elsewhere)"
+    local gpu=()
+    # Of User Mode Linux there are NIC images only.
+    [ "${world:-debian}" = um ] || gpu=(gpu="$(driver_image gpu "$images_folder/gpu.oci.tar")" gpu-elsewhere="$(gpu_elsewhere)")
+    "$vm_folder/make-images-disk" "$VM_IMAGES" nic="$(driver_image nic "$images_folder/nic.oci.tar")" \
+        nic-other="$(driver_image nic-other "$images_folder/other/nic.oci.tar")" "${gpu[@]}"
 }
 
 # image_file ARCHIVE PATH: a file of an image.

@@ -22,6 +22,7 @@
 #   VM_TIMELINE     1: each line of a console comes with its time, see run-vm --timeline
 #   VM_TIMEOUT      seconds that a case may take, booting included (default: 180)
 #   VM_BUILD        where guests, disks and logs are kept (default: build/vm)
+#   VM_WORLD        debian: all cases run on Debian's own kernel (default: see in_each_world)
 
 vm_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 VM_BUILD=${VM_BUILD:-$(realpath -m "$vm_folder/../../build/vm")}
@@ -48,6 +49,61 @@ use_guest() {
     [ -z "${VM_KERNEL_ROOT:-}" ] || options+=(--kernel-root "$VM_KERNEL_ROOT")
     [ -z "${VM_MODULES:-}" ] || options+=(--modules "$VM_MODULES")
     "$vm_folder/make-guest" --build "$VM_BUILD" "${options[@]}" "$VM_KREL"
+}
+
+# A file with the line "# needs: any kernel" runs in User Mode Linux (um/), which takes a third of the time and less; but
+# its cases with the tag pci, which need cards, and those with the tag core, of each thing a whole one, run on Debian's own
+# kernel. make check-full runs all of them there (VM_WORLD=debian).
+worlds() {
+    if [ "${VM_WORLD:-}" = debian ] || ! grep -qx '# needs: any kernel' "$BATS_TEST_FILENAME"; then
+        echo debian
+        return
+    fi
+    ! grep -qE '^# bats test_tags=(.*,)?(pci|core)(,|$)' "$BATS_TEST_FILENAME" || echo debian
+    echo um
+}
+
+# What a world is, for the cases that run in it.
+world_variables="VM_BUILD VM_KREL VM_IMAGES VM_KERNEL_TREE VM_KERNEL_ROOT images_folder image_prefix simnet ARCH"
+
+# in_each_world COMMAND…: in setup_file, what makes guest, images and modules for the cases, in each world that they run in.
+in_each_world() {
+    local world variable
+    # Not "( … ) || …", where no command's failure would end it.
+    for world in $(worlds); do
+        (
+            [ "$world" = debian ] || use_um
+            "$@"
+            for variable in $world_variables; do
+                [ -z "${!variable:-}" ] || printf 'export %s=%q\n' "$variable" "${!variable}"
+            done >"$BATS_FILE_TMPDIR/world-$world"
+        )
+    done
+}
+
+# User Mode Linux is a custom kernel, for which Slipway makes the NIC images as for any other.
+use_um() {
+    local build kernel
+    build=$(cd "$vm_folder/../.." && realpath -m "${O:-build}")
+    kernel=$("$vm_folder/um/make-um-kernel" --build "$VM_BUILD" --slipway "$build/slipway")
+    images_folder=$build/images-um
+    "$vm_folder/um/make-um-images" --kernel "$kernel" --slipway "$build/slipway" "$images_folder"
+    VM_KREL=$(cat "$kernel/krel")
+    VM_BUILD=$VM_BUILD/um
+    VM_KERNEL_ROOT=$kernel/root
+    VM_KERNEL_TREE=$VM_BUILD/headers
+    mkdir -p "$VM_KERNEL_TREE/lib/modules/$VM_KREL"
+    ln -sfn ../debs "$VM_BUILD/debs"
+    ln -sfn "$kernel/tree" "$VM_KERNEL_TREE/lib/modules/$VM_KREL/build"
+    export VM_BUILD VM_KREL VM_KERNEL_ROOT VM_KERNEL_TREE image_prefix=um- ARCH=um
+}
+
+# The world of a case.
+setup() {
+    world=debian
+    [ ! -e "$BATS_FILE_TMPDIR/world-um" ] || [[ " ${BATS_TEST_TAGS[*]:-} " == *\ @(pci|core)\ * ]] || world=um
+    # shellcheck disable=SC1090
+    [ ! -e "$BATS_FILE_TMPDIR/world-$world" ] || . "$BATS_FILE_TMPDIR/world-$world"
 }
 
 # use_images NAME=IMAGE…: makes the disk of this BATS file unless it is there.

@@ -5,8 +5,15 @@
 # shellcheck source-path=SCRIPTDIR source=drivers.bash
 . "$(dirname "${BASH_SOURCE[0]}")/drivers.bash"
 
-# What these drivers need of the kernel.
-simnet_needs="kernel/net/psample/psample.ko kernel/drivers/dca/dca.ko kernel/drivers/i2c/algos/i2c-algo-bit.ko"
+# What these drivers need of the kernel: netdevsim, and igb.
+simnet_needs() {
+    echo kernel/net/psample/psample.ko
+    if [ "${world:-debian}" = um ]; then
+        echo kernel/drivers/ptp/ptp.ko
+    else
+        echo kernel/drivers/dca/dca.ko kernel/drivers/i2c/algos/i2c-algo-bit.ko
+    fi
+}
 
 # Makes the guest, the modules, the node's own module tree with netdevsim in it, and the disk of images:
 #   nic-1, nic-2   two NIC images, the reference OFED and the drivers netdevsim, igb and igbvf in other builds than the node's
@@ -14,8 +21,12 @@ use_simnet() {
     use_guest "$(images_krel)"
     simnet=$VM_BUILD/simnet/$VM_KREL
     export simnet
-    "$vm_folder/simnet/make-modules" --debs "$VM_BUILD/debs" ${VM_KERNEL_TREE:+--kernel-tree "$VM_KERNEL_TREE"} \
-        "$VM_KREL" "$simnet" inbox simnet-1 simnet-2
+    if [ "${world:-debian}" = um ]; then
+        "$vm_folder/simnet/make-modules" --um "${VM_KERNEL_ROOT%/root}" "$VM_KREL" "$simnet" inbox simnet-1 simnet-2
+    else
+        "$vm_folder/simnet/make-modules" --debs "$VM_BUILD/debs" ${VM_KERNEL_TREE:+--kernel-tree "$VM_KERNEL_TREE"} \
+            "$VM_KREL" "$simnet" inbox simnet-1 simnet-2
+    fi
     make_host_tree
     VM_IMAGES=$VM_BUILD/images/simnet.ext4
     export VM_IMAGES
@@ -53,11 +64,12 @@ make_host_tree() {
 
 # The image says itself which modules its set loads: image.conf, of the image and of the kernel.
 add_simnet() {
-    local modules=$root/usr/lib/modules/$VM_KREL facts=$root/usr/lib/slipway/kernels/$VM_KREL file
+    local modules=$root/usr/lib/modules/$VM_KREL facts=$root/usr/lib/slipway/kernels/$VM_KREL igb=' igb igbvf' file
+    [ "${world:-debian}" = debian ] || igb=
     for file in "$simnet/$1"/*.ko; do
         install -m 644 "$file" "$modules/updates/ofed/"
     done
-    for file in $simnet_needs; do
+    for file in $(simnet_needs); do
         mkdir -p "$(dirname "$modules/$file")"
         guest_module "$file" "$modules/$file"
     done
@@ -66,13 +78,13 @@ add_simnet() {
     rm -f "$facts/used.symvers"
     for file in "$root/etc/slipway/image.conf" "$facts/image.conf"; do
         sed -i -e '/^modules=/d' -e "s/^set=.*/set=$1/" -e "s/^version=.*/&-$1/" "$file"
-        echo "modules=ib_uverbs ib_umad rdma_ucm ib_ipoib rdma_cm netdevsim igb igbvf" >>"$file"
+        echo "modules=ib_uverbs ib_umad rdma_ucm ib_ipoib rdma_cm netdevsim$igb" >>"$file"
     done
 }
 
 simnet_image() {
     derive_image "nic-$1" "$images_folder/nic.oci.tar" add_simnet "$1"
-    echo "localhost/slipway-test-nic-$1"
+    derived "nic-$1"
 }
 
 # run_simnet [OPTION of run-vm…] <CASE: a case on a node with such cards; simnet/case.sh says what it can say more.

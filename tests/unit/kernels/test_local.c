@@ -113,6 +113,27 @@ static void expect_build_folder(const struct folder *folder)
 		expect_there(folder, BUILD, absent[i], false);
 }
 
+/* User Mode Linux is an architecture that takes its headers from the processor's folders. */
+static void a_build_folder_of_user_mode_linux_has_the_headers_of_both(void **state)
+{
+	static const char *const files[] = { "arch/um/Makefile", "arch/um/include/asm/a.h",
+		"arch/um/include/generated/asm/x.h", "arch/um/kernel/cpu.c", "arch/x86/Makefile.um",
+		"arch/x86/um/asm/elf.h", "arch/x86/um/shared/sysdep/ptrace.h",
+		"arch/x86/um/ptrace.c", "arch/x86/kernel/cpu.h", NULL };
+	const struct folder *folder = *state;
+	_cleanup_(local_free) struct local_kernel kernel = { 0 };
+
+	make_source(folder, "linux");
+	make_prepared(folder, "linux", KREL);
+	make_files(folder, "linux", files);
+	open_local(folder, "linux", &kernel);
+	make_output(folder, &kernel, false);
+	expect_build_folder(folder);
+	for (size_t i = 0; files[i]; i++)
+		expect_there(folder, BUILD, files[i],
+			!strstr(files[i], ".c") && !strstr(files[i], "cpu.h"));
+}
+
 static void a_build_folder_is_filtered(void **state)
 {
 	const struct folder *folder = *state;
@@ -455,6 +476,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(a_build_folder_is_filtered),
+		folder_test(a_build_folder_of_user_mode_linux_has_the_headers_of_both),
 		folder_test(source_and_output_of_o_come_together),
 		folder_test(an_output_without_its_source_is_refused),
 		folder_test(the_modules_of_a_build_folder_are_the_kernels),

@@ -15,10 +15,11 @@
  * What the kernel does about each is real: a notifier's refusal ends load_module() with its errno,
  * a reference keeps delete_module() out. It is loaded in the test VM only.
  */
-#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
 #include <linux/umh.h>
+
+#include "find_module.h"
 
 static char *when;
 module_param(when, charp, 0444);
@@ -40,22 +41,7 @@ module_param(times, int, 0644);
 MODULE_PARM_DESC(times, "how often load= is done");
 
 static struct module *held;
-
-typedef struct module *(*find_module_fn)(const char *name);
 static find_module_fn find;
-
-/* find_module() is not exported; a kprobe on it shows where it is. */
-static find_module_fn locate_find_module(void)
-{
-	struct kprobe probe = { .symbol_name = "find_module" };
-	find_module_fn found = NULL;
-
-	if (register_kprobe(&probe) == 0) {
-		found = (find_module_fn) (unsigned long) probe.addr;
-		unregister_kprobe(&probe);
-	}
-	return found;
-}
 
 static void take_reference(void)
 {
@@ -104,7 +90,7 @@ static int __init meddle_init(void)
 {
 	find = locate_find_module();
 	if (!find || !when) {
-		pr_err("meddle: give when=NAME, on a kernel with kprobes\n");
+		pr_err("meddle: give when=NAME\n");
 		return -EINVAL;
 	}
 	return register_module_notifier(&meddle_block);

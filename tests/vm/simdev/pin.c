@@ -7,8 +7,9 @@
  * test machine cannot run; what the code under test sees, a refcnt above zero that no holder
  * explains, is the same. It is loaded in the test VM only.
  */
-#include <linux/kprobes.h>
 #include <linux/module.h>
+
+#include "find_module.h"
 
 static char *module;
 module_param(module, charp, 0444);
@@ -16,28 +17,13 @@ MODULE_PARM_DESC(module, "name of the module to hold, with underscores");
 
 static struct module *held;
 
-typedef struct module *(*find_module_fn)(const char *name);
-
-/* find_module() is not exported; a kprobe on it shows where it is. */
-static find_module_fn locate_find_module(void)
-{
-	struct kprobe probe = { .symbol_name = "find_module" };
-	find_module_fn found = NULL;
-
-	if (register_kprobe(&probe) == 0) {
-		found = (find_module_fn) (unsigned long) probe.addr;
-		unregister_kprobe(&probe);
-	}
-	return found;
-}
-
 static int __init pin_init(void)
 {
 	find_module_fn find = locate_find_module();
 	int err = -ENOENT;
 
 	if (!find || !module) {
-		pr_err("pin: give module=NAME, on a kernel with kprobes\n");
+		pr_err("pin: give module=NAME\n");
 		return -EINVAL;
 	}
 	rcu_read_lock_sched();

@@ -15,6 +15,9 @@
 #include <linux/io.h>
 #include <linux/module.h>
 #include <linux/pci.h>
+#ifdef CONFIG_UML
+#include <linux/logic_iomem.h>
+#endif
 
 static bool gpu = true;
 module_param(gpu, bool, 0444);
@@ -61,9 +64,54 @@ struct function {
 
 static struct function functions[SLOT_COUNT];
 static struct pci_bus *root;
-static struct pci_sysdata sysdata = { .node = NUMA_NO_NODE };
 static struct resource window = { .name = "simdev", .flags = IORESOURCE_MEM };
 static struct resource bus_numbers = { .name = "simdev bus", .flags = IORESOURCE_BUS };
+
+#ifdef CONFIG_UML
+
+/*
+ * There is no memory that a device could have. What is mapped here reads as zeros and keeps
+ * nothing: enough for a NIC. Such a region stays, and so does this module.
+ */
+#define SYSDATA NULL
+
+static unsigned long read_nothing(void *priv, unsigned int offset, int size)
+{
+	return 0;
+}
+
+static void write_nothing(void *priv, unsigned int offset, int size, unsigned long value)
+{
+}
+
+static const struct logic_iomem_ops nothing = { .read = read_nothing, .write = write_nothing };
+
+static long map_nothing(
+	unsigned long offset, size_t size, const struct logic_iomem_ops **ops, void **priv)
+{
+	*ops = &nothing;
+	return 0;
+}
+
+static const struct logic_iomem_region_ops region_ops = { .map = map_nothing };
+
+static int take_window(void)
+{
+	__module_get(THIS_MODULE);
+	return logic_iomem_add_region(&window, &region_ops);
+}
+
+#else
+
+static struct pci_sysdata sysdata = { .node = NUMA_NO_NODE };
+#define SYSDATA (&sysdata)
+
+static int take_window(void)
+{
+	return insert_resource(&iomem_resource, &window);
+}
+
+#endif
 
 static const struct bar gpu_bars[] = {
 	{ 0, 16 << 20, PCI_BASE_ADDRESS_SPACE_MEMORY },
@@ -212,7 +260,7 @@ static int create_bus(void)
 	pci_add_resource(&resources, &bus_numbers);
 
 	pci_lock_rescan_remove();
-	root = pci_create_root_bus(NULL, bus, &config_ops, &sysdata, &resources);
+	root = pci_create_root_bus(NULL, bus, &config_ops, SYSDATA, &resources);
 	if (!root) {
 		pci_free_resource_list(&resources);
 		err = -ENOMEM;
@@ -242,7 +290,7 @@ static int __init simdev_init(void)
 	if (nic)
 		add_function(&functions[1], 0x101d15b3, 0x020000, nic_bars, ARRAY_SIZE(nic_bars));
 
-	err = insert_resource(&iomem_resource, &window);
+	err = take_window();
 	if (err) {
 		pr_err("simdev: %pR is in use: boot with -m 2048 and mem=1792M\n", &window);
 		return err;

@@ -70,14 +70,16 @@ int simnet_encap_set(struct devlink *devlink, enum devlink_eswitch_encap_mode mo
 	return 0;
 }
 
-int simnet_steering_get(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *context)
+int simnet_steering_get(
+	struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *context SIMNET_EXTACK)
 {
 	strscpy(context->val.vstr, settings_of(devlink)->steering, sizeof(context->val.vstr));
 	return 0;
 }
 
 /* As mlx5_core has it: not while the eswitch's own rules stand. */
-int simnet_steering_set(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *context)
+int simnet_steering_set(
+	struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *context SIMNET_EXTACK)
 {
 	struct nsim_dev *nsim_dev = devlink_priv(devlink);
 

@@ -5,10 +5,23 @@
 #pragma once
 
 #include <linux/device.h>
+#include <linux/version.h>
 #include <net/devlink.h>
 
 struct netdevsim;
 struct nsim_dev;
+
+/* A devlink port has operations of its own since 6.6, and what changes one has an extack since 6.8. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
+#define SIMNET_PORT_OPS
+#define SIMNET_EXTACK , struct netlink_ext_ack *extack
+typedef struct devlink_port **simnet_new_port;
+typedef struct devlink_port *simnet_port;
+#else
+#define SIMNET_EXTACK
+typedef unsigned int *simnet_new_port;
+typedef unsigned int simnet_port;
+#endif
 
 extern unsigned int simnet_max_vfs;
 extern struct device_attribute simnet_totalvfs_attr;
@@ -23,8 +36,10 @@ int simnet_inline_set(struct devlink *devlink, u8 mode, struct netlink_ext_ack *
 int simnet_encap_get(struct devlink *devlink, enum devlink_eswitch_encap_mode *mode);
 int simnet_encap_set(struct devlink *devlink, enum devlink_eswitch_encap_mode mode,
 	struct netlink_ext_ack *extack);
-int simnet_steering_get(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *context);
-int simnet_steering_set(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *context);
+int simnet_steering_get(
+	struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *context SIMNET_EXTACK);
+int simnet_steering_set(
+	struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *context SIMNET_EXTACK);
 
 /* dcb.c */
 void simnet_set_dcb(struct netdevsim *ns);
@@ -34,9 +49,8 @@ int simnet_subfunctions_init(void);
 void simnet_subfunctions_exit(void);
 void simnet_remove_subfunctions(struct nsim_dev *nsim_dev);
 int simnet_port_new(struct devlink *devlink, const struct devlink_port_new_attrs *attrs,
-	struct netlink_ext_ack *extack, unsigned int *new_port_index);
-int simnet_port_del(
-	struct devlink *devlink, unsigned int port_index, struct netlink_ext_ack *extack);
+	struct netlink_ext_ack *extack, simnet_new_port new_port);
+int simnet_port_del(struct devlink *devlink, simnet_port port, struct netlink_ext_ack *extack);
 int simnet_state_get(struct devlink_port *port, enum devlink_port_fn_state *state,
 	enum devlink_port_fn_opstate *opstate, struct netlink_ext_ack *extack);
 int simnet_state_set(struct devlink_port *port, enum devlink_port_fn_state state,
@@ -51,9 +65,16 @@ int simnet_address_set(
 	.eswitch_inline_mode_get = simnet_inline_get,                                              \
 	.eswitch_inline_mode_set = simnet_inline_set, .eswitch_encap_mode_get = simnet_encap_get,  \
 	.eswitch_encap_mode_set = simnet_encap_set, .port_new = simnet_port_new,                   \
+	SIMNET_DEVLINK_PORT_OPS
+
+#ifdef SIMNET_PORT_OPS
+#define SIMNET_DEVLINK_PORT_OPS
+#else
+#define SIMNET_DEVLINK_PORT_OPS                                                                    \
 	.port_del = simnet_port_del, .port_fn_state_get = simnet_state_get,                        \
 	.port_fn_state_set = simnet_state_set, .port_function_hw_addr_get = simnet_address_get,    \
 	.port_function_hw_addr_set = simnet_address_set,
+#endif
 
 /* In its array of parameters, with a number that none of its own has. */
 #define SIMNET_DEVLINK_PARAM                                                                       \

@@ -161,16 +161,20 @@ static void delete_device(struct subfunction *subfunction)
 
 /* ---- its port and representor */
 
+#ifndef SIMNET_PORT_OPS
 static struct devlink_port *representor_port(struct net_device *netdev)
 {
 	return &((struct representor *) netdev_priv(netdev))->subfunction->port;
 }
+#endif
 
 static const struct net_device_ops representor_ops = {
 	.ndo_start_xmit = drop,
 	.ndo_set_mac_address = eth_mac_addr,
 	.ndo_validate_addr = eth_validate_addr,
+#ifndef SIMNET_PORT_OPS
 	.ndo_get_devlink_port = representor_port,
+#endif
 };
 
 static int add_representor(struct subfunction *subfunction, struct nsim_dev *nsim_dev)
@@ -189,15 +193,41 @@ static int add_representor(struct subfunction *subfunction, struct nsim_dev *nsi
 	SET_NETDEV_DEV(netdev, &nsim_dev->nsim_bus_dev->dev);
 	dev_net_set(netdev, nsim_dev_net(nsim_dev));
 	eth_hw_addr_set(netdev, address);
+#ifdef SIMNET_PORT_OPS
+	SET_NETDEV_DEVLINK_PORT(netdev, &subfunction->port);
+#endif
 	err = register_netdev(netdev);
 	if (err) {
 		free_netdev(netdev);
 		return err;
 	}
 	subfunction->representor = netdev;
+#ifndef SIMNET_PORT_OPS
 	devlink_port_type_eth_set(&subfunction->port, netdev);
+#endif
 	return 0;
 }
+
+#ifdef SIMNET_PORT_OPS
+static const struct devlink_port_ops port_ops = {
+	.port_del = simnet_port_del,
+	.port_fn_state_get = simnet_state_get,
+	.port_fn_state_set = simnet_state_set,
+	.port_fn_hw_addr_get = simnet_address_get,
+	.port_fn_hw_addr_set = simnet_address_set,
+};
+
+static int register_port(struct subfunction *subfunction, unsigned int index)
+{
+	return devl_port_register_with_ops(
+		subfunction->devlink, &subfunction->port, index, &port_ops);
+}
+#else
+static int register_port(struct subfunction *subfunction, unsigned int index)
+{
+	return devl_port_register(subfunction->devlink, &subfunction->port, index);
+}
+#endif
 
 static int add_port(struct subfunction *subfunction, struct nsim_dev *nsim_dev)
 {
@@ -208,12 +238,11 @@ static int add_port(struct subfunction *subfunction, struct nsim_dev *nsim_dev)
 	};
 
 	devlink_port_attrs_set(&subfunction->port, &attrs);
-	return devl_port_register(
-		subfunction->devlink, &subfunction->port, PORT_INDEX_BASE + subfunction->number);
+	return register_port(subfunction, PORT_INDEX_BASE + subfunction->number);
 }
 
 int simnet_port_new(struct devlink *devlink, const struct devlink_port_new_attrs *attrs,
-	struct netlink_ext_ack *extack, unsigned int *new_port_index)
+	struct netlink_ext_ack *extack, simnet_new_port new_port)
 {
 	struct nsim_dev *nsim_dev = devlink_priv(devlink);
 	struct subfunction *subfunction;
@@ -245,7 +274,11 @@ int simnet_port_new(struct devlink *devlink, const struct devlink_port_new_attrs
 	mutex_lock(&subfunctions_lock);
 	list_add_tail(&subfunction->list, &subfunctions);
 	mutex_unlock(&subfunctions_lock);
-	*new_port_index = subfunction->port.index;
+#ifdef SIMNET_PORT_OPS
+	*new_port = &subfunction->port;
+#else
+	*new_port = subfunction->port.index;
+#endif
 	return 0;
 }
 
@@ -253,7 +286,9 @@ int simnet_port_new(struct devlink *devlink, const struct devlink_port_new_attrs
 static void remove(struct subfunction *subfunction)
 {
 	delete_device(subfunction);
+#ifndef SIMNET_PORT_OPS
 	devlink_port_type_clear(&subfunction->port);
+#endif
 	unregister_netdev(subfunction->representor);
 	free_netdev(subfunction->representor);
 	devl_port_unregister(&subfunction->port);
@@ -279,10 +314,13 @@ static struct subfunction *find(struct devlink *devlink, const unsigned int *por
 	return found;
 }
 
-int simnet_port_del(
-	struct devlink *devlink, unsigned int port_index, struct netlink_ext_ack *extack)
+int simnet_port_del(struct devlink *devlink, simnet_port port, struct netlink_ext_ack *extack)
 {
-	struct subfunction *subfunction = find(devlink, &port_index, true);
+#ifdef SIMNET_PORT_OPS
+	struct subfunction *subfunction = find(devlink, &port->index, true);
+#else
+	struct subfunction *subfunction = find(devlink, &port, true);
+#endif
 
 	if (!subfunction)
 		return -ENODEV;
