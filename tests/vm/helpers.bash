@@ -22,7 +22,7 @@
 #   VM_TIMELINE     1: each line of a console comes with its time, see run-vm --timeline
 #   VM_TIMEOUT      seconds that a case may take, booting included (default: 180)
 #   VM_BUILD        where guests, disks and logs are kept (default: build/vm)
-#   VM_WORLD        debian: all cases run on Debian's own kernel (default: see in_each_world)
+#   VM_WORLD        um: cases that can run in User Mode Linux do (default: all run on Debian's own kernel)
 
 vm_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 VM_BUILD=${VM_BUILD:-$(realpath -m "$vm_folder/../../build/vm")}
@@ -51,11 +51,11 @@ use_guest() {
     "$vm_folder/make-guest" --build "$VM_BUILD" "${options[@]}" "$VM_KREL"
 }
 
-# A file with the line "# needs: any kernel" runs in User Mode Linux (um/), which takes a third of the time and less; but
-# its cases with the tag pci, which need cards, and those with the tag core, of each thing a whole one, run on Debian's own
-# kernel. make check-full runs all of them there (VM_WORLD=debian).
+# With VM_WORLD=um a file with the line "# needs: any kernel" runs in User Mode Linux (um/), which takes a third of the time and
+# less; but its cases with the tag pci, which need cards, and those with the tag core, of each thing a whole one, run on Debian's
+# own kernel.
 worlds() {
-    if [ "${VM_WORLD:-}" = debian ] || ! grep -qx '# needs: any kernel' "$BATS_TEST_FILENAME"; then
+    if [ "${VM_WORLD:-debian}" = debian ] || ! grep -qx '# needs: any kernel' "$BATS_TEST_FILENAME"; then
         echo debian
         return
     fi
