@@ -75,8 +75,6 @@ require_kernel_tree() {
     found=$(sed -n 's/^#define UTS_RELEASE "\(.*\)"$/\1/p' "$kernel_build/include/generated/utsrelease.h")
     [[ $found == "$SLIPWAY_KREL" ]] ||
         die "the kernel tree is configured for '$found', not for $SLIPWAY_KREL"
-    # kbuild takes the processor for the architecture where nobody says which: the tree of a User Mode Linux has both.
-    ! grep -sqx CONFIG_UML=y "$kernel_build/.config" || export ARCH=um
     set_compiler
 }
 

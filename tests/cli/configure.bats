@@ -110,17 +110,6 @@ by_kbuild() {
     (($(wc -l <"$BATS_TEST_TMPDIR/made") < 20))
 }
 
-@test "the kernel's own build is told the architecture where the processor's is another" {
-    # shellcheck disable=SC2016
-    sed -i 's/^modules:$/&\n\t@echo "architecture $(ARCH)" >>architecture/' "$kernel/Makefile"
-    by_kbuild processor ARCH=of-the-shell
-    [[ $(sort -u "$kernel/architecture") == "architecture " ]]
-    rm "$kernel/architecture"
-    echo CONFIG_UML=y >"$kernel/.config"
-    by_kbuild user-mode-linux
-    [[ $(sort -u "$kernel/architecture") == "architecture um" ]]
-}
-
 @test "what is unusual is left to the kernel's own build" {
     sed -i '/^for/,/^done/d' "$source/compat/tests"
     configured quick
