@@ -30,12 +30,12 @@ static char *read_fixture(const char *path, size_t *ret_size)
 	return data;
 }
 
-static void expect_refusal(const struct folder *folder, const char *path, const char *why)
+static void expect_refusal(int dir_fd, const char *path, const char *why)
 {
 	struct elf_module *module = NULL;
 	struct error error = { 0 };
 
-	assert_int_equal(elf_module_open(folder->fd, path, &module, &error), -EINVAL);
+	assert_int_equal(elf_module_open(dir_fd, path, &module, &error), -EINVAL);
 	assert_null(module);
 	assert_contains(error.text, path);
 	assert_contains(error.text, why);
@@ -299,7 +299,7 @@ static void packed_modules_are_read_whatever_their_name(void **state)
 		assert_string_equal(hex, "0123456789abcdef0123456789abcdef01234567");
 		packed[packed_size / 2] ^= 0x55;
 		folder_write(folder, "damaged", packed, packed_size / 2 + 1);
-		expect_refusal(folder, "damaged", "damaged or cut short");
+		expect_refusal(folder->fd, "damaged", "damaged or cut short");
 	}
 }
 
@@ -310,14 +310,14 @@ static void what_is_no_module_is_named_as_such(void **state)
 	struct error error = { 0 };
 
 	folder_write_text(folder, "text", "#!/bin/sh\n");
-	expect_refusal(folder, "text", "not an ELF file");
+	expect_refusal(folder->fd, "text", "not an ELF file");
 	folder_write_text(folder, "empty", "");
-	expect_refusal(folder, "empty", "not an ELF file");
-	expect_refusal(folder, ".", "Is a directory");
+	expect_refusal(folder->fd, "empty", "not an ELF file");
+	expect_refusal(folder->fd, ".", "Is a directory");
 	assert_int_equal(mkfifoat(folder->fd, "fifo", 0600), 0);
-	expect_refusal(folder, "fifo", "a FIFO, device or socket, not a file");
-	expect_refusal(folder, "/proc/self/exe", "not a kernel module");
-	expect_refusal(folder, FIXTURES "/plain.ko", "no .modinfo");
+	expect_refusal(folder->fd, "fifo", "a FIFO, device or socket, not a file");
+	expect_refusal(folder->fd, "/proc/self/exe", "not a kernel module");
+	expect_refusal(AT_FDCWD, FIXTURES "/plain.ko", "no .modinfo");
 	assert_int_equal(elf_module_open(folder->fd, "absent.ko", &module, &error), -ENOENT);
 	assert_contains(error.text, "absent.ko");
 }
@@ -330,7 +330,7 @@ static void a_file_cut_anywhere_is_an_error(void **state)
 
 	for (size_t cut = 0; cut < size; cut++) {
 		folder_write(folder, "cut.ko", data, cut);
-		expect_refusal(folder, "cut.ko", "");
+		expect_refusal(folder->fd, "cut.ko", "");
 	}
 }
 
@@ -493,7 +493,7 @@ static void a_stripped_module_is_refused_with_the_right_advice(void **state)
 		if (sections[i].sh_type == SHT_SYMTAB)
 			sections[i].sh_type = SHT_PROGBITS;
 	folder_write(folder, "stripped.ko", data, size);
-	expect_refusal(folder, "stripped.ko", "--strip-debug");
+	expect_refusal(folder->fd, "stripped.ko", "--strip-debug");
 }
 
 int main(void)
