@@ -30,9 +30,9 @@ static struct module *find_in_list(const char *name)
 {
 	struct module *module;
 
-	list_for_each_entry_rcu(module, all_modules, list)
-		if (module->state != MODULE_STATE_UNFORMED && strcmp(module->name, name) == 0)
-			return module;
+	list_for_each_entry_rcu(
+		module, all_modules, list) if (module->state != MODULE_STATE_UNFORMED &&
+					       strcmp(module->name, name) == 0) return module;
 	return NULL;
 }
 

@@ -11,7 +11,8 @@
 struct netdevsim;
 struct nsim_dev;
 
-/* A devlink port has operations of its own since 6.6, and what changes one has an extack since 6.8. */
+/* A devlink port has operations of its own since 6.6, and what changes one has an extack since 6.8.
+ */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
 #define SIMNET_PORT_OPS
 #define SIMNET_EXTACK , struct netlink_ext_ack *extack
