@@ -9,10 +9,14 @@ setup_file() {
     use_drivers
 }
 
-@test "SIGTERM while waiting for OFED ends the wait at once" {
+@test "SIGTERM while waiting for OFED ends the wait at once, also where the start before was killed in it" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
+start gpu GPU_DIRECT_RDMA_ENABLED=true
+wait_log gpu 'waiting wait-ofed' 30
+kill_hard gpu
+wait_exit gpu 10
 start gpu GPU_DIRECT_RDMA_ENABLED=true
 wait_log gpu 'waiting wait-ofed' 30
 stop gpu
@@ -23,11 +27,14 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-@test "SIGTERM twice: the second one changes nothing about a stop that is under way" {
+@test "NIC container first: the GPU container does not wait. SIGTERM twice: the second one changes nothing about a stop that is under way" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
 start_both
+refute "it waited" container_log_has gpu "waiting wait-ofed"
+expect_gpu_serves
+expect_loaded nvidia_peermem
 stop gpu
 crun kill gpu TERM
 exits gpu 0 60
@@ -53,96 +60,7 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-@test "a process holds /dev/nvidia-uvm: named, nothing half unloaded, and the stop goes on when it ends" {
-    run_case <<'CASE'
-. /test/drivers.sh
-simulate
-start gpu
-wait_ready gpu 60
-device_node nvidia-uvm /dev/nvidia-uvm
-hold /dev/nvidia-uvm
-stop gpu
-wait_log gpu "nvidia_uvm is in use by process $held_pid \(sleep, /dev/nvidia-uvm\)" 30
-expect_loaded nvidia nvidia_uvm nvidia_modeset
-kill "$held_pid"
-exits gpu 0 10
-expect_nothing_left
-CASE
-    [ "$status" -eq 0 ]
-}
-
-@test "a process that does not end: the stop gives up whole, and a retry succeeds" {
-    run_case <<'CASE'
-. /test/drivers.sh
-simulate
-start gpu SLIPWAY_UNLOAD_DEADLINE_SECONDS=2
-wait_ready gpu 60
-device_node nvidia-uvm /dev/nvidia-uvm
-hold /dev/nvidia-uvm
-stop gpu
-exits gpu 16 30
-termination_message gpu
-expect_loaded nvidia nvidia_uvm nvidia_modeset
-kill "$held_pid"
-start gpu
-wait_ready gpu 60
-expect_gpu_serves
-stop_clean gpu
-expect_nothing_left
-CASE
-    [ "$status" -eq 0 ]
-    [[ $output == *"MODULE_IN_USE: nvidia_uvm is in use by process "*"(sleep, /dev/nvidia-uvm)"* ]]
-}
-
-@test "a pinned module: reported as such, nothing half unloaded, and a retry succeeds" {
-    run_case <<'CASE'
-. /test/drivers.sh
-simulate
-start gpu SLIPWAY_UNLOAD_DEADLINE_SECONDS=2
-wait_ready gpu 60
-pin nvidia_modeset
-stop gpu
-exits gpu 16 30
-termination_message gpu
-expect_loaded nvidia nvidia_uvm nvidia_modeset
-unpin
-start gpu
-wait_ready gpu 60
-stop_clean gpu
-expect_nothing_left
-CASE
-    [ "$status" -eq 0 ]
-    [[ $output == *"MODULE_IN_USE: nvidia_modeset is in use"* ]]
-}
-
-@test "peermem in use: the NIC container names it and leaves OFED whole; once it is free, OFED goes and comes under it" {
-    run_case <<'CASE'
-. /test/drivers.sh
-simulate
-start nic SLIPWAY_UNLOAD_DEADLINE_SECONDS=2
-wait_ready nic 90
-start gpu GPU_DIRECT_RDMA_ENABLED=true
-wait_ready gpu 90
-pin nvidia_peermem
-stop nic
-exits nic 16 30
-termination_message nic
-[ ! -e /run/mellanox/drivers/.driver-ready ]
-expect_loaded ib_core ib_uverbs mlx5_core mlx5_ib nvidia_peermem
-unpin
-start nic
-wait_ready nic 90
-expect_loaded nvidia_peermem
-stop_clean nic
-expect_unloaded nvidia_peermem ib_uverbs
-stop_clean gpu
-expect_nothing_left
-CASE
-    [ "$status" -eq 0 ]
-    [[ $output == *"MODULE_IN_USE: nvidia_peermem uses OFED, and the GPU container cannot let it go: nvidia_peermem is in use: 1 reference(s)"* ]]
-}
-
-@test "SIGKILL and a restart: same modules, one mount, no stale flag, and a clean stop" {
+@test "SIGKILL and a restart: same modules, one mount, no stale flag; a NIC container that stops meanwhile unloads peermem, and both come back" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
@@ -166,32 +84,20 @@ wait_exit nic 10
 start nic
 wait_ready nic 90
 expect_nic_serves
-stop_both
-CASE
-    [ "$status" -eq 0 ]
-}
 
-@test "SIGKILL while waiting and while loading: the next start converges" {
-    run_case <<'CASE'
-. /test/drivers.sh
-simulate
-start gpu GPU_DIRECT_RDMA_ENABLED=true
-wait_log gpu 'waiting wait-ofed' 30
+echo "==> the GPU container is dead while the NIC container stops"
 kill_hard gpu
 wait_exit gpu 10
-start nic
-wait_log nic 'begin swap-in' 60
-kill_hard nic
-wait_exit nic 10
+expect_loaded nvidia_peermem
+stop_clean nic
+container_log nic | grep 'no GPU container is there to let nvidia_peermem go'
+expect_unloaded nvidia_peermem ib_uverbs
+expect_loaded nvidia nvidia_uvm
 start nic
 wait_ready nic 90
 start gpu GPU_DIRECT_RDMA_ENABLED=true
-wait_log gpu 'begin load' 60
-kill_hard gpu
-wait_exit gpu 10
-start gpu GPU_DIRECT_RDMA_ENABLED=true
 wait_ready gpu 90
-expect_gpu_serves
+poll 5 loaded nvidia_peermem || fail "peermem did not come back"
 stop_both
 CASE
     [ "$status" -eq 0 ]

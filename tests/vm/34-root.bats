@@ -9,59 +9,8 @@ setup_file() {
     use_drivers
 }
 
-@test "a killed container's root is replaced without a gap, for the host and for other containers" {
-    run_case <<'CASE'
-. /test/drivers.sh
-simulate
-start gpu
-wait_ready gpu 90
-
-# An operand's container: what comes to /run/nvidia comes to it, too (HostToContainer).
-mkdir /operand
-mount --rbind /run/nvidia /operand
-mount --make-rslave /operand
-
-cat >/tmp/reader <<'READER'
-looks=0 gaps=0
-while [ -e /tmp/read ]; do
-    looks=$((looks + 1))
-    [ -x $1/usr/bin/slipway-init ] || gaps=$((gaps + 1))
-    [ -c $1/dev/nvidiactl ] || gaps=$((gaps + 1))
-done
-echo "$1: $looks looks, $gaps gaps"
-[ "$gaps" = 0 ] && [ "$looks" -gt 100 ]
-READER
-
-: >/tmp/read
-sh /tmp/reader /run/nvidia/driver &
-host=$!
-sh /tmp/reader /operand/driver &
-operand=$!
-for round in 1 2 3; do
-    kill_hard gpu
-    wait_exit gpu 10
-    start gpu
-    wait_ready gpu 90
-    container_log_has gpu 'it is kept' || fail "not the fast path: the old root goes when modules change"
-    expect_gpu_serves
-    [ "$(mounts_at /operand/driver)" = 1 ] || fail "the operand sees $(mounts_at /operand/driver) roots"
-done
-rm /tmp/read
-expect "the host saw a gap" wait $host
-expect "the operand saw a gap" wait $operand
-grep -q "containers/gpu/4/" /proc/self/mountinfo || fail "the root is not the last container's"
-refute "an older container's root is still mounted" grep -qE "run/nvidia/driver(/usr)? .*containers/gpu/[123]/" /proc/self/mountinfo
-stop_clean gpu
-umount -l /operand
-expect_nothing_left
-CASE
-    [ "$status" -eq 0 ]
-    [[ $output == *"/run/nvidia/driver: "*" looks, 0 gaps"* ]]
-    [[ $output == *"/operand/driver: "*" looks, 0 gaps"* ]]
-}
-
 # The operator's operands mount /run/nvidia/driver itself, with HostToContainer propagation, while it is there.
-@test "operands that mount the driver root itself see the next container's, also another image's" {
+@test "a root is replaced without a gap, and operands that mount it itself see the next container's, also another image's" {
     VM_TIMEOUT=300 run_case <<'CASE'
 . /test/drivers.sh
 simulate
@@ -144,12 +93,14 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-@test "the root holds what operands, sidecars and those who chroot look for" {
+@test "without RDMA no OFED is needed; the root holds what operands and those who chroot look for; a second container and W22 a verb that is not there change nothing" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
 start gpu
 wait_ready gpu 90
+expect_gpu_serves
+expect_unloaded nvidia_peermem ib_core
 root=/run/nvidia/driver
 ls $root/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 $root/usr/bin/nvidia-smi $root/usr/src/nvidia-*/Module.symvers
 version=$(cat /sys/module/nvidia/version)
@@ -173,11 +124,26 @@ expect_unloaded nvidia_drm
 # What the containers for GPUDirect Storage and GDRCopy wait for before they exec their program.
 exec_in gpu sh -c '[ -d /run/nvidia/driver/usr/src ] && lsmod | grep nvidia'
 exec_in gpu nvidia-gdrcopy-driver install && fail "gdrdrv came from nowhere"
+
+start gpu second
+exits second 10 30
+termination_message second
+exec_in gpu slipway-init status | grep 'gpu      ready'
+grep -q '"event":"ready"' /run/nvidia/slipway/gpu.events.jsonl
+status=0
+exec_in gpu nvidia-driver update >/vm/update 2>&1 || status=$?
+cat /vm/update
+[ "$status" = 2 ]
+[ ! -e /run/kernel ]
+refute "a hook" exec_in gpu sh -c 'ls /run/kernel/postinst.d 2>/dev/null | grep .'
+expect_gpu_serves
 stop_clean gpu
 expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
     [[ $output == *"WILL_NOT_LOAD]: this image has no module gdrdrv for "*"slipway build --gdrcopy SOURCE"* ]]
+    [[ $output == *"ALREADY_RUNNING: another driver container holds /run/nvidia/nvidia-driver.pid"* ]]
+    [[ $output == *'no verb "update"'* ]]
 }
 
 @test "firmware is there for the kernel before modules load, as a mount, and a path that leads nowhere is replaced" {

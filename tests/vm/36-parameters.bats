@@ -42,7 +42,7 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-@test "W19 contents that change are applied at the next start, and only then is the driver loaded anew" {
+@test "W19 contents that change are applied at the next start, and only then is the driver loaded anew; until they can be, it stays whole" {
     run_case <<'CASE'
 . /test/drivers.sh
 mkdir /vm/drivers
@@ -51,14 +51,41 @@ simulate
 start gpu
 wait_ready gpu 60
 address=$(cat /sys/module/nvidia/sections/.text)
+expect_same() {
+    [ "$(cat /sys/module/nvidia/sections/.text)" = "$address" ] || fail "nvidia was loaded anew: $1"
+}
 kill_hard gpu
 wait_exit gpu 10
 start gpu
 wait_ready gpu 60
-[ "$(cat /sys/module/nvidia/sections/.text)" = "$address" ] || fail "nvidia was loaded anew for nothing"
+expect_same "for nothing"
 kill_hard gpu
 wait_exit gpu 10
+
+echo "==> strict: a parameter that does not exist; a value that the kernel does not take"
+echo NVreg_EnableStreamMemOP=1 >/vm/drivers/nvidia.conf
+start gpu SLIPWAY_UNLOAD_DEADLINE_SECONDS=1 SLIPWAY_STRICT_PARAMETERS=true
+exits gpu 25 60
+termination_message gpu
+echo uvm_debug_prints=often >/vm/drivers/nvidia-uvm.conf
+rm /vm/drivers/nvidia.conf
+start gpu
+exits gpu 25 60
+termination_message gpu
+expect_same "for a bad parameter"
+rm /vm/drivers/nvidia-uvm.conf
+
+echo "==> a process has the GPU"
 echo NVreg_EnableStreamMemOPs=0 >/vm/drivers/nvidia.conf
+device_node nvidia-uvm /dev/nvidia-uvm
+hold /dev/nvidia-uvm
+start gpu SLIPWAY_UNLOAD_DEADLINE_SECONDS=1
+exits gpu 16 60
+termination_message gpu
+expect_loaded nvidia nvidia_uvm nvidia_modeset
+expect_same "under a process"
+kill "$held_pid"
+
 start gpu
 wait_ready gpu 60
 grep -x 'EnableStreamMemOPs: 0' /proc/driver/nvidia/params
@@ -68,6 +95,9 @@ stop_clean gpu
 expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
+    [[ $output == *"BAD_PARAMETER: /drivers/nvidia.conf, the operator's kernelModuleConfig, on nvidia: the module has no parameter NVreg_EnableStreamMemOP: did you mean NVreg_EnableStreamMemOPs?"* ]]
+    [[ $output == *"BAD_PARAMETER: "*"on nvidia_uvm: uvm_debug_prints=often: the kernel takes no such value: it is of type int"* ]]
+    [[ $output == *"MODULE_IN_USE: nvidia_uvm is in use by process "*"(sleep, /dev/nvidia-uvm)"* ]]
 }
 
 @test "a parameter that does not exist is reported and ignored, as the kernel does" {
@@ -93,75 +123,4 @@ stop_clean gpu
 expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
-}
-
-@test "a parameter that does not exist is reported once in a start that waits for OFED" {
-    run_case <<'CASE'
-. /test/drivers.sh
-simulate
-mkdir /vm/drivers
-echo NVreg_EnableStreamMemOP=1 >/vm/drivers/nvidia.conf
-start gpu GPU_DIRECT_RDMA_ENABLED=true
-wait_log gpu 'waiting wait-ofed' 30
-exec_in gpu grep -r NVreg_EnableStreamMemOP=1 /etc/modprobe.d || fail "a startup probe that is nvidia-smi does not find it"
-exec_in gpu slipway-init status | grep -x ' *! NVreg_EnableStreamMemOP=1 has no effect: nvidia has no such parameter'
-start nic
-wait_ready gpu 120
-expect_gpu_serves
-[ "$(container_log gpu | grep -c 'NVreg_EnableStreamMemOP=1" has no effect on nvidia')" = 1 ] || fail "it is not reported once"
-[ "$(container_log gpu | grep -c 'parameters of nvidia: ')" = 1 ] || fail "its parameters are not reported once"
-CASE
-    [ "$status" -eq 0 ]
-}
-
-@test "strict: a parameter that does not exist, and a bad value, end the start; the driver that runs goes on" {
-    run_case <<'CASE'
-. /test/drivers.sh
-simulate
-start gpu
-wait_ready gpu 60
-address=$(cat /sys/module/nvidia/sections/.text)
-kill_hard gpu
-wait_exit gpu 10
-mkdir /vm/drivers
-echo NVreg_EnableStreamMemOP=1 >/vm/drivers/nvidia.conf
-start gpu SLIPWAY_UNLOAD_DEADLINE_SECONDS=1 SLIPWAY_STRICT_PARAMETERS=true
-exits gpu 25 60
-termination_message gpu
-echo uvm_debug_prints=often >/vm/drivers/nvidia-uvm.conf
-rm /vm/drivers/nvidia.conf
-start gpu
-exits gpu 25 60
-termination_message gpu
-CASE
-    [ "$status" -eq 0 ]
-    [[ $output == *"BAD_PARAMETER: /drivers/nvidia.conf, the operator's kernelModuleConfig, on nvidia: the module has no parameter NVreg_EnableStreamMemOP: did you mean NVreg_EnableStreamMemOPs?"* ]]
-    [[ $output == *"BAD_PARAMETER: "*"on nvidia_uvm: uvm_debug_prints=often: the kernel takes no such value: it is of type int"* ]]
-}
-
-@test "a changed parameter and a process on the GPU: named, and the driver stays whole" {
-    run_case <<'CASE'
-. /test/drivers.sh
-simulate
-start gpu
-wait_ready gpu 60
-kill_hard gpu
-wait_exit gpu 10
-device_node nvidia-uvm /dev/nvidia-uvm
-hold /dev/nvidia-uvm
-mkdir /vm/drivers
-echo NVreg_EnableStreamMemOPs=1 >/vm/drivers/nvidia.conf
-start gpu SLIPWAY_UNLOAD_DEADLINE_SECONDS=1
-exits gpu 16 60
-termination_message gpu
-expect_loaded nvidia nvidia_uvm nvidia_modeset
-kill "$held_pid"
-start gpu
-wait_ready gpu 60
-grep -x 'EnableStreamMemOPs: 1' /proc/driver/nvidia/params
-stop_clean gpu
-expect_nothing_left
-CASE
-    [ "$status" -eq 0 ]
-    [[ $output == *"MODULE_IN_USE: nvidia_uvm is in use by process "*"(sleep, /dev/nvidia-uvm)"* ]]
 }

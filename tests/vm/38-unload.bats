@@ -20,26 +20,7 @@ setup_file() {
         gpu-no-drm=localhost/slipway-test-gpu-no-drm
 }
 
-@test "W6 a foreign module that holds the driver goes with it; one that is in use is named" {
-    run_case <<'CASE'
-. /test/drivers.sh
-simulate
-start gpu:gpu-no-drm
-wait_ready gpu 60
-host_load_file "/images/gpu/rootfs/lib/modules/$(uname -r)/updates/nvidia/nvidia-drm.ko"
-pin nvidia_drm
-stop gpu
-wait_log gpu 'nvidia_drm is in use: 1 reference' 30
-expect_loaded nvidia nvidia_uvm nvidia_modeset nvidia_drm
-unpin
-exits gpu 0 30
-expect_unloaded nvidia_drm
-expect_nothing_left
-CASE
-    [ "$status" -eq 0 ]
-}
-
-@test "W6 nvidia_drm that the host loaded: a restart with other parameters takes it along" {
+@test "W6 nvidia_drm that the host loaded, a foreign module that holds the driver, goes with it: in a restart with other parameters, and in a stop once nobody uses it" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
@@ -54,38 +35,40 @@ start gpu:gpu-no-drm
 wait_ready gpu 60
 container_log_has gpu 'unloaded nvidia_drm'
 grep -x 'EnableStreamMemOPs: 1' /proc/driver/nvidia/params
-stop_clean gpu
+host_load_file "/images/gpu/rootfs/lib/modules/$(uname -r)/updates/nvidia/nvidia-drm.ko"
+pin nvidia_drm
+stop gpu
+wait_log gpu 'nvidia_drm is in use: 1 reference' 30
+expect_loaded nvidia nvidia_uvm nvidia_modeset nvidia_drm
+unpin
+exits gpu 0 30
+expect_unloaded nvidia_drm
 expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
 }
 
-@test "W21 nvidia_drm is loaded where it is asked for, and goes with the others" {
+@test "W21 nvidia_drm is asked for, and the image has none" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
-start gpu SLIPWAY_NVIDIA_DRM=true
-wait_ready gpu 60
-expect_gpu_serves
-expect_loaded nvidia_drm
-stop_clean gpu
-expect_unloaded nvidia_drm drm_kms_helper
-expect_nothing_left
 start gpu:gpu-no-drm SLIPWAY_NVIDIA_DRM=true
 exits gpu 15 60
 termination_message gpu
 expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
-    [[ $output == *"nvidia_drm"* ]]
+    [[ $output == *": "*"nvidia_drm"* ]]
 }
 
-@test "a user is named with its pod and container, and a device that is closed lets the stop go on" {
+@test "who uses the driver is named, with its pod and container; a device that is closed, and a process that ends, let the stop go on" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
-start gpu
+start gpu SLIPWAY_NVIDIA_DRM=true
 wait_ready gpu 60
+# W21: loaded where it is asked for, and gone with the others.
+expect_loaded nvidia_drm
 device_node nvidia-uvm /dev/nvidia-uvm
 uid=1a2b3c4d-1111-2222-3333-0123456789ab
 id=aaaabbbbccccddddeeeeffff0000111122223333444455556666777788889999
@@ -103,10 +86,15 @@ sleep 1
 stop gpu
 wait_log gpu "nvidia_uvm is in use by process $trainer \(sh, /dev/nvidia-uvm, pod jobs/trainer-0, container aaaabbbbcccc\)" 30
 expect_loaded nvidia nvidia_uvm nvidia_modeset
+hold /dev/nvidia-uvm
 : >/tmp/close
+wait_log gpu "nvidia_uvm is in use by process $held_pid \(sleep, /dev/nvidia-uvm\)" 30
+expect_loaded nvidia nvidia_uvm nvidia_modeset
+kill "$held_pid"
 exits gpu 0 10
 kill -0 "$trainer" || fail "the trainer has ended"
 kill "$trainer"
+expect_unloaded nvidia_drm drm_kms_helper
 expect_nothing_left
 CASE
     [ "$status" -eq 0 ]

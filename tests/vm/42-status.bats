@@ -1,55 +1,12 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
-# What slipway-init says of a node: status and metrics, also of a driver that is not Slipway's.
+# What slipway-init says of a node: a driver that is not Slipway's, RDMA devices. Of one with both drivers: 10-start-stop.
 
 load drivers
 
 setup_file() {
     use_drivers
-}
-
-# The JSON object that the case printed.
-status_json() {
-    printf '%s\n' "${lines[@]}" | grep '^{"kernel"' | tail -n 1
-}
-
-@test "status of a node with both drivers, and the metrics of its roles" {
-    run_case <<'CASE'
-. /test/drivers.sh
-simulate
-start gpu GPU_DIRECT_RDMA_ENABLED=true
-wait_log gpu 'waiting wait-ofed: .*at most [0-9]+ s more' 30
-grep 'slipway_role_ready{role="gpu"} 0' /run/nvidia/slipway/metrics/gpu.prom
-exec_in gpu slipway-init status | grep '^gpu      starting  at wait-ofed' || fail "status does not say what is waited for"
-start nic
-wait_ready nic 90
-wait_ready gpu 90
-exec_in gpu slipway-init status
-exec_in gpu slipway-init status --json
-cat /run/nvidia/slipway/metrics/gpu.prom
-grep 'slipway_role_ready{role="nic"} 1' /run/mellanox/drivers/slipway/metrics/nic.prom
-stop_both
-grep 'slipway_role_ready{role="gpu"} 0' /run/nvidia/slipway/metrics/gpu.prom
-grep 'slipway_role_info{role="gpu",state="stopped",reason="STOPPED"} 1' /run/nvidia/slipway/metrics/gpu.prom
-grep 'slipway_driver_loaded 0' /run/nvidia/slipway/metrics/gpu.prom
-CASE
-    [ "$status" -eq 0 ]
-    json=$(status_json)
-    [ "$(jq -r '.roles[] | .role + " " + .state' <<<"$json")" = $'gpu ready\nnic ready' ]
-    [ "$(jq -r '.roles[0].phases | map(.step) | index("load") != null' <<<"$json")" = true ]
-    [ "$(jq -r '.driver.loaded, .driver.open' <<<"$json")" = $'true\ntrue' ]
-    [ "$(jq -r '.driver.version == .driver.user_space_version' <<<"$json")" = true ]
-    [ "$(jq -r '.kernel_facts.modversions, .kernel_facts.module_unloading' <<<"$json")" = $'true\ntrue' ]
-    [ "$(jq -r '.devices[] | .kind + " " + .address + " " + (.driver // "none")' <<<"$json")" = $'gpu 0000:40:00.0 nvidia\nnic 0000:40:01.0 none' ]
-    [ "$(jq -r '.devices[0].node, .devices[0].minor' <<<"$json")" = $'true\n0' ]
-    [ "$(jq -r '.peermem.loaded, .peermem.ofed_ready' <<<"$json")" = $'true\ntrue' ]
-    [ "$(jq -r '.fabric.kind, .fabric.management' <<<"$json")" = $'none\nnone' ]
-    [ "$(jq -r '[.modules[].name] | index("nvidia_peermem") != null' <<<"$json")" = true ]
-    [[ $output == *'slipway_role_ready{role="gpu"} 1'* ]]
-    [[ $output == *'slipway_phase_duration_seconds{role="gpu",step="load"} '* ]]
-    [[ $output == *'slipway_driver_info{version="'*'",open="true"} 1'* ]]
-    [[ $output == *'slipway_peermem_loaded 1'* ]]
 }
 
 @test "a driver that the host loaded, and what stands in the way of IMEX: reported without a role of ours" {

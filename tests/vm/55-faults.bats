@@ -7,7 +7,7 @@
 # no fault there would find none anywhere. tests/vm/README.md lists those that are not here, and why.
 #
 # Cases tagged full run there only: the ordinary run shows the same of our program in 10-start-stop (W5), 15-proof (W4, W11),
-# 20-refusals (W7, W10, W16), 30-signals and 34-root (W18), 32-fast-path (W2, W15), 36-parameters (W19), 37-devices (W4, W17),
+# 20-refusals (W7, W10), 30-signals (W18), 34-root (W16, W18, W22), 32-fast-path (W15), 36-parameters (W19), 37-devices (W4, W17),
 # 38-unload (W6) and 45-peermem (W2, W3).
 
 load drivers
@@ -426,20 +426,4 @@ exits peermem 13 60
 termination_message peermem
 CASE
     [[ $output == *"OFED_NOT_READY: gave up after 3 s"* ]]
-}
-
-@test "W22 no hook is left behind that calls a verb which is not there, and such a call changes nothing" {
-    fault <<'CASE'
-simulate
-start_ours
-status=0
-exec_in gpu nvidia-driver update >/vm/update 2>&1 || status=$?
-cat /vm/update
-[ "$status" = 2 ]
-expect_gpu_serves
-[ ! -e /run/kernel ]
-refute "a hook" exec_in gpu sh -c 'ls /run/kernel/postinst.d 2>/dev/null | grep .'
-stop_clean gpu
-CASE
-    [[ $output == *'no verb "update"'* ]]
 }

@@ -2,7 +2,8 @@
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # The pod's containers for GPUDirect Storage and GDRCopy as the operator starts them, of the image that has their
-# modules (sources that stand in for them: tests/vm/addons).
+# modules, which are bound to NVIDIA's (sources that stand in for them: tests/vm/addons, built by the recipes that build the
+# real ones), and that image by itself.
 
 load drivers
 
@@ -34,7 +35,7 @@ wait_log gdrcopy 'waiting for nvidia-driver' 30
 refute "before the driver" probe gdrcopy startup
 start gpu
 wait_ready gpu 90
-refute "the driver container was not asked for it" container_log_has gpu 'loaded gdrdrv'
+refute "the driver container was not asked for them" container_log_has gpu 'loaded \(gdrdrv\|nvidia_fs\)'
 wait_ready gdrcopy 40
 wait_ready gds 40
 probe gdrcopy startup
@@ -70,14 +71,15 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-@test "what the driver container has loaded already is left to it" {
+@test "what the driver container is asked for it loads, others leave it alone, and it goes before the driver" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate nic=0
-start gpu GDRCOPY_ENABLED=true
+start gpu GDRCOPY_ENABLED=true GDS_ENABLED=true
 wait_ready gpu 90
-expect_loaded gdrdrv
-expect_node gdrdrv gdrdrv 0
+expect_loaded gdrdrv nvidia_fs
+expect_addon_nodes
+exec_in gpu sh -c 'lsmod | grep nvidia_fs && lsmod | grep gdrdrv && nvidia-persistenced --version'
 start gdrcopy
 wait_ready gdrcopy 30
 stop_clean gdrcopy
@@ -89,7 +91,9 @@ wait_ready gdrcopy 30
 stop_clean gdrcopy
 expect_loaded gdrdrv
 stop_clean gpu
-expect_unloaded gdrdrv nvidia
+expect_unloaded gdrdrv nvidia_fs nvidia
 CASE
     [ "$status" -eq 0 ]
+    # Debian's, with all that it links.
+    [[ $output == *"nvidia-persistenced: "*version* || $output == *"nvidia-persistenced version"* || $output == *"version 5"* ]]
 }

@@ -108,7 +108,10 @@ log_has nic 'unloaded rpcrdma'
 loaded rpcrdma || fail "rpcrdma has not come back on OFED: $(grep ^missing $journal)"
 [ "$(ls $kept/*/*.ko* | wc -l)" -ge 9 ] || fail "the loaded files were not kept"
 stop_clean nic
+# Without RESTORE_DRIVER_ON_POD_TERMINATION OFED outlives its container; nothing else does.
 expect_builds /tmp/ofed
+[ ! -e /run/mellanox/drivers/.driver-ready ] || fail ".driver-ready is still there"
+[ "$(mounts_at /run/mellanox/drivers/usr/src)" = 0 ] || fail "OFED's sources are still mounted"
 
 start nic:nic-other other UNLOAD_STORAGE_MODULES=true
 wait_ready other 120

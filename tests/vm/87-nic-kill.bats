@@ -112,6 +112,7 @@ CASE
     power_failure_at swap-out:after refused
 }
 
+# bats test_tags=full
 @test "the power fails in the middle of bringing the network back" {
     power_failure_at network:devices
 }
