@@ -37,7 +37,7 @@ RECIPE
 
 nic_kit() {
     derive_image nic-kit "$images_folder/nic.oci.tar" put_kit
-    derived nic-kit
+    image_name nic-kit
 }
 
 @test "no modules for this kernel: they are made with the host's headers, proven and loaded; the next start has them with the network off; a damaged set is made anew" {

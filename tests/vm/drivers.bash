@@ -16,8 +16,8 @@ put_init() {
     [ -z "${VM_INIT:-}" ] || install -m 755 "$VM_INIT" "$root/usr/bin/slipway-init"
 }
 
-# derived NAME: how Buildah calls it; one of another world is another image.
-derived() {
+# image_name NAME: how Buildah calls it; one of another world is another image.
+image_name() {
     echo "localhost/slipway-test-${image_prefix:-}$1"
 }
 
@@ -34,7 +34,7 @@ derive_image() {
     root=$root put_init
     root=$root "$@"
     # With a fixed time the same content is the same image, and the disk made from it stays.
-    buildah commit -q --timestamp 0 "$container" "$(derived "$name")" >/dev/null
+    buildah commit -q --timestamp 0 "$container" "$(image_name "$name")" >/dev/null
     buildah rm "$container" >/dev/null
     exec {lock}>&-
 }
@@ -73,7 +73,7 @@ rename_kernel() {
 # The same GPU image with modules for a kernel that is not the running one.
 gpu_elsewhere() {
     derive_image gpu-elsewhere "$images_folder/gpu.oci.tar" rename_kernel
-    derived gpu-elsewhere
+    image_name gpu-elsewhere
 }
 
 # driver_image NAME FILE: the archive, or with VM_INIT the image that is derived from it.
@@ -83,7 +83,7 @@ driver_image() {
         return
     fi
     derive_image "$1-init" "$2" true
-    derived "$1-init"
+    image_name "$1-init"
 }
 
 # Makes the guest, and one disk with all images for every file of driver tests.

@@ -84,7 +84,7 @@ add_simnet() {
 
 simnet_image() {
     derive_image "nic-$1" "$images_folder/nic.oci.tar" add_simnet "$1"
-    derived "nic-$1"
+    image_name "nic-$1"
 }
 
 # run_simnet [OPTION of run-vm…] <CASE: a case on a node with such cards; simnet/case.sh says what it can say more.
