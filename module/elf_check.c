@@ -49,7 +49,7 @@
 #define PAGE_SIZE_4K ((uint64_t) 4096)
 
 #define CRC_SIZE         4
-#define EXPORT_SIZE      12 /* struct kernel_symbol since SINCE_NAME_SPACES */
+#define EXPORT_FIELDS    3 /* of struct kernel_symbol since SINCE_NAME_SPACES */
 #define STRUCT_NAME_SIZE 56
 #define NAME_LIMIT       1024 /* bytes of a section's name that are compared */
 
@@ -489,6 +489,13 @@ static void check_percpu(const struct elf_parts *parts, struct elf_defects *defe
 		mind_beyond(parts, defects, 0, "its section .data..percpu", section);
 }
 
+static uint64_t count_exports(const struct elf_parts *parts, unsigned int entries)
+{
+	return entries ? parts->sections[entries].sh_size /
+				 (EXPORT_FIELDS * elf_export_field(parts, entries))
+		       : 0;
+}
+
 static void check_exports(const struct elf_parts *parts, struct elf_defects *defects)
 {
 	static const struct {
@@ -502,15 +509,14 @@ static void check_exports(const struct elf_parts *parts, struct elf_defects *def
 	};
 	unsigned int exports = parts->found[ELF_KSYMTAB].allocated;
 
-	if (exports && parts->sections[exports].sh_size >= EXPORT_SIZE &&
-		!parts->found[ELF_KFLAGSTAB].allocated)
+	if (count_exports(parts, exports) && !parts->found[ELF_KFLAGSTAB].allocated)
 		mind(defects, SINCE_FLAGS, 0, -ENOEXEC,
 			"it exports symbols but has no section __kflagstab, which tells the "
 			"GPL-only ones: it was made for an older kernel");
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
 		unsigned int index = parts->found[tables[i].exports].allocated;
 		unsigned int other = parts->found[tables[i].others].allocated;
-		uint64_t count = parts->sections[index].sh_size / EXPORT_SIZE;
+		uint64_t count = count_exports(parts, index);
 
 		if (index && other && parts->sections[other].sh_size / tables[i].other_size < count)
 			mind(defects, tables[i].from, tables[i].before, -EFAULT,

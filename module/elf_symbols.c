@@ -467,6 +467,14 @@ static int find_form(const struct elf_parts *parts, struct table *table, struct 
 	return r;
 }
 
+size_t elf_export_field(const struct elf_parts *parts, unsigned int entries)
+{
+	struct table table = { .entries = entries };
+	struct error ignored;
+
+	return find_form(parts, &table, &ignored) < 0 ? 4 : table.field_size;
+}
+
 int elf_exports_read(const struct elf_parts *parts, struct arena *memory,
 	struct elf_module_export **ret, size_t *ret_count, struct error *error)
 {

@@ -116,7 +116,7 @@ static void assert_soon(clock_t begin)
 static void whole_fixtures_are_fine(void **state)
 {
 	static const char *const names[] = { FIXTURES "/peer.ko", FIXTURES "/flagged.ko",
-		FIXTURES "/extended.ko" };
+		FIXTURES "/flagged_absolute.ko", FIXTURES "/extended.ko" };
 
 	(void) state;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -230,12 +230,15 @@ static void exports_want_flags_since_7_2(void **state)
 {
 	_cleanup_image_ struct image image = read_image(FIXTURES "/exporter.ko");
 	_cleanup_image_ struct image flagged = read_image(FIXTURES "/flagged.ko");
+	_cleanup_image_ struct image absolute = read_image(FIXTURES "/flagged_absolute.ko");
 
 	(void) state;
 	assert_minds(&image, V(6, 12), 0);
 	assert_minds(&image, V(7, 3), -ENOEXEC);
 	section(&flagged, "__kcrctab")->sh_size = 4;
 	assert_minds(&flagged, V(7, 3), -EFAULT);
+	section(&absolute, "__kflagstab")->sh_size = 2;
+	assert_minds(&absolute, V(7, 3), -EFAULT);
 }
 
 static Elf64_Rela *first_relocation(const struct image *image, const char *name)
