@@ -105,26 +105,11 @@ static enum stage_id toolchain_of(const struct recipe *recipe)
 	return recipe->for_runtime ? STAGE_INIT_TOOLCHAIN : STAGE_TOOLCHAIN;
 }
 
-/*
- * kbuild takes the processor for the architecture where nobody says which, and the tree of a User
- * Mode Linux has both. The tree of the kernel is there when a recipe runs.
- */
-static bool is_user_mode_linux(const struct build *build)
-{
-	_cleanup_free_ char *path = xasprintf("%s/lib/modules/%s/build/.config",
-		stage_output(build, STAGE_KERNEL), build->kernel.lock.krel);
-	_cleanup_free_ char *config = NULL;
-
-	return fs_read(AT_FDCWD, path, 0, &config, NULL) == 0 && strstr(config, "\nCONFIG_UML=y\n");
-}
-
 static void recipe_environment(
 	const struct build *build, const struct recipe *recipe, struct strv *ret)
 {
 	xstrv_pushf(ret, "SLIPWAY_KREL=%s", build->kernel.lock.krel);
 	xstrv_push(ret, "SLIPWAY_ARCH=" RECIPE_MACHINE);
-	if (is_user_mode_linux(build))
-		xstrv_push(ret, "ARCH=um");
 	xstrv_push(ret, "SLIPWAY_KERNEL=/slipway/kernel");
 	xstrv_push(ret, "SLIPWAY_SOURCE=" SOURCE);
 	xstrv_pushf(ret, "SLIPWAY_OFED=%s", recipe->ofed ? "/slipway/ofed" : "");

@@ -64,7 +64,7 @@ worlds() {
 }
 
 # What a world is, for the cases that run in it.
-world_variables="VM_BUILD VM_KREL VM_IMAGES VM_KERNEL_TREE VM_KERNEL_ROOT images_folder image_prefix simnet ARCH"
+world_variables="VM_BUILD VM_KREL VM_IMAGES VM_KERNEL_TREE VM_KERNEL_ROOT images_folder image_prefix simnet"
 
 # in_each_world COMMAND…: in setup_file, what makes guest, images and modules for the cases, in each world that they run in.
 in_each_world() {
@@ -95,7 +95,7 @@ use_um() {
     mkdir -p "$VM_KERNEL_TREE/lib/modules/$VM_KREL"
     ln -sfn ../debs "$VM_BUILD/debs"
     ln -sfn "$kernel/tree" "$VM_KERNEL_TREE/lib/modules/$VM_KREL/build"
-    export VM_BUILD VM_KREL VM_KERNEL_ROOT VM_KERNEL_TREE image_prefix=um- ARCH=um
+    export VM_BUILD VM_KREL VM_KERNEL_ROOT VM_KERNEL_TREE image_prefix=um-
 }
 
 # The world of a case.
