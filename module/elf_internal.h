@@ -243,7 +243,7 @@ static inline void elf_symbol_at(const struct elf_parts *parts, size_t index, El
 const char *elf_symbol_name(const struct elf_parts *parts, const Elf64_Sym *symbol);
 
 /* elf_symbols.c */
-/* The bytes of a field of struct kernel_symbol, 4 or 8, in the table of exports that is section @entries. */
+/* The bytes of a field, 4 or 8, in the table of exports that is section @entries. */
 size_t elf_export_field(const struct elf_parts *parts, unsigned int entries);
 int elf_exports_read(const struct elf_parts *parts, struct arena *memory,
 	struct elf_module_export **ret, size_t *ret_count, struct error *error) _must_check_;

@@ -57,9 +57,11 @@ static void take_reference(void)
 
 static void ask_host(void)
 {
-	char *argv[] = { "/usr/sbin/modprobe", load, NULL };
-	char *envp[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+	/* Read later, when this has returned. */
+	static char *argv[] = { "/usr/sbin/modprobe", NULL, NULL };
+	static char *envp[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
 
+	argv[1] = load;
 	pr_info("meddle: the host loads %s\n", load);
 	call_usermodehelper(argv[0], argv, envp, UMH_NO_WAIT);
 }
