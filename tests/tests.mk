@@ -113,6 +113,12 @@ images: all $(other_ofed)/reference-ofed ## build the images for the newest kern
 	$(O)/slipway build --kernel "$$(jq -r .krel $(O)/images/images.json)" --ofed reference \
 		--gdrcopy tests/vm/addons/gdrcopy --nvidia-fs tests/vm/addons/gds-nvidia-fs --output $(O)/images/addons
 
+# A quarter of an hour, once; then it stays in the user's cache, and a third of the VM's cases run in it: tests/vm/README.md.
+.PHONY: um
+um: $(O)/slipway ## compile User Mode Linux and images for it: the VM tests take less time then
+	tests/vm/um/make-um-images --slipway $(O)/slipway $(O)/images-um \
+		--kernel "$$(tests/vm/um/make-um-kernel --build $(O)/vm --slipway $(O)/slipway)"
+
 # ---- what a developer calls
 
 # exec: what ends make ends the run and all that it started, too.

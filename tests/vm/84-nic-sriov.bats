@@ -133,6 +133,7 @@ CASE
 @test "an RDMA device over a card: whoever uses it stops the swap before anything is touched, and lets it go on" {
     run_simnet < <(node && cat <<'CASE'
 host_load rdma_rxe
+host_load ib_uverbs
 rdma link add rxe0 type rxe netdev nic0p1
 ip -o link >/tmp/links
 rdma link show >/tmp/rdma

@@ -22,7 +22,8 @@
 #   VM_TIMELINE     1: each line of a console comes with its time, see run-vm --timeline
 #   VM_TIMEOUT      seconds that a case may take, booting included (default: 180)
 #   VM_BUILD        where guests, disks and logs are kept (default: build/vm)
-#   VM_WORLD        um: cases that can run in User Mode Linux do (default: all run on Debian's own kernel)
+#   VM_WORLD        debian: all cases run on Debian's own kernel; um: those that can run in User Mode Linux do (default: um
+#                   where its kernel has been made: make um)
 
 vm_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 VM_BUILD=${VM_BUILD:-$(realpath -m "$vm_folder/../../build/vm")}
@@ -51,14 +52,18 @@ use_guest() {
     "$vm_folder/make-guest" --build "$VM_BUILD" "${options[@]}" "$VM_KREL"
 }
 
-# With VM_WORLD=um a file with the line "# needs: any kernel" runs in User Mode Linux (um/), which takes a third of the time and
-# less; but its cases with the tag pci, which need cards, and those with the tag core, of each thing a whole one, run on Debian's
-# own kernel.
+um_kernel() {
+    "$vm_folder/um/make-um-kernel" --build "$VM_BUILD" --slipway "$(cd "$vm_folder/../.." && realpath -m "${O:-build}")/slipway" "$@"
+}
+
+# A file with the line "# needs: any kernel" runs in User Mode Linux (um/), which takes a third of the time and less; but its
+# cases with the tag pci, which need cards, and those with the tag core, of each thing a whole one, run on Debian's own kernel.
 worlds() {
-    if [ "${VM_WORLD:-debian}" = debian ] || ! grep -qx '# needs: any kernel' "$BATS_TEST_FILENAME"; then
+    if [ "${VM_WORLD:-}" = debian ] || ! grep -qx '# needs: any kernel' "$BATS_TEST_FILENAME"; then
         echo debian
         return
     fi
+    [ "${VM_WORLD:-}" = um ] || um_kernel --cached >/dev/null || { echo debian && return; }
     ! grep -qE '^# bats test_tags=(.*,)?(pci|core)(,|$)' "$BATS_TEST_FILENAME" || echo debian
     echo um
 }
@@ -85,7 +90,7 @@ in_each_world() {
 use_um() {
     local build kernel
     build=$(cd "$vm_folder/../.." && realpath -m "${O:-build}")
-    kernel=$("$vm_folder/um/make-um-kernel" --build "$VM_BUILD" --slipway "$build/slipway")
+    kernel=$(um_kernel)
     images_folder=$build/images-um
     "$vm_folder/um/make-um-images" --kernel "$kernel" --slipway "$build/slipway" "$images_folder"
     VM_KREL=$(cat "$kernel/krel")

@@ -252,7 +252,7 @@ crash() {
     echo "==> case exit 0" >/dev/console
     sleep 1
     # User Mode Linux has none: it goes as it is.
-    [ -e /proc/sysrq-trigger ] || reboot -n -f
+    [ -e /proc/sysrq-trigger ] || poweroff -n -f
     echo b >/proc/sysrq-trigger
     sleep 60
 }
