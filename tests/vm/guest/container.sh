@@ -22,21 +22,16 @@ container_role() {
 
 # One JSON string for each line of the input, with commas between.
 json_strings() {
-    sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$/"/' | paste -s -d, -
+    awk '{ gsub(/[\\"]/, "\\\\&"); printf "%s\"%s\"", (NR > 1 ? "," : ""), $0 }'
 }
 
 # Kubernetes' DirectoryOrCreate and FileOrCreate.
 create_sources() {
     local source kind
-    awk '{ print $3, $1 }' | while read -r kind source; do
-        case $kind in
-        dir) mkdir -p "$source" ;;
-        file)
-            mkdir -p "${source%/*}"
-            [ -e "$source" ] || : >"$source"
-            ;;
-        esac
-    done
+    awk '$3 == "file" { sub("/[^/]*$", "", $1) } $3 != "none" { print $1 }' "$1" | xargs mkdir -p
+    while read -r source _ kind _; do
+        [ "$kind" != file ] || [ -e "$source" ] || : >"$source"
+    done <"$1"
 }
 
 json_mounts() {
@@ -82,31 +77,30 @@ json_memory() {
     [ -z "${memory_limit:-}" ] || printf ', "memory": {"limit": %d}' "$memory_limit"
 }
 
-capabilities() {
-    tr ' ' '\n' <<WORDS
-CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_FSETID CAP_KILL CAP_SETGID CAP_SETUID CAP_SETPCAP
-CAP_LINUX_IMMUTABLE CAP_NET_BIND_SERVICE CAP_NET_BROADCAST CAP_NET_ADMIN CAP_NET_RAW CAP_IPC_LOCK CAP_IPC_OWNER
-CAP_SYS_MODULE CAP_SYS_RAWIO CAP_SYS_CHROOT CAP_SYS_PTRACE CAP_SYS_PACCT CAP_SYS_ADMIN CAP_SYS_BOOT CAP_SYS_NICE
-CAP_SYS_RESOURCE CAP_SYS_TIME CAP_SYS_TTY_CONFIG CAP_MKNOD CAP_LEASE CAP_AUDIT_WRITE CAP_AUDIT_CONTROL CAP_SETFCAP
-CAP_MAC_OVERRIDE CAP_MAC_ADMIN CAP_SYSLOG CAP_WAKE_ALARM CAP_BLOCK_SUSPEND CAP_AUDIT_READ CAP_PERFMON CAP_BPF
-CAP_CHECKPOINT_RESTORE
-WORDS
-}
+# All of them, as a privileged container has.
+capabilities='"CAP_CHOWN","CAP_DAC_OVERRIDE","CAP_DAC_READ_SEARCH","CAP_FOWNER","CAP_FSETID","CAP_KILL","CAP_SETGID","CAP_SETUID",
+"CAP_SETPCAP","CAP_LINUX_IMMUTABLE","CAP_NET_BIND_SERVICE","CAP_NET_BROADCAST","CAP_NET_ADMIN","CAP_NET_RAW","CAP_IPC_LOCK",
+"CAP_IPC_OWNER","CAP_SYS_MODULE","CAP_SYS_RAWIO","CAP_SYS_CHROOT","CAP_SYS_PTRACE","CAP_SYS_PACCT","CAP_SYS_ADMIN","CAP_SYS_BOOT",
+"CAP_SYS_NICE","CAP_SYS_RESOURCE","CAP_SYS_TIME","CAP_SYS_TTY_CONFIG","CAP_MKNOD","CAP_LEASE","CAP_AUDIT_WRITE","CAP_AUDIT_CONTROL",
+"CAP_SETFCAP","CAP_MAC_OVERRIDE","CAP_MAC_ADMIN","CAP_SYSLOG","CAP_WAKE_ALARM","CAP_BLOCK_SUSPEND","CAP_AUDIT_READ","CAP_PERFMON",
+"CAP_BPF","CAP_CHECKPOINT_RESTORE"'
 
-# write_config ROLE ATTEMPT_FOLDER: from its files env, args, cwd and mounts makes bundle/config.json.
+# write_config ROLE ATTEMPT_FOLDER: from its files env, args, cwd and mounts makes bundle/config.json. What prints a part
+# does so itself: each $( ) would be one more process, of which an emulated machine starts a hundred a second.
 write_config() {
-    local role=$1 folder=$2 caps
-    caps=$(capabilities | json_strings)
-    cat >"$folder/bundle/config.json" <<JSON
-{
-"ociVersion": "1.0.0",
-$(json_hostname "$role")"process": {
- "terminal": false, "user": {"uid": 0, "gid": 0}, "cwd": "$(cat "$folder/cwd")",
- "env": [$(json_strings <"$folder/env")],
- "args": [$(json_strings <"$folder/args")],
- "capabilities": {"bounding": [$caps], "effective": [$caps], "permitted": [$caps]},
- "oomScoreAdj": 1000, "noNewPrivileges": false
-},
+    local role=$1 folder=$2 cwd
+    read -r cwd <"$folder/cwd" || [ -n "$cwd" ]
+    {
+        echo '{ "ociVersion": "1.0.0",'
+        json_hostname "$role"
+        echo '"process": { "terminal": false, "user": {"uid": 0, "gid": 0}, "oomScoreAdj": 1000, "noNewPrivileges": false,'
+        printf '"capabilities": {"bounding": [%s], "effective": [%s], "permitted": [%s]},\n' "$capabilities" "$capabilities" "$capabilities"
+        printf '"cwd": "%s", "env": [' "$cwd"
+        json_strings <"$folder/env"
+        printf '], "args": ['
+        json_strings <"$folder/args"
+        cat <<'JSON'
+] },
 "root": {"path": "rootfs", "readonly": false},
 "mounts": [
  {"type": "proc", "source": "proc", "destination": "/proc", "options": ["nosuid", "noexec", "nodev"]},
@@ -116,16 +110,16 @@ $(json_hostname "$role")"process": {
  {"type": "tmpfs", "source": "shm", "destination": "/dev/shm", "options": ["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]},
  {"type": "sysfs", "source": "sysfs", "destination": "/sys", "options": ["nosuid", "noexec", "nodev", "rw"]},
  {"type": "cgroup", "source": "cgroup", "destination": "/sys/fs/cgroup", "options": ["nosuid", "noexec", "nodev", "relatime", "rw"]}
-$(json_mounts <"$folder/mounts")
-],
-"linux": {
- "rootfsPropagation": "$(role_value "$role" propagation)",
- "namespaces": [$(json_namespaces "$role")],
- "resources": {"devices": [{"allow": true, "access": "rwm"}]$(json_memory)},
- "devices": [$(json_devices)]
-}
-}
 JSON
+        json_mounts <"$folder/mounts"
+        printf '], "linux": { "rootfsPropagation": "%s", "namespaces": [' "$(role_value "$role" propagation)"
+        json_namespaces "$role"
+        printf '], "resources": {"devices": [{"allow": true, "access": "rwm"}]'
+        json_memory
+        printf '}, "devices": ['
+        json_devices
+        echo '] } }'
+    } >"$folder/bundle/config.json"
 }
 
 # The DaemonSet's command and args when it gives them, else the image's ENTRYPOINT and CMD; ARG… of the
@@ -193,7 +187,8 @@ run_bundle() {
     crun run --bundle "$folder/bundle" --pid-file "$folder/pid" "$name" \
         >"$folder/log" 2>&1 </dev/null || status=$?
     trace "$name ended: $status"
-    crun delete --force "$name" 2>/dev/null || true
+    # Starting it is dear here, and it has done so itself when it could.
+    [ ! -e "/run/crun/$name" ] || crun delete --force "$name" 2>/dev/null || true
     umount -l "$folder/bundle/rootfs" || true
     echo "$status" >"$folder/exit.new"
     mv "$folder/exit.new" "$folder/exit"
@@ -244,7 +239,7 @@ start() {
     : >"$folder/log"
     : >"$folder/termination-log"
     mount_root "$image" "$folder"
-    create_sources <"$folder/mounts"
+    create_sources "$folder/mounts"
     write_config "$role" "$folder"
     run_bundle "$name" "$folder" &
     poll 20 started_or_ended "$folder" || fail "$name: crun has not started it"

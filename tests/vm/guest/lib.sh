@@ -106,7 +106,8 @@ stop() {
     if [ -n "$hook" ]; then
         exec_in "$1" /bin/sh -c "$hook" || echo "preStop hook of $1 failed with $?" >&2
     fi
-    crun kill "$1" TERM
+    # As crun kill does.
+    kill -TERM "$(container_pid "$1")"
 }
 
 kill_hard() {
