@@ -18,18 +18,18 @@ setup_file() {
         --output "$folder/output" >"$folder/said"
     krel=$(jq -r .krel "$folder/output/images.json")
     export krel
-    open_image "$folder/output/nic.oci.tar" "$folder/image"
+    open_image "$folder/output" "$folder/image"
     # What OFED's modules depend on.
     make_host "$folder/host" "$folder/output/lock.json" net/psample net/tls drivers/net drivers/pci drivers/ptp drivers/pps
     mkdir -p "$folder/host/etc"
     printf 'ID=debian\nVERSION_ID="12"\n' >"$folder/host/etc/os-release"
 }
 
-# open_image ARCHIVE FOLDER: what an image holds. The modules that it was built with would do: this node's kernel is to be one
-# that it has none for.
+# open_image OUTPUT FOLDER: what the image of a build holds, which has it in containers-storage, too. The modules that it was
+# built with would do: this node's kernel is to be one that it has none for.
 open_image() {
     local built
-    built=$(buildah from --quiet --pull-never "oci-archive:$1")
+    built=$(buildah from --quiet --pull-never "$(jq -r '.images[0].id' "$1/images.json")")
     buildah inspect "$built" | jq .OCIv1.config >"$2.json"
     cp -a "$(buildah mount "$built")" "$2"
     buildah rm "$built" >/dev/null
@@ -415,7 +415,7 @@ bare_host() {
     local core=$BATS_TEST_TMPDIR/core begun=$EPOCHREALTIME
     # After `make images` all but the kit is there already. mlx5 would take four times as long.
     "$slipway" build --kernel newest --os debian12 --ofed reference --nvidia none --sources-image --output "$BATS_TEST_TMPDIR/output"
-    open_image "$BATS_TEST_TMPDIR/output/nic.oci.tar" "$core"
+    open_image "$BATS_TEST_TMPDIR/output" "$core"
     rm -r "$core"/usr/lib/slipway/kit/source/drivers/{infiniband/hw/mlx5,net/ethernet/mellanox}
     begun=$EPOCHREALTIME
     image=$core build >"$BATS_TEST_TMPDIR/out"

@@ -21,7 +21,7 @@ setup_file() {
         --gdrcopy "$folder/gdrcopy" --output "$folder/output" | tee "$folder/said"
     krel=$(jq -r .krel "$folder/output/images.json")
     tag=$(jq -r '.images[0].tag' "$folder/output/images.json")
-    built=$(buildah from --quiet --pull-never "oci-archive:$folder/output/gpu.oci.tar")
+    built=$(buildah from --quiet --pull-never "$(jq -r '.images[0].id' "$folder/output/images.json")")
     # The modules that the image was built with would do: this node's kernel is to be one that it has none for.
     image=$folder/image
     cp -a "$(buildah mount "$built")" "$image"
@@ -346,7 +346,7 @@ make_ofed() {
     # After `make images` all but the kit is there already.
     "$slipway" build --kernel newest --os debian12 --ofed reference --sources-image --output "$BATS_TEST_TMPDIR/output"
     mv "$image/usr/lib/slipway/kit/source" "$BATS_TEST_TMPDIR/source"
-    built=$(buildah from --quiet --pull-never "oci-archive:$BATS_TEST_TMPDIR/output/gpu.oci.tar")
+    built=$(buildah from --quiet --pull-never "$(jq -r '.images[0].id' "$BATS_TEST_TMPDIR/output/images.json")")
     cp -a "$(buildah mount "$built")/usr/lib/slipway/kit/source" "$image/usr/lib/slipway/kit/source"
     buildah rm "$built" >/dev/null
     begun=$EPOCHSECONDS

@@ -1,0 +1,19 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# For the scripts that make something that takes long: the user's cache keeps it for other checkouts of this project.
+
+# cached KIND KEY: sets kept, the folder where the cache keeps a thing of this kind that was made of what KEY is a hash of; true
+# when it is there.
+cached() {
+    kept=${XDG_CACHE_HOME:-$HOME/.cache}/slipway/tests/$1-$2
+    [ -d "$kept" ] && touch "$kept"
+}
+
+# keep FOLDER DAYS: moves the folder there. What no run has used for so many days goes.
+keep() {
+    mkdir -p "${kept%/*}"
+    find "${kept%/*}" -maxdepth 1 -name "$(basename "${kept%-*}")-*" -mtime "+$2" -exec rm -rf {} +
+    chmod 755 "$1"
+    # Another run may have been quicker.
+    mv -T "$1" "$kept" 2>/dev/null || rm -rf "$1"
+}
