@@ -11,9 +11,13 @@ cached() {
 
 # keep FOLDER DAYS: moves the folder there. What no run has used for so many days goes.
 keep() {
+    local new
     mkdir -p "${kept%/*}"
     find "${kept%/*}" -maxdepth 1 -name "$(basename "${kept%-*}")-*" -mtime "+$2" -exec rm -rf {} +
     chmod 755 "$1"
-    # Another run may have been quicker.
-    mv -T "$1" "$kept" 2>/dev/null || rm -rf "$1"
+    # It may come from another file system, and gets its name when it is whole. Another run may have been quicker.
+    new=$(mktemp -d "${kept%/*}/.new.XXXXXX")
+    mv "$1" "$new/whole"
+    mv -T "$new/whole" "$kept" 2>/dev/null || [ -d "$kept" ]
+    rm -rf "$new"
 }
