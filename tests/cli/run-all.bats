@@ -7,7 +7,7 @@ setup() {
     top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     tree=$BATS_TEST_TMPDIR/tree
     mkdir -p "$tree"/{scripts,tests/{cli,unit/part,vm/full,real,fuzz}} "$tree/build/unit/part"
-    cp "$top/tests/run-all" "$tree/tests"
+    cp "$top"/tests/{run-all,kept.bash,inputs} "$tree/tests"
     cp "$top/scripts/check" "$tree/scripts"
     printf '%s\n' '#!/bin/sh' 'echo 1..1' 'echo ok 1 - shellcheck' >"$tree/scripts/lint"
     printf '%s\n' '#!/bin/sh' >"$tree/scripts/install-packages"
@@ -38,7 +38,7 @@ ends_with() {
     ((status == 0))
     [[ ${lines[0]} == '# 4 layers: build lint unit cli' ]]
     [[ $output == *'by default figures'*'# layer 3 of 4: unit'*'# layer 4 of 4: cli'* ]]
-    [[ $output == *'# layer     seconds  passed  failed skipped'*'# unit '*' 2       0       0'* ]]
+    [[ $output == *'# layer     seconds  passed  failed skipped    kept'*'# unit '*' 2       0       0       0'* ]]
     [[ ${lines[-1]} == '4 passed, 0 failed' ]]
     # By now there are figures, of empty caches for three of the four.
     grep -q '^cold/unit [0-9]*$' "$XDG_CACHE_HOME/slipway/check-seconds"
@@ -119,6 +119,59 @@ ends_with() {
     chmod +x nproc
     PATH=$PWD:$PATH run tests/run-all cli
     [[ $output == *'# tests/cli/long.bats'*'# tests/cli/good.bats'*'2 passed, 0 failed' ]]
+}
+
+# runs ENDING RAN [OPTION…]: a run of the layers ends with these lines; ran has what was run in it.
+runs() {
+    local ending=$1 ran=$2
+    rm -f ran
+    run scripts/check "${@:3}" --quick
+    echo "$output"
+    [[ ${lines[-1]} == "${ending##*$'\n'}" && $output == *"$ending" && $(sort ran 2>/dev/null) == "$ran" ]]
+}
+
+@test "what passed on the same inputs is shown and counted, not run again, also in another checkout; what skipped or failed is run" {
+    local kept='kept: 3 of those passed before on the same inputs, and were not run again: scripts/check --anew runs all'
+    printf '/build/\n/ran\n' >.gitignore
+    git init -q .
+    runs '4 passed, 0 failed' good
+    # In the row of the layer, too.
+    runs "$kept"$'\n4 passed, 0 failed' ''
+    [[ $output == *'# tests/cli/good.bats'*'# passed on '*' with the same inputs: not run again'*'ok 1 it is good'* ]]
+    grep -qE '^# cli +[0-9]+ +1 +0 +0 +1$' <<<"$output"
+    cp -r "$tree" "$tree-2"
+    cd "$tree-2"
+    runs "$kept"$'\n4 passed, 0 failed' ''
+    cd "$tree"
+    runs '4 passed, 0 failed' good --anew
+
+    # Each of these is an input of the CLI's tests: a file of the tree, its execute bit, a variable, the file of tests itself.
+    mkdir cli
+    echo 1 >cli/new.c
+    runs '4 passed, 0 failed' good
+    chmod +x cli/new.c
+    runs '4 passed, 0 failed' good
+    CFLAGS=-O3 runs '4 passed, 0 failed' good
+    echo '# more' >>tests/cli/good.bats
+    runs "${kept/3/2}"$'\n4 passed, 0 failed' good
+    # This is not.
+    echo 1 >tests/real/new.bats
+    runs "$kept"$'\n4 passed, 0 failed' ''
+
+    # A file that changes what it has read is not kept, nor is one that skipped a case.
+    echo '@test "it changes" { echo more >>cli/new.c; }' >tests/cli/changes.bats
+    echo '@test "it skips" { skip "no card"; }' >tests/cli/skips.bats
+    scripts/check --quick
+    run scripts/check --quick
+    [[ $output == *'cli/skips.bats (1: no card)'* && $(grep -c more cli/new.c) == 2 ]]
+    rm tests/cli/{changes,skips}.bats
+    # One that failed is run on the inputs on which it passed before, too.
+    echo '@test "it is there" { echo there >>ran; [ ! -e build/bad ]; }' >tests/cli/there.bats
+    scripts/check --quick
+    touch build/bad
+    runs '4 passed, 1 failed' $'good\nthere' --anew
+    rm build/bad
+    runs "$kept"$'\n5 passed, 0 failed' there
 }
 
 # killed SIGNAL STATUS COMMAND…: while a file is at its second case, another has passed, and a child has a session of its own.

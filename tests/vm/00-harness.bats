@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # The test VM tests itself: the probe image stands where the driver images will.
 
 load helpers

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # Both driver images on a real kernel: they start in any order, serve, and leave nothing behind. The NIC
 # container first: 30-signals.
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # What the driver images refuse, and that they say why: cause, next step, stable reason, exit code.
 
 load drivers

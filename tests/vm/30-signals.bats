@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # Signals, crashes and drivers in use: nothing is half done, and the next start converges.
 
 load drivers

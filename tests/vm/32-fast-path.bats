@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # A start that finds the driver as it would load it keeps it; one that does not, loads it. What the driver manager of the
 # operator goes by (nvidia-driver.state) is true, also when something changes under a running driver.
 

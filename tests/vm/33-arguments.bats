@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # The operator gives a driver's arguments in two forms: after "init" (NVIDIADriver), and in its place (ClusterPolicy).
 
 load drivers

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # The driver root: what others find in it, that it is swapped without a gap, and firmware for the kernel.
 
 load drivers

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # SIGKILL at every kind of place of start and stop: the next start converges. make check-full does it at random places.
 
 load kill

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # The operator's kernelModuleConfig: /drivers/<module>.conf. Checked before anything is unloaded, applied, and applied
 # again when its contents change, which the operator's digest does not show.
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # Other drivers that have the GPU. nouveau is the kernel's own; it does not know the simulated GPU's chip, so it is
 # loaded here but drives nothing. vfio-pci takes no device without an IOMMU, which the simulated bus has not: what it
 # does is in tests/unit/entrypoint/test_devices.c. pci-stub takes any.

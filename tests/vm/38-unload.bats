@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # Unloading: what holds the driver goes with it, whoever loaded it; who uses it is named by process, pod and device, and
 # the stop goes on when they let go.
 

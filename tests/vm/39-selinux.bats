@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # Debian's kernel with SELinux in the place of AppArmor, enforcing a policy (selinux/policy.cil) by which nothing may be
 # loaded that has a file's label.
 

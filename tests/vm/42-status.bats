@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # What slipway-init says of a node: a driver that is not Slipway's, RDMA devices. Of one with both drivers: 10-start-stop.
 
 load drivers

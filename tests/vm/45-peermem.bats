@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # nvidia-peermem follows OFED as it comes and goes under a running GPU container.
 
 load drivers

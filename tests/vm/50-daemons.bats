@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # The vendor's daemons: nvidia-persistenced is Debian's own, with NVIDIA's libnvidia-cfg, at work on the simulated GPU. The
 # others are not Debian's: doubles/daemon.c stands in for them. What PCI and InfiniBand show of a fabric is simfabric/.
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # What users of the stock driver container meet (operator-gpu.md, section 6: W1 to W22), one test each where a machine
 # without a GPU can show it. With VM_FAULTS_ON_DOUBLE=1, as in make check-full, the fault is shown first on a shell
 # entrypoint that was written from the stock one's description (stock/nvidia-driver, a test double): a test that finds

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # Of the operator's contract (operator-gpu.md, 1.3 to 1.6) what its two manifests in 70-daemonset.bats do not have: the
 # other variables and mounts, and what the pod's other containers and the operands look for in the driver root.
 # Parameters are in 36-parameters.bats, vGPU's files and NVFM_CONFIG_* in 50-daemons.bats, USE_HOST_MOFED and RDMA without

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # The pod's containers for GPUDirect Storage and GDRCopy as the operator starts them, of the image that has their
 # modules, which are bound to NVIDIA's (sources that stand in for them: tests/vm/addons, built by the recipes that build the
 # real ones), and that image by itself.

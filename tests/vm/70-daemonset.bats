@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # The GPU operator's own DaemonSets, run by podman on a node of Debian 13's programs: shared/operator-manifests, unchanged
 # but for the fields of the downward API, with every probe on its timings. tests/vm/README.md says what stands for what.
 

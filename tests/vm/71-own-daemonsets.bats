@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # DaemonSets as the GPU operator makes them of settings that its two in 70-daemonset.bats do not have: podman/gpu-*.yaml, run
 # by podman with every probe on its timings.
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # needs: any kernel
 # What the NIC role decides before it touches anything: nothing to do, what differs, what stands in the way. And what it
 # reports when its driver is changed afterwards. Of the network itself: 82 to 84.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # needs: any kernel
 # The NIC container swaps the driver and can roll back: images nic and nic-other are two builds of OFED, and the guest has
 # the kernel's own modules. What goes wrong in the middle is meddle/'s doing.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # The half of the network state that hangs on interfaces: e1000e cards of QEMU, on one hub, whose driver is unloaded and
 # loaded again, with the kernel's own bonds, VLANs, bridges, VRFs and tunnels on them.
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # needs: any kernel
 # The half of the network state that hangs on devices, on the kernel's own interfaces: drivers are unloaded and loaded, and
 # what they forgot comes back. The cards are netdevsim's, and Intel's igb as QEMU emulates it.

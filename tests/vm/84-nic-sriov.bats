@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # needs: any kernel
 # SR-IOV through the NIC role: PFs, VFs with all that their PF holds for them, eswitch modes, representors, and what stands
 # on them, are after a swap of drivers what they were before. The cards are netdevsim's, and Intel's igb as QEMU emulates it.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # needs: any kernel
 # What the NIC container has in its host's /etc and takes from there, on a node with a real udevd: names of interfaces, the
 # blacklist of a swap, modprobe options; the sources that the GPU side sees, and the programs that probes run.

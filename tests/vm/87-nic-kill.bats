@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # needs: any kernel
 # SIGKILL in every phase of the NIC role's start and stop, and power failures: the next start finishes the job, and the
 # network is what it was. make check-full does it at the places between them, and at random ones.

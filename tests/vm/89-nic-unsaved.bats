@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # needs: any kernel
 # What the NIC role does when the network's state cannot be saved, or when a run ends between the network's return and the end
 # of its swap.

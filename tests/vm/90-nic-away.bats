@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
+# proves: the node's side
 # What of a driver's interfaces other network namespaces and other parts of the kernel have: interfaces in a pod are reported before and
 # after; RDMA devices get their names back.
 

@@ -55,6 +55,7 @@ put_kit_root() {
 # In an image's root: the tool that compiles, as slipway build --sources-image puts it there.
 put_tool() {
     local program tool=$root/usr/lib/slipway/tool library
+    ! grep -x "# proves: the node's side" "$BATS_TEST_FILENAME" || { echo "that line is wrong: this file needs the tool" >&2 && return 1; }
     program=$(realpath "$images_folder/../slipway")
     mkdir -p "$tool/lib"
     cp "$program" "$tool/slipway"
