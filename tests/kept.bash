@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2016,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # For tests/run-all: what a file of tests printed when it passed is kept in the user's cache under a key of all that it can read,
 # and is shown again, in the place of a run, where the key is the same: `go test` does so, too. In the key are the files
@@ -22,7 +22,7 @@ inputs_group() {
 # inputs_of NAME: the files of its rows, with their content, and which can be executed. What git does not know of, but does
 # not ignore, counts as well.
 inputs_of() {
-    local specs files
+    local specs
     while read -ra specs; do
         git ls-files -co --exclude-standard -z -- "${specs[@]}"
     done < <(sed -n "s#^$1 ##p" tests/inputs) | sort -zu >"$work/inputs"
@@ -41,7 +41,7 @@ image_digests() {
 # Variables of the environment, and those that make was given.
 given() {
     env | grep -E '^(VM_|FUZZ_|SLIPWAY_|images_options=|CC=|CFLAGS=|CPPFLAGS=|LDFLAGS=|SAN=|KILL_POINTS=|W=)' | sort
-    tr ' ' '\n' <<<"${MAKEFLAGS:-}" | grep = | grep -vE '^-?-?j|^-' | sort || true
+    tr ' ' '\n' <<<"${MAKEFLAGS:-}" | grep '=' | grep -vE '^-?-?j|^-' | sort || true
 }
 
 # A tree without git has no key, and neither has a layer without rows.
@@ -53,7 +53,8 @@ pass_key() {
     {
         echo "$1 $(uname -m)"
         [[ $layer != full-* ]] || part_rows "${layer#full-}" | grep -F "$1"
-        sha256sum tests/run-all tests/kept.bash "$1" /var/lib/dpkg/status 2>/dev/null
+        declare -f bats_file unit_program part_file
+        sha256sum "$1" /var/lib/dpkg/status 2>/dev/null
         given
         inputs_of "$group"
         inputs_of "$1"

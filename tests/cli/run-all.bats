@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2154
+# shellcheck disable=SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # tests/run-all and scripts/check, in a tree of a few files that take no time: what they count, show, keep and end.
 

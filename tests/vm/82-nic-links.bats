@@ -2,14 +2,24 @@
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # proves: the node's side
-# The half of the network state that hangs on interfaces: e1000e cards of QEMU, on one hub, whose driver is unloaded and
-# loaded again, with the kernel's own bonds, VLANs, bridges, VRFs and tunnels on them.
+# needs: any kernel
+# The half of the network state that hangs on interfaces: cards whose driver is unloaded and loaded again, with the kernel's own
+# bonds, VLANs, bridges, VRFs and tunnels on them. The cards are QEMU's, on one hub, whose driver is e1000e; in User Mode Linux,
+# netdevsim's. A case has the driver's name in $driver.
 
-load drivers
+load simnet
 
 setup_file() {
-    use_guest "$(images_krel)"
     make_tools "$BATS_FILE_TMPDIR/tools"
+    in_each_world use_cards
+}
+
+use_cards() {
+    if [ "$world" = um ]; then
+        use_simnet
+    else
+        use_guest "$(images_krel)"
+    fi
 }
 
 # make_tools FOLDER: nettool and this machine's iproute2 with their libraries: the guest has none.
@@ -28,13 +38,22 @@ make_tools() {
 
 # run_links CARDS <CASE: a case that starts with `. /test/links.sh`.
 run_links() {
-    run_case --nic "$1" --add "$BATS_FILE_TMPDIR/tools"
+    if [ "$world" = um ]; then
+        {
+            echo ". /case/simnet.sh; driver=netdevsim; echo options netdevsim devices=$1 >/etc/modprobe.d/netdevsim.conf"
+            cat
+        } >"$BATS_TEST_TMPDIR/links"
+        run_simnet --travel --add "$BATS_FILE_TMPDIR/tools" <"$BATS_TEST_TMPDIR/links"
+    else
+        run_case --nic "$1" --add "$BATS_FILE_TMPDIR/tools" < <(echo driver=e1000e && cat)
+    fi
 }
 
+# bats test_tags=core
 @test "all that stands on a driver's interfaces comes back" {
     run_links 6 <<'CASE'
 . /test/links.sh
-modprobe -a e1000e 8021q bridge vrf macvlan vxlan ip_gre veth
+modprobe -a $driver 8021q bridge vrf macvlan vxlan ip_gre veth
 modprobe bonding max_bonds=0
 ip link set eth0 name mgmt0
 ip link set mgmt0 address 02:11:22:33:44:55 mtu 9000 txqueuelen 555 group 7 alias "to the rack, 100%"
@@ -129,10 +148,10 @@ ip neigh add 2001:db8::66 lladdr 02:66:66:66:66:66 dev mgmt0
 ip neigh add proxy 10.0.0.55 dev mgmt0
 settle
 network_state /tmp/before
-nettool save run/journal e1000e
-reload e1000e
+nettool save run/journal $driver
+reload $driver
 status=0
-nettool restore run/journal e1000e >/tmp/output || status=$?
+nettool restore run/journal $driver >/tmp/output || status=$?
 cat /tmp/output
 [ "$status" = 3 ]
 # A tunnel that stayed is not bound anew, which is told.
@@ -150,7 +169,7 @@ CASE
 @test "names that cross; a journal that is not finished holds; what is right is not touched" {
     run_links 3 <<'CASE'
 . /test/links.sh
-modprobe -a e1000e 8021q
+modprobe -a $driver 8021q
 ip link set eth0 name aside
 ip link set eth1 name eth0
 ip link set eth2 name eth1
@@ -167,15 +186,15 @@ settle
 network_state /tmp/before
 
 # A life that saves and touches nothing: what is changed after it, the next run saves.
-nettool save run/journal e1000e
+nettool save run/journal $driver
 ip address add 10.3.0.1/24 dev eth0.7
 network_state /tmp/before
-nettool save run/journal e1000e
+nettool save run/journal $driver
 # A run that dies after the unload: the next one must not take a driver's fresh interfaces for what was.
-reload e1000e
-nettool save run/journal e1000e
+reload $driver
+nettool save run/journal $driver
 cp /run/journal /tmp/journal
-nettool restore run/journal e1000e
+nettool restore run/journal $driver
 settle
 network_state /tmp/after
 expect_same /tmp/before /tmp/after
@@ -185,20 +204,20 @@ monitor=$!
 sleep 2
 : >/tmp/events
 cp /tmp/journal /run/journal
-nettool restore run/journal e1000e
+nettool restore run/journal $driver
 sleep 1
 kill "$monitor"
 # A neighbour's cache is what the kernel does by itself.
 if grep -vE 'STALE|DELAY|PROBE|REACHABLE|FAILED' /tmp/events; then fail "the kernel reported changes"; fi
 
 for delay in 0.02 0.05 0.1 0.2; do
-    reload e1000e
+    reload $driver
     cp /tmp/journal /run/journal
-    nettool restore run/journal e1000e &
+    nettool restore run/journal $driver &
     sleep "$delay"
     kill -KILL $! 2>/dev/null || true
     wait $! || true
-    [ ! -e /run/journal ] || nettool restore run/journal e1000e
+    [ ! -e /run/journal ] || nettool restore run/journal $driver
     settle
     network_state /tmp/after
     expect_same /tmp/before /tmp/after
@@ -207,10 +226,12 @@ CASE
     [ "$status" -eq 0 ]
 }
 
+# By what PCI has to keep a driver off a card.
+# bats test_tags=pci
 @test "what does not come is reported, and the rest comes back" {
     run_links 2 <<'CASE'
 . /test/links.sh
-modprobe -a e1000e 8021q bridge
+modprobe -a $driver 8021q bridge
 ip link add br0 type bridge
 ip link set br0 up
 ip link add link eth0 name gone type vlan id 5
@@ -224,15 +245,15 @@ ip link set eth0 up
 settle
 ip route add 10.67.0.0/16 nexthop via 10.0.0.9 nexthop via 10.6.0.9
 ip link property add dev eth1 altname taken-by-another
-nettool save run/journal e1000e
-rmmod e1000e
+nettool save run/journal $driver
+rmmod $driver
 ip link del br0
 ip link add br1 type bridge
 ip link property add dev br1 altname taken-by-another
 echo nobody >/sys/bus/pci/devices/0000:00:11.0/driver_override
-modprobe e1000e
+modprobe $driver
 status=0
-NETTOOL_BIND_MS=700 nettool restore run/journal e1000e >/tmp/output || status=$?
+NETTOOL_BIND_MS=700 nettool restore run/journal $driver >/tmp/output || status=$?
 cat /tmp/output
 [ "$status" = 3 ]
 grep -q 'eth0: no interface of pci/0000:00:11.0 came within 700 ms' /tmp/output
@@ -255,7 +276,7 @@ refute "a port without its master was set up" grep 'setting .* of a bridge' /tmp
 ip link set eth1 mtu 3000
 echo >/sys/bus/pci/devices/0000:00:11.0/driver_override
 echo 0000:00:11.0 >/sys/bus/pci/drivers_probe
-nettool restore run/journal e1000e >/tmp/output || cat /tmp/output
+nettool restore run/journal $driver >/tmp/output || cat /tmp/output
 grep -q 'tried once more' /tmp/output
 ip address show dev eth0 | grep -q 'inet 10.0.0.1/24'
 [ -e /sys/class/net/gone ]
@@ -266,7 +287,7 @@ ip route show 10.67.0.0/16 | tr '\n' ' ' | grep -q 'dev eth0.*dev here\|dev here
 
 # One that cannot be read is put aside, and reported.
 printf 'slipway-network 1\nlink' >/run/journal
-refute "a damaged journal was taken" nettool restore run/journal e1000e
+refute "a damaged journal was taken" nettool restore run/journal $driver
 [ -e /run/journal.damaged ]
 [ ! -e /run/journal ]
 CASE
@@ -276,13 +297,13 @@ CASE
 @test "a name that another of the driver's interfaces has as its altname is given back" {
     run_links 2 <<'CASE'
 . /test/links.sh
-modprobe e1000e
+modprobe $driver
 ip link set eth0 name mgmt0
 ip address add 10.0.0.1/24 dev mgmt0
-nettool save run/journal e1000e
-reload e1000e
+nettool save run/journal $driver
+reload $driver
 ip link property add dev eth1 altname mgmt0
-nettool restore run/journal e1000e >/tmp/output
+nettool restore run/journal $driver >/tmp/output
 grep -q 'mgmt0: eth1 had that name as an altname' /tmp/output
 ip address show dev mgmt0 | grep -q 'inet 10.0.0.1/24'
 [ -e /sys/class/net/mgmt0 ]
@@ -294,7 +315,7 @@ CASE
 @test "between the drivers a bond has its own MAC, whose port is back first" {
     run_links 2 <<'CASE'
 . /test/links.sh
-modprobe e1000e
+modprobe $driver
 modprobe bonding max_bonds=0
 # Of a mode without an active port: that of another one could not be one before its link is up.
 ip link add bond0 type bond mode balance-rr
@@ -302,15 +323,15 @@ ip link set eth0 master bond0
 ip link set eth1 master bond0
 mac=$(cat /sys/class/net/bond0/address)
 [ "$mac" = "$(cat /sys/class/net/eth0/address)" ]
-nettool save run/journal e1000e
-rmmod e1000e
+nettool save run/journal $driver
+rmmod $driver
 [ "$(cat /sys/class/net/bond0/address)" != "$mac" ] || fail "a bond keeps its MAC by itself: this test shows nothing"
-nettool restore-bond-macs run/journal e1000e
-modprobe e1000e
+nettool restore-bond-macs run/journal $driver
+modprobe $driver
 # As a network manager does that is faster than the restore.
 ip link set eth1 master bond0
 [ "$(cat /sys/class/net/bond0/address)" = "$mac" ] || fail "bond0 has $(cat /sys/class/net/bond0/address), not $mac"
-nettool restore run/journal e1000e
+nettool restore run/journal $driver
 [ "$(cat /sys/class/net/bond0/address)" = "$mac" ]
 CASE
     [ "$status" -eq 0 ]
@@ -319,7 +340,7 @@ CASE
 @test "after a reboot: added, never taken, and the node's own configuration holds" {
     run_links 3 <<'CASE'
 . /test/links.sh
-modprobe -a e1000e 8021q
+modprobe -a $driver 8021q
 ip link set eth0 mtu 9000 up
 ip address add 10.0.0.1/24 dev eth0
 ip address add 10.0.1.1/24 dev eth0
@@ -328,17 +349,17 @@ ip route add 10.7.0.0/16 via 10.0.0.9
 ip link add link eth0 name eth0.7 type vlan id 7
 ip link set eth0.7 up
 ip link set eth1 name mine mtu 4000
-nettool save run/journal e1000e
+nettool save run/journal $driver
 # As if the node had booted since: its own configuration has taken one card, and moved an address.
 sed -i 's/^boot id=.*/boot id=another/' /run/journal
-rmmod e1000e
-modprobe e1000e
+rmmod $driver
+modprobe $driver
 ip link set eth0 mtu 1400 up
 ip address add 10.1.1.1/24 dev eth0
 ip link set eth2 up
 ip address add 10.0.1.1/24 dev eth2
 cp /run/journal /tmp/journal
-nettool restore run/journal e1000e
+nettool restore run/journal $driver
 [ "$(cat /sys/class/net/eth0/mtu)" = 1400 ]
 ip -4 -o address show dev eth0 | awk '{ print $4 }' | sort >/tmp/addresses
 printf '10.0.0.1/24\n10.1.1.1/24\n' | cmp - /tmp/addresses
@@ -350,11 +371,11 @@ ip route show 10.7.0.0/16 | grep -q 'dev eth0'
 
 # A save takes interfaces as they are now, also when such a journal is there.
 cp /tmp/journal /run/journal
-nettool save run/journal e1000e
+nettool save run/journal $driver
 settle
 network_state /tmp/before
-reload e1000e
-nettool restore run/journal e1000e
+reload $driver
+nettool restore run/journal $driver
 settle
 network_state /tmp/after
 expect_same /tmp/before /tmp/after

@@ -13,13 +13,13 @@ done
 ip() { /usr/sbin/ip "$@"; }
 
 # Numbers that no driver could bring back: indexes (also what follows "@if"), lifetimes and timers that run, ports'
-# numbers in a bridge and what it learned, a bond's count of failures.
+# numbers in a bridge and what it learned, a bond's count of failures. netdevsim marks routes in its own time.
 without_numbers() {
     sed -E -e 's/^[0-9]+: //' -e 's/@if[0-9]+//' \
         -e 's/(valid_lft|preferred_lft) [0-9]+sec/\1 SEC/g' -e 's/expires [0-9]+sec/expires SEC/g' \
         -e 's/(hello|tcn|topology_change|gc|hold|message_age|forward_delay)_timer +[0-9.]+/\1_timer/g' \
         -e 's/(port_no|port_id|designated_port|no|root_port) [0-9a-fx]+/\1/g' -e 's/link_failure_count [0-9]+//' \
-        -e 's/state (forwarding|learning|listening|disabled|blocking)/state/' -e 's/promiscuity [0-9]+/promiscuity/' -e 's/ +$//'
+        -e 's/state (forwarding|learning|listening|disabled|blocking)/state/' -e 's/promiscuity [0-9]+/promiscuity/' -e 's/ rt_(trap|offload)//g' -e 's/ +$//'
 }
 
 # one_line: what belongs to an interface or route follows it on further lines, indented.
