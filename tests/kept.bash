@@ -22,8 +22,10 @@ inputs_group() {
 # inputs_of NAME: the files of its rows, with their content, and which can be executed. What git does not know of, but does
 # not ignore, counts as well.
 inputs_of() {
-    local specs
+    local specs never
+    read -ra never < <(sed -n 's/^never //p' tests/inputs)
     while read -ra specs; do
+        [[ ${specs[0]} != . ]] || specs+=("${never[@]}")
         git ls-files -co --exclude-standard -z -- "${specs[@]}"
     done < <(sed -n "s#^$1 ##p" tests/inputs) | sort -zu >"$work/inputs"
     # A name without a file is one that was removed.
