@@ -106,7 +106,7 @@ $(other_ofed)/reference-ofed:
 	scripts/reference-ofed --variant other --output $(other_ofed)
 
 .PHONY: images
-images: all $(other_ofed)/reference-ofed ## build the images for the newest kernel, for the VM tests
+images: all $(O)/nettool $(other_ofed)/reference-ofed ## build the images for the newest kernel, for the VM tests
 	$(O)/slipway build $(images_options) --output $(O)/images
 	$(O)/slipway build --kernel "$$(jq -r .krel $(O)/images/images.json)" --ofed $(other_ofed) --nvidia none \
 		--output $(O)/images/other

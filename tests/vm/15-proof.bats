@@ -42,8 +42,8 @@ setup_file() {
     derive_image nic-other-build "$nic" other_build
     derive_image nic-no-facts "$nic" no_facts
     use_images gpu="$images_folder/gpu.oci.tar" nic="$nic" nic-other="$images_folder/other/nic.oci.tar" \
-        nic-other-crcs=localhost/slipway-test-nic-other-crcs nic-other-build=localhost/slipway-test-nic-other-build \
-        nic-no-facts=localhost/slipway-test-nic-no-facts
+        nic-other-crcs="$(image_name nic-other-crcs)" nic-other-build="$(image_name nic-other-build)" \
+        nic-no-facts="$(image_name nic-no-facts)"
 }
 
 # What a case says on top of drivers.sh: what the inbox driver is, in a way that a reload would change.

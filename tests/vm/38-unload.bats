@@ -18,7 +18,7 @@ setup_file() {
     derive_image gpu-no-drm "$images_folder/gpu.oci.tar" without_drm
     VM_IMAGES=$VM_BUILD/images/38-unload.ext4
     "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(driver_image gpu "$images_folder/gpu.oci.tar")" \
-        gpu-no-drm=localhost/slipway-test-gpu-no-drm
+        gpu-no-drm="$(image_name gpu-no-drm)"
 }
 
 @test "W6 nvidia_drm that the host loaded, a foreign module that holds the driver, goes with it: in a restart with other parameters, and in a stop once nobody uses it" {

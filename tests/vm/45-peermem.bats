@@ -13,7 +13,7 @@ setup_file() {
 use_two_peermems() {
     derive_image gpu-two "$images_folder/gpu.oci.tar" put_variants
     VM_IMAGES=$VM_BUILD/images/two-peermems.ext4
-    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu=localhost/slipway-test-gpu-two \
+    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(image_name gpu-two)" \
         nic="$(driver_image nic "$images_folder/nic.oci.tar")" \
         nic-other="$(driver_image nic-other "$images_folder/other/nic.oci.tar")"
 }

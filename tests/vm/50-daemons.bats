@@ -19,7 +19,7 @@ setup_file() {
 
 derived() {
     derive_image "$1" "$images_folder/gpu.oci.tar" "$2"
-    echo "localhost/slipway-test-$1"
+    image_name "$1"
 }
 
 # The kernel's headers are the packages that make-guest takes simdev's from.

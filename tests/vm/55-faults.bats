@@ -30,7 +30,7 @@ setup_file() {
     use_guest "$(images_krel)"
     if [[ -n ${VM_FAULTS_ON_DOUBLE:-} ]]; then
         derive_image gpu-stock "$images_folder/gpu.oci.tar" put_stock
-        double=(gpu-stock=localhost/slipway-test-gpu-stock)
+        double=(gpu-stock="$(image_name gpu-stock)")
     fi
     use_images gpu="$(driver_image gpu "$images_folder/gpu.oci.tar")" nic="$(driver_image nic "$images_folder/nic.oci.tar")" \
         nic-other="$(driver_image nic-other "$images_folder/other/nic.oci.tar")" gpu-elsewhere="$(gpu_elsewhere)" \

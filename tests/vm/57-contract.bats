@@ -12,7 +12,7 @@ load podman
 setup_file() {
     use_guest "$(images_krel)"
     derive_image gpu-smi "$images_folder/gpu.oci.tar" put_nvidia_smi
-    use_images gpu=localhost/slipway-test-gpu-smi
+    use_images gpu="$(image_name gpu-smi)"
 }
 
 # contract <CASE: with the operator's startup probe.

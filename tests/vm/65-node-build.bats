@@ -38,7 +38,7 @@ RECIPE
 
 gpu_kit() {
     derive_image gpu-kit "$images_folder/gpu.oci.tar" put_kit
-    echo localhost/slipway-test-gpu-kit
+    image_name gpu-kit
 }
 
 @test "no modules for this kernel: they are made on the node with the host's headers, load, and are there for the next start" {

@@ -16,7 +16,7 @@ setup_file() {
     export VM_IMAGES VM_TIMEOUT
     derive_image gpu-kit-elsewhere "$images_folder/addons/gpu.oci.tar" with_kit
     "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(driver_image gpu-addons "$images_folder/addons/gpu.oci.tar")" \
-        kit=localhost/slipway-test-gpu-kit-elsewhere
+        kit="$(image_name gpu-kit-elsewhere)"
 }
 
 # One that can compile, and has no modules for the running kernel.

@@ -13,12 +13,12 @@ setup_file() {
     "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -static -o "$BATS_FILE_TMPDIR/double" "$vm_folder/doubles/daemon.c"
     derive_image gpu-addons-smi "$images_folder/addons/gpu.oci.tar" put_nvidia_smi
     derive_image gpu-grid "$images_folder/gpu.oci.tar" put_grid
-    "$vm_folder/podman/make-store" "$podman_store" "$manager_name=localhost/slipway-test-driver-manager" \
-        registry.invalid/driver:535.261.03-debian12=localhost/slipway-test-gpu-addons-smi \
-        registry.invalid/nvidia-fs:2.17.5-debian12=localhost/slipway-test-gpu-addons-smi \
-        registry.invalid/gdrdrv:v2.5.1-debian12=localhost/slipway-test-gpu-addons-smi \
-        registry.invalid/driver:535.261.03-grid-debian12=localhost/slipway-test-gpu-grid \
-        "registry.invalid/driver:535-$VM_KREL-debian12=localhost/slipway-test-gpu-smi"
+    "$vm_folder/podman/make-store" "$podman_store" "$manager_name=$(image_name driver-manager)" \
+        registry.invalid/driver:535.261.03-debian12="$(image_name gpu-addons-smi)" \
+        registry.invalid/nvidia-fs:2.17.5-debian12="$(image_name gpu-addons-smi)" \
+        registry.invalid/gdrdrv:v2.5.1-debian12="$(image_name gpu-addons-smi)" \
+        registry.invalid/driver:535.261.03-grid-debian12="$(image_name gpu-grid)" \
+        "registry.invalid/driver:535-$VM_KREL-debian12=$(image_name gpu-smi)"
 }
 
 # Stand-ins for the two daemons of a vGPU guest.

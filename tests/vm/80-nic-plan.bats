@@ -9,7 +9,7 @@
 load kill
 
 setup_file() {
-    in_each_world use_kill_points
+    in_each_guest use_kill_points
 }
 
 # What every case may want: the modules with the serial number of each load, who watches what the kernel reports, and what

@@ -9,7 +9,7 @@
 load drivers
 
 setup_file() {
-    in_each_world make_node
+    in_each_guest make_node
 }
 
 make_node() {
@@ -31,9 +31,9 @@ make_meddle() {
         sed -i "s#/usr/src/#$tree/usr/src/#" "$tree/usr/src/linux-headers-$VM_KREL/Makefile"
         ln -sfn "../../../usr/src/linux-headers-$VM_KREL" "$tree/lib/modules/$VM_KREL/build"
     fi
-    cp -r "$vm_folder/meddle" "$BATS_FILE_TMPDIR/meddle-$world"
-    cp "$vm_folder/simdev/find_module.h" "$BATS_FILE_TMPDIR/meddle-$world/"
-    make -s -C "$tree/lib/modules/$VM_KREL/build" M="$BATS_FILE_TMPDIR/meddle-$world" modules
+    cp -r "$vm_folder/meddle" "$BATS_FILE_TMPDIR/meddle-$guest"
+    cp "$vm_folder/simdev/find_module.h" "$BATS_FILE_TMPDIR/meddle-$guest/"
+    make -s -C "$tree/lib/modules/$VM_KREL/build" M="$BATS_FILE_TMPDIR/meddle-$guest" modules
 }
 
 # run_swap [OPTION of run-vm…] <SCRIPT: a case with what those of this file share.
@@ -87,7 +87,7 @@ log_order() {
         fail "log of $1: '$2' does not come before '$3'"
 }
 PART
-    run_case --add "$part" --add "$BATS_FILE_TMPDIR/meddle-$world/meddle.ko" "$@"
+    run_case --add "$part" --add "$BATS_FILE_TMPDIR/meddle-$guest/meddle.ko" "$@"
 }
 
 # bats test_tags=core

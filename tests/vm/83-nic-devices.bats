@@ -9,7 +9,7 @@
 load nettool
 
 setup_file() {
-    in_each_world use_simnet
+    in_each_guest use_simnet
     use_igb
     use_nettool
 }

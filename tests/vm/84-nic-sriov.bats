@@ -9,7 +9,7 @@
 load simnet
 
 setup_file() {
-    in_each_world use_simnet
+    in_each_guest use_simnet
     use_igb
     "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -static -o "$BATS_FILE_TMPDIR/virtual-machine" "$vm_folder/simnet/virtual-machine.c"
 }

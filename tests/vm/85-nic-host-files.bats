@@ -11,7 +11,7 @@ load udev
 load kill
 
 setup_file() {
-    in_each_world use_simnet
+    in_each_guest use_simnet
     use_udev
     make_kill_points
 }

@@ -10,7 +10,7 @@ load simnet
 load kill
 
 setup_file() {
-    in_each_world use_simnet
+    in_each_guest use_simnet
     make_kill_points
 }
 

@@ -9,11 +9,16 @@ cached() {
     [ -d "$kept" ] && touch "$kept"
 }
 
-# keep FOLDER DAYS: moves the folder there. What no run has used for so many days goes.
+# keep FOLDER DAYS [MB]: moves the folder there. What no run has used for so many days goes, and the oldest of its kind that
+# no run has used for an hour, while all of it takes more than so many MB.
 keep() {
-    local new
+    local new kind old
+    kind=$(basename "${kept%-*}")
     mkdir -p "${kept%/*}"
-    find "${kept%/*}" -maxdepth 1 -name "$(basename "${kept%-*}")-*" -mtime "+$2" -exec rm -rf {} +
+    find "${kept%/*}" -maxdepth 1 \( -name "$kind-*" -mtime "+$2" -o -name '.new.*' -mtime +0 \) -exec rm -rf {} +
+    while read -r old && [ -n "${3:-}" ] && [ "$(du -smc "${kept%/*}/$kind"-* | tail -n 1 | cut -f 1)" -gt "$3" ]; do
+        rm -rf "$old"
+    done < <(find "${kept%/*}" -maxdepth 1 -name "$kind-*" -mmin +60 -printf '%T@ %p\n' | sort -n | cut -d ' ' -f 2-)
     chmod 755 "$1"
     # It may come from another file system, and gets its name when it is whole. Another run may have been quicker.
     new=$(mktemp -d "${kept%/*}/.new.XXXXXX")

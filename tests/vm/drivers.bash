@@ -16,25 +16,27 @@ put_init() {
     [ -z "${VM_INIT:-}" ] || install -m 755 "$VM_INIT" "$root/usr/bin/slipway-init"
 }
 
-# image_name NAME: how Buildah calls it; one of another world is another image.
+# image_name NAME: the id of the image that derive_image made last in this build folder. The name that Buildah has for it is
+# shared by all checkouts, and may mean another one's by now.
 image_name() {
-    echo "localhost/slipway-test-${image_prefix:-}$1"
+    cat "$VM_BUILD/derived/$1"
 }
 
-# derive NAME FROM COMMAND…: an image that differs from another in what COMMAND does to its root folder, $root.
+# derive_image NAME FROM COMMAND…: an image that differs from another in what COMMAND does to its root folder, $root.
 # One at a time: files of tests run side by side, and may derive the same.
 derive_image() {
     local name=$1 from=$2 container root lock
     shift 2
-    mkdir -p "$VM_BUILD"
-    exec {lock}>"$VM_BUILD/.derive.lock"
+    mkdir -p "$VM_BUILD/derived"
+    exec {lock}>"$VM_BUILD/derived/.lock"
     flock "$lock"
     container=$(buildah from --quiet --pull-never "oci-archive:$from")
     root=$(buildah mount "$container")
     root=$root put_init
     root=$root "$@"
     # With a fixed time the same content is the same image, and the disk made from it stays.
-    buildah commit -q --timestamp 0 "$container" "$(image_name "$name")" >/dev/null
+    buildah commit -q --timestamp 0 "$container" "localhost/slipway-test-${image_prefix:-}$name" >"$VM_BUILD/derived/$name.new"
+    mv "$VM_BUILD/derived/$name.new" "$VM_BUILD/derived/$name"
     buildah rm "$container" >/dev/null
     exec {lock}>&-
 }
@@ -98,7 +100,7 @@ use_drivers() {
     export VM_IMAGES
     local gpu=()
     # Of User Mode Linux there are NIC images only.
-    [ "${world:-debian}" = um ] || gpu=(gpu="$(driver_image gpu "$images_folder/gpu.oci.tar")" gpu-elsewhere="$(gpu_elsewhere)")
+    [ "${guest:-debian}" = um ] || gpu=(gpu="$(driver_image gpu "$images_folder/gpu.oci.tar")" gpu-elsewhere="$(gpu_elsewhere)")
     "$vm_folder/make-images-disk" "$VM_IMAGES" nic="$(driver_image nic "$images_folder/nic.oci.tar")" \
         nic-other="$(driver_image nic-other "$images_folder/other/nic.oci.tar")" "${gpu[@]}"
 }

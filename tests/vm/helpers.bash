@@ -22,7 +22,7 @@
 #   VM_TIMELINE     1: each line of a console comes with its time, see run-vm --timeline
 #   VM_TIMEOUT      seconds that a case may take, booting included (default: 180)
 #   VM_BUILD        where guests, disks and logs are kept (default: build/vm)
-#   VM_WORLD        debian: all cases run on Debian's own kernel; um: those that can run in User Mode Linux do (default: um
+#   VM_GUEST        debian: all cases run on Debian's own kernel; um: those that can run in User Mode Linux do (default: um
 #                   where its kernel has been made: make um)
 
 vm_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -56,32 +56,32 @@ um_kernel() {
     "$vm_folder/um/make-um-kernel" --build "$VM_BUILD" --slipway "$(cd "$vm_folder/../.." && realpath -m "${O:-build}")/slipway" "$@"
 }
 
-# A file with the line "# needs: any kernel" runs in User Mode Linux (um/), which takes a third of the time and less; but its
-# cases with the tag pci, which need cards, and those with the tag core, of each thing a whole one, run on Debian's own kernel.
-worlds() {
-    if [ "${VM_WORLD:-}" = debian ] || ! grep -qx '# needs: any kernel' "$BATS_TEST_FILENAME"; then
+# A file with the line "# needs: any kernel" runs in User Mode Linux (um/), which takes a third of the time and less. Its cases
+# with the tag pci need cards and run on Debian's own kernel, and so does one whole case of each file, with the tag core.
+guests() {
+    if [ "${VM_GUEST:-}" = debian ] || ! grep -qx '# needs: any kernel' "$BATS_TEST_FILENAME"; then
         echo debian
         return
     fi
-    [ "${VM_WORLD:-}" = um ] || um_kernel --cached >/dev/null || { echo debian && return; }
+    [ "${VM_GUEST:-}" = um ] || um_kernel --cached >/dev/null || { echo debian && return; }
     ! grep -qE '^# bats test_tags=(.*,)?(pci|core)(,|$)' "$BATS_TEST_FILENAME" || echo debian
     echo um
 }
 
-# What a world is, for the cases that run in it.
-world_variables="VM_BUILD VM_KREL VM_IMAGES VM_KERNEL_TREE VM_KERNEL_ROOT images_folder image_prefix simnet"
+# What a guest is, for the cases that run in it.
+guest_variables="VM_BUILD VM_KREL VM_IMAGES VM_KERNEL_TREE VM_KERNEL_ROOT images_folder image_prefix simnet"
 
-# in_each_world COMMAND…: in setup_file, what makes guest, images and modules for the cases, in each world that they run in.
-in_each_world() {
-    local world variable
-    # Not "( … ) || …", where no command's failure would end it.
-    for world in $(worlds); do
+# in_each_guest COMMAND…: in setup_file, what makes guest, images and modules for the cases, in each guest that they run in.
+in_each_guest() {
+    local guest variable
+    # No || after the subshell: it would switch off set -e inside.
+    for guest in $(guests); do
         (
-            [ "$world" = debian ] || use_um
+            [ "$guest" = debian ] || use_um
             "$@"
-            for variable in $world_variables; do
+            for variable in $guest_variables; do
                 [ -z "${!variable:-}" ] || printf 'export %s=%q\n' "$variable" "${!variable}"
-            done >"$BATS_FILE_TMPDIR/world-$world"
+            done >"$BATS_FILE_TMPDIR/guest-$guest"
         )
     done
 }
@@ -103,13 +103,13 @@ use_um() {
     export VM_BUILD VM_KREL VM_KERNEL_ROOT VM_KERNEL_TREE image_prefix=um-
 }
 
-# The world of a case: Bats 1.8 tells a case its name, not its tags.
+# The guest of a case: Bats 1.8 tells a case its name, not its tags.
 setup() {
-    world=debian
-    [ ! -e "$BATS_FILE_TMPDIR/world-um" ] || grep -F -B1 "@test \"$BATS_TEST_DESCRIPTION\"" "$BATS_TEST_FILENAME" |
-        grep -qE '^# bats test_tags=(.*,)?(pci|core)(,|$)' || world=um
+    guest=debian
+    [ ! -e "$BATS_FILE_TMPDIR/guest-um" ] || grep -F -B1 "@test \"$BATS_TEST_DESCRIPTION\"" "$BATS_TEST_FILENAME" |
+        grep -qE '^# bats test_tags=(.*,)?(pci|core)(,|$)' || guest=um
     # shellcheck disable=SC1090
-    [ ! -e "$BATS_FILE_TMPDIR/world-$world" ] || . "$BATS_FILE_TMPDIR/world-$world"
+    [ ! -e "$BATS_FILE_TMPDIR/guest-$guest" ] || . "$BATS_FILE_TMPDIR/guest-$guest"
 }
 
 # use_images NAME=IMAGE…: makes the disk of this BATS file unless it is there.
@@ -129,7 +129,7 @@ run_case() {
     run "$vm_folder/run-vm" --build "$VM_BUILD" --timeout "${VM_TIMEOUT:-180}" ${VM_IMAGES:+--images "$VM_IMAGES"} "$@" "$VM_KREL" "$script"
     if [ "$status" -ne 0 ]; then
         echo "case exit $status; the end of the console:"
-        printf '%s\n' "${lines[@]}" | tail -n "${VM_TAIL_LINES:-120}"
+        printf '%s\n' "${lines[@]}" | tail -n 120
     fi
 }
 

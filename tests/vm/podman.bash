@@ -32,8 +32,8 @@ use_podman() {
     "$vm_folder/make-system" "$podman_system" trixie podman crun conmon catatonit netavark containers-storage golang-github-containers-common
     derive_image gpu-smi "$images_folder/gpu.oci.tar" put_nvidia_smi
     derive_image driver-manager "$images_folder/gpu.oci.tar" put_driver_manager
-    "$vm_folder/podman/make-store" "$podman_store" "$driver_name=localhost/slipway-test-gpu-smi" \
-        "$manager_name=localhost/slipway-test-driver-manager"
+    "$vm_folder/podman/make-store" "$podman_store" "$driver_name=$(image_name gpu-smi)" \
+        "$manager_name=$(image_name driver-manager)"
 }
 
 # The ConfigMap that driver-rdma.yaml expects to be there.

@@ -8,7 +8,7 @@
 # What these drivers need of the kernel: netdevsim, and igb.
 simnet_needs() {
     echo kernel/net/psample/psample.ko
-    if [ "${world:-debian}" = um ]; then
+    if [ "${guest:-debian}" = um ]; then
         echo kernel/drivers/ptp/ptp.ko
     else
         echo kernel/drivers/dca/dca.ko kernel/drivers/i2c/algos/i2c-algo-bit.ko
@@ -21,7 +21,7 @@ use_simnet() {
     use_guest "$(images_krel)"
     simnet=$VM_BUILD/simnet/$VM_KREL
     export simnet
-    if [ "${world:-debian}" = um ]; then
+    if [ "${guest:-debian}" = um ]; then
         "$vm_folder/simnet/make-modules" --um "${VM_KERNEL_ROOT%/root}" "$VM_KREL" "$simnet" inbox simnet-1 simnet-2
     else
         "$vm_folder/simnet/make-modules" --debs "$VM_BUILD/debs" ${VM_KERNEL_TREE:+--kernel-tree "$VM_KERNEL_TREE"} \
@@ -42,10 +42,11 @@ guest_module() {
 # $simnet/host: what lies over the guest's /lib/modules/<krel>, so that modprobe, and what asks for the inbox drivers,
 # finds netdevsim as one of the kernel's own. depmod in the guest would take 20 s a case.
 make_host_tree() {
-    local lock new modules
+    local lock new modules key
     exec {lock}>"$simnet/.host.lock"
     flock "$lock"
-    if [ ! "$simnet/host/key" -nt "$simnet/key" ] || [ ! "$simnet/host/key" -nt "$VM_BUILD/guest/$VM_KREL/key" ]; then
+    key=$(cat "$simnet/key" "$VM_BUILD/guest/$VM_KREL/key")
+    if [ "$(cat "$simnet/host/key" 2>/dev/null)" != "$key" ]; then
         new=$(mktemp -d "$simnet/.host.XXXXXX")
         debugfs -R "rdump /lib/modules $new" "$VM_BUILD/guest/$VM_KREL/system.ext4" 2>/dev/null
         modules=$new/lib/modules/$VM_KREL
@@ -57,7 +58,7 @@ make_host_tree() {
         install -D -m 644 "$simnet/inbox/netdevsim.ko" "$simnet/host/kernel/drivers/net/netdevsim/netdevsim.ko"
         mv "$modules"/modules.* "$simnet/host/"
         rm -rf "$new"
-        touch "$simnet/host/key"
+        echo "$key" >"$simnet/host/key"
     fi
     exec {lock}>&-
 }
@@ -65,7 +66,7 @@ make_host_tree() {
 # The image says itself which modules its set loads: image.conf, of the image and of the kernel.
 add_simnet() {
     local modules=$root/usr/lib/modules/$VM_KREL facts=$root/usr/lib/slipway/kernels/$VM_KREL igb=' igb igbvf' file
-    [ "${world:-debian}" = debian ] || igb=
+    [ "${guest:-debian}" = debian ] || igb=
     for file in "$simnet/$1"/*.ko; do
         install -m 644 "$file" "$modules/updates/ofed/"
     done

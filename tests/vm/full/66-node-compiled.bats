@@ -26,7 +26,7 @@ setup_file() {
     use_guest "$krel"
     VM_IMAGES=$VM_BUILD/images/node-compiled.ext4
     export VM_IMAGES
-    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu=localhost/slipway-test-gpu-sources
+    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(image_name gpu-sources)"
 }
 
 teardown_file() {
@@ -41,7 +41,7 @@ forget_modules() {
 # Its files, for containers of this machine.
 take_image() {
     local container
-    container=$(buildah from --quiet --pull-never localhost/slipway-test-gpu-sources)
+    container=$(buildah from --quiet --pull-never "$(image_name gpu-sources)")
     cp -a "$(buildah mount "$container")" "$image"
     buildah rm "$container" >/dev/null
 }

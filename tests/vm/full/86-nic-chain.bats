@@ -27,9 +27,9 @@ use_podman_chain() {
     derive_image gpu-two-smi "$images_folder/gpu.oci.tar" put_both
     derive_image nic-first "$images_folder/nic.oci.tar" true
     derive_image nic-second "$images_folder/other/nic.oci.tar" true
-    "$vm_folder/podman/make-store" "$podman_store" "$driver_name=localhost/slipway-test-gpu-two-smi" \
-        "$manager_name=localhost/slipway-test-driver-manager" \
-        "$nic_name:first=localhost/slipway-test-nic-first" "$nic_name:second=localhost/slipway-test-nic-second"
+    "$vm_folder/podman/make-store" "$podman_store" "$driver_name=$(image_name gpu-two-smi)" \
+        "$manager_name=$(image_name driver-manager)" \
+        "$nic_name:first=$(image_name nic-first)" "$nic_name:second=$(image_name nic-second)"
 }
 
 put_both() {

@@ -2,8 +2,8 @@
 /*
  * Keeps the kernel from preparing modules for function tracing (ftrace), which is half of what it
  * costs to load nvidia or mlx5_core in an emulated machine: for each function it looks the symbol
- * up in the module's table from the start (test_for_valid_rec() in kernel/trace/ftrace.c). It does
- * not for a module without call sites; they call a function that returns at once then.
+ * up in the module's table from the start (test_for_valid_rec() in kernel/trace/ftrace.c). It skips
+ * a module without call sites, whose functions then call a stub that returns at once.
  */
 #include <linux/kprobes.h>
 #include <linux/module.h>
