@@ -92,6 +92,15 @@ wait_ready gpu 60
 grep -x 'EnableStreamMemOPs: 0' /proc/driver/nvidia/params
 container_log_has gpu 'nvidia was loaded with "NVreg_EnableStreamMemOPs=1" and shall have "NVreg_EnableStreamMemOPs=0"'
 expect_gpu_serves
+
+echo "==> of one module that is not the last to be loaded"
+kill_hard gpu
+wait_exit gpu 10
+echo uvm_debug_prints=1 >/vm/drivers/nvidia-uvm.conf
+start gpu
+wait_ready gpu 60
+[ "$(cat /sys/module/nvidia_uvm/parameters/uvm_debug_prints)" = 1 ]
+container_log_has gpu 'nvidia_uvm was loaded with "" and shall have "uvm_debug_prints=1"'
 stop_clean gpu
 expect_nothing_left
 CASE

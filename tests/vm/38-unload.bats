@@ -84,8 +84,12 @@ sh /tmp/trainer &
 trainer=$!
 echo "$trainer" >"/sys/fs/cgroup/kubepods/burstable/pod$uid/$id/cgroup.procs"
 sleep 1
+# As the operator's startup probe does.
+: >/run/nvidia/validations/.driver-ctr-ready
 stop gpu
 wait_log gpu "nvidia_uvm is in use by process $trainer \(sh, /dev/nvidia-uvm, pod jobs/trainer-0, container aaaabbbbcccc\)" 30
+[ "$(cat /run/nvidia/validations/.driver-daemons-status)" = NotReady ] || fail "it stops, and says that it is ready"
+[ ! -e /run/nvidia/validations/.driver-ctr-ready ] || fail "it stops, and its probe says that it is ready"
 expect_loaded nvidia nvidia_uvm nvidia_modeset
 hold /dev/nvidia-uvm
 : >/tmp/close

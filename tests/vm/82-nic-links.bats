@@ -63,6 +63,7 @@ echo 1 >/proc/sys/net/ipv4/conf/mgmt0/forwarding
 echo 0 >/proc/sys/net/ipv6/conf/mgmt0/accept_ra
 echo 12 >/proc/sys/net/ipv6/conf/mgmt0/hop_limit
 echo 77 >/proc/sys/net/ipv4/neigh/mgmt0/ucast_solicit
+echo 76 >/proc/sys/net/ipv6/neigh/mgmt0/ucast_solicit
 echo 1 >/proc/sys/net/ipv6/conf/eth4/disable_ipv6
 ip link set mgmt0 up promisc on
 ip address add 10.0.0.1/24 broadcast + dev mgmt0

@@ -483,6 +483,24 @@ static void vfs_are_made_without_drivers_and_then_get_theirs(void **state)
 	end(&bench);
 }
 
+/* Off for the making, and on as it was, though no VF had a driver. */
+static void autoprobe_comes_back_also_without_drivers(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	pf(folder, "0\n");
+	vf(folder, 0, "0000:3b:00.1");
+	pf_record(&bench, "1", "1");
+	(void) vf_record(&bench, "0", "0000:3b:00.1", NULL, NULL);
+	restore(&bench);
+	assert_int_equal(bench.result.failures, 0);
+	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "1\n");
+	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_drivers_autoprobe", "1\n");
+	end(&bench);
+}
+
 static void what_is_right_is_not_touched(void **state)
 {
 	const struct folder *folder = *state;
@@ -774,6 +792,7 @@ int main(void)
 		folder_test(a_name_that_leads_elsewhere_is_refused),
 		folder_test(what_an_earlier_run_saved_stays),
 		folder_test(vfs_are_made_without_drivers_and_then_get_theirs),
+		folder_test(autoprobe_comes_back_also_without_drivers),
 		folder_test(what_is_right_is_not_touched),
 		folder_test(a_vf_that_autoprobe_gave_away_comes_back),
 		folder_test(a_vf_that_was_given_away_is_left),

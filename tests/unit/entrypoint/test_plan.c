@@ -338,11 +338,12 @@ static int undo_takes_a_second(struct action *action)
 	return 0;
 }
 
+/* Of two signals the first one counts: the orchestrator kills that long after it. */
 static uint64_t stop_with_grace(
 	struct trace *trace, const struct step *steps, size_t count, uint32_t grace_ms)
 {
 	struct plan plan = plan_of(trace, steps, count);
-	uint64_t begun_ms;
+	uint64_t begun_ms, stopped_ms;
 
 	plan.grace_ms = grace_ms;
 	assert_int_equal(plan_start(&plan), 0);
@@ -350,6 +351,13 @@ static uint64_t stop_with_grace(
 	while (!trace->events.stop_count)
 		(void) events_wait(&trace->events, EVENTS_NEVER);
 	begun_ms = clock_monotonic_ms();
+	stopped_ms = trace->events.stopped_ms;
+	while (clock_monotonic_ms() < stopped_ms + 2)
+		;
+	assert_int_equal(raise(SIGTERM), 0);
+	while (trace->events.stop_count < 2)
+		(void) events_wait(&trace->events, EVENTS_NEVER);
+	assert_int_equal(trace->events.stopped_ms, stopped_ms);
 	assert_int_equal(plan_stop(&plan), -ETIMEDOUT);
 	assert_int_equal(plan.reason, REASON_DEADLINE);
 	return clock_monotonic_ms() - begun_ms;

@@ -444,7 +444,9 @@ static void the_last_one_is_waited_for_only_if_it_is_needed(void **state)
 	assert_int_equal(daemon->state, DAEMON_STARTING);
 	daemon->needed = true;
 	assert_int_equal(supervisor_start(&scene->supervisor, &error), 1);
+	assert_ptr_equal(supervisor_lacks(&scene->supervisor), daemon);
 	daemon->needed = false;
+	assert_null(supervisor_lacks(&scene->supervisor));
 	(void) add(scene, "b", "sleep 1000");
 	assert_int_equal(supervisor_start(&scene->supervisor, &error), 1);
 	stop_all(scene);

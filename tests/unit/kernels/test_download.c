@@ -125,6 +125,18 @@ static void a_cut_answer_goes_on_where_it_ended(void **state)
 	assert_requested(*state, "If-Range: \"one\"\r\n");
 }
 
+/* Nothing but the server's own length says how long the file is. */
+static void a_cut_answer_of_a_file_that_is_not_known_is_none(void **state)
+{
+	static const char *const answers[] = { OK("10") "01234", OK("10") "01234", OK("10") "01234",
+		NULL };
+	_cleanup_(outcome_free) struct outcome outcome;
+
+	get_from(*state, answers, (struct download_file){ 0 }, &outcome);
+	assert_true(outcome.result < 0);
+	assert_int_equal(faccessat(((const struct folder *) *state)->fd, "file", F_OK, 0), -1);
+}
+
 static void what_came_of_another_file_is_thrown_away_once(void **state)
 {
 	static const char *const answers[] = { REST("5-9/10") "56789", OK("10") CONTENT, NULL };
@@ -447,6 +459,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(a_file_arrives_whole),
 		folder_test(a_cut_answer_goes_on_where_it_ended),
+		folder_test(a_cut_answer_of_a_file_that_is_not_known_is_none),
 		folder_test(what_came_of_another_file_is_thrown_away_once),
 		folder_test(a_server_without_ranges_starts_again),
 		folder_test(another_range_than_the_one_asked_for_is_not_taken),

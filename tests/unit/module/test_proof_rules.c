@@ -116,6 +116,14 @@ static void a_vermagic_is_compared_to_its_last_space(void **state)
 		(struct proof_kernel){
 			.vermagic = "6.1.0-1-test SMP preempt mod_unload modversions  " },
 		"vermagic", PROOF_REFUSAL, ENOEXEC);
+	/* The one is the other's beginning. */
+	expect(*state, &shorter, ALL,
+		(struct proof_kernel){
+			.vermagic = "6.1.0-1-test SMP preempt mod_unload modversions RT" },
+		"vermagic", PROOF_REFUSAL, ENOEXEC);
+	expect(*state, &shorter, ALL,
+		(struct proof_kernel){ .vermagic = "6.1.0-1-test SMP preempt mod_unload" },
+		"vermagic", PROOF_REFUSAL, ENOEXEC);
 }
 
 static void without_a_vermagic_it_takes_force(void **state)

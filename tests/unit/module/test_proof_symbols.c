@@ -200,6 +200,26 @@ static void a_weak_symbol_that_is_hidden_is_just_not_there(void **state)
 		(struct proof_kernel){ 0 }, "symbol-version", PROOF_REFUSAL, EINVAL);
 }
 
+/* The kernel compares all of the 64 bits that a module has for a CRC. */
+static void a_crc_of_more_than_32_bits_is_refused(void **state)
+{
+	static const char record[] = "\x3f\x32\x60\x90\0\0\0\0module_layout";
+	_cleanup_mutant_ struct mutant mutant = { 0 };
+	struct error error = { 0 };
+	char *found;
+
+	mutant_make(&mutant, "peer", NULL, NULL, 0);
+	expect(*state, &mutant, ALL, (struct proof_kernel){ 0 }, NULL, PROOF_NOTE, 0);
+	elf_module_close(&mutant.module);
+	found = memmem(mutant.data, mutant.size, record, sizeof(record));
+	assert_non_null(found);
+	found[4] = 1;
+	assert_int_equal(
+		elf_module_open_memory(mutant.data, mutant.size, "peer", &mutant.module, &error), 0);
+	expect(*state, &mutant, ALL, (struct proof_kernel){ 0 }, "symbol-version", PROOF_REFUSAL,
+		ENOEXEC);
+}
+
 static void a_symbol_is_exported_once(void **state)
 {
 	const char *twice =
@@ -246,6 +266,7 @@ int main(void)
 		folder_test(a_proprietary_modules_symbols_taint_who_uses_them),
 		folder_test(before_5_9_that_taint_may_not_be_inherited),
 		folder_test(a_weak_symbol_that_is_hidden_is_just_not_there),
+		folder_test(a_crc_of_more_than_32_bits_is_refused),
 		folder_test(a_symbol_is_exported_once),
 	};
 
