@@ -243,7 +243,7 @@ killed() {
     cd "$top"
     local name specs
     while read -r name specs; do
-        # shellcheck disable=SC2086 # words
+        # shellcheck disable=SC2046 # words
         git ls-files --error-unmatch -- $(tr ' ' '\n' <<<"$specs" | grep -v '^:!') >/dev/null
         [[ $name != tests/* || -e $name ]]
     done < <(grep -v '^#\|^never' tests/inputs)

@@ -215,7 +215,8 @@ static void a_crc_of_more_than_32_bits_is_refused(void **state)
 	assert_non_null(found);
 	found[4] = 1;
 	assert_int_equal(
-		elf_module_open_memory(mutant.data, mutant.size, "peer", &mutant.module, &error), 0);
+		elf_module_open_memory(mutant.data, mutant.size, "peer", &mutant.module, &error),
+		0);
 	expect(*state, &mutant, ALL, (struct proof_kernel){ 0 }, "symbol-version", PROOF_REFUSAL,
 		ENOEXEC);
 }
