@@ -59,6 +59,8 @@ $(unit_dir)/fixtures/%.ko: tests/unit/fixtures/%.c tests/unit/fixtures/module_se
 
 # Stand-ins for libraries of the vendor.
 doubles := $(unit_dir)/doubles/libnvidia-ml.so.1
+# Read when they run.
+$(unit_programs): | $(fixtures) $(doubles)
 $(unit_dir)/doubles/libnvidia-ml.so.1: tests/unit/doubles/nvml.c
 	@mkdir -p $(@D)
 	@echo "  DOUBLE  $@"
