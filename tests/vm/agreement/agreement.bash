@@ -17,10 +17,10 @@ agreement_run() {
     "$agreement_folder/run" --programs "$agreement_programs" --build "$VM_BUILD" --slipway "$agreement_build/slipway" "$@"
 }
 
-# Programs, and the newest kernel of three series, unpacked.
+# Programs, and kernels of three series, unpacked: that of the images, and the newest of two others.
 prepare_agreement() {
     make -s -C "$agreement_top" O="$agreement_build" agreement-programs "$agreement_build/slipway"
-    AGREEMENT_61=$(newest_release debian12 '^6\.1\.[0-9-]*-amd64$')
+    AGREEMENT_61=$(jq -r .krel "$agreement_build/images/images.json")
     AGREEMENT_612=$(newest_release debian13 '^6\.12\.[0-9]*\+deb13[.0-9]*-amd64$')
     AGREEMENT_7=$(newest_release debian13 '^7\.[0-9.]*\+deb13[.0-9]*-amd64$')
     export AGREEMENT_61 AGREEMENT_612 AGREEMENT_7
