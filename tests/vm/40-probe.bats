@@ -14,7 +14,7 @@ setup_file() {
 # collect COMMANDS [OPTION of run-vm…]: the bundle comes over the console, being small enough for that.
 collect() {
     local config=$BATS_TEST_TMPDIR/config
-    dpkg-deb --fsys-tarfile "$VM_BUILD"/debs/linux-image-"$VM_KREL"_*.deb | tar -xO "./boot/config-$VM_KREL" >"$config"
+    dpkg-deb --fsys-tarfile "$("$vm_folder/fetch-deb" "$VM_BUILD/debs" "linux-image-$VM_KREL")" | tar -xO "./boot/config-$VM_KREL" >"$config"
     {
         echo "$1"
         cat <<'CASE'
