@@ -27,11 +27,10 @@ make_simfabric() {
     local tree=$VM_KERNEL_TREE package
     if [ -z "$tree" ]; then
         tree=$BATS_FILE_TMPDIR/headers
-        mkdir -p "$tree/lib/modules/$krel" "$VM_BUILD/debs"
+        mkdir -p "$tree/lib/modules/$krel"
         for package in "linux-headers-$krel" $(apt-cache depends "linux-headers-$krel" |
             sed -n 's/^ *Depends: \(linux-\(headers\|kbuild\)-.*\)/\1/p'); do
-            (cd "$VM_BUILD/debs" && { compgen -G "${package}_*.deb" >/dev/null || apt-get -q -o APT::Sandbox::User=root download "$package"; })
-            dpkg-deb -x "$(compgen -G "$VM_BUILD/debs/${package}_*.deb" | tail -n 1)" "$tree"
+            dpkg-deb -x "$("$vm_folder/fetch-deb" "$VM_BUILD/debs" "$package")" "$tree"
         done
         sed -i "s#/usr/src/#$tree/usr/src/#" "$tree/usr/src/linux-headers-$krel/Makefile"
         ln -sfn "../../../usr/src/linux-headers-$krel" "$tree/lib/modules/$krel/build"
