@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 #include "cli/keys.h"
 #include "common/arch.h"
@@ -58,15 +57,6 @@ static int find_data(char **ret_path, struct error *error)
 	return error_try(error, -ENOENT, "SLIPWAY_DATADIR=FOLDER in the environment");
 }
 
-/* The machine's own architecture, a constant. */
-static const char *machine_arch(void)
-{
-	struct utsname names;
-	const struct arch *arch = uname(&names) < 0 ? NULL : arch_find(names.machine);
-
-	return arch ? arch->uname : archs[0].uname;
-}
-
 int context_open(const struct common_options *options, struct context *ret, struct error *error)
 {
 	_cleanup_(context_close) struct context context = CONTEXT_CLOSED;
@@ -75,7 +65,7 @@ int context_open(const struct common_options *options, struct context *ret, stru
 	if (r < 0)
 		return r;
 	context.options = options;
-	context.arch = options->arch ? options->arch : machine_arch();
+	context.arch = options->arch ? options->arch : arch_here()->uname;
 	context.catalogues = xasprintf("%s/kernels/catalogue", context.data);
 	r = cache_open(options->cache, &context.cache, error);
 	if (r < 0)

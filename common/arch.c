@@ -1,26 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/arch.h"
 
+#include <elf.h>
 #include <string.h>
+#include <sys/utsname.h>
+
+#define ELF64_LITTLE ELFCLASS64, ELFDATA2LSB
+#define ELF64_BIG    ELFCLASS64, ELFDATA2MSB
+#define ELF32_LITTLE ELFCLASS32, ELFDATA2LSB
 
 const struct arch archs[] = {
-	{ "x86_64", "amd64" },
-	{ "aarch64", "arm64" },
-	{ "ppc64le", "ppc64el" },
-	{ "s390x", "s390x" },
-	{ "riscv64", "riscv64" },
-	{ "loongarch64", "loong64" },
-	{ "i686", "i386" },
-	{ "armv7l", "armhf" },
-	{ NULL, NULL },
+	{ "x86_64", "amd64", "amd64", "x86_64-linux-gnu", "X86_64", "", EM_X86_64, ELF64_LITTLE },
+	{ "aarch64", "arm64", "arm64", "aarch64-linux-gnu", "ARM64", "aarch64", EM_AARCH64,
+		ELF64_LITTLE },
+	{ "ppc64le", "ppc64el", "ppc64le", "powerpc64le-linux-gnu", "PPC64", "", EM_PPC64,
+		ELF64_LITTLE },
+	{ "s390x", "s390x", "s390x", "s390x-linux-gnu", "S390", "", EM_S390, ELF64_BIG },
+	{ "riscv64", "riscv64", "riscv64", "riscv64-linux-gnu", "RISCV", "riscv", EM_RISCV,
+		ELF64_LITTLE },
+	{ "loongarch64", "loong64", "loong64", "loongarch64-linux-gnu", "LOONGARCH", "",
+		EM_LOONGARCH, ELF64_LITTLE },
+	{ "i686", "i386", "386", "i386-linux-gnu", "X86_32", "", EM_386, ELF32_LITTLE },
+	{ "armv7l", "armhf", "arm", "arm-linux-gnueabihf", "ARM", "", EM_ARM, ELF32_LITTLE },
+	{ .uname = NULL },
+};
+
+/* PAGE_SIZE_… are of every machine from 6.9 on, and of a few before. */
+const struct arch_page arch_pages[] = {
+	{ "ARM64_64K_PAGES", 64 },
+	{ "PAGE_SIZE_64KB", 64 },
+	{ "PPC_64K_PAGES", 64 },
+	{ "ARM64_16K_PAGES", 16 },
+	{ "PAGE_SIZE_16KB", 16 },
+	{ "PPC_16K_PAGES", 16 },
+	{ NULL, 4 },
 };
 
 const struct arch *arch_find(const char *name)
 {
 	for (const struct arch *arch = archs; arch->uname; arch++)
-		if (strcmp(arch->uname, name) == 0 || strcmp(arch->debian, name) == 0)
+		if (strcmp(arch->uname, name) == 0 || strcmp(arch->debian, name) == 0 ||
+			strcmp(arch->oci, name) == 0)
 			return arch;
 	return NULL;
+}
+
+const struct arch *arch_here(void)
+{
+	struct utsname system;
+	const struct arch *arch = uname(&system) < 0 ? NULL : arch_find(system.machine);
+
+	return arch ? arch : archs;
 }
 
 const char *arch_debian(const char *uname)
@@ -28,4 +58,11 @@ const char *arch_debian(const char *uname)
 	const struct arch *arch = arch_find(uname);
 
 	return arch ? arch->debian : uname;
+}
+
+const char *arch_oci(const char *uname)
+{
+	const struct arch *arch = arch_find(uname);
+
+	return arch ? arch->oci : uname;
 }

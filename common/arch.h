@@ -1,19 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of machines: the kernel's, and that of Debian and of images. */
+/*
+ * Machines: one row has all names and numbers of one. Code that wants to know what a machine is
+ * called, or how its files are recognised, asks here; none compares names itself.
+ */
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct arch {
-	const char *uname;  /* as uname -m prints it */
-	const char *debian; /* as dpkg --print-architecture does */
+	const char *uname;   /* as uname -m prints it, and RPM calls it */
+	const char *debian;  /* as dpkg --print-architecture does */
+	const char *oci;     /* in images and on nodes' labels: Go's GOARCH */
+	const char *triplet; /* of Debian's folders, /usr/lib/<triplet> */
+	const char *config;  /* of the kernel's configuration: on for this machine alone */
+	/* Its last word in the vermagic (asm/vermagic.h); "" also where options decide that. */
+	const char *vermagic;
+	uint16_t machine;    /* e_machine, elf(5) */
+	unsigned char class; /* EI_CLASS of the kernel's programs and modules */
+	unsigned char data;  /* EI_DATA */
 };
 
 /* All of them, the plainest first; the last one's uname is NULL. */
 extern const struct arch archs[];
 
-/* By either name; NULL for one that is not known. */
+/* By any of its first three names; NULL for one that is not known. */
 const struct arch *arch_find(const char *name);
 
-/* "amd64" for "x86_64", as Debian and the OCI call it; a name that is not known as it is. */
+/* The machine that this program runs on; the first row where it is none of these. */
+const struct arch *arch_here(void);
+
+/* "amd64" for "x86_64", as Debian calls it; a name that is not known as it is. */
 const char *arch_debian(const char *uname);
+/* Likewise as images do. */
+const char *arch_oci(const char *uname);
+
+/* Options of a kernel's configuration that say how large its pages are. */
+struct arch_page {
+	const char *config; /* the first that is on counts */
+	unsigned int kib;
+};
+/* The last one's config is NULL: what pages are where none of them is on. */
+extern const struct arch_page arch_pages[];

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/tag.h"
 #include "common/conf.h"
@@ -68,7 +69,7 @@ static char *expected_tag(const struct image *image, const char *krel)
 	(void) snprintf(version, sizeof(version), "%s%s%s", image->version,
 		*image->revision ? "-" : "", image->revision);
 	if (strcmp(image->role, "nic") == 0)
-		return tag_nic(version, krel, id, image->os_version, "amd64");
+		return tag_nic(version, krel, id, image->os_version, arch_here()->oci);
 	os_tag = tag_gpu_os(id, image->os_version);
 	return os_tag ? tag_gpu(version, krel, os_tag) : NULL;
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/arch.h"
+
 #define MODULE_NAME_SPACE "module:"
 #define UNREADABLE_CURE   "make it readable and try again"
 #define FORMAT_CURE       "build it, or copy it, anew"
@@ -228,34 +230,18 @@ const char *proof_info(const struct proof_trial *trial, const char *key, const c
 
 /* ---- the file itself: what elf.h finds, and the machine */
 
-static const struct {
-	uint16_t machine;
-	const char *uname; /* as uname -m prints it, or NULL */
-	const char *text;
-} machines[] = {
-	{ EM_X86_64, "x86_64", "x86-64" },
-	{ EM_AARCH64, "aarch64", "arm64" },
-	{ EM_386, "i686", "i386" },
-	{ EM_ARM, "armv7l", "arm" },
-	{ EM_PPC64, "ppc64le", "ppc64" },
-	{ EM_S390, "s390x", "s390" },
-	{ EM_RISCV, "riscv64", "riscv" },
-	{ EM_MIPS, NULL, "mips" },
-};
-
 uint16_t proof_machine(const char *uname)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(machines); i++)
-		if (machines[i].uname && strcmp(machines[i].uname, uname) == 0)
-			return machines[i].machine;
-	return 0;
+	const struct arch *arch = arch_find(uname);
+
+	return arch ? arch->machine : 0;
 }
 
 static const char *machine_text(uint16_t machine, char number[16])
 {
-	for (size_t i = 0; i < ARRAY_SIZE(machines); i++)
-		if (machines[i].machine == machine)
-			return machines[i].text;
+	for (const struct arch *arch = archs; arch->uname; arch++)
+		if (arch->machine == machine)
+			return arch->uname;
 	(void) snprintf(number, 16, "machine %u", machine);
 	return number;
 }

@@ -8,6 +8,8 @@
 #include <elf.h>
 #include <string.h>
 
+#include "common/arch.h"
+
 #define SOME_BEFORE_5_9 ": a rule of 5.9, which not every older kernel was given"
 #define RELEASES_SIZE   192 /* of release_text()'s text: releases have 64 bytes */
 
@@ -210,14 +212,14 @@ static int doubt_versions_of_kernel(struct proof_trial *trial)
 /* "6.1.0-56-cloud-amd64", "6.12.48+deb13-arm64", with a vermagic's rest behind it or not. */
 static bool is_debian(const char *release)
 {
-	static const char *const ends[] = { "-amd64", "-arm64" };
 	size_t length = strcspn(release, " ");
 	const char *mark = strstr(release, "+deb");
 
-	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
-		size_t size = strlen(ends[i]);
+	for (const struct arch *arch = archs; arch->uname; arch++) {
+		size_t size = strlen(arch->debian);
 
-		if (length > size && strncmp(release + length - size, ends[i], size) == 0)
+		if (length > size && release[length - size - 1] == '-' &&
+			strncmp(release + length - size, arch->debian, size) == 0)
 			return true;
 	}
 	return mark && mark < release + length;

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 
+#include "common/arch.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
 #include "kernels/tree/kconfig.h"
@@ -209,7 +209,6 @@ int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, str
 	};
 	_cleanup_free_ char *first = NULL;
 	_cleanup_close_ int fd = -1;
-	struct utsname machine;
 	int r = 0;
 	struct lint_request request = {
 		.os = kernel->context->os.os,
@@ -230,8 +229,7 @@ int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, str
 	ask_compilers(kernel);
 	if (kernel->compilers.count > 0)
 		request.compilers = &kernel->compilers;
-	if (uname(&machine) == 0)
-		request.machine_arch = machine.machine;
+	request.machine_arch = arch_here()->uname;
 	lint_run(&kernel->record, &request, ret);
 	return 0;
 }

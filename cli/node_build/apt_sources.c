@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "common/arch.h"
@@ -178,13 +177,10 @@ static void add_source(struct writer *writer, const struct source *source)
 {
 	_cleanup_free_ char *components = xstrv_join(&source->components, " ");
 	_cleanup_free_ char *keyring = NULL;
-	const char *architecture;
-	struct utsname machine;
+	const char *architecture = arch_here()->debian;
 
-	if (source->disabled || !strv_contains(&source->types, "deb") || !source->uris.count ||
-		uname(&machine) < 0)
+	if (source->disabled || !strv_contains(&source->types, "deb") || !source->uris.count)
 		return;
-	architecture = arch_debian(machine.machine);
 	if (source->architectures.count && !strv_contains(&source->architectures, architecture))
 		return;
 	keyring = keyring_of(writer, source);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/arch.h"
 #include "common/buildlog.h"
 #include "common/clock.h"
 #include "common/conf.h"
@@ -204,8 +205,9 @@ static int choose_compiler(struct node_build *build, struct error *error)
 static int find_ofed(struct node_build *build, struct error *error)
 {
 	const char *krel = build->request->krel;
+	_cleanup_free_ char *own = xasprintf("%s/", arch_here()->uname);
 	/* In the order of NVIDIA's own build. */
-	const char *const places[][2] = { { "x86_64/", krel }, { "", krel }, { "default", "" } };
+	const char *const places[][2] = { { own, krel }, { "", krel }, { "default", "" } };
 	_cleanup_(symvers_close) struct symvers *symvers = NULL;
 	const struct symvers_entry *entry;
 	char exporter[64], path[PATH_MAX];

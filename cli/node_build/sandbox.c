@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/text.h"
 #include "common/xalloc.h"
@@ -205,7 +206,7 @@ static void place(const struct node_build *build, const struct tree *trees, size
 	if (!*build->ofed)
 		return;
 	/* OFED's headers in the layout of a module set. */
-	make_link(build->ofed, "%s/x86_64/%s", ofed, build->request->krel);
+	make_link(build->ofed, "%s/%s/%s", ofed, arch_here()->uname, build->request->krel);
 	make_link(build->ofed, "%s/default", ofed);
 	if (fs_write_atomic(AT_FDCWD, SEAM "/ofed/set.conf", build->ofed_conf,
 		    strlen(build->ofed_conf), 0644) < 0)
@@ -224,7 +225,6 @@ static _Noreturn void run_recipe(const struct node_recipe *recipe)
 		"SLIPWAY_OUTPUT=" SEAM "/output",
 		"SLIPWAY_WORK=" SEAM "/work",
 		"SLIPWAY_NVIDIA=" SEAM "/nvidia",
-		"SLIPWAY_ARCH=x86_64",
 	};
 	const struct node_build *build = recipe->build;
 	_cleanup_strv_ struct strv environment = { 0 };
@@ -233,6 +233,7 @@ static _Noreturn void run_recipe(const struct node_recipe *recipe)
 
 	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
 		xstrv_push(&environment, fixed[i]);
+	xstrv_pushf(&environment, "SLIPWAY_ARCH=%s", arch_here()->uname);
 	xstrv_pushf(&environment, "SLIPWAY_KREL=%s", build->request->krel);
 	xstrv_pushf(&environment, "SLIPWAY_CC=%s", build->compiler);
 	xstrv_pushf(&environment, "SLIPWAY_JOBS=%u", recipe->limits.jobs);

@@ -39,7 +39,7 @@ void image_key(const struct stage *stage, struct key *key)
 
 	key_text(key, IMAGE_RECORD);
 	key_text(key, lock->krel);
-	key_text(key, arch_debian(lock->arch));
+	key_text(key, arch_oci(lock->arch));
 	key_text(key, os->os);
 	key_text(key, os->id);
 	key_text(key, key->build->os_version ? key->build->os_version : "");
@@ -424,7 +424,7 @@ static void name_image(struct making *making)
 	const struct catalogue *os = &build->context.os;
 	const char *version = build->os_version;
 	const char *krel = build->kernel.lock.krel;
-	const char *arch = arch_debian(build->kernel.lock.arch);
+	const char *arch = arch_oci(build->kernel.lock.arch);
 	bool sources = build->options.sources_image;
 	struct image *image = &making->image;
 	const char *end = image_is_proven(image) ? "" : IMAGE_UNPROVEN;

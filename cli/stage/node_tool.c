@@ -2,9 +2,9 @@
 #include <fcntl.h>
 #include <link.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 #include "cli/stage/stage_internal.h"
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/repo/signature.h"
@@ -64,12 +64,11 @@ bool node_tool_fetches(const struct build *build)
 
 int node_tool_open(struct build *build, struct error *error)
 {
-	struct utsname machine;
 	int r;
 
 	if (!build->options.sources_image)
 		return 0;
-	if (uname(&machine) < 0 || strcmp(machine.machine, build->context.arch) != 0) {
+	if (strcmp(arch_here()->uname, build->context.arch) != 0) {
 		(void) error_set(error, -EINVAL,
 			"--sources-image: such an image compiles with this very program, which is of "
 			"another architecture than %s",

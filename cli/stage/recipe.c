@@ -109,7 +109,7 @@ static void recipe_environment(
 	const struct build *build, const struct recipe *recipe, struct strv *ret)
 {
 	xstrv_pushf(ret, "SLIPWAY_KREL=%s", build->kernel.lock.krel);
-	xstrv_push(ret, "SLIPWAY_ARCH=" RECIPE_MACHINE);
+	xstrv_pushf(ret, "SLIPWAY_ARCH=%s", build->context.arch);
 	xstrv_push(ret, "SLIPWAY_KERNEL=/slipway/kernel");
 	xstrv_push(ret, "SLIPWAY_SOURCE=" SOURCE);
 	xstrv_pushf(ret, "SLIPWAY_OFED=%s", recipe->ofed ? "/slipway/ofed" : "");

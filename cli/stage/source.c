@@ -36,7 +36,7 @@ const struct source_kind source_kinds[DRIVER_COUNT] = {
 	[DRIVER_NVIDIA] = {
 		SOURCE_KIND("nvidia", NVIDIA),
 		.title = "NVIDIA's kernel modules",
-		.published = "NVIDIA's installer, NVIDIA-Linux-" RECIPE_MACHINE "-….run",
+		.published = "NVIDIA's installer, NVIDIA-Linux-….run",
 		.package_word = "debian",
 		.package_text = "what Debian packages",
 		.purpose = LOCK_NVIDIA_SOURCE,
@@ -184,6 +184,7 @@ static int identify_installer(struct build *build, struct source *source, struct
 	_cleanup_free_ char *text = NULL;
 	_cleanup_close_ int fd = -1;
 	_cleanup_strv_ struct strv lines = { 0 };
+	const char *arch = build->context.arch;
 	struct makeself installer;
 	int r;
 
@@ -199,11 +200,11 @@ static int identify_installer(struct build *build, struct source *source, struct
 	r = fd < 0 ? fd : makeself_read(fd, &installer);
 	if (r < 0)
 		return r == -ENOEXEC ? 0 : error_set_errno(error, r, "%s", source->path);
-	if (strcmp(installer.machine, RECIPE_MACHINE) != 0)
+	if (strcmp(installer.machine, arch) != 0)
 		return error_set(error, -EINVAL,
-			"%s: the installer is for %s, the images are for " RECIPE_MACHINE
-			": download NVIDIA-Linux-" RECIPE_MACHINE "-%s.run",
-			source->path, installer.machine, installer.version);
+			"%s: the installer is for %s, the images are for %s: download "
+			"NVIDIA-Linux-%s-%s.run",
+			source->path, installer.machine, arch, arch, installer.version);
 	source->version = xstrdup(installer.version);
 	r = check_sum(source->path, error);
 	if (r == -ENOENT && !installer.has_md5)

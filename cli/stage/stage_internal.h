@@ -136,8 +136,6 @@ int ofed_source_unpack(const struct build *build, const char *archive, const cha
 
 /* ---- recipe.c */
 
-#define RECIPE_MACHINE "x86_64" /* as uname -m has it: what all recipes compile for */
-
 struct recipe {
 	const char *name;       /* of containers/recipes/<name>.sh and containers/patches/<name> */
 	const char *source;     /* absolute, as the module sets */

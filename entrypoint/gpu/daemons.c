@@ -82,7 +82,8 @@ static const struct program {
 	{
 		.daemon = { .name = "nvidia-gridd",
 			.forks = true,
-			.variable = "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/nvidia/gridd:"
+			/* ld.so(8) has the machine's own folder for $LIB. */
+			.variable = "LD_LIBRARY_PATH=/usr/$LIB/nvidia/gridd:"
 				    "/usr/lib64/nvidia/gridd",
 			.pid_file = "run/nvidia-gridd/nvidia-gridd.pid",
 			.start_ms = START_MS,

@@ -84,12 +84,14 @@ static bool try_library(const char *path, struct nvml *nvml, char why[256])
  */
 static bool open_nvml(int root_fd, struct nvml *nvml, char why[256])
 {
+	char folder[96];
+
 	(void) snprintf(why, 256, "there is no " LIBRARY " here");
-	for (size_t i = 0; driver_library_folders[i]; i++) {
+	for (size_t i = 0; driver_library_folder(i, folder); i++) {
 		char path[PATH_MAX];
 
-		(void) snprintf(path, sizeof(path), "/proc/self/fd/%d/%s/" LIBRARY, root_fd,
-			driver_library_folders[i]);
+		(void) snprintf(
+			path, sizeof(path), "/proc/self/fd/%d/%s/" LIBRARY, root_fd, folder);
 		if (try_library(path, nvml, why))
 			return true;
 	}

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "common/arch.h"
 #include "common/conf.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
@@ -42,20 +43,29 @@ void driver_version(int root_fd, struct driver_version *version)
 	}
 }
 
-const char *const driver_library_folders[] = { CONTRACT_DRIVER_ROOT "/usr/lib64",
-	CONTRACT_DRIVER_ROOT "/usr/lib/x86_64-linux-gnu",
-	CONTRACT_DRIVER_ROOT "/usr/lib/aarch64-linux-gnu", CONTRACT_DRIVER_ROOT "/usr/lib", NULL };
+bool driver_library_folder(size_t number, char path[96])
+{
+	const char *const folders[][2] = { { "lib64", "" }, { "lib/", arch_here()->triplet },
+		{ "lib", "" } };
+
+	if (number >= ARRAY_SIZE(folders))
+		return false;
+	(void) snprintf(
+		path, 96, CONTRACT_DRIVER_ROOT "/usr/%s%s", folders[number][0], folders[number][1]);
+	return true;
+}
 
 /* The version of the user space in the driver root: its library is named after it. */
 static void user_space_version(int root_fd, char version[64])
 {
 	static const char library[] = "libnvidia-ml.so.";
+	char folder[96];
 
 	version[0] = '\0';
-	for (size_t i = 0; driver_library_folders[i] && !*version; i++) {
+	for (size_t i = 0; !*version && driver_library_folder(i, folder); i++) {
 		_cleanup_strv_ struct strv names = { 0 };
 
-		if (fs_list(root_fd, driver_library_folders[i], &names) < 0)
+		if (fs_list(root_fd, folder, &names) < 0)
 			continue;
 		for (size_t j = 0; j < names.count; j++) {
 			const char *name = names.items[j];

@@ -56,8 +56,8 @@ bool status_find_symbols(void *library, const struct status_symbol *symbols, siz
 
 /* ---- status_gpu.c */
 
-/* Below the driver root; NULL at the end. */
-extern const char *const driver_library_folders[];
+/* Where libraries are below the driver root, relative to the root; false after the last. */
+bool driver_library_folder(size_t number, char path[96]);
 
 struct driver_version {
 	char text[64]; /* "580.159.04", or "" where it is not known */

@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <zlib.h>
 
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/json_text.h"
 #include "common/path.h"
@@ -209,34 +210,37 @@ static void write_number(struct writer *writer, const char *key, unsigned long l
 
 /* ---- its parts */
 
+/* Is the option, named without "CONFIG_", built in? */
+static bool is_on(const struct node *node, const char *option)
+{
+	char name[64];
+
+	(void) snprintf(name, sizeof(name), "CONFIG_%s", option);
+	return config_of(node, name) == 'y';
+}
+
 /* Of a kernel that does not run this and the page size are in the configuration. */
 static const char *machine_of(const struct node *node, struct utsname *system)
 {
 	if (node->running && uname(system) == 0)
 		return system->machine;
-	if (config_of(node, "CONFIG_X86_64") == 'y')
-		return "x86_64";
-	return config_of(node, "CONFIG_ARM64") == 'y' ? "aarch64" : NULL;
+	for (const struct arch *arch = archs; arch->uname; arch++)
+		if (is_on(node, arch->config))
+			return arch->uname;
+	return NULL;
 }
 
 static long page_size_of(const struct node *node)
 {
-	static const struct {
-		const char *option;
-		long size;
-	} sizes[] = {
-		{ "CONFIG_ARM64_64K_PAGES", 65536 },
-		{ "CONFIG_ARM64_16K_PAGES", 16384 },
-		{ "CONFIG_ARM64_4K_PAGES", 4096 },
-		{ "CONFIG_X86_64", 4096 },
-	};
+	const struct arch_page *page = arch_pages;
 
 	if (node->running)
 		return sysconf(_SC_PAGESIZE);
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
-		if (config_of(node, sizes[i].option) == 'y')
-			return sizes[i].size;
-	return 0;
+	if (!node->config.text)
+		return 0;
+	while (page->config && !is_on(node, page->config))
+		page++;
+	return (long) page->kib * 1024;
 }
 
 /* By the configuration, or else by any loaded module's count of references. */

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 #include "common/arch.h"
 #include "common/fs.h"
@@ -83,11 +82,8 @@ static int pick_manifest(const struct local_image *image, struct json_object *ma
 	struct json_object **ret, struct error *error)
 {
 	struct json_object *found = NULL;
-	struct utsname system;
-	const char *here;
+	const char *here = arch_here()->oci;
 
-	(void) uname(&system);
-	here = arch_debian(system.machine);
 	for (size_t i = 0; i < json_object_array_length(manifests); i++) {
 		struct json_object *descriptor = json_object_array_get_idx(manifests, i);
 		struct json_object *platform = json_object_object_get(descriptor, "platform");

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
@@ -381,6 +382,7 @@ static bool ask_module(struct kernel_record *record, int root_fd)
  */
 static void fill_vermagic(struct kernel_record *record, int root_fd, int build_fd)
 {
+	const struct arch *arch = arch_find(record->arch);
 	_cleanup_free_ char *preempt = NULL;
 	_cleanup_free_ char *randstruct = NULL;
 
@@ -393,7 +395,7 @@ static void fill_vermagic(struct kernel_record *record, int root_fd, int build_f
 		kernel_record_has(record, KOPT_SMP) ? "SMP " : "", preempt ? preempt : "",
 		kernel_record_has(record, KOPT_MODULE_UNLOAD) ? "mod_unload " : "",
 		kernel_record_has(record, KOPT_MODVERSIONS) ? "modversions " : "",
-		strcmp(record->arch, "aarch64") == 0 ? "aarch64" : "", randstruct);
+		arch ? arch->vermagic : "", randstruct);
 }
 
 /* ---- by the configuration */
@@ -417,29 +419,14 @@ static const char *first_fact(
 static void fill_from_config(struct kernel_record *record, const struct kconfig *config,
 	const char *krel, const char *compiler)
 {
-	static const struct fact archs[] = {
-		{ "X86_64", "x86_64" },
-		{ "ARM64", "aarch64" },
-		{ "PPC64", "ppc64le" },
-		{ "S390", "s390x" },
-		{ "RISCV", "riscv64" },
-		{ "ARM", "armv7l" },
-		{ "X86_32", "i686" },
-	};
-	static const struct fact pages[] = {
-		{ "ARM64_64K_PAGES", "64" },
-		{ "PAGE_SIZE_64KB", "64" },
-		{ "PPC_64K_PAGES", "64" },
-		{ "ARM64_16K_PAGES", "16" },
-		{ "PAGE_SIZE_16KB", "16" },
-		{ "PPC_16K_PAGES", "16" },
-	};
 	/* MODULE_COMPRESS alone means gzip or xz before 5.13. */
 	static const struct fact packings[] = {
 		{ "MODULE_COMPRESS_XZ", "xz" },
 		{ "MODULE_COMPRESS_ZSTD", "zstd" },
 		{ "MODULE_COMPRESS_GZIP", "gzip" },
 	};
+	const struct arch *arch = archs;
+	const struct arch_page *page = arch_pages;
 	const char *text = kconfig_get(config, "CC_VERSION_TEXT");
 	const char *hash = kconfig_get(config, "MODULE_SIG_HASH");
 
@@ -451,9 +438,12 @@ static void fill_from_config(struct kernel_record *record, const struct kconfig 
 		record->options[i] = value;
 	}
 	record->krel = xstrdup(krel);
-	record->arch = xstrdup(first_fact(config, archs, ARRAY_SIZE(archs), ""));
-	record->page_kib =
-		(unsigned int) strtoul(first_fact(config, pages, ARRAY_SIZE(pages), "4"), NULL, 10);
+	while (arch->uname && kconfig_tristate(config, arch->config) != 'y')
+		arch++;
+	record->arch = xstrdup(arch->uname ? arch->uname : "");
+	while (page->config && kconfig_tristate(config, page->config) != 'y')
+		page++;
+	record->page_kib = page->kib;
 	record->compress = xstrdup(first_fact(config, packings, ARRAY_SIZE(packings), "none"));
 	record->sig_hash = xstrdup(hash ? hash : "");
 	fill_compiler(config, text && *text ? text : compiler, &record->compiler);

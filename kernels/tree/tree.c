@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
@@ -67,22 +68,6 @@ char *kernel_tree_version(int build_fd)
 	return version;
 }
 
-static const struct {
-	uint16_t machine;
-	unsigned char class;
-	unsigned char data;
-	const char *name;
-} machines[] = {
-	{ EM_X86_64, ELFCLASS64, ELFDATA2LSB, "x86_64" },
-	{ EM_386, ELFCLASS32, ELFDATA2LSB, "i686" },
-	{ EM_AARCH64, ELFCLASS64, ELFDATA2LSB, "aarch64" },
-	{ EM_ARM, ELFCLASS32, ELFDATA2LSB, "armv7l" },
-	{ EM_PPC64, ELFCLASS64, ELFDATA2LSB, "ppc64le" },
-	{ EM_PPC64, ELFCLASS64, ELFDATA2MSB, "ppc64" },
-	{ EM_S390, ELFCLASS64, ELFDATA2MSB, "s390x" },
-	{ EM_RISCV, ELFCLASS64, ELFDATA2LSB, "riscv64" },
-};
-
 /* "" when the file is not there or no ELF. */
 static const char *program_machine(int root_fd, const char *path)
 {
@@ -95,10 +80,10 @@ static const char *program_machine(int root_fd, const char *path)
 		return "";
 	memcpy(&machine, header + offsetof(Elf64_Ehdr, e_machine), sizeof(machine));
 	machine = header[EI_DATA] == ELFDATA2MSB ? be16toh(machine) : le16toh(machine);
-	for (size_t i = 0; i < ARRAY_SIZE(machines); i++)
-		if (machines[i].machine == machine && machines[i].class == header[EI_CLASS] &&
-			machines[i].data == header[EI_DATA])
-			return machines[i].name;
+	for (const struct arch *arch = archs; arch->uname; arch++)
+		if (arch->machine == machine && arch->class == header[EI_CLASS] &&
+			arch->data == header[EI_DATA])
+			return arch->uname;
 	return "an unknown machine";
 }
 

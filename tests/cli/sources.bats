@@ -20,7 +20,7 @@ make_ofed() {
     run_slipway 6 build --kernel newest --ofed /nonexistent/ofed
     says "--ofed /nonexistent/ofed: No such file or directory" "try: MLNX_OFED_SRC-….tgz" "try: --ofed reference"
     run_slipway 6 build --kernel newest --nvidia /nonexistent/nvidia
-    says "try: NVIDIA's installer, NVIDIA-Linux-x86_64-….run"
+    says "try: NVIDIA's installer, NVIDIA-Linux-….run"
 }
 
 @test "a version is no source, and what to download is said" {

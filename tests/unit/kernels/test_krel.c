@@ -104,16 +104,6 @@ static void a_flavour_follows_the_last_number(void **state)
 	assert_string_equal(krel_flavour("5.14.0-427.el9.x86_64"), "");
 }
 
-static void machines_have_two_names(void **state)
-{
-	(void) state;
-	assert_string_equal(arch_debian("x86_64"), "amd64");
-	assert_string_equal(arch_debian("riscv64"), "riscv64");
-	assert_string_equal(arch_find("arm64")->uname, "aarch64");
-	assert_string_equal(arch_find("x86_64")->uname, "x86_64");
-	assert_null(arch_find("x64"));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,7 +112,6 @@ int main(void)
 		cmocka_unit_test(the_release_in_a_packages_name_is_the_cure),
 		cmocka_unit_test(a_machines_name_with_one_slip_is_set_right),
 		cmocka_unit_test(a_flavour_follows_the_last_number),
-		cmocka_unit_test(machines_have_two_names),
 	};
 
 	return cmocka_run_group_tests_name("krel", tests, NULL, NULL);

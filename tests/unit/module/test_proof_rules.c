@@ -18,7 +18,7 @@ static void another_architecture_is_all_that_is_reported(void **state)
 
 	assert_int_equal(proof.count, 1);
 	assert_finding(&proof, "machine", PROOF_REFUSAL, ENOEXEC);
-	assert_contains(proof.findings[0].text, "built for x86-64, but the kernel is of arm64");
+	assert_contains(proof.findings[0].text, "built for x86_64, but the kernel is of aarch64");
 }
 
 /* The mutant as a file for another machine, with a symbol of that one's in place of printk. */
