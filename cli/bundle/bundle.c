@@ -83,11 +83,10 @@ static int save_image(
 	return collecting->folder.result;
 }
 
-static int add_image(struct collecting *collecting, enum stage_id stage, struct error *error)
+static int add_image(struct collecting *collecting, const struct stage *stage, struct error *error)
 {
-	const struct build *build = collecting->build;
 	json_object *image;
-	_cleanup_free_ char *name = image_name(build, stage, error);
+	_cleanup_free_ char *name = image_name(stage, error);
 	_cleanup_free_ char *file = NULL;
 	_cleanup_free_ char *id = NULL;
 
@@ -99,8 +98,8 @@ static int add_image(struct collecting *collecting, enum stage_id stage, struct 
 			error, -ENOENT, "image %s is gone from the storage: run again", name);
 	file = xasprintf("images/%.16s.tar", id);
 	image = json_object_new_object();
-	json_add_texts(image, "file", file, "id", id, "key", build->outputs[stage].key, "name",
-		name, "stage", stage_name(stage));
+	json_add_texts(image, "file", file, "id", id, "key", stage->cached->key, "name", name,
+		"stage", stage->name);
 	(void) json_object_array_add(bundle_member(collecting->target, "images"), image);
 	return save_image(collecting, id, file, error);
 }
@@ -118,18 +117,22 @@ static int add_images(struct collecting *collecting, struct error *error)
 {
 	_cleanup_free_ char *id = NULL;
 	_cleanup_free_ char *file = NULL;
-	int r = add_image(collecting, STAGE_TOOLCHAIN, error);
+	const struct build *build = collecting->build;
+	const struct stage *base = stage_find(build, STAGE_RUNTIME_BASE, 0);
+	const struct stage *toolchain = stage_find(build, STAGE_TOOLCHAIN, ROOT_KERNEL);
+	const struct stage *other = stage_find(build, STAGE_TOOLCHAIN, ROOT_RUNTIME);
+	int r = add_image(collecting, toolchain, error);
 
-	if (r == 0 && !roots_are_one(collecting->build))
-		r = add_image(collecting, STAGE_INIT_TOOLCHAIN, error);
+	if (r == 0 && other != toolchain)
+		r = add_image(collecting, other, error);
 	if (r < 0)
 		return r;
-	if (!collecting->build->options.base) {
+	if (!build->options.base) {
 		json_add(collecting->target, "base", source_new(BUNDLE_SOURCE_NONE, "", ""));
-		return add_image(collecting, STAGE_RUNTIME_BASE, error);
+		return add_image(collecting, base, error);
 	}
 	/* The user's own image goes by its ID: its name may mean another one elsewhere. */
-	id = image_name(collecting->build, STAGE_RUNTIME_BASE, error);
+	id = image_name(base, error);
 	if (!id)
 		return -EIO;
 	file = xasprintf("images/%.16s.tar", id);
@@ -259,9 +262,7 @@ static int add_target(struct collecting *collecting, struct error *error)
 	return r < 0 ? r : add_sources(collecting, error);
 }
 
-#define GOALS                                                                                      \
-	(STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_INIT_TOOLCHAIN) |                            \
-		STAGE_BIT(STAGE_RUNTIME_BASE))
+#define GOALS (STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_RUNTIME_BASE))
 
 int bundle_preflight(struct build *build, struct error *error)
 {
@@ -275,7 +276,7 @@ int bundle_collect(
 	int r = kernel_open_tree(&build->kernel, error);
 
 	if (r == 0)
-		r = stages_make(build, GOALS, error);
+		r = stages_make(build, GOALS, NULL, error);
 	if (r < 0)
 		return r;
 	roots_lock(build);

@@ -147,13 +147,13 @@ bool image_still_there(const char *output)
 	return id != NULL;
 }
 
-char *image_name(const struct build *build, enum stage_id stage, struct error *error)
+char *image_name(const struct stage *stage, struct error *error)
 {
 	char *name = NULL;
-	int r = read_name(stage_output(build, stage), &name);
+	int r = read_name(stage->cached->path, &name);
 
 	if (r < 0)
-		(void) error_set_errno(error, r, "%s", stage_output(build, stage));
+		(void) error_set_errno(error, r, "%s", stage->cached->path);
 	return r < 0 ? NULL : name;
 }
 
@@ -194,13 +194,14 @@ void runtime_key(const struct stage *stage, struct key *key)
 	const char *base = key->build->options.base;
 	_cleanup_free_ char *image = NULL;
 
+	(void) stage;
 	if (base) {
 		key->result = find_users_image("--base", base, &image, key->error);
 		if (key->result == 0)
 			key_text(key, image);
 		return;
 	}
-	root_os_key(stage->root, key);
+	root_os_key(ROOT_RUNTIME, key);
 	key_text(key, key->build->options.sources_image ? "fetches" : "");
 	key_data(key, "containers/runtime/runtime.sh");
 	key_data(key, "containers/runtime/trim-runtime.sh");
@@ -211,7 +212,7 @@ int runtime_run(struct build *build, const struct stage *stage, const struct sta
 	struct error *error)
 {
 	static const char *const fetching[] = { "gpgv", "ca-certificates" };
-	const struct root *root = &build->roots[stage->root];
+	const struct root *root = &build->roots[ROOT_RUNTIME];
 	_cleanup_(root_files_free) struct root_files files = { 0 };
 	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_free_ char *name = NULL;
@@ -223,9 +224,9 @@ int runtime_run(struct build *build, const struct stage *stage, const struct sta
 	}
 	if (build->options.common.offline)
 		return root_fail_offline(build, stage->name, error);
-	r = root_check_lists(build, stage->root, error);
+	r = root_check_lists(build, ROOT_RUNTIME, error);
 	if (r == 0)
-		r = root_sources(build, stage->root, &files, error);
+		r = root_sources(build, ROOT_RUNTIME, &files, error);
 	if (r < 0)
 		return r;
 	xstrv_pushf(&argv, "%s/containers/runtime/runtime.sh", build->context.data);
@@ -254,10 +255,9 @@ int runtime_run(struct build *build, const struct stage *stage, const struct sta
 
 /* ---- the build containers: of the kernel's distribution, and of the runtime's for slipway-init */
 
-bool runtime_root_applies(const struct build *build, const struct stage *stage)
+bool toolchain_applies(const struct build *build, const struct stage *stage)
 {
-	(void) stage;
-	return !roots_are_one(build);
+	return stage->of == ROOT_KERNEL || !roots_are_one(build);
 }
 
 /* What it is compiled with: the kernel's compiler, or what is called gcc in the other. */
@@ -269,27 +269,27 @@ const char *toolchain_compiler(const struct build *build, enum root_id root)
 
 void toolchain_key(const struct stage *stage, struct key *key)
 {
-	const char *compiler = toolchain_compiler(key->build, stage->root);
+	const char *compiler = toolchain_compiler(key->build, stage->of);
 
 	key_text(key, compiler ? compiler : "");
 	key_text(key, ROOT_PACKAGES_FILE);
 	/* A vendor's image gets them here; a root has them, and its own key. */
-	if (key->build->options.base_image && stage->root == ROOT_KERNEL) {
+	if (key->build->options.base_image && stage->of == ROOT_KERNEL) {
 		_cleanup_strv_ struct strv packages = { 0 };
 
-		root_packages(key->build, stage->root, &packages);
+		root_packages(key->build, stage->of, &packages);
 		for (size_t i = 0; i < packages.count; i++)
 			key_text(key, packages.items[i]);
 	}
-	key_data(key, "containers/%s/Containerfile", key->build->roots[stage->root].os.root.family);
+	key_data(key, "containers/%s/Containerfile", key->build->roots[stage->of].os.root.family);
 	key_data(key, "containers/root/compiler.sh");
 }
 
 int toolchain_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	const struct catalogue *os = &build->roots[stage->root].os;
-	const char *compiler = toolchain_compiler(build, stage->root);
+	const struct catalogue *os = &build->roots[stage->of].os;
+	const char *compiler = toolchain_compiler(build, stage->of);
 	_cleanup_free_ char *containerfile = xasprintf("%s/Containerfile", os->root.family);
 	_cleanup_(made_image_free) struct made_image image = { .containerfile = containerfile };
 	_cleanup_(staging_close) struct staging staging = { .fd = -1 };
@@ -300,8 +300,7 @@ int toolchain_run(struct build *build, const struct stage *stage, const struct s
 
 	if (build->options.common.offline)
 		return root_fail_offline(build, "the build container's image", error);
-	base = image_name(
-		build, stage->root == ROOT_KERNEL ? STAGE_BUILD_ROOT : STAGE_INIT_ROOT, error);
+	base = image_name(stage_find(build, STAGE_ROOT, stage->of), error);
 	if (!base)
 		return -EIO;
 	r = cache_new_folder(&build->context.cache, "toolchain-context", &folder);
@@ -318,18 +317,18 @@ int toolchain_run(struct build *build, const struct stage *stage, const struct s
 	xstrv_pushf(&image.arguments, "BASE=%s", base);
 	xstrv_pushf(&image.arguments, "COMPILER=%s", compiler);
 	/* A vendor's image gets its packages from its own repositories. */
-	if (stage->root == ROOT_KERNEL && build->options.base_image) {
+	if (stage->of == ROOT_KERNEL && build->options.base_image) {
 		_cleanup_strv_ struct strv packages = { 0 };
 		_cleanup_free_ char *words = NULL;
 
-		root_packages(build, stage->root, &packages);
+		root_packages(build, stage->of, &packages);
 		words = xstrv_join(&packages, " ");
 		xstrv_pushf(&image.arguments, "PACKAGES=%s", words);
 		image.network = true;
 	}
 	progress_step(&build->context.progress, compiler);
 	r = make_named(build, place, &image, prefix, error);
-	return r < 0 ? r : root_list_copy(build, stage->root, place, error);
+	return r < 0 ? r : root_list_copy(build, stage->of, place, error);
 }
 
 /*
@@ -339,21 +338,21 @@ int toolchain_run(struct build *build, const struct stage *stage, const struct s
 
 #define KIT_CONTAINERFILE "runtime/Containerfile.kit"
 
-static const char *const kit_recipes[DRIVER_COUNT][5] = {
-	[DRIVER_NVIDIA] = { "lib.sh", "nvidia.sh", "peermem.sh" },
-	[DRIVER_OFED] = { "lib.sh", "ofed.sh", "ofed-tree.sh", "feature-tests" },
+static const char *const kit_recipes[IMAGE_COUNT][5] = {
+	[IMAGE_NIC] = { "lib.sh", "ofed.sh", "ofed-tree.sh", "feature-tests" },
+	[IMAGE_GPU] = { "lib.sh", "nvidia.sh", "peermem.sh" },
 };
 
 /* Is it compiled with the kit's own driver, which its modules are bound to? */
 static bool is_addon(const struct build *build, const struct stage *kit, enum driver driver)
 {
-	return kit->driver == DRIVER_NVIDIA && source_kinds[driver].bound_to == STAGE_NVIDIA &&
-	       build_has(build, driver);
+	return source_kinds[driver].bound_to == image_driver(kit->of) && build_has(build, driver) &&
+	       source_kinds[driver].image == (enum image_id) kit->of;
 }
 
 bool kit_applies(const struct build *build, const struct stage *stage)
 {
-	return build->options.sources_image && build_has(build, stage->driver);
+	return build->options.sources_image && build_has(build, image_driver(stage->of));
 }
 
 static void source_part_key(struct key *key, enum driver driver)
@@ -364,12 +363,12 @@ static void source_part_key(struct key *key, enum driver driver)
 
 void kit_key(const struct stage *stage, struct key *key)
 {
-	const char *const *recipes = kit_recipes[stage->driver];
+	const char *const *recipes = kit_recipes[stage->of];
 
 	key_data(key, "containers/" KIT_CONTAINERFILE);
 	for (size_t i = 0; recipes[i]; i++)
 		key_data(key, "containers/recipes/%s", recipes[i]);
-	source_part_key(key, stage->driver);
+	source_part_key(key, image_driver(stage->of));
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
 		const struct source_kind *kind = &source_kinds[driver];
 
@@ -423,7 +422,7 @@ static int stage_addon(
 int kit_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	const char *const *recipes = kit_recipes[stage->driver];
+	const char *const *recipes = kit_recipes[stage->of];
 	const struct context *context = &build->context;
 	_cleanup_(made_image_free) struct made_image image = {
 		.containerfile = KIT_CONTAINERFILE,
@@ -435,8 +434,9 @@ int kit_run(struct build *build, const struct stage *stage, const struct stage_p
 	_cleanup_free_ char *prefix = xasprintf("%s-%s", stage->name, context->os.os);
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *path = NULL;
-	_cleanup_free_ char *base = image_name(build, STAGE_RUNTIME_BASE, error);
-	_cleanup_free_ char *toolchain = base ? image_name(build, STAGE_TOOLCHAIN, error) : NULL;
+	_cleanup_free_ char *base = image_name(stage_find(build, STAGE_RUNTIME_BASE, 0), error);
+	_cleanup_free_ char *toolchain =
+		base ? image_name(stage_find(build, STAGE_TOOLCHAIN, ROOT_KERNEL), error) : NULL;
 	int r;
 
 	if (!toolchain)
@@ -454,7 +454,7 @@ int kit_run(struct build *build, const struct stage *stage, const struct stage_p
 
 		staging_copy(&staging, to, "%s/containers/%s", context->data, to);
 	}
-	r = stage_source(build, stage->driver, "", &staging, error);
+	r = stage_source(build, image_driver(stage->of), "", &staging, error);
 	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++)
 		if (is_addon(build, stage, driver))
 			r = stage_addon(build, driver, &staging, error);

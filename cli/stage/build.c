@@ -15,6 +15,7 @@ int build_prepare(struct build *build, struct error *error)
 	const struct build_options *options = &build->options;
 	int r = nvidia_modules_parse(options->kernel_module_type, &build->modules, error);
 
+	plan_open(build);
 	if (r < 0)
 		return context_fail(&build->context, EXIT_CODE_USAGE, r);
 	r = sources_identify(build, error);
@@ -108,16 +109,12 @@ static int check_modules(struct build *build, struct error *error)
 	return error_try(error, -ENODATA, "--refresh later: a mirror may not have all of it yet");
 }
 
-#define SETS                                                                                       \
-	(STAGE_BIT(STAGE_OFED) | STAGE_BIT(STAGE_NVIDIA) | STAGE_BIT(STAGE_GDRCOPY) |              \
-		STAGE_BIT(STAGE_NVIDIA_FS))
-
 /* The first half of a build whose key is elsewhere: no image is made. */
 static int run_export(struct build *build, struct error *error)
 {
 	const char *folder = build->options.sign_export;
 	size_t count;
-	int r = stages_make(build, SETS, error);
+	int r = stages_make(build, STAGE_BIT(STAGE_SET), NULL, error);
 
 	if (r < 0)
 		return r;
@@ -206,9 +203,8 @@ int build_run(struct build *build, struct error *error)
 			"image");
 	if (!build_has(build, DRIVER_NVIDIA))
 		progress_note(progress, "--nvidia none: there will be no GPU image");
-	r = build_preflight(build,
-		build->options.sign_export ? SETS : STAGE_BIT(STAGE_NIC) | STAGE_BIT(STAGE_GPU),
-		error);
+	r = build_preflight(
+		build, STAGE_BIT(build->options.sign_export ? STAGE_SET : STAGE_IMAGE), error);
 	if (r == 0)
 		r = roots_find(build, error);
 	if (r == 0)
@@ -240,7 +236,7 @@ int build_run(struct build *build, struct error *error)
 	r = userspace_require(build, error);
 	if (r < 0)
 		return r;
-	r = stages_make(build, STAGE_BIT(STAGE_PROOF), error);
+	r = stages_make(build, STAGE_BIT(STAGE_PROOF), NULL, error);
 	if (r == 0)
 		r = proof_judge(build, error);
 	if (r < 0)
@@ -250,7 +246,7 @@ int build_run(struct build *build, struct error *error)
 		build->context.failure = context_exit_code(r);
 		return r;
 	}
-	r = stages_make(build, STAGE_BIT(STAGE_NIC) | STAGE_BIT(STAGE_GPU), error);
+	r = stages_make(build, STAGE_BIT(STAGE_IMAGE), NULL, error);
 	if (r == 0)
 		roots_lock(build);
 	return r < 0 ? r : output_write(build, error);
@@ -269,6 +265,5 @@ void build_done(struct build *build)
 	free(build->os_version);
 	for (enum root_id id = 0; id < ROOT_COUNT; id++)
 		root_close(&build->roots[id]);
-	for (size_t i = 0; i < STAGE_COUNT; i++)
-		cached_free(&build->outputs[i]);
+	plan_close(&build->plan);
 }

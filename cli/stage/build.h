@@ -15,16 +15,8 @@
 #include "cli/kernel/kernel.h"
 #include "cli/options.h"
 #include "cli/sign/sign_folder.h"
+#include "cli/stage/plan.h"
 #include "module/sign.h"
-
-/* What modules are compiled of. */
-enum driver {
-	DRIVER_OFED,    /* "reference": made from Debian's kernel source; none: no NIC image */
-	DRIVER_NVIDIA,  /* "debian": its package; none: no GPU image */
-	DRIVER_GDRCOPY, /* gdrdrv, bound to NVIDIA's set, as the next */
-	DRIVER_NVIDIA_FS,
-	DRIVER_COUNT,
-};
 
 /* What was asked. */
 struct build_options {
@@ -72,41 +64,6 @@ int build_options_check_drivers(
 	const struct build_options *options, struct error *error) _must_check_;
 void build_options_free(struct build_options *options);
 
-/* In the order in which they are made. */
-enum stage_id {
-	STAGE_KERNEL,  /* the kernel tree */
-	STAGE_MODULES, /* the kernel's own modules */
-	STAGE_OFED_SOURCE,
-	STAGE_NVIDIA_SOURCE,
-	STAGE_GDRCOPY_SOURCE,
-	STAGE_NVIDIA_FS_SOURCE,
-	STAGE_BUILD_ROOT,     /* image that the build container starts from: a build root */
-	STAGE_TOOLCHAIN,      /* the build container's image, with the kernel's compiler */
-	STAGE_INIT_ROOT,      /* the two of the runtime base's distribution, where it is another */
-	STAGE_INIT_TOOLCHAIN, /* one: slipway-init and the userspace are made in it */
-	STAGE_RUNTIME_BASE,   /* image that the driver images start from */
-	STAGE_NVIDIA_CORE, /* what of an open-gpu-kernel-modules tree is of no kernel, compiled */
-	STAGE_KIT,     /* the toolchain with source and recipes: a --sources-image starts from it */
-	STAGE_NIC_KIT, /* likewise, of the NIC image */
-	STAGE_USERSPACE,       /* nvidia-smi, libcuda, firmware …; before minutes of compiling */
-	STAGE_OFED_CONFIGURED, /* what its configure says of the kernel: half of its minutes */
-	STAGE_OFED,
-	STAGE_NVIDIA,
-	STAGE_GDRCOPY,
-	STAGE_NVIDIA_FS,
-	STAGE_OFED_SIGNED, /* what is not signed is read as the recipe left it */
-	STAGE_NVIDIA_SIGNED,
-	STAGE_GDRCOPY_SIGNED,
-	STAGE_NVIDIA_FS_SIGNED,
-	STAGE_INIT,
-	STAGE_PROOF,
-	STAGE_NIC,
-	STAGE_GPU,
-	STAGE_COUNT,
-};
-
-#define STAGE_BIT(id) (1u << (id))
-
 enum source_form {
 	SOURCE_NONE,
 	SOURCE_PACKAGE, /* made of a distribution package that the lock names */
@@ -133,12 +90,7 @@ struct signing {
 	char fingerprint[HASH_HEX_SIZE]; /* the certificate's, with its hash what goes into keys */
 };
 
-/* A distribution that roots are made of, with its mirrors. */
-enum root_id {
-	ROOT_KERNEL,  /* what compiles modules: the kernel's own, or one that is like it */
-	ROOT_RUNTIME, /* what images start from, and what compiles slipway-init */
-	ROOT_COUNT
-};
+/* With its mirrors. */
 struct root {
 	struct catalogue os;
 	struct mirrors mirrors;
@@ -160,7 +112,7 @@ struct build {
 	const char *bundle_slipway;            /* the version that made it */
 	const char *bundle_stamps[ROOT_COUNT]; /* root_stamp() where it was made */
 	struct root roots[ROOT_COUNT];
-	struct cached outputs[STAGE_COUNT]; /* but for the kernel's, which are in kernel */
+	struct plan plan;
 };
 
 /*
@@ -181,10 +133,10 @@ int build_prepare(struct build *build, struct error *error) _must_check_;
 
 /*
  * Asks, before anything is fetched, whether this machine has what stages take that surely are to be
- * made for @goals (STAGE_BIT()s): those of which the cache has no output at all. Errors as
+ * made for all of @kinds (STAGE_BIT()s): those of which the cache has no output at all. Errors as
  * preflight()'s.
  */
-int build_preflight(struct build *build, unsigned int goals, struct error *error) _must_check_;
+int build_preflight(struct build *build, unsigned int kinds, struct error *error) _must_check_;
 
 /*
  * Looks where the packages of its roots are: this may ask apt. Another distribution may stand in
@@ -204,21 +156,6 @@ void roots_lock(struct build *build);
 
 /* Is slipway-init compiled where the kernel's modules are? */
 bool roots_are_one(const struct build *build);
-
-/* Makes the stages in @goals, and of the others only what those need that is not in the cache. */
-int stages_make(struct build *build, unsigned int goals, struct error *error) _must_check_;
-const char *stage_name(enum stage_id id);
-struct cached *stage_cached(struct build *build, enum stage_id id);
-
-/* Below the output of a stage that makes an image: a line with its name, or the user's image's ID.
- */
-#define IMAGE_NAME_FILE "image"
-bool image_still_there(const char *output);
-/*
- * The name of the image that a stage's output stands for, freed by the caller; NULL where it cannot
- * be read: callers return -EIO.
- */
-char *image_name(const struct build *build, enum stage_id stage, struct error *error) _must_check_;
 
 /*
  * A digest of what this machine has: the state of the package lists (cache_refreshed()), what is in

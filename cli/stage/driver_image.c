@@ -54,13 +54,27 @@ void image_key(const struct stage *stage, struct key *key)
 /* An image in the making. */
 struct making {
 	struct build *build;
-	bool nic;
-	enum stage_id set;    /* the driver's */
-	enum stage_id other;  /* whose modules another image brings; STAGE_COUNT: none */
-	char *version;        /* the driver's; image.version is what the operator is given */
-	const char *revision; /* of the tag; NULL: none */
+	const struct image_kind *kind;
+	enum image_id id;
+	const struct stage *set;   /* the driver's */
+	const struct stage *other; /* whose modules another image brings; NULL: none */
+	char *version;             /* the driver's; image.version is what the operator is given */
+	const char *revision;      /* of the tag; NULL: none */
 	struct image image;
 	struct staging root;
+};
+
+/* What differs between the images. */
+struct image_kind {
+	enum driver driver;     /* that it is called by */
+	const char *repository; /* its name without the registry */
+	bool has_targets;       /* its Containerfile has "precompiled" and "sources" */
+	void (*add_tags)(struct making *making, const char *end);
+	/* What else is known of it before it is made, and stands in its image.conf and labels. */
+	int (*describe)(struct making *making, struct error *error);
+	int (*add_conf)(struct making *making, struct strv *lines, struct error *error);
+	void (*add_labels)(const struct making *making, struct strv *labels);
+	struct room room;
 };
 
 static void making_free(struct making *making)
@@ -72,10 +86,10 @@ static void making_free(struct making *making)
 
 /* ---- the modules in its root */
 
-static void copy_set(struct making *making, enum stage_id set)
+static void copy_set(struct making *making, const struct stage *set)
 {
 	const char *krel = making->build->kernel.lock.krel;
-	const char *output = stage_output(making->build, set);
+	const char *output = set->cached->path;
 	_cleanup_free_ char *modules = xasprintf(MODULES_FOLDER "/%s", krel);
 
 	staging_copy(&making->root, modules, "%s/lib/modules/%s", output, krel);
@@ -85,16 +99,16 @@ static void copy_set(struct making *making, enum stage_id set)
 }
 
 /* What @set needs of the kernel; what @other provides is left out. */
-static int copy_kernel_modules(
-	struct making *making, enum stage_id set, enum stage_id other, struct error *error)
+static int copy_kernel_modules(struct making *making, const struct stage *set,
+	const struct stage *other, struct error *error)
 {
 	const struct build *build = making->build;
 	_cleanup_strv_ struct strv paths = { 0 };
 	_cleanup_close_ int usr_fd =
 		openat(making->root.fd, "usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_close_ int kernel_fd = stage_open(build, STAGE_MODULES, error);
-	_cleanup_close_ int set_fd = stage_open(build, set, error);
-	_cleanup_close_ int other_fd = other != STAGE_COUNT ? stage_open(build, other, error) : -1;
+	_cleanup_close_ int kernel_fd = stage_open(stage_find(build, STAGE_MODULES, 0), error);
+	_cleanup_close_ int set_fd = stage_open(set, error);
+	_cleanup_close_ int other_fd = other ? stage_open(other, error) : -1;
 	const struct depends depends = {
 		.krel = build->kernel.lock.krel,
 		.kernel_fd = kernel_fd,
@@ -107,7 +121,7 @@ static int copy_kernel_modules(
 		return making->root.result;
 	if (usr_fd < 0)
 		return staging_fail(&making->root, -ENOENT, "usr");
-	if (kernel_fd < 0 || set_fd < 0 || (other != STAGE_COUNT && other_fd < 0))
+	if (kernel_fd < 0 || set_fd < 0 || (other && other_fd < 0))
 		return -EIO;
 	r = depends_closure(&depends, &paths, error);
 	return r < 0 ? r : depends_copy(&depends, &paths, usr_fd, error);
@@ -200,7 +214,7 @@ static int read_module(const struct build *build, struct kernel_facts *facts, st
 	static const char *const folders[] = { "kernel/lib", "kernel" };
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
 	_cleanup_strv_ struct strv paths = { 0 };
-	_cleanup_close_ int fd = stage_open(build, STAGE_MODULES, error);
+	_cleanup_close_ int fd = stage_open(stage_find(build, STAGE_MODULES, 0), error);
 	const char *vermagic = build->kernel.record.vermagic;
 
 	if (fd < 0)
@@ -228,7 +242,7 @@ static int write_facts(struct making *making, const char *to, struct error *erro
 	const char *config = build->kernel.record.config_source;
 	_cleanup_free_ char *config_text = NULL;
 	_cleanup_free_ char *text = NULL;
-	_cleanup_close_ int kernel_fd = stage_open(build, STAGE_KERNEL, error);
+	_cleanup_close_ int kernel_fd = stage_open(stage_find(build, STAGE_KERNEL, 0), error);
 	_cleanup_close_ int build_fd = -1;
 	_cleanup_free_ char *version = NULL;
 	struct kernel_facts facts = { .struct_size = 0 };
@@ -253,8 +267,8 @@ static int add_facts(struct making *making, struct error *error)
 {
 	const struct build *build = making->build;
 	const char *krel = build->kernel.lock.krel;
-	_cleanup_free_ char *symvers = xasprintf(
-		"%s/lib/modules/%s/build/Module.symvers", stage_output(build, STAGE_KERNEL), krel);
+	_cleanup_free_ char *symvers =
+		xasprintf("%s/lib/modules/%s/build/Module.symvers", build->kernel.tree.path, krel);
 	_cleanup_free_ char *all = xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_SYMVERS, krel);
 	_cleanup_free_ char *used = xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_USED, krel);
 	_cleanup_free_ char *facts = xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_FILE, krel);
@@ -266,10 +280,10 @@ static int add_facts(struct making *making, struct error *error)
 		r = making->root.result < 0 ? making->root.result
 					    : write_used(making, all, used, error);
 	}
-	if (r == 0 && making->other != STAGE_COUNT) {
+	if (r == 0 && making->other) {
 		_cleanup_free_ char *from =
 			xasprintf("%s/usr/src/ofa_kernel/default/Module.symvers",
-				stage_output(build, making->other));
+				making->other->cached->path);
 		_cleanup_free_ char *ofed =
 			xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_OFED, krel);
 
@@ -309,29 +323,18 @@ static int write_conf(struct making *making, struct error *error)
 	xstrv_pushf(&lines, "set=%s", id);
 	/* What the GPU image was bound to, so that the init can explain why peermem will not fit.
 	 */
-	if (making->other != STAGE_COUNT) {
-		exporter = set_value(build, making->other, "exporter", error);
-		version = set_value(build, making->other, "version", error);
+	if (making->other) {
+		exporter = set_value(making->other, "exporter", error);
+		version = set_value(making->other, "version", error);
 		if (!exporter || !version)
 			return -EIO;
 		xstrv_pushf(&lines, "ofed_exporter=%s", exporter);
 		xstrv_pushf(&lines, "ofed_version=%s", version);
 	}
 	xstrv_pushf(&lines, "proof=%s", making->image.proof);
-	if (!making->nic) {
-		_cleanup_free_ char *chips = NULL;
-		_cleanup_free_ char *type =
-			set_value(build, making->set, "kernel_module_type", error);
-
-		if (!type)
-			return -EIO;
-		xstrv_pushf(&lines, "kernel_module_type=%s", type);
-		r = userspace_chips(build, &chips, error);
-		if (r < 0)
-			return r;
-		if (*chips)
-			xstrv_pushf(&lines, "chips=%s", chips);
-	}
+	r = making->kind->add_conf ? making->kind->add_conf(making, &lines, error) : 0;
+	if (r < 0)
+		return r;
 	if (cert) {
 		module_cert_key_id(cert, key_id);
 		xstrv_pushf(&lines, "signed_by=%s", module_cert_name(cert));
@@ -351,16 +354,18 @@ static int make_root(struct making *making, struct error *error)
 
 	progress_step(&build->context.progress, "stage the root file system");
 	copy_set(making, making->set);
-	staging_copy(&making->root, "usr", "%s/usr", stage_output(build, STAGE_INIT));
+	staging_copy(&making->root, "usr", "%s/usr", stage_output(build, STAGE_INIT, 0));
 	r = copy_kernel_modules(making, making->set, making->other, error);
-	/* What is bound to NVIDIA's modules goes into their image. */
+	/* What is bound to the driver's modules goes into their image. */
 	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++) {
 		const struct source_kind *kind = &source_kinds[driver];
+		const struct stage *set = stage_find(build, STAGE_SIGNED, driver);
 
-		if (making->nic || kind->bound_to != STAGE_NVIDIA || !build_has(build, driver))
+		if (kind->image != making->id || driver == making->kind->driver ||
+			!build_has(build, driver))
 			continue;
-		copy_set(making, kind->signed_set);
-		r = copy_kernel_modules(making, kind->signed_set, making->set, error);
+		copy_set(making, set);
+		r = copy_kernel_modules(making, set, making->set, error);
 	}
 	if (r == 0)
 		r = add_facts(making, error);
@@ -382,16 +387,16 @@ static int make_root(struct making *making, struct error *error)
 static int copy_userspace(struct making *making, const char *folder, struct error *error)
 {
 	static const char *const parts[] = { "usr", "opt", "etc" };
-	const struct build *build = making->build;
+	const struct stage *stage = stage_find(making->build, STAGE_USERSPACE, making->id);
 	_cleanup_(staging_close) struct staging userspace = { .fd = -1 };
 	_cleanup_free_ char *found = NULL;
 	int r;
 
 	/* Containerfile.gpu copies it, empty or not. */
 	r = staging_open(&userspace, folder, error);
-	if (r < 0 || making->nic || !stage_applies(build, STAGE_USERSPACE))
+	if (r < 0 || !stage_applies(making->build, stage))
 		return r;
-	found = set_value(build, STAGE_USERSPACE, "version", error);
+	found = set_value(stage, "version", error);
 	if (!found)
 		return -EIO;
 	/* The library refuses to talk to a kernel module of another version. */
@@ -405,52 +410,13 @@ static int copy_userspace(struct making *making, const char *folder, struct erro
 		return error_try(error, -EINVAL, "--nvidia with the modules' source of %s", found);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-		staging_copy_found(&userspace, parts[i], "%s/%s",
-			stage_output(build, STAGE_USERSPACE), parts[i]);
+		staging_copy_found(&userspace, parts[i], "%s/%s", stage->cached->path, parts[i]);
 	return userspace.result < 0
 		       ? userspace.result
-		       : userspace_record(build, folder, &making->image.userspace, error);
+		       : userspace_record(making->build, folder, &making->image.userspace, error);
 }
 
 /* ---- the image */
-
-/*
- * The names that the operators' charts use by default: only the registry differs. Of the GPU image
- * both, where GPU operators of before 26.7 compose another tag.
- */
-static void name_image(struct making *making)
-{
-	const struct build *build = making->build;
-	const struct catalogue *os = &build->context.os;
-	const char *version = build->os_version;
-	const char *krel = build->kernel.lock.krel;
-	const char *arch = arch_oci(build->kernel.lock.arch);
-	bool sources = build->options.sources_image;
-	struct image *image = &making->image;
-	const char *end = image_is_proven(image) ? "" : IMAGE_UNPROVEN;
-	_cleanup_strv_ struct strv os_tags = { 0 };
-	_cleanup_free_ char *tag = NULL;
-
-	if (making->nic) {
-		tag = sources ? tag_nic_sources(image->version, os->id, version, arch)
-			      : tag_nic(image->version, krel, os->id, version, arch);
-		if (!tag)
-			out_of_memory();
-		image->tag = xasprintf("%s%s", tag, end);
-		image->reference = xasprintf("localhost/slipway/doca-driver:%s", image->tag);
-		return;
-	}
-	image_os_tags(os->id, version, &os_tags);
-	for (size_t i = 0; i < os_tags.count; i++) {
-		_cleanup_free_ char *its =
-			sources ? tag_gpu_sources(image->version, os_tags.items[i])
-				: tag_gpu(image->version, krel, os_tags.items[i]);
-
-		if (!its)
-			out_of_memory();
-		image_add_tag(image, "driver", its, end);
-	}
-}
 
 static int check_tags(const struct image *image, struct error *error)
 {
@@ -469,15 +435,14 @@ static int check_tags(const struct image *image, struct error *error)
 /* What is known of it before it is made. */
 static int describe(struct making *making, const char *role, struct error *error)
 {
-	const struct build *build = making->build;
 	struct image *image = &making->image;
 	struct proof_result proof;
-	int r = proof_read(build, role, &proof, error);
+	int r = proof_read(making->build, role, &proof, error);
 
 	if (r < 0)
 		return r;
 	image->role = xstrdup(role);
-	making->version = set_value(build, making->set, "version", error);
+	making->version = set_value(making->set, "version", error);
 	if (!making->version)
 		return -EIO;
 	image->version = making->revision ? xasprintf("%s-%s", making->version, making->revision)
@@ -485,18 +450,10 @@ static int describe(struct making *making, const char *role, struct error *error
 	image->proof = xstrdup(proof.verdict);
 	image->modules = xstrdup(proof.modules);
 	image->loading = xstrdup(proof.loading);
-	/* Which OFED the GPU image was bound to: images of two OFEDs share a tag. */
-	if (!making->nic) {
-		_cleanup_free_ char *has = set_value(build, making->set, "peermem", error);
-		_cleanup_free_ char *ofed = set_value(build, making->set, "ofed_version", error);
-
-		if (!has || !ofed)
-			return -EIO;
-		image->peermem = xstrdup(!*has   ? IMAGE_NO_PEERMEM
-					 : *ofed ? ofed
-						 : IMAGE_KERNELS_PEERMEM);
-	}
-	name_image(making);
+	r = making->kind->describe ? making->kind->describe(making, error) : 0;
+	if (r < 0)
+		return r;
+	making->kind->add_tags(making, image_is_proven(image) ? "" : IMAGE_UNPROVEN);
 	return check_tags(image, error);
 }
 
@@ -505,7 +462,6 @@ static void add_labels(const struct making *making, struct strv *labels)
 {
 	const struct build *build = making->build;
 	const struct image *image = &making->image;
-	struct error ignored;
 
 	xstrv_pushf(labels, "org.opencontainers.image.version=%s", image->version);
 	xstrv_pushf(labels, "org.opencontainers.image.title=slipway %s driver", image->role);
@@ -513,17 +469,8 @@ static void add_labels(const struct making *making, struct strv *labels)
 	xstrv_pushf(labels, "io.slipway.os=%s", build->context.os.os);
 	if (build->options.compiler)
 		xstrv_pushf(labels, "io.slipway.compiler=%s", build->options.compiler);
-	if (image->peermem)
-		xstrv_pushf(labels, IMAGE_LABEL_PEERMEM "=%s", image->peermem);
-	if (!making->nic) {
-		_cleanup_free_ char *fixes = set_value(build, making->set, "fixes", &ignored);
-
-		xstrv_pushf(labels, IMAGE_LABEL_USERSPACE "=%s",
-			image_userspace(image, "version", IMAGE_NO_USERSPACE));
-		xstrv_pushf(
-			labels, IMAGE_LABEL_USERSPACE_ID "=%s", image_userspace(image, "id", ""));
-		xstrv_pushf(labels, "io.slipway.fixes=%s", fixes ? fixes : "");
-	}
+	if (making->kind->add_labels)
+		making->kind->add_labels(making, labels);
 	if (signing_wanted(build))
 		xstrv_pushf(
 			labels, "io.slipway.signed-by=%s", module_cert_name(build->signing.cert));
@@ -539,19 +486,18 @@ static int build_image(struct making *making, const struct stage_place *place, c
 	struct image *image = &making->image;
 	bool sources = build->options.sources_image;
 	/* A kit, where it is to be able to compile. */
-	enum stage_id from = !sources      ? STAGE_RUNTIME_BASE
-			     : making->nic ? STAGE_NIC_KIT
-					   : STAGE_KIT;
+	const struct stage *from = sources ? stage_find(build, STAGE_KIT, making->id)
+					   : stage_find(build, STAGE_RUNTIME_BASE, 0);
 	_cleanup_free_ char *file = xasprintf("runtime/Containerfile.%s", image->role);
 	_cleanup_(made_image_free) struct made_image made = {
 		.containerfile = file,
 		.folder = folder,
-		.target = !making->nic ? NULL
-			  : sources    ? "sources"
-				       : "precompiled",
+		.target = !making->kind->has_targets ? NULL
+			  : sources                  ? "sources"
+						     : "precompiled",
 		.date = build->context.date,
 	};
-	_cleanup_free_ char *base = image_name(build, from, error);
+	_cleanup_free_ char *base = image_name(from, error);
 	int r;
 
 	if (!base)
@@ -559,10 +505,10 @@ static int build_image(struct making *making, const struct stage_place *place, c
 	xstrv_pushf(&made.arguments, "BASE=%s", base);
 	xstrv_pushf(&made.arguments, "KREL=%s", build->kernel.lock.krel);
 	xstrv_pushf(&made.arguments, "VERSION=%s", making->version);
-	if (making->nic && making->revision)
+	if (making->kind->has_targets && making->revision)
 		xstrv_pushf(&made.arguments, "CONTAINER_VERSION=%s", making->revision);
 	if (sources)
-		xstrv_pushf(&made.labels, "io.slipway.kit=%s", build->outputs[from].key);
+		xstrv_pushf(&made.labels, "io.slipway.kit=%s", from->cached->key);
 	add_labels(making, &made.labels);
 	progress_step(&build->context.progress, image->tag);
 	r = made_image_build(build, place, &made, &image->id, error);
@@ -573,15 +519,138 @@ static int build_image(struct making *making, const struct stage_place *place, c
 	return r < 0 ? r : image_write(place->folder, image, error);
 }
 
+/* ---- the NIC's */
+
+/* As the network operator's chart has it by default: only the registry differs. */
+static void add_nic_tag(struct making *making, const char *end)
+{
+	const struct build *build = making->build;
+	const char *id = build->context.os.id;
+	const char *arch = arch_oci(build->kernel.lock.arch);
+	struct image *image = &making->image;
+	_cleanup_free_ char *tag =
+		build->options.sources_image
+			? tag_nic_sources(image->version, id, build->os_version, arch)
+			: tag_nic(image->version, build->kernel.lock.krel, id, build->os_version,
+				  arch);
+
+	if (!tag)
+		out_of_memory();
+	image_add_tag(image, making->kind->repository, tag, end);
+}
+
+/* ---- the GPU's */
+
+/* Likewise; both tags, where GPU operators of before 26.7 compose another one. */
+static void add_gpu_tags(struct making *making, const char *end)
+{
+	const struct build *build = making->build;
+	struct image *image = &making->image;
+	_cleanup_strv_ struct strv os_tags = { 0 };
+
+	image_os_tags(build->context.os.id, build->os_version, &os_tags);
+	for (size_t i = 0; i < os_tags.count; i++) {
+		_cleanup_free_ char *tag =
+			build->options.sources_image
+				? tag_gpu_sources(image->version, os_tags.items[i])
+				: tag_gpu(image->version, build->kernel.lock.krel,
+					  os_tags.items[i]);
+
+		if (!tag)
+			out_of_memory();
+		image_add_tag(image, making->kind->repository, tag, end);
+	}
+}
+
+/* Which OFED it was bound to: images of two OFEDs share a tag. */
+static int describe_gpu(struct making *making, struct error *error)
+{
+	_cleanup_free_ char *has = set_value(making->set, "peermem", error);
+	_cleanup_free_ char *ofed = set_value(making->set, "ofed_version", error);
+
+	if (!has || !ofed)
+		return -EIO;
+	making->image.peermem = xstrdup(!*has   ? IMAGE_NO_PEERMEM
+					: *ofed ? ofed
+						: IMAGE_KERNELS_PEERMEM);
+	return 0;
+}
+
+static int add_gpu_conf(struct making *making, struct strv *lines, struct error *error)
+{
+	_cleanup_free_ char *chips = NULL;
+	_cleanup_free_ char *type = set_value(making->set, "kernel_module_type", error);
+	int r;
+
+	if (!type)
+		return -EIO;
+	xstrv_pushf(lines, "kernel_module_type=%s", type);
+	r = userspace_chips(making->build, &chips, error);
+	if (r < 0)
+		return r;
+	if (*chips)
+		xstrv_pushf(lines, "chips=%s", chips);
+	return 0;
+}
+
+static void add_gpu_labels(const struct making *making, struct strv *labels)
+{
+	const struct image *image = &making->image;
+	struct error ignored;
+	_cleanup_free_ char *fixes = set_value(making->set, "fixes", &ignored);
+
+	xstrv_pushf(labels, IMAGE_LABEL_PEERMEM "=%s", image->peermem);
+	xstrv_pushf(labels, IMAGE_LABEL_USERSPACE "=%s",
+		image_userspace(image, "version", IMAGE_NO_USERSPACE));
+	xstrv_pushf(labels, IMAGE_LABEL_USERSPACE_ID "=%s", image_userspace(image, "id", ""));
+	xstrv_pushf(labels, "io.slipway.fixes=%s", fixes ? fixes : "");
+}
+
+/* ---- the stage */
+
+static const struct image_kind image_kinds[IMAGE_COUNT] = {
+	[IMAGE_NIC] = { .driver = DRIVER_OFED,
+		.repository = "doca-driver",
+		.has_targets = true,
+		.add_tags = add_nic_tag,
+		.room = { 40, 40, 40 } },
+	[IMAGE_GPU] = { .driver = DRIVER_NVIDIA,
+		.repository = "driver",
+		.add_tags = add_gpu_tags,
+		.describe = describe_gpu,
+		.add_conf = add_gpu_conf,
+		.add_labels = add_gpu_labels,
+		.room = { 360, 770, 360 } },
+};
+
+enum driver image_driver(int image)
+{
+	return image_kinds[image].driver;
+}
+
+const struct room *image_room(int image)
+{
+	return &image_kinds[image].room;
+}
+
+bool image_applies(const struct build *build, const struct stage *stage)
+{
+	return build_has(build, image_driver(stage->of));
+}
+
 int image_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	bool nic = stage->driver == DRIVER_OFED;
+	const struct image_kind *kind = &image_kinds[stage->of];
+	enum driver bound_to = source_kinds[kind->driver].bound_to;
 	_cleanup_(making_free) struct making making = {
 		.build = build,
-		.nic = nic,
-		.set = source_kinds[stage->driver].signed_set,
-		.other = !nic && build_has(build, DRIVER_OFED) ? STAGE_OFED_SIGNED : STAGE_COUNT,
+		.kind = kind,
+		.id = (enum image_id) stage->of,
+		.set = stage_find(build, STAGE_SIGNED, kind->driver),
+		.other = bound_to != DRIVER_COUNT && build_has(build, bound_to)
+				 ? stage_find(build, STAGE_SIGNED, bound_to)
+				 : NULL,
 		.revision = build->options.revision,
 		.root = { .fd = -1 },
 	};

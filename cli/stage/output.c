@@ -27,10 +27,10 @@ static const struct addon {
 };
 
 struct outputs {
-	struct image images[2];
-	char *before[2];         /* the image that had the tag until now, or NULL */
-	char *before_peermem[2]; /* its label IMAGE_LABEL_PEERMEM, or NULL */
-	const char *folders[2];  /* the stages' outputs */
+	struct image images[IMAGE_COUNT];
+	char *before[IMAGE_COUNT];         /* the image that had the tag until now, or NULL */
+	char *before_peermem[IMAGE_COUNT]; /* its label IMAGE_LABEL_PEERMEM, or NULL */
+	const char *folders[IMAGE_COUNT];  /* the stages' outputs */
 	size_t count;
 	struct image addons[ARRAY_SIZE(addons)]; /* names and version; empty: no such module */
 	bool changed;                            /* something was written that was not there */
@@ -53,17 +53,16 @@ static void outputs_free(struct outputs *outputs)
 /* Reads the images, and has them in the storage: the final lines name them there in any case. */
 static int to_storage(const struct build *build, struct outputs *outputs, struct error *error)
 {
-	static const enum stage_id stages[] = { STAGE_NIC, STAGE_GPU };
-
-	for (size_t i = 0; i < ARRAY_SIZE(stages); i++) {
+	for (int i = 0; i < IMAGE_COUNT; i++) {
+		const struct stage *stage = stage_find(build, STAGE_IMAGE, i);
 		size_t at = outputs->count;
 		struct image *image = &outputs->images[at];
 		bool changed = false;
 		int r;
 
-		if (!stage_applies(build, stages[i]))
+		if (!stage_applies(build, stage))
 			continue;
-		outputs->folders[at] = stage_output(build, stages[i]);
+		outputs->folders[at] = stage->cached->path;
 		r = image_read(outputs->folders[at], image, error);
 		if (r < 0)
 			return r;
@@ -101,7 +100,7 @@ static int tag_addons(const struct build *build, struct outputs *outputs, struct
 
 		if (!build_has(build, driver))
 			continue;
-		module = set_value(build, source_kinds[driver].signed_set, "version", error);
+		module = set_value(stage_find(build, STAGE_SIGNED, driver), "version", error);
 		if (!module)
 			return -EIO;
 		names->version =
@@ -161,7 +160,7 @@ static int add_records(const struct build *build, struct outputs *outputs, struc
 	_cleanup_free_ char *proof = xasprintf("%s/" PROOF_REPORT, folder);
 	_cleanup_free_ char *refused = xasprintf("%s/" PROOF_REFUSED_REPORT, folder);
 	_cleanup_free_ char *proof_from =
-		xasprintf("%s/" PROOF_REPORT, stage_output(build, STAGE_PROOF));
+		xasprintf("%s/" PROOF_REPORT, stage_output(build, STAGE_PROOF, 0));
 	int r;
 
 	r = image_place_text(lock, lock_text, &outputs->changed, error);
@@ -237,14 +236,6 @@ static void print_moved_userspace(const char *before, const struct image *image)
 		text_print(stdout, "  userspace: that image has other files of driver %s\n", now);
 }
 
-static bool any_ran(struct build *build)
-{
-	for (size_t i = 0; i < STAGE_COUNT; i++)
-		if (stage_cached(build, i)->ran)
-			return true;
-	return false;
-}
-
 static void print_text(struct build *build, const struct outputs *outputs, bool nothing)
 {
 	const char *output = build->options.output;
@@ -252,7 +243,7 @@ static void print_text(struct build *build, const struct outputs *outputs, bool 
 	if (nothing)
 		text_print(stdout, "Nothing to do: all is there already (%.1f s).\n",
 			(double) progress_elapsed_ms(&build->context.progress) / 1000);
-	else if (!any_ran(build))
+	else if (!stages_any_ran(build))
 		text_print(stdout,
 			"Nothing to build: all stages were in the cache; missing files and "
 			"tags were put in their places.\n");
@@ -321,7 +312,7 @@ int output_write(struct build *build, struct error *error)
 			r == -EACCES ? EXIT_CODE_OUTPUT : exit_code_for(r, EXIT_CODE_OUTPUT);
 		return r;
 	}
-	nothing = !any_ran(build) && !outputs.changed;
+	nothing = !stages_any_ran(build) && !outputs.changed;
 	if (build->context.progress.json)
 		print_json(build, &outputs, nothing);
 	else

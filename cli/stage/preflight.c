@@ -16,42 +16,17 @@
 #include "common/process.h"
 #include "common/xalloc.h"
 
-#define OF(id) STAGE_BIT(STAGE_##id)
-#define ROOTS  (OF(BUILD_ROOT) | OF(INIT_ROOT))
-
 /* A package manager's root cannot be made without root's rights: it mounts, and has all owners. */
 static const struct {
-	unsigned int stages;
+	enum stage_kind kind;
 	const char *family;   /* of the root's distribution; NULL: of any */
 	const char *programs; /* each is called as its package is */
 	bool as_root;
 } needs[] = {
-	{ ROOTS, "apt", "mmdebstrap gpgv", true },
-	{ ROOTS, "rpm", "dnf rpm gpgv", true },
-	{ ROOTS, "suse", "dnf rpm gpgv", true },
-	{ OF(RUNTIME_BASE), NULL, "mmdebstrap gpgv", true },
-};
-
-/*
- * MB that a stage leaves, or takes for a time (a root lies in the cache as a folder and as a tar
- * file, a recipe compiles in a work folder): of debian12's kernel 6.1, the reference OFED and
- * NVIDIA 535 with its userspace. Together some 3 GB of cache and 1.3 GB of storage.
- */
-static const struct {
-	unsigned int stages;
-	unsigned int cache_mb, storage_mb, output_mb;
-} sizes[] = {
-	{ OF(KERNEL), 100, 0, 0 },
-	{ OF(MODULES), 460, 0, 0 },
-	{ OF(NVIDIA_SOURCE), 190, 0, 0 },
-	{ OF(BUILD_ROOT), 1000, 410, 0 },
-	{ OF(INIT_ROOT), 1000, 410, 0 },
-	{ OF(RUNTIME_BASE), 60, 30, 0 },
-	{ OF(USERSPACE), 940, 0, 0 },
-	{ OF(OFED), 100, 0, 0 },
-	{ OF(NVIDIA), 100, 0, 0 },
-	{ OF(NIC), 40, 40, 40 },
-	{ OF(GPU), 360, 770, 360 },
+	{ STAGE_ROOT, "apt", "mmdebstrap gpgv", true },
+	{ STAGE_ROOT, "rpm", "dnf rpm gpgv", true },
+	{ STAGE_ROOT, "suse", "dnf rpm gpgv", true },
+	{ STAGE_RUNTIME_BASE, NULL, "mmdebstrap gpgv", true },
 };
 
 /* ---- which stages */
@@ -73,19 +48,15 @@ static bool has_any(const struct strv *outputs, const char *name)
 }
 
 /* Are its packages another publisher's image, or is it none that can be made here? */
-static bool is_fetched(const struct build *build, enum stage_id id)
+static bool is_fetched(const struct build *build, const struct stage *stage)
 {
 	const struct build_options *options = &build->options;
 
 	if (options->common.offline)
 		return true;
-	return id == STAGE_BUILD_ROOT ? options->base_image != NULL
-				      : id == STAGE_RUNTIME_BASE && options->base != NULL;
-}
-
-static const char *family_of(const struct build *build, enum stage_id id)
-{
-	return build->roots[id == STAGE_BUILD_ROOT ? ROOT_KERNEL : ROOT_RUNTIME].os.root.family;
+	return stage->kind == STAGE_ROOT
+		       ? stage->of == ROOT_KERNEL && options->base_image != NULL
+		       : stage->kind == STAGE_RUNTIME_BASE && options->base != NULL;
 }
 
 /* ---- programs and rights */
@@ -113,21 +84,25 @@ static int refuse_missing(struct build *build, const struct strv *missing, struc
 			"scripts/install-packages build, which installs all that slipway runs"));
 }
 
-static int check_programs(struct build *build, unsigned int stages, struct error *error)
+static int check_programs(struct build *build, const bool *wanted, struct error *error)
 {
 	_cleanup_strv_ struct strv missing = { 0 };
 	const char *for_root = NULL;
 
 	push_missing(&missing, "buildah");
-	for (enum stage_id id = 0; id < STAGE_COUNT; id++) {
+	for (size_t k = 0; k < build->plan.count; k++) {
+		const struct stage *stage = &build->plan.stages[k];
+
 		for (size_t i = 0; i < ARRAY_SIZE(needs); i++) {
-			if (!(stages & needs[i].stages & STAGE_BIT(id)) || is_fetched(build, id) ||
+			if (!wanted[k] || stage->kind != needs[i].kind ||
+				is_fetched(build, stage) ||
 				(needs[i].family &&
-					strcmp(needs[i].family, family_of(build, id)) != 0))
+					strcmp(needs[i].family,
+						build->roots[stage->of].os.root.family) != 0))
 				continue;
 			push_missing(&missing, needs[i].programs);
 			if (needs[i].as_root && !for_root)
-				for_root = stage_name(id);
+				for_root = stage->name;
 		}
 	}
 	if (missing.count)
@@ -194,7 +169,19 @@ static int judge(
 	return context_fail(&build->context, EXIT_CODE_DISK_FULL, r);
 }
 
-static int check_room(struct build *build, unsigned int stages, struct error *error)
+/*
+ * Of debian12's kernel 6.1, the reference OFED and NVIDIA 535 with its userspace. Together some
+ * 3 GB of cache and 1.3 GB of storage.
+ */
+static const struct room *room_of(const struct stage *stage)
+{
+	return stage->kind == STAGE_SOURCE  ? &source_kinds[stage->of].source_room
+	       : stage->kind == STAGE_SET   ? &source_kinds[stage->of].set_room
+	       : stage->kind == STAGE_IMAGE ? image_room(stage->of)
+					    : &stage_rows[stage->kind].room;
+}
+
+static int check_room(struct build *build, const bool *wanted, struct error *error)
 {
 	const char *output = build->options.output ? build->options.output : OUTPUT_STORAGE;
 	bool is_archive = strncmp(output, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) == 0;
@@ -209,16 +196,17 @@ static int check_room(struct build *build, unsigned int stages, struct error *er
 			.cure = "an output elsewhere: --output DIR" },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-		for (enum stage_id id = 0; id < STAGE_COUNT; id++) {
-			if (!(stages & sizes[i].stages & STAGE_BIT(id)) ||
-				((ROOTS | OF(RUNTIME_BASE)) & STAGE_BIT(id) &&
-					is_fetched(build, id)))
-				continue;
-			places[0].need_bytes += sizes[i].cache_mb * UINT64_C(1000000);
-			places[1].need_bytes += sizes[i].storage_mb * UINT64_C(1000000);
-			places[2].need_bytes += sizes[i].output_mb * UINT64_C(1000000);
-		}
+	for (size_t k = 0; k < build->plan.count; k++) {
+		const struct stage *stage = &build->plan.stages[k];
+		bool may_be_fetched =
+			stage->kind == STAGE_ROOT || stage->kind == STAGE_RUNTIME_BASE;
+		const struct room *room = room_of(stage);
+
+		if (!wanted[k] || (may_be_fetched && is_fetched(build, stage)))
+			continue;
+		places[0].need_bytes += room->cache_mb * UINT64_C(1000000);
+		places[1].need_bytes += room->storage_mb * UINT64_C(1000000);
+		places[2].need_bytes += room->output_mb * UINT64_C(1000000);
 	}
 	if (places[1].need_bytes)
 		places[1].path = storage = buildah_storage();
@@ -244,11 +232,15 @@ static int check_room(struct build *build, unsigned int stages, struct error *er
 
 /* ---- both */
 
-int preflight(struct build *build, unsigned int stages, struct error *error)
+int preflight(struct build *build, const bool *wanted, struct error *error)
 {
-	int r = stages ? check_programs(build, stages, error) : 0;
+	bool any = false;
+	int r;
 
-	return r < 0 || !stages ? r : check_room(build, stages, error);
+	for (size_t i = 0; i < build->plan.count; i++)
+		any |= wanted[i];
+	r = any ? check_programs(build, wanted, error) : 0;
+	return r < 0 || !any ? r : check_room(build, wanted, error);
 }
 
 /* Lists are surely read that no earlier run has left, and they are signed. */
@@ -265,25 +257,24 @@ static bool reads_first_lists(const struct build *build)
 	       fs_list(build->context.cache.fd, "indexes", &lists) == 0 && lists.count == 0;
 }
 
-int build_preflight(struct build *build, unsigned int goals, struct error *error)
+static bool has_no_output(void *outputs, struct stage *stage)
+{
+	return !has_any(outputs, stage->name);
+}
+
+int build_preflight(struct build *build, unsigned int kinds, struct error *error)
 {
 	_cleanup_strv_ struct strv outputs = { 0 };
 	_cleanup_strv_ struct strv missing = { 0 };
-	unsigned int needed = goals, stages = 0;
+	_cleanup_free_ bool *wanted = NULL;
 	int r = fs_list(build->context.cache.fd, "stages", &outputs);
 
 	if (r < 0 && r != -ENOENT)
 		return error_set_errno(error, r, "%s/stages", build->context.cache.path);
-	for (unsigned int id = STAGE_COUNT; id-- > 0;) {
-		if (!(needed & STAGE_BIT(id)) || !stage_applies(build, id) ||
-			has_any(&outputs, stage_name(id)))
-			continue;
-		stages |= STAGE_BIT(id);
-		needed |= stage_inputs(build, id);
-	}
+	wanted = stages_missing(build, kinds, NULL, has_no_output, &outputs);
 	if (reads_first_lists(build))
 		push_missing(&missing, "gpgv");
 	if (missing.count)
 		return refuse_missing(build, &missing, error);
-	return preflight(build, stages, error);
+	return preflight(build, wanted, error);
 }

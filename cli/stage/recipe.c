@@ -100,9 +100,9 @@ static int explain_failure(const struct build *build, const struct recipe *recip
 	return error_try(error, r, "%s", buildlog_hint(&found));
 }
 
-static enum stage_id toolchain_of(const struct recipe *recipe)
+static const struct stage *toolchain_of(const struct build *build, const struct recipe *recipe)
 {
-	return recipe->for_runtime ? STAGE_INIT_TOOLCHAIN : STAGE_TOOLCHAIN;
+	return stage_find(build, STAGE_TOOLCHAIN, recipe->for_runtime ? ROOT_RUNTIME : ROOT_KERNEL);
 }
 
 static void recipe_environment(
@@ -129,7 +129,8 @@ static void recipe_environment(
 	xstrv_push(ret, "CCACHE_DIR=/slipway/ccache");
 	xstrv_push(ret, "CCACHE_MAXSIZE=4G");
 	/* An image of the same key has the same compiler: its time says less. */
-	xstrv_pushf(ret, "CCACHE_COMPILERCHECK=string:%s", stage_key(build, toolchain_of(recipe)));
+	xstrv_pushf(
+		ret, "CCACHE_COMPILERCHECK=string:%s", toolchain_of(build, recipe)->cached->key);
 }
 
 int recipe_run(struct build *build, const struct recipe *recipe, const struct stage_place *place,
@@ -143,7 +144,7 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 	_cleanup_free_ char *program = xasprintf("/slipway/recipes/%s.sh", recipe->name);
 	_cleanup_free_ char *work_name = xasprintf("%s-work", recipe->name);
 	_cleanup_strv_ struct strv environment = { 0 };
-	_cleanup_free_ char *image = image_name(build, toolchain_of(recipe), error);
+	_cleanup_free_ char *image = image_name(toolchain_of(build, recipe), error);
 	_cleanup_free_ char *work = NULL;
 	_cleanup_free_ char *empty = NULL;
 	_cleanup_free_ char *kept = NULL;
@@ -166,8 +167,8 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 	if (r < 0)
 		return r;
 	mounts[count++] = (struct buildah_mount){ recipes, "/slipway/recipes", false };
-	mounts[count++] = (struct buildah_mount){ stage_output(build, STAGE_KERNEL),
-		"/slipway/kernel", false };
+	mounts[count++] =
+		(struct buildah_mount){ build->kernel.tree.path, "/slipway/kernel", false };
 	mounts[count++] = (struct buildah_mount){ recipe->source, SOURCE, false };
 	mounts[count++] = (struct buildah_mount){ fs_exists(AT_FDCWD, patches) ? patches : empty,
 		"/slipway/patches", false };

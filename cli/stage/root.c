@@ -222,11 +222,6 @@ void root_packages(const struct build *build, enum root_id id, struct strv *ret)
 		push_packages(ret, &rules->compiler_packages, "{gcc}", version + 1);
 }
 
-static enum root_id root_of(const struct stage *stage)
-{
-	return stage->root;
-}
-
 /* ---- files for apt and dnf: neither an image nor the list of processes has a password */
 
 struct writing {
@@ -683,7 +678,7 @@ int find_users_image(const char *option, const char *name, char **ret_id, struct
 
 static bool is_of_users_image(const struct build *build, const struct stage *stage)
 {
-	return build->options.base_image && root_of(stage) == ROOT_KERNEL;
+	return build->options.base_image && stage->of == ROOT_KERNEL;
 }
 
 static const char *script_of(const struct root *root)
@@ -694,7 +689,7 @@ static const char *script_of(const struct root *root)
 void root_key(const struct stage *stage, struct key *key)
 {
 	const struct build *build = key->build;
-	const enum root_id id = root_of(stage);
+	const enum root_id id = (enum root_id) stage->of;
 	_cleanup_strv_ struct strv packages = { 0 };
 	_cleanup_free_ char *image = NULL;
 
@@ -877,7 +872,7 @@ int root_list_keep(
 int root_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	struct root *root = &build->roots[root_of(stage)];
+	struct root *root = &build->roots[stage->of];
 	_cleanup_(root_files_free) struct root_files files = { 0 };
 	_cleanup_strv_ struct strv packages = { 0 };
 	_cleanup_free_ char *name = NULL;
@@ -892,10 +887,10 @@ int root_run(struct build *build, const struct stage *stage, const struct stage_
 		return root_fail_offline(build, stage->name, error);
 	r = read_lists(build, root, false, &stamp, error);
 	if (r == 0)
-		r = root_sources(build, root_of(stage), &files, error);
+		r = root_sources(build, stage->of, &files, error);
 	if (r < 0)
 		return r;
-	root_packages(build, root_of(stage), &packages);
+	root_packages(build, stage->of, &packages);
 	r = strcmp(root->os.root.family, "apt") == 0
 		    ? make_apt(build, root, place, &files, &packages, error)
 		    : make_rpm(build, root, place, &files, &packages, error);
@@ -912,19 +907,19 @@ int root_run(struct build *build, const struct stage *stage, const struct stage_
 
 static const struct {
 	const char *name; /* in the lock */
-	enum stage_id root;
-	enum stage_id listed; /* what is asked for it: of a bundle, roots are not there */
-} root_stages[] = {
-	[ROOT_KERNEL] = { "build-root", STAGE_BUILD_ROOT, STAGE_TOOLCHAIN },
-	[ROOT_RUNTIME] = { "init-root", STAGE_INIT_ROOT, STAGE_INIT_TOOLCHAIN },
-	{ "runtime-base", STAGE_RUNTIME_BASE, STAGE_RUNTIME_BASE },
+	/* Whose output has it: of a bundle, roots are not there. */
+	struct stage_input listed;
+} root_lists[] = {
+	{ "build-root", { STAGE_TOOLCHAIN, ROOT_KERNEL } },
+	{ "init-root", { STAGE_TOOLCHAIN, ROOT_RUNTIME } },
+	{ "runtime-base", { STAGE_RUNTIME_BASE, 0 } },
 };
 
 int root_list_copy(const struct build *build, enum root_id id, const struct stage_place *place,
 	struct error *error)
 {
 	_cleanup_free_ char *from =
-		xasprintf("%s/" ROOT_PACKAGES_FILE, stage_output(build, root_stages[id].root));
+		xasprintf("%s/" ROOT_PACKAGES_FILE, stage_output(build, STAGE_ROOT, id));
 	_cleanup_free_ char *to = xasprintf("%s/" ROOT_PACKAGES_FILE, place->folder);
 	int r = fs_copy(AT_FDCWD, from, to, 0, 0644);
 
@@ -933,16 +928,18 @@ int root_list_copy(const struct build *build, enum root_id id, const struct stag
 
 void roots_lock(struct build *build)
 {
-	for (size_t id = 0; id < ARRAY_SIZE(root_stages); id++) {
-		const char *name = root_stages[id].name;
+	for (size_t i = 0; i < ARRAY_SIZE(root_lists); i++) {
+		const char *name = root_lists[i].name;
+		const struct stage_input *listed = &root_lists[i].listed;
 		_cleanup_free_ char *text = NULL;
 		_cleanup_free_ char *path = NULL;
 		size_t others;
 
-		if (!stage_applies(build, root_stages[id].listed))
+		/* One root for both: its list is the first. */
+		if (stage_find(build, listed->kind, listed->of)->of != listed->of)
 			continue;
 		path = xasprintf(
-			"%s/" ROOT_PACKAGES_FILE, stage_output(build, root_stages[id].listed));
+			"%s/" ROOT_PACKAGES_FILE, stage_output(build, listed->kind, listed->of));
 		/* Of an image out of a bundle, whose lock has them. */
 		if (fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
 			continue;

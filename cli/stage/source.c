@@ -18,13 +18,13 @@
 #include "kernels/tool.h"
 #include "kernels/web_page.h"
 
-#define SOURCE_KIND(kind_name, driver_name)                                                        \
-	.name = (kind_name), .source = STAGE_##driver_name##_SOURCE, .set = STAGE_##driver_name,   \
-	.signed_set = STAGE_##driver_name##_SIGNED
-
 const struct source_kind source_kinds[DRIVER_COUNT] = {
 	[DRIVER_OFED] = {
-		SOURCE_KIND("ofed", OFED),
+		.name = "ofed",
+		.image = IMAGE_NIC,
+		.bound_to = DRIVER_COUNT,
+		.configures = true,
+		.set_room = { 100 },
 		.title = "OFED",
 		.published = "MLNX_OFED_SRC-….tgz or MLNX_OFED_LINUX-….tgz",
 		.package_word = "reference",
@@ -34,28 +34,33 @@ const struct source_kind source_kinds[DRIVER_COUNT] = {
 		.input = "nic",
 	},
 	[DRIVER_NVIDIA] = {
-		SOURCE_KIND("nvidia", NVIDIA),
+		.name = "nvidia",
+		.image = IMAGE_GPU,
+		.source_room = { 190 },
+		.set_room = { 100 },
 		.title = "NVIDIA's kernel modules",
 		.published = "NVIDIA's installer, NVIDIA-Linux-….run",
 		.package_word = "debian",
 		.package_text = "what Debian packages",
 		.purpose = LOCK_NVIDIA_SOURCE,
-		.bound_to = STAGE_OFED,
+		.bound_to = DRIVER_OFED,
 		.input = "gpu",
 	},
 	[DRIVER_GDRCOPY] = {
-		SOURCE_KIND("gdrcopy", GDRCOPY),
+		.name = "gdrcopy",
+		.image = IMAGE_GPU,
 		.title = "GDRCopy",
 		.file = "src/gdrdrv/gdrdrv.c",
-		.bound_to = STAGE_NVIDIA,
+		.bound_to = DRIVER_NVIDIA,
 		.recipe_part = "bound-to-nvidia.sh",
 		.input = "gdrcopy",
 	},
 	[DRIVER_NVIDIA_FS] = {
-		SOURCE_KIND("nvidia-fs", NVIDIA_FS),
+		.name = "nvidia-fs",
+		.image = IMAGE_GPU,
 		.title = "nvidia-fs",
 		.file = "src/nvfs-core.c",
-		.bound_to = STAGE_NVIDIA,
+		.bound_to = DRIVER_NVIDIA,
 		.recipe_part = "bound-to-nvidia.sh",
 		.input = "nvidia-fs",
 	},
@@ -302,21 +307,21 @@ int sources_identify(struct build *build, struct error *error)
 /* A tree is used where it lies: nothing is made of it. */
 bool source_applies(const struct build *build, const struct stage *stage)
 {
-	enum source_form form = build->sources[stage->driver].form;
+	enum source_form form = build->sources[stage->of].form;
 
 	return form == SOURCE_PACKAGE || form == SOURCE_ARCHIVE;
 }
 
 void source_key(const struct stage *stage, struct key *key)
 {
-	const struct source *source = &key->build->sources[stage->driver];
+	const struct source *source = &key->build->sources[stage->of];
 
 	if (source->form == SOURCE_ARCHIVE) {
 		key_tree(key, source->path);
 		return;
 	}
-	kernel_add_packages(&key->build->kernel, source_kinds[stage->driver].purpose, key->hash);
-	if (stage->driver == DRIVER_OFED) {
+	kernel_add_packages(&key->build->kernel, source_kinds[stage->of].purpose, key->hash);
+	if (stage->of == DRIVER_OFED) {
 		key_data(key, "scripts/reference-ofed");
 		key_data(key, "scripts/reference-ofed.d");
 	}
@@ -350,8 +355,7 @@ int source_top(const struct build *build, enum driver driver, char **ret_path, s
 	const struct source *source = &build->sources[driver];
 
 	if (source->form != SOURCE_TREE)
-		return source_find_top(
-			stage_output(build, source_kinds[driver].source), ret_path, error);
+		return source_find_top(stage_output(build, STAGE_SOURCE, driver), ret_path, error);
 	*ret_path = xstrdup(source->path);
 	return 0;
 }
@@ -367,7 +371,7 @@ int source_tree(const struct build *build, enum driver driver, char **ret_path, 
 	int r;
 
 	if (driver == DRIVER_NVIDIA && build->sources[driver].has_core) {
-		*ret_path = xstrdup(stage_output(build, STAGE_NVIDIA_CORE));
+		*ret_path = xstrdup(stage_output(build, STAGE_CORE, driver));
 		return 0;
 	}
 	r = source_top(build, driver, &top, error);
@@ -427,9 +431,9 @@ static int package_tarball(
 int source_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	const struct source_kind *kind = &source_kinds[stage->driver];
-	const struct source *source = &build->sources[stage->driver];
-	const char *text = build->options.sources[stage->driver];
+	const struct source_kind *kind = &source_kinds[stage->of];
+	const struct source *source = &build->sources[stage->of];
+	const char *text = build->options.sources[stage->of];
 	struct unpack unpack = { .folder = place->folder };
 	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_free_ char *tarball = NULL;
@@ -438,7 +442,7 @@ int source_run(struct build *build, const struct stage *stage, const struct stag
 
 	if (source->form == SOURCE_ARCHIVE) {
 		r = archive_input_kind(AT_FDCWD, source->path, &unpack.kind);
-		if (r == 0 && stage->driver == DRIVER_OFED)
+		if (r == 0 && stage->of == DRIVER_OFED)
 			r = ofed_source_unpack(build, source->path, place->folder, error);
 		else if (r == 0)
 			r = unpack_run(&unpack, AT_FDCWD, source->path, error);
@@ -448,8 +452,8 @@ int source_run(struct build *build, const struct stage *stage, const struct stag
 			r = try_others(kind,
 				error_set(error, -EINVAL, "--%s %s: neither an archive nor %s",
 					kind->name, text,
-					stage->driver == DRIVER_NVIDIA ? "NVIDIA's installer"
-								       : "a folder"),
+					stage->of == DRIVER_NVIDIA ? "NVIDIA's installer"
+								   : "a folder"),
 				error);
 		else if (r == -EBADMSG)
 			r = -EINVAL;
@@ -457,7 +461,7 @@ int source_run(struct build *build, const struct stage *stage, const struct stag
 		r = package_tarball(build, kind->purpose, &tarball, error);
 		if (r < 0)
 			return r;
-		if (stage->driver == DRIVER_OFED) {
+		if (stage->of == DRIVER_OFED) {
 			progress_step(&build->context.progress, "generate the reference OFED");
 			xstrv_pushf(&argv, "%s/scripts/reference-ofed", build->context.data);
 			xstrv_push(&argv, "--kernel-source");
@@ -471,7 +475,7 @@ int source_run(struct build *build, const struct stage *stage, const struct stag
 	}
 	if (r == 0)
 		r = source_find_top(place->folder, &top, error);
-	return r < 0 ? r : check_tree(stage->driver, top, text, error);
+	return r < 0 ? r : check_tree(stage->of, top, text, error);
 }
 
 /*
@@ -481,16 +485,14 @@ int source_run(struct build *build, const struct stage *stage, const struct stag
 
 bool core_applies(const struct build *build, const struct stage *stage)
 {
-	(void) stage;
-	return build->sources[DRIVER_NVIDIA].has_core;
+	return build->sources[stage->of].has_core;
 }
 
 void core_key(const struct stage *stage, struct key *key)
 {
-	const struct source *source = &key->build->sources[DRIVER_NVIDIA];
+	const struct source *source = &key->build->sources[stage->of];
 
-	(void) stage;
-	key_data(key, "containers/recipes/nvidia-core.sh");
+	key_data(key, "containers/recipes/%s-core.sh", source_kinds[stage->of].name);
 	key_data(key, "containers/recipes/lib.sh");
 	if (source->form == SOURCE_TREE)
 		key_tree(key, source->path);
@@ -499,11 +501,10 @@ void core_key(const struct stage *stage, struct key *key)
 int core_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	struct recipe recipe = { .name = "nvidia-core" };
+	struct recipe recipe = { .name = stage->name };
 	_cleanup_free_ char *source = NULL;
-	int r = source_top(build, DRIVER_NVIDIA, &source, error);
+	int r = source_top(build, stage->of, &source, error);
 
-	(void) stage;
 	recipe.source = source;
 	return r < 0 ? r : recipe_run(build, &recipe, place, error);
 }
@@ -512,7 +513,7 @@ int core_run(struct build *build, const struct stage *stage, const struct stage_
 
 bool set_applies(const struct build *build, const struct stage *stage)
 {
-	return build_has(build, stage->driver);
+	return build_has(build, stage->of);
 }
 
 /* A source with a folder for either kind of modules has to have that of the kind asked for. */
@@ -552,17 +553,17 @@ static int look_at_ofed(struct build *build, struct error *error)
 	return 0;
 }
 
+static bool is_archive(const struct build *build, const struct stage *stage)
+{
+	return build->sources[stage->of].form == SOURCE_ARCHIVE;
+}
+
 int source_look(struct build *build, struct error *error)
 {
 	struct source *source = &build->sources[DRIVER_NVIDIA];
 	_cleanup_free_ char *top = NULL, *core = NULL;
-	unsigned int archives = 0;
-	int r;
+	int r = stages_make(build, STAGE_BIT(STAGE_SOURCE), is_archive, error);
 
-	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++)
-		if (build->sources[driver].form == SOURCE_ARCHIVE)
-			archives |= STAGE_BIT(source_kinds[driver].source);
-	r = archives ? stages_make(build, archives, error) : 0;
 	if (r == 0)
 		r = look_at_ofed(build, error);
 	if (r < 0 || !build_has(build, DRIVER_NVIDIA) || source->form == SOURCE_PACKAGE)
@@ -592,7 +593,7 @@ void source_tree_key(struct key *key, enum driver driver)
 
 void set_key(const struct stage *stage, struct key *key)
 {
-	const struct source_kind *kind = &source_kinds[stage->driver];
+	const struct source_kind *kind = &source_kinds[stage->of];
 
 	key_text(key, key->build->kernel.lock.krel);
 	key_data(key, "containers/recipes/%s.sh", kind->name);
@@ -600,30 +601,35 @@ void set_key(const struct stage *stage, struct key *key)
 	key_data(key, "containers/patches/%s", kind->name);
 	if (kind->recipe_part)
 		key_data(key, "containers/recipes/%s", kind->recipe_part);
-	source_tree_key(key, stage->driver);
+	source_tree_key(key, stage->of);
 }
 
 int set_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	const struct source_kind *kind = &source_kinds[stage->driver];
+	const struct source_kind *kind = &source_kinds[stage->of];
 	struct recipe recipe = { .name = kind->name };
 	_cleanup_free_ char *source = NULL;
-	int r = source_tree(build, stage->driver, &source, error);
+	int r = source_tree(build, stage->of, &source, error);
 
 	if (r < 0)
 		return r;
 	recipe.source = source;
-	if (stage->driver == DRIVER_OFED)
-		recipe.configured = stage_output(build, STAGE_OFED_CONFIGURED);
-	if (kind->bound_to == STAGE_OFED && build_has(build, DRIVER_OFED))
-		recipe.ofed = stage_output(build, STAGE_OFED);
-	if (kind->bound_to == STAGE_NVIDIA)
-		recipe.nvidia = stage_output(build, STAGE_NVIDIA);
+	if (kind->configures)
+		recipe.configured = stage_output(build, STAGE_CONFIGURED, stage->of);
+	if (kind->bound_to == DRIVER_OFED && build_has(build, DRIVER_OFED))
+		recipe.ofed = stage_output(build, STAGE_SET, DRIVER_OFED);
+	if (kind->bound_to == DRIVER_NVIDIA)
+		recipe.nvidia = stage_output(build, STAGE_SET, DRIVER_NVIDIA);
 	return recipe_run(build, &recipe, place, error);
 }
 
 /* ---- what OFED's configure says of the kernel: a compile that fails does not ask it again */
+
+bool configured_applies(const struct build *build, const struct stage *stage)
+{
+	return source_kinds[stage->of].configures && build_has(build, stage->of);
+}
 
 void configured_key(const struct stage *stage, struct key *key)
 {
@@ -634,7 +640,7 @@ void configured_key(const struct stage *stage, struct key *key)
 	key_data(key, "containers/recipes/feature-tests");
 	if (key->build->options.verify_configure)
 		key_text(key, "verified");
-	source_tree_key(key, stage->driver);
+	source_tree_key(key, stage->of);
 }
 
 int configured_run(struct build *build, const struct stage *stage, const struct stage_place *place,
@@ -642,7 +648,7 @@ int configured_run(struct build *build, const struct stage *stage, const struct 
 {
 	struct recipe recipe = { .name = "ofed-configure" };
 	_cleanup_free_ char *source = NULL;
-	int r = source_tree(build, stage->driver, &source, error);
+	int r = source_tree(build, stage->of, &source, error);
 
 	if (r < 0)
 		return r;

@@ -6,8 +6,6 @@
 #include "cli/image/staging.h"
 #include "cli/stage/build.h"
 
-struct stage;
-
 /*
  * A stage's key in the making: all that goes in beside other stages' outputs. The first failure is
  * kept, and fails the stage once all is added.
@@ -32,52 +30,81 @@ typedef void stage_key_function(const struct stage *stage, struct key *key);
 typedef int stage_run_function(struct build *build, const struct stage *stage,
 	const struct stage_place *place, struct error *error);
 
-struct stage {
-	const char *name;                /* in the cache and in messages */
-	enum exit_code failure;          /* where the errno has no code of its own */
-	unsigned int inputs;             /* STAGE_BIT()s of outputs that it reads */
-	enum driver driver;              /* of a driver's stages: whose */
-	enum root_id root;               /* of images made of a distribution's packages: whose */
-	stage_applies_function *applies; /* NULL: always */
-	/* Whose output is this one's where it does not apply; 0: there is none. */
-	enum stage_id otherwise;
+/* What a kind's stages are of. */
+enum stage_dimension { OF_BUILD, OF_DRIVER, OF_ROOT, OF_IMAGE };
+
+/* Which stages of a kind another reads: the one of this number, or of these. */
+enum {
+	OF_SAME = -1,   /* of the same driver, root or image */
+	OF_BOUND = -2,  /* of the driver whose symbols it is bound to, if that is built */
+	OF_OWN = -3,    /* of all drivers whose modules go into the image */
+	OF_PROVEN = -4, /* of these, and of those that they are bound to */
+	OF_EACH = -5,   /* of all */
+};
+struct stage_input {
+	enum stage_kind kind;
+	int of;
+};
+#define STAGE_INPUTS 10 /* at most, of a row */
+
+/* Room that a stage leaves, or takes for a time, in MB. */
+struct room {
+	unsigned int cache_mb, storage_mb, output_mb;
+};
+
+struct stage_row {
+	const char *name;         /* of a driver's: what follows its name */
+	const char *const *names; /* of a root's or an image's: one each; else NULL */
+	enum stage_dimension dimension;
+	enum exit_code failure; /* where the errno has no code of its own */
+	size_t input_count;
+	struct stage_input inputs[STAGE_INPUTS]; /* in the order in which the key has them */
+	stage_applies_function *applies;         /* NULL: always */
+	/* Whose output is this one's where it does not apply; STAGE_KERNEL: there is none. */
+	struct stage_input otherwise;
 	stage_key_function *add_inputs; /* NULL: there is nothing but other stages' outputs */
 	stage_run_function *run;
 	/* Is what the output stands for outside the cache (an image) still there? NULL: yes. */
 	bool (*still_there)(const char *path);
+	struct room room;
 };
+extern const struct stage_row stage_rows[STAGE_KIND_COUNT];
 
-stage_applies_function core_applies, kit_applies, runtime_root_applies, set_applies, sign_applies,
-	source_applies, userspace_applies;
+stage_applies_function configured_applies, core_applies, image_applies, kit_applies, set_applies,
+	sign_applies, source_applies, toolchain_applies, userspace_applies;
 stage_key_function configured_key, core_key, image_key, init_key, kit_key, proof_key, root_key,
 	runtime_key, set_key, sign_key, source_key, toolchain_key, userspace_key;
 stage_run_function configured_run, core_run, image_run, init_run, kit_run, proof_run, root_run,
 	runtime_run, set_run, sign_run, source_run, toolchain_run, userspace_run;
 
-bool stage_applies(const struct build *build, enum stage_id id);
-/* The stage's output folder, or that of the one that stands for it. */
-const char *stage_output(const struct build *build, enum stage_id id);
-/* The key of it, or of the one that stands for it. */
-const char *stage_key(const struct build *build, enum stage_id id);
+/* ---- plan.c */
+
+/* The output folder of the stage, or of the one that stands for it. */
+const char *stage_output(const struct build *build, enum stage_kind kind, int of);
 /* Opens it. The caller closes the descriptor; or a negative errno. */
-int stage_open(const struct build *build, enum stage_id id, struct error *error) _must_check_;
+int stage_open(const struct stage *stage, struct error *error) _must_check_;
 /*
  * A value of the set.conf that a recipe left in it, freed by the caller; NULL where it has none:
  * callers return -EIO.
  */
-char *set_value(const struct build *build, enum stage_id stage, const char *key,
-	struct error *error) _must_check_;
+char *set_value(const struct stage *stage, const char *key, struct error *error) _must_check_;
 
-/* Outputs that it reads, as STAGE_BIT()s. */
-unsigned int stage_inputs(const struct build *build, enum stage_id id);
+/*
+ * Which stages have to be made for those of @kinds that @is_wanted (NULL: all) names: of these, and
+ * of what such a stage reads, those that apply and that @is_missing. By number in build->plan; the
+ * caller frees it.
+ */
+bool *stages_missing(const struct build *build, unsigned int kinds,
+	stage_filter_function *is_wanted, bool (*is_missing)(void *data, struct stage *stage),
+	void *data);
 
 /* ---- preflight.c */
 
 /*
- * Has this machine what @stages (STAGE_BIT()s), which are to be made, take: programs, rights, room?
- * -ENOPKG, -EPERM or -ENOSPC. A note warns where the room may be too little.
+ * Has this machine what stages that are to be made take (of build->plan, by number): programs,
+ * rights, room? -ENOPKG, -EPERM or -ENOSPC. A note warns where the room may be too little.
  */
-int preflight(struct build *build, unsigned int stages, struct error *error) _must_check_;
+int preflight(struct build *build, const bool *wanted, struct error *error) _must_check_;
 
 /* ---- source.c: what the four drivers' sources are, and their two stages each */
 
@@ -86,19 +113,23 @@ struct source_kind {
 	const char *package_word; /* of the option, where a source can be a package; or NULL */
 	const char *package_text; /* what that is, for messages */
 	const char *purpose;      /* of that package in the lock */
-	enum stage_id
-		source; /* its source made ready: of all but trees, which stay where they are */
-	enum stage_id set;
-	enum stage_id signed_set;
-	enum stage_id bound_to; /* the set whose symbols its modules are bound to, if there; or 0 */
+	enum image_id image;      /* its modules go into this one */
+	/* The driver whose symbols its modules are bound to, if that is built; DRIVER_COUNT: none
+	 */
+	enum driver bound_to;
+	bool configures;         /* a recipe of its own, <name>-configure, asks the kernel first */
 	const char *recipe_part; /* of containers/recipes, beside its own and lib.sh; or NULL */
 	const char *input;       /* its name in the proof */
 	const char *title;       /* what the source is of */
 	const char *published;   /* what its publisher has for download, for messages; or NULL */
 	const char *file;        /* by which it is known; NULL: by more than one */
+	struct room source_room, set_room;
 };
 extern const struct source_kind source_kinds[DRIVER_COUNT];
 
+/* The driver that an image is called by, and the room that it takes. */
+enum driver image_driver(int image);
+const struct room *image_room(int image);
 bool build_has(const struct build *build, enum driver driver);
 /* Finds out what each option names, and checks the shape of trees. */
 int sources_identify(struct build *build, struct error *error) _must_check_;
@@ -161,6 +192,8 @@ int userspace_open(struct build *build, struct error *error) _must_check_;
  * unpacked for it. -EINVAL when not. A note reports what Debian's lacks of its packages.
  */
 int userspace_check(struct build *build, struct error *error) _must_check_;
+/* Is there one: the user's, or packages in the lock? */
+bool build_has_userspace(const struct build *build);
 /* -EINVAL for a GPU image without one, unless --force. */
 int userspace_require(struct build *build, struct error *error) _must_check_;
 

@@ -73,8 +73,7 @@ static int describe_kernel(struct build *build, struct verify_kernel *kernel, st
 {
 	int r;
 
-	r = verify_kernel_read_tree(
-		kernel, &build->kernel, stage_output(build, STAGE_MODULES), error);
+	r = verify_kernel_read_tree(kernel, &build->kernel, build->kernel.modules.path, error);
 	if (r < 0)
 		return r;
 	verify_kernel_finish(kernel);
@@ -83,11 +82,11 @@ static int describe_kernel(struct build *build, struct verify_kernel *kernel, st
 }
 
 /* A stage's output as the root that it becomes a part of. */
-static int add_input(const struct build *build, struct verify *verify, enum stage_id id,
-	const char *name, struct error *error)
+static int add_input(
+	struct verify *verify, const struct stage *stage, const char *name, struct error *error)
 {
 	struct verify_input *input = &verify->inputs[verify->input_count++];
-	const char *output = stage_output(build, id);
+	const char *output = stage->cached->path;
 
 	*input = (struct verify_input){
 		.kind = VERIFY_FOLDER,
@@ -96,7 +95,7 @@ static int add_input(const struct build *build, struct verify *verify, enum stag
 		.name = xstrdup(name),
 		.place = xstrdup(output),
 		.folder = xstrdup(output),
-		.fd = stage_open(build, id, error),
+		.fd = stage_open(stage, error),
 	};
 	return input->fd < 0 ? input->fd : verify_input_list(input, error);
 }
@@ -109,10 +108,11 @@ static int prove(struct build *build, struct verify *verify, struct error *error
 	verify->inputs = xcalloc(DRIVER_COUNT + 1, sizeof(*verify->inputs));
 	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++)
 		if (build_has(build, driver))
-			r = add_input(build, verify, source_kinds[driver].signed_set,
+			r = add_input(verify, stage_find(build, STAGE_SIGNED, driver),
 				source_kinds[driver].input, error);
-	if (r == 0 && stage_applies(build, STAGE_USERSPACE))
-		r = add_input(build, verify, STAGE_USERSPACE, "userspace", error);
+	if (r == 0 && build_has_userspace(build))
+		r = add_input(
+			verify, stage_find(build, STAGE_USERSPACE, IMAGE_GPU), "userspace", error);
 	return r < 0 ? r : verify_prove(verify, error);
 }
 
@@ -243,7 +243,8 @@ int proof_run(struct build *build, const struct stage *stage, const struct stage
 int proof_read(
 	const struct build *build, const char *of, struct proof_result *ret, struct error *error)
 {
-	_cleanup_free_ char *path = xasprintf("%s/" PROOF_CONF, stage_output(build, STAGE_PROOF));
+	_cleanup_free_ char *path =
+		xasprintf("%s/" PROOF_CONF, stage_output(build, STAGE_PROOF, 0));
 	_cleanup_free_ char *text = NULL;
 	char key[32];
 	int r = fs_read(AT_FDCWD, path, 0, &text, NULL);
@@ -294,10 +295,9 @@ static char *table_command(const struct build *build)
 	_cleanup_strv_ struct strv words = { 0 };
 
 	xstrv_push(&words, "slipway verify");
-	if (build_has(build, DRIVER_OFED))
-		add_words(&words, "", stage_output(build, STAGE_OFED_SIGNED));
-	if (build_has(build, DRIVER_NVIDIA))
-		add_words(&words, "", stage_output(build, STAGE_NVIDIA_SIGNED));
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++)
+		if (build_has(build, driver))
+			add_words(&words, "", stage_output(build, STAGE_SIGNED, driver));
 	for (size_t i = 0; i < files->count; i++)
 		add_words(&words, "--kernel", files->items[i]);
 	if (files->count == 0)
@@ -316,7 +316,8 @@ static char *table_command(const struct build *build)
 static char *leave_report(const struct build *build)
 {
 	const char *folder = build->options.output;
-	_cleanup_free_ char *from = xasprintf("%s/" PROOF_REPORT, stage_output(build, STAGE_PROOF));
+	_cleanup_free_ char *from =
+		xasprintf("%s/" PROOF_REPORT, stage_output(build, STAGE_PROOF, 0));
 	_cleanup_free_ char *images = NULL;
 	_cleanup_free_ char *to = NULL;
 	_cleanup_free_ char *text = NULL;
@@ -357,7 +358,7 @@ int proof_judge(struct build *build, struct error *error)
 			: "it cannot be told whether the modules load",
 		build->kernel.lock.krel, result.modules, result.loading);
 	(void) error_line(error, r, "first: %s", result.first);
-	(void) error_line(error, r, "all: %s%s", left ? left : stage_output(build, STAGE_PROOF),
+	(void) error_line(error, r, "all: %s%s", left ? left : stage_output(build, STAGE_PROOF, 0),
 		left ? "" : "/" PROOF_REPORT);
 	(void) error_line(error, r, "as a table: %s", command);
 	return error_line(error, r,

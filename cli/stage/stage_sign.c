@@ -102,7 +102,7 @@ void signing_free(struct signing *signing)
 
 bool sign_applies(const struct build *build, const struct stage *stage)
 {
-	return signing_wanted(build) && build_has(build, stage->driver);
+	return signing_wanted(build) && build_has(build, stage->of);
 }
 
 void sign_key(const struct stage *stage, struct key *key)
@@ -159,8 +159,8 @@ static int import(struct build *build, struct sign_job *job, const char *set, st
 int sign_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	enum stage_id set = source_kinds[stage->driver].set;
-	const char *from = stage_output(build, set);
+	const struct stage *set = stage_find(build, STAGE_SET, stage->of);
+	const char *from = set->cached->path;
 	_cleanup_(job_close) struct sign_job job = { .set = SIGN_SET_CLOSED };
 	char text[160];
 	int r = copy_tree(AT_FDCWD, from, AT_FDCWD, place->folder);
@@ -169,7 +169,7 @@ int sign_run(struct build *build, const struct stage *stage, const struct stage_
 		return error_set_errno(error, r, "%s", from);
 	r = open_set(build, place->folder, &job, error);
 	if (r == 0)
-		r = build->options.sign_import ? import(build, &job, stage_name(set), error)
+		r = build->options.sign_import ? import(build, &job, set->name, error)
 					       : sign_job_run(&job, error);
 	if (r == 0)
 		r = sign_set_commit(&job.set, error);
@@ -191,13 +191,13 @@ int sign_export_sets(struct build *build, size_t *ret_count, struct error *error
 	if (r < 0)
 		return error_set_errno(error, r, "%s", signatures);
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
-		enum stage_id set = source_kinds[driver].set;
+		const struct stage *set = stage_find(build, STAGE_SET, driver);
 		_cleanup_(job_close) struct sign_job job = { .set = SIGN_SET_CLOSED };
-		_cleanup_free_ char *file = xasprintf("%s/%s.json", folder, stage_name(set));
+		_cleanup_free_ char *file = xasprintf("%s/%s.json", folder, set->name);
 
 		if (!build_has(build, driver))
 			continue;
-		r = open_set(build, stage_output(build, set), &job, error);
+		r = open_set(build, set->cached->path, &job, error);
 		if (r == 0)
 			r = sign_export(&job, file, error);
 		if (r < 0)

@@ -249,7 +249,7 @@ int userspace_check(struct build *build, struct error *error)
 	if (!build_has(build, DRIVER_NVIDIA))
 		return 0;
 	if (!build->userspace)
-		return package && userspace_applies(build, NULL) ? note_left_out(build, error) : 0;
+		return package && build_has_userspace(build) ? note_left_out(build, error) : 0;
 	r = modules_version(build, &version, error);
 	if (r < 0) {
 		if (build->context.failure == EXIT_CODE_OK)
@@ -273,7 +273,7 @@ int userspace_require(struct build *build, struct error *error)
 	_cleanup_free_ char *version = NULL;
 	int r;
 
-	if (!build_has(build, DRIVER_NVIDIA) || userspace_applies(build, NULL))
+	if (!build_has(build, DRIVER_NVIDIA) || build_has_userspace(build))
 		return 0;
 	r = modules_version(build, &version, error);
 	if (r < 0)
@@ -310,9 +310,9 @@ int userspace_chips(const struct build *build, char **ret_chips, struct error *e
 	json_object *root, *chips;
 	size_t count;
 
-	if (userspace_applies(build, NULL))
+	if (build_has_userspace(build))
 		path = xasprintf("%s/usr/share/nvidia/supported-gpus.json",
-			stage_output(build, STAGE_USERSPACE));
+			stage_output(build, STAGE_USERSPACE, IMAGE_GPU));
 	if (!path || !fs_exists(AT_FDCWD, path)) {
 		*ret_chips = xstrdup("");
 		return 0;
@@ -364,6 +364,7 @@ static int list_files(const char *folder, const char *below, struct strv *files)
 int userspace_record(
 	const struct build *build, const char *folder, json_object **ret, struct error *error)
 {
+	const struct stage *stage = stage_find(build, STAGE_USERSPACE, IMAGE_GPU);
 	_cleanup_free_ char *version = NULL;
 	_cleanup_free_ char *text = NULL;
 	_cleanup_strv_ struct strv packages = { 0 };
@@ -378,8 +379,8 @@ int userspace_record(
 		r = list_files(folder, "", &files);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", folder);
-	version = set_value(build, STAGE_USERSPACE, "version", error);
-	text = set_value(build, STAGE_USERSPACE, "packages", error);
+	version = set_value(stage, "version", error);
+	text = set_value(stage, "packages", error);
 	if (!version || !text)
 		return -EIO;
 	if (!build->userspace_version) {
@@ -398,11 +399,15 @@ int userspace_record(
 
 /* ---- the stage */
 
-bool userspace_applies(const struct build *build, const struct stage *stage)
+bool build_has_userspace(const struct build *build)
 {
-	(void) stage;
 	return build_has(build, DRIVER_NVIDIA) &&
 	       (build->userspace_version || lock_find(&build->kernel.lock, LOCK_NVIDIA_USERSPACE));
+}
+
+bool userspace_applies(const struct build *build, const struct stage *stage)
+{
+	return stage->of == IMAGE_GPU && build_has_userspace(build);
 }
 
 void userspace_key(const struct stage *stage, struct key *key)

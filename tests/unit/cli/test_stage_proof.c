@@ -74,10 +74,17 @@ static void proven_done(struct proven *proven)
 		free(proven->build.kernel.local.inputs[i].path);
 	}
 	free(proven->build.kernel.local.inputs);
-	for (size_t i = 0; i < STAGE_COUNT; i++)
-		cached_free(stage_cached(&proven->build, i));
+	plan_close(&proven->build.plan);
+	cached_free(&proven->build.kernel.tree);
+	cached_free(&proven->build.kernel.modules);
 	free(proven->build.kernel.lock.krel);
 	kernel_record_free(&proven->build.kernel.record);
+}
+
+/* Takes @path. */
+static void set_path(struct build *build, enum stage_kind kind, int of, char *path)
+{
+	stage_find(build, kind, of)->cached->path = path;
 }
 
 /* A kernel with these exports, and an NVIDIA set of one module, without OFED. */
@@ -101,9 +108,11 @@ static void prove(const struct folder *folder, const char *exports, struct prove
 	build->kernel.record.vermagic_source = strdup("config");
 	build->kernel.tree.path = below(folder, "kernel");
 	build->kernel.modules.path = below(folder, "modules");
-	build->outputs[STAGE_NVIDIA].path = below(folder, "nvidia");
-	build->outputs[STAGE_NVIDIA_SIGNED].path = below(folder, "nvidia-signed");
-	build->outputs[STAGE_PROOF].path = output;
+	plan_open(build);
+	set_path(build, STAGE_SET, DRIVER_NVIDIA, below(folder, "nvidia"));
+	if (build->options.sign_cert)
+		set_path(build, STAGE_SIGNED, DRIVER_NVIDIA, below(folder, "nvidia-signed"));
+	set_path(build, STAGE_PROOF, 0, output);
 	folder_write_text(folder, "kernel/lib/modules/" KREL "/build/Module.symvers", exports);
 	folder_write_text(folder, "modules/lib/modules/" KREL "/modules.builtin",
 		"kernel/ib_uverbs.ko\nkernel/nvidia-core.ko\n");
