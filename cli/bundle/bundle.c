@@ -9,6 +9,7 @@
 #include "cli/image/staging.h"
 #include "cli/slipway_version.h"
 #include "cli/stage/build.h"
+#include "cli/stage/plan.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"

@@ -346,8 +346,8 @@ static const char *const kit_recipes[IMAGE_COUNT][5] = {
 /* Is it compiled with the kit's own driver, which its modules are bound to? */
 static bool is_addon(const struct build *build, const struct stage *kit, enum driver driver)
 {
-	return source_kinds[driver].bound_to == image_driver(kit->of) && build_has(build, driver) &&
-	       source_kinds[driver].image == (enum image_id) kit->of;
+	return driver_rows[driver].bound_to == image_driver(kit->of) && build_has(build, driver) &&
+	       driver_rows[driver].image == (enum image_id) kit->of;
 }
 
 bool kit_applies(const struct build *build, const struct stage *stage)
@@ -357,7 +357,7 @@ bool kit_applies(const struct build *build, const struct stage *stage)
 
 static void source_part_key(struct key *key, enum driver driver)
 {
-	key_data(key, "containers/patches/%s", source_kinds[driver].name);
+	key_data(key, "containers/patches/%s", driver_rows[driver].name);
 	source_tree_key(key, driver);
 }
 
@@ -370,7 +370,7 @@ void kit_key(const struct stage *stage, struct key *key)
 		key_data(key, "containers/recipes/%s", recipes[i]);
 	source_part_key(key, image_driver(stage->of));
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
-		const struct source_kind *kind = &source_kinds[driver];
+		const struct driver_row *kind = &driver_rows[driver];
 
 		if (!is_addon(key->build, stage, driver))
 			continue;
@@ -396,7 +396,7 @@ static int stage_source(const struct build *build, enum driver driver, const cha
 	/* Of a source without fixes the recipe's folder of them is empty. */
 	staging_mkdir(staging, patches);
 	staging_copy_found(staging, patches, "%s/containers/patches/%s", build->context.data,
-		source_kinds[driver].name);
+		driver_rows[driver].name);
 	return staging->result;
 }
 
@@ -404,7 +404,7 @@ static int stage_source(const struct build *build, enum driver driver, const cha
 static int stage_addon(
 	const struct build *build, enum driver driver, struct staging *staging, struct error *error)
 {
-	const struct source_kind *kind = &source_kinds[driver];
+	const struct driver_row *kind = &driver_rows[driver];
 	const char *data = build->context.data;
 	_cleanup_free_ char *folder = xasprintf("addons/%s/", kind->name);
 	_cleanup_free_ char *recipe = xasprintf("recipes/%s.sh", kind->name);

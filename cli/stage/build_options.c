@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/stage/build.h"
+#include "cli/stage/stage_internal.h"
 
 #include <string.h>
 
@@ -19,34 +19,50 @@ static int take_kernel(void *target, const char *argument, struct error *error)
 	return 0;
 }
 
+static bool is_asked_for(const struct build_options *options, enum driver driver)
+{
+	const char *text = options->sources[driver];
+
+	return text && !(driver_rows[driver].usual && strcmp(text, "none") == 0);
+}
+
+static int check_is_for(const struct build_options *options, const char *option, enum driver driver,
+	struct error *error)
+{
+	if (is_asked_for(options, driver))
+		return 0;
+	(void) error_set(error, -EINVAL, "--%s is for %s, and this builds none", option,
+		driver_rows[driver].title);
+	return error_try(error, -EINVAL, "leave out --%s", option);
+}
+
 int build_options_check_drivers(const struct build_options *options, struct error *error)
 {
-	const char *const *sources = options->sources;
-	bool has_nvidia = strcmp(sources[DRIVER_NVIDIA], "none") != 0;
 	const struct {
 		const char *name;
 		bool given;
-		bool has_driver;
-		const char *driver;
+		enum driver driver;
 	} rows[] = {
-		{ "--gdrcopy", sources[DRIVER_GDRCOPY], has_nvidia, "NVIDIA's" },
-		{ "--nvidia-fs", sources[DRIVER_NVIDIA_FS], has_nvidia, "NVIDIA's" },
-		{ "--userspace", options->userspace, has_nvidia, "NVIDIA's" },
-		{ "--kernel-module-type", options->kernel_module_type, has_nvidia, "NVIDIA's" },
-		{ "--verify-configure", options->verify_configure, sources[DRIVER_OFED], "OFED's" },
+		{ "userspace", options->userspace, DRIVER_NVIDIA },
+		{ "kernel-module-type", options->kernel_module_type, DRIVER_NVIDIA },
+		{ "verify-configure", options->verify_configure, DRIVER_OFED },
 	};
+	bool any = false;
+	int r = 0;
 
-	if (!has_nvidia && !sources[DRIVER_OFED])
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++)
+		any |= !driver_rows[driver].needs_bound_to && is_asked_for(options, driver);
+	if (!any)
 		return error_set(error, -EINVAL, "--nvidia none %s: there would be no image at all",
 			options->bundle ? "with a bundle that has no OFED" : "without --ofed");
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (!rows[i].given || rows[i].has_driver)
-			continue;
-		(void) error_set(error, -EINVAL, "%s is for %s modules, and this builds none",
-			rows[i].name, rows[i].driver);
-		return error_try(error, -EINVAL, "leave out %s", rows[i].name);
-	}
-	return 0;
+	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++)
+		if (driver_rows[driver].needs_bound_to && is_asked_for(options, driver))
+			r = check_is_for(options, driver_rows[driver].name,
+				driver_rows[driver].bound_to, error);
+	for (size_t i = 0; i < ARRAY_SIZE(rows) && r == 0; i++)
+		if (rows[i].given)
+			r = check_is_for(options, rows[i].name, rows[i].driver, error);
+	return r;
 }
 
 static int check(void *target, struct error *error)

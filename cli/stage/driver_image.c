@@ -54,7 +54,7 @@ void image_key(const struct stage *stage, struct key *key)
 /* An image in the making. */
 struct making {
 	struct build *build;
-	const struct image_kind *kind;
+	const struct image_row *kind;
 	enum image_id id;
 	const struct stage *set;   /* the driver's */
 	const struct stage *other; /* whose modules another image brings; NULL: none */
@@ -65,7 +65,7 @@ struct making {
 };
 
 /* What differs between the images. */
-struct image_kind {
+struct image_row {
 	enum driver driver;     /* that it is called by */
 	const char *repository; /* its name without the registry */
 	bool has_targets;       /* its Containerfile has "precompiled" and "sources" */
@@ -358,7 +358,7 @@ static int make_root(struct making *making, struct error *error)
 	r = copy_kernel_modules(making, making->set, making->other, error);
 	/* What is bound to the driver's modules goes into their image. */
 	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++) {
-		const struct source_kind *kind = &source_kinds[driver];
+		const struct driver_row *kind = &driver_rows[driver];
 		const struct stage *set = stage_find(build, STAGE_SIGNED, driver);
 
 		if (kind->image != making->id || driver == making->kind->driver ||
@@ -608,7 +608,7 @@ static void add_gpu_labels(const struct making *making, struct strv *labels)
 
 /* ---- the stage */
 
-static const struct image_kind image_kinds[IMAGE_COUNT] = {
+static const struct image_row image_rows[IMAGE_COUNT] = {
 	[IMAGE_NIC] = { .driver = DRIVER_OFED,
 		.repository = "doca-driver",
 		.has_targets = true,
@@ -625,12 +625,12 @@ static const struct image_kind image_kinds[IMAGE_COUNT] = {
 
 enum driver image_driver(int image)
 {
-	return image_kinds[image].driver;
+	return image_rows[image].driver;
 }
 
 const struct room *image_room(int image)
 {
-	return &image_kinds[image].room;
+	return &image_rows[image].room;
 }
 
 bool image_applies(const struct build *build, const struct stage *stage)
@@ -641,8 +641,8 @@ bool image_applies(const struct build *build, const struct stage *stage)
 int image_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	const struct image_kind *kind = &image_kinds[stage->of];
-	enum driver bound_to = source_kinds[kind->driver].bound_to;
+	const struct image_row *kind = &image_rows[stage->of];
+	enum driver bound_to = driver_rows[kind->driver].bound_to;
 	_cleanup_(making_free) struct making making = {
 		.build = build,
 		.kind = kind,

@@ -15,6 +15,10 @@
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
+#include "kernels/tool.h"
+
+/* In the tree that is unpacked: these names, for the builds that find it in the cache. */
+#define OFED_LEFT_OUT ".slipway-left-out"
 
 /* MLNX_OFED_LINUX, MLNX_OFED_SRC, the source package, its tarball. */
 #define DEPTH_LIMIT 4
@@ -54,7 +58,11 @@ static char *find(const char *folder, const char *pattern)
 	return path;
 }
 
-char *ofed_source_inside(const char *folder)
+/*
+ * The mlnx-ofed-kernel tree, or the archive with it, in an unpacked one of them; NULL where there
+ * is none. The caller frees it.
+ */
+static char *find_inside(const char *folder)
 {
 	char *path = NULL;
 
@@ -63,7 +71,8 @@ char *ofed_source_inside(const char *folder)
 	return path;
 }
 
-char *ofed_source_left_out(const char *folder)
+/* "iser, srp": which sources of modules beside it nothing here compiles; NULL for none. */
+static char *list_left_out(const char *folder)
 {
 	_cleanup_strv_ struct strv left_out = { 0 };
 
@@ -100,7 +109,7 @@ static int open_layer(const struct build *build, const char *from, const char *p
 		r = source_find_top(folder, ret_top, error);
 	if (r < 0)
 		return r;
-	*ret_inside = ofed_source_inside(*ret_top);
+	*ret_inside = find_inside(*ret_top);
 	return 0;
 }
 
@@ -112,7 +121,8 @@ static int write_left_out(const char *tree, const char *names, struct error *err
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
-int ofed_source_unpack(
+/* The tree out of all that is around it, as the only entry of @folder. */
+int ofed_unpack(
 	const struct build *build, const char *archive, const char *folder, struct error *error)
 {
 	_cleanup_free_ char *place = xasprintf("%s/mlnx-ofed-kernel", folder);
@@ -129,7 +139,7 @@ int ofed_source_unpack(
 		if (r < 0)
 			return depth ? error_prefix(error, r, "%s", archive) : r;
 		if (inside && !left_out)
-			left_out = ofed_source_left_out(top);
+			left_out = list_left_out(top);
 		if (!inside || (stat(inside, &status) == 0 && S_ISDIR(status.st_mode))) {
 			if (rename(inside ? inside : top, place) < 0)
 				return error_set_errno(error, -errno, "%s", place);
@@ -142,4 +152,134 @@ int ofed_source_unpack(
 	}
 	return error_set(error, -EINVAL,
 		"%s: archives in archives, and no mlnx-ofed-kernel in them", archive);
+}
+
+/* ---- the tree */
+
+bool ofed_is_tree(const struct strv *names)
+{
+	return strv_contains(names, "configure") || strv_contains(names, "ofed_scripts");
+}
+
+/*
+ * Its makefiles count by their exact names: on a case-folding file system "makefile" answers for
+ * "Makefile" too.
+ */
+int ofed_check_tree(
+	const char *top, const char *text, const struct strv *names, struct error *error)
+{
+	static const char *const makefiles[] = { "makefile", "Makefile" };
+
+	(void) top;
+	for (size_t i = 0; i < ARRAY_SIZE(makefiles); i++) {
+		if (strv_contains(names, makefiles[i]))
+			continue;
+		(void) error_set(error, -EINVAL,
+			"--ofed %s: its %s is missing, and it needs both \"makefile\" (targets) and "
+			"\"Makefile\" (kbuild)",
+			text, makefiles[i]);
+		return error_try(error, -EINVAL,
+			"unpack it on another file system: one that folds case keeps only one of "
+			"them");
+	}
+	return 0;
+}
+
+/* Says what of an OFED nothing here compiles: @names, "" or NULL for nothing. */
+static void note_left_out(struct build *build, const char *names)
+{
+	if (names && *names)
+		progress_notef(&build->context.progress,
+			"of this OFED mlnx-ofed-kernel is compiled; its sources of other modules are "
+			"left out: %s",
+			names);
+}
+
+/* A folder where MLNX_OFED_SRC was unpacked stands for the tree, or the archive, in it. */
+int ofed_identify(struct build *build, struct source *source, struct error *error)
+{
+	_cleanup_free_ char *inside = find_inside(source->path);
+	_cleanup_free_ char *left_out = NULL;
+	struct stat status;
+
+	(void) error;
+	if (!inside || stat(inside, &status) < 0)
+		return 0;
+	left_out = list_left_out(source->path);
+	note_left_out(build, left_out);
+	free(source->path);
+	source->path = TAKE_PTR(inside);
+	source->form = S_ISDIR(status.st_mode) ? SOURCE_TREE : SOURCE_ARCHIVE;
+	return 0;
+}
+
+int ofed_make_reference(
+	struct build *build, const char *tarball, const char *folder, struct error *error)
+{
+	_cleanup_strv_ struct strv argv = { 0 };
+
+	progress_step(&build->context.progress, "generate the reference OFED");
+	xstrv_pushf(&argv, "%s/scripts/reference-ofed", build->context.data);
+	xstrv_push(&argv, "--kernel-source");
+	xstrv_push(&argv, tarball);
+	xstrv_push(&argv, "--output");
+	xstrv_push(&argv, folder);
+	return tool_run(&argv, NULL, error);
+}
+
+int ofed_look(struct build *build, const char *top, struct error *error)
+{
+	_cleanup_free_ char *path = xasprintf("%s/" OFED_LEFT_OUT, top);
+	_cleanup_free_ char *names = NULL;
+
+	(void) error;
+	if (build->sources[DRIVER_OFED].form == SOURCE_ARCHIVE &&
+		fs_read(AT_FDCWD, path, 0, &names, NULL) == 0)
+		note_left_out(build, names);
+	return 0;
+}
+
+/* ---- the version */
+
+/*
+ * "24.07.OFED.24.07.0.6.0.1-1" in debian/changelog is what its publisher calls 24.07-0.6.0.1: as
+ * source_version() of containers/recipes/ofed.sh has it. The caller frees it.
+ */
+static char *published_version(const char *full)
+{
+	const char *middle = strstr(full, ".OFED.");
+	size_t length = middle ? (size_t) (middle - full) : 0;
+	const char *again = middle ? middle + strlen(".OFED.") : "";
+	const char *dash = strrchr(again, '-');
+
+	if (!middle || strncmp(again, full, length) != 0 || again[length] != '.' || !dash ||
+		dash < again + length)
+		return xstrdup(full);
+	return xasprintf("%.*s-%.*s", (int) length, full, (int) (dash - again - (long) length - 1),
+		again + length + 1);
+}
+
+char *ofed_version(const struct build *build)
+{
+	const struct lock_package *package = lock_find(&build->kernel.lock, LOCK_OFED_SOURCE);
+	_cleanup_free_ char *top = NULL, *path = NULL, *line = NULL, *upstream = NULL;
+	struct error ignored;
+	char *open, *close;
+
+	/* As scripts/reference-ofed calls what it makes. */
+	if (build->sources[DRIVER_OFED].form == SOURCE_PACKAGE) {
+		upstream = package ? resolve_upstream(package->version) : NULL;
+		return upstream ? xasprintf("%s-reference", upstream) : NULL;
+	}
+	if (source_top(build, DRIVER_OFED, &top, &ignored) < 0)
+		return NULL;
+	path = xasprintf("%s/debian/changelog", top);
+	if (fs_read_line(AT_FDCWD, path, &line) < 0)
+		return NULL;
+	open = strchr(line, '(');
+	close = open ? strchr(open, ')') : NULL;
+	if (!close)
+		return NULL;
+	*close = '\0';
+	return published_version(open + 1);
 }

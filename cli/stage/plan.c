@@ -20,7 +20,7 @@ static const int dimensions[] = {
 
 static char *name_of(const struct stage_row *row, int of)
 {
-	const char *driver = row->dimension == OF_DRIVER ? source_kinds[of].name : "";
+	const char *driver = row->dimension == OF_DRIVER ? driver_rows[of].name : "";
 
 	return xasprintf("%s%s", driver, row->names ? row->names[of] : row->name);
 }
@@ -83,12 +83,12 @@ struct stage *stage_find(const struct build *build, enum stage_kind kind, int of
 
 static bool goes_into(enum driver driver, enum image_id image, bool with_bound_to)
 {
-	const struct source_kind *kind = &source_kinds[driver];
+	const struct driver_row *kind = &driver_rows[driver];
 
 	if (kind->image == image)
 		return true;
 	for (enum driver other = 0; other < DRIVER_COUNT && with_bound_to; other++)
-		if (source_kinds[other].image == image && source_kinds[other].bound_to == driver)
+		if (driver_rows[other].image == image && driver_rows[other].bound_to == driver)
 			return true;
 	return false;
 }
@@ -100,7 +100,7 @@ static bool is_meant(const struct stage *stage, int named, int of)
 	case OF_SAME:
 		return of == stage->of;
 	case OF_BOUND:
-		return of == (int) source_kinds[stage->of].bound_to;
+		return of == (int) driver_rows[stage->of].bound_to;
 	case OF_OWN:
 	case OF_PROVEN:
 		return goes_into((enum driver) of, (enum image_id) stage->of, named == OF_PROVEN);

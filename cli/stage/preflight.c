@@ -175,8 +175,8 @@ static int judge(
  */
 static const struct room *room_of(const struct stage *stage)
 {
-	return stage->kind == STAGE_SOURCE  ? &source_kinds[stage->of].source_room
-	       : stage->kind == STAGE_SET   ? &source_kinds[stage->of].set_room
+	return stage->kind == STAGE_SOURCE  ? &driver_rows[stage->of].source_room
+	       : stage->kind == STAGE_SET   ? &driver_rows[stage->of].set_room
 	       : stage->kind == STAGE_IMAGE ? image_room(stage->of)
 					    : &stage_rows[stage->kind].room;
 }

@@ -105,15 +105,25 @@ static const struct stage *toolchain_of(const struct build *build, const struct 
 	return stage_find(build, STAGE_TOOLCHAIN, recipe->for_runtime ? ROOT_RUNTIME : ROOT_KERNEL);
 }
 
+/* Where the set lies in the container that the recipe's modules are bound to, if they are. */
+static char *bound_path(const struct recipe *recipe)
+{
+	return recipe->bound ? xasprintf("/slipway/%s", driver_rows[recipe->bound_to].name) : NULL;
+}
+
 static void recipe_environment(
 	const struct build *build, const struct recipe *recipe, struct strv *ret)
 {
+	_cleanup_free_ char *bound = bound_path(recipe);
+
 	xstrv_pushf(ret, "SLIPWAY_KREL=%s", build->kernel.lock.krel);
 	xstrv_pushf(ret, "SLIPWAY_ARCH=%s", build->context.arch);
 	xstrv_push(ret, "SLIPWAY_KERNEL=/slipway/kernel");
 	xstrv_push(ret, "SLIPWAY_SOURCE=" SOURCE);
-	xstrv_pushf(ret, "SLIPWAY_OFED=%s", recipe->ofed ? "/slipway/ofed" : "");
-	xstrv_pushf(ret, "SLIPWAY_NVIDIA=%s", recipe->nvidia ? "/slipway/nvidia" : "");
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++)
+		if (driver_rows[driver].set_variable)
+			xstrv_pushf(ret, "%s=%s", driver_rows[driver].set_variable,
+				bound && recipe->bound_to == driver ? bound : "");
 	xstrv_pushf(ret, "SLIPWAY_CONFIGURED=%s", recipe->configured ? "/slipway/configured" : "");
 	xstrv_pushf(
 		ret, "SLIPWAY_VERIFY_CONFIGURE=%s", build->options.verify_configure ? "yes" : "");
@@ -144,6 +154,7 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 	_cleanup_free_ char *program = xasprintf("/slipway/recipes/%s.sh", recipe->name);
 	_cleanup_free_ char *work_name = xasprintf("%s-work", recipe->name);
 	_cleanup_strv_ struct strv environment = { 0 };
+	_cleanup_free_ char *bound = bound_path(recipe);
 	_cleanup_free_ char *image = image_name(toolchain_of(build, recipe), error);
 	_cleanup_free_ char *work = NULL;
 	_cleanup_free_ char *empty = NULL;
@@ -175,11 +186,8 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 	mounts[count++] = (struct buildah_mount){ place->folder, "/slipway/output", true };
 	mounts[count++] = (struct buildah_mount){ work, "/slipway/work", true };
 	mounts[count++] = (struct buildah_mount){ compiled, "/slipway/ccache", true };
-	if (recipe->ofed)
-		mounts[count++] = (struct buildah_mount){ recipe->ofed, "/slipway/ofed", false };
-	if (recipe->nvidia)
-		mounts[count++] =
-			(struct buildah_mount){ recipe->nvidia, "/slipway/nvidia", false };
+	if (bound)
+		mounts[count++] = (struct buildah_mount){ recipe->bound, bound, false };
 	if (recipe->configured)
 		mounts[count++] =
 			(struct buildah_mount){ recipe->configured, "/slipway/configured", false };

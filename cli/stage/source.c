@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The drivers: what their sources are, made ready for the recipes (unpacked, checked, at their own
- * top level), and the sets of modules that the recipes compile of them.
+ * The drivers' sources, made ready for the recipes (unpacked, checked, at their own top level), and
+ * the sets of modules that the recipes compile of them.
  */
 #include "cli/stage/stage_internal.h"
 
@@ -18,54 +18,6 @@
 #include "kernels/tool.h"
 #include "kernels/web_page.h"
 
-const struct source_kind source_kinds[DRIVER_COUNT] = {
-	[DRIVER_OFED] = {
-		.name = "ofed",
-		.image = IMAGE_NIC,
-		.bound_to = DRIVER_COUNT,
-		.configures = true,
-		.set_room = { 100 },
-		.title = "OFED",
-		.published = "MLNX_OFED_SRC-….tgz or MLNX_OFED_LINUX-….tgz",
-		.package_word = "reference",
-		.package_text = "made of Debian's kernel source, for trials only",
-		.purpose = LOCK_OFED_SOURCE,
-		.recipe_part = "ofed-tree.sh",
-		.input = "nic",
-	},
-	[DRIVER_NVIDIA] = {
-		.name = "nvidia",
-		.image = IMAGE_GPU,
-		.source_room = { 190 },
-		.set_room = { 100 },
-		.title = "NVIDIA's kernel modules",
-		.published = "NVIDIA's installer, NVIDIA-Linux-….run",
-		.package_word = "debian",
-		.package_text = "what Debian packages",
-		.purpose = LOCK_NVIDIA_SOURCE,
-		.bound_to = DRIVER_OFED,
-		.input = "gpu",
-	},
-	[DRIVER_GDRCOPY] = {
-		.name = "gdrcopy",
-		.image = IMAGE_GPU,
-		.title = "GDRCopy",
-		.file = "src/gdrdrv/gdrdrv.c",
-		.bound_to = DRIVER_NVIDIA,
-		.recipe_part = "bound-to-nvidia.sh",
-		.input = "gdrcopy",
-	},
-	[DRIVER_NVIDIA_FS] = {
-		.name = "nvidia-fs",
-		.image = IMAGE_GPU,
-		.title = "nvidia-fs",
-		.file = "src/nvfs-core.c",
-		.bound_to = DRIVER_NVIDIA,
-		.recipe_part = "bound-to-nvidia.sh",
-		.input = "nvidia-fs",
-	},
-};
-
 bool build_has(const struct build *build, enum driver driver)
 {
 	return build->sources[driver].form != SOURCE_NONE;
@@ -73,233 +25,112 @@ bool build_has(const struct build *build, enum driver driver)
 
 /* ---- what the options name */
 
-/* By the names at its top. NVIDIA's is in Debian's or in NVIDIA's own layout. */
-static bool is_tree_of(enum driver driver, const char *path, const struct strv *names)
+static int try_package(const struct driver_row *row, int code, struct error *error)
 {
-	const struct source_kind *kind = &source_kinds[driver];
-	_cleanup_free_ char *file = kind->file ? xasprintf("%s/%s", path, kind->file) : NULL;
-
-	if (file)
-		return fs_exists(AT_FDCWD, file);
-	if (driver == DRIVER_OFED)
-		return strv_contains(names, "configure") || strv_contains(names, "ofed_scripts");
-	return strv_contains(names, "kernel-open") || strv_contains(names, ".manifest") ||
-	       (strv_contains(names, "Kbuild") && strv_contains(names, "nvidia"));
-}
-
-static int try_package(const struct source_kind *kind, int code, struct error *error)
-{
-	return kind->package_word ? error_try(error, code, "--%s %s: %s", kind->name,
-					    kind->package_word, kind->package_text)
-				  : code;
+	return row->package_word ? error_try(error, code, "--%s %s: %s", row->name,
+					   row->package_word, row->package_text)
+				 : code;
 }
 
 /* The user may name these for the driver instead. */
-static int try_others(const struct source_kind *kind, int code, struct error *error)
+static int try_others(const struct driver_row *row, int code, struct error *error)
 {
-	if (kind->published)
-		(void) error_try(error, code, "%s", kind->published);
+	if (row->published)
+		(void) error_try(error, code, "%s", row->published);
 	(void) error_try(error, code, "a tree of its source, or a tarball of one");
-	return try_package(kind, code, error);
+	return try_package(row, code, error);
 }
 
-static int not_of(enum driver driver, const char *path, const char *text, const struct strv *names,
-	struct error *error)
+/* A version is what the operators call a driver by: "535", "550.90.07", "24.07-0.6.1.0". */
+static int not_there(
+	const struct driver_row *row, const char *text, int number, struct error *error)
 {
-	const struct source_kind *kind = &source_kinds[driver];
-
-	if (kind->file)
-		(void) error_set(error, -EINVAL, "--%s %s: no source of %s: it has no %s",
-			kind->name, text, kind->title, kind->file);
-	else if (driver == DRIVER_NVIDIA)
-		(void) error_set(error, -EINVAL,
-			"--%s %s: no source of %s: it is no installer, and has neither "
-			"kernel-open/ nor Kbuild and nvidia/ at its top",
-			kind->name, text, kind->title);
-	else
-		(void) error_set(error, -EINVAL,
-			"--%s %s: no OFED kernel source: it has no configure at its top",
-			kind->name, text);
-	for (enum driver other = 0; other < DRIVER_COUNT; other++)
-		if (is_tree_of(other, path, names))
-			return error_try(error, -EINVAL, "--%s %s: it is a source of %s",
-				source_kinds[other].name, text, source_kinds[other].title);
-	return try_others(kind, -EINVAL, error);
+	if (*text < '0' || *text > '9' || text[strspn(text, "0123456789.-")]) {
+		(void) error_set(error, -EINVAL, "--%s %s: %s", row->name, text, strerror(number));
+		if (strcmp(text, "none") == 0)
+			return error_try(error, -EINVAL, "leave out --%s", row->name);
+		if (row->package_word && is_slip_of(text, row->package_word, 2))
+			return try_package(row, -EINVAL, error);
+		return try_others(row, -EINVAL, error);
+	}
+	(void) error_set(error, -EINVAL,
+		"--%s %s: that is a version, and the driver's source is wanted", row->name, text);
+	if (!row->published)
+		return try_others(row, -EINVAL, error);
+	(void) error_try(error, -EINVAL, "download it, and name the file: %s", row->published);
+	return try_package(row, -EINVAL, error);
 }
 
-/*
- * Is it the driver's source? @text: what the user named, which an unpacked archive came from.
- * OFED's is an mlnx-ofed-kernel style tree, whose makefiles count by their exact names: on a
- * case-folding file system "makefile" answers for "Makefile" too.
- */
+static bool is_tree_of(enum driver driver, const char *path, const struct strv *names)
+{
+	const struct driver_row *row = &driver_rows[driver];
+	_cleanup_free_ char *file = row->file ? xasprintf("%s/%s", path, row->file) : NULL;
+
+	return file ? fs_exists(AT_FDCWD, file) : row->is_tree(names);
+}
+
+/* Is it the driver's source? @text: what the user named, which an unpacked archive came from. */
 static int check_tree(enum driver driver, const char *path, const char *text, struct error *error)
 {
-	static const char *const makefiles[] = { "makefile", "Makefile" };
+	const struct driver_row *row = &driver_rows[driver];
 	_cleanup_strv_ struct strv names = { 0 };
 	int r = fs_list(AT_FDCWD, path, &names);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
-	if (!is_tree_of(driver, path, &names))
-		return not_of(driver, path, text, &names, error);
-	for (size_t i = 0; driver == DRIVER_OFED && i < ARRAY_SIZE(makefiles); i++) {
-		if (strv_contains(&names, makefiles[i]))
-			continue;
-		(void) error_set(error, -EINVAL,
-			"--%s %s: its %s is missing, and it needs both \"makefile\" (targets) and "
-			"\"Makefile\" (kbuild)",
-			source_kinds[driver].name, text, makefiles[i]);
-		return error_try(error, -EINVAL,
-			"unpack it on another file system: one that folds case keeps only one of "
-			"them");
-	}
-	return 0;
+	if (is_tree_of(driver, path, &names))
+		return row->check_tree ? row->check_tree(path, text, &names, error) : 0;
+	(void) error_set(error, -EINVAL, "--%s %s: no source of %s: it has %s%s", row->name, text,
+		row->title, row->lacks ? "" : "no ", row->lacks ? row->lacks : row->file);
+	for (enum driver other = 0; other < DRIVER_COUNT; other++)
+		if (is_tree_of(other, path, &names))
+			return error_try(error, -EINVAL, "--%s %s: it is a source of %s",
+				driver_rows[other].name, text, driver_rows[other].title);
+	return try_others(row, -EINVAL, error);
 }
 
-/*
- * NVIDIA publishes FILE.sha256sum with each installer: where that lies beside it, it counts.
- * -ENOENT where it does not.
- */
-static int check_sum(const char *path, struct error *error)
+static int identify(struct build *build, enum driver driver, struct error *error)
 {
-	_cleanup_free_ char *list = xasprintf("%s.sha256sum", path);
-	_cleanup_free_ char *line = NULL;
-	char hex[HASH_HEX_SIZE];
-	int r = fs_read_line(AT_FDCWD, list, &line);
-
-	if (r < 0)
-		return error_set_errno(error, r, "%s", list);
-	r = hash_file(AT_FDCWD, path, hex);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", path);
-	if (strncmp(line, hex, strlen(hex)) == 0)
-		return 0;
-	return error_set(error, -EINVAL,
-		"%s: its sha256 is %s, and %s says %.64s: download it again", path, hex, list,
-		line);
-}
-
-/*
- * Is the file or folder NVIDIA's installer? Then source->version is set. That of a folder is in the
- * second line of its list of files (nvidia-installer install-from-cwd.c, parse_manifest()).
- */
-static int identify_installer(struct build *build, struct source *source, struct error *error)
-{
-	_cleanup_free_ char *manifest = xasprintf("%s/.manifest", source->path);
-	_cleanup_free_ char *text = NULL;
-	_cleanup_close_ int fd = -1;
-	_cleanup_strv_ struct strv lines = { 0 };
-	const char *arch = build->context.arch;
-	struct makeself installer;
+	const struct driver_row *row = &driver_rows[driver];
+	struct source *source = &build->sources[driver];
+	const char *text = build->options.sources[driver];
+	_cleanup_free_ char *named = NULL;
+	struct stat status;
 	int r;
 
-	if (source->form == SOURCE_TREE) {
-		if (fs_read(AT_FDCWD, manifest, 0, &text, NULL) < 0)
-			return 0;
-		xstrv_split(&lines, text, "\n");
-		if (lines.count > 1)
-			source->version = xstrdup(lines.items[1]);
+	if (!text || (row->usual && strcmp(text, "none") == 0))
+		return 0;
+	if (row->package_word && strcmp(text, row->package_word) == 0) {
+		source->form = SOURCE_PACKAGE;
 		return 0;
 	}
-	fd = fs_open(AT_FDCWD, source->path, O_RDONLY);
-	r = fd < 0 ? fd : makeself_read(fd, &installer);
-	if (r < 0)
-		return r == -ENOEXEC ? 0 : error_set_errno(error, r, "%s", source->path);
-	if (strcmp(installer.machine, arch) != 0)
-		return error_set(error, -EINVAL,
-			"%s: the installer is for %s, the images are for %s: download "
-			"NVIDIA-Linux-%s-%s.run",
-			source->path, installer.machine, arch, arch, installer.version);
-	source->version = xstrdup(installer.version);
-	r = check_sum(source->path, error);
-	if (r == -ENOENT && !installer.has_md5)
-		progress_notef(&build->context.progress,
-			"%s was made without an MD5 (zeros in its first lines), and no %s.sha256sum lies "
-			"beside it: whether it was changed on its way is not checked",
-			source->path, basename(source->path));
-	if (r == 0 || r == -ENOENT)
-		r = makeself_seek(fd, source->path, error);
-	return r == -EBADMSG ? -EINVAL : r; /* a bad source, not a damaged download of ours */
-}
-
-/* Says what of an OFED nothing here compiles: @names, "" or NULL for nothing. */
-static void note_left_out(struct build *build, const char *names)
-{
-	if (names && *names)
-		progress_notef(&build->context.progress,
-			"of this OFED mlnx-ofed-kernel is compiled; its sources of other modules are "
-			"left out: %s",
-			names);
-}
-
-/* A version is what the operators call a driver by: "535", "550.90.07", "24.07-0.6.1.0". */
-static int not_there(
-	const struct source_kind *kind, const char *text, int number, struct error *error)
-{
-	if (*text < '0' || *text > '9' || text[strspn(text, "0123456789.-")]) {
-		(void) error_set(error, -EINVAL, "--%s %s: %s", kind->name, text, strerror(number));
-		if (strcmp(text, "none") == 0)
-			return error_try(error, -EINVAL, "leave out --%s", kind->name);
-		if (kind->package_word && is_slip_of(text, kind->package_word, 2))
-			return try_package(kind, -EINVAL, error);
-		return try_others(kind, -EINVAL, error);
+	if (stat(text, &status) < 0)
+		return not_there(row, text, errno, error);
+	if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
+		return try_others(row,
+			error_set(error, -EINVAL, "--%s %s: neither a folder nor a file", row->name,
+				text),
+			error);
+	if (web_page_is(AT_FDCWD, text)) {
+		named = xasprintf("--%s %s", row->name, text);
+		return try_others(row, web_page_refuse(named, -EINVAL, error), error);
 	}
-	(void) error_set(error, -EINVAL,
-		"--%s %s: that is a version, and the driver's source is wanted", kind->name, text);
-	if (!kind->published)
-		return try_others(kind, -EINVAL, error);
-	(void) error_try(error, -EINVAL, "download it, and name the file: %s", kind->published);
-	return try_package(kind, -EINVAL, error);
+	source->path = realpath(text, NULL);
+	if (!source->path)
+		return error_set_errno(error, -errno, "--%s %s", row->name, text);
+	source->form = S_ISDIR(status.st_mode) ? SOURCE_TREE : SOURCE_ARCHIVE;
+	r = row->identify ? row->identify(build, source, error) : 0;
+	return r < 0 || source->form != SOURCE_TREE ? r
+						    : check_tree(driver, source->path, text, error);
 }
 
 int sources_identify(struct build *build, struct error *error)
 {
-	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
-		const struct source_kind *kind = &source_kinds[driver];
-		struct source *source = &build->sources[driver];
-		const char *word = kind->package_word;
-		_cleanup_free_ char *inside = NULL, *named = NULL;
-		struct stat status;
-		const char *text = build->options.sources[driver];
-		int r;
+	int r = 0;
 
-		if (!text || (driver == DRIVER_NVIDIA && strcmp(text, "none") == 0))
-			continue;
-		if (word && strcmp(text, word) == 0) {
-			source->form = SOURCE_PACKAGE;
-			continue;
-		}
-		if (stat(text, &status) < 0)
-			return not_there(kind, text, errno, error);
-		if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
-			return try_others(kind,
-				error_set(error, -EINVAL, "--%s %s: neither a folder nor a file",
-					kind->name, text),
-				error);
-		if (web_page_is(AT_FDCWD, text)) {
-			named = xasprintf("--%s %s", kind->name, text);
-			return try_others(kind, web_page_refuse(named, -EINVAL, error), error);
-		}
-		source->path = realpath(text, NULL);
-		if (!source->path)
-			return error_set_errno(error, -errno, "--%s %s", kind->name, text);
-		inside = driver == DRIVER_OFED ? ofed_source_inside(source->path) : NULL;
-		if (inside && stat(inside, &status) == 0) {
-			_cleanup_free_ char *left_out = ofed_source_left_out(source->path);
-
-			note_left_out(build, left_out);
-			free(source->path);
-			source->path = TAKE_PTR(inside);
-		}
-		source->form = S_ISDIR(status.st_mode) ? SOURCE_TREE : SOURCE_ARCHIVE;
-		r = driver == DRIVER_NVIDIA ? identify_installer(build, source, error) : 0;
-		if (r < 0)
-			return r;
-		r = source->form == SOURCE_TREE ? check_tree(driver, source->path, text, error) : 0;
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++)
+		r = identify(build, driver, error);
+	return r;
 }
 
 /* ---- the source, made ready */
@@ -315,16 +146,15 @@ bool source_applies(const struct build *build, const struct stage *stage)
 void source_key(const struct stage *stage, struct key *key)
 {
 	const struct source *source = &key->build->sources[stage->of];
+	const struct driver_row *row = &driver_rows[stage->of];
 
 	if (source->form == SOURCE_ARCHIVE) {
 		key_tree(key, source->path);
 		return;
 	}
-	kernel_add_packages(&key->build->kernel, source_kinds[stage->of].purpose, key->hash);
-	if (stage->of == DRIVER_OFED) {
-		key_data(key, "scripts/reference-ofed");
-		key_data(key, "scripts/reference-ofed.d");
-	}
+	kernel_add_packages(&key->build->kernel, row->purpose, key->hash);
+	for (size_t i = 0; row->package_data && row->package_data[i]; i++)
+		key_data(key, "%s", row->package_data[i]);
 }
 
 int source_find_top(const char *folder, char **ret_path, struct error *error)
@@ -360,33 +190,20 @@ int source_top(const struct build *build, enum driver driver, char **ret_path, s
 	return 0;
 }
 
-/*
- * The installer has both kinds of modules, in kernel-open/ and kernel/ (up to R510 only the
- * latter). A tree of open-gpu-kernel-modules becomes what the installer has in kernel-open/: see
- * core_run().
- */
 int source_tree(const struct build *build, enum driver driver, char **ret_path, struct error *error)
 {
-	_cleanup_free_ char *top = NULL, *open = NULL, *closed = NULL;
+	const struct driver_row *row = &driver_rows[driver];
+	_cleanup_free_ char *top = NULL;
 	int r;
 
-	if (driver == DRIVER_NVIDIA && build->sources[driver].has_core) {
+	if (build->sources[driver].has_core) {
 		*ret_path = xstrdup(stage_output(build, STAGE_CORE, driver));
 		return 0;
 	}
 	r = source_top(build, driver, &top, error);
 	if (r < 0)
 		return r;
-	open = xasprintf("%s/kernel-open", top);
-	closed = xasprintf("%s/kernel", top);
-	if (driver != DRIVER_NVIDIA)
-		*ret_path = TAKE_PTR(top);
-	else if (build->modules != NVIDIA_PROPRIETARY && fs_exists(AT_FDCWD, open))
-		*ret_path = TAKE_PTR(open);
-	else if (build->modules != NVIDIA_OPEN && fs_exists(AT_FDCWD, closed))
-		*ret_path = TAKE_PTR(closed);
-	else
-		*ret_path = TAKE_PTR(top);
+	*ret_path = row->find_tree ? row->find_tree(build, top) : TAKE_PTR(top);
 	return 0;
 }
 
@@ -428,54 +245,54 @@ static int package_tarball(
 	return 0;
 }
 
+/* A file of the user's that is no whole archive is a bad source, not a damaged download. */
+static int unpack_archive(
+	struct build *build, enum driver driver, const char *folder, struct error *error)
+{
+	const struct driver_row *row = &driver_rows[driver];
+	const char *path = build->sources[driver].path;
+	struct unpack unpack = { .folder = folder };
+	int r = archive_input_kind(AT_FDCWD, path, &unpack.kind);
+
+	if (r == 0)
+		r = row->unpack ? row->unpack(build, path, folder, error)
+				: unpack_run(&unpack, AT_FDCWD, path, error);
+	if (r != -EBADMSG)
+		return r;
+	if (archive_looks_damaged(path))
+		return -EINVAL;
+	return try_others(row,
+		error_set(error, -EINVAL, "--%s %s: neither an archive nor %s", row->name,
+			build->options.sources[driver], row->archive ? row->archive : "a folder"),
+		error);
+}
+
+static int make_of_package(
+	struct build *build, enum driver driver, const char *folder, struct error *error)
+{
+	const struct driver_row *row = &driver_rows[driver];
+	const struct unpack unpack = { .folder = folder };
+	_cleanup_free_ char *tarball = NULL;
+	int r = package_tarball(build, row->purpose, &tarball, error);
+
+	if (r < 0)
+		return r;
+	return row->make_of_package ? row->make_of_package(build, tarball, folder, error)
+				    : unpack_run(&unpack, AT_FDCWD, tarball, error);
+}
+
 int source_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	const struct source_kind *kind = &source_kinds[stage->of];
-	const struct source *source = &build->sources[stage->of];
-	const char *text = build->options.sources[stage->of];
-	struct unpack unpack = { .folder = place->folder };
-	_cleanup_strv_ struct strv argv = { 0 };
-	_cleanup_free_ char *tarball = NULL;
+	enum driver driver = (enum driver) stage->of;
 	_cleanup_free_ char *top = NULL;
-	int r;
+	int r = build->sources[driver].form == SOURCE_ARCHIVE
+			? unpack_archive(build, driver, place->folder, error)
+			: make_of_package(build, driver, place->folder, error);
 
-	if (source->form == SOURCE_ARCHIVE) {
-		r = archive_input_kind(AT_FDCWD, source->path, &unpack.kind);
-		if (r == 0 && stage->of == DRIVER_OFED)
-			r = ofed_source_unpack(build, source->path, place->folder, error);
-		else if (r == 0)
-			r = unpack_run(&unpack, AT_FDCWD, source->path, error);
-		/* A file of the user's that is no whole archive is a bad source, not a damaged
-		 * download. */
-		if (r == -EBADMSG && !archive_looks_damaged(source->path))
-			r = try_others(kind,
-				error_set(error, -EINVAL, "--%s %s: neither an archive nor %s",
-					kind->name, text,
-					stage->of == DRIVER_NVIDIA ? "NVIDIA's installer"
-								   : "a folder"),
-				error);
-		else if (r == -EBADMSG)
-			r = -EINVAL;
-	} else {
-		r = package_tarball(build, kind->purpose, &tarball, error);
-		if (r < 0)
-			return r;
-		if (stage->of == DRIVER_OFED) {
-			progress_step(&build->context.progress, "generate the reference OFED");
-			xstrv_pushf(&argv, "%s/scripts/reference-ofed", build->context.data);
-			xstrv_push(&argv, "--kernel-source");
-			xstrv_push(&argv, tarball);
-			xstrv_push(&argv, "--output");
-			xstrv_push(&argv, place->folder);
-			r = tool_run(&argv, NULL, error);
-		} else {
-			r = unpack_run(&unpack, AT_FDCWD, tarball, error);
-		}
-	}
 	if (r == 0)
 		r = source_find_top(place->folder, &top, error);
-	return r < 0 ? r : check_tree(stage->of, top, text, error);
+	return r < 0 ? r : check_tree(driver, top, build->options.sources[driver], error);
 }
 
 /*
@@ -492,7 +309,7 @@ void core_key(const struct stage *stage, struct key *key)
 {
 	const struct source *source = &key->build->sources[stage->of];
 
-	key_data(key, "containers/recipes/%s-core.sh", source_kinds[stage->of].name);
+	key_data(key, "containers/recipes/%s-core.sh", driver_rows[stage->of].name);
 	key_data(key, "containers/recipes/lib.sh");
 	if (source->form == SOURCE_TREE)
 		key_tree(key, source->path);
@@ -516,43 +333,6 @@ bool set_applies(const struct build *build, const struct stage *stage)
 	return build_has(build, stage->of);
 }
 
-/* A source with a folder for either kind of modules has to have that of the kind asked for. */
-static int check_kind(const struct build *build, const char *top, struct error *error)
-{
-	bool is_open = build->modules == NVIDIA_OPEN;
-	_cleanup_free_ char *wanted = xasprintf("%s/%s", top, is_open ? "kernel-open" : "kernel");
-	_cleanup_free_ char *other = xasprintf("%s/%s", top, is_open ? "kernel" : "kernel-open");
-
-	if (build->modules == NVIDIA_NONE || fs_exists(AT_FDCWD, wanted) ||
-		!fs_exists(AT_FDCWD, other))
-		return 0;
-	if (is_open)
-		return error_set(error, -EINVAL,
-			"--kernel-module-type open: %s has the proprietary modules only: leave the "
-			"option out, or name a driver that has both (from 515 on)",
-			build->sources[DRIVER_NVIDIA].path);
-	return error_set(error, -EINVAL,
-		"--kernel-module-type proprietary: %s has the open modules only: name NVIDIA's "
-		"installer of that version (NVIDIA-Linux-….run), with kernel/ in it",
-		build->sources[DRIVER_NVIDIA].path);
-}
-
-static int look_at_ofed(struct build *build, struct error *error)
-{
-	_cleanup_free_ char *top = NULL, *path = NULL, *names = NULL;
-	int r;
-
-	if (build->sources[DRIVER_OFED].form != SOURCE_ARCHIVE)
-		return 0;
-	r = source_top(build, DRIVER_OFED, &top, error);
-	if (r < 0)
-		return r;
-	path = xasprintf("%s/" OFED_LEFT_OUT, top);
-	if (fs_read(AT_FDCWD, path, 0, &names, NULL) == 0)
-		note_left_out(build, names);
-	return 0;
-}
-
 static bool is_archive(const struct build *build, const struct stage *stage)
 {
 	return build->sources[stage->of].form == SOURCE_ARCHIVE;
@@ -560,31 +340,33 @@ static bool is_archive(const struct build *build, const struct stage *stage)
 
 int source_look(struct build *build, struct error *error)
 {
-	struct source *source = &build->sources[DRIVER_NVIDIA];
-	_cleanup_free_ char *top = NULL, *core = NULL;
 	int r = stages_make(build, STAGE_BIT(STAGE_SOURCE), is_archive, error);
 
-	if (r == 0)
-		r = look_at_ofed(build, error);
-	if (r < 0 || !build_has(build, DRIVER_NVIDIA) || source->form == SOURCE_PACKAGE)
-		return r;
-	r = source_top(build, DRIVER_NVIDIA, &top, error);
-	if (r < 0)
-		return r;
-	core = xasprintf("%s/src/nvidia", top);
-	source->has_core = !source->version && fs_exists(AT_FDCWD, core);
-	r = check_kind(build, top, error);
-	return r < 0 ? context_fail(&build->context, EXIT_CODE_SOURCE, r) : 0;
+	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++) {
+		enum source_form form = build->sources[driver].form;
+		_cleanup_free_ char *top = NULL;
+
+		if (!driver_rows[driver].look || (form != SOURCE_ARCHIVE && form != SOURCE_TREE))
+			continue;
+		r = source_top(build, driver, &top, error);
+		if (r == 0)
+			r = driver_rows[driver].look(build, top, error);
+		if (r < 0)
+			return context_fail(&build->context, EXIT_CODE_SOURCE, r);
+	}
+	return r;
 }
 
 void source_tree_key(struct key *key, enum driver driver)
 {
+	const struct driver_row *row = &driver_rows[driver];
+	const char *variant = row->variant ? row->variant(key->build) : NULL;
 	_cleanup_free_ char *path = NULL;
 
 	/* What source_tree() takes of a source goes by it. */
-	if (driver == DRIVER_NVIDIA && key->build->modules != NVIDIA_NONE)
-		key_text(key, key->build->options.kernel_module_type);
-	if (driver == DRIVER_NVIDIA && key->build->sources[driver].has_core)
+	if (variant)
+		key_text(key, variant);
+	if (key->build->sources[driver].has_core)
 		return; /* in the core's key */
 	if (key->build->sources[driver].form == SOURCE_TREE &&
 		source_tree(key->build, driver, &path, key->error) == 0)
@@ -593,34 +375,32 @@ void source_tree_key(struct key *key, enum driver driver)
 
 void set_key(const struct stage *stage, struct key *key)
 {
-	const struct source_kind *kind = &source_kinds[stage->of];
+	const struct driver_row *row = &driver_rows[stage->of];
 
 	key_text(key, key->build->kernel.lock.krel);
-	key_data(key, "containers/recipes/%s.sh", kind->name);
+	key_data(key, "containers/recipes/%s.sh", row->name);
 	key_data(key, "containers/recipes/lib.sh");
-	key_data(key, "containers/patches/%s", kind->name);
-	if (kind->recipe_part)
-		key_data(key, "containers/recipes/%s", kind->recipe_part);
+	key_data(key, "containers/patches/%s", row->name);
+	if (row->recipe_part)
+		key_data(key, "containers/recipes/%s", row->recipe_part);
 	source_tree_key(key, stage->of);
 }
 
 int set_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	const struct source_kind *kind = &source_kinds[stage->of];
-	struct recipe recipe = { .name = kind->name };
+	const struct driver_row *row = &driver_rows[stage->of];
+	struct recipe recipe = { .name = row->name, .bound_to = row->bound_to };
 	_cleanup_free_ char *source = NULL;
 	int r = source_tree(build, stage->of, &source, error);
 
 	if (r < 0)
 		return r;
 	recipe.source = source;
-	if (kind->configures)
+	if (row->configures)
 		recipe.configured = stage_output(build, STAGE_CONFIGURED, stage->of);
-	if (kind->bound_to == DRIVER_OFED && build_has(build, DRIVER_OFED))
-		recipe.ofed = stage_output(build, STAGE_SET, DRIVER_OFED);
-	if (kind->bound_to == DRIVER_NVIDIA)
-		recipe.nvidia = stage_output(build, STAGE_SET, DRIVER_NVIDIA);
+	if (row->bound_to != DRIVER_COUNT && build_has(build, row->bound_to))
+		recipe.bound = stage_output(build, STAGE_SET, row->bound_to);
 	return recipe_run(build, &recipe, place, error);
 }
 
@@ -628,15 +408,18 @@ int set_run(struct build *build, const struct stage *stage, const struct stage_p
 
 bool configured_applies(const struct build *build, const struct stage *stage)
 {
-	return source_kinds[stage->of].configures && build_has(build, stage->of);
+	return driver_rows[stage->of].configures && build_has(build, stage->of);
 }
 
 void configured_key(const struct stage *stage, struct key *key)
 {
+	const struct driver_row *row = &driver_rows[stage->of];
+
 	key_text(key, key->build->kernel.lock.krel);
-	key_data(key, "containers/recipes/ofed-configure.sh");
+	key_data(key, "containers/recipes/%s-configure.sh", row->name);
 	key_data(key, "containers/recipes/lib.sh");
-	key_data(key, "containers/recipes/ofed-tree.sh");
+	if (row->recipe_part)
+		key_data(key, "containers/recipes/%s", row->recipe_part);
 	key_data(key, "containers/recipes/feature-tests");
 	if (key->build->options.verify_configure)
 		key_text(key, "verified");
@@ -646,7 +429,8 @@ void configured_key(const struct stage *stage, struct key *key)
 int configured_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	struct recipe recipe = { .name = "ofed-configure" };
+	_cleanup_free_ char *name = xasprintf("%s-configure", driver_rows[stage->of].name);
+	struct recipe recipe = { .name = name };
 	_cleanup_free_ char *source = NULL;
 	int r = source_tree(build, stage->of, &source, error);
 

@@ -106,36 +106,75 @@ bool *stages_missing(const struct build *build, unsigned int kinds,
  */
 int preflight(struct build *build, const bool *wanted, struct error *error) _must_check_;
 
-/* ---- source.c: what the four drivers' sources are, and their two stages each */
+/*
+ * ---- driver.c: a row for each driver. A hook that is NULL does what the comment says of NULL;
+ * @top is the top level of the source where it is a tree or is unpacked.
+ */
 
-struct source_kind {
-	const char *name;         /* of its option, recipe, patches and set: "nvidia-fs" */
+struct driver_row {
+	const char *name;    /* of its option, recipe, patches and set: "nvidia-fs" */
+	const char *title;   /* what the source is of */
+	const char *input;   /* its name in the proof */
+	enum image_id image; /* its modules go into this one */
+	/* The driver whose symbols its modules are bound to; DRIVER_COUNT: none. */
+	enum driver bound_to;
+	bool needs_bound_to;     /* is nothing without that: gdrdrv is, nvidia.ko is not */
+	bool configures;         /* a recipe of its own, <name>-configure, asks the kernel first */
+	const char *recipe_part; /* of containers/recipes, beside its own and lib.sh; or NULL */
+	/* Tells recipes where its set lies, where other modules are bound to it; or NULL. */
+	const char *set_variable;
+	struct room source_room, set_room;
+
+	/* Its source as a package. */
 	const char *package_word; /* of the option, where a source can be a package; or NULL */
 	const char *package_text; /* what that is, for messages */
 	const char *purpose;      /* of that package in the lock */
-	enum image_id image;      /* its modules go into this one */
-	/* The driver whose symbols its modules are bound to, if that is built; DRIVER_COUNT: none
+	const char *const *package_data; /* files of ours that its source is made with, to NULL */
+	/* Makes the source of the package's tarball in @folder. NULL: unpacks it. */
+	int (*make_of_package)(
+		struct build *build, const char *tarball, const char *folder, struct error *error);
+
+	/* Its source as a file or folder of the user's. */
+	const char *usual; /* what its option is without one, "none" then leaves it out; or NULL */
+	const char *published; /* what its publisher has for download, for messages; or NULL */
+	const char *archive;   /* what an archive may be beside a packed folder; NULL: a folder */
+	const char *file;      /* by which a tree of it is known; NULL: is_tree() knows it */
+	const char *lacks;     /* what a folder lacks that is no tree of it; NULL: @file */
+	bool (*is_tree)(const struct strv *names); /* of the files at the top */
+	/* What else a tree has to have; @text is what the user named. NULL: nothing. */
+	int (*check_tree)(
+		const char *top, const char *text, const struct strv *names, struct error *error);
+	/* Looks what the path that was named is, and may set another. NULL: a tree or a packed one.
 	 */
-	enum driver bound_to;
-	bool configures;         /* a recipe of its own, <name>-configure, asks the kernel first */
-	const char *recipe_part; /* of containers/recipes, beside its own and lib.sh; or NULL */
-	const char *input;       /* its name in the proof */
-	const char *title;       /* what the source is of */
-	const char *published;   /* what its publisher has for download, for messages; or NULL */
-	const char *file;        /* by which it is known; NULL: by more than one */
-	struct room source_room, set_room;
+	int (*identify)(struct build *build, struct source *source, struct error *error);
+	/* Unpacks an archive of the user's into @folder. NULL: all of it. */
+	int (*unpack)(const struct build *build, const char *archive, const char *folder,
+		struct error *error);
+
+	/* What there is to know of it before it is compiled. NULL: nothing. */
+	int (*look)(struct build *build, const char *top, struct error *error);
+	/* Below @top, what its recipe gets; the caller frees it. NULL: @top. */
+	char *(*find_tree)(const struct build *build, const char *top);
+	/* What else of the options its compiling goes by. NULL: nothing. */
+	const char *(*variant)(const struct build *build);
+	/* The version as its recipe names it, which the caller frees; NULL where only that knows.
+	 */
+	char *(*version)(const struct build *build);
 };
-extern const struct source_kind source_kinds[DRIVER_COUNT];
+extern const struct driver_row driver_rows[DRIVER_COUNT];
 
 /* The driver that an image is called by, and the room that it takes. */
 enum driver image_driver(int image);
 const struct room *image_room(int image);
+
+/* ---- source.c: their sources, made ready for the recipes, and the sets compiled of them */
+
 bool build_has(const struct build *build, enum driver driver);
 /* Finds out what each option names, and checks the shape of trees. */
 int sources_identify(struct build *build, struct error *error) _must_check_;
 /*
- * Unpacks those that are archives, before anything is fetched for the build, and looks what
- * NVIDIA's is. The kernel is locked.
+ * Unpacks those that are archives, before anything is fetched for the build, and looks what they
+ * are. The kernel is locked.
  */
 int source_look(struct build *build, struct error *error) _must_check_;
 /* A source of the user's that is used where it lies, in a key. */
@@ -150,28 +189,33 @@ int source_tree(const struct build *build, enum driver driver, char **ret_path,
  */
 int source_find_top(const char *folder, char **ret_path, struct error *error) _must_check_;
 
-/* ---- ofed_source.c: the archives that NVIDIA publishes OFED in */
+/* ---- ofed_source.c and nvidia_source.c: the hooks of their rows, and what else asks them */
 
-/*
- * The mlnx-ofed-kernel tree, or the archive with it, in an unpacked one of them; NULL where there
- * is none. The caller frees it.
- */
-char *ofed_source_inside(const char *folder);
-/* "iser, srp": which sources of modules beside it nothing here compiles; NULL for none. */
-char *ofed_source_left_out(const char *folder);
-/* In the tree that is unpacked: these names, for the builds that find it in the cache. */
-#define OFED_LEFT_OUT ".slipway-left-out"
-/* Unpacks the tree out of all that is around it into @folder, as its only entry. */
-int ofed_source_unpack(const struct build *build, const char *archive, const char *folder,
+bool ofed_is_tree(const struct strv *names);
+int ofed_check_tree(const char *top, const char *text, const struct strv *names,
 	struct error *error) _must_check_;
+int ofed_identify(struct build *build, struct source *source, struct error *error) _must_check_;
+int ofed_unpack(const struct build *build, const char *archive, const char *folder,
+	struct error *error) _must_check_;
+int ofed_make_reference(struct build *build, const char *tarball, const char *folder,
+	struct error *error) _must_check_;
+int ofed_look(struct build *build, const char *top, struct error *error) _must_check_;
+char *ofed_version(const struct build *build);
+
+bool nvidia_is_tree(const struct strv *names);
+int nvidia_identify(struct build *build, struct source *source, struct error *error) _must_check_;
+int nvidia_look(struct build *build, const char *top, struct error *error) _must_check_;
+char *nvidia_find_tree(const struct build *build, const char *top);
+const char *nvidia_variant(const struct build *build);
+char *nvidia_version(const struct build *build);
 
 /* ---- recipe.c */
 
 struct recipe {
 	const char *name;       /* of containers/recipes/<name>.sh and containers/patches/<name> */
 	const char *source;     /* absolute, as the module sets */
-	const char *ofed;       /* the OFED module set, or NULL */
-	const char *nvidia;     /* NVIDIA's, or NULL */
+	enum driver bound_to;   /* the driver whose module set is @bound */
+	const char *bound;      /* or NULL */
 	const char *configured; /* what OFED's configure made, or NULL */
 	bool for_runtime;       /* runs in the toolchain of the runtime base's distribution */
 };

@@ -109,7 +109,7 @@ static int prove(struct build *build, struct verify *verify, struct error *error
 	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++)
 		if (build_has(build, driver))
 			r = add_input(verify, stage_find(build, STAGE_SIGNED, driver),
-				source_kinds[driver].input, error);
+				driver_rows[driver].input, error);
 	if (r == 0 && build_has_userspace(build))
 		r = add_input(
 			verify, stage_find(build, STAGE_USERSPACE, IMAGE_GPU), "userspace", error);

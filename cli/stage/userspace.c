@@ -141,51 +141,6 @@ int userspace_open(struct build *build, struct error *error)
 	return r;
 }
 
-/* NV_VERSION_STRING of the source's Kbuild: "595.58.03"; NULL where there is none. */
-static int read_version(const char *source, char **ret_version, struct error *error)
-{
-	static const char *const places[] = { "kernel-open/Kbuild", "Kbuild" };
-	static const char name[] = "NV_VERSION_STRING=\\\"";
-
-	*ret_version = NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		_cleanup_free_ char *file = xasprintf("%s/%s", source, places[i]);
-		_cleanup_free_ char *text = NULL;
-		const char *found;
-		int r = fs_read(AT_FDCWD, file, 0, &text, NULL);
-
-		if (r < 0 && r != -ENOENT)
-			return error_set_errno(error, r, "%s", file);
-		found = r < 0 ? NULL : strstr(text, name);
-		if (!found)
-			continue;
-		found += strlen(name);
-		*ret_version = xstrndup(found, strspn(found, "0123456789."));
-		return 0;
-	}
-	return 0;
-}
-
-/* *ret is NULL where it is not known: the recipe that compiles the source reports that. */
-static int modules_version(struct build *build, char **ret, struct error *error)
-{
-	const struct lock_package *package = lock_find(&build->kernel.lock, LOCK_NVIDIA_SOURCE);
-	_cleanup_free_ char *source = NULL;
-	int r;
-
-	*ret = NULL;
-	if (build->sources[DRIVER_NVIDIA].form == SOURCE_PACKAGE) {
-		*ret = package ? resolve_upstream(package->version) : NULL;
-		return 0;
-	}
-	if (build->sources[DRIVER_NVIDIA].version) {
-		*ret = xstrdup(build->sources[DRIVER_NVIDIA].version);
-		return 0;
-	}
-	r = source_top(build, DRIVER_NVIDIA, &source, error);
-	return r < 0 ? r : read_version(source, ret, error);
-}
-
 /*
  * Is the package in the lock, or the one that it is called in a release before or after? Debian
  * gave libraries a new name with "t64" at its end when time_t became one of 64 bit (Debian 13).
@@ -244,18 +199,13 @@ int userspace_check(struct build *build, struct error *error)
 {
 	bool package = build->sources[DRIVER_NVIDIA].form == SOURCE_PACKAGE;
 	_cleanup_free_ char *version = NULL;
-	int r;
 
 	if (!build_has(build, DRIVER_NVIDIA))
 		return 0;
 	if (!build->userspace)
 		return package && build_has_userspace(build) ? note_left_out(build, error) : 0;
-	r = modules_version(build, &version, error);
-	if (r < 0) {
-		if (build->context.failure == EXIT_CODE_OK)
-			(void) context_fail(&build->context, EXIT_CODE_SOURCE, r);
-		return r;
-	}
+	/* Where it is not known, the recipe that compiles the source reports that. */
+	version = nvidia_version(build);
 	if (!version || strcmp(version, build->userspace_version) == 0)
 		return 0;
 	build->context.failure = EXIT_CODE_SOURCE;
@@ -271,13 +221,10 @@ int userspace_check(struct build *build, struct error *error)
 int userspace_require(struct build *build, struct error *error)
 {
 	_cleanup_free_ char *version = NULL;
-	int r;
 
 	if (!build_has(build, DRIVER_NVIDIA) || build_has_userspace(build))
 		return 0;
-	r = modules_version(build, &version, error);
-	if (r < 0)
-		return r;
+	version = nvidia_version(build);
 	(void) error_set(error, -EINVAL,
 		"no nvidia-smi, libraries and firmware of the modules' version%s%s: the GPU image "
 		"would load them and never be ready",

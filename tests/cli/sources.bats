@@ -53,7 +53,7 @@ make_ofed() {
 @test "a folder without configure is no OFED source" {
     mkdir "$BATS_TEST_TMPDIR/ofed"
     run_slipway 6 build --kernel newest --ofed "$BATS_TEST_TMPDIR/ofed"
-    says "no OFED kernel source" "no configure"
+    says "no source of OFED: it has no configure at its top"
 }
 
 @test "an OFED tree that lost one of its makefiles says which and why" {
@@ -69,7 +69,7 @@ make_ofed() {
 @test "a folder without NVIDIA's modules is refused" {
     mkdir "$BATS_TEST_TMPDIR/nvidia"
     run_slipway 6 build --kernel newest --nvidia "$BATS_TEST_TMPDIR/nvidia"
-    says "no source of NVIDIA's kernel modules: it is no installer, and has neither kernel-open/"
+    says "no source of NVIDIA's kernel modules: it has neither kernel-open/ nor Kbuild"
 }
 
 @test "a source's archive that leads out, is a bomb or is none has the exit code of that" {

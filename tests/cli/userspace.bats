@@ -289,13 +289,13 @@ package() {
     run_slipway 6 build --kernel newest --nvidia-fs "$tree/nowhere"
     says "--nvidia-fs $tree/nowhere: No such file or directory" "try: a tree of its source, or a tarball of one"
     run_slipway 2 build --kernel newest --ofed reference --nvidia none --gdrcopy "$tree"
-    says "--gdrcopy is for NVIDIA's modules, and this builds none" "try: leave out --gdrcopy"
+    says "--gdrcopy is for NVIDIA's kernel modules, and this builds none" "try: leave out --gdrcopy"
     run_slipway 2 build --kernel newest --ofed reference --nvidia none --kernel-module-type open
-    says "--kernel-module-type is for NVIDIA's modules, and this builds none"
+    says "--kernel-module-type is for NVIDIA's kernel modules, and this builds none"
     run_slipway 2 build --kernel newest --verify-configure
-    says "--verify-configure is for OFED's modules, and this builds none"
+    says "--verify-configure is for OFED, and this builds none"
     run_slipway 2 bundle -o x newest --ofed reference --nvidia none --kernel-module-type open
-    says "--kernel-module-type is for NVIDIA's modules, and this builds none"
+    says "--kernel-module-type is for NVIDIA's kernel modules, and this builds none"
     run_slipway 2 bundle -o x newest --nvidia "$tree" --kernel-module-type open
     says "--kernel-module-type is for Debian's packages" "try: give it to slipway build --bundle instead"
 }
