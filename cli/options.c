@@ -288,8 +288,6 @@ static const struct {
 	const char *option;
 	const char *cure;
 } known_elsewhere[] = {
-	{ " --dry-run ", "kernel-from",
-		"slipway resolve and slipway lint, which look at all of it and compile nothing" },
 	{ " -v --verbose --debug ", "json", "--json, which prints an event for each step" },
 	{ " -q --quiet ", NULL, "2>/dev/null: stdout has only the result" },
 	{ " -o ", "output", "--output" },

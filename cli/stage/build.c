@@ -232,20 +232,21 @@ int build_run(struct build *build, struct error *error)
 	if (r < 0)
 		return r;
 	if (build->options.sign_export)
-		return run_export(build, error);
+		return build->options.dry_run ? dry_run(build, STAGE_BIT(STAGE_SET), error)
+					      : run_export(build, error);
 	r = userspace_require(build, error);
 	if (r < 0)
 		return r;
+	r = node_tool_open(build, error);
+	if (r < 0)
+		return context_fail(&build->context, context_exit_code(r), r);
+	if (build->options.dry_run)
+		return dry_run(build, STAGE_BIT(STAGE_IMAGE), error);
 	r = stages_make(build, STAGE_BIT(STAGE_PROOF), NULL, error);
 	if (r == 0)
 		r = proof_judge(build, error);
 	if (r < 0)
 		return r;
-	r = node_tool_open(build, error);
-	if (r < 0) {
-		build->context.failure = context_exit_code(r);
-		return r;
-	}
 	r = stages_make(build, STAGE_BIT(STAGE_IMAGE), NULL, error);
 	if (r == 0)
 		roots_lock(build);

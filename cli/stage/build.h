@@ -45,6 +45,7 @@ struct build_options {
 	unsigned int jobs;       /* 0, before build_run(): as many as there is room for */
 	bool sources_image;      /* the images also carry what compiles their modules on a node */
 	bool verify_configure;   /* OFED's configure once more, by the kernel's own build */
+	bool dry_run;            /* only prints what would be made */
 	bool force; /* go on where lint found an error, and where modules will not load */
 };
 

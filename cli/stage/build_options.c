@@ -140,6 +140,9 @@ static const struct option_row rows[] = {
 		"will not load, or without a userspace: their labels say so"),
 	BUILD_OPTION("verify-configure", NULL, OPTION_FLAG, verify_configure,
 		"runs OFED's configure by the kernel's own build, too, and compares: minutes"),
+	BUILD_OPTION("dry-run", NULL, OPTION_FLAG, dry_run,
+		"compile nothing: print the stages with their keys, which are to be made and\n"
+		"why, the images' tags and what is to be fetched"),
 	BUILD_OPTION("jobs", "N", OPTION_JOBS, jobs,
 		"compile jobs at once [the processors of this machine, fewer where its memory\n"
 		"does not go so far]"),

@@ -432,6 +432,11 @@ static int check_tags(const struct image *image, struct error *error)
 	return 0;
 }
 
+static char *version_with(const char *version, const char *revision)
+{
+	return revision ? xasprintf("%s-%s", version, revision) : xstrdup(version);
+}
+
 /* What is known of it before it is made. */
 static int describe(struct making *making, const char *role, struct error *error)
 {
@@ -445,8 +450,7 @@ static int describe(struct making *making, const char *role, struct error *error
 	making->version = set_value(making->set, "version", error);
 	if (!making->version)
 		return -EIO;
-	image->version = making->revision ? xasprintf("%s-%s", making->version, making->revision)
-					  : xstrdup(making->version);
+	image->version = version_with(making->version, making->revision);
 	image->proof = xstrdup(proof.verdict);
 	image->modules = xstrdup(proof.modules);
 	image->loading = xstrdup(proof.loading);
@@ -631,6 +635,20 @@ enum driver image_driver(int image)
 const struct room *image_room(int image)
 {
 	return &image_rows[image].room;
+}
+
+void image_foresee(struct build *build, int image, struct image *ret)
+{
+	const struct image_row *row = &image_rows[image];
+	const struct driver_row *driver = &driver_rows[row->driver];
+	_cleanup_free_ char *version = driver->version ? driver->version(build) : NULL;
+	struct making making = { .build = build, .kind = row };
+
+	if (version) {
+		making.image.version = version_with(version, build->options.revision);
+		row->add_tags(&making, "");
+	}
+	*ret = making.image;
 }
 
 bool image_applies(const struct build *build, const struct stage *stage)

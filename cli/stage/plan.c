@@ -263,6 +263,23 @@ static bool is_not_there(void *data, struct stage *stage)
 	return stage->state == STAGE_MISSING;
 }
 
+int stages_look(struct build *build, unsigned int kinds, stage_filter_function *is_wanted,
+	bool **ret_missing, struct error *error)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < build->plan.count && r == 0; i++) {
+		struct stage *stage = &build->plan.stages[i];
+
+		if ((kinds & STAGE_BIT(stage->kind)) && stage_applies(build, stage) &&
+			(!is_wanted || is_wanted(build, stage)))
+			r = settle(build, stage, error);
+	}
+	if (r == 0)
+		*ret_missing = stages_missing(build, kinds, is_wanted, is_not_there, build);
+	return r;
+}
+
 /* ---- making them */
 
 struct run {
@@ -304,19 +321,10 @@ int stages_make(struct build *build, unsigned int kinds, stage_filter_function *
 	struct error *error)
 {
 	_cleanup_free_ bool *missing = NULL;
-	int r = 0;
+	int r = stages_look(build, kinds, is_wanted, &missing, error);
 
-	for (size_t i = 0; i < build->plan.count && r == 0; i++) {
-		struct stage *stage = &build->plan.stages[i];
-
-		if ((kinds & STAGE_BIT(stage->kind)) && stage_applies(build, stage) &&
-			(!is_wanted || is_wanted(build, stage)))
-			r = settle(build, stage, error);
-	}
-	if (r < 0)
-		return r;
-	missing = stages_missing(build, kinds, is_wanted, is_not_there, build);
-	r = preflight(build, missing, error);
+	if (r == 0)
+		r = preflight(build, missing, error);
 	for (size_t i = 0; i < build->plan.count && r == 0; i++)
 		if (missing[i])
 			r = make(build, &build->plan.stages[i], error);

@@ -98,6 +98,18 @@ bool *stages_missing(const struct build *build, unsigned int kinds,
 	stage_filter_function *is_wanted, bool (*is_missing)(void *data, struct stage *stage),
 	void *data);
 
+/*
+ * Makes the keys of the stages of @kinds and of all that they read, and lists what is missing as
+ * stages_missing() does.
+ */
+int stages_look(struct build *build, unsigned int kinds, stage_filter_function *is_wanted,
+	bool **ret_missing, struct error *error) _must_check_;
+
+/* ---- dry_run.c */
+
+/* Prints what stages_make() would make for @kinds, and why; and what the images will be called. */
+int dry_run(struct build *build, unsigned int kinds, struct error *error) _must_check_;
+
 /* ---- preflight.c */
 
 /*
@@ -163,6 +175,12 @@ struct driver_row {
 };
 extern const struct driver_row driver_rows[DRIVER_COUNT];
 
+struct image;
+/*
+ * What an image will be called, by its driver's source: version, tag, reference and also; NULL
+ * where only the recipe knows the version. The caller puts it.
+ */
+void image_foresee(struct build *build, int image, struct image *ret);
 /* The driver that an image is called by, and the room that it takes. */
 enum driver image_driver(int image);
 const struct room *image_room(int image);

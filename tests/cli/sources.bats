@@ -180,3 +180,30 @@ expect_tree() {
     [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/runs")" ]
     [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/stages")" ]
 }
+
+@test "a dry run has the images' tags, and each stage with its key, and compiles nothing" {
+    load kernel-from
+    local build before
+    make_root "$BATS_TEST_TMPDIR/root" 6.6.9-own1
+    make_ofed
+    make_gpu_sources
+    mkdir "$BATS_TEST_TMPDIR/ofed/debian"
+    echo 'mlnx-ofed-kernel (24.07.OFED.24.07.0.6.0.1-1) unstable; urgency=low' >"$BATS_TEST_TMPDIR/ofed/debian/changelog"
+    echo 'ccflags-y += -DNV_VERSION_STRING=\"1.0\"' >"$BATS_TEST_TMPDIR/nvidia/kernel-open/Kbuild"
+    build=(build --os debian12 --offline --force --kernel-from "$BATS_TEST_TMPDIR/root" --ofed "$BATS_TEST_TMPDIR/ofed"
+        --nvidia "$BATS_TEST_TMPDIR/nvidia" --userspace "$BATS_TEST_TMPDIR/userspace" --dry-run)
+    run_slipway 0 "${build[@]}"
+    says "nic image  localhost/slipway/doca-driver:24.07-0.6.0.1-6.6.9-own1-debian12-amd64" \
+        "gpu image  localhost/slipway/driver:1-6.6.9-own1-debian12" "0 packages to be fetched (0.0 MB)"
+    [[ $output =~ kernel\ +[0-9a-f]{24}\ \ in\ the\ cache ]]
+    [[ $output =~ nvidia\ +[0-9a-f]{24}\ \ to\ be\ made:\ the\ cache\ has\ none ]]
+    [[ "$(ls "$BATS_TEST_TMPDIR/cache/stages")" =~ ^kernel-[0-9a-f]+$ ]]
+
+    # What is bound to OFED gets another key with it, and nothing else does.
+    keys() { SLIPWAY_DATADIR=$repository SLIPWAY_CACHE=$BATS_TEST_TMPDIR/cache "$SLIPWAY" "${build[@]}" --json 2>/dev/null |
+        jq -r 'select(.event == "result").stages[] | .stage + " " + .key'; }
+    before=$(keys)
+    touch "$BATS_TEST_TMPDIR/ofed/one-more"
+    run diff <(echo "$before") <(keys)
+    [ "$(grep '^>' <<<"$output" | cut -d' ' -f2 | xargs)" = "ofed-configured ofed nvidia proof nic gpu" ]
+}

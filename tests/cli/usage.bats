@@ -80,8 +80,6 @@ load helpers
 }
 
 @test "an option that other programs have: what does it here" {
-    run_slipway 2 build --kernel newest --dry-run
-    says "--dry-run: no such option" "try: slipway resolve and slipway lint"
     run_slipway 2 build --kernel newest -o out
     says "-o: no such option" "try: --output"
     run_slipway 2 build --kernel newest --tag=x
