@@ -9,43 +9,19 @@
 #include "common/arch.h"
 #include "common/fs.h"
 #include "common/tag.h"
-#include "common/conf.h"
 #include "module/running.h"
 #include "module/symvers.h"
 
-void image_read(int root_fd, const char *krel, struct image *image)
+void image_read(int root_fd, const char *krel, struct image_conf *image)
 {
-	const struct {
-		const char *key;
-		char *value;
-		size_t size;
-	} fields[] = {
-		{ "role", image->role, sizeof(image->role) },
-		{ "version", image->version, sizeof(image->version) },
-		{ "revision", image->revision, sizeof(image->revision) },
-		{ "os", image->os, sizeof(image->os) },
-		{ "os_id", image->os_id, sizeof(image->os_id) },
-		{ "os_version", image->os_version, sizeof(image->os_version) },
-		{ "ofed_exporter", image->ofed_exporter, sizeof(image->ofed_exporter) },
-		{ "signed_key", image->signed_key, sizeof(image->signed_key) },
-		{ "set", image->set, sizeof(image->set) },
-		{ "kernel_module_type", image->kernel_module_type,
-			sizeof(image->kernel_module_type) },
-		{ "chips", image->chips, sizeof(image->chips) },
-		{ "modules", image->modules, sizeof(image->modules) },
-		{ "ofed_version", image->ofed_version, sizeof(image->ofed_version) },
-	};
 	_cleanup_free_ char *text = NULL;
 	char of_kernel[PATH_MAX];
 
-	*image = (struct image){ 0 };
 	(void) snprintf(
 		of_kernel, sizeof(of_kernel), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, krel);
-	if (fs_read(root_fd, of_kernel, 65536, &text, NULL) < 0 &&
-		fs_read(root_fd, IMAGE_CONF, 65536, &text, NULL) < 0)
-		return;
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		conf_value(text, fields[i].key, fields[i].value, fields[i].size);
+	if (fs_read(root_fd, of_kernel, IMAGE_CONF_LIMIT, &text, NULL) < 0)
+		(void) !fs_read(root_fd, IMAGE_CONF, IMAGE_CONF_LIMIT, &text, NULL);
+	image_conf_parse(text ? text : "", image);
 }
 
 static bool has_index(int root_fd, const char *krel)
@@ -57,14 +33,13 @@ static bool has_index(int root_fd, const char *krel)
 }
 
 /* As the operator computes it for a precompiled driver. NULL when the image lacks what it takes. */
-static char *expected_tag(const struct image *image, const char *krel)
+static char *expected_tag(const struct image_conf *image, const char *krel)
 {
-	/* An image of an earlier Slipway has no more than the catalogue's name. */
-	const char *id = *image->os_id ? image->os_id : image->os;
+	const char *id = image->os_id;
 	char version[sizeof(image->version) + sizeof(image->revision)];
 	_cleanup_free_ char *os_tag = NULL;
 
-	if (!*image->version || !*image->os)
+	if (!*image->version || !*id)
 		return NULL;
 	(void) snprintf(version, sizeof(version), "%s%s%s", image->version,
 		*image->revision ? "-" : "", image->revision);
@@ -75,7 +50,7 @@ static char *expected_tag(const struct image *image, const char *krel)
 }
 
 /* With the cure: what `slipway build` wants for an image of this kind, and what else there is. */
-static int refuse_kernel(int root_fd, const struct image *image, const char *krel,
+static int refuse_kernel(int root_fd, const struct image_conf *image, const char *krel,
 	const struct strv *kernels, struct error *error)
 {
 	_cleanup_free_ char *list = strv_join(kernels, ", ");
@@ -102,12 +77,13 @@ static int refuse_kernel(int root_fd, const struct image *image, const char *kre
 		list && *list ? list : "no kernel at all",
 		tag ? " (the tag that the operator asks for: " : "", tag ? tag : "", tag ? ")" : "",
 		krel, *image->os ? " --os " : "", image->os, ofed,
-		fs_exists(root_fd, KIT_CONF) ? ""
-					     : "; or an image that compiles on the node: "
-					       "slipway build --sources-image");
+		fs_exists(root_fd, IMAGE_KIT) ? ""
+					      : "; or an image that compiles on the node: "
+						"slipway build --sources-image");
 }
 
-int image_has_kernel(int root_fd, const struct image *image, const char *krel, struct error *error)
+int image_has_kernel(
+	int root_fd, const struct image_conf *image, const char *krel, struct error *error)
 {
 	_cleanup_strv_ struct strv folders = { 0 };
 	_cleanup_strv_ struct strv kernels = { 0 };
@@ -152,7 +128,7 @@ int image_driver_modules(int root_fd, const char *krel, struct strv *names, stru
 	return 0;
 }
 
-int image_expect_role(const struct image *image, const char *role, struct error *error)
+int image_expect_role(const struct image_conf *image, const char *role, struct error *error)
 {
 	bool nic = strcmp(role, "nic") == 0;
 

@@ -13,8 +13,7 @@ unit_debug := $(if $(filter file,$(origin CFLAGS)),-O0 -g1,$(CFLAGS))
 # Fortified functions hide reads from ASan, hence no _FORTIFY_SOURCE.
 unit_cflags = $(filter-out -D_FORTIFY_SOURCE=2,$(base_cflags)) $(sanitize)
 $(unit_dir)/obj/tests/%.o: unit_cflags += -DFIXTURES='"$(unit_dir)/fixtures"' \
-	-DDOUBLES='"$(unit_dir)/doubles"' \
-	-DOLD_JOURNALS='"tests/unit/fixtures/old-journals"'
+	-DDOUBLES='"$(unit_dir)/doubles"'
 test_linker := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 unit_libs = $(cli_libs) $(init_libs) -lcmocka
 

@@ -22,7 +22,6 @@ struct rule {
 	bool (*is_right)(const char *text); /* of a text; NULL: any will do */
 	const struct rule *rules;           /* of the object, or of each in the list */
 	const char *thing;                  /* its name, for messages */
-	const char *old_key;                /* in bundles of older versions; or NULL */
 	bool is_file;                       /* it is in the list of files, or "" */
 };
 
@@ -66,7 +65,7 @@ static const struct rule image_rules[] = {
 	{ "id", json_type_string, .is_right = hash_is_hex },
 	{ "key", json_type_string, .is_right = hash_is_hex },
 	{ "name", json_type_string, .is_right = is_our_image },
-	{ "stage", json_type_string, .is_right = is_name, .old_key = "arrow" },
+	{ "stage", json_type_string, .is_right = is_name },
 	{ NULL },
 };
 static const struct rule source_rules[] = {
@@ -142,9 +141,7 @@ static int check_object(json_object *manifest, json_object *object, const struct
 		const char *text;
 		int r = 0;
 
-		if (!json_object_object_get_ex(object, rule->key, &value) && rule->old_key &&
-			json_object_object_get_ex(object, rule->old_key, &value))
-			json_add(object, rule->key, json_object_get(value));
+		(void) json_object_object_get_ex(object, rule->key, &value);
 		if (!json_object_is_type(value, rule->type) ||
 			(rule->type == json_type_int && json_object_get_int64(value) < 0))
 			return error_set(error, -EBADMSG, "%s: \"%s\" is missing or no %s", thing,

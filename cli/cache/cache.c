@@ -11,7 +11,6 @@
 
 #define OUTPUTS     "stages"
 #define COMPILED    "compiled/ccache"
-#define OLD_OUTPUTS "arrows"
 #define KEY_IN_NAME 24 /* hex digits: 96 bits distinguish any two outputs of a cache */
 
 static char *default_path(void)
@@ -25,22 +24,6 @@ static char *default_path(void)
 	if (xdg && *xdg == '/')
 		return xasprintf("%s/slipway", xdg);
 	return xasprintf("%s/.cache/slipway", home && *home ? home : "/root");
-}
-
-/*
- * The outputs' folder was called "arrows". The link under that name is for a run of an older
- * Slipway that is going on, or shares the cache.
- */
-static int take_over_outputs(const struct cache *cache)
-{
-	struct stat status;
-
-	if (fstatat(cache->fd, OLD_OUTPUTS, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
-		!S_ISDIR(status.st_mode) || fs_exists(cache->fd, OUTPUTS))
-		return 0;
-	if (renameat(cache->fd, OLD_OUTPUTS, cache->fd, OUTPUTS) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	return symlinkat(OUTPUTS, cache->fd, OLD_OUTPUTS) < 0 && errno != EEXIST ? -errno : 0;
 }
 
 /* -EACCES is a server's answer to exit_code_for(): here it is this machine's, so -EPERM. */
@@ -64,7 +47,6 @@ int cache_open(const char *path, struct cache *ret, struct error *error)
 	cache.fd = cache.path ? open(cache.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (cache.fd < 0)
 		return cannot_use(wanted, -errno, error);
-	r = take_over_outputs(&cache);
 	for (size_t i = 0; i < ARRAY_SIZE(folders) && r == 0; i++)
 		r = fs_mkdir_parents(cache.fd, folders[i], 0755);
 	if (r < 0)
@@ -77,9 +59,8 @@ int cache_open(const char *path, struct cache *ret, struct error *error)
 bool cache_is_there(const char *path)
 {
 	_cleanup_free_ char *outputs = xasprintf("%s/" OUTPUTS, path);
-	_cleanup_free_ char *old = xasprintf("%s/" OLD_OUTPUTS, path);
 
-	return fs_exists(AT_FDCWD, outputs) || fs_exists(AT_FDCWD, old);
+	return fs_exists(AT_FDCWD, outputs);
 }
 
 void cache_close(struct cache *cache)

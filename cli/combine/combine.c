@@ -10,6 +10,7 @@
 #include "cli/verify/verify.h"
 #include "common/conf.h"
 #include "common/fs.h"
+#include "common/image_conf.h"
 #include "common/tag.h"
 #include "common/text.h"
 #include "common/xalloc.h"
@@ -20,7 +21,6 @@
 #include "module/running.h"
 
 #define CONTAINERFILE "containers/runtime/Containerfile.combine"
-#define CONF_LIMIT    65536
 
 /* An image with it can compile on a node: what else that needs is nothing that a layer could add.
  */
@@ -28,11 +28,7 @@
 /* One of the images: what is wanted of it is unpacked. */
 struct combine_input {
 	struct verify_input image;
-	char version[64]; /* of its image.conf, as is what follows */
-	char revision[16];
-	char os[64];
-	char os_id[32]; /* and VERSION_ID of the nodes; "" in an image of an earlier Slipway */
-	char os_version[32];
+	struct image_conf conf;
 	struct strv krels;
 };
 
@@ -74,53 +70,42 @@ static bool is_wanted(void *context, const char *path)
 		       strcmp(slash, "/Module.symvers") == 0);
 }
 
-/*
- * image.conf of a kernel, or of the whole image where @krel is NULL: an image from before they had
- * one for each kernel has one for all. "" where it cannot be read. The caller frees it.
- */
-static char *read_conf(const struct combine_input *input, const char *krel)
+/* Of a kernel that has one of its own, else of the whole image; empty where none can be read. */
+static void read_conf(const struct combine_input *input, const char *krel, struct image_conf *ret)
 {
 	_cleanup_free_ char *path =
 		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, krel ? krel : "");
 	bool own = krel && fs_exists(input->image.fd, path);
-	char *text = NULL;
+	_cleanup_free_ char *text = NULL;
 
-	if (fs_read(input->image.fd, own ? path : IMAGE_CONF, CONF_LIMIT, &text, NULL) < 0)
-		return xstrdup("");
-	return text;
+	(void) !fs_read(input->image.fd, own ? path : IMAGE_CONF, IMAGE_CONF_LIMIT, &text, NULL);
+	image_conf_parse(text ? text : "", ret);
 }
 
 static int identify(struct combine_input *input, struct error *error)
 {
-	_cleanup_free_ char *conf = read_conf(input, NULL);
+	const struct image_conf *conf = &input->conf;
 	_cleanup_strv_ struct strv krels = { 0 };
-	char role[16], text[4096];
 
-	conf_value(conf, "role", role, sizeof(role));
-	conf_value(conf, "version", input->version, sizeof(input->version));
-	conf_value(conf, "revision", input->revision, sizeof(input->revision));
-	conf_value(conf, "os", input->os, sizeof(input->os));
-	conf_value(conf, "os_id", input->os_id, sizeof(input->os_id));
-	conf_value(conf, "os_version", input->os_version, sizeof(input->os_version));
-	conf_value(conf, "krel", text, sizeof(text));
-	if (!*role)
+	read_conf(input, NULL, &input->conf);
+	if (!*conf->role)
 		return error_set(error, -EINVAL,
 			"%s: it has no /" IMAGE_CONF ": only images that slipway build made can be "
 			"combined",
 			input->image.name);
-	if (strcmp(role, "gpu") != 0)
+	if (strcmp(conf->role, "gpu") != 0)
 		return error_set(error, -EINVAL,
 			"%s: it is a %s image: only GPU images are combined", input->image.name,
-			role);
+			conf->role);
 	/* They become parts of paths. */
-	xstrv_split(&krels, text, " ");
+	xstrv_split(&krels, conf->krel, " ");
 	for (size_t i = 0; i < krels.count; i++) {
 		if (!krel_is_valid(krels.items[i]))
 			return error_set(error, -EINVAL, "%s: no kernel release can be '%s'",
 				input->image.name, krels.items[i]);
 		xstrv_push_unique(&input->krels, krels.items[i]);
 	}
-	return krels.count && *input->version && *input->os
+	return krels.count && *conf->version && *conf->os
 		       ? 0
 		       : error_set(error, -EINVAL,
 				 "%s: its /" IMAGE_CONF " has no version, os or krel",
@@ -150,20 +135,21 @@ static int open_input(
 	r = identify(input, error);
 	if (r < 0)
 		return r;
-	if (strcmp(input->version, first->version) != 0)
+	if (strcmp(input->conf.version, first->conf.version) != 0)
 		return error_set(error, -EINVAL,
 			"%s has driver %s, %s has %s: an image has one version of the driver",
-			input->image.name, input->version, first->image.name, first->version);
+			input->image.name, input->conf.version, first->image.name,
+			first->conf.version);
 	if (fs_exists(input->image.fd, IMAGE_KIT) && !fs_exists(first->image.fd, IMAGE_KIT)) {
 		(void) error_set(error, -EINVAL,
 			"%s can compile on a node and %s, which the new image starts from, cannot",
 			input->image.name, first->image.name);
 		return error_try(error, -EINVAL, "%s as the first", input->image.name);
 	}
-	if (strcmp(input->os, first->os) != 0)
+	if (strcmp(input->conf.os, first->conf.os) != 0)
 		return error_set(error, -EINVAL,
 			"%s is for %s, %s for %s: an image is for one distribution",
-			input->image.name, input->os, first->image.name, first->os);
+			input->image.name, input->conf.os, first->image.name, first->conf.os);
 	return 0;
 }
 
@@ -200,7 +186,7 @@ static int take(const struct combine *combine, struct combine_kernel *kernel,
 		.symvers = xasprintf("%s/" KERNEL_FACTS_OFED, folder ? folder : facts),
 	};
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	_cleanup_free_ char *conf = NULL;
+	struct image_conf conf;
 	uint32_t crc;
 	int r;
 
@@ -208,15 +194,18 @@ static int take(const struct combine *combine, struct combine_kernel *kernel,
 		return 0;
 	if (folder) {
 		_cleanup_free_ char *path = xasprintf("%s/" KERNEL_FACTS_PEERMEM_CONF, folder);
+		_cleanup_free_ char *text = NULL;
 
-		r = fs_read(input->image.fd, path, 0, &conf, NULL);
+		r = fs_read(input->image.fd, path, 0, &text, NULL);
 		if (r < 0)
 			return error_set_errno(error, r, "%s: %s", input->image.name, path);
+		/* These two of image.conf's keys are in it. */
+		image_conf_parse(text, &conf);
 	} else {
-		conf = read_conf(input, kernel->krel);
+		read_conf(input, kernel->krel, &conf);
 	}
-	conf_value(conf, "ofed_version", peermem.ofed_version, sizeof(peermem.ofed_version));
-	conf_value(conf, "ofed_exporter", peermem.ofed_exporter, sizeof(peermem.ofed_exporter));
+	memcpy(peermem.ofed_version, conf.ofed_version, sizeof(peermem.ofed_version));
+	memcpy(peermem.ofed_exporter, conf.ofed_exporter, sizeof(peermem.ofed_exporter));
 	/* The interface that it demands, of the module itself: a text beside it could be another's.
 	 */
 	r = elf_module_open(input->image.fd, peermem.module, &module, error);
@@ -275,14 +264,13 @@ static int add_peermems(struct combine *combine, struct combine_kernel *kernel,
 
 /* ---- kernels */
 
-/* "open" or "proprietary"; "" of images from before it was said. The caller frees it. */
+/* "open" or "proprietary"; "" where the image does not say. The caller frees it. */
 static char *modules_kind(const struct combine_input *input, const char *krel)
 {
-	_cleanup_free_ char *conf = read_conf(input, krel);
-	char kind[16];
+	struct image_conf conf;
 
-	conf_value(conf, "kernel_module_type", kind, sizeof(kind));
-	return xstrdup(kind);
+	read_conf(input, krel, &conf);
+	return xstrdup(conf.kernel_module_type);
 }
 
 static bool has_both_kinds(const struct combine_input *input, const char *krel)
@@ -382,8 +370,8 @@ static int add_kernel(struct combine *combine, const struct combine_input *input
 {
 	struct combine_kernel *kernel = combine->kernels;
 	const struct combine_kernel *end = kernel + combine->kernel_count;
-	_cleanup_free_ char *conf = read_conf(input, krel);
-	char proof[sizeof(kernel->proof)];
+	struct image_conf conf;
+	const char *proof;
 	int r;
 
 	while (kernel < end && strcmp(kernel->krel, krel) != 0)
@@ -404,11 +392,10 @@ static int add_kernel(struct combine *combine, const struct combine_input *input
 		r = add_peermems(combine, kernel, input, error);
 	if (r < 0)
 		return r;
-	conf_value(conf, "proof", proof, sizeof(proof));
-	if (!*proof)
-		(void) snprintf(proof, sizeof(proof), "cannot-tell");
+	read_conf(input, krel, &conf);
+	proof = *conf.proof ? conf.proof : "cannot-tell";
 	if (proof_rank(proof) > proof_rank(kernel->proof))
-		memcpy(kernel->proof, proof, sizeof(proof));
+		(void) snprintf(kernel->proof, sizeof(kernel->proof), "%s", proof);
 	return 0;
 }
 
@@ -436,9 +423,10 @@ int combine_open(struct combine *combine, const struct strv *names, struct error
 	}
 	for (size_t i = 0; i < combine->kernel_count; i++) {
 		struct combine_kernel *kernel = &combine->kernels[i];
-		_cleanup_free_ char *conf = read_conf(kernel->from, kernel->krel);
+		struct image_conf conf;
 
-		conf_value(conf, "set", kernel->set, sizeof(kernel->set));
+		read_conf(kernel->from, kernel->krel, &conf);
+		memcpy(kernel->set, conf.set, sizeof(kernel->set));
 	}
 	return 0;
 }
@@ -459,25 +447,27 @@ void combine_close(struct combine *combine)
 
 /* ---- the layer on top of the first image */
 
-/* Its own lines, but for the verdict: that of a kernel is the worst of all images that have it. */
+static void stage_conf(const struct image_conf *conf, const char *path, struct staging *root)
+{
+	_cleanup_free_ char *text = image_conf_text(conf);
+
+	if (!text)
+		out_of_memory();
+	staging_write(root, path, text, strlen(text));
+}
+
+/* Its own, but for the verdict: that of a kernel is the worst of all images that have it. */
 static void stage_kernel_conf(const struct combine_kernel *kernel, struct staging *root)
 {
-	static const char *const keys[] = { "role", "version", "os", "os_id", "os_version", "krel",
-		"set", "ofed_exporter", "ofed_version", "kernel_module_type", "chips", "signed_by",
-		"signed_key" };
 	_cleanup_free_ char *path =
 		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, kernel->krel);
-	_cleanup_free_ char *conf = read_conf(kernel->from, kernel->krel);
-	_cleanup_strv_ struct strv lines = { 0 };
-	char value[2048];
+	struct image_conf conf;
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		conf_value(conf, keys[i], value, sizeof(value));
-		if (*value)
-			xstrv_pushf(&lines, "%s=%s", keys[i], value);
-	}
-	xstrv_pushf(&lines, "proof=%s", kernel->proof);
-	staging_write_lines(root, path, &lines);
+	read_conf(kernel->from, kernel->krel, &conf);
+	image_conf_set(conf.proof, kernel->proof);
+	/* The combined image's revision is another. */
+	image_conf_set(conf.revision, "");
+	stage_conf(&conf, path, root);
 }
 
 static void stage_peermem(const struct peermem *peermem, const char *folder, struct staging *root)
@@ -511,7 +501,7 @@ static void stage_other_kind(
 	staging_copy(root, to, "%s/%s", other->image.folder, facts);
 	if (!fs_exists(root->fd, symvers))
 		staging_copy_found(root, symvers, "%s/usr/src/nvidia-%s/Module.symvers",
-			other->image.folder, other->version);
+			other->image.folder, other->conf.version);
 }
 
 /* The kernel's modules, what is known of it, and its peermems where there are several. */
@@ -531,7 +521,7 @@ static void stage_kernel(
 	/* An image of several kernels has them kept already; the one in usr/src is of its first. */
 	if (!fs_exists(root->fd, kept))
 		staging_copy_found(root, kept, "%s/usr/src/nvidia-%s/Module.symvers", from,
-			kernel->from->version);
+			kernel->from->conf.version);
 	for (size_t i = 0; i < kernel->peermem_count && kernel->peermem_count > 1; i++) {
 		_cleanup_free_ char *folder =
 			xasprintf("%s/" KERNEL_FACTS_PEERMEM "/%zu", facts, i);
@@ -561,25 +551,22 @@ static int stage(const struct combine *combine, const struct image *image, const
 	const struct combine_input *first = &combine->inputs[0];
 	_cleanup_(staging_close) struct staging root = { .fd = -1 };
 	_cleanup_free_ char *krels = join_krels(combine);
-	_cleanup_strv_ struct strv lines = { 0 };
+	struct image_conf conf = { 0 };
 	int r = staging_open(&root, path, error);
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < combine->kernel_count; i++)
 		stage_kernel(combine, &combine->kernels[i], &root);
-	xstrv_push(&lines, "role=gpu");
-	xstrv_pushf(&lines, "version=%s", first->version);
-	if (*first->revision)
-		xstrv_pushf(&lines, "revision=%s", first->revision);
-	xstrv_pushf(&lines, "os=%s", first->os);
-	if (*first->os_id) {
-		xstrv_pushf(&lines, "os_id=%s", first->os_id);
-		xstrv_pushf(&lines, "os_version=%s", first->os_version);
-	}
-	xstrv_pushf(&lines, "krel=%s", krels);
-	xstrv_pushf(&lines, "proof=%s", image->proof);
-	staging_write_lines(&root, IMAGE_CONF, &lines);
+	image_conf_set(conf.role, "gpu");
+	image_conf_set(conf.version, first->conf.version);
+	image_conf_set(conf.revision, first->conf.revision);
+	image_conf_set(conf.os, first->conf.os);
+	image_conf_set(conf.os_id, first->conf.os_id);
+	image_conf_set(conf.os_version, first->conf.os_version);
+	image_conf_set(conf.krel, krels);
+	image_conf_set(conf.proof, image->proof);
+	stage_conf(&conf, IMAGE_CONF, &root);
 	return root.result;
 }
 
@@ -595,13 +582,12 @@ static void find_os_tags(const struct combine *combine, struct strv *tags)
 
 	for (size_t i = 0; i < combine->kernel_count; i++) {
 		const struct combine_kernel *kernel = &combine->kernels[i];
-		_cleanup_free_ char *conf = read_conf(kernel->from, kernel->krel);
 		_cleanup_free_ char *version = NULL;
-		char stated[32];
+		struct image_conf conf;
 
-		conf_value(conf, "os_version", stated, sizeof(stated));
+		read_conf(kernel->from, kernel->krel, &conf);
 		version = combine->os_version ? xstrdup(combine->os_version)
-			  : *stated           ? xstrdup(stated)
+			  : *conf.os_version  ? xstrdup(conf.os_version)
 					      : catalogue_node_version(os, kernel->krel);
 		image_os_tags(os->id, version ? version : os->version_id, tags);
 	}
@@ -615,7 +601,7 @@ static int describe(struct combine *combine, struct image *image, struct error *
 	const char *worst = "holds";
 	_cleanup_strv_ struct strv os_tags = { 0 };
 	size_t count = 0, loading = 0;
-	int r = context_choose_os(context, first->os, NULL, error);
+	int r = context_choose_os(context, first->conf.os, NULL, error);
 
 	if (r < 0)
 		return r;
@@ -642,8 +628,8 @@ static int describe(struct combine *combine, struct image *image, struct error *
 			worst = kernel->proof;
 	}
 	image->role = xstrdup("gpu");
-	image->version =
-		xasprintf("%s%s%s", first->version, *first->revision ? "-" : "", first->revision);
+	image->version = xasprintf("%s%s%s", first->conf.version, *first->conf.revision ? "-" : "",
+		first->conf.revision);
 	image->proof = xstrdup(worst);
 	image->modules = xasprintf("%zu", count);
 	image->loading = xasprintf("%zu", loading);
@@ -760,7 +746,7 @@ json_object *combine_to_json(const struct combine *combine, const struct image *
 	json_object *kernels = json_object_new_array();
 	json_object *images = json_object_new_array();
 
-	json_add_texts(root, "os", combine->inputs[0].os);
+	json_add_texts(root, "os", combine->inputs[0].conf.os);
 	for (size_t i = 0; i < combine->kernel_count; i++) {
 		const struct combine_kernel *kernel = &combine->kernels[i];
 		json_object *object = json_object_new_object();

@@ -17,7 +17,7 @@ static const struct field {
 	const char *key;
 	size_t offset;
 	bool is_number;
-	bool optional; /* the NIC image has none, nor has one in the cache of an earlier Slipway */
+	bool optional; /* the NIC image has none */
 } fields[] = {
 	{ "role", offsetof(struct image, role), false, false },
 	{ "reference", offsetof(struct image, reference), false, false },

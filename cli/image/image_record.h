@@ -11,9 +11,6 @@
 #include "common/hash.h"
 #include "common/strv.h"
 
-#define IMAGE_CONF "etc/slipway/image.conf"       /* in the image */
-#define IMAGE_KIT  "usr/lib/slipway/kit/kit.conf" /* in one that compiles on the node, too */
-
 #define IMAGE_ARCHIVE   "image.oci.tar"
 #define IMAGE_TAG_LIMIT 128 /* OCI distribution specification */
 

@@ -23,7 +23,6 @@
 #define STEP_MARK "==> "
 /* A line about the compiling at least this often. */
 #define PROGRESS_MS 15000
-#define IMAGE_CONF  "etc/slipway/image.conf"
 /* What a build that was killed a moment ago may take to let its folder go. */
 #define CLEAR_MS 1000
 
@@ -76,9 +75,10 @@ bool node_build_leave_read_only(struct node_build *build)
 
 int node_build_read_kit(struct node_build *build, struct error *error)
 {
-	static const char path[] = NODE_KIT_FOLDER "/kit.conf";
+	static const char path[] = IMAGE_KIT;
 	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ char *image = NULL;
+	_cleanup_free_ char *conf = NULL;
+	struct image_conf image;
 	int r = fs_read(build->request->root_fd, path, 65536, &text, NULL);
 
 	if (r == -ENOENT)
@@ -91,10 +91,10 @@ int node_build_read_kit(struct node_build *build, struct error *error)
 	conf_value(text, "id", build->kit_id, sizeof(build->kit_id));
 	if (!*build->kit_id)
 		return error_set(error, -EINVAL, "/%s names no id", path);
-	if (fs_read(build->request->root_fd, IMAGE_CONF, 65536, &image, NULL) == 0) {
-		conf_value(image, "version", build->version, sizeof(build->version));
-		conf_value(image, "os", build->os, sizeof(build->os));
-	}
+	(void) !fs_read(build->request->root_fd, IMAGE_CONF, IMAGE_CONF_LIMIT, &conf, NULL);
+	image_conf_parse(conf ? conf : "", &image);
+	memcpy(build->version, image.version, sizeof(build->version));
+	memcpy(build->os, image.os, sizeof(build->os));
 	return 0;
 }
 
@@ -390,7 +390,7 @@ static void list_lacking(
 	_cleanup_strv_ struct strv names = { 0 };
 
 	if (strcmp(build->request->recipe, "nvidia") != 0 ||
-		fs_list(build->request->root_fd, NODE_KIT_FOLDER "/addons", &names) < 0)
+		fs_list(build->request->root_fd, IMAGE_KIT_FOLDER "/addons", &names) < 0)
 		return;
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *modules = xasprintf("%slib/modules/%s/updates/%s", output,

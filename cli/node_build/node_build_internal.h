@@ -9,9 +9,9 @@
 #include "cli/node_build/node_build.h"
 
 #include "kernels/catalogue.h"
+#include "common/image_conf.h"
 
-#define NODE_KIT_FOLDER "usr/lib/slipway/kit"
-#define NODE_KIT_ROOT   NODE_KIT_FOLDER "/root" /* the build container, as a folder */
+#define NODE_KIT_ROOT IMAGE_KIT_FOLDER "/root" /* the build container, as a folder */
 
 /* The NIC container's /usr/src, as operators mount it into the GPU's. */
 #define OFED_SOURCES "run/mellanox/drivers/usr/src/ofa_kernel"

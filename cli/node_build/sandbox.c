@@ -187,7 +187,7 @@ static void place(const struct node_build *build, const struct tree *trees, size
 	for (size_t i = 0; i < count; i++)
 		attach(&trees[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(kit); i++) {
-		_cleanup_free_ char *from = xasprintf("/" NODE_KIT_FOLDER "/%s", kit[i]);
+		_cleanup_free_ char *from = xasprintf("/" IMAGE_KIT_FOLDER "/%s", kit[i]);
 		_cleanup_free_ char *to = xasprintf(SEAM "/%s", kit[i]);
 
 		if (fs_exists(AT_FDCWD, from))

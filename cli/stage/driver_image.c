@@ -14,6 +14,7 @@
 #include "cli/stage/stage_internal.h"
 #include "common/arch.h"
 #include "common/fs.h"
+#include "common/image_conf.h"
 #include "common/tag.h"
 #include "common/xalloc.h"
 #include "kernels/tool.h"
@@ -72,7 +73,7 @@ struct image_row {
 	void (*add_tags)(struct making *making, const char *end);
 	/* What else is known of it before it is made, and stands in its image.conf and labels. */
 	int (*describe)(struct making *making, struct error *error);
-	int (*add_conf)(struct making *making, struct strv *lines, struct error *error);
+	int (*add_conf)(struct making *making, struct image_conf *conf, struct error *error);
 	void (*add_labels)(const struct making *making, struct strv *labels);
 	struct room room;
 };
@@ -303,45 +304,39 @@ static int write_conf(struct making *making, struct error *error)
 	_cleanup_free_ char *updates = xasprintf(MODULES_FOLDER "/%s/updates", krel);
 	_cleanup_free_ char *of_kernel =
 		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, krel);
-	_cleanup_free_ char *exporter = NULL;
-	_cleanup_free_ char *version = NULL;
-	_cleanup_strv_ struct strv lines = { 0 };
-	char id[HASH_HEX_SIZE], key_id[CMS_ID_HEX_SIZE];
-	int r = image_set_id(making->root.fd, updates, id);
+	struct image_conf conf = { 0 };
+	_cleanup_free_ char *text = NULL;
+	int r;
 
+	image_conf_set(conf.role, making->image.role);
+	image_conf_set(conf.version, making->version);
+	image_conf_set(conf.revision, making->revision ? making->revision : "");
+	image_conf_set(conf.os, build->context.os.os);
+	image_conf_set(conf.os_id, build->context.os.id);
+	image_conf_set(conf.os_version, build->os_version);
+	image_conf_set(conf.krel, krel);
+	image_conf_set(conf.proof, making->image.proof);
+	/* The node asks whether the modules that are loaded are still the image's. */
+	r = image_set_id(making->root.fd, updates, conf.set);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", updates);
-	xstrv_pushf(&lines, "role=%s", making->image.role);
-	xstrv_pushf(&lines, "version=%s", making->version);
-	if (making->revision)
-		xstrv_pushf(&lines, "revision=%s", making->revision);
-	xstrv_pushf(&lines, "os=%s", build->context.os.os);
-	xstrv_pushf(&lines, "os_id=%s", build->context.os.id);
-	xstrv_pushf(&lines, "os_version=%s", build->os_version);
-	xstrv_pushf(&lines, "krel=%s", krel);
-	/* Of the modules: the node asks whether those that are loaded are still the image's. */
-	xstrv_pushf(&lines, "set=%s", id);
-	/* What the GPU image was bound to, so that the init can explain why peermem will not fit.
-	 */
-	if (making->other) {
-		exporter = set_value(making->other, "exporter", error);
-		version = set_value(making->other, "version", error);
-		if (!exporter || !version)
-			return -EIO;
-		xstrv_pushf(&lines, "ofed_exporter=%s", exporter);
-		xstrv_pushf(&lines, "ofed_version=%s", version);
+	if (making->kind->add_conf) {
+		r = making->kind->add_conf(making, &conf, error);
+		if (r < 0)
+			return r;
 	}
-	xstrv_pushf(&lines, "proof=%s", making->image.proof);
-	r = making->kind->add_conf ? making->kind->add_conf(making, &lines, error) : 0;
-	if (r < 0)
-		return r;
 	if (cert) {
+		char key_id[CMS_ID_HEX_SIZE];
+
 		module_cert_key_id(cert, key_id);
-		xstrv_pushf(&lines, "signed_by=%s", module_cert_name(cert));
-		xstrv_pushf(&lines, "signed_key=%s", key_id);
+		image_conf_set(conf.signed_by, module_cert_name(cert));
+		image_conf_set(conf.signed_key, key_id);
 	}
-	staging_write_lines(&making->root, IMAGE_CONF, &lines);
-	staging_write_lines(&making->root, of_kernel, &lines);
+	text = image_conf_text(&conf);
+	if (!text)
+		out_of_memory();
+	staging_write(&making->root, IMAGE_CONF, text, strlen(text));
+	staging_write(&making->root, of_kernel, text, strlen(text));
 	return making->root.result;
 }
 
@@ -580,20 +575,28 @@ static int describe_gpu(struct making *making, struct error *error)
 	return 0;
 }
 
-static int add_gpu_conf(struct making *making, struct strv *lines, struct error *error)
+static int add_gpu_conf(struct making *making, struct image_conf *conf, struct error *error)
 {
-	_cleanup_free_ char *chips = NULL;
+	_cleanup_free_ char *chips = NULL, *exporter = NULL, *version = NULL;
 	_cleanup_free_ char *type = set_value(making->set, "kernel_module_type", error);
 	int r;
 
 	if (!type)
 		return -EIO;
-	xstrv_pushf(lines, "kernel_module_type=%s", type);
+	image_conf_set(conf->kernel_module_type, type);
 	r = userspace_chips(making->build, &chips, error);
 	if (r < 0)
 		return r;
-	if (*chips)
-		xstrv_pushf(lines, "chips=%s", chips);
+	image_conf_set(conf->chips, chips);
+	if (!making->other)
+		return 0;
+	/* What it was bound to, so that the init can explain why peermem will not fit. */
+	exporter = set_value(making->other, "exporter", error);
+	version = set_value(making->other, "version", error);
+	if (!exporter || !version)
+		return -EIO;
+	image_conf_set(conf->ofed_exporter, exporter);
+	image_conf_set(conf->ofed_version, version);
 	return 0;
 }
 

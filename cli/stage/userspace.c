@@ -12,8 +12,8 @@
 
 #include "cli/json.h"
 #include "common/fs.h"
+#include "common/image_conf.h"
 #include "common/xalloc.h"
-#include "entrypoint/image.h"
 
 #define INSTALLER "the folder that NVIDIA's installer unpacks (sh NVIDIA-Linux-….run -x)"
 #define NVML      "libnvidia-ml.so."

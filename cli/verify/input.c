@@ -10,6 +10,7 @@
 #include "cli/image/buildah.h"
 #include "cli/image/image_record.h"
 #include "common/fs.h"
+#include "common/image_conf.h"
 #include "common/path.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"

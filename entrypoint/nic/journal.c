@@ -277,28 +277,23 @@ static int take_record(const struct record *record, struct journal *journal)
 	return 0;
 }
 
-static int read_journal_file(int root_fd, const char *path, const char *word,
-	struct journal *journal, struct error *error)
+int journal_read(int root_fd, struct journal *journal, struct error *error)
 {
-	_cleanup_(statefile_free) struct statefile file = { .word = word };
-	int r = statefile_read(root_fd, path, &file, error);
+	_cleanup_(statefile_free) struct statefile file = { .word = WORD };
+	int r;
 
+	*journal = (struct journal){ .phase = PHASE_NONE };
+	if (!fs_exists(root_fd, JOURNAL_PATH))
+		return 0;
+	r = statefile_read(root_fd, JOURNAL_PATH, &file, error);
 	for (size_t i = 0; r == 0 && i < file.count; i++) {
 		r = take_record(&file.items[i], journal);
 		if (r < 0)
-			(void) error_set_errno(error, r, "/%s", path);
+			(void) error_set_errno(error, r, "/%s", JOURNAL_PATH);
 	}
 	if (r < 0)
 		journal_free(journal);
 	return r;
-}
-
-int journal_read(int root_fd, struct journal *journal, struct error *error)
-{
-	*journal = (struct journal){ .phase = PHASE_NONE };
-	return fs_exists(root_fd, JOURNAL_PATH)
-		       ? read_journal_file(root_fd, JOURNAL_PATH, WORD, journal, error)
-		       : 0;
 }
 
 /* ---- phases */
@@ -504,99 +499,4 @@ int journal_set_network(int root_fd, const char *path, const char *done, struct 
 	if (take_text(path, &journal.network) < 0 || take_text(done, &journal.network_done) < 0)
 		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
 	return journal_write(root_fd, &journal, error);
-}
-
-/* ---- what an older Slipway left */
-
-#define OLD(name) NIC_STATE_FOLDER "/nic." name
-
-/* In the order in which they are removed: what makes a swap pending goes last. */
-static const char *const old_files[] = { OLD("plan"), OLD("way-back"), OLD("missing"),
-	OLD("unrestored"), OLD("journal"), OLD("journal-done"), OLD("settled"), OLD("inbox"),
-	OLD("swap") };
-
-/* Empty where it is absent or damaged. -ENOMEM. */
-static int read_old_plan(int root_fd, const char *path, struct journal *old)
-{
-	struct error ignored;
-
-	return read_journal_file(root_fd, path, "slipway-modules", old, &ignored) == -ENOMEM
-		       ? -ENOMEM
-		       : 0;
-}
-
-/* Replaces @lines by the file's, where it is there. -ENOMEM. */
-static int read_old_lines(int root_fd, const char *path, struct strv *lines)
-{
-	_cleanup_free_ char *text = NULL;
-	int r = fs_read(root_fd, path, (size_t) 1 << 20, &text, NULL);
-
-	if (r < 0)
-		return r == -ENOMEM ? r : 0;
-	strv_free(lines);
-	return strv_split(lines, text, "\n");
-}
-
-static int read_old_line(int root_fd, const char *path, char **ret)
-{
-	_cleanup_strv_ struct strv lines = { 0 };
-
-	if (read_old_lines(root_fd, path, &lines) < 0)
-		return -ENOMEM;
-	return take_text(lines.count ? lines.items[0] : NULL, ret);
-}
-
-/* Adding what is there already changes nothing: this may have been killed half-way. */
-static int merge_old(int root_fd, struct journal *journal)
-{
-	_cleanup_journal_ struct journal old_swap = { 0 };
-	_cleanup_journal_ struct journal old_inbox = { 0 };
-	const struct swap_plan *swap = &old_swap.pending;
-	const struct swap_plan *inbox = &old_inbox.pending;
-	bool knew_own = journal_knows_own(journal);
-
-	if (read_old_plan(root_fd, OLD("swap"), &old_swap) < 0 ||
-		read_old_plan(root_fd, OLD("inbox"), &old_inbox) < 0 ||
-		journal_merge_pending(&journal->pending, swap, &swap->load) < 0 ||
-		nic_push_all(&journal->own.load, &inbox->load) < 0 ||
-		read_old_lines(root_fd, OLD("missing"), &journal->lists[JOURNAL_MISSING]) < 0 ||
-		read_old_lines(root_fd, OLD("unrestored"), &journal->lists[JOURNAL_UNRESTORED]) <
-			0 ||
-		read_old_line(root_fd, OLD("journal"), &journal->network) < 0 ||
-		read_old_line(root_fd, OLD("journal-done"), &journal->network_done) < 0)
-		return -ENOMEM;
-	/* A list that knew more than the older image did stays as it is. */
-	for (size_t i = 0; !knew_own && i < inbox->go_count; i++)
-		if (swap_plan_add(&journal->own, &inbox->go[i]) < 0)
-			return -ENOMEM;
-	/* Which step it was killed in was not recorded: recovery does all from the first on. */
-	if (swap->load.count || swap->go_count)
-		journal->phase = PHASE_UNLOADING;
-	else if (journal->phase == PHASE_NONE && fs_exists(root_fd, OLD("settled")))
-		journal->phase = PHASE_COMMITTED;
-	return 0;
-}
-
-int journal_adopt_old(int root_fd, struct error *error)
-{
-	_cleanup_journal_ struct journal journal = { 0 };
-	bool is_there = false;
-	int r;
-
-	for (size_t i = 0; i < ARRAY_SIZE(old_files); i++)
-		is_there |= fs_exists(root_fd, old_files[i]);
-	if (!is_there)
-		return 0;
-	r = read_or_none(root_fd, &journal, error);
-	if (r < 0)
-		return r;
-	if (merge_old(root_fd, &journal) < 0)
-		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
-	r = journal_write(root_fd, &journal, error);
-	kill_point("adopt:written");
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < ARRAY_SIZE(old_files); i++)
-		(void) unlinkat(root_fd, old_files[i], 0);
-	return 0;
 }

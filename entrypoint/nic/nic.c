@@ -26,7 +26,7 @@
 #include "entrypoint/role/prove.h"
 
 /* Where an OFED has NFS/RDMA: a source without it cannot be asked for its module. */
-#define NFSRDMA_SOURCE KIT_FOLDER "/source/net/sunrpc/xprtrdma"
+#define NFSRDMA_SOURCE IMAGE_KIT_FOLDER "/source/net/sunrpc/xprtrdma"
 
 /* Deadlines. A whole OFED with one job takes the better part of an hour; mlx5_core waits for each
  * card's firmware, one after the other; a few small files are synced to a disk that may be busy. */

@@ -184,13 +184,6 @@ int journal_set_list(int root_fd, enum journal_list list, const struct strv *lin
 int journal_set_network(
 	int root_fd, const char *path, const char *done, struct error *error) _must_check_;
 
-/*
- * Turns what an older Slipway left, which deduced the phase from the files that were there, into
- * the journal. A container of such an image may have been killed at any point, and may have run
- * after one of this image, too.
- */
-int journal_adopt_old(int root_fd, struct error *error) _must_check_;
-
 /* Adds what goes by @plan, and what of plan.load this start will insert (@coming, or NULL). */
 int journal_merge_pending(struct swap_plan *pending, const struct swap_plan *plan,
 	const struct strv *coming) _must_check_;
@@ -356,7 +349,7 @@ int nic_keep_modules(struct action *action);
 
 /* ---- recover.c */
 
-/* Of the first step: makes the journal of an older Slipway's files; puts aside a damaged one. */
+/* Of the first step: puts a damaged journal aside. */
 void nic_open_journal(struct nic *nic);
 /* Is a swap pending, or is there a saved state of the network? */
 bool nic_is_unfinished(const void *role);

@@ -40,8 +40,6 @@ void nic_open_journal(struct nic *nic)
 	int root_fd = nic->role.root_fd;
 	struct error why = { 0 };
 
-	if (journal_adopt_old(root_fd, &why) < 0)
-		role_note(&nic->role, "%s", why.text);
 	if (journal_read(root_fd, &journal, &why) == -EBADMSG) {
 		role_note(&nic->role, "%s: put aside as /" JOURNAL_PATH ".damaged", why.text);
 		if (renameat(root_fd, JOURNAL_PATH, root_fd, JOURNAL_PATH ".damaged") < 0)

@@ -52,12 +52,12 @@ bool nodebuild_unread(const void *context)
 	const struct role *role = context;
 
 	return role->driver_modules.count == 0 ||
-	       (is_incomplete(role) && fs_exists(role->root_fd, KIT_CONF));
+	       (is_incomplete(role) && fs_exists(role->root_fd, IMAGE_KIT));
 }
 
 bool nodebuild_has_kit(const struct role *role)
 {
-	return role->build && fs_exists(role->root_fd, KIT_CONF);
+	return role->build && fs_exists(role->root_fd, IMAGE_KIT);
 }
 
 int nodebuild_identify(struct action *action)

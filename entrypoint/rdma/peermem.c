@@ -100,7 +100,7 @@ uint32_t peermem_wanted_crc(const struct role *role, bool *ret_proven)
 /* Does the variant in @folder fit? Its version is remembered, for messages. */
 static bool fits(struct role *role, const char *folder, uint32_t crc)
 {
-	struct image *image = &role->image;
+	struct image_conf *image = &role->image;
 	_cleanup_free_ char *text = NULL;
 	char path[VARIANT_PATH_SIZE];
 	char value[64];

@@ -192,7 +192,7 @@ static int put_other_in_place(const struct role *role)
 int module_kind_choose(struct action *action)
 {
 	const struct role *role = action->role;
-	struct image image;
+	struct image_conf image;
 	const char *kind;
 	int r;
 

@@ -144,9 +144,6 @@ int role_list_read(const struct role *role, const char *list, struct strv *items
 	r = fs_read(role->root_fd, path, 0, &text, &size);
 	if (r < 0)
 		return r;
-	/* Of a version that wrote an item a line. */
-	if (strncmp(text, LIST_WORD " ", strlen(LIST_WORD " ")) != 0)
-		return strv_split(items, text, "\n");
 	r = statefile_parse(text, size, path, &file, &ignored);
 	for (size_t i = 0; r == 0 && i < file.count; i++) {
 		const char *item = record_get(&file.items[i], LIST_TEXT);
@@ -277,7 +274,7 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 {
 	struct error error = { 0 };
 	struct utsname system;
-	struct image image;
+	struct image_conf image;
 	int exit_code;
 	int r;
 

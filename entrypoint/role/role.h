@@ -61,7 +61,7 @@ struct role {
 	char krel[ROLE_KREL_SIZE];
 	char *const *arguments; /* after the verb, or NULL where a role takes none */
 	struct options options;
-	struct image image;
+	struct image_conf image;
 	struct strv driver_modules; /* the image's own, for this kernel */
 	const struct watch *watches;
 	size_t watch_count;

@@ -56,8 +56,7 @@ make_bundle() {
     pack
 }
 
-# pack [FILTER]: the manifest of what is in the folder, changed by the jq filter, and all of it as a bundle. "arrow" is what
-# older versions called the stage of an image.
+# pack [FILTER]: the manifest of what is in the folder, changed by the jq filter, and all of it as a bundle.
 pack() {
     local parts=$BATS_TEST_TMPDIR/parts
     (cd "$parts" && find . -type f ! -name bundle.json -printf '%P %s\n' | while read -r path size; do
@@ -65,7 +64,7 @@ pack() {
             '{path: $path, size_bytes: $size, sha256: $sha256}'
     done) | jq -s --arg krel $krel --arg id "$id" '{schema: 2, slipway: "0.0.1", files: ., targets: [{krel: $krel, os: "debian12",
         arch: "x86_64", lock: "locks/a.json", root: "debian12", root_stamp: "", runtime_stamp: "", unsigned_lists: "no", kernel_from: [],
-        images: [{arrow: "toolchain", key: ("a" * 64), name: "localhost/slipway/build-test:1", id: $id, file: "images/toolchain.tar"}],
+        images: [{stage: "toolchain", key: ("a" * 64), name: "localhost/slipway/build-test:1", id: $id, file: "images/toolchain.tar"}],
         ofed: {kind: "none", name: "", file: ""}, nvidia: {kind: "tree", name: "nvidia", file: "sources/nvidia.tar"},
         base: {kind: "none", name: "", file: ""}}]}'"${1:+ | $1}" >"$parts/bundle.json"
     archive

@@ -64,29 +64,6 @@ static void each_run_has_a_folder_that_lives_as_long_as_it(void **state)
 	assert_false(fs_exists(AT_FDCWD, second.run_path));
 }
 
-/* An older Slipway called the folder "arrows", and may share the cache. */
-static void an_older_caches_outputs_are_taken_over(void **state)
-{
-	const struct folder *folder = *state;
-	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
-	_cleanup_(cache_close) struct cache again = { .fd = -1, .run_lock_fd = -1 };
-	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ char *old = NULL;
-	_cleanup_free_ char *output = NULL;
-
-	folder_write_text(folder, "arrows/kernel-0123456789abcdef01234567/file", "made before");
-	assert_true(cache_is_there(folder->path));
-	open_cache(folder, &cache);
-	output = cache_output_path(&cache, "kernel", KEY);
-	assert_true(cache_use(&cache, output));
-	text = folder_read_text(folder, "stages/kernel-0123456789abcdef01234567/file");
-	assert_string_equal(text, "made before");
-	old = folder_read_text(folder, "arrows/kernel-0123456789abcdef01234567/file");
-	assert_string_equal(old, "made before");
-	open_cache(folder, &again);
-	assert_true(cache_use(&again, output));
-}
-
 static char *make_output(const struct cache *cache, const char *text)
 {
 	_cleanup_free_ char *file = NULL;
@@ -195,7 +172,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(each_run_has_a_folder_that_lives_as_long_as_it),
-		folder_test(an_older_caches_outputs_are_taken_over),
 		folder_test(an_output_that_is_there_stays_unless_it_is_set_aside),
 		folder_test(an_output_counts_as_used_when_it_is_kept),
 		folder_test(a_refresh_is_remembered_by_distribution),

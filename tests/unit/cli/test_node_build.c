@@ -159,7 +159,7 @@ static void an_image_without_a_kit_says_how_to_make_one(void **state)
 
 	assert_int_equal(node_build_read_kit(&build, &error), -ENOENT);
 	assert_contains(error.text, "--sources-image");
-	folder_write_text(folder, NODE_KIT_FOLDER "/kit.conf", "id=abc\n");
+	folder_write_text(folder, IMAGE_KIT_FOLDER "/kit.conf", "id=abc\n");
 	folder_write_text(folder, "etc/slipway/image.conf", "version=535.261.03\nos=debian12\n");
 	assert_int_equal(node_build_read_kit(&build, &error), 0);
 	assert_string_equal(build.kit_id, "abc");

@@ -452,56 +452,6 @@ done:
 	assert_true(rounds > 30);
 }
 
-/* What an older Slipway has, who wrote no phase, of each place. */
-static void make_old(const struct folder *folder)
-{
-	_cleanup_journal_ struct journal journal = { 0 };
-	struct error error;
-	const struct swap_plan *const plans[] = { &journal.pending, &journal.own };
-	static const char *const files[] = { NIC_STATE_FOLDER "/nic.swap",
-		NIC_STATE_FOLDER "/nic.inbox" };
-
-	assert_int_equal(journal_read(folder->fd, &journal, &error), 0);
-	for (size_t i = 0; i < 2; i++) {
-		char text[2048] = "slipway-modules 1\nswap same=0\n";
-
-		if (!plans[i]->go_count && !plans[i]->load.count)
-			continue;
-		for (size_t j = 0; j < plans[i]->load.count; j++)
-			(void) snprintf(text + strlen(text), sizeof(text) - strlen(text),
-				"load name=%s\n", plans[i]->load.items[j]);
-		for (size_t j = 0; j < plans[i]->go_count; j++)
-			(void) snprintf(text + strlen(text), sizeof(text) - strlen(text),
-				"go name=%s part=ours build-id=%s\n", plans[i]->go[j].name,
-				plans[i]->go[j].build_id);
-		(void) snprintf(text + strlen(text), sizeof(text) - strlen(text), "end\n");
-		folder_write_text(folder, files[i], text);
-	}
-	(void) unlinkat(folder->fd, JOURNAL_PATH, 0);
-}
-
-static void what_an_older_slipway_left_is_recovered_wherever_it_was_killed(void **state)
-{
-	const struct folder *folder = *state;
-
-	for (unsigned places = 1;; places++) {
-		bool was_pending;
-
-		clear_node(folder);
-		if (!is_killed(folder, places))
-			return;
-		was_pending = journal_is_pending(folder->fd);
-		make_old(folder);
-		assert_int_equal(run(folder, places % 2 ? start : roll_back, 0), 0);
-		if (places % 2)
-			expect_ours(folder);
-		else if (was_pending)
-			expect_hosts(folder);
-		assert_false(journal_is_pending(folder->fd));
-		assert_false(fs_exists(folder->fd, NIC_STATE_FOLDER "/nic.swap"));
-	}
-}
-
 /* What the host loads for itself later must not go when the node's own driver comes back. */
 static void what_was_not_inserted_is_not_in_the_journal(void **state)
 {
@@ -547,7 +497,6 @@ int main(void)
 		folder_test(a_start_that_was_killed_anywhere_is_finished_by_the_next),
 		folder_test(a_start_that_was_killed_anywhere_is_rolled_back_by_one_that_fails),
 		folder_test(a_rollback_that_was_killed_anywhere_is_gone_on_with),
-		folder_test(what_an_older_slipway_left_is_recovered_wherever_it_was_killed),
 		folder_test(what_was_not_inserted_is_not_in_the_journal),
 		folder_test(a_damaged_journal_has_nothing_pending),
 	};

@@ -11,10 +11,11 @@
 static void names_the_kernels_that_it_has(void **state)
 {
 	const struct folder *folder = *state;
-	struct image image;
+	struct image_conf image;
 	struct error error;
 
-	folder_write_text(folder, IMAGE_CONF, "role=gpu\nversion=535.261.03\nos=debian12\n");
+	folder_write_text(folder, IMAGE_CONF,
+		"role=gpu\nversion=535.261.03\nos=debian12\nos_id=debian\nos_version=12\n");
 	folder_write_text(folder, "lib/modules/6.1.0-50-amd64/modules.dep", "");
 	folder_write_text(folder, "lib/modules/6.1.0-56-amd64/modules.dep", "");
 	folder_subfolder(folder, "lib/modules/6.1.0-99-amd64");
@@ -31,7 +32,7 @@ static void names_the_kernels_that_it_has(void **state)
 
 static void assert_cure(const struct folder *folder, const char *conf, const char *part)
 {
-	struct image image;
+	struct image_conf image;
 	struct error error;
 
 	folder_write_text(folder, IMAGE_CONF, conf);
@@ -45,12 +46,13 @@ static void names_the_ofed_that_a_build_needs(void **state)
 {
 	const struct folder *folder = *state;
 	struct utsname running;
-	struct image image = { .role = "gpu" };
+	struct image_conf image = { .role = "gpu" };
 	struct error error;
 
 	assert_cure(folder, "role=nic\nversion=24.10\nos=debian12\n",
 		"--os debian12 --ofed <the source of OFED 24.10>");
-	assert_cure(folder, "role=gpu\nversion=535.1\nrevision=7\nos=debian12\n",
+	assert_cure(folder,
+		"role=gpu\nversion=535.1\nrevision=7\nos=debian12\nos_id=debian\nos_version=12\n",
 		"asks for: 535-7-6.1-debian12)");
 	assert_cure(folder, "role=gpu\nversion=535.1\nos=oracle9\nos_id=ol\nos_version=9.4\n",
 		"asks for: 535-6.1-ol9), or build one: slipway build --kernel 6.1 --os oracle9");
@@ -67,8 +69,9 @@ static void names_the_ofed_that_a_build_needs(void **state)
 
 static void an_image_of_another_role_is_refused(void **state)
 {
-	const struct image gpu = { .role = "gpu", .version = "535.1" }, nic = { .role = "nic" };
-	const struct image unknown = { .role = "" };
+	const struct image_conf gpu = { .role = "gpu", .version = "535.1" },
+				nic = { .role = "nic" };
+	const struct image_conf unknown = { .role = "" };
 	struct error error;
 
 	(void) state;
