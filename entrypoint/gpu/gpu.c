@@ -158,7 +158,7 @@ static int load(struct action *action)
  * The undo of the last step runs first: others stop relying on the driver before it goes.
  * Nothing is unloaded or loaded before "prove" holds. It judges what is to be inserted where
  * nothing is, or in place of another build. Modules of the image that are loaded with other
- * parameters than they are to have are not judged again, although "make-room" unloads them: the
+ * parameters than they are to have are not judged again, although "unload-conflicting" unloads them: the
  * kernel that runs has taken these very files, and gpu_parameters(), a part of "prove", has checked
  * the new parameters.
  */
@@ -214,7 +214,7 @@ static const struct step gpu_steps[] = {
 		.undo_kind = STEP_WORKER,
 		.undo = gpu_return_devices,
 		.undo_deadline_ms = LOAD_DEADLINE_MS },
-	{ .name = "make-room",
+	{ .name = "unload-conflicting",
 		.is_done = keeps_or_nothing_is_loaded,
 		.kind = STEP_WORKER,
 		.perform = role_unload_conflicting,
@@ -250,7 +250,7 @@ static const struct step gpu_steps[] = {
 		.undo = gpu_daemons_stop,
 		.undo_deadline_ms = DAEMONS_STOP_ALL_MS },
 	{ .name = "remember", .perform = fast_path_remember },
-	{ .name = "tell-ready", .perform = gpu_daemons_report, .undo = report_not_ready },
+	{ .name = "report-ready", .perform = gpu_daemons_report, .undo = report_not_ready },
 };
 
 static const struct watch gpu_watches[] = {

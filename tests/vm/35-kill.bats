@@ -14,7 +14,7 @@ setup_file() {
     run_kill_case <<'CASE'
 . /case/kill.sh
 simulate
-for place in clear-stale:after forget:after load:module:2 load:after export-root:after remember:before tell-ready:after; do
+for place in clear-stale:after forget:after load:module:2 load:after export-root:after remember:before report-ready:after; do
     killed_in_start "$place"
 done
 converges
@@ -28,7 +28,7 @@ CASE
     run_kill_case <<'CASE'
 . /case/kill.sh
 simulate
-for place in undo:tell-ready:after undo:load:module:1 undo:load:after undo:recognise:before; do
+for place in undo:report-ready:after undo:load:module:1 undo:load:after undo:recognise:before; do
     killed_in_stop "$place"
 done
 converges

@@ -90,7 +90,7 @@ expect_nic_serves
 exec_in nic slipway-init status
 exec_in nic slipway-init status --json
 cat /run/mellanox/drivers/slipway/metrics/nic.prom
-for step in prove save-network swap-out swap-in swap-others unblock restore-network keep-modules; do
+for step in prove save-network swap-out swap-in reload-dependents unblock restore-network keep-modules; do
     refute "$step was begun" container_log_has nic "begin $step"
 done
 CASE

@@ -21,7 +21,7 @@ setup_file() {
 
 # bats test_tags=full
 @test "killed in a start, where something changed or is about to: the next start serves, with the network as it was" {
-    nic_killed_in start host-files:after phase:unloading swap-out:module:1 phase:loading swap-in:module:3 phase:dependents swap-others:module:1 \
+    nic_killed_in start host-files:after phase:unloading swap-out:module:1 phase:loading swap-in:module:3 phase:dependents reload-dependents:module:1 \
         phase:restoring network:links:masters phase:committed phase:none
 }
 

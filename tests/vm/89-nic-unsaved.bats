@@ -89,8 +89,8 @@ configure_node
 network_state >/tmp/before
 # It finds all the same, ends that swap at once, and fails after it: there is nothing to go back from.
 killed_in_start swap:ready
-start nic:nic-1 SLIPWAY_KILL_AT=tell-ready:before
-killed_at nic tell-ready:before
+start nic:nic-1 SLIPWAY_KILL_AT=report-ready:before
+killed_at nic report-ready:before
 ! grep -E '^phase name=(unloading|loading|dependents|restoring|rollback)$' /run/mellanox/drivers/slipway/swap.journal || fail "the swap is not over"
 expect "OFED was unloaded" is_of nic-1 netdevsim
 expect_state /tmp/before "the network is not what it was"

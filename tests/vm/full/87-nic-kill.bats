@@ -58,7 +58,7 @@ CASE
 }
 
 @test "killed in a stop, between the phases: the next start serves, and its stop gives the node's own driver back" {
-    nic_killed_in stop undo:tell-ready:after undo:swap-in:after undo:swap-out:after undo:save-network:before
+    nic_killed_in stop undo:report-ready:after undo:swap-in:after undo:swap-out:after undo:save-network:before
 }
 
 @test "killed in a start or a stop of an older image, at other places than in ../87-nic-kill.bats" {
