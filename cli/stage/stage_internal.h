@@ -299,32 +299,44 @@ int image_name_write(
 /* The compiler that recipes of this root's toolchain run. */
 const char *toolchain_compiler(const struct build *build, enum root_id root);
 
-/* ---- root.c: build roots, and whose packages they and the runtime base are made of */
-
-#define ROOT_APT_COMMON    "containers/root/apt-common.sh" /* of all that mmdebstrap makes */
-#define ROOT_PACKAGES_FILE "packages" /* in a root's output: "NAME VERSION ARCH SHA256" lines */
+/* ---- root_os.c: whose packages roots and the runtime base are made of */
 
 /*
  * Finds out which distributions these are: the kernel's and that of its runtime base. -EINVAL for
  * one that no root is made of.
  */
 int roots_open(struct build *build, struct error *error) _must_check_;
+void root_close(struct root *root);
+/* Finds its mirrors; once. */
+int root_open_mirrors(struct build *build, struct root *root, struct error *error) _must_check_;
+/* --keyring and --allow-unsigned, where they are about its packages; else NULL and false. */
+const char *root_keyring(const struct build *build, const struct root *root);
+bool root_allows_unsigned(const struct build *build, const struct root *root);
+/* Completes the message of a signature that was refused (@r) for another distribution. Returns @r.
+ */
+int root_rejected(const struct build *build, const struct root *root, int r, struct error *error);
+/*
+ * Calls for each repository of the root that has a mirror; one without is left out with a note.
+ * -ENOMEDIUM when none has one.
+ */
+int root_each_repository(struct build *build, struct root *root,
+	int (*call)(void *data, const struct repository *repository, const struct mirror *mirror,
+		const char *url, struct error *error),
+	void *data, struct error *error) _must_check_;
+
+/* ---- root_lists.c: its package lists, and what of them is in its key */
+
 /* Sees to it that the keys are there that sign their packages, before any stage's key hashes them.
  */
 int roots_keys(struct build *build, struct error *error) _must_check_;
-void root_close(struct root *root);
-/* Reads the lists of those that are not the kernel's own distribution anew, for --refresh. */
+/* Reads the lists of those that are not the kernel's own distribution again, for --refresh. */
 int roots_refresh(struct build *build, struct error *error) _must_check_;
 /* Are its lists such that Slipway believes them? Asked before apt or dnf reads them. */
 int root_check_lists(struct build *build, enum root_id id, struct error *error) _must_check_;
-/* Appends all that is to be in a build root, as the catalogue has it: "gcc-toolset-12-gcc|gcc". */
-void root_packages(const struct build *build, enum root_id id, struct strv *ret);
 /* The distribution, its repositories and their state in a key. */
 void root_os_key(enum root_id id, struct key *key);
 
-/* Puts a root's list of packages into its toolchain's output; a vendor's image has none. */
-int root_list_copy(const struct build *build, enum root_id id, const struct stage_place *place,
-	struct error *error) _must_check_;
+/* ---- root_files.c: for apt and dnf */
 
 /* Files of this run that one who makes a root reads and writes. */
 struct root_files {
@@ -342,6 +354,17 @@ struct root_files {
 int root_sources(struct build *build, enum root_id id, struct root_files *ret,
 	struct error *error) _must_check_;
 void root_files_free(struct root_files *files);
+
+/* ---- root.c: build roots */
+
+#define ROOT_APT_COMMON    "containers/root/apt-common.sh" /* of all that mmdebstrap makes */
+#define ROOT_PACKAGES_FILE "packages" /* in a root's output: "NAME VERSION ARCH SHA256" lines */
+
+/* Appends all that is to be in a build root, as the catalogue has it: "gcc-toolset-12-gcc|gcc". */
+void root_packages(const struct build *build, enum root_id id, struct strv *ret);
+/* Puts a root's list of packages into its toolchain's output; a vendor's image has none. */
+int root_list_copy(const struct build *build, enum root_id id, const struct stage_place *place,
+	struct error *error) _must_check_;
 /* Runs a script that makes one, as tool_run_logged() does; -ENOSPC: the disk is full. */
 int root_script(
 	const struct strv *argv, const struct stage_place *place, struct error *error) _must_check_;

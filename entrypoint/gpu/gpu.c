@@ -158,9 +158,9 @@ static int load(struct action *action)
  * The undo of the last step runs first: others stop relying on the driver before it goes.
  * Nothing is unloaded or loaded before "prove" holds. It judges what is to be inserted where
  * nothing is, or in place of another build. Modules of the image that are loaded with other
- * parameters than they are to have are not judged again, although "unload-conflicting" unloads them: the
- * kernel that runs has taken these very files, and gpu_parameters(), a part of "prove", has checked
- * the new parameters.
+ * parameters than they are to have are not judged again, although "unload-conflicting" unloads
+ * them: the kernel that runs has taken these very files, and gpu_parameters(), a part of "prove",
+ * has checked the new parameters.
  */
 static const struct step gpu_steps[] = {
 	{ .name = "clear-stale", .perform = clear_stale, .undo = clear_flags },
