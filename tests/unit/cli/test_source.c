@@ -7,7 +7,7 @@
 
 static void kit_key_of(const char *kind, char hex[HASH_HEX_SIZE])
 {
-	const struct stage stage = { .of = DRIVER_NVIDIA };
+	const struct stage stage = { .kind = STAGE_KIT, .of = IMAGE_GPU };
 	struct error error = { 0 };
 	struct build build = {
 		.context.data = "/nowhere",
@@ -42,7 +42,7 @@ static void set_key_of(const struct folder *folder, char hex[HASH_HEX_SIZE])
 {
 	static char krel[] = "6.1.0-1-test";
 	_cleanup_free_ char *data = strdup(folder->path);
-	const struct stage stage = { .of = DRIVER_OFED };
+	const struct stage stage = { .kind = STAGE_SET, .of = DRIVER_OFED };
 	struct error error = { 0 };
 	struct build build = {
 		.context.data = data,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the NIC role says of itself while it serves: report, status and metrics. */
+#include "tests/unit/nic_parameters.h"
 #include "tests/unit/node_folder.h"
 
 #include <sys/file.h>
@@ -191,8 +192,8 @@ static void what_is_missing_is_in_the_report(void **state)
 	assert_int_equal(strv_push(&journal.lists[JOURNAL_UNRESTORED], "ens1: mtu"), 0);
 	assert_int_equal(strv_push(&journal.lists[JOURNAL_UNRESTORED], "ens2: gone"), 0);
 	assert_int_equal(journal_write(folder->fd, &journal, &error), 0);
-	folder_write_text(
-		folder, NIC_STATE_FOLDER "/nic.parameters", "ib_core \nmlx5_core prof_sel=2 x=1\n");
+	write_nic_parameters(
+		folder, (const char *const[]){ "ib_core ", "mlx5_core prof_sel=2 x=1", NULL });
 	serve(&nic, folder);
 	assert_int_equal(nic.role.log.reason, REASON_NETWORK_INCOMPLETE);
 	assert_string_equal(nic.role.log.detail,

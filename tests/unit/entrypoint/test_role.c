@@ -87,20 +87,6 @@ static void a_list_is_read_as_it_was_written(void **state)
 	assert_false(fs_exists(folder->fd, "run/gpu.parameters"));
 }
 
-/* A node is upgraded with the driver loaded: what was loaded before must still be known. */
-static void a_list_of_an_older_version_is_read(void **state)
-{
-	const struct folder *folder = *state;
-	const struct role role = { .name = "gpu", .state_folder = "run", .root_fd = folder->fd };
-	_cleanup_strv_ struct strv items = { 0 };
-
-	folder_write_text(folder, "run/gpu.before", "ext4\nnvidia a=1 b=\"x y\"");
-	assert_int_equal(role_list_read(&role, "before", &items), 0);
-	assert_int_equal(items.count, 2);
-	assert_string_equal(items.items[0], "ext4");
-	assert_string_equal(items.items[1], "nvidia a=1 b=\"x y\"");
-}
-
 static void a_list_that_is_cut_off_is_damaged(void **state)
 {
 	const struct folder *folder = *state;
@@ -163,7 +149,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(a_signal_that_is_for_no_watch_is_no_new_beginning),
 		folder_test(a_list_is_read_as_it_was_written),
-		folder_test(a_list_of_an_older_version_is_read),
 		folder_test(a_list_that_is_cut_off_is_damaged),
 		folder_test(what_cannot_be_read_is_named_by_the_step_that_needs_it),
 		folder_test(a_driver_that_stays_is_one_that_is_loaded),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan of a swap from a folder that shows modules as /sys/module does. */
 #include "tests/unit/mutant.h"
+#include "tests/unit/nic_parameters.h"
 #include "tests/unit/node_folder.h"
 
 #include "entrypoint/contract.h"
@@ -322,11 +323,11 @@ static void other_parameters_are_another_driver(void **state)
 
 	open_bench(&bench, *state);
 	load_ours(*state);
-	folder_write_text(
-		*state, NIC_STATE_FOLDER "/nic.parameters", "ib_uverbs \nmlx5_core prof_sel=2\n");
+	write_nic_parameters(
+		*state, (const char *const[]){ "ib_uverbs ", "mlx5_core prof_sel=2", NULL });
 	assert_int_equal(make(&bench), 0);
 	assert_going(&bench.plan, "mlx5_core:ours");
-	folder_write_text(*state, NIC_STATE_FOLDER "/nic.parameters", "ib_uverbs \nmlx5_core \n");
+	write_nic_parameters(*state, (const char *const[]){ "ib_uverbs ", "mlx5_core ", NULL });
 	assert_int_equal(make(&bench), 0);
 	assert_true(bench.plan.same);
 }
