@@ -51,7 +51,7 @@ cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih libcurl expat) -llzm
 probe_objects := $(call objects,common/arch.c common/nearest.c common/xalloc.c cli/probe/main.c cli/cmd_probe.c cli/exit_code.c cli/message.c cli/options.c cli/image/place.c \
 	kernels/krel.c \
 	kernels/archive/pack.c kernels/local/scan.c kernels/local/files.c kernels/tree/tree.c \
-	kernels/archive/unpack_link.c module/names.c module/sysmodule.c common/path.c common/error.c common/text.c common/fs.c common/hash.c common/json_text.c common/strv.c \
+	kernels/archive/unpack_link.c module/kernel_config.c module/names.c module/sysmodule.c common/path.c common/error.c common/text.c common/fs.c common/hash.c common/json_text.c common/strv.c \
 	kernels/collect/collect.c)
 
 .PHONY: all

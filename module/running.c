@@ -9,6 +9,7 @@
 #include "common/conf.h"
 #include "common/fs.h"
 #include "common/path.h"
+#include "module/kernel_config.h"
 
 /* ---- what a build knew of its kernel */
 
@@ -298,21 +299,17 @@ static bool read_config(const char *data, size_t size, struct kernel_options *re
 /* What the running kernel shows itself is best; then what lies where its package put it. */
 static void find_config(const struct running *running, struct kernel_options *ret)
 {
-	static const char *const places[][2] = { { "lib/modules/", "/config" },
-		{ "boot/config-", "" }, { "lib/modules/", "/build/.config" } };
 	_cleanup_free_ char *shown = NULL;
 	char path[PATH_MAX];
 	size_t size = 0;
 
-	if (fs_read(running->root_fd, "proc/config.gz", TEXT_SIZE_LIMIT, &shown, &size) == 0 &&
+	if (fs_read(running->root_fd, KERNEL_CONFIG_SHOWN, TEXT_SIZE_LIMIT, &shown, &size) == 0 &&
 		read_config(shown, size, ret))
 		return;
 	for (size_t i = 0; i < running->tree_count; i++)
-		for (size_t j = 0; j < ARRAY_SIZE(places); j++) {
+		for (size_t j = 0; kernel_config_place(j, running->krel, path, sizeof(path)); j++) {
 			_cleanup_free_ char *data = NULL;
 
-			(void) snprintf(path, sizeof(path), "%s%s%s", places[j][0], running->krel,
-				places[j][1]);
 			data = running_read_in_tree(running, i, path, &size);
 			if (read_config(data, size, ret))
 				return;

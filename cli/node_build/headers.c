@@ -12,6 +12,7 @@
 #include "common/path.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
+#include "module/kernel_config.h"
 
 #define SOURCES_FOLDER "usr/src"
 
@@ -189,12 +190,12 @@ int headers_open(int root_fd, const char *krel, struct headers *ret, struct erro
 
 int headers_config(const struct headers *headers, char **ret_text, struct error *error)
 {
-	static const char *const places[] = { ".config", "include/config/auto.conf" };
 	char path[PATH_MAX];
 	int r = -ENOENT;
 
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		(void) snprintf(path, sizeof(path), "%s/%s", headers->build, places[i]);
+	for (size_t i = 0; kernel_config_in_build[i]; i++) {
+		(void) snprintf(
+			path, sizeof(path), "%s/%s", headers->build, kernel_config_in_build[i]);
 		r = fs_read(headers->root_fd, path, 0, ret_text, NULL);
 		if (r == 0)
 			return 0;

@@ -11,6 +11,7 @@
 #include "kernels/krel.h"
 #include "kernels/tree/kconfig.h"
 #include "module/elf.h"
+#include "module/kernel_config.h"
 #include "module/sign.h"
 
 #define MODULE_SIZE_LIMIT ((size_t) 512 << 20) /* as elf_file.c has it */
@@ -111,23 +112,25 @@ static int find_only(int dir_fd, const char *folder, const char *beginning, char
  */
 static int open_in_folder(int fd)
 {
-	static const char *const files[] = { ".config", "build/.config", "include/config/auto.conf",
-		"build/include/config/auto.conf" };
 	_cleanup_free_ char *krel = NULL;
 	_cleanup_free_ char *name = NULL;
 	_cleanup_free_ char *path = NULL;
 	int tree = find_only(fd, "lib/modules", "", &krel), r;
 
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+	for (size_t i = 0; kernel_config_in_build[i]; i++) {
+		const char *file = kernel_config_in_build[i];
+		_cleanup_free_ char *in_build = xasprintf("build/%s", file);
 		_cleanup_free_ char *below =
-			xasprintf("lib/modules/%s/%s", krel ? krel : "", files[i]);
-		int config = fs_open(fd, files[i], O_RDONLY);
+			xasprintf("lib/modules/%s/%s", krel ? krel : "", in_build);
+		int config = fs_open(fd, file, O_RDONLY);
 
-		if (config < 0 && i % 2 && krel)
+		if (config < 0)
+			config = fs_open(fd, in_build, O_RDONLY);
+		if (config < 0 && krel)
 			config = fs_only_file(open_in_root(fd, below, O_RDONLY | O_NONBLOCK));
 		if (config >= 0)
 			return config;
-		if (i % 2 && tree < 0 && tree != -ENOENT)
+		if (tree < 0 && tree != -ENOENT)
 			return tree;
 	}
 	/* A package has boot/config-<release>; Fedora's lib/modules/<release> has config. */
@@ -141,8 +144,7 @@ static int open_in_folder(int fd)
 /* @kernel is a configuration itself, one of these folders, or a release of this machine's. */
 static int open_config(const char *kernel)
 {
-	static const char *const places[][2] = { { "/boot/config-", "" },
-		{ "/lib/modules/", "/build/.config" }, { "/lib/modules/", "/config" } };
+	char place[512];
 	_cleanup_close_ int fd = -1;
 	int r = fs_open(AT_FDCWD, kernel, O_RDONLY);
 
@@ -150,8 +152,11 @@ static int open_config(const char *kernel)
 		fd = open(kernel, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		r = fd < 0 ? -errno : open_in_folder(fd);
 	}
-	for (size_t i = 0; r == -ENOENT && i < ARRAY_SIZE(places) && krel_is_valid(kernel); i++) {
-		_cleanup_free_ char *path = xasprintf("%s%s%s", places[i][0], kernel, places[i][1]);
+	if (r != -ENOENT || !krel_is_valid(kernel))
+		return r;
+	for (size_t i = 0; r == -ENOENT && kernel_config_place(i, kernel, place, sizeof(place));
+		i++) {
+		_cleanup_free_ char *path = xasprintf("/%s", place);
 		int config = fs_open(AT_FDCWD, path, O_RDONLY);
 
 		r = config < 0 ? -ENOENT : config;

@@ -12,6 +12,7 @@
 #include "kernels/krel.h"
 #include "kernels/tree/depends.h"
 #include "kernels/tree/tree.h"
+#include "module/kernel_config.h"
 #include "module/running.h"
 
 #define NAME_SIZE  256
@@ -476,8 +477,8 @@ static int take_config(struct verify_kernel *kernel, const struct place *place, 
 {
 	_cleanup_free_ char *boot = xasprintf("boot/config-%s", place->krel ? place->krel : "");
 	const struct part parts[] = {
-		{ place->build_fd, ".config" },
-		{ place->build_fd, "include/config/auto.conf" },
+		{ place->build_fd, kernel_config_in_build[0] },
+		{ place->build_fd, kernel_config_in_build[1] },
 		{ place->modules_fd, "config" },
 		{ place->root_fd, boot },
 	};

@@ -24,6 +24,7 @@
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/status/status_internal.h"
 #include "module/elf.h"
+#include "module/kernel_config.h"
 #include "module/running.h"
 
 void status_print(const struct json *json, const char *format, ...)
@@ -255,37 +256,27 @@ static bool status_roles(int root_fd, struct json *json)
 
 /* ---- the kernel that runs: what can be asked of it is answered by 1, 0, or -1: not known */
 
-#define CONFIG_LIMIT (4 << 20)
-
 /* The text of the running kernel's configuration, which the caller frees; or NULL. */
 static char *read_config(int root_fd, const char *krel)
 {
-	static const struct {
-		const char *before, *after;
-	} places[] = {
-		{ "boot/config-", "" },
-		{ CONTRACT_GPU_HOST_ROOT "/boot/config-", "" },
-		{ "lib/modules/", "/config" },
-		{ CONTRACT_GPU_HOST_ROOT "/lib/modules/", "/config" },
-		{ CONTRACT_GPU_HOST_ROOT "/lib/modules/", "/build/.config" },
-	};
+	static const char *const roots[] = { "", CONTRACT_GPU_HOST_ROOT "/" };
 	_cleanup_free_ char *packed = NULL;
 	struct error ignored;
 	char *text = NULL;
 	size_t size = 0;
 
-	if (fs_read(root_fd, "proc/config.gz", CONFIG_LIMIT, &packed, &size) == 0 &&
-		decompress(DECOMPRESS_GZIP, packed, size, CONFIG_LIMIT, &text, &size, &ignored) ==
-			0)
-		return text;
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		char path[256];
+	char place[256], path[320];
 
-		(void) snprintf(
-			path, sizeof(path), "%s%s%s", places[i].before, krel, places[i].after);
-		if (fs_read(root_fd, path, CONFIG_LIMIT, &text, NULL) == 0)
-			return text;
-	}
+	if (fs_read(root_fd, KERNEL_CONFIG_SHOWN, KERNEL_CONFIG_LIMIT, &packed, &size) == 0 &&
+		decompress(DECOMPRESS_GZIP, packed, size, KERNEL_CONFIG_LIMIT, &text, &size,
+			&ignored) == 0)
+		return text;
+	for (size_t i = 0; kernel_config_place(i, krel, place, sizeof(place)); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(roots); k++) {
+			(void) snprintf(path, sizeof(path), "%s%s", roots[k], place);
+			if (fs_read(root_fd, path, KERNEL_CONFIG_LIMIT, &text, NULL) == 0)
+				return text;
+		}
 	return NULL;
 }
 

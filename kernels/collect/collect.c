@@ -16,9 +16,9 @@
 #include "common/xalloc.h"
 #include "kernels/archive/pack.h"
 #include "kernels/krel.h"
+#include "module/kernel_config.h"
 #include "module/running.h"
 
-#define CONFIG_LIMIT  ((size_t) 4 << 20)
 #define SYMVERS_LIMIT ((size_t) 64 << 20)
 #define TEXT_LIMIT    ((size_t) 64 << 10)
 #define OSRELEASE     "proc/sys/kernel/osrelease"
@@ -702,11 +702,23 @@ static int collect_headers(struct node *node, enum probe_headers headers, struct
 	return 0;
 }
 
+/* An image of an immutable host may have no link /lib. */
+static void find_config(struct node *node)
+{
+	static const char shown[] = KERNEL_CONFIG_SHOWN;
+	char place[PATH_MAX];
+
+	read_first(node, (const char *const[]){ shown }, 1, KERNEL_CONFIG_LIMIT, &node->config);
+	for (size_t i = 0; kernel_config_place(i, node->krel, place, sizeof(place)); i++) {
+		_cleanup_free_ char *below_usr = xasprintf("usr/%s", place);
+		const char *const paths[] = { place, below_usr };
+
+		read_first(node, paths, ARRAY_SIZE(paths), KERNEL_CONFIG_LIMIT, &node->config);
+	}
+}
+
 int node_open(const struct probe_request *request, struct node *ret, struct error *error)
 {
-	static const char *const configs[] = { "proc/config.gz", "boot/config-*",
-		"lib/modules/*/config", "usr/lib/modules/*/config", "lib/modules/*/build/.config",
-		"usr/lib/modules/*/build/.config" };
 	static const char *const symvers[] = { "lib/modules/*/build/Module.symvers",
 		"usr/lib/modules/*/build/Module.symvers", "lib/modules/*/symvers.gz",
 		"usr/lib/modules/*/symvers.gz", "boot/symvers-*.gz" };
@@ -723,7 +735,7 @@ int node_open(const struct probe_request *request, struct node *ret, struct erro
 		return r;
 	node.running = is_running(&node);
 	find_host(&node);
-	read_first(&node, configs, ARRAY_SIZE(configs), CONFIG_LIMIT, &node.config);
+	find_config(&node);
 	r = collect_headers(&node, request->headers, error);
 	if (r < 0)
 		return r;
