@@ -77,10 +77,14 @@ static bool begin(struct json *json, const char *key)
 		return false;
 	if (json->comma)
 		(void) fputc(',', json->file);
+	if (json->lines && json->depth && !json->in_line)
+		(void) fprintf(json->file, "\n%*s", 2 * json->depth, "");
+	else if (json->lines && json->comma)
+		(void) fputc(' ', json->file);
 	json->comma = true;
 	if (key) {
 		json_text_string(json->file, key);
-		(void) fputc(':', json->file);
+		(void) fputs(json->lines ? ": " : ":", json->file);
 	}
 	return true;
 }
@@ -91,13 +95,29 @@ void json_write_open(struct json *json, const char *key, char bracket)
 		return;
 	(void) fputc(bracket, json->file);
 	json->comma = false;
+	json->depth++;
+}
+
+void json_write_open_in_line(struct json *json, const char *key, char bracket)
+{
+	json_write_open(json, key, bracket);
+	if (json && json->lines) {
+		(void) fputs(bracket == '{' ? " " : "", json->file);
+		json->in_line = true;
+	}
 }
 
 void json_write_close(struct json *json, char bracket)
 {
 	if (!json)
 		return;
+	json->depth--;
+	if (json->in_line)
+		(void) fputs(bracket == '}' ? " " : "", json->file);
+	else if (json->lines && json->comma)
+		(void) fprintf(json->file, "\n%*s", 2 * json->depth, "");
 	(void) fputc(bracket, json->file);
+	json->in_line = false;
 	json->comma = true;
 }
 
@@ -123,6 +143,14 @@ void json_write_null(struct json *json, const char *key)
 {
 	if (begin(json, key))
 		(void) fputs("null", json->file);
+}
+
+void json_write_answer(struct json *json, const char *key, int answer)
+{
+	if (answer < 0)
+		json_write_null(json, key);
+	else
+		json_write_boolean(json, key, answer);
 }
 
 void json_write_number_or_null(struct json *json, const char *key, long long number)

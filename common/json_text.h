@@ -23,11 +23,16 @@ size_t json_text_utf8_length(const char *text);
  */
 struct json {
 	FILE *file;
-	bool comma; /* something stands before the next value */
+	bool comma;   /* something stands before the next value */
+	bool lines;   /* for people too: a line for each member, indented */
+	bool in_line; /* but for those of the object or array that is open */
+	int depth;
 };
 
 /* @key is the member's name, or NULL for a value in an array and for the outermost one. */
 void json_write_open(struct json *json, const char *key, char bracket);
+/* With @lines: one whose members stand in one line; it has none that is open itself. */
+void json_write_open_in_line(struct json *json, const char *key, char bracket);
 void json_write_close(struct json *json, char bracket);
 void json_write_text(struct json *json, const char *key, const char *text);
 void json_write_number(struct json *json, const char *key, long long number);
@@ -36,6 +41,7 @@ void json_write_null(struct json *json, const char *key);
 /* An array of texts. */
 void json_write_list(struct json *json, const char *key, const struct strv *list);
 
-/* What may be unknown: null for a negative @number, for an empty or NULL @text. */
+/* What may be unknown: null for a negative @number or @answer, for an empty or NULL @text. */
+void json_write_answer(struct json *json, const char *key, int answer);
 void json_write_number_or_null(struct json *json, const char *key, long long number);
 void json_write_text_or_null(struct json *json, const char *key, const char *text);

@@ -38,14 +38,6 @@ void status_print(const struct json *json, const char *format, ...)
 	va_end(arguments);
 }
 
-void status_write_answer(struct json *json, const char *key, int answer)
-{
-	if (answer < 0)
-		json_write_null(json, key);
-	else
-		json_write_boolean(json, key, answer);
-}
-
 void status_owner(const struct process_seen *process, char text[POD_TEXT_SIZE])
 {
 	(void) snprintf(text, POD_TEXT_SIZE, "the host's");
@@ -351,7 +343,7 @@ static void status_kernel(int root_fd, struct json *json)
 	json_write_text(json, "machine", system.machine);
 	status_print(json, "kernel   %s", system.release);
 	for (size_t i = 0; i < ARRAY_SIZE(facts); i++) {
-		status_write_answer(json, facts[i].key, answers[i]);
+		json_write_answer(json, facts[i].key, answers[i]);
 		if (answers[i] == facts[i].notable)
 			status_print(json, ", %s", facts[i].text);
 	}

@@ -108,8 +108,7 @@ void status_fabric(int root_fd, struct json *json)
 	json_write_text(json, "management", management.name);
 	json_write_number(json, "switches", fabric.switches);
 	json_write_number(json, "switches_driven", (long long) driven);
-	status_write_answer(
-		json, "nvlink_disabled", nvlink_disabled > 0 ? 1 : (int) nvlink_disabled);
+	json_write_answer(json, "nvlink_disabled", nvlink_disabled > 0 ? 1 : (int) nvlink_disabled);
 	json_write_number_or_null(
 		json, "management_minor", procfs_capability_minor(root_fd, MANAGEMENT_CAPABILITY));
 	write_pid(json, "fabric_manager_pid", &manager);
@@ -207,7 +206,7 @@ static void print_imex_port(int root_fd, struct json *json, unsigned port, struc
 
 	json_write_open(json, NULL, '{');
 	json_write_number(json, "port", port);
-	status_write_answer(json, "listening", listening);
+	json_write_answer(json, "listening", listening);
 	write_pid(json, "pid", &owner);
 	json_write_text_or_null(json, "command", owner.command);
 	json_write_close(json, '}');

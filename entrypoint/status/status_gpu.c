@@ -145,7 +145,7 @@ void status_driver(int root_fd, struct json *json)
 	json_write_open(json, "driver", '{');
 	json_write_boolean(json, "loaded", loaded);
 	json_write_text_or_null(json, "version", version.text);
-	status_write_answer(json, "open", *version.text ? version.open : -1);
+	json_write_answer(json, "open", *version.text ? version.open : -1);
 	json_write_text_or_null(json, "user_space_version", user_space);
 	json_write_open(json, "parameters", '{');
 	for (size_t i = 0; i < ARRAY_SIZE(parameters); i++)

@@ -33,9 +33,6 @@ status_part status_imex, status_fabric;
 /* To stdout in the form for people; nothing where there is a @json. */
 void status_print(const struct json *json, const char *format, ...) _printf_(2, 3);
 
-/* To JSON: null for a negative @answer. */
-void status_write_answer(struct json *json, const char *key, int answer);
-
 /* "the host's", or which pod's. */
 void status_owner(const struct process_seen *process, char text[POD_TEXT_SIZE]);
 

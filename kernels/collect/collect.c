@@ -141,71 +141,15 @@ static char *redact(const struct node *node, char *text)
 	return replace(replace(text, node->host), name);
 }
 
-/* ---- probe.json: a member a line, but for the items of lists and what the files are */
+/* ---- probe.json: a line for each member, but for the items of lists and for the files */
 
-struct writer {
-	FILE *file;
-	int depth;
-	bool in_line; /* what is open has all its members in one line */
-	bool empty;   /* nothing is in it yet */
-};
-
-static void write_key(struct writer *writer, const char *key)
+/* What is not known is null. */
+static void write_text(struct json *json, const char *key, const char *text)
 {
-	if (writer->in_line)
-		(void) fputs(writer->empty ? "" : ", ", writer->file);
-	else
-		(void) fprintf(
-			writer->file, "%s\n%*s", writer->empty ? "" : ",", 2 * writer->depth, "");
-	writer->empty = false;
-	if (key)
-		(void) fprintf(writer->file, "\"%s\": ", key);
-}
-
-static void write_open(struct writer *writer, const char *key, const char *bracket, bool in_line)
-{
-	write_key(writer, key);
-	(void) fputs(bracket, writer->file);
-	writer->depth++;
-	writer->in_line = in_line;
-	writer->empty = true;
-}
-
-static void write_close(struct writer *writer, const char *bracket)
-{
-	writer->depth--;
-	if (!writer->in_line && !writer->empty)
-		(void) fprintf(writer->file, "\n%*s", 2 * writer->depth, "");
-	(void) fputs(bracket, writer->file);
-	writer->in_line = false;
-	writer->empty = false;
-}
-
-static void write_text(struct writer *writer, const char *key, const char *text)
-{
-	write_key(writer, key);
 	if (text)
-		json_text_string(writer->file, text);
+		json_write_text(json, key, text);
 	else
-		(void) fputs("null", writer->file);
-}
-
-static void write_known(struct writer *writer, const char *key, const char *text)
-{
-	write_text(writer, key, text && *text ? text : NULL);
-}
-
-/* -1 is null, as it is not known. */
-static void write_answer(struct writer *writer, const char *key, int answer)
-{
-	write_key(writer, key);
-	(void) fputs(answer < 0 ? "null" : answer ? "true" : "false", writer->file);
-}
-
-static void write_number(struct writer *writer, const char *key, unsigned long long number)
-{
-	write_key(writer, key);
-	(void) fprintf(writer->file, "%llu", number);
+		json_write_null(json, key);
 }
 
 /* ---- its parts */
@@ -261,7 +205,7 @@ static int can_unload(const struct node *node)
 	return -1;
 }
 
-static void write_kernel(const struct node *node, struct writer *writer)
+static void write_kernel(const struct node *node, struct json *json)
 {
 	/* A kernel that was compiled on the node itself may have its name in them. */
 	_cleanup_free_ char *version = redact(node, line_of(node, "proc/sys/kernel/version"));
@@ -269,20 +213,17 @@ static void write_kernel(const struct node *node, struct writer *writer)
 	long page_size = page_size_of(node);
 	struct utsname system;
 
-	write_open(writer, "kernel", "{", false);
-	write_text(writer, "release", node->krel);
-	write_text(writer, "machine", machine_of(node, &system));
-	write_text(writer, "version", version);
-	write_text(writer, "proc_version", proc_version);
-	if (page_size > 0)
-		write_number(writer, "page_size", (unsigned long long) page_size);
-	else
-		write_answer(writer, "page_size", -1);
-	write_answer(writer, "module_unload", can_unload(node));
-	write_close(writer, "}");
+	json_write_open(json, "kernel", '{');
+	write_text(json, "release", node->krel);
+	write_text(json, "machine", machine_of(node, &system));
+	write_text(json, "version", version);
+	write_text(json, "proc_version", proc_version);
+	json_write_number_or_null(json, "page_size", page_size > 0 ? page_size : -1);
+	json_write_answer(json, "module_unload", can_unload(node));
+	json_write_close(json, '}');
 }
 
-static void write_os(const struct node *node, struct writer *writer)
+static void write_os(const struct node *node, struct json *json)
 {
 	static const char *const keys[][2] = { { "ID", "id" }, { "VERSION_ID", "version_id" },
 		{ "PRETTY_NAME", "name" }, { "VERSION_CODENAME", "codename" },
@@ -293,35 +234,35 @@ static void write_os(const struct node *node, struct writer *writer)
 	/* Often a link, and in a mounted root not to this machine's. */
 	if (read_text(node, "etc/os-release", TEXT_LIMIT, &text, &size) < 0)
 		(void) !read_text(node, "usr/lib/os-release", TEXT_LIMIT, &text, &size);
-	write_open(writer, "os", "{", false);
+	json_write_open(json, "os", '{');
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		_cleanup_free_ char *value = text ? os_release_value(text, keys[i][0]) : NULL;
 
-		write_text(writer, keys[i][1], value);
+		write_text(json, keys[i][1], value);
 	}
-	write_close(writer, "}");
+	json_write_close(json, '}');
 }
 
-static void write_file(struct writer *writer, const char *key, bool included, const char *from)
+static void write_file(struct json *json, const char *key, bool included, const char *from)
 {
-	write_open(writer, key, "{ ", true);
-	write_answer(writer, "included", included);
-	write_text(writer, "from", from);
+	json_write_open_in_line(json, key, '{');
+	json_write_answer(json, "included", included);
+	write_text(json, "from", from);
 }
 
-static void write_files(const struct node *node, struct writer *writer)
+static void write_files(const struct node *node, struct json *json)
 {
-	write_open(writer, "files", "{", false);
-	write_file(writer, "config", node->config.text, node->config.from);
-	write_close(writer, " }");
-	write_file(writer, "headers", node->headers.count > 0, node->headers_from);
-	write_number(writer, "files", node->headers.count);
-	write_number(writer, "size_bytes", node->headers_bytes);
-	write_text(writer, "reason", node->headers_reason);
-	write_close(writer, " }");
-	write_file(writer, "symvers", node->symvers.text, node->symvers.from);
-	write_close(writer, " }");
-	write_close(writer, "}");
+	json_write_open(json, "files", '{');
+	write_file(json, "config", node->config.text, node->config.from);
+	json_write_close(json, '}');
+	write_file(json, "headers", node->headers.count > 0, node->headers_from);
+	json_write_number(json, "files", (long long) node->headers.count);
+	json_write_number(json, "size_bytes", (long long) node->headers_bytes);
+	write_text(json, "reason", node->headers_reason);
+	json_write_close(json, '}');
+	write_file(json, "symvers", node->symvers.text, node->symvers.from);
+	json_write_close(json, '}');
+	json_write_close(json, '}');
 }
 
 static int is_enforced(const struct node *node)
@@ -362,7 +303,7 @@ static char *key_description(char *line, const char *type)
 }
 
 /* Keyrings of the kernel itself start with a dot; others are users' sessions. */
-static void write_keys(const struct node *node, struct writer *writer, const char *list,
+static void write_keys(const struct node *node, struct json *json, const char *list,
 	const char *key, const char *type, bool dotted)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
@@ -370,11 +311,11 @@ static void write_keys(const struct node *node, struct writer *writer, const cha
 
 	if (!node->running ||
 		fs_read(node->root_fd, "proc/keys", (size_t) 1 << 20, &text, NULL) < 0) {
-		write_text(writer, list, NULL);
+		write_text(json, list, NULL);
 		return;
 	}
 	xstrv_split(&lines, text, "\n");
-	write_open(writer, list, "[", false);
+	json_write_open(json, list, '[');
 	for (size_t i = 0; i < lines.count; i++) {
 		const char *description = key_description(lines.items[i], type);
 		_cleanup_free_ char *redacted = NULL;
@@ -382,14 +323,14 @@ static void write_keys(const struct node *node, struct writer *writer, const cha
 		if (!description || (dotted && *description != '.'))
 			continue;
 		redacted = redact(node, xstrdup(description));
-		write_open(writer, NULL, "{ ", true);
-		write_known(writer, key, redacted);
-		write_close(writer, " }");
+		json_write_open_in_line(json, NULL, '{');
+		json_write_text_or_null(json, key, redacted);
+		json_write_close(json, '}');
 	}
-	write_close(writer, "]");
+	json_write_close(json, ']');
 }
 
-static void write_security(const struct node *node, struct writer *writer)
+static void write_security(const struct node *node, struct json *json)
 {
 	/* "none [integrity] confidentiality": the one in brackets holds. */
 	_cleanup_free_ char *line = line_of(node, LOCKDOWN);
@@ -397,15 +338,15 @@ static void write_security(const struct node *node, struct writer *writer)
 
 	if (lockdown)
 		lockdown[strcspn(lockdown, "]")] = '\0';
-	write_open(writer, "security", "{", false);
-	write_answer(writer, "sig_enforce", is_enforced(node));
-	write_known(writer, "lockdown", lockdown ? lockdown + 1 : NULL);
-	write_keys(node, writer, "keyrings", "name", "keyring", true);
-	write_keys(node, writer, "keys", "description", "asymmetri", false);
-	write_close(writer, "}");
+	json_write_open(json, "security", '{');
+	json_write_answer(json, "sig_enforce", is_enforced(node));
+	json_write_text_or_null(json, "lockdown", lockdown ? lockdown + 1 : NULL);
+	write_keys(node, json, "keyrings", "name", "keyring", true);
+	write_keys(node, json, "keys", "description", "asymmetri", false);
+	json_write_close(json, '}');
 }
 
-static void write_devices(const struct node *node, struct writer *writer)
+static void write_devices(const struct node *node, struct json *json)
 {
 	/* Of NVIDIA and Mellanox, as the PCI ID repository has them. */
 	static const char *const vendors[] = { "0x10de", "0x15b3" };
@@ -414,10 +355,10 @@ static void write_devices(const struct node *node, struct writer *writer)
 	_cleanup_strv_ struct strv names = { 0 };
 
 	if (!node->running || fs_list(node->root_fd, PCI_DEVICES, &names) < 0) {
-		write_text(writer, "devices", NULL);
+		write_text(json, "devices", NULL);
 		return;
 	}
-	write_open(writer, "devices", "[", false);
+	json_write_open(json, "devices", '[');
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *vendor_path =
 			xasprintf(PCI_DEVICES "/%s/vendor", names.items[i]);
@@ -429,51 +370,51 @@ static void write_devices(const struct node *node, struct writer *writer)
 
 		if (!vendor || (strcmp(vendor, vendors[0]) != 0 && strcmp(vendor, vendors[1]) != 0))
 			continue;
-		write_open(writer, NULL, "{ ", true);
+		json_write_open_in_line(json, NULL, '{');
 		for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
 			_cleanup_free_ char *path =
 				xasprintf(PCI_DEVICES "/%s/%s", names.items[i], keys[k]);
 			_cleanup_free_ char *value = line_of(node, path);
 			bool hex = value && strncmp(value, "0x", 2) == 0;
 
-			write_known(writer, keys[k], hex ? value + 2 : value);
+			json_write_text_or_null(json, keys[k], hex ? value + 2 : value);
 		}
 		length = readlinkat(node->root_fd, driver_path, driver, sizeof(driver) - 1);
 		driver[length > 0 ? length : 0] = '\0';
-		write_known(
-			writer, "driver", strrchr(driver, '/') ? strrchr(driver, '/') + 1 : driver);
-		write_close(writer, " }");
+		json_write_text_or_null(
+			json, "driver", strrchr(driver, '/') ? strrchr(driver, '/') + 1 : driver);
+		json_write_close(json, '}');
 	}
-	write_close(writer, "]");
+	json_write_close(json, ']');
 }
 
-static void write_modules(const struct node *node, struct writer *writer)
+static void write_modules(const struct node *node, struct json *json)
 {
 	static const char *const keys[] = { "srcversion", "version" };
 	_cleanup_strv_ struct strv names = { 0 };
 
 	if (!node->running || sysmodule_list(node->root_fd, &names) < 0) {
-		write_text(writer, "modules", NULL);
+		write_text(json, "modules", NULL);
 		return;
 	}
-	write_open(writer, "modules", "[", false);
+	json_write_open(json, "modules", '[');
 	for (size_t i = 0; i < names.count; i++) {
 		char build_id[BUILD_ID_HEX_SIZE];
 
-		write_open(writer, NULL, "{ ", true);
-		write_known(writer, "name", names.items[i]);
+		json_write_open_in_line(json, NULL, '{');
+		json_write_text_or_null(json, "name", names.items[i]);
 		for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
 			_cleanup_free_ char *path =
 				xasprintf("sys/module/%s/%s", names.items[i], keys[k]);
 			_cleanup_free_ char *value = line_of(node, path);
 
-			write_known(writer, keys[k], value);
+			json_write_text_or_null(json, keys[k], value);
 		}
 		sysmodule_build_id(node->root_fd, names.items[i], build_id);
-		write_known(writer, "build_id", build_id);
-		write_close(writer, " }");
+		json_write_text_or_null(json, "build_id", build_id);
+		json_write_close(json, '}');
 	}
-	write_close(writer, "]");
+	json_write_close(json, ']');
 }
 
 int node_write_manifest(const struct node *node, FILE *file)
@@ -481,22 +422,23 @@ int node_write_manifest(const struct node *node, FILE *file)
 	static const char *const left_out[] = { "environment", "kernel command line", "host name",
 		"network addresses", "serial numbers", "signing keys", "users", "processes",
 		"logs" };
-	struct writer writer = { .file = file, .depth = 1, .empty = true };
+	struct json json = { .file = file, .lines = true };
 
-	(void) fputc('{', file);
-	write_text(&writer, "schema", PROBE_SCHEMA);
-	write_answer(&writer, "running", node->running);
-	write_kernel(node, &writer);
-	write_os(node, &writer);
-	write_files(node, &writer);
-	write_security(node, &writer);
-	write_devices(node, &writer);
-	write_modules(node, &writer);
-	write_open(&writer, "left_out", "[", true);
+	json_write_open(&json, NULL, '{');
+	write_text(&json, "schema", PROBE_SCHEMA);
+	json_write_answer(&json, "running", node->running);
+	write_kernel(node, &json);
+	write_os(node, &json);
+	write_files(node, &json);
+	write_security(node, &json);
+	write_devices(node, &json);
+	write_modules(node, &json);
+	json_write_open_in_line(&json, "left_out", '[');
 	for (size_t i = 0; i < ARRAY_SIZE(left_out); i++)
-		write_text(&writer, NULL, left_out[i]);
-	write_close(&writer, "]");
-	write_close(&writer, "}\n");
+		write_text(&json, NULL, left_out[i]);
+	json_write_close(&json, ']');
+	json_write_close(&json, '}');
+	(void) fputc('\n', file);
 	return fflush(file) != 0 || ferror(file) ? -EIO : 0;
 }
 
