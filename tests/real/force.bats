@@ -72,6 +72,8 @@ id_of() {
     reference=$(jq -r '.images[0].reference' "$folder/good/images.json")
     reference=${reference/:1.0.force-/:1.0.force-7-}
     buildah rmi "$reference" >/dev/null 2>&1 || true # of a run before
+    run -0 build good revision --revision 7 --dry-run
+    [[ $output == *"nic image  $reference"$'\n'* ]]
     run -0 build good revision --revision 7
     [[ $(jq -r '.images[0].reference' "$folder/revision/images.json") == "$reference" ]]
     [[ $reference == */doca-driver:1.0.force-7-*-debian12-amd64 ]]
@@ -96,8 +98,12 @@ id_of() {
     buildah inspect --type image "$(jq -r '.images[0].reference' "$to/images.json")" >"$folder/inspected"
     jq -e '.OCIv1.config.Env | contains(["DRIVER_VERSION=3.0"])' "$folder/inspected"
     jq -e '.OCIv1.config.Labels["org.opencontainers.image.version"] == "3.0-7"' "$folder/inspected"
-    run -0 "$slipway" build --kernel newest --os debian12 --nvidia "$gpu" --gdrcopy "$gdrcopy" --force --sources-image --revision 7 \
-        --output "$to"
+    # What a dry run says beforehand is what the images are called then.
+    local build=("$slipway" build --kernel newest --os debian12 --nvidia "$gpu" --gdrcopy "$gdrcopy" --force --sources-image
+        --revision 7 --output "$to")
+    run -0 "${build[@]}" --dry-run
+    [[ $output == *"gpu image  localhost/slipway/driver:3.0-7-debian12"$'\n'* ]]
+    run -0 "${build[@]}"
     [[ $output == *'driver.usePrecompiled=false'*'driver.version="3.0-7"'* ]]
     [[ $(jq -r '.images[0].tag' "$to/images.json") == 3.0-7-debian12 ]]
     [[ $(jq -r '.addons[0] | "\(.reference) \(.version)"' "$to/images.json") == "localhost/slipway/gdrdrv:0.1-7-debian12 0.1-7" ]]
