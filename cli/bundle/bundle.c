@@ -274,8 +274,10 @@ int bundle_collect(
 	struct build *build, json_object *manifest, const char *folder, struct error *error)
 {
 	struct collecting collecting = { .build = build, .manifest = manifest };
-	int r = kernel_open_tree(&build->kernel, error);
+	int r = build_set_target(build, error);
 
+	if (r == 0)
+		r = kernel_open_tree(&build->kernel, error);
 	if (r == 0)
 		r = stages_make(build, GOALS, NULL, error);
 	if (r < 0)

@@ -430,8 +430,8 @@ int kit_run(struct build *build, const struct stage *stage, const struct stage_p
 	_cleanup_(staging_close) struct staging staging = { .fd = -1 };
 	/* The id is a hash of all that is in it, the compiler included: the node's cache goes by
 	 * it. */
-	_cleanup_free_ char *conf = xasprintf("id=%s\nos=%s\n", place->key, context->os.os);
-	_cleanup_free_ char *prefix = xasprintf("%s-%s", stage->name, context->os.os);
+	_cleanup_free_ char *conf = xasprintf("id=%s\nos=%s\n", place->key, build->target.os->os);
+	_cleanup_free_ char *prefix = xasprintf("%s-%s", stage->name, build->target.os->os);
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *path = NULL;
 	_cleanup_free_ char *base = image_name(stage_find(build, STAGE_RUNTIME_BASE, 0), error);

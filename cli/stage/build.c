@@ -167,10 +167,10 @@ static bool is_of_release(const struct catalogue *os, const char *version)
  */
 static int settle_os_version(struct build *build, struct error *error)
 {
-	const struct catalogue *os = &build->context.os;
+	const struct catalogue *os = build->target.os;
 	const struct local_kernel *local = &build->kernel.local;
 	const char *stated = build->options.os_version;
-	const char *krel = build->kernel.lock.krel;
+	const char *krel = build->target.krel;
 
 	if (stated && !is_of_release(os, stated))
 		return error_set(error, -EINVAL,
@@ -181,6 +181,7 @@ static int settle_os_version(struct build *build, struct error *error)
 		is_of_release(os, local->os_version))
 		stated = local->os_version;
 	build->os_version = stated ? xstrdup(stated) : catalogue_node_version(os, krel);
+	build->target.os_version = build->os_version;
 	if (build->os_version)
 		return 0;
 	(void) error_set(error, -EINVAL,
@@ -189,6 +190,22 @@ static int settle_os_version(struct build *build, struct error *error)
 		krel, os->name);
 	return error_try(
 		error, -EINVAL, "--os-version with VERSION_ID of the node's /etc/os-release");
+}
+
+int build_set_target(struct build *build, struct error *error)
+{
+	const struct lock *lock = &build->kernel.lock;
+
+	build->target = (struct target){
+		.os = &build->context.os,
+		.arch = arch_find(lock->arch),
+		.krel = lock->krel,
+	};
+	if (build->target.arch)
+		return 0;
+	(void) error_set(
+		error, -EINVAL, "kernel %s is of an unknown machine, %s", lock->krel, lock->arch);
+	return context_fail(&build->context, EXIT_CODE_USAGE, -EINVAL);
 }
 
 int build_run(struct build *build, struct error *error)
@@ -209,6 +226,8 @@ int build_run(struct build *build, struct error *error)
 		r = roots_find(build, error);
 	if (r == 0)
 		r = kernel_lock(&build->kernel, error);
+	if (r == 0)
+		r = build_set_target(build, error);
 	if (r < 0)
 		return r;
 	r = settle_os_version(build, error);

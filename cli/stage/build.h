@@ -16,6 +16,7 @@
 #include "cli/options.h"
 #include "cli/sign/sign_folder.h"
 #include "cli/stage/plan.h"
+#include "cli/target.h"
 #include "module/sign.h"
 
 /* What was asked. */
@@ -107,7 +108,8 @@ struct build {
 	char *userspace;             /* the folder of --userspace, absolute; or NULL */
 	char *userspace_version;     /* of the driver in it */
 	bool room_noted;             /* that a disk may become full was said */
-	char *os_version; /* VERSION_ID of the nodes, for tags; NULL until it is settled */
+	struct target target;        /* by build_set_target() */
+	char *os_version;            /* that it borrows */
 	struct signing signing;
 	/* Of the bundle that it is built from, borrowed; NULL without --bundle. */
 	const char *bundle_slipway;            /* the version that made it */
@@ -144,6 +146,9 @@ int build_preflight(struct build *build, unsigned int kinds, struct error *error
  * for the kernel's, and a note says so.
  */
 int roots_find(struct build *build, struct error *error) _must_check_;
+
+/* The kernel is locked: that makes the target, but for os_version. -EINVAL: an unknown machine. */
+int build_set_target(struct build *build, struct error *error) _must_check_;
 
 /* All of a build after that and its options' bundle: locks, fetches, compiles, proves, and puts the
  * images where they were asked for, or the digests of --sign-export. */

@@ -35,15 +35,14 @@
 /* With the version, which is in the key of the set, all that the tag is made of. */
 void image_key(const struct stage *stage, struct key *key)
 {
-	const struct catalogue *os = &key->build->context.os;
-	const struct lock *lock = &key->build->kernel.lock;
+	const struct target *target = &key->build->target;
 
 	key_text(key, IMAGE_RECORD);
-	key_text(key, lock->krel);
-	key_text(key, arch_oci(lock->arch));
-	key_text(key, os->os);
-	key_text(key, os->id);
-	key_text(key, key->build->os_version ? key->build->os_version : "");
+	key_text(key, target->krel);
+	key_text(key, target->arch->oci);
+	key_text(key, target->os->os);
+	key_text(key, target->os->id);
+	key_text(key, target->os_version ? target->os_version : "");
 	key_data(key, "containers/runtime/Containerfile.%s", stage->name);
 	if (key->build->options.revision)
 		key_text(key, key->build->options.revision);
@@ -89,7 +88,7 @@ static void making_free(struct making *making)
 
 static void copy_set(struct making *making, const struct stage *set)
 {
-	const char *krel = making->build->kernel.lock.krel;
+	const char *krel = making->build->target.krel;
 	const char *output = set->cached->path;
 	_cleanup_free_ char *modules = xasprintf(MODULES_FOLDER "/%s", krel);
 
@@ -111,7 +110,7 @@ static int copy_kernel_modules(struct making *making, const struct stage *set,
 	_cleanup_close_ int set_fd = stage_open(set, error);
 	_cleanup_close_ int other_fd = other ? stage_open(other, error) : -1;
 	const struct depends depends = {
-		.krel = build->kernel.lock.krel,
+		.krel = build->target.krel,
 		.kernel_fd = kernel_fd,
 		.set_fd = set_fd,
 		.other_fd = other_fd,
@@ -170,8 +169,7 @@ static int write_used(
 	_cleanup_(symvers_close) struct symvers *all = NULL;
 	_cleanup_strv_ struct strv paths = { 0 };
 	_cleanup_strv_ struct strv lines = { 0 };
-	_cleanup_free_ char *modules =
-		xasprintf(MODULES_FOLDER "/%s", making->build->kernel.lock.krel);
+	_cleanup_free_ char *modules = xasprintf(MODULES_FOLDER "/%s", making->build->target.krel);
 	int r = symvers_open(making->root.fd, symvers, &all, error);
 
 	if (r < 0)
@@ -222,7 +220,7 @@ static int read_module(const struct build *build, struct kernel_facts *facts, st
 		return fd;
 	for (size_t i = 0; i < ARRAY_SIZE(folders) && !paths.count; i++) {
 		_cleanup_free_ char *folder =
-			xasprintf("lib/modules/%s/%s", build->kernel.lock.krel, folders[i]);
+			xasprintf("lib/modules/%s/%s", build->target.krel, folders[i]);
 
 		(void) !depends_list_modules(fd, folder, &paths);
 	}
@@ -250,7 +248,7 @@ static int write_facts(struct making *making, const char *to, struct error *erro
 	int r = kernel_fd < 0 ? kernel_fd : read_module(build, &facts, error);
 
 	if (r == 0)
-		r = kernel_tree_open(kernel_fd, build->kernel.lock.krel, &build_fd, error);
+		r = kernel_tree_open(kernel_fd, build->target.krel, &build_fd, error);
 	if (r < 0)
 		return r;
 	version = kernel_tree_version(build_fd);
@@ -267,7 +265,7 @@ static int write_facts(struct making *making, const char *to, struct error *erro
 static int add_facts(struct making *making, struct error *error)
 {
 	const struct build *build = making->build;
-	const char *krel = build->kernel.lock.krel;
+	const char *krel = build->target.krel;
 	_cleanup_free_ char *symvers =
 		xasprintf("%s/lib/modules/%s/build/Module.symvers", build->kernel.tree.path, krel);
 	_cleanup_free_ char *all = xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_SYMVERS, krel);
@@ -299,7 +297,7 @@ static int add_facts(struct making *making, struct error *error)
 static int write_conf(struct making *making, struct error *error)
 {
 	const struct build *build = making->build;
-	const char *krel = build->kernel.lock.krel;
+	const char *krel = build->target.krel;
 	const struct module_cert *cert = build->signing.cert;
 	_cleanup_free_ char *updates = xasprintf(MODULES_FOLDER "/%s/updates", krel);
 	_cleanup_free_ char *of_kernel =
@@ -311,9 +309,9 @@ static int write_conf(struct making *making, struct error *error)
 	image_conf_set(conf.role, making->image.role);
 	image_conf_set(conf.version, making->version);
 	image_conf_set(conf.revision, making->revision ? making->revision : "");
-	image_conf_set(conf.os, build->context.os.os);
-	image_conf_set(conf.os_id, build->context.os.id);
-	image_conf_set(conf.os_version, build->os_version);
+	image_conf_set(conf.os, build->target.os->os);
+	image_conf_set(conf.os_id, build->target.os->id);
+	image_conf_set(conf.os_version, build->target.os_version);
 	image_conf_set(conf.krel, krel);
 	image_conf_set(conf.proof, making->image.proof);
 	/* The node asks whether the modules that are loaded are still the image's. */
@@ -371,7 +369,7 @@ static int make_root(struct making *making, struct error *error)
 	xstrv_push(&depmod, "depmod");
 	xstrv_push(&depmod, "-b");
 	xstrv_push(&depmod, usr);
-	xstrv_push(&depmod, build->kernel.lock.krel);
+	xstrv_push(&depmod, build->target.krel);
 	r = tool_run(&depmod, NULL, error);
 	if (r == 0)
 		node_tool_stage(build, &making->root);
@@ -464,8 +462,8 @@ static void add_labels(const struct making *making, struct strv *labels)
 
 	xstrv_pushf(labels, "org.opencontainers.image.version=%s", image->version);
 	xstrv_pushf(labels, "org.opencontainers.image.title=slipway %s driver", image->role);
-	xstrv_pushf(labels, "io.slipway.krel=%s", build->kernel.lock.krel);
-	xstrv_pushf(labels, "io.slipway.os=%s", build->context.os.os);
+	xstrv_pushf(labels, "io.slipway.krel=%s", build->target.krel);
+	xstrv_pushf(labels, "io.slipway.os=%s", build->target.os->os);
 	if (build->options.compiler)
 		xstrv_pushf(labels, "io.slipway.compiler=%s", build->options.compiler);
 	if (making->kind->add_labels)
@@ -502,7 +500,7 @@ static int build_image(struct making *making, const struct stage_place *place, c
 	if (!base)
 		return -EIO;
 	xstrv_pushf(&made.arguments, "BASE=%s", base);
-	xstrv_pushf(&made.arguments, "KREL=%s", build->kernel.lock.krel);
+	xstrv_pushf(&made.arguments, "KREL=%s", build->target.krel);
 	xstrv_pushf(&made.arguments, "VERSION=%s", making->version);
 	if (making->kind->has_targets && making->revision)
 		xstrv_pushf(&made.arguments, "CONTAINER_VERSION=%s", making->revision);
@@ -524,13 +522,13 @@ static int build_image(struct making *making, const struct stage_place *place, c
 static void add_nic_tag(struct making *making, const char *end)
 {
 	const struct build *build = making->build;
-	const char *id = build->context.os.id;
-	const char *arch = arch_oci(build->kernel.lock.arch);
+	const char *id = build->target.os->id;
+	const char *arch = build->target.arch->oci;
 	struct image *image = &making->image;
 	_cleanup_free_ char *tag =
 		build->options.sources_image
-			? tag_nic_sources(image->version, id, build->os_version, arch)
-			: tag_nic(image->version, build->kernel.lock.krel, id, build->os_version,
+			? tag_nic_sources(image->version, id, build->target.os_version, arch)
+			: tag_nic(image->version, build->target.krel, id, build->target.os_version,
 				  arch);
 
 	if (!tag)
@@ -547,13 +545,12 @@ static void add_gpu_tags(struct making *making, const char *end)
 	struct image *image = &making->image;
 	_cleanup_strv_ struct strv os_tags = { 0 };
 
-	image_os_tags(build->context.os.id, build->os_version, &os_tags);
+	image_os_tags(build->target.os->id, build->target.os_version, &os_tags);
 	for (size_t i = 0; i < os_tags.count; i++) {
 		_cleanup_free_ char *tag =
 			build->options.sources_image
 				? tag_gpu_sources(image->version, os_tags.items[i])
-				: tag_gpu(image->version, build->kernel.lock.krel,
-					  os_tags.items[i]);
+				: tag_gpu(image->version, build->target.krel, os_tags.items[i]);
 
 		if (!tag)
 			out_of_memory();

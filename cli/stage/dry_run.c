@@ -205,8 +205,8 @@ int dry_run(struct build *build, unsigned int kinds, struct error *error)
 	if (r == 0)
 		r = list_downloads(build, missing, downloads, &bytes, error);
 	if (r == 0) {
-		json_add_texts(plan, "krel", build->kernel.lock.krel, "os", build->context.os.os,
-			"arch", build->kernel.lock.arch);
+		json_add_texts(plan, "krel", build->target.krel, "os", build->target.os->os, "arch",
+			build->target.arch->uname);
 		json_add(plan, "images", list_images(build));
 		json_add(plan, "stages", list_stages(build, missing));
 	}

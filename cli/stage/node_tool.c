@@ -36,7 +36,7 @@ static bool is_for_nodes(const struct mirror *mirror)
 /* mirrors.ini of those that any node may ask; the caller frees it. */
 static char *mirrors_text(const struct build *build)
 {
-	const struct catalogue *os = &build->context.os;
+	const struct catalogue *os = build->target.os;
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_strv_ struct strv sections = { 0 };
 
@@ -68,13 +68,13 @@ int node_tool_open(struct build *build, struct error *error)
 
 	if (!build->options.sources_image)
 		return 0;
-	if (strcmp(arch_here()->uname, build->context.arch) != 0) {
+	if (arch_here() != build->target.arch) {
 		(void) error_set(error, -EINVAL,
 			"--sources-image: such an image compiles with this very program, which is of "
 			"another architecture than %s",
-			build->context.arch);
+			build->target.arch->uname);
 		return error_try(
-			error, -EINVAL, "the build on a machine of %s", build->context.arch);
+			error, -EINVAL, "the build on a machine of %s", build->target.arch->uname);
 	}
 	r = context_mirrors(&build->context, error);
 	if (r == 0 && !node_tool_fetches(build))
@@ -128,7 +128,7 @@ static int add_library(struct dl_phdr_info *info, size_t size, void *context)
  */
 static int find_parts(const struct build *build, struct parts *parts, struct error *error)
 {
-	const struct catalogue *os = &build->context.os;
+	const struct catalogue *os = build->target.os;
 	const char *chosen = build->context.options->keyring;
 
 	xstrv_push(&parts->from, PROGRAM);
@@ -161,7 +161,7 @@ static int find_parts(const struct build *build, struct parts *parts, struct err
 void node_tool_key(struct key *key)
 {
 	const struct build *build = key->build;
-	const struct strv *catalogue = &build->context.os.files;
+	const struct strv *catalogue = &build->target.os->files;
 	_cleanup_(parts_free) struct parts parts = { 0 };
 	_cleanup_free_ char *mirrors = NULL;
 
@@ -180,7 +180,7 @@ void node_tool_key(struct key *key)
 
 void node_tool_stage(const struct build *build, struct staging *root)
 {
-	const struct catalogue *os = &build->context.os;
+	const struct catalogue *os = build->target.os;
 	_cleanup_(parts_free) struct parts parts = { 0 };
 	_cleanup_free_ char *mirrors = NULL;
 	_cleanup_free_ char *conf = NULL;

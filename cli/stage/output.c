@@ -91,7 +91,7 @@ static int tag_addons(const struct build *build, struct outputs *outputs, struct
 	image = &outputs->images[outputs->count - 1]; /* the GPU's comes last */
 	if (!image_is_proven(image))
 		return 0;
-	image_os_tags(build->context.os.id, build->os_version, &os_tags);
+	image_os_tags(build->target.os->id, build->target.os_version, &os_tags);
 	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
 		enum driver driver = addons[i].driver;
 		struct image *names = &outputs->addons[i];
@@ -128,7 +128,7 @@ static json_object *to_json(const struct build *build, const struct outputs *out
 	json_object *root = json_object_new_object();
 	json_object *list = json_object_new_array();
 
-	json_add_texts(root, "krel", build->kernel.lock.krel, "os", build->context.os.os);
+	json_add_texts(root, "krel", build->target.krel, "os", build->target.os->os);
 	for (size_t i = 0; i < outputs->count; i++)
 		(void) json_object_array_add(list, image_to_json(&outputs->images[i]));
 	json_add(root, "images", list);

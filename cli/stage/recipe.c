@@ -116,8 +116,8 @@ static void recipe_environment(
 {
 	_cleanup_free_ char *bound = bound_path(recipe);
 
-	xstrv_pushf(ret, "SLIPWAY_KREL=%s", build->kernel.lock.krel);
-	xstrv_pushf(ret, "SLIPWAY_ARCH=%s", build->context.arch);
+	xstrv_pushf(ret, "SLIPWAY_KREL=%s", build->target.krel);
+	xstrv_pushf(ret, "SLIPWAY_ARCH=%s", build->target.arch->uname);
 	xstrv_push(ret, "SLIPWAY_KERNEL=/slipway/kernel");
 	xstrv_push(ret, "SLIPWAY_SOURCE=" SOURCE);
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++)

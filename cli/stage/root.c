@@ -205,7 +205,7 @@ static int make_rpm(struct build *build, const struct root *root, const struct s
 	const struct root_files *files, const struct strv *packages, struct error *error)
 {
 	const char *const fetch[] = { "--packages", files->packages, "--repositories",
-		files->repositories, "--arch", build->context.arch, "--releasever",
+		files->repositories, "--arch", build->target.arch->uname, "--releasever",
 		root->os.root.releasever, "--platform", root->os.root.platform, NULL };
 	const char *const install[] = { "--packages", files->packages, "--output", files->tar,
 		NULL };

@@ -377,7 +377,7 @@ void set_key(const struct stage *stage, struct key *key)
 {
 	const struct driver_row *row = &driver_rows[stage->of];
 
-	key_text(key, key->build->kernel.lock.krel);
+	key_text(key, key->build->target.krel);
 	key_data(key, "containers/recipes/%s.sh", row->name);
 	key_data(key, "containers/recipes/lib.sh");
 	key_data(key, "containers/patches/%s", row->name);
@@ -415,7 +415,7 @@ void configured_key(const struct stage *stage, struct key *key)
 {
 	const struct driver_row *row = &driver_rows[stage->of];
 
-	key_text(key, key->build->kernel.lock.krel);
+	key_text(key, key->build->target.krel);
 	key_data(key, "containers/recipes/%s-configure.sh", row->name);
 	key_data(key, "containers/recipes/lib.sh");
 	if (row->recipe_part)

@@ -301,8 +301,8 @@ static char *table_command(const struct build *build)
 	for (size_t i = 0; i < files->count; i++)
 		add_words(&words, "--kernel", files->items[i]);
 	if (files->count == 0)
-		add_words(&words, "--kernel", build->kernel.lock.krel);
-	add_words(&words, "--os", build->context.os.os);
+		add_words(&words, "--kernel", build->target.krel);
+	add_words(&words, "--os", build->target.os->os);
 	add_words(&words, "--arch", options->common.arch);
 	add_words(&words, "--cache", options->common.cache);
 	if (signing_wanted(build)) {
@@ -356,7 +356,7 @@ int proof_judge(struct build *build, struct error *error)
 		"%s on %s: of %s modules %s will load, so no image is made",
 		refused ? "the modules will not load"
 			: "it cannot be told whether the modules load",
-		build->kernel.lock.krel, result.modules, result.loading);
+		build->target.krel, result.modules, result.loading);
 	(void) error_line(error, r, "first: %s", result.first);
 	(void) error_line(error, r, "all: %s%s", left ? left : stage_output(build, STAGE_PROOF, 0),
 		left ? "" : "/" PROOF_REPORT);

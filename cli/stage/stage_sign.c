@@ -77,7 +77,7 @@ int signing_settle(struct build *build, struct error *error)
 		(void) error_set(error, -EINVAL,
 			"--sign-cert: kernel %s was built without CONFIG_MODULE_SIG and checks no "
 			"signatures",
-			build->kernel.lock.krel);
+			build->target.krel);
 		return fail(build, error_try(error, -EINVAL,
 					   "--sign-hash HASH, to sign its modules all the same"));
 	}
@@ -123,7 +123,7 @@ static int open_set(
 	const struct build *build, const char *folder, struct sign_job *job, struct error *error)
 {
 	_cleanup_free_ char *modules =
-		xasprintf("%s/lib/modules/%s/updates", folder, build->kernel.lock.krel);
+		xasprintf("%s/lib/modules/%s/updates", folder, build->target.krel);
 
 	*job = (struct sign_job){
 		.set = SIGN_SET_CLOSED,

@@ -168,7 +168,7 @@ static int list_lacking(
 	const struct build *build, bool all, struct strv *lacking, struct error *error)
 {
 	_cleanup_(extras_free) struct extras extras = { 0 };
-	int r = extras_list(build->context.data, &build->context.os, false, true,
+	int r = extras_list(build->context.data, build->target.os, false, true,
 		build->kernel.request.nvidia_modules, &extras, error);
 
 	if (r < 0)
@@ -190,7 +190,7 @@ static int note_left_out(struct build *build, struct error *error)
 		return r;
 	names = xstrv_join(&lacking, ", ");
 	progress_notef(&build->context.progress,
-		"%s has no %s: left out of the userspace in the GPU image", build->kernel.lock.os,
+		"%s has no %s: left out of the userspace in the GPU image", build->target.os->os,
 		names);
 	return 0;
 }

@@ -2,8 +2,6 @@
 /* What an image gets to fetch headers with: this very program stands for slipway. */
 #include "tests/unit/support.h"
 
-#include <sys/utsname.h>
-
 #include "cli/stage/stage_internal.h"
 #include "common/fs.h"
 #include "kernels/catalogue.h"
@@ -20,7 +18,6 @@ static char user[] = "user", pem[] = "/etc/ours.pem";
 struct site {
 	struct build build;
 	struct common_options common;
-	struct utsname machine;
 	struct mirror mirrors[2];
 	struct repository repositories[3];
 };
@@ -29,7 +26,6 @@ struct site {
 static void make_site(struct site *site)
 {
 	*site = (struct site){ .build = { .context = CONTEXT_CLOSED } };
-	(void) uname(&site->machine);
 	site->mirrors[0] = (struct mirror){ .name = "debian", .url = "http://a.test/debian" };
 	site->mirrors[1] = (struct mirror){ .name = "security", .url = "https://b.test/security" };
 	site->repositories[0] = (struct repository){ .name = "main", .mirror = "debian" };
@@ -37,7 +33,9 @@ static void make_site(struct site *site)
 	site->repositories[2] = (struct repository){ .name = "security", .mirror = "security" };
 	site->build.options.sources_image = true;
 	site->build.context.options = &site->common;
-	site->build.context.arch = site->machine.machine;
+	site->build.target = (struct target){
+		.os = &site->build.context.os, .arch = arch_here(), .krel = "6.1.0-1-test"
+	};
 	site->build.context.data = data_folder;
 	site->build.context.has_mirrors = true;
 	site->build.context.mirrors = (struct mirrors){ .items = site->mirrors, .count = 2 };
@@ -61,7 +59,7 @@ static void only_images_that_compile_get_it(void **state)
 	assert_false(node_tool_fetches(&site.build));
 	assert_int_equal(node_tool_open(&site.build, &error), 0);
 	site.build.options.sources_image = true;
-	site.build.context.arch = "of another make";
+	site.build.target.arch = arch_find(arch_here() == archs ? "aarch64" : "x86_64");
 	assert_int_equal(node_tool_open(&site.build, &error), -EINVAL);
 	assert_contains(error.lines, ERROR_TRY);
 }

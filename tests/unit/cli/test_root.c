@@ -69,11 +69,10 @@ static void prepare(struct bench *bench, struct folder *folder, enum repository_
 	root->mirrors = (struct mirrors){ .items = &bench->mirror, .count = 1 };
 	root->has_mirrors = true;
 	context->options = &bench->options;
-	context->arch = "x86_64";
 	context->cache.fd = folder->fd;
 	context->cache.run_path = folder->path;
 	context->os.os = debian;
-	bench->build.kernel.lock.krel = nothing;
+	bench->build.target = (struct target){ .os = &context->os, .arch = archs, .krel = nothing };
 }
 
 static void bench_free(struct bench *bench)

@@ -46,7 +46,7 @@ static void set_key_of(const struct folder *folder, char hex[HASH_HEX_SIZE])
 	struct error error = { 0 };
 	struct build build = {
 		.context.data = data,
-		.kernel.lock.krel = krel,
+		.target.krel = krel,
 		.sources[DRIVER_OFED].form = SOURCE_ARCHIVE,
 	};
 	struct key key = { .build = &build, .hash = hash_new(), .error = &error };

@@ -108,6 +108,8 @@ static void prove(const struct folder *folder, const char *exports, struct prove
 	build->kernel.record.vermagic_source = strdup("config");
 	build->kernel.tree.path = below(folder, "kernel");
 	build->kernel.modules.path = below(folder, "modules");
+	build->target =
+		(struct target){ .os = &build->context.os, .krel = build->kernel.lock.krel };
 	plan_open(build);
 	set_path(build, STAGE_SET, DRIVER_NVIDIA, below(folder, "nvidia"));
 	if (build->options.sign_cert)
