@@ -9,7 +9,7 @@
 
 /* GPU operator: mounted at the same place on the host, Bidirectional. */
 #define CONTRACT_NVIDIA_RUN "run/nvidia"
-/* Where every GPU operand looks for libraries, programs and devices. */
+/* Every GPU operand looks here for libraries, programs and devices. */
 #define CONTRACT_DRIVER_ROOT "run/nvidia/driver"
 /* Single instance: flock and pid; the driver manager deletes it. */
 #define CONTRACT_GPU_PID_FILE "run/nvidia/nvidia-driver.pid"
@@ -18,7 +18,7 @@
 #define CONTRACT_DAEMONS_STATUS "run/nvidia/validations/.driver-daemons-status"
 /* Written by the startup probe; a crash leaves it stale, so the init removes it first thing. */
 #define CONTRACT_DRIVER_CTR_READY "run/nvidia/validations/.driver-ctr-ready"
-/* Where the kernel looks for firmware first; bind-mounted writable into the GPU container. */
+/* Names the kernel's first firmware folder; bind-mounted writable into the GPU container. */
 #define CONTRACT_FIRMWARE_PATH       "sys/module/firmware_class/parameters/path"
 #define CONTRACT_FIRMWARE_PATH_VALUE "/run/nvidia/driver/lib/firmware"
 /*
@@ -40,15 +40,16 @@
 #define CONTRACT_OFED_LOCK  "run/mellanox/drivers/.lock"
 /* The NIC container's /usr/src, bind-mounted: headers and symvers for nvidia-peermem. */
 #define CONTRACT_OFED_SOURCES "run/mellanox/drivers/usr/src"
-/* What is shown there. */
+/* The container's folder that is mounted there. */
 #define CONTRACT_SOURCES "/usr/src"
-/* Where the host's lib/modules is seen: a mount of the NIC container; hostPID of the GPU pod. */
+/* The host's lib/modules is visible below: a mount of the NIC container; hostPID of the GPU pod. */
 #define CONTRACT_NIC_HOST_ROOT "host"
 #define CONTRACT_GPU_HOST_ROOT "proc/1/root"
 
 /*
- * What the running driver was started with: the content of DRIVER_CONFIG_DIGEST. Equal to the pod's
- * and nvidia loaded: the driver manager evicts no pod and unloads nothing (it trims white space).
+ * The content of DRIVER_CONFIG_DIGEST with which the running driver was started. If it equals the
+ * pod's and nvidia is loaded, the driver manager evicts no pod and unloads nothing (it trims white
+ * space).
  */
 #define CONTRACT_DRIVER_STATE "run/nvidia/nvidia-driver.state"
 
@@ -61,7 +62,7 @@
 #define CONTRACT_ENV_DRIVER_TYPE    "DRIVER_TYPE"
 #define CONTRACT_ENV_LICENSE_SERVER "VGPU_LICENSE_SERVER_TYPE"
 #define CONTRACT_ENV_VGPU_UNCHECKED "DISABLE_VGPU_VERSION_CHECK"
-/* What a vGPU guest is licensed with: where the operator mounts it. */
+/* Licence files of a vGPU guest, where the operator mounts them. */
 #define CONTRACT_GRIDD_CONF    "drivers/gridd.conf"
 #define CONTRACT_LICENSE_TOKEN "drivers/ClientConfigToken"
 
@@ -90,7 +91,7 @@
 #define CONTRACT_ENV_DTK_VERSION        "DTK_OCP_COMPILED_DRIVER_VER"
 #define CONTRACT_ENV_DTK_START          "DTK_OCP_START_COMPILE_FLAG"
 #define CONTRACT_ENV_DTK_DONE           "DTK_OCP_DONE_COMPILE_FLAG"
-/* What the stock container does when they are not set. */
+/* The stock container's defaults for variables that are not set. */
 #define CONTRACT_NIC_UDEV_RULES     "host/etc/udev/rules.d/77-mlnx-net-names.rules"
 #define CONTRACT_NIC_BLACKLIST_FILE "host/etc/modprobe.d/blacklist-ofed-modules.conf"
 #define CONTRACT_NIC_BIND_SECONDS   4

@@ -49,7 +49,7 @@ static char *expected_tag(const struct image_conf *image, const char *krel)
 	return os_tag ? tag_gpu(version, krel, os_tag) : NULL;
 }
 
-/* With the cure: what `slipway build` wants for an image of this kind, and what else there is. */
+/* The error names the cure: the `slipway build` for an image of this kind, and alternatives. */
 static int refuse_kernel(int root_fd, const struct image_conf *image, const char *krel,
 	const struct strv *kernels, struct error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the image that the init runs in was made for: /etc/slipway/image.conf and /lib/modules. */
+/* The purpose of the image that the init runs in: /etc/slipway/image.conf and /lib/modules. */
 #pragma once
 
 #include "common/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which role: by the name that the operator calls, and by the verb. */
+/* Selects the role by the name that the operator calls and by the verb. */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -71,7 +71,7 @@ static const char *const nic_variables[] = { CONTRACT_ENV_AUXILIARY, CONTRACT_EN
 	CONTRACT_ENV_THIRD_PARTY, CONTRACT_ENV_UDEV_RULES, CONTRACT_ENV_UNLOAD_STORAGE,
 	CONTRACT_ENV_UNLOAD_THIRD_PARTY };
 
-/* Of slipway build, its recipes or tests: without effect here, and no mistake. */
+/* Variables of slipway build, its recipes or tests: without effect here, and no mistake. */
 static const char *const build_variables[] = { "SLIPWAY_ARCH", "SLIPWAY_CACHE", "SLIPWAY_CC",
 	"SLIPWAY_DATADIR", "SLIPWAY_JOBS", "SLIPWAY_KERNEL", "SLIPWAY_KILL_AT", "SLIPWAY_KREL",
 	"SLIPWAY_MIRRORS", "SLIPWAY_NFSRDMA", "SLIPWAY_NVIDIA", "SLIPWAY_OFED",
@@ -155,8 +155,9 @@ static int read_variable(
 /* ---- arguments */
 
 /*
- * What the stock image's script takes, in all that getopt(1) allows it: "-m8", "--max-threads=8",
- * "--max 8". Source: NVIDIA gpu-driver-container, ubuntu24.04/nvidia-driver, rhel9/nvidia-driver.
+ * Takes the arguments of the stock image's script, in every form that getopt(1) allows: "-m8",
+ * "--max-threads=8", "--max 8". Source: NVIDIA gpu-driver-container, ubuntu24.04/nvidia-driver,
+ * rhel9/nvidia-driver.
  */
 static int read_arguments(struct options *options, char *const *arguments, struct error *error)
 {

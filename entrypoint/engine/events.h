@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where slipway-init, and a worker that has to, waits for more than one thing. Signals arrive
+ * slipway-init, and a worker that has to, waits here for more than one thing. Signals arrive
  * through a signalfd, files through inotify, modules through kernel uevents, the worker through its
- * socket, the ends of foreign processes through pidfds. A caller wakes periodically only where no
- * event comes: when what is in use is let go (plan.c, rdma/follow.c).
+ * socket, the ends of foreign processes through pidfds. A caller wakes periodically only for
+ * changes without an event: the release of things in use (plan.c, rdma/follow.c).
  */
 #pragma once
 

@@ -52,7 +52,7 @@ static int refuse_file(const char *path, int code, struct error *error)
 
 bool lock_alone(int fd)
 {
-	/* Where it can be had shared, no container has it, and we come a moment later. */
+	/* If a shared lock is granted, only a reader holds it, no container: try again. */
 	for (int tries = 0; tries < READER_TRIES; tries++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 			return true;

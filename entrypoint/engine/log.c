@@ -29,7 +29,9 @@ void log_prepare(struct log *log, int root_fd, const char *role, const char *fol
 	};
 }
 
-/* What is kept of the events: this much, and as much before it. /run is memory. */
+/*
+ * Size limit of the event file; the previous file is kept, too, at the same size. /run is memory.
+ */
 #define EVENTS_MOST ((size_t) 4 << 20)
 
 /* Begins the file of events; the one before is kept. */
@@ -63,7 +65,7 @@ static void report_change(const struct log *log)
 void log_open(struct log *log)
 {
 	open_events(log);
-	/* What a previous run wrote of itself is over. */
+	/* Overwrite the status that a previous run left. */
 	report_change(log);
 }
 
@@ -176,7 +178,7 @@ void log_event(struct log *log, const char *event, const char *step, uint64_t du
 	}
 }
 
-/* What the step before waited for is over. Returns whether there was any. */
+/* Forgets what the previous step waited for. Returns whether there was any. */
 static bool set_step(struct log *log, const char *step)
 {
 	bool over = log->reason == REASON_NONE && *log->detail;

@@ -13,7 +13,7 @@
 #include "common/error.h"
 #include "entrypoint/engine/reason.h"
 
-/* Where a kubelet reads a container's termination message; it is cut at 4096 bytes there. */
+/* A kubelet reads a container's termination message here and cuts it at 4096 bytes. */
 #define LOG_TERMINATION      "dev/termination-log"
 #define LOG_TERMINATION_SIZE 4096
 
@@ -38,8 +38,7 @@ struct log {
 	uint64_t start_us;  /* CLOCK_MONOTONIC of the start of this process */
 	int events_fd;      /* -1 while the file cannot be written */
 	size_t events_size; /* written to it */
-	/* Where events and the status are put together, one after the other; NULL before the first.
-	 */
+	/* Events and the status are composed here, one after the other; NULL before the first. */
 	FILE *stream;
 	char *text;
 	size_t text_size;

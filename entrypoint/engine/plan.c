@@ -43,7 +43,7 @@ static int try_call(struct call *call)
 	return worker_run(call->plan->events, &bounds, call->function, &call->action);
 }
 
-/* What is waited for goes to the log when it is new, not at every event. */
+/* Logs what the step waits for when that changes, not at every event. */
 static void report_waiting(const struct call *call, uint64_t give_up_ms)
 {
 	struct log *log = call->plan->log;
@@ -97,7 +97,7 @@ static uint64_t earlier_ms(uint64_t one_ms, uint64_t other_ms)
 /* No event comes when a process closed a device and runs on, or the kernel let go. */
 #define BUSY_LOOK_MS 1000
 
-/* Of an undo that has no share. */
+/* The least time for an undo that has no share. */
 #define UNDO_LEAST_MS 2000
 
 /*

@@ -38,7 +38,7 @@ struct step {
 	enum step_kind undo_kind;
 	action_function *undo; /* or NULL */
 	uint32_t undo_deadline_ms;
-	/* Of the plan's grace: what is left for this undo, whatever those before it took. */
+	/* The part of the plan's grace that other undos leave to this one. */
 	uint32_t undo_share_ms;
 	bool undo_is_whole; /* never cut short for the grace's sake: what it leaves half is worse */
 };
@@ -59,7 +59,7 @@ struct plan {
 	 * failed, for which no one waits, has only each undo's own deadline.
 	 */
 	uint32_t grace_ms;
-	/* What went wrong first; REASON_NONE as long as nothing did. */
+	/* The first failure; REASON_NONE as long as nothing failed. */
 	enum reason reason;
 	bool start_failed;
 	bool stop_failed; /* an undo did: what comes after it may have to leave things alone */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which pod a process belongs to, from the names that the kubelet and the container runtime give to
- * control groups. Sources: Kubernetes pkg/kubelet/cm (cgroup_manager_linux.go, for both drivers),
- * containerd and CRI-O (the scope's name), cgroups(7) for the file's form.
+ * Finds the pod that a process belongs to, from the names that the kubelet and the container
+ * runtime give to control groups. Sources: Kubernetes pkg/kubelet/cm (cgroup_manager_linux.go, for
+ * both drivers), containerd and CRI-O (the scope's name), cgroups(7) for the file's form.
  */
 #pragma once
 
@@ -19,8 +19,8 @@ struct pod {
 bool pod_parse(const char *cgroups, struct pod *pod);
 
 /*
- * Of a running process: its control groups, and its pod's name out of /var/log/pods of process 1's
- * root, the host's. False outside of pods and for a process that has ended.
+ * For a running process: reads its control groups, and its pod's name from /var/log/pods in the
+ * root of process 1, the host's. False outside of pods and for a process that has ended.
  */
 bool pod_of_process(int root_fd, pid_t pid, struct pod *pod);
 

@@ -52,7 +52,7 @@ static int grow(void **items, size_t count, size_t size)
 	return 0;
 }
 
-/* What a kind and a field's name are made of. */
+/* Does the text consist of the characters of a kind or of a field's name? */
 static bool is_word(const char *text)
 {
 	return *text && !text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

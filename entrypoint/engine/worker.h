@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What could block or crash on bad data (loading, unloading, the load proof) runs in a child of the
- * init: the init stays small, keeps listening to signals, and outlives whatever happens there. The
- * child has the role's state to read, and reports what it did through messages on a socket, so that
- * the init knows also what a child did that died half-way.
+ * Operations that could block or crash on bad data (loading, unloading, the load proof) run in a
+ * child of the init: the init stays small, keeps listening to signals, and outlives whatever
+ * happens there. The child can read the role's state, and reports what it did through messages on a
+ * socket, so that the init also knows what a child did that died half-way.
  */
 #pragma once
 
@@ -38,7 +38,7 @@ void worker_report(struct worker *worker, enum worker_message_kind kind, uint32_
 	const char *format, ...) _printf_(4, 5);
 void worker_report_holder(struct worker *worker, pid_t pid);
 
-/* What a step's do or undo gets, and where it sets why it failed. */
+/* The argument of a step's do or undo, which also sets here why it failed. */
 struct action {
 	void *role;            /* the plan's owner */
 	struct worker *worker; /* in a worker only */
@@ -55,7 +55,7 @@ typedef void worker_listener(void *context, const struct worker_message *message
 struct worker_bounds {
 	worker_listener *listener;
 	void *context;
-	/* What ends a worker before it is done. */
+	/* These end a worker before it is done. */
 	uint64_t deadline_ms; /* CLOCK_MONOTONIC, or EVENTS_NEVER */
 	bool stoppable;       /* a stop signal does too: what it does may be left half done */
 };

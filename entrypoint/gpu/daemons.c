@@ -161,7 +161,7 @@ static bool is_wanted(const struct program *program, const struct fabric *fabric
 	return false;
 }
 
-/* Where the image has it. */
+/* Finds a program in the image. -ENOENT: the image has none of that name. */
 static int find_program(int root_fd, const char *name, char path[PROGRAM_PATH_SIZE])
 {
 	static const char *const folders[] = { "usr/bin", "usr/sbin", "bin", "sbin",
@@ -225,7 +225,10 @@ int daemons_declare(struct supervisor *supervisor, const struct fabric *fabric, 
 		char path[PROGRAM_PATH_SIZE];
 		struct daemon *daemon;
 
-		/* What the node cannot do without was looked for before anything was loaded. */
+		/*
+		 * A program that is missing here is optional: those that the node needs were looked
+		 * for before anything was loaded.
+		 */
 		if (!is_wanted(program, fabric, vgpu) ||
 			find_program(supervisor->root_fd, program->daemon.name, path) < 0)
 			continue;

@@ -44,7 +44,7 @@ struct takeover {
 	struct strv freed; /* lines of the list: also what a previous run took */
 };
 
-/* What nvidia drives. */
+/* Is it a function that nvidia drives? */
 static bool is_ours(const struct pci_function *function)
 {
 	return function->kind == PCI_GPU || function->kind == PCI_NVSWITCH;
@@ -129,7 +129,7 @@ static bool is_listed_chip(const char *chips, unsigned device)
 	return !*chips || strstr(chips, block);
 }
 
-/* Where @none is left that is fit, nothing is unloaded for a driver that would find none. */
+/* @none: no GPU is left that is fit. Then nothing is unloaded for a driver that would find none. */
 static int judge_unfit(struct action *action, const struct strv *unfit, bool none,
 	const char *driven, const char *unlike, const char *cure)
 {
@@ -243,7 +243,7 @@ static bool has_frame_buffer(const struct takeover *takeover)
 	return false;
 }
 
-/* Those that draw into a frame buffer get @bind ("0" or "1"). */
+/* Writes @bind ("0" or "1") to the consoles that draw into a frame buffer. */
 static void switch_consoles(int root_fd, const char *bind)
 {
 	_cleanup_strv_ struct strv consoles = { 0 };
@@ -302,7 +302,7 @@ static int unload_graphics(struct takeover *takeover, const struct strv *loaded)
 	return refuse_graphics(takeover, r);
 }
 
-/* What undoes it is noted before. @override: its driver_override, or "". */
+/* Records how to undo it before it unbinds. @override: the function's driver_override, or "". */
 static int unbind(
 	struct takeover *takeover, const struct pci_function *function, const char *override)
 {

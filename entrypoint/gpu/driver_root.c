@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the GPU role shows to others: the driver root, where every operand looks for programs,
+ * The GPU role shows to other containers: the driver root, where every operand looks for programs,
  * libraries, sources and devices (contract.h), the device nodes in it, and the GSP firmware.
  *
  * Device nodes: the driver does not make them, and a container's /dev is filled when it starts:
@@ -33,7 +33,9 @@
 #define GPUS         PROCFS_NVIDIA "/gpus"
 #define CAPABILITIES PROCFS_NVIDIA "/capabilities"
 
-/* Of the image. Where the operator mounts its folder over it, rootfs_show() still finds it. */
+/*
+ * The image's firmware. rootfs_show() finds it even below the operator's mount of its own folder.
+ */
 #define IMAGE_FIRMWARE "lib/firmware"
 
 /* Minors are those of open-gpu-kernel-modules kernel-open/common/inc/nv.h. */
@@ -216,7 +218,7 @@ int gpu_export_root(struct action *action)
 	/* The vendor's programs make what is missing, too, where they may. */
 	if (make_nodes(role->root_fd, &error) < 0)
 		role_note(role, "%s", error.text);
-	/* Of modules that stayed loaded, or that the pod's other containers loaded. */
+	/* For modules that stayed loaded, or that the pod's other containers loaded. */
 	if (gpu_make_addon_nodes(role->root_fd, NULL, role->root_fd, &error) < 0)
 		role_note(role, "%s", error.text);
 	if (r == 0)

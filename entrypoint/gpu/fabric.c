@@ -66,7 +66,7 @@ void fabric_find(int root_fd, struct fabric *fabric)
 			fabric->kind = FABRIC_ELSEWHERE;
 			return;
 		}
-		/* What is meant for a virtual machine is none of this node's. */
+		/* A device meant for a virtual machine does not belong to this node's fabric. */
 		if (strcmp(function->driver, "vfio-pci") == 0)
 			continue;
 		if (function->kind == PCI_NVSWITCH) {

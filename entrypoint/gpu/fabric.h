@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which NVLink fabric a node has, and so which daemons it needs, by PCI alone: before any
- * driver is loaded, and without InfiniBand's sysfs, which is empty while its modules are absent.
+ * Determines which NVLink fabric a node has, and so which daemons it needs, from PCI alone: before
+ * any driver is loaded, and without InfiniBand's sysfs, which is empty while its modules are
+ * absent.
  *
  * Sources: NVIDIA Fabric Manager User Guide (the NVSwitches of HGX-2, HGX A100 and HGX H100 are PCI
  * functions; those of HGX B200/B300 are not: the host sees a ConnectX-7 whose limited function has

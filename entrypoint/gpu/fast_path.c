@@ -297,7 +297,7 @@ int fast_path_remember(struct action *action)
 	return r < 0 ? r : write_state(action);
 }
 
-/* What no longer holds, or NULL. OFED that is gone comes back: the same, or another. */
+/* Returns what no longer holds, or NULL. Absent OFED is no change: it or another comes back. */
 static const char *find_change(const struct gpu *gpu)
 {
 	char now[INPUT_SIZE];

@@ -10,7 +10,10 @@
 #include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/role.h"
 
-/* What the image's modules are loaded with: libkmod finds it there, and modprobe in the root. */
+/*
+ * Options of the image's modules when they are loaded: libkmod finds them here, modprobe in the
+ * root.
+ */
 #define PARAMETERS_PATH "etc/modprobe.d/slipway.conf"
 
 /*
@@ -105,8 +108,8 @@ int gpu_early_parameters(struct action *action);
 int gpu_find_device(struct action *action);
 
 /*
- * Of the step that proves: REASON_NO_NVIDIA_DEVICE when the image's modules are the open ones and
- * every GPU is older than they drive. Where some are, they are reported.
+ * Runs in the step that proves: REASON_NO_NVIDIA_DEVICE when the image's modules are the open ones
+ * and every GPU is too old for them. If only some GPUs are too old, they are reported.
  */
 int gpu_check_devices(struct action *action);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the pod's environment and its ConfigMap ask for: which modules, with which parameters.
+ * Reads from the pod's environment and its ConfigMap which modules to load, with which parameters.
  *
  * Parameters come from /drivers/<module>.conf and from our defaults. NVreg_ImexChannelCount and
  * NVreg_CreateImexChannel0 are the user's alone: the DRA driver counts on the module's defaults.

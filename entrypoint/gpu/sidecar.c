@@ -20,7 +20,7 @@
 #include "entrypoint/role/roles.h"
 #include "module/running.h"
 
-/* What the manifests' `until` waits for before it starts us, and what others compile against. */
+/* The manifests' `until` waits for this before it starts us; other modules compile against it. */
 #define DRIVER_SOURCES CONTRACT_DRIVER_ROOT "/usr/src"
 
 #define LOAD_DEADLINE_MS (60 * 1000)

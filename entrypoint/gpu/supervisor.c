@@ -55,7 +55,7 @@ static bool is_child(pid_t pid)
 	       info.si_pid == 0;
 }
 
-/* What the daemon's pid file names, or 0. */
+/* Returns the process id in the daemon's pid file, or 0. */
 static pid_t read_pid(const struct daemon *daemon, int root_fd)
 {
 	_cleanup_free_ char *line = NULL;
@@ -425,7 +425,7 @@ static void look_starting(struct supervisor *supervisor, struct daemon *daemon)
 		daemon->since_ms - begun_ms, text);
 }
 
-/* Of one that waits. */
+/* Returns when a waiting daemon is started again (CLOCK_MONOTONIC). */
 static uint64_t again_ms(const struct daemon *daemon)
 {
 	return daemon->since_ms + supervisor_backoff_ms(daemon->failures);
@@ -520,9 +520,9 @@ static size_t signal_children(const struct supervisor *supervisor, int signal, p
 }
 
 /*
- * What forked away and is named by no pid file yet, all that is left of ours once the daemons
- * ended: SIGTERM may have met a program between its fork and its child's first line, and that child
- * holds the driver. 1: they have not ended yet.
+ * Stops processes that forked away and that no pid file names yet: all that is left of ours once
+ * the daemons ended. SIGTERM may have reached a program between its fork and its child's first
+ * line, and that child holds the driver. 1: they have not ended yet.
  */
 static int stop_orphans(struct supervisor *supervisor, struct error *error)
 {

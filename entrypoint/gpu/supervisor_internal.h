@@ -61,7 +61,7 @@ struct daemon {
 	uint32_t start_ms;    /* it has to be up by then */
 	uint32_t settle_ms;   /* one that runs without its socket or pid file counts as up then */
 	uint32_t stop_ms;     /* from SIGTERM to SIGKILL */
-	/* What became of it. */
+	/* The daemon's state. */
 	enum daemon_state state;
 	pid_t program;     /* what was started, as long as it runs */
 	pid_t pid;         /* the daemon itself, as long as it runs; 0 */

@@ -165,7 +165,9 @@ int dcb_save(const struct links_save *save)
 
 /* ---- restoring */
 
-/* What the kernel says of a request, whose acknowledgement is that of its arrival alone. */
+/*
+ * Keeps the kernel's verdict on a request; the acknowledgement says only that the request arrived.
+ */
 static int keep_verdict(void *context, const struct nlmsghdr *message)
 {
 	uint32_t *verdict = context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What /sys and the kernel say of the devices whose driver goes, and the saving of it. Source:
+ * Reads what /sys and the kernel know about the devices whose driver goes, and saves it. Source:
  * Documentation/ABI/testing/sysfs-bus-pci.
  */
 #include "entrypoint/netstate/device_internal.h"
@@ -150,7 +150,10 @@ static bool is_representor(const char *port)
 	return port[0] == 'p' && port[1] == 'f' && isdigit((unsigned char) port[2]);
 }
 
-/* Of its own interfaces the first that came, where there are several (ports, interfaces above). */
+/*
+ * Returns the device's own interface that came first (lowest index), if it has several (ports,
+ * interfaces above); 0: none.
+ */
 static int find_ifindex(int device_fd)
 {
 	_cleanup_strv_ struct strv interfaces = { 0 };

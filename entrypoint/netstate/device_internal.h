@@ -13,8 +13,10 @@
 #include "entrypoint/netstate/netlink_internal.h"
 #include "entrypoint/netstate/netstate_internal.h"
 
-/* What a PF's driver holds for a VF, in the order in which it is set: an address has to be there
- * before it is checked. */
+/*
+ * Settings that a PF's driver holds for a VF, in the order in which they are set: an address has to
+ * be there before it is checked.
+ */
 enum vf_attribute {
 	VF_MAC,
 	VF_NODE_GUID,
@@ -117,7 +119,7 @@ struct device_sf *device_find_subfunction(const struct device *device, const str
 int device_read_sysfs(int root_fd, const char *name, struct device *device);
 /* The subfunction's auxiliary device, if it is on this host, and its driver. */
 void device_read_subfunction(int root_fd, const char *name, struct device_sf *sf);
-/* What the PF's interface knows of its VFs, into device->vfs. Without an interface: nothing. */
+/* Reads the PF interface's settings of its VFs into device->vfs. Without an interface: nothing. */
 int device_read_vfs(struct netlink *route, struct device *device, struct error *error);
 
 /* ---- records and netlink messages, by tables of fields (device_record.c) */
@@ -181,6 +183,6 @@ int devlink_sf_add(struct netlink *devlink, struct device *device, const struct 
 int devlink_sf_set(struct netlink *devlink, const char *device, uint32_t port_index, uint16_t type,
 	size_t size, const void *value, struct error *error);
 
-/* What reads and writes the kernel's messages, for tests. -ENOMEM. */
+/* These read and write the kernel's messages; public for tests. -ENOMEM. */
 int devlink_take(void *list, const struct nlmsghdr *message);
 void devlink_put_value(struct nlmsghdr *message, const struct device_param *param);

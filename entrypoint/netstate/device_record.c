@@ -293,7 +293,7 @@ bool vf_is_same(
 	return true;
 }
 
-/* What is too short is of another kernel. */
+/* An attribute that is too short comes from another kernel: it is ignored. */
 static void take_setting(const struct nlattr *attribute, struct device_vf *vf)
 {
 	for (int i = 0; i < VF_ATTRIBUTES; i++) {

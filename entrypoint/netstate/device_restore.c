@@ -485,7 +485,7 @@ static void restore_subfunctions(struct pf *pf)
 /*
  * ---- drivers of VFs
  *
- * Of the module that was loaded, or vfio-pci by its override. Source:
+ * A VF gets a driver of the loaded module, or vfio-pci through its driver_override. Source:
  * Documentation/ABI/testing/sysfs-bus-pci.
  */
 
@@ -495,7 +495,7 @@ static bool is_outdated(const struct device_vf *now)
 	return (now->changed & (1u << VF_MAC | 1u << VF_NODE_GUID | 1u << VF_PORT_GUID)) != 0;
 }
 
-/* What a link below the VF leads to. */
+/* Reads the name of what @link below the VF's sysfs folder points to. */
 static void vf_link(const struct pf *pf, const struct device_vf *now, const char *link,
 	char part[DEVICE_PART_SIZE])
 {
@@ -528,7 +528,7 @@ static bool has_work(const struct pf *pf, const struct device_vf *saved)
 	       (*now->driver && is_outdated(now) && is_ours(pf, now));
 }
 
-/* Those of a PF's VFs for whose drivers something is to be done. */
+/* A PF's VFs whose drivers have to be restored. */
 struct binding {
 	const struct pf *pf;
 	size_t *indexes; /* [count], in saved->vfs */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What devlink knows of a network device and forgets with its driver: the eswitch's modes,
+ * The devlink state of a network device, which is lost with its driver: the eswitch's modes,
  * parameters, ports of subfunctions. Source of the messages: Linux include/uapi/linux/devlink.h and
  * net/devlink.
  */
@@ -104,7 +104,7 @@ static bool is_rate(const struct nlattr *attribute)
 	}
 }
 
-/* Of a device that is not in the list: nothing. */
+/* Ignores a device that is not in the list. */
 int devlink_take(void *list, const struct nlmsghdr *message)
 {
 	const size_t header = sizeof(struct genlmsghdr);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What ethtool sets of a driver's interface: channels, rings, interrupt coalescing, features and
- * pause, by the kernel's ethtool family of generic netlink (5.8; Linux net/ethtool and
+ * The ethtool settings of a driver's interface: channels, rings, interrupt coalescing, features and
+ * pause, through the kernel's ethtool family of generic netlink (5.8; Linux net/ethtool and
  * Documentation/networking/ethtool-netlink.rst). In the state file, a record for each interface:
  *
  *   ethtool life link channels=9=8 rings=6=1024 9=512 … features=+rx-gro -rx-lro …
@@ -18,10 +18,10 @@
 
 #define KIND "ethtool"
 
-/* Of all of them the attribute 1 is the header. */
+/* Attribute 1 is the header in all of these messages. */
 #define HEADER 1
 
-/* What is a number for each attribute from @first to @last, or (features) a set of switches. */
+/* A number for each attribute from @first to @last, or (features) a set of switches. */
 struct part {
 	const char *name;
 	uint8_t get;
@@ -83,7 +83,7 @@ static bool is_on(const struct nlattr *set, const char *name)
 	return false;
 }
 
-/* Of those that can be set what is on was listed; the others are off. */
+/* Adds the switches that can be set. The message lists those that are on; the others are off. */
 static int add_switches(struct words *words, const struct nlmsghdr *message)
 {
 	const size_t header = sizeof(struct genlmsghdr);

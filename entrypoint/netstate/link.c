@@ -86,13 +86,13 @@ static bool is_at(const struct link *link, const char *device, const char *port,
 	       link->dev_port == dev_port;
 }
 
-/* What stands on another interface of the same device is no port of the device. */
+/* An interface that stands on another interface of the same device is no port of the device. */
 static bool is_port(const struct link_table *table, const struct link *link)
 {
 	return link->device[0] && !(link->kind[0] && link_by_index(table, link->lower));
 }
 
-/* Of an interface that was there before, what sysfs has of it was read then. */
+/* For an interface that was there before, copies what was read from sysfs then. */
 static void read_sysfs(int net_fd, struct link *link, const struct link_table *before)
 {
 	const struct link *known = link_by_index(before, link->index);
@@ -280,7 +280,9 @@ static bool is_known(const struct links_save *save, const struct link *link)
 			continue;
 		if (!is_own && strcmp(record_text(record, "name"), link->name) == 0)
 			return true;
-		/* Of another driver than the record is, a port may have a label that it had not. */
+		/*
+		 * Under another driver than the record's, a port may have a label that it had not.
+		 */
 		if (is_own && strcmp(device, link->device) == 0 &&
 			(strcmp(port, link->port) == 0 ||
 				(record_number(record, "dev_port") == link->dev_port &&
@@ -298,7 +300,10 @@ static bool has_saved_port(const struct links_save *save, uint32_t index)
 	return false;
 }
 
-/* Those of drivers, what stands on these or has them as ports, and so on; but none twice. */
+/*
+ * Chooses the interfaces of drivers, those that stand on these or have them as ports, and so on,
+ * except those that are recorded already.
+ */
 static int choose(struct links_save *save)
 {
 	size_t chosen = 0;

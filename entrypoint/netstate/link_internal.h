@@ -66,7 +66,7 @@ int link_table_read(
 struct link *link_by_index(const struct link_table *table, uint32_t index);
 /* Altnames count. */
 struct link *link_by_name(const struct link_table *table, const char *name);
-/* By what lasts: device, port and which one of them. */
+/* Finds an interface by properties that last: device, port and which one of them (@nth). */
 struct link *link_by_device(const struct link_table *table, const char *device, const char *port,
 	uint32_t dev_port, uint32_t nth);
 /*
@@ -145,7 +145,10 @@ struct links_restore {
 uint64_t link_boottime_s(void);
 /* NULL: no link of that name, or @name is NULL. */
 struct restored_link *restored_by_name(const struct links_restore *restore, const char *name);
-/* What an index in a record means now, or 0. One that was not saved is the same in this boot. */
+/*
+ * Translates an index in a record to the current one, or 0. An interface that was not saved keeps
+ * its index during one boot.
+ */
 uint32_t restored_index(
 	const struct links_restore *restore, const struct record *record, uint32_t old_index);
 /* Reads the table anew, and what each is in it; a failure is reported. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands on a driver's interfaces. Some go with it: VLANs, macvlans, ipvlans, VXLANs that are
- * bound to one, partitions of InfiniBand, and bonds of InfiniBand, which go with their last port
- * (drivers/net/bonding/bond_main.c, bond_slave_netdev_event()); they are made again as their
- * IFLA_LINKINFO was. Bonds, bridges and VRFs stay without their ports, which join them again.
+ * Interfaces that stand on a driver's interfaces. Some go with the driver: VLANs, macvlans,
+ * ipvlans, VXLANs that are bound to one, partitions of InfiniBand, and bonds of InfiniBand, which
+ * go with their last port (drivers/net/bonding/bond_main.c, bond_slave_netdev_event()); they are
+ * made again as their IFLA_LINKINFO was. Bonds, bridges and VRFs stay without their ports, which
+ * join them again.
  */
 #include <linux/if_vlan.h>
 #include <linux/rtnetlink.h>
@@ -180,7 +181,7 @@ void links_make(struct links_restore *restore)
 
 /* ---- settings of masters and ports */
 
-/* What a bridge only shows of a port: its state and what it learned of its neighbours. */
+/* Read-only attributes of a bridge port: its state and what it learned about its neighbours. */
 static const uint64_t shown_of_bridge_port =
 	BIT(IFLA_BRPORT_STATE) | BIT(IFLA_BRPORT_ROOT_ID) | BIT(IFLA_BRPORT_BRIDGE_ID) |
 	BIT(IFLA_BRPORT_DESIGNATED_PORT) | BIT(IFLA_BRPORT_DESIGNATED_COST) | BIT(IFLA_BRPORT_ID) |

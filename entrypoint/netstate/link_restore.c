@@ -412,7 +412,7 @@ static void restore_link(struct links_restore *restore, const struct restored_li
 	restore_mac(restore, link);
 	if (strcmp(record_text(link->record, "kind"), "ipoib") == 0)
 		link_set_differences(restore, link, false, "ipoib", 0);
-	/* Of another boot: the host may have given what it stands on another one. */
+	/* After a reboot the host may have given the interface below it another MTU. */
 	if (restore->same_boot || link->device)
 		restore_number(restore, link, "mtu", IFLA_MTU);
 	restore_number(restore, link, "queue", IFLA_TXQLEN);
@@ -454,8 +454,8 @@ static void restore_flags(struct links_restore *restore)
 /* ---- one pass */
 
 /*
- * What the host has set up since it booted is the host's. So is what an earlier run has restored,
- * and this one reads for what stands on it.
+ * Interfaces that the host has set up since it booted are left to the host. So are those that an
+ * earlier run has restored; this run reads them for the interfaces that stand on them.
  */
 static void leave_the_hosts(struct links_restore *restore)
 {

@@ -117,7 +117,7 @@ static int list_namespace(void *context, const struct nlmsghdr *message)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* What cannot be seen is left out. -ENOMEM. */
+/* Lists the interfaces of other namespaces and leaves out those that cannot be seen. -ENOMEM. */
 static int list_links(struct netlink *netlink, struct statefile *links)
 {
 	struct listing listing = { netlink, links, number_of_this(netlink) };
@@ -141,7 +141,7 @@ static int add(struct statefile *records, const char *device, const struct recor
 		       : -ENOMEM;
 }
 
-/* Those that are made on an interface of this namespace that goes with the modules. -ENOMEM. */
+/* Finds interfaces made on one of this namespace that goes with the modules. -ENOMEM. */
 static int find_children(const struct netstate *netstate, struct netlink *netlink,
 	const struct statefile *links, struct statefile *found)
 {
@@ -299,7 +299,7 @@ int netstate_list_in_pods(int root_fd, const struct strv *modules, struct strv *
 	return r;
 }
 
-/* What an earlier run has recorded was reported then, and did not go. */
+/* Skips interfaces that an earlier run has recorded: it reported them then, and they did not go. */
 int netns_save(const struct run *run)
 {
 	_cleanup_(statefile_free) struct statefile found = { 0 };

@@ -155,7 +155,7 @@ bool netstate_can_restore(int root_fd, const char *path)
 	return !records_next(&records, "device", NULL);
 }
 
-/* Of an earlier boot: its pods are gone, and the node's own udev has named RDMA devices. */
+/* Forgets what a reboot ends: the pods are gone, and the node's own udev has named RDMA devices. */
 static void forget_of_boot(struct statefile *records)
 {
 	static const char *const kinds[] = { UNSAVED_KIND, NETNS_KIND, RDMA_KIND, NULL };
@@ -166,10 +166,10 @@ static void forget_of_boot(struct statefile *records)
 /* ---- saving */
 
 /*
- * What of an earlier run's state file holds: nothing, when no driver has gone since; all, when one
- * has; of devices alone, when the node has booted since, for its interfaces are then as its own
- * configuration made them, and of those what it has not set up itself. Of what a finished restore
- * left, what has not come or not been set up since.
+ * Chooses the records of an earlier run's state file that still hold. If no driver has gone since,
+ * none does; if one has, all do. If the node has booted since, only those of devices that it has
+ * not set up itself hold, for its interfaces are then as its own configuration made them. After a
+ * finished restore, those hold that have not come or not been set up since.
  */
 static void choose_what_holds(const struct run *run)
 {
@@ -259,7 +259,7 @@ static size_t count(const struct statefile *records, const char *kind, const cha
 	return count;
 }
 
-/* What was not saved, and what another version saved before the node was up- or downgraded. */
+/* Reports what was not saved, and what another version saved before an up- or downgrade. */
 static void report_unsaved(const struct run *run)
 {
 	static const struct {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a network driver forgets when it is unloaded, saved before and restored after: of the
- * devices eswitch modes, parameters, VFs and what the PF holds for them, subfunctions; of the
- * interfaces names, settings, masters, addresses, routes (docs/nic.md). Devices are those whose
- * driver is one of the modules that go, whatever bus they are on. Runs in workers.
+ * Saves what a network driver forgets when it is unloaded, and restores it afterwards: for devices
+ * eswitch modes, parameters, VFs and what the PF holds for them, subfunctions; for interfaces
+ * names, settings, masters, addresses, routes (docs/nic.md). Devices are those whose driver is one
+ * of the modules that go, on any bus. Runs in workers.
  */
 #pragma once
 
@@ -18,12 +18,12 @@ struct netstate {
 	const char *path;           /* of the state file, relative to the root (statefile.h) */
 	const struct strv *modules; /* whose devices: drivers that go, '_' in the names */
 	uint32_t bind_ms; /* the most that is waited for one device or interface to come */
-	/* What is being done and what could not be: "note" events. May be NULL. */
+	/* Gets "note" events: what is being done and what could not be done. May be NULL. */
 	void (*report)(void *context, const char *text);
 	void *context;
 };
 
-/* What a restore made of it. */
+/* The result of a restore. */
 struct netstate_result {
 	unsigned devices; /* PFs that were restored, in whole or in part */
 	unsigned vfs;

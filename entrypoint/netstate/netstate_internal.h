@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of a save and a restore share. Each part adds its records to those of the state
+ * Shared by the parts of a save and a restore. Each part adds its records to those of the state
  * file, and takes out of them what it has restored or given up; records of other parts are left
  * alone.
  */

@@ -14,7 +14,7 @@
 /* A line is a report, or behind this a job's number and status. */
 #define STATUS '\t'
 
-/* What each process has: process @number of @width does every @width-th job. */
+/* The data of one process: process @number of @width does every @width-th job. */
 struct share {
 	const struct run *run;
 	unsigned number;

@@ -7,8 +7,8 @@
  *
  *   rdma device=pci/0000:3b:00.0 name=mlx5_0 1.default_roce_tos=106 1.traffic_class=106 …
  *
- * Of several that belong to one device none can be known from the other: they are not saved.
- * Sources: Linux drivers/infiniband/core/nldev.c, cma_configfs.c.
+ * RDMA devices that belong to one device cannot be told apart: they are not saved. Sources: Linux
+ * drivers/infiniband/core/nldev.c, cma_configfs.c.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -104,8 +104,8 @@ static const struct setting {
 };
 
 /*
- * Where rdma_cm's folder is: in the /sys that we see, else, as a container's is without it, in a
- * mount that is nowhere to be seen. -1: rdma_cm is not loaded, or has no settings.
+ * Opens rdma_cm's folder in the visible /sys or, if that lacks it as in a container, in a detached
+ * mount. -1: rdma_cm is not loaded, or has no settings.
  */
 static int open_config(int root_fd)
 {
@@ -207,7 +207,7 @@ static int save_settings(const struct run *run, int config_fd, struct record *re
 	return 0;
 }
 
-/* What is set of its ports goes with rdma_cm or mlx5_ib, too. */
+/* The settings of its ports are lost with rdma_cm or mlx5_ib, too. */
 static bool is_affected(const struct run *run, const struct rdma_device *device)
 {
 	const struct strv *modules = run->netstate->modules;

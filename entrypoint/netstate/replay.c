@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is saved as the kernel's own messages and sent again with the interfaces' indexes of today:
- * addresses, neighbours, forwarding tables and VLANs of bridges, nexthops, routes, rules. A table
- * has for each kind what is asked for, where indexes are, and what of an answer is no part of a
- * request. In the state file a record each:
+ * State that is saved as the kernel's own messages and sent again with the interfaces' current
+ * indexes: addresses, neighbours, forwarding tables and VLANs of bridges, nexthops, routes, rules.
+ * A table says for each kind what to ask for, where indexes are, and which parts of an answer do
+ * not belong into a request. The state file has a record for each:
  *
  *   address life link text raw [since]      raw: the message behind its netlink header
  *   neighbour life link text raw            bridge-entry life link raw
@@ -35,12 +35,12 @@
 #define PROTO_KERNEL_LO 1
 #define PROTO_KERNEL_LL 3
 
-/* What a person may set of an address; the rest the kernel finds out. */
+/* Flags of an address that a user may set; the kernel determines the others. */
 #define ADDRESS_FLAGS                                                                              \
 	(IFA_F_NODAD | IFA_F_OPTIMISTIC | IFA_F_HOMEADDRESS | IFA_F_MANAGETEMPADDR |               \
 		IFA_F_NOPREFIXROUTE | IFA_F_MCAUTOJOIN)
 
-/* Of a route that an earlier try restored without some of its paths. */
+/* Marks a route that an earlier try restored without some of its paths. */
 #define IN_PART "part"
 /* A bridge port's VLANs, saved without the rest of the message. */
 #define VLANS "vlans"
@@ -51,7 +51,7 @@
 
 #define RETRY_MS 100 /* until what was refused is tried again */
 
-/* What is behind a message's netlink header. */
+/* The part of a message behind its netlink header. */
 struct body {
 	const void *header;
 	const struct nlattr *attributes[ATTRIBUTES]; /* by type */
@@ -65,7 +65,7 @@ struct saving {
 	struct strv nexthops;    /* numbers of those that are saved */
 };
 
-/* What is still to be restored, and the kernel's last answer to it. */
+/* An object that is still to be restored, and the kernel's last answer to it. */
 struct task {
 	const struct object *object;
 	struct record *record;
@@ -85,7 +85,7 @@ struct replay {
 	struct strv presents; /* "ADDRESS INDEX" of all before the first one comes back */
 };
 
-/* What a hook that puts an attribute has done with it. */
+/* The result of a hook that puts an attribute. */
 enum put { PUT_COPY, PUT_DONE, PUT_NOTHING_LEFT };
 
 struct object {
@@ -216,8 +216,8 @@ static int keep_present(void *context, const struct nlmsghdr *message)
 }
 
 /*
- * What was given to another interface meanwhile is that one's. A link's address is each link's; and
- * of one that has it already the kernel says so.
+ * An address that another interface was given meanwhile stays there. Each link has its own
+ * link-local addresses; if the link has the address already, the kernel says so.
  */
 static bool prepare_address(struct replay *replay, struct task *task)
 {
@@ -310,7 +310,7 @@ static bool entry_is_wanted(const struct saving *saving, const struct body *body
 	(void) saving;
 	if (header->ndm_family != AF_BRIDGE || (header->ndm_flags & NTF_EXT_LEARNED))
 		return false;
-	/* Of a VXLAN: where an address is. */
+	/* A VXLAN's entry, which says where an address is. */
 	if (body->attributes[NDA_DST])
 		return header->ndm_state & (NUD_PERMANENT | NUD_NOARP);
 	return (header->ndm_state & NUD_NOARP) && body->attributes[NDA_MASTER];
@@ -495,7 +495,7 @@ static bool has_saved_source(
 	return false;
 }
 
-/* Of a sysctl of IPv6 that is a digit; 0: unknown. */
+/* Reads an IPv6 sysctl that is a digit; 0: unknown. */
 static char read_digit(const struct links_save *save, const struct link *link, const char *name)
 {
 	_cleanup_free_ char *value = NULL;
@@ -861,9 +861,9 @@ static struct nlmsghdr *begin_request(struct replay *replay, struct task *task)
 }
 
 /*
- * Of an interface that stayed, as a VLAN on a bond does, only the node's network manager
- * takes an address away: NetworkManager and systemd-networkd do when the carrier is gone, and give
- * it again when it is back. What has an address by then that is not theirs they leave alone.
+ * On an interface that stayed, such as a VLAN on a bond, only the node's network manager removes
+ * addresses: NetworkManager and systemd-networkd do so when the carrier is lost, and add them again
+ * when it is back. They leave an interface alone that has an address by then which is not theirs.
  */
 static void leave_managed(struct replay *replay)
 {
@@ -1005,9 +1005,9 @@ void replay_restore(struct links_restore *restore, bool is_late)
 			leave_managed(&replay);
 	}
 	/*
-	 * What is refused now may be taken in a moment: a source address of IPv6 counts when no
-	 * host on the link has objected to it, for which the kernel waits a second. No list of
-	 * events has all that a route may wait for.
+	 * A request that is refused now may be accepted in a moment: an IPv6 source address counts
+	 * once no host on the link has objected to it, for which the kernel waits a second. No list
+	 * of events covers all that a route may wait for.
 	 */
 	for (uint32_t waited_ms = 0;
 		!are_done(&replay) && is_late && waited_ms < run->netstate->bind_ms;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What /proc/sys/net has for each interface. A new interface gets the values of "default", so those
- * that differ are what there is to keep (Documentation/networking/ip-sysctl.rst). And what OFED's
- * mlx5_core has below ecn/ of an interface in /sys/class/net, RoCE's congestion control: all of it,
- * for it has no defaults to compare with.
+ * The settings of each interface in /proc/sys/net. A new interface gets the values of "default", so
+ * only those that differ are kept (Documentation/networking/ip-sysctl.rst). Also RoCE's congestion
+ * control, which OFED's mlx5_core has below ecn/ of an interface in /sys/class/net: all of it, for
+ * it has no defaults to compare with.
  */
 #include <string.h>
 #include <sys/stat.h>
@@ -52,7 +52,9 @@ static bool path_of(const char *field, const char *link, char *path, size_t size
 	return false;
 }
 
-/* What a new interface has; "" for what cannot be read there (stable_secret that was not set). */
+/*
+ * Reads a new interface's values; "" for those that cannot be read (stable_secret, when not set).
+ */
 static int read_defaults(int root_fd, struct record *defaults)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What runs beside what the image has, what has to go so that the image's modules can come, and
- * what keeps it from going: worked out from what the kernel shows, before anything is touched.
+ * Compares the modules that run with the image's: which have to go so that the image's can come,
+ * and what keeps them from going. It uses what the kernel shows, before anything is touched.
  */
 #include <glob.h>
 #include <string.h>
@@ -18,8 +18,9 @@
 #include "module/running.h"
 
 /*
- * What OFED's own start script loads; libkmod adds what they depend on. The RDMA core comes before
- * mlx5_core, whose devices make udev ask for mlx5_ib: it would bring the host's core otherwise.
+ * The modules that OFED's own start script loads; libkmod adds their dependencies. The RDMA core
+ * comes before mlx5_core, whose devices make udev ask for mlx5_ib: that would load the host's core
+ * otherwise.
  */
 static const char nic_modules[] = "ib_uverbs ib_umad rdma_ucm mlx5_core mlx5_ib ib_ipoib rdma_cm";
 
@@ -59,7 +60,7 @@ static bool is_same_value(const char *wanted, const char *shown)
 	       (bool_value(wanted) >= 0 && bool_value(wanted) == bool_value(shown));
 }
 
-/* What the kernel does not show is taken for the same. @fixed: only what cannot be written to. */
+/* Parameters that the kernel does not show count as the same. @fixed: so do writable ones. */
 static bool shows_parameter(
 	const struct comparison *comparison, const char *module, const char *word, bool fixed)
 {
@@ -141,8 +142,9 @@ static int compare_module(const struct comparison *comparison, const char *modul
 /* ---- the plan */
 
 /*
- * What the image is asked to load, of what it has: what its image.conf names, else what OFED's own
- * start script loads; and what ENABLE_NFSRDMA brings. No driver does without the first of them.
+ * Lists the modules to load, as far as the image has them: those that its image.conf names, else
+ * those that OFED's own start script loads; and those of ENABLE_NFSRDMA. Every driver needs the
+ * first of them.
  */
 static int list_load(struct comparison *comparison)
 {
@@ -206,8 +208,9 @@ static int list_holders(struct action *action, const char *module, struct strv *
 }
 
 /*
- * Of the set what is to be loaded, or holds what is. A set may bring more: NVMe's own driver, say,
- * which the node's root disk may run on. That is not replaced unasked.
+ * Compares only the modules of the set that are to be loaded, or that hold one of those. A set may
+ * contain more: NVMe's own driver, say, which the node's root disk may run on. That is not replaced
+ * unasked.
  */
 static int list_differing(struct comparison *comparison, struct strv *differ)
 {
@@ -308,9 +311,10 @@ static bool is_left_over(const struct comparison *comparison, const char *module
 }
 
 /*
- * What the auxiliary modules need of the set beside the driver. The image's would not load on
- * another build, so that goes, too, where nothing else uses it: the stock image's modprobe -r takes
- * it along. Coming back is not asked of it, as of them.
+ * Lists modules of the set, other than the driver's, on which the auxiliary modules depend. The
+ * image's auxiliary modules would not load on another build, so these go, too, if nothing else uses
+ * them: the stock image's modprobe -r removes them as well. Like the auxiliary modules, they need
+ * not come back.
  */
 static int list_left_over(struct comparison *comparison)
 {
@@ -472,7 +476,7 @@ static int name_users(int root_fd, char **ret_users)
 	return *ret_users ? 0 : -ENOMEM;
 }
 
-/* What the operator has a variable for. */
+/* Refuses modules for whose removal the operator has a variable. */
 static int refuse_part(
 	struct refusals *refusals, enum swap_part part, const char *what, const char *variable)
 {
@@ -548,9 +552,9 @@ static int refuse_module(struct refusals *refusals, const struct swap_module *mo
 }
 
 /*
- * Where only a driver goes and the RDMA core stays, its devices are taken from under the processes
- * that have them open: the kernel allows that (Linux drivers/infiniband/core/uverbs_main.c,
- * disassociate_ucontext), so only the core's own references show it.
+ * If only a driver goes and the RDMA core stays, the driver's devices are removed while processes
+ * have them open: the kernel allows that (Linux drivers/infiniband/core/uverbs_main.c,
+ * disassociate_ucontext), so only the core's own references show such processes.
  */
 static int refuse_core_users(struct refusals *refusals)
 {

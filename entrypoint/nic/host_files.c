@@ -4,14 +4,14 @@
  * names, for as long as it serves, and a blacklist that keeps udev and the kernel from loading the
  * host's modules between the swap's first unload and its last load.
  *
- * What is put there is a symbolic link; the file itself lies in the host's memory, below /run. So
- * it has no effect after a reboot, however the container ended: udevd, libkmod and busybox ignore
- * a link that leads nowhere. Each is entered in a journal on disk before it is touched, and undone
- * on every way out; what SIGKILL or a power loss left is undone by the next start, which knows a
- * link of ours by where it leads, even when the journal is lost.
+ * The container puts a symbolic link there; the file itself lies in the host's memory, below /run.
+ * So it has no effect after a reboot, however the container ended: udevd, libkmod and busybox
+ * ignore a link that leads nowhere. Each is entered in a journal on disk before it is touched, and
+ * undone on every way out; what SIGKILL or a power loss left is undone by the next start, which
+ * knows a link of ours by where it leads, even when the journal is lost.
  *
- * What was there before stays beside it under "<name>.slipway-kept", the file itself with all that
- * belongs to it: neither udev nor libkmod reads a file of such a name.
+ * A file that was there before stays beside it under "<name>.slipway-kept", with all its
+ * attributes: neither udev nor libkmod reads a file of such a name.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,7 +31,7 @@
 #define NEW    ".slipway-new"
 #define MEMORY NIC_STATE_FOLDER "/host-files"
 
-/* Of a file that another process may have written to. */
+/* The most that is read of a file that another process may have written to. */
 #define CONTENT_LIMIT (4UL << 20)
 
 /* ---- SELinux labels: a privileged pod's own type would keep the host's services from reading */
@@ -343,7 +343,7 @@ int hostfiles_put(
 	r = put_at(&place, &journal, content, error);
 	if (r == 0 || place.state == PLACE_OURS)
 		return r;
-	/* What could not be put is not undone. */
+	/* A file that could not be put must not be undone: remove its entry. */
 	if (is_kept_itself(&place))
 		(void) unlinkat(files->root_fd, place.kept, 0);
 	entry = find_entry(&journal, path);
@@ -362,8 +362,9 @@ static bool note_stays(struct hostfiles *files, const struct error *why)
 }
 
 /*
- * What is kept takes the link's place again, or nothing does. @entry: NULL when the journal does
- * not know the place. False: it is, or may be, still ours, and the journal keeps the entry.
+ * Moves the kept file back to the link's place, or removes the link if none is kept. @entry: NULL
+ * when the journal does not know the place. False: the place is, or may be, still ours, and the
+ * journal keeps the entry.
  */
 static bool undo_at(
 	struct hostfiles *files, const char *path, const struct record *entry, int *undone)
@@ -601,7 +602,7 @@ static void put_blacklist(const struct nic *nic, struct hostfiles *files)
 			why.text);
 }
 
-/* Where nothing is swapped the rules of a previous run are right. */
+/* If nothing is swapped, the rules of a previous run are still right. */
 static void put_rules(const struct nic *nic, struct hostfiles *files)
 {
 	const char *path = nic->inputs.udev_rules;
@@ -673,7 +674,7 @@ int nic_block_again(struct action *action)
 	const struct nic *nic = action->role;
 	struct hostfiles files = open_files(nic);
 
-	/* Where modules stay, nothing has to be kept from coming. */
+	/* If modules stay, none has to be kept from loading. */
 	if (!nic_stays(&nic->role))
 		put_blacklist(nic, &files);
 	announce_changes(action, &files);

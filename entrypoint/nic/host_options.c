@@ -18,7 +18,7 @@
 #define OWN_FOLDER "etc/modprobe.d/"
 #define FILE_LIMIT (1UL << 20)
 
-/* Where libkmod finds the host's options in the container. */
+/* libkmod finds the host's options here in the container. */
 #define HOST_OPTIONS_PATH OWN_FOLDER "slipway-host.conf"
 
 static const char *const option_folders[] = {

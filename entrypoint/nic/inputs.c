@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the network operator gives the NIC container: its argument and its environment. */
+/* The network operator's inputs to the NIC container: its argument and its environment. */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
@@ -12,10 +12,10 @@
 #include "entrypoint/options.h"
 #include "entrypoint/role/mounts.h"
 
-/* What the lists of the operators' documentation have between names, and what people write. */
+/* Separators of names in the lists of the operators' documentation, and those that people write. */
 #define SEPARATORS ": ,\t\n"
 
-/* What one device may take to come is at least this. */
+/* The least time that one device is given to come. */
 #define BIND_LEAST_MS 1000
 
 static const char *const modes[] = {

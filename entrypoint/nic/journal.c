@@ -36,7 +36,7 @@ static const char *const phase_words[PHASES] = {
 	[PHASE_ROLLBACK] = "rollback",
 };
 
-/* What of the journal is in the file: the kind of its records, their field, and what that is of. */
+/* The journal's records in the file: their kind, their field, and the member of struct journal. */
 static const struct journal_field {
 	const char *kind;
 	const char *name;
@@ -423,13 +423,15 @@ int journal_begin(const struct swap_plan *plan, struct module_lookup *lookup, st
 	is_continued = phase_is_pending(journal.phase);
 	if (!is_continued)
 		swap_plan_free(&journal.pending);
-	/* What this start will insert itself: all that is not there, or goes first. */
+	/* The modules that this start will insert itself: all that are not there, or go first. */
 	for (size_t i = 0; i < plan->load.count; i++)
 		if ((swap_plan_find(plan, plan->load.items[i]) ||
 			    !sysmodule_exists(role->root_fd, plan->load.items[i])) &&
 			strv_push(&coming, plan->load.items[i]) < 0)
 			return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
-	/* What runs is what the killed container left: the node's own is what that one found. */
+	/*
+	 * If a killed container left what runs now, the node's own modules are those that it found.
+	 */
 	if (merge_own(&journal, is_continued ? &journal.pending : plan, lookup) < 0 ||
 		nic_push_all(&journal.own.load, &coming) < 0 ||
 		journal_merge_pending(&journal.pending, plan, &coming) < 0)

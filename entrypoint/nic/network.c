@@ -32,7 +32,7 @@
 
 /* ---- the file */
 
-/* What tells this file from a later one: each save makes a new file. False when there is none. */
+/* Makes a mark that differs for every file, as each save makes a new one. False: there is none. */
 static bool mark_of(int root_fd, const char *path, char mark[MARK_SIZE])
 {
 	struct stat st;
@@ -328,7 +328,9 @@ static bool other_drivers_come(const struct role *role)
 		return true;
 	if (journal_is_pending(role->root_fd))
 		return journal.pending.go_count > 0;
-	/* What RESTORE brings: where it was not recorded, it is guessed. */
+	/*
+	 * RESTORE loads the node's own modules; if none were recorded, assume that there are some.
+	 */
 	return !role->plan.start_failed && role->options.restore_inbox &&
 	       (!journal_knows_own(&journal) || journal.own.go_count);
 }

@@ -25,7 +25,7 @@
 #include "entrypoint/role/mounts.h"
 #include "entrypoint/role/prove.h"
 
-/* Where an OFED has NFS/RDMA: a source without it cannot be asked for its module. */
+/* The source of NFS/RDMA. An OFED without it cannot be asked for its module. */
 #define NFSRDMA_SOURCE IMAGE_KIT_FOLDER "/source/net/sunrpc/xprtrdma"
 
 /* Deadlines. A whole OFED with one job takes the better part of an hour; mlx5_core waits for each
@@ -37,9 +37,9 @@
 #define FILES_MS  (60 * 1000)
 
 /*
- * What each undo may count on of the pod's grace (CONTRACT_NIC_GRACE_MS); together they leave room
- * for what hangs to be killed. The rollback has the most, and all that is left: a node without a
- * NIC driver is the worst end.
+ * Each undo can count on this part of the pod's grace (CONTRACT_NIC_GRACE_MS); together they leave
+ * time to kill what hangs. The rollback has the most, and all that is left: a node without a NIC
+ * driver is the worst end.
  */
 #define SHARE_SAVE_MS   (30 * 1000)
 #define SHARE_UNLOAD_MS (50 * 1000)
@@ -127,7 +127,7 @@ int nic_build_read(struct nic *nic, struct error *error)
 		asprintf(&nic->build_cache, "/%s/.slipway", nic->inputs.inventory) < 0)
 		nic->build_cache = NULL;
 	build->cache = nic->build_cache;
-	/* What the recipe takes (containers/recipes/ofed.sh). */
+	/* Settings of the recipe (containers/recipes/ofed.sh). */
 	if ((*nic->inputs.inventory && !nic->build_cache) ||
 		(nic->inputs.nfsrdma && strv_push(&build->settings, "SLIPWAY_NFSRDMA=yes") < 0) ||
 		(flags && *flags &&
@@ -235,7 +235,7 @@ static int prove_swap(struct action *action)
 	return prove_tree(action, &request);
 }
 
-/* Where OFED stays loaded the fingerprint stays, too: it describes what is loaded. */
+/* If OFED stays loaded, the fingerprint stays, too: it describes what is loaded. */
 static int forget_fingerprint(struct action *action)
 {
 	return nic_stays(action->role) ? 0 : fingerprint_remove(action);

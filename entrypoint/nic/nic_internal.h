@@ -4,8 +4,8 @@
  * before it: inputs.c, journal.c, nic.c, modules.c, compare.c, swap.c, recover.c, network.c,
  * host_options.c, host_files.c, udev.c, watch.c.
  *
- * What takes an action is one of a step (nic.c) and runs in a worker, unless it says otherwise; a
- * bool of a const void *role is a step's "wanted" or "is_done".
+ * A function that takes an action belongs to a step (nic.c) and runs in a worker, unless its
+ * comment says otherwise; a bool function of a const void *role is a step's "wanted" or "is_done".
  */
 #pragma once
 
@@ -68,7 +68,7 @@ struct nic_inputs {
 int nic_inputs_read(
 	struct nic_inputs *inputs, int root_fd, char *const *arguments, struct error *error);
 void nic_inputs_free(struct nic_inputs *inputs);
-/* What was set and has no use here, and why. */
+/* Logs inputs that were set and have no use here, and why. */
 void nic_inputs_log(const struct nic_inputs *inputs, struct log *log);
 
 /* ---- journal.c */
@@ -235,7 +235,7 @@ int nic_resolve_auxiliary(
  * that one on all has to be root's alone. -EINVAL: it is not below the folder above. */
 int nic_open_owned(int root_fd, const char *folder, const char *path, struct error *error);
 
-/* By the inputs: sets role.build, which stays NULL in the other modes, which compile nothing. */
+/* Sets role.build from the inputs. It stays NULL in the other modes, which compile nothing. */
 int nic_build_read(struct nic *nic, struct error *error);
 /*
  * Makes the links ofa_kernel/{default,<krel>} in @sources, which lead to <arch>/<krel> relatively,
@@ -287,7 +287,7 @@ int swap_plan_removal(struct action *action, const struct strv *modules, struct 
 
 /* ---- swap.c */
 
-/* Where a module comes from: a tree, or the very build, wherever it is. */
+/* The source of a module: a tree, or the very build, wherever it is. */
 enum swap_source { SWAP_IMAGE, SWAP_HOST, SWAP_EXACT, SWAP_SOURCES };
 
 /* The journal as it was at first, and where modules come from. */
@@ -349,7 +349,7 @@ int nic_keep_modules(struct action *action);
 
 /* ---- recover.c */
 
-/* Of the first step: puts a damaged journal aside. */
+/* Puts a damaged journal aside; called by the first step. */
 void nic_open_journal(struct nic *nic);
 /* Is a swap pending, or is there a saved state of the network? */
 bool nic_is_unfinished(const void *role);
@@ -385,8 +385,10 @@ int nic_report_outcome(struct action *action);
 
 /* ---- network.c: the network's state, saved before and restored after (netstate/netstate.h) */
 
-/* Where its file is, else where it is to be; NULL without memory. @ret_saved: it is there, not
- * restored, and only root can have written it. */
+/*
+ * The path of the state file, or of the one to be written; NULL without memory. @ret_saved: it is
+ * there, not restored, and only root can have written it.
+ */
 char *nic_network_path(const struct nic *nic, bool *ret_saved);
 /* Is the recorded one skipped, as others than root can have written it? */
 bool nic_network_is_distrusted(int root_fd, struct error *why);
@@ -401,7 +403,7 @@ int nic_network_end(const struct nic *nic, const char *path, struct error *error
 
 /* Does no module go? */
 bool nic_network_stays(const void *role);
-/* Of the devices whose drivers go. */
+/* Saves the state of the devices whose drivers go. */
 int nic_network_save(struct action *action);
 /* Its undo, by then with the old drivers loaded. Where no device has a driver the state stays for
  * the next start, and so does what a finished restore left for that one. */
@@ -410,7 +412,7 @@ int nic_network_save_undo(struct action *action);
 int nic_network_give_back(struct action *action);
 /* When modules are unloaded and no others loaded yet (netstate_restore_bond_macs()). */
 void nic_network_restore_bond_macs(const struct nic *nic);
-/* What could not be restored is reported and no failure: the driver is there. */
+/* State that could not be restored is reported and no failure: the driver is there. */
 int nic_network_restore(struct action *action);
 /* Its undo: saves anew, when modules are about to go and others to come. */
 int nic_network_save_again(struct action *action);
@@ -430,8 +432,10 @@ struct modprobe_options {
 };
 
 void modprobe_options_free(struct modprobe_options *options);
-/* Those of the container's and the host's modprobe.d, as libkmod reads them
- * (libkmod/libkmod-config.c, kmod_config_new()). What cannot be read is noted. */
+/*
+ * Reads the options in the container's and the host's modprobe.d as libkmod does
+ * (libkmod/libkmod-config.c, kmod_config_new()). What cannot be read is noted.
+ */
 int modprobe_options_read(
 	int root_fd, struct modprobe_options *options, struct strv *notes, struct error *error);
 
@@ -474,7 +478,7 @@ bool hostfiles_is_there(struct hostfiles *files, const char *path);
 
 /* ---- udev.c */
 
-/* What udevd cannot be asked to read it finds by itself in that time. */
+/* Within this time udevd finds changes by itself that it cannot be asked to read. */
 #define UDEVD_LOOK_MS 3000
 
 /* Makes rules that keep the names of the interfaces whose drivers are of these modules. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of a swap that a killed container left pending, and of one that this container gives
- * up. A start goes on by the phase in the journal and by what is loaded:
+ * Finishes or rolls back a swap that a killed container left pending, or that this container gives
+ * up. A start goes on according to the phase in the journal and the modules that are loaded:
  *
  *   phase        all of the image's runs                 something else runs, or nothing
  *   none         nothing to do                           a swap of its own
@@ -12,11 +12,11 @@
  *   restoring    the network is restored, commit         the same
  *   committed    copies are kept for the next image      a swap of its own
  *
- * Where nothing of the network is to be restored a pending swap of which all runs is committed
- * before anything can fail. Where a start does not come that far, is stopped or fails, a pending
- * swap is rolled back, whatever its phase: ours go (unless they are what was there before), then
- * what was there before comes. What of that is done already is seen by what is loaded. A rollback
- * that was killed is a pending swap to the next start.
+ * If no network state has to be restored, a pending swap whose modules all run is committed before
+ * anything can fail. If a start does not come that far, is stopped or fails, a pending swap is
+ * rolled back, whatever its phase: our modules go (unless they were there before), then those that
+ * were there before come. The loaded modules show which of that is done already. A rollback that
+ * was killed is a pending swap to the next start.
  *
  * The steps "find-unfinished" and "unfinished-out" (nic.c) are asked again at the stop whether they
  * are wanted. So where a start that found nothing unfinished fails, and its own rollback fails,
@@ -127,7 +127,9 @@ static bool is_of_set(struct swap_context *swap, const char *name)
 {
 	if (strv_contains(&swap->role->driver_modules, name))
 		return true;
-	/* What else the image has is of the kernel; what it lacks is of an image before it. */
+	/*
+	 * The image's other modules are the kernel's; those that it lacks are an earlier image's.
+	 */
 	return !swap_tree_has(swap, SWAP_IMAGE, name) && !is_hosts_build(swap, name);
 }
 
@@ -150,8 +152,9 @@ static bool is_build_before(const struct swap_context *swap, const char *name)
 }
 
 /*
- * Those of what is pending that are there, ours, or at least not what was there before: the image's
- * all or none, as far as it can be known before, with whatever holds them; then what came along.
+ * Unloads those of the pending modules that are there and are ours, or at least not the build that
+ * was there before: all of the image's set or none, as far as that can be known beforehand, with
+ * all modules that hold them; then those that were loaded along with them.
  */
 static int unload_ours(struct swap_context *swap, struct strv *removed)
 {
@@ -176,7 +179,7 @@ static int unload_ours(struct swap_context *swap, struct strv *removed)
 	r = swap_plan_removal(action, &set, &removal);
 	if (r < 0)
 		return r;
-	/* What depends on ours by now goes with them, and comes back too. */
+	/* Modules that depend on ours by now go with them, and come back, too. */
 	if (journal_merge_pending(pending, &removal, NULL) < 0)
 		return nic_no_memory(action);
 	if (pending->go_count > before) {
@@ -289,7 +292,7 @@ static int restore_own(struct swap_context *swap)
 			"before: OFED stays loaded; mount the host's /lib/modules there, or reboot "
 			"the node",
 			CONTRACT_ENV_RESTORE, role->host_root, role->krel);
-	/* What goes, in order, is ours and whatever holds them. Refused as for a start. */
+	/* Ours go, and all modules that hold them, in order. Refused as for a start. */
 	r = swap_plan_removal(action, &set, &removal);
 	if (r < 0)
 		return r;
@@ -391,13 +394,13 @@ static int load_driver_exact(struct swap_context *swap, struct error *why)
 			module_find(&swap->lookup, module->name, module->build_id, &path) < 0)
 			return error_set(why, -ENOENT, "their own files are not all to be found");
 	}
-	/* What the host's udev loaded meanwhile. */
+	/* Unload builds that the host's udev loaded meanwhile. */
 	r = unload_other_builds(swap, false);
 	if (r < 0) {
 		*why = swap->action->error;
 		return r;
 	}
-	/* What came since that container was killed may need what stands before it in the order. */
+	/* Repeat: a module loaded since that kill may need one that comes later in this loop. */
 	do {
 		first_failure = 0;
 		progress = false;
@@ -507,7 +510,7 @@ static void record_outcome(
 	(void) !journal_set_list(swap->root_fd, JOURNAL_OUTCOME, &lines, &ignored);
 }
 
-/* Of an OFED without the peer-memory interface there is no fingerprint: then the journal knows. */
+/* An OFED without the peer-memory interface has no fingerprint: then the journal knows. */
 static bool is_ofed_loaded(const struct role *role, const struct journal *journal)
 {
 	const struct strv *inserted = &journal->own.load;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the NIC role reports of itself beside its state: NIC_REPORT_PATH, for status and metrics,
- * while it serves. Lines of "key=value"; a key may stand more than once.
+ * The NIC role's report about itself, in addition to its state: NIC_REPORT_PATH, for status and
+ * metrics, while it serves. Lines of "key=value"; a key may stand more than once.
  *
  *   mode=precompiled                  the container's argument
  *   swap=same                         nothing was touched; "loaded": nothing had to go; "swapped"

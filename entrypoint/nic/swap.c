@@ -91,7 +91,9 @@ bool swap_is_build(const struct swap_context *swap, const struct swap_module *mo
 
 /* ---- one module */
 
-/* What was a default, and is one again, is no loss. */
+/*
+ * Reports parameters that a module lost. One that had its default, and has it again, is not lost.
+ */
 static void report_left_out(
 	struct swap_context *swap, const char *name, const struct strv *left_out)
 {
@@ -146,7 +148,7 @@ static int insert_with_options(struct swap_context *swap, const struct swap_modu
 	if (r < 0)
 		return r;
 	report_left_out(swap, module->name, &left_out);
-	/* Where nothing is shown, nothing better is known than that the kernel took the file. */
+	/* If the kernel shows nothing to compare, all that is known is that it took the file. */
 	if (loaded_compare(swap->root_fd, module->name, file) == LOADED_OTHER)
 		return error_set(error, -EEXIST,
 			"%s is loaded, but from another file than /%s: something on the host loads "
@@ -183,7 +185,7 @@ int swap_load(struct swap_context *swap, enum swap_source from, const struct swa
 		if (r < 0)
 			return error_set_errno(error, r, "the file of %s with the build id %s",
 				module->name, *module->build_id ? module->build_id : "(none)");
-		/* What else it needs was there when it was loaded, and may have gone with ours. */
+		/* Dependencies were there when it was loaded, and may have gone with ours. */
 		if (module_is_of_host(&swap->lookup, path))
 			from = SWAP_HOST;
 	}
@@ -449,7 +451,7 @@ int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *
 
 /* ---- mlx5's auxiliary modules, of the image */
 
-/* What they would insert, dependencies first. */
+/* Lists what the auxiliary modules would insert, dependencies first. */
 static int list_auxiliary(struct swap_context *swap, struct strv *coming)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -466,8 +468,8 @@ static int list_auxiliary(struct swap_context *swap, struct strv *coming)
 }
 
 /*
- * Those that were not there before, as the stock image does: others are dependents. One that will
- * not load is reported, and costs the node nothing that it had.
+ * Loads those that were not there before, as the stock image does: others are dependents. One that
+ * does not load is reported, and costs the node nothing that it had.
  */
 static void load_auxiliary(struct swap_context *swap)
 {

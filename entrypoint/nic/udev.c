@@ -87,7 +87,7 @@ static bool is_concerned(int root_fd, const struct strv *modules, const char *na
 	return strtoul(vendor, NULL, 16) == CONTRACT_PCI_MELLANOX;
 }
 
-/* What stands in a rule for itself: no pattern, no substitution, no quote. */
+/* Does the text stand for itself in a rule: no pattern, no substitution, no quote? */
 static bool is_plain(const char *text)
 {
 	for (; *text; text++)
@@ -278,7 +278,7 @@ struct control_message {
 	char value[256];
 };
 
-/* By a descriptor's name in /proc: a socket's path has no call that takes a folder. */
+/* Connects through a descriptor's name in /proc: no call for socket paths takes a folder. */
 static int connect_udevd(int root_fd, const char *path, int type)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };

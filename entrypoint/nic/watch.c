@@ -148,7 +148,7 @@ static int fill_report(const struct nic *nic, struct nic_report *report)
 			0 ||
 		nic_push_all(&lists[NIC_REPORT_REPLACED], &nic->watch.changed) < 0)
 		return -ENOMEM;
-	/* Of those that were loaded with parameters. */
+	/* List the modules that were loaded with parameters. */
 	for (size_t i = 0; i < loaded.count; i++) {
 		const char *options = strchr(loaded.items[i], ' ');
 

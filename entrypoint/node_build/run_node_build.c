@@ -113,7 +113,7 @@ static int refuse_unsigned(struct action *action)
 
 /* ---- the tool */
 
-/* By its own loader, with its own libraries: it was linked on the machine that built the image. */
+/* The tool has its own loader and libraries: it was linked on the machine that built the image. */
 static int list_arguments(
 	const struct role *role, const char *recipe, bool clear, struct strv *argv)
 {

@@ -8,11 +8,11 @@
 
 #include "entrypoint/role/role.h"
 
-/* What a role compiles on a node, and where that is kept. */
+/* The modules that a role compiles on a node, and where they are kept. */
 struct nodebuild {
 	const char *recipe; /* of the kit: its modules go below updates/<recipe> */
 	const char *cache;  /* on the host's disk, as this container sees it, or NULL */
-	/* Of the image's set: without it one that has it is compiled all the same; or NULL. */
+	/* If the image's set lacks this module, a set that has it is compiled; or NULL. */
 	const char *needs;
 	/* "NAME=value" each: what the recipe gets beside its inputs, and part of the key. */
 	struct strv settings;

@@ -81,7 +81,7 @@ static bool take_turn(struct role *role, unsigned happened, uint64_t *wake_ms)
 	}
 	/* Without a shared folder there is no lock, and no other container: follow then. */
 	state->follows = !state->lock_opened || lock_alone(state->lock_fd);
-	/* What was there before is not what it is loaded after. */
+	/* Measure from now on: what was there before is not what makes this container load it. */
 	state->missing_us = wall_us();
 	if (state->follows)
 		log_event(&role->log, "note", "", 0, REASON_NONE,
@@ -121,7 +121,7 @@ static bool gpu_serves(const struct role *role)
 		       strcmp(status, "Ready") == 0);
 }
 
-/* What is missing to load it; NULL: nothing. */
+/* Returns what is missing to load it; NULL: nothing. */
 static const char *find_missing(const struct role *role)
 {
 	if (peermem_is_asked_to_go(role->root_fd))
@@ -313,7 +313,7 @@ void peermem_follow(struct role *role, unsigned happened, uint64_t *wake_ms)
 	/* The kernel reports a module's end a moment before its folder is gone. */
 	if (happened & EVENT_KERNEL)
 		wake_by(wake_ms, clock_monotonic_ms() + COMING_RETRY_MS);
-	/* What came while a worker ran was noticed by the worker's wait. */
+	/* Events that came while a worker ran were noticed by the worker's wait. */
 	if (take_turn(role, happened, wake_ms))
 		while (!role->events.stop_count && act(role, wake_ms))
 			watch_files(role);

@@ -230,7 +230,7 @@ static bool exports_peer_memory(struct role *role, const char *exporter)
 	return false;
 }
 
-/* By the NIC container's fingerprint of the very module that is live, or the kernel's own list. */
+/* Finds it by the NIC container's fingerprint, if its module is live, or the kernel's own list. */
 static int find_peer_memory(struct action *action)
 {
 	struct role *role = action->role;

@@ -33,7 +33,7 @@
 
 #define ANSWER_SIZE 2048
 
-/* Whose processes use RDMA devices: seen from a pod that shares the host's process ids. */
+/* Devices whose users are looked for; a pod that shares the host's process ids sees them. */
 static const char *const rdma_devices[] = { "/dev/infiniband/", NULL };
 
 /* ---- which one */
@@ -47,7 +47,7 @@ int peermem_path(const struct role *role, char *path, size_t size)
 		return 0;
 	if (!role->peermem || !role->peermem->always)
 		return -ENOENT;
-	/* What the pod's driver container compiled lies in its root, and not in this one's. */
+	/* Modules that the pod's driver container compiled are in its root, not in this one. */
 	(void) snprintf(path, size, CONTRACT_DRIVER_ROOT "/lib/modules/%s/%s", role->krel, below);
 	return fs_exists(role->root_fd, path) ? 0 : -ENOENT;
 }
@@ -207,7 +207,7 @@ int peermem_prepare(struct action *action)
 	return r < 0 ? r : 0;
 }
 
-/* What it depends on is loaded: the file alone will do. */
+/* Inserts the file alone: its dependencies are loaded. */
 static int insert(struct action *action)
 {
 	const struct role *role = action->role;

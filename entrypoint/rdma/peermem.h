@@ -33,7 +33,7 @@
 #define PEERMEM_REQUEST NIC_STATE_FOLDER "/peermem.release"
 #define PEERMEM_ANSWER  NIC_STATE_FOLDER "/peermem.in-use"
 
-/* What a role remembers of it between two events: role->peermem. Zeroed is right to begin with. */
+/* A role's state about peermem between two events: role->peermem. All zero to begin with. */
 struct peermem_state {
 	char without_peer_memory[BUILD_ID_HEX_SIZE]; /* of an RDMA core that lacks the interface */
 	bool always;  /* the role is there for peermem: it need not be asked for by a variable */
@@ -42,7 +42,7 @@ struct peermem_state {
 	bool lock_opened;
 	int lock_fd;       /* once lock_opened */
 	uint32_t root_crc; /* of the OFED for which the container's own tree was looked through */
-	/* Of the exporter for which nothing fits: nothing is tried again until another comes. */
+	/* The exporter for which nothing fits: nothing is tried again until another comes. */
 	char refused[BUILD_ID_HEX_SIZE];
 	char reported[160];  /* what was logged last to be missing */
 	bool detailed;       /* the status file's detail is ours */

@@ -127,7 +127,7 @@ static int take_names(const struct kmod *kmod, struct kmod_list *list, struct st
 /* The longest record that the kernel hands out is CONSOLE_EXT_LOG_MAX. */
 #define KMSG_RECORD_SIZE 8192
 
-/* With '-' or '_'; NVRM, too, for NVIDIA's. */
+/* Does the text name the module, with '-' or '_'? NVRM names NVIDIA's, too. */
 static bool names_module(const char *text, const char *module)
 {
 	size_t length = strlen(module);
@@ -377,7 +377,7 @@ int loader_compare(struct loader *loader, const char *name, enum loaded *ret, st
 
 /* ---- loading */
 
-/* What the errno of finit_module() means, and what to do (Linux kernel/module/main.c). */
+/* Explains an errno of finit_module(), and what to do (Linux kernel/module/main.c). */
 static const char *explain(int code)
 {
 	switch (code) {

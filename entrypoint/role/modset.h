@@ -79,7 +79,7 @@ enum loaded {
  * build id where both have one, else by srcversion.
  */
 enum loaded loaded_compare(int root_fd, const char *name, const struct elf_module *file);
-/* With the tree's file of that name. */
+/* Compares the module with the tree's file of that name. */
 int loader_compare(struct loader *loader, const char *name, enum loaded *ret,
 	struct error *error) _must_check_;
 
@@ -133,8 +133,8 @@ int unload_modules(const struct unload *unload, struct worker *worker, struct st
 /* ---- what roles do with them (modset_role.c) */
 
 /*
- * Which of the image's modules are loaded, live or not yet, to @present; and the first of them that
- * is another build than the image's to @foreign, "" when none is.
+ * Puts those of the image's modules that are loaded, live or not yet, into @present, and the first
+ * of them that is another build than the image's into @foreign, "" when none is.
  */
 int role_compare_loaded(const struct role *role, struct loader *loader, struct strv *present,
 	char foreign[64], struct error *error) _must_check_;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the roles' steps load, unload and load again. */
+/* Loads, unloads and reloads modules for the roles' steps. */
 #include <string.h>
 
 #include "entrypoint/role/modset.h"
@@ -201,7 +201,7 @@ int role_select(struct action *action, const char *const *modules, size_t count,
 	return 0;
 }
 
-/* What was there before us, unless a previous run of the container knows. */
+/* Records the modules that were there before us, unless a previous run of the container did. */
 static int remember_before(const struct role *role, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -236,7 +236,7 @@ int role_load(struct action *action, const char *const *modules, size_t count, s
 			loader, action->worker, selected.items[i], &action->reason, &action->error);
 	if (r < 0)
 		return r;
-	/* What the kernel took from us is ours; udev may have been quicker with the others. */
+	/* Modules that the kernel took from us are ours; udev may have loaded others first. */
 	for (size_t i = 0; i < role->driver_modules.count; i++) {
 		const char *name = role->driver_modules.items[i];
 		enum loaded loaded;
@@ -256,7 +256,7 @@ int role_load(struct action *action, const char *const *modules, size_t count, s
 	return 0;
 }
 
-/* What the image's modules depend on and what was not there before us, dependencies last. */
+/* Lists dependencies of the image's modules that were not there before us, dependencies last. */
 static int list_added_dependencies(const struct role *role, struct strv *added, struct error *error)
 {
 	_cleanup_(loader_close) struct loader *loader = NULL;

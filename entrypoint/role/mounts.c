@@ -171,7 +171,7 @@ static int stage_live_folders(struct error *error)
 			continue;
 		(void) snprintf(below, sizeof(below), STAGE_ROOT "%s", live[i]);
 		r = bind_mount(live[i], below, MS_REC, error);
-		/* What comes there appears in the export; detaching it removes nothing. */
+		/* New mounts appear in the export, too; detaching the export leaves them. */
 		if (r == 0)
 			r = change_propagation(below, MS_REC | MS_SLAVE, error);
 		if (r < 0)
@@ -372,8 +372,8 @@ static int fill_skeleton(struct strv *folders, struct error *error)
 }
 
 /*
- * Of what is mounted at each folder all but the lowest, which is the new one; a start that was
- * killed here has left more than one.
+ * Unmounts all mounts at each folder but the lowest, which is the new one; a start that was killed
+ * here has left more than one.
  */
 static int unmount_old(
 	int root_fd, const char *target, const struct strv *folders, struct error *error)

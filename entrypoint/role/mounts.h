@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is mounted where in our mount name space, and what a container shows to others through a
- * mount under a shared host folder: the driver root of the GPU container, the sources of the NIC
+ * Finds mounts in our mount name space, and shows folders of a container to others through a mount
+ * under a shared host folder: the driver root of the GPU container, the sources of the NIC
  * container. Paths and targets are relative to the root.
  */
 #pragma once
@@ -37,19 +37,19 @@ int rootfs_detach(const char *target, struct error *error);
 int rootfs_uncover(int root_fd, const char *target, struct error *error);
 
 /*
- * Binds the folder @source over @target, which is made. One mount, without those below @source.
- * What is mounted there already is replaced without a gap, as rootfs_export() does.
+ * Binds the folder @source over @target, which is made. One mount, without those below @source. A
+ * mount that is there already is replaced without a gap, as rootfs_export() does.
  */
 int rootfs_bind_over(int root_fd, const char *source, const char *target, struct error *error);
 
 /*
  * Exports the container's root at @target: the folders and links of the root file system itself,
- * and in it the live /dev, /proc and /sys. What is mounted elsewhere below the root (the host's
- * shared folders above all) is left out, so that the export does not contain itself.
+ * and in it the live /dev, /proc and /sys. Other mounts below the root (the host's shared folders
+ * above all) are left out, so that the export does not contain itself.
  *
- * What a previous run of the container shows at @target is replaced without a gap: a look there,
- * from any name space, finds the old folder or the new one. It is replaced, too, where a container
- * has mounted @target itself since then, if with propagation from the host.
+ * The export of a previous run of the container at @target is replaced without a gap: a look there,
+ * from any name space, finds the old folder or the new one. It is also replaced in containers that
+ * have mounted @target itself since then, if with propagation from the host.
  */
 int rootfs_export(int root_fd, const char *target, struct error *error);
 

@@ -16,7 +16,7 @@
 #define CONF_LIMIT  (64UL * 1024)
 #define CONF_SUFFIX ".conf"
 
-/* What the kernel takes for a string at most: param_set_charp(). */
+/* The longest string that the kernel takes: param_set_charp(). */
 #define STRING_MAX 1024
 
 static const char blanks[] = " \t\r\v\f";
@@ -160,7 +160,7 @@ bool parameter_exists(const struct parameters_taken *taken, const char *name)
 
 enum type_class { TYPE_TRUTH, TYPE_NUMBER, TYPE_STRING };
 
-/* Those of kernel/params.c: their set function reads what the get function shows. */
+/* Types of kernel/params.c whose set function reads what the get function shows. */
 static const struct type {
 	const char *name;
 	enum type_class class;
@@ -301,7 +301,7 @@ int parameter_check(
 
 /* ---- of a loaded module */
 
-/* What param_get_charp() prints for a string that was never set. */
+/* param_get_charp() prints this for a string that was never set. */
 #define NEVER_SET "(null)"
 
 static bool is_passable(const char *value)

@@ -29,7 +29,10 @@ int parameter_split(
 
 #define PARAMETERS_MODULE_SIZE 64
 
-/* Of a file of /drivers: "nvidia-uvm.conf" is about nvidia_uvm. False for what is no such file. */
+/*
+ * Finds the module that a file of /drivers is about: nvidia_uvm for "nvidia-uvm.conf". False when
+ * the name is not that of such a file.
+ */
 bool parameters_conf_module(const char *file, char module[PARAMETERS_MODULE_SIZE]);
 
 /*
@@ -42,7 +45,7 @@ int parameters_read_conf(int root_fd, const char *module, struct strv *parameter
 /* Whether @parameter is about the parameter @name ('-' is '_', as for the kernel). */
 bool parameter_is(const char *parameter, const char *name);
 
-/* What a module takes, as its .modinfo has it. */
+/* The parameters that a module takes, according to its .modinfo. */
 struct parameters_taken {
 	struct strv types;     /* "parmtype": "name:int" */
 	struct strv described; /* "parm": "name:what it is for" */
@@ -72,7 +75,7 @@ int parameter_check(
 int parameters_now(int root_fd, const char *module, char **ret_options) _must_check_;
 
 /*
- * Of the @options those that @file takes: parameters that it declares with a type whose values the
+ * Selects the @options that @file takes: parameters that it declares with a type whose values the
  * kernel reads as it shows them. *ret_options is a new string; the words that do not fit are
  * appended to @left_out, which may be NULL. -ENOMEM.
  */

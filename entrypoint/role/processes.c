@@ -14,7 +14,7 @@
 
 #define TCP_LISTEN 0x0a /* Linux include/net/tcp_states.h */
 
-/* What is significant of a name in /proc/<pid>/comm. */
+/* The length to which /proc/<pid>/comm cuts a name. */
 #define COMMAND_LENGTH 15
 
 /* A mapped device is a line of /proc/<pid>/maps; no process has more text of it than this. */

@@ -56,7 +56,7 @@ static void proving_done(struct proving *proving)
 	loader_close(&proving->loader);
 }
 
-/* Those that will be inserted: without those that are there and stay. */
+/* Keeps the modules that will be inserted: drops those that are there and stay. */
 static int keep_coming(struct proving *proving, const struct strv *all)
 {
 	int r = 0;
@@ -151,7 +151,7 @@ static int list_sources(struct proving *proving)
 	return role->prove_peer ? role->prove_peer(role, &proving->peer) : 0;
 }
 
-/* Whose signature the image's own modules have, with the id of that key as the build knew it. */
+/* Finds the signer of the image's own modules, and the id of that key as the build knew it. */
 static bool find_signer(struct proving *proving)
 {
 	const struct role *role = proving->role;
@@ -333,8 +333,9 @@ static int doubt(const struct judgement *judgement, const char *other, enum reas
 }
 
 /*
- * What a driver's list has by a module's name only: no build id ties it to what is loaded. Never ""
- * when there is one, also without memory for the names: a driver that works would be replaced.
+ * Names the modules that a driver's list has by name only: no build id ties them to what is loaded.
+ * The text is never "" when there is one, even without memory for the names: a working driver would
+ * be replaced.
  */
 static void name_claimed(const struct running *running, char *text, size_t size)
 {
@@ -495,7 +496,7 @@ int prove_tree(struct action *action, const struct prove_request *request)
 	return proving.names.count ? prove(&proving) : 0;
 }
 
-/* Of linux/mount.h, which older distributions lack and newer ones have twice. */
+/* Constants of linux/mount.h, which older distributions lack and newer ones have twice. */
 #define CONFIG_CREATE  6 /* FSCONFIG_CMD_CREATE */
 #define OPEN_CLOEXEC   1 /* FSOPEN_CLOEXEC, FSMOUNT_CLOEXEC */
 #define ATTR_READ_ONLY 1 /* MOUNT_ATTR_RDONLY */

@@ -11,7 +11,7 @@
 #include "module/proof.h"
 #include "module/running.h"
 
-/* Of an OFED, by the NIC container that loaded it (rdma/ofed.h). */
+/* Describes an OFED; written by the NIC container that loaded it (rdma/ofed.h). */
 struct fingerprint {
 	char exporter[64];                /* the module that exports the peer-memory interface */
 	char build_id[BUILD_ID_HEX_SIZE]; /* of that module, as loaded */
@@ -21,7 +21,7 @@ struct fingerprint {
 			       ones */
 };
 
-/* What nvidia-peermem is bound to. Freed by the proof. */
+/* The OFED that nvidia-peermem is bound to. Freed by the proof. */
 struct prove_peer {
 	bool is_known; /* of the module that is loaded now: the next */
 	struct fingerprint ofed;
@@ -55,7 +55,7 @@ int prove_tree(struct action *action, const struct prove_request *request);
 bool prove_is_bound(const struct elf_module *module);
 int prove_refuse_unbound(struct action *action);
 
-/* What a verdict is judged by; a part of prove_modules() by itself for the unit tests. */
+/* The facts that a verdict is based on; separate from prove_modules() for the unit tests. */
 struct judgement {
 	const struct proof_set *set;
 	const struct running *running;

@@ -262,7 +262,7 @@ static int run_plan(struct role *role)
 	return finish(role);
 }
 
-/* What goes wrong before the role is ours touches no state file: another instance may own them. */
+/* A failure before the role is ours touches no state file: another instance may own them. */
 static int refuse(const struct role *role, enum reason reason, const struct error *error)
 {
 	text_print(stderr, "%s: [%s] %s\n", role->name, reason_entry(reason)->code, error->text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the roles share: the process around a plan, and the actions that more than one of them
- * needs. A role file (gpu.c, nic.c, follow.c) holds its steps and little else.
+ * Shared by the roles: the process around a plan, and the actions that more than one of them needs.
+ * A role file (gpu.c, nic.c, follow.c) holds its steps and little else.
  */
 #pragma once
 
@@ -43,19 +43,19 @@ struct role {
 	const char *const *devices; /* prefixes of the device paths whose users keep modules busy */
 	const struct nodebuild *build; /* what it compiles on a node, or NULL: nothing */
 	/*
-	 * Of a role that compiles what its image lacks (nodebuild_wanted()), or NULL: will a later
-	 * step make the modules? role_identify() does not fail then.
+	 * For a role that compiles what its image lacks (nodebuild_wanted()), or NULL: will a later
+	 * step make the modules? If so, role_identify() does not fail.
 	 */
 	bool (*is_built_here)(const void *role);
 	const struct role_hooks *hooks; /* or NULL */
-	/* What is known of the node's OFED (fingerprint_for_proof()); or NULL. */
+	/* Reads what is known about the node's OFED (fingerprint_for_proof()); or NULL. */
 	int (*prove_peer)(const struct role *role, struct prove_peer *ret);
 	struct peermem_state *peermem; /* of the roles that load nvidia-peermem, else NULL */
 	int root_fd;
 	int lock_fd;
 	/*
-	 * What a role reads of its own before anything is touched, or NULL: a failure ends the
-	 * process with REASON_USAGE, or for -EBUSY with REASON_ALREADY_RUNNING.
+	 * Reads a role's own inputs before anything is touched, or NULL: a failure ends the process
+	 * with REASON_USAGE, or for -EBUSY with REASON_ALREADY_RUNNING.
 	 */
 	int (*read_inputs)(struct role *role, struct error *error);
 	char krel[ROLE_KREL_SIZE];

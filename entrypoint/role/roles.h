@@ -7,7 +7,7 @@
 struct log;
 struct role;
 
-/* What the program adds to a role that knows nothing of it: its metrics. */
+/* Hooks by which the program adds its metrics to a role, which knows nothing about them. */
 struct role_hooks {
 	/* The state, the reason or what is waited for changed. */
 	void (*changed)(const struct log *log);

@@ -127,7 +127,7 @@ static void print_daemons(FILE *file, int root_fd)
 			(double) lines[i].restarts, "daemon", lines[i].name, NO_MORE);
 }
 
-/* What the role reports of itself while it serves. */
+/* Prints what the role reports about itself while it serves. */
 static void print_nic(FILE *file, int root_fd)
 {
 	_cleanup_(nic_report_free) struct nic_report report = { .mode = "" };
@@ -157,7 +157,9 @@ char *metrics_text(const struct log *log)
 	print_role(file, log);
 	if (strcmp(log->role, "nic") == 0)
 		print_nic(file, log->root_fd);
-	/* Of the node, so in one role's file only: two files with one series are refused. */
+	/*
+	 * Metrics of the node are in one role's file only: two files with one series are refused.
+	 */
 	if (strcmp(log->role, "gpu") == 0) {
 		print_driver(file, log->root_fd);
 		print_daemons(file, log->root_fd);

@@ -31,8 +31,8 @@ static char *_printf_(2, 3) read_text(int root_fd, const char *format, ...)
 }
 
 /*
- * Of RoCE the kernel names it: the interface of the port's first GID. IPoIB's has no such; of those
- * of the PCI function it is the one of the port: they count from 0, ports from 1.
+ * For RoCE the kernel names it: the interface of the port's first GID. IPoIB has none there: then
+ * it is the PCI function's interface with the port's number; dev_port counts from 0, ports from 1.
  */
 static char *interface_of_port(int root_fd, const char *device, const char *port)
 {

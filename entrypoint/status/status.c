@@ -315,7 +315,7 @@ static int forces_signatures(int root_fd, const char *config)
 	return config_option(config, "CONFIG_MODULE_SIG_FORCE");
 }
 
-/* What decides about drivers and cannot be changed while the kernel runs. */
+/* Prints facts about the kernel that decide about drivers and cannot be changed while it runs. */
 static void status_kernel(int root_fd, struct json *json)
 {
 	static const struct {
@@ -372,7 +372,7 @@ void status_nic(int root_fd, struct json *json)
 	struct error ignored;
 	struct utsname system;
 
-	/* What a killed one left is of no use: its next start compares anew. */
+	/* The report of a killed container is of no use: its next start compares again. */
 	if (!lock_is_held(root_fd, CONTRACT_OFED_LOCK) || nic_report_read(root_fd, &report) < 0) {
 		json_write_null(json, "nic");
 		return;

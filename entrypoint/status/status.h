@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node's roles and drivers are doing, for people, programs and Prometheus (docs/status.md).
+/*
+ * Reports the state of a node's roles and drivers to people, programs and Prometheus
+ * (docs/status.md).
  */
 #pragma once
 
@@ -10,9 +12,9 @@
 int status_main(int root_fd, bool json);
 
 /*
- * What @program, "ibdev2netdev", "show_gids" or "mlnx_qos", prints, to stdout; the second of one
- * device where @arguments name it, the last of an interface. 1 where there is no such device, 2 for
- * other arguments.
+ * Prints to stdout what @program, "ibdev2netdev", "show_gids" or "mlnx_qos", prints: the second for
+ * one device if @arguments name it, the last for an interface. 1: there is no such device; 2: other
+ * arguments.
  */
 int rdma_tool_main(int root_fd, const char *program, char *const *arguments);
 

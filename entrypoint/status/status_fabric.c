@@ -142,9 +142,9 @@ void status_fabric(int root_fd, struct json *json)
 /* ---- IMEX */
 
 /*
- * What the DRA driver for GPUs asks of a node before it makes a ComputeDomain: the IMEX channels'
- * device major, as many channels as it counts on, and no other nvidia-imex beside the one that it
- * runs itself. Sources: k8s-dra-driver-gpu cmd/compute-domain-kubelet-plugin/nvlib.go,
+ * The DRA driver for GPUs requires of a node before it makes a ComputeDomain: the device major of
+ * the IMEX channels, as many channels as it counts on, and no other nvidia-imex beside the one that
+ * it runs itself. Sources: k8s-dra-driver-gpu cmd/compute-domain-kubelet-plugin/nvlib.go,
  * cmd/compute-domain-daemon; open-gpu-kernel-modules nv-caps-imex.c.
  */
 
@@ -157,7 +157,7 @@ void status_fabric(int root_fd, struct json *json)
 
 static const unsigned imex_ports[] = { 50000, 50005 }; /* of the daemons, and of its commands */
 
-/* What of the loaded driver stands in the way. Without memory a finding is lost, here and below. */
+/* Finds obstacles in the loaded driver. Without memory a finding is lost, here and below. */
 static void find_wrong_channels(int root_fd, int channels_major, struct strv *findings)
 {
 	long count = procfs_nvidia_parameter(root_fd, "ImexChannelCount");

@@ -78,8 +78,8 @@ static void user_space_version(int root_fd, char version[64])
 }
 
 /*
- * What GDRCopy and GPUDirect Storage need in the driver root while their modules are loaded. Where
- * it is not seen, as in the NIC's pod, nothing is said of it.
+ * Prints the nodes that GDRCopy and GPUDirect Storage need in the driver root while their modules
+ * are loaded. Prints none if the driver root is not visible, as in the NIC's pod.
  */
 static void print_addon_nodes(int root_fd, struct json *json)
 {
@@ -131,7 +131,7 @@ static void print_unknown_parameters(int root_fd, struct json *json)
 
 void status_driver(int root_fd, struct json *json)
 {
-	/* What changes what containers can do with the GPU. */
+	/* Parameters that change what containers can do with the GPU. */
 	static const char *const parameters[] = { "NvLinkDisable", "ImexChannelCount",
 		"CreateImexChannel0", "EnableGpuFirmware", "ModifyDeviceFiles" };
 	bool loaded = sysmodule_is_live(root_fd, "nvidia");
@@ -190,7 +190,7 @@ static const char *why_undriven(int root_fd, const struct pci_function *function
 	return "";
 }
 
-/* What the driver shows of a GPU that it has: /proc/driver/nvidia/gpus/<address>/information. */
+/* Prints what the driver shows about its GPU: /proc/driver/nvidia/gpus/<address>/information. */
 static void print_gpu(int root_fd, const struct pci_function *function, struct json *json)
 {
 	enum { MODEL, UUID, FIRMWARE, MINOR, EXCLUDED, KEYS };
@@ -262,7 +262,7 @@ void status_devices(int root_fd, struct json *json)
 
 /* ---- daemons */
 
-/* What an older slipway-init wrote ends with last-exit. */
+/* Lines that an older slipway-init wrote end with last-exit. */
 size_t daemon_lines_read(int root_fd, struct daemon_line lines[DAEMON_LINES])
 {
 	_cleanup_free_ char *text = NULL;
@@ -367,7 +367,7 @@ static void print_supervised(struct json *json, const struct daemon_line *daemon
 	status_print(json, "\n");
 }
 
-/* What the host or another container started. */
+/* Prints a process that the host or another container started. */
 static void print_other(struct json *json, const char *name, const struct process_seen *process)
 {
 	char owner[POD_TEXT_SIZE];

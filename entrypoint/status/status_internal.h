@@ -53,7 +53,9 @@ bool status_find_symbols(void *library, const struct status_symbol *symbols, siz
 
 /* ---- status_gpu.c */
 
-/* Where libraries are below the driver root, relative to the root; false after the last. */
+/*
+ * Names the folders of libraries below the driver root, relative to the root; false after the last.
+ */
 bool driver_library_folder(size_t number, char path[96]);
 
 struct driver_version {
@@ -61,7 +63,7 @@ struct driver_version {
 	bool open;     /* the open kernel modules */
 };
 
-/* Of the NVIDIA kernel driver that is loaded, by /proc/driver/nvidia/version. */
+/* Reads the version of the loaded NVIDIA kernel driver from /proc/driver/nvidia/version. */
 void driver_version(int root_fd, struct driver_version *version);
 
 /* A line of the file that the GPU role's supervisor keeps (gpu/gpu_internal.h). */
