@@ -14,7 +14,7 @@ struct cached {
 	bool ran;   /* made by this run of the program */
 };
 
-/* Where what makes an output writes. */
+/* Places that the producer of an output writes to. */
 struct stage_place {
 	const char *folder; /* the output, absolute; renamed to its place when it is whole */
 	const char *log;    /* a file for what the programs print */

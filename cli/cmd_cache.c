@@ -19,7 +19,7 @@
 struct verb {
 	struct common_options options;
 	const struct action *action;
-	/* What prune removes: all, by age, or the longest unused until the rest fits. */
+	/* Entries that prune removes: all, by age, or the longest unused until the rest fits. */
 	bool all;
 	bool by_age;
 	time_t age_s;
@@ -163,7 +163,7 @@ static void remove_image(const struct verb *verb, const char *name)
 	json_print_line(object);
 }
 
-/* With an output goes the image in the local storage that it stands for. */
+/* Removing an output also removes the image in the local storage that it stands for. */
 static int prune(const struct verb *verb, const struct cache_entries *entries, struct error *error)
 {
 	_cleanup_strv_ struct strv kept_images = { 0 }; /* that an output which stays stands for */

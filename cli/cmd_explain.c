@@ -29,7 +29,7 @@ static int take_argument(void *target, const char *argument, struct error *error
 	return 0;
 }
 
-/* Which kernel and files are meant is found out before any of them is opened or fetched. */
+/* Determines the kernel and the files before any of them is opened or fetched. */
 static int check(void *target, struct error *error)
 {
 	struct verify *verify = &((struct verb *) target)->verify;
@@ -118,7 +118,7 @@ static void print_finding(const struct explain_finding *finding, const struct ve
 	bool all = verb->files.module_path && verify->kernels.count && verify->with.count;
 	const char *guess = "";
 
-	/* Which of the options would end the guessing. */
+	/* Name the options that would end the guessing. */
 	if (finding->guessed)
 		guess = all ? " (a guess by the symbol's name: nothing in the files given has it)"
 			    : " (a guess by the symbol's name: --module, --kernel and --with "
@@ -224,7 +224,7 @@ static int work(void *context)
 	struct error error = { 0 };
 	int r = explain_open(&verb->files, &verb->verify, &error);
 
-	/* What was to be fetched failed for its own reasons; all else is what was given. */
+	/* A failed download has its own exit code; all other errors are in the given input. */
 	if (r < 0 && !verb->verify.context.failure)
 		return json_fail("explain", NULL, EXIT_CODE_USAGE, &error);
 	if (r < 0)

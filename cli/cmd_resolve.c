@@ -32,10 +32,10 @@ struct verb {
 	bool nvidia;
 	const char *kernel_module_type;
 	enum nvidia_modules modules; /* kernel_module_type */
-	/* Where the tree goes, and where it grows: the supervising process removes that. */
+	/* The tree's place, and the folder that it grows in: the supervisor removes that. */
 	char *place;
 	char *aside;
-	/* What comes of it. */
+	/* The results. */
 	struct context context;
 	struct resolve_answer answer;
 	struct strv releases; /* of --list */

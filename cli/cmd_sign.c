@@ -28,7 +28,7 @@ struct verb {
 	const char *digests_path;
 	struct sign_password_source password;
 	struct strv signatures;
-	/* What is open. */
+	/* Open files, keys and digests. */
 	struct sign_job job;
 	struct module_key *private_key;
 	struct sign_digests digests;

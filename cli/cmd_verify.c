@@ -98,7 +98,10 @@ static int work(void *context)
 	int r = verify_run(verify, &code, &error);
 	enum exit_code failed = verify->failure;
 
-	/* What the errno means elsewhere: files of the user's are no module, or not readable. */
+	/*
+	 * exit_code_for() would read these errnos differently: here they mean that a file of the
+	 * user's is no module, or is not readable.
+	 */
 	if (r == 0)
 		return code;
 	if (r == -EACCES || r == -EPERM)

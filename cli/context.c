@@ -214,7 +214,9 @@ enum exit_code context_exit_code(int error_number)
 	}
 }
 
-/* Those of lists that are asked for a kernel; a list whose packages are signed needs no key. */
+/*
+ * Selects lists that are asked for a kernel and need a key: a list of signed packages needs none.
+ */
 static bool is_asked(const void *data, const struct repository *repository)
 {
 	const struct resolve_request *request = data;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every verb works with: the cache, the data folder, the distribution with its mirrors, and
- * the downloads. Opened in steps, so that a verb pays for what it uses: context_open(), then
+ * State that every verb works with: the cache, the data folder, the distribution with its mirrors,
+ * and the downloads. A verb opens only what it uses, in this order: context_open(),
  * context_choose_os(), then context_download() when something may have to be fetched.
  */
 #pragma once
@@ -31,7 +31,7 @@ struct context {
 	enum exit_code failure;    /* of what failed, by context_fail(); else EXIT_CODE_OK */
 };
 
-/* Whose newest kernel is meant where nothing tells. */
+/* The distribution of --kernel newest when nothing else names one. */
 #define CONTEXT_DEFAULT_OS "debian12"
 
 #define CONTEXT_CLOSED                                                                             \
@@ -45,8 +45,9 @@ int context_open(const struct common_options *options, struct context *ret,
 void context_close(struct context *context);
 
 /*
- * Of images that are made alike anywhere: https://reproducible-builds.org/specs/source-date-epoch/.
- * -EINVAL, of the command line, for what is no number.
+ * Reads $SOURCE_DATE_EPOCH, which makes images reproducible:
+ * https://reproducible-builds.org/specs/source-date-epoch/. -EINVAL, as for the command line, when
+ * it is not a number.
  */
 int context_read_date(struct context *context, struct error *error) _must_check_;
 
@@ -91,5 +92,5 @@ int context_list(struct context *context, struct strv *krels, struct resolve_ans
 /* Remembers the exit code for @r, @code where the errno alone does not tell. Returns @r. */
 int context_fail(struct context *context, enum exit_code code, int r);
 
-/* What the verb's exit code is when one of these functions failed. */
+/* Returns the verb's exit code after one of these functions failed. */
 enum exit_code context_exit_code(int error_number);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What slipway's exit status means. The numbers are stable; slipway(1) explains them. */
+/* The exit statuses of slipway. The numbers are stable; slipway(1) explains them. */
 #pragma once
 
 enum exit_code {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the verbs print as JSON: objects of json-c, made from what they have in their structs. */
+/* JSON output of the verbs: json-c objects that are made from the verbs' structs. */
 #pragma once
 
 #include <json-c/json.h>

@@ -14,7 +14,7 @@
 
 /* ---- the user's word */
 
-/* Those that are published or that --accept-key names. */
+/* Appends the fingerprints of keys that are published or that --accept-key names. */
 static void push_accepted(
 	const struct context *context, const struct fetched_keys *keys, struct strv *fingerprints)
 {

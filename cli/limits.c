@@ -59,7 +59,7 @@ static uint64_t read_limit(int root_fd, const char *group, const char *file)
 	return number >= (UINT64_C(1) << 60) ? UNLIMITED : number;
 }
 
-/* What binds, so far, and of what. */
+/* The tightest limits so far, and their sources. */
 struct binding {
 	uint64_t memory; /* that is left */
 	unsigned processors;

@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 /*
- * What kbuild, make and the shell take themselves; and what one compiler takes at its peak, with
- * twice the room of the largest that was seen: 148 MB (gcc 12, NVIDIA 535's nvidia/nv.c). The
- * first is an estimate: linking nvidia.ko was not measured.
+ * Memory of kbuild, make and the shell themselves, and of one compiler at its peak: twice the
+ * largest that was seen, 148 MB (gcc 12, NVIDIA 535's nvidia/nv.c). The first is an estimate:
+ * linking nvidia.ko was not measured.
  */
 #define BUILD_BASE_MEMORY (UINT64_C(256) << 20)
 #define BUILD_JOB_MEMORY  (UINT64_C(320) << 20)

@@ -35,7 +35,9 @@ static unsigned long long elapsed_ms(const struct progress *progress)
 
 #define ELAPSED ",\"elapsed_ms\":%llu"
 
-/* With the numbers that @format begins with a comma, and the text @value, unless @key is NULL. */
+/*
+ * Prints an event: the numbers of @format, which begins with a comma; @value unless @key is NULL.
+ */
 static _printf_(5, 6) void event(const struct progress *progress, const char *kind, const char *key,
 	const char *value, const char *format, ...)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a person or a program sees while a build runs. On a terminal: one line a stage, with its
- * elapsed time, updated in place. Elsewhere: one plain line a change. With JSON: one object a line
- * on stdout and nothing of this on stderr.
+ * Shows a build's progress to people and programs. On a terminal: one line per stage, with its
+ * elapsed time, updated in place. Elsewhere: one plain line per change. With JSON: one object per
+ * line on stdout and nothing of this on stderr.
  */
 #pragma once
 

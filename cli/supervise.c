@@ -133,7 +133,7 @@ int supervise_report(int result, const char *verb, bool json, const char *state)
 		text_print(stderr, "slipway %s: interrupted by signal %d; %s\n", verb,
 			signal_number, state);
 	} else {
-		/* By a signal that is not sent to interrupt it. */
+		/* A signal ended it that is not meant to interrupt it. */
 		(void) snprintf(reason, sizeof(reason), "ended by signal %d", signal_number);
 		text_print(stderr, "slipway %s: %s (%s)%s\n", verb, reason,
 			strsignal(signal_number),

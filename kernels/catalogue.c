@@ -161,7 +161,7 @@ int catalogue_guess(const char *folder, const char *krel, char **ret_os, struct 
 	return r;
 }
 
-/* Where the longest of the flavours begins at the end of a krel, the sign before it included. */
+/* Returns the start of the longest flavour that ends @krel, including the sign before it. */
 static const char *flavour_of(const struct catalogue *catalogue, const char *krel)
 {
 	const char *end = krel + strlen(krel);
@@ -209,7 +209,7 @@ static const char *const clang_words[] = { "{clang}", NULL };
 static const char *const release_words[] = { "{release}", NULL };
 static const char *const no_words[] = { NULL };
 
-/* Which of the words the text begins with; @count: with none. */
+/* Returns the index of the word that the text begins with; @count: none. */
 static size_t word_at(const char *text, const char *const *words, size_t count)
 {
 	size_t i = 0;

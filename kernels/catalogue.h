@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a distribution: kernels/catalogue/<os>.ini, data only, so that a new
- * distribution is a new file and no code. slipway-catalogue(5) explains every key. An unknown key
- * or section is an error with its line number: a misspelt one would otherwise be ignored.
+ * Facts about a distribution: kernels/catalogue/<os>.ini, data only, so that a new distribution is
+ * a new file and no code. slipway-catalogue(5) explains every key. An unknown key or section is an
+ * error with its line number: a misspelt one would otherwise be ignored.
  *
- * No file names a host: where a repository's mirror is comes from the machine, or from mirrors.ini
- * (kernels/repo/mirrors.h).
+ * No file names a host: the URL of a repository's mirror comes from the machine, or from
+ * mirrors.ini (kernels/repo/mirrors.h).
  *
  * Patterns of kernel releases are those of fnmatch(3) with FNM_EXTMATCH: "?([0-9])", "@(a|b)".
  */
@@ -80,9 +80,9 @@ struct kernel_rules {
 };
 
 /*
- * What a build root is made of, the folder that drivers are compiled in. Each word of the three
- * lists may be several, "one|two", but for apt: the first that the repositories have; "one|": or
- * none. {gcc} and {clang} stand for the compiler's major version, "12".
+ * Rules for making a build root, the folder that drivers are compiled in. Except for apt, each word
+ * of the three lists may name alternatives: "one|two" takes the first that the repositories have,
+ * "one|" takes none if they lack it. {gcc} and {clang} are the compiler's major version, "12".
  */
 struct root_rules {
 	char *family; /* below containers/: "apt", "rpm", "suse"; "": no root can be made */
@@ -98,12 +98,12 @@ struct root_rules {
 	char *runtime; /* the os that the runtime base and slipway-init are made of */
 };
 
-/* What both operators compose tags of. */
+/* Values that both operators compose tags from. */
 struct tag_rules {
 	char *version; /* VERSION_ID of the nodes' os-release; may hold {release} */
 };
 
-/* What else a build of images takes from the distribution. */
+/* Other packages that a build of images takes from the distribution. */
 struct image_rules {
 	char *nvidia_package;             /* NVIDIA's open kernel modules as source */
 	char *nvidia_proprietary_package; /* and the proprietary ones */
@@ -158,9 +158,9 @@ int catalogue_others(
 	const char *folder, const char *krel, struct strv *names, struct error *error) _must_check_;
 
 /*
- * Which distribution makes kernels with such a release? The caller frees *ret_os. -ENODATA when
- * none of the catalogue does; -ENOTUNIQ when others do, too, of the catalogue or not (their names
- * are in @error): then the user must choose.
+ * Guesses the distribution that makes kernels with such a release. The caller frees *ret_os.
+ * -ENODATA when none of the catalogue does; -ENOTUNIQ when several do, in the catalogue or not
+ * (their names are in @error): then the user must choose.
  */
 int catalogue_guess(
 	const char *folder, const char *krel, char **ret_os, struct error *error) _must_check_;

@@ -8,7 +8,7 @@
 
 #include "common/error.h"
 
-/* Where this user has configuration of that name; freed by the caller; NULL without a home. */
+/* Returns this user's path of a configuration file; freed by the caller; NULL without a home. */
 char *ini_file_user_path(const char *name);
 
 /*

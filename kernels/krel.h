@@ -22,8 +22,8 @@ bool krel_is_valid(const char *krel);
 int krel_check(const char *krel, struct error *error) _must_check_;
 
 /*
- * What follows the last part that starts with a digit: "cloud-amd64" of 6.1.0-56-cloud-amd64, ""
- * where nothing does. Borrowed.
+ * Returns the text after the last part that starts with a digit: "cloud-amd64" of
+ * 6.1.0-56-cloud-amd64, "" if there is none. Borrowed.
  */
 const char *krel_flavour(const char *krel);
 
@@ -50,7 +50,7 @@ int version_compare(const char *a, const char *b);
 /* The same, epochs first: for versions of packages. */
 int version_compare_epochs(const char *a, const char *b);
 
-/* What follows "<epoch>:", or all of it. Borrowed. */
+/* Returns the version after "<epoch>:", or all of it. Borrowed. */
 const char *version_without_epoch(const char *version);
 
 /* version_compare() for qsort() over an array of char *. */

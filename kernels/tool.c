@@ -52,7 +52,7 @@ static int run(const struct strv *argv, int log_fd, const char *object, char **r
 	_cleanup_free_ char *output = NULL;
 	_cleanup_free_ char *reason = NULL;
 	struct process process = { .argv = argv, .stdin_fd = -1, .log_fd = log_fd };
-	/* What an earlier run said is no reason. */
+	/* Messages of an earlier run explain nothing. */
 	off_t start = lseek(log_fd, 0, SEEK_END);
 	int status = process_run(&process, ret_output ? &output : NULL, error);
 

@@ -9,7 +9,7 @@
 
 #include "common/error.h"
 
-/* By the first bytes of a file, whatever its name; false where it cannot be read. */
+/* Recognizes a web page by the file's first bytes, not by its name; false if it cannot be read. */
 bool web_page_is(int dir_fd, const char *path) _must_check_;
 
 /* Returns @code, with @name (of the file, or its URL) and the likely cause in @error. */

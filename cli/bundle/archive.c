@@ -15,7 +15,7 @@
 
 /* ---- the manifest */
 
-/* What each kind of thing in it has. */
+/* Schema of the manifest: the members of each kind of object. */
 struct rule {
 	const char *key;
 	enum json_type type;                /* of a number: not negative */
@@ -306,7 +306,7 @@ static void unpacking_free(struct unpacking *unpacking)
 	free(unpacking->seen);
 }
 
-/* What leads out is for unpack_run() to refuse. */
+/* Also accepts paths that lead out of the folder, so that unpack_run() refuses them. */
 static bool is_wanted(void *context, const char *path)
 {
 	struct unpacking *unpacking = context;
@@ -380,7 +380,7 @@ static int check_files(const char *bundle, const char *folder, const struct unpa
 	return 0;
 }
 
-/* With the message of what could not read it. */
+/* Refuses the bundle as damaged, with the message of the reader that failed. */
 static int refuse_damaged(const struct error *found, struct error *error)
 {
 	*error = *found;

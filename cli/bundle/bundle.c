@@ -113,7 +113,7 @@ static json_object *source_new(const char *kind, const char *name, const char *f
 	return source;
 }
 
-/* What the build container's image was made of is in it: its own base is not needed. */
+/* The build container's image contains its base, which need not be saved separately. */
 static int add_images(struct collecting *collecting, struct error *error)
 {
 	_cleanup_free_ char *id = NULL;
@@ -141,7 +141,7 @@ static int add_images(struct collecting *collecting, struct error *error)
 	return save_image(collecting, id, file, error);
 }
 
-/* With sorted names and no times, so that the same tree makes the same bundle. */
+/* Sorts the names and drops the times, so that the same tree makes the same bundle. */
 static int pack_tree(
 	const struct collecting *collecting, const char *from, const char *to, struct error *error)
 {

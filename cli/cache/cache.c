@@ -130,7 +130,7 @@ int cache_start_run(struct cache *cache, void (*clear)(const char *run_path), st
 
 void cache_end_run(struct cache *cache)
 {
-	/* What cannot be removed now is removed by the next run's sweep. */
+	/* If it cannot be removed now, the next run's sweep removes it. */
 	if (cache->run_path)
 		(void) !fs_remove_tree(AT_FDCWD, cache->run_path);
 }

@@ -20,7 +20,9 @@
 #define FIRST_USE_S ((time_t) 1577836800) /* 2020-01-01, UTC */
 #define OCI_BLOBS   "blobs/sha256/"
 
-/* Where each kind lies, which names are none, and the lock between users and prune. */
+/*
+ * For each kind: its folder, names in it that are no entries, and the lock between users and prune.
+ */
 static const struct place {
 	const char *text;
 	const char *folder;

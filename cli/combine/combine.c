@@ -70,7 +70,7 @@ static bool is_wanted(void *context, const char *path)
 		       strcmp(slash, "/Module.symvers") == 0);
 }
 
-/* Of a kernel that has one of its own, else of the whole image; empty where none can be read. */
+/* Reads kernel @krel's own image.conf, else the whole image's; empty if neither can be read. */
 static void read_conf(const struct combine_input *input, const char *krel, struct image_conf *ret)
 {
 	_cleanup_free_ char *path =
@@ -593,7 +593,7 @@ static void find_os_tags(const struct combine *combine, struct strv *tags)
 	}
 }
 
-/* What is known of it before it is made. */
+/* Describes the image before it is made. */
 static int describe(struct combine *combine, struct image *image, struct error *error)
 {
 	struct context *context = combine->context;
@@ -661,7 +661,7 @@ static int base_id(const struct combine_input *input, char **ret_id, struct erro
 
 		if (r < 0)
 			return r;
-		/* What docker writes has no manifest with a digest. */
+		/* Archives that docker writes have no manifest with a digest. */
 		transport = *image.digest ? "oci-archive" : "docker-archive";
 	}
 	source = xasprintf("%s:%s", transport, input->image.place);

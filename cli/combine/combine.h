@@ -38,7 +38,7 @@ void combine_close(struct combine *combine);
 int combine_make(struct combine *combine, struct image *ret, bool *ret_changed,
 	struct error *error) _must_check_;
 
-/* What images.json and --json have. The caller puts it. */
+/* The object that images.json and --json contain. The caller puts it. */
 json_object *combine_to_json(const struct combine *combine, const struct image *image);
 /* The same for people: the image, its kernels, and what to do with it. */
 void combine_print(const struct combine *combine, const struct image *image);

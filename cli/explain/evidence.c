@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the module, the node's kernel and what is loaded before it add to the log. */
+/*
+ * Adds evidence from the module, the node's kernel and the modules loaded before it to the log's.
+ */
 #include <fcntl.h>
 #include <string.h>
 
@@ -39,7 +41,7 @@ static int read_signature(struct explain_files *files, struct verify *verify, st
 	r = verify_trust_judge(&verify->trust, data, size, NULL, &why);
 	files->judged = xasprintf("%s: %s", path,
 		r == 0 ? "its signature is good by the certificates of --trust" : why.text);
-	/* Of the kernel's own file nothing is known. */
+	/* -ENOTSUP: it is the kernel's own file, of which nothing is known. */
 	if (r != -ENOTSUP)
 		files->signed_state = r == 0                         ? EXPLAIN_TRUSTED
 				      : r == -ENOKEY || r == -EAGAIN ? EXPLAIN_OTHER_KEY
@@ -63,7 +65,7 @@ int explain_open(struct explain_files *files, struct verify *verify, struct erro
 		*error = why;
 		return r;
 	}
-	/* Of several kernels in one tree that of the module, if it is there. */
+	/* If a tree has several kernels, take that of the module, if it is there. */
 	if (files->module)
 		vermagic = elf_module_info(files->module, "vermagic");
 	if (vermagic)
@@ -257,7 +259,7 @@ static void add_unreadable(struct explain_finding *finding, const struct explain
 	int answer = finding->cause->answer;
 
 	xstrv_push(&finding->evidence, files->unreadable);
-	/* What the kernel answers to a file that is no module. */
+	/* These are the kernel's answers to a file that is no module. */
 	if (answer != ENOEXEC && answer != EINVAL && answer != ELIBBAD &&
 		finding->input != EXPLAIN_FILE) {
 		xstrv_pushf(&finding->evidence, "%s is no whole module, so it says no more of this",
@@ -270,7 +272,10 @@ static void add_unreadable(struct explain_finding *finding, const struct explain
 		"all");
 }
 
-/* Where only a refused signature is known from the line, the file rules some reasons out. */
+/*
+ * Adds what the file tells of its signature. If the line only says that the signature was refused,
+ * this rules some reasons out.
+ */
 static void add_signature(struct explain_finding *finding, const struct explain_files *files)
 {
 	const struct explain_signature_row *known = &explain_signatures[files->signed_state];
@@ -388,7 +393,7 @@ static bool explains(const struct proof_finding *reason, const struct explain_fi
 		return false;
 	if (finding->cause->rank == EXPLAIN_RESULT)
 		return reason->answer == finding->cause->answer;
-	/* Of symbols the CRCs and exporters are there already. */
+	/* For symbols, the CRCs and exporters are there already. */
 	return !reason->symbol && owner_of(reason, files).input == finding->input;
 }
 
@@ -402,7 +407,7 @@ static void take_reason(struct explain_finding *finding, const struct proof_find
 
 	if (owner.input == EXPLAIN_NODE)
 		remedy = reason->cure;
-	/* What is wrong with its signature is known from the file itself. */
+	/* The file itself tells what is wrong with its signature. */
 	if (owner.input == EXPLAIN_SIGNATURE && of_signature)
 		remedy = of_signature;
 	blame(finding, owner.input, remedy);
@@ -439,7 +444,7 @@ void explain_add_proof(struct explain_finding *finding, const struct explain_fil
 			strerror(refusal->answer), refusal->text);
 		return;
 	}
-	/* What such inputs of a build spoil, the proof would have seen. */
+	/* The proof would have found what such build inputs break. */
 	if (proof->verdict != PROOF_WILL_LOAD ||
 		(cause->answer != ENOEXEC && cause->answer != ENOENT &&
 			strcmp(cause->id, "vermagic") != 0 &&

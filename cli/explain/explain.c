@@ -318,7 +318,7 @@ static void add(struct explanation *explanation, const struct explain_cause *cau
 		(void) explain_loader_module(line, module, sizeof(module));
 	if (symbol)
 		(void) snprintf(name, sizeof(name), "%.*s", (int) symbol->size, symbol->value);
-	/* Where the line is about another module, the one that was given does not count. */
+	/* If the line is about another module, the given one does not count. */
 	if (cause->input == EXPLAIN_SYMBOL && symbol)
 		owner = explain_find_owner(
 			files, own && *module && strcmp(own, module) != 0 ? NULL : given, name);

@@ -18,7 +18,7 @@
 
 /* --- causes.c --- */
 
-/* Which input of the build was wrong. */
+/* The input of the build that was wrong. */
 enum explain_input {
 	EXPLAIN_KERNEL,    /* --kernel: compiled against another kernel */
 	EXPLAIN_OFED,      /* --ofed: compiled against another OFED */
@@ -61,13 +61,13 @@ struct explain_causes {
 void explain_causes_read(struct explain_causes *ret);
 void explain_causes_free(struct explain_causes *causes);
 
-/* By enum explain_input. */
+/* Indexed by enum explain_input. */
 extern const struct explain_input_row {
 	const char *name;
 	const char *remedy; /* where the message itself has none */
 } explain_inputs[];
 
-/* What is known of the module's signature. */
+/* State of the module's signature, as far as it is known. */
 enum explain_signed {
 	EXPLAIN_SIGNED_UNKNOWN, /* there is no module */
 	EXPLAIN_UNSIGNED,
@@ -77,7 +77,10 @@ enum explain_signed {
 	EXPLAIN_WRONG,     /* malformed, or not of these bytes */
 };
 
-/* What a refused signature means for a module in that state, and what to do; NULL: not known. */
+/*
+ * Why the kernel refuses the signature of a module in that state, and the remedy; NULL: not known.
+ * Indexed by enum explain_signed.
+ */
 extern const struct explain_signature_row {
 	const char *cause, *remedy;
 } explain_signatures[];
@@ -140,19 +143,19 @@ void explain_add_line(struct explanation *explanation, const char *line);
 void explain_finish(struct explanation *explanation);
 void explain_free(struct explanation *explanation);
 
-/* Whose a symbol is: which input of a build brings the module that exports it. */
+/* The build input whose module exports a symbol. */
 struct explain_owner {
 	enum explain_input input;
 	bool guessed; /* by a name's beginning only */
 };
 
 /*
- * By the symbols of --with, then by the kernel's, then by the .modinfo of @module, and only
- * else by the name. @files and @module may be NULL.
+ * Looks for the symbol in the files of --with, then in the kernel's exports, then goes by the
+ * .modinfo of @module, and only then by the symbol's name. @files and @module may be NULL.
  */
 struct explain_owner explain_find_owner(
 	const struct explain_files *files, const struct elf_module *module, const char *symbol);
-/* By the beginning of a symbol's or a module's name: NVIDIA, OFED or else the kernel. */
+/* Guesses from the start of a symbol's or a module's name: NVIDIA, OFED or else the kernel. */
 enum explain_input explain_guess(const char *name);
 
 /* Was the module compiled against the headers of the kernel whose symbols these are? */

@@ -17,7 +17,10 @@
 /* Ends the tag of an image that --force made: no operator asks for it, and it takes no other's. */
 #define IMAGE_UNPROVEN "-unproven"
 
-/* What a GPU image's nvidia-peermem was bound to; else the version of an OFED. */
+/*
+ * Label of a GPU image: the peer memory interface that its nvidia-peermem was bound to. It is one
+ * of the two values below, or else the version of an OFED.
+ */
 #define IMAGE_LABEL_PEERMEM   "io.slipway.peermem"
 #define IMAGE_NO_PEERMEM      "none"
 #define IMAGE_KERNELS_PEERMEM "kernel" /* Ubuntu's kernels have the interface, for one */
@@ -58,9 +61,9 @@ const char *image_userspace(const struct image *image, const char *key, const ch
 void image_free(struct image *image);
 
 /*
- * Of a GPU image: the os tags that GPU operators compose for nodes with this ID and VERSION_ID. The
- * first is that of 26.7 and newer, a second that of older ones, where these differ. Appends what
- * is not there yet.
+ * Appends the os tags that GPU operators compose for a GPU image on nodes with this ID and
+ * VERSION_ID, unless @tags already has them. The first is the tag of operators 26.7 and newer; a
+ * second follows if that of older ones differs.
  */
 void image_os_tags(const char *os_id, const char *os_version, struct strv *tags);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a verb's result goes, judged before minutes of work: a place of a kind that no verb writes
- * to, or one below a folder that is not there. build --output takes a folder, or one of these:
+ * Checks the place of a verb's result before minutes of work: refuses a kind of place that no verb
+ * writes to, and a place below a folder that does not exist. build --output takes a folder, or one
+ * of these:
  */
 #pragma once
 

@@ -99,7 +99,7 @@ void staging_write(struct staging *staging, const char *path, const void *data, 
 	int r;
 
 	make_parents(staging, path);
-	/* What lies there may be a link into another folder: it is replaced, not written to. */
+	/* An existing file may be a link into another folder: replace it. */
 	r = staging->result == 0 ? fs_write_atomic(staging->fd, path, data, size, 0644) : 0;
 	if (r < 0)
 		(void) staging_fail(staging, r, path);

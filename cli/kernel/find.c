@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernel of which distribution is meant, and its lock: all before anything is fetched. */
+/* Determines the kernel, its distribution and its lock, all before anything is fetched. */
 #include "cli/kernel/kernel.h"
 
 #include <fcntl.h>
@@ -191,8 +191,10 @@ int kernel_find(struct kernel *kernel, struct error *error)
 	return choose_os(kernel, error);
 }
 
-/* Of the userspace: packages of the same driver version, "?NAME" where there are such, "+NAME" of
- * any. */
+/*
+ * Reads the package list of the userspace: packages of the same driver version, "?NAME" for one
+ * that need not exist, "+NAME" for one of any version.
+ */
 static int read_userspace(const char *data, struct strv *names, struct error *error)
 {
 	_cleanup_free_ char *path = xasprintf("%s/containers/recipes/userspace.packages", data);
@@ -275,7 +277,7 @@ void extras_free(struct extras *extras)
 	*extras = (struct extras){ 0 };
 }
 
-/* What the lists do not have is the user's own: what to give, and where it usually lies. */
+/* The user must supply what the lists lack: says what to give, and where it usually is. */
 static int explain_missing(const struct kernel *kernel, struct error *error)
 {
 	const struct local_kernel *local = &kernel->local;
@@ -372,8 +374,8 @@ static int check_lock_modules(const struct kernel *kernel, struct error *error)
 }
 
 /*
- * What a lock does not have is not looked for elsewhere; and one that was made with --kernel-from
- * wants the same files again, and no others.
+ * Packages that a lock lacks are not looked up elsewhere. A lock that was made with --kernel-from
+ * requires the same files again, and no others.
  */
 static int check_lock(const struct kernel *kernel, struct error *error)
 {
@@ -422,7 +424,7 @@ int kernel_lock(struct kernel *kernel, struct error *error)
 	struct progress *progress = &kernel->context->progress;
 	int r;
 
-	/* Of no known distribution: the files are all there is. */
+	/* The distribution is not known: there are only the files. */
 	if (!kernel->request.lock && !kernel->context->os.os) {
 		kernel->lock.krel = xstrdup(kernel->local.krel);
 		return 0;

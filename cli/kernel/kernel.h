@@ -14,7 +14,7 @@
 #include "kernels/resolve/resolve.h"
 #include "kernels/tree/record.h"
 
-/* Of a build's modules (KERNEL_MODULE_TYPE of the GPU operator). */
+/* The kind of NVIDIA modules in a build (KERNEL_MODULE_TYPE of the GPU operator). */
 enum nvidia_modules {
 	NVIDIA_NONE,
 	NVIDIA_OPEN,
@@ -25,7 +25,7 @@ enum nvidia_modules {
 int nvidia_modules_parse(
 	const char *text, enum nvidia_modules *ret, struct error *error) _must_check_;
 
-/* What was asked. */
+/* The user's request. */
 struct kernel_request {
 	const char *krel;         /* or "newest"; NULL: the lock or the files tell */
 	const char *lock;         /* file; no list is asked then */

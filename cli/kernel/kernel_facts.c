@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel's tree, or a probe of its node, has: the compiler, and what lint finds. */
+/* Facts from the kernel's tree, or a probe of its node: the compiler, and lint's findings. */
 #include "cli/kernel/kernel.h"
 
 #include <stdlib.h>
@@ -179,8 +179,8 @@ static int compare_symvers(const struct kernel *kernel, int tree_fd, struct lint
 }
 
 /*
- * Which compilers the distribution has, where nothing had to be looked for in its lists yet: with a
- * kernel of the user's own. That it is not known is worth a note and no more.
+ * Asks which compilers the distribution has, if its lists were not read yet: that is so for a
+ * kernel of the user's own. A failure is only worth a note.
  */
 static void ask_compilers(struct kernel *kernel)
 {

@@ -175,7 +175,7 @@ static int copy_files(struct kernel *kernel, const char *folder, bool modules, s
 	return r < 0 ? error_prefix(error, r, "%s", kernel_files_option(kernel)) : 0;
 }
 
-/* What the packages of the headers require, for the build root that they are compiled in. */
+/* Writes the packages that the headers require, for the build root that they are compiled in. */
 static int write_requires(const struct kernel *kernel, int folder_fd, struct error *error)
 {
 	const struct lock *lock = &kernel->lock;

@@ -24,7 +24,7 @@
 #define BLANKS      " \t\r\n"
 /* In a URI or suite. */
 #define ARCHITECTURE "$(ARCH)"
-/* Of a URL or the components: inih's line, but for the key. */
+/* Limit of a URL or the components: inih's line without the key. */
 #define VALUE_LIMIT 160
 
 /* One line, or one stanza. */
@@ -216,7 +216,7 @@ static bool is_no(const char *value)
 	return false;
 }
 
-/* Of a stanza, or "arch" and others of a line. */
+/* Takes a field of a stanza, or an option of a line, such as "arch". */
 static void take_field(struct source *source, const char *name, const char *value)
 {
 	const struct {
@@ -365,7 +365,7 @@ static int write_all(struct writer *writer)
 	const struct catalogue *os = request->os;
 	_cleanup_free_ char *data = xasprintf("%s/" CATALOGUE, request->folder);
 	_cleanup_free_ char *own = xasprintf(CATALOGUE "/%s.ini", os->os);
-	/* By this folder the program knows its data. */
+	/* The program recognizes its data by this folder. */
 	_cleanup_free_ char *recipes =
 		xasprintf("%s/" APT_DATA "/containers/recipes", request->folder);
 	int r = fs_mkdir_parents(AT_FDCWD, data, 0755);

@@ -69,7 +69,7 @@ static void add_neighbours(struct headers *headers)
 	}
 }
 
-/* Where the links at the top of a tree lead, such as Debian's scripts and tools. */
+/* Adds the targets of links at the top of a tree, such as Debian's scripts and tools. */
 static void add_link_targets(struct headers *headers, const char *folder)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -91,7 +91,10 @@ static void add_link_targets(struct headers *headers, const char *folder)
 
 /* ---- where they are */
 
-/* Where the host's own link leads, when that is nowhere: a folder that this container lacks? */
+/*
+ * Reports missing headers, and the dangling target of the host's own link: a folder that this
+ * container may lack.
+ */
 static int no_headers(int root_fd, const char *krel, struct error *error)
 {
 	_cleanup_free_ char *path = xasprintf("lib/modules/%s/build", krel);
@@ -113,8 +116,8 @@ static int no_headers(int root_fd, const char *krel, struct error *error)
 }
 
 /*
- * What the host's modules folder leads to, or where distributions put headers by themselves. Where
- * only the host's /usr is seen, its modules are below that.
+ * Follows the link in the host's modules folder, or searches where distributions put headers. If
+ * only the host's /usr is visible, its modules are below that.
  */
 static int find_build(struct headers *headers, const char *krel, struct error *error)
 {

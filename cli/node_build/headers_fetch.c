@@ -248,7 +248,7 @@ static void take_line(void *context, const char *line)
 	size_t length = 0;
 
 	(void) dprintf(asking->log_fd, "%s\n", line);
-	/* What stands in columns, as a sentence has it. */
+	/* Join columns into a sentence: collapse runs of blanks. */
 	for (; *line && length < sizeof(text) - 1; line++)
 		if (*line != ' ' || line[1] != ' ')
 			text[length++] = *line;
@@ -302,7 +302,10 @@ static bool is_outdated(const struct node_build *build, int set_fd)
 	_cleanup_free_ char *fetched_for = NULL;
 	struct kernel_builds builds;
 
-	/* Of another build than the one that runs, and not what the distribution had for it. */
+	/*
+	 * The headers are of another build than the running kernel, and not those that the
+	 * distribution had for it.
+	 */
 	return kernel_builds_differ(set_fd, build->request->krel, &builds) &&
 	       (fs_read_line(set_fd, FETCHED_FOR, &fetched_for) < 0 ||
 		       strcmp(fetched_for, builds.running) != 0);
@@ -370,7 +373,7 @@ int fetch_keep(const struct node_build *build, const struct node_cache *scratch,
 
 /* ---- fetching */
 
-/* What was asked so far. */
+/* State of the search so far. */
 struct round {
 	struct node_build *build;
 	const struct fetch_tool *tool;
@@ -442,9 +445,9 @@ static int ask_apt(struct round *round, const struct catalogue *os, int root_fd,
 }
 
 /*
- * What the operator mounts is asked first (repoConfig), then the image's own mirrors, and only when
- * these do not have the headers what the host's apt has, where its distribution is the image's: the
- * host may have any third party's repositories.
+ * Asks the repositories that the operator mounts (repoConfig) first, then the image's own mirrors.
+ * The host's apt sources come last, and only if its distribution is the image's: the host may use
+ * any third party's repositories.
  */
 static int ask_places(struct round *round)
 {
@@ -610,7 +613,7 @@ int fetch_find_headers(struct node_build *build, struct error *error)
 	if (r == -ENOENT)
 		return r;
 	if (r < 0) {
-		/* What the host lacks stays the error; why the distribution has none follows. */
+		/* The error remains what the host lacks; then why the distribution has none. */
 		host = *error;
 		return error_set(error, -ENOENT, "%.480s. %s", host.text, why.text);
 	}

@@ -99,9 +99,9 @@ static int copy_module_file(const struct node_build *build, const char *file)
 }
 
 /*
- * By the host's own index, which knows the modules that its modprobe takes. What is not there, nor
- * in the kernel, is noted: cli/stage's closure (kernels/tree/depends.h) refuses it, but this kernel
- * runs already.
+ * Uses the host's own index, which knows the modules that its modprobe takes. A module that is
+ * neither there nor in the kernel is only noted: cli/stage's closure (kernels/tree/depends.h)
+ * refuses it, but this kernel already runs.
  */
 static int copy_dependencies(
 	const struct node_build *build, struct strv *wanted, struct error *error)

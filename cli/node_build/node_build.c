@@ -23,7 +23,7 @@
 #define STEP_MARK "==> "
 /* A line about the compiling at least this often. */
 #define PROGRESS_MS 15000
-/* What a build that was killed a moment ago may take to let its folder go. */
+/* Time for a build that was killed a moment ago to release its folder. */
 #define CLEAR_MS 1000
 
 void node_build_note(const struct node_build *build, const char *format, ...)
@@ -127,7 +127,7 @@ static unsigned nearest_major(int root_fd, const char *family, unsigned major)
 	return best;
 }
 
-/* Where a program of this name is in the root: containers/root/compiler.sh links some. */
+/* Finds the path of a program of this name in the root: containers/root/compiler.sh links some. */
 static bool find_program(int root_fd, const char *name, char path[64])
 {
 	for (size_t i = 0; i < ARRAY_SIZE(program_folders); i++) {
@@ -201,7 +201,7 @@ static int choose_compiler(struct node_build *build, struct error *error)
 	return 0;
 }
 
-/* Of peermem's own: OFED's symvers, and who exports the interface there. */
+/* Finds, for the driver's own peermem, OFED's symvers and the module that exports the interface. */
 static int find_ofed(struct node_build *build, struct error *error)
 {
 	const char *krel = build->request->krel;
@@ -244,7 +244,7 @@ static int find_ofed(struct node_build *build, struct error *error)
 	return 0;
 }
 
-/* What nvidia.ko exports, with the CRCs of the very build that is in the image. */
+/* Finds the exports of nvidia.ko, with the CRCs of the very build that is in the image. */
 static int find_nvidia(struct node_build *build, struct error *error)
 {
 	_cleanup_free_ char *symvers = NULL;
@@ -309,7 +309,7 @@ static int open_build(struct node_build *build, struct error *error)
 
 /* ---- the recipe */
 
-/* What it prints: to the log, and what matters of it to those who watch. */
+/* Logs each line of the recipe's output, and notes steps and progress for those who watch. */
 static void follow_recipe(void *context, const char *line)
 {
 	struct node_recipe *recipe = context;
@@ -417,7 +417,7 @@ static bool is_lesser_kept(const struct node_build *build, int folder_fd)
 	return before.count > now.count;
 }
 
-/* What was made becomes the set of the name; where a good one cannot be replaced, that stays. */
+/* Makes the output the set of that name. If it cannot replace a good set, that set stays. */
 static int keep_made(const struct node_build *build, const char *folder, int folder_fd,
 	uint64_t begun_ms, struct error *error)
 {
@@ -525,7 +525,7 @@ static bool compile_lacking(
 	return left.count < lacking->count;
 }
 
-/* With what it lacks beside the driver compiled now, or as it is. */
+/* Compiles what the set lacks beside the driver, or leaves the set as it is. */
 static int complete_set(const struct node_build *build, int *set_fd, struct error *error)
 {
 	_cleanup_strv_ struct strv lacking = { 0 };
@@ -639,7 +639,7 @@ void node_build_clear(const struct node_build_request *request)
 	struct node_cache cache;
 	struct error ignored;
 
-	/* Where there is no cache nothing was left. */
+	/* Without a cache, nothing was left. */
 	if (node_cache_open(request->chosen_cache, request->usual_cache, &cache, &ignored) < 0)
 		return;
 	node_cache_sweep(&cache, CLEAR_MS);

@@ -118,9 +118,10 @@ int headers_config(const struct headers *headers, char **ret_text, struct error 
 void headers_identity(const struct headers *headers, struct strv *lines);
 
 /*
- * What the distribution of @host_fd calls the package with the headers: "the package
- * linux-headers-… (apt-get install)"; where that cannot be told, the names that there are. @krel:
- * "6.1.0-56-amd64", "5.14.0-503.el9.x86_64+rt", "6.4.0-150600.23.25-default". The caller frees it.
+ * Names the package with the headers as the distribution of @host_fd calls it: "the package
+ * linux-headers-… (apt-get install)"; if the distribution is not known, lists possible names.
+ * @krel: "6.1.0-56-amd64", "5.14.0-503.el9.x86_64+rt", "6.4.0-150600.23.25-default". The caller
+ * frees it.
  */
 char *headers_package(int host_fd, const char *krel);
 
@@ -133,7 +134,9 @@ struct kernel_builds {
 	char headers[128]; /* "": they do not say it */
 };
 
-/* Of the kernel @krel, whose headers lie below @root_fd as lib/modules/<krel>/build. */
+/*
+ * Reads the builds of kernel @krel, whose headers are below @root_fd at lib/modules/<krel>/build.
+ */
 void kernel_builds_read(int root_fd, const char *krel, struct kernel_builds *ret);
 /*
  * The same, and: are both known, and not the same? Where a distribution's headers are made apart
@@ -230,7 +233,7 @@ int install_set(const struct node_build *build, int set_fd, struct error *error)
 
 #define FETCH_TOOL "usr/lib/slipway/tool"
 
-/* Of its tool.conf. */
+/* The content of the fetch tool's tool.conf. */
 struct fetch_tool {
 	char os[64]; /* whose lists it asks: a name of the catalogue */
 	char id[64]; /* of that distribution's os-release */
@@ -243,7 +246,7 @@ int fetch_tool_read(int root_fd, struct fetch_tool *ret, struct error *error);
 /* Is the tool's distribution the host's? Also where the host's os-release tells nothing. */
 bool fetch_tool_fits(const struct fetch_tool *tool, int host_fd);
 
-/* Where it asks. All paths are absolute. */
+/* The place that the tool asks. All paths are absolute. */
 struct fetch_place {
 	const char *words;       /* for messages */
 	const char *data;        /* SLIPWAY_DATADIR */

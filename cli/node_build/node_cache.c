@@ -119,7 +119,7 @@ int node_cache_write_contents(int set_fd)
 {
 	_cleanup_free_ char *text = list_set(set_fd, true);
 
-	/* What cannot become root's alone: such a set would be damaged from its first day. */
+	/* Some file cannot be made root's alone: this set would be damaged from its first day. */
 	if (strncmp(text, "w ", 2) == 0 || strstr(text, "\nw "))
 		return -EPERM;
 	return fs_write_atomic(set_fd, CONTENTS, text, strlen(text), 0644);
@@ -318,7 +318,7 @@ static int replace(const struct node_cache *cache, enum node_cache_kind kind, co
 	return 0;
 }
 
-/* What had the name is then below the output's folder; NFS cannot, and has a moment without one. */
+/* Moves the old set below @output's folder. NFS cannot: for a moment there is none of this name. */
 static int exchange(const struct node_cache *cache, enum node_cache_kind kind, const char *name,
 	const char *output, const char *path)
 {

@@ -69,8 +69,8 @@ static bool clone_mount(struct tree *tree)
 }
 
 /*
- * What is a mount of this container: of the headers nothing, unless they are its own or the host's
- * folders are mounted here, as in the NIC container. The rest is the host's.
+ * Clones what is mounted in this container, and the rest from the host. Headers are mounted here
+ * only if they are the container's own or the host's folders are mounted, as in the NIC container.
  */
 static void clone_all(const struct node_build *build, struct tree *trees, size_t count)
 {

@@ -61,7 +61,7 @@ static int clear_up(int fd)
 			if (renameat(fd, path, fd, module) < 0)
 				return -errno;
 		}
-		/* Of two links to one file rename() leaves both. */
+		/* rename() between two links to one file leaves both. */
 		if (before || str_ends_with(path, ".ko" STAGED_SUFFIX))
 			r = remove_file(fd, path);
 	}
@@ -151,7 +151,7 @@ static int replace_all(const struct sign_set *set)
 		_cleanup_free_ char *staged = xasprintf("%s" STAGED_SUFFIX, path);
 		_cleanup_free_ char *before = xasprintf("%s" BEFORE_SUFFIX, path);
 
-		/* Where links can be made the old file keeps its place until it is replaced. */
+		/* If links are possible, the old file keeps its place until it is replaced. */
 		if (linkat(fd, path, fd, before, 0) < 0 && renameat(fd, path, fd, before) < 0)
 			return -errno;
 		if (renameat(fd, staged, fd, path) < 0)
@@ -171,7 +171,7 @@ int sign_set_commit(const struct sign_set *set, struct error *error)
 	(void) sigprocmask(SIG_BLOCK, &all, &before);
 	r = replace_all(set);
 	done = fs_exists(set->fd, DONE_NAME);
-	/* Where putting back fails too, it is done again by the next run, which looks first. */
+	/* If restoring fails too, the next run repeats it, since it looks for leftovers first. */
 	if (r == 0)
 		r = clear_up(set->fd);
 	else if (!done)

@@ -43,7 +43,7 @@ static size_t count_in_last_log(const struct build *build, const char *stage)
 		_cleanup_free_ char *path = xasprintf("logs/%s", name);
 		struct stat status;
 
-		/* What follows is a key: a name such as "nvidia-source" goes on with another. */
+		/* A key must follow: "nvidia-source" is another stage than "nvidia". */
 		if (strncmp(name, stage, length) != 0 || name[length] != '-' ||
 			strchr(name + length + 1, '-') ||
 			fstatat(cache->fd, path, &status, 0) < 0 || status.st_size == 0 ||
@@ -240,7 +240,7 @@ int runtime_run(struct build *build, const struct stage *stage, const struct sta
 	xstrv_push(&argv, files.auth);
 	xstrv_push(&argv, "--conf");
 	xstrv_push(&argv, files.conf);
-	/* What fetches headers on a node. */
+	/* Packages for fetching headers on a node. */
 	for (size_t i = 0; i < ARRAY_SIZE(fetching) && build->options.sources_image; i++) {
 		xstrv_push(&argv, "--package");
 		xstrv_push(&argv, fetching[i]);
@@ -260,7 +260,7 @@ bool toolchain_applies(const struct build *build, const struct stage *stage)
 	return stage->of == ROOT_KERNEL || !roots_are_one(build);
 }
 
-/* What it is compiled with: the kernel's compiler, or what is called gcc in the other. */
+/* Returns a root's compiler: the kernel's, or in a separate runtime root what is called gcc. */
 const char *toolchain_compiler(const struct build *build, enum root_id root)
 {
 	return root == ROOT_RUNTIME && !roots_are_one(build) ? "gcc"
@@ -393,7 +393,7 @@ static int stage_source(const struct build *build, enum driver driver, const cha
 	if (r < 0)
 		return r;
 	staging_copy(staging, to, "%s", source);
-	/* Of a source without fixes the recipe's folder of them is empty. */
+	/* If the source has no fixes, the recipe's folder of fixes is empty. */
 	staging_mkdir(staging, patches);
 	staging_copy_found(staging, patches, "%s/containers/patches/%s", build->context.data,
 		driver_rows[driver].name);

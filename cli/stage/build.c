@@ -60,7 +60,7 @@ static int judge(struct build *build, struct error *error)
 		const struct lint_finding *finding = &lint.findings[i];
 		bool ends = finding->severity == LINT_ERROR && !build->options.force;
 
-		/* What ends the build has its cure below the message of that. */
+		/* For findings that end the build, the cure follows below the final message. */
 		if (finding->severity != LINT_NOTE)
 			progress_notef(&build->context.progress, "%s %s: %s%s%s",
 				lint_severity_text(finding->severity), finding->id, finding->reason,
@@ -135,7 +135,10 @@ static int run_export(struct build *build, struct error *error)
 	return 0;
 }
 
-/* Of --jobs, or as many as there is room for: a note says why these are fewer than processors. */
+/*
+ * Sets the number of jobs: --jobs, or as many as there is room for. A note says why they are fewer
+ * than the processors.
+ */
 static void settle_jobs(struct build *build)
 {
 	_cleanup_close_ int root_fd = -1;

@@ -19,7 +19,7 @@
 #include "cli/target.h"
 #include "module/sign.h"
 
-/* What was asked. */
+/* The user's request. */
 struct build_options {
 	struct common_options common;
 	const char *krel;                  /* or "newest"; NULL: by lock, bundle or --kernel-from */
@@ -82,8 +82,8 @@ struct source {
 };
 
 /*
- * What the modules are signed with. The key and its password are in this process only: no program
- * that it starts, no file, no key of the cache and no message has them.
+ * Key and certificate that the modules are signed with. The key and its password are in this
+ * process only: no program that it starts, no file, no cache key and no message has them.
  */
 struct signing {
 	char *password; /* until the key is open */
@@ -92,7 +92,7 @@ struct signing {
 	char fingerprint[HASH_HEX_SIZE]; /* the certificate's, with its hash what goes into keys */
 };
 
-/* With its mirrors. */
+/* The distribution that a root is made of, with its mirrors. */
 struct root {
 	struct catalogue os;
 	struct mirrors mirrors;
@@ -111,7 +111,7 @@ struct build {
 	struct target target;        /* by build_set_target() */
 	char *os_version;            /* that it borrows */
 	struct signing signing;
-	/* Of the bundle that it is built from, borrowed; NULL without --bundle. */
+	/* From the bundle that the build uses, borrowed; NULL without --bundle. */
 	const char *bundle_slipway;            /* the version that made it */
 	const char *bundle_stamps[ROOT_COUNT]; /* root_stamp() where it was made */
 	struct root roots[ROOT_COUNT];

@@ -32,7 +32,7 @@
 #define SYMVERS_LIMIT ((size_t) 64 << 20)
 #define PACKING_LEVEL 19 /* 1.5 MB take a second, and unpack in two milliseconds at any level */
 
-/* With the version, which is in the key of the set, all that the tag is made of. */
+/* Adds everything that the tag is made of, but for the version, which is in the key of the set. */
 void image_key(const struct stage *stage, struct key *key)
 {
 	const struct target *target = &key->build->target;
@@ -64,13 +64,13 @@ struct making {
 	struct staging root;
 };
 
-/* What differs between the images. */
+/* Differences between the images. */
 struct image_row {
 	enum driver driver;     /* that it is called by */
 	const char *repository; /* its name without the registry */
 	bool has_targets;       /* its Containerfile has "precompiled" and "sources" */
 	void (*add_tags)(struct making *making, const char *end);
-	/* What else is known of it before it is made, and stands in its image.conf and labels. */
+	/* Adds other facts, known before the image is made, to its image.conf and labels. */
 	int (*describe)(struct making *making, struct error *error);
 	int (*add_conf)(struct making *making, struct image_conf *conf, struct error *error);
 	void (*add_labels)(const struct making *making, struct strv *labels);
@@ -98,7 +98,7 @@ static void copy_set(struct making *making, const struct stage *set)
 	staging_copy_found(&making->root, "etc", "%s/etc", output);
 }
 
-/* What @set needs of the kernel; what @other provides is left out. */
+/* Copies the kernel's modules that @set needs, except those that @other provides. */
 static int copy_kernel_modules(struct making *making, const struct stage *set,
 	const struct stage *other, struct error *error)
 {
@@ -192,7 +192,7 @@ static int write_used(
 		undefined = elf_module_undefined_symbols(module, &count);
 		for (size_t k = 0; k < count; k++)
 			put_known(used, all, undefined[k].name);
-		/* What it exports counts too: a kernel that has the same already refuses it. */
+		/* Exports count too: a kernel that exports the same symbol refuses the module. */
 		exports = elf_module_exports(module, &count);
 		for (size_t k = 0; k < count; k++)
 			put_known(used, all, exports[k].symbol);
@@ -207,7 +207,7 @@ static int write_used(
 	return making->root.result;
 }
 
-/* By the first of the kernel's own modules; the smallest lie in lib. */
+/* Reads the first of the kernel's own modules; the smallest are in lib. */
 static int read_module(const struct build *build, struct kernel_facts *facts, struct error *error)
 {
 	static const char *const folders[] = { "kernel/lib", "kernel" };
@@ -349,7 +349,7 @@ static int make_root(struct making *making, struct error *error)
 	copy_set(making, making->set);
 	staging_copy(&making->root, "usr", "%s/usr", stage_output(build, STAGE_INIT, 0));
 	r = copy_kernel_modules(making, making->set, making->other, error);
-	/* What is bound to the driver's modules goes into their image. */
+	/* Modules that are bound to the driver's go into the same image. */
 	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++) {
 		const struct driver_row *kind = &driver_rows[driver];
 		const struct stage *set = stage_find(build, STAGE_SIGNED, driver);
@@ -430,7 +430,7 @@ static char *version_with(const char *version, const char *revision)
 	return revision ? xasprintf("%s-%s", version, revision) : xstrdup(version);
 }
 
-/* What is known of it before it is made. */
+/* Describes the image before it is made. */
 static int describe(struct making *making, const char *role, struct error *error)
 {
 	struct image *image = &making->image;
@@ -538,7 +538,10 @@ static void add_nic_tag(struct making *making, const char *end)
 
 /* ---- the GPU's */
 
-/* Likewise; both tags, where GPU operators of before 26.7 compose another one. */
+/*
+ * Adds the tags that the GPU operator's chart has by default: two, if operators older than 26.7
+ * compose another one.
+ */
 static void add_gpu_tags(struct making *making, const char *end)
 {
 	const struct build *build = making->build;
@@ -558,7 +561,7 @@ static void add_gpu_tags(struct making *making, const char *end)
 	}
 }
 
-/* Which OFED it was bound to: images of two OFEDs share a tag. */
+/* Sets the OFED that nvidia-peermem was bound to: images of two OFEDs share a tag. */
 static int describe_gpu(struct making *making, struct error *error)
 {
 	_cleanup_free_ char *has = set_value(making->set, "peermem", error);
@@ -587,7 +590,7 @@ static int add_gpu_conf(struct making *making, struct image_conf *conf, struct e
 	image_conf_set(conf->chips, chips);
 	if (!making->other)
 		return 0;
-	/* What it was bound to, so that the init can explain why peermem will not fit. */
+	/* Record what it was bound to, so that the init can explain why peermem does not fit. */
 	exporter = set_value(making->other, "exporter", error);
 	version = set_value(making->other, "version", error);
 	if (!exporter || !version)

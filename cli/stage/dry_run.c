@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a build would make, and why: its stages with their keys, the images' tags, the downloads. */
+/* Prints what a build would make and why: stages with their keys, image tags, and downloads. */
 #include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>
@@ -62,7 +62,7 @@ static bool is_to_be_fetched(
 	return false;
 }
 
-/* Those that the cache has not. */
+/* Lists the downloads that the cache lacks. */
 static int list_downloads(const struct build *build, const bool *missing, json_object *list,
 	uint64_t *ret_bytes, struct error *error)
 {

@@ -202,7 +202,7 @@ void node_tool_stage(const struct build *build, struct staging *root)
 
 		staging_copy_apart(root, to, from);
 	}
-	/* By this folder the program knows its data. */
+	/* The program recognizes its data by this folder. */
 	staging_mkdir(root, NODE_TOOL_FOLDER "/data/containers/recipes");
 	mirrors = mirrors_text(build);
 	if (*mirrors)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What NVIDIA's modules are compiled of: its installer, unpacked or not, which has the userspace
- * too; a tree of open-gpu-kernel-modules; Debian's package.
+ * Source of NVIDIA's modules: NVIDIA's installer, unpacked or not, which also has the userspace; a
+ * tree of open-gpu-kernel-modules; Debian's package.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -44,8 +44,10 @@ static int check_sum(const char *path, struct error *error)
 		line);
 }
 
-/* Of one that is unpacked: in the second line of its list of files (nvidia-installer
- * install-from-cwd.c, parse_manifest()). */
+/*
+ * Reads the version of an unpacked installer, the second line of its list of files
+ * (nvidia-installer install-from-cwd.c, parse_manifest()).
+ */
 static void read_manifest(struct source *source)
 {
 	_cleanup_free_ char *manifest = xasprintf("%s/.manifest", source->path);

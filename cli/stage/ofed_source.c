@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where in what NVIDIA publishes the mlnx-ofed-kernel tree is. MLNX_OFED_LINUX-….tgz has
- * src/MLNX_OFED_SRC-….tgz; that has SOURCES/mlnx-ofed-kernel_….orig.tar.gz for Debian's
- * distributions, and SRPMS/mlnx-ofa_kernel-….src.rpm, in which is mlnx-ofa_kernel-….tgz, for RPM's.
- * Source: MLNX_OFED 5.9, and mlnx-ofa_kernel.spec, mlnxofedinstall and install.pl in it.
+ * Finds the mlnx-ofed-kernel tree in NVIDIA's releases. MLNX_OFED_LINUX-….tgz has
+ * src/MLNX_OFED_SRC-….tgz. That has SOURCES/mlnx-ofed-kernel_….orig.tar.gz for Debian-based
+ * distributions, and SRPMS/mlnx-ofa_kernel-….src.rpm, with mlnx-ofa_kernel-….tgz inside, for
+ * RPM-based ones. Source: MLNX_OFED 5.9, and its mlnx-ofa_kernel.spec, mlnxofedinstall and
+ * install.pl.
  */
 #include <fcntl.h>
 #include <glob.h>

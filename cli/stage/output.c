@@ -151,7 +151,7 @@ static json_object *to_json(const struct build *build, const struct outputs *out
 	return root;
 }
 
-/* What else a folder gets: the lock, and the proof. */
+/* Adds the other files of an output folder: the lock, and the proof. */
 static int add_records(const struct build *build, struct outputs *outputs, struct error *error)
 {
 	const char *folder = build->options.output;
@@ -166,7 +166,7 @@ static int add_records(const struct build *build, struct outputs *outputs, struc
 	r = image_place_text(lock, lock_text, &outputs->changed, error);
 	if (r == 0)
 		r = image_place_file(proof_from, proof, &outputs->changed, error);
-	/* Of a build before this one. */
+	/* An earlier build may have left this file. */
 	if (r == 0 && unlink(refused) < 0 && errno != ENOENT)
 		r = error_set_errno(error, -errno, "--output %s", refused);
 	return r;
@@ -179,7 +179,7 @@ static void print_json(const struct build *build, const struct outputs *outputs,
 	json_object *object = to_json(build, outputs);
 	json_object *list = json_object_object_get(object, "images");
 
-	/* Of each image whose tag stood for another one: that one's ID. */
+	/* If the tag named another image before, add the ID of that one. */
 	for (size_t i = 0; i < outputs->count; i++)
 		if (outputs->before[i])
 			json_add(json_object_array_get_idx(list, i), "tag_moved_from",
@@ -202,8 +202,8 @@ static const char *peermem_words(const char *peermem, char words[96])
 }
 
 /*
- * What becomes of the tag is reported, for a deployment by it would get another image unawares, and
- * may lose GPUDirect RDMA.
+ * Reports a moved tag: a deployment that uses it gets another image unawares, and may lose
+ * GPUDirect RDMA.
  */
 static void print_moved(const char *before, const char *before_peermem, const char *peermem)
 {

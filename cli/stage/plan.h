@@ -10,7 +10,7 @@
 
 struct build;
 
-/* What modules are compiled of. */
+/* Sources that modules are compiled from. */
 enum driver {
 	DRIVER_OFED,    /* "reference": made from Debian's kernel source; none: no NIC image */
 	DRIVER_NVIDIA,  /* "debian": its package; none: no GPU image */

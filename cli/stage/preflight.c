@@ -170,8 +170,8 @@ static int judge(
 }
 
 /*
- * Of debian12's kernel 6.1, the reference OFED and NVIDIA 535 with its userspace. Together some
- * 3 GB of cache and 1.3 GB of storage.
+ * The sizes are those of debian12's kernel 6.1, the reference OFED and NVIDIA 535 with its
+ * userspace. Together they need some 3 GB of cache and 1.3 GB of storage.
  */
 static const struct room *room_of(const struct stage *stage)
 {

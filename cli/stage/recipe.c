@@ -53,8 +53,8 @@ char *recipe_own_path(const char *text, const char *source)
 }
 
 /*
- * What a person would scroll back to, where the whole log is, and what to try. @work is the kept
- * work folder, or NULL.
+ * Reports the lines that a person would scroll back to, the path of the whole log, and what to try.
+ * @work is the kept work folder, or NULL.
  */
 static int explain_failure(const struct build *build, const struct recipe *recipe, int status,
 	const char *log, const char *work, struct error *error)
@@ -105,7 +105,7 @@ static const struct stage *toolchain_of(const struct build *build, const struct 
 	return stage_find(build, STAGE_TOOLCHAIN, recipe->for_runtime ? ROOT_RUNTIME : ROOT_KERNEL);
 }
 
-/* Where the set lies in the container that the recipe's modules are bound to, if they are. */
+/* Returns the container's path of the set that the modules are bound to; NULL if they are not. */
 static char *bound_path(const struct recipe *recipe)
 {
 	return recipe->bound ? xasprintf("/slipway/%s", driver_rows[recipe->bound_to].name) : NULL;

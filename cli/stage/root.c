@@ -30,7 +30,7 @@ static void push_packages(
 	}
 }
 
-/* What the rpms of the kernel's headers themselves say is wanted to compile with them. */
+/* Adds the packages that the rpms of the kernel's headers require for compiling. */
 static void push_required(const struct build *build, struct strv *packages)
 {
 	_cleanup_free_ char *path = xasprintf("%s/" KERNEL_REQUIRES_FILE, build->kernel.tree.path);
@@ -306,7 +306,7 @@ int root_run(struct build *build, const struct stage *stage, const struct stage_
 
 static const struct {
 	const char *name; /* in the lock */
-	/* Whose output has it: of a bundle, roots are not there. */
+	/* The stage whose output has the list: not the root itself, which a bundle lacks. */
 	struct stage_input listed;
 } root_lists[] = {
 	{ "build-root", { STAGE_TOOLCHAIN, ROOT_KERNEL } },
@@ -339,7 +339,7 @@ void roots_lock(struct build *build)
 			continue;
 		path = xasprintf(
 			"%s/" ROOT_PACKAGES_FILE, stage_output(build, listed->kind, listed->of));
-		/* Of an image out of a bundle, whose lock has them. */
+		/* An image from a bundle has no list here; the bundle's lock has it. */
 		if (fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
 			continue;
 		others = lock_set_root(&build->kernel.lock, name, text);

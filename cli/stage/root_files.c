@@ -33,8 +33,9 @@ static int check_words(const struct mirror *mirror, struct error *error)
 }
 
 /*
- * What apt and dnf believe is what Slipway does: keys that gpgv reads, in a file of this run. The
- * caller frees *ret_path, which is NULL where the repository has no keyring.
+ * Writes a keyring for apt and dnf, so that they trust the same keys as Slipway: a file of this
+ * run, in gpgv's format. The caller frees *ret_path, which is NULL if the repository has no
+ * keyring.
  */
 static int write_keyring(const struct writing *writing, const struct repository *repository,
 	char **ret_path, struct error *error)

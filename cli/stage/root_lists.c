@@ -120,7 +120,7 @@ int roots_keys(struct build *build, struct error *error)
 	return 0;
 }
 
-/* Of the lists that roots are made of: resolve asks those that have kernels. */
+/* Stamps of the lists that roots are made of; resolve asks the lists that have kernels. */
 #define STAMP_PREFIX "root-"
 
 int root_check_lists(struct build *build, enum root_id id, struct error *error)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Whose packages build roots and the runtime base are made of: the distributions, their mirrors and
- * keys.
- */
+/* Package sources of build roots and the runtime base: distributions, their mirrors and keys. */
 #include "cli/stage/stage_internal.h"
 
 #include <string.h>
@@ -10,7 +7,7 @@
 #include "common/xalloc.h"
 #include "kernels/repo/signature.h"
 
-/* What the command line says of mirrors and keys is about the kernel's distribution. */
+/* Options for mirrors and keys apply to the kernel's distribution: is it that of @root? */
 static bool is_kernels(const struct build *build, const struct root *root)
 {
 	return strcmp(root->os.os, build->context.os.os) == 0;
@@ -26,7 +23,7 @@ bool root_allows_unsigned(const struct build *build, const struct root *root)
 	return is_kernels(build, root) && build->context.options->allow_unsigned;
 }
 
-/* What a signature error advises does not apply to another distribution's packages: say so. */
+/* Says that a signature error's advice does not apply to another distribution's packages. */
 int root_rejected(const struct build *build, const struct root *root, int r, struct error *error)
 {
 	const struct error why = *error;

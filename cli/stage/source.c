@@ -363,7 +363,7 @@ void source_tree_key(struct key *key, enum driver driver)
 	const char *variant = row->variant ? row->variant(key->build) : NULL;
 	_cleanup_free_ char *path = NULL;
 
-	/* What source_tree() takes of a source goes by it. */
+	/* The variant decides what source_tree() takes of a source. */
 	if (variant)
 		key_text(key, variant);
 	if (key->build->sources[driver].has_core)

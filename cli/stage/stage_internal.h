@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this folder share: the table of stages, and what is behind each. */
+/* Declarations that the files of this folder share: the table of stages, and their functions. */
 #pragma once
 
 #include "cli/image/buildah.h"
@@ -30,10 +30,10 @@ typedef void stage_key_function(const struct stage *stage, struct key *key);
 typedef int stage_run_function(struct build *build, const struct stage *stage,
 	const struct stage_place *place, struct error *error);
 
-/* What a kind's stages are of. */
+/* A kind has one stage per build, driver, root or image. */
 enum stage_dimension { OF_BUILD, OF_DRIVER, OF_ROOT, OF_IMAGE };
 
-/* Which stages of a kind another reads: the one of this number, or of these. */
+/* Number of the input's stage within its kind, or one of these. */
 enum {
 	OF_SAME = -1,   /* of the same driver, root or image */
 	OF_BOUND = -2,  /* of the driver whose symbols it is bound to, if that is built */
@@ -60,7 +60,7 @@ struct stage_row {
 	size_t input_count;
 	struct stage_input inputs[STAGE_INPUTS]; /* in the order in which the key has them */
 	stage_applies_function *applies;         /* NULL: always */
-	/* Whose output is this one's where it does not apply; STAGE_KERNEL: there is none. */
+	/* Replaces the output of a stage that does not apply; STAGE_KERNEL: nothing does. */
 	struct stage_input otherwise;
 	stage_key_function *add_inputs; /* NULL: there is nothing but other stages' outputs */
 	stage_run_function *run;
@@ -90,9 +90,9 @@ int stage_open(const struct stage *stage, struct error *error) _must_check_;
 char *set_value(const struct stage *stage, const char *key, struct error *error) _must_check_;
 
 /*
- * Which stages have to be made for those of @kinds that @is_wanted (NULL: all) names: of these, and
- * of what such a stage reads, those that apply and that @is_missing. By number in build->plan; the
- * caller frees it.
+ * Lists the stages that have to be made for those of @kinds that @is_wanted (NULL: all) selects:
+ * among these and the stages that they read, those that apply and that @is_missing. Indexed by
+ * number in build->plan; the caller frees it.
  */
 bool *stages_missing(const struct build *build, unsigned int kinds,
 	stage_filter_function *is_wanted, bool (*is_missing)(void *data, struct stage *stage),
@@ -153,7 +153,7 @@ struct driver_row {
 	const char *file;      /* by which a tree of it is known; NULL: is_tree() knows it */
 	const char *lacks;     /* what a folder lacks that is no tree of it; NULL: @file */
 	bool (*is_tree)(const struct strv *names); /* of the files at the top */
-	/* What else a tree has to have; @text is what the user named. NULL: nothing. */
+	/* Checks what else a tree must have; @text is what the user named. NULL: nothing. */
 	int (*check_tree)(
 		const char *top, const char *text, const struct strv *names, struct error *error);
 	/* Looks what the path that was named is, and may set another. NULL: a tree or a packed one.
@@ -163,11 +163,11 @@ struct driver_row {
 	int (*unpack)(const struct build *build, const char *archive, const char *folder,
 		struct error *error);
 
-	/* What there is to know of it before it is compiled. NULL: nothing. */
+	/* Examines the source before it is compiled. NULL: there is nothing to examine. */
 	int (*look)(struct build *build, const char *top, struct error *error);
 	/* Below @top, what its recipe gets; the caller frees it. NULL: @top. */
 	char *(*find_tree)(const struct build *build, const char *top);
-	/* What else of the options its compiling goes by. NULL: nothing. */
+	/* Returns a further option that its compilation depends on. NULL: there is none. */
 	const char *(*variant)(const struct build *build);
 	/* The version as its recipe names it, which the caller frees; NULL where only that knows.
 	 */
@@ -177,8 +177,8 @@ extern const struct driver_row driver_rows[DRIVER_COUNT];
 
 struct image;
 /*
- * What an image will be called, by its driver's source: version, tag, reference and also; NULL
- * where only the recipe knows the version. The caller puts it.
+ * Predicts version, tag, reference and also of an image from its driver's source; NULL if only the
+ * recipe knows the version. The caller puts it.
  */
 void image_foresee(struct build *build, int image, struct image *ret);
 /* The driver that an image is called by, and the room that it takes. */
@@ -391,7 +391,7 @@ void signing_free(struct signing *signing);
 #define PROOF_REFUSED_REPORT "proof-refused.json"
 #define PROOF_CONF           "proof.conf"
 
-/* What became of the modules of an image. */
+/* Result of the proof for the modules of an image. */
 struct proof_result {
 	char verdict[16]; /* "holds", "will-not-load" or "cannot-tell" */
 	char modules[24]; /* how many there are */
@@ -399,7 +399,7 @@ struct proof_result {
 	char first[768];  /* the first reason of what has the worst verdict of all */
 };
 
-/* Of "nic", "gpu" or "all". */
+/* Reads the proof's result for @of: "nic", "gpu" or "all". */
 int proof_read(const struct build *build, const char *of, struct proof_result *ret,
 	struct error *error) _must_check_;
 

@@ -52,7 +52,7 @@ static bool is_among(const struct strv *keys, const struct module_cert *cert)
 	return false;
 }
 
-/* What was signed has to be signed well, whether or not the kernel insists. */
+/* Signed modules must be signed correctly, whether or not the kernel insists. */
 static void set_trust(struct build *build, struct verify_kernel *kernel)
 {
 	const struct module_cert *cert = build->signing.cert;
@@ -100,7 +100,7 @@ static int add_input(
 	return input->fd < 0 ? input->fd : verify_input_list(input, error);
 }
 
-/* Where there is an OFED, its set is the first input: add_role() goes by that. */
+/* If there is an OFED, its set is the first input: add_role() relies on that. */
 static int prove(struct build *build, struct verify *verify, struct error *error)
 {
 	int r = describe_kernel(build, &verify->kernel, error);
@@ -118,7 +118,7 @@ static int prove(struct build *build, struct verify *verify, struct error *error
 
 /* ---- the stage */
 
-/* By enum proof_verdict. */
+/* Indexed by enum proof_verdict. */
 static const char *const verdicts[] = {
 	[PROOF_WILL_LOAD] = "holds",
 	[PROOF_WILL_NOT_LOAD] = "will-not-load",
@@ -131,7 +131,7 @@ static void add_role(const struct build *build, const struct verify *verify, con
 {
 	const struct verify_input *ofed = build_has(build, DRIVER_OFED) ? verify->inputs : NULL;
 	bool nic = strcmp(role, "nic") == 0;
-	/* What is wrong between the modules is wrong with both images. */
+	/* Findings between the modules concern both images. */
 	const struct proof *between = &verify->set.findings;
 	bool refused = between->count && between->findings[0].weight == PROOF_REFUSAL;
 	bool doubted = between->count && between->findings[0].weight == PROOF_DOUBT;
@@ -220,7 +220,7 @@ int proof_run(struct build *build, const struct stage *stage, const struct stage
 	if (fclose(file) != 0)
 		return error_set_errno(error, -errno, "%s", report_path);
 
-	/* What the images, their labels and the messages are made of. */
+	/* The images, their labels and the messages are made from these values. */
 	xstrv_pushf(&lines, "all=%s", verdicts[set->verdict]);
 	xstrv_pushf(&lines, "all_modules=%zu", set->member_count);
 	xstrv_pushf(&lines, "all_loading=%zu", set->loading);

@@ -29,7 +29,7 @@ struct found {
 	bool firmware;
 };
 
-/* By the names that the recipe looks for: a change here is one there. */
+/* Recognizes the files by the names that the recipe looks for: both must change together. */
 static void take_file(struct found *found, const char *name, bool in_firmware)
 {
 	const char *dot = strrchr(name, '.');
@@ -66,15 +66,15 @@ static int look(struct found *found, const char *folder, bool in_firmware, unsig
 	return r;
 }
 
-/* Which names the folder. */
+/* Returns the option that names the folder. */
 static const char *option_of(const struct build *build)
 {
 	return build->options.userspace ? "--userspace" : "--nvidia";
 }
 
 /*
- * What the recipe would refuse, found before minutes of compiling. Only what runs firmware (the
- * GSP) cannot do without.
+ * Finds what the recipe would refuse before minutes of compiling. Firmware is required only for
+ * modules that run it (on the GSP).
  */
 static int judge(const struct build *build, const struct found *found, const char *folder,
 	char **ret_version, struct error *error)
@@ -204,7 +204,7 @@ int userspace_check(struct build *build, struct error *error)
 		return 0;
 	if (!build->userspace)
 		return package && build_has_userspace(build) ? note_left_out(build, error) : 0;
-	/* Where it is not known, the recipe that compiles the source reports that. */
+	/* If the version is not known, the recipe that compiles the source reports that. */
 	version = nvidia_version(build);
 	if (!version || strcmp(version, build->userspace_version) == 0)
 		return 0;
@@ -240,7 +240,7 @@ int userspace_require(struct build *build, struct error *error)
 
 /* ---- the driver's own list of GPUs */
 
-/* Of a chip that this driver serves, and no legacy branch before it: its device id, or 0. */
+/* Returns the device id of a chip that this driver serves, not a legacy branch before it; or 0. */
 static unsigned int served_device(json_object *chip)
 {
 	const char *id = json_object_get_string(json_object_object_get(chip, "devid"));

@@ -301,9 +301,9 @@ static unsigned char type_of(
 }
 
 /*
- * What is below @path, of @length bytes. Folders of others that root itself may not read (FUSE) are
- * skipped, as is what was removed meanwhile. By the types that readdir() gives: a stat of each file
- * would take half as long again as all of verify.
+ * Lists the files below @path, of @length bytes. Skips other users' folders that root itself may
+ * not read (FUSE), and files that were removed meanwhile. Uses the types that readdir() gives: a
+ * stat of each file would take half as long again as all of verify.
  */
 static int list_folder(struct verify_input *input, int parent_fd, const char *name,
 	char path[PATH_MAX], size_t length)
@@ -333,8 +333,8 @@ static int list_folder(struct verify_input *input, int parent_fd, const char *na
 		if (below >= PATH_MAX)
 			return -ENAMETOOLONG;
 		/*
-		 * What debuggers read has the names of modules, and none of their bytes. Beside the
-		 * nvidia-peermem that is installed, an image of ours may have more of them.
+		 * Debug files have the names of modules, but none of their code. Beside the
+		 * installed nvidia-peermem, an image of ours may have more of them.
 		 */
 		if (input->root && (strcmp(path, "usr/lib/debug") == 0 ||
 					   strcmp(path, KERNEL_FACTS_FOLDER) == 0))
@@ -381,7 +381,7 @@ int verify_input_list(struct verify_input *input, struct error *error)
 	return 0;
 }
 
-/* Where in @path a folder of this very name is, or NULL. */
+/* Returns the position in @path of a folder of this very name, or NULL. */
 static const char *find_folder(const char *path, const char *name)
 {
 	size_t length = strlen(name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `slipway verify` is to judge, and what --with names: each is looked through for modules and
- * for the few other files that the proof wants. Of archives and images just these are unpacked,
- * into a folder of this run, which goes when the run ends in whatever way.
+ * Inputs of `slipway verify`: those to judge, and those of --with. Each is searched for modules and
+ * for the few other files that the proof needs. Archives and images are unpacked only as far as
+ * these files, into a folder of this run, which is removed however the run ends.
  */
 #pragma once
 
@@ -31,7 +31,7 @@ struct verify_input {
 	bool image;          /* a whole one: firmware that is not in it is not there */
 	struct strv modules; /* sorted */
 	struct strv symvers; /* Module.symvers files */
-	/* What is unpacked; NULL: what the proof wants. */
+	/* Selects the files to unpack; NULL: those that the proof needs. */
 	bool (*wanted)(void *context, const char *path);
 	/* One that is listed already, whose lists serve if it is the same folder; or NULL. */
 	const struct verify_input *listed;

@@ -74,7 +74,7 @@ static void take_record(struct verify_kernel *kernel, const struct kernel_record
 	facts->options.livepatch = option(record, KOPT_LIVEPATCH);
 	facts->options.modules = option(record, KOPT_MODULES);
 	facts->options.retpoline = option(record, KOPT_RETPOLINE);
-	/* What the kernel demands from the moment it starts, whatever its command line says. */
+	/* The kernel requires this from its start, whatever its command line says. */
 	if ((forced || locked) && !kernel->enforced_by) {
 		kernel->enforced_by = forced ? "CONFIG_MODULE_SIG_FORCE=y"
 					     : "lockdown, which the kernel's configuration forces";
@@ -183,7 +183,7 @@ static int open_below(int root_fd, const char *krel, const char *rest)
 	return fd < 0 ? open_in_root(root_fd, path, O_RDONLY | O_DIRECTORY) : fd;
 }
 
-/* Of a root: its build folder and its modules, either of which may be missing. */
+/* Opens the build folder and the modules of a root; either may be missing. */
 static void take_root(struct place *place, int fd)
 {
 	place->root_fd = fd;

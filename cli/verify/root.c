@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a root has beside modules: their firmware, and the options that modprobe would give them. */
+/* Files of a root beside modules: their firmware, and the options that modprobe would give them. */
 #include "cli/verify/verify.h"
 
 #include <fcntl.h>

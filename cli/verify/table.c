@@ -72,7 +72,7 @@ static void name_inputs(struct table *table)
 				end--;
 		}
 		table->inputs[i] = end;
-		/* Of single files the name says which one it is. */
+		/* Single files are told apart by their name. */
 		table->from |= verify->input_count > 1 && verify->inputs[i].kind != VERIFY_MODULE;
 	}
 }
@@ -90,7 +90,7 @@ static int compare_names(const void *left, const void *right)
 	return r ? r : strcmp(a->member->path, b->member->path);
 }
 
-/* What the kernel brings is not what the user asks for. */
+/* Sorts the kernel's own modules last: the user does not ask for those. */
 static int compare_rows(const void *left, const void *right)
 {
 	const struct table_row *a = left, *b = right;
@@ -98,7 +98,10 @@ static int compare_rows(const void *left, const void *right)
 	return a->own == b->own ? compare_names(a, b) : (int) a->own - (int) b->own;
 }
 
-/* Of one name in two images: the image. Of two in one: the path. @count rows have one name. */
+/*
+ * Labels modules of the same name: by image if it is in two images, by path if it is twice in one.
+ * All @count rows have one name.
+ */
 static void label_rows(const struct table *table, struct table_row *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -369,7 +372,7 @@ static void print_kind(const struct table *table, struct reasons *reasons, size_
 		shown++;
 		if (*cure && strcmp(cure, finding->cure) != 0)
 			text_print(stdout, "    do: %s\n", cure);
-		/* What is no module has no name but its path. */
+		/* A file that is no module has no name but its path. */
 		text_print(stdout, "  %s%s%s\n",
 			!row                  ? ""
 			: row->member->module ? row->label
@@ -454,7 +457,7 @@ static const char *plural(size_t count)
 	return count == 1 ? "" : "s";
 }
 
-/* What is judged, for which kernel, and what could not be had. */
+/* Prints what is judged, for which kernel, and what was not available. */
 static void print_header(const struct table *table)
 {
 	const struct verify *verify = table->verify;
@@ -573,7 +576,9 @@ static void print_order(const struct verify *verify)
 		text_print(stdout, "%6zu  %s\n", i + 1, order->items[i]);
 }
 
-/* What decides of the set where no module alone does; NULL: the numbers show it. */
+/*
+ * Returns the finding that decides the set's verdict if no module does; NULL: the numbers show it.
+ */
 static const struct proof_finding *decisive(const struct proof_set *set)
 {
 	bool refused = set->verdict == PROOF_WILL_NOT_LOAD;

@@ -56,7 +56,9 @@ static void name_signer(const struct cms_facts *facts, char signer[VERIFY_SIGNER
 			facts->serial, facts->key_id);
 }
 
-/* Of so many of them, taken evenly: more than half have to agree. */
+/*
+ * Takes the signer from up to SAMPLE of the kernel's modules, evenly spread; over half must agree.
+ */
 static void find_signer(struct verify_trust *trust)
 {
 	const struct strv *own = &trust->own;
@@ -88,7 +90,9 @@ static void find_signer(struct verify_trust *trust)
 		(void) snprintf(trust->signer, sizeof(trust->signer), "%s", middle);
 }
 
-/* By its inode: as an input it may have another name. NULL: it is not there. */
+/*
+ * Identifies a file by its inode: it may be an input under another name. NULL: it does not exist.
+ */
 static char *identify(int dir_fd, const char *path)
 {
 	struct stat status;
@@ -178,7 +182,7 @@ static const char *find_own(const struct verify_trust *trust, const void *module
 	return NULL;
 }
 
-/* What no certificate checks: -ENOKEY stays with its reason. */
+/* Judges a module that no certificate can check. -ENOKEY leaves the reason in @error as it is. */
 static int judge_own(const struct verify_trust *trust, const void *module, size_t size,
 	const struct cms_facts *facts, struct error *error)
 {

@@ -56,7 +56,7 @@ static int open_one(struct opening *opening, struct elf_pool *pool, size_t i)
 	member->module = module;
 	if (r == -ENOMEM || r == 0)
 		return r;
-	/* What is no module may still have a signature, which the kernel judges first. */
+	/* A file that is no module may still have a signature, which the kernel judges first. */
 	if (fs_read(dir_fd, opening->below[i], BYTES_LIMIT, &data, &size) < 0)
 		size = 0;
 	format = data ? decompress_detect(data, size) : DECOMPRESS_NONE;
@@ -411,7 +411,7 @@ static int open_inputs(struct verify *verify, struct error *error)
 	return 0;
 }
 
-/* Where the kernel could not be had: what can be said of its release alone. */
+/* If the kernel was not available, says what its release alone tells. */
 static void name_other_images(struct verify *verify, struct error *error)
 {
 	const struct kernel *found = &verify->found;
@@ -498,7 +498,7 @@ static int set_trust(struct verify *verify, struct error *error)
 	return verify_trust_open(verify, error);
 }
 
-/* Of the images those that have no folder of the kernel. */
+/* Lists the images that have no folder of the kernel. */
 static void list_other_images(struct verify *verify)
 {
 	struct proof_set *set = &verify->set;

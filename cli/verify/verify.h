@@ -78,8 +78,8 @@ int verify_kernel_read_tree(struct verify_kernel *kernel, const struct kernel *f
 	const char *modules, struct error *error) _must_check_;
 
 /*
- * What is known of all kernels of release @krel that a distribution makes: whether they take a
- * symbol without a version.
+ * Sets what is known of all kernels of release @krel that a distribution makes: whether they accept
+ * a symbol without a version.
  */
 void verify_kernel_take_os(
 	struct verify_kernel *kernel, const struct catalogue *os, const char *krel);
@@ -107,7 +107,7 @@ void verify_kernel_free(struct verify_kernel *kernel);
  * itself.
  */
 
-/* What identifies a signer: issuer, serial number and key id. */
+/* Size of a signer's identity: issuer, serial number and key id. */
 #define VERIFY_SIGNER_SIZE (CMS_NAME_SIZE + 2 * CMS_ID_HEX_SIZE)
 
 struct verify_trust {
@@ -154,7 +154,7 @@ void modprobe_conf_parse(const char *text, struct strv *options);
  */
 
 struct verify {
-	/* What was asked. */
+	/* The user's request. */
 	struct common_options common;
 	struct context context;
 	struct strv what;
@@ -179,7 +179,7 @@ struct verify {
 	struct verify_trust trust;
 	enum exit_code failure; /* where the errno alone does not decide */
 
-	/* What came of it. */
+	/* The results. */
 	struct proof_set set;
 	struct proof_other_image *other_images;    /* of the set */
 	const struct verify_input **member_inputs; /* of each of set.members */

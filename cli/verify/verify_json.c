@@ -59,7 +59,7 @@ static json_object *signer_json(const struct elf_module *module)
 	return object;
 }
 
-/* What .modinfo has under @key. */
+/* Returns the value of @key in .modinfo. */
 static json_object *info(const struct elf_module *module, const char *key)
 {
 	return module ? json_text(elf_module_info(module, key)) : NULL;

@@ -29,7 +29,7 @@ struct header {
 	unsigned long skip;
 };
 
-/* Of a line "name=value" or "name="value"". */
+/* Takes the value of a line "name=value" or "name="value"". */
 static void take(const char *text, const char *name, char *value, size_t size)
 {
 	const char *found = strstr(text, name);
@@ -78,7 +78,9 @@ int makeself_read(int fd, struct makeself *ret)
 	return r;
 }
 
-/* Where that line begins, counted from 1; -1 where there are fewer. What follows is no text. */
+/*
+ * Returns the offset of @line, counted from 1; -1 if there are fewer. The data after it is no text.
+ */
 static off_t line_start(FILE *file, unsigned long line)
 {
 	rewind(file);
@@ -92,7 +94,7 @@ static off_t line_start(FILE *file, unsigned long line)
 	return ftello(file);
 }
 
-/* Of all from where @file stands to its end. */
+/* Computes the MD5 of @file from its current position to its end. */
 static int sum_rest(FILE *file, char md5[MD5_HEX_SIZE])
 {
 	_cleanup_free_ unsigned char *block = xcalloc(1, BLOCK_SIZE);

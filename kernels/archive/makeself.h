@@ -11,7 +11,7 @@
 
 #include "common/error.h"
 
-/* What its first lines say; "" where they do not. */
+/* The header's first lines; "" for values that they lack. */
 struct makeself {
 	char version[32]; /* of the driver */
 	char machine[32]; /* as uname -m has it */

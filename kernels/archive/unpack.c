@@ -19,8 +19,8 @@
 #define BLOCK_BYTES ((size_t) 128 << 10)
 
 /*
- * What decoders can be made to write: zeros shrink to a thousandth and less. Kernel headers and
- * sources shrink to a tenth, and whatever is small is no harm at any ratio.
+ * Limits against decompression bombs: zeros shrink to a thousandth and less. Kernel headers and
+ * sources shrink to a tenth, and small output is harmless at any ratio.
  */
 #define BOMB_RATIO      400
 #define BOMB_FROM_BYTES ((uint64_t) 64 << 20)
@@ -195,7 +195,7 @@ int archive_input_open(struct archive_input *input, enum archive_kind kind, int 
 	r = open_input(input, kind, dir_fd, path, member, &link, error);
 	if (r < 0 || !link)
 		return r;
-	/* What it leads to may lie before it: from the beginning again. */
+	/* The link's target may precede it: start again from the beginning. */
 	archive_input_close(input);
 	r = open_input(input, kind, dir_fd, path, link, &further, error);
 	if (r == 0 && further)

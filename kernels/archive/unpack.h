@@ -29,7 +29,7 @@ struct archive_input {
 	char block[16384];
 };
 
-/* By the first bytes, never by the name. Negative errno when it cannot be read. */
+/* Detects the kind by the first bytes, never by the name. Negative errno when it cannot be read. */
 int archive_input_kind(int dir_fd, const char *path, enum archive_kind *ret_kind) _must_check_;
 
 /*
@@ -53,7 +53,7 @@ int archive_input_damaged(const char *name, struct archive *archive, struct erro
 /* An entry's path without leading "./"; NULL when it has none. Borrowed from the entry. */
 const char *archive_input_path(struct archive_entry *entry);
 
-/* Where a hard link leads, likewise; NULL: the entry is none. */
+/* Target of a hard link, in the same form; NULL: the entry is no hard link. */
 const char *archive_input_hardlink(struct archive_entry *entry);
 
 /*
@@ -82,9 +82,9 @@ struct unpack {
 	const char *folder; /* absolute or relative to the working directory; must exist */
 	enum archive_kind kind;
 	const char *member; /* of a tarball: the archive that is this entry of it; or NULL */
-	/* Which entries to take, by their path without a leading "./"; NULL takes all. */
+	/* Selects the entries to take, by their path without a leading "./"; NULL takes all. */
 	bool (*wanted)(void *context, const char *path);
-	/* Of which files the name is enough: they become empty ones. NULL: of none. */
+	/* Selects the files of which the name suffices: they become empty files. NULL: none. */
 	bool (*name_only)(void *context, const char *path);
 	void *context;
 	uint64_t limit_bytes;   /* of all that is decoded; 0: UNPACK_LIMIT_BYTES */
@@ -105,7 +105,8 @@ bool unpack_leads_out(const char *path);
 char *unpack_relative_link(const char *path, const char *target);
 
 /*
- * Where a link at @path with this text leads, by the texts alone, without "." and "..": "" is the
- * top, where absolute ones start. NULL when it leads out. The caller frees it.
+ * Returns the target of a link at @path with this text, computed from the texts alone, without "."
+ * and "..". "" is the top, where absolute targets start. NULL when it leads out; freed by the
+ * caller.
  */
 char *unpack_link_target(const char *path, const char *target);

@@ -163,7 +163,7 @@ static bool is_on(const struct node *node, const char *option)
 	return config_of(node, name) == 'y';
 }
 
-/* Of a kernel that does not run this and the page size are in the configuration. */
+/* For a kernel that is not running, take machine and page size from its configuration. */
 static const char *machine_of(const struct node *node, struct utsname *system)
 {
 	if (node->running && uname(system) == 0)
@@ -187,7 +187,7 @@ static long page_size_of(const struct node *node)
 	return (long) page->kib * 1024;
 }
 
-/* By the configuration, or else by any loaded module's count of references. */
+/* Goes by the configuration, or else by whether any loaded module has a reference count. */
 static int can_unload(const struct node *node)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -348,7 +348,7 @@ static void write_security(const struct node *node, struct json *json)
 
 static void write_devices(const struct node *node, struct json *json)
 {
-	/* Of NVIDIA and Mellanox, as the PCI ID repository has them. */
+	/* NVIDIA and Mellanox, according to the PCI ID repository. */
 	static const char *const vendors[] = { "0x10de", "0x15b3" };
 	static const char *const keys[] = { "vendor", "device", "class", "subsystem_vendor",
 		"subsystem_device" };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `slipway probe` collects on a node: slipway-probe(1) has the bundle. No program is started,
- * nothing is written on the node but the bundle, and everything is read below one root, so that a
- * mounted system can be asked as well; what it does not know is null in probe.json.
+ * The collector of `slipway probe` on a node; slipway-probe(1) describes the bundle. It starts no
+ * program, writes nothing on the node but the bundle, and reads everything below one root, so that
+ * a mounted system can be examined as well; unknown values are null in probe.json.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "kernels/local/scan.h"
 #include "kernels/probe/probe.h"
 
-/* With --headers=auto, headers bigger than this stay where they are. */
+/* --headers=auto leaves out headers bigger than this. */
 #define PROBE_HEADERS_LIMIT_BYTES ((uint64_t) 256 << 20)
 
 enum probe_headers {

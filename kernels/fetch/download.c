@@ -31,7 +31,7 @@
 struct download {
 	struct download_options options;
 	CURLM *multi; /* NULL until something comes over the network: it has sockets of its own */
-	/* Of a call of download_run(). */
+	/* State of one call of download_run(). */
 	struct transfer *transfers;
 	size_t count;
 	size_t running;
@@ -55,7 +55,7 @@ struct partial {
 	uint64_t bytes;    /* that are there */
 };
 
-/* What follows an attempt. */
+/* The next step after an attempt. */
 enum verdict {
 	ENDED,      /* its result is what it is */
 	AGAIN,      /* after a pause */
@@ -77,7 +77,7 @@ struct transfer {
 	unsigned int redirects;     /* that were followed from there */
 	bool cross_origin;          /* one of them led to another scheme, host or port */
 	bool went_back;             /* to the first byte, after what was resumed had proved wrong */
-	/* Of the attempt that runs. */
+	/* State of the running attempt. */
 	bool running;
 	bool begun;           /* the body has */
 	int write_result;     /* why the body was not taken, with file->error */
@@ -256,7 +256,7 @@ static int partial_finish(struct partial *partial, struct error *error)
 	return 0;
 }
 
-/* What has come stays only where it is of use and with @keep. */
+/* Keeps the received part only if it is useful and @keep is set. */
 static void partial_close(struct partial *partial, bool keep)
 {
 	drop_hash(partial);
@@ -539,7 +539,7 @@ static size_t on_body(char *data, size_t one, size_t size, void *context)
 	return r < 0 ? CURL_WRITEFUNC_ERROR : size;
 }
 
-/* What was kept of an earlier answer goes out as it came in, but for what would end the line. */
+/* Sends a value from an earlier answer back unchanged, unless it would end the line. */
 static void add_header(struct transfer *transfer, const char *name, const char *value)
 {
 	_cleanup_free_ char *line = NULL;
@@ -555,9 +555,9 @@ static void add_header(struct transfer *transfer, const char *name, const char *
 }
 
 /*
- * What is for the mirror is shown to the mirror alone, and the authority that it trusts is trusted
- * there alone: not where it redirects to. The variables are those of curl(1): the library itself
- * knows none of them.
+ * Shows the mirror's credentials to the mirror alone, and trusts its certificate authority there
+ * alone: not after a redirect to elsewhere. The variables are those of curl(1): the library itself
+ * reads none of them.
  */
 static void set_credentials(CURL *easy, const struct transfer *transfer)
 {
@@ -611,7 +611,7 @@ static void set_up(struct transfer *transfer)
 	(void) curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
 	(void) curl_easy_setopt(
 		easy, CURLOPT_URL, transfer->location ? transfer->location : file->url);
-	/* What was asked for over TLS is not fetched without it. */
+	/* Never fetch without TLS what was requested over TLS. */
 	(void) curl_easy_setopt(
 		easy, CURLOPT_PROTOCOLS_STR, begins(file->url, "https:") ? "https" : "http,https");
 	(void) curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
@@ -755,7 +755,7 @@ static int judge_body(struct transfer *transfer)
 	r = !transfer->begun && partial->bytes ? partial_restart(partial, &file->error) : 0;
 	if (r < 0)
 		return r;
-	/* Where the length is not announced, the end of a connection looks like that of a file. */
+	/* Without an announced length, the end of a connection looks like the end of a file. */
 	if (partial->bytes < file->size_bytes &&
 		(!transfer->announced_bytes || partial->bytes < transfer->announced_bytes)) {
 		transfer->verdict = AGAIN;
@@ -927,7 +927,7 @@ static void judge(struct transfer *transfer, CURLcode code)
 	struct error ignored;
 	int r = transfer->write_result;
 
-	/* Where a redirect leads to is no new attempt. */
+	/* Following a redirect is not a new attempt. */
 	if ((code == CURLE_OK || code == CURLE_WRITE_ERROR) && r == 0 && is_redirect(transfer)) {
 		r = follow(transfer, error);
 		if (r < 0)

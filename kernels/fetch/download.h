@@ -32,7 +32,7 @@ struct download_options {
 	void *context;
 };
 
-/* What the server of a URL may see of us, and whom to believe that it is; NULL for none. */
+/* Credentials for a URL's server, and the authority that vouches for the server; NULL for none. */
 struct mirror_credentials {
 	char *user;
 	char *password;

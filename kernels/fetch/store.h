@@ -21,7 +21,7 @@ struct store {
 	char *path; /* for messages */
 };
 
-/* What is wanted. The texts are borrowed. */
+/* The wanted file. The texts are borrowed. */
 struct store_file {
 	const char *name; /* for people */
 	const char *sha256;

@@ -452,7 +452,7 @@ static const struct rule rules[] = {
 	{ "node-sig-enforce", LINT_ERROR, WITH_NODE | UNSIGNED, FIND(node_sig_enforce),
 		FIX_SIGN_NODE },
 	{ "node-lockdown", LINT_ERROR, WITH_NODE | UNSIGNED, FIND(node_lockdown), FIX_SIGN_NODE },
-	/* Where the tree's own configuration says so too, no-module-unload is enough. */
+	/* If the tree's own configuration says so too, no-module-unload is enough. */
 	{ "node-no-module-unload", LINT_WARNING, NODE_CANNOT_UNLOAD,
 		OPTION('+', MODULE_UNLOAD,
 			"MODULE_UNLOAD=n on the node: the driver can be loaded but never replaced "

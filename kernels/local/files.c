@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which files of a headers folder, or of a kernel's build folder, modules compile against. */
+/*
+ * Finds the files of a headers folder, or of a kernel's build folder, that modules compile against.
+ */
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
@@ -90,8 +92,8 @@ static const char *base_name(const char *path)
 }
 
 /*
- * What keys and their containers are called; certs/ is where a kernel's make leaves the key that
- * it made for its modules, in forms of any name. Nothing compiles against them.
+ * Names of keys and their containers. In certs/, a kernel's make leaves the key that it made for
+ * its modules, in forms of any name. Nothing compiles against them.
  */
 static bool is_secret(const char *path)
 {
@@ -152,7 +154,7 @@ static bool is_below(const char *path, const char *folder)
 	return strncmp(path, folder, length) == 0 && (!path[length] || path[length] == '/');
 }
 
-/* What an archive, or another system's root, names must not be a file of this machine. */
+/* A path in an archive, or in another system's root, must not lead to a file of this machine. */
 static bool is_allowed(const struct selection *selection, const char *from)
 {
 	return !selection->root || strcmp(selection->root, "/") == 0 ||
@@ -173,8 +175,8 @@ static int want(struct selection *selection, const char *from, const char *to)
 }
 
 /*
- * Where an absolute path of the kernel's own system lies here: in the same root, beside the folder
- * that names it, or at that very path.
+ * Finds an absolute path of the kernel's own system on this machine: in the same root, beside the
+ * folder that names it, or at that very path.
  */
 static char *find_absolute(const struct selection *selection, const char *from, const char *path)
 {
@@ -237,7 +239,7 @@ static bool arch_wants(const struct selection *selection, const char *path, bool
 	       matches_any(base_name(path), names, ARRAY_SIZE(names), FNM_PATHNAME);
 }
 
-/* What modules compile against, of a build folder. */
+/* Selects the files of a build folder that modules compile against. */
 static bool build_wants(const struct selection *selection, const char *path, bool is_folder)
 {
 	static const char *const files[] = { "Makefile*", "Kbuild", "Kconfig", ".config",
@@ -355,7 +357,10 @@ static int add_build_folder(
 
 /* ---- a headers folder, and the one that has the rest of the headers */
 
-/* Where a tree's first Makefile goes on: Debian's flavour, SUSE's -obj and O= have one line. */
+/*
+ * Returns the folder that a tree's first Makefile includes: Debian's flavour, SUSE's -obj and O=
+ * have one such line.
+ */
 static char *included_folder(const char *folder)
 {
 	static const char makefile[] = "/Makefile";

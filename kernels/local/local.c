@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What --kernel-from names: which kernel is in it, and what of that. */
+/* Inputs of --kernel-from: the kernel in them, and the parts that they have of it. */
 #include "kernels/local/local.h"
 
 #include <fcntl.h>
@@ -141,7 +141,7 @@ int local_scan_archive(struct local_scan *scan, enum archive_kind kind, const ch
 		r = scan_entries(scan, &input, name, whiteouts, &linked, error);
 	if (r < 0 || !linked.paths.count)
 		return r;
-	/* What they lead to lies before them. */
+	/* The links' targets precede them: start again from the beginning. */
 	archive_input_close(&input);
 	r = archive_input_open(&input, kind, AT_FDCWD, path, member, error);
 	return r < 0 ? r : scan_linked(scan, &input, name, &linked, error);
@@ -358,7 +358,7 @@ static int check_krel(struct local_kernel *kernel, const char *krel, struct erro
 		*text ? text : "an unknown kernel release", krel);
 }
 
-/* What there is for the kernel, over all inputs. */
+/* Finds the parts of the kernel, over all inputs. */
 static int find_parts(struct local_kernel *kernel, struct error *error)
 {
 	const char *without = NULL;

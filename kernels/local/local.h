@@ -72,7 +72,7 @@ int local_open(const struct strv *paths, const char *krel, struct local_kernel *
 void local_free(struct local_kernel *kernel);
 
 /*
- * What a build still needs beside these inputs, as one sentence for people; NULL when nothing is
+ * Describes in one sentence for people what a build needs beside these inputs; NULL when nothing is
  * lacking. The caller frees it.
  */
 char *local_lacks(const struct local_kernel *kernel);

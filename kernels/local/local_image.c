@@ -62,7 +62,7 @@ static struct json_object *member_array(struct json_object *object, const char *
 	return json_object_is_type(value, json_type_array) ? value : NULL;
 }
 
-/* Where the content of a descriptor lies: "blobs/sha256/<digest>". */
+/* Sets *ret_path to the path of a descriptor's content: "blobs/sha256/<digest>". */
 static int blob_path(const struct local_image *image, struct json_object *descriptor,
 	char **ret_path, struct error *error)
 {
@@ -137,8 +137,7 @@ static int open_oci(
 	return r < 0 || !path ? r : open_oci(image, path, nesting - 1, error);
 }
 
-/* What `docker save` writes: [{"Layers": ["<id>/layer.tar", …]}], names of the archive's entries.
- */
+/* Opens `docker save` output: [{"Layers": ["<id>/layer.tar", …]}], names of archive entries. */
 static int open_docker(struct local_image *image, struct error *error)
 {
 	_cleanup_json_ struct json_object *object = NULL;
@@ -249,7 +248,7 @@ static int remove_whiteouts(int folder_fd, const struct strv *whiteouts)
 	return 0;
 }
 
-/* Of the entry as it lies in the image's archive. */
+/* Hashes the entry as it is stored in the image's archive. */
 static int hash_member(const struct local_image *image, const char *name, char hex[HASH_HEX_SIZE],
 	struct error *error)
 {

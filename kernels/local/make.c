@@ -228,7 +228,9 @@ static bool is_staged(const struct stage *stage, const char *root)
 	return starts_with(root, stage->scratch) && root[strlen(stage->scratch)] == '/';
 }
 
-/* Of a package or an image: a whole system may be in it. Its links at the top stay out. */
+/*
+ * Selects files of a package or an image, which may hold a whole system. Links at its top stay out.
+ */
 static bool package_wants(void *context, const char *path)
 {
 	static const char *const starts[] = { "lib/modules/", "usr/lib/modules/", "usr/src/",
@@ -245,7 +247,7 @@ static bool package_wants(void *context, const char *path)
 	return false;
 }
 
-/* Of a tarball: all but what compiling has left behind. */
+/* Selects files of a tarball: all but what an earlier compilation and git left behind. */
 static bool tarball_wants(void *context, const char *path)
 {
 	const struct stage *stage = context;

@@ -26,7 +26,7 @@ enum mark_kind {
 	MARK_COMPANION, /* Debian's common folder and kbuild package: no kernel, but part of one */
 };
 
-/* What makes a folder a kernel tree; the first makes it a prepared one. */
+/* Files that make a folder a kernel tree; the first makes it a prepared one. */
 static const char *const tree_files[] = { KERNEL_TREE_RELEASE_HEADER, "Module.symvers",
 	"scripts/Kbuild.include", "modules.builtin" };
 
@@ -41,7 +41,7 @@ static const struct {
 	{ "manifest.json", false },
 };
 
-/* What a path means. */
+/* The meaning of a path. */
 struct meaning {
 	enum mark_kind kind;
 	bool content;     /* its text counts */
@@ -56,7 +56,7 @@ static bool starts_with(const char *path, const char *start)
 	return strncmp(path, start, strlen(start)) == 0;
 }
 
-/* Where the release begins in lib/modules/<krel>, at any depth; NULL: it is not such a path. */
+/* Returns the release in lib/modules/<krel>, at any depth; NULL: it is not such a path. */
 static const char *find_release(const char *path)
 {
 	static const char folder[] = "lib/modules/";
@@ -281,7 +281,9 @@ const struct local_place *local_scan_modules(const struct local_scan *scan, cons
 {
 	const struct local_place *found = find_place(&scan->modules, krel);
 
-	/* Of lib/modules and usr/lib/modules, the one with the kernel's own; the other has add-ons.
+	/*
+	 * Of lib/modules and usr/lib/modules, one has the kernel's own modules and the other
+	 * add-ons: prefer the former.
 	 */
 	for (size_t i = 0; found && !found->builtin && i < scan->modules.count; i++) {
 		const struct local_place *place = &scan->modules.items[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which kernels are in a folder or an archive, known by a few files: the marks. Nothing is unpacked
- * for that, and of a folder only the places are looked at where kernels lie.
+ * Finds kernels in a folder or an archive by a few files, the marks. Nothing is unpacked for that,
+ * and in a folder only the usual places of kernels are searched.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ struct local_mark {
 	char *text; /* of files whose content matters; NULL else */
 };
 
-/* Where something of a kernel lies: a tree, or lib/modules/<krel> with the kernel's own modules. */
+/* The place of a kernel's files: a tree, or lib/modules/<krel> with the kernel's own modules. */
 struct local_place {
 	char *path;   /* below the input, "" for itself; or absolute, when a link led there */
 	char *krel;   /* NULL: it is a kernel's source, but not prepared */
@@ -51,8 +51,8 @@ void local_scan_forget(struct local_scan *scan, const char *path);
 
 /*
  * Adds the marks of the archive at @path, as archive_input_open() takes it; @name is for messages.
- * Of an image's layer (@whiteouts set) the names that remove something are appended there and are
- * no marks. Hard links count as what they lead to in the archive. -EBADMSG when it is damaged.
+ * If it is an image's layer (@whiteouts set), names that remove something are appended there and
+ * are no marks. Hard links count as their targets in the archive. -EBADMSG when it is damaged.
  */
 int local_scan_archive(struct local_scan *scan, enum archive_kind kind, const char *path,
 	const char *member, const char *name, struct strv *whiteouts,
@@ -75,7 +75,7 @@ const char *local_scan_text(const struct local_scan *scan, const char *path);
 
 /* The first usable tree of a kernel, or of any with @krel NULL; NULL when there is none. */
 const struct local_place *local_scan_tree(const struct local_scan *scan, const char *krel);
-/* Where the kernel's own modules are complete, or NULL. */
+/* Returns the place with all of the kernel's own modules, or NULL. */
 const struct local_place *local_scan_modules(const struct local_scan *scan, const char *krel);
 
 /* Is it lib/modules/<krel>, at any depth? The caller frees *ret_krel, what follows is *ret_rest. */
@@ -121,7 +121,7 @@ int local_files_add_tree(struct local_files *files, const char *root,
 int local_files_add_built(struct local_files *files, const char *root,
 	const struct local_place *tree, bool confined, struct error *error) _must_check_;
 
-/* What of a kernel is asked for. */
+/* The wanted parts of a kernel. */
 struct local_parts {
 	const char *krel;
 	bool tree;

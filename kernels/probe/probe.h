@@ -24,7 +24,7 @@ enum probe_answer {
 	PROBE_UNKNOWN = -1,
 };
 
-/* What a build needs to know of it; the rest of the file is for people. */
+/* The part of probe.json that a build needs; the rest of the file is for people. */
 struct probe {
 	char *schema;
 	char *krel;

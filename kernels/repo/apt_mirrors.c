@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of the system's apt sources is a distribution's mirror. */
+/* Recognizes the system's apt sources that are a distribution's mirrors. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@
 #define TARGET_FIELDS "$(REPO_URI)|$(RELEASE)|$(CODENAME)|$(ORIGIN)|$(LABEL)|$(COMPONENT)"
 
 /*
- * Where apt's own settings say that its files are. The compiled-in folders are listed first: it is
- * there that a changed setting would show.
+ * Paths of apt's files according to its own settings. The compiled-in folders come first: a changed
+ * setting would show there.
  */
 static const char *const configuration[] = { "/etc/apt/apt.conf", "/etc/apt/apt.conf.d" };
 static const char *const variables[] = { "Dir::Etc::Main/f", "Dir::Etc::Parts/d",
@@ -40,7 +40,7 @@ static void add_status(struct hash *hash, const char *name, const struct stat *s
 	hash_add_text(hash, numbers);
 }
 
-/* Of the folder with the package lists, only Release files matter for what is asked here. */
+/* In the folder with the package lists, only Release files matter here. */
 static bool matters(const char *name)
 {
 	static const char packages[] = "_Packages";
@@ -204,7 +204,10 @@ static bool is_listed(const struct apt_targets *targets, const struct apt_target
 	return false;
 }
 
-/* What was fetched comes first; the second list has it again, with less about it. */
+/*
+ * Adds a target unless it is there already: fetched targets come first, and the second list repeats
+ * them with fewer details.
+ */
 static void take_target(struct apt_targets *targets, char *line)
 {
 	struct apt_target target;

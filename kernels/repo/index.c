@@ -279,7 +279,7 @@ int index_check_expiry(const struct index_request *request, const struct index_o
 
 /* ---- the head of a repository's lists */
 
-/* Where the text goes that a clear signature covers. */
+/* File for the text that a clear signature covers. */
 #define SIGNED_TEXT "head.text"
 
 /* May what is remembered be used, fresh or not? */
@@ -367,7 +367,10 @@ static int check_signature(struct index_job *job, const char **ret_text, struct 
 		.output = SIGNED_TEXT,
 		.keyrings = &repository->keyrings,
 		.keyring = job->options->keyring,
-		/* Where each package is signed, that of the list is one more, given its key. */
+		/*
+		 * If each package is signed, the list's signature is only an extra, checked if
+		 * there is a key.
+		 */
 		.allow_unsigned = job->options->allow_unsigned ||
 				  (repository->kind == REPOSITORY_RPM_MD &&
 					  repository->trust == TRUST_PACKAGES),
@@ -413,7 +416,7 @@ static int take_head(struct index_job *job, struct error *error)
 	if (r < 0 || job->done)
 		return r;
 	r = check_signature(job, &name, error);
-	/* Of a mirror in the middle of an update one of the two may be newer than the other. */
+	/* While a mirror is being updated, one of the two files may be newer than the other. */
 	if (r == -EKEYREJECTED && job->file_count > 1 && job->files[1].result == 0)
 		return restart(job, r);
 	if (r < 0)
@@ -576,7 +579,7 @@ static int start(struct index_job *job, size_t number, struct error *error)
 	return 0;
 }
 
-/* What came of a job goes into the cache, also that there is no such list. */
+/* Stores the job's result in the cache, also that there is no such list. */
 static int keep(struct index_job *job)
 {
 	const int folder_fd = job->options->folder_fd;
@@ -666,7 +669,7 @@ static char *age_text(const struct digest *digest)
 	return xasprintf("%lld minutes", seconds < 0 ? 0 : seconds / 60);
 }
 
-/* What is accepted although something about it is not as it should be; NULL: nothing is. */
+/* Returns warnings about flaws that are accepted; NULL: there are none. */
 static char *warning_of(const struct index_job *job)
 {
 	const struct repository *repository = job->request->repository;

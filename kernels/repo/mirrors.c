@@ -145,7 +145,7 @@ int mirrors_credentials(const struct mirror *mirror, const struct repository *re
 	struct mirror_credentials *ret, struct error *error)
 {
 	_cleanup_(mirror_credentials_free) struct mirror_credentials found = { 0 };
-	/* What mirrors.ini names must be there; what the catalogue does need not. */
+	/* Files that mirrors.ini names must exist; those of the catalogue need not. */
 	const struct mirror_credentials *stated = &mirror->credentials;
 	const struct {
 		const char *stated;
@@ -248,7 +248,7 @@ static int unknown_mirror(const struct mirrors *mirrors, const struct catalogue 
 		name, os->os, joined);
 }
 
-/* Those with a name come first, whatever their place: the one without is for all the others. */
+/* Options with a name take precedence in any order: one without applies to all other mirrors. */
 static int take_options(
 	struct mirrors *mirrors, const struct mirrors_request *request, struct error *error)
 {
@@ -345,7 +345,7 @@ static int on_key_of_key(
 					"%s: key %s: fingerprint %s: 40 hex digits are wanted, "
 					"without blanks",
 					config->path, name, words.items[i]);
-			/* Those of the first file that has any, as with url. */
+			/* Only the first file with fingerprints counts, as with url. */
 			else if (strcmp(found->fingerprint_source, config->path) == 0)
 				xstrv_push(&found->fingerprints, clean);
 		}
@@ -517,7 +517,7 @@ int mirrors_open(const struct mirrors_request *request, struct mirrors *ret, str
 #define LIST_SUFFIX "/mirror.list"
 #define LIST_LIMIT  ((size_t) 64 << 10)
 
-/* Of "https://host:port" in front of a URL's path. */
+/* Returns the length of "https://host:port" in front of a URL's path. */
 static size_t origin_length(const char *url)
 {
 	const char *host = strstr(url, "://");
@@ -538,7 +538,7 @@ static void follow(struct mirror *mirror, int folder_fd, const char *path)
 	if (!url || url_userinfo(url, &(size_t){ 0 }) ||
 		(begins(mirror->url, "https:") && !begins(url, "https:")))
 		return;
-	/* What is the list's server's is shown to no other. */
+	/* Credentials for the list's server are shown to no other server. */
 	if (origin_length(url) != origin_length(mirror->url) ||
 		strncasecmp(url, mirror->url, origin_length(url)) != 0)
 		mirror_credentials_free(&mirror->credentials);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where mirrors are: the catalogue has the name "debian-security", this machine the URL. In this
- * order: --mirror NAME=URL (or --mirror URL, for every name of the distribution), the user's and
- * the system's mirrors.ini ($XDG_CONFIG_HOME/slipway/mirrors.ini, /etc/slipway/mirrors.ini), the
- * system's own apt sources, known by the Origin and Label of their Release files, and Slipway's
- * own mirrors.ini, which has the official mirrors of all distributions but Debian.
- * docs/kernels.md has the format.
+ * Addresses of mirrors: the catalogue has the name "debian-security", this machine the URL. Sources
+ * of URLs, in this order: --mirror NAME=URL (or --mirror URL, for every name of the distribution),
+ * the user's and the system's mirrors.ini ($XDG_CONFIG_HOME/slipway/mirrors.ini,
+ * /etc/slipway/mirrors.ini), the system's own apt sources, recognized by the Origin and Label of
+ * their Release files, and Slipway's own mirrors.ini, which has the official mirrors of all
+ * distributions but Debian. docs/kernels.md describes the format.
  */
 #pragma once
 
@@ -20,11 +20,11 @@ struct mirror {
 	char *name;
 	char *url;    /* ends without a slash, and has no user and password in it */
 	char *source; /* where it is from, for messages: "--mirror", a file, "apt sources" */
-	/* Of the URL and of mirrors.ini, whose files may be patterns: mirrors_credentials(). */
+	/* From the URL and mirrors.ini, which may name files by patterns: mirrors_credentials(). */
 	struct mirror_credentials credentials;
 };
 
-/* Where the OpenPGP key of a distribution is published: [key NAME]. */
+/* The place where a distribution publishes its OpenPGP key: [key NAME]. */
 struct mirror_key {
 	char *name;
 	struct strv urls;            /* https; together they have it */
@@ -60,10 +60,10 @@ int mirrors_open(const struct mirrors_request *request, struct mirrors *ret,
 void mirrors_free(struct mirrors *mirrors);
 
 /*
- * What the mirror's server wants to see of us: user and password of its URL; files that mirrors.ini
- * names, else what the catalogue does where such files exist. Both may be patterns (glob(7)): of
- * several certificates the newest is taken, and its key is X-key.pem beside X.pem, or in the same
- * file. -EACCES when mirrors.ini names a file that is not there. The caller frees it with
+ * Finds the credentials for the mirror's server: user and password of its URL; files that
+ * mirrors.ini names, or else those of the catalogue if they exist. Both may be patterns (glob(7)):
+ * the newest of several certificates is taken, and its key is X-key.pem beside X.pem, or in the
+ * same file. -EACCES when mirrors.ini names a file that does not exist. The caller frees it with
  * mirror_credentials_free().
  */
 int mirrors_credentials(const struct mirror *mirror, const struct repository *repository,

@@ -171,7 +171,10 @@ char *openpgp_read_keys(const char *text, size_t size_bytes, size_t *ret_size)
 
 /* ---- what keys these are */
 
-/* Of a version 4 key (section 5.5.4): SHA-1 of 0x99, two bytes of length, and the packet's body. */
+/*
+ * Computes the fingerprint of a version 4 key (section 5.5.4): SHA-1 of 0x99, two bytes of length,
+ * and the packet's body.
+ */
 static void fingerprint_of(const struct packet *packet, char ret_text[41])
 {
 	const unsigned char start[3] = { 0x99, (unsigned char) (packet->body_size >> 8),

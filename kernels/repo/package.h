@@ -64,7 +64,9 @@ struct package_list {
  */
 int package_list_push(struct package_list *list, struct package *package, const char *name,
 	struct error *error) _must_check_;
-/* By name, then version (version_compare()), then architecture; of the same package one stays. */
+/*
+ * Sorts by name, then version (version_compare()), then architecture; keeps one of equal packages.
+ */
 void package_list_sort(struct package_list *list);
 void package_list_free(struct package_list *list);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of this folder share: readers of lists (apt_index.c, rpm_index.c), what the cache
- * keeps of a list, and the job that asks one repository (index.c).
+ * Declarations that the files of this folder share: readers of lists (apt_index.c, rpm_index.c),
+ * the data that the cache keeps of a list, and the job that asks one repository (index.c).
  */
 #pragma once
 
@@ -116,7 +116,7 @@ int stream_run(const struct stream *stream, struct error *error) _must_check_;
 
 /* ---- repodata/repomd.xml and the primary list of rpm-md repositories (createrepo_c(8)) */
 
-/* Where the primary list is and what it must be. */
+/* Path of the primary list, with its expected hashes and size. */
 struct repomd {
 	char *revision;           /* seconds since 1970 or any other text; "" for none */
 	char *path;               /* below the repository's base URL */
@@ -147,7 +147,7 @@ struct primary_request {
 
 struct primary;
 
-/* What @request points to must outlive it. */
+/* The data that @request points to must outlive it. */
 struct primary *primary_new(const struct primary_request *request);
 void primary_free(struct primary **primary);
 /*
@@ -199,7 +199,7 @@ void digest_free(struct digest *digest);
 
 struct index_job;
 
-/* By what a mirror may have a list, and its signature's file; NULL: it is clear-signed. */
+/* File names that a mirror may use for a list and its signature; NULL: it is clear-signed. */
 struct index_head {
 	const char *name;
 	const char *signature;

@@ -136,7 +136,7 @@ const unsigned char *rpm_section_find(
 	return NULL;
 }
 
-/* Of the header: NAME, VERSION, RELEASE, EPOCH and ARCH. */
+/* Returns the text of a tag in the header: NAME, VERSION, RELEASE or ARCH. */
 static const char *text_of(const struct rpm_file *file, uint32_t tag)
 {
 	size_t size;
@@ -158,7 +158,7 @@ char *rpm_file_identity(const struct rpm_file *file)
 		text_of(file, 1002), text_of(file, 1022));
 }
 
-/* Of the header: REQUIRENAME, and REQUIREFLAGS, of which SENSE_MASK compares versions. */
+/* Tags in the header: REQUIRENAME, and REQUIREFLAGS, of which SENSE_MASK compares versions. */
 #define TAG_REQUIRE_NAME  1049
 #define TAG_REQUIRE_FLAGS 1048
 #define SENSE_MASK        (2U | 4U | 8U)
@@ -185,12 +185,12 @@ void rpm_file_requires(const struct rpm_file *file, struct strv *names)
 	}
 }
 
-/* Of the signature header: over the header, and, before rpm 4.14, over header and payload. */
+/* Tags of signatures: over the header, and, before rpm 4.14, over header and payload. */
 #define TAG_DSA_HEADER 267
 #define TAG_RSA_HEADER 268
 #define TAG_PGP        1002
 #define TAG_GPG        1005
-/* Of the header. */
+/* Tag in the header. */
 #define TAG_PAYLOAD_DIGEST 5092
 
 #define SIGNED_FILE    "signed"

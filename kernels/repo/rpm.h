@@ -38,7 +38,7 @@ struct rpm_file {
 int rpm_file_open(int dir_fd, const char *path, struct rpm_file *ret) _must_check_;
 void rpm_file_close(struct rpm_file *file);
 
-/* Where the payload begins, which goes on to the file's end. */
+/* Returns the offset of the payload, which extends to the end of the file. */
 off_t rpm_file_payload(const struct rpm_file *file);
 
 /*
@@ -49,8 +49,8 @@ const unsigned char *rpm_section_find(
 	const struct rpm_section *section, uint32_t tag, enum rpm_type type, size_t *ret_size);
 
 /*
- * What the package is: "name [epoch:]version-release architecture", an epoch of 0 left out,
- * as lists have it. The caller frees it.
+ * Returns the package's identity: "name [epoch:]version-release architecture", without an epoch of
+ * 0, as in lists. The caller frees it.
  */
 char *rpm_file_identity(const struct rpm_file *file);
 

@@ -21,8 +21,10 @@ struct signature_request {
 	const char *output;          /* clear-signed: where the signed text goes */
 	const struct strv *keyrings; /* files, binary or armoured: the first that exists is used */
 	const char *keyring;         /* instead of those; or NULL */
-	/* What cannot be checked will do: no signature, no key, or a hash that can be forged. A
-	 * signature that is wrong never will. */
+	/*
+	 * Accept what cannot be checked: no signature, no key, or a hash that can be forged. A
+	 * wrong signature is never accepted.
+	 */
 	bool allow_unsigned;
 };
 
@@ -48,7 +50,10 @@ int signature_read_keyring(
 /* Adds what is in that file: what was believed because of a key is not believed without it. */
 void signature_hash_keyring(const struct strv *keyrings, const char *keyring, struct hash *hash);
 
-/* By gpgv's status lines (doc/DETAILS of GnuPG); of several signatures the last in here counts. */
+/*
+ * Derived from gpgv's status lines (doc/DETAILS of GnuPG). With several signatures, the verdict
+ * that is last in this list counts.
+ */
 enum signature_verdict {
 	SIGNATURE_MISSING,
 	SIGNATURE_NO_KEY,

@@ -161,7 +161,7 @@ int stream_run(const struct stream *stream, struct error *error)
 	r = unpack(job, error);
 	if (r != 0)
 		return r;
-	/* What follows the packed data is part of the file's hash too. */
+	/* Data after the packed stream is part of the file's hash too. */
 	while ((got = on_read(job->archive, job, &block)) > 0)
 		;
 	if (got < 0)

@@ -266,7 +266,7 @@ char *lock_write(const struct lock *lock)
 					 JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
-/* Of the repositories of one name the first is the one that counts; then sorts them. */
+/* Keeps the first of the repositories with the same name; then sorts them. */
 static void drop_repeated(struct lock *lock)
 {
 	struct lock_repository *read = lock->repositories;

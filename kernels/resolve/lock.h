@@ -12,7 +12,7 @@
 
 #define LOCK_SCHEMA 2
 
-/* What a package is in the build for. */
+/* The purpose of a package in the build. */
 #define LOCK_HEADERS          "headers"
 #define LOCK_MODULES          "modules"
 #define LOCK_OFED_SOURCE      "ofed-source"
@@ -88,8 +88,8 @@ const struct lock_package *lock_find(const struct lock *lock, const char *purpos
 const struct lock_package *lock_find_name(const struct lock *lock, const char *name);
 
 /*
- * What was in a root, instead of what the lock has of it: @text has a line "NAME VERSION ARCH
- * SHA256" for each. Returns how many were others before, 0 also where it had none.
+ * Replaces the lock's list of the packages in a root: @text has a line "NAME VERSION ARCH SHA256"
+ * for each. Returns how many differ from the previous list, 0 also if there was none.
  */
 size_t lock_set_root(struct lock *lock, const char *root, const char *text);
 

@@ -21,7 +21,7 @@ struct found_list {
 	size_t count;
 };
 
-/* What a resolution works on. */
+/* State of a resolution. */
 struct resolution {
 	const struct index *indexes; /* those whose result is not 0 are skipped */
 	size_t count;
@@ -201,7 +201,7 @@ static void match_word(
 	sort(resolution, list);
 }
 
-/* What the word means for this kernel, for messages; the caller frees it. */
+/* Describes what the word means for this kernel, for messages; the caller frees it. */
 static char *describe_word(const struct resolution *resolution, const char *word)
 {
 	const struct catalogue *os = resolution->os;
@@ -332,8 +332,9 @@ static bool is_followed(const struct strv *prefixes, const char *name)
 }
 
 /*
- * Of the headers' own source; or where the catalogue knows packages by their version, of the same
- * build: SUSE's kernel-devel comes from another source than kernel-default-devel.
+ * Is the package made from the headers' own source? If the catalogue matches packages by version,
+ * the same build is enough: SUSE's kernel-devel comes from another source than
+ * kernel-default-devel.
  */
 static bool belongs(const struct resolution *resolution, const struct package *package)
 {
@@ -640,7 +641,7 @@ char *resolve_upstream(const char *version)
 	return dash ? xstrndup(start, (size_t) (dash - start)) : xstrdup(start);
 }
 
-/* Of the same upstream version as the package @model of the lock, or NULL. */
+/* Returns the package of the same upstream version as @model of the lock, or NULL. */
 static const struct found *same_upstream(
 	const struct lock_package *model, const struct found_list *list)
 {

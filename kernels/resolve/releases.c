@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernel releases there are: the catalogue's rules read backwards. */
+/* Lists the existing kernel releases: the catalogue's rules read backwards. */
 #include <fnmatch.h>
 #include <string.h>
 
@@ -56,8 +56,8 @@ static bool has_modules(const struct listing *listing, const char *krel)
 }
 
 /*
- * What stands for {krel} in a package's name. What flavours share ("6.1.0-56-common") is known by
- * its lack of modules.
+ * Adds the text that stands for {krel} in a package's name. Packages that flavours share
+ * ("6.1.0-56-common") are recognized by their lack of modules.
  */
 static void add_by_name(
 	const struct listing *listing, const struct package *package, const char *word)
@@ -142,7 +142,10 @@ void resolve_releases(
 
 /* ---- flavours and series */
 
-/* What distinguishes kernels of one version: Debian's is in its name, rpm's follows the machine. */
+/*
+ * Returns the part that distinguishes kernels of one version: Debian's is in the release's name,
+ * rpm's follows the machine.
+ */
 static char *flavour_of(const struct catalogue *os, const char *krel)
 {
 	_cleanup_free_ char *version = NULL;
@@ -210,7 +213,7 @@ void resolve_nearest(const struct strv *krels, const struct catalogue *os, const
 	of_same_flavour(krels, os, krel, &same);
 	if (same.count == 0)
 		from = krels;
-	/* Of those the ones of the same series, where it has any: another is a far neighbour. */
+	/* Prefer the same series, if it has any: another one is a distant neighbour. */
 	for (size_t i = 0; i < from->count; i++)
 		if (series_length(from->items[i]) == length &&
 			strncmp(from->items[i], krel, length) == 0)

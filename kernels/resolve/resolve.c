@@ -245,7 +245,7 @@ static int report_no_mirror(const struct query *query, struct error *error)
 {
 	_cleanup_free_ char *names = xstrv_join(&query->unknown, ", ");
 
-	/* What apt knows of mirrors is in the cache, too, once it was asked. */
+	/* Once apt was asked, its knowledge of mirrors is in the cache, too. */
 	if (download_is_offline(query->places->options->download)) {
 		(void) error_set(error, -ENETDOWN,
 			"%s: its package lists are not in the cache, and --offline forbids to fetch them",
@@ -266,9 +266,9 @@ static int report_no_mirror(const struct query *query, struct error *error)
 /* ---- asking */
 
 /*
- * Which release is the newest? That is only known when every list answered. That a mirror has no
- * list is no answer either, but of archives and optional ones: a kernel with holes would pass for
- * the newest when the security mirror is set up wrongly.
+ * Finds the newest release, which is only known when every list answered. A mirror without a list
+ * does not count as an answer, except for archives and optional lists: a vulnerable kernel would
+ * pass for the newest when the security mirror is set up wrongly.
  */
 static int find_newest(const struct query *query, char **ret_krel, struct error *error)
 {
@@ -405,7 +405,7 @@ static int ask(struct query *query, struct error *error)
 	return r == -ENODATA ? report_not_found(query, error) : r;
 }
 
-/* What else is in the lists: their digest, which compilers they have, that modules are lacking. */
+/* Takes the rest from the lists: their digest, the compilers, and whether modules are lacking. */
 static void finish(struct query *query)
 {
 	struct resolve_answer *answer = query->answer;

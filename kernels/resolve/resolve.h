@@ -36,9 +36,8 @@ struct resolve_extra {
 	const char *name; /* a package that the build needs beside the kernel's */
 	const char *purpose;
 	/*
-	 * Where set: only the packaging of the same upstream version as this package's will do, and
-	 * when one extra of the purpose that is not optional has none, all of the purpose are left
-	 * out.
+	 * If set: only the packaging of the same upstream version as this package's is taken; when
+	 * a non-optional extra of the purpose has none, all of the purpose are left out.
 	 */
 	const char *same_upstream_as;
 	bool optional;      /* where no list has it, the build does without */
@@ -58,7 +57,7 @@ struct resolve_request {
 	size_t extra_count;
 };
 
-/* Where to ask. */
+/* The repositories to ask. */
 struct resolve_places {
 	const struct mirrors *mirrors;
 	const struct index_options *options;

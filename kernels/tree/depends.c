@@ -55,7 +55,7 @@ static void closure_free(struct closure *closure)
 	free(closure->known);
 }
 
-/* By name; where a set brings a module that the kernel has too, the set's comes first. */
+/* Sorts by name; if a set has a module that the kernel has too, the set's comes first. */
 static int compare_known(const void *a, const void *b)
 {
 	const struct known *left = a;
@@ -106,7 +106,7 @@ static int open_modules(int root_fd, const char *krel)
 	return fd < 0 ? -errno : fd;
 }
 
-/* What the set below @root_fd brings; its modules are appended to @paths. */
+/* Adds the modules of the set below @root_fd, and appends their paths to @paths. */
 static int add_set(
 	struct closure *closure, int root_fd, const char *krel, int *ret_fd, struct strv *paths)
 {
@@ -121,7 +121,7 @@ static int add_set(
 	return r;
 }
 
-/* What the kernel has, as modules and built in. */
+/* Adds the kernel's modules, also those that are built in. */
 static int add_kernel(struct closure *closure)
 {
 	_cleanup_strv_ struct strv modules = { 0 };

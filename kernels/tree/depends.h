@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of the kernel's own modules a module set needs: the transitive closure over what the
+ * Finds the kernel's own modules that a module set needs: the transitive closure over what the
  * modules themselves state ("depends", "softdep"), never a fixed list.
  */
 #pragma once

@@ -68,7 +68,7 @@ static const char *read_line(struct kconfig *config, char *line, size_t size)
 	return NULL;
 }
 
-/* By name; of one name in the order of the text. */
+/* Sorts by name, settings of the same name in the order of the text. */
 static int compare_settings(const void *a, const void *b)
 {
 	const struct setting *left = a;

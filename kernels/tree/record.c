@@ -230,8 +230,8 @@ int kernel_compiler_parse(const char *text, struct kernel_compiler *ret, struct 
 }
 
 /*
- * By its words, CONFIG_CC_VERSION_TEXT or what compile.h has, and by the numbers
- * CONFIG_GCC_VERSION=120200 and CONFIG_CLANG_VERSION=160006; of those the other one is 0.
+ * Derives the compiler from CONFIG_CC_VERSION_TEXT or the text in compile.h, and from the numbers
+ * CONFIG_GCC_VERSION=120200 and CONFIG_CLANG_VERSION=160006; the other compiler's number is 0.
  */
 static void fill_compiler(
 	const struct kconfig *config, const char *text, struct kernel_compiler *compiler)
@@ -269,7 +269,7 @@ static void fill_compiler(
 
 /* ---- vermagic: Linux include/linux/vermagic.h and arch/arm64/include/asm/vermagic.h */
 
-/* What stands between the first quotes of @text, or NULL. */
+/* Returns the text between the first quotes of @text, or NULL. */
 static char *quoted(const char *text)
 {
 	const char *start = strchr(text, '"');
@@ -376,9 +376,9 @@ static bool ask_module(struct kernel_record *record, int root_fd)
 }
 
 /*
- * What the kernel compares with a module's vermagic: from one of the kernel's own modules below the
- * root where there is one, else from the configuration as the tree's own linux/vermagic.h wants it.
- * Both descriptors may be -1.
+ * Sets the string that the kernel compares with a module's vermagic: from one of the kernel's own
+ * modules below the root if there is one, else from the configuration as the tree's own
+ * linux/vermagic.h wants it. Both descriptors may be -1.
  */
 static void fill_vermagic(struct kernel_record *record, int root_fd, int build_fd)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a kernel: the record of its tree, made once when the tree is unpacked and kept
- * beside it as record.json; slipway-lint(1) has the schema and where each value comes from.
+ * Facts about a kernel: the record of its tree, made once when the tree is unpacked and kept beside
+ * it as record.json; slipway-lint(1) describes the schema and the source of each value.
  */
 #pragma once
 
@@ -51,7 +51,7 @@ enum kernel_option {
 	KOPT_COUNT,
 };
 
-/* Which compiler the kernel was made with, by all the evidence there is. */
+/* The compiler that the kernel was built with, according to all evidence. */
 struct kernel_compiler {
 	char *name;    /* "gcc-12", "clang-16": the program that modules are compiled with */
 	char *family;  /* "gcc" or "clang" */

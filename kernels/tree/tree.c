@@ -224,7 +224,7 @@ static int settle_sources(int root_fd, const char *modules, const char *build, s
  * this form) and what it wrote before (MAKEARGS := -C).
  */
 
-/* What is behind @word at the beginning of the text, blanks aside; or NULL. */
+/* Returns the text after @word at the beginning of @text, ignoring blanks; or NULL. */
 static const char *skip(const char *text, const char *word)
 {
 	size_t length = strlen(word);
@@ -246,7 +246,7 @@ static bool is_absolute_output(const char *line)
 	return value && skip(value, "/");
 }
 
-/* Where what the Makefile calls @path lies here: sources may have been packed at another place. */
+/* Finds the Makefile's @path on this system: sources may have been packed at another place. */
 static char *find_source(int root_fd, const char *krel, const char *build, const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -41,7 +41,7 @@ char *kernel_tree_defined(const char *text, const char *name);
 /* The release that modules get (UTS_RELEASE), freed by the caller; NULL when not prepared. */
 char *kernel_tree_release(int build_fd);
 
-/* What uname -v prints on that build of the kernel (UTS_VERSION), freed by the caller; or NULL. */
+/* Returns that kernel build's uname -v (UTS_VERSION), freed by the caller; or NULL. */
 char *kernel_tree_version(int build_fd);
 
 /*
