@@ -24,7 +24,7 @@ struct arch {
 /* All of them, the plainest first; the last one's uname is NULL. */
 extern const struct arch archs[];
 
-/* By any of its first three names; NULL for one that is not known. */
+/* Finds a machine by its uname, Debian or OCI name; NULL when the name is unknown. */
 const struct arch *arch_find(const char *name);
 
 /* The machine that this program runs on; the first row where it is none of these. */
@@ -32,7 +32,7 @@ const struct arch *arch_here(void);
 
 /* "amd64" for "x86_64", as Debian calls it; a name that is not known as it is. */
 const char *arch_debian(const char *uname);
-/* Likewise as images do. */
+/* "amd64" for "x86_64", as images call it; an unknown name is returned as it is. */
 const char *arch_oci(const char *uname);
 
 /* Options of a kernel's configuration that say how large its pages are. */

@@ -14,8 +14,8 @@ struct arena_chunk {
 };
 
 /*
- * With its head a huge page of x86-64 and arm64: one fault where there would be 512, which is most
- * of what memory costs that is written once.
+ * A chunk and its head together fill a huge page of x86-64 and arm64, which takes one page fault
+ * instead of 512. Page faults are most of the cost of memory that is written once.
  */
 #define ARENA_HUGE_PAGE  ((size_t) 2 * 1024 * 1024)
 #define ARENA_HUGE_CHUNK (ARENA_HUGE_PAGE - sizeof(struct arena_chunk))

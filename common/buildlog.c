@@ -68,8 +68,7 @@ static char *missing_program(const char *line)
 	name = end ? memrchr(line, ' ', (size_t) (end - line)) : NULL;
 	if (!name || name == line || name[-1] != ':' || name + 1 == end)
 		return NULL;
-	/* Of a makefile that is not there make says the same: "make[1]: scripts/Makefile.build: …".
-	 */
+	/* make says the same of a missing makefile: "make[1]: scripts/Makefile.build: …". */
 	if (memchr(name, '/', (size_t) (end - name)) || strncmp(name, " Makefile", 9) == 0)
 		return NULL;
 	return xstrndup(name + 1, (size_t) (end - name - 1));

@@ -24,7 +24,9 @@ struct buildlog_error {
 int buildlog_first_error(const char *text, struct buildlog_error *ret) _must_check_;
 void buildlog_error_free(struct buildlog_error *found);
 
-/* What stands for the cause: -ENOSPC, -ENOMEM (a compiler was killed), or -EIO for all others. */
+/*
+ * Returns the cause as an errno: -ENOSPC, -ENOMEM (a compiler was killed), or -EIO for all others.
+ */
 int buildlog_error_number(const struct buildlog_error *found);
 
 /* Was the recipe itself ended by SIGKILL? Buildah then exits with 1, and logs it. */
@@ -38,5 +40,5 @@ const char *buildlog_compiled(const char *line);
 /* How many such lines a log has. */
 size_t buildlog_count_compiled(const char *text);
 
-/* What to try about it: one sentence. */
+/* Returns one sentence that tells the user what to try. */
 const char *buildlog_hint(const struct buildlog_error *found);

@@ -5,7 +5,7 @@
  * The message names the thing and the cause in one line; lines below it say more, and each cure has
  * one of its own, the likeliest first. The caller that acts on it prints it, once.
  *
- * What is formatted goes through text_clean(): names from outside can neither break a line nor
+ * Formatted text goes through text_clean(), so that names from outside can neither break a line nor
  * reach a terminal's controls.
  */
 #pragma once

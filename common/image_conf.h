@@ -11,7 +11,7 @@
 #define IMAGE_CONF       "etc/slipway/image.conf"
 #define IMAGE_CONF_LIMIT 65536 /* bytes */
 
-/* What an image carries that compiles on the node. */
+/* The kit that an image carries for compiling on the node. */
 #define IMAGE_KIT_FOLDER "usr/lib/slipway/kit"
 #define IMAGE_KIT        IMAGE_KIT_FOLDER "/kit.conf"
 

@@ -41,7 +41,8 @@ void json_write_null(struct json *json, const char *key);
 /* An array of texts. */
 void json_write_list(struct json *json, const char *key, const struct strv *list);
 
-/* What may be unknown: null for a negative @number or @answer, for an empty or NULL @text. */
+/* Values that may be unknown: null for a negative @number or @answer, for an empty or NULL @text.
+ */
 void json_write_answer(struct json *json, const char *key, int answer);
 void json_write_number_or_null(struct json *json, const char *key, long long number);
 void json_write_text_or_null(struct json *json, const char *key, const char *text);

@@ -57,7 +57,7 @@ const char *nearest_word(const struct strv *words, const char *text)
 
 	if (length == 0 || length > WORD_MAX)
 		return NULL;
-	/* Of names with a number at the end, the last is the newest. */
+	/* Among names with a number at the end, the last is the newest. */
 	for (size_t i = words->count; i-- > 0 && length > 2;)
 		if (strncmp(words->items[i], text, length) == 0)
 			return words->items[i];

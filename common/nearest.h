@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a mistyped word may have meant. */
+/* Finds the word that a mistyped one may have meant. */
 #pragma once
 
 #include <stdbool.h>

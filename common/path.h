@@ -33,7 +33,7 @@ int open_beneath(int dir_fd, const char *path, int flags) _must_check_;
 /* The same for a root: absolute links and ".." mean what they mean to a process with that root. */
 int open_in_root(int root_fd, const char *path, int flags) _must_check_;
 
-/* What both do without openat2(2); for tests. */
+/* Both functions without openat2(2); for tests. */
 int open_beneath_by_walk(int dir_fd, const char *path, int flags) _must_check_;
 int open_in_root_by_walk(int root_fd, const char *path, int flags) _must_check_;
 

@@ -200,7 +200,7 @@ int process_no_program(const char *name, struct error *error)
 		error, r, "scripts/install-packages build, which installs what slipway runs");
 }
 
-/* With a pipe when its output is wanted. */
+/* Runs the process, with a pipe when its output is wanted. */
 static int run(const struct process *process, FILE *gather, struct error *error)
 {
 	const char *name = process->work ? "process" : process->argv->items[0];

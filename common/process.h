@@ -40,10 +40,10 @@ bool process_can_start(const char *name);
 int process_no_program(const char *name, struct error *error);
 
 /*
- * Runs it and waits. Returns its exit status (128 + N when signal N ended it), or a negative errno
- * with @error set when it could not be started (-ENOPKG: there is no such program), or -ETIMEDOUT.
- * With on_line or @ret_output set, output is read through a pipe; *ret_output (may be NULL) is then
- * all of stdout, freed by the caller.
+ * Runs the process and waits for it. Returns its exit status (128 + N when signal N ended it), or a
+ * negative errno with @error set when it could not be started (-ENOPKG: there is no such program),
+ * or -ETIMEDOUT. When on_line or @ret_output is set, output is read through a pipe; *ret_output
+ * (may be NULL) is then all of stdout, freed by the caller.
  */
 int process_run(const struct process *process, char **ret_output, struct error *error);
 

@@ -8,7 +8,7 @@
 
 #include "common/cleanup.h"
 
-/* With "_" for what no tag may have. */
+/* Formats a tag, with "_" in place of characters that no tag may have. */
 static char *_printf_(1, 2) make_tag(const char *format, ...)
 {
 	va_list arguments;

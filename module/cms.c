@@ -12,7 +12,7 @@
  * ones
  */
 
-/* What the kernel's own decoder goes down (NR_CONS_STACK), and the longest length that it reads. */
+/* The depth of the kernel's own decoder (NR_CONS_STACK), and the longest length that it reads. */
 #define DEPTH_LIMIT        10
 #define LENGTH_BYTES_LIMIT 2
 
@@ -122,7 +122,7 @@ static int find_end(struct der in, size_t *ret_length, struct error *error)
 
 static const struct der nothing = { .data = (const unsigned char *) "" };
 
-/* What goes wrong first ends the reading: all that is taken later is empty. */
+/* The first error ends the reading: all elements that are taken later are empty. */
 struct reader {
 	int code;
 	struct error *error;

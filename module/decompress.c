@@ -41,12 +41,12 @@ static int open_calls(const char *library, const char *const *names, size_t coun
 
 #define FIRST_CAPACITY ((size_t) 256 * 1024)
 
-/* What xz -9 needs is half of this; a header may ask for 4 GiB. */
+/* xz -9 needs half of this; a header may ask for 4 GiB. */
 #define XZ_MEMORY_LIMIT ((uint64_t) 128 * 1024 * 1024)
 
 /*
- * What is unpacked, and a growing buffer that never holds more than limit + 1 bytes: one more tells
- * "too large". Behind the capacity is room for a NUL.
+ * The packed input, and a growing output buffer that never holds more than limit + 1 bytes: one
+ * more tells "too large". Behind the capacity is room for a NUL.
  */
 struct unpacking {
 	const unsigned char *in;
@@ -203,7 +203,7 @@ static int unpack_gzip(struct unpacking *unpacking, struct error *error)
 
 	if (r < 0)
 		return r;
-	/* What inflateInit2() of zlib.h calls; 16 on top of the window bits: gzip framing only. */
+	/* inflateInit2() of zlib.h calls this; 16 on top of the window bits: gzip framing only. */
 	if (gzip.calls.start(&gzip.stream, MAX_WBITS + 16, ZLIB_VERSION, (int) sizeof(z_stream)) !=
 		Z_OK)
 		return -ENOMEM;

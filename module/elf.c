@@ -9,7 +9,7 @@
 /* Signatures have some 700 bytes; no kernel reads more, and cms_read() refuses it by its size. */
 #define SIGNATURE_SIZE_LIMIT ((size_t) 64 * 1024)
 
-/* Of a pool: what is read of most modules, with as much to spare. */
+/* The chunk size of a pool: twice what is read of most modules. */
 #define PASSING_CHUNK ((size_t) 1024 * 1024)
 
 /* The class and byte order that e_ident states are nothing that the kernel looks at. */
@@ -167,7 +167,9 @@ static int read_content(
 		return error_set_errno(error, -ENOMEM, "cannot read symbols");
 	module->layout = elf_versions_find(
 		&module->versions, ELF_LAYOUT_SYMBOL, name_hash(ELF_LAYOUT_SYMBOL));
-	/* Of thousands it would be most of their memory, and is hardly asked for. */
+	/*
+	 * For thousands of modules the index would be most of their memory, and it is hardly used.
+	 */
 	if (module->pool)
 		name_table_free(&module->versions.index);
 	r = elf_exports_read(parts, module->memory, &module->exports, &module->export_count, error);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a kernel module file says of itself: .modinfo, symbol versions, what it exports and needs,
- * its build id and signature. Sources: Linux include/linux/module.h, include/linux/moduleparam.h,
- * scripts/mod/modpost.c, and kernel/module/main.c for what the kernel makes of it.
+ * Reads what a kernel module file says of itself: .modinfo, symbol versions, exported and needed
+ * symbols, build id and signature. Sources: Linux include/linux/module.h,
+ * include/linux/moduleparam.h, scripts/mod/modpost.c, and kernel/module/main.c for how the kernel
+ * interprets it.
  *
- * A file that no kernel takes for a module is an error (-EINVAL with the offset in the message);
- * one that some kernel takes opens, and elf_module_check_format() says which do not. Files of other
- * than 64-bit little-endian machines open too, with nothing known but elf_module_machine().
+ * A file that no kernel takes for a module is an error (-EINVAL with the offset in the message). A
+ * file that some kernel takes opens, and elf_module_check_format() tells which kernels refuse it.
+ * Files for other than 64-bit little-endian machines open too, but only elf_module_machine() is
+ * known of them.
  *
- * No descriptor is held and nothing is mapped. What reads a file again, as said at each function,
- * needs the @dir_fd of elf_module_open() to be open still.
+ * No descriptor is held and nothing is mapped. Functions that read a file again say so; they need
+ * the @dir_fd of elf_module_open() to be still open.
  */
 #pragma once
 
@@ -38,8 +40,8 @@ int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struc
 int elf_module_open_brief(
 	int dir_fd, const char *path, struct elf_module **ret, struct error *error);
 /*
- * By mapping the file, which spares copying a driver's megabytes of symbols. For a process that may
- * die by SIGBUS: should the file shrink meanwhile, or its disk fail.
+ * Maps the file, which spares copying a driver's megabytes of symbols. Only for a process that may
+ * die by SIGBUS: the file may shrink meanwhile, or its disk fail.
  */
 int elf_module_open_mapped(
 	int dir_fd, const char *path, struct elf_module **ret, struct error *error);
@@ -49,8 +51,9 @@ int elf_module_open_memory(const void *data, size_t size, const char *name, stru
 void elf_module_close(struct elf_module **module);
 
 /*
- * What modules share that one thread opens one after the other, thousands of them: the memory that
- * they lie in, and that into which files are read. The modules are closed before elf_pool_free().
+ * Memory that is shared by modules that one thread opens one after the other, thousands of them:
+ * the memory that they lie in, and the buffer into which files are read. The modules are closed
+ * before elf_pool_free().
  */
 int elf_pool_new(struct elf_pool **ret) _must_check_;
 void elf_pool_free(struct elf_pool **pool);
@@ -120,7 +123,7 @@ struct elf_module_export {
 	bool gpl;
 };
 
-/* What it exports, sorted by name. */
+/* The symbols that the module exports, sorted by name. */
 const struct elf_module_export *elf_module_exports(
 	const struct elf_module *module, size_t *ret_count);
 
@@ -151,13 +154,14 @@ int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cm
 	bool *ret_present, struct error *error) _must_check_;
 
 /*
- * What the kernel demands of the file as such, which differs by its version (major << 8 | minor,
- * such as 0x0601; 0: not known): headers, sections, tables of symbols and exports. Reads nothing. 0
- * when it holds; else a message with what the kernel minds and where, and what it answers:
- *   -ENOEXEC, -EINVAL, -EEXIST: just that;
- *   -EAGAIN: ENOEXEC, or it loads: by the version, which is not known, or by what the kernel's
- *   distribution backported;
- *   -E2BIG: it answers ENOMEM, for what the file wants no machine has;
+ * Checks what the kernel demands of the file's format: headers, sections, symbol tables and
+ * exports. The demands differ by kernel version: @version is major << 8 | minor, such as 0x0601, or
+ * 0 if it is not known. Reads nothing. Returns 0 when the file meets them; else @error says what
+ * the kernel objects to and where, and the code tells the kernel's answer:
+ *   -ENOEXEC, -EINVAL, -EEXIST: exactly this;
+ *   -EAGAIN: ENOEXEC, or the module loads: that depends on the version, which is not known, or on
+ *   what the kernel's distribution backported;
+ *   -E2BIG: ENOMEM, because no machine has the memory that the file asks for;
  *   -EFAULT: this version does not check it, would read or write what is not there, and may load
  *   the module or crash.
  */
@@ -165,8 +169,8 @@ int elf_module_check_format(
 	const struct elf_module *module, unsigned int version, struct error *error) _must_check_;
 
 /*
- * The same for the relocations of a module for x86-64, for which the file is read again, all of it.
- * Of others it says 0. A file that cannot be read is another negative errno: -EIO, -ENOMEM …
+ * The same for the relocations of a module for x86-64; the whole file is read again. Returns 0 for
+ * other machines, and another negative errno (-EIO, -ENOMEM …) when the file cannot be read.
  */
 int elf_module_check_relocations(
 	const struct elf_module *module, unsigned int version, struct error *error) _must_check_;
@@ -174,8 +178,8 @@ int elf_module_check_relocations(
 /* ---- names of modules and of their files */
 
 /*
- * Where ".ko", ".ko.xz", ".ko.zst" or ".ko.gz" begins at the end of @path; NULL: no module's file
- * is called so.
+ * Finds the ".ko", ".ko.xz", ".ko.zst" or ".ko.gz" that @path ends in; NULL when @path does not
+ * name a module file.
  */
 const char *module_suffix(const char *path);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel demands of a module file as such, version by version, in the order in which it
- * looks: Linux kernel/module/main.c, load_module() and what it calls. What all versions demand and
- * nothing can be read without is in elf_file.c; relocations are at the end of this file.
+ * The kernel's checks of a module file's format, version by version, in the order in which the
+ * kernel does them: Linux kernel/module/main.c, load_module() and what it calls. The checks that
+ * all versions do, and without which nothing can be read, are in elf_file.c; relocations are at the
+ * end of this file.
  *
- * Facts are of the sources of 6.1, 6.12, 7.2 and 7.3. Where a rule came in between two of them, it
- * is taken to hold from the release that its history names, as said at each; else from the later.
+ * Facts are from the sources of 6.1, 6.12, 7.2 and 7.3. A rule that came in between two of them is
+ * taken to hold from the release that its history names, as said at each; else from the later one.
  *
- * Some things no kernel checks, and would read what is not there: those are noted as -EFAULT.
+ * Some things no kernel checks, so that it would read what is not there: those are noted as
+ * -EFAULT.
  */
 #include "module/elf_internal.h"
 
@@ -53,7 +55,7 @@
 #define STRUCT_NAME_SIZE 56
 #define NAME_LIMIT       1024 /* bytes of a section's name that are compared */
 
-/* Of those among the symbols, each of which may be the first that is asked for. */
+/* The most defects of symbols that are kept: any of them may be the first that is asked for. */
 #define SYMBOL_LIMIT 64
 #define TEXT_SIZE    512
 
@@ -185,7 +187,7 @@ static const char *shown_name(const struct elf_parts *parts, unsigned int index)
 	return *name ? name : "without a name";
 }
 
-/* What versions before @before read although it goes beyond the file. */
+/* Notes that a section goes beyond the file, but is read by versions before @before. */
 static void mind_beyond(const struct elf_parts *parts, struct elf_defects *defects,
 	unsigned int before, const char *what, const Elf64_Shdr *section)
 {
@@ -525,7 +527,10 @@ static void check_exports(const struct elf_parts *parts, struct elf_defects *def
 	}
 }
 
-/* Of which elf_exports_read() reads the first. */
+/*
+ * Further relocations of a table are a defect: elf_exports_read() reads only the first section of
+ * them.
+ */
 static void check_export_relocations(const struct elf_parts *parts, struct elf_defects *defects)
 {
 	static const enum elf_known tables[] = { ELF_KSYMTAB, ELF_KSYMTAB_GPL, ELF_KCRCTAB,
@@ -683,13 +688,14 @@ int elf_check(const struct elf_parts *parts, struct elf_defects *defects)
 /* ---- relocations */
 
 /*
- * Of a module for x86-64 they are tried as Linux kernel/module/main.c (apply_relocations()) and
- * arch/x86/kernel/module.c (apply_relocate_add()) do them: of known types, onto zeros, without
- * overflow. That symbols exist and places lie within their section no kernel checks: -EFAULT.
+ * Relocations of a module for x86-64 are tried as Linux kernel/module/main.c (apply_relocations())
+ * and arch/x86/kernel/module.c (apply_relocate_add()) apply them: of known types, onto zeros,
+ * without overflow. No kernel checks that symbols exist and that places lie within their section:
+ * -EFAULT.
  *
- * A kernel whose version is not known is taken for a new one here: that it is not known is a doubt
- * of its own, and what only kernels before 4.19 mind is in every module that a compiler makes
- * today.
+ * A kernel whose version is not known is taken for a new one here: the unknown version is a doubt
+ * of its own, and every module that a compiler makes today has what only kernels before 4.19 object
+ * to.
  */
 
 /* .data..percpu is relocated before it is copied; 7.2 does it, 6.12 does not. */
@@ -701,7 +707,7 @@ int elf_check(const struct elf_parts *parts, struct elf_defects *defects)
 /* Places have to be zero (eda9cec4c9a1), of 4.15. */
 #define SINCE_ZERO V(4, 15)
 
-/* Where modules come to lie: MODULES_VADDR to MODULES_END, as distances from 2^64. */
+/* The range that modules are loaded into: MODULES_VADDR to MODULES_END, as distances from 2^64. */
 #define MODULES_LOWEST  (-(int64_t) 0x80000000)
 #define MODULES_HIGHEST (-(int64_t) 0x1000000)
 
@@ -711,7 +717,10 @@ int elf_check(const struct elf_parts *parts, struct elf_defects *defects)
 /* All of what is relocated: no kernel has room for more. */
 #define TARGET_LIMIT ((uint64_t) 1 << 30)
 
-/* What is left of what a file can ask for: sections that share their bytes ask for more. */
+/*
+ * How many more relocations and bytes a file may ask for. Only a file whose sections share their
+ * bytes asks for more.
+ */
 struct budget {
 	uint64_t relocations;
 	uint64_t bytes;     /* of sections that are relocated */
@@ -769,7 +778,7 @@ static enum fit fit_value(
 		if (symbol->st_shndx == SHN_UNDEF || symbol->st_shndx >= parts->header.e_shnum ||
 			symbol->st_shndx == parts->found[ELF_PERCPU].allocated)
 			return FITS;
-		/* What is not loaded is far away, in the kernel's copy of the file. */
+		/* A section that is not loaded is far away, in the kernel's copy of the file. */
 		if (!elf_section_is_loaded(parts, symbol->st_shndx) &&
 			symbol->st_shndx != parts->symtab && symbol->st_shndx != parts->strtab)
 			return FITS_NEVER;
@@ -797,7 +806,7 @@ static bool is_zero(const struct target *target, uint64_t offset, size_t size)
 	       !(target->written[offset / 8 + 1] & bits >> 8);
 }
 
-/* Where a relocation stands in the file, for messages. */
+/* The offset of a relocation in the file, for messages. */
 static unsigned long long place_of(const struct target *target, size_t index)
 {
 	return target->parts->sections[target->relocations].sh_offset + index * sizeof(Elf64_Rela);

@@ -11,9 +11,9 @@
 #define FILE_SIZE_LIMIT ((size_t) 512 * 1024 * 1024)
 
 /*
- * What is read first. A call costs as much as the copying of some KiB, so that small files come in
- * one piece; of others the ELF header, with the notes that mostly follow it, and the end: section
- * names, section table and signature.
+ * The parts of a file that are read first. A call costs as much as the copying of some KiB, so
+ * small files are read in one piece. Of larger files, the ELF header is read with the notes that
+ * mostly follow it, and the end: section names, section table and signature.
  */
 #define WHOLE_SIZE 16384
 #define HEAD_SIZE  512
@@ -127,7 +127,7 @@ static int open_plain(
 	file->fd = fs_open(dir_fd, path, O_RDONLY);
 	if (file->fd < 0) {
 		r = error_set_errno(error, file->fd, "cannot open");
-		/* What is no file is no module to the kernel either. */
+		/* The kernel does not take anything but a regular file for a module either. */
 		return r == -ESPIPE || r == -EISDIR ? -EINVAL : r;
 	}
 	if (fstat(file->fd, &status) < 0)

@@ -53,8 +53,8 @@ void name_table_free(struct name_table *table);
 struct elf_window;
 
 /*
- * Where the bytes of a module file come from: a plain file of which only some parts are read, a
- * packed file, which is unpacked, or a buffer, packed or not.
+ * The source of a module file's bytes: a plain file of which only some parts are read, a packed
+ * file, which is unpacked, or a buffer, packed or not.
  */
 struct elf_file {
 	int fd;            /* or -1 */
@@ -144,11 +144,12 @@ struct elf_span {
 };
 
 /*
- * What a module demands, in both forms that Linux scripts/mod/modpost.c writes: __versions (struct
- * modversion_info in include/linux/module.h: an unsigned long, then the name, 64 bytes together)
- * and, since 6.14, the pair __version_ext_crcs (32-bit numbers) and __version_ext_names
- * (NUL-terminated names in the same order). Read as kernel/module/version.c reads them: the first
- * record of a name counts, a rest that makes no record is ignored.
+ * The symbol versions that a module demands, in both forms that Linux scripts/mod/modpost.c writes:
+ * __versions (struct modversion_info in include/linux/module.h: an unsigned long, then the name, 64
+ * bytes together) and, since 6.14, the pair __version_ext_crcs (32-bit numbers) and
+ * __version_ext_names (NUL-terminated names in the same order). They are read as
+ * kernel/module/version.c reads them: the first record of a name counts, and a remainder that is no
+ * full record is ignored.
  */
 struct elf_versions {
 	struct elf_symbol_version *items; /* in the file's order, each name once */
@@ -263,7 +264,7 @@ enum elf_stage {
 	ELF_STAGE_COUNT,
 };
 
-/* What a range of kernel versions minds. */
+/* A defect that a range of kernel versions objects to. */
 struct elf_defect {
 	struct elf_defect *next;
 	unsigned int from;   /* the first version, major << 8 | minor */

@@ -108,8 +108,8 @@ const struct elf_symbol_version *elf_versions_find(
 }
 
 /*
- * What a module needs of others: the symbols that simplify_symbols() of Linux kernel/module/main.c
- * resolves. It does so for local ones too, should a file have undefined ones.
+ * The symbols that a module needs of others: those that simplify_symbols() of Linux
+ * kernel/module/main.c resolves. It resolves local ones too, should a file have undefined ones.
  */
 
 /*
@@ -179,15 +179,15 @@ int elf_undefined_read(const struct elf_parts *parts, const struct elf_versions 
 }
 
 /*
- * What a module exports. Source: struct kernel_symbol of Linux include/linux/export.h, later
- * include/linux/export-internal.h and kernel/module/internal.h: the symbol, its name and, since
- * 5.4, its name space. Each is an address of 64 bits before 4.19 and on machines without
- * HAVE_ARCH_PREL32_RELOCATIONS, else 32 bits with the distance from itself. They are made by
- * relocations, which say what they point to and so which of the forms it is; distributions bring
- * forms back to older releases.
+ * The symbols that a module exports. Source: struct kernel_symbol of Linux include/linux/export.h,
+ * later include/linux/export-internal.h and kernel/module/internal.h: the symbol, its name and,
+ * since 5.4, its name space. Each field is a 64-bit address before 4.19 and on machines without
+ * HAVE_ARCH_PREL32_RELOCATIONS, else a 32-bit distance from the field itself. Relocations fill in
+ * the fields; they tell what a field points to, and so which form the table has. Distributions
+ * backport forms to older releases.
  *
- * The CRCs are in a table of the same order: of unsigned long before 4.10, of 32 bits later;
- * numbers, before 5.19 made by relocations against __crc_ symbols, which are absolute or
+ * The CRCs are in a table of the same order: unsigned long before 4.10, 32 bits later. They are
+ * numbers; before 5.19 relocations made them, against __crc_ symbols, which are absolute or
  * (CONFIG_MODULE_REL_CRCS) mark the place of the number.
  *
  * GPL-only symbols have a table of their own before SINCE_FLAGS; later a table of flags tells them.
@@ -210,7 +210,7 @@ struct table {
 	size_t count;
 };
 
-/* What the relocations of a table tell of its form. */
+/* Signs of a table's form, counted in its relocations. */
 struct signs {
 	size_t odd; /* at no multiple of 8 bytes */
 	size_t count;
@@ -375,7 +375,10 @@ static int read_crcs(const struct elf_parts *parts, struct table *table, struct 
 	r = relocate(parts, table->crcs, note_sign, &signs, error);
 	if (r < 0)
 		return r;
-	/* Of 64 bits only beside addresses, where there are so many and none lies at an odd 32. */
+	/*
+	 * CRCs have 64 bits only beside 64-bit addresses, if the section has room for so many and
+	 * none lies at an odd multiple of 32 bits.
+	 */
 	if (table->field_size == sizeof(uint64_t) && !signs.odd &&
 		parts->sections[table->crcs].sh_size / sizeof(uint64_t) >= table->count)
 		table->crc_size = sizeof(uint64_t);

@@ -15,7 +15,9 @@ static uint32_t mark_of(const char *key, size_t length)
 	       (uint32_t) bytes[length - 1] | 1u << 31;
 }
 
-/* Where a string begins, at or after @offset; info->size or more at the end. */
+/*
+ * Returns the offset at which a string begins, at or after @offset; info->size or more at the end.
+ */
 static size_t skip_padding(const struct modinfo *info, size_t offset)
 {
 	while (offset < info->size && !info->text[offset])

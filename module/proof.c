@@ -256,7 +256,10 @@ static const char *without_prefix(const char *text, const char *name)
 		       : text;
 }
 
-/* What elf_module_check_format() and its like answer; -EFAULT: this version does not look there. */
+/*
+ * Adds a finding for the answer of elf_module_check_format() and the like; -EFAULT: this version
+ * does not check.
+ */
 static int add_defect(
 	struct proof_trial *trial, int code, const char *prefix, const struct error *error)
 {
@@ -349,7 +352,7 @@ static int judge_file(struct proof_trial *trial)
 			       machine_text(wanted, their_machine)) < 0
 			       ? -ENOMEM
 			       : 1;
-	/* Of its own architecture that kernel may well take it. */
+	/* A kernel of the module's own architecture may well take it. */
 	if (!trial->module->readable)
 		return proof_add(trial, PROOF_DOUBT, "machine", ENOEXEC,
 			       "try it on a node of that kernel: 64-bit little-endian ones are "
@@ -692,7 +695,9 @@ static unsigned int version_of(const struct proof_kernel *kernel)
 
 /* ---- one module */
 
-/* What of the file depends on the kernel: versions, and the name that was changed after the build.
+/*
+ * Sets what depends on the kernel: which symbol versions it reads, and which name it sees if that
+ * was changed after the build.
  */
 static void look_at_file(struct proof_trial *trial)
 {
@@ -704,7 +709,7 @@ static void look_at_file(struct proof_trial *trial)
 	trial->has_versions = module->has_basic || trial->has_extended;
 	if (module->has_basic && module->has_extended && !reads_extended)
 		trial->basic = &module->basic_versions;
-	/* Where the whole file is read anyway, the name in struct module counts. */
+	/* When the whole file is read anyway, the name in struct module counts. */
 	trial->struct_name =
 		trial->whole && *module->struct_name ? module->struct_name : trial->name;
 	/* A licence that the kernel does not see is "unspecified" to it. */
@@ -742,7 +747,7 @@ static int judge(struct proof_trial *trial)
 		r = parts[i](trial);
 	if (r <= 0)
 		return r;
-	/* What is no module for this kernel taints nothing. */
+	/* A file that is no module for this kernel taints nothing. */
 	for (size_t i = 0; i < proof->count; i++)
 		if (proof->findings[i].weight == PROOF_NOTE)
 			finding_free(&proof->findings[i]);
@@ -798,7 +803,7 @@ int proof_unreadable_bytes(const char *name, const void *data, size_t size,
 	struct proof *ret)
 {
 	struct proof_trial trial = { .name = name, .data = data, .data_size = size };
-	/* What elf_module_open() minds of the file itself, not what kept it from reading it. */
+	/* elf_module_open() objected to the file itself, rather than failed to read it. */
 	bool refused = code == -EINVAL || code == -ENOEXEC || code == -EBADMSG ||
 		       code == -ENODATA || code == -EFBIG;
 	bool is_empty = code == -ENODATA || (data && !size);

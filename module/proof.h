@@ -56,7 +56,7 @@ struct proof {
 /* An option of the kernel that may not be known. */
 enum proof_option { PROOF_UNKNOWN, PROOF_NO, PROOF_YES };
 
-/* Of the kernel's configuration, as far as the proof asks. */
+/* The options of the kernel's configuration that the proof uses. */
 struct kernel_options {
 	enum proof_option modules;         /* CONFIG_MODULES */
 	enum proof_option force_load;      /* CONFIG_MODULE_FORCE_LOAD */
@@ -100,7 +100,10 @@ struct proof_trust {
 	const struct strv *maybe_keys;
 };
 
-/* What the kernel is. All borrowed. NULL, 0 or UNKNOWN: not known, and said where it matters. */
+/*
+ * The kernel to prove against. All pointers are borrowed. NULL, 0 or UNKNOWN: the fact is not
+ * known, and the proof says so where it matters.
+ */
 struct proof_kernel {
 	const char *krel;
 	unsigned int version; /* PROOF_VERSION(6, 1), whose rules hold; 0: by krel or vermagic */
@@ -118,7 +121,9 @@ struct proof_kernel {
 	enum proof_option missing_versions;
 	struct proof_trust trust;
 	const struct strv *builtin; /* names ('_') of what is built in; or NULL */
-	/* Those of builtin with a folder in /sys/module, whose name is taken; NULL: unknown. */
+	/*
+	 * The names of builtin that have a folder in /sys/module and so are taken; NULL: unknown.
+	 */
 	const struct strv *builtin_shown;
 	const struct strv *blacklist;   /* names ('_') in module_blacklist=; NULL: none */
 	const struct strv *proprietary; /* names ('_') of loaded ones with taint P; NULL: none */
@@ -244,5 +249,5 @@ struct proof_set {
 /* 0, or a negative errno with a message; a bad verdict is no error. */
 int proof_set_run(struct proof_set *set, struct error *error) _must_check_;
 
-/* What was filled, the members' proofs too; not the members' modules. */
+/* Frees what was filled in, the members' proofs too, but not the members' modules. */
 void proof_set_free(struct proof_set *set);

@@ -9,7 +9,10 @@
 #define PROOF_NAME_SIZE   64 /* the kernel's MODULE_NAME_LEN, with the NUL */
 #define PROOF_LAYOUT_HASH name_hash(ELF_LAYOUT_SYMBOL)
 
-/* What exports a symbol and how, from a Module.symvers or another module. Borrowed. */
+/*
+ * The exporter of a symbol and how it exports it, from a Module.symvers or another module.
+ * Borrowed.
+ */
 struct proof_export {
 	const char *symbol;
 	const char *exporter;   /* "vmlinux", or a path or name of a module */
@@ -84,7 +87,7 @@ int proof_module_among(const struct elf_module *module, const struct proof_kerne
 enum proof_weight proof_weight_without(enum proof_option option);
 /* elf_module_info_next(), as the kernel sees .modinfo. */
 const char *proof_info(const struct proof_trial *trial, const char *key, const char *previous);
-/* What is wrong with symbols themselves, up to @before. *@next: where to go on. */
+/* Reports symbols that are wrong in themselves, up to @before. *@next: where to go on. */
 int proof_judge_places(struct proof_trial *trial, uint32_t before, uint32_t *next);
 /* Whether it was built for another release than the kernel's, and both are known. */
 bool proof_foreign_release(
@@ -112,7 +115,7 @@ int proof_judge_symbols(struct proof_trial *trial);
 int proof_judge_duplicates(struct proof_trial *trial);
 /* ---- set.c: the other members of a set, as one of them sees them; before the kernel's exports */
 
-/* What exports a symbol. @hash: of it, by name_hash(). */
+/* Finds the export of a symbol. @hash: name_hash() of the symbol. */
 bool set_find(struct set_view *view, const char *symbol, uint32_t hash, struct proof_export *ret);
 /* Notes that the export found last is used, and whether it may stay unresolved. 0 or -ENOMEM. */
 int set_use(struct set_view *view, const struct proof_export *export, bool weak);
@@ -126,7 +129,7 @@ bool set_reads_whole(const struct set_view *view);
 
 /* ---- a set from inside. Members go by their place in it. */
 
-/* What a module of the kernel is. */
+/* Is a module of the kernel loadable or built in? */
 enum { SET_LOADABLE, SET_BUILT_IN };
 
 /* One member has to be loaded after another. */

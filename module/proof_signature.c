@@ -11,7 +11,7 @@
 
 #define SHORT_ID 8 /* hex digits: less of an id tells nothing */
 
-/* What the kernel would think of the signature: 0 or a negative errno, with the reason. */
+/* The kernel's expected verdict on the signature: 0 or a negative errno, with the reason. */
 struct opinion {
 	int code;
 	bool unchecked;      /* its value, for want of libcrypto */
@@ -135,7 +135,7 @@ static int ask_crypto(const struct proof_trial *trial, struct opinion *opinion)
 	return 0;
 }
 
-/* Of bytes that are no ELF file the kernel looks at the signature all the same, and first. */
+/* The kernel checks the signature first, even if the bytes are no ELF file. */
 static int read_trailer(const struct proof_trial *trial, struct opinion *opinion)
 {
 	struct module_trailer trailer;
@@ -168,7 +168,7 @@ static const char *id_of(int code)
 	}
 }
 
-/* Where it could not be seen whether signatures are enforced. */
+/* Reports a doubt when it could not be seen whether signatures are enforced. */
 static int doubt_enforced(struct proof_trial *trial, int code, const char *why)
 {
 	return proof_add(trial, PROOF_DOUBT, id_of(code), EPERM,
@@ -201,7 +201,7 @@ static int judge_tolerated(struct proof_trial *trial, const struct opinion *opin
 			enforced_text(trust));
 	if (trust->enforced_unknown)
 		return doubt_enforced(trial, opinion->code, opinion->why.text);
-	/* What is no module taints nothing. */
+	/* A file that is no module taints nothing. */
 	if (trial->kernel->options.module_sig != PROOF_YES || !trial->module)
 		return 0;
 	return proof_add_note(

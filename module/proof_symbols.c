@@ -29,7 +29,7 @@ static void release_text(struct proof_trial *trial, char text[RELEASES_SIZE])
 		(int) strcspn(theirs, " "), theirs);
 }
 
-/* What the kernel exports is one thing that is not known, however many symbols hang on it. */
+/* Unknown exports of the kernel are one doubt, however many symbols depend on them. */
 static int doubt_exports(struct proof_trial *trial)
 {
 	const char *krel = trial->kernel->krel;
@@ -133,7 +133,7 @@ static bool find_export(const struct proof_trial *trial, const char *symbol, uin
 	return true;
 }
 
-/* What to call the exporter in a text: @name has its name then. */
+/* Returns how a text calls the exporter, and copies its name into @name. */
 static const char *exporter_text(const struct proof_export *export, char name[PROOF_NAME_SIZE])
 {
 	proof_exporter_name(export->exporter, name);
@@ -175,7 +175,7 @@ static int refuse_version(struct proof_trial *trial, const struct proof_export *
 		release, export->symbol, wanted->crc, by, export->crc);
 }
 
-/* Of the kernel as a whole it is reported once, at the end. */
+/* Unknown CRCs of the kernel itself are counted here and reported once, at the end. */
 static int doubt_version(struct proof_trial *trial, const struct proof_export *export, int answer)
 {
 	char exporter[PROOF_NAME_SIZE];
@@ -277,7 +277,9 @@ int proof_judge_layout(struct proof_trial *trial)
 			"no-versions", ENOEXEC, "rebuild it with the kernel's Module.symvers", NULL,
 			"has no symbol versions, which this kernel checks: only a kernel with "
 			"CONFIG_MODULE_FORCE_LOAD takes it, and is tainted by it");
-	/* What the kernel exports is not known then: reported once, behind the symbols. */
+	/*
+	 * If it is not found, the kernel's exports are not known: reported once, after the symbols.
+	 */
 	if (!find_export(trial, ELF_LAYOUT_SYMBOL, PROOF_LAYOUT_HASH, &layout))
 		return 0;
 	return judge_version(trial, &layout,
@@ -479,7 +481,7 @@ static int refuse_duplicate(struct proof_trial *trial, const struct symvers_entr
 		return proof_add(trial, PROOF_NOTE, "duplicate-export", 0, NULL, &about,
 			"exports %s, as %s does: the kernel takes only one of both", entry->symbol,
 			exporter);
-	/* Of one that is not identified it is likely, not known. */
+	/* If the exporter is not identified, this is likely but not known. */
 	if (!vmlinux && entry->partial)
 		weight = PROOF_DOUBT;
 	return proof_add(trial, weight, "duplicate-export", ENOEXEC,
@@ -487,7 +489,10 @@ static int refuse_duplicate(struct proof_trial *trial, const struct symvers_entr
 		"exports %s, which %s exports already", entry->symbol, exporter);
 }
 
-/* What is replaced by this very module, or by another of its set, is not there any more. */
+/*
+ * Reports exports that another module has already. A module that is replaced by this very module,
+ * or by another of its set, is gone by then.
+ */
 int proof_judge_duplicates(struct proof_trial *trial)
 {
 	const struct symvers *symvers = trial->kernel->symvers;

@@ -26,7 +26,9 @@ static const struct option_name {
 		offsetof(struct kernel_options, missing_imports) },
 	{ { "CONFIG_MODULE_SIG" }, offsetof(struct kernel_options, module_sig) },
 	{ { "CONFIG_LIVEPATCH" }, offsetof(struct kernel_options, livepatch) },
-	/* What distributions had before it came to Linux in 5.4. */
+	/*
+	 * CONFIG_LOCK_DOWN_KERNEL is what distributions had before lockdown came to Linux in 5.4.
+	 */
 	{ { "CONFIG_SECURITY_LOCKDOWN_LSM", "CONFIG_LOCK_DOWN_KERNEL" },
 		offsetof(struct kernel_options, lockdown) },
 	/* Renamed in 6.9. */
@@ -296,7 +298,10 @@ static bool read_config(const char *data, size_t size, struct kernel_options *re
 	return true;
 }
 
-/* What the running kernel shows itself is best; then what lies where its package put it. */
+/*
+ * Prefers the configuration that the running kernel itself shows, then files where its package puts
+ * them.
+ */
 static void find_config(const struct running *running, struct kernel_options *ret)
 {
 	_cleanup_free_ char *shown = NULL;
@@ -375,7 +380,7 @@ static int read_builtin(struct running *running)
 	return 0;
 }
 
-/* Which built-in ones have a folder in /sys/module: both lists are sorted. */
+/* Finds the built-in modules that have a folder in /sys/module: both lists are sorted. */
 static int find_shown(struct running *running)
 {
 	_cleanup_strv_ struct strv folders = { 0 };
@@ -396,7 +401,7 @@ static int find_shown(struct running *running)
 	return 0;
 }
 
-/* What running_modules() gives. */
+/* Fills the list that running_modules() returns. */
 static int list_modules(struct running *running)
 {
 	for (size_t i = 0; i < running->loaded_count; i++)

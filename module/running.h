@@ -66,7 +66,7 @@ int kallsyms_exporter(int root_fd, const char *symbol, char *owner, size_t size)
 /* The lines of it that the image's own modules use or export: all that a start needs of it. */
 #define KERNEL_FACTS_USED "used.symvers"
 #define KERNEL_FACTS_OFED "ofed.symvers.zst" /* a GPU image: of the OFED that it was bound to */
-/* What image.conf says, of this one kernel: an image for several kernels has one for each. */
+/* An image.conf for this kernel alone; an image for several kernels has one for each. */
 #define KERNEL_FACTS_IMAGE "image.conf"
 /* An image of several kernels: Module.symvers of NVIDIA's modules, which usr/src has of one only.
  */
@@ -123,7 +123,7 @@ void kernel_options_of_config(const char *text, struct kernel_options *ret);
 
 struct running;
 
-/* What its loader knows: the module of this build id exports the symbol with this CRC. */
+/* A claim by the module's loader: the module of this build id exports the symbol with this CRC. */
 struct running_claim {
 	const char *module;
 	const char *build_id;
@@ -137,7 +137,10 @@ struct running_cert {
 	const char *key_id; /* the subject key id in lower-case hex */
 };
 
-/* Where to look, and for what. Borrowed until running_close(). Zeroed, it is the host itself. */
+/*
+ * The places to look at, and what to look for. Borrowed until running_close(). A zeroed struct
+ * stands for the host itself.
+ */
 struct running_sources {
 	const char *krel;    /* NULL: as uname(2) has it; so are the next two */
 	const char *machine; /* "x86_64" */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which file a loaded module was made of: the one with its build id, or with its srcversion where
- * it has no build id. The files of a tree are looked for in modules.dep, in the kernel's symvers
- * (depmod lists no file that another of the same name shadows), and at last in the folders where
- * drivers of others are put.
+ * Finds the file that a loaded module was made of: the one with its build id, or with its
+ * srcversion if it has no build id. The files of a tree are looked for in modules.dep, in the
+ * kernel's symvers (depmod lists no file that another of the same name shadows), and at last in the
+ * folders for third-party drivers.
  */
 #include "module/running_internal.h"
 
@@ -21,8 +21,7 @@
 
 static const char *const suffixes[] = { ".ko", ".ko.xz", ".ko.zst", ".ko.gz" };
 
-/* Where installers put modules that are not the kernel's own: depmod.d(5) "search", DKMS,
- * weak-modules. */
+/* Folders for modules that are not the kernel's own: depmod.d(5) "search", DKMS, weak-modules. */
 static const char *const driver_folders[] = { "updates", "extra", "weak-updates", "misc" };
 
 int running_open_trees(struct running *running)
@@ -293,7 +292,7 @@ int running_explain_all(struct running *running)
  * has taken: each states what it was built for, and was compared when it was loaded.
  */
 
-/* What was loaded by force ('F') was not compared. */
+/* A module that was loaded by force ('F') was not compared, so it is no evidence. */
 static bool is_evidence(const struct loaded *loaded)
 {
 	return loaded->file && !strchr(loaded->module.taint, 'F');
@@ -460,7 +459,7 @@ static int doubt_without_evidence(struct running *running)
 
 	if (list_without_evidence(running, &symbols) < 0)
 		return -ENOMEM;
-	/* What was caught is to be refused, not to be cleared. */
+	/* After a contradiction (PROOF_NO) the build is refused; the trees must not clear it. */
 	for (size_t i = 0; running->same_build != PROOF_NO && i < running->tree_count; i++)
 		if (is_trees_kernel(running, i) && ask_tree(running, i, deadline_ms, &symbols) < 0)
 			return -ENOMEM;
@@ -492,7 +491,9 @@ static int look_closer(struct running *running, bool other_build)
 	for (size_t i = 0; !evidence && i < running->loaded_count; i++)
 		if (is_evidence(&running->loaded[i]) && running->loaded[i].of_kernel)
 			evidence = &running->loaded[i];
-	/* What the kernel compares modules with, by one that it took. */
+	/*
+	 * The vermagic that the kernel compares modules with, taken from a module that it accepted.
+	 */
 	vermagic = evidence ? elf_module_info(evidence->file, "vermagic") : NULL;
 	if (vermagic) {
 		if (running->has_facts && *running->facts.vermagic &&

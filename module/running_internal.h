@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files module/running*.c share. */
+/* Declarations that the files module/running*.c share. */
 #pragma once
 
 #include <limits.h>
@@ -57,7 +57,7 @@ struct running {
 
 /* The loaded module of this name, or NULL. */
 struct loaded *running_find_loaded(const struct running *running, const char *name);
-/* Of CONFIG_SECURITY_LOCKDOWN_LSM. A build's facts count for that very build only. */
+/* The state of CONFIG_SECURITY_LOCKDOWN_LSM. A build's facts count for that very build only. */
 enum proof_option running_has_lockdown(const struct running *running);
 /* A file of a tree, by its path there; NULL where there is none that can be read. */
 char *running_read_in_tree(

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is exported now. Of a list of symbols that are used only those are looked for, and only the
- * modules are identified that export them; without such a list, all that are loaded. Sources of one
- * symbol: the kernel's symvers, a module's file, a claim of its loader, a driver's own
- * symvers. What is found is put into running->there. Those that return int for it: 1 for found, 0
- * for not there as far as is known, -ENOMEM.
+ * Finds what is exported now. With a list of used symbols, only those symbols are looked for, and
+ * only the modules that export them are identified; without it, all loaded modules are. Sources of
+ * one symbol: the kernel's symvers, a module's file, a claim of its loader, a driver's own symvers.
+ * Symbols that are found are put into running->there. Functions that return int for this: 1 for
+ * found, 0 for not there as far as is known, -ENOMEM.
  */
 #include "module/running_internal.h"
 
@@ -50,7 +50,7 @@ static int put(struct running *running, const struct symvers_entry *entry)
 	return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
 }
 
-/* What a driver's own symvers lists of a loaded module that no file explains. */
+/* Finds a symbol that a driver's own symvers lists for a loaded module that no file explains. */
 static const struct symvers_entry *find_driver_entry(
 	const struct running *running, const char *symbol, struct loaded **ret_loaded)
 {
@@ -99,7 +99,7 @@ static bool is_listed_build(const struct running *running, struct loaded *loaded
 	return loaded->listed == PROOF_YES;
 }
 
-/* By a claim about this very build, without a look at files. */
+/* Puts the symbol by a claim about this very build, without a look at files. */
 static int put_by_claim(struct running *running, struct loaded *loaded, const char *symbol)
 {
 	const struct symvers_entry *entry;
@@ -184,7 +184,7 @@ static bool is_built_in(const struct running *running, const char *module)
 					  sizeof(*builtin->items), compare_items));
 }
 
-/* By the kernel's symvers. */
+/* Puts the symbol by the kernel's symvers. */
 static int put_given(struct running *running, const char *symbol)
 {
 	const struct symvers_entry *entry = symvers_find(running->given, symbol);
@@ -210,7 +210,10 @@ static int put_given(struct running *running, const char *symbol)
 
 /* ---- all of it: for modules that are not known yet */
 
-/* What @from lists under the module's name; @known: with its CRCs. Returns how many, or -ENOMEM. */
+/*
+ * Puts all that @from lists under the module's name; @known: with its CRCs. Returns how many, or
+ * -ENOMEM.
+ */
 static int put_all_listed(struct running *running, const struct symvers *from,
 	const struct loaded *loaded, bool known)
 {
@@ -256,7 +259,10 @@ static int find_everything(struct running *running)
 	return 0;
 }
 
-/* What is to be loaded exports, by name: each of their symbols is looked for there. */
+/*
+ * Indexes by name what the modules to be loaded export: each symbol that they use is looked for
+ * there.
+ */
 static int index_members(struct running *running)
 {
 	size_t used = 0, exported = 0, count;
@@ -357,7 +363,9 @@ static int put_each(struct running *running, const struct strv *symbols, struct 
 	return 0;
 }
 
-/* What is to be loaded states who exports its symbols ("depends"): modpost found them there. */
+/*
+ * The modules to be loaded state who exports their symbols ("depends"): modpost found them there.
+ */
 static int put_by_depends(struct running *running, const char *symbol)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -418,7 +426,7 @@ static int resolve_rest(struct running *running, const struct strv *unresolved, 
 /* Is it a driver that is not the kernel's, stays and may export what no proven list has? */
 static bool is_unlisted(const struct running *running, struct loaded *loaded)
 {
-	/* What the kernel's own export stands in its symvers. */
+	/* The exports of the kernel's own modules are in its symvers. */
 	if (loaded->module.gone || !strchr(loaded->module.taint, 'O'))
 		return false;
 	/* The build id is one look, what is in sections is three. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which keys the kernel asks about a module's signature. /proc/keys lists all that the reader may
- * see, users' keys among them; which keyring holds a key is known from keyctl(2), KEYCTL_READ.
+ * Finds the keys that the kernel tries for a module's signature. /proc/keys lists all keys that the
+ * reader may see, users' keys among them; keyctl(2), KEYCTL_READ, tells which keyring holds a key.
  * Linux kernel/module/signing.c: mod_verify_sig() asks the secondary keyring, which has the builtin
  * one and .machine in it; some distributions' kernels ask .platform too.
  */
@@ -131,7 +131,7 @@ static int read_keys(struct running *running)
 		if (strcmp(key.type, "keyring") == 0)
 			read_members(running, &key, members);
 	}
-	/* Where the kernel's keyrings are not shown its keys are not either: unknown. */
+	/* If the kernel's keyrings are not shown, its keys are not either: unknown. */
 	if (!members->shown)
 		return 0;
 	trust->keys = &running->keys;
@@ -146,14 +146,14 @@ static int read_keys(struct running *running)
 }
 
 /*
- * What the kernel demands of signatures: sig_enforce (Linux kernel/module/signing.c), lockdown
- * (security/lockdown/lockdown.c: the level in force stands in brackets), and which keys it has.
+ * The kernel's demands on signatures: sig_enforce (Linux kernel/module/signing.c), lockdown
+ * (security/lockdown/lockdown.c: the level in force stands in brackets), and the keys that it has.
  */
 
 /*
- * What lockdown demands, "" for nothing, or NULL where that is not known. A securityfs without the
- * file is of a kernel without the lockdown module, or with it off; a folder of sysfs where none is
- * mounted is empty.
+ * Returns the lockdown level that demands signatures ("lockdown=integrity"), "" for none, or NULL
+ * when it is not known. A securityfs without the file belongs to a kernel without the lockdown
+ * module, or with it off; the folder in sysfs is empty when no securityfs is mounted.
  */
 static const char *read_lockdown(const struct running *running)
 {

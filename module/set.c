@@ -14,9 +14,9 @@
 /* ---- names */
 
 /*
- * Which of several files of one name depmod takes: depmod.d(5), "search". Its default is "updates",
- * and all else of a kernel's folder counts alike; of Fedora and Enterprise Linux the package of
- * kmod brings "search updates extra built-in weak-updates".
+ * Chooses the file that depmod takes of several with one name: depmod.d(5), "search". By default
+ * that is "updates", and the kernel's other folders count alike; the kmod package of Fedora and
+ * Enterprise Linux brings "search updates extra built-in weak-updates".
  */
 
 /* "5.14.0-503.el9.x86_64", "6.11.4-301.fc41.x86_64" */
@@ -29,7 +29,10 @@ static bool has_own_search(const char *krel)
 	return found && found[3] >= '0' && found[3] <= '9';
 }
 
-/* By the folder below lib/modules/<krel>; what has no line of its own is "built-in" to depmod. */
+/*
+ * Ranks a file by its folder below lib/modules/<krel>; depmod counts a folder that "search" does
+ * not name as "built-in".
+ */
 static unsigned int rank_of(const char *path)
 {
 	static const char *const folders[] = { "updates/", "extra/", "kernel/", "weak-updates/" };
@@ -83,7 +86,7 @@ static bool same_bytes(const struct set_work *work, uint32_t a, uint32_t b)
 	       sizes[0] == sizes[1] && memcmp(first, second, sizes[0]) == 0;
 }
 
-/* Which of two of one name is loaded. */
+/* Chooses which of two files with one name is loaded. */
 static int choose_of_name(struct set_work *work, uint32_t earlier, uint32_t later)
 {
 	const struct proof_member *members = work->set->members;
@@ -179,7 +182,7 @@ static int collect_of(struct set_work *work, uint32_t member)
 	return 0;
 }
 
-/* Of files that depmod skips nothing is loaded. */
+/* depmod skips shadowed files, so they are not loaded. */
 static bool exports_anything(const struct set_work *work, uint32_t member)
 {
 	return set_module(work, member) && !work->nodes[member].shadowed;
@@ -317,7 +320,10 @@ int set_use(struct set_view *view, const struct proof_export *export, bool weak)
 	return strv_push_unique(&view->work->nodes[view->self].relied, name);
 }
 
-/* By a member of the same name; a module whose file cannot be read leaves the kernel's in place. */
+/*
+ * A member of the same name replaces it; one whose file cannot be read leaves the kernel's in
+ * place.
+ */
 bool set_replaces(const struct set_view *view, const char *path)
 {
 	return is_replaced(view->work, path);
@@ -391,7 +397,7 @@ static int prove_all(struct set_work *work)
 	return atomic_load(&pool.failed);
 }
 
-/* What turned out to be proprietary by what it uses is so for those that use it. */
+/* Marks members that became proprietary by the symbols they use: their own users inherit that. */
 static bool spread_taint(struct set_work *work)
 {
 	bool changed = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only shows between modules, and what a set leaves to the kernel. */
+/* Checks between the modules of a set, and of what the set leaves to the kernel. */
 #include "module/proof_internal.h"
 
 #include <fnmatch.h>
@@ -309,7 +309,7 @@ int set_judge_duplicates(struct set_work *work)
 
 /* ---- what a set leaves to the kernel: modules that it relies on and does not have, signatures */
 
-/* Where it is not known what exports what there is still what the build wrote down. */
+/* When the exporters are not known, "depends" still tells, as the build wrote it. */
 static int rely_on_depends(struct set_work *work, uint32_t member, const char *name)
 {
 	if (name_table_find(&work->names, name) != NAME_NONE ||
@@ -370,8 +370,8 @@ static bool says_so_itself(const struct proof *proof)
 }
 
 /*
- * Those that the proof of the module itself leaves to us: of the kernel's tree, or of another
- * kernel's.
+ * Notes the unchecked signatures that the proof of the module itself leaves to us: those of modules
+ * of the kernel's tree, or of another kernel's.
  */
 static int note_unchecked(struct set_work *work)
 {

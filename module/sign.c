@@ -241,7 +241,7 @@ int module_signer_check(const struct module_signer *signer, struct error *error)
 		signer->cert->name);
 }
 
-/* What scripts/sign-file makes: nothing but the signature, by issuer and serial number. */
+/* scripts/sign-file writes nothing but the signature, by issuer and serial number. */
 #define SIGN_FLAGS                                                                                 \
 	(CMS_NOCERTS | CMS_PARTIAL | CMS_BINARY | CMS_DETACHED | CMS_STREAM | CMS_NOATTR |         \
 		CMS_NOSMIMECAP)

@@ -370,7 +370,9 @@ struct line {
 	char type; /* nm's letter */
 };
 
-/* What EXPORT_SYMBOL left in it: __ksymtab_NAME, and of kernels before 5.19 __crc_NAME. */
+/*
+ * The symbols that EXPORT_SYMBOL left in it: __ksymtab_NAME, and __crc_NAME in kernels before 5.19.
+ */
 struct system_map {
 	char *text;
 	struct line *lines;
@@ -434,7 +436,7 @@ static int read_map(struct system_map *map, int dir_fd, const char *path, struct
 	return 0;
 }
 
-/* Of several lines of a name the first counts. Since 5.19 the symbol is only the CRC's place. */
+/* The first of several lines of a name counts. Since 5.19 the symbol is only the CRC's place. */
 static int add_map(struct symvers *symvers, struct system_map *map)
 {
 	const size_t prefix = strlen(ENTRY_PREFIX);

@@ -34,7 +34,7 @@ static int read_list(const char *data, size_t size, size_t step, struct package_
 	return r;
 }
 
-/* What was accepted must be accepted again as it is written. */
+/* A list that was accepted must be accepted again as it is written. */
 static void check_writing(const struct package_list *list)
 {
 	struct package_list again = { 0 };

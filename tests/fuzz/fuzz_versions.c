@@ -23,7 +23,7 @@ static void find_all(const struct elf_versions *versions, size_t count)
 	(void) elf_versions_find(versions, "absent", name_hash("absent"));
 }
 
-/* By the index, and without. */
+/* Looks the names up by the index, and then without it. */
 static void find_and_free(struct elf_versions *versions)
 {
 	find_all(versions, versions->count);

@@ -41,7 +41,7 @@ struct asking {
 	struct index *index; /* the answer */
 };
 
-/* Of @kind, at the folder's mirror, with the key key.gpg. */
+/* Prepares to ask the folder's mirror, a repository of @kind, with the key key.gpg. */
 void asking_start(const struct folder *folder, enum repository_kind kind, struct asking *ret);
 /* Asks; the result is that of the one repository. */
 int asking_run(struct asking *asking, const struct folder *folder, bool offline);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What unit tests share: cmocka with the headers it wants first, and a folder of their own. */
+/*
+ * Shared by the unit tests: cmocka with the headers that it needs first, and a folder of their own.
+ */
 #pragma once
 
 #include <setjmp.h>

@@ -13,7 +13,7 @@
 #define LIST      "root/etc/apt/sources.list"
 #define PARTS     "root/etc/apt/sources.list.d/"
 
-/* What was asked for, and what was noted. */
+/* The result of the request, and the notes that it wrote. */
 struct asked {
 	int result;
 	struct catalogue os;
@@ -130,7 +130,7 @@ static void one_line_each(void **state)
 	assert_contains(asked.notes,
 		"/host/etc/apt/sources.list.d/z.list: trusted=yes does not count: signatures are "
 		"checked");
-	/* Whose kernels they are is the image's to say. */
+	/* The image decides whose kernels they are. */
 	assert_string_equal(asked.os.os, "debian13");
 	assert_string_equal(asked.os.id, "debian");
 }

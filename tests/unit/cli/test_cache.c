@@ -20,7 +20,7 @@ static void open_cache(const struct folder *folder, struct cache *cache)
 	assert_int_equal(cache_open(folder->path, cache, &error), 0);
 }
 
-/* What a run leaves outside its folder is cleared by the list in it: so the folder is there yet. */
+/* The list in a run's folder clears what the run left outside, so the folder must still exist. */
 static void clear(const char *run_path)
 {
 	_cleanup_free_ char *path = NULL;

@@ -355,7 +355,9 @@ static void what_a_refused_signature_means_is_known_of_each_state(void **state)
 		const char *remedy = explain_signatures[signed_state].remedy;
 
 		assert_non_null(explain_signatures[signed_state].cause);
-		/* What is signed already is refused without --replace. */
+		/*
+		 * slipway sign refuses a module that is already signed, unless --replace is given.
+		 */
 		if (strstr(remedy, "slipway sign "))
 			assert_true((strstr(remedy, "--replace") != NULL) ==
 				    (signed_state != EXPLAIN_UNSIGNED));

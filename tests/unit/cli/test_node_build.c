@@ -46,7 +46,7 @@ static void a_limit_of_the_pod_binds_too(void **state)
 	const struct folder *folder = *state;
 	struct build_limits limits;
 
-	/* With the node's cgroup name space the container sees its own path. */
+	/* In the node's cgroup name space the container sees its own path. */
 	folder_write_text(folder, "proc/self/cgroup", "0::/kubepods/pod1/c1\n");
 	folder_write_text(folder, "sys/fs/cgroup/kubepods/pod1/c1/memory.max", "max\n");
 	folder_write_text(folder, "sys/fs/cgroup/kubepods/pod1/memory.max", "2147483648\n");
@@ -242,7 +242,7 @@ static void the_package_with_the_headers_has_the_distributions_name(void **state
 	expect_package(folder, NULL, KREL, "(apt-get");
 }
 
-/* Of an own kernel that lies where the network operator mounts nothing. */
+/* The link of a self-built kernel leads where the network operator mounts nothing. */
 static void a_link_that_leads_out_of_what_is_mounted_is_told(void **state)
 {
 	const struct folder *folder = *state;
@@ -469,7 +469,7 @@ static void the_roles_folder_serves_when_nobody_chose_one(void **state)
 	node_cache_close(&cache);
 }
 
-/* What a clean-up that was killed leaves where it removes in place. */
+/* A clean-up that removes in place leaves a damaged set when it is killed. */
 static void a_damaged_set_is_not_in_the_way_of_a_new_one(void **state)
 {
 	const struct folder *folder = *state;

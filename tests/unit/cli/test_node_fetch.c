@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the headers for a build on the node come from. What really fetches: tests/real. */
+/*
+ * Tests where the headers for a build on the node come from. Real fetches are tested in tests/real.
+ */
 #include "tests/unit/support.h"
 
 #include <stdlib.h>
@@ -184,7 +186,7 @@ static void expect_none(const struct folder *folder, bool host_only, const char 
 	node_build_close(&node.build);
 }
 
-/* What a fetch leaves. */
+/* Leaves headers in the cache as a fetch does. */
 static void keep_headers(const struct folder *folder)
 {
 	_cleanup_strv_ struct strv inputs = { 0 };
@@ -245,7 +247,7 @@ static void what_others_may_have_changed_is_not_believed(void **state)
 	expect_none(folder, false, "an image that was built for this kernel");
 }
 
-/* Those of a host that are there and no good are told: what to do about them is its owner's. */
+/* Unusable headers of a host are reported: it is for the host's owner to decide what to do. */
 static void headers_of_the_host_that_are_no_good_are_not_passed_over(void **state)
 {
 	const struct folder *folder = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an image gets to fetch headers with: this very program stands for slipway. */
+/* Tests what an image gets to fetch headers with: this very program stands for slipway. */
 #include "tests/unit/support.h"
 
 #include "cli/stage/stage_internal.h"
@@ -9,7 +9,7 @@
 
 #define KEYS "usr/share/keyrings/some.gpg"
 
-/* What the structs own elsewhere. */
+/* Static strings for members that the structs own elsewhere. */
 static char data_folder[] = ".", os_name[] = "debian12", os_id[] = "debian", os_version[] = "12";
 static char os_file[] = "debian12.ini", *os_files[] = { os_file, NULL };
 static char file_url[] = "file:///srv/mirror", other_url[] = "https://c.test/security";
@@ -145,7 +145,7 @@ static void assert_text(const struct folder *folder, const char *path, const cha
 	assert_string_equal(found, text);
 }
 
-/* What an image's root in the folder @name gets; its descriptor. */
+/* Stages an image's root in the folder @name; returns its descriptor. */
 static int stage(const struct folder *folder, const char *name, struct site *site)
 {
 	struct error error = { 0 };
@@ -204,7 +204,7 @@ static void keys_of_the_command_line_stand_for_the_catalogues(void **state)
 	{
 		_cleanup_close_ int root_fd = stage(folder, "root", &site);
 
-		/* Where the catalogue looks for them. */
+		/* The catalogue looks for them here. */
 		assert_true(fs_exists(root_fd, keyring + 1));
 	}
 	site.common.keyring = keyring;

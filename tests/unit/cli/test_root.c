@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What apt and dnf are told of the repositories of a build root, and that their keys count. */
+/* Tests what apt and dnf are told of a build root's repositories, and that their keys count. */
 #include "tests/unit/support.h"
 
 #include "cli/options.h"
@@ -82,7 +82,7 @@ static void bench_free(struct bench *bench)
 	strv_free(&bench->build.roots[ROOT_KERNEL].os.root.repositories);
 }
 
-/* What is written of both; the caller frees it. */
+/* Returns the repositories and the credentials as written; the caller frees it. */
 static char *sources_of(struct bench *bench)
 {
 	_cleanup_(root_files_free) struct root_files files = { 0 };

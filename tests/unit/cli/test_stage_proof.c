@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of a build whose modules will load, will not, or of which that cannot be told. */
+/* Tests builds whose modules will load, will not, or of which that cannot be told. */
 #include "tests/unit/support.h"
 
 #include "cli/stage/stage_internal.h"
@@ -229,7 +229,7 @@ static void make_key(const struct folder *folder, struct proven *proven)
 		module_cert_read(folder->fd, "ours.pem", &proven->build.signing.cert, &error), 0);
 }
 
-/* What slipway probe collected on a node with this key. */
+/* Makes what slipway probe collects on a node with this key. */
 static void make_probe(
 	const struct folder *folder, struct proven *proven, const char *enforces, const char *key)
 {

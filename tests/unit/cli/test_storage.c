@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which image a tag stands for after a build, with a buildah of the test's own in PATH. */
+/* Tests which image a tag stands for after a build, with the test's own buildah in PATH. */
 #include "tests/unit/support.h"
 
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What slipway verify makes of what it is given, before anything is proven. */
+/* Tests how slipway verify identifies its arguments, before anything is proven. */
 #include "tests/unit/support.h"
 
 #include "cli/verify/verify.h"
@@ -273,7 +273,10 @@ static char *path_in(const struct folder *folder, const char *name)
 	return path;
 }
 
-/* By its name or its first line, alone; with another --kernel it would hide that one's. */
+/*
+ * The file is recognised by its name or its first line, and only alone; beside another --kernel it
+ * would hide that one's.
+ */
 static void a_symvers_file_is_a_kernel_of_its_own(void **state)
 {
 	const struct folder *folder = *state;

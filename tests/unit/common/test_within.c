@@ -34,7 +34,7 @@ static void expect(opener open_it, int fd, const char *path, int wanted)
 	assert_string_equal(text, "inside");
 }
 
-/* By the kernel and by the walk alike. */
+/* Both the kernel and the walk refuse. */
 static void nothing_is_opened_outside(void **state)
 {
 	static const opener beneath[] = { open_beneath, open_beneath_by_walk };

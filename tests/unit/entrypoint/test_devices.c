@@ -543,7 +543,9 @@ static void a_failed_start_gives_the_device_back(void **state)
 	end(&bench);
 }
 
-/* By what is loaded: a daemon that did not end made the stop fail, and has no device. */
+/*
+ * The loaded driver decides: a daemon that did not end makes the stop fail too, but has no device.
+ */
 static void a_driver_that_stays_keeps_its_devices_and_its_root(void **state)
 {
 	const struct folder *folder = *state;

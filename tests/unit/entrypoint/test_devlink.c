@@ -41,7 +41,7 @@ static struct nlmsghdr *message_of(const char *digits, void *buffer)
 
 /* ---- devlink */
 
-/* What messages have of the one device of that name. */
+/* The one device of that name, as messages fill it in. */
 struct reading {
 	struct device device;
 	struct device_list list;
@@ -123,7 +123,7 @@ static struct nlmsghdr *begin(void *buffer, size_t size, uint8_t command)
 	return message;
 }
 
-/* What we would ask to set, in the shape in which the kernel would answer. */
+/* Reads a request to set the value back, in the shape in which the kernel would answer. */
 static void expect_value_back(const struct device_param *param)
 {
 	_Alignas(8) char buffer[BUFFER_SIZE];

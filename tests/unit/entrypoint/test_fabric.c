@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which fabric a node has, and the configuration of what serves it, with a folder as the node. */
+/*
+ * Tests which fabric a node has, and the configuration of its service, with a folder as the node.
+ */
 #include "tests/unit/support.h"
 
 #include "common/fs.h"

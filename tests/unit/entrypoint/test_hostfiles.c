@@ -64,7 +64,7 @@ static bool is_there(const struct bench *bench, const char *path)
 	return fs_exists(bench->folder->fd, path);
 }
 
-/* What a reader in the host finds: the link's target is absolute, and this is not the host. */
+/* Reads as the host would: the link's target is absolute, and this is not the host. */
 static void assert_link(const struct bench *bench, const char *path, const char *content)
 {
 	char target[256] = "";

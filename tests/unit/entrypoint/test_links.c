@@ -181,7 +181,7 @@ static void configure(struct netlink *netlink)
 	add_proxy(netlink);
 }
 
-/* What a new driver's interface is: routes and neighbours go with its being down. */
+/* Leaves an interface as a new driver's: setting it down drops routes and neighbours. */
 static void forget(struct netlink *netlink)
 {
 	address(netlink, RTM_DELADDR, "10.0.1.1", 24, 0);
@@ -412,7 +412,10 @@ static void what_an_earlier_version_saved_comes_back(void **state)
 	assert_string_equal(record_get(find(&now, "link"), "group"), "7");
 }
 
-/* Of the library: of so many dumps, each message has the mark of one that a change interrupted. */
+/*
+ * Overrides the library's function: each message of so many dumps is marked as interrupted by a
+ * change.
+ */
 static int interrupted_dumps;
 
 ssize_t mnl_socket_recvfrom(const struct mnl_socket *socket, void *data, size_t size)
@@ -654,7 +657,7 @@ static int count_ways(void *context, const struct nlmsghdr *message)
 	return 0;
 }
 
-/* Of all routes together: those with one way have no list of them. */
+/* Counts the ways of all routes together: routes with one way have no list of them. */
 static unsigned ways_of_all(struct netlink *netlink)
 {
 	struct nlmsghdr *request =
@@ -728,7 +731,7 @@ static void a_group_has_the_members_that_are_left(void **state)
 	add_nexthop(netlink, &records, 7, MISSING, NULL, 0);
 	add_nexthop(netlink, &records, 8, LOOPBACK, NULL, 0);
 	restore(&attempt, &records);
-	/* Of IPv4: a group is of no family. */
+	/* Only IPv4 nexthops are counted: a group has no family. */
 	assert_int_equal(count(netlink, RTM_GETNEXTHOP, sizeof(struct nhmsg)), 1);
 	assert_int_equal(attempt.result.failures, 1);
 	assert_string_equal(attempt.first,
@@ -788,7 +791,7 @@ static void vlans_that_no_request_has_room_for_are_refused(void **state)
 
 	(void) state;
 	netlink_put(request, IFLA_AF_SPEC, sizeof(text), text);
-	/* What comes behind it does no harm. */
+	/* Attributes that are put after it do no harm. */
 	netlink_put_text(request, IFLA_IFNAME, "lo");
 	mnl_attr_put_u32(request, IFLA_MTU, 1500);
 	assert_int_equal(netlink_talk(netlink, request, NULL, NULL, &error), -EMSGSIZE);
@@ -871,7 +874,7 @@ static void a_port_comes_back_under_another_label(void **state)
 	assert_int_equal(restored_as(state, "p0", "1", NULL), 1);
 	assert_int_equal(restored_as(state, "p1", "1", "pf0vf1"), 1);
 	assert_int_equal(restored_as(state, "pf0vf1", "0", NULL), 0);
-	/* Which of two it is cannot be known. */
+	/* It cannot be known which of two it is. */
 	assert_int_equal(restored_as(state, "p0", "0", "p1"), 0);
 	assert_int_equal(restored_as(state, "p1", "1", "p0"), 1);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a tree says of its modules, through libkmod; and is what is loaded the build of a file? */
+/*
+ * Tests what a tree says of its modules, through libkmod, and whether a loaded module is the build
+ * of a file.
+ */
 #include "tests/unit/node_folder.h"
 
 #include <sys/stat.h>

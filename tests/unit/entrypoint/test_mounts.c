@@ -18,7 +18,7 @@
 
 #define TARGET "run/nvidia/driver"
 
-/* What goes wrong in the child, where cmocka's own checks would not be heard. */
+/* Checks in the child, where cmocka's own checks would not be heard. */
 #define CHECK(condition)                                                                           \
 	do {                                                                                       \
 		if (!(condition)) {                                                                \
@@ -94,8 +94,7 @@ static void make_node(const char *folder)
 	}
 }
 
-/* What a container does, in its root; a process, for it cannot leave that root again.
- */
+/* Acts as a container in its root; in a process of its own, which cannot leave that root again. */
 static void live(const char *root, void (*act)(int root_fd))
 {
 	pid_t pid = fork();
@@ -339,7 +338,7 @@ static void replace_under_operands(void)
 	live("root1", detach_it);
 }
 
-/* Of an older version of this program, or of another vendor: the root itself. */
+/* An older version of this program, or another vendor, mounts the root itself. */
 static void replace_what_is_no_skeleton(void)
 {
 	live("root1", bind_it);
@@ -351,7 +350,9 @@ static void replace_what_is_no_skeleton(void)
 	CHECK(!fs_exists(AT_FDCWD, "operand/driver/etc/who"));
 }
 
-/* Where the folder is not shared no process sees a gap, but one root all the same. */
+/*
+ * If the folder is not shared, no other process can see a gap, but there is one root all the same.
+ */
 static void replace_what_is_not_shared(void)
 {
 	CHECK(mount(NULL, "root1/run/nvidia", NULL, MS_PRIVATE, NULL) == 0);
@@ -468,7 +469,9 @@ static void reads_mountinfo(void **state)
 	assert_int_equal(mountinfo_count(AT_FDCWD, "run/nvidia/driver"), -ENOENT);
 }
 
-/* With another Bidirectional mount the container's own root is shared, too: with no other. */
+/*
+ * Another Bidirectional mount makes the container's own root shared too, but with no other mount.
+ */
 static void distinguishes_the_hosts_folder_from_the_containers_own(void **state)
 {
 	const struct folder *folder = *state;

@@ -357,7 +357,7 @@ static void the_state_has_all_of_it(void **state)
 	expect_full(&list, &full);
 }
 
-/* With rates, which are no device's any more. */
+/* The saved state has rates, which devices no longer have. */
 static void what_an_earlier_version_saved_is_all_read(void **state)
 {
 	_cleanup_(device_list_free) struct device_list list = { 0 };

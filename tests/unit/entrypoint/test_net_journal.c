@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of the journal of the network's state: in a /sys and /proc of a folder, whose
- * devices never come. The kernel's own interfaces are only looked at.
+ * Tests what becomes of the journal of the network's state. /sys and /proc are in a folder, and
+ * their devices never come. The kernel's own interfaces are only looked at.
  */
 #include <stdlib.h>
 #include <string.h>

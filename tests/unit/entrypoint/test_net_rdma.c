@@ -103,7 +103,7 @@ static void names_are_those_of_the_devices_that_go(void **state)
 	assert_string_equal(record_get(&bench.records.items[0], "device"), "pci/0000:3b:00.0");
 	assert_string_equal(record_get(&bench.records.items[0], "name"), "mlx5_0");
 	assert_string_equal(record_get(&bench.records.items[1], "name"), "storage0");
-	/* What an earlier run has of a device holds. */
+	/* The record of a device from an earlier run is kept. */
 	assert_int_equal(record_set(&bench.records.items[0], "name", "before"), 0);
 	assert_int_equal(rdma_save(&bench.run), 0);
 	assert_int_equal(bench.records.count, 2);
@@ -147,7 +147,7 @@ static void one_that_has_its_name_is_left_alone(void **state)
 	assert_int_equal(rdma_save(&bench.run), 0);
 	assert_int_equal(bench.records.count, 1);
 	rdma_restore(&bench.run);
-	/* Where the kernel has no RDMA it cannot even be asked. */
+	/* A kernel without RDMA cannot even be asked. */
 	for (const char *line = bench.reported; *line; line += strcspn(line, "\n") + 1)
 		assert_contains(line, "names of RDMA devices: ");
 	assert_int_equal(bench.records.count, 0);

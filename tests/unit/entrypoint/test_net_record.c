@@ -190,7 +190,7 @@ static void names_that_could_not_be_read_are_not_written(void **state)
 	assert_int_equal(faccessat(folder->fd, "journal", F_OK, 0), -1);
 }
 
-/* What one journal says is nothing to the reader of another. */
+/* A journal's reader does not accept the word of another journal. */
 static void another_journals_word_is_refused(void **state)
 {
 	const struct folder *folder = *state;

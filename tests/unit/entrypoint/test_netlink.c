@@ -164,7 +164,7 @@ static void a_change_ends_a_wait(void **state)
 	assert_true(clock_monotonic_ms() - begin < 10000);
 }
 
-/* Where none comes: of a protocol that there is not, not even a socket. */
+/* No event comes: there is no such protocol, so not even a socket. */
 static void without_an_event_it_is_asked_anew(void **state)
 {
 	struct asking asking = { .wanted = 2 };

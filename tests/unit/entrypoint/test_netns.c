@@ -226,7 +226,7 @@ static void an_interface_elsewhere_is_known_by_its_device(void **state)
 	assert_int_equal(links.count, 1);
 	assert_string_equal(record_get(&links.items[0], "device"), "pci/" VF);
 	assert_string_equal(record_get(&links.items[0], "name"), "net1");
-	/* What an older kernel says of this one. */
+	/* The message of an older kernel about this link. */
 	message = new_link(buffer, false);
 	mnl_attr_put_strz(message, IFLA_PARENT_DEV_NAME, VF);
 	mnl_attr_put_strz(message, IFLA_PARENT_DEV_BUS_NAME, "pci");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the NIC container's mode "sources" compiles. */
+/* Tests what the NIC container's mode "sources" compiles. */
 #include "tests/unit/support.h"
 
 #include "entrypoint/nic/nic_internal.h"

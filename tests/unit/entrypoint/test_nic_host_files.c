@@ -247,7 +247,7 @@ static void act(struct bench *bench, action_function *function)
 	assert_int_equal(function(&action), 0);
 }
 
-/* What the worker reported since, all in one. */
+/* Checks all that the worker has reported since, together. */
 static void assert_reported(const struct bench *bench, const char *part)
 {
 	struct worker_message message;
@@ -329,7 +329,7 @@ static void test_a_start_that_fails(void **state)
 	act(&bench, nic_block_again);
 	assert_true(is_there(&bench, BLACKLIST));
 	act(&bench, nic_host_files_undo);
-	/* What ran before is what runs. */
+	/* The swap is over: what ran before is what runs. */
 	journal_end(bench.nic.role.root_fd, true);
 	act(&bench, nic_block_again);
 	assert_false(is_there(&bench, BLACKLIST));

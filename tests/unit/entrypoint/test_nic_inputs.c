@@ -194,7 +194,7 @@ static void an_inventory_that_others_can_write_to_keeps_no_journal(void **state)
 	assert_string_equal(inputs.unused, "");
 }
 
-/* What is there at the first look is root's: no other user can make it after that. */
+/* A folder that is made at the first look is root's: no other user can make it after that. */
 static void an_inventorys_own_folder_is_made_at_once(void **state)
 {
 	const struct folder *folder = *state;

@@ -145,7 +145,7 @@ static void a_swap_of_which_nothing_goes_is_pending_too(void **state)
 	assert_int_equal(journal.pending.go_count, 0);
 	assert_int_equal(journal.own.go_count, 0);
 	assert_true(journal_knows_own(&journal));
-	/* What was there before is not ours to remove again. */
+	/* Modules that were there before are not ours to remove again. */
 	expect_list(&journal.pending.load, "ib_core");
 	journal_end(folder->fd, false);
 	assert_false(journal_is_pending(folder->fd));
@@ -176,7 +176,7 @@ static void the_second_swap_of_a_boot_knows_the_nodes_own_still(void **state)
 	assert_string_equal(journal.pending.go[0].options, "");
 }
 
-/* Of an older Slipway, killed between its two files. */
+/* An older Slipway was killed between its two files. */
 static void what_is_pending_shows_what_the_node_had(void **state)
 {
 	const struct folder *folder = *state;
@@ -215,7 +215,7 @@ static void a_damaged_journal_keeps_no_start_from_going_on(void **state)
 	assert_true(fs_exists(folder->fd, JOURNAL_PATH ".damaged"));
 }
 
-/* Of an OFED without the peer-memory interface there is no fingerprint. */
+/* An OFED without the peer-memory interface has no fingerprint. */
 static void what_stays_loaded_is_seen_by_the_journal_and_the_kernel(void **state)
 {
 	const struct folder *folder = *state;
@@ -261,7 +261,7 @@ static void every_phase_is_read_as_it_was_written(void **state)
 	assert_int_equal(journal_phase(folder->fd), PHASE_UNLOADING);
 }
 
-/* Of a start that goes on in the same phase, too, and each once. */
+/* This holds for a start that goes on in the same phase, too; each module is listed once. */
 static void what_an_action_inserts_besides_is_known_before_it(void **state)
 {
 	const struct folder *folder = *state;

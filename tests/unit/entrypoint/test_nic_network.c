@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the network's state is found, and when modules may not go without one. */
+/* Tests where the network's state is found, and when modules may not go without it. */
 #include "tests/unit/support.h"
 
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 
 #define THERE "inventory/.slipway/network.journal"
 #define HERE  "elsewhere/network.journal"
-/* Where the stock image, which removes folders from its inventory, leaves it. */
+/* The journal's place beside the folder: the stock image removes folders from its inventory. */
 #define BESIDE "inventory/.slipway-network.journal"
 
 static char here[] = "elsewhere", there[] = "inventory/.slipway";
@@ -132,7 +132,7 @@ static void the_state_lies_beside_the_folder_where_the_inventory_is_roots(void *
 	assert_true(nic_network_is_distrusted(folder->fd, &error));
 }
 
-/* Of a path that is not below the folder nothing is cut off. */
+/* Nothing is cut off a path that is not below the folder. */
 static void what_is_beside_the_folder_is_not_opened(void **state)
 {
 	const struct folder *folder = *state;

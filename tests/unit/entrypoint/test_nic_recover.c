@@ -145,7 +145,7 @@ long syscall(long number, ...)
 	return answer(-ENOSYS);
 }
 
-/* What libkmod calls. */
+/* libkmod calls this. */
 int delete_module(const char *name, unsigned flags);
 int delete_module(const char *name, unsigned flags)
 {
@@ -186,7 +186,7 @@ static void make_module(
 	folder_write(folder, path, data, size);
 }
 
-/* With another symbol than the fixture's exporter has. */
+/* Makes a mutant with another symbol than the fixture's exporter has. */
 static void make_mutant(const struct folder *folder, const char *fixture, const char *path)
 {
 	static const char *const changes[] = { "ib_register_peer", "fw_register_peer", NULL };
@@ -452,7 +452,7 @@ done:
 	assert_true(rounds > 30);
 }
 
-/* What the host loads for itself later must not go when the node's own driver comes back. */
+/* A module that the host loads for itself later must stay when the node's own driver comes back. */
 static void what_was_not_inserted_is_not_in_the_journal(void **state)
 {
 	const struct folder *folder = *state;

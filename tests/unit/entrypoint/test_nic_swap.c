@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the NIC role's rollback rests on: files by build id, kept copies, and parameters. */
+/* Tests the basis of the NIC role's rollback: files by build id, kept copies, and parameters. */
 #include "tests/unit/node_folder.h"
 
 #include <sys/socket.h>
@@ -83,7 +83,7 @@ static void a_file_is_known_by_its_build_id_wherever_it_lies(void **state)
 	expect_at(folder, "ib_core", 6, NULL);
 }
 
-/* What was reported, how often. */
+/* The last report, and how many there were. */
 struct reported {
 	unsigned count;
 	char text[ERROR_TEXT_SIZE];
@@ -233,7 +233,7 @@ static void a_set_that_cannot_be_copied_leaves_the_old_one(void **state)
 	assert_false(fs_exists(folder->fd, KEPT ".new"));
 }
 
-/* What a killed run left half copied is in no way. */
+/* A half-finished copy of a killed run is in no way. */
 static void half_a_copy_is_removed(void **state)
 {
 	const struct folder *folder = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the NIC role says of itself while it serves: report, status and metrics. */
+/* Tests what the NIC role says of itself while it serves: report, status and metrics. */
 #include "tests/unit/nic_parameters.h"
 #include "tests/unit/node_folder.h"
 
@@ -145,7 +145,7 @@ static void the_same_build_loaded_anew_is_reported_too(void **state)
 	assert_replaced(folder, "mlx5_core: it was loaded anew, the same build");
 }
 
-/* What is to be there is listed anew, not once more. */
+/* The list of what is to be there is replaced, not appended to. */
 static void a_second_beginning_counts_nothing_twice(void **state)
 {
 	const struct folder *folder = *state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the GPUs say of their fabric, by a stand-in for the driver's library (doubles/nvml.c). */
+/*
+ * Tests what the GPUs say of their fabric, with a stand-in for the driver's library
+ * (doubles/nvml.c).
+ */
 #include "tests/unit/support.h"
 
 #include <stdlib.h>

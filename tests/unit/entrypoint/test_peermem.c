@@ -231,7 +231,7 @@ static void only_references_of_no_module_are_users(void **state)
 	assert_true(peermem_has_users(folder->fd));
 }
 
-/* What else keeps OFED is told, and peermem, which need not go then, is not asked about. */
+/* Other modules that keep OFED are reported; peermem need not go then and is not asked about. */
 static void peermem_stays_where_ofed_cannot_go_either(void **state)
 {
 	const struct folder *folder = *state;
@@ -254,7 +254,7 @@ static void peermem_stays_where_ofed_cannot_go_either(void **state)
 	assert_int_equal(faccessat(folder->fd, PEERMEM_REQUEST, F_OK, 0), -1);
 }
 
-/* What the follower does, whose lock the test holds: its end is the event. */
+/* Stands in for the follower, whose lock the test holds: this process's end is the event. */
 static pid_t answer_soon(const struct folder *folder)
 {
 	pid_t follower = fork();

@@ -16,7 +16,7 @@
 #include "entrypoint/engine/plan.h"
 #include "entrypoint/role/role.h"
 
-/* What the steps of a test did, in order: "a b !b !a". */
+/* A trace of a test's steps, in order: "a b !b !a". */
 struct trace {
 	char text[256];
 	struct events events;
@@ -338,7 +338,7 @@ static int undo_takes_a_second(struct action *action)
 	return 0;
 }
 
-/* Of two signals the first one counts: the orchestrator kills that long after it. */
+/* The first of two signals counts: the orchestrator kills @grace_ms after it. */
 static uint64_t stop_with_grace(
 	struct trace *trace, const struct step *steps, size_t count, uint32_t grace_ms)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of the load proof's verdict: which reason, what text, and whether the start goes on.
+/*
+ * Tests what becomes of the load proof's verdict: which reason, what text, and whether the start
+ * goes on.
  */
 #include "tests/unit/support.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a role does while it serves. */
+/* Tests what a role does while it serves. */
 #include "tests/unit/support.h"
 
 #include <signal.h>
@@ -137,7 +137,7 @@ static void a_driver_that_stays_is_one_that_is_loaded(void **state)
 {
 	const struct folder *folder = *state;
 
-	/* What cannot be read shows that the list was asked. */
+	/* The error of an unreadable list shows that the list was asked. */
 	folder_write_text(folder, "run/gpu.replaced", "slipway-list 1\n");
 	assert_int_equal(reload_after_a_failed_undo(folder), -EBADMSG);
 	folder_module(folder, "nvidia", "1\n", NULL);

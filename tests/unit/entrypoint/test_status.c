@@ -94,7 +94,7 @@ static void put_real_node(const struct folder *node)
 		"       0 5167 1 0000000007420235 100 0 0 10 0\n");
 }
 
-/* What it prints, as text or JSON; the caller frees it. */
+/* Returns what the status prints, as text or JSON; the caller frees it. */
 static char *status_of(const struct folder *node, bool json, int expected)
 {
 	_cleanup_close_ int before = dup(STDOUT_FILENO);
@@ -321,7 +321,7 @@ static void what_forked_below_the_init_is_ours(void **state)
 	assert_null(strstr(early, "process 467"));
 	assert_contains(early, "process 900, the host's: none of Slipway's roles started it\n");
 
-	/* What was started has ended; the daemon is the init's own child now. */
+	/* The started process has ended; the daemon is the init's own child now. */
 	assert_int_equal(fs_remove_tree(node->fd, "proc/456"), 0);
 	put_parent(node, "467", 400);
 	text = status_of(node, false, 0);

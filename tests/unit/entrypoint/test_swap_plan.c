@@ -173,7 +173,7 @@ static void on_an_empty_node_nothing_goes(void **state)
 	assert_int_equal(bench.plan.load.count, 3);
 }
 
-/* What a killed start left: half of ours. */
+/* A killed start left half of our modules. */
 static void what_is_missing_is_loaded_and_nothing_goes(void **state)
 {
 	_cleanup_bench_ struct bench bench;
@@ -261,7 +261,7 @@ static void what_auxiliary_modules_need_goes_with_them_unless_it_is_in_use(void 
 	assert_int_equal(make(&bench), 0);
 	assert_going(&bench.plan, "mlx5_fwctl:auxiliary mlx5_core:ours fwctl:auxiliary");
 	assert_false(strv_contains(&bench.plan.load, "fwctl"));
-	/* By another module, or by a process. */
+	/* Another module uses it, or a process does. */
 	load(*state, "fwctl", OTHERS, 2, "mlx5_fwctl pds_fwctl");
 	assert_int_equal(make(&bench), 0);
 	assert_going(&bench.plan, "mlx5_fwctl:auxiliary mlx5_core:ours");

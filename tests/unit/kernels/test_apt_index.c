@@ -147,7 +147,7 @@ static void lists_without_a_signature(void **state)
 	assert_int_equal(asking.index->count, 2);
 	assert_string_equal(asking.index->signer, "");
 	assert_contains(asking.index->warning, "carries no signature that could be checked");
-	/* What that left in the cache is not for a run that is stricter. */
+	/* A stricter run does not use what that left in the cache. */
 	asking.options.allow_unsigned = false;
 	expect_failed(&asking, folder, -EKEYREJECTED, "carries no signature");
 	assert_int_equal(asking_run(&asking, folder, true), -EKEYREJECTED);

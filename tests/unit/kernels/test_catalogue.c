@@ -404,7 +404,7 @@ static const struct {
 	{ "6.1.83-1.ph5-esx", "photon5" },
 	{ "6.1.83-rt28-1.ph5-rt", "photon5" },
 	{ "6.6.64.2-7.azl3", "azurelinux3" },
-	/* Of no distribution, or of none that is here. */
+	/* Releases of no distribution, or of none that the catalogue has. */
 	{ "6.12.7", "" },
 	{ "6.1.0-56-edge-custom", "" },
 	{ "5.10.0-30-amd64x", "" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the cache remembers of lists, and when the mirror is asked again. */
+/* Tests what the cache remembers of lists, and when the mirror is asked again. */
 #include "tests/unit/mirror.h"
 
 #include <time.h>

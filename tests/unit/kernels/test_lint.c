@@ -287,7 +287,7 @@ static void the_worst_comes_first(void **state)
 
 #define lint_test(function) cmocka_unit_test_setup(function, reset)
 
-/* What a node says, as slipway probe brought it, against the tree. */
+/* A node's facts, as slipway probe brought them, to compare with the tree. */
 static struct probe node_probe;
 static struct kernel_record node_record;
 static struct lint_node node;

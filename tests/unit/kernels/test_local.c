@@ -97,7 +97,7 @@ static void expect_there(
 
 #define BUILD "lib/modules/" KREL "/build"
 
-/* What only a build folder has stays out, and both halves of an O= build come together. */
+/* Files that only a build folder has stay out, and both halves of an O= build come together. */
 static void expect_build_folder(const struct folder *folder)
 {
 	static const char *const there[] = { "Makefile", "include/linux/module.h",
@@ -256,7 +256,7 @@ static void no_key_is_taken_along(void **state)
 	expect_there(folder, BUILD, "include/linux/key.h", true);
 }
 
-/* What is written into modules.order names no file outside, read or written. */
+/* A line of modules.order must not name a file outside, whether read or written. */
 static void no_line_of_modules_order_leads_out(void **state)
 {
 	static const char *const lines[] = { "fs/../../victim/h.o", "../victim/h.o", "/etc/h.o",

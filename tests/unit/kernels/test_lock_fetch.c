@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose packages have to carry a signature of their own, and that caches do not forget it. */
+/* Tests which packages have to carry a signature of their own, and that caches do not forget it. */
 #include "tests/unit/support.h"
 
 #include <fcntl.h>

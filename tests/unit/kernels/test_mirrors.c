@@ -514,7 +514,7 @@ static void a_list_of_addresses_is_followed(void **state)
 		assert_string_equal(mirrors.items[0].url, "https://cdn.test/2023.9/guid");
 		assert_string_equal(mirrors.items[1].url, "file:///srv/x");
 		mirrors_free(&mirrors);
-		/* What was fetched is remembered. */
+		/* The fetched list is remembered. */
 		assert_true(again || unlinkat(folder->fd, "mirror.list", 0) == 0);
 	}
 	folder_write_text(folder, "mirror.list", "no address\n");

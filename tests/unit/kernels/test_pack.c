@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernels/archive/pack.c writes is read back by libarchive, which did not write it. */
+/* libarchive, which did not write it, reads back what kernels/archive/pack.c writes. */
 #include "tests/unit/support.h"
 
 #include "kernels/archive/unpack.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What single fields of a package say: its version, what it depends on, which compiler. */
+/* Tests single fields of a package: its version, its dependencies, its compiler. */
 #include "tests/unit/support.h"
 
 #include "kernels/repo/package.h"

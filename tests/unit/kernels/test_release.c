@@ -39,7 +39,7 @@ static void what_a_suite_says_of_itself(void **state)
 	release_free(&release);
 }
 
-/* What a clear signature covers ends before the last line's end. */
+/* The text that a clear signature covers ends before the last line's end. */
 static void a_small_one_without_the_last_line_end(void **state)
 {
 	struct release release;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said of a release that is not there: its neighbours, or the one that was meant. */
+/*
+ * Tests the message about a release that is not there: it names neighbours, or the one that was
+ * meant.
+ */
 #include "tests/unit/support.h"
 
 #include "kernels/resolve/resolve.h"

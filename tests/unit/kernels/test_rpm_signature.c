@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* With packages that rpmbuild and rpmsign make here: a signature of our own would prove little. */
+/* Tests packages that rpmbuild and rpmsign make here: a signature of our own would prove little. */
 #include "tests/unit/support.h"
 
 #include <stdlib.h>

@@ -374,7 +374,7 @@ static void a_cut_archive_is_damaged(void **state)
 	}
 }
 
-/* Where a link leads has to be told; only one that leads nowhere yet may stay unanswered. */
+/* A link's target has to be known; only a link that leads nowhere yet may stay unresolved. */
 static void a_link_that_cannot_be_followed_is_refused(void **state)
 {
 	const struct folder *folder = *state;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a module exports, in the forms of the kernels that the catalogue offers, old and new. */
+/*
+ * Tests what a module exports, in the forms of the kernels that the catalogue offers, old and new.
+ */
 #include "tests/unit/support.h"
 
 #include <elf.h>

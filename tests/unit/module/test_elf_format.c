@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each version of the kernel minds in a file: one header or symbol of a fixture is changed. */
+/*
+ * Tests what each kernel version objects to in a file: one header or symbol of a fixture is
+ * changed.
+ */
 #include "tests/unit/support.h"
 
 #include <elf.h>

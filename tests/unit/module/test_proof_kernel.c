@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the load proof says of another kernel than the modules', and of one of which it knows
- * little.
+/*
+ * Tests the load proof for another kernel than the modules', and for one of which little is known.
  */
 #include "module/proof.h"
 #include "tests/unit/mutant.h"
@@ -137,7 +137,7 @@ static void without_modversions_the_kernels_part_counts(void **state)
 	assert_finding(&whole.members[0].proof, "symbol-missing", PROOF_REFUSAL, ENOENT);
 }
 
-/* What the OFED at hand lacks is known, whatever is known of the kernel. */
+/* It is known what the OFED at hand lacks, whatever is known of the kernel. */
 static void what_a_replaced_module_had_stays_a_refusal(void **state)
 {
 	_cleanup_trial_ struct trial trial;
@@ -225,7 +225,7 @@ static void the_kernels_own_are_taken_not_rebuilt(void **state)
 	trial.set.kernel_modules = &own;
 	add_link(&trial, "a.ko", "a", "k");
 	add_link(&trial, "b.ko", "b", "k");
-	/* Of one of the kernel's names, but not of its tree: an OFED's. */
+	/* A module with a name of one of the kernel's, but not from its tree: an OFED's. */
 	add(&trial, "peer.ko", "peer", NULL);
 	run(&trial);
 	assert_string_equal(worst(&trial, 0)->cure, "take this kernel's own");
@@ -307,7 +307,7 @@ static void what_the_kernel_has_to_bring_is_named(void **state)
 	expect_relied(&whole, "");
 }
 
-/* Of a package without headers nothing but "depends" tells. */
+/* For a package without headers only "depends" tells. */
 static void depends_tells_where_symbols_cannot(void **state)
 {
 	char *names[] = { "link_k", "link_j", NULL };

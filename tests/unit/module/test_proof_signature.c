@@ -28,7 +28,10 @@ static void make_tail(unsigned char tail[TAIL_SIZE])
 	module_trailer_write(sizeof(cms), tail + sizeof(cms));
 }
 
-/* Of the fixture with @tail behind it (NULL: none): the finding @id, NULL for only notes. */
+/*
+ * Proves the fixture with @tail behind it (NULL: none) and expects the finding @id; NULL: only
+ * notes.
+ */
 static void expect(const struct folder *folder, const unsigned char *tail,
 	struct proof_kernel kernel, const char *id, enum proof_weight weight, int answer)
 {
@@ -297,7 +300,7 @@ static void a_cure_cures(void **state)
 	}
 }
 
-/* Of the thousands that come with a kernel the set says it, once. */
+/* For the thousands of modules that come with a kernel, the set says it once. */
 static void the_kernels_own_are_marked_but_not_noted(void **state)
 {
 	const char *changes[] = { "link_s", "link_a", NULL };

@@ -161,7 +161,9 @@ static void a_proprietary_modules_symbols_taint_who_uses_them(void **state)
 	_cleanup_proof_ struct proof proof = prove(*state, "peer", gpl, kernel);
 
 	expect_plain(*state, "peer", ALL, kernel, "inherits-taint", PROOF_NOTE, 0);
-	/* With GPL-only symbols too, the order in the file decides who is refused. */
+	/*
+	 * If there are GPL-only symbols too, the order in the file decides which finding refuses.
+	 */
 	assert_int_equal(proof.verdict, PROOF_WILL_NOT_LOAD);
 	assert_int_equal(proof.answer, ENOENT);
 	assert_true(finding_of(&proof, "tainted-exporter") || finding_of(&proof, "gpl-only"));

@@ -205,7 +205,7 @@ static void others_may_vouch(void **state)
 	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "ib_uverbs", 0x1234);
 	running_close(&running);
-	/* Of another build: no word about this one. */
+	/* The claim is about another build: it says nothing of this one. */
 	word.build_id = BUILD_ID;
 	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, NULL, 0);
@@ -218,7 +218,7 @@ static void others_may_vouch(void **state)
 	expect_exporter(running, REGISTER, "/src/ib-uverbs", 0x4321);
 	assert_true(running_loaded(running, 0)->by_claim);
 	running_close(&running);
-	/* With the build id the list is proven, and no file is looked for. */
+	/* The build id proves the list, and no file is looked for. */
 	assert_int_equal(
 		strv_push(&builds, "ib_uverbs 0123456789abcdef0123456789abcdef01234568"), 0);
 	node.sources.driver_builds = &builds;
@@ -305,7 +305,7 @@ static void another_build_needs_witnesses(void **state)
 	running_close(&running);
 }
 
-/* What is not loaded vouches too, where what is loaded comes from the same tree. */
+/* Modules that are not loaded vouch too, if the loaded ones come from the same tree. */
 static void the_tree_of_the_kernel_vouches(void **state)
 {
 	const struct folder *folder = *state;

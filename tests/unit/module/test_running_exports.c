@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is to be loaded exports too: a module that stays and has the same is in its way. */
+/* Modules to be loaded export too: a module that stays and exports the same is in the way. */
 #include "tests/unit/node_folder.h"
 
 #include "module/running.h"
@@ -102,7 +102,7 @@ static void a_stranger_without_exports_is_no_doubt(void **state)
 	expect_duplicate(&node, true, PROOF_DOUBT);
 }
 
-/* Of the kernel's list an image has the lines that its own modules use, beside the whole. */
+/* Beside the kernel's whole list, an image has the lines that its own modules use. */
 static void the_whole_list_is_read_for_what_the_part_lacks(void **state)
 {
 	const struct folder *folder = *state;
@@ -160,7 +160,7 @@ static void the_nodes_tree_does_not_prove_the_image(void **state)
 	running = node_folder_run(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_UNKNOWN);
 	running_close(&running);
-	/* What the image has of the kernel's own is what is loaded. */
+	/* The image's copy of a kernel module is the one that is loaded. */
 	folder_write_text(folder, "lib/modules/" KREL "/modules.dep", "kernel/ib-uverbs.ko:\n");
 	copy_fixture(folder, "exporter", "lib/modules/" KREL "/kernel/ib-uverbs.ko");
 	running = node_folder_run(&node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node tells of signatures: whether they are demanded, and whose count. */
+/* Tests what a node tells of signatures: whether they are demanded, and whose count. */
 #include "tests/unit/node_folder.h"
 
 #include "module/sign.h"
@@ -113,7 +113,7 @@ static void a_kernel_without_lockdown_need_not_show_it(void **state)
 	folder_write_text(folder, "host/boot/config-" KREL,
 		"CONFIG_MODULE_SIG=y\n# CONFIG_SECURITY_LOCKDOWN_LSM is not set\n");
 	assert_false(is_enforced_unknown(&node));
-	/* What distributions had before. */
+	/* Distributions had this option before. */
 	folder_write_text(folder, "host/boot/config-" KREL, "CONFIG_LOCK_DOWN_KERNEL=y\n");
 	assert_true(is_enforced_unknown(&node));
 }
@@ -226,7 +226,7 @@ static void a_certificate_ties_a_signature_to_a_key(void **state)
 	}
 }
 
-/* Of another build id than the fixture that is to be loaded: it ends in 0x68. */
+/* Puts a file with another build id than the fixture that is to be loaded: it ends in 0x68. */
 static void put_file(const struct folder *folder, const char *to, bool with_signature)
 {
 	static const unsigned char id[] = { 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef };
