@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What images are built for. Made once, when the kernel is locked; const from then on. */
+/* The nodes that images are built for. Made once, when the kernel is locked; const from then on. */
 #pragma once
 
 #include "common/arch.h"

@@ -143,7 +143,7 @@ static char *redact(const struct node *node, char *text)
 
 /* ---- probe.json: a line for each member, but for the items of lists and for the files */
 
-/* What is not known is null. */
+/* Null where it is not known. */
 static void write_text(struct json *json, const char *key, const char *text)
 {
 	if (text)
