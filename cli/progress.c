@@ -27,10 +27,29 @@ void progress_start(struct progress *progress, bool json)
 	};
 }
 
+static struct progress_stage *stage_of(struct progress *progress)
+{
+	return progress->stage ? progress->stage : &progress->own;
+}
+
+static const struct progress_stage *seen_stage_of(const struct progress *progress)
+{
+	return progress->stage ? progress->stage : &progress->own;
+}
+
+const char *progress_stage_name(const struct progress *progress)
+{
+	const struct progress_stage *stage = seen_stage_of(progress);
+
+	return *stage->name ? stage->name : NULL;
+}
+
 /* Since the stage began, or the whole. */
 static unsigned long long elapsed_ms(const struct progress *progress)
 {
-	return clock_monotonic_ms() - (progress->stage ? progress->started_ms : progress->first_ms);
+	const struct progress_stage *stage = seen_stage_of(progress);
+
+	return clock_monotonic_ms() - (*stage->name ? stage->started_ms : progress->first_ms);
 }
 
 #define ELAPSED ",\"elapsed_ms\":%llu"
@@ -50,7 +69,7 @@ static _printf_(5, 6) void event(const struct progress *progress, const char *ki
 	numbers = xvasprintf(format, arguments);
 	va_end(arguments);
 	(void) fprintf(progress->json, "{\"event\":\"%s\",\"stage\":", kind);
-	json_text_string(progress->json, progress->stage ? progress->stage : "");
+	json_text_string(progress->json, seen_stage_of(progress)->name);
 	(void) fputs(numbers, progress->json);
 	if (key) {
 		(void) fprintf(progress->json, ",\"%s\":", key);
@@ -60,20 +79,43 @@ static _printf_(5, 6) void event(const struct progress *progress, const char *ki
 	(void) fflush(progress->json);
 }
 
+/* By one write: several processes print lines. */
+static _printf_(2, 3) void print_line(const struct progress *progress, const char *format, ...)
+{
+	char *line = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&line, &size);
+	va_list arguments;
+
+	if (!file)
+		out_of_memory();
+	va_start(arguments, format);
+	text_vprint(file, format, arguments);
+	va_end(arguments);
+	if (fclose(file) != 0)
+		out_of_memory();
+	(void) fwrite(line, 1, size, progress->text);
+	(void) fflush(progress->text);
+	free(line);
+}
+
 /* The next two: what the stage is at, and how long it took so far, where lines are not updated in
  * place. */
 static void print_step(struct progress *progress, const char *text)
 {
-	progress->reported_ms = clock_monotonic_ms();
-	text_print(progress->text, "%-*s            %s\n", STAGE_WIDTH,
-		progress->stage ? progress->stage : "", text);
+	struct progress_stage *stage = stage_of(progress);
+
+	stage->reported_ms = clock_monotonic_ms();
+	print_line(progress, "%-*s            %s\n", STAGE_WIDTH, stage->name, text);
 }
 
 static void print_timed(struct progress *progress, const char *word, const char *text)
 {
-	progress->reported_ms = clock_monotonic_ms();
-	text_print(progress->text, "%-*s %7.1f s  %s%s\n", STAGE_WIDTH, progress->stage,
-		(double) (progress->reported_ms - progress->started_ms) / 1000, word, text);
+	struct progress_stage *stage = stage_of(progress);
+
+	stage->reported_ms = clock_monotonic_ms();
+	print_line(progress, "%-*s %7.1f s  %s%s\n", STAGE_WIDTH, stage->name,
+		(double) (stage->reported_ms - stage->started_ms) / 1000, word, text);
 }
 
 static int columns(void)
@@ -85,98 +127,125 @@ static int columns(void)
 	return size.ws_col;
 }
 
-static void draw(struct progress *progress, const char *tail)
+/* Its line on the terminal, without a newline. */
+static void draw_stage(
+	const struct progress *progress, const struct progress_stage *stage, const char *tail)
 {
-	uint64_t now_ms = clock_monotonic_ms();
-	double seconds = (double) (now_ms - progress->started_ms) / 1000;
+	double seconds = (double) (clock_monotonic_ms() - stage->started_ms) / 1000;
 	int room = columns() - STAGE_WIDTH - 14;
 
-	(void) fputs(PROGRESS_ERASE, progress->text);
-	text_print(progress->text, "%-*s %7.1f s  %.*s", STAGE_WIDTH, progress->stage, seconds,
+	text_print(progress->text, "%-*s %7.1f s  %.*s", STAGE_WIDTH, stage->name, seconds,
 		room > 0 ? room : 0, tail);
-	(void) fflush(progress->text);
-	progress->drawn_ms = now_ms;
 }
 
-void progress_begin(struct progress *progress, const char *stage)
+static void draw(struct progress *progress, const char *tail)
 {
-	progress->stage = stage;
-	progress->started_ms = clock_monotonic_ms();
-	progress->step[0] = '\0';
-	progress->reported_ms = 0;
-	progress->compiled = 0;
-	progress->to_compile = 0;
+	if (progress->in_table)
+		return;
+	(void) fputs(PROGRESS_ERASE, progress->text);
+	draw_stage(progress, stage_of(progress), tail);
+	(void) fflush(progress->text);
+	progress->drawn_ms = clock_monotonic_ms();
+}
+
+void progress_begin(struct progress *progress, const char *name)
+{
+	struct progress_stage *stage = stage_of(progress);
+
+	*stage = (struct progress_stage){ .started_ms = clock_monotonic_ms() };
+	(void) snprintf(stage->name, sizeof(stage->name), "%s", name);
 	event(progress, "begin", NULL, NULL, ELAPSED, elapsed_ms(progress));
 	if (progress->terminal)
 		draw(progress, "");
 }
 
+void progress_expect(struct progress *progress, size_t to_compile)
+{
+	stage_of(progress)->to_compile = to_compile;
+}
+
+void progress_at(struct progress *progress, const char *text)
+{
+	struct progress_stage *stage = stage_of(progress);
+
+	(void) snprintf(stage->step, sizeof(stage->step), "%s", text);
+	progress_tick(progress);
+}
+
 void progress_step(struct progress *progress, const char *text)
 {
-	(void) snprintf(progress->step, sizeof(progress->step), "%s", text);
+	struct progress_stage *stage = stage_of(progress);
+
+	(void) snprintf(stage->step, sizeof(stage->step), "%s", text);
 	event(progress, "step", "step", text, ELAPSED, elapsed_ms(progress));
 	if (progress->terminal)
-		draw(progress, progress->step);
+		draw(progress, stage->step);
 	else if (progress->text)
 		print_step(progress, text);
 }
 
 void progress_compiled(struct progress *progress, const char *file)
 {
+	struct progress_stage *stage = stage_of(progress);
 	uint64_t now_ms = clock_monotonic_ms();
-	size_t done = ++progress->compiled, all = progress->to_compile;
+	size_t done = ++stage->compiled, all = stage->to_compile;
 
 	/* Another kernel or source may want more files than the last one did. */
 	if (all >= done)
-		(void) snprintf(progress->step, sizeof(progress->step),
+		(void) snprintf(stage->step, sizeof(stage->step),
 			"%zu of about %zu files compiled: %s", done, all, file);
 	else
-		(void) snprintf(progress->step, sizeof(progress->step), "%zu file%s compiled: %s",
-			done, done == 1 ? "" : "s", file);
+		(void) snprintf(stage->step, sizeof(stage->step), "%zu file%s compiled: %s", done,
+			done == 1 ? "" : "s", file);
 	if (progress->terminal) {
 		progress_tick(progress);
 		return;
 	}
 	/* The first line comes after that time, too: a short recipe needs none. */
-	if (!progress->reported_ms)
-		progress->reported_ms = now_ms;
-	if (now_ms - progress->reported_ms < (progress->json ? EVENT_MS : LINE_MS))
+	if (!stage->reported_ms)
+		stage->reported_ms = now_ms;
+	if (now_ms - stage->reported_ms < (progress->json ? EVENT_MS : LINE_MS))
 		return;
-	progress->reported_ms = now_ms;
+	stage->reported_ms = now_ms;
 	event(progress, "compile", "file", file, ",\"files_done\":%zu,\"files\":%zu",
-		progress->compiled, progress->to_compile);
+		stage->compiled, stage->to_compile);
 	if (progress->text)
-		print_step(progress, progress->step);
+		print_step(progress, stage->step);
 }
 
 void progress_tick(struct progress *progress)
 {
+	struct progress_stage *stage = stage_of(progress);
 	uint64_t now_ms = clock_monotonic_ms();
-	uint64_t last_ms = progress->reported_ms ? progress->reported_ms : progress->started_ms;
+	uint64_t last_ms = stage->reported_ms ? stage->reported_ms : stage->started_ms;
 
-	if (!progress->stage || !progress->text)
+	if (!*stage->name || !progress->text)
 		return;
 	if (progress->terminal) {
 		if (now_ms - progress->drawn_ms >= REDRAW_MS)
-			draw(progress, progress->step);
+			draw(progress, stage->step);
 	} else if (now_ms - last_ms >= QUIET_LINE_MS) {
-		print_timed(
-			progress, *progress->step ? "still at: " : "still running", progress->step);
+		print_timed(progress, *stage->step ? "still at: " : "still running", stage->step);
 	}
 }
 
 void progress_end(struct progress *progress, const char *result)
 {
+	struct progress_stage *stage = stage_of(progress);
 	const char *tail = strcmp(result, "done") == 0 ? "" : result;
 
 	event(progress, "end", "result", result, ELAPSED, elapsed_ms(progress));
+	/* The process that draws the table has the last line from here. */
+	(void) snprintf(stage->step, sizeof(stage->step), "%s", tail);
+	if (progress->in_table && progress->terminal)
+		return;
 	if (progress->terminal) {
 		draw(progress, tail);
 		(void) fputc('\n', progress->text);
 	} else if (progress->text) {
 		print_timed(progress, "", result);
 	}
-	progress->stage = NULL;
+	stage->name[0] = '\0';
 }
 
 void progress_note(struct progress *progress, const char *text)
@@ -184,9 +253,15 @@ void progress_note(struct progress *progress, const char *text)
 	event(progress, "note", "text", text, ELAPSED, elapsed_ms(progress));
 	if (!progress->text)
 		return;
-	if (progress->terminal && progress->stage)
+	if (progress->terminal && progress->in_table) {
+		_cleanup_free_ char *line = xasprintf("%s\n", text);
+
+		(void) !write(progress->notes_fd, line, strlen(line));
+		return;
+	}
+	if (progress->terminal && progress_stage_name(progress))
 		(void) fputs(PROGRESS_ERASE, progress->text);
-	text_print(progress->text, "%s\n", text);
+	print_line(progress, "%s\n", text);
 }
 
 void progress_notef(struct progress *progress, const char *format, ...)
@@ -221,19 +296,76 @@ static void describe(const struct download_progress *download, char *text, size_
 		total, (double) download->bytes_per_s / 1e6, left, files);
 }
 
+/* ---- stages that run at once */
+
+/* The cursor stands below the table's last line. */
+static void erase_table(struct progress *progress)
+{
+	if (progress->table_lines)
+		(void) fprintf(progress->text, "\033[%zuA\033[J", progress->table_lines);
+	progress->table_lines = 0;
+}
+
+void progress_table(struct progress *progress, const struct progress_stage *stages, size_t count)
+{
+	if (!progress->terminal)
+		return;
+	erase_table(progress);
+	for (size_t i = 0; i < count; i++) {
+		if (!*stages[i].name)
+			continue;
+		draw_stage(progress, &stages[i], stages[i].step);
+		(void) fputc('\n', progress->text);
+		progress->table_lines++;
+	}
+	(void) fflush(progress->text);
+}
+
+void progress_table_end(struct progress *progress, struct progress_stage *stage)
+{
+	if (progress->terminal && *stage->name) {
+		erase_table(progress);
+		draw_stage(progress, stage, stage->step);
+		(void) fputc('\n', progress->text);
+	}
+	stage->name[0] = '\0';
+}
+
+void progress_table_notes(struct progress *progress, const char *text, size_t size)
+{
+	_cleanup_free_ char *notes = xstrndup(text, size);
+	char *rest = notes, *line;
+
+	erase_table(progress);
+	while ((line = strsep(&rest, "\n")))
+		if (*line)
+			text_print(progress->text, "%s\n", line);
+}
+
+void progress_split(struct progress *progress, struct progress_stage *stage, int notes_fd)
+{
+	progress->stage = stage;
+	progress->notes_fd = notes_fd;
+	progress->in_table = true;
+	progress->table_lines = 0;
+}
+
+/* ---- downloads */
+
 /* The end of a download is reported, too, however short it was. */
 static bool is_due(const struct progress *progress, const struct download_progress *download,
 	uint64_t pause_ms)
 {
 	return download->files_done == download->files ||
-	       clock_monotonic_ms() - progress->reported_ms >= pause_ms;
+	       clock_monotonic_ms() - seen_stage_of(progress)->reported_ms >= pause_ms;
 }
 
 void progress_on_download(void *context, const struct download_progress *download)
 {
 	struct progress *progress = context;
+	struct progress_stage *stage = stage_of(progress);
 
-	describe(download, progress->step, sizeof(progress->step));
+	describe(download, stage->step, sizeof(stage->step));
 	if (progress->json && is_due(progress, download, EVENT_MS)) {
 		event(progress, "download", NULL, NULL,
 			ELAPSED ",\"done_bytes\":%llu,\"total_bytes\":%llu,\"bytes_per_s\":%llu,"
@@ -243,16 +375,16 @@ void progress_on_download(void *context, const struct download_progress *downloa
 			(unsigned long long) download->total_bytes,
 			(unsigned long long) download->bytes_per_s, download->files_done,
 			download->files);
-		progress->reported_ms = clock_monotonic_ms();
+		stage->reported_ms = clock_monotonic_ms();
 	} else if (progress->terminal) {
 		progress_tick(progress);
 	} else if (progress->text && download->files_done < download->files) {
 		/* The first line comes after that time, too: most downloads need none. */
-		if (!progress->reported_ms)
-			progress->reported_ms = clock_monotonic_ms();
+		if (!stage->reported_ms)
+			stage->reported_ms = clock_monotonic_ms();
 		if (!is_due(progress, download, DOWNLOAD_LINE_MS))
 			return;
-		print_step(progress, progress->step);
+		print_step(progress, stage->step);
 	}
 }
 

@@ -15,24 +15,39 @@
 /* Printed before what takes the place of the terminal's line. */
 #define PROGRESS_ERASE "\r\033[K"
 
+/* A stage that runs. Of stages that run at once they are in memory that their processes share. */
+struct progress_stage {
+	char name[32];     /* "": none runs */
+	char step[160];    /* what it is at */
+	size_t compiled;   /* files so far */
+	size_t to_compile; /* that its last run had compiled; 0: not known */
+	uint64_t started_ms;
+	uint64_t reported_ms; /* when a plain line, or an event about files, was last written */
+};
+
 struct progress {
 	FILE *text; /* people's lines; NULL with JSON */
 	FILE *json; /* events; NULL without */
 	bool terminal;
-	const char *stage;    /* the one that runs, or NULL */
-	char step[160];       /* what it is at */
-	size_t compiled;      /* files of the stage so far */
-	size_t to_compile;    /* that its last run had compiled; 0: not known */
-	uint64_t started_ms;  /* of the stage */
-	uint64_t first_ms;    /* of the whole */
-	uint64_t drawn_ms;    /* when the terminal's line was last drawn */
-	uint64_t reported_ms; /* when a plain line, or an event about files, was last written */
+	struct progress_stage own;
+	struct progress_stage *stage; /* that this process works on; NULL: own */
+	/* One of several processes: another one draws the terminal's lines, and prints notes. */
+	int notes_fd;
+	bool in_table;
+	size_t table_lines; /* that stand on the terminal */
+	uint64_t first_ms;  /* of the whole */
+	uint64_t drawn_ms;  /* when the terminal's lines were last drawn */
 };
 
 void progress_start(struct progress *progress, bool json);
 
-/* @stage is borrowed until the stage ends. */
+/* Does a stage run here? Its name, or NULL. */
+const char *progress_stage_name(const struct progress *progress);
 void progress_begin(struct progress *progress, const char *stage);
+/* How many files the stage will compile, by what its last run did. */
+void progress_expect(struct progress *progress, size_t to_compile);
+/* What it is at, without a line of its own in a log. */
+void progress_at(struct progress *progress, const char *text);
 /* The stage's next step. */
 void progress_step(struct progress *progress, const char *text);
 /*
@@ -59,5 +74,17 @@ void progress_notef(struct progress *progress, const char *format, ...) _printf_
  */
 void progress_on_download(void *progress, const struct download_progress *download);
 void progress_on_retry(void *progress, const char *url, const char *why, unsigned int wait_ms);
+
+/*
+ * ---- stages that run at once. The process that waits for them calls progress_table() now and
+ * then, which draws a line for each of @stages on a terminal; the line of one that ended stays.
+ */
+void progress_table(struct progress *progress, const struct progress_stage *stages, size_t count);
+/* Its process has ended: on a terminal its line stays. */
+void progress_table_end(struct progress *progress, struct progress_stage *stage);
+/* In a new process, which works on @stage; on a terminal its notes go to @notes_fd. */
+void progress_split(struct progress *progress, struct progress_stage *stage, int notes_fd);
+/* Prints what came out of the other end of @notes_fd, above the table. */
+void progress_table_notes(struct progress *progress, const char *text, size_t size);
 
 uint64_t progress_elapsed_ms(const struct progress *progress);

@@ -173,7 +173,7 @@ static int make(void *data)
 	who = xasprintf("slipway %s", making->verb);
 	message = message_text(&error);
 	(void) fflush(stdout);
-	if (context->progress.terminal && context->progress.stage)
+	if (context->progress.terminal && progress_stage_name(&context->progress))
 		(void) fputc('\n', stderr);
 	message_error(stderr, who, &error);
 	if (context->options->json) {

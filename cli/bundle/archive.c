@@ -226,11 +226,13 @@ static uint64_t all_bytes(json_object *manifest)
 static void show_bytes(
 	struct progress *progress, const char *done, uint64_t bytes, uint64_t of_bytes)
 {
+	char text[128];
+
 	if (!progress)
 		return;
-	(void) snprintf(progress->step, sizeof(progress->step), "%s%.1f of %.1f MB", done,
-		(double) bytes / 1e6, (double) of_bytes / 1e6);
-	progress_tick(progress);
+	(void) snprintf(text, sizeof(text), "%s%.1f of %.1f MB", done, (double) bytes / 1e6,
+		(double) of_bytes / 1e6);
+	progress_at(progress, text);
 }
 
 static int write_to(json_object *manifest, const char *folder, const char *path,

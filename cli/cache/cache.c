@@ -69,6 +69,7 @@ void cache_close(struct cache *cache)
 	cleanup_close(&cache->run_lock_fd);
 	free(cache->path);
 	free(cache->run_path);
+	free(cache->scratch_path);
 	*cache = (struct cache){ .fd = -1, .run_lock_fd = -1 };
 }
 
@@ -125,7 +126,17 @@ int cache_start_run(struct cache *cache, void (*clear)(const char *run_path), st
 	do
 		r = make_run_folder(cache, &cache->run_path, &cache->run_lock_fd);
 	while (r == -EAGAIN);
-	return r < 0 ? error_set_errno(error, r, "%s/runs", cache->path) : 0;
+	if (r < 0)
+		return error_set_errno(error, r, "%s/runs", cache->path);
+	cache->scratch_path = xstrdup(cache->run_path);
+	return 0;
+}
+
+int cache_split_run(struct cache *cache, const char *name)
+{
+	free(cache->scratch_path);
+	cache->scratch_path = xasprintf("%s/%s", cache->run_path, name);
+	return fs_mkdir_parents(AT_FDCWD, cache->scratch_path, 0755);
 }
 
 void cache_end_run(struct cache *cache)
@@ -205,7 +216,7 @@ int cache_name_full(const struct cache *cache, int r, struct error *error)
 
 int cache_new_folder(const struct cache *cache, const char *name, char **ret_path)
 {
-	_cleanup_free_ char *path = xasprintf("%s/%s", cache->run_path, name);
+	_cleanup_free_ char *path = xasprintf("%s/%s", cache->scratch_path, name);
 	int r = fs_remove_tree(AT_FDCWD, path);
 
 	if (r == 0)

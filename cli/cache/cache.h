@@ -26,6 +26,8 @@ struct cache {
 	char *path; /* absolute */
 	int fd;
 	char *run_path; /* this run's folder, absolute; NULL until cache_start_run() */
+	/* Where this process makes its files: run_path, or a folder of its own below it. */
+	char *scratch_path;
 	int run_lock_fd;
 };
 
@@ -46,6 +48,12 @@ bool cache_is_there(const char *path);
 int cache_start_run(
 	struct cache *cache, void (*clear)(const char *run_path), struct error *error) _must_check_;
 void cache_end_run(struct cache *cache);
+
+/*
+ * For one of several processes that work at once: its files get the folder @name of the run to
+ * themselves. -errno where that cannot be made.
+ */
+int cache_split_run(struct cache *cache, const char *name) _must_check_;
 
 /* Paths that the caller frees. */
 char *cache_output_path(const struct cache *cache, const char *name, const char *key);

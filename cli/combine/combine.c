@@ -675,9 +675,10 @@ static int build(
 	_cleanup_free_ char *log = cache_log_path(&context->cache, "combine", "last");
 	_cleanup_close_ int log_fd =
 		open(log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-	struct buildah buildah = {
-		.log_fd = log_fd, .run_path = context->cache.run_path, .date = context->date
-	};
+	struct buildah buildah = { .log_fd = log_fd,
+		.run_path = context->cache.run_path,
+		.scratch_path = context->cache.scratch_path,
+		.date = context->date };
 	_cleanup_free_ char *file = xasprintf("%s/" CONTAINERFILE, context->data);
 	_cleanup_free_ char *krels = join_krels(combine);
 	_cleanup_strv_ struct strv arguments = { 0 };
@@ -700,7 +701,7 @@ static int build(
 	if (r < 0)
 		return error_prefix(error, r, "log %s", log);
 	progress_step(&context->progress, "write the OCI archive");
-	return image_archive(context->cache.run_path, folder, image, error);
+	return image_archive(context->cache.scratch_path, folder, image, error);
 }
 
 int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, struct error *error)

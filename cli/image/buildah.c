@@ -153,7 +153,7 @@ static void add_options(struct strv *argv, const char *option, const struct strv
 int buildah_build(const struct buildah *buildah, const char *containerfile, const char *folder,
 	const struct strv *arguments, const struct strv *labels, char **ret_id, struct error *error)
 {
-	_cleanup_free_ char *id_path = xasprintf("%s/image-id", buildah->run_path);
+	_cleanup_free_ char *id_path = xasprintf("%s/image-id", buildah->scratch_path);
 	_cleanup_free_ char *id = NULL;
 	_cleanup_strv_ struct strv argv = { 0 };
 	int r;
@@ -211,10 +211,10 @@ int buildah_run(const struct buildah *buildah, const char *image, const char *wh
 	return r;
 }
 
-int buildah_push(const char *run_path, const char *id, const char *destination, char **ret_digest,
-	struct error *error)
+int buildah_push(const char *scratch_path, const char *id, const char *destination,
+	char **ret_digest, struct error *error)
 {
-	_cleanup_free_ char *path = xasprintf("%s/digest", run_path);
+	_cleanup_free_ char *path = xasprintf("%s/digest", scratch_path);
 	int r = run_words(
 		WORDS("push", "--quiet", "--digestfile", path, id, destination), NULL, error);
 

@@ -16,7 +16,8 @@ struct buildah {
 	const char *date;   /* of an image and its files, seconds since 1970; NULL: 0 */
 	bool network;       /* what a build runs gets this machine's network; else none at all */
 	/* Folder that lists the containers of this run; its name is part of theirs. */
-	const char *run_path;
+	const char *run_path;     /* what the run's containers are called by, and noted in */
+	const char *scratch_path; /* for its files */
 };
 
 struct buildah_mount {
@@ -65,8 +66,8 @@ int buildah_run(const struct buildah *buildah, const char *image, const char *wh
  * Copies the image @id to a transport and path ("oci-archive:FILE:TAG"); *ret_digest is freed by
  * the caller.
  */
-int buildah_push(const char *run_path, const char *id, const char *destination, char **ret_digest,
-	struct error *error) _must_check_;
+int buildah_push(const char *scratch_path, const char *id, const char *destination,
+	char **ret_digest, struct error *error) _must_check_;
 
 /* Writes the image @id to an OCI archive, its layers not compressed: what holds the archive is. */
 int buildah_save(const char *id, const char *path, struct error *error) _must_check_;

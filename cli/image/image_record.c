@@ -175,12 +175,12 @@ int image_set_id(int root_fd, const char *folder, char ret_id[HASH_HEX_SIZE])
 }
 
 int image_archive(
-	const char *run_path, const char *folder, struct image *image, struct error *error)
+	const char *scratch_path, const char *folder, struct image *image, struct error *error)
 {
 	_cleanup_free_ char *path = xasprintf("%s/" IMAGE_ARCHIVE, folder);
 	_cleanup_free_ char *destination = xasprintf("oci-archive:%s:%s", path, image->tag);
 	struct stat status;
-	int r = buildah_push(run_path, image->id, destination, &image->digest, error);
+	int r = buildah_push(scratch_path, image->id, destination, &image->digest, error);
 
 	if (r < 0)
 		return r;

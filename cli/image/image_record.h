@@ -77,7 +77,7 @@ void image_add_tag(struct image *image, const char *repository, const char *tag,
 int image_set_id(int root_fd, const char *folder, char ret_id[HASH_HEX_SIZE]) _must_check_;
 
 /* Writes the image with image->id and tag to IMAGE_ARCHIVE in @folder, and sets digest and size. */
-int image_archive(const char *run_path, const char *folder, struct image *image,
+int image_archive(const char *scratch_path, const char *folder, struct image *image,
 	struct error *error) _must_check_;
 
 /*

@@ -57,9 +57,9 @@ int kernel_fetch(struct kernel *kernel, const char *purpose, struct error *error
 		r = store_open(context->cache.fd, "blobs", &store, error);
 	if (r < 0)
 		return r;
-	scratch_fd = open(context->cache.run_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	scratch_fd = open(context->cache.scratch_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (scratch_fd < 0)
-		return error_set_errno(error, -errno, "%s", context->cache.run_path);
+		return error_set_errno(error, -errno, "%s", context->cache.scratch_path);
 	fetch = fetch_of(kernel);
 	fetch.store = &store;
 	fetch.scratch_fd = scratch_fd;

@@ -82,18 +82,20 @@ int stage_buildah(struct build *build, const struct stage_place *place, struct b
 	struct error *error)
 {
 	struct progress *progress = &build->context.progress;
-	size_t to_compile = progress->stage ? count_in_last_log(build, progress->stage) : 0;
+	const char *stage = progress_stage_name(progress);
+	size_t to_compile = stage ? count_in_last_log(build, stage) : 0;
 	int fd = open(place->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
 
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", place->log);
-	progress->to_compile = to_compile;
+	progress_expect(progress, to_compile);
 	*ret = (struct buildah){
 		.log_fd = fd,
 		.on_line = on_line,
 		.on_quiet = on_quiet,
 		.context = build,
 		.run_path = build->context.cache.run_path,
+		.scratch_path = build->context.cache.scratch_path,
 	};
 	return 0;
 }
@@ -181,7 +183,9 @@ static int make_named(struct build *build, const struct stage_place *place,
 int image_import(const struct build *build, const struct stage_place *place, const char *tar,
 	const char *name, struct error *error)
 {
-	const struct buildah buildah = { .log_fd = -1, .run_path = build->context.cache.run_path };
+	const struct buildah buildah = { .log_fd = -1,
+		.run_path = build->context.cache.run_path,
+		.scratch_path = build->context.cache.scratch_path };
 	int r = buildah_import(&buildah, tar, name, error);
 
 	return r < 0 ? r : image_name_write(place, name, error);

@@ -109,6 +109,12 @@ static int check_modules(struct build *build, struct error *error)
 	return error_try(error, -ENODATA, "--refresh later: a mirror may not have all of it yet");
 }
 
+/* All that images are made of, so that it is made beside what compiles; and whether they are made.
+ */
+#define BEFORE_IMAGES                                                                              \
+	(STAGE_BIT(STAGE_PROOF) | STAGE_BIT(STAGE_INIT) | STAGE_BIT(STAGE_RUNTIME_BASE) |          \
+		STAGE_BIT(STAGE_KIT))
+
 /* The first half of a build whose key is elsewhere: no image is made. */
 static int run_export(struct build *build, struct error *error)
 {
@@ -264,7 +270,7 @@ int build_run(struct build *build, struct error *error)
 		return context_fail(&build->context, context_exit_code(r), r);
 	if (build->options.dry_run)
 		return dry_run(build, STAGE_BIT(STAGE_IMAGE), error);
-	r = stages_make(build, STAGE_BIT(STAGE_PROOF), NULL, error);
+	r = stages_make(build, BEFORE_IMAGES, NULL, error);
 	if (r == 0)
 		r = proof_judge(build, error);
 	if (r < 0)

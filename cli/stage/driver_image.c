@@ -512,7 +512,7 @@ static int build_image(struct making *making, const struct stage_place *place, c
 	if (r < 0)
 		return r;
 	progress_step(&build->context.progress, "write the OCI archive");
-	r = image_archive(build->context.cache.run_path, place->folder, image, error);
+	r = image_archive(build->context.cache.scratch_path, place->folder, image, error);
 	return r < 0 ? r : image_write(place->folder, image, error);
 }
 

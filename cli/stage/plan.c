@@ -111,8 +111,7 @@ static bool is_meant(const struct stage *stage, int named, int of)
 	}
 }
 
-/* Calls for each stage that it reads, in the order of the row; @call's first failure ends it. */
-static int each_input(const struct build *build, const struct stage *stage,
+int stage_each_input(const struct build *build, const struct stage *stage,
 	int (*call)(void *data, struct stage *input), void *data)
 {
 	const struct stage_row *row = &stage_rows[stage->kind];
@@ -203,7 +202,7 @@ static int settle(struct build *build, struct stage *stage, struct error *error)
 		return 0;
 	}
 	key.hash = settling.hash = cached_start_key(stage->name);
-	key.result = each_input(build, stage, settle_input, &settling);
+	key.result = stage_each_input(build, stage, settle_input, &settling);
 	if (key.result == 0 && row->add_inputs)
 		row->add_inputs(stage, &key);
 	cached_finish_key(stage->cached, &build->context, stage->name, key.hash);
@@ -231,7 +230,7 @@ static int add_missing(void *data, struct stage *stage)
 		!missing->is_missing(missing->data, stage))
 		return 0;
 	*wanted = true;
-	return each_input(missing->build, stage, add_missing, missing);
+	return stage_each_input(missing->build, stage, add_missing, missing);
 }
 
 bool *stages_missing(const struct build *build, unsigned int kinds,
@@ -294,7 +293,7 @@ static int run_stage(void *data, const struct stage_place *place, struct error *
 	return stage_rows[run->stage->kind].run(run->build, run->stage, place, error);
 }
 
-static int make(struct build *build, struct stage *stage, struct error *error)
+int stage_make(struct build *build, struct stage *stage, struct error *error)
 {
 	const struct stage_row *row = &stage_rows[stage->kind];
 	struct run run = { .build = build, .stage = stage };
@@ -325,10 +324,7 @@ int stages_make(struct build *build, unsigned int kinds, stage_filter_function *
 
 	if (r == 0)
 		r = preflight(build, missing, error);
-	for (size_t i = 0; i < build->plan.count && r == 0; i++)
-		if (missing[i])
-			r = make(build, &build->plan.stages[i], error);
-	return r;
+	return r < 0 ? r : stages_execute(build, missing, error);
 }
 
 bool stages_any_ran(const struct build *build)

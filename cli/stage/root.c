@@ -155,14 +155,14 @@ static int check_packages(struct build *build, const struct root *root, const ch
 	size_t *ret_count, size_t *ret_signed, struct error *error)
 {
 	_cleanup_close_ int scratch_fd =
-		open(build->context.cache.run_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		open(build->context.cache.scratch_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_strv_ struct strv all = { 0 };
 	size_t folders = 0;
 	int r = 0;
 
 	*ret_count = *ret_signed = 0;
 	if (scratch_fd < 0)
-		return error_set_errno(error, -errno, "%s", build->context.cache.run_path);
+		return error_set_errno(error, -errno, "%s", build->context.cache.scratch_path);
 	for (size_t i = 0; i < root->os.repository_count; i++) {
 		const struct repository *repository = &root->os.repositories[i];
 		_cleanup_free_ char *path = xasprintf("%s/%s", folder, repository->name);

@@ -67,6 +67,8 @@ struct stage_row {
 	/* Is what the output stands for outside the cache (an image) still there? NULL: yes. */
 	bool (*still_there)(const char *path);
 	struct room room;
+	bool compiles;   /* by all of --jobs: one at a time */
+	bool in_process; /* its work needs what a forked process has not: a key in a token */
 };
 extern const struct stage_row stage_rows[STAGE_KIND_COUNT];
 
@@ -79,6 +81,14 @@ stage_run_function configured_run, core_run, image_run, init_run, kit_run, proof
 
 /* ---- plan.c */
 
+/*
+ * Calls for each stage that @stage reads and that applies, in the order of the row. Returns the
+ * first that is not 0, which ends it.
+ */
+int stage_each_input(const struct build *build, const struct stage *stage,
+	int (*call)(void *data, struct stage *input), void *data);
+/* Makes it, unless another run has in the meantime. */
+int stage_make(struct build *build, struct stage *stage, struct error *error) _must_check_;
 /* The output folder of the stage, or of the one that stands for it. */
 const char *stage_output(const struct build *build, enum stage_kind kind, int of);
 /* Opens it. The caller closes the descriptor; or a negative errno. */
@@ -104,6 +114,12 @@ bool *stages_missing(const struct build *build, unsigned int kinds,
  */
 int stages_look(struct build *build, unsigned int kinds, stage_filter_function *is_wanted,
 	bool **ret_missing, struct error *error) _must_check_;
+
+/* ---- execute.c */
+
+/* Makes all that is @missing, by number in the plan. On failure context->failure is the exit code.
+ */
+int stages_execute(struct build *build, bool *missing, struct error *error) _must_check_;
 
 /* ---- dry_run.c */
 

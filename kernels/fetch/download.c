@@ -983,6 +983,11 @@ void download_close(struct download **download)
 	free(TAKE_PTR(*download));
 }
 
+void download_after_fork(struct download *download)
+{
+	download->multi = NULL; /* to close it would end the parent's connections */
+}
+
 void mirror_credentials_free(struct mirror_credentials *credentials)
 {
 	free(credentials->user);

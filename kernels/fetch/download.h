@@ -65,6 +65,10 @@ struct download_file {
 /* The caller closes it. */
 struct download *download_open(const struct download_options *options);
 void download_close(struct download **download);
+
+/* In a new process: the connections are the parent's, and it makes its own. */
+void download_after_fork(struct download *download);
+
 bool download_is_offline(const struct download *download);
 
 /*

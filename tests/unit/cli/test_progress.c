@@ -6,7 +6,7 @@
 
 static void compiled_files_are_told_now_and_then(void **state)
 {
-	struct progress progress = { .stage = "nvidia", .to_compile = 3 };
+	struct progress progress = { .own = { .name = "nvidia", .to_compile = 3 } };
 	char *text = NULL;
 	size_t size = 0;
 
@@ -16,7 +16,7 @@ static void compiled_files_are_told_now_and_then(void **state)
 	progress_compiled(&progress, "nvidia/nv.o");
 	assert_int_equal(fflush(progress.text), 0);
 	assert_int_equal(size, 0);
-	progress.reported_ms = clock_monotonic_ms() - 31000;
+	progress.own.reported_ms = clock_monotonic_ms() - 31000;
 	progress_compiled(&progress, "nvidia/nv-pci.o");
 	progress_compiled(&progress, "nvidia/nv-acpi.o");
 	assert_int_equal(fclose(progress.text), 0);
@@ -24,9 +24,9 @@ static void compiled_files_are_told_now_and_then(void **state)
 	assert_null(strstr(text, "nv-acpi"));
 	progress.terminal = true;
 	progress.drawn_ms = clock_monotonic_ms() + 60000;
-	progress.stage = NULL;
+	progress.own.name[0] = '\0';
 	progress_compiled(&progress, "nvidia/nv-cray.o");
-	assert_string_equal(progress.step, "4 files compiled: nvidia/nv-cray.o");
+	assert_string_equal(progress.own.step, "4 files compiled: nvidia/nv-cray.o");
 	free(text);
 }
 
@@ -41,7 +41,8 @@ static size_t count_lines(const char *text)
 
 static void a_minute_without_a_line_is_reported(void **state)
 {
-	struct progress progress = { .stage = "ofed", .started_ms = clock_monotonic_ms() - 61000 };
+	struct progress progress = { .own = { .name = "ofed",
+					     .started_ms = clock_monotonic_ms() - 61000 } };
 	char *text = NULL;
 	size_t size = 0;
 
@@ -56,10 +57,10 @@ static void a_minute_without_a_line_is_reported(void **state)
 	assert_int_equal(count_lines(text), 1);
 	progress_step(&progress, "configure for 6.1.0-56-amd64");
 	progress_tick(&progress);
-	progress.reported_ms -= 60000;
+	progress.own.reported_ms -= 60000;
 	progress_tick(&progress);
 	progress_tick(&progress);
-	progress.reported_ms -= 60000;
+	progress.own.reported_ms -= 60000;
 	progress_compiled(&progress, "core/addr.o");
 	progress_tick(&progress);
 	progress_note(&progress, "a\nofed  will load\033[2J");

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes the missing stages of a plan. Stages that wait for no other one run at once, each in a
+ * process of its own; one of them at a time compiles, by all of --jobs. When one fails, the others
+ * are ended: their folders are this run's and go with it.
+ */
+#include "cli/stage/stage_internal.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "common/xalloc.h"
+
+#define AT_ONCE   4
+#define REDRAW_MS 200
+
+/* What a process says in memory that it shares with ours. */
+struct outcome {
+	bool is_known;
+	int result;
+	enum exit_code failure;
+	bool ran;
+	struct error error;
+};
+
+struct shared {
+	struct progress_stage stages[AT_ONCE];
+	struct outcome outcomes[AT_ONCE];
+};
+
+struct worker {
+	pid_t pid; /* 0: free */
+	struct stage *stage;
+	int notes_fd;
+};
+
+struct execution {
+	struct build *build;
+	bool *missing; /* by number in the plan; false once it is made */
+	struct shared *shared;
+	struct worker workers[AT_ONCE];
+	bool is_ending;
+	int result; /* of the first that failed */
+	struct error *error;
+};
+
+static size_t number_of(const struct execution *execution, const struct stage *stage)
+{
+	return (size_t) (stage - execution->build->plan.stages);
+}
+
+static int is_missing(void *data, struct stage *input)
+{
+	const struct execution *execution = data;
+
+	return execution->missing[number_of(execution, input)];
+}
+
+static bool is_running(const struct execution *execution, const struct stage *stage)
+{
+	for (size_t i = 0; i < AT_ONCE; i++)
+		if (execution->workers[i].pid && execution->workers[i].stage == stage)
+			return true;
+	return false;
+}
+
+static bool is_compiling(const struct execution *execution)
+{
+	for (size_t i = 0; i < AT_ONCE; i++)
+		if (execution->workers[i].pid &&
+			stage_rows[execution->workers[i].stage->kind].compiles)
+			return true;
+	return false;
+}
+
+/* A stage whose inputs are all there; NULL: none for now. */
+static struct stage *find_ready(struct execution *execution)
+{
+	struct build *build = execution->build;
+
+	for (size_t i = 0; i < build->plan.count; i++) {
+		struct stage *stage = &build->plan.stages[i];
+
+		if (execution->missing[i] && !is_running(execution, stage) &&
+			!(stage_rows[stage->kind].compiles && is_compiling(execution)) &&
+			stage_each_input(build, stage, is_missing, execution) == 0)
+			return stage;
+	}
+	return NULL;
+}
+
+/* ---- the processes */
+
+static _Noreturn void work(
+	struct execution *execution, struct stage *stage, size_t slot, int notes_fd)
+{
+	struct build *build = execution->build;
+	struct context *context = &build->context;
+	struct outcome *outcome = &execution->shared->outcomes[slot];
+
+	/* Should our parent be killed, nothing would wait for us. */
+	(void) prctl(PR_SET_PDEATHSIG, SIGTERM);
+	progress_split(&context->progress, &execution->shared->stages[slot], notes_fd);
+	if (context->download)
+		download_after_fork(context->download);
+	outcome->result = cache_split_run(&context->cache, stage->name);
+	if (outcome->result < 0)
+		(void) error_set_errno(&outcome->error, outcome->result, "%s", stage->name);
+	else
+		outcome->result = stage_make(build, stage, &outcome->error);
+	outcome->failure = context->failure;
+	outcome->ran = stage->cached->ran;
+	outcome->is_known = true;
+	(void) fflush(NULL);
+	_exit(0);
+}
+
+static int start(struct execution *execution, struct stage *stage)
+{
+	size_t slot = 0;
+	int ends[2];
+	pid_t pid;
+
+	while (execution->workers[slot].pid)
+		slot++;
+	memset(&execution->shared->outcomes[slot], 0, sizeof(struct outcome));
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return error_set_errno(execution->error, -errno, "%s", stage->name);
+	(void) fflush(NULL);
+	pid = fork();
+	if (pid < 0) {
+		int r = error_set_errno(execution->error, -errno, "%s", stage->name);
+
+		(void) close(ends[0]);
+		(void) close(ends[1]);
+		return r;
+	}
+	if (pid == 0)
+		work(execution, stage, slot, ends[1]);
+	(void) close(ends[1]);
+	execution->workers[slot] =
+		(struct worker){ .pid = pid, .stage = stage, .notes_fd = ends[0] };
+	return 0;
+}
+
+/* All of this run's programs are in our process group. */
+static void end_others(struct execution *execution)
+{
+	if (execution->is_ending)
+		return;
+	execution->is_ending = true;
+	(void) signal(SIGTERM, SIG_IGN);
+	(void) kill(0, SIGTERM);
+}
+
+static void take_failure(
+	struct execution *execution, int result, enum exit_code failure, const struct error *error)
+{
+	if (execution->result == 0) {
+		execution->result = result;
+		execution->build->context.failure = failure;
+		*execution->error = *error;
+	}
+	end_others(execution);
+}
+
+static void collect(struct execution *execution, size_t slot)
+{
+	struct worker *worker = &execution->workers[slot];
+	struct outcome *outcome = &execution->shared->outcomes[slot];
+	struct stage *stage = worker->stage;
+	int status = 0;
+
+	(void) close(worker->notes_fd);
+	while (waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	worker->pid = 0;
+	if (!outcome->is_known) {
+		outcome->result = error_set(&outcome->error, -EINTR, "%s: ended by signal %d",
+			stage->name, WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+		outcome->failure = EXIT_CODE_INTERNAL;
+	}
+	progress_table_end(&execution->build->context.progress, &execution->shared->stages[slot]);
+	if (outcome->result < 0) {
+		take_failure(execution, outcome->result, outcome->failure, &outcome->error);
+		return;
+	}
+	stage->cached->ran = outcome->ran;
+	stage->state = STAGE_THERE;
+	execution->missing[number_of(execution, stage)] = false;
+}
+
+/* Until one ends; meanwhile the terminal is kept up to date. */
+static void wait_for_one(struct execution *execution)
+{
+	struct progress *progress = &execution->build->context.progress;
+	struct pollfd fds[AT_ONCE];
+	bool any = false;
+
+	while (!any) {
+		for (size_t i = 0; i < AT_ONCE; i++)
+			fds[i] = (struct pollfd){ .fd = execution->workers[i].pid
+								? execution->workers[i].notes_fd
+								: -1,
+				.events = POLLIN };
+		(void) poll(fds, AT_ONCE, progress->terminal ? REDRAW_MS : -1);
+		for (size_t i = 0; i < AT_ONCE; i++) {
+			char text[4096];
+			ssize_t size;
+
+			if (fds[i].fd < 0 || !fds[i].revents)
+				continue;
+			size = read(fds[i].fd, text, sizeof(text));
+			if (size > 0) {
+				progress_table_notes(progress, text, (size_t) size);
+			} else if (size == 0 || errno != EINTR) {
+				collect(execution, i);
+				any = true;
+			}
+		}
+		progress_table(progress, execution->shared->stages, AT_ONCE);
+	}
+}
+
+/* ---- all of them */
+
+static size_t running(const struct execution *execution)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < AT_ONCE; i++)
+		count += execution->workers[i].pid != 0;
+	return count;
+}
+
+/* A key in a token is not a forked process's: what needs it runs in this one. */
+static int make_here(struct execution *execution, struct stage *stage)
+{
+	int r = stage_make(execution->build, stage, execution->error);
+
+	if (r == 0)
+		execution->missing[number_of(execution, stage)] = false;
+	return r;
+}
+
+static void start_ready(struct execution *execution)
+{
+	struct stage *stage;
+
+	while (execution->result == 0 && running(execution) < AT_ONCE &&
+		(stage = find_ready(execution))) {
+		int r = stage_rows[stage->kind].in_process ? make_here(execution, stage)
+							   : start(execution, stage);
+
+		if (r < 0) {
+			struct error error = *execution->error;
+
+			take_failure(execution, r, execution->build->context.failure, &error);
+		}
+	}
+}
+
+int stages_execute(struct build *build, bool *missing, struct error *error)
+{
+	struct execution execution = { .build = build, .missing = missing, .error = error };
+
+	execution.shared = mmap(NULL, sizeof(*execution.shared), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (execution.shared == MAP_FAILED)
+		out_of_memory();
+	start_ready(&execution);
+	while (running(&execution)) {
+		wait_for_one(&execution);
+		start_ready(&execution);
+	}
+	if (execution.is_ending)
+		(void) signal(SIGTERM, SIG_DFL);
+	(void) munmap(execution.shared, sizeof(*execution.shared));
+	return execution.result;
+}
