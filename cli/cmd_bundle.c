@@ -197,7 +197,7 @@ int bundle_command(char **argv)
 {
 	struct verb verb = {
 		.context = CONTEXT_CLOSED,
-		.options = { .sources[DRIVER_NVIDIA] = "debian", .jobs = 1 },
+		.options = { .sources[DRIVER_NVIDIA] = "debian" },
 	};
 	int code;
 

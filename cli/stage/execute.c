@@ -248,11 +248,19 @@ static int make_here(struct execution *execution, struct stage *stage)
 	return r;
 }
 
+/* --jobs of 1 means one thing at a time; 0: a verb that has no --jobs. */
+static size_t at_once(const struct build *build)
+{
+	unsigned int jobs = build->options.jobs;
+
+	return jobs && jobs < AT_ONCE ? jobs : AT_ONCE;
+}
+
 static void start_ready(struct execution *execution)
 {
 	struct stage *stage;
 
-	while (execution->result == 0 && running(execution) < AT_ONCE &&
+	while (execution->result == 0 && running(execution) < at_once(execution->build) &&
 		(stage = find_ready(execution))) {
 		int r = stage_rows[stage->kind].in_process ? make_here(execution, stage)
 							   : start(execution, stage);
