@@ -71,6 +71,7 @@ static void prepare(struct bench *bench, struct folder *folder, enum repository_
 	context->options = &bench->options;
 	context->cache.fd = folder->fd;
 	context->cache.run_path = folder->path;
+	context->cache.scratch_path = folder->path;
 	context->os.os = debian;
 	bench->build.target = (struct target){ .os = &context->os, .arch = archs, .krel = nothing };
 }
