@@ -29,7 +29,7 @@ struct image_conf {
 	char os[32];       /* "debian12" */
 	char os_id[32];    /* ID and VERSION_ID of the nodes that it is for */
 	char os_version[32];
-	char krel[4096];             /* kernel releases, with blanks between */
+	char krel[64 * 65 + 1];      /* 64 releases (COMBINE_MAX) of 64 bytes, with blanks */
 	char set[65];                /* a hash of the modules for the kernel */
 	char ofed_exporter[64];      /* GPU: whose peer-memory symbols peermem was bound to */
 	char ofed_version[64];       /* GPU: and of which OFED */

@@ -156,6 +156,14 @@ char *cache_log_path(const struct cache *cache, const char *name, const char *ke
 	return xasprintf("%s/logs/%s-%.*s.log", cache->path, name, KEY_IN_NAME, key);
 }
 
+bool cache_entry_is_of(const char *entry, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(entry, name, length) == 0 && entry[length] == '-' &&
+	       !strchr(entry + length + 1, '-');
+}
+
 int cache_lock(const struct cache *cache, const char *name, const char *key, int *ret_fd)
 {
 	_cleanup_free_ char *path = xasprintf("locks/%s-%.*s", name, KEY_IN_NAME, key);

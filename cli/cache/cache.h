@@ -59,6 +59,12 @@ int cache_split_run(struct cache *cache, const char *name) _must_check_;
 char *cache_output_path(const struct cache *cache, const char *name, const char *key);
 char *cache_log_path(const struct cache *cache, const char *name, const char *key);
 
+/*
+ * Is @entry, a name in stages/ or logs/, of the stage @name, under whatever key? "nvidia-source-…"
+ * is not of "nvidia".
+ */
+bool cache_entry_is_of(const char *entry, const char *name);
+
 /* Is the output there? Then it counts as used now, and no prune removes it before this run ends. */
 bool cache_use(const struct cache *cache, const char *output_path);
 

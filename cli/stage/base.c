@@ -33,7 +33,6 @@ static size_t count_in_last_log(const struct build *build, const char *stage)
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *newest = NULL;
 	_cleanup_free_ char *text = NULL;
-	size_t length = strlen(stage);
 	time_t newest_s = 0;
 
 	if (fs_list(cache->fd, "logs", &names) < 0)
@@ -43,11 +42,8 @@ static size_t count_in_last_log(const struct build *build, const char *stage)
 		_cleanup_free_ char *path = xasprintf("logs/%s", name);
 		struct stat status;
 
-		/* A key must follow: "nvidia-source" is another stage than "nvidia". */
-		if (strncmp(name, stage, length) != 0 || name[length] != '-' ||
-			strchr(name + length + 1, '-') ||
-			fstatat(cache->fd, path, &status, 0) < 0 || status.st_size == 0 ||
-			status.st_mtime < newest_s)
+		if (!cache_entry_is_of(name, stage) || fstatat(cache->fd, path, &status, 0) < 0 ||
+			status.st_size == 0 || status.st_mtime < newest_s)
 			continue;
 		newest_s = status.st_mtime;
 		free(newest);

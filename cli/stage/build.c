@@ -214,6 +214,7 @@ int build_set_target(struct build *build, struct error *error)
 		return 0;
 	(void) error_set(
 		error, -EINVAL, "kernel %s is of an unknown machine, %s", lock->krel, lock->arch);
+	(void) error_try(error, -EINVAL, "a new lock: slipway resolve KREL -o FILE");
 	return context_fail(&build->context, EXIT_CODE_USAGE, -EINVAL);
 }
 

@@ -54,7 +54,7 @@ void image_key(const struct stage *stage, struct key *key)
 /* An image in the making. */
 struct making {
 	struct build *build;
-	const struct image_row *kind;
+	const struct image_row *row;
 	enum image_id id;
 	const struct stage *set;   /* the driver's */
 	const struct stage *other; /* whose modules another image brings; NULL: none */
@@ -318,8 +318,8 @@ static int write_conf(struct making *making, struct error *error)
 	r = image_set_id(making->root.fd, updates, conf.set);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", updates);
-	if (making->kind->add_conf) {
-		r = making->kind->add_conf(making, &conf, error);
+	if (making->row->add_conf) {
+		r = making->row->add_conf(making, &conf, error);
 		if (r < 0)
 			return r;
 	}
@@ -351,10 +351,10 @@ static int make_root(struct making *making, struct error *error)
 	r = copy_kernel_modules(making, making->set, making->other, error);
 	/* Modules that are bound to the driver's go into the same image. */
 	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++) {
-		const struct driver_row *kind = &driver_rows[driver];
+		const struct driver_row *row = &driver_rows[driver];
 		const struct stage *set = stage_find(build, STAGE_SIGNED, driver);
 
-		if (kind->image != making->id || driver == making->kind->driver ||
+		if (row->image != making->id || driver == making->row->driver ||
 			!build_has(build, driver))
 			continue;
 		copy_set(making, set);
@@ -447,10 +447,10 @@ static int describe(struct making *making, const char *role, struct error *error
 	image->proof = xstrdup(proof.verdict);
 	image->modules = xstrdup(proof.modules);
 	image->loading = xstrdup(proof.loading);
-	r = making->kind->describe ? making->kind->describe(making, error) : 0;
+	r = making->row->describe ? making->row->describe(making, error) : 0;
 	if (r < 0)
 		return r;
-	making->kind->add_tags(making, image_is_proven(image) ? "" : IMAGE_UNPROVEN);
+	making->row->add_tags(making, image_is_proven(image) ? "" : IMAGE_UNPROVEN);
 	return check_tags(image, error);
 }
 
@@ -466,8 +466,8 @@ static void add_labels(const struct making *making, struct strv *labels)
 	xstrv_pushf(labels, "io.slipway.os=%s", build->target.os->os);
 	if (build->options.compiler)
 		xstrv_pushf(labels, "io.slipway.compiler=%s", build->options.compiler);
-	if (making->kind->add_labels)
-		making->kind->add_labels(making, labels);
+	if (making->row->add_labels)
+		making->row->add_labels(making, labels);
 	if (signing_wanted(build))
 		xstrv_pushf(
 			labels, "io.slipway.signed-by=%s", module_cert_name(build->signing.cert));
@@ -489,9 +489,9 @@ static int build_image(struct making *making, const struct stage_place *place, c
 	_cleanup_(made_image_free) struct made_image made = {
 		.containerfile = file,
 		.folder = folder,
-		.target = !making->kind->has_targets ? NULL
-			  : sources                  ? "sources"
-						     : "precompiled",
+		.target = !making->row->has_targets ? NULL
+			  : sources                 ? "sources"
+						    : "precompiled",
 		.date = build->context.date,
 	};
 	_cleanup_free_ char *base = image_name(from, error);
@@ -502,7 +502,7 @@ static int build_image(struct making *making, const struct stage_place *place, c
 	xstrv_pushf(&made.arguments, "BASE=%s", base);
 	xstrv_pushf(&made.arguments, "KREL=%s", build->target.krel);
 	xstrv_pushf(&made.arguments, "VERSION=%s", making->version);
-	if (making->kind->has_targets && making->revision)
+	if (making->row->has_targets && making->revision)
 		xstrv_pushf(&made.arguments, "CONTAINER_VERSION=%s", making->revision);
 	if (sources)
 		xstrv_pushf(&made.labels, "io.slipway.kit=%s", from->cached->key);
@@ -533,7 +533,7 @@ static void add_nic_tag(struct making *making, const char *end)
 
 	if (!tag)
 		out_of_memory();
-	image_add_tag(image, making->kind->repository, tag, end);
+	image_add_tag(image, making->row->repository, tag, end);
 }
 
 /* ---- the GPU's */
@@ -557,7 +557,7 @@ static void add_gpu_tags(struct making *making, const char *end)
 
 		if (!tag)
 			out_of_memory();
-		image_add_tag(image, making->kind->repository, tag, end);
+		image_add_tag(image, making->row->repository, tag, end);
 	}
 }
 
@@ -645,7 +645,7 @@ void image_foresee(struct build *build, int image, struct image *ret)
 	const struct image_row *row = &image_rows[image];
 	const struct driver_row *driver = &driver_rows[row->driver];
 	_cleanup_free_ char *version = driver->version ? driver->version(build) : NULL;
-	struct making making = { .build = build, .kind = row };
+	struct making making = { .build = build, .row = row };
 
 	if (version) {
 		making.image.version = version_with(version, build->options.revision);
@@ -662,13 +662,13 @@ bool image_applies(const struct build *build, const struct stage *stage)
 int image_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	const struct image_row *kind = &image_rows[stage->of];
-	enum driver bound_to = driver_rows[kind->driver].bound_to;
+	const struct image_row *row = &image_rows[stage->of];
+	enum driver bound_to = driver_rows[row->driver].bound_to;
 	_cleanup_(making_free) struct making making = {
 		.build = build,
-		.kind = kind,
+		.row = row,
 		.id = (enum image_id) stage->of,
-		.set = stage_find(build, STAGE_SIGNED, kind->driver),
+		.set = stage_find(build, STAGE_SIGNED, row->driver),
 		.other = bound_to != DRIVER_COUNT && build_has(build, bound_to)
 				 ? stage_find(build, STAGE_SIGNED, bound_to)
 				 : NULL,

@@ -18,17 +18,13 @@
 static char *why_missing(const struct build *build, const struct stage *stage)
 {
 	_cleanup_strv_ struct strv outputs = { 0 };
-	size_t length = strlen(stage->name), others = 0;
+	size_t others = 0;
 
 	if (fs_exists(AT_FDCWD, stage->cached->path))
 		return xstrdup("its image is gone from the local storage");
 	(void) !fs_list(build->context.cache.fd, "stages", &outputs);
-	for (size_t i = 0; i < outputs.count; i++) {
-		const char *output = outputs.items[i];
-
-		others += strncmp(output, stage->name, length) == 0 && output[length] == '-' &&
-			  !strchr(output + length + 1, '-');
-	}
+	for (size_t i = 0; i < outputs.count; i++)
+		others += cache_entry_is_of(outputs.items[i], stage->name);
 	return others ? xasprintf("what goes into it differs from the %zu in the cache", others)
 		      : xstrdup("the cache has none");
 }

@@ -34,16 +34,9 @@ static const struct {
 /* Is there an output of that name, under any key? */
 static bool has_any(const struct strv *outputs, const char *name)
 {
-	size_t length = strlen(name);
-
-	for (size_t i = 0; i < outputs->count; i++) {
-		const char *output = outputs->items[i];
-
-		/* A key follows: "nvidia-source-…" is none of "nvidia". */
-		if (strncmp(output, name, length) == 0 && output[length] == '-' &&
-			!strchr(output + length + 1, '-'))
+	for (size_t i = 0; i < outputs->count; i++)
+		if (cache_entry_is_of(outputs->items[i], name))
 			return true;
-	}
 	return false;
 }
 

@@ -137,7 +137,7 @@ static void without_modversions_the_kernels_part_counts(void **state)
 	assert_finding(&whole.members[0].proof, "symbol-missing", PROOF_REFUSAL, ENOENT);
 }
 
-/* It is known what the OFED at hand lacks, whatever is known of the kernel. */
+/* The symbols that this OFED lacks are known, whatever is known of the kernel. */
 static void what_a_replaced_module_had_stays_a_refusal(void **state)
 {
 	_cleanup_trial_ struct trial trial;
