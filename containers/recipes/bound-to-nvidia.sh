@@ -24,14 +24,9 @@ require_nvidia() {
 # build ends well with symbols that nobody has.
 require_bound() {
     [[ -f $1 ]] || die "the build left no ${1##*/}"
-    local crc name offered bound=0 depends
+    local depends
     depends=$(modinfo -F depends "$1")
     [[ ",$depends," == *,nvidia,* ]] || die "${1##*/} depends on '$depends', not on nvidia: it was not bound to $nvidia_symvers"
-    while read -r crc name; do
-        offered=$(awk -v name="$name" '$2 == name { print $1 }' "$nvidia_symvers")
-        [[ -n $offered ]] || continue
-        ((crc == offered)) || die "${1##*/} was built for $name CRC $crc, NVIDIA $nvidia_version has $offered"
-        bound=$((bound + 1))
-    done < <(modprobe --dump-modversions "$1")
+    check_crcs "$1" "$nvidia_symvers" "NVIDIA $nvidia_version"
     step "${1##*/} uses $bound symbols of NVIDIA $nvidia_version by version"
 }

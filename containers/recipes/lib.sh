@@ -108,6 +108,40 @@ forget_build() {
     ((left == 0)) || step "$left files that an earlier build has left in the source are not used"
 }
 
+# Sets ofed_symvers, ofed_version and ofed_exporter, of the OFED module set in $SLIPWAY_OFED, and puts it where NVIDIA's
+# build looks for it: /usr/src/ofa_kernel and nowhere else.
+# shellcheck disable=SC2034
+require_ofed() {
+    ofed_symvers=$SLIPWAY_OFED/usr/src/ofa_kernel/$SLIPWAY_ARCH/$SLIPWAY_KREL/Module.symvers
+    [[ -f $ofed_symvers ]] || die "the OFED module set has no symvers for $SLIPWAY_KREL ($ofed_symvers)"
+    ofed_version=$(sed -n 's/^version=//p' "$SLIPWAY_OFED/set.conf")
+    ofed_exporter=$(sed -n 's/^exporter=//p' "$SLIPWAY_OFED/set.conf")
+    rm -rf /usr/src/ofa_kernel
+    ln -s "$SLIPWAY_OFED/usr/src/ofa_kernel" /usr/src/ofa_kernel
+}
+
+# find_nvidia FOLDER: sets modules, the folder below it with Kbuild: kernel-open/ or kernel/ of NVIDIA's installer, which
+# nvidia-core.sh makes of an open-gpu-kernel-modules tree, too; or the one in Debian's packages.
+find_nvidia() {
+    for modules in "$1" "$1/modules/nvidia-open-kernel" "$1/modules/nvidia-kernel"; do
+        [[ ! -f $modules/Kbuild || ! -f $modules/conftest.sh ]] || return 0
+    done
+    die "no Kbuild with conftest.sh in the source: not NVIDIA's kernel modules"
+}
+
+# check_crcs FILE SYMVERS NAME: what module FILE demands of the symbols in SYMVERS, which NAME exports, are the very versions
+# that are there. Sets bound, how many. A kernel without MODVERSIONS lists no CRC: there is nothing to compare.
+check_crcs() {
+    local crc name offered
+    bound=0
+    while read -r crc name; do
+        offered=$(awk -v name="$name" '$2 == name { print $1 }' "$2")
+        [[ -n $offered ]] || continue
+        ((crc == offered)) || die "${1##*/} was built for $name CRC $crc, $3 has $offered"
+        bound=$((bound + 1))
+    done < <(modprobe --dump-modversions "$1")
+}
+
 # install_modules_flat NAME FILE…: strips each .ko into lib/modules/<krel>/updates/NAME of the output.
 install_modules_flat() {
     local folder=$SLIPWAY_OUTPUT/lib/modules/$SLIPWAY_KREL/updates/$1 file

@@ -8,15 +8,6 @@ set -euo pipefail
 
 tree=$SLIPWAY_WORK/nvidia
 
-# Sets modules, the folder with Kbuild: kernel-open/ or kernel/ of NVIDIA's installer, which nvidia-core.sh makes of an
-# open-gpu-kernel-modules tree, too; or the one in Debian's packages.
-find_layout() {
-    for modules in "$tree" "$tree/modules/nvidia-open-kernel" "$tree/modules/nvidia-kernel"; do
-        [[ ! -f $modules/Kbuild || ! -f $modules/conftest.sh ]] || return 0
-    done
-    die "no Kbuild with conftest.sh in the source: not NVIDIA's kernel modules"
-}
-
 # Sets kind, by the licence that nvidia.ko declares.
 find_kind() {
     kind=proprietary
@@ -32,16 +23,12 @@ source_version() {
     echo "$found"
 }
 
-# NVIDIA's build looks for OFED under /usr/src/ofa_kernel and nowhere else. Sets ofed_symvers, ofed_version and ofed_exporter.
 bind_ofed() {
     ofed_symvers=
     ofed_version=
     ofed_exporter=
     [[ -n ${SLIPWAY_OFED:-} ]] || return 0
-    ofed_symvers=$SLIPWAY_OFED/usr/src/ofa_kernel/$SLIPWAY_ARCH/$SLIPWAY_KREL/Module.symvers
-    [[ -f $ofed_symvers ]] || die "the OFED module set has no symvers for $SLIPWAY_KREL ($ofed_symvers)"
-    ofed_version=$(sed -n 's/^version=//p' "$SLIPWAY_OFED/set.conf")
-    ofed_exporter=$(sed -n 's/^exporter=//p' "$SLIPWAY_OFED/set.conf")
+    require_ofed
     [[ -n $ofed_exporter ]] ||
         die "OFED $ofed_version exports no ib_register_peer_memory_client: nvidia-peermem cannot be bound to it; name an OFED that has the peer-memory interface, or build the GPU image without --ofed"
     local name
@@ -49,8 +36,6 @@ bind_ofed() {
         awk -v name="$name" '$2 == name { found = 1 } END { exit !found }' "$ofed_symvers" ||
             die "Module.symvers of OFED $ofed_version has no $name, although its set.conf names $ofed_exporter: build the OFED set again"
     done
-    rm -rf /usr/src/ofa_kernel
-    ln -s "$SLIPWAY_OFED/usr/src/ofa_kernel" /usr/src/ofa_kernel
 }
 
 compile_modules() {
@@ -64,12 +49,9 @@ compile_modules() {
         SYSOUT="$(readlink -f "$kernel_build")" ${ofed_symvers:+KBUILD_EXTRA_SYMBOLS="$ofed_symvers"} modules
 }
 
-# The CRC that file $1 lists for symbol $2, or nothing.
-wanted_crc() { modprobe --dump-modversions "$1" | awk -v name="$2" '$2 == name { print $1 }'; }
-
 # A nvidia-peermem without the peer symbols builds well, and then refuses to load on every node.
 check_peermem() {
-    local file=$modules/nvidia-peermem.ko name crc offered
+    local file=$modules/nvidia-peermem.ko
     peermem=
     # Drivers before R470.
     if [[ ! -d $modules/nvidia-peermem ]]; then
@@ -88,13 +70,7 @@ check_peermem() {
     [[ -n $ofed_symvers ]] || return 0
     [[ ",$(modinfo -F depends "$file")," == *",$ofed_exporter,"* ]] ||
         die "nvidia-peermem depends on '$(modinfo -F depends "$file")', not on $ofed_exporter"
-    for name in ib_register_peer_memory_client ib_unregister_peer_memory_client; do
-        crc=$(wanted_crc "$file" "$name")
-        offered=$(awk -v name="$name" '$2 == name { print $1 }' "$ofed_symvers")
-        # A kernel without MODVERSIONS lists no CRC: there is nothing to compare.
-        [[ -z $crc || $((crc)) -eq $((offered)) ]] ||
-            die "nvidia-peermem was built for $name CRC $crc, OFED $ofed_version has $offered"
-    done
+    check_crcs "$file" "$ofed_symvers" "OFED $ofed_version"
     step "nvidia-peermem is bound to $ofed_exporter of OFED $ofed_version"
 }
 
@@ -142,7 +118,7 @@ main() {
     fi
     step "copy the source"
     copy_source "$tree"
-    find_layout
+    find_nvidia "$tree"
     find_kind
     version=$(source_version)
     apply_patches "$modules"

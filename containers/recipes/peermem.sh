@@ -8,18 +8,6 @@ set -euo pipefail
 
 tree=$SLIPWAY_WORK/nvidia
 
-# Sets modules, the folder with Kbuild in the source: see nvidia.sh.
-find_layout() {
-    local folder
-    for folder in . modules/nvidia-open-kernel modules/nvidia-kernel; do
-        [[ ! -f $SLIPWAY_SOURCE/$folder/Kbuild || ! -d $SLIPWAY_SOURCE/$folder/nvidia-peermem ]] || {
-            modules=$SLIPWAY_SOURCE/$folder
-            return
-        }
-    done
-    die "no Kbuild with nvidia-peermem in the source: not NVIDIA's kernel modules"
-}
-
 # Of nearly two hundred megabytes, what this one module is made of.
 copy_part() {
     mkdir -p "$tree/nvidia"
@@ -30,28 +18,21 @@ copy_part() {
 }
 
 bind() {
-    ofed_symvers=$SLIPWAY_OFED/usr/src/ofa_kernel/$SLIPWAY_ARCH/$SLIPWAY_KREL/Module.symvers
+    require_ofed
     nvidia_symvers=${SLIPWAY_NVIDIA:-}/Module.symvers
-    [[ -f $ofed_symvers ]] || die "no Module.symvers of OFED for $SLIPWAY_KREL ($ofed_symvers)"
     [[ -f $nvidia_symvers ]] || die "no Module.symvers of the NVIDIA modules ($nvidia_symvers)"
-    # NVIDIA's build looks for OFED here and nowhere else.
-    rm -rf /usr/src/ofa_kernel
-    ln -s "$SLIPWAY_OFED/usr/src/ofa_kernel" /usr/src/ofa_kernel
 }
 
 # A nvidia-peermem without the peer symbols builds well, and then refuses to load on every node.
 check() {
-    local file=$tree/nvidia-peermem.ko name crc offered
+    local file=$tree/nvidia-peermem.ko name
     [[ -f $file ]] || die "the build left no nvidia-peermem.ko"
     for name in ib_register_peer_memory_client ib_unregister_peer_memory_client; do
         nm --undefined-only "$file" | grep -qw "$name" ||
             die "nvidia-peermem came out without $name: the conftest did not see it in $ofed_symvers"
-        crc=$(modprobe --dump-modversions "$file" | awk -v name="$name" '$2 == name { print $1 }')
-        offered=$(awk -v name="$name" '$2 == name { print $1 }' "$ofed_symvers")
-        # A kernel without MODVERSIONS lists no CRC: there is nothing to compare.
-        [[ -z $crc || $((crc)) -eq $((offered)) ]] ||
-            die "nvidia-peermem was built for $name CRC $crc, OFED has $offered"
     done
+    check_crcs "$file" "$ofed_symvers" "OFED $ofed_version"
+    check_crcs "$file" "$nvidia_symvers" "the image's NVIDIA driver"
 }
 
 # bash reads a script while it runs it: in a function, all of it is read before the first step.
@@ -59,7 +40,8 @@ main() {
     require_inputs
     require_kernel_tree
     [[ -n ${SLIPWAY_OFED:-} ]] || die "SLIPWAY_OFED is not set: nvidia-peermem alone is made for an OFED"
-    find_layout
+    find_nvidia "$SLIPWAY_SOURCE"
+    [[ -d $modules/nvidia-peermem ]] || die "the source has no nvidia-peermem"
     step "compile nvidia-peermem with $SLIPWAY_CC"
     copy_part
     bind
@@ -69,8 +51,7 @@ main() {
         KBUILD_EXTRA_SYMBOLS="$ofed_symvers $nvidia_symvers" modules
     check
     install_modules_flat nvidia "$tree/nvidia-peermem.ko"
-    set_conf source=nvidia-peermem "ofed_version=$(sed -n 's/^version=//p' "$SLIPWAY_OFED/set.conf")" \
-        "ofed_exporter=$(sed -n 's/^exporter=//p' "$SLIPWAY_OFED/set.conf")"
+    set_conf source=nvidia-peermem "ofed_version=$ofed_version" "ofed_exporter=$ofed_exporter"
     settle_output
 }
 
