@@ -175,7 +175,8 @@ static void _printf_(2, 3) make_link(const char *target, const char *format, ...
  */
 static void place(const struct node_build *build, const struct tree *trees, size_t count)
 {
-	static const char *const kit[] = { "recipes", "source", "patches", "addons" };
+	static const char *const kit[] = { "recipes", "feature-tests", "source", "patches",
+		"addons" };
 	static const char ofed[] = SEAM "/ofed/usr/src/ofa_kernel";
 	const struct strv *links = &build->headers.links;
 	_cleanup_free_ char *headers = xasprintf("/%s", build->headers.build);

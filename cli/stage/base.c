@@ -338,9 +338,11 @@ int toolchain_run(struct build *build, const struct stage *stage, const struct s
 
 #define KIT_CONTAINERFILE "runtime/Containerfile.kit"
 
+/* Below containers/, and in the kit. */
 static const char *const kit_recipes[IMAGE_COUNT][5] = {
-	[IMAGE_NIC] = { "lib.sh", "ofed.sh", "ofed-tree.sh", "feature-tests" },
-	[IMAGE_GPU] = { "lib.sh", "nvidia.sh", "peermem.sh" },
+	[IMAGE_NIC] = { "recipes/lib.sh", "recipes/ofed.sh", "recipes/ofed-tree.sh",
+		"feature-tests" },
+	[IMAGE_GPU] = { "recipes/lib.sh", "recipes/nvidia.sh", "recipes/peermem.sh" },
 };
 
 /* Is it compiled with the kit's own driver, which its modules are bound to? */
@@ -367,7 +369,7 @@ void kit_key(const struct stage *stage, struct key *key)
 
 	key_data(key, "containers/" KIT_CONTAINERFILE);
 	for (size_t i = 0; recipes[i]; i++)
-		key_data(key, "containers/recipes/%s", recipes[i]);
+		key_data(key, "containers/%s", recipes[i]);
 	source_part_key(key, image_driver(stage->of));
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
 		const struct driver_row *kind = &driver_rows[driver];
@@ -449,11 +451,8 @@ int kit_run(struct build *build, const struct stage *stage, const struct stage_p
 	r = staging_open(&staging, path, error);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; recipes[i]; i++) {
-		_cleanup_free_ char *to = xasprintf("recipes/%s", recipes[i]);
-
-		staging_copy(&staging, to, "%s/containers/%s", context->data, to);
-	}
+	for (size_t i = 0; recipes[i]; i++)
+		staging_copy(&staging, recipes[i], "%s/containers/%s", context->data, recipes[i]);
 	r = stage_source(build, image_driver(stage->of), "", &staging, error);
 	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++)
 		if (is_addon(build, stage, driver))

@@ -149,6 +149,7 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 	const struct context *context = &build->context;
 	_cleanup_(stage_buildah_done) struct buildah buildah = { .log_fd = -1 };
 	_cleanup_free_ char *recipes = xasprintf("%s/containers/recipes", context->data);
+	_cleanup_free_ char *tests = xasprintf("%s/containers/feature-tests", context->data);
 	_cleanup_free_ char *patches =
 		xasprintf("%s/containers/patches/%s", context->data, recipe->name);
 	_cleanup_free_ char *program = xasprintf("/slipway/recipes/%s.sh", recipe->name);
@@ -178,6 +179,7 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 	if (r < 0)
 		return r;
 	mounts[count++] = (struct buildah_mount){ recipes, "/slipway/recipes", false };
+	mounts[count++] = (struct buildah_mount){ tests, "/slipway/feature-tests", false };
 	mounts[count++] =
 		(struct buildah_mount){ build->kernel.tree.path, "/slipway/kernel", false };
 	mounts[count++] = (struct buildah_mount){ recipe->source, SOURCE, false };

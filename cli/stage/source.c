@@ -420,7 +420,7 @@ void configured_key(const struct stage *stage, struct key *key)
 	key_data(key, "containers/recipes/lib.sh");
 	if (row->recipe_part)
 		key_data(key, "containers/recipes/%s", row->recipe_part);
-	key_data(key, "containers/recipes/feature-tests");
+	key_data(key, "containers/feature-tests");
 	if (key->build->options.verify_configure)
 		key_text(key, "verified");
 	source_tree_key(key, stage->of);

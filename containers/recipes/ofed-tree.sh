@@ -73,7 +73,7 @@ run_configure() {
 
 # What answers the feature tests without kbuild.
 make_tools() {
-    local source=${BASH_SOURCE[0]%/*}/feature-tests flags=(-std=c11 -D_GNU_SOURCE -O2)
+    local source=${BASH_SOURCE[0]%/*}/../feature-tests flags=(-std=c11 -D_GNU_SOURCE -O2)
     rm -rf "$tools"
     mkdir -p "$tools"
     gcc "${flags[@]}" -o "$tools/feature-tests" "$source"/{feature-tests,common,command,make,server}.c &&

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
-# How the recipe of OFED runs its configure: the quick way (containers/recipes/feature-tests) has to give what the kernel's
+# How the recipe of OFED runs its configure: the quick way (containers/feature-tests) has to give what the kernel's
 # own build gives. Kernel, kbuild and OFED are doubles, the compiler is real.
 
 load helpers
