@@ -301,10 +301,7 @@ int context_resolve(struct context *context, struct resolve_request *request,
 
 	if (r == -ENODATA && context->options->os)
 		context_name_makers(context, request->krel, error);
-	if (r < 0 || !context->options->refresh || !ret->stamp)
-		return r;
-	r = cache_set_refreshed(&context->cache, context->os.os, ret->stamp);
-	return r < 0 ? error_set_errno(error, r, "%s/refreshed", context->cache.path) : 0;
+	return r;
 }
 
 int context_list(struct context *context, struct strv *krels, struct resolve_answer *ret,

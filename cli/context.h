@@ -79,8 +79,7 @@ int context_download(struct context *context, struct error *error) _must_check_;
 void context_name_makers(const struct context *context, const char *krel, struct error *error);
 
 /*
- * resolve() with this context's lists; opens the downloads. With --refresh the base images' stamp
- * of the os is renewed too (cache_set_refreshed()).
+ * resolve() with this context's lists; opens the downloads.
  */
 int context_resolve(struct context *context, struct resolve_request *request,
 	struct resolve_answer *ret, struct error *error) _must_check_;

@@ -224,15 +224,11 @@ static int add_target(struct collecting *collecting, struct error *error)
 	json_object *target = json_object_new_object();
 	_cleanup_free_ char *path = xasprintf("locks/%s-%s.json", lock->os, lock->krel);
 	_cleanup_free_ char *text = lock_write(lock);
-	_cleanup_free_ char *stamp = NULL;
-	_cleanup_free_ char *runtime_stamp = NULL;
-	int r = root_stamp(build, ROOT_KERNEL, &stamp);
+	_cleanup_free_ char *stamp = root_stamp(build, ROOT_KERNEL);
+	_cleanup_free_ char *runtime_stamp = root_stamp(build, ROOT_RUNTIME);
+	int r;
 
-	if (r == 0)
-		r = root_stamp(build, ROOT_RUNTIME, &runtime_stamp);
 	(void) json_object_array_add(bundle_member(collecting->manifest, "targets"), target);
-	if (r < 0)
-		return error_set_errno(error, r, "bundle");
 	if (is_listed(collecting, path))
 		return error_set(error, -EINVAL, "kernel %s is named twice", lock->krel);
 	collecting->target = target;
@@ -278,6 +274,8 @@ int bundle_collect(
 
 	if (r == 0)
 		r = kernel_open_tree(&build->kernel, error);
+	if (r == 0)
+		r = roots_settle(build, error);
 	if (r == 0)
 		r = stages_make(build, GOALS, NULL, error);
 	if (r < 0)

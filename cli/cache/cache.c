@@ -36,7 +36,7 @@ static int cannot_use(const char *path, int r, struct error *error)
 int cache_open(const char *path, struct cache *ret, struct error *error)
 {
 	static const char *const folders[] = { OUTPUTS, "blobs/sha256", "indexes", "logs", "failed",
-		"locks", "refreshed", "runs" };
+		"locks", "runs" };
 	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
 	_cleanup_free_ char *wanted = path ? xstrdup(path) : default_path();
 	int r = fs_mkdir_parents(AT_FDCWD, wanted, 0755);
@@ -197,24 +197,6 @@ bool cache_use(const struct cache *cache, const char *output_path)
 	(void) fd;
 	(void) utimensat(AT_FDCWD, output_path, NULL, AT_SYMLINK_NOFOLLOW);
 	return fs_exists(AT_FDCWD, output_path);
-}
-
-int cache_refreshed(const struct cache *cache, const char *os, char **ret_stamp)
-{
-	_cleanup_free_ char *path = xasprintf("refreshed/%s", os);
-	int r = fs_read_line(cache->fd, path, ret_stamp);
-
-	if (r != -ENOENT)
-		return r;
-	*ret_stamp = xstrdup("");
-	return 0;
-}
-
-int cache_set_refreshed(const struct cache *cache, const char *os, const char *stamp)
-{
-	_cleanup_free_ char *path = xasprintf("refreshed/%s", os);
-
-	return fs_write_atomic(cache->fd, path, stamp, strlen(stamp), 0644);
 }
 
 int cache_name_full(const struct cache *cache, int r, struct error *error)

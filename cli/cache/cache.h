@@ -10,7 +10,6 @@
  *     failed/<name>/          the work folder of the last failure
  *     compiled/ccache/        what compilers made, for the next recipe that runs them
  *     locks/                  held while an output is made
- *     refreshed/<os>          the package lists that the last --refresh found
  *     runs/<pid>-XXXXXX/      unfinished
  */
 #pragma once
@@ -71,14 +70,6 @@ bool cache_use(const struct cache *cache, const char *output_path);
 /* Keeps other runs from making this output, once none does, until the descriptor is closed. */
 int cache_lock(
 	const struct cache *cache, const char *name, const char *key, int *ret_fd) _must_check_;
-
-/*
- * The stamp of the package lists that the last --refresh of @os found, "" before the first; the
- * caller frees it. The base images have it in their keys, so that --refresh brings the updates of
- * the distribution into them.
- */
-int cache_refreshed(const struct cache *cache, const char *os, char **ret_stamp) _must_check_;
-int cache_set_refreshed(const struct cache *cache, const char *os, const char *stamp) _must_check_;
 
 /* After a failure: of a full disk (-ENOSPC) a line with the cache's folder. Returns @r. */
 int cache_name_full(const struct cache *cache, int r, struct error *error);

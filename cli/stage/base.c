@@ -194,63 +194,27 @@ void runtime_key(const struct stage *stage, struct key *key)
 	const char *base = key->build->options.base;
 	_cleanup_free_ char *image = NULL;
 
-	(void) stage;
 	if (base) {
 		key->result = find_users_image("--base", base, &image, key->error);
 		if (key->result == 0)
 			key_text(key, image);
 		return;
 	}
-	root_os_key(ROOT_RUNTIME, key);
-	key_text(key, key->build->options.sources_image ? "fetches" : "");
-	key_data(key, "containers/runtime/runtime.sh");
+	root_question_key(stage, key);
 	key_data(key, "containers/runtime/trim-runtime.sh");
-	key_data(key, ROOT_APT_COMMON);
+	key_text(key, stage->packages ? stage->packages : "");
 }
 
 int runtime_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	static const char *const fetching[] = { "gpgv", "ca-certificates" };
-	const struct root *root = &build->roots[ROOT_RUNTIME];
-	_cleanup_(root_files_free) struct root_files files = { 0 };
-	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_free_ char *name = NULL;
 	int r;
 
-	if (build->options.base) {
-		r = find_users_image("--base", build->options.base, &name, error);
-		return r < 0 ? r : image_name_write(place, name, error);
-	}
-	if (build->options.common.offline)
-		return root_fail_offline(build, stage->name, error);
-	r = root_check_lists(build, ROOT_RUNTIME, error);
-	if (r == 0)
-		r = root_sources(build, ROOT_RUNTIME, &files, error);
-	if (r < 0)
-		return r;
-	xstrv_pushf(&argv, "%s/containers/runtime/runtime.sh", build->context.data);
-	xstrv_push(&argv, "--output");
-	xstrv_push(&argv, files.tar);
-	xstrv_push(&argv, "--suite");
-	xstrv_push(&argv, root->os.root.suite);
-	xstrv_push(&argv, "--repositories");
-	xstrv_push(&argv, files.repositories);
-	xstrv_push(&argv, "--auth");
-	xstrv_push(&argv, files.auth);
-	xstrv_push(&argv, "--conf");
-	xstrv_push(&argv, files.conf);
-	/* Packages for fetching headers on a node. */
-	for (size_t i = 0; i < ARRAY_SIZE(fetching) && build->options.sources_image; i++) {
-		xstrv_push(&argv, "--package");
-		xstrv_push(&argv, fetching[i]);
-	}
-	progress_step(&build->context.progress, "a minimal root file system by mmdebstrap");
-	r = root_script(&argv, place, error);
-	if (r == 0)
-		r = root_list_keep(&files, place, error);
-	name = xasprintf("localhost/slipway/%s-%s:%.16s", stage->name, root->os.os, place->key);
-	return r < 0 ? r : image_import(build, place, files.tar, name, error);
+	if (!build->options.base)
+		return root_make(build, stage, place, error);
+	r = find_users_image("--base", build->options.base, &name, error);
+	return r < 0 ? r : image_name_write(place, name, error);
 }
 
 /* ---- the build containers: of the kernel's distribution, and of the runtime's for slipway-init */
@@ -272,7 +236,6 @@ void toolchain_key(const struct stage *stage, struct key *key)
 	const char *compiler = toolchain_compiler(key->build, stage->of);
 
 	key_text(key, compiler ? compiler : "");
-	key_text(key, ROOT_PACKAGES_FILE);
 	/* A vendor's image gets them here; a root has them, and its own key. */
 	if (key->build->options.base_image && stage->of == ROOT_KERNEL) {
 		_cleanup_strv_ struct strv packages = { 0 };
@@ -328,7 +291,7 @@ int toolchain_run(struct build *build, const struct stage *stage, const struct s
 	}
 	progress_step(&build->context.progress, compiler);
 	r = make_named(build, place, &image, prefix, error);
-	return r < 0 ? r : root_list_copy(build, stage->of, place, error);
+	return r;
 }
 
 /*

@@ -244,8 +244,6 @@ int build_run(struct build *build, struct error *error)
 	if (r < 0)
 		return context_fail(&build->context, EXIT_CODE_USAGE, r);
 	r = roots_keys(build, error);
-	if (r == 0 && build->options.common.refresh)
-		r = roots_refresh(build, error);
 	if (r == 0)
 		r = source_look(build, error);
 	if (r == 0)
@@ -258,6 +256,8 @@ int build_run(struct build *build, struct error *error)
 		r = judge(build, error);
 	if (r == 0)
 		r = check_modules(build, error);
+	if (r == 0)
+		r = roots_settle(build, error);
 	if (r < 0)
 		return r;
 	if (build->options.sign_export)

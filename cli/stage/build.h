@@ -157,15 +157,20 @@ int build_run(struct build *build, struct error *error) _must_check_;
 /* Frees what a build found; the context and the options are the caller's. */
 void build_done(struct build *build);
 
-/* Takes what the roots are made of into the lock; a note says how many differ from what it had. */
+/*
+ * Finds out which packages roots and the runtime base have, struct stage's packages: by the lock or
+ * by today's lists. Offline, and unknown, they are NULL. The kernel's tree is open.
+ */
+int roots_settle(struct build *build, struct error *error) _must_check_;
+/* Takes these packages into the lock; a note says how many differ from what it had. */
 void roots_lock(struct build *build);
 
 /* Is slipway-init compiled where the kernel's modules are? */
 bool roots_are_one(const struct build *build);
 
 /*
- * A digest of what this machine has: the state of the package lists (cache_refreshed()), what is in
- * the keyrings, and whether expired lists are taken. It is part of the keys of what roots are made
- * of, and a bundle has it for machines that are offline. The caller frees it.
+ * A digest of whom this machine believes: what is in the keyrings, and whether expired lists are
+ * taken. It is part of the keys of what roots are made of, and a bundle has it for machines that
+ * are offline. The caller frees it.
  */
-int root_stamp(const struct build *build, enum root_id id, char **ret_stamp) _must_check_;
+char *root_stamp(const struct build *build, enum root_id id);

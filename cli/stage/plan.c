@@ -55,6 +55,7 @@ void plan_close(struct plan *plan)
 {
 	for (size_t i = 0; i < plan->count; i++) {
 		free(plan->stages[i].name);
+		free(plan->stages[i].packages);
 		cached_free(&plan->stages[i].own);
 	}
 	free(plan->stages);
@@ -210,6 +211,12 @@ static int settle(struct build *build, struct stage *stage, struct error *error)
 	if (key.result < 0 && build->context.failure == EXIT_CODE_OK)
 		return context_fail(&build->context, row->failure, key.result);
 	return key.result;
+}
+
+int stage_settle_again(struct build *build, struct stage *stage, struct error *error)
+{
+	stage->has_key = false;
+	return settle(build, stage, error);
 }
 
 /* ---- what is missing */

@@ -65,6 +65,8 @@ struct stage {
 	struct cached own;
 	bool has_key;
 	enum stage_state state;
+	char *packages; /* of a root and the runtime base: "NAME VERSION ARCH CHECKSUM" lines; or
+			   NULL */
 };
 
 struct plan {

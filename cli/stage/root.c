@@ -64,6 +64,94 @@ void root_packages(const struct build *build, enum root_id id, struct strv *ret)
 		push_packages(ret, &rules->compiler_packages, "{gcc}", version + 1);
 }
 
+/* ---- the scripts that make one, and the runtime base */
+
+enum root_id root_of(const struct stage *stage)
+{
+	return stage->kind == STAGE_ROOT ? (enum root_id) stage->of : ROOT_RUNTIME;
+}
+
+static bool is_apt(const struct build *build, const struct stage *stage)
+{
+	return strcmp(build->roots[root_of(stage)].os.root.family, "apt") == 0;
+}
+
+static const char *script_of(const struct build *build, const struct stage *stage)
+{
+	return stage->kind == STAGE_RUNTIME_BASE ? "containers/runtime/runtime.sh"
+	       : is_apt(build, stage)            ? "containers/root/apt.sh"
+						 : "containers/root/rpm.sh";
+}
+
+/* All that is asked for; the base's script itself has what is always in that. */
+static void push_wanted(const struct build *build, const struct stage *stage, struct strv *packages)
+{
+	if (stage->kind == STAGE_ROOT) {
+		root_packages(build, root_of(stage), packages);
+	} else if (build->options.sources_image) { /* for fetching headers on a node */
+		xstrv_push(packages, "gpgv");
+		xstrv_push(packages, "ca-certificates");
+	}
+}
+
+void root_question_key(const struct stage *stage, struct key *key)
+{
+	const struct build *build = key->build;
+	_cleanup_strv_ struct strv packages = { 0 };
+
+	root_os_key(root_of(stage), key);
+	push_wanted(build, stage, &packages);
+	for (size_t i = 0; i < packages.count; i++)
+		key_text(key, packages.items[i]);
+	key_data(key, "%s", script_of(build, stage));
+	if (is_apt(build, stage))
+		key_data(key, "containers/root/apt-common.sh");
+}
+
+void root_command(const struct build *build, const struct stage *stage, const char *verb,
+	const struct root_files *files, struct strv *ret)
+{
+	const struct root_rules *rules = &build->roots[root_of(stage)].os.root;
+	bool apt = is_apt(build, stage);
+	const char *const options[][2] = {
+		{ "--repositories", files->repositories },
+		{ "--arch", apt ? build->target.arch->debian : build->target.arch->uname },
+		{ "--suite", rules->suite },
+		{ "--releasever", rules->releasever },
+		{ "--platform", rules->platform },
+		{ "--auth", apt ? files->auth : "" },
+		{ "--conf", apt ? files->conf : "" },
+	};
+	_cleanup_strv_ struct strv packages = { 0 };
+
+	xstrv_pushf(ret, "%s/%s", build->context.data, script_of(build, stage));
+	xstrv_push(ret, verb);
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		if (!*options[i][1])
+			continue;
+		xstrv_push(ret, options[i][0]);
+		xstrv_push(ret, options[i][1]);
+	}
+	push_wanted(build, stage, &packages);
+	for (size_t i = 0; i < packages.count; i++) {
+		xstrv_push(ret, "--package");
+		xstrv_push(ret, packages.items[i]);
+	}
+}
+
+int root_script(const struct strv *argv, const struct stage_place *place, struct error *error)
+{
+	/* rpm and apt add up what packages need before they install the first. */
+	static const char *const full[] = { "No space left on device", "more space on the",
+		"enough free space in" };
+	int r = tool_run_logged(argv, place->log, error);
+
+	for (size_t i = 0; i < ARRAY_SIZE(full) && r == -EIO; i++)
+		if (strstr(error->text, full[i]))
+			r = -ENOSPC;
+	return r;
+}
+
 /* ---- its key */
 
 /* The ID of the image that an option names now: the name may stand for another one tomorrow. */
@@ -81,16 +169,9 @@ static bool is_of_users_image(const struct build *build, const struct stage *sta
 	return build->options.base_image && stage->of == ROOT_KERNEL;
 }
 
-static const char *script_of(const struct root *root)
-{
-	return strcmp(root->os.root.family, "apt") == 0 ? "apt" : "rpm";
-}
-
 void root_key(const struct stage *stage, struct key *key)
 {
 	const struct build *build = key->build;
-	const enum root_id id = (enum root_id) stage->of;
-	_cleanup_strv_ struct strv packages = { 0 };
 	_cleanup_free_ char *image = NULL;
 
 	if (is_of_users_image(build, stage)) {
@@ -100,52 +181,11 @@ void root_key(const struct stage *stage, struct key *key)
 			key_text(key, image);
 		return;
 	}
-	root_os_key(id, key);
-	root_packages(build, id, &packages);
-	for (size_t i = 0; i < packages.count; i++)
-		key_text(key, packages.items[i]);
-	key_data(key, "containers/root/%s.sh", script_of(&build->roots[id]));
-	if (strcmp(script_of(&build->roots[id]), "apt") == 0)
-		key_data(key, ROOT_APT_COMMON);
+	root_question_key(stage, key);
+	key_text(key, stage->packages ? stage->packages : "");
 }
 
 /* ---- making it */
-
-int root_script(const struct strv *argv, const struct stage_place *place, struct error *error)
-{
-	/* rpm and apt add up what packages need before they install the first. */
-	static const char *const full[] = { "No space left on device", "more space on the",
-		"enough free space in" };
-	int r = tool_run_logged(argv, place->log, error);
-
-	for (size_t i = 0; i < ARRAY_SIZE(full) && r == -EIO; i++)
-		if (strstr(error->text, full[i]))
-			r = -ENOSPC;
-	return r;
-}
-
-static int run_script(const struct build *build, const struct root *root,
-	const struct stage_place *place, const char *verb, const char *const *words,
-	const struct strv *packages, struct error *error)
-{
-	_cleanup_strv_ struct strv argv = { 0 };
-
-	xstrv_pushf(&argv, "%s/containers/root/%s.sh", build->context.data, script_of(root));
-	if (verb)
-		xstrv_push(&argv, verb);
-	/* Options without a value are left out. */
-	for (; words[0]; words += 2) {
-		if (!words[1] || !*words[1])
-			continue;
-		xstrv_push(&argv, words[0]);
-		xstrv_push(&argv, words[1]);
-	}
-	for (size_t i = 0; packages && i < packages->count; i++) {
-		xstrv_push(&argv, "--package");
-		xstrv_push(&argv, packages->items[i]);
-	}
-	return root_script(&argv, place, error);
-}
 
 /*
  * Whatever dnf would have believed: each package has to have a good signature by a key of the
@@ -201,19 +241,20 @@ static int check_packages(struct build *build, const struct root *root, const ch
 	return r < 0 ? error_set_errno(error, r, "%s", folder) : 0;
 }
 
-static int make_rpm(struct build *build, const struct root *root, const struct stage_place *place,
-	const struct root_files *files, const struct strv *packages, struct error *error)
+static int make_rpm(struct build *build, const struct stage *stage, const struct stage_place *place,
+	const struct root_files *files, struct error *error)
 {
-	const char *const fetch[] = { "--packages", files->packages, "--repositories",
-		files->repositories, "--arch", build->target.arch->uname, "--releasever",
-		root->os.root.releasever, "--platform", root->os.root.platform, NULL };
-	const char *const install[] = { "--packages", files->packages, "--output", files->tar,
-		NULL };
+	const struct root *root = &build->roots[stage->of];
+	_cleanup_strv_ struct strv fetch = { 0 };
+	_cleanup_strv_ struct strv install = { 0 };
 	size_t count = 0, with_signature = 0;
 	int r;
 
 	progress_step(&build->context.progress, "packages by dnf");
-	r = run_script(build, root, place, "fetch", fetch, packages, error);
+	root_command(build, stage, "fetch", files, &fetch);
+	xstrv_push(&fetch, "--packages");
+	xstrv_push(&fetch, files->packages);
+	r = root_script(&fetch, place, error);
 	if (r == 0)
 		r = check_packages(build, root, files->packages, &count, &with_signature, error);
 	if (r < 0)
@@ -226,18 +267,25 @@ static int make_rpm(struct build *build, const struct root *root, const struct s
 			"%zu packages of %s, %zu of them without a good signature", count,
 			root->os.name, count - with_signature);
 	progress_step(&build->context.progress, "install them into the root");
-	return run_script(build, root, place, "install", install, NULL, error);
+	xstrv_push(&install, fetch.items[0]);
+	xstrv_push(&install, "install");
+	xstrv_push(&install, "--packages");
+	xstrv_push(&install, files->packages);
+	xstrv_push(&install, "--output");
+	xstrv_push(&install, files->tar);
+	return root_script(&install, place, error);
 }
 
-static int make_apt(struct build *build, const struct root *root, const struct stage_place *place,
-	const struct root_files *files, const struct strv *packages, struct error *error)
+static int make_apt(struct build *build, const struct stage *stage, const struct stage_place *place,
+	const struct root_files *files, struct error *error)
 {
-	const char *const words[] = { "--output", files->tar, "--suite", root->os.root.suite,
-		"--repositories", files->repositories, "--auth", files->auth, "--conf", files->conf,
-		NULL };
+	_cleanup_strv_ struct strv argv = { 0 };
 
 	progress_step(&build->context.progress, "packages by mmdebstrap");
-	return run_script(build, root, place, NULL, words, packages, error);
+	root_command(build, stage, "make", files, &argv);
+	xstrv_push(&argv, "--output");
+	xstrv_push(&argv, files->tar);
+	return root_script(&argv, place, error);
 }
 
 /*
@@ -260,93 +308,34 @@ int root_fail_offline(const struct build *build, const char *what, struct error 
 	return error_try(error, -ENETDOWN, "slipway %s here", build->bundle_slipway);
 }
 
-int root_list_keep(
-	const struct root_files *files, const struct stage_place *place, struct error *error)
+int root_make(struct build *build, const struct stage *stage, const struct stage_place *place,
+	struct error *error)
 {
-	_cleanup_free_ char *list = xasprintf("%s/" ROOT_PACKAGES_FILE, place->folder);
-	int r = fs_copy(AT_FDCWD, files->list, list, 0, 0644);
+	const struct root *root = &build->roots[root_of(stage)];
+	_cleanup_(root_files_free) struct root_files files = { 0 };
+	_cleanup_free_ char *name = NULL;
+	int r;
 
-	return r < 0 ? error_set_errno(error, r, "%s", list) : 0;
+	if (build->options.common.offline)
+		return root_fail_offline(build, stage->name, error);
+	r = root_sources(build, root_of(stage), &files, error);
+	if (r == 0)
+		r = is_apt(build, stage) ? make_apt(build, stage, place, &files, error)
+					 : make_rpm(build, stage, place, &files, error);
+	if (r == 0)
+		r = root_check_packages(stage, &files, error);
+	name = xasprintf("localhost/slipway/%s-%s:%.16s", stage->name, root->os.os, place->key);
+	return r < 0 ? r : image_import(build, place, files.tar, name, error);
 }
 
 int root_run(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error)
 {
-	struct root *root = &build->roots[stage->of];
-	_cleanup_(root_files_free) struct root_files files = { 0 };
-	_cleanup_strv_ struct strv packages = { 0 };
 	_cleanup_free_ char *name = NULL;
 	int r;
 
-	if (is_of_users_image(build, stage)) {
-		r = find_users_image("--base-image", build->options.base_image, &name, error);
-		return r < 0 ? r : image_name_write(place, name, error);
-	}
-	if (build->options.common.offline)
-		return root_fail_offline(build, stage->name, error);
-	r = root_check_lists(build, stage->of, error);
-	if (r == 0)
-		r = root_sources(build, stage->of, &files, error);
-	if (r < 0)
-		return r;
-	root_packages(build, stage->of, &packages);
-	r = strcmp(root->os.root.family, "apt") == 0
-		    ? make_apt(build, root, place, &files, &packages, error)
-		    : make_rpm(build, root, place, &files, &packages, error);
-	if (r < 0)
-		return r;
-	r = root_list_keep(&files, place, error);
-	if (r < 0)
-		return r;
-	name = xasprintf("localhost/slipway/%s-%s:%.16s", stage->name, root->os.os, place->key);
-	return image_import(build, place, files.tar, name, error);
-}
-
-/* ---- what was in it */
-
-static const struct {
-	const char *name; /* in the lock */
-	/* The stage whose output has the list: not the root itself, which a bundle lacks. */
-	struct stage_input listed;
-} root_lists[] = {
-	{ "build-root", { STAGE_TOOLCHAIN, ROOT_KERNEL } },
-	{ "init-root", { STAGE_TOOLCHAIN, ROOT_RUNTIME } },
-	{ "runtime-base", { STAGE_RUNTIME_BASE, 0 } },
-};
-
-int root_list_copy(const struct build *build, enum root_id id, const struct stage_place *place,
-	struct error *error)
-{
-	_cleanup_free_ char *from =
-		xasprintf("%s/" ROOT_PACKAGES_FILE, stage_output(build, STAGE_ROOT, id));
-	_cleanup_free_ char *to = xasprintf("%s/" ROOT_PACKAGES_FILE, place->folder);
-	int r = fs_copy(AT_FDCWD, from, to, 0, 0644);
-
-	return r < 0 && r != -ENOENT ? error_set_errno(error, r, "%s", to) : 0;
-}
-
-void roots_lock(struct build *build)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(root_lists); i++) {
-		const char *name = root_lists[i].name;
-		const struct stage_input *listed = &root_lists[i].listed;
-		_cleanup_free_ char *text = NULL;
-		_cleanup_free_ char *path = NULL;
-		size_t others;
-
-		/* One root for both: its list is the first. */
-		if (stage_find(build, listed->kind, listed->of)->of != listed->of)
-			continue;
-		path = xasprintf(
-			"%s/" ROOT_PACKAGES_FILE, stage_output(build, listed->kind, listed->of));
-		/* An image from a bundle has no list here; the bundle's lock has it. */
-		if (fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
-			continue;
-		others = lock_set_root(&build->kernel.lock, name, text);
-		if (others)
-			progress_notef(&build->context.progress,
-				"%zu packages of the %s are not those of the lock: the lists have newer "
-				"ones; slipway bundle keeps the root itself",
-				others, name);
-	}
+	if (!is_of_users_image(build, stage))
+		return root_make(build, stage, place, error);
+	r = find_users_image("--base-image", build->options.base_image, &name, error);
+	return r < 0 ? r : image_name_write(place, name, error);
 }

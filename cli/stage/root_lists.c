@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The package lists that roots are made of, by our own rules: apt's and dnf's are looser, and name
- * the error worse. And what of them is in a root's key.
+ * the error worse. And what of a distribution is in the key of its roots.
  */
 #include "cli/stage/stage_internal.h"
 
@@ -61,9 +61,10 @@ static int judge_lists(const struct listing *listing, const struct index *indexe
 	return r;
 }
 
-static int read_lists(
-	struct build *build, struct root *root, bool refresh, char **ret_stamp, struct error *error)
+int root_read_lists(
+	struct build *build, enum root_id id, bool refresh, char **ret_stamp, struct error *error)
 {
+	struct root *root = &build->roots[id];
 	struct listing listing = { .build = build, .root = root };
 	struct index_options options = {
 		.folder_fd = -1,
@@ -120,59 +121,14 @@ int roots_keys(struct build *build, struct error *error)
 	return 0;
 }
 
-/* Stamps of the lists that roots are made of; resolve asks the lists that have kernels. */
-#define STAMP_PREFIX "root-"
-
-int root_check_lists(struct build *build, enum root_id id, struct error *error)
-{
-	_cleanup_free_ char *stamp = NULL;
-
-	return read_lists(build, &build->roots[id], false, &stamp, error);
-}
-
-int roots_refresh(struct build *build, struct error *error)
-{
-	for (enum root_id id = 0; id < ROOT_COUNT; id++) {
-		struct root *root = &build->roots[id];
-		_cleanup_free_ char *stamp = NULL;
-		int r;
-
-		if (id == ROOT_KERNEL && build->options.base_image)
-			continue;
-		r = read_lists(build, root, true, &stamp, error);
-		if (r == 0) {
-			_cleanup_free_ char *name = xasprintf(STAMP_PREFIX "%s", root->os.os);
-
-			r = cache_set_refreshed(&build->context.cache, name, stamp);
-			if (r < 0)
-				r = error_set_errno(
-					error, r, "%s/refreshed", build->context.cache.path);
-		}
-		if (r < 0)
-			return context_fail(&build->context, context_exit_code(r), r);
-	}
-	return 0;
-}
-
 /* ---- keys */
 
-int root_stamp(const struct build *build, enum root_id id, char **ret_stamp)
+char *root_stamp(const struct build *build, enum root_id id)
 {
 	const struct root *root = &build->roots[id];
-	_cleanup_free_ char *refreshed = NULL;
-	_cleanup_free_ char *of_root = NULL;
-	_cleanup_free_ char *name = xasprintf(STAMP_PREFIX "%s", root->os.os);
+	struct hash *hash = hash_new();
 	char hex[HASH_HEX_SIZE];
-	struct hash *hash;
-	int r = cache_refreshed(&build->context.cache, root->os.os, &refreshed);
 
-	if (r == 0)
-		r = cache_refreshed(&build->context.cache, name, &of_root);
-	if (r < 0)
-		return r;
-	hash = hash_new();
-	hash_add_text(hash, refreshed);
-	hash_add_text(hash, of_root);
 	hash_add_text(hash, build->context.options->allow_expired ? "expired" : "valid");
 	for (size_t i = 0; i < root->os.repository_count; i++)
 		if (repository_in_root(&root->os, &root->os.repositories[i])) {
@@ -184,8 +140,7 @@ int root_stamp(const struct build *build, enum root_id id, char **ret_stamp)
 				root_keyring(build, root), hash);
 		}
 	hash_finish(hash, hex);
-	*ret_stamp = xstrdup(hex);
-	return 0;
+	return xstrdup(hex);
 }
 
 void root_os_key(enum root_id id, struct key *key)
@@ -197,13 +152,8 @@ void root_os_key(enum root_id id, struct key *key)
 		rules->suite, rules->releasever, rules->platform,
 		root_allows_unsigned(build, root) ? "unsigned" : "signed" };
 	const char *from_bundle = build->bundle_stamps[id];
-	_cleanup_free_ char *stamp = NULL;
-	int r = from_bundle ? 0 : root_stamp(build, id, &stamp);
+	_cleanup_free_ char *stamp = from_bundle ? NULL : root_stamp(build, id);
 
-	if (r < 0 && key->result == 0)
-		key->result = error_set_errno(key->error, r, "%s", build->context.cache.path);
-	if (key->result < 0)
-		return;
 	key_text(key, from_bundle ? from_bundle : stamp);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		key_text(key, texts[i]);

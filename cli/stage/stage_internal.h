@@ -87,6 +87,8 @@ stage_run_function configured_run, core_run, image_run, init_run, kit_run, proof
  */
 int stage_each_input(const struct build *build, const struct stage *stage,
 	int (*call)(void *data, struct stage *input), void *data);
+/* Computes a stage's key again: what goes into it has changed. */
+int stage_settle_again(struct build *build, struct stage *stage, struct error *error) _must_check_;
 /* Makes it, unless another run has in the meantime. */
 int stage_make(struct build *build, struct stage *stage, struct error *error) _must_check_;
 /* The output folder of the stage, or of the one that stands for it. */
@@ -340,16 +342,18 @@ int root_each_repository(struct build *build, struct root *root,
 		const char *url, struct error *error),
 	void *data, struct error *error) _must_check_;
 
-/* ---- root_lists.c: its package lists, and what of them is in its key */
+/* ---- root_lists.c: its package lists, and what of its distribution is in its key */
 
 /* Sees to it that the keys are there that sign their packages, before any stage's key hashes them.
  */
 int roots_keys(struct build *build, struct error *error) _must_check_;
-/* Reads the lists of those that are not the kernel's own distribution again, for --refresh. */
-int roots_refresh(struct build *build, struct error *error) _must_check_;
-/* Are its lists such that Slipway believes them? Asked before apt or dnf reads them. */
-int root_check_lists(struct build *build, enum root_id id, struct error *error) _must_check_;
-/* The distribution, its repositories and their state in a key. */
+/*
+ * Reads its lists, with @refresh newer ones; they are such that Slipway believes them. The caller
+ * frees *ret_stamp, a digest of them: it changes when one does. Errors are indexes_open()'s.
+ */
+int root_read_lists(struct build *build, enum root_id id, bool refresh, char **ret_stamp,
+	struct error *error) _must_check_;
+/* The distribution, its repositories and who may sign them in a key. */
 void root_os_key(enum root_id id, struct key *key);
 
 /* ---- root_files.c: for apt and dnf */
@@ -373,27 +377,37 @@ void root_files_free(struct root_files *files);
 
 /* ---- root.c: build roots */
 
-#define ROOT_APT_COMMON    "containers/root/apt-common.sh" /* of all that mmdebstrap makes */
-#define ROOT_PACKAGES_FILE "packages" /* in a root's output: "NAME VERSION ARCH SHA256" lines */
-
 /* Appends all that is to be in a build root, as the catalogue has it: "gcc-toolset-12-gcc|gcc". */
 void root_packages(const struct build *build, enum root_id id, struct strv *ret);
-/* Puts a root's list of packages into its toolchain's output; a vendor's image has none. */
-int root_list_copy(const struct build *build, enum root_id id, const struct stage_place *place,
+/* The distribution of a root, or that of the runtime base. */
+enum root_id root_of(const struct stage *stage);
+/* Adds to a key all that decides which packages a root or the runtime base has, but for the lists.
+ */
+void root_question_key(const struct stage *stage, struct key *key);
+/* Begins the command line of the script that lists or makes one: @verb, repositories, packages. */
+void root_command(const struct build *build, const struct stage *stage, const char *verb,
+	const struct root_files *files, struct strv *ret);
+/*
+ * Makes a root or the runtime base; the stage's output stands for its image. -ESTALE: the mirror
+ * has other packages by now than stage->packages.
+ */
+int root_make(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error) _must_check_;
 /* Runs a script that makes one, as tool_run_logged() does; -ENOSPC: the disk is full. */
 int root_script(
 	const struct strv *argv, const struct stage_place *place, struct error *error) _must_check_;
-/* Puts the list of the packages that were made into a tar into the stage's output. */
-int root_list_keep(const struct root_files *files, const struct stage_place *place,
-	struct error *error) _must_check_;
-
 /* The ID of an image of the user's, which @option names, freed by the caller. */
 int find_users_image(
 	const char *option, const char *name, char **ret_id, struct error *error) _must_check_;
 /* -ENETDOWN: @what is not there, and nothing may be fetched for it. */
 int root_fail_offline(
 	const struct build *build, const char *what, struct error *error) _must_check_;
+
+/* ---- root_packages.c: which packages roots and the runtime base have */
+
+/* -ESTALE, with the first that differs: what was made has other packages than stage->packages. */
+int root_check_packages(const struct stage *stage, const struct root_files *files,
+	struct error *error) _must_check_;
 
 /* ---- stage_sign.c: a set with every module of it signed */
 

@@ -1,9 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by apt.sh and runtime/runtime.sh: their command line, and what both ask of mmdebstrap.
+# Sourced by apt.sh and runtime/runtime.sh: their command line, which packages apt would install, and what both ask of mmdebstrap.
 
 # shellcheck disable=SC2034 # for usage()
-options_help='  --suite NAME         the release: bookworm, jammy
+options_help='  list                 writes only which packages there will be: a line for each, with name, version, architecture,
+                       SHA-256 of the .deb; needs apt-get, and no root
+  make                 makes the tar file, the same for the same package versions; needs mmdebstrap
+  --suite NAME         the release: bookworm, jammy
+  --arch NAME          as dpkg calls it: amd64
+  --lists FOLDER       list: keeps what apt reads of the repositories there for the next call
   --repositories FILE  as sources.list(5) has them, each with its own signed-by
   --auth FILE          passwords of the repositories, as apt_auth.conf(5) has them: not in the root
   --conf FILE          more for apt, as apt.conf(5) has it, such as certificates: not in the root'
@@ -13,12 +18,15 @@ die() {
     exit 1
 }
 
-# Sets output, suite, repositories, auth, conf and packages, and options: what mmdebstrap is called with.
+# Sets verb, output, list, lists, suite, arch, repositories, auth, conf and packages.
 parse_arguments() {
-    output='' suite='' repositories='' auth='' conf='' packages=()
+    verb=${1:-} output='' list='' lists='' suite='' arch='' repositories='' auth='' conf='' packages=()
+    [[ $verb != -h && $verb != --help ]] || { usage && exit; }
+    [[ $verb == list || $verb == make ]] || die "list or make? See --help"
+    shift
     while (($#)); do
         case $1 in
-            --output | --suite | --repositories | --auth | --conf | --package)
+            --output | --list | --lists | --suite | --arch | --repositories | --auth | --conf | --package)
                 (($# >= 2)) || die "$1 needs a value: see --help"
                 if [[ $1 == --package ]]; then packages+=("$2"); else declare -g "${1#--}=$2"; fi
                 shift 2
@@ -30,12 +38,63 @@ parse_arguments() {
             *) die "unknown argument $1: see --help" ;;
         esac
     done
-    [[ -n $output && -n $suite && -n $repositories ]] || die "--output, --suite and --repositories are needed: see --help"
-    command -v mmdebstrap >/dev/null || die "mmdebstrap is missing: apt-get install mmdebstrap"
+    [[ -n $suite && -n $arch && -n $repositories ]] || die "--suite, --arch and --repositories are needed: see --help"
+    [[ $verb == make || -n $list ]] || die "--list is needed: see --help"
+    [[ $verb == list || -n $output ]] || die "--output is needed: see --help"
+}
 
+# Packages as apt's verbs take them: those of every root of the essential variant of mmdebstrap.
+essential() {
+    printf '%s' "?narrow(?or(?archive(^$suite\$),?codename(^$suite\$)),?architecture($arch),?essential)"
+}
+
+# list_packages "install NAME..." "download NAME...": writes what apt would get for these in an empty root, with the hashes of
+# the repositories' lists, which are signed. "install" adds what the packages depend on. Nothing of this machine's own apt counts;
+# nor is apt itself among the essential packages, as it would have it.
+list_packages() {
+    local folder words
+    folder=$(mktemp -d "$(realpath "$(dirname "$list")")/apt.XXXXXX")
+    mkdir -p "$folder"/{etc/{apt.conf,auth.conf,preferences}.d,archives/partial}
+    lists=$(realpath -m "${lists:-$folder/lists}")
+    mkdir -p "$lists/partial"
+    cp "$repositories" "$folder/etc/sources.list"
+    [[ -z $auth ]] || install -m 600 "$auth" "$folder/etc/auth.conf.d/slipway.conf"
+    [[ -z $conf ]] || install -m 600 "$conf" "$folder/etc/apt.conf.d/slipway.conf"
+    : >"$folder/status"
+    cat >"$folder/apt.conf" <<TEXT
+Dir::Etc "$folder/etc";
+Dir::State "$folder";
+Dir::State::lists "$lists";
+Dir::State::status "$folder/status";
+Dir::Cache "$folder";
+Dir::Log "$folder";
+APT::Architecture "$arch";
+APT::Architectures { "$arch"; };
+APT::Install-Recommends "false";
+APT::Get::List-Cleanup "false";
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+pkgCacheGen::ForceEssential ",";
+TEXT
+    export APT_CONFIG=$folder/apt.conf LC_ALL=C.UTF-8
+    apt-get -qq update
+    for words; do
+        # shellcheck disable=SC2086 # verb and names
+        apt-get -qq --print-uris $words || die "apt-get $words"
+    done | sed -n "s/^'.*' \([^_ ]*\)_\([^_ ]*\)_\([^_ ]*\)\.deb .*/\1:\3=\2/; s/%3a/:/; p" >"$folder/names"
+    xargs apt-cache show --no-all-versions <"$folder/names" |
+        awk '/^Package:/ { name = $2 } /^Version:/ { version = $2 } /^Architecture:/ { arch = $2 }
+            /^SHA256:/ { print name, version, arch, $2 }' | LC_ALL=C sort -u >"$list"
+    [[ $(wc -l <"$list") == $(sort -u "$folder/names" | wc -l) ]] || die "apt-cache does not show each package"
+    rm -r "$folder"
+}
+
+# Sets options: what mmdebstrap is called with.
+prepare_mmdebstrap() {
+    command -v mmdebstrap >/dev/null || die "mmdebstrap is missing: apt-get install mmdebstrap"
     export SOURCE_DATE_EPOCH=0
     options=(
-        --quiet --mode=root --architectures=amd64
+        --quiet --mode=root --architectures="$arch"
         --dpkgopt='path-exclude=/usr/share/doc/*'
         --dpkgopt='path-exclude=/usr/share/man/*'
         --dpkgopt='path-exclude=/usr/share/info/*'
@@ -56,12 +115,6 @@ parse_arguments() {
     mkdir -p "$(dirname "$output")"
     TMPDIR=$(realpath "$(dirname "$output")") # there is room, and a file system that programs may be run from
     export TMPDIR
-    # For a hook: reads NAME:ARCH=VERSION and writes the list, with hashes of the repositories' lists, which are signed.
-    printf -v list %q "$(realpath -m "${output%.tar}.packages")"
-    # shellcheck disable=SC2016,SC2034 # the hook's shell expands them
-    write_list='sed "s/:all=/=/" | APT_CONFIG=$MMDEBSTRAP_APT_CONFIG xargs apt-cache show --no-all-versions |
-        awk "/^Package:/ { name = \$2 } /^Version:/ { version = \$2 } /^Architecture:/ { arch = \$2 }
-            /^SHA256:/ { print name, version, arch, \$2 }" | LC_ALL=C sort -u >'$list
 }
 
 # mmdebstrap mounts /proc, /sys and folders that are mirrors below the root: in a mount name space of its own, so that nothing
@@ -70,9 +123,4 @@ run_mmdebstrap() {
     local apart=(unshare --mount --propagation private)
     "${apart[@]}" true 2>/dev/null || apart=()
     "${apart[@]}" mmdebstrap "${options[@]}" "$@"
-}
-
-# A hook's pipe hides what fails in it.
-check_list() {
-    grep -q '^base-files ' "${output%.tar}.packages" || die "apt said no versions and hashes of what is in the root"
 }

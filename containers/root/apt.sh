@@ -9,11 +9,12 @@ source "$(dirname "$(readlink -f "$0")")/apt-common.sh"
 
 usage() {
     cat <<TEXT
-Usage: containers/root/apt.sh --output FILE.tar --suite NAME --repositories FILE [--auth FILE] [--conf FILE] --package NAME...
+Usage: containers/root/apt.sh list --list FILE       --suite NAME --arch NAME --repositories FILE [--auth FILE] [--conf FILE]
+                                   --package NAME...
+       containers/root/apt.sh make --output FILE.tar (the same)
 $options_help
   --package NAME       may be repeated; what these depend on comes along, recommended packages do not
-Beside FILE.tar, FILE.packages gets a line for each package: name, version, architecture, SHA-256 of the .deb.
-Needs mmdebstrap.
+make writes FILE.packages beside FILE.tar: a line for each package that it installed, with name, version, architecture.
 TEXT
 }
 
@@ -21,14 +22,20 @@ parse_arguments "$@"
 ((${#packages[@]})) || die "--package is needed: see --help"
 for package in "${packages[@]}"; do
     [[ $package != *'|'* ]] || die "--package $package: apt's repositories are asked for one name"
-    options+=("--include=$package")
 done
+if [[ $verb == list ]]; then
+    list_packages "install $(essential) ${packages[*]}"
+    exit
+fi
 
+prepare_mmdebstrap
+printf -v installed %q "$(realpath -m "${output%.tar}.packages")"
+options+=("${packages[@]/#/--include=}")
 # shellcheck disable=SC2016 # the hook's shell expands them
-options+=(--customize-hook='dpkg-query --admindir "$1/var/lib/dpkg" --show --showformat "\${Package}:\${Architecture}=\${Version}\n" | '"$write_list")
+options+=(--customize-hook='dpkg-query --admindir "$1/var/lib/dpkg" --show --showformat "\${Package} \${Version} \${Architecture}\n" |
+    LC_ALL=C sort >'"$installed")
 # shellcheck disable=SC2016
 options+=('--customize-hook=rm -f "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/* "$1"/etc/apt/auth.conf.d/slipway.conf \
     "$1"/etc/apt/apt.conf.d/99mmdebstrap "$1"/etc/apt/apt.conf.d/slipway.conf')
 
 run_mmdebstrap --variant=essential --format=tar "$suite" "$output" "$(realpath "$repositories")"
-check_list

@@ -7,15 +7,18 @@ set -euo pipefail
 
 usage() {
     cat <<'TEXT'
-Usage: containers/root/rpm.sh fetch   --packages FOLDER --repositories FILE --arch ARCH [--releasever N] [--platform ID]
+Usage: containers/root/rpm.sh list    --list FILE       --repositories FILE --arch ARCH [--releasever N] [--platform ID]
                                       --package NAME...
+       containers/root/rpm.sh fetch   --packages FOLDER (the same)
        containers/root/rpm.sh install --packages FOLDER --output FILE.tar
+  --list FILE          gets a line for each package that fetch would get: name, [epoch:]version-release, architecture,
+                       checksum in its repository's list
   --packages FOLDER    fetch: is filled with NAME-OF-REPOSITORY/*.rpm; install: has them
   --repositories FILE  as dnf.conf(5) has them, with passwords and certificates
   --releasever, --platform  "9" and "platform:el9" where the distribution has modules
   --package NAME       may be repeated; "one|two" is the first that a repository has, "one|" may be lacking,
                        "NAME >= VERSION" is a capability
-Beside FILE.tar, FILE.packages gets a line for each package: name, [epoch:]version-release, architecture, SHA-256 of the .rpm.
+Beside FILE.tar, FILE.packages gets a line for each package: name, [epoch:]version-release, architecture.
 Needs dnf, rpm.
 TEXT
 }
@@ -25,13 +28,13 @@ die() {
     exit 1
 }
 
-verb=${1:-} output='' repositories='' arch='' releasever='' platform='' packages='' wanted=()
+verb=${1:-} output='' list='' repositories='' arch='' releasever='' platform='' packages='' wanted=()
 [[ $verb != -h && $verb != --help ]] || { usage && exit; }
-[[ $verb == fetch || $verb == install ]] || die "fetch or install? See --help"
+[[ $verb == list || $verb == fetch || $verb == install ]] || die "list, fetch or install? See --help"
 shift
 while (($#)); do
     case $1 in
-        --packages | --output | --repositories | --arch | --releasever | --platform | --package)
+        --packages | --output | --list | --repositories | --arch | --releasever | --platform | --package)
             (($# >= 2)) || die "$1 needs a value: see --help"
             if [[ $1 == --package ]]; then wanted+=("$2"); else declare "${1#--}=$2"; fi
             shift 2
@@ -45,8 +48,9 @@ while (($#)); do
 done
 
 # Beside what is fetched: there is room, and a file system that programs may be run from.
-mkdir -p "$(dirname "$packages")"
-work=$(mktemp -d "$(realpath "$(dirname "$packages")")/rpm.XXXXXX")
+work=$(dirname "${packages:-$list}")
+mkdir -p "$work"
+work=$(mktemp -d "$(realpath "$work")/rpm.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work"/{root,home,repos,none}
 root=$work/root
@@ -73,21 +77,50 @@ choose() {
     if [[ -n $name ]]; then echo "$name"; fi
 }
 
-make_fetch() {
-    [[ -n $packages && -n $repositories && -n $arch && -n ${wanted[*]} ]] ||
-        die "--packages, --repositories, --arch and --package are needed: see --help"
+# Sets names, what dnf is to install; $work/all has all packages: name, repository and place.
+read_repositories() {
+    [[ -n $repositories && -n $arch && -n ${wanted[*]} ]] || die "--repositories, --arch and --package are needed: see --help"
     command -v dnf >/dev/null || die "dnf is missing: apt-get install dnf"
-    local names=() name repository location file
+    local name
+    names=()
     install -m 600 "$repositories" "$work/repos/slipway.repo"
     printf '%s\n' '[main]' gpgcheck=0 plugins=0 install_weak_deps=0 best=1 zchunk=0 retries=3 \
         ${platform:+"module_platform_id=$platform"} >"$work/dnf.conf"
-    # Of all packages, as one call: name, repository and place.
     run_dnf repoquery --available --qf '%{name} %{repoid} %{location}' >"$work/all" 2>"$work/errors" || fail_dnf
     cut -d' ' -f1 "$work/all" | sort -u >"$work/available"
     for name in "${wanted[@]}"; do
         name=$(choose "$name")
         names+=(${name:+"$name"})
     done
+}
+
+# dnf's log, which lies below the root, names the packages; their checksums are in the lists that it has fetched.
+make_list() {
+    [[ -n $list ]] || die "--list is needed: see --help"
+    read_repositories
+    local log=$root$work/dnf.log
+    : >"$log"
+    run_dnf install --assumeno -- "${names[@]}" >"$work/errors" 2>&1 || true
+    sed -n 's/.*---> Package \([^ ]*\)\.\([^. ]*\) \([^ ]*\) will be installed$/\1 \3 \2/p' "$log" |
+        LC_ALL=C sort >"$work/chosen"
+    [[ -s $work/chosen ]] || fail_dnf
+    find "$work/cache" -name '*-primary.xml*' -exec zstdcat {} + | awk -F'"' '
+        /<name>/ { split($0, part, /[<>]/); name = part[3] }
+        /<arch>/ { split($0, part, /[<>]/); arch = part[3] }
+        /<version / {
+            for (i = 1; i < NF; i += 2) value[substr($i, length($i) - 3)] = $(i + 1)
+            evr = (value["och="] > 0 ? value["och="] ":" : "") value["ver="] "-" value["rel="]
+        }
+        /<checksum / { split($0, part, /[<>]/); print name, evr, arch, part[3] }' | LC_ALL=C sort -u >"$work/sums"
+    LC_ALL=C awk 'NR == FNR { chosen[$0]; next } $1 " " $2 " " $3 in chosen' "$work/chosen" "$work/sums" >"$list"
+    [[ $(cut -d' ' -f1-3 "$list" | sort -u | wc -l) == $(wc -l <"$work/chosen") ]] ||
+        die "the lists have no checksum of: $(cut -d' ' -f1-3 "$list" | comm -13 - "$work/chosen" | head -n 3)"
+}
+
+make_fetch() {
+    [[ -n $packages ]] || die "--packages is needed: see --help"
+    local name repository location file
+    read_repositories
     mkdir -p "$packages" "$work/got"
     run_dnf install --downloadonly --destdir="$work/got" -- "${names[@]}" >"$work/errors" 2>&1 || fail_dnf
     while read -r name repository location; do
@@ -131,10 +164,8 @@ make_install() {
     }
     # A scriptlet that fails is no failure for rpm, and often none for us: compiling would show it.
     grep -i 'scriptlet failed' "$work/errors" >&2 || true
-    for file in "${files[@]}"; do
-        printf '%s %s\n' "$(rpm --force-debian --query --package --nosignature \
-            --queryformat '%{NAME} %|EPOCH?{%{EPOCH}:}:{}|%{VERSION}-%{RELEASE} %{ARCH}' "$file")" "$(sha256sum <"$file" | cut -d' ' -f1)"
-    done | LC_ALL=C sort >"${output%.tar}.packages"
+    rpm --force-debian --query --package --nosignature \
+        --queryformat '%{NAME} %|EPOCH?{%{EPOCH}:}:{}|%{VERSION}-%{RELEASE} %{ARCH}\n' "${files[@]}" | LC_ALL=C sort >"${output%.tar}.packages"
     # Databases, logs and caches differ from run to run; what compiles reads none of them.
     rm -rf "$root"/var/{lib/rpm,lib/dnf,cache,log} "$root"/usr/lib/sysimage/rpm "${root:?}"/dev/*
     mkdir -p "$root"/var/{cache,log} "$root/tmp"

@@ -10,12 +10,12 @@ source "$here/../root/apt-common.sh"
 
 usage() {
     cat <<TEXT
-Usage: containers/runtime/runtime.sh --output FILE.tar --suite NAME --repositories FILE [--auth FILE] [--conf FILE]
-                                     [--package NAME...]
+Usage: containers/runtime/runtime.sh list --list FILE       --suite NAME --arch NAME --repositories FILE [--auth FILE]
+                                          [--conf FILE] [--package NAME...]
+       containers/runtime/runtime.sh make --output FILE.tar (the same)
 $options_help
   --package NAME       more than is always in it; may be repeated
-Beside FILE.tar, FILE.packages gets a line for each package: name, version, architecture, SHA-256 of the .deb.
-Needs mmdebstrap. The archive is the same for the same package versions.
+make writes FILE.packages beside FILE.tar: a line for each package that it unpacked, with name, version, architecture.
 TEXT
 }
 
@@ -29,18 +29,23 @@ packages+=(base-files libc6 libc-bin libgcc-s1 busybox kmod libkmod2 liblzma5 li
 # taken: libibverbs1 depends on adduser, which would bring perl along.
 alone='libibverbs1 ibverbs-providers ibverbs-utils'
 
+if [[ $verb == list ]]; then
+    list_packages "install ${packages[*]}" "download $alone"
+    exit
+fi
+
+prepare_mmdebstrap
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-# The packages are unpacked and not configured: their scripts do nothing that an image needs. apt adds what the libraries
-# themselves depend on: what it would get for all of them in an empty root, as NAME_VERSION_ARCH.deb, is what is in the image.
-verbs="export APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG && cd \"\$1/tmp\" && mkdir -p none/partial \
-    && { apt-get -qq --print-uris -o Dir::Cache::archives=\"\$PWD/none\" install ${packages[*]} && apt-get -qq --print-uris download $alone; } |
-        sed -n \"s/^'.*' \([^_ ]*\)_\([^_ ]*\)_\([^_ ]*\)\.deb .*/\1:\3=\2/; s/%3a/:/; p\" | $write_list \
-    && rm -r none && apt-get -qq download $alone \
+# The packages are unpacked and not configured: their scripts do nothing that an image needs.
+printf -v unpacked %q "$(realpath -m "${output%.tar}.packages")"
+verbs="export APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG && cd \"\$1/tmp\" && apt-get -qq download $alone \
+    && for deb in \$MMDEBSTRAP_ESSENTIAL \"\$1\"/tmp/*.deb; do
+        dpkg-deb --show --showformat '\${Package} \${Version} \${Architecture}\n' \"\$1/\${deb#\"\$1\"}\" || exit 1
+    done | LC_ALL=C sort >$unpacked \
     && for deb in ./*.deb; do dpkg-deb --extract \"\$deb\" \"\$1\" && rm \"\$deb\" || exit 1; done"
 run_mmdebstrap --variant=extract --format=directory "${packages[@]/#/--include=}" --extract-hook="$verbs" \
     "$suite" "$scratch/root" "$(realpath "$repositories")"
-check_list
 
 # As the package's own script makes it.
 if [[ -d $scratch/root/usr/share/ca-certificates ]]; then

@@ -24,7 +24,7 @@ done
 rm -rf "$root"/var/lib/apt "$root"/var/cache/apt "$root"/var/lib/dpkg "$root"/etc/apt "$root"/usr/share/doc \
     "$root"/usr/share/man "$root"/usr/share/common-licenses "$root"/usr/share/base-files \
     "$root"/usr/share/initramfs-tools "$root"/etc/initramfs-tools "$root"/usr/share/lintian \
-    "$root"/usr/lib/x86_64-linux-gnu/gconv "$root"/usr/share/info "$root"/usr/share/locale
+    "$root"/usr/lib/*-linux-gnu*/gconv "$root"/usr/share/info "$root"/usr/share/locale
 mkdir -p "$root"/{run,tmp,proc,sys,dev,var/log,usr/src,usr/lib/modules,usr/lib/firmware,etc/modprobe.d}
 chmod 1777 "$root/tmp"
 # Daemons are compiled with /var/run, and the operator mounts their folders below /run.

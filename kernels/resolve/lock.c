@@ -18,6 +18,12 @@ static bool is_sha256_or_nothing(const char *text)
 	return !*text || hash_is_hex(text);
 }
 
+/* A repository's list may have more than SHA-256. */
+static bool is_checksum(const char *text)
+{
+	return strlen(text) >= HASH_HEX_SIZE - 1 && text[strspn(text, "0123456789abcdef")] == '\0';
+}
+
 static bool is_name(const char *text)
 {
 	return *text && !strchr(text, '/') && strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
@@ -68,9 +74,9 @@ static const struct json_field local_fields[] = {
 
 static const struct json_field root_package_fields[] = {
 	{ ROOT(architecture), SOMETHING },
+	{ ROOT(checksum), .is_right = is_checksum, .wanted = "hexadecimal digits are wanted" },
 	{ ROOT(name), NAME },
 	{ ROOT(root), NAME },
-	{ ROOT(sha256), SHA256 },
 	{ ROOT(version), SOMETHING },
 };
 
@@ -198,7 +204,7 @@ static bool has_root_package(
 {
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(packages[i].root, one->root) == 0 &&
-			strcmp(packages[i].sha256, one->sha256) == 0)
+			strcmp(packages[i].checksum, one->checksum) == 0)
 			return true;
 	return false;
 }
@@ -234,13 +240,13 @@ size_t lock_set_root(struct lock *lock, const char *root, const char *text)
 		struct lock_root_package package;
 
 		xstrv_split(&words, lines.items[i], " ");
-		if (words.count != 4 || !hash_is_hex(words.items[3]))
+		if (words.count != 4 || !is_checksum(words.items[3]))
 			continue;
 		package = (struct lock_root_package){ .root = xstrdup(root),
 			.name = xstrdup(words.items[0]),
 			.version = xstrdup(words.items[1]),
 			.architecture = xstrdup(words.items[2]),
-			.sha256 = xstrdup(words.items[3]) };
+			.checksum = xstrdup(words.items[3]) };
 		if (had && !has_root_package(old, old_count, &package))
 			others++;
 		push_root_package(lock, &package);
@@ -252,6 +258,23 @@ size_t lock_set_root(struct lock *lock, const char *root, const char *text)
 			json_fields_free(&of_root_package, &old[i]);
 	free(old);
 	return others;
+}
+
+char *lock_root_text(const struct lock *lock, const char *root)
+{
+	struct strv lines = { 0 };
+	char *text;
+
+	for (size_t i = 0; i < lock->root_package_count; i++) {
+		const struct lock_root_package *package = &lock->root_packages[i];
+
+		if (strcmp(package->root, root) == 0)
+			xstrv_pushf(&lines, "%s %s %s %s\n", package->name, package->version,
+				package->architecture, package->checksum);
+	}
+	text = lines.count ? xstrv_join(&lines, "") : NULL;
+	strv_free(&lines);
+	return text;
 }
 
 /* ---- as a file */

@@ -53,11 +53,11 @@ struct lock_local {
 
 /* A package of a build root, what modules or slipway-init were compiled in. */
 struct lock_root_package {
-	char *root; /* "build-root" or "init-root" */
+	char *root; /* "build-root", "init-root" or "runtime-base" */
 	char *name;
 	char *version;
 	char *architecture;
-	char *sha256; /* of the .deb or .rpm */
+	char *checksum; /* of the .deb or .rpm, as its repository's list has it */
 };
 
 struct lock {
@@ -88,10 +88,12 @@ const struct lock_package *lock_find(const struct lock *lock, const char *purpos
 const struct lock_package *lock_find_name(const struct lock *lock, const char *name);
 
 /*
- * Replaces the lock's list of the packages in a root: @text has a line "NAME VERSION ARCH SHA256"
+ * Replaces the lock's list of the packages in a root: @text has a line "NAME VERSION ARCH CHECKSUM"
  * for each. Returns how many differ from the previous list, 0 also if there was none.
  */
 size_t lock_set_root(struct lock *lock, const char *root, const char *text);
+/* Returns that text, freed by the caller, or NULL: the lock has no list for this root. */
+char *lock_root_text(const struct lock *lock, const char *root);
 
 /* Returns the JSON text, freed by the caller. */
 char *lock_write(const struct lock *lock);

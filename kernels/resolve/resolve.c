@@ -8,7 +8,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "common/hash.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 
@@ -405,22 +404,12 @@ static int ask(struct query *query, struct error *error)
 	return r == -ENODATA ? report_not_found(query, error) : r;
 }
 
-/* Takes the rest from the lists: their digest, the compilers, and whether modules are lacking. */
+/* Takes the rest from the lists: the compilers, and whether modules are lacking. */
 static void finish(struct query *query)
 {
 	struct resolve_answer *answer = query->answer;
 	struct strv *compilers = &answer->compilers;
-	struct hash *hash = hash_new();
-	char hex[HASH_HEX_SIZE];
 
-	for (size_t i = 0; i < query->own; i++) {
-		const struct index *index = &query->indexes[i];
-
-		hash_add_text(hash, query->urls.items[i]);
-		hash_add_text(hash, index->result == 0 ? index->release_sha256 : "");
-	}
-	hash_finish(hash, hex);
-	answer->stamp = xstrdup(hex);
 	/* Not a reason to fail: modules can be compiled, and what they need of the kernel's is not
 	 * known. */
 	if (!query->request->has_modules && answer->lock.krel &&
@@ -494,6 +483,5 @@ void resolve_answer_free(struct resolve_answer *answer)
 	trace_free(&answer->trace);
 	strv_free(&answer->warnings);
 	strv_free(&answer->compilers);
-	free(answer->stamp);
 	*answer = (struct resolve_answer){ 0 };
 }

@@ -69,7 +69,6 @@ struct resolve_answer {
 	struct trace trace;    /* every place; also filled when resolve() fails */
 	struct strv warnings;  /* "security: the list is 3 days old: …" */
 	struct strv compilers; /* "gcc-12", "clang-16": that the distribution's lists have */
-	char *stamp;           /* a digest of the lists: it changes when they do */
 };
 
 /*

@@ -143,7 +143,23 @@ change_package() {
     refuse 13 "$world" "${smallest[@]}" --cache "$BATS_TEST_TMPDIR/cache"
     says 'repository baseos: which-.*key'
     # Nothing half made.
-    [[ -z $(ls -d "$BATS_TEST_TMPDIR"/cache/stages/build-root-* 2>/dev/null) ]]
+    [[ -z $(ls -d "$BATS_TEST_TMPDIR"/cache/stages/build-root-[0-9a-f]* 2>/dev/null) ]]
+}
+
+# key_of_root WORLD [OPTION…]: of the kernel's root, before anything is made.
+key_of_root() {
+    local options=()
+    mapfile -t options < <(sed "s#FOLDER#$1#" "$1/options")
+    "$slipway" build "${options[@]}" --kernel "$(sed -n 's/^krel=//p' "$1/world.conf")" "${smallest[@]}" "${@:2}" --dry-run --json |
+        jq -r '.stages[]? | select(.stage == "build-root").key'
+}
+
+@test "the same lists are the same root's key in another cache; another package is another one" {
+    local cache=(--cache "$BATS_TEST_TMPDIR/cache") key
+    key=$(key_of_root "$el9")
+    [[ -n $key && $(key_of_root "$el9" "${cache[@]}") == "$key" ]]
+    change_package rpmsign --delsign
+    [[ $(key_of_root "$world" "${cache[@]}") != "$key" ]]
 }
 
 # dnf would take both.
@@ -217,7 +233,7 @@ change_package() {
         umount "$BATS_TEST_TMPDIR/small"
         return 1
     }
-    [[ -z $(ls -d "$BATS_TEST_TMPDIR"/small/cache/stages/build-root-* 2>/dev/null) ]]
+    [[ -z $(ls -d "$BATS_TEST_TMPDIR"/small/cache/stages/build-root-[0-9a-f]* 2>/dev/null) ]]
     umount "$BATS_TEST_TMPDIR/small"
 }
 

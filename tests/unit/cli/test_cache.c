@@ -128,21 +128,6 @@ static void an_output_counts_as_used_when_it_is_kept(void **state)
 	assert_true(status.st_mtime + 60 > time(NULL));
 }
 
-static void a_refresh_is_remembered_by_distribution(void **state)
-{
-	const struct folder *folder = *state;
-	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
-	_cleanup_free_ char *none = NULL;
-	_cleanup_free_ char *stamp = NULL;
-
-	open_cache(folder, &cache);
-	assert_int_equal(cache_set_refreshed(&cache, "debian12", "abc"), 0);
-	assert_int_equal(cache_refreshed(&cache, "debian12", &stamp), 0);
-	assert_string_equal(stamp, "abc");
-	assert_int_equal(cache_refreshed(&cache, "debian13", &none), 0);
-	assert_string_equal(none, "");
-}
-
 /* A prune that has found it unused holds the lock until it is renamed: it is marked afterwards. */
 static void what_ccache_keeps_is_marked_as_used_when_no_prune_is_at_it(void **state)
 {
@@ -174,7 +159,6 @@ int main(void)
 		folder_test(each_run_has_a_folder_that_lives_as_long_as_it),
 		folder_test(an_output_that_is_there_stays_unless_it_is_set_aside),
 		folder_test(an_output_counts_as_used_when_it_is_kept),
-		folder_test(a_refresh_is_remembered_by_distribution),
 		folder_test(what_ccache_keeps_is_marked_as_used_when_no_prune_is_at_it),
 	};
 

@@ -227,16 +227,45 @@ static void other_keys_are_another_root(void **state)
 	struct bench bench;
 
 	prepare(&bench, folder, REPOSITORY_APT);
-	assert_int_equal(root_stamp(&bench.build, ROOT_KERNEL, &first), 0);
-	assert_int_equal(root_stamp(&bench.build, ROOT_KERNEL, &again), 0);
+	first = root_stamp(&bench.build, ROOT_KERNEL);
+	again = root_stamp(&bench.build, ROOT_KERNEL);
 	assert_string_equal(first, again);
 	folder_write_text(folder, "1.gpg", "others");
-	assert_int_equal(root_stamp(&bench.build, ROOT_KERNEL, &other), 0);
+	other = root_stamp(&bench.build, ROOT_KERNEL);
 	assert_string_not_equal(first, other);
 	bench.options.allow_expired = true;
-	assert_int_equal(root_stamp(&bench.build, ROOT_KERNEL, &expired), 0);
+	expired = root_stamp(&bench.build, ROOT_KERNEL);
 	assert_string_not_equal(other, expired);
 	bench_free(&bench);
+}
+
+static int check(struct folder *folder, char *packages, const char *made, struct error *error)
+{
+	static char name[] = "build-root", list[] = "made.packages";
+	const struct stage stage = { .name = name, .packages = packages };
+	_cleanup_free_ char *path = NULL;
+	struct root_files files = { 0 };
+
+	folder_write_text(folder, list, made);
+	assert_true(asprintf(&path, "%s/%s", folder->path, list) > 0);
+	files.list = path;
+	return root_check_packages(&stage, &files, error);
+}
+
+/* apt and dnf say of what they installed no checksums. */
+static void other_packages_than_the_key_has_are_found(void **state)
+{
+	static char packages[] = "gcc 4:12.2.0-3 amd64 aa\nmake 4.3-4.1 amd64 bb\n";
+	struct error error;
+
+	assert_int_equal(
+		check(*state, packages, "gcc 4:12.2.0-3 amd64\nmake 4.3-4.1 amd64\n", &error), 0);
+	assert_int_equal(
+		check(*state, packages, "gcc 4:12.2.0-3 amd64\nmake 4.4-1 amd64\n", &error),
+		-ESTALE);
+	assert_non_null(strstr(error.text, "make 4.4-1 amd64"));
+	assert_int_equal(check(*state, packages, "gcc 4:12.2.0-3 amd64\n", &error), -ESTALE);
+	assert_non_null(strstr(error.text, "make 4.3-4.1 amd64"));
 }
 
 /* The compiler of the kernel, by the names that the distribution may have for it. */
@@ -273,6 +302,7 @@ int main(void)
 		folder_test(a_keyring_without_keys_is_refused),
 		folder_test(dnf_checks_the_list_that_its_publisher_signs),
 		folder_test(other_keys_are_another_root),
+		folder_test(other_packages_than_the_key_has_are_found),
 		folder_test(the_compiler_is_one_of_the_packages),
 	};
 
