@@ -37,13 +37,6 @@ static bool is_newest(const struct kernel *kernel)
 	return kernel->request.krel && strcmp(kernel->request.krel, KREL_NEWEST) == 0;
 }
 
-const char *kernel_files_option(const struct kernel *kernel)
-{
-	const char *option = kernel->request.files_option;
-
-	return option ? option : "--kernel-from";
-}
-
 /* A lock, or files of the user's, say which kernel they are for: then --kernel only confirms it. */
 static int agree_on_krel(
 	struct kernel *kernel, const char *option, const char *krel, struct error *error)

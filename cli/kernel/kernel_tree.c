@@ -17,6 +17,13 @@
 #include "kernels/resolve/lock_fetch.h"
 #include "kernels/tree/tree.h"
 
+const char *kernel_files_option(const struct kernel *kernel)
+{
+	const char *option = kernel->request.files_option;
+
+	return option ? option : "--kernel-from";
+}
+
 /* ---- packages of the lock */
 
 static struct fetch fetch_of(const struct kernel *kernel)

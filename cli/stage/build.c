@@ -15,7 +15,7 @@ int build_prepare(struct build *build, struct error *error)
 	const struct build_options *options = &build->options;
 	int r = nvidia_modules_parse(options->kernel_module_type, &build->modules, error);
 
-	plan_open(build);
+	plan_open(build, stage_rows, driver_rows);
 	if (r < 0)
 		return context_fail(&build->context, EXIT_CODE_USAGE, r);
 	r = sources_identify(build, error);

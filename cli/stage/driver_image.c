@@ -74,7 +74,6 @@ struct image_row {
 	int (*describe)(struct making *making, struct error *error);
 	int (*add_conf)(struct making *making, struct image_conf *conf, struct error *error);
 	void (*add_labels)(const struct making *making, struct strv *labels);
-	struct room room;
 };
 
 static void making_free(struct making *making)
@@ -620,24 +619,19 @@ static const struct image_row image_rows[IMAGE_COUNT] = {
 		.repository = "doca-driver",
 		.has_targets = true,
 		.add_tags = add_nic_tag,
-		.room = { 40, 40, 40 } },
+	},
 	[IMAGE_GPU] = { .driver = DRIVER_NVIDIA,
 		.repository = "driver",
 		.add_tags = add_gpu_tags,
 		.describe = describe_gpu,
 		.add_conf = add_gpu_conf,
 		.add_labels = add_gpu_labels,
-		.room = { 360, 770, 360 } },
+	},
 };
 
 enum driver image_driver(int image)
 {
 	return image_rows[image].driver;
-}
-
-const struct room *image_room(int image)
-{
-	return &image_rows[image].room;
 }
 
 void image_foresee(struct build *build, int image, struct image *ret)

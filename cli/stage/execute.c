@@ -73,7 +73,7 @@ static bool is_compiling(const struct execution *execution)
 {
 	for (size_t i = 0; i < AT_ONCE; i++)
 		if (execution->workers[i].pid &&
-			stage_rows[execution->workers[i].stage->kind].compiles)
+			execution->build->plan.rows[execution->workers[i].stage->kind].compiles)
 			return true;
 	return false;
 }
@@ -87,7 +87,7 @@ static struct stage *find_ready(struct execution *execution)
 
 	for (size_t i = 0; i < build->plan.count; i++) {
 		struct stage *stage = &build->plan.stages[i];
-		bool compiles = stage_rows[stage->kind].compiles;
+		bool compiles = execution->build->plan.rows[stage->kind].compiles;
 
 		if (!execution->missing[i] || is_running(execution, stage) ||
 			(compiles && is_compiling(execution)) || (found && !compiles) ||
@@ -268,8 +268,9 @@ static void start_ready(struct execution *execution)
 
 	while (execution->result == 0 && running(execution) < at_once(execution->build) &&
 		(stage = find_ready(execution))) {
-		int r = stage_rows[stage->kind].in_process ? make_here(execution, stage)
-							   : start(execution, stage);
+		int r = execution->build->plan.rows[stage->kind].in_process
+				? make_here(execution, stage)
+				: start(execution, stage);
 
 		if (r < 0) {
 			struct error error = *execution->error;
@@ -296,4 +297,15 @@ int stages_execute(struct build *build, bool *missing, struct error *error)
 		(void) signal(SIGTERM, SIG_DFL);
 	(void) munmap(execution.shared, sizeof(*execution.shared));
 	return execution.result;
+}
+
+int stages_make(struct build *build, unsigned int kinds, stage_filter_function *is_wanted,
+	struct error *error)
+{
+	_cleanup_free_ bool *missing = NULL;
+	int r = stages_look(build, kinds, is_wanted, &missing, error);
+
+	if (r == 0)
+		r = preflight(build, missing, error);
+	return r < 0 ? r : stages_execute(build, missing, error);
 }

@@ -18,32 +18,35 @@ static const int dimensions[] = {
 	[OF_IMAGE] = IMAGE_COUNT,
 };
 
-static char *name_of(const struct stage_row *row, int of)
+static char *name_of(const struct plan *plan, const struct stage_row *row, int of)
 {
-	const char *driver = row->dimension == OF_DRIVER ? driver_rows[of].name : "";
+	const char *driver = row->dimension == OF_DRIVER ? plan->drivers[of].name : "";
 
 	return xasprintf("%s%s", driver, row->names ? row->names[of] : row->name);
 }
 
-void plan_open(struct build *build)
+void plan_open(struct build *build, const struct stage_row *rows, const struct driver_row *drivers)
 {
 	struct plan *plan = &build->plan;
+
+	plan->rows = rows;
+	plan->drivers = drivers;
 
 	plan->count = 0;
 	for (enum stage_kind kind = 0; kind < STAGE_KIND_COUNT; kind++) {
 		plan->first[kind] = plan->count;
-		plan->count += (size_t) dimensions[stage_rows[kind].dimension];
+		plan->count += (size_t) dimensions[rows[kind].dimension];
 	}
 	plan->stages = xcalloc(plan->count, sizeof(*plan->stages));
 	for (enum stage_kind kind = 0; kind < STAGE_KIND_COUNT; kind++) {
-		const struct stage_row *row = &stage_rows[kind];
+		const struct stage_row *row = &rows[kind];
 
 		for (int of = 0; of < dimensions[row->dimension]; of++) {
 			struct stage *stage = &plan->stages[plan->first[kind] + (size_t) of];
 
 			stage->kind = kind;
 			stage->of = of;
-			stage->name = name_of(row, of);
+			stage->name = name_of(plan, row, of);
 			stage->cached = kind == STAGE_KERNEL    ? &build->kernel.tree
 					: kind == STAGE_MODULES ? &build->kernel.modules
 								: &stage->own;
@@ -64,14 +67,14 @@ void plan_close(struct plan *plan)
 
 bool stage_applies(const struct build *build, const struct stage *stage)
 {
-	stage_applies_function *applies = stage_rows[stage->kind].applies;
+	stage_applies_function *applies = build->plan.rows[stage->kind].applies;
 
 	return !applies || applies(build, stage);
 }
 
 struct stage *stage_find(const struct build *build, enum stage_kind kind, int of)
 {
-	const struct stage_input *otherwise = &stage_rows[kind].otherwise;
+	const struct stage_input *otherwise = &build->plan.rows[kind].otherwise;
 	struct stage *stage = &build->plan.stages[build->plan.first[kind] + (size_t) of];
 
 	if (otherwise->kind == STAGE_KERNEL || stage_applies(build, stage))
@@ -82,29 +85,29 @@ struct stage *stage_find(const struct build *build, enum stage_kind kind, int of
 
 /* ---- what a stage reads */
 
-static bool goes_into(enum driver driver, enum image_id image, bool with_bound_to)
+static bool goes_into(const struct driver_row *drivers, enum driver driver, enum image_id image,
+	bool with_bound_to)
 {
-	const struct driver_row *kind = &driver_rows[driver];
-
-	if (kind->image == image)
+	if (drivers[driver].image == image)
 		return true;
 	for (enum driver other = 0; other < DRIVER_COUNT && with_bound_to; other++)
-		if (driver_rows[other].image == image && driver_rows[other].bound_to == driver)
+		if (drivers[other].image == image && drivers[other].bound_to == driver)
 			return true;
 	return false;
 }
 
 /* Is the stage number @of of its kind what @stage names so in its row? */
-static bool is_meant(const struct stage *stage, int named, int of)
+static bool is_meant(const struct plan *plan, const struct stage *stage, int named, int of)
 {
 	switch (named) {
 	case OF_SAME:
 		return of == stage->of;
 	case OF_BOUND:
-		return of == (int) driver_rows[stage->of].bound_to;
+		return of == (int) plan->drivers[stage->of].bound_to;
 	case OF_OWN:
 	case OF_PROVEN:
-		return goes_into((enum driver) of, (enum image_id) stage->of, named == OF_PROVEN);
+		return goes_into(plan->drivers, (enum driver) of, (enum image_id) stage->of,
+			named == OF_PROVEN);
 	case OF_EACH:
 		return true;
 	default:
@@ -115,17 +118,17 @@ static bool is_meant(const struct stage *stage, int named, int of)
 int stage_each_input(const struct build *build, const struct stage *stage,
 	int (*call)(void *data, struct stage *input), void *data)
 {
-	const struct stage_row *row = &stage_rows[stage->kind];
+	const struct stage_row *row = &build->plan.rows[stage->kind];
 	int r = 0;
 
 	for (size_t i = 0; i < row->input_count; i++) {
 		enum stage_kind kind = row->inputs[i].kind;
-		int count = dimensions[stage_rows[kind].dimension];
+		int count = dimensions[build->plan.rows[kind].dimension];
 
 		for (int of = 0; of < count && r == 0; of++) {
 			struct stage *input;
 
-			if (!is_meant(stage, row->inputs[i].of, of))
+			if (!is_meant(&build->plan, stage, row->inputs[i].of, of))
 				continue;
 			input = stage_find(build, kind, of);
 			if (stage_applies(build, input))
@@ -191,7 +194,7 @@ static int settle_input(void *data, struct stage *input)
 /* Its key, and before that those of all that it reads; once. */
 static int settle(struct build *build, struct stage *stage, struct error *error)
 {
-	const struct stage_row *row = &stage_rows[stage->kind];
+	const struct stage_row *row = &build->plan.rows[stage->kind];
 	struct settling settling = { .build = build, .error = error };
 	struct key key = { .build = build, .error = error };
 
@@ -263,7 +266,7 @@ static bool is_not_there(void *data, struct stage *stage)
 
 	if (stage->state == STAGE_UNKNOWN)
 		stage->state = cached_is_there(&build->context, stage->cached,
-				       stage_rows[stage->kind].still_there)
+				       build->plan.rows[stage->kind].still_there)
 				       ? STAGE_THERE
 				       : STAGE_MISSING;
 	return stage->state == STAGE_MISSING;
@@ -297,12 +300,12 @@ static int run_stage(void *data, const struct stage_place *place, struct error *
 {
 	const struct run *run = data;
 
-	return stage_rows[run->stage->kind].run(run->build, run->stage, place, error);
+	return run->build->plan.rows[run->stage->kind].run(run->build, run->stage, place, error);
 }
 
 int stage_make(struct build *build, struct stage *stage, struct error *error)
 {
-	const struct stage_row *row = &stage_rows[stage->kind];
+	const struct stage_row *row = &build->plan.rows[stage->kind];
 	struct run run = { .build = build, .stage = stage };
 	struct cached_maker maker = {
 		.name = stage->name,
@@ -321,17 +324,6 @@ int stage_make(struct build *build, struct stage *stage, struct error *error)
 		return context_fail(&build->context, row->failure, r);
 	stage->state = STAGE_THERE;
 	return 0;
-}
-
-int stages_make(struct build *build, unsigned int kinds, stage_filter_function *is_wanted,
-	struct error *error)
-{
-	_cleanup_free_ bool *missing = NULL;
-	int r = stages_look(build, kinds, is_wanted, &missing, error);
-
-	if (r == 0)
-		r = preflight(build, missing, error);
-	return r < 0 ? r : stages_execute(build, missing, error);
 }
 
 bool stages_any_ran(const struct build *build)

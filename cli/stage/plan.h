@@ -69,14 +69,18 @@ struct stage {
 			   NULL */
 };
 
+struct stage_row;
+struct driver_row;
 struct plan {
+	const struct stage_row *rows;     /* by enum stage_kind */
+	const struct driver_row *drivers; /* by enum driver */
 	struct stage *stages;
 	size_t count;
 	size_t first[STAGE_KIND_COUNT];
 };
 
 /* Lists the stages; no key is known yet. The build is what was asked, all zero but for that. */
-void plan_open(struct build *build);
+void plan_open(struct build *build, const struct stage_row *rows, const struct driver_row *drivers);
 void plan_close(struct plan *plan);
 
 /* The stage itself, or the one whose output is read in its place where it does not apply. */

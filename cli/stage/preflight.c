@@ -166,12 +166,14 @@ static int judge(
  * The sizes are those of debian12's kernel 6.1, the reference OFED and NVIDIA 535 with its
  * userspace. Together they need some 3 GB of cache and 1.3 GB of storage.
  */
-static const struct room *room_of(const struct stage *stage)
+static const struct room *room_of(const struct build *build, const struct stage *stage)
 {
-	return stage->kind == STAGE_SOURCE  ? &driver_rows[stage->of].source_room
-	       : stage->kind == STAGE_SET   ? &driver_rows[stage->of].set_room
-	       : stage->kind == STAGE_IMAGE ? image_room(stage->of)
-					    : &stage_rows[stage->kind].room;
+	const struct stage_row *row = &build->plan.rows[stage->kind];
+
+	return stage->kind == STAGE_SOURCE ? &build->plan.drivers[stage->of].source_room
+	       : stage->kind == STAGE_SET  ? &build->plan.drivers[stage->of].set_room
+	       : row->rooms                ? &row->rooms[stage->of]
+					   : &row->room;
 }
 
 static int check_room(struct build *build, const bool *wanted, struct error *error)
@@ -193,7 +195,7 @@ static int check_room(struct build *build, const bool *wanted, struct error *err
 		const struct stage *stage = &build->plan.stages[k];
 		bool may_be_fetched =
 			stage->kind == STAGE_ROOT || stage->kind == STAGE_RUNTIME_BASE;
-		const struct room *room = room_of(stage);
+		const struct room *room = room_of(build, stage);
 
 		if (!wanted[k] || (may_be_fetched && is_fetched(build, stage)))
 			continue;

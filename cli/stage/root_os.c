@@ -160,6 +160,12 @@ bool roots_are_one(const struct build *build)
 	       strcmp(build->roots[ROOT_KERNEL].os.os, build->roots[ROOT_RUNTIME].os.os) == 0;
 }
 
+const char *toolchain_compiler(const struct build *build, enum root_id root)
+{
+	return root == ROOT_RUNTIME && !roots_are_one(build) ? "gcc"
+							     : build->kernel.record.compiler.name;
+}
+
 /* Calls for each repository of the root that has a mirror. */
 int root_each_repository(struct build *build, struct root *root,
 	int (*call)(void *data, const struct repository *repository, const struct mirror *mirror,

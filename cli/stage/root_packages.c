@@ -185,59 +185,6 @@ int roots_settle(struct build *build, struct error *error)
 	return 0;
 }
 
-/* ---- what was made */
-
-/* "NAME VERSION ARCH" of each line, sorted. */
-static void take_names(const char *text, struct strv *ret)
-{
-	_cleanup_strv_ struct strv lines = { 0 };
-
-	xstrv_split(&lines, text, "\n");
-	for (size_t i = 0; i < lines.count; i++) {
-		_cleanup_strv_ struct strv words = { 0 };
-		_cleanup_free_ char *name = NULL;
-
-		xstrv_split(&words, lines.items[i], " ");
-		if (words.count < 3)
-			continue;
-		name = xasprintf("%s %s %s", words.items[0], words.items[1], words.items[2]);
-		xstrv_push_unique(ret, name);
-	}
-}
-
-/* The first of @names that @others lack, or NULL. */
-static const char *find_lacking(const struct strv *names, const struct strv *others)
-{
-	for (size_t i = 0; i < names->count; i++)
-		if (!strv_contains(others, names->items[i]))
-			return names->items[i];
-	return NULL;
-}
-
-int root_check_packages(
-	const struct stage *stage, const struct root_files *files, struct error *error)
-{
-	_cleanup_strv_ struct strv wanted = { 0 };
-	_cleanup_strv_ struct strv made = { 0 };
-	_cleanup_free_ char *text = NULL;
-	const char *other;
-	int r = fs_read(AT_FDCWD, files->list, 0, &text, NULL);
-
-	if (r < 0)
-		return error_set_errno(error, r, "%s", files->list);
-	take_names(stage->packages ? stage->packages : "", &wanted);
-	take_names(text, &made);
-	other = find_lacking(&made, &wanted);
-	if (!other)
-		other = find_lacking(&wanted, &made);
-	if (!other)
-		return 0;
-	(void) error_set(error, -ESTALE,
-		"the mirror's packages changed while the %s was made of them, such as %s",
-		stage->name, other);
-	return error_try(error, -ESTALE, "the same command again, with --refresh");
-}
-
 void roots_lock(struct build *build)
 {
 	for (size_t i = 0; i < build->plan.count; i++) {

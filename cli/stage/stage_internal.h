@@ -67,7 +67,8 @@ struct stage_row {
 	/* Is what the output stands for outside the cache (an image) still there? NULL: yes. */
 	bool (*still_there)(const char *path);
 	struct room room;
-	bool compiles;   /* by all of --jobs: one at a time */
+	const struct room *rooms; /* by number, in place of it; or NULL */
+	bool compiles;            /* by all of --jobs: one at a time */
 	bool in_process; /* its work needs what a forked process has not: a key in a token */
 };
 extern const struct stage_row stage_rows[STAGE_KIND_COUNT];
@@ -199,9 +200,8 @@ struct image;
  * recipe knows the version. The caller puts it.
  */
 void image_foresee(struct build *build, int image, struct image *ret);
-/* The driver that an image is called by, and the room that it takes. */
+/* The driver that an image is called by. */
 enum driver image_driver(int image);
-const struct room *image_room(int image);
 
 /* ---- source.c: their sources, made ready for the recipes, and the sets compiled of them */
 
@@ -288,7 +288,7 @@ int userspace_chips(const struct build *build, char **ret_chips, struct error *e
 int userspace_record(const struct build *build, const char *folder, json_object **ret,
 	struct error *error) _must_check_;
 
-/* ---- base.c: images that live in Buildah's storage */
+/* ---- stored_image.c: images that live in Buildah's storage */
 
 /* An image that Buildah makes. */
 struct made_image {
@@ -304,6 +304,9 @@ struct made_image {
 int made_image_build(struct build *build, const struct stage_place *place,
 	const struct made_image *image, char **ret_id, struct error *error) _must_check_;
 void made_image_free(struct made_image *image);
+/* Makes it, and has the output stand for it by a name of this prefix. */
+int made_image_keep(struct build *build, const struct stage_place *place,
+	const struct made_image *image, const char *prefix, struct error *error) _must_check_;
 /* Buildah with its output in the stage's log and its steps shown as progress. */
 int stage_buildah(struct build *build, const struct stage_place *place, struct buildah *ret,
 	struct error *error) _must_check_;
@@ -314,8 +317,6 @@ int image_import(const struct build *build, const struct stage_place *place, con
 /* Has the output stand for an image of this name or ID. */
 int image_name_write(
 	const struct stage_place *place, const char *name, struct error *error) _must_check_;
-/* The compiler that recipes of this root's toolchain run. */
-const char *toolchain_compiler(const struct build *build, enum root_id root);
 
 /* ---- root_os.c: whose packages roots and the runtime base are made of */
 
@@ -341,6 +342,10 @@ int root_each_repository(struct build *build, struct root *root,
 	int (*call)(void *data, const struct repository *repository, const struct mirror *mirror,
 		const char *url, struct error *error),
 	void *data, struct error *error) _must_check_;
+
+/* The compiler that recipes of this root's toolchain run: the kernel's, or in a separate runtime
+ * root what is called gcc. */
+const char *toolchain_compiler(const struct build *build, enum root_id root);
 
 /* ---- root_lists.c: its package lists, and what of its distribution is in its key */
 
@@ -396,18 +401,16 @@ int root_make(struct build *build, const struct stage *stage, const struct stage
 /* Runs a script that makes one, as tool_run_logged() does; -ENOSPC: the disk is full. */
 int root_script(
 	const struct strv *argv, const struct stage_place *place, struct error *error) _must_check_;
+/* -ESTALE, with the first that differs: what was made has other packages than stage->packages. */
+int root_check_packages(const struct stage *stage, const struct root_files *files,
+	struct error *error) _must_check_;
+
 /* The ID of an image of the user's, which @option names, freed by the caller. */
 int find_users_image(
 	const char *option, const char *name, char **ret_id, struct error *error) _must_check_;
 /* -ENETDOWN: @what is not there, and nothing may be fetched for it. */
 int root_fail_offline(
 	const struct build *build, const char *what, struct error *error) _must_check_;
-
-/* ---- root_packages.c: which packages roots and the runtime base have */
-
-/* -ESTALE, with the first that differs: what was made has other packages than stage->packages. */
-int root_check_packages(const struct stage *stage, const struct root_files *files,
-	struct error *error) _must_check_;
 
 /* ---- stage_sign.c: a set with every module of it signed */
 

@@ -14,6 +14,7 @@ static const char *const toolchain_names[] = { "toolchain", "init-toolchain" };
 static const char *const kit_names[] = { "nic-kit", "kit" };
 static const char *const userspace_names[] = { "nic-userspace", "userspace" };
 static const char *const image_names[] = { "nic", "gpu" };
+static const struct room image_rooms[] = { { 40, 40, 40 }, { 360, 770, 360 } };
 
 const struct stage_row stage_rows[STAGE_KIND_COUNT] = {
 	/* Their keys, and how they are made, are the kernel's own. */
@@ -102,5 +103,6 @@ const struct stage_row stage_rows[STAGE_KIND_COUNT] = {
 			{ STAGE_SIGNED, OF_PROVEN }, { STAGE_INIT, 0 }, { STAGE_PROOF, 0 }),
 		.applies = image_applies,
 		.add_inputs = image_key,
-		.run = image_run },
+		.run = image_run,
+		.rooms = image_rooms },
 };

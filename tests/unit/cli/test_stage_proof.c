@@ -110,7 +110,7 @@ static void prove(const struct folder *folder, const char *exports, struct prove
 	build->kernel.modules.path = below(folder, "modules");
 	build->target =
 		(struct target){ .os = &build->context.os, .krel = build->kernel.lock.krel };
-	plan_open(build);
+	plan_open(build, stage_rows, driver_rows);
 	set_path(build, STAGE_SET, DRIVER_NVIDIA, below(folder, "nvidia"));
 	if (build->options.sign_cert)
 		set_path(build, STAGE_SIGNED, DRIVER_NVIDIA, below(folder, "nvidia-signed"));
