@@ -104,17 +104,17 @@ static uint64_t earlier_ms(uint64_t one_ms, uint64_t other_ms)
  * Until when the undo of a step may take so that those after it have their shares. Its own it has
  * in any case: a step of the start that could not be stopped may have taken much of the grace.
  */
-static uint64_t latest_ms(const struct plan *plan, const struct step *step)
+static uint64_t latest_ms(const struct plan *plan, const struct step *step, bool is_first)
 {
 	uint64_t end_ms = plan->events->stopped_ms + plan->grace_ms;
 	uint64_t least_ms =
 		clock_monotonic_ms() + (step->undo_share_ms ? step->undo_share_ms : UNDO_LEAST_MS);
-	uint64_t kept_ms = 0;
+	uint64_t kept_ms = is_first ? step->undo_share_ms : 0;
 
-	if (!plan->grace_ms || !plan->events->stop_count || step->undo_is_whole)
+	if (!plan->grace_ms || !plan->events->stop_count || (step->undo_is_whole && !is_first))
 		return EVENTS_NEVER;
 	for (const struct step *later = plan->steps; later < step; later++)
-		kept_ms += later->undo_share_ms;
+		kept_ms += (later->undo_first ? 2 : 1) * later->undo_share_ms;
 	return end_ms > kept_ms + least_ms ? end_ms - kept_ms : least_ms;
 }
 
@@ -223,33 +223,44 @@ int plan_start(struct plan *plan)
 	return plan->events->stop_count ? -EINTR : 0;
 }
 
+/* The undo of a step, or the first half of it. */
+static int undo_step(struct plan *plan, const struct step *step, action_function *undo)
+{
+	struct call call = {
+		.plan = plan,
+		.step = step,
+		.undoing = true,
+		.kind = step->undo_kind,
+		.function = undo,
+		.latest_ms = latest_ms(plan, step, undo == step->undo_first),
+	};
+	int r;
+
+	call.deadline_ms = earlier_ms(absolute_deadline(step->undo_deadline_ms), call.latest_ms);
+	if (!undo || (step->wanted && !step->wanted(plan->role)))
+		return 0;
+	r = run_call(&call);
+	if (r >= 0)
+		return 0;
+	plan->stop_failed = true;
+	remember_failure(plan, &call);
+	return r;
+}
+
 int plan_stop(struct plan *plan)
 {
 	int first_failure = 0;
 
 	while (plan->begun) {
 		const struct step *step = &plan->steps[--plan->begun];
-		struct call call = {
-			.plan = plan,
-			.step = step,
-			.undoing = true,
-			.kind = step->undo_kind,
-			.function = step->undo,
-			.latest_ms = latest_ms(plan, step),
-		};
-		int r;
+		action_function *const halves[] = { step->undo_first, step->undo };
 
-		call.deadline_ms =
-			earlier_ms(absolute_deadline(step->undo_deadline_ms), call.latest_ms);
-		if (!step->undo || (step->wanted && !step->wanted(plan->role)))
-			continue;
-		r = run_call(&call);
-		if (r >= 0)
-			continue;
-		plan->stop_failed = true;
-		remember_failure(plan, &call);
-		if (!first_failure)
-			first_failure = r;
+		for (size_t i = 0; i < ARRAY_SIZE(halves); i++) {
+			int r = undo_step(plan, step, halves[i]);
+
+			if (r < 0 && !first_failure)
+				first_failure = r;
+		}
 	}
 	return first_failure;
 }

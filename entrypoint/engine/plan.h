@@ -36,9 +36,14 @@ struct step {
 	bool may_fail;  /* then it is logged, and the start goes on; nor does a deadline end it */
 	bool stoppable; /* STEP_WORKER: a stop signal kills it, and the undo clears up after it */
 	enum step_kind undo_kind;
+	/*
+	 * NULL, or the first half of an undo that has two. Each is asked for, tried, and bounded by
+	 * itself; the second runs also when the first failed, and alone can be whole.
+	 */
+	action_function *undo_first;
 	action_function *undo; /* or NULL */
 	uint32_t undo_deadline_ms;
-	/* The part of the plan's grace that other undos leave to this one. */
+	/* The part of the plan's grace that other undos leave to this one; each half has it. */
 	uint32_t undo_share_ms;
 	bool undo_is_whole; /* never cut short for the grace's sake: what it leaves half is worse */
 };

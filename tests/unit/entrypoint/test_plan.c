@@ -184,6 +184,42 @@ static void a_failing_undo_does_not_stop_the_others(void **state)
 	assert_int_equal(plan.reason, REASON_UNLOAD_FAILED);
 }
 
+static void the_second_half_of_an_undo_runs_when_the_first_failed(void **state)
+{
+	static const struct step steps[] = {
+		{ .name = "a", .perform = do_a, .undo_first = undo_b_fails, .undo = undo_a },
+	};
+	struct plan plan = plan_of(*state, steps, 1);
+
+	assert_int_equal(plan_start(&plan), 0);
+	assert_int_equal(plan_stop(&plan), -EIO);
+	assert_string_equal(((struct trace *) *state)->text, "a !b-fails !a");
+	assert_int_equal(plan.reason, REASON_UNLOAD_FAILED);
+	assert_true(plan.stop_failed);
+}
+
+/* As for recovery: what a start finds is not what its stop finds. */
+static bool is_undone_by_half(const void *role)
+{
+	return !strstr(((const struct trace *) role)->text, "!b");
+}
+
+static void each_half_of_an_undo_is_asked_for(void **state)
+{
+	static const struct step steps[] = {
+		{ .name = "a",
+			.wanted = is_undone_by_half,
+			.perform = do_a,
+			.undo_first = undo_b,
+			.undo = undo_a },
+	};
+	struct plan plan = plan_of(*state, steps, 1);
+
+	assert_int_equal(plan_start(&plan), 0);
+	assert_int_equal(plan_stop(&plan), 0);
+	assert_string_equal(((struct trace *) *state)->text, "a !b");
+}
+
 static void hears_what_a_worker_did(void **state)
 {
 	static const struct step steps[] = {
@@ -395,6 +431,22 @@ static void what_is_whole_is_never_cut(void **state)
 	assert_int_equal(trace->events.worker_pid, 0);
 }
 
+/* The first half leaves the second its share, and those after it theirs. */
+static void only_the_second_half_of_an_undo_is_whole(void **state)
+{
+	static const struct step steps[] = {
+		{ "last", .perform = do_a, .undo = undo_a, .undo_share_ms = 3000 },
+		{ "halves", .perform = do_b, .undo_kind = STEP_WORKER, .undo_first = undo_hangs,
+			.undo = undo_takes_a_second, .undo_deadline_ms = 50000,
+			.undo_share_ms = 200, .undo_is_whole = true },
+	};
+	uint64_t took_ms = stop_with_grace(*state, steps, 2, 4000);
+	const struct trace *trace = *state;
+
+	assert_string_equal(trace->text, "a b !whole !a");
+	assert_in_range(took_ms, 1700, 3900);
+}
+
 static int undo_is_busy(struct action *action)
 {
 	return error_set(&action->error, -EBUSY, "it is used");
@@ -429,6 +481,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(undoes_the_failed_step_too, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_failing_undo_does_not_stop_the_others, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			the_second_half_of_an_undo_runs_when_the_first_failed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			each_half_of_an_undo_is_asked_for, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(hears_what_a_worker_did, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(survives_a_worker_that_dies, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
@@ -439,6 +495,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			an_undo_ends_where_the_shares_of_those_after_it_begin, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_whole_is_never_cut, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			only_the_second_half_of_an_undo_is_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			waiting_for_users_is_part_of_the_grace, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
