@@ -275,7 +275,7 @@ static int clear_flag(struct action *action)
 }
 
 /* nic-driver build does identify-kernel, build-on-node and read-build only. */
-#define BUILD_STEPS      4
+#define BUILD_STEPS      3
 #define BUILD_STEP_COUNT 3
 
 /* The flag comes last and goes first. */
@@ -289,27 +289,20 @@ static const struct step nic_steps[] = {
 		.deadline_ms = FILES_MS,
 		.undo = nic_report_outcome }, /* after every rollback */
 	/*
-	 * Two steps that are there for their undos, which roll back a killed container's swap when
-	 * this start does not come to its own steps: first unfinished-out's unloads the image's
-	 * modules, then find-unfinished's loads what was there before. Despite its name the first
-	 * finds nothing: it logs that something is unfinished, which takes a worker.
+	 * The later steps finish a killed container's swap. If the start does not come to them, the
+	 * undo rolls that swap back: the image's modules go, then what was there before comes.
 	 */
-	{ .name = "find-unfinished",
+	{ .name = "recover",
 		.wanted = nic_is_unfinished,
 		.kind = STEP_WORKER,
 		.perform = nic_note_unfinished,
 		.deadline_ms = FILES_MS,
 		.undo_kind = STEP_WORKER,
-		.undo = nic_unfinished_back,
+		.undo_first = nic_recover_unload,
+		.undo = nic_recover_load,
 		.undo_deadline_ms = LOAD_MS,
 		.undo_share_ms = SHARE_LATE_MS,
 		.undo_is_whole = true },
-	{ .name = "unfinished-out",
-		.wanted = nic_is_unfinished,
-		.undo_kind = STEP_WORKER,
-		.undo = nic_unfinished_out,
-		.undo_deadline_ms = LOAD_MS,
-		.undo_share_ms = SHARE_LATE_MS },
 	[BUILD_STEPS] = { .name = "identify-kernel", .perform = nodebuild_identify },
 	{ .name = "build-on-node",
 		.wanted = nodebuild_wanted,
@@ -328,7 +321,7 @@ static const struct step nic_steps[] = {
 		.deadline_ms = FILES_MS },
 	{ .name = "compare", .kind = STEP_WORKER, .perform = nic_compare, .deadline_ms = READ_MS },
 	{ .name = "adopt-plan", .perform = nic_adopt_plan },
-	{ .name = "settle-earlier",
+	{ .name = "commit-earlier",
 		.wanted = nic_is_all_but_committed,
 		.kind = STEP_WORKER,
 		.perform = nic_commit_earlier,

@@ -374,12 +374,13 @@ int nic_swap_in_undo(struct action *action);
 /* The undo of nic_swap_out(): what was there before a pending swap comes back. */
 int nic_swap_out_undo(struct action *action);
 /*
- * The rollback of a killed container's swap, by a start that does not come to its own steps. The
- * first saves the network, unless the killed container did, and unloads the image's modules. The
- * second, also when the first failed, loads what was there before and restores the network.
+ * The two halves of the rollback of a killed container's swap, by a start that does not come to its
+ * own steps. The first saves the network, unless the killed container did, and unloads the image's
+ * modules. The second, also when the first failed, loads what was there before and restores the
+ * network.
  */
-int nic_unfinished_out(struct action *action);
-int nic_unfinished_back(struct action *action);
+int nic_recover_unload(struct action *action);
+int nic_recover_load(struct action *action);
 /* STEP_DIRECT, the last undo of all: how the node is left, for the exit message. */
 int nic_report_outcome(struct action *action);
 

@@ -18,9 +18,9 @@
  * were there before come. The loaded modules show which of that is done already. A rollback that
  * was killed is a pending swap to the next start.
  *
- * The steps "find-unfinished" and "unfinished-out" (nic.c) are asked again at the stop whether they
- * are wanted. So where a start that found nothing unfinished fails, and its own rollback fails,
- * too, their undos try that rollback a second time.
+ * The step "recover" (nic.c) is asked again at the stop whether it is wanted. So where a start that
+ * found nothing unfinished fails, and its own rollback fails, too, the undo of "recover" tries that
+ * rollback a second time.
  */
 #include <string.h>
 
@@ -633,7 +633,7 @@ static void adopt_pending(struct nic *nic)
 	journal.pending = (struct swap_plan){ .same = false };
 }
 
-int nic_unfinished_out(struct action *action)
+int nic_recover_unload(struct action *action)
 {
 	struct nic *nic = action->role;
 	int r;
@@ -649,7 +649,7 @@ int nic_unfinished_out(struct action *action)
 	return nic_swap_in_undo(action);
 }
 
-int nic_unfinished_back(struct action *action)
+int nic_recover_load(struct action *action)
 {
 	struct nic *nic = action->role;
 	bool was_pending = journal_is_pending(nic->role.root_fd);
