@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The NIC driver container: what its files share, in the order in which each uses what stands
- * before it: inputs.c, journal.c, nic.c, modules.c, compare.c, swap.c, recover.c, network.c,
+ * before it: inputs.c, journal.c, nic.c, kept_modules.c, compare.c, swap.c, recover.c, network.c,
  * host_options.c, host_files.c, udev.c, watch.c.
  *
  * A function that takes an action belongs to a step (nic.c) and runs in a worker, unless its
@@ -244,7 +244,7 @@ int nic_build_read(struct nic *nic, struct error *error);
 int sources_link(
 	int root_fd, const char *sources, const char *arch, const char *krel, struct error *error);
 
-/* ---- modules.c: module files by build id */
+/* ---- kept_modules.c: module files by build id, and the copies that are kept of them */
 
 struct module_lookup {
 	struct action *action; /* the role's, and to report to */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Module files, known by their build ids, and copies of them on the node. */
+/* Module files by build id: the host's, the image's, and copies kept of an earlier image's. */
 #include <fcntl.h>
 #include <string.h>
 
