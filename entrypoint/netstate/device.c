@@ -278,15 +278,16 @@ static int read_device(const struct run *run, struct netlink *route, struct netl
 		known += device->vfs[i].known != 0;
 	if (known < device->vf_count)
 		run_note(run,
-			"%s: what it holds for %zu of its %zu VFs is not known, and not saved: %s",
+			"%s: the settings of %zu of its %zu VFs cannot be read and are not "
+			"saved: %s",
 			name, device->vf_count - known, device->vf_count,
-			device->ifindex ? "the kernel leaves it out"
+			device->ifindex ? "the kernel does not report them"
 					: "its interface is not in this network namespace");
 	if (!devlink)
 		return 0;
 	r = devlink_ask(devlink, DEVLINK_CMD_ESWITCH_GET, name, list, &why);
 	if (r < 0 && r != -EOPNOTSUPP && r != -ENODEV)
-		run_note(run, "%s: its eswitch's mode is not known, and not saved: %s", name,
+		run_note(run, "%s: its eswitch mode cannot be read and is not saved: %s", name,
 			why.text);
 	return 0;
 }
@@ -297,9 +298,9 @@ static int read_devlink(const struct run *run, struct netlink *devlink, struct d
 	struct error why = { 0 };
 
 	if (devlink_ask(devlink, DEVLINK_CMD_PARAM_GET, NULL, devices, &why) < 0)
-		run_note(run, "devlink's parameters are not known, and not saved: %s", why.text);
+		run_note(run, "devlink parameters cannot be read and are not saved: %s", why.text);
 	if (devlink_ask(devlink, DEVLINK_CMD_PORT_GET, NULL, devices, &why) < 0)
-		run_note(run, "subfunctions are not known, and not saved: %s", why.text);
+		run_note(run, "subfunctions cannot be read and are not saved: %s", why.text);
 	/* A kernel before 5.14 has no rates. */
 	(void) !devlink_ask(devlink, DEVLINK_CMD_RATE_GET, NULL, devices, &why);
 	for (size_t i = 0; i < devices->count; i++) {
@@ -374,7 +375,7 @@ void devices_forget_set_up(const struct run *run)
 		if (!records_find(run->records, "device", "device", names.items[i]) ||
 			!is_set_up(run, devlink, names.items[i]))
 			continue;
-		run_note(run, "%s: it was set up since its state was saved: that is kept",
+		run_note(run, "%s was configured after its state was saved: its new state is kept",
 			names.items[i]);
 		records_forget(run->records, device_kinds, "device", names.items[i]);
 	}

@@ -76,12 +76,12 @@ static bool is_there(void *context)
 
 	pf->lacks = NULL;
 	if (device_read_sysfs(pf->run->netstate->root_fd, saved->name, &now) < 0 || !*now.driver)
-		pf->lacks = "no driver has taken it (the kernel's log says why)";
+		pf->lacks = "no driver is bound to it (see the kernel log)";
 	else if (needs_interface(saved) && !now.ifindex)
-		pf->lacks = "its interface has not come";
+		pf->lacks = "it has no network interface";
 	else if (pf->devlink && (saved->known & DEVICE_MODE) &&
 		 read_eswitch(pf, &now, &ignored) < 0)
-		pf->lacks = "devlink does not know it";
+		pf->lacks = "devlink does not list it";
 	return !pf->lacks;
 }
 
@@ -92,7 +92,8 @@ static bool await(struct pf *pf)
 
 	if (netlink_wait(NETLINK_KOBJECT_UEVENT, UEVENTS, bind_ms, is_there, pf))
 		return true;
-	run_failure(pf->run, "%s is not back after %u ms: %s", pf->saved->name, bind_ms, pf->lacks);
+	run_failure(
+		pf->run, "%s is not ready after %u ms: %s", pf->saved->name, bind_ms, pf->lacks);
 	return false;
 }
 
@@ -124,7 +125,7 @@ static enum outcome restore_param(
 static void param_failure(
 	const struct pf *pf, const struct device_param *param, const struct error *error)
 {
-	run_failure(pf->run, "%s does not get back its parameter %s=%s: %s", pf->saved->name,
+	run_failure(pf->run, "%s: its parameter %s=%s could not be set: %s", pf->saved->name,
 		param->name, param->value, error->text);
 }
 
@@ -136,13 +137,13 @@ static void reload(struct pf *pf)
 
 	if (pf->now.vf_number) {
 		run_failure(pf->run,
-			"%s has VFs already: its driverinit parameters count after `devlink dev "
-			"reload %s`",
+			"%s has VFs already: its driverinit parameters take effect after "
+			"`devlink dev reload %s`",
 			device, device);
 		return;
 	}
 	if (devlink_reload(pf->devlink, device, &error) < 0)
-		run_failure(pf->run, "%s does not reload: %s", device, error.text);
+		run_failure(pf->run, "%s: devlink reload: %s", device, error.text);
 	(void) await(pf);
 	(void) !look(pf);
 }
@@ -170,7 +171,7 @@ static void restore_params(struct pf *pf)
 	}
 	names = absent.count ? strv_join(&absent, ", ") : NULL;
 	if (names)
-		run_note(pf->run, "%s: the driver that is loaded has no devlink parameter %s",
+		run_note(pf->run, "%s: the loaded driver has no devlink parameter %s",
 			pf->saved->name, names);
 	if (needs_reload)
 		reload(pf);
@@ -214,7 +215,7 @@ static void make_vfs(struct pf *pf)
 	if (pf->devlink && pf->now.mode != DEVLINK_ESWITCH_MODE_LEGACY &&
 		devlink_eswitch_set(pf->devlink, name, DEVLINK_ATTR_ESWITCH_MODE,
 			DEVLINK_ESWITCH_MODE_LEGACY, &error) < 0)
-		run_note(pf->run, "%s stays in %s mode while its VFs are made: %s", name,
+		run_note(pf->run, "%s stays in %s mode while its VFs are created: %s", name,
 			device_mode_word(pf->now.mode), error.text);
 	/* No driver shall meet a VF before it has its address. */
 	if ((pf->now.known & DEVICE_AUTOPROBE) && pf->now.autoprobe)
@@ -223,8 +224,8 @@ static void make_vfs(struct pf *pf)
 	r = device_write(root_fd, name, "sriov_numvfs", number);
 	if (r < 0)
 		run_failure(pf->run,
-			"%s does not make its %s VFs again: sriov_numvfs: %s (the kernel's log may "
-			"say more)",
+			"%s: its %s VFs could not be created: sriov_numvfs: %s (see the kernel "
+			"log)",
 			name, number, strerror(-r));
 }
 
@@ -238,14 +239,14 @@ static bool lacks_vfs(const struct pf *pf)
 		return false;
 	if (now->vf_number) {
 		run_failure(pf->run,
-			"%s has %u VFs that were made meanwhile, and had %u: they are left as they "
-			"are",
+			"%s has %u VFs, which were created since then, and had %u: they are left "
+			"as they are",
 			saved->name, now->vf_number, saved->vf_number);
 		return false;
 	}
 	if (!(now->known & DEVICE_VFS)) {
 		run_failure(pf->run,
-			"%s had %u VFs, and the driver that is loaded makes none: no sriov_numvfs",
+			"%s had %u VFs, but the loaded driver has none (no sriov_numvfs)",
 			saved->name, saved->vf_number);
 		return false;
 	}
@@ -288,7 +289,7 @@ static void restore_attribute(struct pf *pf, const struct device_vf *saved, stru
 	mnl_attr_nest_end(message, info);
 	mnl_attr_nest_end(message, list);
 	if (netlink_talk(pf->route, message, NULL, NULL, &error) < 0)
-		run_failure(pf->run, "VF %u of %s does not get back %s: %s", saved->index,
+		run_failure(pf->run, "VF %u of %s: %s could not be set: %s", saved->index,
 			pf->saved->name, vf_attributes[attribute].words, error.text);
 	else
 		now->changed |= 1u << attribute;
@@ -321,7 +322,7 @@ static void restore_submode(struct pf *pf, uint32_t bit, uint16_t attribute, uin
 
 	if ((pf->saved->known & pf->now.known & bit) && saved != now &&
 		devlink_eswitch_set(pf->devlink, pf->saved->name, attribute, saved, &error) < 0)
-		run_failure(pf->run, "%s does not get back its %s mode %u: %s", pf->saved->name,
+		run_failure(pf->run, "%s: its %s mode %u could not be set: %s", pf->saved->name,
 			what, saved, error.text);
 }
 
@@ -335,20 +336,20 @@ static void restore_eswitch(struct pf *pf)
 		return;
 	if (!(now->known & DEVICE_MODE)) {
 		run_failure(pf->run,
-			"%s has no eswitch any more, and its mode was %s: does the driver that is "
-			"loaded support it?",
+			"%s has no eswitch any more, and its mode was %s: does the loaded driver "
+			"support it?",
 			saved->name, device_mode_word(saved->mode));
 		return;
 	}
 	if (saved->mode != now->mode && saved->mode == DEVLINK_ESWITCH_MODE_LEGACY)
 		run_note(pf->run,
-			"%s is in %s mode now and was in legacy: it was changed meanwhile, it is "
-			"left",
+			"%s is in %s mode now and was in legacy: it was changed since then and "
+			"is left as it is",
 			saved->name, device_mode_word(now->mode));
 	else if (saved->mode != now->mode &&
 		 devlink_eswitch_set(pf->devlink, saved->name, DEVLINK_ATTR_ESWITCH_MODE,
 			 saved->mode, &error) < 0)
-		run_failure(pf->run, "%s does not go back to %s mode: %s", saved->name,
+		run_failure(pf->run, "%s could not be set to %s mode: %s", saved->name,
 			device_mode_word(saved->mode), error.text);
 	/* The mode may have changed the others. */
 	if (read_eswitch(pf, now, &error) < 0)
@@ -400,7 +401,8 @@ static struct device_sf *add_subfunction(struct pf *pf, const struct device_sf *
 	if (!now && (r == 0 || r == -EEXIST) && list_subfunctions(pf) == 0)
 		now = device_find_subfunction(&pf->now, saved);
 	if (!now)
-		sf_failure(pf, saved, "is not made again", r < 0 ? error.text : "it is not listed");
+		sf_failure(
+			pf, saved, "could not be created", r < 0 ? error.text : "it is not listed");
 	return now;
 }
 
@@ -419,11 +421,11 @@ static void configure_subfunction(struct pf *pf, const struct device_sf *saved)
 		devlink_sf_set(pf->devlink, pf->saved->name, now->port_index,
 			DEVLINK_PORT_FUNCTION_ATTR_HW_ADDR, saved->address_size, saved->address,
 			&error) < 0)
-		sf_failure(pf, saved, "does not get back its address", error.text);
+		sf_failure(pf, saved, "could not be given its address", error.text);
 	if ((saved->known & SF_STATE) && saved->is_active && !now->is_active &&
 		devlink_sf_set(pf->devlink, pf->saved->name, now->port_index,
 			DEVLINK_PORT_FN_ATTR_STATE, sizeof(active), &active, &error) < 0)
-		sf_failure(pf, saved, "does not become active", error.text);
+		sf_failure(pf, saved, "could not be activated", error.text);
 }
 
 /* Has the auxiliary device of pf->coming come, and been taken by a driver? */
@@ -453,7 +455,7 @@ static void restore_sf_driver(struct pf *pf, const struct device_sf *saved)
 	if (strcmp(now->driver, saved->driver) == 0)
 		return;
 	if (!*auxiliary) {
-		sf_failure(pf, saved, "has no auxiliary device", "it has not come in time");
+		sf_failure(pf, saved, "has no auxiliary device", "none appeared in time");
 		return;
 	}
 	if (*now->driver)
@@ -464,8 +466,9 @@ static void restore_sf_driver(struct pf *pf, const struct device_sf *saved)
 			root_fd, auxiliary, "sys/bus/auxiliary/drivers/%s/bind", saved->driver);
 	if (r < 0)
 		sf_failure(pf, saved,
-			*saved->driver ? "does not go back to its driver" : "is not unbound",
-			r == -ENOENT ? "that is not loaded" : strerror(-r));
+			*saved->driver ? "could not be bound to its driver"
+				       : "could not be unbound",
+			r == -ENOENT ? "that driver is not loaded" : strerror(-r));
 }
 
 static void restore_subfunctions(struct pf *pf)
@@ -552,25 +555,25 @@ static enum job_status restore_driver(const struct run *run, void *context, size
 
 	if (moves && *now->driver && !is_ours(pf, now)) {
 		run_failure(run,
-			"VF %u of %s (%s) is driven by %s now, and was by %s: it was given away "
-			"meanwhile, it is left",
+			"VF %u of %s (%s) is bound to %s now (before: %s): it was rebound since "
+			"then and is left as it is",
 			saved->index, pf->saved->name, function, now->driver,
 			*saved->driver ? saved->driver : "none");
 		return JOB_DONE;
 	}
 	if (moves && *now->driver) {
-		(void) snprintf(what, sizeof(what), "is not let go of by %s", now->driver);
+		(void) snprintf(what, sizeof(what), "could not be unbound from %s", now->driver);
 		r = sysfs_put(root_fd, function, PCI_DEVICES "/%s/driver/unbind", function);
 	}
 	if (r == 0 && strcmp(saved->override, now->override) != 0) {
-		(void) snprintf(what, sizeof(what), "does not get back its driver_override '%s'",
+		(void) snprintf(what, sizeof(what), "could not be given its driver_override '%s'",
 			saved->override);
 		/* An empty line clears it. */
 		r = sysfs_put(root_fd, *saved->override ? saved->override : "\n",
 			PCI_DEVICES "/%s/driver_override", function);
 	}
 	if (r == 0 && moves && *saved->driver) {
-		(void) snprintf(what, sizeof(what), "does not go back to %s", saved->driver);
+		(void) snprintf(what, sizeof(what), "could not be bound to %s", saved->driver);
 		absent = "that driver is not loaded";
 		r = sysfs_put(root_fd, function, "sys/bus/pci/drivers/%s/bind", saved->driver);
 		/* udev or another program may have been faster. */
@@ -598,7 +601,7 @@ static void set_autoprobe(struct pf *pf, bool autoprobe)
 	r = device_write(pf->run->netstate->root_fd, now->name, "sriov_drivers_autoprobe",
 		autoprobe ? "1" : "0");
 	if (r < 0)
-		run_failure(pf->run, "%s does not get back its sriov_drivers_autoprobe %d: %s",
+		run_failure(pf->run, "%s: its sriov_drivers_autoprobe %d could not be set: %s",
 			now->name, autoprobe, strerror(-r));
 	else
 		now->autoprobe = autoprobe;
@@ -667,7 +670,7 @@ static enum job_status restore_device(const struct run *run, void *context, size
 	if (r == 0 || r == -ENOENT)
 		status = restore_all(&pf);
 	else
-		run_failure(run, "%s cannot be brought back: %s", pf.saved->name, error.text);
+		run_failure(run, "%s: %s", pf.saved->name, error.text);
 	device_free(&pf.now);
 	netlink_close(&pf.devlink);
 	netlink_close(&pf.route);

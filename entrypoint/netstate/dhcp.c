@@ -104,8 +104,8 @@ void dhcp_report(const struct links_restore *restore)
 
 			if (address && link->now && had_socket(link, socket.inode))
 				run_failure(restore->run,
-					"%s: the lease of %s: its DHCP client still listens on the "
-					"interface that went, to be started again (with ifupdown: "
+					"%s: the lease of %s: its DHCP client still listens on "
+					"the removed interface: restart it (with ifupdown: "
 					"ifdown --force %s; ifup %s)",
 					link->name, address, link->name, link->name);
 		}

@@ -263,8 +263,7 @@ static void restore_part(const struct run *run, struct netlink *netlink, const s
 	/* One that is not taken keeps none of the others from it. */
 	for (size_t i = 0; i < words.count; i++)
 		if (set_words(netlink, part, link->now->index, &words.items[i], 1, &error) < 0)
-			run_note(run,
-				"%s: this driver does not take what ethtool had set: %s %s: %s",
+			run_note(run, "%s: this driver refuses a setting of ethtool: %s %s: %s",
 				link->name, part->name, words.items[i], error.text);
 }
 

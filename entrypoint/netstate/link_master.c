@@ -122,13 +122,12 @@ static void make_one(struct links_restore *restore, struct restored_link *link)
 
 	link->is_tried = true;
 	if (!is_lower_there(link))
-		run_failure(restore->run, "%s: %s, on which it stands, is not there", link->name,
+		run_failure(restore->run, "%s: its lower interface %s is missing", link->name,
 			link->over);
 	else if (!*kind || (!link->over && strcmp(kind, "bond") != 0) ||
 		 strcmp(kind, "macsec") == 0)
-		run_failure(restore->run,
-			"%s%s%s: it is not there any more, and cannot be made again from here",
-			kind, *kind ? " " : "", link->name);
+		run_failure(restore->run, "%s%s%s is gone and cannot be created from here", kind,
+			*kind ? " " : "", link->name);
 	else if (make(restore, link, kind, &error) < 0)
 		run_failure(restore->run, "%s %s: %s", kind, link->name, error.text);
 }
@@ -165,8 +164,8 @@ static void report_tunnels(const struct links_restore *restore)
 		if (!link->device && link->now && !link->is_tried && is_tunnel(kind) && lower &&
 			lower->now && lower->now->index != lower->old_index)
 			run_failure(restore->run,
-				"%s %s: it stayed without %s, to which it was bound: bind it again "
-				"(ip link set %s type %s dev %s)",
+				"%s %s was bound to %s, which was replaced: bind it again (ip "
+				"link set %s type %s dev %s)",
 				kind, link->name, lower->name, link->name, kind, lower->name);
 	}
 }
@@ -260,11 +259,11 @@ static void join(struct links_restore *restore, const struct restored_link *link
 		(master && link->now->master == master->index))
 		return;
 	if (!master) {
-		run_failure(restore->run, "%s: its master %s is not there", link->name, name);
+		run_failure(restore->run, "%s: its master %s is missing", link->name, name);
 		return;
 	}
 	if (strcmp(master->kind, "openvswitch") == 0) {
-		run_note(restore->run, "%s: Open vSwitch takes it by itself", link->name);
+		run_note(restore->run, "%s: Open vSwitch adds it by itself", link->name);
 		return;
 	}
 	if (strcmp(master->kind, "bond") == 0)

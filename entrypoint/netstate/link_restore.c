@@ -169,7 +169,7 @@ static int await_links(struct links_restore *restore)
 		return restore->look_result;
 	for (size_t i = 0; i < restore->count; i++)
 		if (restore->links[i].device && !restore->links[i].now)
-			run_failure(restore->run, "%s: no interface of %s came within %u ms",
+			run_failure(restore->run, "%s: no interface of %s appeared within %u ms",
 				restore->links[i].name, restore->links[i].device, bind_ms);
 	return 0;
 }
@@ -310,8 +310,9 @@ static int free_name(struct links_restore *restore, const struct restored_link *
 	}
 	r = change_altname(restore, holder, link->name, RTM_DELLINKPROP, error);
 	if (r == 0)
-		run_note(restore->run, "%s: %s had that name as an altname, and has it no more",
-			link->name, holder->name);
+		run_note(restore->run,
+			"%s: that name was an altname of %s, from which it was removed", link->name,
+			holder->name);
 	return r;
 }
 
@@ -339,8 +340,8 @@ static void rename_links(struct links_restore *restore)
 		if (r == 0)
 			continue;
 		link->is_misnamed = true;
-		run_failure(restore->run, "%s: its name (it is %s): %s", link->name,
-			link->now->name, error.text);
+		run_failure(restore->run, "%s: its name (now %s): %s", link->name, link->now->name,
+			error.text);
 	}
 }
 
@@ -504,7 +505,7 @@ static int restore_all(struct links_restore *restore)
 
 		/* A name that was given after ours holds, but not in silence. */
 		if (is_misnamed(link))
-			run_failure(restore->run, "%s: it was named %s meanwhile", link->name,
+			run_failure(restore->run, "%s was renamed to %s meanwhile", link->name,
 				link->now->name);
 		restore->run->result->links += link->now != NULL;
 	}

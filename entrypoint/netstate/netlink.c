@@ -330,8 +330,7 @@ int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_call
 		return r;
 	if (answer.is_interrupted)
 		return error_set(error, -EAGAIN,
-			"netlink: what is asked for changed during the answer, %d times",
-			DUMP_TRIES);
+			"netlink: the answer changed while it was read, %d times", DUMP_TRIES);
 	left = (int) answer.size;
 	message = (const struct nlmsghdr *) (const void *) answer.data;
 	for (; callback && mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left)) {

@@ -312,7 +312,7 @@ int netns_save(const struct run *run)
 		if (has(run->records, record))
 			continue;
 		describe(record, "is", text);
-		run_note(run, "%s, and goes with the driver: " CURE, text);
+		run_note(run, "%s, and is removed with the driver: " CURE, text);
 		r = add(run->records, record_text(record, "device"), record);
 	}
 	return r;
@@ -332,7 +332,7 @@ void netns_restore(const struct run *run)
 		if (has(&now, record))
 			continue;
 		describe(record, "was", text);
-		run_failure(run, "%s and went with the driver: " CURE, text);
+		run_failure(run, "%s and was removed with the driver: " CURE, text);
 	}
 	records_forget(run->records, (const char *const[]){ NETNS_KIND, NULL }, NULL, NULL);
 }

@@ -126,7 +126,7 @@ static int read_state(const struct run *run, struct error *error)
 		(void) put_aside(netstate, "damaged");
 	if (r < 0 || is_of_this(run, "machine", MACHINE_PATH, true))
 		return r;
-	run_note(run, "%s is of another machine: put aside as %s.foreign", netstate->path,
+	run_note(run, "%s is of another machine: moved to %s.foreign", netstate->path,
 		netstate->path);
 	statefile_free(run->records);
 	(void) put_aside(netstate, "foreign");
@@ -176,7 +176,7 @@ static void choose_what_holds(const struct run *run)
 	const char *path = run->netstate->path;
 
 	if (!run_is_of_this_boot(run)) {
-		run_note(run, "%s is of an earlier boot: interfaces are saved as they are now",
+		run_note(run, "%s is of an earlier boot: saving the interfaces as they are now",
 			path);
 		records_forget(run->records, link_kinds, NULL, NULL);
 		forget_of_boot(run->records);
@@ -197,7 +197,7 @@ static int save(const struct run *run, struct error *error)
 	if (r < 0 && r != -EBADMSG && r != -ENOENT)
 		return r;
 	if (r == -EBADMSG)
-		run_note(run, "%s; put aside", error->text);
+		run_note(run, "%s; moved aside", error->text);
 	else if (r == 0)
 		choose_what_holds(run);
 	r = name_boot(run, error);
@@ -277,21 +277,21 @@ static void report_unsaved(const struct run *run)
 
 		if (have)
 			run_failure(run,
-				"%s: %zu saved by another version, this one does not restore them, "
-				"to be set again",
+				"%s: %zu saved by another version, which this one does not "
+				"restore: set them again",
 				dropped[i].what, have);
 	}
 	for (size_t i = 0; i < records->count; i++) {
 		const struct record *record = &records->items[i];
 
 		if (strcmp(record->kind, UNSAVED_KIND) == 0)
-			run_failure(run, "%s: %s: not saved, to be set again",
+			run_failure(run, "%s: %s: not saved: set it again",
 				record_text(record, "name"), record_text(record, "what"));
 		else if (!is_restored(record) &&
 			 records_next(records, record->kind, NULL) == record)
 			run_failure(run,
-				"%zu record(s) of the kind %.32s were saved by another version, "
-				"this one does not restore them",
+				"%zu record(s) of the kind %.32s, saved by another version, are "
+				"unknown to this one",
 				count(records, record->kind, NULL), record->kind);
 	}
 	statefile_keep(records, is_restored);
@@ -320,11 +320,11 @@ static int keep_pending(const struct run *run, struct error *error)
 	struct error why = { 0 };
 
 	run->result->is_pending = true;
-	run_note(run, "the next start tries once more what is not back");
+	run_note(run, "the next start retries what is still missing");
 	if (!record || record_set(record, TRIED, "1") < 0)
 		return error_set_errno(error, -ENOMEM, "network state");
 	if (statefile_write(netstate->root_fd, netstate->path, run->records, &why) < 0)
-		run_note(run, "%s stays whole", why.text);
+		run_note(run, "%s: the next start retries all of it", why.text);
 	return 0;
 }
 
@@ -341,7 +341,7 @@ int netstate_restore(
 	if (!run_is_of_this_boot(&run))
 		forget_of_boot(&records);
 	if (is_pending(&records))
-		run_note(&run, "what an earlier start could not restore is tried once more");
+		run_note(&run, "retrying what an earlier start could not restore");
 	report_unsaved(&run);
 	restore_parts(&run);
 	/* The boot's own record is what is left when all was done. */
@@ -373,6 +373,7 @@ void netstate_forget(const struct netstate *netstate, const struct netstate_resu
 			netstate->path, strerror(-r));
 	else if (result->is_given_up)
 		run_note(&run,
-			"what was tried twice is not tried again; its state is in %s.unrestored",
+			"some state could not be restored in two starts and is given up; it is "
+			"in %s.unrestored",
 			netstate->path);
 }

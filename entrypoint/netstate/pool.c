@@ -109,7 +109,7 @@ int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job,
 	if (!reports) {
 		cleanup_close(&ends[0]);
 		cleanup_close(&ends[1]);
-		return error_set_errno(error, -errno, "no pipe to bring devices back");
+		return error_set_errno(error, -errno, "no pipe to restore devices");
 	}
 	share.fd = ends[1];
 	for (unsigned i = 0; i < share.width; i++) {
@@ -135,8 +135,8 @@ int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job,
 
 		if (status > 128)
 			run_failure(run,
-				"a process that brings devices back was ended by signal %d: some "
-				"of them may not be back; the next start tries those again",
+				"a process that restores devices was ended by signal %d: some of "
+				"them may be missing; the next start retries those",
 				status - 128);
 	}
 	return 0;

@@ -325,7 +325,7 @@ static void restore_one(const struct renaming *renaming, const struct record *re
 
 	/* That of a device that is absent was reported with it. */
 	if (!now && device_is_driven(run->netstate->root_fd, device))
-		run_failure(run, "the RDMA device %s (of %s) did not come within %u ms", name,
+		run_failure(run, "the RDMA device %s (of %s) did not appear within %u ms", name,
 			device, run->netstate->bind_ms);
 	if (!now || strcmp(now->name, name) == 0)
 		return;
@@ -336,8 +336,8 @@ static void restore_one(const struct renaming *renaming, const struct record *re
 	if (r == 0)
 		r = rename_to(renaming, now, name, &error);
 	if (r < 0)
-		run_failure(run, "the RDMA device %s (of %s): its name (it is %s): %s", name,
-			device, now->name, error.text);
+		run_failure(run, "the RDMA device %s (of %s): its name (now %s): %s", name, device,
+			now->name, error.text);
 }
 
 /* A device is in /sys before rdma_cm knows it. */
@@ -418,7 +418,7 @@ static void restore_settings(
 				field->name, field->value);
 	}
 	if (*lacks)
-		run_note(run, "the RDMA device %s: what is loaded has no%s", name, lacks);
+		run_note(run, "the RDMA device %s: the loaded driver has no%s", name, lacks);
 	config_end(&wait.config);
 }
 

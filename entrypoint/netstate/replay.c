@@ -235,7 +235,8 @@ static bool prepare_address(struct replay *replay, struct task *task)
 		if (strncmp(present, address, length) != 0 || present[length] != ' ' ||
 			strtoul(present + length, NULL, 10) == task->link->now->index)
 			continue;
-		run_note(replay->restore->run, "address %s of %s stays where it is now",
+		run_note(replay->restore->run,
+			"address %s of %s is on another interface now and stays there",
 			record_text(task->record, "text"), task->link->name);
 		return false;
 	}
@@ -883,8 +884,8 @@ static void leave_managed(struct replay *replay)
 			continue;
 		link->is_managed = true;
 		run_note(replay->restore->run,
-			"%s was there all the time, and something took its address %s away: its "
-			"addresses and routes are left to that",
+			"%s stayed, and another process removed its address %s: its addresses "
+			"and routes are left to that process",
 			link->name, text);
 	}
 }
@@ -976,7 +977,7 @@ static void report(const struct run *run, const struct task *task)
 		run_failure(run, "%s%s%s%s%s: %s", label, *text ? " " : "", text,
 			link ? " of " : "", link ? link : "", task->words);
 	else if (task->left_out)
-		run_failure(run, "%s %s: without %u of its paths, whose interfaces are not there",
+		run_failure(run, "%s %s: without %u of its paths, whose interfaces are missing",
 			label, text, task->left_out);
 }
 

@@ -181,8 +181,8 @@ static void restore_link(
 	}
 	if (first)
 		run_note(restore->run,
-			"%s: RoCE's congestion control: this driver lacks %zu of its settings, "
-			"%s=%s the first",
+			"%s: this driver lacks %zu settings of RoCE congestion control, first "
+			"%s=%s",
 			link, lacks, first->name, first->value);
 }
 

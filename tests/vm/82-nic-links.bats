@@ -156,7 +156,7 @@ nettool restore run/journal $driver >/tmp/output || status=$?
 cat /tmp/output
 [ "$status" = 3 ]
 # A tunnel that stayed is not bound anew, which is told.
-grep -q 'could not be restored: gre gre1: it stayed without mgmt0, to which it was bound: bind it again' /tmp/output
+grep -q 'could not be restored: gre gre1 was bound to mgmt0, which was replaced: bind it again' /tmp/output
 ip link set gre1 type gre local 10.0.0.1 remote 10.0.0.7 dev mgmt0 key 5
 settle
 network_state /tmp/after
@@ -262,10 +262,10 @@ status=0
 NETTOOL_BIND_MS=700 nettool restore run/journal $driver >/tmp/output || status=$?
 cat /tmp/output
 [ "$status" = 3 ]
-grep -q 'eth0: no interface of pci/0000:00:11.0 came within 700 ms' /tmp/output
-grep -q 'gone: eth0, on which it stands, is not there' /tmp/output
-grep -q 'bridge br0: it is not there any more' /tmp/output
-grep -q 'eth1: its master br0 is not there' /tmp/output
+grep -q 'eth0: no interface of pci/0000:00:11.0 appeared within 700 ms' /tmp/output
+grep -q 'gone: its lower interface eth0 is missing' /tmp/output
+grep -q 'bridge br0 is gone and cannot be created from here' /tmp/output
+grep -q 'eth1: its master br0 is missing' /tmp/output
 [ "$(cat /sys/class/net/eth1/mtu)" = 4000 ]
 ip address show dev here | grep -q 'inet 10.6.0.1/24'
 ip route show 10.66.0.0/16 | grep -q 'dev here'
@@ -283,7 +283,7 @@ ip link set eth1 mtu 3000
 echo >/sys/bus/pci/devices/0000:00:11.0/driver_override
 echo 0000:00:11.0 >/sys/bus/pci/drivers_probe
 nettool restore run/journal $driver >/tmp/output || cat /tmp/output
-grep -q 'tried once more' /tmp/output
+grep -q 'retrying what an earlier start could not restore' /tmp/output
 ip address show dev eth0 | grep -q 'inet 10.0.0.1/24'
 [ -e /sys/class/net/gone ]
 [ "$(cat /sys/class/net/eth1/mtu)" = 3000 ]
@@ -310,7 +310,7 @@ nettool save run/journal $driver
 reload $driver
 ip link property add dev eth1 altname mgmt0
 nettool restore run/journal $driver >/tmp/output
-grep -q 'mgmt0: eth1 had that name as an altname' /tmp/output
+grep -q 'mgmt0: that name was an altname of eth1' /tmp/output
 ip address show dev mgmt0 | grep -q 'inet 10.0.0.1/24'
 [ -e /sys/class/net/mgmt0 ]
 [ -e /sys/class/net/eth1 ]

@@ -183,7 +183,7 @@ if nettool restore-devices run/journal igb igbvf >/tmp/said; then
     fail "a driver that is missing was no failure"
 fi
 cat /tmp/said
-grep 'VF 1 of pci/0000:01:00.0 (0000:01:10.2) does not go back to igbvf: that driver is not loaded' /tmp/said
+grep 'VF 1 of pci/0000:01:00.0 (0000:01:10.2) could not be bound to igbvf: that driver is not loaded' /tmp/said
 grep '2 devices, 6 VFs, 0 links, 4 failures' /tmp/said
 grep -q vfio-pci "/sys/bus/pci/devices/0000:01:10.4/driver_override"
 modprobe igbvf
@@ -213,11 +213,11 @@ if NETTOOL_BIND_MS=2000 nettool restore-devices run/journal netdevsim >/tmp/said
     fail "there was nothing to say"
 fi
 cat /tmp/said
-grep 'netdevsim/netdevsim0 has 2 VFs that were made meanwhile, and had 4: they are left as they are' /tmp/said
-grep 'netdevsim/netdevsim2 is not back after 2000 ms: no driver has taken it' /tmp/said
+grep 'netdevsim/netdevsim0 has 2 VFs, which were created since then, and had 4: they are left as they are' /tmp/said
+grep 'netdevsim/netdevsim2 is not ready after 2000 ms: no driver is bound to it' /tmp/said
 # That can be set in legacy mode only.
-grep 'netdevsim/netdevsim1 does not get back its parameter flow_steering_mode=smfs: Operation not supported' /tmp/said
-grep 'netdevsim/netdevsim1 is in switchdev mode now and was in legacy: it was changed meanwhile, it is left' /tmp/said
+grep 'netdevsim/netdevsim1: its parameter flow_steering_mode=smfs could not be set: Operation not supported' /tmp/said
+grep 'netdevsim/netdevsim1 is in switchdev mode now and was in legacy: it was changed since then and is left as it is' /tmp/said
 grep '2 devices, 6 VFs, 0 links, 3 failures' /tmp/said
 [ "$(cat /sys/bus/netdevsim/devices/netdevsim0/sriov_numvfs)" = 2 ]
 ip link show eth1 | grep 'vf 1 .*vlan 9'

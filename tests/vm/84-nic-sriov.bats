@@ -231,14 +231,14 @@ number=$(ip -o link show vethpod | sed 's/.*link-netnsid \([0-9]*\).*/\1/')
 where="in another network namespace (a pod's, NETNSID $number of lsns -t net)"
 start nic:nic-1
 wait_ready nic 90
-container_log_has nic "nic0p0: its macvlan net1 is in another network namespace .*, and goes with the driver: restart that pod"
+container_log_has nic "nic0p0: its macvlan net1 is in another network namespace .*, and is removed with the driver: restart that pod"
 expect "the ready flag has nothing of it" \
-    grep -F "nic0p0: its macvlan net1 was $where and went with the driver: restart that pod" /run/mellanox/drivers/.driver-ready
+    grep -F "nic0p0: its macvlan net1 was $where and was removed with the driver: restart that pod" /run/mellanox/drivers/.driver-ready
 exec_in nic slipway-init status >/tmp/status
 exec_in nic slipway-init status --json >/tmp/json
 cat /tmp/status
-expect "status has nothing of it" grep -F "! not restored: nic0p0: its macvlan net1 was $where and went" /tmp/status
-expect "JSON has nothing of it" grep -F "\"unrestored\":[\"nic0p0: its macvlan net1 was $where and went" /tmp/json
+expect "status has nothing of it" grep -F "! not restored: nic0p0: its macvlan net1 was $where and was removed" /tmp/status
+expect "JSON has nothing of it" grep -F "\"unrestored\":[\"nic0p0: its macvlan net1 was $where and was removed" /tmp/json
 refute "status has what is gone" grep 'goes with the driver' /tmp/status
 expect "JSON has what is gone" grep -F '"in_pods":[]' /tmp/json
 give

@@ -459,7 +459,8 @@ static void what_never_can_be_read_is_an_error(void **state)
 	attempt.run.records = &records;
 	assert_int_equal(links_restore(&attempt.run, &attempt.error), -EAGAIN);
 	interrupted_dumps = 0;
-	assert_contains(attempt.error.text, "interfaces: netlink: what is asked for changed");
+	assert_contains(attempt.error.text, "interfaces: netlink: the answer changed while it "
+					    "was read");
 	assert_int_equal(attempt.result.failures, 0);
 	assert_non_null(find(&records, "link"));
 }
@@ -571,7 +572,7 @@ static void a_device_that_does_not_come_is_reported(void **state)
 	restore(&attempt, &records);
 	assert_int_equal(attempt.result.failures, 1);
 	assert_string_equal(
-		attempt.first, "lo: no interface of pci/0000:3b:00.0 came within 50 ms");
+		attempt.first, "lo: no interface of pci/0000:3b:00.0 appeared within 50 ms");
 	assert_int_equal(attempt.reported.count, 1);
 }
 
@@ -626,7 +627,7 @@ static void a_route_goes_by_the_ways_that_are_left(void **state)
 	assert_int_equal(count_all(netlink).routes, before + 1);
 	assert_int_equal(attempt.result.failures, 1);
 	assert_string_equal(attempt.first,
-		"route several: without 1 of its paths, whose interfaces are not there");
+		"route several: without 1 of its paths, whose interfaces are missing");
 }
 
 /* One that does not come, so that what is not back is pending. */
@@ -735,7 +736,7 @@ static void a_group_has_the_members_that_are_left(void **state)
 	assert_int_equal(count(netlink, RTM_GETNEXTHOP, sizeof(struct nhmsg)), 1);
 	assert_int_equal(attempt.result.failures, 1);
 	assert_string_equal(attempt.first,
-		"nexthop several: without 1 of its paths, whose interfaces are not there");
+		"nexthop several: without 1 of its paths, whose interfaces are missing");
 }
 
 static void a_damaged_record_is_reported_and_skipped(void **state)
@@ -967,8 +968,8 @@ static void congestion_control_that_a_driver_lacks_is_noted_once(void **state)
 	assert_string_equal(attempt.first, "");
 	assert_int_equal(attempt.result.failures, 0);
 	assert_true(strv_contains(&attempt.reported,
-		"lo: RoCE's congestion control: this driver lacks 2 of its settings, "
-		"ecn.roce_np.enable.3=1 the first"));
+		"lo: this driver lacks 2 settings of RoCE congestion control, first "
+		"ecn.roce_np.enable.3=1"));
 }
 
 int main(void)

@@ -562,7 +562,7 @@ static void a_vf_that_was_given_away_is_left(void **state)
 	restore(&bench);
 	assert_int_equal(bench.result.failures, 1);
 	assert_contains(bench.reported.first,
-		"VF 0 of " PF " (0000:3b:00.1) is driven by vfio-pci now, and was by mlx5_core");
+		"VF 0 of " PF " (0000:3b:00.1) is bound to vfio-pci now (before: mlx5_core)");
 	expect_text(folder, PCI "drivers/vfio-pci/unbind", "");
 	expect_text(folder, PCI "drivers/mlx5_core/bind", "");
 	end(&bench);
@@ -579,7 +579,8 @@ static void other_numbers_of_vfs_are_left(void **state)
 	restore(&bench);
 	assert_int_equal(bench.result.failures, 1);
 	assert_contains(bench.reported.text,
-		PF " has 4 VFs that were made meanwhile, and had 8: they are left as they are");
+		PF " has 4 VFs, which were created since then, and had 8: they are left as they "
+		   "are");
 	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "4\n");
 	end(&bench);
 }
@@ -599,7 +600,7 @@ static void a_missing_driver_is_named_and_the_rest_goes_on(void **state)
 	restore(&bench);
 	assert_int_equal(bench.result.failures, 1);
 	assert_contains(bench.reported.first,
-		"VF 0 of " PF " (0000:3b:00.1) does not go back to vfio-pci: that driver is not "
+		"VF 0 of " PF " (0000:3b:00.1) could not be bound to vfio-pci: that driver is not "
 		"loaded");
 	expect_text(folder, PCI "drivers/mlx5_core/bind", "0000:3b:00.2");
 	end(&bench);
@@ -621,7 +622,7 @@ static void a_device_that_does_not_come_is_reported_and_the_others_come(void **s
 	assert_int_equal(bench.result.failures, 1);
 	assert_int_equal(bench.result.devices, 1);
 	assert_contains(bench.reported.first,
-		"pci/0000:af:00.0 is not back after 50 ms: no driver has taken it");
+		"pci/0000:af:00.0 is not ready after 50 ms: no driver is bound to it");
 	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "1\n");
 	end(&bench);
 }
@@ -642,7 +643,7 @@ static void a_pf_without_its_interface_gets_the_rest(void **state)
 	restore(&bench);
 	assert_int_equal(bench.result.failures, 1);
 	assert_contains(
-		bench.reported.first, PF " is not back after 50 ms: its interface has not come");
+		bench.reported.first, PF " is not ready after 50 ms: it has no network interface");
 	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "1\n");
 	expect_text(folder, PCI "drivers/mlx5_core/bind", "0000:3b:00.1");
 	end(&bench);
@@ -775,7 +776,7 @@ static void what_the_host_has_set_up_since_is_newer(void **state)
 	folder_write_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "4\n");
 	devices_forget_set_up(&bench.run);
 	assert_int_equal(bench.records.count, 0);
-	assert_contains(bench.reported.text, PF ": it was set up since");
+	assert_contains(bench.reported.text, PF " was configured after");
 	end(&bench);
 }
 

@@ -133,8 +133,9 @@ static void one_that_does_not_come_is_reported(void **state)
 	assert_int_equal(unlinkat(folder->fd, CLASS "mlx5_0", AT_REMOVEDIR), 0);
 	rdma_restore(&bench.run);
 	assert_int_equal(bench.result.failures, 1);
-	assert_contains(
-		bench.reported, "the RDMA device mlx5_0 (of pci/0000:3b:00.0) did not come within");
+	assert_contains(bench.reported,
+		"the RDMA device mlx5_0 (of pci/0000:3b:00.0) did not appear "
+		"within");
 	assert_int_equal(bench.records.count, 0);
 }
 
@@ -215,7 +216,7 @@ static void what_is_loaded_has_no_such_setting(void **state)
 	assert_int_equal(record_set(record, "1.traffic_class", "106"), 0);
 	rdma_restore(&bench.run);
 	assert_contains(bench.reported,
-		"the RDMA device mlx5_0: what is loaded has no 1.default_roce_tos=106 "
+		"the RDMA device mlx5_0: the loaded driver has no 1.default_roce_tos=106 "
 		"1.traffic_class=106\n");
 	assert_null(strstr(bench.reported, "could not be restored: the RDMA device"));
 }

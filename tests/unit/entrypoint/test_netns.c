@@ -95,7 +95,7 @@ static void expect_away(struct bench *bench, const char *device)
 	assert_string_equal(bench->records.items[0].kind, "away");
 	assert_string_equal(record_get(&bench->records.items[0], "device"), device);
 	assert_contains(bench->reported, device);
-	assert_contains(bench->reported, "and goes with the driver: restart that pod");
+	assert_contains(bench->reported, "and is removed with the driver: restart that pod");
 }
 
 static void what_is_here_is_not_away(void **state)
@@ -182,7 +182,7 @@ static void what_went_from_a_pod_is_listed(void **state)
 	assert_int_equal(bench.result.failures, 1);
 	assert_contains(bench.reported,
 		"could not be restored: pci/" VF ": its interface was in another "
-		"network namespace (pod jobs/trainer-0) and went");
+		"network namespace (pod jobs/trainer-0) and was removed");
 }
 
 static void what_never_went_is_not_listed(void **state)
