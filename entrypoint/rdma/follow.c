@@ -125,7 +125,7 @@ static bool gpu_serves(const struct role *role)
 static const char *find_missing(const struct role *role)
 {
 	if (peermem_is_asked_to_go(role->root_fd))
-		return "waits for the NIC container to have changed OFED";
+		return "waits for the NIC container to replace OFED";
 	if (!gpu_serves(role))
 		return "waits for the driver container to be ready";
 	return ofed_is_up(role) ? NULL : "waits for OFED";
@@ -160,8 +160,8 @@ static bool keep_hold(struct role *role, uint64_t *wake_ms)
 				"/" PEERMEM_HOLD
 				" cannot be written: the probe may fail meanwhile");
 		report(role, REASON_NONE,
-			"nvidia_peermem was unloaded by someone else: it is loaded again in 10 s, "
-			"or when OFED has gone and come");
+			"nvidia_peermem was unloaded by another process: reloading it in 10 s, "
+			"or after OFED is replaced");
 	}
 	if (now_ms >= state->hold_ms)
 		return false;
@@ -332,8 +332,8 @@ static int wait_nvidia(struct action *action)
 	(void) events_watch_file(&role->events, "/" CONTRACT_DAEMONS_STATUS);
 	if (!sysmodule_is_live(role->root_fd, "nvidia"))
 		return action_missing(action, REASON_DEADLINE,
-			"the module nvidia is not loaded: the driver container has not come that "
-			"far");
+			"the module nvidia is not loaded: the driver container has not loaded it "
+			"yet");
 	if (nodebuild_wanted(role) && !sysmodule_is_live(role->root_fd, PEERMEM_MODULE) &&
 		peermem_path(role, path, sizeof(path)) < 0)
 		return action_missing(action, REASON_DEADLINE,
@@ -414,17 +414,18 @@ static const char *excuse(const struct role *role)
 	bool is_up = ofed_is_up(role);
 
 	if (!is_up && role->options.host_ofed)
-		return "OFED is not up: the host has loaded none: nothing to probe";
+		return "OFED is not up: the host has not loaded it: nothing to probe";
 	if (!is_up && !fs_exists(root_fd, CONTRACT_OFED_READY))
 		return "OFED is not up: the NIC container has not written /" CONTRACT_OFED_READY
 		       ": nothing to probe";
 	if (!is_up && ready_flag_is_stale(root_fd))
 		return "OFED is not up: stale flag: " READY_FLAG_STALE ": nothing to probe";
 	if (!is_up)
-		return "OFED is not up: /" CONTRACT_OFED_READY " is there, and the module that "
-		       "exports the peer-memory interface is not loaded: nothing to probe";
+		return "OFED is not up: /" CONTRACT_OFED_READY
+		       " exists, but the module that exports the peer-memory interface is not "
+		       "loaded: nothing to probe";
 	if (peermem_is_asked_to_go(root_fd))
-		return "OFED is being changed: nvidia_peermem made way";
+		return "OFED is being replaced: nvidia_peermem is unloaded until then";
 	/* The driver container loads and unloads peermem with its other modules. */
 	if (fs_read_line(root_fd, CONTRACT_DAEMONS_STATUS, &status) == 0 &&
 		(strcmp(status, "NotReady") == 0 ||
@@ -432,9 +433,9 @@ static const char *excuse(const struct role *role)
 		return "the driver container is starting";
 	if (sysmodule_is_live(root_fd, "nvidia") &&
 		is_fresh(root_fd, CONTRACT_OFED_READY, GRACE_SECONDS))
-		return "OFED has just come: nvidia_peermem follows";
+		return "OFED was just loaded: nvidia_peermem follows in a moment";
 	if (is_fresh(root_fd, PEERMEM_HOLD, HOLD_SECONDS))
-		return "nvidia_peermem was unloaded by someone else: it is loaded again in a moment";
+		return "nvidia_peermem was unloaded by another process: reloading it in a moment";
 	return NULL;
 }
 

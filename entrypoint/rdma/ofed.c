@@ -32,7 +32,7 @@
 
 #define CURE_NIC                                                                                   \
 	"look at the NIC pod of this node (kubectl -n <namespace> logs <pod>); " CURE_DEADLINE
-#define CURE_DEADLINE "SLIPWAY_OFED_DEADLINE_SECONDS is how long it is waited for"
+#define CURE_DEADLINE "SLIPWAY_OFED_DEADLINE_SECONDS sets how long to wait for it"
 
 /* ---- the fingerprint */
 
@@ -272,7 +272,8 @@ static int missing_flag(struct action *action)
 	/* A container without the host's folder would wait for a flag that it can never see. */
 	if (mountinfo_find(role->root_fd, CONTRACT_OFED_RUN, &mount) == 0 && mount.of_root)
 		return action_missing(action, REASON_OFED_NOT_READY,
-			"/%s is not a mount of the host, so that the NIC container's flag /%s cannot "
+			"/%s is not a mount of the host, so that the NIC container's flag /%s "
+			"cannot "
 			"be seen from here: mount the hostPath /%s there with mountPropagation: "
 			"HostToContainer",
 			CONTRACT_OFED_RUN, CONTRACT_OFED_READY, CONTRACT_OFED_RUN);
@@ -309,8 +310,8 @@ int ofed_wait(struct action *action)
 	role->peermem->due = r == 0;
 	if (r == 0 || pci_has_vendor(role->root_fd, CONTRACT_PCI_MELLANOX))
 		return r;
-	role_note(role, "the node has no PCI function of Mellanox (15b3), so OFED is not waited "
-			"for: nvidia_peermem is loaded if it ever comes");
+	role_note(role, "the node has no Mellanox PCI device (15b3): not waiting for OFED; "
+			"nvidia_peermem is loaded if OFED comes");
 	return 0;
 }
 

@@ -137,8 +137,7 @@ static int put_variant(struct action *action, const char *folder)
 	if (r < 0)
 		return action_fail(action, REASON_INTERNAL, r, "/%s cannot be replaced: %s", path,
 			strerror(-r));
-	worker_report(action->worker, WORKER_NOTE, 0,
-		"of the image's nvidia-peermems, the one for OFED %s fits",
+	worker_report(action->worker, WORKER_NOTE, 0, "using the nvidia-peermem built for OFED %s",
 		*role->image.ofed_version ? role->image.ofed_version : "of unknown version");
 	return 1;
 }
@@ -174,9 +173,9 @@ static int refuse_other(struct action *action, uint32_t crc)
 
 	fingerprint_version(role->root_fd, loaded);
 	return action_fail(action, REASON_PEERMEM_OTHER_OFED, -ENOEXEC,
-		"%s: built for %s CRC 0x%08x (OFED %s), and the OFED that is loaded has 0x%08x "
-		"(version %s): use a GPU image that has it (slipway build --ofed …, or slipway "
-		"combine to have both in one), or the NIC image of the first",
+		"%s: built for %s CRC 0x%08x (OFED %s), but the loaded OFED has 0x%08x (version "
+		"%s): use a GPU image for the loaded OFED (slipway build --ofed …, or slipway "
+		"combine to have both in one), or the NIC image for the other",
 		PEERMEM_MODULE, CONTRACT_PEER_REGISTER, peermem_file_crc(role),
 		*role->image.ofed_version ? role->image.ofed_version : "of unknown version", crc,
 		loaded);
@@ -404,7 +403,7 @@ int peermem_make_way(struct action *action, const struct strv *going)
 		return r;
 	if (!lock_is_held(role->root_fd, PEERMEM_LOCK)) {
 		worker_report(action->worker, WORKER_NOTE, 0,
-			"no GPU container is there to let %s go: it is unloaded from here",
+			"no GPU container runs that could unload %s: unloading it from here",
 			PEERMEM_MODULE);
 		return unload_peermem(action);
 	}
@@ -415,7 +414,7 @@ int peermem_make_way(struct action *action, const struct strv *going)
 		return r;
 	if (wait_until_gone(role->root_fd)) {
 		worker_report(action->worker, WORKER_NOTE, 0,
-			"the GPU container let %s go in %.1f ms", PEERMEM_MODULE,
+			"the GPU container unloaded %s in %.1f ms", PEERMEM_MODULE,
 			(double) (clock_monotonic_us() - begun_us) / 1e3);
 		return 0;
 	}
@@ -423,6 +422,6 @@ int peermem_make_way(struct action *action, const struct strv *going)
 	if (fs_read(role->root_fd, PEERMEM_ANSWER, ANSWER_SIZE, &answer, NULL) < 0 || !*answer)
 		return unload_peermem(action);
 	return action_fail(action, REASON_MODULE_IN_USE, -EBUSY,
-		"%s uses OFED, and the GPU container cannot let it go: %.700s", PEERMEM_MODULE,
+		"%s uses OFED, and the GPU container cannot unload it: %.700s", PEERMEM_MODULE,
 		answer);
 }

@@ -91,7 +91,7 @@ kill_hard gpu
 wait_exit gpu 10
 expect_loaded nvidia_peermem
 stop_clean nic
-container_log nic | grep 'no GPU container is there to let nvidia_peermem go'
+container_log nic | grep 'no GPU container runs that could unload nvidia_peermem'
 expect_unloaded nvidia_peermem ib_uverbs
 expect_loaded nvidia nvidia_uvm
 start nic

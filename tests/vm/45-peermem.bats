@@ -57,7 +57,7 @@ stop_clean nic
 start nic:nic-other other
 wait_ready other 90
 poll 5 loaded nvidia_peermem || fail "no peermem for the other OFED"
-wait_log gpu 'of the image.s nvidia-peermems, the one for OFED second fits' 5
+wait_log gpu 'using the nvidia-peermem built for OFED second' 5
 cmp "$variants/1/nvidia-peermem.ko" "$of_root"
 # The GPU container's root, also where the peermem container follows OFED.
 kill_hard gpu
@@ -121,7 +121,7 @@ container_log_has gpu 'nvidia_modeset changed under the running driver'
 stop_both
 CASE
     [ "$status" -eq 0 ]
-    [[ $output == *"MODULE_IN_USE: nvidia_peermem uses OFED, and the GPU container cannot let it go: nvidia_peermem is in use: 1 reference(s)"* ]]
+    [[ $output == *"MODULE_IN_USE: nvidia_peermem uses OFED, and the GPU container cannot unload it: nvidia_peermem is in use: 1 reference(s)"* ]]
     [[ $output =~ "status: gpu      ready"[^$'\n']*"[PEERMEM_OTHER_OFED]: nvidia_peermem: built for ib_register_peer_memory_client CRC "(0x[0-9a-f]{8})[^$'\n']*"has "(0x[0-9a-f]{8}) ]]
     [ "${BASH_REMATCH[1]}" != "${BASH_REMATCH[2]}" ]
 }
@@ -145,7 +145,7 @@ poll 5 loaded nvidia_peermem || fail "peermem did not come back"
 expect "the liveness probe" probe peermem liveness
 wait_log peermem 'peermem \(.* loaded .* after OFED' 5
 stop_clean nic
-container_log nic | grep 'the GPU container let nvidia_peermem go'
+container_log nic | grep 'the GPU container unloaded nvidia_peermem in'
 stop_clean peermem
 start gpu GPU_DIRECT_RDMA_ENABLED=true
 wait_log gpu 'waiting wait-ofed' 30
@@ -162,7 +162,7 @@ CASE
 simulate nic=0
 start gpu GPU_DIRECT_RDMA_ENABLED=true
 wait_ready gpu 60
-container_log gpu | grep 'no PCI function of Mellanox (15b3), so OFED is not waited for'
+container_log gpu | grep 'no Mellanox PCI device (15b3): not waiting for OFED'
 expect_gpu_serves
 expect_unloaded nvidia_peermem
 start nic

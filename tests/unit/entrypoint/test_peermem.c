@@ -286,7 +286,7 @@ static void the_answer_ends_the_wait(void **state)
 	assert_true(answer_soon(folder) > 0);
 	assert_int_equal(peermem_make_way(&action, &going), -EBUSY);
 	assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
-	assert_contains(action.error.text, "cannot let it go: it is used by a test");
+	assert_contains(action.error.text, "cannot unload it: it is used by a test");
 	assert_true(clock_monotonic_ms() - begun_ms < 4000);
 	(void) close(fd);
 }
