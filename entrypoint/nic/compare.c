@@ -78,8 +78,8 @@ static bool shows_parameter(
 		fs_read_line(comparison->root_fd, path, &shown) < 0 ||
 		is_same_value(value ? value + 1 : "1", shown))
 		return true;
-	nic_note(comparison->action, "%s runs with %.*s=%.64s and shall have \"%.200s\"", module,
-		(int) strcspn(word, "="), word, shown, word);
+	nic_note(comparison->action, "%s runs with %.*s=%.64s, but modprobe.d has \"%.200s\"",
+		module, (int) strcspn(word, "="), word, shown, word);
 	return false;
 }
 
@@ -99,7 +99,7 @@ static int compare_parameters(const struct comparison *comparison, const char *m
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
 	if (then && strcmp(then, now) != 0) {
-		nic_note(action, "%s was loaded with \"%.300s\" and shall have \"%.300s\"", module,
+		nic_note(action, "%s: parameters changed from \"%.300s\" to \"%.300s\"", module,
 			then, now);
 		return 1;
 	}
@@ -135,7 +135,7 @@ static int compare_module(const struct comparison *comparison, const char *modul
 	if (r < 0)
 		nic_note(action, "%s", why.text);
 	else
-		nic_note(action, "the %s that runs is another build than the image's", module);
+		nic_note(action, "the loaded %s is not the image's build", module);
 	return 1;
 }
 
@@ -164,8 +164,8 @@ static int list_load(struct comparison *comparison)
 		return nic_no_memory(action);
 	if (comparison->nic->inputs.nfsrdma && !strv_contains(set, NIC_NFSRDMA_MODULE))
 		nic_note(action,
-			"%s is asked for, but the image has no %s for this kernel: build it with "
-			"an OFED that has it",
+			"%s is set, but the image has no %s for this kernel: build it with an "
+			"OFED that has it",
 			CONTRACT_ENV_NFSRDMA, NIC_NFSRDMA_MODULE);
 	for (size_t i = 0; i < names.count; i++) {
 		int r = 0;
@@ -435,8 +435,8 @@ int nic_adopt_plan(struct action *action)
 	journal.plan = (struct swap_plan){ .same = false };
 	if (nic->swap.same)
 		role_note(&nic->role,
-			"what runs is what this image would load, with the same parameters: nothing "
-			"is touched");
+			"the image's modules are loaded already, with the same parameters: "
+			"nothing is touched");
 	return 0;
 }
 
@@ -492,8 +492,8 @@ static int refuse_part(
 	text = strv_join(&names, ", ");
 	return !text ? -ENOMEM
 		     : strv_pushf(refusals->texts,
-			       "%.400s (%s) would have to go: set %s=true, and what goes is loaded "
-			       "again afterwards; or unload it first",
+			       "%.400s (%s) must be unloaded: set %s=true to have it unloaded "
+			       "and reloaded, or unload it first",
 			       text, what, variable);
 }
 
@@ -527,9 +527,8 @@ static int refuse_module(struct refusals *refusals, const struct swap_module *mo
 	/* A driver of devices that the image does not bring would leave them without one. */
 	if (module->part == SWAP_OTHER && drives_devices(refusals->root_fd, module->name) &&
 		strv_pushf(refusals->texts,
-			"%s drives devices, would have to go, and is not in the image, whose "
-			"modules it does not fit: unload it first, name it in %s, or use an image "
-			"that has it",
+			"%s drives devices and must be unloaded, but the image has no build of "
+			"it: unload it first, name it in %s, or use an image that has it",
 			module->name, CONTRACT_ENV_THIRD_PARTY) < 0)
 		return -ENOMEM;
 	if (references < 0)
@@ -574,8 +573,8 @@ static int refuse_core_users(struct refusals *refusals)
 
 		if (references && !swap_plan_find(plan, evidence[i]) &&
 			strv_pushf(refusals->texts,
-				"%s would have to go while RDMA devices are open: %s has %d "
-				"reference(s) of its own%s%.400s: stop the workload that uses them",
+				"%s must be unloaded, but RDMA devices are open: %s has %d "
+				"reference(s)%s%.400s: stop the workload that uses them",
 				driver, evidence[i], references, *refusals->users ? ", by " : "",
 				refusals->users) < 0)
 			return -ENOMEM;

@@ -253,7 +253,8 @@ static void remove_entry(struct statefile *journal, struct record *entry)
 
 static void note_judged(struct hostfiles *files, const struct error *why)
 {
-	add_note(files, "%.600s: what host files a previous run left is judged by what is there",
+	add_note(files,
+		"%.600s: a previous run's host files are recognised by their contents instead",
 		why->text);
 }
 
@@ -329,15 +330,17 @@ int hostfiles_put(
 	if (r < 0)
 		return r;
 	if (place.state == PLACE_NO_FILE)
-		return error_set(error, -EEXIST, "/%s is there and is no file", path);
+		return error_set(error, -EEXIST, "/%s exists and is not a file", path);
 	if (place.state == PLACE_MASKED) {
-		add_note(
-			files, "/%s leads to /dev/null: an administrator wants no such file", path);
+		add_note(files,
+			"/%s links to /dev/null: left alone, as an administrator wants no such "
+			"file",
+			path);
 		return 0;
 	}
 	entry = find_entry(&journal, path);
 	if (was_written_to(&place, entry))
-		add_note(files, "/%s: another process wrote to it; that is replaced now", path);
+		add_note(files, "/%s was changed by another process: replacing it", path);
 	else if (entry && has_content(&place) && is_content_of(entry, content))
 		return 0;
 	r = put_at(&place, &journal, content, error);
@@ -356,8 +359,8 @@ int hostfiles_put(
 
 static bool note_stays(struct hostfiles *files, const struct error *why)
 {
-	add_note(
-		files, "%.600s: it stays, and has no effect after the node's next boot", why->text);
+	add_note(files, "%.600s: it stays until the node's next boot, after which it has no effect",
+		why->text);
 	return false;
 }
 
@@ -382,17 +385,15 @@ static bool undo_at(
 		if (is_kept_itself(&place))
 			(void) unlinkat(files->root_fd, place.kept, 0);
 		else if (entry)
-			add_note(files,
-				"/%s is not what we put there: another process replaced it "
-				"meanwhile, it is left alone%s",
-				path, has_kept ? "; what was there before us is beside it" : "");
+			add_note(files, "/%s was replaced by another process: it is left alone%s",
+				path, has_kept ? "; the original is kept beside it" : "");
 		clear_up(&place, entry);
 		return true;
 	}
 	if (was_written_to(&place, entry)) {
 		add_note(files,
-			"/%s: another process wrote to it, it is left alone until the node's next "
-			"boot",
+			"/%s was changed by another process: it is left alone until the node's "
+			"next boot",
 			path);
 		return false;
 	}
@@ -432,7 +433,7 @@ int hostfiles_undo(struct hostfiles *files, const char *only, const char *keep)
 	if (only && !known)
 		(void) undo_at(files, only, NULL, &undone);
 	if (known && write_journal(files, &journal, &why) < 0)
-		add_note(files, "%.600s: the next start looks once more at what is undone by now",
+		add_note(files, "%.600s: the next start undoes these host files once more",
 			why.text);
 	return undone;
 }
@@ -503,13 +504,12 @@ static void remove_stock(struct hostfiles *files, const char *path, const struct
 		return;
 	if (!is_stock(stock, text)) {
 		add_note(files,
-			"/%s was there before, and is not ours: it stays, and is out of the way only "
-			"while this container has one there",
+			"/%s existed before and is not ours: this container replaces it while it "
+			"runs, then puts it back",
 			path);
 	} else if (unlinkat(files->root_fd, path, 0) == 0) {
 		files->changed = true;
-		add_note(files,
-			"/%s, which another NIC driver container left on the host, is removed",
+		add_note(files, "removed /%s, which another NIC driver container left on the host",
 			path);
 	}
 }
@@ -539,8 +539,8 @@ static void announce_changes(struct action *action, struct hostfiles *files)
 
 	if (files->changed && !udevd_reload(files->root_fd, UDEVD_LOOK_MS)) {
 		nic_note(action,
-			"udevd cannot be asked to read its rules anew: waited until it looks by "
-			"itself, %u s",
+			"udevd could not be asked to reload its rules: waited %u s for it to do "
+			"so by itself",
 			UDEVD_LOOK_MS / 1000);
 		(void) nanosleep(&pause, NULL);
 	}
@@ -580,9 +580,9 @@ static char *blacklist_text(const struct nic *nic)
 			return NULL;
 	if (push_going(&names, &nic->swap) < 0 ||
 		strv_push(&lines,
-			"# Written by slipway-init while it replaces these modules: the host is to load "
-			"none of its own meanwhile.\n"
-			"# It is gone a few seconds later, and has no effect after a reboot.") < 0)
+			"# Written by slipway-init: keeps the host from loading these modules "
+			"while they are replaced.\n"
+			"# Removed a few seconds later; has no effect after a reboot.") < 0)
 		return NULL;
 	for (size_t i = 0; i < names.count; i++)
 		if (strv_pushf(&lines, "blacklist %s\ninstall %s /bin/false", names.items[i],
@@ -597,8 +597,7 @@ static void put_blacklist(const struct nic *nic, struct hostfiles *files)
 	struct error why = { .text = "no memory for the blacklist" };
 
 	if (!text || hostfiles_put(files, nic->inputs.blacklist_file, text, &why) < 0)
-		add_note(files,
-			"%.600s: the host may load modules of its own while they are replaced",
+		add_note(files, "%.600s: the host may load its own modules while they are replaced",
 			why.text);
 }
 
@@ -616,7 +615,7 @@ static void put_rules(const struct nic *nic, struct hostfiles *files)
 		push_going(&modules, &nic->swap) < 0 ||
 		udev_rules_make(files->root_fd, &modules, &files->notes, &text, &why) < 0 ||
 		hostfiles_put(files, path, text, &why) < 0)
-		add_note(files, "%.600s: udev may give interfaces other names", why.text);
+		add_note(files, "%.600s: udev may rename interfaces", why.text);
 }
 
 int nic_host_files_clear(struct action *action)

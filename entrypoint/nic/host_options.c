@@ -89,8 +89,8 @@ static int read_options_file(
 	if (r == -ENOENT)
 		return 0; /* leads nowhere: modprobe ignores it, too */
 	if (r < 0)
-		return strv_pushf(notes, "/%s cannot be read, its options are not known: %s", path,
-			strerror(-r));
+		return strv_pushf(notes, "/%s cannot be read, so its options are not used: %s",
+			path, strerror(-r));
 	for (char *at = text; (at = strstr(at, "\\\n"));)
 		memset(at, ' ', 2);
 	rest = text;
@@ -148,7 +148,7 @@ static int check_option(struct action *action, const struct parameters_taken *ta
 		return error_prefix(
 			&action->error, r, "/%s, the host's options of %s", file, module);
 	}
-	nic_note(action, "/%s has \"%s\" for %s, which is left out: %s", file, word, module,
+	nic_note(action, "/%s sets \"%s\" for %s, which is not used: %s", file, word, module,
 		why.text);
 	return 0;
 }

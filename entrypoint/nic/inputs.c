@@ -62,8 +62,8 @@ static int read_mode(struct nic_inputs *inputs, char *const *arguments, struct e
 	if (!arguments || !arguments[0])
 		return 0;
 	if (arguments[1])
-		return error_set(error, -EINVAL, "nic-driver takes one argument, and no \"%.64s\"",
-			arguments[1]);
+		return error_set(error, -EINVAL,
+			"nic-driver takes one argument: \"%.64s\" is a second one", arguments[1]);
 	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
 		if (strcmp(arguments[0], modes[i]) == 0) {
 			inputs->mode = (enum nic_mode) i;
@@ -97,8 +97,8 @@ static int read_names(struct nic_inputs *inputs, const struct variable *variable
 			continue;
 		if (names != &inputs->auxiliary)
 			return error_set(error, -EINVAL,
-				"%s has \"%.64s\", which is no module's name: give names with a "
-				"space between",
+				"%s has \"%.64s\", which is not a module name: separate names "
+				"with spaces",
 				variable->name, name);
 		if (strv_push(&inputs->invalid_auxiliary, name) < 0)
 			return error_set_errno(error, -ENOMEM, "%s", variable->name);
@@ -131,7 +131,7 @@ static int read_path(const char *variable, const char *otherwise, char **ret, st
 	while (length && value[length - 1] == '/')
 		length--;
 	if (!length && *otherwise)
-		return error_set(error, -EINVAL, "%s=/: the root itself cannot be it", variable);
+		return error_set(error, -EINVAL, "%s=/: give a path below the root", variable);
 	*ret = strndup(value, length);
 	return *ret ? 0 : error_set_errno(error, -ENOMEM, "%s", variable);
 }
@@ -153,7 +153,8 @@ static void check_inventory(struct nic_inputs *inputs, int root_fd)
 	inputs->is_inventory_roots = false;
 	if (!*inputs->inventory || !fs_exists(root_fd, inputs->inventory) ||
 		(mountinfo_find(root_fd, inputs->inventory, &mount) == 0 && mount.of_root)) {
-		(void) snprintf(inputs->unused, sizeof(inputs->unused), "is no folder of the host");
+		(void) snprintf(
+			inputs->unused, sizeof(inputs->unused), "is not a folder of the host");
 		return;
 	}
 	inventory_fd = open_in_root(root_fd, inputs->inventory, O_RDONLY | O_DIRECTORY);
@@ -235,21 +236,20 @@ void nic_inputs_free(struct nic_inputs *inputs)
 #define NO_TOOLKIT "OpenShift's driver toolkit is not used: this container compiles by itself"
 
 static const struct ignored_env ignored_variables[] = {
-	{ "no package of a distribution is installed at a start", NULL, { "UBUNTU_PRO_TOKEN" } },
+	{ "a start installs no packages", NULL, { "UBUNTU_PRO_TOKEN" } },
 	{ "the image knows where its own sources are", NULL, { "NVIDIA_NIC_DRIVER_PATH" } },
 	{ NO_TOOLKIT, NULL,
 		{ CONTRACT_ENV_DTK, CONTRACT_ENV_DTK_FOLDER, CONTRACT_ENV_DTK_VERSION,
 			CONTRACT_ENV_DTK_START, CONTRACT_ENV_DTK_DONE } },
-	{ "a build is kept under a key of all that went into it, for every kernel", NULL,
+	{ "builds are kept for each kernel, under a key of everything that went into them", NULL,
 		{ "USE_DKMS" } },
-	{ "every step is logged as it is", NULL, { CONTRACT_ENV_DEBUG } },
-	{ "the log is the container's own, and the events lie beside the status", NULL,
+	{ "every step is logged anyway", NULL, { CONTRACT_ENV_DEBUG } },
+	{ "the log is the container's, and the events are in a file beside the status", NULL,
 		{ "DEBUG_LOG_FILE" } },
-	{ "why it ended stands in the termination message, which a container that sleeps hides",
+	{ "the termination message says why the container ended; it would come late after a sleep",
 		NULL, { "DEBUG_SLEEP_SEC_ON_EXIT" } },
 	{ "there is one entrypoint", NULL, { "USE_NEW_ENTRYPOINT" } },
-	{ "it is the operator's init container's, not this one's", NULL,
-		{ "SKIP_PREFLIGHT_CHECKS" } },
+	{ "only the operator's init container has such checks", NULL, { "SKIP_PREFLIGHT_CHECKS" } },
 	IGNORED_ENV_PROXIES,
 };
 
@@ -272,19 +272,19 @@ void nic_inputs_log(const struct nic_inputs *inputs, struct log *log)
 	ignored_env_report(log, "environment", ignored_variables, ARRAY_SIZE(ignored_variables));
 	if (inputs->mode == NIC_PRECOMPILED && flags && *flags)
 		note_environment(log, CONTRACT_ENV_BUILD_FLAGS
-			" is for the mode sources: precompiled modules are compiled already");
+			" applies to the mode sources: precompiled modules are compiled already");
 	for (size_t i = 0; i < inputs->invalid_auxiliary.count; i++)
 		note_environment(log,
-			CONTRACT_ENV_AUXILIARY " has \"%.64s\", which is no module's name: skipped",
+			CONTRACT_ENV_AUXILIARY
+			" has \"%.64s\", which is not a module name: skipped",
 			inputs->invalid_auxiliary.items[i]);
 	if (*inputs->inventory && *inputs->unused)
 		note_environment(log,
-			"/%s (%s) %s: what a start remembers lies in memory, and is lost with the "
-			"node's power",
+			"/%s (%s) %s: journals are kept in memory, and a power loss takes them",
 			inputs->inventory, CONTRACT_ENV_INVENTORY, inputs->unused);
 	if (nic_network_is_distrusted(log->root_fd, &why))
 		note_environment(log,
-			"what a previous run saved of the network is not believed, and not "
+			"the network state that a previous run saved is not trusted and not "
 			"restored: %s",
 			why.text);
 }

@@ -99,7 +99,8 @@ static bool is_distrusted(struct module_lookup *lookup, const char *path)
 	if (fd >= 0)
 		return false;
 	if (!strv_contains(&lookup->skipped, path))
-		nic_note(lookup->action, "a kept module is skipped: /%.300s, in it %.500s", path,
+		nic_note(lookup->action,
+			"a kept module is not trusted and not loaded: /%.300s: %.500s", path,
 			why.text);
 	(void) !strv_push_unique(&lookup->skipped, path); /* else it is reported twice */
 	return true;

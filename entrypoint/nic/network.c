@@ -139,7 +139,7 @@ int nic_network_begin(const struct nic *nic, const char *path, struct error *err
 	if (netstate_is_saved(root_fd, path) && !is_to_restore(root_fd, &journal, path, &ignored) &&
 		unlinkat(root_fd, path, 0) < 0)
 		return error_set_errno(
-			error, -errno, "/%s, of a swap that is over, cannot be removed", path);
+			error, -errno, "/%s, a finished swap's, cannot be removed", path);
 	return journal_set_network(root_fd, path, NULL, error);
 }
 
@@ -251,8 +251,7 @@ static int restore_network(struct action *action)
 	if (r == 0) {
 		netstate_forget(&call.network, &result);
 		nic_note(action,
-			"restored: %u device(s) with %u VF(s), %u interface(s); %u thing(s) could "
-			"not be",
+			"restored: %u device(s) with %u VF(s), %u interface(s); %u failure(s)",
 			result.devices, result.vfs, result.links, result.failures);
 	}
 	r = result.is_pending ? 0 : nic_network_end(action->role, call.path, &action->error);

@@ -171,7 +171,7 @@ int sources_link(
 	folder_fd = openat(root_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (folder_fd < 0 || !fs_exists(folder_fd, symvers))
 		return error_set(error, -ENOENT,
-			"/%s/%s is not there: nvidia-peermem cannot be compiled against this OFED",
+			"/%s/%s is missing: nvidia-peermem cannot be compiled against this OFED",
 			folder, symvers);
 	r = make_link(folder_fd, "default", target, error);
 	return r < 0 ? r : make_link(folder_fd, krel, target, error);

@@ -41,7 +41,7 @@ void nic_open_journal(struct nic *nic)
 	struct error why = { 0 };
 
 	if (journal_read(root_fd, &journal, &why) == -EBADMSG) {
-		role_note(&nic->role, "%s: put aside as /" JOURNAL_PATH ".damaged", why.text);
+		role_note(&nic->role, "%s: moved to /" JOURNAL_PATH ".damaged", why.text);
 		if (renameat(root_fd, JOURNAL_PATH, root_fd, JOURNAL_PATH ".damaged") < 0)
 			(void) unlinkat(root_fd, JOURNAL_PATH, 0);
 	}
@@ -62,10 +62,10 @@ int nic_note_unfinished(struct action *action)
 
 	nic_note(action, "%s",
 		!journal_is_pending(nic->role.root_fd) && nic_network_is_for_next_start(nic)
-			? "devices or interfaces were not back when an earlier start was done: "
-			  "this one tries them once more"
+			? "devices or interfaces were still missing when an earlier start ended: "
+			  "this one retries them"
 			: "a previous run of this container was killed in the middle of a swap: "
-			  "this one ends it, or rolls it back");
+			  "this one finishes it, or rolls it back");
 	return 0;
 }
 
@@ -257,7 +257,7 @@ static int list_restore(struct swap_context *swap, struct strv *set, struct strv
 	}
 	text = lacking.count ? strv_join(&lacking, ", ") : NULL;
 	if (text)
-		nic_note(swap->action, "the host has no %.600s: not part of what comes back", text);
+		nic_note(swap->action, "the host has no %.600s: not reloaded", text);
 	return 0;
 }
 
@@ -288,9 +288,9 @@ static int restore_own(struct swap_context *swap)
 		return 0; /* what runs is the host's already */
 	if (!has_host || (!names.count && has_driver(swap, &journal->own, false)))
 		return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
-			"%s is set, but %s/lib/modules/%s has none of the modules that were there "
-			"before: OFED stays loaded; mount the host's /lib/modules there, or reboot "
-			"the node",
+			"%s is set, but %s/lib/modules/%s has none of the modules that were "
+			"loaded before: OFED stays loaded; mount the host's /lib/modules there, "
+			"or reboot the node",
 			CONTRACT_ENV_RESTORE, role->host_root, role->krel);
 	/* Ours go, and all modules that hold them, in order. Refused as for a start. */
 	r = swap_plan_removal(action, &set, &removal);
@@ -301,7 +301,7 @@ static int restore_own(struct swap_context *swap)
 	r = names.count ? prove_tree(action, &request) : 0;
 	if (r < 0)
 		return error_prefix(&action->error, r,
-			"the node's own modules would not come back, so OFED stays");
+			"the node's own modules could not be reloaded, so OFED stays loaded");
 	if (journal_merge_pending(&journal->pending, &removal, NULL) < 0)
 		return nic_no_memory(action);
 	if (is_guessed)
@@ -392,7 +392,7 @@ static int load_driver_exact(struct swap_context *swap, struct error *why)
 		if (module->part == SWAP_DRIVER && *module->build_id &&
 			!swap_is_build(swap, module) &&
 			module_find(&swap->lookup, module->name, module->build_id, &path) < 0)
-			return error_set(why, -ENOENT, "their own files are not all to be found");
+			return error_set(why, -ENOENT, "not all of their files were found");
 	}
 	/* Unload builds that the host's udev loaded meanwhile. */
 	r = unload_other_builds(swap, false);
@@ -471,27 +471,28 @@ static int load_driver(struct swap_context *swap, struct strv *missing, const ch
 	struct error why = { 0 };
 	int r = load_driver_exact(swap, &why);
 
-	*outcome = had_driver ? "what was loaded before is loaded again"
+	*outcome = had_driver ? "the previous modules are loaded again"
 			      : "no driver was loaded before, and none is now";
 	if (r == 0)
 		return 0;
-	*outcome = "instead of what was loaded before, the host's own modules are loaded";
+	*outcome = "the host's own modules are loaded instead of the previous ones";
 	nic_note(action,
-		"the modules that were there do not all come back (%.600s): the host's own come "
+		"not all previous modules could be reloaded (%.600s): loading the host's own "
 		"instead",
 		why.text);
 	r = load_driver_of_host(swap, missing);
 	if (r < 0 || !had_driver || has_driver(swap, &journal->pending, true) ||
 		has_driver(swap, &journal->own, true))
 		return r;
-	nic_note(action, "nothing of what was there comes back: what the image has of it is loaded "
-			 "again, so that the node has a driver at all");
+	nic_note(action,
+		"none of the previous modules could be reloaded: loading the image's again, so "
+		"that the node has a driver");
 	load_image_at_worst(swap);
-	*outcome = "nothing of what was loaded before came back: reboot the node to have its own "
-		   "driver again";
+	*outcome = "none of the previous modules could be reloaded: reboot the node to get its own "
+		   "driver back";
 	return action_fail(action, REASON_LOAD_FAILED, -ENOENT,
-		"no module that was there before could be loaded again: %.600s; what the image has "
-		"was loaded as far as it goes: reboot the node to have its own driver back",
+		"none of the previous modules could be reloaded: %.600s; the image's were loaded "
+		"as far as possible: reboot the node to get its own driver back",
 		missing->count ? missing->items[0] : why.text);
 }
 
@@ -505,7 +506,7 @@ static void record_outcome(
 	if (strv_push(&lines, outcome) < 0)
 		return;
 	for (size_t i = 0; i < missing->count; i++)
-		if (strv_pushf(&lines, "not back: %s", missing->items[i]) < 0)
+		if (strv_pushf(&lines, "not reloaded: %s", missing->items[i]) < 0)
 			return;
 	(void) !journal_set_list(swap->root_fd, JOURNAL_OUTCOME, &lines, &ignored);
 }
@@ -541,9 +542,9 @@ int nic_report_outcome(struct action *action)
 	if (is_ofed_loaded(role, &journal))
 		role->left_so = role->options.restore_inbox
 					? "OFED is still loaded, although " CONTRACT_ENV_RESTORE
-					  " is set: the notes of this stop have the reason"
+					  " is set: see the notes of this stop for the reason"
 					: "OFED stays loaded, as " CONTRACT_ENV_RESTORE
-					  " is not set; all else is undone";
+					  " is not set; everything else is undone";
 	if (!lines->count)
 		return 0;
 	text = role->plan.start_failed ? strv_join(lines, "; ") : NULL;
@@ -610,9 +611,8 @@ int nic_swap_out_undo(struct action *action)
 	if (!ours_remain)
 		return roll_back(&swap);
 	/* They could not be unloaded, or were not because the network is not saved. */
-	nic_note(action,
-		"some or all of the image's modules are still loaded: they stay, and what was "
-		"unloaded of them is loaded again");
+	nic_note(action, "some or all of the image's modules are still loaded: they stay, and the "
+			 "unloaded ones are loaded again");
 	load_image_at_worst(&swap);
 	peermem_allow(root_fd);
 	return 0;

@@ -5,9 +5,9 @@
  *
  *   mode=precompiled                  the container's argument
  *   swap=same                         nothing was touched; "loaded": nothing had to go; "swapped"
- *   went=ib_core                      a module that made room, one a line
- *   missing=ib_iser: …                a module that did not come back, and why
- *   unrestored=ens1f0: …              a part of the network state that did not
+ *   unloaded=ib_core                  a module that was unloaded for the swap, one a line
+ *   missing=ib_iser: …                one of them that could not be reloaded, and why
+ *   unrestored=ens1f0: …              a part of the network's state that could not be restored
  *   parameters=mlx5_core prof_sel=2   what a module was loaded with, where that is anything
  *   replaced=mlx5_core: …             a module that was unloaded or replaced since
  */

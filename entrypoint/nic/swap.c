@@ -113,8 +113,8 @@ static void report_left_out(
 	text = lost.count ? strv_join(&lost, " ") : NULL;
 	if (text)
 		nic_note(swap->action,
-			"%s does not get back %.500s: this build has no such parameter, or one "
-			"that cannot be passed back",
+			"%s is loaded without %.500s, which it had before: this build has no "
+			"such parameter, or cannot be passed its value",
 			name, text);
 }
 
@@ -141,8 +141,8 @@ static int insert_with_options(struct swap_context *swap, const struct swap_modu
 		r = insert_file(&insertion, action->worker, &action->reason, error);
 		if (r == 0)
 			nic_note(action,
-				"%s is loaded without \"%.500s\", which it had before: the kernel "
-				"refuses that",
+				"%s is loaded without \"%.500s\", which it had before: the "
+				"kernel refuses it",
 				module->name, chosen);
 	}
 	if (r < 0)
@@ -151,8 +151,8 @@ static int insert_with_options(struct swap_context *swap, const struct swap_modu
 	/* If the kernel shows nothing to compare, all that is known is that it took the file. */
 	if (loaded_compare(swap->root_fd, module->name, file) == LOADED_OTHER)
 		return error_set(error, -EEXIST,
-			"%s is loaded, but from another file than /%s: something on the host loads "
-			"modules meanwhile (udev?)",
+			"%s is loaded, but not from /%s: something on the host loads modules at "
+			"the same time (udev?)",
 			module->name, path + (*path == '/'));
 	return 0;
 }
@@ -272,8 +272,8 @@ static int report_lost_files(struct swap_context *swap)
 	if (!names)
 		return -ENOMEM;
 	nic_note(swap->action,
-		"the files of these loaded modules are nowhere to be found (by build id): %.600s: "
-		"should the swap fail, the host's own modules come instead",
+		"no file has the build id of these loaded modules: %.600s: if the swap fails, "
+		"the host's own modules are loaded instead",
 		names);
 	return 0;
 }
@@ -329,12 +329,12 @@ static int unload_conflicting(
 		return nic_no_memory(action);
 	if (attempt == CONFLICTS_MAX)
 		return action_fail(action, REASON_LOAD_FAILED, -EEXIST,
-			"something on the host (udev?) loads its own %.300s again and again while "
-			"the image's modules come: keep it from that with a blacklist line in its "
-			"modprobe.d",
+			"something on the host (udev?) keeps loading its own %.300s while the "
+			"image's modules are loaded: blacklist them in the host's modprobe.d",
 			names);
 	nic_note(action,
-		"the host loaded its own %.300s in the middle of the swap: taken out again", names);
+		"the host loaded its own %.300s in the middle of the swap: unloading them again",
+		names);
 	r = swap_unload(swap, conflicting, true, &removed);
 	loader_forget(swap->trees[SWAP_IMAGE], &removed); /* ours that held them went, too */
 	return r;
@@ -406,7 +406,7 @@ static int load_dependent(struct swap_context *swap, const struct swap_module *m
 		return -ENOENT;
 	if (!swap_tree_has(swap, SWAP_HOST, module->name))
 		return error_set(why, -ENOENT,
-			"%s of the host has no such module, and it is nowhere else to be found",
+			"%s of the host has no such module, and it was found nowhere else",
 			swap->role->host_root);
 	return load_proven(swap, SWAP_HOST, module, why);
 }
@@ -442,8 +442,13 @@ int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *
 	action->error = (struct error){ 0 };
 	if (nic_push_all(missing, &absent) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < missing->count; i++)
-		nic_note(action, "does not come back: %s", missing->items[i]);
+	/* "ib_iser: why" */
+	for (size_t i = 0; i < missing->count; i++) {
+		const char *name = missing->items[i];
+		size_t length = strcspn(name, ":");
+
+		nic_note(action, "%.*s could not be reloaded%s", (int) length, name, name + length);
+	}
 	if (journal_set_list(swap->root_fd, JOURNAL_MISSING, missing, &error) < 0)
 		nic_note(action, "%s", error.text);
 	return 0;
@@ -489,8 +494,8 @@ static void load_auxiliary(struct swap_context *swap)
 		if (prove_tree(action, &request) < 0 ||
 			loader_load(image, action->worker, name, &action->reason, &action->error) <
 				0)
-			nic_note(action, "%s of %s is not loaded: %s", name, CONTRACT_ENV_AUXILIARY,
-				action->error.text);
+			nic_note(action, "%s (%s) could not be loaded: %s", name,
+				CONTRACT_ENV_AUXILIARY, action->error.text);
 	}
 	action->reason = REASON_INTERNAL;
 	action->error = (struct error){ 0 };
@@ -574,7 +579,7 @@ int nic_keep_modules(struct action *action)
 		journal_end(swap.root_fd, false);
 	else
 		nic_note(action,
-			"%.600s: should the next image fail, the host's own modules come back "
+			"%.600s: if the next image fails, the host's own modules are loaded "
 			"instead of these",
 			why.text);
 	return 0;

@@ -139,8 +139,8 @@ static int find_ports(
 			continue;
 		if (!is_plain(port.name) || !is_plain(port.place) || !is_plain(port.label)) {
 			r = strv_pushf(notes,
-				"no udev rule keeps the name of %s: a rule cannot hold it or its "
-				"place",
+				"no udev rule keeps the name of %s: its name or its place in "
+				"/sys cannot be written in a rule",
 				name);
 			continue;
 		}
@@ -204,14 +204,13 @@ static void print_port(FILE *stream, const struct ports *ports, const struct por
 
 static void print_rules(FILE *stream, const struct ports *ports)
 {
-	(void) fputs(
-		"# Written by slipway-init, which keeps the names of network interfaces over a "
-		"change of their driver.\n"
-		"# It is gone when its container ends, and has no effect after a reboot.\n"
-		"ACTION!=\"add\", GOTO=\"" END_LABEL "\"\n"
-		"SUBSYSTEM!=\"net\", GOTO=\"" END_LABEL "\"\n"
-		"NAME!=\"\", GOTO=\"" END_LABEL "\"\n"
-		"ENV{.SLIPWAY_PORT}=\"$attr{phys_port_name}\"\n",
+	(void) fputs("# Written by slipway-init: keeps the names of network interfaces while their "
+		     "driver is replaced.\n"
+		     "# Removed when the container ends; has no effect after a reboot.\n"
+		     "ACTION!=\"add\", GOTO=\"" END_LABEL "\"\n"
+		     "SUBSYSTEM!=\"net\", GOTO=\"" END_LABEL "\"\n"
+		     "NAME!=\"\", GOTO=\"" END_LABEL "\"\n"
+		     "ENV{.SLIPWAY_PORT}=\"$attr{phys_port_name}\"\n",
 		stream);
 	for (size_t i = 0; i < ports->count; i++)
 		if (is_representor(&ports->items[i]))

@@ -28,7 +28,7 @@
 /* ---- the report, for status and metrics */
 
 static const char *const report_keys[] = {
-	[NIC_REPORT_WENT] = "went",
+	[NIC_REPORT_WENT] = "unloaded",
 	[NIC_REPORT_MISSING] = "missing",
 	[NIC_REPORT_UNRESTORED] = "unrestored",
 	[NIC_REPORT_PARAMETERS] = "parameters",
@@ -117,14 +117,14 @@ static int check_module(int root_fd, const struct nic_watched *module, struct st
 	char build_id[BUILD_ID_HEX_SIZE];
 
 	if (!sysmodule_is_live(root_fd, module->name))
-		return strv_pushf(changed, "%s: it is not loaded any more", module->name);
+		return strv_pushf(changed, "%s: no longer loaded", module->name);
 	/* This happens at every module that comes or goes on the node, whosesoever it is. */
 	if (load_number(root_fd, module->name) == module->load)
 		return 0;
 	sysmodule_build_id(root_fd, module->name, build_id);
-	return strv_pushf(changed, "%s: it %s", module->name,
-		strcmp(build_id, module->build_id) == 0 ? "was loaded anew, the same build"
-							: "is another build now");
+	return strv_pushf(changed, "%s: %s", module->name,
+		strcmp(build_id, module->build_id) == 0 ? "reloaded, in the same build"
+							: "another build is loaded now");
 }
 
 static int fill_report(const struct nic *nic, struct nic_report *report)
@@ -184,8 +184,8 @@ static void publish_report(struct nic *nic)
 	} kinds[] = {
 		{ NIC_REPORT_REPLACED, REASON_DRIVER_REPLACED, CHANGED },
 		{ NIC_REPORT_UNRESTORED, REASON_NETWORK_INCOMPLETE,
-			"part of the network's state did not come back" },
-		{ NIC_REPORT_MISSING, REASON_NONE, "modules that did not come back" },
+			"part of the network's state could not be restored" },
+		{ NIC_REPORT_MISSING, REASON_NONE, "modules that could not be reloaded" },
 	};
 	_cleanup_(nic_report_free) struct nic_report report = { .mode = "" };
 	enum reason reason = REASON_NONE;
@@ -227,7 +227,7 @@ static void check_watched(struct nic *nic)
 		log_event(log, "replaced", "watch", 0, REASON_DRIVER_REPLACED, text);
 	} else {
 		log_event(log, "note", "watch", 0, REASON_NONE,
-			"what runs is again what this container loaded");
+			"the loaded modules are again those that this container loaded");
 	}
 	publish_report(nic);
 }

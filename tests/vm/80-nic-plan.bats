@@ -98,7 +98,7 @@ CASE
     [ "$status" -eq 0 ]
     [[ $output == *"ofed     precompiled: loaded, nothing had to make room"* ]]
     [[ $output == *"ofed     precompiled: it ran already, nothing was touched"* ]]
-    [[ $output == *'"nic":{"mode":"precompiled","swap":"same","went":[],"missing":[],"unrestored":[]'* ]]
+    [[ $output == *'"nic":{"mode":"precompiled","swap":"same","unloaded":[],"missing":[],"unrestored":[]'* ]]
     [[ $output == *'slipway_nic_info{mode="precompiled",swap="same"} 1'* ]]
 }
 
@@ -165,8 +165,8 @@ CASE
     )
     [ "$status" -eq 0 ]
     all='MODULE_IN_USE: nothing was touched: '
-    storage='(storage over RDMA) would have to go: set UNLOAD_STORAGE_MODULES=true'
-    third='rdma_rxe (third-party RDMA) would have to go: set UNLOAD_THIRD_PARTY_RDMA_MODULES=true'
+    storage='(storage over RDMA) must be unloaded: set UNLOAD_STORAGE_MODULES=true'
+    third='rdma_rxe (third-party RDMA) must be unloaded: set UNLOAD_THIRD_PARTY_RDMA_MODULES=true'
     pinned='ib_core is in use: 1 reference(s)'
     grep -F "$all" <<<"$output" | grep -F "$storage" | grep -F "$third" | grep -F "$pinned"
     grep -F "$all" <<<"$output" | grep -F "$third" | grep -F "$pinned" | grep -vF "$storage"
@@ -188,7 +188,7 @@ wait_ready nic 90
 CASE
     )
     [ "$status" -eq 0 ]
-    [[ $output == *"ib_mthca drives devices, would have to go, and is not in the image"* ]]
+    [[ $output == *"ib_mthca drives devices and must be unloaded, but the image has no build of it"* ]]
 }
 
 @test "a start that is refused where an earlier one was killed in the middle puts the node's own driver back" {
@@ -224,14 +224,14 @@ CASE
 start nic
 wait_ready nic 90
 rmmod mlx5_ib
-wait_log nic 'replaced watch \[DRIVER_REPLACED\]: .*mlx5_ib: it is not loaded any more' 10
+wait_log nic 'replaced watch \[DRIVER_REPLACED\]: .*mlx5_ib: no longer loaded' 10
 exec_in nic slipway-init status --json | tr ',' '\n' | grep -A 1 '"replaced"'
 grep '^slipway_nic_modules_replaced' /run/mellanox/drivers/slipway/metrics/nic.prom
 grep '^slipway_role_info' /run/mellanox/drivers/slipway/metrics/nic.prom
 grep -q '"event":"replaced"' /run/mellanox/drivers/slipway/nic.events.jsonl || fail "no event"
 insmod "/images/nic-other/rootfs/lib/modules/$(uname -r)/updates/ofed/mlx5_ib.ko" ||
     insmod "/images/nic/rootfs/lib/modules/$(uname -r)/updates/ofed/mlx5_ib.ko"
-wait_log nic 'mlx5_ib: it (is another build now|was loaded anew, the same build)' 10
+wait_log nic 'mlx5_ib: (another build is loaded now|reloaded, in the same build)' 10
 exec_in nic slipway-init status | head -n 2
 probe nic liveness
 # The next start puts it right.
@@ -247,7 +247,7 @@ hexdump -ve '1/1 "%02x"' "/images/nic/rootfs/lib/modules/$(uname -r)/updates/ofe
 CASE
     )
     [ "$status" -eq 0 ]
-    [[ $output == *'"mlx5_ib: it is not loaded any more"'* ]]
+    [[ $output == *'"mlx5_ib: no longer loaded"'* ]]
     [[ $output == *'slipway_nic_modules_replaced 1'* ]]
     [[ $output == *'slipway_role_info{role="nic",state="ready",reason="DRIVER_REPLACED"} 1'* ]]
     [[ $output == *'[DRIVER_REPLACED]: another process changed what this container loaded: mlx5_ib'* ]]

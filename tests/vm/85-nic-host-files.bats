@@ -116,7 +116,7 @@ wait_ready nic 120
 for module in mlx5_ib mlx5_core mlxfw; do
     expect "$module is not the image's" is_of nic-1 "$module"
 done
-container_log_has nic 'MLX5_AUXILIARY_MODULES has "../no", which is no module.s name: skipped' || fail "not reported"
+container_log_has nic 'MLX5_AUXILIARY_MODULES has "../no", which is not a module name: skipped' || fail "not reported"
 stop_clean nic
 expect_unloaded mlx5_ib mlx5_core mlxfw
 expect "netdevsim is not the node's own" is_inbox netdevsim
@@ -127,7 +127,7 @@ echo "/tmp/bad.ko /usr/lib/modules/$(uname -r)/updates/ofed/mlx5_ib.ko file rbin
 start nic:nic-1 MLX5_AUXILIARY_MODULES=mlx5_ib
 wait_ready nic 120
 expect "netdevsim is not the image's" is_of nic-1 netdevsim
-container_log_has nic 'mlx5_ib of MLX5_AUXILIARY_MODULES is not loaded: ' || fail "not reported"
+container_log_has nic 'mlx5_ib (MLX5_AUXILIARY_MODULES) could not be loaded: ' || fail "not reported"
 expect_unloaded mlx5_ib
 [ ! -s /run/mellanox/drivers/.driver-ready ] || fail "something is not as it was: $(cat /run/mellanox/drivers/.driver-ready)"
 stop_clean nic
@@ -212,7 +212,7 @@ wait_ready nic 120
 [ "$(build_id netdevsim)" != "$inbox" ] || fail "netdevsim is the host's"
 [ "$(cat /sys/module/netdevsim/parameters/max_vfs)" = 5 ] || fail "max_vfs"
 [ "$(cat /sys/module/ib_core/parameters/netns_mode)" = N ] || fail "netns_mode"
-container_log nic | grep 'site.conf has "nosuch=7" for netdevsim, which is left out'
+container_log nic | grep 'site.conf sets "nosuch=7" for netdevsim, which is not used'
 stop_clean nic
 [ "$(build_id netdevsim)" = "$inbox" ] || fail "netdevsim is not the host's"
 
@@ -235,7 +235,7 @@ etc_files >/tmp/etc.before
 start nic:nic-1
 wait_ready nic 120
 expect "netdevsim is not the image's" is_of nic-1 netdevsim
-container_log nic | grep '/host/etc/udev/rules.d/77-mlnx-net-names.rules: Read-only file system: udev may give interfaces other names'
+container_log nic | grep '/host/etc/udev/rules.d/77-mlnx-net-names.rules: Read-only file system: udev may rename interfaces'
 container_log nic | grep '/host/etc/modprobe.d/blacklist-ofed-modules.conf: Read-only file system'
 stop_clean nic
 etc_files >/tmp/etc.after

@@ -185,7 +185,7 @@ static void test_replaced_meanwhile(void **state)
 	assert_text(&bench, PATH, "another program's\n");
 	assert_text(&bench, KEPT, "the host's\n");
 	assert_int_equal(bench.files.notes.count, 1);
-	assert_contains(first_note(&bench), "another process replaced it");
+	assert_contains(first_note(&bench), "was replaced by another process");
 	assert_contains(first_note(&bench), "beside it");
 	assert_false(is_there(&bench, JOURNAL));
 }
@@ -200,7 +200,7 @@ static void test_written_to_meanwhile(void **state)
 	assert_int_equal(undo(&bench, PATH), 0);
 	assert_link(&bench, PATH, "ours\nand theirs\n");
 	assert_int_equal(bench.files.notes.count, 1);
-	assert_contains(first_note(&bench), "another process wrote to it");
+	assert_contains(first_note(&bench), "was changed by another process");
 	/* And so at each start until the node boots. */
 	strv_free(&bench.files.notes);
 	assert_int_equal(undo(&bench, NULL), 0);
@@ -276,7 +276,7 @@ static void test_an_unreadable_journal(void **state)
 	assert_int_equal(undo(&bench, PATH), 1);
 	assert_int_equal(bench.files.notes.count, 1);
 	assert_contains(first_note(&bench), JOURNAL);
-	assert_contains(first_note(&bench), "judged by what is there");
+	assert_contains(first_note(&bench), "recognised by their contents");
 	assert_true(bench.files.changed);
 	assert_int_equal(fs_remove_tree(bench.folder->fd, JOURNAL), 0);
 	assert_clean(&bench);

@@ -415,7 +415,7 @@ static void expect_kept(void **state, const char *path, const char *content)
 	act(&bench, nic_host_files_clear);
 	before = folder_read_text(*state, path);
 	assert_string_equal(before, content);
-	assert_reported(&bench, "was there before, and is not ours: it stays");
+	assert_reported(&bench, "existed before and is not ours");
 	act(&bench, nic_host_files_put);
 	act(&bench, nic_host_files_undo);
 	after = folder_read_text(*state, path);
@@ -443,7 +443,7 @@ static void test_nowhere_to_put(void **state)
 	act(&bench, nic_host_files_clear);
 	assert_reported(&bench, NULL);
 	act(&bench, nic_host_files_put);
-	assert_reported(&bench, "the host may load modules of its own while they are replaced");
+	assert_reported(&bench, "the host may load its own modules while they are replaced");
 	assert_false(is_there(&bench, "host"));
 	act(&bench, nic_unblock);
 	act(&bench, nic_host_files_undo);

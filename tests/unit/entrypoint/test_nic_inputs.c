@@ -259,11 +259,11 @@ static void what_cannot_be_is_refused_by_name(void **state)
 	struct error error;
 
 	assert_refused(*state, "UNLOAD_STORAGE_MODULES", "maybe", "give true");
-	assert_refused(*state, "STORAGE_MODULES", "ib_iser;ib_srp", "no module's name");
-	assert_refused(*state, "THIRD_PARTY_RDMA_MODULES", "../irdma", "no module's name");
+	assert_refused(*state, "STORAGE_MODULES", "ib_iser;ib_srp", "not a module name");
+	assert_refused(*state, "THIRD_PARTY_RDMA_MODULES", "../irdma", "not a module name");
 	assert_refused(*state, "DRIVER_READY_PATH", "ready", "give a path from the root");
 	assert_refused(*state, "LOCK_FILE_PATH", "/run/../etc/passwd", "without ..");
-	assert_refused(*state, "MLX_DRIVERS_MOUNT", "/", "root itself");
+	assert_refused(*state, "MLX_DRIVERS_MOUNT", "/", "below the root");
 	assert_refused(*state, "BIND_DELAY_SEC", "4s", "whole seconds from 0");
 	assert_int_equal(read_all(*state, &inputs, mode, &error), -EINVAL);
 	assert_contains(error.text, "precompiled or sources");
@@ -272,7 +272,7 @@ static void what_cannot_be_is_refused_by_name(void **state)
 	assert_int_equal(
 		nic_inputs_read(&inputs, ((const struct folder *) *state)->fd, two, &error),
 		-EINVAL);
-	assert_contains(error.text, "no \"now\"");
+	assert_contains(error.text, "\"now\" is a second one");
 }
 
 static char *logged(const struct folder *folder, const struct nic_inputs *inputs)
@@ -296,7 +296,7 @@ static void an_auxiliary_word_that_is_no_name_is_skipped(void **state)
 	assert_int_equal(read_all(*state, &inputs, NULL, &error), 0);
 	assert_list(&inputs.auxiliary, "mlx5_vdpa mlx5_dpll");
 	text = logged(*state, &inputs);
-	assert_contains(text, "which is no module's name: skipped");
+	assert_contains(text, "which is not a module name: skipped");
 }
 
 static bool changes_something(const struct folder *folder, const char *name)

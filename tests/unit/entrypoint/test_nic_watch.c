@@ -111,13 +111,13 @@ static void what_another_process_does_is_reported_and_taken_back(void **state)
 	serve(&nic, folder);
 	assert_int_equal(renameat(folder->fd, "sys/module/ib_core", folder->fd, "kept"), 0);
 	kernel_reports(&nic);
-	assert_replaced(folder, "ib_core: it is not loaded any more");
+	assert_replaced(folder, "ib_core: no longer loaded");
 	assert_int_equal(nic.role.log.reason, REASON_DRIVER_REPLACED);
 	assert_contains(nic.role.log.detail,
-		"another process changed what this container loaded: ib_core: it is not loaded any more");
+		"another process changed what this container loaded: ib_core: no longer loaded");
 	load(folder, "ib_core", 9);
 	kernel_reports(&nic);
-	assert_replaced(folder, "ib_core: it is another build now");
+	assert_replaced(folder, "ib_core: another build is loaded now");
 	metrics = folder_read_text(folder, NIC_STATE_FOLDER "/metrics/nic.prom");
 	assert_contains(metrics, "slipway_nic_modules_replaced 1\n");
 	assert_contains(metrics, "reason=\"DRIVER_REPLACED\"");
@@ -129,7 +129,7 @@ static void what_another_process_does_is_reported_and_taken_back(void **state)
 	assert_int_equal(nic.role.log.reason, REASON_NONE);
 	events = folder_read_text(folder, NIC_STATE_FOLDER "/nic.events.jsonl");
 	assert_contains(events, "\"event\":\"replaced\"");
-	assert_contains(events, "what runs is again what this container loaded");
+	assert_contains(events, "the loaded modules are again those that this container loaded");
 }
 
 static void the_same_build_loaded_anew_is_reported_too(void **state)
@@ -142,7 +142,7 @@ static void the_same_build_loaded_anew_is_reported_too(void **state)
 	assert_int_equal(renameat(folder->fd, "sys/module/mlx5_core", folder->fd, "kept"), 0);
 	load(folder, "mlx5_core", 3);
 	kernel_reports(&nic);
-	assert_replaced(folder, "mlx5_core: it was loaded anew, the same build");
+	assert_replaced(folder, "mlx5_core: reloaded, in the same build");
 }
 
 /* The list of what is to be there is replaced, not appended to. */
@@ -157,7 +157,7 @@ static void a_second_beginning_counts_nothing_twice(void **state)
 	assert_int_equal(nic.watch.count, 2);
 	unload(folder, "ib_core");
 	kernel_reports(&nic);
-	assert_replaced(folder, "ib_core: it is not loaded any more");
+	assert_replaced(folder, "ib_core: no longer loaded");
 }
 
 /* The kernel's word comes a moment before its folder is as it will be. */
@@ -173,10 +173,10 @@ static void the_second_look_finds_what_the_first_could_not(void **state)
 	(void) nanosleep(&pause, NULL);
 	nic_watch(&nic.role, EVENT_TIME, &wake_ms);
 	assert_int_equal(wake_ms, EVENTS_NEVER); /* and rests */
-	assert_replaced(*state, "mlx5_core: it is not loaded any more");
+	assert_replaced(*state, "mlx5_core: no longer loaded");
 	load(*state, "mlx5_core", 8);
 	nic_watch(&nic.role, EVENT_FILE, &wake_ms); /* no word of a module: no look */
-	assert_replaced(*state, "mlx5_core: it is not loaded any more");
+	assert_replaced(*state, "mlx5_core: no longer loaded");
 }
 
 static void what_is_missing_is_in_the_report(void **state)
@@ -197,7 +197,7 @@ static void what_is_missing_is_in_the_report(void **state)
 	serve(&nic, folder);
 	assert_int_equal(nic.role.log.reason, REASON_NETWORK_INCOMPLETE);
 	assert_string_equal(nic.role.log.detail,
-		"part of the network's state did not come back: ens1: mtu; ens2: gone");
+		"part of the network's state could not be restored: ens1: mtu; ens2: gone");
 	assert_int_equal(nic_report_read(folder->fd, &report), 0);
 	assert_string_equal(report.mode, "precompiled");
 	assert_string_equal(report.swap, "loaded");
@@ -260,7 +260,7 @@ static void status_has_it_while_the_container_runs(void **state)
 	assert_int_equal(flock(lock, LOCK_EX | LOCK_NB), 0);
 	alive = status_json(folder);
 	assert_string_equal(alive, "{\"nic\":{\"mode\":\"precompiled\",\"swap\":\"loaded\","
-				   "\"went\":[],\"missing\":[],\"unrestored\":[],"
+				   "\"unloaded\":[],\"missing\":[],\"unrestored\":[],"
 				   "\"parameters\":[],\"replaced\":[],\"in_pods\":[]}}");
 }
 

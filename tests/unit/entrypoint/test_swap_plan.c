@@ -347,9 +347,9 @@ static void every_refusal_is_in_one_message(void **state)
 	assert_int_equal(bench.action.reason, REASON_MODULE_IN_USE);
 	text = bench.action.error.text;
 	assert_contains(text, "nothing was touched: ");
-	assert_contains(text, "ib_iser, nvme_rdma (storage over RDMA) would have to go: set "
+	assert_contains(text, "ib_iser, nvme_rdma (storage over RDMA) must be unloaded: set "
 			      "UNLOAD_STORAGE_MODULES=true");
-	assert_contains(text, "irdma, siw (third-party RDMA) would have to go: set "
+	assert_contains(text, "irdma, siw (third-party RDMA) must be unloaded: set "
 			      "UNLOAD_THIRD_PARTY_RDMA_MODULES=true");
 	assert_contains(text, "nvme_rdma is in use: 3 reference(s)");
 	assert_contains(text, "ib_uverbs is in use: 2 reference(s)");
@@ -400,7 +400,8 @@ static void devices_are_not_taken_from_under_their_users(void **state)
 	folder_subfolder(folder, "sys/module/mlx5_core/drivers/auxiliary:mlx5_ib.rdma");
 	assert_int_equal(make(&bench), -EBUSY);
 	assert_contains(bench.action.error.text,
-		"mlx5_core would have to go while RDMA devices are open: ib_uverbs has 2 reference(s)");
+		"mlx5_core must be unloaded, but RDMA devices are open: ib_uverbs has 2 "
+		"reference(s)");
 }
 
 static void a_driver_that_the_image_lacks_does_not_go(void **state)
@@ -414,7 +415,7 @@ static void a_driver_that_the_image_lacks_does_not_go(void **state)
 	assert_int_equal(make(&bench), 0);
 	folder_subfolder(folder, "sys/module/mlx4_ib/drivers/pci:mlx4_ib");
 	assert_int_equal(make(&bench), -EBUSY);
-	assert_contains(bench.action.error.text, "mlx4_ib drives devices, would have to go");
+	assert_contains(bench.action.error.text, "mlx4_ib drives devices and must be unloaded");
 }
 
 static void a_function_in_a_virtual_machine_keeps_its_driver(void **state)
@@ -437,7 +438,8 @@ static void a_function_in_a_virtual_machine_keeps_its_driver(void **state)
 	load(folder, "vfio_pci", OTHERS, 1, "");
 	assert_int_equal(make(&bench), -EBUSY);
 	assert_contains(bench.action.error.text,
-		"a virtual function of 0000:3b:00.0 is passed through by vfio_pci, which is in use");
+		"a virtual function of 0000:3b:00.0 is passed through by vfio_pci, which is in "
+		"use");
 }
 
 static void a_module_of_the_kernel_itself_cannot_go(void **state)
