@@ -46,12 +46,6 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-# Three places more in full/87-nic-kill.bats; the unit tests of the journal (fixtures/old-journals) read what each leaves.
-# bats test_tags=full
-@test "killed in a start of an older image, which wrote no phase: the next start serves" {
-    older_image_killed_in start swap-out:after
-}
-
 # A node that loads no driver by itself, and a start that is refused: what the journal has is worth as much as before.
 power_comes_and_a_start_fails() {
     run_nic_kill --node-disk "$1" <<'CASE'

@@ -61,11 +61,6 @@ CASE
     nic_killed_in stop undo:report-ready:after undo:swap-in:after undo:swap-out:after undo:save-network:before
 }
 
-@test "killed in a start or a stop of an older image, at other places than in ../87-nic-kill.bats" {
-    older_image_killed_in start network:devices phase:committed
-    older_image_killed_in stop undo:swap-in:after
-}
-
 @test "34 random places" {
     rounds 1 34
 }
