@@ -33,11 +33,7 @@ static int make(void *data, struct error *error)
 	if (build->options.bundle) {
 		r = bundle_import(build, &verb->bundle, error);
 		if (r < 0)
-			return context_fail(
-				context, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_CONTENT, r);
-		r = build_options_check_drivers(&build->options, error);
-		if (r < 0)
-			return context_fail(context, EXIT_CODE_USAGE, r);
+			return r;
 	}
 	r = build_prepare(build, error);
 	return r < 0 ? r : build_run(build, error);

@@ -7,6 +7,8 @@
 
 #include "cli/bundle/bundle.h"
 #include "cli/image/buildah.h"
+#include "cli/json.h"
+#include "cli/slipway_version.h"
 #include "cli/stage/build.h"
 #include "cli/supervise.h"
 #include "cli/image/place.h"
@@ -17,7 +19,7 @@ struct verb {
 	struct build_options options; /* of each build, but for the kernel */
 	struct strv krels;
 	struct context context; /* where it is put together */
-	json_object *manifest;
+	struct bundle_manifest manifest;
 };
 
 static int take_kernel(void *target, const char *argument, struct error *error)
@@ -61,10 +63,7 @@ static const struct option_row rows[] = {
 	OPTION_CALL("kernel", 0, "KREL", take_kernel, OPTION_HIDDEN),
 	BUNDLE_OPTION(
 		"output", 'o', "FILE", OPTION_TEXT, output, "the bundle; appears when it is whole"),
-	BUNDLE_OPTION("ofed", 0, "SRC", OPTION_TEXT, sources[DRIVER_OFED],
-		"as in slipway build: a tree, a tarball or reference"),
-	BUNDLE_OPTION("nvidia", 0, "SRC", OPTION_TEXT, sources[DRIVER_NVIDIA],
-		"NVIDIA's installer, a tree, a tarball, debian or none [debian]"),
+	DRIVER_OPTIONS(struct verb, options.sources),
 	BUNDLE_OPTION("kernel-module-type", 0, "KIND", OPTION_TEXT, kernel_module_type,
 		"of debian's: open or proprietary [open]"),
 	BUNDLE_OPTION(
@@ -84,8 +83,8 @@ const struct option_table bundle_options = {
 		"\n"
 		"Writes one file with everything that builds for these kernels need: packages, driver\n"
 		"sources, images to start from and locks. `slipway build --bundle FILE` builds from it\n"
-		"without any network. Not in it are what --gdrcopy, --nvidia-fs and --userspace name: carry\n"
-		"them beside it, and give these options, like --sources-image, to `slipway build --bundle`.\n"
+		"without any network. Not in it is what --userspace names: carry it beside the bundle, and\n"
+		"give that option, like --sources-image, to `slipway build --bundle`.\n"
 		"\n",
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),
@@ -112,15 +111,14 @@ static int collect(struct verb *verb, struct build *build, const char *folder, s
 	if (r == 0)
 		r = kernel_lock(&build->kernel, error);
 	if (r == 0)
-		r = bundle_collect(build, verb->manifest, folder, error);
+		r = bundle_collect(build, &verb->manifest, folder, error);
 	cache_end_run(&build->context.cache);
 	return r;
 }
 
 static void print_result(const struct verb *verb, const char *sha256)
 {
-	json_object *targets = bundle_member(verb->manifest, "targets");
-	size_t count = json_object_array_length(targets);
+	size_t count = verb->manifest.target_count;
 	json_object *object, *kernels;
 	struct stat status = { 0 };
 
@@ -135,8 +133,7 @@ static void print_result(const struct verb *verb, const char *sha256)
 	object = json_object_new_object();
 	kernels = json_object_new_array();
 	for (size_t i = 0; i < count; i++)
-		(void) json_object_array_add(kernels,
-			json_text(bundle_text(json_object_array_get_idx(targets, i), "krel")));
+		(void) json_object_array_add(kernels, json_text(verb->manifest.targets[i].krel));
 	json_add_texts(object, "event", "result");
 	json_add(object, "exit_code", json_object_new_int(EXIT_CODE_OK));
 	json_add_texts(object, "file", verb->options.output);
@@ -174,7 +171,7 @@ static int make_bundle(struct verb *verb, struct error *error)
 			return r;
 	}
 	progress_begin(progress, "write");
-	r = bundle_pack(verb->manifest, folder, verb->options.output, progress, sha256, error);
+	r = bundle_pack(&verb->manifest, folder, verb->options.output, progress, sha256, error);
 	progress_end(progress, r < 0 ? "failed" : "done");
 	if (r < 0)
 		return context_fail(&verb->context, EXIT_CODE_OUTPUT, r);
@@ -187,20 +184,18 @@ static int make(void *data, struct error *error)
 	struct verb *verb = data;
 	int r;
 
-	verb->manifest = bundle_manifest_new();
+	verb->manifest.slipway = xstrdup(SLIPWAY_VERSION);
 	r = make_bundle(verb, error);
-	(void) json_object_put(verb->manifest);
+	bundle_manifest_free(&verb->manifest);
 	return r;
 }
 
 int bundle_command(char **argv)
 {
-	struct verb verb = {
-		.context = CONTEXT_CLOSED,
-		.options = { .sources[DRIVER_NVIDIA] = "debian" },
-	};
+	struct verb verb = { .context = CONTEXT_CLOSED };
 	int code;
 
+	build_options_default(&verb.options);
 	if (options_start(&bundle_options, argv, &verb, &code))
 		code = supervise_run(&verb.context, &verb.options.common, "bundle",
 			"no bundle was written", make, &verb);

@@ -50,7 +50,38 @@ struct build_options {
 	bool force; /* go on where lint found an error, and where modules will not load */
 };
 
-/* ---- build_options.c */
+/* ---- driver.c: what more than stages ask of the drivers' rows */
+
+/* The name of the driver's option, recipe and set: "nvidia-fs". */
+const char *driver_name(enum driver driver);
+/* The driver of that name; DRIVER_COUNT: there is none. */
+enum driver driver_find(const char *name);
+/* The option's value for a source that is a package; NULL: it cannot be one. */
+const char *driver_package_word(enum driver driver);
+
+/*
+ * ---- build_options.c
+ *
+ * The drivers' options, as rows of a verb's table; @sources is build_options' member in @type.
+ */
+/* NOLINTBEGIN(bugprone-macro-parentheses): members cannot be in parentheses */
+#define DRIVER_OPTIONS(type, sources)                                                              \
+	OPTION("ofed", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_OFED],                          \
+		"OFED kernel sources: an mlnx-ofed-kernel tree or tarball, MLNX_OFED_SRC or\n"     \
+		"MLNX_OFED_LINUX, or reference (made from Debian's kernel source); without\n"      \
+		"it there is no NIC image, and no nvidia-peermem in the GPU image"),               \
+		OPTION("nvidia", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_NVIDIA],              \
+			"NVIDIA's kernel modules: its installer (NVIDIA-Linux-….run, as it\n"    \
+			"is or unpacked), an open-gpu-kernel-modules tree or tarball, or\n"        \
+			"debian; with none there is no GPU image [debian]"),                       \
+		OPTION("gdrcopy", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_GDRCOPY],            \
+			"GDRCopy's source, a tree or a tarball: gdrdrv goes into the GPU image"),  \
+		OPTION("nvidia-fs", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_NVIDIA_FS],        \
+			"likewise GPUDirect Storage's (gds-nvidia-fs), for nvidia-fs")
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+/* Sets the drivers' options to what they are without one. */
+void build_options_default(struct build_options *options);
 
 /*
  * options_start() of `slipway build`, with its defaults. Borrows from @argv. The caller frees @ret
@@ -64,6 +95,14 @@ bool build_options_start(char **argv, struct build_options *ret, int *ret_code);
  */
 int build_options_check_drivers(
 	const struct build_options *options, struct error *error) _must_check_;
+
+/*
+ * Takes a bundle's sources, which @sources has as the drivers' options would, NULL where the bundle
+ * has none. A driver that an option leaves out stays out, and with it those that need it. -EINVAL
+ * where an option names a source.
+ */
+int build_options_take_sources(struct build_options *options, const char *const *sources,
+	struct error *error) _must_check_;
 void build_options_free(struct build_options *options);
 
 enum source_form {

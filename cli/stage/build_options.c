@@ -26,14 +26,22 @@ static bool is_asked_for(const struct build_options *options, enum driver driver
 	return text && !(driver_rows[driver].usual && strcmp(text, "none") == 0);
 }
 
+static int try_bundle(enum driver driver, struct error *error)
+{
+	return error_try(error, -EINVAL, "a new bundle that has it: slipway bundle --%s SRC",
+		driver_rows[driver].name);
+}
+
 static int check_is_for(const struct build_options *options, const char *option, enum driver driver,
 	struct error *error)
 {
 	if (is_asked_for(options, driver))
 		return 0;
-	(void) error_set(error, -EINVAL, "--%s is for %s, and this builds none", option,
-		driver_rows[driver].title);
-	return error_try(error, -EINVAL, "leave out --%s", option);
+	(void) error_set(error, -EINVAL, "--%s is for %s, and %s", option,
+		driver_rows[driver].title,
+		options->bundle ? "none is built from the bundle" : "this builds none");
+	(void) error_try(error, -EINVAL, "leave out --%s", option);
+	return options->bundle ? try_bundle(driver, error) : -EINVAL;
 }
 
 int build_options_check_drivers(const struct build_options *options, struct error *error)
@@ -63,6 +71,45 @@ int build_options_check_drivers(const struct build_options *options, struct erro
 		if (rows[i].given)
 			r = check_is_for(options, rows[i].name, rows[i].driver, error);
 	return r;
+}
+
+void build_options_default(struct build_options *options)
+{
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++)
+		options->sources[driver] = driver_rows[driver].usual;
+}
+
+/* Does an option name a source, where a bundle has those that are built? */
+static int refuse_named(
+	const struct build_options *options, enum driver driver, bool bundled, struct error *error)
+{
+	const struct driver_row *row = &driver_rows[driver];
+	const char *text = options->sources[driver];
+
+	if (!is_asked_for(options, driver) || (row->usual && strcmp(text, row->usual) == 0))
+		return 0;
+	(void) error_set(error, -EINVAL, "--%s %s: the bundle %s %s", row->name, text,
+		bundled ? "has its own source of" : "has no source of", row->title);
+	(void) error_try(error, -EINVAL, "leave out --%s", row->name);
+	return bundled ? -EINVAL : try_bundle(driver, error);
+}
+
+int build_options_take_sources(
+	struct build_options *options, const char *const *sources, struct error *error)
+{
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
+		const struct driver_row *row = &driver_rows[driver];
+		bool left_out = (row->usual && !is_asked_for(options, driver)) ||
+				(row->needs_bound_to && !is_asked_for(options, row->bound_to));
+		int r = refuse_named(options, driver, sources[driver], error);
+
+		if (r < 0)
+			return r;
+		options->sources[driver] = sources[driver] && !left_out ? sources[driver]
+					   : row->usual                 ? "none"
+									: NULL;
+	}
+	return 0;
 }
 
 static int check(void *target, struct error *error)
@@ -101,14 +148,7 @@ static const struct option_row rows[] = {
 		"collected; may be given several times"),
 	BUILD_OPTION("bundle", "FILE", OPTION_TEXT, bundle,
 		"everything from one file that slipway bundle wrote; nothing is fetched"),
-	BUILD_OPTION("ofed", "SRC", OPTION_TEXT, sources[DRIVER_OFED],
-		"OFED kernel sources: an mlnx-ofed-kernel tree or tarball, MLNX_OFED_SRC or\n"
-		"MLNX_OFED_LINUX, or reference (made from Debian's kernel source); without\n"
-		"it there is no NIC image, and no nvidia-peermem in the GPU image"),
-	BUILD_OPTION("nvidia", "SRC", OPTION_TEXT, sources[DRIVER_NVIDIA],
-		"NVIDIA's kernel modules: its installer (NVIDIA-Linux-….run, as it is or\n"
-		"unpacked), an open-gpu-kernel-modules tree or tarball, or debian; with none\n"
-		"there is no GPU image [debian]"),
+	DRIVER_OPTIONS(struct build_options, sources),
 	BUILD_OPTION("kernel-module-type", "KIND", OPTION_TEXT, kernel_module_type,
 		"open, or proprietary, which GPUs before Turing want [open, where the source\n"
 		"has both]"),
@@ -117,10 +157,6 @@ static const struct option_row rows[] = {
 		"neither Debian's nor in the installer that --nvidia names: a folder where\n"
 		"that was unpacked (.run -x), and the archives of fabric manager, IMEX or\n"
 		"nvlsm that the image needs"),
-	BUILD_OPTION("gdrcopy", "SRC", OPTION_TEXT, sources[DRIVER_GDRCOPY],
-		"GDRCopy's source, a tree or a tarball: gdrdrv goes into the GPU image"),
-	BUILD_OPTION("nvidia-fs", "SRC", OPTION_TEXT, sources[DRIVER_NVIDIA_FS],
-		"likewise GPUDirect Storage's (gds-nvidia-fs), for nvidia-fs"),
 	BUILD_OPTION("compiler", "NAME", OPTION_TEXT, compiler,
 		"gcc-12, clang-16: instead of the one that the kernel was made with"),
 	BUILD_OPTION("sign-key", "KEY", OPTION_TEXT, sign_key,
@@ -174,7 +210,7 @@ static const struct option_rule rules[] = {
 		.why = "--kernel is missing: name a kernel release (uname -r on the node) or "
 		       "newest" },
 	{ .given = "bundle",
-		.refuses = "lock kernel-from ofed root base-image base refresh snapshot accept-key "
+		.refuses = "lock kernel-from root base-image base refresh snapshot accept-key "
 			   "allow-expired",
 		.why = "the bundle has everything in it" },
 	{ .given = "bundle",
@@ -229,10 +265,10 @@ const struct option_table build_options = {
 bool build_options_start(char **argv, struct build_options *ret, int *ret_code)
 {
 	*ret = (struct build_options){
-		.sources[DRIVER_NVIDIA] = "debian",
 		.output = OUTPUT_STORAGE,
 		.sign_password.fd = -1,
 	};
+	build_options_default(ret);
 	return options_start(&build_options, argv, ret, ret_code);
 }
 

@@ -2,6 +2,8 @@
 /* The drivers. Who adds one writes its row here, its option (build_options.c) and its recipe. */
 #include "cli/stage/stage_internal.h"
 
+#include <string.h>
+
 static const char *const reference_data[] = { "scripts/reference-ofed", "scripts/reference-ofed.d",
 	NULL };
 
@@ -67,3 +69,22 @@ const struct driver_row driver_rows[DRIVER_COUNT] = {
 		.recipe_part = "bound-to-nvidia.sh",
 		.file = "src/nvfs-core.c" },
 };
+
+const char *driver_name(enum driver driver)
+{
+	return driver_rows[driver].name;
+}
+
+enum driver driver_find(const char *name)
+{
+	enum driver driver = 0;
+
+	while (driver < DRIVER_COUNT && strcmp(driver_rows[driver].name, name) != 0)
+		driver++;
+	return driver;
+}
+
+const char *driver_package_word(enum driver driver)
+{
+	return driver_rows[driver].package_word;
+}

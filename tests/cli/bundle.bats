@@ -62,11 +62,10 @@ pack() {
     (cd "$parts" && find . -type f ! -name bundle.json -printf '%P %s\n' | while read -r path size; do
         jq -n --arg path "$path" --argjson size "$size" --arg sha256 "$(sha256sum <"$path" | cut -d ' ' -f 1)" \
             '{path: $path, size_bytes: $size, sha256: $sha256}'
-    done) | jq -s --arg krel $krel --arg id "$id" '{schema: 2, slipway: "0.0.1", files: ., targets: [{krel: $krel, os: "debian12",
-        arch: "x86_64", lock: "locks/a.json", root: "debian12", root_stamp: "", runtime_stamp: "", unsigned_lists: "no", kernel_from: [],
+    done) | jq -s --arg krel $krel --arg id "$id" '{schema: 3, slipway: "0.0.1", files: ., targets: [{krel: $krel, os: "debian12",
+        arch: "x86_64", lock: "locks/a.json", root: "debian12", root_stamp: "", runtime_stamp: "", unsigned_lists: false,
         images: [{stage: "toolchain", key: ("a" * 64), name: "localhost/slipway/build-test:1", id: $id, file: "images/toolchain.tar"}],
-        ofed: {kind: "none", name: "", file: ""}, nvidia: {kind: "tree", name: "nvidia", file: "sources/nvidia.tar"},
-        base: {kind: "none", name: "", file: ""}}]}'"${1:+ | $1}" >"$parts/bundle.json"
+        sources: [{option: "nvidia", kind: "tree", name: "nvidia", file: "sources/nvidia.tar"}], base: {file: "", id: ""}}]}'"${1:+ | $1}" >"$parts/bundle.json"
     archive
 }
 
@@ -74,6 +73,20 @@ archive() {
     local files
     mapfile -t files < <(cd "$BATS_TEST_TMPDIR/parts" && find . -type f ! -name bundle.json -printf '%P\n')
     tar -C "$BATS_TEST_TMPDIR/parts" --zstd -cf "$bundle" bundle.json "${files[@]}"
+}
+
+# bundle_tree OPTION FILE…: a source for the option, in the bundle's parts.
+bundle_tree() {
+    local file
+    for file in "${@:2}"; do
+        mkdir -p "$(dirname "$BATS_TEST_TMPDIR/$1/$file")"
+        echo "all: # $file" >"$BATS_TEST_TMPDIR/$1/$file"
+    done
+    tar -C "$BATS_TEST_TMPDIR/$1" -cf "$BATS_TEST_TMPDIR/parts/sources/$1.tar" .
+}
+
+source_of() {
+    echo "{option: \"$1\", kind: \"tree\", name: \"$1\", file: \"sources/$1.tar\"}"
 }
 
 # build CODE [OPTION…]: where there is no network at all.
@@ -128,7 +141,7 @@ nothing_is_imported() {
 
 @test "a bundle made with --allow-unsigned wants the word of who builds from it" {
     isolate
-    pack '.targets[0].unsigned_lists = "yes"'
+    pack '.targets[0].unsigned_lists = true'
     build 13
     says "made with --allow-unsigned" "try: --allow-unsigned here, too"
     nothing_is_imported
@@ -147,13 +160,51 @@ nothing_is_imported() {
     SLIPWAY=$BATS_TEST_TMPDIR/isolated run_slipway 2 build --bundle "$bundle" --nvidia none
     says "--nvidia none with a bundle that has no OFED: there would be no image at all"
     build 2 --nvidia none
-    mkdir "$BATS_TEST_TMPDIR/ofed"
-    touch "$BATS_TEST_TMPDIR"/ofed/{configure,makefile}
-    echo all: >"$BATS_TEST_TMPDIR/ofed/Makefile"
-    tar -C "$BATS_TEST_TMPDIR/ofed" -cf "$BATS_TEST_TMPDIR/parts/sources/ofed.tar" .
-    pack '.targets[0].ofed = {kind: "tree", name: "ofed", file: "sources/ofed.tar"}'
+    bundle_tree ofed configure makefile Makefile
+    bundle_tree gdrcopy src/gdrdrv/gdrdrv.c
+    pack ".targets[0].sources += [$(source_of ofed), $(source_of gdrcopy)]"
     SLIPWAY=$BATS_TEST_TMPDIR/isolated run_slipway 21 build --bundle "$bundle" --nvidia none
     says "--nvidia none: there will be no GPU image"
+}
+
+@test "the sources of all drivers are taken from a bundle, and from nowhere else" {
+    isolate
+    bundle_tree ofed configure makefile Makefile
+    bundle_tree gdrcopy src/gdrdrv/gdrdrv.c
+    pack ".targets[0].sources += [$(source_of ofed), $(source_of gdrcopy)]"
+    for option in ofed gdrcopy; do
+        build 2 --$option "$BATS_TEST_TMPDIR/$option"
+        says "--$option $BATS_TEST_TMPDIR/$option: the bundle has its own source of" "try: leave out --$option"
+    done
+    build 2 --nvidia-fs "$BATS_TEST_TMPDIR/nvidia-fs"
+    says "the bundle has no source of nvidia-fs" "try: leave out --nvidia-fs" "try: a new bundle that has it: slipway bundle --nvidia-fs SRC"
+    nothing_is_imported
+    bundle_tree nvidia-fs src/nvfs-core.c
+    pack ".targets[0].sources += [$(source_of ofed), $(source_of gdrcopy), $(source_of nvidia-fs)]"
+    build 0 --dry-run
+    for option in ofed nvidia gdrcopy nvidia-fs; do
+        grep -E "^$option +[0-9a-f]+  to be made" <<<"$output"
+    done
+    # One that is no source of its driver is refused.
+    rm -r "$BATS_TEST_TMPDIR/gdrcopy"
+    bundle_tree gdrcopy README
+    pack ".targets[0].sources += [$(source_of gdrcopy)]"
+    build 6
+    says "no source of GDRCopy"
+}
+
+@test "a driver that the bundle lacks is named, and one that this slipway does not know" {
+    isolate
+    build 2 --verify-configure
+    says "--verify-configure is for OFED, and none is built from the bundle" "try: a new bundle that has it: slipway bundle --ofed SRC" \
+        "try: leave out --verify-configure"
+    pack '.targets[0].sources += [{option: "of-tomorrow", kind: "package", name: "", file: ""}]'
+    build 12
+    says "a source for --of-tomorrow as a package, which this slipway cannot build" "try: slipway 0.0.1, which made the bundle"
+    pack '.targets[0].sources[0].file = "sources/none"'
+    build 12
+    says 'the file "sources/none", which is not in the list'
+    nothing_is_imported
 }
 
 @test "nothing of it opens a socket to anywhere" {
@@ -213,12 +264,12 @@ nothing_is_imported() {
     pack '.targets[0].images[0].id = ("b" * 64)'
     build 12
     says "images/toolchain.tar: holds image"
-    pack '.schema = 3'
+    pack '.schema = 4'
     build 12
-    says "with schema 3; this one reads schema 2"
+    says "with schema 4; this one reads schema 3"
     pack '.targets[0].images[0].name = "--all"'
     build 12
-    says "\"name\" cannot be \"--all\""
+    says "\"name\" is \"--all\": it is no image of slipway's"
 }
 
 @test "a full disk is named, and the bundle can be used when there is room" {
@@ -243,7 +294,7 @@ nothing_is_imported() {
     says "6.1.0-1-amd64"
     [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'b*' ! -name bundle)" ]
     run_slipway 0 bundle --help
-    says "Usage: slipway bundle -o FILE" "Not in it are what --gdrcopy, --nvidia-fs and --userspace name"
+    says "Usage: slipway bundle -o FILE" "Not in it is what --userspace names"
 }
 
 teardown() {

@@ -153,7 +153,6 @@ load helpers
     done <<'TEXT'
 build newest --offline --refresh|--offline|--refresh
 build --bundle x --nvidia debian|--bundle|--nvidia
-build --bundle x --ofed reference|--bundle|--ofed
 build --bundle x --base y|--bundle|--base
 build --bundle x --snapshot 20260901T000000Z|--bundle|--snapshot
 build --bundle x --allow-expired|--bundle|--allow-expired

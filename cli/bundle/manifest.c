@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The manifest of a bundle: its form, by tables, and the rules that no table can say. */
+#include <stdbool.h>
+#include <string.h>
+
+#include "cli/bundle/bundle.h"
+#include "cli/json.h"
+#include "common/hash.h"
+#include "common/xalloc.h"
+#include "kernels/archive/unpack.h"
+#include "kernels/json_fields.h"
+#include "kernels/krel.h"
+
+/* ---- its form */
+
+static bool is_name(const char *text)
+{
+	return *text && !strchr(text, '/') && *text != '.';
+}
+
+static bool is_something(const char *text)
+{
+	return *text;
+}
+
+static bool is_sha256_or_nothing(const char *text)
+{
+	return !*text || hash_is_hex(text);
+}
+
+static bool is_kind(const char *text)
+{
+	return strcmp(text, BUNDLE_SOURCE_PACKAGE) == 0 || strcmp(text, BUNDLE_SOURCE_TREE) == 0 ||
+	       strcmp(text, BUNDLE_SOURCE_FILE) == 0;
+}
+
+/* Nothing that buildah could take for an option, or for another image than one of ours. */
+static bool is_our_image(const char *text)
+{
+	static const char ours[] = "localhost/slipway/";
+
+	return strncmp(text, ours, strlen(ours)) == 0;
+}
+
+#define NAME      .is_right = is_name, .wanted = "a name without a slash is wanted"
+#define SHA256    .is_right = hash_is_hex, .wanted = "64 lower-case hex digits are wanted"
+#define SOMETHING .is_right = is_something, .wanted = "it is empty"
+
+#define FILE_FIELD(member)     JSON_FIELD(#member, JSON_TEXT, struct bundle_file, member)
+#define IMAGE(member)          JSON_FIELD(#member, JSON_TEXT, struct bundle_image, member)
+#define SOURCE(member)         JSON_FIELD(#member, JSON_TEXT, struct bundle_source, member)
+#define TARGET(member, kind)   JSON_FIELD(#member, kind, struct bundle_target, member)
+#define MANIFEST(member, kind) JSON_FIELD(#member, kind, struct bundle_manifest, member)
+
+static const struct json_field file_fields[] = {
+	{ FILE_FIELD(path), SOMETHING },
+	{ FILE_FIELD(sha256), SHA256 },
+	{ JSON_FIELD("size_bytes", JSON_SIZE, struct bundle_file, size_bytes) },
+};
+
+static const struct json_field image_fields[] = {
+	{ IMAGE(file), SOMETHING },
+	{ IMAGE(id), SHA256 },
+	{ IMAGE(key), SHA256 },
+	{ IMAGE(name), .is_right = is_our_image, .wanted = "it is no image of slipway's" },
+	{ IMAGE(stage), NAME },
+};
+
+static const struct json_field source_fields[] = {
+	{ SOURCE(option), NAME },
+	{ SOURCE(kind), .is_right = is_kind, .wanted = "package, tree or file is wanted" },
+	{ SOURCE(name) },
+	{ SOURCE(file) },
+};
+
+static const struct json_field base_fields[] = {
+	{ JSON_FIELD("file", JSON_TEXT, struct bundle_target, base_file) },
+	{ JSON_FIELD("id", JSON_TEXT, struct bundle_target, base_id),
+		.is_right = is_sha256_or_nothing, .wanted = "64 lower-case hex digits are wanted" },
+};
+
+static const struct json_fields of_file = JSON_FIELDS("file", file_fields, struct bundle_file);
+static const struct json_fields of_image = JSON_FIELDS("image", image_fields, struct bundle_image);
+static const struct json_fields of_source =
+	JSON_FIELDS("source", source_fields, struct bundle_source);
+static const struct json_fields of_base = JSON_FIELDS("base", base_fields, struct bundle_target);
+
+static const struct json_field target_fields[] = {
+	{ TARGET(krel, JSON_TEXT), .is_right = krel_is_valid, .wanted = "it is no kernel release" },
+	{ TARGET(os, JSON_TEXT), NAME },
+	{ TARGET(arch, JSON_TEXT), NAME },
+	{ TARGET(lock, JSON_TEXT), SOMETHING },
+	{ TARGET(root, JSON_TEXT), NAME },
+	{ TARGET(root_stamp, JSON_TEXT) },
+	{ TARGET(runtime_stamp, JSON_TEXT) },
+	{ TARGET(unsigned_lists, JSON_BOOL) },
+	{ TARGET(images, JSON_LIST), .of = &of_image },
+	{ .key = "base", .kind = JSON_OBJECT, .of = &of_base },
+	{ TARGET(sources, JSON_LIST), .of = &of_source },
+};
+
+static const struct json_fields of_target =
+	JSON_FIELDS("target", target_fields, struct bundle_target);
+
+static const struct json_field manifest_fields[] = {
+	{ MANIFEST(slipway, JSON_TEXT), SOMETHING },
+	{ MANIFEST(targets, JSON_LIST), .of = &of_target },
+	{ MANIFEST(files, JSON_LIST), .of = &of_file },
+};
+
+static const struct json_fields of_manifest =
+	JSON_FIELDS("bundle", manifest_fields, struct bundle_manifest);
+
+/* JSON_LIST: each count lies behind its list. */
+#define HAS_COUNT(type, list, number)                                                              \
+	_Static_assert(offsetof(type, number) == offsetof(type, list) + sizeof(void *), #list)
+
+HAS_COUNT(struct bundle_manifest, files, file_count);
+HAS_COUNT(struct bundle_manifest, targets, target_count);
+HAS_COUNT(struct bundle_target, images, image_count);
+HAS_COUNT(struct bundle_target, sources, source_count);
+
+/* ---- reading and writing */
+
+bool bundle_has_file(const struct bundle_manifest *manifest, const char *path)
+{
+	return bundle_find_file(manifest, path) < manifest->file_count;
+}
+
+size_t bundle_find_file(const struct bundle_manifest *manifest, const char *path)
+{
+	size_t at = 0;
+
+	while (at < manifest->file_count && strcmp(manifest->files[at].path, path) != 0)
+		at++;
+	return at;
+}
+
+static int check_named(
+	const struct bundle_manifest *manifest, const char *path, struct error *error)
+{
+	return bundle_has_file(manifest, path)
+		       ? 0
+		       : error_set(error, -EBADMSG,
+				 "a target names the file \"%.80s\", which is not in the list",
+				 path);
+}
+
+static int check_target(const struct bundle_manifest *manifest, const struct bundle_target *target,
+	struct error *error)
+{
+	int r = check_named(manifest, target->lock, error);
+
+	if (r == 0 && *target->base_id)
+		r = check_named(manifest, target->base_file, error);
+	for (size_t i = 0; i < target->image_count && r == 0; i++)
+		r = check_named(manifest, target->images[i].file, error);
+	for (size_t i = 0; i < target->source_count && r == 0; i++)
+		if (strcmp(target->sources[i].kind, BUNDLE_SOURCE_PACKAGE) != 0)
+			r = check_named(manifest, target->sources[i].file, error);
+	return r;
+}
+
+static int check_manifest(const struct bundle_manifest *manifest, struct error *error)
+{
+	int r = manifest->target_count ? 0 : error_set(error, -EBADMSG, "it has no target");
+
+	for (size_t i = 0; i < manifest->file_count; i++)
+		if (unpack_leads_out(manifest->files[i].path))
+			return error_set(error, -EXDEV, "file %s leads out of the bundle",
+				manifest->files[i].path);
+	for (size_t i = 0; i < manifest->target_count && r == 0; i++)
+		r = check_target(manifest, &manifest->targets[i], error);
+	return r;
+}
+
+static int read_fields(
+	struct json_object *root, struct bundle_manifest *manifest, struct error *error)
+{
+	struct json_object *schema = json_object_object_get(root, "schema");
+	int r;
+
+	if (!json_object_is_type(root, json_type_object))
+		return error_set(error, -EBADMSG, "no JSON object");
+	if (!json_object_is_type(schema, json_type_int))
+		return error_set(error, -EBADMSG, "\"schema\" is missing or no number");
+	if (json_object_get_int(schema) != BUNDLE_SCHEMA)
+		return error_set(error, -EBADMSG,
+			"made by another slipway, with schema %d; this one reads schema %d",
+			json_object_get_int(schema), BUNDLE_SCHEMA);
+	r = json_fields_read(root, &of_manifest, manifest, error);
+	return r < 0 ? r : check_manifest(manifest, error);
+}
+
+int bundle_manifest_read(const char *text, struct bundle_manifest *ret, struct error *error)
+{
+	_cleanup_json_ struct json_object *root = json_tokener_parse(text);
+	int r;
+
+	*ret = (struct bundle_manifest){ 0 };
+	r = read_fields(root, ret, error);
+	if (r == 0)
+		return 0;
+	bundle_manifest_free(ret);
+	return error_prefix(error, r, BUNDLE_MANIFEST);
+}
+
+char *bundle_manifest_write(const struct bundle_manifest *manifest)
+{
+	_cleanup_json_ struct json_object *root = json_object_new_object();
+
+	json_member_add(root, "schema", json_object_new_int(BUNDLE_SCHEMA));
+	json_fields_add(root, &of_manifest, manifest);
+	return json_pretty(root);
+}
+
+void bundle_manifest_free(struct bundle_manifest *manifest)
+{
+	json_fields_free(&of_manifest, manifest);
+}
