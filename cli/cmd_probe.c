@@ -8,9 +8,9 @@
 #include "cli/exit_code.h"
 #include "cli/image/place.h"
 #include "cli/message.h"
+#include "cli/probe/collect.h"
 #include "common/text.h"
 #include "common/xalloc.h"
-#include "kernels/collect/collect.h"
 
 struct options {
 	struct probe_request request;

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
+#include "cli/probe/collect.h"
 #include "kernels/probe/probe.h"
-#include "kernels/collect/collect.h"
 
 #define KREL "6.1.0-56-amd64"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/collect/collect.h"
+#include "cli/probe/collect.h"
 
 #include <ctype.h>
 #include <fcntl.h>
