@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "cli/image/operators.h"
 #include "cli/image/staging.h"
 #include "cli/json.h"
 #include "cli/verify/input.h"

@@ -11,11 +11,7 @@
 #include "common/hash.h"
 #include "common/strv.h"
 
-#define IMAGE_ARCHIVE   "image.oci.tar"
-#define IMAGE_TAG_LIMIT 128 /* OCI distribution specification */
-
-/* Ends the tag of an image that --force made: no operator asks for it, and it takes no other's. */
-#define IMAGE_UNPROVEN "-unproven"
+#define IMAGE_ARCHIVE "image.oci.tar"
 
 /*
  * Label of a GPU image: the peer memory interface that its nvidia-peermem was bound to. It is one
@@ -61,16 +57,6 @@ const char *image_userspace(const struct image *image, const char *key, const ch
 void image_free(struct image *image);
 
 /*
- * Appends the os tags that GPU operators compose for a GPU image on nodes with this ID and
- * VERSION_ID, unless @tags already has them. The first is the tag of operators 26.7 and newer; a
- * second follows if that of older ones differs.
- */
-void image_os_tags(const char *os_id, const char *os_version, struct strv *tags);
-
-/* Names it "<tag><end>": its tag and reference where it has none, else one that it has also. */
-void image_add_tag(struct image *image, const char *repository, const char *tag, const char *end);
-
-/*
  * The identity of the modules in a folder below @root_fd: of their names and bytes, so that
  * it is the same for two builds that came out the same.
  */
@@ -108,12 +94,3 @@ int image_place_text(
  */
 int image_place_all(const char *output, const struct image *images, const char *const *folders,
 	size_t count, json_object *list, bool *changed, struct error *error) _must_check_;
-
-/*
- * Prints how to push the image, and what to put into the operator's values for it. @precompiled:
- * for just one kernel; @compiles: it has what compiles modules on a node.
- */
-void image_print_use(const struct image *image, bool precompiled, bool compiles);
-void image_print_push(const char *reference);
-/* How to push its other names; nothing where it has none. */
-void image_print_also(const struct image *image);

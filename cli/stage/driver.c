@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The drivers. Who adds one writes its row here, its option (build_options.c) and its recipe. */
+/* The drivers. Who adds one writes its row here, its option (DRIVER_OPTIONS) and its recipe. */
 #include "cli/stage/stage_internal.h"
 
 #include <string.h>

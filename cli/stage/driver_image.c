@@ -5,6 +5,7 @@
  * of the kernel, slipway-init, image.conf and what depmod makes.
  */
 #include "cli/image/image_record.h"
+#include "cli/image/operators.h"
 
 #include <fcntl.h>
 #include <string.h>

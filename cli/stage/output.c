@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/image/image_record.h"
+#include "cli/image/operators.h"
 #include "cli/json.h"
 #include "cli/image/place.h"
 #include "common/tag.h"

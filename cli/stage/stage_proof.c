@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/image/image_record.h"
+#include "cli/image/operators.h"
 #include "cli/image/place.h"
 #include "cli/verify/verify.h"
 #include "common/conf.h"
