@@ -169,6 +169,7 @@ static int prune(const struct verb *verb, const struct cache_entries *entries, s
 	_cleanup_strv_ struct strv kept_images = { 0 }; /* that an output which stays stands for */
 	_cleanup_strv_ struct strv names = { 0 };
 	uint64_t left_bytes = 0, removed_bytes = 0;
+	json_object *object;
 	size_t removed = 0, in_use = 0;
 
 	for (size_t i = 0; i < entries->count; i++)
@@ -205,15 +206,19 @@ static int prune(const struct verb *verb, const struct cache_entries *entries, s
 	for (size_t i = 0; i < names.count; i++)
 		if (!strv_contains(&kept_images, names.items[i]))
 			remove_image(verb, names.items[i]);
-	if (verb->options.json)
-		(void) printf("{\"event\":\"result\",\"dry_run\":%s,\"removed\":%zu,"
-			      "\"removed_bytes\":%llu,\"in_use\":%zu}\n",
-			verb->dry_run ? "true" : "false", removed,
-			(unsigned long long) removed_bytes, in_use);
-	else
+	if (verb->options.json) {
+		object = json_object_new_object();
+		json_add_texts(object, "event", "result");
+		json_add(object, "dry_run", json_object_new_boolean(verb->dry_run));
+		json_add(object, "removed", json_object_new_uint64(removed));
+		json_add(object, "removed_bytes", json_object_new_uint64(removed_bytes));
+		json_add(object, "in_use", json_object_new_uint64(in_use));
+		json_print_line(object);
+	} else {
 		text_print(stdout, "%s %zu entries, %.1f MB; %zu more are in use\n",
 			verb->dry_run ? "Would remove" : "Removed", removed,
 			(double) removed_bytes / 1e6, in_use);
+	}
 	return 0;
 }
 
@@ -238,6 +243,7 @@ static int verify(const struct verb *verb, const struct cache_entries *entries, 
 {
 	size_t checked = 0, damaged = 0, unchecked = 0, in_use = 0;
 	uint64_t checked_bytes = 0;
+	json_object *object;
 
 	for (size_t i = 0; i < entries->count; i++) {
 		const struct cache_entry *entry = &entries->items[i];
@@ -266,9 +272,14 @@ static int verify(const struct verb *verb, const struct cache_entries *entries, 
 			return error_set_errno(error, r, "%s", entry->path);
 	}
 	if (verb->options.json) {
-		(void) printf("{\"event\":\"result\",\"checked\":%zu,\"checked_bytes\":%llu,"
-			      "\"damaged\":%zu,\"in_use\":%zu,\"unchecked\":%zu}\n",
-			checked, (unsigned long long) checked_bytes, damaged, in_use, unchecked);
+		object = json_object_new_object();
+		json_add_texts(object, "event", "result");
+		json_add(object, "checked", json_object_new_uint64(checked));
+		json_add(object, "checked_bytes", json_object_new_uint64(checked_bytes));
+		json_add(object, "damaged", json_object_new_uint64(damaged));
+		json_add(object, "in_use", json_object_new_uint64(in_use));
+		json_add(object, "unchecked", json_object_new_uint64(unchecked));
+		json_print_line(object);
 	} else {
 		text_print(stdout, "Checked %zu entries, %.1f MB; %zu damaged\n", checked,
 			(double) checked_bytes / 1e6, damaged);

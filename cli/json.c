@@ -63,6 +63,22 @@ void json_print_line(json_object *root)
 	(void) json_object_put(root);
 }
 
+void json_print_failed(const char *event, int exit_code, const char *reason, const char *message)
+{
+	struct json json = { .file = stdout };
+
+	json_write_open(&json, NULL, '{');
+	if (*event)
+		json_write_text(&json, "event", event);
+	json_write_number(&json, "exit_code", exit_code);
+	if (reason)
+		json_write_text(&json, "reason", reason);
+	if (message)
+		json_write_text(&json, "message", message);
+	json_write_close(&json, '}');
+	(void) puts("");
+}
+
 int json_fail(const char *verb, const char *event, int exit_code, const struct error *error)
 {
 	_cleanup_free_ char *who = xasprintf("slipway %s", verb);
@@ -70,13 +86,7 @@ int json_fail(const char *verb, const char *event, int exit_code, const struct e
 
 	(void) fflush(stdout);
 	message_error(stderr, who, error);
-	if (!event)
-		return exit_code;
-	(void) fputc('{', stdout);
-	if (*event)
-		(void) printf("\"event\":\"%s\",", event);
-	(void) printf("\"exit_code\":%d,\"message\":", exit_code);
-	json_text_string(stdout, message);
-	(void) puts("}");
+	if (event)
+		json_print_failed(event, exit_code, NULL, message);
 	return exit_code;
 }

@@ -25,6 +25,12 @@ void json_print(json_object *root, FILE *file);
 void json_print_line(json_object *root);
 
 /*
+ * Prints one object on a line of stdout: how a verb ended. It has @event unless it is "", and of
+ * @reason and @message those that are not NULL.
+ */
+void json_print_failed(const char *event, int exit_code, const char *reason, const char *message);
+
+/*
  * Prints why a verb failed, to stderr, and with @event also as one object to stdout; it has that
  * event unless it is "". Returns @exit_code.
  */

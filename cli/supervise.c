@@ -14,7 +14,6 @@
 #include "cli/json.h"
 #include "cli/message.h"
 #include "common/cleanup.h"
-#include "common/json_text.h"
 #include "common/process.h"
 #include "common/text.h"
 #include "common/xalloc.h"
@@ -143,8 +142,7 @@ int supervise_report(int result, const char *verb, bool json, const char *state)
 				: "");
 	}
 	if (json)
-		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":\"%s\"}\n", code,
-			reason);
+		json_print_failed("failed", code, reason, NULL);
 	return code;
 }
 
@@ -176,13 +174,8 @@ static int make(void *data)
 	if (context->progress.terminal && progress_stage_name(&context->progress))
 		(void) fputc('\n', stderr);
 	message_error(stderr, who, &error);
-	if (context->options->json) {
-		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":", code);
-		json_text_string(stdout, exit_code_text(code));
-		(void) fputs(",\"message\":", stdout);
-		json_text_string(stdout, message);
-		(void) puts("}");
-	}
+	if (context->options->json)
+		json_print_failed("failed", code, exit_code_text(code), message);
 	return code;
 }
 
