@@ -154,10 +154,13 @@ static int start(struct execution *execution, struct stage *stage)
 	return 0;
 }
 
-/* All of this run's programs are in our process group. */
+/*
+ * What compiles would go on for minutes: then all ends, and all of this run's programs are in our
+ * process group. Else what runs is finished, for the next run.
+ */
 static void end_others(struct execution *execution)
 {
-	if (execution->is_ending)
+	if (execution->is_ending || !is_compiling(execution))
 		return;
 	execution->is_ending = true;
 	(void) signal(SIGTERM, SIG_IGN);
