@@ -53,7 +53,7 @@ int build_command(char **argv)
 		code = EXIT_CODE_USAGE;
 	} else if (started) {
 		code = supervise_run(&build->context, &build->options.common, "build",
-			"what was half made is removed, what was finished is kept", make, &verb);
+			"unfinished work was removed, finished stages are kept", make, &verb);
 	}
 	bundle_close(&verb.bundle);
 	build_done(build);

@@ -37,21 +37,21 @@ static int check(void *target, struct error *error)
 	const struct build_options *options = &verb->options;
 
 	if (verb->krels.count > 1 && options->kernel_from.count)
-		return error_set(error, -EINVAL, "--kernel-from is for one kernel");
+		return error_set(error, -EINVAL, "--kernel-from can only be used with one kernel");
 	if (options->kernel_module_type && strcmp(options->sources[DRIVER_NVIDIA], "debian") != 0 &&
 		strcmp(options->sources[DRIVER_NVIDIA], "none") != 0) {
 		(void) error_set(error, -EINVAL,
-			"--kernel-module-type is for Debian's packages: another source has both "
-			"kinds, and goes into the bundle as it is");
+			"--kernel-module-type applies only to Debian's packages: other sources go "
+			"into the bundle whole, with both kinds");
 		return error_try(error, -EINVAL, "give it to slipway build --bundle instead");
 	}
 	return build_options_check_drivers(options, error);
 }
 
 static const struct option_rule rules[] = {
-	{ .needs = "output", .why = "-o FILE is missing: where the bundle goes" },
+	{ .needs = "output", .why = "-o FILE is missing: the bundle to write" },
 	{ .needs = "kernel kernel-from " OPTION_RULE_ARGUMENT,
-		.why = "a kernel release (uname -r on the node) or newest is wanted" },
+		.why = "the kernel is missing: give a release (uname -r on the node) or newest" },
 };
 
 #define BUNDLE_OPTION(name, letter, argument, kind, member, help)                                  \
@@ -59,21 +59,20 @@ static const struct option_rule rules[] = {
 
 static const struct option_row rows[] = {
 	OPTION_ARGUMENT(
-		"KREL", "what uname -r prints on the node, or newest; also as --kernel KREL"),
+		"KREL", "kernel release (uname -r on the node) or newest; also as --kernel KREL"),
 	OPTION_CALL("kernel", 0, "KREL", take_kernel, OPTION_HIDDEN),
-	BUNDLE_OPTION(
-		"output", 'o', "FILE", OPTION_TEXT, output, "the bundle; appears when it is whole"),
+	BUNDLE_OPTION("output", 'o', "FILE", OPTION_TEXT, output,
+		"the bundle to write; it appears only when complete"),
 	DRIVER_OPTIONS(struct verb, options.sources),
 	BUNDLE_OPTION("kernel-module-type", 0, "KIND", OPTION_TEXT, kernel_module_type,
-		"of debian's: open or proprietary [open]"),
-	BUNDLE_OPTION(
-		"base", 0, "REF", OPTION_TEXT, base, "image that the driver images start from"),
+		"for debian: open or proprietary [open]"),
+	BUNDLE_OPTION("base", 0, "REF", OPTION_TEXT, base, "base of the driver images"),
 	BUNDLE_OPTION("root", 0, "OS", OPTION_TEXT, root,
-		"the distribution whose packages the build root is made of"),
+		"compile in a build root of this distribution [the kernel's own]"),
 	BUNDLE_OPTION("kernel-from", 0, "PATH", OPTION_LIST, kernel_from,
-		"a kernel of your own; may be given several times"),
+		"a kernel that no repository has; may be repeated"),
 	BUNDLE_OPTION("compiler", 0, "NAME", OPTION_TEXT, compiler,
-		"whatever the kernel says that it was made with"),
+		"compiler to use [the one that built the kernel]"),
 };
 
 const struct option_table bundle_options = {
@@ -82,9 +81,9 @@ const struct option_table bundle_options = {
 		"Usage: slipway bundle -o FILE [options] KREL…\n"
 		"\n"
 		"Writes one file with everything that builds for these kernels need: packages, driver\n"
-		"sources, images to start from and locks. `slipway build --bundle FILE` builds from it\n"
-		"without any network. Not in it is what --userspace names: carry it beside the bundle, and\n"
-		"give that option, like --sources-image, to `slipway build --bundle`.\n"
+		"sources, base images and locks. `slipway build --bundle FILE` builds from it without a\n"
+		"network. What --userspace names is not included: copy it along and give that option,\n"
+		"like --sources-image, to `slipway build --bundle`.\n"
 		"\n",
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),

@@ -55,7 +55,7 @@ static int take_age(void *target, const char *value, struct error *error)
 
 	if (parse_unit(value, "smhdw", seconds, &number) < 0)
 		return error_set(error, -EINVAL,
-			"--older-than %s: a number with s, m, h, d or w after it is wanted", value);
+			"--older-than %s: not a number followed by s, m, h, d or w", value);
 	verb->by_age = true;
 	verb->age_s = (time_t) number;
 	return 0;
@@ -68,7 +68,7 @@ static int take_size(void *target, const char *value, struct error *error)
 
 	if (parse_unit(value, "KMGT", bytes, &verb->keep_bytes) < 0)
 		return error_set(error, -EINVAL,
-			"--keep-size %s: a number with K, M, G or T after it is wanted", value);
+			"--keep-size %s: not a number followed by K, M, G or T", value);
 	verb->by_size = true;
 	return 0;
 }
@@ -284,19 +284,23 @@ static int verify(const struct verb *verb, const struct cache_entries *entries, 
 		text_print(stdout, "Checked %zu entries, %.1f MB; %zu damaged\n", checked,
 			(double) checked_bytes / 1e6, damaged);
 		text_print(stdout,
-			"%zu others were not: only downloads and image archives have digests\n",
+			"%zu others were not checked: only downloads and image archives have "
+			"digests\n",
 			unchecked);
 	}
 	if (in_use) {
 		(void) error_set(error, -EUCLEAN,
-			"%zu damaged in %s: %zu of them may be in use by a run that is alive, and stay",
+			"%zu damaged in %s: %zu of them were kept because a running slipway may be "
+			"using them",
 			damaged, verb->cache.path, in_use);
-		return error_try(error, -EUCLEAN, "slipway cache verify when that run has ended");
+		return error_try(error, -EUCLEAN,
+			"run slipway cache verify again when that run "
+			"has ended");
 	}
 	if (damaged)
 		return error_set(error, -EUCLEAN,
-			"%zu damaged in %s: moved out of the way; the next run fetches or makes "
-			"what it needs of them",
+			"%zu damaged in %s: moved aside; the next run fetches or rebuilds those "
+			"that it needs",
 			damaged, verb->cache.path);
 	return 0;
 }
@@ -312,13 +316,13 @@ static int take_argument(void *target, const char *argument, struct error *error
 	struct verb *verb = target;
 
 	if (verb->action)
-		return error_set(error, -EINVAL, "%s: no argument is expected there", argument);
+		return error_set(error, -EINVAL, "%s: unexpected argument", argument);
 	for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
 		if (strcmp(argument, actions[i].name) == 0)
 			verb->action = &actions[i];
-	return verb->action
-		       ? 0
-		       : error_set(error, -EINVAL, "%s: list, prune or verify is wanted", argument);
+	return verb->action ? 0
+			    : error_set(error, -EINVAL,
+				      "%s: no such action; use list, prune or verify", argument);
 }
 
 static int run(struct verb *verb, struct error *error)
@@ -348,43 +352,44 @@ static int check(void *target, struct error *error)
 	bool for_prune = verb->all || verb->by_age || verb->by_size || verb->dry_run;
 
 	if (!verb->action)
-		return error_set(error, -EINVAL, "list, prune or verify is wanted");
+		return error_set(error, -EINVAL, "the action is missing: list, prune or verify");
 	if (for_prune && verb->action->run != prune)
 		return error_set(error, -EINVAL,
-			"--older-than, --keep-size, --all and --dry-run are for cache prune");
+			"--older-than, --keep-size, --all and --dry-run apply only to cache prune");
 	/* One that is named is looked at, never made: a mistyped name would be an empty one. */
 	return !path || cache_is_there(path)
 		       ? 0
-		       : error_set(error, -EINVAL, "--cache %s: no cache there", path);
+		       : error_set(error, -EINVAL, "--cache %s: there is no cache in this folder",
+				 path);
 }
 
 #define CACHE_OPTION(name, letter, argument, kind, member, help)                                   \
 	OPTION(name, letter, argument, kind, struct verb, member, help)
 
 static const struct option_row rows[] = {
-	OPTION_ARGUMENT("list", "what is in the cache, how big it is and when it was last used"),
+	OPTION_ARGUMENT("list", "list the entries with their size and last use"),
 	OPTION_ARGUMENT("prune",
-		"remove what has not been used for 30 days, or as the options say;\n"
-		"never what a run that is going on has used"),
-	OPTION_ARGUMENT("verify",
-		"hash every download and every image archive; what is damaged is\n"
-		"moved out of the way, and fetched or made again by the next run\n"),
+		"remove entries unused for 30 days, or as the options say; entries\n"
+		"of a run in progress are never removed"),
+	OPTION_ARGUMENT("verify", "hash every download and image archive; damaged ones are moved\n"
+				  "aside, and the next run fetches or rebuilds them\n"),
 	OPTION_CALL("older-than", 0, "AGE", take_age,
-		"prune: what has not been used for so long: 12h, 30d, 8w"),
+		"prune: remove entries unused for this long: 12h, 30d, 8w"),
 	OPTION_CALL("keep-size", 0, "SIZE", take_size,
-		"prune: the longest unused, until no more is left: 500M, 20G"),
+		"prune: remove the longest unused until this much is left: 500M, 20G"),
 	CACHE_OPTION("all", 0, NULL, OPTION_FLAG, all,
-		"prune: everything, and images of ours in the local storage that no\n"
-		"output names any more, also the driver images"),
+		"prune: remove everything, and slipway's images in the local storage\n"
+		"that no output refers to any more, including driver images"),
 	CACHE_OPTION("dry-run", 'n', NULL, OPTION_FLAG, dry_run,
-		"prune: say what would go, and remove nothing"),
-	CACHE_OPTION("cache", 0, "DIR", OPTION_TEXT, options.cache, "[~/.cache/slipway]"),
-	CACHE_OPTION("json", 0, NULL, OPTION_FLAG, options.json, "JSON on stdout"),
-	CACHE_OPTION("help", 'h', NULL, OPTION_FLAG, options.help, "this text"),
+		"prune: only print what would be removed"),
+	CACHE_OPTION("cache", 0, "DIR", OPTION_TEXT, options.cache,
+		"the cache folder [~/.cache/slipway]"),
+	CACHE_OPTION("json", 0, NULL, OPTION_FLAG, options.json, "print JSON to stdout"),
+	CACHE_OPTION("help", 'h', NULL, OPTION_FLAG, options.help, "show this help"),
 };
 
 static const struct option_rule rules[] = {
-	{ .given = "all", .refuses = "older-than keep-size", .why = "it removes everything" },
+	{ .given = "all", .refuses = "older-than keep-size", .why = "--all removes everything" },
 };
 
 const struct option_table cache_options = {

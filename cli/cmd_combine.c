@@ -30,32 +30,34 @@ static int check(void *target, struct error *error)
 	const struct verb *verb = target;
 
 	if (verb->names.count < 2 || verb->names.count > COMBINE_MAX)
-		return error_set(error, -EINVAL, "two to %d images are wanted, and %zu %s named",
+		return error_set(error, -EINVAL, "two to %d images are needed, but %zu %s named",
 			COMBINE_MAX, verb->names.count, verb->names.count == 1 ? "is" : "are");
 	return output_place_check(verb->combine.output, error);
 }
 
 static const struct option_row rows[] = {
 	OPTION_ARGUMENT("IMAGE",
-		"a GPU image that slipway build or combine made: its archive, its OCI\n"
-		"layout, or its name in containers-storage; the new one starts from\n"
+		"a GPU image made by slipway build or combine: its archive, its OCI\n"
+		"layout or its name in containers-storage; the new image is based on\n"
 		"the first"),
 	OPTION("output", 0, "WHERE", OPTION_TEXT, struct verb, combine.output,
 		"DIR, containers-storage: or oci-archive:FILE [containers-storage:]"),
 	OPTION("os-version", 0, "VERSION", OPTION_TEXT, struct verb, combine.os_version,
-		"VERSION_ID of the nodes, for the tag [what the images were built for]"),
+		"the nodes' VERSION_ID for the tag [the one the images were built for]"),
 };
 
 const struct option_table combine_options = {
 	.verb = "combine",
-	.usage =
-		"Usage: slipway combine [options] IMAGE IMAGE…\n"
-		"\n"
-		"Makes one GPU image of several: of one driver version and distribution, for several\n"
-		"kernels, or for one kernel with several OFEDs. Its tag is what GPU Operator asks for\n"
-		"without precompiled drivers, VERSION-OS; the node takes the modules of its kernel, and\n"
-		"the nvidia-peermem that fits the OFED that is loaded.\n"
-		"\n",
+	.usage = "Usage: slipway combine [options] IMAGE IMAGE…\n"
+		 "\n"
+		 "Merges GPU images of one driver version and distribution into one image, for "
+		 "several kernels\n"
+		 "or for one kernel with several OFED versions. Its tag is VERSION-OS, which GPU "
+		 "Operator asks\n"
+		 "for when it does not use precompiled drivers. A node takes the modules for its "
+		 "kernel and the\n"
+		 "nvidia-peermem built for the OFED that is loaded.\n"
+		 "\n",
 	.notes = "\n",
 	OPTION_ROWS(rows),
 	.only_common = "cache json help",
@@ -91,7 +93,7 @@ static int make_image(struct verb *verb, struct image *image, struct error *erro
 		return r;
 	if (!verb->options.json) {
 		if (!changed)
-			(void) puts("Nothing new: the image is there already.");
+			(void) puts("Nothing to do: the image already exists.");
 		combine_print(combine, image);
 		return 0;
 	}
@@ -121,7 +123,7 @@ int combine_command(char **argv)
 
 	if (options_start(&combine_options, argv, &verb, &code))
 		code = supervise_run(&verb.context, &verb.options, "combine",
-			"what was half made is removed", make, &verb);
+			"unfinished work was removed", make, &verb);
 	context_close(&verb.context);
 	strv_free(&verb.names);
 	common_options_free(&verb.options);

@@ -38,13 +38,13 @@ static int check(void *target, struct error *error)
 	return r < 0 || verify->fetched
 		       ? r
 		       : common_options_refuse_lists(&verify->common,
-				 "no --kernel is to be fetched, and no list is asked", error);
+				 "it applies only when --kernel names a release to fetch", error);
 }
 
 static const struct option_rule rules[] = {
 	{ .needs = OPTION_RULE_ARGUMENT,
-		.why = "no text: say what insmod or dmesg said, name a file of it, or pipe it: "
-		       "dmesg | slipway explain -" },
+		.why = "the text is missing: give the message of insmod or dmesg, name a file that "
+		       "has it, or pipe it: dmesg | slipway explain -" },
 };
 
 #define EXPLAIN_OPTION(name, argument, kind, member, help)                                         \
@@ -52,30 +52,33 @@ static const struct option_rule rules[] = {
 
 static const struct option_row rows[] = {
 	EXPLAIN_OPTION("module", "FILE", OPTION_TEXT, files.module_path,
-		"the module: its CRCs, vermagic and signature are named"),
+		"the module that did not load: its CRCs, vermagic and signature are read"),
 	EXPLAIN_OPTION("kernel", "PATH|KREL", OPTION_LIST, verify.kernels,
-		"the node's kernel, as verify takes it: a tree, a build folder,\n"
-		"lib/modules/KREL, record.json, packages (may be repeated), a release, which\n"
-		"is fetched; or a Module.symvers alone. With --module the load proof is asked"),
+		"the node's kernel, as for verify: a tree, a build folder, lib/modules/KREL,\n"
+		"record.json, packages (may be repeated) or a release, which is fetched; or\n"
+		"only a Module.symvers. With --module the load proof is run as well"),
 	EXPLAIN_OPTION("with", "WHAT", OPTION_LIST, verify.with,
-		"what is loaded before it, such as the OFED: a Module.symvers, a module, a\n"
-		"folder with either, or an image; later ones count more"),
+		"modules loaded before it, such as OFED: a Module.symvers, a module, a folder\n"
+		"with either, or an image; later ones take precedence"),
 	EXPLAIN_OPTION("trust", "CERT", OPTION_LIST, verify.trust_files,
-		"a certificate that the node's kernel trusts (X.509, DER or PEM): whether\n"
-		"the module's signature is good; may be repeated"),
+		"check the module's signature with this certificate that the node's kernel\n"
+		"trusts (X.509, DER or PEM); may be repeated"),
 };
 
 const struct option_table explain_options = {
 	.verb = "explain",
-	.usage =
-		"Usage: slipway explain [--module FILE] [--kernel PATH|KREL] [--with WHAT]… TEXT…|FILE|-\n"
-		"\n"
-		"Says which input of a build was wrong, and what to do about it, when a module does not\n"
-		"load. TEXT is what insmod, modprobe or dmesg printed, quoted or not. One word that\n"
-		"is a file's name, or - for stdin, is read; lines about other things are skipped:\n"
-		"  dmesg | slipway explain --module nvidia-peermem.ko -\n"
-		"\n",
-	.notes = "With none of them whose a symbol is can only be guessed by its name.\n\n",
+	.usage = "Usage: slipway explain [--module FILE] [--kernel PATH|KREL] [--with WHAT]… "
+		 "TEXT…|FILE|-\n"
+		 "\n"
+		 "When a module does not load: finds the input of the build that was wrong, and "
+		 "what to\n"
+		 "do about it. TEXT is the output of insmod, modprobe or dmesg, quoted or not. "
+		 "FILE, or -\n"
+		 "for stdin, is read; unrelated lines are skipped:\n"
+		 "  dmesg | slipway explain --module nvidia-peermem.ko -\n"
+		 "\n",
+	.notes = "Without these options the exporter of a symbol is guessed from its name.\n"
+		 "\n",
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),
 	.common = offsetof(struct verb, verify.common),
@@ -120,9 +123,10 @@ static void print_finding(const struct explain_finding *finding, const struct ve
 
 	/* Name the options that would end the guessing. */
 	if (finding->guessed)
-		guess = all ? " (a guess by the symbol's name: nothing in the files given has it)"
-			    : " (a guess by the symbol's name: --module, --kernel and --with "
-			      "together tell)";
+		guess = all ? " (guessed from the symbol's name: none of the given files exports "
+			      "it)"
+			    : " (guessed from the symbol's name; to be sure, give --module, "
+			      "--kernel and --with)";
 	text_print(stdout, "%s%s%s\n", finding->module, *finding->module ? ": " : "",
 		finding->because);
 	if (finding->symbols.count > 1)
@@ -199,12 +203,11 @@ static int run(struct verb *verb, struct error *error)
 	if (explanation->count)
 		return 0;
 	if (verb->texts.count == 1 && !strpbrk(verb->text, " \n"))
-		return error_set(error, -ENOMSG,
-			"%s: no file of that name, and nothing is known of such a text",
-			verb->text);
+		return error_set(
+			error, -ENOMSG, "%s: neither a file nor a known error text", verb->text);
 	return error_set(error, -ENOMSG,
-		"nothing known in %zu line%s: docs/verify.md lists what is", explanation->lines,
-		explanation->lines == 1 ? "" : "s");
+		"no known error in %zu line%s; docs/verify.md lists the known ones",
+		explanation->lines, explanation->lines == 1 ? "" : "s");
 }
 
 static void verb_close(struct verb *verb)

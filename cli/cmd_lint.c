@@ -27,8 +27,8 @@ static int take_drivers(void *target, const char *value, struct error *error)
 	verb->purpose.nvidia = strv_contains(&names, "nvidia");
 	if (names.count == 0 ||
 		names.count != (size_t) verb->purpose.ofed + (size_t) verb->purpose.nvidia)
-		return error_set(error, -EINVAL,
-			"--drivers %s: ofed, nvidia or ofed,nvidia is wanted", value);
+		return error_set(
+			error, -EINVAL, "--drivers %s: must be ofed, nvidia or ofed,nvidia", value);
 	return 0;
 }
 
@@ -37,16 +37,20 @@ static int take_kernel(void *target, const char *argument, struct error *error)
 	struct verb *verb = target;
 
 	if (verb->kernel.request.krel)
-		return error_set(error, -EINVAL, "%s: one kernel release is expected", argument);
+		return error_set(
+			error, -EINVAL, "%s: only one kernel release can be given", argument);
 	verb->kernel.request.krel = argument;
 	return 0;
 }
 
 static const struct option_rule rules[] = {
 	{ .needs = "kernel lock kernel-from " OPTION_RULE_ARGUMENT,
-		.why = "a kernel release, --kernel-from or --lock is missing: what uname -r prints "
-		       "on the node, or newest" },
-	{ .given = "lock", .refuses = "refresh", .why = "no list is asked for what a lock names" },
+		.why = "the kernel is missing: give a release (uname -r on the node), newest, "
+		       "--kernel-from or --lock" },
+	{ .given = "lock",
+		.refuses = "refresh",
+		.why = "a lock already names the packages, so no "
+		       "list is read" },
 };
 
 #define LINT_OPTION(name, argument, kind, member, help)                                            \
@@ -55,24 +59,25 @@ static const struct option_rule rules[] = {
 static const struct option_row rows[] = {
 	OPTION_CALL("kernel", 0, "KREL", take_kernel, OPTION_HIDDEN),
 	LINT_OPTION("kernel-from", "PATH", OPTION_LIST, files,
-		"a kernel of one's own, or a bundle of slipway probe; may be repeated"),
+		"a kernel that no repository has, or a file from slipway probe; may be repeated"),
 	OPTION_CALL("drivers", 0, "LIST", take_drivers,
-		"what is to be built: ofed, nvidia or ofed,nvidia [ofed,nvidia]"),
+		"drivers to be built: ofed, nvidia or ofed,nvidia [ofed,nvidia]"),
 	LINT_OPTION("compiler", "NAME", OPTION_TEXT, compiler,
-		"that is to be used instead of the kernel's own: gcc-12"),
+		"compiler to use instead of the kernel's own: gcc-12"),
 	LINT_OPTION("lock", "FILE", OPTION_TEXT, lock,
-		"take the kernel from a lock instead of the lists"),
+		"take the kernel from a lock instead of package lists"),
 };
 
 const struct option_table lint_options = {
 	.verb = "lint",
-	.usage =
-		"Usage: slipway lint [--kernel] KREL|newest [options]\n"
-		"\n"
-		"Judges a kernel before minutes of compiling: fetches its headers, reads its configuration\n"
-		"and says what stands against building drivers for it, the worst first. slipway-lint(1)\n"
-		"explains each finding. The exit code is 24 when one of them is an error.\n"
-		"\n",
+	.usage = "Usage: slipway lint [--kernel] KREL|newest [options]\n"
+		 "\n"
+		 "Checks a kernel before minutes of compiling: fetches its headers, reads its "
+		 "configuration\n"
+		 "and lists the problems for building drivers, the worst first. slipway-lint(1) "
+		 "explains\n"
+		 "each finding. The exit code is 24 if one of them is an error.\n"
+		 "\n",
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),
 	.common = offsetof(struct verb, common),

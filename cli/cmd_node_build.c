@@ -30,17 +30,16 @@ static int check(void *target, struct error *error)
 	const struct node_build_request *request = &((struct options *) target)->request;
 
 	if (*request->host != '/')
-		return error_set(
-			error, -EINVAL, "--host %s: an absolute path is wanted", request->host);
+		return error_set(error, -EINVAL, "--host %s: not an absolute path", request->host);
 	for (size_t i = 0; i < request->settings.count; i++)
 		if (!strchr(request->settings.items[i], '='))
-			return error_set(error, -EINVAL, "--set %s: NAME=VALUE is wanted",
+			return error_set(error, -EINVAL, "--set %s: not of the form NAME=VALUE",
 				request->settings.items[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(recipes); i++)
 		if (strcmp(request->recipe, recipes[i]) == 0)
 			return 0;
 	return error_set(
-		error, -EINVAL, "--recipe %s: nvidia, peermem or ofed is wanted", request->recipe);
+		error, -EINVAL, "--recipe %s: must be nvidia, peermem or ofed", request->recipe);
 }
 
 #define NODE_BUILD_OPTION(name, letter, argument, kind, member, help)                              \
@@ -48,33 +47,34 @@ static int check(void *target, struct error *error)
 
 static const struct option_row rows[] = {
 	NODE_BUILD_OPTION("recipe", 0, "NAME", OPTION_TEXT, request.recipe,
-		"what to compile: nvidia, peermem or ofed [nvidia]"),
-	OPTION_CALL("kernel", 0, "KREL", take_kernel, "for this kernel [the one that runs]"),
+		"the driver to compile: nvidia, peermem or ofed [nvidia]"),
+	OPTION_CALL("kernel", 0, "KREL", take_kernel, "compile for this kernel [the running one]"),
 	NODE_BUILD_OPTION("host", 0, "DIR", OPTION_TEXT, request.host,
-		"the root of the host, whose headers are taken [/proc/1/root]"),
+		"the host's root, where its kernel headers are read [/proc/1/root]"),
 	NODE_BUILD_OPTION("keep", 0, "DIR", OPTION_TEXT, request.usual_cache,
-		"the node's cache, a folder of the host's disk that only root can write\n"
-		"to; where that cannot be had: /var/lib/slipway of this container"),
+		"the node's cache, a folder on the host's disk that only root can write\n"
+		"to; if it is not usable, /var/lib/slipway of this container is used"),
 	NODE_BUILD_OPTION("set", 0, "NAME=VALUE", OPTION_LIST, request.settings,
-		"a variable for the recipe; may be given several times"),
+		"set a variable for the recipe; may be repeated"),
 	NODE_BUILD_OPTION("max-threads", 0, "N", OPTION_JOBS, request.max_jobs,
-		"jobs at once [as many as processors and memory allow]"),
+		"number of parallel jobs [as many as processors and memory allow]"),
 	NODE_BUILD_OPTION("clear", 0, NULL, OPTION_FLAG, clear,
-		"only remove what a build that was killed left in the node's cache"),
-	NODE_BUILD_OPTION("help", 'h', NULL, OPTION_FLAG, common.help, "this text"),
+		"only remove leftovers of killed builds from the node's cache"),
+	NODE_BUILD_OPTION("help", 'h', NULL, OPTION_FLAG, common.help, "show this help"),
 };
 
 const struct option_table node_build_options = {
 	.verb = "node-build",
-	.usage =
-		"Usage: slipway node-build [--recipe nvidia|peermem|ofed] [options]\n"
-		"\n"
-		"Compiles a driver on the node that will load it, inside an image of slipway build\n"
-		"--sources-image, or takes it from the node's cache; puts the modules below /lib/modules and\n"
-		"runs depmod. The image's entrypoint calls it; docs/node-build.md has the whole of it.\n"
-		"Environment: SLIPWAY_NODE_CACHE, a folder that has to serve as the node's cache;\n"
-		"SLIPWAY_NODE_HEADERS=host, headers are not fetched; http_proxy and the like.\n"
-		"\n",
+	.usage = "Usage: slipway node-build [--recipe nvidia|peermem|ofed] [options]\n"
+		 "\n"
+		 "Compiles a driver on the node that will load it, inside an image made by slipway "
+		 "build\n"
+		 "--sources-image, or takes it from the node's cache. Installs the modules below "
+		 "/lib/modules\n"
+		 "and runs depmod. The image's entrypoint calls it; see docs/node-build.md.\n"
+		 "Environment: SLIPWAY_NODE_CACHE, the only folder to use as the node's cache;\n"
+		 "SLIPWAY_NODE_HEADERS=host, never fetch headers; http_proxy and the like.\n"
+		 "\n",
 	OPTION_ROWS(rows),
 	.only_common = "",
 	.common = offsetof(struct options, common),

@@ -28,11 +28,11 @@ static int take_headers(void *target, const char *text, struct error *error)
 		((struct options *) target)->request.headers = (enum probe_headers) i;
 		return 0;
 	}
-	return error_set(error, -EINVAL, "--headers %s: auto, yes or no is wanted", text);
+	return error_set(error, -EINVAL, "--headers %s: must be auto, yes or no", text);
 }
 
 static const struct option_rule rules[] = {
-	{ .given = "json", .refuses = "output=-", .why = "they would both write to stdout" },
+	{ .given = "json", .refuses = "output=-", .why = "both would write to stdout" },
 };
 
 #define PROBE_OPTION(name, letter, argument, kind, member, help)                                   \
@@ -40,17 +40,17 @@ static const struct option_rule rules[] = {
 
 static const struct option_row rows[] = {
 	PROBE_OPTION("root", 0, "DIR", OPTION_TEXT, request.root,
-		"a system's root that is mounted there [/]"),
+		"the mounted root of another system [/]"),
 	PROBE_OPTION("kernel", 0, "KREL", OPTION_TEXT, request.krel,
-		"the kernel of it [the one that runs, or the only one]"),
+		"its kernel [the running one, or the only one]"),
 	PROBE_OPTION("output", 'o', "FILE", OPTION_TEXT, output,
-		"where to, - for stdout [probe.tar.zst]"),
+		"the file to write, - for stdout [probe.tar.zst]"),
 	OPTION_CALL("headers", 0, "WHEN", take_headers,
-		"the headers below lib/modules/<krel>/build: auto (up to 256 MiB), yes\n"
-		"or no [auto]"),
+		"include the headers below lib/modules/<krel>/build: auto (up to 256 MiB),\n"
+		"yes or no [auto]"),
 	PROBE_OPTION("json", 0, NULL, OPTION_FLAG, common.json,
-		"print what was found as JSON: the bundle's probe.json"),
-	PROBE_OPTION("help", 'h', NULL, OPTION_FLAG, common.help, "this text"),
+		"print the findings as JSON, like probe.json in the bundle"),
+	PROBE_OPTION("help", 'h', NULL, OPTION_FLAG, common.help, "show this help"),
 };
 
 const struct option_table probe_options = {
@@ -58,9 +58,9 @@ const struct option_table probe_options = {
 	.usage =
 		"Usage: slipway probe [options]\n"
 		"\n"
-		"Collects what a build for this node has to know into one small file, which\n"
-		"slipway build --kernel-from FILE takes. Nothing secret is in it, and no program is\n"
-		"started. slipway-probe(1) says what is collected and what is left out.\n"
+		"Collects the facts that a build for this node needs into one small file, for\n"
+		"slipway build --kernel-from FILE. It contains no secrets, and no program is run.\n"
+		"slipway-probe(1) lists what is collected and what is left out.\n"
 		"\n",
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),
@@ -112,9 +112,9 @@ static void warn_of_headers(const struct options *options, const struct node *no
 {
 	if (!node->headers.count && options->request.headers != PROBE_HEADERS_NO)
 		text_print(stderr,
-			"slipway probe: no headers are in the bundle: unless a distribution has "
-			"kernel %s, a build cannot be made from it alone: give its headers package "
-			"or build folder with one more --kernel-from\n",
+			"slipway probe: the bundle has no headers: unless a distribution has "
+			"kernel %s, a build also needs its headers package or build folder, as "
+			"another --kernel-from\n",
 			node->krel);
 }
 

@@ -49,8 +49,9 @@ static int take_word(
 	if (*slot || strcmp(value, "none") == 0)
 		return 0;
 	return error_set(error, -EINVAL,
-		"%s %s: only %s is a package; a tree or a tarball is no part of a lock", option,
-		value, word);
+		"%s %s: a lock can only name packages, so only %s is allowed here, not a tree or a "
+		"tarball",
+		option, value, word);
 }
 
 static int take_kernel(void *target, const char *argument, struct error *error)
@@ -58,7 +59,8 @@ static int take_kernel(void *target, const char *argument, struct error *error)
 	struct verb *verb = target;
 
 	if (verb->krel)
-		return error_set(error, -EINVAL, "%s: one kernel release is expected", argument);
+		return error_set(
+			error, -EINVAL, "%s: only one kernel release can be given", argument);
 	verb->krel = argument;
 	return 0;
 }
@@ -82,16 +84,16 @@ static int check(void *target, struct error *error)
 
 static const struct option_rule rules[] = {
 	{ .needs = "kernel list " OPTION_RULE_ARGUMENT,
-		.why = "a kernel release is missing: what uname -r prints on the node, or newest" },
+		.why = "the kernel is missing: give a release (uname -r on the node) or newest" },
 	{ .given = "list",
 		.refuses =
 			"kernel tree o output ofed nvidia kernel-module-type " OPTION_RULE_ARGUMENT,
-		.why = "it prints all releases, and no lock of one" },
-	{ .given = "list", .needs = "os", .why = "whose kernels?" },
-	{ .given = "json", .refuses = "o=- output=-", .why = "they would both write to stdout" },
+		.why = "--list prints all releases and makes no lock" },
+	{ .given = "list", .needs = "os", .why = "it lists the kernels of one distribution" },
+	{ .given = "json", .refuses = "o=- output=-", .why = "both would write to stdout" },
 	{ .given = "kernel-module-type",
 		.needs = "nvidia=debian",
-		.why = "it says which of these packages is wanted" },
+		.why = "it selects one of these packages" },
 };
 
 #define RESOLVE_OPTION(name, letter, argument, kind, member, help)                                 \
@@ -100,32 +102,36 @@ static const struct option_rule rules[] = {
 static const struct option_row rows[] = {
 	OPTION_CALL("kernel", 0, "KREL", take_kernel, OPTION_HIDDEN),
 	RESOLVE_OPTION("output", 0, "FILE", OPTION_TEXT, output, OPTION_HIDDEN),
-	RESOLVE_OPTION(NULL, 'o', "FILE", OPTION_TEXT, output, "write the lock, - for stdout"),
+	RESOLVE_OPTION(NULL, 'o', "FILE", OPTION_TEXT, output,
+		"write the lock to FILE, - for "
+		"stdout"),
 	RESOLVE_OPTION("tree", 0, "DIR", OPTION_TEXT, tree,
-		"fetch the headers, too, and leave the kernel tree as this new folder:\n"
-		"lib/modules/KREL/build and source, what a module is compiled against"),
+		"also fetch the headers, and unpack the kernel tree that modules are\n"
+		"compiled against (lib/modules/KREL/build and source) into this new folder"),
 	RESOLVE_OPTION("explain", 0, NULL, OPTION_FLAG, explain,
-		"every place that was looked in, and why it was there or not"),
+		"print every place that was searched and the result"),
 	RESOLVE_OPTION("list", 0, NULL, OPTION_FLAG, list,
-		"every kernel release that the distribution's lists have"),
+		"print every kernel release in the distribution's lists"),
 	OPTION_CALL("ofed", 0, "reference", take_ofed,
-		"the reference OFED's source goes into the lock too"),
+		"add the source of the reference OFED to the lock"),
 	OPTION_CALL("nvidia", 0, "debian", take_nvidia,
-		"and so do the distribution's packages of NVIDIA's modules"),
+		"add the distribution's packages of NVIDIA's modules to the lock"),
 	RESOLVE_OPTION("kernel-module-type", 0, "KIND", OPTION_TEXT, kernel_module_type,
-		"of these: open or proprietary [open]"),
+		"the kind of NVIDIA's modules: open or proprietary [open]"),
 };
 
 const struct option_table resolve_options = {
 	.verb = "resolve",
-	.usage =
-		"Usage: slipway resolve [--kernel] KREL|newest [options]\n"
-		"       slipway resolve --list --os ID [options]\n"
-		"\n"
-		"Finds the packages that a kernel's modules are compiled against, the compiler that it was\n"
-		"made with, and writes the lock that slipway build --lock takes.\n"
-		"\n",
-	.notes = "\nWithout --os, newest is debian12's.\n\n",
+	.usage = "Usage: slipway resolve [--kernel] KREL|newest [options]\n"
+		 "       slipway resolve --list --os ID [options]\n"
+		 "\n"
+		 "Finds the packages needed to compile modules for a kernel and the compiler that "
+		 "built the\n"
+		 "kernel, and writes a lock for slipway build --lock.\n"
+		 "\n",
+	.notes = "\n"
+		 "Without --os, newest means debian12's newest.\n"
+		 "\n",
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),
 	.common = offsetof(struct verb, common),
@@ -278,12 +284,12 @@ static int check_place(const char *place, struct error *error)
 		return errno == ENOENT ? output_file_ready("--tree", place, error)
 				       : error_set_errno(error, -errno, "--tree %s", place);
 	if (!S_ISDIR(status.st_mode)) {
-		(void) error_set(error, -ENOTDIR, "--tree %s: that is no folder", place);
+		(void) error_set(error, -ENOTDIR, "--tree %s: not a folder", place);
 		return error_try(error, -ENOTDIR, "name a new folder: --tree DIR");
 	}
 	r = fs_list(AT_FDCWD, place, &names);
 	if (r == 0 && names.count) {
-		(void) error_set(error, -ENOTEMPTY, "--tree %s: it is not empty", place);
+		(void) error_set(error, -ENOTEMPTY, "--tree %s: the folder is not empty", place);
 		return error_try(error, -ENOTEMPTY, "name a new folder: --tree DIR");
 	}
 	return r < 0 ? error_set_errno(error, r, "--tree %s", place) : 0;
@@ -449,8 +455,7 @@ static int supervised(struct verb *verb)
 	r = supervise(work, verb);
 	if (r != 0 && fs_remove_tree(AT_FDCWD, verb->aside) < 0)
 		text_print(stderr, "slipway resolve: %s could not be removed\n", verb->aside);
-	return supervise_report(
-		r, "resolve", verb->common.json, "a tree that was not whole is removed");
+	return supervise_report(r, "resolve", verb->common.json, "the incomplete tree was removed");
 }
 
 int resolve_command(char **argv)

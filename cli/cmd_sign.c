@@ -44,7 +44,8 @@ static int take_argument(void *target, const char *argument, struct error *error
 		return 0;
 	}
 	if (verb->action != ACTION_IMPORT)
-		return error_set(error, -EINVAL, "%s: one folder is signed at a time", argument);
+		return error_set(
+			error, -EINVAL, "%s: only one folder can be signed at a time", argument);
 	xstrv_push(&verb->signatures, argument);
 	return 0;
 }
@@ -62,31 +63,36 @@ static int check(void *target, struct error *error)
 	if (signs && !verb->key)
 		return error_set(error, -EINVAL, "--key is missing");
 	if (!signs && verb->key)
-		return error_set(error, -EINVAL, "--key: only where something is signed here");
+		return error_set(error, -EINVAL,
+			"--key: export and import do not use the private "
+			"key");
 	if (verb->action != ACTION_EXPORT && !verb->cert)
 		return error_set(error, -EINVAL, "--cert is missing");
 	if (imports != (verb->digests_path != NULL))
 		return error_set(error, -EINVAL, "--digests %s",
-			imports ? "is missing: the file that export wrote" : "is for import");
+			imports ? "is missing: the file that export wrote"
+				: "applies only to import");
 	if (imports && verb->signatures.count == 0)
-		return error_set(error, -EINVAL, "no signature is named");
+		return error_set(error, -EINVAL, "the signatures are missing");
 	if (!imports && !has_hash)
 		return error_set(error, -EINVAL,
-			"--hash or --kernel is missing: the kernel checks with the hashes that it "
-			"was built with only");
+			"--hash or --kernel is missing: a kernel knows only the hashes that it was "
+			"built with");
 	if (imports && has_hash)
-		return error_set(error, -EINVAL, "the digests file says which hash it is");
+		return error_set(error, -EINVAL,
+			"--hash and --kernel: the digests file already "
+			"names the hash");
 	if (verb->output && verb->action != ACTION_EXPORT)
 		return error_set(error, -EINVAL,
-			"--output is for sign export: modules are signed where they lie");
+			"--output applies only to sign export: modules are signed in place");
 	return 0;
 }
 
 static const struct option_rule rules[] = {
-	{ .given = "hash", .refuses = "kernel", .why = "which of the two?" },
+	{ .given = "hash", .refuses = "kernel", .why = "only one of them can name the hash" },
 	{ .given = "password-file password-fd password-env",
 		.needs = "key",
-		.why = "a password is for a key" },
+		.why = "the password belongs to a key" },
 };
 
 #define SIGN_OPTION(name, letter, argument, kind, member, help)                                    \
@@ -96,21 +102,22 @@ static const struct option_row rows[] = {
 	SIGN_OPTION("key", 0, "KEY", OPTION_TEXT, key,
 		"the private key: a file (PEM, PKCS#8, PKCS#12), or a pkcs11: URI"),
 	SIGN_OPTION("cert", 0, "FILE", OPTION_TEXT, cert,
-		"its certificate, X.509 in DER or PEM, which the kernel trusts"),
+		"the key's certificate (X.509 in DER or PEM), which the kernel must trust"),
 	SIGN_OPTION("hash", 0, "ALG", OPTION_TEXT, hash, "sha256, sha384, sha512 …"),
 	SIGN_OPTION("kernel", 0, "PATH|KREL", OPTION_TEXT, kernel,
-		"takes CONFIG_MODULE_SIG_HASH of this config file, build folder, kernel\n"
-		"tree or unpacked kernel package, or of a release whose configuration\n"
-		"this machine has; one of --hash and --kernel is needed"),
+		"take the hash from CONFIG_MODULE_SIG_HASH of this config file, build\n"
+		"folder, kernel tree or unpacked kernel package, or of a release whose\n"
+		"configuration this machine has; --hash or --kernel is required"),
 	SIGN_OPTION("replace", 0, NULL, OPTION_FLAG, job.replace,
-		"sign anew what is signed already; else that is an error"),
+		"replace existing signatures; without it they are an error"),
 	SIGN_PASSWORD_OPTIONS(struct verb, password),
 	SIGN_OPTION("output", 'o', "FILE", OPTION_TEXT, output,
-		"of export: where to, - for stdout [-]"),
-	SIGN_OPTION(
-		"digests", 0, "FILE", OPTION_TEXT, digests_path, "of import: what export wrote"),
-	SIGN_OPTION("json", 0, NULL, OPTION_FLAG, options.json, "print what was done as JSON"),
-	SIGN_OPTION("help", 'h', NULL, OPTION_FLAG, options.help, "this text"),
+		"export: the file to write, - for stdout [-]"),
+	SIGN_OPTION("digests", 0, "FILE", OPTION_TEXT, digests_path,
+		"import: the file that export "
+		"wrote"),
+	SIGN_OPTION("json", 0, NULL, OPTION_FLAG, options.json, "print the result as JSON"),
+	SIGN_OPTION("help", 'h', NULL, OPTION_FLAG, options.help, "show this help"),
 };
 
 const struct option_table sign_options = {
@@ -120,10 +127,13 @@ const struct option_table sign_options = {
 		"       slipway sign export HASH [-o FILE] DIR\n"
 		"       slipway sign import --cert FILE --digests FILE DIR SIGNATURE…\n"
 		"\n"
-		"Signs every kernel module below DIR as the kernel's own sign-file does, or none. Strip\n"
-		"modules before and compress them after. With a key that this machine cannot reach, export\n"
-		"writes the digests, and import takes the signatures that were made of them: files named\n"
-		"DIGEST.sig, or folders of such. docs/build.md has the formats and the commands.\n"
+		"Signs all kernel modules below DIR as the kernel's sign-file does, or none. Strip "
+		"modules\n"
+		"before signing and compress them afterwards. If this machine cannot reach the "
+		"key, export\n"
+		"writes the digests, and import reads the signatures made elsewhere: files named "
+		"DIGEST.sig,\n"
+		"or folders of them. docs/build.md has the formats and the commands.\n"
 		"\n",
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),
@@ -170,7 +180,7 @@ static void report(const struct verb *verb)
 		text_print(stdout, "%zu module%s signed as %s with %s", job->set.paths.count,
 			job->set.paths.count == 1 ? "" : "s", name, job->signer.hash);
 		if (job->replaced)
-			text_print(stdout, ", %zu of them anew", job->replaced);
+			text_print(stdout, ", %zu of them replaced", job->replaced);
 		(void) putchar('\n');
 		return;
 	}

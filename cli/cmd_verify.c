@@ -26,20 +26,21 @@ static int check(void *target, struct error *error)
 	return r < 0 || verify->fetched
 		       ? r
 		       : common_options_refuse_lists(&verify->common,
-				 "this kernel is read where it lies, and no list is asked", error);
+				 "--kernel names files, so no package list is read", error);
 }
 
 static const struct option_rule rules[] = {
 	{ .needs = OPTION_RULE_ARGUMENT,
-		.why = "what is to be verified is missing: a folder of modules, .ko files or an "
-		       "image" },
-	{ .given = "running", .refuses = "kernel", .why = "which of the two?" },
+		.why = "WHAT is missing: a folder of modules, .ko files or an image" },
+	{ .given = "running",
+		.refuses = "kernel",
+		.why = "only one kernel can be verified against" },
 	{ .given = "running",
 		.refuses = "with",
-		.why = "the modules that are loaded speak for themselves" },
+		.why = "the loaded modules are read from the machine" },
 	{ .needs = "kernel running",
-		.why = "--kernel is missing: a kernel tree, a release such as uname -r prints on "
-		       "the node, or --running" },
+		.why = "--kernel is missing: give a kernel tree, a release (uname -r on the node) "
+		       "or --running" },
 };
 
 #define VERIFY_OPTION(name, argument, kind, member, help)                                          \
@@ -48,40 +49,50 @@ static const struct option_rule rules[] = {
 static const struct option_row rows[] = {
 	VERIFY_OPTION("kernel", "WHERE", OPTION_LIST, kernels,
 		"a kernel tree, a build folder, /lib/modules/KREL, record.json of a tree,\n"
-		"what build --kernel-from takes (packages, slipway probe's bundle), or a\n"
-		"release or newest, which is found and fetched; repeated for files that\n"
-		"are one kernel together"),
+		"files as for build --kernel-from (packages, slipway probe's bundle), or a\n"
+		"release or newest, which is fetched; repeat it for files that together\n"
+		"are one kernel"),
 	VERIFY_OPTION("with", "PATH", OPTION_LIST, with,
-		"what is loaded before and is not WHAT: a Module.symvers, or a folder or\n"
-		"image with modules or such a file; may be repeated, later ones count more"),
+		"modules loaded before WHAT: a Module.symvers, or a folder or image with\n"
+		"modules or such a file; may be repeated, later ones take precedence"),
 	VERIFY_OPTION(
-		"running", NULL, OPTION_FLAG, running, "the kernel of this machine, as it is now"),
+		"running", NULL, OPTION_FLAG, running, "use the running kernel of this machine"),
 	VERIFY_OPTION("enforce-signatures", NULL, OPTION_FLAG, enforce,
-		"judge as with module.sig_enforce=1"),
+		"check as with module.sig_enforce=1"),
 	VERIFY_OPTION("trust", "CERT", OPTION_LIST, trust_files,
-		"whose signatures count (PEM or DER); may be repeated. The kernel's own\n"
-		"modules need none"),
-	VERIFY_OPTION("order", NULL, OPTION_FLAG, order, "print the order in which all load"),
-	VERIFY_OPTION("all", NULL, OPTION_FLAG, all, "fold nothing: every module and finding"),
-	VERIFY_OPTION("jobs", "N", OPTION_JOBS, jobs, "threads [the processors of this machine]"),
+		"accept signatures made with this certificate (PEM or DER); may be repeated.\n"
+		"The kernel's own modules need none"),
+	VERIFY_OPTION("order", NULL, OPTION_FLAG, order, "print the load order"),
+	VERIFY_OPTION("all", NULL, OPTION_FLAG, all,
+		"list every module and finding without "
+		"grouping"),
+	VERIFY_OPTION("jobs", "N", OPTION_JOBS, jobs,
+		"number of threads [the number of "
+		"processors]"),
 };
 
 const struct option_table verify_options = {
 	.verb = "verify",
-	.usage =
-		"Usage: slipway verify WHAT… --kernel TREE|KREL|RECORD [--with SYMVERS|DIR]… [options]\n"
-		"       slipway verify WHAT… --running\n"
-		"\n"
-		"Says of each module whether that kernel will load it, by the kernel's own rules and without\n"
-		"loading it: vermagic, the CRC of every symbol, GPL-only symbols, name spaces, signatures,\n"
-		"architecture; then of all together: the order, what is missing, what clashes.\n"
-		"docs/verify.md explains each finding. Exit code 0: all will load, 3: some will not, 4: of\n"
-		"some it cannot be told.\n"
-		"\n"
-		"WHAT is a folder with modules anywhere in it, a .ko file (.gz, .xz, .zst), an image: an OCI\n"
-		"or docker archive, oci:FOLDER, containers-storage:NAME or just its name; a .deb, .rpm or\n"
-		"tarball. Several are judged as one set: the NIC image and the GPU image of one node.\n"
-		"\n",
+	.usage = "Usage: slipway verify WHAT… --kernel TREE|KREL|RECORD [--with SYMVERS|DIR]… "
+		 "[options]\n"
+		 "       slipway verify WHAT… --running\n"
+		 "\n"
+		 "Checks whether the kernel will load each module, by the kernel's own rules and "
+		 "without\n"
+		 "loading it: vermagic, the CRC of every symbol, GPL-only symbols, name spaces, "
+		 "signatures,\n"
+		 "architecture; then the whole set: load order, missing modules, conflicts. "
+		 "docs/verify.md\n"
+		 "explains each finding. Exit code 0: all will load, 3: some will not, 4: some are "
+		 "undecided.\n"
+		 "\n"
+		 "WHAT is a folder that contains modules, a .ko file (.gz, .xz, .zst), an image "
+		 "(OCI or docker\n"
+		 "archive, oci:FOLDER, containers-storage:NAME or just its name), a .deb, .rpm or "
+		 "tarball.\n"
+		 "Several are checked as one set, such as the NIC image and the GPU image of one "
+		 "node.\n"
+		 "\n",
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),
 	.common = offsetof(struct verify, common),
@@ -120,5 +131,5 @@ int verify_command(char **argv)
 	verify.jobs = processors > 0 ? (unsigned int) processors : 1;
 	if (!options_start(&verify_options, argv, &verify, &code))
 		return code;
-	return verify_supervise(&verify, "verify", "nothing was judged", work, &verify);
+	return verify_supervise(&verify, "verify", "nothing was checked", work, &verify);
 }

@@ -34,7 +34,7 @@ static int find_data(char **ret_path, struct error *error)
 		return *ret_path
 			       ? 0
 			       : error_set(error, -ENOENT,
-					 "SLIPWAY_DATADIR=%s: no containers/recipes there", named);
+					 "SLIPWAY_DATADIR=%s: it has no containers/recipes", named);
 	}
 	folder = realpath("/proc/self/exe", NULL);
 	slash = folder ? strrchr(folder, '/') : NULL;
@@ -51,10 +51,10 @@ static int find_data(char **ret_path, struct error *error)
 			return 0;
 	}
 	(void) error_set(error, -ENOENT,
-		"no data folder: neither %s/../share/slipway nor the source tree above %s has "
-		"containers/recipes",
+		"data folder not found: neither %s/../share/slipway nor the source tree above %s "
+		"has containers/recipes",
 		folder, folder);
-	return error_try(error, -ENOENT, "SLIPWAY_DATADIR=FOLDER in the environment");
+	return error_try(error, -ENOENT, "set SLIPWAY_DATADIR=FOLDER in the environment");
 }
 
 int context_open(const struct common_options *options, struct context *ret, struct error *error)
@@ -95,7 +95,7 @@ int context_read_date(struct context *context, struct error *error)
 		return 0;
 	context->failure = EXIT_CODE_USAGE;
 	return error_set(error, -EINVAL,
-		"SOURCE_DATE_EPOCH=%.40s: a number of seconds since 1970 is wanted", date);
+		"SOURCE_DATE_EPOCH=%.40s: not a number of seconds since 1970", date);
 }
 
 int context_mirrors(struct context *context, struct error *error)
@@ -168,8 +168,9 @@ int context_choose_os(
 		os = guessed;
 	}
 	if (!os)
-		return error_set(
-			error, -EINVAL, "--os is missing: nothing tells whose kernel is meant");
+		return error_set(error, -EINVAL,
+			"--os is missing: the distribution of the kernel is "
+			"unknown");
 	r = catalogue_open(context->catalogues, os, &context->os, error);
 	if (r == -ENODATA) /* a distribution, not a kernel, is what is not known */
 		return -EINVAL;
@@ -285,11 +286,11 @@ void context_name_makers(const struct context *context, const char *krel, struct
 	(void) error_set(error, -ENODATA, "%s", why.text);
 	if (makers.count)
 		(void) error_try(error, -ENODATA,
-			"another --os than %s: kernels of such names are made by %s",
+			"use another --os than %s: kernels with such names are made by %s",
 			context->os.os, names);
 	else
 		(void) error_line(error, -ENODATA,
-			"kernels of such names are made by %s, which Slipway does not support",
+			"kernels with such names are made by %s, which Slipway does not support",
 			names);
 	(void) error_take_lines(error, -ENODATA, &why);
 }

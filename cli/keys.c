@@ -83,14 +83,14 @@ static void ask(const struct catalogue *os, const struct mirror_key *key,
 
 	(void) fputs(PROGRESS_ERASE, stderr);
 	text_print(stderr,
-		"The packages of %s are signed by a key that this machine does not have. At %s "
-		"there is\n",
+		"The packages of %s are signed with a key that this machine does not have. %s "
+		"offers\n",
 		os->name, urls);
 	for (size_t i = 0; i < keys->count; i++)
 		text_print(stderr, "  %s  %s\n", keys->items[i].fingerprint, keys->items[i].user);
 	text_print(stderr,
-		"Compare that with what the distribution publishes elsewhere. Is it to be believed "
-		"from now on? [y/N] ");
+		"Compare it with the fingerprint that the distribution publishes elsewhere. Trust "
+		"it from now on? [y/N] ");
 	if (!read_yes())
 		return;
 	for (size_t i = 0; i < keys->count; i++)
@@ -105,14 +105,15 @@ static int not_accepted(const struct catalogue *os, const struct mirror_key *key
 	_cleanup_free_ char *published = xstrv_join(&key->fingerprints, ", ");
 
 	(void) error_set(error, -EKEYREJECTED,
-		"key %s: the packages of %s are signed by a key that this machine does not have",
+		"key %s: the packages of %s are signed with a key that this machine does not have",
 		key->name, os->name);
-	(void) error_line(error, -EKEYREJECTED, "at %s there is %s%s%s", urls, found,
-		*published ? ", which is not the published one: " : "", published);
+	(void) error_line(error, -EKEYREJECTED, "%s offers %s%s%s", urls, found,
+		*published ? ", which differs from the published one: " : "", published);
 	(void) error_try(error, -EKEYREJECTED,
-		"--accept-key %s, after comparing it with what the distribution publishes elsewhere",
+		"--accept-key %s, after comparing it with the distribution's published "
+		"fingerprint",
 		keys->items[0].fingerprint);
-	return error_try(error, -EKEYREJECTED, "another key: --keyring FILE");
+	return error_try(error, -EKEYREJECTED, "use another key: --keyring FILE");
 }
 
 /* ---- one key */
@@ -142,7 +143,8 @@ static int keep(struct context *context, const struct mirror_key *key,
 		if (strv_contains(fingerprints, keys->items[i].fingerprint))
 			say(context, "key %s: %s  %s: %s, kept in %s", key->name,
 				keys->items[i].fingerprint, keys->items[i].user,
-				keys->items[i].is_published ? "as it is published" : "accepted",
+				keys->items[i].is_published ? "matches the published fingerprint"
+							    : "accepted",
 				path);
 	return r;
 }
@@ -161,7 +163,7 @@ static int obtain(struct context *context, const struct catalogue *os, const str
 	if (r == -EINTR)
 		return error_set(error, r, "%s", why.text);
 	if (r < 0) {
-		say(context, "key %s: it could not be fetched (%s): give it with --keyring FILE",
+		say(context, "key %s: could not be fetched (%s): give it with --keyring FILE",
 			key->name, why.text);
 		return 0;
 	}

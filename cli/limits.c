@@ -196,7 +196,7 @@ void build_limits_find(int root_fd, unsigned processors, unsigned most, struct b
 	if (binding.memory != UNLIMITED)
 		(void) snprintf(memory, sizeof(memory), "%llu MiB left (%s)%s",
 			(unsigned long long) (binding.memory >> 20), binding.memory_of,
-			scarce ? ", too little to be sure of even one" : "");
+			scarce ? ", perhaps too little for even one" : "");
 	*ret = (struct build_limits){
 		.jobs = (unsigned) jobs,
 		.processors = processors,
@@ -205,5 +205,5 @@ void build_limits_find(int root_fd, unsigned processors, unsigned most, struct b
 	};
 	(void) snprintf(ret->why, sizeof(ret->why), "%u processors%s%s, %s%s", processors,
 		*binding.processors_of ? ", " : "", binding.processors_of, memory,
-		most && jobs == most ? ", as asked for" : "");
+		most && jobs == most ? ", as requested" : "");
 }

@@ -17,35 +17,43 @@ static const struct {
 } verbs[] = {
 	{ "resolve", resolve_command, &resolve_options,
 		"find the packages of a kernel release, and lock them" },
-	{ "lint", lint_command, &lint_options, "say what stands against building for a kernel" },
-	{ "build", build_command, &build_options, "build both driver images for a kernel release" },
+	{ "lint", lint_command, &lint_options, "check a kernel for problems before building" },
+	{ "build", build_command, &build_options,
+		"build the NIC and GPU driver images for a "
+		"kernel release" },
 	{ "combine", combine_command, &combine_options,
-		"make one GPU image for several kernels or OFEDs of several images" },
+		"merge GPU images for several kernels or OFED versions" },
 	{ "verify", verify_command, &verify_options,
-		"say whether modules or images will load on a kernel" },
+		"check whether modules or images will load on a kernel" },
 	{ "explain", explain_command, &explain_options,
-		"say what was wrong with a build, from an error of insmod or dmesg" },
+		"find out why a module did not load, from what insmod or dmesg says" },
 	{ "sign", sign_command, &sign_options, "sign a folder of kernel modules" },
 	{ "bundle", bundle_command, &bundle_options,
-		"write one file that builds need, for where there is no network" },
+		"pack everything a build needs into one file, for sites without a network" },
 	{ "cache", cache_command, &cache_options,
-		"list, prune or verify downloads and finished steps" },
+		"list, prune or verify cached downloads and build stages" },
 	{ "probe", probe_command, &probe_options,
-		"collect on a node what a build for it has to know" },
+		"collect on a node the facts that a build for it needs" },
 	{ "node-build", node_build_command, &node_build_options,
-		"compile a driver on the node, in an image that can" },
+		"compile a driver on the node, in an image made with --sources-image" },
 };
 
 static void usage(FILE *file)
 {
-	(void) fputs("Usage: slipway VERB [options]\n\n"
-		     "Driver images for the kernel that a node really runs.\n\nVerbs:\n",
+	(void) fputs("Usage: slipway VERB [options]\n"
+		     "\n"
+		     "Builds driver images for the exact kernel that a node runs.\n"
+		     "\n"
+		     "Verbs:\n",
 		file);
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		(void) fprintf(file, "  %-10s %s\n", verbs[i].name, verbs[i].text);
-	(void) fputs("\n  slipway VERB --help   a verb's options\n"
-		     "  slipway --version\n\n"
-		     "Exit codes: slipway(1), in the sources docs/man/slipway.1.scd\n",
+	(void) fputs("\n"
+		     "  slipway VERB --help   show the options of a verb\n"
+		     "  slipway --version\n"
+		     "\n"
+		     "Exit codes are listed in slipway(1), in the source tree "
+		     "docs/man/slipway.1.scd\n",
 		file);
 }
 
@@ -65,7 +73,8 @@ static int no_such_verb(const char *name)
 
 	if (name[0] == '-') {
 		text_print(stderr,
-			"slipway: %s: no such option before a verb; slipway --help lists the verbs\n",
+			"slipway: %s: no such option before a verb; slipway --help lists the "
+			"verbs\n",
 			name);
 		return EXIT_CODE_USAGE;
 	}
@@ -93,7 +102,8 @@ static void dump_options(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		(void) printf("\t%s\t\t\t%s\n", verbs[i].name, verbs[i].text);
-	(void) printf("\t--help\t-h\t\tthis text\n\t--version\t\t\tits version\n");
+	(void) printf("\t--help\t-h\t\tshow this help\n"
+		      "\t--version\t\t\tshow the version\n");
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		options_dump(verbs[i].options);
 }

@@ -22,7 +22,7 @@ static int take_snapshot(void *target, const char *value, struct error *error)
 					: value[i] == wanted[i];
 	if (!fits)
 		return error_set(error, -EINVAL,
-			"--snapshot %s: a time such as 20260901T000000Z is wanted", value);
+			"--snapshot %s: not a time such as 20260901T000000Z", value);
 	((struct common_options *) target)->snapshot = value;
 	return 0;
 }
@@ -43,7 +43,8 @@ static int take_arch(void *target, const char *value, struct error *error)
 		xstrv_push(&names, arch->uname);
 	known = xstrv_join(&names, ", ");
 	return error_set(error, -EINVAL,
-		"--arch %s: what uname -m prints on the node is wanted, or Debian's name for it: %s",
+		"--arch %s: unknown architecture; give what uname -m prints on the node, or "
+		"Debian's name for it: %s",
 		value, known);
 }
 
@@ -58,8 +59,8 @@ static int take_accepted_key(void *target, const char *value, struct error *erro
 	}
 	if (count != 40 || others)
 		return error_set(error, -EINVAL,
-			"--accept-key %s: the fingerprint of an OpenPGP key is wanted, 40 hexadecimal "
-			"digits",
+			"--accept-key %s: not the fingerprint of an OpenPGP key (40 hexadecimal "
+			"digits)",
 			value);
 	xstrv_push(&((struct common_options *) target)->accept_keys, value);
 	return 0;
@@ -87,29 +88,28 @@ static const struct option_row common_rows[] = {
 		"the node's architecture, as uname -m prints it, or Debian's name for it\n"
 		"[this machine's]"),
 	LISTS("mirror", "URL", OPTION_LIST, mirrors,
-		"where the distribution's packages are; NAME=URL for one of its mirrors;\n"
-		"may be given several times [mirrors.ini, the system's apt sources, then\n"
-		"the official ones but for Debian]"),
+		"mirror of the distribution's packages; NAME=URL sets only the catalogue's\n"
+		"mirror NAME; may be repeated [mirrors.ini, then the system's apt sources,\n"
+		"then the official mirrors, except for Debian]"),
 	LISTS("keyring", "FILE", OPTION_TEXT, keyring,
-		"OpenPGP keys that package lists are checked with [the distribution's]"),
+		"check package lists with these OpenPGP keys [the distribution's]"),
 	LISTS_CALL("accept-key", "FINGERPRINT", take_accepted_key,
-		"believe the distribution's key of that fingerprint, which is fetched where\n"
-		"this machine has none; may be given several times"),
+		"trust the distribution's key with this fingerprint; it is fetched if this\n"
+		"machine does not have it; may be repeated"),
 	LISTS("allow-unsigned", NULL, OPTION_FLAG, allow_unsigned,
-		"take lists and packages without a signature that can be checked; a wrong one is\n"
-		"never taken"),
+		"accept package lists and packages whose signature is missing or cannot be\n"
+		"checked; a wrong signature is never accepted"),
 	LISTS("allow-expired", NULL, OPTION_FLAG, allow_expired,
-		"take a list whose publisher no longer vouches for it"),
+		"accept package lists past their Valid-Until date"),
 	LISTS_CALL("snapshot", "TIME", take_snapshot,
-		"a time that the distribution's archive knows, 20260901T000000Z"),
+		"use the distribution's archive as of this time: 20260901T000000Z"),
 	COMMON("cache", 0, "DIR", OPTION_TEXT, cache,
-		"downloads and finished steps [~/.cache/slipway]"),
-	COMMON("offline", 0, NULL, OPTION_FLAG, offline,
-		"use only what is in the cache; no socket is opened"),
+		"folder for downloads and finished build stages [~/.cache/slipway]"),
+	COMMON("offline", 0, NULL, OPTION_FLAG, offline, "use only the cache and open no socket"),
 	LISTS("refresh", NULL, OPTION_FLAG, refresh,
-		"ask the mirrors for newer package lists, however young ours are"),
-	COMMON("json", 0, NULL, OPTION_FLAG, json, "JSON on stdout"),
-	COMMON("help", 'h', NULL, OPTION_FLAG, help, "this text"),
+		"refetch package lists even if the cached ones are recent"),
+	COMMON("json", 0, NULL, OPTION_FLAG, json, "print JSON to stdout"),
+	COMMON("help", 'h', NULL, OPTION_FLAG, help, "show this help"),
 };
 
 void common_options_free(struct common_options *options)
@@ -288,16 +288,18 @@ static const struct {
 	const char *option;
 	const char *cure;
 } known_elsewhere[] = {
-	{ " -v --verbose --debug ", "json", "--json, which prints an event for each step" },
-	{ " -q --quiet ", NULL, "2>/dev/null: stdout has only the result" },
+	{ " -v --verbose --debug ", "json", "--json prints an event for each step" },
+	{ " -q --quiet ", NULL, "2>/dev/null hides the progress: only the result goes to stdout" },
 	{ " -o ", "output", "--output" },
 	{ " -j ", "jobs", "--jobs" },
 	{ " -t --tag ", "output",
-		"buildah tag IMAGE NAME; the operators ask for the tag that slipway gives it" },
+		"buildah tag IMAGE NAME adds another; the operators ask for the tag that slipway "
+		"sets" },
 	{ " --registry --push ", "output",
 		"buildah push IMAGE docker://REGISTRY/NAME, as the end of a build shows" },
 	{ " -c --config ", NULL,
-		"mirrors and keys in /etc/slipway/mirrors.ini; all else has an option" },
+		"mirrors and keys are set in /etc/slipway/mirrors.ini; everything else is an "
+		"option" },
 };
 
 static bool has_option(const struct option_table *table, const char *name)
@@ -322,8 +324,8 @@ static int refuse(
 		(void) error_set(error, -EINVAL, "%s: no such option", word);
 		return error_try(error, -EINVAL, "%s", known_elsewhere[i].cure);
 	}
-	return error_set(error, -EINVAL, "%s: no such option%s%s%s", word, near ? "; is --" : "",
-		near ? near : "", near ? " meant?" : "");
+	return error_set(error, -EINVAL, "%s: no such option%s%s%s", word,
+		near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
 }
 
 static int refuse_name(
@@ -352,7 +354,7 @@ static int take_number(const struct option_row *row, const char *name, const cha
 	number = strtoul(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end || errno || number > (jobs ? 4096 : INT_MAX) ||
 		number < (unsigned long) jobs)
-		return error_set(error, -EINVAL, "%s %s: a number%s is wanted", name, text,
+		return error_set(error, -EINVAL, "%s %s: not a number%s", name, text,
 			jobs ? " from 1 to 4096" : "");
 	if (jobs)
 		*(unsigned int *) slot = (unsigned int) number;
@@ -377,7 +379,7 @@ static int store(struct parser *parser, size_t index, const char *name, const ch
 		return 0;
 	}
 	if (!*value)
-		return error_set(error, -EINVAL, "%s: its value is empty", name);
+		return error_set(error, -EINVAL, "%s: the value is empty", name);
 	if (row->kind == OPTION_TAKE)
 		return row->take(target, value, error);
 	if (row->kind == OPTION_NUMBER || row->kind == OPTION_JOBS)
@@ -401,7 +403,7 @@ static int parse_name(struct parser *parser, struct error *error)
 	if (!row)
 		return refuse_name(parser->table, word, length, error);
 	if (value && !row->argument)
-		return error_set(error, -EINVAL, "%s: it takes no value", word);
+		return error_set(error, -EINVAL, "%s: this option takes no value", word);
 	if (!value && row->argument)
 		value = *parser->argv;
 	if (!value && row->argument)
@@ -509,7 +511,7 @@ static int check_rule(
 	if (!rule->given)
 		return error_set(error, -EINVAL, "%s", rule->why);
 	if (refused) {
-		r = error_set(error, -EINVAL, "%s and %s do not go together: %s", given, refused,
+		r = error_set(error, -EINVAL, "%s and %s cannot be combined: %s", given, refused,
 			rule->why);
 		return error_try(error, r, "leave out %s", refused);
 	}
@@ -568,7 +570,7 @@ static int take_words(struct parser *parser, char **argv, struct error *error)
 			parser->argument = *argv;
 		r = table->take_argument
 			    ? table->take_argument(parser->target, *argv, error)
-			    : error_set(error, -EINVAL, "%s: no argument is expected there", *argv);
+			    : error_set(error, -EINVAL, "%s: unexpected argument", *argv);
 	}
 	return r;
 }
@@ -603,7 +605,7 @@ bool options_start(const struct option_table *table, char **argv, void *target, 
 		_cleanup_free_ char *who = xasprintf("slipway %s", table->verb);
 
 		message_error(stderr, who, &error);
-		(void) fprintf(stderr, "slipway %s --help lists the options\n", table->verb);
+		(void) fprintf(stderr, "See slipway %s --help for the options\n", table->verb);
 		*ret_code = EXIT_CODE_USAGE;
 		return false;
 	}

@@ -137,8 +137,8 @@ int supervise_report(int result, const char *verb, bool json, const char *state)
 		text_print(stderr, "slipway %s: %s (%s)%s\n", verb, reason,
 			strsignal(signal_number),
 			signal_number == SIGKILL
-				? "; a kernel does that when memory runs out: try a smaller "
-				  "--jobs where there is one"
+				? "; the kernel does that when memory runs out: try a smaller "
+				  "--jobs, if the command has it"
 				: "");
 	}
 	if (json)

@@ -251,34 +251,37 @@ const char *buildlog_hint(const struct buildlog_error *found)
 	} hints[] = {
 		{ .mark = KILLED, .hint = "a smaller --jobs, or more memory" },
 		{ .mark = "internal compiler error",
-			.hint = "the compiler was probably killed for memory: try a smaller --jobs" },
+			.hint = "the compiler was probably killed because memory ran out: "
+				"try a smaller --jobs" },
 		{ .mark = MISSING,
 			.hint = "add its package to [root] of the distribution's "
 				"kernels/catalogue/*.ini; for a build on a node build the image "
 				"again, too" },
 		{ .mark = "Killed",
-			.hint = "the compiler was probably killed for memory: try a smaller --jobs" },
+			.hint = "the compiler was probably killed because memory ran out: "
+				"try a smaller --jobs" },
 		{ .mark = NO_SPACE,
 			.hint = "free some disk space (the cache and the container storage)" },
 		{ .mark = "modpost",
-			.hint = "the symbol is not exported by this kernel or by the OFED beneath: "
-				"try a driver release made for this kernel",
+			.hint = "neither this kernel nor the OFED exports the symbol: try a driver "
+				"release made for this kernel",
 			.of_kernel = true },
 		{ .mark = "No such file or directory",
 			.hint = "the source expects a header that this kernel does not have: try a "
 				"newer driver release",
 			.of_kernel = true },
 		{ .mark = "unrecognized command-line option",
-			.hint = "the compiler is not the kernel's own: see the log's first lines" },
+			.hint = "the compiler is not the one that built the kernel: see the first "
+				"lines of the log" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
 		if (strstr(found->message, hints[i].mark))
 			return hints[i].of_kernel && found->hint ? found->hint : hints[i].hint;
 	if (is_recipe_error(found->message))
-		return "what the error asks for; the log has what led to it";
+		return "look into the log for the cause";
 	if (found->hint)
 		return found->hint;
-	return "the source does not know this kernel: try a newer driver release, an older kernel, "
-	       "or add a patch with its condition under containers/patches/";
+	return "the source does not support this kernel: try a newer driver release or an older "
+	       "kernel, or add a patch with its condition under containers/patches/";
 }

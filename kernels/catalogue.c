@@ -112,14 +112,13 @@ static int unknown_krel(const char *folder, const char *krel, struct error *erro
 			error, -ENODATA, "kernel %s: not known; did you mean %s?", krel, near);
 	else
 		r = error_set(error, -ENODATA,
-			"kernel %s: not known: no distribution in the catalogue names its kernels "
-			"so",
+			"kernel %s: unknown: no distribution in the catalogue names its kernels so",
 			krel);
 	(void) error_try(error, r, "give what uname -r prints on the node");
 	(void) error_try(error, r,
-		"a kernel of your own: give its packages or folders (build and lint: "
+		"for a kernel of your own, give its packages or folders (build and lint: "
 		"--kernel-from, verify: --kernel)");
-	return error_try(error, r, "say with --os which distribution it is of: %s", joined);
+	return error_try(error, r, "name its distribution with --os: %s", joined);
 }
 
 int catalogue_guess(const char *folder, const char *krel, char **ret_os, struct error *error)
@@ -143,21 +142,22 @@ int catalogue_guess(const char *folder, const char *krel, char **ret_os, struct 
 	if (makers.count == 0 && others.count == 0)
 		return unknown_krel(folder, krel, error);
 	if (makers.count)
-		r = error_set(error, -ENOTUNIQ, "kernel %s: named like those of %s%s%s%s", krel,
-			joined, others.count ? "; or of " : "", lacking,
+		r = error_set(error, -ENOTUNIQ, "kernel %s: this name is used by %s%s%s%s", krel,
+			joined, others.count ? "; and by " : "", lacking,
 			others.count ? ", which Slipway does not support" : "");
 	else
 		r = error_set(error, -ENODATA,
-			"kernel %s: named like those of %s, which Slipway does not support", krel,
+			"kernel %s: this name is used by %s, which Slipway does not support", krel,
 			lacking);
 	if (makers.count == 1)
-		(void) error_try(error, r, "if it is of %s, say so with --os", joined);
+		(void) error_try(error, r, "if it is from %s, name that with --os", joined);
 	if (makers.count > 1)
-		(void) error_try(error, r, "say which with --os: %s", joined);
+		(void) error_try(error, r, "name the distribution with --os: %s", joined);
 	if (others.count)
 		(void) error_try(error, r,
-			"of an unsupported one give the packages or folders (build and lint: "
-			"--kernel-from, verify: --kernel), and the most similar with --os");
+			"for an unsupported one, give the packages or folders (build and lint: "
+			"--kernel-from, verify: --kernel), and the most similar distribution with "
+			"--os");
 	return r;
 }
 
@@ -544,7 +544,7 @@ static int check_templates(const char *path, const char *section, const struct k
 			count++;
 		if (word_at(word, key->words, count) == count)
 			return error_set(error, -EINVAL,
-				"%s: [%s] %s: %.*s is none of the words that may stand here "
+				"%s: [%s] %s: %.*s is not one of the allowed words "
 				"(slipway-catalogue(5))",
 				path, section, key->name, (int) (length + (word[length] == '}')),
 				word);
@@ -721,13 +721,12 @@ static int unknown_os(
 	choice = xstrv_join(&begun, ", ");
 	if (strv_contains(&others, os))
 		r = error_set(error, -ENODATA,
-			"--os %s: not supported: Slipway knows no more than how its kernels are named",
-			os);
+			"--os %s: not supported: Slipway only knows how its kernels are named", os);
 	else if (begun.count > 1)
 		r = error_set(
-			error, -ENODATA, "--os %s: not known; which is meant: %s?", os, choice);
+			error, -ENODATA, "--os %s: unknown; did you mean one of %s?", os, choice);
 	else
-		r = error_set(error, -ENODATA, "--os %s: not known%s%s%s", os,
+		r = error_set(error, -ENODATA, "--os %s: unknown%s%s%s", os,
 			near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 	return error_line(error, r, "known are: %s", known);
 }

@@ -8,5 +8,5 @@ int disk_full(const char *what, struct error *error)
 	(void) error_set(error, -ENOSPC, "%s%sno space is left on the cache's disk",
 		what ? what : "", what ? ": " : "");
 	(void) error_try(error, -ENOSPC, "slipway cache prune");
-	return error_try(error, -ENOSPC, "name a folder on another disk: --cache DIR");
+	return error_try(error, -ENOSPC, "use a folder on another disk: --cache DIR");
 }

@@ -42,12 +42,12 @@ static int check_lines(const char *path, const char *text, struct error *error)
 
 		if (length > LINE_LIMIT)
 			return error_set(error, -EINVAL,
-				"%s:%d: a line of more than %d bytes: go on in the next line, "
-				"which begins with a blank",
+				"%s:%d: a line of more than %d bytes: continue it in the next "
+				"line, which begins with a blank",
 				path, number, LINE_LIMIT);
 		if (*line == '[' && length > SECTION_LIMIT + 2)
 			return error_set(error, -EINVAL,
-				"%s:%d: a section's name has more than %d bytes", path, number,
+				"%s:%d: a section name has more than %d bytes", path, number,
 				SECTION_LIMIT);
 		line += length + (line[length] == '\n');
 	}
@@ -71,8 +71,8 @@ int ini_file_read(const char *path, ini_file_key on_key, void *context, struct e
 		return error_set_errno(error, reader.result, "%s", path);
 	if (line)
 		return error_set(error, -EINVAL,
-			"%s:%d: %sunknown section or key, a value that the key cannot have or has "
-			"already, or a broken line",
+			"%s:%d: %sunknown section or key, a value that is not allowed or repeated, "
+			"or a broken line",
 			path, line, reader.refused);
 	return 0;
 }

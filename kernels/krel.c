@@ -25,11 +25,13 @@ static int bad_character(const char *krel, size_t place, struct error *error)
 
 	if (isprint(c) && c < 0x80)
 		return error_set(error, -EILSEQ,
-			"kernel release \"%s\": '%c' at character %zu is in no kernel release",
+			"kernel release \"%s\": '%c' at character %zu is not allowed in a kernel "
+			"release",
 			krel, c, place + 1);
 	return error_set(error, -EILSEQ,
-		"kernel release: the byte 0x%02x at character %zu is in no kernel release", c,
-		place + 1);
+		"kernel release: the byte 0x%02x at character %zu is not allowed in a kernel "
+		"release",
+		c, place + 1);
 }
 
 /* "6.1.0-56-amd64" of linux-image-6.1.0-56-amd64; NULL where a name has no release at its end. */
@@ -58,13 +60,13 @@ static int check(const char *krel, struct error *error)
 
 		(void) error_set(error, -EILSEQ,
 			"kernel release \"%.80s\": it does not start with a digit", krel);
-		return release ? error_try(error, -EILSEQ, "the release alone: %.80s", release)
+		return release ? error_try(error, -EILSEQ, "give only the release: %.80s", release)
 			       : -EILSEQ;
 	}
 	if (length > KREL_MAX)
 		return error_set(error, -EILSEQ,
-			"kernel release \"%.80s…\": longer than the %d characters that a kernel has "
-			"for it",
+			"kernel release \"%.80s…\": longer than the %d characters that a kernel "
+			"allows",
 			krel, KREL_MAX);
 	return 0;
 }

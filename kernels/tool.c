@@ -38,8 +38,8 @@ static int ended_by_signal(const char *program, int status, struct error *error)
 		return error_set(error, -EINTR, "%s: ended by signal %d", program, signal_number);
 	if (signal_number == SIGKILL) {
 		(void) error_set(error, -ENOMEM,
-			"%s: killed (SIGKILL), as the kernel does when memory runs out", program);
-		return error_try(error, -ENOMEM, "again, with more free memory");
+			"%s: killed by SIGKILL, probably because memory ran out", program);
+		return error_try(error, -ENOMEM, "run it again with more free memory");
 	}
 	return error_set(error, -ENOTRECOVERABLE, "%s: ended by signal %d (%s)", program,
 		signal_number, strsignal(signal_number));
@@ -63,7 +63,7 @@ static int run(const struct strv *argv, int log_fd, const char *object, char **r
 	if (status > 0) {
 		reason = why(log_fd, start);
 		return error_set(error, -EIO, "%s%s%s: exit status %d: %s", argv->items[0],
-			*object ? " " : "", object, status, reason ? reason : "it gave no reason");
+			*object ? " " : "", object, status, reason ? reason : "no reason given");
 	}
 	if (ret_output)
 		*ret_output = TAKE_PTR(output);

@@ -46,7 +46,8 @@ bool web_page_is(int dir_fd, const char *path)
 
 int web_page_refuse(const char *name, int code, struct error *error)
 {
-	(void) error_set(error, code, "%s: a web page, not the file that is wanted", name);
+	(void) error_set(error, code, "%s: this is a web page, not the file", name);
 	return error_try(error, code,
-		"look at it in a browser: a login page or a proxy may answer instead of the server");
+		"open the URL in a browser: a login page or a proxy may answer instead of the "
+		"server");
 }

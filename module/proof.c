@@ -11,10 +11,10 @@
 
 #define MODULE_NAME_SPACE "module:"
 #define UNREADABLE_CURE   "make it readable and try again"
-#define FORMAT_CURE       "build it, or copy it, anew"
-#define VERSION_CURE      "give the kernel's release: what it minds in a file depends on its version"
+#define FORMAT_CURE       "build or copy it again"
+#define VERSION_CURE      "give the kernel's release: its version decides what is checked in a file"
 #define BACKPORT_CURE                                                                              \
-	"build it with the compiler and binutils of that distribution, or try it on a node of it"
+	"build it with the compiler and binutils of that distribution, or try it on such a node"
 
 /* ---- findings */
 
@@ -277,7 +277,7 @@ static int add_defect(
 		answer = ENOEXEC;
 	return proof_add(trial, PROOF_REFUSAL, "format", answer, FORMAT_CURE, NULL, "%s%s%s",
 		prefix, without_prefix(error->text, elf_module_path(trial->module)),
-		code == -EFAULT ? ": this kernel does not look, and may not survive it" : "");
+		code == -EFAULT ? ": this kernel does not check it and may crash" : "");
 }
 
 static int judge_stage(struct proof_trial *trial, enum elf_stage stage)
@@ -347,7 +347,7 @@ static int judge_file(struct proof_trial *trial)
 	if (wanted && wanted != machine)
 		return proof_add(trial, PROOF_REFUSAL, "machine", ENOEXEC,
 			       "build it for the kernel's architecture", NULL,
-			       "built for %s, but the kernel is of %s",
+			       "built for %s, but the kernel is for %s",
 			       machine_text(machine, our_machine),
 			       machine_text(wanted, their_machine)) < 0
 			       ? -ENOMEM
@@ -355,7 +355,7 @@ static int judge_file(struct proof_trial *trial)
 	/* A kernel of the module's own architecture may well take it. */
 	if (!trial->module->readable)
 		return proof_add(trial, PROOF_DOUBT, "machine", ENOEXEC,
-			       "try it on a node of that kernel: 64-bit little-endian ones are "
+			       "try it on a node with that kernel: 64-bit little-endian ones are "
 			       "read",
 			       NULL, "built for %s, whose modules are not read here",
 			       machine_text(machine, our_machine)) < 0
@@ -376,7 +376,9 @@ static int judge_file(struct proof_trial *trial)
 	return proof_add(trial, weight, "struct-size", ENOEXEC, proof_rebuild(trial), NULL,
 		"its struct module has %llu bytes, but the kernel's has %llu%s", ull(ours),
 		ull(theirs),
-		!looks && ours < theirs ? ": this kernel does not look, and writes beyond it" : "");
+		!looks && ours < theirs ? ": this kernel does not check it and writes beyond the "
+					  "end"
+					: "");
 }
 
 /* ---- what its .modinfo says: check_modinfo(), setup_modinfo(), module_augment_kernel_taints() */
@@ -386,7 +388,7 @@ static int judge_modules(struct proof_trial *trial)
 	if (trial->kernel->options.modules != PROOF_NO)
 		return 0;
 	return proof_add(trial, PROOF_REFUSAL, "modules", ENOSYS,
-		"use a kernel with CONFIG_MODULES", NULL, "this kernel takes no modules at all");
+		"use a kernel with CONFIG_MODULES", NULL, "this kernel cannot load modules");
 }
 
 static int judge_blacklist(struct proof_trial *trial)
@@ -396,8 +398,8 @@ static int judge_blacklist(struct proof_trial *trial)
 	if (!names || !strv_contains(names, trial->name))
 		return 0;
 	return proof_add(trial, PROOF_REFUSAL, "blacklisted", EPERM,
-		"take its name out of module_blacklist= on the kernel's command line", NULL,
-		"the kernel was started with it in module_blacklist=");
+		"remove its name from module_blacklist= on the kernel's command line", NULL,
+		"the kernel's command line forbids it (module_blacklist=)");
 }
 
 static bool releases_differ(
@@ -476,15 +478,15 @@ static int judge_vermagic(struct proof_trial *trial)
 		return proof_add(trial, proof_weight_without(trial->kernel->options.force_load),
 			"no-vermagic", ENOEXEC,
 			"build it with the kernel's own Makefile (make -C <headers> M=…)", NULL,
-			"states no vermagic: only a kernel with CONFIG_MODULE_FORCE_LOAD takes it");
+			"it has no vermagic: only a kernel with CONFIG_MODULE_FORCE_LOAD loads it");
 	if (!theirs && !proof_foreign_release(trial, &ours, &theirs))
 		return proof_add(trial, PROOF_DOUBT, unknown, ENOEXEC, cure, NULL,
 			"the kernel's vermagic is not known");
 	if (!trial->kernel->vermagic)
 		return proof_add(trial, PROOF_DOUBT, unknown, ENOEXEC, cure, NULL,
-			"the kernel's vermagic is not known: built for %.*s, not for %.*s, it loads "
-			"only where the kernel has CONFIG_MODVERSIONS and every symbol version "
-			"agrees",
+			"the kernel's vermagic is not known: the module was built for %.*s, not "
+			"for %.*s, and loads only if the kernel has CONFIG_MODVERSIONS and every "
+			"symbol version agrees",
 			(int) strcspn(ours, " "), ours, (int) strcspn(theirs, " "), theirs);
 	/* The extended form alone does not excuse another release. */
 	if (!same_magic(ours, theirs, trial->modversions && trial->module->has_basic)) {
@@ -496,8 +498,8 @@ static int judge_vermagic(struct proof_trial *trial)
 	if (trial->modversions)
 		return 0;
 	return proof_add_note(trial, "vermagic-only",
-		"vermagic only: the kernel has no CONFIG_MODVERSIONS, so that nothing tells whether "
-		"its symbols are those that the module was built for");
+		"only vermagic was checked: the kernel has no CONFIG_MODVERSIONS, so nothing shows "
+		"whether its symbols are those that the module was built for");
 }
 
 /* After the symbols, which decide: where they do not agree a refusal has said so already. */
@@ -510,9 +512,9 @@ static int note_release(struct proof_trial *trial)
 		!proof_foreign_release(trial, &ours, &theirs))
 		return 0;
 	return proof_add_note(trial, "release",
-		agree ? "built for release %.*s, which may differ from %.*s as their symbol "
-			"versions agree"
-		      : "built for release %.*s, not for %.*s: it loads only where all their symbol "
+		agree ? "built for release %.*s instead of %.*s, which is allowed because all "
+			"symbol versions agree"
+		      : "built for release %.*s, not for %.*s: it loads only if all symbol "
 			"versions agree",
 		(int) strcspn(ours, " "), ours, (int) strcspn(theirs, " "), theirs);
 }
@@ -523,7 +525,8 @@ static int judge_livepatch(struct proof_trial *trial)
 		return 0;
 	return proof_add(trial, proof_weight_without(trial->kernel->options.livepatch), "livepatch",
 		ENOEXEC, "use a kernel with CONFIG_LIVEPATCH", NULL,
-		"a live patch: only a kernel with CONFIG_LIVEPATCH takes it, and is tainted by it");
+		"it is a live patch: only a kernel with CONFIG_LIVEPATCH loads it, and becomes "
+		"tainted");
 }
 
 /* check_export_symbol_versions(): exports without CRCs would undo the others' checks. */
@@ -539,7 +542,7 @@ static int judge_own_exports(struct proof_trial *trial)
 				"exports-without-versions", ENOEXEC, proof_rebuild(trial),
 				&(struct proof_about){ .symbol = exports[i].symbol },
 				"exports %s without a version: only a kernel with "
-				"CONFIG_MODULE_FORCE_LOAD takes it, and is tainted by it",
+				"CONFIG_MODULE_FORCE_LOAD loads it, and becomes tainted",
 				exports[i].symbol);
 	return 0;
 }
@@ -555,7 +558,7 @@ static int judge_imports(struct proof_trial *trial)
 		if (proof_is_module_name_space(import))
 			return proof_add(trial, trial->version ? PROOF_REFUSAL : PROOF_DOUBT,
 				"module-import", EPERM,
-				"take that MODULE_IMPORT_NS() out of its source", NULL,
+				"remove that MODULE_IMPORT_NS() from its source", NULL,
 				"imports name space %s, which kernels since 6.16 refuse", import);
 	return 0;
 }
@@ -564,7 +567,7 @@ static int judge_imports(struct proof_trial *trial)
 static int judge_built_in(struct proof_trial *trial)
 {
 	const struct proof_kernel *kernel = trial->kernel;
-	const char *cure = "look whether the running kernel has that folder";
+	const char *cure = "check whether the running kernel has that folder";
 	enum proof_weight weight = PROOF_DOUBT;
 
 	if (trial->set ? !set_is_built_in(trial->set, trial->struct_name)
@@ -576,7 +579,7 @@ static int judge_built_in(struct proof_trial *trial)
 		cure = "use a kernel that has it as a module";
 	}
 	return proof_add(trial, weight, "built-in", EINVAL, cure, NULL,
-		"the kernel has %s built in, and refuses the module where that has a folder in "
+		"the kernel has %s built in, and refuses the module if that has a folder in "
 		"/sys/module",
 		trial->struct_name);
 }
@@ -614,10 +617,10 @@ static int note_taints(struct proof_trial *trial)
 		{ "intree", true, "out-of-tree",
 			"built out of the kernel's tree: it taints the kernel (O)" },
 		{ "staging", false, "staging",
-			"of the kernel's staging tree: it taints the kernel (C)" },
+			"from the kernel's staging tree: it taints the kernel (C)" },
 		{ "test", false, "test", "a test module: it taints the kernel (N)" },
 		{ "retpoline", true, "retpoline",
-			"compiled without retpolines, which the kernel complains of in its log" },
+			"compiled without retpolines: the kernel logs a warning" },
 	};
 	const char *license = proof_info(trial, "license", NULL);
 
@@ -632,7 +635,7 @@ static int note_taints(struct proof_trial *trial)
 	if (!trial->proprietary)
 		return 0;
 	return proof_add_note(trial, "proprietary",
-		"its licence \"%s\" is not the GPL's kind: it taints the kernel (P)",
+		"its licence \"%s\" is not GPL-compatible: it taints the kernel (P)",
 		license ? license : "unspecified");
 }
 

@@ -61,7 +61,7 @@ static int check_form(struct opinion *opinion, unsigned int version)
 			cms->hash);
 	if (cms->has_content)
 		return error_set(&opinion->why, -EBADMSG,
-			"its signature holds what it signs, which the kernel refuses");
+			"its signature contains the signed data, which the kernel refuses");
 	if (cms->has_attributes)
 		return error_set(&opinion->why, -EKEYREJECTED,
 			"its signature has signed attributes, which the kernel refuses");
@@ -100,7 +100,7 @@ static void ask_keys(const struct proof_trust *trust, struct opinion *opinion)
 	if (known || opinion->unknown_key)
 		return;
 	opinion->code = error_set(&opinion->why, -ENOKEY,
-		"signed by %s, whose key the kernel does not have", signer_of(&opinion->cms));
+		"signed by %s, but the kernel does not have the key", signer_of(&opinion->cms));
 }
 
 static int ask_crypto(const struct proof_trial *trial, struct opinion *opinion)
@@ -172,11 +172,11 @@ static const char *id_of(int code)
 static int doubt_enforced(struct proof_trial *trial, int code, const char *why)
 {
 	return proof_add(trial, PROOF_DOUBT, id_of(code), EPERM,
-		"let it be seen (mount securityfs at /sys/kernel/security, run privileged), or sign "
-		"it with a key that the kernel trusts (slipway sign)",
+		"make it visible (mount securityfs at /sys/kernel/security, run privileged), or "
+		"sign the module with a key that the kernel trusts (slipway sign)",
 		NULL,
-		"%s, and whether the kernel enforces signatures is not known here: neither "
-		"module.sig_enforce nor lockdown could be seen in full",
+		"%s, and it is unknown whether the kernel enforces signatures: module.sig_enforce "
+		"and lockdown could not be read completely",
 		why);
 }
 
@@ -197,8 +197,8 @@ static int judge_tolerated(struct proof_trial *trial, const struct opinion *opin
 	if (trust->enforced)
 		return proof_add(trial, PROOF_REFUSAL, id_of(opinion->code),
 			trust->lockdown ? EPERM : EKEYREJECTED, cure, NULL,
-			"%s, and the kernel takes only what it can trust (%s)", opinion->why.text,
-			enforced_text(trust));
+			"%s, and the kernel loads only modules that it trusts (%s)",
+			opinion->why.text, enforced_text(trust));
 	if (trust->enforced_unknown)
 		return doubt_enforced(trial, opinion->code, opinion->why.text);
 	/* A file that is no module taints nothing. */
@@ -216,11 +216,10 @@ static int judge_fatal(struct proof_trial *trial, const struct opinion *opinion)
 	/* Without a signature it would be refused as well where they are enforced. */
 	return proof_add(trial, checked ? PROOF_REFUSAL : PROOF_DOUBT, id_of(opinion->code),
 		-opinion->code,
-		enforced ? "sign it anew (slipway sign --replace)"
-			 : "sign it anew (slipway sign --replace), or strip the signature (strip "
+		enforced ? "sign it again (slipway sign --replace)"
+			 : "sign it again (slipway sign --replace), or strip the signature (strip "
 			   "--strip-debug)",
-		NULL,
-		"%s: a kernel with CONFIG_MODULE_SIG refuses it, also where it enforces nothing",
+		NULL, "%s: a kernel with CONFIG_MODULE_SIG refuses it even without enforcement",
 		opinion->why.text);
 }
 
@@ -231,16 +230,16 @@ static int doubt_key(struct proof_trial *trial, const struct opinion *opinion)
 	return proof_add(trial, PROOF_DOUBT, "signature-key",
 		trust->lockdown ? EPERM : EKEYREJECTED,
 		opinion->unlisted ? trust->unlisted
-				  : "say which certificates the kernel trusts (--trust CERT)",
+				  : "give the certificates that the kernel trusts (--trust CERT)",
 		NULL,
 		opinion->unlisted
-			? "signed by %s, whose key is not among those that the kernel was seen to "
-			  "have, as it must be (%s)"
+			? "signed by %s, but the key was not seen among the kernel's keys, where "
+			  "it must be (%s)"
 		: opinion->no_certificate
-			? "signed by %s; no certificate to check it against was given, and the "
-			  "kernel takes only what it can trust (%s)"
-			: "signed by %s, and it is not known whether the kernel has the key, as it "
-			  "must (%s)",
+			? "signed by %s, but no certificate was given to check it, and the kernel "
+			  "loads only modules that it trusts (%s)"
+			: "signed by %s, but it is unknown whether the kernel has the key, which "
+			  "is required (%s)",
 		signer_of(&opinion->cms), enforced_text(trust));
 }
 
@@ -255,8 +254,8 @@ static int judge_good(struct proof_trial *trial, const struct opinion *opinion)
 	if (!opinion->unchecked)
 		return 0;
 	if (opinion->unknown_key && trust->enforced_unknown) {
-		(void) error_set(
-			&why, 0, "signed by %s, whose key the kernel is not known to have", signer);
+		(void) error_set(&why, 0,
+			"signed by %s, but it is unknown whether the kernel has the key", signer);
 		return doubt_enforced(trial, -ENOKEY, why.text);
 	}
 	if (!trial->module)
@@ -270,14 +269,14 @@ static int judge_good(struct proof_trial *trial, const struct opinion *opinion)
 		return 0;
 	if (!opinion->unknown_key)
 		return proof_add_note(trial, "signature-unchecked",
-			"signed by %s, whose key the kernel has; whether the signature fits was "
-			"not checked",
+			"signed by %s, whose key the kernel has; the signature itself was not "
+			"checked",
 			signer);
 	if (proof_info(trial, "intree", NULL))
 		return 0;
 	return proof_add_note(trial, "signature-unchecked",
-		"signed by %s, which was not checked: a kernel without the key is tainted (E), and "
-		"one with the key refuses a wrong signature",
+		"signed by %s, not checked: a kernel without the key becomes tainted (E), and one "
+		"with the key refuses a wrong signature",
 		signer);
 }
 

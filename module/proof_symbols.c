@@ -10,7 +10,7 @@
 
 #include "common/arch.h"
 
-#define SOME_BEFORE_5_9 ": a rule of 5.9, which not every older kernel was given"
+#define SOME_BEFORE_5_9 ": a rule since 5.9, which not all older kernels have"
 #define RELEASES_SIZE   192 /* of release_text()'s text: releases have 64 bytes */
 
 /* ---- symbols that nothing is known to export, and other releases */
@@ -41,12 +41,13 @@ static int doubt_exports(struct proof_trial *trial)
 		(!trial->missing && !(trial->modversions && trial->has_versions)))
 		return 0;
 	(void) snprintf(cure, sizeof(cure),
-		"give the Module.symvers of its headers (--with FILE), or its release (--kernel %s)",
+		"give the Module.symvers of the kernel's headers (--with FILE) or its release "
+		"(--kernel %s)",
 		krel ? krel : "RELEASE");
 	if (trial->missing > 1)
 		(void) snprintf(count, sizeof(count), " and %zu more", trial->missing - 1);
 	return proof_add(trial, PROOF_DOUBT, "symvers", trial->modversions ? ENOEXEC : ENOENT, cure,
-		&about, "nothing tells what the kernel exports: it needs %s%s",
+		&about, "the kernel's exports are unknown: the module needs %s%s",
 		trial->missing ? trial->first_missing : ELF_LAYOUT_SYMBOL, count);
 }
 
@@ -55,7 +56,7 @@ static int judge_missing(struct proof_trial *trial, const char *symbol)
 	static const char id[] = "symbol-missing";
 	const struct symvers_entry *entry =
 		trial->kernel->symvers ? symvers_find(trial->kernel->symvers, symbol) : NULL;
-	const char *cure = "rebuild it, or load the module that exports it first";
+	const char *cure = "rebuild it, or load the exporting module first";
 	char exporter[PROOF_NAME_SIZE], release[RELEASES_SIZE];
 	struct proof_about about = { .symbol = symbol };
 	const char *ours, *theirs;
@@ -63,10 +64,10 @@ static int judge_missing(struct proof_trial *trial, const char *symbol)
 	if (entry && trial->set && set_replaces(trial->set, entry->module)) {
 		proof_exporter_name(entry->module, exporter);
 		about.exporter = exporter;
-		return proof_add(trial, PROOF_REFUSAL, id, ENOENT,
-			"rebuild it against the set that it is loaded with", &about,
-			"needs %s, which the kernel's own %s exports, but not the one that takes its "
-			"place",
+		return proof_add(trial, PROOF_REFUSAL, id, ENOENT, "rebuild it against this set",
+			&about,
+			"needs %s, which the kernel's own %s exports, but its replacement in this "
+			"set does not",
 			symbol, exporter);
 	}
 	if (!trial->exports_known) {
@@ -77,13 +78,14 @@ static int judge_missing(struct proof_trial *trial, const char *symbol)
 	/* The interface by which GPU memory goes to the network without the host's. */
 	if (strcmp(symbol, "ib_register_peer_memory_client") == 0 ||
 		strcmp(symbol, "ib_unregister_peer_memory_client") == 0)
-		cure = "give the OFED that exports it too (the NIC image, or its Module.symvers by "
-		       "--with); this module matters only where GPUDirect RDMA is asked for";
+		cure = "also give the OFED that exports it (the NIC image, or its Module.symvers "
+		       "with --with); this module is needed only for GPUDirect RDMA";
 	else if (proof_foreign_release(trial, &ours, &theirs))
 		cure = proof_rebuild(trial);
 	release_text(trial, release);
 	return proof_add(trial, PROOF_REFUSAL, id, ENOENT, cure, &about,
-		"%sneeds %s, which neither the kernel nor a module loaded before it exports",
+		"%sneeds %s, which is exported neither by the kernel nor by a module loaded before "
+		"it",
 		release, symbol);
 }
 
@@ -166,11 +168,11 @@ static int refuse_version(struct proof_trial *trial, const struct proof_export *
 	trial->version_differs = true;
 	if (wanted->wide)
 		return proof_add(trial, PROOF_REFUSAL, "symbol-version", answer, cure, &about,
-			"damaged: its CRC of %s has more than 32 bits, but %s exports 0x%08x",
+			"damaged: its CRC of %s is longer than 32 bits, and %s exports 0x%08x",
 			export->symbol, by, export->crc);
 	release_text(trial, release);
 	return proof_add(trial, PROOF_REFUSAL, "symbol-version", answer, cure, &about,
-		*release ? "%sit wants %s with CRC 0x%08x, but %s exports 0x%08x"
+		*release ? "%sit needs %s with CRC 0x%08x, but %s exports 0x%08x"
 			 : "%sbuilt for %s CRC 0x%08x, but %s exports 0x%08x",
 		release, export->symbol, wanted->crc, by, export->crc);
 }
@@ -188,8 +190,8 @@ static int doubt_version(struct proof_trial *trial, const struct proof_export *e
 	}
 	proof_exporter_name(export->exporter, exporter);
 	return proof_add(trial, PROOF_DOUBT, "symbol-crc-unknown", answer,
-		"give the Module.symvers or the file of the module that is loaded", &about,
-		"the CRC of %s, which %s exports, is not known", export->symbol, exporter);
+		"give the loaded module's file or Module.symvers", &about,
+		"the CRC of %s, exported by %s, is not known", export->symbol, exporter);
 }
 
 static int doubt_versions_of_kernel(struct proof_trial *trial)
@@ -202,10 +204,9 @@ static int doubt_versions_of_kernel(struct proof_trial *trial)
 		return 0;
 	if (trial->unknown_crcs == 1)
 		return proof_add(trial, PROOF_DOUBT, id, EINVAL, cure, &about,
-			"the CRC of %s, which the kernel exports, is not known",
-			trial->unknown_crc);
+			"the CRC of %s, exported by the kernel, is not known", trial->unknown_crc);
 	return proof_add(trial, PROOF_DOUBT, id, EINVAL, cure, &about,
-		"the CRCs of %s and %zu other symbols that the kernel exports are not known",
+		"the CRCs of %s and %zu other symbols of the kernel are not known",
 		trial->unknown_crc, trial->unknown_crcs - 1);
 }
 
@@ -241,9 +242,9 @@ static int judge_missing_version(
 	if (takes == PROOF_UNKNOWN && release && is_debian(release))
 		takes = PROOF_NO;
 	return proof_add(trial, proof_weight_without(takes), "symbol-without-version", answer,
-		"rebuild it with the Module.symvers of all that it uses", &about,
-		"has no version for %s, which %s exports: Linux takes that with a warning, Debian's "
-		"kernels refuse it",
+		"rebuild it with the Module.symvers of all modules that it uses", &about,
+		"has no version for %s, exported by %s: upstream kernels load it with a warning, "
+		"Debian's refuse it",
 		export->symbol, by);
 }
 
@@ -276,7 +277,7 @@ int proof_judge_layout(struct proof_trial *trial)
 		return proof_add(trial, proof_weight_without(trial->kernel->options.force_load),
 			"no-versions", ENOEXEC, "rebuild it with the kernel's Module.symvers", NULL,
 			"has no symbol versions, which this kernel checks: only a kernel with "
-			"CONFIG_MODULE_FORCE_LOAD takes it, and is tainted by it");
+			"CONFIG_MODULE_FORCE_LOAD loads it, and becomes tainted");
 	/*
 	 * If it is not found, the kernel's exports are not known: reported once, after the symbols.
 	 */
@@ -320,9 +321,9 @@ static int judge_imported(struct proof_trial *trial, const struct proof_export *
 		if (names_module(export->name_space, trial->struct_name))
 			return 0;
 		return proof_add(trial, weight, "name-space", EINVAL,
-			"use a driver source that does without that symbol", &about,
-			"uses %s, which is exported to %s only: only a kernel with "
-			"CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS takes it",
+			"use a driver source that does not need that symbol", &about,
+			"uses %s, which is exported only to %s: only a kernel with "
+			"CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS loads it",
 			export->symbol, strchr(export->name_space, ':') + 1);
 	}
 	while ((import = proof_info(trial, "import_ns", import)))
@@ -331,8 +332,8 @@ static int judge_imported(struct proof_trial *trial, const struct proof_export *
 	(void) snprintf(
 		cure, sizeof(cure), "add MODULE_IMPORT_NS(%s) to its source", export->name_space);
 	return proof_add(trial, weight, "name-space", EINVAL, cure, &about,
-		"uses %s of name space %s without importing it: only a kernel with "
-		"CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS takes it",
+		"uses %s without importing its name space %s: only a kernel with "
+		"CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS loads it",
 		export->symbol, export->name_space);
 }
 
@@ -359,15 +360,15 @@ static int judge_hidden(struct proof_trial *trial, const struct proof_export *ex
 
 	if (trial->inherited)
 		return proof_add(trial, weight, "gpl-only", ENOENT, cure, &about,
-			"uses a proprietary module, and so loses sight of %s, which %s exports to "
-			"GPL-compatible modules only%s",
+			"uses a proprietary module and so cannot use %s, which %s exports only to "
+			"GPL-compatible modules%s",
 			export->symbol, by, certain ? "" : SOME_BEFORE_5_9);
 	return proof_add(trial, weight, "gpl-only", ENOENT, cure, &about,
 		export->gpl
-			? "its licence \"%s\" is not compatible with the GPL, but %s exports %s "
-			  "to such modules only"
-			: "its licence \"%s\" is not compatible with the GPL, and it is not "
-			  "known whether %s exports %s to such modules only",
+			? "its licence \"%s\" is not GPL-compatible, but %s exports %s only to "
+			  "GPL-compatible modules"
+			: "its licence \"%s\" is not GPL-compatible, and it is unknown whether %s "
+			  "exports %s only to GPL-compatible modules",
 		license ? license : "unspecified", by, export->symbol);
 }
 
@@ -381,8 +382,8 @@ static int judge_taint(struct proof_trial *trial, const struct proof_export *exp
 	proof_exporter_name(export->exporter, exporter);
 	if (trial->uses_gpl_only)
 		return proof_add(trial, certain ? PROOF_REFUSAL : PROOF_DOUBT, "tainted-exporter",
-			ENOENT, "use a driver source that needs only one of both", &about,
-			"uses GPL-only symbols, and so may not use %s of the proprietary module "
+			ENOENT, "use a driver source that needs only one of the two", &about,
+			"uses GPL-only symbols and so may not use %s of the proprietary module "
 			"%s%s",
 			export->symbol, exporter, certain ? "" : SOME_BEFORE_5_9);
 	if (trial->proprietary)
@@ -479,14 +480,14 @@ static int refuse_duplicate(struct proof_trial *trial, const struct symvers_entr
 	proof_exporter_name(entry->module, exporter);
 	if (!vmlinux && !trial->kernel->running)
 		return proof_add(trial, PROOF_NOTE, "duplicate-export", 0, NULL, &about,
-			"exports %s, as %s does: the kernel takes only one of both", entry->symbol,
-			exporter);
+			"exports %s, as %s does: the kernel loads only one of the two",
+			entry->symbol, exporter);
 	/* If the exporter is not identified, this is likely but not known. */
 	if (!vmlinux && entry->partial)
 		weight = PROOF_DOUBT;
 	return proof_add(trial, weight, "duplicate-export", ENOEXEC,
-		"unload, or do without, one of both", &about,
-		"exports %s, which %s exports already", entry->symbol, exporter);
+		"unload or leave out one of the two", &about,
+		"exports %s, which %s already exports", entry->symbol, exporter);
 }
 
 /*

@@ -329,8 +329,8 @@ static int take_crc(
 	if (known->crc == version->crc)
 		return 0;
 	set_rebuilt(running,
-		"the running kernel is not the build of %s that was compiled against: it took %s "
-		"with CRC 0x%08x for %s, and the build's Module.symvers has 0x%08x",
+		"the running kernel is not the build of %s that the modules were compiled for: it "
+		"loaded %s with CRC 0x%08x for %s, and that build's Module.symvers has 0x%08x",
 		running->krel, taken, version->crc, version->name, known->crc);
 	entry = *known;
 	entry.crc = version->crc;
@@ -440,8 +440,9 @@ static int put_doubts(struct running *running, const struct strv *symbols)
 	if (!symbols->count)
 		return 0;
 	set_rebuilt(running,
-		"the running %s is another build (\"%s\") than the one that was compiled against "
-		"(\"%s\"), and no module of it vouches for %zu of %zu symbols, %s among them",
+		"the running %s is another build (\"%s\") than the one that the modules were "
+		"compiled for (\"%s\"), and no loaded module confirms %zu of %zu symbols, such as "
+		"%s",
 		running->krel, running->build, running->facts.build, symbols->count, count,
 		symbols->items[0]);
 	return 0;
@@ -499,8 +500,8 @@ static int look_closer(struct running *running, bool other_build)
 		if (running->has_facts && *running->facts.vermagic &&
 			strcmp(running->facts.vermagic, vermagic) != 0)
 			set_rebuilt(running,
-				"the running kernel is not the build of %s that was compiled "
-				"against: its %s has vermagic \"%s\", the build has \"%s\"",
+				"the running kernel is not the build of %s that the modules were "
+				"compiled for: its %s has vermagic \"%s\", that build has \"%s\"",
 				running->krel, evidence->module.name, vermagic,
 				running->facts.vermagic);
 		running->kernel.vermagic = vermagic;
@@ -511,9 +512,9 @@ static int look_closer(struct running *running, bool other_build)
 			/* Without CRCs no module is evidence: the kernel takes all that has its
 			 * name. */
 			set_rebuilt(running,
-				"the running %s is another build (\"%s\") than the one that was "
-				"compiled against (\"%s\"), and without CONFIG_MODVERSIONS nothing "
-				"tells whether they agree",
+				"the running %s is another build (\"%s\") than the one that the "
+				"modules were compiled for (\"%s\"), and without "
+				"CONFIG_MODVERSIONS nothing shows whether they agree",
 				running->krel, running->build, running->facts.build);
 		else if (doubt_without_evidence(running) < 0)
 			return -ENOMEM;

@@ -102,14 +102,14 @@ static int choose_of_name(struct set_work *work, uint32_t earlier, uint32_t late
 	*name_table_put(&work->names, label, taken) = taken;
 	if (certain)
 		return proof_append(&work->set->findings, label, PROOF_NOTE, "duplicate-name", 0,
-			NULL, NULL, "two files have this name, %s and %s: depmod takes the first",
+			NULL, NULL, "two files have this name, %s and %s: depmod uses the first",
 			members[taken].path, members[left].path);
 	if (same_bytes(work, earlier, later))
 		return proof_append(&work->set->findings, label, PROOF_NOTE, "duplicate-name", 0,
 			NULL, NULL, "two files have this name, %s and %s, and they are equal",
 			members[earlier].path, members[later].path);
 	return proof_append(&work->set->findings, label, PROOF_DOUBT, "duplicate-name", EEXIST,
-		"remove the one that is not wanted", NULL,
+		"remove one of them", NULL,
 		"two files have this name, %s and %s, and only one of them is loaded",
 		members[taken].path, members[left].path);
 }
@@ -480,7 +480,7 @@ int proof_set_run(struct proof_set *set, struct error *error)
 	_cleanup_(work_done) struct set_work work = { .set = set };
 
 	if (set->member_count >= NAME_NONE)
-		return error_set(error, -E2BIG, "%zu modules are more than a set may have",
+		return error_set(error, -E2BIG, "%zu modules are more than a set can have",
 			set->member_count);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		if (parts[i](&work) < 0)

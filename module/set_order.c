@@ -89,7 +89,7 @@ static int report_cycle(struct set_work *work, const uint32_t *next, uint32_t st
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *drawn = NULL; /* "a -> b -> a" */
-	static const char cure[] = "take one of these dependencies out of the sources";
+	static const char cure[] = "remove one of these dependencies from the sources";
 	uint32_t member = start;
 
 	do {
@@ -102,7 +102,7 @@ static int report_cycle(struct set_work *work, const uint32_t *next, uint32_t st
 	drawn = strv_join(&names, " -> ");
 	if (!drawn ||
 		proof_append(&work->set->findings, "", PROOF_REFUSAL, "cycle", ENOENT, cure, NULL,
-			"%s: each needs a symbol of the next, so that none can be the first",
+			"%s: each needs a symbol of the next, so none can be loaded first",
 			drawn) < 0)
 		return -ENOMEM;
 	do {
@@ -183,11 +183,11 @@ static int judge_user(struct set_work *work, uint32_t user, uint32_t needed, boo
 	const struct proof_about about = { .exporter = name };
 	char cure[PROOF_NAME_SIZE + 32];
 
-	(void) snprintf(cure, sizeof(cure), "see what is said of %s", name);
+	(void) snprintf(cure, sizeof(cure), "see the findings of %s", name);
 	if (proof_append(proof, work->nodes[user].label, refused ? PROOF_REFUSAL : PROOF_DOUBT,
 		    "needs-refused", ENOENT, cure, &about,
 		    refused ? "needs %s, which will not load"
-			    : "needs %s, of which it is not known whether it loads",
+			    : "needs %s, and it is unknown whether that will load",
 		    name) < 0)
 		return -ENOMEM;
 	proof_conclude(proof);

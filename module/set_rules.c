@@ -12,7 +12,7 @@
 #define WORD_SIZE   256 /* longer than any module's name */
 #define NAMES_SHOWN 12
 #define UNCHECKED   "signature-unchecked"
-#define LEAVE_OUT   "leave one of both out"
+#define LEAVE_OUT   "leave out one of the two"
 
 /* Does something with a name ('_') that a member depends on. 0 or -ENOMEM. */
 typedef int visit_name(struct set_work *work, uint32_t member, const char *name);
@@ -115,7 +115,7 @@ static int judge_depends(struct set_work *work, uint32_t member, const char *nam
 		refused ? PROOF_REFUSAL : PROOF_NOTE, "depends-missing", ENOENT,
 		"add that module to the set", &about,
 		refused ? "depends on %s, which neither the set nor the kernel has"
-			: "depends on %s, which neither the set nor the kernel has, but needs no "
+			: "depends on %s, which neither the set nor the kernel has, but uses no "
 			  "symbol of it",
 		name);
 }
@@ -187,7 +187,7 @@ static int judge_softdep(struct set_work *work, uint32_t member, const char *nam
 		return 0;
 	return proof_append(&work->set->findings, work->nodes[member].label, PROOF_NOTE,
 		"softdep-missing", 0, NULL, &about,
-		"asks for %s before it, which is the name of no module", name);
+		"asks for %s to be loaded before it, but there is no such module", name);
 }
 
 int set_judge_facts(struct set_work *work)
@@ -209,8 +209,7 @@ int set_judge_facts(struct set_work *work)
 			if (!set->firmware_there(set->firmware_context, name) &&
 				proof_append(&work->set->findings, work->nodes[i].label, PROOF_NOTE,
 					"firmware-missing", 0, NULL, NULL,
-					"may ask for the firmware %s, which is not there",
-					name) < 0)
+					"may ask for the firmware %s, which is missing", name) < 0)
 				return -ENOMEM;
 	}
 	return 0;
@@ -229,11 +228,11 @@ static int refuse_later(struct set_work *work, const struct set_duplicate *dupli
 	if (work->set->members[earlier].proof.verdict == PROOF_WILL_NOT_LOAD)
 		return 0;
 	if (proof_append(proof, second, PROOF_REFUSAL, "duplicate-export", ENOEXEC, LEAVE_OUT,
-		    &about, "exports %s, which %s exports already", duplicate->symbol, first) < 0)
+		    &about, "exports %s, which %s already exports", duplicate->symbol, first) < 0)
 		return -ENOMEM;
 	proof_conclude(proof);
 	return proof_append(&work->set->findings, "", PROOF_REFUSAL, "duplicate-export", ENOEXEC,
-		LEAVE_OUT, &about, "%s and %s both export %s: the kernel takes only the first",
+		LEAVE_OUT, &about, "%s and %s both export %s: the kernel loads only the first",
 		first, second, duplicate->symbol);
 }
 
@@ -277,8 +276,7 @@ static int harden_note(struct set_work *work, uint32_t member)
 			continue;
 		if (proof_append(proof, work->nodes[member].label, PROOF_REFUSAL,
 			    "duplicate-export", ENOEXEC, LEAVE_OUT, &about,
-			    "exports %s, which the kernel's %s exports too, and that is loaded for "
-			    "%s",
+			    "exports %s, like the kernel's own %s, which is loaded for %s",
 			    about.symbol, about.exporter, work->nodes[user].label) < 0)
 			return -ENOMEM;
 		proof_conclude(proof);
@@ -355,9 +353,9 @@ static int note_relied(struct set_work *work)
 		(void) snprintf(more, sizeof(more), " and %zu more", names->count - NAMES_SHOWN);
 	return proof_append(&work->set->findings, "", PROOF_NOTE, "kernel-modules", 0, NULL, NULL,
 		work->set->kernel->running
-			? "relies on modules that are loaded already, and are not in the set: %s%s"
-			: "relies on modules that are not in the set, and have to be on the node, "
-			  "of the kernel's own tree or of what --with names: %s%s",
+			? "relies on modules outside the set that are already loaded: %s%s"
+			: "relies on modules outside the set that must be on the node, from the "
+			  "kernel's own tree or from --with: %s%s",
 		listed, more);
 }
 
@@ -388,8 +386,7 @@ static int note_unchecked(struct set_work *work)
 	if (!count)
 		return 0;
 	return proof_append(&work->set->findings, "", PROOF_NOTE, UNCHECKED, 0, NULL, NULL,
-		"the %s of %zu module%s%s %s not checked: --trust CERT names a certificate to "
-		"check against",
+		"the %s of %zu module%s%s %s not checked: give a certificate with --trust CERT",
 		count == 1 ? "signature" : "signatures", count, count == 1 ? "" : "s",
 		foreign ? "" : " of the kernel's tree", count == 1 ? "was" : "were");
 }
@@ -442,8 +439,8 @@ static int report_option(struct set_work *work, uint32_t member, const char *nam
 	meant = nearest_word(&names, given);
 	return proof_append(&work->set->findings, work->nodes[member].label, PROOF_NOTE,
 		"option-unknown", 0, NULL, NULL,
-		"modprobe.d sets %s, which is none of its parameters%s%s%s", given,
-		meant ? " (is it " : "", meant ? meant : "", meant ? "?)" : "");
+		"modprobe.d sets %s, which is not one of its parameters%s%s%s", given,
+		meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 }
 
 /* A value may hold spaces in double quotes. */
@@ -497,8 +494,8 @@ int set_judge_images(struct set_work *work)
 
 	if (set->other_image_count == 0)
 		return 0;
-	if (asprintf(&cure, "slipway build --kernel %s, with the --ofed and --nvidia of these",
-		    krel) < 0)
+	if (asprintf(&cure, "slipway build --kernel %s, with the same --ofed and --nvidia", krel) <
+		0)
 		return -ENOMEM;
 	for (size_t i = 0; i < set->other_image_count; i++)
 		if (proof_append(&work->set->findings, set->other_images[i].name, PROOF_REFUSAL,

@@ -144,9 +144,8 @@ int module_cert_read(int dir_fd, const char *path, struct module_cert **ret, str
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
 	if (sk_X509_num(cert->all) == 0)
-		return error_set(error, -EINVAL,
-			"%s: no certificate in it: an X.509 certificate in DER or PEM is wanted",
-			path);
+		return error_set(
+			error, -EINVAL, "%s: not an X.509 certificate in DER or PEM", path);
 	cert->name = subject(sk_X509_value(cert->all, 0));
 	if (!cert->name)
 		return error_set_errno(error, -ENOMEM, "%s", path);
@@ -209,7 +208,7 @@ static int check_kind(const struct module_cert *cert, struct error *error)
 			if (strcmp(curve, curves[i]) == 0)
 				return 0;
 	return error_set(error, -EINVAL,
-		"certificate %s has a key of kind %s%s%s, which no kernel checks modules with: use "
+		"certificate %s has a key of type %s%s%s, which no kernel accepts for modules: use "
 		"RSA, or ECDSA on P-256, P-384 or P-521",
 		cert->name, EVP_PKEY_get0_type_name(key), *curve ? " " : "", curve);
 }
@@ -225,9 +224,8 @@ int module_signer_check(const struct module_signer *signer, struct error *error)
 		good = good || strcmp(signer->hash, known[i]) == 0;
 	if (!good)
 		return error_set(error, -EINVAL,
-			"hash %s: no kernel has it as CONFIG_MODULE_SIG_HASH: sha256, sha384, "
-			"sha512, sha3-256, sha3-384 or sha3-512 is wanted (sha1 and sha224 before "
-			"Linux 6.7)",
+			"hash %s: no kernel has it as CONFIG_MODULE_SIG_HASH: use sha256, sha384, "
+			"sha512, sha3-256, sha3-384 or sha3-512 (sha1 and sha224 before Linux 6.7)",
 			signer->hash);
 	r = check_kind(signer->cert, error);
 	if (r < 0 || !signer->key)
@@ -236,8 +234,8 @@ int module_signer_check(const struct module_signer *signer, struct error *error)
 		return 0;
 	ERR_clear_error();
 	return error_set(error, -EKEYREJECTED,
-		"the private key is not that of certificate %s: give the key and the certificate of "
-		"one pair",
+		"the private key does not belong to certificate %s: give a matching key and "
+		"certificate",
 		signer->cert->name);
 }
 
@@ -251,7 +249,7 @@ static int fetch_hash(const char *name, OSSL_LIB_CTX *context, EVP_MD **ret_md, 
 	*ret_md = EVP_MD_fetch(context, name, NULL);
 	if (*ret_md)
 		return 0;
-	return ssl_failed(error, -EINVAL, "hash %s: OpenSSL does not have it", name);
+	return ssl_failed(error, -EINVAL, "hash %s: OpenSSL does not support it", name);
 }
 
 int module_digest(const char *hash, const void *data, size_t size, unsigned char *digest,
@@ -324,7 +322,7 @@ int module_sign(const struct module_signer *signer, const void *content, size_t 
 	in = BIO_new_mem_buf(content, (int) size);
 	if (!in || CMS_final(cms, in, NULL, SIGN_FLAGS) != 1)
 		return ssl_failed(error, -EIO,
-			"the key did not sign (is its token still there, and may it sign?)");
+			"signing with the key failed (is its token still there, and may it sign?)");
 	return encode(cms, ret_cms, ret_size, error);
 }
 
@@ -385,8 +383,8 @@ static int wrong_value(
 {
 	ERR_clear_error();
 	return error_set(error, -EKEYREJECTED,
-		"its signature by %s (%s, %s) does not fit its %zu bytes: it was changed, or "
-		"stripped, after it was signed",
+		"its signature by %s (%s, %s) does not match its %zu bytes: it was changed or "
+		"stripped after signing",
 		*facts->issuer ? facts->issuer : facts->key_id, facts->algorithm, facts->hash,
 		trailer->content_size);
 }
@@ -484,7 +482,7 @@ static int verify_cms(const unsigned char *module, const struct module_trailer *
 		return r;
 	if (facts->has_content)
 		return error_set(error, -EBADMSG,
-			"its signature holds what it signs, which the kernel refuses: sign it "
+			"its signature contains the signed data, which the kernel refuses: sign it "
 			"detached");
 	if (facts->has_attributes)
 		return error_set(error, -EKEYREJECTED,
@@ -636,11 +634,11 @@ static int token_failed(const char *uri, const struct password *password, struct
 {
 	if (!password->text)
 		return ssl_failed(error, password->wanted ? -EACCES : -ENOKEY,
-			"%s: the token shows no such private key without a PIN: --password-file, "
+			"%s: private key not found without a PIN: give it with --password-file, "
 			"--password-fd or --password-env",
 			uri);
-	return ssl_failed(error, -ENOKEY,
-		"%s: the token shows no such private key, or the PIN is another one", uri);
+	return ssl_failed(
+		error, -ENOKEY, "%s: private key not found in the token, or the PIN is wrong", uri);
 }
 
 static int open_by_provider(const char *uri, UI_METHOD *method, struct password *password,
@@ -687,7 +685,7 @@ static int open_by_engine(const char *uri, UI_METHOD *method, struct password *p
 	key->close_token = finish_engine;
 	(void) ENGINE_ctrl_cmd_string(engine, "QUIET", NULL, 0); /* we say ourselves what failed */
 	if (password->text && !ENGINE_ctrl_cmd_string(engine, "PIN", password->text, 0))
-		return ssl_failed(error, -EACCES, "%s: the engine takes no PIN", uri);
+		return ssl_failed(error, -EACCES, "%s: the engine accepts no PIN", uri);
 	key->key = ENGINE_load_private_key(engine, uri, method, password);
 	if (!key->key)
 		return token_failed(uri, password, error);
@@ -716,7 +714,7 @@ static int open_token(
 	/* A command line is seen by every user of the machine, and ends up in logs. */
 	if (strstr(uri, "pin-value"))
 		return error_set(error, -EINVAL,
-			"the pkcs11: URI holds the PIN, which every process can see there: give it "
+			"the pkcs11: URI contains the PIN, which every process can see: give it "
 			"with --password-file, --password-fd or --password-env");
 	method = UI_UTIL_wrap_read_pem_callback(give_password, 0);
 	if (!method)
@@ -765,13 +763,12 @@ static int open_key_file(
 	if (password->wanted) {
 		ERR_clear_error();
 		return error_set(error, -EACCES,
-			password->text ? "%s: its passphrase is another one, or the file is damaged"
-				       : "%s: the key has a passphrase, and none was given: "
+			password->text ? "%s: the passphrase is wrong, or the file is damaged"
+				       : "%s: the key needs a passphrase: give it with "
 					 "--password-file, --password-fd or --password-env",
 			path);
 	}
-	return ssl_failed(error, -EINVAL,
-		"%s: no private key in it: a PEM, PKCS#8 or PKCS#12 file is wanted", path);
+	return ssl_failed(error, -EINVAL, "%s: not a private key in PEM, PKCS#8 or PKCS#12", path);
 }
 
 int module_key_open(

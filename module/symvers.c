@@ -178,8 +178,7 @@ static int parse_text(
 		wrong = parse_line(line, &entries[count]);
 		if (wrong)
 			return error_set(error, -EINVAL,
-				"line %zu %s: not a Module.symvers, or a damaged one", count + 1,
-				wrong);
+				"line %zu %s: not a Module.symvers, or damaged", count + 1, wrong);
 		line = end + 1;
 	}
 	*ret_count = count;
@@ -419,7 +418,8 @@ static int read_map(struct system_map *map, int dir_fd, const char *path, struct
 	/* Debian's linux-image has one line in the map's place. */
 	if (strstr(map->text, "The real System.map is in"))
 		return error_set(error, -ENODATA,
-			"a note in place of the map: %.*s: give that package's file",
+			"it only has a note instead of the map: %.*s: give the file of that "
+			"package",
 			(int) strcspn(map->text, "\n"), map->text);
 	if (!size)
 		return error_set(error, -EINVAL, "empty: not a System.map");
@@ -430,8 +430,8 @@ static int read_map(struct system_map *map, int dir_fd, const char *path, struct
 	while ((line = strsep(&rest, "\n")) && (*line || rest))
 		if (!parse_map_line(line, &map->lines[map->count++]))
 			return error_set(error, -EINVAL,
-				"line %zu is no address, type and name: not a System.map, or a "
-				"damaged one",
+				"line %zu is not an address, type and name: not a System.map, or "
+				"damaged",
 				map->count);
 	return 0;
 }

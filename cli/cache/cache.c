@@ -30,7 +30,7 @@ static char *default_path(void)
 static int cannot_use(const char *path, int r, struct error *error)
 {
 	(void) error_set_errno(error, r, "cache %s", path);
-	return error_try(error, r == -EACCES ? -EPERM : r, "a cache elsewhere: --cache DIR");
+	return error_try(error, r == -EACCES ? -EPERM : r, "use another cache: --cache DIR");
 }
 
 int cache_open(const char *path, struct cache *ret, struct error *error)

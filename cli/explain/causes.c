@@ -74,8 +74,8 @@ void explain_causes_free(struct explain_causes *causes)
 }
 
 #define KERNEL_REMEDY                                                                              \
-	"rebuild with --kernel set to what uname -r prints on the node; a symbol of a module "     \
-	"needs that module loaded first"
+	"rebuild with --kernel set to what uname -r prints on the node; if a module exports the "  \
+	"symbol, load that module first"
 
 const struct explain_input_row explain_inputs[] = {
 	[EXPLAIN_KERNEL] = { "kernel", KERNEL_REMEDY },
@@ -90,13 +90,15 @@ const struct explain_input_row explain_inputs[] = {
 		"build with the compiler that built the kernel: slipway build takes it from the "
 		"kernel's configuration" },
 	[EXPLAIN_LICENCE] = { "licence",
-		"use a driver source whose licence the kernel takes for its GPL-only symbols: the "
-		"open kernel modules (--nvidia with an open source)" },
+		"use a driver source whose licence allows GPL-only symbols: the open "
+		"kernel modules (--nvidia with an open source)" },
 	[EXPLAIN_SIGNATURE] = { "signature",
-		"sign it with slipway sign (--replace where it is signed already), with the key of a certificate that this kernel trusts: docs/build.md" },
+		"sign it with slipway sign (--replace if it is already signed), with the "
+		"key of a certificate that this kernel trusts: docs/build.md" },
 	[EXPLAIN_ARCH] = { "arch", "rebuild with --arch set to what uname -m prints on the node" },
 	[EXPLAIN_FILE] = { "file",
-		"fetch or build the image again; compare the file's sum with the one in the image" },
+		"fetch or build the image again; compare the file's checksum with the one "
+		"in the image" },
 	[EXPLAIN_OPTIONS] = { "options", KERNEL_REMEDY },
 	[EXPLAIN_USERSPACE] = { "userspace", KERNEL_REMEDY },
 	[EXPLAIN_NODE] = { "node", KERNEL_REMEDY },
@@ -104,24 +106,24 @@ const struct explain_input_row explain_inputs[] = {
 
 const struct explain_signature_row explain_signatures[] = {
 	[EXPLAIN_SIGNED_UNKNOWN] = { NULL, NULL },
-	[EXPLAIN_UNSIGNED] = { "the kernel insists on signatures, and this module has none",
+	[EXPLAIN_UNSIGNED] = { "the kernel requires signatures, and this module has none",
 		"sign it with slipway sign, with the key of a certificate that this kernel trusts: "
 		"docs/build.md" },
-	[EXPLAIN_SIGNED] = { "the module is signed: its signature does not fit its bytes, or the "
-			     "kernel insists on keys that it trusts and does not trust this one",
-		"give --trust with the certificate: it tells whether the signature is good (slipway "
-		"verify --enforce-signatures --trust does for all modules); to sign it anew with a "
-		"trusted key: slipway sign --replace" },
-	[EXPLAIN_TRUSTED] = { "the module's signature is good by the certificate given: this kernel "
-			      "does not have that certificate, or the node was given another file",
+	[EXPLAIN_SIGNED] = { "the module is signed, but the signature does not match its contents, "
+			     "or the kernel requires a trusted key and does not trust this one",
+		"check the signature with --trust and the certificate (for all modules: slipway "
+		"verify --enforce-signatures --trust); to sign it again with a trusted key: "
+		"slipway sign --replace" },
+	[EXPLAIN_TRUSTED] = { "the signature is good by the given certificate: this kernel does "
+			      "not have that certificate, or the node has another file",
 		"look for the certificate on the node (keyctl list %:.builtin_trusted_keys, "
 		".secondary_trusted_keys, .machine) and enrol it (mokutil --import); compare the "
-		"file's sum there with this one's" },
-	[EXPLAIN_OTHER_KEY] = { "the module is signed with another key than those that are trusted",
-		"sign it anew with the key of a certificate that this kernel trusts (slipway sign "
-		"--replace), or enrol the signer's (mokutil --import): docs/build.md" },
-	[EXPLAIN_WRONG] = { "the module's signature does not fit its bytes: no kernel that checks it "
-			    "takes it",
-		"fetch the file again, if it was good where it was signed; else sign it anew (slipway "
-		"sign --replace), after stripping and before compressing" },
+		"checksum of the node's file with this one" },
+	[EXPLAIN_OTHER_KEY] = { "the module is not signed with a trusted key",
+		"sign it again with the key of a certificate that this kernel trusts (slipway sign "
+		"--replace), or enrol the signer's certificate (mokutil --import): docs/build.md" },
+	[EXPLAIN_WRONG] = { "the signature does not match the module's contents: every kernel that "
+			    "checks it refuses the module",
+		"fetch the file again if it was good when it was signed; otherwise sign it again "
+		"(slipway sign --replace), after stripping and before compressing" },
 };

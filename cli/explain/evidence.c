@@ -146,10 +146,10 @@ static void blame(struct explain_finding *finding, enum explain_input input, con
 static void blame_node(struct explain_finding *finding)
 {
 	blame(finding, EXPLAIN_NODE,
-		"by these files nothing has to be built again: compare what the node has with "
-		"them: uname -r, and the module and the one that exports the symbol (sha256sum of "
-		"what modinfo -n names, /sys/module/<name>/srcversion); then explain with the "
-		"node's");
+		"these files fit each other, so nothing has to be rebuilt: compare them with the "
+		"node: uname -r, the module and the module that exports the symbol (sha256sum of "
+		"the file that modinfo -n names, /sys/module/<name>/srcversion); then run explain "
+		"with the node's files");
 }
 
 /* True: the module was compiled for the CRC that is exported. */
@@ -170,7 +170,7 @@ static bool add_symbol(
 			"%s: %s was compiled for CRC 0x%08x, %s exports it with 0x%08x%s", symbol,
 			files->module_path, crc, exporter, entry->crc,
 			crc == entry->crc
-				? ": these fit each other, so the node runs another build of one"
+				? ": they match, so the node runs another build of one of them"
 				: "");
 		return crc == entry->crc;
 	}
@@ -180,15 +180,14 @@ static bool add_symbol(
 	else if (files->module)
 		xstrv_pushf(evidence, "%s: %s has no CRC for it", symbol, files->module_path);
 	if (entry && !entry->has_crc)
-		xstrv_pushf(evidence, "%s: %s exports it, with which CRC is not known", symbol,
-			exporter);
+		xstrv_pushf(evidence, "%s: %s exports it, with an unknown CRC", symbol, exporter);
 	else if (entry)
 		xstrv_pushf(evidence, "%s: %s exports it with CRC 0x%08x (%s)", symbol, exporter,
 			entry->crc, entry->export);
 	else if (files->symvers)
 		xstrv_pushf(evidence,
-			"%s: none of the symbol versions given has it: another kernel, or the "
-			"module that exports it is of another source",
+			"%s: none of the given symbol versions has it: it is another kernel, or "
+			"the exporting module is from another source",
 			symbol);
 	return false;
 }
@@ -219,7 +218,7 @@ static void add_symbols(struct explain_finding *finding, const struct explain_fi
 			all_fit = add_symbol(finding, files, symbols->items[i]) && all_fit;
 		else
 			xstrv_pushf(&finding->evidence,
-				"%s does not use %s at all: the node was given another file",
+				"%s does not use %s at all: the node has another file",
 				files->module_path, symbols->items[i]);
 	if (!symbols->count || !files->module || (used && !files->symvers))
 		return;
@@ -228,13 +227,13 @@ static void add_symbols(struct explain_finding *finding, const struct explain_fi
 		fit = explain_kernel_fit(files->module, files->symvers);
 	if (fit == EXPLAIN_FITS)
 		xstrv_pushf(&finding->evidence,
-			"what %s takes from the kernel itself has the CRCs that it was compiled "
-			"for: the headers were this kernel's",
+			"the kernel's own symbols have the CRCs that %s was compiled for: it was "
+			"built with this kernel's headers",
 			files->module_path);
 	else if (fit == EXPLAIN_FITS_NOT)
 		xstrv_pushf(&finding->evidence,
-			"%s was compiled for other CRCs of the kernel's own symbols: the headers "
-			"were another kernel's",
+			"the kernel's own symbols have other CRCs than %s was compiled for: it was "
+			"built with another kernel's headers",
 			files->module_path);
 	if (all_fit)
 		blame_node(finding);
@@ -249,7 +248,8 @@ static void add_vermagic(struct explain_finding *finding, const struct explain_f
 		other = !strstr(finding->lines.items[i], vermagic);
 	if (vermagic)
 		xstrv_pushf(&finding->evidence, "%s has vermagic \"%s\"%s", files->module_path,
-			vermagic, other ? ": it is not the file that the kernel was given" : "");
+			vermagic,
+			other ? ": it is not the file that the kernel tried to load" : "");
 	else
 		xstrv_pushf(&finding->evidence, "%s has no vermagic", files->module_path);
 }
@@ -262,14 +262,16 @@ static void add_unreadable(struct explain_finding *finding, const struct explain
 	/* These are the kernel's answers to a file that is no module. */
 	if (answer != ENOEXEC && answer != EINVAL && answer != ELIBBAD &&
 		finding->input != EXPLAIN_FILE) {
-		xstrv_pushf(&finding->evidence, "%s is no whole module, so it says no more of this",
+		xstrv_pushf(&finding->evidence,
+			"%s is not a complete module, so nothing more can "
+			"be read from it",
 			files->module_path);
 		return;
 	}
 	blame(finding, EXPLAIN_FILE, explain_inputs[EXPLAIN_FILE].remedy);
 	set(&finding->because,
-		"the file is no whole kernel module: it was damaged or cut short, or is no module at "
-		"all");
+		"the file is not a complete kernel module: it was damaged or cut short, or is no "
+		"module at all");
 }
 
 /*
@@ -322,7 +324,7 @@ void explain_add_evidence(struct explanation *explanation)
 		if (finding->joined)
 			continue;
 		if (*finding->module && *name && strcmp(name, finding->module) != 0) {
-			xstrv_pushf(&finding->evidence, "%s is %s, and the lines are about %s",
+			xstrv_pushf(&finding->evidence, "%s is %s, but the text is about %s",
 				files->module_path, name, finding->module);
 			continue;
 		}
@@ -434,13 +436,13 @@ void explain_add_proof(struct explain_finding *finding, const struct explain_fil
 			xstrv_push(&finding->evidence, reason->text);
 	}
 	if (count > REASONS_SHOWN)
-		xstrv_pushf(&finding->evidence, "%zu more like these: slipway verify lists them",
+		xstrv_pushf(&finding->evidence, "%zu more of this kind: slipway verify lists them",
 			count - REASONS_SHOWN);
 	if (count)
 		return;
 	if (refusal && cause->answer) {
 		xstrv_pushf(&finding->evidence,
-			"the load proof for %s expects another answer, \"%s\": %s", files->kernel,
+			"the load proof for %s expects another error, \"%s\": %s", files->kernel,
 			strerror(refusal->answer), refusal->text);
 		return;
 	}
@@ -451,8 +453,8 @@ void explain_add_proof(struct explain_finding *finding, const struct explain_fil
 			strcmp(cause->id, "struct-size") != 0))
 		return;
 	xstrv_pushf(&finding->evidence,
-		"by the load proof %s loads on %s: the node runs another kernel, or was given another "
-		"file",
+		"according to the load proof, %s loads on %s: the node runs another kernel or has "
+		"another file",
 		files->module_path, files->kernel);
 	blame_node(finding);
 }

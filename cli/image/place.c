@@ -18,7 +18,7 @@ static bool has_transport(const char *place)
 int output_place_check(const char *place, struct error *error)
 {
 	if (!*place)
-		return error_set(error, -EINVAL, "--output: the place is empty");
+		return error_set(error, -EINVAL, "--output: the value is empty");
 	if (strcmp(place, OUTPUT_STORAGE) == 0)
 		return 0;
 	if (strcmp(place, OUTPUT_ARCHIVE) == 0)
@@ -28,17 +28,16 @@ int output_place_check(const char *place, struct error *error)
 		return 0;
 	if (strncmp(place, OUTPUT_STORAGE, strlen(OUTPUT_STORAGE)) == 0)
 		return error_set(error, -EINVAL,
-			"--output %s: nothing goes after " OUTPUT_STORAGE ": the images have names "
-			"of their own",
+			"--output %s: no name may follow " OUTPUT_STORAGE ": the images get their "
+			"own names",
 			place);
 	if (has_transport(place)) {
 		(void) error_set(error, -EINVAL,
-			"--output %s: a folder, " OUTPUT_STORAGE " or " OUTPUT_ARCHIVE
-			"FILE is wanted",
+			"--output %s: not a folder, " OUTPUT_STORAGE " or " OUTPUT_ARCHIVE "FILE",
 			place);
 		(void) error_try(error, -EINVAL,
-			"for a registry, buildah push of what the build puts into the storage");
-		return error_try(error, -EINVAL, "for a folder of that name, ./%s", place);
+			"for a registry, build into the storage and then use buildah push");
+		return error_try(error, -EINVAL, "for a folder with that name, give ./%s", place);
 	}
 	return 0;
 }
@@ -51,16 +50,16 @@ static int check_folder(const char *option, const char *folder, struct error *er
 
 	if (stat(folder, &status) < 0)
 		return error_set(error, -errno, "%s: the folder %s: %s", option, folder,
-			errno == ENOENT ? "there is none; make it first" : strerror(errno));
+			errno == ENOENT ? "it does not exist; create it first" : strerror(errno));
 	if (!S_ISDIR(status.st_mode))
-		return error_set(error, -ENOTDIR, "%s: %s is no folder", option, folder);
+		return error_set(error, -ENOTDIR, "%s: %s is not a folder", option, folder);
 	/* Not only the rights: /proc has none of its own. */
 	probe = xasprintf("%s/.slipway-XXXXXX", folder);
 	if (mkdtemp(probe))
 		return rmdir(probe) < 0 ? error_set_errno(error, -errno, "%s", probe) : 0;
 	r = errno == ENOENT ? -EROFS : -errno;
 	(void) error_set_errno(error, r, "%s: the folder %s cannot be written to", option, folder);
-	return error_try(error, r, "another folder");
+	return error_try(error, r, "use another folder");
 }
 
 char *output_nearest(const char *path)
@@ -90,8 +89,8 @@ int output_file_ready(const char *option, const char *path, struct error *error)
 	if (stat(path, &status) < 0 || S_ISREG(status.st_mode))
 		return check_folder(option, dirname(copy), error);
 	return S_ISDIR(status.st_mode)
-		       ? error_set(error, -EISDIR, "%s %s: that is a folder, a file is wanted",
-				 option, path)
+		       ? error_set(error, -EISDIR, "%s %s: this is a folder, not a file", option,
+				 path)
 		       : 0;
 }
 

@@ -28,8 +28,8 @@ int kernel_check_compiler(struct context *context, const char *compiler, struct 
 	if (!compiler || (name && strcmp(name, compiler) == 0))
 		return 0;
 	return context_fail(context, EXIT_CODE_USAGE,
-		error_set(error, -EINVAL,
-			"--compiler %s: a package such as gcc-12 or clang-16 is wanted", compiler));
+		error_set(error, -EINVAL, "--compiler %s: not a package such as gcc-12 or clang-16",
+			compiler));
 }
 
 static bool is_newest(const struct kernel *kernel)
@@ -44,7 +44,7 @@ static int agree_on_krel(
 	struct kernel_request *request = &kernel->request;
 
 	if (request->krel && !is_newest(kernel) && strcmp(request->krel, krel) != 0)
-		return error_set(error, -EINVAL, "%s is for kernel %s, --kernel says %s", option,
+		return error_set(error, -EINVAL, "%s is for kernel %s, but --kernel is %s", option,
 			krel, request->krel);
 	request->krel = krel;
 	return 0;
@@ -64,12 +64,12 @@ static int agree_on_lock(struct kernel *kernel, struct error *error)
 		r = catalogue_open(context->catalogues, os, &catalogue, error);
 		if (r == 0 && strcmp(catalogue.os, lock->os) != 0)
 			r = error_set(
-				error, -EINVAL, "%s is for %s, --os says %s", path, lock->os, os);
+				error, -EINVAL, "%s is for %s, but --os is %s", path, lock->os, os);
 	}
 	if (r < 0 || strcmp(context->arch, lock->arch) == 0)
 		return r;
 	if (context->options->arch)
-		return error_set(error, -EINVAL, "%s is for %s, --arch says %s", path, lock->arch,
+		return error_set(error, -EINVAL, "%s is for %s, but --arch is %s", path, lock->arch,
 			context->options->arch);
 	context->arch = lock->arch;
 	return 0;
@@ -86,10 +86,10 @@ static void note_other_os(const struct kernel *kernel)
 			   strncmp(version, os->version_id, strlen(os->version_id)) == 0))
 		return;
 	progress_notef(&kernel->context->progress,
-		"the node's os-release says %.64s%s%.32s, and its images are made as %s's: the "
-		"operators will ask for a tag that ends with %.64s%.32s, this one's ends with %s%s. A "
-		"catalogue file of its own gives it the right one (slipway-catalogue(5), A derivative of "
-		"Debian)",
+		"the node's os-release says %.64s%s%.32s, but its images are made as for %s: the "
+		"operators will ask for a tag that ends with %.64s%.32s, and this one ends with "
+		"%s%s. A catalogue file of its own fixes the tag (slipway-catalogue(5), A "
+		"derivative of Debian)",
 		id, *version ? " " : "", version, os->name, id, version, os->id, os->version_id);
 }
 
@@ -124,13 +124,13 @@ static int choose_os(struct kernel *kernel, struct error *error)
 		return 0;
 	if (r == -ENODATA && kernel->local.count) {
 		(void) error_set(error, -EINVAL,
-			"%s: whose kernel %s is, nothing in it tells, and no distribution in the "
-			"catalogue names its kernels so",
+			"%s: the distribution of kernel %s is unknown: the files do not name it, "
+			"and no distribution in the catalogue uses such names",
 			kernel_files_option(kernel), kernel->local.krel);
-		(void) error_try(error, -EINVAL, "say whose it is: --os");
+		(void) error_try(error, -EINVAL, "name the distribution: --os");
 		if (kernel->request.no_os)
 			(void) error_try(error, -EINVAL,
-				"give the kernel's headers, too: then none has to be known");
+				"give the kernel's headers too; then it need not be known");
 		return context_fail(context, EXIT_CODE_USAGE, -EINVAL);
 	}
 	if (r < 0)
@@ -140,8 +140,8 @@ static int choose_os(struct kernel *kernel, struct error *error)
 	if (!*context->os.root.family)
 		return context_fail(context, EXIT_CODE_USAGE,
 			error_set(error, -EINVAL,
-				"%s: its kernels are found (slipway resolve), but no images are made for "
-				"them: its catalogue says nothing of a build root ([root])",
+				"%s: slipway resolve can find its kernels, but no images can be "
+				"built for them: its catalogue file has no [root]",
 				context->os.os));
 	note_other_os(kernel);
 	return 0;
@@ -209,9 +209,9 @@ int nvidia_modules_parse(const char *text, enum nvidia_modules *ret, struct erro
 	if (*ret != NVIDIA_PROPRIETARY || strcmp(text, "proprietary") == 0)
 		return 0;
 	(void) error_set(
-		error, -EINVAL, "--kernel-module-type %s: open or proprietary is wanted", text);
-	return error_try(error, -EINVAL,
-		"slipway combine, which makes one image with both kinds of modules");
+		error, -EINVAL, "--kernel-module-type %s: must be open or proprietary", text);
+	return error_try(
+		error, -EINVAL, "slipway combine makes one image with both kinds of modules");
 }
 
 int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nvidia,
@@ -224,16 +224,17 @@ int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nv
 	*ret = (struct extras){ 0 };
 	if (ofed && !*os->image.linux_source_package) {
 		(void) error_set(error, -EINVAL,
-			"--ofed reference: %s has no package of kernel source in its catalogue",
+			"--ofed reference: the catalogue of %s names no kernel source package",
 			os->os);
-		return error_try(error, -EINVAL, "--ofed with a source tree or a tarball");
+		return error_try(error, -EINVAL, "give --ofed a source tree or a tarball");
 	}
 	if (nvidia && !*package) {
 		(void) error_set(error, -EINVAL,
-			"--nvidia debian: %s has no package of NVIDIA's %s modules in its catalogue",
+			"--nvidia debian: the catalogue of %s names no package of NVIDIA's %s "
+			"modules",
 			os->os, modules == NVIDIA_PROPRIETARY ? "proprietary" : "open");
-		return error_try(error, -EINVAL,
-			"--nvidia with NVIDIA's installer, a source tree or a tarball");
+		return error_try(
+			error, -EINVAL, "give --nvidia an installer, a source tree or a tarball");
 	}
 	if (nvidia) {
 		int r = read_userspace(data, &ret->names, error);
@@ -281,25 +282,24 @@ static int explain_missing(const struct kernel *kernel, struct error *error)
 		return -ENODATA;
 	if (!local->count)
 		return error_try(error, -ENODATA,
-			"%s with its packages or folders, if it is in no repository "
+			"%s with its packages or folders, if no repository has it "
 			"(docs/kernels.md)",
 			option);
 	(void) error_set(error, -ENODATA,
-		local->has_headers
-			? "kernel %s: %s names headers, but none of the kernel's own modules"
-			: "kernel %s: %s names no headers to compile against",
+		local->has_headers ? "kernel %s: %s has headers, but not the kernel's own modules"
+				   : "kernel %s: %s has no headers to compile against",
 		local->krel, option);
 	(void) error_line(error, -ENODATA, "the lists do not have them: %s", why.text);
 	(void) error_try(error, -ENODATA,
 		local->has_headers
-			? "one more %s with the image or modules package of this very kernel"
-			: "one more %s with the headers package of this very kernel",
+			? "another %s with the image or modules package of this exact kernel"
+			: "another %s with the headers package of this exact kernel",
 		option);
 	(void) error_try(error, -ENODATA,
 		local->has_headers
-			? "one more %s with a folder that has lib/modules/%s"
-			: "one more %s with its build folder, where /lib/modules/%s/build leads on "
-			  "a machine that has it",
+			? "another %s with a folder that has lib/modules/%s"
+			: "another %s with its build folder: the target of /lib/modules/%s/build "
+			  "on a machine that has it",
 		option, local->krel);
 	return error_take_lines(error, -ENODATA, &why);
 }
@@ -359,11 +359,12 @@ static int check_lock_modules(const struct kernel *kernel, struct error *error)
 	if (found == request->nvidia_modules)
 		return 0;
 	(void) error_set(error, -EINVAL,
-		"%s has %s, NVIDIA's %s modules, and --kernel-module-type asks for the others",
+		"%s has %s, NVIDIA's %s modules, but --kernel-module-type asks for the other kind",
 		request->lock, package->name, found == NVIDIA_OPEN ? "open" : "proprietary");
 	(void) error_try(error, -EINVAL,
-		"a new lock or bundle: slipway resolve and bundle have --kernel-module-type, too");
-	return error_try(error, -EINVAL, "no --kernel-module-type");
+		"make a new lock or bundle: slipway resolve and bundle have --kernel-module-type, "
+		"too");
+	return error_try(error, -EINVAL, "leave out --kernel-module-type");
 }
 
 /*
@@ -379,13 +380,14 @@ static int check_lock(const struct kernel *kernel, struct error *error)
 		const char *purpose;
 		const char *advice;
 	} purposes[] = {
-		{ !kernel->local.has_headers, LOCK_HEADERS, "a new lock: slipway resolve -o FILE" },
+		{ !kernel->local.has_headers, LOCK_HEADERS,
+			"make a new lock: slipway resolve -o FILE" },
 		{ request->ofed_package, LOCK_OFED_SOURCE,
-			"--ofed with a source tree or a tarball; or, where the distribution packages its "
-			"kernel source, a new lock: slipway resolve --ofed reference" },
+			"give --ofed a source tree or a tarball; or, if the distribution packages "
+			"its kernel source, make a new lock: slipway resolve --ofed reference" },
 		{ request->nvidia_package, LOCK_NVIDIA_SOURCE,
-			"--nvidia with an installer, a source tree or a tarball; or --nvidia none; or, "
-			"for Debian's package, a new lock: slipway resolve --nvidia debian" },
+			"give --nvidia an installer, a source tree, a tarball or none; or, for "
+			"Debian's package, make a new lock: slipway resolve --nvidia debian" },
 	};
 
 	for (size_t i = 0; i < lock->kernel_from_count; i++) {
@@ -394,19 +396,21 @@ static int check_lock(const struct kernel *kernel, struct error *error)
 		if (has_file(&kernel->local, made_of->sha256))
 			continue;
 		(void) error_set(error, -EINVAL,
-			"%s was made with --kernel-from %s (%s, sha256 %s), which is not given",
+			"%s was made with --kernel-from %s (%s, sha256 %s), which is missing here",
 			request->lock, made_of->name, made_of->kind, made_of->sha256);
 		return error_try(error, -EINVAL, "give the same file: --kernel-from FILE");
 	}
 	if (kernel->local.count != lock->kernel_from_count) {
-		(void) error_set(error, -EINVAL, "%s was made with %zu --kernel-from, not with %zu",
+		(void) error_set(error, -EINVAL,
+			"%s was made with %zu --kernel-from options, not "
+			"with %zu",
 			request->lock, lock->kernel_from_count, kernel->local.count);
 		return error_try(error, -EINVAL, "%s", purposes[0].advice);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(purposes); i++)
 		if (purposes[i].wanted && !lock_find(lock, purposes[i].purpose)) {
-			(void) error_set(error, -EINVAL, "%s has no package of purpose %s",
-				request->lock, purposes[i].purpose);
+			(void) error_set(error, -EINVAL, "%s has no package for %s", request->lock,
+				purposes[i].purpose);
 			return error_try(error, -EINVAL, "%s", purposes[i].advice);
 		}
 	return check_lock_modules(kernel, error);

@@ -43,15 +43,16 @@ static void guess_compiler(struct kernel *kernel)
 	if (*compiler->name || !told || !*told || kernel->request.compiler)
 		return;
 	progress_notef(&kernel->context->progress,
-		"the kernel does not say what it was compiled with: %s, as the catalogue of %s has it; "
-		"--compiler names another",
+		"the kernel does not name its compiler: using %s from the catalogue of %s; choose "
+		"another with --compiler",
 		told, kernel->context->os.os);
 	set_compiler(compiler, told);
 	free(compiler->version);
 	compiler->version = xstrdup(told + strcspn(told, "0123456789"));
 	compiler->major = (unsigned int) strtoul(compiler->version, NULL, 10);
 	lock_compiler(kernel, told,
-		xasprintf("the catalogue of %s: the kernel does not say", kernel->context->os.os));
+		xasprintf("the catalogue of %s, because the kernel does not name it",
+			kernel->context->os.os));
 }
 
 /* The compiler comes from the tree itself, so the tree must be there before other keys are. */
@@ -87,9 +88,8 @@ void kernel_override_compiler(struct kernel *kernel)
 	if (!wanted || strcmp(compiler->name, wanted) == 0)
 		return;
 	progress_notef(&kernel->context->progress,
-		"--compiler %s instead of %s, which the kernel was made with", wanted, own);
-	lock_compiler(kernel, wanted,
-		xasprintf("--compiler, instead of %s: the kernel was made with that", own));
+		"using --compiler %s, but the kernel was built with %s", wanted, own);
+	lock_compiler(kernel, wanted, xasprintf("--compiler; the kernel was built with %s", own));
 	set_compiler(compiler, wanted);
 }
 
@@ -131,7 +131,7 @@ int kernel_open_node(struct kernel *kernel, struct error *error)
 	if (kernel->local.has_headers || !node->config)
 		return -ENOENT;
 	progress_notef(&kernel->context->progress,
-		"no headers: %s; what is judged is the configuration in the bundle", error->text);
+		"no headers: %s; checking only the configuration in the bundle", error->text);
 	kernel_record_free(&kernel->record);
 	kernel->no_tree = true;
 	kernel->context->failure = EXIT_CODE_OK;
@@ -196,7 +196,7 @@ static void ask_compilers(struct kernel *kernel)
 		answer.compilers = (struct strv){ 0 };
 		return;
 	}
-	progress_notef(&context->progress, "whether %s has the compiler is not checked: %s",
+	progress_notef(&context->progress, "not checked whether %s has the compiler: %s",
 		context->os.os, error.text);
 }
 

@@ -82,8 +82,7 @@ int kernel_fetch(struct kernel *kernel, const char *purpose, struct error *error
 		_cleanup_free_ char *names = xstrv_join(&without_signature, ", ");
 
 		progress_notef(&context->progress,
-			"WARNING: without a signature that could be checked, and used because "
-			"--allow-unsigned says so: %s",
+			"WARNING: used without a signature check, because of --allow-unsigned: %s",
 			names);
 	}
 	return r;

@@ -58,7 +58,7 @@ static void skip(const struct writer *writer, const char *what, const char *why)
 {
 	_cleanup_free_ char *shown = url_shown(what);
 
-	node_build_note(writer->request->build, "%s/%s: %.200s is not asked: %s",
+	node_build_note(writer->request->build, "%s/%s: %.200s is not used: %s",
 		writer->request->prefix, writer->file, shown, why);
 }
 
@@ -91,7 +91,7 @@ static char *keyring_of(const struct writer *writer, const struct source *source
 	} else {
 		if (*file != '/' || file[strcspn(file, "," BLANKS)]) {
 			skip(writer, source->uris.items[0],
-				"its Signed-By is neither one file nor a key");
+				"its Signed-By is neither a single file nor a key");
 			return NULL;
 		}
 		r = read_in_root(request->root_fd, file + 1, &keys, &size);
@@ -141,7 +141,7 @@ static void add_repository(struct writer *writer, const char *url, const char *s
 	else if (strchr(url, '{') || strpbrk(suite, "{;#") || strpbrk(components, "{;#") ||
 		 strlen(url) > VALUE_LIMIT || strlen(components) > VALUE_LIMIT ||
 		 strlen(suite) > VALUE_LIMIT)
-		why = "too long, or with a character that no repository's name has";
+		why = "its name is too long or has an invalid character";
 	if (why) {
 		skip(writer, url, why);
 		return;
@@ -188,7 +188,7 @@ static void add_source(struct writer *writer, const struct source *source)
 		return;
 	if (source->trusted)
 		node_build_note(writer->request->build,
-			"%s/%s: trusted=yes does not count: signatures are checked",
+			"%s/%s: trusted=yes is ignored: signatures are always checked",
 			writer->request->prefix, writer->file);
 	for (size_t i = 0; i < source->uris.count; i++) {
 		_cleanup_free_ char *uri = with_architecture(source->uris.items[i], architecture);

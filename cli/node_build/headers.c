@@ -105,12 +105,12 @@ static int no_headers(int root_fd, const char *krel, struct error *error)
 	if (readlinkat(root_fd, path, target, sizeof(target) - 1) < 0)
 		link = xasprintf("there is no /%s", path);
 	else
-		link = xasprintf("/%s leads to %.200s, which is not there%s", path, target,
+		link = xasprintf("/%s leads to %.200s, which does not exist%s", path, target,
 			*target == '/' && !is_below(target, "/usr") && !is_below(target, "/lib")
-				? " or not mounted into this container"
+				? " or is not mounted into this container"
 				: "");
 	return error_set(error, -ENOENT,
-		"the host has no headers of the kernel %s: %s. Install %s on the host, or use an "
+		"the host has no headers for kernel %s: %s. Install %s on the host, or use an "
 		"image that was built for this kernel",
 		krel, link, package);
 }
@@ -154,13 +154,14 @@ static int check(const struct headers *headers, const char *krel, struct error *
 
 	if (!fs_exists(headers->root_fd, symvers))
 		return error_set(error, -EINVAL,
-			"the host's /%s is missing: the headers are not those of a kernel that was "
-			"built to its end; install the headers package of %s again",
+			"the host's /%s is missing: the headers are incomplete; reinstall the "
+			"headers package of %s",
 			symvers, krel);
 	if (!release || strcmp(release, krel) != 0)
 		return error_set(error, -EINVAL,
 			"the host's /%s/" KERNEL_TREE_RELEASE_HEADER
-			" does not say %s: the headers are not prepared, or of another kernel",
+			" does not name %s: the headers are not prepared or belong to another "
+			"kernel",
 			headers->build, krel);
 	return 0;
 }
@@ -256,7 +257,7 @@ char *headers_package(int host_fd, const char *krel)
 		return xasprintf("the package kernel-%s-devel of version %.*s (zypper install)",
 			flavour + 1, (int) (flavour - krel), krel);
 	return xasprintf(
-		"the headers of that very release (Debian, Ubuntu: linux-headers-%s; RHEL, "
+		"the headers of exactly that release (Debian, Ubuntu: linux-headers-%s; RHEL, "
 		"Rocky: kernel-devel-%s; SUSE: kernel-default-devel)",
 		krel, krel);
 }

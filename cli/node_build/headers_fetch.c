@@ -163,15 +163,14 @@ static int write_authorities(
 			/* "..data" is a ConfigMap's own. */
 			if (*names.items[j] != '.' &&
 				!add_authorities(build->request->root_fd, file, &texts))
-				node_build_note(
-					build, "/%s has no certificate in PEM: ignored", file);
+				node_build_note(build, "/%s has no PEM certificate: ignored", file);
 		}
 	}
 	for (size_t i = 0; !chosen && build->host_fd >= 0 && i < ARRAY_SIZE(of_host); i++)
 		(void) add_authorities(build->host_fd, of_host[i], &texts);
 	others = texts.count;
 	if (!add_authorities(build->request->root_fd, usual, &texts) && chosen)
-		node_build_note(build, "%s has no certificate in PEM: ignored", chosen);
+		node_build_note(build, "%s has no PEM certificate: ignored", chosen);
 	*ret_path = NULL;
 	if (!others)
 		return 0;
@@ -279,7 +278,9 @@ static int resolve_headers(const struct node_build *build, const struct fetch_to
 	fetch_command(tool, place, build->request->krel, folder, &asking.argv, &asking.environment);
 	status = process_run(&process, NULL, error);
 	if (status == -ETIMEDOUT)
-		return error_set(error, status, "no end after %u s: ended. Are its mirrors slow?",
+		return error_set(error, status,
+			"not finished after %u s, so it was ended. Are its "
+			"mirrors slow?",
 			DEADLINE_MS / 1000);
 	if (status <= 0)
 		return status;
@@ -290,9 +291,9 @@ static int resolve_headers(const struct node_build *build, const struct fetch_to
 	if (status > 128)
 		return error_set(error, -EIO, FAILURE "ended by signal %d (%s)%s", status - 128,
 			strsignal(status - 128),
-			status == 128 + SIGKILL ? ": has the container enough memory?" : "");
+			status == 128 + SIGKILL ? ": does the container have enough memory?" : "");
 	return error_set(error, -EIO, FAILURE "exit status %d: %.300s", status,
-		*asking.last.text ? asking.last.text : "it did not say why");
+		*asking.last.text ? asking.last.text : "no reason given");
 }
 
 /* ---- what is kept */
@@ -396,11 +397,11 @@ static int ask_place(struct round *round, struct fetch_place *place)
 	place->authorities = round->authorities;
 	if (!round->asked)
 		node_build_note(build,
-			"neither the host nor this container has headers of %s: asking the lists of "
-			"%s, at %s",
+			"neither the host nor this container has headers for %s: searching the "
+			"package lists of %s, at %s",
 			build->request->krel, os, place->words);
 	else
-		node_build_note(build, "asking at %s", place->words);
+		node_build_note(build, "trying %s", place->words);
 	r = resolve_headers(build, round->tool, place, round->folder, round->log_fd, &why);
 	if (r == 0 || r == -ENOSPC) {
 		round->failures = why;
@@ -411,8 +412,8 @@ static int ask_place(struct round *round, struct fetch_place *place)
 			place->words, why.text);
 	else
 		(void) error_set(&round->failures, r,
-			"The distribution was asked for them (%s, at %s): %.440s", os, place->words,
-			why.text);
+			"They could not be fetched from the distribution (%s, at %s): %.440s", os,
+			place->words, why.text);
 	round->asked = true;
 	return -EAGAIN;
 }
@@ -475,7 +476,7 @@ static int ask_places(struct round *round)
 		return r;
 	return round->asked ? -EIO
 			    : error_set(&round->failures, -ENODATA,
-				      "neither the image nor an /etc/apt names a mirror to ask");
+				      "neither the image nor an /etc/apt names a mirror");
 }
 
 static int fetch_to(struct node_build *build, const struct fetch_tool *tool,
@@ -498,8 +499,8 @@ static int fetch_to(struct node_build *build, const struct fetch_tool *tool,
 	r = ask_places(&round);
 	if (r == -ENOSPC)
 		(void) error_prefix(&round.failures, r,
-			"no room in the container: some 180 MB are wanted below %s, on the node's disk "
-			"for containers (or is it the pod's limit of ephemeral-storage?)",
+			"no space in the container: about 180 MB are needed below %s, on the "
+			"node's disk for containers (or is it the pod's ephemeral-storage limit?)",
 			scratch->path);
 	if (r == -ENODATA)
 		*error = round.failures;
@@ -510,8 +511,8 @@ static int fetch_to(struct node_build *build, const struct fetch_tool *tool,
 		return r;
 	r = fetch_keep(build, scratch, folder);
 	return r < 0 ? error_set_errno(error, r,
-			       "The distribution was asked, and they were fetched, but %s%s does "
-			       "not take them (some 80 MB)",
+			       "They were fetched from the distribution, but cannot be stored in "
+			       "%s%s (about 80 MB)",
 			       build->cache.path, on_host)
 		     : 0;
 }
@@ -530,8 +531,8 @@ static int fetch(struct node_build *build, const struct fetch_tool *tool, struct
 
 	if (build->host_fd >= 0 && !fetch_tool_fits(tool, build->host_fd))
 		node_build_note(build,
-			"the host's os-release is of another distribution than this image's lists "
-			"(%s): they may not have its kernel",
+			"the host runs another distribution than this image's package lists (%s): "
+			"they may not have its kernel",
 			tool->os);
 	r = node_cache_open(NULL, NULL, &scratch, error);
 	if (r < 0)
@@ -547,7 +548,7 @@ static int fetch(struct node_build *build, const struct fetch_tool *tool, struct
 		return r;
 	if (find_kept(build) < 0)
 		return error_set(error, -EIO,
-			"What was fetched are no headers to compile with: the note before says why");
+			"The fetched headers are not usable: the previous note says why");
 	node_build_note(build, "headers fetched in %.1f s; kept in %s%s",
 		(double) (clock_monotonic_ms() - begun_ms) / 1000, build->cache.path,
 		build->cache.lasting ? " for the next start" : " of this container only");
@@ -564,7 +565,7 @@ static int ask(struct node_build *build, struct error *error)
 		return r;
 	if (build->request->host_headers)
 		return error_set(error, -EACCES,
-			"SLIPWAY_NODE_HEADERS=host says that the distribution is not asked");
+			"they are not fetched because of SLIPWAY_NODE_HEADERS=host");
 	r = fetch(build, &tool, error);
 	if (r == -ENODATA)
 		return -ENOENT;
@@ -581,12 +582,12 @@ static int find_fetched(struct node_build *build)
 		return 0;
 	/* The distribution may have the right ones by now. */
 	node_build_note(build,
-		"%s/headers/%s were fetched for another build of this kernel: asking for them anew",
+		"%s/headers/%s were fetched for another build of this kernel: fetching them again",
 		build->cache.path, build->request->krel);
 	headers_close(&build->headers);
 	if (ask(build, &why) == 0)
 		return 0;
-	node_build_note(build, "not fetched anew (%.600s): those are used", why.text);
+	node_build_note(build, "could not fetch them again (%.600s): using the old ones", why.text);
 	return find_kept(build);
 }
 
@@ -597,7 +598,8 @@ int fetch_find_headers(struct node_build *build, struct error *error)
 	int r;
 
 	if (build->host_fd < 0)
-		r = error_set(error, -ENOENT, "%s: no host is seen there", build->request->host);
+		r = error_set(error, -ENOENT, "%s: the host's root is not visible there",
+			build->request->host);
 	else
 		r = headers_open(build->host_fd, build->request->krel, &build->headers, error);
 	if (r == 0 || headers_open(build->request->root_fd, build->request->krel, &build->headers,
@@ -619,9 +621,9 @@ int fetch_find_headers(struct node_build *build, struct error *error)
 	}
 	if (kernel_builds_differ(build->headers.root_fd, build->request->krel, &builds))
 		node_build_note(build,
-			"these headers are of another build of the kernel (%s) than the one that "
-			"runs (%s): should it refuse the modules, boot the distribution's, or install "
-			"the headers of this one on the host",
+			"these headers are from another build of the kernel (%s) than the running "
+			"one (%s): if it refuses the modules, boot the distribution's kernel, or "
+			"install the headers of the running one on the host",
 			builds.headers, builds.running);
 	return 0;
 }

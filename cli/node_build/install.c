@@ -114,8 +114,8 @@ static int copy_dependencies(
 
 	if (read_lines(build, "modules.dep", &index) < 0 && wanted->count)
 		return error_set(error, -ENOENT,
-			"the host's /lib/modules/%s has no modules.dep: its own modules, which the "
-			"driver depends on (%s …), cannot be found: run depmod on the host",
+			"the host's /lib/modules/%s has no modules.dep: the modules that the "
+			"driver depends on (%s …) cannot be found: run depmod on the host",
 			build->request->krel, wanted->items[0]);
 	for (size_t i = 0; i < index.count && wanted->count; i++) {
 		/* "a.ko: b.ko c.ko": the module and all that it needs. */
@@ -147,7 +147,7 @@ static int copy_dependencies(
 		_cleanup_free_ char *names = xstrv_join(wanted, ", ");
 
 		node_build_note(build,
-			"neither the host nor its kernel has %s, which a module of the driver "
+			"neither the host's modules nor its kernel include %s, which the driver "
 			"depends on",
 			names);
 	}

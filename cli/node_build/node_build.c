@@ -63,8 +63,8 @@ bool node_build_leave_read_only(struct node_build *build)
 		errno != EROFS || node_cache_open(NULL, NULL, &other, &ignored) < 0)
 		return false;
 	node_build_note(build,
-		"%.500s is on a read-only file system (dmesg on the host may tell why): what is "
-		"missing there is kept in this container only",
+		"%.500s is on a read-only file system (dmesg on the host may tell why): new files "
+		"are kept only in this container",
 		build->cache.path);
 	node_cache_close(&build->cache);
 	build->cache = other;
@@ -83,8 +83,8 @@ int node_build_read_kit(struct node_build *build, struct error *error)
 
 	if (r == -ENOENT)
 		return error_set(error, r,
-			"this image has no kit to compile with (/%s): slipway build "
-			"--sources-image makes one that has",
+			"this image cannot compile drivers (no /%s): build it with slipway build "
+			"--sources-image",
 			path);
 	if (r < 0)
 		return error_set_errno(error, r, "/%s", path);
@@ -161,13 +161,13 @@ int node_build_compiler(
 		(void) snprintf(name, 32, "%s-%u", family, found);
 	if (!find_program(root_fd, name, path))
 		return error_set(error, -ENOENT,
-			"the kernel was made with %s %u and the image has no %s: build the "
-			"image with slipway build --sources-image --compiler %s-%u",
+			"the kernel was built with %s %u, but the image has no %s: build the image "
+			"with slipway build --sources-image --compiler %s-%u",
 			family, wanted, family, family, wanted);
 	if (wanted && found != wanted)
 		(void) snprintf(note, 256,
-			"the kernel was made with %s %u; the image has %s %u, which compiles as well "
-			"unless the kernel uses plugins of its compiler",
+			"the kernel was built with %s %u, and the image has %s %u, which works "
+			"unless the kernel uses compiler plugins",
 			family, wanted, family, found);
 	return 0;
 }
@@ -222,10 +222,10 @@ static int find_ofed(struct node_build *build, struct error *error)
 	}
 	if (!*build->ofed)
 		return error_set(error, -ENOENT,
-			"nvidia-peermem cannot be compiled: no headers of OFED for %s below "
+			"nvidia-peermem cannot be compiled: no OFED headers for %s below "
 			"/" OFED_SOURCES
-			": the NIC container shows them there (with USE_HOST_MOFED "
-			"the host's /usr/src)",
+			": the NIC container provides them there (with USE_HOST_MOFED, the host's "
+			"/usr/src)",
 			krel);
 	r = symvers_open(build->request->root_fd, path, &symvers, error);
 	if (r < 0)
@@ -233,8 +233,8 @@ static int find_ofed(struct node_build *build, struct error *error)
 	entry = symvers_find(symvers, PEERMEM_SYMBOL);
 	if (!entry)
 		return error_set(error, -EOPNOTSUPP,
-			"/%s lists no %s: this OFED has no peer-memory interface, and dma-buf is the "
-			"way without nvidia-peermem",
+			"/%s lists no %s: this OFED has no peer-memory interface; use dma-buf, "
+			"which needs no nvidia-peermem",
 			path, PEERMEM_SYMBOL);
 	symvers_module_name(entry, exporter, sizeof(exporter));
 	(void) snprintf(build->ofed_conf, sizeof(build->ofed_conf),
@@ -363,7 +363,7 @@ static int recipe_failed(
 	if (fs_read(build->cache.fd, log_path, 0, &text, NULL) < 0 ||
 		buildlog_first_error(text, &found) < 0)
 		return error_set(error, -EIO,
-			"compiling for %s failed with exit status %d, and its log names no error; "
+			"compiling for %s failed with exit status %d, but the log shows no error; "
 			"log on the host: %s/%s",
 			build->request->krel, status, build->cache.path, log_path);
 	if (found.file) {
@@ -428,7 +428,7 @@ static int keep_made(const struct node_build *build, const char *folder, int fol
 
 	if (r < 0 && is_lesser) {
 		node_build_note(build,
-			"%s: what was compiled cannot be kept (%s): the set that is there is used",
+			"%s: the compiled modules cannot be kept (%s): using the existing set",
 			cache->path, strerror(-r));
 		node_build_discard(build, cache, folder);
 		return 0;
@@ -437,9 +437,8 @@ static int keep_made(const struct node_build *build, const char *folder, int fol
 		return error_set_errno(error, r, "%s", cache->path);
 	node_build_note(build, "compiled in %.1f s; kept in %s%s",
 		(double) (clock_monotonic_ms() - begun_ms) / 1000, cache->path,
-		cache->lasting
-			? " for the next start"
-			: " of this container only: no folder of the host can be written to");
+		cache->lasting ? " for the next start"
+			       : " of this container only: no folder on the host is writable");
 	return 0;
 }
 
@@ -466,9 +465,10 @@ static int compile(
 	build_limits_find(build->request->root_fd, 0, build->request->max_jobs, &after);
 	if (status == 128 + SIGKILL || (status > 0 && after.killed > limits->killed))
 		return error_set(error, -EIO,
-			"compiling for %s: the kernel killed the compiler for memory at %u jobs (%s): "
-			"give the container a larger memory limit (resources.limits.memory), or "
-			"fewer jobs (--max-threads); log on the host: %s/%s",
+			"compiling for %s: the kernel killed the compiler because memory ran out, "
+			"with %u jobs (%s): give the container a larger memory limit "
+			"(resources.limits.memory) or use fewer jobs (--max-threads); log on the "
+			"host: %s/%s",
 			build->request->krel, limits->jobs, limits->why, build->cache.path,
 			log_path);
 	return status > 0 ? recipe_failed(build, status, log_path, error) : 0;
@@ -487,7 +487,7 @@ static int find_set(const struct node_build *build, int *ret_fd)
 		node_build_note(
 			build, "compiled before: %s/modules/%s", build->cache.path, build->name);
 	else if (r == -EBADMSG)
-		node_build_note(build, "%s/modules/%s is damaged (%s): compiled anew",
+		node_build_note(build, "%s/modules/%s is damaged (%s): compiling again",
 			build->cache.path, build->name, damage.text);
 	return r == 0 ? 0 : -ENOENT;
 }
@@ -498,8 +498,8 @@ static int find_made(const struct node_build *build, int *ret_fd, struct error *
 	int r = node_cache_find(
 		&build->cache, NODE_MODULES, build->name, &build->inputs, ret_fd, &ignored);
 
-	return r < 0 ? error_set(error, r, "%s/modules/%s is gone again: %s", build->cache.path,
-			       build->name, strerror(-r))
+	return r < 0 ? error_set(error, r, "%s/modules/%s was removed meanwhile: %s",
+			       build->cache.path, build->name, strerror(-r))
 		     : 0;
 }
 
@@ -562,8 +562,8 @@ static int make_set(struct node_build *build, int *ret_fd, struct error *error)
 		return complete_set(build, ret_fd, error);
 	r = node_cache_begin(&build->cache, folder, &folder_fd);
 	if (r < 0)
-		return error_set(error, r, "%s: %s: is there room on the host?", build->cache.path,
-			strerror(-r));
+		return error_set(error, r, "%s: %s: is there enough space on the host?",
+			build->cache.path, strerror(-r));
 	r = compile(build, "driver", folder_fd, error);
 	if (r == 0)
 		r = keep_made(build, folder, folder_fd, begun_ms, error);

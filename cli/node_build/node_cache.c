@@ -145,7 +145,7 @@ static int check_contents(int set_fd, struct error *error)
 			continue;
 		for (int field = 0; field < 3 && strchr(line, ' '); field++)
 			line = strchr(line, ' ') + 1;
-		return error_set(error, -EBADMSG, "%s is not what was written there", line);
+		return error_set(error, -EBADMSG, "%s was changed", line);
 	}
 	return 0;
 }
@@ -194,8 +194,8 @@ int node_cache_open(
 		r = open_folder(path, &ret->fd);
 	if (r < 0 && is_chosen)
 		return error_set_errno(error, r,
-			"SLIPWAY_NODE_CACHE=%s: give a folder of the host that root owns and only "
-			"root can write to",
+			"SLIPWAY_NODE_CACHE=%s: it must be a folder on the host that root owns and "
+			"only root can write to",
 			path);
 	if (r < 0) {
 		path = NODE_CACHE_FALLBACK;
@@ -240,7 +240,7 @@ int node_cache_find(const struct node_cache *cache, enum node_cache_kind kind, c
 	if (fd < 0)
 		return fd == -EPERM ? -EBADMSG : -ENOENT;
 	if (fs_read(fd, INPUTS, 65536, &found, NULL) < 0)
-		return error_set(error, -EBADMSG, "it does not say what it was made of");
+		return error_set(error, -EBADMSG, "it does not name its inputs");
 	if (strcmp(found, wanted) != 0)
 		return -ENOENT; /* another's of the same hash */
 	if (check_contents(fd, error) < 0)

@@ -89,12 +89,11 @@ static void clone_all(const struct node_build *build, struct tree *trees, size_t
 		fail("the host's mounts (is the container privileged?)");
 	for (size_t i = 0; i < count; i++)
 		if (trees[i].mount_fd < 0 && !clone_mount(&trees[i]))
-			fail("the mount of %s (open_tree(2) is there since Linux 5.2)",
-				trees[i].to);
+			fail("the mount of %s (open_tree(2) needs Linux 5.2)", trees[i].to);
 	/* Coming back puts us at the top of the container's name space, not into our root. */
 	if (setns(own_fd, CLONE_NEWNS) < 0 || fchdir(build->request->root_fd) < 0 ||
 		chroot(".") < 0)
-		fail("back to the container");
+		fail("return to the container's mount name space");
 }
 
 /* ---- the recipe's view */
@@ -280,7 +279,7 @@ int sandbox_work(void *context)
 	/* No network: what is compiled is in the image and on the host. */
 	if (unshare(CLONE_NEWNS | CLONE_NEWNET) < 0 ||
 		mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		fail("name spaces of our own");
+		fail("new name spaces");
 	place(build, trees, count);
 	run_recipe(recipe);
 }

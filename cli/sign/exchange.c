@@ -106,7 +106,7 @@ int sign_digests_read(const char *path, struct sign_digests *ret, struct error *
 	if (r < 0)
 		(void) error_set_errno(error, r, "--digests %s", path);
 	else if (!ret->root)
-		r = error_set(error, -EINVAL, "%s: no JSON at offset %zu: %s", path,
+		r = error_set(error, -EINVAL, "%s: not JSON, at offset %zu: %s", path,
 			json_tokener_get_parse_end(tokener),
 			json_tokener_error_desc(json_tokener_get_error(tokener)));
 	json_tokener_free(tokener);
@@ -118,7 +118,8 @@ int sign_digests_read(const char *path, struct sign_digests *ret, struct error *
 		!json_object_object_get_ex(ret->root, "modules", &ret->modules) ||
 		!json_object_is_type(ret->modules, json_type_object))
 		return error_set(error, -EINVAL,
-			"%s: slipway sign export did not write it: no schema %d, hash and modules",
+			"%s: not written by slipway sign export: it has no schema %d, hash and "
+			"modules",
 			path, SCHEMA);
 	return 0;
 }
@@ -145,8 +146,8 @@ static int list_signatures(const char *from, struct strv *files, struct error *e
 
 		if (hex < 40 || (name[hex] != '\0' && name[hex] != '.'))
 			return error_set(error, -EINVAL,
-				"%s: a signature's file is named by the digest that it signs: "
-				"DIGEST.sig",
+				"%s: a signature file must be named after the digest that it "
+				"signs: DIGEST.sig",
 				files->items[i]);
 	}
 	return 0;
@@ -188,7 +189,7 @@ static int import_module(struct sign_job *job, const struct sign_digests *digest
 	if (!wanted || strcmp(wanted, hex) != 0) {
 		(void) error_set(error, -EBADMSG, "%s: %s since the export", path,
 			wanted ? "it was changed" : "it is new");
-		return error_try(error, -EBADMSG, "a new export of the digests");
+		return error_try(error, -EBADMSG, "export the digests again");
 	}
 	file = find_signature(files, hex);
 	if (!file)
@@ -208,11 +209,11 @@ static int import_module(struct sign_job *job, const struct sign_digests *digest
 	}
 	if (r == -EKEYREJECTED && !facts.has_attributes) {
 		/* The digest was compared before: what does not fit is the key, or this file. */
-		(void) error_set(error, r, "%s: does not fit %s and certificate %s", file, path,
-			module_cert_name(job->signer.cert));
-		(void) error_try(error, r, "the key of this very certificate");
+		(void) error_set(error, r, "%s: it does not match %s and certificate %s", file,
+			path, module_cert_name(job->signer.cert));
+		(void) error_try(error, r, "sign with the key of this certificate");
 		return error_try(error, r,
-			"the signature once more: it may be of another hash than %s, or damaged",
+			"sign it again: the signature may use another hash than %s, or be damaged",
 			job->signer.hash);
 	}
 	return r < 0 ? error_prefix(error, r, "%s", file) : 0;
@@ -233,8 +234,9 @@ int sign_import(struct sign_job *job, const struct sign_digests *digests, const 
 	{
 		(void) module;
 		if (!strv_contains(&job->set.paths, exported)) {
-			(void) error_set(error, -EBADMSG, "%s was exported, and is gone", exported);
-			return error_try(error, -EBADMSG, "a new export of the digests");
+			(void) error_set(
+				error, -EBADMSG, "%s was exported, but is now missing", exported);
+			return error_try(error, -EBADMSG, "export the digests again");
 		}
 	}
 	for (size_t i = 0; i < job->set.paths.count && r == 0; i++)

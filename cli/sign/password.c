@@ -37,7 +37,7 @@ static int read_line(int fd, const char *name, char text[PASSWORD_SIZE], struct 
 	}
 	if (!end)
 		return error_set(
-			error, -EINVAL, "%s: its first line is too long for a password", name);
+			error, -EINVAL, "%s: the first line is too long for a password", name);
 	text[end - text] = '\0';
 	text[strcspn(text, "\r")] = '\0';
 	return 0;
@@ -46,7 +46,7 @@ static int read_line(int fd, const char *name, char text[PASSWORD_SIZE], struct 
 static int take(const char *text, const char *name, char **ret, struct error *error)
 {
 	if (!*text)
-		return error_set(error, -EINVAL, "%s: the password there is empty", name);
+		return error_set(error, -EINVAL, "%s: the password is empty", name);
 	*ret = xstrdup(text);
 	return 0;
 }
@@ -61,13 +61,14 @@ int sign_password_read(const struct sign_password_source *source, char **ret, st
 
 	if ((source->file != NULL) + (source->variable != NULL) + (source->fd >= 0) > 1)
 		return error_set(error, -EINVAL,
-			"only one of --password-file, --password-fd and --password-env");
+			"only one of --password-file, --password-fd and --password-env can be "
+			"given");
 	*ret = NULL;
 	if (source->variable) {
 		variable = getenv(source->variable);
 		return variable ? take(variable, "--password-env", ret, error)
 				: error_set(error, -EINVAL,
-					  "--password-env %s: the environment has no such variable",
+					  "--password-env %s: this environment variable is not set",
 					  source->variable);
 	}
 	if (!source->file && source->fd < 0)
@@ -94,7 +95,8 @@ int sign_key_open(
 
 	if (r != -ENOKEY || stat(key, &status) < 0 || !S_ISFIFO(status.st_mode))
 		return r;
-	(void) error_try(error, r, "a key in a file, or in a token: pkcs11:…");
+	(void) error_try(error, r, "use a key in a file, or in a token: pkcs11:…");
 	return error_try(error, r,
-		"an encrypted key in a file, and only its password from a pipe: --password-fd N");
+		"use an encrypted key file, and pass only its password through a pipe: "
+		"--password-fd N");
 }

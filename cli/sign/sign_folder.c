@@ -36,10 +36,10 @@ int sign_job_content(struct sign_job *job, const char *path, char **ret_data, si
 		return error_prefix(error, r, "%s/%s", folder, path);
 	if (trailer.present && !job->replace) {
 		(void) error_set(error, -EEXIST,
-			"%s/%s: signed already, and a second signature would hide the first from "
+			"%s/%s: already signed, and a second signature would hide the first from "
 			"the kernel",
 			folder, path);
-		return error_try(error, -EEXIST, "--replace, which signs it anew");
+		return error_try(error, -EEXIST, "replace the signature: --replace");
 	}
 	job->replaced += trailer.present;
 	*ret_size = trailer.content_size;
@@ -174,20 +174,21 @@ int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *erro
 
 	if (fd == -ENOTUNIQ) {
 		(void) error_set(
-			error, -EINVAL, "--kernel %s: it has kernels of several releases", kernel);
-		return error_try(error, -EINVAL, "--kernel with the build folder of one of them");
+			error, -EINVAL, "--kernel %s: it has several kernel releases", kernel);
+		return error_try(error, -EINVAL, "give the build folder of one of them: --kernel");
 	}
 	if (fd == -ENOENT) {
 		(void) error_set(error, fd, "--kernel %s: %s%s", kernel,
-			access(kernel, F_OK) == 0 ? "no kernel configuration there"
-						  : "there is no such path",
+			access(kernel, F_OK) == 0 ? "it has no kernel configuration"
+						  : "no such file or folder",
 			access(kernel, F_OK) == 0 || strchr(kernel, '/')
 				? ""
-				: ", and this machine has no configuration of such a release");
+				: ", and this machine has no configuration of a kernel with that "
+				  "release");
 		(void) error_try(error, fd,
-			"--kernel with a config file (/boot/config-<release>), a build folder with "
+			"give --kernel a config file (/boot/config-<release>), a build folder with "
 			".config, a kernel tree or an unpacked kernel package");
-		return error_try(error, fd, "--hash HASH");
+		return error_try(error, fd, "name the hash: --hash HASH");
 	}
 	if (fd < 0)
 		return error_set_errno(error, fd, "--kernel %s", kernel);
@@ -201,7 +202,7 @@ int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *erro
 			"--kernel %s: this kernel was built without CONFIG_MODULE_SIG and checks "
 			"no signatures",
 			kernel);
-		return error_try(error, -ENODATA, "--hash HASH, to sign all the same");
+		return error_try(error, -ENODATA, "to sign anyway: --hash HASH");
 	}
 	*ret_hash = xstrdup(hash);
 	return 0;

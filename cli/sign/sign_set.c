@@ -80,7 +80,7 @@ int sign_set_open(const char *folder, struct sign_set *ret, struct error *error)
 		return error_set_errno(error, -errno, "%s: cannot open the folder", folder);
 	if (flock(set.fd, LOCK_EX | LOCK_NB) < 0)
 		return error_set_errno(error, errno == EWOULDBLOCK ? -EBUSY : -errno,
-			"%s: another slipway sign works on it", folder);
+			"%s: another slipway sign is working on it", folder);
 	r = clear_up(set.fd);
 	if (r == 0)
 		r = list_files(set.fd, "", &files);
@@ -90,17 +90,17 @@ int sign_set_open(const char *folder, struct sign_set *ret, struct error *error)
 		for (size_t k = 0; k < ARRAY_SIZE(packed); k++)
 			if (str_ends_with(files.items[i], packed[k])) {
 				(void) error_set(error, -EINVAL,
-					"%s/%s: compressed already, and a signature is of the "
-					"module's own bytes",
+					"%s/%s: already compressed, but the uncompressed module "
+					"must be signed",
 					folder, files.items[i]);
 				return error_try(error, -EINVAL,
-					"the plain module: sign first, compress then");
+					"sign the uncompressed module, then compress it");
 			}
 		if (str_ends_with(files.items[i], ".ko"))
 			xstrv_push(&set.paths, files.items[i]);
 	}
 	if (set.paths.count == 0)
-		return error_set(error, -ENOENT, "%s: no .ko file there", folder);
+		return error_set(error, -ENOENT, "%s: it has no .ko files", folder);
 	*ret = set;
 	set = (struct sign_set) SIGN_SET_CLOSED;
 	return 0;
@@ -179,7 +179,7 @@ int sign_set_commit(const struct sign_set *set, struct error *error)
 	(void) sigprocmask(SIG_SETMASK, &before, NULL);
 	if (r < 0 && done)
 		return error_set_errno(error, r,
-			"%s: all is signed, but the old files (*" BEFORE_SUFFIX
+			"%s: all modules are signed, but the old files (*" BEFORE_SUFFIX
 			") cannot be removed",
 			set->folder);
 	return r < 0 ? error_set_errno(error, r, "%s: nothing was signed", set->folder) : 0;

@@ -71,12 +71,11 @@ static int judge(struct build *build, struct error *error)
 	if (ids.count) {
 		_cleanup_free_ char *text = xstrv_join(&ids, ", ");
 
-		(void) error_set(
-			error, -ECANCELED, "slipway lint finds what makes it useless: %s", text);
+		(void) error_set(error, -ECANCELED, "slipway lint found problems: %s", text);
 		for (size_t i = 0; i < lint.count; i++)
 			if (lint.findings[i].severity == LINT_ERROR)
 				(void) error_try(error, -ECANCELED, "%s", lint.findings[i].fix);
-		(void) error_try(error, -ECANCELED, "--force goes on all the same");
+		(void) error_try(error, -ECANCELED, "--force builds in spite of that");
 		return context_fail(&build->context, EXIT_CODE_LINT, -ECANCELED);
 	}
 	kernel_override_compiler(&build->kernel);
@@ -93,20 +92,22 @@ static int check_modules(struct build *build, struct error *error)
 	build->context.failure = EXIT_CODE_KERNEL;
 	if (build->kernel.local.has_headers)
 		(void) error_set(error, -ENODATA,
-			"kernel %s: its own modules, which drivers depend on, are neither in what "
-			"--kernel-from names nor in the lists of %s",
+			"kernel %s: the kernel's own modules, which drivers depend on, are neither "
+			"in the files of --kernel-from nor in the lists of %s",
 			lock->krel, lock->os);
 	else
 		(void) error_set(error, -ENODATA,
-			"kernel %s: its headers are in the lists of %s, its own modules are not",
+			"kernel %s: the lists of %s have its headers but not its modules",
 			lock->krel, lock->os);
 	(void) error_try(error, -ENODATA,
-		"one more --kernel-from with its package (linux-image-%s, or kernel-core and "
-		"kernel-modules-core) or the folder of its make modules_install",
+		"another --kernel-from with its package (linux-image-%s, or kernel-core and "
+		"kernel-modules-core) or the folder made by make modules_install",
 		lock->krel);
 	if (build->kernel.local.has_headers)
 		return -ENODATA;
-	return error_try(error, -ENODATA, "--refresh later: a mirror may not have all of it yet");
+	return error_try(error, -ENODATA,
+		"--refresh later: the mirror may not have all packages "
+		"yet");
 }
 
 /* All that images are made of, so that it is made beside what compiles; and whether they are made.
@@ -134,8 +135,8 @@ static int run_export(struct build *build, struct error *error)
 		(void) puts("}");
 	} else {
 		text_print(stdout,
-			"The digests of %zu modules are in %s: put their signatures into %s/%s, then "
-			"run this again with --sign-import %s instead of --sign-export\n",
+			"The digests of %zu modules are in %s: put the signatures into %s/%s, then "
+			"run the same command with --sign-import %s instead of --sign-export\n",
 			count, folder, folder, SIGNING_SIGNATURES, folder);
 	}
 	return 0;
@@ -183,8 +184,8 @@ static int settle_os_version(struct build *build, struct error *error)
 
 	if (stated && !is_of_release(os, stated))
 		return error_set(error, -EINVAL,
-			"--os-version %s: VERSION_ID in /etc/os-release on nodes of %s is %s, or begins "
-			"with %s and a dot",
+			"--os-version %s: on nodes of %s, VERSION_ID in /etc/os-release is %s or "
+			"begins with %s and a dot",
 			stated, os->name, os->version_id, os->version_id);
 	if (!stated && local->os && local->os_version && strcmp(local->os, os->id) == 0 &&
 		is_of_release(os, local->os_version))
@@ -194,11 +195,11 @@ static int settle_os_version(struct build *build, struct error *error)
 	if (build->os_version)
 		return 0;
 	(void) error_set(error, -EINVAL,
-		"--os-version is missing: the name of kernel %s does not tell which minor release "
-		"of %s it runs on, which is part of the images' tags",
+		"--os-version is missing: the image tags contain the minor release of the "
+		"distribution, and the name of kernel %s does not tell which one of %s it is",
 		krel, os->name);
 	return error_try(
-		error, -EINVAL, "--os-version with VERSION_ID of the node's /etc/os-release");
+		error, -EINVAL, "--os-version with the VERSION_ID from the node's /etc/os-release");
 }
 
 int build_set_target(struct build *build, struct error *error)
@@ -213,8 +214,8 @@ int build_set_target(struct build *build, struct error *error)
 	if (build->target.arch)
 		return 0;
 	(void) error_set(
-		error, -EINVAL, "kernel %s is of an unknown machine, %s", lock->krel, lock->arch);
-	(void) error_try(error, -EINVAL, "a new lock: slipway resolve KREL -o FILE");
+		error, -EINVAL, "kernel %s: unknown architecture %s", lock->krel, lock->arch);
+	(void) error_try(error, -EINVAL, "make a new lock: slipway resolve KREL -o FILE");
 	return context_fail(&build->context, EXIT_CODE_USAGE, -EINVAL);
 }
 
@@ -226,10 +227,10 @@ int build_run(struct build *build, struct error *error)
 	settle_jobs(build);
 	if (!build_has(build, DRIVER_OFED))
 		progress_note(progress,
-			"no --ofed: there will be no NIC image, and no nvidia-peermem in the GPU "
-			"image");
+			"no --ofed: no NIC image will be built, and the GPU image will have no "
+			"nvidia-peermem");
 	if (!build_has(build, DRIVER_NVIDIA))
-		progress_note(progress, "--nvidia none: there will be no GPU image");
+		progress_note(progress, "--nvidia none: no GPU image will be built");
 	r = build_preflight(
 		build, STAGE_BIT(build->options.sign_export ? STAGE_SET : STAGE_IMAGE), error);
 	if (r == 0)

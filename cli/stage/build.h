@@ -65,19 +65,20 @@ const char *driver_package_word(enum driver driver);
  * The drivers' options, as rows of a verb's table; @sources is build_options' member in @type.
  */
 /* NOLINTBEGIN(bugprone-macro-parentheses): members cannot be in parentheses */
-#define DRIVER_OPTIONS(type, sources)                                                              \
-	OPTION("ofed", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_OFED],                          \
-		"OFED kernel sources: an mlnx-ofed-kernel tree or tarball, MLNX_OFED_SRC or\n"     \
-		"MLNX_OFED_LINUX, or reference (made from Debian's kernel source); without\n"      \
-		"it there is no NIC image, and no nvidia-peermem in the GPU image"),               \
-		OPTION("nvidia", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_NVIDIA],              \
-			"NVIDIA's kernel modules: its installer (NVIDIA-Linux-….run, as it\n"    \
-			"is or unpacked), an open-gpu-kernel-modules tree or tarball, or\n"        \
-			"debian; with none there is no GPU image [debian]"),                       \
-		OPTION("gdrcopy", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_GDRCOPY],            \
-			"GDRCopy's source, a tree or a tarball: gdrdrv goes into the GPU image"),  \
-		OPTION("nvidia-fs", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_NVIDIA_FS],        \
-			"likewise GPUDirect Storage's (gds-nvidia-fs), for nvidia-fs")
+#define DRIVER_OPTIONS(type, sources)                                                               \
+	OPTION("ofed", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_OFED],                           \
+		"OFED kernel sources: an mlnx-ofed-kernel tree or tarball, MLNX_OFED_SRC,\n"        \
+		"MLNX_OFED_LINUX, or reference (made from Debian's kernel source). Without it\n"    \
+		"no NIC image is built, and the GPU image has no nvidia-peermem"),                  \
+		OPTION("nvidia", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_NVIDIA],               \
+			"source of NVIDIA's kernel modules: its installer (NVIDIA-Linux-….run,\n" \
+			"packed or unpacked), an open-gpu-kernel-modules tree or tarball, or\n"     \
+			"debian; none builds no GPU image [debian]"),                               \
+		OPTION("gdrcopy", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_GDRCOPY],             \
+			"GDRCopy source (tree or tarball), to add gdrdrv to the GPU image"),        \
+		OPTION("nvidia-fs", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_NVIDIA_FS],         \
+			"GPUDirect Storage source (gds-nvidia-fs), to add nvidia-fs to the GPU\n"   \
+			"image")
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Sets the drivers' options to what they are without one. */

@@ -13,8 +13,8 @@ static int take_kernel(void *target, const char *argument, struct error *error)
 
 	if (options->krel)
 		return error_set(error, -EINVAL,
-			"%s: one kernel release is expected, and %s is named already", argument,
-			options->krel);
+			"%s: only one kernel release can be given, and %s is already named",
+			argument, options->krel);
 	options->krel = argument;
 	return 0;
 }
@@ -37,9 +37,9 @@ static int check_is_for(const struct build_options *options, const char *option,
 {
 	if (is_asked_for(options, driver))
 		return 0;
-	(void) error_set(error, -EINVAL, "--%s is for %s, and %s", option,
+	(void) error_set(error, -EINVAL, "--%s applies only to %s, which %s", option,
 		driver_rows[driver].title,
-		options->bundle ? "none is built from the bundle" : "this builds none");
+		options->bundle ? "is not built from the bundle" : "this build does not include");
 	(void) error_try(error, -EINVAL, "leave out --%s", option);
 	return options->bundle ? try_bundle(driver, error) : -EINVAL;
 }
@@ -61,7 +61,7 @@ int build_options_check_drivers(const struct build_options *options, struct erro
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++)
 		any |= !driver_rows[driver].needs_bound_to && is_asked_for(options, driver);
 	if (!any)
-		return error_set(error, -EINVAL, "--nvidia none %s: there would be no image at all",
+		return error_set(error, -EINVAL, "--nvidia none %s: no image would be built",
 			options->bundle ? "with a bundle that has no OFED" : "without --ofed");
 	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++)
 		if (driver_rows[driver].needs_bound_to && is_asked_for(options, driver))
@@ -119,8 +119,7 @@ static int check(void *target, struct error *error)
 	int r = 0;
 
 	if (revision && (revision[strspn(revision, "0123456789")] || strlen(revision) > 9))
-		return error_set(
-			error, -EINVAL, "--revision: a number of at most nine digits is wanted");
+		return error_set(error, -EINVAL, "--revision: not a number of at most nine digits");
 	if (!options->bundle) /* what is in a bundle is known later */
 		r = build_options_check_drivers(options, error);
 	if (r < 0)
@@ -138,71 +137,72 @@ static int check(void *target, struct error *error)
 
 static const struct option_row rows[] = {
 	OPTION_CALL("kernel", 0, "KREL", take_kernel,
-		"what uname -r prints on the node, or newest: the newest of the\n"
+		"kernel release (uname -r on the node), or newest for the newest one of the\n"
 		"distribution's own series"),
 	BUILD_OPTION("lock", "FILE", OPTION_TEXT, lock,
-		"build what a lock names (slipway resolve -o); no package list is asked"),
+		"build with the packages named in a lock (slipway resolve -o), without reading\n"
+		"package lists"),
 	BUILD_OPTION("kernel-from", "PATH", OPTION_LIST, kernel_from,
-		"  a kernel that no repository has: its build folder, its headers as a\n"
-		"folder, tarball, .deb, .rpm or OCI archive, or what slipway probe\n"
-		"collected; may be given several times"),
+		"  a kernel that no repository has: its build folder, its headers\n"
+		"(folder, tarball, .deb, .rpm or OCI archive), or a file from slipway probe;\n"
+		"may be repeated"),
 	BUILD_OPTION("bundle", "FILE", OPTION_TEXT, bundle,
-		"everything from one file that slipway bundle wrote; nothing is fetched"),
+		"take everything from a file made by slipway bundle; nothing is fetched"),
 	DRIVER_OPTIONS(struct build_options, sources),
 	BUILD_OPTION("kernel-module-type", "KIND", OPTION_TEXT, kernel_module_type,
-		"open, or proprietary, which GPUs before Turing want [open, where the source\n"
-		"has both]"),
+		"open or proprietary; GPUs older than Turing need proprietary [open, if the\n"
+		"source has both]"),
 	BUILD_OPTION("userspace", "DIR", OPTION_TEXT, userspace,
-		"programs, libraries and firmware of the same driver version, where they are\n"
-		"neither Debian's nor in the installer that --nvidia names: a folder where\n"
-		"that was unpacked (.run -x), and the archives of fabric manager, IMEX or\n"
-		"nvlsm that the image needs"),
+		"programs, libraries and firmware of the same driver version, unless they are\n"
+		"Debian's or in the installer given as --nvidia: a folder with the unpacked\n"
+		"installer (.run -x) and the archives of fabric manager, IMEX or nvlsm that\n"
+		"the image needs"),
 	BUILD_OPTION("compiler", "NAME", OPTION_TEXT, compiler,
-		"gcc-12, clang-16: instead of the one that the kernel was made with"),
+		"compile with gcc-12, clang-16 … [the compiler that built the kernel]"),
 	BUILD_OPTION("sign-key", "KEY", OPTION_TEXT, sign_key,
-		"signs all modules, for kernels that load no others: a file (PEM, PKCS#8,\n"
-		"PKCS#12), or a pkcs11: URI (docs/build.md)"),
+		"sign all modules with this private key, for kernels that require it: a file\n"
+		"(PEM, PKCS#8, PKCS#12) or a pkcs11: URI (docs/build.md)"),
 	BUILD_OPTION("sign-cert", "FILE", OPTION_TEXT, sign_cert,
-		"its certificate, X.509 in DER or PEM, which the kernel trusts"),
+		"the key's certificate (X.509 in DER or PEM), which the kernel must trust"),
 	BUILD_OPTION("sign-export", "DIR", OPTION_TEXT, sign_export, NULL),
 	BUILD_OPTION("sign-import", "DIR", OPTION_TEXT, sign_import,
-		"instead of --sign-key, with a key that this machine cannot reach: the\n"
-		"first run writes what has to be signed, the second takes the signatures"),
+		"instead of --sign-key, if this machine cannot reach the key: the first run\n"
+		"writes the digests to be signed, the second reads their signatures"),
 	BUILD_OPTION("sign-hash", "ALG", OPTION_TEXT, sign_hash,
-		"sha256, sha384, sha512 … [what the kernel's configuration names]"),
+		"sha256, sha384, sha512 … [the one in the kernel's configuration]"),
 	SIGN_PASSWORD_OPTIONS(struct build_options, sign_password),
 	BUILD_OPTION("force", NULL, OPTION_FLAG, force,
-		"go on where slipway lint finds an error, and make images of modules that\n"
-		"will not load, or without a userspace: their labels say so"),
+		"continue after an error of slipway lint, and make images even if modules\n"
+		"will not load or the userspace is missing; the image labels say so"),
 	BUILD_OPTION("verify-configure", NULL, OPTION_FLAG, verify_configure,
-		"runs OFED's configure by the kernel's own build, too, and compares: minutes"),
+		"also run OFED's configure through the kernel's own build and compare the\n"
+		"results; takes minutes"),
 	BUILD_OPTION("dry-run", NULL, OPTION_FLAG, dry_run,
-		"compile nothing: print the stages with their keys, which are to be made and\n"
-		"why, the images' tags and what is to be fetched"),
+		"compile nothing: print the image tags, each stage with its key and whether\n"
+		"it has to be built and why, and the packages to be fetched"),
 	BUILD_OPTION("jobs", "N", OPTION_JOBS, jobs,
-		"compile jobs at once [the processors of this machine, fewer where its memory\n"
-		"does not go so far]"),
+		"number of parallel compile jobs [the number of processors, or fewer if\n"
+		"memory is short]"),
 	BUILD_OPTION("output", "WHERE", OPTION_TEXT, output,
-		"DIR, containers-storage: or oci-archive:FILE, which is FILE.nic and\n"
-		"FILE.gpu where both are built [containers-storage:]"),
+		"DIR, containers-storage: or oci-archive:FILE, which becomes FILE.nic and\n"
+		"FILE.gpu if both images are built [containers-storage:]"),
 	BUILD_OPTION("sources-image", NULL, OPTION_FLAG, sources_image,
-		"images that can also compile their modules on a node, for kernels that\n"
-		"they have none for: with the compiler, the source, the recipes and\n"
-		"what fetches headers that a node lacks, from the mirrors known here"),
+		"make images that can also compile their modules on a node, for kernels that\n"
+		"they have no modules for: they contain the compiler, the source, the recipes\n"
+		"and a program that fetches missing headers from the mirrors known here"),
 	BUILD_OPTION("revision", "N", OPTION_TEXT, revision,
-		"of the images, which the operators then ask for with VERSION-N: an image\n"
-		"that was built anew gets a new tag, which nodes pull"),
+		"set the version in the tags to VERSION-N, to be given to the operators too,\n"
+		"so that nodes pull a rebuilt image"),
 	BUILD_OPTION("os-version", "VERSION", OPTION_TEXT, os_version,
-		"VERSION_ID of the nodes' os-release, which is in the tags, where the\n"
-		"kernel's release does not tell it: 8.10 for a UEK [what it tells]"),
+		"VERSION_ID of the nodes' os-release for the tags, such as 8.10 for a UEK\n"
+		"[derived from the kernel release]"),
 	BUILD_OPTION("root", "OS", OPTION_TEXT, root,
-		"the distribution whose packages the build root is made of, what modules are\n"
-		"compiled in [the kernel's own]"),
+		"compile the modules in a build root of this distribution [the kernel's own]"),
 	BUILD_OPTION("base-image", "REF", OPTION_TEXT, base_image,
-		"instead of a build root: a vendor's image, in the local storage, which gets\n"
-		"the packages from its own repositories"),
+		"compile in this vendor image from the local storage instead of a build root;\n"
+		"its own repositories provide the packages"),
 	BUILD_OPTION("base", "REF", OPTION_TEXT, base,
-		"image that the driver images start from [a minimal one is made]"),
+		"base of the driver images [a minimal one is made]"),
 };
 
 static const struct option_rule rules[] = {
@@ -212,49 +212,55 @@ static const struct option_rule rules[] = {
 	{ .given = "bundle",
 		.refuses = "lock kernel-from root base-image base refresh snapshot accept-key "
 			   "allow-expired",
-		.why = "the bundle has everything in it" },
+		.why = "the bundle already contains everything" },
 	{ .given = "bundle",
 		.refuses = "nvidia",
 		.unless = "nvidia=none",
-		.why = "the bundle has its own, which --nvidia none leaves out" },
+		.why = "the bundle contains NVIDIA's modules; only --nvidia none, which leaves "
+		       "them out, is allowed" },
 	/* Nodes may ask them. */
 	{ .given = "bundle",
 		.refuses = "mirror keyring",
 		.unless = "sources-image",
 		.why = "nothing is fetched" },
-	{ .given = "lock", .refuses = "refresh", .why = "no list is asked for what a lock names" },
+	{ .given = "lock",
+		.refuses = "refresh",
+		.why = "a lock already names the packages, so no "
+		       "list is read" },
 	{ .given = "root",
 		.refuses = "base-image",
-		.why = "the build container is made of one of them" },
+		.why = "the build container is made from only one of them" },
 	{ .given = "sign-key",
 		.refuses = "sign-export sign-import",
-		.why = "the key is here or elsewhere" },
+		.why = "they are for a key that is not on this machine" },
 	{ .given = "sign-export",
 		.refuses = "sign-import",
 		.why = "the first run exports, the second imports" },
 	{ .given = "password-file password-fd password-env",
 		.needs = "sign-key",
-		.why = "a password is for a key" },
+		.why = "the password belongs to a key" },
 	{ .given = "sign-key sign-export sign-import",
 		.needs = "sign-cert",
-		.why = "the kernel knows the key by its certificate" },
+		.why = "the kernel identifies the key by its certificate" },
 	{ .given = "sign-cert sign-hash",
 		.needs = "sign-key sign-export sign-import",
-		.why = "without a key nothing is signed" },
+		.why = "nothing is signed without a key" },
 };
 
 const struct option_table build_options = {
 	.verb = "build",
-	.usage =
-		"Usage: slipway build [--kernel] KREL|newest [options]\n"
-		"       slipway build --lock FILE | --kernel-from PATH … | --bundle FILE [options]\n"
-		"\n"
-		"Builds the NIC and the GPU driver image, or one of them, for one kernel release.\n"
-		"\n",
-	.notes =
-		"\n--refresh also makes the base images anew when the package lists have changed: it brings\n"
-		"the distribution's updates into the images. Without --os, newest is debian12's.\n"
-		"\n",
+	.usage = "Usage: slipway build [--kernel] KREL|newest [options]\n"
+		 "       slipway build --lock FILE | --kernel-from PATH … | --bundle FILE "
+		 "[options]\n"
+		 "\n"
+		 "Builds the NIC image, the GPU image or both for one kernel release.\n"
+		 "\n",
+	.notes = "\n"
+		 "If the package lists have changed, --refresh also rebuilds the base images, so "
+		 "that the\n"
+		 "images get the distribution's updates. Without --os, newest means debian12's "
+		 "newest.\n"
+		 "\n",
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),
 	.common = offsetof(struct build_options, common),

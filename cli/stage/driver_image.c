@@ -395,8 +395,8 @@ static int copy_userspace(struct making *making, const char *folder, struct erro
 	/* The library refuses to talk to a kernel module of another version. */
 	if (strcmp(found, making->version) != 0) {
 		(void) error_set(error, -EINVAL,
-			"the userspace is of driver %s, the modules are of %s: only one version works "
-			"together",
+			"the userspace is from driver %s, the modules are from %s: only one "
+			"version works together",
 			found, making->version);
 		(void) error_try(error, -EINVAL, "--userspace with the installer's folder of %s",
 			making->version);

@@ -21,12 +21,12 @@ static char *why_missing(const struct build *build, const struct stage *stage)
 	size_t others = 0;
 
 	if (fs_exists(AT_FDCWD, stage->cached->path))
-		return xstrdup("its image is gone from the local storage");
+		return xstrdup("its image was removed from the local storage");
 	(void) !fs_list(build->context.cache.fd, "stages", &outputs);
 	for (size_t i = 0; i < outputs.count; i++)
 		others += cache_entry_is_of(outputs.items[i], stage->name);
-	return others ? xasprintf("what goes into it differs from the %zu in the cache", others)
-		      : xstrdup("the cache has none");
+	return others ? xasprintf("its inputs differ from those of the %zu cached", others)
+		      : xstrdup("not in the cache");
 }
 
 /* The packages that stages of this kind are made of; NULL: none. */
@@ -146,8 +146,8 @@ static void print_image(json_object *image)
 
 	text_print(stdout, "%s image  %s\n", text_of(image, "role"),
 		reference ? reference
-			  : "its source does not say its version: the tag is known once it is "
-			    "compiled");
+			  : "the tag is not known yet: the version is known only once the source "
+			    "is compiled");
 	for (size_t i = 0; i < (also ? json_object_array_length(also) : 0); i++)
 		text_print(stdout, "  also     %s\n",
 			json_object_get_string(json_object_array_get_idx(also, i)));
@@ -158,7 +158,7 @@ static void print_stage(json_object *stage)
 	const char *why = text_of(stage, "why");
 
 	text_print(stdout, "%-16s %.*s  %s%s\n", text_of(stage, "stage"), KEY_SHOWN,
-		text_of(stage, "key"), why ? "to be made: " : "in the cache", why ? why : "");
+		text_of(stage, "key"), why ? "to be built: " : "in the cache", why ? why : "");
 }
 
 static void print_text(json_object *plan)
@@ -184,7 +184,7 @@ static void print_text(json_object *plan)
 		text_print(stdout, "fetch            %s %s, %.1f MB\n", text_of(package, "name"),
 			text_of(package, "version"), (double) size / 1e6);
 	}
-	text_print(stdout, "%zu of %zu stages to be made, %zu packages to be fetched (%.1f MB)\n",
+	text_print(stdout, "%zu of %zu stages to be built, %zu packages to be fetched (%.1f MB)\n",
 		to_make, json_object_array_length(stages), count,
 		(double) json_object_get_uint64(json_object_object_get(plan, "download_bytes")) /
 			1e6);

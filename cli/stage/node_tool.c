@@ -70,17 +70,17 @@ int node_tool_open(struct build *build, struct error *error)
 		return 0;
 	if (arch_here() != build->target.arch) {
 		(void) error_set(error, -EINVAL,
-			"--sources-image: such an image compiles with this very program, which is of "
-			"another architecture than %s",
+			"--sources-image: the image needs this slipway program, which was not "
+			"built for %s",
 			build->target.arch->uname);
-		return error_try(
-			error, -EINVAL, "the build on a machine of %s", build->target.arch->uname);
+		return error_try(error, -EINVAL, "build on a machine with architecture %s",
+			build->target.arch->uname);
 	}
 	r = context_mirrors(&build->context, error);
 	if (r == 0 && !node_tool_fetches(build))
 		progress_note(&build->context.progress,
-			"no mirror that a node could ask is known (http or https, not of this very "
-			"machine, without a password or certificates of its own): where a node has no "
+			"no mirror that nodes could use is known (http or https, not on this "
+			"machine, without a password or client certificate): if a node has no "
 			"headers, the images fetch them only from mirrors that the pod or the node "
 			"names");
 	return r;
@@ -136,8 +136,8 @@ static int find_parts(const struct build *build, struct parts *parts, struct err
 	(void) dl_iterate_phdr(add_library, parts);
 	if (!strv_contains(&parts->to, NODE_TOOL_FOLDER "/lib/loader"))
 		return error_set(error, -ENOENT,
-			"slipway's own loader is not found: an image that compiles "
-			"wants a program that is linked with shared libraries");
+			"slipway's dynamic loader was not found: --sources-image needs a slipway "
+			"that is linked with shared libraries");
 	if (chosen) {
 		xstrv_push(&parts->from, chosen);
 		xstrv_push(&parts->to, NODE_TOOL_FOLDER "/keyring.gpg");

@@ -40,8 +40,7 @@ static int check_sum(const char *path, struct error *error)
 	if (strncmp(line, hex, strlen(hex)) == 0)
 		return 0;
 	return error_set(error, -EINVAL,
-		"%s: its sha256 is %s, and %s says %.64s: download it again", path, hex, list,
-		line);
+		"%s: the sha256 is %s, but %s has %.64s: download it again", path, hex, list, line);
 }
 
 /*
@@ -79,15 +78,15 @@ int nvidia_identify(struct build *build, struct source *source, struct error *er
 		return r == -ENOEXEC ? 0 : error_set_errno(error, r, "%s", source->path);
 	if (strcmp(installer.machine, arch) != 0)
 		return error_set(error, -EINVAL,
-			"%s: the installer is for %s, the images are for %s: download "
+			"%s: the installer is for %s, but the images are for %s: download "
 			"NVIDIA-Linux-%s-%s.run",
 			source->path, installer.machine, arch, arch, installer.version);
 	source->version = xstrdup(installer.version);
 	r = check_sum(source->path, error);
 	if (r == -ENOENT && !installer.has_md5)
 		progress_notef(&build->context.progress,
-			"%s was made without an MD5 (zeros in its first lines), and no %s.sha256sum lies "
-			"beside it: whether it was changed on its way is not checked",
+			"%s cannot be checked for changes: it contains no MD5 (zeros in its first "
+			"lines), and there is no %s.sha256sum next to it",
 			source->path, basename(source->path));
 	if (r == 0 || r == -ENOENT)
 		r = makeself_seek(fd, source->path, error);
@@ -109,12 +108,12 @@ static int check_kind(const struct build *build, const char *top, struct error *
 		return 0;
 	if (is_open)
 		return error_set(error, -EINVAL,
-			"--kernel-module-type open: %s has the proprietary modules only: leave the "
-			"option out, or name a driver that has both (from 515 on)",
+			"--kernel-module-type open: %s has only the proprietary modules: leave out "
+			"the option, or use a driver that has both (515 or later)",
 			path);
 	return error_set(error, -EINVAL,
-		"--kernel-module-type proprietary: %s has the open modules only: name NVIDIA's "
-		"installer of that version (NVIDIA-Linux-….run), with kernel/ in it",
+		"--kernel-module-type proprietary: %s has only the open modules: use NVIDIA's "
+		"installer of that version (NVIDIA-Linux-….run), which contains kernel/",
 		path);
 }
 

@@ -151,8 +151,8 @@ int ofed_unpack(
 		free(from);
 		from = TAKE_PTR(top);
 	}
-	return error_set(error, -EINVAL,
-		"%s: archives in archives, and no mlnx-ofed-kernel in them", archive);
+	return error_set(
+		error, -EINVAL, "%s: no mlnx-ofed-kernel found in its nested archives", archive);
 }
 
 /* ---- the tree */
@@ -176,12 +176,11 @@ int ofed_check_tree(
 		if (strv_contains(names, makefiles[i]))
 			continue;
 		(void) error_set(error, -EINVAL,
-			"--ofed %s: its %s is missing, and it needs both \"makefile\" (targets) and "
+			"--ofed %s: %s is missing; OFED needs both \"makefile\" (targets) and "
 			"\"Makefile\" (kbuild)",
 			text, makefiles[i]);
 		return error_try(error, -EINVAL,
-			"unpack it on another file system: one that folds case keeps only one of "
-			"them");
+			"unpack it on a case-sensitive file system: others keep only one of them");
 	}
 	return 0;
 }
@@ -191,7 +190,7 @@ static void note_left_out(struct build *build, const char *names)
 {
 	if (names && *names)
 		progress_notef(&build->context.progress,
-			"of this OFED mlnx-ofed-kernel is compiled; its sources of other modules are "
+			"only mlnx-ofed-kernel of this OFED is compiled; other module sources are "
 			"left out: %s",
 			names);
 }

@@ -213,11 +213,11 @@ static void print_moved(const char *before, const char *before_peermem, const ch
 
 	if (before)
 		text_print(stdout,
-			"  this tag stood for another image until now, %.12s, which is still in "
-			"the storage\n",
+			"  this tag was moved from another image, %.12s, which is still in the "
+			"storage\n",
 			before);
 	if (before_peermem && peermem && strcmp(before_peermem, peermem) != 0)
-		text_print(stdout, "  %snvidia-peermem: that image has %s, this one has %s%s\n",
+		text_print(stdout, "  %snvidia-peermem: the old image has %s, this one has %s%s\n",
 			lost ? "WARNING: " : "", peermem_words(before_peermem, words[0]),
 			peermem_words(peermem, words[1]),
 			lost ? ": build it with --ofed for nodes with GPUDirect RDMA" : "");
@@ -231,10 +231,11 @@ static void print_moved_userspace(const char *before, const struct image *image)
 	const char *now = image_userspace(image, "version", IMAGE_NO_USERSPACE);
 
 	if (version && strcmp(version, now) != 0)
-		text_print(stdout, "  %suserspace: that image has %s, this one has %s\n",
+		text_print(stdout, "  %suserspace: the old image has %s, this one has %s\n",
 			image->userspace ? "" : "WARNING: ", version, now);
 	else if (id && strcmp(id, image_userspace(image, "id", "")) != 0)
-		text_print(stdout, "  userspace: that image has other files of driver %s\n", now);
+		text_print(
+			stdout, "  userspace: the old image has other files of driver %s\n", now);
 }
 
 static void print_text(struct build *build, const struct outputs *outputs, bool nothing)
@@ -242,20 +243,21 @@ static void print_text(struct build *build, const struct outputs *outputs, bool 
 	const char *output = build->options.output;
 
 	if (nothing)
-		text_print(stdout, "Nothing to do: all is there already (%.1f s).\n",
+		text_print(stdout, "Nothing to do: everything is up to date (%.1f s).\n",
 			(double) progress_elapsed_ms(&build->context.progress) / 1000);
 	else if (!stages_any_ran(build))
 		text_print(stdout,
-			"Nothing to build: all stages were in the cache; missing files and "
-			"tags were put in their places.\n");
+			"Nothing to build: all stages were in the cache; missing files and tags "
+			"were restored.\n");
 	/* Before anything that could be copied, where --force made what the kernel may refuse. */
 	for (size_t i = 0; i < outputs->count; i++) {
 		const struct image *image = &outputs->images[i];
 
 		if (!image_is_proven(image))
 			text_print(stdout,
-				"WARNING: %s image: %s of its %s modules will load (%s): it was made "
-				"because of --force, its label io.slipway.proof says so, and its tag ends with " IMAGE_UNPROVEN
+				"WARNING: %s image: only %s of its %s modules will load (%s): it "
+				"was made because of --force; its label io.slipway.proof says so, "
+				"and its tag ends with " IMAGE_UNPROVEN
 				"; proof.json has the reasons\n",
 				image->role, image->loading, image->modules, image->proof);
 	}
@@ -269,8 +271,8 @@ static void print_text(struct build *build, const struct outputs *outputs, bool 
 			print_moved_userspace(outputs->before[i], image);
 		if (strcmp(image->role, "gpu") == 0 && !image->userspace)
 			(void) puts(
-				"  WARNING: it has no nvidia-smi, libraries or firmware, because of "
-				"--force: a node with it is never ready");
+				"  WARNING: it has no nvidia-smi, libraries or firmware, because "
+				"of --force: nodes never become ready with it");
 		image_print_use(image, !build->options.sources_image, build->options.sources_image);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {

@@ -68,8 +68,8 @@ static int refuse_missing(struct build *build, const struct strv *missing, struc
 {
 	_cleanup_free_ char *names = xstrv_join(missing, ", ");
 	_cleanup_free_ char *words = xstrv_join(missing, " ");
-	int r = error_set(error, -ENOPKG, "%s: no such program in PATH, and this build runs %s",
-		names, missing->count == 1 ? "it" : "them");
+	int r = error_set(error, -ENOPKG, "%s: no such program in PATH; this build needs %s", names,
+		missing->count == 1 ? "it" : "them");
 
 	(void) error_try(error, r, "apt-get install %s", words);
 	return context_fail(&build->context, EXIT_CODE_TOOL,
@@ -103,9 +103,9 @@ static int check_programs(struct build *build, const bool *wanted, struct error 
 	if (!for_root || geteuid() == 0)
 		return 0;
 	(void) error_set(error, -EPERM,
-		"not root: the stage %s installs a distribution's packages, which only root can",
+		"not root: the stage %s installs a distribution's packages, which requires root",
 		for_root);
-	(void) error_try(error, -EPERM, "run it again as root: sudo");
+	(void) error_try(error, -EPERM, "run it as root: sudo");
 	return context_fail(&build->context, EXIT_CODE_INTERNAL, -EPERM);
 }
 
@@ -146,9 +146,8 @@ static int judge(
 
 	if (place->free_bytes >= need_bytes)
 		return 0;
-	r = error_set(&why, -ENOSPC,
-		"%s: %.1f GB are free there, and this build takes some %.1f GB", place->path,
-		(double) place->free_bytes / 1e9, (double) need_bytes / 1e9);
+	r = error_set(&why, -ENOSPC, "%s: only %.1f GB free, and this build needs about %.1f GB",
+		place->path, (double) place->free_bytes / 1e9, (double) need_bytes / 1e9);
 	if (place->free_bytes >= need_bytes / 2) {
 		if (!build->room_noted)
 			progress_note(&build->context.progress, why.text);
@@ -183,12 +182,12 @@ static int check_room(struct build *build, const bool *wanted, struct error *err
 	_cleanup_free_ char *storage = NULL;
 	struct place places[] = {
 		{ .path = build->context.cache.path,
-			.cure = "a cache elsewhere: --cache DIR",
+			.cure = "use a cache on another disk: --cache DIR",
 			.prunes = true },
-		{ .cure = "a storage elsewhere: graphroot in containers-storage.conf(5)",
+		{ .cure = "use a storage on another disk: graphroot in containers-storage.conf(5)",
 			.prunes = true },
 		{ .path = is_archive ? output + strlen(OUTPUT_ARCHIVE) : output,
-			.cure = "an output elsewhere: --output DIR" },
+			.cure = "write the output to another disk: --output DIR" },
 	};
 
 	for (size_t k = 0; k < build->plan.count; k++) {

@@ -72,7 +72,7 @@ static int explain_failure(const struct build *build, const struct recipe *recip
 	/* The log has no error of the compiler's then: it just ends. */
 	if (status == 128 + SIGKILL || (r == 0 && buildlog_says_killed(text))) {
 		(void) error_set(error, -ENOMEM,
-			"recipe %s: killed (SIGKILL), as the kernel does when memory runs out",
+			"recipe %s: killed by SIGKILL, probably because memory ran out",
 			recipe->name);
 		(void) error_line(error, -ENOMEM, "log: %s", log);
 		(void) error_line(error, -ENOMEM, "work folder: %s", work);
@@ -81,7 +81,7 @@ static int explain_failure(const struct build *build, const struct recipe *recip
 	}
 	if (r < 0 || buildlog_first_error(text, &found) < 0) {
 		(void) error_set(error, -EIO,
-			"recipe %s: exit status %d, and its log names no error", recipe->name,
+			"recipe %s: exit status %d, but the log shows no error", recipe->name,
 			status);
 		return error_line(error, -EIO, "log: %s", log);
 	}

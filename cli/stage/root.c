@@ -160,7 +160,8 @@ int find_users_image(const char *option, const char *name, char **ret_id, struct
 	*ret_id = buildah_image_id(name);
 	if (*ret_id)
 		return 0;
-	(void) error_set(error, -ENOENT, "%s %s: not in the local storage", option, name);
+	(void) error_set(
+		error, -ENOENT, "%s %s: this image is not in the local storage", option, name);
 	return error_try(error, -ENOENT, "buildah pull %s", name);
 }
 
@@ -261,7 +262,7 @@ static int make_rpm(struct build *build, const struct stage *stage, const struct
 		return r;
 	if (with_signature == count)
 		progress_notef(&build->context.progress,
-			"%zu packages of %s, each with a good signature", count, root->os.name);
+			"%zu packages of %s, all with good signatures", count, root->os.name);
 	else
 		progress_notef(&build->context.progress,
 			"%zu packages of %s, %zu of them without a good signature", count,
@@ -296,16 +297,18 @@ int root_fail_offline(const struct build *build, const char *what, struct error 
 {
 	if (!build->bundle_slipway) {
 		(void) error_set(error, -ENETDOWN,
-			"%s: not in the cache, and --offline keeps it from being made", what);
-		(void) error_try(error, -ENETDOWN, "once without --offline");
-		return error_try(error, -ENETDOWN, "slipway bundle, and --bundle FILE here");
+			"%s: not in the cache, and it cannot be made with --offline", what);
+		(void) error_try(error, -ENETDOWN, "run once without --offline");
+		return error_try(error, -ENETDOWN,
+			"make a bundle elsewhere (slipway bundle) and "
+			"use it here: --bundle FILE");
 	}
 	(void) error_set(error, -ENETDOWN,
-		"%s: the one in the bundle is of other recipes: slipway %s made the bundle, this is " SLIPWAY_VERSION
-		" with its own containers/ folder",
+		"%s: the bundle was made with other recipes: by slipway %s, and this "
+		"is " SLIPWAY_VERSION " with its own containers/ folder",
 		what, build->bundle_slipway);
-	(void) error_try(error, -ENETDOWN, "a new bundle, made with this slipway");
-	return error_try(error, -ENETDOWN, "slipway %s here", build->bundle_slipway);
+	(void) error_try(error, -ENETDOWN, "make a new bundle with this slipway");
+	return error_try(error, -ENETDOWN, "use slipway %s here", build->bundle_slipway);
 }
 
 /* "NAME VERSION ARCH" of each line, sorted. */

@@ -27,7 +27,7 @@ static int check_words(const struct mirror *mirror, struct error *error)
 
 	if (shown->user && (strpbrk(shown->user, " \t\n") || strpbrk(shown->password, " \t\n")))
 		return error_set(error, -EINVAL,
-			"mirror %s: apt and dnf take no user and password with a blank in it",
+			"mirror %s: apt and dnf cannot use a user or password with a blank in it",
 			mirror->name);
 	return 0;
 }
@@ -52,10 +52,10 @@ static int write_keyring(const struct writing *writing, const struct repository 
 		return 0;
 	if (strpbrk(path, " \t,[]")) {
 		(void) error_set(error, -EINVAL,
-			"%s: apt and dnf take no keyring from a folder whose path has blanks, commas "
-			"or brackets",
+			"%s: apt and dnf cannot use a keyring in a folder whose path has blanks, "
+			"commas or brackets",
 			writing->folder);
-		return error_try(error, -EINVAL, "another folder: --cache FOLDER");
+		return error_try(error, -EINVAL, "use another folder: --cache FOLDER");
 	}
 	r = signature_read_keyring(keyring, &keys, &size, error);
 	if (r < 0)

@@ -32,9 +32,12 @@ int root_rejected(const struct build *build, const struct root *root, int r, str
 		return r;
 	(void) error_set(error, r, "%s", why.text);
 	(void) error_line(error, r,
-		"these are packages of %s: --keyring and --allow-unsigned apply only to those of %s",
+		"these are packages of %s; --keyring and --allow-unsigned apply only to those "
+		"of %s",
 		root->os.name, build->context.os.name);
-	return error_try(error, r, "--accept-key, or a key in mirrors.ini (docs/kernels.md, Keys)");
+	return error_try(error, r,
+		"use --accept-key, or a key in mirrors.ini (docs/kernels.md, "
+		"Keys)");
 }
 
 int root_open_mirrors(struct build *build, struct root *root, struct error *error)
@@ -81,7 +84,8 @@ static int open_root(struct build *build, enum root_id id, const char *os, struc
 	return *root->os.root.family
 		       ? 0
 		       : error_set(error, -EINVAL,
-				 "%s: no build root is made of it: its catalogue has no [root]",
+				 "%s: no build root can be made from it: its catalogue file has no "
+				 "[root]",
 				 root->os.os);
 }
 
@@ -124,8 +128,8 @@ static int open_stand_in(struct build *build, struct error *error)
 	if (r < 0)
 		return r;
 	progress_notef(&build->context.progress,
-		"the build root is made of %s: the repositories of %s want a certificate that is not "
-		"here, or have no mirror",
+		"the build root is made from %s: the repositories of %s need a client certificate "
+		"that is not here, or have no mirror",
 		other.os.name, root->os.name);
 	root_close(root);
 	*root = other;
@@ -185,7 +189,8 @@ int root_each_repository(struct build *build, struct root *root,
 			continue;
 		if (!mirror) {
 			progress_notef(&build->context.progress,
-				"no mirror is known for %s (repository %s): roots are made without it",
+				"no mirror is known for %s (repository %s): build roots are made "
+				"without it",
 				repository->mirror, repository->name);
 			continue;
 		}
@@ -197,8 +202,7 @@ int root_each_repository(struct build *build, struct root *root,
 	}
 	if (r == 0 && found == 0) {
 		(void) error_set(error, -ENOMEDIUM,
-			"no mirror is known for %s, whose packages images are made of",
-			root->os.name);
+			"no mirror is known for %s, whose packages the images need", root->os.name);
 		return error_try(error, -ENOMEDIUM,
 			"--mirror NAME=URL, or a line in mirrors.ini (docs/kernels.md)");
 	}

@@ -196,8 +196,8 @@ void roots_lock(struct build *build)
 		others = lock_set_root(&build->kernel.lock, stage->name, stage->packages);
 		if (others)
 			progress_notef(&build->context.progress,
-				"%zu packages of the %s are not those of the lock: the lists have newer "
-				"ones; slipway bundle keeps the root itself",
+				"%zu packages of the %s differ from the lock, because the lists "
+				"have newer ones; slipway bundle keeps the root itself",
 				others, stage->name);
 	}
 }

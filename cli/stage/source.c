@@ -37,7 +37,7 @@ static int try_others(const struct driver_row *row, int code, struct error *erro
 {
 	if (row->published)
 		(void) error_try(error, code, "%s", row->published);
-	(void) error_try(error, code, "a tree of its source, or a tarball of one");
+	(void) error_try(error, code, "its source tree or a tarball of it");
 	return try_package(row, code, error);
 }
 
@@ -53,11 +53,11 @@ static int not_there(
 			return try_package(row, -EINVAL, error);
 		return try_others(row, -EINVAL, error);
 	}
-	(void) error_set(error, -EINVAL,
-		"--%s %s: that is a version, and the driver's source is wanted", row->name, text);
+	(void) error_set(
+		error, -EINVAL, "--%s %s: this is a version, not a driver source", row->name, text);
 	if (!row->published)
 		return try_others(row, -EINVAL, error);
-	(void) error_try(error, -EINVAL, "download it, and name the file: %s", row->published);
+	(void) error_try(error, -EINVAL, "download it and give the file: %s", row->published);
 	return try_package(row, -EINVAL, error);
 }
 
@@ -80,8 +80,8 @@ static int check_tree(enum driver driver, const char *path, const char *text, st
 		return error_set_errno(error, r, "%s", path);
 	if (is_tree_of(driver, path, &names))
 		return row->check_tree ? row->check_tree(path, text, &names, error) : 0;
-	(void) error_set(error, -EINVAL, "--%s %s: no source of %s: it has %s%s", row->name, text,
-		row->title, row->lacks ? "" : "no ", row->lacks ? row->lacks : row->file);
+	(void) error_set(error, -EINVAL, "--%s %s: not a source of %s: it has %s%s", row->name,
+		text, row->title, row->lacks ? "" : "no ", row->lacks ? row->lacks : row->file);
 	for (enum driver other = 0; other < DRIVER_COUNT; other++)
 		if (is_tree_of(other, path, &names))
 			return error_try(error, -EINVAL, "--%s %s: it is a source of %s",

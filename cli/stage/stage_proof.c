@@ -22,7 +22,7 @@
 #define KEY_ID_MIN 8 /* hex digits: less of an id proves nothing */
 #define ENROL                                                                                      \
 	"enrol the certificate of --sign-cert on the node (mokutil --import; or build its kernel " \
-	"with it, CONFIG_SYSTEM_TRUSTED_KEYS) and probe the node anew, or sign with a key that "   \
+	"with it, CONFIG_SYSTEM_TRUSTED_KEYS) and probe the node again, or sign with a key that "  \
 	"it has"
 
 /* ---- the sets, proven as one */
@@ -353,8 +353,8 @@ int proof_judge(struct build *build, struct error *error)
 	left = leave_report(build);
 	command = table_command(build);
 	r = error_set(error, refused ? -ENOEXEC : -ENOMSG,
-		"%s on %s: of %s modules %s will load, so no image is made",
-		refused ? "the modules will not load"
+		"%s on %s: of %s modules, only %s will load, so no image is made",
+		refused ? "some modules will not load"
 			: "it cannot be told whether the modules load",
 		build->target.krel, result.modules, result.loading);
 	(void) error_line(error, r, "first: %s", result.first);
@@ -362,6 +362,6 @@ int proof_judge(struct build *build, struct error *error)
 		left ? "" : "/" PROOF_REPORT);
 	(void) error_line(error, r, "as a table: %s", command);
 	return error_line(error, r,
-		"--force makes the images all the same, with a label that says so and a tag that "
-		"ends with " IMAGE_UNPROVEN);
+		"--force makes the images anyway, with a label that says so and a tag that ends "
+		"with " IMAGE_UNPROVEN);
 }

@@ -78,13 +78,13 @@ int signing_settle(struct build *build, struct error *error)
 			"--sign-cert: kernel %s was built without CONFIG_MODULE_SIG and checks no "
 			"signatures",
 			build->target.krel);
-		return fail(build, error_try(error, -EINVAL,
-					   "--sign-hash HASH, to sign its modules all the same"));
+		return fail(build,
+			error_try(error, -EINVAL, "--sign-hash HASH, to sign its modules anyway"));
 	}
 	if (options->sign_hash && *own && strcmp(options->sign_hash, own) != 0)
 		progress_notef(&build->context.progress,
-			"--sign-hash %s: the kernel's own modules are signed with %s, and whether it "
-			"has another hash built in is not checked",
+			"--sign-hash %s: the kernel's own modules are signed with %s; whether the "
+			"kernel supports the other hash is not checked",
 			options->sign_hash, own);
 	if (!options->sign_hash)
 		options->sign_hash = own;
@@ -148,9 +148,9 @@ static int import(struct build *build, struct sign_job *job, const char *set, st
 	if (r < 0)
 		return r;
 	if (strcmp(digests.hash, job->signer.hash) != 0) {
-		(void) error_set(error, -EINVAL, "%s: its digests are %s, the kernel wants %s",
+		(void) error_set(error, -EINVAL, "%s: the digests are %s, but the kernel needs %s",
 			file, digests.hash, job->signer.hash);
-		return error_try(error, -EINVAL, "a new export: --sign-export");
+		return error_try(error, -EINVAL, "export again: --sign-export");
 	}
 	xstrv_pushf(&from, "%s/" SIGNING_SIGNATURES, folder);
 	return sign_import(job, &digests, &from, error);

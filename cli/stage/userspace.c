@@ -88,18 +88,18 @@ static int judge(const struct build *build, const struct found *found, const cha
 		return error_try(error, -EINVAL, INSTALLER);
 	}
 	if (found->versions.count > 1) {
-		(void) error_set(error, -EINVAL, "%s %s: several drivers are below it: %s", option,
-			folder, version);
+		(void) error_set(error, -EINVAL, "%s %s: contains several driver versions: %s",
+			option, folder, version);
 		return error_try(error, -EINVAL, INSTALLER ", of one version");
 	}
 	if (!strv_contains(&found->cudas, version))
-		lack = "no libcuda.so of it";
+		lack = "no libcuda.so of that version";
 	else if (!found->smi)
 		lack = "no nvidia-smi";
 	else if (!found->firmware && build->modules != NVIDIA_PROPRIETARY)
-		lack = "no firmware/*.bin, without which the open modules start no GPU";
+		lack = "no firmware/*.bin, which the open modules need to start a GPU";
 	if (lack) {
-		(void) error_set(error, -EINVAL, "%s %s: driver %s is not whole there: it has %s",
+		(void) error_set(error, -EINVAL, "%s %s: driver %s is incomplete: it has %s",
 			option, folder, version, lack);
 		return error_try(error, -EINVAL, INSTALLER);
 	}
@@ -127,7 +127,7 @@ int userspace_open(struct build *build, struct error *error)
 	r = stat(text, &status) < 0 ? errno : S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
 	if (r > 0) {
 		(void) error_set(error, -EINVAL, "%s %s: %s", option, text,
-			r == ENOTDIR ? "a folder is wanted" : strerror(r));
+			r == ENOTDIR ? "not a folder" : strerror(r));
 		return error_try(error, -EINVAL, INSTALLER);
 	}
 	build->userspace = realpath(text, NULL);
@@ -190,8 +190,9 @@ static int note_left_out(struct build *build, struct error *error)
 		return r;
 	names = xstrv_join(&lacking, ", ");
 	progress_notef(&build->context.progress,
-		"%s has no %s: left out of the userspace in the GPU image", build->target.os->os,
-		names);
+		"%s has no %s: left out of the GPU image's "
+		"userspace",
+		build->target.os->os, names);
 	return 0;
 }
 
@@ -210,11 +211,11 @@ int userspace_check(struct build *build, struct error *error)
 		return 0;
 	build->context.failure = EXIT_CODE_SOURCE;
 	(void) error_set(error, -EINVAL,
-		"%s %s: it is of driver %s, the modules of --nvidia are of %s: only one version works "
-		"together",
+		"%s %s: it is from driver %s, but the modules of --nvidia are from %s: only one "
+		"version works together",
 		option_of(build), build->userspace, build->userspace_version, version);
-	(void) error_try(error, -EINVAL, "the installer's folder of %s", version);
-	return error_try(error, -EINVAL, "--nvidia with the modules' source of %s",
+	(void) error_try(error, -EINVAL, "give the folder of installer version %s", version);
+	return error_try(error, -EINVAL, "give --nvidia the modules' source of version %s",
 		build->userspace_version);
 }
 
@@ -227,7 +228,7 @@ int userspace_require(struct build *build, struct error *error)
 	version = nvidia_version(build);
 	(void) error_set(error, -EINVAL,
 		"no nvidia-smi, libraries and firmware of the modules' version%s%s: the GPU image "
-		"would load them and never be ready",
+		"would load the modules but never become ready",
 		version ? ", " : "", version ? version : "");
 	if (build->options.force) {
 		progress_note(&build->context.progress, error->text);
@@ -235,7 +236,7 @@ int userspace_require(struct build *build, struct error *error)
 	}
 	build->context.failure = EXIT_CODE_SOURCE;
 	(void) error_try(error, -EINVAL, "--userspace: give " INSTALLER " of that version");
-	return error_try(error, -EINVAL, "--force: an image to look at");
+	return error_try(error, -EINVAL, "--force, for an image that can only be inspected");
 }
 
 /* ---- the driver's own list of GPUs */
@@ -277,7 +278,7 @@ int userspace_chips(const struct build *build, char **ret_chips, struct error *e
 	json_object_put(root);
 	if (blocks.count == 0)
 		return error_set(error, -EBADMSG,
-			"%s, of the driver's userspace, is no list of GPUs: unpack the installer "
+			"%s in the driver's userspace is not a list of GPUs: unpack the installer "
 			"again",
 			path);
 	*ret_chips = xstrv_join(&blocks, " ");

@@ -27,7 +27,8 @@ static int not_wanted(const char *name, const char *why, struct error *error)
 {
 	(void) error_set(error, -EINVAL, "%s: %s", name, why);
 	(void) error_try(error, -EINVAL,
-		"an image: its archive, its layout (oci:FOLDER), or its name in containers-storage");
+		"an image: its archive, its layout (oci:FOLDER), or its name in "
+		"containers-storage");
 	return error_try(error, -EINVAL,
 		"a folder of modules, a file named .ko, .ko.gz, .ko.xz or .ko.zst, a .deb, .rpm or "
 		"tarball");
@@ -55,8 +56,8 @@ static int check_packing(const struct verify_input *input, struct error *error)
 		if (dot && dot - input->place > 3 && strcmp(dot + 1, packings[i]) == 0 &&
 			strncmp(dot - 3, ".ko", 3) == 0)
 			return error_set(error, -EINVAL,
-				"%s: no kernel takes modules packed with %s: unpack it, or pack it "
-				"with xz, zstd or gzip",
+				"%s: kernels cannot load modules compressed with %s: unpack it, or "
+				"compress it with xz, zstd or gzip",
 				input->name, packings[i]);
 	return 0;
 }
@@ -71,7 +72,8 @@ static int identify_path(struct verify_input *input, struct error *error)
 	if (stat(place, &status) < 0) {
 		if (strstr(place, "://"))
 			return error_try(error,
-				error_set(error, -EINVAL, "%s: no registry is asked", place),
+				error_set(error, -EINVAL,
+					"%s: images are not fetched from registries", place),
 				"buildah pull %s, then give its name", place);
 		if (errno != ENOENT || !*place || *place == '/' || *place == '.' ||
 			module_suffix(place))
@@ -207,7 +209,7 @@ static int unpack_archive(const char *path, const struct unpack *unpack, struct 
 		r = unpack_run(unpack, AT_FDCWD, path, error);
 	if (r != -EBADMSG || archive_looks_damaged(path))
 		return r;
-	return not_wanted(input->name, "no image, archive, package or module", error);
+	return not_wanted(input->name, "not an image, archive, package or module", error);
 }
 
 static int not_stored(const struct verify_input *input, struct error *error)
@@ -220,10 +222,9 @@ static int not_stored(const struct verify_input *input, struct error *error)
 		"%s: neither a file or folder nor an image in containers-storage", input->name);
 	/* As containers-registries.conf(5) tells a registry's host: by its dot or port. */
 	if (slash && sign && sign < slash)
-		(void) error_try(
-			error, -EINVAL, "buildah pull %s: no registry is asked here", place);
-	(void) error_try(error, -EINVAL, "buildah images: lists the names of those that are there");
-	return error_try(error, -EINVAL, "a path starts with / or ./");
+		(void) error_try(error, -EINVAL, "if it is in a registry: buildah pull %s", place);
+	(void) error_try(error, -EINVAL, "buildah images lists the names of local images");
+	return error_try(error, -EINVAL, "start a path with / or ./");
 }
 
 /* Through an archive, not a mount: that needs the rights of root, and has to be undone. */
@@ -240,8 +241,8 @@ static int unpack_stored(
 		xstrv_split(&argv, "buildah --version", " ");
 		if (tool_run(&argv, NULL, &why) == -ENOPKG) {
 			(void) error_set(error, -ENOPKG,
-				"%s: neither a file nor a folder, and there is no buildah to ask for "
-				"an image of that name",
+				"%s: neither a file nor a folder, and without buildah no image of "
+				"that name can be found",
 				input->name);
 			return error_try(error, -ENOPKG, "scripts/install-packages");
 		}
@@ -273,8 +274,9 @@ static int unpack_input(struct verify_input *input, struct context *context, str
 	if (input->kind == VERIFY_ARCHIVE)
 		return unpack_archive(input->place, &unpack, input, error);
 	r = unpack_image(input->place, false, &unpack, input, error);
-	return r == -ENOENT ? error_prefix(error, -EBADMSG, "%s: no whole OCI layout", input->name)
-			    : r;
+	return r == -ENOENT
+		       ? error_prefix(error, -EBADMSG, "%s: not a complete OCI layout", input->name)
+		       : r;
 }
 
 /* --- the modules below a folder, and which of them are of the kernel that is meant --- */
@@ -518,9 +520,8 @@ static int check_folder(const struct verify_input *input, struct error *error)
 		return 0;
 	text = xstrv_join(&images, " ");
 	return error_try(error,
-		error_set(error, -EINVAL, "%s: no module is in it, but there are images",
-			input->name),
-		"give these in its place: %s", text);
+		error_set(error, -EINVAL, "%s: it has no modules, but it has images", input->name),
+		"give the images instead: %s", text);
 }
 
 int verify_input_open(struct verify_input *input, struct context *context, struct error *error)

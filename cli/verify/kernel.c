@@ -33,7 +33,7 @@ int verify_kernel_identify(const struct strv *texts, bool *ret_fetched, struct e
 
 		if (symvers && texts->count > 1)
 			return error_set(error, -EINVAL,
-				"--kernel %s: beside another --kernel a Module.symvers is given with "
+				"--kernel %s: next to another --kernel, give a Module.symvers with "
 				"--with",
 				text);
 		if (access(text, F_OK) < 0) {
@@ -47,7 +47,8 @@ int verify_kernel_identify(const struct strv *texts, bool *ret_fetched, struct e
 			!(dot && strcmp(dot, ".json") == 0 && access(text, F_OK) == 0))
 			*ret_fetched = true;
 	}
-	return releases > 1 ? error_set(error, -EINVAL, "--kernel: one kernel is expected") : 0;
+	return releases > 1 ? error_set(error, -EINVAL, "--kernel: only one kernel can be given")
+			    : 0;
 }
 
 /* --- from a configuration, a record or the node --- */
@@ -260,7 +261,7 @@ static int find_in_folder(
 		(void) error_set(
 			error, -ENOTUNIQ, "--kernel %s: it has several kernels: %s", path, list);
 		return error_try(error, -ENOTUNIQ,
-			"the folder of one of them: --kernel %s/lib/modules/<release>", path);
+			"give the folder of one of them: --kernel %s/lib/modules/<release>", path);
 	}
 	if (krels.count) {
 		place->krel = xstrdup(krels.count == 1 ? krels.items[0] : krel);
@@ -276,8 +277,8 @@ static int find_in_folder(
 		r = take_folder(place, TAKE_FD(fd), path);
 	} else {
 		return error_set(error, -EINVAL,
-			"--kernel %s: no kernel is in this folder: neither lib/modules/<release> nor "
-			"Module.symvers, .config or modules.order is there",
+			"--kernel %s: no kernel in this folder: it has neither "
+			"lib/modules/<release> nor Module.symvers, .config or modules.order",
 			path);
 	}
 	return r < 0 ? error_set_errno(error, r, "--kernel %s", path) : 0;
@@ -564,8 +565,8 @@ static int read_place(struct verify_kernel *kernel, const struct place *place, s
 
 	if (place->symvers) {
 		xstrv_pushf(&kernel->notes,
-			"%s tells what the kernel exports, and neither its release nor its vermagic: "
-			"--kernel RELEASE or a tree of it tells these",
+			"%s has the kernel's exports but not its release and vermagic: give "
+			"--kernel RELEASE or a tree for these",
 			place->symvers);
 		return add_symvers(kernel, AT_FDCWD, place->symvers, place->symvers, error);
 	}
@@ -673,14 +674,14 @@ static const char *find_modules(struct verify_kernel *kernel, struct kernel *fou
 	if (found->local.modules_unlisted) {
 		found->local.has_modules = true;
 		xstrv_pushf(&kernel->notes,
-			"what is built into the kernel is not known: no modules.builtin is among "
-			"the files of --kernel (Debian's linux-base-%s has it)",
+			"the kernel's built-in modules are unknown: the files of --kernel include "
+			"no modules.builtin (Debian's linux-base-%s has it)",
 			found->lock.krel);
 	}
 	if (!found->local.has_modules && !lock_find(&found->lock, LOCK_MODULES)) {
 		xstrv_push(&kernel->notes,
-			"the kernel's own modules are not among the files of --kernel: what they "
-			"export is in Module.symvers, and nothing else is known of them");
+			"the files of --kernel do not include the kernel's own modules: only their "
+			"exports are known, from Module.symvers");
 		return NULL;
 	}
 	r = kernel_modules(found, &fd, &why);

@@ -223,7 +223,7 @@ static void print_row(
 		return;
 	}
 	reason = is_unknown_symbol(table, &proof->findings[0])
-			 ? "what the kernel exports is not known"
+			 ? "the kernel's exports are unknown"
 			 : finding_text(&proof->findings[0], row);
 	length = strlen(reason);
 	/* As many whole words as there is room for. */
@@ -486,14 +486,14 @@ static void print_header(const struct table *table)
 	/* Once, in place of a doubt for each symbol of each module. */
 	if (!table->exports_known && kernel->facts.options.modules != PROOF_NO) {
 		text_print(stdout,
-			"nothing tells what this kernel exports, so no symbol can be judged");
+			"the exports of this kernel are unknown, so no symbol can be checked");
 		if (kernel->facts.running)
 			text_print(stdout,
-				": neither its Module.symvers nor its modules' files are here\n");
+				": neither its Module.symvers nor its module files were found\n");
 		else
 			text_print(stdout,
-				": add --with …/Module.symvers (of its headers' package), or name its "
-				"release: --kernel %s\n",
+				": add --with …/Module.symvers (from its headers package), or name "
+				"its release: --kernel %s\n",
 				kernel->krel ? kernel->krel : "KREL");
 	}
 	for (size_t i = 0; i < verify->input_count; i++) {
@@ -505,8 +505,7 @@ static void print_header(const struct table *table)
 				input->name, list);
 		if (input->others.count && !verify_input_finds_none(input))
 			text_print(stdout,
-				"%s: nothing in it lies in a folder of %s: all its modules are "
-				"judged\n",
+				"%s: it has no folder for %s, so all its modules are checked\n",
 				input->name, kernel->krel);
 	}
 	for (size_t i = 0; i < kernel->notes.count; i++)
@@ -552,8 +551,7 @@ static void print_other_release(const struct table *table)
 	text_print(stdout, ", not for %s", krel);
 	if (table->verify->kernel.facts.options.modules != PROOF_NO)
 		text_print(stdout,
-			": take those of this kernel, or build them: slipway build --kernel "
-			"%s",
+			": use those for this kernel, or build them: slipway build --kernel %s",
 			krel);
 	(void) putchar('\n');
 }
@@ -563,15 +561,17 @@ static void print_order(const struct verify *verify)
 	const struct strv *order = &verify->set.order;
 
 	if (order->count == 0) {
-		text_print(stdout, "\nnothing loads, so there is no order\n");
+		text_print(stdout, "\n"
+				   "no module will load, so there is no load order\n");
 		return;
 	}
 	text_print(stdout, "\nin this order %s load:\n",
-		verify->set.loading == verify->set.member_count ? "all" : "those that will");
+		verify->set.loading == verify->set.member_count ? "all modules"
+								: "the loadable modules");
 	for (size_t i = 0; i < verify->set.relied.count; i++)
 		text_print(stdout, "     -  %s, which is %s\n", verify->set.relied.items[i],
 			verify->kernel.facts.running ? "loaded already"
-						     : "the kernel's own, or what --with names");
+						     : "the kernel's own, or from --with");
 	for (size_t i = 0; i < order->count; i++)
 		text_print(stdout, "%6zu  %s\n", i + 1, order->items[i]);
 }

@@ -193,7 +193,7 @@ static int judge_own(const struct verify_trust *trust, const void *module, size_
 		return -ENOKEY;
 	name_signer(facts, signer);
 	if (!found || !*signer || strcmp(signer, trust->signer) != 0)
-		return error_set(error, -EAGAIN, "no certificate was given to check it with");
+		return error_set(error, -EAGAIN, "no certificate was given to check it");
 	return is_judged(trust, found)
 		       ? error_set(error, -ENOTSUP, "it is the kernel's own file, and only that")
 		       : 0;

@@ -330,8 +330,7 @@ static int read_running(struct verify *verify, struct error *error)
 	unidentified = running_unidentified(verify->now);
 	for (size_t i = 0; i < unidentified->count; i++)
 		xstrv_pushf(&kernel->notes,
-			"%s is loaded and no file tells what it exports: its symbols cannot be "
-			"judged",
+			"%s is loaded, but no file shows its exports: its symbols cannot be judged",
 			unidentified->items[i]);
 	return 0;
 }
@@ -377,14 +376,13 @@ static int open_input(
 		verify_input_choose(input, krel);
 	if (input->modules.count + (with ? input->symvers.count : 0))
 		return 0;
-	return with ? error_set(error, -EINVAL,
-			      "%s: neither a Module.symvers nor a module is in it", input->name)
+	return with ? error_set(error, -EINVAL, "%s: it has neither a Module.symvers nor a module",
+			      input->name)
 		    : error_set(error, -EINVAL,
-			      "%s: no module is in it: .ko, .ko.gz, .ko.xz and .ko.zst were looked for "
-			      "in all %s",
+			      "%s: it has no modules: no .ko, .ko.gz, .ko.xz or .ko.zst in any of "
+			      "its %s",
 			      input->name,
-			      input->kind == VERIFY_FOLDER ? "its folders"
-							   : "its layers and folders");
+			      input->kind == VERIFY_FOLDER ? "folders" : "layers and folders");
 }
 
 static int open_inputs(struct verify *verify, struct error *error)
@@ -487,8 +485,8 @@ static int set_trust(struct verify *verify, struct error *error)
 	}
 	if (verify->enforce && kernel->facts.options.module_sig == PROOF_NO)
 		xstrv_push(&kernel->notes,
-			"this kernel checks no signatures (CONFIG_MODULE_SIG is not set), and "
-			"--enforce-signatures changes nothing");
+			"--enforce-signatures has no effect: this kernel does not check signatures "
+			"(CONFIG_MODULE_SIG is not set)");
 	if (!trust->enforced && !kernel->enforced_by && !verify->trust_files.count &&
 		!(count_modules(verify) <= PROOF_WHOLE_MAX && kernel->own.modules.count))
 		return 0;

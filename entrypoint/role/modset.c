@@ -384,18 +384,19 @@ static const char *explain(int code)
 	case -ENODEV:
 		return "the driver found no device that it can drive";
 	case -ENOENT:
-		return "a symbol that it needs is not there: load or rebuild what exports it";
+		return "a symbol that it needs is missing: load or rebuild the module that exports "
+		       "it";
 	case -ENOEXEC:
 		return "it was built for another kernel (vermagic): use an image for this kernel";
 	case -EINVAL:
-		return "a symbol version or a parameter does not fit: rebuild it against what is "
-		       "loaded";
+		return "a symbol version or a parameter does not fit: rebuild it against the "
+		       "loaded modules";
 	case -EKEYREJECTED:
-		return "its signature is by a key that the kernel does not trust: sign it, or "
-		       "enrol the key";
+		return "it is signed with a key that the kernel does not trust: sign it with "
+		       "another, or enrol the key";
 	case -EACCES:
-		return "a security policy forbids it, from the file and from memory (SELinux: "
-		       "ausearch -m avc on the node)";
+		return "a security policy forbids loading it, from the file and from memory (for "
+		       "SELinux see ausearch -m avc on the node)";
 	case -EPERM:
 		return "the kernel forbids it (lockdown, modules_disabled, or no CAP_SYS_MODULE)";
 	case -ENOMEM:
@@ -461,8 +462,8 @@ static int insert(const struct handle *handle, int fd, const struct insertion *i
 		r = insert_from_memory(insertion->root_fd, path ? path : insertion->path, options);
 		if (r == 0)
 			worker_report(worker, WORKER_NOTE, 0,
-				"%s: EACCES for its file, as SELinux has it for what a container "
-				"brings: it was loaded from memory",
+				"%s: SELinux refused to load it from a container's file (EACCES); "
+				"it was loaded from memory instead",
 				insertion->name);
 	}
 	if (r == -EEXIST)

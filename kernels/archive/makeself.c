@@ -128,7 +128,7 @@ int makeself_seek(int fd, const char *path, struct error *error)
 		return error_set_errno(error, r, "%s", path);
 	if (strlen(header.md5) != MD5_HEX_SIZE - 1 || header.skip > SKIP_LIMIT)
 		return error_set(error, -EBADMSG,
-			"%s: its first lines are not those of NVIDIA's installer: %s: download it "
+			"%s: the first lines are not those of NVIDIA's installer: %s: download it "
 			"again",
 			path,
 			header.skip > SKIP_LIMIT ? "skip= is beyond any script"
@@ -144,8 +144,8 @@ int makeself_seek(int fd, const char *path, struct error *error)
 		return error_set_errno(error, r, "%s", path);
 	if (header.installer.has_md5 && strcmp(md5, header.md5) != 0)
 		return error_set(error, -EBADMSG,
-			"%s: its MD5 is %s, and its first lines say %s: the installer is cut short "
-			"or was changed: download it again",
+			"%s: its MD5 is %s, but its first lines name %s: the installer is cut "
+			"short or was changed: download it again",
 			path, md5, header.md5);
 	/* Closing the stream moves the position that both descriptors have. */
 	(void) fclose(TAKE_PTR(file));

@@ -142,7 +142,7 @@ static int find_member(struct archive_input *input, const char *path, const char
 	if (r != ARCHIVE_EOF)
 		return archive_input_damaged(path, input->outer, error);
 	return error_set(error, prefix ? -EBADMSG : -ENOENT, "%s: it has no %s%s", path, member,
-		prefix ? ": it is no Debian package" : "");
+		prefix ? ": not a Debian package" : "");
 }
 
 static int open_input(struct archive_input *input, enum archive_kind kind, int dir_fd,
@@ -233,8 +233,8 @@ int archive_member_read(const char *path, const char *name, size_t limit, char *
 	} while (!archive_input_path(entry) || strcmp(archive_input_path(entry), name) != 0);
 	size = archive_entry_size(entry);
 	if (size < 0 || (uint64_t) size > limit)
-		return error_set(error, -EBADMSG, "%s: %s has more than %zu bytes: it is none",
-			path, name, limit);
+		return error_set(error, -EBADMSG, "%s: %s is too large: more than %zu bytes", path,
+			name, limit);
 	text = xcalloc(1, (size_t) size + 1);
 	if (archive_read_data(input.reader, text, (size_t) size) != size)
 		return archive_input_damaged(path, input.reader, error);
@@ -289,8 +289,7 @@ static int not_written(const struct job *job, struct error *error)
 static int too_big(const struct job *job, struct error *error)
 {
 	return error_set(error, -EFBIG,
-		"%s: it unpacks to more than %llu MB: that is a bomb and no kernel or source, and "
-		"refused",
+		"%s: it unpacks to more than %llu MB, too much for a kernel or source, and refused",
 		job->name, (unsigned long long) (job->unpack.limit_bytes / 1000000));
 }
 
@@ -305,8 +304,8 @@ static int check_bomb(const struct job *job, struct error *error)
 	if (packed <= 0 || decoded < (la_int64_t) BOMB_FROM_BYTES || decoded / packed < BOMB_RATIO)
 		return 0;
 	return error_set(error, -EFBIG,
-		"%s: %lld MB of it unpack to %lld MB: more than %d to 1 is a bomb and no kernel or "
-		"source, and refused",
+		"%s: %lld MB of it unpack to %lld MB: more than %d to 1 is too much for a kernel "
+		"or source, and refused",
 		job->name, (long long) packed / 1000000, (long long) decoded / 1000000, BOMB_RATIO);
 }
 
@@ -396,9 +395,7 @@ static int unpack_entry(struct job *job, struct archive_entry *entry, struct err
 	/* No source or kernel tree has one. */
 	if (type == AE_IFBLK || type == AE_IFCHR || type == AE_IFIFO || type == AE_IFSOCK)
 		return error_set(error, -EXDEV,
-			"%s: %s is a device, pipe or socket, which reaches out of any folder: it "
-			"is not unpacked",
-			job->name, name);
+			"%s: %s is a device, pipe or socket: it is not unpacked", job->name, name);
 	name_only = (type == AE_IFREG || hardlink) && unpack->name_only &&
 		    unpack->name_only(unpack->context, name);
 	if (hardlink && !name_only && job->missed && !is_wanted(job, hardlink) &&
@@ -456,13 +453,13 @@ static int check_links(const struct job *job, struct error *error)
 		fd = open_beneath(folder_fd, path, O_PATH);
 		if (fd == -EXDEV)
 			return error_set(error, -EXDEV,
-				"%s: %s leads out of the archive by way of other links: it is not "
+				"%s: %s leads out of the archive through other links: it is not "
 				"used",
 				job->name, path);
 		/* No harm in a target that is not there (yet). */
 		if (fd < 0 && fd != -ENOENT)
-			return error_set_errno(error, fd, "%s: where %s leads cannot be found out",
-				job->name, path);
+			return error_set_errno(
+				error, fd, "%s: cannot find out where %s leads", job->name, path);
 	}
 	return 0;
 }
@@ -504,8 +501,8 @@ static int unpack_once(const struct unpack *unpack, int dir_fd, const char *path
 			return too_big(&job, error);
 		if (job.entries++ == job.unpack.limit_entries)
 			return error_set(error, -EFBIG,
-				"%s: it has more than %llu entries: that is a bomb and no kernel or "
-				"source, and refused",
+				"%s: it has more than %llu entries, too many for a kernel or "
+				"source, and is refused",
 				path, (unsigned long long) job.unpack.limit_entries);
 		r = check_bomb(&job, error);
 		if (r == 0)

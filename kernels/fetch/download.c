@@ -171,13 +171,12 @@ static int check_length(const struct partial *partial, uint64_t bytes, struct er
 
 	if (file->size_bytes && bytes > file->size_bytes)
 		return error_set(error, -EBADMSG,
-			"longer than the %llu bytes that it is to have: the server has another "
-			"file there",
+			"longer than the expected %llu bytes: the server has another file there",
 			(unsigned long long) file->size_bytes);
 	if (!limit)
 		limit = file->size_bytes ? file->size_bytes : DEFAULT_LIMIT_BYTES;
 	if (bytes > limit)
-		return error_set(error, -EFBIG, "longer than %llu bytes, the most that is taken",
+		return error_set(error, -EFBIG, "longer than the limit of %llu bytes",
 			(unsigned long long) limit);
 	return 0;
 }
@@ -225,7 +224,7 @@ static int compare_content(struct partial *partial, struct error *error)
 	hash_finish(TAKE_PTR(partial->hash), hex);
 	if (strcmp(hex, file->sha256) == 0)
 		return 0;
-	return error_set(error, -EBADMSG, "its SHA-256 is %s, and %s is wanted", hex, file->sha256);
+	return error_set(error, -EBADMSG, "its SHA-256 is %s instead of %s", hex, file->sha256);
 }
 
 static int check_content(struct partial *partial, struct error *error)
@@ -233,7 +232,7 @@ static int check_content(struct partial *partial, struct error *error)
 	int r = compare_content(partial, error);
 
 	if (r == -EBADMSG && web_page_is(partial->file->dir_fd, partial->name))
-		return web_page_refuse("what the server sends", r, error);
+		return web_page_refuse("the server's answer", r, error);
 	return r;
 }
 
@@ -388,7 +387,7 @@ static int read_file_url(struct transfer *transfer, struct error *error)
 			missing ? " on this machine" : "");
 	}
 	if (fd == -ESPIPE || fd == -EISDIR)
-		return error_set(error, -EADDRNOTAVAIL, "no regular file");
+		return error_set(error, -EADDRNOTAVAIL, "not a regular file");
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return error_set_errno(error, fd < 0 ? fd : -errno, "cannot be opened");
 	if (path[0] != '/')
@@ -449,7 +448,7 @@ static int follow(struct transfer *transfer, struct error *error)
 			REDIRECTS);
 	if (!begins(to, "https:") && !begins(to, "http:"))
 		return error_set(error, -EHOSTUNREACH,
-			"the server redirects to what is neither an http nor an https URL");
+			"the server redirects to a URL that is neither http nor https");
 	if (begins(url, "https:") && !begins(to, "https:"))
 		return error_set(error, -EHOSTUNREACH,
 			"the server redirects from https to http, where any server could answer");
@@ -504,8 +503,8 @@ static int begin_body(struct transfer *transfer)
 	(void) curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (status == 206) {
 		if (!is_our_range(transfer, &transfer->announced_bytes))
-			return error_set(error, -EPROTO,
-				"the server answers with another range than was asked for");
+			return error_set(
+				error, -EPROTO, "the server sent another range than requested");
 		transfer->partial.resumed = true;
 	} else {
 		(void) curl_easy_getinfo(
@@ -638,7 +637,7 @@ static int check_url(const char *url, struct error *error)
 		return 0;
 	if (!begins(url, "http://") && !begins(url, "https://"))
 		return error_set(error, -EINVAL,
-			"no URL that can be fetched: it starts with none of http:, https: and "
+			"the URL cannot be fetched: it starts with none of http:, https: and "
 			"file:");
 	if (strchr(url, ' '))
 		return error_set(error, -EINVAL, "the URL has a blank in it");
@@ -718,7 +717,7 @@ static void try_again(struct transfer *transfer, CURLcode code, int result)
 
 	(void) curl_easy_getinfo(transfer->easy, CURLINFO_RETRY_AFTER, &after_s);
 	if (after_s > LONGEST_RETRY_AFTER_S) {
-		finish(transfer, error_set(error, result, "%s; it asks to be left alone for %lld s",
+		finish(transfer, error_set(error, result, "%s; it asks to wait for %lld s",
 					 why.text, (long long) after_s));
 		return;
 	}
@@ -729,7 +728,7 @@ static void try_again(struct transfer *transfer, CURLcode code, int result)
 	if (transfer->attempts >= attempts) {
 		(void) error_set(error, result, "%s; tried %u time%s", why.text, transfer->attempts,
 			transfer->attempts == 1 ? "" : "s");
-		(void) error_try(error, result, "name another mirror: --mirror URL");
+		(void) error_try(error, result, "use another mirror: --mirror URL");
 		finish(transfer, error_try(error, result, "try again later"));
 		return;
 	}
@@ -783,7 +782,7 @@ static char *ask_about_certificate(const struct transfer *transfer)
 	if (shown && shown->client_certificate && !transfer->cross_origin)
 		return xasprintf(
 			"does it refuse the client certificate %s?", shown->client_certificate);
-	return xstrdup("does it want a client certificate (client_certificate in mirrors.ini)?");
+	return xstrdup("does it need a client certificate (client_certificate in mirrors.ini)?");
 }
 
 static int judge_status(struct transfer *transfer)
@@ -806,13 +805,14 @@ static int judge_status(struct transfer *transfer)
 			error, -EADDRNOTAVAIL, "no such file on the server (HTTP %ld)", status);
 	if (status == 401 || status == 403 || status == 407)
 		return error_set(error, -EACCES,
-			"the server refuses it (HTTP %ld): does the mirror want a password or a "
+			"the server refuses it (HTTP %ld): does the mirror need a password or a "
 			"client certificate (mirrors.ini)?",
 			status);
 	if (status == 416 && transfer->asked_bytes) {
 		transfer->verdict = FROM_START;
-		return error_set(
-			error, -EBADMSG, "the server's file is shorter than what came before");
+		return error_set(error, -EBADMSG,
+			"the server's file is shorter than the part fetched "
+			"before");
 	}
 	/* As nginx answers where a client's certificate is missing or refused. */
 	if (status == 400 && begins(file->url, "https:")) {
@@ -884,7 +884,7 @@ static int judge_failure(struct transfer *transfer, CURLcode code)
 	/* Memory that is really short ends the program elsewhere (common/xalloc.h). */
 	const char *text =
 		code == CURLE_OUT_OF_MEMORY
-			? "a header line of the answer is longer than the 100 kB that libcurl takes"
+			? "a header line of the answer is longer than libcurl's limit of 100 kB"
 		: transfer->text[0] ? transfer->text
 				    : curl_easy_strerror(code);
 	bool tls = begins(transfer->file->url, "https:");
@@ -897,7 +897,7 @@ static int judge_failure(struct transfer *transfer, CURLcode code)
 	(void) curl_easy_getinfo(transfer->easy, CURLINFO_PRETRANSFER_TIME_T, &connected_us);
 	if (code == CURLE_OPERATION_TIMEDOUT && connected_us > 0)
 		return error_set(error, r,
-			"nothing more came after %llu bytes: the server is slow or dead",
+			"no more data after %llu bytes: the server is slow or down",
 			(unsigned long long) transfer->partial.bytes);
 	/* A proxy that is set and forgotten is the usual cause: the message has its variable. */
 	for (size_t i = 0; r == -EHOSTUNREACH && !proxy && i < ARRAY_SIZE(variables); i++) {
@@ -908,14 +908,14 @@ static int judge_failure(struct transfer *transfer, CURLcode code)
 	if (may_refuse_certificate(transfer, code))
 		question = ask_about_certificate(transfer);
 	return error_set(error, r, "%s%s%s%s%s%s%s%s",
-		question
-			? "the server ended the connection after the TLS handshake, without an answer ("
-			: "",
+		question ? "the server ended the connection after the TLS handshake, without an "
+			   "answer ("
+			 : "",
 		text, question ? "): " : "", question ? question : "",
 		r == -EKEYREJECTED
-			? ": the server does not prove to be the one that was asked for: is its "
-			  "authority known here (certificate_authority in mirrors.ini, or "
-			  "CURL_CA_BUNDLE), and is this machine's clock right?"
+			? ": the server's certificate is not trusted: is its authority known here "
+			  "(certificate_authority in mirrors.ini, or CURL_CA_BUNDLE), and is this "
+			  "machine's clock right?"
 			: "",
 		proxy ? " (" : "", proxy ? proxy : "", proxy ? " is set in the environment)" : "");
 }

@@ -113,7 +113,7 @@ static char *kernel_foreign_arch(const struct subject *subject)
 	if (!*arch || !machine || strcmp(arch, machine) == 0)
 		return NULL;
 	return xasprintf(
-		"the kernel is for %s, and the build container compiles for %s", arch, machine);
+		"the kernel is for %s, but the build container compiles for %s", arch, machine);
 }
 
 /* A node's label, and so the tag that an operator asks for, ends with a letter or digit. */
@@ -126,8 +126,8 @@ static char *tag_shared(const struct subject *subject)
 		out_of_memory();
 	if (strlen(label) == strlen(krel))
 		return NULL;
-	return xasprintf("nodes with this kernel are labelled %s, as those of a kernel of that "
-			 "name would be: for both an operator asks for one tag",
+	return xasprintf("nodes with this kernel get the label %s, the same as nodes with a kernel "
+			 "of that name: an operator asks for one tag for both",
 		label);
 }
 
@@ -147,7 +147,7 @@ static char *compiler_missing(const struct subject *subject)
 		if (strncmp(all->items[i], wanted, family) == 0 && all->items[i][family] == '-')
 			xstrv_push(&others, all->items[i]);
 	joined = xstrv_join(&others, ", ");
-	return xasprintf("compiler %s wanted, %s has %s", wanted,
+	return xasprintf("compiler %s is needed, but %s has %s", wanted,
 		subject->request->os ? subject->request->os : "the image",
 		others.count ? joined : "none");
 }
@@ -160,8 +160,9 @@ static char *compiler_differs(const struct subject *subject)
 	if (!other || !*own || strcmp(own, other) == 0)
 		return NULL;
 	return xasprintf(
-		"the kernel was made with %s, and modules will be with %s: flags of the kernel's "
-		"configuration may be unknown to it, and NVIDIA's build needs an option to accept it",
+		"the kernel was built with %s, but modules will be built with %s: it may not know "
+		"all flags of the kernel's configuration, and NVIDIA's build accepts it only with "
+		"an option",
 		own, other);
 }
 
@@ -184,8 +185,8 @@ static char *lto_cfi(const struct subject *subject)
 	if (!lto && !cfi)
 		return NULL;
 	return xasprintf(
-		"the kernel was made with %s: a module's code is checked against the kernel's types "
-		"or joined with them when it is linked",
+		"the kernel was built with %s: a module's code is checked against the kernel's "
+		"types, or linked with them",
 		lto && cfi ? "LTO and CFI"
 		: cfi      ? "CFI"
 			   : "LTO");
@@ -199,7 +200,8 @@ static char *mlx5_builtin(const struct subject *subject)
 
 	if (!core && subject->record->options[KOPT_MLX5_INFINIBAND] != 'y')
 		return NULL;
-	return xasprintf("%s=y: the driver in the kernel has the device, OFED's cannot replace it",
+	return xasprintf("%s=y: the kernel's built-in driver owns the device, and OFED's cannot "
+			 "replace it",
 		core ? "MLX5_CORE" : "MLX5_INFINIBAND");
 }
 
@@ -230,7 +232,7 @@ static char *page_size(const struct subject *subject)
 {
 	if (subject->record->page_kib <= 4)
 		return NULL;
-	return xasprintf("pages of %u KiB: programs and libraries must be made for them",
+	return xasprintf("pages of %u KiB: programs and libraries must be built for this page size",
 		subject->record->page_kib);
 }
 
@@ -257,8 +259,8 @@ static char *node_sig_enforce(const struct subject *subject)
 		return NULL;
 	keys = some_of(&probe->keys);
 	return xasprintf("the node enforces signatures (sig_enforce): it loads only modules signed "
-			 "by a key in its keyrings: %s",
-		*keys ? keys : "the bundle names none, root's rights show them");
+			 "with a key in its keyrings: %s",
+		*keys ? keys : "the bundle names none; run slipway probe as root to collect them");
 }
 
 static char *node_lockdown(const struct subject *subject)
@@ -288,16 +290,16 @@ static char *node_config_differs(const struct subject *subject)
 		xstrv_pushf(&names, "it is for %s there and for %s in the tree", node->arch,
 			tree->arch);
 	if (tree->page_kib != node->page_kib)
-		xstrv_pushf(&names, "pages have %u KiB there and %u in the tree", node->page_kib,
+		xstrv_pushf(&names, "pages are %u KiB there and %u in the tree", node->page_kib,
 			tree->page_kib);
 	if (strcmp(tree->compiler.version, node->compiler.version) != 0)
-		xstrv_pushf(&names, "it was made with %s %s there and %s %s in the tree",
+		xstrv_pushf(&names, "it was built with %s %s there and %s %s in the tree",
 			node->compiler.family, node->compiler.version, tree->compiler.family,
 			tree->compiler.version);
 	if (names.count == 0)
 		return NULL;
 	text = some_of(&names);
-	return xasprintf("these headers are of another build than the node's kernel: %s", text);
+	return xasprintf("these headers are from another build than the node's kernel: %s", text);
 }
 
 static char *node_symvers_differ(const struct subject *subject)
@@ -307,8 +309,8 @@ static char *node_symvers_differ(const struct subject *subject)
 	if (node->symvers_differing == 0)
 		return NULL;
 	return xasprintf(
-		"these headers are of another build than the node's kernel: of its %zu symbols %zu "
-		"have another CRC or are not in the tree's Module.symvers, the first %s",
+		"these headers are from another build than the node's kernel: of its %zu symbols, "
+		"%zu have another CRC or are not in the tree's Module.symvers, the first is %s",
 		node->symvers_count, node->symvers_differing, node->symvers_first);
 }
 
@@ -319,30 +321,29 @@ static char *node_symvers_differ(const struct subject *subject)
 #define REASON(reason)           0, KOPT_COUNT, NULL, reason
 
 #define FIX_SIGN_KERNEL                                                                            \
-	"sign the modules with a key that the kernel trusts (--sign-key); what --force makes "     \
-	"without one, no such kernel loads"
+	"sign the modules with a key that the kernel trusts (--sign-key); without one, --force "   \
+	"makes modules that such a kernel does not load"
 #define FIX_SIGN_NODE                                                                              \
-	"sign the modules with a key that the node trusts (--sign-key, docs/build.md); what "      \
-	"--force makes without one, that node does not load"
+	"sign the modules with a key that the node trusts (--sign-key, docs/build.md); without "   \
+	"one, --force makes modules that this node does not load"
 #define FIX_PROBE_HEADERS                                                                          \
 	"give the headers of the node's own build: slipway probe --headers=yes on the node"
 
 static const struct rule rules[] = {
 	{ "config-missing", LINT_ERROR, WITH_TREE | WITHOUT_CONFIG,
-		REASON("the kernel tree has no configuration: neither its compiler nor its options "
-		       "are known"),
+		REASON("the kernel tree has no configuration: the kernel's compiler and options "
+		       "are unknown"),
 		"add the kernel's configuration: the headers package with .config or "
 		"include/config/auto.conf, or a bundle that slipway probe made on the node" },
 	{ "not-prepared", LINT_ERROR, WITH_TREE | UNPREPARED,
 		REASON("the kernel tree has no include/generated/utsrelease.h: no module can be "
 		       "compiled in it"),
-		"run make modules_prepare in the tree, or give the headers package that was made "
-		"of it" },
+		"run make modules_prepare in the tree, or give its headers package" },
 	{ "no-symvers", LINT_ERROR, WITH_TREE | WITHOUT_SYMVERS,
-		REASON("the kernel tree has no Module.symvers: which symbols the kernel exports, "
-		       "and their CRCs, is not known"),
-		"give the tree's Module.symvers too: a complete build of the kernel leaves it, make "
-		"modules_prepare alone does not" },
+		REASON("the kernel tree has no Module.symvers: the kernel's exported symbols and "
+		       "their CRCs are unknown"),
+		"give the tree's Module.symvers too: it comes from a complete build of the kernel, "
+		"not from make modules_prepare alone" },
 	{ "host-tools-missing", LINT_WARNING, WITH_TREE | WITHOUT_TOOLS,
 		REASON("the kernel tree has no scripts/basic/fixdep, scripts/mod/modpost or "
 		       "tools/objtool/objtool: kbuild runs them for each module"),
@@ -354,41 +355,41 @@ static const struct rule rules[] = {
 	{ "kernel-foreign-arch", LINT_ERROR, ALWAYS, FIND(kernel_foreign_arch),
 		"build on a machine of the kernel's architecture" },
 	{ "tag-shared", LINT_WARNING, ALWAYS, FIND(tag_shared),
-		"where nodes have both, put their GPU images into one (slipway combine), or give "
-		"one kernel a name that ends otherwise (CONFIG_LOCALVERSION)" },
+		"if there are nodes with both, merge their GPU images (slipway combine), or give "
+		"one kernel a name with another ending (CONFIG_LOCALVERSION)" },
 	{ "no-tree", LINT_WARNING, WITHOUT_TREE,
 		REASON("there are no headers to compile against: only the node's configuration is "
 		       "judged"),
 		"give the headers with --kernel-from, or slipway probe --headers=yes on the node" },
 
 	{ "compiler-unknown", LINT_ERROR, WITH_CONFIG | UNKNOWN_COMPILER,
-		REASON("which compiler the kernel was made with is not known: its configuration has "
-		       "no CONFIG_CC_VERSION_TEXT and no CONFIG_GCC_VERSION"),
-		"name it with --compiler, gcc-12 for example: /proc/version of the node names it" },
+		REASON("the compiler of the kernel is unknown: its configuration has neither "
+		       "CONFIG_CC_VERSION_TEXT nor CONFIG_GCC_VERSION"),
+		"name it with --compiler, such as gcc-12: /proc/version on the node shows it" },
 	{ "compiler-missing", LINT_ERROR, ALWAYS, FIND(compiler_missing),
-		"choose the distribution whose compiler it is with --os, or the nearest one there "
-		"is with --compiler" },
+		"choose the distribution that has this compiler with --os, or the nearest "
+		"available compiler with --compiler" },
 	{ "compiler-major-differs", LINT_WARNING, ALWAYS, FIND(compiler_differs),
-		"leave --compiler out where the kernel's own compiler can be had" },
+		"leave out --compiler if the kernel's own compiler is available" },
 	{ "config-compiler-disagrees", LINT_WARNING, ALWAYS, FIND(config_compiler_disagrees),
-		"name the right one with --compiler: /proc/version of the node names it" },
+		"name the right one with --compiler: /proc/version on the node shows it" },
 	{ "gcc-plugins", LINT_NOTE, ALWAYS,
 		OPTION('+', GCC_PLUGINS,
-			"the kernel was made with plugins of gcc (GCC_PLUGINS=y), and so will "
-			"modules be"),
-		"keep to the very compiler of the kernel: plugins load into no other" },
+			"the kernel was built with gcc plugins (GCC_PLUGINS=y), so modules are "
+			"too"),
+		"use exactly the kernel's compiler: its plugins load into no other" },
 	{ "lto-cfi", LINT_WARNING, ALWAYS, FIND(lto_cfi),
-		"keep to the very clang and lld of the kernel, and try the modules in a VM: a "
-		"driver that calls through pointers of another type is stopped by CFI" },
+		"use exactly the kernel's clang and lld, and try the modules in a VM: CFI stops a "
+		"driver that calls through pointers of another type" },
 	{ "randstruct-no-seed", LINT_ERROR, WITHOUT_SEED,
 		OPTION('+', RANDSTRUCT,
-			"RANDSTRUCT=y without its seed: modules would lay out structures in another "
-			"order than the kernel, and crash it"),
+			"RANDSTRUCT=y without its seed: modules would lay out structures "
+			"differently from the kernel and crash it"),
 		"add scripts/basic/randstruct.seed of the kernel's build (before 5.19: "
 		"scripts/gcc-plugins/randomize_layout_seed.h)" },
 
 	{ "no-modules", LINT_ERROR, ALWAYS,
-		OPTION('n', MODULES, "MODULES=n: this kernel loads no modules at all"),
+		OPTION('n', MODULES, "MODULES=n: this kernel cannot load modules"),
 		"build the kernel with CONFIG_MODULES=y: without it drivers can only be built in" },
 	{ "no-module-unload", LINT_WARNING, ALWAYS,
 		OPTION('n', MODULE_UNLOAD,
@@ -397,28 +398,27 @@ static const struct rule rules[] = {
 		"build the kernel with CONFIG_MODULE_UNLOAD=y, or plan a reboot for each update" },
 	{ "no-modversions", LINT_NOTE, ALWAYS,
 		OPTION('n', MODVERSIONS,
-			"MODVERSIONS=n: the kernel checks no symbol's CRC, so the load proof is by "
-			"vermagic only"),
-		"nothing needs to be done; build anew for every kernel, however small the change" },
+			"MODVERSIONS=n: the kernel does not check symbol CRCs, so the load proof "
+			"checks only vermagic"),
+		"nothing needs to be done; rebuild for every kernel, however small the change" },
 	{ "extended-modversions-only", LINT_NOTE, WITHOUT_BASIC_MODVERSIONS,
 		OPTION('+', EXTENDED_MODVERSIONS,
-			"EXTENDED_MODVERSIONS=y and BASIC_MODVERSIONS=n: modules carry their CRCs in "
-			"the new form only"),
-		"nothing needs to be done here; modinfo and modprobe --dump-modversions of older "
-		"systems show no CRCs of such modules" },
+			"EXTENDED_MODVERSIONS=y and BASIC_MODVERSIONS=n: modules have their CRCs "
+			"only in the new form"),
+		"nothing needs to be done; modinfo and modprobe --dump-modversions of older "
+		"systems do not show these CRCs" },
 	{ "infiniband-builtin", LINT_ERROR, WITH_OFED,
 		OPTION('y', INFINIBAND, "INFINIBAND=y: OFED cannot replace it"),
-		"build the kernel with CONFIG_INFINIBAND=m or =n, or leave --ofed out" },
+		"build the kernel with CONFIG_INFINIBAND=m or =n, or leave out --ofed" },
 	{ "mlx5-builtin", LINT_ERROR, WITH_OFED, FIND(mlx5_builtin),
-		"build the kernel with mlx5 as modules or without it, or leave --ofed out" },
+		"build the kernel with mlx5 as modules or without it, or leave out --ofed" },
 	{ "drm-missing", LINT_WARNING, WITH_NVIDIA | WITH_CONFIG, FIND(drm_missing),
-		"nothing needs to be done for compute; for displays build the kernel with "
+		"nothing needs to be done for compute; for displays, build the kernel with "
 		"CONFIG_DRM and CONFIG_DRM_KMS_HELPER" },
 	{ "preempt-rt", LINT_ERROR, WITH_NVIDIA,
-		OPTION('+', PREEMPT_RT,
-			"PREEMPT_RT=y: NVIDIA's build refuses kernels for real time"),
-		"use the kernel's flavour without rt, or --force: then NVIDIA's build is made to go "
-		"on (IGNORE_PREEMPT_RT_PRESENCE), which NVIDIA does not support" },
+		OPTION('+', PREEMPT_RT, "PREEMPT_RT=y: NVIDIA's build refuses real-time kernels"),
+		"use the kernel flavour without rt, or --force: NVIDIA's build then ignores it "
+		"(IGNORE_PREEMPT_RT_PRESENCE), which NVIDIA does not support" },
 	{ "sig-force-unsigned", LINT_ERROR, UNSIGNED,
 		OPTION('+', MODULE_SIG_FORCE,
 			"MODULE_SIG_FORCE=y: the kernel refuses modules that are not signed"),
@@ -426,28 +426,30 @@ static const struct rule rules[] = {
 	{ "sig-hash-unsupported", LINT_ERROR, SIGNED, FIND(sig_hash_unsupported),
 		"build the kernel with another CONFIG_MODULE_SIG_HASH: sha256 or sha512" },
 	{ "lockdown", LINT_ERROR, UNSIGNED | LOCKED_DOWN,
-		REASON("the kernel is in lockdown from its start: it refuses modules that are not "
+		REASON("the kernel is in lockdown from boot: it refuses modules that are not "
 		       "signed"),
 		FIX_SIGN_KERNEL },
 	{ "lockdown", LINT_NOTE, UNSIGNED | NOT_LOCKED_DOWN,
 		OPTION('+', LOCKDOWN_SECURE_BOOT,
-			"on nodes with Secure Boot this kernel refuses modules that are not signed"),
-		"sign the modules with a key that the kernel trusts (--sign-key), where nodes have "
-		"Secure Boot on" },
+			"on nodes with Secure Boot this kernel refuses modules that are not "
+			"signed"),
+		"if nodes use Secure Boot, sign the modules with a key that the kernel trusts "
+		"(--sign-key)" },
 	{ "trim-unused-ksyms", LINT_WARNING, ALWAYS,
 		OPTION('+', TRIM_UNUSED_KSYMS,
-			"TRIM_UNUSED_KSYMS=y: the kernel exports only what its own modules use; "
-			"drivers from outside may miss symbols"),
+			"TRIM_UNUSED_KSYMS=y: the kernel exports only symbols that its own modules "
+			"use; other drivers may miss symbols"),
 		"build the kernel without CONFIG_TRIM_UNUSED_KSYMS, or list what the drivers need "
 		"in CONFIG_UNUSED_KSYMS_WHITELIST" },
 	{ "btf-modules-without-vmlinux", LINT_NOTE, WITHOUT_VMLINUX,
 		OPTION('+', BTF_MODULES,
-			"DEBUG_INFO_BTF_MODULES=y, and the tree has no vmlinux: modules get no BTF"),
+			"DEBUG_INFO_BTF_MODULES=y, but the tree has no vmlinux: modules get no "
+			"BTF"),
 		"nothing needs to be done: modules load without BTF; BPF programs cannot see their "
 		"types" },
 	{ "page-size", LINT_NOTE, ALWAYS, FIND(page_size),
-		"nothing needs to be done here; see that images on the node are made for this page "
-		"size, and that nodes with other kernels get images of their own" },
+		"make sure that images on the node are built for this page size, and that nodes "
+		"with other kernels get their own images" },
 
 	{ "node-sig-enforce", LINT_ERROR, WITH_NODE | UNSIGNED, FIND(node_sig_enforce),
 		FIX_SIGN_NODE },

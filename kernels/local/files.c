@@ -135,8 +135,8 @@ static void selection_done(struct selection *selection)
 static int fail(const struct selection *selection, const char *path, int r)
 {
 	if (r == -EXDEV)
-		return error_set(selection->error, r,
-			"%s: it leads out of %s: nothing is read there", path, selection->root);
+		return error_set(selection->error, r, "%s: it leads out of %s, so it is not read",
+			path, selection->root);
 	return error_set_errno(selection->error, r, "%s", path);
 }
 
@@ -338,8 +338,8 @@ static int add_build_folder(
 
 	if (!has(from, "scripts/mod/modpost"))
 		return error_set(selection->error, -EINVAL,
-			"%s: it has no scripts/mod/modpost: it is not prepared for compiling "
-			"modules; let the kernel's make end there",
+			"%s: it has no scripts/mod/modpost, so modules cannot be compiled with it; "
+			"build the kernel there completely",
 			from);
 	selection->is_build = true;
 	selection->base_length = strlen(to) + 1;
@@ -425,8 +425,7 @@ static int add_headers(struct selection *selection, const char *from, const char
 		if (!has(from, needed[i]) && (!included || !has(included, needed[i])))
 			return error_set(selection->error, -EINVAL,
 				"%s: it has no %s, and neither its links nor its Makefile lead to "
-				"one: give the folder, or the package, with the rest of the headers "
-				"too",
+				"one: also give the folder or package with the rest of the headers",
 				from, needed[i]);
 	r = want(selection, from, to);
 	if (r == 0 && included)
@@ -465,8 +464,8 @@ static int add_tree(struct selection *selection, const char *from)
 
 	if (included && !included_to)
 		return error_set(selection->error, -EINVAL,
-			"%s: its Makefile includes %s, which is too far away to be taken along",
-			from, text);
+			"%s: its Makefile includes %s, which is too far away to be included", from,
+			text);
 	if (sources)
 		r = add_build_folder(selection, from, sources, to);
 	else

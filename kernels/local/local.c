@@ -153,10 +153,14 @@ static int not_wanted(const char *path, const char *why, struct error *error)
 {
 	(void) error_set(error, -EINVAL, "%s: %s", path, why);
 	(void) error_try(error, -EINVAL,
-		".deb or .rpm files of the kernel's headers and modules, or what slipway probe wrote");
+		"give .deb or .rpm files of the kernel's headers and modules, or a file from "
+		"slipway probe");
 	(void) error_try(error, -EINVAL,
-		"a kernel's build or headers folder, a root with lib/modules/<krel>, or its tarball");
-	return error_try(error, -EINVAL, "an image with them, in an OCI layout or archive");
+		"give a kernel's build or headers folder, a root with lib/modules/<krel>, or a "
+		"tarball of one");
+	return error_try(error, -EINVAL,
+		"give an image that contains them, as an OCI layout or "
+		"archive");
 }
 
 const char *local_kind_name(enum local_kind kind)
@@ -182,7 +186,7 @@ static int scan_archive(struct local_input *input, enum archive_kind kind, struc
 	if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && archive_looks_damaged(input->path))
 		r = -EINVAL;
 	else if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && input->scan.mark_count == 0)
-		return not_wanted(input->path, "no archive that is known", error);
+		return not_wanted(input->path, "not a known kind of archive", error);
 	if (r < 0)
 		*error = why;
 	return r;
@@ -289,15 +293,15 @@ static int check_input(const struct local_input *input, struct error *error)
 		return 0;
 	if (scan->trees.count) {
 		(void) error_set(error, -EINVAL,
-			"%s: %s%sa kernel's source that is not prepared (it has no "
+			"%s: %s%sa kernel source that is not built (it has no "
 			"include/generated/utsrelease.h)",
 			input->path, scan->trees.items[0].path,
 			*scan->trees.items[0].path ? " is " : "");
 		return error_try(error, -EINVAL,
-			"configure it as the kernel on the node, and let its make end");
+			"configure it like the node's kernel, and build it completely");
 	}
-	(void) snprintf(why, sizeof(why), "nothing of a kernel is in this %s",
-		local_kind_name(input->kind));
+	(void) snprintf(
+		why, sizeof(why), "no kernel files in this %s", local_kind_name(input->kind));
 	return not_wanted(input->path, why, error);
 }
 
@@ -330,17 +334,17 @@ static int pick_krel(struct local_kernel *kernel, struct error *error)
 		text = xstrv_join(&krels, ", ");
 		if (krels.count > 1)
 			return error_try(error,
-				error_set(error, -ENOTUNIQ, "there are several kernels: %s", text),
-				"say which: --kernel KREL");
+				error_set(error, -ENOTUNIQ, "it has several kernels: %s", text),
+				"choose one: --kernel KREL");
 		if (krels.count == 1) {
 			kernel->krel = TAKE_PTR(text);
 			return 0;
 		}
 	}
 	(void) error_set(error, -EINVAL,
-		"only parts of a kernel's headers are there, and no kernel release");
+		"the files are only a part of a kernel's headers and name no kernel release");
 	return error_try(error, -EINVAL,
-		"give the package named after the release, too, such as linux-headers-<krel>");
+		"also give the package named after the release, such as linux-headers-<krel>");
 }
 
 static int check_krel(struct local_kernel *kernel, const char *krel, struct error *error)
@@ -354,8 +358,8 @@ static int check_krel(struct local_kernel *kernel, const char *krel, struct erro
 	if (strv_contains(&krels, krel))
 		return 0;
 	text = xstrv_join(&krels, ", ");
-	return error_set(error, -ENODATA, "what is given is of %s, not of %s",
-		*text ? text : "an unknown kernel release", krel);
+	return error_set(error, -ENODATA, "the given files belong to kernel %s, not to %s",
+		*text ? text : "an unknown release", krel);
 }
 
 /* Finds the parts of the kernel, over all inputs. */
@@ -383,12 +387,12 @@ static int find_parts(struct local_kernel *kernel, struct error *error)
 	if (!without || kernel->has_headers)
 		return 0;
 	(void) error_set(error, -EINVAL,
-		"%s: headers of kernel %s without Module.symvers, which has the versions of its "
-		"symbols",
+		"%s: the headers of kernel %s have no Module.symvers, which has its symbol "
+		"versions",
 		without, kernel->krel);
 	(void) error_try(error, -EINVAL, "give the kernel's headers package");
 	return error_try(error, -EINVAL,
-		"let the kernel's make end: make modules_prepare does not make Module.symvers");
+		"build the kernel completely: make modules_prepare does not create Module.symvers");
 }
 
 /* Place, mode and content of all that is taken from a folder. */
@@ -478,17 +482,16 @@ char *local_lacks(const struct local_kernel *kernel)
 {
 	if (kernel->has_headers && kernel->has_modules)
 		return NULL;
-	return xasprintf("kernel %s: of the files that are given, %s: they are looked for in the "
+	return xasprintf("kernel %s: the given files lack %s; searching for them in the "
 			 "distribution's repositories",
 		kernel->krel,
 		kernel->has_headers && kernel->modules_unlisted
-			? "the kernel's own modules are there without modules.builtin (Debian has "
-			  "it in linux-base-<krel>)"
-		: kernel->has_headers
-			? "the kernel's own modules, which drivers depend on, are not there"
-		: kernel->has_modules ? "the headers to compile against are not there"
-				      : "neither the headers to compile against nor the kernel's "
-					"own modules, which drivers depend on, are there");
+			? "modules.builtin for the kernel's own modules (Debian has it in "
+			  "linux-base-<krel>)"
+		: kernel->has_headers ? "the kernel's own modules, which drivers depend on"
+		: kernel->has_modules ? "the headers to compile against"
+				      : "the headers to compile against and the kernel's own "
+					"modules, which drivers depend on");
 }
 
 void local_add_inputs(const struct local_kernel *kernel, struct hash *hash)

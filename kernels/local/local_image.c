@@ -69,7 +69,8 @@ static int blob_path(const struct local_image *image, struct json_object *descri
 	const char *digest = member_text(descriptor, "digest");
 
 	if (!digest || strncmp(digest, "sha256:", 7) != 0 || !hash_is_hex(digest + 7))
-		return error_set(error, -EBADMSG, "%s: a digest in it is no SHA-256", image->path);
+		return error_set(
+			error, -EBADMSG, "%s: it has a digest that is not SHA-256", image->path);
 	*ret_path = xasprintf(BLOBS "%s", digest + 7);
 	return 0;
 }
@@ -93,12 +94,12 @@ static int pick_manifest(const struct local_image *image, struct json_object *ma
 			continue;
 		if (found)
 			return error_set(error, -EINVAL,
-				"%s: it holds several images for %s: give an archive of one",
+				"%s: it has several images for %s: give an archive with one",
 				image->path, here);
 		found = descriptor;
 	}
 	if (!found)
-		return error_set(error, -EINVAL, "%s: it holds no image for %s", image->path, here);
+		return error_set(error, -EINVAL, "%s: it has no image for %s", image->path, here);
 	*ret = found;
 	return 0;
 }
@@ -149,8 +150,7 @@ static int open_docker(struct local_image *image, struct error *error)
 		return r;
 	if (!json_object_is_type(object, json_type_array) || json_object_array_length(object) != 1)
 		return error_set(error, -EINVAL,
-			"%s: its manifest.json does not name exactly one image: give an archive of "
-			"one",
+			"%s: its manifest.json must name exactly one image: give an archive of one",
 			image->path);
 	layers = member_array(json_object_array_get_idx(object, 0), "Layers");
 	if (!layers)
@@ -162,7 +162,7 @@ static int open_docker(struct local_image *image, struct error *error)
 
 		if (!json_object_is_type(value, json_type_string))
 			return error_set(error, -EBADMSG,
-				"%s: a layer in its manifest.json is no name", image->path);
+				"%s: a layer in its manifest.json is not a name", image->path);
 		if (unpack_leads_out(name))
 			return error_set(error, -EXDEV, "%s: its layer %s leads out of the archive",
 				image->path, name);

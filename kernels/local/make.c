@@ -105,8 +105,8 @@ int local_files_add_built(struct local_files *files, const char *root,
 
 	if (r == -ENOENT)
 		return error_set(error, -EINVAL,
-			"%s: it has modules.builtin and no modules.order: let the kernel's make "
-			"modules end, or give the folder of make modules_install",
+			"%s: it has modules.builtin but no modules.order: complete make modules "
+			"there, or give the folder made by make modules_install",
 			folder);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
@@ -119,23 +119,23 @@ int local_files_add_built(struct local_files *files, const char *root,
 
 		if (unpack_leads_out(lines.items[i]))
 			return error_set(error, -EXDEV,
-				"%s/modules.order: %s leads out of the folder: a kernel's make "
-				"writes no such line",
+				"%s/modules.order: %s leads out of the folder, which a kernel "
+				"build never writes",
 				folder, lines.items[i]);
 		if (!dot)
-			return error_set(error, -EINVAL, "%s/modules.order: what is %s?", folder,
-				lines.items[i]);
+			return error_set(error, -EINVAL, "%s/modules.order: unexpected line %s",
+				folder, lines.items[i]);
 		module = xasprintf("%.*s.ko", (int) (dot - line), line);
 		r = look_for(root, folder, module, confined);
 		if (r == -EXDEV)
 			return error_set(error, r,
-				"%s: modules.order names %s, which leads out of %s: nothing is "
-				"read there",
+				"%s: modules.order names %s, which leads out of %s, so it is not "
+				"read",
 				folder, module, root);
 		if (r == -ENOENT || r == -ENOTDIR)
 			return error_set(error, -EINVAL,
-				"%s: modules.order names %s, which is not there: let the kernel's "
-				"make modules end, or give the folder of make modules_install",
+				"%s: modules.order names %s, which is missing: complete make "
+				"modules there, or give the folder made by make modules_install",
 				folder, module);
 		if (r == 0)
 			r = add_file(files, folder, module, tree->krel, "kernel/");
@@ -354,8 +354,8 @@ int local_make(const struct local_kernel *kernel, bool modules, const char *scra
 		r = make_from(&stage, roots.items[i], fd);
 	if (r == 0)
 		return error_set(error, -EINVAL,
-			"the %s of kernel %s were seen but not found when unpacked: "
-			"a link leads to where nothing is",
+			"the %s of kernel %s were listed but are missing after unpacking: a link "
+			"leads to a missing file",
 			modules ? "modules" : "headers", kernel->krel);
 	return r < 0 ? r : 0;
 }

@@ -74,8 +74,8 @@ static int add_components(struct index_job *job, struct error *error)
 	if (any)
 		return 0;
 	return error_set(error, -EADDRNOTAVAIL,
-		"%s: the suite %s has no packages for %s in any of the components %s: see --arch "
-		"and the catalogue's file of this distribution",
+		"%s: the suite %s has no packages for %s in the components %s: check --arch and "
+		"the distribution's catalogue file",
 		job->request->url, repository->suite, arch, repository->components);
 }
 
@@ -119,8 +119,8 @@ static int want_lists(struct index_job *job, struct error *error)
 		if (state->components[i].done || want_list(job, &state->components[i]))
 			continue;
 		(void) error_set(error, -EADDRNOTAVAIL,
-			"%s/%s/%s: the mirror is incomplete: it has it in none of the forms that "
-			"its Release file names",
+			"%s/%s/%s: the mirror is incomplete: it has none of the forms of this list "
+			"that its Release file names",
 			job->request->url, job->folder, state->components[i].list);
 		return error_try(error, -EADDRNOTAVAIL, "use another mirror: --mirror URL");
 	}
@@ -141,8 +141,8 @@ static int apt_read_head(struct index_job *job, const char *text, size_t size, s
 	/* "bookworm" is Debian's Codename, "jammy-updates" Ubuntu's Suite. */
 	if (strcmp(release->suite, suite) != 0 && strcmp(release->codename, suite) != 0) {
 		(void) error_set(error, -EKEYREJECTED,
-			"%s: is the signed file of the suite \"%.60s\" (codename \"%.60s\"), not "
-			"of %s: the mirror serves one suite for another",
+			"%s: this is the signed file of the suite \"%.60s\" (codename \"%.60s\"), "
+			"not of %s: the mirror serves the wrong suite",
 			url, release->suite, release->codename, suite);
 		return error_try(error, -EKEYREJECTED, "use another mirror: --mirror URL");
 	}

@@ -131,8 +131,8 @@ static int on_stanza(void *context, const struct stanza *stanza, struct error *e
 static int damaged(const char *name, const char *why, struct error *error)
 {
 	return error_set(error, -EUCLEAN,
-		"indexes/%s: the cached list is damaged: %s: it is fetched again as soon as the "
-		"mirror can be asked",
+		"indexes/%s: the cached list is damaged: %s: it will be fetched again when the "
+		"mirror can be reached",
 		name, why);
 }
 
@@ -147,7 +147,7 @@ int digest_parse(
 	int r;
 
 	if (size < HEAD || memcmp(text, FIRST_FIELD, START) != 0 || text[HEAD - 1] != '\n')
-		return damaged(name, "it does not start as one", error);
+		return damaged(name, "it has no valid beginning", error);
 	hash_bytes(text + HEAD, size - HEAD, hex);
 	if (memcmp(text + START, hex, HASH_HEX_SIZE - 1) != 0)
 		return damaged(name, "its hash differs", error);
@@ -270,11 +270,11 @@ int index_check_expiry(const struct index_request *request, const struct index_o
 	if (gmtime_r(&until, &date))
 		(void) strftime(text, sizeof(text), "%Y-%m-%d %H:%M UTC", &date);
 	(void) error_set(error, -EKEYREJECTED,
-		"%s: the list of %s was valid until %s only: the mirror is out of date, or this "
-		"machine's clock is wrong",
+		"%s: the list of %s expired on %s: the mirror is out of date, or this machine's "
+		"clock is wrong",
 		request->url, request->repository->name, text);
 	(void) error_try(error, -EKEYREJECTED, "use another mirror: --mirror URL");
-	return error_try(error, -EKEYREJECTED, "accept the list as it is: --allow-expired");
+	return error_try(error, -EKEYREJECTED, "accept the expired list: --allow-expired");
 }
 
 /* ---- the head of a repository's lists */
@@ -378,11 +378,11 @@ static int check_signature(struct index_job *job, const char **ret_text, struct 
 
 	if (missing && !request.allow_unsigned) {
 		(void) error_set(error, -EKEYREJECTED,
-			"%s: carries no signature: the mirror has no %s beside it", request.name,
+			"%s: not signed: the mirror has no %s for it", request.name,
 			head->signature);
 		(void) error_try(error, -EKEYREJECTED, "use another mirror: --mirror URL");
 		return error_try(
-			error, -EKEYREJECTED, "accept the list as it is: --allow-unsigned");
+			error, -EKEYREJECTED, "accept the unsigned list: --allow-unsigned");
 	}
 	if (file && file->result < 0 && !missing)
 		return index_job_failed(file, error);
@@ -684,12 +684,13 @@ static char *warning_of(const struct index_job *job)
 	}
 	if (!known->signer && repository->trust == TRUST_INDEX)
 		xstrv_pushf(&warnings,
-			"the list of %s carries no signature that could be checked: it is used "
-			"because --allow-unsigned says so",
+			"the list of %s has no signature that could be checked: it is used because "
+			"of --allow-unsigned",
 			repository->name);
 	if (known->valid_until_s && time(NULL) > (time_t) known->valid_until_s &&
 		!repository->archive)
-		xstrv_push(&warnings, "the list is past its Valid-Until: there may be newer ones");
+		xstrv_push(&warnings, "the list is past its Valid-Until date: there may be a newer "
+				      "one");
 	return warnings.count ? xstrv_join(&warnings, "; ") : NULL;
 }
 
@@ -716,8 +717,8 @@ static int settle(struct index *index, struct index_job *job)
 	}
 	if (job->result == -ENETDOWN && !kept)
 		return error_set(&index->error, -ENETDOWN,
-			"%s: the lists of %s are not in the cache, and --offline forbids to fetch "
-			"them: run slipway resolve once without it",
+			"%s: the lists of %s are not in the cache and cannot be fetched with "
+			"--offline: run slipway resolve once without it",
 			job->request->url, job->request->repository->name);
 	if (job->result < 0 && !kept) {
 		index->error = job->error;
@@ -727,7 +728,7 @@ static int settle(struct index *index, struct index_job *job)
 		_cleanup_free_ char *age = age_text(known);
 
 		return error_set(&index->error, -EADDRNOTAVAIL,
-			"%s (the mirror was asked %s ago: --refresh asks it again)", known->absent,
+			"%s (the mirror was asked %s ago; --refresh asks it again)", known->absent,
 			age);
 	}
 	if (!is_usable(job)) {

@@ -61,8 +61,8 @@ static int add_file(const struct mirror_key *key, const char *url, int folder_fd
 	data = openpgp_read_keys(text, size, &size);
 	count = data ? openpgp_list_keys(data, size, found, KEYS_MAX) : 0;
 	if (count == 0)
-		return error_set(error, -EBADMSG,
-			"%s: no OpenPGP key that gpgv can read is in this file", url);
+		return error_set(
+			error, -EBADMSG, "%s: the file has no OpenPGP key that gpgv can read", url);
 	keys->data = xreallocarray(keys->data, keys->size_bytes + size, 1);
 	memcpy(keys->data + keys->size_bytes, data, size);
 	keys->size_bytes += size;
@@ -132,8 +132,8 @@ int keys_keep(const struct mirror_key *key, const struct fetched_keys *keys,
 
 	if (!path)
 		return error_set(error, -ENOENT,
-			"key %s: there is no home folder to keep it in: set HOME or XDG_CONFIG_HOME, or "
-			"give the key with --keyring FILE",
+			"key %s: it cannot be kept without a home folder: set HOME or "
+			"XDG_CONFIG_HOME, or give the key with --keyring FILE",
 			key->name);
 	for (size_t i = 0; i < count; i++) {
 		if (!strv_contains(fingerprints, found[i].fingerprint))

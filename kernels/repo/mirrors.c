@@ -92,13 +92,13 @@ int mirrors_url(const struct mirror *mirror, const struct repository *repository
 
 	if (left && begins(left, "{release}"))
 		return error_set(error, -EINVAL,
-			"repository %s: it has one folder for each minor release, which this "
-			"kernel's name does not have in it",
+			"repository %s: it has a folder for each minor release, and the kernel's "
+			"name does not tell the minor release",
 			repository->name);
 	if (left && begins(left, "{snapshot}"))
 		return error_set(error, -EINVAL,
-			"repository %s: it has one folder for each moment: say which with "
-			"--snapshot, as docs/kernels.md shows",
+			"repository %s: it has a folder for each point in time: choose one with "
+			"--snapshot (docs/kernels.md)",
 			repository->name);
 	if (left)
 		return error_set(error, -EINVAL,
@@ -167,8 +167,8 @@ int mirrors_credentials(const struct mirror *mirror, const struct repository *re
 		*files[i].slot = *pattern ? newest_of(pattern, files[i].keys_too) : NULL;
 		if (files[i].stated && !*files[i].slot)
 			return error_set(error, -EACCES,
-				"mirror %s: %s: no such file: mirrors.ini says that the server "
-				"wants it",
+				"mirror %s: %s: no such file, but mirrors.ini names it for this "
+				"server",
 				mirror->name, files[i].stated);
 	}
 	found.user = stated->user ? xstrdup(stated->user) : NULL;
@@ -244,7 +244,9 @@ static int unknown_mirror(const struct mirrors *mirrors, const struct catalogue 
 	for (size_t i = 0; i < mirrors->count; i++)
 		xstrv_push(&names, mirrors->items[i].name);
 	joined = xstrv_join(&names, ", ");
-	return error_set(error, -EINVAL, "--mirror %s=…: %s has no mirror of that name; it has: %s",
+	return error_set(error, -EINVAL,
+		"--mirror %s=…: %s has no mirror with that name; it has: "
+		"%s",
 		name, os->os, joined);
 }
 
@@ -325,7 +327,7 @@ static int on_key_of_key(
 		for (size_t i = 0; i < urls.count && r == 0; i++)
 			if (strncmp(urls.items[i], "https://", 8) != 0)
 				r = error_set(config->error, -EINVAL,
-					"%s: key %s: %s: a key is fetched over https only",
+					"%s: key %s: %s: keys are fetched only over https",
 					config->path, name, urls.items[i]);
 		if (!found->source)
 			found->source = xstrdup(config->path);
@@ -342,7 +344,7 @@ static int on_key_of_key(
 
 			if (!clean)
 				r = error_set(config->error, -EINVAL,
-					"%s: key %s: fingerprint %s: 40 hex digits are wanted, "
+					"%s: key %s: fingerprint %s: it must be 40 hex digits "
 					"without blanks",
 					config->path, name, words.items[i]);
 			/* Only the first file with fingerprints counts, as with url. */

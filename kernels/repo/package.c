@@ -147,7 +147,7 @@ int package_check(const struct package *package, const char *list, struct error 
 		return 0;
 	return error_set(error, -EPROTO,
 		"%s: the package \"%.100s\" has %s that no package can have: the list is damaged "
-		"or hostile",
+		"or forged",
 		list, package->name, wrong);
 }
 
@@ -184,8 +184,8 @@ int package_list_push(
 	list->bytes += bytes_of(package);
 	if (list->bytes > PACKAGE_LIST_LIMIT_BYTES) {
 		(void) error_set(error, -EFBIG,
-			"%s: the kernels and compilers in it, %zu packages and more, take over %zu "
-			"MB: no such list is so big",
+			"%s: the list is too large: %zu of its packages for kernels and compilers "
+			"already need over %zu MB",
 			name, list->count, PACKAGE_LIST_LIMIT_BYTES >> 20);
 		return error_try(error, -EFBIG, "use another mirror: --mirror URL");
 	}

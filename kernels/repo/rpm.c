@@ -226,7 +226,7 @@ static int check_payload(
 		return error_set_errno(error, r, "%s", name);
 	if (strcmp(hex, wanted) != 0)
 		return error_set(error, -EBADMSG,
-			"%s: its payload has SHA-256 %s, but %s was signed: the package was "
+			"%s: the payload has SHA-256 %s, but %s was signed: the package was "
 			"changed; another mirror may have the right one",
 			name, hex, wanted);
 	return 0;
@@ -267,8 +267,8 @@ static int check_in(const struct signature_request *request, const struct rpm_fi
 		signature = rpm_section_find(&rpm->signatures, tags[1], RPM_TYPE_BINARY, &size);
 	if (!signature && !request->allow_unsigned)
 		return error_set(error, -EKEYREJECTED,
-			"%s: neither the package nor its list is signed: --allow-unsigned takes it "
-			"all the same",
+			"%s: neither the package nor its list is signed: --allow-unsigned accepts "
+			"it anyway",
 			request->name);
 	if (!signature) {
 		*ret_signer = xstrdup("");
@@ -299,7 +299,8 @@ int rpm_signature_check(const struct signature_request *request, int scratch_fd,
 
 	if (r == -EBADMSG)
 		return error_set(error, r,
-			"%s: not an .rpm package, or damaged: fetch it again, or from another mirror",
+			"%s: not an .rpm package, or damaged: fetch it again or from another "
+			"mirror",
 			request->name);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", request->name);

@@ -59,7 +59,7 @@ static void stop(struct xml *xml, int result)
 
 static void refuse(struct xml *xml, int code, const char *why)
 {
-	stop(xml, error_set(xml->error, code, "%s:%lu: %s: no such list has that: refused",
+	stop(xml, error_set(xml->error, code, "%s:%lu: %s: not allowed in a package list",
 			  xml->name, (unsigned long) XML_GetCurrentLineNumber(xml->parser), why));
 }
 
@@ -160,8 +160,8 @@ static int xml_parse(struct xml *xml, const char *data, size_t size, bool last, 
 				(void) error_set(error, -EPROTO, "%s: is empty", xml->name);
 			else
 				(void) error_set(error, -EPROTO,
-					"%s:%lu: malformed at byte %lld: %s: the list is cut or "
-					"damaged",
+					"%s:%lu: malformed at byte %lld: %s: the list is cut short "
+					"or damaged",
 					xml->name,
 					(unsigned long) XML_GetCurrentLineNumber(xml->parser), at,
 					XML_ErrorString(XML_GetErrorCode(xml->parser)));
@@ -170,7 +170,7 @@ static int xml_parse(struct xml *xml, const char *data, size_t size, bool last, 
 		}
 		if (!is_last && at >= 0 && xml->fed - (unsigned long long) at > TAG_LIMIT)
 			return error_set(error, -EFBIG,
-				"%s: a tag of more than %lu bytes at byte %lld: refused", xml->name,
+				"%s: a tag is longer than %lu bytes, at byte %lld", xml->name,
 				TAG_LIMIT, at);
 		data += part;
 		size -= part;
@@ -267,8 +267,8 @@ static int repomd_start(
 
 		if (!path)
 			return error_set(error, -EPROTO,
-				"%s: says that its primary list is at \"%.200s\", which is not "
-				"below the repository's URL: refused",
+				"%s: its primary list is at \"%.200s\", which is not below the "
+				"repository's URL",
 				job->name, href ? href : "");
 		free(job->repomd->path);
 		job->repomd->path = path;
@@ -283,14 +283,14 @@ static int take_size(
 	return list_number(text, size_bytes)
 		       ? 0
 		       : error_set(error, -EPROTO,
-				 "%s: has a size of its primary list that is no number: \"%.40s\"",
+				 "%s: the size of its primary list is not a number: \"%.40s\"",
 				 job->name, text);
 }
 
 static int try_newer(struct error *error, int code)
 {
 	(void) error_try(error, code, "use a newer mirror of this repository: --mirror URL");
-	return error_try(error, code, "pass the .rpm files: --kernel-from FILE");
+	return error_try(error, code, "give the .rpm files: --kernel-from FILE");
 }
 
 static int repomd_end(void *context, const char *element, const char *text, struct error *error)
@@ -308,7 +308,7 @@ static int repomd_end(void *context, const char *element, const char *text, stru
 	} else if (strcmp(element, REPO("open-checksum")) == 0 && job->digits) {
 		if (!is_hash(text, job->digits))
 			return error_set(error, -EPROTO,
-				"%s: has an open-checksum of its primary list that is none",
+				"%s: the open-checksum of its primary list is not valid",
 				job->name);
 		set_text(&repomd->open_hex, text);
 	} else if (strcmp(element, REPO("size")) == 0) {
@@ -336,17 +336,17 @@ int repomd_parse(const char *text, size_t size, const char *name, const char *ur
 	if (r < 0)
 		return r;
 	if (!job.is_repomd)
-		return error_set(error, -EPROTO, "%s: is no repomd.xml", name);
+		return error_set(error, -EPROTO, "%s: not a repomd.xml", name);
 	if (!repomd.path)
-		return error_set(error, -EPROTO, "%s: names no primary list", name);
+		return error_set(error, -EPROTO, "%s: it names no primary list", name);
 	if (job.weak) {
 		(void) error_set(error, -EKEYREJECTED,
-			"%s: names its primary list by MD5 or SHA-1 only, which can be forged",
+			"%s: its primary list has only an MD5 or SHA-1 hash, which can be forged",
 			name);
 		return try_newer(error, -EKEYREJECTED);
 	}
 	if (!repomd.hex)
-		return error_set(error, -EPROTO, "%s: has no hash of its primary list", name);
+		return error_set(error, -EPROTO, "%s: it has no hash of its primary list", name);
 	*ret = repomd;
 	repomd = (struct repomd){ 0 };
 	return 0;
@@ -405,8 +405,7 @@ static int take_entry(struct primary *primary, const char **attributes, struct e
 		name = text;
 	at = ftell(primary->relations);
 	if (at + (long) strlen(name) + 3 > RELATIONS_LIMIT)
-		return error_set(error, -EFBIG,
-			"%s: the package %s has more relations than any package has: refused",
+		return error_set(error, -EFBIG, "%s: the package %s has too many relations",
 			primary->request.name, primary->package.name);
 	fprintf(primary->relations, "%s%s", at > 0 ? ", " : "", name);
 	return 0;
@@ -517,8 +516,8 @@ static int end_package(struct primary *primary, struct error *error)
 			package->name ? package->name : "without a name");
 	if (strcmp(type, "sha256") != 0) {
 		(void) error_set(error, -EKEYREJECTED,
-			"%s: names the package %s by its hash of type \"%.20s\"; Slipway locks "
-			"packages by SHA-256 and trusts nothing older",
+			"%s: the package %s has only a hash of type \"%.20s\"; Slipway requires "
+			"SHA-256",
 			list, package->name, type);
 		return try_newer(error, -EKEYREJECTED);
 	}
@@ -594,7 +593,7 @@ int primary_finish(struct primary *primary, struct error *error)
 	int r = xml_parse(&primary->xml, "", 0, true, error);
 
 	if (r == 0 && !primary->is_primary)
-		return error_set(error, -EPROTO, "%s: is no primary list", primary->request.name);
+		return error_set(error, -EPROTO, "%s: not a primary list", primary->request.name);
 	return r;
 }
 

@@ -49,11 +49,11 @@ int signature_read_keyring(const char *path, char **ret_keys, size_t *ret_size, 
 		return 0;
 	if (strstr(text, "-----BEGIN PGP PUBLIC KEY BLOCK-----"))
 		return error_set(error, -EKEYREJECTED,
-			"%s: the armoured key in it is cut or damaged, or of a version that gpgv "
-			"does not know: fetch it again",
+			"%s: the armoured key is cut short, damaged or of a version that gpgv does "
+			"not know: fetch it again",
 			path);
 	return error_set(error, -EKEYREJECTED,
-		"%s: no OpenPGP key is in this file: give one that has the key that signs the lists",
+		"%s: the file has no OpenPGP key: give a file with the key that signs the lists",
 		path);
 }
 
@@ -163,14 +163,14 @@ static int no_keyring(const struct signature_request *request, struct error *err
 
 	if (!*names) {
 		(void) error_set(error, -EKEYREJECTED,
-			"%s: the catalogue names no key that may sign it", request->name);
-		return error_try(error, -EKEYREJECTED, "give one: --keyring FILE");
+			"%s: the catalogue names no signing key for it", request->name);
+		return error_try(error, -EKEYREJECTED, "give the key: --keyring FILE");
 	}
 	(void) error_set(error, -EKEYREJECTED,
-		"%s: its signature cannot be checked, because this machine has no %s",
+		"%s: the signature cannot be checked, because this machine has no %s",
 		request->name, names);
 	(void) error_try(error, -EKEYREJECTED, "give the key: --keyring FILE");
-	return error_try(error, -EKEYREJECTED, "install the package that has it");
+	return error_try(error, -EKEYREJECTED, "install the package that contains it");
 }
 
 /* The text of a file that has no signature at all, and as much as any signed one can have. */
@@ -215,7 +215,7 @@ static int run_gpgv(const struct signature_request *request, char **ret_status, 
 }
 
 #define TRY_MIRROR   "use another mirror: --mirror URL"
-#define TRY_UNSIGNED "accept the list as it is: --allow-unsigned"
+#define TRY_UNSIGNED "accept the unsigned list: --allow-unsigned"
 #define TRY_PACKAGE  "update the distribution's keyring package"
 
 static int rejected(const struct signature_request *request, enum signature_verdict verdict,
@@ -235,9 +235,10 @@ static int rejected(const struct signature_request *request, enum signature_verd
 		[SIGNATURE_KEY_REVOKED] = { "signed by the key", ", which its owner has revoked",
 			{ TRY_MIRROR } },
 		[SIGNATURE_BAD] = { "its signature by the key",
-			" is wrong: the file was changed on its way, or the mirror is being updated",
-			{ "run it again in some minutes", TRY_MIRROR } },
-		[SIGNATURE_MISSING] = { "carries no signature", "", { TRY_MIRROR, TRY_UNSIGNED } },
+			" is wrong: the file was changed in transit, or the mirror is being "
+			"updated",
+			{ "run it again in a few minutes", TRY_MIRROR } },
+		[SIGNATURE_MISSING] = { "not signed", "", { TRY_MIRROR, TRY_UNSIGNED } },
 		[SIGNATURE_NO_KEY] = { "signed by the key", ", which is not in ",
 			{ "give the key: --keyring FILE", TRY_PACKAGE } },
 	};

@@ -59,14 +59,16 @@ void stanza_reader_free(struct stanza_reader **reader)
 static int malformed(const struct stanza_reader *reader, const char *why, struct error *error)
 {
 	return error_set(error, -EPROTO,
-		"%s: malformed at byte %llu: %s: the list is damaged or is no such list",
+		"%s: malformed at byte %llu: %s: the list is damaged or not a package list",
 		reader->list, (unsigned long long) reader->offset, why);
 }
 
 static int too_big(
 	const struct stanza_reader *reader, const char *what, size_t limit, struct error *error)
 {
-	return error_set(error, -EFBIG, "%s: a %s of more than %zu bytes at byte %llu: refused",
+	return error_set(error, -EFBIG,
+		"%s: a %s of more than %zu bytes at byte %llu is not "
+		"allowed",
 		reader->list, what, limit, (unsigned long long) reader->offset);
 }
 
@@ -94,7 +96,7 @@ static int end_field(struct stanza_reader *reader, size_t length, struct error *
 	char *value;
 
 	if (!colon || colon == line)
-		return malformed(reader, "a line that is no \"Field: value\"", error);
+		return malformed(reader, "a line is not \"Field: value\"", error);
 	for (const char *c = line; c < colon; c++)
 		if ((unsigned char) *c <= ' ' || (unsigned char) *c >= 0x7f)
 			return malformed(reader, "a field name with a blank in it", error);
@@ -191,7 +193,8 @@ int stanza_reader_finish(struct stanza_reader *reader, struct error *error)
 	if (reader->size > reader->line)
 		return error_try(error,
 			error_set(error, -EPROTO,
-				"%s: ends in the middle of a line, at byte %llu: the list is cut",
+				"%s: ends in the middle of a line, at byte %llu: the list is cut "
+				"short",
 				reader->list, (unsigned long long) reader->fed),
 			"fetch it again: --refresh");
 	return end_stanza(reader, error);
@@ -232,7 +235,7 @@ int package_from_stanza(
 		if (!stanza_value(stanza, wanted[i]))
 			return missing(stanza, list, wanted[i], error);
 	if (!list_number(stanza_value(stanza, "Size"), &package.size_bytes))
-		return missing(stanza, list, "Size that is a number", error);
+		return missing(stanza, list, "numeric Size", error);
 	package.name = value_of(stanza, "Package");
 	package.version = value_of(stanza, "Version");
 	package.architecture = value_of(stanza, "Architecture");
@@ -323,7 +326,7 @@ static int take_line(const struct release_job *job, char *line, struct error *er
 	if (!size || !path || strtok_r(NULL, " \t", &next) || !hash_is_hex(hex) ||
 		!list_number(size, &size_bytes))
 		return error_set(error, -EPROTO,
-			"%s: SHA256: \"%.80s\" is no \"hash size path\": the file is damaged",
+			"%s: SHA256: \"%.80s\" is not \"hash size path\": the file is damaged",
 			job->name, hex);
 	if (!package_path_is_safe(path))
 		return error_set(error, -EPROTO,
@@ -358,23 +361,23 @@ static int take_release(void *context, const struct stanza *stanza, struct error
 	char *next = NULL;
 
 	if (job->seen)
-		return error_set(error, -EPROTO, "%s: goes on after its end, at byte %llu",
+		return error_set(error, -EPROTO, "%s: there is more after its end, at byte %llu",
 			job->name, (unsigned long long) stanza->offset);
 	job->seen = true;
 	if (!files && (stanza_value(stanza, "MD5Sum") || stanza_value(stanza, "SHA1")))
 		return error_set(error, -EKEYREJECTED,
-			"%s: names its lists by MD5 or SHA-1 only, which can be forged: refused: use "
-			"a newer mirror of this suite, or pass the packages with --kernel-from",
+			"%s: its lists have only MD5 or SHA-1 hashes, which can be forged: use a "
+			"newer mirror of this suite, or give the packages with --kernel-from",
 			job->name);
 	if (!files)
-		return error_set(error, -EPROTO, "%s: is no Release file: it has no SHA256 field",
+		return error_set(error, -EPROTO, "%s: not a Release file: it has no SHA256 field",
 			job->name);
 	release->suite = value_of(stanza, "Suite");
 	release->codename = value_of(stanza, "Codename");
 	release->date = value_of(stanza, "Date");
 	if (until && release_date(until, &release->valid_until_s) < 0)
-		return error_set(
-			error, -EPROTO, "%s: Valid-Until: \"%.80s\" is no date", job->name, until);
+		return error_set(error, -EPROTO, "%s: Valid-Until: \"%.80s\" is not a date",
+			job->name, until);
 	release->by_hash = is_yes(stanza, "Acquire-By-Hash");
 	release->not_automatic = is_yes(stanza, "NotAutomatic");
 	copy = xstrdup(files);

@@ -94,7 +94,7 @@ static int damaged(const struct job *job, struct error *error)
 
 	if (job->read_error)
 		return error_set_errno(error, job->read_error, "%s", job->stream->name);
-	(void) error_set(error, -EPROTO, "%s: cut or damaged: %s", job->stream->name,
+	(void) error_set(error, -EPROTO, "%s: cut short or damaged: %s", job->stream->name,
 		why ? why : "it cannot be unpacked");
 	return error_try(error, -EPROTO, "fetch it again: --refresh");
 }
@@ -130,8 +130,7 @@ static int unpack(struct job *job, struct error *error)
 		total += size;
 		if (total > limit)
 			return error_set(error, -EFBIG,
-				"%s: unpacks to more than the %llu bytes that it may have: "
-				"refused",
+				"%s: larger than the %llu bytes allowed when unpacked: refused",
 				stream->name, (unsigned long long) limit);
 		if (job->unpacked)
 			(void) EVP_DigestUpdate(job->unpacked, block, size);

@@ -35,8 +35,8 @@ static bool is_something(const char *text)
 }
 
 /* In the order of the keys, as they are written: json-c keeps the one in which they are added. */
-#define NAME      .is_right = is_name, .wanted = "a name without a slash is wanted"
-#define SHA256    .is_right = hash_is_hex, .wanted = "64 lower-case hex digits are wanted"
+#define NAME      .is_right = is_name, .wanted = "it must be a name without a slash"
+#define SHA256    .is_right = hash_is_hex, .wanted = "it must be 64 lower-case hex digits"
 #define SOMETHING .is_right = is_something, .wanted = "it is empty"
 
 #define PACKAGE(member)    JSON_FIELD(#member, JSON_TEXT, struct lock_package, member)
@@ -60,7 +60,7 @@ static const struct json_field repository_fields[] = {
 	{ REPOSITORY(date) },
 	{ REPOSITORY(name), SOMETHING },
 	{ REPOSITORY(release_sha256), .is_right = is_sha256_or_nothing,
-		.wanted = "64 lower-case hex digits are wanted" },
+		.wanted = "it must be 64 lower-case hex digits" },
 	{ REPOSITORY(signer) },
 	{ REPOSITORY(suite) },
 	{ REPOSITORY(url) },
@@ -99,7 +99,9 @@ static const struct json_field lock_fields[] = {
 	{ LOCK(arch, JSON_TEXT), NAME },
 	{ .key = "compiler", .kind = JSON_OBJECT, .of = &of_compiler },
 	{ LOCK(kernel_from, JSON_LIST), .of = &of_local },
-	{ LOCK(krel, JSON_TEXT), .is_right = krel_is_valid, .wanted = "it is no kernel release" },
+	{ LOCK(krel, JSON_TEXT), .is_right = krel_is_valid,
+		.wanted = "it is not a kernel "
+			  "release" },
 	{ LOCK(os, JSON_TEXT), NAME },
 	{ LOCK(packages, JSON_LIST), .of = &of_package },
 	{ LOCK(repositories, JSON_LIST), .of = &of_repository },
@@ -314,11 +316,11 @@ int lock_read(const char *text, struct lock *ret, struct error *error)
 		return error_set(error, -EBADMSG, "no JSON: %s",
 			why == json_tokener_success ? "it is null" : json_tokener_error_desc(why));
 	if (!json_object_is_type(root, json_type_object))
-		return error_set(error, -EBADMSG, "it is no object");
+		return error_set(error, -EBADMSG, "it is not an object");
 	if (!json_object_is_type(schema, json_type_int) ||
 		json_object_get_int64(schema) != LOCK_SCHEMA) {
 		(void) error_set(error, -EBADMSG, "\"schema\" is not %d", LOCK_SCHEMA);
-		return error_try(error, -EBADMSG, "a new lock: slipway resolve -o FILE");
+		return error_try(error, -EBADMSG, "make a new lock: slipway resolve -o FILE");
 	}
 	/* One that resolve wrote, or an older slipway. */
 	if (!json_object_object_get(root, "root_packages"))

@@ -75,8 +75,8 @@ static int check_identity(const struct fetch *fetch, const char *path,
 	found = rpm_file_identity(&rpm);
 	if (strcmp(wanted, found) != 0)
 		return error_set(error, -EBADMSG,
-			"%s: the lock wants %s there, and it is %s: resolve the kernel anew, or use "
-			"another mirror",
+			"%s: the lock expects %s, but the file is %s: resolve the kernel again, or "
+			"use another mirror",
 			package->url, wanted, found);
 	return 0;
 }
@@ -101,9 +101,9 @@ static int check_signature(
 		return 0;
 	if (!repository && !fetch->keyring && !fetch->allow_unsigned)
 		return error_set(error, -EKEYREJECTED,
-			"%s: the lock says that it is of the repository \"%s\", which %s does not "
-			"have, so that no key is known that may sign it: resolve the kernel anew, or "
-			"give the key with --keyring FILE",
+			"%s: the lock names the repository \"%s\", which is not in the catalogue "
+			"of %s, so no signing key is known: resolve the kernel again, or give the "
+			"key with --keyring FILE",
 			package->url, package->repository, fetch->os->os);
 	r = rpm_signature_check(&request, fetch->scratch_fd, &signer, error);
 	if (r == 0 && !*signer && fetch->without_signature)

@@ -395,7 +395,7 @@ static int walk_one(
 
 		if (missing && (!more || !relation.alternative))
 			return error_set(error, -ENODATA,
-				"kernel %s: %s %s depends on %s, which is in no list",
+				"kernel %s: %s %s depends on %s, which no list has",
 				resolution->request->krel, package->name, package->version,
 				missing);
 		if (!more)
@@ -483,7 +483,7 @@ static bool compiler_from_prefix(struct resolution *resolution, const struct pac
 		compiler = resolve_compiler_name(name + strlen(prefix));
 		if (compiler)
 			return set_compiler(resolution, compiler,
-				xasprintf("%s %s depends on %s, whose name tells", headers->name,
+				xasprintf("%s %s depends on %s, whose name says so", headers->name,
 					headers->version, name));
 	}
 	return false;
@@ -514,11 +514,10 @@ static void find_compiler(struct resolution *resolution)
 		}
 	}
 	(void) set_compiler(resolution, xstrdup(os->kernel.compiler),
-		xasprintf(
-			*os->kernel.compiler
-				? "the catalogue of %s says so: its packages do not tell"
-				: "neither a package nor the catalogue of %s tells: the tree's own "
-				  "configuration will",
+		xasprintf(*os->kernel.compiler
+				  ? "the catalogue of %s, because no package names it"
+				  : "not named by a package or the catalogue of %s; taken from the "
+				    "kernel tree's configuration",
 			os->os));
 }
 
@@ -697,10 +696,10 @@ static int add_extra(
 	if (found || extra->optional)
 		return 0;
 	(void) error_set(error, -ENOENT,
-		"%s: the package for %s is in no list of %s that could be read", name,
+		"%s: the package for %s is not in the lists of %s that could be read", name,
 		extra->purpose, resolution->os->os);
-	(void) error_try(error, -ENOENT, "--refresh, which asks for newer lists");
-	return error_try(error, -ENOENT, "a source tree or a tarball in its place");
+	(void) error_try(error, -ENOENT, "fetch newer lists: --refresh");
+	return error_try(error, -ENOENT, "give a source tree or a tarball instead");
 }
 
 static void drop_purpose(struct lock *lock, const char *purpose)

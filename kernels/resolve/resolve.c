@@ -96,7 +96,7 @@ static int add_list(struct query *query, const struct repository *repository, st
 			repository->mirror);
 		query->wants_date |= is_dated;
 		trace_add(trace, TRACE_SKIPPED, repository->name, "",
-			"no mirror is known for %s: --mirror %s=URL, or mirrors.ini",
+			"no mirror is known for %s: set it with --mirror %s=URL or in mirrors.ini",
 			repository->mirror, repository->mirror);
 		return 0;
 	}
@@ -247,18 +247,19 @@ static int report_no_mirror(const struct query *query, struct error *error)
 	/* Once apt was asked, its knowledge of mirrors is in the cache, too. */
 	if (download_is_offline(query->places->options->download)) {
 		(void) error_set(error, -ENETDOWN,
-			"%s: its package lists are not in the cache, and --offline forbids to fetch them",
+			"%s: its package lists are not in the cache and cannot be fetched with "
+			"--offline",
 			query->request->os->os);
 		(void) error_try(error, -ENETDOWN, "run once without --offline");
 		return error_try(error, -ENETDOWN,
-			"to build without a network: slipway build --bundle, with what slipway "
-			"bundle packs elsewhere");
+			"to build without a network, make a bundle elsewhere (slipway bundle) and "
+			"use slipway build --bundle");
 	}
 	(void) error_set(error, -ENOMEDIUM,
-		"%s: nothing on this machine says where its packages are (mirrors: %s)",
+		"%s: no mirror is configured on this machine for its packages (mirrors: %s)",
 		query->request->os->os, names);
 	return error_try(error, -ENOMEDIUM,
-		"--mirror %s=URL, or a line in /etc/slipway/mirrors.ini (docs/kernels.md)",
+		"set --mirror %s=URL, or add a line to /etc/slipway/mirrors.ini (docs/kernels.md)",
 		query->unknown.items[0]);
 }
 
@@ -285,8 +286,7 @@ static int find_newest(const struct query *query, char **ret_krel, struct error 
 						 (repository->archive || repository->optional))) {
 			*error = index->error;
 			return error_prefix(error, index->result,
-				"kernel newest: which one is not known without the list of %s",
-				repository->name);
+				"kernel newest: unknown without the list of %s", repository->name);
 		}
 	}
 	resolve_releases(query->indexes, query->count, os, &krels);
@@ -351,7 +351,7 @@ static int report_not_found(const struct query *query, struct error *error)
 		return report_unreachable(query, error);
 	if (unanswered) {
 		(void) error_set(error, unanswered->result,
-			"%s; but the list of %s could not be read, and may have it: %s", why.text,
+			"%s; but the list of %s may have it and could not be read: %s", why.text,
 			unanswered->request->repository->name, unanswered->error.text);
 		return error_take_lines(error, unanswered->result, &unanswered->error);
 	}
@@ -360,17 +360,16 @@ static int report_not_found(const struct query *query, struct error *error)
 	resolve_nearest(&krels, request->os, request->krel, &nearest);
 	joined = xstrv_join(&nearest, ", ");
 	unasked = xstrv_join(&query->unknown, ", ");
-	(void) error_set(error, -ENODATA, "%s; the nearest there are: %s", why.text,
+	(void) error_set(error, -ENODATA, "%s; the nearest are: %s", why.text,
 		nearest.count ? joined : "none");
 	if (query->unknown.count)
 		(void) error_line(
 			error, -ENODATA, "not searched (no mirror configured): %s", unasked);
 	if (meant)
-		(void) error_try(error, -ENODATA, "%s, if that was meant", meant);
+		(void) error_try(error, -ENODATA, "use %s, if that was meant", meant);
 	try_archive(query, error);
 	return error_try(error, -ENODATA,
-		"slipway resolve --explain %s, which shows every place that was searched",
-		request->krel);
+		"slipway resolve --explain %s shows every place that was searched", request->krel);
 }
 
 /*
@@ -415,7 +414,7 @@ static void finish(struct query *query)
 	if (!query->request->has_modules && answer->lock.krel &&
 		!lock_find(&answer->lock, LOCK_MODULES))
 		xstrv_pushf(&answer->warnings,
-			"kernel %s: its headers are there, its own modules are in no list of %s",
+			"kernel %s: its headers were found, but no list of %s has its own modules",
 			answer->lock.krel, answer->lock.os);
 	for (size_t i = 0; i < query->count; i++)
 		for (size_t j = 0; query->indexes[i].result == 0 && j < query->indexes[i].count;

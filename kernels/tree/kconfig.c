@@ -118,8 +118,8 @@ int kconfig_parse(
 		why = read_line(config, line, length);
 		if (why)
 			return error_set(error, -EINVAL,
-				"%s: line %zu (offset %zu): %s: a kernel configuration is wanted, "
-				"as .config or /proc/config.gz has it",
+				"%s: line %zu (offset %zu): %s: not a kernel configuration like "
+				".config or /proc/config.gz",
 				name, number, offset, why);
 	}
 	sort_settings(config);

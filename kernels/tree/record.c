@@ -214,8 +214,8 @@ int kernel_compiler_parse(const char *text, struct kernel_compiler *ret, struct 
 	char *version = clang || strstr(own, "gcc") ? find_version(clang ? clang : own) : NULL;
 
 	if (!version)
-		return error_set(error, -EINVAL,
-			"\"%s\": neither gcc nor clang says its version like that", text);
+		return error_set(
+			error, -EINVAL, "\"%s\": not a version line of gcc or clang", text);
 	*ret = (struct kernel_compiler){
 		.name = compiler_name(family, version),
 		.family = xstrdup(family),
@@ -514,7 +514,7 @@ int kernel_record_make(
 		return r;
 	release = kernel_tree_release(build_fd);
 	if (release && strcmp(release, krel) != 0)
-		return error_set(error, -EINVAL, "kernel tree: it is of kernel %s, not of %s",
+		return error_set(error, -EINVAL, "kernel tree: it belongs to kernel %s, not to %s",
 			release, krel);
 	r = find_config(root_fd, krel, &config, &record.config_source, error);
 	if (r < 0)
@@ -585,7 +585,7 @@ int kernel_record_load(int dir_fd, const char *path, struct kernel_record *ret, 
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
 	_cleanup_json_ struct json_object *root = NULL;
 	_cleanup_free_ char *text = NULL;
-	struct error why = { .text = "it is no JSON" };
+	struct error why = { .text = "it is not JSON" };
 	int r = fs_read(dir_fd, path, RECORD_LIMIT, &text, NULL);
 
 	if (r < 0)
@@ -594,7 +594,9 @@ int kernel_record_load(int dir_fd, const char *path, struct kernel_record *ret, 
 	r = root ? read_root(root, &record, &why) : -EBADMSG;
 	if (r < 0) {
 		(void) error_set(error, r, "%s: the record is damaged: %s", path, why.text);
-		return error_try(error, r, "again without its folder, which is then made anew");
+		return error_try(error, r,
+			"remove its folder and run again, which makes a new "
+			"one");
 	}
 	give(&record, ret);
 	return 0;

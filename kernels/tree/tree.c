@@ -23,8 +23,8 @@ int kernel_tree_open(int root_fd, const char *krel, int *ret_fd, struct error *e
 	int fd = open_in_root(root_fd, path, O_RDONLY | O_DIRECTORY);
 
 	if (fd < 0)
-		return error_set_errno(error, fd,
-			"kernel tree: %s (the headers package should have brought it)", path);
+		return error_set_errno(
+			error, fd, "kernel tree: %s (it should be in the headers package)", path);
 	*ret_fd = fd;
 	return 0;
 }
@@ -192,7 +192,7 @@ static int find_build(int root_fd, const char *modules, const char *krel, struct
 			"a tree of kernel %s",
 			krel, krel);
 		return error_try(
-			error, -ENOENT, "the package with the headers of this very release");
+			error, -ENOENT, "give the headers package of exactly this release");
 	}
 	text = unpack_relative_link(path, found);
 	r = replace_link(root_fd, path, text);
@@ -301,10 +301,10 @@ static int relocate_makefile(int root_fd, const char *krel, const char *build, s
 		source = find_source(root_fd, krel, build, path);
 		if (!source) {
 			(void) error_set(error, -EINVAL,
-				"kernel tree: its Makefile needs %s, which is not there", path);
+				"kernel tree: its Makefile needs %s, which is missing", path);
 			(void) error_try(error, -EINVAL,
-				"the package with the common part of the headers, too");
-			return error_try(error, -EINVAL, "the kernel's source tree, too");
+				"also give the package with the common part of the headers");
+			return error_try(error, -EINVAL, "also give the kernel's source tree");
 		}
 		way = unpack_relative_link(makefile, source);
 		xstrv_pushf(&lines, "%s" KERNEL_TREE_HERE "%s", before, way);

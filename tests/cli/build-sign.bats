@@ -60,7 +60,7 @@ enforcing=(CONFIG_MODULE_SIG=y CONFIG_MODULE_SIG_FORCE=y CONFIG_MODULE_SIG_SHA38
     config CONFIG_MODULE_SIG=y CONFIG_MODULE_SIG_SHA256=y 'CONFIG_MODULE_SIG_HASH="sha256"' CONFIG_SECURITY_LOCKDOWN_LSM=y \
         CONFIG_LOCK_DOWN_KERNEL_FORCE_INTEGRITY=y
     build 24
-    says "the kernel is in lockdown from its start" "--sign-key"
+    says "the kernel is in lockdown from boot" "--sign-key"
     build "$judged" --sign-key own.key --sign-cert own.pem
 }
 
@@ -78,16 +78,16 @@ enforcing=(CONFIG_MODULE_SIG=y CONFIG_MODULE_SIG_FORCE=y CONFIG_MODULE_SIG_SHA38
 
 @test "a key that cannot sign is refused before the kernel is even looked at" {
     build 13 --sign-key other.key --sign-cert own.pem
-    says "the private key is not that of certificate own"
+    says "the private key does not belong to certificate own"
     build 13 --sign-key locked.key --sign-cert own.pem
-    says "the key has a passphrase, and none was given"
+    says "the key needs a passphrase"
     build 13 --sign-key locked.key --sign-cert own.pem --password-file own.pem
-    says "its passphrase is another one"
+    says "the passphrase is wrong"
     build 2 --sign-key own.pem --sign-cert own.pem
     build 2 --sign-key no-such.key --sign-cert own.pem
     build 2 --sign-key own.key --sign-cert no-such.pem
     build 2 --sign-key own.key --sign-cert own.key
-    says "no certificate in it"
+    says "not an X.509 certificate"
     build 2 --sign-key 'pkcs11:token=x;object=y?pin-value=1234' --sign-cert own.pem
     [[ $output != *1234* ]]
     [ ! -e "$cache/stages" ] || [ -z "$(ls "$cache/stages")" ]
@@ -113,13 +113,13 @@ enforcing=(CONFIG_MODULE_SIG=y CONFIG_MODULE_SIG_FORCE=y CONFIG_MODULE_SIG_SHA38
     build 2 --sign-export "$BATS_TEST_TMPDIR/digests"
     says "--sign-export needs --sign-cert"
     build 2 --sign-key own.key --sign-cert own.pem --sign-import "$BATS_TEST_TMPDIR/digests"
-    says "--sign-key and --sign-import do not go together"
+    says "--sign-key and --sign-import cannot be combined"
     build 2 --sign-cert own.pem --sign-import "$BATS_TEST_TMPDIR/digests" --password-file /dev/null
-    says "a password is for a key"
+    says "the password belongs to a key"
     build 2 --sign-key own.key --sign-cert own.pem --password-fd nine
-    says "a number is wanted"
+    says "not a number"
     build 2 --sign-key own.key --sign-cert own.pem --password-fd 0 --password-file /dev/null
     says "only one of --password-file, --password-fd and --password-env"
     build 2 --sign-key own.key --sign-cert own.pem --password-env no_such_variable
-    says "the environment has no such variable"
+    says "this environment variable is not set"
 }

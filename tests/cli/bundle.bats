@@ -146,25 +146,25 @@ nothing_is_imported() {
     says "made with --allow-unsigned" "try: --allow-unsigned here, too"
     nothing_is_imported
     build 21 --allow-unsigned
-    says "of other recipes"
+    says "made with other recipes"
 }
 
 @test "an image of other recipes is not taken, and that is said" {
     isolate
     build 21
-    says "of other recipes" "slipway 0.0.1" "try: a new bundle"
+    says "made with other recipes" "slipway 0.0.1" "try: make a new bundle"
 }
 
 @test "--nvidia none leaves NVIDIA's modules out of what is built from a bundle" {
     isolate
     SLIPWAY=$BATS_TEST_TMPDIR/isolated run_slipway 2 build --bundle "$bundle" --nvidia none
-    says "--nvidia none with a bundle that has no OFED: there would be no image at all"
+    says "--nvidia none with a bundle that has no OFED: no image would be built"
     build 2 --nvidia none
     bundle_tree ofed configure makefile Makefile
     bundle_tree gdrcopy src/gdrdrv/gdrdrv.c
     pack ".targets[0].sources += [$(source_of ofed), $(source_of gdrcopy)]"
     SLIPWAY=$BATS_TEST_TMPDIR/isolated run_slipway 21 build --bundle "$bundle" --nvidia none
-    says "--nvidia none: there will be no GPU image"
+    says "--nvidia none: no GPU image will be built"
 }
 
 @test "the sources of all drivers are taken from a bundle, and from nowhere else" {
@@ -196,7 +196,7 @@ nothing_is_imported() {
 @test "a driver that the bundle lacks is named, and one that this slipway does not know" {
     isolate
     build 2 --verify-configure
-    says "--verify-configure is for OFED, and none is built from the bundle" "try: a new bundle that has it: slipway bundle --ofed SRC" \
+    says "--verify-configure applies only to OFED, which is not built from the bundle" "try: a new bundle that has it: slipway bundle --ofed SRC" \
         "try: leave out --verify-configure"
     pack '.targets[0].sources += [{option: "of-tomorrow", kind: "package", name: "", file: ""}]'
     build 12
@@ -209,7 +209,7 @@ nothing_is_imported() {
 
 @test "nothing of it opens a socket to anywhere" {
     run strace -f -e trace=socket -o "$BATS_TEST_TMPDIR/strace" env SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" build --bundle "$bundle" --userspace "$BATS_TEST_TMPDIR/userspace"
-    says "of other recipes"
+    says "made with other recipes"
     run grep -E 'AF_(INET|INET6)' "$BATS_TEST_TMPDIR/strace"
     [ "$output" = "" ]
 }
@@ -282,19 +282,19 @@ nothing_is_imported() {
     nothing_is_imported
     mount -o remount,size=4g "$BATS_TEST_TMPDIR/cache"
     build 21
-    says "of other recipes"
+    says "made with other recipes"
 }
 
 @test "slipway bundle wants a file and a kernel, and leaves no half bundle" {
     run_slipway 2 bundle $krel
     says "-o FILE is missing"
     run_slipway 2 bundle -o "$BATS_TEST_TMPDIR/b"
-    says "a kernel release"
+    says "the kernel is missing"
     run_slipway 5 bundle -o "$BATS_TEST_TMPDIR/b" --nvidia "$BATS_TEST_TMPDIR/nvidia" 6.1.0-1-amd64
     says "6.1.0-1-amd64"
     [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'b*' ! -name bundle)" ]
     run_slipway 0 bundle --help
-    says "Usage: slipway bundle -o FILE" "Not in it is what --userspace names"
+    says "Usage: slipway bundle -o FILE" "What --userspace names is not included"
 }
 
 teardown() {

@@ -44,10 +44,10 @@ put_output() {
     run_slipway 0 cache list
     says "0 entries, 0.0 MB in $cache"
     run_slipway 2 cache
-    says "list, prune or verify is wanted"
+    says "the action is missing: list, prune or verify"
     run_slipway 2 cache clean
     run_slipway 2 cache list --all
-    says "are for cache prune"
+    says "apply only to cache prune"
     run_slipway 2 cache prune --older-than 12
     says "--older-than 12"
     run_slipway 2 cache prune --keep-size -1G
@@ -72,7 +72,7 @@ put_output() {
 @test "a named cache is never made, and is one" {
     for action in list prune verify; do
         run_slipway 2 cache "$action" --cache "$BATS_TEST_TMPDIR/typo"
-        says "typo: no cache there"
+        says "typo: there is no cache in this folder"
         [ ! -e "$BATS_TEST_TMPDIR/typo" ]
     done
     mkdir "$BATS_TEST_TMPDIR/other"
@@ -230,13 +230,13 @@ living() {
     printf 'no archive' >"$cache/stages/gpu-1/image.oci.tar"
     living
     run_slipway 18 cache verify
-    says "1 of them may be in use" "try: slipway cache verify when that run has ended"
+    says "1 of them were kept" "try: run slipway cache verify again when that run has ended"
     [ -e "$cache/stages/gpu-1/image.oci.tar" ]
     kill "$holder"
     wait "$holder" || true
     until flock -n "$cache/runs/1-living" true; do sleep 0.1; done
     run_slipway 18 cache verify
-    says "moved out of the way"
+    says "moved aside"
     [ ! -e "$cache/stages/gpu-1" ]
 }
 

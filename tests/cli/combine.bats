@@ -233,7 +233,7 @@ unpack_archive() {
 
 @test "a command line that means nothing is refused before any work" {
     run_slipway 2 combine
-    says "two to 64 images are wanted"
+    says "two to 64 images are needed"
     run_slipway 2 combine "$work/a.tar"
     says "and 1 is named"
     run_slipway 2 combine "$work/a.tar" "$work/../${work##*/}/a.tar"
@@ -241,5 +241,5 @@ unpack_archive() {
     run_slipway 2 combine "$work/a.tar" "$work/no-such-file.tar"
     says "no-such-file.tar"
     run_slipway 2 combine "$work/a.tar" "$work/b.tar" --output docker://registry/x
-    says "try: for a registry, buildah push"
+    says "try: for a registry, build into the storage and then use buildah push"
 }

@@ -94,7 +94,7 @@ has_kernel() {
     run ! grep -r /usr/src "$tree"/usr/src/linux-headers-*/Makefile
     rm -rf "$cache"
     kernel_from 12 "$BATS_TEST_TMPDIR"/{flavour,common}.deb
-    says "it has no scripts/mod/modpost" "give the folder, or the package, with the rest of the headers too"
+    says "it has no scripts/mod/modpost" "also give the folder or package with the rest of the headers"
 }
 
 @test "a tarball of headers, and one of a root, in any compression" {
@@ -165,7 +165,7 @@ make_layers() {
     add_blob "$BATS_TEST_TMPDIR/layout" "$BATS_TEST_TMPDIR/manifest"
     echo "{\"manifests\":[{\"digest\":\"sha256:$digest\"}]}" >"$BATS_TEST_TMPDIR/layout/index.json"
     kernel_from 12 "$BATS_TEST_TMPDIR/layout"
-    says "a digest in it is no SHA-256"
+    says "it has a digest that is not SHA-256"
     mkdir "$BATS_TEST_TMPDIR/docker"
     echo '[{"Layers":["../upper.tgz"]}]' >"$BATS_TEST_TMPDIR/docker/manifest.json"
     tar -C "$BATS_TEST_TMPDIR/docker" -cf "$BATS_TEST_TMPDIR/docker.tar" manifest.json
@@ -178,7 +178,7 @@ make_layers() {
     make_layout "$BATS_TEST_TMPDIR/layout" "$BATS_TEST_TMPDIR/upper.tgz"
     sed -i 's/"architecture":"[a-z0-9]*"/"architecture":"riscv64"/' "$BATS_TEST_TMPDIR/layout/index.json"
     kernel_from 2 "$BATS_TEST_TMPDIR/layout"
-    says "it holds no image for"
+    says "it has no image for"
 }
 
 @test "a folder of the user's is read and never linked to" {
@@ -211,16 +211,16 @@ make_layers() {
     says "cut short or damaged"
     rm -rf "${root:?}/lib/modules/$krel/build" "${root:?}/usr/src"
     run_slipway 0 probe --root "$root" -o "$BATS_TEST_TMPDIR/none.tar.zst"
-    says "no headers are in the bundle" "--kernel-from"
+    says "the bundle has no headers" "--kernel-from"
 }
 
 @test "several kernels: the one that is asked for, or none" {
     make_root "$root" "$krel"
     make_root "$root" 6.6.9-other
     kernel_from 2 "$root"
-    says "there are several kernels: 6.6.9-other, $krel" "try: say which: --kernel KREL"
+    says "it has several kernels: 6.6.9-other, $krel" "try: choose one: --kernel KREL"
     kernel_from 5 "$root" -- --kernel 6.6.10
-    says "--kernel-from: what is given is of 6.6.9-other, $krel, not of 6.6.10"
+    says "--kernel-from: the given files belong to kernel 6.6.9-other, $krel, not to 6.6.10"
     kernel_from "$made" "$root" -- --kernel "$krel"
     has_kernel
 }
@@ -228,20 +228,20 @@ make_layers() {
 @test "what is no kernel is refused with what was found and what to give" {
     mkdir "$root"
     kernel_from 2 "$root"
-    says "nothing of a kernel is in this folder" "try: .deb or .rpm files of the kernel's headers and modules, or what slipway probe wrote"
+    says "no kernel files in this folder" "try: give .deb or .rpm files of the kernel's headers and modules, or a file from slipway probe"
     touch "$root/file"
     pack_deb bash "$root" "$BATS_TEST_TMPDIR/bash.deb"
     kernel_from 2 "$BATS_TEST_TMPDIR/bash.deb"
-    says "nothing of a kernel is in this deb"
+    says "no kernel files in this deb"
     echo text >"$BATS_TEST_TMPDIR/text"
     kernel_from 2 "$BATS_TEST_TMPDIR/text"
-    says "no archive that is known"
+    says "not a known kind of archive"
     kernel_from 2 "$BATS_TEST_TMPDIR/not-there"
     says "No such file or directory"
     mkdir "$BATS_TEST_TMPDIR/source"
     mkdir "$BATS_TEST_TMPDIR/source/scripts" && touch "$BATS_TEST_TMPDIR/source/scripts/Kbuild.include"
     kernel_from 2 "$BATS_TEST_TMPDIR/source"
-    says "a kernel's source that is not prepared"
+    says "a kernel source that is not built"
     make_headers "$BATS_TEST_TMPDIR/headers" "$krel"
     rm "$BATS_TEST_TMPDIR/headers/Module.symvers"
     kernel_from 2 "$BATS_TEST_TMPDIR/headers"
@@ -264,8 +264,8 @@ make_layers() {
 @test "headers alone are not enough, and what is lacking is named before anything is compiled" {
     make_headers "$BATS_TEST_TMPDIR/headers" "$krel"
     kernel_from 5 "$BATS_TEST_TMPDIR/headers"
-    says "the kernel's own modules, which drivers depend on, are not there: they are looked for" \
-        "kernel $krel: its own modules, which drivers depend on, are neither in what --kernel-from names nor" \
+    says "the given files lack the kernel's own modules, which drivers depend on; searching for them" \
+        "kernel $krel: the kernel's own modules, which drivers depend on, are neither in the files of --kernel-from nor" \
         "linux-image-$krel"
 }
 
@@ -283,7 +283,7 @@ make_layers() {
     echo "include ../../../../../../../../../../../../..$BATS_TEST_TMPDIR/private/Makefile" >"$headers/Makefile"
     tar -C "$root" -czf "$BATS_TEST_TMPDIR/root.tgz" .
     kernel_from 12 "$BATS_TEST_TMPDIR/root.tgz"
-    says "which is too far away to be taken along"
+    says "which is too far away to be included"
     [ -z "$(ls "$cache/stages")" ]
 }
 
@@ -321,9 +321,9 @@ make_layers() {
     printf 'ID=debian\nVERSION_ID="12"\n' >"$root/etc/os-release"
     run_slipway 0 probe --root "$root" -o "$BATS_TEST_TMPDIR/probe.tar.zst"
     run_slipway 12 build --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst" --nvidia "$BATS_TEST_TMPDIR/nvidia"
-    says "kernel 6.1.0-56-amd64: of the files that are given, neither the headers" \
-        "they are looked for in the distribution's repositories" \
-        "linux-headers-6.1.0-56-common" "try: the package with the headers of this very release"
+    says "kernel 6.1.0-56-amd64: the given files lack the headers" \
+        "searching for them in the distribution's repositories" \
+        "linux-headers-6.1.0-56-common" "try: give the headers package of exactly this release"
 }
 
 @test "a node of another name than its kernel's: whose tag the operators will ask for is reported" {
@@ -336,8 +336,8 @@ make_layers() {
     printf 'ID=acmeos\nVERSION_ID="3.1"\n' >"$root/etc/os-release"
     run_slipway 0 probe --root "$root" -o "$BATS_TEST_TMPDIR/probe.tar.zst"
     run_slipway 12 build --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst" --nvidia "$BATS_TEST_TMPDIR/nvidia"
-    says "os-release says acmeos 3.1, and its images are made as Debian 12 (bookworm)'s" \
-        "ask for a tag that ends with acmeos3.1, this one's ends with debian12" "slipway-catalogue(5)"
+    says "os-release says acmeos 3.1, but its images are made as for Debian 12 (bookworm)" \
+        "ask for a tag that ends with acmeos3.1, and this one ends with debian12" "slipway-catalogue(5)"
 }
 
 @test "a bundle that was changed is refused" {
@@ -348,14 +348,14 @@ make_layers() {
     sed -i "s/\"release\": \"$krel\"/\"release\": \"..\/..\/etc\"/" "$BATS_TEST_TMPDIR/changed/probe.json"
     tar -C "$BATS_TEST_TMPDIR/changed" -cf "$BATS_TEST_TMPDIR/changed.tar" probe.json
     kernel_from 12 "$BATS_TEST_TMPDIR/changed.tar"
-    says '"release" is "../../etc": it is no kernel release'
+    says '"release" is "../../etc": it is not a kernel release'
 }
 
 @test "probe: what is wrong on its command line" {
     run_slipway 2 probe --root /no/such/folder
     says "--root /no/such/folder: No such file or directory"
     run_slipway 2 probe --headers sometimes
-    says "auto, yes or no is wanted"
+    says "must be auto, yes or no"
     run_slipway 2 probe --json -o -
     says "would both write to stdout"
     mkdir "$root"
@@ -363,5 +363,5 @@ make_layers() {
     says "no kernel is in it"
     make_modules "$root" "$krel"
     run_slipway 9 probe --root "$root" -o /no/such/folder/probe.tar.zst
-    says "-o: the folder /no/such/folder: there is none"
+    says "-o: the folder /no/such/folder: it does not exist"
 }

@@ -267,10 +267,10 @@ works_again() {
 
     # An authority that is not known here is not "out of reach".
     fetch 13
-    says "certificate" "does not prove to be the one that was asked for"
+    says "certificate" "the server's certificate is not trusted"
     export CURL_CA_BUNDLE=$BATS_TEST_TMPDIR/ca.pem
     fetch 11
-    says "does it want a client certificate"
+    says "does it need a client certificate"
     nothing_is_fetched
     export SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini
     printf '%s\n' '[debian]' "url = $http/ok" "client_certificate = $BATS_TEST_TMPDIR/stranger.pem" \
@@ -295,7 +295,7 @@ works_again() {
     export SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini
     lock_at "away/$other_port"
     fetch 11
-    says "does it want a client certificate"
+    says "does it need a client certificate"
     nothing_is_fetched
     [ "$(asked "^302 /away")" -gt 0 ] && [ "$(asked "^200")" -eq 0 ]
     lock_at to

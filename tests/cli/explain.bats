@@ -87,7 +87,7 @@ only() {
     explained nvrm-release nvidia "NVRM: installed in this system is not supported by the NVIDIA 580.95.05 driver release."
     explained nvrm-gsp userspace "NVRM: GPU0 RmFetchGspRmImages: No firmware image found"
     explained nvrm-gsp userspace "NVRM: _kgspFwContainerVerifyVersion: GSP firmware image version mismatch: got version 535.1, expected version 580.95.05"
-    [[ $(jq -r '.findings[0].because' <<<"$output") == *"is of 535.1, and the module of 580.95.05" ]]
+    [[ $(jq -r '.findings[0].because' <<<"$output") == *"has version 535.1, and the module has version 580.95.05" ]]
     explained gpl-taint licence "nvidia: module using GPL-only symbols uses symbols x from proprietary module y."
     explained relocation compiler "nvidia: Unknown rela relocation: 42"
 }
@@ -133,14 +133,14 @@ LOG
     decides "ofed true" --kernel "$at/fits"
     # The kernel has it too, and the module's other symbols fit that kernel: an OFED was missing or another.
     decides "ofed false" --module "$peer" --kernel "$at/fits"
-    says "takes from the kernel itself has the CRCs that it was compiled for"
+    says "it was built with this kernel's headers"
     decides "kernel false" --module "$peer" --kernel "$at/other"
-    says "the headers were another kernel's"
+    says "it was built with another kernel's headers"
     decides "kernel false" --kernel "$at/vmlinux"
     decides "ofed false" --kernel "$at/vmlinux" --with "$at/fits"
     decides "nvidia false" --kernel "$at/vmlinux" --with "$at/nvidia"
     run_slipway 0 explain "peer: disagrees about version of symbol ib_register_peer_memory_client"
-    says "input    ofed (a guess by the symbol's name"
+    says "input    ofed (guessed from the symbol's name"
     run_slipway 0 explain --json "peer: disagrees about version of symbol module_layout"
     [ "$(jq -r '.findings[0] | "\(.input) \(.guessed)"' <<<"$output")" = "kernel false" ]
 }
@@ -155,12 +155,12 @@ LOG
     run_slipway 0 explain --module "$BATS_FILE_TMPDIR/peer.ko" --kernel "$at/inbox" "$failed Invalid argument"
     says "0x8e6daf35" "0x22222222" "input    ofed" "build with --ofed set to"
     run_slipway 0 explain --module "$BATS_FILE_TMPDIR/peer.ko" --kernel "$at/none" "$failed Unknown symbol in module"
-    says "ib_register_peer_memory_client" "input    ofed (a guess"
+    says "ib_register_peer_memory_client" "input    ofed (guessed"
     # Another answer than the line has: said, and not taken for its cause.
     run_slipway 0 explain --module "$BATS_FILE_TMPDIR/peer.ko" --kernel "$at/none" "$failed Exec format error"
-    says 'expects another answer, "No such file or directory"'
+    says 'expects another error, "No such file or directory"'
     run_slipway 0 explain --module "$BATS_FILE_TMPDIR/peer.ko" --kernel "$at/good" "$failed Exec format error"
-    says "by the load proof" "the node runs another kernel, or was given another file"
+    says "according to the load proof" "the node runs another kernel or has another file"
 }
 
 @test "a refused key: an unsigned module is the proof's own finding; EPERM names the signature too" {
@@ -177,14 +177,14 @@ elf_name() {
 
 @test "another module than the one that the lines are about" {
     run_slipway 0 explain --module "$BATS_FILE_TMPDIR/peer.ko" "e1000: disagrees about version of symbol module_layout"
-    says "and the lines are about e1000"
+    says "but the text is about e1000"
 }
 
 @test "vermagic: what differs, and whether the file is the one that was refused" {
     run_slipway 0 explain --module "$BATS_FILE_TMPDIR/peer.ko" \
         "$(elf_name): version magic '6.1.0-1-amd64 SMP ' should be '6.1.0-2-amd64 SMP '"
     says 'another release: "6.1.0-1-amd64" when it was compiled, "6.1.0-2-amd64" in the kernel' \
-        "it is not the file that the kernel was given"
+        "it is not the file that the kernel tried to load"
 }
 
 @test "a signature error, with the module: says whether it is signed, and by whom" {
@@ -201,7 +201,7 @@ elf_name() {
 
 @test "nothing that is known: exit code 4" {
     run_slipway 4 explain "all is well"
-    says "nothing known in 1 line"
+    says "no known error in 1 line"
     run_slipway 4 explain - </dev/null
 }
 
@@ -213,11 +213,11 @@ elf_name() {
 
 @test "the command line" {
     run_slipway 2 explain
-    says "no text"
+    says "the text is missing"
     run_slipway 2 explain --module "$BATS_TEST_TMPDIR/none.ko" x
     says "none.ko"
     run_slipway 2 explain --kernel "$BATS_TEST_TMPDIR" x
-    says "no kernel is in this folder"
+    says "no kernel in this folder"
     run_slipway 2 explain --kernel "$BATS_TEST_TMPDIR/none" x
     says "--kernel $BATS_TEST_TMPDIR/none"
     run_slipway 2 explain --trust "$BATS_FILE_TMPDIR/peer.ko" x
@@ -232,7 +232,7 @@ elf_name() {
     local at=$BATS_TEST_TMPDIR line="peer: disagrees about version of symbol ib_register_peer_memory_client"
     # Nothing of it is there, and nothing may be fetched: the release was understood.
     SLIPWAY_CACHE=$at/cache SLIPWAY_MIRRORS=/dev/null run_slipway 21 explain --offline --os debian12 --kernel 6.1.0-1-amd64 "$line"
-    says "its package lists are not in the cache, and --offline forbids to fetch them"
+    says "its package lists are not in the cache and cannot be fetched with --offline"
     symvers "$at/list" 7 vmlinux
     run_slipway 0 explain --json --kernel "$at/list" "$line"
     [ "$(jq -r '.findings[0] | "\(.input) \(.guessed)"' <<<"$output")" = "kernel false" ]
@@ -262,7 +262,7 @@ elf_name() {
     local at=$BATS_TEST_TMPDIR failed="insmod: ERROR: could not insert module cut.ko:"
     head -c 1000 "$BATS_FILE_TMPDIR/peer.ko" >"$at/cut.ko"
     run_slipway 0 explain --module "$at/cut.ko" "$failed Invalid module format"
-    says "no whole kernel module" "cut.ko" "input    file" "fetch or build the image again"
+    says "not a complete kernel module" "cut.ko" "input    file" "fetch or build the image again"
     [ "$(grep -c '^  do ' <<<"$output")" -eq 1 ]
     echo "#!/bin/sh" >"$at/cut.ko"
     run_slipway 0 explain --json --module "$at/cut.ko" "$failed Exec format error"
@@ -271,7 +271,7 @@ elf_name() {
     run_slipway 0 explain --json --module "$at/cut.ko" "cut: Unknown symbol printk (err -2)"
     [ "$(jq -r '.findings[0].input' <<<"$output")" = kernel ]
     run_slipway 0 explain --module "$at/cut.ko" "insmod: ERROR: could not insert module e1000.ko: Invalid module format"
-    says "is cut, and the lines are about e1000" "input    kernel"
+    says "is cut, but the text is about e1000" "input    kernel"
 }
 
 @test "a symbol that the file does not use: the node has another file; one that fits: the same" {
@@ -279,16 +279,16 @@ elf_name() {
     symvers "$at/list" 7 vmlinux
     : >"$at/symvers"
     run_slipway 0 explain --module "$peer" --kernel "$at/list" --with "$at/list" "peer: disagrees about version of symbol ib_foo"
-    says "does not use ib_foo at all: the node was given another file" "input    node" "compare what the node has"
-    [[ $output != *"a guess"* && $output != *"rebuild with --kernel"* ]]
+    says "does not use ib_foo at all: the node has another file" "input    node" "compare them with the node"
+    [[ $output != *"guessed"* && $output != *"rebuild with --kernel"* ]]
     run_slipway 0 explain --module "$peer" --kernel "$at/list" "peer: disagrees about version of symbol printk"
-    says "these fit each other" "input    node" "compare what the node has"
+    says "they match, so the node runs another build" "input    node" "compare them with the node"
     [[ $output != *"rebuild with --kernel"* ]]
     # With all three given none of them is still to be asked for.
     run_slipway 0 explain --module "$peer" --kernel "$at/list" --with "$at/list" "e1000: disagrees about version of symbol ib_foo"
-    says "a guess by the symbol's name: nothing in the files given has it"
+    says "guessed from the symbol's name: none of the given files exports it"
     run_slipway 0 explain --kernel "$at/list" "peer: disagrees about version of symbol ib_foo"
-    says "--module, --kernel and --with together tell"
+    says "to be sure, give --module, --kernel and --with"
 }
 
 @test "a refused key of a signed module: --trust distinguishes damaged, another's and good" {
@@ -303,16 +303,16 @@ elf_name() {
     says "this module has none" "do       sign it with slipway sign, with the key"
     run_slipway 0 sign --key own.key --cert own.pem --hash sha256 set
     run_slipway 0 explain --module set/peer.ko "$said"
-    says "is signed with PKCS#7 by own" "give --trust with the certificate" "slipway sign --replace"
-    [[ $output != *"signed modules only"* && $output != *missing* ]]
+    says "is signed with PKCS#7 by own" "check the signature with --trust and the certificate" "slipway sign --replace"
+    [[ $output != *"only signed modules"* && $output != *missing* ]]
     run_slipway 0 explain --module set/peer.ko --trust own.pem "$said"
     says "its signature is good by the certificates" "enrol it"
     run_slipway 0 explain --module set/peer.ko --trust other.pem "$said"
-    says "signed with another key" "slipway sign --replace"
+    says "not signed with a trusted key" "slipway sign --replace"
     # One byte of a string that no loader looks at.
     LC_ALL=C sed -i 's/second=third/second=thirD/' set/peer.ko
     run_slipway 0 explain --module set/peer.ko --trust other.pem --trust own.pem "$said"
-    says "does not fit its" "input    signature" "fetch the file again" "slipway sign --replace"
+    says "does not match its" "input    signature" "fetch the file again" "slipway sign --replace"
 }
 
 @test "every id of the table is in the documentation" {

@@ -41,7 +41,7 @@ own() {
     make_run "$tree" "$run_file" $version
     truncate -s -20 "$run_file"
     own 6 "$run_file"
-    says "its MD5 is" "and its first lines say" "the installer is cut short or was changed: download it again"
+    says "its MD5 is" "but its first lines name" "the installer is cut short or was changed: download it again"
     sed -i 16q "$run_file"
     own 6 "$run_file"
     says "the installer is cut short, before its line"
@@ -51,7 +51,7 @@ own() {
     own 21 "$run_file"
     sed -i 's/^....../000000/' "$run_file.sha256sum"
     own 6 "$run_file"
-    says "$run_file: its sha256 is" "$run_file.sha256sum says 000000" "download it again"
+    says "$run_file: the sha256 is" "$run_file.sha256sum has 000000" "download it again"
     [ ! -e "$BATS_TEST_TMPDIR/was-run" ]
 }
 
@@ -60,7 +60,7 @@ own() {
     mkdir "$BATS_TEST_TMPDIR/userspace"
     touch "$BATS_TEST_TMPDIR"/userspace/{libnvidia-ml.so.535.9.9,libcuda.so.535.9.9,nvidia-smi}
     own 6 "$run_file" --kernel-module-type proprietary --userspace "$BATS_TEST_TMPDIR/userspace"
-    says "it is of driver 535.9.9, the modules of --nvidia are of $version"
+    says "it is from driver 535.9.9, but the modules of --nvidia are from $version"
 }
 
 @test "a folder where it was unpacked is both, too, and has to be whole" {
@@ -68,7 +68,7 @@ own() {
     says "--nvidia: no libnvidia-ml.so.* below $tree"
     touch "$tree"/{libnvidia-ml.so.$version,libcuda.so.$version,nvidia-smi}
     own 6 "$tree"
-    says "--nvidia $tree: driver $version is not whole there: it has no firmware/*.bin"
+    says "--nvidia $tree: driver $version is incomplete: it has no firmware/*.bin"
     # GPUs that want the proprietary modules have none.
     own 21 "$tree" --kernel-module-type proprietary
 }
@@ -77,33 +77,33 @@ own() {
     make_run "$tree" "$run_file" $version
     sed -i 's/^MD5=.*/MD5=00000000000000000000000000000000/' "$run_file"
     own 21 "$run_file"
-    says "$run_file was made without an MD5" "no NVIDIA-Linux-x86_64-$version.run.sha256sum lies beside it"
+    says "$run_file cannot be checked for changes: it contains no MD5" "there is no NVIDIA-Linux-x86_64-$version.run.sha256sum next to it"
     (cd "$BATS_TEST_TMPDIR" && sha256sum "$(basename "$run_file")" >"$run_file.sha256sum")
     own 21 "$run_file"
-    [[ $output != *"without an MD5"* ]]
+    [[ $output != *"contains no MD5"* ]]
     sed -i '/^MD5=/d' "$run_file"
     rm "$run_file.sha256sum"
     own 6 "$run_file"
-    says "its first lines are not those of NVIDIA's installer: no MD5 of 32 digits"
+    says "the first lines are not those of NVIDIA's installer: no MD5 of 32 digits"
 }
 
 @test "an installer without the kind of modules that is asked for is refused before anything is compiled" {
     rm -r "$tree/kernel-open"
     make_run "$tree" "$run_file" $version
     own 6 "$run_file" --kernel-module-type open
-    says "--kernel-module-type open: $run_file has the proprietary modules only: leave the option out, or name"
+    says "--kernel-module-type open: $run_file has only the proprietary modules: leave out the option, or use"
     own 21 "$run_file" --kernel-module-type proprietary
     mv "$tree/kernel" "$tree/kernel-open"
     make_run "$tree" "$run_file" $version
     own 6 "$run_file" --kernel-module-type proprietary
-    says "--kernel-module-type proprietary: $run_file has the open modules only: name NVIDIA's installer of that version"
+    says "--kernel-module-type proprietary: $run_file has only the open modules: use NVIDIA's installer of that version"
     own 21 "$run_file" --kernel-module-type open
     touch "$tree"/{libnvidia-ml.so.$version,libcuda.so.$version,nvidia-smi}
     own 6 "$tree" --kernel-module-type proprietary
-    says "--kernel-module-type proprietary: $tree has the open modules only"
+    says "--kernel-module-type proprietary: $tree has only the open modules"
 }
 
 @test "--kernel-module-type is one of two kinds" {
     own 2 "$tree" --kernel-module-type both
-    says "--kernel-module-type both: open or proprietary is wanted" "try: slipway combine, which makes one image with both kinds of modules"
+    says "--kernel-module-type both: must be open or proprietary" "try: slipway combine makes one image with both kinds of modules"
 }

@@ -44,13 +44,13 @@ nothing_is_left() {
     make_modules "$BATS_TEST_TMPDIR/own" 6.6.9-own1
     run_slipway 5 build --os debian12 --nvidia "$BATS_TEST_TMPDIR/nvidia" --kernel-from "$BATS_TEST_TMPDIR/own"
     error=$(grep -A 9 '^slipway build: ' <<<"$output")
-    [[ $error == *"--kernel-from names no headers to compile against"*"/lib/modules/6.6.9-own1/build"* ]]
+    [[ $error == *"--kernel-from has no headers to compile against"*"/lib/modules/6.6.9-own1/build"* ]]
     [[ $output != *linux-image-6.6.9* ]]
 }
 
 @test "a keyring without a key, and a key of mirrors.ini that there is not" {
     build 6.1.0-56-amd64 13 --keyring /etc/passwd
-    [ "$(grep -c 'no OpenPGP key is in this file' <<<"$output")" -eq 1 ]
+    [ "$(grep -c 'the file has no OpenPGP key' <<<"$output")" -eq 1 ]
     [[ $output != *"keyring package"* ]]
     printf '[main]\nurll = http://slipway.invalid/\n' >"$BATS_TEST_TMPDIR/mirrors.ini"
     SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini build 6.1.0-56-amd64 2
@@ -82,14 +82,14 @@ nothing_is_left() {
 
 @test "a package that a source needs and no list has is named" {
     run_slipway 6 build --kernel newest
-    says "nvidia-open-kernel-source: the package for nvidia-source is in no list"
+    says "nvidia-open-kernel-source: the package for nvidia-source is not in the lists"
 }
 
 @test "with --nvidia none no package of NVIDIA's is looked for" {
     mkdir "$BATS_TEST_TMPDIR/ofed"
     touch "$BATS_TEST_TMPDIR/ofed"/{configure,makefile,Makefile}
     run_slipway 12 build --kernel newest --ofed "$BATS_TEST_TMPDIR/ofed" --nvidia none
-    says "--nvidia none: there will be no GPU image" "6.1.0-56-amd64"
+    says "--nvidia none: no GPU image will be built" "6.1.0-56-amd64"
     [[ $output != *nvidia-open-kernel-source* ]]
 }
 
@@ -146,20 +146,20 @@ nothing_is_left() {
     local lock=$BATS_TEST_TMPDIR/lock.json
     run_slipway 0 resolve 6.1.0-56-amd64 -o "$lock"
     run_slipway 2 build --lock "$lock"
-    says "has no package of purpose nvidia-source" "a new lock: slipway resolve --nvidia debian"
+    says "has no package for nvidia-source" "make a new lock: slipway resolve --nvidia debian"
     run_slipway 2 build --lock "$lock" --kernel 6.1.0-47-amd64 --nvidia "$BATS_TEST_TMPDIR/nvidia"
     says "is for kernel 6.1.0-56-amd64, --kernel says 6.1.0-47-amd64"
     # A code name is the distribution that it stands for: what is refused is the missing source, as without --os.
     run_slipway 2 build --lock "$lock" --os bookworm
-    says "has no package of purpose nvidia-source"
+    says "has no package for nvidia-source"
     sed 's/"os":"debian12"/"os":"debian11"/' "$lock" >"$lock.other"
     run_slipway 2 build --lock "$lock.other" --os bookworm
     says "is for debian11, --os says bookworm"
     run_slipway 2 build --lock "$lock" --os sarge
-    says "--os sarge: not known"
+    says "--os sarge: unknown"
     sed -i 's/"krel":"6/"krel":"$(true)/' "$lock"
     run_slipway 12 build --lock "$lock" --nvidia "$BATS_TEST_TMPDIR/nvidia"
-    says "lock $lock: lock: \"krel\"" "no kernel release"
+    says "lock $lock: lock: \"krel\"" "not a kernel release"
     head -c 300 "$lock" >"$lock.cut"
     run_slipway 12 build --lock "$lock.cut"
     says "no JSON"
@@ -174,9 +174,9 @@ nothing_is_left() {
         jq -c --arg name $name '.packages += [.packages[0] + {purpose: "nvidia-source", name: $name}]' "$lock.none" >"$lock.$name"
     done
     run_slipway 2 build --lock "$lock.nvidia-open-kernel-source" --kernel-module-type proprietary
-    says "has nvidia-open-kernel-source, NVIDIA's open modules, and --kernel-module-type asks for the others" "try: a new lock"
+    says "has nvidia-open-kernel-source, NVIDIA's open modules, but --kernel-module-type asks for the other kind" "try: make a new lock"
     run_slipway 2 build --lock "$lock.nvidia-kernel-source" --kernel-module-type open
-    says "has nvidia-kernel-source, NVIDIA's proprietary modules, and --kernel-module-type asks for the others"
+    says "has nvidia-kernel-source, NVIDIA's proprietary modules, but --kernel-module-type asks for the other kind"
     # What it has, said or not, is taken: the headers, which are made up, are looked at next.
     for name in nvidia-open-kernel-source:open nvidia-kernel-source:proprietary; do
         run_slipway 12 build --lock "$lock.${name%:*}" --kernel-module-type "${name#*:}"
@@ -186,5 +186,5 @@ nothing_is_left() {
 
 @test "--compiler wants the name of a compiler's package" {
     build 6.1.0-56-amd64 2 --compiler 'gcc-12; true'
-    says "gcc-12 or clang-16 is wanted"
+    says "not a package such as gcc-12 or clang-16"
 }

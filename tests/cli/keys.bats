@@ -97,7 +97,7 @@ kept_keys() {
 @test "a key with the published fingerprint needs no word" {
     key_section "fingerprint = $fingerprint"
     resolve 0
-    says "$fingerprint  Test <test@slipway.invalid>: as it is published, kept in $kept"
+    says "$fingerprint  Test <test@slipway.invalid>: matches the published fingerprint, kept in $kept"
     [ "$(kept_keys)" = "$fingerprint" ]
 }
 
@@ -105,7 +105,7 @@ kept_keys() {
     gpg --batch --armor --export Other >"$mirror/keys/made.asc"
     key_section "fingerprint = $fingerprint"
     resolve 13
-    says "which is not the published one: $fingerprint" "$other  Other"
+    says "which differs from the published one: $fingerprint" "$other  Other"
     [ ! -e "$kept" ]
 }
 
@@ -136,7 +136,7 @@ while True:
 print("exit", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 PY
         echo "$output"
-        says "$fingerprint  Test <test@slipway.invalid>" "Is it to be believed from now on?"
+        says "$fingerprint  Test <test@slipway.invalid>" "Trust it from now on?"
         if [[ $answer == n ]]; then
             says "exit 13"
             [ ! -e "$kept" ]
@@ -150,7 +150,7 @@ PY
     key_section "fingerprint = $fingerprint"
     mv "$mirror/keys/made.asc" "$BATS_TEST_TMPDIR/"
     resolve 13
-    says "key made: it could not be fetched" "404" "try: give the key: --keyring FILE"
+    says "key made: could not be fetched" "404" "try: give the key: --keyring FILE"
     echo "no key" >"$mirror/keys/made.asc"
     resolve 13
     says "no OpenPGP key that gpgv can read"
@@ -161,7 +161,7 @@ PY
     says "could not be fetched" "certificate"
     sed -i 's#https:#http:#' "$BATS_TEST_TMPDIR/mirrors.ini"
     resolve 2
-    says "over https only"
+    says "only over https"
     # With a key of one's own, or offline, none is fetched.
     : >"$BATS_TEST_TMPDIR/httpd.log"
     key_section

@@ -220,7 +220,7 @@ setup() {
     says "--os-version is missing" "VERSION_ID" "$uek" "Oracle Linux 9"
     run_slipway 2 build "$uek" --mirror "$served/oracle" "${key[@]}" --nvidia "$BATS_TEST_TMPDIR/nvidia" \
         --userspace "$BATS_TEST_TMPDIR/userspace" --os-version 8.10
-    says "--os-version 8.10: VERSION_ID in /etc/os-release on nodes of Oracle Linux 9 is 9, or begins with 9 and a dot"
+    says "--os-version 8.10: on nodes of Oracle Linux 9, VERSION_ID in /etc/os-release is 9 or begins with 9 and a dot"
 }
 
 @test "Oracle: a rotated UEK is in the archive" {

@@ -58,7 +58,7 @@ set_option() { sed -i "/^CONFIG_${1%%=*}=/d" "$headers/.config" && echo "CONFIG_
 
 @test "another compiler than the kernel's is a warning, a contradiction is reported" {
     lint 0 --compiler gcc-11
-    says "compiler-major-differs" "made with gcc-12, and modules will be with gcc-11"
+    says "compiler-major-differs" "built with gcc-12, but modules will be built with gcc-11"
     set_option GCC_VERSION=130200
     lint 0
     says "config-compiler-disagrees"
@@ -99,20 +99,20 @@ probe_node() {
     probe_node PREEMPT_RT=y MODULE_SIG=y MODULE_SIG_FORCE=y
     lint 24 --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst"
     says "node-sig-enforce" "the node enforces signatures" \
-        "node-config-differs" "these headers are of another build than the node's kernel" "preempt_rt is y there and n in the tree" \
-        "node-symvers-differ" "of its 1 symbols 1 have another CRC" "the first module_layout"
+        "node-config-differs" "these headers are from another build than the node's kernel" "preempt_rt is y there and n in the tree" \
+        "node-symvers-differ" "of its 1 symbols, 1 have another CRC" "the first is module_layout"
 }
 
 @test "without any headers a node's configuration is judged alone" {
     probe_node PREEMPT_RT=y
     run_slipway 24 lint --os debian12 --offline --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst"
-    says "what is judged is the configuration in the bundle" "$krel (x86_64), made with gcc-12" "no-tree" "preempt-rt"
+    says "checking only the configuration in the bundle" "$krel (x86_64), made with gcc-12" "no-tree" "preempt-rt"
     run_slipway 0 lint --os debian12 --offline --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst" --drivers ofed
 }
 
 @test "a target is wanted, and one only" {
     run_slipway 2 lint
-    says "a kernel release, --kernel-from or --lock is missing"
+    says "the kernel is missing"
     run_slipway 2 lint 6.1.0-56-amd64 6.1.0-55-amd64
     run_slipway 0 lint --help
     says "--drivers" "--kernel-from" "--os"
@@ -122,7 +122,7 @@ probe_node() {
     make_root "$BATS_TEST_TMPDIR/root" "$krel"
     echo CONFIG_PREEMPT_RT=y >>"$BATS_TEST_TMPDIR/root/usr/src/linux-headers-$krel/.config"
     run_slipway 24 build --os debian12 --offline --kernel-from "$BATS_TEST_TMPDIR/root" --nvidia "$BATS_TEST_TMPDIR/nvidia"
-    says "preempt-rt" "NVIDIA's build refuses" "try: --force goes on"
+    says "preempt-rt" "NVIDIA's build refuses" "try: --force builds in spite of that"
     [ "$(grep -c "NVIDIA's build refuses" <<<"$output")" -eq 1 ]
     stub_programs
     run "${as_root[@]}" env PATH="$stubs" SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" \

@@ -65,16 +65,16 @@ has_nothing() { [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'tree*')" ]; 
     mkdir "$tree"
     touch "$tree/mine"
     run_slipway 9 resolve "$krel" --tree "$tree"
-    says "--tree $tree: it is not empty" "try: name a new folder: --tree DIR"
+    says "--tree $tree: the folder is not empty" "try: name a new folder: --tree DIR"
     [ "$(ls "$tree")" = mine ]
     run_slipway 9 resolve "$krel" --tree "$tree/mine"
-    says "that is no folder" "try: name a new folder"
+    says "not a folder" "try: name a new folder"
     run_slipway 9 resolve "$krel" --tree "$BATS_TEST_TMPDIR/none/tree"
-    says "the folder $BATS_TEST_TMPDIR/none: there is none"
+    says "the folder $BATS_TEST_TMPDIR/none: it does not exist"
     run_slipway 2 resolve --list --os debian12 --tree "$BATS_TEST_TMPDIR/new"
-    says "--list and --tree do not go together"
+    says "--list and --tree cannot be combined"
     run_slipway 2 resolve "$krel" --tree ''
-    says "--tree: its value is empty"
+    says "--tree: the value is empty"
 }
 
 @test "SIGTERM while the tree is being written: no part of it stays" {
@@ -96,6 +96,6 @@ has_nothing() { [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'tree*')" ]; 
     wait "$pid" || ended=$?
     cat "$BATS_TEST_TMPDIR/out"
     [ "$ended" -eq 143 ]
-    grep -q 'interrupted by signal 15; a tree that was not whole is removed' "$BATS_TEST_TMPDIR/out"
+    grep -q 'interrupted by signal 15; the incomplete tree was removed' "$BATS_TEST_TMPDIR/out"
     has_nothing
 }

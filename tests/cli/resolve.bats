@@ -47,7 +47,7 @@ sign_as_a_stranger() {
 
 @test "an -o that cannot be written is no empty lock" {
     run_slipway 9 resolve 6.1.0-56-amd64 -o "$BATS_TEST_TMPDIR/none/lock.json"
-    says "-o: the folder $BATS_TEST_TMPDIR/none: there is none"
+    says "-o: the folder $BATS_TEST_TMPDIR/none: it does not exist"
 }
 
 @test "an -o that is a pipe is written to, and stays one" {
@@ -86,18 +86,18 @@ sign_as_a_stranger() {
 
 @test "the command line: one release, known words, no --refresh with --offline" {
     run_slipway 2 resolve
-    says "a kernel release is missing"
+    says "the kernel is missing"
     run_slipway 2 resolve 6.1.0-56-amd64 6.1.0-47-amd64
-    says "one kernel release is expected"
+    says "only one kernel release can be given"
     run_slipway 2 resolve 6.1.0-56-amd64 --offline --refresh
-    says "--offline and --refresh do not go together"
+    says "--offline and --refresh cannot be combined"
     run_slipway 2 resolve 6.1.0-56-amd64 --snapshot yesterday
     says "20260901T000000Z"
     run_slipway 2 resolve 6.1.0-56-amd64 --arch 'x/../y'
     says "what uname -m prints"
     # Another name of the same machine is no other machine, and what is none is not asked for.
     run_slipway 2 resolve 6.1.0-56-amd64 --arch x64
-    says "--arch x64: what uname -m prints on the node is wanted" "x86_64, aarch64"
+    says "--arch x64: unknown architecture; give what uname -m prints on the node" "x86_64, aarch64"
     run_slipway 0 resolve 6.1.0-56-amd64 --arch amd64 -o -
     says '"arch":"x86_64"'
     run_slipway 0 resolve --help
@@ -130,7 +130,7 @@ sign_as_a_stranger() {
     add_package linux-headers-6.1.0-60-amd64
     publish
     run_slipway 0 resolve 6.1.0-60-amd64 --explain
-    says "warning: kernel 6.1.0-60-amd64: its headers are there, its own modules are in no list" \
+    says "warning: kernel 6.1.0-60-amd64: its headers were found, but no list" \
         "absent   all" "no package linux-image-6.1.0-60-amd64"
     add_package linux-image-6.1.0-60-amd64-unsigned
     publish
@@ -169,7 +169,7 @@ sign_as_a_stranger() {
     mv "$dist/InRelease" "$BATS_TEST_TMPDIR/InRelease"
     cp "$BATS_TEST_TMPDIR/Release" "$dist/Release"
     run_slipway 13 resolve 6.1.0-56-amd64
-    says "carries no signature" "try: accept the list as it is: --allow-unsigned"
+    says "not signed" "try: accept the unsigned list: --allow-unsigned"
     run_slipway 0 resolve 6.1.0-56-amd64 --allow-unsigned
     says "not signed" "warning"
     mv "$BATS_TEST_TMPDIR/InRelease" "$dist/InRelease"
@@ -226,13 +226,13 @@ sign_as_a_stranger() {
     run_slipway 0 resolve 6.1.0-56-amd64
     says "warning: updates is skipped"
     run_slipway 15 resolve 6.1.0-99-amd64
-    says "no package linux-headers-6.1.0-99-amd64" "the list of updates could not be read, and may have it"
+    says "no package linux-headers-6.1.0-99-amd64" "the list of updates may have it and could not be read"
 }
 
 @test "newest is not guessed where a mirror lacks a list, unless the catalogue says that it may" {
     add_repository updates bookworm-updates
     run_slipway 15 resolve newest --os debian12
-    says "which one is not known without the list of updates"
+    says "kernel newest: unknown without the list of updates"
     add_repository backports bookworm-backports 'optional = yes'
     sed -i 's/^suite = bookworm-updates/suite = bookworm/' "$SLIPWAY_DATADIR/kernels/catalogue/debian12.ini"
     run_slipway 0 resolve newest --os debian12
@@ -259,7 +259,7 @@ sign_as_a_stranger() {
     add_package linux-headers-6.1.0-70-amd64
     publish
     run_slipway 15 resolve 6.1.0-70-amd64
-    says "linux-image-6.1.0-70-amd64" "the list of updates could not be read, and may have it"
+    says "linux-image-6.1.0-70-amd64" "the list of updates may have it and could not be read"
     run_slipway 0 resolve 6.1.0-56-amd64
 }
 
@@ -269,7 +269,7 @@ sign_as_a_stranger() {
     run_slipway 0 resolve 6.1.0-56-amd64 --mirror other=http://127.0.0.1:9
     says "updates is skipped" "127.0.0.1"
     run_slipway 11 resolve newest --os debian12 --mirror other=http://127.0.0.1:9
-    says "which one is not known without the list of updates"
+    says "kernel newest: unknown without the list of updates"
 }
 
 @test "without gpgv a list cannot be checked: 10" {
@@ -281,7 +281,7 @@ sign_as_a_stranger() {
     local far=(--mirror http://127.0.0.1:9)
     # Nothing is known of a mirror either: apt was never asked, and the cure is not to name one.
     run_slipway 21 resolve 6.1.0-56-amd64 --offline
-    says "its package lists are not in the cache" "try: run once without --offline" "try: to build without a network: slipway build --bundle"
+    says "its package lists are not in the cache" "try: run once without --offline" "try: to build without a network, make a bundle elsewhere (slipway bundle) and use slipway build --bundle"
     [[ $output != *--mirror* ]]
     run_slipway 21 resolve 6.1.0-56-amd64 --offline "${far[@]}"
     says "--offline" "127.0.0.1"

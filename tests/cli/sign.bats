@@ -112,21 +112,21 @@ split_signed() {
     says "with sha512"
     cp "$package/boot/config-6.1.0-9-test" "$package/boot/config-6.1.0-8-test"
     run_slipway 2 sign --key rsa.key --cert rsa.pem --kernel "$package" --replace "$set_of_modules"
-    says "kernels of several releases"
+    says "it has several kernel releases"
     run_slipway 2 sign --key rsa.key --cert rsa.pem --kernel 6.1.0-9-test --replace "$set_of_modules"
-    says "this machine has no configuration of such a release" "/boot/config-" "--hash"
+    says "this machine has no configuration of a kernel with that release" "/boot/config-" "--hash"
     rm "$package/boot/"*
     run_slipway 2 sign --key rsa.key --cert rsa.pem --kernel "$package" --replace "$set_of_modules"
-    says "no kernel configuration there"
+    says "it has no kernel configuration"
 }
 
 @test "signed modules are refused, --replace signs them anew" {
     "$sign_file" sha256 other.key other.pem "$set_of_modules/sub/proprietary.ko"
     run_slipway 2 sign --key rsa.key --cert rsa.pem --hash sha256 "$set_of_modules"
-    says "sub/proprietary.ko: signed already" "--replace"
+    says "sub/proprietary.ko: already signed" "--replace"
     cmp modules/first.ko "$set_of_modules/first.ko"
     run_slipway 0 sign --key rsa.key --cert rsa.pem --hash sha256 --replace "$set_of_modules"
-    says "3 modules signed as rsa with sha256, 1 of them anew"
+    says "3 modules signed as rsa with sha256, 1 of them replaced"
     cmp "$set_of_modules/first.ko" "$set_of_modules/sub/proprietary.ko"
 }
 
@@ -141,7 +141,7 @@ split_signed() {
 @test "compressed modules are refused" {
     xz -k "$set_of_modules/first.ko"
     run_slipway 2 sign --key rsa.key --cert rsa.pem --hash sha256 "$set_of_modules"
-    says "first.ko.xz" "sign first, compress then"
+    says "first.ko.xz" "sign the uncompressed module, then compress it"
 }
 
 @test "what a killed run left is put right" {
@@ -164,7 +164,7 @@ split_signed() {
     exec {lock}<"$set_of_modules"
     flock -x "$lock"
     run_slipway 2 sign --key rsa.key --cert rsa.pem --hash sha256 "$set_of_modules"
-    says "another slipway sign works on it"
+    says "another slipway sign is working on it"
     exec {lock}<&-
     unchanged
 }
@@ -184,10 +184,10 @@ split_signed() {
 
 @test "a passphrase comes from a file, a descriptor or the environment" {
     run_slipway 13 sign --key locked.key --cert rsa.pem --hash sha256 "$set_of_modules"
-    says "has a passphrase, and none was given"
+    says "needs a passphrase"
     echo wrong-words >"$BATS_TEST_TMPDIR/password"
     run_slipway 13 sign --key locked.key --password-file "$BATS_TEST_TMPDIR/password" --cert rsa.pem --hash sha256 "$set_of_modules"
-    says "its passphrase is another one"
+    says "the passphrase is wrong"
     [[ $output != *wrong-words:* ]]
     unchanged
     echo secret-words >"$BATS_TEST_TMPDIR/password"
@@ -200,19 +200,19 @@ split_signed() {
 
 @test "key and certificate of two pairs are refused" {
     run_slipway 13 sign --key other.key --cert rsa.pem --hash sha256 "$set_of_modules"
-    says "the private key is not that of certificate rsa"
+    says "the private key does not belong to certificate rsa"
     unchanged
 }
 
 @test "a file without key, a file without certificate, no file at all" {
     run_slipway 2 sign --key rsa.pem --cert rsa.pem --hash sha256 "$set_of_modules"
-    says "rsa.pem: no private key in it"
+    says "rsa.pem: not a private key"
     run_slipway 2 sign --key rsa.key --cert rsa.key --hash sha256 "$set_of_modules"
-    says "rsa.key: no certificate in it"
+    says "rsa.key: not an X.509 certificate"
     run_slipway 2 sign --key none.key --cert rsa.pem --hash sha256 "$set_of_modules"
     says "none.key: cannot open the key: No such file"
     run_slipway 13 sign --key <(cat rsa.key) --cert rsa.pem --hash sha256 "$set_of_modules"
-    says "a FIFO, device or socket, not a file" "try: a key in a file, or in a token: pkcs11:" "only its password from a pipe: --password-fd N"
+    says "a FIFO, device or socket, not a file" "try: use a key in a file, or in a token: pkcs11:" "only its password through a pipe: --password-fd N"
     run_slipway 2 sign --key rsa.key --cert rsa.pem --hash md5 "$set_of_modules"
     says "hash md5"
     run_slipway 2 sign --key rsa.key --cert rsa.pem --hash sha256 "$BATS_TEST_TMPDIR/none"
@@ -223,7 +223,7 @@ split_signed() {
     says "rsa.key: cannot open the folder: Not a directory"
     mkdir "$BATS_TEST_TMPDIR/empty"
     run_slipway 2 sign --key rsa.key --cert rsa.pem --hash sha256 "$BATS_TEST_TMPDIR/empty"
-    says "no .ko file there"
+    says "it has no .ko files"
 }
 
 @test "the command line is checked before anything is opened" {
@@ -234,7 +234,7 @@ split_signed() {
     run_slipway 2 sign --key rsa.key --cert rsa.pem "$set_of_modules"
     says "--hash or --kernel is missing"
     run_slipway 2 sign export --key rsa.key --hash sha256 "$set_of_modules"
-    says "--key: only where something is signed here"
+    says "--key: export and import do not use the private key"
     run_slipway 2 sign import --cert rsa.pem "$set_of_modules"
     says "--digests is missing"
     run_slipway 0 sign --help
@@ -267,19 +267,19 @@ signatures() {
     run_slipway 0 sign export --hash sha256 -o "$BATS_TEST_TMPDIR/digests.json" "$set_of_modules"
     signatures "$BATS_TEST_TMPDIR/wrong" other.key
     run_slipway 13 sign import --cert rsa.pem --digests "$BATS_TEST_TMPDIR/digests.json" "$set_of_modules" "$BATS_TEST_TMPDIR/wrong"
-    says "does not fit first.ko and certificate rsa" "try: the key of this very certificate"
+    says "it does not match first.ko and certificate rsa" "try: sign with the key of this certificate"
     [[ $output != *stripped* ]]
     signatures "$BATS_TEST_TMPDIR/signatures" rsa.key
     touch "$BATS_TEST_TMPDIR/first.sig"
     run_slipway 2 sign import --cert rsa.pem --digests "$BATS_TEST_TMPDIR/digests.json" "$set_of_modules" "$BATS_TEST_TMPDIR/first.sig"
-    says "named by the digest"
+    says "named after the digest"
     rm "$BATS_TEST_TMPDIR/signatures/$(sha256sum <modules/first.ko | cut -d ' ' -f 1).sig"
     run_slipway 13 sign import --cert rsa.pem --digests "$BATS_TEST_TMPDIR/digests.json" "$set_of_modules" "$BATS_TEST_TMPDIR/signatures"
     says "$BATS_TEST_TMPDIR/signatures: no " ".sig, the signature of first.ko"
     unchanged
     mv "$set_of_modules/sub/proprietary.ko" "$set_of_modules/sub/new.ko"
     run_slipway 12 sign import --cert rsa.pem --digests "$BATS_TEST_TMPDIR/digests.json" "$set_of_modules" "$BATS_TEST_TMPDIR/wrong"
-    says "sub/proprietary.ko was exported, and is gone"
+    says "sub/proprietary.ko was exported, but is now missing"
     mv "$set_of_modules/sub/new.ko" "$set_of_modules/sub/proprietary.ko"
     signatures "$BATS_TEST_TMPDIR/signatures" rsa.key
     cp modules/sub/proprietary.ko "$set_of_modules/sub/peer.ko"
@@ -287,7 +287,7 @@ signatures() {
     says "sub/peer.ko: it was changed since the export"
     echo '{"schema":1' >"$BATS_TEST_TMPDIR/digests.json"
     run_slipway 2 sign import --cert rsa.pem --digests "$BATS_TEST_TMPDIR/digests.json" "$set_of_modules" "$BATS_TEST_TMPDIR/wrong"
-    says "no JSON at offset"
+    says "not JSON, at offset"
 }
 
 # A token in software with both keys, its PIN in TOKEN_PIN.
@@ -313,13 +313,13 @@ make_token() {
 @test "PKCS#11: wrong PIN, no PIN, no such key, the PIN in the URI" {
     make_token
     TOKEN_PIN=1111 run_slipway 13 sign --key "pkcs11:token=slipway;object=rsa;type=private" --password-env TOKEN_PIN --cert rsa.pem --hash sha256 "$set_of_modules"
-    says "no such private key, or the PIN is another one"
+    says "private key not found in the token, or the PIN is wrong"
     run_slipway 13 sign --key "pkcs11:token=slipway;object=rsa;type=private" --cert rsa.pem --hash sha256 "$set_of_modules" </dev/null
     says "without a PIN"
     run_slipway 13 sign --key "pkcs11:token=slipway;object=none;type=private" --password-env TOKEN_PIN --cert rsa.pem --hash sha256 "$set_of_modules"
-    says "no such private key"
+    says "private key not found"
     run_slipway 2 sign --key "pkcs11:token=slipway;object=rsa?pin-value=4321" --cert rsa.pem --hash sha256 "$set_of_modules"
-    says "holds the PIN"
+    says "contains the PIN"
     [[ $output != *4321* ]]
     unchanged
 }

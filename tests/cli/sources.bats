@@ -13,7 +13,7 @@ make_ofed() {
 
 @test "--revision is a number" {
     run_slipway 2 build --kernel newest --ofed /nonexistent/ofed --revision 1a
-    says "--revision: a number of at most nine digits is wanted"
+    says "--revision: not a number of at most nine digits"
 }
 
 @test "an --ofed that is not there is named" {
@@ -25,15 +25,15 @@ make_ofed() {
 
 @test "a version is no source, and what to download is said" {
     run_slipway 6 build --kernel newest --nvidia 535
-    says "--nvidia 535: that is a version" "try: download it, and name the file: NVIDIA's installer"
+    says "--nvidia 535: this is a version, not a driver source" "try: download it and give the file: NVIDIA's installer"
     run_slipway 6 build --kernel newest --ofed 24.07-0.6.1.0
-    says "--ofed 24.07-0.6.1.0: that is a version" "try: download it, and name the file: MLNX_OFED_SRC-"
+    says "--ofed 24.07-0.6.1.0: this is a version, not a driver source" "try: download it and give the file: MLNX_OFED_SRC-"
 }
 
 @test "a web page that was saved under an installer's name is called one" {
     echo '<!DOCTYPE html><html>Sign in</html>' >"$BATS_TEST_TMPDIR/NVIDIA-Linux-x86_64-535.run"
     run_slipway 6 build --kernel newest --nvidia "$BATS_TEST_TMPDIR/NVIDIA-Linux-x86_64-535.run"
-    says "NVIDIA-Linux-x86_64-535.run: a web page, not the file" "try: look at it in a browser"
+    says "NVIDIA-Linux-x86_64-535.run: this is a web page, not the file" "try: open the URL in a browser"
 }
 
 @test "the source of another driver is recognised" {
@@ -62,14 +62,14 @@ make_ofed() {
         make_ofed
         rm "$BATS_TEST_TMPDIR/ofed/$lost"
         run_slipway 6 build --kernel newest --ofed "$BATS_TEST_TMPDIR/ofed"
-        says "its $lost is missing" "folds case"
+        says "$lost is missing" "case-sensitive file system"
     done
 }
 
 @test "a folder without NVIDIA's modules is refused" {
     mkdir "$BATS_TEST_TMPDIR/nvidia"
     run_slipway 6 build --kernel newest --nvidia "$BATS_TEST_TMPDIR/nvidia"
-    says "no source of NVIDIA's kernel modules: it has neither kernel-open/ nor Kbuild"
+    says "not a source of NVIDIA's kernel modules: it has neither kernel-open/ nor Kbuild"
 }
 
 @test "a source's archive that leads out, is a bomb or is none has the exit code of that" {
@@ -131,10 +131,10 @@ expect_tree() {
     tar -C "$all" -czf "$all/$linux/src/MLNX_OFED_SRC-debian-24.07-0.6.1.0.tgz" MLNX_OFED_SRC-24.07-0.6.1.0
     tar -C "$all" -czf "$all/$linux.tgz" "$linux"
     own_ofed 21 "$all/$linux.tgz"
-    says "of this OFED mlnx-ofed-kernel is compiled; its sources of other modules are left out: iser, knem"
+    says "only mlnx-ofed-kernel of this OFED is compiled; other module sources are left out: iser, knem"
     # Once more: it is in the cache.
     own_ofed 21 "$all/$linux.tgz"
-    says "its sources of other modules are left out: iser, knem"
+    says "other module sources are left out: iser, knem"
     expect_tree
     own_ofed 21 "$all/$linux"
     expect_tree
@@ -158,11 +158,11 @@ expect_tree() {
     mv "$all/MLNX_OFED_SRC-24.07-0.6.1.0" "$all/[24].*"
     sources="$all/[24].*/SOURCES"
     own_ofed 21 "$all/[24].*"
-    says "its sources of other modules are left out: iser, knem"
+    says "other module sources are left out: iser, knem"
     [ -z "$(find "$BATS_TEST_TMPDIR/cache/stages" -name "ofed-source*")" ]
     rm "$sources/mlnx-ofed-kernel-24.07/makefile"
     own_ofed 6 "$all/[24].*"
-    says "its makefile is missing"
+    says "makefile is missing"
 }
 
 @test "a failure is one JSON event on stdout, and text on stderr" {

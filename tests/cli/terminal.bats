@@ -54,7 +54,7 @@ is_harmless() {
     printf '#define UTS_RELEASE "%s"\n' $'6.6.9\e[2J\xc2\x9b\xe2\x80\xae' >"$BATS_TEST_TMPDIR/headers/include/generated/utsrelease.h"
     export SLIPWAY_MIRRORS=/dev/null
     run_slipway 22 lint --os debian12 --offline --drivers nvidia --kernel-from "$BATS_TEST_TMPDIR/headers"
-    says "the byte 0x1b at character 6 is in no kernel release"
+    says "the byte 0x1b at character 6 is not allowed in a kernel release"
     is_harmless
 }
 

@@ -76,7 +76,7 @@ load helpers
 
 @test "a stray argument is named" {
     run_slipway 2 build --kernel newest ofed.tgz
-    says "ofed.tgz: one kernel release is expected"
+    says "ofed.tgz: only one kernel release can be given"
 }
 
 @test "an option that other programs have: what does it here" {
@@ -104,14 +104,14 @@ load helpers
     local verb
     for verb in build lint resolve; do
         run_slipway 2 "$verb" --kern newest
-        says "--kern: no such option; is --kernel meant?"
+        says "--kern: no such option; did you mean --kernel?"
     done
     run_slipway 2 build newest --kernel-fro=x
-    says "--kernel-fro: no such option; is --kernel-from meant?"
+    says "--kernel-fro: no such option; did you mean --kernel-from?"
     run_slipway 2 probe --head no
-    says "--head: no such option; is --headers meant?"
+    says "--head: no such option; did you mean --headers?"
     run_slipway 2 build --outptu x
-    says "--outptu: no such option; is --output meant?"
+    says "--outptu: no such option; did you mean --output?"
     run_slipway 2 build --zzz
     [[ $output != *meant* ]]
 }
@@ -133,13 +133,13 @@ load helpers
     local jobs
     for jobs in 0 -1 many 2x 99999; do
         run_slipway 2 build --kernel newest --jobs "$jobs"
-        says "--jobs $jobs: a number from 1 to 4096"
+        says "--jobs $jobs: not a number from 1 to 4096"
     done
 }
 
 @test "no OFED and no NVIDIA source: there would be nothing to build" {
     run_slipway 2 build --kernel newest --nvidia none
-    says "--nvidia none without --ofed: there would be no image at all"
+    says "--nvidia none without --ofed: no image would be built"
 }
 
 @test "options that do not go together are refused by name, and none is ignored" {
@@ -149,7 +149,7 @@ load helpers
     while IFS='|' read -r line first second; do
         # shellcheck disable=SC2086
         run_slipway 2 $line
-        says "$first and $second do not go together: " "try: leave out $second"
+        says "$first and $second cannot be combined: " "try: leave out $second"
     done <<'TEXT'
 build newest --offline --refresh|--offline|--refresh
 build --bundle x --nvidia debian|--bundle|--nvidia
@@ -181,17 +181,17 @@ TEXT
     run_slipway 2 cache list --mirror file:///x
     says "--mirror: no such option"
     run_slipway 2 explain text --os debian12
-    says "--os: no --kernel is to be fetched"
+    says "--os: it applies only when --kernel names a release to fetch"
     run_slipway 2 sign export --hash sha256 --password-file x x
     says "--password-file needs --key"
     run_slipway 2 sign --key x --cert x --hash sha256 -o y x
-    says "--output is for sign export"
+    says "--output applies only to sign export"
     [ ! -e "$BATS_TEST_TMPDIR/cache" ]
 }
 
 @test "an unknown --os lists the known ones" {
     run_slipway 2 build --kernel newest --os debian7
-    says "--os debian7: not known" debian12
+    says "--os debian7: unknown" debian12
     run_slipway 2 build --kernel newest --os debain12
     says "did you mean debian12?"
     # The code name is one of its names.
@@ -203,28 +203,28 @@ TEXT
     run_slipway 5 resolve 6.1.0-56-amd46
     says "kernel 6.1.0-56-amd46: not known; did you mean 6.1.0-56-amd64?"
     run_slipway 22 resolve linux-image-6.1.0-56-amd64
-    says "does not start with a digit" "try: the release alone: 6.1.0-56-amd64"
+    says "does not start with a digit" "try: give only the release: 6.1.0-56-amd64"
     run_slipway 5 resolve 3.10.0-1160.45.1.el7.custom
-    says "try: a kernel of your own: give its packages or folders (build and lint: --kernel-from"
+    says "try: for a kernel of your own, give its packages or folders (build and lint: --kernel-from"
     run_slipway 2 resolve newest --os debian
-    says "which is meant: debian12, debian13, debiansid?"
+    says "did you mean one of debian12, debian13, debiansid?"
 }
 
 @test "a kernel of a distribution without a catalogue is not taken for another's" {
     run_slipway 5 resolve 6.1.0-0.deb11.52-amd64
-    says "named like those of debian11, which Slipway does not support"
+    says "this name is used by debian11, which Slipway does not support"
     run_slipway 2 resolve 3.10.0-1160.45.1.el7.x86_64
-    says "named like those of centos7; or of rhel7, oracle7-rhck, which Slipway does not support" "with --os"
+    says "this name is used by centos7; and by rhel7, oracle7-rhck, which Slipway does not support" "with --os"
 }
 
 @test "NVIDIA's modules by Debian for a kernel of Debian's and another --os: that is named" {
     run_slipway 2 resolve 6.1.0-56-amd64 --os rocky9 --nvidia debian
-    says "rocky9 has no package" "try: another --os than rocky9: kernels of such names are made by debian12"
+    says "the catalogue of rocky9 names no package" "try: use another --os than rocky9: kernels with such names are made by debian12"
 }
 
 @test "an --os that is a path is not followed" {
     run_slipway 2 build --kernel newest --os ../../etc/passwd
-    says "not known"
+    says "unknown"
 }
 
 @test "--output oci-archive: wants a file" {
@@ -237,27 +237,27 @@ TEXT
     cd "$BATS_TEST_TMPDIR"
     for place in docker://registry/x docker-daemon:x oci:x https://registry/x; do
         run_slipway 2 build --kernel newest --offline --output "$place"
-        says "try: for a registry, buildah push" "--output $place"
+        says "try: for a registry, build into the storage and then use buildah push" "--output $place"
     done
     [ ! -e docker: ]
 }
 
 @test "an output below a folder that is not there fails at once" {
     run_slipway 9 build --kernel newest --offline --output "oci-archive:$BATS_TEST_TMPDIR/none/x.tar"
-    says "the folder $BATS_TEST_TMPDIR/none: there is none"
+    says "the folder $BATS_TEST_TMPDIR/none: it does not exist"
     touch "$BATS_TEST_TMPDIR/file"
     run_slipway 9 build --kernel newest --offline --output "$BATS_TEST_TMPDIR/file"
-    says "$BATS_TEST_TMPDIR/file is no folder"
+    says "$BATS_TEST_TMPDIR/file is not a folder"
     # A folder that is asked for is made when there is something for it, with those above it.
     run_slipway 6 build --kernel newest --offline --output "$BATS_TEST_TMPDIR/none/x/y" --ofed /nonexistent
     [ ! -e "$BATS_TEST_TMPDIR/none" ]
     run_slipway 9 build --kernel newest --offline --output "$BATS_TEST_TMPDIR/file/x/y"
     run_slipway 9 bundle --offline -o "$BATS_TEST_TMPDIR/none/x" newest
-    says "the folder $BATS_TEST_TMPDIR/none: there is none"
+    says "the folder $BATS_TEST_TMPDIR/none: it does not exist"
     run_slipway 9 resolve --os debian12 --offline -o "$BATS_TEST_TMPDIR/none/x" newest
-    says "the folder $BATS_TEST_TMPDIR/none: there is none"
+    says "the folder $BATS_TEST_TMPDIR/none: it does not exist"
     run_slipway 9 probe -o "$BATS_TEST_TMPDIR/none/x"
-    says "the folder $BATS_TEST_TMPDIR/none: there is none"
+    says "the folder $BATS_TEST_TMPDIR/none: it does not exist"
 }
 
 @test "a bundle that is not there is a wrong command line" {
@@ -288,7 +288,7 @@ stubbed() {
     done
     rm "$stubs"/{mmdebstrap,dnf}
     os=rocky9 stubbed 10 "${as_root[@]}"
-    says "dnf, mmdebstrap: no such program in PATH, and this build runs them"
+    says "dnf, mmdebstrap: no such program in PATH; this build needs them"
     # What the cache has may be what is wanted: that is known later.
     mkdir -p "$BATS_TEST_TMPDIR"/cache/stages/{build-root,runtime-base}-1
     stubbed 25 "${as_root[@]}"
@@ -298,7 +298,7 @@ stubbed() {
     stub_programs
     # In a user namespace without any names nobody is root.
     stubbed 1 unshare --user
-    says "not root: the stage build-root installs a distribution's packages" "try: run it again as root"
+    says "not root: the stage build-root installs a distribution's packages" "try: run it as root"
     [[ $output != *resolve* ]]
 }
 
@@ -307,15 +307,15 @@ stubbed() {
     mkdir "$BATS_TEST_TMPDIR/cache"
     mount -t tmpfs -o size=60m tmpfs "$BATS_TEST_TMPDIR/cache" || skip "no right to mount a small file system"
     stubbed 17
-    says "$BATS_TEST_TMPDIR/cache: 0.1 GB are free there, and this build takes some 1.8 GB" "try: slipway cache prune" "--cache DIR"
+    says "$BATS_TEST_TMPDIR/cache: only 0.1 GB free, and this build needs about 1.8 GB" "try: slipway cache prune" "--cache DIR"
     [[ $output != *resolve* ]]
     # Half of it may do: an estimate refuses nothing that may work.
     mount -o remount,size=1200m "$BATS_TEST_TMPDIR/cache"
     stubbed 25
-    says "cache: 1.3 GB are free there, and this build takes some 1.8 GB"
+    says "cache: only 1.3 GB free, and this build needs about 1.8 GB"
     mount -o remount,size=2g "$BATS_TEST_TMPDIR/cache"
     stubbed 25
-    [[ $output != *"are free there"* ]]
+    [[ $output != *" GB free, and this build"* ]]
     umount "$BATS_TEST_TMPDIR/cache"
 }
 
@@ -326,7 +326,7 @@ stubbed() {
 
 @test "a data folder without recipes is named" {
     SLIPWAY_DATADIR=$BATS_TEST_TMPDIR run_slipway 1 build --kernel newest
-    says "SLIPWAY_DATADIR=$BATS_TEST_TMPDIR: no containers/recipes there"
+    says "SLIPWAY_DATADIR=$BATS_TEST_TMPDIR: it has no containers/recipes"
 }
 
 @test "each option of --help is in the completions, which bash, zsh and fish understand" {

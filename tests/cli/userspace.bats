@@ -274,7 +274,7 @@ package() {
     make_installer
     library "$tree/older/libnvidia-ml.so.470.1.1" libnvidia-ml.so.1
     recipe 1
-    says "several drivers" "libnvidia-ml.so.470.1.1 libnvidia-ml.so.$version"
+    says "several driver versions" "libnvidia-ml.so.470.1.1 libnvidia-ml.so.$version"
     rm -r "$tree"
     mkdir "$tree"
     recipe 1
@@ -287,17 +287,17 @@ package() {
     run_slipway 6 build --kernel newest --nvidia-fs "$tree"
     says "no source of nvidia-fs: it has no src/nvfs-core.c"
     run_slipway 6 build --kernel newest --nvidia-fs "$tree/nowhere"
-    says "--nvidia-fs $tree/nowhere: No such file or directory" "try: a tree of its source, or a tarball of one"
+    says "--nvidia-fs $tree/nowhere: No such file or directory" "try: its source tree or a tarball of it"
     run_slipway 2 build --kernel newest --ofed reference --nvidia none --gdrcopy "$tree"
-    says "--gdrcopy is for NVIDIA's kernel modules, and this builds none" "try: leave out --gdrcopy"
+    says "--gdrcopy applies only to NVIDIA's kernel modules, which this build does not include" "try: leave out --gdrcopy"
     run_slipway 2 build --kernel newest --ofed reference --nvidia none --kernel-module-type open
-    says "--kernel-module-type is for NVIDIA's kernel modules, and this builds none"
+    says "--kernel-module-type applies only to NVIDIA's kernel modules, which this build does not include"
     run_slipway 2 build --kernel newest --verify-configure
-    says "--verify-configure is for OFED, and this builds none"
+    says "--verify-configure applies only to OFED, which this build does not include"
     run_slipway 2 bundle -o x newest --ofed reference --nvidia none --kernel-module-type open
-    says "--kernel-module-type is for NVIDIA's kernel modules, and this builds none"
+    says "--kernel-module-type applies only to NVIDIA's kernel modules, which this build does not include"
     run_slipway 2 bundle -o x newest --nvidia "$tree" --kernel-module-type open
-    says "--kernel-module-type is for Debian's packages" "try: give it to slipway build --bundle instead"
+    says "--kernel-module-type applies only to Debian's packages" "try: give it to slipway build --bundle instead"
 }
 
 # refused TEXT…: --userspace "$tree" is no source, and nothing was asked or made.
@@ -314,7 +314,7 @@ refused() {
     [[ $output != *tarball* ]]
     touch "$tree/installer.run"
     run_slipway 6 build --kernel newest --userspace "$tree/installer.run"
-    says "--userspace $tree/installer.run: a folder is wanted" "try: the folder that NVIDIA's installer unpacks"
+    says "--userspace $tree/installer.run: not a folder" "try: the folder that NVIDIA's installer unpacks"
     rm "$tree/installer.run"
     refused "no libnvidia-ml.so.* below $tree" "try: the folder that NVIDIA's installer unpacks (sh NVIDIA-Linux-….run -x)"
     run_slipway 6 build --kernel newest --userspace /etc/apt
@@ -323,16 +323,16 @@ refused() {
     library "$tree/32/libnvidia-ml.so.$version" libnvidia-ml.so.1
     refused "no libnvidia-ml.so.* below $tree"
     library "$tree/libnvidia-ml.so.$version" libnvidia-ml.so.1
-    refused "driver $version is not whole there: it has no libcuda.so of it"
+    refused "driver $version is incomplete: it has no libcuda.so of that version"
     make_installer
     rm "$tree/libnvidia-ml.so.$version" "$tree/run/nvidia-smi"
-    refused "driver $version is not whole there: it has no nvidia-smi"
+    refused "driver $version is incomplete: it has no nvidia-smi"
     make_installer
     rm "$tree/run/firmware/gsp_ga10x.bin"
-    refused "driver $version is not whole there: it has no firmware/*.bin"
+    refused "driver $version is incomplete: it has no firmware/*.bin"
     make_installer
     library "$tree/older/libnvidia-ml.so.470.1.1" libnvidia-ml.so.1
-    refused "several drivers are below it: 470.1.1, $version"
+    refused "contains several driver versions: 470.1.1, $version"
 }
 
 # own OPTION…: a build for a kernel of one's own with the installer's folder, which never comes to an image here.
@@ -348,11 +348,11 @@ own() {
     mkdir -p "$nvidia/kernel-open"
     printf 'ccflags-y += -DNV_VERSION_STRING=\\"535.9.9\\"\n' >"$nvidia/kernel-open/Kbuild"
     own 6 --nvidia "$nvidia"
-    says "it is of driver $version, the modules of --nvidia are of 535.9.9" "the installer's folder of 535.9.9"
+    says "it is from driver $version, but the modules of --nvidia are from 535.9.9" "give the folder of installer version 535.9.9"
     touch "$nvidia/README"
     tar -C "$nvidia" -cf "$BATS_TEST_TMPDIR/nvidia.tar" .
     own 6 --nvidia "$BATS_TEST_TMPDIR/nvidia.tar"
-    says "it is of driver $version, the modules of --nvidia are of 535.9.9"
+    says "it is from driver $version, but the modules of --nvidia are from 535.9.9"
     [ -z "$(find "$BATS_TEST_TMPDIR/cache/stages" -mindepth 1 -maxdepth 1 ! -name 'nvidia-source-*')" ]
     # Of the same version the build goes on, to where it needs what --offline keeps from it.
     sed -i "s/535.9.9/$version/" "$nvidia/kernel-open/Kbuild"
@@ -379,7 +379,7 @@ debian_driver() {
     make_installer
     debian_driver 535.9.9
     run_slipway 6 build --kernel newest --userspace "$tree"
-    says "it is of driver $version, the modules of --nvidia are of 535.9.9"
+    says "it is from driver $version, but the modules of --nvidia are from 535.9.9"
     [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/stages")" ]
 }
 
@@ -388,7 +388,7 @@ debian_driver() {
     debian_driver 535.9.9 $(sed '/^[#+?]/d' "$repository/containers/recipes/userspace.packages") libtirpc3t64 libtirpc-common \
         nvidia-modprobe libnvidia-egl-gbm1 libnvidia-egl-wayland1 libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2
     run_slipway 12 build --kernel newest
-    says "debian12 has no nvidia-persistenced, libkeyutils1: left out of the userspace in the GPU image"
+    says "debian12 has no nvidia-persistenced, libkeyutils1: left out of the GPU image's userspace"
 }
 
 @test "a GPU image without any userspace, which no node would have ready, is made by --force only" {
@@ -400,10 +400,10 @@ debian_driver() {
     local build=("${as_root[@]}" env PATH="$stubs" SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" SLIPWAY_MIRRORS=/dev/null
         "$SLIPWAY" build --os debian12 --kernel-from "$BATS_TEST_TMPDIR/root" --nvidia "$BATS_TEST_TMPDIR/nvidia")
     run -6 "${build[@]}"
-    says "no nvidia-smi, libraries and firmware of the modules' version, 1.0: the GPU image would load them and never be ready" \
-        "try: --userspace: give the folder that NVIDIA's installer unpacks" "no --ofed: there will be no NIC image"
+    says "no nvidia-smi, libraries and firmware of the modules' version, 1.0: the GPU image would load the modules but never become ready" \
+        "try: --userspace: give the folder that NVIDIA's installer unpacks" "no --ofed: no NIC image will be built"
     run -25 "${build[@]}" --force
-    says "never be ready"
+    says "never become ready"
     run -25 "${build[@]}" --userspace "$BATS_TEST_TMPDIR/userspace"
-    [[ $output != *"never be ready"* ]]
+    [[ $output != *"never become ready"* ]]
 }

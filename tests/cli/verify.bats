@@ -64,7 +64,7 @@ layer() {
     cp -r headers/. "$work/kernel"
     printf '0x00001111\tcore_register\tkernel/net/core\tEXPORT_SYMBOL\t\n' >>"$work/kernel/Module.symvers"
     verify 0 set/net/peer.ko --kernel "$work/kernel" --order
-    says "kernel-modules (note)" "-  core, which is the kernel's own, or what --with names" "1  set/net/peer.ko"
+    says "kernel-modules (note)" "-  core, which is the kernel's own, or from --with" "1  set/net/peer.ko"
     run_slipway 0 verify set/net/peer.ko --kernel "$work/kernel" --json
     [ "$(jq -r '.set.relies_on | join(",")' <<<"$output")" = core ]
 }
@@ -124,9 +124,9 @@ layer() {
     rm "$work/headers/Module.symvers"
     verify 4 set --kernel "$work/headers"
     says "no Module.symvers" "0 will load, 0 will not, 2 cannot tell" \
-        "nothing tells what this kernel exports, so no symbol can be judged: add --with …/Module.symvers (of its headers' package), or name its release: --kernel $krel"
+        "the exports of this kernel are unknown, so no symbol can be checked: add --with …/Module.symvers (from its headers package), or name its release: --kernel $krel"
     # Once, and not for each symbol.
-    [[ $output != *"(doubt)"* && $output == *"what the kernel exports is not known"* ]]
+    [[ $output != *"(doubt)"* && $output == *"the kernel's exports are unknown"* ]]
     verify 4 set --kernel "$work/headers" --all
     says "(doubt)"
 }
@@ -266,7 +266,7 @@ root() {
     says "skipped: $other"
     rm -r "$work/root/drivers" "$work/root/opt"
     verify 3 "$work/root" --kernel headers
-    says "nothing in it lies in a folder of $krel: all its modules are judged" "$other" "1 module: 0 will load, 1 will not"
+    says "it has no folder for $krel, so all its modules are checked" "$other" "1 module: 0 will load, 1 will not"
 }
 
 @test "an image of another kernel whose modules would load: its container finds none, which is a refusal" {
@@ -277,7 +277,7 @@ root() {
     # An image of anybody's is not one whose container is ours.
     make_layout "$work/foreign" "$work/layer.tar"
     verify 0 "$work/foreign" --kernel headers
-    says "nothing in it lies in a folder of $krel: all its modules are judged"
+    says "it has no folder for $krel, so all its modules are checked"
     mkdir -p "$work/root/etc/slipway"
     touch "$work/root/etc/slipway/image.conf"
     layer "$work/ours.tar" "$work/root"
@@ -286,7 +286,7 @@ root() {
     verify 3 "$work/nic" --kernel headers
     says "2 modules: 2 will load, 0 will not, 0 cannot tell; as one set: will not load: $work/nic: its modules are for $other, 6.1.0-1-third"
     says "on $krel its container ends with NO_MODULES_FOR_KERNEL"
-    [[ ${lines[-1]} == *": slipway build --kernel $krel, with the --ofed and --nvidia of these" ]]
+    [[ ${lines[-1]} == *": slipway build --kernel $krel, with the same --ofed and --nvidia" ]]
     verify 3 "$work/nic" --kernel headers --json
     [ "$(jq -r '"\(.exit_code) \(.verdict) \(.set.findings[0].id) \(.counts.will_load) \(.inputs[0].other_kernel)"' <<<"$output")" = \
         "3 will not load no-modules 2 true" ]
@@ -320,12 +320,12 @@ root() {
     verify 2 registry.example.com/driver:1 --kernel headers
     says "driver:1: neither a file" "try: buildah pull registry.example.com/driver:1"
     verify 2 no-such:1 --kernel headers --offline --snapshot 20260901T000000Z
-    says "--snapshot: this kernel is read where it lies" "try: leave out --snapshot"
+    says "--snapshot: --kernel names files, so no package list is read" "try: leave out --snapshot"
     # The name of nothing, and no list to ask.
     run env PATH=/nowhere SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" verify no-such:1 --kernel headers
     echo "$output"
     [ "$status" -eq 10 ]
-    says "there is no buildah to ask" "try: scripts/install-packages"
+    says "without buildah" "try: scripts/install-packages"
 }
 
 @test "a damaged layer, one that is cut short, one that is not there: exit 12, and no verdict" {
@@ -359,18 +359,18 @@ root() {
 @test "a file that is no archive of any kind is a wrong command line" {
     echo "# Read me" >"$work/README.md"
     verify 2 "$work/README.md" --kernel headers
-    says "no image, archive, package or module" "try: an image: its archive, its layout"
+    says "not an image, archive, package or module" "try: an image: its archive, its layout"
     gzip -c set/net/core.ko | head -c 300 >"$work/cut.tgz"
     verify 12 "$work/cut.tgz" --kernel headers
     [ "$(grep -o "cut short" <<<"$output" | wc -l)" -eq 1 ]
     echo "<html>Sign in</html>" >"$work/nic.oci.tar"
     verify 12 "$work/nic.oci.tar" --kernel headers
-    says "nic.oci.tar: a web page, not the file"
+    says "nic.oci.tar: this is a web page, not the file"
     : >"$work/nothing"
     verify 2 "$work/nothing" --kernel headers
     bzip2 -c set/net/core.ko >"$work/core.ko.bz2"
     verify 2 "$work/core.ko.bz2" --kernel headers
-    says "core.ko.bz2: no kernel takes modules packed with bz2"
+    says "core.ko.bz2: kernels cannot load modules compressed with bz2"
     ln -s "$PWD/set" "$work/again"
     verify 2 set "$work/again" --kernel headers
     says "$work/again: given twice"
@@ -452,7 +452,7 @@ root() {
     openssl req -x509 -noenc -days 30 -subj /CN=theirs -newkey rsa:2048 -keyout "$work/theirs.key" -out "$work/theirs.pem" 2>/dev/null
     cp -r set "$work/set"
     verify 0 "$work/set" --kernel headers --enforce-signatures
-    says "this kernel checks no signatures"
+    says "this kernel does not check signatures"
     cp -r headers "$work/headers"
     echo CONFIG_MODULE_SIG=y >>"$work/headers/.config"
     cd "$work"
@@ -461,7 +461,7 @@ root() {
     says "--enforce-signatures"
     run_slipway 0 sign --key "$work/ours.key" --cert "$work/ours.pem" --hash sha256 "$work/set"
     verify 4 "$work/set" --kernel headers --enforce-signatures
-    says "no certificate to check it against was given" "--trust CERT"
+    says "no certificate was given to check it" "--trust CERT"
     verify 0 "$work/set" --kernel headers
     says "signature-unchecked (note)"
     verify 3 "$work/set" --kernel headers --enforce-signatures --trust "$work/theirs.pem"
@@ -552,9 +552,9 @@ root() {
     make_modules "$work/only" "$krel"
     pack_deb "linux-modules-$krel" "$work/only" "$work/only.deb"
     verify 2 set --kernel "$work/only.deb"
-    says "--kernel: whose kernel $krel is, nothing in it tells" "try: say whose it is: --os" "give the kernel's headers, too"
+    says "--kernel: the distribution of kernel $krel is unknown" "try: name the distribution: --os" "give the kernel's headers too"
     verify 2 set --kernel "$krel" --kernel "$other"
-    says "one kernel is expected"
+    says "only one kernel can be given"
     verify 0 set --kernel "$tree"
     verify 0 set --kernel "$tree/record.json"
     cp "$tree/record.json" "$work/alone.json"
@@ -573,13 +573,13 @@ root() {
     ln -s "/usr/src/linux-headers-$krel" "$work/headers/lib/modules/$krel/build"
     pack_deb "linux-headers-$krel" "$work/headers" "$work/headers.deb"
     verify 0 set --kernel "$work/headers.deb" --os debian12
-    says "note: the kernel's own modules are not among the files of --kernel" "2 modules: 2 will load"
+    says "note: the files of --kernel do not include the kernel's own modules" "2 modules: 2 will load"
     # Debian from 7.2 on has modules.builtin in linux-base-<krel>.
     mkdir -p "$work/modules/usr/lib/modules/$krel/kernel/lib"
     make_module "$work/modules/usr/lib/modules/$krel/kernel/lib/own.ko" own krel="$krel"
     pack_deb "linux-modules-$krel" "$work/modules" "$work/modules.deb"
     verify 0 set --kernel "$work/headers.deb" --kernel "$work/modules.deb" --os debian12
-    says "note: what is built into the kernel is not known" "linux-base-$krel"
+    says "note: the kernel's built-in modules are unknown" "linux-base-$krel"
     verify 0 "$work/modules.deb" --kernel "$work/headers.deb" --kernel "$work/modules.deb" --os debian12
     says "1 module: 1 will load"
 }
@@ -644,14 +644,14 @@ ostree() {
 
 @test "a Module.symvers as --kernel decides what it can" {
     verify 4 set --kernel headers/Module.symvers
-    says "kernel (no release), vermagic not known, 3 symbols" "note: headers/Module.symvers tells what the kernel exports"
+    says "kernel (no release), vermagic not known, 3 symbols" "note: headers/Module.symvers has the kernel's exports"
     # A call is a PLT32, which kernels of unknown version may not know: no module is damaged by that.
     readelf -rW set/net/core.ko | grep -q R_X86_64_PLT32
     [[ $output != *damaged* && $output != *relocation* ]]
     verify 3 bad --kernel headers/Module.symvers
     says "printk CRC 0x00000009"
     verify 2 set --kernel headers/Module.symvers --kernel "$krel"
-    says "--kernel headers/Module.symvers: beside another --kernel a Module.symvers is given with --with"
+    says "--kernel headers/Module.symvers: next to another --kernel, give a Module.symvers with --with"
 }
 
 @test "a relocation that an older kernel may have by a backport is a doubt, not a refusal" {
@@ -671,7 +671,7 @@ ostree() {
     verify 0 set --kernel "$work/tree/lib/modules/$krel"
     mkdir "$work/nothing"
     verify 5 set --kernel "$work/nothing"
-    says "no kernel is in this folder"
+    says "no kernel in this folder"
     verify 2 set --kernel "$work/not-there"
     says "No such file"
     echo '{}' >"$work/record.json"
@@ -695,23 +695,23 @@ ostree() {
 @test "nothing to verify is an error that says where was looked" {
     mkdir -p "$work/empty/lib/modules"
     verify 2 "$work/empty" --kernel headers
-    says "no module is in it" ".ko.zst"
+    says "it has no modules" ".ko.zst"
     layer "$work/layer.tar" "$work/empty"
     make_layout "$work/layout" "$work/layer.tar"
     verify 2 "$work/layout" --kernel headers
-    says "looked for in all its layers"
+    says "in any of its layers"
 }
 
 @test "a folder of images says which they are" {
     mkdir "$work/out"
     touch "$work/out"/{gpu,nic}.oci.tar
     verify 2 "$work/out" --kernel headers
-    says "no module is in it, but there are images" "try: give these in its place: $work/out/gpu.oci.tar $work/out/nic.oci.tar"
+    says "it has no modules, but it has images" "try: give the images instead: $work/out/gpu.oci.tar $work/out/nic.oci.tar"
 }
 
 @test "wrong command lines" {
     verify 2
-    says "what is to be verified is missing"
+    says "WHAT is missing"
     verify 2 set
     says "--kernel is missing"
     verify 2 set --kernel headers --running
@@ -720,7 +720,7 @@ ostree() {
     verify 2 "$work/none.ko" --kernel headers
     says "No such file"
     verify 2 docker://registry.invalid/x:1 --kernel headers
-    says "no registry is asked"
+    says "images are not fetched from registries"
     verify 2 /dev/null --kernel headers
     verify 0 --help
     says "--kernel" "--with" "--enforce-signatures" "--trust" "--running" "docs/verify.md"
@@ -771,7 +771,7 @@ ostree() {
     zstd -q "$work/layer.tar"
     make_layout "$work/layout" "$work/layer.tar.zst"
     verify 20 "$work/layout" --kernel headers
-    says "is a bomb"
+    says "too much for a kernel"
 }
 
 @test "two files of one name are named by their paths" {
@@ -831,7 +831,7 @@ ostree() {
 
 @test "modules of another kernel: the first line says so, and the numbers" {
     verify 3 foreign --kernel headers
-    says "the module was built for $other, not for $krel: take those of this kernel, or build them: slipway build --kernel $krel"
+    says "the module was built for $other, not for $krel: use those for this kernel, or build them: slipway build --kernel $krel"
     [[ $output == *"was built for $other"*MODULE* ]]
     mkdir "$work/mixed"
     cp set/net/core.ko "$work/mixed/"
@@ -863,7 +863,7 @@ ostree() {
     [[ ${lines[-1]} == "2 modules: 2 will load, 0 will not, 0 cannot tell; as one set: cannot tell: core: two files have this name"* ]]
     # Where nothing loads there is no order.
     verify 3 bad --kernel headers --order
-    says "nothing loads, so there is no order"
+    says "no module will load, so there is no load order"
 }
 
 # A sanitised slipway cannot run here: LeakSanitizer wants a real /proc.
@@ -895,7 +895,7 @@ ostree() {
     echo "$output"
     [ "$status" -eq 3 ]
     says "kernel $release" "modules (refusal)"
-    [[ $output != *"nothing tells what this kernel exports"* ]]
+    [[ $output != *"the exports of this kernel are unknown"* ]]
 }
 
 @test "Ctrl-C in the middle leaves nothing behind" {

@@ -58,10 +58,10 @@ id_of() {
     tag=$(jq -r '.images[0].reference' "$folder/first/images.json")
     before=$(id_of "$tag")
     run -0 build good good
-    [[ $output == *"this tag stood for another image until now, ${before:0:12}"* ]]
+    [[ $output == *"this tag was moved from another image, ${before:0:12}"* ]]
     [[ $(jq -r '.images[0].reference' "$folder/good/images.json") == "$tag" ]]
     run -0 build good good
-    [[ $output != *"until now"* ]]
+    [[ $output != *"was moved from"* ]]
     run -0 build first first --json
     [[ $(tail -n 1 <<<"$output" | jq -r '.images[0].tag_moved_from') == "$(jq -r '.images[0].id' "$folder/good/images.json")" ]]
     build good good
@@ -77,7 +77,7 @@ id_of() {
     run -0 build good revision --revision 7
     [[ $(jq -r '.images[0].reference' "$folder/revision/images.json") == "$reference" ]]
     [[ $reference == */doca-driver:1.0.force-7-*-debian12-amd64 ]]
-    [[ $output == *"version: 1.0.force-7, forcePrecompiled: true"* && $output != *"until now"* ]]
+    [[ $output == *"version: 1.0.force-7, forcePrecompiled: true"* && $output != *"was moved from"* ]]
     buildah inspect --type image "$reference" >"$folder/inspected"
     jq -e '.OCIv1.config.Env | contains(["NVIDIA_NIC_DRIVER_VER=1.0.force", "NVIDIA_NIC_CONTAINER_VER=7"])' "$folder/inspected"
     jq -e '.OCIv1.config.Labels["org.opencontainers.image.version"] == "1.0.force-7"' "$folder/inspected"
@@ -132,13 +132,13 @@ id_of() {
     jq -e '.images[0].userspace | .version == "4.0" and .packages == [] and .lacking == [] and
         (.files | contains(["/usr/bin/nvidia-smi", "/usr/lib/firmware/nvidia/4.0/gsp.bin", "/usr/lib/x86_64-linux-gnu/libcuda.so.1"]))' \
         "$to/images.json"
-    [[ $output != *"userspace: that image"* || $output == *"userspace: that image has none, this one has 4.0"* ]]
+    [[ $output != *"userspace: the old image"* || $output == *"userspace: the old image has none, this one has 4.0"* ]]
     echo exit >>"$driver/nvidia-smi"
     build_gpu --userspace "$driver"
-    [[ $output == *"until now"*"userspace: that image has other files of driver 4.0"* ]]
+    [[ $output == *"was moved from"*"userspace: the old image has other files of driver 4.0"* ]]
     build_gpu --force
-    [[ $output == *"  WARNING: userspace: that image has 4.0, this one has none"* ]]
-    [[ $output == *"  WARNING: it has no nvidia-smi, libraries or firmware, because of --force: a node with it is never ready"* ]]
+    [[ $output == *"  WARNING: userspace: the old image has 4.0, this one has none"* ]]
+    [[ $output == *"  WARNING: it has no nvidia-smi, libraries or firmware, because of --force: nodes never become ready with it"* ]]
     jq -e '.images[0] | has("userspace") | not' "$to/images.json"
 }
 
@@ -195,10 +195,10 @@ id_of() {
     "$slipway" build --kernel newest --os debian12 --ofed reference --nvidia "$gpu" --force --output "$to"
     [[ $(jq -r '.images[] | select(.role == "gpu").peermem' "$to/images.json") == *-reference ]]
     run -0 "$slipway" build --kernel newest --os debian12 --nvidia "$gpu" --force --output "$to"
-    [[ $output == *"WARNING: nvidia-peermem: that image has one for OFED "*"-reference, this one has none: build it with --ofed"* ]]
+    [[ $output == *"WARNING: nvidia-peermem: the old image has one for OFED "*"-reference, this one has none: build it with --ofed"* ]]
     [[ $(jq -r '.images[] | select(.role == "gpu").peermem' "$to/images.json") == none ]]
     run -0 "$slipway" build --kernel newest --os debian12 --ofed reference --nvidia "$gpu" --force --output "$to"
-    [[ $output == *"nvidia-peermem: that image has none, this one has one for OFED "* && $output != *"WARNING: nvidia-peermem"* ]]
+    [[ $output == *"nvidia-peermem: the old image has none, this one has one for OFED "* && $output != *"WARNING: nvidia-peermem"* ]]
     run "$slipway" build --kernel newest --os debian12 --ofed "$sources/good" --nvidia "$gpu" --force --output "$to"
     ((status != 0))
     [[ $output == *"first error: nvidia.sh: OFED "*" exports no ib_register_peer_memory_client"* ]]

@@ -226,7 +226,7 @@ wait_for() {
     truncate -s 4096 "$kept/modules/"*/lib/modules/*/updates/ofed/smallest.ko
     build >"$BATS_TEST_TMPDIR/out"
     cat "$BATS_TEST_TMPDIR/out"
-    grep -q 'is damaged (lib/modules/.*smallest.ko is not what was written there): compiled anew' "$BATS_TEST_TMPDIR/out"
+    grep -q 'is damaged (lib/modules/.*smallest.ko was changed): compiling again' "$BATS_TEST_TMPDIR/out"
     [[ $(modinfo -F vermagic "$(modules)/updates/ofed/smallest.ko") == "$krel "* ]]
     build | grep -q 'compiled before'
 }
@@ -247,7 +247,7 @@ bare_host() {
     cat "$BATS_TEST_TMPDIR/out"
     ((ended > 1))
     grep -q "\[BUILD_FAILED\].*Install the package linux-headers-$krel (apt-get install)" "$BATS_TEST_TMPDIR/out"
-    grep -q '\[BUILD_FAILED\].*The distribution was asked for them (debian12, at the mirrors that the image was built with): none of the .* lists .* could be read: ' "$BATS_TEST_TMPDIR/out"
+    grep -q '\[BUILD_FAILED\].*They could not be fetched from the distribution (debian12, at the mirrors that the image was built with): none of the .* lists .* could be read: ' "$BATS_TEST_TMPDIR/out"
     [[ ! -e $kept/headers && -z $(find "$kept" "$root/upper/var/lib/slipway" -maxdepth 1 -name 'tmp-*') ]]
     cp -al "$image" "$with"
     cp -a --remove-destination "$folder/host/usr/." "$with/usr/"
@@ -260,14 +260,14 @@ bare_host() {
     build SLIPWAY_NODE_HEADERS=host >"$BATS_TEST_TMPDIR/out" || ended=$?
     cat "$BATS_TEST_TMPDIR/out"
     ((ended > 1))
-    grep -q '\[BUILD_FAILED\].*Install the package .*SLIPWAY_NODE_HEADERS=host says that the distribution is not asked' "$BATS_TEST_TMPDIR/out"
+    grep -q '\[BUILD_FAILED\].*Install the package .*they are not fetched because of SLIPWAY_NODE_HEADERS=host' "$BATS_TEST_TMPDIR/out"
     cp -al "$image" "$without"
     rm "$without/usr/lib/slipway/tool/mirrors.ini"
     ended=0
     image=$without build >"$BATS_TEST_TMPDIR/out" || ended=$?
     ((ended > 1))
     grep -q '\[BUILD_FAILED\].*Install the package linux-headers' "$BATS_TEST_TMPDIR/out"
-    ! grep -q 'asking the lists' "$BATS_TEST_TMPDIR/out" || false
+    ! grep -q 'searching the package lists' "$BATS_TEST_TMPDIR/out" || false
     rm -r "$without/usr/lib/slipway/tool"
     ended=0
     image=$without build >"$BATS_TEST_TMPDIR/out" || ended=$?
@@ -281,8 +281,8 @@ bare_host() {
     NETWORK=yes build >"$BATS_TEST_TMPDIR/out"
     cat "$BATS_TEST_TMPDIR/out"
     echo "# headers fetched and the driver compiled in $(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.0f", b - a }') s" >&3
-    grep -q "neither the host nor this container has headers of $krel: asking the lists of debian12" "$BATS_TEST_TMPDIR/out"
-    ! grep -q 'of another distribution' "$BATS_TEST_TMPDIR/out" || false
+    grep -q "neither the host nor this container has headers for $krel: searching the package lists of debian12" "$BATS_TEST_TMPDIR/out"
+    ! grep -q 'another distribution' "$BATS_TEST_TMPDIR/out" || false
     grep -q 'slipway: kernel fetching 3 packages' "$BATS_TEST_TMPDIR/out"
     grep -q 'headers fetched in .* for the next start' "$BATS_TEST_TMPDIR/out"
     [[ $(modinfo -F vermagic "$(modules)/updates/ofed/smallest.ko") == "$krel "* ]]
@@ -312,8 +312,8 @@ bare_host() {
     krel=$other NETWORK=yes build >"$BATS_TEST_TMPDIR/out" || ended=$?
     cat "$BATS_TEST_TMPDIR/out"
     ((ended > 1))
-    grep -q "of another distribution than this image's lists (debian12)" "$BATS_TEST_TMPDIR/out"
-    grep -q "\[BUILD_FAILED\].*no package linux-headers-$other in the lists of debian12; the nearest there are: " "$BATS_TEST_TMPDIR/out"
+    grep -q "another distribution than this image's package lists (debian12)" "$BATS_TEST_TMPDIR/out"
+    grep -q "\[BUILD_FAILED\].*no package linux-headers-$other in the lists of debian12; the nearest are: " "$BATS_TEST_TMPDIR/out"
 }
 
 @test "a tool that does not start, and one of an image that is broken: reported in its own words" {
@@ -341,7 +341,7 @@ bare_host() {
     NETWORK=yes build_in 'mount -t tmpfs -o mode=755,size=60m tmpfs /var/lib/slipway' >"$BATS_TEST_TMPDIR/out" || ended=$?
     cat "$BATS_TEST_TMPDIR/out"
     ((ended > 1))
-    grep -q '\[BUILD_FAILED\].*no room in the container: some 180 MB are wanted below /var/lib/slipway.*no space is left.*; log on the host: .*/log/headers.log' \
+    grep -q '\[BUILD_FAILED\].*no space in the container: about 180 MB are needed below /var/lib/slipway.*no space is left.*; log on the host: .*/log/headers.log' \
         "$BATS_TEST_TMPDIR/out"
     grep -q 'nothing stays: 0' "$BATS_TEST_TMPDIR/out"
     [[ ! -e $kept/headers && -z $(find "$kept" -maxdepth 1 -name 'tmp-*') ]]

@@ -200,7 +200,7 @@ key_of_root() {
     run "$slipway" build "${common[@]}" --output "$BATS_TEST_TMPDIR/output"
     echo "$output"
     ((status == 11))
-    [[ $output == *"does it want a client certificate"* ]]
+    [[ $output == *"does it need a client certificate"* ]]
     cp "$BATS_TEST_TMPDIR/mirrors.ini" "$BATS_TEST_TMPDIR/none.ini"
     printf 'client_certificate = %s\n' "$BATS_TEST_TMPDIR/stranger.pem" >>"$BATS_TEST_TMPDIR/mirrors.ini"
     run "$slipway" build "${common[@]}" --output "$BATS_TEST_TMPDIR/output"
@@ -227,7 +227,7 @@ key_of_root() {
     cp "$rocky/key.gpg" "$BATS_TEST_TMPDIR/config/slipway/keyrings/rocky-9.gpg"
     XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/config "$slipway" build "${files[@]}" --os rhel9 "${smallest[@]}" --output "$BATS_TEST_TMPDIR/output" \
         >"$BATS_TEST_TMPDIR/said" 2>&1 || { cat "$BATS_TEST_TMPDIR/said" && return 1; }
-    says 'the build root is made of Rocky Linux 9'
+    says 'the build root is made from Rocky Linux 9'
     jq -e '[.root_packages[].name] | index("rocky-release")' "$BATS_TEST_TMPDIR/output/lock.json"
     jq -e '.images[0].tag == "1-5.14.0-427.13.1.el9_4.x86_64-rhel9"' "$BATS_TEST_TMPDIR/output/images.json"
 }
@@ -269,7 +269,7 @@ key_of_root() {
     gpgconf --homedir "$world/gnupg" --kill all
     refuse 13 "$world" "${smallest[@]}" --cache "$BATS_TEST_TMPDIR/cache"
     says 'was valid until 2026-01-01 00:00 UTC only: '
-    says 'try: accept the list as it is: --allow-expired'
+    says 'try: accept the expired list: --allow-expired'
     [[ -z $(ls -d "$BATS_TEST_TMPDIR"/cache/stages/* 2>/dev/null) ]]
     run "$slipway" resolve --os ubuntu22.04 --keyring "$world/key.gpg" --mirror "ubuntu=file://$world/srv" --allow-expired 6.8.0-45-generic
     echo "$output"

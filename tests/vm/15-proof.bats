@@ -64,7 +64,7 @@ cat /run/mellanox/drivers/slipway/nic.status
 grep "\"event\":\"proof\"" /run/mellanox/drivers/slipway/nic.events.jsonl
 '
     [ "$status" -eq 0 ]
-    [[ $output == *"SIGNATURE_REFUSED: "*": unsigned, and the kernel takes only what it can trust (module.sig_enforce): sign it"* ]]
+    [[ $output == *"SIGNATURE_REFUSED: "*": unsigned, and the kernel loads only modules that it trusts (module.sig_enforce): sign it"* ]]
     [[ $output == *"proof="*"unsigned"*" ms)"* ]]
     [[ $output == *'"event":"proof","step":"prove"'*"unsigned"* ]]
 }
@@ -101,7 +101,7 @@ container_log nic | grep "proof prove"
 stop_clean nic
 '
     [ "$status" -eq 0 ]
-    [[ $output == *"KERNEL_REBUILT: the running kernel is not the build of $VM_KREL that was compiled against: it took "*" with CRC 0x"*"Module.symvers has 0xdeadbeef"* ]]
+    [[ $output == *"KERNEL_REBUILT: the running kernel is not the build of $VM_KREL that the modules were compiled for: it loaded "*" with CRC 0x"*"Module.symvers has 0xdeadbeef"* ]]
     [[ $output == *"CANNOT_TELL: cannot tell whether the modules will load: this image has no Module.symvers of the kernel: the driver that works would have to go first"* ]]
     # What the kernel's own modules use is known; of the rest nobody knows the CRC.
     [[ $output =~ KERNEL_REBUILT:\ the\ running\ $VM_KREL\ is\ another\ build\ .*no\ module\ of\ it\ vouches\ for\ ([0-9]+)\ of\ ([0-9]+)\ symbols ]]

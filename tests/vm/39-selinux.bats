@@ -30,9 +30,9 @@ expect_nic_serves
 expect_gpu_serves
 expect_loaded nvidia_peermem
 for name in nvidia nvidia_uvm nvidia_peermem; do
-    container_log_has gpu "$name: EACCES for its file, as SELinux has it for what a container brings: it was loaded from memory"
+    container_log_has gpu "$name: SELinux refused to load it from a container's file (EACCES); it was loaded from memory instead"
 done
-container_log_has nic 'mlx5_core: EACCES for its file'
+container_log_has nic 'mlx5_core: SELinux refused to load it'
 stop_clean gpu
 stop_clean nic
 expect_nothing_left

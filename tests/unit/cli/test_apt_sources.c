@@ -128,8 +128,8 @@ static void one_line_each(void **state)
 	key = folder_read_text(folder, "made/1.key");
 	assert_string_equal(key, "the key");
 	assert_contains(asked.notes,
-		"/host/etc/apt/sources.list.d/z.list: trusted=yes does not count: signatures are "
-		"checked");
+		"/host/etc/apt/sources.list.d/z.list: trusted=yes is ignored: signatures are "
+		"always checked");
 	/* The image decides whose kernels they are. */
 	assert_string_equal(asked.os.os, "debian13");
 	assert_string_equal(asked.os.id, "debian");
@@ -183,9 +183,9 @@ static void what_cannot_be_asked_is_noted(void **state)
 		{ "deb [signed-by=/none.gpg] http://a trixie main",
 			"its Signed-By /none.gpg: No such file" },
 		{ "deb [signed-by=0123456789ABCDEF0123456789ABCDEF01234567] http://a trixie main",
-			"its Signed-By is neither one file nor a key" },
+			"its Signed-By is neither a single file nor a key" },
 		{ "deb [signed-by=/a.gpg,/b.gpg] http://a trixie main",
-			"its Signed-By is neither one file nor a key" },
+			"its Signed-By is neither a single file nor a key" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -275,7 +275,7 @@ static void the_proof_decides_where_only_an_errno_is_told(void **state)
 	explain_add_proof(&explanation.items[0], &files);
 	assert_int_equal(explanation.items[0].input, EXPLAIN_KERNEL);
 	assert_string_equal(explanation.items[0].evidence.items[0],
-		"the load proof for k expects another answer, \"Invalid argument\": peer: for "
+		"the load proof for k expects another error, \"Invalid argument\": peer: for "
 		"another machine");
 	reason.answer = ENOEXEC;
 	explain_add_evidence(&explanation);

@@ -181,7 +181,7 @@ static void expect_none(const struct folder *folder, bool host_only, const char 
 	open_node(folder, &node);
 	node.request.host_headers = host_only;
 	assert_int_equal(fetch_find_headers(&node.build, &error), -ENOENT);
-	assert_contains(error.text, "the host has no headers of the kernel " KREL);
+	assert_contains(error.text, "the host has no headers for kernel " KREL);
 	assert_contains(error.text, words);
 	node_build_close(&node.build);
 }

@@ -189,7 +189,7 @@ static void those_of_another_build_are_told_and_asked_for_anew_once(void **state
 	find(&node);
 	assert_contains(notes(&node), "fetched for another build of this kernel");
 	/* There is no tool here. */
-	assert_contains(node.notes, "not fetched anew");
+	assert_contains(node.notes, "could not fetch them again");
 	assert_contains(node.notes, "another build of the kernel (#1 of before)");
 	expect_kept(&node, "#1 of before");
 	close_node(&node);
@@ -221,7 +221,7 @@ static void those_that_cannot_be_kept_leave_the_outdated_ones_usable(void **stat
 	assert_true(fetch_with(*state, &node, node.system.version, "contents/x") < 0);
 	expect_kept(&node, "#1 of before");
 	find(&node);
-	assert_contains(notes(&node), "those are used");
+	assert_contains(notes(&node), "using the old ones");
 	close_node(&node);
 }
 

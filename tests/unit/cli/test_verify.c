@@ -51,7 +51,7 @@ static void inputs_are_known_by_what_they_are(void **state)
 	identify("containers-storage:a/b:1", VERIFY_STORAGE, "a/b:1");
 	identify("registry.invalid/driver:1", VERIFY_STORAGE, "registry.invalid/driver:1");
 	refuse("containers-storage:", "name is missing");
-	refuse("docker://a/b", "no registry is asked");
+	refuse("docker://a/b", "images are not fetched from registries");
 	refuse("/not/there", "No such file");
 	refuse("./not-there", "No such file");
 	refuse("not-there.ko", "No such file");
@@ -72,7 +72,7 @@ static void packings_that_no_kernel_takes_are_refused_by_name(void **state)
 		folder_write_text(folder, names[i], "");
 		assert_true(asprintf(&path, "%s/%s", folder->path, names[i]) > 0);
 		refuse(path, strrchr(names[i], '.') + 1);
-		refuse(path, "no kernel takes modules packed with");
+		refuse(path, "kernels cannot load modules compressed with");
 	}
 }
 
@@ -262,7 +262,7 @@ static void a_kernel_is_found_in_every_shape(void **state)
 	find(folder, "root/usr/lib/modules/" KREL, true, true);
 	find(folder, "root/usr/src/headers", true, false);
 	assert_int_equal(verify_kernel_open(&kernel, folder->path, NULL, &error), -EINVAL);
-	assert_contains(error.text, "no kernel is in this folder");
+	assert_contains(error.text, "no kernel in this folder");
 }
 
 static char *path_in(const struct folder *folder, const char *name)

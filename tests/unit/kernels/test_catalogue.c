@@ -76,10 +76,11 @@ static void a_bad_file_is_named_with_its_line(void **state)
 		{ "[nonsense]\nkey = 1\n", "test.ini:14:" },
 		{ "nothing\n", "test.ini:13:" },
 		{ "[repository two]\nkind = apt\n", "[repository two] has no mirror" },
-		{ "[kernel]\nmodules_optional = a-{word}\n", "modules_optional: {word} is none" },
-		{ "[kernel]\nmodules_optional = a-{krel\n", "modules_optional: {krel is none" },
-		{ "[root]\npackages = make {gcc}\n", "packages: {gcc} is none" },
-		{ "[root]\nclang_packages = clang-{gcc}\n", "clang_packages: {gcc} is none" },
+		{ "[kernel]\nmodules_optional = a-{word}\n",
+			"modules_optional: {word} is not one" },
+		{ "[kernel]\nmodules_optional = a-{krel\n", "modules_optional: {krel is not one" },
+		{ "[root]\npackages = make {gcc}\n", "packages: {gcc} is not one" },
+		{ "[root]\nclang_packages = clang-{gcc}\n", "clang_packages: {gcc} is not one" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -105,7 +106,7 @@ static void a_line_that_would_be_cut_is_an_error(void **state)
 	assert_contains(error.text, "test.ini:2: a line of more than");
 	(void) snprintf(text, sizeof(text), "# fine\n[repository %060d]\n", 1);
 	assert_int_equal(open_text(*state, text, &os, &error), -EINVAL);
-	assert_contains(error.text, "test.ini:2: a section's name");
+	assert_contains(error.text, "test.ini:2: a section name");
 }
 
 static void lists_go_on_in_lines_that_begin_with_a_blank(void **state)
@@ -141,10 +142,10 @@ static void an_os_without_a_catalogue_is_told_from_a_wrong_name(void **state)
 		const char *os, *why;
 	} cases[] = {
 		{ "debian",
-			"--os debian: not known; which is meant: debian12, debian13, debiansid?" },
-		{ "rocky9.4", "--os rocky9.4: not known; did you mean rocky9?" },
+			"--os debian: unknown; did you mean one of debian12, debian13, debiansid?" },
+		{ "rocky9.4", "--os rocky9.4: unknown; did you mean rocky9?" },
 		{ "debian11", "--os debian11: not supported" },
-		{ "zzz", "--os zzz: not known" },
+		{ "zzz", "--os zzz: unknown" },
 	};
 
 	(void) state;
@@ -338,7 +339,7 @@ static const struct {
 	{ "6.12.115+deb13.1-rt-amd64", "debian13" },
 	{ "7.3.4+deb13-amd64", "debian13" },
 	{ "7.2.13+deb14-cloud-amd64", "debiansid" },
-	{ "4.15.0-109-generic", "ubuntu18.04; or of ubuntu16.04" },
+	{ "4.15.0-109-generic", "ubuntu18.04; and by ubuntu16.04" },
 	{ "4.15.0-1050-fips", "ubuntu18.04" },
 	{ "4.18.0-1025-azure", "ubuntu18.04" },
 	{ "5.3.0-1035-aws", "ubuntu18.04" },
@@ -373,14 +374,14 @@ static const struct {
 	{ "5.14.0-503.el9.x86_64", "centos-stream9" },
 	{ "4.18.0-553.el8_10.x86_64", "almalinux8, oracle8, rhel8, rocky8" },
 	{ "4.18.0-348.el8.x86_64",
-		"almalinux8, oracle8, rhel8, rocky8; or of centos8, centos-stream8" },
+		"almalinux8, oracle8, rhel8, rocky8; and by centos8, centos-stream8" },
 	{ "6.12.0-55.9.1.el10_0.x86_64", "almalinux10, oracle10, rhel10, rocky10" },
 	{ "6.12.0-124.el10.x86_64", "centos-stream10" },
-	{ "3.10.0-1160.119.1.el7.x86_64", "centos7; or of rhel7, oracle7-rhck" },
+	{ "3.10.0-1160.119.1.el7.x86_64", "centos7; and by rhel7, oracle7-rhck" },
 	{ "3.10.0-1160.45.1.el7.centos.plus.x86_64", "centos7" },
-	{ "3.10.0-957.12.2.el7.x86_64.debug", "centos7; or of rhel7, oracle7-rhck" },
-	{ "4.18.0-193.28.1.el7.aarch64", "centos7; or of rhel7" },
-	{ "6.4.0-28-default", "opensuse-tumbleweed, sl-micro6.0, sl-micro6.1; or of " },
+	{ "3.10.0-957.12.2.el7.x86_64.debug", "centos7; and by rhel7, oracle7-rhck" },
+	{ "4.18.0-193.28.1.el7.aarch64", "centos7; and by rhel7" },
+	{ "6.4.0-28-default", "opensuse-tumbleweed, sl-micro6.0, sl-micro6.1; and by " },
 	{ "6.4.0-28-rt", "sl-micro6.0, sl-micro6.1" },
 	{ "4.14.35-2047.537.4.el7uek.x86_64", "oracle7" },
 	{ "5.15.0-200.131.27.el8uek.x86_64", "oracle8" },
@@ -390,10 +391,10 @@ static const struct {
 	{ "6.14.5-200.fc42.x86_64", "fedora42" },
 	{ "6.17.1-300.fc43.x86_64+debug", "fedora43" },
 	{ "5.14.21-150500.55.68-default",
-		"sles15.5; or of sle-micro5.5, opensuse-leap15.5, which Slipway does not" },
+		"sles15.5; and by sle-micro5.5, opensuse-leap15.5, which Slipway does not" },
 	{ "6.4.0-150600.23.25-default", "opensuse-leap15.6, sles15.6" },
 	{ "6.4.0-150700.53.3-64kb", "sles15.7" },
-	{ "6.12.0-160000.5-default", "opensuse-leap16.0; or of sles16.0, sl-micro6.2" },
+	{ "6.12.0-160000.5-default", "opensuse-leap16.0; and by sles16.0, sl-micro6.2" },
 	{ "6.16.8-1-default", "opensuse-tumbleweed" },
 	{ "6.12.74-10-longterm", "opensuse-tumbleweed" },
 	{ "4.14.336-257.562.amzn2.x86_64", "amzn2" },
@@ -458,7 +459,7 @@ static void a_slip_in_the_machines_name_is_seen(void **state)
 	assert_null(strstr(error.text, "did you mean"));
 	/* The likeliest first. */
 	assert_int_equal(strncmp(error.lines, "try: give what uname -r", 23), 0);
-	assert_contains(error.lines, "try: a kernel of your own: give its packages");
+	assert_contains(error.lines, "try: for a kernel of your own, give its packages");
 }
 
 static const struct {

@@ -196,7 +196,7 @@ static void a_web_page_instead_of_the_file_is_called_one(void **state)
 
 	get_from(*state, answers, known, &outcome);
 	assert_int_equal(outcome.result, -EBADMSG);
-	assert_contains(outcome.error.text, "what the server sends: a web page");
+	assert_contains(outcome.error.text, "the server's answer: this is a web page");
 	assert_nothing_left(*state);
 }
 
@@ -285,7 +285,7 @@ static void a_name_that_is_not_known_is_tried_twice(void **state)
 	assert_int_equal(outcome.result, -EHOSTUNREACH);
 	assert_contains(outcome.error.text, "; tried 2 times");
 	assert_string_equal(outcome.error.lines,
-		"try: name another mirror: --mirror URL\ntry: try again later\n");
+		"try: use another mirror: --mirror URL\ntry: try again later\n");
 	assert_int_equal(outcome.retries, 1);
 }
 

@@ -165,8 +165,7 @@ static void expired_lists_are_no_answer_of_an_unreachable_mirror(void **state)
 	expect_version(&asking, folder, false, "1");
 	asking.options.allow_expired = false;
 	assert_int_equal(asking_run(&asking, folder, false), -EKEYREJECTED);
-	assert_contains(
-		asking.index->error.lines, "try: accept the list as it is: --allow-expired");
+	assert_contains(asking.index->error.lines, "try: accept the expired list: --allow-expired");
 	expect_version(&asking, folder, true, "1");
 	asking_done(&asking);
 }
@@ -205,7 +204,8 @@ static void offline_without_lists(void **state)
 	prepare(folder, &asking);
 	asking.request.url = NOWHERE;
 	assert_int_equal(asking_run(&asking, folder, true), -ENETDOWN);
-	assert_contains(asking_error(&asking), "are not in the cache, and --offline");
+	assert_contains(asking_error(&asking), "are not in the cache and cannot be fetched with "
+					       "--offline");
 	assert_int_equal(asking_run(&asking, folder, false), -EHOSTUNREACH);
 	asking_done(&asking);
 }

@@ -48,10 +48,10 @@ static void the_release_in_a_packages_name_is_the_cure(void **state)
 	static const struct {
 		const char *name, *release;
 	} cases[] = {
-		{ "linux-image-6.1.0-56-amd64", "the release alone: 6.1.0-56-amd64\n" },
+		{ "linux-image-6.1.0-56-amd64", "give only the release: 6.1.0-56-amd64\n" },
 		{ "kernel-5.14.0-427.13.1.el9_4.x86_64",
-			"the release alone: 5.14.0-427.13.1.el9_4.x86_64\n" },
-		{ "vmlinuz-6.8.0-45-generic", "the release alone: 6.8.0-45-generic\n" },
+			"give only the release: 5.14.0-427.13.1.el9_4.x86_64\n" },
+		{ "vmlinuz-6.8.0-45-generic", "give only the release: 6.8.0-45-generic\n" },
 		{ "linux-image-6.1.0-56-amd64_6.1.140-1_amd64.deb", NULL },
 		{ "linux-image-amd64", NULL },
 		{ "gcc-12", NULL },
@@ -66,7 +66,7 @@ static void the_release_in_a_packages_name_is_the_cure(void **state)
 		if (cases[i].release)
 			assert_contains(error.lines, cases[i].release);
 		else
-			assert_null(strstr(error.lines, "the release alone"));
+			assert_null(strstr(error.lines, "give only the release"));
 	}
 }
 

@@ -153,7 +153,7 @@ static void the_compiler_must_be_known_and_there(void **state)
 	request.compilers = NULL;
 	expect(NULL, LINT_NOTE, NULL);
 	record.compiler.name = text("");
-	expect("compiler-unknown", LINT_ERROR, "is not known");
+	expect("compiler-unknown", LINT_ERROR, "is unknown");
 	request.compiler = "gcc-12";
 	expect(NULL, LINT_NOTE, NULL);
 }
@@ -165,7 +165,7 @@ static void another_compiler_than_the_kernels_is_a_warning(void **state)
 	expect(NULL, LINT_NOTE, NULL);
 	request.compiler = "gcc-11";
 	expect("compiler-major-differs", LINT_WARNING,
-		"made with gcc-12, and modules will be with gcc-11");
+		"built with gcc-12, but modules will be built with gcc-11");
 	request.compiler = NULL;
 	record.compiler.disagrees = true;
 	expect("config-compiler-disagrees", LINT_WARNING, "number is 120200");
@@ -188,10 +188,10 @@ static void options_of_the_kernel_are_judged(void **state)
 	(void) state;
 	expect_when(KOPT_MODULES, 'n', "no-modules", LINT_ERROR, "MODULES=n");
 	expect_when(KOPT_MODULE_UNLOAD, 'n', "no-module-unload", LINT_WARNING, "without a reboot");
-	expect_when(KOPT_MODVERSIONS, 'n', "no-modversions", LINT_NOTE, "vermagic only");
+	expect_when(KOPT_MODVERSIONS, 'n', "no-modversions", LINT_NOTE, "only vermagic");
 	expect_when(KOPT_GCC_PLUGINS, 'y', "gcc-plugins", LINT_NOTE, "GCC_PLUGINS=y");
-	expect_when(KOPT_LTO, 'y', "lto-cfi", LINT_WARNING, "made with LTO:");
-	expect_when(KOPT_CFI, 'y', "lto-cfi", LINT_WARNING, "made with CFI:");
+	expect_when(KOPT_LTO, 'y', "lto-cfi", LINT_WARNING, "built with LTO:");
+	expect_when(KOPT_CFI, 'y', "lto-cfi", LINT_WARNING, "built with CFI:");
 	expect_when(KOPT_RANDSTRUCT, 'y', "randstruct-no-seed", LINT_ERROR, "without its seed");
 	expect_when(KOPT_TRIM_UNUSED_KSYMS, 'y', "trim-unused-ksyms", LINT_WARNING, "exports only");
 	expect_when(KOPT_BTF_MODULES, 'y', "btf-modules-without-vmlinux", LINT_NOTE, "no vmlinux");
@@ -207,7 +207,7 @@ static void what_makes_an_option_harmless_is_seen(void **state)
 	record.options[KOPT_EXTENDED_MODVERSIONS] = 'y';
 	expect(NULL, LINT_NOTE, NULL);
 	record.options[KOPT_BASIC_MODVERSIONS] = 'n';
-	expect("extended-modversions-only", LINT_NOTE, "new form only");
+	expect("extended-modversions-only", LINT_NOTE, "only in the new form");
 }
 
 static void ofed_cannot_replace_what_is_built_in(void **state)
@@ -230,7 +230,7 @@ static void nvidia_wants_drm_and_no_real_time(void **state)
 	(void) state;
 	expect_when(KOPT_DRM, 'n', "drm-missing", LINT_WARNING, "DRM=n");
 	expect_when(KOPT_DRM_KMS_HELPER, 'n', "drm-missing", LINT_WARNING, "DRM_KMS_HELPER=n");
-	expect_when(KOPT_PREEMPT_RT, 'y', "preempt-rt", LINT_ERROR, "real time");
+	expect_when(KOPT_PREEMPT_RT, 'y', "preempt-rt", LINT_ERROR, "real-time");
 	request.nvidia = false;
 	record.options[KOPT_DRM] = 'n';
 	record.options[KOPT_PREEMPT_RT] = 'y';
@@ -243,8 +243,8 @@ static void unsigned_modules_are_measured_by_what_the_kernel_enforces(void **sta
 	record.options[KOPT_MODULE_SIG] = 'y';
 	expect(NULL, LINT_NOTE, NULL);
 	expect_when(KOPT_MODULE_SIG_FORCE, 'y', "sig-force-unsigned", LINT_ERROR, "not signed");
-	expect_when(KOPT_LOCKDOWN_INTEGRITY, 'y', "lockdown", LINT_ERROR, "from its start");
-	expect_when(KOPT_LOCKDOWN_CONFIDENTIALITY, 'y', "lockdown", LINT_ERROR, "from its start");
+	expect_when(KOPT_LOCKDOWN_INTEGRITY, 'y', "lockdown", LINT_ERROR, "from boot");
+	expect_when(KOPT_LOCKDOWN_CONFIDENTIALITY, 'y', "lockdown", LINT_ERROR, "from boot");
 	expect_when(KOPT_LOCKDOWN_SECURE_BOOT, 'y', "lockdown", LINT_NOTE, "Secure Boot");
 	request.signing = true;
 	record.options[KOPT_MODULE_SIG_FORCE] = 'y';

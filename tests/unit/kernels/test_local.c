@@ -226,7 +226,7 @@ static void a_module_that_was_not_compiled_is_named(void **state)
 	make_files(folder, "linux", files);
 	folder_write_text(folder, "linux/modules.order", "drivers/a.o\n");
 	assert_int_equal(try_open(folder, "linux", NULL, &kernel, &error), -EINVAL);
-	assert_contains(error.text, "modules.order names drivers/a.ko, which is not there");
+	assert_contains(error.text, "modules.order names drivers/a.ko, which is missing");
 }
 
 /* A whole tree was copied to usr/src, with the key that its make left there. */
@@ -416,7 +416,8 @@ static void of_several_kernels_one_has_to_be_named(void **state)
 	assert_int_equal(try_open(folder, "src", NULL, &kernel, &error), -ENOTUNIQ);
 	assert_contains(error.text, "6.6.9-other, 6.6.9-own");
 	assert_int_equal(try_open(folder, "src", "6.6.8", &kernel, &error), -ENODATA);
-	assert_contains(error.text, "what is given is of 6.6.9-other, 6.6.9-own, not of 6.6.8");
+	assert_contains(error.text,
+		"the given files belong to kernel 6.6.9-other, 6.6.9-own, not to 6.6.8");
 	assert_int_equal(try_open(folder, "src", "6.6.9-other", &kernel, &error), 0);
 	assert_string_equal(kernel.krel, "6.6.9-other");
 	local_free(&kernel);
@@ -439,16 +440,16 @@ static void what_is_no_kernel_is_refused_with_the_reason(void **state)
 
 	expect_refusal(folder, "nothing", "No such file");
 	folder_subfolder(folder, "empty");
-	expect_refusal(folder, "empty", "nothing of a kernel is in this folder");
+	expect_refusal(folder, "empty", "no kernel files in this folder");
 	folder_write_text(folder, "text", "this is no archive");
-	expect_refusal(folder, "text", "no archive that is known");
+	expect_refusal(folder, "text", "not a known kind of archive");
 	folder_write_text(folder, "x.deb", "<html>Sign in</html>");
-	expect_refusal(folder, "x.deb", "x.deb: a web page");
+	expect_refusal(folder, "x.deb", "x.deb: this is a web page");
 	make_source(folder, "linux");
-	expect_refusal(folder, "linux", "a kernel's source that is not prepared");
+	expect_refusal(folder, "linux", "a kernel source that is not built");
 	make_prepared(folder, "linux", KREL);
 	assert_int_equal(unlinkat(folder->fd, "linux/Module.symvers", 0), 0);
-	expect_refusal(folder, "linux", "without Module.symvers");
+	expect_refusal(folder, "linux", "have no Module.symvers");
 }
 
 static void the_key_is_of_what_is_copied_only(void **state)

@@ -168,7 +168,7 @@ static void a_lock_of_another_schema_has_a_cure(void **state)
 	(void) state;
 	assert_int_equal(lock_read("{\"schema\":1}", &lock, &error), -EBADMSG);
 	assert_string_equal(error.text, "\"schema\" is not 2");
-	assert_string_equal(error.lines, "try: a new lock: slipway resolve -o FILE\n");
+	assert_string_equal(error.lines, "try: make a new lock: slipway resolve -o FILE\n");
 }
 
 static void a_broken_lock_is_refused_with_the_field(void **state)
@@ -176,10 +176,10 @@ static void a_broken_lock_is_refused_with_the_field(void **state)
 	(void) state;
 	expect_refusal("", "no JSON");
 	expect_refusal("null", "no JSON: it is null");
-	expect_refusal("[]", "no object");
+	expect_refusal("[]", "not an object");
 	expect_refusal("{\"schema\":1,\"packages\":[]}", "\"schema\" is not 2");
 	expect_refusal("{\"schema\":2}", "\"arch\"");
-	expect_refusal_of("\"krel\":\"6.1.0", "\"krel\":\"$(reboot)", "no kernel release");
+	expect_refusal_of("\"krel\":\"6.1.0", "\"krel\":\"$(reboot)", "not a kernel release");
 	expect_refusal_of("\"os\":\"debian12\"", "\"os\":\"../x\"", "without a slash");
 	expect_refusal_of("\"compiler\":{", "\"other\":{", "compiler: \"evidence\" is missing");
 	expect_refusal_of("\"sha256\":\"00ff", "\"sha256\":\"../f", "hex digits");

@@ -484,11 +484,11 @@ static void keys_are_of_the_first_file_that_has_them(void **state)
 	assert_int_equal(mirrors_open(&request, &mirrors, &error), -EINVAL);
 	write_config(folder, "[key made]\nfingerprint = none\n", path);
 	assert_int_equal(mirrors_open(&request, &mirrors, &error), -EINVAL);
-	assert_contains(error.text, "key made: fingerprint none: 40 hex digits are wanted");
+	assert_contains(error.text, "key made: fingerprint none: it must be 40 hex digits");
 	/* Over http anybody could have put in another one. */
 	write_config(folder, "[key any]\nurl = http://x.test/key\n", path);
 	assert_int_equal(mirrors_open(&request, &mirrors, &error), -EINVAL);
-	assert_contains(error.text, "key any: http://x.test/key: a key is fetched over https only");
+	assert_contains(error.text, "key any: http://x.test/key: keys are fetched only over https");
 	write_config(folder, "[key any]\nurls = https://x.test/key\n", path);
 	assert_int_equal(mirrors_open(&request, &mirrors, &error), -EINVAL);
 	assert_contains(error.text, "of a [key NAME] url, fingerprint and");

@@ -65,16 +65,16 @@ static void what_is_wrong_with_others(void **state)
 		{ "<html>\n", -EPROTO, "malformed at byte 0" },
 		{ "Suite: a\n", -EPROTO, "has no SHA256 field" },
 		{ "Suite: a\nMD5Sum:\n x 1 y\nSHA1:\n x 1 y\n", -EKEYREJECTED,
-			"MD5 or SHA-1 only, which can be forged" },
+			"which can be forged" },
 		{ "SHA256:\n abc 1 x\n", -EPROTO, "is no \"hash size path\"" },
 		{ "SHA256:\n " HEX_A " 1\n", -EPROTO, "is no \"hash size path\"" },
 		{ "SHA256:\n " HEX_A " -1 x\n", -EPROTO, "is no \"hash size path\"" },
 		{ "SHA256:\n " HEX_A " 1 x y\n", -EPROTO, "is no \"hash size path\"" },
 		{ "SHA256:\n " HEX_A " 1 ../../x\n", -EPROTO, "not below the suite's folder" },
 		{ "SHA256:\n " HEX_A " 1 /etc/x\n", -EPROTO, "not below the suite's folder" },
-		{ "SHA256:\n " HEX_A " 1 x\nValid-Until: tomorrow\n", -EPROTO, "is no date" },
+		{ "SHA256:\n " HEX_A " 1 x\nValid-Until: tomorrow\n", -EPROTO, "is not a date" },
 		{ "SHA256:\n " HEX_A " 1 x\n\nSHA256:\n " HEX_A " 1 x\n", -EPROTO,
-			"goes on after its end" },
+			"there is more after its end" },
 	};
 
 	(void) state;

@@ -119,11 +119,10 @@ static void missing_ones(void **state)
 	signing_export(folder, "key.gpg", false);
 	folder_write_text(folder, "text", "Suite: a\n");
 	folder_write_text(folder, "empty", "");
-	expect_rejected(
-		folder, "text", NULL, "key.gpg", false, "carries no signature", "--allow-unsigned");
+	expect_rejected(folder, "text", NULL, "key.gpg", false, "not signed", "--allow-unsigned");
 	expect_allowed(folder, "text", "key.gpg", "Suite: a\n");
-	expect_rejected(folder, "text", "empty", "key.gpg", false, "carries no signature",
-		"--allow-unsigned");
+	expect_rejected(
+		folder, "text", "empty", "key.gpg", false, "not signed", "--allow-unsigned");
 }
 
 static void unknown_keys(void **state)
@@ -170,12 +169,12 @@ static void keyrings_that_are_not_there(void **state)
 	assert_contains(error.text, "this machine has no /nonexistent/a.gpg");
 	keyrings.count = 0;
 	assert_int_equal(signature_check(&request, &signer, &error), -EKEYREJECTED);
-	assert_contains(error.text, "names no key that may sign it");
+	assert_contains(error.text, "names no signing key for it");
 	expect_rejected(folder, "signed", NULL, "nowhere.gpg", false, "cannot be read", "");
 	folder_write_text(folder, "cut.asc", "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEZ\n");
-	expect_rejected(folder, "signed", NULL, "cut.asc", false, "cut or damaged", "");
+	expect_rejected(folder, "signed", NULL, "cut.asc", false, "cut short, damaged or", "");
 	folder_write_text(folder, "text.gpg.txt", "root:x:0:0:root:/root:/bin/bash\n");
-	expect_rejected(folder, "signed", NULL, "text.gpg.txt", false, "no OpenPGP key is in", "");
+	expect_rejected(folder, "signed", NULL, "text.gpg.txt", false, "has no OpenPGP key", "");
 	(void) state;
 }
 

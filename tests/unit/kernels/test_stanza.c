@@ -72,11 +72,11 @@ static void what_is_no_stanza_is_named_with_its_place(void **state)
 		size_t size;
 		const char *part;
 	} cases[] = {
-		{ "Package: a\nnothing\n", 19, "list: malformed at byte 11: a line that is no" },
+		{ "Package: a\nnothing\n", 19, "list: malformed at byte 11: a line is not" },
 		{ " folded\n", 8, "byte 0: a folded line without a field" },
 		{ "a: b\n\n folded\n", 14, "byte 6: a folded line without a field" },
 		{ "Package: a\nA\0: b\n", 17, "byte 11: a NUL byte" },
-		{ ": value\n", 8, "no \"Field: value\"" },
+		{ ": value\n", 8, "not \"Field: value\"" },
 		{ "two words: value\n", 17, "a field name with a blank" },
 		{ "Package: a\nVersion: 1", 21, "ends in the middle of a line, at byte 21" },
 		{ "<html>\n", 7, "malformed at byte 0" },
@@ -193,8 +193,8 @@ static void packages_that_no_list_has_are_refused(void **state)
 		{ "a", "1", "pool/../../x", "1", HEX, "a path that no package" },
 		{ "a", "1", "pool//x", "1", HEX, "a path that no package" },
 		{ "a", "1", "p", "1", "abc", "a SHA-256 that no package" },
-		{ "a", "1", "p", "-1", HEX, "has no Size that is a number" },
-		{ "a", "1", "p", "99999999999999999999", HEX, "has no Size that is a number" },
+		{ "a", "1", "p", "-1", HEX, "has no numeric Size" },
+		{ "a", "1", "p", "99999999999999999999", HEX, "has no numeric Size" },
 		{ "a", "1", "p", "0", HEX, "a size that no package" },
 		{ "a", "1", "p", "34359738369", HEX, "a size that no package" },
 	};

@@ -122,7 +122,7 @@ static void bombs_are_refused(void **state)
 
 		mirror_pack(folder, forms[i], text);
 		assert_int_equal(run(folder, forms[i], stream, &read_text, &error), -EFBIG);
-		assert_contains(error.text, "more than the 1048576 bytes");
+		assert_contains(error.text, "larger than the 1048576 bytes");
 	}
 	free(text);
 }

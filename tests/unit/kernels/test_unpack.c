@@ -146,7 +146,7 @@ static void links_that_lead_out_by_way_of_others_are_refused(void **state)
 	add_entry(archive, "out", AE_IFLNK, "here/here/../..", NULL);
 	archive_write_free(archive);
 	assert_int_equal(unpack_into(folder, "a.tar", 0, &error), -EXDEV);
-	assert_contains(error.text, "by way of other links");
+	assert_contains(error.text, "through other links");
 }
 
 static void links_that_stay_may_go_by_way_of_others(void **state)
@@ -339,7 +339,7 @@ static void a_bomb_is_refused_before_it_fills_the_disk(void **state)
 
 	write_packed(folder, "zstd", 100, false);
 	assert_int_equal(unpack_into(folder, "a.tar", 0, &error), -EFBIG);
-	assert_contains(error.text, "bomb");
+	assert_contains(error.text, "too much for a kernel");
 	assert_int_equal(fstatat(folder->fd, "out/file", &status, 0), 0);
 	assert_true(status.st_blocks * 512 < 80 << 20);
 }
@@ -384,7 +384,7 @@ static void a_link_that_cannot_be_followed_is_refused(void **state)
 	add_entry(archive, "round", AE_IFLNK, "round", NULL);
 	assert_int_equal(archive_write_free(archive), ARCHIVE_OK);
 	assert_int_equal(unpack_into(folder, "a.tar", 0, &error), -ELOOP);
-	assert_contains(error.text, "where round leads cannot be found out");
+	assert_contains(error.text, "cannot find out where round leads");
 }
 
 static void garbage_is_no_archive(void **state)
@@ -413,8 +413,8 @@ static void a_web_page_is_called_one(void **state)
 
 		folder_write_text(folder, "x.deb", pages[i]);
 		assert_int_equal(unpack_run(&unpack, folder->fd, "x.deb", &error), -EBADMSG);
-		assert_string_equal(error.text, "x.deb: a web page, not the file that is wanted");
-		assert_contains(error.lines, "try: look at it in a browser");
+		assert_string_equal(error.text, "x.deb: this is a web page, not the file");
+		assert_contains(error.lines, "try: open the URL in a browser");
 		error.text[0] = '\0';
 		assert_int_equal(unpack_package(&unpack, folder->fd, "x.deb", &error), -EBADMSG);
 		assert_contains(error.text, "a web page");

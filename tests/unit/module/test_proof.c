@@ -99,13 +99,13 @@ static void another_module_layout_is_refused(void **state)
 static void a_symbol_that_nothing_exports_is_named(void **state)
 {
 	expect(*state, "peer", VERMAGIC, LAYOUT PRINTK, PROOF_WILL_NOT_LOAD,
-		"peer: needs ib_register_peer_memory_client, which neither the kernel nor a module "
-		"loaded before it exports: give the OFED that exports it too (the NIC image, or its "
-		"Module.symvers by --with); this module matters only where GPUDirect RDMA is asked "
-		"for");
+		"peer: needs ib_register_peer_memory_client, which is exported neither by the "
+		"kernel nor by a module loaded before it: also give the OFED that exports it (the "
+		"NIC image, or its Module.symvers with --with); this module is needed only for "
+		"GPUDirect RDMA");
 	expect(*state, "peer", VERMAGIC, LAYOUT PEER, PROOF_WILL_NOT_LOAD,
-		"peer: needs printk, which neither the kernel nor a module loaded before it "
-		"exports: rebuild it, or load the module that exports it first");
+		"peer: needs printk, which is exported neither by the kernel nor by a module "
+		"loaded before it: rebuild it, or load the exporting module first");
 }
 
 static void a_weak_symbol_may_be_absent_but_not_different(void **state)
@@ -175,9 +175,9 @@ static void gpl_symbols_are_for_gpl_modules(void **state)
 		NULL);
 	expect(*state, "proprietary", VERMAGIC, LAYOUT PRINTK, PROOF_WILL_LOAD, NULL);
 	expect(*state, "proprietary", VERMAGIC, gpl, PROOF_WILL_NOT_LOAD,
-		"proprietary: its licence \"NVIDIA\" is not compatible with the GPL, but the "
-		"kernel exports printk to such modules only: use a driver source with a "
-		"compatible licence");
+		"proprietary: its licence \"NVIDIA\" is not GPL-compatible, but the kernel exports "
+		"printk only to GPL-compatible modules: use a driver source with a compatible "
+		"licence");
 }
 
 static void a_name_space_has_to_be_imported(void **state)

@@ -112,8 +112,9 @@ static void unknown_exports_are_one_doubt_a_module(void **state)
 			assert_int_equal(count_of(proof, PROOF_DOUBT), 1);
 			assert_finding(proof, "symvers", PROOF_DOUBT, ENOEXEC);
 		}
-		assert_contains(
-			worst(&trial, 0)->text, "nothing tells what the kernel exports: it needs ");
+		assert_contains(worst(&trial, 0)->text,
+			"the kernel's exports are unknown: the module "
+			"needs ");
 		assert_contains(worst(&trial, 0)->cure, "--with FILE");
 		assert_contains(worst(&trial, 0)->cure, "--kernel " RELEASE);
 	}
@@ -129,7 +130,7 @@ static void without_modversions_the_kernels_part_counts(void **state)
 	run(&trial);
 	assert_finding(&trial.members[0].proof, "symvers", PROOF_DOUBT, ENOENT);
 	assert_string_equal(worst(&trial, 0)->text,
-		"unversioned: nothing tells what the kernel exports: it needs printk");
+		"unversioned: the kernel's exports are unknown: the module needs printk");
 	start(&whole, *state, "0x00000000\tkfree\tvmlinux\tEXPORT_SYMBOL\t\n",
 		"6.1.0-1-test SMP preempt mod_unload ");
 	add(&whole, "unversioned.ko", "unversioned", NULL);
@@ -177,8 +178,8 @@ static void a_missing_symbol_tells_the_release_too(void **state)
 	run(&trial);
 	assert_string_equal(worst(&trial, 0)->text,
 		"link_a: built for " RELEASE ", not for " OTHER
-		": needs link_z_offers, which neither the kernel nor a module loaded before it "
-		"exports");
+		": needs link_z_offers, which is exported neither by the kernel nor by a module "
+		"loaded before it");
 }
 
 static void versions_are_reported_to_agree_only_where_they_do(void **state)
@@ -192,12 +193,12 @@ static void versions_are_reported_to_agree_only_where_they_do(void **state)
 	assert_int_equal(trial.set.verdict, PROOF_WILL_LOAD);
 	assert_finding(&trial.members[0].proof, "release", PROOF_NOTE, 0);
 	assert_contains(finding_of(&trial.members[0].proof, "release")->text,
-		"as their symbol versions agree");
+		"because all symbol versions agree");
 	start(&unknown, *state, NULL, OTHER REST);
 	add_link(&unknown, "a.ko", "a", "k");
 	run(&unknown);
 	assert_contains(finding_of(&unknown.members[0].proof, "release")->text,
-		"it loads only where all their symbol versions agree");
+		"it loads only if all symbol versions agree");
 }
 
 static void without_vermagic_the_release_is_reported_still(void **state)
@@ -210,8 +211,9 @@ static void without_vermagic_the_release_is_reported_still(void **state)
 	run(&trial);
 	assert_finding(&trial.members[0].proof, "vermagic-unknown", PROOF_DOUBT, ENOEXEC);
 	assert_string_equal(worst(&trial, 0)->text,
-		"link_a: the kernel's vermagic is not known: built for " RELEASE ", not for " OTHER
-		", it loads only where the kernel has CONFIG_MODVERSIONS and every symbol version "
+		"link_a: the kernel's vermagic is not known: the module was built for " RELEASE
+		", not for " OTHER
+		", and loads only if the kernel has CONFIG_MODVERSIONS and every symbol version "
 		"agrees");
 }
 
@@ -266,7 +268,7 @@ static void what_falls_with_another_names_it(void **state)
 	add_link(&trial, "b.ko", "b", "z");
 	run(&trial);
 	assert_finding(&trial.members[0].proof, "needs-refused", PROOF_REFUSAL, ENOENT);
-	assert_string_equal(worst(&trial, 0)->cure, "see what is said of link_b");
+	assert_string_equal(worst(&trial, 0)->cure, "see the findings of link_b");
 }
 
 static void expect_relied(const struct trial *trial, const char *names)

@@ -236,7 +236,7 @@ static void a_kernels_module_that_is_needed_exports_too(void **state)
 	run(&chain);
 	assert_finding(&chain.members[0].proof, "duplicate-export", PROOF_REFUSAL, ENOEXEC);
 	assert_contains(chain.members[0].proof.findings[0].text,
-		"the kernel's link_k exports too, and that is loaded for link_a");
+		"like the kernel's own link_k, which is loaded for link_a");
 	/* No module needs it: a note. */
 	chain_start(
 		&idle, *state, KERNEL "0x00000011\tlink_a_offers\tdrivers/idle\tEXPORT_SYMBOL\t\n");
@@ -291,7 +291,7 @@ static void of_two_files_of_one_name_updates_win(void **state)
 	run(&chain);
 	assert_finding(&chain.set.findings, "duplicate-name", PROOF_NOTE, 0);
 	assert_contains(chain.set.findings.findings[0].text,
-		"lib/modules/x/updates/a.ko and kernel/a.ko: depmod takes the first");
+		"lib/modules/x/updates/a.ko and kernel/a.ko: depmod uses the first");
 	assert_order(&chain, "lib/modules/x/updates/a.ko");
 	assert_int_equal(chain.set.verdict, PROOF_WILL_LOAD);
 	chain_start(&tie, *state, KERNEL);
@@ -346,9 +346,10 @@ static void firmware_wishes_and_options_that_miss_are_noted(void **state)
 	assert_string_equal(text_of(&chain.set.findings, "firmware-missing"),
 		"link_b: may ask for the firmware link_b.bin, which is not there");
 	assert_string_equal(text_of(&chain.set.findings, "softdep-missing"),
-		"link_b: asks for link_y before it, which is the name of no module");
+		"link_b: asks for link_y to be loaded before it, but there is no such module");
 	assert_string_equal(text_of(&chain.set.findings, "option-unknown"),
-		"link_b: modprobe.d sets sped, which is none of its parameters (is it speed?)");
+		"link_b: modprobe.d sets sped, which is not one of its parameters (did you mean "
+		"speed?)");
 }
 
 /* A member's alias, one of the kernel's, or one that may be there. */

@@ -255,7 +255,7 @@ static void a_certificate_that_was_not_given_is_asked_for(void **state)
 	proof = prove_signed(*state, "peer", NULL, tail, &trust);
 	assert_int_equal(proof.verdict, PROOF_CANNOT_TELL);
 	assert_contains(proof.findings[0].text,
-		"signed by deadbeef; no certificate to check it against was given");
+		"signed by deadbeef, but no certificate was given to check it");
 	assert_contains(proof.findings[0].cure, "--trust");
 }
 

@@ -285,7 +285,7 @@ static void another_build_needs_witnesses(void **state)
 	running = node_folder_run(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
 	assert_contains(why, "is another build (\"#1 SMP Test 2\")");
-	assert_contains(why, "no module of it vouches for 2 of 2 symbols, module_layout");
+	assert_contains(why, "no loaded module confirms 2 of 2 symbols, such as module_layout");
 	expect_exporter(running, "printk", "vmlinux", -1);
 	running_close(&running);
 	/* One of the kernel's own that is loaded used both symbols, with these CRCs. */
