@@ -38,18 +38,6 @@
  */
 #define IMAGE_FIRMWARE "lib/firmware"
 
-/* Minors are those of open-gpu-kernel-modules kernel-open/common/inc/nv.h. */
-static const struct {
-	const char *driver;
-	unsigned minor;
-	const char *path;
-} fixed_nodes[] = {
-	{ "nvidiactl", 255, "dev/nvidiactl" },
-	{ "nvidia-modeset", 254, "dev/nvidia-modeset" },
-	{ "nvidia-uvm", 0, "dev/nvidia-uvm" },
-	{ "nvidia-uvm", 1, "dev/nvidia-uvm-tools" },
-};
-
 /* How the driver wants its nodes: NVreg_DeviceFile{Mode,UID,GID}. */
 struct maker {
 	int root_fd;
@@ -88,17 +76,27 @@ static int make_node(
 }
 
 /* A driver that is not there has no major, and gets no node. */
-static int make_of_driver(const struct maker *maker, const char *driver, unsigned minor,
-	const char *path, struct error *error)
+static int make_of_driver(
+	const struct maker *maker, const struct gpu_module_node *node, struct error *error)
 {
-	int major = procfs_major(maker->root_fd, driver);
+	int major = procfs_major(maker->root_fd, node->driver);
 
-	/* Up to 545 one driver of this name stood before nvidia and nvidia-modeset. */
-	if (major < 0 && strcmp(driver, "nvidia-uvm") != 0)
-		major = procfs_major(maker->root_fd, "nvidia-frontend");
+	if (major < 0 && node->frontend)
+		major = procfs_major(maker->root_fd, node->frontend);
 	if (major < 0)
 		return 0;
-	return make_node(maker, path, maker->mode, makedev((unsigned) major, minor), error);
+	return make_node(
+		maker, node->path, maker->mode, makedev((unsigned) major, node->minor), error);
+}
+
+static int make_of_base(
+	const struct maker *maker, const struct gpu_module *module, struct error *error)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < GPU_MODULE_NODES && module->nodes[i].path; i++)
+		r = make_of_driver(maker, &module->nodes[i], error);
+	return r;
 }
 
 static int make_gpus(const struct maker *maker, struct error *error)
@@ -108,16 +106,17 @@ static int make_gpus(const struct maker *maker, struct error *error)
 	if (fs_list(maker->root_fd, GPUS, &gpus) < 0)
 		return 0;
 	for (size_t i = 0; i < gpus.count; i++) {
-		char path[300], minor[16], node[32];
+		char path[300], minor[16], node_path[32];
+		struct gpu_module_node node = { "nvidia", NVIDIA_FRONTEND, 0, node_path };
 		int r;
 
 		(void) snprintf(path, sizeof(path), GPUS "/%s/information", gpus.items[i]);
 		procfs_value(maker->root_fd, path, "Device Minor", minor, sizeof(minor));
 		if (!*minor)
 			continue;
-		(void) snprintf(node, sizeof(node), "dev/nvidia%s", minor);
-		r = make_of_driver(
-			maker, "nvidia", (unsigned) strtoul(minor, NULL, 10), node, error);
+		(void) snprintf(node_path, sizeof(node_path), "dev/nvidia%s", minor);
+		node.minor = (unsigned) strtoul(minor, NULL, 10);
+		r = make_of_driver(maker, &node, error);
 		if (r < 0)
 			return r;
 	}
@@ -168,21 +167,20 @@ static int make_nodes(int root_fd, struct error *error)
 		.owner = (uid_t) parameter(root_fd, "DeviceFileUID", 0),
 		.group = (gid_t) parameter(root_fd, "DeviceFileGID", 0),
 	};
-	int r;
+	int r = 0;
 
 	if (parameter(root_fd, "ModifyDeviceFiles", 1) == 0)
 		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(fixed_nodes); i++) {
-		r = make_of_driver(&maker, fixed_nodes[i].driver, fixed_nodes[i].minor,
-			fixed_nodes[i].path, error);
-		if (r < 0)
-			return r;
-	}
-	r = make_gpus(&maker, error);
+	for (const struct gpu_module *module = gpu_modules; r == 0 && module->name; module++)
+		if (module->kind == GPU_MODULE_BASE)
+			r = make_of_base(&maker, module, error);
+	if (r == 0)
+		r = make_gpus(&maker, error);
 	return r < 0 ? r : make_capabilities(&maker, error);
 }
 
-int gpu_make_addon_nodes(int root_fd, const char *module, int driver_root_fd, struct error *error)
+int gpu_make_addon_nodes(
+	int root_fd, const struct gpu_module *module, int driver_root_fd, struct error *error)
 {
 	const struct maker maker = { .root_fd = driver_root_fd };
 	struct addon_node nodes[ADDON_NODES_MAX];

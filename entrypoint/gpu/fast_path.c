@@ -108,6 +108,7 @@ static void read_inputs(const struct role *role, char inputs[INPUT_COUNT][INPUT_
 {
 	const struct options *options = &role->options;
 	_cleanup_free_ char *boot = NULL;
+	char *want = inputs[INPUT_WANT];
 
 	if (fs_read_line(role->root_fd, BOOT_ID, &boot) < 0)
 		boot = NULL;
@@ -115,10 +116,12 @@ static void read_inputs(const struct role *role, char inputs[INPUT_COUNT][INPUT_
 	(void) snprintf(inputs[INPUT_DIGEST], INPUT_SIZE, "%s", options->digest);
 	(void) snprintf(inputs[INPUT_KREL], INPUT_SIZE, "%s", role->krel);
 	(void) snprintf(inputs[INPUT_SET], INPUT_SIZE, "%s", role->image.set);
-	(void) snprintf(inputs[INPUT_WANT], INPUT_SIZE, "nvidia%s%s%s%s%s",
-		options->rdma ? " rdma" : "", options->host_ofed ? " host-ofed" : "",
-		options->drm ? " drm" : "", options->gds ? " gds" : "",
-		options->gdrcopy ? " gdrcopy" : "");
+	(void) snprintf(want, INPUT_SIZE, "nvidia%s%s", options->rdma ? " rdma" : "",
+		options->host_ofed ? " host-ofed" : "");
+	for (const struct gpu_module *module = gpu_modules; module->name; module++)
+		if (gpu_module_is_asked(module, options))
+			(void) snprintf(want + strlen(want), INPUT_SIZE - strlen(want), " %s",
+				module->word);
 	read_ofed(role, inputs[INPUT_OFED]);
 	read_conf(role, inputs[INPUT_CONF]);
 }
@@ -141,13 +144,20 @@ static int push_module(const struct role *role, const char *module, struct strv 
 		(unsigned long long) status.st_ino);
 }
 
-/* Is the module of such a line still that load of that build? */
+/*
+ * Is the module of such a line still that load of that build? nvidia-peermem always counts as that:
+ * we reload it ourselves with every reload of OFED, and its going voids nothing.
+ */
 static bool module_holds(const struct role *role, const char *line)
 {
 	_cleanup_strv_ struct strv now = { 0 };
+	const struct gpu_module *row;
 	char module[64];
 
 	(void) snprintf(module, sizeof(module), "%.*s", (int) strcspn(line, " "), line);
+	row = gpu_module_find(module);
+	if (row && row->kind == GPU_MODULE_PEERMEM)
+		return true;
 	return *module && !strchr(module, '/') && sysmodule_is_live(role->root_fd, module) &&
 	       push_module(role, module, &now) == 0 && strcmp(now.items[0], line) == 0;
 }
@@ -155,12 +165,8 @@ static bool module_holds(const struct role *role, const char *line)
 /* The first of the recorded modules that is not loaded as it was, or NULL. */
 static const char *find_lost(const struct role *role, const struct strv *modules)
 {
-	/* It comes and goes with every reload of OFED, by ourselves: its going voids nothing. */
-	static const char follows[] = PEERMEM_MODULE " ";
-
 	for (size_t i = 0; i < modules->count; i++)
-		if (strncmp(modules->items[i], follows, strlen(follows)) != 0 &&
-			!module_holds(role, modules->items[i]))
+		if (!module_holds(role, modules->items[i]))
 			return modules->items[i];
 	return NULL;
 }

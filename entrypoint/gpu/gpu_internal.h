@@ -8,6 +8,7 @@
 #include "entrypoint/gpu/fabric.h"
 #include "entrypoint/gpu/supervisor_internal.h"
 #include "entrypoint/rdma/peermem.h"
+#include "entrypoint/role/gpu_modules.h"
 #include "entrypoint/role/role.h"
 
 /*
@@ -79,14 +80,13 @@ struct module_list {
 };
 
 /*
- * nvidia, nvidia_uvm, nvidia_modeset; nvidia_drm where SLIPWAY_NVIDIA_DRM asks for it or
- * /drivers/nvidia-drm.conf is there; @with_peermem nvidia_peermem, which is proven with them but
- * loaded by peermem_load(); gdrdrv and nvidia_fs where the operator's variables ask for GDRCopy and
- * GDS and the image has them: without, their containers compile them.
+ * Which modules the environment and /drivers ask for: required are the base, options whose flag is
+ * set, and @with_peermem nvidia_peermem, which is proven with them but loaded by peermem_load().
+ * Options for which there is only a .conf, and addons, are loaded if the image has them.
  */
 void gpu_module_list(const struct role *role, bool with_peermem, struct module_list *list);
 
-/* Notes the modules of GDRCopy and GDS that the variables ask for and that the image lacks. */
+/* Notes the addons that the variables ask for and that the image lacks. */
 void gpu_report_missing_modules(struct role *role);
 
 /* Notes variables and arguments of the stock image that have no effect here, and why. */
@@ -146,8 +146,8 @@ void fast_path_watch(struct role *role, unsigned happened, uint64_t *wake_ms);
  * Makes the nodes of procfs_addon_nodes(@root_fd, @module) below @driver_root_fd; one that is right
  * already is left alone. Two processes do not make the same node at a time.
  */
-int gpu_make_addon_nodes(
-	int root_fd, const char *module, int driver_root_fd, struct error *error) _must_check_;
+int gpu_make_addon_nodes(int root_fd, const struct gpu_module *module, int driver_root_fd,
+	struct error *error) _must_check_;
 
 /* STEP_DIRECT each. */
 int gpu_set_firmware_path(struct action *action);

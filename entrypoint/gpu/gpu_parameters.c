@@ -16,45 +16,72 @@
 #include "entrypoint/role/parameters.h"
 #include "module/running.h"
 
-void gpu_module_list(const struct role *role, bool with_peermem, struct module_list *list)
+static bool has_conf(const struct role *role, const char *module)
 {
-	const struct options *options = &role->options;
-	bool drm_conf = fs_exists(role->root_fd, CONTRACT_MODULE_CONF "/nvidia-drm.conf") ||
-			fs_exists(role->root_fd, CONTRACT_MODULE_CONF "/nvidia_drm.conf");
+	_cleanup_strv_ struct strv files = { 0 };
 
-	*list = (struct module_list){ { "nvidia", "nvidia_uvm", "nvidia_modeset" }, 3, 0 };
-	if (options->drm)
-		list->names[list->count++] = "nvidia_drm";
-	if (with_peermem)
-		list->names[list->count++] = PEERMEM_MODULE;
-	list->required = list->count;
-	if (!options->drm && drm_conf)
-		list->names[list->count++] = "nvidia_drm";
-	if (options->gdrcopy)
-		list->names[list->count++] = "gdrdrv";
-	if (options->gds)
-		list->names[list->count++] = "nvidia_fs";
+	if (fs_list(role->root_fd, CONTRACT_MODULE_CONF, &files) < 0)
+		return false;
+	for (size_t i = 0; i < files.count; i++) {
+		char about[PARAMETERS_MODULE_SIZE];
+
+		if (parameters_conf_module(files.items[i], about) && strcmp(about, module) == 0)
+			return true;
+	}
+	return false;
 }
 
-static void report_missing(
-	struct role *role, const char *variable, const char *module, const char *option)
+static bool is_required(const struct role *role, const struct gpu_module *module, bool with_peermem)
 {
-	if (!strv_contains(&role->driver_modules, module))
-		role_note(role,
-			"%s is true, and this image has no module %s for %s: it is left to the "
-			"operator's own container for it, unless the image is built with slipway "
-			"build %s SOURCE",
-			variable, module, role->krel, option);
+	switch (module->kind) {
+	case GPU_MODULE_BASE:
+		return true;
+	case GPU_MODULE_OPTION:
+		return gpu_module_is_asked(module, &role->options);
+	case GPU_MODULE_PEERMEM:
+		return with_peermem;
+	default:
+		return false;
+	}
+}
+
+static bool is_optional(const struct role *role, const struct gpu_module *module)
+{
+	switch (module->kind) {
+	case GPU_MODULE_OPTION:
+		return !gpu_module_is_asked(module, &role->options) && has_conf(role, module->name);
+	case GPU_MODULE_ADDON:
+		return gpu_module_is_asked(module, &role->options);
+	default:
+		return false;
+	}
+}
+
+void gpu_module_list(const struct role *role, bool with_peermem, struct module_list *list)
+{
+	*list = (struct module_list){ .count = 0 };
+	for (const struct gpu_module *module = gpu_modules; module->name; module++)
+		if (is_required(role, module, with_peermem))
+			list->names[list->count++] = module->name;
+	list->required = list->count;
+	for (const struct gpu_module *module = gpu_modules; module->name; module++)
+		if (is_optional(role, module))
+			list->names[list->count++] = module->name;
 }
 
 void gpu_report_missing_modules(struct role *role)
 {
 	if (!role->driver_modules.count)
 		return; /* a build on the node has yet to make them */
-	if (role->options.gdrcopy)
-		report_missing(role, CONTRACT_ENV_GDRCOPY, "gdrdrv", "--gdrcopy");
-	if (role->options.gds)
-		report_missing(role, CONTRACT_ENV_GDS, "nvidia_fs", "--nvidia-fs");
+	for (const struct gpu_module *module = gpu_modules; module->name; module++)
+		if (module->kind == GPU_MODULE_ADDON &&
+			gpu_module_is_asked(module, &role->options) &&
+			!strv_contains(&role->driver_modules, module->name))
+			role_note(role,
+				"%s is true, and this image has no module %s for %s: it is left "
+				"to the operator's own container for it, unless the image is "
+				"built with slipway build %s SOURCE",
+				module->variable, module->name, role->krel, module->build_option);
 }
 
 void gpu_report_ignored_env(struct role *role)

@@ -8,8 +8,6 @@
 #include "common/fs.h"
 #include "common/strv.h"
 
-#define GDS_DEVICES "sys/class/nvidia-fs-class"
-
 void procfs_value(int root_fd, const char *path, const char *key, char *value, size_t size)
 {
 	_cleanup_free_ char *text = NULL;
@@ -74,33 +72,66 @@ int procfs_major(int root_fd, const char *name)
 	return -1;
 }
 
-size_t procfs_addon_nodes(int root_fd, const char *module, struct addon_node nodes[ADDON_NODES_MAX])
-{
-	bool gdrcopy = !module || strcmp(module, "gdrdrv") == 0;
-	bool gds = !module || strcmp(module, "nvidia_fs") == 0;
-	int major = gdrcopy ? procfs_major(root_fd, "gdrdrv") : -1;
-	_cleanup_strv_ struct strv devices = { 0 };
-	size_t count = 0;
+struct found_nodes {
+	struct addon_node *nodes;
+	size_t count;
+};
 
-	if (major >= 0)
-		nodes[count++] =
-			(struct addon_node){ "gdrdrv", "dev/gdrdrv", makedev((unsigned) major, 0) };
-	if (!gds || fs_list(root_fd, GDS_DEVICES, &devices) < 0)
-		return count;
-	for (size_t i = 0; i < devices.count && count < ADDON_NODES_MAX; i++) {
-		struct addon_node *node = &nodes[count];
+static void add_node(
+	struct found_nodes *found, const struct gpu_module *module, const char *path, dev_t device)
+{
+	struct addon_node *node = &found->nodes[found->count];
+
+	if (found->count == ADDON_NODES_MAX)
+		return;
+	node->module = module;
+	(void) snprintf(node->path, sizeof(node->path), "%.79s", path);
+	node->device = device;
+	found->count++;
+}
+
+static void find_class_nodes(
+	int root_fd, const struct gpu_module *module, struct found_nodes *found)
+{
+	_cleanup_strv_ struct strv devices = { 0 };
+
+	if (fs_list(root_fd, module->device_class, &devices) < 0)
+		return;
+	for (size_t i = 0; i < devices.count; i++) {
 		_cleanup_free_ char *number = NULL;
 		unsigned its_major, its_minor;
 		char path[300];
 
-		(void) snprintf(path, sizeof(path), GDS_DEVICES "/%.200s/dev", devices.items[i]);
+		(void) snprintf(path, sizeof(path), "%.64s/%.200s/dev", module->device_class,
+			devices.items[i]);
 		if (fs_read_line(root_fd, path, &number) < 0 ||
 			sscanf(number, "%u:%u", &its_major, &its_minor) != 2)
 			continue;
-		node->module = "nvidia_fs";
-		(void) snprintf(node->path, sizeof(node->path), "dev/%.64s", devices.items[i]);
-		node->device = makedev(its_major, its_minor);
-		count++;
+		(void) snprintf(path, sizeof(path), "dev/%.64s", devices.items[i]);
+		add_node(found, module, path, makedev(its_major, its_minor));
 	}
-	return count;
+}
+
+static void find_nodes(int root_fd, const struct gpu_module *module, struct found_nodes *found)
+{
+	for (size_t i = 0; i < GPU_MODULE_NODES && module->nodes[i].path; i++) {
+		int major = procfs_major(root_fd, module->nodes[i].driver);
+
+		if (major >= 0)
+			add_node(found, module, module->nodes[i].path,
+				makedev((unsigned) major, module->nodes[i].minor));
+	}
+	if (module->device_class)
+		find_class_nodes(root_fd, module, found);
+}
+
+size_t procfs_addon_nodes(
+	int root_fd, const struct gpu_module *module, struct addon_node nodes[ADDON_NODES_MAX])
+{
+	struct found_nodes found = { .nodes = nodes };
+
+	for (const struct gpu_module *row = gpu_modules; row->name; row++)
+		if (row->kind == GPU_MODULE_ADDON && (!module || row == module))
+			find_nodes(root_fd, row, &found);
+	return found.count;
 }

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "entrypoint/role/gpu_modules.h"
+
 #define PROCFS_NVIDIA "proc/driver/nvidia"
 
 /*
@@ -27,7 +29,7 @@ int procfs_major(int root_fd, const char *name);
 long procfs_capability_minor(int root_fd, const char *path);
 
 struct addon_node {
-	const char *module;
+	const struct gpu_module *module;
 	char path[80]; /* below the driver root: "dev/gdrdrv", "dev/nvidia-fs0" */
 	dev_t device;
 };
@@ -35,12 +37,12 @@ struct addon_node {
 #define ADDON_NODES_MAX (1 + 16)
 
 /*
- * The device nodes, of mode 0666, of gdrdrv and nvidia_fs (@module; NULL: of both) as far as they
- * are loaded; returns how many. Whether a container is given GDRCopy or GPUDirect Storage goes by
+ * The device nodes, of mode 0666, of the addon @module (NULL: of all addons) as far as they are
+ * loaded; returns how many. Whether a container is given GDRCopy or GPUDirect Storage goes by
  * them (nvidia-container-toolkit internal/discover/gdrcopy.go and gds.go). A container's /dev has
  * what the host's had when the container started, and gdrdrv registers a number and no device
  * (github.com/NVIDIA/gdrcopy src/gdrdrv/gdrdrv.c, insmod.sh); nvidia-fs has up to 16 devices
  * (github.com/NVIDIA/gds-nvidia-fs src/nvfs-core.c).
  */
 size_t procfs_addon_nodes(
-	int root_fd, const char *module, struct addon_node nodes[ADDON_NODES_MAX]);
+	int root_fd, const struct gpu_module *module, struct addon_node nodes[ADDON_NODES_MAX]);

@@ -27,14 +27,13 @@
 
 struct sidecar {
 	struct role role; /* first: an action's role points to it */
-	const char *const *module;
-	const char *option; /* of `slipway build`, that puts the module into an image */
-	bool tried;         /* since the driver last said that it is ready */
+	const struct gpu_module *module;
+	bool tried; /* since the driver last said that it is ready */
 };
 
 static bool is_loaded(const struct sidecar *sidecar)
 {
-	return sysmodule_is_live(sidecar->role.root_fd, *sidecar->module);
+	return sysmodule_is_live(sidecar->role.root_fd, sidecar->module->name);
 }
 
 /* Then the driver container, of the same image, compiled the module and loaded it. */
@@ -73,14 +72,14 @@ static int prove(struct action *action)
 	r = module_kind_choose(action);
 	if (r < 0)
 		return r;
-	if (!strv_contains(&role->driver_modules, *sidecar->module))
+	if (!strv_contains(&role->driver_modules, sidecar->module->name))
 		return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
 			"this image has no module %s for %s, and the driver container did not "
 			"load it: build the image with slipway build %s SOURCE, or take the "
 			"vendor's own for this container; where the driver was compiled on the "
 			"node, the log of that build says whether this module was, too",
-			*sidecar->module, role->krel, sidecar->option);
-	return prove_modules(action, sidecar->module, 1, 1);
+			sidecar->module->name, role->krel, sidecar->module->build_option);
+	return prove_modules(action, &sidecar->module->name, 1, 1);
 }
 
 /* In the driver root, where others look for them, not in this container's own /dev. */
@@ -95,7 +94,7 @@ static int make_nodes(struct action *action)
 	if (fd < 0)
 		r = error_set_errno(&action->error, -errno, "/" CONTRACT_DRIVER_ROOT);
 	else
-		r = gpu_make_addon_nodes(role->root_fd, *sidecar->module, fd, &action->error);
+		r = gpu_make_addon_nodes(role->root_fd, sidecar->module, fd, &action->error);
 	return action_reason(action, REASON_MOUNT_FAILED, r);
 }
 
@@ -105,10 +104,10 @@ static int load(struct action *action)
 	int r = 0;
 
 	if (is_loaded(sidecar))
-		worker_report(
-			action->worker, WORKER_NOTE, 0, "%s is loaded already", *sidecar->module);
+		worker_report(action->worker, WORKER_NOTE, 0, "%s is loaded already",
+			sidecar->module->name);
 	else
-		r = role_load(action, sidecar->module, 1, 1);
+		r = role_load(action, &sidecar->module->name, 1, 1);
 	return r < 0 ? r : make_nodes(action);
 }
 
@@ -152,8 +151,7 @@ static const struct watch sidecar_watches[] = {
 	{ "driver", follow_driver },
 };
 
-static int run(int root_fd, const struct role_hooks *hooks, const char *name,
-	const char *const *module, const char *option)
+static int run(int root_fd, const struct role_hooks *hooks, const char *name)
 {
 	struct sidecar sidecar = {
 		.role = {
@@ -168,8 +166,7 @@ static int run(int root_fd, const struct role_hooks *hooks, const char *name,
 			.watches = sidecar_watches,
 			.watch_count = ARRAY_SIZE(sidecar_watches),
 		},
-		.module = module,
-		.option = option,
+		.module = gpu_module_of_sidecar(name),
 	};
 
 	return role_run(&sidecar.role, sidecar_steps, ARRAY_SIZE(sidecar_steps));
@@ -177,16 +174,12 @@ static int run(int root_fd, const struct role_hooks *hooks, const char *name,
 
 int gds_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
-	static const char *const module[] = { "nvidia_fs" };
-
 	(void) arguments;
-	return run(root_fd, hooks, "gds", module, "--nvidia-fs");
+	return run(root_fd, hooks, "gds");
 }
 
 int gdrcopy_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
-	static const char *const module[] = { "gdrdrv" };
-
 	(void) arguments;
-	return run(root_fd, hooks, "gdrcopy", module, "--gdrcopy");
+	return run(root_fd, hooks, "gdrcopy");
 }

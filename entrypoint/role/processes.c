@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "entrypoint/role/gpu_modules.h"
 #include "entrypoint/role/pci.h"
 #include "module/running.h"
 
@@ -246,27 +247,11 @@ int users_of_devices(
 		     : find_processes(root_fd, maps_device, patterns, true, users, capacity);
 }
 
-static const struct {
-	const char *module;
-	const char *patterns[6];
-} known[] = {
-	{ "nvidia", { "/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-caps/*",
-			    "/dev/nvidia-caps-imex-channels/*", "/dev/nvidia-nvswitch*" } },
-	{ "nvidia_uvm", { "/dev/nvidia-uvm*" } },
-	{ "nvidia_modeset", { "/dev/nvidia-modeset" } },
-	{ "nvidia_fs", { "/dev/nvidia-fs*" } },
-	{ PEERMEM_MODULE, { "/dev/infiniband/uverbs*" } },
-	{ "gdrdrv", { "/dev/gdrdrv*" } },
-	{ "nvidia_vgpu_vfio", { "/dev/vfio/*" } },
-};
-
-/* nvidia_drm makes the nodes of devices that nvidia drives. */
-static bool drives(const char *module, const char *driver)
+/* Does the module make the DRM nodes of devices that this PCI driver drives? */
+static bool makes_drm_nodes(const struct gpu_module *row, const char *module, const char *driver)
 {
-	if (strcmp(module, "nvidia_drm") == 0)
-		module = "nvidia";
-	else if (strcmp(module, "nvidia") == 0)
-		return false;
+	if (row)
+		return row->drm_driver && strcmp(row->drm_driver, driver) == 0;
 	for (; *module && (*module == *driver || (*module == '_' && *driver == '-')); module++)
 		driver++;
 	return !*module && !*driver;
@@ -274,16 +259,13 @@ static bool drives(const char *module, const char *driver)
 
 int users_patterns(int root_fd, const char *module, struct strv *patterns)
 {
+	const struct gpu_module *row = gpu_module_find(module);
 	_cleanup_strv_ struct strv nodes = { 0 };
 	int r;
 
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
-		if (strcmp(known[i].module, module) != 0)
-			continue;
-		for (const char *const *item = known[i].patterns; *item; item++)
-			if (strv_push(patterns, *item) < 0)
-				return -ENOMEM;
-	}
+	for (const char *const *item = row ? row->devices : NULL; item && *item; item++)
+		if (strv_push(patterns, *item) < 0)
+			return -ENOMEM;
 	r = fs_list(root_fd, "sys/class/drm", &nodes);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0; /* no graphics on this kernel */
@@ -297,7 +279,7 @@ int users_patterns(int root_fd, const char *module, struct strv *patterns)
 		(void) snprintf(
 			path, sizeof(path), "sys/class/drm/%s/device/driver", nodes.items[i]);
 		sysfs_link_name(root_fd, path, driver, sizeof(driver));
-		if (drives(module, driver) &&
+		if (makes_drm_nodes(row, module, driver) &&
 			strv_pushf(patterns, "/dev/dri/%s", nodes.items[i]) < 0)
 			return -ENOMEM;
 	}

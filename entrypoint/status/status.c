@@ -22,6 +22,7 @@
 #include "entrypoint/netstate/netstate.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/rdma/ofed.h"
+#include "entrypoint/role/gpu_modules.h"
 #include "entrypoint/status/status_internal.h"
 #include "module/elf.h"
 #include "module/kernel_config.h"
@@ -468,44 +469,50 @@ static void status_peermem(int root_fd, struct json *json)
 
 /* ---- the modules that show how far a node is */
 
-/* In the order that they come; last those that stand in the way. */
-static const char *const shown_modules[] = { "ib_core", "ib_uverbs", "mlx5_core", "mlx5_ib",
-	"nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", PEERMEM_MODULE, "gdrdrv",
-	"nvidia_fs", "nvidia_vgpu_vfio", "nouveau", "nova_core", "nova_drm" };
+static const char *const rdma_modules[] = { "ib_core", "ib_uverbs", "mlx5_core", "mlx5_ib" };
+static const char *const conflicting_modules[] = { "nouveau", "nova_core", "nova_drm" };
 
+/* Returns 1 for a module that is there, else 0. */
+static int status_module(int root_fd, const char *name, struct json *json)
+{
+	/* Negative of a built-in module, and where the kernel has no CONFIG_MODULE_UNLOAD. */
+	int references = sysmodule_references(root_fd, name);
+	bool built_in = sysmodule_is_built_in(root_fd, name);
+	char build_id[BUILD_ID_HEX_SIZE];
+
+	if (!sysmodule_exists(root_fd, name))
+		return 0;
+	sysmodule_build_id(root_fd, name, build_id);
+	json_write_open(json, NULL, '{');
+	json_write_text(json, "name", name);
+	json_write_boolean(json, "built_in", built_in);
+	json_write_text(json, "build_id", build_id);
+	json_write_number_or_null(json, "references", references);
+	json_write_close(json, '}');
+	if (built_in)
+		status_print(json, " %s(built in)", name);
+	else if (references < 0)
+		status_print(json, " %s(cannot be unloaded)", name);
+	else
+		status_print(json, " %s(%d)", name, references);
+	return 1;
+}
+
+/* In the order that they come; last those that stand in the way. */
 static void status_modules(int root_fd, struct json *json)
 {
-	bool none = true;
+	int count = 0;
 
 	json_write_open(json, "modules", '[');
 	status_print(json, "modules ");
-	for (size_t i = 0; i < ARRAY_SIZE(shown_modules); i++) {
-		const char *name = shown_modules[i];
-		/* Negative of a built-in module, and where the kernel has no CONFIG_MODULE_UNLOAD.
-		 */
-		int references = sysmodule_references(root_fd, name);
-		bool built_in = sysmodule_is_built_in(root_fd, name);
-		char build_id[BUILD_ID_HEX_SIZE];
-
-		if (!sysmodule_exists(root_fd, name))
-			continue;
-		none = false;
-		sysmodule_build_id(root_fd, name, build_id);
-		json_write_open(json, NULL, '{');
-		json_write_text(json, "name", name);
-		json_write_boolean(json, "built_in", built_in);
-		json_write_text(json, "build_id", build_id);
-		json_write_number_or_null(json, "references", references);
-		json_write_close(json, '}');
-		if (built_in)
-			status_print(json, " %s(built in)", name);
-		else if (references < 0)
-			status_print(json, " %s(cannot be unloaded)", name);
-		else
-			status_print(json, " %s(%d)", name, references);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(rdma_modules); i++)
+		count += status_module(root_fd, rdma_modules[i], json);
+	for (const struct gpu_module *module = gpu_modules; module->name; module++)
+		count += status_module(root_fd, module->name, json);
+	for (size_t i = 0; i < ARRAY_SIZE(conflicting_modules); i++)
+		count += status_module(root_fd, conflicting_modules[i], json);
 	json_write_close(json, ']');
-	status_print(json, "%s\n", none ? " none" : "");
+	status_print(json, "%s\n", count ? "" : " none");
 }
 
 /* ---- all of it */

@@ -78,8 +78,8 @@ static void user_space_version(int root_fd, char version[64])
 }
 
 /*
- * Prints the nodes that GDRCopy and GPUDirect Storage need in the driver root while their modules
- * are loaded. Prints none if the driver root is not visible, as in the NIC's pod.
+ * Prints the nodes that addons need in the driver root while they are loaded. Prints none if the
+ * driver root is not visible, as in the NIC's pod.
  */
 static void print_addon_nodes(int root_fd, struct json *json)
 {
@@ -89,7 +89,6 @@ static void print_addon_nodes(int root_fd, struct json *json)
 
 	json_write_open(json, "addon_nodes", '[');
 	for (size_t i = 0; i < count; i++) {
-		bool gdrcopy = strcmp(nodes[i].module, "gdrdrv") == 0;
 		struct stat there;
 		char path[128];
 		bool right;
@@ -106,7 +105,7 @@ static void print_addon_nodes(int root_fd, struct json *json)
 			status_print(json,
 				STATUS_INDENT "! %s is missing or has another device number: "
 					      "containers are not given %s\n",
-				path, gdrcopy ? "GDRCopy" : "GPUDirect Storage");
+				path, nodes[i].module->feature);
 	}
 	json_write_close(json, ']');
 }
