@@ -29,42 +29,40 @@ static const char usage[] =
 	"not\n"
 	"  nvidia-gds-driver install             load nvidia_fs once the driver is there\n"
 	"  nvidia-gdrcopy-driver install         load gdrdrv once the driver is there\n"
-	"  nic-driver precompiled                load OFED in place of the inbox drivers, and so "
-	"on\n"
-	"  nic-driver sources                    compile it on the node first, where the image lacks "
-	"it\n"
-	"  nic-driver build [-m N] [-k KREL]     only that, and keep it on the node\n"
+	"  nic-driver precompiled                load OFED in place of the inbox drivers, and serve\n"
+	"  nic-driver sources                    the same, after compiling OFED if the image lacks it\n"
+	"  nic-driver build [-m N] [-k KREL]     compile OFED and keep it on the node\n"
 	"  slipway-init gpu|nic|peermem|gds|gdrcopy   the same roles by their names\n"
-	"  slipway-init status [--json]          what the roles say; exit 0 when all are ready\n"
+	"  slipway-init status [--json]          show each role's state; exit 0 when all are ready\n"
 	"  ibdev2netdev, show_gids [DEVICE]      RDMA devices with their interfaces and GIDs\n"
 	"  mlnx_qos -i INTERFACE                 its trust, buffers, PFC and ETS\n"
 	"  slipway-init --help | --version\n"
 	"\n"
-	"  -m, --max-threads N     jobs of a build on the node; as many as fit unless given\n"
-	"  -k, --kernel KREL       build: for this kernel, not for the one that runs\n"
+	"  -m, --max-threads N     jobs of a build on the node; default: as many as fit\n"
+	"  -k, --kernel KREL       build: for this kernel, not the running one\n"
 	"  -a, --accept-license, -t, --tag TAG, -s, --sign KEYID\n"
-	"                          taken as the stock image takes them, and not needed\n"
+	"                          accepted as by the stock image, and ignored\n"
 	"\n"
 	"Environment of the operators (true, 1, yes, on; false, 0, no, off or nothing):\n"
-	"  GPU_DIRECT_RDMA_ENABLED   load nvidia_peermem, once OFED is there\n"
-	"  USE_HOST_MOFED            OFED is the node's own: no NIC container is waited for\n"
-	"  GDRCOPY_ENABLED           load gdrdrv, where the image has it\n"
-	"  GDS_ENABLED               load nvidia_fs, where the image has it\n"
+	"  GPU_DIRECT_RDMA_ENABLED   load nvidia_peermem once OFED is there\n"
+	"  USE_HOST_MOFED            OFED is the node's own: wait for no NIC container\n"
+	"  GDRCOPY_ENABLED           load gdrdrv if the image has it\n"
+	"  GDS_ENABLED               load nvidia_fs if the image has it\n"
 	"  DISABLE_VGPU_VERSION_CHECK, RHCOS_IMAGE_MISSING\n"
-	"  RESTORE_DRIVER_ON_POD_TERMINATION   nic: the node's own drivers come back at the end\n"
+	"  RESTORE_DRIVER_ON_POD_TERMINATION   nic: load the node's own drivers again on shutdown\n"
 	"  UNLOAD_STORAGE_MODULES, UNLOAD_THIRD_PARTY_RDMA_MODULES, ENABLE_NFSRDMA, …\n"
-	"                            nic: what may go with the old driver, and more (docs/nic.md)\n"
+	"                            nic: what may be unloaded with the old driver (docs/nic.md)\n"
 	"and with other values:\n"
 	"  DRIVER_TYPE               passthrough, or vgpu\n"
-	"  VGPU_LICENSE_SERVER_TYPE  NLS unless given\n"
+	"  VGPU_LICENSE_SERVER_TYPE  default: NLS\n"
 	"  DRIVER_CONFIG_DIGEST      passed on to the driver manager\n"
 	"  NVFM_CONFIG_<FIELD>       a setting of fabricmanager.cfg (docs/gpu.md)\n"
 	"Slipway's own:\n"
 	"  SLIPWAY_NVIDIA_DRM        true: load nvidia_drm, too (docs/gpu.md)\n"
 	"  SLIPWAY_NODE_CACHE        where builds on the node are kept (docs/node-build.md)\n"
-	"  SLIPWAY_NODE_HEADERS      host: such a build fetches no headers\n"
-	"  SLIPWAY_STRICT_PARAMETERS true: a parameter that a module lacks ends the start\n"
-	"  SLIPWAY_UNLISTED_GPUS     true: start for GPUs that the driver's list lacks, too\n"
+	"  SLIPWAY_NODE_HEADERS      host: builds on the node fetch no headers\n"
+	"  SLIPWAY_STRICT_PARAMETERS true: fail the start on a parameter that a module lacks\n"
+	"  SLIPWAY_UNLISTED_GPUS     true: start even if no GPU is in the driver's list\n"
 	"  SLIPWAY_OFED_DEADLINE_SECONDS (1200), SLIPWAY_UNLOAD_DEADLINE_SECONDS (20)\n"
 	"\n"
 	"Module parameters: /drivers/<module>.conf. Exit codes, reasons, and the mounts that a pod "
@@ -153,7 +151,7 @@ static int no_verb(int root_fd, const char *program, const char *name)
 	int r = 0;
 
 	if (!*name)
-		return usage_error(root_fd, program, true, "%s: say what to do", program);
+		return usage_error(root_fd, program, true, "%s: no verb given", program);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(verbs); i++)
 		if (strcmp(verbs[i].program, program) == 0)
 			r = strv_push(&names, verbs[i].name);
@@ -171,8 +169,7 @@ static int run_verb(int root_fd, const struct verb *verb, char *const *arguments
 	if (verb->kind == TAKES_ARGUMENTS || !*arguments)
 		return verb->run(root_fd, arguments, &metrics);
 	return usage_error(root_fd, verb->program, verb->kind != IS_PROBE,
-		"%s %s takes no \"%.64s\": it has no arguments", verb->program, verb->name,
-		*arguments);
+		"%s %s takes no arguments: \"%.64s\"", verb->program, verb->name, *arguments);
 }
 
 static int run_status(int root_fd, const char *program, char *const *arguments)
@@ -182,8 +179,7 @@ static int run_status(int root_fd, const char *program, char *const *arguments)
 
 	if (!other)
 		return status_main(root_fd, json);
-	return usage_error(
-		root_fd, program, false, "status takes no \"%.64s\": only --json", other);
+	return usage_error(root_fd, program, false, "status takes only --json: \"%.64s\"", other);
 }
 
 /* Also behind a verb: no driver is loaded for a user who asks for help. */

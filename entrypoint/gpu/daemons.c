@@ -89,7 +89,7 @@ static const struct program {
 			.start_ms = START_MS,
 			.settle_ms = SETTLE_MS },
 		.node = NODE_VGPU,
-		.needed = "DRIVER_TYPE=vgpu asks for a vGPU guest, which gets its licence by it",
+		.needed = "a vGPU guest (DRIVER_TYPE=vgpu) gets its licence through it",
 	},
 	{
 		.daemon = { .name = "nvidia-topologyd",
@@ -121,8 +121,7 @@ static const struct program {
 			.start_ms = FABRIC_START_MS,
 			.settle_ms = SETTLE_MS },
 		.node = NODE_SWITCHES,
-		.needed = "no CUDA program runs on a node with NVSwitches before it has set them "
-			  "up",
+		.needed = "no CUDA program runs on a node with NVSwitches until it has set them up",
 		.arguments = { "-c", "/" FM_CONFIG },
 		.with_guid = true,
 	},
@@ -184,8 +183,7 @@ int daemons_check(int root_fd, const struct fabric *fabric, bool vgpu, struct er
 		if (program->needed && is_wanted(program, fabric, vgpu) &&
 			find_program(root_fd, program->daemon.name, path) < 0)
 			return error_set(error, -ENOENT,
-				"the image has no %s, and %s: build it with the driver's userspace "
-				"that brings it (slipway build --userspace)",
+				"the image has no %s, and %s: build the image with a driver userspace that has it (slipway build --userspace)",
 				program->daemon.name, program->needed);
 	}
 	return 0;
@@ -326,11 +324,12 @@ static int configure_fabric_manager(struct action *action)
 	if (r < 0)
 		return action_reason(action, REASON_DAEMON_FAILED, r);
 	if (set)
-		role_note(role, "%u settings of " FM_VARIABLE_PREFIX "… put into /" FM_CONFIG, set);
+		role_note(
+			role, "%u settings of " FM_VARIABLE_PREFIX "… written to /" FM_CONFIG, set);
 	if (ignored)
 		role_note(role,
-			"%u variables " FM_VARIABLE_PREFIX "… are not settings and are ignored: "
-			"the rest of the name is the field, the value is one line",
+			"%u variables " FM_VARIABLE_PREFIX
+			"… ignored: the name has to end with a field's name, and the value has to be one line",
 			ignored);
 	return 0;
 }
@@ -391,15 +390,15 @@ static int place_licence(struct action *action)
 	if (r < 0)
 		return action_reason(action, REASON_DAEMON_FAILED, r);
 	if (!conf)
-		role_note(role,
-			"no /" CONTRACT_GRIDD_CONF " is mounted: nvidia-gridd takes the image's");
+		role_note(role, "no /" CONTRACT_GRIDD_CONF
+				" is mounted: nvidia-gridd uses the one in the image");
 	if (role->options.vgpu_token && !tokens)
 		role_note(role, "no token is mounted in /" CONTRACT_LICENSE_TOKEN
-				": this guest gets no licence of a license service (NLS)");
+				": this guest gets no licence from a license service (NLS)");
 	/* vgpu-util picks one of several drivers of an image by its host; ours has one. */
 	if (!role->options.vgpu_unchecked)
-		role_note(role, "the image's one driver is used, whatever the vGPU host's version: "
-				"nvidia.ko itself refuses a host that does not fit");
+		role_note(role,
+			"the vGPU host's version is not checked: the image has one driver, and nvidia.ko itself refuses a host that does not fit");
 	return 0;
 }
 

@@ -137,9 +137,9 @@ static int judge_unfit(struct action *action, const struct strv *unfit, bool non
 
 	if (none)
 		return action_fail(action, REASON_NO_NVIDIA_DEVICE, -ENODEV,
-			"%s, and every GPU of this node is %s: %.700s: nothing was unloaded; %s",
+			"%s, but every GPU of this node is %s: %.700s. Nothing was unloaded; %s",
 			driven, unlike, names ? names : "", cure);
-	worker_report(action->worker, WORKER_NOTE, 0, "%s, and these are %s: %.700s", driven,
+	worker_report(action->worker, WORKER_NOTE, 0, "%s, but these GPUs are %s: %.700s", driven,
 		unlike, names ? names : "");
 	return 0;
 }
@@ -178,26 +178,23 @@ int gpu_check_devices(struct action *action)
 	none = other.count + unknown.count == gpus;
 	if (other.count && strcmp(type, "open") == 0)
 		r = judge_unfit(action, &other, none && unknown.count == 0,
-			"the image's modules are NVIDIA's open ones, which drive GPUs since Turing only",
+			"the image has NVIDIA's open modules, which drive only Turing and newer GPUs",
 			"older",
-			"such a node wants an image of slipway build --kernel-module-type "
-			"proprietary, or one of both kinds (slipway combine)");
+			"use an image of slipway build --kernel-module-type proprietary, or one with both kinds (slipway combine)");
 	else if (other.count)
 		r = judge_unfit(action, &other, none && unknown.count == 0,
-			"the image's modules are NVIDIA's proprietary ones, which drive neither Grace "
-			"Hopper nor GPUs since Blackwell",
-			"such a one",
-			"it wants an image of slipway build --kernel-module-type open, or one of both "
-			"kinds (slipway combine)");
+			"the image has NVIDIA's proprietary modules, which drive neither Grace Hopper nor Blackwell and newer GPUs",
+			"of that kind",
+			"use an image of slipway build --kernel-module-type open, or one with both kinds (slipway combine)");
 	if (r < 0 || unknown.count == 0)
 		return r;
 	(void) snprintf(driven, sizeof(driven),
-		"driver %s drives the chips of its own list, supported-gpus.json",
+		"driver %s drives only the chips in its list, supported-gpus.json",
 		role->image.version);
 	return judge_unfit(action, &unknown, none, driven,
-		other.count ? "of another chip, or wants other modules" : "of another chip",
-		"take an image of a newer driver; SLIPWAY_UNLISTED_GPUS=true starts this one all "
-		"the same");
+		other.count ? "of another chip or for the other kind of modules"
+			    : "of another chip",
+		"use an image of a newer driver, or set SLIPWAY_UNLISTED_GPUS=true to start this one anyway");
 }
 
 static int remember(struct takeover *takeover, const char *format, ...) _printf_(2, 3);
@@ -274,7 +271,8 @@ static int refuse_graphics(struct takeover *takeover, int code)
 				"%s is driven by %s, and %.800s", function->address,
 				function->driver, why.text);
 	}
-	worker_report(action->worker, WORKER_NOTE, 0, "it stays loaded: %.900s", why.text);
+	worker_report(action->worker, WORKER_NOTE, 0,
+		"left loaded, as it drives no NVIDIA device: %.900s", why.text);
 	return 0;
 }
 
@@ -316,12 +314,13 @@ static int unbind(
 	if (r == 0)
 		return 0;
 	if (is_vfio(function->driver))
-		return action_fail(action, REASON_DEVICE_HELD, r, "%s does not let go of %s: %s",
-			function->driver, function->address, strerror(-r));
+		return action_fail(action, REASON_DEVICE_HELD, r,
+			"%s cannot be unbound from %s: %s", function->address, function->driver,
+			strerror(-r));
 	return action_fail(action, REASON_DEVICE_HELD, r,
-		"%s, which is built into the kernel, does not let go of %s: %s: boot the node with "
+		"%s cannot be unbound from %s, which is built into the kernel: %s: boot the node with "
 		"modprobe.blacklist=%s or initcall_blacklist for it",
-		function->driver, function->address, strerror(-r), function->driver);
+		function->address, function->driver, strerror(-r), function->driver);
 }
 
 static int free_graphics(struct takeover *takeover)
@@ -382,11 +381,11 @@ static int expect_no_users(struct action *action, const struct pci_function *fun
 		return 0;
 	if (count < 0)
 		return action_fail(action, REASON_DEVICE_HELD, count,
-			"who uses %s is not known: /proc: %s", function->address, strerror(-count));
+			"cannot tell which process uses %s: /proc: %s", function->address,
+			strerror(-count));
 	user_text(&user, who);
 	return action_fail(action, REASON_DEVICE_HELD, -EBUSY,
-		"%s is given to a virtual machine by %s, and in use by %s%s: end it, or take the "
-		"node out of those that run a GPU driver",
+		"%s is passed to a virtual machine by %s and in use by %s%s: stop that, or take the node out of the GPU driver's node selector",
 		function->address, function->driver, who, count > 1 ? " and others" : "");
 }
 
@@ -403,7 +402,7 @@ static int free_vfio(struct takeover *takeover, const struct pci_function *funct
 		if (r == 0)
 			r = unbind(takeover, function, override);
 		if (r == 0)
-			worker_report(action->worker, WORKER_NOTE, 0, "%s is taken from %s",
+			worker_report(action->worker, WORKER_NOTE, 0, "%s was unbound from %s",
 				function->address, function->driver);
 	} else if (is_vfio(override)) {
 		r = remember(takeover, "bind %s " NO_DRIVER " %s", function->address, override);
@@ -438,9 +437,9 @@ static int expect_a_device(struct action *action)
 	if (!held)
 		return 0;
 	return action_fail(action, REASON_DEVICE_HELD, -EBUSY,
-		"the driver %s has %s, and no other NVIDIA device is free: it was put there "
-		"on purpose: echo %s >/sys/bus/pci/drivers/%s/unbind on the node gives it back",
-		held->driver, held->address, held->address, held->driver);
+		"%s is bound to %s on purpose, and no other NVIDIA device is free: to give it "
+		"back, run echo %s >/sys/bus/pci/drivers/%s/unbind on the node",
+		held->address, held->driver, held->address, held->driver);
 }
 
 static void takeover_done(struct takeover *takeover)
@@ -490,7 +489,8 @@ static int bind_again(
 		r = sysfs_put(role->root_fd, address, "sys/bus/pci/drivers/%s/bind", driver);
 	if (r == 0)
 		return 0;
-	return error_set_errno(&action->error, r, "%s does not go back to %s", address, driver);
+	return error_set_errno(
+		&action->error, r, "%s could not be bound to %s again", address, driver);
 }
 
 int gpu_return_devices(struct action *action)

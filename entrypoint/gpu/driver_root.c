@@ -273,17 +273,14 @@ static bool is_foreign(struct role *role, const char *value)
 		return false;
 	if (host_has(role, "proc") && !host_has(role, value)) {
 		role_note(role,
-			"the kernel's firmware path was %.256s, which does not exist on the node: "
-			"it is replaced",
+			"the kernel's firmware path was %.256s, which does not exist on the node: replacing it",
 			value);
 		return false;
 	}
 	(void) snprintf(wanted, sizeof(wanted), "%.1024s/nvidia/%s", value, role->image.version);
 	if (!host_has(role, wanted))
 		role_note(role,
-			"the kernel's firmware path is %.256s, set by someone else, and has no "
-			"nvidia/%s: GPUs with GSP firmware will not start unless it is in the "
-			"node's /lib/firmware; put it there, or empty /%s",
+			"the kernel's firmware path is %.256s, which another program set and which has no nvidia/%s: GPUs with GSP firmware will not start unless it is in the node's /lib/firmware; put it there, or empty /%s",
 			value, role->image.version, CONTRACT_FIRMWARE_PATH);
 	return true;
 }

@@ -37,11 +37,11 @@ static const struct {
 	const char *key;  /* in the fingerprint */
 	const char *name; /* in a sentence */
 } known[] = {
-	[INPUT_BOOT] = { "boot", "the boot of the node" },
+	[INPUT_BOOT] = { "boot", "the node's boot id" },
 	[INPUT_DIGEST] = { "digest", CONTRACT_ENV_DIGEST },
 	[INPUT_KREL] = { "krel", "the kernel" },
 	[INPUT_SET] = { "set", "the image's set of modules" },
-	[INPUT_WANT] = { "want", "what the environment asks to be loaded" },
+	[INPUT_WANT] = { "want", "the modules that the environment asks for" },
 	[INPUT_OFED] = { "ofed", "OFED" },
 	[INPUT_CONF] = { "conf", "/" CONTRACT_MODULE_CONF "/*.conf" },
 };
@@ -199,7 +199,7 @@ static bool is_current(
 			return false;
 	lost = find_lost(role, &modules);
 	if (lost)
-		(void) error_set(why, 0, "the module %.*s is not the one that was loaded",
+		(void) error_set(why, 0, "the module %.*s is no longer the one that was loaded",
 			(int) strcspn(lost, " "), lost);
 	else if (!*inputs[INPUT_SET])
 		(void) error_set(why, 0, "the image does not say which set of modules it has");
@@ -222,8 +222,7 @@ int fast_path_recognise(struct action *action)
 	if (gpu->keep) {
 		gpu->fast_path.parameters = fs_copy(role->root_fd, KEPT_PARAMETERS_PATH,
 						    PARAMETERS_PATH, FINGERPRINT_SIZE, 0644) == 0;
-		role_note(role, "the driver that runs is this image's, loaded as asked: it is "
-				"kept");
+		role_note(role, "the running driver is this image's, loaded as asked: keeping it");
 		return 0;
 	}
 	if (*why.text)
@@ -337,7 +336,7 @@ void fast_path_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 	if (!changed) {
 		(void) write_state(&action);
 		log_event(&role->log, "note", "fingerprint", 0, REASON_NONE,
-			"what runs is again what a start would load");
+			"the running driver is again the one that a start would load");
 		return;
 	}
 	remove_file(role, CONTRACT_DRIVER_STATE);

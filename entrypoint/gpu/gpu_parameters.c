@@ -78,9 +78,7 @@ void gpu_report_missing_modules(struct role *role)
 			gpu_module_is_asked(module, &role->options) &&
 			!strv_contains(&role->driver_modules, module->name))
 			role_note(role,
-				"%s is true, and this image has no module %s for %s: it is left "
-				"to the operator's own container for it, unless the image is "
-				"built with slipway build %s SOURCE",
+				"%s is true, but this image has no module %s for %s: the operator's own container for it has to load it, or build the image with slipway build %s SOURCE",
 				module->variable, module->name, role->krel, module->build_option);
 }
 
@@ -89,10 +87,8 @@ void gpu_report_ignored_env(struct role *role)
 	/* Variables that every pod has (NODE_NAME and the like) are not reported. */
 	static const struct ignored_env variables[] = {
 		/* The operator's default. */
-		{ "the image holds finished modules, of one kind", "auto",
-			{ "KERNEL_MODULE_TYPE" } },
-		{ "the image holds finished modules; in one of both kinds KERNEL_MODULE_TYPE "
-		  "chooses",
+		{ "the image has compiled modules of one kind", "auto", { "KERNEL_MODULE_TYPE" } },
+		{ "the image has compiled modules; if it has both kinds, KERNEL_MODULE_TYPE chooses",
 			NULL, { "OPEN_KERNEL_MODULES_ENABLED" } },
 		{ "no package is installed on the node", NULL,
 			{ "UBUNTU_PRO_TOKEN", "DNF_RELEASEVER", "RHEL_VERSION", "RHCOS_VERSION",
@@ -106,12 +102,12 @@ void gpu_report_ignored_env(struct role *role)
 		const char *reason;
 	} arguments[] = {
 		{ "--accept-license", options->accept_license,
-			"the licence is accepted where the image is built" },
+			"the licence is accepted when the image is built" },
 		{ "--tag", options->tag != NULL, "no package is looked up by a tag" },
 		{ "--sign", options->sign != NULL,
-			"modules are signed where the image is built (slipway build --sign-key)" },
+			"modules are signed when the image is built (slipway build --sign-key)" },
 		{ "--kernel", options->kernel && strcmp(options->kernel, role->krel) != 0,
-			"modules go into the kernel that runs, and no other" },
+			"modules are loaded into the running kernel only" },
 	};
 	const bool both = module_kind_has_both(role);
 	const char *type = getenv("KERNEL_MODULE_TYPE");
@@ -128,14 +124,11 @@ void gpu_report_ignored_env(struct role *role)
 		*role->image.kernel_module_type &&
 		strcmp(type, role->image.kernel_module_type) != 0)
 		role_note(role,
-			"KERNEL_MODULE_TYPE asks for the %.16s modules: this image holds the %s ones, and "
-			"those are loaded",
+			"KERNEL_MODULE_TYPE asks for the %.16s modules, but this image has the %s ones: using those",
 			type, role->image.kernel_module_type);
 	if (version && *version && *role->image.version &&
 		strcmp(version, role->image.version) != 0)
-		role_note(role,
-			"DRIVER_VERSION asks for %.64s: this image holds %s, and that is what is "
-			"loaded",
+		role_note(role, "DRIVER_VERSION asks for %.64s, but this image has %s: using that",
 			version, role->image.version);
 }
 

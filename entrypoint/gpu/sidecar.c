@@ -52,8 +52,7 @@ static int wait_driver(struct action *action)
 	(void) events_watch_file(&role->events, "/" CONTRACT_DAEMONS_STATUS);
 	if (!sysmodule_is_live(role->root_fd, "nvidia"))
 		return action_missing(action, REASON_DEADLINE,
-			"the module nvidia is not loaded: the driver container has not come that "
-			"far");
+			"the driver container has not loaded the module nvidia yet");
 	if (!fs_exists(role->root_fd, DRIVER_SOURCES))
 		return action_missing(action, REASON_DEADLINE,
 			"the driver container has not exported /%s", DRIVER_SOURCES);
@@ -74,10 +73,7 @@ static int prove(struct action *action)
 		return r;
 	if (!strv_contains(&role->driver_modules, sidecar->module->name))
 		return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
-			"this image has no module %s for %s, and the driver container did not "
-			"load it: build the image with slipway build %s SOURCE, or take the "
-			"vendor's own for this container; where the driver was compiled on the "
-			"node, the log of that build says whether this module was, too",
+			"this image has no module %s for %s, and the driver container did not load it: build the image with slipway build %s SOURCE, or use the vendor's image for this container; if the driver was compiled on the node, the log of that build says whether this module was too",
 			sidecar->module->name, role->krel, sidecar->module->build_option);
 	return prove_modules(action, &sidecar->module->name, 1, 1);
 }
@@ -104,7 +100,7 @@ static int load(struct action *action)
 	int r = 0;
 
 	if (is_loaded(sidecar))
-		worker_report(action->worker, WORKER_NOTE, 0, "%s is loaded already",
+		worker_report(action->worker, WORKER_NOTE, 0, "%s is already loaded",
 			sidecar->module->name);
 	else
 		r = role_load(action, &sidecar->module->name, 1, 1);

@@ -164,8 +164,7 @@ static int start_program(struct daemon *daemon, int root_fd, struct error *error
 
 	if (foreign)
 		return error_set(error, -EBUSY,
-			"%s runs already on this node as process %d, not in this container: the "
-			"driver container runs its own: disable the host's service",
+			"%s already runs on this node as process %d, outside this container: disable the host's service, because the driver container runs its own",
 			daemon->name, (int) foreign);
 	r = clear_file(root_fd, daemon->pid_file, error);
 	if (r == 0)
@@ -480,15 +479,15 @@ int supervisor_start(struct supervisor *supervisor, struct error *error)
 		events_alarm(supervisor->events, look(supervisor, daemon));
 		if (daemon->needed && daemon->failures >= SUPERVISOR_TRIES)
 			return error_set(error, -ECHILD,
-				"%s does not come up: tried %d times: %s: see "
-				"/" DAEMON_LOG_FOLDER "/%s.log on the node",
+				"%s did not start in %d attempts: %s: see /" DAEMON_LOG_FOLDER
+				"/%s.log on the node",
 				daemon->name, SUPERVISOR_TRIES, daemon->why, daemon->name);
 		/* One that is not needed and that none comes after is left to the watch. */
 		if (!lets_next(daemon) &&
 			(daemon->needed || daemon->once || i + 1 < supervisor->count))
-			return error_set(error, 1, "%s is starting: it is given %u s%s",
-				daemon->name, daemon->start_ms / 1000,
-				daemon->failures ? ", and tried again" : "");
+			return error_set(error, 1, "%s is starting%s: it has %u s to come up",
+				daemon->name, daemon->failures ? " again" : "",
+				daemon->start_ms / 1000);
 	}
 	return 0;
 }
@@ -583,13 +582,14 @@ static int stop_one(struct supervisor *supervisor, struct daemon *daemon, struct
 		daemon->killed = true;
 	}
 	if (now_ms >= kill_ms + SUPERVISOR_KILL_MS) {
-		report(supervisor, daemon, "daemon stuck", 0, "the kernel holds it: it is left");
+		report(supervisor, daemon, "daemon stuck", 0,
+			"the kernel does not let it end: giving up on it");
 		change(supervisor, daemon, DAEMON_OFF);
 		return 0;
 	}
 	events_alarm(supervisor->events, kill_ms + SUPERVISOR_KILL_MS);
 	return error_set(error, 1,
-		"%s (process %d) got SIGKILL and has not ended yet: left to the kernel after %u s",
+		"%s (process %d) got SIGKILL and has not ended yet: giving up on it after %u s",
 		daemon->name, pid, SUPERVISOR_KILL_MS / 1000);
 }
 

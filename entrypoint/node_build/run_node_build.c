@@ -105,9 +105,7 @@ static int refuse_unsigned(struct action *action)
 	if (!why)
 		return 0;
 	return action_fail(action, REASON_SIGNATURE_REFUSED, -EKEYREJECTED,
-		"kernel %s loads signed modules only (%s), and what is compiled on a node is not "
-		"signed: use an image that was built for it: slipway build --kernel %s --sign-key KEY "
-		"--sign-cert CERT",
+		"kernel %s loads only signed modules (%s), and modules compiled on a node are not signed: use an image that was built for it: slipway build --kernel %s --sign-key KEY --sign-cert CERT",
 		role->krel, why, role->krel);
 }
 
@@ -199,8 +197,8 @@ static int run_tool(struct action *action, const char *recipe, bool clear)
 			-EIO, "%s", last.text);
 	if (r > 128)
 		return action_fail(action, REASON_BUILD_FAILED, -EIO,
-			"/" PROGRAM " was ended by signal %d (%s)%s", r - 128, strsignal(r - 128),
-			r == 128 + SIGKILL ? ": has the container enough memory?" : "");
+			"/" PROGRAM " was killed by signal %d (%s)%s", r - 128, strsignal(r - 128),
+			r == 128 + SIGKILL ? ": does the container have enough memory?" : "");
 	return action_fail(action, REASON_BUILD_FAILED, -EIO,
 		"/" PROGRAM " ended with exit status %d: %.900s", r,
 		*last.text ? last.text : "without a message");
@@ -215,8 +213,8 @@ static int run_build(struct action *action, const char *recipe)
 		return r;
 	if (!fs_exists(role->root_fd, LOADER))
 		return action_fail(action, REASON_BUILD_FAILED, -ENOENT,
-			"this image has no tool to compile with (/" PROGRAM
-			"): slipway build --sources-image makes one that has");
+			"this image cannot compile modules, because it has no /" PROGRAM
+			": slipway build --sources-image makes one that can");
 	return run_tool(action, recipe, false);
 }
 

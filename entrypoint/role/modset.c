@@ -384,16 +384,13 @@ static const char *explain(int code)
 	case -ENODEV:
 		return "the driver found no device that it can drive";
 	case -ENOENT:
-		return "a symbol that it needs is missing: load or rebuild the module that exports "
-		       "it";
+		return "a symbol that it needs is missing: load or rebuild the module that exports it";
 	case -ENOEXEC:
 		return "it was built for another kernel (vermagic): use an image for this kernel";
 	case -EINVAL:
-		return "a symbol version or a parameter does not fit: rebuild it against the "
-		       "loaded modules";
+		return "a symbol version or a parameter does not fit: rebuild it against the loaded modules";
 	case -EKEYREJECTED:
-		return "it is signed with a key that the kernel does not trust: sign it with "
-		       "another, or enrol the key";
+		return "it has no signature by a key that the kernel trusts: sign it, or enrol the key";
 	case -EACCES:
 		return "a security policy forbids loading it, from the file and from memory (for "
 		       "SELinux see ausearch -m avc on the node)";
@@ -734,8 +731,7 @@ static int refuse_removal(const struct unload *unload, struct worker *worker, ch
 
 	if (code == -EBUSY)
 		return error_set(error, -EPERM,
-			"%s cannot be unloaded: it has no exit function, or is being unloaded by "
-			"someone else: reboot the node to change the driver",
+			"%s cannot be unloaded: it has no exit function, or another process is unloading it: reboot the node to change the driver",
 			module);
 	if (code != -EAGAIN)
 		return error_set_errno(error, code, "the kernel refused to unload %s", module);

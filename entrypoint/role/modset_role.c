@@ -81,7 +81,7 @@ static int load_again(const struct role *role, struct worker *worker, struct loa
 		if (r == 0)
 			r = loader_load(is_own ? own : host, worker, name, &reason, &why);
 		if (r < 0)
-			worker_report(worker, WORKER_NOTE, 0, "%s does not come back: %s", name,
+			worker_report(worker, WORKER_NOTE, 0, "%s could not be reloaded: %s", name,
 				why.text);
 		if (r < 0 && r != -ENOENT && !first_failure) {
 			first_failure = r;
@@ -107,7 +107,8 @@ static int take_back(struct action *action, bool ours, const struct strv *remove
 	if (r == 0)
 		r = load_again(role, action->worker, own, removed, &again);
 	if (r < 0)
-		worker_report(action->worker, WORKER_NOTE, 0, "not all came back: %s", again.text);
+		worker_report(action->worker, WORKER_NOTE, 0,
+			"not all modules could be reloaded: %s", again.text);
 	return unload_refused(action, code);
 }
 
@@ -248,9 +249,7 @@ int role_load(struct action *action, const char *const *modules, size_t count, s
 			return action_reason(action, REASON_INTERNAL, r);
 		if (loaded != LOADED_SAME)
 			return action_fail(action, REASON_LOAD_FAILED, -EEXIST,
-				"%s is loaded, but not the image's: the host loaded its own "
-				"meanwhile (udev?): keep it from that with a blacklist line in its "
-				"modprobe.d",
+				"%s is loaded, but not from the image: the host loaded its own in the meantime (udev?): prevent that with a blacklist line in the host's modprobe.d",
 				name);
 	}
 	return 0;

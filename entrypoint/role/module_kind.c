@@ -96,13 +96,11 @@ static const char *gpu_kind(const struct action *action, const char *in_place)
 		return kind;
 	if (strcmp(asked, OPEN) == 0 || strcmp(asked, PROPRIETARY) == 0)
 		worker_report(action->worker, WORKER_NOTE, 0,
-			"KERNEL_MODULE_TYPE asks for the %s modules, which do not drive all of "
-			"this node's GPUs: it gets the %s ones",
+			"KERNEL_MODULE_TYPE asks for the %s modules, which do not drive all of this node's GPUs: using the %s ones",
 			asked, kind);
 	else
 		worker_report(action->worker, WORKER_NOTE, 0,
-			"KERNEL_MODULE_TYPE is %.64s, which is none of open, proprietary and auto: "
-			"this node gets the %s modules",
+			"KERNEL_MODULE_TYPE is %.64s, not open, proprietary or auto: using the %s modules",
 			asked, kind);
 	return kind;
 }
@@ -209,6 +207,6 @@ int module_kind_choose(struct action *action)
 			"the %s modules of the image cannot be put into /lib/modules/%s: %s", kind,
 			role->krel, strerror(-r));
 	worker_report(action->worker, WORKER_NOTE, 0,
-		"of the image's two kinds of modules this node gets the %s ones", kind);
+		"the image has both kinds of modules: using the %s ones", kind);
 	return 0;
 }

@@ -55,7 +55,7 @@ static int split_line(
 			control = control || iscntrl((unsigned char) *at);
 		}
 		if (quoted)
-			return error_set(error, -EINVAL, "line %u: a \" has no other", number);
+			return error_set(error, -EINVAL, "line %u: a \" is not closed", number);
 		/* After a '\\', modprobe.d would go on with the next line. */
 		if (control || at[-1] == '\\')
 			return error_set(error, -EINVAL,
@@ -252,7 +252,8 @@ static int check_value(const char *parameter, const char *type_name, struct erro
 		return error_set_errno(error, -ENOMEM, "%s", parameter);
 	if (!type || fits_type(value, type))
 		return 0;
-	return error_set(error, -EINVAL, "%.100s: the kernel takes no such value: it is of type %s",
+	return error_set(error, -EINVAL,
+		"%.100s: the kernel does not accept this value: the parameter is of type %s",
 		parameter, type_name);
 }
 
@@ -437,8 +438,8 @@ int role_parameters_changed(const struct role *role, struct loader *loader,
 			continue;
 		*ret = true;
 		worker_report(worker, WORKER_NOTE, 0,
-			"%s was loaded with \"%s\" and shall have \"%s\": it is loaded anew",
-			module, then, now);
+			"%s: parameters changed from \"%s\" to \"%s\": reloading it", module, then,
+			now);
 	}
 	return 0;
 }

@@ -231,9 +231,7 @@ int prove_refuse_unbound(struct action *action)
 	const struct role *role = action->role;
 
 	return action_fail(action, REASON_PEERMEM_OTHER_OFED, -ENOEXEC,
-		"nvidia_peermem asks for no %s: it was built without OFED. Build the GPU image "
-		"with slipway build --kernel %s --ofed <the OFED of the NIC image>, or leave %s "
-		"unset",
+		"nvidia_peermem does not use %s: it was built without OFED. Build the GPU image with slipway build --kernel %s --ofed <the OFED of the NIC image>, or leave %s unset",
 		CONTRACT_PEER_REGISTER, role->krel, CONTRACT_ENV_RDMA);
 }
 
@@ -260,8 +258,7 @@ static int refuse_rebuilt(const char *why, const struct proof_finding *finding,
 {
 	*ret_reason = REASON_KERNEL_REBUILT;
 	return error_set(text, -ENOEXEC,
-		"%s%s%.300s: build the image again from the headers of the kernel that runs "
-		"(slipway build --kernel-from), or boot the kernel that it was built for",
+		"%s%s%.300s: build the image again from the headers of the running kernel (slipway build --kernel-from), or boot the kernel that it was built for",
 		why, finding ? "; " : "", finding ? finding->text : "");
 }
 
@@ -280,9 +277,9 @@ static int refuse(const struct judgement *judgement, const struct proof_finding 
 	if (finding && finding->symbol && strcmp(finding->symbol, CONTRACT_PEER_REGISTER) == 0) {
 		*ret_reason = REASON_PEERMEM_OTHER_OFED;
 		return error_set(text, -ENOEXEC,
-			"%s (nvidia_peermem was bound to OFED %s; loaded is OFED of version %s): "
-			"build the GPU image again with --ofed set to the OFED that is loaded, or "
-			"have both in one image with slipway combine",
+			"%s (nvidia_peermem was built for OFED %s, but OFED %s is loaded): build the "
+			"GPU image again with --ofed set to the loaded OFED, or put both into one "
+			"image with slipway combine",
 			finding->text,
 			*judgement->ofed_version ? judgement->ofed_version : "of unknown version",
 			judgement->ofed_loaded);
@@ -313,11 +310,10 @@ static int doubt(const struct judgement *judgement, const char *other, enum reas
 	/* A doubt may hang on modules that cannot be identified. */
 	if (joined)
 		(void) snprintf(unidentified, sizeof(unidentified),
-			"; loaded from files that are not on the node any more: %s", joined);
+			"; loaded from files that are no longer on the node: %s", joined);
 	if (!judgement->replacing) {
 		(void) error_set(text, 0,
-			"cannot tell whether the modules will load: %.600s%s: nothing has to go "
-			"for them, so the kernel will judge",
+			"cannot tell whether the modules will load: %.600s%s: nothing has to be unloaded for them, so the kernel will decide",
 			what, unidentified);
 		return 0;
 	}
@@ -325,8 +321,7 @@ static int doubt(const struct judgement *judgement, const char *other, enum reas
 		return refuse_rebuilt(why, NULL, ret_reason, text);
 	*ret_reason = REASON_CANNOT_TELL;
 	return error_set(text, -ENOEXEC,
-		"cannot tell whether the modules will load: %.500s%s: the driver that works would "
-		"have to go first, so it stays: %s",
+		"cannot tell whether the modules will load: %.500s%s: a working driver would have to be unloaded first, so it stays: %s",
 		what, unidentified,
 		*unidentified ? "unload it by hand or reboot the node, then try again"
 			      : "build the image again for this kernel");
@@ -355,8 +350,7 @@ static void name_claimed(const struct running *running, char *text, size_t size)
 	joined = names.count ? strv_join(&names, ", ") : NULL;
 	if (is_any)
 		(void) snprintf(text, size,
-			"what %s exports is known by the list of its driver only, which may be of "
-			"another build than what is loaded",
+			"the exports of %s are known only from its driver's list, which may be of another build than the loaded one",
 			joined ? joined : "a module");
 }
 
@@ -378,7 +372,7 @@ int prove_judge(const struct judgement *judgement, enum reason *ret_reason, stru
 	name_claimed(running, claimed, sizeof(claimed));
 	if (judgement->replacing && same == PROOF_UNKNOWN)
 		return doubt(judgement,
-			"nothing shows that the kernel is the build that the image was made for",
+			"nothing shows that the running kernel is the build that the image was made for",
 			ret_reason, text);
 	if (judgement->replacing && *claimed)
 		return doubt(judgement, claimed, ret_reason, text);
@@ -422,7 +416,8 @@ static int prove(struct proving *proving)
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
 	judgement.running = proving->running;
-	judgement.ofed_loaded = *proving->peer.version ? proving->peer.version : "unknown";
+	judgement.ofed_loaded =
+		*proving->peer.version ? proving->peer.version : "of unknown version";
 	r = prove_judge(&judgement, &action->reason, &text);
 	took_us = clock_monotonic_us() - begun_us;
 	worker_report(action->worker, proving->aside ? WORKER_NOTE : WORKER_PROOF,
@@ -466,7 +461,8 @@ int prove_modules(struct action *action, const char *const *modules, size_t coun
 		return action_reason(action, REASON_INTERNAL, r);
 	if (proving.names.count)
 		return prove(&proving);
-	worker_report(action->worker, WORKER_PROOF, 0, "nothing is to be loaded: it is there");
+	worker_report(
+		action->worker, WORKER_PROOF, 0, "nothing to load: all modules are loaded already");
 	return 0;
 }
 

@@ -212,7 +212,7 @@ static int finish(struct role *role)
 		log_termination(&role->log, plan->reason, plan->error.text);
 	log_state(&role->log, stopped ? "stopped" : "failed", "");
 	log_event(&role->log, stopped ? "stopped" : "gave up", "", 0, plan->reason,
-		text ? text : "all is undone");
+		text ? text : "stopped cleanly");
 	return reason_entry(reason)->exit_code;
 }
 

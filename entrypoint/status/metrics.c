@@ -94,7 +94,7 @@ static void print_role(FILE *file, const struct log *log)
 		"How often nvidia-peermem was loaded after OFED came.", 0, log->peermem_loads,
 		"role", role, NO_MORE);
 	put(file, "slipway_peermem_load_duration_seconds",
-		"From OFED being there to nvidia-peermem being live, the last time.", 6,
+		"From OFED being ready to nvidia-peermem being live, the last time.", 6,
 		(double) log->peermem_us / 1e6, "role", role, NO_MORE);
 }
 
@@ -134,15 +134,16 @@ static void print_nic(FILE *file, int root_fd)
 
 	if (nic_report_read(root_fd, &report) < 0)
 		return;
-	put(file, "slipway_nic_info", "How the NIC driver came to run.", 0, 1, "mode", report.mode,
+	put(file, "slipway_nic_info", "How the NIC driver was started.", 0, 1, "mode", report.mode,
 		"swap", report.swap, NO_MORE);
 	put(file, "slipway_nic_modules_replaced",
 		"Modules that were unloaded or replaced since the role loaded them.", 0,
 		(double) report.lists[NIC_REPORT_REPLACED].count, NO_MORE);
-	put(file, "slipway_nic_modules_missing", "Modules that made room and did not come back.", 0,
+	put(file, "slipway_nic_modules_missing",
+		"Modules that were unloaded for the driver and could not be reloaded.", 0,
 		(double) report.lists[NIC_REPORT_MISSING].count, NO_MORE);
 	put(file, "slipway_nic_network_unrestored",
-		"Parts of the network's state that did not come back.", 0,
+		"Parts of the network's state that could not be restored.", 0,
 		(double) report.lists[NIC_REPORT_UNRESTORED].count, NO_MORE);
 }
 

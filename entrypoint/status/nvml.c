@@ -66,7 +66,7 @@ static bool try_library(const char *path, struct nvml *nvml, char why[256])
 	if (!library)
 		return false;
 	if (!status_find_symbols(library, wanted, ARRAY_SIZE(wanted))) {
-		(void) snprintf(why, 256, "this " LIBRARY " lacks what is asked");
+		(void) snprintf(why, 256, "this " LIBRARY " lacks a function that is needed");
 		return false;
 	}
 	*(void **) &nvml->fabric_v = dlsym(library, "nvmlDeviceGetGpuFabricInfoV");

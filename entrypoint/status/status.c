@@ -216,8 +216,7 @@ static void print_role(struct json *json, const char *role, const struct role_st
 	status_print(json, "%s%s\n", *status->value[DETAIL] ? ": " : "", status->value[DETAIL]);
 	if (strcmp(state, "dead") == 0)
 		status_print(json, STATUS_INDENT
-			"! its process is gone and undid nothing: the kubelet starts the container "
-			"again; why it ended: kubectl describe pod, kubectl logs --previous\n");
+			"! its process is gone without a cleanup: the kubelet restarts the container; to see why it ended: kubectl describe pod, kubectl logs --previous\n");
 	if (*status->value[PROOF])
 		status_print(json, STATUS_INDENT "load proof: %s\n", status->value[PROOF]);
 	print_phases(json, status->value[PHASES]);
@@ -363,11 +362,11 @@ void status_nic(int root_fd, struct json *json)
 		{ NIC_REPORT_PARAMETERS, "parameters: " },
 		{ NIC_REPORT_REPLACED, "! changed since: " },
 		{ NIC_REPORT_UNRESTORED, "! not restored: " },
-		{ NIC_REPORT_MISSING, "! did not come back: " },
+		{ NIC_REPORT_MISSING, "! could not be reloaded: " },
 	};
 	_cleanup_(nic_report_free) struct nic_report report = { .mode = "" };
 	const struct strv *went = &report.lists[NIC_REPORT_WENT];
-	const char *how = "loaded, nothing had to make room";
+	const char *how = "loaded, nothing had to be unloaded";
 	_cleanup_strv_ struct strv modules = { 0 };
 	_cleanup_strv_ struct strv in_pods = { 0 };
 	struct error ignored;
@@ -390,9 +389,9 @@ void status_nic(int root_fd, struct json *json)
 	json_write_close(json, '}');
 
 	if (strcmp(report.swap, "same") == 0)
-		how = "it ran already, nothing was touched";
+		how = "was already loaded, nothing was changed";
 	else if (went->count)
-		how = "loaded in the place of";
+		how = "loaded in place of";
 	status_print(json, "ofed     %s: %s", report.mode, how);
 	for (size_t i = 0; i < went->count; i++)
 		status_print(json, " %s", went->items[i]);

@@ -164,14 +164,14 @@ static void find_wrong_channels(int root_fd, int channels_major, struct strv *fi
 
 	if (channels_major < 0 && count == 0)
 		(void) !strv_push(findings,
-			"NVreg_ImexChannelCount=0 leaves no IMEX channel: take the parameter away");
+			"NVreg_ImexChannelCount=0 leaves no IMEX channel: remove the parameter");
 	else if (channels_major < 0)
 		(void) !strv_push(findings,
 			"/proc/devices has no nvidia-caps-imex-channels: this driver is too old "
 			"for IMEX channels");
 	else if (count >= 0 && count != CHANNELS_EXPECTED)
 		(void) !strv_pushf(findings,
-			"NVreg_ImexChannelCount=%ld: the DRA driver counts on %d", count,
+			"NVreg_ImexChannelCount=%ld: the DRA driver expects %d", count,
 			CHANNELS_EXPECTED);
 	if (procfs_nvidia_parameter(root_fd, "CreateImexChannel0") > 0)
 		(void) !strv_push(findings,
@@ -193,8 +193,8 @@ static void print_imex_daemon(
 		json, STATUS_INDENT IMEX_PROGRAM ": process %d, %s\n", (int) process->pid, owner);
 	if (!process->in_pod) /* the one that a ComputeDomain runs is in a pod */
 		(void) !strv_pushf(findings,
-			"process %d is an " IMEX_PROGRAM " of the host: it keeps ComputeDomains "
-			"from theirs; stop and disable that service",
+			"process %d is the host's " IMEX_PROGRAM
+			", which keeps ComputeDomains from running their own: stop and disable that service",
 			(int) process->pid);
 }
 

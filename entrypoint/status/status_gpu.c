@@ -160,12 +160,11 @@ void status_driver(int root_fd, struct json *json)
 			version.open ? "open" : "proprietary");
 	else
 		status_print(json,
-			"driver   nvidia is loaded, of a version that /proc/driver/nvidia does "
-			"not show");
+			"driver   nvidia is loaded, but /proc/driver/nvidia does not show its version");
 	if (*user_space && loaded && strcmp(user_space, version.text) != 0)
 		status_print(json,
 			"; BUT the user space in /" CONTRACT_DRIVER_ROOT
-			" is of %s: programs will find a version mismatch",
+			" is version %s: programs will report a version mismatch",
 			user_space);
 	else if (*user_space)
 		status_print(json, "; user space in /" CONTRACT_DRIVER_ROOT ": %s", user_space);
@@ -221,7 +220,7 @@ static void print_gpu(int root_fd, const struct pci_function *function, struct j
 			*value[FIRMWARE] ? value[FIRMWARE] : "not known",
 			excluded ? ", EXCLUDED by NVreg_ExcludedGpus" : "");
 	else if (strcmp(function->driver, "nvidia") == 0)
-		status_print(json, ", but /proc/driver/nvidia/gpus does not have it");
+		status_print(json, ", but /proc/driver/nvidia/gpus does not list it");
 	if (*value[MODEL] && !node)
 		status_print(json, ", no /dev/nvidia%s here", value[MINOR]);
 }
@@ -360,7 +359,7 @@ static void print_supervised(struct json *json, const struct daemon_line *daemon
 	if (*daemon->last_exit)
 		status_print(json, ", last ended with %s", daemon->last_exit);
 	if (daemon->again)
-		status_print(json, ", the next start in %ld s", left > 0 ? left : 0);
+		status_print(json, ", next start in %ld s", left > 0 ? left : 0);
 	if (*daemon->why && strcmp(daemon->state, "up") != 0)
 		status_print(json, ": %s", daemon->why);
 	status_print(json, "\n");

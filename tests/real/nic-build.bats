@@ -272,7 +272,7 @@ bare_host() {
     ended=0
     image=$without build >"$BATS_TEST_TMPDIR/out" || ended=$?
     ((ended > 1))
-    grep -q '\[BUILD_FAILED\].*this image has no tool to compile with (/usr/lib/slipway/tool/slipway)' "$BATS_TEST_TMPDIR/out"
+    grep -q '\[BUILD_FAILED\].*this image cannot compile modules, because it has no /usr/lib/slipway/tool/slipway: slipway build' "$BATS_TEST_TMPDIR/out"
 }
 
 @test "a host without headers: they come from the distribution by its signed lists, and the next start needs no network" {

@@ -102,13 +102,13 @@ stop_clean nic
 '
     [ "$status" -eq 0 ]
     [[ $output == *"KERNEL_REBUILT: the running kernel is not the build of $VM_KREL that the modules were compiled for: it loaded "*" with CRC 0x"*"Module.symvers has 0xdeadbeef"* ]]
-    [[ $output == *"CANNOT_TELL: cannot tell whether the modules will load: this image has no Module.symvers of the kernel: the driver that works would have to go first"* ]]
+    [[ $output == *"CANNOT_TELL: cannot tell whether the modules will load: this image has no Module.symvers of the kernel: a working driver would have to be unloaded first"* ]]
     # What the kernel's own modules use is known; of the rest nobody knows the CRC.
     [[ $output =~ KERNEL_REBUILT:\ the\ running\ $VM_KREL\ is\ another\ build\ .*no\ module\ of\ it\ vouches\ for\ ([0-9]+)\ of\ ([0-9]+)\ symbols ]]
     ((BASH_REMATCH[1] * 10 < BASH_REMATCH[2]))
     [[ $output == *"the right one"*"load proof: "*" modules will load ("*" ms)"* ]]
     [[ $output == *'"proof":"'*' modules will load ('* ]]
-    [[ $output == *"nothing in the way"*"cannot tell whether the modules will load: this image has no Module.symvers"*"the kernel will judge"* ]]
+    [[ $output == *"nothing in the way"*"cannot tell whether the modules will load: this image has no Module.symvers"*"the kernel will decide"* ]]
 }
 
 @test "OFED that only the host has is told by its build id, and its file says which CRC it exports" {
@@ -163,7 +163,7 @@ termination_message gpu
 expect_unloaded nvidia nvidia_peermem
 CASE
     [ "$status" -eq 0 ]
-    [[ $output == *"cannot tell whether the modules will load: "*"ib_register_peer_memory_client"*"ib_uverbs"*"the kernel will judge"*"the wrong one"* ]]
-    [[ $output == *"loaded from files that are not on the node any more: ib_uverbs"* ]]
+    [[ $output == *"cannot tell whether the modules will load: "*"ib_register_peer_memory_client"*"ib_uverbs"*"the kernel will decide"*"the wrong one"* ]]
+    [[ $output == *"loaded from files that are no longer on the node: ib_uverbs"* ]]
     [[ $output == *"the wrong one"*"LOAD_FAILED: nvidia_peermem: "*"; load proof: cannot tell"* ]]
 }

@@ -24,7 +24,7 @@ kill_hard gpu
 wait_exit gpu 10
 start gpu
 wait_ready gpu 60
-container_log_has gpu 'it is kept'
+container_log_has gpu 'keeping it'
 refute "it proved what runs" container_log_has gpu 'begin prove'
 refute "it loaded what runs" container_log_has gpu 'begin load'
 [ "$(cat /sys/module/nvidia/sections/.text)" = "$address" ] || fail "nvidia was loaded anew"
@@ -54,7 +54,7 @@ expect_loaded nvidia nvidia_uvm nvidia_modeset
 [ "$(cat /run/nvidia/nvidia-driver.state)" = 3271748789 ] || fail "a driver in use has no nvidia-driver.state"
 start gpu
 wait_ready gpu 60
-container_log_has gpu 'it is kept' || fail "the driver in use was not recognised"
+container_log_has gpu 'keeping it' || fail "the driver in use was not recognised"
 expect_gpu_serves
 kill "$held_pid"
 stop_clean gpu

@@ -18,16 +18,16 @@ start gpu KERNEL_MODULE_TYPE=open HTTPS_PROXY=http://user:secret@proxy no_proxy=
     DRIVER_VERSION=1.2.3 -- -m 8 --accept-license
 wait_ready gpu 60
 expect_gpu_serves
-container_log_has gpu -- '--accept-license is set: not needed, because the licence is accepted where the image is built'
+container_log_has gpu -- '--accept-license is set: not needed, because the licence is accepted when the image is built'
 container_log_has gpu 'KERNEL_MODULE_TYPE is set: not needed'
 container_log_has gpu 'HTTPS_PROXY, no_proxy are set: not needed, because nothing is fetched'
 container_log_has gpu 'UBUNTU_PRO_TOKEN is set: not needed'
-container_log_has gpu 'DRIVER_VERSION asks for 1.2.3: this image holds'
+container_log_has gpu 'DRIVER_VERSION asks for 1.2.3, but this image has'
 refute "a secret is in the log" container_log_has gpu secret
 stop_clean gpu
 start gpu -- init --max-threads=8 -k 6.1.0-1-elsewhere --tag builtin
 wait_ready gpu 60
-container_log_has gpu -- '--kernel is set: not needed, because modules go into the kernel that runs'
+container_log_has gpu -- '--kernel is set: not needed, because modules are loaded into the running kernel only'
 stop_clean gpu
 sed -i '/^args=/d' /test/roles/gpu.conf
 start gpu

@@ -50,7 +50,7 @@ follows operand
 for round in 2 3; do
     kill_hard gpu
     restart gpu
-    container_log_has gpu 'it is kept' || fail "not the fast path"
+    container_log_has gpu 'keeping it' || fail "not the fast path"
     expect_gpu_serves
     follows operand
     start operand "operand$round"
@@ -158,7 +158,7 @@ wait_log gpu 'begin load' 60
 ls /run/nvidia/driver/lib/firmware/nvidia/*/gsp*.bin
 [ "$(cat $path)" = /run/nvidia/driver/lib/firmware ] || fail "the firmware path is $(cat $path)"
 wait_ready gpu 90
-container_log_has gpu 'which does not exist on the node: it is replaced' || fail "not reported"
+container_log_has gpu 'which does not exist on the node: replacing it' || fail "not reported"
 # As the operator mounts it, the container's own /lib/firmware is the host's folder: nothing was copied there.
 exec_in gpu sh -c '[ -z "$(ls /lib/firmware)" ]' || fail "firmware was copied to the host's memory"
 stop_clean gpu
@@ -169,7 +169,7 @@ mkdir -p /opt/firmware
 echo -n /opt/firmware >$path
 start gpu
 wait_ready gpu 90
-container_log_has gpu 'is /opt/firmware, set by someone else, and has no nvidia/' || fail "not reported"
+container_log_has gpu 'is /opt/firmware, which another program set and which has no nvidia/' || fail "not reported"
 stop_clean gpu
 [ "$(cat $path)" = /opt/firmware ] || fail "an administrator's path is gone"
 CASE

@@ -90,7 +90,7 @@ kill "$held_pid"
 start gpu
 wait_ready gpu 60
 grep -x 'EnableStreamMemOPs: 0' /proc/driver/nvidia/params
-container_log_has gpu 'nvidia was loaded with "NVreg_EnableStreamMemOPs=1" and shall have "NVreg_EnableStreamMemOPs=0"'
+container_log_has gpu 'nvidia: parameters changed from "NVreg_EnableStreamMemOPs=1" to "NVreg_EnableStreamMemOPs=0": reloading it'
 expect_gpu_serves
 
 echo "==> of one module that is not the last to be loaded"
@@ -100,13 +100,13 @@ echo uvm_debug_prints=1 >/vm/drivers/nvidia-uvm.conf
 start gpu
 wait_ready gpu 60
 [ "$(cat /sys/module/nvidia_uvm/parameters/uvm_debug_prints)" = 1 ]
-container_log_has gpu 'nvidia_uvm was loaded with "" and shall have "uvm_debug_prints=1"'
+container_log_has gpu 'nvidia_uvm: parameters changed from "" to "uvm_debug_prints=1": reloading it'
 stop_clean gpu
 expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
     [[ $output == *"BAD_PARAMETER: /drivers/nvidia.conf, the operator's kernelModuleConfig, on nvidia: the module has no parameter NVreg_EnableStreamMemOP: did you mean NVreg_EnableStreamMemOPs?"* ]]
-    [[ $output == *"BAD_PARAMETER: "*"on nvidia_uvm: uvm_debug_prints=often: the kernel takes no such value: it is of type int"* ]]
+    [[ $output == *"BAD_PARAMETER: "*"on nvidia_uvm: uvm_debug_prints=often: the kernel does not accept this value: the parameter is of type int"* ]]
     [[ $output == *"MODULE_IN_USE: nvidia_uvm is in use by process "*"(sleep, /dev/nvidia-uvm)"* ]]
 }
 

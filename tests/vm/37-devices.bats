@@ -36,7 +36,7 @@ host_load nouveau
 pin nouveau
 start gpu
 wait_ready gpu 60
-expect "not reported" container_log_has gpu 'it stays loaded: nouveau is in use: 1 reference'
+expect "not reported" container_log_has gpu 'left loaded, as it drives no NVIDIA device: nouveau is in use: 1 reference'
 expect_loaded nouveau
 expect_gpu_serves
 stop_clean gpu
@@ -65,7 +65,7 @@ stop_clean gpu
 expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
-    [[ $output == *"DEVICE_HELD: the driver pci-stub has 0000:40:00.0, and no other NVIDIA device is free"* ]]
+    [[ $output == *"DEVICE_HELD: 0000:40:00.0 is bound to pci-stub on purpose, and no other NVIDIA device is free"* ]]
 }
 
 @test "a GPU that the open modules do not drive: refused before anything is unloaded" {
@@ -81,7 +81,7 @@ expect_unloaded nvidia
 refute "nouveau went" container_log_has gpu 'unloaded nouveau'
 CASE
     [ "$status" -eq 0 ]
-    [[ $output == *"NO_NVIDIA_DEVICE: the image's modules are NVIDIA's open ones, which drive GPUs since Turing only, and every GPU of this node is older: 0000:40:00.0 (10de:1db6): nothing was unloaded"* ]]
+    [[ $output == *"NO_NVIDIA_DEVICE: the image has NVIDIA's open modules, which drive only Turing and newer GPUs, but every GPU of this node is older: 0000:40:00.0 (10de:1db6). Nothing was unloaded"* ]]
 }
 
 @test "a GPU of a chip that the driver's own list does not have: refused before anything is unloaded" {
@@ -100,5 +100,5 @@ expect "it was not tried" wait_log gpu 'unloaded nouveau' 60
 stop gpu
 CASE
     [ "$status" -eq 0 ]
-    [[ $output == *"NO_NVIDIA_DEVICE: driver 535."*" drives the chips of its own list, supported-gpus.json, and every GPU of this node is of another chip: 0000:40:00.0 (10de:2b85): nothing was unloaded; take an image of a newer driver"* ]]
+    [[ $output == *"NO_NVIDIA_DEVICE: driver 535."*" drives only the chips in its list, supported-gpus.json, but every GPU of this node is of another chip: 0000:40:00.0 (10de:2b85). Nothing was unloaded; use an image of a newer driver"* ]]
 }

@@ -33,7 +33,7 @@ CASE
     [ "$(jq -r '[.roles[].role] | index("gpu")' <<<"$json")" = null ]
     [ "$(jq -r '.imex.daemons | length, .[0].in_pod' <<<"$json")" = $'1\nfalse' ]
     [ "$(jq -r '.imex.ports[1].listening, .imex.ports[1].command' <<<"$json")" = $'true\nnc' ]
-    [[ $output == *"! process "*" is an nvidia-imex of the host: it keeps ComputeDomains from theirs"* ]]
+    [[ $output == *"! process "*" is the host's nvidia-imex, which keeps ComputeDomains from running their own"* ]]
     [[ $output == *"! TCP port 50005, which nvidia-imex needs, is taken by process "*"(nc)"* ]]
 }
 

@@ -152,7 +152,7 @@ expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
     [[ $output == *"DAEMON_FAILED: the image has no nv-fabricmanager, and "* ]]
-    [[ $output == *"DAEMON_FAILED: nv-fabricmanager does not come up: tried 3 times: nv-fabricmanager ended while it started, with exit code 3: \"switch 0 does not answer\""* ]]
+    [[ $output == *"DAEMON_FAILED: nv-fabricmanager did not start in 3 attempts: nv-fabricmanager ended while it started, with exit code 3: \"switch 0 does not answer\""* ]]
 }
 
 @test "NVLink 5: recognised by the bridge's VPD, its modules loaded from the host, nvlsm before fabric manager with the port's GUID" {

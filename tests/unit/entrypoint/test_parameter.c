@@ -45,7 +45,7 @@ static void expect_no_words(const char *text, const char *part)
 static void what_modprobe_d_cannot_hold_is_refused(void **state)
 {
 	(void) state;
-	expect_no_words("a=1\nb=\"x y\n", "line 2: a \" has no other");
+	expect_no_words("a=1\nb=\"x y\n", "line 2: a \" is not closed");
 	expect_no_words("a=1\\\nb=2\n", "line 1: a control character, or a \\");
 	expect_no_words("a=\x01\n", "line 1: a control character");
 }
@@ -71,7 +71,7 @@ static void files_are_read_by_either_spelling(void **state)
 	assert_string_equal(paths.items[0], "/drivers/nvidia-uvm.conf");
 	folder_write_text(folder, "drivers/nvidia.conf", "c=\"3\n");
 	assert_int_equal(parameters_read_conf(folder->fd, "nvidia", &words, NULL, &error), -EINVAL);
-	assert_contains(error.text, "/drivers/nvidia.conf: line 1: a \" has no other");
+	assert_contains(error.text, "/drivers/nvidia.conf: line 1: a \" is not closed");
 }
 
 static struct parameters_taken open_fixture(void)
@@ -147,7 +147,8 @@ static void values_are_what_the_kernel_can_read(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
 		expect_taken(good[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		expect_refused(bad[i], "the kernel takes no such value: it is of type");
+		expect_refused(
+			bad[i], "the kernel does not accept this value: the parameter is of type");
 	expect_refused("NVreg_EnableGpuFirmware", "has no value: write");
 }
 

@@ -118,7 +118,7 @@ static void a_refusal_stops_with_its_reason(void **state)
 		{ "signature-key", "m: signed by X", REASON_SIGNATURE_REFUSED, "do this" },
 		{ "symbol-version", "nvidia_peermem: built for " CONTRACT_PEER_REGISTER " CRC 0x1",
 			REASON_PEERMEM_OTHER_OFED,
-			"bound to OFED 24.07; loaded is OFED of version 25.01): build the GPU image" },
+			"built for OFED 24.07, but OFED 25.01 is loaded): build the GPU image" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -142,12 +142,12 @@ static void a_doubt_costs_no_working_driver(void **state)
 	assert_int_equal(judge(&trial), 0);
 	assert_contains(trial.text.text, "cannot tell");
 	assert_contains(trial.text.text, "m: not known");
-	assert_contains(trial.text.text, "the kernel will judge");
+	assert_contains(trial.text.text, "the kernel will decide");
 	trial.judgement.replacing = true;
 	assert_int_equal(judge(&trial), -ENOEXEC);
 	assert_int_equal(trial.reason, REASON_CANNOT_TELL);
 	assert_contains(trial.text.text, "m: not known");
-	assert_contains(trial.text.text, "the driver that works would have to go first");
+	assert_contains(trial.text.text, "a working driver would have to be unloaded first");
 }
 
 static void a_doubt_of_the_set_counts(void **state)
@@ -212,7 +212,7 @@ static void an_unknown_build_keeps_a_working_driver(void **state)
 	trial.judgement.replacing = true;
 	assert_int_equal(judge(&trial), -ENOEXEC);
 	assert_int_equal(trial.reason, REASON_CANNOT_TELL);
-	assert_contains(trial.text.text, "nothing shows that the kernel is the build");
+	assert_contains(trial.text.text, "nothing shows that the running kernel is the build");
 }
 
 /* The list of a driver is of a loaded module by its name alone. */
@@ -225,11 +225,11 @@ static void a_list_without_a_build_id_keeps_a_working_driver(void **state)
 		"ib_uverbs 180224 0 - Live 0x0000000000000000 (OE)\n");
 	find(&trial, PROOF_WILL_LOAD, PROOF_NOTE, "unsigned", "m: it taints");
 	assert_int_equal(judge(&trial), 0);
-	assert_contains(trial.text.text, "1 modules will load; what ib_uverbs exports");
+	assert_contains(trial.text.text, "1 modules will load; the exports of ib_uverbs are");
 	trial.judgement.replacing = true;
 	assert_int_equal(judge(&trial), -ENOEXEC);
 	assert_int_equal(trial.reason, REASON_CANNOT_TELL);
-	assert_contains(trial.text.text, "known by the list of its driver only");
+	assert_contains(trial.text.text, "known only from its driver's list");
 }
 
 int main(void)

@@ -204,9 +204,9 @@ static void the_imex_check_finds_rivals_and_bad_parameters(void **state)
 		"0A 00000000:00000000 00:00000000 00000000     0        0 999 1 00000000 100 0 0 10 "
 		"0\n");
 	text = status_of(node, false, 1);
-	assert_contains(text, "! NVreg_ImexChannelCount=16: the DRA driver counts on 2048\n");
+	assert_contains(text, "! NVreg_ImexChannelCount=16: the DRA driver expects 2048\n");
 	assert_contains(text, "! NVreg_CreateImexChannel0=1 gives channel 0 to everyone");
-	assert_contains(text, "! process 4711 is an nvidia-imex of the host");
+	assert_contains(text, "! process 4711 is the host's nvidia-imex");
 	assert_null(strstr(text, "! process 4712"));
 	assert_contains(text, "nvidia-imex: process 4712, pod 12345678-1234-1234-1234-");
 	assert_contains(text, "! TCP port 50005, which nvidia-imex needs, is taken by process 77 "
@@ -350,7 +350,7 @@ static void one_that_waits_shows_for_what_and_until_when(void **state)
 	folder_write_text(node, GPU_STATE_FOLDER "/gpu.daemons", line);
 	text = status_of(node, false, 1);
 	assert_contains(text, "daemon   nvidia-gridd: waiting, started again once, last ended with "
-			      "exit:1, the next start in ");
+			      "exit:1, next start in ");
 	assert_contains(text, " s: nvidia-gridd ended with exit code 1: \"no server\"\n");
 	json = status_of(node, true, 1);
 	assert_contains(json, "\"last_exit\":\"exit:1\",\"again\":");
@@ -371,7 +371,7 @@ static void a_nic_container_that_was_killed_leaves_a_stale_flag(void **state)
 	folder_write_text(node, NIC_STATE_FOLDER "/nic.status", "pid=77\nstate=ready\nreason=OK\n");
 	stale = status_of(node, false, 1);
 	assert_contains(stale, "nic      dead");
-	assert_contains(stale, "! its process is gone and undid nothing: the kubelet");
+	assert_contains(stale, "! its process is gone without a cleanup: the kubelet");
 	assert_contains(stale, "peermem  not loaded; stale flag: the NIC container died");
 	json = status_of(node, true, 1);
 	assert_contains(json, "\"ofed_ready\":false,\"ofed_flag_stale\":true");
@@ -417,7 +417,7 @@ static void a_user_space_of_another_version(void **state)
 		node, "run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.575.1.2", "");
 	folder_write_text(node, "run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "");
 	text = status_of(node, false, 1);
-	assert_contains(text, "BUT the user space in /run/nvidia/driver is of 575.1.2");
+	assert_contains(text, "BUT the user space in /run/nvidia/driver is version 575.1.2");
 }
 
 static void what_gdrcopy_and_storage_need_is_missing(void **state)

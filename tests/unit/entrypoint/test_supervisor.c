@@ -310,7 +310,7 @@ static void one_of_another_container_is_named_and_not_doubled(void **state)
 	(void) snprintf(path, sizeof(path), "proc/%d/exe", (int) getppid());
 	assert_int_equal(symlinkat("/usr/bin/a", scene->folder->fd, path), 0);
 	assert_int_equal(start_whole(scene, &error), -ECHILD);
-	assert_contains(error.text, "a runs already on this node as process ");
+	assert_contains(error.text, "a already runs on this node as process ");
 	assert_string_equal(daemon->last_exit, "unable");
 	assert_true(fs_exists(scene->folder->fd, "run/x.pid"));
 }

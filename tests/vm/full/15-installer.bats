@@ -68,7 +68,7 @@ for image in gpu gpu-proprietary; do
     echo "$image: $(sed -n 1p /proc/driver/nvidia/version)"
     stop_clean gpu
 done
-container_log_has gpu 'KERNEL_MODULE_TYPE asks for the open modules: this image holds the proprietary ones'
+container_log_has gpu 'KERNEL_MODULE_TYPE asks for the open modules, but this image has the proprietary ones'
 start gpu:gpu-open
 exits gpu 12 60
 CASE
