@@ -28,7 +28,7 @@
 /* ---- the report, for status and metrics */
 
 static const char *const report_keys[] = {
-	[NIC_REPORT_WENT] = "unloaded",
+	[NIC_REPORT_UNLOADED] = "unloaded",
 	[NIC_REPORT_MISSING] = "missing",
 	[NIC_REPORT_UNRESTORED] = "unrestored",
 	[NIC_REPORT_PARAMETERS] = "parameters",
@@ -142,7 +142,7 @@ static int fill_report(const struct nic *nic, struct nic_report *report)
 				 : "loaded");
 	if (journal_read(nic->role.root_fd, &journal, &ignored) == -ENOMEM ||
 		role_list_read(&nic->role, ROLE_PARAMETERS_LIST, &loaded) == -ENOMEM ||
-		swap_plan_going(swap, &lists[NIC_REPORT_WENT]) < 0 ||
+		swap_plan_going(swap, &lists[NIC_REPORT_UNLOADED]) < 0 ||
 		nic_push_all(&lists[NIC_REPORT_MISSING], &journal.lists[JOURNAL_MISSING]) < 0 ||
 		nic_push_all(&lists[NIC_REPORT_UNRESTORED], &journal.lists[JOURNAL_UNRESTORED]) <
 			0 ||

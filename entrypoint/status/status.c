@@ -365,7 +365,7 @@ void status_nic(int root_fd, struct json *json)
 		{ NIC_REPORT_MISSING, "! could not be reloaded: " },
 	};
 	_cleanup_(nic_report_free) struct nic_report report = { .mode = "" };
-	const struct strv *went = &report.lists[NIC_REPORT_WENT];
+	const struct strv *unloaded = &report.lists[NIC_REPORT_UNLOADED];
 	const char *how = "loaded, nothing had to be unloaded";
 	_cleanup_strv_ struct strv modules = { 0 };
 	_cleanup_strv_ struct strv in_pods = { 0 };
@@ -390,18 +390,18 @@ void status_nic(int root_fd, struct json *json)
 
 	if (strcmp(report.swap, "same") == 0)
 		how = "was already loaded, nothing was changed";
-	else if (went->count)
+	else if (unloaded->count)
 		how = "loaded in place of";
 	status_print(json, "ofed     %s: %s", report.mode, how);
-	for (size_t i = 0; i < went->count; i++)
-		status_print(json, " %s", went->items[i]);
+	for (size_t i = 0; i < unloaded->count; i++)
+		status_print(json, " %s", unloaded->items[i]);
 	status_print(json, "\n");
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
 		for (size_t k = 0; k < report.lists[lines[i].list].count; k++)
 			status_print(json, STATUS_INDENT "%s%s\n", lines[i].words,
 				report.lists[lines[i].list].items[k]);
 	for (size_t i = 0; i < in_pods.count; i++)
-		status_print(json, STATUS_INDENT "goes with the driver: %s\n", in_pods.items[i]);
+		status_print(json, STATUS_INDENT "removed with the driver: %s\n", in_pods.items[i]);
 }
 
 /* ---- GPUDirect RDMA */

@@ -99,7 +99,7 @@ static void print_addon_nodes(int root_fd, struct json *json)
 			S_ISCHR(there.st_mode) && there.st_rdev == nodes[i].device;
 		json_write_open(json, NULL, '{');
 		json_write_text(json, "path", path);
-		json_write_boolean(json, "right", right);
+		json_write_boolean(json, "correct", right);
 		json_write_close(json, '}');
 		if (!right)
 			status_print(json,
@@ -345,7 +345,7 @@ static void print_supervised(struct json *json, const struct daemon_line *daemon
 	json_write_number(json, "restarts", daemon->restarts);
 	json_write_number(json, "since", daemon->since);
 	json_write_text_or_null(json, "last_exit", daemon->last_exit);
-	json_write_number_or_null(json, "again", daemon->again ? daemon->again : -1);
+	json_write_number_or_null(json, "next_start", daemon->again ? daemon->again : -1);
 	json_write_text_or_null(json, "why", daemon->why);
 	json_write_close(json, '}');
 

@@ -239,12 +239,12 @@ exec_in nic slipway-init status --json >/tmp/json
 cat /tmp/status
 expect "status has nothing of it" grep -F "! not restored: nic0p0: its macvlan net1 was $where and was removed" /tmp/status
 expect "JSON has nothing of it" grep -F "\"unrestored\":[\"nic0p0: its macvlan net1 was $where and was removed" /tmp/json
-refute "status has what is gone" grep 'goes with the driver' /tmp/status
+refute "status has what is gone" grep 'removed with the driver' /tmp/status
 expect "JSON has what is gone" grep -F '"in_pods":[]' /tmp/json
 give
 exec_in nic slipway-init status >/tmp/status
 exec_in nic slipway-init status --json >/tmp/json
-expect "status has nothing of the next swap" grep -F "goes with the driver: nic0p0: its macvlan net1 is $where" /tmp/status
+expect "status has nothing of the next swap" grep -F "removed with the driver: nic0p0: its macvlan net1 is $where" /tmp/status
 expect "JSON has nothing of the next swap" grep -F "\"in_pods\":[\"nic0p0: its macvlan net1 is $where\"]" /tmp/json
 CASE
     [ "$status" -eq 0 ]

@@ -274,7 +274,7 @@ static void our_daemons_and_those_that_are_gone(void **state)
 	assert_contains(json,
 		"{\"name\":\"nv-fabricmanager\",\"supervised\":true,\"state\":\"gone\","
 		"\"pid\":null,\"restarts\":0,\"since\":1795300000,\"last_exit\":null,"
-		"\"again\":null,\"why\":null}");
+		"\"next_start\":null,\"why\":null}");
 }
 
 static void put_parent(const struct folder *node, const char *pid, int parent)
@@ -353,7 +353,7 @@ static void one_that_waits_shows_for_what_and_until_when(void **state)
 			      "exit:1, next start in ");
 	assert_contains(text, " s: nvidia-gridd ended with exit code 1: \"no server\"\n");
 	json = status_of(node, true, 1);
-	assert_contains(json, "\"last_exit\":\"exit:1\",\"again\":");
+	assert_contains(json, "\"last_exit\":\"exit:1\",\"next_start\":");
 	assert_contains(json, "\"why\":\"nvidia-gridd ended with exit code 1: \\\"no server");
 }
 
@@ -445,7 +445,7 @@ static void what_gdrcopy_and_storage_need_is_missing(void **state)
 		"containers are not given GPUDirect Storage\n");
 	json = status_of(node, true, 1);
 	assert_contains(json, "\"addon_nodes\":[{\"path\":\"/run/nvidia/driver/dev/gdrdrv\","
-			      "\"right\":false},");
+			      "\"correct\":false},");
 }
 
 static void parameters_that_a_module_lacks(void **state)
