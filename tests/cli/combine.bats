@@ -235,7 +235,7 @@ unpack_archive() {
     run_slipway 2 combine
     says "two to 64 images are needed"
     run_slipway 2 combine "$work/a.tar"
-    says "and 1 is named"
+    says "but 1 is named"
     run_slipway 2 combine "$work/a.tar" "$work/../${work##*/}/a.tar"
     says "a.tar: given twice"
     run_slipway 2 combine "$work/a.tar" "$work/no-such-file.tar"

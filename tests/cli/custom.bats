@@ -245,7 +245,7 @@ make_layers() {
     make_headers "$BATS_TEST_TMPDIR/headers" "$krel"
     rm "$BATS_TEST_TMPDIR/headers/Module.symvers"
     kernel_from 2 "$BATS_TEST_TMPDIR/headers"
-    says "headers of kernel $krel without Module.symvers"
+    says "the headers of kernel $krel have no Module.symvers"
 }
 
 @test "a damaged package and an archive that leads out leave nothing behind" {
@@ -348,7 +348,7 @@ make_layers() {
     sed -i "s/\"release\": \"$krel\"/\"release\": \"..\/..\/etc\"/" "$BATS_TEST_TMPDIR/changed/probe.json"
     tar -C "$BATS_TEST_TMPDIR/changed" -cf "$BATS_TEST_TMPDIR/changed.tar" probe.json
     kernel_from 12 "$BATS_TEST_TMPDIR/changed.tar"
-    says '"release" is "../../etc": it is not a kernel release'
+    says '"release" is "../../etc": it is no kernel release'
 }
 
 @test "probe: what is wrong on its command line" {
@@ -357,7 +357,7 @@ make_layers() {
     run_slipway 2 probe --headers sometimes
     says "must be auto, yes or no"
     run_slipway 2 probe --json -o -
-    says "would both write to stdout"
+    says "both would write to stdout"
     mkdir "$root"
     run_slipway 5 probe --root "$root"
     says "no kernel is in it"

@@ -36,7 +36,7 @@ own() {
 @test "an installer cut short, changed or for another machine is refused" {
     make_run "$tree" "$run_file" $version aarch64
     own 6 "$run_file"
-    says "the installer is for aarch64, the images are for x86_64: download NVIDIA-Linux-x86_64-$version.run"
+    says "the installer is for aarch64, but the images are for x86_64: download NVIDIA-Linux-x86_64-$version.run"
 
     make_run "$tree" "$run_file" $version
     truncate -s -20 "$run_file"

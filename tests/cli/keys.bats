@@ -63,7 +63,7 @@ kept_keys() {
 
 @test "a key that nobody has accepted is shown by its fingerprint, and nothing is believed" {
     resolve 13
-    says "$http/ok/keys/made.asc there is" "$fingerprint  Test <test@slipway.invalid>" "$other  Other" "--accept-key"
+    says "$http/ok/keys/made.asc offers" "$fingerprint  Test <test@slipway.invalid>" "$other  Other" "--accept-key"
     [ ! -e "$XDG_CONFIG_HOME/slipway" ]
     resolve 13 --accept-key 0123456789ABCDEF0123456789ABCDEF01234567
     [ ! -e "$kept" ]

@@ -274,7 +274,7 @@ package() {
     make_installer
     library "$tree/older/libnvidia-ml.so.470.1.1" libnvidia-ml.so.1
     recipe 1
-    says "several driver versions" "libnvidia-ml.so.470.1.1 libnvidia-ml.so.$version"
+    says "several drivers" "libnvidia-ml.so.470.1.1 libnvidia-ml.so.$version"
     rm -r "$tree"
     mkdir "$tree"
     recipe 1
@@ -283,7 +283,7 @@ package() {
 
 @test "sources that are none are refused before anything is fetched" {
     run_slipway 6 build --kernel newest --gdrcopy "$tree"
-    says "no source of GDRCopy: it has no src/gdrdrv/gdrdrv.c"
+    says "not a source of GDRCopy: it has no src/gdrdrv/gdrdrv.c"
     run_slipway 6 build --kernel newest --nvidia-fs "$tree"
     says "no source of nvidia-fs: it has no src/nvfs-core.c"
     run_slipway 6 build --kernel newest --nvidia-fs "$tree/nowhere"

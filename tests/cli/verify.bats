@@ -58,7 +58,7 @@ layer() {
 
 @test "--order says the order in which all load" {
     verify 0 set --kernel headers --order
-    says "in this order all load:" "1  net/core.ko" "2  net/peer.ko"
+    says "in this order all modules load:" "1  net/core.ko" "2  net/peer.ko"
     # What is not in the set and has to be there comes first.
     mkdir "$work/kernel"
     cp -r headers/. "$work/kernel"
@@ -160,7 +160,7 @@ layer() {
     says "0x00001111" "0x00002222" "core"
     mkdir "$work/empty"
     verify 2 set/net/peer.ko --kernel headers --with "$work/empty"
-    says "$work/empty: neither a Module.symvers nor a module"
+    says "$work/empty: it has neither a Module.symvers nor a module"
 }
 
 @test "--with: a module in it takes the place of the kernel's, with all that it exported" {
