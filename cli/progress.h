@@ -46,7 +46,7 @@ const char *progress_stage_name(const struct progress *progress);
 void progress_begin(struct progress *progress, const char *stage);
 /* How many files the stage will compile, by what its last run did. */
 void progress_expect(struct progress *progress, size_t to_compile);
-/* What it is at, without a line of its own in a log. */
+/* Sets the step that it is at, without a line of its own in a log. */
 void progress_at(struct progress *progress, const char *text);
 /* The stage's next step. */
 void progress_step(struct progress *progress, const char *text);

@@ -45,7 +45,7 @@ struct proof {
 	struct proof_finding *findings; /* worst first; of one weight in the kernel's order */
 	size_t count;
 	/*
-	 * What finit_module(2) answers, as a positive errno; 0 when the module will load. With
+	 * The answer of finit_module(2), as a positive errno; 0 when the module will load. With
 	 * doubts only it is the answer if they all come true. The kernel answers with its first
 	 * refusal, but of its refusals of symbols with the last.
 	 */
@@ -85,9 +85,9 @@ struct proof_trust {
 		struct error *error);
 	void *context;
 	/*
-	 * What to do about a key that verify finds good, and that is not among the keys that the
-	 * kernel was seen to have: then it is a doubt where signatures are enforced. NULL: what
-	 * verify finds good, the kernel does.
+	 * The cure for a key that verify finds good, and that is not among the keys that the kernel
+	 * was seen to have: then it is a doubt where signatures are enforced. NULL: the kernel
+	 * finds good what verify does.
 	 */
 	const char *unlisted;
 	/* Descriptions of the keys in the kernel's keyrings, or their ids in hex; NULL: unknown. */

@@ -261,8 +261,8 @@ static int judge_good(struct proof_trial *trial, const struct opinion *opinion)
 	if (!trial->module)
 		return 0;
 	/*
-	 * Of modules of the kernel's tree, which come signed by the thousand, the set reports it
-	 * once: see proof.unchecked.
+	 * The set reports it once for all modules of the kernel's tree, which come signed by the
+	 * thousand: see proof.unchecked.
 	 */
 	trial->proof.unchecked = true;
 	if (opinion->own)

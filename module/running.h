@@ -180,16 +180,16 @@ struct running_sources {
 	/* Names ('_') of loaded modules that will be unloaded first. NULL: none. */
 	const struct strv *gone;
 	/*
-	 * What is to be loaded: only what these use is looked at, and of the kernel's symvers only
-	 * what is loaded, built in or among these counts. NULL: everything counts.
+	 * The modules to be loaded: only what these use is looked at, and of the kernel's symvers
+	 * only what is loaded, built in or among these counts. NULL: everything counts.
 	 */
 	const struct elf_module *const *modules;
 	size_t module_count;
 	const struct running_claim *claims;
 	size_t claim_count;
 	/*
-	 * What the certificates of the modules' signers say of themselves: a signature names issuer
-	 * and serial number, a keyring the id of the key. NULL: nothing.
+	 * The certificates of the modules' signers: a signature names issuer and serial number, a
+	 * keyring the id of the key. NULL: none.
 	 */
 	const struct running_cert *certs;
 	size_t cert_count;

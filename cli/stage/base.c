@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What others start from: the runtime base of driver images, the build containers, the kits. */
+/* Images that others start from: the runtime base, the build containers, the kits. */
 #include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>

@@ -19,7 +19,7 @@
 #define AT_ONCE   4
 #define REDRAW_MS 200
 
-/* What a process says in memory that it shares with ours. */
+/* The answer of a process, in memory that it shares with ours. */
 struct outcome {
 	bool is_known;
 	int result;
@@ -155,8 +155,8 @@ static int start(struct execution *execution, struct stage *stage)
 }
 
 /*
- * What compiles would go on for minutes: then all ends, and all of this run's programs are in our
- * process group. Else what runs is finished, for the next run.
+ * A compile would go on for minutes: then all ends, and all of this run's programs are in our
+ * process group. Else the stages that run are finished, for the next run.
  */
 static void end_others(struct execution *execution)
 {

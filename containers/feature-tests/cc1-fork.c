@@ -26,7 +26,7 @@ typedef int open_function(const char *path, int flags, ...);
 static const char *stop;
 static int server = -1;
 
-/* What was written so far belongs to each copy's file. */
+/* The text written so far belongs to each copy's file. */
 static void move_output(int fd, const char *path)
 {
 	char buffer[8192];

@@ -19,7 +19,7 @@ struct command {
 	char **argv; /* without what names files */
 	char **environment;
 	bool known;
-	/* Of the server. */
+	/* The server's: */
 	char *words;           /* HAVE_… in all headers, each between newlines; NULL: not known */
 	struct test *capturer; /* the test by which it is being captured */
 	unsigned int failures;

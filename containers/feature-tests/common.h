@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the three programs of feature-tests share. Each of them ends where there is no memory. */
+/* Shared by the three programs of feature-tests. Each of them ends where there is no memory. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of the server, for its two others. */
+/* Set by the server for the two others. */
 #define ENV_FOLDER  "FEATURE_TESTS_FOLDER"
 #define ENV_PATH    "FEATURE_TESTS_PATH"    /* PATH as configure's caller had it */
 #define ENV_CAPTURE "FEATURE_TESTS_CAPTURE" /* the file that the compiler writes */
@@ -42,5 +42,5 @@ int run(char **argv, const char *cwd, char **environment, const char *messages);
 bool starts_with(const char *text, const char *start);
 uint64_t hash_text(uint64_t hash, const char *text);
 
-/* What comes after is as if this program were not there. */
+/* From here on all is as if this program were not there. */
 void forget_server(void);

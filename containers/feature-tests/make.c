@@ -125,7 +125,7 @@ static int ask_make(const struct client *client, struct answer *ret)
 }
 
 /*
- * What follows the compiler in the shell's line that kbuild ran and noted, "" for nothing. NULL
+ * Finds what follows the compiler in the shell's line that kbuild ran and noted; "": nothing. NULL
  * where that is not as it is known.
  */
 static char *find_tail(const struct client *client)
@@ -146,7 +146,7 @@ static char *find_tail(const struct client *client)
 	found += strspn(found, " ");
 	if (!*found)
 		return found;
-	/* What kbuild has quoted for make would have to be unquoted. */
+	/* Words that kbuild has quoted for make would have to be unquoted. */
 	if (*found != ';' || strpbrk(found, "$#\\'\"") || !strstr(found, client->object))
 		return NULL;
 	return found + 1;
@@ -267,7 +267,7 @@ static bool answers_differ(const struct answer *fast, const struct answer *real)
 {
 	if (fast->object != real->object)
 		return true;
-	/* What was said beside a failure decides nothing. */
+	/* Messages beside a failure decide nothing. */
 	return fast->object && strcmp(messages_of(fast->said), messages_of(real->said)) != 0;
 }
 

@@ -180,8 +180,8 @@ static enum line_kind line_kind(const char *line)
 }
 
 /*
- * What a copy would see otherwise, or what kbuild does more for: where its text lies, files beside
- * it, symbol versions. A word that only looks like one of these costs a second.
+ * Does a copy see something otherwise, or does kbuild do more for it: where its text lies, files
+ * beside it, symbol versions? A word that only looks like one of these costs a second.
  */
 static bool is_unusual(const char *text)
 {
@@ -654,8 +654,7 @@ static void on_request(struct server *server, struct test *test, const char *req
 	free(key);
 }
 
-/* What a client says: its test; "K" or "N" after a capture; "X" and what differed. Its end ends it.
- */
+/* A client says its test; "K" or "N" after a capture; "X" and what differed. Its end ends it. */
 static void on_client(struct server *server, struct test *test)
 {
 	char message[16384];

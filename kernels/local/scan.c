@@ -282,8 +282,8 @@ const struct local_place *local_scan_modules(const struct local_scan *scan, cons
 	const struct local_place *found = find_place(&scan->modules, krel);
 
 	/*
-	 * Of lib/modules and usr/lib/modules, one has the kernel's own modules and the other
-	 * add-ons: prefer the former.
+	 * Prefer the one of lib/modules and usr/lib/modules that has the kernel's own modules:
+	 * the other has add-ons.
 	 */
 	for (size_t i = 0; found && !found->builtin && i < scan->modules.count; i++) {
 		const struct local_place *place = &scan->modules.items[i];

@@ -125,7 +125,7 @@ static void read_names(struct strv *names, const char *path)
 	(void) fclose(file);
 }
 
-/* What is built in, and which of it has a folder in /sys/module. */
+/* Finds what is built in, and which of it has a folder in /sys/module. */
 static void set_builtin(struct judge *judge)
 {
 	char path[4096];
@@ -199,7 +199,7 @@ struct one {
 	char module[128], mutation[256], detail[600];
 };
 
-/* What was loaded and stays is there for those that follow. */
+/* A module that was loaded and stays is there for those that follow. */
 static void keep(struct judge *judge, const struct one *one, const struct elf_module *module)
 {
 	const struct result *result = &judge->results[one->index];

@@ -166,7 +166,7 @@ static void compound(struct maker *maker, const struct bases *bases)
 		(void) sprintf(names + strlen(names), "%s%.60s", made ? "+" : "", m->name);
 		(void) sprintf(details + strlen(details), "%s%s", made ? "; " : "", detail);
 		made++;
-		/* What leads out of the file would lead the next mutation there. */
+		/* An offset out of the file would lead the next mutation there. */
 		if (m->checked_since)
 			break;
 	}

@@ -181,7 +181,7 @@ static bool cut_section(struct image *image, struct dice *dice, char *detail)
 		"at a section's begin");
 }
 
-/* What is behind the last byte that a header names belongs to no part. */
+/* Bytes behind the last one that a header names belong to no part. */
 static bool appended(struct image *image, struct dice *dice, char *detail)
 {
 	static const size_t sizes[] = { 1, 7, 28, 40, 4096 };
