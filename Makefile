@@ -48,7 +48,7 @@ cli_objects := $(call objects,$(cli_sources) $(kernels_sources) $(module_sources
 cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih libcurl expat) -llzma -lzstd -lz
 
 # `slipway probe` by itself, static, to be copied to any node of this architecture.
-probe_objects := $(call objects,common/arch.c common/nearest.c common/xalloc.c cli/probe/main.c cli/probe/collect.c cli/cmd_probe.c cli/exit_code.c cli/message.c cli/options.c cli/image/place.c \
+probe_objects := $(call objects,common/arch.c common/nearest.c common/xalloc.c cli/probe/main.c cli/probe/collect.c cli/cmd_probe.c cli/exit_code.c cli/message.c cli/options.c cli/image/output_place.c \
 	kernels/krel.c \
 	kernels/archive/pack.c kernels/local/scan.c kernels/local/files.c kernels/tree/tree.c \
 	kernels/archive/unpack_link.c module/kernel_config.c module/names.c module/sysmodule.c common/path.c common/error.c common/text.c common/fs.c common/hash.c common/json_text.c common/strv.c)

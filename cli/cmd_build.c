@@ -2,7 +2,7 @@
 #include "cli/bundle/bundle.h"
 #include "cli/message.h"
 #include "cli/commands.h"
-#include "cli/image/place.h"
+#include "cli/image/output_place.h"
 #include "cli/stage/build.h"
 #include "cli/supervise.h"
 

@@ -11,7 +11,7 @@
 #include "cli/slipway_version.h"
 #include "cli/stage/build.h"
 #include "cli/supervise.h"
-#include "cli/image/place.h"
+#include "cli/image/output_place.h"
 #include "common/text.h"
 #include "common/xalloc.h"
 

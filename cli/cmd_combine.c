@@ -6,7 +6,7 @@
 #include "cli/supervise.h"
 #include "cli/combine/combine.h"
 #include "cli/json.h"
-#include "cli/image/place.h"
+#include "cli/image/output_place.h"
 #include "common/xalloc.h"
 
 struct verb {

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "cli/exit_code.h"
-#include "cli/image/place.h"
+#include "cli/image/output_place.h"
 #include "cli/message.h"
 #include "cli/probe/collect.h"
 #include "common/text.h"

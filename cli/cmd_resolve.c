@@ -12,7 +12,7 @@
 #include "cli/image/buildah.h"
 #include "cli/json.h"
 #include "cli/kernel/kernel.h"
-#include "cli/image/place.h"
+#include "cli/image/output_place.h"
 #include "cli/message.h"
 #include "cli/supervise.h"
 #include "common/fs.h"

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/keys.h"
+#include "cli/accept_key.h"
 #include "common/arch.h"
 #include "common/fs.h"
 #include "common/xalloc.h"

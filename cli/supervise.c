@@ -76,7 +76,7 @@ static int wait_for_child(pid_t pid, const sigset_t *signals)
 	return 128 + WTERMSIG(status);
 }
 
-/* A question may have had the terminal when the work was ended: cli/keys.c takes it. */
+/* A question may have had the terminal when the work was ended: cli/accept_key.c takes it. */
 static void take_terminal_back(pid_t group)
 {
 	int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#include "cli/image/place.h"
+#include "cli/image/output_place.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 

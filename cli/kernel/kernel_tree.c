@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cli/cache/cache.h"
-#include "cli/keys.h"
+#include "cli/accept_key.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"

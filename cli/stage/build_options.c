@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/image/place.h"
+#include "cli/image/output_place.h"
 #include "common/fs.h"
 
 static int take_kernel(void *target, const char *argument, struct error *error)

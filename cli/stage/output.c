@@ -8,7 +8,7 @@
 #include "cli/image/image_record.h"
 #include "cli/image/operators.h"
 #include "cli/json.h"
-#include "cli/image/place.h"
+#include "cli/image/output_place.h"
 #include "common/tag.h"
 #include "common/text.h"
 #include "common/xalloc.h"

@@ -11,7 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "cli/image/place.h"
+#include "cli/image/output_place.h"
 #include "common/fs.h"
 #include "common/process.h"
 #include "common/xalloc.h"

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/keys.h"
+#include "cli/accept_key.h"
 #include "common/xalloc.h"
 #include "kernels/repo/index.h"
 #include "kernels/repo/signature.h"

@@ -203,7 +203,7 @@ void image_foresee(struct build *build, int image, struct image *ret);
 /* The driver that an image is called by. */
 enum driver image_driver(int image);
 
-/* ---- source.c: their sources, made ready for the recipes, and the sets compiled of them */
+/* ---- source.c: their sources, made ready for the recipes; set.c has the sets compiled of them */
 
 bool build_has(const struct build *build, enum driver driver);
 /* Finds out what each option names, and checks the shape of trees. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cli/image/operators.h"
-#include "cli/image/place.h"
+#include "cli/image/output_place.h"
 #include "cli/verify/verify.h"
 #include "common/conf.h"
 #include "common/fs.h"

@@ -231,7 +231,7 @@ bool verify_firmware_there(void *context, const char *name);
 int verify_prove(struct verify *verify, struct error *error) _must_check_;
 enum exit_code verify_exit_code(const struct verify *verify);
 
-/* table.c: on stdout, for people. */
+/* verify_text.c: on stdout, for people. */
 void verify_print(const struct verify *verify);
 /* verify_json.c: one object; docs/verify.md has its schema. */
 void verify_print_json(const struct verify *verify, FILE *file);

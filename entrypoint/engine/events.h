@@ -3,7 +3,7 @@
  * slipway-init, and a worker that has to, waits here for more than one thing. Signals arrive
  * through a signalfd, files through inotify, modules through kernel uevents, the worker through its
  * socket, the ends of foreign processes through pidfds. A caller wakes periodically only for
- * changes without an event: the release of things in use (plan.c, rdma/follow.c).
+ * changes without an event: the release of things in use (plan.c, rdma/peermem_role.c).
  */
 #pragma once
 

@@ -130,7 +130,7 @@ int unload_order(const struct unload *unload, struct worker *worker, struct strv
 int unload_modules(const struct unload *unload, struct worker *worker, struct strv *removed,
 	struct error *error);
 
-/* ---- what roles do with them (modset_role.c) */
+/* ---- what roles do with them (modset_steps.c) */
 
 /*
  * Puts those of the image's modules that are loaded, live or not yet, into @present, and the first

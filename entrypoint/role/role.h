@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared by the roles: the process around a plan, and the actions that more than one of them needs.
- * A role file (gpu.c, nic.c, follow.c) holds its steps and little else.
+ * A role file (gpu.c, nic.c, peermem_role.c) holds its steps and little else.
  */
 #pragma once
 

@@ -27,7 +27,7 @@ role_main gdrcopy_main;     /* nvidia-gdrcopy-driver install */
 role_main nic_main;         /* nic/nic.c: nic-driver precompiled */
 role_main nic_sources_main; /* nic-driver sources */
 role_main nic_build_main;   /* nic-driver build */
-role_main peermem_main;     /* rdma/follow.c: nvidia-driver reload_nvidia_peermem */
+role_main peermem_main;     /* rdma/peermem_role.c: nvidia-driver reload_nvidia_peermem */
 role_main peermem_probe;    /* nvidia-driver probe_nvidia_peermem; returns at once */
 role_main build_main;       /* node_build/run_node_build.c: nvidia-driver build */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/keys.h"
+#include "cli/accept_key.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/image/place.h"
+#include "cli/image/output_place.h"
 
 #include <libgen.h>
 #include <string.h>
