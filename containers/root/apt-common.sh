@@ -52,8 +52,9 @@ essential() {
 # the repositories' lists, which are signed. "install" adds what the packages depend on. Nothing of this machine's own apt counts;
 # nor is apt itself among the essential packages, as it would have it.
 list_packages() {
-    local folder words
+    local words
     folder=$(mktemp -d "$(realpath "$(dirname "$list")")/apt.XXXXXX")
+    trap 'rm -rf "$folder"' EXIT
     mkdir -p "$folder"/{etc/{apt.conf,auth.conf,preferences}.d,archives/partial}
     lists=$(realpath -m "${lists:-$folder/lists}")
     mkdir -p "$lists/partial"
@@ -77,7 +78,7 @@ Acquire::Languages "none";
 pkgCacheGen::ForceEssential ",";
 TEXT
     export APT_CONFIG=$folder/apt.conf LC_ALL=C.UTF-8
-    apt-get -qq update
+    apt-get -qq --error-on=any update
     for words; do
         # shellcheck disable=SC2086 # verb and names
         apt-get -qq --print-uris $words || die "apt-get $words"
@@ -86,7 +87,6 @@ TEXT
         awk '/^Package:/ { name = $2 } /^Version:/ { version = $2 } /^Architecture:/ { arch = $2 }
             /^SHA256:/ { print name, version, arch, $2 }' | LC_ALL=C sort -u >"$list"
     [[ $(wc -l <"$list") == $(sort -u "$folder/names" | wc -l) ]] || die "apt-cache does not show each package"
-    rm -r "$folder"
 }
 
 # Sets options: what mmdebstrap is called with.
