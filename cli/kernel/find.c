@@ -141,7 +141,8 @@ static int choose_os(struct kernel *kernel, struct error *error)
 		return context_fail(context, EXIT_CODE_USAGE,
 			error_set(error, -EINVAL,
 				"%s: slipway resolve can find its kernels, but no images can be "
-				"built for them: its catalogue file has no [root]",
+				"built for them: its catalogue file describes no build root "
+				"([root])",
 				context->os.os));
 	note_other_os(kernel);
 	return 0;

@@ -84,8 +84,8 @@ static int open_root(struct build *build, enum root_id id, const char *os, struc
 	return *root->os.root.family
 		       ? 0
 		       : error_set(error, -EINVAL,
-				 "%s: no build root can be made from it: its catalogue file has no "
-				 "[root]",
+				 "%s: no build root can be made from it: its catalogue file "
+				 "describes no build root ([root])",
 				 root->os.os);
 }
 

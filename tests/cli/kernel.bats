@@ -148,13 +148,13 @@ nothing_is_left() {
     run_slipway 2 build --lock "$lock"
     says "has no package for nvidia-source" "make a new lock: slipway resolve --nvidia debian"
     run_slipway 2 build --lock "$lock" --kernel 6.1.0-47-amd64 --nvidia "$BATS_TEST_TMPDIR/nvidia"
-    says "is for kernel 6.1.0-56-amd64, --kernel says 6.1.0-47-amd64"
+    says "is for kernel 6.1.0-56-amd64, but --kernel is 6.1.0-47-amd64"
     # A code name is the distribution that it stands for: what is refused is the missing source, as without --os.
     run_slipway 2 build --lock "$lock" --os bookworm
     says "has no package for nvidia-source"
     sed 's/"os":"debian12"/"os":"debian11"/' "$lock" >"$lock.other"
     run_slipway 2 build --lock "$lock.other" --os bookworm
-    says "is for debian11, --os says bookworm"
+    says "is for debian11, but --os is bookworm"
     run_slipway 2 build --lock "$lock" --os sarge
     says "--os sarge: unknown"
     sed -i 's/"krel":"6/"krel":"$(true)/' "$lock"

@@ -132,11 +132,11 @@ setup() {
     jq '(.packages[] | select(.name == "kernel-devel")).version = "5.14.0-999.el9_5"' "$lock" >"$changed"
     rm -r "$BATS_TEST_TMPDIR/cache"
     run_slipway 12 lint --lock "$changed" --drivers nvidia "${rocky[@]}"
-    says "wants kernel-devel 5.14.0-999.el9_5 x86_64" "it is kernel-devel 5.14.0-503.11.1.el9_5 x86_64"
+    says "expects kernel-devel 5.14.0-999.el9_5 x86_64" "but the file is kernel-devel 5.14.0-503.11.1.el9_5 x86_64"
     jq '.packages[].repository = "elsewhere"' "$lock" >"$changed"
     rm -r "$BATS_TEST_TMPDIR/cache"
     run_slipway 13 lint --lock "$changed" --drivers nvidia --mirror "rocky=$served/rocky"
-    says '"elsewhere", which rocky9 does not have' --keyring
+    says '"elsewhere", which is not in the catalogue of rocky9' --keyring
 }
 
 @test "what was unpacked with --allow-unsigned is no answer for a run without" {

@@ -53,7 +53,7 @@ make_ofed() {
 @test "a folder without configure is no OFED source" {
     mkdir "$BATS_TEST_TMPDIR/ofed"
     run_slipway 6 build --kernel newest --ofed "$BATS_TEST_TMPDIR/ofed"
-    says "no source of OFED: it has no configure at its top"
+    says "not a source of OFED: it has no configure at its top"
 }
 
 @test "an OFED tree that lost one of its makefiles says which and why" {
@@ -94,7 +94,7 @@ make_ofed() {
     # By the user's own names, also of what was unpacked into a folder of the run.
     tar -C "$BATS_TEST_TMPDIR" -czf "$BATS_TEST_TMPDIR/other.tgz" text.tgz
     run_slipway 6 "${kernel[@]}" --nvidia "$BATS_TEST_TMPDIR/other.tgz"
-    says "--nvidia $BATS_TEST_TMPDIR/other.tgz: no source of NVIDIA's kernel modules"
+    says "--nvidia $BATS_TEST_TMPDIR/other.tgz: not a source of NVIDIA's kernel modules"
     mkdir -p "$BATS_TEST_TMPDIR/src/SOURCES"
     head -c 100 "$BATS_TEST_TMPDIR/other.tgz" >"$BATS_TEST_TMPDIR/src/SOURCES/mlnx-ofed-kernel_1.orig.tar.gz"
     touch "$BATS_TEST_TMPDIR/src/install.pl"
@@ -196,7 +196,7 @@ expect_tree() {
     says "nic image  localhost/slipway/doca-driver:24.07-0.6.0.1-6.6.9-own1-debian12-amd64" \
         "gpu image  localhost/slipway/driver:1-6.6.9-own1-debian12" "0 packages to be fetched (0.0 MB)"
     [[ $output =~ kernel\ +[0-9a-f]{24}\ \ in\ the\ cache ]]
-    [[ $output =~ nvidia\ +[0-9a-f]{24}\ \ to\ be\ made:\ the\ cache\ has\ none ]]
+    [[ $output =~ nvidia\ +[0-9a-f]{24}\ \ to\ be\ built:\ not\ in\ the\ cache ]]
     [[ "$(ls "$BATS_TEST_TMPDIR/cache/stages")" =~ ^kernel-[0-9a-f]+$ ]]
 
     # What is bound to OFED gets another key with it, and nothing else does.

@@ -285,7 +285,7 @@ package() {
     run_slipway 6 build --kernel newest --gdrcopy "$tree"
     says "not a source of GDRCopy: it has no src/gdrdrv/gdrdrv.c"
     run_slipway 6 build --kernel newest --nvidia-fs "$tree"
-    says "no source of nvidia-fs: it has no src/nvfs-core.c"
+    says "not a source of nvidia-fs: it has no src/nvfs-core.c"
     run_slipway 6 build --kernel newest --nvidia-fs "$tree/nowhere"
     says "--nvidia-fs $tree/nowhere: No such file or directory" "try: its source tree or a tarball of it"
     run_slipway 2 build --kernel newest --ofed reference --nvidia none --gdrcopy "$tree"
