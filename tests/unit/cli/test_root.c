@@ -193,7 +193,7 @@ static void a_keyring_without_keys_is_refused(void **state)
 	prepare(&bench, folder, REPOSITORY_APT);
 	folder_write_text(folder, "0.gpg", "nothing");
 	assert_int_equal(root_sources(&bench.build, ROOT_KERNEL, &files, &error), -EKEYREJECTED);
-	assert_contains(error.text, "0.gpg: no OpenPGP key");
+	assert_contains(error.text, "0.gpg: the file has no OpenPGP key");
 	bench_free(&bench);
 }
 

@@ -136,7 +136,7 @@ static void kernels_that_share_a_label_share_a_tag(void **state)
 {
 	(void) state;
 	record.krel = text("6.1.0-rc3+");
-	expect("tag-shared", LINT_WARNING, "labelled 6.1.0-rc3,");
+	expect("tag-shared", LINT_WARNING, "get the label 6.1.0-rc3,");
 	record.krel = text("6.12.117+deb13-amd64");
 	expect(NULL, LINT_NOTE, NULL);
 }
@@ -145,9 +145,10 @@ static void the_compiler_must_be_known_and_there(void **state)
 {
 	(void) state;
 	record.compiler.name = text("gcc-13");
-	expect("compiler-missing", LINT_ERROR, "gcc-13 wanted, debian12 has gcc-11, gcc-12");
+	expect("compiler-missing", LINT_ERROR,
+		"compiler gcc-13 is needed, but debian12 has gcc-11, gcc-12");
 	record.compiler.name = text("gcc-1");
-	expect("compiler-missing", LINT_ERROR, "gcc-1 wanted");
+	expect("compiler-missing", LINT_ERROR, "gcc-1 is needed");
 	record.compiler.name = text("icc-1");
 	expect("compiler-missing", LINT_ERROR, "debian12 has none");
 	request.compilers = NULL;

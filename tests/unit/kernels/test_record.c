@@ -247,7 +247,7 @@ static void another_kernels_tree_is_refused(void **state)
 	folder_write_text(folder, BUILD "/include/generated/utsrelease.h",
 		"#define UTS_RELEASE \"6.1.0-47-amd64\"\n");
 	assert_int_equal(kernel_record_make(folder->fd, KREL, &record, &error), -EINVAL);
-	assert_contains(error.text, "of kernel 6.1.0-47-amd64");
+	assert_contains(error.text, "it belongs to kernel 6.1.0-47-amd64");
 	make_tree(folder, "rubbish\n");
 	assert_int_equal(kernel_record_make(folder->fd, KREL, &record, &error), -EINVAL);
 	assert_contains(error.text, "line 1");

@@ -160,7 +160,7 @@ static void another_release_is_reported_first(void **state)
 	run(&trial);
 	assert_string_equal(worst(&trial, 0)->text,
 		"link_a: built for " RELEASE ", not for " OTHER
-		": it wants module_layout with CRC 0x9060323f, but the kernel exports 0x00000001");
+		": it needs module_layout with CRC 0x9060323f, but the kernel exports 0x00000001");
 	assert_string_equal(
 		worst(&trial, 0)->cure, "rebuild it against the headers of this kernel");
 	assert_string_equal(trial.members[0].proof.findings[1].text,

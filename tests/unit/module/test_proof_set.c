@@ -219,7 +219,7 @@ static void two_exporters_of_a_symbol_do_not_go_together(void **state)
 	assert_int_equal(chain.members[0].proof.verdict, PROOF_WILL_LOAD);
 	assert_finding(&chain.members[1].proof, "duplicate-export", PROOF_REFUSAL, ENOEXEC);
 	assert_string_equal(text_of(&chain.members[1].proof, "duplicate-export"),
-		"link_b: exports link_a_offers, which link_a exports already");
+		"link_b: exports link_a_offers, which link_a already exports");
 	assert_contains(text_of(&chain.set.findings, "duplicate-export"),
 		"link_a and link_b both export link_a_offers");
 	assert_int_equal(chain.members[2].proof.verdict, PROOF_WILL_LOAD);
@@ -344,7 +344,7 @@ static void firmware_wishes_and_options_that_miss_are_noted(void **state)
 	assert_int_equal(chain.set.verdict, PROOF_WILL_LOAD);
 	assert_int_equal(chain.set.findings.count, 4); /* and that link_k is the kernel's */
 	assert_string_equal(text_of(&chain.set.findings, "firmware-missing"),
-		"link_b: may ask for the firmware link_b.bin, which is not there");
+		"link_b: may ask for the firmware link_b.bin, which is missing");
 	assert_string_equal(text_of(&chain.set.findings, "softdep-missing"),
 		"link_b: asks for link_y to be loaded before it, but there is no such module");
 	assert_string_equal(text_of(&chain.set.findings, "option-unknown"),

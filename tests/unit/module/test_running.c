@@ -267,7 +267,7 @@ static void a_module_that_was_taken_tells_of_another_build(void **state)
 		"0x00000008\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n");
 	running = node_folder_run(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
-	assert_contains(why, "took ib_uverbs with CRC 0x00000007 for printk");
+	assert_contains(why, "it loaded ib_uverbs with CRC 0x00000007 for printk");
 	assert_contains(why, "Module.symvers has 0x00000008");
 	expect_exporter(running, "printk", "vmlinux", 7);
 }
@@ -326,14 +326,14 @@ static void the_tree_of_the_kernel_vouches(void **state)
 	copy_fixture(folder, "exporter", "host/lib/modules/" KREL "/kernel/ib-uverbs.ko");
 	running = node_folder_run(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
-	assert_contains(why, "vouches for 1 of 4 symbols, maybe among them");
+	assert_contains(why, "confirms 1 of 4 symbols, such as maybe");
 	expect_exporter(running, "maybe", "vmlinux", -1);
 	running_close(&running);
 	/* It was built with another CRC than the symvers have: the kernel's is that. */
 	copy_fixture(folder, "peer", "host/lib/modules/" KREL "/kernel/other.ko");
 	running = node_folder_run(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
-	assert_contains(why, "took its own modules with CRC 0x0000000a for maybe");
+	assert_contains(why, "loaded its own modules with CRC 0x0000000a for maybe");
 	expect_exporter(running, "maybe", "vmlinux", 0x0a);
 	running_close(&running);
 	/* The loaded one is not of that tree: the tree may be of another kernel. */
