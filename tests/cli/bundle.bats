@@ -183,7 +183,7 @@ nothing_is_imported() {
     pack ".targets[0].sources += [$(source_of ofed), $(source_of gdrcopy), $(source_of nvidia-fs)]"
     build 0 --dry-run
     for option in ofed nvidia gdrcopy nvidia-fs; do
-        grep -E "^$option +[0-9a-f]+  to be made" <<<"$output"
+        grep -E "^$option +[0-9a-f]+  to be built" <<<"$output"
     done
     # One that is no source of its driver is refused.
     rm -r "$BATS_TEST_TMPDIR/gdrcopy"

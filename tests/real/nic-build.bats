@@ -349,7 +349,7 @@ bare_host() {
     NETWORK=yes build_in 'mount -t tmpfs -o mode=755,size=40m tmpfs /mnt/drivers-inventory' >"$BATS_TEST_TMPDIR/out" || ended=$?
     cat "$BATS_TEST_TMPDIR/out"
     ((ended > 1))
-    grep -q '\[BUILD_FAILED\].*they were fetched, but /mnt/drivers-inventory/.slipway on the host does not take them.*No space left' "$BATS_TEST_TMPDIR/out"
+    grep -q '\[BUILD_FAILED\].*They were fetched from the distribution, but cannot be stored in /mnt/drivers-inventory/.slipway on the host.*No space left' "$BATS_TEST_TMPDIR/out"
     grep -q 'nothing stays: 0' "$BATS_TEST_TMPDIR/out"
 }
 

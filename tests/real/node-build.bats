@@ -276,7 +276,7 @@ refuse_build() {
     # Not signed with a key of Debian's.
     echo "deb $http site main" | mount_file etc/apt/sources.list.d/site.list
     refuse_build
-    grep -q "asked for them (debian12, at the repositories of this container's /etc/apt): .*$http.*key.*; then at the mirrors that the image" "$BATS_TEST_TMPDIR/out"
+    grep -q "fetched from the distribution (debian12, at the repositories of this container's /etc/apt): .*$http.*key.*; then at the mirrors that the image" "$BATS_TEST_TMPDIR/out"
     echo "deb [trusted=yes] $http site main" | mount_file etc/apt/sources.list.d/site.list
     refuse_build
     grep -q 'trusted=yes is ignored' "$BATS_TEST_TMPDIR/out"
@@ -299,7 +299,7 @@ refuse_build() {
     } >"$BATS_TEST_TMPDIR/site.sources"
     mount_file etc/apt/sources.list.d/site.sources <"$BATS_TEST_TMPDIR/site.sources"
     refuse_build
-    grep -qi "asked for them (debian12, at the repositories of this container's /etc/apt): .*certificate" "$BATS_TEST_TMPDIR/out"
+    grep -qi "fetched from the distribution (debian12, at the repositories of this container's /etc/apt): .*certificate" "$BATS_TEST_TMPDIR/out"
     mount_file usr/local/share/ca-certificates/site.crt <"$BATS_TEST_TMPDIR/site.crt"
     build >"$BATS_TEST_TMPDIR/out"
     cat "$BATS_TEST_TMPDIR/out"

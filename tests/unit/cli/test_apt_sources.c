@@ -179,7 +179,7 @@ static void what_cannot_be_asked_is_noted(void **state)
 		{ "deb ftp://me:secret@a trixie main", "@a is not used: neither http nor https" },
 		{ "deb http://flat ./",
 			"http://flat is not used: a repository without components" },
-		{ "deb http://a {arch} main", "http://a is not used: too long, or" },
+		{ "deb http://a {arch} main", "http://a is not used: its name is too long or" },
 		{ "deb [signed-by=/none.gpg] http://a trixie main",
 			"its Signed-By /none.gpg: No such file" },
 		{ "deb [signed-by=0123456789ABCDEF0123456789ABCDEF01234567] http://a trixie main",

@@ -340,7 +340,7 @@ static void the_tree_of_the_kernel_vouches(void **state)
 	write_note(folder, "ib_uverbs", 0x68);
 	running = node_folder_run(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
-	assert_contains(why, "vouches for 3 of 3 symbols");
+	assert_contains(why, "confirms 3 of 3 symbols");
 	running_close(&running);
 }
 
