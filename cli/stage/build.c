@@ -257,6 +257,8 @@ int build_run(struct build *build, struct error *error)
 		r = judge(build, error);
 	if (r == 0)
 		r = check_modules(build, error);
+	if (r == 0 && !build->options.sign_export)
+		r = userspace_require(build, error);
 	if (r == 0)
 		r = roots_settle(build, error);
 	if (r < 0)
@@ -264,9 +266,6 @@ int build_run(struct build *build, struct error *error)
 	if (build->options.sign_export)
 		return build->options.dry_run ? dry_run(build, STAGE_BIT(STAGE_SET), error)
 					      : run_export(build, error);
-	r = userspace_require(build, error);
-	if (r < 0)
-		return r;
 	r = node_tool_open(build, error);
 	if (r < 0)
 		return context_fail(&build->context, context_exit_code(r), r);

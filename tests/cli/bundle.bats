@@ -190,7 +190,7 @@ nothing_is_imported() {
     bundle_tree gdrcopy README
     pack ".targets[0].sources += [$(source_of gdrcopy)]"
     build 6
-    says "no source of GDRCopy"
+    says "not a source of GDRCopy"
 }
 
 @test "a driver that the bundle lacks is named, and one that this slipway does not know" {

@@ -130,7 +130,7 @@ nothing_is_left() {
     cp "$repository/kernels/catalogue/rocky9.ini" "$SLIPWAY_DATADIR/kernels/catalogue/"
     sed '/^family = /d' "$repository/kernels/catalogue/el.inc" >"$SLIPWAY_DATADIR/kernels/catalogue/el.inc"
     build 5.14.0-427.13.1.el9_4.x86_64 2 --os rocky9
-    says "rocky9" "slipway resolve" "no [root]"
+    says "rocky9" "slipway resolve" "describes no build root"
 }
 
 @test "a lock is built from without any list" {
