@@ -331,6 +331,19 @@ void progress_table_end(struct progress *progress, struct progress_stage *stage)
 	stage->name[0] = '\0';
 }
 
+void progress_table_lost(struct progress *progress, struct progress_stage *stage)
+{
+	struct progress_stage *own = progress->stage;
+
+	if (!*stage->name)
+		return;
+	progress->stage = stage;
+	progress->in_table = true;
+	progress_end(progress, "failed");
+	progress->in_table = false;
+	progress->stage = own;
+}
+
 void progress_table_notes(struct progress *progress, const char *text, size_t size)
 {
 	_cleanup_free_ char *notes = xstrndup(text, size);

@@ -84,6 +84,8 @@ void progress_table(struct progress *progress, const struct progress_stage *stag
 void progress_table_end(struct progress *progress, struct progress_stage *stage);
 /* In a new process, which works on @stage; on a terminal its notes go to @notes_fd. */
 void progress_split(struct progress *progress, struct progress_stage *stage, int notes_fd);
+/* A stage whose process ended without a word: says that it failed. progress_table_end() follows. */
+void progress_table_lost(struct progress *progress, struct progress_stage *stage);
 /* Prints what came out of the other end of @notes_fd, above the table. */
 void progress_table_notes(struct progress *progress, const char *text, size_t size);
 

@@ -69,11 +69,13 @@ static int wait_for_child(pid_t pid, const sigset_t *signals)
 			return 128 + signal_number;
 		}
 	}
-	if (!WIFSIGNALED(status))
-		return WEXITSTATUS(status);
-	/* It could not end what it had started. */
-	(void) kill(-pid, SIGKILL);
-	return 128 + WTERMSIG(status);
+	/* It could not end what it had started, or has told it to end: the folder of the run goes.
+	 */
+	for (int i = 0; i < 10 * GRACE_S && status != 0 && kill(-pid, 0) == 0; i++)
+		(void) usleep(100000);
+	if (status != 0)
+		(void) kill(-pid, SIGKILL);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 /* A question may have had the terminal when the work was ended: cli/accept_key.c takes it. */

@@ -263,6 +263,8 @@ int bundle_collect(struct build *build, struct bundle_manifest *manifest, const 
 	if (r == 0)
 		r = kernel_open_tree(&build->kernel, error);
 	if (r == 0)
+		r = roots_keys(build, error);
+	if (r == 0)
 		r = roots_settle(build, error);
 	if (r == 0)
 		r = stages_make(build, GOALS, NULL, error);
@@ -365,18 +367,22 @@ static int set_options(struct build *build, struct bundle *bundle, struct error 
 	const struct bundle_target *target = bundle->target;
 	struct build_options *options = &build->options;
 	const char *sources[DRIVER_COUNT] = { 0 };
-	int r = 0;
+	int r;
 
-	for (size_t i = 0; i < target->source_count && r == 0; i++) {
+	for (size_t i = 0; i < target->source_count; i++) {
 		const struct bundle_source *source = &target->sources[i];
 
-		if (strcmp(source->option, BUNDLE_KERNEL_FROM) == 0)
+		if (strcmp(source->option, BUNDLE_KERNEL_FROM) == 0) {
 			xstrv_push(&options->kernel_from, source_path(bundle, source));
-		else
-			r = set_driver(bundle, source, sources, error);
+			continue;
+		}
+		r = set_driver(bundle, source, sources, error);
+		if (r < 0)
+			return r;
 	}
-	if (r == 0)
-		r = build_options_take_sources(options, sources, error);
+	r = build_options_take_sources(options, sources, error);
+	if (r < 0)
+		return r;
 	options->krel = target->krel;
 	options->lock = path_of(bundle, target->lock, "");
 	options->base = *target->base_id ? target->base_id : NULL;
@@ -386,7 +392,7 @@ static int set_options(struct build *build, struct bundle *bundle, struct error 
 	build->bundle_slipway = bundle->manifest.slipway;
 	build->bundle_stamps[ROOT_KERNEL] = target->root_stamp;
 	build->bundle_stamps[ROOT_RUNTIME] = target->runtime_stamp;
-	return r;
+	return 0;
 }
 
 /* All that the manifest alone can tell, before minutes of unpacking. */

@@ -146,6 +146,19 @@ static int check_named(
 				 path);
 }
 
+/* A package is in the lock, and only a driver has one. */
+static int check_source(const struct bundle_manifest *manifest, const struct bundle_source *source,
+	struct error *error)
+{
+	if (strcmp(source->kind, BUNDLE_SOURCE_PACKAGE) != 0)
+		return check_named(manifest, source->file, error);
+	if (*source->file || strcmp(source->option, BUNDLE_KERNEL_FROM) == 0)
+		return error_set(error, -EBADMSG,
+			"a target has a package for --%.80s that has a file or is no driver's",
+			source->option);
+	return 0;
+}
+
 static int check_target(const struct bundle_manifest *manifest, const struct bundle_target *target,
 	struct error *error)
 {
@@ -153,12 +166,19 @@ static int check_target(const struct bundle_manifest *manifest, const struct bun
 
 	if (r == 0 && *target->base_id)
 		r = check_named(manifest, target->base_file, error);
-	for (size_t i = 0; i < target->image_count && r == 0; i++)
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < target->image_count; i++) {
 		r = check_named(manifest, target->images[i].file, error);
-	for (size_t i = 0; i < target->source_count && r == 0; i++)
-		if (strcmp(target->sources[i].kind, BUNDLE_SOURCE_PACKAGE) != 0)
-			r = check_named(manifest, target->sources[i].file, error);
-	return r;
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < target->source_count; i++) {
+		r = check_source(manifest, &target->sources[i], error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 static int check_manifest(const struct bundle_manifest *manifest, struct error *error)

@@ -231,9 +231,10 @@ int cache_compiled_folder(const struct cache *cache, char **ret_path)
 
 int cache_set_aside(const struct cache *cache, const char *output_path)
 {
-	_cleanup_free_ char *path =
-		xasprintf("%s/replaced-%s", cache->run_path, basename(output_path));
+	_cleanup_free_ char *path = xasprintf("%s/replaced-XXXXXX", cache->run_path);
 
+	if (!mkdtemp(path))
+		return -errno;
 	return rename(output_path, path) < 0 && errno != ENOENT ? -errno : 0;
 }
 

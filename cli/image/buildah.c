@@ -96,13 +96,14 @@ char *buildah_image_label(const char *name, const char *label)
 
 /*
  * A new container, written down before it is made, so that a killed run's can be found. Runs in
- * other containers that share the storage have our process IDs, but not our folder.
+ * other containers that share the storage have our process IDs, but not our folder; stages that run
+ * at once have a scratch folder each.
  */
 static int from(const struct buildah *buildah, const char *image, const char *what,
 	char **ret_container, struct error *error)
 {
-	_cleanup_free_ char *container =
-		xasprintf("slipway-%s-%s", what, basename(buildah->run_path));
+	_cleanup_free_ char *container = xasprintf("slipway-%s-%s-%s", what,
+		basename(buildah->run_path), basename(buildah->scratch_path));
 	_cleanup_free_ char *list = xasprintf("%s/" CONTAINERS_FILE, buildah->run_path);
 	FILE *file = fopen(list, "ae");
 	int r;

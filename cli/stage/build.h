@@ -197,6 +197,11 @@ int build_run(struct build *build, struct error *error) _must_check_;
 /* Frees what a build found; the context and the options are the caller's. */
 void build_done(struct build *build);
 
+/* Sees to it that the keys are there that sign the roots' packages, before any stage's key hashes
+ * them.
+ */
+int roots_keys(struct build *build, struct error *error) _must_check_;
+
 /*
  * Finds out which packages roots and the runtime base have, struct stage's packages: by the lock or
  * by today's lists. Offline, and unknown, they are NULL. The kernel's tree is open.

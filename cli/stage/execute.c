@@ -178,6 +178,21 @@ static void take_failure(
 	end_others(execution);
 }
 
+/* A process that did not say it itself. Returns what it sets in @error. */
+static int say_how_it_ended(const struct stage *stage, int status, struct error *error)
+{
+	if (WIFEXITED(status))
+		return error_set(error, -EIO, "%s: its process ended with status %d", stage->name,
+			WEXITSTATUS(status));
+	if (WTERMSIG(status) != SIGKILL)
+		return error_set(error, -EINTR, "%s: its process was ended by signal %d",
+			stage->name, WTERMSIG(status));
+	(void) error_set(error, -ENOMEM,
+		"%s: its process was killed by SIGKILL, probably because memory ran out",
+		stage->name);
+	return error_try(error, -ENOMEM, "run it again with more free memory, or fewer --jobs");
+}
+
 static void collect(struct execution *execution, size_t slot)
 {
 	struct worker *worker = &execution->workers[slot];
@@ -190,9 +205,10 @@ static void collect(struct execution *execution, size_t slot)
 		;
 	worker->pid = 0;
 	if (!outcome->is_known) {
-		outcome->result = error_set(&outcome->error, -EINTR, "%s: ended by signal %d",
-			stage->name, WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+		outcome->result = say_how_it_ended(stage, status, &outcome->error);
 		outcome->failure = EXIT_CODE_INTERNAL;
+		progress_table_lost(
+			&execution->build->context.progress, &execution->shared->stages[slot]);
 	}
 	progress_table_end(&execution->build->context.progress, &execution->shared->stages[slot]);
 	if (outcome->result < 0) {
@@ -219,7 +235,7 @@ static void wait_for_one(struct execution *execution)
 				.events = POLLIN };
 		(void) poll(fds, AT_ONCE, progress->terminal ? REDRAW_MS : -1);
 		for (size_t i = 0; i < AT_ONCE; i++) {
-			char text[4096];
+			char text[65536]; /* of whole lines, as much as a pipe holds */
 			ssize_t size;
 
 			if (fds[i].fd < 0 || !fds[i].revents)
@@ -250,8 +266,11 @@ static size_t running(const struct execution *execution)
 /* A key in a token is not a forked process's: what needs it runs in this one. */
 static int make_here(struct execution *execution, struct stage *stage)
 {
-	int r = stage_make(execution->build, stage, execution->error);
+	int r;
 
+	/* It draws a line of its own. */
+	progress_table(&execution->build->context.progress, NULL, 0);
+	r = stage_make(execution->build, stage, execution->error);
 	if (r == 0)
 		execution->missing[number_of(execution, stage)] = false;
 	return r;

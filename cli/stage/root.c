@@ -378,6 +378,8 @@ int root_make(struct build *build, const struct stage *stage, const struct stage
 					 : make_rpm(build, stage, place, &files, error);
 	if (r == 0)
 		r = root_check_packages(stage, &files, error);
+	if (r == 0)
+		r = root_note_packages(build, stage, place, error);
 	name = xasprintf("localhost/slipway/%s-%s:%.16s", stage->name, root->os.os, place->key);
 	return r < 0 ? r : image_import(build, place, files.tar, name, error);
 }

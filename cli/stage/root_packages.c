@@ -8,13 +8,12 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/fs.h"
 #include "common/xalloc.h"
 
-/* Files of an output that keeps the choice. */
-#define CHOICE_PACKAGES "packages" /* "NAME VERSION ARCH CHECKSUM" lines */
-#define CHOICE_LISTS    "lists"    /* root_read_lists()'s digest of those that it is from */
+#define CHOICE_PACKAGES "packages" /* "NAME VERSION ARCH CHECKSUM" lines, in a choice's output */
 
 static bool has_packages(const struct build *build, const struct stage *stage)
 {
@@ -31,55 +30,12 @@ static bool has_packages(const struct build *build, const struct stage *stage)
 struct choice {
 	struct build *build;
 	const struct stage *stage;
-	char *lists;
-	struct cached cached;
 };
-
-static void choice_free(struct choice *choice)
-{
-	free(choice->lists);
-	cached_free(&choice->cached);
-}
-
-static char *choice_name(const struct stage *stage)
-{
-	return xasprintf("%s-packages", stage->name);
-}
-
-/* One output for each question: lists of another day replace it. */
-static int find_choice(struct choice *choice, struct error *error)
-{
-	struct build *build = choice->build;
-	_cleanup_free_ char *name = choice_name(choice->stage);
-	struct key key = { .build = build, .error = error, .hash = cached_start_key(name) };
-
-	root_question_key(choice->stage, &key);
-	cached_finish_key(&choice->cached, &build->context, name, key.hash);
-	return key.result;
-}
-
-static int read_choice(const struct choice *choice, char **ret_packages, struct error *error)
-{
-	_cleanup_free_ char *path = xasprintf("%s/" CHOICE_PACKAGES, choice->cached.path);
-	int r = fs_read(AT_FDCWD, path, 0, ret_packages, NULL);
-
-	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
-}
-
-static bool is_of_these_lists(const struct choice *choice)
-{
-	_cleanup_free_ char *path = xasprintf("%s/" CHOICE_LISTS, choice->cached.path);
-	_cleanup_free_ char *lists = NULL;
-
-	return cached_is_there(&choice->build->context, &choice->cached, NULL) &&
-	       fs_read_line(AT_FDCWD, path, &lists) == 0 && strcmp(lists, choice->lists) == 0;
-}
 
 static int make_choice(void *data, const struct stage_place *place, struct error *error)
 {
 	const struct choice *choice = data;
 	_cleanup_(root_files_free) struct root_files files = { 0 };
-	_cleanup_free_ char *lists = xasprintf("%s/" CHOICE_LISTS, place->folder);
 	_cleanup_strv_ struct strv argv = { 0 };
 	int r = root_sources(choice->build, root_of(choice->stage), &files, error);
 
@@ -93,44 +49,96 @@ static int make_choice(void *data, const struct stage_place *place, struct error
 		xstrv_pushf(&argv, "%s/apt-lists", choice->build->context.cache.scratch_path);
 	}
 	progress_step(&choice->build->context.progress, "which they are");
-	r = root_script(&argv, place, error);
-	if (r < 0)
-		return r;
-	r = fs_write_atomic(AT_FDCWD, lists, choice->lists, strlen(choice->lists), 0644);
-	return r < 0 ? error_set_errno(error, r, "%s", lists) : 0;
+	return root_script(&argv, place, error);
+}
+
+static int read_packages(const char *folder, struct stage *stage, struct error *error)
+{
+	_cleanup_free_ char *path = xasprintf("%s/" CHOICE_PACKAGES, folder);
+
+	free(stage->packages);
+	stage->packages = NULL;
+	return fs_read(AT_FDCWD, path, 0, &stage->packages, NULL) < 0
+		       ? error_set_errno(error, -errno, "%s", path)
+		       : 0;
 }
 
 /* Has apt or dnf choose them, unless it has from the same lists. */
 static int choose(struct build *build, struct stage *stage, bool refresh, struct error *error)
 {
-	_cleanup_(choice_free) struct choice choice = { .build = build, .stage = stage };
-	_cleanup_free_ char *name = choice_name(stage);
+	struct choice choice = { .build = build, .stage = stage };
+	_cleanup_free_ char *name = xasprintf("%s-packages", stage->name);
+	_cleanup_(cached_free) struct cached cached = { 0 };
+	_cleanup_free_ char *lists = NULL;
 	const struct cached_maker maker = { .name = name, .run = make_choice, .data = &choice };
-	int r = root_read_lists(build, root_of(stage), refresh, &choice.lists, error);
+	struct key key = { .build = build, .error = error, .hash = cached_start_key(name) };
+	int r = root_read_lists(build, root_of(stage), refresh, &lists, error);
 
+	root_question_key(stage, &key);
+	key_text(&key, lists ? lists : "");
+	cached_finish_key(&cached, &build->context, name, key.hash);
 	if (r == 0)
-		r = find_choice(&choice, error);
+		r = key.result;
 	if (r < 0)
 		return context_fail(&build->context, context_exit_code(r), r);
-	if (!is_of_these_lists(&choice)) {
-		r = cache_set_aside(&build->context.cache, choice.cached.path);
-		r = r < 0 ? error_set_errno(error, r, "%s", choice.cached.path)
-			  : cached_make(&choice.cached, &build->context, &maker, error);
-		if (r < 0)
-			return context_fail(&build->context, EXIT_CODE_IMAGE, r);
-	}
-	free(stage->packages);
-	stage->packages = NULL;
-	return read_choice(&choice, &stage->packages, error);
+	if (!cached_is_there(&build->context, &cached, NULL))
+		r = cached_make(&cached, &build->context, &maker, error);
+	return r < 0 ? context_fail(&build->context, EXIT_CODE_IMAGE, r)
+		     : read_packages(cached.path, stage, error);
 }
 
-/* The last choice, from whatever lists. */
-static int recall(struct build *build, struct stage *stage, struct error *error)
+static void question_of(const struct stage *stage, struct build *build, char hex[HASH_HEX_SIZE])
 {
-	_cleanup_(choice_free) struct choice choice = { .build = build, .stage = stage };
-	int r = find_choice(&choice, error);
+	struct error ignored;
+	struct key key = { .build = build, .error = &ignored, .hash = hash_new() };
 
-	return r < 0 ? r : read_choice(&choice, &stage->packages, error);
+	root_question_key(stage, &key);
+	hash_finish(key.hash, hex);
+}
+
+int root_note_packages(struct build *build, const struct stage *stage,
+	const struct stage_place *place, struct error *error)
+{
+	_cleanup_free_ char *question = xasprintf("%s/" ROOT_QUESTION, place->folder);
+	_cleanup_free_ char *packages = xasprintf("%s/" CHOICE_PACKAGES, place->folder);
+	char hex[HASH_HEX_SIZE];
+	int r;
+
+	question_of(stage, build, hex);
+	r = fs_write_atomic(AT_FDCWD, question, hex, strlen(hex), 0644);
+	if (r == 0)
+		r = fs_write_atomic(
+			AT_FDCWD, packages, stage->packages, strlen(stage->packages), 0644);
+	return r < 0 ? error_set_errno(error, r, "%s", place->folder) : 0;
+}
+
+/* Those of the root that was used last of all that an earlier run has made to the same question. */
+static bool recall(struct build *build, struct stage *stage)
+{
+	_cleanup_strv_ struct strv outputs = { 0 };
+	_cleanup_free_ char *newest = NULL;
+	char hex[HASH_HEX_SIZE];
+	struct error ignored;
+	time_t newest_s = 0;
+
+	question_of(stage, build, hex);
+	(void) !fs_list(build->context.cache.fd, "stages", &outputs);
+	for (size_t i = 0; i < outputs.count; i++) {
+		_cleanup_free_ char *path =
+			xasprintf("%s/stages/%s", build->context.cache.path, outputs.items[i]);
+		_cleanup_free_ char *file = xasprintf("%s/" ROOT_QUESTION, path);
+		_cleanup_free_ char *question = NULL;
+		struct stat status;
+
+		if (!cache_entry_is_of(outputs.items[i], stage->name) ||
+			fs_read_line(AT_FDCWD, file, &question) < 0 || strcmp(question, hex) != 0 ||
+			stat(path, &status) < 0 || status.st_mtime < newest_s)
+			continue;
+		newest_s = status.st_mtime;
+		free(newest);
+		newest = TAKE_PTR(path);
+	}
+	return newest && read_packages(newest, stage, &ignored) == 0;
 }
 
 static bool is_made(struct build *build, struct stage *stage)
@@ -138,7 +146,8 @@ static bool is_made(struct build *build, struct stage *stage)
 	struct error ignored;
 
 	return stage_settle_again(build, stage, &ignored) == 0 &&
-	       fs_exists(AT_FDCWD, stage->cached->path);
+	       cached_is_there(
+		       &build->context, stage->cached, build->plan.rows[stage->kind].still_there);
 }
 
 /*
@@ -150,21 +159,19 @@ static int settle(struct build *build, struct stage *stage, struct error *error)
 {
 	bool refresh = build->options.common.refresh;
 	bool asks = !build->options.common.offline && !build->bundle_slipway;
-	struct error ignored;
-	int r = 0;
+	int r;
 
 	stage->packages = lock_root_text(&build->kernel.lock, stage->name);
 	if (stage->packages && (!asks || (!refresh && is_made(build, stage))))
 		return 0;
 	if (!asks) {
-		(void) recall(build, stage, &ignored);
+		(void) recall(build, stage);
 		return 0;
 	}
 	r = choose(build, stage, refresh, error);
 	if (r == 0 && !refresh && !is_made(build, stage))
 		r = choose(build, stage, true, error);
-	if (r == 0 || (!stage->packages && recall(build, stage, &ignored) < 0) ||
-		!is_made(build, stage))
+	if (r == 0 || !recall(build, stage) || !is_made(build, stage))
 		return r;
 	build->context.failure = EXIT_CODE_OK;
 	progress_notef(&build->context.progress,

@@ -349,9 +349,6 @@ const char *toolchain_compiler(const struct build *build, enum root_id root);
 
 /* ---- root_lists.c: its package lists, and what of its distribution is in its key */
 
-/* Sees to it that the keys are there that sign their packages, before any stage's key hashes them.
- */
-int roots_keys(struct build *build, struct error *error) _must_check_;
 /*
  * Reads its lists, with @refresh newer ones; they are such that Slipway believes them. The caller
  * frees *ret_stamp, a digest of them: it changes when one does. Errors are indexes_open()'s.
@@ -401,6 +398,10 @@ int root_make(struct build *build, const struct stage *stage, const struct stage
 /* Runs a script that makes one, as tool_run_logged() does; -ENOSPC: the disk is full. */
 int root_script(
 	const struct strv *argv, const struct stage_place *place, struct error *error) _must_check_;
+#define ROOT_QUESTION "question" /* in a root's output: a digest of root_question_key() */
+/* Keeps with a root that was made which packages it has, for a build that cannot ask a mirror. */
+int root_note_packages(struct build *build, const struct stage *stage,
+	const struct stage_place *place, struct error *error) _must_check_;
 /* -ESTALE, with the first that differs: what was made has other packages than stage->packages. */
 int root_check_packages(const struct stage *stage, const struct root_files *files,
 	struct error *error) _must_check_;

@@ -120,6 +120,15 @@ require_ofed() {
     ln -s "$SLIPWAY_OFED/usr/src/ofa_kernel" /usr/src/ofa_kernel
 }
 
+# The OFED of require_ofed exports what nvidia-peermem is bound to.
+require_peer_memory() {
+    local name
+    for name in ib_register_peer_memory_client ib_unregister_peer_memory_client; do
+        awk -v name="$name" '$2 == name { found = 1 } END { exit !found }' "$ofed_symvers" ||
+            die "Module.symvers of OFED $ofed_version has no $name: build the OFED set again"
+    done
+}
+
 # find_nvidia FOLDER: sets modules, the folder below it with Kbuild: kernel-open/ or kernel/ of NVIDIA's installer, which
 # nvidia-core.sh makes of an open-gpu-kernel-modules tree, too; or the one in Debian's packages.
 find_nvidia() {
@@ -132,14 +141,17 @@ find_nvidia() {
 # check_crcs FILE SYMVERS NAME: what module FILE demands of the symbols in SYMVERS, which NAME exports, are the very versions
 # that are there. Sets bound, how many. A kernel without MODVERSIONS lists no CRC: there is nothing to compare.
 check_crcs() {
-    local crc name offered
+    local crc name offered sections versions
     bound=0
+    sections=$(readelf -SW "$1") || die "readelf cannot read ${1##*/}"
+    [[ $sections == *' __versions '* ]] || return 0
+    versions=$(modprobe --dump-modversions "$1") || die "modprobe cannot read the symbol versions of ${1##*/}"
     while read -r crc name; do
         offered=$(awk -v name="$name" '$2 == name { print $1 }' "$2")
         [[ -n $offered ]] || continue
         ((crc == offered)) || die "${1##*/} was built for $name CRC $crc, $3 has $offered"
         bound=$((bound + 1))
-    done < <(modprobe --dump-modversions "$1")
+    done <<<"$versions"
 }
 
 # install_modules_flat NAME FILE…: strips each .ko into lib/modules/<krel>/updates/NAME of the output.

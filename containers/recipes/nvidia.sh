@@ -31,11 +31,7 @@ bind_ofed() {
     require_ofed
     [[ -n $ofed_exporter ]] ||
         die "OFED $ofed_version exports no ib_register_peer_memory_client: nvidia-peermem cannot be bound to it; name an OFED that has the peer-memory interface, or build the GPU image without --ofed"
-    local name
-    for name in ib_register_peer_memory_client ib_unregister_peer_memory_client; do
-        awk -v name="$name" '$2 == name { found = 1 } END { exit !found }' "$ofed_symvers" ||
-            die "Module.symvers of OFED $ofed_version has no $name, although its set.conf names $ofed_exporter: build the OFED set again"
-    done
+    require_peer_memory
 }
 
 compile_modules() {

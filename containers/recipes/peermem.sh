@@ -19,6 +19,7 @@ copy_part() {
 
 bind() {
     require_ofed
+    require_peer_memory
     nvidia_symvers=${SLIPWAY_NVIDIA:-}/Module.symvers
     [[ -f $nvidia_symvers ]] || die "no Module.symvers of the NVIDIA modules ($nvidia_symvers)"
 }

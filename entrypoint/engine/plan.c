@@ -114,7 +114,7 @@ static uint64_t latest_ms(const struct plan *plan, const struct step *step, bool
 	if (!plan->grace_ms || !plan->events->stop_count || (step->undo_is_whole && !is_first))
 		return EVENTS_NEVER;
 	for (const struct step *later = plan->steps; later < step; later++)
-		kept_ms += (later->undo_first ? 2 : 1) * later->undo_share_ms;
+		kept_ms += (later->undo_first ? UINT64_C(2) : 1) * later->undo_share_ms;
 	return end_ms > kept_ms + least_ms ? end_ms - kept_ms : least_ms;
 }
 

@@ -71,10 +71,8 @@ static inline const struct gpu *gpu_of_const(const void *role)
 
 /* ---- gpu_parameters.c: which modules, with which parameters */
 
-#define MODULE_LIST_MAX 8
-
 struct module_list {
-	const char *names[MODULE_LIST_MAX]; /* in load order */
+	const char *names[GPU_MODULE_COUNT]; /* in load order */
 	size_t count;
 	size_t required; /* so many of them must be in the image; of the others those that are */
 };

@@ -9,7 +9,7 @@
 #define FLAG(member) .flag = offsetof(struct options, member)
 
 /* Minors are those of open-gpu-kernel-modules kernel-open/common/inc/nv.h. */
-const struct gpu_module gpu_modules[] = {
+const struct gpu_module gpu_modules[GPU_MODULE_COUNT + 1] = {
 	{
 		.name = "nvidia",
 		.kind = GPU_MODULE_BASE,

@@ -47,8 +47,10 @@ struct gpu_module {
 	const char *drm_driver; /* PCI driver for whose devices it makes DRM nodes, or NULL */
 };
 
+#define GPU_MODULE_COUNT 8
+
 /* In load order; name NULL behind the last. */
-extern const struct gpu_module gpu_modules[];
+extern const struct gpu_module gpu_modules[GPU_MODULE_COUNT + 1];
 
 /* The row of the module @name, or NULL: it is none of these. */
 const struct gpu_module *gpu_module_find(const char *name);

@@ -204,6 +204,11 @@ nothing_is_imported() {
     pack '.targets[0].sources[0].file = "sources/none"'
     build 12
     says 'the file "sources/none", which is not in the list'
+    # A package has no file: this one would lie outside the bundle.
+    pack '.targets[0].sources[0].file = "" | .targets[0].sources[0].kind = "package" |
+        .targets[0].sources += [{option: "kernel-from", kind: "package", name: "", file: "../../../tree"}]'
+    build 12
+    says "a target has a package for --kernel-from that has a file or is no driver's"
     nothing_is_imported
 }
 

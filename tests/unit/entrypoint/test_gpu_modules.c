@@ -14,10 +14,12 @@ static void expect_list(
 	char text[256] = "";
 
 	gpu_module_list(role, with_peermem, &list);
-	assert_in_range(list.count, 1, MODULE_LIST_MAX);
+	assert_in_range(list.count, 1, GPU_MODULE_COUNT);
 	for (size_t i = 0; i < list.count; i++) {
-		strcat(text, i ? " " : "");
-		strcat(text, list.names[i]);
+		size_t length = strlen(text);
+
+		(void) snprintf(
+			text + length, sizeof(text) - length, "%s%s", i ? " " : "", list.names[i]);
 	}
 	assert_string_equal(text, names);
 	assert_int_equal(list.required, required);
