@@ -239,7 +239,7 @@ exec_in nic slipway-init status --json >/tmp/json
 cat /tmp/status
 expect "status has nothing of it" grep -F "! not restored: nic0p0: its macvlan net1 was $where and was removed" /tmp/status
 expect "JSON has nothing of it" grep -F "\"unrestored\":[\"nic0p0: its macvlan net1 was $where and was removed" /tmp/json
-refute "status has what is gone" grep 'removed with the driver' /tmp/status
+refute "status has what is gone" grep '^ *removed with the driver' /tmp/status
 expect "JSON has what is gone" grep -F '"in_pods":[]' /tmp/json
 give
 exec_in nic slipway-init status >/tmp/status
