@@ -84,7 +84,7 @@ expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
     [[ $output == *'USAGE: GPU_DIRECT_RDMA_ENABLED=ture: give true (also 1, yes, on) or false'* ]]
-    [[ $output == *'USAGE: nic-driver precompiled takes no "extra"'* ]]
+    [[ $output == *'USAGE: nic-driver precompiled takes no arguments: "extra"'* ]]
 }
 
 @test "peermem built against another OFED: refused before the load, with both CRCs" {
