@@ -55,12 +55,12 @@ static int make_choice(void *data, const struct stage_place *place, struct error
 static int read_packages(const char *folder, struct stage *stage, struct error *error)
 {
 	_cleanup_free_ char *path = xasprintf("%s/" CHOICE_PACKAGES, folder);
+	int r;
 
 	free(stage->packages);
 	stage->packages = NULL;
-	return fs_read(AT_FDCWD, path, 0, &stage->packages, NULL) < 0
-		       ? error_set_errno(error, -errno, "%s", path)
-		       : 0;
+	r = fs_read(AT_FDCWD, path, 0, &stage->packages, NULL);
+	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
 /* Has apt or dnf choose them, unless it has from the same lists. */
