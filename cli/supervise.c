@@ -57,6 +57,19 @@ static void end_group(pid_t pid, int signal_number, const sigset_t *signals)
 		;
 }
 
+/* The folder of a failed run is removed next, so nothing of the group may run on. We are its
+ * subreaper: a process that outlived its parent is our child. */
+static void end_orphans(pid_t group, const sigset_t *signals)
+{
+	const struct timespec grace = { .tv_sec = GRACE_S };
+	pid_t ended;
+
+	while ((ended = waitpid(-group, NULL, WNOHANG)) >= 0)
+		if (ended == 0 && sigtimedwait(signals, NULL, &grace) < 0 && errno == EAGAIN)
+			break;
+	(void) kill(-group, SIGKILL);
+}
+
 static int wait_for_child(pid_t pid, const sigset_t *signals)
 {
 	int status;
@@ -69,12 +82,8 @@ static int wait_for_child(pid_t pid, const sigset_t *signals)
 			return 128 + signal_number;
 		}
 	}
-	/* It could not end what it had started, or has told it to end: the folder of the run goes.
-	 */
-	for (int i = 0; i < 10 * GRACE_S && status != 0 && kill(-pid, 0) == 0; i++)
-		(void) usleep(100000);
 	if (status != 0)
-		(void) kill(-pid, SIGKILL);
+		end_orphans(pid, signals);
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -107,6 +116,7 @@ int supervise(int (*work)(void *context), void *context)
 	(void) sigaddset(&signals, SIGCHLD);
 	if (sigprocmask(SIG_BLOCK, &signals, &old_mask) < 0)
 		return -errno;
+	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pid = fork();
 	if (pid < 0)
 		return -errno;
