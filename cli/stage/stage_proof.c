@@ -100,19 +100,29 @@ static int add_input(
 	return input->fd < 0 ? input->fd : verify_input_list(input, error);
 }
 
-/* If there is an OFED, its set is the first input: add_role() relies on that. */
-static int prove(struct build *build, struct verify *verify, struct error *error)
+/* @images: of each input, the image that it goes into. */
+static int prove(
+	struct build *build, struct verify *verify, enum image_id *images, struct error *error)
 {
 	int r = describe_kernel(build, &verify->kernel, error);
 
+	if (r < 0)
+		return r;
 	verify->inputs = xcalloc(DRIVER_COUNT + 1, sizeof(*verify->inputs));
-	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++)
-		if (build_has(build, driver))
-			r = add_input(verify, stage_find(build, STAGE_SIGNED, driver),
-				driver_rows[driver].input, error);
-	if (r == 0 && build_has_userspace(build))
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
+		if (!build_has(build, driver))
+			continue;
+		images[verify->input_count] = driver_rows[driver].image;
+		r = add_input(verify, stage_find(build, STAGE_SIGNED, driver),
+			driver_rows[driver].input, error);
+		if (r < 0)
+			return r;
+	}
+	if (build_has_userspace(build)) {
+		images[verify->input_count] = IMAGE_GPU;
 		r = add_input(
 			verify, stage_find(build, STAGE_USERSPACE, IMAGE_GPU), "userspace", error);
+	}
 	return r < 0 ? r : verify_prove(verify, error);
 }
 
@@ -125,12 +135,10 @@ static const char *const verdicts[] = {
 	[PROOF_CANNOT_TELL] = "cannot-tell",
 };
 
-/* The lines of one image's modules: OFED's, or all the others of a GPU image. */
-static void add_role(const struct build *build, const struct verify *verify, const char *role,
-	struct strv *lines)
+/* The lines of one image's modules. */
+static void add_image(const struct verify *verify, const enum image_id *images, enum image_id image,
+	const char *name, struct strv *lines)
 {
-	const struct verify_input *ofed = build_has(build, DRIVER_OFED) ? verify->inputs : NULL;
-	bool nic = strcmp(role, "nic") == 0;
 	/* Findings between the modules concern both images. */
 	const struct proof *between = &verify->set.findings;
 	bool refused = between->count && between->findings[0].weight == PROOF_REFUSAL;
@@ -140,7 +148,7 @@ static void add_role(const struct build *build, const struct verify *verify, con
 
 	for (size_t i = 0; i < verify->set.member_count; i++) {
 		verdict = verify->set.members[i].proof.verdict;
-		if ((verify->member_inputs[i] == ofed) != nic)
+		if (images[verify->member_inputs[i] - verify->inputs] != image)
 			continue;
 		count++;
 		loading += verdict == PROOF_WILL_LOAD;
@@ -149,9 +157,9 @@ static void add_role(const struct build *build, const struct verify *verify, con
 	verdict = refused                      ? PROOF_WILL_NOT_LOAD
 		  : loading < count || doubted ? PROOF_CANNOT_TELL
 					       : PROOF_WILL_LOAD;
-	xstrv_pushf(lines, "%s=%s", role, verdicts[verdict]);
-	xstrv_pushf(lines, "%s_modules=%zu", role, count);
-	xstrv_pushf(lines, "%s_loading=%zu", role, loading);
+	xstrv_pushf(lines, "%s=%s", name, verdicts[verdict]);
+	xstrv_pushf(lines, "%s_modules=%zu", name, count);
+	xstrv_pushf(lines, "%s_loading=%zu", name, loading);
 }
 
 /* The first reason of what has the worst verdict of all. */
@@ -200,6 +208,7 @@ int proof_run(struct build *build, const struct stage *stage, const struct stage
 {
 	_cleanup_(verify_close) struct verify verify = VERIFY_CLOSED;
 	const struct proof_set *set = &verify.set;
+	enum image_id images[DRIVER_COUNT + 1]; /* of each input */
 	_cleanup_free_ char *report_path = xasprintf("%s/" PROOF_REPORT, place->folder);
 	_cleanup_free_ char *conf_path = xasprintf("%s/" PROOF_CONF, place->folder);
 	_cleanup_strv_ struct strv lines = { 0 };
@@ -210,7 +219,7 @@ int proof_run(struct build *build, const struct stage *stage, const struct stage
 
 	(void) stage;
 	verify.jobs = build->options.jobs;
-	r = prove(build, &verify, error);
+	r = prove(build, &verify, images, error);
 	if (r < 0)
 		return r;
 	file = fopen(report_path, "we");
@@ -224,8 +233,9 @@ int proof_run(struct build *build, const struct stage *stage, const struct stage
 	xstrv_pushf(&lines, "all=%s", verdicts[set->verdict]);
 	xstrv_pushf(&lines, "all_modules=%zu", set->member_count);
 	xstrv_pushf(&lines, "all_loading=%zu", set->loading);
-	add_role(build, &verify, "nic", &lines);
-	add_role(build, &verify, "gpu", &lines);
+	for (enum image_id image = 0; image < IMAGE_COUNT; image++)
+		add_image(&verify, images, image, stage_find(build, STAGE_IMAGE, image)->name,
+			&lines);
 	if (set->verdict != PROOF_WILL_LOAD) {
 		_cleanup_free_ char *reason = first_reason(set);
 
