@@ -139,14 +139,16 @@ static int keep(struct context *context, const struct mirror_key *key,
 	_cleanup_free_ char *path = NULL;
 	int r = keys_keep(key, keys, fingerprints, &path, error);
 
-	for (size_t i = 0; i < keys->count && r == 0; i++)
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < keys->count; i++)
 		if (strv_contains(fingerprints, keys->items[i].fingerprint))
 			say(context, "key %s: %s  %s: %s, kept in %s", key->name,
 				keys->items[i].fingerprint, keys->items[i].user,
 				keys->items[i].is_published ? "matches the published fingerprint"
 							    : "accepted",
 				path);
-	return r;
+	return 0;
 }
 
 static int obtain(struct context *context, const struct catalogue *os, const struct mirror_key *key,

@@ -130,23 +130,27 @@ int context_find_os(const struct context *context, const char *id, const char *v
 	char **ret_os, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	bool is_named = false;
 	int r = catalogue_names(context->catalogues, &names, error);
 
 	*ret_os = NULL;
-	for (size_t i = 0; i < names.count && r == 0 && !is_named; i++) {
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_(catalogue_free) struct catalogue os = { 0 };
 
 		r = catalogue_open(context->catalogues, names.items[i], &os, error);
-		if (r < 0 || strcmp(os.id, id) != 0 ||
+		if (r < 0)
+			return r;
+		if (strcmp(os.id, id) != 0 ||
 			!is_version(os.version_id, version_id ? version_id : ""))
 			continue;
-		/* RHEL's own, not that of a CoreOS which says that it is one. */
-		is_named = os.krels.count > 0;
 		free(*ret_os);
 		*ret_os = xstrdup(names.items[i]);
+		/* RHEL's own, not that of a CoreOS which says that it is one. */
+		if (os.krels.count > 0)
+			return 0;
 	}
-	return r;
+	return 0;
 }
 
 int context_choose_os(

@@ -527,11 +527,13 @@ static const struct option_rule common_rules[] = {
 static int check_rules(const struct parser *parser, const struct option_rule *rules, size_t count,
 	struct error *error)
 {
-	int r = 0;
+	for (size_t i = 0; i < count; i++) {
+		int r = check_rule(parser, &rules[i], error);
 
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = check_rule(parser, &rules[i], error);
-	return r;
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 /* --- all of it --- */
@@ -539,10 +541,10 @@ static int check_rules(const struct parser *parser, const struct option_rule *ru
 static int parse_words(struct parser *parser, struct error *error)
 {
 	bool only_words = false;
-	int r = 0;
 
-	while (*parser->argv && r == 0) {
+	while (*parser->argv) {
 		const char *word = *parser->argv;
+		int r = 0;
 
 		if (!only_words && strcmp(word, "--") == 0) {
 			only_words = true;
@@ -554,16 +556,19 @@ static int parse_words(struct parser *parser, struct error *error)
 		} else {
 			*parser->words++ = *parser->argv++;
 		}
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 static int take_words(struct parser *parser, char **argv, struct error *error)
 {
 	const struct option_table *table = parser->table;
-	int r = 0;
 
-	for (; argv < parser->words && r == 0; argv++) {
+	for (; argv < parser->words; argv++) {
+		int r;
+
 		if (!**argv)
 			return error_set(error, -EINVAL, "an argument is empty");
 		if (!parser->argument)
@@ -571,8 +576,10 @@ static int take_words(struct parser *parser, char **argv, struct error *error)
 		r = table->take_argument
 			    ? table->take_argument(parser->target, *argv, error)
 			    : error_set(error, -EINVAL, "%s: unexpected argument", *argv);
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 static int parse(const struct option_table *table, char **argv, void *target, struct error *error)

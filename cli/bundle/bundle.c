@@ -181,20 +181,26 @@ static int add_sources(struct collecting *collecting, struct error *error)
 {
 	const struct build *build = collecting->build;
 	const struct strv *kernels = &build->options.kernel_from;
-	int r = 0;
 
-	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++) {
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
 		const struct source *source = &build->sources[driver];
 		const char *option = driver_name(driver);
+		int r = 0;
 
 		if (source->path)
 			r = add_user_path(collecting, option, source->path, error);
 		else if (source->form == SOURCE_PACKAGE)
 			(void) add_source(collecting->target, option, BUNDLE_SOURCE_PACKAGE);
+		if (r < 0)
+			return r;
 	}
-	for (size_t i = 0; i < kernels->count && r == 0; i++)
-		r = add_user_path(collecting, BUNDLE_KERNEL_FROM, kernels->items[i], error);
-	return r;
+	for (size_t i = 0; i < kernels->count; i++) {
+		int r = add_user_path(collecting, BUNDLE_KERNEL_FROM, kernels->items[i], error);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 static struct bundle_target *new_target(struct bundle_manifest *manifest)
@@ -424,7 +430,9 @@ static int take_downloads(struct build *build, const struct bundle *bundle, stru
 	_cleanup_(store_close) struct store store = { .fd = -1 };
 	int r = store_open(build->context.cache.fd, "blobs", &store, error);
 
-	for (size_t i = 0; i < bundle->manifest.file_count && r == 0; i++) {
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < bundle->manifest.file_count; i++) {
 		const struct bundle_file *file = &bundle->manifest.files[i];
 		_cleanup_free_ char *path = xasprintf("%s/%s", bundle->folder, file->path);
 
@@ -444,7 +452,7 @@ static int take_downloads(struct build *build, const struct bundle *bundle, stru
 		if (r < 0)
 			return error_set_errno(error, r, "%s", file->path);
 	}
-	return r;
+	return 0;
 }
 
 /* An image, and with it the output of the stage that made it where the bundle comes from. */
@@ -490,11 +498,14 @@ static int take_images(struct build *build, const struct bundle *bundle, struct 
 {
 	const struct bundle_target *target = bundle->target;
 	_cleanup_free_ char *archive = xasprintf("%s/%s", bundle->folder, target->base_file);
-	int r = 0;
 
-	for (size_t i = 0; i < target->image_count && r == 0; i++)
-		r = take_image(build, bundle, &target->images[i], error);
-	return r == 0 && *target->base_id ? buildah_bring(archive, target->base_id, error) : r;
+	for (size_t i = 0; i < target->image_count; i++) {
+		int r = take_image(build, bundle, &target->images[i], error);
+
+		if (r < 0)
+			return r;
+	}
+	return *target->base_id ? buildah_bring(archive, target->base_id, error) : 0;
 }
 
 /* The user's folders, to where the build's options name them. */

@@ -183,15 +183,19 @@ static int check_target(const struct bundle_manifest *manifest, const struct bun
 
 static int check_manifest(const struct bundle_manifest *manifest, struct error *error)
 {
-	int r = manifest->target_count ? 0 : error_set(error, -EBADMSG, "it has no target");
-
 	for (size_t i = 0; i < manifest->file_count; i++)
 		if (unpack_leads_out(manifest->files[i].path))
 			return error_set(error, -EXDEV, "file %s leads out of the bundle",
 				manifest->files[i].path);
-	for (size_t i = 0; i < manifest->target_count && r == 0; i++)
-		r = check_target(manifest, &manifest->targets[i], error);
-	return r;
+	if (!manifest->target_count)
+		return error_set(error, -EBADMSG, "it has no target");
+	for (size_t i = 0; i < manifest->target_count; i++) {
+		int r = check_target(manifest, &manifest->targets[i], error);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 static int read_fields(

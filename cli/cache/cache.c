@@ -47,10 +47,11 @@ int cache_open(const char *path, struct cache *ret, struct error *error)
 	cache.fd = cache.path ? open(cache.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (cache.fd < 0)
 		return cannot_use(wanted, -errno, error);
-	for (size_t i = 0; i < ARRAY_SIZE(folders) && r == 0; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
 		r = fs_mkdir_parents(cache.fd, folders[i], 0755);
-	if (r < 0)
-		return cannot_use(cache.path, r, error);
+		if (r < 0)
+			return cannot_use(cache.path, r, error);
+	}
 	*ret = cache;
 	cache = (struct cache){ .fd = -1, .run_lock_fd = -1 };
 	return 0;

@@ -255,12 +255,14 @@ static int add_peermems(struct combine *combine, struct combine_kernel *kernel,
 	if (r < 0)
 		return error_set_errno(error, r, "%s: %s", input->image.name, folder);
 	/* "0", which is installed, first; there are fewer than ten of them in any image so far. */
-	for (size_t i = 0; i < names.count && r == 0; i++) {
+	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *below = xasprintf("%s/%s", folder, names.items[i]);
 
 		r = take(combine, kernel, input, below, error);
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 /* ---- kernels */
@@ -316,7 +318,9 @@ static int list_modules(const struct combine_input *input, const char *krel, str
 	_cleanup_free_ char *folder = xasprintf("usr/lib/modules/%s/updates", krel);
 	int r = depends_list_modules(input->image.fd, folder, &paths);
 
-	for (size_t i = 0; i < paths.count && r == 0; i++) {
+	if (r < 0)
+		return error_set_errno(error, r, "%s: %s", input->image.name, folder);
+	for (size_t i = 0; i < paths.count; i++) {
 		const char *path = paths.items[i];
 		const char *name = basename(path);
 		char digest[HASH_HEX_SIZE];
@@ -324,11 +328,12 @@ static int list_modules(const struct combine_input *input, const char *krel, str
 		if (strcmp(name, KERNEL_FACTS_PEERMEM_MODULE) == 0)
 			continue;
 		r = image_set_id(input->image.fd, path, digest);
-		if (r == 0)
-			xstrv_pushf(lines, "%s %s", name, digest);
+		if (r < 0)
+			return error_set_errno(error, r, "%s: %s", input->image.name, path);
+		xstrv_pushf(lines, "%s %s", name, digest);
 	}
 	strv_sort(lines);
-	return r < 0 ? error_set_errno(error, r, "%s: %s", input->image.name, folder) : 0;
+	return 0;
 }
 
 static int same_modules(
@@ -417,10 +422,11 @@ int combine_open(struct combine *combine, const struct strv *names, struct error
 	for (size_t i = 0; i < combine->input_count; i++) {
 		const struct combine_input *input = &combine->inputs[i];
 
-		for (size_t j = 0; j < input->krels.count && r == 0; j++)
+		for (size_t j = 0; j < input->krels.count; j++) {
 			r = add_kernel(combine, input, input->krels.items[j], error);
-		if (r < 0)
-			return r;
+			if (r < 0)
+				return r;
+		}
 	}
 	for (size_t i = 0; i < combine->kernel_count; i++) {
 		struct combine_kernel *kernel = &combine->kernels[i];

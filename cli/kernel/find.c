@@ -429,8 +429,12 @@ int kernel_lock(struct kernel *kernel, struct error *error)
 	}
 	progress_begin(progress, "resolve");
 	r = kernel->request.lock ? check_lock(kernel, error) : ask_lists(kernel, error);
+	if (r < 0) {
+		progress_end(progress, "failed");
+		return context_fail(kernel->context, context_exit_code(r), r);
+	}
 	/* The user's own files: what they are and what is in them. */
-	for (size_t i = 0; r == 0 && !kernel->request.lock && i < kernel->local.count; i++) {
+	for (size_t i = 0; !kernel->request.lock && i < kernel->local.count; i++) {
 		const struct local_input *input = &kernel->local.inputs[i];
 		const char *slash = strrchr(input->path, '/');
 		struct lock_local local = {
@@ -441,8 +445,7 @@ int kernel_lock(struct kernel *kernel, struct error *error)
 
 		lock_add_local(&kernel->lock, &local);
 	}
-	if (r == 0)
-		progress_step(progress, kernel->lock.krel);
-	progress_end(progress, r < 0 ? "failed" : "done");
-	return r < 0 ? context_fail(kernel->context, context_exit_code(r), r) : 0;
+	progress_step(progress, kernel->lock.krel);
+	progress_end(progress, "done");
+	return 0;
 }

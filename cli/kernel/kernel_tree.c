@@ -72,20 +72,22 @@ int kernel_fetch(struct kernel *kernel, const char *purpose, struct error *error
 	fetch.scratch_fd = scratch_fd;
 	fetch.without_signature = &without_signature;
 	r = fetch_packages(&fetch, &kernel->lock, purpose, on_missing, kernel, error);
-	for (size_t i = 0; i < kernel->lock.count && r == 0; i++) {
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < kernel->lock.count; i++) {
 		const struct lock_package *package = &kernel->lock.packages[i];
 
 		if (!purpose || strcmp(package->purpose, purpose) == 0)
 			cache_name_download(&context->cache, package->sha256, package->name);
 	}
-	if (r == 0 && without_signature.count) {
+	if (without_signature.count) {
 		_cleanup_free_ char *names = xstrv_join(&without_signature, ", ");
 
 		progress_notef(&context->progress,
 			"WARNING: used without a signature check, because of --allow-unsigned: %s",
 			names);
 	}
-	return r;
+	return 0;
 }
 
 void kernel_add_packages(const struct kernel *kernel, const char *purpose, struct hash *hash)

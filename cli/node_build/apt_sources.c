@@ -372,22 +372,23 @@ static int write_all(struct writer *writer)
 
 	if (r == 0)
 		r = fs_mkdir_parents(AT_FDCWD, recipes, 0755);
-	for (size_t i = 0; i < os->files.count && r == 0; i++) {
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < os->files.count; i++) {
 		const char *name = os->files.items[i];
 		_cleanup_free_ char *from = xasprintf("%s/%s", request->catalogues, name);
 		/* Its own is the first. */
 		_cleanup_free_ char *to = xasprintf("%s/%s", data, i == 0 ? IMAGES ".ini" : name);
 
 		if (symlink(from, to) < 0)
-			r = -errno;
+			return -errno;
 	}
 	xstrv_pushf(&writer->catalogue, "[os]\ninherit = " IMAGES "\n");
 	/* For a kernel of no name; without an origin, apt is not asked for their mirrors. */
 	for (size_t i = 0; i < os->repository_count; i++)
 		xstrv_pushf(&writer->catalogue, "[repository %s]\nkrel = -\norigin =\n",
 			os->repositories[i].name);
-	if (r == 0)
-		r = write_file(writer, own, &writer->catalogue);
+	r = write_file(writer, own, &writer->catalogue);
 	return r < 0 ? r : write_file(writer, APT_MIRRORS, &writer->mirrors);
 }
 

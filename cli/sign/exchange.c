@@ -223,12 +223,13 @@ int sign_import(struct sign_job *job, const struct sign_digests *digests, const 
 	struct error *error)
 {
 	_cleanup_strv_ struct strv files = { 0 };
-	int r = 0;
 
-	for (size_t i = 0; i < from->count && r == 0; i++)
-		r = list_signatures(from->items[i], &files, error);
-	if (r < 0)
-		return r;
+	for (size_t i = 0; i < from->count; i++) {
+		int r = list_signatures(from->items[i], &files, error);
+
+		if (r < 0)
+			return r;
+	}
 	/* A module that went missing would leave a set that no one meant. */
 	json_object_object_foreach(digests->modules, exported, module)
 	{
@@ -239,7 +240,11 @@ int sign_import(struct sign_job *job, const struct sign_digests *digests, const 
 			return error_try(error, -EBADMSG, "export the digests again");
 		}
 	}
-	for (size_t i = 0; i < job->set.paths.count && r == 0; i++)
-		r = import_module(job, digests, job->set.paths.items[i], from, &files, error);
-	return r;
+	for (size_t i = 0; i < job->set.paths.count; i++) {
+		int r = import_module(job, digests, job->set.paths.items[i], from, &files, error);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }

@@ -94,14 +94,17 @@ static int find_only(int dir_fd, const char *folder, const char *beginning, char
 	const char *found = NULL;
 	int r = fs_list(dir_fd, folder, &names);
 
-	for (size_t i = 0; i < names.count && r == 0; i++) {
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < names.count; i++) {
 		if (strncmp(names.items[i], beginning, strlen(beginning)) != 0)
 			continue;
-		r = found ? -ENOTUNIQ : 0;
+		if (found)
+			return -ENOTUNIQ;
 		found = names.items[i];
 	}
-	if (r < 0 || !found)
-		return r < 0 ? r : -ENOENT;
+	if (!found)
+		return -ENOENT;
 	*ret = xstrdup(found);
 	return 0;
 }

@@ -20,7 +20,9 @@ static int list_files(int fd, const char *folder, struct strv *files)
 	_cleanup_strv_ struct strv names = { 0 };
 	int r = fs_list(fd, *folder ? folder : ".", &names);
 
-	for (size_t i = 0; i < names.count && r == 0; i++) {
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *path =
 			xasprintf("%s%s%s", folder, *folder ? "/" : "", names.items[i]);
 		struct stat status;
@@ -31,8 +33,10 @@ static int list_files(int fd, const char *folder, struct strv *files)
 			r = list_files(fd, path, files);
 		else if (S_ISREG(status.st_mode))
 			xstrv_push(files, path);
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 static int remove_file(int fd, const char *path)
@@ -50,7 +54,9 @@ static int clear_up(int fd)
 	_cleanup_strv_ struct strv files = { 0 };
 	int r = list_files(fd, "", &files);
 
-	for (size_t i = 0; i < files.count && r == 0; i++) {
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < files.count; i++) {
 		const char *path = files.items[i];
 		bool before = str_ends_with(path, ".ko" BEFORE_SUFFIX);
 
@@ -64,8 +70,10 @@ static int clear_up(int fd)
 		/* rename() between two links to one file leaves both. */
 		if (before || str_ends_with(path, ".ko" STAGED_SUFFIX))
 			r = remove_file(fd, path);
+		if (r < 0)
+			return r;
 	}
-	return r < 0 ? r : remove_file(fd, DONE_NAME);
+	return remove_file(fd, DONE_NAME);
 }
 
 int sign_set_open(const char *folder, struct sign_set *ret, struct error *error)

@@ -231,11 +231,15 @@ int kit_run(struct build *build, const struct stage *stage, const struct stage_p
 	for (size_t i = 0; recipes[i]; i++)
 		staging_copy(&staging, recipes[i], "%s/containers/%s", context->data, recipes[i]);
 	r = stage_source(build, image_driver(stage->of), "", &staging, error);
-	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++)
-		if (is_addon(build, stage, driver))
-			r = stage_addon(build, driver, &staging, error);
 	if (r < 0)
 		return r;
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
+		if (!is_addon(build, stage, driver))
+			continue;
+		r = stage_addon(build, driver, &staging, error);
+		if (r < 0)
+			return r;
+	}
 	staging_write(&staging, "kit.conf", conf, strlen(conf));
 	if (staging.result < 0)
 		return staging.result;

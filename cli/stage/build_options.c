@@ -56,21 +56,29 @@ int build_options_check_drivers(const struct build_options *options, struct erro
 		{ "verify-configure", options->verify_configure, DRIVER_OFED },
 	};
 	bool any = false;
-	int r = 0;
 
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++)
 		any |= !driver_rows[driver].needs_bound_to && is_asked_for(options, driver);
 	if (!any)
 		return error_set(error, -EINVAL, "--nvidia none %s: no image would be built",
 			options->bundle ? "with a bundle that has no OFED" : "without --ofed");
-	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++)
-		if (driver_rows[driver].needs_bound_to && is_asked_for(options, driver))
-			r = check_is_for(options, driver_rows[driver].name,
-				driver_rows[driver].bound_to, error);
-	for (size_t i = 0; i < ARRAY_SIZE(rows) && r == 0; i++)
-		if (rows[i].given)
-			r = check_is_for(options, rows[i].name, rows[i].driver, error);
-	return r;
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
+		const struct driver_row *row = &driver_rows[driver];
+		int r = row->needs_bound_to && is_asked_for(options, driver)
+				? check_is_for(options, row->name, row->bound_to, error)
+				: 0;
+
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		int r = rows[i].given ? check_is_for(options, rows[i].name, rows[i].driver, error)
+				      : 0;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 void build_options_default(struct build_options *options)

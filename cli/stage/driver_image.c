@@ -226,6 +226,7 @@ static int read_module(const struct build *build, struct kernel_facts *facts, st
 	}
 	if (paths.count) {
 		int r = elf_module_open(fd, paths.items[0], &module, error);
+
 		if (r < 0)
 			return r;
 		facts->struct_size = elf_module_struct_size(module);
@@ -349,8 +350,10 @@ static int make_root(struct making *making, struct error *error)
 	copy_set(making, making->set);
 	staging_copy(&making->root, "usr", "%s/usr", stage_output(build, STAGE_INIT, 0));
 	r = copy_kernel_modules(making, making->set, making->other, error);
+	if (r < 0)
+		return r;
 	/* Modules that are bound to the driver's go into the same image. */
-	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++) {
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
 		const struct driver_row *row = &driver_rows[driver];
 		const struct stage *set = stage_find(build, STAGE_SIGNED, driver);
 
@@ -359,9 +362,10 @@ static int make_root(struct making *making, struct error *error)
 			continue;
 		copy_set(making, set);
 		r = copy_kernel_modules(making, set, making->set, error);
+		if (r < 0)
+			return r;
 	}
-	if (r == 0)
-		r = add_facts(making, error);
+	r = add_facts(making, error);
 	if (r == 0)
 		r = write_conf(making, error);
 	if (r < 0)

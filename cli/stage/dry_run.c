@@ -67,7 +67,9 @@ static int list_downloads(const struct build *build, const bool *missing, json_o
 	int r = store_open(build->context.cache.fd, "blobs", &store, error);
 
 	*ret_bytes = 0;
-	for (size_t i = 0; i < lock->count && r == 0; i++) {
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < lock->count; i++) {
 		const struct lock_package *package = &lock->packages[i];
 		json_object *object;
 		int there;
@@ -85,7 +87,7 @@ static int list_downloads(const struct build *build, const bool *missing, json_o
 		(void) json_object_array_add(list, object);
 		*ret_bytes += package->size_bytes;
 	}
-	return r;
+	return 0;
 }
 
 static json_object *list_stages(const struct build *build, const bool *missing)

@@ -115,11 +115,14 @@ static int tag_addons(const struct build *build, struct outputs *outputs, struct
 			image_add_tag(names, addons[i].image, tag, "");
 		}
 		r = image_give_name(image->id, names->reference, &outputs->changed, error);
-		for (size_t j = 0; j < names->also.count && r == 0; j++)
-			r = image_give_name(
-				image->id, names->also.items[j], &outputs->changed, error);
 		if (r < 0)
 			return r;
+		for (size_t j = 0; j < names->also.count; j++) {
+			r = image_give_name(
+				image->id, names->also.items[j], &outputs->changed, error);
+			if (r < 0)
+				return r;
+		}
 	}
 	return 0;
 }

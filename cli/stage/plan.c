@@ -119,23 +119,26 @@ int stage_each_input(const struct build *build, const struct stage *stage,
 	int (*call)(void *data, struct stage *input), void *data)
 {
 	const struct stage_row *row = &build->plan.rows[stage->kind];
-	int r = 0;
 
 	for (size_t i = 0; i < row->input_count; i++) {
 		enum stage_kind kind = row->inputs[i].kind;
 		int count = dimensions[build->plan.rows[kind].dimension];
 
-		for (int of = 0; of < count && r == 0; of++) {
+		for (int of = 0; of < count; of++) {
 			struct stage *input;
+			int r;
 
 			if (!is_meant(&build->plan, stage, row->inputs[i].of, of))
 				continue;
 			input = stage_find(build, kind, of);
-			if (stage_applies(build, input))
-				r = call(data, input);
+			if (!stage_applies(build, input))
+				continue;
+			r = call(data, input);
+			if (r != 0)
+				return r;
 		}
 	}
-	return r;
+	return 0;
 }
 
 /* ---- keys */
@@ -275,18 +278,19 @@ static bool is_not_there(void *data, struct stage *stage)
 int stages_look(struct build *build, unsigned int kinds, stage_filter_function *is_wanted,
 	bool **ret_missing, struct error *error)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < build->plan.count && r == 0; i++) {
+	for (size_t i = 0; i < build->plan.count; i++) {
 		struct stage *stage = &build->plan.stages[i];
+		int r;
 
-		if ((kinds & STAGE_BIT(stage->kind)) && stage_applies(build, stage) &&
-			(!is_wanted || is_wanted(build, stage)))
-			r = settle(build, stage, error);
+		if (!(kinds & STAGE_BIT(stage->kind)) || !stage_applies(build, stage) ||
+			(is_wanted && !is_wanted(build, stage)))
+			continue;
+		r = settle(build, stage, error);
+		if (r < 0)
+			return r;
 	}
-	if (r == 0)
-		*ret_missing = stages_missing(build, kinds, is_wanted, is_not_there, build);
-	return r;
+	*ret_missing = stages_missing(build, kinds, is_wanted, is_not_there, build);
+	return 0;
 }
 
 /* ---- making them */

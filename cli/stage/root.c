@@ -211,12 +211,11 @@ static int check_packages(struct build *build, const struct root *root, const ch
 		_cleanup_strv_ struct strv names = { 0 };
 
 		r = folder_fd >= 0 ? fs_list(folder_fd, ".", &names) : errno == ENOENT ? 0 : -errno;
-
 		if (r < 0)
 			return error_set_errno(error, r, "%s", path);
 		folders += folder_fd >= 0;
 
-		for (size_t j = 0; j < names.count && r == 0; j++) {
+		for (size_t j = 0; j < names.count; j++) {
 			const struct signature_request request = {
 				.name = names.items[j],
 				.folder_fd = folder_fd,
@@ -228,12 +227,13 @@ static int check_packages(struct build *build, const struct root *root, const ch
 			_cleanup_free_ char *signer = NULL;
 
 			r = rpm_signature_check(&request, scratch_fd, &signer, error);
+			if (r < 0)
+				return root_rejected(build, root,
+					error_prefix(error, r, "repository %s", repository->name),
+					error);
 			(*ret_count)++;
-			*ret_signed += r == 0 && *signer;
+			*ret_signed += *signer != '\0';
 		}
-		if (r < 0)
-			return root_rejected(build, root,
-				error_prefix(error, r, "repository %s", repository->name), error);
 	}
 	/* All that is installed has been looked at. */
 	r = fs_list(AT_FDCWD, folder, &all);

@@ -44,21 +44,22 @@ static int add_listing(void *data, const struct repository *repository, const st
 static int judge_lists(const struct listing *listing, const struct index *indexes, char **ret_stamp,
 	struct error *error)
 {
-	struct hash *hash = hash_new();
+	struct hash *hash;
 	char hex[HASH_HEX_SIZE];
-	int r = 0;
 
-	for (size_t i = 0; i < listing->count && r == 0; i++) {
-		r = indexes[i].result;
-		if (r < 0)
-			*error = indexes[i].error;
-		else if (indexes[i].release_sha256)
-			hash_add_text(hash, indexes[i].release_sha256);
+	for (size_t i = 0; i < listing->count; i++) {
+		if (indexes[i].result == 0)
+			continue;
+		*error = indexes[i].error;
+		return indexes[i].result;
 	}
+	hash = hash_new();
+	for (size_t i = 0; i < listing->count; i++)
+		if (indexes[i].release_sha256)
+			hash_add_text(hash, indexes[i].release_sha256);
 	hash_finish(hash, hex);
-	if (r == 0)
-		*ret_stamp = xstrdup(hex);
-	return r;
+	*ret_stamp = xstrdup(hex);
+	return 0;
 }
 
 int root_read_lists(

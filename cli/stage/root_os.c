@@ -153,9 +153,14 @@ int roots_find(struct build *build, struct error *error)
 			? 0
 			: open_stand_in(build, error);
 
-	for (enum root_id id = 0; id < ROOT_COUNT && r == 0; id++)
+	if (r < 0)
+		return context_fail(&build->context, context_exit_code(r), r);
+	for (enum root_id id = 0; id < ROOT_COUNT; id++) {
 		r = root_open_mirrors(build, &build->roots[id], error);
-	return r < 0 ? context_fail(&build->context, context_exit_code(r), r) : 0;
+		if (r < 0)
+			return context_fail(&build->context, context_exit_code(r), r);
+	}
+	return 0;
 }
 
 bool roots_are_one(const struct build *build)
@@ -180,7 +185,9 @@ int root_each_repository(struct build *build, struct root *root,
 	size_t found = 0;
 	int r = root_open_mirrors(build, root, error);
 
-	for (size_t i = 0; i < root->os.repository_count && r == 0; i++) {
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < root->os.repository_count; i++) {
 		const struct repository *repository = &root->os.repositories[i];
 		const struct mirror *mirror = mirrors_find(&root->mirrors, repository);
 		_cleanup_free_ char *url = NULL;
@@ -198,13 +205,15 @@ int root_each_repository(struct build *build, struct root *root,
 			context->options->snapshot, &url, error);
 		if (r == 0)
 			r = call(data, repository, mirror, url, error);
+		if (r < 0)
+			return r;
 		found++;
 	}
-	if (r == 0 && found == 0) {
+	if (found == 0) {
 		(void) error_set(error, -ENOMEDIUM,
 			"no mirror is known for %s, whose packages the images need", root->os.name);
 		return error_try(error, -ENOMEDIUM,
 			"--mirror NAME=URL, or a line in mirrors.ini (docs/kernels.md)");
 	}
-	return r;
+	return 0;
 }

@@ -123,11 +123,13 @@ static int identify(struct build *build, enum driver driver, struct error *error
 
 int sources_identify(struct build *build, struct error *error)
 {
-	int r = 0;
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
+		int r = identify(build, driver, error);
 
-	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++)
-		r = identify(build, driver, error);
-	return r;
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 /* ---- the source, made ready */
@@ -268,7 +270,9 @@ int source_look(struct build *build, struct error *error)
 {
 	int r = stages_make(build, STAGE_BIT(STAGE_SOURCE), is_archive, error);
 
-	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++) {
+	if (r < 0)
+		return r;
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
 		enum source_form form = build->sources[driver].form;
 		_cleanup_free_ char *top = NULL;
 
@@ -280,7 +284,7 @@ int source_look(struct build *build, struct error *error)
 		if (r < 0)
 			return context_fail(&build->context, EXIT_CODE_SOURCE, r);
 	}
-	return r;
+	return 0;
 }
 
 void source_tree_key(struct key *key, enum driver driver)

@@ -48,9 +48,9 @@ static int look(struct found *found, const char *folder, bool in_firmware, unsig
 	_cleanup_strv_ struct strv names = { 0 };
 	int r = depth < DEPTH_LIMIT ? fs_list(AT_FDCWD, folder, &names) : 0;
 
-	if (r == -ENOENT) /* of a folder that changes */
-		return 0;
-	for (size_t i = 0; i < names.count && r == 0; i++) {
+	if (r < 0)
+		return r == -ENOENT ? 0 : r; /* a folder that changes */
+	for (size_t i = 0; i < names.count; i++) {
 		const char *name = names.items[i];
 		_cleanup_free_ char *path = xasprintf("%s/%s", folder, name);
 		struct stat status;
@@ -62,8 +62,10 @@ static int look(struct found *found, const char *folder, bool in_firmware, unsig
 		else if (S_ISDIR(status.st_mode) && strcmp(name, "32") != 0)
 			r = look(found, path, in_firmware || strcmp(name, "firmware") == 0,
 				depth + 1);
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 /* Returns the option that names the folder. */
@@ -294,19 +296,23 @@ static int list_files(const char *folder, const char *below, struct strv *files)
 	_cleanup_strv_ struct strv names = { 0 };
 	int r = fs_list(AT_FDCWD, path, &names);
 
-	for (size_t i = 0; i < names.count && r == 0; i++) {
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *name = xasprintf("%s/%s", below, names.items[i]);
 		_cleanup_free_ char *file = xasprintf("%s%s", folder, name);
 		struct stat status;
 
 		if (lstat(file, &status) < 0)
-			r = -errno;
-		else if (S_ISDIR(status.st_mode))
+			return -errno;
+		if (S_ISDIR(status.st_mode))
 			r = list_files(folder, name, files);
 		else
 			xstrv_push(files, name);
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 int userspace_record(

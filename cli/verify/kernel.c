@@ -779,26 +779,27 @@ int verify_kernel_add_with(
 {
 	_cleanup_(symvers_close) struct symvers *with = NULL;
 	bool file = input->kind == VERIFY_SYMVERS;
-	int r = 0;
+	const char *space = file ? "" : " ";
+	const char *name = file ? "" : input->name;
 
-	for (size_t i = 0; i < input->symvers.count && r == 0; i++) {
-		r = read_symvers(&with, input->fd, input->symvers.items[i], error);
-		if (r == 0)
-			xstrv_pushf(&kernel->symvers_sources, "%s%s%s", file ? "" : input->name,
-				file ? "" : "/", input->symvers.items[i]);
+	for (size_t i = 0; i < input->symvers.count; i++) {
+		int r = read_symvers(&with, input->fd, input->symvers.items[i], error);
+
+		if (r < 0)
+			return error_prefix(error, r, "--with%s%s", space, name);
+		xstrv_pushf(&kernel->symvers_sources, "%s%s%s", name, file ? "" : "/",
+			input->symvers.items[i]);
 	}
 	/* A module knows better than a list what it exports: the list may be of another build. */
-	for (size_t i = 0; i < input->modules.count && r == 0; i++) {
+	for (size_t i = 0; i < input->modules.count; i++) {
 		_cleanup_(elf_module_close) struct elf_module *module = NULL;
+		int r = elf_module_open(input->fd, input->modules.items[i], &module, error);
 
-		r = elf_module_open(input->fd, input->modules.items[i], &module, error);
-		if (r == 0 &&
-			((!with && symvers_new(&with) < 0) || symvers_add_module(with, module) < 0))
+		if (r < 0)
+			return error_prefix(error, r, "--with%s%s", space, name);
+		if ((!with && symvers_new(&with) < 0) || symvers_add_module(with, module) < 0)
 			out_of_memory();
 	}
-	if (r < 0)
-		return error_prefix(
-			error, r, "--with%s%s", file ? "" : " ", file ? "" : input->name);
 	if (input->modules.count)
 		xstrv_push(&kernel->symvers_sources, input->name);
 	if (with) {
