@@ -17,7 +17,9 @@ static int make(void *data, struct error *error)
 	struct verb *verb = data;
 	struct build *build = &verb->build;
 	struct context *context = &build->context;
-	int r = output_place_ready(build->options.output, error);
+	const char *digests = build->options.sign_export;
+	int r = digests ? output_folder_ready("--sign-export", digests, error)
+			: output_place_ready(build->options.output, error);
 
 	if (r < 0) {
 		context->failure = EXIT_CODE_OUTPUT;

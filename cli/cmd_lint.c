@@ -87,6 +87,9 @@ const struct option_table lint_options = {
 static void print_text(const struct verb *verb, const struct lint *lint)
 {
 	const struct kernel_record *record = &verb->kernel.record;
+	size_t errors = lint_count(lint, LINT_ERROR);
+	size_t warnings = lint_count(lint, LINT_WARNING);
+	size_t notes = lint_count(lint, LINT_NOTE);
 
 	text_print(stdout, "%s (%s), made with %s, vermagic \"%s\"\n", record->krel,
 		*record->arch ? record->arch : "unknown architecture",
@@ -99,8 +102,9 @@ static void print_text(const struct verb *verb, const struct lint *lint)
 			finding->id, finding->reason);
 		text_print(stdout, "%-8s %-28s   %s\n", "", "", finding->fix);
 	}
-	text_print(stdout, "%zu errors, %zu warnings, %zu notes\n", lint_count(lint, LINT_ERROR),
-		lint_count(lint, LINT_WARNING), lint_count(lint, LINT_NOTE));
+	text_print(stdout, "%zu error%s, %zu warning%s, %zu note%s\n", errors,
+		errors == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s", notes,
+		notes == 1 ? "" : "s");
 }
 
 static void print_json(const struct verb *verb, const struct lint *lint, enum exit_code code)

@@ -49,7 +49,7 @@ static const struct option_row rows[] = {
 		"include the headers below lib/modules/<krel>/build: auto (up to 256 MiB),\n"
 		"yes or no [auto]"),
 	PROBE_OPTION("json", 0, NULL, OPTION_FLAG, common.json,
-		"print the findings as JSON, like probe.json in the bundle"),
+		"print the findings as JSON, as in its probe.json"),
 	PROBE_OPTION("help", 'h', NULL, OPTION_FLAG, common.help, "show this help"),
 };
 
@@ -68,7 +68,7 @@ const struct option_table probe_options = {
 	.common = offsetof(struct options, common),
 };
 
-/* Beside its place, then renamed: a bundle is whole or not there. */
+/* Beside its place, then renamed: a probe is whole or not there. */
 static int write_file(
 	const struct node *node, const char *path, uint64_t *ret_size, struct error *error)
 {
@@ -78,7 +78,7 @@ static int write_file(
 
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", path);
-	r = node_write_bundle(node, fd, ret_size, error);
+	r = node_write_probe(node, fd, ret_size, error);
 	if (r == 0 && fsync(fd) < 0)
 		r = error_set_errno(error, -errno, "%s", path);
 	if (close(fd) < 0 && r == 0)
@@ -104,7 +104,7 @@ static void report(const struct node *node, const char *output, uint64_t size)
 		text_print(file, "symvers  %s\n",
 			node->symvers.text ? node->symvers.from : "not found");
 	}
-	text_print(file, "bundle   %s, %.2f MB\n", output, (double) size / 1e6);
+	text_print(file, "probe    %s, %.2f MB\n", output, (double) size / 1e6);
 }
 
 /* Unless none were asked for: else nothing warns before a build fails. */
@@ -112,7 +112,7 @@ static void warn_of_headers(const struct options *options, const struct node *no
 {
 	if (!node->headers.count && options->request.headers != PROBE_HEADERS_NO)
 		text_print(stderr,
-			"slipway probe: the bundle has no headers: unless a distribution has "
+			"slipway probe: the probe has no headers: unless a distribution has "
 			"kernel %s, a build also needs its headers package or build folder, as "
 			"another --kernel-from\n",
 			node->krel);
@@ -138,7 +138,7 @@ static int run(const struct options *options)
 		return fail(&error,
 			r == -EINVAL ? EXIT_CODE_USAGE : (int) exit_code_for(r, EXIT_CODE_KERNEL));
 	if (strcmp(options->output, "-") == 0)
-		r = node_write_bundle(&node, STDOUT_FILENO, &size, &error);
+		r = node_write_probe(&node, STDOUT_FILENO, &size, &error);
 	else
 		r = write_file(&node, options->output, &size, &error);
 	if (r < 0)

@@ -152,8 +152,9 @@ static int open_all(struct verb *verb, struct error *error)
 	signer->hash = verb->hash;
 	if (verb->action == ACTION_IMPORT) {
 		r = sign_digests_read(verb->digests_path, &verb->digests, error);
-		if (r == 0)
-			signer->hash = verb->digests.hash;
+		if (r < 0)
+			return error_prefix(error, r, "--digests");
+		signer->hash = verb->digests.hash;
 	} else if (!verb->hash) {
 		r = sign_job_kernel_hash(verb->kernel, &verb->kernel_hash, error);
 		signer->hash = verb->kernel_hash;

@@ -10,7 +10,7 @@
 #include "common/text.h"
 #include "common/xalloc.h"
 
-#define STAGE_WIDTH      15 /* of the longest name */
+#define STAGE_WIDTH      16 /* of the longest name */
 #define REDRAW_MS        100
 #define EVENT_MS         1000  /* between events about files */
 #define LINE_MS          30000 /* between plain lines about them */
@@ -232,15 +232,16 @@ void progress_tick(struct progress *progress)
 void progress_end(struct progress *progress, const char *result)
 {
 	struct progress_stage *stage = stage_of(progress);
-	const char *tail = strcmp(result, "done") == 0 ? "" : result;
 
 	event(progress, "end", "result", result, ELAPSED, elapsed_ms(progress));
-	/* The process that draws the table has the last line from here. */
-	(void) snprintf(stage->step, sizeof(stage->step), "%s", tail);
+	/* A line that stays on a terminal has the last step, which most often says what was made.
+	 * The process that draws the table has it from here. */
+	if (strcmp(result, "done") != 0)
+		(void) snprintf(stage->step, sizeof(stage->step), "%s", result);
 	if (progress->in_table && progress->terminal)
 		return;
 	if (progress->terminal) {
-		draw(progress, tail);
+		draw(progress, stage->step);
 		(void) fputc('\n', progress->text);
 	} else if (progress->text) {
 		print_timed(progress, "", result);

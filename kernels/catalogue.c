@@ -99,7 +99,7 @@ static int unknown_krel(const char *folder, const char *krel, struct error *erro
 		r = catalogue_makers(folder, near, &known, error);
 	if (r < 0)
 		return r;
-	/* "debian" for debian12 and debian13: who names one with --os is shown them all. */
+	/* "debian" for debian12 and debian13: --os debian lists them. */
 	for (size_t i = 0; i < names.count; i++) {
 		const char *name = names.items[i];
 		_cleanup_free_ char *family = xstrndup(name, strcspn(name, "0123456789"));
@@ -118,7 +118,9 @@ static int unknown_krel(const char *folder, const char *krel, struct error *erro
 	(void) error_try(error, r,
 		"for a kernel of your own, give its packages or folders (build and lint: "
 		"--kernel-from, verify: --kernel)");
-	return error_try(error, r, "name its distribution with --os: %s", joined);
+	return error_try(error, r,
+		"name its distribution and release with --os, such as debian12; known are %s",
+		joined);
 }
 
 int catalogue_guess(const char *folder, const char *krel, char **ret_os, struct error *error)

@@ -735,13 +735,11 @@ int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, 
 	if (r < 0)
 		return r;
 	/* A build with --sources-image has this tag too. */
-	if (before) {
-		_cleanup_free_ char *note = xasprintf("the tag %s stood for another image until "
-						      "now, %.12s, which is still in the storage",
+	if (before)
+		progress_notef(&combine->context->progress,
+			"the tag %s was moved from another image, %.12s, which is still in the "
+			"storage",
 			ret->tag, before);
-
-		progress_note(&combine->context->progress, note);
-	}
 	return image_place_all(combine->output, ret, (const char *const[]){ folder }, 1,
 		combine_to_json(combine, ret), &written, error);
 }

@@ -84,7 +84,9 @@ int explain_open(struct explain_files *files, struct verify *verify, struct erro
 		r = read_signature(files, verify, error);
 	if (r < 0)
 		return r;
-	files->kernel = verify->kernels.count ? verify->kernels.items[0] : NULL;
+	files->kernel = !verify->kernels.count ? NULL
+			: verify->kernel.krel  ? verify->kernel.krel
+					       : verify->kernels.items[0];
 	files->symvers = verify->kernel.symvers;
 	files->with = verify->kernel.with;
 	return 0;

@@ -72,11 +72,11 @@ char *output_nearest(const char *path)
 	return xstrdup(place);
 }
 
-static int folder_ready(const char *folder, struct error *error)
+int output_folder_ready(const char *option, const char *path, struct error *error)
 {
-	_cleanup_free_ char *place = output_nearest(folder);
+	_cleanup_free_ char *place = output_nearest(path);
 
-	return check_folder("--output", place, error);
+	return check_folder(option, place, error);
 }
 
 int output_file_ready(const char *option, const char *path, struct error *error)
@@ -100,5 +100,5 @@ int output_place_ready(const char *place, struct error *error)
 		return 0;
 	if (strncmp(place, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) == 0)
 		return output_file_ready("--output", place + strlen(OUTPUT_ARCHIVE), error);
-	return folder_ready(place, error);
+	return output_folder_ready("--output", place, error);
 }

@@ -37,6 +37,12 @@ char *output_nearest(const char *path);
 int output_place_ready(const char *place, struct error *error) _must_check_;
 
 /*
+ * Can the folder @path be written, or made? @option is how it was asked for. A negative errno that
+ * names the folder.
+ */
+int output_folder_ready(const char *option, const char *path, struct error *error) _must_check_;
+
+/*
  * Can the file @path be written: is its folder there and writable? "-", a pipe or a terminal are.
  * @option is how it was asked for. A negative errno that names the folder.
  */

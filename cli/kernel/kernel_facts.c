@@ -131,7 +131,7 @@ int kernel_open_node(struct kernel *kernel, struct error *error)
 	if (kernel->local.has_headers || !node->config)
 		return -ENOENT;
 	progress_notef(&kernel->context->progress,
-		"no headers: %s; checking only the configuration in the bundle", error->text);
+		"no headers: %s; checking only the configuration in the probe", error->text);
 	kernel_record_free(&kernel->record);
 	kernel->no_tree = true;
 	kernel->context->failure = EXIT_CODE_OK;

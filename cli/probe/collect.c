@@ -442,7 +442,7 @@ int node_write_manifest(const struct node *node, FILE *file)
 	return fflush(file) != 0 || ferror(file) ? -EIO : 0;
 }
 
-/* ---- the bundle */
+/* ---- the archive */
 
 /* compile.h names who compiled the kernel, and where; its compiler is what others ask it for. */
 static int pack_compile_h(struct pack *pack, const char *path, const char *from)
@@ -499,7 +499,7 @@ static int pack_manifest(const struct node *node, struct pack *pack)
 	return r < 0 ? r : pack_text(pack, PROBE_FILE, text, size);
 }
 
-int node_write_bundle(const struct node *node, int fd, uint64_t *ret_size, struct error *error)
+int node_write_probe(const struct node *node, int fd, uint64_t *ret_size, struct error *error)
 {
 	_cleanup_(pack_free) struct pack *pack = pack_new(fd);
 	int r = pack_manifest(node, pack);
@@ -516,7 +516,7 @@ int node_write_bundle(const struct node *node, int fd, uint64_t *ret_size, struc
 	if (r == 0)
 		r = pack_finish(pack);
 	if (r < 0)
-		return error_set_errno(error, r, "the bundle");
+		return error_set_errno(error, r, "the probe");
 	if (ret_size)
 		*ret_size = pack_size(pack);
 	return 0;
@@ -659,6 +659,25 @@ static void find_config(struct node *node)
 	}
 }
 
+/* A release that was misspelt would make a probe that says nothing. */
+static int check_found(const struct node *node, struct error *error)
+{
+	_cleanup_strv_ struct strv krels = { 0 };
+	_cleanup_free_ char *text = NULL;
+
+	list_kernels(node, &krels);
+	if (node->running || node->headers.count || node->config.text || node->symvers.text ||
+		strv_contains(&krels, node->krel))
+		return 0;
+	(void) error_set(
+		error, -ENODATA, "%s: nothing of kernel %s is in it", node->root, node->krel);
+	text = xstrv_join(&krels, ", ");
+	return error_try(error, -ENODATA, "%s%s",
+		krels.count ? "--kernel with one that it has: "
+			    : "--root with where a system's root is mounted",
+		text);
+}
+
 int node_open(const struct probe_request *request, struct node *ret, struct error *error)
 {
 	static const char *const symvers[] = { "lib/modules/*/build/Module.symvers",
@@ -683,6 +702,9 @@ int node_open(const struct probe_request *request, struct node *ret, struct erro
 		return r;
 	if (node.headers.count == 0)
 		read_first(&node, symvers, ARRAY_SIZE(symvers), SYMVERS_LIMIT, &node.symvers);
+	r = check_found(&node, error);
+	if (r < 0)
+		return r;
 	*ret = node;
 	node = (struct node){ .root_fd = -1 };
 	return 0;

@@ -66,5 +66,5 @@ void node_free(struct node *node);
 int node_write_manifest(const struct node *node, FILE *file) _must_check_;
 
 /* Writes the whole bundle to @fd. *ret_size (may be NULL) is its size in bytes. */
-int node_write_bundle(
+int node_write_probe(
 	const struct node *node, int fd, uint64_t *ret_size, struct error *error) _must_check_;

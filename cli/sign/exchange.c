@@ -104,7 +104,7 @@ int sign_digests_read(const char *path, struct sign_digests *ret, struct error *
 	if (r == 0)
 		ret->root = json_tokener_parse_ex(tokener, text, (int) size);
 	if (r < 0)
-		(void) error_set_errno(error, r, "--digests %s", path);
+		(void) error_set_errno(error, r, "%s", path);
 	else if (!ret->root)
 		r = error_set(error, -EINVAL, "%s: not JSON, at offset %zu: %s", path,
 			json_tokener_get_parse_end(tokener),

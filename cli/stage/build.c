@@ -23,6 +23,9 @@ int build_prepare(struct build *build, struct error *error)
 		r = userspace_open(build, error);
 	if (r < 0)
 		return context_fail(&build->context, EXIT_CODE_SOURCE, r);
+	r = signing_check_import(build, error);
+	if (r < 0)
+		return context_fail(&build->context, EXIT_CODE_SIGNATURE, r);
 	build->kernel.context = &build->context;
 	build->kernel.request = (struct kernel_request){
 		.krel = options->krel,
@@ -135,9 +138,9 @@ static int run_export(struct build *build, struct error *error)
 		(void) puts("}");
 	} else {
 		text_print(stdout,
-			"The digests of %zu modules are in %s: put the signatures into %s/%s, then "
+			"The digests of %zu module%s are in %s: put the signatures into %s/%s, then "
 			"run the same command with --sign-import %s instead of --sign-export\n",
-			count, folder, folder, SIGNING_SIGNATURES, folder);
+			count, count == 1 ? "" : "s", folder, folder, SIGNING_SIGNATURES, folder);
 	}
 	return 0;
 }

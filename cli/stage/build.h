@@ -165,6 +165,8 @@ struct build {
 int signing_read_password(struct build *build, struct error *error) _must_check_;
 /* Opens key and certificate. */
 int signing_open(struct build *build, struct error *error) _must_check_;
+/* Does the folder of --sign-import have the digests of each set, and a folder of signatures? */
+int signing_check_import(const struct build *build, struct error *error) _must_check_;
 /* Settles the hash, once the kernel's record is read: it lies in options.sign_hash then. */
 int signing_settle(struct build *build, struct error *error) _must_check_;
 #define SIGNING_SIGNATURES "signatures" /* below the folder of --sign-export and --sign-import */

@@ -199,11 +199,11 @@ static const struct option_row rows[] = {
 		"they have no modules for: they contain the compiler, the source, the recipes\n"
 		"and a program that fetches missing headers from the mirrors known here"),
 	BUILD_OPTION("revision", "N", OPTION_TEXT, revision,
-		"set the version in the tags to VERSION-N, to be given to the operators too,\n"
-		"so that nodes pull a rebuilt image"),
+		"make VERSION-N the version in the tags, so that nodes pull a rebuilt image;\n"
+		"give the operators VERSION-N too"),
 	BUILD_OPTION("os-version", "VERSION", OPTION_TEXT, os_version,
-		"VERSION_ID of the nodes' os-release for the tags, such as 8.10 for a UEK\n"
-		"[derived from the kernel release]"),
+		"VERSION_ID of the nodes' os-release for the tags, such as 8.10; needed for\n"
+		"Oracle's UEK kernels [derived from the kernel release]"),
 	BUILD_OPTION("root", "OS", OPTION_TEXT, root,
 		"compile the modules in a build root of this distribution [the kernel's own]"),
 	BUILD_OPTION("base-image", "REF", OPTION_TEXT, base_image,

@@ -48,7 +48,7 @@ static int make_choice(void *data, const struct stage_place *place, struct error
 		xstrv_push(&argv, "--lists");
 		xstrv_pushf(&argv, "%s/apt-lists", choice->build->context.cache.scratch_path);
 	}
-	progress_step(&choice->build->context.progress, "which they are");
+	progress_step(&choice->build->context.progress, "select them by the lists");
 	return root_script(&argv, place, error);
 }
 
@@ -63,11 +63,17 @@ static int read_packages(const char *folder, struct stage *stage, struct error *
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
+/* "build-packages" of the build-root. */
+static char *choice_name(const struct stage *stage)
+{
+	return xasprintf("%.*s-packages", (int) strcspn(stage->name, "-"), stage->name);
+}
+
 /* Has apt or dnf choose them, unless it has from the same lists. */
 static int choose(struct build *build, struct stage *stage, bool refresh, struct error *error)
 {
 	struct choice choice = { .build = build, .stage = stage };
-	_cleanup_free_ char *name = xasprintf("%s-packages", stage->name);
+	_cleanup_free_ char *name = choice_name(stage);
 	_cleanup_(cached_free) struct cached cached = { 0 };
 	_cleanup_free_ char *lists = NULL;
 	const struct cached_maker maker = { .name = name, .run = make_choice, .data = &choice };

@@ -66,6 +66,28 @@ int signing_open(struct build *build, struct error *error)
 	return r < 0 ? fail(build, r) : 0;
 }
 
+int signing_check_import(const struct build *build, struct error *error)
+{
+	const char *folder = build->options.sign_import;
+	_cleanup_free_ char *signatures = NULL;
+
+	if (!folder)
+		return 0;
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
+		const char *set = stage_find(build, STAGE_SET, driver)->name;
+		_cleanup_(sign_digests_free) struct sign_digests digests = { 0 };
+		_cleanup_free_ char *file = xasprintf("%s/%s.json", folder, set);
+		int r = build_has(build, driver) ? sign_digests_read(file, &digests, error) : 0;
+
+		if (r < 0)
+			return error_prefix(error, r, "--sign-import");
+	}
+	signatures = xasprintf("%s/" SIGNING_SIGNATURES, folder);
+	return fs_exists(AT_FDCWD, signatures)
+		       ? 0
+		       : error_set_errno(error, -ENOENT, "--sign-import: %s", signatures);
+}
+
 int signing_settle(struct build *build, struct error *error)
 {
 	struct build_options *options = &build->options;
@@ -175,7 +197,8 @@ int sign_run(struct build *build, const struct stage *stage, const struct stage_
 		r = sign_set_commit(&job.set, error);
 	if (r < 0)
 		return r;
-	(void) snprintf(text, sizeof(text), "%zu modules signed as %s with %s", job.set.paths.count,
+	(void) snprintf(text, sizeof(text), "%zu module%s signed as %s with %s",
+		job.set.paths.count, job.set.paths.count == 1 ? "" : "s",
 		module_cert_name(job.signer.cert), job.signer.hash);
 	progress_step(&build->context.progress, text);
 	return 0;

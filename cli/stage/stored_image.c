@@ -26,7 +26,7 @@ static const char *short_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* How much the newest log of this stage had compiled, for this kernel or another. */
+/* How much this stage compiled when it last came to its end, for this kernel or another. */
 static size_t count_in_last_log(const struct build *build, const char *stage)
 {
 	const struct cache *cache = &build->context.cache;
@@ -40,10 +40,13 @@ static size_t count_in_last_log(const struct build *build, const char *stage)
 	for (size_t i = 0; i < names.count; i++) {
 		const char *name = names.items[i];
 		_cleanup_free_ char *path = xasprintf("logs/%s", name);
+		_cleanup_free_ char *output =
+			xasprintf("stages/%.*s", (int) strcspn(name, "."), name);
 		struct stat status;
 
-		if (!cache_entry_is_of(name, stage) || fstatat(cache->fd, path, &status, 0) < 0 ||
-			status.st_size == 0 || status.st_mtime < newest_s)
+		if (!cache_entry_is_of(name, stage) || !fs_exists(cache->fd, output) ||
+			fstatat(cache->fd, path, &status, 0) < 0 || status.st_size == 0 ||
+			status.st_mtime < newest_s)
 			continue;
 		newest_s = status.st_mtime;
 		free(newest);

@@ -603,9 +603,10 @@ static void print_sum(const struct proof_set *set)
 	while (length && (finding->text[length] & 0xc0) == 0x80)
 		length--;
 	if (finding)
-		text_print(stdout, "; as one set: %s: %.*s%s%s%s", proof_verdict_text(set->verdict),
-			(int) length, finding->text, finding->text[length] ? "…" : "",
-			*finding->cure ? ": " : "", finding->cure);
+		text_print(stdout, "; but the set as a whole: %s: %.*s%s%s%s",
+			proof_verdict_text(set->verdict), (int) length, finding->text,
+			finding->text[length] ? "…" : "", *finding->cure ? ": " : "",
+			finding->cure);
 	(void) putchar('\n');
 }
 

@@ -31,7 +31,7 @@ struct probe {
 	char *proc_version;
 	char *os; /* ID and VERSION_ID of os-release */
 	char *os_version;
-	enum probe_answer symvers; /* is the node's Module.symvers in the bundle? */
+	enum probe_answer symvers; /* is the node's Module.symvers in the probe? */
 	enum probe_answer sig_enforce;
 	enum probe_answer module_unload;
 	char *lockdown;   /* "none", "integrity", "confidentiality" */

@@ -93,6 +93,21 @@ enforcing=(CONFIG_MODULE_SIG=y CONFIG_MODULE_SIG_FORCE=y CONFIG_MODULE_SIG_SHA38
     [ ! -e "$cache/stages" ] || [ -z "$(ls "$cache/stages")" ]
 }
 
+@test "folders of digests and signatures are looked at before anything is made" {
+    local digests=$BATS_TEST_TMPDIR/digests
+    build 13 --sign-cert own.pem --sign-import "$digests"
+    says "--sign-import: $digests/nvidia.json: No such file or directory"
+    mkdir "$digests"
+    echo '{"schema": 1, "hash": "sha256", "modules": {}}' >"$digests/nvidia.json"
+    build 13 --sign-cert own.pem --sign-import "$digests"
+    says "--sign-import: $digests/signatures: No such file or directory"
+    build 9 --sign-cert own.pem --sign-hash sha256 --sign-export "$BATS_FILE_TMPDIR/own.pem/digests"
+    says "--sign-export: the folder $BATS_FILE_TMPDIR/own.pem/digests: Not a directory"
+    [ ! -e "$cache/stages" ] || [ -z "$(ls "$cache/stages")" ]
+    mkdir "$digests/signatures"
+    build "$judged" --sign-cert own.pem --sign-hash sha256 --sign-import "$digests"
+}
+
 @test "the password comes from a file, a descriptor or the environment" {
     config "${enforcing[@]}"
     echo secret-words >"$BATS_TEST_TMPDIR/password"

@@ -299,7 +299,7 @@ nothing_is_imported() {
     says "6.1.0-1-amd64"
     [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'b*' ! -name bundle)" ]
     run_slipway 0 bundle --help
-    says "Usage: slipway bundle -o FILE" "What --userspace names is not included"
+    says "Usage: slipway bundle -o FILE" "The userspace of a source tree is not included"
 }
 
 teardown() {

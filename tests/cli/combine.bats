@@ -160,7 +160,7 @@ unpack_archive() {
     # Another image has had the tag.
     buildah tag localhost/made-nothing localhost/slipway/driver:535.1.2-debian12
     run_slipway 0 combine "$work/a.tar" "$work/same.tar"
-    says "the tag 535.1.2-debian12 stood for another image until now"
+    says "the tag 535.1.2-debian12 was moved from another image"
     says "its nvidia-peermem for $first (OFED 24.07.1) is left out" "1 kernel"
     [[ $output != *"OFED 24.07, OFED"* ]]
 }

@@ -211,7 +211,7 @@ make_layers() {
     says "cut short or damaged"
     rm -rf "${root:?}/lib/modules/$krel/build" "${root:?}/usr/src"
     run_slipway 0 probe --root "$root" -o "$BATS_TEST_TMPDIR/none.tar.zst"
-    says "the bundle has no headers" "--kernel-from"
+    says "the probe has no headers" "--kernel-from"
 }
 
 @test "several kernels: the one that is asked for, or none" {

@@ -36,7 +36,7 @@ set_option() { sed -i "/^CONFIG_${1%%=*}=/d" "$headers/.config" && echo "CONFIG_
     set_option MODULE_UNLOAD=n
     set_option MODVERSIONS=n
     lint 24
-    says "infiniband-builtin" "INFINIBAND=y: OFED cannot replace it" "never replaced without a reboot" "1 errors, 1 warnings, 1 notes"
+    says "infiniband-builtin" "INFINIBAND=y: OFED cannot replace it" "never replaced without a reboot" "1 error, 1 warning, 1 note"
     [[ $output == *"error    infiniband-builtin"*"warning  no-module-unload"*"note     no-modversions"* ]]
 }
 
@@ -106,7 +106,7 @@ probe_node() {
 @test "without any headers a node's configuration is judged alone" {
     probe_node PREEMPT_RT=y
     run_slipway 24 lint --os debian12 --offline --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst"
-    says "checking only the configuration in the bundle" "$krel (x86_64), made with gcc-12" "no-tree" "preempt-rt"
+    says "checking only the configuration in the probe" "$krel (x86_64), made with gcc-12" "no-tree" "preempt-rt"
     run_slipway 0 lint --os debian12 --offline --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst" --drivers ofed
 }
 

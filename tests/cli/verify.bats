@@ -284,7 +284,7 @@ root() {
     make_layout "$work/nic" "$work/ours.tar"
     verify 0 "$work/root" --kernel headers
     verify 3 "$work/nic" --kernel headers
-    says "2 modules: 2 will load, 0 will not, 0 cannot tell; as one set: will not load: $work/nic: its modules are for $other, 6.1.0-1-third"
+    says "2 modules: 2 will load, 0 will not, 0 cannot tell; but the set as a whole: will not load: $work/nic: its modules are for $other, 6.1.0-1-third"
     says "on $krel its container ends with NO_MODULES_FOR_KERNEL"
     [[ ${lines[-1]} == *": slipway build --kernel $krel, with the same --ofed and --nvidia" ]]
     verify 3 "$work/nic" --kernel headers --json
@@ -860,7 +860,7 @@ ostree() {
     make_module "$work/core.ko" core krel="$krel" uses=printk:7
     zstd -q -c set/net/core.ko >"$work/core.ko.zst"
     verify 4 "$work/core.ko" "$work/core.ko.zst" --kernel headers
-    [[ ${lines[-1]} == "2 modules: 2 will load, 0 will not, 0 cannot tell; as one set: cannot tell: core: two files have this name"* ]]
+    [[ ${lines[-1]} == "2 modules: 2 will load, 0 will not, 0 cannot tell; but the set as a whole: cannot tell: core: two files have this name"* ]]
     # Where nothing loads there is no order.
     verify 3 bad --kernel headers --order
     says "no module will load, so there is no load order"

@@ -94,9 +94,9 @@ image_label() {
 
 @test "another certificate, and another hash, are other sets" {
     run build other --sign-key "$folder/other.key" --sign-cert "$folder/other.pem"
-    [[ $status -eq 0 && $output == *"1 modules signed as other with sha256"* ]]
+    [[ $status -eq 0 && $output == *"1 module signed as other with sha256"* ]]
     run build other --sign-key "$folder/own.key" --sign-cert "$folder/own.pem" --sign-hash sha512
-    [[ $status -eq 0 && $output == *"1 modules signed as Slipway real test with sha512"* ]]
+    [[ $status -eq 0 && $output == *"1 module signed as Slipway real test with sha512"* ]]
 }
 
 # holds_trace FILE|FOLDER|@LIST…, a list with a NUL behind each name: exit 0 when a file has bytes of the key (of its private exponent and primes, bare and as PEM
@@ -176,7 +176,7 @@ sign_digests() {
 @test "a key that is elsewhere: digests go out, signatures come back, and it is the set that the key here makes" {
     new_certificate away
     run -0 build away --sign-cert "$folder/away.pem" --sign-export "$folder/digests"
-    [[ $output == *"The digests of 1 modules are in $folder/digests"* ]]
+    [[ $output == *"The digests of 1 module are in $folder/digests"* ]]
     [[ ! -e $folder/away/nic.oci.tar ]]
     run -13 build away --sign-cert "$folder/away.pem" --sign-import "$folder/digests"
     [[ $output == *"$folder/digests/signatures: no "*".sig, the signature of ofed/smallest.ko"* ]]
@@ -204,7 +204,7 @@ sign_digests() {
     new_certificate token
     echo 4321 >"$folder/pin"
     run -0 build token --sign-cert "$folder/token.pem" --sign-key "pkcs11:token=slipway;object=own;type=private" --password-file "$folder/pin"
-    [[ $output == *"1 modules signed as token with sha256"* && $output != *4321* ]]
+    [[ $output == *"1 module signed as token with sha256"* && $output != *4321* ]]
     image_module token "$folder/token.ko"
     mkdir "$folder/file"
     cp "$folder/plain.ko" "$folder/file/smallest.ko"

@@ -230,6 +230,9 @@ static void which_kernel_has_to_be_said_where_several_are(void **state)
 	folder_subfolder(folder, "lib/modules/6.1.0-2-amd64");
 	assert_int_equal(node_open(&request, &node, &error), -ENOTUNIQ);
 	assert_contains(error.text, "6.1.0-1-amd64, 6.1.0-2-amd64");
+	request.krel = "6.1.0-3-amd64";
+	assert_int_equal(node_open(&request, &node, &error), -ENODATA);
+	assert_contains(error.text, "nothing of kernel 6.1.0-3-amd64 is in it");
 	request.krel = "6.1.0-2-amd64";
 	assert_int_equal(node_open(&request, &node, &error), 0);
 	assert_contains(node.headers_reason, "the node has none");

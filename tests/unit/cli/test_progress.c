@@ -52,7 +52,7 @@ static void a_minute_without_a_line_is_reported(void **state)
 	progress_tick(&progress);
 	progress_tick(&progress);
 	assert_int_equal(fflush(progress.text), 0);
-	assert_contains(text, "ofed               6");
+	assert_contains(text, "ofed                6");
 	assert_contains(text, " s  still running\n");
 	assert_int_equal(count_lines(text), 1);
 	progress_step(&progress, "configure for 6.1.0-56-amd64");
@@ -66,9 +66,9 @@ static void a_minute_without_a_line_is_reported(void **state)
 	progress_note(&progress, "a\nofed  will load\033[2J");
 	assert_int_equal(fclose(progress.text), 0);
 	assert_contains(text, "\na?ofed  will load?[2J\n");
-	assert_contains(text, "\nofed                       configure for 6.1.0-56-amd64\n");
+	assert_contains(text, "\nofed                        configure for 6.1.0-56-amd64\n");
 	assert_contains(text, " s  still at: configure for 6.1.0-56-amd64\n");
-	assert_contains(text, "\nofed                       1 file compiled: core/addr.o\n");
+	assert_contains(text, "\nofed                        1 file compiled: core/addr.o\n");
 	assert_int_equal(count_lines(text), 5);
 	free(text);
 }
