@@ -8,149 +8,11 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/slipway_version.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/repo/rpm.h"
-#include "kernels/tool.h"
-
-/* ---- what is in it */
-
-/* "{gcc}" and "{clang}": the compiler's version, as packages are called by it. */
-static void push_packages(
-	struct strv *packages, const struct strv *words, const char *word, const char *version)
-{
-	for (size_t i = 0; i < words->count; i++) {
-		char *name = replace_words(words->items[i], &word, &version, 1);
-
-		xstrv_push_unique(packages, name);
-		free(name);
-	}
-}
-
-/* Adds the packages that the rpms of the kernel's headers require for compiling. */
-static void push_required(const struct build *build, struct strv *packages)
-{
-	_cleanup_free_ char *path = xasprintf("%s/" KERNEL_REQUIRES_FILE, build->kernel.tree.path);
-	_cleanup_strv_ struct strv names = { 0 };
-	_cleanup_free_ char *text = NULL;
-
-	if (!build->kernel.tree.path || fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
-		return;
-	xstrv_split(&names, text, "\n");
-	for (size_t i = 0; i < names.count; i++)
-		xstrv_push_unique(packages, names.items[i]);
-}
-
-void root_packages(const struct build *build, enum root_id id, struct strv *ret)
-{
-	const struct root_rules *rules = &build->roots[id].os.root;
-	const struct kernel_compiler *compiler = &build->kernel.record.compiler;
-	const char *version = compiler->name ? strchr(compiler->name, '-') : NULL;
-	bool clang = compiler->family && strcmp(compiler->family, "clang") == 0;
-
-	for (size_t i = 0; i < rules->packages.count; i++)
-		xstrv_push(ret, rules->packages.items[i]);
-	if (id == ROOT_KERNEL)
-		push_required(build, ret);
-	/* slipway-init is compiled by whatever is called gcc there. */
-	if (!version || (id == ROOT_RUNTIME && !roots_are_one(build)))
-		return;
-	if (clang)
-		push_packages(ret, &rules->clang_packages, "{clang}", version + 1);
-	else
-		push_packages(ret, &rules->compiler_packages, "{gcc}", version + 1);
-}
-
-/* ---- the scripts that make one, and the runtime base */
-
-enum root_id root_of(const struct stage *stage)
-{
-	return stage->kind == STAGE_ROOT ? (enum root_id) stage->of : ROOT_RUNTIME;
-}
-
-static bool is_apt(const struct build *build, const struct stage *stage)
-{
-	return strcmp(build->roots[root_of(stage)].os.root.family, "apt") == 0;
-}
-
-static const char *script_of(const struct build *build, const struct stage *stage)
-{
-	return stage->kind == STAGE_RUNTIME_BASE ? "containers/runtime/runtime.sh"
-	       : is_apt(build, stage)            ? "containers/root/apt.sh"
-						 : "containers/root/rpm.sh";
-}
-
-/* All that is asked for; the base's script itself has what is always in that. */
-static void push_wanted(const struct build *build, const struct stage *stage, struct strv *packages)
-{
-	if (stage->kind == STAGE_ROOT) {
-		root_packages(build, root_of(stage), packages);
-	} else if (build->options.sources_image) { /* for fetching headers on a node */
-		xstrv_push(packages, "gpgv");
-		xstrv_push(packages, "ca-certificates");
-	}
-}
-
-void root_question_key(const struct stage *stage, struct key *key)
-{
-	const struct build *build = key->build;
-	_cleanup_strv_ struct strv packages = { 0 };
-
-	root_os_key(root_of(stage), key);
-	push_wanted(build, stage, &packages);
-	for (size_t i = 0; i < packages.count; i++)
-		key_text(key, packages.items[i]);
-	key_data(key, "%s", script_of(build, stage));
-	if (is_apt(build, stage))
-		key_data(key, "containers/root/apt-common.sh");
-}
-
-void root_command(const struct build *build, const struct stage *stage, const char *verb,
-	const struct root_files *files, struct strv *ret)
-{
-	const struct root_rules *rules = &build->roots[root_of(stage)].os.root;
-	bool apt = is_apt(build, stage);
-	const char *const options[][2] = {
-		{ "--repositories", files->repositories },
-		{ "--arch", apt ? build->target.arch->debian : build->target.arch->uname },
-		{ "--suite", rules->suite },
-		{ "--releasever", rules->releasever },
-		{ "--platform", rules->platform },
-		{ "--auth", apt ? files->auth : "" },
-		{ "--conf", apt ? files->conf : "" },
-	};
-	_cleanup_strv_ struct strv packages = { 0 };
-
-	xstrv_pushf(ret, "%s/%s", build->context.data, script_of(build, stage));
-	xstrv_push(ret, verb);
-	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-		if (!*options[i][1])
-			continue;
-		xstrv_push(ret, options[i][0]);
-		xstrv_push(ret, options[i][1]);
-	}
-	push_wanted(build, stage, &packages);
-	for (size_t i = 0; i < packages.count; i++) {
-		xstrv_push(ret, "--package");
-		xstrv_push(ret, packages.items[i]);
-	}
-}
-
-int root_script(const struct strv *argv, const struct stage_place *place, struct error *error)
-{
-	/* rpm and apt add up what packages need before they install the first. */
-	static const char *const full[] = { "No space left on device", "more space on the",
-		"enough free space in" };
-	int r = tool_run_logged(argv, place->log, error);
-
-	for (size_t i = 0; i < ARRAY_SIZE(full) && r == -EIO; i++)
-		if (strstr(error->text, full[i]))
-			r = -ENOSPC;
-	return r;
-}
 
 /* ---- its key */
 
@@ -374,8 +236,8 @@ int root_make(struct build *build, const struct stage *stage, const struct stage
 		return root_fail_offline(build, stage->name, error);
 	r = root_sources(build, root_of(stage), &files, error);
 	if (r == 0)
-		r = is_apt(build, stage) ? make_apt(build, stage, place, &files, error)
-					 : make_rpm(build, stage, place, &files, error);
+		r = root_is_apt(build, stage) ? make_apt(build, stage, place, &files, error)
+					      : make_rpm(build, stage, place, &files, error);
 	if (r == 0)
 		r = root_check_packages(stage, &files, error);
 	if (r == 0)

@@ -377,35 +377,42 @@ int root_sources(struct build *build, enum root_id id, struct root_files *ret,
 	struct error *error) _must_check_;
 void root_files_free(struct root_files *files);
 
-/* ---- root.c: build roots */
+/* ---- root_script.c: the scripts that list and make roots and the runtime base */
 
 /* Appends all that is to be in a build root, as the catalogue has it: "gcc-toolset-12-gcc|gcc". */
 void root_packages(const struct build *build, enum root_id id, struct strv *ret);
 /* The distribution of a root, or that of the runtime base. */
 enum root_id root_of(const struct stage *stage);
+/* Does apt install its packages, not dnf? */
+bool root_is_apt(const struct build *build, const struct stage *stage);
 /* Adds to a key all that decides which packages a root or the runtime base has, but for the lists.
  */
 void root_question_key(const struct stage *stage, struct key *key);
 /* Begins the command line of the script that lists or makes one: @verb, repositories, packages. */
 void root_command(const struct build *build, const struct stage *stage, const char *verb,
 	const struct root_files *files, struct strv *ret);
+/* Runs a script that makes one, as tool_run_logged() does; -ENOSPC: the disk is full. */
+int root_script(
+	const struct strv *argv, const struct stage_place *place, struct error *error) _must_check_;
+
+/* ---- root_packages.c: which packages the scripts choose by today's lists */
+
+#define ROOT_QUESTION "question" /* in a root's output: a digest of root_question_key() */
+/* Keeps with a root that was made which packages it has, for a build that cannot ask a mirror. */
+int root_note_packages(struct build *build, const struct stage *stage,
+	const struct stage_place *place, struct error *error) _must_check_;
+
+/* ---- root.c: build roots */
+
 /*
  * Makes a root or the runtime base; the stage's output stands for its image. -ESTALE: the mirror
  * has other packages by now than stage->packages.
  */
 int root_make(struct build *build, const struct stage *stage, const struct stage_place *place,
 	struct error *error) _must_check_;
-/* Runs a script that makes one, as tool_run_logged() does; -ENOSPC: the disk is full. */
-int root_script(
-	const struct strv *argv, const struct stage_place *place, struct error *error) _must_check_;
-#define ROOT_QUESTION "question" /* in a root's output: a digest of root_question_key() */
-/* Keeps with a root that was made which packages it has, for a build that cannot ask a mirror. */
-int root_note_packages(struct build *build, const struct stage *stage,
-	const struct stage_place *place, struct error *error) _must_check_;
 /* -ESTALE, with the first that differs: what was made has other packages than stage->packages. */
 int root_check_packages(const struct stage *stage, const struct root_files *files,
 	struct error *error) _must_check_;
-
 /* The ID of an image of the user's, which @option names, freed by the caller. */
 int find_users_image(
 	const char *option, const char *name, char **ret_id, struct error *error) _must_check_;
