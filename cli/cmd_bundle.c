@@ -82,8 +82,8 @@ const struct option_table bundle_options = {
 		"\n"
 		"Writes one file with everything that builds for these kernels need: packages, driver\n"
 		"sources, base images and locks. `slipway build --bundle FILE` builds from it without a\n"
-		"network. The userspace of a source tree is not included: copy its folder too, and\n"
-		"give `slipway build --bundle` --userspace, as well as --sources-image.\n"
+		"network. The userspace of a source tree is not included: copy its folder too, and give\n"
+		"--userspace (and --sources-image, if wanted) to `slipway build --bundle`.\n"
 		"\n",
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),

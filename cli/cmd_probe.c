@@ -49,7 +49,7 @@ static const struct option_row rows[] = {
 		"include the headers below lib/modules/<krel>/build: auto (up to 256 MiB),\n"
 		"yes or no [auto]"),
 	PROBE_OPTION("json", 0, NULL, OPTION_FLAG, common.json,
-		"print the findings as JSON, as in its probe.json"),
+		"print the findings as JSON, like the probe's probe.json"),
 	PROBE_OPTION("help", 'h', NULL, OPTION_FLAG, common.help, "show this help"),
 };
 

@@ -14,11 +14,12 @@
 #include "cli/json.h"
 #include "cli/message.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/process.h"
 #include "common/text.h"
 #include "common/xalloc.h"
 
-#define GRACE_S 10 /* what the group gets to end by itself before SIGKILL */
+#define GRACE_MS 10000 /* what the group gets to end by itself before SIGKILL */
 
 static void run_child(int (*work)(void *context), void *context, const sigset_t *old_mask)
 {
@@ -37,37 +38,48 @@ static void run_child(int (*work)(void *context), void *context, const sigset_t 
 	_exit(status);
 }
 
+/* Reaps what has ended, of other parents too: as their subreaper, we get all orphans. */
 static bool has_ended(pid_t pid, int *status)
 {
-	return waitpid(pid, status, WNOHANG) == pid;
+	pid_t ended;
+	int ended_status;
+
+	while ((ended = waitpid(-1, &ended_status, WNOHANG)) > 0) {
+		if (ended != pid)
+			continue;
+		*status = ended_status;
+		return true;
+	}
+	return false;
 }
 
-/* Ends the whole group and waits for the child, which leads it. */
-static void end_group(pid_t pid, int signal_number, const sigset_t *signals)
+/*
+ * Waits until @which, as waitpid() has it, is no child of ours any more: it ended, or the whole
+ * group did. Not longer than GRACE_MS, nor when another signal comes.
+ */
+static void await_end(pid_t which, const sigset_t *signals)
 {
-	const struct timespec grace = { .tv_sec = GRACE_S };
-	int status;
-
-	(void) kill(-pid, signal_number);
-	while (!has_ended(pid, &status))
-		if (sigtimedwait(signals, NULL, &grace) < 0 && errno == EAGAIN)
-			break;
-	(void) kill(-pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-}
-
-/* The folder of a failed run is removed next, so nothing of the group may run on. We are its
- * subreaper: a process that outlived its parent is our child. */
-static void end_orphans(pid_t group, const sigset_t *signals)
-{
-	const struct timespec grace = { .tv_sec = GRACE_S };
+	uint64_t until_ms = clock_monotonic_ms() + GRACE_MS, now_ms;
 	pid_t ended;
 
-	while ((ended = waitpid(-group, NULL, WNOHANG)) >= 0)
-		if (ended == 0 && sigtimedwait(signals, NULL, &grace) < 0 && errno == EAGAIN)
-			break;
+	while ((ended = waitpid(which, NULL, WNOHANG)) >= 0 &&
+		(now_ms = clock_monotonic_ms()) < until_ms) {
+		const struct timespec left = {
+			.tv_sec = (time_t) ((until_ms - now_ms) / 1000),
+			.tv_nsec = (long) ((until_ms - now_ms) % 1000) * 1000000,
+		};
+		int signal_number = ended == 0 ? sigtimedwait(signals, NULL, &left) : SIGCHLD;
+
+		if (signal_number > 0 && signal_number != SIGCHLD)
+			return;
+	}
+}
+
+/* Ends what is left of the group: the folder of the run is removed next. */
+static void kill_group(pid_t group, const sigset_t *signals)
+{
 	(void) kill(-group, SIGKILL);
+	await_end(-group, signals);
 }
 
 static int wait_for_child(pid_t pid, const sigset_t *signals)
@@ -77,13 +89,18 @@ static int wait_for_child(pid_t pid, const sigset_t *signals)
 	while (!has_ended(pid, &status)) {
 		int signal_number = sigwaitinfo(signals, NULL);
 
-		if (signal_number > 0 && signal_number != SIGCHLD) {
-			end_group(pid, signal_number, signals);
-			return 128 + signal_number;
-		}
+		if (signal_number <= 0 || signal_number == SIGCHLD)
+			continue;
+		(void) kill(-pid, signal_number);
+		await_end(pid, signals);
+		kill_group(pid, signals);
+		return 128 + signal_number;
 	}
-	if (status != 0)
-		end_orphans(pid, signals);
+	/* Programs that a failed one had started may end by themselves: it told them to. */
+	if (status != 0) {
+		await_end(-pid, signals);
+		kill_group(pid, signals);
+	}
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

@@ -54,6 +54,8 @@ static int write_to(const struct bundle_manifest *manifest, const char *folder, 
 		out_of_memory();
 	text = bundle_manifest_write(manifest);
 	r = pack_text(pack, BUNDLE_MANIFEST, text, strlen(text));
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
 	for (size_t i = 0; i < manifest->file_count; i++) {
 		const struct bundle_file *file = &manifest->files[i];
 		_cleanup_free_ char *from = xasprintf("%s/%s", folder, file->path);
@@ -61,15 +63,13 @@ static int write_to(const struct bundle_manifest *manifest, const char *folder, 
 		if (file->size_bytes > TAR_LIMIT)
 			return error_set(error, -EFBIG,
 				"%s: a bundle holds no file of more than 8 GiB", file->path);
-		if (r == 0)
-			r = pack_file(pack, file->path, from);
+		r = pack_file(pack, file->path, from);
 		if (r < 0)
 			return error_set_errno(error, r, "%s", path);
 		bytes += file->size_bytes;
 		show_bytes(progress, "", bytes, of_bytes);
 	}
-	if (r == 0)
-		r = pack_finish(pack);
+	r = pack_finish(pack);
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The collector of `slipway probe` on a node; slipway-probe(1) describes the bundle. It starts no
- * program, writes nothing on the node but the bundle, and reads everything below one root, so that
+ * The collector of `slipway probe` on a node; slipway-probe(1) describes the probe. It starts no
+ * program, writes nothing on the node but the probe, and reads everything below one root, so that
  * a mounted system can be examined as well; unknown values are null in probe.json.
  */
 #pragma once
@@ -65,6 +65,6 @@ void node_free(struct node *node);
 /* Writes probe.json. */
 int node_write_manifest(const struct node *node, FILE *file) _must_check_;
 
-/* Writes the whole bundle to @fd. *ret_size (may be NULL) is its size in bytes. */
+/* Writes the whole probe to @fd. *ret_size (may be NULL) is its size in bytes. */
 int node_write_probe(
 	const struct node *node, int fd, uint64_t *ret_size, struct error *error) _must_check_;

@@ -2,7 +2,7 @@
 /*
  * Makes the missing stages of a plan. Stages that wait for no other one run at once, each in a
  * process of its own; one of them at a time compiles, by all of --jobs. When one fails, no other
- * begins; those that run are finished, but where one compiles: then all are ended, and their
+ * begins; those that run are finished, unless one of them compiles: then all are ended, and their
  * folders, which are this run's, go with it.
  */
 #include "cli/stage/stage_internal.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading what `slipway probe` wrote: probe.json of a bundle, which comes from outside.
+ * Reading what `slipway probe` wrote: probe.json of a probe, which comes from outside.
  * slipway-probe(1) has the schema. What the node did not know is NULL, or PROBE_UNKNOWN.
  */
 #pragma once

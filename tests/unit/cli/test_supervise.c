@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "cli/supervise.h"
 #include "cli/exit_code.h"
@@ -45,12 +47,42 @@ static void its_own_exit_code_stays(void **state)
 	assert_int_equal(supervise_report(-EAGAIN, "lint", true, "x"), EXIT_CODE_INTERNAL);
 }
 
+/* Fails, and leaves a process behind that ends half a second later; its id goes to the pipe. */
+static int fail_with_orphan(void *context)
+{
+	const int *ends = context;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void) usleep(500000);
+		_exit(0);
+	}
+	return write(ends[1], &pid, sizeof(pid)) == sizeof(pid) ? 7 : 1;
+}
+
+static void nothing_of_a_failed_one_runs_on(void **state)
+{
+	int ends[2];
+	pid_t orphan = 0;
+
+	(void) state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(supervise(fail_with_orphan, ends), 7);
+	assert_int_equal(read(ends[0], &orphan, sizeof(orphan)), sizeof(orphan));
+	assert_true(orphan > 0);
+	assert_int_equal(kill(orphan, 0), -1);
+	assert_int_equal(errno, ESRCH);
+	(void) close(ends[0]);
+	(void) close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_killed_work_is_an_internal_error_for_every_verb),
 		cmocka_unit_test(an_interrupted_one_ends_as_a_shell_expects),
 		cmocka_unit_test(its_own_exit_code_stays),
+		cmocka_unit_test(nothing_of_a_failed_one_runs_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
