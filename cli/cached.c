@@ -74,7 +74,11 @@ int cached_make(struct cached *cached, struct context *context, const struct cac
 	int r;
 
 	progress_begin(progress, maker->name);
-	r = cache_lock(&context->cache, maker->name, cached->key, &lock_fd);
+	r = cache_lock(&context->cache, maker->name, cached->key, false, &lock_fd);
+	if (r == -EWOULDBLOCK) {
+		progress_step(progress, "wait for another run, which makes it");
+		r = cache_lock(&context->cache, maker->name, cached->key, true, &lock_fd);
+	}
 	if (r < 0)
 		return error_set_errno(error, r, "%s: lock in the cache", maker->name);
 	/* Another run may have made it since we looked, and others may use it already. */

@@ -98,6 +98,16 @@ int context_read_date(struct context *context, struct error *error)
 		"SOURCE_DATE_EPOCH=%.40s: not a number of seconds since 1970", date);
 }
 
+/* It takes apt a second or two: what is waited for is said. */
+static void on_ask_apt(void *data)
+{
+	struct context *context = data;
+
+	if (!progress_stage_name(&context->progress))
+		progress_begin(&context->progress, "resolve");
+	progress_step(&context->progress, "ask apt for its mirrors");
+}
+
 int context_mirrors(struct context *context, struct error *error)
 {
 	struct mirrors_request request = {
@@ -105,6 +115,8 @@ int context_mirrors(struct context *context, struct error *error)
 		.os = &context->os,
 		.cache_fd = context->cache.fd,
 		.offline = context->options->offline,
+		.on_ask_apt = on_ask_apt,
+		.context = context,
 	};
 	_cleanup_free_ char *defaults = xasprintf("%s/" MIRRORS_DEFAULTS, context->data);
 	int r;

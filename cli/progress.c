@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/progress.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -12,10 +15,37 @@
 
 #define STAGE_WIDTH      16 /* of the longest name */
 #define REDRAW_MS        100
+#define TICK_NS          500000000
 #define EVENT_MS         1000  /* between events about files */
 #define LINE_MS          30000 /* between plain lines about them */
 #define DOWNLOAD_LINE_MS 10000
 #define QUIET_LINE_MS    60000 /* without any other line */
+
+/*
+ * Held by whoever writes lines or changes a stage of this process. The ticker lives from a stage's
+ * begin to its end: no process is forked for a stage meanwhile.
+ */
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_cond_t stopped = PTHREAD_COND_INITIALIZER;
+static pthread_t ticker;
+static bool ticks;
+
+static void lock_lines(void)
+{
+	(void) pthread_mutex_lock(&lock);
+}
+
+static void unlock_lines(const int *unused)
+{
+	(void) unused;
+	(void) pthread_mutex_unlock(&lock);
+}
+
+/* The lines are ours until the block ends. */
+#define LOCK_LINES                                                                                 \
+	_cleanup_(unlock_lines) const int lines_locked = 0;                                        \
+	(void) lines_locked;                                                                       \
+	lock_lines()
 
 void progress_start(struct progress *progress, bool json)
 {
@@ -109,10 +139,9 @@ static void print_step(struct progress *progress, const char *text)
 	print_line(progress, "%-*s            %s\n", STAGE_WIDTH, stage->name, text);
 }
 
-static void print_timed(struct progress *progress, const char *word, const char *text)
+static void print_timed(
+	struct progress *progress, struct progress_stage *stage, const char *word, const char *text)
 {
-	struct progress_stage *stage = stage_of(progress);
-
 	stage->reported_ms = clock_monotonic_ms();
 	print_line(progress, "%-*s %7.1f s  %s%s\n", STAGE_WIDTH, stage->name,
 		(double) (stage->reported_ms - stage->started_ms) / 1000, word, text);
@@ -148,10 +177,57 @@ static void draw(struct progress *progress, const char *tail)
 	progress->drawn_ms = clock_monotonic_ms();
 }
 
+static void *tick(void *data)
+{
+	LOCK_LINES;
+	while (ticks) {
+		struct timespec until;
+
+		(void) clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += TICK_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		(void) pthread_cond_timedwait(&stopped, &lock, &until);
+		if (ticks)
+			progress_tick(data);
+	}
+	return NULL;
+}
+
+/* Signals are the main thread's. Without a thread the lines stand still, no more. */
+static void start_ticker(struct progress *progress)
+{
+	sigset_t all, before;
+
+	if (ticks || progress->in_table || !progress->text)
+		return;
+	(void) sigfillset(&all);
+	(void) pthread_sigmask(SIG_SETMASK, &all, &before);
+	ticks = true;
+	if (pthread_create(&ticker, NULL, tick, progress) != 0)
+		ticks = false;
+	(void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void stop_ticker(void)
+{
+	lock_lines();
+	if (!ticks) {
+		unlock_lines(NULL);
+		return;
+	}
+	ticks = false;
+	(void) pthread_cond_signal(&stopped);
+	unlock_lines(NULL);
+	(void) pthread_join(ticker, NULL);
+}
+
 void progress_begin(struct progress *progress, const char *name)
 {
+	LOCK_LINES;
 	struct progress_stage *stage = stage_of(progress);
 
+	start_ticker(progress);
 	*stage = (struct progress_stage){ .started_ms = clock_monotonic_ms() };
 	(void) snprintf(stage->name, sizeof(stage->name), "%s", name);
 	event(progress, "begin", NULL, NULL, ELAPSED, elapsed_ms(progress));
@@ -166,6 +242,7 @@ void progress_expect(struct progress *progress, size_t to_compile)
 
 void progress_at(struct progress *progress, const char *text)
 {
+	LOCK_LINES;
 	struct progress_stage *stage = stage_of(progress);
 
 	(void) snprintf(stage->step, sizeof(stage->step), "%s", text);
@@ -174,6 +251,7 @@ void progress_at(struct progress *progress, const char *text)
 
 void progress_step(struct progress *progress, const char *text)
 {
+	LOCK_LINES;
 	struct progress_stage *stage = stage_of(progress);
 
 	(void) snprintf(stage->step, sizeof(stage->step), "%s", text);
@@ -186,6 +264,7 @@ void progress_step(struct progress *progress, const char *text)
 
 void progress_compiled(struct progress *progress, const char *file)
 {
+	LOCK_LINES;
 	struct progress_stage *stage = stage_of(progress);
 	uint64_t now_ms = clock_monotonic_ms();
 	size_t done = ++stage->compiled, all = stage->to_compile;
@@ -213,20 +292,44 @@ void progress_compiled(struct progress *progress, const char *file)
 		print_step(progress, stage->step);
 }
 
-void progress_tick(struct progress *progress)
+static void say_if_quiet(struct progress *progress, struct progress_stage *stage)
 {
-	struct progress_stage *stage = stage_of(progress);
-	uint64_t now_ms = clock_monotonic_ms();
 	uint64_t last_ms = stage->reported_ms ? stage->reported_ms : stage->started_ms;
 
-	if (!*stage->name || !progress->text)
+	if (*stage->name && clock_monotonic_ms() - last_ms >= QUIET_LINE_MS)
+		print_timed(progress, stage, *stage->step ? "still at: " : "still running",
+			stage->step);
+}
+
+void progress_tick(struct progress *progress)
+{
+	LOCK_LINES;
+	struct progress_stage *stage = stage_of(progress);
+
+	/* In a table it is for the process that draws it. */
+	if (!*stage->name || !progress->text || progress->in_table)
 		return;
+	if (!progress->terminal)
+		say_if_quiet(progress, stage);
+	else if (clock_monotonic_ms() - progress->drawn_ms >= REDRAW_MS)
+		draw(progress, stage->step);
+}
+
+/* On a terminal the line that stays has the last step, which most often says what was made. */
+static void print_end(struct progress *progress, struct progress_stage *stage)
+{
+	_cleanup_free_ char *count =
+		progress->to_make ? xasprintf(", %zu of %zu", ++progress->made, progress->to_make)
+				  : xstrdup("");
+	bool done = strcmp(stage->result, "done") == 0;
+
 	if (progress->terminal) {
-		if (now_ms - progress->drawn_ms >= REDRAW_MS)
-			draw(progress, stage->step);
-	} else if (now_ms - last_ms >= QUIET_LINE_MS) {
-		print_timed(progress, *stage->step ? "still at: " : "still running", stage->step);
+		draw_stage(progress, stage, done ? stage->step : stage->result);
+		(void) fputc('\n', progress->text);
+	} else if (progress->text) {
+		print_timed(progress, stage, stage->result, count);
 	}
+	stage->name[0] = '\0';
 }
 
 void progress_end(struct progress *progress, const char *result)
@@ -234,23 +337,26 @@ void progress_end(struct progress *progress, const char *result)
 	struct progress_stage *stage = stage_of(progress);
 
 	event(progress, "end", "result", result, ELAPSED, elapsed_ms(progress));
-	/* A line that stays on a terminal has the last step, which most often says what was made.
-	 * The process that draws the table has it from here. */
-	if (strcmp(result, "done") != 0)
-		(void) snprintf(stage->step, sizeof(stage->step), "%s", result);
-	if (progress->in_table && progress->terminal)
+	(void) snprintf(stage->result, sizeof(stage->result), "%s", result);
+	/* In a table the last line is for the process that draws it. */
+	if (progress->in_table)
 		return;
-	if (progress->terminal) {
-		draw(progress, stage->step);
+	stop_ticker();
+	if (progress->terminal)
+		(void) fputs(PROGRESS_ERASE, progress->text);
+	print_end(progress, stage);
+}
+
+void progress_abandon(struct progress *progress)
+{
+	stop_ticker();
+	if (progress->terminal && progress_stage_name(progress))
 		(void) fputc('\n', progress->text);
-	} else if (progress->text) {
-		print_timed(progress, "", result);
-	}
-	stage->name[0] = '\0';
 }
 
 void progress_note(struct progress *progress, const char *text)
 {
+	LOCK_LINES;
 	event(progress, "note", "text", text, ELAPSED, elapsed_ms(progress));
 	if (!progress->text)
 		return;
@@ -307,10 +413,13 @@ static void erase_table(struct progress *progress)
 	progress->table_lines = 0;
 }
 
-void progress_table(struct progress *progress, const struct progress_stage *stages, size_t count)
+void progress_table(struct progress *progress, struct progress_stage *stages, size_t count)
 {
-	if (!progress->terminal)
+	if (!progress->terminal) {
+		for (size_t i = 0; progress->text && i < count; i++)
+			say_if_quiet(progress, &stages[i]);
 		return;
+	}
 	erase_table(progress);
 	for (size_t i = 0; i < count; i++) {
 		if (!*stages[i].name)
@@ -319,17 +428,22 @@ void progress_table(struct progress *progress, const struct progress_stage *stag
 		(void) fputc('\n', progress->text);
 		progress->table_lines++;
 	}
+	if (progress->table_lines) {
+		text_print(progress->text, "%-*s %7.1f s  %zu of %zu stages are made\n",
+			STAGE_WIDTH, "all", (double) progress_elapsed_ms(progress) / 1000,
+			progress->made, progress->to_make);
+		progress->table_lines++;
+	}
 	(void) fflush(progress->text);
 }
 
 void progress_table_end(struct progress *progress, struct progress_stage *stage)
 {
-	if (progress->terminal && *stage->name) {
+	if (!*stage->name)
+		return;
+	if (progress->terminal)
 		erase_table(progress);
-		draw_stage(progress, stage, stage->step);
-		(void) fputc('\n', progress->text);
-	}
-	stage->name[0] = '\0';
+	print_end(progress, stage);
 }
 
 void progress_table_lost(struct progress *progress, struct progress_stage *stage)
@@ -376,6 +490,7 @@ static bool is_due(const struct progress *progress, const struct download_progre
 
 void progress_on_download(void *context, const struct download_progress *download)
 {
+	LOCK_LINES;
 	struct progress *progress = context;
 	struct progress_stage *stage = stage_of(progress);
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shows a build's progress to people and programs. On a terminal: one line per stage, with its
- * elapsed time, updated in place. Elsewhere: one plain line per change. With JSON: one object per
- * line on stdout and nothing of this on stderr.
+ * elapsed time, updated in place twice a second. Elsewhere: one plain line per change, and one a
+ * minute without any. With JSON: one object per line on stdout and nothing of this on stderr.
+ *
+ * While a stage runs in this process, a thread keeps its line up to date, whatever the stage waits
+ * for. A process has one progress.
  */
 #pragma once
 
@@ -19,6 +22,7 @@
 struct progress_stage {
 	char name[32];     /* "": none runs */
 	char step[160];    /* what it is at */
+	char result[24];   /* as progress_end() has it */
 	size_t compiled;   /* files so far */
 	size_t to_compile; /* that its last run had compiled; 0: not known */
 	uint64_t started_ms;
@@ -35,6 +39,8 @@ struct progress {
 	int notes_fd;
 	bool in_table;
 	size_t table_lines; /* that stand on the terminal */
+	size_t to_make;     /* stages of the plan; 0: there is none yet */
+	size_t made;        /* of these */
 	uint64_t first_ms;  /* of the whole */
 	uint64_t drawn_ms;  /* when the terminal's lines were last drawn */
 };
@@ -60,8 +66,11 @@ void progress_compiled(struct progress *progress, const char *file);
  * minute has it, and what the stage is at, where there was no other.
  */
 void progress_tick(struct progress *progress);
-/* @result: "done", "there already" or "failed". */
+/* @result: "done", "made by another run" or "failed". */
 void progress_end(struct progress *progress, const char *result);
+
+/* After a failure in the middle of a stage: what is printed next begins a line of its own. */
+void progress_abandon(struct progress *progress);
 
 /* A line beside the stages: a warning, or where things are. */
 void progress_note(struct progress *progress, const char *text);
@@ -76,11 +85,12 @@ void progress_on_download(void *progress, const struct download_progress *downlo
 void progress_on_retry(void *progress, const char *url, const char *why, unsigned int wait_ms);
 
 /*
- * ---- stages that run at once. The process that waits for them calls progress_table() now and
- * then, which draws a line for each of @stages on a terminal; the line of one that ended stays.
+ * ---- stages that run at once. The process that waits for them calls progress_table() at least
+ * once a second: on a terminal it draws a line for each of @stages and one for all; elsewhere it
+ * prints a line for a stage of which there was none for a minute.
  */
-void progress_table(struct progress *progress, const struct progress_stage *stages, size_t count);
-/* Its process has ended: on a terminal its line stays. */
+void progress_table(struct progress *progress, struct progress_stage *stages, size_t count);
+/* Its process has ended: its last line. */
 void progress_table_end(struct progress *progress, struct progress_stage *stage);
 /* In a new process, which works on @stage; on a terminal its notes go to @notes_fd. */
 void progress_split(struct progress *progress, struct progress_stage *stage, int notes_fd);

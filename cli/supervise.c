@@ -200,8 +200,7 @@ static int make(void *data)
 	who = xasprintf("slipway %s", making->verb);
 	message = message_text(&error);
 	(void) fflush(stdout);
-	if (context->progress.terminal && progress_stage_name(&context->progress))
-		(void) fputc('\n', stderr);
+	progress_abandon(&context->progress);
 	message_error(stderr, who, &error);
 	if (context->options->json)
 		json_print_failed("failed", code, exit_code_text(code), message);

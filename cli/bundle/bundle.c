@@ -467,7 +467,7 @@ static int take_image(struct build *build, const struct bundle *bundle,
 	_cleanup_free_ char *path = NULL;
 	_cleanup_free_ char *named = NULL;
 	_cleanup_close_ int lock_fd = -1;
-	int r = cache_lock(cache, stage, key, &lock_fd);
+	int r = cache_lock(cache, stage, key, true, &lock_fd);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s: lock in the cache", stage);

@@ -165,7 +165,8 @@ bool cache_entry_is_of(const char *entry, const char *name)
 	       !strchr(entry + length + 1, '-');
 }
 
-int cache_lock(const struct cache *cache, const char *name, const char *key, int *ret_fd)
+int cache_lock(
+	const struct cache *cache, const char *name, const char *key, bool waits, int *ret_fd)
 {
 	_cleanup_free_ char *path = xasprintf("locks/%s-%.*s", name, KEY_IN_NAME, key);
 	_cleanup_close_ int fd = -1;
@@ -173,7 +174,7 @@ int cache_lock(const struct cache *cache, const char *name, const char *key, int
 	fd = openat(cache->fd, path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
-	while (flock(fd, LOCK_EX) < 0)
+	while (flock(fd, LOCK_EX | (waits ? 0 : LOCK_NB)) < 0)
 		if (errno != EINTR)
 			return -errno;
 	*ret_fd = TAKE_FD(fd);

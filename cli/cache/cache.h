@@ -67,9 +67,12 @@ bool cache_entry_is_of(const char *entry, const char *name);
 /* Is the output there? Then it counts as used now, and no prune removes it before this run ends. */
 bool cache_use(const struct cache *cache, const char *output_path);
 
-/* Keeps other runs from making this output, once none does, until the descriptor is closed. */
-int cache_lock(
-	const struct cache *cache, const char *name, const char *key, int *ret_fd) _must_check_;
+/*
+ * Keeps other runs from making this output until the descriptor is closed. While another run makes
+ * it, this one waits; with @waits false, -EWOULDBLOCK.
+ */
+int cache_lock(const struct cache *cache, const char *name, const char *key, bool waits,
+	int *ret_fd) _must_check_;
 
 /* After a failure: of a full disk (-ENOSPC) a line with the cache's folder. Returns @r. */
 int cache_name_full(const struct cache *cache, int r, struct error *error);

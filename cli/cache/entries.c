@@ -312,7 +312,7 @@ static int set_output_aside(const struct cache *cache, const struct cache_entry 
 	if (!dash)
 		return -EINVAL;
 	*dash = '\0';
-	r = cache_lock(cache, name, dash + 1, &lock_fd);
+	r = cache_lock(cache, name, dash + 1, true, &lock_fd);
 	if (r < 0)
 		return r;
 	return check_output(cache, entry, &ignored) == -EUCLEAN ? cache_set_aside(cache, path) : 0;

@@ -18,7 +18,8 @@
 #include "common/xalloc.h"
 
 #define AT_ONCE   4
-#define REDRAW_MS 200
+#define REDRAW_MS 200  /* of a terminal */
+#define LINE_MS   1000 /* between looks for a stage that was quiet, in a log */
 
 /* The answer of a process, in memory that it shares with ours. */
 struct outcome {
@@ -234,7 +235,7 @@ static void wait_for_one(struct execution *execution)
 								? execution->workers[i].notes_fd
 								: -1,
 				.events = POLLIN };
-		(void) poll(fds, AT_ONCE, progress->terminal ? REDRAW_MS : -1);
+		(void) poll(fds, AT_ONCE, progress->terminal ? REDRAW_MS : LINE_MS);
 		for (size_t i = 0; i < AT_ONCE; i++) {
 			char text[65536]; /* of whole lines, as much as a pipe holds */
 			ssize_t size;
@@ -306,11 +307,15 @@ static void start_ready(struct execution *execution)
 int stages_execute(struct build *build, bool *missing, struct error *error)
 {
 	struct execution execution = { .build = build, .missing = missing, .error = error };
+	struct progress *progress = &build->context.progress;
 
 	execution.shared = mmap(NULL, sizeof(*execution.shared), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (execution.shared == MAP_FAILED)
 		out_of_memory();
+	progress->to_make = progress->made = 0;
+	for (size_t i = 0; i < build->plan.count; i++)
+		progress->to_make += missing[i];
 	start_ready(&execution);
 	while (running(&execution)) {
 		wait_for_one(&execution);

@@ -224,9 +224,12 @@ static void take_target(struct apt_targets *targets, char *line)
 	targets->items[targets->count++] = target;
 }
 
-int apt_targets_read(int cache_fd, bool offline, struct apt_targets *ret, struct error *error)
+int apt_targets_read(
+	const struct mirrors_request *request, struct apt_targets *ret, struct error *error)
 {
 	_cleanup_free_ char *record = NULL;
+	bool offline = request->offline;
+	int cache_fd = request->cache_fd;
 	char *line, *next;
 	int r = cache_fd < 0 ? -ENOENT : fs_read(cache_fd, RECORD, RECORD_LIMIT, &record, NULL);
 
@@ -235,6 +238,8 @@ int apt_targets_read(int cache_fd, bool offline, struct apt_targets *ret, struct
 		return 0;
 	if (!offline && (r < 0 || !is_valid(record))) {
 		free(TAKE_PTR(record));
+		if (request->on_ask_apt)
+			request->on_ask_apt(request->context);
 		r = ask(cache_fd, &record, error);
 	}
 	if (r == -ENOPKG) /* no apt on this system */

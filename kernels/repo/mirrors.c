@@ -465,7 +465,7 @@ static int ask_apt(
 
 	if (!wants_apt(mirrors, request->os))
 		return 0;
-	r = apt_targets_read(request->cache_fd, request->offline, &targets, error);
+	r = apt_targets_read(request, &targets, error);
 	for (size_t i = 0; i < mirrors->count && r == 0; i++) {
 		struct mirror *mirror = &mirrors->items[i];
 		_cleanup_free_ char *url =

@@ -288,12 +288,13 @@ struct apt_targets {
 /*
  * The package lists that this system's apt is set up for (apt-get indextargets, apt-get(8)); none
  * on a system without apt. Asking takes apt about a second, so the answer is remembered at
- * @cache_fd (-1: nowhere), with the sizes and times of all files that it came from: as long as they
- * stay, no program is started. -EIO when apt-get itself fails. With @offline what is remembered is
- * all, also where the files have changed. The caller frees it with apt_targets_free().
+ * the request's cache_fd (-1: nowhere), with the sizes and times of all files that it came from: as
+ * long as they stay, no program is started. -EIO when apt-get itself fails. Offline, what is
+ * remembered is all, also where the files have changed. The caller frees it with
+ * apt_targets_free().
  */
-int apt_targets_read(
-	int cache_fd, bool offline, struct apt_targets *ret, struct error *error) _must_check_;
+int apt_targets_read(const struct mirrors_request *request, struct apt_targets *ret,
+	struct error *error) _must_check_;
 void apt_targets_free(struct apt_targets *targets);
 
 /*

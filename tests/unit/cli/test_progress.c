@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
+#include <unistd.h>
+
 #include "cli/progress.h"
 #include "common/clock.h"
 
@@ -73,11 +75,65 @@ static void a_minute_without_a_line_is_reported(void **state)
 	free(text);
 }
 
+static const char *written(FILE *file, char text[4096])
+{
+	ssize_t size = pread(fileno(file), text, 4095, 0);
+
+	text[size > 0 ? size : 0] = '\0';
+	return text;
+}
+
+static void a_terminals_line_moves_while_a_stage_only_waits(void **state)
+{
+	struct progress progress = { .text = tmpfile(), .terminal = true };
+	char text[4096] = "";
+
+	(void) state;
+	assert_non_null(progress.text);
+	progress_begin(&progress, "resolve");
+	progress_step(&progress, "ask apt");
+	for (int i = 0; i < 100 && !strstr(written(progress.text, text), "0.5 s"); i++)
+		(void) usleep(50000);
+	assert_contains(text, "0.5 s  ask apt");
+	progress_end(&progress, "done");
+	progress_begin(&progress, "kernel");
+	progress_abandon(&progress);
+	assert_int_equal(fflush(progress.text), 0);
+	assert_contains(written(progress.text, text), "  ask apt\n");
+	assert_int_equal(text[strlen(text) - 1], '\n');
+	assert_int_equal(fclose(progress.text), 0);
+}
+
+static void stages_at_once_are_counted_and_told_when_they_are_quiet(void **state)
+{
+	struct progress progress = { .to_make = 3 };
+	struct progress_stage stages[] = {
+		{ .name = "ofed", .step = "configure", .started_ms = clock_monotonic_ms() - 61000 },
+		{ .name = "userspace", .started_ms = clock_monotonic_ms(), .result = "done" },
+	};
+	char *text = NULL;
+	size_t size = 0;
+
+	(void) state;
+	progress.text = open_memstream(&text, &size);
+	assert_non_null(progress.text);
+	progress_table(&progress, stages, 2);
+	progress_table(&progress, stages, 2);
+	progress_table_end(&progress, &stages[1]);
+	assert_int_equal(fclose(progress.text), 0);
+	assert_contains(text, " s  still at: configure\n");
+	assert_contains(text, "userspace            0.0 s  done, 1 of 3\n");
+	assert_int_equal(count_lines(text), 2);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(compiled_files_are_told_now_and_then),
 		cmocka_unit_test(a_minute_without_a_line_is_reported),
+		cmocka_unit_test(a_terminals_line_moves_while_a_stage_only_waits),
+		cmocka_unit_test(stages_at_once_are_counted_and_told_when_they_are_quiet),
 	};
 
 	return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
