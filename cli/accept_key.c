@@ -80,7 +80,9 @@ static void ask(const struct catalogue *os, const struct mirror_key *key,
 	const struct fetched_keys *keys, struct strv *fingerprints)
 {
 	_cleanup_free_ char *urls = xstrv_join(&key->urls, ", ");
+	bool accepted;
 
+	progress_hold();
 	(void) fputs(PROGRESS_ERASE, stderr);
 	text_print(stderr,
 		"The packages of %s are signed with a key that this machine does not have. %s "
@@ -91,9 +93,9 @@ static void ask(const struct catalogue *os, const struct mirror_key *key,
 	text_print(stderr,
 		"Compare it with the fingerprint that the distribution publishes elsewhere. Trust "
 		"it from now on? [y/N] ");
-	if (!read_yes())
-		return;
-	for (size_t i = 0; i < keys->count; i++)
+	accepted = read_yes();
+	progress_release();
+	for (size_t i = 0; accepted && i < keys->count; i++)
 		xstrv_push_unique(fingerprints, keys->items[i].fingerprint);
 }
 

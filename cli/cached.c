@@ -79,8 +79,10 @@ int cached_make(struct cached *cached, struct context *context, const struct cac
 		progress_step(progress, "wait for another run, which makes it");
 		r = cache_lock(&context->cache, maker->name, cached->key, true, &lock_fd);
 	}
-	if (r < 0)
+	if (r < 0) {
+		progress_end(progress, "failed");
 		return error_set_errno(error, r, "%s: lock in the cache", maker->name);
+	}
 	/* Another run may have made it since we looked, and others may use it already. */
 	if (cached_is_there(context, cached, maker->still_there)) {
 		progress_end(progress, "made by another run");

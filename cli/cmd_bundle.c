@@ -162,8 +162,10 @@ static int make_bundle(struct verb *verb, struct error *error)
 
 		build.options.krel = verb->krels.count ? verb->krels.items[i] : NULL;
 		r = collect(verb, &build, folder, error);
-		if (r < 0)
+		if (r < 0) {
 			verb->context.failure = build.context.failure;
+			progress_abandon(&build.context.progress);
+		}
 		build_done(&build);
 		context_close(&build.context);
 		if (r < 0)

@@ -394,8 +394,7 @@ static int find_watched(struct verb *verb, struct error *error)
 	else
 		progress_begin(progress, "resolve");
 	r = find(verb, error);
-	if (progress->terminal)
-		(void) fputs(PROGRESS_ERASE, stderr);
+	progress_hide(progress);
 	*progress = (struct progress){ 0 };
 	return r;
 }

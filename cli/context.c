@@ -98,13 +98,15 @@ int context_read_date(struct context *context, struct error *error)
 		"SOURCE_DATE_EPOCH=%.40s: not a number of seconds since 1970", date);
 }
 
-/* It takes apt a second or two: what is waited for is said. */
+#define APT_STAGE "mirrors"
+
+/* Apt needs a second or two to answer, the first thing that a build waits for. */
 static void on_ask_apt(void *data)
 {
 	struct context *context = data;
 
 	if (!progress_stage_name(&context->progress))
-		progress_begin(&context->progress, "resolve");
+		progress_begin(&context->progress, APT_STAGE);
 	progress_step(&context->progress, "ask apt for its mirrors");
 }
 
@@ -119,12 +121,16 @@ int context_mirrors(struct context *context, struct error *error)
 		.context = context,
 	};
 	_cleanup_free_ char *defaults = xasprintf("%s/" MIRRORS_DEFAULTS, context->data);
+	const char *stage;
 	int r;
 
 	if (context->has_mirrors)
 		return 0;
 	request.defaults = defaults;
 	r = mirrors_open(&request, &context->mirrors, error);
+	stage = progress_stage_name(&context->progress);
+	if (stage && strcmp(stage, APT_STAGE) == 0)
+		progress_end(&context->progress, r < 0 ? "failed" : "done");
 	context->has_mirrors = r == 0;
 	return r;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/progress.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -23,10 +24,10 @@
 
 /*
  * Held by whoever writes lines or changes a stage of this process. The ticker lives from a stage's
- * begin to its end: no process is forked for a stage meanwhile.
+ * begin to its end; progress_split() insists that no process is forked for a stage meanwhile.
  */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static pthread_cond_t stopped = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t stopped; /* there while it lives */
 static pthread_t ticker;
 static bool ticks;
 
@@ -129,6 +130,12 @@ static _printf_(2, 3) void print_line(const struct progress *progress, const cha
 	free(line);
 }
 
+/* Its end, which may be told later; else now. */
+static uint64_t until_ms(const struct progress_stage *stage)
+{
+	return stage->ended_ms ? stage->ended_ms : clock_monotonic_ms();
+}
+
 /* The next two: what the stage is at, and how long it took so far, where lines are not updated in
  * place. */
 static void print_step(struct progress *progress, const char *text)
@@ -144,7 +151,7 @@ static void print_timed(
 {
 	stage->reported_ms = clock_monotonic_ms();
 	print_line(progress, "%-*s %7.1f s  %s%s\n", STAGE_WIDTH, stage->name,
-		(double) (stage->reported_ms - stage->started_ms) / 1000, word, text);
+		(double) (until_ms(stage) - stage->started_ms) / 1000, word, text);
 }
 
 static int columns(void)
@@ -160,7 +167,7 @@ static int columns(void)
 static void draw_stage(
 	const struct progress *progress, const struct progress_stage *stage, const char *tail)
 {
-	double seconds = (double) (clock_monotonic_ms() - stage->started_ms) / 1000;
+	double seconds = (double) (until_ms(stage) - stage->started_ms) / 1000;
 	int room = columns() - STAGE_WIDTH - 14;
 
 	text_print(progress->text, "%-*s %7.1f s  %.*s", STAGE_WIDTH, stage->name, seconds,
@@ -183,7 +190,7 @@ static void *tick(void *data)
 	while (ticks) {
 		struct timespec until;
 
-		(void) clock_gettime(CLOCK_REALTIME, &until);
+		(void) clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += TICK_NS;
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
@@ -197,10 +204,15 @@ static void *tick(void *data)
 /* Signals are the main thread's. Without a thread the lines stand still, no more. */
 static void start_ticker(struct progress *progress)
 {
+	pthread_condattr_t attributes;
 	sigset_t all, before;
 
 	if (ticks || progress->in_table || !progress->text)
 		return;
+	(void) pthread_condattr_init(&attributes);
+	(void) pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	(void) pthread_cond_init(&stopped, &attributes);
+	(void) pthread_condattr_destroy(&attributes);
 	(void) sigfillset(&all);
 	(void) pthread_sigmask(SIG_SETMASK, &all, &before);
 	ticks = true;
@@ -220,6 +232,7 @@ static void stop_ticker(void)
 	(void) pthread_cond_signal(&stopped);
 	unlock_lines(NULL);
 	(void) pthread_join(ticker, NULL);
+	(void) pthread_cond_destroy(&stopped);
 }
 
 void progress_begin(struct progress *progress, const char *name)
@@ -318,11 +331,14 @@ void progress_tick(struct progress *progress)
 /* On a terminal the line that stays has the last step, which most often says what was made. */
 static void print_end(struct progress *progress, struct progress_stage *stage)
 {
-	_cleanup_free_ char *count =
-		progress->to_make ? xasprintf(", %zu of %zu", ++progress->made, progress->to_make)
-				  : xstrdup("");
+	bool failed = strcmp(stage->result, "failed") == 0;
 	bool done = strcmp(stage->result, "done") == 0;
+	_cleanup_free_ char *count = NULL;
 
+	progress->made += !failed;
+	count = progress->to_make && !failed
+			? xasprintf(", %zu of %zu", progress->made, progress->to_make)
+			: xstrdup("");
 	if (progress->terminal) {
 		draw_stage(progress, stage, done ? stage->step : stage->result);
 		(void) fputc('\n', progress->text);
@@ -337,6 +353,7 @@ void progress_end(struct progress *progress, const char *result)
 	struct progress_stage *stage = stage_of(progress);
 
 	event(progress, "end", "result", result, ELAPSED, elapsed_ms(progress));
+	stage->ended_ms = clock_monotonic_ms();
 	(void) snprintf(stage->result, sizeof(stage->result), "%s", result);
 	/* In a table the last line is for the process that draws it. */
 	if (progress->in_table)
@@ -345,6 +362,24 @@ void progress_end(struct progress *progress, const char *result)
 	if (progress->terminal)
 		(void) fputs(PROGRESS_ERASE, progress->text);
 	print_end(progress, stage);
+}
+
+void progress_hide(struct progress *progress)
+{
+	stop_ticker();
+	if (progress->terminal)
+		(void) fputs(PROGRESS_ERASE, progress->text);
+	stage_of(progress)->name[0] = '\0';
+}
+
+void progress_hold(void)
+{
+	lock_lines();
+}
+
+void progress_release(void)
+{
+	unlock_lines(NULL);
 }
 
 void progress_abandon(struct progress *progress)
@@ -429,9 +464,13 @@ void progress_table(struct progress *progress, struct progress_stage *stages, si
 		progress->table_lines++;
 	}
 	if (progress->table_lines) {
-		text_print(progress->text, "%-*s %7.1f s  %zu of %zu stages are made\n",
-			STAGE_WIDTH, "all", (double) progress_elapsed_ms(progress) / 1000,
-			progress->made, progress->to_make);
+		const struct progress_stage all = { .name = "all",
+			.started_ms = progress->first_ms };
+		_cleanup_free_ char *text =
+			xasprintf("%zu of %zu stages are made", progress->made, progress->to_make);
+
+		draw_stage(progress, &all, text);
+		(void) fputc('\n', progress->text);
 		progress->table_lines++;
 	}
 	(void) fflush(progress->text);
@@ -472,6 +511,7 @@ void progress_table_notes(struct progress *progress, const char *text, size_t si
 
 void progress_split(struct progress *progress, struct progress_stage *stage, int notes_fd)
 {
+	assert(!ticks); /* it could have held the lock, for ever here */
 	progress->stage = stage;
 	progress->notes_fd = notes_fd;
 	progress->in_table = true;

@@ -5,7 +5,7 @@
  * minute without any. With JSON: one object per line on stdout and nothing of this on stderr.
  *
  * While a stage runs in this process, a thread keeps its line up to date, whatever the stage waits
- * for. A process has one progress.
+ * for. Only one stage of a process runs at a time, whatever progress it is shown by.
  */
 #pragma once
 
@@ -26,6 +26,7 @@ struct progress_stage {
 	size_t compiled;   /* files so far */
 	size_t to_compile; /* that its last run had compiled; 0: not known */
 	uint64_t started_ms;
+	uint64_t ended_ms;    /* 0: it has not */
 	uint64_t reported_ms; /* when a plain line, or an event about files, was last written */
 };
 
@@ -71,6 +72,12 @@ void progress_end(struct progress *progress, const char *result);
 
 /* After a failure in the middle of a stage: what is printed next begins a line of its own. */
 void progress_abandon(struct progress *progress);
+
+/* Instead of progress_end(): the line is gone, and nothing is said of the stage. */
+void progress_hide(struct progress *progress);
+/* Between these two no line moves: a question is on the terminal. */
+void progress_hold(void);
+void progress_release(void);
 
 /* A line beside the stages: a warning, or where things are. */
 void progress_note(struct progress *progress, const char *text);

@@ -427,8 +427,7 @@ int kernel_lock(struct kernel *kernel, struct error *error)
 		kernel->lock.krel = xstrdup(kernel->local.krel);
 		return 0;
 	}
-	if (!progress_stage_name(progress)) /* it may have begun when the mirrors were asked for */
-		progress_begin(progress, "resolve");
+	progress_begin(progress, "resolve");
 	r = kernel->request.lock ? check_lock(kernel, error) : ask_lists(kernel, error);
 	if (r < 0) {
 		progress_end(progress, "failed");

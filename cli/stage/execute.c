@@ -323,6 +323,7 @@ int stages_execute(struct build *build, bool *missing, struct error *error)
 	}
 	if (execution.is_ending)
 		(void) signal(SIGTERM, SIG_DFL);
+	progress->to_make = 0;
 	(void) munmap(execution.shared, sizeof(*execution.shared));
 	return execution.result;
 }

@@ -8,6 +8,7 @@
 
 #include "common/fs.h"
 #include "common/hash.h"
+#include "common/process.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 #include "kernels/repo/repo_internal.h"
@@ -238,7 +239,7 @@ int apt_targets_read(
 		return 0;
 	if (!offline && (r < 0 || !is_valid(record))) {
 		free(TAKE_PTR(record));
-		if (request->on_ask_apt)
+		if (request->on_ask_apt && process_can_start("apt-get"))
 			request->on_ask_apt(request->context);
 		r = ask(cache_fd, &record, error);
 	}

@@ -52,8 +52,7 @@ struct mirrors_request {
 	bool offline;         /* no program is started: of the system's apt what is remembered */
 	int cache_fd;         /* where apt's answer is remembered until its sources change; or -1 */
 	const char *config;   /* instead of the two mirrors.ini and $SLIPWAY_MIRRORS; or NULL */
-	/* Called with @context before apt is asked, which takes it a second or two; NULL: nothing
-	 */
+	/* Called with @context before apt is asked, whose answer takes a second or two; or NULL */
 	void (*on_ask_apt)(void *context);
 	void *context;
 };

@@ -83,6 +83,17 @@ static const char *written(FILE *file, char text[4096])
 	return text;
 }
 
+static size_t drawn_after_a_while(const char *text)
+{
+	size_t count = 0;
+
+	while ((text = strstr(text, " s  ask apt"))) {
+		count += strncmp(text - 3, "0.0", 3) != 0;
+		text++;
+	}
+	return count;
+}
+
 static void a_terminals_line_moves_while_a_stage_only_waits(void **state)
 {
 	struct progress progress = { .text = tmpfile(), .terminal = true };
@@ -92,9 +103,11 @@ static void a_terminals_line_moves_while_a_stage_only_waits(void **state)
 	assert_non_null(progress.text);
 	progress_begin(&progress, "resolve");
 	progress_step(&progress, "ask apt");
-	for (int i = 0; i < 100 && !strstr(written(progress.text, text), "0.5 s"); i++)
+	assert_non_null(strstr(written(progress.text, text), "0.0 s  ask apt"));
+	/* The line is drawn again, and time has passed. */
+	for (int i = 0; i < 200 && drawn_after_a_while(written(progress.text, text)) == 0; i++)
 		(void) usleep(50000);
-	assert_contains(text, "0.5 s  ask apt");
+	assert_int_not_equal(drawn_after_a_while(text), 0);
 	progress_end(&progress, "done");
 	progress_begin(&progress, "kernel");
 	progress_abandon(&progress);
