@@ -28,11 +28,13 @@ static int take_argument(void *target, const char *argument, struct error *error
 static int check(void *target, struct error *error)
 {
 	const struct verb *verb = target;
+	int r;
 
 	if (verb->names.count < 2 || verb->names.count > COMBINE_MAX)
 		return error_set(error, -EINVAL, "two to %d images are needed, but %zu %s named",
 			COMBINE_MAX, verb->names.count, verb->names.count == 1 ? "is" : "are");
-	return output_place_check(verb->combine.output, error);
+	r = operators_check(&verb->combine.operators, error);
+	return r < 0 ? r : output_place_check(verb->combine.output, error);
 }
 
 static const struct option_row rows[] = {
@@ -41,7 +43,9 @@ static const struct option_row rows[] = {
 		"layout or its name in containers-storage; the new image is based on\n"
 		"the first"),
 	OPTION("output", 0, "WHERE", OPTION_TEXT, struct verb, combine.output,
-		"DIR, containers-storage: or oci-archive:FILE [containers-storage:]"),
+		"DIR, containers-storage: or oci-archive:FILE [containers-storage:]; into DIR\n"
+		"go also the operator's policies, and push.sh"),
+	OPERATORS_OPTIONS(struct verb, combine.operators),
 	OPTION("os-version", 0, "VERSION", OPTION_TEXT, struct verb, combine.os_version,
 		"the nodes' VERSION_ID for the tag [the one the images were built for]"),
 };

@@ -4,7 +4,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/image/operators.h"
+#include "cli/image/output_place.h"
+#include "cli/image/policies.h"
 #include "cli/image/staging.h"
 #include "cli/json.h"
 #include "cli/verify/input.h"
@@ -449,6 +450,7 @@ void combine_close(struct combine *combine)
 		strv_free(&combine->inputs[i].krels);
 	}
 	free(combine->inputs);
+	free(combine->node_version);
 	*combine = (struct combine){ 0 };
 }
 
@@ -583,9 +585,10 @@ static int stage(const struct combine *combine, const struct image *image, const
  * The os tags of all its kernels' nodes: with GPU operators of before 26.7 those of RHEL 9.4
  * and 9.6 ask for different ones.
  */
-static void find_os_tags(const struct combine *combine, struct strv *tags)
+static void find_os_tags(struct combine *combine, struct strv *tags)
 {
 	const struct catalogue *os = &combine->context->os;
+	_cleanup_strv_ struct strv versions = { 0 };
 
 	for (size_t i = 0; i < combine->kernel_count; i++) {
 		const struct combine_kernel *kernel = &combine->kernels[i];
@@ -596,8 +599,11 @@ static void find_os_tags(const struct combine *combine, struct strv *tags)
 		version = combine->os_version ? xstrdup(combine->os_version)
 			  : *conf.os_version  ? xstrdup(conf.os_version)
 					      : catalogue_node_version(os, kernel->krel);
+		xstrv_push_unique(&versions, version ? version : os->version_id);
 		image_os_tags(os->id, version ? version : os->version_id, tags);
 	}
+	if (versions.count == 1)
+		combine->node_version = xstrdup(versions.items[0]);
 }
 
 /* Describes the image before it is made. */
@@ -711,6 +717,19 @@ static int build(
 	return image_archive(context->cache.scratch_path, folder, image, error);
 }
 
+static struct image_use describe_use(const struct combine *combine)
+{
+	struct image_use use = {
+		.operators = combine->operators,
+		.os_id = combine->context->os.id,
+		.os_version = combine->node_version,
+	};
+
+	for (size_t i = 0; i < combine->kernel_count; i++)
+		use.rdma |= combine->kernels[i].peermem_count > 0;
+	return use;
+}
+
 int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, struct error *error)
 {
 	bool written = false;
@@ -740,8 +759,14 @@ int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, 
 			"the tag %s was moved from another image, %.12s, which is still in the "
 			"storage",
 			ret->tag, before);
-	return image_place_all(combine->output, ret, (const char *const[]){ folder }, 1,
+	r = image_place_all(combine->output, ret, (const char *const[]){ folder }, 1,
 		combine_to_json(combine, ret), &written, error);
+	if (r == 0 && output_place_is_folder(combine->output)) {
+		struct image_use use = describe_use(combine);
+
+		r = policies_place(combine->output, ret, 1, &use, &written, error);
+	}
+	return r;
 }
 
 /* ---- the report */
@@ -781,6 +806,9 @@ json_object *combine_to_json(const struct combine *combine, const struct image *
 
 void combine_print(const struct combine *combine, const struct image *image)
 {
+	struct image_use use = describe_use(combine);
+	bool in_folder = output_place_is_folder(combine->output);
+
 	text_print(stdout, "gpu image  %s  (%.1f MB), %zu kernel%s\n", image->reference,
 		(double) image->size_bytes / 1e6, combine->kernel_count,
 		combine->kernel_count == 1 ? "" : "s");
@@ -799,5 +827,8 @@ void combine_print(const struct combine *combine, const struct image *image)
 		(void) puts(
 			strcmp(kernel->proof, "holds") == 0 ? "" : "  WARNING: not proven to load");
 	}
-	image_print_use(image, false, false);
+	if (!in_folder || !image_is_proven(image))
+		image_print_use(image, &use);
+	if (in_folder)
+		policies_print(combine->output, image, 1, &use);
 }

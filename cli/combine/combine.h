@@ -9,6 +9,7 @@
 
 #include "cli/context.h"
 #include "cli/image/image_record.h"
+#include "cli/image/operators.h"
 
 #define COMBINE_MAX 64 /* images, and kernels of all of them: what one command line can mean */
 
@@ -19,6 +20,8 @@ struct combine {
 	struct context *context;
 	const char *output;     /* as build --output has it */
 	const char *os_version; /* VERSION_ID of the nodes; NULL: as the images say */
+	struct operators operators;
+	char *node_version; /* VERSION_ID of all its kernels' nodes; NULL: they differ */
 	struct combine_input *inputs;
 	size_t input_count;
 	struct combine_kernel *kernels; /* in the order of the inputs */

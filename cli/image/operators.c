@@ -1,12 +1,98 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/image/operators.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/tag.h"
 #include "common/text.h"
 #include "common/xalloc.h"
+
+/* --- what the command line says --- */
+
+struct release {
+	unsigned int year, month;
+};
+
+/* "25.10", "v25.10.1": NVIDIA numbers the GPU operator so. */
+static bool parse_release(const char *text, struct release *ret)
+{
+	int end = -1, patch = -1;
+
+	text += *text == 'v';
+	if (!isdigit((unsigned char) *text) ||
+		sscanf(text, "%2u.%2u%n.%*9[0-9]%n", &ret->year, &ret->month, &end, &patch) < 2)
+		return false;
+	return !text[patch > 0 ? patch : end];
+}
+
+static int check_registry(const char *registry, struct error *error)
+{
+	size_t host = strcspn(registry, "/");
+	const char *transport = strstr(registry, "://");
+	const char *folder = registry + host;
+	size_t length = strlen(registry);
+
+	if (transport) {
+		(void) error_set(
+			error, -EINVAL, "--registry %s: a transport stands before it", registry);
+		return error_try(error, -EINVAL, "--registry %s", transport + 3);
+	}
+	if (length && registry[length - 1] == '/') {
+		(void) error_set(error, -EINVAL, "--registry %s: it ends with /", registry);
+		return error_try(error, -EINVAL, "--registry %.*s", (int) length - 1, registry);
+	}
+	/* distribution/reference: a host with letters of either case and a port, then folders. */
+	if (!isalnum((unsigned char) *registry) || strstr(folder, "//") ||
+		strspn(registry, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				 ".-_:") < host ||
+		folder[strspn(folder, "abcdefghijklmnopqrstuvwxyz0123456789._-/")])
+		return error_set(error, -EINVAL,
+			"--registry %s: not the name of a registry, with a folder or without, such "
+			"as registry.example/drivers",
+			registry);
+	return 0;
+}
+
+int operators_check(const struct operators *operators, struct error *error)
+{
+	struct release release;
+
+	if (operators->gpu && !parse_release(operators->gpu, &release))
+		return error_set(error, -EINVAL,
+			"--gpu-operator %s: not a version of the GPU operator, such as 25.10",
+			operators->gpu);
+	return operators->registry ? check_registry(operators->registry, error) : 0;
+}
+
+/* --- tags --- */
+
+/*
+ * From which GPU operator on an os tag has the major release alone; the first row that fits counts.
+ * gpu-operator v26.3.0 internal/state/nodepool.go getOSTag(), v26.7.0 controllers/state_manager.go.
+ */
+static const struct major_only {
+	const char *os_id;
+	unsigned long from; /* this major release and newer ones */
+	struct release since;
+	const char *words;
+} major_only[] = {
+	{ "rocky", 0, { 26, 3 }, "26.3" },
+	{ "rhel", 10, { 26, 3 }, "26.3" },
+	{ "rhel", 0, { 26, 7 }, "26.7" },
+	{ "ol", 0, { 26, 7 }, "26.7" },
+};
+
+static const struct major_only *find_major_only(const struct image_use *use)
+{
+	unsigned long major = use->os_version ? strtoul(use->os_version, NULL, 10) : 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(major_only); i++)
+		if (strcmp(use->os_id, major_only[i].os_id) == 0 && major >= major_only[i].from)
+			return &major_only[i];
+	return NULL;
+}
 
 void image_os_tags(const char *os_id, const char *os_version, struct strv *tags)
 {
@@ -29,43 +115,108 @@ void image_add_tag(struct image *image, const char *repository, const char *tag,
 	image->reference = xasprintf("localhost/slipway/%s:%s", repository, image->tag);
 }
 
-void image_print_push(const char *reference)
+void image_wanted_names(const struct image *image, const struct image_use *use, struct strv *names)
 {
-	text_print(
-		stdout, "  buildah push %s docker://REGISTRY/%s\n", reference, basename(reference));
+	const struct major_only *row = find_major_only(use);
+	struct release asked = { 0 };
+	bool known = use->operators.gpu && parse_release(use->operators.gpu, &asked);
+	bool older = known && row &&
+		     (asked.year < row->since.year ||
+			     (asked.year == row->since.year && asked.month < row->since.month));
+
+	if (!older || !image->also.count)
+		xstrv_push(names, image->reference);
+	for (size_t i = 0; i < image->also.count && (older || !known); i++)
+		xstrv_push(names, image->also.items[i]);
 }
 
-void image_print_also(const struct image *image)
+/* --- values --- */
+
+const char *operators_registry(const struct image_use *use)
 {
-	if (image->also.count)
-		(void) puts(
-			"  GPU Operator before 26.7 has the minor release in the tag; then also:");
-	for (size_t i = 0; i < image->also.count; i++)
-		image_print_push(image->also.items[i]);
+	return use->operators.registry ? use->operators.registry : "REGISTRY";
 }
 
-void image_print_use(const struct image *image, bool precompiled, bool compiles)
+char *image_driver_version(const struct image *image, const struct image_use *use)
 {
-	const char *more = compiles ? "; it compiles for kernels that it has no modules for" : "";
-	_cleanup_free_ char *branch = tag_branch(image->version);
+	char *branch = use->krel ? tag_branch(image->version) : NULL;
 
-	image_print_push(image->reference);
-	if (!image_is_proven(image))
+	return branch ? branch : xstrdup(image->version);
+}
+
+static void print_push(const char *name, const struct image_use *use)
+{
+	text_print(stdout, "  buildah push %s docker://%s/%s\n", name, operators_registry(use),
+		basename(name));
+}
+
+/* All its names; those behind the first are for older operators. */
+static void print_names(const struct image *image, const struct image_use *use)
+{
+	const struct major_only *row = find_major_only(use);
+	_cleanup_strv_ struct strv names = { 0 };
+
+	image_wanted_names(image, use, &names);
+	for (size_t i = 0; i < names.count; i++) {
+		print_push(names.items[i], use);
+		if (i == 0 && names.count > 1 && !use->operators.gpu && row)
+			text_print(stdout,
+				"  GPU Operator before %s has the minor release in the tag; then "
+				"also:\n",
+				row->words);
+	}
+}
+
+static void print_nic(const struct image *image, const struct image_use *use, const char *more)
+{
+	text_print(stdout,
+		"  Network Operator (NicClusterPolicy ofedDriver): repository: %s, "
+		"image: doca-driver, version: %s%s%s\n",
+		operators_registry(use), image->version,
+		use->krel ? ", forcePrecompiled: true" : "", more);
+}
+
+static void print_gpu(const struct image *image, const struct image_use *use, const char *more)
+{
+	_cleanup_free_ char *version = image_driver_version(image, use);
+
+	text_print(stdout,
+		"  GPU Operator: driver.usePrecompiled=%s, driver.repository=%s, "
+		"driver.image=driver, driver.version=\"%s\"%s\n",
+		use->krel ? "true" : "false", operators_registry(use), version, more);
+}
+
+static void print_addon(const struct image_addon *addon, const struct image_use *use)
+{
+	const char *values = addon->values;
+
+	text_print(stdout, "%s  the same image, for the operator's container\n", addon->repository);
+	print_names(addon->names, use);
+	text_print(stdout,
+		"  GPU Operator: %s.enabled=true, %s.repository=%s, %s.image=%s, "
+		"%s.version=\"%s\"\n",
+		values, values, operators_registry(use), values, addon->repository, values,
+		addon->names->version);
+}
+
+void image_print_use(const struct image *image, const struct image_use *use)
+{
+	const char *more =
+		use->compiles ? "; it compiles for kernels that it has no modules for" : "";
+
+	if (!image_is_proven(image)) {
+		print_push(image->reference, use);
 		text_print(stdout,
 			"  No operator asks for a tag that ends with " IMAGE_UNPROVEN
 			": the one without is kept for an image whose modules will load\n");
-	else if (strcmp(image->role, "nic") == 0)
-		text_print(stdout,
-			"  Network Operator (NicClusterPolicy ofedDriver): repository: "
-			"REGISTRY, image: doca-driver, version: %s%s%s\n",
-			image->version, precompiled ? ", forcePrecompiled: true" : "", more);
-	else
-		text_print(stdout,
-			"  GPU Operator: driver.usePrecompiled=%s, "
-			"driver.repository=REGISTRY, driver.image=driver, "
-			"driver.version=\"%s\"%s\n",
-			precompiled ? "true" : "false",
-			precompiled && branch ? branch : image->version, more);
-	if (image_is_proven(image))
-		image_print_also(image);
+		return;
+	}
+	print_names(image, use);
+	if (strcmp(image->role, "nic") == 0) {
+		print_nic(image, use, more);
+		return;
+	}
+	print_gpu(image, use, more);
+	for (size_t i = 0; i < use->addon_count; i++)
+		print_addon(&use->addons[i], use);
 }

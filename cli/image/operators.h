@@ -1,16 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An image as the GPU Operator and the Network Operator name it: its tags, and their values. */
+/*
+ * An image as the GPU operator and the network operator name it: its tags, and what their policies
+ * have to say of it.
+ */
 #pragma once
 
 #include <stdbool.h>
 
 #include "cli/image/image_record.h"
+#include "cli/options.h"
 #include "common/strv.h"
 
 #define IMAGE_TAG_LIMIT 128 /* OCI distribution specification */
 
 /* Ends the tag of an image that --force made: no operator asks for it, and it takes no other's. */
 #define IMAGE_UNPROVEN "-unproven"
+
+/* What the command line says of the operators and their registry. */
+struct operators {
+	const char *registry; /* "HOST[:PORT][/FOLDER]"; NULL: REGISTRY stands for it */
+	const char *gpu;      /* the GPU operator's version, such as "25.10"; NULL: any */
+};
+
+/* Their options, as rows of a verb's table; @operators is the member in @type. */
+#define OPERATORS_OPTIONS(type, operators)                                                         \
+	OPTION("registry", 0, "HOST/FOLDER", OPTION_TEXT, type, operators.registry,                \
+		"the registry that the images will be pushed to, such as\n"                        \
+		"registry.example/drivers: for the commands and files that say how to use\n"       \
+		"them; nothing is pushed"),                                                        \
+		OPTION("gpu-operator", 0, "VERSION", OPTION_TEXT, type, operators.gpu,             \
+			"the GPU operator's version, such as 25.10: only the tag that this one\n"  \
+			"asks for is to be pushed")
+
+/* -EINVAL for a registry with a transport or a tag, and for what is no version. */
+int operators_check(const struct operators *operators, struct error *error) _must_check_;
 
 /*
  * Appends the os tags that GPU operators compose for a GPU image on nodes with this ID and
@@ -22,11 +45,33 @@ void image_os_tags(const char *os_id, const char *os_version, struct strv *tags)
 /* Names it "<tag><end>": its tag and reference where it has none, else one that it has also. */
 void image_add_tag(struct image *image, const char *repository, const char *tag, const char *end);
 
-/*
- * Prints how to push the image, and what to put into the operator's values for it. @precompiled:
- * for just one kernel; @compiles: it has what compiles modules on a node.
- */
-void image_print_use(const struct image *image, bool precompiled, bool compiles);
-void image_print_push(const char *reference);
-/* How to push its other names; nothing where it has none. */
-void image_print_also(const struct image *image);
+/* Another name of the GPU image, for a container of the operator's own beside the driver's. */
+struct image_addon {
+	const char *values;        /* of the operator's configuration: "gdrcopy" */
+	const char *repository;    /* "gdrdrv" */
+	const struct image *names; /* its tags, and the module's version */
+};
+
+/* What the operators have to be told of an image beside what its record says. */
+struct image_use {
+	struct operators operators;
+	const char *os_id;      /* of the nodes' os-release */
+	const char *os_version; /* VERSION_ID; NULL: the image is for several */
+	const char *krel;       /* the only kernel that it is precompiled for; NULL: another kind */
+	bool compiles;          /* it has what compiles modules on a node */
+	bool rdma;              /* GPU: it has an nvidia-peermem */
+	bool kernels_rdma;      /* and that is for the kernel's own RDMA stack, not an OFED */
+	const struct image_addon *addons; /* GPU */
+	size_t addon_count;
+};
+
+/* Appends the names by which the operator asks for it: with --gpu-operator that version's only. */
+void image_wanted_names(const struct image *image, const struct image_use *use, struct strv *names);
+/* --registry, or the word that stands for it. */
+const char *operators_registry(const struct image_use *use);
+/* The GPU operator's version of the driver: the branch, of an image for one kernel. Freed by the
+ * caller. */
+char *image_driver_version(const struct image *image, const struct image_use *use);
+
+/* Prints how to push the image, and what to put into the operator's values for it. */
+void image_print_use(const struct image *image, const struct image_use *use);

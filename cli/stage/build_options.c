@@ -137,7 +137,8 @@ static int check(void *target, struct error *error)
 			error, -EINVAL, "--bundle %s: %s", options->bundle, strerror(errno));
 	if (options->bundle)
 		options->common.offline = true;
-	return output_place_check(options->output, error);
+	r = operators_check(&options->operators, error);
+	return r < 0 ? r : output_place_check(options->output, error);
 }
 
 #define BUILD_OPTION(name, argument, kind, member, help)                                           \
@@ -193,7 +194,9 @@ static const struct option_row rows[] = {
 		"memory is short]"),
 	BUILD_OPTION("output", "WHERE", OPTION_TEXT, output,
 		"DIR, containers-storage: or oci-archive:FILE, which becomes FILE.nic and\n"
-		"FILE.gpu if both images are built [containers-storage:]"),
+		"FILE.gpu if both images are built [containers-storage:]; into DIR go also the\n"
+		"operators' policies, and push.sh"),
+	OPERATORS_OPTIONS(struct build_options, operators),
 	BUILD_OPTION("sources-image", NULL, OPTION_FLAG, sources_image,
 		"make images that can also compile their modules on a node, for kernels that\n"
 		"they have no modules for: they contain the compiler, the source, the recipes\n"

@@ -9,6 +9,7 @@
 #include "cli/image/operators.h"
 #include "cli/json.h"
 #include "cli/image/output_place.h"
+#include "cli/image/policies.h"
 #include "common/tag.h"
 #include "common/text.h"
 #include "common/xalloc.h"
@@ -33,8 +34,9 @@ struct outputs {
 	char *before_peermem[IMAGE_COUNT]; /* its label IMAGE_LABEL_PEERMEM, or NULL */
 	const char *folders[IMAGE_COUNT];  /* the stages' outputs */
 	size_t count;
-	struct image addons[ARRAY_SIZE(addons)]; /* names and version; empty: no such module */
-	bool changed;                            /* something was written that was not there */
+	struct image addons[ARRAY_SIZE(addons)];     /* names and version; empty: no such module */
+	struct image_addon used[ARRAY_SIZE(addons)]; /* those that are not */
+	bool changed;                                /* something was written that was not there */
 };
 
 static void outputs_free(struct outputs *outputs)
@@ -125,6 +127,33 @@ static int tag_addons(const struct build *build, struct outputs *outputs, struct
 		}
 	}
 	return 0;
+}
+
+/* Borrows from the build and from @outputs, where it lists the add-ons. */
+static struct image_use describe_use(const struct build *build, struct outputs *outputs)
+{
+	const struct build_options *options = &build->options;
+	const char *version = build->target.os_version;
+	const struct image *last = &outputs->images[outputs->count - 1];
+	struct image_use use = {
+		.operators = options->operators,
+		.os_id = build->target.os->id,
+		.os_version = version && *version ? version : NULL,
+		.krel = options->sources_image ? NULL : build->target.krel,
+		.compiles = options->sources_image,
+		.rdma = last->peermem && strcmp(last->peermem, IMAGE_NO_PEERMEM) != 0,
+		.kernels_rdma = last->peermem && strcmp(last->peermem, IMAGE_KERNELS_PEERMEM) == 0,
+		.addons = outputs->used,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(addons); i++)
+		if (outputs->addons[i].reference)
+			outputs->used[use.addon_count++] = (struct image_addon){
+				.values = addons[i].values,
+				.repository = addons[i].image,
+				.names = &outputs->addons[i],
+			};
+	return use;
 }
 
 static json_object *to_json(const struct build *build, const struct outputs *outputs)
@@ -241,7 +270,8 @@ static void print_moved_userspace(const char *before, const struct image *image)
 			stdout, "  userspace: the old image has other files of driver %s\n", now);
 }
 
-static void print_text(struct build *build, const struct outputs *outputs, bool nothing)
+static void print_text(struct build *build, const struct outputs *outputs,
+	const struct image_use *use, bool nothing)
 {
 	const char *output = build->options.output;
 
@@ -276,32 +306,21 @@ static void print_text(struct build *build, const struct outputs *outputs, bool 
 			(void) puts(
 				"  WARNING: it has no nvidia-smi, libraries or firmware, because "
 				"of --force: nodes never become ready with it");
-		image_print_use(image, !build->options.sources_image, build->options.sources_image);
+		/* The files of a folder say it otherwise. */
+		if (!output_place_is_folder(output) || !image_is_proven(image))
+			image_print_use(image, use);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
-		const char *reference = outputs->addons[i].reference;
-
-		if (!reference)
-			continue;
-		text_print(stdout, "%s  the same image, for the operator's container\n",
-			addons[i].image);
-		image_print_push(reference);
-		text_print(stdout,
-			"  GPU Operator: %s.enabled=true, %s.repository=REGISTRY, "
-			"%s.image=%s, %s.version=\"%s\"\n",
-			addons[i].values, addons[i].values, addons[i].values, addons[i].image,
-			addons[i].values, outputs->addons[i].version);
-		image_print_also(&outputs->addons[i]);
-	}
-	if (output_place_is_folder(output))
-		text_print(stdout, "Archives, lock.json, images.json and proof.json are in %s\n",
-			output);
+	if (!output_place_is_folder(output))
+		return;
+	text_print(stdout, "Archives, lock.json, images.json and proof.json are in %s\n", output);
+	policies_print(output, outputs->images, outputs->count, use);
 }
 
 int output_write(struct build *build, struct error *error)
 {
 	const char *output = build->options.output;
 	_cleanup_(outputs_free) struct outputs outputs = { 0 };
+	struct image_use use = { 0 };
 	bool nothing;
 	int r = to_storage(build, &outputs, error);
 
@@ -310,8 +329,13 @@ int output_write(struct build *build, struct error *error)
 	if (r == 0)
 		r = image_place_all(output, outputs.images, outputs.folders, outputs.count,
 			to_json(build, &outputs), &outputs.changed, error);
+	if (r == 0)
+		use = describe_use(build, &outputs);
 	if (r == 0 && output_place_is_folder(output))
 		r = add_records(build, &outputs, error);
+	if (r == 0 && output_place_is_folder(output))
+		r = policies_place(
+			output, outputs.images, outputs.count, &use, &outputs.changed, error);
 	if (r < 0) {
 		/* No mirror is asked here: what is refused is ours. */
 		build->context.failure =
@@ -322,6 +346,6 @@ int output_write(struct build *build, struct error *error)
 	if (build->context.progress.json)
 		print_json(build, &outputs, nothing);
 	else
-		print_text(build, &outputs, nothing);
+		print_text(build, &outputs, &use, nothing);
 	return 0;
 }

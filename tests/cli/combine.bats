@@ -96,7 +96,14 @@ unpack_archive() {
 @test "two kernels, and two OFEDs of one of them: all of it is in one image, with the tag that the operator asks for" {
     run_slipway 0 combine "$work/a.tar" "$work/b.tar" "localhost/made-c" --output "$BATS_TEST_TMPDIR/out"
     says "localhost/slipway/driver:535.1.2-debian12" "2 kernels" "$first  nvidia-peermem for OFED 24.07, OFED 24.10" \
-        'driver.version="535.1.2"'
+        "sh $BATS_TEST_TMPDIR/out/push.sh REGISTRY" "kubectl apply -f $BATS_TEST_TMPDIR/out/nvidia-driver.yaml"
+    grep -qx '    version: "535.1.2"' "$BATS_TEST_TMPDIR/out/cluster-policy.patch.yaml"
+    grep -qx '    usePrecompiled: false' "$BATS_TEST_TMPDIR/out/cluster-policy.patch.yaml"
+    grep -qx '      enabled: true' "$BATS_TEST_TMPDIR/out/cluster-policy.patch.yaml"
+    grep -q 'os_release.VERSION_ID: "12"' "$BATS_TEST_TMPDIR/out/nvidia-driver.yaml"
+    run sh "$BATS_TEST_TMPDIR/out/push.sh"
+    [ "$status" -eq 2 ]
+    says "name the registry: sh push.sh registry.example/drivers"
     unpack_archive "$BATS_TEST_TMPDIR/out/gpu.oci.tar" "$BATS_TEST_TMPDIR/new"
     local root=$BATS_TEST_TMPDIR/new/root
     local facts=$root/usr/lib/slipway/kernels
@@ -135,8 +142,9 @@ unpack_archive() {
 
 @test "one image has the tags that all versions of the operator ask for, on nodes of each minor release" {
     run_slipway 0 combine "$work/el-9.4.tar" "$work/el-9.6.tar" "$work/el-old.tar" --output "$BATS_TEST_TMPDIR/out"
-    says "gpu image  localhost/slipway/driver:535.1.2-rhel9 " "GPU Operator before 26.7" \
-        "buildah push localhost/slipway/driver:535.1.2-rhel9.6 docker://REGISTRY/driver:535.1.2-rhel9.6"
+    says "gpu image  localhost/slipway/driver:535.1.2-rhel9 "
+    [ "$(grep -c '^push gpu.oci.tar .* driver:535.1.2-rhel9' "$BATS_TEST_TMPDIR/out/push.sh")" = 4 ]
+    [[ $(<"$BATS_TEST_TMPDIR/out/nvidia-driver.yaml") != *VERSION_ID* ]]
     jq -e '.images[0] | .tag == "535.1.2-rhel9" and .also == ["localhost/slipway/driver:535.1.2-rhel9.4",
         "localhost/slipway/driver:535.1.2-rhel9.6", "localhost/slipway/driver:535.1.2-rhel9.7"]' "$BATS_TEST_TMPDIR/out/images.json"
     local tag id
@@ -151,8 +159,12 @@ unpack_archive() {
     # A tag that was taken away comes back.
     buildah rmi localhost/slipway/driver:535.1.2-rhel9.6 >/dev/null
     run_slipway 0 combine "$work/el-9.4.tar" "$work/el-9.6.tar" --os-version 9.6
-    says "driver:535.1.2-rhel9.6"
+    says "GPU Operator before 26.7" 'driver.version="535.1.2"' \
+        "buildah push localhost/slipway/driver:535.1.2-rhel9.6 docker://REGISTRY/driver:535.1.2-rhel9.6"
     [[ $output != *rhel9.4* ]]
+    run_slipway 0 combine "$work/el-9.4.tar" "$work/el-9.6.tar" --os-version 9.6 --gpu-operator 26.3 --registry r.example/a
+    says "buildah push localhost/slipway/driver:535.1.2-rhel9.6 docker://r.example/a/driver:535.1.2-rhel9.6"
+    [[ $output != *"docker://r.example/a/driver:535.1.2-rhel9"$'\n'* ]]
     buildah inspect --type image localhost/slipway/driver:535.1.2-rhel9.6 >/dev/null
 }
 

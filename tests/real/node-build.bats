@@ -67,10 +67,11 @@ modules() { echo "$root/upper/usr/lib/modules/$krel"; }
     [[ $tag == 1.0-debian12 ]]
 }
 
-@test "the operator's container for GDRCopy asks for the same image by another name, which build gives and prints" {
+@test "the operator's container for GDRCopy asks for the same image by another name, which build gives it" {
     local reference=localhost/slipway/gdrdrv:0.1-debian12
-    grep -qF "buildah push $reference docker://REGISTRY/gdrdrv:0.1-debian12" "$folder/said"
-    grep -qF 'gdrcopy.enabled=true, gdrcopy.repository=REGISTRY, gdrcopy.image=gdrdrv, gdrcopy.version="0.1"' "$folder/said"
+    grep -q "^push gpu.oci.tar .* gdrdrv:0.1-debian12\$" "$folder/output/push.sh"
+    [[ $(<"$folder/output/cluster-policy.patch.yaml") == \
+        *$'\n  gdrcopy:\n    enabled: true\n    repository: "REGISTRY"\n    image: gdrdrv\n    version: "0.1"' ]]
     [[ $(jq -r '.addons[0].reference' "$folder/output/images.json") == "$reference" ]]
     [[ $(buildah inspect --type image --format '{{.FromImageID}}' "$reference") == "$(jq -r '.images[0].id' "$folder/output/images.json")" ]]
 }

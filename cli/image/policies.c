@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fields are those of the operators' CRDs: network-operator config/crd/bases/
+ * mellanox.com_nicclusterpolicies.yaml (forcePrecompiled: 24.7 and newer), gpu-operator config/crd/
+ * bases/nvidia.com_clusterpolicies.yaml and nvidia.com_nvidiadrivers.yaml (24.3 to 26.7).
+ */
+#include "cli/image/policies.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/text.h"
+#include "common/xalloc.h"
+
+/* What is written: one image of its role, or for push.sh all of them. */
+struct policy {
+	const struct image *images;
+	size_t count;
+	const struct image_use *use;
+};
+
+/* --- push.sh --- */
+
+static void write_names(FILE *file, const struct image *image, const struct image *names,
+	const struct policy *policy)
+{
+	_cleanup_strv_ struct strv list = { 0 };
+
+	image_wanted_names(names, policy->use, &list);
+	for (size_t i = 0; i < list.count; i++)
+		(void) fprintf(file, "push %s.oci.tar %s %s\n", image->role, image->id,
+			basename(list.items[i]));
+}
+
+static void write_push(FILE *file, const struct policy *policy)
+{
+	const char *registry = policy->use->operators.registry;
+
+	(void) fprintf(file,
+		"#!/bin/sh\n"
+		"# Pushes the images in this folder: sh push.sh %s\n"
+		"# Log in before, where the registry asks for it: buildah login HOST\n"
+		"set -eu\n"
+		"cd \"$(dirname \"$0\")\"\n"
+		"registry=${1%s%s}\n"
+		"\n"
+		"# push ARCHIVE ID NAME: by its ID, for a tag may stand for another image by now\n"
+		"push() {\n"
+		"    buildah inspect --type image \"$2\" >/dev/null 2>&1 ||\n"
+		"        buildah pull --quiet \"oci-archive:$1\" >/dev/null\n"
+		"    echo \"$registry/$3\"\n"
+		"    buildah push \"$2\" \"docker://$registry/$3\"\n"
+		"}\n"
+		"\n",
+		registry ? "[REGISTRY]" : "REGISTRY", registry ? ":-" : ":?",
+		registry ? registry : "name the registry: sh push.sh registry.example/drivers");
+	for (size_t i = 0; i < policy->count; i++) {
+		const struct image *image = &policy->images[i];
+		bool has_addons = strcmp(image->role, "gpu") == 0;
+
+		if (!image_is_proven(image))
+			continue;
+		write_names(file, image, image, policy);
+		for (size_t k = 0; has_addons && k < policy->use->addon_count; k++)
+			write_names(file, image, policy->use->addons[k].names, policy);
+	}
+}
+
+/* --- policies --- */
+
+static void write_nic(FILE *file, const struct policy *policy)
+{
+	const struct image_use *use = policy->use;
+
+	(void) fprintf(file,
+		"# kubectl apply -f nic-cluster-policy.yaml\n"
+		"# In a cluster that has a NicClusterPolicy this leaves its other fields:\n"
+		"# kubectl patch nicclusterpolicy nic-cluster-policy --type merge \\\n"
+		"#     --patch-file nic-cluster-policy.yaml\n"
+		"apiVersion: mellanox.com/v1alpha1\n"
+		"kind: NicClusterPolicy\n"
+		"metadata:\n"
+		"  name: nic-cluster-policy\n"
+		"spec:\n"
+		"  ofedDriver:\n"
+		"    repository: \"%s\"\n"
+		"    image: doca-driver\n"
+		"    version: \"%s\"\n"
+		"    forcePrecompiled: %s\n",
+		operators_registry(use), policy->images->version, use->krel ? "true" : "false");
+}
+
+/* The fields that both kinds of GPU policy have, each behind @indent blanks. */
+static void write_driver_fields(FILE *file, const struct policy *policy, int indent)
+{
+	const struct image_use *use = policy->use;
+	_cleanup_free_ char *version = image_driver_version(policy->images, use);
+	const char *image = "driver";
+
+	(void) fprintf(file,
+		"%*susePrecompiled: %s\n"
+		"%*srepository: \"%s\"\n"
+		"%*simage: %s\n"
+		"%*sversion: \"%s\"\n"
+		"%*srdma:\n"
+		"%*s  enabled: %s\n"
+		"%*s  useHostMofed: %s\n",
+		indent, "", use->krel ? "true" : "false", indent, "", operators_registry(use),
+		indent, "", image, indent, "", version, indent, "", indent, "",
+		use->rdma ? "true" : "false", indent, "", use->kernels_rdma ? "true" : "false");
+}
+
+static void write_addons(FILE *file, const struct image_use *use)
+{
+	for (size_t i = 0; i < use->addon_count; i++) {
+		const struct image_addon *addon = &use->addons[i];
+
+		(void) fprintf(file,
+			"  %s:\n"
+			"    enabled: true\n"
+			"    repository: \"%s\"\n"
+			"    image: %s\n"
+			"    version: \"%s\"\n",
+			addon->values, operators_registry(use), addon->repository,
+			addon->names->version);
+	}
+}
+
+static void write_cluster_policy(FILE *file, const struct policy *policy)
+{
+	(void) fputs("# A patch of the ClusterPolicy that the GPU operator's chart makes:\n"
+		     "# kubectl patch clusterpolicy cluster-policy --type merge \\\n"
+		     "#     --patch-file cluster-policy.patch.yaml\n"
+		     "spec:\n"
+		     "  driver:\n"
+		     "    enabled: true\n",
+		file);
+	write_driver_fields(file, policy, 4);
+	write_addons(file, policy->use);
+}
+
+/* A name of Kubernetes (RFC 1123) for nodes with this os-release. */
+static char *object_name(const struct image_use *use)
+{
+	char *name = xasprintf("slipway-%s%s", use->os_id, use->os_version ? use->os_version : "");
+
+	for (char *c = name; *c; c++)
+		*c = isalnum((unsigned char) *c) || *c == '.' ? (char) tolower(*c) : '-';
+	return name;
+}
+
+static void write_nvidia_driver(FILE *file, const struct policy *policy)
+{
+	const struct image_use *use = policy->use;
+	_cleanup_free_ char *name = object_name(use);
+
+	(void) fprintf(file,
+		"# In place of cluster-policy.patch.yaml, where the GPU operator's chart was\n"
+		"# installed with driver.nvidiaDriverCRD.enabled=true:\n"
+		"# kubectl apply -f nvidia-driver.yaml\n"
+		"apiVersion: nvidia.com/v1alpha1\n"
+		"kind: NVIDIADriver\n"
+		"metadata:\n"
+		"  name: %s\n"
+		"spec:\n"
+		"  driverType: gpu\n",
+		name);
+	write_driver_fields(file, policy, 2);
+	write_addons(file, use);
+	(void) fprintf(file,
+		"  nodeSelector:           # no two NVIDIADrivers may select the same node\n"
+		"    feature.node.kubernetes.io/system-os_release.ID: \"%s\"\n",
+		use->os_id);
+	if (use->os_version)
+		(void) fprintf(file,
+			"    feature.node.kubernetes.io/system-os_release.VERSION_ID: \"%s\"\n",
+			use->os_version);
+}
+
+/* --- files --- */
+
+static const struct policy_row {
+	const char *file;
+	const char *role; /* NULL: of all images */
+	void (*write)(FILE *file, const struct policy *policy);
+	const char *before, *after; /* the command that applies it, around its path */
+} rows[] = {
+	{ "push.sh", NULL, write_push, "sh ", "" },
+	{ "nic-cluster-policy.yaml", "nic", write_nic, "kubectl apply -f ", "" },
+	{ "cluster-policy.patch.yaml", "gpu", write_cluster_policy,
+		"kubectl patch clusterpolicy cluster-policy --type merge --patch-file ", "" },
+	{ "nvidia-driver.yaml", "gpu", write_nvidia_driver, "kubectl apply -f ",
+		"   (instead, with NVIDIADriver)" },
+};
+
+/* Is there an image that an operator asks for, which the file is about? */
+static bool applies(const struct policy_row *row, const struct image *images, size_t count,
+	struct policy *policy)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!image_is_proven(&images[i]) ||
+			(row->role && strcmp(row->role, images[i].role) != 0))
+			continue;
+		policy->images = row->role ? &images[i] : images;
+		policy->count = row->role ? 1 : count;
+		return true;
+	}
+	return false;
+}
+
+int policies_place(const char *output, const struct image *images, size_t count,
+	const struct image_use *use, bool *changed, struct error *error)
+{
+	struct policy policy = { .use = use };
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_free_ char *path = xasprintf("%s/%s", output, rows[i].file);
+		_cleanup_free_ char *text = NULL;
+		size_t size;
+		FILE *file;
+		int r;
+
+		if (!applies(&rows[i], images, count, &policy)) {
+			if (unlink(path) < 0 && errno != ENOENT)
+				return error_set_errno(error, -errno, "--output %s", path);
+			continue;
+		}
+		file = open_memstream(&text, &size);
+		if (!file)
+			out_of_memory();
+		rows[i].write(file, &policy);
+		if (fclose(file) != 0)
+			out_of_memory();
+		r = image_place_text(path, text, changed, error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void policies_print(
+	const char *output, const struct image *images, size_t count, const struct image_use *use)
+{
+	struct policy policy = { .use = use };
+
+	if (!applies(&rows[0], images, count, &policy))
+		return;
+	text_print(stdout, "To use them%s:\n",
+		use->operators.registry ? ""
+					: ", with your registry in place of REGISTRY (--registry "
+					  "writes it into the files)");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (applies(&rows[i], images, count, &policy))
+			text_print(stdout, "  %s%s/%s%s%s\n", rows[i].before, output, rows[i].file,
+				i == 0 && !use->operators.registry ? " REGISTRY" : "",
+				rows[i].after);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files beside the archives that push the images and that the operators apply. */
+#pragma once
+
+#include "cli/image/operators.h"
+
+/*
+ * Writes them into the output folder: push.sh, and each role's policies. Those of images that are
+ * not among these, or that no operator asks for, are removed: an earlier build left them. *changed
+ * becomes true where one was not there so.
+ */
+int policies_place(const char *output, const struct image *images, size_t count,
+	const struct image_use *use, bool *changed, struct error *error) _must_check_;
+/* Prints the commands that use them. */
+void policies_print(
+	const char *output, const struct image *images, size_t count, const struct image_use *use);
