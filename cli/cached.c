@@ -44,16 +44,19 @@ bool cached_is_there(const struct context *context, const struct cached *cached,
 }
 
 /* Under the output's lock. */
-static int make(struct cached *cached, const struct context *context,
-	const struct cached_maker *maker, struct error *error)
+static int make(struct cached *cached, struct context *context, const struct cached_maker *maker,
+	struct error *error)
 {
 	const struct cache *cache = &context->cache;
 	_cleanup_free_ char *log = cache_log_path(cache, maker->name, cached->key);
 	_cleanup_free_ char *folder = NULL;
+	_cleanup_free_ char *detail = NULL;
 	int r = cache_new_folder(cache, maker->name, &folder);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", maker->name);
+	detail = xasprintf("log %s", log);
+	progress_detail(&context->progress, detail);
 	r = maker->run(maker->data,
 		&(struct stage_place){ .folder = folder, .log = log, .key = cached->key }, error);
 	if (r < 0)

@@ -49,7 +49,7 @@ static int check(void *target, struct error *error)
 }
 
 static const struct option_rule rules[] = {
-	{ .needs = "output", .why = "-o FILE is missing: the bundle to write" },
+	{ .needs = "output", .why = "--output FILE is missing: the bundle to write" },
 	{ .needs = "kernel kernel-from " OPTION_RULE_ARGUMENT,
 		.why = "the kernel is missing: give a release (uname -r on the node) or newest" },
 };
@@ -101,7 +101,7 @@ static int collect(struct verb *verb, struct build *build, const char *folder, s
 		r = cache_start_run(&build->context.cache, buildah_sweep, error);
 	if (r < 0)
 		return r;
-	progress_start(&build->context.progress, build->options.common.json);
+	context_show_progress(&build->context, true);
 	r = build_prepare(build, error);
 	if (r == 0)
 		r = bundle_preflight(build, error);
@@ -148,7 +148,7 @@ static int make_bundle(struct verb *verb, struct error *error)
 	size_t count = verb->krels.count ? verb->krels.count : 1;
 	_cleanup_free_ char *folder = NULL;
 	char sha256[HASH_HEX_SIZE];
-	int r = output_file_ready("-o", verb->options.output, error);
+	int r = output_file_ready("--output", verb->options.output, error);
 
 	if (r < 0) {
 		verb->context.failure = EXIT_CODE_OUTPUT;

@@ -42,7 +42,7 @@ static const struct option_row rows[] = {
 		"a GPU image made by slipway build or combine: its archive, its OCI\n"
 		"layout or its name in containers-storage; the new image is based on\n"
 		"the first"),
-	OPTION("output", 0, "WHERE", OPTION_TEXT, struct verb, combine.output,
+	OPTION("output", 'o', "WHERE", OPTION_TEXT, struct verb, combine.output,
 		"DIR, containers-storage: or oci-archive:FILE [containers-storage:]; into DIR\n"
 		"go also the operator's policies, and push.sh"),
 	OPERATORS_OPTIONS(struct verb, combine.operators),
@@ -64,7 +64,7 @@ const struct option_table combine_options = {
 		 "\n",
 	.notes = "\n",
 	OPTION_ROWS(rows),
-	.only_common = "cache json help",
+	.only_common = "cache json quiet verbose help",
 	.common = offsetof(struct verb, options),
 	.take_argument = take_argument,
 	.check = check,

@@ -6,6 +6,7 @@
 
 #include "cli/json.h"
 #include "cli/kernel/kernel.h"
+#include "cli/message.h"
 #include "cli/supervise.h"
 #include "common/text.h"
 #include "common/xalloc.h"
@@ -98,8 +99,12 @@ static void print_text(const struct verb *verb, const struct lint *lint)
 	for (size_t i = 0; i < lint->count; i++) {
 		const struct lint_finding *finding = &lint->findings[i];
 
-		text_print(stdout, "%-8s %-28s %s\n", lint_severity_text(finding->severity),
-			finding->id, finding->reason);
+		message_print(stdout,
+			finding->severity == LINT_ERROR     ? COLOUR_RED
+			: finding->severity == LINT_WARNING ? COLOUR_YELLOW
+							    : COLOUR_NONE,
+			"%-8s", lint_severity_text(finding->severity));
+		text_print(stdout, " %-28s %s\n", finding->id, finding->reason);
 		text_print(stdout, "%-8s %-28s   %s\n", "", "", finding->fix);
 	}
 	text_print(stdout, "%zu error%s, %zu warning%s, %zu note%s\n", errors,
@@ -153,7 +158,7 @@ static int work(void *context)
 	struct verb *verb = context;
 	struct error error = { 0 };
 
-	progress_start(&verb->context.progress, verb->common.json);
+	context_show_progress(&verb->context, true);
 	if (judge(verb, &error) == 0)
 		return (int) verb->context.failure;
 	if (verb->context.failure == EXIT_CODE_OK)

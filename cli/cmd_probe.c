@@ -129,7 +129,7 @@ static int run(const struct options *options)
 	_cleanup_(node_free) struct node node = { .root_fd = -1 };
 	struct error error = { 0 };
 	uint64_t size = 0;
-	int r = output_file_ready("-o", options->output, &error);
+	int r = output_file_ready("--output", options->output, &error);
 
 	if (r < 0)
 		return fail(&error, EXIT_CODE_OUTPUT);

@@ -87,10 +87,10 @@ static const struct option_rule rules[] = {
 		.why = "the kernel is missing: give a release (uname -r on the node) or newest" },
 	{ .given = "list",
 		.refuses =
-			"kernel tree o output ofed nvidia kernel-module-type " OPTION_RULE_ARGUMENT,
+			"kernel tree output ofed nvidia kernel-module-type " OPTION_RULE_ARGUMENT,
 		.why = "--list prints all releases and makes no lock" },
 	{ .given = "list", .needs = "os", .why = "it lists the kernels of one distribution" },
-	{ .given = "json", .refuses = "o=- output=-", .why = "both would write to stdout" },
+	{ .given = "json", .refuses = "output=-", .why = "both would write to stdout" },
 	{ .given = "kernel-module-type",
 		.needs = "nvidia=debian",
 		.why = "it selects one of these packages" },
@@ -101,10 +101,8 @@ static const struct option_rule rules[] = {
 
 static const struct option_row rows[] = {
 	OPTION_CALL("kernel", 0, "KREL", take_kernel, OPTION_HIDDEN),
-	RESOLVE_OPTION("output", 0, "FILE", OPTION_TEXT, output, OPTION_HIDDEN),
-	RESOLVE_OPTION(NULL, 'o', "FILE", OPTION_TEXT, output,
-		"write the lock to FILE, - for "
-		"stdout"),
+	RESOLVE_OPTION(
+		"output", 'o', "FILE", OPTION_TEXT, output, "write the lock to FILE, - for stdout"),
 	RESOLVE_OPTION("tree", 0, "DIR", OPTION_TEXT, tree,
 		"also fetch the headers, and unpack the kernel tree that modules are\n"
 		"compiled against (lib/modules/KREL/build and source) into this new folder"),
@@ -237,7 +235,8 @@ static void print_text(const struct verb *verb)
 		print_lock(&verb->answer.lock, verb->context.os.name);
 	(void) fflush(stdout);
 	for (size_t i = 0; i < warnings->count; i++)
-		text_print(stderr, "slipway resolve: warning: %s\n", warnings->items[i]);
+		message_print(stderr, COLOUR_YELLOW, "slipway resolve: warning: %s\n",
+			warnings->items[i]);
 }
 
 static void print_json(const struct verb *verb, const struct error *error)
@@ -328,7 +327,7 @@ static int make_tree(struct verb *verb, struct error *error)
 
 	/* In a log, too, the download's lines help; not beside JSON. */
 	if (!verb->common.json)
-		progress_start(&context->progress, false);
+		context_show_progress(context, false);
 	r = cache_start_run(&context->cache, buildah_sweep, error);
 	if (r < 0)
 		return context_fail(context, EXIT_CODE_INTERNAL, r);
@@ -356,7 +355,7 @@ static int write_lock(const struct lock *lock, const char *path, struct error *e
 		r = fs_write_output(path, text, strlen(text));
 	else if (fputs(text, stdout) < 0 || fflush(stdout) != 0)
 		r = -EIO;
-	return r < 0 ? error_set_errno(error, r, "-o %s", path) : 0;
+	return r < 0 ? error_set_errno(error, r, "--output %s", path) : 0;
 }
 
 static int find(struct verb *verb, struct error *error)
@@ -388,7 +387,7 @@ static int find_watched(struct verb *verb, struct error *error)
 	struct progress *progress = &verb->context.progress;
 	int r;
 
-	progress_start(progress, false);
+	context_show_progress(&verb->context, false);
 	if (!progress->terminal || verb->common.json)
 		*progress = (struct progress){ .first_ms = progress->first_ms };
 	else
@@ -405,7 +404,7 @@ static enum exit_code run(struct verb *verb, struct error *error)
 
 	/* Whether what is to be written can be is asked before anything is fetched. */
 	if (verb->output)
-		r = output_file_ready("-o", verb->output, error);
+		r = output_file_ready("--output", verb->output, error);
 	if (r == 0 && verb->tree)
 		r = check_place(verb->place, error);
 	if (r < 0)

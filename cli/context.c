@@ -75,6 +75,21 @@ int context_open(const struct common_options *options, struct context *ret, stru
 	return 0;
 }
 
+void context_show_progress(struct context *context, bool events)
+{
+	const struct common_options *options = context->options;
+	struct progress *progress = &context->progress;
+
+	progress_start(progress, events && options->json);
+	progress->verbose = options->verbose && !progress->json;
+	if (progress->verbose)
+		progress->terminal = false;
+	if (options->quiet) {
+		progress->text = NULL;
+		progress->terminal = false;
+	}
+}
+
 void context_close(struct context *context)
 {
 	download_close(&context->download);

@@ -45,6 +45,12 @@ int context_open(const struct common_options *options, struct context *ret,
 void context_close(struct context *context);
 
 /*
+ * Begins to show progress, as the options say; @events: with --json that goes to stdout, as events,
+ * where the verb's answer is the last one of them.
+ */
+void context_show_progress(struct context *context, bool events);
+
+/*
  * Reads $SOURCE_DATE_EPOCH, which makes images reproducible:
  * https://reproducible-builds.org/specs/source-date-epoch/. -EINVAL, as for the command line, when
  * it is not a number.

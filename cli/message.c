@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/message.h"
 
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
+#include "common/text.h"
 #include "common/xalloc.h"
 
 #define INDENT 2
@@ -15,6 +19,40 @@ static size_t width_of(FILE *file)
 	int fd = fileno(file);
 
 	return fd >= 0 && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40 ? size.ws_col : 0;
+}
+
+static bool has_colours(FILE *file)
+{
+	const char *wanted = getenv("NO_COLOR");
+	const char *terminal = getenv("TERM");
+	int fd = fileno(file);
+
+	return fd >= 0 && isatty(fd) && !(wanted && *wanted) && terminal && *terminal &&
+	       strcmp(terminal, "dumb") != 0;
+}
+
+void message_print(FILE *file, enum colour colour, const char *format, ...)
+{
+	/* ECMA-48, select graphic rendition: 31 is red, 33 yellow, 0 the terminal's own. */
+	static const char *const begins[] = {
+		[COLOUR_RED] = "\033[31m", [COLOUR_YELLOW] = "\033[33m"
+	};
+	bool coloured = colour != COLOUR_NONE && has_colours(file);
+	size_t length = strlen(format);
+	bool is_line = length && format[length - 1] == '\n';
+	va_list arguments;
+
+	va_start(arguments, format);
+	if (coloured) {
+		_cleanup_free_ char *text = xvasprintf(format, arguments);
+
+		(void) fputs(begins[colour], file);
+		text_print(file, "%.*s", (int) (strlen(text) - is_line), text);
+		(void) fprintf(file, "\033[0m%s", is_line ? "\n" : "");
+	} else {
+		text_vprint(file, format, arguments);
+	}
+	va_end(arguments);
 }
 
 static size_t count_columns(const char *text, size_t length)
@@ -54,7 +92,8 @@ static void print_wrapped(FILE *file, const char *text, size_t length, size_t at
 
 void message_error(FILE *file, const char *who, const struct error *error)
 {
-	(void) fprintf(file, "%s: ", who);
+	message_print(file, COLOUR_RED, "%s:", who);
+	(void) fputc(' ', file);
 	print_wrapped(file, error->text, strlen(error->text), strlen(who) + 2, INDENT);
 	for (const char *line = error->lines; *line; line += strcspn(line, "\n") + 1) {
 		(void) fprintf(file, "%*s", INDENT, "");

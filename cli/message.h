@@ -6,6 +6,14 @@
 
 #include "common/error.h"
 
+enum colour { COLOUR_NONE, COLOUR_RED, COLOUR_YELLOW };
+
+/*
+ * text_print() in that colour, but for a newline at the end of @format. It has none where @file is
+ * no terminal, the terminal is a dumb one, or NO_COLOR is set (no-color.org).
+ */
+void message_print(FILE *file, enum colour colour, const char *format, ...) _printf_(3, 4);
+
 /*
  * Prints "@who: message", and the lines below it indented by two columns. On a terminal lines are
  * wrapped between words at its width; in a file or a pipe each stays one.

@@ -70,46 +70,52 @@ static int take_accepted_key(void *target, const char *value, struct error *erro
 	OPTION(name, letter, argument, kind, struct common_options, member, help)
 
 /* The same, of options about package lists, mirrors and keys. */
-#define LISTS(name_, argument_, kind_, member, help_)                                              \
+#define LISTS(name_, argument_, kind_, member, folded_, help_)                                     \
 	{                                                                                          \
 		.name = (name_), .argument = (argument_), .help = (help_), .kind = (kind_),        \
-		.offset = offsetof(struct common_options, member), .about_lists = true             \
+		.offset = offsetof(struct common_options, member), .about_lists = true,            \
+		.folded = (folded_)                                                                \
 	}
-#define LISTS_CALL(name_, argument_, function, help_)                                              \
+#define LISTS_CALL(name_, argument_, function, folded_, help_)                                     \
 	{                                                                                          \
 		.name = (name_), .argument = (argument_), .help = (help_), .kind = OPTION_TAKE,    \
-		.take = (function), .about_lists = true                                            \
+		.take = (function), .about_lists = true, .folded = (folded_)                       \
 	}
 
 static const struct option_row common_rows[] = {
-	LISTS("os", "ID", OPTION_TEXT, os,
+	LISTS("os", "ID", OPTION_TEXT, os, false,
 		"the node's distribution [guessed from the kernel release]"),
-	LISTS_CALL("arch", "ARCH", take_arch,
+	LISTS_CALL("arch", "ARCH", take_arch, false,
 		"the node's architecture, as uname -m prints it, or Debian's name for it\n"
 		"[this machine's]"),
-	LISTS("mirror", "URL", OPTION_LIST, mirrors,
+	LISTS("mirror", "URL", OPTION_LIST, mirrors, true,
 		"mirror of the distribution's packages; NAME=URL sets only the catalogue's\n"
 		"mirror NAME; may be repeated [mirrors.ini, then the system's apt sources,\n"
 		"then the official mirrors, except for Debian]"),
-	LISTS("keyring", "FILE", OPTION_TEXT, keyring,
+	LISTS("keyring", "FILE", OPTION_TEXT, keyring, true,
 		"check package lists with these OpenPGP keys [the distribution's]"),
-	LISTS_CALL("accept-key", "FINGERPRINT", take_accepted_key,
+	LISTS_CALL("accept-key", "FINGERPRINT", take_accepted_key, true,
 		"trust the distribution's key with this fingerprint; it is fetched if this\n"
 		"machine does not have it; may be repeated"),
-	LISTS("allow-unsigned", NULL, OPTION_FLAG, allow_unsigned,
+	LISTS("allow-unsigned", NULL, OPTION_FLAG, allow_unsigned, true,
 		"accept package lists and packages whose signature is missing or cannot be\n"
 		"checked; a wrong signature is never accepted"),
-	LISTS("allow-expired", NULL, OPTION_FLAG, allow_expired,
+	LISTS("allow-expired", NULL, OPTION_FLAG, allow_expired, true,
 		"accept package lists past their Valid-Until date"),
-	LISTS_CALL("snapshot", "TIME", take_snapshot,
+	LISTS_CALL("snapshot", "TIME", take_snapshot, true,
 		"use the distribution's archive as of this time: 20260901T000000Z"),
 	COMMON("cache", 0, "DIR", OPTION_TEXT, cache,
 		"folder for downloads and finished build stages [~/.cache/slipway]"),
 	COMMON("offline", 0, NULL, OPTION_FLAG, offline, "use only the cache and open no socket"),
-	LISTS("refresh", NULL, OPTION_FLAG, refresh,
+	LISTS("refresh", NULL, OPTION_FLAG, refresh, false,
 		"refetch package lists even if the cached ones are recent"),
 	COMMON("json", 0, NULL, OPTION_FLAG, json, "print JSON to stdout"),
+	COMMON("quiet", 'q', NULL, OPTION_FLAG, quiet, "print no progress and no notes"),
+	COMMON("verbose", 'v', NULL, OPTION_FLAG, verbose,
+		"print each step and compiled file, and where the logs are"),
 	COMMON("help", 'h', NULL, OPTION_FLAG, help, "show this help"),
+	COMMON("help-all", 0, NULL, OPTION_FLAG, help_all,
+		"also show the options about mirrors, keys and package lists"),
 };
 
 void common_options_free(struct common_options *options)
@@ -134,6 +140,28 @@ static bool has_word(const char *list, const char *word, size_t length)
 static bool takes_common(const struct option_table *table, const struct option_row *row)
 {
 	return !table->only_common || has_word(table->only_common, row->name, strlen(row->name));
+}
+
+size_t options_count_common(char *const *argv)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; argv[count] && i < ARRAY_SIZE(common_rows);) {
+		const struct option_row *row = &common_rows[i++];
+		const char *word = argv[count];
+		size_t length = strlen(row->name);
+		bool by_letter =
+			row->letter && word[0] == '-' && word[1] == row->letter && !word[2];
+		bool by_name = strncmp(word, "--", 2) == 0 &&
+			       strncmp(word + 2, row->name, length) == 0 &&
+			       (!word[2 + length] || word[2 + length] == '=');
+
+		if (!by_letter && !by_name)
+			continue;
+		count += 1 + (row->argument && !strchr(word, '=') && argv[count + 1]);
+		i = 0;
+	}
+	return count;
 }
 
 int common_options_refuse_lists(
@@ -162,15 +190,19 @@ static size_t print_name(const struct option_row *row)
 	return strlen(text);
 }
 
-static void print_rows(const struct option_row *rows, size_t count, size_t column)
+static void print_rows(const struct option_row *rows, size_t count, size_t column, bool with_folded)
 {
 	size_t width = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		const char *help = rows[i].help;
 
-		if (help && !*help)
+		if ((help && !*help) || (rows[i].folded && !with_folded))
 			continue;
+		if (rows[i].kind == OPTION_GROUP) {
+			(void) printf("%s%s:\n", i ? "\n" : "", help);
+			continue;
+		}
 		width += (size_t) printf("%s", width ? ", " : "  ");
 		width += print_name(&rows[i]);
 		if (!help)
@@ -189,48 +221,17 @@ static void print_rows(const struct option_row *rows, size_t count, size_t colum
 	}
 }
 
-static void print_help(const struct option_table *table)
+static void print_help(const struct option_table *table, bool all)
 {
 	(void) fputs(table->usage, stdout);
-	print_rows(table->rows, table->count, table->column ? table->column : COLUMN);
+	print_rows(table->rows, table->count, table->column ? table->column : COLUMN, all);
 	if (table->notes)
 		(void) fputs(table->notes, stdout);
 	for (size_t i = 0; i < ARRAY_SIZE(common_rows); i++)
 		if (takes_common(table, &common_rows[i]))
-			print_rows(&common_rows[i], 1, COLUMN);
-}
-
-static void dump_rows(const char *verb, const struct option_row *rows, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		const struct option_row *row = &rows[i];
-		bool word = row->kind == OPTION_WORD;
-		const char *help = NULL;
-		char letter[3] = "";
-
-		for (size_t k = i; !help; k++) /* a row without a text shares the next one's */
-			help = rows[k].help;
-		/* KREL, IMAGE: what stands for something else */
-		if (!*help || (word && row->argument[0] >= 'A' && row->argument[0] <= 'Z'))
-			continue;
-		help += strspn(help, " ");
-		if (row->letter)
-			(void) snprintf(letter, sizeof(letter), "-%c", row->letter);
-		(void) printf("%s\t%s%s\t%s\t%s\t%.*s\n", verb, row->name ? "--" : "",
-			word        ? row->argument
-			: row->name ? row->name
-				    : "",
-			letter, word || !row->argument ? "" : row->argument,
-			(int) strcspn(help, "\n"), help);
-	}
-}
-
-void options_dump(const struct option_table *table)
-{
-	dump_rows(table->verb, table->rows, table->count);
-	for (size_t i = 0; i < ARRAY_SIZE(common_rows); i++)
-		if (takes_common(table, &common_rows[i]))
-			dump_rows(table->verb, &common_rows[i], 1);
+			print_rows(&common_rows[i], 1, COLUMN, all);
+	if (table->examples)
+		(void) printf("\nExamples:\n%s", table->examples);
 }
 
 /* --- arguments --- */
@@ -245,13 +246,12 @@ struct parser {
 	const char *argument; /* the first that is no option, or NULL */
 };
 
-static size_t row_count(const struct option_table *table)
+size_t options_row_count(const struct option_table *table)
 {
 	return table->count + ARRAY_SIZE(common_rows);
 }
 
-/* A verb's own rows come first, then the common ones; NULL for one that it does not take. */
-static const struct option_row *row_at(const struct option_table *table, size_t i)
+const struct option_row *options_row(const struct option_table *table, size_t i)
 {
 	const struct option_row *row =
 		i < table->count ? &table->rows[i] : &common_rows[i - table->count];
@@ -262,7 +262,7 @@ static const struct option_row *row_at(const struct option_table *table, size_t 
 /* Is it the row of a name of @length bytes, or else of a letter? */
 static bool is_row(const struct option_row *row, const char *name, size_t length, char letter)
 {
-	if (!row || row->kind == OPTION_WORD)
+	if (!row || row->kind == OPTION_WORD || row->kind == OPTION_GROUP)
 		return false;
 	return name ? row->name && strncmp(row->name, name, length) == 0 && !row->name[length]
 		    : row->letter == letter;
@@ -271,10 +271,10 @@ static bool is_row(const struct option_row *row, const char *name, size_t length
 static const struct option_row *find_row(const struct option_table *table, const char *name,
 	size_t length, char letter, size_t *ret_index)
 {
-	for (size_t i = 0; i < row_count(table); i++)
-		if (is_row(row_at(table, i), name, length, letter)) {
+	for (size_t i = 0; i < options_row_count(table); i++)
+		if (is_row(options_row(table, i), name, length, letter)) {
 			*ret_index = i;
-			return row_at(table, i);
+			return options_row(table, i);
 		}
 	return NULL;
 }
@@ -288,15 +288,15 @@ static const struct {
 	const char *option;
 	const char *cure;
 } known_elsewhere[] = {
-	{ " -v --verbose --debug ", "json", "--json prints an event for each step" },
+	{ " --debug ", "verbose", "--verbose" },
+	{ " -v --verbose ", "json", "--json has everything that is known" },
 	{ " -q --quiet ", NULL, "2>/dev/null hides the progress: only the result goes to stdout" },
-	{ " -o ", "output", "--output" },
 	{ " -j ", "jobs", "--jobs" },
 	{ " -t --tag ", "output",
 		"buildah tag IMAGE NAME adds another; the operators ask for the tag that slipway "
 		"sets" },
-	{ " --registry --push ", "output",
-		"buildah push IMAGE docker://REGISTRY/NAME, as the end of a build shows" },
+	{ " --push ", "registry",
+		"--registry writes push.sh into the folder of --output; it pushes the images" },
 	{ " -c --config ", NULL,
 		"mirrors and keys are set in /etc/slipway/mirrors.ini; everything else is an "
 		"option" },
@@ -336,9 +336,9 @@ static int refuse_name(
 	const char *near;
 
 	/* nearest_word() takes the last of several that begin so: here the table's first. */
-	for (size_t i = row_count(table); i-- > 0;)
-		if (row_at(table, i) && row_at(table, i)->name)
-			xstrv_push(&names, row_at(table, i)->name);
+	for (size_t i = options_row_count(table); i-- > 0;)
+		if (options_row(table, i) && options_row(table, i)->name)
+			xstrv_push(&names, options_row(table, i)->name);
 	near = nearest_word(&names, text + 2);
 	return refuse(table, text, near, error);
 }
@@ -367,7 +367,7 @@ static int store(struct parser *parser, size_t index, const char *name, const ch
 	struct error *error)
 {
 	const struct option_table *table = parser->table;
-	const struct option_row *row = row_at(table, index);
+	const struct option_row *row = options_row(table, index);
 	void *target = (char *) parser->target + (index < table->count ? 0 : table->common);
 	void *slot = (char *) target + row->offset;
 
@@ -457,12 +457,12 @@ static char *find_given(const struct parser *parser, const char *words)
 
 		if (strcmp(word, OPTION_RULE_ARGUMENT) == 0 && parser->argument)
 			return xstrdup(parser->argument);
-		for (size_t i = 0; i < row_count(parser->table); i++) {
+		for (size_t i = 0; i < options_row_count(parser->table); i++) {
 			const char *given = parser->given[i];
 			bool letter = length == 1;
 
 			if (!given || (value && strcmp(given, value) != 0) ||
-				!is_row(row_at(parser->table, i), letter ? NULL : word, length,
+				!is_row(options_row(parser->table, i), letter ? NULL : word, length,
 					*word))
 				continue;
 			return xasprintf("%s%.*s%s%s", letter ? "-" : "--", (int) length, word,
@@ -522,6 +522,7 @@ static int check_rule(
 /* These hold for every verb. */
 static const struct option_rule common_rules[] = {
 	{ .given = "offline", .refuses = "refresh", .why = "--refresh asks the mirrors" },
+	{ .given = "quiet", .refuses = "verbose", .why = "one hides what the other shows" },
 };
 
 static int check_rules(const struct parser *parser, const struct option_rule *rules, size_t count,
@@ -586,7 +587,7 @@ static int parse(const struct option_table *table, char **argv, void *target, st
 {
 	const struct common_options *common =
 		(const void *) ((const char *) target + table->common);
-	_cleanup_free_ const char **given = xcalloc(row_count(table), sizeof(*given));
+	_cleanup_free_ const char **given = xcalloc(options_row_count(table), sizeof(*given));
 	struct parser parser = {
 		.table = table, .argv = argv, .words = argv, .target = target, .given = given
 	};
@@ -594,7 +595,7 @@ static int parse(const struct option_table *table, char **argv, void *target, st
 
 	if (r == 0)
 		r = take_words(&parser, argv, error);
-	if (r < 0 || common->help)
+	if (r < 0 || common->help || common->help_all)
 		return r;
 	r = check_rules(&parser, common_rules, ARRAY_SIZE(common_rules), error);
 	if (r == 0)
@@ -616,8 +617,8 @@ bool options_start(const struct option_table *table, char **argv, void *target, 
 		*ret_code = EXIT_CODE_USAGE;
 		return false;
 	}
-	if (common->help) {
-		print_help(table);
+	if (common->help || common->help_all) {
+		print_help(table, common->help_all);
 		*ret_code = EXIT_CODE_OK;
 		return false;
 	}

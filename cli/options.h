@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command lines: each verb's options are rows of one table. From it the arguments are parsed and
- * --help is printed, and `slipway --dump-options` lists all tables for shell completion and for the
- * check of the man pages.
+ * Command lines: each verb's options are rows of one table. From it the arguments are parsed,
+ * --help is printed, and shells complete them (cmd_completion.c).
  */
 #pragma once
 
@@ -27,7 +26,10 @@ struct common_options {
 	bool offline;
 	bool refresh;
 	bool json;
+	bool quiet;   /* no progress on stderr, and no notes */
+	bool verbose; /* each step and file on a line of its own, and where the logs are */
 	bool help;
+	bool help_all;           /* with the rows that --help folds */
 	const char *about_lists; /* the first row of that mark that was given; NULL: none */
 };
 
@@ -48,6 +50,7 @@ enum option_kind {
 	OPTION_JOBS,   /* unsigned int, 1 to 4096 */
 	OPTION_TAKE,   /* given to option_row.take() with the target itself */
 	OPTION_WORD,   /* no option: an argument that --help explains */
+	OPTION_GROUP,  /* neither: --help says what the rows below are for */
 };
 
 struct option_row {
@@ -62,6 +65,7 @@ struct option_row {
 	enum option_kind kind;
 	size_t offset;    /* of what is set in the verb's target */
 	bool about_lists; /* a common option: package lists, mirrors and keys are its subject */
+	bool folded;      /* only --help-all has it */
 	/* -EINVAL with what is wrong. */
 	int (*take)(void *target, const char *value, struct error *error);
 };
@@ -87,6 +91,12 @@ struct option_row {
 		.argument = (name_), .help = (help_), .kind = OPTION_WORD                          \
 	}
 
+/* A title for the rows below it. */
+#define OPTION_HEADING(text)                                                                       \
+	{                                                                                          \
+		.help = (text), .kind = OPTION_GROUP                                               \
+	}
+
 /*
  * A rule says which options go together on a command line, and which do not. Options are named
  * without "--", several with blanks between them: any one of them counts. "nvidia=none" is that
@@ -105,14 +115,15 @@ struct option_rule {
 /* A verb's command line. */
 struct option_table {
 	const char *verb;
-	const char *usage; /* what --help begins with */
-	const char *notes; /* between the verb's options and the common ones; NULL: nothing */
+	const char *usage;    /* what --help begins with */
+	const char *notes;    /* between the verb's options and the common ones; NULL: nothing */
+	const char *examples; /* what --help ends with; NULL: nothing */
 	const struct option_row *rows;
 	size_t count;
-	size_t column;           /* where texts start in --help; 0: 19 */
-	size_t common;           /* where in the target the struct common_options is */
-	const char *only_common; /* of the common options only these: "cache json help"; NULL: all
-				  */
+	size_t column; /* where texts start in --help; 0: 19 */
+	size_t common; /* where in the target the struct common_options is */
+	const char
+		*only_common; /* of the common options only these: "cache json help"; NULL: all */
 	const struct option_rule *rules;
 	size_t rule_count;
 	/* Takes an argument that is no option; NULL: there is none. -EINVAL. */
@@ -132,5 +143,15 @@ struct option_table {
  */
 bool options_start(const struct option_table *table, char **argv, void *target, int *ret_code);
 
-/* One line an option or word: "verb\t--name\t-o\tARGUMENT\thelp", empty where there is none. */
-void options_dump(const struct option_table *table);
+/*
+ * How many words at the begin of @argv are common options and their values: they may stand before
+ * the verb.
+ */
+size_t options_count_common(char *const *argv);
+
+/*
+ * The rows of a verb, its own first, then the common ones; NULL for a common one that it does not
+ * take.
+ */
+size_t options_row_count(const struct option_table *table);
+const struct option_row *options_row(const struct option_table *table, size_t i);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/progress.h"
+#include "cli/message.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -296,13 +297,21 @@ void progress_compiled(struct progress *progress, const char *file)
 	/* The first line comes after that time, too: a short recipe needs none. */
 	if (!stage->reported_ms)
 		stage->reported_ms = now_ms;
-	if (now_ms - stage->reported_ms < (progress->json ? EVENT_MS : LINE_MS))
+	if (now_ms - stage->reported_ms < (progress->json ? EVENT_MS : LINE_MS) &&
+		!progress->verbose)
 		return;
 	stage->reported_ms = now_ms;
 	event(progress, "compile", "file", file, ",\"files_done\":%zu,\"files\":%zu",
 		stage->compiled, stage->to_compile);
 	if (progress->text)
 		print_step(progress, stage->step);
+}
+
+void progress_detail(struct progress *progress, const char *text)
+{
+	LOCK_LINES;
+	if (progress->verbose && progress->text)
+		print_step(progress, text);
 }
 
 static void say_if_quiet(struct progress *progress, struct progress_stage *stage)
@@ -339,7 +348,10 @@ static void print_end(struct progress *progress, struct progress_stage *stage)
 	count = progress->to_make && !failed
 			? xasprintf(", %zu of %zu", progress->made, progress->to_make)
 			: xstrdup("");
-	if (progress->terminal) {
+	if (progress->terminal && failed) {
+		draw_stage(progress, stage, "");
+		message_print(progress->text, COLOUR_RED, "%s\n", stage->result);
+	} else if (progress->terminal) {
 		draw_stage(progress, stage, done ? stage->step : stage->result);
 		(void) fputc('\n', progress->text);
 	} else if (progress->text) {
@@ -403,7 +415,10 @@ void progress_note(struct progress *progress, const char *text)
 	}
 	if (progress->terminal && progress_stage_name(progress))
 		(void) fputs(PROGRESS_ERASE, progress->text);
-	print_line(progress, "%s\n", text);
+	if (progress->terminal && strncasecmp(text, "warning", 7) == 0)
+		message_print(progress->text, COLOUR_YELLOW, "%s\n", text);
+	else
+		print_line(progress, "%s\n", text);
 }
 
 void progress_notef(struct progress *progress, const char *format, ...)

@@ -34,6 +34,7 @@ struct progress {
 	FILE *text; /* people's lines; NULL with JSON */
 	FILE *json; /* events; NULL without */
 	bool terminal;
+	bool verbose; /* each step and each file has a line of its own */
 	struct progress_stage own;
 	struct progress_stage *stage; /* that this process works on; NULL: own */
 	/* One of several processes: another one draws the terminal's lines, and prints notes. */
@@ -78,6 +79,9 @@ void progress_hide(struct progress *progress);
 /* Between these two no line moves: a question is on the terminal. */
 void progress_hold(void);
 void progress_release(void);
+
+/* A line of the stage's that only --verbose shows. */
+void progress_detail(struct progress *progress, const char *text);
 
 /* A line beside the stages: a warning, or where things are. */
 void progress_note(struct progress *progress, const char *text);

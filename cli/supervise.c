@@ -192,7 +192,7 @@ static int make(void *data)
 	struct error error = { 0 };
 	int r, code;
 
-	progress_start(&context->progress, context->options->json);
+	context_show_progress(context, true);
 	r = making->make(making->data, &error);
 	if (r == 0)
 		return EXIT_CODE_OK;

@@ -8,6 +8,7 @@
 #include "cli/image/policies.h"
 #include "cli/image/staging.h"
 #include "cli/json.h"
+#include "cli/message.h"
 #include "cli/verify/input.h"
 #include "cli/verify/verify.h"
 #include "common/conf.h"
@@ -824,8 +825,9 @@ void combine_print(const struct combine *combine, const struct image *image)
 		}
 		if (kernel->other || kernel->both)
 			text_print(stdout, ", open and proprietary modules");
-		(void) puts(
-			strcmp(kernel->proof, "holds") == 0 ? "" : "  WARNING: not proven to load");
+		if (strcmp(kernel->proof, "holds") != 0)
+			message_print(stdout, COLOUR_YELLOW, "  WARNING: not proven to load");
+		(void) putchar('\n');
 	}
 	if (!in_folder || !image_is_proven(image))
 		image_print_use(image, &use);

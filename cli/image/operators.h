@@ -8,7 +8,6 @@
 #include <stdbool.h>
 
 #include "cli/image/image_record.h"
-#include "cli/options.h"
 #include "common/strv.h"
 
 #define IMAGE_TAG_LIMIT 128 /* OCI distribution specification */
@@ -16,7 +15,7 @@
 /* Ends the tag of an image that --force made: no operator asks for it, and it takes no other's. */
 #define IMAGE_UNPROVEN "-unproven"
 
-/* What the command line says of the operators and their registry. */
+/* The options about operators and their registry. */
 struct operators {
 	const char *registry; /* "HOST[:PORT][/FOLDER]"; NULL: REGISTRY stands for it */
 	const char *gpu;      /* the GPU operator's version, such as "25.10"; NULL: any */
@@ -52,7 +51,7 @@ struct image_addon {
 	const struct image *names; /* its tags, and the module's version */
 };
 
-/* What the operators have to be told of an image beside what its record says. */
+/* Facts for the operators that an image's record does not have. */
 struct image_use {
 	struct operators operators;
 	const char *os_id;      /* of the nodes' os-release */

@@ -15,7 +15,7 @@
 #include "common/text.h"
 #include "common/xalloc.h"
 
-/* What is written: one image of its role, or for push.sh all of them. */
+/* The subject of a file: one image of its role, or for push.sh all of them. */
 struct policy {
 	const struct image *images;
 	size_t count;

@@ -145,6 +145,7 @@ static int check(void *target, struct error *error)
 	OPTION(name, 0, argument, kind, struct build_options, member, help)
 
 static const struct option_row rows[] = {
+	OPTION_HEADING("Kernel"),
 	OPTION_CALL("kernel", 0, "KREL", take_kernel,
 		"kernel release (uname -r on the node), or newest for the newest one of the\n"
 		"distribution's own series"),
@@ -157,6 +158,7 @@ static const struct option_row rows[] = {
 		"may be repeated"),
 	BUILD_OPTION("bundle", "FILE", OPTION_TEXT, bundle,
 		"take everything from a file made by slipway bundle; nothing is fetched"),
+	OPTION_HEADING("Drivers"),
 	DRIVER_OPTIONS(struct build_options, sources),
 	BUILD_OPTION("kernel-module-type", "KIND", OPTION_TEXT, kernel_module_type,
 		"open or proprietary; GPUs older than Turing need proprietary [open, if the\n"
@@ -166,8 +168,23 @@ static const struct option_row rows[] = {
 		"Debian's or in the installer given as --nvidia: a folder with the unpacked\n"
 		"installer (.run -x) and the archives of fabric manager, IMEX or nvlsm that\n"
 		"the image needs"),
-	BUILD_OPTION("compiler", "NAME", OPTION_TEXT, compiler,
-		"compile with gcc-12, clang-16 … [the compiler that built the kernel]"),
+	OPTION_HEADING("Output"),
+	OPTION("output", 'o', "WHERE", OPTION_TEXT, struct build_options, output,
+		"DIR, containers-storage: or oci-archive:FILE, which becomes FILE.nic and\n"
+		"FILE.gpu if both images are built [containers-storage:]; into DIR go also the\n"
+		"operators' policies, and push.sh"),
+	OPERATORS_OPTIONS(struct build_options, operators),
+	BUILD_OPTION("revision", "N", OPTION_TEXT, revision,
+		"make VERSION-N the version in the tags, so that nodes pull a rebuilt image;\n"
+		"give the operators VERSION-N too"),
+	BUILD_OPTION("os-version", "VERSION", OPTION_TEXT, os_version,
+		"VERSION_ID of the nodes' os-release for the tags, such as 8.10; needed for\n"
+		"Oracle's UEK kernels [derived from the kernel release]"),
+	BUILD_OPTION("sources-image", NULL, OPTION_FLAG, sources_image,
+		"make images that can also compile their modules on a node, for kernels that\n"
+		"they have no modules for: they contain the compiler, the source, the recipes\n"
+		"and a program that fetches missing headers from the mirrors known here"),
+	OPTION_HEADING("Signing"),
 	BUILD_OPTION("sign-key", "KEY", OPTION_TEXT, sign_key,
 		"sign all modules with this private key, for kernels that require it: a file\n"
 		"(PEM, PKCS#8, PKCS#12) or a pkcs11: URI (docs/build.md)"),
@@ -180,33 +197,21 @@ static const struct option_row rows[] = {
 	BUILD_OPTION("sign-hash", "ALG", OPTION_TEXT, sign_hash,
 		"sha256, sha384, sha512 … [the one in the kernel's configuration]"),
 	SIGN_PASSWORD_OPTIONS(struct build_options, sign_password),
-	BUILD_OPTION("force", NULL, OPTION_FLAG, force,
-		"continue after an error of slipway lint, and make images even if modules\n"
-		"will not load or the userspace is missing; the image labels say so"),
-	BUILD_OPTION("verify-configure", NULL, OPTION_FLAG, verify_configure,
-		"also run OFED's configure through the kernel's own build and compare the\n"
-		"results; takes minutes"),
+	OPTION_HEADING("Build"),
 	BUILD_OPTION("dry-run", NULL, OPTION_FLAG, dry_run,
 		"compile nothing: print the image tags, each stage with its key and whether\n"
 		"it has to be built and why, and the packages to be fetched"),
+	BUILD_OPTION("force", NULL, OPTION_FLAG, force,
+		"continue after an error of slipway lint, and make images even if modules\n"
+		"will not load or the userspace is missing; the image labels say so"),
 	BUILD_OPTION("jobs", "N", OPTION_JOBS, jobs,
 		"number of parallel compile jobs [the number of processors, or fewer if\n"
 		"memory is short]"),
-	BUILD_OPTION("output", "WHERE", OPTION_TEXT, output,
-		"DIR, containers-storage: or oci-archive:FILE, which becomes FILE.nic and\n"
-		"FILE.gpu if both images are built [containers-storage:]; into DIR go also the\n"
-		"operators' policies, and push.sh"),
-	OPERATORS_OPTIONS(struct build_options, operators),
-	BUILD_OPTION("sources-image", NULL, OPTION_FLAG, sources_image,
-		"make images that can also compile their modules on a node, for kernels that\n"
-		"they have no modules for: they contain the compiler, the source, the recipes\n"
-		"and a program that fetches missing headers from the mirrors known here"),
-	BUILD_OPTION("revision", "N", OPTION_TEXT, revision,
-		"make VERSION-N the version in the tags, so that nodes pull a rebuilt image;\n"
-		"give the operators VERSION-N too"),
-	BUILD_OPTION("os-version", "VERSION", OPTION_TEXT, os_version,
-		"VERSION_ID of the nodes' os-release for the tags, such as 8.10; needed for\n"
-		"Oracle's UEK kernels [derived from the kernel release]"),
+	BUILD_OPTION("compiler", "NAME", OPTION_TEXT, compiler,
+		"compile with gcc-12, clang-16 … [the compiler that built the kernel]"),
+	BUILD_OPTION("verify-configure", NULL, OPTION_FLAG, verify_configure,
+		"also run OFED's configure through the kernel's own build and compare the\n"
+		"results; takes minutes"),
 	BUILD_OPTION("root", "OS", OPTION_TEXT, root,
 		"compile the modules in a build root of this distribution [the kernel's own]"),
 	BUILD_OPTION("base-image", "REF", OPTION_TEXT, base_image,
@@ -264,14 +269,19 @@ const struct option_table build_options = {
 		 "       slipway build --lock FILE | --kernel-from PATH … | --bundle FILE "
 		 "[options]\n"
 		 "\n"
-		 "Builds the NIC image, the GPU image or both for one kernel release.\n"
+		 "Builds the NIC image, the GPU image or both for one kernel release. Without "
+		 "--os, newest\n"
+		 "means debian12's newest. If the package lists have changed, --refresh also "
+		 "rebuilds the base\n"
+		 "images, so that the images get the distribution's updates.\n"
 		 "\n",
-	.notes = "\n"
-		 "If the package lists have changed, --refresh also rebuilds the base images, so "
-		 "that the\n"
-		 "images get the distribution's updates. Without --os, newest means debian12's "
-		 "newest.\n"
-		 "\n",
+	.notes = "\nAll verbs:\n",
+	.examples = "  slipway build newest --ofed reference --dry-run\n"
+		    "  slipway build \"$(uname -r)\" --ofed ~/mlnx-ofed-kernel \\\n"
+		    "      --nvidia ~/NVIDIA-Linux-x86_64-595.58.03.run -o out \\\n"
+		    "      --registry registry.example/drivers --gpu-operator 25.10\n"
+		    "  slipway build --kernel-from /usr/src/linux --nvidia none --ofed "
+		    "~/mlnx-ofed-kernel\n",
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),
 	.common = offsetof(struct build_options, common),

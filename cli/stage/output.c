@@ -10,6 +10,7 @@
 #include "cli/json.h"
 #include "cli/image/output_place.h"
 #include "cli/image/policies.h"
+#include "cli/message.h"
 #include "common/tag.h"
 #include "common/text.h"
 #include "common/xalloc.h"
@@ -249,7 +250,8 @@ static void print_moved(const char *before, const char *before_peermem, const ch
 			"storage\n",
 			before);
 	if (before_peermem && peermem && strcmp(before_peermem, peermem) != 0)
-		text_print(stdout, "  %snvidia-peermem: the old image has %s, this one has %s%s\n",
+		message_print(stdout, lost ? COLOUR_YELLOW : COLOUR_NONE,
+			"  %snvidia-peermem: the old image has %s, this one has %s%s\n",
 			lost ? "WARNING: " : "", peermem_words(before_peermem, words[0]),
 			peermem_words(peermem, words[1]),
 			lost ? ": build it with --ofed for nodes with GPUDirect RDMA" : "");
@@ -263,7 +265,8 @@ static void print_moved_userspace(const char *before, const struct image *image)
 	const char *now = image_userspace(image, "version", IMAGE_NO_USERSPACE);
 
 	if (version && strcmp(version, now) != 0)
-		text_print(stdout, "  %suserspace: the old image has %s, this one has %s\n",
+		message_print(stdout, image->userspace ? COLOUR_NONE : COLOUR_YELLOW,
+			"  %suserspace: the old image has %s, this one has %s\n",
 			image->userspace ? "" : "WARNING: ", version, now);
 	else if (id && strcmp(id, image_userspace(image, "id", "")) != 0)
 		text_print(
@@ -287,7 +290,7 @@ static void print_text(struct build *build, const struct outputs *outputs,
 		const struct image *image = &outputs->images[i];
 
 		if (!image_is_proven(image))
-			text_print(stdout,
+			message_print(stdout, COLOUR_YELLOW,
 				"WARNING: %s image: only %s of its %s modules will load (%s): it "
 				"was made because of --force; its label io.slipway.proof says so, "
 				"and its tag ends with " IMAGE_UNPROVEN
@@ -303,9 +306,9 @@ static void print_text(struct build *build, const struct outputs *outputs,
 		if (outputs->before[i] && strcmp(image->role, "gpu") == 0)
 			print_moved_userspace(outputs->before[i], image);
 		if (strcmp(image->role, "gpu") == 0 && !image->userspace)
-			(void) puts(
+			message_print(stdout, COLOUR_YELLOW,
 				"  WARNING: it has no nvidia-smi, libraries or firmware, because "
-				"of --force: nodes never become ready with it");
+				"of --force: nodes never become ready with it\n");
 		/* The files of a folder say it otherwise. */
 		if (!output_place_is_folder(output) || !image_is_proven(image))
 			image_print_use(image, use);

@@ -442,7 +442,7 @@ int verify_open(struct verify *verify, const char *krel, struct error *error)
 	int r;
 
 	if ((verify->fetched || progress) && !verify->common.json)
-		progress_start(&verify->context.progress, false);
+		context_show_progress(&verify->context, false);
 	r = read_kernel(verify, krel, error);
 	if (r < 0) {
 		if (verify->fetched && r != -EINTR && r != -ENOSPC)

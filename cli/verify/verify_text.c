@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cli/verify/verify.h"
+
+#include "cli/message.h"
 #include "common/text.h"
 #include "common/xalloc.h"
 #include "kernels/tree/depends.h"
@@ -231,8 +233,9 @@ static void print_row(
 		(length > REASON_MAX ||
 			(reason[length] && length > REASON_MAX / 2 && reason[length] != ' ')))
 		length--;
-	text_print(stdout, "%-*s  %.*s%s\n", VERDICT_WIDTH, verdict, (int) length, reason,
-		reason[length] ? " …" : "");
+	message_print(stdout, proof->verdict == PROOF_WILL_NOT_LOAD ? COLOUR_RED : COLOUR_YELLOW,
+		"%-*s", VERDICT_WIDTH, verdict);
+	text_print(stdout, "  %.*s%s\n", (int) length, reason, reason[length] ? " …" : "");
 }
 
 static void print_rows(const struct table *table)

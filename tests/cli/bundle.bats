@@ -292,7 +292,7 @@ nothing_is_imported() {
 
 @test "slipway bundle wants a file and a kernel, and leaves no half bundle" {
     run_slipway 2 bundle $krel
-    says "-o FILE is missing"
+    says "--output FILE is missing"
     run_slipway 2 bundle -o "$BATS_TEST_TMPDIR/b"
     says "the kernel is missing"
     run_slipway 5 bundle -o "$BATS_TEST_TMPDIR/b" --nvidia "$BATS_TEST_TMPDIR/nvidia" 6.1.0-1-amd64

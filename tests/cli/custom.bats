@@ -363,5 +363,5 @@ make_layers() {
     says "no kernel is in it"
     make_modules "$root" "$krel"
     run_slipway 9 probe --root "$root" -o /no/such/folder/probe.tar.zst
-    says "-o: the folder /no/such/folder: it does not exist"
+    says "--output: the folder /no/such/folder: it does not exist"
 }

@@ -16,6 +16,11 @@ run_slipway() {
     [ "$status" -eq "$code" ]
 }
 
+# help_of VERB: with what --help folds.
+help_of() {
+    "$SLIPWAY" "$1" --help-all 2>/dev/null || "$SLIPWAY" "$1" --help
+}
+
 # says TEXT…: the output holds each of them.
 says() {
     local text

@@ -9,7 +9,7 @@ pages=$repository/docs/man
 
 # The options that a help text lists: at the beginning of an indented line, with those that share the line.
 options_of_help() {
-    "$@" --help | sed -nE 's/^  (-[^ ].*)/\1/p' | sed -E 's/  +.*//' |
+    help_of "$1" | sed -nE 's/^  (-[^ ].*)/\1/p' | sed -E 's/  +.*//' |
         grep -oE '(^|[ ,])--?[A-Za-z][a-z-]*' | tr -d ' ,' | sort -u
 }
 
@@ -45,13 +45,13 @@ verbs() {
     common=$(options_of_page "$pages/slipway.1.scd")
     [ "$(verbs | wc -l)" -ge 10 ]
     for verb in $(verbs); do
-        help=$(options_of_help "$SLIPWAY" "$verb")
+        help=$(options_of_help "$verb")
         page=$(options_of_page "$pages/slipway-$verb.1.scd")
         echo "$verb: in --help, in no page: $(comm -23 <(echo "$help") <(sort -u <<<"$page"$'\n'"$common") | xargs)"
         [ -z "$(comm -23 <(echo "$help") <(sort -u <<<"$page"$'\n'"$common"))" ]
         for option in $page; do
             echo "$verb: in the page: $option"
-            "$SLIPWAY" "$verb" --help | grep -qE -- "(^|[^a-z-])$option([^a-z-]|$)"
+            help_of "$verb" | grep -qE -- "(^|[^a-z-])$option([^a-z-]|$)"
         done
     done
 }
@@ -59,7 +59,7 @@ verbs() {
 @test "the common options are those that resolve has" {
     local common
     common=$(options_of_page "$pages/slipway.1.scd")
-    [ -z "$(comm -23 <(echo "$common") <(options_of_help "$SLIPWAY" resolve))" ]
+    [ -z "$(comm -23 <(echo "$common") <(options_of_help resolve))" ]
 }
 
 @test "every exit code of slipway is in slipway.1, and every reason of slipway-init in slipway-init.8" {

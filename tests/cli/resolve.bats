@@ -47,7 +47,7 @@ sign_as_a_stranger() {
 
 @test "an -o that cannot be written is no empty lock" {
     run_slipway 9 resolve 6.1.0-56-amd64 -o "$BATS_TEST_TMPDIR/none/lock.json"
-    says "-o: the folder $BATS_TEST_TMPDIR/none: it does not exist"
+    says "--output: the folder $BATS_TEST_TMPDIR/none: it does not exist"
 }
 
 @test "an -o that is a pipe is written to, and stays one" {

@@ -53,10 +53,34 @@ load helpers
     [[ $output == "mlnx_qos: eth?[2J: "* ]]
 }
 
-@test "build --help lists every option" {
-    run_slipway 0 build --help
+@test "build --help-all lists every option, --help leaves out those about mirrors and keys" {
+    run_slipway 0 build --help-all
     says --kernel --lock --kernel-from --bundle --ofed --nvidia --compiler --force --os --arch --mirror --keyring --jobs --output \
         --base --cache --offline --refresh --json
+    run_slipway 0 build --help
+    says $'\nSigning:\n' --output --offline --help-all $'\nExamples:\n'
+    [[ $output != *--mirror* && $output != *--keyring* ]]
+}
+
+@test "common options may stand before the verb" {
+    run_slipway 22 --json --os debian12 resolve no-release
+    says '"exit_code":22'
+    run_slipway 2 --cache "$BATS_TEST_TMPDIR" --offline buidl
+    says "buidl: no such verb"
+    run_slipway 2 -q -v resolve newest
+    says "--quiet and --verbose cannot be combined"
+    run_slipway 0 version
+    says "slipway 0."
+}
+
+@test "colours: on a terminal, and not where NO_COLOR is set" {
+    local red=$'\e[31m'
+    run script -qec "TERM=xterm $SLIPWAY build" /dev/null
+    says "${red}slipway build:"
+    run script -qec "TERM=xterm NO_COLOR=1 $SLIPWAY build" /dev/null
+    [[ $output == *"slipway build:"* && $output != *"$red"* ]]
+    run script -qec "TERM=dumb $SLIPWAY build" /dev/null
+    [[ $output != *"$red"* ]]
 }
 
 @test "build without --kernel says what to name" {
@@ -80,11 +104,11 @@ load helpers
 }
 
 @test "an option that other programs have: what does it here" {
-    run_slipway 2 build --kernel newest -o out
-    says "-o: no such option" "try: --output"
     run_slipway 2 build --kernel newest --tag=x
     says "try: buildah tag"
-    run_slipway 2 build --kernel newest -q
+    run_slipway 2 build --kernel newest --push
+    says "try: --registry"
+    run_slipway 2 sign x -q
     says "try: 2>/dev/null"
     run_slipway 2 lint -o out
     [[ $output != *try:* ]]
@@ -161,10 +185,10 @@ build --lock x --refresh|--lock|--refresh
 build newest --root debian12 --base-image y|--root|--base-image
 lint --lock x --refresh|--lock|--refresh
 resolve --list --os debian12 newest|--list|newest
-resolve --list --os debian12 -o y|--list|-o
+resolve --list --os debian12 -o y|--list|--output
 resolve --list --os debian12 --tree y|--list|--tree
 resolve --list --os debian12 --nvidia debian|--list|--nvidia
-resolve newest --json -o -|--json|-o -
+resolve newest --json -o -|--json|--output -
 verify x --running --kernel y|--running|--kernel
 verify x --running --with y|--running|--with
 cache prune --all --keep-size 1G|--all|--keep-size
@@ -330,32 +354,49 @@ stubbed() {
 }
 
 @test "each option of --help is in the completions, which bash, zsh and fish understand" {
-    local folder=$BATS_TEST_TMPDIR/completions verb option
-    "$repository/scripts/completions" "$SLIPWAY" "$folder"
-    bash -n "$folder/slipway.bash"
-    zsh -n "$folder/_slipway"
-    fish -n "$folder/slipway.fish"
-    # shellcheck disable=SC1091
-    source "$folder/slipway.bash"
+    local verb option
     while read -r verb; do
         while read -r option; do
-            COMP_WORDS=(slipway "$verb" "$option") COMP_CWORD=2
-            _slipway
-            [[ " ${COMPREPLY[*]} " == *" $option "* ]] || { echo "$verb $option is not completed" && return 1; }
-            sed -n "/^        $verb)\$/,/;;/p" "$folder/_slipway" | grep -qF "'*${option}["
-            grep -F "seen_subcommand_from $verb'" "$folder/slipway.fish" | grep -qE -- "-l ${option#--}( |\$)"
-        done < <("$SLIPWAY" "$verb" --help | grep -E '^ +-' | grep -oE -- '--[a-z-]+' | sort -u)
+            "$SLIPWAY" completion words -- "$verb" "$option" | cut -f 1 | grep -qx -- "$option" ||
+                { echo "$verb $option is not completed" && return 1; }
+        done < <(help_of "$verb" | grep -E '^ +-' | grep -oE -- '--[a-z-]+' | sort -u)
     done < <("$SLIPWAY" --help | sed -n '/^Verbs:/,/^$/s/^  \([a-z-]*\) .*/\1/p')
 }
 
-@test "bash completes a verb, an action and a file" {
+@test "bash, zsh and fish complete verbs, options, values and files" {
+    local folder=$BATS_TEST_TMPDIR/completed shell
+    mkdir -p "$folder/bin"
+    ln -s "$(realpath "$SLIPWAY")" "$folder/bin/slipway"
+    touch "$folder/a.lock"
+    cd "$folder"
+    export PATH=$folder/bin:$PATH SLIPWAY_DATADIR=$repository
+    for shell in bash zsh fish; do
+        slipway completion "$shell" >"$folder/$shell"
+        "$shell" -n "$folder/$shell"
+    done
     run bash -c '
-        "$0/scripts/completions" "$1" "$2" && source "$2/slipway.bash" && touch "$2/a.lock"
-        COMP_WORDS=(slipway ver) COMP_CWORD=1 && _slipway && echo "${COMPREPLY[@]}"
-        COMP_WORDS=(slipway cache pr) COMP_CWORD=2 && _slipway && echo "${COMPREPLY[@]}"
-        COMP_WORDS=(slipway build --lock "$2/a") COMP_CWORD=3 && _slipway && echo "${COMPREPLY[@]}"
-    ' "$repository" "$SLIPWAY" "$BATS_TEST_TMPDIR"
-    [ "$output" = "verify
+        source ./bash
+        complete_words() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) && _slipway && echo "${COMPREPLY[@]}"; }
+        complete_words slipway ver
+        complete_words slipway --json verif
+        complete_words slipway cache pr
+        complete_words slipway build --lock a
+        complete_words slipway build --os rocky1
+        complete_words slipway build --nvidia d'
+    [ "$output" = "verify version
+verify
 prune
-$BATS_TEST_TMPDIR/a.lock" ]
+a.lock
+rocky10
+debian" ]
+    run fish -c 'source ./fish; complete -C "slipway build --nvidia no"; complete -C "slipway cache pru"'
+    [ "$output" = "none
+prune	remove entries unused for 30 days, or as the options say; entries" ]
+    run zsh -f -c '
+        autoload -U compinit && compinit -u -d dump && source ./zsh
+        _describe() { print -r -- "${(P)2}"; }
+        _files() { :; }
+        words=(slipway resolve --nvidia deb) CURRENT=4
+        _slipway'
+    [ "$output" = "debian:" ]
 }

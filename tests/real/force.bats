@@ -74,14 +74,19 @@ id_of() {
     buildah rmi "$reference" >/dev/null 2>&1 || true # of a run before
     run -0 build good revision --revision 7 --dry-run
     [[ $output == *"nic image  $reference"$'\n'* ]]
-    run -0 build good revision --revision 7
+    run -0 build good revision --revision 7 --verbose --registry r.example/drivers
+    [[ $output == *"log ${SLIPWAY_CACHE:-$HOME/.cache/slipway}/logs/"* ]]
     [[ $(jq -r '.images[0].reference' "$folder/revision/images.json") == "$reference" ]]
     [[ $reference == */doca-driver:1.0.force-7-*-debian12-amd64 ]]
-    [[ $output == *"version: 1.0.force-7, forcePrecompiled: true"* && $output != *"was moved from"* ]]
+    [[ $output == *"sh $folder/revision/push.sh"* && $output != *"was moved from"* ]]
+    [[ $(<"$folder/revision/nic-cluster-policy.yaml") == \
+        *$'    repository: "r.example/drivers"\n    image: doca-driver\n    version: "1.0.force-7"\n    forcePrecompiled: true' ]]
+    grep -qx "push nic.oci.tar $(jq -r '.images[0].id' "$folder/revision/images.json") ${reference##*/}" "$folder/revision/push.sh"
     buildah inspect --type image "$reference" >"$folder/inspected"
     jq -e '.OCIv1.config.Env | contains(["NVIDIA_NIC_DRIVER_VER=1.0.force", "NVIDIA_NIC_CONTAINER_VER=7"])' "$folder/inspected"
     jq -e '.OCIv1.config.Labels["org.opencontainers.image.version"] == "1.0.force-7"' "$folder/inspected"
-    run -0 build good good
+    run -0 build good good --quiet
+    [[ $output == "nic image  "* ]]
     [[ $(jq -r '.images[0].tag' "$folder/good/images.json") == 1.0.force-[!7]* ]]
 }
 
@@ -93,7 +98,7 @@ id_of() {
     sed -i '/^static int (\*volatile get_pages)/,/);$/c static int (*volatile get_pages)(void);' "$gdrcopy/src/gdrdrv/gdrdrv.c"
     sed -i 's/"1\.0\\"/"3.0\\"/' "$gpu/Kbuild"
     run -0 "$slipway" build --kernel newest --os debian12 --nvidia "$gpu" --force --revision 7 --output "$to"
-    [[ $output == *'driver.usePrecompiled=true'*'driver.version="3-7"'* ]]
+    [[ $(<"$to/cluster-policy.patch.yaml") == *'usePrecompiled: true'*'version: "3-7"'* ]]
     [[ $(jq -r '.images[0] | "\(.version) \(.tag)"' "$to/images.json") == "3.0-7 3-7-$(jq -r .krel "$to/images.json")-debian12" ]]
     buildah inspect --type image "$(jq -r '.images[0].reference' "$to/images.json")" >"$folder/inspected"
     jq -e '.OCIv1.config.Env | contains(["DRIVER_VERSION=3.0"])' "$folder/inspected"
@@ -104,7 +109,7 @@ id_of() {
     run -0 "${build[@]}" --dry-run
     [[ $output == *"gpu image  localhost/slipway/driver:3.0-7-debian12"$'\n'* ]]
     run -0 "${build[@]}"
-    [[ $output == *'driver.usePrecompiled=false'*'driver.version="3.0-7"'* ]]
+    [[ $(<"$to/cluster-policy.patch.yaml") == *'usePrecompiled: false'*'version: "3.0-7"'*'  gdrcopy:'* ]]
     [[ $(jq -r '.images[0].tag' "$to/images.json") == 3.0-7-debian12 ]]
     [[ $(jq -r '.addons[0] | "\(.reference) \(.version)"' "$to/images.json") == "localhost/slipway/gdrdrv:0.1-7-debian12 0.1-7" ]]
 }

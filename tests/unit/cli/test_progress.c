@@ -9,7 +9,7 @@
 static void compiled_files_are_told_now_and_then(void **state)
 {
 	struct progress progress = { .own = { .name = "nvidia", .to_compile = 3 } };
-	char *text = NULL;
+	char *text = NULL, *verbose = NULL;
 	size_t size = 0;
 
 	(void) state;
@@ -24,12 +24,20 @@ static void compiled_files_are_told_now_and_then(void **state)
 	assert_int_equal(fclose(progress.text), 0);
 	assert_contains(text, "2 of about 3 files compiled: nvidia/nv-pci.o\n");
 	assert_null(strstr(text, "nv-acpi"));
+	progress.text = open_memstream(&verbose, &size);
+	assert_non_null(progress.text);
+	progress.verbose = true;
+	progress_compiled(&progress, "nvidia/nv-msi.o");
+	assert_int_equal(fclose(progress.text), 0);
+	assert_contains(verbose, "files compiled: nvidia/nv-msi.o\n");
+	progress.own.compiled--;
 	progress.terminal = true;
 	progress.drawn_ms = clock_monotonic_ms() + 60000;
 	progress.own.name[0] = '\0';
 	progress_compiled(&progress, "nvidia/nv-cray.o");
 	assert_string_equal(progress.own.step, "4 files compiled: nvidia/nv-cray.o");
 	free(text);
+	free(verbose);
 }
 
 static size_t count_lines(const char *text)
