@@ -126,7 +126,7 @@ static void list_kernels(const struct strv *words, struct strv *ret)
 	resolve_answer_free(&answer);
 }
 
-/* What may be a value: of an option by its name, else by what --help calls the value. */
+/* Values of an option: by its name, else by the name that --help has for them. */
 static const struct value_row {
 	const char *name;
 	const char *words; /* or NULL */

@@ -20,6 +20,7 @@ struct verb {
 	char *text; /* these, or what the file or stdin that they name has */
 	struct explanation explanation;
 	struct explain_files files;
+	bool list;
 };
 
 static int take_argument(void *target, const char *argument, struct error *error)
@@ -42,7 +43,10 @@ static int check(void *target, struct error *error)
 }
 
 static const struct option_rule rules[] = {
-	{ .needs = OPTION_RULE_ARGUMENT,
+	{ .given = "list",
+		.refuses = "module kernel with trust json " OPTION_RULE_ARGUMENT,
+		.why = "--list prints what is known, and reads nothing" },
+	{ .needs = "list " OPTION_RULE_ARGUMENT,
 		.why = "the text is missing: give the message of insmod or dmesg, name a file that "
 		       "has it, or pipe it: dmesg | slipway explain -" },
 };
@@ -63,6 +67,7 @@ static const struct option_row rows[] = {
 	EXPLAIN_OPTION("trust", "CERT", OPTION_LIST, verify.trust_files,
 		"check the module's signature with this certificate that the node's kernel\n"
 		"trusts (X.509, DER or PEM); may be repeated"),
+	EXPLAIN_OPTION("list", NULL, OPTION_FLAG, list, "print all messages that are known"),
 };
 
 const struct option_table explain_options = {
@@ -70,13 +75,19 @@ const struct option_table explain_options = {
 	.usage = "Usage: slipway explain [--module FILE] [--kernel PATH|KREL] [--with WHAT]… "
 		 "TEXT…|FILE|-\n"
 		 "\n"
-		 "When a module does not load: finds the input of the build that was wrong, and "
-		 "what to\n"
-		 "do about it. TEXT is the output of insmod, modprobe or dmesg, quoted or not. "
-		 "FILE, or -\n"
-		 "for stdin, is read; unrelated lines are skipped:\n"
-		 "  dmesg | slipway explain --module nvidia-peermem.ko -\n"
+		 "When a driver does not load or a container stops: finds the input of the build "
+		 "that was\n"
+		 "wrong, or what happened on the node, and what to do about it. TEXT is the output "
+		 "of insmod,\n"
+		 "modprobe, dmesg, kubectl describe, kubectl logs or slipway-init status, quoted "
+		 "or not; a\n"
+		 "reason of a container, or an exit code. FILE, or - for stdin, is read; unrelated "
+		 "lines are\n"
+		 "skipped.\n"
 		 "\n",
+	.examples = "  dmesg | slipway explain --module nvidia-peermem.ko -\n"
+		    "  kubectl describe pod POD | slipway explain -\n"
+		    "  slipway explain MODULE_IN_USE\n",
 	.notes = "Without these options the exporter of a symbol is guessed from its name.\n"
 		 "\n",
 	OPTION_ROWS(rows),
@@ -181,6 +192,22 @@ static void print_text(const struct verb *verb)
 	}
 }
 
+static void print_known(void)
+{
+	_cleanup_(explain_causes_free) struct explain_causes causes = { 0 };
+
+	explain_causes_read(&causes);
+	for (enum explain_input input = 0; input <= EXPLAIN_NODE; input++) {
+		text_print(stdout, "%s%s\n", input ? "\n" : "", explain_inputs[input].name);
+		for (size_t i = 0; i < causes.count; i++)
+			for (size_t k = 0;
+				causes.rows[i].input == input && k < causes.rows[i].patterns.count;
+				k++)
+				text_print(stdout, "  %-22s %s\n", causes.rows[i].id,
+					causes.rows[i].patterns.items[k]);
+	}
+}
+
 static int run(struct verb *verb, struct error *error)
 {
 	struct explanation *explanation = &verb->explanation;
@@ -206,7 +233,7 @@ static int run(struct verb *verb, struct error *error)
 		return error_set(
 			error, -ENOMSG, "%s: neither a file nor a known error text", verb->text);
 	return error_set(error, -ENOMSG,
-		"no known error in %zu line%s; docs/verify.md lists the known ones",
+		"no known error in %zu line%s; slipway explain --list prints the known ones",
 		explanation->lines, explanation->lines == 1 ? "" : "s");
 }
 
@@ -246,6 +273,10 @@ int explain_command(char **argv)
 
 	if (!options_start(&explain_options, argv, &verb, &code))
 		return code;
+	if (verb.list) {
+		print_known();
+		return EXIT_CODE_OK;
+	}
 	r = read_texts(&verb, &error);
 	if (r < 0)
 		return json_fail(

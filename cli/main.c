@@ -30,9 +30,18 @@ static void usage(FILE *file)
 
 static int no_such_verb(const char *name)
 {
+	static const char *const on_nodes[] = { "status", "topo" };
 	_cleanup_strv_ struct strv names = { 0 };
 	const char *near;
 
+	for (size_t i = 0; i < ARRAY_SIZE(on_nodes); i++)
+		if (strcmp(name, on_nodes[i]) == 0) {
+			text_print(stderr,
+				"slipway: %s: a node's containers answer that: kubectl exec POD -- "
+				"slipway-init %s\n",
+				name, name);
+			return EXIT_CODE_USAGE;
+		}
 	if (name[0] == '-') {
 		text_print(stderr,
 			"slipway: %s: no such option before a verb; slipway --help lists the "

@@ -15,7 +15,7 @@ const struct verb_row verb_rows[] = {
 	{ "verify", verify_command, &verify_options,
 		"check whether modules or images will load on a kernel" },
 	{ "explain", explain_command, &explain_options,
-		"find out why a module did not load, from what insmod or dmesg says" },
+		"find out why a driver does not load or a container stopped, from its messages" },
 	{ "sign", sign_command, &sign_options, "sign a folder of kernel modules" },
 	{ "bundle", bundle_command, &bundle_options,
 		"pack everything a build needs into one file, for sites without a network" },

@@ -52,7 +52,7 @@ void explain_causes_read(struct explain_causes *ret)
 		if (*line == '[') {
 			ret->rows = xreallocarray(ret->rows, ret->count + 1, sizeof(*row));
 			row = &ret->rows[ret->count++];
-			*row = (struct explain_cause){ 0 };
+			*row = (struct explain_cause){ .exit_code = -1 };
 			start_row(row, line);
 		} else if (row && strncmp(line, "line ", 5) == 0) {
 			xstrv_push(&row->patterns, line + 5);
@@ -60,14 +60,20 @@ void explain_causes_read(struct explain_causes *ret)
 			row->because = line + 8;
 		} else if (row && strncmp(line, "do ", 3) == 0) {
 			row->remedy = line + 3;
+		} else if (row && strncmp(line, "code ", 5) == 0) {
+			row->exit_code = (int) strtol(line + 5, NULL, 10);
 		}
 	}
+	explain_reasons_read(ret);
 }
 
 void explain_causes_free(struct explain_causes *causes)
 {
-	for (size_t i = 0; i < causes->count; i++)
+	for (size_t i = 0; i < causes->count; i++) {
 		strv_free(&causes->rows[i].patterns);
+		strv_free(&causes->rows[i].details);
+	}
+	strv_free(&causes->made);
 	free(causes->rows);
 	free(causes->text);
 	*causes = (struct explain_causes){ 0 };

@@ -54,7 +54,7 @@ static bool match_here(const char *pattern, const char *line, struct explain_fie
 				strncasecmp(line, pattern, literal) == 0))
 			line++;
 		field.size = (size_t) (line - field.value);
-		if (field.size == 0 || fields->count == EXPLAIN_FIELDS - 1)
+		if (field.size == 0 || fields->count == EXPLAIN_FIELDS - 2)
 			return false;
 		fields->items[fields->count++] = field;
 	}
@@ -274,6 +274,9 @@ static struct explain_finding *find_or_add(struct explanation *explanation,
 	const char *owner = explain_inputs[input].remedy;
 	const struct explain_field *built = explain_field(matched, "text1");
 	const struct explain_field *running = explain_field(matched, "text2");
+	const struct explain_field *image = explain_field(matched, "image");
+	_cleanup_free_ char *build =
+		image ? explain_build_command(image->value, image->size) : NULL;
 	struct explain_fields fields = *matched;
 	struct explain_finding *finding;
 
@@ -285,6 +288,9 @@ static struct explain_finding *find_or_add(struct explanation *explanation,
 	}
 	fields.items[fields.count++] =
 		(struct explain_field){ "owner", strlen("owner"), owner, strlen(owner) };
+	if (build)
+		fields.items[fields.count++] =
+			(struct explain_field){ "build", strlen("build"), build, strlen(build) };
 	explanation->items = xreallocarray(
 		explanation->items, explanation->count + 1, sizeof(*explanation->items));
 	finding = &explanation->items[explanation->count++];
@@ -297,6 +303,8 @@ static struct explain_finding *find_or_add(struct explanation *explanation,
 	};
 	if (built && running)
 		compare_vermagic(finding, built, running);
+	for (size_t i = 0; i < cause->details.count; i++)
+		xstrv_push(&finding->evidence, cause->details.items[i]);
 	return finding;
 }
 
@@ -361,6 +369,50 @@ static bool match_cause(
 	return false;
 }
 
+/* "16", and what kubectl and shells say of an exit code; -1: the line is not about one. */
+static int exit_code_in(const char *line, bool *ret_alone)
+{
+	static const char *const words[] = { "exit code", "exitCode", "exit status" };
+	const char *start = line + strspn(line, " \t-");
+	char *end;
+	long code;
+
+	*ret_alone = isdigit((unsigned char) *start);
+	for (size_t i = 0; i < ARRAY_SIZE(words) && !*ret_alone; i++)
+		if (strncasecmp(start, words[i], strlen(words[i])) == 0) {
+			start += strlen(words[i]);
+			start += strspn(start, ": \t\"");
+			break;
+		}
+	if (!isdigit((unsigned char) *start))
+		return -1;
+	code = strtol(start, &end, 10);
+	return end[strspn(end, " ,\t\r")] || code > 255 ? -1 : (int) code;
+}
+
+/* A reason or an exit code, given by itself. A container's are not those of slipway. */
+static bool add_reason(struct explanation *explanation, const char *line)
+{
+	const struct explain_causes *causes = &explanation->causes;
+	struct explain_fields none = { 0 };
+	bool alone;
+	int code = exit_code_in(line, &alone);
+	bool found = false;
+
+	for (size_t i = 0; i < causes->count; i++) {
+		const struct explain_cause *cause = &causes->rows[i];
+		bool is_ours = strcmp(cause->id, "exit") == 0;
+
+		if (cause->exit_code < 0 ||
+			(code >= 0 ? cause->exit_code != code || (is_ours && !alone)
+				   : strcasecmp(cause->id, line) != 0))
+			continue;
+		add(explanation, cause, &none, line);
+		found = true;
+	}
+	return found;
+}
+
 void explain_add_line(struct explanation *explanation, const char *line)
 {
 	const struct explain_causes *causes = &explanation->causes;
@@ -371,6 +423,8 @@ void explain_add_line(struct explanation *explanation, const char *line)
 	if (!causes->count)
 		explain_causes_read(&explanation->causes);
 	explanation->lines++;
+	if (add_reason(explanation, line))
+		return;
 	for (int half = 0; half < 2; half++)
 		for (size_t i = 0; i < causes->count; i++) {
 			const struct explain_cause *cause = &causes->rows[i];

@@ -14,7 +14,7 @@
 #include "module/symvers.h"
 
 #define EXPLAIN_NAME_SIZE 128
-#define EXPLAIN_FIELDS    5 /* of a message, and what to do about its owner */
+#define EXPLAIN_FIELDS    6 /* of a message, what to do about its owner, and the build */
 
 /* --- causes.c --- */
 
@@ -41,24 +41,29 @@ enum explain_rank {
 	EXPLAIN_CAUSE,
 };
 
-/* A row of causes.txt, whose text it borrows. */
+/* A row of causes.txt or a section of docs/reasons.md. It borrows its texts from the table. */
 struct explain_cause {
 	const char *id;
 	struct strv patterns; /* texts with {fields} */
 	enum explain_rank rank;
 	enum explain_input input;
 	const char *because;
-	const char *remedy; /* NULL: that of the input */
-	int answer;         /* of a result: the errno, where the load proof may know why */
+	const char *remedy;  /* NULL: that of the input */
+	struct strv details; /* of a reason: what its message may say, and what that means */
+	int exit_code;       /* of a container, or of slipway; -1: none */
+	int answer;          /* of a result: the errno, where the load proof may know why */
 };
 
 struct explain_causes {
 	char *text;
+	struct strv made; /* texts that are not in it */
 	struct explain_cause *rows;
 	size_t count;
 };
 
 void explain_causes_read(struct explain_causes *ret);
+/* Appends the reasons of driver containers, and slipway's exit codes (reasons.c). */
+void explain_reasons_read(struct explain_causes *causes);
 void explain_causes_free(struct explain_causes *causes);
 
 /* Indexed by enum explain_input. */
@@ -84,6 +89,14 @@ enum explain_signed {
 extern const struct explain_signature_row {
 	const char *cause, *remedy;
 } explain_signatures[];
+
+/* --- image_name.c --- */
+
+/*
+ * For an image that a registry does not have: the command that makes it, by its tag, or what is
+ * wrong with the tag. The caller frees it.
+ */
+char *explain_build_command(const char *image, size_t size);
 
 /* --- explain.c --- */
 

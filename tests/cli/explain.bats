@@ -315,11 +315,49 @@ elf_name() {
     says "does not match its" "input    signature" "fetch the file again" "slipway sign --replace"
 }
 
-@test "every id of the table is in the documentation" {
-    local id ids
-    mapfile -t ids < <(sed -nE 's/^\[([a-z0-9-]*)\].*/\1/p' "$repository/cli/explain/causes.txt" | sort -u)
-    [ "${#ids[@]}" -gt 40 ]
-    for id in "${ids[@]}"; do
-        grep -qF -- "- \`$id\`:" "$repository/docs/verify.md"
+@test "--list prints every message of the table, and the reasons of containers" {
+    local line
+    run_slipway 0 explain --list
+    while read -r line; do
+        says " $line"
+    done < <(sed -n 's/^line //p' "$repository/cli/explain/causes.txt")
+    says "MODULE_IN_USE          [MODULE_IN_USE]"
+    run_slipway 2 explain --list text
+}
+
+@test "what slipway itself, its containers and the kubelet say" {
+    local reasons codes name code
+    mapfile -t reasons < <(sed -nE 's/^### ([A-Z_]+) \([0-9]+\)$/\1/p' "$repository/docs/reasons.md")
+    [ "${#reasons[@]}" -gt 20 ]
+    for name in "${reasons[@]}"; do
+        run_slipway 0 explain "gpu   12.345 s  gave up [$name]: nothing was touched"
+        says "$name, exit code " "  do  "
+        [[ $output != *'](#'* && $output != *'`'* ]]
     done
+    run_slipway 0 explain NO_NVIDIA_DEVICE
+    says "every GPU of this node is older" "In the last three cases nothing was unloaded."
+    run_slipway 0 explain 16
+    says "MODULE_IN_USE" "exit code 16 of slipway: a server is slow"
+    run_slipway 0 explain "      Exit Code:    16"
+    says "MODULE_IN_USE"
+    [[ $output != *"of slipway"* ]]
+    mapfile -t codes < <(sed -n 's/^\tEXIT_CODE_[A-Z_]* = \([0-9]*\),.*/\1/p' "$repository/cli/exit_code.h")
+    for code in "${codes[@]}"; do
+        run_slipway 0 explain "$code"
+        says "exit code $code of slipway"
+    done
+    run_slipway 4 explain 99
+    run_slipway 0 explain 'Failed to pull image "r.example/a/driver:580-6.12.117_deb13-amd64-debian13": rpc error: code = NotFound desc = x: not found'
+    says "source of version 580" "--kernel 6.12.117+deb13-amd64 --nvidia SOURCE" "--registry r.example/a;"
+    run_slipway 0 explain 'Failed to pull image "r/doca-driver:24.07-0.6.0.1-6.4.0-150600.23.47-default-opensuse-leap15.6-amd64": manifest unknown'
+    says "source of version 24.07-0.6.0.1," "--kernel 6.4.0-150600.23.47-default --ofed SOURCE"
+    run_slipway 0 explain 'Failed to pull image "r/driver:535.261.03-debian12": not found'
+    says "slipway build --sources-image or slipway combine"
+    run_slipway 0 explain 'Failed to pull image "r/other:1": x: not found'
+    says "skopeo list-tags docker://r/other"
+    run_slipway 0 explain "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', GPU has fallen off the bus." \
+        "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed"
+    says "no longer answers on the PCI bus" "reported Xid 154"
+    run_slipway 2 status
+    says "kubectl exec POD -- slipway-init status"
 }
