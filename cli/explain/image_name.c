@@ -89,7 +89,7 @@ char *explain_build_command(const char *image, size_t size)
 	} else {
 		version = join_parts(&tag, 0, tag.kernel);
 		krel = join_parts(&tag, tag.kernel, tag.os);
-		/* Of what no tag may have, Debian's names have the "+". */
+		/* A tag has "_" for the "+" of Debian's names. */
 		plus = strstr(krel, "_deb");
 		if (plus)
 			*plus = '+';

@@ -119,8 +119,7 @@ static int from(const struct buildah *buildah, const char *image, const char *wh
 	return r;
 }
 
-/* One that is gone already is as good. */
-static void remove_container(const char *container)
+void buildah_remove_container(const char *container)
 {
 	struct error ignored = { 0 };
 
@@ -139,7 +138,7 @@ int buildah_import(
 	if (r == 0)
 		r = run_words(WORDS("commit", "--quiet", "--timestamp", "0", container, name), NULL,
 			error);
-	remove_container(container);
+	buildah_remove_container(container);
 	return r;
 }
 
@@ -208,7 +207,23 @@ int buildah_run(const struct buildah *buildah, const char *image, const char *wh
 	xstrv_push(&argv, "--");
 	xstrv_push(&argv, program);
 	r = run_logged(buildah, &argv, error);
-	remove_container(container);
+	buildah_remove_container(container);
+	return r;
+}
+
+int buildah_mount_image(const struct buildah *buildah, const char *id, char **ret_container,
+	char **ret_root, struct error *error)
+{
+	_cleanup_free_ char *output = NULL;
+	int r = from(buildah, id, "verify", ret_container, error);
+
+	if (r < 0)
+		return r;
+	r = run_words(WORDS("mount", *ret_container), &output, error);
+	if (r == 0)
+		*ret_root = xstrndup(output, strcspn(output, "\n"));
+	else
+		buildah_remove_container(*ret_container);
 	return r;
 }
 
@@ -290,5 +305,5 @@ void buildah_sweep(const char *run_path)
 		return;
 	xstrv_split(&containers, text, "\n");
 	for (size_t i = 0; i < containers.count; i++)
-		remove_container(containers.items[i]);
+		buildah_remove_container(containers.items[i]);
 }

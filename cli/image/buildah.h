@@ -63,6 +63,15 @@ int buildah_run(const struct buildah *buildah, const char *image, const char *wh
 	const char *program, struct error *error) _must_check_;
 
 /*
+ * Mounts the image @id in a new container: its files are in *ret_root until
+ * buildah_remove_container(). The caller frees both texts. Needs the rights of root.
+ */
+int buildah_mount_image(const struct buildah *buildah, const char *id, char **ret_container,
+	char **ret_root, struct error *error) _must_check_;
+/* One that is gone already is as good. */
+void buildah_remove_container(const char *container);
+
+/*
  * Copies the image @id to a transport and path ("oci-archive:FILE:TAG"); *ret_digest is freed by
  * the caller.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/verify/input.h"
+#include "cli/verify/verify_internal.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include "common/path.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
+#include "kernels/json_fields.h"
 #include "kernels/local/local_image.h"
 #include "kernels/local/scan.h"
 #include "kernels/tool.h"
@@ -143,6 +145,28 @@ int verify_input_identify(const char *what, struct verify_input *ret, struct err
 	return r;
 }
 
+bool verify_input_outputs(const char *what, struct strv *images)
+{
+	_cleanup_free_ char *path = xasprintf("%s/images.json", what);
+	_cleanup_free_ char *text = NULL;
+	_cleanup_json_ struct json_object *object = NULL;
+	struct json_object *list, *role;
+	size_t before = images->count;
+
+	if (fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
+		return false;
+	object = json_tokener_parse(text);
+	list = json_object_object_get(object, "images");
+	if (!json_object_is_type(list, json_type_array))
+		return false;
+	for (size_t i = 0; i < json_object_array_length(list); i++)
+		if (json_object_object_get_ex(json_object_array_get_idx(list, i), "role", &role))
+			xstrv_pushf(images, "%s%s%s.oci.tar", what,
+				what[strlen(what) - 1] == '/' ? "" : "/",
+				json_object_get_string(role));
+	return images->count > before;
+}
+
 /* --- unpacking an image or archive: the modules and what else the proof wants --- */
 
 static bool is_below(const char *path, const char *folder)
@@ -180,7 +204,7 @@ static bool is_wanted(void *context, const char *path)
 
 /* A manifest that names a layer which is not there is damage, not a missing file of the user's. */
 static int unpack_image(const char *path, bool archive, const struct unpack *unpack,
-	struct verify_input *input, struct error *error)
+	struct verify_input *input, struct context *context, struct error *error)
 {
 	_cleanup_(local_image_free) struct local_image image = { 0 };
 	int r = local_image_open(path, archive, &image, error);
@@ -188,7 +212,8 @@ static int unpack_image(const char *path, bool archive, const struct unpack *unp
 	if (r < 0)
 		return r;
 	input->image = true;
-	r = local_image_unpack(&image, unpack, error);
+	r = input->wanted ? local_image_unpack(&image, unpack, error)
+			  : verify_unpack_layers(&image, unpack, context, error);
 	return r < 0 ? error_prefix(error, r == -ENOENT ? -EBADMSG : r,
 			       "%s: its layers cannot be read", input->name)
 		     : 0;
@@ -196,14 +221,14 @@ static int unpack_image(const char *path, bool archive, const struct unpack *unp
 
 /* A .deb, .rpm or tarball that is no image may hold modules as well. */
 static int unpack_archive(const char *path, const struct unpack *unpack, struct verify_input *input,
-	struct error *error)
+	struct context *context, struct error *error)
 {
 	enum archive_kind kind;
 	int r = archive_input_kind(AT_FDCWD, path, &kind);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", input->name);
-	r = kind == ARCHIVE_KIND_TAR ? unpack_image(path, true, unpack, input, error)
+	r = kind == ARCHIVE_KIND_TAR ? unpack_image(path, true, unpack, input, context, error)
 				     : unpack_package(unpack, AT_FDCWD, path, error);
 	if (r == -ENOENT && kind == ARCHIVE_KIND_TAR)
 		r = unpack_run(unpack, AT_FDCWD, path, error);
@@ -227,15 +252,42 @@ static int not_stored(const struct verify_input *input, struct error *error)
 	return error_try(error, -EINVAL, "start a path with / or ./");
 }
 
-/* Through an archive, not a mount: that needs the rights of root, and has to be undone. */
-static int unpack_stored(
-	const struct unpack *unpack, struct verify_input *input, struct error *error)
+/* As root from where it is mounted; others have no right to mount, and get an archive of it. */
+static int read_stored(const char *id, const struct unpack *unpack, struct verify_input *input,
+	struct context *context, struct error *error)
 {
-	_cleanup_free_ char *path = xasprintf("%s.oci.tar", input->folder);
+	const struct buildah buildah = { .run_path = context->cache.run_path,
+		.scratch_path = context->cache.scratch_path };
+	struct unpack of_folder = *unpack;
+	_cleanup_free_ char *container = NULL;
+	_cleanup_free_ char *root = NULL;
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (geteuid() == 0) {
+		r = buildah_mount_image(&buildah, id, &container, &root, error);
+		if (r < 0)
+			return r;
+		input->image = true;
+		of_folder.kind = ARCHIVE_KIND_FOLDER;
+		r = unpack_run(&of_folder, AT_FDCWD, root, error);
+		buildah_remove_container(container);
+		return r;
+	}
+	path = xasprintf("%s.oci.tar", input->folder);
+	r = buildah_save(id, path, error);
+	if (r == 0)
+		r = unpack_archive(path, unpack, input, context, error);
+	(void) unlink(path);
+	return r;
+}
+
+static int unpack_stored(const struct unpack *unpack, struct verify_input *input,
+	struct context *context, struct error *error)
+{
 	_cleanup_free_ char *id = buildah_image_id(input->place);
 	_cleanup_strv_ struct strv argv = { 0 };
 	struct error why = { 0 };
-	int r;
 
 	if (!id) {
 		xstrv_split(&argv, "buildah --version", " ");
@@ -248,11 +300,7 @@ static int unpack_stored(
 		}
 		return not_stored(input, error);
 	}
-	r = buildah_save(id, path, error);
-	if (r == 0)
-		r = unpack_archive(path, unpack, input, error);
-	(void) unlink(path);
-	return r;
+	return read_stored(id, unpack, input, context, error);
 }
 
 /* Into a folder of this run. */
@@ -270,10 +318,10 @@ static int unpack_input(struct verify_input *input, struct context *context, str
 	unpack.folder = input->folder;
 	progress_step(&context->progress, input->name);
 	if (input->kind == VERIFY_STORAGE)
-		return unpack_stored(&unpack, input, error);
+		return unpack_stored(&unpack, input, context, error);
 	if (input->kind == VERIFY_ARCHIVE)
-		return unpack_archive(input->place, &unpack, input, error);
-	r = unpack_image(input->place, false, &unpack, input, error);
+		return unpack_archive(input->place, &unpack, input, context, error);
+	r = unpack_image(input->place, false, &unpack, input, context, error);
 	return r == -ENOENT
 		       ? error_prefix(error, -EBADMSG, "%s: not a complete OCI layout", input->name)
 		       : r;

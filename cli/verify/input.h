@@ -56,6 +56,12 @@ bool verify_is_symvers(const char *path) _must_check_;
 int verify_input_identify(
 	const char *what, struct verify_input *ret, struct error *error) _must_check_;
 
+/*
+ * Is @what a folder that build --output made? Then its images are appended, as images.json lists
+ * them: an older one that lies there is not among them.
+ */
+bool verify_input_outputs(const char *what, struct strv *images);
+
 /* Has it to be unpacked first? Then @context needs its run folder: cache_start_run(). */
 bool verify_input_unpacks(const struct verify_input *input);
 

@@ -266,9 +266,25 @@ bool verify_input_is_same(const struct verify_input *a, const struct verify_inpu
 	       left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
+/* Puts its images in place of a folder that build --output made. */
+static void expand_outputs(struct strv *texts)
+{
+	struct strv expanded = { 0 };
+
+	for (size_t i = 0; i < texts->count; i++)
+		if (!verify_input_outputs(texts->items[i], &expanded))
+			xstrv_push(&expanded, texts->items[i]);
+	strv_free(texts);
+	*texts = expanded;
+}
+
 int verify_identify(struct verify *verify, struct error *error)
 {
-	int r = identify_all(&verify->what, false, &verify->inputs, &verify->input_count, error);
+	int r;
+
+	expand_outputs(&verify->what);
+	expand_outputs(&verify->with);
+	r = identify_all(&verify->what, false, &verify->inputs, &verify->input_count, error);
 
 	if (r < 0)
 		return r;

@@ -93,10 +93,14 @@ const char *archive_input_hardlink(struct archive_entry *entry)
 static la_ssize_t read_outer(struct archive *archive, void *context, const void **ret_block)
 {
 	struct archive_input *input = context;
+	la_ssize_t size;
 
 	(void) archive;
 	*ret_block = input->block;
-	return archive_read_data(input->outer, input->block, sizeof(input->block));
+	size = archive_read_data(input->outer, input->block, sizeof(input->block));
+	if (input->hash && size > 0)
+		hash_add(input->hash, input->block, (size_t) size);
+	return size;
 }
 
 static struct archive *reader_new(void)
@@ -145,12 +149,31 @@ static int find_member(struct archive_input *input, const char *path, const char
 		prefix ? ": not a Debian package" : "");
 }
 
-static int open_input(struct archive_input *input, enum archive_kind kind, int dir_fd,
-	const char *path, const char *member, char **ret_link, struct error *error)
+/* Its files as they are: owners, attributes and what is mounted below it do not count. */
+static int open_folder(struct archive_input *input, const char *path, struct error *error)
+{
+	input->reader = archive_read_disk_new();
+	if (!input->reader)
+		out_of_memory();
+	(void) archive_read_disk_set_symlink_physical(input->reader);
+	(void) archive_read_disk_set_behavior(
+		input->reader, ARCHIVE_READDISK_NO_TRAVERSE_MOUNTS | ARCHIVE_READDISK_NO_XATTR |
+				       ARCHIVE_READDISK_NO_ACL | ARCHIVE_READDISK_NO_FFLAGS);
+	return archive_read_disk_open(input->reader, path) < ARCHIVE_WARN
+		       ? archive_input_damaged(path, input->reader, error)
+		       : 0;
+}
+
+static int open_once(struct archive_input *input, enum archive_kind kind, int dir_fd,
+	const char *path, const char *member, struct hash *hash, char **ret_link,
+	struct error *error)
 {
 	int r;
 
-	*input = (struct archive_input){ .fd = fs_open(dir_fd, path, O_RDONLY) };
+	*input = (struct archive_input){ .fd = -1, .hash = hash };
+	if (kind == ARCHIVE_KIND_FOLDER)
+		return open_folder(input, path, error);
+	input->fd = fs_open(dir_fd, path, O_RDONLY);
 	if (input->fd < 0)
 		return error_set_errno(error, input->fd, "%s", path);
 	r = kind == ARCHIVE_KIND_RUN ? makeself_seek(input->fd, path, error) : 0;
@@ -182,8 +205,9 @@ static int open_input(struct archive_input *input, enum archive_kind kind, int d
 		       : 0;
 }
 
-int archive_input_open(struct archive_input *input, enum archive_kind kind, int dir_fd,
-	const char *path, const char *member, struct error *error)
+/* archive_input_open(); @hash gets the member's bytes as they are read, where it is not NULL. */
+static int open_input(struct archive_input *input, enum archive_kind kind, int dir_fd,
+	const char *path, const char *member, struct hash *hash, struct error *error)
 {
 	_cleanup_free_ char *link = NULL;
 	_cleanup_free_ char *further = NULL;
@@ -192,15 +216,21 @@ int archive_input_open(struct archive_input *input, enum archive_kind kind, int 
 	*input = (struct archive_input){ .fd = -1 };
 	if (kind == ARCHIVE_KIND_TAR && web_page_is(dir_fd, path))
 		return web_page_refuse(path, -EBADMSG, error);
-	r = open_input(input, kind, dir_fd, path, member, &link, error);
+	r = open_once(input, kind, dir_fd, path, member, hash, &link, error);
 	if (r < 0 || !link)
 		return r;
 	/* The link's target may precede it: start again from the beginning. */
 	archive_input_close(input);
-	r = open_input(input, kind, dir_fd, path, link, &further, error);
+	r = open_once(input, kind, dir_fd, path, link, hash, &further, error);
 	if (r == 0 && further)
 		r = error_set(error, -EBADMSG, "%s: %s is a link to a link", path, member);
 	return r;
+}
+
+int archive_input_open(struct archive_input *input, enum archive_kind kind, int dir_fd,
+	const char *path, const char *member, struct error *error)
+{
+	return open_input(input, kind, dir_fd, path, member, NULL, error);
 }
 
 void archive_input_close(struct archive_input *input)
@@ -256,10 +286,15 @@ struct job {
 	uint64_t bytes;             /* that have been written */
 	uint64_t entries;
 	bool has_links;
+	struct hash *hash; /* of the member, until it is finished; or NULL */
 };
 
 static void job_done(struct job *job)
 {
+	char unused[HASH_HEX_SIZE];
+
+	if (job->hash)
+		hash_finish(job->hash, unused);
 	free(job->folder);
 	if (job->writer)
 		(void) archive_write_free(job->writer);
@@ -296,9 +331,12 @@ static int too_big(const struct job *job, struct error *error)
 /* Also what is skipped has to be decoded, and counts. */
 static int check_bomb(const struct job *job, struct error *error)
 {
-	la_int64_t decoded = archive_filter_bytes(job->input.reader, 0);
-	la_int64_t packed = archive_filter_bytes(job->input.reader, -1);
+	la_int64_t decoded, packed;
 
+	if (job->unpack.kind == ARCHIVE_KIND_FOLDER)
+		return 0;
+	decoded = archive_filter_bytes(job->input.reader, 0);
+	packed = archive_filter_bytes(job->input.reader, -1);
 	if (decoded > 0 && (uint64_t) decoded > job->unpack.limit_bytes)
 		return too_big(job, error);
 	if (packed <= 0 || decoded < (la_int64_t) BOMB_FROM_BYTES || decoded / packed < BOMB_RATIO)
@@ -433,17 +471,18 @@ static void fts_done(FTS **tree)
  * the text "here/here/../.." leads out although it looks balanced. So the kernel is asked, when all
  * links are there.
  */
-static int check_links(const struct job *job, struct error *error)
+int unpack_check_links(const char *folder, const char *name, struct error *error)
 {
-	char *const tops[] = { job->folder, NULL };
+	_cleanup_free_ char *top = xstrdup(folder);
+	char *const tops[] = { top, NULL };
 	_cleanup_(fts_done) FTS *tree = fts_open(tops, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-	_cleanup_close_ int folder_fd = open(job->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const FTSENT *entry;
 
 	if (!tree || folder_fd < 0)
-		return error_set_errno(error, -errno, "%s", job->folder);
+		return error_set_errno(error, -errno, "%s", folder);
 	while ((entry = fts_read(tree))) {
-		const char *path = entry->fts_path + strlen(job->folder) + 1;
+		const char *path = entry->fts_path + strlen(folder) + 1;
 		_cleanup_close_ int fd = -1;
 
 		if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
@@ -455,22 +494,54 @@ static int check_links(const struct job *job, struct error *error)
 			return error_set(error, -EXDEV,
 				"%s: %s leads out of the archive through other links: it is not "
 				"used",
-				job->name, path);
+				name, path);
 		/* No harm in a target that is not there (yet). */
 		if (fd < 0 && fd != -ENOENT)
 			return error_set_errno(
-				error, fd, "%s: cannot find out where %s leads", job->name, path);
+				error, fd, "%s: cannot find out where %s leads", name, path);
 	}
 	return 0;
+}
+
+/* Entries of a folder get paths below it, as those of an archive have. */
+static int next_header(struct job *job, const char *path, struct archive_entry **ret)
+{
+	int r = archive_read_next_header(job->input.reader, ret);
+	_cleanup_free_ char *below = NULL;
+	const char *name;
+
+	if (job->unpack.kind != ARCHIVE_KIND_FOLDER || r == ARCHIVE_EOF || r < ARCHIVE_WARN)
+		return r;
+	(void) archive_read_disk_descend(job->input.reader);
+	name = archive_entry_pathname(*ret);
+	name += strlen(path);
+	below = xstrdup(name + strspn(name, "/"));
+	archive_entry_set_pathname(*ret, below);
+	return r;
+}
+
+/* Bytes of the member behind the end of its archive count, too. */
+static void finish_digest(struct job *job)
+{
+	const void *block;
+
+	if (!job->unpack.member_digest)
+		return;
+	while (read_outer(NULL, &job->input, &block) > 0)
+		continue;
+	hash_finish(job->hash, job->unpack.member_digest);
+	job->hash = NULL;
 }
 
 static int unpack_once(const struct unpack *unpack, int dir_fd, const char *path,
 	const struct strv *targets, struct strv *missed, struct error *error)
 {
-	_cleanup_(job_done) struct job job = {
-		.unpack = *unpack, .name = path, .targets = targets, .missed = missed
-	};
-	int r = archive_input_open(&job.input, unpack->kind, dir_fd, path, unpack->member, error);
+	_cleanup_(job_done) struct job job = { .unpack = *unpack,
+		.name = path,
+		.targets = targets,
+		.missed = missed,
+		.hash = unpack->member_digest ? hash_new() : NULL };
+	int r = open_input(&job.input, unpack->kind, dir_fd, path, unpack->member, job.hash, error);
 
 	if (r < 0)
 		return r;
@@ -490,7 +561,7 @@ static int unpack_once(const struct unpack *unpack, int dir_fd, const char *path
 	for (;;) {
 		struct archive_entry *entry;
 
-		r = archive_read_next_header(job.input.reader, &entry);
+		r = next_header(&job, path, &entry);
 		if (r == ARCHIVE_EOF)
 			break;
 		if (r < ARCHIVE_WARN)
@@ -512,19 +583,22 @@ static int unpack_once(const struct unpack *unpack, int dir_fd, const char *path
 	}
 	if (archive_write_close(job.writer) < ARCHIVE_WARN)
 		return not_written(&job, error);
-	return job.has_links ? check_links(&job, error) : 0;
+	finish_digest(&job);
+	return job.has_links ? unpack_check_links(job.folder, job.name, error) : 0;
 }
 
 int unpack_run(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
 {
 	_cleanup_strv_ struct strv targets = { 0 };
 	const struct strv none = { 0 };
+	struct unpack again = *unpack;
 	int r = unpack_once(unpack, dir_fd, path, &none, &targets, error);
 
 	if (r < 0 || !targets.count)
 		return r;
 	strv_sort(&targets);
-	return unpack_once(unpack, dir_fd, path, &targets, NULL, error);
+	again.member_digest = NULL;
+	return unpack_once(&again, dir_fd, path, &targets, NULL, error);
 }
 
 int unpack_package(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)

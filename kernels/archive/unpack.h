@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/hash.h"
 
 enum archive_kind {
 	ARCHIVE_KIND_TAR, /* in any of these compressions; and all else: opening it fails */
@@ -20,11 +21,13 @@ enum archive_kind {
 	ARCHIVE_KIND_RPM, /* likewise. Its digests are not looked at: hash the whole file first */
 	ARCHIVE_KIND_RUN, /* the tarball in NVIDIA's installer, which is checked first (makeself.h)
 			   */
+	ARCHIVE_KIND_FOLDER, /* no archive: a folder of somebody else's, as a mounted image is */
 };
 
 struct archive_input {
 	struct archive *reader; /* positioned before the first entry */
 	struct archive *outer;  /* the archive that it is a member of; NULL: none */
+	struct hash *hash;      /* of the member's bytes as they are read; NULL: not asked for */
 	int fd;
 	char block[16384];
 };
@@ -87,7 +90,8 @@ struct unpack {
 	/* Selects the files of which the name suffices: they become empty files. NULL: none. */
 	bool (*name_only)(void *context, const char *path);
 	void *context;
-	uint64_t limit_bytes;   /* of all that is decoded; 0: UNPACK_LIMIT_BYTES */
+	char *member_digest;  /* gets the member's SHA-256, HASH_HEX_SIZE bytes; NULL: not wanted */
+	uint64_t limit_bytes; /* of all that is decoded; 0: UNPACK_LIMIT_BYTES */
 	uint64_t limit_entries; /* 0: UNPACK_LIMIT_ENTRIES */
 };
 
@@ -97,6 +101,12 @@ int unpack_run(const struct unpack *unpack, int dir_fd, const char *path,
 /* The same of a Debian or RPM package, whichever its first bytes say. */
 int unpack_package(const struct unpack *unpack, int dir_fd, const char *path,
 	struct error *error) _must_check_;
+
+/*
+ * Does every link in @folder stay below it, by whatever other links it goes? Each archive that is
+ * unpacked is asked; where several were put into one folder, so is that one. -EXDEV.
+ */
+int unpack_check_links(const char *folder, const char *name, struct error *error) _must_check_;
 
 /* Is it absolute, or has it a ".." component? */
 bool unpack_leads_out(const char *path);

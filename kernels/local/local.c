@@ -31,11 +31,7 @@ static int read_text(struct archive_input *input, const char *name, const char *
 	return 0;
 }
 
-/*
- * "a/b/.wh.c" means that a layer removes a/b/c; "a/b/.wh..wh..opq" all that was in a/b. True: the
- * path is such a name.
- */
-static bool take_whiteout(const char *path, struct strv *whiteouts)
+bool local_scan_whiteout(const char *path, struct strv *whiteouts)
 {
 	const char *slash = strrchr(path, '/');
 	const char *base = slash ? slash + 1 : path;
@@ -79,7 +75,7 @@ static int scan_entries(struct local_scan *scan, struct archive_input *input, co
 		if (!archive_input_path(entry))
 			continue;
 		path = xstrdup(archive_input_path(entry));
-		if ((whiteouts && take_whiteout(path, whiteouts)) ||
+		if ((whiteouts && local_scan_whiteout(path, whiteouts)) ||
 			(archive_entry_filetype(entry) != AE_IFREG && !hardlink) ||
 			!local_scan_wants(path, &content))
 			continue;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/arch.h"
 #include "common/fs.h"
@@ -226,28 +227,6 @@ int local_image_scan(const struct local_image *image, struct local_scan *scan, s
 	return 0;
 }
 
-/*
- * A whiteout's path is from outside: it must not lead out of the folder. "" is an opaque root: all
- * that is in the folder goes, and not the folder itself.
- */
-static int remove_whiteouts(int folder_fd, const struct strv *whiteouts)
-{
-	for (size_t i = 0; i < whiteouts->count; i++) {
-		_cleanup_strv_ struct strv paths = { 0 };
-		int r = 0;
-
-		if (!*whiteouts->items[i])
-			r = fs_list(folder_fd, ".", &paths);
-		else if (!unpack_leads_out(whiteouts->items[i]))
-			xstrv_push(&paths, whiteouts->items[i]);
-		for (size_t j = 0; j < paths.count && r == 0; j++)
-			r = fs_remove_tree(folder_fd, paths.items[j]);
-		if (r < 0 && r != -ENOTDIR)
-			return r;
-	}
-	return 0;
-}
-
 /* Hashes the entry as it is stored in the image's archive. */
 static int hash_member(const struct local_image *image, const char *name, char hex[HASH_HEX_SIZE],
 	struct error *error)
@@ -301,32 +280,195 @@ static int check_layer(const struct local_image *image, const char *layer, struc
 	return r;
 }
 
+/* --- a layer by itself: a folder with what it brings, and a file that names what it removes --- */
+
+#define LAYER_ROOT      "root"
+#define LAYER_WHITEOUTS "whiteouts" /* each ends with a NUL */
+
+const char *local_image_layer_digest(const struct local_image *image, size_t number)
+{
+	const char *digest = digest_of(image->layers.items[number]);
+
+	return digest && hash_is_hex(digest) ? digest : NULL;
+}
+
+int local_image_check_layer(const struct local_image *image, size_t number, struct error *error)
+{
+	return check_layer(image, image->layers.items[number], error);
+}
+
+struct selection {
+	const struct unpack *unpack;
+	struct strv whiteouts;
+};
+
+static bool selects(void *context, const char *path)
+{
+	struct selection *selection = context;
+	const struct unpack *unpack = selection->unpack;
+
+	if (local_scan_whiteout(path, &selection->whiteouts))
+		return false;
+	return !unpack->wanted || unpack->wanted(unpack->context, path);
+}
+
+static bool selects_name(void *context, const char *path)
+{
+	const struct unpack *unpack = ((struct selection *) context)->unpack;
+
+	return unpack->name_only && unpack->name_only(unpack->context, path);
+}
+
+static int write_whiteouts(const char *folder, const struct strv *whiteouts)
+{
+	_cleanup_free_ char *path = xasprintf("%s/" LAYER_WHITEOUTS, folder);
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+
+	for (size_t i = 0; i < whiteouts->count; i++) {
+		size_t length = strlen(whiteouts->items[i]) + 1;
+
+		text = xreallocarray(text, size + length, 1);
+		memcpy(text + size, whiteouts->items[i], length);
+		size += length;
+	}
+	return fs_write_atomic(AT_FDCWD, path, text ? text : "", size, 0644);
+}
+
+int local_image_unpack_layer(const struct local_image *image, size_t number,
+	const struct unpack *unpack, struct error *error)
+{
+	const char *layer = image->layers.items[number];
+	const char *digest = local_image_layer_digest(image, number);
+	_cleanup_free_ char *file = file_of(image, layer);
+	_cleanup_free_ char *root = xasprintf("%s/" LAYER_ROOT, unpack->folder);
+	struct selection selection = { .unpack = unpack };
+	struct unpack of_layer = *unpack;
+	char read[HASH_HEX_SIZE] = "";
+	bool hashes = image->archive && digest;
+	int r = image->archive ? 0 : check_layer(image, layer, error);
+
+	if (r == 0 && mkdir(root, 0755) < 0)
+		r = error_set_errno(error, -errno, "%s", root);
+	if (r < 0)
+		return r;
+	of_layer.folder = root;
+	of_layer.wanted = selects;
+	of_layer.name_only = selects_name;
+	of_layer.context = &selection;
+	of_layer.member = image->archive ? layer : NULL;
+	of_layer.member_digest = hashes ? read : NULL;
+	r = unpack_run(&of_layer, AT_FDCWD, file, error);
+	/* Damage has its own words: the digest says more than where the reading failed. */
+	if (hashes && (r == -EBADMSG || (r == 0 && strcmp(read, digest) != 0))) {
+		int damage = check_layer(image, layer, error);
+
+		r = damage < 0 ? damage : r;
+	}
+	if (r == 0) {
+		r = write_whiteouts(unpack->folder, &selection.whiteouts);
+		if (r < 0)
+			r = error_set_errno(error, r, "%s", unpack->folder);
+	}
+	strv_free(&selection.whiteouts);
+	return r;
+}
+
+/*
+ * A whiteout's path is from outside: it must not lead out of the folder. "" is an opaque root: all
+ * that is in the folder goes, and not the folder itself.
+ */
+static int remove_whiteouts(int folder_fd, const char *whiteouts, size_t size)
+{
+	for (const char *path = whiteouts; path < whiteouts + size; path += strlen(path) + 1) {
+		_cleanup_strv_ struct strv paths = { 0 };
+		int r = 0;
+
+		if (!*path)
+			r = fs_list(folder_fd, ".", &paths);
+		else if (!unpack_leads_out(path))
+			xstrv_push(&paths, path);
+		for (size_t j = 0; j < paths.count && r == 0; j++)
+			r = fs_remove_tree(folder_fd, paths.items[j]);
+		if (r < 0 && r != -ENOTDIR)
+			return r;
+	}
+	return 0;
+}
+
+/*
+ * Puts an entry of a layer over what lower ones have. No link that is there is followed: a folder
+ * takes its place, as everywhere where layers are put together.
+ */
+static int merge(int from_fd, const char *name, int to_fd)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_close_ int source_fd = -1;
+	_cleanup_close_ int folder_fd = -1;
+	struct stat status, there;
+	bool is_folder;
+	int r = 0;
+
+	if (fstatat(from_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	is_folder = S_ISDIR(status.st_mode);
+	if (fstatat(to_fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+		!(is_folder && S_ISDIR(there.st_mode)))
+		r = fs_remove_tree(to_fd, name);
+	if (r < 0 || !is_folder)
+		return r < 0 ? r : copy_tree(from_fd, name, to_fd, name);
+	if (mkdirat(to_fd, name, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	source_fd = openat(from_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	folder_fd = openat(to_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (source_fd < 0 || folder_fd < 0)
+		return -errno;
+	r = fs_list(source_fd, ".", &names);
+	for (size_t i = 0; i < names.count && r == 0; i++)
+		r = merge(source_fd, names.items[i], folder_fd);
+	return r;
+}
+
+int local_image_merge(const char *layer, int to_fd, struct error *error)
+{
+	_cleanup_close_ int fd = open(layer, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int root_fd =
+		fd < 0 ? -1 : openat(fd, LAYER_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_free_ char *whiteouts = NULL;
+	_cleanup_strv_ struct strv names = { 0 };
+	size_t size;
+	int r = root_fd < 0 ? -errno : fs_read(fd, LAYER_WHITEOUTS, 0, &whiteouts, &size);
+
+	if (r == 0)
+		r = remove_whiteouts(to_fd, whiteouts, size);
+	if (r == 0)
+		r = fs_list(root_fd, ".", &names);
+	for (size_t i = 0; i < names.count && r == 0; i++)
+		r = merge(root_fd, names.items[i], to_fd);
+	return r < 0 ? error_set_errno(error, r, "%s", layer) : 0;
+}
+
 int local_image_unpack(
 	const struct local_image *image, const struct unpack *unpack, struct error *error)
 {
 	_cleanup_close_ int fd = open(unpack->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct unpack of_layer = *unpack;
 
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", unpack->folder);
 	for (size_t i = 0; i < image->layers.count; i++) {
-		_cleanup_(local_scan_free) struct local_scan ignored = { 0 };
-		_cleanup_strv_ struct strv whiteouts = { 0 };
-		const char *layer = image->layers.items[i];
-		_cleanup_free_ char *file = file_of(image, layer);
-		struct unpack of_layer = *unpack;
-		int r = check_layer(image, layer, error);
+		_cleanup_free_ char *layer = xasprintf("%s.layer", unpack->folder);
+		int r = mkdir(layer, 0700) < 0 ? error_set_errno(error, -errno, "%s", layer) : 0;
 
+		of_layer.folder = layer;
 		if (r == 0)
-			r = scan_layer(image, layer, &ignored, &whiteouts, error);
-		if (r < 0)
-			return r;
-		r = remove_whiteouts(fd, &whiteouts);
-		if (r < 0)
-			return error_set_errno(error, r, "%s", unpack->folder);
-		of_layer.member = image->archive ? layer : NULL;
-		r = unpack_run(&of_layer, AT_FDCWD, file, error);
+			r = local_image_unpack_layer(image, i, &of_layer, error);
+		if (r == 0)
+			r = local_image_merge(layer, fd, error);
+		if (r == 0 && fs_remove_tree(AT_FDCWD, layer) < 0)
+			r = error_set_errno(error, -EIO, "%s", layer);
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return unpack_check_links(unpack->folder, image->path, error);
 }

@@ -33,6 +33,24 @@ void local_image_free(struct local_image *image);
 int local_image_scan(
 	const struct local_image *image, struct local_scan *scan, struct error *error) _must_check_;
 
+/* The SHA-256 that names a layer, borrowed; NULL: docker's older names have none. */
+const char *local_image_layer_digest(const struct local_image *image, size_t number);
+/* Reads the layer: -EBADMSG when it has another digest. */
+int local_image_check_layer(
+	const struct local_image *image, size_t number, struct error *error) _must_check_;
+
+/*
+ * Unpacks what @unpack wants of one layer into its folder, which is new and empty, in a form for
+ * local_image_merge() alone. Errors as unpack_run()'s; -EBADMSG also for another digest.
+ */
+int local_image_unpack_layer(const struct local_image *image, size_t number,
+	const struct unpack *unpack, struct error *error) _must_check_;
+/*
+ * Puts such a layer over what is in the folder @to_fd, which is not changed by hand: its files
+ * become hard links where that works. After the last one: unpack_check_links().
+ */
+int local_image_merge(const char *layer, int to_fd, struct error *error) _must_check_;
+
 /* Unpacks what @unpack wants of all layers. -EBADMSG when a layer has another digest. */
 int local_image_unpack(const struct local_image *image, const struct unpack *unpack,
 	struct error *error) _must_check_;

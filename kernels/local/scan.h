@@ -50,6 +50,13 @@ void local_scan_add(struct local_scan *scan, const char *path, const char *text)
 void local_scan_forget(struct local_scan *scan, const char *path);
 
 /*
+ * A name in a layer that removes something: "a/b/.wh.c" removes a/b/c, "a/b/.wh..wh..opq" all that
+ * was in a/b. True: the path is such, and what it removes is appended ("a/b" for all that is in
+ * it).
+ */
+bool local_scan_whiteout(const char *path, struct strv *whiteouts);
+
+/*
  * Adds the marks of the archive at @path, as archive_input_open() takes it; @name is for messages.
  * If it is an image's layer (@whiteouts set), names that remove something are appended there and
  * are no marks. Hard links count as their targets in the archive. -EBADMSG when it is damaged.

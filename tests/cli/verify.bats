@@ -709,6 +709,26 @@ ostree() {
     says "it has no modules, but it has images" "try: give the images instead: $work/out/gpu.oci.tar $work/out/nic.oci.tar"
 }
 
+@test "the output folder of a build stands for the images of that build; what a layer had is kept by its digest" {
+    local out=$BATS_TEST_TMPDIR/out cache=$BATS_TEST_TMPDIR/cache
+    layer "$work/layer.tar" set
+    make_layout "$BATS_TEST_TMPDIR/layout" "$work/layer.tar"
+    mkdir "$out"
+    tar -C "$BATS_TEST_TMPDIR/layout" -cf "$out/gpu.oci.tar" .
+    echo no image >"$out/nic.oci.tar"
+    echo '{"images": [{"role": "gpu"}]}' >"$out/images.json"
+    verify 0 "$out" --kernel headers
+    says "gpu.oci.tar"
+    [ "$(find "$cache/stages" -maxdepth 1 -name 'layer-*' | wc -l)" = 1 ]
+    first=$output
+    verify 0 "$out" --kernel headers
+    [ "$output" = "$first" ]
+    # Kept or not, a damaged archive is no image.
+    LC_ALL=C sed -i 's/vermagic=/vermagiC=/' "$out/gpu.oci.tar"
+    verify 12 "$out" --kernel headers
+    says "damaged: its SHA-256 is"
+}
+
 @test "wrong command lines" {
     verify 2
     says "WHAT is missing"
