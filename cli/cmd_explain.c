@@ -7,6 +7,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/json.h"
+#include "cli/message.h"
 #include "cli/explain/explain.h"
 #include "common/fs.h"
 #include "common/text.h"
@@ -130,6 +131,7 @@ static void print_finding(const struct explain_finding *finding, const struct ve
 {
 	const struct verify *verify = &verb->verify;
 	bool all = verb->files.module_path && verify->kernels.count && verify->with.count;
+	_cleanup_free_ char *remedy = message_paths(finding->remedy);
 	const char *guess = "";
 
 	/* Name the options that would end the guessing. */
@@ -144,7 +146,7 @@ static void print_finding(const struct explain_finding *finding, const struct ve
 		print_list("symbols", &finding->symbols);
 	print_list("because", &finding->evidence);
 	text_print(stdout, "  %-9s%s%s\n", "input", explain_inputs[finding->input].name, guess);
-	text_print(stdout, "  %-9s%s\n", "do", finding->remedy);
+	text_print(stdout, "  %-9s%s\n", "do", remedy);
 	print_list("said", &finding->lines);
 }
 

@@ -98,6 +98,7 @@ static void print_text(const struct verb *verb, const struct lint *lint)
 		record->vermagic);
 	for (size_t i = 0; i < lint->count; i++) {
 		const struct lint_finding *finding = &lint->findings[i];
+		_cleanup_free_ char *fix = message_paths(finding->fix);
 
 		message_print(stdout,
 			finding->severity == LINT_ERROR     ? COLOUR_RED
@@ -105,7 +106,7 @@ static void print_text(const struct verb *verb, const struct lint *lint)
 							    : COLOUR_NONE,
 			"%-8s", lint_severity_text(finding->severity));
 		text_print(stdout, " %-28s %s\n", finding->id, finding->reason);
-		text_print(stdout, "%-8s %-28s   %s\n", "", "", finding->fix);
+		text_print(stdout, "%-8s %-28s   %s\n", "", "", fix);
 	}
 	text_print(stdout, "%zu error%s, %zu warning%s, %zu note%s\n", errors,
 		errors == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s", notes,

@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/message.h"
 #include "cli/slipway_version.h"
 #include "common/nearest.h"
 #include "common/text.h"
@@ -19,13 +20,13 @@ static void usage(FILE *file)
 		file);
 	for (const struct verb_row *row = verb_rows; row->name; row++)
 		(void) fprintf(file, "  %-10s %s\n", row->name, row->text);
-	(void) fputs("\n"
-		     "  slipway VERB --help   show the options of a verb\n"
-		     "  slipway version\n"
-		     "\n"
-		     "Exit codes are listed in slipway(1), in the source tree "
-		     "docs/man/slipway.1.scd\n",
-		file);
+	(void) fprintf(file,
+		"\n"
+		"  slipway VERB --help   show the options of a verb\n"
+		"  slipway version\n"
+		"\n"
+		"Exit codes are listed in slipway(1)%s\n",
+		message_is_installed() ? "" : ", in the source tree docs/man/slipway.1.scd");
 }
 
 static int no_such_verb(const char *name)

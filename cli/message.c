@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/message.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,85 @@ void message_print(FILE *file, enum colour colour, const char *format, ...)
 	va_end(arguments);
 }
 
+/* Places beside the installed program, and what stands for them in messages. */
+static const struct place {
+	const char *name;
+	const char *end; /* of what follows the name; NULL: nothing does */
+	const char *installed;
+} places[] = {
+	{ "docs/", ".md", "../share/doc/slipway/docs" },
+	{ "scripts/install-packages", NULL, "../share/slipway/scripts/install-packages" },
+};
+
+/* NULL: this program is not installed. */
+static char *find_installed(const struct place *place)
+{
+	_cleanup_free_ char *program = realpath("/proc/self/exe", NULL);
+	char *slash = program ? strrchr(program, '/') : NULL;
+	_cleanup_free_ char *path = NULL;
+
+	if (!slash)
+		return NULL;
+	*slash = '\0';
+	path = xasprintf("%s/%s", program, place->installed);
+	return realpath(path, NULL);
+}
+
+bool message_is_installed(void)
+{
+	_cleanup_free_ char *documents = find_installed(&places[0]);
+
+	return documents != NULL;
+}
+
+/* How much of @text names a place; 0: none of it. */
+static size_t names_place(const struct place *place, const char *text)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz-";
+	size_t length = strlen(place->name);
+	size_t more = 0;
+
+	if (strncmp(text, place->name, length) != 0)
+		return 0;
+	if (place->end) {
+		more = strspn(text + length, letters);
+		if (!more || strncmp(text + length + more, place->end, strlen(place->end)) != 0)
+			return 0;
+		more += strlen(place->end);
+	}
+	return length + more;
+}
+
+char *message_paths(const char *text)
+{
+	char *result = xstrdup(text);
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		const struct place *place = &places[i];
+		_cleanup_free_ char *installed = NULL;
+
+		for (char *at = result; (at = strstr(at, place->name));) {
+			size_t named = names_place(place, at);
+			size_t before = (size_t) (at - result);
+			size_t rest = strlen(place->name);
+			_cleanup_free_ char *old = result;
+
+			if (!installed)
+				installed = find_installed(place);
+			if (!installed || !named ||
+				(before && (at[-1] == '/' || isalnum((unsigned char) at[-1])))) {
+				old = NULL;
+				at += rest;
+				continue;
+			}
+			result = xasprintf("%.*s%s%s%s", (int) before, old, installed,
+				place->end ? "/" : "", at + rest);
+			at = result + before + strlen(installed);
+		}
+	}
+	return result;
+}
+
 static size_t count_columns(const char *text, size_t length)
 {
 	size_t columns = 0;
@@ -92,10 +172,13 @@ static void print_wrapped(FILE *file, const char *text, size_t length, size_t at
 
 void message_error(FILE *file, const char *who, const struct error *error)
 {
+	_cleanup_free_ char *text = message_paths(error->text);
+	_cleanup_free_ char *lines = message_paths(error->lines);
+
 	message_print(file, COLOUR_RED, "%s:", who);
 	(void) fputc(' ', file);
-	print_wrapped(file, error->text, strlen(error->text), strlen(who) + 2, INDENT);
-	for (const char *line = error->lines; *line; line += strcspn(line, "\n") + 1) {
+	print_wrapped(file, text, strlen(text), strlen(who) + 2, INDENT);
+	for (const char *line = lines; *line; line += strcspn(line, "\n") + 1) {
 		(void) fprintf(file, "%*s", INDENT, "");
 		print_wrapped(file, line, strcspn(line, "\n"), INDENT, INDENT + INDENT);
 	}
@@ -103,9 +186,10 @@ void message_error(FILE *file, const char *who, const struct error *error)
 
 char *message_text(const struct error *error)
 {
-	char *text = xstrdup(error->text);
+	_cleanup_free_ char *lines = message_paths(error->lines);
+	char *text = message_paths(error->text);
 
-	for (const char *line = error->lines; *line; line += strcspn(line, "\n") + 1) {
+	for (const char *line = lines; *line; line += strcspn(line, "\n") + 1) {
 		_cleanup_free_ char *before = text;
 
 		text = xasprintf(

@@ -2,6 +2,7 @@
 /* A message on its way to the user: stderr, or a text in JSON. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "common/error.h"
@@ -13,6 +14,14 @@ enum colour { COLOUR_NONE, COLOUR_RED, COLOUR_YELLOW };
  * no terminal, the terminal is a dumb one, or NO_COLOR is set (no-color.org).
  */
 void message_print(FILE *file, enum colour colour, const char *format, ...) _printf_(3, 4);
+
+/*
+ * Messages name our documents and scripts by their place in the source tree. Replaces that, where
+ * this program is installed, with the path of the installed file. The caller frees it.
+ */
+char *message_paths(const char *text);
+/* Is this program installed, with its documents? */
+bool message_is_installed(void);
 
 /*
  * Prints "@who: message", and the lines below it indented by two columns. On a terminal lines are

@@ -195,7 +195,8 @@ static void print_rows(const struct option_row *rows, size_t count, size_t colum
 	size_t width = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		const char *help = rows[i].help;
+		_cleanup_free_ char *own = message_paths(rows[i].help ? rows[i].help : "");
+		const char *help = rows[i].help ? own : NULL;
 
 		if ((help && !*help) || (rows[i].folded && !with_folded))
 			continue;
@@ -223,7 +224,9 @@ static void print_rows(const struct option_row *rows, size_t count, size_t colum
 
 static void print_help(const struct option_table *table, bool all)
 {
-	(void) fputs(table->usage, stdout);
+	_cleanup_free_ char *usage = message_paths(table->usage);
+
+	(void) fputs(usage, stdout);
 	print_rows(table->rows, table->count, table->column ? table->column : COLUMN, all);
 	if (table->notes)
 		(void) fputs(table->notes, stdout);

@@ -19,6 +19,7 @@ const struct driver_row driver_rows[DRIVER_COUNT] = {
 		.set_room = { 100 },
 		.package_word = "reference",
 		.package_text = "made from Debian's kernel source, for trials only",
+		.package_files = 278,
 		.purpose = LOCK_OFED_SOURCE,
 		.package_data = reference_data,
 		.make_of_package = ofed_make_reference,

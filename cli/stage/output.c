@@ -273,6 +273,16 @@ static void print_moved_userspace(const char *before, const struct image *image)
 			stdout, "  userspace: the old image has other files of driver %s\n", now);
 }
 
+static void print_total(const struct progress *progress)
+{
+	unsigned long long seconds = progress_elapsed_ms(progress) / 1000;
+
+	if (seconds < 60)
+		text_print(stdout, "It took %llu s.\n", seconds);
+	else
+		text_print(stdout, "It took %llu min %llu s.\n", seconds / 60, seconds % 60);
+}
+
 static void print_text(struct build *build, const struct outputs *outputs,
 	const struct image_use *use, bool nothing)
 {
@@ -313,10 +323,13 @@ static void print_text(struct build *build, const struct outputs *outputs,
 		if (!output_place_is_folder(output) || !image_is_proven(image))
 			image_print_use(image, use);
 	}
-	if (!output_place_is_folder(output))
-		return;
-	text_print(stdout, "Archives, lock.json, images.json and proof.json are in %s\n", output);
-	policies_print(output, outputs->images, outputs->count, use);
+	if (output_place_is_folder(output)) {
+		text_print(stdout, "Archives, lock.json, images.json and proof.json are in %s\n",
+			output);
+		policies_print(output, outputs->images, outputs->count, use);
+	}
+	if (!nothing)
+		print_total(&build->context.progress);
 }
 
 int output_write(struct build *build, struct error *error)

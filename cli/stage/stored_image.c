@@ -26,8 +26,21 @@ static const char *short_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* How much this stage compiled when it last came to its end, for this kernel or another. */
-static size_t count_in_last_log(const struct build *build, const char *stage)
+/* Is the output of a driver's stage of that version of the driver? */
+static bool is_of_version(const struct cache *cache, const char *output, const char *version)
+{
+	_cleanup_free_ char *path = xasprintf("%s/set.conf", output);
+	_cleanup_free_ char *line = xasprintf("\nversion=%s\n", version);
+	_cleanup_free_ char *text = NULL;
+
+	return fs_read(cache->fd, path, 0, &text, NULL) == 0 && strstr(text, line);
+}
+
+/*
+ * How much this stage compiled when it last came to its end, for this kernel or another; with
+ * @version: of that driver.
+ */
+static size_t count_in_last_log(const struct build *build, const char *stage, const char *version)
 {
 	const struct cache *cache = &build->context.cache;
 	_cleanup_strv_ struct strv names = { 0 };
@@ -46,7 +59,8 @@ static size_t count_in_last_log(const struct build *build, const char *stage)
 
 		if (!cache_entry_is_of(name, stage) || !fs_exists(cache->fd, output) ||
 			fstatat(cache->fd, path, &status, 0) < 0 || status.st_size == 0 ||
-			status.st_mtime < newest_s)
+			status.st_mtime < newest_s ||
+			(version && !is_of_version(cache, output, version)))
 			continue;
 		newest_s = status.st_mtime;
 		free(newest);
@@ -55,6 +69,18 @@ static size_t count_in_last_log(const struct build *build, const char *stage)
 	if (!newest || fs_read(cache->fd, newest, 0, &text, NULL) < 0)
 		return 0;
 	return buildlog_count_compiled(text);
+}
+
+/* Another version of a driver has other files: that is no guess. */
+static size_t foresee_files(const struct build *build, const char *stage)
+{
+	enum driver driver = driver_find(stage);
+	const struct driver_row *row = driver < DRIVER_COUNT ? &driver_rows[driver] : NULL;
+	_cleanup_free_ char *version = row && row->version ? row->version(build) : NULL;
+	size_t count = row && !version ? 0 : count_in_last_log(build, stage, version);
+
+	return count || !row || build->sources[driver].form != SOURCE_PACKAGE ? count
+									      : row->package_files;
 }
 
 static void on_line(void *context, const char *line)
@@ -82,7 +108,7 @@ int stage_buildah(struct build *build, const struct stage_place *place, struct b
 {
 	struct progress *progress = &build->context.progress;
 	const char *stage = progress_stage_name(progress);
-	size_t to_compile = stage ? count_in_last_log(build, stage) : 0;
+	size_t to_compile = stage ? foresee_files(build, stage) : 0;
 	int fd = open(place->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
 
 	if (fd < 0)
