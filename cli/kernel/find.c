@@ -225,9 +225,12 @@ int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nv
 	*ret = (struct extras){ 0 };
 	if (ofed && !*os->image.linux_source_package) {
 		(void) error_set(error, -EINVAL,
-			"--ofed reference: the catalogue of %s names no kernel source package",
+			"--ofed reference is made of the distribution's kernel source, and the "
+			"catalogue of %s names no package of it: Debian's and Ubuntu's do",
 			os->os);
-		return error_try(error, -EINVAL, "give --ofed a source tree or a tarball");
+		return error_try(error, -EINVAL,
+			"--ofed with NVIDIA's sources: MLNX_OFED_SRC-….tgz, or DOCA's "
+			"mlnx-ofed-kernel, as a tarball or a tree");
 	}
 	if (nvidia && !*package) {
 		(void) error_set(error, -EINVAL,

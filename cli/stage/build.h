@@ -70,8 +70,9 @@ const char *driver_package_word(enum driver driver);
 #define DRIVER_OPTIONS(type, sources)                                                               \
 	OPTION("ofed", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_OFED],                           \
 		"OFED kernel sources: an mlnx-ofed-kernel tree or tarball, MLNX_OFED_SRC,\n"        \
-		"MLNX_OFED_LINUX, or reference (made from Debian's kernel source). Without it\n"    \
-		"no NIC image is built, and the GPU image has no nvidia-peermem"),                  \
+		"MLNX_OFED_LINUX, or reference (made from the kernel source of Debian or\n"         \
+		"Ubuntu, for trials). Without it no NIC image is built, and the GPU image has\n"    \
+		"no nvidia-peermem"),                                                               \
 		OPTION("nvidia", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_NVIDIA],               \
 			"source of NVIDIA's kernel modules: its installer (NVIDIA-Linux-….run,\n" \
 			"packed or unpacked), an open-gpu-kernel-modules tree or tarball, or\n"     \

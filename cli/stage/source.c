@@ -205,10 +205,13 @@ static int package_tarball(
 		return r;
 	sources = xasprintf("%s/usr/src", folder);
 	r = fs_list(AT_FDCWD, sources, &names);
-	if (r < 0 || names.count == 0)
-		return error_set(error, -EINVAL, "the source package has no tarball under usr/src");
-	*ret_path = xasprintf("%s/%s", sources, names.items[0]);
-	return 0;
+	/* Ubuntu's is a link to one in a folder. */
+	for (size_t i = 0; r == 0 && i < names.count; i++)
+		if (strstr(names.items[i], ".tar")) {
+			*ret_path = xasprintf("%s/%s", sources, names.items[i]);
+			return 0;
+		}
+	return error_set(error, -EINVAL, "the source package has no tarball under usr/src");
 }
 
 /* A file of the user's that is no whole archive is a bad source, not a damaged download. */

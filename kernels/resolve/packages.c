@@ -678,12 +678,15 @@ static int add_extra(
 	struct resolution *resolution, const struct resolve_extra *extra, struct error *error)
 {
 	_cleanup_(found_list_free) struct found_list list = { 0 };
+	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *name =
 		catalogue_expand(resolution->os, extra->name, resolution->request->krel);
 	const struct lock_package *model = NULL;
 	const struct found *found;
 
-	match_name(resolution, name, NULL, &list);
+	xstrv_split(&names, name, "|");
+	for (size_t i = 0; i < names.count; i++)
+		match_name(resolution, names.items[i], NULL, &list);
 	sort(resolution, &list);
 	if (extra->same_upstream_as)
 		model = lock_find_name(&resolution->lock, extra->same_upstream_as);

@@ -255,6 +255,31 @@ key_of_root() {
     jq -e '.images[0].tag | endswith("6.8.0-45-generic-ubuntu22.04-amd64")' "$BATS_TEST_TMPDIR/output/images.json"
 }
 
+# bats test_tags=full
+@test "Ubuntu 22.04: the reference OFED is made of the distribution's own kernel source" {
+    local version=6.8.0-45.45~22.04.1 root=$BATS_TEST_TMPDIR/source
+    local tree=$root/usr/src/linux-source-6.8.0
+    world=$BATS_TEST_TMPDIR/world
+    cp -al "$ubuntu" "$world"
+    mkdir -p "$tree" "$BATS_TEST_TMPDIR/debian"
+    (cd "$BATS_TEST_TMPDIR" && apt-get download linux-source-6.1 && dpkg-deb -x linux-source-6.1_*.deb debian)
+    mv "$BATS_TEST_TMPDIR"/debian/usr/src/linux-source-6.1.tar.xz "$tree/linux-source-6.8.0.tar.xz"
+    ln -s linux-source-6.8.0/linux-source-6.8.0.tar.xz "$root/usr/src/"
+    (
+        work=$BATS_TEST_TMPDIR
+        export GNUPGHOME=$world/gnupg
+        source "$top/tests/worlds/deb.bash"
+        deb_build "$root" "$world/srv/pool/main/l" linux-hwe-6.8-source-6.8.0 "$version" all linux-hwe-6.8
+        rm -r "$world/srv/dists/jammy-updates" # hard links
+        deb_suite "$world/srv" jammy-updates jammy main=pool/main/l universe=pool/none restricted=pool/restricted multiverse=pool/multiverse
+    )
+    gpgconf --homedir "$world/gnupg" --kill all
+    build "$world" --nvidia none --ofed reference
+    jq -e '.packages[] | select(.purpose == "ofed-source") | .name == "linux-hwe-6.8-source-6.8.0"' "$BATS_TEST_TMPDIR/output/lock.json"
+    jq -e '.images[0] | .proof == "holds" and (.tag | endswith("-reference-6.8.0-45-generic-ubuntu22.04-amd64"))' \
+        "$BATS_TEST_TMPDIR/output/images.json"
+}
+
 @test "a list that has expired, of a suite that is alive: refused, and taken with the option that is there for it" {
     local release suite
     world=$BATS_TEST_TMPDIR/world
