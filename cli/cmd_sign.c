@@ -3,10 +3,12 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/exit_code.h"
 #include "cli/json.h"
 #include "cli/sign/sign_folder.h"
+#include "common/nearest.h"
 #include "common/text.h"
 #include "common/xalloc.h"
 
@@ -39,6 +41,11 @@ static int take_argument(void *target, const char *argument, struct error *error
 {
 	struct verb *verb = target;
 
+	if (!verb->folder && access(argument, F_OK) < 0 &&
+		(is_slip_of(argument, "export", 2) || is_slip_of(argument, "import", 2)))
+		return error_set(error, -EINVAL,
+			"%s: no such action, and no such folder; the actions are export and import",
+			argument);
 	if (!verb->folder) {
 		verb->folder = argument;
 		return 0;

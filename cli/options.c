@@ -374,6 +374,10 @@ static int store(struct parser *parser, size_t index, const char *name, const ch
 	void *target = (char *) parser->target + (index < table->count ? 0 : table->common);
 	void *slot = (char *) target + row->offset;
 
+	if (parser->given[index] && (row->kind == OPTION_TEXT || row->kind == OPTION_NUMBER ||
+					    row->kind == OPTION_JOBS))
+		return error_set(error, -EINVAL, "%s is given twice: %s and %s", name,
+			parser->given[index], value);
 	parser->given[index] = value ? value : "";
 	if (row->about_lists && !((struct common_options *) target)->about_lists)
 		((struct common_options *) target)->about_lists = row->name;

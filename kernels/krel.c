@@ -60,6 +60,8 @@ static int check(const char *krel, struct error *error)
 
 		(void) error_set(error, -EILSEQ,
 			"kernel release \"%.80s\": it does not start with a digit", krel);
+		if (is_slip_of(krel, KREL_NEWEST, 2))
+			return error_try(error, -EILSEQ, "did you mean " KREL_NEWEST "?");
 		return release ? error_try(error, -EILSEQ, "give only the release: %.80s", release)
 			       : -EILSEQ;
 	}

@@ -36,7 +36,7 @@ int output_place_check(const char *place, struct error *error)
 			"--output %s: not a folder, " OUTPUT_STORAGE " or " OUTPUT_ARCHIVE "FILE",
 			place);
 		(void) error_try(error, -EINVAL,
-			"for a registry, build into the storage and then use buildah push");
+			"for a registry: --output DIR --registry HOST/FOLDER, then sh DIR/push.sh");
 		return error_try(error, -EINVAL, "for a folder with that name, give ./%s", place);
 	}
 	return 0;

@@ -253,5 +253,5 @@ unpack_archive() {
     run_slipway 2 combine "$work/a.tar" "$work/no-such-file.tar"
     says "no-such-file.tar"
     run_slipway 2 combine "$work/a.tar" "$work/b.tar" --output docker://registry/x
-    says "try: for a registry, build into the storage and then use buildah push"
+    says "try: for a registry: --output DIR --registry HOST/FOLDER, then sh DIR/push.sh"
 }

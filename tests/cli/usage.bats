@@ -93,6 +93,17 @@ load helpers
     says "--colour: no such option"
 }
 
+@test "an option given twice is named, with both values; words that were meant" {
+    run_slipway 2 build newest --nvidia a --nvidia b
+    says "--nvidia is given twice: a and b"
+    run_slipway 2 build newest --jobs 2 --jobs=3
+    says "--jobs is given twice: 2 and 3"
+    run_slipway 22 build newset
+    says "try: did you mean newest?"
+    run_slipway 2 sign exprot
+    says "the actions are export and import"
+}
+
 @test "an option without its value is named" {
     run_slipway 2 build --kernel
     says "--kernel needs a value"
@@ -261,7 +272,7 @@ TEXT
     cd "$BATS_TEST_TMPDIR"
     for place in docker://registry/x docker-daemon:x oci:x https://registry/x; do
         run_slipway 2 build --kernel newest --offline --output "$place"
-        says "try: for a registry, build into the storage and then use buildah push" "--output $place"
+        says "try: for a registry: --output DIR --registry HOST/FOLDER, then sh DIR/push.sh" "--output $place"
     done
     [ ! -e docker: ]
 }
