@@ -239,6 +239,21 @@ root() {
     says "5 modules: 2 will load, 3 will not"
 }
 
+@test "a folder of a later layer takes the place of a link, and a file that of a folder: nothing goes through the link" {
+    mkdir -p "$work/one/etc/modprobe.d" "$work/one/lib/modprobe.d/a.ko" "$work/two/etc/modprobe.d/sub" "$work/two/lib/modprobe.d"
+    ln -s sub "$work/one/etc/modprobe.d/link"
+    cp set/net/core.ko "$work/one/lib/modprobe.d/a.ko/old.ko"
+    mkdir "$work/two/etc/modprobe.d/link"
+    cp set/net/core.ko "$work/two/etc/modprobe.d/link/core.ko"
+    cp set/net/peer.ko "$work/two/lib/modprobe.d/a.ko"
+    layer "$work/one.tar" "$work/one"
+    layer "$work/two.tar" "$work/two"
+    make_layout "$work/layout" "$work/one.tar" "$work/two.tar"
+    verify 0 "$work/layout" --kernel headers --json
+    says '"etc/modprobe.d/link/core.ko"' '"lib/modprobe.d/a.ko"'
+    [[ $output != *sub/core.ko* && $output != *old.ko* ]]
+}
+
 @test "an opaque root leaves nothing of the layers below" {
     root "$work/one"
     cp bad/old.ko "$work/one/"

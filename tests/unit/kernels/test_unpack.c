@@ -455,6 +455,41 @@ static void relative_links_take_the_shortest_way(void **state)
 	expect_link("a/b", "/", "..");
 }
 
+static bool is_named_empty(void *context, const char *path)
+{
+	(void) context;
+	return strcmp(path, "lib/firmware/big.bin") == 0;
+}
+
+/* A mounted image's files are somebody else's, as an archive's are. */
+static void a_folder_is_read_as_an_archive_is(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *from = NULL, *to = NULL, *text = NULL;
+	struct unpack unpack = { .kind = ARCHIVE_KIND_FOLDER, .name_only = is_named_empty };
+	struct error error = { 0 };
+	char target[64] = "";
+	struct stat status;
+
+	assert_true(asprintf(&from, "%s/image", folder->path) > 0);
+	assert_true(asprintf(&to, "%s/out", folder->path) > 0);
+	folder_write_text(folder, "image/usr/lib/m.ko", "module");
+	folder_write_text(folder, "image/lib/firmware/big.bin", "firmware");
+	assert_int_equal(symlinkat("/usr/lib/m.ko", folder->fd, "image/lib/link.ko"), 0);
+	assert_int_equal(mkdir(to, 0755), 0);
+	unpack.folder = to;
+	assert_int_equal(unpack_run(&unpack, AT_FDCWD, from, &error), 0);
+	text = folder_read_text(folder, "out/usr/lib/m.ko");
+	assert_string_equal(text, "module");
+	assert_int_equal(fstatat(folder->fd, "out/lib/firmware/big.bin", &status, 0), 0);
+	assert_int_equal(status.st_size, 0);
+	assert_true(readlinkat(folder->fd, "out/lib/link.ko", target, sizeof(target) - 1) > 0);
+	assert_string_equal(target, "../usr/lib/m.ko");
+	assert_int_equal(symlinkat("../../escaped", folder->fd, "image/lib/out.ko"), 0);
+	assert_int_equal(unpack_run(&unpack, AT_FDCWD, from, &error), -EXDEV);
+	assert_contains(error.text, "leads out");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -477,6 +512,7 @@ int main(void)
 		folder_test(garbage_is_no_archive),
 		folder_test(a_web_page_is_called_one),
 		folder_test(no_message_names_the_folder),
+		folder_test(a_folder_is_read_as_an_archive_is),
 		cmocka_unit_test(relative_links_take_the_shortest_way),
 	};
 
