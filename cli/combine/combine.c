@@ -115,9 +115,11 @@ static int identify(struct combine_input *input, struct error *error)
 				 input->image.name);
 }
 
-static int open_input(
-	struct combine *combine, struct combine_input *input, const char *name, struct error *error)
+/* Is it an image, and another one than those before it? Nothing is unpacked yet. */
+static int identify_input(const struct combine *combine, struct combine_input *input,
+	const char *name, struct error *error)
 {
+	_cleanup_(local_image_free) struct local_image image = { 0 };
 	const struct combine_input *first = &combine->inputs[0];
 	int r = verify_input_identify(name, &input->image, error);
 
@@ -131,6 +133,17 @@ static int open_input(
 			"%s: an image is wanted: its archive, its layout or its name in "
 			"containers-storage",
 			name);
+	return input->image.kind == VERIFY_STORAGE
+		       ? 0
+		       : local_image_open(input->image.place, input->image.kind == VERIFY_ARCHIVE,
+				 &image, error);
+}
+
+static int open_input(struct combine *combine, struct combine_input *input, struct error *error)
+{
+	const struct combine_input *first = &combine->inputs[0];
+	int r;
+
 	input->image.wanted = is_wanted;
 	r = verify_input_open(&input->image, combine->context, error);
 	if (r < 0)
@@ -417,7 +430,12 @@ int combine_open(struct combine *combine, const struct strv *names, struct error
 		struct combine_input *input = &combine->inputs[combine->input_count++];
 
 		*input = (struct combine_input){ .image = VERIFY_INPUT_CLOSED };
-		r = open_input(combine, input, names->items[i], error);
+		r = identify_input(combine, input, names->items[i], error);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < combine->input_count; i++) {
+		r = open_input(combine, &combine->inputs[i], error);
 		if (r < 0)
 			return r;
 	}
