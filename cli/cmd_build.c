@@ -3,6 +3,7 @@
 #include "cli/message.h"
 #include "cli/commands.h"
 #include "cli/image/output_place.h"
+#include "cli/image/policies.h"
 #include "cli/stage/build.h"
 #include "cli/supervise.h"
 
@@ -21,6 +22,8 @@ static int make(void *data, struct error *error)
 	int r = digests ? output_folder_ready("--sign-export", digests, error)
 			: output_place_ready(build->options.output, error);
 
+	if (r == 0 && !digests)
+		r = policies_ready(build->options.output, error);
 	if (r < 0) {
 		context->failure = EXIT_CODE_OUTPUT;
 		return r;

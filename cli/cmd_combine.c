@@ -7,6 +7,7 @@
 #include "cli/combine/combine.h"
 #include "cli/json.h"
 #include "cli/image/output_place.h"
+#include "cli/image/policies.h"
 #include "common/xalloc.h"
 
 struct verb {
@@ -78,6 +79,8 @@ static int make_image(struct verb *verb, struct image *image, struct error *erro
 	bool changed = false;
 	int r = output_place_ready(combine->output, error);
 
+	if (r == 0)
+		r = policies_ready(combine->output, error);
 	if (r < 0)
 		return context_fail(context, EXIT_CODE_OUTPUT, r);
 	r = context_read_date(context, error);

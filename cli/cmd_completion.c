@@ -258,6 +258,14 @@ static void print_words(const struct strv *words)
 	const struct verb_row *verb = NULL;
 	const struct option_row *row = NULL;
 
+	/* The value of a common option before the verb: every verb has it. */
+	if (words->count > 1)
+		row = takes_value(verb_rows[0].options, words->items[words->count - 2]);
+	if (row && before == words->count) {
+		print_values(row, words, typed);
+		return;
+	}
+	row = NULL;
 	if (before + 2 == words->count && strcmp(words->items[before], "help") == 0)
 		before++;
 	if (before + 1 < words->count) {
@@ -335,7 +343,7 @@ const struct option_table completion_options = {
 int completion_command(char **argv)
 {
 	struct verb verb = { 0 };
-	int code;
+	int code = EXIT_CODE_OK;
 
 	if (argv[1] && strcmp(argv[1], "words") == 0) {
 		for (char **word = argv + 2 + (argv[2] && strcmp(argv[2], "--") == 0); *word;
@@ -343,7 +351,6 @@ int completion_command(char **argv)
 			xstrv_push(&verb.words, *word);
 		if (verb.words.count)
 			print_words(&verb.words);
-		code = EXIT_CODE_OK;
 	} else if (options_start(&completion_options, argv, &verb, &code)) {
 		(void) fputs(find_shell(verb.words.items[0])->script, stdout);
 	}

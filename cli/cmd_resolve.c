@@ -388,7 +388,7 @@ static int find_watched(struct verb *verb, struct error *error)
 	int r;
 
 	context_show_progress(&verb->context, false);
-	if (!progress->terminal || verb->common.json)
+	if ((!progress->terminal && !progress->verbose) || verb->common.json)
 		*progress = (struct progress){ .first_ms = progress->first_ms };
 	else
 		progress_begin(progress, "resolve");

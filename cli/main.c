@@ -69,16 +69,19 @@ static int help(char *name)
 	return verb ? verb->run(words) : no_such_verb(name);
 }
 
-/* slipway OPTION… VERB: the options move behind the verb. */
-static void verb_first(char **argv)
+/* slipway OPTION… VERB: the options move behind the verb. False: there is none. */
+static bool verb_first(char **argv)
 {
 	size_t options = options_count_common(argv);
 	char *verb = argv[options];
 
+	if (options == 1 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0))
+		return true;
 	if (!verb)
-		return;
+		return false;
 	memmove(argv + 1, argv, options * sizeof(*argv));
 	argv[0] = verb;
+	return true;
 }
 
 int main(int argc, char **argv)
@@ -87,6 +90,10 @@ int main(int argc, char **argv)
 
 	if (argc < 2) {
 		usage(stderr);
+		return EXIT_CODE_USAGE;
+	}
+	if (!verb_first(argv + 1)) {
+		text_print(stderr, "slipway: the verb is missing; slipway --help lists them\n");
 		return EXIT_CODE_USAGE;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
@@ -100,7 +107,6 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "help") == 0 && argc > 2)
 		return help(argv[2]);
-	verb_first(argv + 1);
 	verb = verb_find(argv[1]);
 	return verb ? verb->run(argv + 1) : no_such_verb(argv[1]);
 }

@@ -623,6 +623,11 @@ static void find_os_tags(struct combine *combine, struct strv *tags)
 	}
 	if (versions.count == 1)
 		combine->node_version = xstrdup(versions.items[0]);
+	for (size_t i = 0; i < versions.count; i++) {
+		unsigned long major = strtoul(versions.items[i], NULL, 10);
+
+		combine->node_major = i == 0 || major == combine->node_major ? major : 0;
+	}
 }
 
 /* Describes the image before it is made. */
@@ -742,10 +747,18 @@ static struct image_use describe_use(const struct combine *combine)
 		.operators = combine->operators,
 		.os_id = combine->context->os.id,
 		.os_version = combine->node_version,
+		.os_major = combine->node_major,
 	};
+	bool any_ofed = false;
 
-	for (size_t i = 0; i < combine->kernel_count; i++)
-		use.rdma |= combine->kernels[i].peermem_count > 0;
+	for (size_t i = 0; i < combine->kernel_count; i++) {
+		const struct combine_kernel *kernel = &combine->kernels[i];
+
+		use.rdma |= kernel->peermem_count > 0;
+		for (size_t k = 0; k < kernel->peermem_count; k++)
+			any_ofed |= *kernel->peermems[k].ofed_version;
+	}
+	use.kernels_rdma = use.rdma && !any_ofed;
 	return use;
 }
 

@@ -21,7 +21,8 @@ struct combine {
 	const char *output;     /* as build --output has it */
 	const char *os_version; /* VERSION_ID of the nodes; NULL: as the images say */
 	struct operators operators;
-	char *node_version; /* VERSION_ID of all its kernels' nodes; NULL: they differ */
+	char *node_version;       /* VERSION_ID of all its kernels' nodes; NULL: they differ */
+	unsigned long node_major; /* its major release; 0: they differ in that, too */
 	struct combine_input *inputs;
 	size_t input_count;
 	struct combine_kernel *kernels; /* in the order of the inputs */

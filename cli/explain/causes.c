@@ -25,7 +25,7 @@ static int errno_of(const char *name)
 /* "[id] rank input errno" */
 static void start_row(struct explain_cause *row, char *line)
 {
-	static const char *const ranks[] = { "result", "hint", "cause" };
+	static const char *const ranks[] = { "result", "hint", "event", "cause" };
 	_cleanup_strv_ struct strv words = { 0 };
 
 	row->id = line + 1;

@@ -64,7 +64,7 @@ static bool match_here(const char *pattern, const char *line, struct explain_fie
 bool explain_match(const char *pattern, const char *line, struct explain_fields *ret)
 {
 	for (size_t i = 0; line[i]; i++)
-		if ((i == 0 || strchr(" \t]>;:'\"(", line[i - 1])) &&
+		if ((i == 0 || strchr(" \t]>;:'\"(,{", line[i - 1])) &&
 			match_here(pattern, line + i, ret))
 			return true;
 	return false;
@@ -266,7 +266,10 @@ static void compare_vermagic(struct explain_finding *finding, const struct expla
 	}
 }
 
-/* Findings of one cause in one module are one, whichever symbols they name. */
+/*
+ * Findings of one cause in one module are one, whichever symbols they name. Events are several
+ * where they say something else: of other images, GPUs or interfaces.
+ */
 static struct explain_finding *find_or_add(struct explanation *explanation,
 	const struct explain_cause *cause, enum explain_input input, const char *module,
 	const struct explain_fields *matched)
@@ -278,12 +281,14 @@ static struct explain_finding *find_or_add(struct explanation *explanation,
 	_cleanup_free_ char *build =
 		image ? explain_build_command(image->value, image->size) : NULL;
 	struct explain_fields fields = *matched;
+	_cleanup_free_ char *because = explain_fill(cause->because, matched);
 	struct explain_finding *finding;
 
 	for (size_t i = 0; i < explanation->count; i++) {
 		finding = &explanation->items[i];
 		if (strcmp(finding->cause->id, cause->id) == 0 && finding->input == input &&
-			strcmp(finding->module, module) == 0)
+			strcmp(finding->module, module) == 0 &&
+			(cause->rank != EXPLAIN_EVENT || strcmp(finding->because, because) == 0))
 			return finding;
 	}
 	fields.items[fields.count++] =
@@ -298,7 +303,7 @@ static struct explain_finding *find_or_add(struct explanation *explanation,
 		.cause = cause,
 		.input = input,
 		.module = xstrdup(module),
-		.because = explain_fill(cause->because, &fields),
+		.because = TAKE_PTR(because),
 		.remedy = explain_fill(cause->remedy ? cause->remedy : "{owner}", &fields),
 	};
 	if (built && running)
@@ -403,7 +408,9 @@ static bool add_reason(struct explanation *explanation, const char *line)
 		const struct explain_cause *cause = &causes->rows[i];
 		bool is_ours = strcmp(cause->id, "exit") == 0;
 
-		if (cause->exit_code < 0 ||
+		/* A container that ended with 0 is no news. */
+		if (cause->exit_code < 0 || (code == 0 && !alone) ||
+			(code < 0 && !isupper((unsigned char) *cause->id)) ||
 			(code >= 0 ? cause->exit_code != code || (is_ours && !alone)
 				   : strcasecmp(cause->id, line) != 0))
 			continue;
@@ -448,7 +455,7 @@ static bool belongs(const struct explain_finding *less, const struct explain_fin
 		(*less->module && *more->module && strcmp(less->module, more->module) != 0))
 		return false;
 	if (less->cause->rank == EXPLAIN_RESULT)
-		return true;
+		return more->cause->rank != EXPLAIN_EVENT;
 	for (size_t i = 0; i < less->symbols.count; i++)
 		if (!strv_contains(&more->symbols, less->symbols.items[i]))
 			return false;

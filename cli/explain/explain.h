@@ -38,6 +38,7 @@ enum explain_input {
 enum explain_rank {
 	EXPLAIN_RESULT, /* only that it failed: the errno of a loader */
 	EXPLAIN_HINT,   /* a kernel message with several causes */
+	EXPLAIN_EVENT,  /* what happened on a node: no reason why a module did not load */
 	EXPLAIN_CAUSE,
 };
 

@@ -17,27 +17,27 @@ struct tag {
 	size_t os;     /* the first one of "<ID><VERSION_ID>" */
 };
 
-/* "6.1.0", "6.12.117_deb13": two or three numbers, the first of at most two digits. */
-static bool begins_kernel(const char *part)
+/* "6.1.0", "6.12.117_deb13": how many numbers it begins with; 0: no kernel's begins so. */
+static size_t count_numbers(const char *part)
 {
 	size_t numbers = 0;
 
 	if (strspn(part, "0123456789") > 2)
-		return false;
-	for (; isdigit((unsigned char) *part); numbers++) {
+		return 0;
+	while (isdigit((unsigned char) *part)) {
+		numbers++;
 		part += strspn(part, "0123456789");
 		if (*part != '.')
 			break;
 		part++;
 	}
-	return (numbers == 2 || numbers == 3) && (!*part || *part == '_');
+	return !*part || *part == '_' ? numbers : 0;
 }
 
-/* A version of OFED has such parts, too: the kernel's is the last one. */
 static void read_tag(const char *text, bool has_arch, struct tag *ret)
 {
 	static const char *const two_parts[] = { "opensuse", "sl", "centos" };
-	size_t end;
+	size_t end, fours = 0;
 
 	xstrv_split(&ret->parts, text, "-");
 	end = ret->parts.count - (has_arch && ret->parts.count > 1);
@@ -46,9 +46,14 @@ static void read_tag(const char *text, bool has_arch, struct tag *ret)
 		if (ret->os && strcmp(ret->parts.items[ret->os - 1], two_parts[i]) == 0)
 			ret->os--;
 	ret->kernel = ret->parts.count;
-	for (size_t i = 1; i < ret->os; i++)
-		if (begins_kernel(ret->parts.items[i]))
+	/* A version of OFED has such parts, too, one of four numbers: the kernel's is the last one.
+	 */
+	for (size_t i = 1; i < ret->os; i++) {
+		size_t numbers = count_numbers(ret->parts.items[i]);
+
+		if (numbers == 2 || numbers == 3 || (numbers == 4 && (!has_arch || fours++)))
 			ret->kernel = i;
+	}
 }
 
 static char *join_parts(const struct tag *tag, size_t from, size_t to)
@@ -58,16 +63,71 @@ static char *join_parts(const struct tag *tag, size_t from, size_t to)
 	return xstrv_join(&list, "-");
 }
 
+/* A tag may have no "+": that of a kernel's name is a "_" there. */
+static void restore_plus(char *krel)
+{
+	static const char *const ends[] = { "_deb", "_bpo", "_rpt", "_rt", "_64k", "_debug" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		char *found = strstr(krel, ends[i]);
+
+		if (found)
+			*found = '+';
+	}
+}
+
+/* "rocky9.4" is the catalogue's rocky9, "ubuntu22.04" its ubuntu22.04. The caller frees it. */
+static char *catalogue_name(const char *os)
+{
+	static const struct {
+		const char *id, *name;
+	} by_major[] = {
+		{ "rhel", "rhel" },
+		{ "rocky", "rocky" },
+		{ "almalinux", "almalinux" },
+		{ "ol", "oracle" },
+		{ "centos", "centos" },
+		{ "photon", "photon" },
+		{ "azurelinux", "azurelinux" },
+	};
+	size_t id = strcspn(os, "0123456789");
+
+	for (size_t i = 0; i < ARRAY_SIZE(by_major); i++)
+		if (strlen(by_major[i].id) == id && strncmp(os, by_major[i].id, id) == 0)
+			return xasprintf(
+				"%s%.*s", by_major[i].name, (int) strcspn(os + id, "."), os + id);
+	return xstrdup(os[id] ? os : "debiansid");
+}
+
+static char *build_for(const struct tag *tag, bool is_nic, const char *registry)
+{
+	size_t end = tag->kernel;
+	const char *last = tag->parts.items[end - 1];
+	bool has_revision = end > 1 && !last[strspn(last, "0123456789")];
+	_cleanup_free_ char *version = join_parts(tag, 0, end - has_revision);
+	_cleanup_free_ char *krel = join_parts(tag, tag->kernel, tag->os);
+	_cleanup_free_ char *os_part = join_parts(tag, tag->os, tag->parts.count - is_nic);
+	_cleanup_free_ char *os = catalogue_name(os_part);
+
+	restore_plus(krel);
+	return xasprintf(
+		"build it from the source of version %s, and push it: slipway build --kernel %s --os %s "
+		"--ofed SOURCE --nvidia %s%s%s --output out%s%s; sh out/push.sh%s",
+		version, krel, os, is_nic ? "none" : "SOURCE", has_revision ? " --revision " : "",
+		has_revision ? last : "", *registry ? " --registry " : "", registry,
+		*registry ? "" : " REGISTRY");
+}
+
 char *explain_build_command(const char *image, size_t size)
 {
 	_cleanup_free_ char *name = xstrndup(image, size);
 	char *colon = strrchr(name, ':');
-	char *slash = strrchr(name, '/');
+	const char *slash = strrchr(name, '/');
+	_cleanup_free_ char *registry = xstrndup(name, slash ? (size_t) (slash - name) : 0);
 	const char *repository = slash ? slash + 1 : name;
 	struct tag tag = { 0 };
-	_cleanup_free_ char *version = NULL, *krel = NULL;
 	bool is_nic, is_gpu;
-	char *answer, *plus;
+	char *answer;
 
 	if (!colon || colon < repository)
 		return xstrdup("name its tag");
@@ -79,26 +139,15 @@ char *explain_build_command(const char *image, size_t size)
 			"push it there; the tags that %s has: skopeo list-tags docker://%s", name,
 			name);
 	read_tag(colon + 1, is_nic, &tag);
-	if (tag.kernel == tag.parts.count) {
+	if (tag.kernel < tag.parts.count)
+		answer = build_for(&tag, is_nic, registry);
+	else
 		answer = xasprintf(
 			"this tag has no kernel: push an image of slipway build --sources-image%s; or "
 			"for an image of one kernel set %s",
 			is_gpu ? " or slipway combine" : "",
 			is_gpu ? "driver.usePrecompiled: true"
 			       : "ofedDriver.forcePrecompiled: true");
-	} else {
-		version = join_parts(&tag, 0, tag.kernel);
-		krel = join_parts(&tag, tag.kernel, tag.os);
-		/* A tag has "_" for the "+" of Debian's names. */
-		plus = strstr(krel, "_deb");
-		if (plus)
-			*plus = '+';
-		answer = xasprintf(
-			"build it from the source of version %s, and push it: slipway build --kernel "
-			"%s %s --output out --registry %.*s; sh out/push.sh",
-			version, krel, is_nic ? "--ofed SOURCE --nvidia none" : "--nvidia SOURCE",
-			slash ? (int) (slash - name) : 0, name);
-	}
 	strv_free(&tag.parts);
 	return answer;
 }

@@ -65,7 +65,7 @@ static struct explain_cause *add_row(struct explain_causes *causes, char *id, in
 	causes->rows = xreallocarray(causes->rows, causes->count + 1, sizeof(*row));
 	row = &causes->rows[causes->count++];
 	*row = (struct explain_cause){ .id = keep(causes, id),
-		.rank = EXPLAIN_CAUSE,
+		.rank = EXPLAIN_EVENT,
 		.input = EXPLAIN_NODE,
 		.exit_code = exit_code };
 	return row;
@@ -110,6 +110,15 @@ static void read_section(struct explain_causes *causes, struct explain_cause *ro
 	free(because);
 }
 
+/* Findings of slipway-init status that a reason is behind (entrypoint/status/status.c). */
+static const struct status_line {
+	const char *reason;
+	const char *text;
+} status_lines[] = {
+	{ "DRIVER_REPLACED", "! changed since: {text}" },
+	{ "NETWORK_INCOMPLETE", "! not restored: {text}" },
+};
+
 static void read_reasons(struct explain_causes *causes)
 {
 	_cleanup_free_ char *text = xstrdup(reasons_text);
@@ -131,6 +140,9 @@ static void read_reasons(struct explain_causes *causes)
 		xstrv_pushf(&row->patterns, "[%s]", row->id);
 		xstrv_pushf(&row->patterns, "reason=%s", row->id);
 		xstrv_pushf(&row->patterns, "\"reason\":\"%s\"", row->id);
+		for (size_t i = 0; i < ARRAY_SIZE(status_lines); i++)
+			if (strcmp(row->id, status_lines[i].reason) == 0)
+				xstrv_push(&row->patterns, status_lines[i].text);
 		read_section(causes, row, name + strcspn(name, "\n"));
 		section = next;
 	}

@@ -86,10 +86,9 @@ static const struct major_only {
 
 static const struct major_only *find_major_only(const struct image_use *use)
 {
-	unsigned long major = use->os_version ? strtoul(use->os_version, NULL, 10) : 0;
-
 	for (size_t i = 0; i < ARRAY_SIZE(major_only); i++)
-		if (strcmp(use->os_id, major_only[i].os_id) == 0 && major >= major_only[i].from)
+		if (strcmp(use->os_id, major_only[i].os_id) == 0 &&
+			use->os_major >= major_only[i].from)
 			return &major_only[i];
 	return NULL;
 }
@@ -137,11 +136,21 @@ const char *operators_registry(const struct image_use *use)
 	return use->operators.registry ? use->operators.registry : "REGISTRY";
 }
 
+char *image_version_in_tag(const char *version)
+{
+	char *text = xstrdup(version);
+
+	for (char *c = text; *c; c++)
+		if (!isalnum((unsigned char) *c) && !strchr("-_.", *c))
+			*c = '_';
+	return text;
+}
+
 char *image_driver_version(const struct image *image, const struct image_use *use)
 {
-	char *branch = use->krel ? tag_branch(image->version) : NULL;
+	_cleanup_free_ char *branch = use->krel ? tag_branch(image->version) : NULL;
 
-	return branch ? branch : xstrdup(image->version);
+	return image_version_in_tag(branch ? branch : image->version);
 }
 
 static void print_push(const char *name, const struct image_use *use)
@@ -169,11 +178,13 @@ static void print_names(const struct image *image, const struct image_use *use)
 
 static void print_nic(const struct image *image, const struct image_use *use, const char *more)
 {
+	_cleanup_free_ char *version = image_version_in_tag(image->version);
+
 	text_print(stdout,
 		"  Network Operator (NicClusterPolicy ofedDriver): repository: %s, "
 		"image: doca-driver, version: %s%s%s\n",
-		operators_registry(use), image->version,
-		use->krel ? ", forcePrecompiled: true" : "", more);
+		operators_registry(use), version, use->krel ? ", forcePrecompiled: true" : "",
+		more);
 }
 
 static void print_gpu(const struct image *image, const struct image_use *use, const char *more)
@@ -189,6 +200,7 @@ static void print_gpu(const struct image *image, const struct image_use *use, co
 static void print_addon(const struct image_addon *addon, const struct image_use *use)
 {
 	const char *values = addon->values;
+	_cleanup_free_ char *version = image_version_in_tag(addon->names->version);
 
 	text_print(stdout, "%s  the same image, for the operator's container\n", addon->repository);
 	print_names(addon->names, use);
@@ -196,7 +208,7 @@ static void print_addon(const struct image_addon *addon, const struct image_use 
 		"  GPU Operator: %s.enabled=true, %s.repository=%s, %s.image=%s, "
 		"%s.version=\"%s\"\n",
 		values, values, operators_registry(use), values, addon->repository, values,
-		addon->names->version);
+		version);
 }
 
 void image_print_use(const struct image *image, const struct image_use *use)

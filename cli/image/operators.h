@@ -56,10 +56,12 @@ struct image_use {
 	struct operators operators;
 	const char *os_id;      /* of the nodes' os-release */
 	const char *os_version; /* VERSION_ID; NULL: the image is for several */
+	unsigned long os_major; /* that all of them begin with; 0: there is none */
 	const char *krel;       /* the only kernel that it is precompiled for; NULL: another kind */
 	bool compiles;          /* it has what compiles modules on a node */
 	bool rdma;              /* GPU: it has an nvidia-peermem */
 	bool kernels_rdma;      /* and that is for the kernel's own RDMA stack, not an OFED */
+	bool open_modules;      /* GPU: they are the open ones */
 	const struct image_addon *addons; /* GPU */
 	size_t addon_count;
 };
@@ -68,6 +70,8 @@ struct image_use {
 void image_wanted_names(const struct image *image, const struct image_use *use, struct strv *names);
 /* --registry, or the word that stands for it. */
 const char *operators_registry(const struct image_use *use);
+/* A version as the tag has it: "_" for what no tag may have. The caller frees it. */
+char *image_version_in_tag(const char *version);
 /* The GPU operator's version of the driver: the branch, of an image for one kernel. Freed by the
  * caller. */
 char *image_driver_version(const struct image *image, const struct image_use *use);

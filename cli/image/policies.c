@@ -8,10 +8,12 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/fs.h"
 #include "common/text.h"
 #include "common/xalloc.h"
 
@@ -21,6 +23,9 @@ struct policy {
 	size_t count;
 	const struct image_use *use;
 };
+
+/* Ends the first line of each file: what lacks it is not ours. */
+#define MARK " (written by slipway; the next build writes it again)\n"
 
 /* --- push.sh --- */
 
@@ -41,7 +46,7 @@ static void write_push(FILE *file, const struct policy *policy)
 
 	(void) fprintf(file,
 		"#!/bin/sh\n"
-		"# Pushes the images in this folder: sh push.sh %s\n"
+		"# Pushes the images in this folder: sh push.sh %s" MARK
 		"# Log in before, where the registry asks for it: buildah login HOST\n"
 		"set -eu\n"
 		"cd \"$(dirname \"$0\")\"\n"
@@ -74,12 +79,14 @@ static void write_push(FILE *file, const struct policy *policy)
 static void write_nic(FILE *file, const struct policy *policy)
 {
 	const struct image_use *use = policy->use;
+	_cleanup_free_ char *version = image_version_in_tag(policy->images->version);
 
 	(void) fprintf(file,
-		"# kubectl apply -f nic-cluster-policy.yaml\n"
-		"# In a cluster that has a NicClusterPolicy this leaves its other fields:\n"
+		"# The network operator's NicClusterPolicy" MARK
+		"# Leaves the other fields of the cluster's as they are:\n"
 		"# kubectl patch nicclusterpolicy nic-cluster-policy --type merge \\\n"
 		"#     --patch-file nic-cluster-policy.yaml\n"
+		"# Only where there is none yet: kubectl apply -f nic-cluster-policy.yaml\n"
 		"apiVersion: mellanox.com/v1alpha1\n"
 		"kind: NicClusterPolicy\n"
 		"metadata:\n"
@@ -90,7 +97,7 @@ static void write_nic(FILE *file, const struct policy *policy)
 		"    image: doca-driver\n"
 		"    version: \"%s\"\n"
 		"    forcePrecompiled: %s\n",
-		operators_registry(use), policy->images->version, use->krel ? "true" : "false");
+		operators_registry(use), version, use->krel ? "true" : "false");
 }
 
 /* The fields that both kinds of GPU policy have, each behind @indent blanks. */
@@ -117,6 +124,7 @@ static void write_addons(FILE *file, const struct image_use *use)
 {
 	for (size_t i = 0; i < use->addon_count; i++) {
 		const struct image_addon *addon = &use->addons[i];
+		_cleanup_free_ char *version = image_version_in_tag(addon->names->version);
 
 		(void) fprintf(file,
 			"  %s:\n"
@@ -124,14 +132,13 @@ static void write_addons(FILE *file, const struct image_use *use)
 			"    repository: \"%s\"\n"
 			"    image: %s\n"
 			"    version: \"%s\"\n",
-			addon->values, operators_registry(use), addon->repository,
-			addon->names->version);
+			addon->values, operators_registry(use), addon->repository, version);
 	}
 }
 
 static void write_cluster_policy(FILE *file, const struct policy *policy)
 {
-	(void) fputs("# A patch of the ClusterPolicy that the GPU operator's chart makes:\n"
+	(void) fputs("# A patch of the ClusterPolicy that the GPU operator's chart makes" MARK
 		     "# kubectl patch clusterpolicy cluster-policy --type merge \\\n"
 		     "#     --patch-file cluster-policy.patch.yaml\n"
 		     "spec:\n"
@@ -140,6 +147,14 @@ static void write_cluster_policy(FILE *file, const struct policy *policy)
 		file);
 	write_driver_fields(file, policy, 4);
 	write_addons(file, policy->use);
+}
+
+static bool has_addon(const struct image_use *use, const char *values)
+{
+	for (size_t i = 0; i < use->addon_count; i++)
+		if (strcmp(use->addons[i].values, values) == 0)
+			return true;
+	return false;
 }
 
 /* A name of Kubernetes (RFC 1123) for nodes with this os-release. */
@@ -158,8 +173,9 @@ static void write_nvidia_driver(FILE *file, const struct policy *policy)
 	_cleanup_free_ char *name = object_name(use);
 
 	(void) fprintf(file,
-		"# In place of cluster-policy.patch.yaml, where the GPU operator's chart was\n"
-		"# installed with driver.nvidiaDriverCRD.enabled=true:\n"
+		"# In place of cluster-policy.patch.yaml" MARK
+		"# Where the GPU operator's chart was installed with\n"
+		"# driver.nvidiaDriverCRD.enabled=true:\n"
 		"# kubectl apply -f nvidia-driver.yaml\n"
 		"apiVersion: nvidia.com/v1alpha1\n"
 		"kind: NVIDIADriver\n"
@@ -168,6 +184,9 @@ static void write_nvidia_driver(FILE *file, const struct policy *policy)
 		"spec:\n"
 		"  driverType: gpu\n",
 		name);
+	/* Newer GDS asks for the open modules, and the operator for the field. */
+	if (has_addon(use, "gds") && use->open_modules)
+		(void) fputs("  kernelModuleType: open\n", file);
 	write_driver_fields(file, policy, 2);
 	write_addons(file, use);
 	(void) fprintf(file,
@@ -189,12 +208,22 @@ static const struct policy_row {
 	const char *before, *after; /* the command that applies it, around its path */
 } rows[] = {
 	{ "push.sh", NULL, write_push, "sh ", "" },
-	{ "nic-cluster-policy.yaml", "nic", write_nic, "kubectl apply -f ", "" },
+	{ "nic-cluster-policy.yaml", "nic", write_nic,
+		"kubectl patch nicclusterpolicy nic-cluster-policy --type merge --patch-file ",
+		"   (apply -f, where there is none)" },
 	{ "cluster-policy.patch.yaml", "gpu", write_cluster_policy,
 		"kubectl patch clusterpolicy cluster-policy --type merge --patch-file ", "" },
 	{ "nvidia-driver.yaml", "gpu", write_nvidia_driver, "kubectl apply -f ",
 		"   (instead, with NVIDIADriver)" },
 };
+
+/* False: there is a file of this name that another hand made. */
+static bool may_write(const char *path)
+{
+	_cleanup_free_ char *text = NULL;
+
+	return fs_read(AT_FDCWD, path, 0, &text, NULL) < 0 || strstr(text, MARK);
+}
 
 /* Is there an image that an operator asks for, which the file is about? */
 static bool applies(const struct policy_row *row, const struct image *images, size_t count,
@@ -211,17 +240,33 @@ static bool applies(const struct policy_row *row, const struct image *images, si
 	return false;
 }
 
+int policies_ready(const char *output, struct error *error)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_free_ char *path = xasprintf("%s/%s", output, rows[i].file);
+
+		if (may_write(path))
+			continue;
+		(void) error_set(error, -EEXIST,
+			"--output: slipway did not write %s, and would replace it", path);
+		return error_try(error, -EEXIST, "move it, or name another folder");
+	}
+	return 0;
+}
+
 int policies_place(const char *output, const struct image *images, size_t count,
 	const struct image_use *use, bool *changed, struct error *error)
 {
 	struct policy policy = { .use = use };
+	int r = policies_ready(output, error);
 
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		_cleanup_free_ char *path = xasprintf("%s/%s", output, rows[i].file);
 		_cleanup_free_ char *text = NULL;
 		size_t size;
 		FILE *file;
-		int r;
 
 		if (!applies(&rows[i], images, count, &policy)) {
 			if (unlink(path) < 0 && errno != ENOENT)

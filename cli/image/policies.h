@@ -11,6 +11,11 @@
  */
 int policies_place(const char *output, const struct image *images, size_t count,
 	const struct image_use *use, bool *changed, struct error *error) _must_check_;
+/*
+ * Would policies_place() replace a file that slipway did not write? -EEXIST that names it: to be
+ * asked before any work. 0 for an output that is no folder.
+ */
+int policies_ready(const char *output, struct error *error) _must_check_;
 /* Prints the commands that use them. */
 void policies_print(
 	const char *output, const struct image *images, size_t count, const struct image_use *use);

@@ -133,6 +133,11 @@ static int tag_addons(const struct build *build, struct outputs *outputs, struct
 /* Borrows from the build and from @outputs, where it lists the add-ons. */
 static struct image_use describe_use(const struct build *build, struct outputs *outputs)
 {
+	const struct stage *set = stage_find(build, STAGE_SIGNED, DRIVER_NVIDIA);
+	struct error ignored = { 0 };
+	_cleanup_free_ char *type = build_has(build, DRIVER_NVIDIA)
+					    ? set_value(set, "kernel_module_type", &ignored)
+					    : NULL;
 	const struct build_options *options = &build->options;
 	const char *version = build->target.os_version;
 	const struct image *last = &outputs->images[outputs->count - 1];
@@ -140,10 +145,12 @@ static struct image_use describe_use(const struct build *build, struct outputs *
 		.operators = options->operators,
 		.os_id = build->target.os->id,
 		.os_version = version && *version ? version : NULL,
+		.os_major = version ? strtoul(version, NULL, 10) : 0,
 		.krel = options->sources_image ? NULL : build->target.krel,
 		.compiles = options->sources_image,
 		.rdma = last->peermem && strcmp(last->peermem, IMAGE_NO_PEERMEM) != 0,
 		.kernels_rdma = last->peermem && strcmp(last->peermem, IMAGE_KERNELS_PEERMEM) == 0,
+		.open_modules = type && strcmp(type, "open") == 0,
 		.addons = outputs->used,
 	};
 

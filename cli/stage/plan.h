@@ -12,7 +12,7 @@ struct build;
 
 /* Sources that modules are compiled from. */
 enum driver {
-	DRIVER_OFED,    /* "reference": made from Debian's kernel source; none: no NIC image */
+	DRIVER_OFED,    /* "reference": made from the kernel's source; none: no NIC image */
 	DRIVER_NVIDIA,  /* "debian": its package; none: no GPU image */
 	DRIVER_GDRCOPY, /* gdrdrv, bound to NVIDIA's set, as the next */
 	DRIVER_NVIDIA_FS,

@@ -159,7 +159,7 @@ struct driver_row {
 	/* Its source as a package. */
 	const char *package_word; /* of the option, where a source can be a package; or NULL */
 	const char *package_text; /* what that is, for messages */
-	size_t package_files; /* about how many of its files are compiled; 0: not known */
+	size_t package_files;     /* about how many of its files are compiled; 0: not known */
 	const char *purpose;      /* of that package in the lock */
 	const char *const *package_data; /* files of ours that its source is made with, to NULL */
 	/* Makes the source of the package's tarball in @folder. NULL: unpacks it. */

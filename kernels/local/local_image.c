@@ -374,9 +374,30 @@ int local_image_unpack_layer(const struct local_image *image, size_t number,
 	return r;
 }
 
+/* Removes what is at @path below the folder, which no link leads to: not there is as good. */
+static int remove_below(int folder_fd, const char *path)
+{
+	_cleanup_strv_ struct strv parts = { 0 };
+	_cleanup_close_ int fd = fcntl(folder_fd, F_DUPFD_CLOEXEC, 0);
+
+	xstrv_split(&parts, path, "/");
+	for (size_t i = 0; i + 1 < parts.count && fd >= 0; i++) {
+		int next =
+			openat(fd, parts.items[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+		if (next < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+			return 0;
+		(void) close(fd);
+		fd = next;
+	}
+	if (fd < 0)
+		return -errno;
+	return parts.count ? fs_remove_tree(fd, parts.items[parts.count - 1]) : 0;
+}
+
 /*
- * A whiteout's path is from outside: it must not lead out of the folder. "" is an opaque root: all
- * that is in the folder goes, and not the folder itself.
+ * A whiteout's path is from outside: it must not lead out of the folder, by itself or by links that
+ * layers brought. "" is an opaque root: all that is in the folder goes, and not the folder itself.
  */
 static int remove_whiteouts(int folder_fd, const char *whiteouts, size_t size)
 {
@@ -389,7 +410,7 @@ static int remove_whiteouts(int folder_fd, const char *whiteouts, size_t size)
 		else if (!unpack_leads_out(path))
 			xstrv_push(&paths, path);
 		for (size_t j = 0; j < paths.count && r == 0; j++)
-			r = fs_remove_tree(folder_fd, paths.items[j]);
+			r = remove_below(folder_fd, paths.items[j]);
 		if (r < 0 && r != -ENOTDIR)
 			return r;
 	}

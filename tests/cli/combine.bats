@@ -101,6 +101,28 @@ unpack_archive() {
     grep -qx '    usePrecompiled: false' "$BATS_TEST_TMPDIR/out/cluster-policy.patch.yaml"
     grep -qx '      enabled: true' "$BATS_TEST_TMPDIR/out/cluster-policy.patch.yaml"
     grep -q 'os_release.VERSION_ID: "12"' "$BATS_TEST_TMPDIR/out/nvidia-driver.yaml"
+    # Files of another hand are not replaced.
+    mkdir "$BATS_TEST_TMPDIR/mine"
+    echo mine >"$BATS_TEST_TMPDIR/mine/push.sh"
+    run_slipway 9 combine "$work/a.tar" "$work/b.tar" --output "$BATS_TEST_TMPDIR/mine"
+    says "slipway did not write $BATS_TEST_TMPDIR/mine/push.sh"
+    # By its ID while the storage has it, else from the archive beside the script.
+    mkdir "$BATS_TEST_TMPDIR/bin"
+    # shellcheck disable=SC2016
+    printf '%s\n' '#!/bin/sh' 'echo "buildah $*"' '[ "$1" != inspect ] || [ -e stored ]' >"$BATS_TEST_TMPDIR/bin/buildah"
+    chmod +x "$BATS_TEST_TMPDIR/bin/buildah"
+    local id
+    id=$(jq -r '.images[0].id' "$BATS_TEST_TMPDIR/out/images.json")
+    PATH=$BATS_TEST_TMPDIR/bin:$PATH run sh "$BATS_TEST_TMPDIR/out/push.sh" r.example/a
+    [ "$status" -eq 0 ]
+    says "buildah push $id docker://r.example/a/driver:535.1.2-debian12"
+    touch "$BATS_TEST_TMPDIR/out/stored"
+    sed -i 's|>/dev/null||' "$BATS_TEST_TMPDIR/out/push.sh"
+    PATH=$BATS_TEST_TMPDIR/bin:$PATH run sh "$BATS_TEST_TMPDIR/out/push.sh" r.example/a
+    [[ $output != *pull* ]]
+    rm "$BATS_TEST_TMPDIR/out/stored"
+    PATH=$BATS_TEST_TMPDIR/bin:$PATH run sh "$BATS_TEST_TMPDIR/out/push.sh" r.example/a
+    says "buildah pull --quiet oci-archive:gpu.oci.tar"
     run sh "$BATS_TEST_TMPDIR/out/push.sh"
     [ "$status" -eq 2 ]
     says "name the registry: sh push.sh registry.example/drivers"

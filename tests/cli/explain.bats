@@ -341,16 +341,35 @@ elf_name() {
     run_slipway 0 explain "      Exit Code:    16"
     says "MODULE_IN_USE"
     [[ $output != *"of slipway"* ]]
+    # A container that ended well, and an event, hide nothing.
+    run_slipway 0 explain "      Exit Code:    0" "NVRM: Xid (PCI:0000:3b:00): 31, pid=1" \
+        "modprobe: ERROR: could not insert 'nvidia_peermem': Invalid argument"
+    says "EINVAL" "used the GPU wrongly"
+    [[ $output != *"Nothing is wrong"* ]]
+    run_slipway 4 explain exit
+    run_slipway 0 explain '{"time":"2026-11-28T21:00:00Z","role":"gpu","event":"gave up","reason":"LOAD_FAILED","message":"x"}'
+    says "LOAD_FAILED, exit code 17"
+    run_slipway 0 explain "ofed      24.07  ! not restored: ens1f0: its bridge"
+    says "NETWORK_INCOMPLETE"
     mapfile -t codes < <(sed -n 's/^\tEXIT_CODE_[A-Z_]* = \([0-9]*\),.*/\1/p' "$repository/cli/exit_code.h")
+    [ "${#codes[@]}" -gt 20 ]
     for code in "${codes[@]}"; do
         run_slipway 0 explain "$code"
         says "exit code $code of slipway"
     done
     run_slipway 4 explain 99
     run_slipway 0 explain 'Failed to pull image "r.example/a/driver:580-6.12.117_deb13-amd64-debian13": rpc error: code = NotFound desc = x: not found'
-    says "source of version 580" "--kernel 6.12.117+deb13-amd64 --nvidia SOURCE" "--registry r.example/a;"
+    says "source of version 580," "--kernel 6.12.117+deb13-amd64 --os debian13 --ofed SOURCE --nvidia SOURCE" "--registry r.example/a;"
     run_slipway 0 explain 'Failed to pull image "r/doca-driver:24.07-0.6.0.1-6.4.0-150600.23.47-default-opensuse-leap15.6-amd64": manifest unknown'
-    says "source of version 24.07-0.6.0.1," "--kernel 6.4.0-150600.23.47-default --ofed SOURCE"
+    says "source of version 24.07-0.6.0.1," "--kernel 6.4.0-150600.23.47-default --os opensuse-leap15.6 --ofed SOURCE --nvidia none" \
+        "--registry r; sh out/push.sh"
+    run_slipway 0 explain 'Failed to pull image "doca-driver:24.07-0.6.0.1-2-5.14.0-503.11.1.el9_5.x86_64-rocky9.5-amd64": manifest unknown' \
+        'Failed to pull image "r/driver:535-2-5.14.0-503.11.1.el9_5.x86_64-rocky9": manifest unknown' \
+        'Failed to pull image "r/driver:580-6.6.57.1-7.azl3-azurelinux3.0": manifest unknown' \
+        'Failed to pull image "r/driver:580-6.12.9_bpo-amd64-debian12": manifest unknown'
+    says "of version 24.07-0.6.0.1," "--kernel 5.14.0-503.11.1.el9_5.x86_64 --os rocky9 --ofed SOURCE --nvidia none --revision 2" \
+        "sh out/push.sh REGISTRY" "of version 535," "--nvidia SOURCE --revision 2" "--kernel 6.6.57.1-7.azl3 --os azurelinux3" \
+        "--kernel 6.12.9+bpo-amd64 --os debian12"
     run_slipway 0 explain 'Failed to pull image "r/driver:535.261.03-debian12": not found'
     says "slipway build --sources-image or slipway combine"
     run_slipway 0 explain 'Failed to pull image "r/other:1": x: not found'

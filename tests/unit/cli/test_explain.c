@@ -388,9 +388,14 @@ static void every_entry_of_the_table_matches_itself(void **state)
 		assert_non_null(cause->because);
 		assert_true(cause->patterns.count > 0 || cause->exit_code >= 0);
 		for (size_t k = 0; k < cause->patterns.count; k++) {
-			_cleanup_free_ char *line = explain_fill(cause->patterns.items[k], &fields);
+			_cleanup_free_ char *text = explain_fill(cause->patterns.items[k], &fields);
+			_cleanup_free_ char *line = NULL;
 			_cleanup_explanation_ struct explanation explanation = { 0 };
 
+			/* A loader's result stands alone; all else follows a time. */
+			assert_true(asprintf(&line, "%s%s",
+					    cause->rank == EXPLAIN_RESULT ? "" : "[    1.5] ",
+					    text) > 0);
 			explain_add_line(&explanation, line);
 			if (explanation.count != 1)
 				fail_msg("not found: %s", line);

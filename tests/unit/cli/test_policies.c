@@ -5,6 +5,8 @@
  */
 #include "tests/unit/support.h"
 
+#include <stdlib.h>
+
 #include "cli/image/policies.h"
 #include "common/fs.h"
 
@@ -14,6 +16,7 @@ static char nic_name[] = "localhost/slipway/doca-driver:24.07-rocky9.4-amd64";
 static char gpu_name[] = "localhost/slipway/driver:535-5.14.0-rocky9";
 static char gpu_older[] = "localhost/slipway/driver:535-5.14.0-rocky9.4";
 static char gdrdrv_name[] = "localhost/slipway/gdrdrv:2.5-rocky9", gdrdrv[] = "2.5";
+static char odd_version[] = "2.17.5+x";
 static char *also[] = { gpu_older };
 
 static void make_images(struct image images[2])
@@ -185,12 +188,55 @@ static void test_the_tag_of_an_operator(void **state)
 		use.operators.gpu = cases[i].operator;
 		use.os_id = cases[i].os_id;
 		use.os_version = cases[i].os_version;
+		use.os_major = strtoul(cases[i].os_version, NULL, 10);
 		place(folder, &images[1], 1, &use, true);
 		expect_pushed(folder, cases[i].older
 					      ? "push gpu.oci.tar 2222 driver:535-5.14.0-rocky9.4\n"
 					      : "push gpu.oci.tar 2222 driver:535-5.14.0-rocky9\n");
 		assert_int_equal(unlinkat(folder->fd, "push.sh", 0), 0);
 	}
+}
+
+static void test_gds_of_an_nvidiadriver(void **state)
+{
+	const struct folder *folder = *state;
+	const struct image names = { .reference = gdrdrv_name, .version = odd_version };
+	const struct image_addon addon = {
+		.values = "gds", .repository = "nvidia-fs", .names = &names
+	};
+	struct image_use use = { .os_id = "debian",
+		.os_version = "12",
+		.open_modules = true,
+		.addons = &addon,
+		.addon_count = 1 };
+	_cleanup_free_ char *driver_text = NULL, *patch = NULL;
+	struct image images[2];
+
+	make_images(images);
+	place(folder, images, 2, &use, true);
+	driver_text = folder_read_text(folder, "nvidia-driver.yaml");
+	assert_contains(driver_text, "\n  kernelModuleType: open\n");
+	assert_contains(driver_text, "\n    version: \"2.17.5_x\"\n");
+	patch = folder_read_text(folder, "cluster-policy.patch.yaml");
+	assert_null(strstr(patch, "kernelModuleType"));
+}
+
+static void test_files_of_another_hand_stay(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *text = NULL;
+	struct error error = { 0 };
+	struct image images[2];
+	bool changed = false;
+
+	make_images(images);
+	folder_write_text(folder, "push.sh", "mine\n");
+	assert_int_equal(policies_ready(folder->path, &error), -EEXIST);
+	assert_contains(error.text, "push.sh");
+	assert_int_equal(
+		policies_place(folder->path, images, 2, &precompiled, &changed, &error), -EEXIST);
+	text = folder_read_text(folder, "push.sh");
+	assert_string_equal(text, "mine\n");
 }
 
 static void test_what_no_operator_asks_for(void **state)
@@ -248,6 +294,8 @@ int main(void)
 		folder_test(test_for_one_kernel),
 		folder_test(test_for_all_kernels),
 		folder_test(test_the_tag_of_an_operator),
+		folder_test(test_gds_of_an_nvidiadriver),
+		folder_test(test_files_of_another_hand_stay),
 		folder_test(test_what_no_operator_asks_for),
 		cmocka_unit_test(test_options),
 	};

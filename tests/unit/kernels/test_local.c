@@ -7,6 +7,7 @@
 
 #include "common/fs.h"
 #include "kernels/local/local.h"
+#include "kernels/local/local_image.h"
 #include "kernels/local/scan.h"
 
 #define KREL "6.6.9-own"
@@ -473,9 +474,35 @@ static void the_key_is_of_what_is_copied_only(void **state)
 	local_free(&kernel);
 }
 
+/* Links of several layers may lead out together: nothing is removed or written through one. */
+static void a_layer_changes_nothing_through_links(void **state)
+{
+	static const char whiteouts[] = "x/up/victim\0gone";
+	const struct folder *folder = *state;
+	_cleanup_free_ char *layer = NULL;
+	_cleanup_close_ int out_fd = -1;
+	struct error error = { 0 };
+
+	assert_true(asprintf(&layer, "%s/layer", folder->path) > 0);
+	folder_write_text(folder, "victim", "stays");
+	folder_write_text(folder, "out/gone", "goes");
+	folder_subfolder(folder, "out/x");
+	assert_int_equal(symlinkat("../..", folder->fd, "out/x/up"), 0);
+	assert_int_equal(symlinkat("..", folder->fd, "out/dir"), 0);
+	folder_write(folder, "layer/whiteouts", whiteouts, sizeof(whiteouts));
+	folder_write_text(folder, "layer/root/dir/new", "below");
+	out_fd = openat(folder->fd, "out", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(local_image_merge(layer, out_fd, &error), 0);
+	assert_true(fs_exists(folder->fd, "victim"));
+	assert_false(fs_exists(folder->fd, "out/gone"));
+	assert_false(fs_exists(folder->fd, "new"));
+	assert_true(fs_exists(folder->fd, "out/dir/new"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		folder_test(a_layer_changes_nothing_through_links),
 		folder_test(a_build_folder_is_filtered),
 		folder_test(a_build_folder_of_user_mode_linux_has_the_headers_of_both),
 		folder_test(source_and_output_of_o_come_together),
