@@ -172,7 +172,7 @@ static void print_values(const struct option_row *row, const struct strv *words,
 	_cleanup_strv_ struct strv values = { 0 };
 	const struct value_row *found = NULL;
 
-	for (size_t i = 0; i < ARRAY_SIZE(value_rows) && !found; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(value_rows) && !found && row->argument; i++)
 		if ((row->name && strcmp(row->name, value_rows[i].name) == 0) ||
 			strcmp(row->argument, value_rows[i].name) == 0)
 			found = &value_rows[i];
@@ -240,7 +240,7 @@ static void print_arguments(
 		bool stands_for =
 			row->argument && row->argument[0] >= 'A' && row->argument[0] <= 'Z';
 
-		if (row->kind == OPTION_WORD && !stands_for) {
+		if (row->kind == OPTION_WORD && row->argument && !stands_for) {
 			print_candidate(row->argument, typed, text_of(table, i));
 			has_actions = true;
 		}

@@ -45,7 +45,8 @@ static void make_plain(char *line)
 /* Appends a line to a text that is one paragraph. */
 static void join(char **text, const char *line)
 {
-	char *longer = xasprintf("%s%s%s", *text ? *text : "", *text ? " " : "", line);
+	bool first = !*text || !**text;
+	char *longer = xasprintf("%s%s%s", first ? "" : *text, first ? "" : " ", line);
 
 	free(*text);
 	*text = longer;
@@ -74,7 +75,7 @@ static struct explain_cause *add_row(struct explain_causes *causes, char *id, in
 /* A section without its heading. */
 static void read_section(struct explain_causes *causes, struct explain_cause *row, char *section)
 {
-	char *because = NULL, *cure = NULL, *point = NULL, *line;
+	char *because = xstrdup(""), *cure = NULL, *point = NULL, *line;
 	char **text = &because;
 
 	while ((line = strsep(&section, "\n"))) {

@@ -22,6 +22,7 @@ struct operators {
 };
 
 /* Their options, as rows of a verb's table; @operators is the member in @type. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): members cannot be in parentheses */
 #define OPERATORS_OPTIONS(type, operators)                                                         \
 	OPTION("registry", 0, "HOST/FOLDER", OPTION_TEXT, type, operators.registry,                \
 		"the registry that the images will be pushed to, such as\n"                        \
@@ -30,6 +31,7 @@ struct operators {
 		OPTION("gpu-operator", 0, "VERSION", OPTION_TEXT, type, operators.gpu,             \
 			"the GPU operator's version, such as 25.10: only the tag that this one\n"  \
 			"asks for is to be pushed")
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* -EINVAL for a registry with a transport or a tag, and for what is no version. */
 int operators_check(const struct operators *operators, struct error *error) _must_check_;

@@ -457,7 +457,7 @@ int local_image_merge(const char *layer, int to_fd, struct error *error)
 		fd < 0 ? -1 : openat(fd, LAYER_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_free_ char *whiteouts = NULL;
 	_cleanup_strv_ struct strv names = { 0 };
-	size_t size;
+	size_t size = 0;
 	int r = root_fd < 0 ? -errno : fs_read(fd, LAYER_WHITEOUTS, 0, &whiteouts, &size);
 
 	if (r == 0)

@@ -9,7 +9,7 @@
 static void compiled_files_are_told_now_and_then(void **state)
 {
 	struct progress progress = { .own = { .name = "nvidia", .to_compile = 3 } };
-	char *text = NULL, *verbose = NULL;
+	char *text = NULL;
 	size_t size = 0;
 
 	(void) state;
@@ -24,20 +24,34 @@ static void compiled_files_are_told_now_and_then(void **state)
 	assert_int_equal(fclose(progress.text), 0);
 	assert_contains(text, "2 of about 3 files compiled: nvidia/nv-pci.o\n");
 	assert_null(strstr(text, "nv-acpi"));
-	progress.text = open_memstream(&verbose, &size);
-	assert_non_null(progress.text);
-	progress.verbose = true;
-	progress_compiled(&progress, "nvidia/nv-msi.o");
-	assert_int_equal(fclose(progress.text), 0);
-	assert_contains(verbose, "files compiled: nvidia/nv-msi.o\n");
-	progress.own.compiled--;
 	progress.terminal = true;
 	progress.drawn_ms = clock_monotonic_ms() + 60000;
 	progress.own.name[0] = '\0';
 	progress_compiled(&progress, "nvidia/nv-cray.o");
 	assert_string_equal(progress.own.step, "4 files compiled: nvidia/nv-cray.o");
 	free(text);
-	free(verbose);
+}
+
+static void verbose_tells_each_file_and_where_the_log_is(void **state)
+{
+	struct progress progress = { .own = { .name = "nvidia" }, .verbose = true };
+	char *text = NULL;
+	size_t size = 0;
+
+	(void) state;
+	progress.text = open_memstream(&text, &size);
+	assert_non_null(progress.text);
+	progress_compiled(&progress, "nvidia/nv.o");
+	progress_compiled(&progress, "nvidia/nv-msi.o");
+	progress_detail(&progress, "log /a/b");
+	progress.verbose = false;
+	progress_detail(&progress, "log /c/d");
+	assert_int_equal(fclose(progress.text), 0);
+	assert_contains(text, "1 file compiled: nvidia/nv.o\n");
+	assert_contains(text, "2 files compiled: nvidia/nv-msi.o\n");
+	assert_contains(text, "log /a/b\n");
+	assert_null(strstr(text, "/c/d"));
+	free(text);
 }
 
 static size_t count_lines(const char *text)
@@ -152,6 +166,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(compiled_files_are_told_now_and_then),
+		cmocka_unit_test(verbose_tells_each_file_and_where_the_log_is),
 		cmocka_unit_test(a_minute_without_a_line_is_reported),
 		cmocka_unit_test(a_terminals_line_moves_while_a_stage_only_waits),
 		cmocka_unit_test(stages_at_once_are_counted_and_told_when_they_are_quiet),
