@@ -104,8 +104,9 @@ install: all man ## install under $(DESTDIR)$(prefix)
 		fish:fish/vendor_completions.d/slipway.fish; do \
 		$(O)/slipway completion $${place%%:*} | \
 		install -D -m 644 /dev/stdin $(DESTDIR)$(prefix)/share/$${place#*:} || exit 1; done
-	install -D -m 644 -t $(DESTDIR)$(prefix)/share/doc/slipway README.md NEWS
+	install -D -m 644 -t $(DESTDIR)$(prefix)/share/doc/slipway README.md CONTRIBUTING.md NEWS
 	install -D -m 644 -t $(DESTDIR)$(prefix)/share/doc/slipway/docs docs/*.md
+	install -D -m 644 -t $(DESTDIR)$(prefix)/share/doc/slipway/docs/man docs/man/*.scd
 	scripts/install-data $(DESTDIR)$(prefix)/share/slipway
 
 .PHONY: lint

@@ -141,6 +141,7 @@ static const struct value_row {
 	{ "sign-hash", "sha256 sha384 sha512", NULL, NULL },
 	{ "hash", "sha256 sha384 sha512", NULL, NULL },
 	{ "gpu-operator", "24.9 25.3 25.10 26.3 26.7", NULL, NULL },
+	{ "kernel", NULL, list_kernels, "files" },
 	{ "ID", NULL, list_os, NULL },
 	{ "OS", NULL, list_os, NULL },
 	{ "ARCH", NULL, list_arch, NULL },
@@ -158,16 +159,23 @@ static const struct value_row {
 
 /* --- candidates --- */
 
-static void print_candidate(const char *word, const char *typed, const char *text)
+/* @before: what a shell wants in front of each, "--os=". */
+static void print_behind(const char *before, const char *word, const char *typed, const char *text)
 {
 	if (strncmp(word, typed, strlen(typed)) != 0)
 		return;
-	text_print(stdout, "%s", word);
+	text_print(stdout, "%s%s", before, word);
 	(void) putchar('\t');
 	text_print(stdout, "%.*s\n", (int) strcspn(text, "\n"), text);
 }
 
-static void print_values(const struct option_row *row, const struct strv *words, const char *typed)
+static void print_candidate(const char *word, const char *typed, const char *text)
+{
+	print_behind("", word, typed, text);
+}
+
+static void print_values(const struct option_row *row, const struct strv *words, const char *before,
+	const char *typed)
 {
 	_cleanup_strv_ struct strv values = { 0 };
 	const struct value_row *found = NULL;
@@ -183,7 +191,7 @@ static void print_values(const struct option_row *row, const struct strv *words,
 	if (found->list)
 		found->list(words, &values);
 	for (size_t i = 0; i < values.count; i++)
-		print_candidate(values.items[i], typed, "");
+		print_behind(before, values.items[i], typed, "");
 	if (found->kind)
 		(void) printf("\t%s\n", found->kind);
 }
@@ -244,8 +252,9 @@ static void print_arguments(
 			print_candidate(row->argument, typed, text_of(table, i));
 			has_actions = true;
 		}
-		if (row->name && strcmp(row->name, "kernel") == 0 && row->kind == OPTION_TAKE)
-			print_values(row, words, typed);
+		if (table->take_argument && row->name && strcmp(row->name, "kernel") == 0 &&
+			row->kind == OPTION_TAKE)
+			print_values(row, words, "", typed);
 	}
 	if (table->take_argument && !has_actions)
 		(void) printf("\tfiles\n");
@@ -262,7 +271,7 @@ static void print_words(const struct strv *words)
 	if (words->count > 1)
 		row = takes_value(verb_rows[0].options, words->items[words->count - 2]);
 	if (row && before == words->count) {
-		print_values(row, words, typed);
+		print_values(row, words, "", typed);
 		return;
 	}
 	row = NULL;
@@ -284,8 +293,21 @@ static void print_words(const struct strv *words)
 	}
 	if (words->count >= before + 3)
 		row = takes_value(verb->options, words->items[words->count - 2]);
+	/* "--os=de"; bash has made three words of it. */
+	if (!row && words->count >= before + 4 && strcmp(words->items[words->count - 2], "=") == 0)
+		row = takes_value(verb->options, words->items[words->count - 3]);
+	if (!row && strncmp(typed, "--", 2) == 0 && strchr(typed, '=')) {
+		size_t length = strcspn(typed, "=");
+		_cleanup_free_ char *name = xstrndup(typed, length);
+		_cleanup_free_ char *behind = xstrndup(typed, length + 1);
+
+		row = takes_value(verb->options, name);
+		if (row)
+			print_values(row, words, behind, typed + length + 1);
+		return;
+	}
 	if (row)
-		print_values(row, words, typed);
+		print_values(row, words, "", strcmp(typed, "=") == 0 ? "" : typed);
 	else if (typed[0] == '-')
 		print_options(verb->options, typed);
 	else

@@ -200,7 +200,9 @@ static void print_known(void)
 
 	explain_causes_read(&causes);
 	for (enum explain_input input = 0; input <= EXPLAIN_NODE; input++) {
-		text_print(stdout, "%s%s\n", input ? "\n" : "", explain_inputs[input].name);
+		if (input)
+			(void) putchar('\n');
+		text_print(stdout, "%s\n", explain_inputs[input].name);
 		for (size_t i = 0; i < causes.count; i++)
 			for (size_t k = 0;
 				causes.rows[i].input == input && k < causes.rows[i].patterns.count;

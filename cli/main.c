@@ -25,6 +25,8 @@ static void usage(FILE *file)
 		"  slipway VERB --help   show the options of a verb\n"
 		"  slipway version\n"
 		"\n"
+		"Options of all verbs (--json, --cache, --offline, -q, -v …) may stand before the "
+		"verb.\n"
 		"Exit codes are listed in slipway(1)%s\n",
 		message_is_installed() ? "" : ", in the source tree docs/man/slipway.1.scd");
 }
@@ -45,8 +47,8 @@ static int no_such_verb(const char *name)
 		}
 	if (name[0] == '-') {
 		text_print(stderr,
-			"slipway: %s: no such option before a verb; slipway --help lists the "
-			"verbs, and those of all verbs are in slipway resolve --help-all\n",
+			"slipway: %s: no such option before a verb; put a verb's own options "
+			"behind it; slipway --help lists the verbs\n",
 			name);
 		return EXIT_CODE_USAGE;
 	}

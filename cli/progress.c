@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
@@ -51,10 +52,13 @@ static void unlock_lines(const int *unused)
 
 void progress_start(struct progress *progress, bool json)
 {
+	const char *terminal = getenv("TERM");
+
 	*progress = (struct progress){
 		.text = json ? NULL : stderr,
 		.json = json ? stdout : NULL,
-		.terminal = !json && isatty(STDERR_FILENO),
+		.terminal = !json && isatty(STDERR_FILENO) &&
+			    !(terminal && strcmp(terminal, "dumb") == 0),
 		.first_ms = clock_monotonic_ms(),
 	};
 }

@@ -128,11 +128,17 @@ static int identify_input(const struct combine *combine, struct combine_input *i
 	for (const struct combine_input *other = first; other < input; other++)
 		if (verify_input_is_same(&other->image, &input->image))
 			return error_set(error, -EINVAL, "%s: given twice", name);
-	if (!verify_input_unpacks(&input->image))
-		return error_set(error, -EINVAL,
+	if (!verify_input_unpacks(&input->image)) {
+		_cleanup_strv_ struct strv images = { 0 };
+
+		r = error_set(error, -EINVAL,
 			"%s: an image is wanted: its archive, its layout or its name in "
 			"containers-storage",
 			name);
+		return verify_input_outputs(name, &images)
+			       ? error_try(error, r, "%s", images.items[images.count - 1])
+			       : r;
+	}
 	return input->image.kind == VERIFY_STORAGE
 		       ? 0
 		       : local_image_open(input->image.place, input->image.kind == VERIFY_ARCHIVE,

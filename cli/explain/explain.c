@@ -36,6 +36,7 @@ static bool match_here(const char *pattern, const char *line, struct explain_fie
 	for (fields->count = 0;;) {
 		size_t literal = strcspn(pattern, "{");
 		struct explain_field field;
+		bool may_be_empty;
 
 		if (strncasecmp(line, pattern, literal) != 0)
 			return false;
@@ -47,14 +48,16 @@ static bool match_here(const char *pattern, const char *line, struct explain_fie
 		field.name_size = strcspn(field.name, "}");
 		field.value = line;
 		pattern = field.name + field.name_size + 1;
-		/* A field goes to the next literal, or as far as its kind allows. */
+		/* A field goes to the next literal, or as far as its kind allows; only text between
+		 * literals may be empty. */
 		literal = strcspn(pattern, "{");
+		may_be_empty = literal && *field.name == 't';
 		while (allows(field.name, *line) &&
-			!(literal && line > field.value &&
+			!(literal && (line > field.value || may_be_empty) &&
 				strncasecmp(line, pattern, literal) == 0))
 			line++;
 		field.size = (size_t) (line - field.value);
-		if (field.size == 0 || fields->count == EXPLAIN_FIELDS - 2)
+		if ((field.size == 0 && !may_be_empty) || fields->count == EXPLAIN_FIELDS - 2)
 			return false;
 		fields->items[fields->count++] = field;
 	}

@@ -160,7 +160,9 @@ void explain_reasons_read(struct explain_causes *causes)
 			continue;
 		row = add_row(causes, xstrdup("exit"), code);
 		row->because = keep(causes, xasprintf("exit code %d of slipway: %s", code, text));
-		row->remedy = "the message beside it names the cause and its cure; slipway(1), "
-			      "EXIT STATUS, has all codes";
+		row->remedy = code == EXIT_CODE_OK
+				      ? "nothing has to be done"
+				      : "the last lines of that run name the cause and its cure; "
+					"slipway(1), EXIT STATUS, says more of each code";
 	}
 }

@@ -63,6 +63,11 @@ int operators_check(const struct operators *operators, struct error *error)
 		return error_set(error, -EINVAL,
 			"--gpu-operator %s: not a version of the GPU operator, such as 25.10",
 			operators->gpu);
+	if (operators->gpu && (release.year < 23 || (release.year == 23 && release.month < 9)))
+		return error_set(error, -EINVAL,
+			"--gpu-operator %s: too old: its policies lack fields that these images need; "
+			"23.9 is the oldest",
+			operators->gpu);
 	return operators->registry ? check_registry(operators->registry, error) : 0;
 }
 

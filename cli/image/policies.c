@@ -49,19 +49,28 @@ static void write_push(FILE *file, const struct policy *policy)
 		"# Pushes the images in this folder: sh push.sh %s" MARK
 		"# Log in before, where the registry asks for it: buildah login HOST\n"
 		"set -eu\n"
+		"registry=${1:-%s}\n"
+		"case $registry in\n"
+		"'' | -*)\n"
+		"    echo 'usage: sh push.sh registry.example/drivers' >&2\n"
+		"    exit 2\n"
+		"    ;;\n"
+		"esac\n"
 		"cd \"$(dirname \"$0\")\"\n"
-		"registry=${1%s%s}\n"
 		"\n"
 		"# push ARCHIVE ID NAME: by its ID, for a tag may stand for another image by now\n"
 		"push() {\n"
 		"    buildah inspect --type image \"$2\" >/dev/null 2>&1 ||\n"
 		"        buildah pull --quiet \"oci-archive:$1\" >/dev/null\n"
 		"    echo \"$registry/$3\"\n"
-		"    buildah push \"$2\" \"docker://$registry/$3\"\n"
+		"    buildah push \"$2\" \"docker://$registry/$3\" || {\n"
+		"        echo \"push.sh: not pushed: does $registry exist, and are you logged in"
+		" (buildah login)?\" >&2\n"
+		"        exit 1\n"
+		"    }\n"
 		"}\n"
 		"\n",
-		registry ? "[REGISTRY]" : "REGISTRY", registry ? ":-" : ":?",
-		registry ? registry : "name the registry: sh push.sh registry.example/drivers");
+		registry ? "[REGISTRY]" : "REGISTRY", registry ? registry : "");
 	for (size_t i = 0; i < policy->count; i++) {
 		const struct image *image = &policy->images[i];
 		bool has_addons = strcmp(image->role, "gpu") == 0;
@@ -76,6 +85,10 @@ static void write_push(FILE *file, const struct policy *policy)
 
 /* --- policies --- */
 
+/* With precompiled drivers the operators know no other image: the pod cannot pull. */
+#define EVERY_KERNEL                                                                               \
+	"# Each node that it is for needs an image for its own kernel: build and push those first.\n"
+
 static void write_nic(FILE *file, const struct policy *policy)
 {
 	const struct image_use *use = policy->use;
@@ -87,6 +100,7 @@ static void write_nic(FILE *file, const struct policy *policy)
 		"# kubectl patch nicclusterpolicy nic-cluster-policy --type merge \\\n"
 		"#     --patch-file nic-cluster-policy.yaml\n"
 		"# Only where there is none yet: kubectl apply -f nic-cluster-policy.yaml\n"
+		"%s"
 		"apiVersion: mellanox.com/v1alpha1\n"
 		"kind: NicClusterPolicy\n"
 		"metadata:\n"
@@ -97,7 +111,8 @@ static void write_nic(FILE *file, const struct policy *policy)
 		"    image: doca-driver\n"
 		"    version: \"%s\"\n"
 		"    forcePrecompiled: %s\n",
-		operators_registry(use), version, use->krel ? "true" : "false");
+		use->krel ? EVERY_KERNEL : "", operators_registry(use), version,
+		use->krel ? "true" : "false");
 }
 
 /* The fields that both kinds of GPU policy have, each behind @indent blanks. */
@@ -138,13 +153,15 @@ static void write_addons(FILE *file, const struct image_use *use)
 
 static void write_cluster_policy(FILE *file, const struct policy *policy)
 {
-	(void) fputs("# A patch of the ClusterPolicy that the GPU operator's chart makes" MARK
-		     "# kubectl patch clusterpolicy cluster-policy --type merge \\\n"
-		     "#     --patch-file cluster-policy.patch.yaml\n"
-		     "spec:\n"
-		     "  driver:\n"
-		     "    enabled: true\n",
-		file);
+	(void) fprintf(file,
+		"# A patch of the ClusterPolicy that the GPU operator's chart makes" MARK
+		"# kubectl patch clusterpolicy cluster-policy --type merge \\\n"
+		"#     --patch-file cluster-policy.patch.yaml\n"
+		"%s"
+		"spec:\n"
+		"  driver:\n"
+		"    enabled: true\n",
+		policy->use->krel ? EVERY_KERNEL : "");
 	write_driver_fields(file, policy, 4);
 	write_addons(file, policy->use);
 }

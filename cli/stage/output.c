@@ -11,6 +11,7 @@
 #include "cli/image/output_place.h"
 #include "cli/image/policies.h"
 #include "cli/message.h"
+#include "common/fs.h"
 #include "common/tag.h"
 #include "common/text.h"
 #include "common/xalloc.h"
@@ -333,10 +334,29 @@ static void print_text(struct build *build, const struct outputs *outputs,
 	if (output_place_is_folder(output)) {
 		text_print(stdout, "Archives, lock.json, images.json and proof.json are in %s\n",
 			output);
-		policies_print(output, outputs->images, outputs->count, use);
+		if (!nothing || !build->options.common.quiet)
+			policies_print(output, outputs->images, outputs->count, use);
 	}
 	if (!nothing)
 		print_total(&build->context.progress);
+}
+
+/* A folder keeps one build: who wants to go back to another kernel's images had better know. */
+static void note_other_kernel(struct build *build)
+{
+	_cleanup_free_ char *path = xasprintf("%s/images.json", build->options.output);
+	_cleanup_free_ char *text = NULL;
+	json_object *object, *krel;
+
+	if (fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
+		return;
+	object = json_tokener_parse(text);
+	krel = json_object_object_get(object, "krel");
+	if (krel && strcmp(json_object_get_string(krel), build->target.krel) != 0)
+		progress_notef(&build->context.progress,
+			"--output %s: it had images of %s, which are replaced",
+			build->options.output, json_object_get_string(krel));
+	(void) json_object_put(object);
 }
 
 int output_write(struct build *build, struct error *error)
@@ -349,6 +369,8 @@ int output_write(struct build *build, struct error *error)
 
 	if (r == 0)
 		r = tag_addons(build, &outputs, error);
+	if (r == 0)
+		note_other_kernel(build);
 	if (r == 0)
 		r = image_place_all(output, outputs.images, outputs.folders, outputs.count,
 			to_json(build, &outputs), &outputs.changed, error);

@@ -125,7 +125,7 @@ unpack_archive() {
     says "buildah pull --quiet oci-archive:gpu.oci.tar"
     run sh "$BATS_TEST_TMPDIR/out/push.sh"
     [ "$status" -eq 2 ]
-    says "name the registry: sh push.sh registry.example/drivers"
+    says "usage: sh push.sh registry.example/drivers"
     unpack_archive "$BATS_TEST_TMPDIR/out/gpu.oci.tar" "$BATS_TEST_TMPDIR/new"
     local root=$BATS_TEST_TMPDIR/new/root
     local facts=$root/usr/lib/slipway/kernels

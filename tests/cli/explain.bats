@@ -321,7 +321,7 @@ elf_name() {
     while read -r line; do
         says " $line"
     done < <(sed -n 's/^line //p' "$repository/cli/explain/causes.txt")
-    says "MODULE_IN_USE          [MODULE_IN_USE]"
+    says "MODULE_IN_USE          [MODULE_IN_USE]" $'\nofed\n'
     run_slipway 2 explain --list text
 }
 
@@ -377,6 +377,12 @@ elf_name() {
     run_slipway 0 explain "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', GPU has fallen off the bus." \
         "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed"
     says "no longer answers on the PCI bus" "reported Xid 154"
+    for name in ImagePullBackOff "Error: ErrImagePull" "Back-off restarting failed container x" \
+        "Startup probe failed: x" "Failed to initialize NVML: Driver/library version mismatch" \
+        'Failed to pull image "r/driver:1": 401 Unauthorized'; do
+        run_slipway 0 explain "$name"
+    done
+    says "imagePullSecrets"
     run_slipway 2 status
     says "kubectl exec POD -- slipway-init status"
 }

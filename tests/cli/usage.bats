@@ -410,15 +410,20 @@ stubbed() {
         complete_words slipway cache pr
         complete_words slipway build --lock a
         complete_words slipway build --os rocky1
-        complete_words slipway build --nvidia d'
+        complete_words slipway build --nvidia d
+        complete_words slipway build --nvidia = n
+        complete_words slipway verify --kernel newe'
     [ "$output" = "verify version
 verify
 prune
 a.lock
 rocky10
-debian" ]
-    run fish -c 'source ./fish; complete -C "slipway build --nvidia no"; complete -C "slipway cache pru"'
+debian
+none
+newest" ]
+    run fish -c 'source ./fish; complete -C "slipway build --nvidia no"; complete -C "slipway build --nvidia=no"; complete -C "slipway cache pru"'
     [ "$output" = "none
+--nvidia=none
 prune	remove entries unused for 30 days, or as the options say; entries" ]
     run zsh -f -c '
         autoload -U compinit && compinit -u -d dump && source ./zsh

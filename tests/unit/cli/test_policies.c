@@ -275,6 +275,8 @@ static void test_options(void **state)
 		{ { .gpu = "25" }, "not a version" },
 		{ { .gpu = "25.10-rc1" }, "not a version" },
 		{ { .gpu = "latest" }, "not a version" },
+		{ { .gpu = "23.6" }, "23.9 is the oldest" },
+		{ { .gpu = "23.9" }, NULL },
 	};
 
 	(void) state;
