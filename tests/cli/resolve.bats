@@ -100,7 +100,7 @@ sign_as_a_stranger() {
     says "--arch x64: unknown architecture; give what uname -m prints on the node" "x86_64, aarch64"
     run_slipway 0 resolve 6.1.0-56-amd64 --arch amd64 -o -
     says '"arch":"x86_64"'
-    run_slipway 0 resolve --help
+    run_slipway 0 resolve --help-all
     says "--explain" "--mirror" "--offline"
 }
 

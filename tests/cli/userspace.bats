@@ -358,7 +358,7 @@ own() {
     sed -i "s/535.9.9/$version/" "$nvidia/kernel-open/Kbuild"
     own 21 --nvidia "$nvidia" --force
     [[ $output != *"they work together"* ]]
-    own 6 --nvidia "$nvidia" --force --userspace /etc/apt
+    tree=/etc/apt own 6 --nvidia "$nvidia" --force
 }
 
 # debian_driver VERSION PACKAGE…: a repository with a kernel, the modules' source and these packages of the driver.
