@@ -15,7 +15,7 @@ setup_file() {
     folder=$BATS_FILE_TMPDIR
     export top slipway cache folder
     "$slipway" build --kernel newest --os debian12 --ofed "$top/tests/real/smallest-ofed" --nvidia none --sources-image \
-        --output "$folder/output" >"$folder/said"
+        --output "$folder/output"
     krel=$(jq -r .krel "$folder/output/images.json")
     export krel
     open_image "$folder/output" "$folder/image"
@@ -79,7 +79,8 @@ sets() { ls "$kept/modules"; }
     jq -e '.Entrypoint == ["/usr/bin/nic-driver"] and .Cmd == ["sources"] and .WorkingDir == "/root"' "$folder/image.json"
     jq -e '.Env | index("NVIDIA_NIC_DRIVER_PATH=/usr/lib/slipway/kit/source")' "$folder/image.json"
     [[ -f $image/usr/lib/slipway/kit/source/smallest.c ]]
-    grep -q 'version: 1.0; it compiles for kernels' "$folder/said"
+    grep -qx '    version: "1.0"' "$folder/output/nic-cluster-policy.yaml"
+    grep -qx '    forcePrecompiled: false' "$folder/output/nic-cluster-policy.yaml"
     for program in sh ls lsmod grep cat dmesg tail ip rdma devlink modprobe; do
         chroot "$image" sh -c "command -v $program"
     done
