@@ -81,6 +81,7 @@ include tests/tests.mk
 
 # What it has in it by .incbin, of which the compiler notes no dependency.
 $(O)/cli/explain/causes.o $(unit_dir)/obj/cli/explain/causes.o: cli/explain/causes.txt
+$(O)/cli/explain/reasons.o $(unit_dir)/obj/cli/explain/reasons.o: docs/reasons.md
 
 man_pages := $(patsubst docs/man/%.scd,$(O)/man/%,$(wildcard docs/man/*.scd))
 
@@ -92,23 +93,20 @@ $(O)/man/%: docs/man/%.scd
 .PHONY: man
 man: $(man_pages) ## make the man pages
 
-# Shell completions, from the tables that the arguments are parsed by.
-.PHONY: completions
-completions: $(O)/completions/slipway.bash ## completions for bash, zsh and fish, in $(O)/completions
-$(O)/completions/slipway.bash: $(O)/slipway scripts/completions
-	$(Q)scripts/completions $(O)/slipway $(@D)
-
 .PHONY: install
-install: all man completions ## install under $(DESTDIR)$(prefix)
+install: all man ## install under $(DESTDIR)$(prefix)
 	$(Q)for page in $(man_pages); do \
 		install -D -m 644 $$page $(DESTDIR)$(prefix)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
 	install -D -m 755 $(O)/slipway $(DESTDIR)$(prefix)/bin/slipway
 	install -D -m 755 $(O)/slipway-init $(DESTDIR)$(prefix)/libexec/slipway/slipway-init
 	install -D -m 755 $(O)/slipway-probe $(DESTDIR)$(prefix)/libexec/slipway/slipway-probe
-	install -D -m 644 $(O)/completions/slipway.bash $(DESTDIR)$(prefix)/share/bash-completion/completions/slipway
-	install -D -m 644 $(O)/completions/_slipway $(DESTDIR)$(prefix)/share/zsh/site-functions/_slipway
-	install -D -m 644 $(O)/completions/slipway.fish $(DESTDIR)$(prefix)/share/fish/vendor_completions.d/slipway.fish
-	install -D -m 644 -t $(DESTDIR)$(prefix)/share/doc/slipway README.md NEWS docs/*.md
+	$(Q)for place in bash:bash-completion/completions/slipway zsh:zsh/site-functions/_slipway \
+		fish:fish/vendor_completions.d/slipway.fish; do \
+		$(O)/slipway completion $${place%%:*} | \
+		install -D -m 644 /dev/stdin $(DESTDIR)$(prefix)/share/$${place#*:} || exit 1; done
+	install -D -m 644 -t $(DESTDIR)$(prefix)/share/doc/slipway README.md CONTRIBUTING.md NEWS
+	install -D -m 644 -t $(DESTDIR)$(prefix)/share/doc/slipway/docs docs/*.md
+	install -D -m 644 -t $(DESTDIR)$(prefix)/share/doc/slipway/docs/man docs/man/*.scd
 	scripts/install-data $(DESTDIR)$(prefix)/share/slipway
 
 .PHONY: lint

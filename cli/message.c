@@ -62,7 +62,7 @@ static const struct place {
 	const char *end; /* of what follows the name; NULL: nothing does */
 	const char *installed;
 } places[] = {
-	{ "docs/", ".md", "../share/doc/slipway" },
+	{ "docs/", ".md", "../share/doc/slipway/docs" },
 	{ "scripts/install-packages", NULL, "../share/slipway/scripts/install-packages" },
 };
 
