@@ -34,6 +34,8 @@ static const char usage[] =
 	"  nic-driver build [-m N] [-k KREL]     compile OFED and keep it on the node\n"
 	"  slipway-init gpu|nic|peermem|gds|gdrcopy   the same roles by their names\n"
 	"  slipway-init status [--json]          show each role's state; exit 0 when all are ready\n"
+	"  slipway-init explain [CODE]           why a container stopped, and the cure: by reason or "
+	"exit code\n"
 	"  ibdev2netdev, show_gids [DEVICE]      RDMA devices with their interfaces and GIDs\n"
 	"  mlnx_qos -i INTERFACE                 its trust, buffers, PFC and ETS\n"
 	"  slipway-init --help | --version\n"
@@ -65,9 +67,7 @@ static const char usage[] =
 	"  SLIPWAY_UNLISTED_GPUS     true: start even if no GPU is in the driver's list\n"
 	"  SLIPWAY_OFED_DEADLINE_SECONDS (1200), SLIPWAY_UNLOAD_DEADLINE_SECONDS (20)\n"
 	"\n"
-	"Module parameters: /drivers/<module>.conf. Exit codes, reasons, and the mounts that a pod "
-	"needs:\n"
-	"docs/reasons.md.\n";
+	"Module parameters: /drivers/<module>.conf. The mounts that a pod needs: docs/reasons.md.\n";
 
 struct verb {
 	const char *program; /* the name it is called by */
@@ -159,6 +159,8 @@ static int no_verb(int root_fd, const char *program, const char *name)
 		meant = nearest_word(&names, name);
 	if (!meant && is_slip_of(name, "status", 2))
 		meant = "status";
+	if (!meant && is_slip_of(name, "explain", 2))
+		meant = "explain";
 	return usage_error(root_fd, program, true, "%s: no %s \"%.64s\"%s%s%s", program,
 		*name == '-' ? "option" : "verb", name, meant ? ": did you mean " : "",
 		meant ? meant : "", meant ? "?" : "");
@@ -189,6 +191,21 @@ static bool asks_for_help(char *const *arguments)
 		if (strcmp(*arguments, "--help") == 0 || strcmp(*arguments, "-h") == 0)
 			return true;
 	return false;
+}
+
+static int run_explain(int root_fd, const char *program, char *const *arguments)
+{
+	const char *word = arguments[0];
+	int r;
+
+	if (word && arguments[1])
+		return usage_error(root_fd, program, false,
+			"explain takes one reason or exit code: \"%.64s\"", arguments[1]);
+	r = reason_explain(word);
+	if (r == -ENOENT)
+		return usage_error(root_fd, program, false,
+			"no reason or exit code \"%.64s\": slipway-init explain lists them", word);
+	return r < 0 ? reason_entry(REASON_INTERNAL)->exit_code : 0;
 }
 
 static bool is_rdma_tool(const char *program)
@@ -234,6 +251,8 @@ int main(int argc, char **argv)
 		return rdma_tool_main(root_fd, program, argv + 1);
 	if (strcmp(name, "status") == 0)
 		return run_status(root_fd, program, argv + 2);
+	if (strcmp(name, "explain") == 0)
+		return run_explain(root_fd, program, argv + 2);
 	verb = find_verb(program, name);
 	if (!verb)
 		return no_verb(root_fd, program, name);

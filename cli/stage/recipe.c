@@ -15,8 +15,8 @@
 void init_key(const struct stage *stage, struct key *key)
 {
 	static const char *const sources[] = { "containers/recipes/init.sh",
-		"containers/recipes/lib.sh", "Makefile", "tests/tests.mk", "common", "module",
-		"entrypoint" };
+		"containers/recipes/lib.sh", "Makefile", "tests/tests.mk", "docs/reasons.md",
+		"common", "module", "entrypoint" };
 
 	(void) stage;
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/engine/reason.h"
 
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/reason_text.h"
+#include "common/text.h"
+
 static const struct reason_entry reasons[REASON_COUNT] = {
 	[REASON_NONE] = { "OK", 0 },
 	[REASON_USAGE] = { "USAGE", 2 },
@@ -32,4 +40,39 @@ static const struct reason_entry reasons[REASON_COUNT] = {
 const struct reason_entry *reason_entry(enum reason reason)
 {
 	return &reasons[reason < REASON_COUNT ? reason : REASON_INTERNAL];
+}
+
+static void print_reason(const struct reason_text *text)
+{
+	text_print(stdout, "%s, exit code %d\n", text->code, text->exit_code);
+	if (*text->because)
+		text_print(stdout, "  %s\n", text->because);
+	for (size_t i = 0; i < text->details.count; i++)
+		text_print(stdout, "  - %s\n", text->details.items[i]);
+	if (text->cure)
+		text_print(stdout, "  Cure: %s\n", text->cure);
+}
+
+int reason_explain(const char *word)
+{
+	size_t position = 0, found = 0;
+
+	for (;;) {
+		_cleanup_reason_text_ struct reason_text text = { 0 };
+		int r = reason_text_next(&position, &text);
+		char number[16];
+
+		if (r < 0)
+			return r;
+		if (r == 0)
+			return found ? 0 : -ENOENT;
+		(void) snprintf(number, sizeof(number), "%d", text.exit_code);
+		if (!word)
+			text_print(stdout, "%-22s exit code %d\n", text.code, text.exit_code);
+		else if (strcasecmp(word, text.code) == 0 || strcmp(word, number) == 0)
+			print_reason(&text);
+		else
+			continue;
+		found++;
+	}
 }

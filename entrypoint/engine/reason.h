@@ -41,3 +41,9 @@ struct reason_entry {
 };
 
 const struct reason_entry *reason_entry(enum reason reason);
+
+/*
+ * Prints what docs/reasons.md has of a reason, which @word names by its code, in any case, or by
+ * its exit code; NULL: a list of all. Returns 0, -ENOENT if there is no such reason, or -ENOMEM.
+ */
+int reason_explain(const char *word);

@@ -42,6 +42,22 @@ load helpers
     says 'no verb "precompield": did you mean precompiled?'
 }
 
+@test "slipway-init explain: a reason by its name or exit code, a list, and what is none" {
+    run "${SLIPWAY%/*}/slipway-init" explain ofed_not_ready
+    [ "$status" -eq 0 ]
+    says "OFED_NOT_READY, exit code 13" "Cure: the message says which is missing"
+    local by_name=$output
+    run "${SLIPWAY%/*}/slipway-init" explain 13
+    [ "$output" = "$by_name" ]
+    run "${SLIPWAY%/*}/slipway-init" explain
+    [ "${#lines[@]}" -eq "$(grep -cE '^### [A-Z_]+ \([0-9]+\)$' "$repository/docs/reasons.md")" ]
+    run "${SLIPWAY%/*}/slipway-init" explain 99
+    [ "$status" -eq 2 ]
+    says 'no reason or exit code "99"'
+    run "${SLIPWAY%/*}/slipway-init" explain 13 14
+    [ "$status" -eq 2 ]
+}
+
 @test "show_gids of a device that is not there: the error and nothing else" {
     run "${SLIPWAY%/*}/slipway-init" show_gids mlx5_99
     [ "$status" -eq 1 ]

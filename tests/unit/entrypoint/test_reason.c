@@ -5,44 +5,63 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "common/fs.h"
+#include "common/reason_text.h"
 #include "entrypoint/engine/reason.h"
 
-/* The page is what people look a code up in: each heading has the code and its exit code. */
+/* The page is what people look a code up in, and slipway-init explain has it. */
 static void the_page_and_the_table_agree(void **state)
 {
-	_cleanup_free_ char *page = NULL;
-	size_t rows = 0;
+	bool found[REASON_COUNT] = { false };
+	struct reason_text text;
+	size_t position = 0;
 
 	(void) state;
-	assert_int_equal(fs_read(AT_FDCWD, "docs/reasons.md", 0, &page, NULL), 0);
-	for (int reason = 0; reason < REASON_COUNT; reason++) {
-		const struct reason_entry *entry = reason_entry((enum reason) reason);
-		char row[64];
+	while (reason_text_next(&position, &text) == 1) {
+		size_t reason = 0;
 
-		assert_non_null(entry->code);
-		(void) snprintf(row, sizeof(row), "\n### %s (%d)\n", entry->code, entry->exit_code);
-		if (!strstr(page, row))
-			fail_msg("docs/reasons.md has no heading for %s with exit code %d",
-				entry->code, entry->exit_code);
+		while (reason < REASON_COUNT &&
+			strcmp(reason_entry((enum reason) reason)->code, text.code) != 0)
+			reason++;
+		if (reason == REASON_COUNT)
+			fail_msg("docs/reasons.md has %s, the table has not", text.code);
+		assert_int_equal(text.exit_code, reason_entry((enum reason) reason)->exit_code);
+		assert_true(*text.because || text.details.count);
+		found[reason] = true;
+		reason_text_free(&text);
 	}
-	for (const char *line = strstr(page, "\n### "); line; line = strstr(line + 1, "\n### ")) {
-		char code[64];
-		int exit_code;
+	for (size_t reason = 0; reason < REASON_COUNT; reason++)
+		if (!found[reason])
+			fail_msg("docs/reasons.md has no heading for %s",
+				reason_entry((enum reason) reason)->code);
+}
 
-		rows += sscanf(line, "\n### %63[A-Z_] (%d)", code, &exit_code) == 2;
-	}
-	assert_int_equal(rows, REASON_COUNT);
+static void a_section_is_cut_into_plain_texts(void **state)
+{
+	_cleanup_reason_text_ struct reason_text text = { 0 };
+	size_t position = 0;
+
+	(void) state;
+	while (reason_text_next(&position, &text) == 1 &&
+		strcmp(text.code, "NO_NVIDIA_DEVICE") != 0)
+		reason_text_free(&text);
+	assert_string_equal(
+		text.because, "There is no GPU that the image's driver can drive. By the message:");
+	assert_null(text.cure);
+	assert_int_equal(text.details.count, 5);
+	/* Code, strong and links lose their marks; the paragraph behind the list is one more. */
+	for (size_t i = 0; i < text.details.count; i++)
+		assert_null(strpbrk(text.details.items[i], "`*[]\n"));
+	assert_non_null(strstr(text.details.items[1], "(build.md)"));
+	assert_string_equal(text.details.items[4], "In the last three cases nothing was unloaded.");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_page_and_the_table_agree),
+		cmocka_unit_test(a_section_is_cut_into_plain_texts),
 	};
 
 	return cmocka_run_group_tests_name("reason", tests, NULL, NULL);
