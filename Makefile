@@ -29,7 +29,7 @@ base_ldflags := -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SAN),-fsanitize=
 
 common_sources := $(wildcard common/*.c)
 module_sources := $(wildcard module/*.c)
-entrypoint_sources := $(wildcard entrypoint/*.c entrypoint/*/*.c)
+entrypoint_sources := $(filter-out entrypoint/look.c,$(wildcard entrypoint/*.c entrypoint/*/*.c))
 kernels_sources := $(wildcard kernels/*.c kernels/*/*.c)
 cli_sources := $(filter-out cli/probe/main.c,$(wildcard cli/*.c cli/*/*.c))
 
@@ -54,7 +54,7 @@ probe_objects := $(call objects,common/arch.c common/nearest.c common/xalloc.c c
 	kernels/archive/unpack_link.c module/kernel_config.c module/names.c module/sysmodule.c common/path.c common/error.c common/text.c common/fs.c common/hash.c common/json_text.c common/strv.c)
 
 .PHONY: all
-all: $(O)/slipway $(O)/slipway-init $(O)/slipway-probe ## build slipway, slipway-init and slipway-probe
+all: $(O)/slipway $(O)/slipway-init $(O)/slipway-look $(O)/slipway-probe ## build slipway, slipway-init (slipway-look) and slipway-probe
 
 $(O)/slipway: $(cli_objects)
 	@echo "  LINK    $@"
@@ -64,6 +64,18 @@ $(O)/slipway: $(cli_objects)
 $(O)/slipway-init: $(init_objects)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(base_ldflags) -Wl,--gc-sections $(LDFLAGS) -o $@ $^ $(init_libs)
+
+# slipway-init without its roles, static, to look at any node: entrypoint/look.c defines first what would bring them in.
+$(O)/libinit.a: $(filter-out $(O)/entrypoint/main.o,$(init_objects))
+	@rm -f $@
+	@echo "  AR      $@"
+	$(Q)$(AR) rcsT $@ $^
+
+look_objects := $(O)/entrypoint/main.o $(O)/entrypoint/look.o
+$(O)/slipway-look: $(look_objects) $(O)/libinit.a
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(filter-out -pie,$(base_ldflags)) $(if $(SAN),,-static) -Wl,--gc-sections \
+		-Wl,--wrap=dlopen,--wrap=dlsym,--wrap=dlerror $(LDFLAGS) -o $@ $^ -llzma -lzstd -lz
 
 # A sanitised program cannot be static.
 $(O)/slipway-probe: $(probe_objects)
@@ -98,7 +110,7 @@ install: all man ## install under $(DESTDIR)$(prefix)
 	$(Q)for page in $(man_pages); do \
 		install -D -m 644 $$page $(DESTDIR)$(prefix)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
 	install -D -m 755 $(O)/slipway $(DESTDIR)$(prefix)/bin/slipway
-	install -D -m 755 $(O)/slipway-init $(DESTDIR)$(prefix)/libexec/slipway/slipway-init
+	install -D -m 755 $(O)/slipway-look $(DESTDIR)$(prefix)/libexec/slipway/slipway-init
 	install -D -m 755 $(O)/slipway-probe $(DESTDIR)$(prefix)/libexec/slipway/slipway-probe
 	$(Q)for place in bash:bash-completion/completions/slipway zsh:zsh/site-functions/_slipway \
 		fish:fish/vendor_completions.d/slipway.fish; do \

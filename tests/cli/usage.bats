@@ -386,6 +386,14 @@ stubbed() {
     [ -f "$top/opt/share/bash-completion/completions/slipway" ]
     [ -f "$top/opt/share/man/man1/slipway-build.1" ]
     [ -f "$top/opt/share/doc/slipway/README.md" ]
+    # A look at any node: static, and without the roles.
+    ! readelf -l "$top/opt/libexec/slipway/slipway-init" | grep INTERP
+    run "$top/opt/libexec/slipway/slipway-init" status --json
+    [ "$(jq -r .kernel <<<"$output")" = "$(uname -r)" ]
+    diff <(jq -S . <<<"$output") <("${SLIPWAY%/*}/slipway-init" status --json | jq -S .)
+    run "$top/opt/libexec/slipway/slipway-init" gpu
+    [ "$status" -eq 2 ]
+    says "this slipway-init only looks at a node"
     run env -u SLIPWAY_DATADIR "$top/opt/bin/slipway" explain "Key was rejected by service"
     says "trusts: $top/opt/share/doc/slipway/docs/build.md"
     run env -u SLIPWAY_DATADIR "$top/opt/bin/slipway" sign --help
