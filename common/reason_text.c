@@ -126,7 +126,7 @@ int reason_text_next(size_t *position, struct reason_text *ret)
 
 	*ret = (struct reason_text){ 0 };
 	/* The page goes on with other things than codes. */
-	if (!length || !starts_with(name + length, " ("))
+	if (!heading || !length || !starts_with(name + length, " ("))
 		return 0;
 	*position = (size_t) (find_end(heading) - reasons_page);
 	ret->section = strndup(name, (size_t) (reasons_page + *position - name));
