@@ -88,17 +88,25 @@ int catalogue_makers(const char *folder, const char *krel, struct strv *makers, 
 /* No distribution names its kernels so: a slip of the pen, a name to choose, or the user's own. */
 static int unknown_krel(const char *folder, const char *krel, struct error *error)
 {
-	_cleanup_free_ char *near = krel_with_arch(krel);
+	_cleanup_strv_ struct strv meant = { 0 };
 	_cleanup_strv_ struct strv known = { 0 };
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_strv_ struct strv families = { 0 };
 	_cleanup_free_ char *joined = NULL;
+	_cleanup_free_ char *near = NULL;
 	int r = catalogue_names(folder, &names, error);
 
-	if (r == 0 && near)
-		r = catalogue_makers(folder, near, &known, error);
+	krel_meant(krel, &meant);
+	for (size_t i = 0; i < meant.count && r == 0; i++) {
+		_cleanup_strv_ struct strv makers = { 0 };
+
+		r = catalogue_makers(folder, meant.items[i], &makers, error);
+		if (makers.count)
+			xstrv_push(&known, meant.items[i]);
+	}
 	if (r < 0)
 		return r;
+	near = xstrv_join(&known, " or ");
 	/* "debian" for debian12 and debian13: --os debian lists them. */
 	for (size_t i = 0; i < names.count; i++) {
 		const char *name = names.items[i];

@@ -119,8 +119,9 @@ const char *krel_arch(const char *krel)
 	return NULL;
 }
 
-char *krel_with_arch(const char *krel)
+void krel_meant(const char *krel, struct strv *ret)
 {
+	const struct arch *here = arch_here();
 	const char *word = krel;
 
 	for (const char *c = krel; *c; c++)
@@ -131,10 +132,18 @@ char *krel_with_arch(const char *krel)
 				    : is_slip_of(word, arch->debian, 1) ? arch->debian
 									: NULL;
 
-		if (meant)
-			return xasprintf("%.*s%s", (int) (word - krel), krel, meant);
+		if (meant) {
+			xstrv_pushf(ret, "%.*s%s", (int) (word - krel), krel, meant);
+			return;
+		}
 	}
-	return NULL;
+	if (krel_arch(krel))
+		return;
+	/* As Debian's, Ubuntu's, Enterprise Linux's and SLES' plainest kernels end. */
+	xstrv_pushf(ret, "%s-%s", krel, here->debian);
+	xstrv_pushf(ret, "%s-generic", krel);
+	xstrv_pushf(ret, "%s.%s", krel, here->uname);
+	xstrv_pushf(ret, "%s-default", krel);
 }
 
 char *os_release_value(const char *text, const char *key)

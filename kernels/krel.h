@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "common/error.h"
+#include "common/strv.h"
 
 #define KREL_MAX 64 /* __NEW_UTS_LEN of the kernel's include/uapi/linux/utsname.h */
 
@@ -28,10 +29,11 @@ int krel_check(const char *krel, struct error *error) _must_check_;
 const char *krel_flavour(const char *krel);
 
 /*
- * A release whose last word is a machine's but for one slip, with that set right: 6.1.0-56-amd64 of
- * 6.1.0-56-amd46. NULL for any other. The caller frees it.
+ * Releases that may be meant by one that nobody makes: 6.1.0-56-amd64 by 6.1.0-56-amd46, whose last
+ * word is a machine's but for one slip; that and others by 6.1.0-56, which ends before the flavour
+ * or the machine. Appends them to @ret.
  */
-char *krel_with_arch(const char *krel);
+void krel_meant(const char *krel, struct strv *ret);
 
 /* The machine that a release names, as uname -m prints it; NULL when it names none. */
 const char *krel_arch(const char *krel);

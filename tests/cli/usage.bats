@@ -253,6 +253,8 @@ TEXT
 @test "a kernel release that is not quite one: what may be meant" {
     run_slipway 5 resolve 6.1.0-56-amd46
     says "kernel 6.1.0-56-amd46: not known; did you mean 6.1.0-56-amd64?"
+    run_slipway 5 resolve 6.1.0-56
+    says "kernel 6.1.0-56: not known; did you mean 6.1.0-56-amd64 or "
     run_slipway 22 resolve linux-image-6.1.0-56-amd64
     says "does not start with a digit" "try: give only the release: 6.1.0-56-amd64"
     run_slipway 5 resolve 3.10.0-1160.45.1.el7.custom
@@ -387,7 +389,7 @@ stubbed() {
     [ -f "$top/opt/share/man/man1/slipway-build.1" ]
     [ -f "$top/opt/share/doc/slipway/README.md" ]
     # A look at any node: static, and without the roles.
-    ! readelf -l "$top/opt/libexec/slipway/slipway-init" | grep INTERP
+    [[ $(readelf -l "$top/opt/libexec/slipway/slipway-init") != *INTERP* ]]
     run "$top/opt/libexec/slipway/slipway-init" status --json
     [ "$(jq -r .kernel <<<"$output")" = "$(uname -r)" ]
     diff <(jq -S . <<<"$output") <("${SLIPWAY%/*}/slipway-init" status --json | jq -S .)
