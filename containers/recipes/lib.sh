@@ -19,7 +19,7 @@ require_inputs() {
     done
     command -v "$SLIPWAY_CC" >/dev/null ||
         die "no $SLIPWAY_CC in the build container: build it with --build-arg COMPILER=$SLIPWAY_CC"
-    unset ARCH KBUILD_OUTPUT MAKEFLAGS
+    unset ARCH KBUILD_OUTPUT KCFLAGS MAKEFLAGS
     # Enterprise Linux 7 has no such locale, and each program would say so.
     LC_ALL=C.UTF-8
     [[ -z $(LC_ALL=C.UTF-8 bash -c : 2>&1) ]] || LC_ALL=C
@@ -76,6 +76,14 @@ require_kernel_tree() {
     [[ $found == "$SLIPWAY_KREL" ]] ||
         die "the kernel tree is configured for '$found', not for $SLIPWAY_KREL"
     set_compiler
+    without_debug_information
+}
+
+# install_modules_flat strips it: without it the compiler takes a sixth less time. Where the kernel's CRCs are of it, or the
+# modules' BTF is made of it by the tree's vmlinux, it stays.
+without_debug_information() {
+    ! grep -sqx CONFIG_GENDWARFKSYMS=y "$kernel_build"/{.config,include/config/auto.conf} || return 0
+    [[ -e $kernel_build/vmlinux ]] || export KCFLAGS=-g0
 }
 
 # Sets compiler, what make is to be called with: a kernel made with clang and lld wants LLVM's other tools too. They
