@@ -57,6 +57,7 @@ const struct option_table probe_options = {
 	.verb = "probe",
 	.usage =
 		"Usage: slipway probe [options]\n"
+		"       slipway-probe [options]     the same as a static program, to copy to a node\n"
 		"\n"
 		"Collects the facts that a build for this node needs into one small file, for\n"
 		"slipway build --kernel-from FILE. It contains no secrets, and no program is run.\n"

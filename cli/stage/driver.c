@@ -41,6 +41,7 @@ const struct driver_row driver_rows[DRIVER_COUNT] = {
 		.set_room = { 100 },
 		.package_word = "debian",
 		.package_text = "the modules packaged by Debian",
+		.package_files = 192,
 		.purpose = LOCK_NVIDIA_SOURCE,
 		.usual = "debian",
 		.published = "NVIDIA's installer, NVIDIA-Linux-….run",
