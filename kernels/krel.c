@@ -128,12 +128,12 @@ void krel_meant(const char *krel, struct strv *ret)
 		if (strchr("-.+", *c))
 			word = c + 1;
 	for (const struct arch *arch = archs; arch->uname; arch++) {
-		const char *meant = is_slip_of(word, arch->uname, 1)    ? arch->uname
-				    : is_slip_of(word, arch->debian, 1) ? arch->debian
-									: NULL;
+		const char *const names[] = { arch->uname, arch->debian };
 
-		if (meant) {
-			xstrv_pushf(ret, "%.*s%s", (int) (word - krel), krel, meant);
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+			if (!is_slip_of(word, names[i], 1))
+				continue;
+			xstrv_pushf(ret, "%.*s%s", (int) (word - krel), krel, names[i]);
 			return;
 		}
 	}
