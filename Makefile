@@ -54,7 +54,7 @@ probe_objects := $(call objects,common/arch.c common/nearest.c common/xalloc.c c
 	kernels/archive/unpack_link.c module/kernel_config.c module/names.c module/sysmodule.c common/path.c common/error.c common/text.c common/fs.c common/hash.c common/json_text.c common/strv.c)
 
 .PHONY: all
-all: $(O)/slipway $(O)/slipway-init $(O)/slipway-look $(O)/slipway-probe ## build slipway, slipway-init (slipway-look) and slipway-probe
+all: $(O)/slipway $(O)/slipway-init $(O)/slipway-look $(O)/slipway-probe ## build slipway, slipway-init, slipway-look and slipway-probe
 
 $(O)/slipway: $(cli_objects)
 	@echo "  LINK    $@"
@@ -65,17 +65,21 @@ $(O)/slipway-init: $(init_objects)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(base_ldflags) -Wl,--gc-sections $(LDFLAGS) -o $@ $^ $(init_libs)
 
-# slipway-init without its roles, static, to look at any node: entrypoint/look.c defines first what would bring them in.
+# slipway-init without its roles, static, to inspect any node. Its own objects come before the archive of all others, which
+# then gives only what they lack.
+look_objects := $(call objects,entrypoint/look.c module/decompress_linked.c)
+$(O)/module/decompress_linked.o: module/decompress.c
+	@mkdir -p $(@D)
+	@echo "  CC      $< (linked)"
+	$(Q)$(CC) $(base_cflags) $(CPPFLAGS) $(CFLAGS) -DDECOMPRESS_LINKED -MMD -MP -c -o $@ $<
 $(O)/libinit.a: $(filter-out $(O)/entrypoint/main.o,$(init_objects))
 	@rm -f $@
 	@echo "  AR      $@"
-	$(Q)$(AR) rcsT $@ $^
-
-look_objects := $(O)/entrypoint/main.o $(O)/entrypoint/look.o
+	$(Q)$(AR) qcs --thin $@ $^
 $(O)/slipway-look: $(look_objects) $(O)/libinit.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(filter-out -pie,$(base_ldflags)) $(if $(SAN),,-static) -Wl,--gc-sections \
-		-Wl,--wrap=dlopen,--wrap=dlsym,--wrap=dlerror $(LDFLAGS) -o $@ $^ -llzma -lzstd -lz
+		$(LDFLAGS) -o $@ $^ -llzma -lzstd -lz
 
 # A sanitised program cannot be static.
 $(O)/slipway-probe: $(probe_objects)
@@ -93,7 +97,7 @@ include tests/tests.mk
 
 # What it has in it by .incbin, of which the compiler notes no dependency.
 $(O)/cli/explain/causes.o $(unit_dir)/obj/cli/explain/causes.o: cli/explain/causes.txt
-$(O)/common/reason_text.o $(unit_dir)/obj/common/reason_text.o: docs/reasons.md
+$(O)/common/reason_text.o $(unit_dir)/obj/common/reason_text.o $(fuzz_dir)/obj/common/reason_text.o: docs/reasons.md
 
 man_pages := $(patsubst docs/man/%.scd,$(O)/man/%,$(wildcard docs/man/*.scd))
 
@@ -110,12 +114,12 @@ install: all man ## install under $(DESTDIR)$(prefix)
 	$(Q)for page in $(man_pages); do \
 		install -D -m 644 $$page $(DESTDIR)$(prefix)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
 	install -D -m 755 $(O)/slipway $(DESTDIR)$(prefix)/bin/slipway
-	install -D -m 755 $(O)/slipway-look $(DESTDIR)$(prefix)/libexec/slipway/slipway-init
+	install -D -m 755 $(O)/slipway-look $(DESTDIR)$(prefix)/libexec/slipway/slipway-look
 	install -D -m 755 $(O)/slipway-probe $(DESTDIR)$(prefix)/libexec/slipway/slipway-probe
 	$(Q)for place in bash:bash-completion/completions/slipway zsh:zsh/site-functions/_slipway \
 		fish:fish/vendor_completions.d/slipway.fish; do \
-		$(O)/slipway completion $${place%%:*} | \
-		install -D -m 644 /dev/stdin $(DESTDIR)$(prefix)/share/$${place#*:} || exit 1; done
+		$(O)/slipway completion $${place%%:*} >$(O)/completion && \
+		install -D -m 644 $(O)/completion $(DESTDIR)$(prefix)/share/$${place#*:} || exit 1; done
 	install -D -m 644 -t $(DESTDIR)$(prefix)/share/doc/slipway README.md CONTRIBUTING.md NEWS
 	install -D -m 644 -t $(DESTDIR)$(prefix)/share/doc/slipway/docs docs/*.md
 	install -D -m 644 -t $(DESTDIR)$(prefix)/share/doc/slipway/docs/man docs/man/*.scd

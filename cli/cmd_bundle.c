@@ -8,7 +8,7 @@
 #include "cli/bundle/bundle.h"
 #include "cli/image/buildah.h"
 #include "cli/json.h"
-#include "cli/slipway_version.h"
+#include "common/slipway_version.h"
 #include "cli/stage/build.h"
 #include "cli/supervise.h"
 #include "cli/image/output_place.h"

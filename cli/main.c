@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/message.h"
-#include "cli/slipway_version.h"
+#include "common/slipway_version.h"
 #include "common/nearest.h"
 #include "common/text.h"
 

@@ -93,8 +93,8 @@ static int read_section(struct reason_text *ret, char *rest)
 
 		if (is_cure)
 			cure = text + strlen(CURE);
-		else if (is_point || ret->details.count)
-			r = strv_push(&ret->details, text + (is_point ? strlen(POINT) : 0));
+		else if (is_point)
+			r = strv_push(&ret->details, text + strlen(POINT));
 		else if (*before)
 			join(*before, text);
 		else

@@ -1,62 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linked into slipway-init in place of its roles, and of what it opens libraries by: the program
- * that `make install` installs to look at a node. It is static, and runs on any distribution
- * (Makefile). Its status is without what libnvidia-ml and libibverbs answer.
+ * slipway-look: slipway-init without its roles, as a static program that inspects a node of any
+ * distribution. Functions that need a library which is not static are here instead of in their
+ * own files (Makefile): what they would say is not known.
  */
-#include <lzma.h>
-#include <stddef.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
-#include <zlib.h>
-#include <zstd.h>
 
 #include "common/cleanup.h"
+#include "common/library.h"
+#include "common/slipway_version.h"
 #include "common/text.h"
 #include "entrypoint/engine/reason.h"
 #include "entrypoint/netstate/dcb.h"
 #include "entrypoint/netstate/netstate.h"
-#include "entrypoint/role/roles.h"
+#include "entrypoint/status/status.h"
 
-static int refuse(int root_fd, char *const *arguments, const struct role_hooks *hooks)
+static const char usage[] =
+	"slipway-look: inspects a node, as slipway-init does in a driver image\n"
+	"\n"
+	"  slipway-look status [--json]      show each role's state; exit 0 when all are ready\n"
+	"  slipway-look explain [CODE]       why a container stopped, and the cure: by reason or exit "
+	"code\n"
+	"  slipway-look ibdev2netdev         RDMA devices with their interfaces\n"
+	"  slipway-look show_gids [DEVICE]   and with their GIDs\n"
+	"  slipway-look --help | --version\n"
+	"\n"
+	"It is static and loads no library: status lacks what libnvidia-ml and libibverbs know, and\n"
+	"the interfaces that are in pods.\n";
+
+/* ---- in place of what needs a library */
+
+/* A library of the node would want the node's own C library. */
+void *library_open(const char *file, int mode, const char **ret_why)
 {
-	(void) root_fd;
-	(void) arguments;
-	(void) hooks;
-	text_print(stderr,
-		"[%s] this slipway-init only looks at a node (status, explain, ibdev2netdev, "
-		"show_gids): drivers are loaded by the one in an image of slipway build\n",
-		reason_entry(REASON_USAGE)->code);
-	return reason_entry(REASON_USAGE)->exit_code;
+	(void) file;
+	(void) mode;
+	*ret_why = "slipway-look loads no library";
+	return NULL;
 }
 
-#define REFUSES __attribute__((alias("refuse")))
-
-role_main gpu_main REFUSES;
-role_main gds_main REFUSES;
-role_main gdrcopy_main REFUSES;
-role_main nic_main REFUSES;
-role_main nic_sources_main REFUSES;
-role_main nic_build_main REFUSES;
-role_main peermem_main REFUSES;
-role_main peermem_probe REFUSES;
-role_main build_main REFUSES;
-
-/* Debian has no static libmnl: what asks the kernel by netlink is left out, too. */
+/* Debian has no static libmnl. */
 int netstate_list_in_pods(int root_fd, const struct strv *modules, struct strv *lines)
 {
 	(void) root_fd;
 	(void) modules;
 	(void) lines;
-	return 0;
+	return -EOPNOTSUPP;
 }
 
 int dcb_read(const char *interface, struct dcb *ret, struct error *error)
 {
+	(void) interface;
 	*ret = (struct dcb){ .dcbx = -1 };
-	return error_set(error, -EOPNOTSUPP,
-		"%s: this slipway-init is static and does not ask for DCB; try: kubectl exec POD "
-		"-- mlnx_qos -i %s",
-		interface, interface);
+	return error_set(error, -EOPNOTSUPP, "not asked");
 }
 
 void dcb_free(struct dcb *dcb)
@@ -64,58 +62,47 @@ void dcb_free(struct dcb *dcb)
 	(void) dcb;
 }
 
-/*
- * In place of dlopen() and its kin (ld --wrap), which in a static program would open a library with
- * the C library of another machine: what unpacks is linked in, and there is nothing else.
- */
-static const struct {
-	const char *name;
-	void (*function)(void);
-} linked[] = {
-#define LINKED(function)                                                                           \
-	{                                                                                          \
-#function, (void (*)(void))(function)                                              \
+/* ---- the verbs */
+
+static int usage_error(const char *what, const char *word)
+{
+	text_print(stderr,
+		"[%s] slipway-look: %s \"%.64s\" (slipway-look --help lists what it does)\n",
+		reason_entry(REASON_USAGE)->code, what, word);
+	return reason_entry(REASON_USAGE)->exit_code;
+}
+
+static int run(int root_fd, const char *verb, char *const *arguments)
+{
+	const char *first = arguments[0];
+	bool json = first && strcmp(first, "--json") == 0;
+
+	if (strcmp(verb, "status") == 0)
+		return first && (!json || arguments[1])
+			       ? usage_error("status takes only --json:", arguments[json ? 1 : 0])
+			       : status_main(root_fd, json);
+	if (strcmp(verb, "explain") == 0)
+		return first && arguments[1]
+			       ? usage_error("explain takes one reason or exit code:", arguments[1])
+			       : reason_explain("slipway-look", first);
+	if (strcmp(verb, "ibdev2netdev") == 0 || strcmp(verb, "show_gids") == 0)
+		return rdma_tool_main(root_fd, verb, arguments);
+	return usage_error("no verb", verb);
+}
+
+int main(int argc, char **argv)
+{
+	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const char *verb = argc > 1 ? argv[1] : "";
+
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return fputs(usage, stdout) < 0;
+	if (strcmp(verb, "--version") == 0)
+		return puts("slipway-look " SLIPWAY_VERSION) < 0;
+	if (root_fd < 0) {
+		perror("slipway-look: /");
+		return reason_entry(REASON_INTERNAL)->exit_code;
 	}
-	LINKED(lzma_stream_decoder),
-	LINKED(lzma_code),
-	LINKED(lzma_end),
-	LINKED(inflateInit2_),
-	LINKED(inflate),
-	LINKED(inflateEnd),
-	LINKED(ZSTD_createDCtx),
-	LINKED(ZSTD_decompressStream),
-	LINKED(ZSTD_isError),
-	LINKED(ZSTD_freeDCtx),
-};
-
-void *__wrap_dlopen(const char *file, int mode);
-void *__wrap_dlsym(void *handle, const char *name);
-char *__wrap_dlerror(void);
-
-void *__wrap_dlopen(const char *file, int mode)
-{
-	static const char *const libraries[] = { "liblzma.so.5", "libz.so.1", "libzstd.so.1" };
-	static int handle;
-
-	(void) mode;
-	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
-		if (strcmp(file, libraries[i]) == 0)
-			return &handle;
-	return NULL;
-}
-
-void *__wrap_dlsym(void *handle, const char *name)
-{
-	(void) handle;
-	for (size_t i = 0; i < ARRAY_SIZE(linked); i++)
-		if (strcmp(name, linked[i].name) == 0)
-			return *(void *const *) &linked[i].function;
-	return NULL;
-}
-
-char *__wrap_dlerror(void)
-{
-	static char text[] = "this program is static";
-
-	return text;
+	return run(root_fd, verb, argv + (argc > 1 ? 2 : 1));
 }

@@ -8,14 +8,13 @@
 
 #include "common/cleanup.h"
 #include "common/nearest.h"
+#include "common/slipway_version.h"
 #include "common/text.h"
 #include "entrypoint/engine/log.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/reason.h"
 #include "entrypoint/role/roles.h"
 #include "entrypoint/status/status.h"
-
-#define VERSION "0.1.0"
 
 static const char usage[] =
 	"slipway-init: loads, serves and unloads a node's drivers; the entrypoint of Slipway's "
@@ -67,7 +66,7 @@ static const char usage[] =
 	"  SLIPWAY_UNLISTED_GPUS     true: start even if no GPU is in the driver's list\n"
 	"  SLIPWAY_OFED_DEADLINE_SECONDS (1200), SLIPWAY_UNLOAD_DEADLINE_SECONDS (20)\n"
 	"\n"
-	"Module parameters: /drivers/<module>.conf. The mounts that a pod needs: docs/reasons.md.\n";
+	"Module parameters: /drivers/<module>.conf. The mounts that a pod needs: docs/operators.md.\n";
 
 struct verb {
 	const char *program; /* the name it is called by */
@@ -196,16 +195,11 @@ static bool asks_for_help(char *const *arguments)
 static int run_explain(int root_fd, const char *program, char *const *arguments)
 {
 	const char *word = arguments[0];
-	int r;
 
 	if (word && arguments[1])
 		return usage_error(root_fd, program, false,
 			"explain takes one reason or exit code: \"%.64s\"", arguments[1]);
-	r = reason_explain(word);
-	if (r == -ENOENT)
-		return usage_error(root_fd, program, false,
-			"no reason or exit code \"%.64s\": slipway-init explain lists them", word);
-	return r < 0 ? reason_entry(REASON_INTERNAL)->exit_code : 0;
+	return reason_explain("slipway-init", word);
 }
 
 static bool is_rdma_tool(const char *program)
@@ -241,7 +235,7 @@ int main(int argc, char **argv)
 	if (asks_for_help(argv + (argc > 0)))
 		return fputs(usage, stdout) < 0;
 	if (strcmp(name, "--version") == 0)
-		return puts("slipway-init " VERSION KILL_POINTS_VERSION) < 0;
+		return puts("slipway-init " SLIPWAY_VERSION KILL_POINTS_VERSION) < 0;
 	if (root_fd < 0) {
 		(void) fprintf(stderr, "[%s] / cannot be opened: %s\n",
 			reason_entry(REASON_INTERNAL)->code, strerror(open_errno));

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/nearest.h"
 #include "common/xalloc.h"
@@ -85,10 +86,69 @@ int catalogue_makers(const char *folder, const char *krel, struct strv *makers, 
 	return r;
 }
 
+/* The two numbers that a series of kernels is called by: "6.12" of 6.12.117+deb13-amd64. */
+static size_t series_length(const char *krel)
+{
+	size_t length = strspn(krel, "0123456789");
+
+	if (krel[length] == '.')
+		length += 1 + strspn(krel + length + 1, "0123456789");
+	return length;
+}
+
+/*
+ * A release that ends before its flavour or its machine, with this distribution's own; NULL where
+ * no kernel of it is called so.
+ */
+static char *with_ending(const struct catalogue *os, const char *krel)
+{
+	_cleanup_free_ char *whole = *os->kernel.flavour
+					     ? xasprintf("%s-%s", krel, os->kernel.flavour)
+					     : xasprintf("%s.%s", krel, arch_here()->uname);
+
+	return catalogue_makes(os, whole) ? TAKE_PTR(whole) : NULL;
+}
+
+/*
+ * Releases that may be meant by one that nobody makes: with a slip in the machine's name, or cut
+ * short. Of the latter those whose series is a distribution's own come alone.
+ */
+static int find_meant(const char *folder, const struct strv *names, const char *krel,
+	struct strv *meant, struct error *error)
+{
+	_cleanup_free_ char *slip = krel_with_arch(krel);
+	_cleanup_strv_ struct strv own = { 0 };
+	_cleanup_strv_ struct strv others = { 0 };
+
+	for (size_t i = 0; i < names->count; i++) {
+		_cleanup_(catalogue_free) struct catalogue os = { 0 };
+		_cleanup_free_ char *whole = NULL;
+		int r = catalogue_open(folder, names->items[i], &os, error);
+		const char *series = os.kernel.series;
+
+		if (r < 0)
+			return r;
+		if (slip && catalogue_makes(&os, slip))
+			xstrv_push_unique(meant, slip);
+		whole = slip || krel_arch(krel) ? NULL : with_ending(&os, krel);
+		if (!whole)
+			continue;
+		if (*series && strlen(series) == series_length(krel) &&
+			strncmp(series, krel, strlen(series)) == 0)
+			xstrv_push_unique(&own, whole);
+		else
+			xstrv_push_unique(&others, whole);
+	}
+	for (size_t i = 0; i < own.count; i++)
+		xstrv_push(meant, own.items[i]);
+	for (size_t i = 0; i < others.count && own.count == 0; i++)
+		xstrv_push(meant, others.items[i]);
+	return 0;
+}
+
 /* No distribution names its kernels so: a slip of the pen, a name to choose, or the user's own. */
 static int unknown_krel(const char *folder, const char *krel, struct error *error)
 {
-	_cleanup_strv_ struct strv meant = { 0 };
 	_cleanup_strv_ struct strv known = { 0 };
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_strv_ struct strv families = { 0 };
@@ -96,14 +156,8 @@ static int unknown_krel(const char *folder, const char *krel, struct error *erro
 	_cleanup_free_ char *near = NULL;
 	int r = catalogue_names(folder, &names, error);
 
-	krel_meant(krel, &meant);
-	for (size_t i = 0; i < meant.count && r == 0; i++) {
-		_cleanup_strv_ struct strv makers = { 0 };
-
-		r = catalogue_makers(folder, meant.items[i], &makers, error);
-		if (makers.count)
-			xstrv_push(&known, meant.items[i]);
-	}
+	if (r == 0)
+		r = find_meant(folder, &names, krel, &known, error);
 	if (r < 0)
 		return r;
 	near = xstrv_join(&known, " or ");
@@ -246,16 +300,6 @@ char *replace_words(
 		text += length;
 	}
 	return result;
-}
-
-/* The two numbers that a series of kernels is called by: "6.12" of 6.12.117+deb13-amd64. */
-static size_t series_length(const char *krel)
-{
-	size_t length = strspn(krel, "0123456789");
-
-	if (krel[length] == '.')
-		length += 1 + strspn(krel + length + 1, "0123456789");
-	return length;
 }
 
 char *catalogue_expand(const struct catalogue *catalogue, const char *template, const char *krel)

@@ -119,31 +119,22 @@ const char *krel_arch(const char *krel)
 	return NULL;
 }
 
-void krel_meant(const char *krel, struct strv *ret)
+char *krel_with_arch(const char *krel)
 {
-	const struct arch *here = arch_here();
 	const char *word = krel;
 
 	for (const char *c = krel; *c; c++)
 		if (strchr("-.+", *c))
 			word = c + 1;
 	for (const struct arch *arch = archs; arch->uname; arch++) {
-		const char *const names[] = { arch->uname, arch->debian };
+		const char *meant = is_slip_of(word, arch->uname, 1)    ? arch->uname
+				    : is_slip_of(word, arch->debian, 1) ? arch->debian
+									: NULL;
 
-		for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-			if (!is_slip_of(word, names[i], 1))
-				continue;
-			xstrv_pushf(ret, "%.*s%s", (int) (word - krel), krel, names[i]);
-			return;
-		}
+		if (meant)
+			return xasprintf("%.*s%s", (int) (word - krel), krel, meant);
 	}
-	if (krel_arch(krel))
-		return;
-	/* As Debian's, Ubuntu's, Enterprise Linux's and SLES' plainest kernels end. */
-	xstrv_pushf(ret, "%s-%s", krel, here->debian);
-	xstrv_pushf(ret, "%s-generic", krel);
-	xstrv_pushf(ret, "%s.%s", krel, here->uname);
-	xstrv_pushf(ret, "%s-default", krel);
+	return NULL;
 }
 
 char *os_release_value(const char *text, const char *key)

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 
 #include "common/error.h"
-#include "common/strv.h"
 
 #define KREL_MAX 64 /* __NEW_UTS_LEN of the kernel's include/uapi/linux/utsname.h */
 
@@ -29,11 +28,10 @@ int krel_check(const char *krel, struct error *error) _must_check_;
 const char *krel_flavour(const char *krel);
 
 /*
- * Releases that may be meant by one that nobody makes: 6.1.0-56-amd64 by 6.1.0-56-amd46, whose last
- * word is a machine's but for one slip; that and others by 6.1.0-56, which ends before the flavour
- * or the machine. Appends them to @ret.
+ * A release whose last word is a machine's but for one slip, with that set right: 6.1.0-56-amd64 of
+ * 6.1.0-56-amd46. NULL for any other. The caller frees it.
  */
-void krel_meant(const char *krel, struct strv *ret);
+char *krel_with_arch(const char *krel);
 
 /* The machine that a release names, as uname -m prints it; NULL when it names none. */
 const char *krel_arch(const char *krel);

@@ -19,22 +19,42 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/library.h"
 
-/* Opens a library, and puts the addresses of @names into @calls, which has as many members. */
-static int open_calls(const char *library, const char *const *names, size_t count, void *calls,
+/* A function of a library; in a static program it is linked in (Makefile: slipway-look). */
+struct call {
+	const char *name;
+	void (*linked)(void);
+};
+#ifdef DECOMPRESS_LINKED
+#define CALL(function)                                                                             \
+	{                                                                                          \
+#function, (void (*)(void))(function)                                              \
+	}
+#else
+#define CALL(function)                                                                             \
+	{                                                                                          \
+#function, NULL                                                                    \
+	}
+#endif
+
+/* Opens a library, and puts the addresses of @wanted into @calls, which has as many members. */
+static int open_calls(const char *library, const struct call *wanted, size_t count, void *calls,
 	struct error *error)
 {
-	void *handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+	const char *why = "";
+	void *handle = wanted->linked ? NULL : library_open(library, RTLD_LAZY, &why);
 	void **place = calls;
 
-	if (!handle)
+	if (!handle && !wanted->linked)
 		return error_set(
-			error, -ELIBACC, "cannot be unpacked without %s: %s", library, dlerror());
+			error, -ELIBACC, "cannot be unpacked without %s: %s", library, why);
 	for (size_t i = 0; i < count; i++) {
-		place[i] = dlsym(handle, names[i]);
+		place[i] =
+			handle ? dlsym(handle, wanted[i].name) : *(void *const *) &wanted[i].linked;
 		if (!place[i])
 			return error_set(error, -ELIBBAD, "cannot be unpacked: %s has no %s",
-				library, names[i]);
+				library, wanted[i].name);
 	}
 	return 0;
 }
@@ -150,8 +170,9 @@ static int xz_step(void *state, struct unpacking *unpacking)
 static int unpack_xz(struct unpacking *unpacking, struct error *error)
 {
 	struct xz_state xz = { .stream = LZMA_STREAM_INIT };
-	static const char *const names[] = { "lzma_stream_decoder", "lzma_code", "lzma_end" };
-	int r = open_calls("liblzma.so.5", names, ARRAY_SIZE(names), &xz.calls, error);
+	static const struct call wanted[] = { CALL(lzma_stream_decoder), CALL(lzma_code),
+		CALL(lzma_end) };
+	int r = open_calls("liblzma.so.5", wanted, ARRAY_SIZE(wanted), &xz.calls, error);
 
 	if (r < 0)
 		return r;
@@ -198,8 +219,9 @@ static int gzip_step(void *state, struct unpacking *unpacking)
 static int unpack_gzip(struct unpacking *unpacking, struct error *error)
 {
 	struct gzip_state gzip = { .stream = { 0 } };
-	static const char *const names[] = { "inflateInit2_", "inflate", "inflateEnd" };
-	int r = open_calls("libz.so.1", names, ARRAY_SIZE(names), &gzip.calls, error);
+	static const struct call wanted[] = { CALL(inflateInit2_), CALL(inflate),
+		CALL(inflateEnd) };
+	int r = open_calls("libz.so.1", wanted, ARRAY_SIZE(wanted), &gzip.calls, error);
 
 	if (r < 0)
 		return r;
@@ -239,9 +261,9 @@ static int zstd_step(void *state, struct unpacking *unpacking)
 static int unpack_zstd(struct unpacking *unpacking, struct error *error)
 {
 	struct zstd_state zstd = { .context = NULL };
-	static const char *const names[] = { "ZSTD_createDCtx", "ZSTD_decompressStream",
-		"ZSTD_isError", "ZSTD_freeDCtx" };
-	int r = open_calls("libzstd.so.1", names, ARRAY_SIZE(names), &zstd.calls, error);
+	static const struct call wanted[] = { CALL(ZSTD_createDCtx), CALL(ZSTD_decompressStream),
+		CALL(ZSTD_isError), CALL(ZSTD_freeDCtx) };
+	int r = open_calls("libzstd.so.1", wanted, ARRAY_SIZE(wanted), &zstd.calls, error);
 
 	if (r < 0)
 		return r;

@@ -7,7 +7,7 @@
 
 #include "cli/image/buildah.h"
 #include "cli/image/staging.h"
-#include "cli/slipway_version.h"
+#include "common/slipway_version.h"
 #include "cli/stage/build.h"
 #include "cli/stage/plan.h"
 #include "common/fs.h"

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/slipway_version.h"
+#include "common/slipway_version.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/repo/rpm.h"

@@ -63,7 +63,7 @@ make_modules() {
     CCACHE_DISABLE=1 make "$@"
 }
 
-# Sets kernel_build and kernel_source, the two folders of the kernel tree.
+# Sets kernel_build and kernel_source, the two folders of the kernel tree, compiler, and KCFLAGS.
 require_kernel_tree() {
     kernel_build=$SLIPWAY_KERNEL/lib/modules/$SLIPWAY_KREL/build
     kernel_source=$SLIPWAY_KERNEL/lib/modules/$SLIPWAY_KREL/source
@@ -79,8 +79,8 @@ require_kernel_tree() {
     without_debug_information
 }
 
-# install_modules_flat strips it: without it the compiler takes a sixth less time. Where the kernel's CRCs are of it, or the
-# modules' BTF is made of it by the tree's vmlinux, it stays.
+# Debug information is stripped in the end, and costs a sixth of the time to compile. It is kept where the kernel computes
+# CRCs from it (gendwarfksyms), or where the tree's vmlinux lets kbuild make BTF from it.
 without_debug_information() {
     ! grep -sqx CONFIG_GENDWARFKSYMS=y "$kernel_build"/{.config,include/config/auto.conf} || return 0
     [[ -e $kernel_build/vmlinux ]] || export KCFLAGS=-g0

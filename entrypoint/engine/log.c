@@ -125,8 +125,9 @@ static void write_status(struct log *log)
 			stderr, "%s: /%s cannot be written: %s\n", log->role, path, strerror(-r));
 }
 
-void log_event(struct log *log, const char *event, const char *step, uint64_t duration_us,
-	enum reason reason, const char *message)
+/* @more is for people alone. */
+static void put_event(struct log *log, const char *event, const char *step, uint64_t duration_us,
+	enum reason reason, const char *message, const char *more)
 {
 	unsigned long long since_ms = (clock_monotonic_us() - log->start_us) / 1000;
 	const char *code = reason_entry(reason)->code;
@@ -148,9 +149,9 @@ void log_event(struct log *log, const char *event, const char *step, uint64_t du
 	if (duration_us)
 		(void) snprintf(duration, sizeof(duration), " (%llu ms)",
 			(unsigned long long) (duration_us + 500) / 1000);
-	text_print(stderr, "%s %4llu.%03llu s  %s%s%s%s%s%s%s%s%s\n", log->role, since_ms / 1000,
+	text_print(stderr, "%s %4llu.%03llu s  %s%s%s%s%s%s%s%s%s%s\n", log->role, since_ms / 1000,
 		since_ms % 1000, event, *step ? " " : "", step, duration, reason ? " [" : "",
-		reason ? code : "", reason ? "]" : "", *message ? ": " : "", message);
+		reason ? code : "", reason ? "]" : "", *message ? ": " : "", message, more);
 	file = log->events_fd < 0 ? NULL : begin_text(log);
 	if (!file)
 		return;
@@ -176,6 +177,26 @@ void log_event(struct log *log, const char *event, const char *step, uint64_t du
 		cleanup_close(&log->events_fd);
 		open_events(log);
 	}
+}
+
+void log_event(struct log *log, const char *event, const char *step, uint64_t duration_us,
+	enum reason reason, const char *message)
+{
+	put_event(log, event, step, duration_us, reason, message, "");
+}
+
+void log_gave_up(struct log *log, enum reason reason, const char *message)
+{
+	char more[LOG_MORE_SIZE];
+
+	put_event(log, "gave up", "", 0, reason, message, log_more(reason, more));
+}
+
+const char *log_more(enum reason reason, char more[LOG_MORE_SIZE])
+{
+	(void) snprintf(
+		more, LOG_MORE_SIZE, " (see: slipway explain %s)", reason_entry(reason)->code);
+	return more;
 }
 
 /* Forgets what the previous step waited for. Returns whether there was any. */

@@ -72,6 +72,16 @@ void log_close(struct log *log);
 void log_event(struct log *log, const char *event, const char *step, uint64_t duration_us,
 	enum reason reason, const char *message);
 
+/*
+ * The event "gave up", after which the container ends: for people its line ends with the command
+ * that knows the cure.
+ */
+void log_gave_up(struct log *log, enum reason reason, const char *message);
+
+#define LOG_MORE_SIZE 64
+/* That command, for a line that is printed without a log. Returns @more. */
+const char *log_more(enum reason reason, char more[LOG_MORE_SIZE]);
+
 /* Changes the state and rewrites the status file. The strings must outlive the log. */
 void log_state(struct log *log, const char *state, const char *step);
 

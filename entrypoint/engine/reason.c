@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/engine/reason.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -53,7 +52,8 @@ static void print_reason(const struct reason_text *text)
 		text_print(stdout, "  Cure: %s\n", text->cure);
 }
 
-int reason_explain(const char *word)
+/* 0, -ENOENT if there is no such reason, or -ENOMEM. */
+static int print_reasons(const char *word)
 {
 	size_t position = 0, found = 0;
 
@@ -75,4 +75,23 @@ int reason_explain(const char *word)
 			continue;
 		found++;
 	}
+}
+
+int reason_explain(const char *program, const char *word)
+{
+	int r = print_reasons(word);
+	enum reason reason = r == -ENOENT ? REASON_USAGE : REASON_INTERNAL;
+
+	if (r == 0 && (fflush(stdout) != 0 || ferror(stdout)))
+		r = -EIO;
+	if (r == 0)
+		return 0;
+	if (r == -ENOENT)
+		text_print(stderr,
+			"[%s] no reason or exit code \"%.64s\" (%s explain lists them)\n",
+			reasons[reason].code, word, program);
+	else
+		text_print(stderr, "[%s] %s explain: %s\n", reasons[reason].code, program,
+			strerror(-r));
+	return reasons[reason].exit_code;
 }

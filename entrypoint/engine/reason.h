@@ -43,7 +43,8 @@ struct reason_entry {
 const struct reason_entry *reason_entry(enum reason reason);
 
 /*
- * Prints what docs/reasons.md has of a reason, which @word names by its code, in any case, or by
- * its exit code; NULL: a list of all. Returns 0, -ENOENT if there is no such reason, or -ENOMEM.
+ * The verb "explain" of @program: prints what docs/reasons.md has of a reason, which @word names by
+ * its code, in any case, or by its exit code; NULL: a list of all. Returns an exit code, after a
+ * message on stderr if it is not 0.
  */
-int reason_explain(const char *word);
+int reason_explain(const char *program, const char *word);

@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
+#include "common/library.h"
 #include "entrypoint/role/processes.h"
 #include "module/running.h"
 
@@ -68,10 +69,11 @@ static void silent_log(void *data, int priority, const char *file, int line, con
 static int kmod_open(
 	struct kmod *kmod, const char *folder, const char *const *config, struct error *error)
 {
-	void *library = dlopen(KMOD_SONAME, RTLD_LAZY | RTLD_LOCAL);
+	const char *why;
+	void *library = library_open(KMOD_SONAME, RTLD_LAZY, &why);
 
 	if (!library)
-		return error_set(error, -ELIBACC, "%s: the image lacks libkmod", dlerror());
+		return error_set(error, -ELIBACC, "%s: the image lacks libkmod", why);
 #define KMOD_LOOK_UP(name)                                                                         \
 	*(void **) &kmod->name = dlsym(library, #name);                                            \
 	if (!kmod->name)                                                                           \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The load proof on the node, before anything is unloaded or loaded: will the kernel that runs take
- * the modules that the role is about to load, and what they depend on? docs/reasons.md has what
+ * the modules that the role is about to load, and what they depend on? docs/verify.md has what
  * becomes of each verdict.
  */
 #pragma once

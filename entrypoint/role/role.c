@@ -199,16 +199,6 @@ uint32_t role_ofed_deadline(const void *context)
 	return role->options.ofed_ms;
 }
 
-#define LINE_SIZE (ERROR_TEXT_SIZE + 64)
-
-/* A container's last line ends with the command that knows the cure. */
-static const char *last_line(enum reason reason, const char *text, char line[LINE_SIZE])
-{
-	(void) snprintf(line, LINE_SIZE, "%s (cure: slipway-init explain %s)", text,
-		reason_entry(reason)->code);
-	return line;
-}
-
 /* The end of a start that went wrong, of a stop, or of both. Returns the exit code. */
 static int finish(struct role *role)
 {
@@ -216,7 +206,6 @@ static int finish(struct role *role)
 	bool stopped = plan->reason == REASON_NONE;
 	enum reason reason = stopped ? REASON_STOPPED : plan->reason;
 	const char *text = stopped ? role->left_so : plan->error.text;
-	char line[LINE_SIZE];
 
 	log_detail(&role->log, reason, text ? text : "");
 	if (!stopped)
@@ -226,7 +215,7 @@ static int finish(struct role *role)
 		log_event(&role->log, "stopped", "", 0, plan->reason,
 			text ? text : "stopped cleanly");
 	else
-		log_event(&role->log, "gave up", "", 0, reason, last_line(reason, text, line));
+		log_gave_up(&role->log, reason, text);
 	return reason_entry(reason)->exit_code;
 }
 
@@ -279,10 +268,10 @@ static int run_plan(struct role *role)
 /* A failure before the role is ours touches no state file: another instance may own them. */
 static int refuse(const struct role *role, enum reason reason, const struct error *error)
 {
-	char line[LINE_SIZE];
+	char more[LOG_MORE_SIZE];
 
-	text_print(stderr, "%s: [%s] %s\n", role->name, reason_entry(reason)->code,
-		last_line(reason, error->text, line));
+	text_print(stderr, "%s: [%s] %s%s\n", role->name, reason_entry(reason)->code, error->text,
+		log_more(reason, more));
 	log_termination(&role->log, reason, error->text);
 	return reason_entry(reason)->exit_code;
 }

@@ -12,6 +12,7 @@
 
 #include "common/cleanup.h"
 #include "common/fs.h"
+#include "common/library.h"
 #include "module/running.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
@@ -49,8 +50,8 @@ struct nvml {
 /* ---- in a child: the library opens the GPUs, and one that is not in use has to be started for
  * that */
 
-/* Is it there and at work? If it is there and not at work, @why says so. */
-static bool try_library(const char *path, struct nvml *nvml, char why[256])
+/* Is it there and at work? If not, @why says so; of one that is not there, *ret_cause. */
+static bool try_library(const char *path, struct nvml *nvml, char why[256], const char **ret_cause)
 {
 	const struct status_symbol wanted[] = {
 		{ "nvmlInitWithFlags", &nvml->init },
@@ -60,7 +61,7 @@ static bool try_library(const char *path, struct nvml *nvml, char why[256])
 		{ "nvmlDeviceGetHandleByIndex_v2", &nvml->handle },
 		{ "nvmlDeviceGetUUID", &nvml->uuid },
 	};
-	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	void *library = library_open(path, RTLD_NOW, ret_cause);
 	int r;
 
 	if (!library)
@@ -84,18 +85,22 @@ static bool try_library(const char *path, struct nvml *nvml, char why[256])
  */
 static bool open_nvml(int root_fd, struct nvml *nvml, char why[256])
 {
+	const char *cause;
 	char folder[96];
 
-	(void) snprintf(why, 256, "there is no " LIBRARY " here");
 	for (size_t i = 0; driver_library_folder(i, folder); i++) {
 		char path[PATH_MAX];
 
 		(void) snprintf(
 			path, sizeof(path), "/proc/self/fd/%d/%s/" LIBRARY, root_fd, folder);
-		if (try_library(path, nvml, why))
+		if (try_library(path, nvml, why, &cause))
 			return true;
 	}
-	return try_library(LIBRARY, nvml, why);
+	if (try_library(LIBRARY, nvml, why, &cause))
+		return true;
+	if (!*why)
+		(void) snprintf(why, 256, "%s", cause);
+	return false;
 }
 
 static void put_cluster(const unsigned char bytes[16], char text[37])

@@ -383,9 +383,11 @@ void status_nic(int root_fd, struct json *json)
 	for (size_t i = 0; i < NIC_REPORT_LISTS; i++)
 		json_write_list(json, nic_report_key((enum nic_report_list) i), &report.lists[i]);
 	(void) uname(&system);
-	if (image_driver_modules(root_fd, system.release, &modules, &ignored) == 0)
-		(void) !netstate_list_in_pods(root_fd, &modules, &in_pods);
-	json_write_list(json, "in_pods", &in_pods);
+	if (image_driver_modules(root_fd, system.release, &modules, &ignored) == 0 &&
+		netstate_list_in_pods(root_fd, &modules, &in_pods) == 0)
+		json_write_list(json, "in_pods", &in_pods);
+	else
+		json_write_null(json, "in_pods");
 	json_write_close(json, '}');
 
 	if (strcmp(report.swap, "same") == 0)

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
+#include "common/library.h"
 
 #define DEVICES      "sys/class/infiniband"
 #define DEVICES_MAX  32
@@ -131,7 +132,8 @@ static bool open_verbs(struct verbs *verbs)
 		{ "ibv_query_device", &verbs->query_device },
 		{ "ibv_query_port", &verbs->query_port },
 	};
-	void *library = dlopen(VERBS_SONAME, RTLD_NOW | RTLD_LOCAL);
+	const char *ignored;
+	void *library = library_open(VERBS_SONAME, RTLD_NOW, &ignored);
 
 	return library && status_find_symbols(library, wanted, ARRAY_SIZE(wanted));
 }

@@ -478,8 +478,8 @@ char *local_lacks(const struct local_kernel *kernel)
 {
 	if (kernel->has_headers && kernel->has_modules)
 		return NULL;
-	return xasprintf("kernel %s: the given files lack %s: they have to come from "
-			 "the distribution's packages",
+	return xasprintf("kernel %s: the given files lack %s; the distribution's "
+			 "packages must provide the rest",
 		kernel->krel,
 		kernel->has_headers && kernel->modules_unlisted
 			? "modules.builtin for the kernel's own modules (Debian has it in "

@@ -264,7 +264,7 @@ make_layers() {
 @test "headers alone are not enough, and what is lacking is named before anything is compiled" {
     make_headers "$BATS_TEST_TMPDIR/headers" "$krel"
     kernel_from 5 "$BATS_TEST_TMPDIR/headers"
-    says "the given files lack the kernel's own modules, which drivers depend on: they have to come from" \
+    says "the given files lack the kernel's own modules, which drivers depend on; the distribution's packages must provide the rest" \
         "kernel $krel: the kernel's own modules, which drivers depend on, are neither in the files of --kernel-from nor" \
         "linux-image-$krel"
 }
@@ -322,7 +322,7 @@ make_layers() {
     run_slipway 0 probe --root "$root" -o "$BATS_TEST_TMPDIR/probe.tar.zst"
     run_slipway 12 build --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst" --nvidia "$BATS_TEST_TMPDIR/nvidia"
     says "kernel 6.1.0-56-amd64: the given files lack the headers" \
-        "they have to come from the distribution's packages" \
+        "the distribution's packages must provide the rest" \
         "linux-headers-6.1.0-56-common" "try: give the headers package of exactly this release"
 }
 

@@ -335,7 +335,7 @@ elf_name() {
         [[ $output != *'](#'* && $output != *'`'* ]]
     done
     run_slipway 0 explain NO_NVIDIA_DEVICE
-    says "every GPU of this node is older" "In the last three cases nothing was unloaded."
+    says "every GPU of this node is older" "Nothing was unloaded, unless nvidia itself found none."
     run_slipway 0 explain 16
     says "MODULE_IN_USE" "exit code 16 of slipway: a server is slow"
     run_slipway 0 explain "      Exit Code:    16"

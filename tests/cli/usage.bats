@@ -254,7 +254,9 @@ TEXT
     run_slipway 5 resolve 6.1.0-56-amd46
     says "kernel 6.1.0-56-amd46: not known; did you mean 6.1.0-56-amd64?"
     run_slipway 5 resolve 6.1.0-56
-    says "kernel 6.1.0-56: not known; did you mean 6.1.0-56-amd64 or "
+    says "kernel 6.1.0-56: not known; did you mean 6.1.0-56-amd64?"
+    run_slipway 5 resolve 6.8.0-45
+    says "kernel 6.8.0-45: not known; did you mean 6.8.0-45-generic?"
     run_slipway 22 resolve linux-image-6.1.0-56-amd64
     says "does not start with a digit" "try: give only the release: 6.1.0-56-amd64"
     run_slipway 5 resolve 3.10.0-1160.45.1.el7.custom
@@ -384,18 +386,20 @@ stubbed() {
 
 @test "installed: make install is whole, and messages name the installed documents and scripts" {
     local top=$BATS_TEST_TMPDIR/top
-    make -s -C "$repository" install O="$(realpath "${SLIPWAY%/*}")" DESTDIR="$top" prefix=/opt
+    make -s -C "$repository" -o all install O="$(realpath "${SLIPWAY%/*}")" DESTDIR="$top" prefix=/opt
     [ -f "$top/opt/share/bash-completion/completions/slipway" ]
     [ -f "$top/opt/share/man/man1/slipway-build.1" ]
     [ -f "$top/opt/share/doc/slipway/README.md" ]
-    # A look at any node: static, and without the roles.
-    [[ $(readelf -l "$top/opt/libexec/slipway/slipway-init") != *INTERP* ]]
-    run "$top/opt/libexec/slipway/slipway-init" status --json
+    [ -s "$top/opt/share/fish/vendor_completions.d/slipway.fish" ]
+    local look=$top/opt/libexec/slipway/slipway-look without='del(.rdma, .fabric, .nic.in_pods)'
+    [[ $(readelf -l "$look") != *INTERP* ]]
+    run "$look" status --json
     [ "$(jq -r .kernel <<<"$output")" = "$(uname -r)" ]
-    diff <(jq -S . <<<"$output") <("${SLIPWAY%/*}/slipway-init" status --json | jq -S .)
-    run "$top/opt/libexec/slipway/slipway-init" gpu
+    diff <(jq -S "$without" <<<"$output") <("${SLIPWAY%/*}/slipway-init" status --json | jq -S "$without")
+    diff <("$look" explain 16) <("${SLIPWAY%/*}/slipway-init" explain MODULE_IN_USE)
+    run "$look" gpu
     [ "$status" -eq 2 ]
-    says "this slipway-init only looks at a node"
+    says 'slipway-look: no verb "gpu" (slipway-look --help'
     run env -u SLIPWAY_DATADIR "$top/opt/bin/slipway" explain "Key was rejected by service"
     says "trusts: $top/opt/share/doc/slipway/docs/build.md"
     run env -u SLIPWAY_DATADIR "$top/opt/bin/slipway" sign --help

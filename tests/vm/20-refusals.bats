@@ -18,7 +18,7 @@ start gpu
 exits gpu 12 30
 termination_message gpu
 container_log gpu | tail -n 1 >/tmp/last
-expect "the last line ends with the command" grep -q 'gave up \[NO_NVIDIA_DEVICE\]: .* (cure: slipway-init explain NO_NVIDIA_DEVICE)$' /tmp/last
+expect "the last line ends with the command" grep -q 'gave up \[NO_NVIDIA_DEVICE\]: .* (see: slipway explain NO_NVIDIA_DEVICE)$' /tmp/last
 expect_unloaded nvidia
 expect_nothing_left
 CASE

@@ -261,7 +261,7 @@ static void status_has_it_while_the_container_runs(void **state)
 	alive = status_json(folder);
 	assert_string_equal(alive, "{\"nic\":{\"mode\":\"precompiled\",\"swap\":\"loaded\","
 				   "\"unloaded\":[],\"missing\":[],\"unrestored\":[],"
-				   "\"parameters\":[],\"replaced\":[],\"in_pods\":[]}}");
+				   "\"parameters\":[],\"replaced\":[],\"in_pods\":null}}");
 }
 
 int main(void)
