@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "cli/bundle/bundle.h"
+#include "cli/fleet/fleet.h"
 #include "cli/message.h"
 #include "cli/commands.h"
 #include "cli/image/output_place.h"
 #include "cli/image/policies.h"
 #include "cli/stage/build.h"
+#include "cli/json.h"
 #include "cli/supervise.h"
+#include "common/xalloc.h"
 
 struct verb {
 	struct build build;
@@ -44,15 +49,70 @@ static int make(void *data, struct error *error)
 	return r < 0 ? r : build_run(build, error);
 }
 
+/* Has @word this option, and does its value follow as a word of its own? */
+static bool is_option(const char *word, const char *option, bool *ret_follows)
+{
+	size_t length = strlen(option);
+
+	*ret_follows = !word[length];
+	return strncmp(word, option, length) == 0 && (!word[length] || word[length] == '=');
+}
+
+/* Appends our command line for a plan's builds: all but the words about the plan itself. */
+static void find_common(char *const *argv, struct strv *common)
+{
+	static const char *const ours[] = { "--plan", "--target", "--output", "-o" };
+
+	for (size_t i = 1; argv[i]; i++) {
+		bool dropped = strcmp(argv[i], "--json") == 0, follows = false;
+
+		for (size_t j = 0; j < ARRAY_SIZE(ours) && !dropped; j++)
+			dropped = is_option(argv[i], ours[j], &follows);
+		if (dropped && follows && argv[i + 1])
+			i++;
+		else if (!dropped)
+			xstrv_push(common, argv[i]);
+	}
+}
+
+static int run_plan(const struct build_options *options, const struct strv *common)
+{
+	const struct fleet_run run = {
+		.plan = options->plan,
+		.target = options->plan_target,
+		.output = strcmp(options->output, OUTPUT_STORAGE) == 0 ? NULL : options->output,
+		.common = common,
+		.json = options->common.json,
+	};
+	struct error error = { 0 };
+	enum exit_code code;
+
+	if (run.output && !output_place_is_folder(run.output)) {
+		(void) error_set(
+			&error, -EINVAL, "--output %s: a plan's builds need a folder", run.output);
+		code = EXIT_CODE_USAGE;
+	} else {
+		code = fleet_run(&run, &error);
+	}
+	return *error.text
+		       ? json_fail("build", options->common.json ? "" : NULL, (int) code, &error)
+		       : (int) code;
+}
+
 int build_command(char **argv)
 {
 	struct verb verb = { .build = { .context = CONTEXT_CLOSED } };
 	struct build *build = &verb.build;
+	_cleanup_strv_ struct strv common = { 0 };
 	struct error error = { 0 };
+	bool started;
 	int code;
-	bool started = build_options_start(argv, &build->options, &code);
 
-	if (started && signing_read_password(build, &error) < 0) {
+	find_common(argv, &common); /* parsing sorts the words */
+	started = build_options_start(argv, &build->options, &code);
+	if (started && build->options.plan)
+		code = run_plan(&build->options, &common);
+	else if (started && signing_read_password(build, &error) < 0) {
 		message_error(stderr, "slipway build", &error);
 		(void) fputs("slipway build --help lists the options\n", stderr);
 		code = EXIT_CODE_USAGE;

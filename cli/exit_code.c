@@ -5,6 +5,9 @@
 #include <stddef.h>
 
 #include "common/cleanup.h"
+#include "common/xalloc.h"
+
+_Static_assert((int) EXIT_CODE_MEMORY == EXIT_OUT_OF_MEMORY, "one number");
 
 /* These numbers mean one thing wherever they come from: see the headers of kernels/. */
 static const struct {
@@ -17,7 +20,7 @@ static const struct {
 	{ -ENOEXEC, EXIT_CODE_WILL_NOT_LOAD },
 	{ -ENOMSG, EXIT_CODE_CANNOT_TELL },
 	{ -EINTR, EXIT_CODE_INTERRUPTED },
-	{ -ENOMEM, EXIT_CODE_INTERNAL },
+	{ -ENOMEM, EXIT_CODE_MEMORY },
 	{ -EKEYREJECTED, EXIT_CODE_SIGNATURE },
 	{ -EPROTO, EXIT_CODE_LIST },
 	{ -EADDRNOTAVAIL, EXIT_CODE_NOT_THERE },
@@ -32,11 +35,12 @@ static const struct {
 	{ -ENOTUNIQ, EXIT_CODE_USAGE },
 	{ -EACCES, EXIT_CODE_REFUSED },
 	{ -ENOMEDIUM, EXIT_CODE_NO_MIRROR },
+	{ -EREMOTEIO, EXIT_CODE_REGISTRY },
 };
 
 static const char *const texts[] = {
 	[EXIT_CODE_OK] = "done",
-	[EXIT_CODE_INTERNAL] = "this machine failed: a file, the disk or the memory",
+	[EXIT_CODE_INTERNAL] = "this machine failed: a file or the disk",
 	[EXIT_CODE_USAGE] = "the command line is wrong",
 	[EXIT_CODE_WILL_NOT_LOAD] = "compiled, but the kernel would refuse a module",
 	[EXIT_CODE_CANNOT_TELL] = "compiled, but it is not known whether a module loads",
@@ -61,6 +65,9 @@ static const char *const texts[] = {
 	[EXIT_CODE_REFUSED] = "a mirror requires credentials",
 	[EXIT_CODE_LINT] = "lint found a problem that makes a build useless",
 	[EXIT_CODE_NO_MIRROR] = "no mirror is known for the distribution",
+	[EXIT_CODE_MEMORY] = "memory ran out",
+	[EXIT_CODE_REGISTRY] = "a registry could not be asked, or refused",
+	[EXIT_CODE_MISSING] = "the registry lacks images that nodes will ask for",
 	[EXIT_CODE_INTERRUPTED] = "interrupted",
 };
 

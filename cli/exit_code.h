@@ -4,7 +4,7 @@
 
 enum exit_code {
 	EXIT_CODE_OK = 0,
-	EXIT_CODE_INTERNAL = 1,      /* a file, the disk or the memory of this machine */
+	EXIT_CODE_INTERNAL = 1,      /* a file or the disk of this machine */
 	EXIT_CODE_USAGE = 2,         /* the command line */
 	EXIT_CODE_WILL_NOT_LOAD = 3, /* compiled, but the kernel would refuse it */
 	EXIT_CODE_CANNOT_TELL = 4,   /* compiled; that it loads hangs on a kernel option */
@@ -29,6 +29,9 @@ enum exit_code {
 	EXIT_CODE_REFUSED = 23,   /* a mirror wants credentials: 401, 403, a client certificate */
 	EXIT_CODE_LINT = 24,      /* the kernel has what makes a build useless */
 	EXIT_CODE_NO_MIRROR = 25, /* nothing says where the distribution's mirrors are */
+	EXIT_CODE_MEMORY = 26,    /* out of memory: the same run with more of it may succeed */
+	EXIT_CODE_REGISTRY = 27,  /* a registry could not be asked, or refused */
+	EXIT_CODE_MISSING = 28,   /* a registry lacks images that nodes will ask for */
 	EXIT_CODE_INTERRUPTED = 130, /* Ctrl-C; 143 for SIGTERM */
 };
 

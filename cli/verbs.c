@@ -10,6 +10,8 @@ const struct verb_row verb_rows[] = {
 	{ "build", build_command, &build_options,
 		"build the NIC and GPU driver images for a "
 		"kernel release" },
+	{ "plan", plan_command, &plan_options,
+		"list the images that a cluster's nodes will ask for, and how to build them" },
 	{ "combine", combine_command, &combine_options,
 		"merge GPU images for several kernels or OFED versions" },
 	{ "verify", verify_command, &verify_options,

@@ -6,7 +6,7 @@
 _Noreturn void out_of_memory(void)
 {
 	(void) fputs("slipway: out of memory\n", stderr);
-	exit(EXIT_FAILURE);
+	exit(EXIT_OUT_OF_MEMORY);
 }
 
 static void *check(void *memory)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory for the build side (cli/, kernels/), whose programs live for seconds: where there is none
- * left, one line on stderr and exit code 1 end the program. Never for entrypoint/ and module/,
- * where no memory is an error that is returned.
+ * left, one line on stderr and EXIT_OUT_OF_MEMORY end the program. Never for entrypoint/ and
+ * module/, where no memory is an error that is returned.
  */
 #pragma once
 
@@ -10,6 +10,8 @@
 #include <stddef.h>
 
 #include "common/strv.h"
+
+#define EXIT_OUT_OF_MEMORY 26 /* as cli/exit_code.h has it */
 
 void out_of_memory(void) __attribute__((noreturn));
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/strv.h"
 #include "common/xalloc.h"
 
 /* How an array of structs lies in a struct: there its pointer has the type of the items. */
@@ -70,6 +71,26 @@ static int read_list(struct json_object *value, const struct json_field *field, 
 	return 0;
 }
 
+static int read_texts(struct json_object *value, const char *thing, const struct json_field *field,
+	struct strv *list, struct error *error)
+{
+	size_t length;
+
+	if (!json_object_is_type(value, json_type_array))
+		return error_set(
+			error, -EBADMSG, "%s: \"%s\" is missing or no list", thing, field->key);
+	length = json_object_array_length(value);
+	for (size_t i = 0; i < length; i++) {
+		_cleanup_free_ char *text = NULL;
+		int r = read_text(json_object_array_get_idx(value, i), thing, field, &text, error);
+
+		if (r < 0)
+			return r;
+		xstrv_push(list, text);
+	}
+	return 0;
+}
+
 static int read_field(struct json_object *value, const char *thing, const struct json_field *field,
 	void *slot, struct error *error)
 {
@@ -81,6 +102,8 @@ static int read_field(struct json_object *value, const char *thing, const struct
 		return value ? read_text(value, thing, field, slot, error) : 0;
 	case JSON_TEXT:
 		return read_text(value, thing, field, slot, error);
+	case JSON_TEXTS:
+		return read_texts(value, thing, field, slot, error);
 	case JSON_OBJECT:
 		return json_fields_read(value, field->of, slot, error);
 	case JSON_LIST:
@@ -144,6 +167,15 @@ static struct json_object *object_of(const struct json_fields *fields, const voi
 	return object;
 }
 
+static struct json_object *texts_of(const struct strv *list)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (size_t i = 0; i < list->count; i++)
+		json_member_add(array, NULL, json_object_new_string(list->items[i]));
+	return array;
+}
+
 static struct json_object *value_of(const struct json_field *field, const void *slot)
 {
 	const struct list *list = slot;
@@ -157,6 +189,8 @@ static struct json_object *value_of(const struct json_field *field, const void *
 		return json_object_new_int64(*(const unsigned int *) slot);
 	case JSON_SIZE:
 		return json_object_new_uint64(*(const uint64_t *) slot);
+	case JSON_TEXTS:
+		return texts_of(slot);
 	case JSON_OBJECT:
 		return object_of(field->of, slot);
 	case JSON_LIST:
@@ -201,6 +235,8 @@ void json_fields_free(const struct json_fields *fields, void *base)
 		if (field->kind == JSON_TEXT || field->kind == JSON_KNOWN) {
 			free(*(char **) slot);
 			*(char **) slot = NULL;
+		} else if (field->kind == JSON_TEXTS) {
+			strv_free(slot);
 		} else if (field->kind == JSON_OBJECT) {
 			json_fields_free(field->of, slot);
 		} else if (field->kind == JSON_LIST) {

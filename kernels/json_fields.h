@@ -16,6 +16,7 @@ enum json_kind {
 	JSON_ANSWER, /* int: 1, 0, or -1 where it is absent or null */
 	JSON_NUMBER, /* unsigned int, from 0 */
 	JSON_SIZE,   /* uint64_t, from 1 */
+	JSON_TEXTS,  /* struct strv: an array of texts */
 	JSON_OBJECT, /* a struct at the offset; where it is absent, so are its fields */
 	JSON_LIST,   /* an array of structs, then its size_t count */
 };

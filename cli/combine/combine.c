@@ -681,7 +681,8 @@ static int describe(struct combine *combine, struct image *image, struct error *
 
 		if (!tag)
 			out_of_memory();
-		image_add_tag(image, "driver", tag, image_is_proven(image) ? "" : IMAGE_UNPROVEN);
+		image_add_tag(image, IMAGE_GPU_REPOSITORY, tag,
+			image_is_proven(image) ? "" : IMAGE_UNPROVEN);
 	}
 	return 0;
 }

@@ -12,6 +12,10 @@
 
 #define IMAGE_TAG_LIMIT 128 /* OCI distribution specification */
 
+/* Images' names in a registry, as the operators' charts have them by default. */
+#define IMAGE_NIC_REPOSITORY "doca-driver"
+#define IMAGE_GPU_REPOSITORY "driver"
+
 /* Ends the tag of an image that --force made: no operator asks for it, and it takes no other's. */
 #define IMAGE_UNPROVEN "-unproven"
 

@@ -32,12 +32,14 @@ struct build_options {
 	const char *os_version; /* VERSION_ID of the nodes; NULL: what the kernel tells */
 	const char *base;       /* image that the driver images start from; NULL: one is made */
 	const char
-		*base_image;  /* image that the build container starts from; NULL: a root is made */
-	const char *root;     /* whose repositories that root is made of; NULL: the kernel's os's */
-	const char *lock;     /* file to build from; no list is asked then */
-	const char *bundle;   /* file that has everything; implies common.offline */
-	const char *compiler; /* "gcc-12": against the evidence; NULL: by evidence */
-	const char *sign_key; /* file or "pkcs11:" URI; NULL: modules are not signed */
+		*base_image; /* image that the build container starts from; NULL: a root is made */
+	const char *root;    /* whose repositories that root is made of; NULL: the kernel's os's */
+	const char *lock;    /* file to build from; no list is asked then */
+	const char *bundle;  /* file that has everything; implies common.offline */
+	const char *plan;    /* file of slipway plan: then this is many builds (cli/fleet) */
+	const char *plan_target; /* which of its targets; NULL: see there */
+	const char *compiler;    /* "gcc-12": against the evidence; NULL: by evidence */
+	const char *sign_key;    /* file or "pkcs11:" URI; NULL: modules are not signed */
 	const char *sign_export; /* folder for digests, where the key is elsewhere; no image then */
 	const char *sign_import; /* that folder, with the signatures */
 	const char *sign_cert;   /* file; there when one of these three is */

@@ -158,6 +158,12 @@ static const struct option_row rows[] = {
 		"may be repeated"),
 	BUILD_OPTION("bundle", "FILE", OPTION_TEXT, bundle,
 		"take everything from a file made by slipway bundle; nothing is fetched"),
+	BUILD_OPTION("plan", "FILE", OPTION_TEXT, plan,
+		"all builds of slipway plan --json, one after another; - for stdin. Into the\n"
+		"folder of --output each puts a folder of its own"),
+	BUILD_OPTION("target", "I[/N]", OPTION_TEXT, plan_target,
+		"of the plan only target I, or every Nth target from I on\n"
+		"[$JOB_COMPLETION_INDEX, or all]"),
 	OPTION_HEADING("Drivers"),
 	DRIVER_OPTIONS(struct build_options, sources),
 	BUILD_OPTION("kernel-module-type", "KIND", OPTION_TEXT, kernel_module_type,
@@ -222,9 +228,14 @@ static const struct option_row rows[] = {
 };
 
 static const struct option_rule rules[] = {
-	{ .needs = "kernel " OPTION_RULE_ARGUMENT " lock bundle kernel-from",
+	{ .needs = "kernel " OPTION_RULE_ARGUMENT " lock bundle kernel-from plan",
 		.why = "--kernel is missing: name a kernel release (uname -r on the node) or "
 		       "newest" },
+	{ .given = "plan",
+		.refuses =
+			"kernel lock kernel-from bundle os arch ofed nvidia " OPTION_RULE_ARGUMENT,
+		.why = "the plan has a command line for each build" },
+	{ .given = "target", .needs = "plan", .why = "it is one of a plan's targets" },
 	{ .given = "bundle",
 		.refuses = "lock kernel-from root base-image base refresh snapshot accept-key "
 			   "allow-expired",
@@ -268,6 +279,7 @@ const struct option_table build_options = {
 	.usage = "Usage: slipway build [--kernel] KREL|newest [options]\n"
 		 "       slipway build --lock FILE | --kernel-from PATH … | --bundle FILE "
 		 "[options]\n"
+		 "       slipway build --plan FILE [--target I[/N]] [options]\n"
 		 "\n"
 		 "Builds the NIC image, the GPU image or both for one kernel release. Without "
 		 "--os, newest\n"

@@ -621,12 +621,12 @@ static void add_gpu_labels(const struct making *making, struct strv *labels)
 
 static const struct image_row image_rows[IMAGE_COUNT] = {
 	[IMAGE_NIC] = { .driver = DRIVER_OFED,
-		.repository = "doca-driver",
+		.repository = IMAGE_NIC_REPOSITORY,
 		.has_targets = true,
 		.add_tags = add_nic_tag,
 	},
 	[IMAGE_GPU] = { .driver = DRIVER_NVIDIA,
-		.repository = "driver",
+		.repository = IMAGE_GPU_REPOSITORY,
 		.add_tags = add_gpu_tags,
 		.describe = describe_gpu,
 		.add_conf = add_gpu_conf,

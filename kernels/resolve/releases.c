@@ -164,10 +164,10 @@ static bool is_of_flavour(const struct catalogue *os, const char *krel, const ch
 	return strcmp(flavour, wanted) == 0;
 }
 
-const char *resolve_newest(const struct strv *krels, const struct catalogue *os)
+/* The newest of them; @length 0: of any series. */
+static const char *newest_of(const struct strv *krels, const struct catalogue *os,
+	const char *series, size_t length, const char *flavour)
 {
-	const char *series = os->kernel.series;
-	size_t length = strlen(series);
 	const char *newest = NULL;
 
 	for (size_t i = 0; i < krels->count; i++) {
@@ -175,11 +175,18 @@ const char *resolve_newest(const struct strv *krels, const struct catalogue *os)
 
 		if ((length == 0 || (strncmp(krel, series, length) == 0 &&
 					    (krel[length] == '.' || krel[length] == '-'))) &&
-			is_of_flavour(os, krel, os->kernel.flavour) &&
+			is_of_flavour(os, krel, flavour) &&
 			(!newest || version_compare(krel, newest) > 0))
 			newest = krel;
 	}
 	return newest;
+}
+
+const char *resolve_newest(const struct strv *krels, const struct catalogue *os)
+{
+	const char *series = os->kernel.series;
+
+	return newest_of(krels, os, series, strlen(series), os->kernel.flavour);
 }
 
 /* Appends the releases that have @krel's flavour. */
@@ -199,6 +206,14 @@ static size_t series_length(const char *krel)
 	size_t length = strcspn(krel, ".");
 
 	return krel[length] ? length + 1 + strcspn(krel + length + 1, ".-+") : length;
+}
+
+const char *resolve_update(const struct strv *krels, const struct catalogue *os, const char *krel)
+{
+	_cleanup_free_ char *flavour = flavour_of(os, krel);
+	bool rolling = !*os->kernel.series;
+
+	return newest_of(krels, os, krel, rolling ? 0 : series_length(krel), flavour);
 }
 
 void resolve_nearest(const struct strv *krels, const struct catalogue *os, const char *krel,

@@ -103,6 +103,13 @@ int resolve_list(const struct resolve_places *places, const struct resolve_reque
 /* The newest of the distribution's series and flavour among @krels, or NULL. Borrowed. */
 const char *resolve_newest(const struct strv *krels, const struct catalogue *os);
 
+/*
+ * The release that an update brings to a node that runs @krel: the newest of its flavour among
+ * @krels, and of its series unless the distribution has none. NULL where the lists have no such.
+ * Borrowed.
+ */
+const char *resolve_update(const struct strv *krels, const struct catalogue *os, const char *krel);
+
 /* Appends up to six of @krels next to @krel, of its own flavour where there is one. */
 void resolve_nearest(const struct strv *krels, const struct catalogue *os, const char *krel,
 	struct strv *nearest);

@@ -54,6 +54,12 @@ stub_programs() {
     done
 }
 
+# A tree that looks like an mlnx-ofed-kernel source as far as its top level goes.
+make_ofed() {
+    mkdir -p "$BATS_TEST_TMPDIR/ofed"
+    touch "$BATS_TEST_TMPDIR/ofed"/{configure,makefile,Makefile}
+}
+
 # A GPU image's two sources as far as the shape of folders goes: $BATS_TEST_TMPDIR/nvidia and, of no particular version,
 # $BATS_TEST_TMPDIR/userspace.
 make_gpu_sources() {

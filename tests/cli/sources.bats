@@ -4,13 +4,6 @@
 # --ofed and --nvidia: what is no source is refused at once, with what is missing in it.
 
 load helpers
-
-# A tree that looks like an mlnx-ofed-kernel source as far as its top level goes.
-make_ofed() {
-    mkdir -p "$BATS_TEST_TMPDIR/ofed"
-    touch "$BATS_TEST_TMPDIR/ofed"/{configure,makefile,Makefile}
-}
-
 @test "--revision is a number" {
     run_slipway 2 build --kernel newest --ofed /nonexistent/ofed --revision 1a
     says "--revision: not a number of at most nine digits"

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints which images a cluster's nodes will ask for, and how slipway build makes them. */
+#include "cli/commands.h"
+
+#include <string.h>
+
+#include "cli/context.h"
+#include "cli/exit_code.h"
+#include "cli/fleet/fleet.h"
+#include "cli/json.h"
+#include "cli/message.h"
+#include "common/text.h"
+#include "common/xalloc.h"
+#include "kernels/krel.h"
+
+struct verb {
+	struct common_options common;
+	const char *nodes;
+	struct strv kernels;
+	struct strv excludes;
+	struct strv arguments; /* behind "--" */
+	bool missing;
+	bool check;
+	struct fleet_request request;
+	/* The results. */
+	struct pools pools;
+	struct fleet fleet;
+	bool unknown; /* the registry could not be asked for all of them */
+};
+
+static int take_ofed(void *target, const char *value, struct error *error)
+{
+	return fleet_add_driver(
+		&((struct verb *) target)->request.ofed, "--ofed-version", value, error);
+}
+
+static int take_nvidia(void *target, const char *value, struct error *error)
+{
+	return fleet_add_driver(
+		&((struct verb *) target)->request.nvidia, "--nvidia-version", value, error);
+}
+
+static int take_kernel(void *target, const char *value, struct error *error)
+{
+	if (strcmp(value, KREL_NEWEST) != 0 && krel_check(value, error) < 0)
+		return -EINVAL;
+	xstrv_push(&((struct verb *) target)->kernels, value);
+	return 0;
+}
+
+static int check(void *target, struct error *error)
+{
+	const struct verb *verb = target;
+
+	return operators_check(&verb->request.operators, error);
+}
+
+static const struct option_rule rules[] = {
+	{ .needs = "nodes kernel",
+		.why = "give the cluster's nodes: kubectl get nodes -o json | slipway plan --nodes "
+		       "- …; or a kernel: --kernel KREL" },
+	{ .needs = "ofed-version nvidia-version",
+		.why = "say for which drivers: --ofed-version VERSION=SRC, --nvidia-version "
+		       "VERSION=SRC or both" },
+	{ .given = "missing check",
+		.needs = "registry",
+		.why = "it is about what that has: --registry HOST/FOLDER" },
+	{ .given = "ahead", .needs = "nodes", .why = "it is about the kernels that nodes run" },
+};
+
+#define PLAN_OPTION(name, argument, kind, member, help)                                            \
+	OPTION(name, 0, argument, kind, struct verb, member, help)
+
+static const struct option_row rows[] = {
+	OPTION_HEADING("Kernels:"),
+	PLAN_OPTION("nodes", "FILE", OPTION_TEXT, nodes,
+		"what kubectl get nodes -o json printed; - for stdin"),
+	PLAN_OPTION("ahead", NULL, OPTION_FLAG, request.ahead,
+		"also the kernel that an update would bring to each of them: the newest of\n"
+		"its series and flavour in the distribution's package lists"),
+	OPTION_CALL("kernel", 0, "KREL", take_kernel,
+		"also this kernel release, or newest; may be repeated"),
+	OPTION_HEADING("Drivers, each pair of them:"),
+	OPTION_CALL("ofed-version", 0, "VERSION[=SRC]", take_ofed,
+		"OFED as the NicClusterPolicy's version has it, and what slipway build takes\n"
+		"as --ofed [the version itself]; may be repeated"),
+	OPTION_CALL("nvidia-version", 0, "VERSION[=SRC]", take_nvidia,
+		"NVIDIA's driver, and what slipway build takes as --nvidia; may be repeated"),
+	PLAN_OPTION("exclude", "GLOB[:NVIDIA-GLOB]", OPTION_LIST, excludes,
+		"leave out kernels, or on these the matching NVIDIA drivers; may be repeated"),
+	OPTION_HEADING("Images:"),
+	PLAN_OPTION("registry", "HOST/FOLDER", OPTION_TEXT, request.operators.registry,
+		"the registry that nodes pull from, such as registry.example/drivers: it is\n"
+		"asked, by skopeo, which images it has"),
+	PLAN_OPTION(
+		"missing", NULL, OPTION_FLAG, missing, "leave out builds whose images are there"),
+	PLAN_OPTION("check", NULL, OPTION_FLAG, check, "exit with 28 unless all images are there"),
+	PLAN_OPTION("gpu-operator", "VERSION", OPTION_TEXT, request.operators.gpu,
+		"the GPU operator's version, such as 25.10: only the tag that this one asks\n"
+		"for"),
+	OPTION_ARGUMENT("-- OPTION…", "given to every build, such as the options for signing"),
+};
+
+const struct option_table plan_options = {
+	.verb = "plan",
+	.usage = "Usage: slipway plan --nodes FILE|- [--ahead] --ofed-version V[=SRC] "
+		 "--nvidia-version V[=SRC] [options] [-- OPTION…]\n"
+		 "       slipway plan --kernel KREL … [options] [-- OPTION…]\n"
+		 "\n"
+		 "Prints which images the GPU operator and the network operator will ask for on "
+		 "the nodes of a\n"
+		 "cluster, now and after the next update, and with --json the command lines that "
+		 "build them.\n"
+		 "\n",
+	.examples =
+		"  kubectl get nodes -o json | slipway plan --nodes - --ahead \\\n"
+		"      --ofed-version 24.07-0.6.1.0=$HOME/mlnx-ofed-kernel \\\n"
+		"      --nvidia-version 595.58.03=$HOME/NVIDIA-Linux-x86_64-595.58.03.run\n"
+		"  slipway plan --kernel 6.1.0-56-amd64 --nvidia-version 535.261.03=debian --json\n",
+	OPTION_ROWS(rows),
+	OPTION_RULES(rules),
+	.column = 21,
+	.common = offsetof(struct verb, common),
+	.check = check,
+};
+
+/* ---- what is printed */
+
+static int widest(int width, const char *text)
+{
+	int length = (int) strlen(text);
+
+	return length > width ? length : width;
+}
+
+struct widths {
+	int krel, os, name;
+};
+
+static void print_image(
+	const struct fleet_image *image, const char *before, const struct widths *widths)
+{
+	const char *name = strrchr(image->reference, '/') + 1;
+
+	if (strcmp(image->state, FLEET_NOT_ASKED) == 0)
+		text_print(stdout, "%s  %s\n", before, name);
+	else
+		text_print(stdout, "%s  %-*s  %s%s%s\n", before, widths->name, name, image->state,
+			*image->differs ? ": " : "", image->differs);
+}
+
+static void print_target(const struct fleet_target *target, const struct widths *widths)
+{
+	_cleanup_strv_ struct strv shown = { 0 };
+	_cleanup_free_ char *first = xasprintf("%-*s  %-*s  %5u  %-5s", widths->krel, target->krel,
+		widths->os, target->os, target->nodes, target->why);
+
+	/* A build for each driver: the NIC's image is every build's. */
+	for (size_t i = 0; i < target->build_count; i++) {
+		const struct fleet_build *build = &target->builds[i];
+
+		for (size_t j = 0; j < build->image_count; j++) {
+			const char *reference = build->images[j].reference;
+			_cleanup_free_ char *before = NULL;
+
+			if (strv_contains(&shown, reference))
+				continue;
+			before = xasprintf("%-*s", (int) strlen(first), shown.count ? "" : first);
+			print_image(&build->images[j], before, widths);
+			xstrv_push(&shown, reference);
+		}
+	}
+	if (shown.count == 0)
+		text_print(stdout, "%s\n", first);
+	if (*target->problem)
+		text_print(stdout, "  cannot be built: %s\n", target->problem);
+}
+
+static void measure(const struct fleet *fleet, struct widths *widths)
+{
+	for (size_t i = 0; i < fleet->target_count; i++) {
+		const struct fleet_target *target = &fleet->targets[i];
+
+		widths->krel = widest(widths->krel, target->krel);
+		widths->os = widest(widths->os, target->os);
+		for (size_t j = 0; j < target->build_count; j++)
+			for (size_t k = 0; k < target->builds[j].image_count; k++)
+				widths->name = widest(widths->name,
+					strrchr(target->builds[j].images[k].reference, '/') + 1);
+	}
+}
+
+/* How many images are in which state: "3 images: 1 there, 2 missing". */
+static void print_counts(const struct fleet *fleet)
+{
+	static const char *const states[] = { FLEET_THERE, FLEET_MISSING, FLEET_DIFFERS,
+		FLEET_UNKNOWN };
+	_cleanup_strv_ struct strv references = { 0 };
+	size_t counts[ARRAY_SIZE(states)] = { 0 };
+	const char *before = ":";
+
+	for (size_t i = 0; i < fleet->target_count; i++) {
+		const struct fleet_target *target = &fleet->targets[i];
+
+		for (size_t j = 0; j < target->build_count; j++) {
+			for (size_t k = 0; k < target->builds[j].image_count; k++) {
+				const struct fleet_image *image = &target->builds[j].images[k];
+
+				if (strv_contains(&references, image->reference))
+					continue;
+				xstrv_push(&references, image->reference);
+				for (size_t s = 0; s < ARRAY_SIZE(states); s++)
+					counts[s] += strcmp(image->state, states[s]) == 0;
+			}
+		}
+	}
+	text_print(stdout, "%zu kernel%s, %zu image%s", fleet->target_count,
+		fleet->target_count == 1 ? "" : "s", references.count,
+		references.count == 1 ? "" : "s");
+	for (size_t s = 0; s < ARRAY_SIZE(states); s++) {
+		if (counts[s] == 0)
+			continue;
+		text_print(stdout, "%s %zu %s", before, counts[s], states[s]);
+		before = ",";
+	}
+}
+
+static void print_text(const struct verb *verb)
+{
+	const struct fleet *fleet = &verb->fleet;
+	struct widths widths = { .krel = (int) strlen("KERNEL"),
+		.os = (int) strlen("OS"),
+		.name = (int) strlen("IMAGE") };
+
+	measure(fleet, &widths);
+	if (fleet->target_count)
+		text_print(stdout, "%-*s  %-*s  NODES  WHY    %s%*s\n", widths.krel, "KERNEL",
+			widths.os, "OS", "IMAGE",
+			verb->request.operators.registry ? widths.name + 2 : 0,
+			verb->request.operators.registry ? "STATE" : "");
+	for (size_t i = 0; i < fleet->target_count; i++)
+		print_target(&fleet->targets[i], &widths);
+	for (size_t i = 0; i < fleet->excluded_count; i++) {
+		const struct fleet_exclusion *excluded = &fleet->excluded[i];
+
+		text_print(stdout, "excluded  %s%s%s by %s\n", excluded->krel,
+			*excluded->nvidia ? " with NVIDIA " : "", excluded->nvidia,
+			excluded->pattern);
+	}
+	print_counts(fleet);
+	if (verb->pools.idle)
+		text_print(stdout, "; %u node%s neither GPU nor NIC", verb->pools.idle,
+			verb->pools.idle == 1 ? " has" : "s have");
+	(void) putchar('\n');
+}
+
+static void print_warnings(const struct verb *verb)
+{
+	(void) fflush(stdout);
+	for (size_t i = 0; i < verb->fleet.warnings.count; i++)
+		message_print(stderr, COLOUR_YELLOW, "slipway plan: warning: %s\n",
+			verb->fleet.warnings.items[i]);
+}
+
+/* ---- the run */
+
+/* Asks the registry, where one was given. Returns the exit code. */
+static enum exit_code ask(struct verb *verb, struct context *context, struct error *error)
+{
+	enum exit_code code = EXIT_CODE_OK;
+	int r;
+
+	if (!verb->request.operators.registry)
+		return EXIT_CODE_OK;
+	r = fleet_ask(&verb->fleet, &context->progress, &verb->unknown, error);
+	if (r < 0)
+		return exit_code_for(r, EXIT_CODE_REGISTRY);
+	if (verb->unknown)
+		code = EXIT_CODE_REGISTRY;
+	else if (verb->check && !fleet_is_there(&verb->fleet))
+		code = EXIT_CODE_MISSING;
+	if (verb->missing)
+		fleet_keep_missing(&verb->fleet);
+	return code;
+}
+
+static enum exit_code run(struct verb *verb, struct error *error)
+{
+	_cleanup_(context_close) struct context context = CONTEXT_CLOSED;
+	enum exit_code code;
+	int r = verb->nodes ? pools_read(verb->nodes, &verb->pools, error) : 0;
+
+	if (r < 0)
+		return exit_code_for(r, EXIT_CODE_USAGE);
+	r = context_open(&verb->common, &context, error);
+	if (r < 0)
+		return exit_code_for(r, EXIT_CODE_INTERNAL);
+	verb->request.pools = &verb->pools;
+	verb->request.kernels = &verb->kernels;
+	verb->request.excludes = &verb->excludes;
+	verb->request.arguments = &verb->arguments;
+	context_show_progress(&context, false);
+	if (!context.progress.terminal && !context.progress.verbose)
+		context.progress = (struct progress){ .first_ms = context.progress.first_ms };
+	else
+		progress_begin(&context.progress, "plan");
+	r = fleet_make(&context, &verb->request, &verb->fleet, error);
+	code = r < 0 ? context_exit_code(r) : ask(verb, &context, error);
+	progress_hide(&context.progress);
+	return code;
+}
+
+/* Has a plan been made, whatever the registry has of it? */
+static bool has_plan(enum exit_code code, const struct error *error)
+{
+	return code == EXIT_CODE_OK || !*error->text;
+}
+
+static int work(struct verb *verb)
+{
+	struct error error = { 0 };
+	enum exit_code code = run(verb, &error);
+
+	if (!has_plan(code, &error))
+		return json_fail("plan", verb->common.json ? "" : NULL, (int) code, &error);
+	if (verb->common.json)
+		json_print(fleet_to_json(&verb->fleet), stdout);
+	else
+		print_text(verb);
+	print_warnings(verb);
+	if (code != EXIT_CODE_OK)
+		message_print(stderr, COLOUR_RED, "slipway plan: %s\n", exit_code_text((int) code));
+	return (int) code;
+}
+
+/* Cuts @argv at "--": what follows is given to every build. */
+static void cut_arguments(char **argv, struct strv *arguments)
+{
+	while (*argv && strcmp(*argv, "--") != 0)
+		argv++;
+	if (!*argv)
+		return;
+	for (char *const *argument = argv + 1; *argument; argument++)
+		xstrv_push(arguments, *argument);
+	*argv = NULL;
+}
+
+int plan_command(char **argv)
+{
+	struct verb verb = { 0 };
+	int code;
+
+	cut_arguments(argv, &verb.arguments);
+	if (options_start(&plan_options, argv, &verb, &code))
+		code = work(&verb);
+	fleet_free(&verb.fleet);
+	pools_free(&verb.pools);
+	fleet_drivers_free(&verb.request.ofed);
+	fleet_drivers_free(&verb.request.nvidia);
+	strv_free(&verb.kernels);
+	strv_free(&verb.excludes);
+	strv_free(&verb.arguments);
+	common_options_free(&verb.common);
+	return code;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/image/registry.h"
+
+#include <string.h>
+
+#include "common/xalloc.h"
+#include "kernels/tool.h"
+
+#define TIMEOUT "60s"
+
+/* How skopeo's last line names the cause: level=fatal msg="…". The text itself where it does not.
+ */
+static char *message_of(const char *text)
+{
+	const char *start = strstr(text, "msg=\"");
+	char *message = xstrdup(start ? start + strlen("msg=\"") : text);
+	char *to = message;
+
+	for (const char *from = message; start && *from && *from != '"'; from++) {
+		if (*from == '\\' && from[1])
+			from++;
+		*to++ = *from;
+	}
+	if (start)
+		*to = '\0';
+	return message;
+}
+
+/* Cures by what registries and Go's libraries say. */
+static const struct cure {
+	const char *said;
+	const char *cure; /* %s is the registry's host */
+} cures[] = {
+	{ "unauthorized", "log in: skopeo login %s" },
+	{ "authentication required", "log in: skopeo login %s" },
+	{ "denied", "log in with an account that may do this: skopeo login %s" },
+	{ "gave HTTP response to HTTPS client",
+		"for a registry without TLS: [[registry]] with location = \"%s\" and insecure = true in "
+		"/etc/containers/registries.conf" },
+	{ "x509: certificate signed by unknown authority",
+		"put the registry's authority into /etc/containers/certs.d/%s/ca.crt" },
+};
+
+static char *with_host(const char *cure, const char *host)
+{
+	const char *place = strstr(cure, "%s");
+
+	return xasprintf("%.*s%s%s", (int) (place - cure), cure, host, place + 2);
+}
+
+static int not_asked(const char *reference, const char *said, struct error *error)
+{
+	_cleanup_free_ char *host = xstrndup(reference, strcspn(reference, "/"));
+	int r = error_set(
+		error, -EREMOTEIO, "%s: the registry could not be asked: %s", reference, said);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cures); i++)
+		if (strstr(said, cures[i].said)) {
+			_cleanup_free_ char *cure = with_host(cures[i].cure, host);
+
+			return error_try(error, r, "%s", cure);
+		}
+	return r;
+}
+
+/* Runs skopeo with these words, the last of them is @reference. */
+static int ask(const char *const *words, size_t count, const char *reference, char **ret_output,
+	char **ret_said, struct error *error)
+{
+	_cleanup_strv_ struct strv argv = { 0 };
+	struct error why = { 0 };
+	int r;
+
+	xstrv_push(&argv, "skopeo");
+	xstrv_push(&argv, "--command-timeout=" TIMEOUT);
+	for (size_t i = 0; i < count; i++)
+		xstrv_push(&argv, words[i]);
+	xstrv_pushf(&argv, "docker://%s", reference);
+	r = tool_run(&argv, ret_output, &why);
+	if (r == -EIO)
+		*ret_said = message_of(why.text);
+	else if (r < 0)
+		*error = why;
+	return r;
+}
+
+static json_object *parse(const char *text)
+{
+	json_object *root = json_tokener_parse(text);
+
+	if (root && !json_object_is_type(root, json_type_object)) {
+		(void) json_object_put(root);
+		root = NULL;
+	}
+	return root;
+}
+
+int registry_list_tags(const char *repository, struct strv *tags, struct error *error)
+{
+	_cleanup_free_ char *output = NULL;
+	_cleanup_free_ char *said = NULL;
+	json_object *root, *list = NULL;
+	int r = ask((const char *const[]){ "list-tags" }, 1, repository, &output, &said, error);
+
+	/* A repository comes into being with its first image. */
+	if (r == -EIO &&
+		(strstr(said, "status code from registry 404") || strstr(said, "name unknown")))
+		return 0;
+	if (r < 0)
+		return r == -EIO ? not_asked(repository, said, error) : r;
+	root = parse(output);
+	if (!root || !json_object_object_get_ex(root, "Tags", &list) ||
+		!json_object_is_type(list, json_type_array))
+		r = not_asked(repository, "skopeo list-tags printed no list of tags", error);
+	for (size_t i = 0; r == 0 && i < json_object_array_length(list); i++)
+		xstrv_push(tags, json_object_get_string(json_object_array_get_idx(list, i)));
+	(void) json_object_put(root);
+	return r;
+}
+
+int registry_read_labels(const char *reference, json_object **ret_labels, struct error *error)
+{
+	_cleanup_free_ char *output = NULL;
+	_cleanup_free_ char *said = NULL;
+	json_object *root, *config = NULL, *labels = NULL;
+	int r = ask((const char *const[]){ "inspect", "--config" }, 2, reference, &output, &said,
+		error);
+
+	if (r < 0)
+		return r == -EIO ? not_asked(reference, said, error) : r;
+	root = parse(output);
+	if (!root)
+		return not_asked(reference, "skopeo inspect printed no configuration", error);
+	if (json_object_object_get_ex(root, "config", &config) &&
+		json_object_is_type(config, json_type_object) &&
+		json_object_object_get_ex(config, "Labels", &labels) &&
+		json_object_is_type(labels, json_type_object))
+		*ret_labels = json_object_get(labels);
+	else
+		*ret_labels = json_object_new_object();
+	(void) json_object_put(root);
+	return 0;
+}

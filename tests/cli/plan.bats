@@ -1,0 +1,283 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2030,SC2031,SC2046,SC2154
+# SPDX-License-Identifier: Apache-2.0
+# slipway plan: what a cluster's nodes will ask for, and what the registry has of it.
+
+load helpers
+load registry
+
+teardown_file() {
+    stop_registry
+}
+
+# node NAME KREL ARCH [KEY=VALUE…]: a line of a list of nodes, with the labels of node-feature-discovery that the KEYs end.
+node() {
+    local name=$1 krel=$2 arch=$3
+    shift 3
+    printf '%s\n' "$@" | jq -Rnc --arg name "$name" --arg krel "$krel" --arg arch "$arch" '
+        {apiVersion: "v1", kind: "Node",
+         metadata: {name: $name, labels: ([inputs | select(. != "") | capture("(?<key>[^=]*)=(?<value>.*)")
+             | .key |= if test("/") then . else "feature.node.kubernetes.io/" + . end] | from_entries)},
+         status: {nodeInfo: {kernelVersion: $krel, architecture: $arch, operatingSystem: "linux"}}}'
+}
+
+os() { printf '%s\n' "system-os_release.ID=$1" ${2+"system-os_release.VERSION_ID=$2"}; }
+gpu=pci-10de.present=true
+nic=pci-15b3.present=true
+
+# list: the lines of node on stdin, as kubectl prints them, in nodes.json.
+list() {
+    jq -s '{apiVersion: "v1", kind: "List", items: .}' >"$BATS_TEST_TMPDIR/nodes.json"
+}
+
+# plan CODE OPTION…: of nodes.json; the plan is JSON in $output, warnings are in $warnings.
+plan() {
+    local code=$1
+    shift
+    run bash -c 'exec "$@" 2>"$errors"' bash env errors="$BATS_TEST_TMPDIR/errors" SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" \
+        SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" plan --json "$@"
+    echo "slipway plan $* -> $status"
+    echo "$output"
+    cat "$BATS_TEST_TMPDIR/errors"
+    [ "$status" -eq "$code" ]
+}
+
+export errors=${BATS_TEST_TMPDIR:-}/errors
+
+# is FILTER VALUE: what jq prints of the plan.
+is() {
+    local value
+    value=$(jq -rc "$1" <<<"$output")
+    [ "$value" = "$2" ] || {
+        echo "$1 is $value, not $2"
+        return 1
+    }
+}
+
+@test "nodes become targets, those of most nodes first, each with the images that its devices need" {
+    {
+        node u1 6.8.0-45-generic amd64 $(os ubuntu 24.04) $gpu
+        for i in 1 2 3; do node "d$i" 6.1.0-50-amd64 amd64 $(os debian 12) $gpu $nic; done
+        # As node-feature-discovery has it without the operators' configuration; a sound card and a USB controller are no GPU.
+        node r1 5.14.0-503.11.1.el9_5.x86_64 amd64 $(os rocky 9.5) pci-0302_10de.present=true pci-0200_15b3.present=true
+        node r2 5.14.0-503.11.1.el9_5.x86_64 amd64 $(os rocky 9.5) pci-0403_10de.present=true pci-0200_15b3.present=true
+        node plain 6.1.0-50-amd64 amd64 $(os debian 12) pci-8086.present=true
+        node kept 6.1.0-49-amd64 amd64 $(os debian 12) $gpu nvidia.com/gpu.deploy.driver=pre-installed
+        node arm 6.1.0-50-arm64 arm64 $(os debian 12) $nic
+    } | list
+    plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07-0.6.1.0=/src/ofed --nvidia-version 595.58.03=/src/a.run \
+        --nvidia-version 535.261.03=debian --gpu-operator 26.7 -- --sign-key key.pem
+    is '[.targets[] | "\(.index) \(.krel) \(.os) \(.arch) \(.nodes) \(.why) \(.builds | length)"]' \
+        '["0 6.1.0-50-amd64 debian12 x86_64 3 node 2","1 5.14.0-503.11.1.el9_5.x86_64 rocky9 x86_64 2 node 2","2 6.1.0-50-arm64 debian12 aarch64 1 node 1","3 6.8.0-45-generic ubuntu24.04 x86_64 1 node 2"]'
+    is '.targets[0].builds[1].args' '["6.1.0-50-amd64","--os=debian12","--arch=x86_64","--ofed=/src/ofed","--nvidia=debian","--gpu-operator=26.7","--sign-key","key.pem"]'
+    is '[.targets[1].builds[0].images[].tag]' '["24.07-0.6.1.0-5.14.0-503.11.1.el9_5.x86_64-rocky9.5-amd64","595-5.14.0-503.11.1.el9_5.x86_64-rocky9"]'
+    is '.targets[2].builds[0] | "\(.args[4]) \(.args[3]) \([.images[].role])"' '--nvidia=none --ofed=/src/ofed ["nic"]'
+    is '.targets[3].builds[0].args[3]' '--nvidia=/src/a.run'
+    is '[.targets[].builds[].images[].state] | unique' '["not-asked"]'
+    run_slipway 0 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 595.58.03 --gpu-operator 26.7
+    says "6.1.0-50-amd64                debian12         3  node   driver:595-6.1.0-50-amd64-debian12" \
+        "3 kernels, 3 images; 2 nodes have neither GPU nor NIC" \
+        "GPUs are in nodes of debian12, rocky9, ubuntu24.04: with a ClusterPolicy"
+}
+
+@test "tags are those that the operators compose" {
+    # krel, ID, VERSION_ID, what the network operator asks for behind the version, and the GPU operator of today and of before:
+    # gpu-operator internal/state/nodepool.go and nvidiadriver_types.go, network-operator pkg/state/state_ofed.go.
+    local krel id version nic_tag gpu_tags
+    while read -r krel id version nic_tag gpu_tags; do
+        node n "$krel" amd64 $(os "$id" "$version") $gpu $nic | list
+        plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07 --nvidia-version 580.1
+        is '[.targets[].builds[].images[].tag] | join(" ")' "24.07-$nic_tag 580-${gpu_tags// / 580-}"
+    done <<'END'
+6.12.117+deb13-amd64 debian 13 6.12.117_deb13-amd64-debian13-amd64 6.12.117_deb13-amd64-debian13
+3.10.0-1160.45.1.el7.custom centos 7 3.10.0-1160.45.1.el7.custom-centos7-amd64 3.10.0-1160.45.1.el7.custom-centos7
+5.14.0-503.11.1.el9_5.x86_64 almalinux 9.5 5.14.0-503.11.1.el9_5.x86_64-almalinux9.5-amd64 5.14.0-503.11.1.el9_5.x86_64-almalinux9.5
+5.14.0-427.13.1.el9_4.x86_64 rhel 9.4 5.14.0-427.13.1.el9_4.x86_64-rhel9.4-amd64 5.14.0-427.13.1.el9_4.x86_64-rhel9 5.14.0-427.13.1.el9_4.x86_64-rhel9.4
+6.1.0-rc3+ debian 12 6.1.0-rc3-debian12-amd64 6.1.0-rc3-debian12
+6.4.0-150600.23.7-default sles 15.6 6.4.0-150600.23.7-default-sles15.6-amd64 6.4.0-150600.23.7-default-sles15.6
+END
+}
+
+@test "every distribution of the catalogue has a plan" {
+    local file id version
+    for file in "$repository"/kernels/catalogue/*.ini; do
+        id=$(sed -n 's/^id = //p' "$file")
+        version=$(sed -n 's/^version_id = //p' "$file")
+        [[ -z $id || $version == *'{'* ]] || node "${file##*/}" 1.2.3-4-made-up amd64 $(os "$id" "$version") $gpu $nic
+    done | list
+    plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07 --nvidia-version 580.1
+    [ "$(jq '.targets | length' <<<"$output")" -ge 20 ]
+    is '[.targets[] | select(.problem != "") | .os]' '[]'
+}
+
+@test "what would go wrong in the cluster is a warning, and what cannot be built keeps its tags" {
+    {
+        node a 6.1.0-rc3 amd64 $(os debian 12) $gpu
+        node b 6.1.0-rc3+ amd64 $(os debian 12) $gpu
+        node sid 6.17.8+deb14-amd64 amd64 $(os debian) $gpu
+        node bare 6.12.43+deb13-amd64 amd64
+        node garden 6.12.40-cloud-amd64 amd64 $(os gardenlinux 1877.1) $gpu
+        node rhel 5.14.0-427.13.1.el9_4.x86_64 amd64 $(os rhel 9.4) $gpu
+        node mips 6.12.43+deb13-mips64r6el mips64r6el $(os debian 13) $gpu
+    } | list
+    plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07 --ofed-version 25.01 --nvidia-version 580.1
+    is '.targets[] | select(.krel == "6.12.40-cloud-amd64") | "\(.problem): \(.builds[0].images[0].tag) \(.builds[0].args)"' \
+        'distribution gardenlinux1877.1 is not in the catalogue: 580-6.12.40-cloud-amd64-gardenlinux1877.1 []'
+    is '.targets[] | select(.arch == "mips64r6el") | .problem' 'architecture mips64r6el is not known'
+    output=$(jq -r '.warnings[]' <<<"$output")
+    says "kernels 6.1.0-rc3+ and 6.1.0-rc3 have one tag, REGISTRY/driver:580-6.1.0-rc3-debian12" \
+        "debian12 names no kernel like 6.1.0-rc3: its build needs the kernel's files" \
+        "node sid has no label feature.node.kubernetes.io/system-os_release.VERSION_ID: the operators deploy no driver there" \
+        "node bare has no label of node-feature-discovery" \
+        "GPU images of rhel9 have two tags, for newer operators and for older ones (rhel9, rhel9.4)" \
+        "the GPU images for OFED 24.07 and 25.01 have one tag, REGISTRY/driver:580-6.12.43_deb13-amd64-debian13: slipway combine"
+}
+
+@test "--exclude leaves out kernels, or a driver on them" {
+    { node a 6.1.0-50-amd64 amd64 $(os debian 12) $gpu $nic; node b 6.1.0-50-rt-amd64 amd64 $(os debian 12) $gpu; } | list
+    plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07 --nvidia-version 580.1 --nvidia-version 535.2 \
+        --exclude '*-rt-*' --exclude '6.1.*:535*'
+    is '[.targets[] | "\(.krel) \([.builds[].nvidia])"]' '["6.1.0-50-amd64 [\"580.1\"]"]'
+    is '[.excluded[] | "\(.krel) \(.nvidia) \(.pattern) \(.nodes)"]' '["6.1.0-50-rt-amd64  *-rt-* 1","6.1.0-50-amd64 535.2 6.1.*:535* 1"]'
+    plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07 --nvidia-version 535.2 --exclude '6.1.*:535*'
+    is '[.targets[0].builds[] | "\(.ofed) \(.nvidia)"]' '["24.07 "]'
+}
+
+@test "--ahead: the newest kernel of a node's series and flavour, of its distribution's lists" {
+    load repository
+    make_repository
+    for krel in 6.1.0-50-amd64 6.1.0-51-amd64 6.1.0-52-rt-amd64 6.12.9+bpo-amd64; do add_kernel "$krel"; done
+    publish
+    update_system
+    { node a 6.1.0-49-amd64 amd64 $(os debian 12) $gpu; node b 6.1.0-51-amd64 amd64 $(os debian 12) $nic; } | list
+    plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ahead --ofed-version 24.07 --nvidia-version 580.1
+    is '[.targets[] | "\(.krel) \(.nodes) \(.why) \([.builds[].images[].role])"]' \
+        '["6.1.0-51-amd64 1 node [\"nic\",\"gpu\"]","6.1.0-49-amd64 1 node [\"gpu\"]"]'
+    node c 6.1.0-50-cloud-amd64 amd64 $(os debian 12) $gpu | list
+    plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ahead --nvidia-version 580.1
+    is '.warnings[0]' 'the lists of debian12 have no kernel of the series and flavour of 6.1.0-50-cloud-amd64'
+}
+
+@test "what is no list of nodes is refused, with the command that prints one" {
+    run_slipway 12 plan --nodes /dev/null --nvidia-version 580.1
+    says "--nodes /dev/null: it is empty" "try: kubectl get nodes -o json | slipway plan --nodes -"
+    node a 6.1.0-50-amd64 amd64 $(os debian 12) $gpu | list
+    head -c 100 "$BATS_TEST_TMPDIR/nodes.json" >"$BATS_TEST_TMPDIR/cut.json"
+    run_slipway 12 plan --nodes "$BATS_TEST_TMPDIR/cut.json" --nvidia-version 580.1
+    says "the JSON is cut short"
+    echo '{"kind": "List", "items": []}' >"$BATS_TEST_TMPDIR/none.json"
+    run_slipway 12 plan --nodes "$BATS_TEST_TMPDIR/none.json" --nvidia-version 580.1
+    says "no node in the list runs Linux"
+    echo '{"kind": "List", "items": [{"kind": "Pod"}]}' >"$BATS_TEST_TMPDIR/pods.json"
+    run_slipway 12 plan --nodes "$BATS_TEST_TMPDIR/pods.json" --nvidia-version 580.1
+    says 'item 0 is no Node but "Pod"'
+    node a '../etc' amd64 $(os debian 12) $gpu | list
+    run_slipway 12 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1
+    says 'node a: status.nodeInfo.kernelVersion is "../etc": no kernel release'
+    run_slipway 2 plan --nodes "$BATS_TEST_TMPDIR/nothing" --nvidia-version 580.1
+    run_slipway 2 plan --nodes - --nvidia-version debian
+    says "--nvidia-version debian: its version is missing" "try: --nvidia-version VERSION=debian"
+}
+
+@test "the registry: there, missing, differs and how; --check and --missing" {
+    local names=(plan --kernel 6.1.0-50-amd64 --ofed-version 24.07 --nvidia-version 580.1) nic_tag=24.07-6.1.0-50-amd64-debian12-amd64
+    local gpu_tag=580-6.1.0-50-amd64-debian12 ours=(io.slipway.krel=6.1.0-50-amd64 io.slipway.proof=holds)
+    start_registry
+    names+=(--registry "$registry/drivers")
+    run_slipway 28 "${names[@]}" --check
+    says "1 kernel, 2 images: 2 missing" "the registry lacks images that nodes will ask for"
+    run_slipway 0 "${names[@]}"
+    put_image "$registry/drivers/doca-driver:$nic_tag" "${ours[@]}" io.slipway.role=nic org.opencontainers.image.version=24.07
+    put_image "$registry/drivers/driver:$gpu_tag" "${ours[@]}" io.slipway.role=gpu org.opencontainers.image.version=580.1 io.slipway.peermem=24.07
+    run_slipway 0 "${names[@]}" --check
+    says "doca-driver:$nic_tag  there" "1 kernel, 2 images: 2 there"
+    run_slipway 0 "${names[@]}" --missing
+    says "0 kernels, 0 images"
+    while read -r says labels; do
+        # shellcheck disable=SC2086
+        put_image "$registry/drivers/driver:$gpu_tag" $labels
+        run_slipway 28 "${names[@]}" --check --missing
+        output=$(tr -s ' ' <<<"$output")
+        says "driver:$gpu_tag differs: ${says//_/ }" "2 images: 1 there, 1 differs"
+    done <<END
+driver_580.0 ${ours[*]} io.slipway.role=gpu org.opencontainers.image.version=580.0 io.slipway.peermem=24.07
+nvidia-peermem_for_OFED_23.10 ${ours[*]} io.slipway.role=gpu org.opencontainers.image.version=580.1 io.slipway.peermem=23.10
+no_nvidia-peermem ${ours[*]} io.slipway.role=gpu org.opencontainers.image.version=580.1 io.slipway.peermem=none
+not_proven io.slipway.role=gpu io.slipway.krel=6.1.0-50-amd64 io.slipway.proof=will-not-load
+for_kernel_6.1.0-50+ io.slipway.role=gpu io.slipway.krel=6.1.0-50+ io.slipway.proof=holds
+not_made_by_Slipway maintainer=NVIDIA
+END
+    remove_tag "$registry/drivers/driver"
+    run_slipway 28 "${names[@]}" --check
+    output=$(tr -s ' ' <<<"$output")
+    says "driver:$gpu_tag missing"
+}
+
+@test "a registry that cannot be asked is unknown and exit code 27, never missing" {
+    local names=(plan --kernel 6.1.0-50-amd64 --nvidia-version 580.1 --check)
+    run_slipway 27 "${names[@]}" --registry 127.0.0.1:9/drivers
+    says "unknown" "127.0.0.1:9/drivers/driver: the registry could not be asked" "connection refused"
+    # bcrypt of "right", by perl's crypt.
+    mkdir -p "$BATS_FILE_TMPDIR"
+    perl -e 'print "user:", crypt("right", "\$2y\$05\$abcdefghijklmnopqrstuu"), "\n"' >"$BATS_FILE_TMPDIR/htpasswd"
+    stop_registry
+    start_registry 'auth: {htpasswd: {realm: test, path: '"$BATS_FILE_TMPDIR/htpasswd"'}}'
+    run_slipway 27 "${names[@]}" --registry "$registry/drivers"
+    says "the registry could not be asked" "try: log in: skopeo login $registry"
+    export REGISTRY_AUTH_FILE=$BATS_TEST_TMPDIR/auth.json
+    skopeo login -u user -p right "$registry"
+    run_slipway 28 "${names[@]}" --registry "$registry/drivers"
+    rm "$HOME/.config/containers/registries.conf"
+    run_slipway 27 "${names[@]}" --registry "$registry/drivers"
+    says "try: for a registry without TLS"
+    PATH=$(path_without skopeo) run_slipway 10 "${names[@]}" --registry "$registry/drivers"
+    says "skopeo"
+    run_slipway 2 plan --kernel 6.1.0-50-amd64 --nvidia-version 580.1 --check
+    says "--registry HOST/FOLDER"
+}
+
+# own_kernel: a kernel of files and drivers of our own; ofed, nvidia and behind are what plan takes.
+own_kernel() {
+    load kernel-from
+    make_root "$BATS_TEST_TMPDIR/root" 6.6.9-own1
+    make_ofed
+    make_gpu_sources
+    mkdir "$BATS_TEST_TMPDIR/ofed/debian"
+    echo 'mlnx-ofed-kernel (24.07.OFED.24.07.0.6.0.1-1) unstable; urgency=low' >"$BATS_TEST_TMPDIR/ofed/debian/changelog"
+    echo 'ccflags-y += -DNV_VERSION_STRING=\"1.0\"' >"$BATS_TEST_TMPDIR/nvidia/kernel-open/Kbuild"
+    ofed=(--ofed-version "24.07-0.6.0.1=$BATS_TEST_TMPDIR/ofed")
+    nvidia=(--nvidia-version "1.0=$BATS_TEST_TMPDIR/nvidia")
+    behind=(-- --offline --force --kernel-from "$BATS_TEST_TMPDIR/root" --userspace "$BATS_TEST_TMPDIR/userspace" --dry-run)
+}
+
+@test "build --plan: the builds of a plan one after another, each as its line says; one that fails stops no other" {
+    own_kernel
+    plan 0 --os debian12 --kernel 6.6.9-own1 --kernel 6.6.9-other "${ofed[@]}" "${nvidia[@]}" --nvidia-version 2.0=/nonexistent "${behind[@]}"
+    echo "$output" >"$BATS_TEST_TMPDIR/plan.json"
+    is '[.targets[] | "\(.index) \(.krel) \(.builds | length)"]' '["0 6.6.9-own1 2","1 6.6.9-other 2"]'
+    run_slipway 6 build --plan "$BATS_TEST_TMPDIR/plan.json"
+    says "==> target 0: 6.6.9-own1 of debian12, OFED 24.07-0.6.0.1, NVIDIA 1.0" "gpu image  localhost/slipway/driver:1-6.6.9-own1-debian12" \
+        "slipway build: --nvidia /nonexistent" "==> target 1: 6.6.9-other" "==> 1 of 4 builds are done; the exit code says: a driver source is missing"
+    run_slipway 5 build --plan "$BATS_TEST_TMPDIR/plan.json" --target 1/2 --json
+    [ "$(tail -n 1 <<<"$output" | cut -d' ' -f1-2)" = "==> 0" ]
+    [ "$(grep '"event":"plan"' <<<"$output" | jq -c '[.builds[] | [.index, .exit_code]]')" = '[[1,5],[1,6]]' ]
+    JOB_COMPLETION_INDEX=0 run_slipway 6 build --plan "$BATS_TEST_TMPDIR/plan.json" --quiet
+    says "==> 1 of 2 builds are done"
+    run_slipway 2 build --plan "$BATS_TEST_TMPDIR/plan.json" --target 2
+    says "--target 2: the plan has 2 targets" "they count from 0"
+    run_slipway 2 build --plan "$BATS_TEST_TMPDIR/plan.json" --target 2/2
+    run_slipway 12 build --plan "$repository/README.md"
+    says "no JSON object" "try: slipway plan"
+    run_slipway 2 build --plan "$BATS_TEST_TMPDIR/plan.json" newest
+    run_slipway 2 build --plan "$BATS_TEST_TMPDIR/plan.json" --output oci-archive:x
+}
+
+@test "build --plan: a source whose version is not the plan's is not compiled" {
+    own_kernel
+    ofed[1]=24.07-0.6.1.0=${ofed[1]#*=}
+    plan 0 --os debian12 --kernel 6.6.9-own1 "${ofed[@]}" "${nvidia[@]}" "${behind[@]}"
+    echo "$output" >"$BATS_TEST_TMPDIR/plan.json"
+    run_slipway 6 build --plan "$BATS_TEST_TMPDIR/plan.json"
+    says "the plan has the nic image 24.07-0.6.1.0-6.6.9-own1-debian12-amd64, and this build makes 24.07-0.6.0.1-6.6.9-own1-debian12-amd64"
+    [[ $output != *"to be built"* ]]
+}

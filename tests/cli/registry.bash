@@ -1,0 +1,70 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# SPDX-License-Identifier: Apache-2.0
+# Debian's docker-registry on loopback, for one file of tests. The package is unpacked, not installed: it would bring a service.
+#   start_registry [LINE…]   serves without TLS, LINE is more of its config.yml; sets $registry to its address
+#   stop_registry            its images stay
+#   put_image REF LABEL=V…   an image without a layer
+#   remove_tag REF
+
+start_registry() {
+    local folder=$BATS_FILE_TMPDIR/registry program config=$BATS_FILE_TMPDIR/registry.yml debs=$BATS_FILE_TMPDIR/debs
+    program=$folder/usr/bin/docker-registry
+    if [[ ! -x $program ]]; then
+        mkdir -p "$folder" "$debs"
+        dpkg -x "$("$repository/tests/vm/fetch-deb" "$debs" docker-registry)" "$folder"
+    fi
+    registry_port=${registry_port:-$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')}
+    registry=127.0.0.1:$registry_port
+    cat >"$config" <<END
+version: 0.1
+log: {level: error}
+storage: {filesystem: {rootdirectory: $BATS_FILE_TMPDIR/registry-data}, delete: {enabled: true}}
+http: {addr: "$registry", secret: test}
+END
+    printf '%s\n' "$@" >>"$config"
+    "$program" serve "$config" >"$BATS_FILE_TMPDIR/registry.log" 2>&1 </dev/null 3>&- &
+    registry_pid=$!
+    until (exec {tcp}<>"/dev/tcp/${registry/:/\/}") 2>/dev/null; do
+        kill -0 "$registry_pid" || return 1
+        read -rt 0.05 <> <(:) || true
+    done
+    # skopeo's own files, as a user has them.
+    export HOME=$BATS_FILE_TMPDIR/home
+    mkdir -p "$HOME/.config/containers"
+    printf '[[registry]]\nlocation = "%s"\ninsecure = true\n' "$registry" >"$HOME/.config/containers/registries.conf"
+    echo '{"default": [{"type": "insecureAcceptAnything"}]}' >"$HOME/.config/containers/policy.json"
+}
+
+stop_registry() {
+    [[ -z ${registry_pid:-} ]] || { kill "$registry_pid" && wait "$registry_pid"; } 2>/dev/null || true
+    registry_pid=
+}
+
+# put_blob FILE: into the layout; prints its descriptor's digest and size.
+put_blob() {
+    local sum
+    sum=$(sha256sum <"$1")
+    cp "$1" "$layout/blobs/sha256/${sum%% *}"
+    jq -nc --arg digest "sha256:${sum%% *}" --argjson size "$(stat -c %s "$1")" '{digest: $digest, size: $size}'
+}
+
+put_image() {
+    local reference=$1 layout=$BATS_TEST_TMPDIR/layout blob=$BATS_TEST_TMPDIR/blob labels config manifest
+    shift
+    rm -rf "$layout"
+    mkdir -p "$layout/blobs/sha256"
+    labels=$(printf '%s\n' "$@" | jq -Rn '[inputs | capture("(?<key>[^=]*)=(?<value>.*)")] | from_entries')
+    jq -nc --argjson labels "$labels" '{architecture: "amd64", os: "linux", config: {Labels: $labels}, rootfs: {type: "layers", diff_ids: []}}' >"$blob"
+    config=$(put_blob "$blob")
+    jq -nc --argjson config "$config" '{schemaVersion: 2, mediaType: "application/vnd.oci.image.manifest.v1+json",
+        config: ({mediaType: "application/vnd.oci.image.config.v1+json"} + $config), layers: []}' >"$blob"
+    manifest=$(put_blob "$blob")
+    echo '{"imageLayoutVersion": "1.0.0"}' >"$layout/oci-layout"
+    jq -nc --argjson manifest "$manifest" \
+        '{schemaVersion: 2, manifests: [{mediaType: "application/vnd.oci.image.manifest.v1+json"} + $manifest]}' >"$layout/index.json"
+    skopeo copy -q "oci:$layout" "docker://$reference"
+}
+
+remove_tag() {
+    rm -r "$BATS_FILE_TMPDIR/registry-data/docker/registry/v2/repositories/${1#*/}"
+}
