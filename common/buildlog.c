@@ -279,7 +279,7 @@ const char *buildlog_hint(const struct buildlog_error *found)
 		if (strstr(found->message, hints[i].mark))
 			return hints[i].of_kernel && found->hint ? found->hint : hints[i].hint;
 	if (is_recipe_error(found->message))
-		return "look into the log for the cause";
+		return NULL;
 	if (found->hint)
 		return found->hint;
 	return "the source does not support this kernel: try a newer driver release or an older "

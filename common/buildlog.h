@@ -40,5 +40,5 @@ const char *buildlog_compiled(const char *line);
 /* How many such lines a log has. */
 size_t buildlog_count_compiled(const char *text);
 
-/* Returns one sentence that tells the user what to try. */
+/* Returns what the user can try; NULL where a recipe's own message says it all. */
 const char *buildlog_hint(const struct buildlog_error *found);

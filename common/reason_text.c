@@ -15,27 +15,51 @@ extern const char reasons_page[] __attribute__((visibility("hidden")));
 #define CURE    "Cure: "
 #define POINT   "- "
 
+/* A star in code is none. */
+static bool is_mark(char c, bool *in_code)
+{
+	*in_code ^= c == '`';
+	return c == '`' || (c == '*' && !*in_code);
+}
+
+/*
+ * Puts the text of the link at @from, which ends at @text_end, to @to, and returns what is behind
+ * it. The name of a page, which lies beside this one, becomes its path from the top: the target,
+ * which is left out, leaves room.
+ */
+static char *take_link(const char *from, const char *text_end, char *to)
+{
+	bool in_code = false;
+	static const char folder[] = "docs/";
+	size_t length = (size_t) (text_end - from - 1);
+
+	if (length > 3 && strncmp(text_end - 3, ".md", 3) == 0) {
+		memmove(to + strlen(folder), from + 1, length);
+		memcpy(to, folder, strlen(folder));
+		return to + strlen(folder) + length;
+	}
+	for (from++; from < text_end; from++)
+		if (!is_mark(*from, &in_code))
+			*to++ = *from;
+	return to;
+}
+
 /* Takes Markdown off: `code`, **strong**, [text](target). In place. */
 static void make_plain(char *text)
 {
-	bool in_link = false;
+	bool in_code = false;
 	char *to = text;
 
 	for (const char *from = text; *from; from++) {
-		if (*from == '`' || *from == '*')
-			continue;
-		if (*from == '[' && strstr(from, "](")) {
-			in_link = true;
-			continue;
+		const char *text_end = *from == '[' ? strstr(from, "](") : NULL;
+		const char *end = text_end ? strchr(text_end, ')') : NULL;
+
+		if (end) {
+			to = take_link(from, text_end, to);
+			from = end;
+		} else if (!is_mark(*from, &in_code)) {
+			*to++ = *from;
 		}
-		if (in_link && strncmp(from, "](", 2) == 0) {
-			from += strcspn(from, ")");
-			in_link = false;
-			if (!*from)
-				break;
-			continue;
-		}
-		*to++ = *from;
 	}
 	*to = '\0';
 }

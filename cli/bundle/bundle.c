@@ -269,6 +269,8 @@ int bundle_collect(struct build *build, struct bundle_manifest *manifest, const 
 	if (r == 0)
 		r = kernel_open_tree(&build->kernel, error);
 	if (r == 0)
+		r = build_check_modules(build, error);
+	if (r == 0)
 		r = roots_keys(build, error);
 	if (r == 0)
 		r = roots_settle(build, error);

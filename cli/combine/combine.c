@@ -135,7 +135,7 @@ static int identify_input(const struct combine *combine, struct combine_input *i
 			"%s: an image is wanted: its archive, its layout or its name in "
 			"containers-storage",
 			name);
-		return verify_input_outputs(name, &images)
+		return verify_input_outputs(name, &images, NULL)
 			       ? error_try(error, r, "%s", images.items[images.count - 1])
 			       : r;
 	}

@@ -358,7 +358,7 @@ static int recipe_failed(
 	_cleanup_(buildlog_error_free) struct buildlog_error found = { 0 };
 	_cleanup_free_ char *text = NULL;
 	char place[512] = "";
-	const char *below;
+	const char *below, *hint;
 
 	if (fs_read(build->cache.fd, log_path, 0, &text, NULL) < 0 ||
 		buildlog_first_error(text, &found) < 0)
@@ -373,10 +373,12 @@ static int recipe_failed(
 		(void) snprintf(place, sizeof(place),
 			"%.400s:%lu: ", below ? below + strlen(work) : found.file, found.line);
 	}
+	hint = buildlog_hint(&found);
 	return error_set(error, -EIO,
-		"compiling for %s failed%s%.100s: %s%.400s; %s; log on the host: %.200s/%s",
+		"compiling for %s failed%s%.100s: %s%.400s%s%s; log on the host: %.200s/%s",
 		build->request->krel, found.step ? " at: " : "", found.step ? found.step : "",
-		place, found.message, buildlog_hint(&found), build->cache.path, log_path);
+		place, found.message, hint ? "; " : "", hint ? hint : "", build->cache.path,
+		log_path);
 }
 
 /*

@@ -85,8 +85,7 @@ static int judge(struct build *build, struct error *error)
 	return 0;
 }
 
-/* Headers are enough to compile, but do not show what a module wants to be loaded first. */
-static int check_modules(struct build *build, struct error *error)
+int build_check_modules(struct build *build, struct error *error)
 {
 	const struct lock *lock = &build->kernel.lock;
 
@@ -103,8 +102,9 @@ static int check_modules(struct build *build, struct error *error)
 			"kernel %s: the lists of %s have its headers but not its modules",
 			lock->krel, lock->os);
 	(void) error_try(error, -ENODATA,
-		"another --kernel-from with its package (linux-image-%s, or kernel-core and "
-		"kernel-modules-core) or the folder made by make modules_install",
+		"another --kernel-from with its package (linux-image-%s; kernel-core and "
+		"kernel-modules-core; kernel on Enterprise Linux 7) or the folder made by make "
+		"modules_install",
 		lock->krel);
 	if (build->kernel.local.has_headers)
 		return -ENODATA;
@@ -259,7 +259,7 @@ int build_run(struct build *build, struct error *error)
 	if (r == 0)
 		r = judge(build, error);
 	if (r == 0)
-		r = check_modules(build, error);
+		r = build_check_modules(build, error);
 	if (r == 0 && !build->options.sign_export)
 		r = userspace_require(build, error);
 	if (r == 0)

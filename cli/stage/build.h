@@ -201,6 +201,13 @@ int build_set_target(struct build *build, struct error *error) _must_check_;
  * images where they were asked for, or the digests of --sign-export. */
 int build_run(struct build *build, struct error *error) _must_check_;
 
+/*
+ * Has the kernel modules of its own, in files or in the lists? Headers are enough to compile, but
+ * do not show what a module wants to be loaded first. -ENODATA; the exit code is in
+ * context.failure.
+ */
+int build_check_modules(struct build *build, struct error *error) _must_check_;
+
 /* Frees what a build found; the context and the options are the caller's. */
 void build_done(struct build *build);
 

@@ -195,6 +195,15 @@ static int say_how_it_ended(const struct stage *stage, int status, struct error 
 	return error_try(error, -ENOMEM, "run it again with more free memory, or fewer --jobs");
 }
 
+static size_t running(const struct execution *execution)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < AT_ONCE; i++)
+		count += execution->workers[i].pid != 0;
+	return count;
+}
+
 static void collect(struct execution *execution, size_t slot)
 {
 	struct worker *worker = &execution->workers[slot];
@@ -215,6 +224,10 @@ static void collect(struct execution *execution, size_t slot)
 	progress_table_end(&execution->build->context.progress, &execution->shared->stages[slot]);
 	if (outcome->result < 0) {
 		take_failure(execution, outcome->result, outcome->failure, &outcome->error);
+		/* It is said again, with cures, when they are finished. */
+		if (running(execution) && !execution->is_ending)
+			progress_notef(&execution->build->context.progress,
+				"%s; finishing the stages that run", outcome->error.text);
 		return;
 	}
 	stage->cached->ran = outcome->ran;
@@ -255,15 +268,6 @@ static void wait_for_one(struct execution *execution)
 }
 
 /* ---- all of them */
-
-static size_t running(const struct execution *execution)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < AT_ONCE; i++)
-		count += execution->workers[i].pid != 0;
-	return count;
-}
 
 /* A key in a token is not a forked process's: what needs it runs in this one. */
 static int make_here(struct execution *execution, struct stage *stage)

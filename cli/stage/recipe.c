@@ -64,7 +64,7 @@ static int explain_failure(const struct build *build, const struct recipe *recip
 	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ char *place = NULL;
 	_cleanup_free_ char *message = NULL;
-	const char *file;
+	const char *file, *hint;
 	int r = fs_read(AT_FDCWD, log, 0, &text, NULL);
 
 	if (!work)
@@ -97,7 +97,8 @@ static int explain_failure(const struct build *build, const struct recipe *recip
 	(void) error_line(error, r, "first error: %s%s", place ? place : "", message);
 	(void) error_line(error, r, "log: %s", log);
 	(void) error_line(error, r, "work folder: %s", work);
-	return error_try(error, r, "%s", buildlog_hint(&found));
+	hint = buildlog_hint(&found);
+	return hint ? error_try(error, r, "%s", hint) : r;
 }
 
 static const struct stage *toolchain_of(const struct build *build, const struct recipe *recipe)

@@ -301,8 +301,14 @@ static void add_words(struct strv *words, const char *option, const char *value)
 static char *table_command(const struct build *build)
 {
 	const struct build_options *options = &build->options;
-	const struct strv *files = &options->kernel_from;
+	_cleanup_strv_ struct strv tree = { 0 }; /* files of a bundle go with the run */
+	const struct strv *files = options->bundle ? &tree : &options->kernel_from;
 	_cleanup_strv_ struct strv words = { 0 };
+
+	if (options->bundle) {
+		xstrv_push(&tree, stage_output(build, STAGE_KERNEL, 0));
+		xstrv_push(&tree, stage_output(build, STAGE_MODULES, 0));
+	}
 
 	xstrv_push(&words, "slipway verify");
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++)
@@ -363,10 +369,11 @@ int proof_judge(struct build *build, struct error *error)
 	left = leave_report(build);
 	command = table_command(build);
 	r = error_set(error, refused ? -ENOEXEC : -ENOMSG,
-		"%s on %s: of %s modules, only %s will load, so no image is made",
+		"%s on %s: %s of %s will load, so no image is made",
 		refused ? "some modules will not load"
 			: "it cannot be told whether the modules load",
-		build->target.krel, result.modules, result.loading);
+		build->target.krel, strcmp(result.loading, "0") == 0 ? "none" : result.loading,
+		result.modules);
 	(void) error_line(error, r, "first: %s", result.first);
 	(void) error_line(error, r, "all: %s%s", left ? left : stage_output(build, STAGE_PROOF, 0),
 		left ? "" : "/" PROOF_REPORT);

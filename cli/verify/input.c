@@ -145,12 +145,12 @@ int verify_input_identify(const char *what, struct verify_input *ret, struct err
 	return r;
 }
 
-bool verify_input_outputs(const char *what, struct strv *images)
+bool verify_input_outputs(const char *what, struct strv *images, char **os)
 {
 	_cleanup_free_ char *path = xasprintf("%s/images.json", what);
 	_cleanup_free_ char *text = NULL;
 	_cleanup_json_ struct json_object *object = NULL;
-	struct json_object *list, *role;
+	struct json_object *list, *role, *name;
 	size_t before = images->count;
 
 	if (fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
@@ -164,6 +164,8 @@ bool verify_input_outputs(const char *what, struct strv *images)
 			xstrv_pushf(images, "%s%s%s.oci.tar", what,
 				what[strlen(what) - 1] == '/' ? "" : "/",
 				json_object_get_string(role));
+	if (os && !*os && json_object_object_get_ex(object, "os", &name))
+		*os = xstrdup(json_object_get_string(name));
 	return images->count > before;
 }
 

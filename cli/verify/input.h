@@ -58,9 +58,10 @@ int verify_input_identify(
 
 /*
  * Is @what a folder that build --output made? Then its images are appended, as images.json lists
- * them: an older one that lies there is not among them.
+ * them: an older one that lies there is not among them. *os becomes the distribution that they are
+ * for, unless it is set or @os is NULL; the caller frees it.
  */
-bool verify_input_outputs(const char *what, struct strv *images);
+bool verify_input_outputs(const char *what, struct strv *images, char **os);
 
 /* Has it to be unpacked first? Then @context needs its run folder: cache_start_run(). */
 bool verify_input_unpacks(const struct verify_input *input);

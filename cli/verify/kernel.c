@@ -10,6 +10,7 @@
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
 #include "kernels/krel.h"
+#include "kernels/resolve/lock.h"
 #include "kernels/tree/depends.h"
 #include "kernels/tree/tree.h"
 #include "module/kernel_config.h"
@@ -284,6 +285,19 @@ static int find_in_folder(
 	return r < 0 ? error_set_errno(error, r, "--kernel %s", path) : 0;
 }
 
+/* Another file than a record: a lock, which lies beside the images of a build, is known. */
+static int no_record(const char *path, int r, struct error *error)
+{
+	_cleanup_(lock_free) struct lock lock = { 0 };
+	struct error ignored;
+
+	error->lines[0] = '\0'; /* about the cache's own */
+	if (r != -EBADMSG || lock_read_file(AT_FDCWD, path, &lock, &ignored) < 0)
+		return error_prefix(error, r, "--kernel");
+	(void) error_set(error, r, "--kernel %s: a lock, which names a kernel and has none", path);
+	return error_try(error, r, "--kernel %s --os %s", lock.krel, lock.os);
+}
+
 /* A record.json lies beside its tree in the cache; one that was copied out is alone. */
 static int find_record(struct place *place, const char *path, struct error *error)
 {
@@ -293,7 +307,7 @@ static int find_record(struct place *place, const char *path, struct error *erro
 	int r = kernel_record_load(AT_FDCWD, path, &record, error), fd;
 
 	if (r < 0)
-		return error_prefix(error, r, "--kernel");
+		return no_record(path, r, error);
 	place->krel = xstrdup(record.krel);
 	place->record = xstrdup(path);
 	fd = open(folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -267,12 +267,12 @@ bool verify_input_is_same(const struct verify_input *a, const struct verify_inpu
 }
 
 /* Puts its images in place of a folder that build --output made. */
-static void expand_outputs(struct strv *texts)
+static void expand_outputs(struct strv *texts, char **os)
 {
 	struct strv expanded = { 0 };
 
 	for (size_t i = 0; i < texts->count; i++)
-		if (!verify_input_outputs(texts->items[i], &expanded))
+		if (!verify_input_outputs(texts->items[i], &expanded, os))
 			xstrv_push(&expanded, texts->items[i]);
 	strv_free(texts);
 	*texts = expanded;
@@ -282,8 +282,8 @@ int verify_identify(struct verify *verify, struct error *error)
 {
 	int r;
 
-	expand_outputs(&verify->what);
-	expand_outputs(&verify->with);
+	expand_outputs(&verify->what, &verify->os);
+	expand_outputs(&verify->with, &verify->os);
 	r = identify_all(&verify->what, false, &verify->inputs, &verify->input_count, error);
 
 	if (r < 0)
@@ -296,7 +296,10 @@ int verify_identify(struct verify *verify, struct error *error)
 	r = identify_all(&verify->with, true, &verify->withs, &verify->with_count, error);
 	if (r < 0 || verify->running)
 		return r;
-	return verify_kernel_identify(&verify->kernels, &verify->fetched, error);
+	r = verify_kernel_identify(&verify->kernels, &verify->fetched, error);
+	if (r == 0 && verify->fetched && !verify->common.os)
+		verify->common.os = verify->os;
+	return r;
 }
 
 static bool unpacks_any(const struct verify *verify)
@@ -614,6 +617,7 @@ void verify_close(struct verify *verify)
 	running_close(&verify->now);
 	close_inputs(verify->inputs, verify->input_count);
 	close_inputs(verify->withs, verify->with_count);
+	free(verify->os);
 	strv_free(&verify->kernels);
 	strv_free(&verify->what);
 	strv_free(&verify->with);

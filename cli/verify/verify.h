@@ -168,6 +168,7 @@ struct verify {
 	unsigned int jobs;
 
 	bool fetched;                /* the kernel is */
+	char *os;                    /* of what, where that is a build's output; else NULL */
 	struct verify_input *inputs; /* of what: all that is one set */
 	size_t input_count;
 	struct verify_input *withs; /* of with */

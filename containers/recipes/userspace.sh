@@ -77,7 +77,8 @@ place_programs() {
 expect_driver() {
     local name
     for name in libnvidia-ml libcuda; do
-        [[ -e $SLIPWAY_OUTPUT/$libraries/$name.so.1 ]] || die "$1 no $name.so.$driver"
+        [[ -e $SLIPWAY_OUTPUT/$libraries/$name.so.$driver ]] || die "$1 no $name.so.$driver"
+        [[ -e $SLIPWAY_OUTPUT/$libraries/$name.so.1 ]] || die "$name.so.$driver has no SONAME $name.so.1: not NVIDIA's library"
     done
     ln -sfn libcuda.so.1 "$SLIPWAY_OUTPUT/$libraries/libcuda.so"
     [[ -f $SLIPWAY_OUTPUT/usr/bin/nvidia-smi ]] || die "$1 no nvidia-smi$2"

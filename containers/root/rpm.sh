@@ -94,6 +94,17 @@ read_repositories() {
     done
 }
 
+# read_list FILE: unpacks a list, which a distribution packs as it likes.
+read_list() {
+    case $1 in
+        *.gz) gzip -dc "$1" ;;
+        *.bz2) bzip2 -dc "$1" ;;
+        *.xz) xz -dc "$1" ;;
+        *.zst) zstd -dc "$1" ;;
+        *) cat "$1" ;;
+    esac || die "the list ${1##*/} cannot be unpacked"
+}
+
 # dnf's log, which lies below the root, names the packages; their checksums are in the lists that it has fetched.
 make_list() {
     [[ -n $list ]] || die "--list is needed: see --help"
@@ -104,7 +115,7 @@ make_list() {
     sed -n 's/.*---> Package \([^ ]*\)\.\([^. ]*\) \([^ ]*\) will be installed$/\1 \3 \2/p' "$log" |
         LC_ALL=C sort >"$work/chosen"
     [[ -s $work/chosen ]] || fail_dnf
-    find "$work/cache" -name '*-primary.xml*' -exec zstdcat {} + | awk -F'"' '
+    find "$work/cache" -name '*-primary.xml*' | while read -r path; do read_list "$path"; done | awk -F'"' '
         /<name>/ { split($0, part, /[<>]/); name = part[3] }
         /<arch>/ { split($0, part, /[<>]/); arch = part[3] }
         /<version / {

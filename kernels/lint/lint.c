@@ -292,7 +292,9 @@ static char *node_config_differs(const struct subject *subject)
 	if (tree->page_kib != node->page_kib)
 		xstrv_pushf(&names, "pages are %u KiB there and %u in the tree", node->page_kib,
 			tree->page_kib);
-	if (strcmp(tree->compiler.version, node->compiler.version) != 0)
+	/* Kernels before 4.x do not say it; then the tree's is the catalogue's guess. */
+	if (*tree->compiler.version && *node->compiler.version &&
+		strcmp(tree->compiler.version, node->compiler.version) != 0)
 		xstrv_pushf(&names, "it was built with %s %s there and %s %s in the tree",
 			node->compiler.family, node->compiler.version, tree->compiler.family,
 			tree->compiler.version);

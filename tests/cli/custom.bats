@@ -267,6 +267,11 @@ make_layers() {
     says "the given files lack the kernel's own modules, which drivers depend on; the distribution's packages must provide the rest" \
         "kernel $krel: the kernel's own modules, which drivers depend on, are neither in the files of --kernel-from nor" \
         "linux-image-$krel"
+    # A bundle of it would be carried to the site in vain.
+    make_ofed
+    run_slipway 5 bundle --kernel-from "$BATS_TEST_TMPDIR/headers" --os debian12 --nvidia none --ofed "$BATS_TEST_TMPDIR/ofed" \
+        -o "$BATS_TEST_TMPDIR/bundle"
+    says "kernel $krel: the kernel's own modules, which drivers depend on, are neither"
 }
 
 @test "headers of an untrusted archive never bring files of this machine" {

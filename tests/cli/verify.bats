@@ -731,7 +731,10 @@ ostree() {
     mkdir "$out"
     tar -C "$BATS_TEST_TMPDIR/layout" -cf "$out/gpu.oci.tar" .
     echo no image >"$out/nic.oci.tar"
-    echo '{"images": [{"role": "gpu"}]}' >"$out/images.json"
+    echo '{"os": "rocky9", "images": [{"role": "gpu"}]}' >"$out/images.json"
+    # Of kernels that several distributions name so, the images' own.
+    verify 21 "$out" --kernel 5.14.0-427.13.1.el9_4.x86_64 --offline
+    says "rocky9"
     verify 0 "$out" --kernel headers
     says "gpu.oci.tar"
     [ "$(find "$cache/stages" -maxdepth 1 -name 'layer-*' | wc -l)" = 1 ]
@@ -742,6 +745,17 @@ ostree() {
     LC_ALL=C sed -i 's/vermagic=/vermagiC=/' "$out/gpu.oci.tar"
     verify 12 "$out" --kernel headers
     says "damaged: its SHA-256 is"
+}
+
+@test "a lock is no kernel, and names one" {
+    echo '{"schema": 1}' >"$BATS_TEST_TMPDIR/record.json"
+    verify 12 set --kernel "$BATS_TEST_TMPDIR/record.json"
+    cat >"$BATS_TEST_TMPDIR/lock.json" <<'END'
+{"schema": 2, "krel": "6.1.0-56-amd64", "arch": "x86_64", "os": "debian12", "compiler": {"name": "gcc-12", "evidence": "none"},
+ "repositories": [], "packages": [], "root_packages": [], "kernel_from": []}
+END
+    verify 12 set --kernel "$BATS_TEST_TMPDIR/lock.json"
+    says "lock.json: a lock, which names a kernel and has none" "try: --kernel 6.1.0-56-amd64 --os debian12"
 }
 
 @test "wrong command lines" {

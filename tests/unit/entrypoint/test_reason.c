@@ -54,7 +54,7 @@ static void a_section_is_cut_into_plain_texts(void **state)
 	/* Code, strong and links lose their marks. */
 	for (size_t i = 0; i < text.details.count; i++)
 		assert_null(strpbrk(text.details.items[i], "`*[]\n"));
-	assert_non_null(strstr(text.details.items[1], "(build.md)"));
+	assert_non_null(strstr(text.details.items[1], "(docs/build.md)"));
 }
 
 int main(void)
