@@ -29,14 +29,14 @@ static bool is_mark(char c, bool *in_code)
  */
 static char *take_link(const char *from, const char *text_end, char *to)
 {
-	bool in_code = false;
-	static const char folder[] = "docs/";
+	static const char folder[] = { 'd', 'o', 'c', 's', '/' };
 	size_t length = (size_t) (text_end - from - 1);
+	bool in_code = false;
 
 	if (length > 3 && strncmp(text_end - 3, ".md", 3) == 0) {
-		memmove(to + strlen(folder), from + 1, length);
-		memcpy(to, folder, strlen(folder));
-		return to + strlen(folder) + length;
+		memmove(to + sizeof(folder), from + 1, length);
+		memcpy(to, folder, sizeof(folder));
+		return to + sizeof(folder) + length;
 	}
 	for (from++; from < text_end; from++)
 		if (!is_mark(*from, &in_code))

@@ -23,7 +23,7 @@ static void set_state(struct fleet_image *image, const char *state, char *differ
 	image->differs = differs ? differs : xstrdup("");
 }
 
-/* What could not be asked is a warning, and never "missing". */
+/* A question without an answer is a warning, and never "missing". */
 static void add_unknown(struct asking *asking, const struct error *why)
 {
 	_cleanup_free_ char *lines = xstrdup(why->lines);

@@ -543,7 +543,7 @@ static void warn_of_several_os(struct making *making)
 		list);
 }
 
-/* What a tag stands for, and where two things have one. */
+/* The build that a tag stands for; two of them may have one tag. */
 struct tag_owner {
 	const char *reference;
 	const struct fleet_target *target;
