@@ -86,13 +86,13 @@ struct fleet_target {
 	char *problem; /* why it cannot be built; "" */
 	struct fleet_build *builds;
 	size_t build_count;
-	/* What the builds are made of; not in the JSON. */
+	/* The builds are made of these; not in the JSON. */
 	char *os_id;
 	bool gpu;
 	bool nic;
 };
 
-/* What --exclude has left out. */
+/* A kernel, or a driver on it, that --exclude leaves out. */
 struct fleet_exclusion {
 	char *krel;
 	char *nvidia;  /* the driver's version; "": all of the kernel */

@@ -25,7 +25,7 @@
 #define NFD_VERSION NFD_LABEL "system-os_release.VERSION_ID"
 #define NFD_PCI     NFD_LABEL "pci-"
 
-/* What the GPU operator puts there for a node that shall have no driver container. */
+/* The GPU operator sets it to another value than "true" where no driver container shall run. */
 #define GPU_DEPLOY "nvidia.com/gpu.deploy.driver"
 
 /* "" where it is absent. */

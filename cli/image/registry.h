@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a registry has, by skopeo(1): its credentials, certificates and mirrors are those of
+ * Looks into registries by skopeo(1): its credentials, certificates and mirrors are those of
  * containers-auth.json(5), containers-certs.d(5) and containers-registries.conf(5).
  *
  * Both return -EREMOTEIO when the registry could not be asked, with its answer and, where one is
