@@ -25,7 +25,7 @@ static int errno_of(const char *name)
 /* "[id] rank input errno" */
 static void start_row(struct explain_cause *row, char *line)
 {
-	static const char *const ranks[] = { "result", "hint", "event", "cause" };
+	static const char *const ranks[] = { "result", "hint", "symptom", "event", "cause" };
 	_cleanup_strv_ struct strv words = { 0 };
 
 	row->id = line + 1;
@@ -108,6 +108,7 @@ const struct explain_input_row explain_inputs[] = {
 	[EXPLAIN_OPTIONS] = { "options", KERNEL_REMEDY },
 	[EXPLAIN_USERSPACE] = { "userspace", KERNEL_REMEDY },
 	[EXPLAIN_NODE] = { "node", KERNEL_REMEDY },
+	[EXPLAIN_NONE] = { "none", "nothing of the build has to be changed" },
 };
 
 const struct explain_signature_row explain_signatures[] = {

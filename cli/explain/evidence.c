@@ -56,6 +56,7 @@ int explain_open(struct explain_files *files, struct verify *verify, struct erro
 	struct error why = { 0 };
 	int r = 0;
 
+	files->options = &verify->common;
 	if (files->module_path)
 		r = elf_module_open(AT_FDCWD, files->module_path, &files->module, &why);
 	/* A file that is no module explains why it was refused; an unreadable one nothing. */

@@ -234,6 +234,7 @@ void explain_free(struct explanation *explanation)
 		struct explain_finding *finding = &explanation->items[i];
 
 		free(finding->module);
+		free(finding->image);
 		strv_free(&finding->symbols);
 		strv_free(&finding->lines);
 		free(finding->because);
@@ -269,6 +270,15 @@ static void compare_vermagic(struct explain_finding *finding, const struct expla
 	}
 }
 
+static struct explain_finding *append(
+	struct explanation *explanation, const struct explain_finding *finding)
+{
+	explanation->items = xreallocarray(
+		explanation->items, explanation->count + 1, sizeof(*explanation->items));
+	explanation->items[explanation->count] = *finding;
+	return &explanation->items[explanation->count++];
+}
+
 /*
  * Findings of one cause in one module are one, whichever symbols they name. Events are several
  * where they say something else: of other images, GPUs or interfaces.
@@ -280,35 +290,38 @@ static struct explain_finding *find_or_add(struct explanation *explanation,
 	const char *owner = explain_inputs[input].remedy;
 	const struct explain_field *built = explain_field(matched, "text1");
 	const struct explain_field *running = explain_field(matched, "text2");
-	const struct explain_field *image = explain_field(matched, "image");
-	_cleanup_free_ char *build =
-		image ? explain_build_command(image->value, image->size) : NULL;
-	struct explain_fields fields = *matched;
+	const struct explain_field *field = explain_field(matched, "image");
+	const struct explain_files *files = explanation->files;
+	_cleanup_free_ char *image = field ? xstrndup(field->value, field->size) : xstrdup("");
 	_cleanup_free_ char *because = explain_fill(cause->because, matched);
+	_cleanup_free_ char *build = NULL;
+	struct explain_fields fields = *matched;
 	struct explain_finding *finding;
 
 	for (size_t i = 0; i < explanation->count; i++) {
 		finding = &explanation->items[i];
 		if (strcmp(finding->cause->id, cause->id) == 0 && finding->input == input &&
 			strcmp(finding->module, module) == 0 &&
+			strcmp(finding->image, image) == 0 &&
 			(cause->rank != EXPLAIN_EVENT || strcmp(finding->because, because) == 0))
 			return finding;
 	}
 	fields.items[fields.count++] =
 		(struct explain_field){ "owner", strlen("owner"), owner, strlen(owner) };
-	if (build)
+	if (field && cause->remedy && strstr(cause->remedy, "{build}")) {
+		build = explain_build_command(image, files ? files->options : NULL);
 		fields.items[fields.count++] =
 			(struct explain_field){ "build", strlen("build"), build, strlen(build) };
-	explanation->items = xreallocarray(
-		explanation->items, explanation->count + 1, sizeof(*explanation->items));
-	finding = &explanation->items[explanation->count++];
-	*finding = (struct explain_finding){
-		.cause = cause,
-		.input = input,
-		.module = xstrdup(module),
-		.because = TAKE_PTR(because),
-		.remedy = explain_fill(cause->remedy ? cause->remedy : "{owner}", &fields),
-	};
+	}
+	finding = append(explanation,
+		&(struct explain_finding){
+			.cause = cause,
+			.input = input,
+			.module = xstrdup(module),
+			.image = TAKE_PTR(image),
+			.because = TAKE_PTR(because),
+			.remedy = explain_fill(cause->remedy ? cause->remedy : "{owner}", &fields),
+		});
 	if (built && running)
 		compare_vermagic(finding, built, running);
 	for (size_t i = 0; i < cause->details.count; i++)
@@ -423,42 +436,102 @@ static bool add_reason(struct explanation *explanation, const char *line)
 	return found;
 }
 
-void explain_add_line(struct explanation *explanation, const char *line)
+/* Adds the first row that matches @text: the line itself, or the full form of it. */
+static bool add_match(struct explanation *explanation, const char *text, const char *line)
 {
 	const struct explain_causes *causes = &explanation->causes;
 	struct explain_fields fields;
 
-	if (line[strspn(line, " \t\r")] == '\0')
-		return;
-	if (!causes->count)
-		explain_causes_read(&explanation->causes);
-	explanation->lines++;
-	if (add_reason(explanation, line))
-		return;
 	for (int half = 0; half < 2; half++)
 		for (size_t i = 0; i < causes->count; i++) {
 			const struct explain_cause *cause = &causes->rows[i];
 
-			if (!half && cause->rank == EXPLAIN_RESULT && !is_result_line(line))
+			if (!half && cause->rank == EXPLAIN_RESULT && !is_result_line(text))
 				continue;
-			if (match_cause(cause, half, line, &fields)) {
+			if (match_cause(cause, half, text, &fields)) {
 				add(explanation, cause, &fields, line);
-				return;
+				return true;
 			}
 		}
-	explanation->unknown++;
+	return false;
+}
+
+/*
+ * Writes "Xid 79", "xid79", "Xid: 79" and the like as the driver does. NULL: the line has none. The
+ * caller frees it.
+ */
+static char *full_xid(const char *line)
+{
+	for (const char *at = line; (at = strcasestr(at, "xid")); at++) {
+		const char *number = at + strlen("xid");
+		size_t digits;
+
+		number += strspn(number, " ");
+		if (*number == '(')
+			number += strcspn(number, ")");
+		number += strspn(number, ") :=#");
+		digits = strspn(number, "0123456789");
+		if ((at == line || !isalnum((unsigned char) at[-1])) && digits && digits <= 3 &&
+			!isalnum((unsigned char) number[digits]))
+			return xasprintf("NVRM: Xid (GPU): %.*s,", (int) digits, number);
+	}
+	return NULL;
+}
+
+static bool add_short_xid(struct explanation *explanation, const char *line)
+{
+	_cleanup_free_ char *text = full_xid(line);
+
+	return text && add_match(explanation, text, line);
+}
+
+static bool add_misspelt_reason(struct explanation *explanation, const char *line)
+{
+	const struct explain_cause *cause = explain_reason_meant(&explanation->causes, line);
+	struct explain_finding *finding;
+
+	if (!cause)
+		return false;
+	finding = append(explanation,
+		&(struct explain_finding){
+			.cause = cause,
+			.input = EXPLAIN_NONE,
+			.module = xstrdup(""),
+			.image = xstrdup(""),
+			.because = xasprintf(
+				"%s is no known reason: did you mean %s?", line, cause->id),
+			.remedy = xasprintf("slipway explain %s; all reasons: slipway explain "
+					    "--list",
+				cause->id),
+		});
+	xstrv_push(&finding->lines, line);
+	return true;
+}
+
+void explain_add_line(struct explanation *explanation, const char *line)
+{
+	if (line[strspn(line, " \t\r")] == '\0')
+		return;
+	if (!explanation->causes.count)
+		explain_causes_read(&explanation->causes);
+	explanation->lines++;
+	if (!add_reason(explanation, line) && !add_match(explanation, line, line) &&
+		!add_short_xid(explanation, line) && !add_misspelt_reason(explanation, line))
+		explanation->unknown++;
 }
 
 /* Is @less another line of what @more explains? */
 static bool belongs(const struct explain_finding *less, const struct explain_finding *more)
 {
 	size_t family = strcspn(less->cause->id, "-"); /* what the message is about */
+	bool vaguer = less->cause->rank < more->cause->rank ||
+		      (!*less->image && *more->image && less->cause->rank == more->cause->rank);
 
-	if (less->cause->rank >= more->cause->rank ||
+	if (!vaguer || (*less->image && strcmp(less->image, more->image) != 0) ||
 		(*less->module && *more->module && strcmp(less->module, more->module) != 0))
 		return false;
 	if (less->cause->rank == EXPLAIN_RESULT)
-		return more->cause->rank != EXPLAIN_EVENT;
+		return more->cause->rank == EXPLAIN_HINT || more->cause->rank == EXPLAIN_CAUSE;
 	for (size_t i = 0; i < less->symbols.count; i++)
 		if (!strv_contains(&more->symbols, less->symbols.items[i]))
 			return false;
@@ -480,8 +553,8 @@ void explain_finish(struct explanation *explanation)
 		items[k] = moving;
 	}
 	for (size_t i = explanation->count; i-- > 0;)
-		for (size_t k = 0; k < i && !items[i].joined; k++) {
-			if (items[k].joined || !belongs(&items[i], &items[k]))
+		for (size_t k = 0; k < explanation->count && !items[i].joined; k++) {
+			if (k == i || items[k].joined || !belongs(&items[i], &items[k]))
 				continue;
 			for (size_t l = 0; l < items[i].lines.count; l++)
 				xstrv_push(&items[k].lines, items[i].lines.items[l]);

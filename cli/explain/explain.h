@@ -32,13 +32,15 @@ enum explain_input {
 	EXPLAIN_OPTIONS,   /* parameters in modprobe.d */
 	EXPLAIN_USERSPACE, /* libraries and firmware of another version */
 	EXPLAIN_NODE,      /* no input: what runs on the node, or its hardware */
+	EXPLAIN_NONE,      /* neither: slipway itself; no row of causes.txt has it */
 };
 
 /* The more specific a message, the higher; a vaguer one joins a specific one of the same. */
 enum explain_rank {
-	EXPLAIN_RESULT, /* only that it failed: the errno of a loader */
-	EXPLAIN_HINT,   /* a kernel message with several causes */
-	EXPLAIN_EVENT,  /* what happened on a node: no reason why a module did not load */
+	EXPLAIN_RESULT,  /* only that it failed: the errno of a loader */
+	EXPLAIN_HINT,    /* a kernel message with several causes */
+	EXPLAIN_SYMPTOM, /* something on a node failed: an event has the reason */
+	EXPLAIN_EVENT,   /* what happened on a node: no reason why a module did not load */
 	EXPLAIN_CAUSE,
 };
 
@@ -65,6 +67,9 @@ struct explain_causes {
 void explain_causes_read(struct explain_causes *ret);
 /* Appends the reasons of driver containers, and slipway's exit codes (reasons.c). */
 void explain_reasons_read(struct explain_causes *causes);
+/* The reason that a misspelt code meant; NULL: @text is no such. */
+const struct explain_cause *explain_reason_meant(
+	const struct explain_causes *causes, const char *text);
 void explain_causes_free(struct explain_causes *causes);
 
 /* Indexed by enum explain_input. */
@@ -95,9 +100,9 @@ extern const struct explain_signature_row {
 
 /*
  * For an image that a registry does not have: the command that makes it, by its tag, or what is
- * wrong with the tag. The caller frees it.
+ * wrong with the tag. @options say where the cache is; or NULL. The caller frees it.
  */
-char *explain_build_command(const char *image, size_t size);
+char *explain_build_command(const char *image, const struct common_options *options);
 
 /* --- explain.c --- */
 
@@ -134,6 +139,7 @@ struct explain_finding {
 	enum explain_input input; /* EXPLAIN_SYMBOL: none is named, so its owner is not known */
 	bool guessed;             /* the input, by the name of a symbol */
 	char *module;             /* as the kernel has it; "" when no line names it */
+	char *image;              /* that could not be pulled; "" likewise */
 	struct strv symbols;
 	struct strv lines; /* as given */
 	char *because;
@@ -185,6 +191,7 @@ enum explain_fit explain_kernel_fit(const struct elf_module *module, const struc
 
 /* The files to compare with; each may be NULL. */
 struct explain_files {
+	const struct common_options *options;
 	const char *module_path;
 	struct elf_module *module;
 	char *unreadable; /* why module_path is no module; module is NULL then */

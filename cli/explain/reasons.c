@@ -2,9 +2,11 @@
 /* Why driver containers stop (docs/reasons.md), and slipway's exit codes, as causes. */
 #include "cli/explain/explain.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "cli/exit_code.h"
+#include "common/nearest.h"
 #include "common/reason_text.h"
 #include "common/xalloc.h"
 
@@ -73,6 +75,14 @@ static void add_reasons(struct explain_causes *causes)
 	}
 }
 
+/* The build's input that an exit code of slipway is about, if it is about one. */
+static enum explain_input input_of(int code)
+{
+	return code == EXIT_CODE_KERNEL || code == EXIT_CODE_KREL || code == EXIT_CODE_LINT
+		       ? EXPLAIN_KERNEL
+		       : EXPLAIN_NONE;
+}
+
 void explain_reasons_read(struct explain_causes *causes)
 {
 	add_reasons(causes);
@@ -83,10 +93,54 @@ void explain_reasons_read(struct explain_causes *causes)
 		if (strcmp(text, exit_code_text(-1)) == 0)
 			continue;
 		row = add_row(causes, xstrdup("exit"), code);
+		row->input = input_of(code);
 		row->because = keep(causes, xasprintf("exit code %d of slipway: %s", code, text));
 		row->remedy = code == EXIT_CODE_OK
 				      ? "nothing has to be done"
 				      : "the last lines of that run name the cause and its cure; "
 					"slipway(1), EXIT STATUS, says more of each code";
 	}
+}
+
+/* The only code whose last word is that of @text: WILL_NOT_LOAD for WONT_LOAD. */
+static const char *same_ending(const struct strv *codes, const char *text)
+{
+	const char *ending = strrchr(text, '_');
+	const char *found = NULL;
+
+	for (size_t i = 0; ending && i < codes->count; i++) {
+		if (!str_ends_with(codes->items[i], ending))
+			continue;
+		if (found)
+			return NULL;
+		found = codes->items[i];
+	}
+	return found;
+}
+
+const struct explain_cause *explain_reason_meant(
+	const struct explain_causes *causes, const char *text)
+{
+	_cleanup_free_ char *code = xstrdup(text);
+	_cleanup_strv_ struct strv codes = { 0 };
+	bool joined = strpbrk(text, "_-");
+	const char *meant;
+
+	for (char *c = code; *c; c++) {
+		/* A word with small letters is a word of the log. */
+		if (!isalpha((unsigned char) *c) ? !strchr("_-", *c)
+						 : !joined && islower((unsigned char) *c))
+			return NULL;
+		*c = *c == '-' ? '_' : (char) toupper((unsigned char) *c);
+	}
+	for (size_t i = 0; i < causes->count; i++)
+		if (causes->rows[i].exit_code >= 0 && isupper((unsigned char) *causes->rows[i].id))
+			xstrv_push(&codes, causes->rows[i].id);
+	meant = nearest_word(&codes, code);
+	if (!meant)
+		meant = same_ending(&codes, code);
+	for (size_t i = 0; meant && i < causes->count; i++)
+		if (strcmp(causes->rows[i].id, meant) == 0)
+			return &causes->rows[i];
+	return NULL;
 }

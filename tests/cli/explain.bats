@@ -20,6 +20,17 @@ explained() {
     [ "$(jq -r '.findings[] | "\(.id) \(.input)"' <<<"$output")" = "$id $input" ]
 }
 
+# found ID…: the findings of the last run, which was --json.
+found() {
+    [ "$(jq -r '.findings[].id' <<<"$output" | xargs)" = "$*" ]
+}
+
+# pulled IMAGE…: explains that the registry has none of these.
+pulled() {
+    local lines=("${@/#/Failed to pull image \"}")
+    run_slipway 0 explain "${lines[@]/%/\": rpc error: code = NotFound desc = x: not found}"
+}
+
 # decides WANTED OPTION…: whose the peer-memory symbol is, and whether that was a guess.
 decides() {
     local wanted=$1
@@ -374,15 +385,104 @@ elf_name() {
     says "slipway build --sources-image or slipway combine"
     run_slipway 0 explain 'Failed to pull image "r/other:1": x: not found'
     says "skopeo list-tags docker://r/other"
-    run_slipway 0 explain "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', GPU has fallen off the bus." \
-        "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed"
-    says "no longer answers on the PCI bus" "reported Xid 154"
     for name in ImagePullBackOff "Error: ErrImagePull" "Back-off restarting failed container x" \
         "Startup probe failed: x" "Failed to initialize NVML: Driver/library version mismatch" \
         'Failed to pull image "r/driver:1": 401 Unauthorized'; do
         run_slipway 0 explain "$name"
     done
     says "imagePullSecrets"
+    run_slipway 0 explain 5
+    says "input    kernel"
+    run_slipway 0 explain 7
+    says "input    none"
     run_slipway 2 status
     says "kubectl exec POD -- slipway-init status"
+}
+
+@test "tags that no operator asks for, a registry that is not ours, a kernel that no distribution has" {
+    pulled r.example/a/driver:580-6.1.0-57-amd64-debian12-unproven
+    says "slipway build --force made it, and no operator asks for this tag: correct driver.version in the policy" \
+        "--kernel 6.1.0-57-amd64 --os debian12"
+    pulled r/driver:580.95.05-6.1.0-57-amd64-debian12-6.1.0-57-amd64-debian12
+    says 'set driver.version in the policy to "580": the operator appends kernel and os'
+    [[ $output != *"slipway build"* ]]
+    pulled r/driver:535.261.03-debian12-debian12 \
+        r/doca-driver:24.07-0.6.0.1-6.4.0-1-default-opensuse-leap15.6-amd64-6.4.0-1-default-opensuse-leap15.6-amd64
+    says 'set driver.version in the policy to "535.261.03"' 'set ofedDriver.version in the policy to "24.07-0.6.0.1"'
+    pulled nvcr.io/nvidia/driver:580-6.1.0-57-amd64-debian12 nvcr.io/nvidia/cloud-native/x:1
+    says "set driver.repository in the policy to a registry of your own" "sh out/push.sh REGISTRY" "docker://nvcr.io/nvidia/cloud-native/x"
+    [[ $output != *"--registry nvcr.io"* && $output != *"push it there"* ]]
+    pulled r/driver:535-3.10.0-1160.el7.custom.x86_64-centos7
+    says "--kernel-from PATH --os centos7" "build folder of 3.10.0-1160.el7.custom.x86_64"
+}
+
+@test "the output of kubectl describe: the command once for each image, and no advice to describe it" {
+    local image=r.example/a/driver:580-6.1.0-57-amd64-debian12
+    run_slipway 0 explain - <<LOG
+      Reason:       ImagePullBackOff
+  Warning  Failed   kubelet  Failed to pull image "$image": rpc error: code = NotFound desc = $image: not found
+  Warning  Failed   kubelet  Error: ErrImagePull
+  Normal   BackOff  kubelet  Back-off pulling image "$image"
+  Warning  Failed   kubelet  Error: ImagePullBackOff
+  Normal   BackOff  kubelet  Back-off pulling image "r/doca-driver:1-6.1.0-57-amd64-debian12-amd64"
+insmod: ERROR: could not insert module x.ko: Invalid argument
+LOG
+    [ "$(grep -o 'slipway build' <<<"$output" | wc -l)" -eq 2 ]
+    [ "$(grep -c '^  do ' <<<"$output")" -eq 3 ]
+    [[ $output != *"kubectl describe"* ]]
+    run_slipway 0 explain "      Reason:       ImagePullBackOff"
+    says "the pod's events name the image"
+    [[ $output != *"kubectl describe"* ]]
+    run_slipway 0 explain 'Failed to pull image "r/driver:1": write /var/lib/x: no space left on device'
+    says "df -h" "crictl rmi --prune"
+}
+
+@test "pods that do not start, and how containers end" {
+    explained start-processor arch "exec /usr/bin/nvidia-driver: exec format error"
+    explained errno-enoexec kernel "modprobe: ERROR: could not insert 'foo': Exec format error"
+    run_slipway 0 explain --json 'MountVolume.SetUp failed for volume "x" : hostPath type check failed: /run/mellanox/drivers is not a directory' \
+        'spec: failed to generate spec: path "/run/nvidia" is mounted on "/run" but it is not a shared mount' \
+        "0/5 nodes are available: 1 node(s) had untolerated taint {x: }, 4 node(s) didn't match Pod's node affinity/selector. preemption: 0/5" \
+        "nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown" "manifest unknown"
+    found mount-folder mount-shared schedule-labels smi-driver image-unknown
+    says "mount --make-rshared /run;" "kubectl get node --show-labels"
+    # The message has the reason, the exit code adds nothing to it.
+    # shellcheck disable=SC2016
+    run_slipway 0 explain --json "      Reason:       StartError" "      Exit Code:    128" \
+        'runc create failed: unable to start container process: exec: "nvidia-driver": executable file not found in $PATH: unknown'
+    found start-program
+    run_slipway 0 explain --json "Exit Code:    "{126,128,137,139,143}
+    found killed crashed terminated start-refused start-code
+}
+
+@test "Xids in few words; lines of mlx5" {
+    local line
+    for line in "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', GPU has fallen off the bus." "Xid 79" xid79 "Xid: 79" "Xid (PCI:0000:3b:00): 79"; do
+        explained xid-79 node "$line"
+    done
+    explained gpu-xid node "NVRM: Xid (PCI:0000:3b:00): 93, x"
+    explained xid-memory node "XidCriticalError: Xid=48 on Device=GPU-1"
+    run_slipway 4 explain "dhclient: xid 0x3bdfe, xid=17a, fluxid 79"
+    run_slipway 0 explain "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)" \
+        "NVRM: Xid (PCI:0000:3c:00): 154, GPU recovery action changed from 0x2 (Node Reboot Required) to 0x0 (None)" "Xid 154"
+    says "before it works again: Node Reboot Required" "the GPU needs no recovery" "the line itself says"
+    run_slipway 0 explain --json "mlx5_core 0000:3b:00.0: poll_health:825:(pid 0): Fatal error 1 detected" \
+        "mlx5_core 0000:3b:00.0 ens1f0np0: TX timeout detected" \
+        "mlx5_core 0000:3b:00.0: mlx5_cmd_out_err:839:(pid 1): CREATE_EQ(0x301) op_mod(0x0) failed, status bad resource(0x5), syndrome (0x5d2e3c), err(-22)" \
+        "mlx5_core 0000:3b:00.0: mlx5_cmd_check:712:(pid 1): CREATE_EQ(0x301) op_mod(0x0) failed, status bad resource(0x5), syndrome (0x5d2e3c)" \
+        "mlx5_core 0000:3b:00.0: Port module event: module 0, Cable unplugged"
+    found mlx5-fatal transmit-timeout mlx5-command mlx5-unplugged
+    says "command CREATE_EQ: bad resource(0x5), syndrome 0x5d2e3c" "ens1f0np0 did not send"
+    explained mlx5-init node "mlx5_core 0000:01:00.0: probe_one:1770:(pid 1): mlx5_init_one failed with error code -110"
+    says "did not answer in time"
+}
+
+@test "a misspelt reason: what was meant" {
+    run_slipway 0 explain WILL_NOT_LAD
+    says "did you mean WILL_NOT_LOAD?" "slipway explain WILL_NOT_LOAD" "slipway explain --list"
+    run_slipway 0 explain WONT_LOAD
+    says "did you mean WILL_NOT_LOAD?"
+    run_slipway 0 explain MODULE-IN-USE
+    says "did you mean MODULE_IN_USE?"
+    run_slipway 4 explain SOMETHING_ELSE
 }
