@@ -28,15 +28,21 @@ static int take_argument(void *target, const char *argument, struct error *error
 
 static int check(void *target, struct error *error)
 {
-	const struct verb *verb = target;
+	struct verb *verb = target;
 	int r;
 
 	if (verb->names.count < 2 || verb->names.count > COMBINE_MAX)
 		return error_set(error, -EINVAL, "two to %d images are needed, but %zu %s named",
 			COMBINE_MAX, verb->names.count, verb->names.count == 1 ? "is" : "are");
-	r = operators_check(&verb->combine.operators, error);
+	r = push_check(&verb->combine.push, &verb->combine.operators, error);
+	if (r == 0)
+		r = operators_check(&verb->combine.operators, error);
 	return r < 0 ? r : output_place_check(verb->combine.output, error);
 }
+
+static const struct option_rule rules[] = {
+	PUSH_RULE,
+};
 
 static const struct option_row rows[] = {
 	OPTION_ARGUMENT("IMAGE",
@@ -46,6 +52,7 @@ static const struct option_row rows[] = {
 	OPTION("output", 'o', "WHERE", OPTION_TEXT, struct verb, combine.output,
 		"DIR, containers-storage: or oci-archive:FILE [containers-storage:]; into DIR\n"
 		"go also the operator's policies, and push.sh"),
+	PUSH_OPTIONS(struct verb, combine.push),
 	OPERATORS_OPTIONS(struct verb, combine.operators),
 	OPTION("os-version", 0, "VERSION", OPTION_TEXT, struct verb, combine.os_version,
 		"the nodes' VERSION_ID for the tag [the one the images were built for]"),
@@ -65,6 +72,7 @@ const struct option_table combine_options = {
 		 "\n",
 	.notes = "\n",
 	OPTION_ROWS(rows),
+	OPTION_RULES(rules),
 	.only_common = "cache json quiet verbose help",
 	.common = offsetof(struct verb, options),
 	.take_argument = take_argument,
@@ -93,7 +101,8 @@ static int make_image(struct verb *verb, struct image *image, struct error *erro
 		(void) context_fail(context, EXIT_CODE_USAGE, r);
 	else {
 		r = combine_make(combine, image, &changed, error);
-		(void) context_fail(context, EXIT_CODE_IMAGE, r);
+		if (context->failure == EXIT_CODE_OK)
+			(void) context_fail(context, EXIT_CODE_IMAGE, r);
 	}
 	progress_end(&context->progress, r < 0 ? "failed" : "done");
 	if (r < 0)

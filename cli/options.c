@@ -299,8 +299,6 @@ static const struct {
 	{ " -t --tag ", "output",
 		"buildah tag IMAGE NAME adds another; the operators ask for the tag that slipway "
 		"sets" },
-	{ " --push ", "registry",
-		"--registry writes push.sh into the folder of --output; it pushes the images" },
 	{ " -c --config ", NULL,
 		"mirrors and keys are set in /etc/slipway/mirrors.ini; everything else is an "
 		"option" },

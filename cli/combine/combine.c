@@ -769,14 +769,48 @@ static struct image_use describe_use(const struct combine *combine)
 	return use;
 }
 
+/* Asks the registry, before the image is made and without its @folder, or pushes it. */
+static int push(
+	struct combine *combine, struct image *image, const char *folder, struct error *error)
+{
+	const struct push *push = &combine->push;
+	struct progress *progress = &combine->context->progress;
+	const struct image_use use = describe_use(combine);
+	_cleanup_free_ char *archive = folder ? xasprintf("%s/" IMAGE_ARCHIVE, folder) : NULL;
+	_cleanup_strv_ struct strv names = { 0 };
+	int r;
+
+	if (!push->registry)
+		return 0;
+	if (!image_is_proven(image)) {
+		if (archive)
+			progress_notef(progress,
+				"%s is not pushed: not all of its modules will load",
+				image->reference);
+		return 0;
+	}
+	image_wanted_names(image, &use, &names);
+	r = archive ? push_image(
+			      push, image, archive, NULL, &names, progress, &image->pushed, error)
+		    : push_look(push, &names, NULL, progress, error);
+	if (r < 0)
+		combine->context->failure =
+			r == -EEXIST ? EXIT_CODE_REGISTRY : exit_code_for(r, EXIT_CODE_REGISTRY);
+	return r;
+}
+
 int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, struct error *error)
 {
+	struct error why = { 0 };
 	bool written = false;
+	int pushed;
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *root = NULL;
 	_cleanup_free_ char *before = NULL;
 	int r = describe(combine, ret, error);
 
+	if (r == 0)
+		r = push(combine, ret, NULL, error);
 	if (r < 0)
 		return r;
 	r = cache_new_folder(&combine->context->cache, "context", &folder);
@@ -798,12 +832,18 @@ int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, 
 			"the tag %s was moved from another image, %.12s, which is still in the "
 			"storage",
 			ret->tag, before);
+	/* A push that fails is reported when the files are there. */
+	pushed = push(combine, ret, folder, &why);
 	r = image_place_all(combine->output, ret, (const char *const[]){ folder }, 1,
 		combine_to_json(combine, ret), &written, error);
 	if (r == 0 && output_place_is_folder(combine->output)) {
 		struct image_use use = describe_use(combine);
 
 		r = policies_place(combine->output, ret, 1, &use, &written, error);
+	}
+	if (r == 0 && pushed < 0) {
+		*error = why;
+		return pushed;
 	}
 	return r;
 }
@@ -867,6 +907,8 @@ void combine_print(const struct combine *combine, const struct image *image)
 			message_print(stdout, COLOUR_YELLOW, "  WARNING: not proven to load");
 		(void) putchar('\n');
 	}
+	for (size_t i = 0; i < image->pushed.count; i++)
+		text_print(stdout, "  pushed  %s\n", image->pushed.items[i]);
 	if (!in_folder || !image_is_proven(image))
 		image_print_use(image, &use);
 	if (in_folder)

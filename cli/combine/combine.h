@@ -10,6 +10,7 @@
 #include "cli/context.h"
 #include "cli/image/image_record.h"
 #include "cli/image/operators.h"
+#include "cli/image/push.h"
 
 #define COMBINE_MAX 64 /* images, and kernels of all of them: what one command line can mean */
 
@@ -21,6 +22,7 @@ struct combine {
 	const char *output;     /* as build --output has it */
 	const char *os_version; /* VERSION_ID of the nodes; NULL: as the images say */
 	struct operators operators;
+	struct push push;
 	char *node_version;       /* VERSION_ID of all its kernels' nodes; NULL: they differ */
 	unsigned long node_major; /* its major release; 0: they differ in that, too */
 	struct combine_input *inputs;

@@ -34,16 +34,22 @@ static char **slot_of(const struct image *image, const struct field *field)
 	return (char **) (uintptr_t) ((const char *) image + field->offset);
 }
 
-void image_add_also(json_object *object, const struct image *image)
+static void add_list(json_object *object, const char *key, const struct strv *texts)
 {
 	json_object *list;
 
-	if (!image->also.count)
+	if (!texts->count)
 		return;
 	list = json_object_new_array();
-	for (size_t i = 0; i < image->also.count; i++)
-		(void) json_object_array_add(list, json_object_new_string(image->also.items[i]));
-	(void) json_object_object_add(object, "also", list);
+	for (size_t i = 0; i < texts->count; i++)
+		(void) json_object_array_add(list, json_object_new_string(texts->items[i]));
+	(void) json_object_object_add(object, key, list);
+}
+
+void image_add_also(json_object *object, const struct image *image)
+{
+	add_list(object, "also", &image->also);
+	add_list(object, "pushed", &image->pushed);
 }
 
 json_object *image_to_json(const struct image *image)
@@ -137,6 +143,7 @@ void image_free(struct image *image)
 {
 	(void) json_object_put(image->userspace);
 	strv_free(&image->also);
+	strv_free(&image->pushed);
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		free(*slot_of(image, &fields[i]));
 	*image = (struct image){ 0 };

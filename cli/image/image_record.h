@@ -36,6 +36,7 @@ struct image {
 	char *proof;         /* "holds", "will-not-load" or "cannot-tell" */
 	char *modules;       /* a number: that it brings */
 	char *loading;       /* and of these will load */
+	struct strv pushed;  /* "REFERENCE@DIGEST" */
 	char *peermem;       /* gpu: as its label IMAGE_LABEL_PEERMEM; may be NULL */
 	uint64_t size_bytes; /* of the archive */
 	/*
@@ -49,7 +50,7 @@ struct image {
 int image_write(const char *folder, const struct image *image, struct error *error) _must_check_;
 int image_read(const char *folder, struct image *ret, struct error *error) _must_check_;
 json_object *image_to_json(const struct image *image);
-/* Adds "also": its other names, where it has any. */
+/* Adds "also", its other names, and "pushed", where it has any. */
 void image_add_also(json_object *object, const struct image *image);
 bool image_is_proven(const struct image *image);
 /* A text of image->userspace; @none without one. */

@@ -27,7 +27,7 @@ static bool parse_release(const char *text, struct release *ret)
 	return !text[patch > 0 ? patch : end];
 }
 
-static int check_registry(const char *registry, struct error *error)
+int registry_check(const char *option, const char *registry, struct error *error)
 {
 	size_t host = strcspn(registry, "/");
 	const char *transport = strstr(registry, "://");
@@ -36,12 +36,12 @@ static int check_registry(const char *registry, struct error *error)
 
 	if (transport) {
 		(void) error_set(
-			error, -EINVAL, "--registry %s: a transport stands before it", registry);
-		return error_try(error, -EINVAL, "--registry %s", transport + 3);
+			error, -EINVAL, "%s %s: a transport stands before it", option, registry);
+		return error_try(error, -EINVAL, "%s %s", option, transport + 3);
 	}
 	if (length && registry[length - 1] == '/') {
-		(void) error_set(error, -EINVAL, "--registry %s: it ends with /", registry);
-		return error_try(error, -EINVAL, "--registry %.*s", (int) length - 1, registry);
+		(void) error_set(error, -EINVAL, "%s %s: it ends with /", option, registry);
+		return error_try(error, -EINVAL, "%s %.*s", option, (int) length - 1, registry);
 	}
 	/* distribution/reference: a host with letters of either case and a port, then folders. */
 	if (!isalnum((unsigned char) *registry) || strstr(folder, "//") ||
@@ -49,9 +49,9 @@ static int check_registry(const char *registry, struct error *error)
 				 ".-_:") < host ||
 		folder[strspn(folder, "abcdefghijklmnopqrstuvwxyz0123456789._-/")])
 		return error_set(error, -EINVAL,
-			"--registry %s: not the name of a registry, with a folder or without, such "
-			"as registry.example/drivers",
-			registry);
+			"%s %s: not the name of a registry, with a folder or without, such as "
+			"registry.example/drivers",
+			option, registry);
 	return 0;
 }
 
@@ -68,7 +68,7 @@ int operators_check(const struct operators *operators, struct error *error)
 			"--gpu-operator %s: too old: its policies lack fields that these images need; "
 			"23.9 is the oldest",
 			operators->gpu);
-	return operators->registry ? check_registry(operators->registry, error) : 0;
+	return operators->registry ? registry_check("--registry", operators->registry, error) : 0;
 }
 
 /* --- tags --- */

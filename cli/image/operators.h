@@ -37,6 +37,8 @@ struct operators {
 			"asks for is to be pushed")
 /* NOLINTEND(bugprone-macro-parentheses) */
 
+/* -EINVAL for what is no "HOST[:PORT][/FOLDER]"; @option is how it was given. */
+int registry_check(const char *option, const char *registry, struct error *error) _must_check_;
 /* -EINVAL for a registry with a transport or a tag, and for what is no version. */
 int operators_check(const struct operators *operators, struct error *error) _must_check_;
 

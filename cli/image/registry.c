@@ -3,10 +3,12 @@
 
 #include <string.h>
 
+#include "common/process.h"
 #include "common/xalloc.h"
 #include "kernels/tool.h"
 
-#define TIMEOUT "60s"
+#define TIMEOUT   "60s"
+#define NOT_ASKED "the registry could not be asked"
 
 /* How skopeo's last line names the cause: level=fatal msg="…". The text itself where it does not.
  */
@@ -48,11 +50,10 @@ static char *with_host(const char *cure, const char *host)
 	return xasprintf("%.*s%s%s", (int) (place - cure), cure, host, place + 2);
 }
 
-static int not_asked(const char *reference, const char *said, struct error *error)
+static int fail(const char *reference, const char *what, const char *said, struct error *error)
 {
 	_cleanup_free_ char *host = xstrndup(reference, strcspn(reference, "/"));
-	int r = error_set(
-		error, -EREMOTEIO, "%s: the registry could not be asked: %s", reference, said);
+	int r = error_set(error, -EREMOTEIO, "%s: %s: %s", reference, what, said);
 
 	for (size_t i = 0; i < ARRAY_SIZE(cures); i++)
 		if (strstr(said, cures[i].said)) {
@@ -107,37 +108,93 @@ int registry_list_tags(const char *repository, struct strv *tags, struct error *
 		(strstr(said, "status code from registry 404") || strstr(said, "name unknown")))
 		return 0;
 	if (r < 0)
-		return r == -EIO ? not_asked(repository, said, error) : r;
+		return r == -EIO ? fail(repository, NOT_ASKED, said, error) : r;
 	root = parse(output);
 	if (!root || !json_object_object_get_ex(root, "Tags", &list) ||
 		!json_object_is_type(list, json_type_array))
-		r = not_asked(repository, "skopeo list-tags printed no list of tags", error);
+		r = fail(repository, NOT_ASKED, "skopeo list-tags printed no list of tags", error);
 	for (size_t i = 0; r == 0 && i < json_object_array_length(list); i++)
 		xstrv_push(tags, json_object_get_string(json_object_array_get_idx(list, i)));
 	(void) json_object_put(root);
 	return r;
 }
 
-int registry_read_labels(const char *reference, json_object **ret_labels, struct error *error)
+int registry_inspect(
+	const char *reference, char **ret_digest, json_object **ret_labels, struct error *error)
 {
 	_cleanup_free_ char *output = NULL;
 	_cleanup_free_ char *said = NULL;
-	json_object *root, *config = NULL, *labels = NULL;
-	int r = ask((const char *const[]){ "inspect", "--config" }, 2, reference, &output, &said,
+	json_object *root, *digest = NULL, *labels = NULL;
+	int r = ask((const char *const[]){ "inspect", "--no-tags" }, 2, reference, &output, &said,
 		error);
 
 	if (r < 0)
-		return r == -EIO ? not_asked(reference, said, error) : r;
+		return r == -EIO ? fail(reference, NOT_ASKED, said, error) : r;
 	root = parse(output);
-	if (!root)
-		return not_asked(reference, "skopeo inspect printed no configuration", error);
-	if (json_object_object_get_ex(root, "config", &config) &&
-		json_object_is_type(config, json_type_object) &&
-		json_object_object_get_ex(config, "Labels", &labels) &&
+	if (!root || !json_object_object_get_ex(root, "Digest", &digest)) {
+		(void) json_object_put(root);
+		return fail(reference, NOT_ASKED, "skopeo inspect printed no digest", error);
+	}
+	if (ret_digest)
+		*ret_digest = xstrdup(json_object_get_string(digest));
+	if (json_object_object_get_ex(root, "Labels", &labels) &&
 		json_object_is_type(labels, json_type_object))
 		*ret_labels = json_object_get(labels);
 	else
 		*ret_labels = json_object_new_object();
 	(void) json_object_put(root);
 	return 0;
+}
+
+struct talk {
+	void (*on_quiet)(void *context);
+	void *context;
+	char *last; /* line */
+};
+
+static void on_line(void *context, const char *line)
+{
+	struct talk *talk = context;
+
+	free(talk->last);
+	talk->last = xstrdup(line);
+}
+
+static void on_quiet(void *context)
+{
+	const struct talk *talk = context;
+
+	talk->on_quiet(talk->context);
+}
+
+int registry_push(const char *path, const char *reference, void (*tick)(void *context),
+	void *context, struct error *error)
+{
+	_cleanup_strv_ struct strv argv = { 0 };
+	_cleanup_free_ char *said = NULL;
+	struct talk talk = { .on_quiet = tick, .context = context };
+	const struct process process = {
+		.argv = &argv,
+		.stdin_fd = -1,
+		.log_fd = -1,
+		.on_line = on_line,
+		.on_quiet = on_quiet,
+		.context = &talk,
+	};
+	int status;
+
+	xstrv_push(&argv, "skopeo");
+	xstrv_push(&argv, "copy");
+	xstrv_push(&argv, "--preserve-digests");
+	xstrv_push(&argv, "--retry-times=3");
+	xstrv_pushf(&argv, "oci-archive:%s", path);
+	xstrv_pushf(&argv, "docker://%s", reference);
+	status = process_run(&process, NULL, error);
+	said = message_of(talk.last ? talk.last : "skopeo said nothing");
+	free(talk.last);
+	if (status < 0)
+		return status;
+	if (process_was_interrupted(status))
+		return error_set(error, -EINTR, "skopeo: ended by signal %d", status - 128);
+	return status == 0 ? 0 : fail(reference, "not pushed", said, error);
 }

@@ -3,8 +3,8 @@
  * Looks into registries by skopeo(1): its credentials, certificates and mirrors are those of
  * containers-auth.json(5), containers-certs.d(5) and containers-registries.conf(5).
  *
- * Both return -EREMOTEIO when the registry could not be asked, with its answer and, where one is
- * known, a cure in @error; -ENOPKG when there is no skopeo; -EINTR.
+ * All return -EREMOTEIO when the registry could not be asked, or refused, with its answer and,
+ * where one is known, a cure in @error; -ENOPKG when there is no skopeo; -EINTR.
  */
 #pragma once
 
@@ -16,6 +16,16 @@
 /* Appends the tags of "registry.example/drivers/driver"; none where there is no such repository. */
 int registry_list_tags(const char *repository, struct strv *tags, struct error *error) _must_check_;
 
-/* The labels of the image with this tag: an object that the caller puts; empty if it has none. */
-int registry_read_labels(
-	const char *reference, json_object **ret_labels, struct error *error) _must_check_;
+/*
+ * The image with this tag: the digest of its manifest, "sha256:…", which the caller frees
+ * (@ret_digest may be NULL), and its labels, an object that the caller puts; empty if it has none.
+ */
+int registry_inspect(const char *reference, char **ret_digest, json_object **ret_labels,
+	struct error *error) _must_check_;
+
+/*
+ * Copies the image in the OCI archive @path there, byte by byte: its digest stays.
+ * @on_quiet(@context) is called about once a second.
+ */
+int registry_push(const char *path, const char *reference, void (*on_quiet)(void *context),
+	void *context, struct error *error) _must_check_;

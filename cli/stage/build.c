@@ -274,7 +274,9 @@ int build_run(struct build *build, struct error *error)
 		return context_fail(&build->context, context_exit_code(r), r);
 	if (build->options.dry_run)
 		return dry_run(build, STAGE_BIT(STAGE_IMAGE), error);
-	r = stages_make(build, BEFORE_IMAGES, NULL, error);
+	r = output_look(build, error);
+	if (r == 0)
+		r = stages_make(build, BEFORE_IMAGES, NULL, error);
 	if (r == 0)
 		r = proof_judge(build, error);
 	if (r < 0)

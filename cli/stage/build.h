@@ -13,6 +13,7 @@
 #include "cli/context.h"
 #include "cli/exit_code.h"
 #include "cli/image/operators.h"
+#include "cli/image/push.h"
 #include "cli/kernel/kernel.h"
 #include "cli/options.h"
 #include "cli/sign/sign_folder.h"
@@ -46,6 +47,7 @@ struct build_options {
 	const char *sign_hash;   /* "sha256"; NULL: the one that the kernel's record names */
 	struct sign_password_source sign_password;
 	struct operators operators;
+	struct push push;
 	struct strv kernel_from; /* kernels/local/local.h */
 	unsigned int jobs;       /* 0, before build_run(): as many as there is room for */
 	bool sources_image;      /* the images also carry what compiles their modules on a node */

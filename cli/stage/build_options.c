@@ -137,7 +137,9 @@ static int check(void *target, struct error *error)
 			error, -EINVAL, "--bundle %s: %s", options->bundle, strerror(errno));
 	if (options->bundle)
 		options->common.offline = true;
-	r = operators_check(&options->operators, error);
+	r = push_check(&options->push, &options->operators, error);
+	if (r == 0)
+		r = operators_check(&options->operators, error);
 	return r < 0 ? r : output_place_check(options->output, error);
 }
 
@@ -179,6 +181,7 @@ static const struct option_row rows[] = {
 		"DIR, containers-storage: or oci-archive:FILE, which becomes FILE.nic and\n"
 		"FILE.gpu if both images are built [containers-storage:]; into DIR go also the\n"
 		"operators' policies, and push.sh"),
+	PUSH_OPTIONS(struct build_options, push),
 	OPERATORS_OPTIONS(struct build_options, operators),
 	BUILD_OPTION("revision", "N", OPTION_TEXT, revision,
 		"make VERSION-N the version in the tags, so that nodes pull a rebuilt image;\n"
@@ -260,6 +263,8 @@ static const struct option_rule rules[] = {
 	{ .given = "sign-key",
 		.refuses = "sign-export sign-import",
 		.why = "they are for a key that is not on this machine" },
+	PUSH_RULE,
+	{ .given = "push", .refuses = "sign-export", .why = "that makes no image" },
 	{ .given = "sign-export",
 		.refuses = "sign-import",
 		.why = "the first run exports, the second imports" },

@@ -165,6 +165,92 @@ static struct image_use describe_use(const struct build *build, struct outputs *
 	return use;
 }
 
+/* ---- and in a registry */
+
+/* @names are to be pushed: --gpu-operator leaves out what that one does not ask for. */
+static void wanted_names(const struct build *build, const struct image *image, struct strv *names)
+{
+	const char *version = build->target.os_version;
+	const struct image_use use = {
+		.operators = build->options.operators,
+		.os_id = build->target.os->id,
+		.os_major = version ? strtoul(version, NULL, 10) : 0,
+	};
+
+	image_wanted_names(image, &use, names);
+}
+
+static int push_failed(struct build *build, int r)
+{
+	build->context.failure =
+		r == -EEXIST ? EXIT_CODE_REGISTRY : exit_code_for(r, EXIT_CODE_REGISTRY);
+	return r;
+}
+
+int output_look(struct build *build, struct error *error)
+{
+	struct progress *progress = &build->context.progress;
+	_cleanup_free_ bool *missing = NULL;
+	int r;
+
+	if (!build->options.push.registry)
+		return 0;
+	r = stages_look(build, STAGE_BIT(STAGE_IMAGE), NULL, &missing, error); /* keys */
+	if (r < 0)
+		return r;
+	progress_begin(progress, "registry");
+	for (int i = 0; i < IMAGE_COUNT && r == 0; i++) {
+		const struct stage *stage = stage_find(build, STAGE_IMAGE, i);
+		_cleanup_(image_free) struct image image = { 0 };
+		_cleanup_strv_ struct strv names = { 0 };
+
+		if (!stage_applies(build, stage))
+			continue;
+		image_foresee(build, i, &image);
+		if (image.reference)
+			wanted_names(build, &image, &names);
+		/* With --force its tag may become another one. */
+		r = push_look(&build->options.push, &names,
+			stage->has_key && !build->options.force ? stage->cached->key : NULL,
+			progress, error);
+	}
+	progress_end(progress, r < 0 ? "failed" : "done");
+	return r < 0 ? push_failed(build, r) : 0;
+}
+
+/* Pushes what is proven, by all names; an add-on is the GPU image by another. */
+static int push_outputs(struct build *build, struct outputs *outputs, struct error *error)
+{
+	const struct push *push = &build->options.push;
+	struct progress *progress = &build->context.progress;
+	int r = 0;
+
+	progress_begin(progress, "push");
+	for (size_t i = 0; i < outputs->count && r == 0; i++) {
+		struct image *image = &outputs->images[i];
+		_cleanup_free_ char *archive = xasprintf("%s/" IMAGE_ARCHIVE, outputs->folders[i]);
+		bool gpu = strcmp(image->role, "gpu") == 0;
+		const struct stage *stage =
+			stage_find(build, STAGE_IMAGE, gpu ? IMAGE_GPU : IMAGE_NIC);
+		_cleanup_strv_ struct strv names = { 0 };
+
+		if (!image_is_proven(image)) {
+			progress_notef(progress,
+				"%s is not pushed: not all of its modules will load",
+				image->reference);
+			continue;
+		}
+		wanted_names(build, image, &names);
+		for (size_t j = 0; j < ARRAY_SIZE(addons) && gpu; j++)
+			if (outputs->addons[j].reference)
+				wanted_names(build, &outputs->addons[j], &names);
+		r = push_image(push, image, archive, stage->cached->key, &names, progress,
+			&image->pushed, error);
+	}
+	progress_end(progress, r < 0 ? "failed" : "done");
+	return r < 0 ? push_failed(build, r) : 0;
+}
+
 static json_object *to_json(const struct build *build, const struct outputs *outputs)
 {
 	json_object *root = json_object_new_object();
@@ -327,6 +413,8 @@ static void print_text(struct build *build, const struct outputs *outputs,
 			message_print(stdout, COLOUR_YELLOW,
 				"  WARNING: it has no nvidia-smi, libraries or firmware, because "
 				"of --force: nodes never become ready with it\n");
+		for (size_t j = 0; j < image->pushed.count; j++)
+			text_print(stdout, "  pushed  %s\n", image->pushed.items[j]);
 		/* The files of a folder say it otherwise. */
 		if (!output_place_is_folder(output) || !image_is_proven(image))
 			image_print_use(image, use);
@@ -359,11 +447,32 @@ static void note_other_kernel(struct build *build)
 	(void) json_object_put(object);
 }
 
-int output_write(struct build *build, struct error *error)
+/* The folder of --output, or the storage: what nothing in a registry can spoil. */
+static int place(struct build *build, struct outputs *outputs, struct image_use *ret_use,
+	struct error *error)
 {
 	const char *output = build->options.output;
+	bool folder = output_place_is_folder(output);
+	int r = image_place_all(output, outputs->images, outputs->folders, outputs->count,
+		to_json(build, outputs), &outputs->changed, error);
+
+	if (r < 0)
+		return r;
+	*ret_use = describe_use(build, outputs);
+	if (folder)
+		r = add_records(build, outputs, error);
+	if (r == 0 && folder)
+		r = policies_place(
+			output, outputs->images, outputs->count, ret_use, &outputs->changed, error);
+	return r;
+}
+
+int output_write(struct build *build, struct error *error)
+{
 	_cleanup_(outputs_free) struct outputs outputs = { 0 };
 	struct image_use use = { 0 };
+	struct error why = { 0 };
+	int pushed = 0;
 	bool nothing;
 	int r = to_storage(build, &outputs, error);
 
@@ -371,21 +480,20 @@ int output_write(struct build *build, struct error *error)
 		r = tag_addons(build, &outputs, error);
 	if (r == 0)
 		note_other_kernel(build);
+	/* A push that fails is reported when the files are there. */
+	if (r == 0 && build->options.push.registry)
+		pushed = push_outputs(build, &outputs, &why);
 	if (r == 0)
-		r = image_place_all(output, outputs.images, outputs.folders, outputs.count,
-			to_json(build, &outputs), &outputs.changed, error);
-	if (r == 0)
-		use = describe_use(build, &outputs);
-	if (r == 0 && output_place_is_folder(output))
-		r = add_records(build, &outputs, error);
-	if (r == 0 && output_place_is_folder(output))
-		r = policies_place(
-			output, outputs.images, outputs.count, &use, &outputs.changed, error);
+		r = place(build, &outputs, &use, error);
 	if (r < 0) {
 		/* No mirror is asked here: what is refused is ours. */
 		build->context.failure =
 			r == -EACCES ? EXIT_CODE_OUTPUT : exit_code_for(r, EXIT_CODE_OUTPUT);
 		return r;
+	}
+	if (pushed < 0) {
+		*error = why;
+		return pushed;
 	}
 	nothing = !stages_any_ran(build) && !outputs.changed;
 	if (build->context.progress.json)

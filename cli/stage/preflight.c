@@ -83,6 +83,8 @@ static int check_programs(struct build *build, const bool *wanted, struct error 
 	const char *for_root = NULL;
 
 	push_missing(&missing, "buildah");
+	if (build->options.push.registry)
+		push_missing(&missing, "skopeo");
 	for (size_t k = 0; k < build->plan.count; k++) {
 		const struct stage *stage = &build->plan.stages[k];
 

@@ -456,6 +456,8 @@ int proof_judge(struct build *build, struct error *error) _must_check_;
  * them. Where all of it is there already, only that is printed.
  */
 int output_write(struct build *build, struct error *error) _must_check_;
+/* With --push: can the images be pushed, before any is made? */
+int output_look(struct build *build, struct error *error) _must_check_;
 
 /*
  * ---- node_tool.c: what an image of --sources-image carries to compile on a node, and to find a

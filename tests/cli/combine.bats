@@ -265,6 +265,23 @@ unpack_archive() {
     says "their modules differ beside nvidia-peermem: nvidia.ko"
 }
 
+@test "--push: in the registry by the digest of images.json; a tag of another image is left alone, and an unproven one is not pushed" {
+    load registry
+    start_registry
+    run_slipway 0 combine "$work/a.tar" "$work/b.tar" --output "$BATS_TEST_TMPDIR/out" --push "$registry/drivers"
+    says "pushed  $registry/drivers/driver:535.1.2-debian12@sha256:"
+    [ "$(skopeo inspect --format '{{.Digest}}' "docker://$registry/drivers/driver:535.1.2-debian12")" = "$(jq -r '.images[0].digest' "$BATS_TEST_TMPDIR/out/images.json")" ]
+    run_slipway 27 combine "$work/b.tar" "$work/a.tar" --push "$registry/drivers"
+    says "stands for another image already"
+    run_slipway 0 combine "$work/a.tar" "$work/unproven.tar" --push "$registry/drivers"
+    says "is not pushed: not all of its modules will load"
+    stop_registry
+    run_slipway 27 combine "$work/a.tar" "$work/b.tar" --push "$registry/drivers"
+    says "the registry could not be asked"
+    run_slipway 2 combine "$work/a.tar" "$work/b.tar" --push "https://$registry/drivers"
+    run_slipway 2 combine "$work/a.tar" "$work/b.tar" --replace
+}
+
 @test "a command line that means nothing is refused before any work" {
     run_slipway 2 combine
     says "two to 64 images are needed"

@@ -23,12 +23,13 @@ http: {addr: "$registry", secret: test}
 END
     printf '%s\n' "$@" >>"$config"
     "$program" serve "$config" >"$BATS_FILE_TMPDIR/registry.log" 2>&1 </dev/null 3>&- &
-    registry_pid=$!
+    echo $! >"$BATS_FILE_TMPDIR/registry.pid"
     until (exec {tcp}<>"/dev/tcp/${registry/:/\/}") 2>/dev/null; do
-        kill -0 "$registry_pid" || return 1
+        kill -0 "$(<"$BATS_FILE_TMPDIR/registry.pid")" || return 1
         read -rt 0.05 <> <(:) || true
     done
-    # skopeo's own files, as a user has them.
+    # skopeo's own files, as a user has them; the cache stays where it is.
+    export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$HOME/.cache}
     export HOME=$BATS_FILE_TMPDIR/home
     mkdir -p "$HOME/.config/containers"
     printf '[[registry]]\nlocation = "%s"\ninsecure = true\n' "$registry" >"$HOME/.config/containers/registries.conf"
@@ -36,8 +37,13 @@ END
 }
 
 stop_registry() {
-    [[ -z ${registry_pid:-} ]] || { kill "$registry_pid" && wait "$registry_pid"; } 2>/dev/null || true
-    registry_pid=
+    local file=$BATS_FILE_TMPDIR/registry.pid pid
+    [[ -e $file ]] || return 0
+    pid=$(<"$file")
+    kill "$pid" 2>/dev/null || true
+    # Another test's child cannot be waited for.
+    wait "$pid" 2>/dev/null || while kill -0 "$pid" 2>/dev/null; do read -rt 0.05 <> <(:) || true; done
+    rm "$file"
 }
 
 # put_blob FILE: into the layout; prints its descriptor's digest and size.

@@ -133,8 +133,6 @@ load helpers
 @test "an option that other programs have: what does it here" {
     run_slipway 2 build --kernel newest --tag=x
     says "try: buildah tag"
-    run_slipway 2 build --kernel newest --push
-    says "try: --registry"
     run_slipway 2 sign x -q
     says "try: 2>/dev/null"
     run_slipway 2 lint -o out

@@ -29,6 +29,8 @@ setup_file() {
 }
 
 teardown_file() {
+    load ../cli/registry
+    stop_registry
     # A forced image is of no use later.
     [[ ! -e $folder/forced/images.json ]] || buildah rmi "$(jq -r '.images[0].reference' "$folder/forced/images.json")" >/dev/null
 }
@@ -235,4 +237,35 @@ END
     echo '#define NOTE "earlier"' >"$tree/earlier/note.h"
     build_gpu three
     [[ $(modinfo_of three note) == earlier && $(modinfo_of three run) == three ]]
+}
+
+@test "--push: what is proven, with the very digest; a tag of another image only with --replace; what is refused costs no compile" {
+    load ../cli/registry
+    # shellcheck disable=SC2034
+    local repository=$top reference digest
+    start_registry
+    run -0 build good pushed --push "$registry/drivers"
+    reference=$registry/drivers/doca-driver:$(jq -r '.images[0].tag' "$folder/pushed/images.json")
+    digest=$(jq -r '.images[0].digest' "$folder/pushed/images.json")
+    [[ $output == *"pushed  $reference@$digest"* && $(jq -c '.images[0].pushed' "$folder/pushed/images.json") == "[\"$reference@$digest\"]" ]]
+    [[ $(skopeo inspect --format '{{.Digest}}' "docker://$reference") == "$digest" ]]
+    grep -q "repository: \"$registry/drivers\"" "$folder/pushed/nic-cluster-policy.yaml"
+    run -0 build good pushed --push "$registry/drivers"
+    [[ $output == *"Nothing to do"*"pushed  $reference@$digest"* ]]
+    # The plan of the fleet says the same.
+    run -0 "$slipway" plan --kernel newest --os debian12 --ofed-version 1.0.force --registry "$registry/drivers" --check
+    # An image of other inputs by the same tag, before it is made.
+    cp -r "$sources/good" "$sources/other"
+    sed -i 's/once more/another time/' "$sources/other/smallest.c"
+    run -27 build other other --push "$registry/drivers"
+    [[ $output == *"$reference stands for another image already: $digest"*"try: --replace"*"try: --revision N"* && $output != *"compile with"* ]]
+    run -0 build other other --push "$registry/drivers" --replace
+    [[ $(skopeo inspect --format '{{.Digest}}' "docker://$reference") == "$(jq -r '.images[0].digest' "$folder/other/images.json")" ]]
+    run -0 build bad unproven --force --push "$registry/drivers"
+    [[ $output == *"-unproven is not pushed: not all of its modules will load"* ]]
+    [[ $(skopeo list-tags "docker://${reference%:*}" | jq -c .Tags) == "[\"${reference##*:}\"]" ]]
+    stop_registry
+    sed -i 's/another time/a third time/' "$sources/other/smallest.c"
+    run -27 build other gone --push "$registry/drivers"
+    [[ $output == *"$registry/drivers/doca-driver: the registry could not be asked: "*"connection refused"* && $output != *"compile with"* ]]
 }
