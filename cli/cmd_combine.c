@@ -47,7 +47,8 @@ static const struct option_rule rules[] = {
 static const struct option_row rows[] = {
 	OPTION_ARGUMENT("IMAGE",
 		"a GPU image made by slipway build or combine: its archive, its OCI\n"
-		"layout or its name in containers-storage; the new image is based on\n"
+		"layout, its name in containers-storage, or docker://REFERENCE in a\n"
+		"registry; the new image is based on\n"
 		"the first"),
 	OPTION("output", 'o', "WHERE", OPTION_TEXT, struct verb, combine.output,
 		"DIR, containers-storage: or oci-archive:FILE [containers-storage:]; into DIR\n"

@@ -88,8 +88,8 @@ const struct option_table verify_options = {
 		 "\n"
 		 "WHAT is a folder that contains modules, a .ko file (.gz, .xz, .zst), an image "
 		 "(OCI or docker\n"
-		 "archive, oci:FOLDER, containers-storage:NAME or just its name), a .deb, .rpm or "
-		 "tarball.\n"
+		 "archive, oci:FOLDER, containers-storage:NAME or just its name, docker://REF), a "
+		 ".deb, .rpm or tarball.\n"
 		 "Several are checked as one set, such as the NIC image and the GPU image of one "
 		 "node.\n"
 		 "\n",

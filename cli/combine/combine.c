@@ -139,7 +139,7 @@ static int identify_input(const struct combine *combine, struct combine_input *i
 			       ? error_try(error, r, "%s", images.items[images.count - 1])
 			       : r;
 	}
-	return input->image.kind == VERIFY_STORAGE
+	return input->image.kind == VERIFY_STORAGE || input->image.kind == VERIFY_REGISTRY
 		       ? 0
 		       : local_image_open(input->image.place, input->image.kind == VERIFY_ARCHIVE,
 				 &image, error);

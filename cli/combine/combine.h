@@ -10,7 +10,7 @@
 #include "cli/context.h"
 #include "cli/image/image_record.h"
 #include "cli/image/operators.h"
-#include "cli/image/push.h"
+#include "cli/push.h"
 
 #define COMBINE_MAX 64 /* images, and kernels of all of them: what one command line can mean */
 

@@ -315,7 +315,8 @@ void policies_print(
 					: ", with your registry in place of REGISTRY (--registry "
 					  "writes it into the files)");
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (applies(&rows[i], images, count, &policy))
+		/* The first is push.sh. */
+		if (applies(&rows[i], images, count, &policy) && (i > 0 || !images->pushed.count))
 			text_print(stdout, "  %s%s/%s%s%s\n", rows[i].before, output, rows[i].file,
 				i == 0 && !use->operators.registry ? " REGISTRY" : "",
 				rows[i].after);

@@ -167,12 +167,12 @@ static void on_quiet(void *context)
 	talk->on_quiet(talk->context);
 }
 
-int registry_push(const char *path, const char *reference, void (*tick)(void *context),
-	void *context, struct error *error)
+static int copy(const char *from, const char *to, const char *reference, const char *failed,
+	void (*tick)(void *context), void *context, struct error *error)
 {
-	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_free_ char *said = NULL;
 	struct talk talk = { .on_quiet = tick, .context = context };
+	_cleanup_strv_ struct strv argv = { 0 };
 	const struct process process = {
 		.argv = &argv,
 		.stdin_fd = -1,
@@ -187,8 +187,8 @@ int registry_push(const char *path, const char *reference, void (*tick)(void *co
 	xstrv_push(&argv, "copy");
 	xstrv_push(&argv, "--preserve-digests");
 	xstrv_push(&argv, "--retry-times=3");
-	xstrv_pushf(&argv, "oci-archive:%s", path);
-	xstrv_pushf(&argv, "docker://%s", reference);
+	xstrv_push(&argv, from);
+	xstrv_push(&argv, to);
 	status = process_run(&process, NULL, error);
 	said = message_of(talk.last ? talk.last : "skopeo said nothing");
 	free(talk.last);
@@ -196,5 +196,23 @@ int registry_push(const char *path, const char *reference, void (*tick)(void *co
 		return status;
 	if (process_was_interrupted(status))
 		return error_set(error, -EINTR, "skopeo: ended by signal %d", status - 128);
-	return status == 0 ? 0 : fail(reference, "not pushed", said, error);
+	return status == 0 ? 0 : fail(reference, failed, said, error);
+}
+
+int registry_push(const char *path, const char *reference, void (*tick)(void *context),
+	void *context, struct error *error)
+{
+	_cleanup_free_ char *from = xasprintf("oci-archive:%s", path);
+	_cleanup_free_ char *to = xasprintf("docker://%s", reference);
+
+	return copy(from, to, reference, "not pushed", tick, context, error);
+}
+
+int registry_pull(const char *reference, const char *path, void (*tick)(void *context),
+	void *context, struct error *error)
+{
+	_cleanup_free_ char *from = xasprintf("docker://%s", reference);
+	_cleanup_free_ char *to = xasprintf("oci-archive:%s", path);
+
+	return copy(from, to, reference, "not pulled", tick, context, error);
 }

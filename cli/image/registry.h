@@ -29,3 +29,6 @@ int registry_inspect(const char *reference, char **ret_digest, json_object **ret
  */
 int registry_push(const char *path, const char *reference, void (*on_quiet)(void *context),
 	void *context, struct error *error) _must_check_;
+/* The same, from there into a new file @path. */
+int registry_pull(const char *reference, const char *path, void (*on_quiet)(void *context),
+	void *context, struct error *error) _must_check_;

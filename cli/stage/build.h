@@ -13,7 +13,7 @@
 #include "cli/context.h"
 #include "cli/exit_code.h"
 #include "cli/image/operators.h"
-#include "cli/image/push.h"
+#include "cli/push.h"
 #include "cli/kernel/kernel.h"
 #include "cli/options.h"
 #include "cli/sign/sign_folder.h"

@@ -10,6 +10,7 @@
 
 #include "cli/image/buildah.h"
 #include "cli/image/image_record.h"
+#include "cli/image/registry.h"
 #include "common/fs.h"
 #include "common/image_conf.h"
 #include "common/path.h"
@@ -74,9 +75,8 @@ static int identify_path(struct verify_input *input, struct error *error)
 	if (stat(place, &status) < 0) {
 		if (strstr(place, "://"))
 			return error_try(error,
-				error_set(error, -EINVAL,
-					"%s: images are not fetched from registries", place),
-				"buildah pull %s, then give its name", place);
+				error_set(error, -EINVAL, "%s: no address of an image", place),
+				"docker://%s for one in a registry", strstr(place, "://") + 3);
 		if (errno != ENOENT || !*place || *place == '/' || *place == '.' ||
 			module_suffix(place))
 			return not_wanted(place, strerror(errno), error);
@@ -116,6 +116,7 @@ int verify_input_identify(const char *what, struct verify_input *ret, struct err
 		{ "oci-archive:", VERIFY_ARCHIVE },
 		{ "docker-archive:", VERIFY_ARCHIVE },
 		{ "containers-storage:", VERIFY_STORAGE },
+		{ "docker://", VERIFY_REGISTRY },
 	};
 	const char *place = what;
 	int r = 0;
@@ -133,9 +134,9 @@ int verify_input_identify(const char *what, struct verify_input *ret, struct err
 	ret->place = xstrdup(place);
 	if (place == what) {
 		r = identify_path(ret, error);
-	} else if (ret->kind == VERIFY_STORAGE && !*place) {
+	} else if ((ret->kind == VERIFY_STORAGE || ret->kind == VERIFY_REGISTRY) && !*place) {
 		r = error_set(error, -EINVAL, "%s: the image's name is missing", what);
-	} else if (ret->kind != VERIFY_STORAGE) {
+	} else if (ret->kind != VERIFY_STORAGE && ret->kind != VERIFY_REGISTRY) {
 		drop_tag(ret->place);
 		if (access(ret->place, F_OK) < 0)
 			r = error_set(error, -EINVAL, "%s: %s", what, strerror(errno));
@@ -249,7 +250,7 @@ static int not_stored(const struct verify_input *input, struct error *error)
 		"%s: neither a file or folder nor an image in containers-storage", input->name);
 	/* As containers-registries.conf(5) tells a registry's host: by its dot or port. */
 	if (slash && sign && sign < slash)
-		(void) error_try(error, -EINVAL, "if it is in a registry: buildah pull %s", place);
+		(void) error_try(error, -EINVAL, "if it is in a registry: docker://%s", place);
 	(void) error_try(error, -EINVAL, "buildah images lists the names of local images");
 	return error_try(error, -EINVAL, "start a path with / or ./");
 }
@@ -303,6 +304,25 @@ static int unpack_stored(const struct unpack *unpack, struct verify_input *input
 	return read_stored(id, unpack, input, context, error);
 }
 
+static void on_quiet(void *context)
+{
+	progress_tick(context);
+}
+
+/* Then it is an archive. */
+static int pull(struct verify_input *input, struct context *context, struct error *error)
+{
+	_cleanup_free_ char *path = xasprintf("%s.oci.tar", input->folder);
+	int r = registry_pull(input->place, path, on_quiet, &context->progress, error);
+
+	if (r < 0)
+		return r;
+	free(input->place);
+	input->place = TAKE_PTR(path);
+	input->kind = VERIFY_ARCHIVE;
+	return 0;
+}
+
 /* Into a folder of this run. */
 static int unpack_input(struct verify_input *input, struct context *context, struct error *error)
 {
@@ -317,6 +337,9 @@ static int unpack_input(struct verify_input *input, struct context *context, str
 		return error_set_errno(error, -errno, "%s", context->cache.path);
 	unpack.folder = input->folder;
 	progress_step(&context->progress, input->name);
+	r = input->kind == VERIFY_REGISTRY ? pull(input, context, error) : 0;
+	if (r < 0)
+		return r;
 	if (input->kind == VERIFY_STORAGE)
 		return unpack_stored(&unpack, input, context, error);
 	if (input->kind == VERIFY_ARCHIVE)
@@ -531,7 +554,7 @@ bool verify_input_finds_none(const struct verify_input *input)
 bool verify_input_unpacks(const struct verify_input *input)
 {
 	return input->kind == VERIFY_ARCHIVE || input->kind == VERIFY_LAYOUT ||
-	       input->kind == VERIFY_STORAGE;
+	       input->kind == VERIFY_STORAGE || input->kind == VERIFY_REGISTRY;
 }
 
 void verify_input_close(struct verify_input *input)

@@ -13,12 +13,14 @@
 #include "common/strv.h"
 
 enum verify_kind {
-	VERIFY_FOLDER,  /* of modules, or a root that has them somewhere */
-	VERIFY_MODULE,  /* one .ko file, packed or not */
-	VERIFY_ARCHIVE, /* an image's archive, a tarball, .deb or .rpm */
-	VERIFY_LAYOUT,  /* an image as a folder in the OCI layout */
-	VERIFY_STORAGE, /* an image in containers-storage, by name */
-	VERIFY_SYMVERS, /* one Module.symvers by whatever name; of --with only */
+	VERIFY_FOLDER,   /* of modules, or a root that has them somewhere */
+	VERIFY_MODULE,   /* one .ko file, packed or not */
+	VERIFY_ARCHIVE,  /* an image's archive, a tarball, .deb or .rpm */
+	VERIFY_LAYOUT,   /* an image as a folder in the OCI layout */
+	VERIFY_STORAGE,  /* an image in containers-storage, by name */
+	VERIFY_REGISTRY, /* "docker://": an archive of this run's, once verify_input_open() has
+			    pulled it */
+	VERIFY_SYMVERS,  /* one Module.symvers by whatever name; of --with only */
 };
 
 struct verify_input {
@@ -50,8 +52,9 @@ bool verify_is_symvers(const char *path) _must_check_;
 
 /*
  * Finds out what @what is: a path, or a name with one of the prefixes "oci:", "oci-archive:",
- * "docker-archive:", "containers-storage:"; what is no path is taken for an image's name. -EINVAL
- * for what is neither. Sets name, place and kind; the caller frees it with verify_input_close().
+ * "docker-archive:", "containers-storage:", "docker://"; what is no path is taken for an image's
+ * name. -EINVAL for what is neither. Sets name, place and kind; the caller frees it with
+ * verify_input_close().
  */
 int verify_input_identify(
 	const char *what, struct verify_input *ret, struct error *error) _must_check_;

@@ -260,7 +260,8 @@ bool verify_input_is_same(const struct verify_input *a, const struct verify_inpu
 {
 	struct stat left, right;
 
-	if (a->kind == VERIFY_STORAGE || b->kind == VERIFY_STORAGE)
+	if (a->kind == VERIFY_STORAGE || b->kind == VERIFY_STORAGE || a->kind == VERIFY_REGISTRY ||
+		b->kind == VERIFY_REGISTRY)
 		return a->kind == b->kind && strcmp(a->place, b->place) == 0;
 	return stat(a->place, &left) == 0 && stat(b->place, &right) == 0 &&
 	       left.st_dev == right.st_dev && left.st_ino == right.st_ino;

@@ -114,6 +114,7 @@ static json_object *input_json(const struct verify_input *input)
 		[VERIFY_ARCHIVE] = "archive",
 		[VERIFY_LAYOUT] = "oci-layout",
 		[VERIFY_STORAGE] = "containers-storage",
+		[VERIFY_REGISTRY] = "registry",
 	};
 	json_object *object = json_object_new_object();
 

@@ -271,6 +271,9 @@ unpack_archive() {
     run_slipway 0 combine "$work/a.tar" "$work/b.tar" --output "$BATS_TEST_TMPDIR/out" --push "$registry/drivers"
     says "pushed  $registry/drivers/driver:535.1.2-debian12@sha256:"
     [ "$(skopeo inspect --format '{{.Digest}}' "docker://$registry/drivers/driver:535.1.2-debian12")" = "$(jq -r '.images[0].digest' "$BATS_TEST_TMPDIR/out/images.json")" ]
+    # From there, too.
+    run_slipway 0 combine "docker://$registry/drivers/driver:535.1.2-debian12" "$work/c.tar" --output "$BATS_TEST_TMPDIR/three"
+    says "2 kernels"
     run_slipway 27 combine "$work/b.tar" "$work/a.tar" --push "$registry/drivers"
     says "stands for another image already"
     run_slipway 0 combine "$work/a.tar" "$work/unproven.tar" --push "$registry/drivers"

@@ -768,8 +768,10 @@ END
     verify 2 set --kernel headers --jobs 0
     verify 2 "$work/none.ko" --kernel headers
     says "No such file"
-    verify 2 docker://registry.invalid/x:1 --kernel headers
-    says "images are not fetched from registries"
+    verify 2 https://registry.invalid/x:1 --kernel headers
+    says "no address of an image" "try: docker://registry.invalid/x:1"
+    verify 27 docker://127.0.0.1:9/x:1 --kernel headers
+    says "127.0.0.1:9/x:1: not pulled: " "connection refused"
     verify 2 /dev/null --kernel headers
     verify 0 --help
     says "--kernel" "--with" "--enforce-signatures" "--trust" "--running" "docs/verify.md"

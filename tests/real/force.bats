@@ -247,11 +247,12 @@ END
     run -0 build good pushed --push "$registry/drivers"
     reference=$registry/drivers/doca-driver:$(jq -r '.images[0].tag' "$folder/pushed/images.json")
     digest=$(jq -r '.images[0].digest' "$folder/pushed/images.json")
-    [[ $output == *"pushed  $reference@$digest"* && $(jq -c '.images[0].pushed' "$folder/pushed/images.json") == "[\"$reference@$digest\"]" ]]
+    [[ $output == *"pushed  $reference@$digest"* && $output != *push.sh* && $(jq -c '.images[0].pushed' "$folder/pushed/images.json") == "[\"$reference@$digest\"]" ]]
     [[ $(skopeo inspect --format '{{.Digest}}' "docker://$reference") == "$digest" ]]
     grep -q "repository: \"$registry/drivers\"" "$folder/pushed/nic-cluster-policy.yaml"
     run -0 build good pushed --push "$registry/drivers"
     [[ $output == *"Nothing to do"*"pushed  $reference@$digest"* ]]
+    run -0 "$slipway" verify "docker://$reference" --kernel "$(jq -r .krel "$folder/pushed/images.json")"
     # The plan of the fleet says the same.
     run -0 "$slipway" plan --kernel newest --os debian12 --ofed-version 1.0.force --registry "$registry/drivers" --check
     # An image of other inputs by the same tag, before it is made.

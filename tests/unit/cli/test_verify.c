@@ -51,7 +51,7 @@ static void inputs_are_known_by_what_they_are(void **state)
 	identify("containers-storage:a/b:1", VERIFY_STORAGE, "a/b:1");
 	identify("registry.invalid/driver:1", VERIFY_STORAGE, "registry.invalid/driver:1");
 	refuse("containers-storage:", "name is missing");
-	refuse("docker://a/b", "images are not fetched from registries");
+	refuse("https://a/b", "no address of an image");
 	refuse("/not/there", "No such file");
 	refuse("./not-there", "No such file");
 	refuse("not-there.ko", "No such file");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/image/push.h"
+#include "cli/push.h"
 
 #include <string.h>
 
