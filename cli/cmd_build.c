@@ -61,13 +61,22 @@ static bool is_option(const char *word, const char *option, bool *ret_follows)
 /* Appends our command line for a plan's builds: all but the words about the plan itself. */
 static void find_common(char *const *argv, struct strv *common)
 {
-	static const char *const ours[] = { "--plan", "--target", "--output", "-o" };
+	static const char *const ours[] = { "--plan", "--target", "--output" };
 
 	for (size_t i = 1; argv[i]; i++) {
 		bool dropped = strcmp(argv[i], "--json") == 0, follows = false;
+		const char *letter =
+			argv[i][0] == '-' && argv[i][1] != '-' ? strchr(argv[i], 'o') : NULL;
 
 		for (size_t j = 0; j < ARRAY_SIZE(ours) && !dropped; j++)
 			dropped = is_option(argv[i], ours[j], &follows);
+		/* "-oDIR", "-qo DIR" */
+		if (letter && !dropped) {
+			dropped = true;
+			follows = !letter[1];
+			if (letter > argv[i] + 1)
+				xstrv_pushf(common, "%.*s", (int) (letter - argv[i]), argv[i]);
+		}
 		if (dropped && follows && argv[i + 1])
 			i++;
 		else if (!dropped)
@@ -94,9 +103,9 @@ static int run_plan(const struct build_options *options, const struct strv *comm
 	} else {
 		code = fleet_run(&run, &error);
 	}
-	return *error.text
-		       ? json_fail("build", options->common.json ? "" : NULL, (int) code, &error)
-		       : (int) code;
+	return *error.text ? json_fail("build", options->common.json ? "failed" : NULL, (int) code,
+				     &error)
+			   : (int) code;
 }
 
 int build_command(char **argv)

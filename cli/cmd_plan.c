@@ -50,8 +50,25 @@ static int take_kernel(void *target, const char *value, struct error *error)
 
 static int check(void *target, struct error *error)
 {
+	/* The plan sets them, build --plan does, or they cannot be given more than once. */
+	static const char *const ours[] = { "--output", "-o", "--plan", "--target", "--json",
+		"--revision", "--password-fd", "--os", "--arch", "--ofed", "--nvidia", "--kernel" };
 	const struct verb *verb = target;
+	const struct strv *behind = &verb->arguments;
 
+	for (size_t i = 0; i < behind->count; i++)
+		for (size_t j = 0; j < ARRAY_SIZE(ours); j++) {
+			size_t length = strlen(ours[j]);
+
+			if (strncmp(behind->items[i], ours[j], length) == 0 &&
+				(!behind->items[i][length] || behind->items[i][length] == '='))
+				return error_set(error, -EINVAL,
+					"%s cannot be given to every build", ours[j]);
+		}
+	if (verb->request.revision &&
+		(verb->request.revision[strspn(verb->request.revision, "0123456789")] ||
+			strlen(verb->request.revision) > 9))
+		return error_set(error, -EINVAL, "--revision: not a number of at most nine digits");
 	return operators_check(&verb->request.operators, error);
 }
 
@@ -64,7 +81,7 @@ static const struct option_rule rules[] = {
 		       "VERSION=SRC or both" },
 	{ .given = "missing check",
 		.needs = "registry",
-		.why = "it is about what that has: --registry HOST/FOLDER" },
+		.why = "it compares the plan with what a registry has" },
 	{ .given = "ahead", .needs = "nodes", .why = "it is about the kernels that nodes run" },
 };
 
@@ -83,12 +100,14 @@ static const struct option_row rows[] = {
 	OPTION_HEADING("Drivers, each pair of them:"),
 	OPTION_CALL("ofed-version", 0, "VERSION[=SRC]", take_ofed,
 		"OFED as the NicClusterPolicy's version has it, and what slipway build takes\n"
-		"as --ofed [the version itself]; may be repeated"),
+		"as --ofed; without SRC the plan can be checked, not built; may be repeated"),
 	OPTION_CALL("nvidia-version", 0, "VERSION[=SRC]", take_nvidia,
 		"NVIDIA's driver, and what slipway build takes as --nvidia; may be repeated"),
 	PLAN_OPTION("exclude", "GLOB[:NVIDIA-GLOB]", OPTION_LIST, excludes,
 		"leave out kernels, or on these the matching NVIDIA drivers; may be repeated"),
 	OPTION_HEADING("Images:"),
+	PLAN_OPTION("revision", "N", OPTION_TEXT, request.revision,
+		"the images' revision, as for slipway build: VERSION-N in the tags"),
 	PLAN_OPTION("registry", "HOST/FOLDER", OPTION_TEXT, request.operators.registry,
 		"the registry that nodes pull from, such as registry.example/drivers: it is\n"
 		"asked, by skopeo, which images it has"),
@@ -270,14 +289,16 @@ static enum exit_code ask(struct verb *verb, struct context *context, struct err
 	enum exit_code code = EXIT_CODE_OK;
 	int r;
 
+	if (verb->fleet.lists_result < 0)
+		code = context_exit_code(verb->fleet.lists_result);
 	if (!verb->request.operators.registry)
-		return EXIT_CODE_OK;
+		return code;
 	r = fleet_ask(&verb->fleet, &context->progress, &verb->unknown, error);
 	if (r < 0)
 		return exit_code_for(r, EXIT_CODE_REGISTRY);
-	if (verb->unknown)
+	if (code == EXIT_CODE_OK && verb->unknown)
 		code = EXIT_CODE_REGISTRY;
-	else if (verb->check && !fleet_is_there(&verb->fleet))
+	else if (code == EXIT_CODE_OK && verb->check && !fleet_is_there(&verb->fleet))
 		code = EXIT_CODE_MISSING;
 	if (verb->missing)
 		fleet_keep_missing(&verb->fleet);
@@ -327,6 +348,11 @@ static int work(struct verb *verb)
 		json_print(fleet_to_json(&verb->fleet), stdout);
 	else
 		print_text(verb);
+	/* Half a plan is none. */
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		(void) error_set_errno(&error, -errno, "stdout");
+		return json_fail("plan", NULL, EXIT_CODE_OUTPUT, &error);
+	}
 	print_warnings(verb);
 	if (code != EXIT_CODE_OK)
 		message_print(stderr, COLOUR_RED, "slipway plan: %s\n", exit_code_text((int) code));

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/json.h"
 
+#include <limits.h>
+#include <string.h>
+
 #include "cli/message.h"
 #include "common/json_text.h"
 #include "common/xalloc.h"
@@ -24,6 +27,31 @@ json_object *json_text(const char *text)
 		}
 	}
 	return copy ? json_object_new_string(copy) : NULL;
+}
+
+int json_parse(const char *text, size_t size, json_object **ret, struct error *error)
+{
+	json_tokener *parser = json_tokener_new();
+	enum json_tokener_error problem;
+	size_t end;
+
+	if (!parser)
+		out_of_memory();
+	*ret = size > INT_MAX ? NULL : json_tokener_parse_ex(parser, text, (int) size);
+	problem = json_tokener_get_error(parser);
+	end = json_tokener_get_parse_end(parser);
+	json_tokener_free(parser);
+	if (!*ret && problem == json_tokener_continue)
+		return error_set(error, -EBADMSG, size ? "the JSON is cut short" : "it is empty");
+	if (!*ret)
+		return error_set(error, -EBADMSG, "no JSON: %s",
+			problem == json_tokener_success ? "null"
+							: json_tokener_error_desc(problem));
+	if (text[end + strspn(text + end, " \t\r\n")] == '\0')
+		return 0;
+	(void) json_object_put(*ret);
+	*ret = NULL;
+	return error_set(error, -EBADMSG, "more follows the first JSON value");
 }
 
 json_object *json_list(const struct strv *list)

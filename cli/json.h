@@ -8,6 +8,12 @@
 #include "common/error.h"
 #include "common/strv.h"
 
+/*
+ * Parses @text, one JSON value and nothing behind it. -EBADMSG with what is wrong; the caller puts
+ * *ret.
+ */
+int json_parse(const char *text, size_t size, json_object **ret, struct error *error) _must_check_;
+
 /* A text, or null for NULL. What is no UTF-8 becomes '?'. */
 json_object *json_text(const char *text);
 json_object *json_list(const struct strv *list);

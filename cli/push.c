@@ -28,13 +28,6 @@ static char *reference_of(const struct push *push, const char *name)
 	return xasprintf("%s/%s", push->registry, strrchr(name, '/') + 1);
 }
 
-static const char *label(json_object *labels, const char *name)
-{
-	json_object *value = NULL;
-
-	return json_object_object_get_ex(labels, name, &value) ? json_object_get_string(value) : "";
-}
-
 /* @digest, @key: NULL where not known. *ret_digest: of what is there, freed by the caller. */
 static int look(const char *reference, const char *digest, const char *key, enum held *ret,
 	char **ret_digest, struct error *error)
@@ -52,7 +45,7 @@ static int look(const char *reference, const char *digest, const char *key, enum
 	if (r < 0)
 		return r;
 	*ret = (digest && strcmp(*ret_digest, digest) == 0) ||
-			       (key && strcmp(label(labels, IMAGE_LABEL_KEY), key) == 0)
+			       (key && strcmp(registry_label(labels, IMAGE_LABEL_KEY), key) == 0)
 		       ? HELD_SAME
 		       : HELD_OTHER;
 	(void) json_object_put(labels);

@@ -81,31 +81,27 @@ static int ask_labels(
 	return 0;
 }
 
-static const char *label(json_object *labels, const char *name)
-{
-	json_object *value = NULL;
-
-	return json_object_object_get_ex(labels, name, &value) ? json_object_get_string(value) : "";
-}
-
 /* How the image there differs from the one of the plan; NULL: not at all. */
 static char *compare(json_object *labels, const struct fleet_target *target,
 	const struct fleet_build *build, bool gpu)
 {
-	const char *wanted = gpu ? build->nvidia : build->ofed;
-	const char *version = label(labels, "org.opencontainers.image.version");
-	const char *krel = label(labels, "io.slipway.krel");
-	const char *peermem = label(labels, IMAGE_LABEL_PEERMEM);
+	const char *version = registry_label(labels, "org.opencontainers.image.version");
+	const char *krel = registry_label(labels, "io.slipway.krel");
+	const char *peermem = registry_label(labels, IMAGE_LABEL_PEERMEM);
+	_cleanup_free_ char *bound_to = image_version_in_tag(peermem);
+	_cleanup_free_ char *ofed = image_version_in_tag(build->ofed);
+	_cleanup_free_ char *wanted = xasprintf("%s%s%s", gpu ? build->nvidia : build->ofed,
+		*build->revision ? "-" : "", build->revision);
 
-	if (!*label(labels, "io.slipway.role"))
+	if (!*registry_label(labels, "io.slipway.role"))
 		return xstrdup("not made by Slipway");
-	if (strcmp(label(labels, "io.slipway.proof"), "holds") != 0)
+	if (strcmp(registry_label(labels, "io.slipway.proof"), "holds") != 0)
 		return xstrdup("not proven");
 	if (strcmp(krel, target->krel) != 0)
 		return xasprintf("for kernel %s", krel);
 	if (strcmp(version, wanted) != 0)
 		return xasprintf("%s %s", gpu ? "driver" : "OFED", version);
-	if (gpu && *build->ofed && strcmp(peermem, build->ofed) != 0)
+	if (gpu && *build->ofed && strcmp(bound_to, ofed) != 0)
 		return strcmp(peermem, IMAGE_NO_PEERMEM) == 0
 			       ? xstrdup("no nvidia-peermem")
 			       : xasprintf("nvidia-peermem for OFED %s", peermem);
@@ -176,8 +172,11 @@ int fleet_ask(
 
 /* ---- what the answers mean */
 
+/* One of a distribution that is not known has no tags, and nothing that serves its nodes. */
 static bool is_complete(const struct fleet_build *build)
 {
+	if (build->image_count == 0)
+		return false;
 	for (size_t i = 0; i < build->image_count; i++)
 		if (strcmp(build->images[i].state, FLEET_THERE) != 0)
 			return false;
@@ -186,6 +185,8 @@ static bool is_complete(const struct fleet_build *build)
 
 bool fleet_is_there(const struct fleet *fleet)
 {
+	if (fleet->incomplete)
+		return false;
 	for (size_t i = 0; i < fleet->target_count; i++)
 		for (size_t j = 0; j < fleet->targets[i].build_count; j++)
 			if (!is_complete(&fleet->targets[i].builds[j]))

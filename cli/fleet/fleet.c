@@ -29,6 +29,7 @@ static const struct json_fields fleet_image_fields =
 static const struct json_field build_fields[] = {
 	{ JSON_FIELD("ofed", JSON_TEXT, struct fleet_build, ofed) },
 	{ JSON_FIELD("nvidia", JSON_TEXT, struct fleet_build, nvidia) },
+	{ JSON_FIELD("revision", JSON_TEXT, struct fleet_build, revision) },
 	{ JSON_FIELD("args", JSON_TEXTS, struct fleet_build, args) },
 	{ JSON_FIELD("images", JSON_LIST, struct fleet_build, images), .of = &fleet_image_fields },
 };
@@ -105,7 +106,8 @@ int fleet_add_driver(
 
 	if (length == 0 || (equals && !equals[1]))
 		return error_set(error, -EINVAL,
-			"%s %s: must be a version, or a version and its source: 24.07-0.6.1.0=/src/ofed",
+			"%s %s: must be a version, or a version and its source: "
+			"24.07-0.6.1.0=/src/ofed",
 			option, text);
 	/* The words of --ofed and --nvidia are no versions; nor are paths. */
 	if (*text < '0' || *text > '9' || memchr(text, '/', length)) {
@@ -114,10 +116,15 @@ int fleet_add_driver(
 			"%s VERSION=%s, with the version that the operator's policy has", option,
 			equals ? equals + 1 : text);
 	}
+	for (size_t i = 0; i < drivers->count; i++)
+		if (strlen(drivers->items[i].version) == length &&
+			strncmp(drivers->items[i].version, text, length) == 0)
+			return error_set(
+				error, -EINVAL, "%s %s: this version is given twice", option, text);
 	items = xreallocarray(drivers->items, drivers->count + 1, sizeof(*items));
 	items[drivers->count++] = (struct fleet_driver){
 		.version = xstrndup(text, length),
-		.source = equals ? xstrdup(equals + 1) : xstrndup(text, length),
+		.source = equals ? xstrdup(equals + 1) : NULL,
 	};
 	drivers->items = items;
 	return 0;
@@ -197,8 +204,15 @@ static int find_os(
 	return r;
 }
 
+/* Names of nodes are what an API server takes; a list may have anything. */
+static bool is_plain(const char *name)
+{
+	return *name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-")];
+}
+
 static void warn_of_pool(struct making *making, const struct pool *pool)
 {
+	static const char label[] = "feature.node.kubernetes.io/system-os_release.VERSION_ID";
 	struct strv *warnings = &making->fleet.warnings;
 	_cleanup_free_ char *who =
 		pool->nodes == 1 ? xasprintf("node %s has", pool->node)
@@ -211,10 +225,9 @@ static void warn_of_pool(struct making *making, const struct pool *pool)
 			who);
 	else if (!pool->os_version)
 		xstrv_pushf(warnings,
-			"%s no label feature.node.kubernetes.io/system-os_release.VERSION_ID: the "
-			"operators deploy no driver there; an empty one is enough: kubectl label "
-			"node %s feature.node.kubernetes.io/system-os_release.VERSION_ID=",
-			who, pool->node);
+			"%s no label %s: the operators deploy no driver there; an empty one is "
+			"enough: kubectl label node %s %s=",
+			who, label, is_plain(pool->node) ? pool->node : "NODE", label);
 }
 
 static int add_pool(struct making *making, const struct pool *pool, struct error *error)
@@ -251,15 +264,17 @@ static int add_pool(struct making *making, const struct pool *pool, struct error
 		set_problem(target, xasprintf("architecture %s is not known", pool->arch));
 	else if (!*name && !*pool->os_id)
 		set_problem(target,
-			xasprintf("its distribution is not known: it has no labels, and more than "
-				  "one distribution, or none, names its kernels so"));
+			xstrdup("its distribution is unknown: the node has no labels, and its "
+				"kernel's name fits no distribution or several"));
 	else if (!*name)
 		set_problem(target, xasprintf("distribution %s is not in the catalogue", shown));
-	else if (os.krels.count && !catalogue_makes(&os, pool->krel))
-		xstrv_pushf(&making->fleet.warnings,
-			"%s names no kernel like %s: its build needs the kernel's files: "
-			"--kernel-from PATH",
+	else if (os.krels.count && !catalogue_makes(&os, pool->krel)) {
+		_cleanup_free_ char *text = xasprintf("%s has no kernels named like %s: to build "
+						      "for it, pass -- --kernel-from PATH",
 			os.os, pool->krel);
+
+		xstrv_push_unique(&making->fleet.warnings, text);
+	}
 	return 0;
 }
 
@@ -284,39 +299,47 @@ static int list_releases(const struct making *making, const char *os_name, const
 }
 
 /* The kernel that an update brings to the nodes of the target at @index. */
-static int add_ahead(struct making *making, size_t index, struct error *error)
+static void add_ahead(struct making *making, size_t index)
 {
-	const struct fleet_target *from = &making->fleet.targets[index];
+	struct fleet *fleet = &making->fleet;
+	const struct fleet_target *from = &fleet->targets[index];
 	_cleanup_(catalogue_free) struct catalogue os = { 0 };
 	_cleanup_strv_ struct strv krels = { 0 };
 	_cleanup_free_ char *version = NULL;
 	struct fleet_target *target;
+	struct error why = { 0 };
 	const char *newest;
 	int r;
 
 	if (*from->problem)
-		return 0;
-	r = open_os(making, from->os, &os, error);
+		return;
+	r = open_os(making, from->os, &os, &why);
 	if (r == 0)
-		r = list_releases(making, from->os, from->arch, &krels, error);
-	if (r < 0)
-		return r;
+		r = list_releases(making, from->os, from->arch, &krels, &why);
+	if (r < 0) {
+		_cleanup_free_ char *text =
+			xasprintf("what updates bring to %s is not known: %s", from->os, why.text);
+
+		xstrv_push_unique(&fleet->warnings, text);
+		fleet->lists_result = fleet->lists_result ? fleet->lists_result : r;
+		return;
+	}
 	newest = resolve_update(&krels, &os, from->krel);
 	if (!newest) {
-		xstrv_pushf(&making->fleet.warnings,
-			"the lists of %s have no kernel of the series and flavour of %s", os.os,
-			from->krel);
-		return 0;
+		xstrv_pushf(&fleet->warnings,
+			"the lists of %s have no kernel of the series and flavour of %s that is as "
+			"new",
+			os.os, from->krel);
+		return;
 	}
 	/* The new kernel may come with a new minor release of the distribution. */
 	version = catalogue_node_version(&os, newest);
 	target = find_target(making, newest, from->os, from->os_id,
 		version && catalogue_release(&os, newest) ? version : from->os_version, from->arch,
 		FLEET_AHEAD);
-	from = &making->fleet.targets[index];
+	from = &fleet->targets[index];
 	target->gpu |= from->gpu;
 	target->nic |= from->nic;
-	return 0;
 }
 
 /* The newest kernel of the distribution that @context has chosen, or NULL; the caller frees it. */
@@ -389,50 +412,41 @@ static bool is_excluded(
 	return false;
 }
 
-static void add_image(
-	struct fleet_build *build, const char *role, const char *name, const char *registry)
+/* The version that tags have: the operator's policy has the revision, too. */
+static char *version_in_tag(const struct making *making, const struct fleet_driver *driver)
 {
-	struct fleet_image *items =
-		xreallocarray(build->images, build->image_count + 1, sizeof(*items));
+	const char *revision = making->request->revision;
+	_cleanup_free_ char *version =
+		xasprintf("%s%s%s", driver->version, revision ? "-" : "", revision ? revision : "");
 
-	build->images = items;
-	/* localhost/slipway/<repository>:<tag> */
-	items[build->image_count++] = (struct fleet_image){
-		.role = xstrdup(role),
-		.tag = xstrdup(strrchr(name, ':') + 1),
-		.reference = xasprintf("%s/%s", registry, strrchr(name, '/') + 1),
-		.state = xstrdup(FLEET_NOT_ASKED),
-		.differs = xstrdup(""),
-	};
+	return image_version_in_tag(version);
 }
 
-static void add_nic_image(const struct making *making, const struct fleet_target *target,
-	const struct fleet_driver *ofed, struct fleet_build *build)
+static char *nic_name(const struct making *making, const struct fleet_target *target,
+	const struct fleet_driver *ofed)
 {
-	const struct image_use use = { .operators = making->request->operators };
-	_cleanup_free_ char *version = image_version_in_tag(ofed->version);
+	_cleanup_free_ char *version = version_in_tag(making, ofed);
 	_cleanup_free_ char *tag = tag_nic(
 		version, target->krel, target->os_id, target->os_version, arch_oci(target->arch));
-	_cleanup_free_ char *name = tag ? xasprintf("/" IMAGE_NIC_REPOSITORY ":%s", tag) : NULL;
 
-	if (!name)
+	if (!tag)
 		out_of_memory();
-	add_image(build, FLEET_NIC, name, operators_registry(&use));
+	return xasprintf(IMAGE_NIC_REPOSITORY ":%s", tag);
 }
 
 /* One or two: operators before 26.7 compose another tag for some distributions. */
-static void add_gpu_images(const struct making *making, const struct fleet_target *target,
-	const struct fleet_driver *nvidia, struct fleet_build *build)
+static void gpu_names(const struct making *making, const struct fleet_target *target,
+	const struct fleet_driver *nvidia, struct strv *names)
 {
-	struct image_use use = {
+	const struct image_use use = {
 		.operators = making->request->operators,
 		.os_id = target->os_id,
 		.os_major = strtoul(target->os_version, NULL, 10),
 	};
-	_cleanup_free_ char *version = image_version_in_tag(nvidia->version);
+	_cleanup_free_ char *version = version_in_tag(making, nvidia);
 	_cleanup_(image_free) struct image image = { 0 };
 	_cleanup_strv_ struct strv os_tags = { 0 };
-	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_strv_ struct strv local = { 0 };
 
 	image_os_tags(target->os_id, target->os_version, &os_tags);
 	for (size_t i = 0; i < os_tags.count; i++) {
@@ -442,9 +456,31 @@ static void add_gpu_images(const struct making *making, const struct fleet_targe
 			out_of_memory();
 		image_add_tag(&image, IMAGE_GPU_REPOSITORY, tag, "");
 	}
-	image_wanted_names(&image, &use, &names);
-	for (size_t i = 0; i < names.count; i++)
-		add_image(build, FLEET_GPU, names.items[i], operators_registry(&use));
+	image_wanted_names(&image, &use, &local);
+	for (size_t i = 0; i < local.count; i++)
+		xstrv_push(names, strrchr(local.items[i], '/') + 1);
+}
+
+/* @name is "<repository>:<tag>". */
+static void add_image(const struct making *making, struct fleet_target *target,
+	struct fleet_build *build, const char *role, const char *name)
+{
+	const struct image_use use = { .operators = making->request->operators };
+	const char *tag = strchr(name, ':') + 1;
+	struct fleet_image *items =
+		xreallocarray(build->images, build->image_count + 1, sizeof(*items));
+
+	build->images = items;
+	items[build->image_count++] = (struct fleet_image){
+		.role = xstrdup(role),
+		.tag = xstrdup(tag),
+		.reference = xasprintf("%s/%s", operators_registry(&use), name),
+		.state = xstrdup(FLEET_NOT_ASKED),
+		.differs = xstrdup(""),
+	};
+	if (strlen(tag) > IMAGE_TAG_LIMIT && !*target->problem)
+		set_problem(target, xasprintf("its tag has %zu characters, and a registry takes %d",
+					    strlen(tag), IMAGE_TAG_LIMIT));
 }
 
 static int add_arguments(const struct making *making, const struct fleet_target *target,
@@ -467,6 +503,8 @@ static int add_arguments(const struct making *making, const struct fleet_target 
 	if (ofed)
 		xstrv_pushf(args, "--ofed=%s", ofed->source);
 	xstrv_pushf(args, "--nvidia=%s", nvidia ? nvidia->source : "none");
+	if (request->revision)
+		xstrv_pushf(args, "--revision=%s", request->revision);
 	if (request->operators.registry)
 		xstrv_pushf(args, "--registry=%s", request->operators.registry);
 	if (request->operators.gpu)
@@ -480,6 +518,7 @@ static int add_arguments(const struct making *making, const struct fleet_target 
 static int add_build(struct making *making, struct fleet_target *target,
 	const struct fleet_driver *ofed, const struct fleet_driver *nvidia, struct error *error)
 {
+	const char *revision = making->request->revision;
 	struct fleet_build *build;
 
 	target->builds =
@@ -488,13 +527,68 @@ static int add_build(struct making *making, struct fleet_target *target,
 	*build = (struct fleet_build){
 		.ofed = xstrdup(ofed ? ofed->version : ""),
 		.nvidia = xstrdup(nvidia ? nvidia->version : ""),
+		.revision = xstrdup(revision ? revision : ""),
 	};
-	if (*target->os_id && ofed && target->nic)
-		add_nic_image(making, target, ofed, build);
-	if (*target->os_id && nvidia)
-		add_gpu_images(making, target, nvidia, build);
-	return *target->problem ? 0
-				: add_arguments(making, target, ofed, nvidia, &build->args, error);
+	if (*target->os_id && ofed) {
+		_cleanup_free_ char *name = nic_name(making, target, ofed);
+
+		add_image(making, target, build, FLEET_NIC, name);
+	}
+	if (*target->os_id && nvidia) {
+		_cleanup_strv_ struct strv names = { 0 };
+
+		gpu_names(making, target, nvidia, &names);
+		for (size_t i = 0; i < names.count; i++)
+			add_image(making, target, build, FLEET_GPU, names.items[i]);
+	}
+	/* Without a source the plan can be checked, and not built. */
+	if (*target->problem || (ofed && !ofed->source) || (nvidia && !nvidia->source))
+		return 0;
+	return add_arguments(making, target, ofed, nvidia, &build->args, error);
+}
+
+/* The build of this target that makes the GPU image of the same tag; NULL: none. */
+static const struct fleet_build *find_owner(const struct making *making,
+	const struct fleet_target *target, const struct fleet_driver *nvidia)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+
+	gpu_names(making, target, nvidia, &names);
+	for (size_t i = 0; i < target->build_count; i++)
+		for (size_t j = 0; j < target->builds[i].image_count; j++)
+			if (strv_contains(&names,
+				    strrchr(target->builds[i].images[j].reference, '/') + 1))
+				return &target->builds[i];
+	return NULL;
+}
+
+static bool makes_nic(const struct fleet_target *target, const struct fleet_driver *ofed)
+{
+	for (size_t i = 0; i < target->build_count; i++)
+		if (strcmp(target->builds[i].ofed, ofed->version) == 0)
+			return true;
+	return false;
+}
+
+/* A tag has one image: of those that would share it only the first is built. */
+static int add_pair(struct making *making, struct fleet_target *target,
+	const struct fleet_driver *ofed, const struct fleet_driver *nvidia, struct error *error)
+{
+	struct strv *warnings = &making->fleet.warnings;
+	const struct fleet_build *owner = nvidia ? find_owner(making, target, nvidia) : NULL;
+	_cleanup_free_ char *text = NULL;
+
+	if (!owner)
+		return add_build(making, target, ofed, nvidia, error);
+	text = strcmp(owner->nvidia, nvidia->version) == 0
+		       ? xasprintf("GPU images for OFED %s and %s share a tag: those of this plan "
+				   "are for %s",
+				 owner->ofed, ofed ? ofed->version : "", owner->ofed)
+		       : xasprintf("drivers %s and %s are of one branch, and their images share a "
+				   "tag: those of this plan have %s",
+				 owner->nvidia, nvidia->version, owner->nvidia);
+	xstrv_push_unique(warnings, text);
+	return ofed && !makes_nic(target, ofed) ? add_build(making, target, ofed, NULL, error) : 0;
 }
 
 /* All pairs of an OFED and an NVIDIA driver; where one of them is not needed, the other alone. */
@@ -513,7 +607,7 @@ static int add_builds(struct making *making, struct fleet_target *target, struct
 		return 0;
 	for (size_t i = 0; i < (ofeds ? ofeds : 1); i++) {
 		for (size_t j = 0; j < (count ? count : 1); j++) {
-			int r = add_build(making, target, ofeds ? &ofed->items[i] : NULL,
+			int r = add_pair(making, target, ofeds ? &ofed->items[i] : NULL,
 				count ? &nvidia->items[kept[j]] : NULL, error);
 
 			if (r < 0)
@@ -525,30 +619,41 @@ static int add_builds(struct making *making, struct fleet_target *target, struct
 
 /* ---- warnings about all of it */
 
+static bool makes_gpu(const struct fleet_target *target)
+{
+	for (size_t i = 0; i < target->build_count; i++)
+		if (*target->builds[i].nvidia)
+			return true;
+	return false;
+}
+
 static void warn_of_several_os(struct making *making)
 {
 	const struct fleet *fleet = &making->fleet;
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *list = NULL;
 
-	for (size_t i = 0; i < fleet->target_count; i++)
-		if (fleet->targets[i].gpu && fleet->targets[i].nodes)
-			xstrv_push_unique(&names, fleet->targets[i].os);
+	for (size_t i = 0; i < fleet->target_count; i++) {
+		const struct fleet_target *target = &fleet->targets[i];
+		_cleanup_strv_ struct strv tags = { 0 };
+
+		image_os_tags(target->os_id, target->os_version, &tags);
+		if (target->nodes && makes_gpu(target))
+			xstrv_push_unique(&names, tags.items[0]);
+	}
 	if (names.count < 2)
 		return;
 	list = xstrv_join(&names, ", ");
 	xstrv_pushf(&making->fleet.warnings,
-		"GPUs are in nodes of %s: with a ClusterPolicy the GPU operator gives all of them "
-		"the tag of one of these; NVIDIADriver has each node's own (docs/operators.md)",
+		"nodes with GPUs run %s: under a ClusterPolicy the GPU operator uses one "
+		"distribution's tag for all of them; use NVIDIADriver (docs/operators.md)",
 		list);
 }
 
-/* The build that a tag stands for; two of them may have one tag. */
+/* The target that a tag is for; another may have the same one. */
 struct tag_owner {
 	const char *reference;
 	const struct fleet_target *target;
-	const struct fleet_build *build;
-	bool gpu;
 };
 
 static int compare_owners(const void *one, const void *other)
@@ -557,40 +662,25 @@ static int compare_owners(const void *one, const void *other)
 	const struct tag_owner *second = other;
 	int difference = strcmp(first->reference, second->reference);
 
-	/* In the plan's order: warnings are the same each time. */
-	if (difference != 0)
-		return difference;
-	return first->build < second->build ? -1 : first->build > second->build;
+	return difference ? difference
+			  : (first->target->index > second->target->index) -
+				    (first->target->index < second->target->index);
 }
 
 static void warn_of_one_tag(
 	struct making *making, const struct tag_owner *first, const struct tag_owner *second)
 {
-	struct strv *warnings = &making->fleet.warnings;
+	const struct fleet_target *one = first->target;
+	const struct fleet_target *other = second->target;
 
-	if (first->target != second->target) {
-		_cleanup_free_ char *text = xasprintf(
-			"kernels %s and %s have one tag, %s: the image of one will not load on the "
+	if (strcmp(one->krel, other->krel) != 0)
+		xstrv_pushf(&making->fleet.warnings,
+			"kernels %s and %s share the tag %s: the image of one will not load on the "
 			"other",
-			first->target->krel, second->target->krel, first->reference);
-
-		xstrv_push_unique(warnings, text);
-	} else if (first->gpu && strcmp(first->build->ofed, second->build->ofed) != 0 &&
-		   strcmp(first->build->nvidia, second->build->nvidia) == 0) {
-		_cleanup_free_ char *text = xasprintf(
-			"the GPU images for OFED %s and %s have one tag, %s: slipway combine makes "
-			"one of them",
-			first->build->ofed, second->build->ofed, first->reference);
-
-		xstrv_push_unique(warnings, text);
-	} else if (first->gpu && strcmp(first->build->nvidia, second->build->nvidia) != 0) {
-		_cleanup_free_ char *text = xasprintf(
-			"drivers %s and %s are of one branch and have one tag, %s: only one of them "
-			"can be there",
-			first->build->nvidia, second->build->nvidia, first->reference);
-
-		xstrv_push_unique(warnings, text);
-	}
+			one->krel, other->krel, first->reference);
+	else
+		xstrv_pushf(&making->fleet.warnings, "nodes of %s %s and %s share the tag %s",
+			one->os, one->os_version, other->os_version, first->reference);
 }
 
 static void warn_of_tags(struct making *making)
@@ -610,15 +700,14 @@ static void warn_of_tags(struct making *making)
 				owners[count++] = (struct tag_owner){
 					.reference = build->images[k].reference,
 					.target = target,
-					.build = build,
-					.gpu = strcmp(build->images[k].role, FLEET_GPU) == 0,
 				};
 		}
 	}
 	if (count)
 		qsort(owners, count, sizeof(*owners), compare_owners);
 	for (size_t i = 1; i < count; i++)
-		if (strcmp(owners[i - 1].reference, owners[i].reference) == 0)
+		if (strcmp(owners[i - 1].reference, owners[i].reference) == 0 &&
+			owners[i - 1].target != owners[i].target)
 			warn_of_one_tag(making, &owners[i - 1], &owners[i]);
 }
 
@@ -633,7 +722,7 @@ static void warn_of_spellings(struct making *making)
 		const struct fleet_target *target = &fleet->targets[i];
 		_cleanup_strv_ struct strv os_tags = { 0 };
 
-		if (!target->gpu || strv_contains(&names, target->os))
+		if (!makes_gpu(target) || strv_contains(&names, target->os))
 			continue;
 		image_os_tags(target->os_id, target->os_version, &os_tags);
 		if (os_tags.count < 2)
@@ -643,6 +732,22 @@ static void warn_of_spellings(struct making *making)
 			"GPU images of %s have two tags, for newer operators and for older ones "
 			"(%s, %s): --gpu-operator VERSION plans only the right one",
 			target->os, os_tags.items[0], os_tags.items[1]);
+	}
+}
+
+static void warn_of_excludes(struct making *making)
+{
+	const struct strv *excludes = making->request->excludes;
+	const struct fleet *fleet = &making->fleet;
+
+	for (size_t i = 0; i < excludes->count; i++) {
+		bool used = false;
+
+		for (size_t j = 0; j < fleet->excluded_count && !used; j++)
+			used = strcmp(fleet->excluded[j].pattern, excludes->items[i]) == 0;
+		if (!used)
+			xstrv_pushf(&making->fleet.warnings, "--exclude %s leaves out nothing",
+				excludes->items[i]);
 	}
 }
 
@@ -656,7 +761,11 @@ static int compare_targets(const void *one, const void *other)
 
 	if (difference == 0)
 		difference = strcmp(first->os, second->os);
-	return difference ? difference : -strcmp(first->krel, second->krel);
+	if (difference == 0)
+		difference = -strcmp(first->krel, second->krel);
+	if (difference == 0)
+		difference = strcmp(first->arch, second->arch);
+	return difference ? difference : strcmp(first->os_version, second->os_version);
 }
 
 void fleet_build_free(struct fleet_build *build)
@@ -712,11 +821,14 @@ static int make_targets(struct making *making, struct error *error)
 	size_t nodes;
 	int r = 0;
 
+	for (size_t i = 0; i < request->pools->odd.count; i++)
+		xstrv_push(&making->fleet.warnings, request->pools->odd.items[i]);
+	making->fleet.incomplete = request->pools->odd.count > 0;
 	for (size_t i = 0; i < request->pools->count && r == 0; i++)
 		r = add_pool(making, &request->pools->items[i], error);
 	nodes = request->ahead ? making->fleet.target_count : 0;
 	for (size_t i = 0; i < nodes && r == 0; i++)
-		r = add_ahead(making, i, error);
+		add_ahead(making, i);
 	for (size_t i = 0; i < request->kernels->count && r == 0; i++)
 		r = add_asked(making, request->kernels->items[i], error);
 	return r;
@@ -744,6 +856,7 @@ int fleet_make(struct context *context, const struct fleet_request *request, str
 	warn_of_several_os(&making);
 	warn_of_tags(&making);
 	warn_of_spellings(&making);
+	warn_of_excludes(&making);
 	*ret = *fleet;
 	return 0;
 }

@@ -33,6 +33,7 @@ struct pools {
 	struct pool *items;
 	size_t count;
 	unsigned int idle; /* nodes with neither GPU nor NIC, which are in no pool */
+	struct strv odd;   /* of nodes that are in no pool although they need an image: why */
 };
 
 /*
@@ -67,8 +68,9 @@ struct fleet_build {
 	struct strv args; /* behind "slipway build"; none where it cannot be built */
 	struct fleet_image *images;
 	size_t image_count;
-	char *ofed;   /* versions; "" for none */
-	char *nvidia; /* */
+	char *ofed;     /* versions; "" for none */
+	char *nvidia;   /* */
+	char *revision; /* of the tags; "" for none */
 };
 
 #define FLEET_NODE  "node"  /* a node runs it */
@@ -106,11 +108,13 @@ struct fleet {
 	struct fleet_exclusion *excluded;
 	size_t excluded_count;
 	struct strv warnings;
+	bool incomplete;  /* it lacks images that some node will ask for; the warnings have why */
+	int lists_result; /* the first error of a distribution's lists, for --ahead; or 0 */
 };
 
 struct fleet_driver {
 	char *version; /* as the operator's policy has it */
-	char *source;  /* as --ofed and --nvidia of slipway build take it */
+	char *source;  /* as --ofed and --nvidia of slipway build take it; NULL: not given */
 };
 
 struct fleet_drivers {
@@ -118,7 +122,7 @@ struct fleet_drivers {
 	size_t count;
 };
 
-/* "V" or "V=SRC", of @option. -EINVAL. */
+/* "V" or "V=SRC", of @option. -EINVAL, also for a version that is there already. */
 int fleet_add_driver(struct fleet_drivers *drivers, const char *option, const char *text,
 	struct error *error) _must_check_;
 void fleet_drivers_free(struct fleet_drivers *drivers);
@@ -131,12 +135,13 @@ struct fleet_request {
 	const struct strv *excludes;  /* "GLOB" or "GLOB:NVIDIA-GLOB", fnmatch(3) */
 	const struct strv *arguments; /* for every build */
 	struct operators operators;
+	const char *revision; /* as --revision of slipway build; NULL: none */
 };
 
 /*
  * Makes the matrix. @context is open and has no distribution yet; lists of packages are asked only
- * for request->ahead and for the kernel "newest". Errors as context_list()'s. The caller frees *ret
- * with fleet_free().
+ * for request->ahead, where a distribution's failure is a warning and ret->lists_result, and for
+ * the kernel "newest". Errors as context_list()'s. The caller frees *ret with fleet_free().
  */
 int fleet_make(struct context *context, const struct fleet_request *request, struct fleet *ret,
 	struct error *error) _must_check_;

@@ -8,10 +8,10 @@
 #include "cli/fleet/fleet.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/json.h"
 #include "common/arch.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
@@ -26,7 +26,8 @@
 #define NFD_PCI     NFD_LABEL "pci-"
 
 /* The GPU operator sets it to another value than "true" where no driver container shall run. */
-#define GPU_DEPLOY "nvidia.com/gpu.deploy.driver"
+#define GPU_DEPLOY   "nvidia.com/gpu.deploy.driver"
+#define GPU_OPERANDS "nvidia.com/gpu.deploy.operands" /* "false": none of the operator's pods */
 
 /* "" where it is absent. */
 static const char *text_of(json_object *object, const char *key)
@@ -62,6 +63,7 @@ static bool has_device(json_object *labels, const char *class, const char *vendo
 
 		if (strncmp(key, NFD_PCI, strlen(NFD_PCI)) != 0 ||
 			!str_ends_with(key, ".present") ||
+			!json_object_is_type(value, json_type_string) ||
 			strcmp(json_object_get_string(value), "true") != 0)
 			continue;
 		found = strstr(fields, vendor);
@@ -121,7 +123,7 @@ static void add_node(struct pools *pools, struct pool *pool)
 	pools->items = items;
 }
 
-static int read_node(json_object *node, struct pools *pools, struct error *error)
+static void read_node(json_object *node, struct pools *pools)
 {
 	json_object *metadata = object_of(node, "metadata");
 	json_object *info = object_of(object_of(node, "status"), "nodeInfo");
@@ -132,7 +134,6 @@ static int read_node(json_object *node, struct pools *pools, struct error *error
 	const struct arch *arch = arch_find(text_of(info, "architecture"));
 	const char *deploy;
 	struct pool pool = { .nodes = 1 };
-	int r = 0;
 
 	if (!labels)
 		labels = none;
@@ -140,16 +141,18 @@ static int read_node(json_object *node, struct pools *pools, struct error *error
 	pool.labelled = is_labelled(labels);
 	pool.gpu = !pool.labelled || has_device(labels, "03", "10de");
 	pool.nic = !pool.labelled || has_device(labels, "02", "15b3");
-	if (*deploy && strcmp(deploy, "true") != 0)
+	if ((*deploy && strcmp(deploy, "true") != 0) ||
+		strcmp(text_of(labels, GPU_OPERANDS), "false") == 0)
 		pool.gpu = false;
 	if (strcmp(text_of(info, "operatingSystem"), "windows") == 0) {
 		/* None of our business. */
-	} else if (!krel_is_valid(krel)) {
-		r = error_set(error, -EBADMSG,
-			"node %s: status.nodeInfo.kernelVersion is \"%s\": no kernel release", name,
-			krel);
 	} else if (!pool.gpu && !pool.nic) {
 		pools->idle++;
+	} else if (!krel_is_valid(krel)) {
+		xstrv_pushf(&pools->odd,
+			"node %s: status.nodeInfo.kernelVersion is \"%s\", which is no kernel "
+			"release: its images are not known",
+			name, krel);
 	} else {
 		pool.krel = xstrdup(krel);
 		pool.os_id = xstrdup(text_of(labels, NFD_ID));
@@ -161,7 +164,6 @@ static int read_node(json_object *node, struct pools *pools, struct error *error
 		add_node(pools, &pool);
 	}
 	(void) json_object_put(none);
-	return r;
 }
 
 /* A NodeList, or one Node as "kubectl get node NAME" prints it. */
@@ -170,8 +172,10 @@ static int read_list(json_object *root, struct pools *pools, struct error *error
 	json_object *items = NULL;
 	size_t count;
 
-	if (strcmp(text_of(root, "kind"), "Node") == 0)
-		return read_node(root, pools, error);
+	if (strcmp(text_of(root, "kind"), "Node") == 0) {
+		read_node(root, pools);
+		return 0;
+	}
 	if (!json_object_object_get_ex(root, "items", &items) ||
 		!json_object_is_type(items, json_type_array))
 		return error_set(error, -EBADMSG, "no list of Kubernetes nodes");
@@ -182,14 +186,13 @@ static int read_list(json_object *root, struct pools *pools, struct error *error
 		/* The API's own list names its items' kind once. */
 		bool is_node = strcmp(*kind ? kind : text_of(root, "kind"),
 				       *kind ? "Node" : "NodeList") == 0;
-		int r = is_node ? read_node(node, pools, error)
-				: error_set(error, -EBADMSG, "item %zu is no Node but \"%s\"", i,
-					  kind);
 
-		if (r < 0)
-			return r;
+		if (!is_node)
+			return error_set(
+				error, -EBADMSG, "item %zu is no Node but \"%s\"", i, kind);
+		read_node(node, pools);
 	}
-	return pools->count || pools->idle
+	return pools->count || pools->idle || pools->odd.count
 		       ? 0
 		       : error_set(error, -EBADMSG, "no node in the list runs Linux");
 }
@@ -198,9 +201,7 @@ int pools_read(const char *path, struct pools *ret, struct error *error)
 {
 	bool is_stdin = strcmp(path, "-") == 0;
 	const char *name = is_stdin ? "stdin" : path;
-	json_object *root;
-	enum json_tokener_error problem;
-	json_tokener *parser;
+	json_object *root = NULL;
 	_cleanup_free_ char *text = NULL;
 	size_t size;
 	int r = is_stdin ? fs_read_fd(STDIN_FILENO, NODES_LIMIT, &text, &size)
@@ -209,18 +210,9 @@ int pools_read(const char *path, struct pools *ret, struct error *error)
 	*ret = (struct pools){ 0 };
 	if (r < 0)
 		return error_set_errno(error, r, "--nodes %s", name);
-	parser = json_tokener_new();
-	if (!parser)
-		out_of_memory();
-	root = size > INT_MAX ? NULL : json_tokener_parse_ex(parser, text, (int) size);
-	problem = json_tokener_get_error(parser);
-	json_tokener_free(parser);
-	if (root)
+	r = json_parse(text, size, &root, error);
+	if (r == 0)
 		r = read_list(root, ret, error);
-	else if (problem == json_tokener_continue)
-		r = error_set(error, -EBADMSG, size ? "the JSON is cut short" : "it is empty");
-	else
-		r = error_set(error, -EBADMSG, "no JSON: %s", json_tokener_error_desc(problem));
 	(void) json_object_put(root);
 	if (r == 0)
 		return 0;
@@ -234,5 +226,6 @@ void pools_free(struct pools *pools)
 	for (size_t i = 0; i < pools->count; i++)
 		pool_free(&pools->items[i]);
 	free(pools->items);
+	strv_free(&pools->odd);
 	*pools = (struct pools){ 0 };
 }

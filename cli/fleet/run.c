@@ -5,9 +5,11 @@
  */
 #include "cli/fleet/fleet.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,25 +20,47 @@
 #include "common/text.h"
 #include "common/xalloc.h"
 
-#define PLAN_LIMIT ((size_t) 256 << 20)
-#define PROGRAM    "/proc/self/exe"
+#define PLAN_LIMIT   ((size_t) 256 << 20)
+#define ANSWER_LIMIT ((size_t) 64 << 20) /* of a dry run */
+#define PROGRAM      "/proc/self/exe"
+
+struct running {
+	const struct fleet_run *run;
+	struct fleet fleet;
+	sigset_t signals; /* that end a run; they are blocked, and waited for */
+	sigset_t old_mask;
+	int stopped; /* the signal that came; 0: none */
+	json_object *results;
+	enum exit_code failed;    /* the first failure */
+	enum exit_code retryable; /* the first that the same run may not meet again */
+};
 
 /* ---- which of them */
 
 /* "I" or "I/N": target I, or every Nth from I on. */
 struct share {
-	unsigned int first;
-	unsigned int step; /* 0: the first alone */
+	unsigned long first;
+	unsigned long step; /* 0: the first alone */
 };
+
+static const char *read_digits(const char *text, unsigned long *ret)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	*ret = strtoul(text, NULL, 10);
+	return digits && digits < 9 ? text + digits : NULL;
+}
 
 static int parse_share(const char *text, struct share *ret, struct error *error)
 {
-	int end = -1, end_of_step = -1;
+	const char *end = read_digits(text, &ret->first);
 
 	ret->step = 0;
-	if (sscanf(text, "%9u%n/%9u%n", &ret->first, &end, &ret->step, &end_of_step) >= 1 &&
-		*text >= '0' && *text <= '9' && !text[end_of_step > 0 ? end_of_step : end] &&
-		(end_of_step < 0 || ret->first < ret->step))
+	if (end && *end == '/')
+		end = read_digits(end + 1, &ret->step);
+	else if (end && !*end)
+		return 0;
+	if (end && !*end && ret->first < ret->step)
 		return 0;
 	return error_set(error, -EINVAL,
 		"--target %s: must be a target's index, from 0, or I/N: every Nth from I on", text);
@@ -49,11 +73,74 @@ static int find_share(const char *asked, size_t count, struct share *ret, struct
 	const char *text = asked ? asked : job && *job ? job : "0/1";
 	int r = parse_share(text, ret, error);
 
-	if (r < 0 || ret->step || ret->first < count)
+	if (r < 0 || ret->step || ret->first < count || (count == 0 && ret->first == 0))
 		return r;
 	(void) error_set(error, -EINVAL, "%s %s: the plan has %zu target%s",
 		asked ? "--target" : "JOB_COMPLETION_INDEX", text, count, count == 1 ? "" : "s");
-	return count ? error_line(error, -EINVAL, "they count from 0") : -EINVAL;
+	return count ? error_line(error, -EINVAL, "targets are numbered from 0") : -EINVAL;
+}
+
+/* ---- a run of slipway build */
+
+static void watch_signals(struct running *running)
+{
+	(void) sigemptyset(&running->signals);
+	(void) sigaddset(&running->signals, SIGINT);
+	(void) sigaddset(&running->signals, SIGTERM);
+	(void) sigaddset(&running->signals, SIGHUP);
+	(void) sigaddset(&running->signals, SIGCHLD);
+	(void) sigprocmask(SIG_BLOCK, &running->signals, &running->old_mask);
+}
+
+/* Takes a signal that came, or, with @wait, comes. The child, if there is one, gets it, too. */
+static void take_signal(struct running *running, bool wait, pid_t child)
+{
+	const struct timespec now = { 0 };
+	siginfo_t info = { 0 };
+	int number = wait ? sigwaitinfo(&running->signals, &info)
+			  : sigtimedwait(&running->signals, &info, &now);
+
+	if (number <= 0 || number == SIGCHLD)
+		return;
+	running->stopped = number;
+	/* A terminal's goes to the whole group; a second one would cut the child's clearing up
+	 * short. */
+	if (child > 0 && info.si_code != SI_KERNEL)
+		(void) kill(child, number);
+}
+
+/*
+ * Runs it, its stdout to @stdout_fd or, for -1, ours. It clears up after itself. Returns its exit
+ * status, 128 + N after signal N; with a message in @error where it could not be run.
+ */
+static int run_child(
+	struct running *running, const struct strv *argv, int stdout_fd, struct error *error)
+{
+	int status = 0;
+	pid_t pid, ended;
+
+	(void) fflush(NULL);
+	pid = fork();
+	if (pid < 0) {
+		(void) error_set_errno(error, -errno, "a process for the build");
+		return EXIT_CODE_INTERNAL;
+	}
+	if (pid == 0) {
+		(void) sigprocmask(SIG_SETMASK, &running->old_mask, NULL);
+		if (stdout_fd < 0 || dup2(stdout_fd, STDOUT_FILENO) >= 0)
+			(void) execv(PROGRAM, argv->items);
+		perror("slipway build: " PROGRAM);
+		_exit(EXIT_CODE_INTERNAL);
+	}
+	while ((ended = waitpid(pid, &status, WNOHANG)) == 0)
+		take_signal(running, true, pid);
+	if (ended < 0) {
+		(void) error_set_errno(error, -errno, "the build's process");
+		return EXIT_CODE_INTERNAL;
+	}
+	if (running->stopped)
+		return 128 + running->stopped;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 /* ---- are the images that it makes those of the plan? */
@@ -61,6 +148,7 @@ static int find_share(const char *asked, size_t count, struct share *ret, struct
 static bool has_tag(json_object *image, const char *tag)
 {
 	json_object *value = NULL;
+	size_t length = strlen(tag);
 
 	if (json_object_object_get_ex(image, "tag", &value) && value &&
 		strcmp(json_object_get_string(value), tag) == 0)
@@ -68,9 +156,12 @@ static bool has_tag(json_object *image, const char *tag)
 	if (!json_object_object_get_ex(image, "also", &value) ||
 		!json_object_is_type(value, json_type_array))
 		return false;
-	for (size_t i = 0; i < json_object_array_length(value); i++)
-		if (str_ends_with(json_object_get_string(json_object_array_get_idx(value, i)), tag))
+	for (size_t i = 0; i < json_object_array_length(value); i++) {
+		const char *name = json_object_get_string(json_object_array_get_idx(value, i));
+
+		if (str_ends_with(name, tag) && name[strlen(name) - length - 1] == ':')
 			return true;
+	}
 	return false;
 }
 
@@ -95,89 +186,62 @@ static int compare_images(
 		}
 		if (!found)
 			return error_set(error, -ESTALE,
-				"the plan has the %s image %s, and this build makes %s: the plan's "
-				"version is not that of the source",
+				"the plan has the %s image %s, and this build makes %s: the source "
+				"has another version than the plan says",
 				wanted->role, wanted->tag, made ? made : "none");
 	}
 	return 0;
 }
 
+/* The last line of what a verb with --json prints: its answer, or why there is none. */
+static json_object *read_answer(int fd)
+{
+	_cleanup_free_ char *text = NULL;
+	char *end, *last;
+
+	if (lseek(fd, 0, SEEK_SET) < 0 || fs_read_fd(fd, ANSWER_LIMIT, &text, NULL) < 0)
+		return NULL;
+	end = text + strlen(text);
+	while (end > text && isspace((unsigned char) end[-1]))
+		*--end = '\0';
+	last = strrchr(text, '\n');
+	return json_tokener_parse(last ? last + 1 : text);
+}
+
 /* 0, or the exit code of the dry run or of the comparison. */
-static int check_images(const struct strv *argv, const struct fleet_build *build, bool *ret_known,
-	struct error *error)
+static int check_images(struct running *running, const struct strv *argv,
+	const struct fleet_build *build, bool *ret_known, struct error *error)
 {
 	_cleanup_strv_ struct strv dry = { 0 };
-	_cleanup_free_ char *output = NULL;
-	const struct process process = { .argv = &dry, .stdin_fd = -1, .log_fd = -1 };
-	json_object *root;
-	const char *last;
-	int status;
+	_cleanup_close_ int fd = memfd_create("answer", MFD_CLOEXEC);
+	json_object *answer, *message = NULL;
+	int code;
 
 	for (size_t i = 0; i < argv->count; i++)
 		xstrv_push(&dry, argv->items[i]);
 	xstrv_push(&dry, "--dry-run");
 	xstrv_push(&dry, "--json");
 	*ret_known = true;
-	status = process_run(&process, &output, error);
-	if (status != 0)
-		return status < 0 ? EXIT_CODE_INTERNAL : status;
-	/* Events come before it. */
-	output[strlen(output) ? strlen(output) - 1 : 0] = '\0';
-	last = strrchr(output, '\n');
-	root = json_tokener_parse(last ? last + 1 : output);
-	status = compare_images(json_object_object_get(root, "images"), build, ret_known, error) < 0
-			 ? EXIT_CODE_SOURCE
-			 : 0;
-	(void) json_object_put(root);
-	return status;
+	if (fd < 0) {
+		(void) error_set_errno(error, -errno, "memfd_create");
+		return EXIT_CODE_INTERNAL;
+	}
+	code = run_child(running, &dry, fd, error);
+	answer = read_answer(fd);
+	if (code == EXIT_CODE_OK && compare_images(json_object_object_get(answer, "images"), build,
+					    ret_known, error) < 0) {
+		message_error(stderr, "slipway build", error);
+		code = EXIT_CODE_SOURCE;
+	} else if (code != EXIT_CODE_OK && !*error->text &&
+		   json_object_object_get_ex(answer, "message", &message) && message) {
+		/* The child has said it on stderr. */
+		(void) error_set(error, -EIO, "%s", json_object_get_string(message));
+	}
+	(void) json_object_put(answer);
+	return code;
 }
 
 /* ---- one build */
-
-/*
- * Runs it with our stdout and stderr, and passes signals on: it clears up after itself. Returns its
- * exit status, or 128 + N after signal N.
- */
-static int run(const struct strv *argv)
-{
-	sigset_t signals, old_mask;
-	int status = 0, caught = 0;
-	pid_t pid;
-
-	(void) sigemptyset(&signals);
-	(void) sigaddset(&signals, SIGINT);
-	(void) sigaddset(&signals, SIGTERM);
-	(void) sigaddset(&signals, SIGHUP);
-	(void) sigaddset(&signals, SIGCHLD);
-	(void) sigprocmask(SIG_BLOCK, &signals, &old_mask);
-	pid = fork();
-	if (pid == 0) {
-		(void) sigprocmask(SIG_SETMASK, &old_mask, NULL);
-		(void) execv(PROGRAM, argv->items);
-		_exit(EXIT_CODE_INTERNAL);
-	}
-	while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0) {
-		int signal_number = sigwaitinfo(&signals, NULL);
-
-		if (signal_number <= 0 || signal_number == SIGCHLD)
-			continue;
-		caught = signal_number;
-		(void) kill(pid, signal_number);
-	}
-	(void) sigprocmask(SIG_SETMASK, &old_mask, NULL);
-	if (pid < 0)
-		return EXIT_CODE_INTERNAL;
-	if (caught)
-		return 128 + caught;
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-struct running {
-	const struct fleet_run *run;
-	json_object *results;
-	enum exit_code failed;    /* the first failure */
-	enum exit_code retryable; /* the first that the same run may not meet again */
-};
 
 /* Failures of a machine, a network or a server, and none of what was asked for. */
 static bool may_pass(int code)
@@ -200,13 +264,30 @@ static void add_result(struct running *running, const struct fleet_target *targe
 	json_add(result, "index", json_object_new_int64(target->index));
 	json_add_texts(result, "krel", target->krel, "ofed", build->ofed, "nvidia", build->nvidia);
 	json_add(result, "exit_code", json_object_new_int(code));
-	if (message)
+	if (*message)
 		json_add_texts(result, "message", message);
 	(void) json_object_array_add(running->results, result);
 	if (code != EXIT_CODE_OK && running->failed == EXIT_CODE_OK)
 		running->failed = (enum exit_code) code;
 	if (may_pass(code) && running->retryable == EXIT_CODE_OK)
 		running->retryable = (enum exit_code) code;
+}
+
+/* A folder for each build: other nodes' targets may have the same kernel and distribution. */
+static char *output_of(
+	const struct running *running, const struct fleet_target *target, size_t number)
+{
+	_cleanup_free_ char *suffix =
+		target->build_count > 1 ? xasprintf("-%zu", number) : xstrdup("");
+	size_t same = 0;
+
+	for (size_t i = 0; i < running->fleet.target_count; i++)
+		same += strcmp(running->fleet.targets[i].krel, target->krel) == 0 &&
+			strcmp(running->fleet.targets[i].os, target->os) == 0;
+	return same > 1 ? xasprintf("%s/%s-%s-%s-%s%s", running->run->output, target->krel,
+				  target->os, target->os_version, target->arch, suffix)
+			: xasprintf("%s/%s-%s%s", running->run->output, target->krel, target->os,
+				  suffix);
 }
 
 static void fill_argv(const struct running *running, const struct fleet_target *target,
@@ -220,42 +301,45 @@ static void fill_argv(const struct running *running, const struct fleet_target *
 		xstrv_push(argv, build->args.items[i]);
 	for (size_t i = 0; i < run->common->count; i++)
 		xstrv_push(argv, run->common->items[i]);
-	if (run->output && target->build_count == 1)
-		xstrv_pushf(argv, "--output=%s/%s-%s", run->output, target->krel, target->os);
-	else if (run->output)
-		xstrv_pushf(argv, "--output=%s/%s-%s-%zu", run->output, target->krel, target->os,
-			(size_t) (build - target->builds));
+	if (run->output) {
+		_cleanup_free_ char *output =
+			output_of(running, target, (size_t) (build - target->builds));
+
+		xstrv_pushf(argv, "--output=%s", output);
+	}
 }
 
-static int run_build(
-	struct running *running, const struct fleet_target *target, const struct fleet_build *build)
+static int refuse_build(const struct fleet_target *target, struct error *error)
+{
+	if (*target->problem)
+		(void) error_set(error, -ENODATA, "cannot be built: %s", target->problem);
+	else
+		(void) error_set(error, -ENOENT,
+			"the plan has no source of its drivers: slipway plan --ofed-version V=SRC, "
+			"--nvidia-version V=SRC");
+	message_error(stderr, "slipway build", error);
+	return *target->problem ? EXIT_CODE_KERNEL : EXIT_CODE_SOURCE;
+}
+
+static int run_build(struct running *running, const struct fleet_target *target,
+	const struct fleet_build *build, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
-	struct error error = { 0 };
 	bool known = false;
 	int code;
 
-	message_print(stderr, COLOUR_NONE, "==> target %u: %s of %s%s%s%s%s\n", target->index,
-		target->krel, target->os, *build->ofed ? ", OFED " : "", build->ofed,
-		*build->nvidia ? ", NVIDIA " : "", build->nvidia);
-	if (*target->problem || build->args.count == 0) {
-		(void) error_set(&error, -ENODATA, "cannot be built: %s", target->problem);
-		code = EXIT_CODE_KERNEL;
-	} else {
-		fill_argv(running, target, build, &argv);
-		code = check_images(&argv, build, &known, &error);
-		if (code == EXIT_CODE_OK && running->run->json)
-			xstrv_push(&argv, "--json");
-		if (code == EXIT_CODE_OK)
-			code = run(&argv);
-		/* Some sources tell their version only once they are compiled. */
-		if (code == EXIT_CODE_OK && !known)
-			code = check_images(&argv, build, &known, &error);
-	}
-	if (*error.text)
-		message_error(stderr, "slipway build", &error);
-	add_result(running, target, build, code, *error.text ? error.text : NULL);
-	return code;
+	if (*target->problem || build->args.count == 0)
+		return refuse_build(target, error);
+	fill_argv(running, target, build, &argv);
+	code = check_images(running, &argv, build, &known, error);
+	if (code != EXIT_CODE_OK)
+		return code;
+	if (running->run->json)
+		xstrv_push(&argv, "--json");
+	code = run_child(running, &argv, -1, error);
+	/* Some sources tell their version only once they are compiled. */
+	return code == EXIT_CODE_OK && !known ? check_images(running, &argv, build, &known, error)
+					      : code;
 }
 
 /* ---- all of them */
@@ -264,14 +348,16 @@ static int read_plan(const char *path, struct fleet *ret, struct error *error)
 {
 	bool is_stdin = strcmp(path, "-") == 0;
 	_cleanup_free_ char *text = NULL;
-	json_object *root;
-	int r = is_stdin ? fs_read_fd(STDIN_FILENO, PLAN_LIMIT, &text, NULL)
-			 : fs_read(AT_FDCWD, path, PLAN_LIMIT, &text, NULL);
+	json_object *root = NULL;
+	size_t size;
+	int r = is_stdin ? fs_read_fd(STDIN_FILENO, PLAN_LIMIT, &text, &size)
+			 : fs_read(AT_FDCWD, path, PLAN_LIMIT, &text, &size);
 
 	if (r < 0)
 		return error_set_errno(error, r, "--plan %s", path);
-	root = json_tokener_parse(text);
-	r = fleet_from_json(root, ret, error);
+	r = json_parse(text, size, &root, error);
+	if (r == 0)
+		r = fleet_from_json(root, ret, error);
 	(void) json_object_put(root);
 	if (r == 0)
 		return 0;
@@ -299,39 +385,58 @@ static void report(const struct running *running, enum exit_code code)
 	message_print(stderr, code == EXIT_CODE_OK ? COLOUR_NONE : COLOUR_RED,
 		"==> %zu of %zu builds are done%s%s\n", good, count,
 		code == EXIT_CODE_OK ? "" : "; the exit code says: ",
-		code == EXIT_CODE_OK ? "" : exit_code_text((int) code));
+		code == EXIT_CODE_OK
+			? ""
+			: exit_code_text(code > 128 ? EXIT_CODE_INTERRUPTED : (int) code));
+}
+
+static enum exit_code run_targets(struct running *running, const struct share *share)
+{
+	const struct fleet *fleet = &running->fleet;
+	int code = EXIT_CODE_OK;
+
+	for (size_t i = share->first; i < fleet->target_count;
+		i = share->step ? i + share->step : fleet->target_count) {
+		const struct fleet_target *target = &fleet->targets[i];
+
+		for (size_t j = 0; j < target->build_count; j++) {
+			const struct fleet_build *build = &target->builds[j];
+			struct error error = { 0 };
+
+			message_print(stderr, COLOUR_NONE, "==> target %u: %s of %s%s%s%s%s\n",
+				target->index, target->krel, target->os,
+				*build->ofed ? ", OFED " : "", build->ofed,
+				*build->nvidia ? ", NVIDIA " : "", build->nvidia);
+			code = run_build(running, target, build, &error);
+			add_result(running, target, build, code, error.text);
+			take_signal(running, false, 0);
+			if (running->stopped || process_was_interrupted(code))
+				return (enum exit_code)(
+					running->stopped ? 128 + running->stopped : code);
+		}
+	}
+	return running->retryable ? running->retryable : running->failed;
 }
 
 enum exit_code fleet_run(const struct fleet_run *run, struct error *error)
 {
 	struct running running = { .run = run };
-	struct fleet fleet = { 0 };
 	struct share share = { 0 };
 	enum exit_code code = EXIT_CODE_OK;
-	int stopped = 0;
-	int r = read_plan(run->plan, &fleet, error);
+	int r = read_plan(run->plan, &running.fleet, error);
 
 	if (r < 0)
 		code = exit_code_for(r, EXIT_CODE_USAGE);
-	else if (find_share(run->target, fleet.target_count, &share, error) < 0)
+	else if (find_share(run->target, running.fleet.target_count, &share, error) < 0)
 		code = EXIT_CODE_USAGE;
-	if (code != EXIT_CODE_OK) {
-		fleet_free(&fleet);
-		return code;
+	if (code == EXIT_CODE_OK) {
+		running.results = json_object_new_array();
+		watch_signals(&running);
+		code = run_targets(&running, &share);
+		(void) sigprocmask(SIG_SETMASK, &running.old_mask, NULL);
+		report(&running, code);
+		(void) json_object_put(running.results);
 	}
-	running.results = json_object_new_array();
-	for (size_t i = share.first; i < fleet.target_count && !stopped;
-		i = share.step ? i + share.step : fleet.target_count) {
-		const struct fleet_target *target = &fleet.targets[i];
-
-		for (size_t j = 0; j < target->build_count && !stopped; j++) {
-			code = (enum exit_code) run_build(&running, target, &target->builds[j]);
-			stopped = process_was_interrupted((int) code);
-		}
-	}
-	code = stopped ? code : running.retryable ? running.retryable : running.failed;
-	report(&running, code);
-	(void) json_object_put(running.results);
-	fleet_free(&fleet);
+	fleet_free(&running.fleet);
 	return code;
 }

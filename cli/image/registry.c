@@ -96,6 +96,16 @@ static json_object *parse(const char *text)
 	return root;
 }
 
+const char *registry_label(json_object *labels, const char *name)
+{
+	json_object *value = NULL;
+
+	return json_object_object_get_ex(labels, name, &value) &&
+			       json_object_is_type(value, json_type_string)
+		       ? json_object_get_string(value)
+		       : "";
+}
+
 int registry_list_tags(const char *repository, struct strv *tags, struct error *error)
 {
 	_cleanup_free_ char *output = NULL;
@@ -103,8 +113,9 @@ int registry_list_tags(const char *repository, struct strv *tags, struct error *
 	json_object *root, *list = NULL;
 	int r = ask((const char *const[]){ "list-tags" }, 1, repository, &output, &said, error);
 
-	/* A repository comes into being with its first image. */
-	if (r == -EIO &&
+	/* A repository comes into being with its first image. A host that is no registry has 404,
+	 * too. */
+	if (r == -EIO && !strstr(said, "pinging container registry") &&
 		(strstr(said, "status code from registry 404") || strstr(said, "name unknown")))
 		return 0;
 	if (r < 0)

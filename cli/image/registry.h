@@ -23,6 +23,9 @@ int registry_list_tags(const char *repository, struct strv *tags, struct error *
 int registry_inspect(const char *reference, char **ret_digest, json_object **ret_labels,
 	struct error *error) _must_check_;
 
+/* Borrowed from @labels; "" for one that is not there. */
+const char *registry_label(json_object *labels, const char *name);
+
 /*
  * Copies the image in the OCI archive @path there, byte by byte: its digest stays.
  * @on_quiet(@context) is called about once a second.

@@ -238,6 +238,10 @@ static const struct option_rule rules[] = {
 		.refuses =
 			"kernel lock kernel-from bundle os arch ofed nvidia " OPTION_RULE_ARGUMENT,
 		.why = "the plan has a command line for each build" },
+	{ .given = "plan",
+		.refuses = "password-fd",
+		.why = "it can be read only once: --password-env and --password-file can be read "
+		       "for each build" },
 	{ .given = "target", .needs = "plan", .why = "it is one of a plan's targets" },
 	{ .given = "bundle",
 		.refuses = "lock kernel-from root base-image base refresh snapshot accept-key "

@@ -212,8 +212,9 @@ const char *resolve_update(const struct strv *krels, const struct catalogue *os,
 {
 	_cleanup_free_ char *flavour = flavour_of(os, krel);
 	bool rolling = !*os->kernel.series;
+	const char *newest = newest_of(krels, os, krel, rolling ? 0 : series_length(krel), flavour);
 
-	return newest_of(krels, os, krel, rolling ? 0 : series_length(krel), flavour);
+	return newest && version_compare(newest, krel) >= 0 ? newest : NULL;
 }
 
 void resolve_nearest(const struct strv *krels, const struct catalogue *os, const char *krel,

@@ -105,8 +105,8 @@ const char *resolve_newest(const struct strv *krels, const struct catalogue *os)
 
 /*
  * The release that an update brings to a node that runs @krel: the newest of its flavour among
- * @krels, and of its series unless the distribution has none. NULL where the lists have no such.
- * Borrowed.
+ * @krels, and of its series unless the distribution has none. NULL where the lists have
+ * none that is as new as @krel. Borrowed.
  */
 const char *resolve_update(const struct strv *krels, const struct catalogue *os, const char *krel);
 

@@ -63,6 +63,7 @@ is() {
         node r2 5.14.0-503.11.1.el9_5.x86_64 amd64 $(os rocky 9.5) pci-0403_10de.present=true pci-0200_15b3.present=true
         node plain 6.1.0-50-amd64 amd64 $(os debian 12) pci-8086.present=true
         node kept 6.1.0-49-amd64 amd64 $(os debian 12) $gpu nvidia.com/gpu.deploy.driver=pre-installed
+        node none 6.1.0-49-amd64 amd64 $(os debian 12) $gpu nvidia.com/gpu.deploy.operands=false
         node arm 6.1.0-50-arm64 arm64 $(os debian 12) $nic
     } | list
     plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07-0.6.1.0=/src/ofed --nvidia-version 595.58.03=/src/a.run \
@@ -76,8 +77,8 @@ is() {
     is '[.targets[].builds[].images[].state] | unique' '["not-asked"]'
     run_slipway 0 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 595.58.03 --gpu-operator 26.7
     says "6.1.0-50-amd64                debian12         3  node   driver:595-6.1.0-50-amd64-debian12" \
-        "3 kernels, 3 images; 2 nodes have neither GPU nor NIC" \
-        "GPUs are in nodes of debian12, rocky9, ubuntu24.04: with a ClusterPolicy"
+        "3 kernels, 3 images; 3 nodes have neither GPU nor NIC" \
+        "nodes with GPUs run debian12, rocky9, ubuntu24.04: under a ClusterPolicy the GPU operator uses one"
 }
 
 @test "tags are those that the operators compose" {
@@ -119,18 +120,27 @@ END
         node garden 6.12.40-cloud-amd64 amd64 $(os gardenlinux 1877.1) $gpu
         node rhel 5.14.0-427.13.1.el9_4.x86_64 amd64 $(os rhel 9.4) $gpu
         node mips 6.12.43+deb13-mips64r6el mips64r6el $(os debian 13) $gpu
+        node 'x; reboot #' 6.17.8+deb14-amd64 amd64 $(os debian) $gpu $nic
+        node odd '../etc' amd64 $(os debian 12) $gpu
+        node idle '' amd64 $(os debian 12)
+        node null 6.1.0-50-amd64 amd64 $(os debian 12) | jq -c '.metadata.labels["feature.node.kubernetes.io/pci-10de.present"] = null'
     } | list
     plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07 --ofed-version 25.01 --nvidia-version 580.1
     is '.targets[] | select(.krel == "6.12.40-cloud-amd64") | "\(.problem): \(.builds[0].images[0].tag) \(.builds[0].args)"' \
         'distribution gardenlinux1877.1 is not in the catalogue: 580-6.12.40-cloud-amd64-gardenlinux1877.1 []'
+    # A tag has one image: the second OFED gets its NIC image alone.
+    is '[.targets[] | select(.arch == "mips64r6el") | .builds[] | "\(.ofed) \(.nvidia)"]' '[" 580.1"]'
+    is '[.targets[] | select(.krel == "6.12.43+deb13-amd64") | .builds[] | "\(.ofed) \(.nvidia) \(.images | length)"]' '["24.07 580.1 2","25.01  1"]'
     is '.targets[] | select(.arch == "mips64r6el") | .problem' 'architecture mips64r6el is not known'
     output=$(jq -r '.warnings[]' <<<"$output")
-    says "kernels 6.1.0-rc3+ and 6.1.0-rc3 have one tag, REGISTRY/driver:580-6.1.0-rc3-debian12" \
-        "debian12 names no kernel like 6.1.0-rc3: its build needs the kernel's files" \
+    says "kernels 6.1.0-rc3+ and 6.1.0-rc3 share the tag REGISTRY/driver:580-6.1.0-rc3-debian12" \
+        "debian12 has no kernels named like 6.1.0-rc3: to build for it, pass -- --kernel-from PATH" \
         "node sid has no label feature.node.kubernetes.io/system-os_release.VERSION_ID: the operators deploy no driver there" \
+        "kubectl label node NODE feature.node.kubernetes.io/system-os_release.VERSION_ID=" \
+        'node odd: status.nodeInfo.kernelVersion is "../etc", which is no kernel release' \
         "node bare has no label of node-feature-discovery" \
         "GPU images of rhel9 have two tags, for newer operators and for older ones (rhel9, rhel9.4)" \
-        "the GPU images for OFED 24.07 and 25.01 have one tag, REGISTRY/driver:580-6.12.43_deb13-amd64-debian13: slipway combine"
+        "GPU images for OFED 24.07 and 25.01 share a tag: those of this plan are for 24.07"
 }
 
 @test "--exclude leaves out kernels, or a driver on them" {
@@ -141,6 +151,13 @@ END
     is '[.excluded[] | "\(.krel) \(.nvidia) \(.pattern) \(.nodes)"]' '["6.1.0-50-rt-amd64  *-rt-* 1","6.1.0-50-amd64 535.2 6.1.*:535* 1"]'
     plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07 --nvidia-version 535.2 --exclude '6.1.*:535*'
     is '[.targets[0].builds[] | "\(.ofed) \(.nvidia)"]' '["24.07 "]'
+    plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --nvidia-version 580.2 --exclude '5.*'
+    is '[.targets[0].builds[].nvidia]' '["580.1"]'
+    is '.warnings' '["drivers 580.1 and 580.2 are of one branch, and their images share a tag: those of this plan have 580.1","--exclude 5.* leaves out nothing"]'
+    run_slipway 2 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --nvidia-version 580.1=/src
+    says "this version is given twice"
+    run_slipway 2 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 -- --output out
+    says "--output cannot be given to every build"
 }
 
 @test "--ahead: the newest kernel of a node's series and flavour, of its distribution's lists" {
@@ -155,7 +172,16 @@ END
         '["6.1.0-51-amd64 1 node [\"nic\",\"gpu\"]","6.1.0-49-amd64 1 node [\"gpu\"]"]'
     node c 6.1.0-50-cloud-amd64 amd64 $(os debian 12) $gpu | list
     plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ahead --nvidia-version 580.1
-    is '.warnings[0]' 'the lists of debian12 have no kernel of the series and flavour of 6.1.0-50-cloud-amd64'
+    is '.warnings[0]' 'the lists of debian12 have no kernel of the series and flavour of 6.1.0-50-cloud-amd64 that is as new'
+    # No update goes back; and one distribution without lists costs no other its plan.
+    { node d 6.1.0-99-amd64 amd64 $(os debian 12) $gpu; node e 6.1.0-49-amd64 amd64 $(os debian 12) $gpu; } | list
+    plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ahead --nvidia-version 580.1
+    is '[.targets[].krel]' '["6.1.0-99-amd64","6.1.0-49-amd64","6.1.0-51-amd64"]'
+    cp "$repository"/kernels/catalogue/{rhel9.ini,el.inc} "$SLIPWAY_DATADIR/kernels/catalogue/"
+    { node d 6.1.0-49-amd64 amd64 $(os debian 12) $gpu; node e 5.14.0-427.13.1.el9_4.x86_64 amd64 $(os rhel 9.4) $gpu; } | list
+    plan 25 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ahead --nvidia-version 580.1 --gpu-operator 26.7
+    is '[.targets[].krel] | length' 3
+    is '.warnings[0] | startswith("what updates bring to rhel9 is not known: ")' true
 }
 
 @test "what is no list of nodes is refused, with the command that prints one" {
@@ -171,9 +197,12 @@ END
     echo '{"kind": "List", "items": [{"kind": "Pod"}]}' >"$BATS_TEST_TMPDIR/pods.json"
     run_slipway 12 plan --nodes "$BATS_TEST_TMPDIR/pods.json" --nvidia-version 580.1
     says 'item 0 is no Node but "Pod"'
-    node a '../etc' amd64 $(os debian 12) $gpu | list
-    run_slipway 12 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1
-    says 'node a: status.nodeInfo.kernelVersion is "../etc": no kernel release'
+    { node a 6.1.0-50-amd64 amd64; node b 6.1.0-50-amd64 amd64; } >"$BATS_TEST_TMPDIR/two.json"
+    run_slipway 12 plan --nodes "$BATS_TEST_TMPDIR/two.json" --nvidia-version 580.1
+    says "more follows the first JSON value"
+    run bash -c '"$@" >/dev/full' bash env SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" \
+        plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --json
+    [ "$status" -eq 9 ]
     run_slipway 2 plan --nodes "$BATS_TEST_TMPDIR/nothing" --nvidia-version 580.1
     run_slipway 2 plan --nodes - --nvidia-version debian
     says "--nvidia-version debian: its version is missing" "try: --nvidia-version VERSION=debian"
@@ -207,16 +236,32 @@ not_proven io.slipway.role=gpu io.slipway.krel=6.1.0-50-amd64 io.slipway.proof=w
 for_kernel_6.1.0-50+ io.slipway.role=gpu io.slipway.krel=6.1.0-50+ io.slipway.proof=holds
 not_made_by_Slipway maintainer=NVIDIA
 END
-    remove_tag "$registry/drivers/driver"
+    remove_tag "$registry/drivers/driver:$gpu_tag"
     run_slipway 28 "${names[@]}" --check
     output=$(tr -s ' ' <<<"$output")
     says "driver:$gpu_tag missing"
+    # Nodes whose images are not known have none.
+    { node a 6.1.0-50-amd64 amd64 $(os debian 12) $nic; node b 6.1.99-weird amd64; } | list
+    run_slipway 28 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07 --registry "$registry/drivers" --check --missing
+    says "cannot be built: its distribution is unknown"
+    { node a 6.1.0-50-amd64 amd64 $(os debian 12) $nic; node b / amd64 $(os debian 12) $nic; } | list
+    run_slipway 28 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07 --registry "$registry/drivers" --check
 }
 
 @test "a registry that cannot be asked is unknown and exit code 27, never missing" {
     local names=(plan --kernel 6.1.0-50-amd64 --nvidia-version 580.1 --check)
     run_slipway 27 "${names[@]}" --registry 127.0.0.1:9/drivers
     says "unknown" "127.0.0.1:9/drivers/driver: the registry could not be asked" "connection refused"
+    # A web server has 404 for all of it.
+    load httpd
+    # shellcheck disable=SC2034
+    local mirror=$BATS_TEST_TMPDIR
+    start_httpd
+    mkdir -p "$BATS_TEST_TMPDIR/home/.config/containers"
+    printf '[[registry]]\nlocation = "%s"\ninsecure = true\n' "${http#http://}" >"$BATS_TEST_TMPDIR/home/.config/containers/registries.conf"
+    HOME=$BATS_TEST_TMPDIR/home run_slipway 27 "${names[@]}" --registry "${http#http://}/drivers"
+    says "unknown" "404"
+    stop_httpd
     # bcrypt of "right", by perl's crypt.
     mkdir -p "$BATS_FILE_TMPDIR"
     perl -e 'print "user:", crypt("right", "\$2y\$05\$abcdefghijklmnopqrstuu"), "\n"' >"$BATS_FILE_TMPDIR/htpasswd"
@@ -233,7 +278,7 @@ END
     PATH=$(path_without skopeo) run_slipway 10 "${names[@]}" --registry "$registry/drivers"
     says "skopeo"
     run_slipway 2 plan --kernel 6.1.0-50-amd64 --nvidia-version 580.1 --check
-    says "--registry HOST/FOLDER"
+    says "it compares the plan with what a registry has"
 }
 
 # own_kernel: a kernel of files and drivers of our own; ofed, nvidia and behind are what plan takes.
@@ -263,11 +308,13 @@ own_kernel() {
     [ "$(grep '"event":"plan"' <<<"$output" | jq -c '[.builds[] | [.index, .exit_code]]')" = '[[1,5],[1,6]]' ]
     JOB_COMPLETION_INDEX=0 run_slipway 6 build --plan "$BATS_TEST_TMPDIR/plan.json" --quiet
     says "==> 1 of 2 builds are done"
+    run_slipway 6 build --plan "$BATS_TEST_TMPDIR/plan.json" --target 0 "-qo$BATS_TEST_TMPDIR/out"
+    says "==> 1 of 2 builds are done"
     run_slipway 2 build --plan "$BATS_TEST_TMPDIR/plan.json" --target 2
-    says "--target 2: the plan has 2 targets" "they count from 0"
+    says "--target 2: the plan has 2 targets" "targets are numbered from 0"
     run_slipway 2 build --plan "$BATS_TEST_TMPDIR/plan.json" --target 2/2
     run_slipway 12 build --plan "$repository/README.md"
-    says "no JSON object" "try: slipway plan"
+    says "README.md: no JSON" "try: slipway plan"
     run_slipway 2 build --plan "$BATS_TEST_TMPDIR/plan.json" newest
     run_slipway 2 build --plan "$BATS_TEST_TMPDIR/plan.json" --output oci-archive:x
 }

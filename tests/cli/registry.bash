@@ -72,5 +72,6 @@ put_image() {
 }
 
 remove_tag() {
-    rm -r "$BATS_FILE_TMPDIR/registry-data/docker/registry/v2/repositories/${1#*/}"
+    local name=${1#*/}
+    rm -r "$BATS_FILE_TMPDIR/registry-data/docker/registry/v2/repositories/${name%:*}/_manifests/tags/${name##*:}"
 }
