@@ -333,7 +333,7 @@ root() {
     verify 2 localhost/slipway-test:2 --kernel headers
     says "localhost/slipway-test:2: neither a file or folder nor an image in containers-storage"
     verify 2 registry.example.com/driver:1 --kernel headers
-    says "driver:1: neither a file" "try: buildah pull registry.example.com/driver:1"
+    says "driver:1: neither a file" "try: if it is in a registry: docker://registry.example.com/driver:1"
     verify 2 no-such:1 --kernel headers --offline --snapshot 20260901T000000Z
     says "--snapshot: --kernel names files, so no package list is read" "try: leave out --snapshot"
     # The name of nothing, and no list to ask.
