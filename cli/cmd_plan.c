@@ -19,6 +19,7 @@ struct verb {
 	struct strv kernels;
 	struct strv excludes;
 	struct strv arguments; /* behind "--" */
+	const char *html;
 	bool missing;
 	bool check;
 	struct fleet_request request;
@@ -82,6 +83,7 @@ static const struct option_rule rules[] = {
 	{ .given = "missing check",
 		.needs = "registry",
 		.why = "it compares the plan with what a registry has" },
+	{ .given = "registry", .refuses = "offline", .why = "it is asked" },
 	{ .given = "ahead", .needs = "nodes", .why = "it is about the kernels that nodes run" },
 };
 
@@ -117,6 +119,7 @@ static const struct option_row rows[] = {
 	PLAN_OPTION("gpu-operator", "VERSION", OPTION_TEXT, request.operators.gpu,
 		"the GPU operator's version, such as 25.10: only the tag that this one asks\n"
 		"for"),
+	PLAN_OPTION("html", "FILE", OPTION_TEXT, html, "also write the plan as a page of HTML"),
 	OPTION_ARGUMENT("-- OPTION…", "given to every build, such as the options for signing"),
 };
 
@@ -300,8 +303,6 @@ static enum exit_code ask(struct verb *verb, struct context *context, struct err
 		code = EXIT_CODE_REGISTRY;
 	else if (code == EXIT_CODE_OK && verb->check && !fleet_is_there(&verb->fleet))
 		code = EXIT_CODE_MISSING;
-	if (verb->missing)
-		fleet_keep_missing(&verb->fleet);
 	return code;
 }
 
@@ -328,6 +329,13 @@ static enum exit_code run(struct verb *verb, struct error *error)
 	r = fleet_make(&context, &verb->request, &verb->fleet, error);
 	code = r < 0 ? context_exit_code(r) : ask(verb, &context, error);
 	progress_hide(&context.progress);
+	if (*error->text)
+		return code;
+	if (verb->html && fleet_write_html(&verb->fleet, verb->request.operators.registry,
+				  verb->html, error) < 0)
+		return EXIT_CODE_OUTPUT;
+	if (verb->missing)
+		fleet_keep_missing(&verb->fleet);
 	return code;
 }
 

@@ -44,6 +44,7 @@ static const struct json_field target_fields[] = {
 	{ JSON_FIELD("os_version", JSON_TEXT, struct fleet_target, os_version) },
 	{ JSON_FIELD("arch", JSON_TEXT, struct fleet_target, arch) },
 	{ JSON_FIELD("nodes", JSON_NUMBER, struct fleet_target, nodes) },
+	{ JSON_FIELD("nodes_ahead", JSON_NUMBER, struct fleet_target, nodes_ahead) },
 	{ JSON_FIELD("why", JSON_TEXT, struct fleet_target, why) },
 	{ JSON_FIELD("problem", JSON_TEXT, struct fleet_target, problem) },
 	{ JSON_FIELD("builds", JSON_LIST, struct fleet_target, builds), .of = &fleet_build_fields },
@@ -338,6 +339,7 @@ static void add_ahead(struct making *making, size_t index)
 		version && catalogue_release(&os, newest) ? version : from->os_version, from->arch,
 		FLEET_AHEAD);
 	from = &fleet->targets[index];
+	target->nodes_ahead += from->nodes;
 	target->gpu |= from->gpu;
 	target->nic |= from->nic;
 }

@@ -84,8 +84,9 @@ struct fleet_target {
 	char *arch;
 	char *os_version; /* VERSION_ID of the nodes */
 	unsigned int nodes;
-	char *why;     /* FLEET_NODE… */
-	char *problem; /* why it cannot be built; "" */
+	unsigned int nodes_ahead; /* that will run it after their next update; 0 without --ahead */
+	char *why;                /* FLEET_NODE… */
+	char *problem;            /* why it cannot be built; "" */
 	struct fleet_build *builds;
 	size_t build_count;
 	/* The builds are made of these; not in the JSON. */
@@ -163,6 +164,10 @@ int fleet_ask(struct fleet *fleet, struct progress *progress, bool *ret_unknown,
 bool fleet_is_there(const struct fleet *fleet);
 /* Leaves out builds whose images are there, and targets without others. */
 void fleet_keep_missing(struct fleet *fleet);
+
+/* Writes it as one page of HTML to the file @path. @registry: the one that was asked, or NULL. */
+int fleet_write_html(const struct fleet *fleet, const char *registry, const char *path,
+	struct error *error) _must_check_;
 
 /* As slipway plan --json prints it. */
 json_object *fleet_to_json(const struct fleet *fleet);

@@ -268,6 +268,7 @@ static const struct option_rule rules[] = {
 		.refuses = "sign-export sign-import",
 		.why = "they are for a key that is not on this machine" },
 	PUSH_RULE,
+	{ .given = "push", .refuses = "offline", .why = "pushing opens a socket" },
 	{ .given = "push", .refuses = "sign-export", .why = "that makes no image" },
 	{ .given = "sign-export",
 		.refuses = "sign-import",

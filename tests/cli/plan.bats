@@ -220,8 +220,12 @@ END
     put_image "$registry/drivers/driver:$gpu_tag" "${ours[@]}" io.slipway.role=gpu org.opencontainers.image.version=580.1 io.slipway.peermem=24.07
     run_slipway 0 "${names[@]}" --check
     says "doca-driver:$nic_tag  there" "1 kernel, 2 images: 2 there"
-    run_slipway 0 "${names[@]}" --missing
+    run_slipway 0 "${names[@]}" --missing --html "$BATS_TEST_TMPDIR/plan.html"
     says "0 kernels, 0 images"
+    grep -q "<code>driver:$gpu_tag</code> <span class=\"there\">there</span>" "$BATS_TEST_TMPDIR/plan.html"
+    { node a 6.1.0-50-amd64 amd64 "system-os_release.ID=<b>" $gpu; } | list
+    run_slipway 0 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --html "$BATS_TEST_TMPDIR/plan.html"
+    grep -q "distribution &lt;b&gt; is not in the catalogue" "$BATS_TEST_TMPDIR/plan.html"
     while read -r says labels; do
         # shellcheck disable=SC2086
         put_image "$registry/drivers/driver:$gpu_tag" $labels
