@@ -629,6 +629,9 @@ void verify_print(const struct verify *verify)
 	if (verify->order)
 		print_order(verify);
 	print_sum(&verify->set);
+	if (verify->enforce && verify->kernel.facts.options.module_sig != PROOF_NO &&
+		verify->set.verdict == PROOF_WILL_LOAD)
+		text_print(stdout, "signatures are enforced, and the kernel takes each module's\n");
 	for (size_t i = 0; i < table.row_count; i++) {
 		free(table.rows[i].name);
 		free(table.rows[i].label);

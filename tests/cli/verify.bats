@@ -468,6 +468,7 @@ root() {
     cp -r set "$work/set"
     verify 0 "$work/set" --kernel headers --enforce-signatures
     says "this kernel does not check signatures"
+    [[ $output != *"are enforced"* ]]
     cp -r headers "$work/headers"
     echo CONFIG_MODULE_SIG=y >>"$work/headers/.config"
     cd "$work"
@@ -491,6 +492,7 @@ root() {
     verify 3 "$work/damaged" --kernel headers --trust "$work/ours.pem"
     says "signature-wrong (refusal)"
     verify 0 "$work/set" --kernel headers --enforce-signatures --trust "$work/theirs.pem" --trust "$work/ours.pem"
+    says "signatures are enforced, and the kernel takes each module's"
     run_slipway 0 verify "$work/set" --kernel headers --json
     [ "$(jq -r '.modules[0].signer.issuer' <<<"$output")" = ours ]
     verify 2 "$work/set" --kernel headers --enforce-signatures --trust "$work/ours.key"
