@@ -279,6 +279,12 @@ END
     rm "$HOME/.config/containers/registries.conf"
     run_slipway 27 "${names[@]}" --registry "$registry/drivers"
     says "try: for a registry without TLS"
+    make_certificates
+    stop_registry
+    REGISTRY_HTTP_TLS_CERTIFICATE=$BATS_TEST_TMPDIR/server.pem REGISTRY_HTTP_TLS_KEY=$BATS_TEST_TMPDIR/server-key.pem start_registry
+    rm "$HOME/.config/containers/registries.conf"
+    run_slipway 27 "${names[@]}" --registry "$registry/drivers"
+    says "try: put the registry's authority into /etc/containers/certs.d/$registry/ca.crt"
     PATH=$(path_without skopeo) run_slipway 10 "${names[@]}" --registry "$registry/drivers"
     says "skopeo"
     run_slipway 2 plan --kernel 6.1.0-50-amd64 --nvidia-version 580.1 --check

@@ -22,10 +22,14 @@ storage: {filesystem: {rootdirectory: $BATS_FILE_TMPDIR/registry-data}, delete: 
 http: {addr: "$registry", secret: test}
 END
     printf '%s\n' "$@" >>"$config"
-    "$program" serve "$config" >"$BATS_FILE_TMPDIR/registry.log" 2>&1 </dev/null 3>&- &
+    # It would take skopeo's variable for a setting of its own.
+    env -u REGISTRY_AUTH_FILE "$program" serve "$config" >"$BATS_FILE_TMPDIR/registry.log" 2>&1 </dev/null 3>&- &
     echo $! >"$BATS_FILE_TMPDIR/registry.pid"
     until (exec {tcp}<>"/dev/tcp/${registry/:/\/}") 2>/dev/null; do
-        kill -0 "$(<"$BATS_FILE_TMPDIR/registry.pid")" || return 1
+        kill -0 "$(<"$BATS_FILE_TMPDIR/registry.pid")" || {
+            cat "$BATS_FILE_TMPDIR/registry.log"
+            return 1
+        }
         read -rt 0.05 <> <(:) || true
     done
     # skopeo's own files, as a user has them; the cache stays where it is.
