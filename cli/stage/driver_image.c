@@ -24,7 +24,7 @@
 #include "module/running.h"
 #include "module/symvers.h"
 
-#define IMAGE_RECORD "image-13" /* what is kept of an image: one of an older form is made anew */
+#define IMAGE_RECORD "image-14" /* what is kept of an image: one of an older form is made anew */
 
 /* The image has one /usr, with /lib a link into it: modules must be staged where they really lie.
  */
@@ -475,8 +475,6 @@ static void add_labels(const struct making *making, struct strv *labels)
 	if (signing_wanted(build))
 		xstrv_pushf(
 			labels, "io.slipway.signed-by=%s", module_cert_name(build->signing.cert));
-	xstrv_pushf(labels, IMAGE_LABEL_KEY "=%s",
-		stage_find(build, STAGE_IMAGE, making->id)->cached->key);
 	xstrv_pushf(labels, "io.slipway.proof=%s", image->proof);
 	xstrv_pushf(labels, "io.slipway.proof.modules=%s", image->modules);
 	xstrv_pushf(labels, "io.slipway.proof.loading=%s", image->loading);
@@ -507,6 +505,8 @@ static int build_image(struct making *making, const struct stage_place *place, c
 		return -EIO;
 	xstrv_pushf(&made.arguments, "BASE=%s", base);
 	xstrv_pushf(&made.arguments, "KREL=%s", build->target.krel);
+	xstrv_pushf(
+		&made.arguments, "KEY=%s", stage_find(build, STAGE_IMAGE, making->id)->cached->key);
 	xstrv_pushf(&made.arguments, "VERSION=%s", making->version);
 	if (making->row->has_targets && making->revision)
 		xstrv_pushf(&made.arguments, "CONTAINER_VERSION=%s", making->revision);

@@ -31,6 +31,7 @@ setup_file() {
 teardown_file() {
     load ../cli/registry
     stop_registry
+    umount "$folder/registry-data" 2>/dev/null || true
     # A forced image is of no use later.
     [[ ! -e $folder/forced/images.json ]] || buildah rmi "$(jq -r '.images[0].reference' "$folder/forced/images.json")" >/dev/null
 }
@@ -269,4 +270,28 @@ END
     sed -i 's/another time/a third time/' "$sources/other/smallest.c"
     run -27 build other gone --push "$registry/drivers"
     [[ $output == *"$registry/drivers/doca-driver: the registry could not be asked: "*"connection refused"* && $output != *"compile with"* ]]
+}
+
+@test "--push: a registry that dies, or whose disk fills, in the middle: 27, no tag, and all files are there; the next run pushes" {
+    load ../cli/registry
+    # shellcheck disable=SC2034
+    local repository=$top tag
+    mkdir -p "$folder/registry-data"
+    mount -t tmpfs -o size=4m registry "$folder/registry-data"
+    start_registry
+    run -27 build good half --push "$registry/drivers"
+    tag=$(jq -r '.images[0].tag' "$folder/half/images.json")
+    [[ $output == *"$registry/drivers/doca-driver:$tag: not pushed: "* && -s $folder/half/nic.oci.tar ]]
+    [[ $(skopeo list-tags "docker://$registry/drivers/doca-driver" 2>&1) != *"$tag"* ]]
+    stop_registry
+    mount -o remount,size=200m "$folder/registry-data"
+    # A file of more than 2 MB ends it.
+    (ulimit -f 2048 && start_registry)
+    run -27 build good half --push "$registry/drivers"
+    [[ $output == *"$registry/drivers/doca-driver:$tag: not pushed: "* ]]
+    stop_registry
+    start_registry
+    run -0 build good half --push "$registry/drivers"
+    [[ $output == *"pushed  $registry/drivers/doca-driver:$tag@sha256:"* ]]
+    stop_registry
 }
