@@ -43,12 +43,6 @@ int registry_check(const char *option, const char *registry, struct error *error
 		(void) error_set(error, -EINVAL, "%s %s: it ends with /", option, registry);
 		return error_try(error, -EINVAL, "%s %.*s", option, (int) length - 1, registry);
 	}
-	/* Without a dot, a port or "localhost" it would be a folder of docker.io. */
-	if (!memchr(registry, '.', host) && !memchr(registry, ':', host) &&
-		strncmp(registry, "localhost", host) != 0)
-		return error_set(error, -EINVAL,
-			"%s %s: its host has no dot and no port, so that docker.io would be asked",
-			option, registry);
 	/* distribution/reference: a host with letters of either case and a port, then folders. */
 	if (!isalnum((unsigned char) *registry) || strstr(folder, "//") ||
 		strspn(registry, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -57,6 +51,12 @@ int registry_check(const char *option, const char *registry, struct error *error
 		return error_set(error, -EINVAL,
 			"%s %s: not the name of a registry, with a folder or without, such as "
 			"registry.example/drivers",
+			option, registry);
+	/* Without a dot, a port or "localhost" it would be a folder of docker.io. */
+	if (!memchr(registry, '.', host) && !memchr(registry, ':', host) &&
+		(host != strlen("localhost") || strncmp(registry, "localhost", host) != 0))
+		return error_set(error, -EINVAL,
+			"%s %s: its host has no dot and no port, so that docker.io would be asked",
 			option, registry);
 	return 0;
 }
