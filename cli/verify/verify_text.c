@@ -613,6 +613,17 @@ static void print_sum(const struct proof_set *set)
 	(void) putchar('\n');
 }
 
+static bool are_signatures_good(const struct verify *verify)
+{
+	const struct proof_set *set = &verify->set;
+
+	for (size_t i = 0; i < set->member_count; i++)
+		if (set->members[i].proof.unchecked)
+			return false;
+	return verify->enforce && verify->kernel.facts.options.module_sig != PROOF_NO &&
+	       set->verdict == PROOF_WILL_LOAD;
+}
+
 void verify_print(const struct verify *verify)
 {
 	struct table table = {
@@ -629,8 +640,7 @@ void verify_print(const struct verify *verify)
 	if (verify->order)
 		print_order(verify);
 	print_sum(&verify->set);
-	if (verify->enforce && verify->kernel.facts.options.module_sig != PROOF_NO &&
-		verify->set.verdict == PROOF_WILL_LOAD)
+	if (are_signatures_good(verify))
 		text_print(stdout, "signatures are enforced, and the kernel takes each module's\n");
 	for (size_t i = 0; i < table.row_count; i++) {
 		free(table.rows[i].name);
