@@ -529,7 +529,10 @@ root() {
     [[ $output != *signature-unchecked* ]]
     cp -r "$work/kernel" "$work/flipped"
     own=$work/flipped/lib/modules/$krel/kernel/lib/own.ko
-    printf X | dd of="$own" bs=1 seek="$(($(stat -c %s "$own") - 60))" conv=notrunc status=none
+    # Another byte than the signature has there.
+    at=$(($(stat -c %s "$own") - 60)) byte=$(od -An -tu1 -j "$at" -N1 "$own")
+    # shellcheck disable=SC2059
+    printf "\\$(printf %o $((byte ^ 1)))" | dd of="$own" bs=1 seek="$at" conv=notrunc status=none
     verify 0 "$own" --kernel "$work/flipped" --enforce-signatures
     says "signature-unchecked (note)"
     [[ $output != *"are enforced"* ]]
