@@ -46,7 +46,7 @@ static const struct option_rule rules[] = {
 
 static const struct option_row rows[] = {
 	OPTION_ARGUMENT("IMAGE",
-		"a GPU image made by slipway build or combine: its archive, its OCI\n"
+		"a GPU or NIC image made by slipway build or combine: its archive, its OCI\n"
 		"layout, its name in containers-storage, or docker://REFERENCE in a\n"
 		"registry; the new image is based on\n"
 		"the first"),
@@ -61,16 +61,19 @@ static const struct option_row rows[] = {
 
 const struct option_table combine_options = {
 	.verb = "combine",
-	.usage = "Usage: slipway combine [options] IMAGE IMAGE…\n"
-		 "\n"
-		 "Merges GPU images of one driver version and distribution into one image, for "
-		 "several kernels\n"
-		 "or for one kernel with several OFED versions. Its tag is VERSION-OS, which GPU "
-		 "Operator asks\n"
-		 "for when it does not use precompiled drivers. A node takes the modules for its "
-		 "kernel and the\n"
-		 "nvidia-peermem built for the OFED that is loaded.\n"
-		 "\n",
+	.usage =
+		"Usage: slipway combine [options] IMAGE IMAGE…\n"
+		"\n"
+		"Merges GPU images, or NIC images, of one driver version and distribution into one "
+		"image, for\n"
+		"several kernels; GPU images also for one kernel with several OFED versions. Its "
+		"tag is\n"
+		"VERSION-OS (a NIC image's VERSION-OS-ARCH), which the operator asks for when it "
+		"does not use\n"
+		"precompiled drivers. A node takes the modules for its kernel and the "
+		"nvidia-peermem built\n"
+		"for the OFED that is loaded.\n"
+		"\n",
 	.notes = "\n",
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),

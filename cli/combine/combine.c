@@ -11,6 +11,7 @@
 #include "cli/message.h"
 #include "cli/verify/input.h"
 #include "cli/verify/verify.h"
+#include "common/arch.h"
 #include "common/conf.h"
 #include "common/fs.h"
 #include "common/image_conf.h"
@@ -25,8 +26,7 @@
 
 #define CONTAINERFILE "containers/runtime/Containerfile.combine"
 
-/* An image with it can compile on a node: what else that needs is nothing that a layer could add.
- */
+#define OFED_HEADERS "usr/src/ofa_kernel" /* of a NIC image: <machine>/<krel>/ for each kernel */
 
 /* One of the images: what is wanted of it is unpacked. */
 struct combine_input {
@@ -56,12 +56,55 @@ struct combine_kernel {
 	char set[HASH_HEX_SIZE];
 };
 
+/* What the operators call an image of a role. */
+struct combine_row {
+	const char *role;
+	const char *repository;
+	/* Appends the tags of an image for nodes of this VERSION_ID; those that are there stay
+	 * alone. */
+	void (*list_tags)(const struct combine *combine, const struct image *image,
+		const char *os_version, struct strv *tags);
+};
+
+/* With GPU operators of before 26.7 RHEL 9.4 and 9.6 ask for different ones. */
+static void list_gpu_tags(const struct combine *combine, const struct image *image,
+	const char *os_version, struct strv *tags)
+{
+	_cleanup_strv_ struct strv os_tags = { 0 };
+
+	image_os_tags(combine->context->os.id, os_version, &os_tags);
+	for (size_t i = 0; i < os_tags.count; i++) {
+		_cleanup_free_ char *tag = tag_gpu_sources(image->version, os_tags.items[i]);
+
+		if (!tag)
+			out_of_memory();
+		xstrv_push_unique(tags, tag);
+	}
+}
+
+static void list_nic_tags(const struct combine *combine, const struct image *image,
+	const char *os_version, struct strv *tags)
+{
+	_cleanup_free_ char *tag = tag_nic_sources(
+		image->version, combine->context->os.id, os_version, combine->arch->oci);
+
+	if (!tag)
+		out_of_memory();
+	xstrv_push_unique(tags, tag);
+}
+
+static const struct combine_row combine_rows[] = {
+	{ "gpu", IMAGE_GPU_REPOSITORY, list_gpu_tags },
+	{ "nic", IMAGE_NIC_REPOSITORY, list_nic_tags },
+};
+
 /* ---- the images */
 
-/* All that differs between two GPU images of one driver version. */
+/* All that differs between two images of one driver version. */
 static bool is_wanted(void *context, const char *path)
 {
-	static const char *const folders[] = { "usr/lib/modules/", KERNEL_FACTS_FOLDER "/" };
+	static const char *const folders[] = { "usr/lib/modules/", KERNEL_FACTS_FOLDER "/",
+		OFED_HEADERS "/" };
 	const char *slash = strrchr(path, '/');
 
 	(void) context;
@@ -85,6 +128,14 @@ static void read_conf(const struct combine_input *input, const char *krel, struc
 	image_conf_parse(text ? text : "", ret);
 }
 
+static const struct combine_row *find_row(const char *role)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(combine_rows); i++)
+		if (strcmp(combine_rows[i].role, role) == 0)
+			return &combine_rows[i];
+	return NULL;
+}
+
 static int identify(struct combine_input *input, struct error *error)
 {
 	const struct image_conf *conf = &input->conf;
@@ -96,10 +147,10 @@ static int identify(struct combine_input *input, struct error *error)
 			"%s: it has no /" IMAGE_CONF ": only images that slipway build made can be "
 			"combined",
 			input->image.name);
-	if (strcmp(conf->role, "gpu") != 0)
+	if (!find_row(conf->role))
 		return error_set(error, -EINVAL,
-			"%s: it is a %s image: only GPU images are combined", input->image.name,
-			conf->role);
+			"%s: it is a %s image: only GPU and NIC images are combined",
+			input->image.name, conf->role);
 	/* They become parts of paths. */
 	xstrv_split(&krels, conf->krel, " ");
 	for (size_t i = 0; i < krels.count; i++) {
@@ -157,6 +208,10 @@ static int open_input(struct combine *combine, struct combine_input *input, stru
 	r = identify(input, error);
 	if (r < 0)
 		return r;
+	if (strcmp(input->conf.role, first->conf.role) != 0)
+		return error_set(error, -EINVAL,
+			"%s is a %s image, %s a %s image: they are two roles of two operators",
+			input->image.name, input->conf.role, first->image.name, first->conf.role);
 	if (strcmp(input->conf.version, first->conf.version) != 0)
 		return error_set(error, -EINVAL,
 			"%s has driver %s, %s has %s: an image has one version of the driver",
@@ -377,10 +432,10 @@ static int same_modules(
 		if (strcmp(a, b) == 0)
 			continue;
 		(void) error_set(error, -EINVAL,
-			"%s and %s both are for %s, and their modules differ beside nvidia-peermem: "
-			"%.*s",
-			first->image.name, other->image.name, kernel->krel, (int) strcspn(odd, " "),
-			odd);
+			"%s and %s both are for %s, and their modules differ%s: %.*s",
+			first->image.name, other->image.name, kernel->krel,
+			strcmp(first->conf.role, "gpu") == 0 ? " beside nvidia-peermem" : "",
+			(int) strcspn(odd, " "), odd);
 		return error_try(
 			error, -EINVAL, "both built with the same options, from the same sources");
 	}
@@ -426,6 +481,32 @@ static int add_kernel(struct combine *combine, const struct combine_input *input
 	return 0;
 }
 
+/* The machine that the images are for: that of any module. */
+static int find_arch(struct combine *combine, struct error *error)
+{
+	const struct combine_kernel *kernel = &combine->kernels[0];
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	_cleanup_free_ char *folder = xasprintf("usr/lib/modules/%s/updates", kernel->krel);
+	_cleanup_strv_ struct strv paths = { 0 };
+	int fd = kernel->from->image.fd;
+	int r = depends_list_modules(fd, folder, &paths);
+
+	if (r < 0 || !paths.count)
+		return error_set(error, -EINVAL, "%s: no module lies below /%s",
+			kernel->from->image.name, folder);
+	r = elf_module_open(fd, paths.items[0], &module, error);
+	if (r < 0)
+		return error_prefix(error, r, "%s", kernel->from->image.name);
+	combine->arch = archs;
+	while (combine->arch->uname && combine->arch->machine != elf_module_machine(module))
+		combine->arch++;
+	return combine->arch->uname ? 0
+				    : error_set(error, -EINVAL,
+					      "%s: its modules are of a machine that slipway does "
+					      "not know",
+					      kernel->from->image.name);
+}
+
 int combine_open(struct combine *combine, const struct strv *names, struct error *error)
 {
 	int r = 0;
@@ -461,7 +542,7 @@ int combine_open(struct combine *combine, const struct strv *names, struct error
 		read_conf(kernel->from, kernel->krel, &conf);
 		memcpy(kernel->set, conf.set, sizeof(kernel->set));
 	}
-	return 0;
+	return find_arch(combine, error);
 }
 
 void combine_close(struct combine *combine)
@@ -547,10 +628,14 @@ static void stage_kernel(
 	_cleanup_free_ char *facts = xasprintf(KERNEL_FACTS_FOLDER "/%s", kernel->krel);
 	_cleanup_free_ char *other = xasprintf("%s/" KERNEL_FACTS_OTHER, facts);
 	_cleanup_free_ char *kept = xasprintf("%s/" KERNEL_FACTS_NVIDIA, facts);
+	_cleanup_free_ char *headers =
+		xasprintf(OFED_HEADERS "/%s/%s", combine->arch->uname, kernel->krel);
 
 	/* The first image's layers have its own. */
-	if (kernel->from != &combine->inputs[0])
+	if (kernel->from != &combine->inputs[0]) {
 		staging_copy(root, modules, "%s/%s", from, modules);
+		staging_copy_found(root, headers, "%s/%s", from, headers);
+	}
 	staging_copy(root, facts, "%s/%s", from, facts);
 	/* An image of several kernels has them kept already; the one in usr/src is of its first. */
 	if (!fs_exists(root->fd, kept))
@@ -592,7 +677,7 @@ static int stage(const struct combine *combine, const struct image *image, const
 		return r;
 	for (size_t i = 0; i < combine->kernel_count; i++)
 		stage_kernel(combine, &combine->kernels[i], &root);
-	image_conf_set(conf.role, "gpu");
+	image_conf_set(conf.role, first->conf.role);
 	image_conf_set(conf.version, first->conf.version);
 	image_conf_set(conf.revision, first->conf.revision);
 	image_conf_set(conf.os, first->conf.os);
@@ -606,11 +691,10 @@ static int stage(const struct combine *combine, const struct image *image, const
 
 /* ---- the image */
 
-/*
- * The os tags of all its kernels' nodes: with GPU operators of before 26.7 those of RHEL 9.4
- * and 9.6 ask for different ones.
+/* The tags for all its kernels' nodes: of Enterprise Linux they may be of several minor releases.
  */
-static void find_os_tags(struct combine *combine, struct strv *tags)
+static void find_tags(struct combine *combine, const struct image *image,
+	const struct combine_row *row, struct strv *tags)
 {
 	const struct catalogue *os = &combine->context->os;
 	_cleanup_strv_ struct strv versions = { 0 };
@@ -625,8 +709,9 @@ static void find_os_tags(struct combine *combine, struct strv *tags)
 			  : *conf.os_version  ? xstrdup(conf.os_version)
 					      : catalogue_node_version(os, kernel->krel);
 		xstrv_push_unique(&versions, version ? version : os->version_id);
-		image_os_tags(os->id, version ? version : os->version_id, tags);
 	}
+	for (size_t i = 0; i < versions.count; i++)
+		row->list_tags(combine, image, versions.items[i], tags);
 	if (versions.count == 1)
 		combine->node_version = xstrdup(versions.items[0]);
 	for (size_t i = 0; i < versions.count; i++) {
@@ -642,13 +727,13 @@ static int describe(struct combine *combine, struct image *image, struct error *
 	struct context *context = combine->context;
 	const struct combine_input *first = &combine->inputs[0];
 	const char *worst = "holds";
-	_cleanup_strv_ struct strv os_tags = { 0 };
+	const struct combine_row *row = find_row(first->conf.role);
+	_cleanup_strv_ struct strv tags = { 0 };
 	size_t count = 0, loading = 0;
 	int r = context_choose_os(context, first->conf.os, NULL, error);
 
 	if (r < 0)
 		return r;
-	find_os_tags(combine, &os_tags);
 	/* How many modules there are, and how many are in sets that were proven to load. */
 	for (size_t i = 0; i < combine->kernel_count; i++) {
 		const struct combine_kernel *kernel = &combine->kernels[i];
@@ -670,20 +755,16 @@ static int describe(struct combine *combine, struct image *image, struct error *
 		if (proof_rank(kernel->proof) > proof_rank(worst))
 			worst = kernel->proof;
 	}
-	image->role = xstrdup("gpu");
+	image->role = xstrdup(row->role);
 	image->version = xasprintf("%s%s%s", first->conf.version, *first->conf.revision ? "-" : "",
 		first->conf.revision);
 	image->proof = xstrdup(worst);
 	image->modules = xasprintf("%zu", count);
 	image->loading = xasprintf("%zu", loading);
-	for (size_t i = 0; i < os_tags.count; i++) {
-		_cleanup_free_ char *tag = tag_gpu_sources(image->version, os_tags.items[i]);
-
-		if (!tag)
-			out_of_memory();
-		image_add_tag(image, IMAGE_GPU_REPOSITORY, tag,
+	find_tags(combine, image, row, &tags);
+	for (size_t i = 0; i < tags.count; i++)
+		image_add_tag(image, row->repository, tags.items[i],
 			image_is_proven(image) ? "" : IMAGE_UNPROVEN);
-	}
 	return 0;
 }
 
@@ -888,7 +969,7 @@ void combine_print(const struct combine *combine, const struct image *image)
 	struct image_use use = describe_use(combine);
 	bool in_folder = output_place_is_folder(combine->output);
 
-	text_print(stdout, "gpu image  %s  (%.1f MB), %zu kernel%s\n", image->reference,
+	text_print(stdout, "%s image  %s  (%.1f MB), %zu kernel%s\n", image->role, image->reference,
 		(double) image->size_bytes / 1e6, combine->kernel_count,
 		combine->kernel_count == 1 ? "" : "s");
 	for (size_t i = 0; i < combine->kernel_count; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several GPU images as one: their kernels side by side, and of one kernel with several OFEDs the
- * nvidia-peermem of each (KERNEL_FACTS_PEERMEM in module/running.h). The first image is what
- * the new one starts from: the others give it a layer of modules, so that a node with the
- * first has most of it.
+ * Several GPU images, or several NIC images, as one: their kernels side by side, and of one kernel
+ * with several OFEDs the nvidia-peermem of each (KERNEL_FACTS_PEERMEM in module/running.h). The
+ * first image is what the new one starts from: the others give it a layer of modules, so that a
+ * node with the first has most of it.
  */
 #pragma once
 
@@ -23,6 +23,7 @@ struct combine {
 	const char *os_version; /* VERSION_ID of the nodes; NULL: as the images say */
 	struct operators operators;
 	struct push push;
+	const struct arch *arch;  /* whose modules they are */
 	char *node_version;       /* VERSION_ID of all its kernels' nodes; NULL: they differ */
 	unsigned long node_major; /* its major release; 0: they differ in that, too */
 	struct combine_input *inputs;
@@ -33,7 +34,7 @@ struct combine {
 
 /*
  * Unpacks what is wanted of the images and finds their kernels, with the nvidia-peermems of each.
- * -EINVAL for another than a GPU image of ours, and for images that do not go together: another
+ * -EINVAL for an image that is not ours, and for images that do not go together: another role,
  * driver version, another distribution, other modules for the same kernel.
  */
 int combine_open(

@@ -26,6 +26,20 @@ gpu_root() {
         ofed_exporter=ib_uverbs "ofed_version=$ofed" proof=holds | tee "$facts/image.conf" >"$root/etc/slipway/image.conf"
 }
 
+# nic_root NAME KREL LINE…: the root of a NIC image, with OFED's headers as its recipe installs them.
+nic_root() {
+    local root=$work/$1 krel=$2
+    local modules=$root/usr/lib/modules/$krel facts=$root/usr/lib/slipway/kernels/$krel
+    shift 2
+    mkdir -p "$modules/updates/ofed" "$facts" "$root/etc/slipway" "$root/usr/src/ofa_kernel/x86_64/$krel"
+    make_module "$modules/updates/ofed/mlx5_core.ko" mlx5_core "krel=$krel" version=24.07
+    echo "updates/ofed/mlx5_core.ko:" >"$modules/modules.dep"
+    echo "symvers for $krel" >"$root/usr/src/ofa_kernel/x86_64/$krel/Module.symvers"
+    ln -s "x86_64/$krel" "$root/usr/src/ofa_kernel/default"
+    printf '%s\n' role=nic version=24.07-0.6.1.0 os=debian12 "krel=$krel" "set=$(printf %s "$krel" | sha256sum | cut -d ' ' -f 1)" \
+        proof=holds "$@" | tee "$facts/image.conf" >"$root/etc/slipway/image.conf"
+}
+
 # pack NAME: its archive, $work/NAME.tar.
 pack() {
     local container
@@ -49,7 +63,11 @@ setup_file() {
     gpu_root c "$second" 24.07 0x3333 revision=7 kernel_module_type=open "chips=$(printf '%04x ' {7680..7880})"
     gpu_root same "$first" 24.07.1 0x1111
     gpu_root unproven "$second" 24.07 0x3333 proof=cannot-tell
-    gpu_root nic "$first" 24.07 0x1111 role=nic
+    nic_root nic "$first"
+    nic_root nic-second "$second" modules=mlx5_core
+    nic_root nic-third 6.1.0-57-amd64
+    nic_root nic-changed "$first"
+    make_module "$work/nic-changed/usr/lib/modules/$first/updates/ofed/mlx5_core.ko" mlx5_core "krel=$first" version=24.10
     gpu_root newer "$first" 24.07 0x1111 version=550.1
     gpu_root elsewhere "$second" 24.07 0x1111 os=debian13
     gpu_root evil ../../evil 24.07 0x1111
@@ -71,7 +89,7 @@ setup_file() {
     gpu_root el-old 5.14.0-611.5.1.el9_7.x86_64 24.07 0x1111 os=rhel9
     mkdir -p "$work/nothing/etc"
     local name
-    for name in a b c el-9.4 el-9.6 el-old same unproven nic newer elsewhere evil changed nothing opened closed closed-24.10 \
+    for name in a b c el-9.4 el-9.6 el-old same unproven nic nic-second nic-third nic-changed newer elsewhere evil changed nothing opened closed closed-24.10 \
         alone-open alone-proprietary; do
         pack "$name"
     done
@@ -250,13 +268,34 @@ unpack_archive() {
     [ ! -e "$facts/peermem" ]
 }
 
+@test "NIC images: kernels side by side with their headers, under the tag of an operator that lists no tags" {
+    run_slipway 0 combine "$work/nic.tar" "$work/nic-second.tar" "$work/nic-third.tar" --output "$BATS_TEST_TMPDIR/out"
+    says "nic image  localhost/slipway/doca-driver:24.07-0.6.1.0-debian12-amd64" "3 kernels" \
+        "kubectl patch nicclusterpolicy"
+    grep -qx '    forcePrecompiled: false' "$BATS_TEST_TMPDIR/out/nic-cluster-policy.yaml"
+    grep -qx '    version: "24.07-0.6.1.0"' "$BATS_TEST_TMPDIR/out/nic-cluster-policy.yaml"
+    unpack_archive "$BATS_TEST_TMPDIR/out/nic.oci.tar" "$BATS_TEST_TMPDIR/new"
+    local root=$BATS_TEST_TMPDIR/new/root name krel
+    for name in nic:$first nic-second:$second nic-third:6.1.0-57-amd64; do
+        krel=${name#*:} name=${name%%:*}
+        diff -r "$root/usr/lib/modules/$krel" "$work/$name/usr/lib/modules/$krel"
+        diff -r "$root/usr/src/ofa_kernel/x86_64/$krel" "$work/$name/usr/src/ofa_kernel/x86_64/$krel"
+        diff -r "$root/usr/lib/slipway/kernels/$krel" "$work/$name/usr/lib/slipway/kernels/$krel"
+    done
+    [ "$(readlink "$root/usr/src/ofa_kernel/default")" = "x86_64/$first" ]
+    grep -qx "krel=$first $second 6.1.0-57-amd64" "$root/etc/slipway/image.conf"
+    jq -e '.config.Labels["io.slipway.key"] == ""' "$config"
+}
+
 @test "what does not go together is refused, with both names and the reason" {
     run_slipway 2 combine "$work/a.tar" "$work/newer.tar"
     says "newer.tar has driver 550.1" "one version of the driver"
     run_slipway 2 combine "$work/a.tar" "$work/elsewhere.tar"
     says "elsewhere.tar is for debian13"
     run_slipway 2 combine "$work/a.tar" "$work/nic.tar"
-    says "nic.tar: it is a nic image"
+    says "nic.tar is a nic image" "a.tar a gpu image"
+    run_slipway 2 combine "$work/nic.tar" "$work/nic-changed.tar"
+    says "nic.tar and " "their modules differ: mlx5_core.ko"
     run_slipway 2 combine "$work/a.tar" "$work/nothing.tar"
     says "nothing.tar: it has no /etc/slipway/image.conf"
     run_slipway 2 combine "$work/a.tar" "$work/evil.tar"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
-# make check-full: images for another kernel and flavour than the newest; one GPU image for both kernels, and on one of them
-# for two OFEDs (slipway combine).
+# make check-full: images for another kernel and flavour than the newest; one GPU and one NIC image for both kernels,
+# the GPU image on one of them for two OFEDs (slipway combine).
 
 load both
 
@@ -15,6 +15,7 @@ setup_file() {
     "$slipway" build --kernel "$cloud" --ofed reference --output "$build/images-$cloud"
     "$slipway" combine "$build/images/gpu.oci.tar" "$build/images-other/gpu.oci.tar" "$build/images-$cloud/gpu.oci.tar" \
         --output "$build/images-combined"
+    "$slipway" combine "$build/images/nic.oci.tar" "$build/images-$cloud/nic.oci.tar" --output "$build/images-combined-nic"
 }
 
 # The ordinary run has 6.1.0-56-amd64 or later, whose pci_resize_resource takes four arguments.
@@ -36,7 +37,7 @@ use_combined() {
 }
 
 @test "of two OFEDs, the one that is loaded gets the nvidia-peermem that fits it" {
-    use_combined "$(images_krel)" nic="$build/images/nic.oci.tar" nic-other="$build/images/other/nic.oci.tar"
+    use_combined "$(images_krel)" nic="$build/images-combined-nic/nic.oci.tar" nic-other="$build/images/other/nic.oci.tar"
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
@@ -55,8 +56,8 @@ CASE
     [[ $output == *"served with nic-other"* ]]
 }
 
-@test "the same image serves another kernel" {
-    use_combined "$cloud" nic="$build/images-$cloud/nic.oci.tar"
+@test "the same two images serve another kernel" {
+    use_combined "$cloud" nic="$build/images-combined-nic/nic.oci.tar"
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
