@@ -111,8 +111,8 @@ CASE
 
 @test "--force makes the images without a key too; their labels, images.json, tags and a warning say what they are" {
     run -0 build_images "$unsigned" --force
-    [[ $output == *"WARNING: gpu image: 0 of its "*" modules will load (will-not-load)"*"-unproven docker://REGISTRY/"* ]]
-    [[ $output == *"WARNING: nic image: 0 of its "* ]]
+    [[ $output == *"WARNING: gpu image: only 0 of its "*" modules will load (will-not-load)"*"-unproven docker://REGISTRY/"* ]]
+    [[ $output == *"WARNING: nic image: only 0 of its "* ]]
     jq -e '[.images[].proof] == ["will-not-load", "will-not-load"] and all(.images[]; .loading == 0 and .modules > 0)' "$unsigned/images.json"
     jq -e '.verdict == "will not load" and .exit_code == 3 and .counts.will_load == 0' "$unsigned/proof.json"
     [ "$(label "$unsigned" nic io.slipway.proof)" = will-not-load ]

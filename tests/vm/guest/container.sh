@@ -180,12 +180,16 @@ kill_rest() {
 
 # crun stays as the parent, so that the exit code reaches someone.
 run_bundle() {
-    local name=$1 folder=$2 status=0
+    local name=$1 folder=$2 status=0 killer
     kill_rest "$name" "$folder" &
+    killer=$!
     # The timeline shows what it says as it comes.
     [ ! -e /case/timeline ] || tail -n +1 -s 0 -f "$folder/log" >/dev/console &
     crun run --bundle "$folder/bundle" --pid-file "$folder/pid" "$name" \
         >"$folder/log" 2>&1 </dev/null || status=$?
+    # It would kill the next container of this name, whose control group has the same path.
+    kill "$killer" 2>/dev/null || true
+    wait "$killer" || true
     trace "$name ended: $status"
     # Starting it is dear here, and it has done so itself when it could.
     [ ! -e "/run/crun/$name" ] || crun delete --force "$name" 2>/dev/null || true
