@@ -136,8 +136,9 @@ int buildah_import(
 		return r;
 	r = run_words(WORDS("add", "--quiet", container, tar_path, "/"), NULL, error);
 	if (r == 0)
-		r = run_words(WORDS("commit", "--quiet", "--timestamp", "0", container, name), NULL,
-			error);
+		r = run_words(WORDS("commit", "--quiet", "--omit-history", "--timestamp", "0",
+				      container, name),
+			NULL, error);
 	buildah_remove_container(container);
 	return r;
 }
@@ -159,8 +160,8 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 	int r;
 
 	add_words(&argv, WORDS("build", "--layers", "--pull-never", "--timestamp",
-				 buildah->date ? buildah->date : "0", "--format", "oci", "-f",
-				 containerfile, "--iidfile", id_path));
+				 buildah->date ? buildah->date : "0", "--format", "oci",
+				 "--omit-history", "-f", containerfile, "--iidfile", id_path));
 	if (!buildah->network)
 		xstrv_push(&argv, "--network=none");
 	if (buildah->target)

@@ -40,8 +40,11 @@ trap 'rm -rf "$scratch"' EXIT
 # The packages are unpacked and not configured: their scripts do nothing that an image needs.
 printf -v unpacked %q "$(realpath -m "${output%.tar}.packages")"
 verbs="export APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG && cd \"\$1/tmp\" && apt-get -qq download $alone \
-    && for deb in \$MMDEBSTRAP_ESSENTIAL \"\$1\"/tmp/*.deb; do
-        dpkg-deb --show --showformat '\${Package} \${Version} \${Architecture}\n' \"\$1/\${deb#\"\$1\"}\" || exit 1
+    && mkdir -p \"\$1/var/lib/dpkg/status.d\" && for deb in \$MMDEBSTRAP_ESSENTIAL \"\$1\"/tmp/*.deb; do
+        deb=\$1/\${deb#\"\$1\"}
+        name=\$(dpkg-deb --field \"\$deb\" Package) \
+            && dpkg-deb --field \"\$deb\" >\"\$1/var/lib/dpkg/status.d/\$name\" \
+            && dpkg-deb --show --showformat '\${Package} \${Version} \${Architecture}\n' \"\$deb\" || exit 1
     done | LC_ALL=C sort >$unpacked \
     && for deb in ./*.deb; do dpkg-deb --extract \"\$deb\" \"\$1\" && rm \"\$deb\" || exit 1; done"
 run_mmdebstrap --variant=extract --format=directory "${packages[@]/#/--include=}" --extract-hook="$verbs" \
