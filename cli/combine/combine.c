@@ -56,7 +56,7 @@ struct combine_kernel {
 	char set[HASH_HEX_SIZE];
 };
 
-/* What the operators call an image of a role. */
+/* A role as its operator names it. */
 struct combine_row {
 	const char *role;
 	const char *repository;

@@ -314,6 +314,7 @@ const struct option_table build_options = {
 bool build_options_start(char **argv, struct build_options *ret, int *ret_code)
 {
 	*ret = (struct build_options){
+		.arguments = argv,
 		.output = OUTPUT_STORAGE,
 		.sign_password.fd = -1,
 	};

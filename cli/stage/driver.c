@@ -10,6 +10,7 @@ static const char *const reference_data[] = { "scripts/reference-ofed", "scripts
 const struct driver_row driver_rows[DRIVER_COUNT] = {
 	[DRIVER_OFED] = { .name = "ofed",
 		.title = "OFED",
+		.licence = "GPL-2.0-only OR BSD-2-Clause",
 		.input = "nic",
 		.image = IMAGE_NIC,
 		.bound_to = DRIVER_COUNT,
@@ -33,6 +34,7 @@ const struct driver_row driver_rows[DRIVER_COUNT] = {
 		.version = ofed_version },
 	[DRIVER_NVIDIA] = { .name = "nvidia",
 		.title = "NVIDIA's kernel modules",
+		.licence = "MIT OR GPL-2.0-only", /* the open ones */
 		.input = "gpu",
 		.image = IMAGE_GPU,
 		.bound_to = DRIVER_OFED,
@@ -56,6 +58,7 @@ const struct driver_row driver_rows[DRIVER_COUNT] = {
 		.version = nvidia_version },
 	[DRIVER_GDRCOPY] = { .name = "gdrcopy",
 		.title = "GDRCopy",
+		.licence = "MIT",
 		.input = "gdrcopy",
 		.image = IMAGE_GPU,
 		.bound_to = DRIVER_NVIDIA,
@@ -64,6 +67,7 @@ const struct driver_row driver_rows[DRIVER_COUNT] = {
 		.file = "src/gdrdrv/gdrdrv.c" },
 	[DRIVER_NVIDIA_FS] = { .name = "nvidia-fs",
 		.title = "nvidia-fs",
+		.licence = "GPL-2.0-only",
 		.input = "nvidia-fs",
 		.image = IMAGE_GPU,
 		.bound_to = DRIVER_NVIDIA,

@@ -279,7 +279,26 @@ static json_object *to_json(const struct build *build, const struct outputs *out
 	return root;
 }
 
-/* Adds the other files of an output folder: the lock, and the proof. */
+/* Those that are there tell how these images were made: a run that made nothing leaves them. */
+static int add_sbom(const struct build *build, struct outputs *outputs, const char *lock_text,
+	struct error *error)
+{
+	_cleanup_free_ char *sbom = xasprintf("%s/sbom.spdx.json", build->options.output);
+	_cleanup_free_ char *provenance = xasprintf("%s/provenance.json", build->options.output);
+	_cleanup_free_ char *sbom_text = NULL;
+	_cleanup_free_ char *provenance_text = NULL;
+	int r;
+
+	if (!outputs->changed && fs_exists(AT_FDCWD, sbom) && fs_exists(AT_FDCWD, provenance))
+		return 0;
+	r = sbom_texts(build, outputs->images, outputs->count, lock_text, &sbom_text,
+		&provenance_text, error);
+	if (r == 0)
+		r = image_place_text(sbom, sbom_text, &outputs->changed, error);
+	return r < 0 ? r : image_place_text(provenance, provenance_text, &outputs->changed, error);
+}
+
+/* Adds the other files of an output folder: the lock, the proof, and what is said of them. */
 static int add_records(const struct build *build, struct outputs *outputs, struct error *error)
 {
 	const char *folder = build->options.output;
@@ -292,6 +311,8 @@ static int add_records(const struct build *build, struct outputs *outputs, struc
 	int r;
 
 	r = image_place_text(lock, lock_text, &outputs->changed, error);
+	if (r == 0)
+		r = add_sbom(build, outputs, lock_text, error);
 	if (r == 0)
 		r = image_place_file(proof_from, proof, &outputs->changed, error);
 	/* An earlier build may have left this file. */
@@ -420,8 +441,8 @@ static void print_text(struct build *build, const struct outputs *outputs,
 			image_print_use(image, use);
 	}
 	if (output_place_is_folder(output)) {
-		text_print(stdout, "Archives, lock.json, images.json and proof.json are in %s\n",
-			output);
+		text_print(
+			stdout, "Archives, images.json and the other records are in %s\n", output);
 		if (!nothing || !build->options.common.quiet)
 			policies_print(output, outputs->images, outputs->count, use);
 	}

@@ -118,6 +118,16 @@ bool *stages_missing(const struct build *build, unsigned int kinds,
 int stages_look(struct build *build, unsigned int kinds, stage_filter_function *is_wanted,
 	bool **ret_missing, struct error *error) _must_check_;
 
+/* ---- sbom.c */
+
+/*
+ * The texts of sbom.spdx.json and provenance.json for these images of the build, whose lock.json is
+ * @lock_text; the caller frees them. An errno of a source that can no longer be read.
+ */
+int sbom_texts(const struct build *build, const struct image *images, size_t count,
+	const char *lock_text, char **ret_sbom, char **ret_provenance,
+	struct error *error) _must_check_;
+
 /* ---- execute.c */
 
 /* Makes all that is @missing, by number in the plan. On failure context->failure is the exit code.
@@ -145,6 +155,7 @@ int preflight(struct build *build, const bool *wanted, struct error *error) _mus
 struct driver_row {
 	const char *name;    /* of its option, recipe, patches and set: "nvidia-fs" */
 	const char *title;   /* what the source is of */
+	const char *licence; /* of its modules, an SPDX expression */
 	const char *input;   /* its name in the proof */
 	enum image_id image; /* its modules go into this one */
 	/* The driver whose symbols its modules are bound to; DRIVER_COUNT: none. */
