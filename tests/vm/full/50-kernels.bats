@@ -15,7 +15,9 @@ setup_file() {
     "$slipway" build --kernel "$cloud" --ofed reference --output "$build/images-$cloud"
     "$slipway" combine "$build/images/gpu.oci.tar" "$build/images-other/gpu.oci.tar" "$build/images-$cloud/gpu.oci.tar" \
         --output "$build/images-combined"
-    "$slipway" combine "$build/images/nic.oci.tar" "$build/images-$cloud/nic.oci.tar" --output "$build/images-combined-nic"
+    # Another flavour of the same version, whose reference OFED is the same, too.
+    "$slipway" build --kernel "${krel%-amd64}-cloud-amd64" --ofed reference --nvidia none --output "$build/images-nic-cloud"
+    "$slipway" combine "$build/images/nic.oci.tar" "$build/images-nic-cloud/nic.oci.tar" --output "$build/images-combined-nic"
 }
 
 # The ordinary run has 6.1.0-56-amd64 or later, whose pci_resize_resource takes four arguments.
@@ -56,8 +58,8 @@ CASE
     [[ $output == *"served with nic-other"* ]]
 }
 
-@test "the same two images serve another kernel" {
-    use_combined "$cloud" nic="$build/images-combined-nic/nic.oci.tar"
+@test "the same image serves another kernel" {
+    use_combined "$cloud" nic="$build/images-$cloud/nic.oci.tar"
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
@@ -69,4 +71,22 @@ stop_both
 CASE
     [ "$status" -eq 0 ]
     [[ $output == *"$cloud"* ]]
+}
+
+# Its first is in the case of two OFEDs.
+@test "a NIC image of two kernels serves the second" {
+    local krel
+    krel=$(images_krel)
+    use_combined "${krel%-amd64}-cloud-amd64" nic="$build/images-combined-nic/nic.oci.tar"
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start nic
+wait_ready nic 90
+uname -r
+[ "$(readlink /run/mellanox/drivers/usr/src/ofa_kernel/default)" = "x86_64/$(uname -r)" ]
+stop_clean nic
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"-cloud-amd64"* ]]
 }
