@@ -49,46 +49,12 @@ static int make(void *data, struct error *error)
 	return r < 0 ? r : build_run(build, error);
 }
 
-/* Has @word this option, and does its value follow as a word of its own? */
-static bool is_option(const char *word, const char *option, bool *ret_follows)
-{
-	size_t length = strlen(option);
-
-	*ret_follows = !word[length];
-	return strncmp(word, option, length) == 0 && (!word[length] || word[length] == '=');
-}
-
-/* Appends our command line for a plan's builds: all but the words about the plan itself. */
-static void find_common(char *const *argv, struct strv *common)
-{
-	static const char *const ours[] = { "--plan", "--target", "--output" };
-
-	for (size_t i = 1; argv[i]; i++) {
-		bool dropped = strcmp(argv[i], "--json") == 0, follows = false;
-		const char *letter =
-			argv[i][0] == '-' && argv[i][1] != '-' ? strchr(argv[i], 'o') : NULL;
-
-		for (size_t j = 0; j < ARRAY_SIZE(ours) && !dropped; j++)
-			dropped = is_option(argv[i], ours[j], &follows);
-		/* "-oDIR", "-qo DIR" */
-		if (letter && !dropped) {
-			dropped = true;
-			follows = !letter[1];
-			if (letter > argv[i] + 1)
-				xstrv_pushf(common, "%.*s", (int) (letter - argv[i]), argv[i]);
-		}
-		if (dropped && follows && argv[i + 1])
-			i++;
-		else if (!dropped)
-			xstrv_push(common, argv[i]);
-	}
-}
-
 static int run_plan(const struct build_options *options, const struct strv *common)
 {
 	const struct fleet_run run = {
 		.plan = options->plan,
 		.target = options->plan_target,
+		.bundle = options->bundle,
 		.output = strcmp(options->output, OUTPUT_STORAGE) == 0 ? NULL : options->output,
 		.common = common,
 		.json = options->common.json,
@@ -117,7 +83,7 @@ int build_command(char **argv)
 	bool started;
 	int code;
 
-	find_common(argv, &common); /* parsing sorts the words */
+	fleet_common_words(argv, &common); /* parsing sorts the words */
 	started = build_options_start(argv, &build->options, &code);
 	if (started && build->options.plan)
 		code = run_plan(&build->options, &common);

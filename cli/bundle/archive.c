@@ -104,9 +104,15 @@ int bundle_pack(const struct bundle_manifest *manifest, const char *folder, cons
 
 struct unpacking {
 	const struct bundle_manifest *manifest;
-	bool *seen;      /* of each of its files */
-	const char *odd; /* what is wrong with an entry; NULL: nothing so far */
+	const struct bundle_target *target; /* NULL: any */
+	bool *seen;                         /* of each of its files */
+	const char *odd;                    /* what is wrong with an entry; NULL: nothing so far */
 };
+
+static bool is_read(const struct unpacking *unpacking, const char *path)
+{
+	return !unpacking->target || bundle_target_reads(unpacking->target, path);
+}
 
 /* Also accepts paths that lead out of the folder, so that unpack_run() refuses them. */
 static bool is_wanted(void *context, const char *path)
@@ -125,7 +131,7 @@ static bool is_wanted(void *context, const char *path)
 	if (unpacking->seen[index])
 		unpacking->odd = "it has an entry twice";
 	unpacking->seen[index] = true;
-	return true;
+	return is_read(unpacking, path);
 }
 
 static int check_file(
@@ -168,7 +174,8 @@ static int check_files(const char *bundle, const char *folder, const struct unpa
 		return error_set(error, -EBADMSG, "%s: altered: %s", bundle, unpacking->odd);
 	for (size_t i = 0; i < manifest->file_count; i++) {
 		const struct bundle_file *file = &manifest->files[i];
-		int r = unpacking->seen[i] ? check_file(bundle, folder_fd, file, error) : 0;
+		bool unpacked = unpacking->seen[i] && is_read(unpacking, file->path);
+		int r = unpacked ? check_file(bundle, folder_fd, file, error) : 0;
 
 		if (r < 0)
 			return r;
@@ -215,11 +222,12 @@ int bundle_open(const char *path, struct bundle_manifest *ret, struct error *err
 	return r < 0 ? error_prefix(error, r, "%s", path) : 0;
 }
 
-int bundle_unpack(const char *path, const struct bundle_manifest *manifest, const char *folder,
-	struct progress *progress, struct error *error)
+int bundle_unpack(const char *path, const struct bundle_manifest *manifest,
+	const struct bundle_target *target, const char *folder, struct progress *progress,
+	struct error *error)
 {
 	_cleanup_free_ bool *seen = xcalloc(manifest->file_count + 1, sizeof(bool));
-	struct unpacking unpacking = { .manifest = manifest, .seen = seen };
+	struct unpacking unpacking = { .manifest = manifest, .target = target, .seen = seen };
 	const struct unpack unpack = {
 		.folder = folder,
 		.wanted = is_wanted,

@@ -136,6 +136,46 @@ static int pack_tree(
 	return tool_run(&argv, NULL, error);
 }
 
+/* The output of a stage, unless it does not apply. */
+static int add_output(
+	struct collecting *collecting, enum stage_kind kind, int of, struct error *error)
+{
+	struct bundle_target *target = collecting->target;
+	const struct stage *stage = stage_find(collecting->build, kind, of);
+	struct bundle_output *output;
+
+	if (!stage_applies(collecting->build, stage))
+		return 0;
+	target->outputs =
+		xreallocarray(target->outputs, target->output_count + 1, sizeof(*target->outputs));
+	output = &target->outputs[target->output_count++];
+	*output = (struct bundle_output){
+		.file = xasprintf("outputs/%s-%.16s.tar", stage->name, stage->cached->key),
+		.key = xstrdup(stage->cached->key),
+		.stage = xstrdup(stage->name),
+	};
+	if (bundle_has_file(collecting->manifest, output->file))
+		return 0;
+	progress_step(&collecting->build->context.progress, output->file);
+	staging_mkdir(&collecting->folder, "outputs");
+	if (collecting->folder.result == 0)
+		collecting->folder.result =
+			pack_tree(collecting, stage->cached->path, output->file, error);
+	list_file(collecting, output->file);
+	return collecting->folder.result;
+}
+
+static int add_outputs(struct collecting *collecting, struct error *error)
+{
+	int r = add_output(collecting, STAGE_INIT, 0, error);
+
+	for (enum driver driver = 0; r == 0 && driver < DRIVER_COUNT; driver++)
+		r = add_output(collecting, STAGE_CORE, driver, error);
+	for (enum image_id image = 0; r == 0 && image < IMAGE_COUNT; image++)
+		r = add_output(collecting, STAGE_USERSPACE, image, error);
+	return r;
+}
+
 static struct bundle_source *add_source(
 	struct bundle_target *target, const char *option, const char *kind)
 {
@@ -148,25 +188,32 @@ static struct bundle_source *add_source(
 	return source;
 }
 
-/* A file or folder of the user's, under the number of the files before it. */
+/* A file or folder of the user's, under a digest of its path: other targets may have it, too. */
 static int add_user_path(
 	struct collecting *collecting, const char *option, const char *path, struct error *error)
 {
+	_cleanup_free_ char *real = realpath(path, NULL);
 	const char *name = basename(path);
 	struct bundle_source *source;
+	struct hash *hash;
+	char hex[HASH_HEX_SIZE];
 	struct stat status;
 	bool is_folder;
 
-	if (stat(path, &status) < 0)
+	if (!real || stat(real, &status) < 0)
 		return error_set_errno(error, -errno, "%s", path);
+	hash = hash_new();
+	hash_add_text(hash, real);
+	hash_finish(hash, hex);
 	is_folder = S_ISDIR(status.st_mode);
 	if (!is_folder && status.st_size == 0)
 		return error_set(error, -EINVAL, "--%s %s: the file is empty", option, path);
 	source = add_source(
 		collecting->target, option, is_folder ? BUNDLE_SOURCE_TREE : BUNDLE_SOURCE_FILE);
 	source->name = xstrdup(name);
-	source->file = xasprintf("sources/%zu-%s%s", collecting->manifest->file_count, name,
-		is_folder ? ".tar" : "");
+	source->file = xasprintf("sources/%.8s-%s%s", hex, name, is_folder ? ".tar" : "");
+	if (bundle_has_file(collecting->manifest, source->file))
+		return 0;
 	progress_step(&collecting->build->context.progress, name);
 	staging_mkdir(&collecting->folder, "sources");
 	if (!is_folder)
@@ -194,6 +241,13 @@ static int add_sources(struct collecting *collecting, struct error *error)
 		if (r < 0)
 			return r;
 	}
+	if (build->options.plan && build->options.userspace) {
+		int r = add_user_path(
+			collecting, BUNDLE_USERSPACE, build->options.userspace, error);
+
+		if (r < 0)
+			return r;
+	}
 	for (size_t i = 0; i < kernels->count; i++) {
 		int r = add_user_path(collecting, BUNDLE_KERNEL_FROM, kernels->items[i], error);
 
@@ -214,18 +268,30 @@ static struct bundle_target *new_target(struct bundle_manifest *manifest)
 	return target;
 }
 
-static int add_target(struct collecting *collecting, struct error *error)
+static bool is_named_before(const struct bundle_manifest *manifest, const struct lock *lock)
+{
+	for (size_t i = 0; i < manifest->target_count; i++)
+		if (strcmp(manifest->targets[i].krel, lock->krel) == 0 &&
+			strcmp(manifest->targets[i].os, lock->os) == 0)
+			return true;
+	return false;
+}
+
+static int add_target(struct collecting *collecting, const struct strv *args, struct error *error)
 {
 	struct build *build = collecting->build;
 	const struct lock *lock = &build->kernel.lock;
-	_cleanup_free_ char *path = xasprintf("locks/%s-%s.json", lock->os, lock->krel);
+	_cleanup_free_ char *path = xasprintf(
+		"locks/%zu-%s-%s.json", collecting->manifest->target_count, lock->os, lock->krel);
 	_cleanup_free_ char *text = lock_write(lock);
 	struct bundle_target *target;
 	int r;
 
-	if (bundle_has_file(collecting->manifest, path))
+	if (!args && is_named_before(collecting->manifest, lock))
 		return error_set(error, -EINVAL, "kernel %s is named twice", lock->krel);
 	target = collecting->target = new_target(collecting->manifest);
+	for (size_t i = 0; args && i < args->count; i++)
+		xstrv_push(&target->args, args->items[i]);
 	target->krel = xstrdup(lock->krel);
 	target->os = xstrdup(lock->os);
 	target->arch = xstrdup(lock->arch);
@@ -242,6 +308,7 @@ static int add_target(struct collecting *collecting, struct error *error)
 	for (size_t i = 0; i < lock->count; i++) {
 		_cleanup_free_ char *blob = xasprintf(BLOBS "%s", lock->packages[i].sha256);
 
+		xstrv_push_unique(&target->downloads, blob);
 		if (bundle_has_file(collecting->manifest, blob))
 			continue;
 		staging_copy(&collecting->folder, blob, "%s/%s", build->context.cache.path, blob);
@@ -250,18 +317,40 @@ static int add_target(struct collecting *collecting, struct error *error)
 	r = collecting->folder.result;
 	if (r == 0)
 		r = add_images(collecting, error);
+	if (r == 0 && args)
+		r = add_outputs(collecting, error);
 	return r < 0 ? r : add_sources(collecting, error);
 }
 
-#define GOALS (STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_RUNTIME_BASE))
+#define IMAGES  (STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_RUNTIME_BASE))
+#define OUTPUTS (STAGE_BIT(STAGE_INIT) | STAGE_BIT(STAGE_CORE) | STAGE_BIT(STAGE_USERSPACE))
 
 int bundle_preflight(struct build *build, struct error *error)
 {
-	return build_preflight(build, GOALS, error);
+	return build_preflight(build, IMAGES | (build->options.plan ? OUTPUTS : 0), error);
 }
 
-int bundle_collect(struct build *build, struct bundle_manifest *manifest, const char *folder,
-	struct error *error)
+/* As build_run() does it, for the keys of stages that read a driver's source. */
+static int look_at_sources(struct build *build, struct error *error)
+{
+	int r;
+
+	if (build->options.base_image) {
+		(void) error_set(error, -EINVAL,
+			"--base-image %s: a bundle carries build roots, and no vendor's image",
+			build->options.base_image);
+		return context_fail(&build->context, EXIT_CODE_USAGE,
+			error_try(error, -EINVAL, "a plan without --base-image"));
+	}
+	build_settle_jobs(build);
+	r = source_look(build, error);
+	if (r == 0)
+		r = userspace_check(build, error);
+	return r;
+}
+
+int bundle_collect(struct build *build, struct bundle_manifest *manifest, const struct strv *args,
+	const char *folder, struct error *error)
 {
 	struct collecting collecting = { .build = build, .manifest = manifest };
 	int r = build_set_target(build, error);
@@ -269,20 +358,24 @@ int bundle_collect(struct build *build, struct bundle_manifest *manifest, const 
 	if (r == 0)
 		r = kernel_open_tree(&build->kernel, error);
 	if (r == 0)
+		kernel_override_compiler(&build->kernel);
+	if (r == 0 && args)
+		r = look_at_sources(build, error);
+	if (r == 0)
 		r = build_check_modules(build, error);
 	if (r == 0)
 		r = roots_keys(build, error);
 	if (r == 0)
 		r = roots_settle(build, error);
 	if (r == 0)
-		r = stages_make(build, GOALS, NULL, error);
+		r = stages_make(build, IMAGES | (args ? OUTPUTS : 0), NULL, error);
 	if (r < 0)
 		return r;
 	roots_lock(build);
 	progress_begin(&build->context.progress, "collect");
 	r = staging_open(&collecting.folder, folder, error);
 	if (r == 0)
-		r = add_target(&collecting, error);
+		r = add_target(&collecting, args, error);
 	progress_end(&build->context.progress, r < 0 ? "failed" : "done");
 	staging_close(&collecting.folder);
 	return r;
@@ -306,6 +399,19 @@ static int choose_target(struct build *build, struct bundle *bundle, struct erro
 	_cleanup_strv_ struct strv krels = { 0 };
 	_cleanup_free_ char *list = NULL;
 
+	/* slipway build --plan has found which one it is, and gives its number. */
+	if (build->options.plan_target) {
+		char *end;
+		size_t number = strtoul(build->options.plan_target, &end, 10);
+
+		if (*end || number >= manifest->target_count)
+			return error_set(error, -ENODATA,
+				"--target %s: %s has %zu target%s, from 0",
+				build->options.plan_target, build->options.bundle,
+				manifest->target_count, manifest->target_count == 1 ? "" : "s");
+		bundle->target = &manifest->targets[number];
+		return 0;
+	}
 	for (size_t i = 0; i < manifest->target_count; i++) {
 		const struct bundle_target *target = &manifest->targets[i];
 
@@ -377,11 +483,20 @@ static int set_options(struct build *build, struct bundle *bundle, struct error 
 	const char *sources[DRIVER_COUNT] = { 0 };
 	int r;
 
+	if (options->plan_target) { /* paths where the plan was made */
+		strv_free(&options->kernel_from);
+		options->userspace = NULL;
+	}
 	for (size_t i = 0; i < target->source_count; i++) {
 		const struct bundle_source *source = &target->sources[i];
 
 		if (strcmp(source->option, BUNDLE_KERNEL_FROM) == 0) {
 			xstrv_push(&options->kernel_from, source_path(bundle, source));
+			continue;
+		}
+		if (strcmp(source->option, BUNDLE_USERSPACE) == 0) {
+			if (!options->userspace)
+				options->userspace = source_path(bundle, source);
 			continue;
 		}
 		r = set_driver(bundle, source, sources, error);
@@ -438,9 +553,10 @@ static int take_downloads(struct build *build, const struct bundle *bundle, stru
 		const struct bundle_file *file = &bundle->manifest.files[i];
 		_cleanup_free_ char *path = xasprintf("%s/%s", bundle->folder, file->path);
 
-		if (strncmp(file->path, BLOBS, strlen(BLOBS)) != 0)
+		if (!strv_contains(&bundle->target->downloads, file->path))
 			continue;
-		if (strcmp(file->path + strlen(BLOBS), file->sha256) != 0)
+		if (strncmp(file->path, BLOBS, strlen(BLOBS)) != 0 ||
+			strcmp(file->path + strlen(BLOBS), file->sha256) != 0)
 			return error_set(error, -EBADMSG,
 				"%s: altered: %s has another SHA-256 than its name",
 				build->options.bundle, file->path);
@@ -510,6 +626,44 @@ static int take_images(struct build *build, const struct bundle *bundle, struct 
 	return *target->base_id ? buildah_bring(archive, target->base_id, error) : 0;
 }
 
+/* One that is there already was made here, or taken before. */
+static int take_output(struct build *build, const struct bundle *bundle,
+	const struct bundle_output *output, struct error *error)
+{
+	const struct cache *cache = &build->context.cache;
+	_cleanup_free_ char *place = cache_output_path(cache, output->stage, output->key);
+	_cleanup_free_ char *archive = xasprintf("%s/%s", bundle->folder, output->file);
+	_cleanup_free_ char *folder = NULL;
+	_cleanup_close_ int lock_fd = -1;
+	int r = cache_lock(cache, output->stage, output->key, true, &lock_fd);
+	struct unpack unpack = { 0 };
+
+	if (r == 0 && cache_use(cache, place))
+		return 0;
+	if (r == 0)
+		r = cache_new_folder(cache, "imported", &folder);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", output->stage);
+	progress_step(&build->context.progress, output->stage);
+	unpack.folder = folder;
+	r = unpack_run(&unpack, AT_FDCWD, archive, error);
+	if (r < 0)
+		return r;
+	r = cache_keep(folder, place);
+	return r < 0 ? error_set_errno(error, r, "%s", output->stage) : 0;
+}
+
+static int take_outputs(struct build *build, const struct bundle *bundle, struct error *error)
+{
+	for (size_t i = 0; i < bundle->target->output_count; i++) {
+		int r = take_output(build, bundle, &bundle->target->outputs[i], error);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 /* The user's folders, to where the build's options name them. */
 static int unpack_trees(const struct bundle *bundle, struct error *error)
 {
@@ -536,7 +690,8 @@ static int take(struct build *build, const struct bundle *bundle, struct error *
 {
 	struct progress *progress = &build->context.progress;
 	const struct bundle_manifest *manifest = &bundle->manifest;
-	int r = bundle_unpack(build->options.bundle, manifest, bundle->folder, progress, error);
+	int r = bundle_unpack(
+		build->options.bundle, manifest, bundle->target, bundle->folder, progress, error);
 
 	if (r < 0)
 		return r;
@@ -547,6 +702,8 @@ static int take(struct build *build, const struct bundle *bundle, struct error *
 	r = take_downloads(build, bundle, error);
 	if (r == 0)
 		r = take_images(build, bundle, error);
+	if (r == 0)
+		r = take_outputs(build, bundle, error);
 	return r < 0 ? r : unpack_trees(bundle, error);
 }
 

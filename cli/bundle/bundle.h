@@ -19,7 +19,7 @@ struct build;
 
 /* ---- manifest.c */
 
-#define BUNDLE_SCHEMA   3
+#define BUNDLE_SCHEMA   4
 #define BUNDLE_MANIFEST "bundle.json"
 
 struct bundle_file {
@@ -37,13 +37,21 @@ struct bundle_image {
 	char *stage;
 };
 
+/* A stage that no kernel goes into left this, as a tarball: it need not be made again. */
+struct bundle_output {
+	char *file;
+	char *key;
+	char *stage;
+};
+
 #define BUNDLE_SOURCE_PACKAGE "package" /* made of packages of the lock */
 #define BUNDLE_SOURCE_TREE    "tree"    /* a folder of the user's, as a tarball in the bundle */
 #define BUNDLE_SOURCE_FILE    "file"    /* a file of the user's as it was */
 
 #define BUNDLE_KERNEL_FROM "kernel-from"
+#define BUNDLE_USERSPACE   "userspace"
 
-/* A source that an option of slipway build names: of a driver, or a kernel of the user's. */
+/* A source that an option of slipway build names: of a driver, its userspace, or a kernel. */
 struct bundle_source {
 	char *option; /* "ofed", BUNDLE_KERNEL_FROM */
 	char *kind;   /* BUNDLE_SOURCE_… */
@@ -55,8 +63,10 @@ struct bundle_target {
 	char *krel;
 	char *os;
 	char *arch;
-	char *lock; /* its file */
-	char *root; /* the distribution of the build root */
+	char *lock;            /* its file */
+	struct strv args;      /* of a plan's build: its command line; else empty */
+	struct strv downloads; /* files, those of the lock */
+	char *root;            /* the distribution of the build root */
 	char *root_stamp;
 	char *runtime_stamp;
 	bool unsigned_lists;
@@ -64,6 +74,8 @@ struct bundle_target {
 	char *base_id;
 	struct bundle_image *images;
 	size_t image_count;
+	struct bundle_output *outputs;
+	size_t output_count;
 	struct bundle_source *sources; /* in the order of the drivers, then of the command line */
 	size_t source_count;
 };
@@ -87,6 +99,12 @@ int bundle_manifest_read(
 char *bundle_manifest_write(const struct bundle_manifest *manifest);
 void bundle_manifest_free(struct bundle_manifest *manifest);
 
+/* The number of the target that was made for a plan's build; the count of all where there is none.
+ */
+size_t bundle_find_build(const struct bundle_manifest *manifest, const struct strv *args);
+
+/* Does the target read this file? */
+bool bundle_target_reads(const struct bundle_target *target, const char *path);
 bool bundle_has_file(const struct bundle_manifest *manifest, const char *path);
 /* Its index, or the count of all where there is none. */
 size_t bundle_find_file(const struct bundle_manifest *manifest, const char *path);
@@ -107,12 +125,13 @@ int bundle_pack(const struct bundle_manifest *manifest, const char *folder, cons
 int bundle_open(const char *path, struct bundle_manifest *ret, struct error *error) _must_check_;
 
 /*
- * Unpacks the bundle into the empty folder @folder and checks every byte of it: what is in the
- * folder is to be used only when this returns 0. -EBADMSG: cut short or altered; -EXDEV: an entry
- * leads out of the folder, or is no file; and unpack_run()'s errors.
+ * Unpacks what @target (NULL: any) reads into the empty folder @folder and checks every byte of it:
+ * what is in the folder is to be used only when this returns 0. -EBADMSG: cut short or altered;
+ * -EXDEV: an entry leads out of the folder, or is no file; and unpack_run()'s errors.
  */
-int bundle_unpack(const char *path, const struct bundle_manifest *manifest, const char *folder,
-	struct progress *progress, struct error *error) _must_check_;
+int bundle_unpack(const char *path, const struct bundle_manifest *manifest,
+	const struct bundle_target *target, const char *folder, struct progress *progress,
+	struct error *error) _must_check_;
 
 /* ---- bundle.c */
 
@@ -133,12 +152,16 @@ struct bundle {
 int bundle_import(struct build *build, struct bundle *bundle, struct error *error) _must_check_;
 void bundle_close(struct bundle *bundle);
 
-/* build_preflight() for what a bundle is made of. */
+/*
+ * build_preflight() for what a bundle is made of. Of a plan's build (options.plan) that is more:
+ * the stages that no kernel goes into.
+ */
 int bundle_preflight(struct build *build, struct error *error) _must_check_;
 
 /*
  * Adds all that the target of @build needs to @manifest and, as files, to @folder (absolute), which
- * has what earlier targets needed. The build is prepared, and its lock made.
+ * has what earlier targets needed. @args: the command line of a plan's build; NULL without one. The
+ * build is prepared, and its lock made.
  */
-int bundle_collect(struct build *build, struct bundle_manifest *manifest, const char *folder,
-	struct error *error) _must_check_;
+int bundle_collect(struct build *build, struct bundle_manifest *manifest, const struct strv *args,
+	const char *folder, struct error *error) _must_check_;

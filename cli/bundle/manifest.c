@@ -48,6 +48,7 @@ static bool is_our_image(const char *text)
 
 #define FILE_FIELD(member)     JSON_FIELD(#member, JSON_TEXT, struct bundle_file, member)
 #define IMAGE(member)          JSON_FIELD(#member, JSON_TEXT, struct bundle_image, member)
+#define OUTPUT(member)         JSON_FIELD(#member, JSON_TEXT, struct bundle_output, member)
 #define SOURCE(member)         JSON_FIELD(#member, JSON_TEXT, struct bundle_source, member)
 #define TARGET(member, kind)   JSON_FIELD(#member, kind, struct bundle_target, member)
 #define MANIFEST(member, kind) JSON_FIELD(#member, kind, struct bundle_manifest, member)
@@ -66,6 +67,12 @@ static const struct json_field image_fields[] = {
 	{ IMAGE(stage), NAME },
 };
 
+static const struct json_field output_fields[] = {
+	{ OUTPUT(file), SOMETHING },
+	{ OUTPUT(key), SHA256 },
+	{ OUTPUT(stage), NAME },
+};
+
 static const struct json_field source_fields[] = {
 	{ SOURCE(option), NAME },
 	{ SOURCE(kind), .is_right = is_kind, .wanted = "package, tree or file is wanted" },
@@ -81,6 +88,8 @@ static const struct json_field base_fields[] = {
 
 static const struct json_fields of_file = JSON_FIELDS("file", file_fields, struct bundle_file);
 static const struct json_fields of_image = JSON_FIELDS("image", image_fields, struct bundle_image);
+static const struct json_fields of_output =
+	JSON_FIELDS("output", output_fields, struct bundle_output);
 static const struct json_fields of_source =
 	JSON_FIELDS("source", source_fields, struct bundle_source);
 static const struct json_fields of_base = JSON_FIELDS("base", base_fields, struct bundle_target);
@@ -90,11 +99,14 @@ static const struct json_field target_fields[] = {
 	{ TARGET(os, JSON_TEXT), NAME },
 	{ TARGET(arch, JSON_TEXT), NAME },
 	{ TARGET(lock, JSON_TEXT), SOMETHING },
+	{ TARGET(args, JSON_TEXTS) },
+	{ TARGET(downloads, JSON_TEXTS) },
 	{ TARGET(root, JSON_TEXT), NAME },
 	{ TARGET(root_stamp, JSON_TEXT) },
 	{ TARGET(runtime_stamp, JSON_TEXT) },
 	{ TARGET(unsigned_lists, JSON_BOOL) },
 	{ TARGET(images, JSON_LIST), .of = &of_image },
+	{ TARGET(outputs, JSON_LIST), .of = &of_output },
 	{ .key = "base", .kind = JSON_OBJECT, .of = &of_base },
 	{ TARGET(sources, JSON_LIST), .of = &of_source },
 };
@@ -118,6 +130,7 @@ static const struct json_fields of_manifest =
 HAS_COUNT(struct bundle_manifest, files, file_count);
 HAS_COUNT(struct bundle_manifest, targets, target_count);
 HAS_COUNT(struct bundle_target, images, image_count);
+HAS_COUNT(struct bundle_target, outputs, output_count);
 HAS_COUNT(struct bundle_target, sources, source_count);
 
 /* ---- reading and writing */
@@ -136,6 +149,38 @@ size_t bundle_find_file(const struct bundle_manifest *manifest, const char *path
 	return at;
 }
 
+size_t bundle_find_build(const struct bundle_manifest *manifest, const struct strv *args)
+{
+	for (size_t i = 0; i < manifest->target_count; i++) {
+		const struct strv *made_for = &manifest->targets[i].args;
+		size_t same = 0;
+
+		while (same < args->count && same < made_for->count &&
+			strcmp(args->items[same], made_for->items[same]) == 0)
+			same++;
+		if (same && same == args->count && same == made_for->count)
+			return i;
+	}
+	return manifest->target_count;
+}
+
+bool bundle_target_reads(const struct bundle_target *target, const char *path)
+{
+	if (strcmp(target->lock, path) == 0 || strcmp(target->base_file, path) == 0 ||
+		strv_contains(&target->downloads, path))
+		return true;
+	for (size_t i = 0; i < target->image_count; i++)
+		if (strcmp(target->images[i].file, path) == 0)
+			return true;
+	for (size_t i = 0; i < target->output_count; i++)
+		if (strcmp(target->outputs[i].file, path) == 0)
+			return true;
+	for (size_t i = 0; i < target->source_count; i++)
+		if (strcmp(target->sources[i].file, path) == 0)
+			return true;
+	return false;
+}
+
 static int check_named(
 	const struct bundle_manifest *manifest, const char *path, struct error *error)
 {
@@ -152,7 +197,8 @@ static int check_source(const struct bundle_manifest *manifest, const struct bun
 {
 	if (strcmp(source->kind, BUNDLE_SOURCE_PACKAGE) != 0)
 		return check_named(manifest, source->file, error);
-	if (*source->file || strcmp(source->option, BUNDLE_KERNEL_FROM) == 0)
+	if (*source->file || strcmp(source->option, BUNDLE_KERNEL_FROM) == 0 ||
+		strcmp(source->option, BUNDLE_USERSPACE) == 0)
 		return error_set(error, -EBADMSG,
 			"a target has a package for --%.80s that has a file or is no driver's",
 			source->option);
@@ -166,6 +212,12 @@ static int check_target(const struct bundle_manifest *manifest, const struct bun
 
 	if (r == 0 && *target->base_id)
 		r = check_named(manifest, target->base_file, error);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; r == 0 && i < target->downloads.count; i++)
+		r = check_named(manifest, target->downloads.items[i], error);
+	for (size_t i = 0; r == 0 && i < target->output_count; i++)
+		r = check_named(manifest, target->outputs[i].file, error);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < target->image_count; i++) {

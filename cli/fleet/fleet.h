@@ -174,11 +174,27 @@ json_object *fleet_to_json(const struct fleet *fleet);
 /* The same, read. -EBADMSG when @root, which may be NULL, is no plan. */
 int fleet_from_json(json_object *root, struct fleet *ret, struct error *error) _must_check_;
 
+/*
+ * Reads a file of slipway plan --json, "-" for stdin. Errors as fleet_from_json()'s, and those of
+ * reading. The caller frees *ret with fleet_free().
+ */
+int fleet_read(const char *path, struct fleet *ret, struct error *error) _must_check_;
+
 /* ---- building it */
+
+/*
+ * Appends the words of our command line (@argv[0] is the verb) that are options of each build: all
+ * but those about the plan itself, and --json.
+ */
+void fleet_common_words(char *const *argv, struct strv *common);
+/* 0, or the exit code of what keeps this build from being run, with a message. */
+int fleet_check_build(const struct fleet_target *target, const struct fleet_build *build,
+	struct error *error) _must_check_;
 
 struct fleet_run {
 	const char *plan;          /* a file of slipway plan --json, "-" for stdin */
 	const char *target;        /* "I" or "I/N"; NULL: $JOB_COMPLETION_INDEX, or else all */
+	const char *bundle;        /* that the builds are in; NULL: none */
 	const char *output;        /* the folder that each build gets one of its own in; or NULL */
 	const struct strv *common; /* options for each build */
 	bool json;

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/bundle/bundle.h"
 #include "cli/json.h"
 #include "cli/message.h"
 #include "common/fs.h"
@@ -27,6 +28,7 @@
 struct running {
 	const struct fleet_run *run;
 	struct fleet fleet;
+	struct bundle_manifest bundle;
 	sigset_t signals; /* that end a run; they are blocked, and waited for */
 	sigset_t old_mask;
 	int stopped; /* the signal that came; 0: none */
@@ -243,6 +245,40 @@ static int check_images(struct running *running, const struct strv *argv,
 
 /* ---- one build */
 
+/* Has @word this option, and does its value follow as a word of its own? */
+static bool is_option(const char *word, const char *option, bool *ret_follows)
+{
+	size_t length = strlen(option);
+
+	*ret_follows = !word[length];
+	return strncmp(word, option, length) == 0 && (!word[length] || word[length] == '=');
+}
+
+void fleet_common_words(char *const *argv, struct strv *common)
+{
+	static const char *const ours[] = { "--plan", "--target", "--bundle", "--output" };
+
+	for (size_t i = 1; argv[i]; i++) {
+		bool dropped = strcmp(argv[i], "--json") == 0, follows = false;
+		const char *letter =
+			argv[i][0] == '-' && argv[i][1] != '-' ? strchr(argv[i], 'o') : NULL;
+
+		for (size_t j = 0; j < ARRAY_SIZE(ours) && !dropped; j++)
+			dropped = is_option(argv[i], ours[j], &follows);
+		/* "-oDIR", "-qo DIR" */
+		if (letter && !dropped) {
+			dropped = true;
+			follows = !letter[1];
+			if (letter > argv[i] + 1)
+				xstrv_pushf(common, "%.*s", (int) (letter - argv[i]), argv[i]);
+		}
+		if (dropped && follows && argv[i + 1])
+			i++;
+		else if (!dropped)
+			xstrv_push(common, argv[i]);
+	}
+}
+
 /* Failures of a machine, a network or a server, and none of what was asked for. */
 static bool may_pass(int code)
 {
@@ -294,6 +330,7 @@ static void fill_argv(const struct running *running, const struct fleet_target *
 	const struct fleet_build *build, struct strv *argv)
 {
 	const struct fleet_run *run = running->run;
+	size_t number = bundle_find_build(&running->bundle, &build->args);
 
 	xstrv_push(argv, PROGRAM);
 	xstrv_push(argv, "build");
@@ -301,6 +338,10 @@ static void fill_argv(const struct running *running, const struct fleet_target *
 		xstrv_push(argv, build->args.items[i]);
 	for (size_t i = 0; i < run->common->count; i++)
 		xstrv_push(argv, run->common->items[i]);
+	if (run->bundle) {
+		xstrv_pushf(argv, "--bundle=%s", run->bundle);
+		xstrv_pushf(argv, "--target=%zu", number);
+	}
 	if (run->output) {
 		_cleanup_free_ char *output =
 			output_of(running, target, (size_t) (build - target->builds));
@@ -309,16 +350,37 @@ static void fill_argv(const struct running *running, const struct fleet_target *
 	}
 }
 
-static int refuse_build(const struct fleet_target *target, struct error *error)
+int fleet_check_build(
+	const struct fleet_target *target, const struct fleet_build *build, struct error *error)
 {
+	if (!*target->problem && build->args.count)
+		return EXIT_CODE_OK;
 	if (*target->problem)
 		(void) error_set(error, -ENODATA, "cannot be built: %s", target->problem);
 	else
 		(void) error_set(error, -ENOENT,
 			"the plan has no source of its drivers: slipway plan --ofed-version V=SRC, "
 			"--nvidia-version V=SRC");
-	message_error(stderr, "slipway build", error);
 	return *target->problem ? EXIT_CODE_KERNEL : EXIT_CODE_SOURCE;
+}
+
+/* The same of the bundle that has what the build reads. */
+static int check_bundle(
+	const struct running *running, const struct fleet_build *build, struct error *error)
+{
+	const struct fleet_run *run = running->run;
+
+	if (!run->bundle ||
+		bundle_find_build(&running->bundle, &build->args) < running->bundle.target_count)
+		return EXIT_CODE_OK;
+	(void) error_set(error, -ENODATA,
+		"%s: it has no such build: the plan is another one, or the bundle was made "
+		"without it",
+		run->bundle);
+	(void) error_try(error, -ENODATA,
+		"where there is a network, with this plan: slipway bundle --plan %s -o FILE",
+		run->plan);
+	return EXIT_CODE_KERNEL;
 }
 
 static int run_build(struct running *running, const struct fleet_target *target,
@@ -326,10 +388,14 @@ static int run_build(struct running *running, const struct fleet_target *target,
 {
 	_cleanup_strv_ struct strv argv = { 0 };
 	bool known = false;
-	int code;
+	int code = fleet_check_build(target, build, error);
 
-	if (*target->problem || build->args.count == 0)
-		return refuse_build(target, error);
+	if (code == EXIT_CODE_OK)
+		code = check_bundle(running, build, error);
+	if (code != EXIT_CODE_OK) {
+		message_error(stderr, "slipway build", error);
+		return code;
+	}
 	fill_argv(running, target, build, &argv);
 	code = check_images(running, &argv, build, &known, error);
 	if (code != EXIT_CODE_OK)
@@ -344,7 +410,7 @@ static int run_build(struct running *running, const struct fleet_target *target,
 
 /* ---- all of them */
 
-static int read_plan(const char *path, struct fleet *ret, struct error *error)
+int fleet_read(const char *path, struct fleet *ret, struct error *error)
 {
 	bool is_stdin = strcmp(path, "-") == 0;
 	_cleanup_free_ char *text = NULL;
@@ -423,11 +489,14 @@ enum exit_code fleet_run(const struct fleet_run *run, struct error *error)
 	struct running running = { .run = run };
 	struct share share = { 0 };
 	enum exit_code code = EXIT_CODE_OK;
-	int r = read_plan(run->plan, &running.fleet, error);
+	int r = fleet_read(run->plan, &running.fleet, error);
 
-	if (r < 0)
+	if (r == 0 && run->bundle) {
+		r = bundle_open(run->bundle, &running.bundle, error);
+		code = r < 0 ? EXIT_CODE_CONTENT : EXIT_CODE_OK;
+	} else if (r < 0)
 		code = exit_code_for(r, EXIT_CODE_USAGE);
-	else if (find_share(run->target, running.fleet.target_count, &share, error) < 0)
+	if (r == 0 && find_share(run->target, running.fleet.target_count, &share, error) < 0)
 		code = EXIT_CODE_USAGE;
 	if (code == EXIT_CODE_OK) {
 		running.results = json_object_new_array();
@@ -437,6 +506,7 @@ enum exit_code fleet_run(const struct fleet_run *run, struct error *error)
 		report(&running, code);
 		(void) json_object_put(running.results);
 	}
+	bundle_manifest_free(&running.bundle);
 	fleet_free(&running.fleet);
 	return code;
 }

@@ -159,9 +159,13 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 	_cleanup_strv_ struct strv argv = { 0 };
 	int r;
 
-	add_words(&argv, WORDS("build", "--layers", "--pull-never", "--timestamp",
-				 buildah->date ? buildah->date : "0", "--format", "oci",
-				 "--omit-history", "-f", containerfile, "--iidfile", id_path));
+	/* A base from a bundle has another digest than where it was made: its layers are compressed
+	   there. Buildah would annotate the image with it. */
+	add_words(&argv,
+		WORDS("build", "--layers", "--pull-never", "--timestamp",
+			buildah->date ? buildah->date : "0", "--format", "oci", "--omit-history",
+			"--annotation", "org.opencontainers.image.base.digest=", "-f",
+			containerfile, "--iidfile", id_path));
 	if (!buildah->network)
 		xstrv_push(&argv, "--network=none");
 	if (buildah->target)
@@ -245,7 +249,7 @@ int buildah_save(const char *id, const char *path, struct error *error)
 {
 	_cleanup_free_ char *to = xasprintf("oci-archive:%s", path);
 
-	return run_words(WORDS("push", "--quiet", "--disable-compression", id, to), NULL, error);
+	return run_words(WORDS("push", "--quiet", id, to), NULL, error);
 }
 
 int buildah_pull(const char *source, char **ret_id, struct error *error)

@@ -78,7 +78,7 @@ void buildah_remove_container(const char *container);
 int buildah_push(const char *scratch_path, const char *id, const char *destination,
 	char **ret_digest, struct error *error) _must_check_;
 
-/* Writes the image @id to an OCI archive, its layers not compressed: what holds the archive is. */
+/* Writes the image @id to an OCI archive. */
 int buildah_save(const char *id, const char *path, struct error *error) _must_check_;
 
 /* Takes an image from a transport and path into the storage. The caller frees its ID. */

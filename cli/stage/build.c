@@ -145,11 +145,7 @@ static int run_export(struct build *build, struct error *error)
 	return 0;
 }
 
-/*
- * Sets the number of jobs: --jobs, or as many as there is room for. A note says why they are fewer
- * than the processors.
- */
-static void settle_jobs(struct build *build)
+void build_settle_jobs(struct build *build)
 {
 	_cleanup_close_ int root_fd = -1;
 	struct build_limits limits;
@@ -227,7 +223,7 @@ int build_run(struct build *build, struct error *error)
 	struct progress *progress = &build->context.progress;
 	int r;
 
-	settle_jobs(build);
+	build_settle_jobs(build);
 	if (!build_has(build, DRIVER_OFED))
 		progress_note(progress,
 			"no --ofed: no NIC image will be built, and the GPU image will have no "

@@ -39,7 +39,8 @@ struct build_options {
 	const char *lock;    /* file to build from; no list is asked then */
 	const char *bundle;  /* file that has everything; implies common.offline */
 	const char *plan;    /* file of slipway plan: then this is many builds (cli/fleet) */
-	const char *plan_target; /* which of its targets; NULL: see there */
+	const char *plan_target; /* which of its targets; NULL: see there. With a bundle alone: the
+				    number of the bundle's target, which has all that is named */
 	const char *compiler;    /* "gcc-12": against the evidence; NULL: by evidence */
 	const char *sign_key;    /* file or "pkcs11:" URI; NULL: modules are not signed */
 	const char *sign_export; /* folder for digests, where the key is elsewhere; no image then */
@@ -196,6 +197,23 @@ int build_preflight(struct build *build, unsigned int kinds, struct error *error
  * for the kernel's, and a note says so.
  */
 int roots_find(struct build *build, struct error *error) _must_check_;
+
+/*
+ * Unpacks the sources that are archives, before anything is fetched for the build, and looks what
+ * all are. The kernel is locked.
+ */
+int source_look(struct build *build, struct error *error) _must_check_;
+/*
+ * Is the userspace of the version that the modules will be of, by the lock or their source?
+ * -EINVAL when not. A note reports what Debian's lacks of its packages.
+ */
+int userspace_check(struct build *build, struct error *error) _must_check_;
+
+/*
+ * Sets the number of jobs: --jobs, or as many as there is room for. A note says why they are fewer
+ * than the processors.
+ */
+void build_settle_jobs(struct build *build);
 
 /* The kernel is locked: that makes the target, but for os_version. -EINVAL: an unknown machine. */
 int build_set_target(struct build *build, struct error *error) _must_check_;

@@ -94,7 +94,9 @@ static int refuse_named(
 	const struct driver_row *row = &driver_rows[driver];
 	const char *text = options->sources[driver];
 
-	if (!is_asked_for(options, driver) || (row->usual && strcmp(text, row->usual) == 0))
+	/* A plan's words name what was taken into the bundle. */
+	if (options->plan_target || !is_asked_for(options, driver) ||
+		(row->usual && strcmp(text, row->usual) == 0))
 		return 0;
 	(void) error_set(error, -EINVAL, "--%s %s: the bundle %s %s", row->name, text,
 		bundled ? "has its own source of" : "has no source of", row->title);
@@ -159,7 +161,8 @@ static const struct option_row rows[] = {
 		"(folder, tarball, .deb, .rpm or OCI archive), or a file from slipway probe;\n"
 		"may be repeated"),
 	BUILD_OPTION("bundle", "FILE", OPTION_TEXT, bundle,
-		"take everything from a file made by slipway bundle; nothing is fetched"),
+		"take everything from a file made by slipway bundle, with --plan by its\n"
+		"--plan; nothing is fetched"),
 	BUILD_OPTION("plan", "FILE", OPTION_TEXT, plan,
 		"all builds of slipway plan --json, one after another; - for stdin. Into the\n"
 		"folder of --output each puts a folder of its own"),
@@ -235,27 +238,27 @@ static const struct option_rule rules[] = {
 		.why = "--kernel is missing: name a kernel release (uname -r on the node) or "
 		       "newest" },
 	{ .given = "plan",
-		.refuses =
-			"kernel lock kernel-from bundle os arch ofed nvidia " OPTION_RULE_ARGUMENT,
+		.refuses = "kernel lock kernel-from os arch ofed nvidia " OPTION_RULE_ARGUMENT,
 		.why = "the plan has a command line for each build" },
 	{ .given = "plan",
 		.refuses = "password-fd",
 		.why = "it can be read only once: --password-env and --password-file can be read "
 		       "for each build" },
-	{ .given = "target", .needs = "plan", .why = "it is one of a plan's targets" },
+	{ .given = "target", .needs = "plan bundle", .why = "it is one of a plan's targets" },
 	{ .given = "bundle",
 		.refuses = "lock kernel-from root base-image base refresh snapshot accept-key "
 			   "allow-expired",
+		.unless = "target",
 		.why = "the bundle already contains everything" },
 	{ .given = "bundle",
 		.refuses = "nvidia",
-		.unless = "nvidia=none",
+		.unless = "nvidia=none target",
 		.why = "the bundle contains NVIDIA's modules; only --nvidia none, which leaves "
 		       "them out, is allowed" },
 	/* Nodes may ask them. */
 	{ .given = "bundle",
 		.refuses = "mirror keyring",
-		.unless = "sources-image",
+		.unless = "sources-image target",
 		.why = "nothing is fetched" },
 	{ .given = "lock",
 		.refuses = "refresh",
@@ -289,7 +292,7 @@ const struct option_table build_options = {
 	.usage = "Usage: slipway build [--kernel] KREL|newest [options]\n"
 		 "       slipway build --lock FILE | --kernel-from PATH … | --bundle FILE "
 		 "[options]\n"
-		 "       slipway build --plan FILE [--target I[/N]] [options]\n"
+		 "       slipway build --plan FILE [--target I[/N]] [--bundle FILE] [options]\n"
 		 "\n"
 		 "Builds the NIC image, the GPU image or both for one kernel release. Without "
 		 "--os, newest\n"

@@ -24,7 +24,7 @@
 #include "module/running.h"
 #include "module/symvers.h"
 
-#define IMAGE_RECORD "image-15" /* what is kept of an image: one of an older form is made anew */
+#define IMAGE_RECORD "image-16" /* what is kept of an image: one of an older form is made anew */
 
 /* The image has one /usr, with /lib a link into it: modules must be staged where they really lie.
  */

@@ -220,11 +220,6 @@ enum driver image_driver(int image);
 bool build_has(const struct build *build, enum driver driver);
 /* Finds out what each option names, and checks the shape of trees. */
 int sources_identify(struct build *build, struct error *error) _must_check_;
-/*
- * Unpacks those that are archives, before anything is fetched for the build, and looks what they
- * are. The kernel is locked.
- */
-int source_look(struct build *build, struct error *error) _must_check_;
 /* A source of the user's that is used where it lies, in a key. */
 void source_tree_key(struct key *key, enum driver driver);
 /* The source's own top level; and what the set's recipe gets of it. The caller frees either. */
@@ -279,11 +274,6 @@ char *recipe_own_path(const char *text, const char *source);
  * unpacked, with all that the recipe wants. An installer that is not unpacked is seen later.
  */
 int userspace_open(struct build *build, struct error *error) _must_check_;
-/*
- * Is it of the version that the modules will be of, by the lock or their source? An archive is
- * unpacked for it. -EINVAL when not. A note reports what Debian's lacks of its packages.
- */
-int userspace_check(struct build *build, struct error *error) _must_check_;
 /* Is there one: the user's, or packages in the lock? */
 bool build_has_userspace(const struct build *build);
 /* -EINVAL for a GPU image without one, unless --force. */

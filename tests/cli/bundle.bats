@@ -62,8 +62,8 @@ pack() {
     (cd "$parts" && find . -type f ! -name bundle.json -printf '%P %s\n' | while read -r path size; do
         jq -n --arg path "$path" --argjson size "$size" --arg sha256 "$(sha256sum <"$path" | cut -d ' ' -f 1)" \
             '{path: $path, size_bytes: $size, sha256: $sha256}'
-    done) | jq -s --arg krel $krel --arg id "$id" '{schema: 3, slipway: "0.0.1", files: ., targets: [{krel: $krel, os: "debian12",
-        arch: "x86_64", lock: "locks/a.json", root: "debian12", root_stamp: "", runtime_stamp: "", unsigned_lists: false,
+    done) | jq -s --arg krel $krel --arg id "$id" '{schema: 4, slipway: "0.0.1", files: ., targets: [{krel: $krel, os: "debian12",
+        arch: "x86_64", lock: "locks/a.json", args: [], downloads: [.[].path | select(startswith("blobs/"))], outputs: [], root: "debian12", root_stamp: "", runtime_stamp: "", unsigned_lists: false,
         images: [{stage: "toolchain", key: ("a" * 64), name: "localhost/slipway/build-test:1", id: $id, file: "images/toolchain.tar"}],
         sources: [{option: "nvidia", kind: "tree", name: "nvidia", file: "sources/nvidia.tar"}], base: {file: "", id: ""}}]}'"${1:+ | $1}" >"$parts/bundle.json"
     archive
@@ -269,9 +269,9 @@ nothing_is_imported() {
     pack '.targets[0].images[0].id = ("b" * 64)'
     build 12
     says "images/toolchain.tar: holds image"
-    pack '.schema = 4'
+    pack '.schema = 5'
     build 12
-    says "with schema 4; this one reads schema 3"
+    says "with schema 5; this one reads schema 4"
     pack '.targets[0].images[0].name = "--all"'
     build 12
     says "\"name\" is \"--all\": it is no image of slipway's"
@@ -279,7 +279,8 @@ nothing_is_imported() {
 
 @test "a full disk is named, and the bundle can be used when there is room" {
     isolate
-    head -c 3000000 /dev/urandom >"$BATS_TEST_TMPDIR/parts/sources/more"
+    head -c 3000000 /dev/urandom >"$BATS_TEST_TMPDIR/nvidia/more"
+    tar -C "$BATS_TEST_TMPDIR/nvidia" -cf "$BATS_TEST_TMPDIR/parts/sources/nvidia.tar" .
     pack
     mkdir -p "$BATS_TEST_TMPDIR/cache"
     mount -t tmpfs -o size=2m tmpfs "$BATS_TEST_TMPDIR/cache"
@@ -300,6 +301,39 @@ nothing_is_imported() {
     [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'b*' ! -name bundle)" ]
     run_slipway 0 bundle --help
     says "Usage: slipway bundle -o FILE" "The userspace of a source tree is not included"
+}
+
+@test "a plan's build is made of the target that has its command line; what others read is not unpacked" {
+    isolate
+    plan() {
+        jq -n --arg krel $krel --argjson args "$1" '{targets: [{index: 0, krel: $krel, os: "debian12", arch: "x86_64", os_version: "12",
+            nodes: 1, nodes_ahead: 0, why: "node", problem: "", builds: [{args: $args, images: [], ofed: "", nvidia: "1", revision: ""}]}],
+            excluded: [], warnings: [], incomplete: false}' >"$BATS_TEST_TMPDIR/plan.json"
+        SLIPWAY=$BATS_TEST_TMPDIR/isolated run_slipway "$2" build --plan "$BATS_TEST_TMPDIR/plan.json" --bundle "$bundle" "${@:3}"
+    }
+    # The folders are where the plan was made; the bundle's are taken.
+    local args="[\"$krel\", \"--os=debian12\", \"--nvidia=/gone\", \"--userspace\", \"/gone\"]" other
+    tar -C "$BATS_TEST_TMPDIR/userspace" -cf "$BATS_TEST_TMPDIR/parts/sources/userspace.tar" .
+    echo other >"$BATS_TEST_TMPDIR/other"
+    other=$(sha256sum <"$BATS_TEST_TMPDIR/other" | cut -d ' ' -f 1)
+    cp "$BATS_TEST_TMPDIR/other" "$BATS_TEST_TMPDIR/parts/blobs/sha256/$other"
+    pack ".targets[0].args = $args | .targets[0].sources += [$(source_of userspace)] | .targets[0].downloads -= [\"blobs/sha256/$other\"]"
+    plan "$args" 21
+    says "made with other recipes"
+    [ -z "$(find "$BATS_TEST_TMPDIR/cache/blobs" -name "$other")" ]
+    [ "$(find "$BATS_TEST_TMPDIR/cache/blobs/sha256" -type f | wc -l)" -eq 2 ]
+    plan "$args" 2 --target 1
+    says "--target 1: the plan has 1 target"
+    plan '["6.1.0-57-amd64", "--nvidia=/gone"]' 5
+    says "$bundle: it has no such build" "try: where there is a network, with this plan: slipway bundle --plan $BATS_TEST_TMPDIR/plan.json -o FILE"
+    SLIPWAY=$BATS_TEST_TMPDIR/isolated run_slipway 5 build --bundle "$bundle" --target 7
+    says "--target 7: $bundle has 1 target, from 0"
+    # Where there is a network, but not the sources.
+    run_slipway 6 bundle --plan "$BATS_TEST_TMPDIR/plan.json" -o "$BATS_TEST_TMPDIR/new"
+    says "target 0, $krel: --nvidia /gone: No such file or directory"
+    run_slipway 2 bundle --plan "$BATS_TEST_TMPDIR/plan.json" -o "$BATS_TEST_TMPDIR/new" $krel
+    says "the plan has a command line for each build"
+    [ ! -e "$BATS_TEST_TMPDIR/new" ]
 }
 
 teardown() {

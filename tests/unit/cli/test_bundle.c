@@ -16,8 +16,9 @@
 	"{\"path\":\"blobs/sha256/" SHA256 "\",\"sha256\":\"" SHA256 "\",\"size_bytes\":10}]"
 
 static const char manifest_text[] =
-	"{\"schema\":3,\"slipway\":\"1.2\",\"files\":" FILE_LIST ",\"targets\":[{\"krel\":"
+	"{\"schema\":4,\"slipway\":\"1.2\",\"files\":" FILE_LIST ",\"targets\":[{\"krel\":"
 	"\"6.1.0-9-amd64\",\"os\":\"debian12\",\"arch\":\"x86_64\",\"lock\":\"locks/a.json\","
+	"\"args\":[],\"downloads\":[],\"outputs\":[],"
 	"\"root\":\"debian12\",\"root_stamp\":\"\",\"runtime_stamp\":\"\",\"unsigned_lists\":false,"
 	"\"images\":[],\"base\":{\"file\":\"\",\"id\":\"\"},\"sources\":[{\"option\":\"nvidia\","
 	"\"kind\":\"package\",\"name\":\"\",\"file\":\"\"}]}]}";
@@ -65,7 +66,7 @@ static int unpack(const struct folder *folder, struct error *error)
 	assert_int_equal(fs_remove_tree(folder->fd, "to"), 0);
 	folder_subfolder(folder, "to");
 	r = bundle_open(path, &manifest, error);
-	return r < 0 ? r : bundle_unpack(path, &manifest, to, NULL, error);
+	return r < 0 ? r : bundle_unpack(path, &manifest, NULL, to, NULL, error);
 }
 
 static void what_was_packed_comes_out(void **state)
@@ -263,7 +264,7 @@ static void one_that_leads_out_is_refused(void **state)
 	make_crooked(*state, NULL, folder_link);
 	assert_refused(*state, -EBADMSG, "an entry that its manifest does not");
 	make_crooked(*state,
-		"{\"schema\":3,\"slipway\":\"1\",\"files\":[{\"path\":\"../x\",\"sha256\":\"" SHA256
+		"{\"schema\":4,\"slipway\":\"1\",\"files\":[{\"path\":\"../x\",\"sha256\":\"" SHA256
 		"\",\"size_bytes\":1}],\"targets\":[]}",
 		none);
 	assert_refused(*state, -EXDEV, "../x leads out");
@@ -279,9 +280,9 @@ static void what_is_no_bundle_is_told_so(void **state)
 	assert_refused(*state, -EBADMSG, "schema 99");
 	make_crooked(*state, "[]", none);
 	assert_refused(*state, -EBADMSG, "no JSON object");
-	make_crooked(*state, "{\"schema\":3,\"slipway\":\"1\",\"files\":[],\"targets\":[]}", none);
+	make_crooked(*state, "{\"schema\":4,\"slipway\":\"1\",\"files\":[],\"targets\":[]}", none);
 	assert_refused(*state, -EBADMSG, "no target");
-	make_crooked(*state, "{\"schema\":3,\"slipway\":\"1\",\"files\":{},\"targets\":[]}", none);
+	make_crooked(*state, "{\"schema\":4,\"slipway\":\"1\",\"files\":{},\"targets\":[]}", none);
 	assert_refused(*state, -EBADMSG, "\"files\"");
 }
 
