@@ -1,0 +1,186 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2030,SC2031,SC2154
+# SPDX-License-Identifier: Apache-2.0
+# What users copy from ci/ and docs/examples: exit codes, YAML, and the command lines in them.
+
+load helpers
+
+setup() {
+    cd "$repository" || return
+}
+
+# codes ACTION: those of its rule in the Job, in its order, a line each.
+codes() {
+    yq -r --arg action "$1" '.spec.podFailurePolicy.rules[] | select(.action == $action) | .onExitCodes.values[]' ci/kubernetes/job.yaml
+}
+
+@test "every exit code is in one rule of the Job, sorted, and none is 0" {
+    local action known
+    known=$(sed -nE 's/^\tEXIT_CODE_[A-Z_]+ = ([1-9][0-9]*),.*/\1/p' cli/exit_code.h && echo 143)
+    [ "$(wc -l <<<"$known")" -ge 29 ]
+    diff <(sort <<<"$known") <(for action in FailJob FailIndex Count; do codes "$action"; done | sort)
+    for action in FailJob FailIndex Count; do
+        codes "$action" | sort -nuc
+    done
+    [ "$(yq -r '.spec.podFailurePolicy.rules | map(.action) | join(" ")' ci/kubernetes/job.yaml)" = "Ignore FailJob FailIndex Count" ]
+    # The rules name the container that there is.
+    [ "$(yq -r '[.spec.podFailurePolicy.rules[].onExitCodes.containerName // empty, .spec.template.spec.containers[].name] | unique | join(" ")' \
+        ci/kubernetes/job.yaml)" = build ]
+}
+
+@test "what is tried again is what slipway itself takes for passing, here and with GitLab" {
+    local passing
+    passing=$(sed -n '/^static bool may_pass/,/^}/p' cli/fleet/run.c | grep -oE 'EXIT_CODE_[A-Z_]+' | sort -u | grep -vx EXIT_CODE_OK)
+    diff <(codes Count) <({
+        while read -r name; do sed -nE "s/^\t$name = ([0-9]+),.*/\1/p" cli/exit_code.h; done <<<"$passing"
+        printf '%s\n' 130 143
+    } | sort -n)
+    diff <(codes Count) <(yq -r '.build.retry.exit_codes[]' ci/gitlab.yml)
+}
+
+@test "all YAML parses, and each manifest says what it is" {
+    local file files
+    mapfile -t files < <(git ls-files -co --exclude-standard -- 'ci/*.yml' 'ci/*.yaml' 'docs/examples/*.yaml')
+    ((${#files[@]} >= 9))
+    for file in "${files[@]}"; do
+        echo "$file"
+        yq . "$file" >/dev/null
+        case $file in
+        *.yaml) yq -se 'all(.[]; .apiVersion and .kind and (.metadata.name or .metadata.generateName))' "$file" >/dev/null ;;
+        esac
+    done
+    yq -r 'select(.kind == "NicClusterPolicy").spec.rdmaSharedDevicePlugin.config' docs/examples/nic-cluster-policy.yaml | jq -e .configList
+    yq -r 'select(.kind == "MacvlanNetwork").spec.ipam' docs/examples/macvlan-network.yaml | jq -e .poolName
+}
+
+# fake NAME SCRIPT: a program that is found first.
+fake() {
+    mkdir -p "$BATS_TEST_TMPDIR/bin"
+    printf '#!/bin/sh\n%s\n' "$2" >"$BATS_TEST_TMPDIR/bin/$1"
+    chmod +x "$BATS_TEST_TMPDIR/bin/$1"
+    export PATH=$BATS_TEST_TMPDIR/bin:$PATH
+}
+
+# real_slipway: found by the name that the files use, with this test's cache.
+real_slipway() {
+    fake slipway "echo \"\$*\" >>'$BATS_TEST_TMPDIR/lines'; SLIPWAY_DATADIR='$repository' SLIPWAY_CACHE='$BATS_TEST_TMPDIR/cache' exec '$SLIPWAY' \"\$@\""
+}
+
+# node_of KREL...: kubectl's list of nodes with these, each with a GPU and a NIC.
+node_of() {
+    printf '%s\n' "$@" | jq -Rn '"feature.node.kubernetes.io/" as $nfd | {apiVersion: "v1", kind: "List", items: [inputs | {
+        apiVersion: "v1", kind: "Node", metadata: {name: ., labels: {($nfd + "system-os_release.ID"): "debian",
+            ($nfd + "system-os_release.VERSION_ID"): "12", ($nfd + "pci-15b3.present"): "true", ($nfd + "pci-10de.present"): "true"}},
+        status: {nodeInfo: {kernelVersion: ., architecture: "amd64", operatingSystem: "linux"}}}]}'
+}
+
+@test "plan.sh: a plan of the nodes becomes a ConfigMap and a Job with its number of targets" {
+    local work=$BATS_TEST_TMPDIR/work
+    mkdir "$work"
+    real_slipway
+    fake skopeo 'echo "{\"Tags\": []}"'
+    # shellcheck disable=SC2016 # the fake's own
+    fake kubectl 'echo "$*" >>"$WORK/asked"
+case "$*" in
+"get nodes"*) cat "$WORK/given" ;;
+"create -f -") cat >"$WORK/job.yaml" ;;
+*uid*) echo 1234 ;;
+esac'
+    node_of 6.1.0-50-amd64 6.1.0-56-amd64 >"$work/given"
+    WORK=$work sh ci/kubernetes/plan.sh nodes
+    # With --ahead it would ask Debian's servers.
+    sed 's/ --ahead//' ci/kubernetes/plan.sh >"$BATS_TEST_TMPDIR/plan.sh"
+    cp ci/kubernetes/job.yaml "$BATS_TEST_TMPDIR"
+    WORK=$work run sh "$BATS_TEST_TMPDIR/plan.sh" plan
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(cat "$work/count")" = 2 ]
+    WORK=$work sh "$BATS_TEST_TMPDIR/plan.sh" submit
+    yq -e '.spec.completions == 2 and .spec.maxFailedIndexes == 2 and (.metadata.name | test("^slipway-build-[0-9]{14}$"))
+        and (.spec.template.spec.volumes[] | select(.name == "plan").configMap.name) == .metadata.name' "$work/job.yaml"
+    grep -q "^create configmap slipway-build-.* --from-file=plan.json" "$work/asked"
+    # Nothing to build: no Job.
+    rm "$work/job.yaml"
+    echo 0 >"$work/count"
+    WORK=$work sh "$BATS_TEST_TMPDIR/plan.sh" submit
+    [ ! -e "$work/job.yaml" ]
+    # The Job's own arguments, for its last target.
+    mapfile -t arguments < <(yq -r '.spec.template.spec.containers[0].args[]' ci/kubernetes/job.yaml)
+    cp "$work/plan.json" "$BATS_TEST_TMPDIR/plan.json"
+    JOB_COMPLETION_INDEX=1 run_slipway 6 "${arguments[@]/\/plan\//$BATS_TEST_TMPDIR/}"
+    says "==> target 1: 6.1.0-50-amd64" "0 of 1 builds are done"
+    JOB_COMPLETION_INDEX=2 run_slipway 2 "${arguments[@]/\/plan\//$BATS_TEST_TMPDIR/}"
+}
+
+@test "combine: the NIC images that the registry has, one combined image for an OFED and a distribution" {
+    local target='{index: 0, krel: $k, os: "debian12", os_version: "12", arch: "x86_64", builds: ["580", "595"] | map({ofed: "24.07", nvidia: .,
+        revision: "", images: [{role: "nic", tag: "24.07-\($k)-debian12-amd64"}, {role: "gpu", tag: "\(.)-\($k)-debian12"}]})}'
+    jq -n "{targets: [(\"a\", \"b\", \"c\") as \$k | $target]}" >"$BATS_TEST_TMPDIR/all.json"
+    fake slipway "echo \"\$*\" >>'$BATS_TEST_TMPDIR/lines'"
+    fake skopeo 'echo "{\"Tags\": [\"24.07-a-debian12-amd64\", \"24.07-c-debian12-amd64\", \"other\"]}"'
+    sh ci/combine "$BATS_TEST_TMPDIR/all.json" r.example/d out
+    diff "$BATS_TEST_TMPDIR/lines" - <<<"combine docker://r.example/d/doca-driver:24.07-a-debian12-amd64 \
+docker://r.example/d/doca-driver:24.07-c-debian12-amd64 --push r.example/d --replace --output out/combined-24.07--debian12-12-x86_64"
+    # slipway takes the options, and a registry that does not answer is no empty one.
+    rm "$BATS_TEST_TMPDIR/lines"
+    fake skopeo 'exit 1'
+    run sh ci/combine "$BATS_TEST_TMPDIR/all.json" r.example/d out
+    [ "$status" -ne 0 ]
+    [ ! -e "$BATS_TEST_TMPDIR/lines" ]
+    help_of combine | grep -qe --replace
+}
+
+@test "the command lines of GitHub's and GitLab's files are ones that slipway takes" {
+    local line script=$BATS_TEST_TMPDIR/script
+    real_slipway
+    fake skopeo 'echo "{\"Tags\": []}"'
+    cd "$BATS_TEST_TMPDIR"
+    node_of 6.1.0-56-amd64 >nodes.json
+    export REGISTRY=127.0.0.1:9/drivers CI_NODE_INDEX=1 CI_NODE_TOTAL=8
+    # With --ahead it would ask Debian's servers.
+    yq -r '.plan.script[]' "$repository/ci/gitlab.yml" | sed 's/ --ahead//' >"$script"
+    sh -eu "$script"
+    jq -e '.targets[0].builds[0].args | index("--nvidia=sources/NVIDIA-Linux-x86_64-595.58.03.run")' plan.json
+    [ "$(jq '.targets | length' plan--missing.json)" = 1 ]
+    # Every Nth target of none: only the line is read.
+    jq '.targets = []' plan.json >plan--missing.json
+    yq -r '.build.script[]' "$repository/ci/gitlab.yml" >"$script"
+    sh -eu "$script"
+    grep -q -- '--target 0/8' lines
+    yq -r '.jobs.build.steps[].run // empty' "$repository/ci/github.yml" | sed 's,\${{ matrix.target }},0/1,; /skopeo login/d' >"$script"
+    sh -eu "$script"
+    # The targets of the matrix: one for each, never more than 256.
+    line=$(yq -r '.jobs.plan.steps[] | select(.id == "targets").run' "$repository/ci/github.yml")
+    export GITHUB_OUTPUT=$BATS_TEST_TMPDIR/given
+    for count in 0 2 300; do
+        jq -n "{targets: [range($count)]}" >plan--missing.json
+        sh -eu -c "$line"
+    done
+    [ "$(sed -n 1,2p given)" = $'targets=[]\ntargets=["0/2","1/2"]' ]
+    [ "$(sed -n '3s/^targets=//p' given | jq -c '[length, .[255]]')" = '[256,"255/256"]' ]
+}
+
+@test "sign: each pushed image once by its digest, with what lies beside it; no key is an error" {
+    fake cosign "echo \"\$*\" >>'$BATS_TEST_TMPDIR/lines'"
+    cd "$BATS_TEST_TMPDIR"
+    mkdir one two
+    jq -n '{images: [{role: "nic", pushed: ["r:5/d/nic:a@sha256:1", "r:5/d/nic:b@sha256:1"]}, {role: "gpu"}]}' >one/images.json
+    jq -n '{images: [{role: "nic", pushed: ["r:5/d/nic:c@sha256:2"]}]}' >two/images.json
+    touch one/{sbom.spdx,provenance}.json
+    run sh "$repository/ci/sign" one/images.json
+    [ "$status" -eq 2 ]
+    COSIGN_KEY=key sh "$repository/ci/sign" one/images.json two/images.json
+    diff lines - <<'END'
+sign --yes --tlog-upload=false --key key r:5/d/nic@sha256:1
+attest --yes --tlog-upload=false --key key --replace --type spdxjson --predicate one/sbom.spdx.json r:5/d/nic@sha256:1
+attest --yes --tlog-upload=false --key key --replace --type slsaprovenance1 --predicate one/provenance.json r:5/d/nic@sha256:1
+sign --yes --tlog-upload=false --key key r:5/d/nic@sha256:2
+END
+}
+
+@test "tool-image and install-packages say what they take" {
+    scripts/tool-image --help | grep -q oci-archive:
+    run scripts/tool-image
+    [ "$status" -eq 2 ]
+    scripts/install-packages names | grep -qx buildah
+}
