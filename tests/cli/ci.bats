@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2030,SC2031,SC2154
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # What users copy from ci/ and docs/examples: exit codes, YAML, and the command lines in them.
 
@@ -79,7 +79,6 @@ node_of() {
     mkdir "$work"
     real_slipway
     fake skopeo 'echo "{\"Tags\": []}"'
-    # shellcheck disable=SC2016 # the fake's own
     fake kubectl 'echo "$*" >>"$WORK/asked"
 case "$*" in
 "get nodes"*) cat "$WORK/given" ;;
