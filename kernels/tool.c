@@ -8,7 +8,13 @@
 
 #include "common/process.h"
 
-/* The line with the reason: the first that the program marks as an error, else the last one. */
+#define REASON_SIZE 300
+
+/*
+ * The line with the reason: the first that the program marks as an error, else the last one. Go's
+ * programs end with what went wrong: a list of errors ("3 errors occurred:") with its last one, and
+ * a line with its last words, of which only these are taken.
+ */
 static char *why(int log_fd, off_t start)
 {
 	char text[8192];
@@ -24,10 +30,15 @@ static char *why(int log_fd, off_t start)
 	text[size] = '\0';
 	for (line = strtok_r(text, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
 		last = line;
-		if (strncmp(line, "E: ", 3) == 0 || strncmp(line, "Error: ", 7) == 0)
+		if (strncmp(line, "E: ", 3) == 0 ||
+			(strncmp(line, "Error: ", 7) == 0 && !str_ends_with(line, "occurred:")))
 			break;
 	}
-	return last ? strdup(last) : NULL;
+	if (last && strlen(last) > REASON_SIZE) {
+		last += strlen(last) - REASON_SIZE;
+		last = strchr(last, ' ') ? strchr(last, ' ') + 1 : last;
+	}
+	return last ? strdup(last + strspn(last, "\t* ")) : NULL;
 }
 
 static int ended_by_signal(const char *program, int status, struct error *error)

@@ -95,6 +95,8 @@ prepare_mmdebstrap() {
     export SOURCE_DATE_EPOCH=0
     options=(
         --quiet --mode=root --architectures="$arch"
+        # No device nodes: Buildah brings its own, and root of a user name space can unpack none.
+        --skip=output/dev
         --dpkgopt='path-exclude=/usr/share/doc/*'
         --dpkgopt='path-exclude=/usr/share/man/*'
         --dpkgopt='path-exclude=/usr/share/info/*'

@@ -32,6 +32,12 @@ static void a_failure_has_the_reason_that_was_marked_as_one(void **state)
 	(void) state;
 	assert_int_equal(run("echo 'E: no disk' >&2; echo bye >&2; exit 3", NULL, &error), -EIO);
 	assert_contains(error.text, "exit status 3: E: no disk");
+	/* As Buildah prints several, of any length: the last one's end has the cause. */
+	assert_int_equal(run("printf 'Error: adding: 2 errors occurred:\\n\\t* pipe\\n\\t* %0999d: "
+			     "put: not permitted\\n\\n' 0 >&2; exit 125",
+				 NULL, &error),
+		-EIO);
+	assert_string_equal(strrchr(error.text, '5'), "5: put: not permitted");
 }
 
 static void only_what_was_told_to_stop_is_interrupted(void **state)
