@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/json.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/message.h"
+#include "common/fs.h"
 #include "common/json_text.h"
 #include "common/xalloc.h"
+
+#define READ_LIMIT ((size_t) 1 << 30)
 
 void json_add(json_object *object, const char *name, json_object *value)
 {
@@ -52,6 +57,21 @@ int json_parse(const char *text, size_t size, json_object **ret, struct error *e
 	(void) json_object_put(*ret);
 	*ret = NULL;
 	return error_set(error, -EBADMSG, "more follows the first JSON value");
+}
+
+int json_read(const char *option, const char *path, json_object **ret, struct error *error)
+{
+	bool is_stdin = strcmp(path, "-") == 0;
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	int r = is_stdin ? fs_read_fd(STDIN_FILENO, READ_LIMIT, &text, &size)
+			 : fs_read(AT_FDCWD, path, READ_LIMIT, &text, &size);
+
+	*ret = NULL;
+	if (r < 0)
+		return error_set_errno(error, r, "%s %s", option, path);
+	r = json_parse(text, size, ret, error);
+	return r < 0 ? error_prefix(error, r, "%s %s", option, path) : 0;
 }
 
 json_object *json_list(const struct strv *list)

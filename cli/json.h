@@ -14,6 +14,13 @@
  */
 int json_parse(const char *text, size_t size, json_object **ret, struct error *error) _must_check_;
 
+/*
+ * The JSON of the file @path, "-" for stdin, of at most 1 GiB, that @option ("--plan") names.
+ * Errors as json_parse()'s and fs_read()'s; the caller puts *ret.
+ */
+int json_read(
+	const char *option, const char *path, json_object **ret, struct error *error) _must_check_;
+
 /* A text, or null for NULL. What is no UTF-8 becomes '?'. */
 json_object *json_text(const char *text);
 json_object *json_list(const struct strv *list);

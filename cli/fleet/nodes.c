@@ -7,18 +7,14 @@
  */
 #include "cli/fleet/fleet.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/json.h"
 #include "common/arch.h"
-#include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 
 /* A node with 50 images and its labels takes some 20 kB. */
-#define NODES_LIMIT ((size_t) 1 << 30)
 
 #define NFD_LABEL   "feature.node.kubernetes.io/"
 #define NFD_ID      NFD_LABEL "system-os_release.ID"
@@ -199,25 +195,19 @@ static int read_list(json_object *root, struct pools *pools, struct error *error
 
 int pools_read(const char *path, struct pools *ret, struct error *error)
 {
-	bool is_stdin = strcmp(path, "-") == 0;
-	const char *name = is_stdin ? "stdin" : path;
-	json_object *root = NULL;
-	_cleanup_free_ char *text = NULL;
-	size_t size;
-	int r = is_stdin ? fs_read_fd(STDIN_FILENO, NODES_LIMIT, &text, &size)
-			 : fs_read(AT_FDCWD, path, NODES_LIMIT, &text, &size);
+	json_object *root;
+	int r = json_read("--nodes", path, &root, error);
 
 	*ret = (struct pools){ 0 };
-	if (r < 0)
-		return error_set_errno(error, r, "--nodes %s", name);
-	r = json_parse(text, size, &root, error);
-	if (r == 0)
+	if (r == 0) {
 		r = read_list(root, ret, error);
+		if (r < 0)
+			(void) error_prefix(error, r, "--nodes %s", path);
+	}
 	(void) json_object_put(root);
 	if (r == 0)
 		return 0;
 	pools_free(ret);
-	(void) error_prefix(error, r, "--nodes %s", name);
 	return error_try(error, r, "kubectl get nodes -o json | slipway plan --nodes - …");
 }
 

@@ -21,7 +21,6 @@
 #include "common/text.h"
 #include "common/xalloc.h"
 
-#define PLAN_LIMIT   ((size_t) 256 << 20)
 #define ANSWER_LIMIT ((size_t) 64 << 20) /* of a dry run */
 #define PROGRAM      "/proc/self/exe"
 
@@ -412,22 +411,17 @@ static int run_build(struct running *running, const struct fleet_target *target,
 
 int fleet_read(const char *path, struct fleet *ret, struct error *error)
 {
-	bool is_stdin = strcmp(path, "-") == 0;
-	_cleanup_free_ char *text = NULL;
-	json_object *root = NULL;
-	size_t size;
-	int r = is_stdin ? fs_read_fd(STDIN_FILENO, PLAN_LIMIT, &text, &size)
-			 : fs_read(AT_FDCWD, path, PLAN_LIMIT, &text, &size);
+	json_object *root;
+	int r = json_read("--plan", path, &root, error);
 
-	if (r < 0)
-		return error_set_errno(error, r, "--plan %s", path);
-	r = json_parse(text, size, &root, error);
-	if (r == 0)
+	if (r == 0) {
 		r = fleet_from_json(root, ret, error);
+		if (r < 0)
+			(void) error_prefix(error, r, "--plan %s", path);
+	}
 	(void) json_object_put(root);
 	if (r == 0)
 		return 0;
-	(void) error_prefix(error, r, "--plan %s", path);
 	return error_try(error, r, "slipway plan --nodes FILE … --json >plan.json");
 }
 

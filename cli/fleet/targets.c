@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From nodes to targets: a target is a kernel of one distribution with all its drivers, since one
+ * compile of OFED serves every NVIDIA driver.
+ */
+#include "cli/fleet/fleet_internal.h"
+
+#include <string.h>
+
+#include "common/arch.h"
+#include "common/xalloc.h"
+#include "kernels/krel.h"
+
+/* The target with these facts, made where it is new. */
+static struct fleet_target *find_target(struct making *making, const char *krel, const char *os,
+	const char *os_id, const char *os_version, const char *arch, const char *why)
+{
+	struct fleet *fleet = &making->fleet;
+	struct fleet_target *items;
+
+	for (size_t i = 0; i < fleet->target_count; i++) {
+		struct fleet_target *target = &fleet->targets[i];
+
+		if (strcmp(target->krel, krel) == 0 && strcmp(target->os, os) == 0 &&
+			strcmp(target->os_version, os_version) == 0 &&
+			strcmp(target->arch, arch) == 0)
+			return target;
+	}
+	items = xreallocarray(fleet->targets, fleet->target_count + 1, sizeof(*items));
+	fleet->targets = items;
+	items += fleet->target_count++;
+	*items = (struct fleet_target){
+		.krel = xstrdup(krel),
+		.os = xstrdup(os),
+		.os_id = xstrdup(os_id),
+		.os_version = xstrdup(os_version),
+		.arch = xstrdup(arch),
+		.why = xstrdup(why),
+		.problem = xstrdup(""),
+	};
+	return items;
+}
+
+void fleet_set_problem(struct fleet_target *target, char *problem)
+{
+	free(target->problem);
+	target->problem = problem;
+}
+
+int fleet_open_os(
+	const struct making *making, const char *os, struct catalogue *ret, struct error *error)
+{
+	*ret = (struct catalogue){ 0 };
+	return *os ? catalogue_open(making->context->catalogues, os, ret, error) : 0;
+}
+
+/* Its labels, or, without them, its kernel's name. *@ret_os is "" for one that is not known. */
+static int find_os(
+	struct making *making, const struct pool *pool, char **ret_os, struct error *error)
+{
+	const char *catalogues = making->context->catalogues;
+	char *os = NULL;
+	struct error unknown;
+	int r = *pool->os_id ? context_find_os(
+				       making->context, pool->os_id, pool->os_version, &os, error)
+			     : catalogue_guess(catalogues, pool->krel, &os, &unknown);
+
+	/* Not to be guessed is not the user's mistake here. */
+	if (!*pool->os_id && r < 0)
+		r = 0;
+	*ret_os = os ? os : xstrdup("");
+	return r;
+}
+
+/* Names of nodes are what an API server takes; a list may have anything. */
+static bool is_plain(const char *name)
+{
+	return *name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-")];
+}
+
+static void warn_of_pool(struct making *making, const struct pool *pool)
+{
+	static const char label[] = "feature.node.kubernetes.io/system-os_release.VERSION_ID";
+	struct strv *warnings = &making->fleet.warnings;
+	_cleanup_free_ char *who =
+		pool->nodes == 1 ? xasprintf("node %s has", pool->node)
+				 : xasprintf("%u nodes, such as %s, have", pool->nodes, pool->node);
+
+	if (!pool->labelled)
+		xstrv_pushf(warnings,
+			"%s no label of node-feature-discovery: the operators deploy no driver "
+			"there; planned as with a GPU and a NIC",
+			who);
+	else if (!pool->os_version)
+		xstrv_pushf(warnings,
+			"%s no label %s: the operators deploy no driver there; an empty one is "
+			"enough: kubectl label node %s %s=",
+			who, label, is_plain(pool->node) ? pool->node : "NODE", label);
+}
+
+static int add_pool(struct making *making, const struct pool *pool, struct error *error)
+{
+	_cleanup_(catalogue_free) struct catalogue os = { 0 };
+	_cleanup_free_ char *name = NULL;
+	_cleanup_free_ char *version = NULL;
+	_cleanup_free_ char *shown = NULL;
+	struct fleet_target *target;
+	int r = find_os(making, pool, &name, error);
+
+	if (r == 0)
+		r = fleet_open_os(making, name, &os, error);
+	if (r < 0)
+		return r;
+	warn_of_pool(making, pool);
+	/* A node without labels has the version that the kernel's name says. */
+	if (pool->os_version)
+		version = xstrdup(pool->os_version);
+	else if (*name && !*pool->os_id)
+		version = catalogue_node_version(&os, pool->krel);
+	if (!version)
+		version = xstrdup("");
+	shown = *name ? xstrdup(name) : xasprintf("%s%s", pool->os_id, version);
+	target = find_target(making, pool->krel, shown,
+		*pool->os_id ? pool->os_id
+		: *name      ? os.id
+			     : "",
+		version, pool->arch, FLEET_NODE);
+	target->nodes += pool->nodes;
+	target->gpu |= pool->gpu;
+	target->nic |= pool->nic;
+	if (!arch_find(pool->arch))
+		fleet_set_problem(target, xasprintf("architecture %s is not known", pool->arch));
+	else if (!*name && !*pool->os_id)
+		fleet_set_problem(target,
+			xstrdup("its distribution is unknown: the node has no labels, and its "
+				"kernel's name fits no distribution or several"));
+	else if (!*name)
+		fleet_set_problem(
+			target, xasprintf("distribution %s is not in the catalogue", shown));
+	else if (os.krels.count && !catalogue_makes(&os, pool->krel)) {
+		_cleanup_free_ char *text = xasprintf("%s has no kernels named like %s: to build "
+						      "for it, pass -- --kernel-from PATH",
+			os.os, pool->krel);
+
+		xstrv_push_unique(&making->fleet.warnings, text);
+	}
+	return 0;
+}
+
+/* Every release that the distribution's lists have; @os_name as catalogue_open() takes it. */
+static int list_releases(const struct making *making, const char *os_name, const char *arch,
+	struct strv *krels, struct error *error)
+{
+	struct common_options common = *making->context->options;
+	_cleanup_(context_close) struct context context = CONTEXT_CLOSED;
+	struct resolve_answer answer = { 0 };
+	int r;
+
+	common.os = os_name;
+	common.arch = arch;
+	r = context_open(&common, &context, error);
+	if (r == 0)
+		r = context_choose_os(&context, NULL, NULL, error);
+	if (r == 0)
+		r = context_list(&context, krels, &answer, error);
+	resolve_answer_free(&answer);
+	return r;
+}
+
+/* The kernel that an update brings to the nodes of the target at @index. */
+static void add_ahead(struct making *making, size_t index)
+{
+	struct fleet *fleet = &making->fleet;
+	const struct fleet_target *from = &fleet->targets[index];
+	_cleanup_(catalogue_free) struct catalogue os = { 0 };
+	_cleanup_strv_ struct strv krels = { 0 };
+	_cleanup_free_ char *version = NULL;
+	struct fleet_target *target;
+	struct error why = { 0 };
+	const char *newest;
+	int r;
+
+	if (*from->problem)
+		return;
+	r = fleet_open_os(making, from->os, &os, &why);
+	if (r == 0)
+		r = list_releases(making, from->os, from->arch, &krels, &why);
+	if (r < 0) {
+		_cleanup_free_ char *text =
+			xasprintf("what updates bring to %s is not known: %s", from->os, why.text);
+
+		xstrv_push_unique(&fleet->warnings, text);
+		fleet->lists_result = fleet->lists_result ? fleet->lists_result : r;
+		return;
+	}
+	newest = resolve_update(&krels, &os, from->krel);
+	if (!newest) {
+		xstrv_pushf(&fleet->warnings,
+			"the lists of %s have no kernel of the series and flavour of %s that is as "
+			"new",
+			os.os, from->krel);
+		return;
+	}
+	/* The new kernel may come with a new minor release of the distribution. */
+	version = catalogue_node_version(&os, newest);
+	target = find_target(making, newest, from->os, from->os_id,
+		version && catalogue_release(&os, newest) ? version : from->os_version, from->arch,
+		FLEET_AHEAD);
+	from = &fleet->targets[index];
+	target->nodes_ahead += from->nodes;
+	target->gpu |= from->gpu;
+	target->nic |= from->nic;
+}
+
+/* The newest kernel of the distribution that @context has chosen, or NULL; the caller frees it. */
+static char *find_newest(
+	const struct making *making, const struct context *context, int *ret_r, struct error *error)
+{
+	_cleanup_strv_ struct strv krels = { 0 };
+	const char *newest = NULL;
+
+	*ret_r = list_releases(making, context->os.os, context->arch, &krels, error);
+	if (*ret_r == 0)
+		newest = resolve_newest(&krels, &context->os);
+	if (*ret_r == 0 && !newest)
+		*ret_r = error_set(
+			error, -ENODATA, "the lists of %s have no kernel", context->os.name);
+	return newest ? xstrdup(newest) : NULL;
+}
+
+static int add_asked(struct making *making, const char *asked, struct error *error)
+{
+	_cleanup_(context_close) struct context context = CONTEXT_CLOSED;
+	_cleanup_free_ char *krel = NULL;
+	_cleanup_free_ char *version = NULL;
+	bool newest = strcmp(asked, KREL_NEWEST) == 0;
+	struct fleet_target *target;
+	int r = context_open(making->context->options, &context, error);
+
+	if (r == 0)
+		r = context_choose_os(&context, newest ? CONTEXT_DEFAULT_OS : NULL, asked, error);
+	if (r < 0)
+		return r;
+	krel = newest ? find_newest(making, &context, &r, error) : xstrdup(asked);
+	if (!krel)
+		return r;
+	version = catalogue_node_version(&context.os, krel);
+	target = find_target(making, krel, context.os.os, context.os.id, version ? version : "",
+		context.arch, FLEET_ASKED);
+	target->gpu = target->nic = true;
+	return 0;
+}
+
+/* ---- all of it */
+
+static int compare_targets(const void *one, const void *other)
+{
+	const struct fleet_target *first = one;
+	const struct fleet_target *second = other;
+	int difference = (first->nodes < second->nodes) - (first->nodes > second->nodes);
+
+	if (difference == 0)
+		difference = strcmp(first->os, second->os);
+	if (difference == 0)
+		difference = -strcmp(first->krel, second->krel);
+	if (difference == 0)
+		difference = strcmp(first->arch, second->arch);
+	return difference ? difference : strcmp(first->os_version, second->os_version);
+}
+
+/* Leaves out what --exclude names, and targets that need no image. */
+static void drop_targets(struct making *making)
+{
+	struct fleet *fleet = &making->fleet;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < fleet->target_count; i++) {
+		struct fleet_target *target = &fleet->targets[i];
+		bool needed = (target->gpu && making->request->nvidia.count) ||
+			      (target->nic && making->request->ofed.count);
+
+		if (!needed || fleet_is_excluded(making, target, ""))
+			fleet_target_free(target);
+		else
+			fleet->targets[kept++] = *target;
+	}
+	fleet->target_count = kept;
+}
+
+static int make_targets(struct making *making, struct error *error)
+{
+	const struct fleet_request *request = making->request;
+	size_t nodes;
+	int r = 0;
+
+	for (size_t i = 0; i < request->pools->odd.count; i++)
+		xstrv_push(&making->fleet.warnings, request->pools->odd.items[i]);
+	making->fleet.incomplete = request->pools->odd.count > 0;
+	for (size_t i = 0; i < request->pools->count && r == 0; i++)
+		r = add_pool(making, &request->pools->items[i], error);
+	nodes = request->ahead ? making->fleet.target_count : 0;
+	for (size_t i = 0; i < nodes && r == 0; i++)
+		add_ahead(making, i);
+	for (size_t i = 0; i < request->kernels->count && r == 0; i++)
+		r = add_asked(making, request->kernels->items[i], error);
+	return r;
+}
+
+int fleet_make(struct context *context, const struct fleet_request *request, struct fleet *ret,
+	struct error *error)
+{
+	struct making making = { .context = context, .request = request };
+	struct fleet *fleet = &making.fleet;
+	int r = make_targets(&making, error);
+
+	if (r == 0)
+		drop_targets(&making);
+	if (r == 0 && fleet->target_count)
+		qsort(fleet->targets, fleet->target_count, sizeof(*fleet->targets),
+			compare_targets);
+	for (size_t i = 0; i < fleet->target_count && r == 0; i++)
+		r = fleet_add_builds(&making, &fleet->targets[i], error);
+	fleet_keep_targets(fleet);
+	if (r < 0) {
+		fleet_free(fleet);
+		return r;
+	}
+	fleet_warn(&making);
+	*ret = *fleet;
+	return 0;
+}
