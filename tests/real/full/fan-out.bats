@@ -6,8 +6,8 @@
 # as its root is not as in the Job. Small modules, three kernels of Debian 12.
 
 bats_require_minimum_version 1.5.0
-load ../cli/helpers
-load ../cli/registry
+load ../../cli/helpers
+load ../../cli/registry
 
 setup_file() {
     cd "$repository" || return
@@ -47,7 +47,6 @@ pushed() {
     skopeo list-tags "docker://$registry/drivers/doca-driver" 2>/dev/null | jq -r '.Tags[]'
 }
 
-# bats test_tags=full
 @test "fan-out: indexes in containers of the tool image, one killed in the middle and run again; then nothing is missing" {
     local arguments index plan=("$SLIPWAY" plan --os debian12 --ofed-version 1.0.fan=/sources/ofed
         --kernel 6.1.0-56-amd64 --kernel 6.1.0-57-amd64 --kernel 6.1.0-56-cloud-amd64 --registry "$registry/drivers")

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # ci/sign with the real cosign, Debian 13's, which runs on 12 when unpacked, and a registry on loopback.
 
-load ../cli/helpers
-load ../cli/registry
+load ../../cli/helpers
+load ../../cli/registry
 
 setup_file() {
     start_registry
@@ -29,7 +29,6 @@ fetch_cosign() {
 # Rows of a registry's blobs: the file of a digest.
 blob() { echo "$BATS_FILE_TMPDIR/registry-data/docker/registry/v2/blobs/sha256/${1:0:2}/$1/data"; }
 
-# bats test_tags=full
 @test "cosign: what ci/sign signs and attests is verified; another key and a changed byte are refused" {
     local digest tag layer name options=(--insecure-ignore-tlog=true --key own.pub)
     fetch_cosign "$BATS_FILE_TMPDIR/cosign"
