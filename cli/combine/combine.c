@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/combine/combine.h"
+#include "cli/combine/combine_internal.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -27,34 +27,6 @@
 #define CONTAINERFILE "containers/runtime/Containerfile.combine"
 
 #define OFED_HEADERS "usr/src/ofa_kernel" /* of a NIC image: <machine>/<krel>/ for each kernel */
-
-/* One of the images: what is wanted of it is unpacked. */
-struct combine_input {
-	struct verify_input image;
-	struct image_conf conf;
-	struct strv krels;
-};
-
-/* An nvidia-peermem for one kernel. Paths are below the input's folder. */
-struct peermem {
-	const struct combine_input *input;
-	char *module;
-	char *symvers; /* of its OFED, where the image has it */
-	char ofed_version[64];
-	char ofed_exporter[64];
-	char crc[16]; /* "0x…"; "" where the kernel has no versions of symbols */
-};
-
-struct combine_kernel {
-	const char *krel;                 /* of its first input, as is where the modules are from */
-	const struct combine_input *from; /* unless only a later one has an nvidia-peermem */
-	const struct combine_input *other; /* which brings the other kind of modules; or NULL */
-	const struct combine_input *both;  /* which has both kinds, with the first's; or NULL */
-	struct peermem peermems[COMBINE_MAX];
-	size_t peermem_count;
-	char proof[32]; /* the worst of all inputs */
-	char set[HASH_HEX_SIZE];
-};
 
 /* A role as its operator names it. */
 struct combine_row {
@@ -117,7 +89,7 @@ static bool is_wanted(void *context, const char *path)
 }
 
 /* Reads kernel @krel's own image.conf, else the whole image's; empty if neither can be read. */
-static void read_conf(const struct combine_input *input, const char *krel, struct image_conf *ret)
+void combine_read_conf(const struct combine_input *input, const char *krel, struct image_conf *ret)
 {
 	_cleanup_free_ char *path =
 		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, krel ? krel : "");
@@ -141,7 +113,7 @@ static int identify(struct combine_input *input, struct error *error)
 	const struct image_conf *conf = &input->conf;
 	_cleanup_strv_ struct strv krels = { 0 };
 
-	read_conf(input, NULL, &input->conf);
+	combine_read_conf(input, NULL, &input->conf);
 	if (!*conf->role)
 		return error_set(error, -EINVAL,
 			"%s: it has no /" IMAGE_CONF ": only images that slipway build made can be "
@@ -230,117 +202,6 @@ static int open_input(struct combine *combine, struct combine_input *input, stru
 	return 0;
 }
 
-/* ---- nvidia-peermem */
-
-static void peermem_free(struct peermem *peermem)
-{
-	free(peermem->module);
-	free(peermem->symvers);
-	*peermem = (struct peermem){ 0 };
-}
-
-/* Do both fit the same OFEDs? Without versions only the OFED's own name counts. */
-static bool is_same(const struct peermem *a, const struct peermem *b)
-{
-	if (strcmp(a->ofed_exporter, b->ofed_exporter) != 0 || strcmp(a->crc, b->crc) != 0)
-		return false;
-	return *a->crc || strcmp(a->ofed_version, b->ofed_version) == 0;
-}
-
-/*
- * Takes the one below @folder, or the one that lies with the other modules, if any, where that is
- * NULL; unless one of the same interface is there.
- */
-static int take(const struct combine *combine, struct combine_kernel *kernel,
-	const struct combine_input *input, const char *folder, struct error *error)
-{
-	_cleanup_free_ char *facts = xasprintf(KERNEL_FACTS_FOLDER "/%s", kernel->krel);
-	_cleanup_free_ char *installed =
-		xasprintf("usr/lib/modules/%s/updates/nvidia", kernel->krel);
-	_cleanup_(peermem_free) struct peermem peermem = {
-		.input = input,
-		.module = xasprintf("%s/" KERNEL_FACTS_PEERMEM_MODULE, folder ? folder : installed),
-		.symvers = xasprintf("%s/" KERNEL_FACTS_OFED, folder ? folder : facts),
-	};
-	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	struct image_conf conf;
-	uint32_t crc;
-	int r;
-
-	if (!folder && !fs_exists(input->image.fd, peermem.module))
-		return 0;
-	if (folder) {
-		_cleanup_free_ char *path = xasprintf("%s/" KERNEL_FACTS_PEERMEM_CONF, folder);
-		_cleanup_free_ char *text = NULL;
-
-		r = fs_read(input->image.fd, path, 0, &text, NULL);
-		if (r < 0)
-			return error_set_errno(error, r, "%s: %s", input->image.name, path);
-		/* These two of image.conf's keys are in it. */
-		image_conf_parse(text, &conf);
-	} else {
-		read_conf(input, kernel->krel, &conf);
-	}
-	memcpy(peermem.ofed_version, conf.ofed_version, sizeof(peermem.ofed_version));
-	memcpy(peermem.ofed_exporter, conf.ofed_exporter, sizeof(peermem.ofed_exporter));
-	/* The interface that it demands, of the module itself: a text beside it could be another's.
-	 */
-	r = elf_module_open(input->image.fd, peermem.module, &module, error);
-	if (r < 0)
-		return error_prefix(error, r, "%s", input->image.name);
-	if (elf_module_version(module, PEERMEM_SYMBOL, &crc))
-		(void) snprintf(peermem.crc, sizeof(peermem.crc), "0x%08x", crc);
-	for (size_t i = 0; i < kernel->peermem_count; i++) {
-		const struct peermem *kept = &kernel->peermems[i];
-		_cleanup_free_ char *note = NULL;
-
-		if (!is_same(kept, &peermem))
-			continue;
-		note = xasprintf(
-			"%s: its nvidia-peermem for %s (OFED %s) is left out: that of %s fits the same "
-			"interface of %s",
-			input->image.name, kernel->krel, peermem.ofed_version,
-			kept->input->image.name,
-			*kept->ofed_exporter ? kept->ofed_exporter : "the kernel");
-		if (input != kept->input)
-			progress_note(&combine->context->progress, note);
-		return 0;
-	}
-	if (kernel->peermem_count == COMBINE_MAX)
-		return error_set(error, -EINVAL, "%s: more than %d nvidia-peermems for %s",
-			input->image.name, COMBINE_MAX, kernel->krel);
-	/* An image that was built without an OFED has no peermem to begin with. */
-	if (kernel->peermem_count == 0)
-		kernel->from = input;
-	kernel->peermems[kernel->peermem_count++] = peermem;
-	peermem = (struct peermem){ 0 };
-	return 0;
-}
-
-/* Appends those that @input has for the kernel, one of each interface. */
-static int add_peermems(struct combine *combine, struct combine_kernel *kernel,
-	const struct combine_input *input, struct error *error)
-{
-	_cleanup_free_ char *folder =
-		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_PEERMEM, kernel->krel);
-	_cleanup_strv_ struct strv names = { 0 };
-	int r = fs_list(input->image.fd, folder, &names);
-
-	if (r == -ENOENT)
-		return take(combine, kernel, input, NULL, error);
-	if (r < 0)
-		return error_set_errno(error, r, "%s: %s", input->image.name, folder);
-	/* "0", which is installed, first; there are fewer than ten of them in any image so far. */
-	for (size_t i = 0; i < names.count; i++) {
-		_cleanup_free_ char *below = xasprintf("%s/%s", folder, names.items[i]);
-
-		r = take(combine, kernel, input, below, error);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 /* ---- kernels */
 
 /* "open" or "proprietary"; "" where the image does not say. The caller frees it. */
@@ -348,7 +209,7 @@ static char *modules_kind(const struct combine_input *input, const char *krel)
 {
 	struct image_conf conf;
 
-	read_conf(input, krel, &conf);
+	combine_read_conf(input, krel, &conf);
 	return xstrdup(conf.kernel_module_type);
 }
 
@@ -471,10 +332,10 @@ static int add_kernel(struct combine *combine, const struct combine_input *input
 	if (r == 0 && kernel != end)
 		r = same_modules(kernel, input, error);
 	if (r == 0)
-		r = add_peermems(combine, kernel, input, error);
+		r = combine_add_peermems(combine, kernel, input, error);
 	if (r < 0)
 		return r;
-	read_conf(input, krel, &conf);
+	combine_read_conf(input, krel, &conf);
 	proof = *conf.proof ? conf.proof : "cannot-tell";
 	if (proof_rank(proof) > proof_rank(kernel->proof))
 		(void) snprintf(kernel->proof, sizeof(kernel->proof), "%s", proof);
@@ -539,7 +400,7 @@ int combine_open(struct combine *combine, const struct strv *names, struct error
 		struct combine_kernel *kernel = &combine->kernels[i];
 		struct image_conf conf;
 
-		read_conf(kernel->from, kernel->krel, &conf);
+		combine_read_conf(kernel->from, kernel->krel, &conf);
 		memcpy(kernel->set, conf.set, sizeof(kernel->set));
 	}
 	return find_arch(combine, error);
@@ -549,7 +410,7 @@ void combine_close(struct combine *combine)
 {
 	for (size_t i = 0; i < combine->kernel_count; i++)
 		for (size_t j = 0; j < combine->kernels[i].peermem_count; j++)
-			peermem_free(&combine->kernels[i].peermems[j]);
+			combine_peermem_free(&combine->kernels[i].peermems[j]);
 	free(combine->kernels);
 	for (size_t i = 0; i < combine->input_count; i++) {
 		verify_input_close(&combine->inputs[i].image);
@@ -578,27 +439,11 @@ static void stage_kernel_conf(const struct combine_kernel *kernel, struct stagin
 		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, kernel->krel);
 	struct image_conf conf;
 
-	read_conf(kernel->from, kernel->krel, &conf);
+	combine_read_conf(kernel->from, kernel->krel, &conf);
 	image_conf_set(conf.proof, kernel->proof);
 	/* The combined image's revision is another. */
 	image_conf_set(conf.revision, "");
 	stage_conf(&conf, path, root);
-}
-
-static void stage_peermem(const struct peermem *peermem, const char *folder, struct staging *root)
-{
-	const char *from = peermem->input->image.folder;
-	_cleanup_free_ char *module = xasprintf("%s/" KERNEL_FACTS_PEERMEM_MODULE, folder);
-	_cleanup_free_ char *symvers = xasprintf("%s/" KERNEL_FACTS_OFED, folder);
-	_cleanup_free_ char *conf = xasprintf("%s/" KERNEL_FACTS_PEERMEM_CONF, folder);
-	_cleanup_strv_ struct strv lines = { 0 };
-
-	staging_copy(root, module, "%s/%s", from, peermem->module);
-	staging_copy_found(root, symvers, "%s/%s", from, peermem->symvers);
-	xstrv_pushf(&lines, "ofed_version=%s", peermem->ofed_version);
-	xstrv_pushf(&lines, "ofed_exporter=%s", peermem->ofed_exporter);
-	xstrv_pushf(&lines, "crc=%s", peermem->crc);
-	staging_write_lines(root, conf, &lines);
 }
 
 /* The init puts it in the place of the first, where a node wants that kind. */
@@ -645,7 +490,7 @@ static void stage_kernel(
 		_cleanup_free_ char *folder =
 			xasprintf("%s/" KERNEL_FACTS_PEERMEM "/%zu", facts, i);
 
-		stage_peermem(&kernel->peermems[i], folder, root);
+		combine_stage_peermem(&kernel->peermems[i], folder, root);
 	}
 	stage_kernel_conf(kernel, root);
 	if (kernel->other)
@@ -704,7 +549,7 @@ static void find_tags(struct combine *combine, const struct image *image,
 		_cleanup_free_ char *version = NULL;
 		struct image_conf conf;
 
-		read_conf(kernel->from, kernel->krel, &conf);
+		combine_read_conf(kernel->from, kernel->krel, &conf);
 		version = combine->os_version ? xstrdup(combine->os_version)
 			  : *conf.os_version  ? xstrdup(conf.os_version)
 					      : catalogue_node_version(os, kernel->krel);
