@@ -229,7 +229,7 @@ static int add_plan(struct verb *verb, const char *folder, struct error *error)
 	if (r < 0 || verb->manifest.target_count)
 		return r;
 	verb->context.failure = EXIT_CODE_USAGE;
-	return error_set(error, -EINVAL, "--plan %s: it has no build that can be made", verb->plan);
+	return error_set(error, -EINVAL, "--plan %s: none of its builds can be made", verb->plan);
 }
 
 static int add_kernels(struct verb *verb, const char *folder, struct error *error)

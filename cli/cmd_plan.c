@@ -52,25 +52,26 @@ static int take_kernel(void *target, const char *value, struct error *error)
 static int check(void *target, struct error *error)
 {
 	/* The plan sets them, build --plan does, or they cannot be given more than once. */
-	static const char *const ours[] = { "--output", "-o", "--plan", "--target", "--json",
-		"--revision", "--password-fd", "--os", "--arch", "--ofed", "--nvidia", "--kernel" };
+	static const char *const ours[] = { "--output", "--plan", "--target", "--bundle", "--json",
+		"--revision", "--registry", "--gpu-operator", "--password-fd", "--os", "--arch",
+		"--ofed", "--nvidia", "--kernel" };
 	const struct verb *verb = target;
 	const struct strv *behind = &verb->arguments;
+	int r = 0;
 
-	for (size_t i = 0; i < behind->count; i++)
-		for (size_t j = 0; j < ARRAY_SIZE(ours); j++) {
-			size_t length = strlen(ours[j]);
+	for (size_t i = 0; i < behind->count; i++) {
+		const char *word = behind->items[i];
+		bool follows;
 
-			if (strncmp(behind->items[i], ours[j], length) == 0 &&
-				(!behind->items[i][length] || behind->items[i][length] == '='))
-				return error_set(error, -EINVAL,
-					"%s cannot be given to every build", ours[j]);
-		}
-	if (verb->request.revision &&
-		(verb->request.revision[strspn(verb->request.revision, "0123456789")] ||
-			strlen(verb->request.revision) > 9))
-		return error_set(error, -EINVAL, "--revision: not a number of at most nine digits");
-	return operators_check(&verb->request.operators, error);
+		for (size_t j = 0; j < ARRAY_SIZE(ours) && r == 0; j++)
+			if (options_is_word(word, ours[j], 0, &follows) ||
+				options_is_word(word, "--output", 'o', &follows))
+				r = error_set(
+					error, -EINVAL, "%s cannot be given to every build", word);
+	}
+	if (r == 0)
+		r = revision_check(verb->request.revision, error);
+	return r < 0 ? r : operators_check(&verb->request.operators, error);
 }
 
 static const struct option_rule rules[] = {
@@ -93,7 +94,7 @@ static const struct option_rule rules[] = {
 static const struct option_row rows[] = {
 	OPTION_HEADING("Kernels:"),
 	PLAN_OPTION("nodes", "FILE", OPTION_TEXT, nodes,
-		"what kubectl get nodes -o json printed; - for stdin"),
+		"output of kubectl get nodes -o json; - for stdin"),
 	PLAN_OPTION("ahead", NULL, OPTION_FLAG, request.ahead,
 		"also the kernel that an update would bring to each of them: the newest of\n"
 		"its series and flavour in the distribution's package lists"),
@@ -101,10 +102,10 @@ static const struct option_row rows[] = {
 		"also this kernel release, or newest; may be repeated"),
 	OPTION_HEADING("Drivers, each pair of them:"),
 	OPTION_CALL("ofed-version", 0, "VERSION[=SRC]", take_ofed,
-		"OFED as the NicClusterPolicy's version has it, and what slipway build takes\n"
-		"as --ofed; without SRC the plan can be checked, not built; may be repeated"),
+		"OFED version as in the NicClusterPolicy, and its source as slipway build takes\n"
+		"it; without SRC the plan can be checked, not built; may be repeated"),
 	OPTION_CALL("nvidia-version", 0, "VERSION[=SRC]", take_nvidia,
-		"NVIDIA's driver, and what slipway build takes as --nvidia; may be repeated"),
+		"version of NVIDIA's driver, and its source; may be repeated"),
 	PLAN_OPTION("exclude", "GLOB[:NVIDIA-GLOB]", OPTION_LIST, excludes,
 		"leave out kernels, or on these the matching NVIDIA drivers; may be repeated"),
 	OPTION_HEADING("Images:"),
@@ -173,27 +174,19 @@ static void print_image(
 
 static void print_target(const struct fleet_target *target, const struct widths *widths)
 {
-	_cleanup_strv_ struct strv shown = { 0 };
-	_cleanup_free_ char *first = xasprintf("%-*s  %-*s  %5u  %-5s", widths->krel, target->krel,
+	_cleanup_free_ char *before = xasprintf("%-*s  %-*s  %5u  %-5s", widths->krel, target->krel,
 		widths->os, target->os, target->nodes, target->why);
+	const struct fleet_image *image;
+	size_t position = 0;
+	bool none = true;
 
-	/* A build for each driver: the NIC's image is every build's. */
-	for (size_t i = 0; i < target->build_count; i++) {
-		const struct fleet_build *build = &target->builds[i];
-
-		for (size_t j = 0; j < build->image_count; j++) {
-			const char *reference = build->images[j].reference;
-			_cleanup_free_ char *before = NULL;
-
-			if (strv_contains(&shown, reference))
-				continue;
-			before = xasprintf("%-*s", (int) strlen(first), shown.count ? "" : first);
-			print_image(&build->images[j], before, widths);
-			xstrv_push(&shown, reference);
-		}
+	while ((image = fleet_next_image(target, &position))) {
+		print_image(image, before, widths);
+		(void) memset(before, ' ', strlen(before));
+		none = false;
 	}
-	if (shown.count == 0)
-		text_print(stdout, "%s\n", first);
+	if (none)
+		text_print(stdout, "%s\n", before);
 	if (*target->problem)
 		text_print(stdout, "  cannot be built: %s\n", target->problem);
 }
@@ -217,28 +210,21 @@ static void print_counts(const struct fleet *fleet)
 {
 	static const char *const states[] = { FLEET_THERE, FLEET_MISSING, FLEET_DIFFERS,
 		FLEET_UNKNOWN };
-	_cleanup_strv_ struct strv references = { 0 };
-	size_t counts[ARRAY_SIZE(states)] = { 0 };
+	size_t counts[ARRAY_SIZE(states)] = { 0 }, images = 0;
 	const char *before = ":";
 
 	for (size_t i = 0; i < fleet->target_count; i++) {
-		const struct fleet_target *target = &fleet->targets[i];
+		const struct fleet_image *image;
+		size_t position = 0;
 
-		for (size_t j = 0; j < target->build_count; j++) {
-			for (size_t k = 0; k < target->builds[j].image_count; k++) {
-				const struct fleet_image *image = &target->builds[j].images[k];
-
-				if (strv_contains(&references, image->reference))
-					continue;
-				xstrv_push(&references, image->reference);
-				for (size_t s = 0; s < ARRAY_SIZE(states); s++)
-					counts[s] += strcmp(image->state, states[s]) == 0;
-			}
+		while ((image = fleet_next_image(&fleet->targets[i], &position))) {
+			images++;
+			for (size_t s = 0; s < ARRAY_SIZE(states); s++)
+				counts[s] += strcmp(image->state, states[s]) == 0;
 		}
 	}
 	text_print(stdout, "%zu kernel%s, %zu image%s", fleet->target_count,
-		fleet->target_count == 1 ? "" : "s", references.count,
-		references.count == 1 ? "" : "s");
+		fleet->target_count == 1 ? "" : "s", images, images == 1 ? "" : "s");
 	for (size_t s = 0; s < ARRAY_SIZE(states); s++) {
 		if (counts[s] == 0)
 			continue;
@@ -299,7 +285,7 @@ static enum exit_code ask(struct verb *verb, struct context *context, struct err
 	r = fleet_ask(&verb->fleet, &context->progress, &verb->unknown, error);
 	if (r < 0)
 		return exit_code_for(r, EXIT_CODE_REGISTRY);
-	if (code == EXIT_CODE_OK && verb->unknown)
+	if (verb->unknown)
 		code = EXIT_CODE_REGISTRY;
 	else if (code == EXIT_CODE_OK && verb->check && !fleet_is_there(&verb->fleet))
 		code = EXIT_CODE_MISSING;

@@ -609,6 +609,17 @@ static int parse(const struct option_table *table, char **argv, void *target, st
 	return r == 0 && table->check ? table->check(target, error) : r;
 }
 
+bool options_is_word(const char *word, const char *name, char letter, bool *ret_follows)
+{
+	const size_t length = strlen(name);
+	const char *place =
+		letter && word[0] == '-' && word[1] != '-' ? strchr(word, letter) : NULL;
+
+	*ret_follows = !(place ? place + 1 : word + strnlen(word, length))[0];
+	return place ||
+	       (strncmp(word, name, length) == 0 && (!word[length] || word[length] == '='));
+}
+
 bool options_start(const struct option_table *table, char **argv, void *target, int *ret_code)
 {
 	const struct common_options *common =

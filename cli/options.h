@@ -144,6 +144,12 @@ struct option_table {
 bool options_start(const struct option_table *table, char **argv, void *target, int *ret_code);
 
 /*
+ * Has @word of a command line this option ("--output"), by its name or, unless @letter is 0, by
+ * its letter, alone or behind others? *@ret_follows: its value is the next word.
+ */
+bool options_is_word(const char *word, const char *name, char letter, bool *ret_follows);
+
+/*
  * How many words at the begin of @argv are common options and their values: they may stand before
  * the verb.
  */

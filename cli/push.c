@@ -35,20 +35,21 @@ static int look(const char *reference, const char *digest, const char *key, enum
 	const char *colon = strrchr(reference, ':');
 	_cleanup_free_ char *repository = xstrndup(reference, (size_t) (colon - reference));
 	_cleanup_strv_ struct strv tags = { 0 };
-	json_object *labels;
+	json_object *image;
 	int r = registry_list_tags(repository, &tags, error);
 
 	*ret = HELD_NONE;
 	if (r < 0 || !strv_contains(&tags, colon + 1))
 		return r;
-	r = registry_inspect(reference, ret_digest, &labels, error);
+	r = registry_inspect(reference, &image, error);
 	if (r < 0)
 		return r;
+	*ret_digest = xstrdup(registry_digest(image));
 	*ret = (digest && strcmp(*ret_digest, digest) == 0) ||
-			       (key && strcmp(registry_label(labels, IMAGE_LABEL_KEY), key) == 0)
+			       (key && strcmp(registry_label(image, IMAGE_LABEL_KEY), key) == 0)
 		       ? HELD_SAME
 		       : HELD_OTHER;
-	(void) json_object_put(labels);
+	(void) json_object_put(image);
 	return 0;
 }
 

@@ -27,11 +27,11 @@ struct push {
 		"push the images there, if their modules will load; by skopeo, with its\n"         \
 		"credentials (skopeo login) and certificates"),                                    \
 		OPTION("replace", 0, NULL, OPTION_FLAG, type, push.replace,                        \
-			"with --push: tags that stand for another image, too")
+			"with --push: overwrite tags of other images")
 /* NOLINTEND(bugprone-macro-parentheses) */
 #define PUSH_RULE                                                                                  \
 	{                                                                                          \
-		.given = "replace", .needs = "push", .why = "it is about tags that are pushed"     \
+		.given = "replace", .needs = "push", .why = "it applies only to pushed tags"       \
 	}
 
 /* -EINVAL for what is no registry. It is that of @operators, too, unless they have one. */
@@ -49,7 +49,8 @@ int push_look(const struct push *push, const struct strv *names, const char *key
 /*
  * Pushes @image under @names, and appends "REFERENCE@DIGEST" of each to @pushed. A tag with its
  * digest or @key is left alone, and counts; one of another image is -EEXIST unless push->replace is
- * set.
+ * set. Also the errors of cli/image/registry.h. After a failure @pushed has what was pushed before
+ * it.
  */
 int push_image(const struct push *push, const struct image *image, const char *archive,
 	const char *key, const struct strv *names, struct progress *progress, struct strv *pushed,

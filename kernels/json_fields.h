@@ -21,6 +21,10 @@ enum json_kind {
 	JSON_LIST,   /* an array of structs, then its size_t count */
 };
 
+/* To be said of each JSON_LIST: its count lies behind it. */
+#define JSON_HAS_COUNT(type, list, number)                                                         \
+	_Static_assert(offsetof(type, number) == offsetof(type, list) + sizeof(void *), #list)
+
 struct json_fields;
 
 struct json_field {

@@ -13,7 +13,8 @@
 /*
  * The line with the reason: the first that the program marks as an error, else the last one. Go's
  * programs end with what went wrong: a list of errors ("3 errors occurred:") with its last one, and
- * a line with its last words, of which only these are taken.
+ * a line with its last words, of which only these are taken. Of a log line (level=fatal msg="…")
+ * the message.
  */
 static char *why(int log_fd, off_t start)
 {
@@ -34,7 +35,9 @@ static char *why(int log_fd, off_t start)
 			(strncmp(line, "Error: ", 7) == 0 && !str_ends_with(line, "occurred:")))
 			break;
 	}
-	if (last && strlen(last) > REASON_SIZE) {
+	if (last && strstr(last, " msg=\""))
+		last = strstr(last, " msg=\"") + 1;
+	else if (last && strlen(last) > REASON_SIZE) {
 		last += strlen(last) - REASON_SIZE;
 		last = strchr(last, ' ') ? strchr(last, ' ') + 1 : last;
 	}

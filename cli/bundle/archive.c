@@ -85,7 +85,7 @@ int bundle_pack(const struct bundle_manifest *manifest, const char *folder, cons
 	/* A rename would put a file where a device was. */
 	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
 		return error_set(
-			error, -EINVAL, "--output %s: there is something that is no file", path);
+			error, -EINVAL, "--output %s: it exists and is not a regular file", path);
 	r = write_to(manifest, folder, temporary, progress, error);
 	if (r < 0) {
 		(void) unlink(temporary);

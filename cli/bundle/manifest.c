@@ -123,15 +123,11 @@ static const struct json_field manifest_fields[] = {
 static const struct json_fields of_manifest =
 	JSON_FIELDS("bundle", manifest_fields, struct bundle_manifest);
 
-/* JSON_LIST: each count lies behind its list. */
-#define HAS_COUNT(type, list, number)                                                              \
-	_Static_assert(offsetof(type, number) == offsetof(type, list) + sizeof(void *), #list)
-
-HAS_COUNT(struct bundle_manifest, files, file_count);
-HAS_COUNT(struct bundle_manifest, targets, target_count);
-HAS_COUNT(struct bundle_target, images, image_count);
-HAS_COUNT(struct bundle_target, outputs, output_count);
-HAS_COUNT(struct bundle_target, sources, source_count);
+JSON_HAS_COUNT(struct bundle_manifest, files, file_count);
+JSON_HAS_COUNT(struct bundle_manifest, targets, target_count);
+JSON_HAS_COUNT(struct bundle_target, images, image_count);
+JSON_HAS_COUNT(struct bundle_target, outputs, output_count);
+JSON_HAS_COUNT(struct bundle_target, sources, source_count);
 
 /* ---- reading and writing */
 

@@ -5,13 +5,14 @@
 #include "cli/fleet/fleet.h"
 #include "cli/image/image_record.h"
 #include "cli/image/registry.h"
+#include "common/arch.h"
 #include "common/xalloc.h"
 
 struct asking {
 	struct fleet *fleet;
 	struct progress *progress;
 	json_object *tags;   /* of each repository: an object with them as keys; null: not known */
-	json_object *labels; /* of each reference; null: not known */
+	json_object *images; /* of each reference; null: not known */
 	bool unknown;
 };
 
@@ -60,16 +61,16 @@ static int ask_tags(
 	return 0;
 }
 
-static int ask_labels(
+static int ask_about(
 	struct asking *asking, const char *reference, json_object **ret, struct error *error)
 {
 	struct error why;
 	int r;
 
-	if (json_object_object_get_ex(asking->labels, reference, ret))
+	if (json_object_object_get_ex(asking->images, reference, ret))
 		return 0;
 	progress_step(asking->progress, strrchr(reference, '/') + 1);
-	r = registry_inspect(reference, NULL, ret, &why);
+	r = registry_inspect(reference, ret, &why);
 	if (r == -EREMOTEIO) {
 		*ret = NULL;
 		add_unknown(asking, &why);
@@ -77,28 +78,31 @@ static int ask_labels(
 		*error = why;
 		return r;
 	}
-	(void) json_object_object_add(asking->labels, reference, *ret);
+	(void) json_object_object_add(asking->images, reference, *ret);
 	return 0;
 }
 
 /* How the image there differs from the one of the plan; NULL: not at all. */
-static char *compare(json_object *labels, const struct fleet_target *target,
+static char *compare(json_object *there, const struct fleet_target *target,
 	const struct fleet_build *build, bool gpu)
 {
-	const char *version = registry_label(labels, "org.opencontainers.image.version");
-	const char *krel = registry_label(labels, "io.slipway.krel");
-	const char *peermem = registry_label(labels, IMAGE_LABEL_PEERMEM);
+	const char *version = registry_label(there, "org.opencontainers.image.version");
+	const char *krel = registry_label(there, "io.slipway.krel");
+	const char *peermem = registry_label(there, IMAGE_LABEL_PEERMEM);
 	_cleanup_free_ char *bound_to = image_version_in_tag(peermem);
 	_cleanup_free_ char *ofed = image_version_in_tag(build->ofed);
 	_cleanup_free_ char *wanted = xasprintf("%s%s%s", gpu ? build->nvidia : build->ofed,
 		*build->revision ? "-" : "", build->revision);
 
-	if (!*registry_label(labels, "io.slipway.role"))
+	if (!*registry_label(there, "io.slipway.role"))
 		return xstrdup("not made by Slipway");
-	if (strcmp(registry_label(labels, "io.slipway.proof"), "holds") != 0)
+	if (strcmp(registry_label(there, "io.slipway.proof"), "holds") != 0)
 		return xstrdup("not proven");
 	if (strcmp(krel, target->krel) != 0)
 		return xasprintf("for kernel %s", krel);
+	/* Only the NIC image's tag has the architecture. */
+	if (strcmp(registry_arch(there), arch_oci(target->arch)) != 0)
+		return xasprintf("for %s", registry_arch(there));
 	if (strcmp(version, wanted) != 0)
 		return xasprintf("%s %s", gpu ? "driver" : "OFED", version);
 	if (gpu && *build->ofed && strcmp(bound_to, ofed) != 0)
@@ -114,7 +118,7 @@ static int ask_image(struct asking *asking, const struct fleet_target *target,
 	bool gpu = strcmp(image->role, FLEET_GPU) == 0;
 	_cleanup_free_ char *repository =
 		xstrndup(image->reference, strlen(image->reference) - strlen(image->tag) - 1);
-	json_object *tags, *labels;
+	json_object *tags, *there;
 	char *differs;
 	int r = ask_tags(asking, repository, &tags, error);
 
@@ -124,14 +128,14 @@ static int ask_image(struct asking *asking, const struct fleet_target *target,
 		set_state(image, FLEET_MISSING, NULL);
 		return 0;
 	}
-	r = tags ? ask_labels(asking, image->reference, &labels, error) : 0;
+	r = tags ? ask_about(asking, image->reference, &there, error) : 0;
 	if (r < 0)
 		return r;
-	if (!tags || !labels) {
+	if (!tags || !there) {
 		set_state(image, FLEET_UNKNOWN, NULL);
 		return 0;
 	}
-	differs = compare(labels, target, build, gpu);
+	differs = compare(there, target, build, gpu);
 	set_state(image, differs ? FLEET_DIFFERS : FLEET_THERE, differs);
 	return 0;
 }
@@ -158,7 +162,7 @@ int fleet_ask(
 		.fleet = fleet,
 		.progress = progress,
 		.tags = json_object_new_object(),
-		.labels = json_object_new_object(),
+		.images = json_object_new_object(),
 	};
 	int r = 0;
 
@@ -166,7 +170,7 @@ int fleet_ask(
 		r = ask_target(&asking, &fleet->targets[i], error);
 	*ret_unknown = asking.unknown;
 	(void) json_object_put(asking.tags);
-	(void) json_object_put(asking.labels);
+	(void) json_object_put(asking.images);
 	return r;
 }
 

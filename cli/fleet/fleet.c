@@ -65,6 +65,11 @@ static const struct json_field plan_fields[] = {
 };
 static const struct json_fields fleet_fields = JSON_FIELDS("plan", plan_fields, struct fleet);
 
+JSON_HAS_COUNT(struct fleet, targets, target_count);
+JSON_HAS_COUNT(struct fleet, excluded, excluded_count);
+JSON_HAS_COUNT(struct fleet_target, builds, build_count);
+JSON_HAS_COUNT(struct fleet_build, images, image_count);
+
 json_object *fleet_to_json(const struct fleet *fleet)
 {
 	json_object *root = json_object_new_object();
@@ -130,6 +135,34 @@ void fleet_drivers_free(struct fleet_drivers *drivers)
 }
 
 /* ---- what all have in common */
+
+/* The one at @position of all builds' images. */
+static const struct fleet_image *find_image(const struct fleet_target *target, size_t position)
+{
+	for (size_t i = 0; i < target->build_count; i++) {
+		const struct fleet_build *build = &target->builds[i];
+
+		if (position < build->image_count)
+			return &build->images[position];
+		position -= build->image_count;
+	}
+	return NULL;
+}
+
+const struct fleet_image *fleet_next_image(const struct fleet_target *target, size_t *position)
+{
+	const struct fleet_image *image;
+
+	while ((image = find_image(target, (*position)++))) {
+		size_t before = 0;
+
+		while (strcmp(find_image(target, before)->reference, image->reference) != 0)
+			before++;
+		if (before == *position - 1)
+			return image;
+	}
+	return NULL;
+}
 
 void fleet_build_free(struct fleet_build *build)
 {

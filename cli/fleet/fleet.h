@@ -148,6 +148,11 @@ int fleet_make(struct context *context, const struct fleet_request *request, str
 	struct error *error) _must_check_;
 void fleet_free(struct fleet *fleet);
 void fleet_build_free(struct fleet_build *build);
+/*
+ * The images of a target, each once: the NIC's is that of several builds. Starts at *@position 0;
+ * NULL after the last.
+ */
+const struct fleet_image *fleet_next_image(const struct fleet_target *target, size_t *position);
 /* Leaves out targets without a build, and numbers the others. */
 void fleet_keep_targets(struct fleet *fleet);
 

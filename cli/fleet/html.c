@@ -58,26 +58,20 @@ static void put_element(FILE *file, const char *name, const char *class, const c
 
 static void put_images(FILE *file, const struct fleet_target *target)
 {
-	_cleanup_strv_ struct strv shown = { 0 };
+	const struct fleet_image *image;
+	size_t position = 0;
 
-	for (size_t i = 0; i < target->build_count; i++) {
-		for (size_t j = 0; j < target->builds[i].image_count; j++) {
-			const struct fleet_image *image = &target->builds[i].images[j];
-
-			if (strv_contains(&shown, image->reference))
-				continue;
-			xstrv_push(&shown, image->reference);
-			put_element(file, "code", "", strrchr(image->reference, '/') + 1);
-			if (strcmp(image->state, FLEET_NOT_ASKED) != 0) {
-				(void) fputs(" ", file);
-				put_element(file, "span", image->state, image->state);
-			}
-			if (*image->differs) {
-				(void) fputs(": ", file);
-				put_text(file, image->differs);
-			}
-			(void) fputs("<br>\n", file);
+	while ((image = fleet_next_image(target, &position))) {
+		put_element(file, "code", "", strrchr(image->reference, '/') + 1);
+		if (strcmp(image->state, FLEET_NOT_ASKED) != 0) {
+			(void) fputs(" ", file);
+			put_element(file, "span", image->state, image->state);
 		}
+		if (*image->differs) {
+			(void) fputs(": ", file);
+			put_text(file, image->differs);
+		}
+		(void) fputs("<br>\n", file);
 	}
 	if (*target->problem) {
 		(void) fputs("<span class=\"missing\">cannot be built</span>: ", file);
@@ -110,11 +104,25 @@ static void put_target(FILE *file, const struct fleet_target *target, bool ahead
 
 static bool lacks_image(const struct fleet_target *target)
 {
-	for (size_t i = 0; i < target->build_count; i++)
-		for (size_t j = 0; j < target->builds[i].image_count; j++)
-			if (strcmp(target->builds[i].images[j].state, FLEET_THERE) != 0)
-				return true;
+	const struct fleet_image *image;
+	size_t position = 0;
+
+	while ((image = fleet_next_image(target, &position)))
+		if (strcmp(image->state, FLEET_THERE) != 0)
+			return true;
 	return *target->problem;
+}
+
+/* Nodes whose next kernel was not found, or is left out with their own. */
+static unsigned int count_unknown(const struct fleet *fleet)
+{
+	unsigned int all = 0, known = 0;
+
+	for (size_t i = 0; i < fleet->target_count; i++) {
+		all += fleet->targets[i].nodes;
+		known += fleet->targets[i].nodes_ahead;
+	}
+	return all > known ? all - known : 0;
 }
 
 /* Nodes that have no drivers now, and those that will have none; where the registry was asked. */
@@ -138,10 +146,20 @@ static void put_summary(FILE *file, const struct fleet *fleet, const char *regis
 	put_element(file, "code", "", registry);
 	(void) fprintf(file, " <span class=\"%s\">%u node%s an image now</span>",
 		now ? "missing" : "there", now, now == 1 ? " lacks" : "s lack");
-	if (has_ahead(fleet))
+	if (has_ahead(fleet)) {
+		unsigned int unknown = count_unknown(fleet);
+
 		(void) fprintf(file,
 			", <span class=\"%s\">%u after the next update of their kernels</span>",
-			after ? "missing" : "there", after);
+			after     ? "missing"
+			: unknown ? "unknown"
+				  : "there",
+			after);
+		if (unknown)
+			(void) fprintf(file,
+				"; the next kernel of %u node%s is excluded or not known", unknown,
+				unknown == 1 ? "" : "s");
+	}
 	(void) fputs(".</p>\n", file);
 }
 

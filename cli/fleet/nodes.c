@@ -168,14 +168,12 @@ static int read_list(json_object *root, struct pools *pools, struct error *error
 	json_object *items = NULL;
 	size_t count;
 
-	if (strcmp(text_of(root, "kind"), "Node") == 0) {
+	if (strcmp(text_of(root, "kind"), "Node") == 0)
 		read_node(root, pools);
-		return 0;
-	}
-	if (!json_object_object_get_ex(root, "items", &items) ||
-		!json_object_is_type(items, json_type_array))
-		return error_set(error, -EBADMSG, "no list of Kubernetes nodes");
-	count = json_object_array_length(items);
+	else if (!json_object_object_get_ex(root, "items", &items) ||
+		 !json_object_is_type(items, json_type_array))
+		return error_set(error, -EBADMSG, "not a list of Kubernetes nodes");
+	count = items ? json_object_array_length(items) : 0;
 	for (size_t i = 0; i < count; i++) {
 		json_object *node = json_object_array_get_idx(items, i);
 		const char *kind = text_of(node, "kind");
@@ -185,7 +183,7 @@ static int read_list(json_object *root, struct pools *pools, struct error *error
 
 		if (!is_node)
 			return error_set(
-				error, -EBADMSG, "item %zu is no Node but \"%s\"", i, kind);
+				error, -EBADMSG, "item %zu is a \"%s\", not a Node", i, kind);
 		read_node(node, pools);
 	}
 	return pools->count || pools->idle || pools->odd.count

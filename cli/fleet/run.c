@@ -110,6 +110,12 @@ static void take_signal(struct running *running, bool wait, pid_t child)
 		(void) kill(child, number);
 }
 
+static int not_run(const struct error *error)
+{
+	message_error(stderr, "slipway build", error);
+	return EXIT_CODE_INTERNAL;
+}
+
 /*
  * Runs it, its stdout to @stdout_fd or, for -1, ours. It clears up after itself. Returns its exit
  * status, 128 + N after signal N; with a message in @error where it could not be run.
@@ -124,7 +130,7 @@ static int run_child(
 	pid = fork();
 	if (pid < 0) {
 		(void) error_set_errno(error, -errno, "a process for the build");
-		return EXIT_CODE_INTERNAL;
+		return not_run(error);
 	}
 	if (pid == 0) {
 		(void) sigprocmask(SIG_SETMASK, &running->old_mask, NULL);
@@ -137,7 +143,7 @@ static int run_child(
 		take_signal(running, true, pid);
 	if (ended < 0) {
 		(void) error_set_errno(error, -errno, "the build's process");
-		return EXIT_CODE_INTERNAL;
+		return not_run(error);
 	}
 	if (running->stopped)
 		return 128 + running->stopped;
@@ -225,7 +231,7 @@ static int check_images(struct running *running, const struct strv *argv,
 	*ret_known = true;
 	if (fd < 0) {
 		(void) error_set_errno(error, -errno, "memfd_create");
-		return EXIT_CODE_INTERNAL;
+		return not_run(error);
 	}
 	code = run_child(running, &dry, fd, error);
 	answer = read_answer(fd);
@@ -244,37 +250,27 @@ static int check_images(struct running *running, const struct strv *argv,
 
 /* ---- one build */
 
-/* Has @word this option, and does its value follow as a word of its own? */
-static bool is_option(const char *word, const char *option, bool *ret_follows)
-{
-	size_t length = strlen(option);
-
-	*ret_follows = !word[length];
-	return strncmp(word, option, length) == 0 && (!word[length] || word[length] == '=');
-}
-
 void fleet_common_words(char *const *argv, struct strv *common)
 {
-	static const char *const ours[] = { "--plan", "--target", "--bundle", "--output" };
+	static const struct {
+		const char *name;
+		char letter;
+	} ours[] = { { "--plan", 0 }, { "--target", 0 }, { "--bundle", 0 }, { "--output", 'o' } };
 
 	for (size_t i = 1; argv[i]; i++) {
 		bool dropped = strcmp(argv[i], "--json") == 0, follows = false;
-		const char *letter =
-			argv[i][0] == '-' && argv[i][1] != '-' ? strchr(argv[i], 'o') : NULL;
 
 		for (size_t j = 0; j < ARRAY_SIZE(ours) && !dropped; j++)
-			dropped = is_option(argv[i], ours[j], &follows);
-		/* "-oDIR", "-qo DIR" */
-		if (letter && !dropped) {
-			dropped = true;
-			follows = !letter[1];
-			if (letter > argv[i] + 1)
-				xstrv_pushf(common, "%.*s", (int) (letter - argv[i]), argv[i]);
-		}
-		if (dropped && follows && argv[i + 1])
-			i++;
-		else if (!dropped)
+			dropped = options_is_word(argv[i], ours[j].name, ours[j].letter, &follows);
+		if (!dropped) {
 			xstrv_push(common, argv[i]);
+			continue;
+		}
+		/* "-qoDIR": the letters before it. */
+		if (argv[i][1] != '-' && argv[i][1] != 'o')
+			xstrv_pushf(common, "%.*s", (int) strcspn(argv[i], "o"), argv[i]);
+		if (follows && argv[i + 1])
+			i++;
 	}
 }
 
@@ -373,8 +369,7 @@ static int check_bundle(
 		bundle_find_build(&running->bundle, &build->args) < running->bundle.target_count)
 		return EXIT_CODE_OK;
 	(void) error_set(error, -ENODATA,
-		"%s: it has no such build: the plan is another one, or the bundle was made "
-		"without it",
+		"%s: it lacks this build: it was made from another plan, or without this build",
 		run->bundle);
 	(void) error_try(error, -ENODATA,
 		"where there is a network, with this plan: slipway bundle --plan %s -o FILE",

@@ -187,7 +187,7 @@ static void add_ahead(struct making *making, size_t index)
 		r = list_releases(making, from->os, from->arch, &krels, &why);
 	if (r < 0) {
 		_cleanup_free_ char *text =
-			xasprintf("what updates bring to %s is not known: %s", from->os, why.text);
+			xasprintf("the next kernel of %s is not known: %s", from->os, why.text);
 
 		xstrv_push_unique(&fleet->warnings, text);
 		fleet->lists_result = fleet->lists_result ? fleet->lists_result : r;
@@ -196,8 +196,8 @@ static void add_ahead(struct making *making, size_t index)
 	newest = resolve_update(&krels, &os, from->krel);
 	if (!newest) {
 		xstrv_pushf(&fleet->warnings,
-			"the lists of %s have no kernel of the series and flavour of %s that is as "
-			"new",
+			"the lists of %s have neither %s nor a newer kernel of its series and "
+			"flavour",
 			os.os, from->krel);
 		return;
 	}

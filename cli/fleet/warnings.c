@@ -60,7 +60,12 @@ static void warn_of_one_tag(
 	const struct fleet_target *one = first->target;
 	const struct fleet_target *other = second->target;
 
-	if (strcmp(one->krel, other->krel) != 0)
+	if (strcmp(one->arch, other->arch) != 0)
+		xstrv_pushf(&making->fleet.warnings,
+			"%s: nodes of %s and of %s ask for the tag %s, which can hold only one of "
+			"the two images",
+			one->krel, one->arch, other->arch, first->reference);
+	else if (strcmp(one->krel, other->krel) != 0)
 		xstrv_pushf(&making->fleet.warnings,
 			"kernels %s and %s share the tag %s: the image of one will not load on the "
 			"other",

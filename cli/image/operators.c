@@ -61,6 +61,13 @@ int registry_check(const char *option, const char *registry, struct error *error
 	return 0;
 }
 
+int revision_check(const char *revision, struct error *error)
+{
+	if (!revision || (!revision[strspn(revision, "0123456789")] && strlen(revision) <= 9))
+		return 0;
+	return error_set(error, -EINVAL, "--revision: not a number of at most nine digits");
+}
+
 int operators_check(const struct operators *operators, struct error *error)
 {
 	struct release release;

@@ -41,6 +41,8 @@ struct operators {
 int registry_check(const char *option, const char *registry, struct error *error) _must_check_;
 /* -EINVAL for a registry with a transport or a tag, and for what is no version. */
 int operators_check(const struct operators *operators, struct error *error) _must_check_;
+/* Is it a number of at most nine digits, or NULL? -EINVAL for another --revision. */
+int revision_check(const char *revision, struct error *error) _must_check_;
 
 /*
  * Appends the os tags that GPU operators compose for a GPU image on nodes with this ID and

@@ -10,7 +10,9 @@
 #define TIMEOUT   "60s"
 #define NOT_ASKED "the registry could not be asked"
 
-/* How skopeo's last line names the cause: level=fatal msg="…". The text itself where it does not.
+/*
+ * How skopeo's last line names the cause: level=fatal msg="…", in Go's quotes. The text itself
+ * where it does not.
  */
 static char *message_of(const char *text)
 {
@@ -19,9 +21,10 @@ static char *message_of(const char *text)
 	char *to = message;
 
 	for (const char *from = message; start && *from && *from != '"'; from++) {
-		if (*from == '\\' && from[1])
-			from++;
-		*to++ = *from;
+		bool escaped = *from == '\\' && from[1];
+
+		from += escaped;
+		*to++ = escaped && (*from == 'n' || *from == 't') ? ' ' : *from;
 	}
 	if (start)
 		*to = '\0';
@@ -96,13 +99,33 @@ static json_object *parse(const char *text)
 	return root;
 }
 
-const char *registry_label(json_object *labels, const char *name)
+static const char *text_of(json_object *object, const char *key)
 {
 	json_object *value = NULL;
 
-	return json_object_object_get_ex(labels, name, &value) &&
+	return json_object_object_get_ex(object, key, &value) &&
 			       json_object_is_type(value, json_type_string)
 		       ? json_object_get_string(value)
+		       : "";
+}
+
+const char *registry_digest(json_object *image)
+{
+	return text_of(image, "Digest");
+}
+
+const char *registry_arch(json_object *image)
+{
+	return text_of(image, "Architecture");
+}
+
+const char *registry_label(json_object *image, const char *name)
+{
+	json_object *labels = NULL;
+
+	return json_object_object_get_ex(image, "Labels", &labels) &&
+			       json_object_is_type(labels, json_type_object)
+		       ? text_of(labels, name)
 		       : "";
 }
 
@@ -130,30 +153,22 @@ int registry_list_tags(const char *repository, struct strv *tags, struct error *
 	return r;
 }
 
-int registry_inspect(
-	const char *reference, char **ret_digest, json_object **ret_labels, struct error *error)
+int registry_inspect(const char *reference, json_object **ret_image, struct error *error)
 {
 	_cleanup_free_ char *output = NULL;
 	_cleanup_free_ char *said = NULL;
-	json_object *root, *digest = NULL, *labels = NULL;
+	json_object *image;
 	int r = ask((const char *const[]){ "inspect", "--no-tags" }, 2, reference, &output, &said,
 		error);
 
 	if (r < 0)
 		return r == -EIO ? fail(reference, NOT_ASKED, said, error) : r;
-	root = parse(output);
-	if (!root || !json_object_object_get_ex(root, "Digest", &digest)) {
-		(void) json_object_put(root);
+	image = parse(output);
+	if (!image || !*registry_digest(image)) {
+		(void) json_object_put(image);
 		return fail(reference, NOT_ASKED, "skopeo inspect printed no digest", error);
 	}
-	if (ret_digest)
-		*ret_digest = xstrdup(json_object_get_string(digest));
-	if (json_object_object_get_ex(root, "Labels", &labels) &&
-		json_object_is_type(labels, json_type_object))
-		*ret_labels = json_object_get(labels);
-	else
-		*ret_labels = json_object_new_object();
-	(void) json_object_put(root);
+	*ret_image = image;
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks into registries by skopeo(1): its credentials, certificates and mirrors are those of
- * containers-auth.json(5), containers-certs.d(5) and containers-registries.conf(5).
+ * Asks registries, and copies images to and from them, by skopeo(1): its credentials, certificates
+ * and mirrors are those of containers-auth.json(5), containers-certs.d(5) and
+ * containers-registries.conf(5). A question takes at most 60 s; a copy has no limit.
  *
  * All return -EREMOTEIO when the registry could not be asked, or refused, with its answer and,
  * where one is known, a cure in @error; -ENOPKG when there is no skopeo; -EINTR.
@@ -16,15 +17,14 @@
 /* Appends the tags of "registry.example/drivers/driver"; none where there is no such repository. */
 int registry_list_tags(const char *repository, struct strv *tags, struct error *error) _must_check_;
 
-/*
- * The image with this tag: the digest of its manifest, "sha256:…", which the caller frees
- * (@ret_digest may be NULL), and its labels, an object that the caller puts; empty if it has none.
- */
-int registry_inspect(const char *reference, char **ret_digest, json_object **ret_labels,
-	struct error *error) _must_check_;
+/* The image with this tag, as skopeo-inspect(1) prints it: an object that the caller puts. */
+int registry_inspect(
+	const char *reference, json_object **ret_image, struct error *error) _must_check_;
 
-/* Borrowed from @labels; "" for one that is not there. */
-const char *registry_label(json_object *labels, const char *name);
+/* Borrowed from @image; "" for what is not there. */
+const char *registry_digest(json_object *image); /* of its manifest: "sha256:…" */
+const char *registry_arch(json_object *image);   /* as the OCI names it: "amd64" */
+const char *registry_label(json_object *image, const char *name);
 
 /*
  * Copies the image in the OCI archive @path there, byte by byte: its digest stays.

@@ -24,7 +24,7 @@
 /* The user's request. */
 struct build_options {
 	struct common_options common;
-	char *const *arguments;            /* the command line, for the provenance */
+	struct strv arguments;             /* the command line, for the provenance */
 	const char *krel;                  /* or "newest"; NULL: by lock, bundle or --kernel-from */
 	const char *sources[DRIVER_COUNT]; /* tree, tarball, a word, or "none"; NULL: none */
 	const char *kernel_module_type; /* "open" or "proprietary"; NULL: open where it is there */

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/image/output_place.h"
 #include "common/fs.h"
+#include "common/xalloc.h"
 
 static int take_kernel(void *target, const char *argument, struct error *error)
 {
@@ -125,12 +126,9 @@ int build_options_take_sources(
 static int check(void *target, struct error *error)
 {
 	struct build_options *options = target;
-	const char *revision = options->revision;
-	int r = 0;
+	int r = revision_check(options->revision, error);
 
-	if (revision && (revision[strspn(revision, "0123456789")] || strlen(revision) > 9))
-		return error_set(error, -EINVAL, "--revision: not a number of at most nine digits");
-	if (!options->bundle) /* what is in a bundle is known later */
+	if (r == 0 && !options->bundle) /* what is in a bundle is known later */
 		r = build_options_check_drivers(options, error);
 	if (r < 0)
 		return r;
@@ -317,11 +315,12 @@ const struct option_table build_options = {
 bool build_options_start(char **argv, struct build_options *ret, int *ret_code)
 {
 	*ret = (struct build_options){
-		.arguments = argv,
 		.output = OUTPUT_STORAGE,
 		.sign_password.fd = -1,
 	};
 	build_options_default(ret);
+	for (char *const *word = argv; *word; word++) /* parsing sorts them */
+		xstrv_push(&ret->arguments, *word);
 	return options_start(&build_options, argv, ret, ret_code);
 }
 
@@ -329,4 +328,5 @@ void build_options_free(struct build_options *options)
 {
 	common_options_free(&options->common);
 	strv_free(&options->kernel_from);
+	strv_free(&options->arguments);
 }

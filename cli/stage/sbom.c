@@ -2,8 +2,9 @@
 /*
  * Two documents about the images in --output: sbom.spdx.json, what is in them and made them (SPDX
  * 2.3, spdx.github.io/spdx-spec/v2.3), and provenance.json, how (the predicate of SLSA v1,
- * slsa.dev/spec/v1.0/provenance). All of it is in the lock, in the sets and in the options. Same
- * inputs, same bytes: the dates are the images'.
+ * slsa.dev/spec/v1.0/provenance). All of it is in the lock, in the sets and in the options. The
+ * SBOM of the same images has the same bytes, with their dates; the provenance also has the command
+ * line.
  */
 #include "cli/stage/stage_internal.h"
 
@@ -42,7 +43,7 @@ struct sbom {
 	json_object *dependencies; /* of the provenance */
 };
 
-/* Sources of the user's, by content. "" in @hex for a driver that has another. */
+/* The digest of a source that the user named; "" where the driver comes as packages. */
 static int source_digest(const struct source *source, char hex[HASH_HEX_SIZE], struct error *error)
 {
 	struct hash *hash;
@@ -184,7 +185,7 @@ static void add_root_packages(struct sbom *sbom, char *const *image_ids)
 	}
 }
 
-/* The kernel's packages and files, and what of the drivers is packaged. */
+/* The kernel's packages and files, and the drivers that come as packages. */
 static void add_locked(struct sbom *sbom, char *const *image_ids)
 {
 	const struct lock *lock = &sbom->build->kernel.lock;
@@ -331,8 +332,8 @@ static json_object *provenance_document(struct sbom *sbom, const char *lock_text
 	json_object *digest = json_object_new_object();
 	char hex[HASH_HEX_SIZE];
 
-	for (char *const *word = build->options.arguments; *word; word++) {
-		_cleanup_free_ char *shown = url_shown(*word);
+	for (size_t i = 0; i < build->options.arguments.count; i++) {
+		_cleanup_free_ char *shown = url_shown(build->options.arguments.items[i]);
 
 		(void) json_object_array_add(arguments, json_text(shown));
 	}

@@ -325,7 +325,7 @@ nothing_is_imported() {
     plan "$args" 2 --target 1
     says "--target 1: the plan has 1 target"
     plan '["6.1.0-57-amd64", "--nvidia=/gone"]' 5
-    says "$bundle: it has no such build" "try: where there is a network, with this plan: slipway bundle --plan $BATS_TEST_TMPDIR/plan.json -o FILE"
+    says "$bundle: it lacks this build" "try: where there is a network, with this plan: slipway bundle --plan $BATS_TEST_TMPDIR/plan.json -o FILE"
     SLIPWAY=$BATS_TEST_TMPDIR/isolated run_slipway 5 build --bundle "$bundle" --target 7
     says "--target 7: $bundle has 1 target, from 0"
     # Where there is a network, but not the sources.

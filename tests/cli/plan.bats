@@ -158,6 +158,8 @@ END
     says "this version is given twice"
     run_slipway 2 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 -- --output out
     says "--output cannot be given to every build"
+    run_slipway 2 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 -- -qoDIR
+    says "-qoDIR cannot be given to every build"
 }
 
 @test "--ahead: the newest kernel of a node's series and flavour, of its distribution's lists" {
@@ -172,7 +174,7 @@ END
         '["6.1.0-51-amd64 1 node [\"nic\",\"gpu\"]","6.1.0-49-amd64 1 node [\"gpu\"]"]'
     node c 6.1.0-50-cloud-amd64 amd64 $(os debian 12) $gpu | list
     plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ahead --nvidia-version 580.1
-    is '.warnings[0]' 'the lists of debian12 have no kernel of the series and flavour of 6.1.0-50-cloud-amd64 that is as new'
+    is '.warnings[0]' 'the lists of debian12 have neither 6.1.0-50-cloud-amd64 nor a newer kernel of its series and flavour'
     # No update goes back; and one distribution without lists costs no other its plan.
     { node d 6.1.0-99-amd64 amd64 $(os debian 12) $gpu; node e 6.1.0-49-amd64 amd64 $(os debian 12) $gpu; } | list
     plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ahead --nvidia-version 580.1
@@ -181,7 +183,7 @@ END
     { node d 6.1.0-49-amd64 amd64 $(os debian 12) $gpu; node e 5.14.0-427.13.1.el9_4.x86_64 amd64 $(os rhel 9.4) $gpu; } | list
     plan 25 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ahead --nvidia-version 580.1 --gpu-operator 26.7
     is '[.targets[].krel] | length' 3
-    is '.warnings[0] | startswith("what updates bring to rhel9 is not known: ")' true
+    is '.warnings[0] | startswith("the next kernel of rhel9 is not known: ")' true
 }
 
 @test "what is no list of nodes is refused, with the command that prints one" {
@@ -196,10 +198,13 @@ END
     says "no node in the list runs Linux"
     echo '{"kind": "List", "items": [{"kind": "Pod"}]}' >"$BATS_TEST_TMPDIR/pods.json"
     run_slipway 12 plan --nodes "$BATS_TEST_TMPDIR/pods.json" --nvidia-version 580.1
-    says 'item 0 is no Node but "Pod"'
+    says 'item 0 is a "Pod", not a Node'
     { node a 6.1.0-50-amd64 amd64; node b 6.1.0-50-amd64 amd64; } >"$BATS_TEST_TMPDIR/two.json"
     run_slipway 12 plan --nodes "$BATS_TEST_TMPDIR/two.json" --nvidia-version 580.1
     says "more follows the first JSON value"
+    node a 6.1.0-50-amd64 amd64 | jq '.status.nodeInfo.operatingSystem = "windows"' >"$BATS_TEST_TMPDIR/windows.json"
+    run_slipway 12 plan --nodes "$BATS_TEST_TMPDIR/windows.json" --nvidia-version 580.1
+    says "no node in the list runs Linux"
     run bash -c '"$@" >/dev/full' bash env SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" \
         plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --json
     [ "$status" -eq 9 ]
@@ -240,6 +245,13 @@ not_proven io.slipway.role=gpu io.slipway.krel=6.1.0-50-amd64 io.slipway.proof=w
 for_kernel_6.1.0-50+ io.slipway.role=gpu io.slipway.krel=6.1.0-50+ io.slipway.proof=holds
 not_made_by_Slipway maintainer=NVIDIA
 END
+    # A GPU tag of Ubuntu is the same on every machine.
+    { node a 6.8.0-45-generic arm64 $(os ubuntu 24.04) $gpu; node b 6.8.0-45-generic amd64 $(os ubuntu 24.04) $gpu; } | list
+    put_image "$registry/drivers/driver:580-6.8.0-45-generic-ubuntu24.04" io.slipway.krel=6.8.0-45-generic io.slipway.proof=holds \
+        io.slipway.role=gpu org.opencontainers.image.version=580.1
+    run_slipway 28 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --registry "$registry/drivers" --check
+    output=$(tr -s ' ' <<<"$output")
+    says "differs: for amd64" "1 there, 1 differs" "nodes of aarch64 and of x86_64 ask for the tag" "which can hold only one of the two images"
     remove_tag "$registry/drivers/driver:$gpu_tag"
     run_slipway 28 "${names[@]}" --check
     output=$(tr -s ' ' <<<"$output")
