@@ -3,19 +3,17 @@
 # What the cluster's nodes need and the registry lacks, as an Indexed Job that builds it: a target is an index.
 #   plan.sh          all three steps, where kubectl, jq and slipway are
 #   plan.sh nodes    kubectl: nodes.json
-#   plan.sh plan     slipway, jq: plan.json; count, the number of targets; all.json, with what the registry has
+#   plan.sh plan     slipway, jq: ci/plan's plan.json and all.json; count, the number of targets
 #   plan.sh submit   kubectl: a ConfigMap with the plan, and job.yaml with its number of targets
 # The files are in $WORK (default: the current folder), job.yaml is beside this script.
 set -eu
 
 # Yours: the registry, and drivers by the paths that they have in the pods (job.yaml mounts /sources).
 registry=${REGISTRY:-registry.example/drivers}
-set -- "${1:-all}" \
-    --ofed-version "${OFED:-24.07-0.6.1.0=/sources/mlnx-ofed-kernel}" \
-    --nvidia-version "${NVIDIA:-595.58.03=/sources/NVIDIA-Linux-x86_64-595.58.03.run}"
+export OFED="${OFED-24.07-0.6.1.0=/sources/mlnx-ofed-kernel}"
+export NVIDIA="${NVIDIA-595.58.03=/sources/NVIDIA-Linux-x86_64-595.58.03.run}"
 
-step=$1
-shift
+step=${1:-all}
 here=$(cd "$(dirname "$0")" && pwd)
 cd "${WORK:-.}"
 
@@ -23,18 +21,22 @@ nodes() {
     kubectl get nodes -o json >nodes.json
 }
 
-# A registry that cannot be asked is exit code 27, and no plan.
 plan() {
-    slipway plan --nodes nodes.json --ahead --registry "$registry" "$@" --json >all.json
-    slipway plan --nodes nodes.json --ahead --registry "$registry" --missing "$@" --json >plan.json
+    # In the pods it is beside this script.
+    script=$here/plan
+    [ -e "$script" ] || script=$here/../plan
+    sh "$script" nodes.json "$registry" .
     jq '.targets | length' plan.json >count
 }
 
 submit() {
     count=$(cat count)
-    running=$(kubectl get jobs -l app=slipway-build -o 'jsonpath={.items[*].status.active}')
+    # Between two tries of an index a Job has no pod.
+    running=$(kubectl get jobs -l app=slipway-build \
+        -o 'jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.status=="True")].type}{"\n"}{end}' |
+        sed '/Complete/d; /Failed/d')
     if [ "$count" -eq 0 ] || [ -n "$running" ]; then
-        echo "nothing to submit: $count targets, ${running:-no} pods of an earlier run"
+        echo "nothing to submit: $count targets; running: ${running:-no earlier Job}"
         return
     fi
     # A plan of its own for each run: an index of a pod means a target of the plan that it was made for.
@@ -49,10 +51,10 @@ submit() {
 }
 
 case $step in
-    nodes | plan | submit) "$step" "$@" ;;
+    nodes | plan | submit) "$step" ;;
     all)
         nodes
-        plan "$@"
+        plan
         submit
         ;;
     *)

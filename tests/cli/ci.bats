@@ -87,9 +87,9 @@ case "$*" in
 esac'
     node_of 6.1.0-50-amd64 6.1.0-56-amd64 >"$work/given"
     WORK=$work sh ci/kubernetes/plan.sh nodes
-    # With --ahead it would ask Debian's servers.
-    sed 's/ --ahead//' ci/kubernetes/plan.sh >"$BATS_TEST_TMPDIR/plan.sh"
-    cp ci/kubernetes/job.yaml "$BATS_TEST_TMPDIR"
+    # As in the pods. With --ahead it would ask Debian's servers.
+    cp ci/kubernetes/{plan.sh,job.yaml} "$BATS_TEST_TMPDIR"
+    sed 's/ --ahead//' ci/plan >"$BATS_TEST_TMPDIR/plan"
     WORK=$work run sh "$BATS_TEST_TMPDIR/plan.sh" plan
     echo "$output"
     [ "$status" -eq 0 ]
@@ -98,10 +98,14 @@ esac'
     yq -e '.spec.completions == 2 and .spec.maxFailedIndexes == 2 and (.metadata.name | test("^slipway-build-[0-9]{14}$"))
         and (.spec.template.spec.volumes[] | select(.name == "plan").configMap.name) == .metadata.name' "$work/job.yaml"
     grep -q "^create configmap slipway-build-.* --from-file=plan.json" "$work/asked"
-    # Nothing to build: no Job.
+    # Nothing to build, or another Job that is between two tries: no Job.
     rm "$work/job.yaml"
     echo 0 >"$work/count"
     WORK=$work sh "$BATS_TEST_TMPDIR/plan.sh" submit
+    echo 2 >"$work/count"
+    fake kubectl 'printf "slipway-build-1 Complete\nslipway-build-2 \n"'
+    WORK=$work run sh "$BATS_TEST_TMPDIR/plan.sh" submit
+    says "running: slipway-build-2"
     [ ! -e "$work/job.yaml" ]
     # The Job's own arguments, for its last target.
     mapfile -t arguments < <(yq -r '.spec.template.spec.containers[0].args[]' ci/kubernetes/job.yaml)
@@ -126,7 +130,34 @@ docker://r.example/d/doca-driver:24.07-c-debian12-amd64 --push r.example/d --rep
     run sh ci/combine "$BATS_TEST_TMPDIR/all.json" r.example/d out
     [ "$status" -ne 0 ]
     [ ! -e "$BATS_TEST_TMPDIR/lines" ]
+    # No NIC images, or none yet.
+    fake skopeo 'echo "name unknown: repository name not known to registry" >&2; exit 1'
+    sh ci/combine "$BATS_TEST_TMPDIR/all.json" r.example/d out
+    fake skopeo 'exit 1'
+    jq 'del(.targets[].builds[].images[] | select(.role == "nic"))' "$BATS_TEST_TMPDIR/all.json" >"$BATS_TEST_TMPDIR/gpu.json"
+    sh ci/combine "$BATS_TEST_TMPDIR/gpu.json" r.example/d out
     help_of combine | grep -qe --replace
+}
+
+@test "plan: what is missing and can be built; lists that cannot be read stop nothing, a registry that is not known does" {
+    cd "$BATS_TEST_TMPDIR"
+    fake slipway 'echo "$*" >>lines
+jq -n "{targets: [{builds: [{args: []}]}, {builds: [{args: [\"a\"]}]}]}"
+exit "$(cat code)"'
+    echo 25 >code
+    OFED=24.07=/ofed NVIDIA='' REVISION=2 sh "$repository/ci/plan" nodes.json r.example/d .
+    [ "$(jq -c . plan.json)" = '{"targets":[{"builds":[{"args":["a"]}]}]}' ]
+    [ "$(jq '.targets | length' all.json)" = 2 ]
+    diff lines - <<'END'
+plan --nodes nodes.json --ahead --registry r.example/d --json --ofed-version 24.07=/ofed --revision 2
+plan --missing --nodes nodes.json --ahead --registry r.example/d --json --ofed-version 24.07=/ofed --revision 2
+END
+    echo 27 >code
+    run sh "$repository/ci/plan" nodes.json r.example/d .
+    [ "$status" -eq 27 ]
+    fake slipway 'echo "{\"event\": \"result\"}"; exit 12'
+    run sh "$repository/ci/plan" nodes.json r.example/d .
+    [ "$status" -eq 12 ]
 }
 
 @test "the command lines of GitHub's and GitLab's files are ones that slipway takes" {
@@ -134,25 +165,47 @@ docker://r.example/d/doca-driver:24.07-c-debian12-amd64 --push r.example/d --rep
     real_slipway
     fake skopeo 'echo "{\"Tags\": []}"'
     cd "$BATS_TEST_TMPDIR"
-    node_of 6.1.0-56-amd64 >nodes.json
-    export REGISTRY=127.0.0.1:9/drivers CI_NODE_INDEX=1 CI_NODE_TOTAL=8
+    mkdir ci
+    cp "$repository/ci/combine" ci
     # With --ahead it would ask Debian's servers.
-    yq -r '.plan.script[]' "$repository/ci/gitlab.yml" | sed 's/ --ahead//' >"$script"
+    sed 's/ --ahead//' "$repository/ci/plan" >ci/plan
+    node_of 6.1.0-56-amd64 >nodes.json
+    export REGISTRY=127.0.0.1:9/drivers CI_NODE_INDEX=1 CI_NODE_TOTAL=8 USERNAME='' PASSWORD=''
+    for line in OFED NVIDIA REVISION; do
+        [ "$(yq -r ".variables.$line" "$repository/ci/gitlab.yml")" = "$(yq -r ".env.$line" "$repository/ci/github.yml")" ]
+        export "$line=$(yq -r ".variables.$line" "$repository/ci/gitlab.yml")"
+    done
+    yq -r '.plan.script[]' "$repository/ci/gitlab.yml" >"$script"
     sh -eu "$script"
     jq -e '.targets[0].builds[0].args | index("--nvidia=sources/NVIDIA-Linux-x86_64-595.58.03.run")' plan.json
-    [ "$(jq '.targets | length' plan--missing.json)" = 1 ]
+    [ "$(jq '.targets | length' plan.json)" = 1 ]
+    mv plan.json one.json
+    fake kubectl 'cat nodes.json.given'
+    cp nodes.json nodes.json.given
+    fake docker 'if [ "$1" = run ]; then
+        while [ "$1" != --entrypoint ]; do shift; done
+        command=$2
+        shift 3
+        exec "$command" "$@"
+    fi'
+    yq -r '.jobs.plan.steps[] | select(.env).run' "$repository/ci/github.yml" >"$script"
+    SLIPWAY=image KUBECONFIG_TEXT='' sh -eu "$script"
+    diff plan.json one.json
+    yq -r '.combine.script[]' "$repository/ci/gitlab.yml" >"$script"
+    sh -eu "$script"
     # Every Nth target of none: only the line is read.
-    jq '.targets = []' plan.json >plan--missing.json
+    jq '.targets = []' one.json >plan.json
     yq -r '.build.script[]' "$repository/ci/gitlab.yml" >"$script"
     sh -eu "$script"
     grep -q -- '--target 0/8' lines
-    yq -r '.jobs.build.steps[].run // empty' "$repository/ci/github.yml" | sed 's,\${{ matrix.target }},0/1,; /skopeo login/d' >"$script"
+    yq -r '.jobs.build.steps[].run // empty, .jobs.combine.steps[].run // empty' "$repository/ci/github.yml" |
+        sed 's,\${{ matrix.target }},0/1,; /skopeo login/d' >"$script"
     sh -eu "$script"
     # The targets of the matrix: one for each, never more than 256.
     line=$(yq -r '.jobs.plan.steps[] | select(.id == "targets").run' "$repository/ci/github.yml")
     export GITHUB_OUTPUT=$BATS_TEST_TMPDIR/given
     for count in 0 2 300; do
-        jq -n "{targets: [range($count)]}" >plan--missing.json
+        jq -n "{targets: [range($count)]}" >plan.json
         sh -eu -c "$line"
     done
     [ "$(sed -n 1,2p given)" = $'targets=[]\ntargets=["0/2","1/2"]' ]
@@ -168,6 +221,9 @@ docker://r.example/d/doca-driver:24.07-c-debian12-amd64 --push r.example/d --rep
     touch one/{sbom.spdx,provenance}.json
     run sh "$repository/ci/sign" one/images.json
     [ "$status" -eq 2 ]
+    echo '{"images": [' >cut.json
+    COSIGN_KEY=key run sh "$repository/ci/sign" cut.json
+    [ "$status" -ne 0 ]
     COSIGN_KEY=key sh "$repository/ci/sign" one/images.json two/images.json
     diff lines - <<'END'
 sign --yes --tlog-upload=false --key key r:5/d/nic@sha256:1

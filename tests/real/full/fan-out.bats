@@ -21,10 +21,8 @@ setup_file() {
 
 teardown_file() {
     stop_registry
-    for container in "$folder"/container-*; do
-        [[ ! -e $container ]] || buildah rm "$(<"$container")" >/dev/null
-    done
-    [[ ! -e $folder/tool-id ]] || buildah rmi "$(<"$folder/tool-id")" >/dev/null
+    [[ ! -e $folder/containers ]] || xargs buildah rm <"$folder/containers" >/dev/null
+    [[ ! -e $folder/tool-id ]] || buildah rmi "$(<"$folder/tool-id")" >/dev/null || echo "# the tool image is still in the storage" >&3
     umount "$folder"/storage-*/storage/overlay 2>/dev/null || true
 }
 
@@ -33,7 +31,7 @@ start_pod() {
     local index=$1 container
     shift
     container=$(buildah from --quiet --pull-never "$(<"$folder/tool-id")")
-    echo "$container" >"$folder/container-$index"
+    echo "$container" >>"$folder/containers"
     mkdir -p "$folder/storage-$index"
     unshare --pid --fork --kill-child --mount-proc buildah run --isolation chroot --cap-add CAP_SYS_ADMIN --env JOB_COMPLETION_INDEX="$index" --env SLIPWAY_CACHE=/cache \
         -v "$folder/cache:/cache" -v "$folder/out:/out" -v "$folder/plan:/plan:ro" -v "$folder/sources:/sources:ro" \
