@@ -458,8 +458,8 @@ static enum exit_code run_targets(struct running *running, const struct share *s
 			const struct fleet_build *build = &target->builds[j];
 			struct error error = { 0 };
 
-			message_print(stderr, COLOUR_NONE, "==> target %u: %s of %s%s%s%s%s\n",
-				target->index, target->krel, target->os,
+			message_print(stderr, COLOUR_NONE, "==> target %u: %s%s%s%s%s%s%s\n",
+				target->index, target->krel, *target->os ? " of " : "", target->os,
 				*build->ofed ? ", OFED " : "", build->ofed,
 				*build->nvidia ? ", NVIDIA " : "", build->nvidia);
 			code = run_build(running, target, build, &error);

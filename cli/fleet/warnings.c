@@ -25,7 +25,7 @@ static void warn_of_several_os(struct making *making)
 		_cleanup_strv_ struct strv tags = { 0 };
 
 		image_os_tags(target->os_id, target->os_version, &tags);
-		if (target->nodes && makes_gpu(target))
+		if (*target->os_id && target->nodes && makes_gpu(target))
 			xstrv_push_unique(&names, tags.items[0]);
 	}
 	if (names.count < 2)

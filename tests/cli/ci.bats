@@ -213,7 +213,7 @@ END
 }
 
 @test "sign: each pushed image once by its digest, with what lies beside it; no key is an error" {
-    fake cosign "echo \"\$*\" >>'$BATS_TEST_TMPDIR/lines'"
+    fake cosign "[ \"\$2\" != --help ] || exit; echo \"\$*\" >>'$BATS_TEST_TMPDIR/lines'"
     cd "$BATS_TEST_TMPDIR"
     mkdir one two
     jq -n '{images: [{role: "nic", pushed: ["r:5/d/nic:a@sha256:1", "r:5/d/nic:b@sha256:1"]}, {role: "gpu"}]}' >one/images.json
@@ -231,6 +231,10 @@ attest --yes --tlog-upload=false --key key --replace --type spdxjson --predicate
 attest --yes --tlog-upload=false --key key --replace --type slsaprovenance1 --predicate one/provenance.json r:5/d/nic@sha256:1
 sign --yes --tlog-upload=false --key key r:5/d/nic@sha256:2
 END
+    # cosign 3 has another switch, too.
+    fake cosign "if [ \"\$2\" = --help ]; then echo --use-signing-config; else echo \"\$*\" >'$BATS_TEST_TMPDIR/lines'; fi"
+    COSIGN_KEY=key sh "$repository/ci/sign" two/images.json
+    diff lines - <<<"sign --yes --tlog-upload=false --use-signing-config=false --key key r:5/d/nic@sha256:2"
 }
 
 @test "tool-image and install-packages say what they take" {
