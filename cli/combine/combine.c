@@ -342,10 +342,10 @@ static int add_kernel(struct combine *combine, const struct combine_input *input
 	return 0;
 }
 
-/* The machine that the images are for: that of any module. */
-static int find_arch(struct combine *combine, struct error *error)
+/* The machine that a kernel is of: that of any of its modules. */
+static int find_kernel_arch(
+	const struct combine_kernel *kernel, const struct arch **ret, struct error *error)
 {
-	const struct combine_kernel *kernel = &combine->kernels[0];
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
 	_cleanup_free_ char *folder = xasprintf("usr/lib/modules/%s/updates", kernel->krel);
 	_cleanup_strv_ struct strv paths = { 0 };
@@ -358,14 +358,33 @@ static int find_arch(struct combine *combine, struct error *error)
 	r = elf_module_open(fd, paths.items[0], &module, error);
 	if (r < 0)
 		return error_prefix(error, r, "%s", kernel->from->image.name);
-	combine->arch = archs;
-	while (combine->arch->uname && combine->arch->machine != elf_module_machine(module))
-		combine->arch++;
-	return combine->arch->uname ? 0
-				    : error_set(error, -EINVAL,
-					      "%s: its modules are of a machine that slipway does "
-					      "not know",
-					      kernel->from->image.name);
+	*ret = archs;
+	while ((*ret)->uname && (*ret)->machine != elf_module_machine(module))
+		(*ret)++;
+	return (*ret)->uname
+		       ? 0
+		       : error_set(error, -EINVAL,
+				 "%s: its modules are of a machine that slipway does not know",
+				 kernel->from->image.name);
+}
+
+static int find_arch(struct combine *combine, struct error *error)
+{
+	const struct combine_kernel *first = &combine->kernels[0];
+	int r = find_kernel_arch(first, &combine->arch, error);
+
+	for (size_t i = 1; r == 0 && i < combine->kernel_count; i++) {
+		const struct combine_kernel *kernel = &combine->kernels[i];
+		const struct arch *arch;
+
+		r = find_kernel_arch(kernel, &arch, error);
+		if (r == 0 && arch != combine->arch)
+			r = error_set(error, -EINVAL,
+				"%s is for %s, %s for %s: an image is for one machine",
+				kernel->from->image.name, arch->uname, first->from->image.name,
+				combine->arch->uname);
+	}
+	return r;
 }
 
 int combine_open(struct combine *combine, const struct strv *names, struct error *error)

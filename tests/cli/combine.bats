@@ -70,6 +70,9 @@ setup_file() {
     make_module "$work/nic-changed/usr/lib/modules/$first/updates/ofed/mlx5_core.ko" mlx5_core "krel=$first" version=24.10
     gpu_root newer "$first" 24.07 0x1111 version=550.1
     gpu_root elsewhere "$second" 24.07 0x1111 os=debian13
+    gpu_root arm "$second" 24.07 0x3333
+    # e_machine, elf(5).
+    find "$work/arm" -name '*.ko' -exec sh -c 'printf "\267" | dd of="$1" bs=1 seek=18 conv=notrunc status=none' _ {} \;
     gpu_root evil ../../evil 24.07 0x1111
     gpu_root changed "$first" 24.10 0x2222
     make_module "$work/changed/usr/lib/modules/$first/updates/nvidia/nvidia.ko" nvidia "krel=$first" exports=nvidia_p2p_get_pages:0x12
@@ -89,7 +92,7 @@ setup_file() {
     gpu_root el-old 5.14.0-611.5.1.el9_7.x86_64 24.07 0x1111 os=rhel9
     mkdir -p "$work/nothing/etc"
     local name
-    for name in a b c el-9.4 el-9.6 el-old same unproven nic nic-second nic-third nic-changed newer elsewhere evil changed nothing opened closed closed-24.10 \
+    for name in a b c el-9.4 el-9.6 el-old same unproven nic nic-second nic-third nic-changed newer elsewhere arm evil changed nothing opened closed closed-24.10 \
         alone-open alone-proprietary; do
         pack "$name"
     done
@@ -292,6 +295,8 @@ unpack_archive() {
     says "newer.tar has driver 550.1" "one version of the driver"
     run_slipway 2 combine "$work/a.tar" "$work/elsewhere.tar"
     says "elsewhere.tar is for debian13"
+    run_slipway 2 combine "$work/a.tar" "$work/arm.tar"
+    says "arm.tar is for aarch64," "a.tar for x86_64: an image is for one machine"
     run_slipway 2 combine "$work/a.tar" "$work/nic.tar"
     says "nic.tar is a nic image" "a.tar a gpu image"
     run_slipway 2 combine "$work/nic.tar" "$work/nic-changed.tar"
