@@ -47,6 +47,26 @@ restart() {
 
 round=1
 follows operand
+
+# The host, and an operand's container with all of /run/nvidia, look all the time.
+mkdir /operand
+mount --rbind /run/nvidia /operand
+mount --make-rslave /operand
+cat >/tmp/reader <<'READER'
+looks=0 gaps=0
+while [ -e /tmp/read ]; do
+    looks=$((looks + 1))
+    [ -x $1/usr/bin/slipway-init ] || gaps=$((gaps + 1))
+    [ -c $1/dev/nvidiactl ] || gaps=$((gaps + 1))
+done
+echo "$1: $looks looks, $gaps gaps"
+[ "$gaps" = 0 ] && [ "$looks" -gt 100 ]
+READER
+: >/tmp/read
+sh /tmp/reader /run/nvidia/driver &
+host=$!
+sh /tmp/reader /operand/driver &
+whole=$!
 for round in 2 3; do
     kill_hard gpu
     restart gpu
@@ -55,8 +75,13 @@ for round in 2 3; do
     follows operand
     start operand "operand$round"
     follows "operand$round"
+    [ "$(mounts_at /operand/driver)" = 1 ] || fail "the operand sees $(mounts_at /operand/driver) roots"
 done
 follows operand2
+rm /tmp/read
+expect "the host saw a gap" wait $host
+expect "the operand saw a gap" wait $whole
+umount -l /operand
 
 # Without propagation: what was there when it started. Its files are those of the image's layers, and the nodes are right
 # as long as the driver is the same.
