@@ -92,7 +92,7 @@ static const struct option_rule rules[] = {
 	OPTION(name, 0, argument, kind, struct verb, member, help)
 
 static const struct option_row rows[] = {
-	OPTION_HEADING("Kernels:"),
+	OPTION_HEADING("Kernels"),
 	PLAN_OPTION("nodes", "FILE", OPTION_TEXT, nodes,
 		"output of kubectl get nodes -o json; - for stdin"),
 	PLAN_OPTION("ahead", NULL, OPTION_FLAG, request.ahead,
@@ -100,7 +100,7 @@ static const struct option_row rows[] = {
 		"its series and flavour in the distribution's package lists"),
 	OPTION_CALL("kernel", 0, "KREL", take_kernel,
 		"also this kernel release, or newest; may be repeated"),
-	OPTION_HEADING("Drivers, each pair of them:"),
+	OPTION_HEADING("Drivers, each pair of them"),
 	OPTION_CALL("ofed-version", 0, "VERSION[=SRC]", take_ofed,
 		"OFED version as in the NicClusterPolicy, and its source as slipway build takes\n"
 		"it; without SRC the plan can be checked, not built; may be repeated"),
@@ -108,7 +108,7 @@ static const struct option_row rows[] = {
 		"version of NVIDIA's driver, and its source; may be repeated"),
 	PLAN_OPTION("exclude", "GLOB[:NVIDIA-GLOB]", OPTION_LIST, excludes,
 		"leave out kernels, or on these the matching NVIDIA drivers; may be repeated"),
-	OPTION_HEADING("Images:"),
+	OPTION_HEADING("Images"),
 	PLAN_OPTION("revision", "N", OPTION_TEXT, request.revision,
 		"the images' revision, as for slipway build: VERSION-N in the tags"),
 	PLAN_OPTION("registry", "HOST/FOLDER", OPTION_TEXT, request.operators.registry,
@@ -174,8 +174,12 @@ static void print_image(
 
 static void print_target(const struct fleet_target *target, const struct widths *widths)
 {
-	_cleanup_free_ char *before = xasprintf("%-*s  %-*s  %5u  %-5s", widths->krel, target->krel,
-		widths->os, target->os, target->nodes, target->why);
+	/* "+2": nodes that will have this kernel. */
+	_cleanup_free_ char *nodes =
+		xasprintf("%s%u", !target->nodes && target->nodes_ahead ? "+" : "",
+			target->nodes ? target->nodes : target->nodes_ahead);
+	_cleanup_free_ char *before = xasprintf("%-*s  %-*s  %5s  %-5s", widths->krel, target->krel,
+		widths->os, target->os, nodes, target->why);
 	const struct fleet_image *image;
 	size_t position = 0;
 	bool none = true;

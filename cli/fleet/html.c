@@ -102,63 +102,64 @@ static void put_target(FILE *file, const struct fleet_target *target, bool ahead
 	(void) fputs("</td></tr>\n", file);
 }
 
-static bool lacks_image(const struct fleet_target *target)
+/* The state of the worst of its images. */
+static const char *worst_state(const struct fleet_target *target)
 {
+	const char *worst = *target->problem ? FLEET_MISSING : FLEET_THERE;
 	const struct fleet_image *image;
 	size_t position = 0;
 
-	while ((image = fleet_next_image(target, &position)))
-		if (strcmp(image->state, FLEET_THERE) != 0)
-			return true;
-	return *target->problem;
+	while ((image = fleet_next_image(target, &position))) {
+		if (strcmp(image->state, FLEET_THERE) == 0)
+			continue;
+		if (*target->problem || strcmp(image->state, FLEET_UNKNOWN) != 0)
+			return FLEET_MISSING;
+		worst = FLEET_UNKNOWN;
+	}
+	return worst;
 }
 
-/* Nodes whose next kernel was not found, or is left out with their own. */
-static unsigned int count_unknown(const struct fleet *fleet)
+/* "3 nodes": with a kernel whose images are not all there, now or, with @ahead, after an update. */
+static void put_count(FILE *file, const struct fleet *fleet, bool ahead)
 {
-	unsigned int all = 0, known = 0;
+	unsigned int lacking = 0, unknown = 0, all = 0, known = 0;
 
 	for (size_t i = 0; i < fleet->target_count; i++) {
-		all += fleet->targets[i].nodes;
-		known += fleet->targets[i].nodes_ahead;
+		const struct fleet_target *target = &fleet->targets[i];
+		unsigned int nodes = ahead ? target->nodes_ahead : target->nodes;
+		const char *state = worst_state(target);
+
+		lacking += strcmp(state, FLEET_MISSING) == 0 ? nodes : 0;
+		unknown += strcmp(state, FLEET_UNKNOWN) == 0 ? nodes : 0;
+		all += target->nodes;
+		known += nodes;
 	}
-	return all > known ? all - known : 0;
+	/* Those whose next kernel was not found, or is excluded. */
+	unknown += all > known ? all - known : 0;
+	(void) fprintf(file, "<span class=\"%s\">%u node%s%s</span>",
+		lacking   ? FLEET_MISSING
+		: unknown ? FLEET_UNKNOWN
+			  : FLEET_THERE,
+		lacking, lacking == 1 ? "" : "s", ahead ? " after the next update" : "");
+	if (unknown)
+		(void) fprintf(file, " (not known for %u)", unknown);
 }
 
-/* Nodes that have no drivers now, and those that will have none; where the registry was asked. */
 static void put_summary(FILE *file, const struct fleet *fleet, const char *registry)
 {
-	unsigned int now = 0, after = 0;
-
 	(void) fprintf(file, "<p>%zu kernel%s. ", fleet->target_count,
 		fleet->target_count == 1 ? "" : "s");
 	if (!registry) {
 		(void) fputs("No registry was asked which images are there.</p>\n", file);
 		return;
 	}
-	for (size_t i = 0; i < fleet->target_count; i++) {
-		if (!lacks_image(&fleet->targets[i]))
-			continue;
-		now += fleet->targets[i].nodes;
-		after += fleet->targets[i].nodes_ahead;
-	}
-	(void) fputs("In ", file);
+	(void) fputs("With a kernel whose images are not all in ", file);
 	put_element(file, "code", "", registry);
-	(void) fprintf(file, " <span class=\"%s\">%u node%s an image now</span>",
-		now ? "missing" : "there", now, now == 1 ? " lacks" : "s lack");
+	(void) fputs(": ", file);
+	put_count(file, fleet, false);
 	if (has_ahead(fleet)) {
-		unsigned int unknown = count_unknown(fleet);
-
-		(void) fprintf(file,
-			", <span class=\"%s\">%u after the next update of their kernels</span>",
-			after     ? "missing"
-			: unknown ? "unknown"
-				  : "there",
-			after);
-		if (unknown)
-			(void) fprintf(file,
-				"; the next kernel of %u node%s is excluded or not known", unknown,
-				unknown == 1 ? "" : "s");
+		(void) fputs(", ", file);
+		put_count(file, fleet, true);
 	}
 	(void) fputs(".</p>\n", file);
 }

@@ -174,6 +174,9 @@ static int read_list(json_object *root, struct pools *pools, struct error *error
 		 !json_object_is_type(items, json_type_array))
 		return error_set(error, -EBADMSG, "not a list of Kubernetes nodes");
 	count = items ? json_object_array_length(items) : 0;
+	if (items && count == 0)
+		return error_set(
+			error, -EBADMSG, "the list is empty: may this account list nodes?");
 	for (size_t i = 0; i < count; i++) {
 		json_object *node = json_object_array_get_idx(items, i);
 		const char *kind = text_of(node, "kind");

@@ -172,13 +172,28 @@ static bool has_tag(json_object *image, const char *tag)
 	return false;
 }
 
+static int refuse_image(const struct fleet_image *wanted, const char *what, const char *made,
+	const char *version, struct error *error)
+{
+	bool gpu = strcmp(wanted->role, FLEET_GPU) == 0;
+
+	(void) error_set(error, -ESTALE,
+		"the plan has the %s image %s, and this build makes %s%s: "
+		"the source has another version than the plan says",
+		wanted->role, wanted->tag, what, made ? made : "none");
+	return version ? error_try(error, -ESTALE, "slipway plan --%s-version %s=SOURCE …",
+				 gpu ? "nvidia" : "ofed", version)
+		       : -ESTALE;
+}
+
 /* The images of a dry run: *ret_known becomes false where a tag is known only after a build. */
 static int compare_images(
 	json_object *images, const struct fleet_build *build, bool *ret_known, struct error *error)
 {
 	for (size_t i = 0; i < build->image_count; i++) {
 		const struct fleet_image *wanted = &build->images[i];
-		const char *made = NULL;
+		bool gpu = strcmp(wanted->role, FLEET_GPU) == 0;
+		const char *made = NULL, *version = NULL;
 		bool found = false;
 
 		for (size_t j = 0; images && j < json_object_array_length(images); j++) {
@@ -188,14 +203,15 @@ static int compare_images(
 			if (!role || strcmp(json_object_get_string(role), wanted->role) != 0)
 				continue;
 			made = json_object_get_string(json_object_object_get(image, "tag"));
+			version = json_object_get_string(json_object_object_get(image, "version"));
 			*ret_known &= made != NULL;
 			found |= !made || has_tag(image, wanted->tag);
 		}
 		if (!found)
-			return error_set(error, -ESTALE,
-				"the plan has the %s image %s, and this build makes %s: the source "
-				"has another version than the plan says",
-				wanted->role, wanted->tag, made ? made : "none");
+			return refuse_image(wanted, "", made, version, error);
+		/* A GPU tag has no more than the branch. */
+		if (gpu && made && version && strcmp(version, build->nvidia) != 0)
+			return refuse_image(wanted, "NVIDIA ", version, version, error);
 	}
 	return 0;
 }

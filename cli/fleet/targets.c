@@ -260,6 +260,9 @@ static int compare_targets(const void *one, const void *other)
 	int difference = (first->nodes < second->nodes) - (first->nodes > second->nodes);
 
 	if (difference == 0)
+		difference = (first->nodes_ahead < second->nodes_ahead) -
+			     (first->nodes_ahead > second->nodes_ahead);
+	if (difference == 0)
 		difference = strcmp(first->os, second->os);
 	if (difference == 0)
 		difference = -strcmp(first->krel, second->krel);
@@ -318,6 +321,10 @@ int fleet_make(struct context *context, const struct fleet_request *request, str
 	if (r == 0 && fleet->target_count)
 		qsort(fleet->targets, fleet->target_count, sizeof(*fleet->targets),
 			compare_targets);
+	for (size_t i = 0; i < fleet->target_count; i++)
+		if (!*fleet->targets[i].problem && strcmp(fleet->targets[i].arch, "aarch64") == 0)
+			fleet_set_problem(
+				&fleet->targets[i], xstrdup("arm64 images are not built yet"));
 	for (size_t i = 0; i < fleet->target_count && r == 0; i++)
 		r = fleet_add_builds(&making, &fleet->targets[i], error);
 	fleet_keep_targets(fleet);
