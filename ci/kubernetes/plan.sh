@@ -11,6 +11,7 @@ set -eu
 # Yours: the registry, and drivers by the paths that they have in the pods (job.yaml mounts /sources).
 registry=${REGISTRY:-registry.example/drivers}
 export OFED="${OFED-24.07-0.6.1.0=/sources/mlnx-ofed-kernel}"
+export REVISION="${REVISION-}" OPTIONS="${OPTIONS-}" # see ci/plan
 export NVIDIA="${NVIDIA-595.58.03=/sources/NVIDIA-Linux-x86_64-595.58.03.run}"
 
 step=${1:-all}
@@ -31,6 +32,12 @@ plan() {
 
 submit() {
     count=$(cat count)
+    case $count in
+        '' | *[!0-9]*)
+            echo "plan.sh: count is no number: the plan step failed" >&2
+            exit 1
+            ;;
+    esac
     # Between two tries of an index a Job has no pod.
     running=$(kubectl get jobs -l app=slipway-build \
         -o 'jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.status=="True")].type}{"\n"}{end}' |

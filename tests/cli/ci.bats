@@ -120,12 +120,21 @@ esac'
         revision: "", images: [{role: "nic", tag: "24.07-\($k)-debian12-amd64"}, {role: "gpu", tag: "\(.)-\($k)-debian12"}]})}'
     jq -n "{targets: [(\"a\", \"b\", \"c\") as \$k | $target]}" >"$BATS_TEST_TMPDIR/all.json"
     fake slipway "echo \"\$*\" >>'$BATS_TEST_TMPDIR/lines'"
-    fake skopeo 'echo "{\"Tags\": [\"24.07-a-debian12-amd64\", \"24.07-c-debian12-amd64\", \"other\"]}"'
+    fake skopeo 'case $* in
+*inspect*24.07-a-*) echo "{\"Labels\": {\"io.slipway.krel\": \"a\"}}" ;;
+*inspect*) echo "{\"Labels\": {\"io.slipway.krel\": \"${OTHER-c}\"}}" ;;
+*) echo "{\"Tags\": [\"24.07-a-debian12-amd64\", \"24.07-c-debian12-amd64\", \"other\"]}" ;;
+esac'
     sh ci/combine "$BATS_TEST_TMPDIR/all.json" r.example/d out
     diff "$BATS_TEST_TMPDIR/lines" - <<<"combine docker://r.example/d/doca-driver:24.07-a-debian12-amd64 \
 docker://r.example/d/doca-driver:24.07-c-debian12-amd64 --push r.example/d --replace --output out/combined-24.07--debian12-12-x86_64"
-    # slipway takes the options, and a registry that does not answer is no empty one.
+    # A tag that stands for another kernel's image now.
     rm "$BATS_TEST_TMPDIR/lines"
+    OTHER=a run sh ci/combine "$BATS_TEST_TMPDIR/all.json" r.example/d out
+    [ "$status" -eq 1 ]
+    says "24.07-c-debian12-amd64 is no image of Slipway's for c"
+    [ ! -e "$BATS_TEST_TMPDIR/lines" ]
+    # slipway takes the options, and a registry that does not answer is no empty one.
     fake skopeo 'exit 1'
     run sh ci/combine "$BATS_TEST_TMPDIR/all.json" r.example/d out
     [ "$status" -ne 0 ]
@@ -145,12 +154,12 @@ docker://r.example/d/doca-driver:24.07-c-debian12-amd64 --push r.example/d --rep
 jq -n "{targets: [{builds: [{args: []}]}, {builds: [{args: [\"a\"]}]}]}"
 exit "$(cat code)"'
     echo 25 >code
-    OFED=24.07=/ofed NVIDIA='' REVISION=2 sh "$repository/ci/plan" nodes.json r.example/d .
+    OFED=24.07=/ofed NVIDIA='' REVISION=2 OPTIONS='--exclude *-arm64' sh "$repository/ci/plan" nodes.json r.example/d .
     [ "$(jq -c . plan.json)" = '{"targets":[{"builds":[{"args":["a"]}]}]}' ]
     [ "$(jq '.targets | length' all.json)" = 2 ]
     diff lines - <<'END'
-plan --nodes nodes.json --ahead --registry r.example/d --json --ofed-version 24.07=/ofed --revision 2
-plan --missing --nodes nodes.json --ahead --registry r.example/d --json --ofed-version 24.07=/ofed --revision 2
+plan --nodes nodes.json --ahead --registry r.example/d --json --ofed-version 24.07=/ofed --revision 2 --exclude *-arm64
+plan --missing --nodes nodes.json --ahead --registry r.example/d --json --ofed-version 24.07=/ofed --revision 2 --exclude *-arm64
 END
     echo 27 >code
     run sh "$repository/ci/plan" nodes.json r.example/d .
@@ -158,6 +167,9 @@ END
     fake slipway 'echo "{\"event\": \"result\"}"; exit 12'
     run sh "$repository/ci/plan" nodes.json r.example/d .
     [ "$status" -eq 12 ]
+    fake slipway 'exit 2'
+    run sh "$repository/ci/plan" nodes.json r.example/d .
+    [ "$status" -eq 2 ]
 }
 
 @test "the command lines of GitHub's and GitLab's files are ones that slipway takes" {
@@ -171,7 +183,7 @@ END
     sed 's/ --ahead//' "$repository/ci/plan" >ci/plan
     node_of 6.1.0-56-amd64 >nodes.json
     export REGISTRY=127.0.0.1:9/drivers CI_NODE_INDEX=1 CI_NODE_TOTAL=8 USERNAME='' PASSWORD=''
-    for line in OFED NVIDIA REVISION; do
+    for line in OFED NVIDIA REVISION OPTIONS; do
         [ "$(yq -r ".variables.$line" "$repository/ci/gitlab.yml")" = "$(yq -r ".env.$line" "$repository/ci/github.yml")" ]
         export "$line=$(yq -r ".variables.$line" "$repository/ci/gitlab.yml")"
     done
