@@ -18,15 +18,19 @@ setup_file() {
     proof_holds "$images"
 }
 
-# The file of the lock's package $1, as slipway has fetched it.
+# The file of the lock's package $1, as slipway has fetched it; it may have gone from the cache since (slipway cache prune).
 fetched() {
-    local hash
-    hash=$(jq -r --arg name "$1" '.packages[] | select(.name == $name) | .sha256' "$images/lock.json")
-    [ -n "$hash" ] || {
+    local hash url file
+    read -r hash url < <(jq -r --arg name "$1" '.packages[] | select(.name == $name) | "\(.sha256) \(.url)"' "$images/lock.json") || {
         echo "the lock has no $1"
         return 1
     }
-    echo "${XDG_CACHE_HOME:-$HOME/.cache}/slipway/blobs/sha256/$hash"
+    file=${XDG_CACHE_HOME:-$HOME/.cache}/slipway/blobs/sha256/$hash
+    if [[ ! -e $file ]]; then
+        file=$BATS_FILE_TMPDIR/$1.deb
+        /usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file "$url" "$file" "SHA256:$hash" >&2
+    fi
+    echo "$file"
 }
 
 # The test modules need the host tools of the kernel's own packages, which want that distribution's libc: they are
