@@ -119,8 +119,8 @@ static const char *worst_state(const struct fleet_target *target)
 	return worst;
 }
 
-/* "3 nodes": with a kernel whose images are not all there, now or, with @ahead, after an update. */
-static void put_count(FILE *file, const struct fleet *fleet, bool ahead)
+/* "3 nodes": those whose kernel lacks images, now or, with @ahead, after an update. */
+static void put_count(FILE *file, const struct fleet *fleet, bool ahead, const char *registry)
 {
 	unsigned int lacking = 0, unknown = 0, all = 0, known = 0;
 
@@ -136,11 +136,17 @@ static void put_count(FILE *file, const struct fleet *fleet, bool ahead)
 	}
 	/* Those whose next kernel was not found, or is excluded. */
 	unknown += all > known ? all - known : 0;
-	(void) fprintf(file, "<span class=\"%s\">%u node%s%s</span>",
+	(void) fprintf(file, "%s<span class=\"%s\">%u node%s</span>",
+		ahead ? "; after the next update " : "",
 		lacking   ? FLEET_MISSING
 		: unknown ? FLEET_UNKNOWN
 			  : FLEET_THERE,
-		lacking, lacking == 1 ? "" : "s", ahead ? " after the next update" : "");
+		lacking, lacking == 1 ? "" : "s");
+	if (!ahead) {
+		(void) fprintf(file, " run%s a kernel whose images are not all in ",
+			lacking == 1 ? "s" : "");
+		put_element(file, "code", "", registry);
+	}
 	if (unknown)
 		(void) fprintf(file, " (not known for %u)", unknown);
 }
@@ -153,14 +159,9 @@ static void put_summary(FILE *file, const struct fleet *fleet, const char *regis
 		(void) fputs("No registry was asked which images are there.</p>\n", file);
 		return;
 	}
-	(void) fputs("With a kernel whose images are not all in ", file);
-	put_element(file, "code", "", registry);
-	(void) fputs(": ", file);
-	put_count(file, fleet, false);
-	if (has_ahead(fleet)) {
-		(void) fputs(", ", file);
-		put_count(file, fleet, true);
-	}
+	put_count(file, fleet, false, registry);
+	if (has_ahead(fleet))
+		put_count(file, fleet, true, registry);
 	(void) fputs(".</p>\n", file);
 }
 

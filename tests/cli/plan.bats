@@ -227,6 +227,8 @@ END
     says "doca-driver:$nic_tag  there" "1 kernel, 2 images: 2 there"
     run_slipway 0 "${names[@]}" --missing --html "$BATS_TEST_TMPDIR/plan.html"
     says "0 kernels, 0 images"
+    grep -q "<p>1 kernel. <span class=\"there\">0 nodes</span> run a kernel whose images are not all in <code>$registry/drivers</code>.</p>" \
+        "$BATS_TEST_TMPDIR/plan.html"
     grep -q "<code>driver:$gpu_tag</code> <span class=\"there\">there</span>" "$BATS_TEST_TMPDIR/plan.html"
     { node a 6.1.0-50-amd64 amd64 "system-os_release.ID=<b>" $gpu; } | list
     run_slipway 0 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --html "$BATS_TEST_TMPDIR/plan.html"
@@ -258,8 +260,10 @@ END
     says "driver:$gpu_tag missing"
     # Nodes whose images are not known have none.
     { node a 6.1.0-50-amd64 amd64 $(os debian 12) $nic; node b 6.1.99-weird amd64; } | list
-    run_slipway 28 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07 --registry "$registry/drivers" --check --missing
+    run_slipway 28 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07 --registry "$registry/drivers" --check --missing \
+        --html "$BATS_TEST_TMPDIR/plan.html"
     says "cannot be built: its distribution is unknown"
+    grep -q "<span class=\"missing\">1 node</span> runs a kernel whose images are not all in" "$BATS_TEST_TMPDIR/plan.html"
     { node a 6.1.0-50-amd64 amd64 $(os debian 12) $nic; node b / amd64 $(os debian 12) $nic; } | list
     run_slipway 28 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07 --registry "$registry/drivers" --check
 }
