@@ -384,7 +384,7 @@ bare_host() {
     printf '[debian]\nurl = http://127.0.0.1:4714/debian\n[debian-security]\nurl = http://127.0.0.1:4714/security\n' \
         >"$slow/usr/lib/slipway/tool/mirrors.ini"
     # shellcheck disable=SC2016
-    printf '%s\n' '#!/bin/sh' 'ip link set lo up' 'mount --bind /proc /usr/lib/slipway/kit/root/proc' \
+    printf '%s\n' '#!/bin/sh' 'ip link set lo up' 'mount --bind /proc /usr/lib/slipway/kit/root/proc' ': >/usr/lib/slipway/kit/root/dev/null # perl opens it' \
         'chroot /usr/lib/slipway/kit/root perl -MIO::Socket::INET -e '"'"'my $s = IO::Socket::INET->new(Listen => 9, LocalAddr => "127.0.0.1:4714") or die; my @c; while (my $c = $s->accept) {
             push @c, $c; system("grep -hE \"^(Name|CapEff|NoNewPrivs)\" /proc/[0-9]*/status | paste - - - >/rights"); }'"'"' &' \
         'timeout --foreground --signal TERM --kill-after 20 5 nic-driver build --kernel "$1"' \
