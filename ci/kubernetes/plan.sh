@@ -39,9 +39,9 @@ submit() {
             ;;
     esac
     # Between two tries of an index a Job has no pod.
-    running=$(kubectl get jobs -l app=slipway-build \
-        -o 'jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.status=="True")].type}{"\n"}{end}' |
-        sed '/Complete/d; /Failed/d')
+    jobs=$(kubectl get jobs -l app=slipway-build \
+        -o 'jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.status=="True")].type}{"\n"}{end}')
+    running=$(echo "$jobs" | sed '/Complete/d; /Failed/d; /^$/d')
     if [ "$count" -eq 0 ] || [ -n "$running" ]; then
         echo "nothing to submit: $count targets; running: ${running:-no earlier Job}"
         return

@@ -91,8 +91,7 @@ static char *compare(json_object *there, const struct fleet_target *target,
 	const char *peermem = registry_label(there, IMAGE_LABEL_PEERMEM);
 	_cleanup_free_ char *bound_to = image_version_in_tag(peermem);
 	_cleanup_free_ char *ofed = image_version_in_tag(build->ofed);
-	_cleanup_free_ char *wanted = xasprintf("%s%s%s", gpu ? build->nvidia : build->ofed,
-		*build->revision ? "-" : "", build->revision);
+	_cleanup_free_ char *wanted = fleet_image_version(build, gpu ? FLEET_GPU : FLEET_NIC);
 
 	if (!*registry_label(there, "io.slipway.role"))
 		return xstrdup("not made by Slipway");

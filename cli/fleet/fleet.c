@@ -164,6 +164,12 @@ const struct fleet_image *fleet_next_image(const struct fleet_target *target, si
 	return NULL;
 }
 
+char *fleet_image_version(const struct fleet_build *build, const char *role)
+{
+	return xasprintf("%s%s%s", strcmp(role, FLEET_GPU) == 0 ? build->nvidia : build->ofed,
+		*build->revision ? "-" : "", build->revision);
+}
+
 void fleet_build_free(struct fleet_build *build)
 {
 	json_fields_free(&fleet_build_fields, build);

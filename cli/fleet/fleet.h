@@ -153,6 +153,8 @@ void fleet_build_free(struct fleet_build *build);
  * NULL after the last.
  */
 const struct fleet_image *fleet_next_image(const struct fleet_target *target, size_t *position);
+/* The version that an image of this role has: with the revision. The caller frees it. */
+char *fleet_image_version(const struct fleet_build *build, const char *role);
 /* Leaves out targets without a build, and numbers the others. */
 void fleet_keep_targets(struct fleet *fleet);
 

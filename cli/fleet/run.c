@@ -172,17 +172,19 @@ static bool has_tag(json_object *image, const char *tag)
 	return false;
 }
 
-static int refuse_image(const struct fleet_image *wanted, const char *what, const char *made,
-	const char *version, struct error *error)
+static int refuse_image(const struct fleet_build *build, const struct fleet_image *wanted,
+	const char *what, const char *made, const char *version, struct error *error)
 {
 	bool gpu = strcmp(wanted->role, FLEET_GPU) == 0;
+	size_t revision = *build->revision ? strlen(build->revision) + 1 : 0;
 
 	(void) error_set(error, -ESTALE,
 		"the plan has the %s image %s, and this build makes %s%s: "
 		"the source has another version than the plan says",
 		wanted->role, wanted->tag, what, made ? made : "none");
-	return version ? error_try(error, -ESTALE, "slipway plan --%s-version %s=SOURCE …",
-				 gpu ? "nvidia" : "ofed", version)
+	return version ? error_try(error, -ESTALE, "slipway plan --%s-version %.*s=SOURCE …",
+				 gpu ? "nvidia" : "ofed", (int) (strlen(version) - revision),
+				 version)
 		       : -ESTALE;
 }
 
@@ -194,6 +196,7 @@ static int compare_images(
 		const struct fleet_image *wanted = &build->images[i];
 		bool gpu = strcmp(wanted->role, FLEET_GPU) == 0;
 		const char *made = NULL, *version = NULL;
+		_cleanup_free_ char *right = fleet_image_version(build, wanted->role);
 		bool found = false;
 
 		for (size_t j = 0; images && j < json_object_array_length(images); j++) {
@@ -208,10 +211,10 @@ static int compare_images(
 			found |= !made || has_tag(image, wanted->tag);
 		}
 		if (!found)
-			return refuse_image(wanted, "", made, version, error);
+			return refuse_image(build, wanted, "", made, version, error);
 		/* A GPU tag has no more than the branch. */
-		if (gpu && made && version && strcmp(version, build->nvidia) != 0)
-			return refuse_image(wanted, "NVIDIA ", version, version, error);
+		if (gpu && made && version && strcmp(version, right) != 0)
+			return refuse_image(build, wanted, "NVIDIA ", version, version, error);
 	}
 	return 0;
 }

@@ -359,4 +359,10 @@ own_kernel() {
     echo "$output" >"$BATS_TEST_TMPDIR/plan.json"
     run_slipway 6 build --plan "$BATS_TEST_TMPDIR/plan.json"
     says "the plan has the gpu image 1-6.6.9-own1-debian12, and this build makes NVIDIA 1.0" "try: slipway plan --nvidia-version 1.0=SOURCE"
+    for version in 1.0:0 1.1:6; do
+        plan 0 --os debian12 --kernel 6.6.9-own1 --revision 2 --nvidia-version "${version%:*}=${nvidia[1]#*=}" "${behind[@]}"
+        echo "$output" >"$BATS_TEST_TMPDIR/plan.json"
+        run_slipway "${version#*:}" build --plan "$BATS_TEST_TMPDIR/plan.json"
+    done
+    says "this build makes NVIDIA 1.0-2" "try: slipway plan --nvidia-version 1.0=SOURCE"
 }
