@@ -164,8 +164,8 @@ static int list_load(struct comparison *comparison)
 		return nic_no_memory(action);
 	if (comparison->nic->inputs.nfsrdma && !strv_contains(set, NIC_NFSRDMA_MODULE))
 		nic_note(action,
-			"%s is set, but the image has no %s for this kernel: build it with an "
-			"OFED that has it",
+			"%s is set, but the image has no %s for this kernel: slipway build "
+			"--nfsrdma makes one that has it",
 			CONTRACT_ENV_NFSRDMA, NIC_NFSRDMA_MODULE);
 	for (size_t i = 0; i < names.count; i++) {
 		int r = 0;
@@ -311,10 +311,10 @@ static bool is_left_over(const struct comparison *comparison, const char *module
 }
 
 /*
- * Lists modules of the set, other than the driver's, on which the auxiliary modules depend. The
- * image's auxiliary modules would not load on another build, so these go, too, if nothing else uses
- * them: the stock image's modprobe -r removes them as well. Like the auxiliary modules, they need
- * not come back.
+ * Lists modules of the set, other than the driver's, on which the auxiliary modules and those of
+ * storage that go depend. The image's would not load on another build, so these go, too, if nothing
+ * else uses them: the stock image's modprobe -r removes them as well. Like the auxiliary modules,
+ * they need not come back.
  */
 static int list_left_over(struct comparison *comparison)
 {
@@ -325,6 +325,11 @@ static int list_left_over(struct comparison *comparison)
 
 	if (nic_resolve_auxiliary(comparison->nic, comparison->loader, &names) < 0)
 		return nic_no_memory(action);
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (plan->go[i].part == SWAP_STORAGE && strv_contains(set, plan->go[i].name) &&
+			loader_resolve(
+				comparison->loader, plan->go[i].name, &names, &action->error) < 0)
+			return action_reason(action, REASON_INTERNAL, -EIO);
 	/* From what is loaded last on: the others may be in use by it. */
 	for (size_t i = names.count; i-- > 0;) {
 		const char *module = names.items[i];

@@ -221,6 +221,57 @@ static int clear_stale(struct action *action)
 	return 0;
 }
 
+/* "ib_iser: why": refuses those of storage, and reports the others. */
+static int judge_lost(struct action *action, const struct strv *lost)
+{
+	const struct nic *nic = action->role;
+	_cleanup_strv_ struct strv storage = { 0 };
+	_cleanup_free_ char *text = NULL;
+
+	for (size_t i = 0; i < lost->count; i++) {
+		_cleanup_free_ char *name = strndup(lost->items[i], strcspn(lost->items[i], ":"));
+		const struct swap_module *module = name ? swap_plan_find(&nic->swap, name) : NULL;
+
+		if (!name)
+			return nic_no_memory(action);
+		nic_note(action, "will not come back once it is unloaded: %s", lost->items[i]);
+		if (module && module->part == SWAP_STORAGE && !nic->role.options.storage_loss &&
+			strv_push(&storage, lost->items[i]) < 0)
+			return nic_no_memory(action);
+	}
+	if (!storage.count)
+		return 0;
+	text = strv_join(&storage, "; ");
+	return text ? action_fail(action, REASON_WILL_NOT_LOAD, -ENOEXEC,
+			      "nothing was touched: the node would lose storage over RDMA. %.900s. "
+			      "slipway build --nfsrdma makes an image with rpcrdma, nvme_rdma and "
+			      "nvmet_rdma; SLIPWAY_ALLOW_STORAGE_LOSS=true accepts the loss",
+			      text)
+		    : nic_no_memory(action);
+}
+
+/* Are all modules that go for the driver's, but for those it replaces, back in the end? */
+static int prove_dependents(struct action *action, const struct strv *gone)
+{
+	const struct nic *nic = action->role;
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_strv_ struct strv lost = { 0 };
+	const struct prove_return question = { &nic->swap.load, gone, &names };
+	int r;
+
+	for (size_t i = 0; i < nic->swap.go_count; i++) {
+		const struct swap_module *module = &nic->swap.go[i];
+
+		if (module->part != SWAP_DRIVER && module->part != SWAP_PEERMEM &&
+			strv_push(&names, module->name) < 0)
+			return nic_no_memory(action);
+	}
+	if (!names.count)
+		return 0;
+	r = prove_comes_back(action, &question, &lost);
+	return r < 0 ? r : judge_lost(action, &lost);
+}
+
 /* Proves that all of plan.load that is not loaded yet will load, once what goes is gone. */
 static int prove_swap(struct action *action)
 {
@@ -229,10 +280,12 @@ static int prove_swap(struct action *action)
 	const struct prove_request request = {
 		.prefix = "", .modules = &nic->swap.load, .gone = &gone, .is_start = true
 	};
+	int r;
 
 	if (swap_plan_going(&nic->swap, &gone) < 0)
 		return nic_no_memory(action);
-	return prove_tree(action, &request);
+	r = prove_tree(action, &request);
+	return r < 0 ? r : prove_dependents(action, &gone);
 }
 
 /* If OFED stays loaded, the fingerprint stays, too: it describes what is loaded. */

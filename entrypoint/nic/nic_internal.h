@@ -78,7 +78,7 @@ void nic_inputs_log(const struct nic_inputs *inputs, struct log *log);
 /* Why a module is in the plan. */
 enum swap_part {
 	SWAP_DRIVER,      /* of the driver: the image has one of that name */
-	SWAP_STORAGE,     /* goes only with UNLOAD_STORAGE_MODULES, and comes back */
+	SWAP_STORAGE,     /* goes only with UNLOAD_STORAGE_MODULES, and if it will come back */
 	SWAP_THIRD_PARTY, /* goes only with UNLOAD_THIRD_PARTY_RDMA_MODULES, and comes back */
 	SWAP_AUXILIARY,   /* goes, and comes back when it will load on ours */
 	SWAP_PEERMEM,     /* nvidia_peermem: asked to go, the GPU side loads it again */

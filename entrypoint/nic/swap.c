@@ -378,12 +378,14 @@ int nic_swap_in(struct action *action)
 /* ---- dependents */
 
 /* Loads it, once it is proven that it will load on what is there now. */
-static int load_proven(struct swap_context *swap, enum swap_source tree,
+static int load_proven(struct swap_context *swap, enum swap_source tree, bool over_image,
 	const struct swap_module *module, struct error *why)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	const struct prove_request request = {
-		.prefix = tree == SWAP_HOST ? swap->role->host_root : "", .modules = &names
+		.prefix = tree == SWAP_HOST ? swap->role->host_root : "",
+		.modules = &names,
+		.over_image = over_image,
 	};
 	int r = strv_push(&names, module->name);
 
@@ -399,7 +401,7 @@ static int load_dependent(struct swap_context *swap, const struct swap_module *m
 	bool of_image, struct error *why)
 {
 	if (of_image && swap_tree_has(swap, SWAP_IMAGE, module->name))
-		return load_proven(swap, SWAP_IMAGE, module, why);
+		return load_proven(swap, SWAP_IMAGE, false, module, why);
 	if (!of_image && swap_load(swap, SWAP_EXACT, module, why) == 0)
 		return 0;
 	if (!swap_tree(swap, SWAP_HOST, why))
@@ -408,7 +410,7 @@ static int load_dependent(struct swap_context *swap, const struct swap_module *m
 		return error_set(why, -ENOENT,
 			"%s of the host has no such module, and it was found nowhere else",
 			swap->role->host_root);
-	return load_proven(swap, SWAP_HOST, module, why);
+	return load_proven(swap, SWAP_HOST, of_image, module, why);
 }
 
 int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *missing)

@@ -13,14 +13,20 @@
 #include "entrypoint/role/modset.h"
 #include "module/running.h"
 
+#define NO_CRCS                                                                                    \
+	"the kernel has no symbol CRCs (CONFIG_MODVERSIONS), and nothing else shows that the "     \
+	"host's module fits the image's driver"
+
 /* Everything that one proof holds on to. */
 struct proving {
 	struct action *action;
 	const struct role *role;
 	struct loader *loader;
-	bool aside;        /* not the start's own proof: reported as a note */
-	struct strv gone;  /* loaded now, to be unloaded for ours */
-	struct strv names; /* of what will be inserted */
+	struct loader *other; /* where that one lacks a module, or NULL */
+	bool aside;           /* not the start's own proof: reported as a note */
+	bool over_image;      /* as in prove_request */
+	struct strv gone;     /* loaded now, to be unloaded for ours */
+	struct strv names;    /* of what will be inserted */
 	struct strv paths;
 	struct elf_module **modules; /* those that could be opened */
 	size_t module_count;
@@ -54,6 +60,7 @@ static void proving_done(struct proving *proving)
 	strv_free(&proving->peer.symvers);
 	cleanup_close(&proving->security_fd);
 	loader_close(&proving->loader);
+	loader_close(&proving->other);
 }
 
 /* Keeps the modules that will be inserted: drops those that are there and stay. */
@@ -79,6 +86,8 @@ static int open_member(struct proving *proving, const char *name, struct proof_m
 	struct error why = { 0 };
 	int r = loader_file(proving->loader, name, &path, &why);
 
+	if (r == -ENOENT && proving->other)
+		r = loader_file(proving->other, name, &path, &why);
 	if (r == 0)
 		r = (proving->aside ? elf_module_open : elf_module_open_mapped)(
 			proving->role->root_fd, path, &module, &why);
@@ -381,19 +390,10 @@ int prove_judge(const struct judgement *judgement, enum reason *ret_reason, stru
 	return 0;
 }
 
-static int prove(struct proving *proving)
+/* Judges each member by itself and all together. */
+static int judge_members(struct proving *proving)
 {
-	const struct role *role = proving->role;
-	struct judgement judgement = {
-		.set = &proving->set,
-		.krel = role->krel,
-		.ofed_version = role->image.ofed_version,
-		.replacing = proving->gone.count > 0,
-	};
-	uint64_t begun_us = clock_monotonic_us();
 	struct action *action = proving->action;
-	struct error text = { 0 };
-	uint64_t took_us;
 	int r = open_members(proving);
 
 	for (size_t i = 0; r == 0 && i < proving->module_count; i++) {
@@ -412,9 +412,28 @@ static int prove(struct proving *proving)
 	proving->set.member_count = proving->names.count;
 	proving->set.kernel_modules = running_modules(proving->running);
 	proving->set.jobs = 1;
-	r = proof_set_run(&proving->set, &action->error);
+	return action_reason(action, REASON_INTERNAL, proof_set_run(&proving->set, &action->error));
+}
+
+static int prove(struct proving *proving)
+{
+	const struct role *role = proving->role;
+	struct judgement judgement = {
+		.set = &proving->set,
+		.krel = role->krel,
+		.ofed_version = role->image.ofed_version,
+		.replacing = proving->gone.count > 0,
+	};
+	uint64_t begun_us = clock_monotonic_us();
+	struct action *action = proving->action;
+	struct error text = { 0 };
+	uint64_t took_us;
+	int r = judge_members(proving);
+
 	if (r < 0)
-		return action_reason(action, REASON_INTERNAL, r);
+		return r;
+	if (proving->over_image && !proof_kernel_has_modversions(running_kernel(proving->running)))
+		return action_fail(action, REASON_CANNOT_TELL, -ENOEXEC, NO_CRCS);
 	judgement.running = proving->running;
 	judgement.ofed_loaded =
 		*proving->peer.version ? proving->peer.version : "of unknown version";
@@ -473,6 +492,7 @@ int prove_tree(struct action *action, const struct prove_request *request)
 		.action = action,
 		.role = role,
 		.aside = !request->is_start,
+		.over_image = request->over_image,
 		.security_fd = -1,
 	};
 	_cleanup_strv_ struct strv all = { 0 };
@@ -490,6 +510,85 @@ int prove_tree(struct action *action, const struct prove_request *request)
 		return action_reason(
 			action, r == -ENOENT ? REASON_WILL_NOT_LOAD : REASON_INTERNAL, r);
 	return proving.names.count ? prove(&proving) : 0;
+}
+
+/* ---- what goes and comes back */
+
+/* Appends why that one may not load, if so: the first reason of the worst weight. */
+static int add_lost(const struct proving *proving, size_t index, struct strv *lost)
+{
+	const struct proof *proof = &proving->members[index].proof;
+	const char *name = proving->names.items[index];
+	const char *text =
+		proof->count ? proof->findings[0].text : "it cannot be told whether it will load";
+	size_t length = strlen(name);
+	_cleanup_free_ char *path = NULL;
+	struct error ignored;
+
+	/* Most findings begin with the name themselves. */
+	if (strncmp(text, name, length) == 0 && text[length] == ':')
+		text += length + strspn(text + length, ": ");
+	if (proof->verdict != PROOF_WILL_LOAD)
+		return strv_pushf(lost, "%s: %s", name, text);
+	if (proof_kernel_has_modversions(running_kernel(proving->running)) ||
+		loader_file(proving->loader, name, &path, &ignored) == 0)
+		return 0;
+	return strv_pushf(lost, "%s: " NO_CRCS, name);
+}
+
+/* Each is taken from the image if that has it, with all that it needs there, else from the host. */
+static int resolve_return(struct proving *proving, const struct prove_return *question,
+	struct strv *all, struct strv *lost)
+{
+	struct error why = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < question->load->count; i++)
+		r = loader_resolve(
+			proving->loader, question->load->items[i], all, &proving->action->error);
+	for (size_t i = 0; r == 0 && i < question->names->count; i++) {
+		const char *name = question->names->items[i];
+
+		r = loader_resolve(proving->loader, name, all, &why);
+		if (r == -ENOENT && proving->other)
+			r = loader_resolve(proving->other, name, all, &why);
+		if (r == -ENOENT)
+			r = strv_pushf(lost, "%s: neither the image nor the host has it", name);
+	}
+	return r;
+}
+
+int prove_comes_back(struct action *action, const struct prove_return *question, struct strv *lost)
+{
+	const struct role *role = action->role;
+	_cleanup_(proving_done) struct proving proving = {
+		.action = action,
+		.role = role,
+		.aside = true,
+		.security_fd = -1,
+	};
+	_cleanup_strv_ struct strv all = { 0 };
+	struct error ignored;
+	int r = loader_open(role->root_fd, "", role->krel, &proving.loader, &action->error);
+
+	/* A host without a tree has nothing to bring back: each module says so. */
+	if (r == 0 && loader_open(role->root_fd, role->host_root, role->krel, &proving.other,
+			      &ignored) < 0)
+		proving.other = NULL;
+	for (size_t i = 0; r == 0 && i < question->gone->count; i++)
+		r = strv_push(&proving.gone, question->gone->items[i]);
+	if (r == 0)
+		r = resolve_return(&proving, question, &all, lost);
+	if (r == 0)
+		r = keep_coming(&proving, &all);
+	if (r < 0)
+		return action_reason(action, REASON_INTERNAL, r);
+	if (proving.names.count)
+		r = judge_members(&proving);
+	for (size_t i = 0; r == 0 && i < proving.names.count; i++)
+		if (strv_contains(question->names, proving.names.items[i]))
+			r = add_lost(&proving, i, lost);
+	return r;
 }
 
 /* Constants of linux/mount.h, which older distributions lack and newer ones have twice. */

@@ -42,6 +42,7 @@ struct prove_request {
 	const struct strv *modules;
 	const struct strv *gone; /* loaded now, and gone by then; NULL: none */
 	bool is_start;           /* of what the start loads: reported as its proof, not as a note */
+	bool over_image;         /* the host's, over the image's driver instead of their own */
 };
 
 /*
@@ -49,6 +50,20 @@ struct prove_request {
  * nothing to go before them, perhaps. -ENOENT: the tree lacks one. The verdict is a note.
  */
 int prove_tree(struct action *action, const struct prove_request *request);
+
+/* Modules that go for the image's, and are to be loaded again on those. */
+struct prove_return {
+	const struct strv *load;  /* of the image: what will be there by then */
+	const struct strv *gone;  /* as in prove_request */
+	const struct strv *names; /* of gone: those to judge, of the image where it has one */
+};
+
+/*
+ * In a worker: which of them will not load again, or perhaps not? Appends "name: why" to @lost. A
+ * failure is one of looking. A kernel without MODVERSIONS takes a module of the host's that was
+ * built for another core than the image's, and crashes: that one counts as lost.
+ */
+int prove_comes_back(struct action *action, const struct prove_return *question, struct strv *lost);
 
 /* Does this nvidia-peermem ask for the peer-memory interface? One built without OFED loads, and
  * does nothing: it is refused. */

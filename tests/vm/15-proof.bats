@@ -27,6 +27,18 @@ other_build() {
     sed -i 's/^build=.*/build=#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-1 (2020-02-02)/' "$root/$facts/$(images_krel)/kernel.conf"
 }
 
+# An OFED whose ib_core is not the kernel's: one CRC of it is another one, in ib_core and in all of its own that use it.
+other_core() {
+    local folder crc
+    folder=$root/usr/lib/modules/$(images_krel)/updates/ofed
+    crc=$(modprobe --dump-modversions "$folder/ib_ipoib.ko" | awk '$2 == "__ib_alloc_pd" { print $1 }')
+    [[ $crc == 0x* ]]
+    # shellcheck disable=SC2016 # perl expands it
+    perl -0777 -pi -e 'BEGIN { $from = pack("V", hex(shift)); $to = pack("V", 0xdeadbeef) } s/\Q$from\E/$to/g' "$crc" "$folder"/*.ko
+    [ "$(modprobe --dump-modversions "$folder/ib_ipoib.ko" | awk '$2 == "__ib_alloc_pd" { print $1 }')" = 0xdeadbeef ]
+    LC_ALL=C grep -qaP '\xef\xbe\xad\xde' "$folder/ib_core.ko"
+}
+
 no_facts() {
     rm -r "${root:?}/$facts"
 }
@@ -40,10 +52,11 @@ setup_file() {
     use_guest "$(images_krel)"
     derive_image nic-other-crcs "$nic" other_crcs
     derive_image nic-other-build "$nic" other_build
+    derive_image nic-other-core "$nic" other_core
     derive_image nic-no-facts "$nic" no_facts
     use_images gpu="$images_folder/gpu.oci.tar" nic="$nic" nic-other="$images_folder/other/nic.oci.tar" \
         nic-other-crcs="$(image_name nic-other-crcs)" nic-other-build="$(image_name nic-other-build)" \
-        nic-no-facts="$(image_name nic-no-facts)"
+        nic-other-core="$(image_name nic-other-core)" nic-no-facts="$(image_name nic-no-facts)"
 }
 
 # What a case says on top of drivers.sh: what the inbox driver is, in a way that a reload would change.
@@ -84,6 +97,19 @@ refused nic 21
 refused nic:nic-other-crcs 22
 refused nic:nic-no-facts 23
 refused nic:nic-other-build 22
+echo "storage"
+host_load rpcrdma
+start nic:nic-other-core UNLOAD_STORAGE_MODULES=true
+exits nic 15 90
+termination_message nic
+loaded rpcrdma || fail "rpcrdma is gone"
+refute "something was unloaded" container_log_has nic " s  unloaded "
+start nic:nic-other-core UNLOAD_STORAGE_MODULES=true SLIPWAY_ALLOW_STORAGE_LOSS=true
+wait_ready nic 90
+expect_unloaded rpcrdma
+stop_clean nic
+loaded rpcrdma || fail "rpcrdma has not come back with the node'"'"'s own core"
+modprobe -r rpcrdma
 echo "the right one"
 start nic
 wait_ready nic 90
@@ -106,6 +132,7 @@ stop_clean nic
     # What the kernel's own modules use is known; of the rest nobody knows the CRC.
     [[ $output =~ KERNEL_REBUILT:\ the\ running\ $VM_KREL\ is\ another\ build\ .*no\ loaded\ module\ confirms\ ([0-9]+)\ of\ ([0-9]+)\ symbols ]]
     ((BASH_REMATCH[1] * 10 < BASH_REMATCH[2]))
+    [[ $output == *"storage"*"WILL_NOT_LOAD: nothing was touched: the node would lose storage over RDMA. rpcrdma: built for __ib_alloc_pd CRC 0x"*"slipway build --nfsrdma"*"SLIPWAY_ALLOW_STORAGE_LOSS=true accepts the loss"* ]]
     [[ $output == *"the right one"*"load proof: "*" modules will load ("*" ms)"* ]]
     [[ $output == *'"proof":"'*' modules will load ('* ]]
     [[ $output == *"nothing in the way"*"cannot tell whether the modules will load: this image has no Module.symvers"*"the kernel will decide"* ]]

@@ -319,9 +319,15 @@ host_load rpcrdma
 host_load ib_srp cmd_sg_entries=17
 host=/lib/modules/$(uname -r)
 mv "$host/kernel/net/sunrpc/xprtrdma/rpcrdma.ko" /tmp
-start nic UNLOAD_STORAGE_MODULES=true STORAGE_MODULES=rpcrdma UNLOAD_THIRD_PARTY_RDMA_MODULES=true \
+set -- UNLOAD_STORAGE_MODULES=true STORAGE_MODULES=rpcrdma UNLOAD_THIRD_PARTY_RDMA_MODULES=true \
     THIRD_PARTY_RDMA_MODULES=rdma_rxe MLX5_AUXILIARY_MODULES=ib_srp
+start nic "$@"
+exits nic 15 120
+termination_message nic | grep 'nothing was touched: .*rpcrdma: neither the image nor the host has it'
+loaded rpcrdma || fail "rpcrdma went"
+start nic "$@" SLIPWAY_ALLOW_STORAGE_LOSS=true
 wait_ready nic 120
+log_has nic 'will not come back once it is unloaded: rpcrdma'
 log_has nic 'unloaded rdma_rxe'
 log_has nic 'unloaded ib_srp'
 expect_loaded rdma_rxe ib_srp
