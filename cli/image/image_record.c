@@ -66,6 +66,7 @@ json_object *image_to_json(const struct image *image)
 						    : json_object_new_string(text));
 	}
 	image_add_also(object, image);
+	add_list(object, "inbox_only", &image->inbox_only);
 	(void) json_object_object_add(
 		object, "size_bytes", json_object_new_uint64(image->size_bytes));
 	if (image->userspace)
@@ -85,6 +86,16 @@ int image_write(const char *folder, const struct image *image, struct error *err
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
+static void read_list(json_object *object, const char *key, struct strv *texts)
+{
+	json_object *value;
+
+	if (json_object_object_get_ex(object, key, &value))
+		for (size_t i = 0; i < json_object_array_length(value); i++)
+			xstrv_push(
+				texts, json_object_get_string(json_object_array_get_idx(value, i)));
+}
+
 static bool read_fields(json_object *object, struct image *image)
 {
 	json_object *value;
@@ -98,10 +109,8 @@ static bool read_fields(json_object *object, struct image *image)
 	if (!json_object_object_get_ex(object, "size_bytes", &value))
 		return false;
 	image->size_bytes = json_object_get_uint64(value);
-	if (json_object_object_get_ex(object, "also", &value))
-		for (size_t i = 0; i < json_object_array_length(value); i++)
-			xstrv_push(&image->also,
-				json_object_get_string(json_object_array_get_idx(value, i)));
+	read_list(object, "also", &image->also);
+	read_list(object, "inbox_only", &image->inbox_only);
 	if (json_object_object_get_ex(object, "userspace", &value))
 		image->userspace = json_object_get(value);
 	return true;
@@ -144,6 +153,7 @@ void image_free(struct image *image)
 	(void) json_object_put(image->userspace);
 	strv_free(&image->also);
 	strv_free(&image->pushed);
+	strv_free(&image->inbox_only);
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		free(*slot_of(image, &fields[i]));
 	*image = (struct image){ 0 };

@@ -29,15 +29,17 @@ struct image {
 	char *role;    /* "nic" or "gpu" */
 	char *version; /* of the driver */
 	char *tag;
-	char *reference;     /* name in the local storage */
-	struct strv also;    /* and others, for operators that compose the tag otherwise */
-	char *id;            /* of the image in the storage, 64 hex digits */
-	char *digest;        /* of the manifest */
-	char *proof;         /* "holds", "will-not-load" or "cannot-tell" */
-	char *modules;       /* a number: that it brings */
-	char *loading;       /* and of these will load */
-	struct strv pushed;  /* "REFERENCE@DIGEST" */
-	char *peermem;       /* gpu: as its label IMAGE_LABEL_PEERMEM; may be NULL */
+	char *reference;    /* name in the local storage */
+	struct strv also;   /* and others, for operators that compose the tag otherwise */
+	char *id;           /* of the image in the storage, 64 hex digits */
+	char *digest;       /* of the manifest */
+	char *proof;        /* "holds", "will-not-load" or "cannot-tell" */
+	char *modules;      /* a number: that it brings */
+	char *loading;      /* and of these will load */
+	struct strv pushed; /* "REFERENCE@DIGEST" */
+	char *peermem;      /* gpu: as its label IMAGE_LABEL_PEERMEM; may be NULL */
+	/* nic: "MLX5_MACSEC", an option that the kernel's own drivers have on and these have not */
+	struct strv inbox_only;
 	uint64_t size_bytes; /* of the archive */
 	/*
 	 * gpu: "version", "id" (equal ids mean equal files), lists "packages", "lacking" and

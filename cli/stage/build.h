@@ -28,6 +28,7 @@ struct build_options {
 	const char *krel;                  /* or "newest"; NULL: by lock, bundle or --kernel-from */
 	const char *sources[DRIVER_COUNT]; /* tree, tarball, a word, or "none"; NULL: none */
 	const char *kernel_module_type; /* "open" or "proprietary"; NULL: open where it is there */
+	struct strv ofed_flags;         /* more options of OFED's configure, each with its dashes */
 	const char *userspace; /* folder of NVIDIA's installer, unpacked; NULL: Debian's packages */
 	const char *output;    /* folder, "containers-storage:" or "oci-archive:FILE" */
 	const char *revision;  /* of the images' tags; NULL: none */
@@ -53,6 +54,7 @@ struct build_options {
 	struct strv kernel_from; /* kernels/local/local.h */
 	unsigned int jobs;       /* 0, before build_run(): as many as there is room for */
 	bool sources_image;      /* the images also carry what compiles their modules on a node */
+	bool nfsrdma;            /* OFED with NFS and NVMe over RDMA */
 	bool verify_configure;   /* OFED's configure once more, by the kernel's own build */
 	bool dry_run;            /* only prints what would be made */
 	bool force; /* go on where lint found an error, and where modules will not load */

@@ -54,6 +54,8 @@ int build_options_check_drivers(const struct build_options *options, struct erro
 	} rows[] = {
 		{ "userspace", options->userspace, DRIVER_NVIDIA },
 		{ "kernel-module-type", options->kernel_module_type, DRIVER_NVIDIA },
+		{ "nfsrdma", options->nfsrdma, DRIVER_OFED },
+		{ "ofed-flag", options->ofed_flags.count > 0, DRIVER_OFED },
 		{ "verify-configure", options->verify_configure, DRIVER_OFED },
 	};
 	bool any = false;
@@ -123,11 +125,29 @@ int build_options_take_sources(
 	return 0;
 }
 
+/* Such a word is data for the recipe's shell: it splits them at blanks. */
+static int check_flags(const struct strv *flags, struct error *error)
+{
+	for (size_t i = 0; i < flags->count; i++) {
+		const char *flag = flags->items[i];
+
+		if (strncmp(flag, "--", 2) == 0 && flag[2] != '-' && flag[2] &&
+			!strpbrk(flag, " \t\n"))
+			continue;
+		(void) error_set(
+			error, -EINVAL, "--ofed-flag %s: not an option of OFED's configure", flag);
+		return error_try(error, -EINVAL, "--ofed-flag=--with-mlx5-ipsec, one for each");
+	}
+	return 0;
+}
+
 static int check(void *target, struct error *error)
 {
 	struct build_options *options = target;
 	int r = revision_check(options->revision, error);
 
+	if (r == 0)
+		r = check_flags(&options->ofed_flags, error);
 	if (r == 0 && !options->bundle) /* what is in a bundle is known later */
 		r = build_options_check_drivers(options, error);
 	if (r < 0)
@@ -169,6 +189,12 @@ static const struct option_row rows[] = {
 		"[$JOB_COMPLETION_INDEX, or all]"),
 	OPTION_HEADING("Drivers"),
 	DRIVER_OPTIONS(struct build_options, sources),
+	BUILD_OPTION("nfsrdma", NULL, OPTION_FLAG, nfsrdma,
+		"add OFED's NFS and NVMe over RDMA to the NIC image, for ENABLE_NFSRDMA and\n"
+		"for nodes whose storage goes over RDMA; with nvidia-fs they know it"),
+	BUILD_OPTION("ofed-flag", "FLAG", OPTION_LIST, ofed_flags,
+		"an option for OFED's configure, such as --ofed-flag=--with-sf-cfg-drv; may be\n"
+		"repeated"),
 	BUILD_OPTION("kernel-module-type", "KIND", OPTION_TEXT, kernel_module_type,
 		"open or proprietary; GPUs older than Turing need proprietary [open, if the\n"
 		"source has both]"),
@@ -328,5 +354,6 @@ void build_options_free(struct build_options *options)
 {
 	common_options_free(&options->common);
 	strv_free(&options->kernel_from);
+	strv_free(&options->ofed_flags);
 	strv_free(&options->arguments);
 }

@@ -542,6 +542,16 @@ static void add_nic_tag(struct making *making, const char *end)
 	image_add_tag(image, making->row->repository, tag, end);
 }
 
+static int describe_nic(struct making *making, struct error *error)
+{
+	_cleanup_free_ char *names = set_value(making->set, "inbox_only", error);
+
+	if (!names)
+		return -EIO;
+	xstrv_split(&making->image.inbox_only, names, " ");
+	return 0;
+}
+
 /* ---- the GPU's */
 
 /*
@@ -626,6 +636,7 @@ static const struct image_row image_rows[IMAGE_COUNT] = {
 		.repository = IMAGE_NIC_REPOSITORY,
 		.has_targets = true,
 		.add_tags = add_nic_tag,
+		.describe = describe_nic,
 	},
 	[IMAGE_GPU] = { .driver = DRIVER_NVIDIA,
 		.repository = IMAGE_GPU_REPOSITORY,

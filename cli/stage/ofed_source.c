@@ -33,9 +33,12 @@ static const char *const places[] = {
 	"src/MLNX_OFED_SRC-*.tgz",
 };
 
-/* Sources of kernel modules beside it, which nothing here compiles. */
-static const char *const others[] = { "iser", "isert", "srp", "mlnx-nvme", "mlnx-nfsrdma", "xpmem",
-	"knem", "kernel-mft", "fwctl" };
+/*
+ * Sources of kernel modules beside it, which nothing here compiles. mlnx-nvme and mlnx-nfsrdma are
+ * what the tree has in drivers/nvme and net/sunrpc/xprtrdma, and --nfsrdma compiles it there.
+ */
+static const char *const others[] = { "iser", "isert", "srp", "xpmem", "knem", "kernel-mft",
+	"fwctl" };
 
 /* The last of what matches @pattern in the folder, whose own path is none; or NULL. */
 static char *find(const char *folder, const char *pattern)
@@ -227,16 +230,43 @@ int ofed_make_reference(
 	return tool_run(&argv, NULL, error);
 }
 
+bool ofed_has_gds(const struct build *build)
+{
+	return build->options.nfsrdma && build_has(build, DRIVER_NVIDIA_FS);
+}
+
+/* A node may want storage over RDMA that the NIC image will lack. */
+static int look_for_storage(struct build *build, const char *top, struct error *error)
+{
+	_cleanup_free_ char *folder = xasprintf("%s/net/sunrpc/xprtrdma", top);
+	bool has = fs_exists(AT_FDCWD, folder);
+
+	if (build->options.nfsrdma && !has) {
+		(void) error_set(error, -EINVAL,
+			"--nfsrdma: this OFED has no NFS over RDMA: net/sunrpc/xprtrdma is missing");
+		return error_try(error, -EINVAL,
+			"leave out --nfsrdma, or take a source of mlnx-ofed-kernel that has it");
+	}
+	if (!has || build->options.nfsrdma || build->options.ofed_flags.count)
+		return 0;
+	progress_note(&build->context.progress,
+		build_has(build, DRIVER_NVIDIA_FS)
+			? "without --nfsrdma the NIC image has no NFS and NVMe over RDMA, and "
+			  "GPUDirect Storage reaches only local disks"
+			: "without --nfsrdma the NIC image has no NFS and NVMe over RDMA "
+			  "(ENABLE_NFSRDMA)");
+	return 0;
+}
+
 int ofed_look(struct build *build, const char *top, struct error *error)
 {
 	_cleanup_free_ char *path = xasprintf("%s/" OFED_LEFT_OUT, top);
 	_cleanup_free_ char *names = NULL;
 
-	(void) error;
 	if (build->sources[DRIVER_OFED].form == SOURCE_ARCHIVE &&
 		fs_read(AT_FDCWD, path, 0, &names, NULL) == 0)
 		note_left_out(build, names);
-	return 0;
+	return look_for_storage(build, top, error);
 }
 
 /* ---- the version */

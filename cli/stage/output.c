@@ -372,6 +372,17 @@ static void print_moved(const char *before, const char *before_peermem, const ch
 			lost ? ": build it with --ofed for nodes with GPUDirect RDMA" : "");
 }
 
+/* Nothing that a node has today is to be lost untold. */
+static void print_inbox_only(const struct image *image)
+{
+	_cleanup_free_ char *names = xstrv_join(&image->inbox_only, ", ");
+
+	if (*names)
+		text_print(stdout,
+			"  not in this OFED, but in the kernel's own mlx5 driver: %s (docs/build.md)\n",
+			names);
+}
+
 /* An image without one is --force's, and ready on no node. */
 static void print_moved_userspace(const char *before, const struct image *image)
 {
@@ -427,6 +438,7 @@ static void print_text(struct build *build, const struct outputs *outputs,
 
 		text_print(stdout, "%s image  %s  (%.1f MB)\n", image->role, image->reference,
 			(double) image->size_bytes / 1e6);
+		print_inbox_only(image);
 		print_moved(outputs->before[i], outputs->before_peermem[i], image->peermem);
 		if (outputs->before[i] && strcmp(image->role, "gpu") == 0)
 			print_moved_userspace(outputs->before[i], image);

@@ -128,6 +128,15 @@ static void recipe_environment(
 	xstrv_pushf(ret, "SLIPWAY_CONFIGURED=%s", recipe->configured ? "/slipway/configured" : "");
 	xstrv_pushf(
 		ret, "SLIPWAY_VERIFY_CONFIGURE=%s", build->options.verify_configure ? "yes" : "");
+	if (build->options.nfsrdma)
+		xstrv_push(ret, "SLIPWAY_NFSRDMA=yes");
+	if (ofed_has_gds(build))
+		xstrv_push(ret, "SLIPWAY_GDS=yes");
+	if (build->options.ofed_flags.count) {
+		_cleanup_free_ char *flags = xstrv_join(&build->options.ofed_flags, " ");
+
+		xstrv_pushf(ret, "SLIPWAY_OFED_FLAGS=%s", flags);
+	}
 	xstrv_push(ret, "SLIPWAY_PATCHES=/slipway/patches");
 	xstrv_push(ret, "SLIPWAY_OUTPUT=/slipway/output");
 	xstrv_push(ret, "SLIPWAY_WORK=/slipway/work");

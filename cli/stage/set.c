@@ -95,6 +95,12 @@ void configured_key(const struct stage *stage, struct key *key)
 	key_data(key, "containers/feature-tests");
 	if (key->build->options.verify_configure)
 		key_text(key, "verified");
+	if (key->build->options.nfsrdma)
+		key_text(key, "nfsrdma");
+	if (ofed_has_gds(key->build))
+		key_text(key, "gds");
+	for (size_t i = 0; i < key->build->options.ofed_flags.count; i++)
+		key_text(key, key->build->options.ofed_flags.items[i]);
 	source_tree_key(key, stage->of);
 }
 

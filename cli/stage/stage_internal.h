@@ -244,6 +244,8 @@ int ofed_make_reference(struct build *build, const char *tarball, const char *fo
 	struct error *error) _must_check_;
 int ofed_look(struct build *build, const char *top, struct error *error) _must_check_;
 char *ofed_version(const struct build *build);
+/* Do its modules of storage know nvidia-fs? */
+bool ofed_has_gds(const struct build *build);
 
 bool nvidia_is_tree(const struct strv *names);
 int nvidia_identify(struct build *build, struct source *source, struct error *error) _must_check_;

@@ -13,6 +13,7 @@ main() {
     require_inputs
     require_kernel_tree
     copy_tree
+    ask_for_more die
     configure_tree
     keep_configured "$SLIPWAY_OUTPUT"
 }

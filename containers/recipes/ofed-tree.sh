@@ -22,23 +22,32 @@ require_both_makefiles() {
 # Is $1 an option of this source's configure?
 knows_option() { grep -qE -- "(^|[^[:alnum:]_-])$1([^[:alnum:]_-]|\$)" "$tree/configure"; }
 
-# NFS and NVMe over RDMA are large, and most nodes have no use for them (ENABLE_NFSRDMA of the network operator).
-ask_for_storage() {
-    local name missing=()
-    [[ ${SLIPWAY_NFSRDMA:-} == yes ]] || return 0
-    for name in --with-nfsrdma-mod --with-nvmf_host-mod --with-nvmf_target-mod; do
-        if knows_option "$name"; then options+=("$name"); else missing+=("$name"); fi
-    done
-    ((${#missing[@]} == 0)) || step "this source has no ${missing[*]}: what it lacks of NFS and NVMe over RDMA stays the kernel's own"
-}
+# Is $1 on in the kernel's configuration, built in or as a module?
+kernel_has() { grep -sqE "^$1=[ym]\$" "$kernel_build"/{.config,include/config/auto.conf}; }
 
-# Options that somebody adds (APPEND_DRIVER_BUILD_FLAGS). Many that he may have are of install.pl, which nothing here runs.
-ask_for_flags() {
-    local flag flags
+# What the source's own --default asks for by the kernel, and what the build does (seam 1): all that this configure knows.
+# Needs the kernel tree and the copied source. $1 ("die" or "step") says what becomes of an option that it does not know:
+# many that APPEND_DRIVER_BUILD_FLAGS may have are of install.pl, which nothing here runs.
+ask_for_more() {
+    local name flag flags wanted=()
+    ! kernel_has CONFIG_XFRM_OFFLOAD || ! kernel_has CONFIG_INET_ESP_OFFLOAD || ! kernel_has CONFIG_INET6_ESP_OFFLOAD ||
+        wanted+=(--with-mlx5-ipsec)
+    [[ ${SLIPWAY_NFSRDMA:-} != yes ]] || wanted+=(--with-nfsrdma-mod --with-nvmf_host-mod --with-nvmf_target-mod)
+    # nvidia-fs: what rpcrdma and nvme call of it.
+    [[ ${SLIPWAY_GDS:-} != yes ]] || wanted+=(--with-gds)
+    for name in "${wanted[@]}"; do
+        if knows_option "$name"; then
+            options+=("$name")
+        else
+            step "this source's configure has no $name: what it is for stays the kernel's own"
+        fi
+    done
     read -r -a flags <<<"${SLIPWAY_OFED_FLAGS:-}"
     for flag in "${flags[@]}"; do
         if [[ $flag =~ ^--[a-z0-9][A-Za-z0-9_-]*(=.*)?$ ]] && knows_option "${flag%%=*}"; then
             options+=("$flag")
+        elif [[ $1 == die ]]; then
+            die "$flag is no option of this source's configure"
         else
             step "$flag is no option of this source's configure: skipped"
         fi

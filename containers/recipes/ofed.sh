@@ -42,11 +42,18 @@ suggest_release() {
     echo "try: a newer OFED, or an older kernel: it is $kernel, this source was made of Linux ${base:-of unknown version}, $other"
 }
 
+# Its NVMe, which takes in the driver of local disks, fits fewer kernels than the rest.
+suggest_without_nvme() {
+    [[ ${SLIPWAY_NFSRDMA:-} == yes && -d $tree/drivers/nvme/host && ! -e $tree/drivers/nvme/host/nvme.ko ]] || return 0
+    echo "try: --ofed-flag=--with-nfsrdma-mod in place of --nfsrdma, which leaves out NVMe, if that is what does not compile"
+}
+
 compile_tree() {
     use_ccache
     step "compile with $SLIPWAY_CC, $SLIPWAY_JOBS at a time"
     make_modules -C "$tree" -f makefile -j"$SLIPWAY_JOBS" "${compiler[@]}" kernel || {
         suggest_release
+        suggest_without_nvme
         exit 1
     }
     step "install modules"
@@ -79,6 +86,33 @@ install_headers() {
     exporter=$(awk '$2 == "ib_register_peer_memory_client" { sub(".*/", "", $3); print $3 }' "$folder/Module.symvers")
 }
 
+# Sets inbox_only: the options that the kernel's own mlx5 drivers have on, by its configuration, and these have not. One
+# that is a module of its own is there if the module is; of the others configure.mk.kernel says it, and an option that this
+# OFED's configure does not know is the kernel's for kbuild, where the source asks for it at all.
+find_inbox_only() {
+    local config=$kernel_build/.config name module names=()
+    [[ -f $config ]] || config=$kernel_build/include/config/auto.conf
+    while IFS='=' read -r name _; do
+        case $name in
+            CONFIG_MLX5_VDPA*) module=mlx5_vdpa ;;
+            CONFIG_MLX5_DPLL) module=mlx5_dpll ;;
+            CONFIG_MLX5_VFIO_PCI) module=mlx5-vfio-pci ;;
+            CONFIG_FWCTL_MLX5) module=mlx5_fwctl ;;
+            *) module='' ;;
+        esac
+        if [[ $module ]]; then
+            [[ -e $SLIPWAY_OUTPUT/lib/modules/$SLIPWAY_KREL/updates/ofed/$module.ko ]] && continue
+        elif grep -q "^$name=" "$tree/configure.mk.kernel"; then
+            grep -q "^$name=[ym]" "$tree/configure.mk.kernel" && continue
+        else
+            grep -rqw --include='*.[ch]' --include=Makefile "$name" "$tree/drivers" && continue
+        fi
+        names+=("${name#CONFIG_}")
+    done < <(grep -E '^CONFIG_(MLX5|FWCTL_MLX5)[A-Z0-9_]*=[ym]$' "$config" | LC_ALL=C sort)
+    inbox_only=${names[*]}
+    [[ ! $inbox_only ]] || step "not in this OFED, but in the kernel's own mlx5 driver: $inbox_only"
+}
+
 # bash reads a script while it runs it: in a function, all of it is read before the first step.
 main() {
     require_inputs
@@ -88,13 +122,13 @@ main() {
     if [[ -n ${SLIPWAY_CONFIGURED:-} ]]; then
         take_configured "$SLIPWAY_CONFIGURED"
     else
-        ask_for_storage
-        ask_for_flags
+        ask_for_more step
         configure_tree
     fi
     compile_tree
     install_headers
-    set_conf source=ofed "version=$version" "exporter=$exporter"
+    find_inbox_only
+    set_conf source=ofed "version=$version" "exporter=$exporter" "inbox_only=$inbox_only"
     settle_output
     step "OFED $version for $SLIPWAY_KREL: peer memory is exported by ${exporter:-no module}"
 }

@@ -139,6 +139,26 @@ compiles_in_its_tree() {
     [[ $output == *"SOURCE_DATE_EPOCH=today: not a number of seconds since 1970"* ]]
 }
 
+@test "OFED's configure: IPsec as the kernel has it, --nfsrdma, --ofed-flag; what the inbox driver has besides is listed" {
+    local to=$BATS_TEST_TMPDIR/configured build krel root
+    krel=$(newest '6.1.0-*')
+    build=("$slipway" build --kernel "$krel" --os debian12 --ofed "$top/tests/real/smallest-ofed" --nvidia none
+        --revision 8 --nfsrdma --output "$to")
+    run "${build[@]}" --ofed-flag=--with-gds
+    [[ $status == 0 ]]
+    [[ $output == *"not in this OFED, but in the kernel's own mlx5 driver: "*"MLX5_BRIDGE"* ]]
+    jq -e '.images[0].inbox_only | index("MLX5_BRIDGE") and (index("MLX5_ESWITCH") | not)' "$to/images.json"
+    jq -e '[.modules[] | select(.path | endswith("/rpcrdma.ko"))][0].verdict == "will load"' "$to/proof.json"
+    container=$(buildah from --quiet --pull-never "oci-archive:$to/nic.oci.tar")
+    root=$(buildah mount "$container")
+    grep -x CONFIG_MLX5_EN_IPSEC=y "$root/usr/src/ofa_kernel/x86_64/$krel/configure.mk.kernel"
+    grep -x CONFIG_GPU_DIRECT_STORAGE=y "$root/usr/src/ofa_kernel/x86_64/$krel/configure.mk.kernel"
+    buildah rm "$container" >/dev/null
+    run "${build[@]}" --ofed-flag=--with-warp-drive
+    [[ $status == 7 ]]
+    [[ $output == *"--with-warp-drive is no option of this source's configure"* ]]
+}
+
 @test "6.12 of Debian 12: fetched, unpacked, a module compiled in its tree" {
     compiles_in_its_tree '6.12.*+deb12*'
 }
