@@ -13,9 +13,9 @@
 #include "common/slipway_version.h"
 #include "common/text.h"
 #include "entrypoint/engine/reason.h"
-#include "entrypoint/netstate/dcb.h"
 #include "entrypoint/netstate/netstate.h"
 #include "entrypoint/status/status.h"
+#include "entrypoint/tools/tools.h"
 
 static const char usage[] =
 	"slipway-look: inspects a node, as slipway-init does in a driver image\n"
@@ -50,18 +50,6 @@ int netstate_list_in_pods(int root_fd, const struct strv *modules, struct strv *
 	return -EOPNOTSUPP;
 }
 
-int dcb_read(const char *interface, struct dcb *ret, struct error *error)
-{
-	(void) interface;
-	*ret = (struct dcb){ .dcbx = -1 };
-	return error_set(error, -EOPNOTSUPP, "not asked");
-}
-
-void dcb_free(struct dcb *dcb)
-{
-	(void) dcb;
-}
-
 /* ---- the verbs */
 
 static int usage_error(const char *what, const char *word)
@@ -86,7 +74,7 @@ static int run(int root_fd, const char *verb, char *const *arguments)
 			       ? usage_error("explain takes one reason or exit code:", arguments[1])
 			       : reason_explain("slipway-look", first);
 	if (strcmp(verb, "ibdev2netdev") == 0 || strcmp(verb, "show_gids") == 0)
-		return rdma_tool_main(root_fd, verb, arguments);
+		return rdma_show_main(root_fd, verb, arguments);
 	return usage_error("no verb", verb);
 }
 

@@ -15,6 +15,7 @@
 #include "entrypoint/engine/reason.h"
 #include "entrypoint/role/roles.h"
 #include "entrypoint/status/status.h"
+#include "entrypoint/tools/tools.h"
 
 static const char usage[] =
 	"slipway-init: loads, serves and unloads a node's drivers; the entrypoint of Slipway's "
@@ -36,7 +37,9 @@ static const char usage[] =
 	"  slipway-init explain [CODE]           why a container stopped, and the cure: by reason or "
 	"exit code\n"
 	"  ibdev2netdev, show_gids [DEVICE]      RDMA devices with their interfaces and GIDs\n"
-	"  mlnx_qos -i INTERFACE                 its trust, buffers, PFC and ETS\n"
+	"  mlnx_qos -i INTERFACE [OPTION...]     show or set trust, PFC, ETS, buffers, rate limits\n"
+	"  cma_roce_mode, cma_roce_tos [-d DEVICE] [-p PORT] ...\n"
+	"                                        show or set what RDMA-CM connections use\n"
 	"  slipway-init --help | --version\n"
 	"\n"
 	"  -m, --max-threads N     jobs of a build on the node; default: as many as fit\n"
@@ -203,18 +206,12 @@ static int run_explain(int root_fd, const char *program, char *const *arguments)
 	return reason_explain("slipway-init", word);
 }
 
-static bool is_rdma_tool(const char *program)
-{
-	return strcmp(program, "ibdev2netdev") == 0 || strcmp(program, "show_gids") == 0 ||
-	       strcmp(program, "mlnx_qos") == 0;
-}
-
 static bool is_program(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (strcmp(verbs[i].program, name) == 0)
 			return true;
-	return is_rdma_tool(name);
+	return tool_find(name) != NULL;
 }
 
 int main(int argc, char **argv)
@@ -224,6 +221,7 @@ int main(int argc, char **argv)
 	/* As --help writes them, where the links are not there: slipway-init nic-driver sources. */
 	bool has_program = argc > 1 && is_program(argv[1]);
 	const char *program = "";
+	const struct tool *tool;
 	const struct verb *verb;
 	const char *name;
 	bool replaced;
@@ -233,8 +231,9 @@ int main(int argc, char **argv)
 	if (argv[0])
 		program = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
 	name = argc > 1 ? argv[1] : "";
+	tool = tool_find(program);
 	if (asks_for_help(argv + (argc > 0)))
-		return fputs(usage, stdout) < 0;
+		return fputs(tool ? tool->usage : usage, stdout) < 0;
 	if (strcmp(name, "--version") == 0)
 		return puts("slipway-init " SLIPWAY_VERSION KILL_POINTS_VERSION) < 0;
 	if (root_fd < 0) {
@@ -242,8 +241,8 @@ int main(int argc, char **argv)
 			reason_entry(REASON_INTERNAL)->code, strerror(open_errno));
 		return reason_entry(REASON_INTERNAL)->exit_code;
 	}
-	if (is_rdma_tool(program))
-		return rdma_tool_main(root_fd, program, argv + 1);
+	if (tool)
+		return tool->run(root_fd, argc, argv);
 	if (strcmp(name, "status") == 0)
 		return run_status(root_fd, program, argv + 2);
 	if (strcmp(name, "explain") == 0)

@@ -21,10 +21,11 @@ TEXT
 
 parse_arguments "$@"
 # busybox brings sh and the small programs that the operators' probes run; kmod brings modprobe and lsmod; libc-bin brings
-# ldconfig, which NVIDIA's container toolkit calls in the driver root; iproute2 brings ip, rdma and devlink, which the network
-# operator's sosreport calls.
+# ldconfig, which NVIDIA's container toolkit calls in the driver root; iproute2 brings ip, rdma, devlink and dcb, which the
+# network operator's sosreport and users call. bash, ethtool and jq are for scripts that users run in the NIC image, as the
+# stock one has them: most DaemonSets that set up RoCE are bash.
 packages+=(base-files libc6 libc-bin libgcc-s1 busybox kmod libkmod2 liblzma5 libmnl0 libzstd1 zlib1g iproute2 libnl-3-200
-    libnl-route-3-200)
+    libnl-route-3-200 bash ethtool jq)
 # ibverbs-utils and its libraries bring ibv_devinfo and what slipway-init asks for RDMA devices. Of these the files alone are
 # taken: libibverbs1 depends on adduser, which would bring perl along.
 alone='libibverbs1 ibverbs-providers ibverbs-utils'

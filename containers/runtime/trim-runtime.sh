@@ -25,7 +25,8 @@ find "$root/var/lib/dpkg" -mindepth 1 -maxdepth 1 ! -name status.d -exec rm -rf 
 rm -rf "$root"/var/lib/apt "$root"/var/cache/apt "$root"/etc/apt "$root"/usr/share/doc \
     "$root"/usr/share/man "$root"/usr/share/common-licenses "$root"/usr/share/base-files \
     "$root"/usr/share/initramfs-tools "$root"/etc/initramfs-tools "$root"/usr/share/lintian \
-    "$root"/usr/lib/*-linux-gnu*/gconv "$root"/usr/share/info "$root"/usr/share/locale
+    "$root"/usr/lib/*-linux-gnu*/gconv "$root"/usr/share/info "$root"/usr/share/locale \
+    "$root"/usr/share/bash-completion "$root"/usr/share/debianutils "$root"/usr/share/menu "$root"/etc/skel "$root"/etc/network
 mkdir -p "$root"/{run,tmp,proc,sys,dev,var/log,usr/src,usr/lib/modules,usr/lib/firmware,etc/modprobe.d}
 chmod 1777 "$root/tmp"
 # Daemons are compiled with /var/run, and the operator mounts their folders below /run.

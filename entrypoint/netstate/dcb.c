@@ -163,7 +163,7 @@ int dcb_save(const struct links_save *save)
 	return 0;
 }
 
-/* ---- restoring */
+/* ---- setting */
 
 /*
  * Keeps the kernel's verdict on a request; the acknowledgement says only that the request arrived.
@@ -224,6 +224,40 @@ static int set_dcbx(struct netlink *netlink, const char *interface, int dcbx, st
 	mnl_attr_put_u8(request, DCB_ATTR_DCBX, (uint8_t) dcbx);
 	return send_request(netlink, request, error);
 }
+
+/* ---- setting one thing, for mlnx_qos */
+
+int dcb_write(const char *interface, const struct dcb *dcb, uint16_t type, struct error *error)
+{
+	_cleanup_(netlink_close) struct netlink *netlink = NULL;
+	int r = netlink_open(NETLINK_ROUTE, &netlink, error);
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); i++)
+		if (parts[i].type == type)
+			return set_part(netlink, interface, &parts[i],
+				(const char *) dcb + parts[i].offset, error);
+	return r;
+}
+
+int dcb_write_dcbx(const char *interface, int dcbx, struct error *error)
+{
+	_cleanup_(netlink_close) struct netlink *netlink = NULL;
+	int r = netlink_open(NETLINK_ROUTE, &netlink, error);
+
+	return r < 0 ? r : set_dcbx(netlink, interface, dcbx, error);
+}
+
+int dcb_write_app(
+	const char *interface, const struct dcb_app *app, bool remove, struct error *error)
+{
+	_cleanup_(netlink_close) struct netlink *netlink = NULL;
+	uint8_t command = remove ? DCB_CMD_IEEE_DEL : DCB_CMD_IEEE_SET;
+	int r = netlink_open(NETLINK_ROUTE, &netlink, error);
+
+	return r < 0 ? r : change_app(netlink, interface, command, app, error);
+}
+
+/* ---- restoring */
 
 static bool is_lossless(const struct record *record)
 {

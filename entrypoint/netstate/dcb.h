@@ -6,6 +6,7 @@
 #pragma once
 
 #include <linux/dcbnl.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,3 +26,17 @@ struct dcb {
 void dcb_free(struct dcb *dcb);
 /* -EOPNOTSUPP: its driver has no DCB. -ENODEV: there is no such interface. */
 int dcb_read(const char *interface, struct dcb *ret, struct error *error);
+
+static inline bool dcb_has(const struct dcb *dcb, uint16_t type)
+{
+	return dcb->has & (UINT64_C(1) << type);
+}
+
+/* ---- setting: the kernel accepts a structure that the driver lacks, without any effect */
+
+/* Sets DCB_ATTR_IEEE_ETS, …_MAXRATE, …_PFC or DCB_ATTR_DCB_BUFFER as @dcb has it. */
+int dcb_write(const char *interface, const struct dcb *dcb, uint16_t type, struct error *error);
+int dcb_write_dcbx(const char *interface, int dcbx, struct error *error);
+/* Makes an entry of the application table, or removes the one that is equal. */
+int dcb_write_app(
+	const char *interface, const struct dcb_app *app, bool remove, struct error *error);

@@ -15,21 +15,18 @@
 #include <rdma/rdma_netlink.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/fs.h"
 #include "entrypoint/netstate/netlink_internal.h"
 #include "entrypoint/netstate/netstate_internal.h"
+#include "entrypoint/netstate/rdma_config.h"
 #include "entrypoint/role/pci.h"
 
-#define CLASS     "sys/class/infiniband"
-#define NAME_SIZE 64 /* IB_DEVICE_NAME_MAX of include/rdma/ib_verbs.h */
+#define CLASS "sys/class/infiniband"
 
 /* An RDMA device that is there. */
 struct rdma_device {
-	char name[NAME_SIZE];
+	char name[RDMA_NAME_SIZE];
 	char device[DEVICE_NAME_SIZE];
 	char module[DEVICE_PART_SIZE]; /* of the device's driver */
 	bool is_known;                 /* to the kernel's netlink, … */
@@ -60,12 +57,12 @@ static int list_devices(int root_fd, struct rdma_devices *devices)
 			openat(class_fd, names.items[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		struct rdma_device *device;
 
-		if (dir_fd < 0 || strlen(names.items[i]) >= NAME_SIZE)
+		if (dir_fd < 0 || strlen(names.items[i]) >= RDMA_NAME_SIZE)
 			continue;
 		device = array_add(&devices->items, &devices->count, sizeof(*device));
 		if (!device)
 			return -ENOMEM;
-		(void) snprintf(device->name, NAME_SIZE, "%s", names.items[i]);
+		(void) snprintf(device->name, RDMA_NAME_SIZE, "%s", names.items[i]);
 		device_name_of(dir_fd, device->device);
 		sysfs_link_name(
 			dir_fd, "device/driver/module", device->module, sizeof(device->module));
@@ -98,70 +95,21 @@ static const struct setting {
 	const char *name;
 	const char *usual; /* what the kernel gives a port that has RoCE (cma_add_one()) */
 } settings[] = {
-	{ "default_roce_mode", "RoCE v2" },
-	{ "default_roce_tos", "0" },
+	{ RDMA_CONFIG_MODE, "RoCE v2" },
+	{ RDMA_CONFIG_TOS, "0" },
 	{ TRAFFIC_CLASS, "" },
 };
 
-/*
- * Opens rdma_cm's folder in the visible /sys or, if that lacks it as in a container, in a detached
- * mount. -1: rdma_cm is not loaded, or has no settings.
- */
-static int open_config(int root_fd)
-{
-	_cleanup_close_ int config_fd =
-		openat(root_fd, "sys/kernel/config", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_close_ int mount_fd = -1;
-	_cleanup_close_ int context_fd = -1;
-
-	if (fs_exists(config_fd, "rdma_cm"))
-		return TAKE_FD(config_fd);
-	if (!fs_exists(root_fd, "sys/module/rdma_cm"))
-		return -1;
-	context_fd = fsopen("configfs", FSOPEN_CLOEXEC);
-	if (fsconfig(context_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return -1;
-	mount_fd = fsmount(context_fd, FSMOUNT_CLOEXEC, 0);
-	return fs_exists(mount_fd, "rdma_cm") ? TAKE_FD(mount_fd) : -1;
-}
-
-/* A device's folder below rdma_cm, by which its settings, which rdma_cm keeps, can be read. */
-struct config {
-	int fd; /* open_config()'s */
-	char folder[sizeof("rdma_cm/") + NAME_SIZE];
-};
-
-/* False: rdma_cm does not know the device. */
-static bool config_begin(struct config *config, int fd, const char *name)
-{
-	*config = (struct config){ .fd = fd };
-	(void) snprintf(config->folder, sizeof(config->folder), "rdma_cm/%s", name);
-	return mkdirat(fd, config->folder, 0755) == 0 || errno == EEXIST;
-}
-
-/*
- * It holds a reference on rdma_cm, which could not be unloaded. So one goes, too, that was there:
- * a run that was killed has left it, or somebody whose settings stay.
- */
-static void config_end(struct config *config)
-{
-	if (*config->folder)
-		(void) unlinkat(config->fd, config->folder, AT_REMOVEDIR);
-}
-
 /* A setting as it is to be written, "" where it is not set. NULL: the driver has none. */
-static char *read_setting(int root_fd, const struct config *config, const char *name,
+static char *read_setting(int root_fd, const struct rdma_config *config, const char *name,
 	const char *port, const char *setting)
 {
 	char path[PATH_MAX];
 	char *text = NULL;
 	unsigned value;
 
-	if (strcmp(setting, TRAFFIC_CLASS) != 0) {
-		(void) snprintf(
-			path, sizeof(path), "%s/ports/%s/%s", config->folder, port, setting);
-		return fs_read_line(config->fd, path, &text) < 0 ? NULL : text;
-	}
+	if (strcmp(setting, TRAFFIC_CLASS) != 0)
+		return rdma_config_read(config, port, setting, &text) < 0 ? NULL : text;
 	(void) snprintf(path, sizeof(path), CLASS "/%s/tc/%s/" TRAFFIC_CLASS, name, port);
 	if (fs_read_line(root_fd, path, &text) < 0)
 		return NULL;
@@ -173,8 +121,8 @@ static char *read_setting(int root_fd, const struct config *config, const char *
 	return text;
 }
 
-static int save_port(
-	const struct run *run, const struct config *config, const char *port, struct record *record)
+static int save_port(const struct run *run, const struct rdma_config *config, const char *port,
+	struct record *record)
 {
 	const char *name = record_text(record, "name");
 
@@ -194,11 +142,11 @@ static int save_port(
 static int save_settings(const struct run *run, int config_fd, struct record *record)
 {
 	const char *name = record_text(record, "name");
-	_cleanup_(config_end) struct config config;
+	_cleanup_(rdma_config_end) struct rdma_config config;
 	_cleanup_strv_ struct strv ports = { 0 };
 	char path[PATH_MAX];
 
-	(void) config_begin(&config, config_fd, name);
+	(void) rdma_config_begin(&config, config_fd, name);
 	(void) snprintf(path, sizeof(path), CLASS "/%s/ports", name);
 	(void) !fs_list(run->netstate->root_fd, path, &ports);
 	for (size_t i = 0; i < ports.count; i++)
@@ -219,7 +167,7 @@ static bool is_affected(const struct run *run, const struct rdma_device *device)
 int rdma_save(const struct run *run)
 {
 	_cleanup_(devices_free) struct rdma_devices devices = { 0 };
-	_cleanup_close_ int config_fd = open_config(run->netstate->root_fd);
+	_cleanup_close_ int config_fd = rdma_config_open(run->netstate->root_fd);
 
 	if (list_devices(run->netstate->root_fd, &devices) < 0)
 		return -ENOMEM;
@@ -293,7 +241,7 @@ static int rename_to(const struct renaming *renaming, struct rdma_device *device
 	netlink_put_text(request, RDMA_NLDEV_ATTR_DEV_NAME, name);
 	r = netlink_talk(renaming->netlink, request, NULL, NULL, error);
 	if (r == 0)
-		(void) snprintf(device->name, NAME_SIZE, "%s", name);
+		(void) snprintf(device->name, RDMA_NAME_SIZE, "%s", name);
 	return r;
 }
 
@@ -301,7 +249,7 @@ static int rename_to(const struct renaming *renaming, struct rdma_device *device
 static int move_aside(const struct renaming *renaming, const char *name, struct error *error)
 {
 	const struct record *record = NULL;
-	char aside[NAME_SIZE];
+	char aside[RDMA_NAME_SIZE];
 
 	while ((record = records_next(renaming->run->records, RDMA_KIND, record))) {
 		struct rdma_device *now = now_of(renaming, record);
@@ -329,7 +277,7 @@ static void restore_one(const struct renaming *renaming, const struct record *re
 			device, run->netstate->bind_ms);
 	if (!now || strcmp(now->name, name) == 0)
 		return;
-	if (record_is_part(name, NAME_SIZE))
+	if (record_is_part(name, RDMA_NAME_SIZE))
 		r = move_aside(renaming, name, &error);
 	else
 		r = error_set(&error, -EBADMSG, "its record is damaged");
@@ -342,7 +290,7 @@ static void restore_one(const struct renaming *renaming, const struct record *re
 
 /* A device is in /sys before rdma_cm knows it. */
 struct config_wait {
-	struct config config;
+	struct rdma_config config;
 	int fd;
 	const char *name;
 };
@@ -351,7 +299,7 @@ static bool is_configurable(void *context)
 {
 	struct config_wait *wait = context;
 
-	return config_begin(&wait->config, wait->fd, wait->name);
+	return rdma_config_begin(&wait->config, wait->fd, wait->name);
 }
 
 /* "1.default_roce_tos" and its like: what is behind the port, one of settings[]. NULL. */
@@ -366,7 +314,7 @@ static const char *setting_of(const char *field)
 }
 
 /* False: what is loaded has no such setting. */
-static bool restore_setting(const struct run *run, const struct config *config,
+static bool restore_setting(const struct run *run, const struct rdma_config *config,
 	const struct record_field *field, const char *setting, const char *name)
 {
 	_cleanup_free_ char *port = strndup(field->name, strcspn(field->name, "."));
@@ -375,7 +323,7 @@ static bool restore_setting(const struct run *run, const struct config *config,
 	_cleanup_free_ char *now = NULL;
 	int r;
 
-	if (!port || !record_is_part(port, NAME_SIZE))
+	if (!port || !record_is_part(port, RDMA_NAME_SIZE))
 		return true;
 	now = read_setting(root_fd, config, name, port, setting);
 	if (now && strcmp(now, field->value) == 0)
@@ -383,8 +331,7 @@ static bool restore_setting(const struct run *run, const struct config *config,
 	if (is_of_driver)
 		r = sysfs_put(root_fd, field->value, CLASS "/%s/tc/%s/" TRAFFIC_CLASS, name, port);
 	else if (config->fd >= 0)
-		r = sysfs_put(
-			config->fd, field->value, "%s/ports/%s/%s", config->folder, port, setting);
+		r = rdma_config_write(config, port, setting, field->value);
 	else
 		r = -ENOENT;
 	if (r == -ENOENT && (is_of_driver || config->fd < 0))
@@ -419,7 +366,7 @@ static void restore_settings(
 	}
 	if (*lacks)
 		run_note(run, "the RDMA device %s: the loaded driver has no%s", name, lacks);
-	config_end(&wait.config);
+	rdma_config_end(&wait.config);
 }
 
 /* Asked of devices that are there: to ask for the family could load the host's module. */
@@ -446,7 +393,7 @@ void rdma_restore(const struct run *run)
 		return;
 	(void) netlink_wait(
 		NETLINK_KOBJECT_UEVENT, UEVENTS, run->netstate->bind_ms, are_there, &renaming);
-	config_fd = open_config(run->netstate->root_fd);
+	config_fd = rdma_config_open(run->netstate->root_fd);
 	if (renaming.now.count && read_indexes(&renaming, &error) < 0)
 		run_failure(run, "names of RDMA devices: %s", error.text);
 	else

@@ -12,13 +12,6 @@
 int status_main(int root_fd, bool json);
 
 /*
- * Prints to stdout what @program, "ibdev2netdev", "show_gids" or "mlnx_qos", prints: the second for
- * one device if @arguments name it, the last for an interface. 1: there is no such device; 2: other
- * arguments.
- */
-int rdma_tool_main(int root_fd, const char *program, char *const *arguments);
-
-/*
  * A role's metrics, <state folder>/metrics/<role>.prom: when the log changes, and as a watch while
  * the role serves. A failure is not reported: nothing depends on the file.
  */

@@ -56,7 +56,7 @@ exec_in gpu slipway-init show_gids
 exec_in gpu slipway-init show_gids rxe0 | grep -x 'n_gids_found=2'
 refute "a device that is not there" exec_in gpu slipway-init show_gids mlx5_9
 refute "an interface without DCB" exec_in gpu slipway-init mlnx_qos -i rdma0
-for name in ibdev2netdev show_gids mlnx_qos; do
+for name in ibdev2netdev show_gids mlnx_qos cma_roce_mode cma_roce_tos; do
     [ "$(readlink "/images/nic/rootfs/usr/bin/$name")" = slipway-init ] || fail "the NIC image has no $name"
 done
 exec_in gpu slipway-init status

@@ -134,6 +134,48 @@ grep -x 'could not be restored: eth0: dcb pfc: the driver refuses it: Invalid ar
 [ "$(wc -l </tmp/failed2)" = 2 ] # eth1 had no maximum rate
 grep -x 'could not be restored: eth0: dcb: this driver has no DCB' /tmp/failed0
 [ "$(wc -l </tmp/failed0)" = 2 ]
+
+# The image's mlnx_qos, as published manifests call it. The driver without DCB is still there.
+qos() { chroot /images/nic-1/rootfs mlnx_qos -i eth0 "$@" >/tmp/output 2>/tmp/errors; }
+refute "the driver has no DCB" qos --trust dscp
+grep -x 'mlnx_qos: eth0: this driver has no DCB' /tmp/errors
+rmmod netdevsim
+modprobe netdevsim dcb=2
+refute "PFC is refused" qos --pfc 0,0,0,1,0,0,0,0
+grep -x 'mlnx_qos: eth0: PFC: the driver refuses it: Invalid argument' /tmp/errors
+refute "there are no rates" qos -r 10,0,0,0,0,0,0,0
+grep -x 'mlnx_qos: eth0: this driver has no rate limits' /tmp/errors
+rmmod netdevsim
+modprobe netdevsim
+qos
+grep -x 'Priority trust state: pcp' /tmp/output
+qos --trust dscp --pfc 0,0,0,1,0,0,0,0
+grep -x 'Priority trust state: dscp' /tmp/output
+grep '^.enabled     0   0   0   1   0   0   0   0 ' /tmp/output
+dcb pfc show dev eth0 | grep '2:off 3:on 4:off'
+[ "$(dcb -N app show dev eth0 dscp-prio | tr ' ' '\n' | grep -c '^[0-9]*:[0-7]$')" = 64 ]
+qos --dscp2prio set,26,5 --dscp2prio set,48,6
+dcb -N app show dev eth0 dscp-prio | tr ' ' '\n' | grep -x '26:5'
+grep '^.prio:5 dscp:.*26,' /tmp/output
+qos --buffer_size 19872,131072 --prio2buffer 0,0,0,1,0,0,0,0 --cable_len=5
+grep -x 'Receive buffer size (bytes): 19872,131072,0,0,0,0,0,0,max_buffer_size=262016' /tmp/output
+dcb -N buffer show dev eth0 | grep 'prio-buffer .*3:1 '
+grep -x 'Cable len: 5' /tmp/output
+qos -s ets,ets,strict,strict,strict,strict,strict,strict -t 40,60,0,0,0,0,0,0 -p 0,0,0,1,0,0,0,0 -r 0,25,0,0,0,0,0,0
+grep -x 'tc: 1 ratelimit: 25.0 Gbps, tsa: ets, bw: 60%' /tmp/output
+dcb ets show dev eth0 | grep 'tc-bw 0:40 1:60 '
+refute "shares must sum to 100" qos -t 40,50,0,0,0,0,0,0
+grep '^mlnx_qos: eth0: ETS: the driver refuses it' /tmp/errors
+qos -F x,x,x,x,1,x,x,x
+[ ! -s /tmp/output ]
+qos -P 4
+[ "$(cat /tmp/output)" = 1 ]
+qos -d fw
+grep -x 'DCBX mode: Firmware controlled' /tmp/output
+qos --dcbx os --trust pcp
+grep -x 'DCBX mode: OS controlled' /tmp/output
+grep -x 'Priority trust state: pcp' /tmp/output
+[ -z "$(dcb -N app show dev eth0 dscp-prio | grep ':')" ]
 CASE
     [ "$status" -eq 0 ]
 }

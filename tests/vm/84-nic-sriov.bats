@@ -71,10 +71,17 @@ start nic:nic-1
 wait_ready nic 90
 expect "netdevsim is not the image's" is_of nic-1 netdevsim
 expect_state /tmp/before "the network is not what it was before the swap"
-exec_in nic slipway-init mlnx_qos -i nic0p0
+exec_in nic mlnx_qos -i nic0p0
+# As a DaemonSet sets up RoCE, which then comes back, too.
+exec_in nic bash -ceu 'ip -j link show | jq -r ".[].ifname" | while read -r name; do
+    [[ $name != nic0p0 ]] || mlnx_qos -i "$name" --trust=dscp --pfc 0,0,0,1,1,0,0,0; done; ethtool -i nic0p0' >/tmp/output
+grep '^.enabled     0   0   0   1   1   0   0   0 ' /tmp/output
+grep -x 'driver: netdevsim' /tmp/output
+network_state >/tmp/set
+[ "$(diff /tmp/before /tmp/set | grep -c '^> dcb ')" -ge 1 ] || fail "nothing was set"
 stop_clean nic
 expect "netdevsim is not the node's own" is_inbox netdevsim
-expect_state /tmp/before "the network is not what it was before the stop"
+expect_state /tmp/set "the network is not what it was before the stop"
 echo "facts compared twice: $(wc -l </tmp/before)"
 CASE
     )

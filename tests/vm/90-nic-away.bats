@@ -165,23 +165,20 @@ class() {
         shift 2
     done
 }
-# As the script of that name: cma_roce_tos DEVICE [TOS]
-cma_roce_tos() {
-    mkdir -p /tmp/config
-    mount -t configfs none /tmp/config
-    mkdir "/tmp/config/rdma_cm/$1"
-    [ $# = 1 ] || echo "$2" >"/tmp/config/rdma_cm/$1/ports/1/default_roce_tos"
-    cat "/tmp/config/rdma_cm/$1/ports/1/default_roce_tos"
-    rmdir "/tmp/config/rdma_cm/$1"
-    umount /tmp/config
-}
+# The image's own; configfs is not mounted for it.
+mount --bind /sys /images/nic/rootfs/sys
+cma_roce_tos() { chroot /images/nic/rootfs cma_roce_tos -d "$@"; }
 rdma link add rail0 type rxe netdev eth0
 rdma link add rail1 type rxe netdev eth1
 class rail0 eth0 rail1 eth1
-[ "$(cma_roce_tos rail0 106)" = 106 ]
+[ "$(cma_roce_tos rail0 -t 106)" = 106 ]
 [ "$(cma_roce_tos rail1)" = 0 ]
+[ "$(chroot /images/nic/rootfs cma_roce_mode -d rail1 -p 1 -m 2)" = "RoCE v2" ]
+refute "there is no such device" cma_roce_tos rail9
+refute "there is no such port" cma_roce_tos rail1 -p 3
 echo 'Global tclass=106' >/sys/class/infiniband/rail0/tc/1/traffic_class
 # What a run that was killed has left.
+mkdir -p /tmp/config
 mount -t configfs none /tmp/config
 mkdir /tmp/config/rdma_cm/rail0
 umount /tmp/config

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * ibdev2netdev, show_gids and mlnx_qos, which people run in the NIC container (mlnx-tools and
- * OFED's own scripts have them): by sysfs, Linux Documentation/ABI/stable/sysfs-class-infiniband,
- * and by DCB netlink. Their lines are those of the originals, for scripts that read them; they only
- * show (dcb, which is in the image, sets).
- */
+/* ibdev2netdev and show_gids: by sysfs, Linux Documentation/ABI/stable/sysfs-class-infiniband. */
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,10 +7,10 @@
 
 #include "common/fs.h"
 #include "common/text.h"
-#include "entrypoint/netstate/dcb.h"
-#include "entrypoint/status/status.h"
+#include "entrypoint/tools/tools.h"
+#include "entrypoint/tools/tools_internal.h"
 
-#define DEVICES "sys/class/infiniband"
+#define DEVICES RDMA_CLASS
 
 /* The line in a file, "" where it cannot be read; freed by the caller, NULL without memory. */
 static char *_printf_(2, 3) read_text(int root_fd, const char *format, ...)
@@ -125,114 +120,13 @@ static int each_port(int root_fd, const char *device,
 	return sum;
 }
 
-/* ---- mlnx_qos */
-
-#define DSCP_PER_LINE 8
-
-static bool trusts_dscp(const struct dcb *dcb)
-{
-	for (size_t i = 0; i < dcb->app_count; i++)
-		if (dcb->apps[i].selector == IEEE_8021QAZ_APP_SEL_DSCP)
-			return true;
-	return false;
-}
-
-static void print_dscp(const struct dcb *dcb)
-{
-	(void) puts("dscp2prio mapping:");
-	for (unsigned priority = 0; priority < IEEE_8021Q_MAX_PRIORITIES; priority++) {
-		unsigned count = 0;
-
-		for (size_t i = 0; i < dcb->app_count; i++) {
-			const struct dcb_app *app = &dcb->apps[i];
-
-			if (app->selector != IEEE_8021QAZ_APP_SEL_DSCP || app->priority != priority)
-				continue;
-			if (count++ % DSCP_PER_LINE == 0)
-				(void) printf("%s\tprio:%u dscp:", count > 1 ? "\n" : "", priority);
-			(void) printf("%02u,", app->protocol);
-		}
-		if (count)
-			(void) putchar('\n');
-	}
-}
-
-static void print_class(const struct dcb *dcb, unsigned tc)
-{
-	unsigned tsa = dcb->ets.tc_tsa[tc];
-
-	(void) printf("tc: %u ratelimit: ", tc);
-	if (dcb->maxrate.tc_maxrate[tc])
-		(void) printf("%.1f Gbps, tsa: ", (double) dcb->maxrate.tc_maxrate[tc] / 1000000);
-	else
-		(void) printf("unlimited, tsa: ");
-	if (tsa == IEEE_8021QAZ_TSA_ETS)
-		(void) printf("ets, bw: %u%%\n", dcb->ets.tc_tx_bw[tc]);
-	else
-		(void) puts(tsa == IEEE_8021QAZ_TSA_STRICT   ? "strict"
-			    : tsa == IEEE_8021QAZ_TSA_VENDOR ? "vendor"
-							     : "unknown");
-	for (unsigned priority = 0; priority < IEEE_8021Q_MAX_PRIORITIES; priority++)
-		if (dcb->ets.prio_tc[priority] == tc)
-			(void) printf("\t priority:  %u\n", priority);
-}
-
-static int show_qos(const char *interface)
-{
-	_cleanup_(dcb_free) struct dcb dcb;
-	struct error error = { 0 };
-	bool has_buffer;
-
-	if (dcb_read(interface, &dcb, &error) < 0) {
-		text_print(stderr, "mlnx_qos: %s: %s\n", interface, error.text);
-		return 1;
-	}
-	has_buffer = dcb.has & (UINT64_C(1) << DCB_ATTR_DCB_BUFFER);
-	if (!has_buffer)
-		(void) puts("Buffers commands are not supported on your system");
-	(void) printf("DCBX mode: %s controlled\nPriority trust state: %s\n",
-		dcb.dcbx > 0 && (dcb.dcbx & DCB_CAP_DCBX_HOST) ? "OS" : "Firmware",
-		trusts_dscp(&dcb) ? "dscp" : "pcp");
-	if (trusts_dscp(&dcb))
-		print_dscp(&dcb);
-	if (has_buffer) {
-		(void) printf("Receive buffer size (bytes): ");
-		for (unsigned i = 0; i < DCBX_MAX_BUFFERS; i++)
-			(void) printf("%u,", dcb.buffer.buffer_size[i]);
-		(void) printf("max_buffer_size=%u\n", dcb.buffer.total_size);
-	}
-	(void) printf("Cable len: %u\nPFC configuration:\n"
-		      "\tpriority    0   1   2   3   4   5   6   7\n\tenabled     ",
-		dcb.pfc.delay);
-	for (unsigned i = 0; i < IEEE_8021Q_MAX_PRIORITIES; i++)
-		(void) printf("%u   ", dcb.pfc.pfc_en >> i & 1);
-	for (unsigned i = 0; has_buffer && i < IEEE_8021Q_MAX_PRIORITIES; i++)
-		(void) printf("%s%u   ", i ? "" : "\n\tbuffer      ", dcb.buffer.prio2buffer[i]);
-	(void) putchar('\n');
-	for (unsigned tc = 0; tc < IEEE_8021QAZ_MAX_TCS; tc++)
-		if (memchr(dcb.ets.prio_tc, (int) tc, sizeof(dcb.ets.prio_tc)))
-			print_class(&dcb, tc);
-	return 0;
-}
-
-static int qos_main(char *const *arguments)
-{
-	if (arguments[0] && strcmp(arguments[0], "-i") == 0 && arguments[1] && !arguments[2])
-		return show_qos(arguments[1]);
-	(void) fputs("usage: mlnx_qos -i INTERFACE\nIt only shows. What it could set, dcb sets.\n",
-		stderr);
-	return 2;
-}
-
-int rdma_tool_main(int root_fd, const char *program, char *const *arguments)
+int rdma_show_main(int root_fd, const char *program, char *const *arguments)
 {
 	bool gids = strcmp(program, "show_gids") == 0;
 	const char *only = gids ? arguments[0] : NULL;
 	_cleanup_strv_ struct strv devices = { 0 };
 	int count = 0;
 
-	if (strcmp(program, "mlnx_qos") == 0)
-		return qos_main(arguments);
 	if (only ? !!arguments[1] : !!arguments[0]) {
 		(void) fprintf(stderr, "usage: %s%s\n", program, gids ? " [DEVICE]" : "");
 		return 2;

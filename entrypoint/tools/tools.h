@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs of the NIC image by the names that they have in NVIDIA's OFED (mlnx-tools and OFED's own
+ * scripts), for people and scripts that run them in the container. They take the originals' options
+ * and print the originals' lines to stdout. Exit codes: 0; 1: it failed, or a value is wrong; 2:
+ * wrong arguments.
+ */
+#pragma once
+
+struct tool {
+	const char *name;
+	const char *usage; /* for --help */
+	/* @argv as main() has it. */
+	int (*run)(int root_fd, int argc, char **argv);
+};
+
+/* NULL: there is no tool of this name. */
+const struct tool *tool_find(const char *name);
+
+/* ---- rdma_show.c, which slipway-look has, too */
+
+/* @program: "ibdev2netdev" or "show_gids"; for one device if the second's @arguments name it. */
+int rdma_show_main(int root_fd, const char *program, char *const *arguments);
