@@ -271,22 +271,24 @@ int ofed_look(struct build *build, const char *top, struct error *error)
 
 /* ---- the version */
 
+#define VERSION_MIDDLE "OFED."
+
 /*
- * "24.07.OFED.24.07.0.6.0.1-1" in debian/changelog is what its publisher calls 24.07-0.6.0.1: as
- * source_version() of containers/recipes/ofed.sh has it. The caller frees it.
+ * "24.07.OFED.24.07.0.6.0.1-1" in debian/changelog is what its publisher calls 24.07-0.6.0.1, and
+ * before 23.10 "5.9-OFED.5.9.0.5.5.1" 5.9-0.5.5.1: as source_version() of
+ * containers/recipes/ofed.sh has it. The caller frees it.
  */
 static char *published_version(const char *full)
 {
-	const char *middle = strstr(full, ".OFED.");
-	size_t length = middle ? (size_t) (middle - full) : 0;
-	const char *again = middle ? middle + strlen(".OFED.") : "";
-	const char *dash = strrchr(again, '-');
+	const char *middle = strstr(full, VERSION_MIDDLE);
+	size_t length = middle && middle > full ? (size_t) (middle - full) - 1 : 0;
+	const char *again = middle ? middle + strlen(VERSION_MIDDLE) : "";
 
-	if (!middle || strncmp(again, full, length) != 0 || again[length] != '.' || !dash ||
-		dash < again + length)
+	if (!length || !strchr(".-", full[length]) || strncmp(again, full, length) != 0 ||
+		again[length] != '.')
 		return xstrdup(full);
-	return xasprintf("%.*s-%.*s", (int) length, full, (int) (dash - again - (long) length - 1),
-		again + length + 1);
+	again += length + 1;
+	return xasprintf("%.*s-%.*s", (int) length, full, (int) strcspn(again, "-"), again);
 }
 
 char *ofed_version(const struct build *build)

@@ -7,12 +7,12 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=ofed-tree.sh
 . "$(dirname "$(readlink -f "$0")")/ofed-tree.sh"
 
-# 24.07.OFED.24.07.0.6.0.1-1 in debian/changelog is what the vendor calls 24.07-0.6.0.1.
+# 24.07.OFED.24.07.0.6.0.1-1 in debian/changelog is what the vendor calls 24.07-0.6.0.1, and 5.9-OFED.5.9.0.5.5.1 5.9-0.5.5.1.
 source_version() {
     local full
     full=$(sed -n '1s/^[^(]*(\([^)]*\)).*/\1/p' "$tree/debian/changelog" 2>/dev/null || true)
     [[ -n $full ]] || die "no version in debian/changelog of the source"
-    if [[ $full =~ ^([0-9]+\.[0-9]+)\.OFED\.([0-9.]+)-[0-9]+$ && ${BASH_REMATCH[2]} == "${BASH_REMATCH[1]}."* ]]; then
+    if [[ $full =~ ^([0-9]+\.[0-9]+)[.-]OFED\.([0-9.]+)(-[0-9]+)?$ && ${BASH_REMATCH[2]} == "${BASH_REMATCH[1]}."* ]]; then
         full=${BASH_REMATCH[1]}-${BASH_REMATCH[2]#"${BASH_REMATCH[1]}."}
     fi
     echo "$full"

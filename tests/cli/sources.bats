@@ -189,6 +189,10 @@ expect_tree() {
     says "nic image  localhost/slipway/doca-driver:24.07-0.6.0.1-6.6.9-own1-debian12-amd64" \
         "gpu image  localhost/slipway/driver:1-6.6.9-own1-debian12" "0 packages to be fetched (0.0 MB)"
     [[ $output =~ kernel\ +[0-9a-f]{24}\ \ in\ the\ cache ]]
+    # As releases before 23.10 have it.
+    echo 'mlnx-ofed-kernel (5.9-OFED.5.9.0.5.5.1) unstable; urgency=low' >"$BATS_TEST_TMPDIR/ofed/debian/changelog"
+    run_slipway 0 "${build[@]}"
+    says "nic image  localhost/slipway/doca-driver:5.9-0.5.5.1-6.6.9-own1-debian12-amd64"
     [[ $output =~ nvidia\ +[0-9a-f]{24}\ \ to\ be\ built:\ not\ in\ the\ cache ]]
     [[ "$(ls "$BATS_TEST_TMPDIR/cache/stages")" =~ ^kernel-[0-9a-f]+$ ]]
 
