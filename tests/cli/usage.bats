@@ -69,6 +69,26 @@ load helpers
     [[ $output == "mlnx_qos: eth?[2J: "* ]]
 }
 
+@test "the tools of the NIC image: their own --help, and exit codes as mlnx-tools has them" {
+    local tool init=${SLIPWAY%/*}/slipway-init
+    for tool in ibdev2netdev show_gids mlnx_qos cma_roce_mode cma_roce_tos; do
+        run "$init" "$tool" --help
+        [ "$status" -eq 0 ]
+        [[ $output == "usage: $tool"* ]]
+    done
+    run "$init" mlnx_qos --trust dscp
+    [ "$status" -eq 1 ]
+    [ "$output" = "mlnx_qos: no interface is given: -i INTERFACE" ]
+    run "$init" mlnx_qos -i lo --pfc 0,0,0,1
+    [ "$status" -eq 1 ]
+    [[ $output == "mlnx_qos: --pfc 0,0,0,1: 8 values are needed"* ]]
+    run "$init" mlnx_qos -i lo --tc_bw 70,0,0,30,0,0,0,0
+    [ "$status" -eq 2 ]
+    [[ $output == "mlnx_qos: no option --tc_bw"* ]]
+    run "$init" cma_roce_tos -t 256
+    [ "$status" -eq 2 ]
+}
+
 @test "build --help-all lists every option, --help leaves out those about mirrors and keys" {
     run_slipway 0 build --help-all
     says --kernel --lock --kernel-from --bundle --ofed --nvidia --compiler --force --os --arch --mirror --keyring --jobs --output \
