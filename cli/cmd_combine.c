@@ -36,6 +36,8 @@ static int check(void *target, struct error *error)
 			COMBINE_MAX, verb->names.count, verb->names.count == 1 ? "is" : "are");
 	r = push_check(&verb->combine.push, &verb->combine.operators, error);
 	if (r == 0)
+		r = revision_check(verb->combine.revision, error);
+	if (r == 0)
 		r = operators_check(&verb->combine.operators, error);
 	return r < 0 ? r : output_place_check(verb->combine.output, error);
 }
@@ -55,6 +57,9 @@ static const struct option_row rows[] = {
 		"go also the operator's policies, and push.sh"),
 	PUSH_OPTIONS(struct verb, combine.push),
 	OPERATORS_OPTIONS(struct verb, combine.operators),
+	OPTION("revision", 0, "N", OPTION_TEXT, struct verb, combine.revision,
+		"make VERSION-N the version in the tags, as slipway build does [the first\n"
+		"image's]"),
 	OPTION("os-version", 0, "VERSION", OPTION_TEXT, struct verb, combine.os_version,
 		"the nodes' VERSION_ID for the tag [the one the images were built for]"),
 };

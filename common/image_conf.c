@@ -30,6 +30,7 @@ static const struct {
 	FIELD(ofed_version),
 	FIELD(proof),
 	FIELD(kernel_module_type),
+	FIELD(addons),
 	FIELD(chips),
 	FIELD(modules),
 	FIELD(signed_by),

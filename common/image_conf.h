@@ -35,10 +35,11 @@ struct image_conf {
 	char ofed_version[64];       /* GPU: and of which OFED */
 	char proof[16];              /* "holds", "will-not-load" or "cannot-tell" */
 	char kernel_module_type[16]; /* GPU: "open" or "proprietary" */
-	char chips[2048];            /* GPU: what the driver's list knows, "1e00 2080 …" */
-	char modules[1024];          /* NIC: what to load, with blanks between; "": OFED's usual */
-	char signed_by[256];         /* the certificate's name */
-	char signed_key[129];        /* and the id of its key */
+	char addons[256];     /* GPU: other drivers' modules, "gdrcopy:2.5.1 nvidia-fs:2.17.5" */
+	char chips[2048];     /* GPU: what the driver's list knows, "1e00 2080 …" */
+	char modules[1024];   /* NIC: what to load, with blanks between; "": OFED's usual */
+	char signed_by[256];  /* the certificate's name */
+	char signed_key[129]; /* and the id of its key */
 };
 
 /* Takes @text apart; keys that it does not know are left out. */

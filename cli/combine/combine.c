@@ -10,23 +10,17 @@
 #include "cli/json.h"
 #include "cli/message.h"
 #include "cli/verify/input.h"
-#include "cli/verify/verify.h"
 #include "common/arch.h"
-#include "common/conf.h"
 #include "common/fs.h"
 #include "common/image_conf.h"
 #include "common/tag.h"
 #include "common/text.h"
 #include "common/xalloc.h"
-#include "kernels/krel.h"
 #include "kernels/local/local_image.h"
 #include "kernels/tree/depends.h"
-#include "module/elf.h"
 #include "module/running.h"
 
 #define CONTAINERFILE "containers/runtime/Containerfile.combine"
-
-#define OFED_HEADERS "usr/src/ofa_kernel" /* of a NIC image: <machine>/<krel>/ for each kernel */
 
 /* A role as its operator names it. */
 struct combine_row {
@@ -70,36 +64,6 @@ static const struct combine_row combine_rows[] = {
 	{ "nic", IMAGE_NIC_REPOSITORY, list_nic_tags },
 };
 
-/* ---- the images */
-
-/* All that differs between two images of one driver version. */
-static bool is_wanted(void *context, const char *path)
-{
-	static const char *const folders[] = { "usr/lib/modules/", KERNEL_FACTS_FOLDER "/",
-		OFED_HEADERS "/" };
-	const char *slash = strrchr(path, '/');
-
-	(void) context;
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-		if (strncmp(path, folders[i], strlen(folders[i])) == 0)
-			return true;
-	return strcmp(path, IMAGE_CONF) == 0 || strcmp(path, IMAGE_KIT) == 0 ||
-	       (strncmp(path, "usr/src/nvidia-", 15) == 0 && slash &&
-		       strcmp(slash, "/Module.symvers") == 0);
-}
-
-/* Reads kernel @krel's own image.conf, else the whole image's; empty if neither can be read. */
-void combine_read_conf(const struct combine_input *input, const char *krel, struct image_conf *ret)
-{
-	_cleanup_free_ char *path =
-		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, krel ? krel : "");
-	bool own = krel && fs_exists(input->image.fd, path);
-	_cleanup_free_ char *text = NULL;
-
-	(void) !fs_read(input->image.fd, own ? path : IMAGE_CONF, IMAGE_CONF_LIMIT, &text, NULL);
-	image_conf_parse(text ? text : "", ret);
-}
-
 static const struct combine_row *find_row(const char *role)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(combine_rows); i++)
@@ -108,336 +72,9 @@ static const struct combine_row *find_row(const char *role)
 	return NULL;
 }
 
-static int identify(struct combine_input *input, struct error *error)
+bool combine_knows_role(const char *role)
 {
-	const struct image_conf *conf = &input->conf;
-	_cleanup_strv_ struct strv krels = { 0 };
-
-	combine_read_conf(input, NULL, &input->conf);
-	if (!*conf->role)
-		return error_set(error, -EINVAL,
-			"%s: it has no /" IMAGE_CONF ": only images that slipway build made can be "
-			"combined",
-			input->image.name);
-	if (!find_row(conf->role))
-		return error_set(error, -EINVAL,
-			"%s: it is a %s image: only GPU and NIC images are combined",
-			input->image.name, conf->role);
-	/* They become parts of paths. */
-	xstrv_split(&krels, conf->krel, " ");
-	for (size_t i = 0; i < krels.count; i++) {
-		if (!krel_is_valid(krels.items[i]))
-			return error_set(error, -EINVAL, "%s: no kernel release can be '%s'",
-				input->image.name, krels.items[i]);
-		xstrv_push_unique(&input->krels, krels.items[i]);
-	}
-	return krels.count && *conf->version && *conf->os
-		       ? 0
-		       : error_set(error, -EINVAL,
-				 "%s: its /" IMAGE_CONF " has no version, os or krel",
-				 input->image.name);
-}
-
-/* Is it an image, and another one than those before it? Nothing is unpacked yet. */
-static int identify_input(const struct combine *combine, struct combine_input *input,
-	const char *name, struct error *error)
-{
-	_cleanup_(local_image_free) struct local_image image = { 0 };
-	const struct combine_input *first = &combine->inputs[0];
-	int r = verify_input_identify(name, &input->image, error);
-
-	if (r < 0)
-		return r;
-	for (const struct combine_input *other = first; other < input; other++)
-		if (verify_input_is_same(&other->image, &input->image))
-			return error_set(error, -EINVAL, "%s: given twice", name);
-	if (!verify_input_unpacks(&input->image)) {
-		_cleanup_strv_ struct strv images = { 0 };
-
-		r = error_set(error, -EINVAL,
-			"%s: an image is wanted: its archive, its layout or its name in "
-			"containers-storage",
-			name);
-		return verify_input_outputs(name, &images, NULL)
-			       ? error_try(error, r, "%s", images.items[images.count - 1])
-			       : r;
-	}
-	return input->image.kind == VERIFY_STORAGE || input->image.kind == VERIFY_REGISTRY
-		       ? 0
-		       : local_image_open(input->image.place, input->image.kind == VERIFY_ARCHIVE,
-				 &image, error);
-}
-
-static int open_input(struct combine *combine, struct combine_input *input, struct error *error)
-{
-	const struct combine_input *first = &combine->inputs[0];
-	int r;
-
-	input->image.wanted = is_wanted;
-	r = verify_input_open(&input->image, combine->context, error);
-	if (r < 0)
-		return r;
-	r = identify(input, error);
-	if (r < 0)
-		return r;
-	if (strcmp(input->conf.role, first->conf.role) != 0)
-		return error_set(error, -EINVAL,
-			"%s is a %s image, %s a %s image: they are two roles of two operators",
-			input->image.name, input->conf.role, first->image.name, first->conf.role);
-	if (strcmp(input->conf.version, first->conf.version) != 0)
-		return error_set(error, -EINVAL,
-			"%s has driver %s, %s has %s: an image has one version of the driver",
-			input->image.name, input->conf.version, first->image.name,
-			first->conf.version);
-	if (fs_exists(input->image.fd, IMAGE_KIT) && !fs_exists(first->image.fd, IMAGE_KIT)) {
-		(void) error_set(error, -EINVAL,
-			"%s can compile on a node and %s, which the new image starts from, cannot",
-			input->image.name, first->image.name);
-		return error_try(error, -EINVAL, "%s as the first", input->image.name);
-	}
-	if (strcmp(input->conf.os, first->conf.os) != 0)
-		return error_set(error, -EINVAL,
-			"%s is for %s, %s for %s: an image is for one distribution",
-			input->image.name, input->conf.os, first->image.name, first->conf.os);
-	return 0;
-}
-
-/* ---- kernels */
-
-/* "open" or "proprietary"; "" where the image does not say. The caller frees it. */
-static char *modules_kind(const struct combine_input *input, const char *krel)
-{
-	struct image_conf conf;
-
-	combine_read_conf(input, krel, &conf);
-	return xstrdup(conf.kernel_module_type);
-}
-
-static bool has_both_kinds(const struct combine_input *input, const char *krel)
-{
-	_cleanup_free_ char *path = xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_OTHER, krel);
-
-	return fs_exists(input->image.fd, path);
-}
-
-/* Does the image bring the other kind of modules for the kernel? -EINVAL for a third set. */
-static int take_other_kind(
-	struct combine_kernel *kernel, const struct combine_input *input, struct error *error)
-{
-	_cleanup_free_ char *ours = modules_kind(kernel->from, kernel->krel);
-	_cleanup_free_ char *theirs = modules_kind(input, kernel->krel);
-
-	if (has_both_kinds(input, kernel->krel))
-		return error_set(error, -EINVAL,
-			"%s has both kinds of modules for %s: name it before %s", input->image.name,
-			kernel->krel, kernel->from->image.name);
-	if (!*ours || !*theirs || strcmp(ours, theirs) == 0)
-		return 0;
-	if (kernel->other || kernel->both) {
-		(void) error_set(error, -EINVAL, "%s: %s has the %s modules for %s already",
-			input->image.name,
-			kernel->other ? kernel->other->image.name : kernel->both->image.name,
-			theirs, kernel->krel);
-		return error_try(error, -EINVAL,
-			"slipway combine of the images with %s modules first, then of an image of the "
-			"others and the result",
-			theirs);
-	}
-	kernel->other = input;
-	return 1;
-}
-
-/* Their names and a digest of each, but of nvidia-peermem, which is another for each OFED. */
-static int list_modules(const struct combine_input *input, const char *krel, struct strv *lines,
-	struct error *error)
-{
-	_cleanup_strv_ struct strv paths = { 0 };
-	_cleanup_free_ char *folder = xasprintf("usr/lib/modules/%s/updates", krel);
-	int r = depends_list_modules(input->image.fd, folder, &paths);
-
-	if (r < 0)
-		return error_set_errno(error, r, "%s: %s", input->image.name, folder);
-	for (size_t i = 0; i < paths.count; i++) {
-		const char *path = paths.items[i];
-		const char *name = basename(path);
-		char digest[HASH_HEX_SIZE];
-
-		if (strcmp(name, KERNEL_FACTS_PEERMEM_MODULE) == 0)
-			continue;
-		r = image_set_id(input->image.fd, path, digest);
-		if (r < 0)
-			return error_set_errno(error, r, "%s: %s", input->image.name, path);
-		xstrv_pushf(lines, "%s %s", name, digest);
-	}
-	strv_sort(lines);
-	return 0;
-}
-
-static int same_modules(
-	const struct combine_kernel *kernel, const struct combine_input *other, struct error *error)
-{
-	_cleanup_strv_ struct strv ours = { 0 };
-	_cleanup_strv_ struct strv theirs = { 0 };
-	const struct combine_input *first = kernel->from;
-	int r = list_modules(first, kernel->krel, &ours, error);
-
-	if (r == 0)
-		r = list_modules(other, kernel->krel, &theirs, error);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < ours.count || i < theirs.count; i++) {
-		const char *a = i < ours.count ? ours.items[i] : "~";
-		const char *b = i < theirs.count ? theirs.items[i] : "~";
-		const char *odd = strcmp(a, b) < 0 ? a : b;
-
-		if (strcmp(a, b) == 0)
-			continue;
-		(void) error_set(error, -EINVAL,
-			"%s and %s both are for %s, and their modules differ%s: %.*s",
-			first->image.name, other->image.name, kernel->krel,
-			strcmp(first->conf.role, "gpu") == 0 ? " beside nvidia-peermem" : "",
-			(int) strcspn(odd, " "), odd);
-		return error_try(
-			error, -EINVAL, "both built with the same options, from the same sources");
-	}
-	return 0;
-}
-
-static int proof_rank(const char *proof)
-{
-	return strcmp(proof, "holds") == 0 ? 0 : strcmp(proof, "will-not-load") == 0 ? 2 : 1;
-}
-
-static int add_kernel(struct combine *combine, const struct combine_input *input, const char *krel,
-	struct error *error)
-{
-	struct combine_kernel *kernel = combine->kernels;
-	const struct combine_kernel *end = kernel + combine->kernel_count;
-	struct image_conf conf;
-	const char *proof;
-	int r;
-
-	while (kernel < end && strcmp(kernel->krel, krel) != 0)
-		kernel++;
-	if (kernel == end && combine->kernel_count == COMBINE_MAX)
-		return error_set(error, -EINVAL, "more than %d kernels in one image", COMBINE_MAX);
-	if (kernel == end) {
-		combine->kernel_count++;
-		kernel->krel = krel;
-		kernel->from = input;
-		kernel->both = has_both_kinds(input, krel) ? input : NULL;
-		(void) snprintf(kernel->proof, sizeof(kernel->proof), "holds");
-	}
-	r = kernel == end ? 0 : take_other_kind(kernel, input, error);
-	if (r == 0 && kernel != end)
-		r = same_modules(kernel, input, error);
-	if (r == 0)
-		r = combine_add_peermems(combine, kernel, input, error);
-	if (r < 0)
-		return r;
-	combine_read_conf(input, krel, &conf);
-	proof = *conf.proof ? conf.proof : "cannot-tell";
-	if (proof_rank(proof) > proof_rank(kernel->proof))
-		(void) snprintf(kernel->proof, sizeof(kernel->proof), "%s", proof);
-	return 0;
-}
-
-/* The machine that a kernel is of: that of any of its modules. */
-static int find_kernel_arch(
-	const struct combine_kernel *kernel, const struct arch **ret, struct error *error)
-{
-	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	_cleanup_free_ char *folder = xasprintf("usr/lib/modules/%s/updates", kernel->krel);
-	_cleanup_strv_ struct strv paths = { 0 };
-	int fd = kernel->from->image.fd;
-	int r = depends_list_modules(fd, folder, &paths);
-
-	if (r < 0 || !paths.count)
-		return error_set(error, -EINVAL, "%s: no module lies below /%s",
-			kernel->from->image.name, folder);
-	r = elf_module_open(fd, paths.items[0], &module, error);
-	if (r < 0)
-		return error_prefix(error, r, "%s", kernel->from->image.name);
-	*ret = archs;
-	while ((*ret)->uname && (*ret)->machine != elf_module_machine(module))
-		(*ret)++;
-	return (*ret)->uname
-		       ? 0
-		       : error_set(error, -EINVAL,
-				 "%s: its modules are of a machine that slipway does not know",
-				 kernel->from->image.name);
-}
-
-static int find_arch(struct combine *combine, struct error *error)
-{
-	const struct combine_kernel *first = &combine->kernels[0];
-	int r = find_kernel_arch(first, &combine->arch, error);
-
-	for (size_t i = 1; r == 0 && i < combine->kernel_count; i++) {
-		const struct combine_kernel *kernel = &combine->kernels[i];
-		const struct arch *arch;
-
-		r = find_kernel_arch(kernel, &arch, error);
-		if (r == 0 && arch != combine->arch)
-			r = error_set(error, -EINVAL,
-				"%s is for %s, %s for %s: an image is for one machine",
-				kernel->from->image.name, arch->uname, first->from->image.name,
-				combine->arch->uname);
-	}
-	return r;
-}
-
-int combine_open(struct combine *combine, const struct strv *names, struct error *error)
-{
-	int r = 0;
-
-	combine->inputs = xcalloc(names->count, sizeof(*combine->inputs));
-	combine->kernels = xcalloc(COMBINE_MAX, sizeof(*combine->kernels));
-	for (size_t i = 0; i < names->count; i++) {
-		struct combine_input *input = &combine->inputs[combine->input_count++];
-
-		*input = (struct combine_input){ .image = VERIFY_INPUT_CLOSED };
-		r = identify_input(combine, input, names->items[i], error);
-		if (r < 0)
-			return r;
-	}
-	for (size_t i = 0; i < combine->input_count; i++) {
-		r = open_input(combine, &combine->inputs[i], error);
-		if (r < 0)
-			return r;
-	}
-	for (size_t i = 0; i < combine->input_count; i++) {
-		const struct combine_input *input = &combine->inputs[i];
-
-		for (size_t j = 0; j < input->krels.count; j++) {
-			r = add_kernel(combine, input, input->krels.items[j], error);
-			if (r < 0)
-				return r;
-		}
-	}
-	for (size_t i = 0; i < combine->kernel_count; i++) {
-		struct combine_kernel *kernel = &combine->kernels[i];
-		struct image_conf conf;
-
-		combine_read_conf(kernel->from, kernel->krel, &conf);
-		memcpy(kernel->set, conf.set, sizeof(kernel->set));
-	}
-	return find_arch(combine, error);
-}
-
-void combine_close(struct combine *combine)
-{
-	for (size_t i = 0; i < combine->kernel_count; i++)
-		for (size_t j = 0; j < combine->kernels[i].peermem_count; j++)
-			combine_peermem_free(&combine->kernels[i].peermems[j]);
-	free(combine->kernels);
-	for (size_t i = 0; i < combine->input_count; i++) {
-		verify_input_close(&combine->inputs[i].image);
-		strv_free(&combine->inputs[i].krels);
-	}
-	free(combine->inputs);
-	free(combine->node_version);
-	*combine = (struct combine){ 0 };
+	return find_row(role) != NULL;
 }
 
 /* ---- the layer on top of the first image */
@@ -528,6 +165,12 @@ static char *join_krels(const struct combine *combine)
 	return xstrv_join(&krels, " ");
 }
 
+/* "" for none. */
+static const char *revision_of(const struct combine *combine)
+{
+	return combine->revision ? combine->revision : combine->inputs[0].conf.revision;
+}
+
 static int stage(const struct combine *combine, const struct image *image, const char *path,
 	struct error *error)
 {
@@ -543,7 +186,7 @@ static int stage(const struct combine *combine, const struct image *image, const
 		stage_kernel(combine, &combine->kernels[i], &root);
 	image_conf_set(conf.role, first->conf.role);
 	image_conf_set(conf.version, first->conf.version);
-	image_conf_set(conf.revision, first->conf.revision);
+	image_conf_set(conf.revision, revision_of(combine));
 	image_conf_set(conf.os, first->conf.os);
 	image_conf_set(conf.os_id, first->conf.os_id);
 	image_conf_set(conf.os_version, first->conf.os_version);
@@ -555,13 +198,11 @@ static int stage(const struct combine *combine, const struct image *image, const
 
 /* ---- the image */
 
-/* The tags for all its kernels' nodes: of Enterprise Linux they may be of several minor releases.
+/* VERSION_ID of all its kernels' nodes: of Enterprise Linux they may be of several minor releases.
  */
-static void find_tags(struct combine *combine, const struct image *image,
-	const struct combine_row *row, struct strv *tags)
+static void find_versions(struct combine *combine, struct strv *versions)
 {
 	const struct catalogue *os = &combine->context->os;
-	_cleanup_strv_ struct strv versions = { 0 };
 
 	for (size_t i = 0; i < combine->kernel_count; i++) {
 		const struct combine_kernel *kernel = &combine->kernels[i];
@@ -572,16 +213,47 @@ static void find_tags(struct combine *combine, const struct image *image,
 		version = combine->os_version ? xstrdup(combine->os_version)
 			  : *conf.os_version  ? xstrdup(conf.os_version)
 					      : catalogue_node_version(os, kernel->krel);
-		xstrv_push_unique(&versions, version ? version : os->version_id);
+		xstrv_push_unique(versions, version ? version : os->version_id);
 	}
-	for (size_t i = 0; i < versions.count; i++)
-		row->list_tags(combine, image, versions.items[i], tags);
-	if (versions.count == 1)
-		combine->node_version = xstrdup(versions.items[0]);
-	for (size_t i = 0; i < versions.count; i++) {
-		unsigned long major = strtoul(versions.items[i], NULL, 10);
+	if (versions->count == 1)
+		combine->node_version = xstrdup(versions->items[0]);
+	for (size_t i = 0; i < versions->count; i++) {
+		unsigned long major = strtoul(versions->items[i], NULL, 10);
 
 		combine->node_major = i == 0 || major == combine->node_major ? major : 0;
+	}
+}
+
+/* The operator's containers for GDRCopy and GDS have one image for all nodes, of one version. */
+static void name_addons(struct combine *combine, const struct strv *versions)
+{
+	_cleanup_strv_ struct strv all = { 0 };
+
+	for (size_t i = 0; i < combine->kernel_count; i++) {
+		struct image_conf conf;
+
+		combine_read_conf(combine->kernels[i].from, combine->kernels[i].krel, &conf);
+		xstrv_split(&all, conf.addons, " ");
+	}
+	for (size_t i = 0; i < all.count; i++) {
+		_cleanup_free_ char *driver = xstrndup(all.items[i], strcspn(all.items[i], ":"));
+		const char *version = all.items[i] + strlen(driver);
+		size_t first = 0, same = 0;
+
+		while (strncmp(all.items[first], all.items[i], strlen(driver) + 1) != 0)
+			first++;
+		for (size_t k = 0; k < all.count; k++)
+			same += strcmp(all.items[k], all.items[i]) == 0;
+		if (first != i)
+			continue;
+		if (same == combine->kernel_count)
+			image_addons_add(&combine->addons, driver, version + (*version == ':'),
+				revision_of(combine), combine->context->os.id, versions);
+		else
+			progress_notef(&combine->context->progress,
+				"%s is not of one version for all kernels: the image gets no name "
+				"and no values for it",
+				driver);
 	}
 }
 
@@ -592,6 +264,8 @@ static int describe(struct combine *combine, struct image *image, struct error *
 	const struct combine_input *first = &combine->inputs[0];
 	const char *worst = "holds";
 	const struct combine_row *row = find_row(first->conf.role);
+	const char *revision = revision_of(combine);
+	_cleanup_strv_ struct strv versions = { 0 };
 	_cleanup_strv_ struct strv tags = { 0 };
 	size_t count = 0, loading = 0;
 	int r = context_choose_os(context, first->conf.os, NULL, error);
@@ -616,16 +290,19 @@ static int describe(struct combine *combine, struct image *image, struct error *
 		here = names.count + (kernel->peermem_count > 1 ? kernel->peermem_count - 1 : 0);
 		count += here;
 		loading += strcmp(kernel->proof, "holds") == 0 ? here : 0;
-		if (proof_rank(kernel->proof) > proof_rank(worst))
+		if (combine_proof_rank(kernel->proof) > combine_proof_rank(worst))
 			worst = kernel->proof;
 	}
 	image->role = xstrdup(row->role);
-	image->version = xasprintf("%s%s%s", first->conf.version, *first->conf.revision ? "-" : "",
-		first->conf.revision);
+	image->version = xasprintf("%s%s%s", first->conf.version, *revision ? "-" : "", revision);
 	image->proof = xstrdup(worst);
 	image->modules = xasprintf("%zu", count);
 	image->loading = xasprintf("%zu", loading);
-	find_tags(combine, image, row, &tags);
+	find_versions(combine, &versions);
+	for (size_t i = 0; i < versions.count; i++)
+		row->list_tags(combine, image, versions.items[i], &tags);
+	if (image_is_proven(image))
+		name_addons(combine, &versions);
 	for (size_t i = 0; i < tags.count; i++)
 		image_add_tag(image, row->repository, tags.items[i],
 			image_is_proven(image) ? "" : IMAGE_UNPROVEN);
@@ -681,6 +358,10 @@ static int build(
 	if (r < 0)
 		return r;
 	xstrv_pushf(&arguments, "BASE=%s", base);
+	if (*revision_of(combine))
+		xstrv_pushf(&arguments, "CONTAINER_VERSION=%s", revision_of(combine));
+	buildah.target = image->role;
+	xstrv_pushf(&labels, "org.opencontainers.image.version=%s", image->version);
 	xstrv_pushf(&labels, "io.slipway.krel=%s", krels);
 	xstrv_pushf(&labels, "io.slipway.proof=%s", image->proof);
 	xstrv_pushf(&labels, "io.slipway.proof.modules=%s", image->modules);
@@ -700,12 +381,18 @@ static struct image_use describe_use(const struct combine *combine)
 		.os_id = combine->context->os.id,
 		.os_version = combine->node_version,
 		.os_major = combine->node_major,
+		.compiles = fs_exists(combine->inputs[0].image.fd, IMAGE_KIT),
+		.open_modules = combine->kernel_count > 0,
+		.addons = combine->addons.used,
+		.addon_count = combine->addons.count,
 	};
 	bool any_ofed = false;
 
 	for (size_t i = 0; i < combine->kernel_count; i++) {
 		const struct combine_kernel *kernel = &combine->kernels[i];
+		_cleanup_free_ char *kind = combine_modules_kind(kernel->from, kernel->krel);
 
+		use.open_modules &= kernel->other || kernel->both || strcmp(kind, "open") == 0;
 		use.rdma |= kernel->peermem_count > 0;
 		for (size_t k = 0; k < kernel->peermem_count; k++)
 			any_ofed |= *kernel->peermems[k].ofed_version;
@@ -735,6 +422,7 @@ static int push(
 		return 0;
 	}
 	image_wanted_names(image, &use, &names);
+	image_addons_wanted(&combine->addons, &use, &names);
 	r = archive ? push_image(
 			      push, image, archive, NULL, &names, progress, &image->pushed, error)
 		    : push_look(push, &names, NULL, progress, error);
@@ -769,6 +457,8 @@ int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, 
 	if (r < 0)
 		return r;
 	r = image_place(folder, ret, ret_changed, &before, error);
+	if (r == 0)
+		r = image_addons_place(&combine->addons, ret->id, ret_changed, error);
 	if (r < 0)
 		return r;
 	/* A build with --sources-image has this tag too. */
@@ -825,6 +515,7 @@ json_object *combine_to_json(const struct combine *combine, const struct image *
 	json_add(root, "kernels", kernels);
 	(void) json_object_array_add(images, image_to_json(image));
 	json_add(root, "images", images);
+	image_addons_add_json(&combine->addons, root);
 	return root;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "cli/context.h"
+#include "cli/image/addons.h"
 #include "cli/image/image_record.h"
 #include "cli/image/operators.h"
 #include "cli/push.h"
@@ -21,6 +22,7 @@ struct combine {
 	struct context *context;
 	const char *output;     /* as build --output has it */
 	const char *os_version; /* VERSION_ID of the nodes; NULL: as the images say */
+	const char *revision;   /* of the tag; NULL: the first image's */
 	struct operators operators;
 	struct push push;
 	const struct arch *arch;  /* whose modules they are */
@@ -30,6 +32,7 @@ struct combine {
 	size_t input_count;
 	struct combine_kernel *kernels; /* in the order of the inputs */
 	size_t kernel_count;
+	struct image_addons addons; /* which all its kernels have */
 };
 
 /*

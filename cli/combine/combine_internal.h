@@ -36,10 +36,24 @@ struct combine_kernel {
 	char set[HASH_HEX_SIZE];
 };
 
+#define OFED_HEADERS "usr/src/ofa_kernel" /* of a NIC image: <machine>/<krel>/ for each kernel */
+
 /* ---- combine.c */
 
-/* The facts of an image for one of its kernels. */
+/* Does an operator run images of this role? */
+bool combine_knows_role(const char *role);
+
+/* ---- inputs.c */
+
+/*
+ * The facts of an image for one of its kernels: its own image.conf, else the whole image's; empty
+ * if neither can be read.
+ */
 void combine_read_conf(const struct combine_input *input, const char *krel, struct image_conf *ret);
+/* "open" or "proprietary"; "" where the image does not say. The caller frees it. */
+char *combine_modules_kind(const struct combine_input *input, const char *krel);
+/* The higher, the worse is the verdict. */
+int combine_proof_rank(const char *proof);
 
 /* ---- peermem.c */
 

@@ -24,7 +24,7 @@
 #include "module/running.h"
 #include "module/symvers.h"
 
-#define IMAGE_RECORD "image-16" /* what is kept of an image: one of an older form is made anew */
+#define IMAGE_RECORD "image-17" /* what is kept of an image: one of an older form is made anew */
 
 /* The image has one /usr, with /lib a link into it: modules must be staged where they really lie.
  */
@@ -339,6 +339,13 @@ static int write_conf(struct making *making, struct error *error)
 	return making->root.result;
 }
 
+/* Is it in the image beside the driver that the image is called by? */
+static bool is_beside(const struct making *making, enum driver driver)
+{
+	return driver_rows[driver].image == making->id && driver != making->row->driver &&
+	       build_has(making->build, driver);
+}
+
 static int make_root(struct making *making, struct error *error)
 {
 	struct build *build = making->build;
@@ -354,11 +361,9 @@ static int make_root(struct making *making, struct error *error)
 		return r;
 	/* Modules that are bound to the driver's go into the same image. */
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
-		const struct driver_row *row = &driver_rows[driver];
 		const struct stage *set = stage_find(build, STAGE_SIGNED, driver);
 
-		if (row->image != making->id || driver == making->row->driver ||
-			!build_has(build, driver))
+		if (!is_beside(making, driver))
 			continue;
 		copy_set(making, set);
 		r = copy_kernel_modules(making, set, making->set, error);
@@ -591,6 +596,28 @@ static int describe_gpu(struct making *making, struct error *error)
 	return 0;
 }
 
+/* For slipway combine: the operator asks for them by names of their own. */
+static int add_addons(const struct making *making, struct image_conf *conf, struct error *error)
+{
+	_cleanup_strv_ struct strv addons = { 0 };
+	_cleanup_free_ char *text = NULL;
+
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
+		const struct stage *set = stage_find(making->build, STAGE_SIGNED, driver);
+		_cleanup_free_ char *version = NULL;
+
+		if (!is_beside(making, driver))
+			continue;
+		version = set_value(set, "version", error);
+		if (!version)
+			return -EIO;
+		xstrv_pushf(&addons, "%s:%s", driver_name(driver), version);
+	}
+	text = xstrv_join(&addons, " ");
+	image_conf_set(conf->addons, text);
+	return 0;
+}
+
 static int add_gpu_conf(struct making *making, struct image_conf *conf, struct error *error)
 {
 	_cleanup_free_ char *chips = NULL, *exporter = NULL, *version = NULL;
@@ -600,6 +627,9 @@ static int add_gpu_conf(struct making *making, struct image_conf *conf, struct e
 	if (!type)
 		return -EIO;
 	image_conf_set(conf->kernel_module_type, type);
+	r = add_addons(making, conf, error);
+	if (r < 0)
+		return r;
 	r = userspace_chips(making->build, &chips, error);
 	if (r < 0)
 		return r;

@@ -5,30 +5,14 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/image/image_record.h"
-#include "cli/image/operators.h"
+#include "cli/image/addons.h"
 #include "cli/json.h"
 #include "cli/image/output_place.h"
 #include "cli/image/policies.h"
 #include "cli/message.h"
 #include "common/fs.h"
-#include "common/tag.h"
 #include "common/text.h"
 #include "common/xalloc.h"
-
-/*
- * The operator's containers for GDRCopy and GPUDirect Storage ask for images by names of their own
- * (gpu-operator api/nvidia/v1alpha1/nvidiadriver_types.go, GetImagePath): "<version>-<os tag>" of
- * the module's version. The GPU image has the modules, and stands for both.
- */
-static const struct addon {
-	enum driver driver;
-	const char *values; /* of the operator's configuration */
-	const char *image;
-} addons[] = {
-	{ DRIVER_GDRCOPY, "gdrcopy", "gdrdrv" },
-	{ DRIVER_NVIDIA_FS, "gds", "nvidia-fs" },
-};
 
 struct outputs {
 	struct image images[IMAGE_COUNT];
@@ -36,9 +20,8 @@ struct outputs {
 	char *before_peermem[IMAGE_COUNT]; /* its label IMAGE_LABEL_PEERMEM, or NULL */
 	const char *folders[IMAGE_COUNT];  /* the stages' outputs */
 	size_t count;
-	struct image addons[ARRAY_SIZE(addons)];     /* names and version; empty: no such module */
-	struct image_addon used[ARRAY_SIZE(addons)]; /* those that are not */
-	bool changed;                                /* something was written that was not there */
+	struct image_addons addons;
+	bool changed; /* something was written that was not there */
 };
 
 static void outputs_free(struct outputs *outputs)
@@ -48,9 +31,7 @@ static void outputs_free(struct outputs *outputs)
 		free(outputs->before[i]);
 		free(outputs->before_peermem[i]);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
-		image_free(&outputs->addons[i]);
-	}
+	image_addons_free(&outputs->addons);
 }
 
 /* ---- where they go */
@@ -84,10 +65,9 @@ static int to_storage(const struct build *build, struct outputs *outputs, struct
 }
 
 /* Only an image without a kernel in its tag: with usePrecompiled the operator takes no add-ons. */
-static int tag_addons(const struct build *build, struct outputs *outputs, struct error *error)
+static int name_addons(const struct build *build, struct outputs *outputs, struct error *error)
 {
-	const char *revision = build->options.revision;
-	_cleanup_strv_ struct strv os_tags = { 0 };
+	_cleanup_strv_ struct strv versions = { 0 };
 	const struct image *image;
 
 	if (!build->options.sources_image || !build_has(build, DRIVER_NVIDIA) ||
@@ -96,43 +76,23 @@ static int tag_addons(const struct build *build, struct outputs *outputs, struct
 	image = &outputs->images[outputs->count - 1]; /* the GPU's comes last */
 	if (!image_is_proven(image))
 		return 0;
-	image_os_tags(build->target.os->id, build->target.os_version, &os_tags);
-	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
-		enum driver driver = addons[i].driver;
-		struct image *names = &outputs->addons[i];
-		_cleanup_free_ char *module = NULL;
-		int r;
+	xstrv_push(&versions, build->target.os_version);
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
+		_cleanup_free_ char *version = NULL;
 
-		if (!build_has(build, driver))
+		if (driver_rows[driver].bound_to != DRIVER_NVIDIA || !build_has(build, driver))
 			continue;
-		module = set_value(stage_find(build, STAGE_SIGNED, driver), "version", error);
-		if (!module)
+		version = set_value(stage_find(build, STAGE_SIGNED, driver), "version", error);
+		if (!version)
 			return -EIO;
-		names->version =
-			xasprintf("%s%s%s", module, revision ? "-" : "", revision ? revision : "");
-		for (size_t j = 0; j < os_tags.count; j++) {
-			_cleanup_free_ char *tag =
-				tag_gpu_sources(names->version, os_tags.items[j]);
-
-			if (!tag)
-				out_of_memory();
-			image_add_tag(names, addons[i].image, tag, "");
-		}
-		r = image_give_name(image->id, names->reference, &outputs->changed, error);
-		if (r < 0)
-			return r;
-		for (size_t j = 0; j < names->also.count; j++) {
-			r = image_give_name(
-				image->id, names->also.items[j], &outputs->changed, error);
-			if (r < 0)
-				return r;
-		}
+		image_addons_add(&outputs->addons, driver_name(driver), version,
+			build->options.revision, build->target.os->id, &versions);
 	}
-	return 0;
+	return image_addons_place(&outputs->addons, image->id, &outputs->changed, error);
 }
 
-/* Borrows from the build and from @outputs, where it lists the add-ons. */
-static struct image_use describe_use(const struct build *build, struct outputs *outputs)
+/* Borrows from the build and from @outputs. */
+static struct image_use describe_use(const struct build *build, const struct outputs *outputs)
 {
 	const struct stage *set = stage_find(build, STAGE_SIGNED, DRIVER_NVIDIA);
 	struct error ignored = { 0 };
@@ -152,32 +112,25 @@ static struct image_use describe_use(const struct build *build, struct outputs *
 		.rdma = last->peermem && strcmp(last->peermem, IMAGE_NO_PEERMEM) != 0,
 		.kernels_rdma = last->peermem && strcmp(last->peermem, IMAGE_KERNELS_PEERMEM) == 0,
 		.open_modules = type && strcmp(type, "open") == 0,
-		.addons = outputs->used,
+		.addons = outputs->addons.used,
+		.addon_count = outputs->addons.count,
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(addons); i++)
-		if (outputs->addons[i].reference)
-			outputs->used[use.addon_count++] = (struct image_addon){
-				.values = addons[i].values,
-				.repository = addons[i].image,
-				.names = &outputs->addons[i],
-			};
 	return use;
 }
 
 /* ---- and in a registry */
 
-/* @names are to be pushed: --gpu-operator leaves out what that one does not ask for. */
-static void wanted_names(const struct build *build, const struct image *image, struct strv *names)
+/* For the names to be pushed: --gpu-operator leaves out what that one does not ask for. */
+static struct image_use names_use(const struct build *build)
 {
 	const char *version = build->target.os_version;
-	const struct image_use use = {
+
+	return (struct image_use){
 		.operators = build->options.operators,
 		.os_id = build->target.os->id,
 		.os_major = version ? strtoul(version, NULL, 10) : 0,
 	};
-
-	image_wanted_names(image, &use, names);
 }
 
 static int push_failed(struct build *build, int r)
@@ -190,6 +143,7 @@ static int push_failed(struct build *build, int r)
 int output_look(struct build *build, struct error *error)
 {
 	struct progress *progress = &build->context.progress;
+	const struct image_use use = names_use(build);
 	_cleanup_free_ bool *missing = NULL;
 	int r;
 
@@ -208,7 +162,7 @@ int output_look(struct build *build, struct error *error)
 			continue;
 		image_foresee(build, i, &image);
 		if (image.reference)
-			wanted_names(build, &image, &names);
+			image_wanted_names(&image, &use, &names);
 		/* With --force its tag may become another one. */
 		r = push_look(&build->options.push, &names,
 			stage->has_key && !build->options.force ? stage->cached->key : NULL,
@@ -223,6 +177,7 @@ static int push_outputs(struct build *build, struct outputs *outputs, struct err
 {
 	const struct push *push = &build->options.push;
 	struct progress *progress = &build->context.progress;
+	const struct image_use use = names_use(build);
 	int r = 0;
 
 	progress_begin(progress, "push");
@@ -240,10 +195,9 @@ static int push_outputs(struct build *build, struct outputs *outputs, struct err
 				image->reference);
 			continue;
 		}
-		wanted_names(build, image, &names);
-		for (size_t j = 0; j < ARRAY_SIZE(addons) && gpu; j++)
-			if (outputs->addons[j].reference)
-				wanted_names(build, &outputs->addons[j], &names);
+		image_wanted_names(image, &use, &names);
+		if (gpu)
+			image_addons_wanted(&outputs->addons, &use, &names);
 		r = push_image(push, image, archive, stage->cached->key, &names, progress,
 			&image->pushed, error);
 	}
@@ -260,22 +214,7 @@ static json_object *to_json(const struct build *build, const struct outputs *out
 	for (size_t i = 0; i < outputs->count; i++)
 		(void) json_object_array_add(list, image_to_json(&outputs->images[i]));
 	json_add(root, "images", list);
-	list = json_object_new_array();
-	for (size_t i = 0; i < ARRAY_SIZE(addons); i++) {
-		json_object *object;
-
-		if (!outputs->addons[i].reference)
-			continue;
-		object = json_object_new_object();
-		json_add_texts(object, "reference", outputs->addons[i].reference, "version",
-			outputs->addons[i].version);
-		image_add_also(object, &outputs->addons[i]);
-		(void) json_object_array_add(list, object);
-	}
-	if (json_object_array_length(list) > 0)
-		json_add(root, "addons", list);
-	else
-		(void) json_object_put(list);
+	image_addons_add_json(&outputs->addons, root);
 	return root;
 }
 
@@ -510,7 +449,7 @@ int output_write(struct build *build, struct error *error)
 	int r = to_storage(build, &outputs, error);
 
 	if (r == 0)
-		r = tag_addons(build, &outputs, error);
+		r = name_addons(build, &outputs, error);
 	if (r == 0)
 		note_other_kernel(build);
 	/* A push that fails is reported when the files are there. */

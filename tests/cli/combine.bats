@@ -90,9 +90,15 @@ setup_file() {
     gpu_root el-9.6 5.14.0-570.12.1.el9_6.x86_64 24.07 0x1111 os=rhel9 os_id=rhel os_version=9.6
     # As an earlier Slipway's: it says nothing of the nodes.
     gpu_root el-old 5.14.0-611.5.1.el9_7.x86_64 24.07 0x1111 os=rhel9
+    gpu_root addons "$first" 24.07 0x1111 kernel_module_type=open revision=7 "addons=gdrcopy:2.5.1 nvidia-fs:2.17.5"
+    gpu_root addons-second "$second" 24.07 0x3333 kernel_module_type=open "addons=gdrcopy:2.5.1 nvidia-fs:2.17.5"
+    gpu_root addons-other 6.1.0-57-amd64 24.07 0x3333 kernel_module_type=open "addons=gdrcopy:2.4.4"
+    mkdir -p "$work/addons/usr/lib/slipway/kit"
+    echo kit=1 >"$work/addons/usr/lib/slipway/kit/kit.conf"
     mkdir -p "$work/nothing/etc"
     local name
     for name in a b c el-9.4 el-9.6 el-old same unproven nic nic-second nic-third nic-changed newer elsewhere arm evil changed nothing opened closed closed-24.10 \
+        addons addons-second addons-other \
         alone-open alone-proprietary; do
         pack "$name"
     done
@@ -209,6 +215,40 @@ unpack_archive() {
     says "buildah push localhost/slipway/driver:535.1.2-rhel9.6 docker://r.example/a/driver:535.1.2-rhel9.6"
     [[ $output != *"docker://r.example/a/driver:535.1.2-rhel9"$'\n'* ]]
     buildah inspect --type image localhost/slipway/driver:535.1.2-rhel9.6 >/dev/null
+}
+
+@test "gdrdrv and nvidia-fs keep their names and values, --revision is the tag's; one that not all kernels have is noted" {
+    load registry
+    start_registry
+    run_slipway 0 combine "$work/addons.tar" "$work/addons-second.tar" --output "$BATS_TEST_TMPDIR/out" --push "$registry/drivers"
+    says "pushed  $registry/drivers/driver:535.1.2-7-debian12@sha256:" "pushed  $registry/drivers/gdrdrv:2.5.1-7-debian12@sha256:" \
+        "pushed  $registry/drivers/nvidia-fs:2.17.5-7-debian12@sha256:"
+    stop_registry
+    [[ $(<"$BATS_TEST_TMPDIR/out/cluster-policy.patch.yaml") == *$'\n  gdrcopy:\n    enabled: true\n'*$'\n    image: gdrdrv\n    version: "2.5.1-7"\n  gds:\n'*$'\n    version: "2.17.5-7"' ]]
+    grep -qx '  kernelModuleType: open' "$BATS_TEST_TMPDIR/out/nvidia-driver.yaml"
+    jq -e '.addons | map("\(.reference) \(.version)") == ["localhost/slipway/gdrdrv:2.5.1-7-debian12 2.5.1-7",
+        "localhost/slipway/nvidia-fs:2.17.5-7-debian12 2.17.5-7"]' "$BATS_TEST_TMPDIR/out/images.json"
+    [ "$(buildah inspect --type image --format '{{.FromImageID}}' localhost/slipway/gdrdrv:2.5.1-7-debian12)" = \
+        "$(jq -r '.images[0].id' "$BATS_TEST_TMPDIR/out/images.json")" ]
+    # As build prints them, for an image that compiles; the combined image takes another kernel, and keeps them.
+    run_slipway 0 combine "$work/addons.tar" "$work/addons-second.tar" --revision 9 --output "oci-archive:$BATS_TEST_TMPDIR/two.tar"
+    says 'driver.version="535.1.2-9"; it compiles for kernels that it has no modules for' \
+        "gdrdrv  the same image, for the operator's container" 'gdrcopy.version="2.5.1-9"' \
+        'GPU Operator: gds.enabled=true, gds.repository=REGISTRY, gds.image=nvidia-fs, gds.version="2.17.5-9"'
+    unpack_archive "$BATS_TEST_TMPDIR/two.tar" "$BATS_TEST_TMPDIR/new"
+    grep -qx revision=9 "$BATS_TEST_TMPDIR/new/root/etc/slipway/image.conf"
+    jq -e '.config.Labels["org.opencontainers.image.version"] == "535.1.2-9"' "$config"
+    run_slipway 0 combine "$BATS_TEST_TMPDIR/two.tar" "$work/addons-other.tar" --json
+    jq -e 'select(.event == "result") | has("addons") | not' <<<"$output"
+    run_slipway 0 combine "$BATS_TEST_TMPDIR/two.tar" "$work/addons-other.tar"
+    says "gdrcopy is not of one version for all kernels" "nvidia-fs is not of one version for all kernels"
+    # The network operator's tools read the revision in the container's environment.
+    run_slipway 0 combine "$work/nic.tar" "$work/nic-second.tar" --revision 2 --output "oci-archive:$BATS_TEST_TMPDIR/nic.tar"
+    says "doca-driver:24.07-0.6.1.0-2-debian12-amd64"
+    unpack_archive "$BATS_TEST_TMPDIR/nic.tar" "$BATS_TEST_TMPDIR/nic"
+    jq -e '.config.Env | contains(["NVIDIA_NIC_CONTAINER_VER=2"])' "$config"
+    run_slipway 2 combine "$work/nic.tar" "$work/nic-second.tar" --revision two
+    says "--revision: not a number"
 }
 
 @test "an nvidia-peermem that fits the same interface is left out, with a word about it" {

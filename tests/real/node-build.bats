@@ -73,6 +73,8 @@ modules() { echo "$root/upper/usr/lib/modules/$krel"; }
     [[ $(<"$folder/output/cluster-policy.patch.yaml") == \
         *$'\n  gdrcopy:\n    enabled: true\n    repository: "REGISTRY"\n    image: gdrdrv\n    version: "0.1"' ]]
     [[ $(jq -r '.addons[0].reference' "$folder/output/images.json") == "$reference" ]]
+    # For slipway combine.
+    grep -qx addons=gdrcopy:0.1 "$image/etc/slipway/image.conf"
     [[ $(buildah inspect --type image --format '{{.FromImageID}}' "$reference") == "$(jq -r '.images[0].id' "$folder/output/images.json")" ]]
 }
 
