@@ -12,6 +12,7 @@
 #include "common/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/role/modset.h"
+#include "entrypoint/role/pci.h"
 #include "entrypoint/role/roles.h"
 #include "module/running.h"
 
@@ -141,7 +142,7 @@ static bool has_switches(const struct fabric *fabric)
 	return fabric->kind == FABRIC_NVSWITCH || fabric->kind == FABRIC_NVLINK5;
 }
 
-static bool is_wanted(const struct program *program, const struct fabric *fabric, bool vgpu)
+static bool is_wanted(const struct program *program, const struct fabric *fabric, enum vgpu vgpu)
 {
 	const char *mode = getenv(FM_VARIABLE_PREFIX "FABRIC_MODE");
 
@@ -149,7 +150,7 @@ static bool is_wanted(const struct program *program, const struct fabric *fabric
 	case NODE_ANY:
 		return true;
 	case NODE_VGPU:
-		return vgpu;
+		return vgpu != VGPU_NO;
 	case NODE_SWITCHES:
 		return has_switches(fabric);
 	case NODE_NVLINK5:
@@ -158,6 +159,24 @@ static bool is_wanted(const struct program *program, const struct fabric *fabric
 		return fabric->kind == FABRIC_NVLINK5 && mode && strcmp(mode, "1") == 0;
 	}
 	return false;
+}
+
+/* Is the node not ready without the program? The driver of a GPU that is passed through whole
+ * works without a vGPU's licence. */
+static bool is_needed(const struct program *program, enum vgpu vgpu)
+{
+	return program->needed && (program->node != NODE_VGPU || vgpu == VGPU_GUEST);
+}
+
+enum vgpu vgpu_find(int root_fd, bool asked)
+{
+	_cleanup_free_ struct pci_function *functions = NULL;
+	int count = asked ? pci_functions(root_fd, &functions) : 0;
+
+	for (int i = 0; i < count; i++)
+		if (functions[i].kind == PCI_GPU && pci_is_vgpu(root_fd, &functions[i]))
+			return VGPU_GUEST;
+	return !asked ? VGPU_NO : count < 0 ? VGPU_GUEST : VGPU_PASSED_THROUGH;
 }
 
 /* Finds a program in the image. -ENOENT: the image has none of that name. */
@@ -174,13 +193,13 @@ static int find_program(int root_fd, const char *name, char path[PROGRAM_PATH_SI
 	return -ENOENT;
 }
 
-int daemons_check(int root_fd, const struct fabric *fabric, bool vgpu, struct error *error)
+int daemons_check(int root_fd, const struct fabric *fabric, enum vgpu vgpu, struct error *error)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
 		const struct program *program = &programs[i];
 		char path[PROGRAM_PATH_SIZE];
 
-		if (program->needed && is_wanted(program, fabric, vgpu) &&
+		if (is_needed(program, vgpu) && is_wanted(program, fabric, vgpu) &&
 			find_program(root_fd, program->daemon.name, path) < 0)
 			return error_set(error, -ENOENT,
 				"the image has no %s, and %s: build the image with a driver userspace that has it (slipway build --userspace)",
@@ -216,7 +235,7 @@ static int push_arguments(const struct program *program, const struct fabric *fa
 
 _Static_assert(ARRAY_SIZE(programs) <= SUPERVISOR_DAEMONS, "each has its place");
 
-int daemons_declare(struct supervisor *supervisor, const struct fabric *fabric, bool vgpu)
+int daemons_declare(struct supervisor *supervisor, const struct fabric *fabric, enum vgpu vgpu)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
 		const struct program *program = &programs[i];
@@ -232,7 +251,7 @@ int daemons_declare(struct supervisor *supervisor, const struct fabric *fabric, 
 			continue;
 		daemon = supervisor_add(supervisor, program->daemon.name);
 		*daemon = program->daemon;
-		daemon->needed = program->needed != NULL;
+		daemon->needed = is_needed(program, vgpu);
 		daemon->stop_ms = DAEMON_STOP_MS;
 		if (program->node == NODE_SWITCHES && manager_stays(supervisor->root_fd))
 			daemon->forks = false;
@@ -379,11 +398,19 @@ int vgpu_licence_place(
 static int place_licence(struct action *action)
 {
 	struct role *role = action->role;
+	enum vgpu vgpu = gpu_of(role)->daemons.vgpu;
+	char path[PROGRAM_PATH_SIZE];
+	bool has_gridd = find_program(role->root_fd, "nvidia-gridd", path) == 0;
 	unsigned tokens;
 	bool conf;
 	int r;
 
-	if (!role->options.vgpu)
+	if (vgpu == VGPU_PASSED_THROUGH)
+		role_note(role,
+			"DRIVER_TYPE=vgpu, but no GPU of this node is a vGPU: they are passed through, and the node is ready %s",
+			has_gridd ? "also if nvidia-gridd gets no licence"
+				  : "without nvidia-gridd, which the image does not have");
+	if (vgpu == VGPU_NO || !has_gridd)
 		return 0;
 	r = vgpu_licence_place(
 		role->root_fd, role->options.vgpu_token, &conf, &tokens, &action->error);
@@ -396,7 +423,7 @@ static int place_licence(struct action *action)
 		role_note(role, "no token is mounted in /" CONTRACT_LICENSE_TOKEN
 				": this guest gets no licence from a license service (NLS)");
 	/* vgpu-util picks one of several drivers of an image by its host; ours has one. */
-	if (!role->options.vgpu_unchecked)
+	if (vgpu == VGPU_GUEST && !role->options.vgpu_unchecked)
 		role_note(role,
 			"the vGPU host's version is not checked: the image has one driver, and nvidia.ko itself refuses a host that does not fit");
 	return 0;
@@ -411,6 +438,7 @@ int gpu_daemons_configure(struct action *action)
 	int r;
 
 	fabric_find(role->root_fd, fabric);
+	gpu_of(role)->daemons.vgpu = vgpu_find(role->root_fd, role->options.vgpu);
 	if (fabric->kind == FABRIC_NVSWITCH)
 		role_note(role, "%u NVSwitches: fabric manager is needed", fabric->switches);
 	else if (fabric->kind == FABRIC_NVLINK5)
@@ -422,7 +450,7 @@ int gpu_daemons_configure(struct action *action)
 		role_note(role,
 			"the rack's switch trays manage this node's NVLink fabric: no fabric "
 			"manager here");
-	r = daemons_check(role->root_fd, fabric, role->options.vgpu, &action->error);
+	r = daemons_check(role->root_fd, fabric, gpu_of(role)->daemons.vgpu, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_DAEMON_FAILED, r);
 	r = configure_fabric_manager(action);
@@ -502,7 +530,7 @@ int gpu_daemons_start(struct action *action)
 			.log = &gpu->role.log,
 		};
 		supervisor_open(supervisor);
-		r = daemons_declare(supervisor, &gpu->daemons.fabric, gpu->role.options.vgpu);
+		r = daemons_declare(supervisor, &gpu->daemons.fabric, gpu->daemons.vgpu);
 		if (r < 0)
 			return action_fail(action, REASON_INTERNAL, r, "out of memory");
 	}

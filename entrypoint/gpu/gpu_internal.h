@@ -35,6 +35,13 @@ enum input {
 
 #define INPUT_SIZE 96
 
+/* Whether the driver is that of a vGPU guest. */
+enum vgpu {
+	VGPU_NO,
+	VGPU_PASSED_THROUGH, /* DRIVER_TYPE=vgpu, and no GPU of the node is a vGPU */
+	VGPU_GUEST,
+};
+
 struct gpu {
 	struct role role; /* first: a step's action->role points to it */
 	/*
@@ -51,6 +58,7 @@ struct gpu {
 	} fast_path;
 	struct {
 		struct fabric fabric;
+		enum vgpu vgpu;
 		struct supervisor supervisor; /* zeroed before and after it serves */
 		bool is_ready;                /* what .driver-daemons-status says */
 		/* When the wait for the NVLink bridge's port is given up; 0: not begun. */
@@ -196,10 +204,13 @@ void gpu_daemons_watch(struct role *role, unsigned happened, uint64_t *wake_ms);
  * 0 when the image has what a node with this fabric, or a vGPU guest, cannot do without; -ENOENT
  * with what is missing and where it comes from.
  */
-int daemons_check(int root_fd, const struct fabric *fabric, bool vgpu, struct error *error);
+int daemons_check(int root_fd, const struct fabric *fabric, enum vgpu vgpu, struct error *error);
 
 /* Adds those daemons that the node wants and the image has, in their order. -ENOMEM. */
-int daemons_declare(struct supervisor *supervisor, const struct fabric *fabric, bool vgpu);
+int daemons_declare(struct supervisor *supervisor, const struct fabric *fabric, enum vgpu vgpu);
+
+/* @asked: DRIVER_TYPE=vgpu. */
+enum vgpu vgpu_find(int root_fd, bool asked);
 
 #define FM_CONFIG "usr/share/nvidia/nvswitch/fabricmanager.cfg"
 

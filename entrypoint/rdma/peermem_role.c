@@ -46,6 +46,12 @@
 /* The probe: HOLD_MS, and then the follower needs time to load. */
 #define HOLD_SECONDS 20
 
+/*
+ * The line by which users of the GPU operator see in the peermem container's log that it works:
+ * gpu-driver-container's nvidia-driver, reload_nvidia_peermem().
+ */
+#define LOADED_LINE "successfully loaded nvidia-peermem module, now waiting for signal"
+
 static uint64_t wall_us(void)
 {
 	struct timespec now;
@@ -189,6 +195,8 @@ static void report_loaded(struct role *role, uint64_t since_us)
 	(void) unlinkat(role->root_fd, PEERMEM_HOLD, 0);
 	report(role, REASON_NONE, "");
 	log_event(&role->log, LOG_EVENT_PEERMEM, "", took_us + 1, REASON_NONE, text);
+	if (role->peermem->always)
+		log_event(&role->log, "note", "", 0, REASON_NONE, LOADED_LINE);
 }
 
 /* True when it did something: then what is there has changed, and is looked at again. */
@@ -348,6 +356,16 @@ static bool is_due(const void *context)
 	return role->peermem->due;
 }
 
+/* Also where the driver container was first. */
+static int load_first(struct action *action)
+{
+	int r = peermem_load(action);
+
+	if (r == 0)
+		worker_report(action->worker, WORKER_NOTE, 0, LOADED_LINE);
+	return r;
+}
+
 /*
  * The driver container unloads all of its modules itself, and may have loaded this one: this
  * container waits, loads, and follows OFED.
@@ -366,7 +384,7 @@ static const struct step peermem_steps[] = {
 	{ .name = "load",
 		.wanted = is_due,
 		.kind = STEP_WORKER,
-		.perform = peermem_load,
+		.perform = load_first,
 		.stoppable = true, /* it may compile */
 		.deadline_ms = LOAD_DEADLINE_MS },
 };

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/pci_regs.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -12,6 +13,11 @@
 #define CLASS_NETWORK 0x02
 #define CLASS_DISPLAY 0x03
 #define CLASS_BRIDGE  0x0680
+
+#define CONFIG_SIZE  256u /* of a conventional function; PCI Express has 4096 */
+#define CONFIG_LIMIT 4096
+
+#define VGPU_SIGNATURE 3 /* behind id, next and length */
 
 const char *pci_kind_name(enum pci_kind kind)
 {
@@ -93,6 +99,34 @@ int pci_functions(int root_fd, struct pci_function **ret_functions)
 	}
 	*ret_functions = TAKE_PTR(functions);
 	return count;
+}
+
+bool pci_is_vgpu(int root_fd, const struct pci_function *function)
+{
+	_cleanup_free_ char *text = NULL;
+	const unsigned char *config;
+	size_t size;
+	char path[128];
+
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", function->address);
+	if (fs_read(root_fd, path, CONFIG_LIMIT, &text, &size) < 0 || size < CONFIG_SIZE)
+		return true;
+	config = (const unsigned char *) text;
+	if (!(config[PCI_STATUS] & PCI_STATUS_CAP_LIST))
+		return false;
+	/* A list has no more entries than fit; one that is longer is a circle. */
+	for (unsigned at = config[PCI_CAPABILITY_LIST], left = CONFIG_SIZE / 4; at && left;
+		left--) {
+		const unsigned char *entry = config + at;
+
+		if (at + VGPU_SIGNATURE + 2 > CONFIG_SIZE || entry[PCI_CAP_LIST_ID] == 0xff)
+			return false;
+		if (entry[PCI_CAP_LIST_ID] == PCI_CAP_ID_VNDR)
+			return entry[PCI_CAP_FLAGS] >= VGPU_SIGNATURE + 2 &&
+			       memcmp(entry + VGPU_SIGNATURE, "VF", 2) == 0;
+		at = entry[PCI_CAP_LIST_NEXT];
+	}
+	return false;
 }
 
 bool pci_has_vendor(int root_fd, unsigned vendor)

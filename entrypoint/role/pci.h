@@ -33,6 +33,13 @@ const char *pci_kind_name(enum pci_kind kind);
  */
 int pci_functions(int root_fd, struct pci_function **ret_functions);
 
+/*
+ * Is the GPU a vGPU? Its vendor-specific capability begins with "VF" then (gpu-driver-container
+ * vgpu/src/vgpu-util.go, isVGPUDevice(); the list of capabilities: PCI 3.0, 6.7). Also true where
+ * the list cannot be read: the kernel shows it to root alone.
+ */
+bool pci_is_vgpu(int root_fd, const struct pci_function *function);
+
 /* Has the node a function of this vendor? Also true where the bus cannot be seen. */
 bool pci_has_vendor(int root_fd, unsigned vendor);
 

@@ -133,6 +133,7 @@ simulate
 start_both
 start peermem
 wait_ready peermem 60
+container_log_has peermem 'successfully loaded nvidia-peermem module'
 stop_clean nic
 expect "the liveness probe while OFED is away" probe peermem liveness
 kill_hard gpu
@@ -146,6 +147,7 @@ expect "the liveness probe" probe peermem liveness
 wait_log peermem 'peermem \(.* loaded .* after OFED' 5
 stop_clean nic
 container_log nic | grep 'the GPU container unloaded nvidia_peermem in'
+[ "$(container_log peermem | grep -c 'successfully loaded nvidia-peermem module')" = 2 ]
 stop_clean peermem
 start gpu GPU_DIRECT_RDMA_ENABLED=true
 wait_log gpu 'waiting wait-ofed' 30

@@ -192,6 +192,12 @@ wait_ready gpu 90
 tr '\0' '\n' <"/proc/$(daemon_field nvidia-gridd 2)/environ" | grep -q '^LD_LIBRARY_PATH=.*/nvidia/gridd'
 stop_clean gpu
 [ "$(doubles_log)" = "start nvidia-gridd;start nvidia-topologyd;stop nvidia-topologyd;stop nvidia-gridd;" ] || fail "$(doubles_log)"
+
+echo "==> an image without gridd: the simulated GPUs are no vGPUs, and need none"
+start gpu DRIVER_TYPE=vgpu
+wait_ready gpu 90
+container_log_has gpu 'no GPU of this node is a vGPU: they are passed through, and the node is ready without nvidia-gridd'
+stop_clean gpu
 expect_nothing_left
 CASE
     [ "$status" -eq 0 ]

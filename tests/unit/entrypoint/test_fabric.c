@@ -260,21 +260,62 @@ static void what_a_node_cannot_do_without_is_named_before_anything_happens(void 
 	const struct fabric none = { .kind = FABRIC_NONE };
 	struct error error = { 0 };
 
-	assert_int_equal(daemons_check(node->fd, &none, false, &error), 0);
-	assert_int_equal(daemons_check(node->fd, &none, true, &error), -ENOENT);
+	assert_int_equal(daemons_check(node->fd, &none, VGPU_NO, &error), 0);
+	assert_int_equal(daemons_check(node->fd, &none, VGPU_PASSED_THROUGH, &error), 0);
+	assert_int_equal(daemons_check(node->fd, &none, VGPU_GUEST, &error), -ENOENT);
 	assert_contains(error.text, "nvidia-gridd");
-	assert_int_equal(daemons_check(node->fd, &nvswitch, false, &error), -ENOENT);
+	assert_int_equal(daemons_check(node->fd, &nvswitch, VGPU_NO, &error), -ENOENT);
 	assert_contains(error.text, "nv-fabricmanager");
 	put_program(node, "usr/bin/nv-fabricmanager");
-	assert_int_equal(daemons_check(node->fd, &nvswitch, false, &error), 0);
-	assert_int_equal(daemons_check(node->fd, &nvlink5, false, &error), -ENOENT);
+	assert_int_equal(daemons_check(node->fd, &nvswitch, VGPU_NO, &error), 0);
+	assert_int_equal(daemons_check(node->fd, &nvlink5, VGPU_NO, &error), -ENOENT);
 	assert_contains(error.text, "nvlsm");
 	put_program(node, "opt/nvidia/nvlsm/sbin/nvlsm");
-	assert_int_equal(daemons_check(node->fd, &nvlink5, false, &error), 0);
+	assert_int_equal(daemons_check(node->fd, &nvlink5, VGPU_NO, &error), 0);
+}
+
+/* Configuration space with one capability of @id at 0x60, and @text behind its length. */
+static void put_config(const struct folder *node, const char *address, unsigned char id,
+	const char *text, size_t size)
+{
+	size_t length = strlen(text);
+	unsigned char config[256] = { 0xde, 0x10 };
+	char path[128];
+
+	config[0x06] = 0x10; /* the status: there is a list of capabilities */
+	config[0x34] = 0x60;
+	config[0x60] = id;
+	config[0x62] = (unsigned char) (3 + length);
+	for (size_t i = 0; i < length; i++)
+		config[0x63 + i] = (unsigned char) text[i];
+	(void) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/config", address);
+	folder_write(node, path, config, size);
+}
+
+static void a_vgpu_shows_by_its_capability(void **state)
+{
+	static const char gpu[] = "0000:02:00.0";
+	const struct folder *node = *state;
+
+	put_device(node, gpu, "0x10de\n", "0x030200\n", "0x20b5\n");
+	assert_int_equal(vgpu_find(node->fd, false), VGPU_NO);
+	assert_int_equal(vgpu_find(node->fd, true), VGPU_GUEST); /* unreadable */
+	put_config(node, gpu, 9, "VF\001", 64);                  /* and for others than root */
+	assert_int_equal(vgpu_find(node->fd, true), VGPU_GUEST);
+	put_config(node, gpu, 9, "VF\001", 256);
+	assert_int_equal(vgpu_find(node->fd, true), VGPU_GUEST);
+	put_config(node, gpu, 9, "P2P", 256);
+	assert_int_equal(vgpu_find(node->fd, true), VGPU_PASSED_THROUGH);
+	put_config(node, gpu, 5, "VF\001", 256);
+	assert_int_equal(vgpu_find(node->fd, true), VGPU_PASSED_THROUGH);
+	/* One of two GPUs is enough. */
+	put_device(node, "0000:03:00.0", "0x10de\n", "0x030000\n", "0x20b5\n");
+	put_config(node, "0000:03:00.0", 9, "VF", 256);
+	assert_int_equal(vgpu_find(node->fd, true), VGPU_GUEST);
 }
 
 static void expect_order(
-	const struct folder *node, const struct fabric *fabric, bool vgpu, const char *order)
+	const struct folder *node, const struct fabric *fabric, enum vgpu vgpu, const char *order)
 {
 	struct events events = { .signal_fd = -1 };
 	struct supervisor supervisor = { .root_fd = node->fd, .events = &events };
@@ -298,18 +339,21 @@ static void daemons_have_their_order(void **state)
 	const struct fabric nvswitch = { .kind = FABRIC_NVSWITCH };
 	const struct fabric none = { .kind = FABRIC_NONE };
 
-	expect_order(node, &none, false, "");
+	expect_order(node, &none, VGPU_NO, "");
+	expect_order(node, &none, VGPU_PASSED_THROUGH, "");
 	put_program(node, "usr/bin/nvidia-gridd");
 	put_program(node, "usr/bin/nv-fabricmanager");
 	put_program(node, "opt/nvidia/nvlsm/sbin/nvlsm");
 	put_program(node, "usr/bin/nvidia-imex");
-	expect_order(node, &none, true, "nvidia-gridd");
+	expect_order(node, &none, VGPU_GUEST, "nvidia-gridd");
 	put_program(node, "usr/bin/nvidia-persistenced");
 	put_program(node, "usr/bin/nvidia-topologyd");
-	expect_order(node, &none, false, "nvidia-persistenced");
-	expect_order(node, &none, true, "nvidia-persistenced nvidia-gridd nvidia-topologyd");
-	expect_order(node, &nvswitch, false, "nvidia-persistenced nv-fabricmanager");
-	expect_order(node, &nvlink5, false, "nvidia-persistenced nvlsm nv-fabricmanager");
+	expect_order(node, &none, VGPU_NO, "nvidia-persistenced");
+	expect_order(node, &none, VGPU_GUEST, "nvidia-persistenced nvidia-gridd nvidia-topologyd");
+	expect_order(node, &none, VGPU_PASSED_THROUGH,
+		"nvidia-persistenced nvidia-gridd nvidia-topologyd");
+	expect_order(node, &nvswitch, VGPU_NO, "nvidia-persistenced nv-fabricmanager");
+	expect_order(node, &nvlink5, VGPU_NO, "nvidia-persistenced nvlsm nv-fabricmanager");
 }
 
 int main(void)
@@ -327,6 +371,7 @@ int main(void)
 		folder_test(settings_go_to_the_file_or_are_an_error_without_one),
 		folder_test(licence_files_go_where_gridd_looks),
 		folder_test(what_a_node_cannot_do_without_is_named_before_anything_happens),
+		folder_test(a_vgpu_shows_by_its_capability),
 		folder_test(daemons_have_their_order),
 	};
 
