@@ -151,12 +151,14 @@ int context_mirrors(struct context *context, struct error *error)
 }
 
 /* Two releases of one distribution differ in VERSION_ID; RHEL's has a minor one after a dot. */
-static bool is_version(const char *version_id, const char *wanted)
+static bool is_version(const struct catalogue *os, const char *wanted)
 {
+	const char *version_id = os->version_id;
 	size_t length = strlen(version_id);
 
 	return strncmp(version_id, wanted, length) == 0 &&
-	       (!wanted[length] || (wanted[length] == '.' && !strchr(version_id, '.')));
+	       (!wanted[length] || (wanted[length] == '.' && !strchr(version_id, '.')) ||
+		       catalogue_has_snapshots(os));
 }
 
 int context_find_os(const struct context *context, const char *id, const char *version_id,
@@ -170,17 +172,18 @@ int context_find_os(const struct context *context, const char *id, const char *v
 		return r;
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_(catalogue_free) struct catalogue os = { 0 };
+		_cleanup_free_ char *own_name = NULL;
 
 		r = catalogue_open(context->catalogues, names.items[i], &os, error);
 		if (r < 0)
 			return r;
-		if (strcmp(os.id, id) != 0 ||
-			!is_version(os.version_id, version_id ? version_id : ""))
+		if (strcmp(os.id, id) != 0 || !is_version(&os, version_id ? version_id : ""))
 			continue;
 		free(*ret_os);
 		*ret_os = xstrdup(names.items[i]);
-		/* RHEL's own, not that of a CoreOS which says that it is one. */
-		if (os.krels.count > 0)
+		/* Not a CoreOS that says it is RHEL, nor an SL Micro that says it is SLES. */
+		own_name = xasprintf("%s%s", os.id, os.version_id);
+		if (strcmp(names.items[i], own_name) == 0)
 			return 0;
 	}
 	return 0;

@@ -271,7 +271,7 @@ static const char *const templates[] = { "{krel}", "{version}", "{flavour}", "{-
 	"{series}", NULL };
 static const char *const gcc_words[] = { "{gcc}", NULL };
 static const char *const clang_words[] = { "{clang}", NULL };
-static const char *const release_words[] = { "{release}", NULL };
+static const char *const release_words[] = { "{release}", "{snapshot}", NULL };
 static const char *const no_words[] = { NULL };
 
 /* Returns the index of the word that the text begins with; @count: none. */
@@ -335,6 +335,11 @@ char *catalogue_release(const struct catalogue *catalogue, const char *krel)
 		      : NULL;
 }
 
+bool catalogue_has_snapshots(const struct catalogue *catalogue)
+{
+	return strstr(catalogue->tags.version, release_words[1]) != NULL;
+}
+
 char *catalogue_node_version(const struct catalogue *catalogue, const char *krel)
 {
 	const char *template = catalogue->tags.version;
@@ -342,9 +347,21 @@ char *catalogue_node_version(const struct catalogue *catalogue, const char *krel
 
 	if (!*template)
 		return xstrdup(catalogue->version_id);
-	if (strstr(template, release_words[0]) && !release)
+	if (catalogue_has_snapshots(catalogue) || (strstr(template, release_words[0]) && !release))
 		return NULL;
 	return replace_words(template, release_words, (const char *const[]){ release }, 1);
+}
+
+char *catalogue_other_release(
+	const struct catalogue *catalogue, const char *krel, const char *version_id)
+{
+	_cleanup_free_ char *version = catalogue_node_version(catalogue, krel);
+	_cleanup_free_ char *release = catalogue_release(catalogue, krel);
+
+	return version && release && strcmp(version, release) == 0 &&
+			       strcmp(version, version_id) != 0
+		       ? TAKE_PTR(release)
+		       : NULL;
 }
 
 /* ---- the keys */

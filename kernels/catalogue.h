@@ -100,7 +100,7 @@ struct root_rules {
 
 /* Values that both operators compose tags from. */
 struct tag_rules {
-	char *version; /* VERSION_ID of the nodes' os-release; may hold {release} */
+	char *version; /* VERSION_ID of the nodes' os-release; may hold {release} or {snapshot} */
 };
 
 /* Other packages that a build of images takes from the distribution. */
@@ -184,11 +184,22 @@ void catalogue_split_krel(const struct catalogue *catalogue, const char *krel, c
 /* "9.4" of a krel with ".el9_4."; NULL when it has no minor release. The caller frees it. */
 char *catalogue_release(const struct catalogue *catalogue, const char *krel);
 
+/* Is VERSION_ID of its nodes the date of a snapshot, which no krel tells? */
+bool catalogue_has_snapshots(const struct catalogue *catalogue);
+
 /*
  * VERSION_ID of the nodes that run such a kernel; NULL where that has a minor release and the krel
- * has none. The caller frees it.
+ * has none, or where it is the date of a snapshot. The caller frees it.
  */
 char *catalogue_node_version(const struct catalogue *catalogue, const char *krel);
+
+/*
+ * The minor release that the krel tells, "9.4", if nodes with this VERSION_ID have another one:
+ * they keep a pinned or EUS kernel after an update. NULL: it is theirs, or the krel tells none. The
+ * caller frees it.
+ */
+char *catalogue_other_release(
+	const struct catalogue *catalogue, const char *krel, const char *version_id);
 
 /* A template's text for a krel; the caller frees it. Other {words} stay as they are. */
 char *catalogue_expand(const struct catalogue *catalogue, const char *template, const char *krel);

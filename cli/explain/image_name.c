@@ -80,7 +80,8 @@ static void restore_plus(char *krel)
 	}
 }
 
-/* "rocky9.4" is the catalogue's rocky9, "ubuntu22.04" its ubuntu22.04. The caller frees it. */
+/* "rocky9.4" is the catalogue's rocky9, "ubuntu22.04" its ubuntu22.04: for --os. The caller frees
+ * it. */
 static char *catalogue_name(const char *os)
 {
 	static const struct {
@@ -94,8 +95,12 @@ static char *catalogue_name(const char *os)
 		{ "photon", "photon" },
 		{ "azurelinux", "azurelinux" },
 	};
+	static const char tumbleweed[] = "opensuse-tumbleweed";
 	size_t id = strcspn(os, "0123456789");
 
+	/* The kernel's name does not tell the snapshot. */
+	if (os[id] && strncmp(os, tumbleweed, id) == 0)
+		return xasprintf("%s --os-version %s", tumbleweed, os + id);
 	for (size_t i = 0; i < ARRAY_SIZE(by_major); i++)
 		if (strlen(by_major[i].id) == id && strncmp(os, by_major[i].id, id) == 0)
 			return xasprintf(

@@ -98,12 +98,38 @@ static void warn_of_pool(struct making *making, const struct pool *pool)
 			who, label, is_plain(pool->node) ? pool->node : "NODE", label);
 }
 
+/* The node's distribution has moved on, and its kernel has not. */
+static void warn_of_kernel(
+	struct making *making, const struct pool *pool, const struct catalogue *os)
+{
+	_cleanup_free_ char *of_kernel = catalogue_other_release(os, pool->krel, pool->os_version);
+	_cleanup_free_ char *text = NULL;
+
+	if (!of_kernel)
+		return;
+	text = xasprintf("nodes of %s %s, such as %s, run %s, a kernel of %s (pinned, EUS): their "
+			 "tags have %s, and a build by hand needs --os-version %s",
+		os->os, pool->os_version, pool->node, pool->krel, of_kernel, pool->os_version,
+		pool->os_version);
+	xstrv_push_unique(&making->fleet.warnings, text);
+}
+
+/* Tags have VERSION_ID, which not every kernel's name tells. */
+static char *unknown_version(const struct catalogue *os)
+{
+	return xasprintf("the tags have the nodes' VERSION_ID, which the kernel's name does not "
+			 "tell: plan it by nodes with labels, or slipway build --os %s "
+			 "--os-version VERSION_ID",
+		os->os);
+}
+
 static int add_pool(struct making *making, const struct pool *pool, struct error *error)
 {
 	_cleanup_(catalogue_free) struct catalogue os = { 0 };
 	_cleanup_free_ char *name = NULL;
 	_cleanup_free_ char *version = NULL;
 	_cleanup_free_ char *shown = NULL;
+	_cleanup_free_ char *problem = NULL;
 	struct fleet_target *target;
 	int r = find_os(making, pool, &name, error);
 
@@ -112,11 +138,16 @@ static int add_pool(struct making *making, const struct pool *pool, struct error
 	if (r < 0)
 		return r;
 	warn_of_pool(making, pool);
+	if (*name && pool->os_version)
+		warn_of_kernel(making, pool, &os);
 	/* A node without labels has the version that the kernel's name says. */
 	if (pool->os_version)
 		version = xstrdup(pool->os_version);
-	else if (*name && !*pool->os_id)
+	else if (*name && !*pool->os_id) {
 		version = catalogue_node_version(&os, pool->krel);
+		if (!version)
+			problem = unknown_version(&os);
+	}
 	if (!version)
 		version = xstrdup("");
 	shown = *name ? xstrdup(name) : xasprintf("%s%s", pool->os_id, version);
@@ -137,6 +168,8 @@ static int add_pool(struct making *making, const struct pool *pool, struct error
 	else if (!*name)
 		fleet_set_problem(
 			target, xasprintf("distribution %s is not in the catalogue", shown));
+	else if (problem)
+		fleet_set_problem(target, TAKE_PTR(problem));
 	else if (os.krels.count && !catalogue_makes(&os, pool->krel)) {
 		_cleanup_free_ char *text = xasprintf("%s has no kernels named like %s: to build "
 						      "for it, pass -- --kernel-from PATH",
@@ -191,6 +224,15 @@ static void add_ahead(struct making *making, size_t index)
 
 		xstrv_push_unique(&fleet->warnings, text);
 		fleet->lists_result = fleet->lists_result ? fleet->lists_result : r;
+		return;
+	}
+	if (catalogue_has_snapshots(&os)) {
+		_cleanup_free_ char *text =
+			xasprintf("the tags of %s's next kernel are not known: they will have the "
+				  "date of the snapshot that it comes with",
+				os.os);
+
+		xstrv_push_unique(&fleet->warnings, text);
 		return;
 	}
 	newest = resolve_update(&krels, &os, from->krel);
@@ -248,6 +290,8 @@ static int add_asked(struct making *making, const char *asked, struct error *err
 	target = find_target(making, krel, context.os.os, context.os.id, version ? version : "",
 		context.arch, FLEET_ASKED);
 	target->gpu = target->nic = true;
+	if (!version)
+		fleet_set_problem(target, unknown_version(&context.os));
 	return 0;
 }
 

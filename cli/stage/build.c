@@ -170,6 +170,27 @@ static bool is_of_release(const struct catalogue *os, const char *version)
 	       (length == 0 || !version[length] || version[length] == '.');
 }
 
+/* Nodes keep a pinned or EUS kernel when their distribution goes on to another minor release. */
+static void note_minor_release(struct build *build, const char *stated)
+{
+	const struct catalogue *os = build->target.os;
+	struct progress *progress = &build->context.progress;
+	const char *krel = build->target.krel;
+	_cleanup_free_ char *of_kernel =
+		stated ? catalogue_other_release(os, krel, stated) : catalogue_release(os, krel);
+
+	if (of_kernel && stated)
+		progress_notef(progress,
+			"the tags are for nodes with VERSION_ID %s; the kernel, of %s, is a pinned "
+			"or EUS one",
+			stated, of_kernel);
+	else if (of_kernel && strcmp(of_kernel, build->os_version) == 0)
+		progress_notef(progress,
+			"tags with a minor release have that of the kernel, %s; for nodes that keep "
+			"this kernel on a newer one (pinned, EUS): --os-version with their VERSION_ID",
+			of_kernel);
+}
+
 /*
  * VERSION_ID of the nodes, which the operators put into the tags: --os-version, else what a probe
  * of the node has read, else what the kernel's release tells.
@@ -191,14 +212,17 @@ static int settle_os_version(struct build *build, struct error *error)
 		stated = local->os_version;
 	build->os_version = stated ? xstrdup(stated) : catalogue_node_version(os, krel);
 	build->target.os_version = build->os_version;
-	if (build->os_version)
+	if (build->os_version) {
+		note_minor_release(build, stated);
 		return 0;
+	}
 	(void) error_set(error, -EINVAL,
-		"--os-version is missing: the image tags contain the minor release of the "
+		"--os-version is missing: the image tags contain the %s of the "
 		"distribution, and the name of kernel %s does not tell which one of %s it is",
-		krel, os->name);
-	return error_try(
-		error, -EINVAL, "--os-version with the VERSION_ID from the node's /etc/os-release");
+		catalogue_has_snapshots(os) ? "snapshot's date" : "minor release", krel, os->name);
+	return error_try(error, -EINVAL,
+		"--os-version with the VERSION_ID from the node's /etc/os-release%s",
+		catalogue_has_snapshots(os) ? ", such as 20251120" : "");
 }
 
 int build_set_target(struct build *build, struct error *error)

@@ -215,7 +215,7 @@ static const struct option_row rows[] = {
 		"give the operators VERSION-N too"),
 	BUILD_OPTION("os-version", "VERSION", OPTION_TEXT, os_version,
 		"VERSION_ID of the nodes' os-release for the tags, such as 8.10; needed for\n"
-		"Oracle's UEK kernels [derived from the kernel release]"),
+		"Oracle's UEK kernels and Tumbleweed [derived from the kernel release]"),
 	BUILD_OPTION("sources-image", NULL, OPTION_FLAG, sources_image,
 		"make images that can also compile their modules on a node, for kernels that\n"
 		"they have no modules for: they contain the compiler, the source, the recipes\n"

@@ -371,6 +371,8 @@ elf_name() {
     run_slipway 4 explain 99
     run_slipway 0 explain 'Failed to pull image "r.example/a/driver:580-6.12.117_deb13-amd64-debian13": rpc error: code = NotFound desc = x: not found'
     says "source of version 580," "--kernel 6.12.117+deb13-amd64 --os debian13 --ofed SOURCE --nvidia SOURCE" "--registry r.example/a;"
+    run_slipway 0 explain 'Failed to pull image "r/doca-driver:24.07-0.6.0.1-6.16.8-1-default-opensuse-tumbleweed20251120-amd64": manifest unknown'
+    says "--kernel 6.16.8-1-default --os opensuse-tumbleweed --os-version 20251120 --ofed SOURCE --nvidia none"
     run_slipway 0 explain 'Failed to pull image "r/doca-driver:24.07-0.6.0.1-6.4.0-150600.23.47-default-opensuse-leap15.6-amd64": manifest unknown'
     says "source of version 24.07-0.6.0.1," "--kernel 6.4.0-150600.23.47-default --os opensuse-leap15.6 --ofed SOURCE --nvidia none" \
         "--registry r; sh out/push.sh"

@@ -106,6 +106,23 @@ EOF
 kernel-default all
 kernel-default-devel suse-devel kernel-default-devel=6.4.0-150600.23.250 <kernel-devel=6.4.0-150600.23.250
 EOF
+    local sles=$1/suse/Products/SLE-Product-SLES/16.0/x86_64/product tumbleweed=$1/opensuse/tumbleweed/repo/oss
+    rpm_kernel "$sles" 6.12.0-160000.5-default x86_64 6.12.0 160000.5 .1 <<EOF
+kernel-default all
+kernel-default-devel suse-devel kernel-default-devel=6.12.0-160000.5 <kernel-devel=6.12.0-160000.5
+EOF
+    rpm_kernel "$sles" 6.12.0-160000.5-default noarch 6.12.0 160000.5 .1 <<EOF
+kernel-devel suse-source kernel-devel=6.12.0-160000.5 multiversion(kernel)=1
+EOF
+    rpm_kernel "$tumbleweed" 6.16.8-1-default x86_64 6.16.8 1 .1 <<EOF
+kernel-default all
+kernel-default-devel suse-devel kernel-default-devel=6.16.8-1 <kernel-devel=6.16.8-1
+EOF
+    rpm_kernel "$tumbleweed" 6.16.8-1-default noarch 6.16.8 1 .1 <<EOF
+kernel-devel suse-source kernel-devel=6.16.8-1 multiversion(kernel)=1
+EOF
+    rpm_sign_lists=1 rpm_publish "$sles" gz
+    rpm_sign_lists=1 rpm_publish "$tumbleweed" gz
     mkdir -p "$1/suse/Products/SLE-Module-Basesystem/15-SP6/x86_64/product"
     rpm_sign_lists=1 rpm_publish "$updates" gz
     rpm_sign_lists=1 rpm_publish "$1/suse/Products/SLE-Module-Basesystem/15-SP6/x86_64/product" gz
@@ -248,6 +265,25 @@ setup() {
 
 @test "SUSE: the two parts are fetched and make one tree" {
     lint 6.4.0-150600.23.25-default --os sles15.6 --mirror "$served/suse" "${key[@]}"
+}
+
+@test "SUSE: SLES 16's kernel is in the product's own repository, and its name is three distributions'" {
+    resolve 0 6.12.0-160000.5-default --os sles16.0 --mirror "$served/suse" "${key[@]}"
+    has headers kernel-default-devel /Products/SLE-Product-SLES/16.0/x86_64/product/kernel-default-devel-6.12.0-160000.5.1.x86_64.rpm
+    count 3
+    run_slipway 2 resolve 6.12.0-160000.5-default --mirror "$served/suse" "${key[@]}"
+    says "opensuse-leap16.0, sl-micro6.2, sles16.0"
+}
+
+@test "Tumbleweed: an image's tag wants the snapshot's date, which no kernel's name has" {
+    make_gpu_sources
+    local tumbleweed=(build 6.16.8-1-default --mirror "$served/opensuse" "${key[@]}" --nvidia "$BATS_TEST_TMPDIR/nvidia"
+        --userspace "$BATS_TEST_TMPDIR/userspace")
+    run_slipway 2 "${tumbleweed[@]}"
+    says "--os-version is missing: the image tags contain the snapshot's date" "openSUSE Tumbleweed" \
+        "try: --os-version with the VERSION_ID from the node's /etc/os-release, such as 20251120"
+    run_slipway 2 "${tumbleweed[@]}" --os-version 2025x
+    says "--os-version 2025x: "
 }
 
 @test "SUSE: a list that is not signed, or by another, is refused" {

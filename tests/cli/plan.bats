@@ -96,7 +96,25 @@ is() {
 5.14.0-427.13.1.el9_4.x86_64 rhel 9.4 5.14.0-427.13.1.el9_4.x86_64-rhel9.4-amd64 5.14.0-427.13.1.el9_4.x86_64-rhel9 5.14.0-427.13.1.el9_4.x86_64-rhel9.4
 6.1.0-rc3+ debian 12 6.1.0-rc3-debian12-amd64 6.1.0-rc3-debian12
 6.4.0-150600.23.7-default sles 15.6 6.4.0-150600.23.7-default-sles15.6-amd64 6.4.0-150600.23.7-default-sles15.6
+6.16.8-1-default opensuse-tumbleweed 20251120 6.16.8-1-default-opensuse-tumbleweed20251120-amd64 6.16.8-1-default-opensuse-tumbleweed20251120
+6.12.0-160000.5-default sles 16.0 6.12.0-160000.5-default-sles16.0-amd64 6.12.0-160000.5-default-sles16.0
 END
+}
+
+@test "a node's VERSION_ID that its kernel does not tell: a pinned kernel, a snapshot" {
+    {
+        node pinned 5.14.0-427.13.1.el9_4.x86_64 amd64 $(os rocky 9.6) $gpu $nic
+        node snapshot 6.16.8-1-default amd64 $(os opensuse-tumbleweed 20251120) $gpu
+    } | list
+    plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07=/src/ofed --nvidia-version 580.1=/src/a.run --gpu-operator 26.7
+    is '[.targets[] | "\(.os) \(.builds[0].args[3]) \(.builds[0].images[-1].tag)"]' \
+        '["opensuse-tumbleweed --os-version=20251120 580-6.16.8-1-default-opensuse-tumbleweed20251120","rocky9 --os-version=9.6 580-5.14.0-427.13.1.el9_4.x86_64-rocky9"]'
+    is '.warnings[0]' 'nodes of rocky9 9.6, such as pinned, run 5.14.0-427.13.1.el9_4.x86_64, a kernel of 9.4 (pinned, EUS): their tags have 9.6, and a build by hand needs --os-version 9.6'
+    is '[.targets[].problem]' '["",""]'
+    # Which snapshot a kernel comes with is not known.
+    plan 0 --kernel 6.16.8-1-default --os opensuse-tumbleweed --nvidia-version 580.1=/src/a.run
+    is '.targets[0] | "\(.problem) \(.builds[0].args)"' \
+        "the tags have the nodes' VERSION_ID, which the kernel's name does not tell: plan it by nodes with labels, or slipway build --os opensuse-tumbleweed --os-version VERSION_ID []"
 }
 
 @test "every distribution of the catalogue has a plan" {

@@ -76,6 +76,18 @@ setup() {
     went found appstream
 }
 
+@test "a build notes which minor release its tags have, and takes that of the nodes" {
+    make_gpu_sources
+    local build=(build 5.14.0-503.11.1.el9_5.x86_64 --os rocky9 "${rocky[@]}" --nvidia "$BATS_TEST_TMPDIR/nvidia" --userspace "$BATS_TEST_TMPDIR/userspace")
+    run "$SLIPWAY" "${build[@]}"
+    says "tags with a minor release have that of the kernel, 9.5; for nodes that keep this kernel on a newer one (pinned, EUS): --os-version"
+    run "$SLIPWAY" "${build[@]}" --os-version 9.6
+    says "the tags are for nodes with VERSION_ID 9.6; the kernel, of 9.5, is a pinned or EUS one"
+    run "$SLIPWAY" "${build[@]}" --os-version 9.5
+    echo "$output"
+    [[ $output != *"pinned"* ]]
+}
+
 @test "a real-time kernel is its variant's packages, from RT" {
     resolve 0 5.14.0-503.15.1.el9_5.x86_64+rt --os rocky9 "${rocky[@]}"
     has headers kernel-rt-devel /rocky/9/RT/x86_64/os/kernel-rt-devel-5.14.0-503.15.1.el9_5.x86_64.rpm
