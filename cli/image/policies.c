@@ -192,7 +192,8 @@ static void write_nvidia_driver(FILE *file, const struct policy *policy)
 	(void) fprintf(file,
 		"# In place of cluster-policy.patch.yaml" MARK
 		"# Where the GPU operator's chart was installed with\n"
-		"# driver.nvidiaDriverCRD.enabled=true:\n"
+		"# driver.nvidiaDriverCRD.enabled=true,driver.nvidiaDriverCRD.deployDefaultCR=false\n"
+		"# (the chart's own object would select the same nodes):\n"
 		"# kubectl apply -f nvidia-driver.yaml\n"
 		"apiVersion: nvidia.com/v1alpha1\n"
 		"kind: NVIDIADriver\n"

@@ -49,6 +49,14 @@ codes() {
         *.yaml) yq -se 'all(.[]; .apiVersion and .kind and (.metadata.name or .metadata.generateName))' "$file" >/dev/null ;;
         esac
     done
+    # The chart's own NVIDIADriver, and a second one, are not to select the same nodes.
+    local driver
+    sed -n '/^apiVersion: nvidia.com\/v1alpha1$/,/^```$/p' docs/operators.md | sed '$d' >"$BATS_TEST_TMPDIR/driver.yaml"
+    for driver in "$BATS_TEST_TMPDIR/driver.yaml" docs/examples/nvidia-driver.yaml; do
+        yq -e '.kind == "NVIDIADriver" and (.spec.nodeSelector | length > 0)' "$driver"
+    done
+    grep -q 'nvidiaDriverCRD.deployDefaultCR=false' docs/operators.md
+    grep -q 'nvidiaDriverCRD.deployDefaultCR=false' docs/examples/nvidia-driver.yaml
     yq -r 'select(.kind == "NicClusterPolicy").spec.rdmaSharedDevicePlugin.config' docs/examples/nic-cluster-policy.yaml | jq -e .configList
     yq -r 'select(.kind == "MacvlanNetwork").spec.ipam' docs/examples/macvlan-network.yaml | jq -e .poolName
 }
