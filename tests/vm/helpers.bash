@@ -133,14 +133,11 @@ run_case() {
     fi
 }
 
-# As the GPU operator renders it; beside the checkout where there is one, never in it.
-operator_manifest=$vm_folder/../../../shared/operator-manifests/driver-rdma.yaml
-
-# startup_probe: the file of the operator's startup probe, taken from its manifest, for
-# `run_case --add "$(startup_probe)"`.
+# startup_probe: the file of the GPU operator's startup probe, taken from its manifest where that is beside the checkout, else
+# from ours, for `run_case --add "$(startup_probe)"`.
 startup_probe() {
-    local script=$BATS_FILE_TMPDIR/startup-probe.sh
-    awk '/^  startup-probe.sh: /{ take = 1; next } /^kind:/{ take = 0 } take { sub(/^    /, ""); print }' \
-        "$operator_manifest" >"$script"
+    local script=$BATS_FILE_TMPDIR/startup-probe.sh manifest=$vm_folder/../../../shared/operator-manifests/driver-rdma.yaml
+    [ -e "$manifest" ] || manifest=$vm_folder/podman/gpu-startup-probe.yaml
+    awk '/^  startup-probe.sh: /{ take = 1; next } /^kind:/{ take = 0 } take { sub(/^    /, ""); print }' "$manifest" >"$script"
     echo "$script"
 }

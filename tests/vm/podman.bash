@@ -4,15 +4,12 @@
 # shellcheck source-path=SCRIPTDIR source=drivers.bash
 . "$(dirname "${BASH_SOURCE[0]}")/drivers.bash"
 
+# The operator's own, which are not in the repository; use_manifest has ours in their place.
 manifests=$vm_folder/../../../shared/operator-manifests
 
 # The image names that the manifests ask for.
 driver_name=nvcr.io/nvidia/driver:525.85.03-ubuntu22.04
 manager_name=nvcr.io/nvidia/cloud-native/k8s-driver-manager:devel
-
-need_manifests() {
-    [ -d "$manifests" ] || skip "no ${manifests##*/} beside the checkout: they are not in the repository"
-}
 
 put_nvidia_smi() {
     install -m 755 "$vm_folder/podman/nvidia-smi" "$root/usr/bin/nvidia-smi"
@@ -41,13 +38,34 @@ test_config_map() {
     printf 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: test-cm\n  namespace: test-operator\ndata:\n  test-file: hello\n---\n'
 }
 
-# use_manifest NAME: the operator's file as podman can take it, and its probes, in $BATS_TEST_TMPDIR.
+# our_manifest NAME: of the same shape as the operator's file of this name.
+our_manifest() {
+    cat "$vm_folder/podman/gpu-startup-probe.yaml"
+    echo ---
+    case $1 in
+    driver-rdma.yaml) cat "$vm_folder/podman/gpu-rdma.yaml" ;;
+    driver-minimal.yaml) yq -y -f "$vm_folder/podman/gpu-minimal.jq" "$vm_folder/podman/gpu-rdma.yaml" ;;
+    esac
+}
+
+# use_manifest NAME [ours]: the operator's file, or ours where there is none, as podman can take it, and its probes, in
+# $BATS_TEST_TMPDIR. The file itself is $manifest.
 use_manifest() {
+    manifest=$manifests/$1
+    if [[ ${2:-} == ours || ! -e $manifest ]]; then
+        manifest=$BATS_TEST_TMPDIR/$1
+        our_manifest "$1" >"$manifest"
+    fi
     {
-        ! grep -q 'name: test-cm$' "$manifests/$1" || test_config_map
-        awk -f "$vm_folder/podman/resolve.awk" "$manifests/$1"
+        ! grep -q 'name: test-cm$' "$manifest" || test_config_map
+        awk -f "$vm_folder/podman/resolve.awk" "$manifest"
     } >"$BATS_TEST_TMPDIR/manifest.yaml"
-    use_probes "$manifests/$1"
+    use_probes "$manifest"
+}
+
+# shape FILE: what a cluster makes of a DaemonSet's pod.
+shape() {
+    yq -s . "$1" | jq -S -f "$vm_folder/podman/shape.jq"
 }
 
 # use_own_manifest NAME: the same for one of ours, podman/NAME.

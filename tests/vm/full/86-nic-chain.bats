@@ -2,7 +2,7 @@
 # shellcheck disable=SC2016,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # The whole chain of two pods on a node with podman: the network operator's driver pod (podman/nic-daemonset.yaml) beside the
-# GPU operator's own (shared/operator-manifests), with their probes on their timings, by which the NIC pod is ready or not:
+# GPU operator's own (shared/operator-manifests, else ours of its shape), with their probes on their timings, by which the NIC pod is ready or not:
 # OFED is upgraded under both, pods are killed in every order, and nvidia-peermem follows.
 
 load ../podman
@@ -10,13 +10,7 @@ load ../podman
 # What the two NIC pods ask for.
 nic_name=registry.invalid/mellanox/doca-driver
 
-# Each test is skipped: bats takes a skip in setup_file for a failure.
-setup() {
-    need_manifests
-}
-
 setup_file() {
-    [ -d "$manifests" ] || return 0
     use_podman_chain
 }
 
