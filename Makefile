@@ -45,7 +45,7 @@ init_objects := $(call objects,$(entrypoint_sources) $(init_module) $(init_commo
 init_libs := -lmnl -ldl
 
 cli_objects := $(call objects,$(cli_sources) $(kernels_sources) $(module_sources) $(common_sources))
-cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih libcurl expat) -llzma -lzstd -lz
+cli_libs = $(call pkg_libs,json-c libarchive libcrypto libelf inih libcurl expat) -llzma -lzstd -lz
 
 # `slipway probe` by itself, static, to be copied to any node of this architecture.
 probe_objects := $(call objects,common/arch.c common/nearest.c common/xalloc.c cli/probe/main.c cli/probe/collect.c cli/cmd_probe.c cli/exit_code.c cli/message.c cli/options.c cli/image/output_place.c \

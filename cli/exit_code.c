@@ -42,7 +42,8 @@ static const char *const texts[] = {
 	[EXIT_CODE_OK] = "done",
 	[EXIT_CODE_INTERNAL] = "this machine failed: a file or the disk",
 	[EXIT_CODE_USAGE] = "the command line is wrong",
-	[EXIT_CODE_WILL_NOT_LOAD] = "compiled, but the kernel would refuse a module",
+	[EXIT_CODE_WILL_NOT_LOAD] =
+		"compiled, but a module would be refused or a program would not start",
 	[EXIT_CODE_CANNOT_TELL] = "compiled, but it is not known whether a module loads",
 	[EXIT_CODE_KERNEL] = "no such kernel in the package lists",
 	[EXIT_CODE_SOURCE] = "a driver source is missing or not usable",

@@ -6,7 +6,7 @@ enum exit_code {
 	EXIT_CODE_OK = 0,
 	EXIT_CODE_INTERNAL = 1,      /* a file or the disk of this machine */
 	EXIT_CODE_USAGE = 2,         /* the command line */
-	EXIT_CODE_WILL_NOT_LOAD = 3, /* compiled, but the kernel would refuse it */
+	EXIT_CODE_WILL_NOT_LOAD = 3, /* compiled, but the kernel or the loader would refuse it */
 	EXIT_CODE_CANNOT_TELL = 4,   /* compiled; that it loads hangs on a kernel option */
 	EXIT_CODE_KERNEL = 5,        /* no such kernel in the package lists */
 	EXIT_CODE_SOURCE = 6,        /* a driver source that is not there or not one */

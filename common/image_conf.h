@@ -29,11 +29,11 @@ struct image_conf {
 	char os[32];       /* "debian12" */
 	char os_id[32];    /* ID and VERSION_ID of the nodes that it is for */
 	char os_version[32];
-	char krel[64 * 65 + 1];      /* 64 releases (COMBINE_MAX) of 64 bytes, with blanks */
-	char set[65];                /* a hash of the modules for the kernel */
-	char ofed_exporter[64];      /* GPU: whose peer-memory symbols peermem was bound to */
-	char ofed_version[64];       /* GPU: and of which OFED */
-	char proof[16];              /* "holds", "will-not-load" or "cannot-tell" */
+	char krel[64 * 65 + 1]; /* 64 releases (COMBINE_MAX) of 64 bytes, with blanks */
+	char set[65];           /* a hash of the modules for the kernel */
+	char ofed_exporter[64]; /* GPU: whose peer-memory symbols peermem was bound to */
+	char ofed_version[64];  /* GPU: and of which OFED */
+	char proof[16];         /* "holds", "will-not-load", "will-not-start" or "cannot-tell" */
 	char kernel_module_type[16]; /* GPU: "open" or "proprietary" */
 	char addons[256];     /* GPU: other drivers' modules, "gdrcopy:2.5.1 nvidia-fs:2.17.5" */
 	char chips[2048];     /* GPU: what the driver's list knows, "1e00 2080 …" */

@@ -416,9 +416,8 @@ static int push(
 		return 0;
 	if (!image_is_proven(image)) {
 		if (archive)
-			progress_notef(progress,
-				"%s is not pushed: not all of its modules will load",
-				image->reference);
+			progress_notef(
+				progress, "%s is not pushed: it is not proven", image->reference);
 		return 0;
 	}
 	image_wanted_names(image, &use, &names);

@@ -239,7 +239,13 @@ static int same_modules(
 
 int combine_proof_rank(const char *proof)
 {
-	return strcmp(proof, "holds") == 0 ? 0 : strcmp(proof, "will-not-load") == 0 ? 2 : 1;
+	static const char *const worse[] = { "holds", "cannot-tell", "will-not-start",
+		"will-not-load" };
+	int rank = ARRAY_SIZE(worse) - 1;
+
+	while (rank > 0 && strcmp(proof, worse[rank]) != 0)
+		rank--;
+	return rank == 0 && strcmp(proof, worse[0]) != 0 ? 1 : rank;
 }
 
 static int add_kernel(struct combine *combine, const struct combine_input *input, const char *krel,

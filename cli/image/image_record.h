@@ -17,6 +17,7 @@
  * Label of a GPU image: the peer memory interface that its nvidia-peermem was bound to. It is one
  * of the two values below, or else the version of an OFED.
  */
+#define IMAGE_LABEL_ROLE      "io.slipway.role" /* of each image; containers/runtime writes it */
 #define IMAGE_LABEL_PEERMEM   "io.slipway.peermem"
 #define IMAGE_NO_PEERMEM      "none"
 #define IMAGE_KERNELS_PEERMEM "kernel" /* Ubuntu's kernels have the interface, for one */
@@ -33,7 +34,7 @@ struct image {
 	struct strv also;   /* and others, for operators that compose the tag otherwise */
 	char *id;           /* of the image in the storage, 64 hex digits */
 	char *digest;       /* of the manifest */
-	char *proof;        /* "holds", "will-not-load" or "cannot-tell" */
+	char *proof;        /* "holds", "will-not-load", "will-not-start" or "cannot-tell" */
 	char *modules;      /* a number: that it brings */
 	char *loading;      /* and of these will load */
 	struct strv pushed; /* "REFERENCE@DIGEST" */

@@ -190,9 +190,8 @@ static int push_outputs(struct build *build, struct outputs *outputs, struct err
 		_cleanup_strv_ struct strv names = { 0 };
 
 		if (!image_is_proven(image)) {
-			progress_notef(progress,
-				"%s is not pushed: not all of its modules will load",
-				image->reference);
+			progress_notef(
+				progress, "%s is not pushed: it is not proven", image->reference);
 			continue;
 		}
 		image_wanted_names(image, &use, &names);
@@ -348,6 +347,11 @@ static void print_total(const struct progress *progress)
 		text_print(stdout, "It took %llu min %llu s.\n", seconds / 60, seconds % 60);
 }
 
+/* Ends the line about an image that was made without proof. */
+#define FORCED                                                                                     \
+	": it was made because of --force; its label io.slipway.proof says so, and its tag ends "  \
+	"with " IMAGE_UNPROVEN "; proof.json has the reasons\n"
+
 static void print_text(struct build *build, const struct outputs *outputs,
 	const struct image_use *use, bool nothing)
 {
@@ -364,12 +368,13 @@ static void print_text(struct build *build, const struct outputs *outputs,
 	for (size_t i = 0; i < outputs->count; i++) {
 		const struct image *image = &outputs->images[i];
 
-		if (!image_is_proven(image))
+		if (strcmp(image->proof, "will-not-start") == 0)
 			message_print(stdout, COLOUR_YELLOW,
-				"WARNING: %s image: only %s of its %s modules will load (%s): it "
-				"was made because of --force; its label io.slipway.proof says so, "
-				"and its tag ends with " IMAGE_UNPROVEN
-				"; proof.json has the reasons\n",
+				"WARNING: %s image: some of its programs will not start (%s)" FORCED,
+				image->role, image->proof);
+		else if (!image_is_proven(image))
+			message_print(stdout, COLOUR_YELLOW,
+				"WARNING: %s image: only %s of its %s modules will load (%s)" FORCED,
 				image->role, image->loading, image->modules, image->proof);
 	}
 	for (size_t i = 0; i < outputs->count; i++) {

@@ -44,6 +44,7 @@ enum stage_kind {
 	STAGE_SET,          /* of a driver: its modules */
 	STAGE_SIGNED,       /* the same signed; what is not signed is read as the recipe left it */
 	STAGE_INIT,         /* slipway-init */
+	STAGE_PROGRAMS,     /* of an image: whether its programs start */
 	STAGE_PROOF,
 	STAGE_IMAGE,
 	STAGE_KIND_COUNT,

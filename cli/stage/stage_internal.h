@@ -76,9 +76,9 @@ extern const struct stage_row stage_rows[STAGE_KIND_COUNT];
 stage_applies_function configured_applies, core_applies, image_applies, kit_applies, set_applies,
 	sign_applies, source_applies, toolchain_applies, userspace_applies;
 stage_key_function configured_key, core_key, image_key, init_key, kit_key, proof_key, root_key,
-	runtime_key, set_key, sign_key, source_key, toolchain_key, userspace_key;
-stage_run_function configured_run, core_run, image_run, init_run, kit_run, proof_run, root_run,
-	runtime_run, set_run, sign_run, source_run, toolchain_run, userspace_run;
+	programs_key, runtime_key, set_key, sign_key, source_key, toolchain_key, userspace_key;
+stage_run_function configured_run, core_run, image_run, init_run, kit_run, proof_run, programs_run,
+	root_run, runtime_run, set_run, sign_run, source_run, toolchain_run, userspace_run;
 
 /* ---- plan.c */
 
@@ -429,6 +429,13 @@ int root_fail_offline(
 bool signing_wanted(const struct build *build);
 void signing_free(struct signing *signing);
 
+/* ---- stage_programs.c */
+
+struct programs;
+/* Reads the stage's verdict on an image's programs. The caller frees @ret with programs_free(). */
+int programs_read(const struct build *build, int image, struct programs *ret,
+	struct error *error) _must_check_;
+
 /* ---- stage_proof.c: PROOF_REPORT, and PROOF_CONF, whose verdict may be a bad one */
 
 #define PROOF_REPORT "proof.json" /* in the stage's output and in --output */
@@ -438,7 +445,7 @@ void signing_free(struct signing *signing);
 
 /* Result of the proof for the modules of an image. */
 struct proof_result {
-	char verdict[16]; /* "holds", "will-not-load" or "cannot-tell" */
+	char verdict[16]; /* "holds", "will-not-load", "will-not-start" or "cannot-tell" */
 	char modules[24]; /* how many there are */
 	char loading[24]; /* how many of them will load */
 	char first[768];  /* the first reason of what has the worst verdict of all */
@@ -449,8 +456,8 @@ int proof_read(const struct build *build, const char *of, struct proof_result *r
 	struct error *error) _must_check_;
 
 /*
- * -ENOEXEC when a module would be refused, -ENOMSG when that is not known, unless --force; then
- * a report is left for people to look at.
+ * -ENOEXEC when a module would be refused or a program would not start, -ENOMSG when that is not
+ * known, unless --force; then a report is left for people to look at.
  */
 int proof_judge(struct build *build, struct error *error) _must_check_;
 

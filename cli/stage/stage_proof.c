@@ -17,7 +17,7 @@
 #include "common/xalloc.h"
 #include "module/proof.h"
 
-#define PROOF_RULES "proof-8" /* what passes: sets that older rules let pass are proven anew */
+#define PROOF_RULES "proof-9" /* what passes: sets that older rules let pass are proven anew */
 
 #define KEY_ID_MIN 8 /* hex digits: less of an id proves nothing */
 #define ENROL                                                                                      \
@@ -100,6 +100,23 @@ static int add_input(
 	return input->fd < 0 ? input->fd : verify_input_list(input, error);
 }
 
+/* Whether the images' programs start is known already. */
+static int read_programs(const struct build *build, struct verify *verify, struct error *error)
+{
+	free(verify->programs); /* of the inputs, which are no images */
+	verify->programs = xcalloc(IMAGE_COUNT, sizeof(*verify->programs));
+	for (int image = 0; image < IMAGE_COUNT; image++) {
+		int r = 0;
+
+		if (stage_applies(build, stage_find(build, STAGE_PROGRAMS, image)))
+			r = programs_read(
+				build, image, &verify->programs[verify->programs_count++], error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 /* @images: of each input, the image that it goes into. */
 static int prove(
 	struct build *build, struct verify *verify, enum image_id *images, struct error *error)
@@ -123,10 +140,14 @@ static int prove(
 		r = add_input(
 			verify, stage_find(build, STAGE_USERSPACE, IMAGE_GPU), "userspace", error);
 	}
-	return r < 0 ? r : verify_prove(verify, error);
+	if (r == 0)
+		r = verify_prove(verify, error);
+	return r < 0 ? r : read_programs(build, verify, error);
 }
 
 /* ---- the stage */
+
+#define WILL_NOT_START "will-not-start" /* the modules will load, or may */
 
 /* Indexed by enum proof_verdict. */
 static const char *const verdicts[] = {
@@ -134,6 +155,20 @@ static const char *const verdicts[] = {
 	[PROOF_WILL_NOT_LOAD] = "will-not-load",
 	[PROOF_CANNOT_TELL] = "cannot-tell",
 };
+
+/* The verdict on modules, where programs do not decide. */
+static const char *verdict_with(enum proof_verdict verdict, bool starts)
+{
+	return verdict == PROOF_WILL_NOT_LOAD || starts ? verdicts[verdict] : WILL_NOT_START;
+}
+
+static bool image_starts(const struct verify *verify, const char *name)
+{
+	for (size_t i = 0; i < verify->programs_count; i++)
+		if (strcmp(verify->programs[i].image, name) == 0)
+			return programs_start(&verify->programs[i]);
+	return true;
+}
 
 /* The lines of one image's modules. */
 static void add_image(const struct verify *verify, const enum image_id *images, enum image_id image,
@@ -157,17 +192,33 @@ static void add_image(const struct verify *verify, const enum image_id *images, 
 	verdict = refused                      ? PROOF_WILL_NOT_LOAD
 		  : loading < count || doubted ? PROOF_CANNOT_TELL
 					       : PROOF_WILL_LOAD;
-	xstrv_pushf(lines, "%s=%s", name, verdicts[verdict]);
+	xstrv_pushf(lines, "%s=%s", name, verdict_with(verdict, image_starts(verify, name)));
 	xstrv_pushf(lines, "%s_modules=%zu", name, count);
 	xstrv_pushf(lines, "%s_loading=%zu", name, loading);
 }
 
-/* The first reason of what has the worst verdict of all. */
-static char *first_reason(const struct proof_set *set)
+/* The first lack of a program that does not start. */
+static char *first_lack(const struct verify *verify)
 {
+	for (size_t i = 0; i < verify->programs_count; i++) {
+		const struct programs *programs = &verify->programs[i];
+
+		if (!programs_start(programs))
+			return xasprintf("%s image: %s: %s", programs->image,
+				programs->findings[0].text, programs->findings[0].cure);
+	}
+	return xstrdup("no reason");
+}
+
+/* The first reason of what has the worst verdict of all. */
+static char *first_reason(const struct verify *verify)
+{
+	const struct proof_set *set = &verify->set;
 	const struct proof_finding *finding = set->findings.count ? set->findings.findings : NULL;
 	char *line;
 
+	if (set->verdict != PROOF_WILL_NOT_LOAD && !verify_programs_start(verify))
+		return first_lack(verify);
 	for (size_t i = 0; i < set->member_count; i++) {
 		const struct proof *proof = &set->members[i].proof;
 
@@ -230,14 +281,14 @@ int proof_run(struct build *build, const struct stage *stage, const struct stage
 		return error_set_errno(error, -errno, "%s", report_path);
 
 	/* The images, their labels and the messages are made from these values. */
-	xstrv_pushf(&lines, "all=%s", verdicts[set->verdict]);
+	xstrv_pushf(&lines, "all=%s", verdict_with(set->verdict, verify_programs_start(&verify)));
 	xstrv_pushf(&lines, "all_modules=%zu", set->member_count);
 	xstrv_pushf(&lines, "all_loading=%zu", set->loading);
 	for (enum image_id image = 0; image < IMAGE_COUNT; image++)
 		add_image(&verify, images, image, stage_find(build, STAGE_IMAGE, image)->name,
 			&lines);
-	if (set->verdict != PROOF_WILL_LOAD) {
-		_cleanup_free_ char *reason = first_reason(set);
+	if (set->verdict != PROOF_WILL_LOAD || !verify_programs_start(&verify)) {
+		_cleanup_free_ char *reason = first_reason(&verify);
 
 		xstrv_pushf(&lines, "first=%s", reason);
 	}
@@ -357,27 +408,32 @@ int proof_judge(struct build *build, struct error *error)
 	struct proof_result result;
 	_cleanup_free_ char *left = NULL;
 	_cleanup_free_ char *command = NULL;
-	bool refused;
+	bool refused, starts;
 	int r = proof_read(build, "all", &result, error);
 
 	if (r < 0)
 		build->context.failure = EXIT_CODE_CACHE;
 	if (r < 0 || strcmp(result.verdict, verdicts[PROOF_WILL_LOAD]) == 0 || build->options.force)
 		return r;
-	refused = strcmp(result.verdict, verdicts[PROOF_WILL_NOT_LOAD]) == 0;
+	starts = strcmp(result.verdict, WILL_NOT_START) != 0;
+	refused = !starts || strcmp(result.verdict, verdicts[PROOF_WILL_NOT_LOAD]) == 0;
 	build->context.failure = refused ? EXIT_CODE_WILL_NOT_LOAD : EXIT_CODE_CANNOT_TELL;
 	left = leave_report(build);
 	command = table_command(build);
-	r = error_set(error, refused ? -ENOEXEC : -ENOMSG,
-		"%s on %s: %s of %s will load, so no image is made",
-		refused ? "some modules will not load"
-			: "it cannot be told whether the modules load",
-		build->target.krel, strcmp(result.loading, "0") == 0 ? "none" : result.loading,
-		result.modules);
+	r = !starts ? error_set(error, -ENOEXEC,
+			      "some programs of the images will not start, so no image is made")
+		    : error_set(error, refused ? -ENOEXEC : -ENOMSG,
+			      "%s on %s: %s of %s will load, so no image is made",
+			      refused ? "some modules will not load"
+				      : "it cannot be told whether the modules load",
+			      build->target.krel,
+			      strcmp(result.loading, "0") == 0 ? "none" : result.loading,
+			      result.modules);
 	(void) error_line(error, r, "first: %s", result.first);
 	(void) error_line(error, r, "all: %s%s", left ? left : stage_output(build, STAGE_PROOF, 0),
 		left ? "" : "/" PROOF_REPORT);
-	(void) error_line(error, r, "as a table: %s", command);
+	if (starts)
+		(void) error_line(error, r, "as a table: %s", command);
 	return error_line(error, r,
 		"--force makes the images anyway, with a label that says so and a tag that ends "
 		"with " IMAGE_UNPROVEN);

@@ -13,6 +13,7 @@ static const char *const root_names[] = { "build-root", "init-root" };
 static const char *const toolchain_names[] = { "toolchain", "init-toolchain" };
 static const char *const kit_names[] = { "nic-kit", "kit" };
 static const char *const userspace_names[] = { "nic-userspace", "userspace" };
+static const char *const programs_names[] = { "nic-programs", "programs" };
 static const char *const image_names[] = { "nic", "gpu" };
 static const struct room image_rooms[] = { { 40, 40, 40 }, { 360, 770, 360 } };
 
@@ -89,10 +90,17 @@ const struct stage_row stage_rows[STAGE_KIND_COUNT] = {
 		.add_inputs = init_key,
 		.run = init_run,
 		.compiles = true },
+	[STAGE_PROGRAMS] = { .names = programs_names,
+		.dimension = OF_IMAGE,
+		.failure = EXIT_CODE_IMAGE,
+		INPUTS({ STAGE_RUNTIME_BASE, 0 }, { STAGE_USERSPACE, OF_SAME }, { STAGE_INIT, 0 }),
+		.applies = image_applies,
+		.add_inputs = programs_key,
+		.run = programs_run },
 	[STAGE_PROOF] = { .name = "proof",
 		.failure = EXIT_CODE_INTERNAL,
 		INPUTS({ STAGE_KERNEL, 0 }, { STAGE_MODULES, 0 }, { STAGE_USERSPACE, OF_EACH },
-			{ STAGE_SIGNED, OF_EACH }),
+			{ STAGE_SIGNED, OF_EACH }, { STAGE_PROGRAMS, OF_EACH }),
 		.add_inputs = proof_key,
 		.run = proof_run },
 	[STAGE_IMAGE] = { .names = image_names,

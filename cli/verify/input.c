@@ -205,6 +205,31 @@ static bool is_wanted(void *context, const char *path)
 	       strcmp(path, IMAGE_CONF) == 0 || strcmp(path, IMAGE_KIT) == 0;
 }
 
+/* Is it an image of slipway build, whose programs are to start? */
+static int look_for_programs(
+	const struct local_image *image, struct verify_input *input, struct error *error)
+{
+	bool ours = false;
+	int r = input->wanted || input->any_programs
+			? 0
+			: local_image_has_label(image, IMAGE_LABEL_ROLE, &ours, error);
+
+	if (r == 0 && (ours || (input->any_programs && !input->wanted)))
+		input->files = xcalloc(1, sizeof(*input->files));
+	return r;
+}
+
+/* The same of a root that is a folder. */
+static int look_in_folder(struct verify_input *input, const char *root, struct error *error)
+{
+	_cleanup_free_ char *conf = xasprintf("%s/" IMAGE_CONF, root);
+
+	if (input->wanted || !(input->any_programs || fs_exists(AT_FDCWD, conf)))
+		return 0;
+	input->files = xcalloc(1, sizeof(*input->files));
+	return image_files_add_folder(input->files, root, error);
+}
+
 /* A manifest that names a layer which is not there is damage, not a missing file of the user's. */
 static int unpack_image(const char *path, bool archive, const struct unpack *unpack,
 	struct verify_input *input, struct context *context, struct error *error)
@@ -215,8 +240,11 @@ static int unpack_image(const char *path, bool archive, const struct unpack *unp
 	if (r < 0)
 		return r;
 	input->image = true;
-	r = input->wanted ? local_image_unpack(&image, unpack, error)
-			  : verify_unpack_layers(&image, unpack, context, error);
+	r = look_for_programs(&image, input, error);
+	if (r == 0)
+		r = input->wanted
+			    ? local_image_unpack(&image, unpack, error)
+			    : verify_unpack_layers(&image, unpack, input->files, context, error);
 	return r < 0 ? error_prefix(error, r == -ENOENT ? -EBADMSG : r,
 			       "%s: its layers cannot be read", input->name)
 		     : 0;
@@ -272,6 +300,8 @@ static int read_stored(const char *id, const struct unpack *unpack, struct verif
 		input->image = true;
 		of_folder.kind = ARCHIVE_KIND_FOLDER;
 		r = unpack_run(&of_folder, AT_FDCWD, root, error);
+		if (r == 0)
+			r = look_in_folder(input, root, error);
 		buildah_remove_container(container);
 		return r;
 	}
@@ -567,6 +597,9 @@ void verify_input_close(struct verify_input *input)
 	strv_free(&input->symvers);
 	strv_free(&input->skipped);
 	strv_free(&input->others);
+	if (input->files)
+		image_files_free(input->files);
+	free(input->files);
 	*input = (struct verify_input) VERIFY_INPUT_CLOSED;
 }
 
@@ -624,6 +657,13 @@ int verify_input_open(struct verify_input *input, struct context *context, struc
 		return 0;
 	input->root = unpacks || fs_exists(input->fd, "lib/modules") ||
 		      fs_exists(input->fd, "usr/lib/modules");
+	if (input->root && !unpacks) {
+		r = look_in_folder(input, input->folder, error);
+		if (r < 0)
+			return r;
+	}
+	if (input->files)
+		image_files_settle(input->files);
 	r = verify_input_list(input, error);
 	return r == 0 && input->kind == VERIFY_FOLDER ? check_folder(input, error) : r;
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "cli/context.h"
+#include "cli/programs/image_files.h"
 #include "common/error.h"
 #include "common/strv.h"
 
@@ -39,6 +40,8 @@ struct verify_input {
 	const struct verify_input *listed;
 	struct strv skipped; /* kernel releases whose modules were left out */
 	struct strv others;  /* none is of the wanted kernel: of which ones, and all were taken */
+	bool any_programs;   /* files is wanted of any image, not of slipway build's alone */
+	struct image_files *files; /* settled: what its programs need; NULL: not looked at */
 };
 
 #define VERIFY_INPUT_CLOSED                                                                        \

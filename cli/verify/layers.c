@@ -6,6 +6,7 @@
 #include "cli/verify/verify_internal.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "cli/cached.h"
@@ -15,9 +16,59 @@
 #define LAYER      "layer"
 #define LAYER_FORM "1" /* changes with the files that are taken, and how they are laid out */
 
+/* Beside the layer's files: what image_files_text() says of its programs. */
+#define PROGRAMS      "programs.json"
+#define PROGRAMS_FORM "programs-1"
+
+/* Unpacks it, with what its programs need where they are looked at. */
+static int unpack_layer(const struct local_image *image, size_t number, const struct unpack *unpack,
+	bool look_at, struct error *error)
+{
+	_cleanup_(verify_look_close) struct verify_look look = { .fd = -1 };
+	_cleanup_free_ char *path = xasprintf("%s/" PROGRAMS, unpack->folder);
+	_cleanup_free_ char *text = NULL;
+	struct unpack looking = *unpack;
+	int r;
+
+	if (!look_at)
+		return local_image_unpack_layer(image, number, unpack, error);
+	r = verify_look_open(&look, unpack->folder, error);
+	if (r < 0)
+		return r;
+	looking.look = verify_look;
+	looking.look_context = &look;
+	r = local_image_unpack_layer(image, number, &looking, error);
+	if (r < 0)
+		return r;
+	text = image_files_text(&look.files);
+	r = fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644);
+	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
+}
+
+/* Adds what unpack_layer() left. */
+static int add_programs(const char *layer, struct image_files *files, struct error *error)
+{
+	_cleanup_free_ char *path = xasprintf("%s/" PROGRAMS, layer);
+	_cleanup_strv_ struct strv whiteouts = { 0 };
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	int r = local_image_whiteouts(layer, &whiteouts, error);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < whiteouts.count; i++)
+		image_files_remove(files, whiteouts.items[i]);
+	r = fs_read(AT_FDCWD, path, 0, &text, &size);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	r = image_files_parse(files, text, size, error);
+	image_files_next_layer(files);
+	return r < 0 ? error_prefix(error, r, "%s", path) : 0;
+}
+
 /* Unpacks it where no run has. The caller frees *ret_folder. */
 static int keep(const struct local_image *image, size_t number, const struct unpack *unpack,
-	struct context *context, char **ret_folder, struct error *error)
+	bool look_at, struct context *context, char **ret_folder, struct error *error)
 {
 	const struct cache *cache = &context->cache;
 	struct hash *hash = cached_start_key(LAYER);
@@ -28,6 +79,8 @@ static int keep(const struct local_image *image, size_t number, const struct unp
 	int r;
 
 	hash_add_text(hash, LAYER_FORM);
+	if (look_at)
+		hash_add_text(hash, PROGRAMS_FORM);
 	hash_add_text(hash, local_image_layer_digest(image, number));
 	cached_finish_key(&cached, context, LAYER, hash);
 	*ret_folder = cached.path;
@@ -41,7 +94,7 @@ static int keep(const struct local_image *image, size_t number, const struct unp
 	if (r < 0)
 		return error_set_errno(error, r, "%s", cache->path);
 	of_layer.folder = folder;
-	r = local_image_unpack_layer(image, number, &of_layer, error);
+	r = unpack_layer(image, number, &of_layer, look_at, error);
 	if (r < 0)
 		return r;
 	r = cache_keep(folder, cached.path);
@@ -50,7 +103,7 @@ static int keep(const struct local_image *image, size_t number, const struct unp
 
 /* For one that nothing names: into a folder of this run. */
 static int unpack_unkept(const struct local_image *image, size_t number,
-	const struct unpack *unpack, struct context *context, char **ret_folder,
+	const struct unpack *unpack, bool look_at, struct context *context, char **ret_folder,
 	struct error *error)
 {
 	struct unpack of_layer = *unpack;
@@ -59,11 +112,11 @@ static int unpack_unkept(const struct local_image *image, size_t number,
 	if (r < 0)
 		return error_set_errno(error, r, "%s", context->cache.path);
 	of_layer.folder = *ret_folder;
-	return local_image_unpack_layer(image, number, &of_layer, error);
+	return unpack_layer(image, number, &of_layer, look_at, error);
 }
 
 int verify_unpack_layers(const struct local_image *image, const struct unpack *unpack,
-	struct context *context, struct error *error)
+	struct image_files *files, struct context *context, struct error *error)
 {
 	_cleanup_close_ int fd = open(unpack->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -72,11 +125,13 @@ int verify_unpack_layers(const struct local_image *image, const struct unpack *u
 	for (size_t i = 0; i < image->layers.count; i++) {
 		_cleanup_free_ char *layer = NULL;
 		int r = local_image_layer_digest(image, i)
-				? keep(image, i, unpack, context, &layer, error)
-				: unpack_unkept(image, i, unpack, context, &layer, error);
+				? keep(image, i, unpack, files, context, &layer, error)
+				: unpack_unkept(image, i, unpack, files, context, &layer, error);
 
 		if (r == 0)
 			r = local_image_merge(layer, fd, error);
+		if (r == 0 && files)
+			r = add_programs(layer, files, error);
 		if (r < 0)
 			return r;
 	}

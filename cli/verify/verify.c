@@ -571,14 +571,15 @@ int verify_prove(struct verify *verify, struct error *error)
 	open_members(verify);
 	r = proof_set_run(set, error);
 	set->options = NULL;
+	verify_judge_programs(verify);
 	return r;
 }
 
 enum exit_code verify_exit_code(const struct verify *verify)
 {
-	return verify->set.verdict == PROOF_WILL_NOT_LOAD ? EXIT_CODE_WILL_NOT_LOAD
-	       : verify->set.verdict == PROOF_CANNOT_TELL ? EXIT_CODE_CANNOT_TELL
-							  : EXIT_CODE_OK;
+	if (verify->set.verdict == PROOF_WILL_NOT_LOAD || !verify_programs_start(verify))
+		return EXIT_CODE_WILL_NOT_LOAD;
+	return verify->set.verdict == PROOF_CANNOT_TELL ? EXIT_CODE_CANNOT_TELL : EXIT_CODE_OK;
 }
 
 int verify_run(struct verify *verify, int *ret_code, struct error *error)
@@ -613,6 +614,9 @@ void verify_close(struct verify *verify)
 {
 	proof_set_free(&verify->set);
 	close_members(verify);
+	for (size_t i = 0; i < verify->programs_count; i++)
+		programs_free(&verify->programs[i]);
+	free(verify->programs);
 	verify_trust_free(&verify->trust);
 	verify_kernel_free(&verify->kernel);
 	running_close(&verify->now);

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "cli/kernel/kernel.h"
+#include "cli/programs/programs.h"
 #include "cli/verify/input.h"
 #include "kernels/probe/probe.h"
 #include "kernels/tree/record.h"
@@ -186,6 +187,8 @@ struct verify {
 	const struct verify_input **member_inputs; /* of each of set.members */
 	struct elf_pool **pools;                   /* that their modules lie in */
 	size_t pool_count;
+	struct programs *programs; /* of each image whose programs were looked at */
+	size_t programs_count;
 };
 
 #define VERIFY_CLOSED                                                                              \
@@ -231,6 +234,17 @@ bool verify_firmware_there(void *context, const char *name);
  */
 int verify_prove(struct verify *verify, struct error *error) _must_check_;
 enum exit_code verify_exit_code(const struct verify *verify);
+
+/* programs.c: */
+/* Judges the programs of each input that is an image of slipway build; verify_prove() asks it to.
+ */
+void verify_judge_programs(struct verify *verify);
+/* Do all programs of all images start? */
+bool verify_programs_start(const struct verify *verify);
+/* "will load" and so on; "will not start" where only programs stand against it. */
+const char *verify_verdict_text(const struct verify *verify);
+/* Prints on stdout what programs lack, and how many start. */
+void verify_print_programs(const struct verify *verify);
 
 /* verify_text.c: on stdout, for people. */
 void verify_print(const struct verify *verify);

@@ -134,6 +134,7 @@ void verify_print_json(const struct verify *verify, FILE *file)
 	json_object *modules = json_object_new_array();
 	json_object *set = json_object_new_object();
 	json_object *counts = json_object_new_object();
+	json_object *programs = json_object_new_array();
 
 	for (size_t i = 0; i < verify->input_count; i++)
 		(void) json_object_array_add(inputs, input_json(&verify->inputs[i]));
@@ -148,11 +149,14 @@ void verify_print_json(const struct verify *verify, FILE *file)
 	json_add(counts, "will_not_load", json_object_new_uint64(proven->refused));
 	json_add(counts, "cannot_tell", json_object_new_uint64(proven->unknown));
 	json_add(root, "exit_code", json_object_new_int((int) verify_exit_code(verify)));
-	json_add(root, "verdict", json_text(proof_verdict_text(proven->verdict)));
+	json_add(root, "verdict", json_text(verify_verdict_text(verify)));
 	json_add(root, "kernel", kernel_json(&verify->kernel));
 	json_add(root, "inputs", inputs);
 	json_add(root, "modules", modules);
 	json_add(root, "set", set);
+	for (size_t i = 0; i < verify->programs_count; i++)
+		(void) json_object_array_add(programs, programs_json(&verify->programs[i]));
+	json_add(root, "programs", programs);
 	json_add(root, "counts", counts);
 	json_print(root, file);
 }

@@ -639,6 +639,7 @@ void verify_print(const struct verify *verify)
 	print_reasons(&table);
 	if (verify->order)
 		print_order(verify);
+	verify_print_programs(verify);
 	print_sum(&verify->set);
 	if (are_signatures_good(verify))
 		text_print(stdout, "signatures are enforced, and the kernel takes each module's\n");

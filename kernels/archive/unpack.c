@@ -428,8 +428,12 @@ static int unpack_entry(struct job *job, struct archive_entry *entry, struct err
 
 	if (!name)
 		return archive_input_damaged(job->name, job->input.reader, error);
-	if (!*name || strcmp(name, ".") == 0 || !is_wanted(job, name))
+	if (!*name || strcmp(name, ".") == 0)
 		return 0;
+	if (!is_wanted(job, name))
+		return unpack->look
+			       ? unpack->look(unpack->look_context, entry, job->input.reader, error)
+			       : 0;
 	/* No source or kernel tree has one. */
 	if (type == AE_IFBLK || type == AE_IFCHR || type == AE_IFIFO || type == AE_IFSOCK)
 		return error_set(error, -EXDEV,
@@ -598,6 +602,7 @@ int unpack_run(const struct unpack *unpack, int dir_fd, const char *path, struct
 		return r;
 	strv_sort(&targets);
 	again.member_digest = NULL;
+	again.look = NULL;
 	return unpack_once(&again, dir_fd, path, &targets, NULL, error);
 }
 

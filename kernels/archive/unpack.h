@@ -90,6 +90,13 @@ struct unpack {
 	/* Selects the files of which the name suffices: they become empty files. NULL: none. */
 	bool (*name_only)(void *context, const char *path);
 	void *context;
+	/*
+	 * Gets each entry that is not taken, and may read its content; an error ends the unpacking.
+	 * NULL: none.
+	 */
+	int (*look)(void *context, struct archive_entry *entry, struct archive *reader,
+		struct error *error);
+	void *look_context;
 	char *member_digest;  /* gets the member's SHA-256, HASH_HEX_SIZE bytes; NULL: not wanted */
 	uint64_t limit_bytes; /* of all that is decoded; 0: UNPACK_LIMIT_BYTES */
 	uint64_t limit_entries; /* 0: UNPACK_LIMIT_ENTRIES */

@@ -128,8 +128,13 @@ static int open_oci(
 			return r;
 		xstrv_push(&image->layers, layer);
 	}
-	if (layers)
+	if (layers) {
+		struct error ignored = { 0 };
+
+		(void) !blob_path(
+			image, json_object_object_get(object, "config"), &image->config, &ignored);
 		return 0;
+	}
 	manifests = member_array(object, "manifests");
 	if (!manifests || nesting == 0)
 		return error_set(error, -EBADMSG, "%s: %s names no image", image->path, name);
@@ -144,6 +149,7 @@ static int open_docker(struct local_image *image, struct error *error)
 {
 	_cleanup_json_ struct json_object *object = NULL;
 	struct json_object *layers;
+	const char *config;
 	char digest[HASH_HEX_SIZE];
 	int r = read_json(image, "manifest.json", &object, digest, error);
 
@@ -169,6 +175,30 @@ static int open_docker(struct local_image *image, struct error *error)
 				image->path, name);
 		xstrv_push(&image->layers, name);
 	}
+	config = member_text(json_object_array_get_idx(object, 0), "Config");
+	image->config = config && !unpack_leads_out(config) ? xstrdup(config) : NULL;
+	return 0;
+}
+
+int local_image_has_label(
+	const struct local_image *image, const char *name, bool *ret, struct error *error)
+{
+	_cleanup_json_ struct json_object *object = NULL;
+	struct json_object *config, *labels;
+	char digest[HASH_HEX_SIZE];
+	int r;
+
+	*ret = false;
+	if (!image->config)
+		return 0;
+	r = read_json(image, image->config, &object, digest, error);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	config = json_object_object_get(object, "config");
+	labels = json_object_is_type(config, json_type_object)
+			 ? json_object_object_get(config, "Labels")
+			 : NULL;
+	*ret = json_object_is_type(labels, json_type_object) && member_text(labels, name);
 	return 0;
 }
 
@@ -192,6 +222,7 @@ int local_image_open(const char *path, bool archive, struct local_image *ret, st
 void local_image_free(struct local_image *image)
 {
 	free(image->path);
+	free(image->config);
 	strv_free(&image->layers);
 	*image = (struct local_image){ 0 };
 }
@@ -448,6 +479,20 @@ static int merge(int from_fd, const char *name, int to_fd)
 	for (size_t i = 0; i < names.count && r == 0; i++)
 		r = merge(source_fd, names.items[i], folder_fd);
 	return r;
+}
+
+int local_image_whiteouts(const char *layer, struct strv *paths, struct error *error)
+{
+	_cleanup_free_ char *file = xasprintf("%s/" LAYER_WHITEOUTS, layer);
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	int r = fs_read(AT_FDCWD, file, 0, &text, &size);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", file);
+	for (const char *path = text; path < text + size; path += strlen(path) + 1)
+		xstrv_push(paths, path);
+	return 0;
 }
 
 int local_image_merge(const char *layer, int to_fd, struct error *error)

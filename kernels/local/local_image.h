@@ -18,6 +18,7 @@ struct local_image {
 	char *path; /* of the folder or the archive */
 	bool archive;
 	struct strv layers;         /* their names below @path, or in the archive; lowest first */
+	char *config;               /* the name of its configuration; or NULL */
 	char digest[HASH_HEX_SIZE]; /* of the manifest, which names all else; "" in docker's */
 };
 
@@ -29,9 +30,16 @@ int local_image_open(
 	const char *path, bool archive, struct local_image *ret, struct error *error) _must_check_;
 void local_image_free(struct local_image *image);
 
+/* Has its configuration a label of this name? -EBADMSG when that is damaged. */
+int local_image_has_label(const struct local_image *image, const char *name, bool *ret,
+	struct error *error) _must_check_;
+
 /* Adds the marks of the whole image. */
 int local_image_scan(
 	const struct local_image *image, struct local_scan *scan, struct error *error) _must_check_;
+
+/* Reads which paths such a layer, unpacked into @layer, removes from lower ones; "" is all. */
+int local_image_whiteouts(const char *layer, struct strv *paths, struct error *error) _must_check_;
 
 /* The SHA-256 that names a layer, borrowed; NULL: docker's older names have none. */
 const char *local_image_layer_digest(const struct local_image *image, size_t number);

@@ -361,7 +361,7 @@ unpack_archive() {
     run_slipway 27 combine "$work/b.tar" "$work/a.tar" --push "$registry/drivers"
     says "stands for another image already"
     run_slipway 0 combine "$work/a.tar" "$work/unproven.tar" --push "$registry/drivers"
-    says "is not pushed: not all of its modules will load"
+    says "is not pushed: it is not proven"
     stop_registry
     run_slipway 27 combine "$work/a.tar" "$work/b.tar" --push "$registry/drivers"
     says "the registry could not be asked"

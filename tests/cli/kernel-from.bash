@@ -6,7 +6,7 @@
 #   make_root ROOT KREL             both, as packages leave them
 #   pack_deb NAME ROOT FILE         a Debian package of all that is in ROOT
 #   pack_rpm NAME ROOT              an RPM package likewise; its path is in $rpm
-#   make_layout FOLDER LAYER…       an OCI layout of layer tarballs, lowest first
+#   make_layout FOLDER LAYER…       an OCI layout of layer tarballs, lowest first; its configuration is the file $config
 
 make_headers() {
     local folder=$1 krel=$2
@@ -69,6 +69,10 @@ make_layout() {
         add_blob "$layout" "$layer"
         layers+="${layers:+,}{\"mediaType\":\"application/vnd.oci.image.layer.v1.tar+gzip\",\"digest\":\"sha256:$digest\"}"
     done
+    if [[ -n ${config-} ]]; then
+        add_blob "$layout" "$config"
+        layers+="],\"config\":{\"digest\":\"sha256:$digest\"},\"none\":["
+    fi
     echo "{\"schemaVersion\":2,\"layers\":[$layers]}" >"$BATS_TEST_TMPDIR/manifest"
     add_blob "$layout" "$BATS_TEST_TMPDIR/manifest"
     echo "{\"manifests\":[{\"digest\":\"sha256:$digest\",\"platform\":{\"architecture\":\"$(dpkg --print-architecture)\"}}]}" >"$layout/index.json"

@@ -923,6 +923,56 @@ END
     says "no module will load, so there is no load order"
 }
 
+# program ROOT: a program, its loader and a library of which it asks for version A_2
+program() {
+    local root=$1 libraries=$1/usr/lib/x86_64-linux-gnu link=(gcc -nostdlib '-Wl,--no-as-needed')
+    mkdir -p "$root"/{usr/bin,usr/lib64,etc/slipway} "$libraries"
+    ln -s usr/lib64 "$root/lib64"
+    touch "$root/etc/slipway/image.conf"
+    echo 'A_1 { one; }; A_2 { two; };' >"$work/map"
+    echo 'void one(void) {} void two(void) {}' | "${link[@]}" -shared -Wl,-soname,liba.so.1 "-Wl,--version-script=$work/map" \
+        -o "$libraries/liba.so.1" -x c -
+    echo 'void none(void) {}' | "${link[@]}" -shared -o "$root/usr/lib64/ld-test.so" -x c -
+    echo 'void two(void); void start(void) { two(); }' >"$work/use.c"
+    "${link[@]}" -Wl,-e,start -Wl,--dynamic-linker=/lib64/ld-test.so -o "$root/usr/bin/prog" "$work/use.c" "$libraries/liba.so.1"
+}
+
+@test "programs of our images start, or it is exit 3: what lacks what, in archives, layouts and folders" {
+    local config=$work/config library=$work/two/usr/lib/x86_64-linux-gnu/.wh.liba.so.1
+    root "$work/one"
+    program "$work/one"
+    echo '{"config":{"Labels":{"io.slipway.role":"gpu"}}}' >"$config"
+    layer "$work/one.tar" "$work/one"
+    make_layout "$work/whole" "$work/one.tar"
+    verify 0 "$work/whole" --kernel headers
+    says "$work/whole: 1 of 1 programs will start" "2 modules: 2 will load"
+    # A later layer takes the library away.
+    mkdir -p "$(dirname "$library")"
+    touch "$library"
+    layer "$work/two.tar" "$work/two"
+    make_layout "$work/layout" "$work/one.tar" "$work/two.tar"
+    tar -C "$work/layout" -cf "$work/image.tar" .
+    verify 3 "$work/image.tar" --kernel headers
+    says "program-library (refusal)" "$work/image.tar: liba.so.1, which prog needs, is not in the image" \
+        "do: give the images a base that has it: --base IMAGE" "$work/image.tar: 0 of 1 programs will start" "2 modules: 2 will load"
+    # From the cache it says the same.
+    run_slipway 3 verify "$work/layout" --kernel headers --json
+    jq -e '.exit_code == 3 and .verdict == "will not start" and .set.verdict == "will load"
+        and (.programs[0] | .programs == 1 and .starting == 0
+            and (.findings[0] | .id == "program-library" and .weight == "refusal" and .library == "liba.so.1"))' <<<"$output"
+    # The root of an image as a folder, with an older library.
+    echo 'A_1 { one; two; };' >"$work/map"
+    echo 'void one(void) {} void two(void) {}' | gcc -nostdlib -shared -Wl,-soname,liba.so.1 "-Wl,--version-script=$work/map" \
+        -o "$work/one/usr/lib/x86_64-linux-gnu/liba.so.1" -x c -
+    verify 3 "$work/one" --kernel headers
+    says "program-version (refusal)" "prog asks for A_2, liba.so.1 of the image has A_1" "do: give the images a base with a newer one"
+    # An image of others is none of ours.
+    echo '{"config":{"Labels":null}}' >"$config"
+    make_layout "$work/others" "$work/one.tar" "$work/two.tar"
+    verify 0 "$work/others" --kernel headers
+    [[ $output != *programs* ]]
+}
+
 # A sanitised slipway cannot run here: LeakSanitizer wants a real /proc.
 @test "--running asks this machine's kernel, whatever it shows" {
     local root=$BATS_TEST_TMPDIR/root release library

@@ -13,7 +13,13 @@
 #define PRINTK  "0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n"
 #define BEHIND  "0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL\tDMA_BUF\n"
 #define CHANGED "0x00000008\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n"
-#define PEER    "0x8e6daf35\tib_register_peer_memory_client\t/b/ib_uverbs\tEXPORT_SYMBOL\t\n"
+#define STARTS  "{\"image\":\"gpu\",\"programs\":2,\"starting\":2,\"libraries\":1,\"findings\":[]}"
+#define LACKS                                                                                      \
+	"{\"image\":\"gpu\",\"programs\":2,\"starting\":1,\"libraries\":1,\"findings\":[{\"id\":"  \
+	"\"program-version\",\"weight\":\"refusal\",\"file\":\"usr/bin/nvidia-imex\",\"library\":" \
+	"\"libc.so.6\",\"version\":\"GLIBC_2.38\",\"text\":\"nvidia-imex asks for GLIBC_2.38\","   \
+	"\"cure\":\"give the images a newer base\"}]}"
+#define PEER "0x8e6daf35\tib_register_peer_memory_client\t/b/ib_uverbs\tEXPORT_SYMBOL\t\n"
 
 static void put_module(const struct folder *folder, const char *path)
 {
@@ -60,8 +66,9 @@ static void sign_module(const struct folder *folder, const struct build *build, 
 
 struct proven {
 	struct build build;
-	char *conf;   /* PROOF_CONF */
-	char *report; /* proof.json */
+	const char *programs; /* of the GPU image; NULL: they start */
+	char *conf;           /* PROOF_CONF */
+	char *report;         /* proof.json */
 };
 
 static void proven_done(struct proven *proven)
@@ -115,6 +122,8 @@ static void prove(const struct folder *folder, const char *exports, struct prove
 	if (build->options.sign_cert)
 		set_path(build, STAGE_SIGNED, DRIVER_NVIDIA, below(folder, "nvidia-signed"));
 	set_path(build, STAGE_PROOF, 0, output);
+	set_path(build, STAGE_PROGRAMS, IMAGE_GPU, below(folder, "programs"));
+	folder_write_text(folder, "programs/programs.json", ret->programs ? ret->programs : STARTS);
 	folder_write_text(folder, "kernel/lib/modules/" KREL "/build/Module.symvers", exports);
 	folder_write_text(folder, "modules/lib/modules/" KREL "/modules.builtin",
 		"kernel/ib_uverbs.ko\nkernel/nvidia-core.ko\n");
@@ -171,6 +180,27 @@ static void what_will_not_load_has_code_3(void **state)
 	prove(*state, LAYOUT CHANGED PEER, &proven);
 	refuses(&proven, EXIT_CODE_WILL_NOT_LOAD, "will-not-load", "printk");
 	assert_contains(proven.report, "will not load");
+}
+
+/* All modules load, and yet no image is made. */
+static void a_program_that_will_not_start_has_code_3(void **state)
+{
+	_cleanup_(proven_done) struct proven proven = { .programs = LACKS };
+	struct error error = { 0 };
+
+	prove(*state, LAYOUT PRINTK PEER, &proven);
+	assert_contains(proven.conf, "all=will-not-start\nall_modules=1\nall_loading=1\n");
+	assert_contains(proven.conf, "gpu=will-not-start\ngpu_modules=1\ngpu_loading=1\n");
+	assert_contains(proven.conf, "nic=holds\n");
+	assert_contains(proven.report, "\"GLIBC_2.38\"");
+	assert_contains(proven.report, "\"verdict\":\"will not start\"");
+	assert_true(proof_judge(&proven.build, &error) < 0);
+	assert_int_equal(proven.build.context.failure, EXIT_CODE_WILL_NOT_LOAD);
+	assert_contains(error.text, "some programs of the images will not start");
+	assert_contains(error.lines, "first: gpu image: nvidia-imex asks for GLIBC_2.38: give the "
+				     "images a newer base");
+	proven.build.options.force = true;
+	assert_int_equal(proof_judge(&proven.build, &error), 0);
 }
 
 static void what_cannot_be_told_has_code_4(void **state)
@@ -299,6 +329,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(what_will_load_passes),
 		folder_test(what_will_not_load_has_code_3),
+		folder_test(a_program_that_will_not_start_has_code_3),
 		folder_test(what_cannot_be_told_has_code_4),
 		folder_test(a_damaged_verdict_is_the_caches_fault),
 		folder_test(an_enforcing_kernel_refuses_what_is_not_signed),
