@@ -276,6 +276,11 @@ char *recipe_own_path(const char *text, const char *source);
  * unpacked, with all that the recipe wants. An installer that is not unpacked is seen later.
  */
 int userspace_open(struct build *build, struct error *error) _must_check_;
+/*
+ * Gives each library in @folder the link with its DT_SONAME, by which programs find it. -EINVAL
+ * when none of them is NVIDIA's libcuda or libnvidia-ml.
+ */
+int userspace_link_libraries(const char *folder, struct error *error) _must_check_;
 /* Is there one: the user's, or packages in the lock? */
 bool build_has_userspace(const struct build *build);
 /* -EINVAL for a GPU image without one, unless --force. */

@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/json.h"
+#include "cli/programs/elf_program.h"
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/image_conf.h"
 #include "common/xalloc.h"
@@ -18,6 +21,8 @@
 #define INSTALLER "the folder that NVIDIA's installer unpacks (sh NVIDIA-Linux-….run -x)"
 #define NVML      "libnvidia-ml.so."
 #define CUDA      "libcuda.so."
+
+#define USERSPACE_FORM "userspace-2" /* changes with what is made of the recipe's output */
 
 /* An installer's folder has three levels: / is a mistake. */
 #define DEPTH_LIMIT 16
@@ -351,6 +356,54 @@ int userspace_record(
 	return 0;
 }
 
+/* ---- the names with which programs find its libraries */
+
+/* A library's DT_SONAME, which is what programs link: NULL for none, and for what is no library. */
+static char *read_soname(int folder_fd, const char *name)
+{
+	_cleanup_(elf_program_free) struct elf_program library = { 0 };
+	_cleanup_close_ int fd = openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct error ignored = { 0 };
+
+	if (fd < 0 || elf_program_read(fd, &library, &ignored) < 0)
+		return NULL;
+	return TAKE_PTR(library.soname);
+}
+
+int userspace_link_libraries(const char *folder, struct error *error)
+{
+	static const struct timespec never[] = { { .tv_sec = 0 }, { .tv_sec = 0 } };
+	static const char *const wanted[] = { NVML "1", CUDA "1" };
+	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = fd < 0 ? -errno : fs_list(fd, ".", &names);
+
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		_cleanup_free_ char *soname = read_soname(fd, names.items[i]);
+
+		if (!soname || !*soname || *soname == '.' || strchr(soname, '/') ||
+			strcmp(soname, names.items[i]) == 0)
+			continue;
+		/* One that an installer's list has is its own. */
+		if (symlinkat(names.items[i], fd, soname) < 0)
+			r = errno == EEXIST ? 0 : -errno;
+		else
+			r = utimensat(fd, soname, never, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	}
+	/* As the recipe leaves it: no time of this run stays in the output. */
+	if (r == 0 && futimens(fd, never) < 0)
+		r = -errno;
+	if (r < 0)
+		return error_set_errno(error, r, "%s", folder);
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		if (!fs_exists(fd, wanted[i]))
+			return error_set(error, -EINVAL,
+				"no library of the userspace has the SONAME %s: it is not NVIDIA's "
+				"driver",
+				wanted[i]);
+	return 0;
+}
+
 /* ---- the stage */
 
 bool build_has_userspace(const struct build *build)
@@ -367,6 +420,7 @@ bool userspace_applies(const struct build *build, const struct stage *stage)
 void userspace_key(const struct stage *stage, struct key *key)
 {
 	(void) stage;
+	key_text(key, USERSPACE_FORM);
 	key_data(key, "containers/recipes/userspace.sh");
 	key_data(key, "containers/recipes/lib.sh");
 	if (key->build->userspace)
@@ -375,6 +429,16 @@ void userspace_key(const struct stage *stage, struct key *key)
 		kernel_add_packages(&key->build->kernel, LOCK_NVIDIA_USERSPACE, key->hash);
 	if (key->build->modules != NVIDIA_NONE)
 		key_text(key, key->build->options.kernel_module_type);
+}
+
+static int arrange(struct build *build, const struct recipe *recipe,
+	const struct stage_place *place, struct error *error)
+{
+	_cleanup_free_ char *libraries =
+		xasprintf("%s/usr/lib/%s", place->folder, build->target.arch->triplet);
+	int r = recipe_run(build, recipe, place, error);
+
+	return r < 0 ? r : userspace_link_libraries(libraries, error);
 }
 
 int userspace_run(struct build *build, const struct stage *stage, const struct stage_place *place,
@@ -396,7 +460,7 @@ int userspace_run(struct build *build, const struct stage *stage, const struct s
 		recipe.source = folder;
 	}
 	if (recipe.source)
-		return recipe_run(build, &recipe, place, error);
+		return arrange(build, &recipe, place, error);
 	r = kernel_fetch(&build->kernel, LOCK_NVIDIA_USERSPACE, error);
 	if (r < 0)
 		return r;
@@ -417,5 +481,5 @@ int userspace_run(struct build *build, const struct stage *stage, const struct s
 				build->context.cache.path, package->sha256);
 	}
 	recipe.source = folder;
-	return packages.result < 0 ? packages.result : recipe_run(build, &recipe, place, error);
+	return packages.result < 0 ? packages.result : arrange(build, &recipe, place, error);
 }

@@ -41,20 +41,13 @@ unpack() {
     done
 }
 
-# The name that programs link, with which a library has to be found.
-link_soname() {
-    local soname
-    soname=$(readelf -d "$1" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
-    [[ -z $soname || $soname == "${1##*/}" ]] || ln -sfn "${1##*/}" "${1%/*}/$soname"
-}
-
-# place_libraries FIND-EXPRESSION…: everything of this version that programs link; not what the X server loads.
+# place_libraries FIND-EXPRESSION…: everything of this version that programs link; not what the X server loads. The names
+# that programs link (SONAME) become links in slipway, which reads them (cli/stage/userspace.c).
 place_libraries() {
     local folder=$SLIPWAY_OUTPUT/$libraries file
     mkdir -p "$folder"
     while IFS= read -r -d '' file; do
         install -m 644 -t "$folder" "$file"
-        link_soname "$folder/${file##*/}"
     done < <(find "$@" -type f \( -name "lib*.so.$driver" -o -name 'libnvfm.so.*' \) \
         -not -name 'libglxserver*' -not -path '*/32/*' -print0 | LC_ALL=C sort -z)
 }
@@ -78,7 +71,6 @@ expect_driver() {
     local name
     for name in libnvidia-ml libcuda; do
         [[ -e $SLIPWAY_OUTPUT/$libraries/$name.so.$driver ]] || die "$1 no $name.so.$driver"
-        [[ -e $SLIPWAY_OUTPUT/$libraries/$name.so.1 ]] || die "$name.so.$driver has no SONAME $name.so.1: not NVIDIA's library"
     done
     ln -sfn libcuda.so.1 "$SLIPWAY_OUTPUT/$libraries/libcuda.so"
     [[ -f $SLIPWAY_OUTPUT/usr/bin/nvidia-smi ]] || die "$1 no nvidia-smi$2"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/programs/programs.h"
+#include "cli/stage/stage_internal.h"
 #include "common/fs.h"
 #include "kernels/tool.h"
 
@@ -445,6 +446,33 @@ static void only_what_programs_need_is_looked_at(void **state)
 	assert_false(image_files_want("var/lib/x"));
 }
 
+/* ---- the names of a driver's libraries, by the same reader */
+
+static void libraries_get_links_with_their_sonames(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *path = NULL;
+	char target[64] = "";
+	struct error error = { 0 };
+
+	folder_subfolder(folder, "driver");
+	assert_true(asprintf(&path, "%s/driver", folder->path) > 0);
+	compile(folder, "-shared -Wl,-soname,libcuda.so.1 -o driver/libcuda.so.4.0 program.c");
+	assert_int_equal(userspace_link_libraries(path, &error), -EINVAL);
+	assert_contains(error.text, "SONAME libnvidia-ml.so.1");
+	compile(folder, "-shared -Wl,-soname,libnvidia-ml.so.1 -o driver/libnvidia-ml.so.4.0 "
+			"program.c");
+	compile(folder, "-shared -Wl,-soname,../x -o driver/libnvidia-x.so.4.0 program.c");
+	folder_write_text(folder, "driver/libno.so.4.0", "no library");
+	if (userspace_link_libraries(path, &error) < 0)
+		fail_msg("%s", error.text);
+	assert_true(readlinkat(folder->fd, "driver/libcuda.so.1", target, sizeof(target) - 1) > 0);
+	assert_string_equal(target, "libcuda.so.4.0");
+	assert_false(fs_exists(folder->fd, "x"));
+	/* Again: nothing is new. */
+	assert_int_equal(userspace_link_libraries(path, &error), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -464,6 +492,7 @@ int main(void)
 		cmocka_unit_test(layers_hide_what_is_below),
 		folder_test(a_layer_is_the_same_as_text),
 		cmocka_unit_test(only_what_programs_need_is_looked_at),
+		folder_test(libraries_get_links_with_their_sonames),
 	};
 
 	return cmocka_run_group_tests_name("programs", tests, NULL, NULL);
