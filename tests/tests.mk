@@ -77,7 +77,7 @@ fuzz_sources := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(fuzz_dir)/%,$(fuzz_sources))
 # Compiled once for all targets; a target links what it needs of it.
 fuzz_tested := $(patsubst %.c,$(fuzz_dir)/obj/%.o,$(common_sources) $(module_sources) $(kernels_sources) \
-	entrypoint/engine/statefile.c $(addprefix entrypoint/netstate/,device_record.c netlink.c records.c))
+	cli/programs/elf_program.c entrypoint/engine/statefile.c $(addprefix entrypoint/netstate/,device_record.c netlink.c records.c))
 
 $(fuzz_dir)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -94,7 +94,7 @@ $(fuzz_programs): $(fuzz_dir)/%: $(fuzz_dir)/obj/tests/fuzz/%.o $(fuzz_dir)/libt
 		$(cli_libs) $(init_libs)
 
 .PHONY: fuzz-programs
-fuzz-programs: $(fuzz_programs) $(fixtures)
+fuzz-programs: $(fuzz_programs) $(fixtures) $(doubles)
 
 # ---- images for the VM tests
 
