@@ -57,7 +57,7 @@ static const struct option_rule rules[] = {
 		.why = "the kernel is missing: give a release (uname -r on the node) or newest" },
 	{ .given = "plan",
 		.refuses = "kernel kernel-from root base compiler kernel-module-type os arch ofed "
-			   "nvidia gdrcopy nvidia-fs " OPTION_RULE_ARGUMENT,
+			   "nvidia gdrcopy nvidia-fs sources " OPTION_RULE_ARGUMENT,
 		.why = "the plan has a command line for each build" },
 };
 
@@ -74,6 +74,7 @@ static const struct option_row rows[] = {
 		"all that the builds of slipway plan --json need, in place of the options\n"
 		"below; - for stdin"),
 	DRIVER_OPTIONS(struct verb, options.sources),
+	SOURCES_OPTION(struct verb, options.source_folders),
 	BUNDLE_OPTION("kernel-module-type", 0, "KIND", OPTION_TEXT, kernel_module_type,
 		"for debian: open or proprietary [open]"),
 	BUNDLE_OPTION("base", 0, "REF", OPTION_TEXT, base, "base of the driver images"),

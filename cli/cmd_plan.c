@@ -103,9 +103,12 @@ static const struct option_row rows[] = {
 	OPTION_HEADING("Drivers, each pair of them"),
 	OPTION_CALL("ofed-version", 0, "VERSION[=SRC]", take_ofed,
 		"OFED version as in the NicClusterPolicy, and its source as slipway build takes\n"
-		"it; without SRC the plan can be checked, not built; may be repeated"),
+		"it; without SRC and --sources the plan can be checked, not built; may be\n"
+		"repeated"),
 	OPTION_CALL("nvidia-version", 0, "VERSION[=SRC]", take_nvidia,
 		"version of NVIDIA's driver, and its source; may be repeated"),
+	PLAN_OPTION("sources", "DIR", OPTION_LIST, request.sources,
+		"where slipway build finds the sources of versions without SRC; may be repeated"),
 	PLAN_OPTION("exclude", "GLOB[:NVIDIA-GLOB]", OPTION_LIST, excludes,
 		"leave out kernels, or on these the matching NVIDIA drivers; may be repeated"),
 	OPTION_HEADING("Images"),
@@ -381,6 +384,7 @@ int plan_command(char **argv)
 	pools_free(&verb.pools);
 	fleet_drivers_free(&verb.request.ofed);
 	fleet_drivers_free(&verb.request.nvidia);
+	strv_free(&verb.request.sources);
 	strv_free(&verb.kernels);
 	strv_free(&verb.excludes);
 	strv_free(&verb.arguments);

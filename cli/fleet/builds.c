@@ -108,6 +108,14 @@ static void add_image(const struct making *making, struct fleet_target *target,
 					strlen(tag), IMAGE_TAG_LIMIT));
 }
 
+/* The value of --ofed or --nvidia: with folders to find it in, the version is one. NULL: none. */
+static const char *source_of(const struct making *making, const struct fleet_driver *driver)
+{
+	if (driver->source)
+		return driver->source;
+	return making->request->sources.count ? driver->version : NULL;
+}
+
 static int add_arguments(const struct making *making, const struct fleet_target *target,
 	const struct fleet_driver *ofed, const struct fleet_driver *nvidia, struct strv *args,
 	struct error *error)
@@ -126,8 +134,10 @@ static int add_arguments(const struct making *making, const struct fleet_target 
 	if (*target->os_version && (!version || strcmp(version, target->os_version) != 0))
 		xstrv_pushf(args, "--os-version=%s", target->os_version);
 	if (ofed)
-		xstrv_pushf(args, "--ofed=%s", ofed->source);
-	xstrv_pushf(args, "--nvidia=%s", nvidia ? nvidia->source : "none");
+		xstrv_pushf(args, "--ofed=%s", source_of(making, ofed));
+	xstrv_pushf(args, "--nvidia=%s", nvidia ? source_of(making, nvidia) : "none");
+	for (size_t i = 0; i < request->sources.count; i++)
+		xstrv_pushf(args, "--sources=%s", request->sources.items[i]);
 	if (request->revision)
 		xstrv_pushf(args, "--revision=%s", request->revision);
 	if (request->operators.registry)
@@ -167,7 +177,8 @@ static int add_build(struct making *making, struct fleet_target *target,
 			add_image(making, target, build, FLEET_GPU, names.items[i]);
 	}
 	/* Without a source the plan can be checked, and not built. */
-	if (*target->problem || (ofed && !ofed->source) || (nvidia && !nvidia->source))
+	if (*target->problem || (ofed && !source_of(making, ofed)) ||
+		(nvidia && !source_of(making, nvidia)))
 		return 0;
 	return add_arguments(making, target, ofed, nvidia, &build->args, error);
 }

@@ -135,6 +135,8 @@ struct fleet_request {
 	struct fleet_drivers ofed, nvidia;
 	const struct strv *excludes;  /* "GLOB" or "GLOB:NVIDIA-GLOB", fnmatch(3) */
 	const struct strv *arguments; /* for every build */
+	/* Folders in which builds find sources by their versions; none: only those given. */
+	struct strv sources;
 	struct operators operators;
 	const char *revision; /* as --revision of slipway build; NULL: none */
 };

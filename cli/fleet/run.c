@@ -374,7 +374,7 @@ int fleet_check_build(
 	else
 		(void) error_set(error, -ENOENT,
 			"the plan has no source of its drivers: slipway plan --ofed-version V=SRC, "
-			"--nvidia-version V=SRC");
+			"--nvidia-version V=SRC, or --sources DIR");
 	return *target->problem ? EXIT_CODE_KERNEL : EXIT_CODE_SOURCE;
 }
 

@@ -273,6 +273,8 @@ int build_run(struct build *build, struct error *error)
 	if (r == 0)
 		r = userspace_check(build, error);
 	if (r == 0)
+		nvidia_note(build);
+	if (r == 0)
 		r = kernel_open_tree(&build->kernel, error);
 	if (r == 0)
 		r = signing_settle(build, error);

@@ -51,12 +51,13 @@ struct build_options {
 	struct sign_password_source sign_password;
 	struct operators operators;
 	struct push push;
-	struct strv kernel_from; /* kernels/local/local.h */
-	unsigned int jobs;       /* 0, before build_run(): as many as there is room for */
-	bool sources_image;      /* the images also carry what compiles their modules on a node */
-	bool nfsrdma;            /* OFED with NFS and NVMe over RDMA */
-	bool verify_configure;   /* OFED's configure once more, by the kernel's own build */
-	bool dry_run;            /* only prints what would be made */
+	struct strv kernel_from;    /* kernels/local/local.h */
+	struct strv source_folders; /* where a version is looked for; none: the working folder */
+	unsigned int jobs;          /* 0, before build_run(): as many as there is room for */
+	bool sources_image;    /* the images also carry what compiles their modules on a node */
+	bool nfsrdma;          /* OFED with NFS and NVMe over RDMA */
+	bool verify_configure; /* OFED's configure once more, by the kernel's own build */
+	bool dry_run;          /* only prints what would be made */
 	bool force; /* go on where lint found an error, and where modules will not load */
 };
 
@@ -79,17 +80,21 @@ const char *driver_package_word(enum driver driver);
 	OPTION("ofed", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_OFED],                           \
 		"OFED kernel sources: an mlnx-ofed-kernel tree or tarball, MLNX_OFED_SRC,\n"        \
 		"MLNX_OFED_LINUX, or reference (made from the kernel source of Debian or\n"         \
-		"Ubuntu, for trials). Without it no NIC image is built, and the GPU image has\n"    \
-		"no nvidia-peermem"),                                                               \
+		"Ubuntu, for trials), or a version (--sources). Without it no NIC image is\n"       \
+		"built, and the GPU image has no nvidia-peermem"),                                  \
 		OPTION("nvidia", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_NVIDIA],               \
 			"source of NVIDIA's kernel modules: its installer (NVIDIA-Linux-….run,\n" \
-			"packed or unpacked), an open-gpu-kernel-modules tree or tarball, or\n"     \
-			"debian; none builds no GPU image [debian]"),                               \
+			"packed or unpacked), an open-gpu-kernel-modules tree or tarball, a\n"      \
+			"version (--sources), or debian; none builds no GPU image [debian]"),       \
 		OPTION("gdrcopy", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_GDRCOPY],             \
 			"GDRCopy source (tree or tarball), to add gdrdrv to the GPU image"),        \
 		OPTION("nvidia-fs", 0, "SRC", OPTION_TEXT, type, sources[DRIVER_NVIDIA_FS],         \
 			"GPUDirect Storage source (gds-nvidia-fs), to add nvidia-fs to the GPU\n"   \
 			"image")
+#define SOURCES_OPTION(type, member)                                                               \
+	OPTION("sources", 0, "DIR", OPTION_LIST, type, member,                                     \
+		"where to look for a source that is given by its version, as in --nvidia\n"        \
+		"595.58.03; may be repeated [the working folder]")
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Sets the drivers' options to what they are without one. */

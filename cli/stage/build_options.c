@@ -189,6 +189,7 @@ static const struct option_row rows[] = {
 		"[$JOB_COMPLETION_INDEX, or all]"),
 	OPTION_HEADING("Drivers"),
 	DRIVER_OPTIONS(struct build_options, sources),
+	SOURCES_OPTION(struct build_options, source_folders),
 	BUILD_OPTION("nfsrdma", NULL, OPTION_FLAG, nfsrdma,
 		"add OFED's NFS and NVMe over RDMA to the NIC image, for ENABLE_NFSRDMA and\n"
 		"for nodes whose storage goes over RDMA; with nvidia-fs they know it"),
@@ -353,6 +354,7 @@ bool build_options_start(char **argv, struct build_options *ret, int *ret_code)
 void build_options_free(struct build_options *options)
 {
 	common_options_free(&options->common);
+	strv_free(&options->source_folders);
 	strv_free(&options->kernel_from);
 	strv_free(&options->ofed_flags);
 	strv_free(&options->arguments);

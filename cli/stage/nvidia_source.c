@@ -11,6 +11,7 @@
 #include "common/hash.h"
 #include "common/xalloc.h"
 #include "kernels/archive/makeself.h"
+#include "kernels/archive/unpack.h"
 
 /* Debian's layout, or NVIDIA's own. */
 bool nvidia_is_tree(const struct strv *names)
@@ -45,19 +46,18 @@ static int check_sum(const char *path, struct error *error)
 
 /*
  * Reads the version of an unpacked installer, the second line of its list of files
- * (nvidia-installer install-from-cwd.c, parse_manifest()).
+ * (nvidia-installer install-from-cwd.c, parse_manifest()). NULL for another folder.
  */
-static void read_manifest(struct source *source)
+static char *manifest_version(const char *folder)
 {
-	_cleanup_free_ char *manifest = xasprintf("%s/.manifest", source->path);
+	_cleanup_free_ char *manifest = xasprintf("%s/.manifest", folder);
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_free_ char *text = NULL;
 
 	if (fs_read(AT_FDCWD, manifest, 0, &text, NULL) < 0)
-		return;
+		return NULL;
 	xstrv_split(&lines, text, "\n");
-	if (lines.count > 1)
-		source->version = xstrdup(lines.items[1]);
+	return lines.count > 1 ? xstrdup(lines.items[1]) : NULL;
 }
 
 /* Is the file or folder the installer? Then source->version is set. */
@@ -69,7 +69,7 @@ int nvidia_identify(struct build *build, struct source *source, struct error *er
 	int r;
 
 	if (source->form == SOURCE_TREE) {
-		read_manifest(source);
+		source->version = manifest_version(source->path);
 		return 0;
 	}
 	fd = fs_open(AT_FDCWD, source->path, O_RDONLY);
@@ -150,25 +150,72 @@ const char *nvidia_variant(const struct build *build)
 
 /* ---- the version */
 
-/* NV_VERSION_STRING of the source's Kbuild: "595.58.03"; NULL where there is none. */
+#define KBUILD_LIMIT ((size_t) 256 << 10)
+
+/* NV_VERSION_STRING of a Kbuild: "595.58.03"; NULL where there is none. */
+static char *kbuild_version(const char *text)
+{
+	static const char name[] = "NV_VERSION_STRING=\\\"";
+	const char *found = strstr(text, name);
+
+	return found ? xstrndup(found + strlen(name), strspn(found + strlen(name), "0123456789."))
+		     : NULL;
+}
+
 static char *read_version(const char *source)
 {
 	static const char *const places[] = { "kernel-open/Kbuild", "kernel/Kbuild", "Kbuild" };
-	static const char name[] = "NV_VERSION_STRING=\\\"";
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		_cleanup_free_ char *file = xasprintf("%s/%s", source, places[i]);
 		_cleanup_free_ char *text = NULL;
-		const char *found;
+		char *version;
 
 		if (fs_read(AT_FDCWD, file, 0, &text, NULL) < 0)
 			continue;
-		found = strstr(text, name);
-		if (found)
-			return xstrndup(
-				found + strlen(name), strspn(found + strlen(name), "0123456789."));
+		version = kbuild_version(text);
+		if (version)
+			return version;
 	}
 	return NULL;
+}
+
+/* The same of a tarball of open-gpu-kernel-modules. */
+static char *tarball_version(const char *path)
+{
+	_cleanup_free_ char *top = source_tarball_top(path);
+	_cleanup_free_ char *kbuild = NULL;
+	_cleanup_free_ char *text = NULL;
+	struct error ignored;
+	size_t size;
+
+	if (!top || !strstr(top, "open-gpu-kernel-modules"))
+		return NULL;
+	kbuild = xasprintf("%s/kernel-open/Kbuild", top);
+	if (archive_member_read(path, kbuild, KBUILD_LIMIT, &text, &size, &ignored) < 0)
+		return NULL;
+	return kbuild_version(text);
+}
+
+char *nvidia_says(const struct build *build, const char *path, bool is_folder, const void *data)
+{
+	_cleanup_close_ int fd = -1;
+	struct makeself installer;
+	char *version;
+
+	(void) data;
+	if (is_folder) {
+		version = manifest_version(path);
+		return version ? version : read_version(path);
+	}
+	fd = fs_open(AT_FDCWD, path, O_RDONLY);
+	if (fd < 0)
+		return NULL;
+	if (makeself_read(fd, &installer) < 0)
+		return tarball_version(path);
+	return strcmp(installer.machine, build->context.arch) == 0
+		       ? xstrdup(installer.version)
+		       : xasprintf("%s for %s", installer.version, installer.machine);
 }
 
 char *nvidia_version(const struct build *build)

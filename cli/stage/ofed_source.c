@@ -291,21 +291,13 @@ static char *published_version(const char *full)
 	return xasprintf("%.*s-%.*s", (int) length, full, (int) strcspn(again, "-"), again);
 }
 
-char *ofed_version(const struct build *build)
+/* The version of a tree; the caller frees it. */
+static char *changelog_version(const char *top)
 {
-	const struct lock_package *package = lock_find(&build->kernel.lock, LOCK_OFED_SOURCE);
-	_cleanup_free_ char *top = NULL, *path = NULL, *line = NULL, *upstream = NULL;
-	struct error ignored;
+	_cleanup_free_ char *path = xasprintf("%s/debian/changelog", top);
+	_cleanup_free_ char *line = NULL;
 	char *open, *close;
 
-	/* As scripts/reference-ofed calls what it makes. */
-	if (build->sources[DRIVER_OFED].form == SOURCE_PACKAGE) {
-		upstream = package ? resolve_upstream(package->version) : NULL;
-		return upstream ? xasprintf("%s-reference", upstream) : NULL;
-	}
-	if (source_top(build, DRIVER_OFED, &top, &ignored) < 0)
-		return NULL;
-	path = xasprintf("%s/debian/changelog", top);
 	if (fs_read_line(AT_FDCWD, path, &line) < 0)
 		return NULL;
 	open = strchr(line, '(');
@@ -314,4 +306,40 @@ char *ofed_version(const struct build *build)
 		return NULL;
 	*close = '\0';
 	return published_version(open + 1);
+}
+
+/*
+ * A release is called by the folder that is around all in its archive, and still there where that
+ * was unpacked: MLNX_OFED_SRC-24.07-0.6.1.0, MLNX_OFED_LINUX-24.07-0.6.1.0-debian12.5-x86_64.
+ */
+char *ofed_says(const struct build *build, const char *path, bool is_folder, const void *data)
+{
+	static const char *const names[] = { "MLNX_OFED_SRC-debian-", "MLNX_OFED_SRC-",
+		"MLNX_OFED_LINUX-" };
+	_cleanup_free_ char *inside = is_folder ? find_inside(path) : NULL;
+	_cleanup_free_ char *top = NULL;
+
+	(void) build;
+	(void) data;
+	if (is_folder && !inside)
+		return changelog_version(path);
+	top = inside ? xstrdup(basename(path)) : source_tarball_top(path);
+	for (size_t i = 0; top && i < ARRAY_SIZE(names); i++)
+		if (strncmp(top, names[i], strlen(names[i])) == 0)
+			return xstrdup(top + strlen(names[i]));
+	return NULL;
+}
+
+char *ofed_version(const struct build *build)
+{
+	const struct lock_package *package = lock_find(&build->kernel.lock, LOCK_OFED_SOURCE);
+	_cleanup_free_ char *top = NULL, *upstream = NULL;
+	struct error ignored;
+
+	/* As scripts/reference-ofed calls what it makes. */
+	if (build->sources[DRIVER_OFED].form == SOURCE_PACKAGE) {
+		upstream = package ? resolve_upstream(package->version) : NULL;
+		return upstream ? xasprintf("%s-reference", upstream) : NULL;
+	}
+	return source_top(build, DRIVER_OFED, &top, &ignored) < 0 ? NULL : changelog_version(top);
 }

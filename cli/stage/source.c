@@ -38,24 +38,32 @@ static int try_others(const struct driver_row *row, int code, struct error *erro
 	return try_package(row, code, error);
 }
 
-/* A version is what the operators call a driver by: "535", "550.90.07", "24.07-0.6.1.0". */
 static int not_there(
 	const struct driver_row *row, const char *text, int number, struct error *error)
 {
-	if (*text < '0' || *text > '9' || text[strspn(text, "0123456789.-")]) {
-		(void) error_set(error, -EINVAL, "--%s %s: %s", row->name, text, strerror(number));
-		if (strcmp(text, "none") == 0)
-			return error_try(error, -EINVAL, "leave out --%s", row->name);
-		if (row->package_word && is_slip_of(text, row->package_word, 2))
-			return try_package(row, -EINVAL, error);
-		return try_others(row, -EINVAL, error);
-	}
-	(void) error_set(
-		error, -EINVAL, "--%s %s: this is a version, not a driver source", row->name, text);
-	if (!row->published)
-		return try_others(row, -EINVAL, error);
-	(void) error_try(error, -EINVAL, "download it and give the file: %s", row->published);
-	return try_package(row, -EINVAL, error);
+	(void) error_set(error, -EINVAL, "--%s %s: %s", row->name, text, strerror(number));
+	if (strcmp(text, "none") == 0)
+		return error_try(error, -EINVAL, "leave out --%s", row->name);
+	if (row->package_word && is_slip_of(text, row->package_word, 2))
+		return try_package(row, -EINVAL, error);
+	return try_others(row, -EINVAL, error);
+}
+
+/* A version is what the operators call a driver by. What is found stands for it from then on. */
+static int find_version(struct build *build, enum driver driver, struct error *error)
+{
+	const struct driver_row *row = &driver_rows[driver];
+	const struct source_search search = { .option = row->name,
+		.version = build->options.sources[driver],
+		.says = row->says,
+		.none = "no source",
+		.published = row->published };
+	int r = source_search(build, &search, &build->sources[driver].path, error);
+
+	if (r < 0)
+		return try_package(row, r, error);
+	build->options.sources[driver] = build->sources[driver].path;
+	return 0;
 }
 
 static bool is_tree_of(enum driver driver, const char *path, const struct strv *names)
@@ -101,8 +109,16 @@ static int identify(struct build *build, enum driver driver, struct error *error
 		source->form = SOURCE_PACKAGE;
 		return 0;
 	}
-	if (stat(text, &status) < 0)
-		return not_there(row, text, errno, error);
+	r = stat(text, &status) < 0 ? errno : 0;
+	if (r > 0 && row->says && source_is_version(text)) {
+		r = find_version(build, driver, error);
+		if (r < 0)
+			return r;
+		text = source->path;
+		r = stat(text, &status) < 0 ? errno : 0;
+	}
+	if (r > 0)
+		return not_there(row, text, r, error);
 	if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
 		return try_others(row,
 			error_set(error, -EINVAL, "--%s %s: neither a folder nor a file", row->name,
@@ -112,7 +128,8 @@ static int identify(struct build *build, enum driver driver, struct error *error
 		named = xasprintf("--%s %s", row->name, text);
 		return try_others(row, web_page_refuse(named, -EINVAL, error), error);
 	}
-	source->path = realpath(text, NULL);
+	if (!source->path)
+		source->path = realpath(text, NULL);
 	if (!source->path)
 		return error_set_errno(error, -errno, "--%s %s", row->name, text);
 	source->form = S_ISDIR(status.st_mode) ? SOURCE_TREE : SOURCE_ARCHIVE;

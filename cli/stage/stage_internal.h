@@ -203,6 +203,10 @@ struct driver_row {
 	/* The version as its recipe names it, which the caller frees; NULL where only that knows.
 	 */
 	char *(*version)(const struct build *build);
+	/* The version that a file or folder says it is of (struct source_search). NULL: a version
+	 * cannot be looked for. */
+	char *(*says)(
+		const struct build *build, const char *path, bool is_folder, const void *data);
 };
 extern const struct driver_row driver_rows[DRIVER_COUNT];
 
@@ -232,6 +236,37 @@ int source_tree(const struct build *build, enum driver driver, char **ret_path,
  */
 int source_find_top(const char *folder, char **ret_path, struct error *error) _must_check_;
 
+/* ---- source_search.c */
+
+struct source_search {
+	const char *option;  /* without "--" */
+	const char *version; /* its value, or the beginning: "595" is also 595.58.03 */
+	/*
+	 * The version that the file or folder @path says it is of, by what it has in it, with what
+	 * speaks against it ("595.58.03 for aarch64"); NULL: it is nothing for this option. The
+	 * caller frees it.
+	 */
+	char *(*says)(
+		const struct build *build, const char *path, bool is_folder, const void *data);
+	const void *data;
+	const char *none;      /* "no source", for a message */
+	const char *published; /* what can be downloaded, for a message */
+};
+
+/*
+ * The folder that a tarball's first entry is in, by its name a tarball (".tar.", ".tgz"); NULL for
+ * another file. The caller frees it.
+ */
+char *source_tarball_top(const char *path);
+/* Is it a version: "535", "550.90.07", "24.07-0.6.1.0"? */
+bool source_is_version(const char *text);
+/*
+ * Finds the one file or folder of the version in the folders of --sources, else in the working
+ * folder. A note names it; the caller frees its path. -EINVAL where there is none, or several.
+ */
+int source_search(struct build *build, const struct source_search *search, char **ret_path,
+	struct error *error) _must_check_;
+
 /* ---- ofed_source.c and nvidia_source.c: the hooks of their rows, and what else asks them */
 
 bool ofed_is_tree(const struct strv *names);
@@ -246,6 +281,7 @@ int ofed_look(struct build *build, const char *top, struct error *error) _must_c
 char *ofed_version(const struct build *build);
 /* Do its modules of storage know nvidia-fs? */
 bool ofed_has_gds(const struct build *build);
+char *ofed_says(const struct build *build, const char *path, bool is_folder, const void *data);
 
 bool nvidia_is_tree(const struct strv *names);
 int nvidia_identify(struct build *build, struct source *source, struct error *error) _must_check_;
@@ -253,6 +289,18 @@ int nvidia_look(struct build *build, const char *top, struct error *error) _must
 char *nvidia_find_tree(const struct build *build, const char *top);
 const char *nvidia_variant(const struct build *build);
 char *nvidia_version(const struct build *build);
+char *nvidia_says(const struct build *build, const char *path, bool is_folder, const void *data);
+
+/* ---- nvidia_branch.c */
+
+/*
+ * Says of a driver's version how long its branch is supported and what it cannot serve: "branch 535
+ * (long-term support) of NVIDIA's driver reached its end of life in June 2026; …". @month is
+ * today's, "2026-11". NULL for a branch that is not known; the caller frees it.
+ */
+char *nvidia_branch_text(const char *version, const char *month, bool proprietary);
+/* Notes that. The sources are looked at. */
+void nvidia_note(struct build *build);
 
 /* ---- recipe.c */
 

@@ -81,6 +81,17 @@ is() {
         "nodes with GPUs run debian12, rocky9, ubuntu24.04: under a ClusterPolicy the GPU operator uses one"
 }
 
+@test "with --sources a version is a source" {
+    node d1 6.1.0-50-amd64 amd64 $(os debian 12) $gpu $nic | list
+    plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07-0.6.1.0 --nvidia-version 595.58.03 --nvidia-version 535.261.03=debian \
+        --sources /src --sources /more
+    is '.targets[0].builds[0].args' \
+        '["6.1.0-50-amd64","--os=debian12","--arch=x86_64","--ofed=24.07-0.6.1.0","--nvidia=595.58.03","--sources=/src","--sources=/more"]'
+    is '.targets[0].builds[1].args[4]' '--nvidia=debian'
+    plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07-0.6.1.0 --nvidia-version 595.58.03
+    is '.targets[0].builds[0].args' '[]'
+}
+
 @test "tags are those that the operators compose" {
     # krel, ID, VERSION_ID, what the network operator asks for behind the version, and the GPU operator of today and of before:
     # gpu-operator internal/state/nodepool.go and nvidiadriver_types.go, network-operator pkg/state/state_ofed.go.

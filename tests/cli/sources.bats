@@ -16,11 +16,19 @@ load helpers
     says "try: NVIDIA's installer, NVIDIA-Linux-….run"
 }
 
-@test "a version is no source, and what to download is said" {
+@test "a version whose source is nowhere says where it was looked for, and what to download" {
+    mkdir "$BATS_TEST_TMPDIR/empty"
+    cd "$BATS_TEST_TMPDIR/empty"
     run_slipway 6 build --kernel newest --nvidia 535
-    says "--nvidia 535: this is a version, not a driver source" "try: download it and give the file: NVIDIA's installer"
-    run_slipway 6 build --kernel newest --ofed 24.07-0.6.1.0
-    says "--ofed 24.07-0.6.1.0: this is a version, not a driver source" "try: download it and give the file: MLNX_OFED_SRC-"
+    says "--nvidia 535: no source of this version in $BATS_TEST_TMPDIR/empty" \
+        "try: download it and give the file: NVIDIA's installer" "try: --sources DIR: the folder that it is in" "try: --nvidia debian"
+    run_slipway 6 build --kernel newest --ofed 24.07-0.6.1.0 --sources "$BATS_TEST_TMPDIR"
+    says "--ofed 24.07-0.6.1.0: no source of this version in $BATS_TEST_TMPDIR" "try: download it and give the file: MLNX_OFED_SRC-"
+    run_slipway 6 build --kernel newest --nvidia 535 --sources /nowhere
+    says "--sources /nowhere: No such file or directory"
+    # These tell no version.
+    run_slipway 6 build --kernel newest --gdrcopy 2.6
+    says "--gdrcopy 2.6: No such file or directory" "try: its source tree or a tarball of it"
 }
 
 @test "a web page that was saved under an installer's name is called one" {

@@ -392,7 +392,9 @@ debian_driver() {
     debian_driver 535.9.9 $(sed '/^[#+?]/d' "$repository/containers/recipes/userspace.packages") libtirpc3t64 libtirpc-common \
         nvidia-modprobe libnvidia-egl-gbm1 libnvidia-egl-wayland1 libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2
     run_slipway 12 build --kernel newest
-    says "debian12 has no nvidia-persistenced, libkeyutils1: left out of the GPU image's userspace"
+    says "debian12 has no nvidia-persistenced, libkeyutils1: left out of the GPU image's userspace" \
+        "branch 535 (long-term support) of NVIDIA's driver reached its end of life in June 2026; 535.9.9 is too old for the DRA driver" \
+        "Blackwell GPUs (570), ComputeDomains (570.158.01); --nvidia takes NVIDIA's installer of a current one"
 }
 
 @test "a GPU image without any userspace, which no node would have ready, is made by --force only" {
