@@ -19,6 +19,7 @@ struct arch {
 	uint16_t machine;    /* e_machine, elf(5) */
 	unsigned char class; /* EI_CLASS of the kernel's programs and modules */
 	unsigned char data;  /* EI_DATA */
+	const char *redist;  /* in the names of NVIDIA's archives; "" where it has none */
 };
 
 /* All of them, the plainest first; the last one's uname is NULL. */

@@ -248,6 +248,13 @@ static int add_sources(struct collecting *collecting, struct error *error)
 		if (r < 0)
 			return r;
 	}
+	for (size_t i = 0; i < REDIST_COUNT && build->options.plan; i++) {
+		const char *path = build->options.redist[i];
+		int r = path ? add_user_path(collecting, redist_option(i), path, error) : 0;
+
+		if (r < 0)
+			return r;
+	}
 	for (size_t i = 0; i < kernels->count; i++) {
 		int r = add_user_path(collecting, BUNDLE_KERNEL_FROM, kernels->items[i], error);
 
@@ -346,7 +353,7 @@ static int look_at_sources(struct build *build, struct error *error)
 	r = source_look(build, error);
 	if (r == 0)
 		r = userspace_check(build, error);
-	return r;
+	return r < 0 ? r : redist_check(build, error);
 }
 
 int bundle_collect(struct build *build, struct bundle_manifest *manifest, const struct strv *args,
@@ -486,9 +493,12 @@ static int set_options(struct build *build, struct bundle *bundle, struct error 
 	if (options->plan_target) { /* paths where the plan was made */
 		strv_free(&options->kernel_from);
 		options->userspace = NULL;
+		for (size_t i = 0; i < REDIST_COUNT; i++)
+			options->redist[i] = NULL;
 	}
 	for (size_t i = 0; i < target->source_count; i++) {
 		const struct bundle_source *source = &target->sources[i];
+		enum redist_id redist;
 
 		if (strcmp(source->option, BUNDLE_KERNEL_FROM) == 0) {
 			xstrv_push(&options->kernel_from, source_path(bundle, source));
@@ -497,6 +507,11 @@ static int set_options(struct build *build, struct bundle *bundle, struct error 
 		if (strcmp(source->option, BUNDLE_USERSPACE) == 0) {
 			if (!options->userspace)
 				options->userspace = source_path(bundle, source);
+			continue;
+		}
+		redist = redist_find(source->option);
+		if (redist != REDIST_COUNT) {
+			options->redist[redist] = source_path(bundle, source);
 			continue;
 		}
 		r = set_driver(bundle, source, sources, error);

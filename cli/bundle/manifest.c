@@ -5,6 +5,7 @@
 
 #include "cli/bundle/bundle.h"
 #include "cli/json.h"
+#include "cli/stage/build.h"
 #include "common/hash.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
@@ -194,7 +195,8 @@ static int check_source(const struct bundle_manifest *manifest, const struct bun
 	if (strcmp(source->kind, BUNDLE_SOURCE_PACKAGE) != 0)
 		return check_named(manifest, source->file, error);
 	if (*source->file || strcmp(source->option, BUNDLE_KERNEL_FROM) == 0 ||
-		strcmp(source->option, BUNDLE_USERSPACE) == 0)
+		strcmp(source->option, BUNDLE_USERSPACE) == 0 ||
+		redist_find(source->option) != REDIST_COUNT)
 		return error_set(error, -EBADMSG,
 			"a target has a package for --%.80s that has a file or is no driver's",
 			source->option);

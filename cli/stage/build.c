@@ -21,6 +21,8 @@ int build_prepare(struct build *build, struct error *error)
 	r = sources_identify(build, error);
 	if (r == 0)
 		r = userspace_open(build, error);
+	if (r == 0)
+		r = redist_open(build, error);
 	if (r < 0)
 		return context_fail(&build->context, EXIT_CODE_SOURCE, r);
 	r = signing_check_import(build, error);
@@ -273,6 +275,8 @@ int build_run(struct build *build, struct error *error)
 	if (r == 0)
 		r = userspace_check(build, error);
 	if (r == 0)
+		r = redist_check(build, error);
+	if (r == 0)
 		nvidia_note(build);
 	if (r == 0)
 		r = kernel_open_tree(&build->kernel, error);
@@ -316,6 +320,10 @@ void build_done(struct build *build)
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
 		free(build->sources[driver].path);
 		free(build->sources[driver].version);
+	}
+	for (size_t i = 0; i < REDIST_COUNT; i++) {
+		free(build->redist[i].path);
+		free(build->redist[i].version);
 	}
 	free(build->userspace);
 	free(build->userspace_version);

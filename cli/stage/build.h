@@ -21,6 +21,9 @@
 #include "cli/target.h"
 #include "module/sign.h"
 
+/* Archives of NVIDIA's that are beside the driver's installer (redist.c). */
+enum redist_id { REDIST_IMEX, REDIST_FABRICMANAGER, REDIST_COUNT };
+
 /* The user's request. */
 struct build_options {
 	struct common_options common;
@@ -53,7 +56,8 @@ struct build_options {
 	struct push push;
 	struct strv kernel_from;    /* kernels/local/local.h */
 	struct strv source_folders; /* where a version is looked for; none: the working folder */
-	unsigned int jobs;          /* 0, before build_run(): as many as there is room for */
+	const char *redist[REDIST_COUNT]; /* file, or a version to be looked for; NULL: none */
+	unsigned int jobs;                /* 0, before build_run(): as many as there is room for */
 	bool sources_image;    /* the images also carry what compiles their modules on a node */
 	bool nfsrdma;          /* OFED with NFS and NVMe over RDMA */
 	bool verify_configure; /* OFED's configure once more, by the kernel's own build */
@@ -67,6 +71,9 @@ struct build_options {
 const char *driver_name(enum driver driver);
 /* The driver of that name; DRIVER_COUNT: there is none. */
 enum driver driver_find(const char *name);
+/* The name of an archive's option; and the archive of that name, REDIST_COUNT: there is none. */
+const char *redist_option(enum redist_id id);
+enum redist_id redist_find(const char *option);
 /* The option's value for a source that is a package; NULL: it cannot be one. */
 const char *driver_package_word(enum driver driver);
 
@@ -137,6 +144,12 @@ struct source {
 			  unpacked */
 };
 
+/* An archive of NVIDIA's that goes with its driver. */
+struct redist {
+	char *path;    /* absolute; NULL: not given */
+	char *version; /* of the driver */
+};
+
 /*
  * Key and certificate that the modules are signed with. The key and its password are in this
  * process only: no program that it starts, no file, no cache key and no message has them.
@@ -171,6 +184,7 @@ struct build {
 	const char *bundle_slipway;            /* the version that made it */
 	const char *bundle_stamps[ROOT_COUNT]; /* root_stamp() where it was made */
 	struct root roots[ROOT_COUNT];
+	struct redist redist[REDIST_COUNT];
 	struct plan plan;
 };
 
@@ -215,6 +229,8 @@ int source_look(struct build *build, struct error *error) _must_check_;
  * -EINVAL when not. A note reports what Debian's lacks of its packages.
  */
 int userspace_check(struct build *build, struct error *error) _must_check_;
+/* The same of the archives beside it: -EINVAL for one of another version. */
+int redist_check(struct build *build, struct error *error) _must_check_;
 
 /*
  * Sets the number of jobs: --jobs, or as many as there is room for. A note says why they are fewer

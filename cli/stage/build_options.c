@@ -53,6 +53,8 @@ int build_options_check_drivers(const struct build_options *options, struct erro
 		enum driver driver;
 	} rows[] = {
 		{ "userspace", options->userspace, DRIVER_NVIDIA },
+		{ "imex", options->redist[REDIST_IMEX], DRIVER_NVIDIA },
+		{ "fabricmanager", options->redist[REDIST_FABRICMANAGER], DRIVER_NVIDIA },
 		{ "kernel-module-type", options->kernel_module_type, DRIVER_NVIDIA },
 		{ "nfsrdma", options->nfsrdma, DRIVER_OFED },
 		{ "ofed-flag", options->ofed_flags.count > 0, DRIVER_OFED },
@@ -202,8 +204,13 @@ static const struct option_row rows[] = {
 	BUILD_OPTION("userspace", "DIR", OPTION_TEXT, userspace,
 		"programs, libraries and firmware of the same driver version, unless they are\n"
 		"Debian's or in the installer given as --nvidia: a folder with the unpacked\n"
-		"installer (.run -x) and the archives of fabric manager, IMEX or nvlsm that\n"
-		"the image needs"),
+		"installer (.run -x) and what else the image needs, such as nvlsm"),
+	BUILD_OPTION("imex", "FILE", OPTION_TEXT, redist[REDIST_IMEX],
+		"NVIDIA's archive of IMEX (imex-linux-….tar.xz) of the driver's version, which\n"
+		"ComputeDomains need in the GPU image"),
+	BUILD_OPTION("fabricmanager", "FILE", OPTION_TEXT, redist[REDIST_FABRICMANAGER],
+		"NVIDIA's archive of the fabric manager (fabricmanager-linux-….tar.xz) of the\n"
+		"driver's version, for nodes with NVSwitches"),
 	OPTION_HEADING("Output"),
 	OPTION("output", 'o', "WHERE", OPTION_TEXT, struct build_options, output,
 		"DIR, containers-storage: or oci-archive:FILE, which becomes FILE.nic and\n"

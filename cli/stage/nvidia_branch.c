@@ -140,4 +140,9 @@ void nvidia_note(struct build *build)
 			build->sources[DRIVER_NVIDIA].form == SOURCE_PACKAGE
 				? "; --nvidia takes NVIDIA's installer of a current one"
 				: "");
+	if (nvidia_version_compare(version, NVIDIA_COMPUTE_DOMAINS_MINIMUM) >= 0 &&
+		build_has_userspace(build) && !userspace_has_imex(build))
+		progress_note(&build->context.progress,
+			"no nvidia-imex in the userspace: on multi-node NVLink (GB200, GB300) the "
+			"GPU image cannot serve ComputeDomains; --imex adds it");
 }

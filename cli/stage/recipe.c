@@ -10,7 +10,8 @@
 #include "common/process.h"
 #include "common/xalloc.h"
 
-#define SOURCE "/slipway/source" /* in the container */
+#define SOURCE "/slipway/source" /* in the container, as the next */
+#define BESIDE "/slipway/beside"
 
 void init_key(const struct stage *stage, struct key *key)
 {
@@ -121,6 +122,7 @@ static void recipe_environment(
 	xstrv_pushf(ret, "SLIPWAY_ARCH=%s", build->target.arch->uname);
 	xstrv_push(ret, "SLIPWAY_KERNEL=/slipway/kernel");
 	xstrv_push(ret, "SLIPWAY_SOURCE=" SOURCE);
+	xstrv_pushf(ret, "SLIPWAY_BESIDE=%s", recipe->beside ? BESIDE : "");
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++)
 		if (driver_rows[driver].set_variable)
 			xstrv_pushf(ret, "%s=%s", driver_rows[driver].set_variable,
@@ -171,7 +173,7 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 	_cleanup_free_ char *empty = NULL;
 	_cleanup_free_ char *kept = NULL;
 	_cleanup_free_ char *compiled = NULL;
-	struct buildah_mount mounts[10] = { 0 };
+	struct buildah_mount mounts[11] = { 0 };
 	size_t count = 0;
 	int r;
 
@@ -203,6 +205,8 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 	if (recipe->configured)
 		mounts[count++] =
 			(struct buildah_mount){ recipe->configured, "/slipway/configured", false };
+	if (recipe->beside)
+		mounts[count++] = (struct buildah_mount){ recipe->beside, BESIDE, false };
 	recipe_environment(build, recipe, &environment);
 	r = buildah_run(&buildah, image, recipe->name, mounts, count, &environment, program, error);
 	if (process_was_interrupted(r))

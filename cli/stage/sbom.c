@@ -245,6 +245,29 @@ static int add_driver(
 	return 0;
 }
 
+/* The archives that go with the userspace. */
+static int add_redists(struct sbom *sbom, char *const *image_ids, struct error *error)
+{
+	for (size_t i = 0; i < REDIST_COUNT; i++) {
+		const struct redist *redist = &sbom->build->redist[i];
+		_cleanup_free_ char *id = NULL;
+		char digest[HASH_HEX_SIZE];
+		int r = redist->path ? hash_file(AT_FDCWD, redist->path, digest) : 0;
+
+		if (r < 0)
+			return error_set_errno(error, r, "%s", redist->path);
+		if (!redist->path)
+			continue;
+		id = add_package(sbom, redist_rows[i].package, redist->version, digest, NULL, NULL,
+			NVIDIA_LICENCE);
+		for (size_t k = 0; k < sbom->count; k++)
+			if (strcmp(sbom->images[k].role, "gpu") == 0)
+				relate(sbom, image_ids[k], "CONTAINS", id);
+		add_dependency(sbom, basename(redist->path), NULL, "sha256", digest);
+	}
+	return 0;
+}
+
 /* slipway-init, and the userspace that was not packaged. */
 static void add_ours(struct sbom *sbom, char *const *image_ids)
 {
@@ -388,6 +411,8 @@ int sbom_texts(const struct build *build, const struct image *images, size_t cou
 	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++)
 		if (build_has(build, driver))
 			r = add_driver(&sbom, driver, image_ids, error);
+	if (r == 0)
+		r = add_redists(&sbom, image_ids, error);
 	add_locked(&sbom, image_ids);
 	add_root_packages(&sbom, image_ids);
 	document = sbom_document(&sbom);

@@ -299,7 +299,7 @@ char *nvidia_says(const struct build *build, const char *path, bool is_folder, c
  * today's, "2026-11". NULL for a branch that is not known; the caller frees it.
  */
 char *nvidia_branch_text(const char *version, const char *month, bool proprietary);
-/* Notes that. The sources are looked at. */
+/* Notes that, and whether the GPU image can serve ComputeDomains. The sources are looked at. */
 void nvidia_note(struct build *build);
 
 /* ---- recipe.c */
@@ -310,6 +310,7 @@ struct recipe {
 	enum driver bound_to;   /* the driver whose module set is @bound */
 	const char *bound;      /* or NULL */
 	const char *configured; /* what OFED's configure made, or NULL */
+	const char *beside;     /* folder of what goes with the source, or NULL */
 	bool for_runtime;       /* runs in the toolchain of the runtime base's distribution */
 };
 int recipe_run(struct build *build, const struct recipe *recipe, const struct stage_place *place,
@@ -331,6 +332,8 @@ int userspace_open(struct build *build, struct error *error) _must_check_;
 int userspace_link_libraries(const char *folder, struct error *error) _must_check_;
 /* Is there one: the user's, or packages in the lock? */
 bool build_has_userspace(const struct build *build);
+/* Has what it is made of a program nvidia-imex? The sources are unpacked. */
+bool userspace_has_imex(const struct build *build);
 /* -EINVAL for a GPU image without one, unless --force. */
 int userspace_require(struct build *build, struct error *error) _must_check_;
 
@@ -344,6 +347,28 @@ int userspace_chips(const struct build *build, char **ret_chips, struct error *e
 /* struct image's userspace: of the one that an image gets from @folder. The caller puts it. */
 int userspace_record(const struct build *build, const char *folder, json_object **ret,
 	struct error *error) _must_check_;
+
+/* ---- redist.c: archives of NVIDIA's that go with its driver */
+
+struct redist_row {
+	const char *option;      /* without "--" */
+	const char *package;     /* what it is called in an SBOM */
+	const char *names[2];    /* that NVIDIA has for it, before "-linux-": newer, older */
+	const char *programs[2]; /* that it must have; or NULL */
+};
+extern const struct redist_row redist_rows[REDIST_COUNT];
+
+/*
+ * Looks what the options name: -EINVAL for a file that is something else, for another machine or,
+ * as far as that is known by now, of another version than the driver.
+ */
+int redist_open(struct build *build, struct error *error) _must_check_;
+/* The first option that is given, without "--"; NULL: none. */
+const char *redist_given(const struct build *build);
+void redist_key(struct key *key);
+/* Unpacks them into a folder of the run, each in one of its own; NULL where none is given. The
+ * caller frees *ret_folder. */
+int redist_unpack(const struct build *build, char **ret_folder, struct error *error) _must_check_;
 
 /* ---- stored_image.c: images that live in Buildah's storage */
 

@@ -32,6 +32,7 @@ struct found {
 	struct strv cudas; /* versions, too */
 	bool smi;
 	bool firmware;
+	bool imex;
 };
 
 /* Recognizes the files by the names that the recipe looks for: both must change together. */
@@ -40,6 +41,7 @@ static void take_file(struct found *found, const char *name, bool in_firmware)
 	const char *dot = strrchr(name, '.');
 
 	found->smi |= strcmp(name, "nvidia-smi") == 0;
+	found->imex |= strcmp(name, "nvidia-imex") == 0;
 	found->firmware |= in_firmware && dot && strcmp(dot, ".bin") == 0;
 	if (strncmp(name, CUDA, strlen(CUDA)) == 0)
 		xstrv_push(&found->cudas, name + strlen(CUDA));
@@ -237,13 +239,15 @@ int userspace_require(struct build *build, struct error *error)
 		"no nvidia-smi, libraries and firmware of the modules' version%s%s: the GPU image "
 		"would load the modules but never become ready",
 		version ? ", " : "", version ? version : "");
-	if (build->options.force) {
+	if (build->options.force && !redist_given(build)) {
 		progress_note(&build->context.progress, error->text);
 		return 0;
 	}
 	build->context.failure = EXIT_CODE_SOURCE;
 	(void) error_try(error, -EINVAL, "--userspace: give " INSTALLER " of that version");
-	return error_try(error, -EINVAL, "--force, for an image that can only be inspected");
+	return error_try(error, -EINVAL, "--force%s%s, for an image that can only be inspected",
+		redist_given(build) ? " without --" : "",
+		redist_given(build) ? redist_given(build) : "");
 }
 
 /* ---- the driver's own list of GPUs */
@@ -412,6 +416,24 @@ bool build_has_userspace(const struct build *build)
 	       (build->userspace_version || lock_find(&build->kernel.lock, LOCK_NVIDIA_USERSPACE));
 }
 
+bool userspace_has_imex(const struct build *build)
+{
+	_cleanup_free_ char *top = NULL;
+	struct found found = { 0 };
+	struct error ignored;
+
+	if (build->redist[REDIST_IMEX].path)
+		return true;
+	if (!build->userspace_version) /* Debian has no package of it */
+		return false;
+	if (!build->userspace && source_top(build, DRIVER_NVIDIA, &top, &ignored) < 0)
+		return false;
+	(void) look(&found, build->userspace ? build->userspace : top, false, 0);
+	strv_free(&found.versions);
+	strv_free(&found.cudas);
+	return found.imex;
+}
+
 bool userspace_applies(const struct build *build, const struct stage *stage)
 {
 	return stage->of == IMAGE_GPU && build_has_userspace(build);
@@ -423,6 +445,7 @@ void userspace_key(const struct stage *stage, struct key *key)
 	key_text(key, USERSPACE_FORM);
 	key_data(key, "containers/recipes/userspace.sh");
 	key_data(key, "containers/recipes/lib.sh");
+	redist_key(key);
 	if (key->build->userspace)
 		key_tree(key, key->build->userspace);
 	else if (!key->build->userspace_version)
@@ -450,9 +473,13 @@ int userspace_run(struct build *build, const struct stage *stage, const struct s
 		.name = "userspace", .source = build->userspace, .for_runtime = true
 	};
 	_cleanup_free_ char *folder = NULL;
-	int r;
+	_cleanup_free_ char *beside = NULL;
+	int r = redist_unpack(build, &beside, error);
 
 	(void) stage;
+	if (r < 0)
+		return r;
+	recipe.beside = beside;
 	if (!recipe.source && build->userspace_version) {
 		r = source_top(build, DRIVER_NVIDIA, &folder, error);
 		if (r < 0)

@@ -14,6 +14,8 @@ set -euo pipefail
 
 mapfile -t packages < <(sed '/^[#+]/d; s/^?//' "$(dirname "$(readlink -f "$0")")/userspace.packages")
 libraries=usr/lib/$SLIPWAY_ARCH-linux-gnu
+# $SLIPWAY_BESIDE: the archives of build --imex and --fabricmanager, each unpacked in a folder of its own; or empty.
+archives=(${SLIPWAY_BESIDE:+"$SLIPWAY_BESIDE"})
 
 # Is package $1 one that has to be of the driver's version?
 is_driver_package() {
@@ -52,13 +54,13 @@ place_libraries() {
         -not -name 'libglxserver*' -not -path '*/32/*' -print0 | LC_ALL=C sort -z)
 }
 
-# place_programs FOLDER: nvidia-imex is for those who ask for it by name: nothing here starts it. None of them is set-uid
+# place_programs FOLDER…: nvidia-imex is for those who ask for it by name: nothing here starts it. None of them is set-uid
 # in the image: those who start nvidia-modprobe there are root.
 place_programs() {
     local name file
     for name in nvidia-smi nvidia-debugdump nvidia-persistenced nvidia-modprobe nvidia-cuda-mps-control \
         nvidia-cuda-mps-server nvidia-imex nvidia-imex-ctl nv-fabricmanager nvswitch-audit nvidia-gridd nvidia-topologyd; do
-        file=$(find "$1" -type f -name "$name" -not -path '*/32/*' -not -path '*/etc/*' -not -path '*/share/*' |
+        file=$(find "$@" -type f -name "$name" -not -path '*/32/*' -not -path '*/etc/*' -not -path '*/share/*' |
             LC_ALL=C sort | head -n 1)
         [[ -n $file ]] || continue
         install -D -m 755 -t "$SLIPWAY_OUTPUT/usr/bin" "$file"
@@ -87,10 +89,14 @@ place_found() {
 
 # Debian keeps each driver in a folder of its own behind alternatives; what looks for a driver root wants other places.
 arrange() {
-    local firmware=$SLIPWAY_OUTPUT/usr/lib/firmware/nvidia/$driver beside=$SLIPWAY_WORK/beside folder
+    local firmware=$SLIPWAY_OUTPUT/usr/lib/firmware/nvidia/$driver beside=$SLIPWAY_WORK/beside folder name
     mkdir -p "$beside" "$firmware"
-    place_libraries "$SLIPWAY_WORK/root"
-    place_programs "$SLIPWAY_WORK"
+    place_libraries "$SLIPWAY_WORK/root" "${archives[@]}"
+    place_programs "$SLIPWAY_WORK" "${archives[@]}"
+    ((${#archives[@]} == 0)) || place_fabric "${archives[@]}"
+    for name in nvidia-imex nv-fabricmanager; do
+        [[ ! -x $SLIPWAY_OUTPUT/usr/bin/$name ]] || unpacked+=("$name=$driver")
+    done
     find "$SLIPWAY_WORK/root" -type f -path "*/firmware/nvidia/$driver/*.bin" -exec install -m 644 -t "$firmware" {} +
     expect_driver "the packages hold" ""
     # The files by which the loaders of OpenCL, EGL and Vulkan find a driver.
@@ -183,20 +189,20 @@ place_manifest() {
     done <"$installer/.manifest"
 }
 
-# The folders that fabric manager and nvlsm read, where they look for them.
+# place_fabric FOLDER…: the folders that fabric manager and nvlsm read, where they look for them.
 place_fabric() {
     local from
-    from=$(find "$SLIPWAY_SOURCE" -type d -path '*/share/nvidia/nvswitch' | head -n 1)
+    from=$(find "$@" -type d -path '*/share/nvidia/nvswitch' | head -n 1)
     [[ -z $from ]] || { mkdir -p "$SLIPWAY_OUTPUT/usr/share/nvidia" && cp -r "$from" "$SLIPWAY_OUTPUT/usr/share/nvidia/"; }
-    from=$(find "$SLIPWAY_SOURCE" -type f -name fabricmanager.cfg | head -n 1)
+    from=$(find "$@" -type f -name fabricmanager.cfg | head -n 1)
     [[ -z $from ]] || install -D -m 644 -t "$SLIPWAY_OUTPUT/usr/share/nvidia/nvswitch" "$from"
-    from=$(find "$SLIPWAY_SOURCE" -type f -path '*/sbin/nvlsm' | head -n 1)
+    from=$(find "$@" -type f -path '*/sbin/nvlsm' | head -n 1)
     [[ -n $from ]] || return 0
     mkdir -p "$SLIPWAY_OUTPUT/opt/nvidia"
     cp -r "${from%/sbin/nvlsm}" "$SLIPWAY_OUTPUT/opt/nvidia/nvlsm"
     chmod 755 "$SLIPWAY_OUTPUT/opt/nvidia/nvlsm/sbin/nvlsm"
     programs+=(nvlsm)
-    from=$(find "$SLIPWAY_SOURCE" -type d -path '*/share/nvidia/nvlsm' | head -n 1)
+    from=$(find "$@" -type d -path '*/share/nvidia/nvlsm' | head -n 1)
     [[ -z $from ]] || { mkdir -p "$SLIPWAY_OUTPUT/usr/share/nvidia" && cp -r "$from" "$SLIPWAY_OUTPUT/usr/share/nvidia/"; }
 }
 
@@ -206,9 +212,9 @@ from_installer() {
     step "arrange driver $driver of NVIDIA's installer"
     installer=$(find "$SLIPWAY_SOURCE" -name .manifest -printf '%h\n' | LC_ALL=C sort | head -n 1)
     [[ -z $installer ]] || outside=(-path "$installer" -prune -o)
-    place_programs "$SLIPWAY_SOURCE"
-    place_libraries "$SLIPWAY_SOURCE" "${outside[@]}"
-    place_fabric
+    place_programs "$SLIPWAY_SOURCE" "${archives[@]}"
+    place_libraries "$SLIPWAY_SOURCE" "${archives[@]}" "${outside[@]}"
+    place_fabric "$SLIPWAY_SOURCE" "${archives[@]}"
     mkdir -p "$firmware"
     find "$SLIPWAY_SOURCE" -type f -path '*/firmware/*' -name '*.bin' -exec install -m 644 -t "$firmware" {} +
     [[ -z $installer ]] || place_manifest

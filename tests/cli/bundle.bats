@@ -7,6 +7,7 @@
 load helpers
 load repository
 load kernel-from
+load installer
 
 krel=6.1.0-56-amd64
 
@@ -322,6 +323,18 @@ nothing_is_imported() {
     says "made with other recipes"
     [ -z "$(find "$BATS_TEST_TMPDIR/cache/blobs" -name "$other")" ]
     [ "$(find "$BATS_TEST_TMPDIR/cache/blobs/sha256" -type f | wc -l)" -eq 2 ]
+    # So are archives: this one is refused for its version, not for its path.
+    make_imex "$BATS_TEST_TMPDIR/parts/sources/imex.tar.xz" 2.0
+    pack ".targets[0].args = $args + [\"--imex\", \"/gone\"]
+        | .targets[0].sources += [$(source_of userspace), {option: \"imex\", kind: \"file\", name: \"i\", file: \"sources/imex.tar.xz\"}]"
+    plan "$(jq -c '. + ["--imex", "/gone"]' <<<"$args")" 6
+    says "sources/imex.tar.xz: it is from driver 2.0, but the modules of --nvidia are from 1.0"
+    make_imex "$BATS_TEST_TMPDIR/parts/sources/imex.tar.xz" 1.0
+    pack ".targets[0].args = $args + [\"--imex\", \"/gone\"]
+        | .targets[0].sources += [$(source_of userspace), {option: \"imex\", kind: \"file\", name: \"i\", file: \"sources/imex.tar.xz\"}]"
+    plan "$(jq -c '. + ["--imex", "/gone"]' <<<"$args")" 21
+    rm "$BATS_TEST_TMPDIR/parts/sources/imex.tar.xz"
+    pack ".targets[0].args = $args | .targets[0].sources += [$(source_of userspace)]"
     plan "$args" 2 --target 1
     says "--target 1: the plan has 1 target"
     plan '["6.1.0-57-amd64", "--nvidia=/gone"]' 5

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# NVIDIA-Linux-….run as makeself.sh of NVIDIA's installers writes it: NVIDIA's own cannot be had where the tests run.
+# NVIDIA-Linux-….run as makeself.sh of NVIDIA's installers writes it, and NVIDIA's archives of IMEX and of the fabric manager, as
+# cli/stage/redist.c has them: NVIDIA's own cannot be had where the tests run.
 
 # make_run FOLDER FILE VERSION [MACHINE]: of what lies in FOLDER.
 make_run() {
@@ -34,4 +35,30 @@ STUB
         cat "$file.stub"
     } >"$file"
     rm "$file.stub"
+}
+
+# make_archive NAME FILE PATH…: NVIDIA's archive FILE of one folder NAME with these files: libraries, and texts that
+# are their paths.
+make_archive() {
+    local folder=$BATS_TEST_TMPDIR/archive path
+    rm -rf "$folder"
+    for path in "${@:3}"; do
+        mkdir -p "$folder/$1/$(dirname "$path")"
+        case $path in
+        *.so.*) echo 'int nothing;' | gcc -shared -fPIC -nostdlib "-Wl,-soname,${path##*/}" -x c -o "$folder/$1/$path" - ;;
+        *) echo "$path" >"$folder/$1/$path" ;;
+        esac
+    done
+    tar -C "$folder" -cJf "$2" "$1"
+}
+
+# make_imex FILE VERSION [NAME [MACHINE]]
+make_imex() {
+    make_archive "${3:-imex}-linux-${4:-x86_64}-$2-archive" "$1" usr/bin/nvidia-imex usr/bin/nvidia-imex-ctl etc/nvidia-imex/config.cfg LICENSE
+}
+
+# make_fabricmanager FILE VERSION
+make_fabricmanager() {
+    make_archive "fabricmanager-linux-x86_64-$2-archive" "$1" bin/nv-fabricmanager bin/nvswitch-audit lib/libnvfm.so.1 \
+        etc/fabricmanager.cfg share/nvidia/nvswitch/dgx_topology LICENSE
 }
