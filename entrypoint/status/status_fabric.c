@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "common/nvidia_version.h"
+#include "entrypoint/contract.h"
 #include "entrypoint/gpu/fabric.h"
 #include "entrypoint/gpu/procfs.h"
 #include "module/running.h"
@@ -142,10 +144,13 @@ void status_fabric(int root_fd, struct json *json)
 /* ---- IMEX */
 
 /*
- * The DRA driver for GPUs requires of a node before it makes a ComputeDomain: the device major of
- * the IMEX channels, as many channels as it counts on, and no other nvidia-imex beside the one that
- * it runs itself. Sources: k8s-dra-driver-gpu cmd/compute-domain-kubelet-plugin/nvlib.go,
- * cmd/compute-domain-daemon; open-gpu-kernel-modules nv-caps-imex.c.
+ * The DRA driver for GPUs requires of a node before it makes a ComputeDomain: a driver that is new
+ * enough, the device major of the IMEX channels, as many channels as it counts on, nvidia-imex and
+ * nvidia-imex-ctl in the driver root, and no other nvidia-imex beside the one that it runs itself.
+ * Sources: kubernetes-sigs/dra-driver-nvidia-gpu 95932046 (v0.5.0-dev)
+ * cmd/compute-domain-kubelet-plugin/{nvlib,device_state,root}.go, internal/common/nvcaps.go,
+ * cmd/compute-domain-daemon/main.go; nvidia-container-toolkit pkg/nvcdi/driver-nvml.go, which gives
+ * the programs to its daemon's container; open-gpu-kernel-modules nv-caps-imex.c.
  */
 
 #define IMEX_PROGRAM  "nvidia-imex"
@@ -177,6 +182,41 @@ static void find_wrong_channels(int root_fd, int channels_major, struct strv *fi
 		(void) !strv_push(findings,
 			"NVreg_CreateImexChannel0=1 gives channel 0 to everyone on the node: the "
 			"DRA driver makes the nodes itself");
+}
+
+/* Is the program in the driver root, where the DRA driver looks for such (root.go)? */
+static bool has_program(int root_fd, const char *name)
+{
+	static const char *const folders[] = { "opt/bin", "usr/bin", "usr/sbin", "bin", "sbin" };
+	char path[96];
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		(void) snprintf(
+			path, sizeof(path), CONTRACT_DRIVER_ROOT "/%s/%s", folders[i], name);
+		if (fs_exists(root_fd, path))
+			return true;
+	}
+	return false;
+}
+
+/* A driver root that is not visible, as in the NIC's pod, or has no userspace, lacks nothing. */
+static void find_wrong_driver(int root_fd, struct strv *findings)
+{
+	static const char *const programs[] = { IMEX_PROGRAM, IMEX_PROGRAM "-ctl" };
+	struct driver_version driver;
+
+	driver_version(root_fd, &driver);
+	if (*driver.text && nvidia_version_compare(driver.text, NVIDIA_COMPUTE_DOMAINS_MINIMUM) < 0)
+		(void) !strv_pushf(findings,
+			"driver %s is too old for ComputeDomains, which need "
+			"" NVIDIA_COMPUTE_DOMAINS_MINIMUM " or newer",
+			driver.text);
+	for (size_t i = 0; i < ARRAY_SIZE(programs) && has_program(root_fd, "nvidia-smi"); i++)
+		if (!has_program(root_fd, programs[i]))
+			(void) !strv_pushf(findings,
+				"/" CONTRACT_DRIVER_ROOT " has no %s, which ComputeDomains start: "
+				"slipway build --imex adds it to the image",
+				programs[i]);
 }
 
 static void print_imex_daemon(
@@ -229,8 +269,10 @@ void status_imex(int root_fd, struct json *json)
 	struct process_seen daemons[PROCESSES_MAX];
 	size_t count = processes_of_program(root_fd, IMEX_PROGRAM, daemons, PROCESSES_MAX);
 
-	if (loaded)
+	if (loaded) {
 		find_wrong_channels(root_fd, channels_major, &findings);
+		find_wrong_driver(root_fd, &findings);
+	}
 	json_write_open(json, "imex", '{');
 	json_write_number_or_null(json, "channels_major", channels_major);
 	json_write_number_or_null(json, "caps_major", procfs_major(root_fd, "nvidia-caps"));

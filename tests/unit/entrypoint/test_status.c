@@ -229,6 +229,50 @@ static void no_channels_is_reported_with_its_cause(void **state)
 	assert_contains(old, "this driver is too old for IMEX channels");
 }
 
+static void put_driver(const struct folder *node, const char *version)
+{
+	char text[128];
+
+	(void) snprintf(text, sizeof(text),
+		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  %s  Release Build\n",
+		version);
+	folder_write_text(node, "proc/driver/nvidia/version", text);
+}
+
+static void a_driver_root_that_cannot_serve_compute_domains_is_reported(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *old = NULL, *none = NULL, *half = NULL, *whole = NULL, *json = NULL;
+
+	put_real_node(node);
+	put_driver(node, "570.133.20");
+	old = status_of(node, false, 1);
+	assert_contains(old, "! driver 570.133.20 is too old for ComputeDomains, which need "
+			     "570.158.01 or newer\n");
+	/* Nothing is expected of a driver root without a userspace, or where there is none. */
+	assert_null(strstr(old, "has no nvidia-imex"));
+
+	put_driver(node, "570.158.01");
+	folder_write_text(node, CONTRACT_DRIVER_ROOT "/usr/bin/nvidia-smi", "");
+	none = status_of(node, false, 1);
+	assert_null(strstr(none, "too old"));
+	assert_contains(none, "! /run/nvidia/driver has no nvidia-imex, which ComputeDomains "
+			      "start: slipway build --imex adds it to the image\n");
+	assert_contains(none, "! /run/nvidia/driver has no nvidia-imex-ctl, ");
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"findings\":[\"/run/nvidia/driver has no nvidia-imex, ");
+
+	folder_write_text(node, CONTRACT_DRIVER_ROOT "/usr/bin/nvidia-imex", "");
+	half = status_of(node, false, 1);
+	assert_null(strstr(half, "has no nvidia-imex, "));
+	assert_contains(half, "! /run/nvidia/driver has no nvidia-imex-ctl, ");
+
+	folder_write_text(node, CONTRACT_DRIVER_ROOT "/opt/bin/nvidia-imex-ctl", "");
+	whole = status_of(node, false, 1);
+	assert_null(strstr(whole, "has no nvidia-imex"));
+	assert_null(strstr(whole, "too old"));
+}
+
 static void switches_without_a_manager_are_reported(void **state)
 {
 	const struct folder *node = *state;
@@ -579,6 +623,7 @@ int main(void)
 		folder_test(a_node_with_nothing),
 		folder_test(the_image_knows_its_kernel),
 		folder_test(the_imex_check_finds_rivals_and_bad_parameters),
+		folder_test(a_driver_root_that_cannot_serve_compute_domains_is_reported),
 		folder_test(no_channels_is_reported_with_its_cause),
 		folder_test(switches_without_a_manager_are_reported),
 		folder_test(our_daemons_and_those_that_are_gone),
