@@ -551,6 +551,7 @@ static int lock_folder(const struct index_options *options, struct error *error)
 static int start(struct index_job *job, size_t number, struct error *error)
 {
 	const struct repository *repository = job->request->repository;
+	const struct mirror *mirror = job->request->mirror;
 	_cleanup_free_ char *path = xasprintf("work/%zu", number);
 	int r = fs_mkdir_parents(job->options->folder_fd, path, 0700);
 
@@ -571,8 +572,11 @@ static int start(struct index_job *job, size_t number, struct error *error)
 		job->folder = xstrdup("repodata");
 	}
 	/* One repository's trouble: the others are asked. */
-	job->result = mirrors_credentials(
-		job->request->mirror, repository, &job->credentials, &job->error);
+	if (mirror->problem)
+		job->result = error_set(&job->error, mirror->problem, "%s", mirror->why);
+	else
+		job->result =
+			mirrors_credentials(mirror, repository, &job->credentials, &job->error);
 	job->done = job->result < 0;
 	if (!job->done)
 		want_head(job);

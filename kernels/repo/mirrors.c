@@ -222,6 +222,7 @@ static void mirror_free(struct mirror *mirror)
 	free(mirror->name);
 	free(mirror->url);
 	free(mirror->source);
+	free(mirror->why);
 	mirror_credentials_free(&mirror->credentials);
 }
 
@@ -375,6 +376,7 @@ static int on_key(void *context, const char *section, const char *key, const cha
 	struct config *config = context;
 	struct mirror *mirror = find(config->mirrors, section);
 	struct mirror other = { 0 };
+	bool is_list = strcmp(key, "mirrorlist") == 0;
 	char **slot = NULL;
 	int r = -EINVAL;
 
@@ -393,8 +395,10 @@ static int on_key(void *context, const char *section, const char *key, const cha
 		slot = &mirror->credentials.client_key;
 	else if (strcmp(key, "certificate_authority") == 0)
 		slot = &mirror->credentials.certificate_authority;
-	if (*value && *section && strcmp(key, "url") == 0) {
+	if (*value && *section && (is_list || strcmp(key, "url") == 0)) {
+		is_list &= !mirror->url;
 		r = set_url(mirror, value, config->path, config->error);
+		mirror->is_list |= is_list;
 	} else if (*value && *section && slot) {
 		if (!*slot)
 			*slot = xstrdup(value);
@@ -419,8 +423,8 @@ static int read_config(
 	if (r == -EINVAL) {
 		inner = *error;
 		return error_set(error, r,
-			"%s; known are url, client_certificate, client_key and "
-			"certificate_authority, of a [key NAME] url, fingerprint and "
+			"%s; known are url, mirrorlist, client_certificate, client_key "
+			"and certificate_authority, of a [key NAME] url, fingerprint and "
 			"certificate_authority",
 			inner.text);
 	}
@@ -512,78 +516,6 @@ int mirrors_open(const struct mirrors_request *request, struct mirrors *ret, str
 	*ret = mirrors;
 	mirrors = (struct mirrors){ 0 };
 	return 0;
-}
-
-/* ---- mirror.list */
-
-#define LIST_SUFFIX "/mirror.list"
-#define LIST_LIMIT  ((size_t) 64 << 10)
-
-/* Returns the length of "https://host:port" in front of a URL's path. */
-static size_t origin_length(const char *url)
-{
-	const char *host = strstr(url, "://");
-
-	return host ? (size_t) (host - url) + 3 + strcspn(host + 3, "/") : 0;
-}
-
-static void follow(struct mirror *mirror, int folder_fd, const char *path)
-{
-	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ char *line = NULL;
-	_cleanup_free_ char *url = NULL;
-
-	if (fs_read(folder_fd, path, LIST_LIMIT, &text, NULL) < 0)
-		return;
-	line = xstrndup(text, strcspn(text, "\r\n"));
-	url = mirror_url_clean(line);
-	if (!url || url_userinfo(url, &(size_t){ 0 }) ||
-		(begins(mirror->url, "https:") && !begins(url, "https:")))
-		return;
-	/* Credentials for the list's server are shown to no other server. */
-	if (origin_length(url) != origin_length(mirror->url) ||
-		strncasecmp(url, mirror->url, origin_length(url)) != 0)
-		mirror_credentials_free(&mirror->credentials);
-	free(mirror->url);
-	mirror->url = TAKE_PTR(url);
-}
-
-void mirrors_follow(struct mirrors *mirrors, struct download *download, int folder_fd)
-{
-	struct download_file *files = xcalloc(mirrors->count + 1, sizeof(*files));
-	struct download_file **pointers =
-		xcalloc(mirrors->count + 1, sizeof(struct download_file *));
-	size_t *followed = xcalloc(mirrors->count + 1, sizeof(*followed));
-	struct mirror_credentials *shown = xcalloc(mirrors->count + 1, sizeof(*shown));
-	_cleanup_strv_ struct strv paths = { 0 };
-	size_t count = 0;
-
-	for (size_t i = 0; i < mirrors->count; i++) {
-		struct mirror *mirror = &mirrors->items[i];
-
-		if (!str_ends_with(mirror->url, LIST_SUFFIX))
-			continue;
-		xstrv_pushf(&paths, "mirror-%s.list", mirror->name);
-		shown[count].user = mirror->credentials.user;
-		shown[count].password = mirror->credentials.password;
-		files[count] = (struct download_file){ .url = mirror->url,
-			.dir_fd = folder_fd,
-			.path = paths.items[count],
-			.limit_bytes = LIST_LIMIT,
-			.credentials = &shown[count] };
-		pointers[count] = &files[count];
-		followed[count++] = i;
-	}
-	if (count)
-		download_run(download, pointers, count);
-	for (size_t i = 0; i < count; i++) {
-		follow(&mirrors->items[followed[i]], folder_fd, files[i].path);
-		download_file_done(&files[i]);
-	}
-	free(files);
-	free(pointers);
-	free(followed);
-	free(shown);
 }
 
 void mirrors_free(struct mirrors *mirrors)

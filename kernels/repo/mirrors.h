@@ -20,6 +20,9 @@ struct mirror {
 	char *name;
 	char *url;    /* ends without a slash, and has no user and password in it */
 	char *source; /* where it is from, for messages: "--mirror", a file, "apt sources" */
+	bool is_list; /* the URL is that of a list of mirrors, until mirrors_follow() */
+	int problem;  /* an errno: that list was of no use, and the mirror cannot be asked; 0 */
+	char *why;    /* the message for it, or NULL */
 	/* From the URL and mirrors.ini, which may name files by patterns: mirrors_credentials(). */
 	struct mirror_credentials credentials;
 };
@@ -73,10 +76,10 @@ int mirrors_credentials(const struct mirror *mirror, const struct repository *re
 	struct mirror_credentials *ret, struct error *error) _must_check_;
 
 /*
- * A URL that ends with /mirror.list is a text file with the mirror's real address in its first
- * line, another one after each release (Amazon Linux): fetches these, and puts the addresses in
- * their places. What was fetched stays in @folder_fd and is used where there is no answer, or
- * offline. A mirror whose file cannot be had at all keeps its URL: it fails when it is asked.
+ * A URL that ends with /mirror.list, or that mirrors.ini calls a mirrorlist, is a file with the
+ * addresses of mirrors: fetches these, and puts the first address that can be asked in its place.
+ * What was fetched stays in @folder_fd and is used where there is no answer, or offline. Else the
+ * mirror keeps its URL and has a problem, which is the error of whoever asks its repositories.
  */
 void mirrors_follow(struct mirrors *mirrors, struct download *download, int folder_fd);
 

@@ -312,3 +312,11 @@ char *apt_mirrors_find(
  * URL. NULL for anything else. The caller frees it.
  */
 char *mirror_url_clean(const char *text);
+
+/*
+ * The first mirror of a list that came from the URL @from: a text with a URL in each line, as dnf's
+ * mirrorlist and Amazon's mirror.list are, or a metalink of repodata/repomd.xml (the Metalink
+ * format, version 3). A list from https names mirrors by https alone, one from a server no file.
+ * NULL: there is none. The caller frees it.
+ */
+char *mirror_list_first(const char *text, const char *from);

@@ -521,7 +521,74 @@ static void a_list_of_addresses_is_followed(void **state)
 	assert_int_equal(open_with(words, path, -1, &mirrors, &error), 0);
 	mirrors_follow(&mirrors, download, folder->fd);
 	assert_contains(mirrors.items[0].url, "/mirror.list");
+	assert_int_equal(mirrors.items[0].problem, -EHOSTUNREACH);
+	assert_contains(mirrors.items[0].why, "names no mirror that can be asked");
 	download_close(&download);
+}
+
+/* As dnf's repositories have them; a file of mirrors.ini says that a URL is one. */
+static void dnfs_lists_are_followed(void **state)
+{
+	const struct folder *folder = *state;
+	struct download_options options = { .offline = true };
+	struct download *download = download_open(&options);
+	_cleanup_(mirrors_free) struct mirrors mirrors = { 0 };
+	struct error error = { 0 };
+	char text[512], path[128];
+
+	folder_write_text(folder, "list", "# repo = x\nhttp://one.test/os/\n");
+	(void) snprintf(text, sizeof(text),
+		"[debian]\nmirrorlist = %s/list\n[debian-security]\nmirrorlist = %s/none\n"
+		"[debian-snapshot]\nurl = http://s.test\nmirrorlist = http://s.test/list\n",
+		folder->path, folder->path);
+	write_config(folder, text, path);
+	assert_int_equal(open_with("", path, -1, &mirrors, &error), 0);
+	assert_true(mirrors.items[0].is_list);
+	/* The first of the two counts. */
+	assert_false(mirrors.items[2].is_list);
+	mirrors_follow(&mirrors, download, folder->fd);
+	assert_string_equal(mirrors.items[0].url, "http://one.test/os");
+	assert_false(mirrors.items[0].is_list);
+	assert_int_equal(mirrors.items[0].problem, 0);
+	assert_int_equal(mirrors.items[1].problem, -EADDRNOTAVAIL);
+	assert_contains(mirrors.items[1].why, "/none");
+	download_close(&download);
+}
+
+#define REPOMD(url) "<url protocol=\"x\" preference=\"1\">" url "/repodata/repomd.xml</url>\n"
+
+static void a_lists_first_mirror_that_may_be_asked_is_taken(void **state)
+{
+	static const char metalink[] =
+		"<?xml version=\"1.0\"?>\n<metalink xmlns=\"http://www.metalinker.org/\">"
+		"<file name=\"repomd.xml\"><hash type=\"md5\">https://no.test/x</hash>\n" REPOMD(
+			"rsync://r.test/os") REPOMD("http://h.test/os") REPOMD("https://s.test/os");
+	static const struct {
+		const char *from, *text, *url;
+	} cases[] = {
+		{ "https://l", "# x\r\nhttp://a.test/os\r\nhttps://b.test/os/\r\n",
+			"https://b.test/os" },
+		{ "http://l", "http://a.test/os\nhttps://b.test/os", "http://a.test/os" },
+		{ "https://l", metalink, "https://s.test/os" },
+		{ "http://l", metalink, "http://h.test/os" },
+		{ "http://l", "file:///etc\n/etc\nftp://a\nhttp://a/$basearch\n", NULL },
+		{ "http://l", "http://me:secret@a.test/os\nhttp://a b/\n", NULL },
+		{ "file:///l", "/srv/mirror\n", "file:///srv/mirror" },
+		{ "https://l", "<metalink>" REPOMD("https://a.test/&amp;"), NULL },
+		{ "https://l", "<metalink><url>/repodata/repomd.xml", NULL },
+		{ "https://l", "<metalink", NULL },
+		{ "https://l", "", NULL },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *url = mirror_list_first(cases[i].text, cases[i].from);
+
+		if (cases[i].url)
+			assert_string_equal(url, cases[i].url);
+		else
+			assert_null(url);
+	}
 }
 
 static bool is_one_of(const char *text, const char *const *words)
@@ -592,6 +659,8 @@ int main(void)
 		cmocka_unit_test(a_named_certificate_must_be_there),
 		folder_test(keys_are_of_the_first_file_that_has_them),
 		folder_test(a_list_of_addresses_is_followed),
+		folder_test(dnfs_lists_are_followed),
+		cmocka_unit_test(a_lists_first_mirror_that_may_be_asked_is_taken),
 		folder_test(every_distribution_but_debian_has_mirrors_and_keys),
 	};
 
