@@ -1,31 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The repositories of a root's /etc/apt (sources.list(5), both formats) for slipway resolve, which
- * asks them in the place of the image's mirrors: a catalogue that inherits the image's, with that
- * one's own repositories switched off, and a mirrors.ini. What cannot be asked is noted.
- */
+/* The repositories of a root's /etc/apt: sources.list(5), both formats. */
 #include "cli/node_build/node_build_internal.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "common/arch.h"
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
-#include "kernels/fetch/download.h"
 
 #define SOURCES     "etc/apt/sources.list"
 #define PARTS       "etc/apt/sources.list.d"
-#define FILE_LIMIT  ((size_t) 1 << 20)
 #define LIST_PREFIX "mirror+file:"
 #define BLANKS      " \t\r\n"
 /* In a URI or suite. */
 #define ARCHITECTURE "$(ARCH)"
-/* Limit of a URL or the components: inih's line without the key. */
-#define VALUE_LIMIT 160
 
 /* One line, or one stanza. */
 struct source {
@@ -45,38 +35,12 @@ static void source_free(struct source *source)
 	free(source->signed_by);
 }
 
-struct writer {
-	const struct apt_request *request;
-	const char *file; /* that is read */
-	struct strv catalogue;
-	struct strv mirrors;
-	unsigned count;
-};
-
-/* A URL may have a password in it. */
-static void skip(const struct writer *writer, const char *what, const char *why)
-{
-	_cleanup_free_ char *shown = url_shown(what);
-
-	node_build_note(writer->request->build, "%s/%s: %.200s is not used: %s",
-		writer->request->prefix, writer->file, shown, why);
-}
-
-int read_in_root(int root_fd, const char *path, char **ret_text, size_t *ret_size)
-{
-	_cleanup_close_ int fd =
-		fs_only_file(open_in_root(root_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
-
-	return fd < 0 ? fd : fs_read_fd(fd, FILE_LIMIT, ret_text, ret_size);
-}
-
 /* ---- what is made of a source */
 
 /* The file with the keys that may sign it; NULL: it was skipped. The caller frees it. */
-static char *keyring_of(const struct writer *writer, const struct source *source)
+static char *keyring_of(const struct sources_writer *writer, const struct source *source)
 {
-	const struct apt_request *request = writer->request;
-	_cleanup_free_ char *path = xasprintf("%s/%u.key", request->folder, writer->count);
+	const struct sources_request *request = writer->request;
 	_cleanup_free_ char *keys = NULL;
 	const char *file = source->signed_by;
 	_cleanup_free_ char *why = NULL;
@@ -90,27 +54,22 @@ static char *keyring_of(const struct writer *writer, const struct source *source
 		size = strlen(keys);
 	} else {
 		if (*file != '/' || file[strcspn(file, "," BLANKS)]) {
-			skip(writer, source->uris.items[0],
+			sources_skip(writer, source->uris.items[0],
 				"its Signed-By is neither a single file nor a key");
 			return NULL;
 		}
 		r = read_in_root(request->root_fd, file + 1, &keys, &size);
 		if (r < 0) {
 			why = xasprintf("its Signed-By %.200s: %s", file, error_cause(r));
-			skip(writer, source->uris.items[0], why);
+			sources_skip(writer, source->uris.items[0], why);
 			return NULL;
 		}
 	}
-	r = fs_write_atomic(AT_FDCWD, path, keys, size, 0644);
-	if (r < 0) {
-		skip(writer, source->uris.items[0], error_cause(r));
-		return NULL;
-	}
-	return TAKE_PTR(path);
+	return sources_keep(writer, "key", keys, size);
 }
 
 /* The first URL of the file that Debian's cloud images have, or a copy of @uri. */
-static char *url_of(const struct writer *writer, const char *uri)
+static char *url_of(const struct sources_writer *writer, const char *uri)
 {
 	_cleanup_free_ char *text = NULL;
 	_cleanup_strv_ struct strv words = { 0 };
@@ -127,11 +86,11 @@ static char *url_of(const struct writer *writer, const char *uri)
 	return xstrdup(uri);
 }
 
-static void add_repository(struct writer *writer, const char *url, const char *suite,
+static void add_repository(struct sources_writer *writer, const char *url, const char *suite,
 	const char *components, const char *keyring)
 {
-	_cleanup_strv_ struct strv keyrings = { 0 };
-	_cleanup_free_ char *keyring_lines = NULL;
+	_cleanup_free_ char *lines = NULL;
+	_cleanup_free_ char *mirror_lines = NULL;
 	const char *why = NULL;
 
 	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
@@ -139,22 +98,16 @@ static void add_repository(struct writer *writer, const char *url, const char *s
 	else if (suite[strlen(suite) - 1] == '/' || !*components)
 		why = "a repository without components";
 	else if (strchr(url, '{') || strpbrk(suite, "{;#") || strpbrk(components, "{;#") ||
-		 strlen(url) > VALUE_LIMIT || strlen(components) > VALUE_LIMIT ||
-		 strlen(suite) > VALUE_LIMIT)
+		 strlen(url) > SOURCES_VALUE_LIMIT || strlen(components) > SOURCES_VALUE_LIMIT ||
+		 strlen(suite) > SOURCES_VALUE_LIMIT)
 		why = "its name is too long or has an invalid character";
 	if (why) {
-		skip(writer, url, why);
+		sources_skip(writer, url, why);
 		return;
 	}
-	/* One a line: together they may be longer than a line can be. */
-	xstrv_split(&keyrings, keyring, BLANKS);
-	keyring_lines = xstrv_join(&keyrings, "\n  ");
-	xstrv_pushf(&writer->catalogue,
-		"[repository apt-%u]\nkind = apt\nmirror = apt-%u\nsuite = %s\ncomponents = %s\n"
-		"keyring = %s\n",
-		writer->count, writer->count, suite, components, keyring_lines);
-	xstrv_pushf(&writer->mirrors, "[apt-%u]\nurl = %s\n", writer->count, url);
-	writer->count++;
+	lines = xasprintf("suite = %s\ncomponents = %s\n", suite, components);
+	mirror_lines = xasprintf("url = %s\n", url);
+	sources_add(writer, "apt", lines, keyring, mirror_lines);
 }
 
 /* The caller frees it. */
@@ -173,7 +126,7 @@ static char *with_architecture(const char *text, const char *architecture)
 	return made;
 }
 
-static void add_source(struct writer *writer, const struct source *source)
+static void add_source(struct sources_writer *writer, const struct source *source)
 {
 	_cleanup_free_ char *components = xstrv_join(&source->components, " ");
 	_cleanup_free_ char *keyring = NULL;
@@ -187,9 +140,7 @@ static void add_source(struct writer *writer, const struct source *source)
 	if (!keyring)
 		return;
 	if (source->trusted)
-		node_build_note(writer->request->build,
-			"%s/%s: trusted=yes is ignored: signatures are always checked",
-			writer->request->prefix, writer->file);
+		sources_note(writer, "trusted=yes is ignored: signatures are always checked");
 	for (size_t i = 0; i < source->uris.count; i++) {
 		_cleanup_free_ char *uri = with_architecture(source->uris.items[i], architecture);
 		_cleanup_free_ char *url = url_of(writer, uri);
@@ -244,7 +195,7 @@ static void take_field(struct source *source, const char *name, const char *valu
 }
 
 /* deb [arch=amd64 signed-by=/x.gpg] https://… bookworm main contrib */
-static void read_line(struct writer *writer, char *line)
+static void read_line(struct sources_writer *writer, char *line)
 {
 	_cleanup_(source_free) struct source source = { 0 };
 	_cleanup_strv_ struct strv options = { 0 };
@@ -282,7 +233,7 @@ static void read_line(struct writer *writer, char *line)
 }
 
 /* Fields of a stanza as deb822(5) has them: a line that begins with a blank goes on. */
-static void read_stanza(struct writer *writer, const struct strv *lines)
+static void read_stanza(struct sources_writer *writer, const struct strv *lines)
 {
 	_cleanup_(source_free) struct source source = { 0 };
 
@@ -308,7 +259,7 @@ static void read_stanza(struct writer *writer, const struct strv *lines)
 	add_source(writer, &source);
 }
 
-static void read_text(struct writer *writer, char *text, bool deb822)
+static void read_text(struct sources_writer *writer, char *text, bool deb822)
 {
 	_cleanup_strv_ struct strv stanza = { 0 };
 	char *line, *next = text;
@@ -332,7 +283,7 @@ static void read_text(struct writer *writer, char *text, bool deb822)
 	read_stanza(writer, &stanza);
 }
 
-static void read_file(struct writer *writer, const char *path, bool deb822)
+static void read_file(struct sources_writer *writer, const char *path, bool deb822)
 {
 	_cleanup_free_ char *text = NULL;
 	int r = read_in_root(writer->request->root_fd, path, &text, NULL);
@@ -345,78 +296,20 @@ static void read_file(struct writer *writer, const char *path, bool deb822)
 			writer->request->prefix, path, error_cause(r));
 }
 
-/* ---- what resolve gets */
-
-/* Relative to the request's folder; data/ is what SLIPWAY_DATADIR names. */
-#define CATALOGUE APT_DATA "/kernels/catalogue"
-#define IMAGES    "image" /* whose file the new one inherits */
-
-static int write_file(const struct writer *writer, const char *name, const struct strv *lines)
+void apt_sources_read(struct sources_writer *writer, const struct sources_kind *kind)
 {
-	_cleanup_free_ char *path = xasprintf("%s/%s", writer->request->folder, name);
-	_cleanup_free_ char *text = xstrv_join(lines, "");
-
-	return fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644);
-}
-
-static int write_all(struct writer *writer)
-{
-	const struct apt_request *request = writer->request;
-	const struct catalogue *os = request->os;
-	_cleanup_free_ char *data = xasprintf("%s/" CATALOGUE, request->folder);
-	_cleanup_free_ char *own = xasprintf(CATALOGUE "/%s.ini", os->os);
-	/* The program recognizes its data by this folder. */
-	_cleanup_free_ char *recipes =
-		xasprintf("%s/" APT_DATA "/containers/recipes", request->folder);
-	int r = fs_mkdir_parents(AT_FDCWD, data, 0755);
-
-	if (r == 0)
-		r = fs_mkdir_parents(AT_FDCWD, recipes, 0755);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < os->files.count; i++) {
-		const char *name = os->files.items[i];
-		_cleanup_free_ char *from = xasprintf("%s/%s", request->catalogues, name);
-		/* Its own is the first. */
-		_cleanup_free_ char *to = xasprintf("%s/%s", data, i == 0 ? IMAGES ".ini" : name);
-
-		if (symlink(from, to) < 0)
-			return -errno;
-	}
-	xstrv_pushf(&writer->catalogue, "[os]\ninherit = " IMAGES "\n");
-	/* For a kernel of no name; without an origin, apt is not asked for their mirrors. */
-	for (size_t i = 0; i < os->repository_count; i++)
-		xstrv_pushf(&writer->catalogue, "[repository %s]\nkrel = -\norigin =\n",
-			os->repositories[i].name);
-	r = write_file(writer, own, &writer->catalogue);
-	return r < 0 ? r : write_file(writer, APT_MIRRORS, &writer->mirrors);
-}
-
-int apt_sources_write(const struct apt_request *request, struct error *error)
-{
+	int root_fd = writer->request->root_fd;
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *parts = NULL;
-	struct writer writer = { .request = request };
-	int r;
 
-	if (request->os->repositories[0].kind != REPOSITORY_APT)
-		return -ENOENT;
-	r = mkdir(request->folder, 0755) < 0 ? -errno : 0;
-	if (r < 0)
-		return error_set_errno(error, r, "%s", request->folder);
-	read_file(&writer, SOURCES, false);
-	if (chase(request->root_fd, PARTS, &parts) == 0)
-		(void) !fs_list(request->root_fd, parts, &names);
+	(void) kind;
+	read_file(writer, SOURCES, false);
+	if (chase(root_fd, PARTS, &parts) == 0)
+		(void) !fs_list(root_fd, parts, &names);
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *path = xasprintf(PARTS "/%s", names.items[i]);
 
 		if (str_ends_with(path, ".list") || str_ends_with(path, ".sources"))
-			read_file(&writer, path, str_ends_with(path, ".sources"));
+			read_file(writer, path, str_ends_with(path, ".sources"));
 	}
-	r = writer.count ? write_all(&writer) : -ENOENT;
-	if (r < 0 && r != -ENOENT)
-		(void) error_set_errno(error, r, "%s", request->folder);
-	strv_free(&writer.catalogue);
-	strv_free(&writer.mirrors);
-	return r;
 }

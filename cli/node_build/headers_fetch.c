@@ -140,8 +140,9 @@ static bool add_authorities(int root_fd, const char *file, struct strv *texts)
 static int write_authorities(
 	const struct node_build *build, const char *folder, char **ret_path, struct error *error)
 {
+	/* The last one has other files, too. */
 	static const char *const mounted[] = { "usr/local/share/ca-certificates",
-		"etc/pki/ca-trust/extracted/pem", "etc/pki/trust/anchors" };
+		"etc/pki/ca-trust/extracted/pem", "etc/pki/trust/anchors", "etc/ssl" };
 	static const char *const of_host[] = { "etc/ssl/certs/ca-certificates.crt",
 		"etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem" };
 	const char *chosen = pods_authorities();
@@ -162,7 +163,8 @@ static int write_authorities(
 
 			/* "..data" is a ConfigMap's own. */
 			if (*names.items[j] != '.' &&
-				!add_authorities(build->request->root_fd, file, &texts))
+				!add_authorities(build->request->root_fd, file, &texts) &&
+				i + 1 < ARRAY_SIZE(mounted))
 				node_build_note(build, "/%s has no PEM certificate: ignored", file);
 		}
 	}
@@ -418,15 +420,17 @@ static int ask_place(struct round *round, struct fetch_place *place)
 	return -EAGAIN;
 }
 
-/* The repositories of the /etc/apt below @root_fd. */
-static int ask_apt(struct round *round, const struct catalogue *os, int root_fd, const char *prefix,
-	const char *name, const char *words)
+/* The repositories that the package manager of the root @root_fd is told of. */
+static int ask_sources(struct round *round, const struct catalogue *os, int root_fd,
+	const char *prefix, const char *name, const char *whose)
 {
 	_cleanup_free_ char *keyrings = xstrv_join(&os->repositories[0].keyrings, " ");
 	_cleanup_free_ char *folder = xasprintf("%s/work/%s", round->folder, name);
-	_cleanup_free_ char *data = xasprintf("%s/" APT_DATA, folder);
-	_cleanup_free_ char *mirrors = xasprintf("%s/" APT_MIRRORS, folder);
-	const struct apt_request request = {
+	_cleanup_free_ char *data = xasprintf("%s/" SOURCES_DATA, folder);
+	_cleanup_free_ char *mirrors = xasprintf("%s/" SOURCES_MIRRORS, folder);
+	_cleanup_free_ char *words =
+		xasprintf("the repositories of %s %s", whose, sources_kind_of(os)->shown);
+	const struct sources_request request = {
 		.build = round->build,
 		.root_fd = root_fd,
 		.prefix = prefix,
@@ -438,7 +442,7 @@ static int ask_apt(struct round *round, const struct catalogue *os, int root_fd,
 	struct fetch_place place = {
 		.words = words, .data = data, .mirrors = mirrors, .keyring = ""
 	};
-	int r = apt_sources_write(&request, &round->failures);
+	int r = sources_write(&request, &round->failures);
 
 	if (r < 0)
 		return r == -ENOENT ? -EAGAIN : r;
@@ -447,8 +451,8 @@ static int ask_apt(struct round *round, const struct catalogue *os, int root_fd,
 
 /*
  * Asks the repositories that the operator mounts (repoConfig) first, then the image's own mirrors.
- * The host's apt sources come last, and only if its distribution is the image's: the host may use
- * any third party's repositories.
+ * The host's come last, and only if its distribution is the image's: the host may use any third
+ * party's repositories.
  */
 static int ask_places(struct round *round)
 {
@@ -465,18 +469,19 @@ static int ask_places(struct round *round)
 
 	if (r < 0)
 		return -EIO;
-	r = ask_apt(round, &os, build->request->root_fd, "", "container",
-		"the repositories of this container's /etc/apt");
+	r = ask_sources(round, &os, build->request->root_fd, "", "container", "this container's");
 	if (r == -EAGAIN && fs_exists(build->request->root_fd, MIRRORS))
 		r = ask_place(round, &image);
 	if (r == -EAGAIN && build->host_fd >= 0 && fetch_tool_fits(tool, build->host_fd))
-		r = ask_apt(round, &os, build->host_fd, build->request->host, "host",
-			"the repositories of the host's /etc/apt");
+		r = ask_sources(
+			round, &os, build->host_fd, build->request->host, "host", "the host's");
 	if (r != -EAGAIN)
 		return r;
 	return round->asked ? -EIO
 			    : error_set(&round->failures, -ENODATA,
-				      "neither the image nor an /etc/apt names a mirror");
+				      "They could not be fetched: neither the image nor a "
+				      "repository of %s names a mirror",
+				      sources_kind_of(&os)->shown);
 }
 
 static int fetch_to(struct node_build *build, const struct fetch_tool *tool,
@@ -566,10 +571,7 @@ static int ask(struct node_build *build, struct error *error)
 	if (build->request->host_headers)
 		return error_set(error, -EACCES,
 			"they are not fetched because of SLIPWAY_NODE_HEADERS=host");
-	r = fetch(build, &tool, error);
-	if (r == -ENODATA)
-		return -ENOENT;
-	return r < 0 ? -EIO : 0;
+	return fetch(build, &tool, error) < 0 ? -EIO : 0;
 }
 
 static int find_fetched(struct node_build *build)

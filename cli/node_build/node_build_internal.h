@@ -276,25 +276,75 @@ int fetch_keep(
 	const struct node_build *build, const struct node_cache *scratch, const char *folder);
 
 /*
- * ---- apt_sources.c: the repositories that a root's /etc/apt names, for resolve. What cannot be
- * asked (no http, no components, a Signed-By that is not there) is noted and left out.
+ * ---- sources.c: the repositories that a root's package manager is told of, for the verb resolve,
+ * which asks them in the place of the image's mirrors. What cannot be asked is noted and left out.
  */
 
-#define APT_DATA    "data"
-#define APT_MIRRORS "mirrors.ini"
+#define SOURCES_DATA    "data"
+#define SOURCES_MIRRORS "mirrors.ini"
+/* Limit of a URL or of apt's components: inih's line without the key. */
+#define SOURCES_VALUE_LIMIT 160
 
-struct apt_request {
-	const struct node_build *build; /* for notes */
-	int root_fd;                    /* whose /etc/apt it is */
-	const char *prefix;             /* what that root is called in messages: "", "/host" */
-	const struct catalogue *os;     /* the image's, of the folder @catalogues */
+struct sources_request {
+	const struct node_build
+		*build;             /* for notes; its host_fd may have the files that are named */
+	int root_fd;                /* whose repositories they are */
+	const char *prefix;         /* what that root is called in messages: "", "/host" */
+	const struct catalogue *os; /* the image's, of the folder @catalogues */
 	const char *catalogues;
-	const char *keyrings; /* that may sign where there is no Signed-By */
-	const char *folder;   /* absolute; is made, with APT_DATA and APT_MIRRORS in it */
+	const char *keyrings; /* that may sign where a repository names no key */
+	const char *folder;   /* absolute; is made, with SOURCES_DATA and SOURCES_MIRRORS in it */
 };
 
-/* -ENOENT where there is nothing to ask, or @os has no use for apt's repositories. */
-int apt_sources_write(const struct apt_request *request, struct error *error);
+/* The readers below fill it. */
+struct sources_writer {
+	const struct sources_request *request;
+	const char *file; /* that is read, for messages */
+	struct strv catalogue;
+	struct strv mirrors;
+	unsigned count; /* of repositories */
+};
+
+/* How a family of distributions (root_rules.family) names its repositories. */
+struct sources_kind {
+	const char *family;
+	const char *shown; /* for messages */
+	void (*read)(struct sources_writer *writer, const struct sources_kind *kind);
+	/* For rpm_sources.c; paths are relative to a root. */
+	const char *folder;       /* of *.repo files */
+	const char *file;         /* one more of them, or NULL */
+	const char *variables[2]; /* folders with a file for each variable, or NULL */
+	const char *credentials;  /* the folder of zypper's credentials, or NULL */
+};
+
+const struct sources_kind *sources_kind_of(const struct catalogue *os);
+
+/* -ENOENT where there is nothing to ask. */
+int sources_write(const struct sources_request *request, struct error *error);
+
+/* Notes that a repository is not used. @what may be a URL with a password in it. */
+void sources_skip(const struct sources_writer *writer, const char *what, const char *why);
+/* Notes something else about the file that is read. */
+void sources_note(const struct sources_writer *writer, const char *format, ...) _printf_(2, 3);
+
+/*
+ * Writes a file of the repository that is being added, "<count>.<name>", which only root can read;
+ * returns its path, which the caller frees. NULL: it was noted why not.
+ */
+char *sources_keep(
+	const struct sources_writer *writer, const char *name, const char *text, size_t size);
+
+/*
+ * Adds a repository: its section of the catalogue is @kind and @lines, "key = value\n" each, with
+ * the keyrings in @keyrings; its mirror's is @mirror_lines.
+ */
+void sources_add(struct sources_writer *writer, const char *kind, const char *lines,
+	const char *keyrings, const char *mirror_lines);
+
+/* apt_sources.c: /etc/apt/sources.list and its parts (sources.list(5)). */
+void apt_sources_read(struct sources_writer *writer, const struct sources_kind *kind);
+/* rpm_sources.c: *.repo files (kernels/repo/yum_repo.h). */
+void rpm_sources_read(struct sources_writer *writer, const struct sources_kind *kind);
 
 /*
  * A regular file of another root, where links mean what they mean there; at most 1 MiB. -EINVAL:

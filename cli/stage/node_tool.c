@@ -25,11 +25,19 @@ static bool is_of_this_machine(const char *url)
 	       strncmp(host, "[::1]", strlen("[::1]")) == 0;
 }
 
-/* Nodes have neither this machine's folders nor a site's secrets and certificates. */
-static bool is_for_nodes(const struct mirror *mirror)
+/* RHEL's own server wants a subscription, which a node's repositories are told of (redhat.repo). */
+static bool wants_certificate(const struct mirror *mirror, const struct repository *repository)
 {
-	return strncmp(mirror->url, "http", 4) == 0 && !is_of_this_machine(mirror->url) &&
-	       !mirror->credentials.user && !mirror->credentials.client_certificate &&
+	return repository->client_certificate && *repository->client_certificate &&
+	       mirror->source && str_ends_with(mirror->source, MIRRORS_DEFAULTS);
+}
+
+/* Nodes have neither this machine's folders nor a site's secrets and certificates. */
+static bool is_for_nodes(const struct mirror *mirror, const struct repository *repository)
+{
+	return !wants_certificate(mirror, repository) && strncmp(mirror->url, "http", 4) == 0 &&
+	       !is_of_this_machine(mirror->url) && !mirror->credentials.user &&
+	       !mirror->credentials.client_certificate &&
 	       !mirror->credentials.certificate_authority;
 }
 
@@ -44,10 +52,12 @@ static char *mirrors_text(const struct build *build)
 		const struct repository *repository = &os->repositories[i];
 		const struct mirror *mirror = mirrors_find(&build->context.mirrors, repository);
 
-		if (!mirror || !is_for_nodes(mirror) || strv_contains(&names, repository->mirror))
+		if (!mirror || !is_for_nodes(mirror, repository) ||
+			strv_contains(&names, repository->mirror))
 			continue;
 		xstrv_push(&names, repository->mirror);
-		xstrv_pushf(&sections, "[%s]\nurl = %s\n", repository->mirror, mirror->url);
+		xstrv_pushf(&sections, "[%s]\n%s = %s\n", repository->mirror,
+			mirror->is_list ? "mirrorlist" : "url", mirror->url);
 	}
 	return xstrv_join(&sections, "");
 }

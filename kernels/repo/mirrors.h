@@ -78,8 +78,8 @@ int mirrors_credentials(const struct mirror *mirror, const struct repository *re
 /*
  * A URL that ends with /mirror.list, or that mirrors.ini calls a mirrorlist, is a file with the
  * addresses of mirrors: fetches these, and puts the first address that can be asked in its place.
- * What was fetched stays in @folder_fd and is used where there is no answer, or offline. Else the
- * mirror keeps its URL and has a problem, which is the error of whoever asks its repositories.
+ * The file stays in @folder_fd and is used where there is no answer, or offline. Else the mirror
+ * keeps its URL and has a problem, which is the error of its repositories.
  */
 void mirrors_follow(struct mirrors *mirrors, struct download *download, int folder_fd);
 

@@ -170,12 +170,13 @@ char *yum_expand(const char *text, const struct strv *variables)
 	while (*text) {
 		size_t length = 0;
 		const char *value = variable_at(text, variables, &length);
+		const char *from = value ? value : text;
 		size_t added = value ? strlen(value) : 1;
 
 		if (added > YUM_EXPANDED_LIMIT - size)
 			return NULL;
-		memcpy(made + size, value ? value : text, added);
-		size += added;
+		while (added--)
+			made[size++] = *from++;
 		text += value ? length : 1;
 	}
 	return xstrndup(made, size);

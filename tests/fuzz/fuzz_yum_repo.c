@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	xstrv_split(&found.variables, "releasever=9 basearch=x86_64 empty= v=$v${v}", " ");
 	yum_repo_parse(text, on_repo, &found);
-	/* What is read is a part of the text. */
+	/* Values are parts of the text. */
 	if (found.bytes > size)
 		abort();
 	strv_free(&found.variables);

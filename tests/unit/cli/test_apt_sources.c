@@ -47,21 +47,21 @@ static void ask_by(const struct folder *folder, const char *keyrings, struct ask
 	assert_int_equal(catalogue_open(CATALOGUE, "debian13", &os, &error), 0);
 	(void) snprintf(path, sizeof(path), "%s/made", folder->path);
 	assert_int_equal(fs_remove_tree(folder->fd, "made"), 0);
-	ret->result = apt_sources_write(&(struct apt_request){ .build = &build,
-						.root_fd = root_fd,
-						.prefix = "/host",
-						.os = &os,
-						.catalogues = catalogues,
-						.keyrings = keyrings,
-						.folder = path },
+	ret->result = sources_write(&(struct sources_request){ .build = &build,
+					    .root_fd = root_fd,
+					    .prefix = "/host",
+					    .os = &os,
+					    .catalogues = catalogues,
+					    .keyrings = keyrings,
+					    .folder = path },
 		&error);
 	(void) fclose(request.notes);
 	if (ret->result < 0)
 		return;
-	(void) snprintf(data, sizeof(data), "%s/" APT_DATA "/kernels/catalogue", path);
+	(void) snprintf(data, sizeof(data), "%s/" SOURCES_DATA "/kernels/catalogue", path);
 	if (catalogue_open(data, "debian13", &ret->os, &error) < 0)
 		fail_msg("%s", error.text);
-	ret->mirrors = folder_read_text(folder, "made/" APT_MIRRORS);
+	ret->mirrors = folder_read_text(folder, "made/" SOURCES_MIRRORS);
 }
 
 static void ask(const struct folder *folder, struct asked *ret)

@@ -13,6 +13,7 @@
 static char data_folder[] = ".", os_name[] = "debian12", os_id[] = "debian", os_version[] = "12";
 static char os_file[] = "debian12.ini", *os_files[] = { os_file, NULL };
 static char file_url[] = "file:///srv/mirror", other_url[] = "https://c.test/security";
+static char official[] = "/data/" MIRRORS_DEFAULTS, own_file[] = "/etc/slipway/mirrors.ini";
 static char user[] = "user", pem[] = "/etc/ours.pem";
 
 struct site {
@@ -106,6 +107,21 @@ static void what_listens_on_this_machine_alone_is_not_for_nodes(void **state)
 		site.mirrors[0].url = url;
 		assert_true(node_tool_fetches(&site.build));
 	}
+}
+
+/* The official one of RHEL; a site's own under that name may have no use for certificates. */
+static void a_server_that_wants_a_subscription_is_not_for_nodes(void **state)
+{
+	struct site site;
+
+	(void) state;
+	make_site(&site);
+	site.build.context.os.repository_count = 1;
+	site.repositories[0].client_certificate = pem;
+	site.mirrors[0].source = official;
+	assert_false(node_tool_fetches(&site.build));
+	site.mirrors[0].source = own_file;
+	assert_true(node_tool_fetches(&site.build));
 }
 
 static void key_of(struct site *site, char hex[HASH_HEX_SIZE])
@@ -226,6 +242,7 @@ int main(void)
 		cmocka_unit_test(only_images_that_compile_get_it),
 		cmocka_unit_test(a_sites_secrets_and_folders_are_not_for_nodes),
 		cmocka_unit_test(what_listens_on_this_machine_alone_is_not_for_nodes),
+		cmocka_unit_test(a_server_that_wants_a_subscription_is_not_for_nodes),
 		cmocka_unit_test(another_mirror_makes_another_image),
 		folder_test(the_program_comes_with_all_that_it_is_linked_with),
 		folder_test(keys_of_the_command_line_stand_for_the_catalogues),
