@@ -155,9 +155,9 @@ static void an_expanded_text_has_a_limit(void **state)
 		end = stpcpy(end, "$v");
 	whole = yum_expand(text, &variables);
 	assert_int_equal(strlen(whole), YUM_EXPANDED_LIMIT);
-	(void) strcpy(end, "/");
+	(void) stpcpy(end, "/");
 	assert_null(yum_expand(text, &variables));
-	(void) strcpy(end, "$v");
+	(void) stpcpy(end, "$v");
 	assert_null(yum_expand(text, &variables));
 }
 
