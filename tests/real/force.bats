@@ -170,6 +170,18 @@ id_of() {
     echo exit >>"$driver/nvidia-smi"
     build_gpu --userspace "$driver"
     [[ $output == *"was moved from"*"userspace: the old image has other files of driver 4.0"* ]]
+    # A program that asks for a newer C library than the base has.
+    echo 'GLIBC_2.99 { newer; };' >"$folder/map"
+    echo 'void newer(void) {}' | gcc -shared -fPIC -nostdlib -Wl,-soname,libc.so.6 "-Wl,--version-script=$folder/map" -x c -o "$folder/libc.so.6" -
+    echo 'void newer(void); void start(void) { newer(); }' >"$folder/start.c"
+    gcc -nostdlib -Wl,-e,start -o "$driver/nvidia-imex" "$folder/start.c" "$folder/libc.so.6"
+    build_gpu --userspace "$driver"
+    ((status == 3))
+    [[ $output == *"first: gpu image: nvidia-imex asks for GLIBC_2.99, libc.so.6 of the image has GLIBC_2."* ]]
+    build_gpu --userspace "$driver" --force
+    [[ $output == *"WARNING: gpu image: some of its programs will not start (will-not-start)"*"-unproven"* ]]
+    jq -e '.images[0].proof == "will-not-start"' "$to/images.json"
+    rm "$driver/nvidia-imex"
     build_gpu --force
     [[ $output == *"  WARNING: userspace: the old image has 4.0, this one has none"* ]]
     [[ $output == *"  WARNING: it has no nvidia-smi, libraries or firmware, because of --force: nodes never become ready with it"* ]]
