@@ -44,6 +44,14 @@ void dcb_free(struct dcb *dcb)
 	*dcb = (struct dcb){ .dcbx = -1 };
 }
 
+bool dcb_has_app(const struct dcb *dcb, const struct dcb_app *app)
+{
+	for (size_t i = 0; i < dcb->app_count; i++)
+		if (memcmp(&dcb->apps[i], app, sizeof(*app)) == 0)
+			return true;
+	return false;
+}
+
 /* ---- asking */
 
 static struct nlmsghdr *begin(
@@ -339,14 +347,6 @@ static void restore_part(const struct links_restore *restore, const struct recor
 		run_failure(restore->run, "%s: dcb %s: %s", link->name, part->name, error.text);
 }
 
-static bool has_app(const struct dcb *dcb, const struct dcb_app *app)
-{
-	for (size_t i = 0; i < dcb->app_count; i++)
-		if (memcmp(&dcb->apps[i], app, sizeof(*app)) == 0)
-			return true;
-	return false;
-}
-
 /* Makes, or (DCB_CMD_IEEE_DEL) removes, what only the first one has. */
 static void change_apps(const struct links_restore *restore, const struct restored_link *link,
 	uint8_t command, const struct dcb *one, const struct dcb *other)
@@ -355,7 +355,7 @@ static void change_apps(const struct links_restore *restore, const struct restor
 		const struct dcb_app *app = &one->apps[i];
 		struct error error = { 0 };
 
-		if (!has_app(other, app) &&
+		if (!dcb_has_app(other, app) &&
 			change_app(restore->netlink, link->now->name, command, app, &error) < 0)
 			run_failure(restore->run,
 				"%s: dcb app%s: selector %u, protocol %u, priority %u: %s",

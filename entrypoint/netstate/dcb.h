@@ -32,6 +32,9 @@ static inline bool dcb_has(const struct dcb *dcb, uint16_t type)
 	return dcb->has & (UINT64_C(1) << type);
 }
 
+/* Is there an equal entry in the application table? */
+bool dcb_has_app(const struct dcb *dcb, const struct dcb_app *app);
+
 /* ---- setting: the kernel accepts a structure that the driver lacks, without any effect */
 
 /* Sets DCB_ATTR_IEEE_ETS, …_MAXRATE, …_PFC or DCB_ATTR_DCB_BUFFER as @dcb has it. */

@@ -111,8 +111,7 @@ void qos_print(const struct dcb *dcb, bool all)
 
 /* ---- setting */
 
-/* In the order of the original: PFC changes the buffers, which are read anew before they are set.
- */
+/* In the original's order: PFC changes the buffers, which are read again before they are set. */
 static const struct part {
 	uint16_t type;
 	const char *name;
@@ -203,6 +202,9 @@ static int set_maps(const struct qos_request *request, struct dcb *dcb, struct e
 	for (size_t i = 0; r == 0 && i < request->map_count; i++) {
 		const struct qos_map *map = &request->maps[i];
 
+		/* One that is there: mlx5 takes it again, the kernel's own table does not. */
+		if (map->action == QOS_MAP_SET && dcb_has_app(dcb, &map->app))
+			continue;
 		if (map->action == QOS_MAP_FLUSH)
 			r = remove_maps(request, dcb, error);
 		else
@@ -218,8 +220,12 @@ static int set_maps(const struct qos_request *request, struct dcb *dcb, struct e
 static int serve(const struct qos_request *request, struct dcb *dcb, struct error *error)
 {
 	int r = dcb_read(request->interface, dcb, error);
+	struct dcb copy = *dcb;
 
+	/* Nothing is set if the shares do not fit the classes. */
 	if (r == 0)
+		r = qos_request_apply(request, DCB_ATTR_IEEE_ETS, &copy, error);
+	if (r >= 0)
 		r = set_dcbx(request, dcb, error);
 	if (r == 0)
 		r = set_part(request, &pfc, dcb, error);

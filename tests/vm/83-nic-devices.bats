@@ -153,9 +153,11 @@ qos --trust dscp --pfc 0,0,0,1,0,0,0,0
 grep -x 'Priority trust state: dscp' /tmp/output
 grep '^.enabled     0   0   0   1   0   0   0   0 ' /tmp/output
 dcb pfc show dev eth0 | grep '2:off 3:on 4:off'
-[ "$(dcb -N app show dev eth0 dscp-prio | tr ' ' '\n' | grep -c '^[0-9]*:[0-7]$')" = 64 ]
+dcb -N app show dev eth0 >/tmp/apps
+cat /tmp/apps
+grep -q ' 0:0 1:0 .* 25:3 26:3 .* 62:7 63:7' /tmp/apps
 qos --dscp2prio set,26,5 --dscp2prio set,48,6
-dcb -N app show dev eth0 dscp-prio | tr ' ' '\n' | grep -x '26:5'
+dcb -N app show dev eth0 | grep ' 26:5 '
 grep '^.prio:5 dscp:.*26,' /tmp/output
 qos --buffer_size 19872,131072 --prio2buffer 0,0,0,1,0,0,0,0 --cable_len=5
 grep -x 'Receive buffer size (bytes): 19872,131072,0,0,0,0,0,0,max_buffer_size=262016' /tmp/output
@@ -166,6 +168,9 @@ grep -x 'tc: 1 ratelimit: 25.0 Gbps, tsa: ets, bw: 60%' /tmp/output
 dcb ets show dev eth0 | grep 'tc-bw 0:40 1:60 '
 refute "shares must sum to 100" qos -t 40,50,0,0,0,0,0,0
 grep '^mlnx_qos: eth0: ETS: the driver refuses it' /tmp/errors
+refute "class 2 is strict" qos --trust pcp -t 40,50,10,0,0,0,0,0
+qos
+grep -x 'Priority trust state: dscp' /tmp/output
 qos -F x,x,x,x,1,x,x,x
 [ ! -s /tmp/output ]
 qos -P 4
@@ -175,7 +180,7 @@ grep -x 'DCBX mode: Firmware controlled' /tmp/output
 qos --dcbx os --trust pcp
 grep -x 'DCBX mode: OS controlled' /tmp/output
 grep -x 'Priority trust state: pcp' /tmp/output
-[ -z "$(dcb -N app show dev eth0 dscp-prio | grep ':')" ]
+[ -z "$(dcb -N app show dev eth0 | grep ':')" ]
 CASE
     [ "$status" -eq 0 ]
 }
