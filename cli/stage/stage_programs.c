@@ -40,6 +40,11 @@ static int open_base(struct build *build, struct verify_input *input, struct err
 	};
 	if (!input->name)
 		return -EIO;
+	if (!image_still_there(stage_output(build, STAGE_RUNTIME_BASE, 0)))
+		return error_try(error,
+			error_set(error, -EIO, "%s: removed from the storage during this build",
+				input->name),
+			"the same command again, which makes it again");
 	input->place = xstrdup(input->name);
 	return verify_input_open(input, &build->context, error);
 }

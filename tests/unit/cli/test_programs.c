@@ -283,6 +283,23 @@ static void a_library_that_no_program_loads_is_a_note(void **state)
 		"libX.so.1, which libGLX.so.0 needs, is not in the image");
 }
 
+/* Nothing starts it in a driver container. */
+static void a_program_of_a_desktop_is_a_note_too(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(programs_free) struct programs programs = { 0 };
+
+	make_root(folder);
+	assert_int_equal(unlinkat(folder->fd, LIBRARIES "liba.so.1", 0), 0);
+	assert_int_equal(renameat(folder->fd, "root/usr/bin/prog", folder->fd,
+				 "root/usr/bin/nvidia-settings"),
+		0);
+	programs = judge(folder);
+	assert_true(programs_start(&programs));
+	assert_int_equal(programs.count, 0);
+	assert_string_equal(programs.findings[0].weight, "note");
+}
+
 static void what_programs_are_known_to_open_counts(void **state)
 {
 	const struct folder *folder = *state;
@@ -487,6 +504,7 @@ int main(void)
 		folder_test(links_do_not_lead_out_of_the_image),
 		folder_test(files_of_another_machine_do_not_count),
 		folder_test(a_library_that_no_program_loads_is_a_note),
+		folder_test(a_program_of_a_desktop_is_a_note_too),
 		folder_test(what_programs_are_known_to_open_counts),
 		folder_test(damaged_files_are_reported_and_do_no_harm),
 		cmocka_unit_test(layers_hide_what_is_below),
