@@ -75,8 +75,8 @@ static void command_lines_of_published_manifests_are_taken(void **state)
 		"--buffer_size 19872,2019744,0,0,0,0,0,0",
 		"--dscp2prio set,26,3",
 		"--dscp2prio=set,24,3",
-		"-p 0,1,2,3,4,5,6,7 -f 1,1,0,0,0,0,0,0 --buffer_size 261632,261632,0,0,0,0,0,0 "
-		"--dscp2prio set,1,1",
+		"-p 0,1,2,3,4,5,6,7 -f 1,1,0,0,0,0,0,0",
+		"--buffer_size 261632,261632,0,0,0,0,0,0 --dscp2prio set,1,1",
 		"-s ets,ets,ets,ets,ets,ets,strict,strict -t 10,10,10,50,10,10,0,0",
 		"--dcbx=os --trust=dscp",
 		"--prio_tc=1,0,2,3,4,5,6,7",
