@@ -62,7 +62,7 @@ static const char usage[] =
 	"  DRIVER_CONFIG_DIGEST      passed on to the driver manager\n"
 	"  NVFM_CONFIG_<FIELD>       a setting of fabricmanager.cfg (docs/gpu.md)\n"
 	"Slipway's own:\n"
-	"  SLIPWAY_ALLOW_STORAGE_LOSS   nic, true: start even if storage over RDMA will be lost\n"
+	"  SLIPWAY_ALLOW_MODULE_LOSS nic, true: start even if modules will not come back\n"
 	"  SLIPWAY_NVIDIA_DRM        true: load nvidia_drm, too (docs/gpu.md)\n"
 	"  SLIPWAY_NODE_CACHE        where builds on the node are kept (docs/node-build.md)\n"
 	"  SLIPWAY_NODE_HEADERS      host: builds on the node fetch no headers\n"

@@ -42,7 +42,7 @@ static const struct variable variables[] = {
 	{ "SLIPWAY_NODE_CACHE", TEXT, FIELD(node_cache), { NULL }, 0 },
 	{ "SLIPWAY_NODE_HEADERS", CHOICE, FIELD(host_headers), { "any", "host" }, 0 },
 	{ "SLIPWAY_NVIDIA_DRM", FLAG, FIELD(drm), { NULL }, 0 },
-	{ "SLIPWAY_ALLOW_STORAGE_LOSS", FLAG, FIELD(storage_loss), { NULL }, 0 },
+	{ "SLIPWAY_ALLOW_MODULE_LOSS", FLAG, FIELD(module_loss), { NULL }, 0 },
 	{ "SLIPWAY_STRICT_PARAMETERS", FLAG, FIELD(strict_parameters), { NULL }, 0 },
 	{ "SLIPWAY_UNLISTED_GPUS", FLAG, FIELD(unlisted_gpus), { NULL }, 0 },
 	/*

@@ -22,7 +22,7 @@ struct options {
 	bool vgpu_unchecked;        /* DISABLE_VGPU_VERSION_CHECK */
 	bool drm;                   /* SLIPWAY_NVIDIA_DRM */
 	bool strict_parameters;     /* SLIPWAY_STRICT_PARAMETERS */
-	bool storage_loss;          /* SLIPWAY_ALLOW_STORAGE_LOSS */
+	bool module_loss;           /* SLIPWAY_ALLOW_MODULE_LOSS */
 	bool unlisted_gpus;         /* SLIPWAY_UNLISTED_GPUS */
 	const char *digest;         /* DRIVER_CONFIG_DIGEST, or "" */
 	/* Used by slipway node-build, which has our environment: a wrong value is refused here. */

@@ -407,13 +407,18 @@ static int place_licence(struct action *action)
 
 	if (vgpu == VGPU_PASSED_THROUGH)
 		role_note(role,
-			"DRIVER_TYPE=vgpu, but no GPU of this node is a vGPU: they are passed through, and the node is ready %s",
-			has_gridd ? "also if nvidia-gridd gets no licence"
+			"DRIVER_TYPE=vgpu, but no GPU of this node is a vGPU: they are passed through, and the node becomes ready %s",
+			has_gridd ? "even if nvidia-gridd gets no licence"
 				  : "without nvidia-gridd, which the image does not have");
 	if (vgpu == VGPU_NO || !has_gridd)
 		return 0;
 	r = vgpu_licence_place(
 		role->root_fd, role->options.vgpu_token, &conf, &tokens, &action->error);
+	if (r < 0 && vgpu == VGPU_PASSED_THROUGH) {
+		role_note(role, "%s", action->error.text);
+		action->error = (struct error){ 0 };
+		return 0;
+	}
 	if (r < 0)
 		return action_reason(action, REASON_DAEMON_FAILED, r);
 	if (!conf)

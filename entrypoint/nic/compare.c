@@ -163,10 +163,11 @@ static int list_load(struct comparison *comparison)
 	if (comparison->nic->inputs.nfsrdma && strv_push(&names, NIC_NFSRDMA_MODULE) < 0)
 		return nic_no_memory(action);
 	if (comparison->nic->inputs.nfsrdma && !strv_contains(set, NIC_NFSRDMA_MODULE))
-		nic_note(action,
-			"%s is set, but the image has no %s for this kernel: slipway build "
-			"--nfsrdma makes one that has it",
-			CONTRACT_ENV_NFSRDMA, NIC_NFSRDMA_MODULE);
+		nic_note(action, "%s is set, but the image has no %s for this kernel: %s",
+			CONTRACT_ENV_NFSRDMA, NIC_NFSRDMA_MODULE,
+			comparison->nic->inputs.mode == NIC_SOURCES
+				? "its OFED source has no NFS over RDMA"
+				: "slipway build --nfsrdma makes one that has it");
 	for (size_t i = 0; i < names.count; i++) {
 		int r = 0;
 

@@ -221,12 +221,30 @@ static int clear_stale(struct action *action)
 	return 0;
 }
 
-/* "ib_iser: why": refuses those of storage, and reports the others. */
+/* NFS and NVMe over RDMA, which an OFED can have: for them there is a cure. */
+static bool is_in_ofed(const char *name)
+{
+	return strcmp(name, "rpcrdma") == 0 || strcmp(name, "nvme_rdma") == 0 ||
+	       strcmp(name, "nvmet_rdma") == 0;
+}
+
+static const char *cure_of_lost(const struct nic *nic)
+{
+	return nic->inputs.mode == NIC_SOURCES ? CONTRACT_ENV_NFSRDMA "=true compiles OFED's own; "
+					       : "slipway build --nfsrdma makes an image with "
+						 "OFED's own; ";
+}
+
+/*
+ * "ib_iser: why": refuses those that nobody has given up, and reports the others: auxiliary ones
+ * need not come back, and for third-party ones UNLOAD_THIRD_PARTY_RDMA_MODULES is set.
+ */
 static int judge_lost(struct action *action, const struct strv *lost)
 {
 	const struct nic *nic = action->role;
-	_cleanup_strv_ struct strv storage = { 0 };
+	_cleanup_strv_ struct strv refused = { 0 };
 	_cleanup_free_ char *text = NULL;
+	const char *cure = "";
 
 	for (size_t i = 0; i < lost->count; i++) {
 		_cleanup_free_ char *name = strndup(lost->items[i], strcspn(lost->items[i], ":"));
@@ -235,18 +253,23 @@ static int judge_lost(struct action *action, const struct strv *lost)
 		if (!name)
 			return nic_no_memory(action);
 		nic_note(action, "will not come back once it is unloaded: %s", lost->items[i]);
-		if (module && module->part == SWAP_STORAGE && !nic->role.options.storage_loss &&
-			strv_push(&storage, lost->items[i]) < 0)
+		if (nic->role.options.module_loss ||
+			(module && (module->part == SWAP_AUXILIARY ||
+					   module->part == SWAP_THIRD_PARTY)))
+			continue;
+		if (is_in_ofed(name))
+			cure = cure_of_lost(nic);
+		if (strv_push(&refused, lost->items[i]) < 0)
 			return nic_no_memory(action);
 	}
-	if (!storage.count)
+	if (!refused.count)
 		return 0;
-	text = strv_join(&storage, "; ");
+	text = strv_join(&refused, "; ");
 	return text ? action_fail(action, REASON_WILL_NOT_LOAD, -ENOEXEC,
-			      "nothing was touched: the node would lose storage over RDMA. %.900s. "
-			      "slipway build --nfsrdma makes an image with rpcrdma, nvme_rdma and "
-			      "nvmet_rdma; SLIPWAY_ALLOW_STORAGE_LOSS=true accepts the loss",
-			      text)
+			      "nothing was touched: modules that the node uses would not come back. "
+			      "%.900s. Unload them first; %sSLIPWAY_ALLOW_MODULE_LOSS=true accepts "
+			      "the loss",
+			      text, cure)
 		    : nic_no_memory(action);
 }
 

@@ -82,7 +82,7 @@ enum swap_part {
 	SWAP_THIRD_PARTY, /* goes only with UNLOAD_THIRD_PARTY_RDMA_MODULES, and comes back */
 	SWAP_AUXILIARY,   /* goes, and comes back when it will load on ours */
 	SWAP_PEERMEM,     /* nvidia_peermem: asked to go, the GPU side loads it again */
-	SWAP_OTHER,       /* not named anywhere: goes when it is not in use, and comes back */
+	SWAP_OTHER,       /* not named anywhere: goes when it is not in use and will come back */
 };
 
 struct swap_module {

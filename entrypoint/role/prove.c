@@ -536,24 +536,39 @@ static int add_lost(const struct proving *proving, size_t index, struct strv *lo
 	return strv_pushf(lost, "%s: " NO_CRCS, name);
 }
 
-/* Each is taken from the image if that has it, with all that it needs there, else from the host. */
+/* The tree that has the module's file: the image, else the host; NULL. */
+static struct loader *tree_with(const struct proving *proving, const char *name)
+{
+	struct loader *const trees[] = { proving->loader, proving->other };
+
+	for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
+		_cleanup_free_ char *path = NULL;
+		struct error ignored;
+
+		if (trees[i] && loader_file(trees[i], name, &path, &ignored) == 0 &&
+			fs_exists(proving->role->root_fd, path))
+			return trees[i];
+	}
+	return NULL;
+}
+
+/* Appends to @all what is there in the end, with dependencies; to @lost what no tree has. */
 static int resolve_return(struct proving *proving, const struct prove_return *question,
 	struct strv *all, struct strv *lost)
 {
-	struct error why = { 0 };
+	struct error *error = &proving->action->error;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < question->load->count; i++)
-		r = loader_resolve(
-			proving->loader, question->load->items[i], all, &proving->action->error);
+		r = loader_resolve(proving->loader, question->load->items[i], all, error);
 	for (size_t i = 0; r == 0 && i < question->names->count; i++) {
 		const char *name = question->names->items[i];
+		struct loader *tree = tree_with(proving, name);
 
-		r = loader_resolve(proving->loader, name, all, &why);
-		if (r == -ENOENT && proving->other)
-			r = loader_resolve(proving->other, name, all, &why);
-		if (r == -ENOENT)
-			r = strv_pushf(lost, "%s: neither the image nor the host has it", name);
+		if (tree)
+			r = loader_resolve(tree, name, all, error);
+		else if (strv_pushf(lost, "%s: neither the image nor the host has it", name) < 0)
+			r = error_set_errno(error, -ENOMEM, "load proof");
 	}
 	return r;
 }

@@ -204,7 +204,12 @@ static void find_wrong_driver(int root_fd, struct strv *findings)
 {
 	static const char *const programs[] = { IMEX_PROGRAM, IMEX_PROGRAM "-ctl" };
 	struct driver_version driver;
+	struct fabric fabric;
 
+	/* Other nodes have no NVLink to each other: they are in no ComputeDomain. */
+	fabric_find(root_fd, &fabric);
+	if (fabric.kind != FABRIC_ELSEWHERE)
+		return;
 	driver_version(root_fd, &driver);
 	if (*driver.text && nvidia_version_compare(driver.text, NVIDIA_COMPUTE_DOMAINS_MINIMUM) < 0)
 		(void) !strv_pushf(findings,

@@ -56,7 +56,7 @@ static bool is_name(const char *name)
 	return *name && *name != '.' && !strchr(name, '/') && strlen(name) < RDMA_NAME_SIZE;
 }
 
-/* False: the arguments are wrong. @letter: the option that has the value. */
+/* False, with a message: the arguments are wrong. @letter: the option that has the value. */
 static bool parse(struct request *request, int argc, char **argv, char letter,
 	const char *(*value_of)(const char *) )
 {
@@ -72,9 +72,17 @@ static bool parse(struct request *request, int argc, char **argv, char letter,
 		else if (option == letter && value_of(optarg))
 			request->value = value_of(optarg);
 		else
-			return false;
+			break;
 	}
-	return !argv[optind];
+	if (option < 0 && !argv[optind])
+		return true;
+	if (option < 0)
+		text_print(stderr, "%s: %s: no such argument\n", request->program, argv[optind]);
+	else if (option != '?') /* getopt() has named that one */
+		text_print(stderr, "%s: -%c %s: not a valid value\n", request->program, option,
+			optarg);
+	text_print(stderr, "  try: %s --help\n", request->program);
+	return false;
 }
 
 static int fail(const struct request *request, const char *what, int r)
@@ -141,18 +149,12 @@ int cma_roce_mode_main(int root_fd, int argc, char **argv)
 {
 	struct request request = { "cma_roce_mode", RDMA_CONFIG_MODE, "mlx5_0", "1", NULL };
 
-	if (parse(&request, argc, argv, 'm', mode_text))
-		return run(root_fd, &request);
-	(void) fputs(cma_roce_mode_usage, stderr);
-	return 2;
+	return parse(&request, argc, argv, 'm', mode_text) ? run(root_fd, &request) : 2;
 }
 
 int cma_roce_tos_main(int root_fd, int argc, char **argv)
 {
 	struct request request = { "cma_roce_tos", RDMA_CONFIG_TOS, "mlx5_0", "1", NULL };
 
-	if (parse(&request, argc, argv, 't', tos_text))
-		return run(root_fd, &request);
-	(void) fputs(cma_roce_tos_usage, stderr);
-	return 2;
+	return parse(&request, argc, argv, 't', tos_text) ? run(root_fd, &request) : 2;
 }

@@ -269,6 +269,6 @@ int mlnx_qos_main(int root_fd, int argc, char **argv)
 		print_error(&error);
 	if (r != -EINVAL || request.interface)
 		return r < 0;
-	(void) fputs(mlnx_qos_usage, stderr);
+	text_print(stderr, "  try: mlnx_qos --help\n");
 	return 2;
 }

@@ -87,6 +87,8 @@ load helpers
     [[ $output == "mlnx_qos: no option --tc_bw"* ]]
     run "$init" cma_roce_tos -t 256
     [ "$status" -eq 2 ]
+    [ "$output" = "cma_roce_tos: -t 256: not a valid value
+  try: cma_roce_tos --help" ]
 }
 
 @test "build --help-all lists every option, --help leaves out those about mirrors and keys" {

@@ -104,7 +104,7 @@ exits nic 15 90
 termination_message nic
 loaded rpcrdma || fail "rpcrdma is gone"
 refute "something was unloaded" container_log_has nic " s  unloaded "
-start nic:nic-other-core UNLOAD_STORAGE_MODULES=true SLIPWAY_ALLOW_STORAGE_LOSS=true
+start nic:nic-other-core UNLOAD_STORAGE_MODULES=true SLIPWAY_ALLOW_MODULE_LOSS=true
 wait_ready nic 90
 expect_unloaded rpcrdma
 stop_clean nic
@@ -132,7 +132,7 @@ stop_clean nic
     # What the kernel's own modules use is known; of the rest nobody knows the CRC.
     [[ $output =~ KERNEL_REBUILT:\ the\ running\ $VM_KREL\ is\ another\ build\ .*no\ loaded\ module\ confirms\ ([0-9]+)\ of\ ([0-9]+)\ symbols ]]
     ((BASH_REMATCH[1] * 10 < BASH_REMATCH[2]))
-    [[ $output == *"storage"*"WILL_NOT_LOAD: nothing was touched: the node would lose storage over RDMA. rpcrdma: built for __ib_alloc_pd CRC 0x"*"slipway build --nfsrdma"*"SLIPWAY_ALLOW_STORAGE_LOSS=true accepts the loss"* ]]
+    [[ $output == *"storage"*"WILL_NOT_LOAD: nothing was touched: modules that the node uses would not come back. rpcrdma: built for __ib_alloc_pd CRC 0x"*"slipway build --nfsrdma"*"SLIPWAY_ALLOW_MODULE_LOSS=true accepts the loss"* ]]
     [[ $output == *"the right one"*"load proof: "*" modules will load ("*" ms)"* ]]
     [[ $output == *'"proof":"'*' modules will load ('* ]]
     [[ $output == *"nothing in the way"*"cannot tell whether the modules will load: this image has no Module.symvers"*"the kernel will decide"* ]]

@@ -325,7 +325,7 @@ start nic "$@"
 exits nic 15 120
 termination_message nic | grep 'nothing was touched: .*rpcrdma: neither the image nor the host has it'
 loaded rpcrdma || fail "rpcrdma went"
-start nic "$@" SLIPWAY_ALLOW_STORAGE_LOSS=true
+start nic "$@" SLIPWAY_ALLOW_MODULE_LOSS=true
 wait_ready nic 120
 log_has nic 'will not come back once it is unloaded: rpcrdma'
 log_has nic 'unloaded rdma_rxe'

@@ -243,9 +243,17 @@ static void a_driver_root_that_cannot_serve_compute_domains_is_reported(void **s
 {
 	const struct folder *node = *state;
 	_cleanup_free_ char *old = NULL, *none = NULL, *half = NULL, *whole = NULL, *json = NULL;
+	_cleanup_free_ char *alone = NULL;
 
 	put_real_node(node);
 	put_driver(node, "570.133.20");
+	/* A node without NVLink to others is in no ComputeDomain. */
+	alone = status_of(node, false, 1);
+	assert_null(strstr(alone, "ComputeDomains"));
+	/* A GB200. */
+	folder_write_text(node, "sys/bus/pci/devices/0000:06:00.0/vendor", "0x10de\n");
+	folder_write_text(node, "sys/bus/pci/devices/0000:06:00.0/device", "0x2941\n");
+	folder_write_text(node, "sys/bus/pci/devices/0000:06:00.0/class", "0x030200\n");
 	old = status_of(node, false, 1);
 	assert_contains(old, "! driver 570.133.20 is too old for ComputeDomains, which need "
 			     "570.158.01 or newer\n");

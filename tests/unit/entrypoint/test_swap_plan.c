@@ -404,6 +404,27 @@ static void devices_are_not_taken_from_under_their_users(void **state)
 		"reference(s)");
 }
 
+/* NVMe over RDMA and the core of NVMe, say: the image's would not load on another build of that. */
+static void what_storage_of_the_image_depends_on_goes_if_nothing_else_uses_it(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_bench_ struct bench bench;
+
+	open_bench(&bench, folder);
+	strv_free(&bench.nic.inputs.auxiliary);
+	assert_int_equal(strv_push(&bench.nic.inputs.storage, "mlx5_fwctl"), 0);
+	bench.nic.inputs.unload_storage = true;
+	load(folder, "ib_uverbs", OTHERS, 1, "mlx5_fwctl");
+	load(folder, "mlx5_fwctl", OTHERS, 0, "");
+	load(folder, "fwctl", OTHERS, 1, "mlx5_fwctl");
+	assert_int_equal(make(&bench), 0);
+	assert_going(&bench.plan, "mlx5_fwctl:storage ib_uverbs:ours fwctl:auxiliary");
+	/* A disk of the node uses it. */
+	load(folder, "fwctl", OTHERS, 2, "mlx5_fwctl");
+	assert_int_equal(make(&bench), 0);
+	assert_going(&bench.plan, "mlx5_fwctl:storage ib_uverbs:ours");
+}
+
 static void a_driver_that_the_image_lacks_does_not_go(void **state)
 {
 	const struct folder *folder = *state;
@@ -537,6 +558,7 @@ int main(void)
 		folder_test(a_flag_lets_its_modules_go),
 		folder_test(who_has_a_device_open_is_named),
 		folder_test(devices_are_not_taken_from_under_their_users),
+		folder_test(what_storage_of_the_image_depends_on_goes_if_nothing_else_uses_it),
 		folder_test(a_driver_that_the_image_lacks_does_not_go),
 		folder_test(a_function_in_a_virtual_machine_keeps_its_driver),
 		folder_test(a_module_of_the_kernel_itself_cannot_go),
