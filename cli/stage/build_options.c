@@ -138,7 +138,7 @@ static int check_flags(const struct strv *flags, struct error *error)
 			continue;
 		(void) error_set(
 			error, -EINVAL, "--ofed-flag %s: not an option of OFED's configure", flag);
-		return error_try(error, -EINVAL, "--ofed-flag=--with-mlx5-ipsec, one for each");
+		return error_try(error, -EINVAL, "--ofed-flag=--with-sf-cfg-drv, one for each");
 	}
 	return 0;
 }
@@ -150,6 +150,10 @@ static int check(void *target, struct error *error)
 
 	if (r == 0)
 		r = check_flags(&options->ofed_flags, error);
+	if (r == 0 && options->nfsrdma && options->sources[DRIVER_OFED] &&
+		strcmp(options->sources[DRIVER_OFED], driver_package_word(DRIVER_OFED)) == 0)
+		r = error_set(error, -EINVAL,
+			"--nfsrdma: the reference OFED has no NFS and NVMe over RDMA");
 	if (r == 0 && !options->bundle) /* what is in a bundle is known later */
 		r = build_options_check_drivers(options, error);
 	if (r < 0)
@@ -196,8 +200,8 @@ static const struct option_row rows[] = {
 		"add OFED's NFS and NVMe over RDMA to the NIC image, for ENABLE_NFSRDMA and\n"
 		"for nodes whose storage goes over RDMA; with nvidia-fs they know it"),
 	BUILD_OPTION("ofed-flag", "FLAG", OPTION_LIST, ofed_flags,
-		"an option for OFED's configure, such as --ofed-flag=--with-sf-cfg-drv; may be\n"
-		"repeated"),
+		"an option of OFED's own configure (its help lists them), with its dashes; may\n"
+		"be repeated"),
 	BUILD_OPTION("kernel-module-type", "KIND", OPTION_TEXT, kernel_module_type,
 		"open or proprietary; GPUs older than Turing need proprietary [open, if the\n"
 		"source has both]"),

@@ -241,13 +241,19 @@ static int look_for_storage(struct build *build, const char *top, struct error *
 	_cleanup_free_ char *folder = xasprintf("%s/net/sunrpc/xprtrdma", top);
 	bool has = fs_exists(AT_FDCWD, folder);
 
+	if (build->options.sources_image &&
+		(build->options.nfsrdma || build->options.ofed_flags.count))
+		progress_note(&build->context.progress,
+			"--nfsrdma and --ofed-flag are for this kernel's modules: nodes that compile "
+			"others follow ENABLE_NFSRDMA and APPEND_DRIVER_BUILD_FLAGS");
 	if (build->options.nfsrdma && !has) {
 		(void) error_set(error, -EINVAL,
 			"--nfsrdma: this OFED has no NFS over RDMA: net/sunrpc/xprtrdma is missing");
 		return error_try(error, -EINVAL,
 			"leave out --nfsrdma, or take a source of mlnx-ofed-kernel that has it");
 	}
-	if (!has || build->options.nfsrdma || build->options.ofed_flags.count)
+	if (!has || build->options.nfsrdma ||
+		strv_contains(&build->options.ofed_flags, "--with-nfsrdma-mod"))
 		return 0;
 	progress_note(&build->context.progress,
 		build_has(build, DRIVER_NVIDIA_FS)

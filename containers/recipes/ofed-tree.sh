@@ -31,7 +31,7 @@ kernel_has() { grep -sqE "^$1=[ym]\$" "$kernel_build"/{.config,include/config/au
 ask_for_more() {
     local name flag flags wanted=()
     ! kernel_has CONFIG_XFRM_OFFLOAD || ! kernel_has CONFIG_INET_ESP_OFFLOAD || ! kernel_has CONFIG_INET6_ESP_OFFLOAD ||
-        wanted+=(--with-mlx5-ipsec)
+        ! knows_option --with-mlx5-ipsec || options+=(--with-mlx5-ipsec)
     [[ ${SLIPWAY_NFSRDMA:-} != yes ]] || wanted+=(--with-nfsrdma-mod --with-nvmf_host-mod --with-nvmf_target-mod)
     # nvidia-fs: what rpcrdma and nvme call of it.
     [[ ${SLIPWAY_GDS:-} != yes ]] || wanted+=(--with-gds)

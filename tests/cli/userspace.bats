@@ -296,8 +296,10 @@ package() {
     says "--verify-configure applies only to OFED, which this build does not include"
     run_slipway 2 build --kernel newest --nfsrdma
     says "--nfsrdma applies only to OFED, which this build does not include"
+    run_slipway 2 build --kernel newest --ofed reference --nfsrdma
+    says "--nfsrdma: the reference OFED has no NFS and NVMe over RDMA"
     run_slipway 2 build --kernel newest --ofed reference --ofed-flag=with-gds
-    says "--ofed-flag with-gds: not an option of OFED's configure" "try: --ofed-flag=--with-mlx5-ipsec"
+    says "--ofed-flag with-gds: not an option of OFED's configure" "try: --ofed-flag=--with-sf-cfg-drv"
     run_slipway 2 bundle -o x newest --ofed reference --nvidia none --kernel-module-type open
     says "--kernel-module-type applies only to NVIDIA's kernel modules, which this build does not include"
     run_slipway 2 bundle -o x newest --nvidia "$tree" --kernel-module-type open
