@@ -12,17 +12,30 @@
 
 #define COLUMN 19
 
+/* @form: a 0 stands for any digit. */
+static bool has_form(const char *value, const char *form)
+{
+	bool fits = strlen(value) == strlen(form);
+
+	for (size_t i = 0; fits && form[i]; i++)
+		fits = form[i] == '0' ? value[i] >= '0' && value[i] <= '9' : value[i] == form[i];
+	return fits;
+}
+
 static int take_snapshot(void *target, const char *value, struct error *error)
 {
-	static const char wanted[] = "00000000T000000Z"; /* 0 stands for any digit */
-	bool fits = strlen(value) == sizeof(wanted) - 1;
+	/* Debian's and Ubuntu's; Tumbleweed's; CentOS Stream's (docs/kernels.md). */
+	static const char *const forms[] = { "00000000T000000Z", "00000000",
+		"CentOS-Stream-9-00000000.0", "CentOS-Stream-10-00000000.0" };
+	bool fits = false;
 
-	for (size_t i = 0; fits && wanted[i]; i++)
-		fits = wanted[i] == '0' ? value[i] >= '0' && value[i] <= '9'
-					: value[i] == wanted[i];
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
+		fits |= has_form(value, forms[i]);
 	if (!fits)
 		return error_set(error, -EINVAL,
-			"--snapshot %s: not a time such as 20260901T000000Z", value);
+			"--snapshot %s: neither a time such as 20260901T000000Z nor an archive's "
+			"name of one (docs/kernels.md)",
+			value);
 	((struct common_options *) target)->snapshot = value;
 	return 0;
 }

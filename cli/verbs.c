@@ -13,7 +13,7 @@ const struct verb_row verb_rows[] = {
 	{ "plan", plan_command, &plan_options,
 		"list the images that a cluster's nodes will ask for, and how to build them" },
 	{ "combine", combine_command, &combine_options,
-		"merge GPU images for several kernels or OFED versions" },
+		"merge images for several kernels, or GPU images for several OFEDs" },
 	{ "verify", verify_command, &verify_options,
 		"check whether modules or images will load on a kernel" },
 	{ "explain", explain_command, &explain_options,

@@ -3,8 +3,10 @@
 #include "cli/fleet/fleet_internal.h"
 
 #include <fnmatch.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cli/stage/build.h"
 #include "common/arch.h"
 #include "common/tag.h"
 #include "common/xalloc.h"
@@ -108,12 +110,33 @@ static void add_image(const struct making *making, struct fleet_target *target,
 					strlen(tag), IMAGE_TAG_LIMIT));
 }
 
-/* The value of --ofed or --nvidia: with folders to find it in, the version is one. NULL: none. */
-static const char *source_of(const struct making *making, const struct fleet_driver *driver)
+/* Builds may run in another folder: a relative path that is here is absolute for them. The caller
+ * frees it. */
+static char *from_anywhere(const char *path)
 {
-	if (driver->source)
-		return driver->source;
-	return making->request->sources.count ? driver->version : NULL;
+	char *real = *path == '/' ? NULL : realpath(path, NULL);
+
+	return real ? real : xstrdup(path);
+}
+
+/* With folders to find it in, the version is a source. A plan without one is only for --check. */
+static bool has_source(const struct making *making, const struct fleet_driver *driver)
+{
+	return driver->source || making->request->sources.count;
+}
+
+/* Adds --ofed or --nvidia. */
+static void add_source(enum driver driver, const struct fleet_driver *wanted, struct strv *args)
+{
+	const char *word = driver_package_word(driver);
+	_cleanup_free_ char *path = NULL;
+
+	if (wanted->source && strcmp(wanted->source, word) != 0)
+		path = from_anywhere(wanted->source);
+	xstrv_pushf(args, "--%s=%s", driver_name(driver),
+		path             ? path
+		: wanted->source ? word
+				 : wanted->version);
 }
 
 static int add_arguments(const struct making *making, const struct fleet_target *target,
@@ -134,10 +157,16 @@ static int add_arguments(const struct making *making, const struct fleet_target 
 	if (*target->os_version && (!version || strcmp(version, target->os_version) != 0))
 		xstrv_pushf(args, "--os-version=%s", target->os_version);
 	if (ofed)
-		xstrv_pushf(args, "--ofed=%s", source_of(making, ofed));
-	xstrv_pushf(args, "--nvidia=%s", nvidia ? source_of(making, nvidia) : "none");
-	for (size_t i = 0; i < request->sources.count; i++)
-		xstrv_pushf(args, "--sources=%s", request->sources.items[i]);
+		add_source(DRIVER_OFED, ofed, args);
+	if (nvidia)
+		add_source(DRIVER_NVIDIA, nvidia, args);
+	else
+		xstrv_push(args, "--nvidia=none");
+	for (size_t i = 0; i < request->sources.count; i++) {
+		_cleanup_free_ char *folder = from_anywhere(request->sources.items[i]);
+
+		xstrv_pushf(args, "--sources=%s", folder);
+	}
 	if (request->revision)
 		xstrv_pushf(args, "--revision=%s", request->revision);
 	if (request->operators.registry)
@@ -177,8 +206,8 @@ static int add_build(struct making *making, struct fleet_target *target,
 			add_image(making, target, build, FLEET_GPU, names.items[i]);
 	}
 	/* Without a source the plan can be checked, and not built. */
-	if (*target->problem || (ofed && !source_of(making, ofed)) ||
-		(nvidia && !source_of(making, nvidia)))
+	if (*target->problem || (ofed && !has_source(making, ofed)) ||
+		(nvidia && !has_source(making, nvidia)))
 		return 0;
 	return add_arguments(making, target, ofed, nvidia, &build->args, error);
 }

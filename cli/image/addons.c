@@ -39,7 +39,8 @@ void image_addons_add(struct image_addons *addons, const char *driver, const cha
 	for (size_t i = 0; i < IMAGE_ADDONS; i++) {
 		struct image *names = &addons->names[i];
 
-		if (strcmp(rows[i].driver, driver) != 0)
+		/* Once; the words may be those of an image that is not ours. */
+		if (strcmp(rows[i].driver, driver) != 0 || names->version || !*version)
 			continue;
 		names->version =
 			xasprintf("%s%s%s", version, revised ? "-" : "", revised ? revision : "");

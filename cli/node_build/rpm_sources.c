@@ -15,6 +15,7 @@
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
+#include "kernels/fetch/download.h"
 #include "kernels/repo/yum_repo.h"
 
 #define BLANKS           " \t\r\n"
@@ -118,6 +119,7 @@ static char *keyring_of(
 	xstrv_split(&files, expanded ? expanded : "", WORDS);
 	for (size_t i = 0; i < files.count; i++) {
 		const char *file = files.items[i];
+		_cleanup_free_ char *shown = url_shown(file); /* it may have a password */
 		_cleanup_free_ char *text = NULL;
 		int r = -EPROTONOSUPPORT;
 
@@ -129,7 +131,7 @@ static char *keyring_of(
 			xstrv_push(&keys, text);
 		else
 			sources_note(reader->writer, "[%s] gpgkey %.200s is not used: %s", repo->id,
-				files.items[i],
+				shown,
 				r == -EPROTONOSUPPORT ? "keys are not fetched" : error_cause(r));
 	}
 	if (keys.count) {
@@ -202,6 +204,8 @@ static const char *take_credentials(const struct rpm_reader *reader, char **url)
 		return "the file of its credentials is not there";
 	conf_value(text, "username", user, sizeof(user));
 	conf_value(text, "password", password, sizeof(password));
+	if (!*user)
+		return "the file of its credentials has no line \"username=NAME\"";
 	*query = '\0';
 	add_user(url, user, password);
 	return NULL;

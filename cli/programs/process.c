@@ -182,13 +182,19 @@ const struct image_file *process_look_for(
 
 /* ---- the folders that are always searched */
 
-static void read_conf(
-	const struct image_files *files, const char *path, struct strv *folders, int depth);
+struct conf {
+	const struct image_files *files;
+	struct strv *folders; /* that are searched */
+	struct strv read;     /* files: each once, for includes may go round */
+};
+
+static void read_conf(struct conf *conf, const char *path);
 
 /* "include /etc/ld.so.conf.d/(pattern)": in the order of the names, as glob(3) has them. */
-static void include(
-	const struct image_files *files, const char *pattern, struct strv *folders, int depth)
+static void include(struct conf *conf, const char *pattern)
 {
+	const struct image_files *files = conf->files;
+
 	_cleanup_free_ char *absolute =
 		*pattern == '/' ? xstrdup(pattern) : xasprintf("/etc/%s", pattern);
 
@@ -197,19 +203,19 @@ static void include(
 
 		if ((file->kind == IMAGE_FILE_TEXT || file->kind == IMAGE_FILE_LINK) &&
 			fnmatch(absolute + 1, file->path, FNM_PATHNAME) == 0)
-			read_conf(files, file->path, folders, depth + 1);
+			read_conf(conf, file->path);
 	}
 }
 
 /* A file of ld.so.conf(5), which ldconfig(8) describes. */
-static void read_conf(
-	const struct image_files *files, const char *path, struct strv *folders, int depth)
+static void read_conf(struct conf *conf, const char *path)
 {
-	const struct image_file *file = image_files_find(files, path);
+	const struct image_file *file = image_files_find(conf->files, path);
 	_cleanup_strv_ struct strv lines = { 0 };
 
-	if (!file || file->kind != IMAGE_FILE_TEXT || depth > 4)
+	if (!file || file->kind != IMAGE_FILE_TEXT || strv_contains(&conf->read, file->path))
 		return;
+	xstrv_push(&conf->read, file->path);
 	xstrv_split(&lines, file->text, "\n");
 	for (size_t i = 0; i < lines.count; i++) {
 		char *line = lines.items[i];
@@ -219,10 +225,10 @@ static void read_conf(
 		xstrv_split(&words, line, " \t,:");
 		if (words.count && strcmp(words.items[0], "include") == 0)
 			for (size_t k = 1; k < words.count; k++)
-				include(files, words.items[k], folders, depth);
+				include(conf, words.items[k]);
 		else if (words.count && *words.items[0] == '/')
 			for (size_t k = 0; k < words.count; k++)
-				xstrv_push_unique(folders, words.items[k]);
+				xstrv_push_unique(conf->folders, words.items[k]);
 	}
 }
 
@@ -230,8 +236,11 @@ static void read_conf(
 void process_defaults(
 	const struct image_files *files, const struct arch *arch, bool cached, struct strv *ret)
 {
+	struct conf conf = { .files = files, .folders = ret };
+
 	if (cached || image_files_find(files, "etc/ld.so.cache"))
-		read_conf(files, "etc/ld.so.conf", ret, 0);
+		read_conf(&conf, "etc/ld.so.conf");
+	strv_free(&conf.read);
 	xstrv_pushf(ret, "/lib/%s", arch->triplet);
 	xstrv_pushf(ret, "/usr/lib/%s", arch->triplet);
 	xstrv_push(ret, "/lib64");

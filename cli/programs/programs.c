@@ -203,7 +203,7 @@ static bool match_versions(struct judging *judging, const struct process *proces
 		text = newest && strverscmp(newest, demand->version) < 0
 			       ? xasprintf("%s asks for %s, %s of the image has %s", who,
 					 demand->version, demand->library, newest)
-			       : xasprintf("%s asks for %s, which %s of the image has not", who,
+			       : xasprintf("%s asks for %s, which the image's %s lacks", who,
 					 demand->version, demand->library);
 		report(judging, weight, "program-version", file, demand->library, demand->version,
 			CURE_VERSION, text);

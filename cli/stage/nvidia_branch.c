@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The branches of NVIDIA's data-center driver: how long each gets updates, and what its driver is
- * too old or too new for. A branch that is not listed says nothing.
+ * too old or too new for. Of a branch that is not listed only the latter is said.
  */
 #include "cli/stage/stage_internal.h"
 
@@ -105,22 +105,20 @@ char *nvidia_branch_text(const char *version, const char *month, bool proprietar
 {
 	const struct branch *branch = find(version);
 	_cleanup_strv_ struct strv lacks = { 0 };
-	_cleanup_free_ char *support = NULL;
+	_cleanup_free_ char *support = branch ? support_text(branch, month) : NULL;
 	_cleanup_free_ char *list = NULL;
 
-	if (!branch)
-		return NULL;
-	support = support_text(branch, month);
-	for (size_t i = 0; i < ARRAY_SIZE(needs); i++)
+	for (size_t i = 0; *version && i < ARRAY_SIZE(needs); i++)
 		if (nvidia_version_compare(version, needs[i].version) < 0)
 			xstrv_pushf(&lacks, "%s (%s)", needs[i].what, needs[i].version);
-	if (proprietary && branch->number > LAST_BEFORE_TURING)
+	if (branch && proprietary && branch->number > LAST_BEFORE_TURING)
 		return xasprintf("%s; %d was the last one for GPUs before Turing", support,
 			LAST_BEFORE_TURING);
 	if (lacks.count == 0)
 		return TAKE_PTR(support);
 	list = xstrv_join(&lacks, ", ");
-	return xasprintf("%s; %s is too old for %s", support, version, list);
+	return branch ? xasprintf("%s; %s is too old for %s", support, version, list)
+		      : xasprintf("NVIDIA's driver %s is too old for %s", version, list);
 }
 
 void nvidia_note(struct build *build)

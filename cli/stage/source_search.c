@@ -14,7 +14,7 @@
 
 struct found {
 	struct strv paths;  /* of the version */
-	struct strv others; /* "NAME (VERSION)" */
+	struct strv others; /* "NAME (VERSION)", "NAME (not recognised)" */
 };
 
 bool source_is_version(const char *text)
@@ -47,18 +47,37 @@ static bool is_of_version(const char *said, const char *wanted)
 {
 	size_t length = strlen(wanted);
 
-	return strncmp(said, wanted, length) == 0 &&
+	/* "595.58.03 for aarch64": another machine's. */
+	return !strchr(said, ' ') && strncmp(said, wanted, length) == 0 &&
 	       (!said[length] || said[length] == '.' || said[length] == '-');
+}
+
+/* Is its name of that version, at least? */
+static bool is_named(const char *name, const char *version)
+{
+	const char *found = strstr(name, version);
+
+	return found && (found == name || found[-1] < '0' || found[-1] > '9') &&
+	       (found[strlen(version)] < '0' || found[strlen(version)] > '9');
 }
 
 static int look_in(const struct build *build, const struct source_search *search,
 	const char *folder, struct found *found, struct error *error)
 {
+	_cleanup_free_ char *own = search->says(build, folder, true, search->data);
 	_cleanup_strv_ struct strv names = { 0 };
 	int r = fs_list(AT_FDCWD, folder, &names);
 
 	if (r < 0)
 		return error_set_errno(error, r, "--sources %s", folder);
+	/* A source itself: what is in it are parts of it. */
+	if (own) {
+		if (is_of_version(own, search->version))
+			xstrv_push(&found->paths, folder);
+		else
+			xstrv_pushf(&found->others, "%s (%s)", folder, own);
+		return 0;
+	}
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *path = xasprintf("%s/%s", folder, names.items[i]);
 		_cleanup_free_ char *version = NULL;
@@ -72,12 +91,15 @@ static int look_in(const struct build *build, const struct source_search *search
 			xstrv_push(&found->paths, path);
 		else if (version)
 			xstrv_pushf(&found->others, "%s (%s)", names.items[i], version);
+		else if (is_named(names.items[i], search->version))
+			xstrv_pushf(&found->others, "%s (damaged, or no source of this)",
+				names.items[i]);
 	}
 	return 0;
 }
 
 static int fail(const struct source_search *search, const struct found *found, const char *folders,
-	struct error *error)
+	bool asked, struct error *error)
 {
 	_cleanup_free_ char *list = NULL;
 
@@ -99,7 +121,8 @@ static int fail(const struct source_search *search, const struct found *found, c
 			found->others.count > SHOWN ? ", …" : "");
 	}
 	(void) error_try(error, -EINVAL, "download it and give the file: %s", search->published);
-	return error_try(error, -EINVAL, "--sources DIR: the folder that it is in");
+	return asked ? -EINVAL
+		     : error_try(error, -EINVAL, "--sources DIR: the folder that it is in");
 }
 
 /* Looks in each folder; @folders gets their paths. */
@@ -146,5 +169,5 @@ int source_search(struct build *build, const struct source_search *search, char 
 		return 0;
 	}
 	names = xstrv_join(&folders, ", ");
-	return fail(search, &found, names, error);
+	return fail(search, &found, names, build->options.source_folders.count, error);
 }

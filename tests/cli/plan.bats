@@ -88,6 +88,11 @@ is() {
     is '.targets[0].builds[0].args' \
         '["6.1.0-50-amd64","--os=debian12","--arch=x86_64","--ofed=24.07-0.6.1.0","--nvidia=595.58.03","--sources=/src","--sources=/more"]'
     is '.targets[0].builds[1].args[4]' '--nvidia=debian'
+    # Builds may run in another folder.
+    mkdir "$BATS_TEST_TMPDIR/here"
+    (cd "$BATS_TEST_TMPDIR" && "$SLIPWAY" plan --nodes nodes.json --ofed-version 24.07-0.6.1.0=here --sources here --json >"$BATS_TEST_TMPDIR/relative.json")
+    [[ $(jq -c '.targets[0].builds[0].args[3:]' "$BATS_TEST_TMPDIR/relative.json") == \
+        "[\"--ofed=$BATS_TEST_TMPDIR/here\",\"--nvidia=none\",\"--sources=$BATS_TEST_TMPDIR/here\"]" ]]
     plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07-0.6.1.0 --nvidia-version 595.58.03
     is '.targets[0].builds[0].args' '[]'
 }

@@ -74,7 +74,9 @@ own() {
     make_run "$tree" "$folder/a.run" $version aarch64
     own 6 --nvidia $version
     says "--nvidia $version: no source of this version in $folder" "there: a.run ($version for aarch64)"
+    own 6 --nvidia 595
     make_run "$tree" "$folder/b.run" $version
+    own 21 --nvidia 595
     own 21 --nvidia $version
     says "--nvidia $version: $folder/b.run"
     cp -r "$tree" "$folder/unpacked"
@@ -85,6 +87,16 @@ own() {
     ln -s b.run "$folder/$version"
     own 21 --nvidia $version
     [[ $output != *"several"* ]]
+}
+
+@test "a folder that is the source itself is taken, and a file that only has the name is named" {
+    cp -r "$tree" "$folder/unpacked"
+    own 6 --nvidia $version --sources "$folder/unpacked"
+    says "--nvidia $version: $folder/unpacked" "no libnvidia-ml.so"
+    echo "cut short" >"$BATS_TEST_TMPDIR/NVIDIA-Linux-x86_64-580.9.run"
+    own 6 --nvidia 580.9 --sources "$BATS_TEST_TMPDIR"
+    says "no source of this version in $BATS_TEST_TMPDIR" "there: NVIDIA-Linux-x86_64-580.9.run (damaged, or no source of this)"
+    [[ $output != *"try: --sources DIR"* ]]
 }
 
 @test "--sources may be repeated, and all its folders are named where nothing was found" {

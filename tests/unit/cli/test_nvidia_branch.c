@@ -58,9 +58,12 @@ static void proprietary_modules_say_when_they_are_too_new(void **state)
 		"the last one for GPUs before Turing");
 }
 
-static void a_branch_that_is_not_known_says_nothing(void **state)
+static void a_branch_that_is_not_known_has_no_end(void **state)
 {
 	(void) state;
+	expect("470.256.02", "2026-11", false,
+		"NVIDIA's driver 470.256.02 is too old for the DRA driver for GPUs (565), Blackwell "
+		"GPUs (570), ComputeDomains (570.158.01)");
 	expect("590.48.01", "2026-11", false, NULL);
 	expect("999.1", "2026-11", true, NULL);
 	expect("", "2026-11", false, NULL);
@@ -72,7 +75,7 @@ int main(void)
 		cmocka_unit_test(a_branch_is_supported_to_the_end_of_its_last_month),
 		cmocka_unit_test(an_old_driver_is_told_what_it_cannot_serve),
 		cmocka_unit_test(proprietary_modules_say_when_they_are_too_new),
-		cmocka_unit_test(a_branch_that_is_not_known_says_nothing),
+		cmocka_unit_test(a_branch_that_is_not_known_has_no_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

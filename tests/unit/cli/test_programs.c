@@ -209,7 +209,8 @@ static void folders_of_ld_so_conf_count_with_a_cache(void **state)
 
 	make_root(folder);
 	folder_subfolder(folder, "root/opt/own");
-	folder_write_text(folder, "root/etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n");
+	folder_write_text(folder, "root/etc/ld.so.conf",
+		"include /etc/ld.so.conf.d/*.conf\ninclude /etc/ld.so.conf\n");
 	folder_write_text(folder, "root/etc/ld.so.conf.d/own.conf", "# ours\n/opt/own\n");
 	move_library(folder, "root/opt/own/liba.so.1", "");
 	without = judge_as(folder, false);

@@ -149,7 +149,7 @@ static void enabled_repositories_with_their_variables(void **state)
 		"[baseos]\nname=Base\nbaseurl=http://$site/$contentdir/$releasever/BaseOS/$basearch/os/\n"
 		"[off]\nbaseurl=http://off\nenabled=0\n"
 		"[appstream]\nbaseurl=ftp://no\n  https://yes/${releasever_major}\n"
-		"gpgkey=file:///keys/one, /keys/two https://x/key file:///keys/three\n");
+		"gpgkey=file:///keys/one, /keys/two https://me:secret@x/key file:///keys/three\n");
 	folder_write_text(folder, REPOS "b.repo",
 		"[baseos]\nbaseurl=http://again\n"
 		"[lists]\nmetalink=https://lists/?repo=a&arch=$basearch&protocol=https,http\n"
@@ -166,7 +166,7 @@ static void enabled_repositories_with_their_variables(void **state)
 	assert_int_equal(asks(&asked, 2)->trust, TRUST_INDEX);
 	assert_null(asks(&asked, 3));
 	assert_contains(asked.notes,
-		"/host/etc/yum.repos.d/a.repo: [appstream] gpgkey https://x/key is not used: keys "
+		"/host/etc/yum.repos.d/a.repo: [appstream] gpgkey https://…@x/key is not used: keys "
 		"are not fetched");
 	assert_contains(asked.notes, "gpgkey file:///keys/three is not used: No such file");
 	/* The image decides whose kernels they are. */
