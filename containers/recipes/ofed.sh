@@ -62,7 +62,9 @@ compile_tree() {
     make -C "$tree" -f makefile "${compiler[@]}" CONFIG_MODULE_SIG_ALL= CONFIG_MODULE_COMPRESS_ALL= \
         CONFIG_MODULE_COMPRESS_GZIP= CONFIG_MODULE_COMPRESS_XZ= CONFIG_MODULE_COMPRESS_ZSTD= DEPMOD=true \
         INSTALL_MOD_PATH="$SLIPWAY_WORK/stage" INSTALL_MOD_DIR=updates install_modules
-    mapfile -d '' -t built < <(find "$SLIPWAY_WORK/stage" -name '*.ko' -print0 | LC_ALL=C sort -z)
+    # Beside its NVMe an OFED makes empty modules of these names, for they need the kernel's NVMe: a node's own are better.
+    mapfile -d '' -t built < <(find "$SLIPWAY_WORK/stage" -name '*.ko' ! -name qla2xxx.ko ! -name tcm_qla2xxx.ko -print0 |
+        LC_ALL=C sort -z)
     install_modules_flat ofed "${built[@]}"
 }
 
