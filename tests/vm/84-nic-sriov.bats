@@ -58,7 +58,10 @@ ip link set nic0p1 mtu 1600 up
 lossless nic0p0
 ip route add 203.0.114.0/24 via 203.0.113.254 metric 50
 ip neighbour add 203.0.113.254 lladdr 02:00:00:00:00:99 dev nic0p1
+# A bond has its own IPv6 address some time after its carrier, and uses it when no other node objects.
+settled() { ip -6 address show dev uplink | grep "inet6 fe80" | grep -qv tentative; }
 sleep 2
+poll 20 settled || fail "the network does not settle: $(ip address)"
 network_state >/tmp/before
 CASE
 }
