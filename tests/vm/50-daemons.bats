@@ -196,7 +196,7 @@ stop_clean gpu
 echo "==> an image without gridd: the simulated GPUs are no vGPUs, and need none"
 start gpu DRIVER_TYPE=vgpu
 wait_ready gpu 90
-container_log_has gpu 'no GPU of this node is a vGPU: they are passed through, and the node is ready without nvidia-gridd'
+container_log_has gpu 'no GPU of this node is a vGPU: they are passed through, and the node becomes ready without nvidia-gridd'
 stop_clean gpu
 expect_nothing_left
 CASE
