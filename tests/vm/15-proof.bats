@@ -118,7 +118,7 @@ exec_in nic slipway-init status --json
 stop_clean nic
 expect_loaded mlx5_ib mlx5_core
 modprobe -r mlx5_ib
-for module in ib_core mlxfw; do ! loaded $module || rmmod $module; done
+for module in iw_cm ib_cm ib_core mlxfw; do ! loaded $module || rmmod $module; done
 expect_unloaded mlx5_core ib_core mlxfw
 echo "nothing in the way"
 start nic:nic-no-facts

@@ -9,7 +9,7 @@ load drivers
 
 setup_file() {
     local build program library tools=$BATS_FILE_TMPDIR/tools
-    use_guest "$(images_krel)"
+    use_drivers
     build=$(cd "$vm_folder/../.." && realpath -m "${O:-build}")
     make -s -C "$vm_folder/../.." O="$build" "$build/nettool" >/dev/null
     mkdir -p "$tools/lib"
