@@ -304,6 +304,7 @@ static int ask(struct context *context, struct resolve_request *request, struct 
 	options.download = context->download;
 	request->os = &context->os;
 	request->arch = context->arch;
+	request->machine = krels ? NULL : arch_here()->uname;
 	r = krels ? resolve_list(&places, request, krels, ret, error)
 		  : resolve(&places, request, ret, error);
 	return cache_name_full(&context->cache, r, error);

@@ -403,6 +403,7 @@ static const struct key keys[] = {
 	{ "kernel", "modules_optional", VALUE_WORDS, false, OF_OS(kernel.modules_optional),
 		templates },
 	{ "kernel", "follow", VALUE_WORDS, false, OF_OS(kernel.follow), NULL },
+	{ "kernel", "tools", VALUE_WORDS, false, OF_OS(kernel.tools), NULL },
 	{ "kernel", "flavours", VALUE_WORDS, false, OF_OS(kernel.flavours), NULL },
 	{ "kernel", "drop", VALUE_WORDS, false, OF_OS(kernel.drop), NULL },
 	{ "kernel", "build_counter", VALUE_FLAG, false, OF_OS(kernel.build_counter), NULL },

@@ -68,6 +68,8 @@ struct kernel_rules {
 	struct strv modules_optional; /* and those that some releases have */
 	/* Depends with these prefixes, of the headers' source, belong to them. */
 	struct strv follow;
+	/* Those of them, by prefix, that compiling runs: of the build machine's architecture. */
+	struct strv tools;
 	struct strv flavours; /* what may follow the version in a krel, after '-' or '+' */
 	/* fnmatch(3) patterns of parts of a krel, between dashes, that its packages lack. */
 	struct strv drop;

@@ -22,6 +22,7 @@ struct index_request {
 	const struct mirror *mirror; /* for its credentials */
 	const char *url;             /* the repository's base, from mirrors_url() */
 	const char *arch;            /* as uname -m prints it */
+	bool for_tools; /* only packages of programs that compiling runs are of interest */
 	const struct strv *keep;
 };
 

@@ -49,6 +49,12 @@ static void append(
 	list->items[list->count++] = (struct found){ .index = index, .package = package };
 }
 
+bool resolve_has_tools(const struct catalogue *os, const struct resolve_request *request)
+{
+	return os->kernel.tools.count && request->machine &&
+	       strcmp(request->machine, request->arch) != 0;
+}
+
 static bool is_for(const struct package *package, const char *arch)
 {
 	const char *own = package->architecture;
@@ -99,17 +105,31 @@ static bool is_same_build(const struct catalogue *os, const char *a, const char 
 	       (strlen(b) == left && strncmp(a, b, left) == 0);
 }
 
+static bool has_prefix(const struct strv *prefixes, const char *name)
+{
+	for (size_t i = 0; i < prefixes->count; i++)
+		if (strncmp(name, prefixes->items[i], strlen(prefixes->items[i])) == 0)
+			return true;
+	return false;
+}
+
 /* Appends the packages with this name, and with this version unless it is NULL. */
 static void match_name(const struct resolution *resolution, const char *name, const char *version,
 	struct found_list *list)
 {
+	bool is_tool = resolve_has_tools(resolution->os, resolution->request) &&
+		       has_prefix(&resolution->os->kernel.tools, name);
+	const char *arch = is_tool ? resolution->request->machine : resolution->request->arch;
+
 	for (size_t i = 0; i < resolution->count; i++) {
 		const struct index *index = &resolution->indexes[i];
 		const struct package *package = index->result == 0 ? index_find(index, name) : NULL;
 		const struct package *end = index->packages + index->count;
 
+		if (index->request->for_tools != is_tool)
+			continue;
 		for (; package && package < end && strcmp(package->name, name) == 0; package++)
-			if (is_for(package, resolution->request->arch) &&
+			if (is_for(package, arch) &&
 				(!version ||
 					version_fits(resolution->os, package->version, version)))
 				append(list, index, package);
@@ -137,6 +157,8 @@ static void match_provides(
 	for (size_t i = 0; i < resolution->count; i++) {
 		const struct index *index = &resolution->indexes[i];
 
+		if (index->request->for_tools)
+			continue;
 		for (size_t j = 0; index->result == 0 && j < index->count; j++) {
 			const struct package *package = &index->packages[j];
 
@@ -323,14 +345,6 @@ static int add_words(struct resolution *resolution, const struct strv *words, co
 	return 0;
 }
 
-static bool is_followed(const struct strv *prefixes, const char *name)
-{
-	for (size_t i = 0; i < prefixes->count; i++)
-		if (strncmp(name, prefixes->items[i], strlen(prefixes->items[i])) == 0)
-			return true;
-	return false;
-}
-
 /*
  * Is the package made from the headers' own source? If the catalogue matches packages by version,
  * the same build is enough: SUSE's kernel-devel comes from another source than
@@ -400,7 +414,7 @@ static int walk_one(
 				missing);
 		if (!more)
 			return 0;
-		if (!is_followed(&resolution->os->kernel.follow, relation.name) ||
+		if (!has_prefix(&resolution->os->kernel.follow, relation.name) ||
 			(relation.alternative && !missing))
 			continue;
 		free(TAKE_PTR(missing));
@@ -590,7 +604,8 @@ static void note_lists(const struct resolution *resolution, const struct found_l
 		const char *name = index->request->repository->name;
 		const struct package *newest = NULL;
 
-		if (index->result < 0 || is_noted(resolution->trace, name))
+		if (index->result < 0 || index->request->for_tools ||
+			is_noted(resolution->trace, name))
 			continue;
 		for (size_t j = 0; j < anchors->count && !newest; j++)
 			if (anchors->items[j].index == index)
@@ -718,6 +733,19 @@ static void drop_purpose(struct lock *lock, const char *purpose)
 	lock->count = kept;
 }
 
+static void note_tools(const struct resolution *resolution)
+{
+	for (size_t i = 0; i < resolution->headers.count; i++) {
+		const struct found *found = &resolution->headers.items[i];
+		const struct index_request *request = found->index->request;
+
+		if (request->for_tools)
+			trace_add(resolution->trace, TRACE_FOUND, request->repository->name,
+				request->url, "%s %s for %s: the programs that compiling runs",
+				found->package->name, found->package->version, request->arch);
+	}
+}
+
 static void resolution_free(struct resolution *resolution)
 {
 	lock_free(&resolution->lock);
@@ -754,6 +782,7 @@ int resolve_in(const struct index *indexes, size_t count, const struct resolve_r
 			dropped = extra->purpose;
 		}
 	}
+	note_tools(&resolution);
 	*ret = resolution.lock;
 	resolution.lock = (struct lock){ 0 };
 	return 0;

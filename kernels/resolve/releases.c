@@ -127,7 +127,9 @@ void resolve_releases(
 	xstrv_split(&listing.headers, os->kernel.headers.items[0], "|");
 	xstrv_split(&listing.modules, os->kernel.modules.items[0], "|");
 	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; indexes[i].result == 0 && j < indexes[i].count; j++)
+		for (size_t j = 0; !indexes[i].request->for_tools && indexes[i].result == 0 &&
+				   j < indexes[i].count;
+			j++)
 			for (size_t k = 0; k < listing.headers.count; k++)
 				add[os->kernel.match](&listing, &indexes[i].packages[j],
 					listing.headers.items[k]);

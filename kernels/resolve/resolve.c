@@ -79,8 +79,9 @@ static bool is_newest(const struct resolve_request *request)
 	return strcmp(request->krel, KREL_NEWEST) == 0;
 }
 
-/* Asks for a repository's list, or notes why not. */
-static int add_list(struct query *query, const struct repository *repository, struct error *error)
+/* Asks for a repository's list for @arch, or notes why not. */
+static int add_list(struct query *query, const struct repository *repository, const char *arch,
+	struct error *error)
 {
 	const struct resolve_request *request = query->request;
 	const char *snapshot = query->places->snapshot;
@@ -101,7 +102,7 @@ static int add_list(struct query *query, const struct repository *repository, st
 		return 0;
 	}
 	r = mirrors_url(mirror, repository, request->os, is_newest(request) ? NULL : request->krel,
-		request->arch, snapshot, &url, &why);
+		arch, snapshot, &url, &why);
 	if (r == -EINVAL) { /* its path needs a --snapshot, or another kernel */
 		if (!snapshot && is_dated)
 			xstrv_push_unique(&query->undated, repository->mirror);
@@ -116,7 +117,8 @@ static int add_list(struct query *query, const struct repository *repository, st
 		.repository = repository,
 		.mirror = mirror,
 		.url = query->urls.items[query->asked],
-		.arch = request->arch,
+		.arch = arch,
+		.for_tools = strcmp(arch, request->arch) != 0,
 		.keep = &request->os->kernel.keep,
 	};
 	query->asked++;
@@ -174,7 +176,7 @@ static int open_lists(struct query *query, bool archives, bool refresh, struct e
 		query_reset(query);
 		trace_free(&answer->trace);
 		strv_free(&answer->warnings);
-		query->requests = xcalloc(os->repository_count, sizeof(*query->requests));
+		query->requests = xcalloc(2 * os->repository_count, sizeof(*query->requests));
 	}
 	for (size_t i = 0; i < os->repository_count; i++) {
 		const struct repository *repository = &os->repositories[i];
@@ -185,7 +187,9 @@ static int open_lists(struct query *query, bool archives, bool refresh, struct e
 
 		if (!concerns || repository->archive != archives)
 			continue;
-		r = add_list(query, repository, error);
+		r = add_list(query, repository, query->request->arch, error);
+		if (r == 0 && resolve_has_tools(os, query->request))
+			r = add_list(query, repository, query->request->machine, error);
 		if (r < 0)
 			return r;
 	}
@@ -416,15 +420,19 @@ static void finish(struct query *query)
 		xstrv_pushf(&answer->warnings,
 			"kernel %s: its headers were found, but no list of %s has its own modules",
 			answer->lock.krel, answer->lock.os);
-	for (size_t i = 0; i < query->count; i++)
-		for (size_t j = 0; query->indexes[i].result == 0 && j < query->indexes[i].count;
-			j++) {
-			const char *package = query->indexes[i].packages[j].name;
+	for (size_t i = 0; i < query->count; i++) {
+		const struct index *index = &query->indexes[i];
+
+		if (index->request->for_tools)
+			continue;
+		for (size_t j = 0; index->result == 0 && j < index->count; j++) {
+			const char *package = index->packages[j].name;
 			_cleanup_free_ char *name = resolve_compiler_name(package);
 
 			if (name && strcmp(name, package) == 0)
 				xstrv_push_unique(compilers, name);
 		}
+	}
 	if (compilers->count)
 		qsort(compilers->items, compilers->count, sizeof(*compilers->items),
 			version_compare_items);

@@ -47,6 +47,8 @@ struct resolve_extra {
 struct resolve_request {
 	const char *krel; /* as uname -r prints it, or KREL_NEWEST */
 	const char *arch; /* as uname -m prints it */
+	/* That of the machine that compiles: catalogue "tools" are for it. NULL: for @arch. */
+	const char *machine;
 	const struct catalogue *os;
 	bool has_headers; /* they come from elsewhere, by --kernel-from: not looked for */
 	bool has_modules;
@@ -91,6 +93,12 @@ void resolve_answer_free(struct resolve_answer *answer);
  */
 int resolve_in(const struct index *indexes, size_t count, const struct resolve_request *request,
 	struct lock *ret, struct trace *trace, struct error *error) _must_check_;
+
+/*
+ * Are packages of the catalogue's "tools" looked for in lists of their own, those of the machine
+ * that compiles?
+ */
+bool resolve_has_tools(const struct catalogue *os, const struct resolve_request *request);
 
 /* Appends every kernel release that the open lists have packages for, oldest first. */
 void resolve_releases(

@@ -203,6 +203,44 @@ static void a_release_is_what_its_modules_are_there_for(void **state)
 	assert_string_equal(answer.lock.repositories[1].name, "security");
 }
 
+/* Here the kernel is for x86-64, and an arm64 machine compiles for it. */
+static void tools_are_of_the_machine_that_compiles(void **state)
+{
+	static struct package tools[] = {
+		PACKAGE("linux-headers-6.1.0-56-common", "6.1.192-2", "linux", "", "", "all"),
+		PACKAGE("linux-kbuild-6.1", "6.1.192-2", "linux", "", "", "arm64"),
+	};
+	static const struct index_request request = { .repository = &repositories[1],
+		.url = "http://security.example",
+		.arch = "aarch64",
+		.for_tools = true };
+	struct index lists[4];
+	struct catalogue os = debian;
+	_cleanup_answer_ struct answer answer = { 0 };
+	_cleanup_strv_ struct strv krels = { 0 };
+	const struct lock_package *kbuild;
+
+	(void) state;
+	os.kernel.tools = (struct strv) WORDS((char[]){ "linux-kbuild-" });
+	memcpy(lists, debian_lists, sizeof(debian_lists));
+	lists[3] = (struct index){
+		.request = &request, .packages = tools, .count = ARRAY_SIZE(tools)
+	};
+	answer = ask(&os, lists, 4,
+		(struct resolve_request){ .krel = "6.1.0-56-amd64", .machine = "aarch64" });
+	assert_int_equal(answer.result, 0);
+	assert_packages(&answer.lock, "linux-headers-6.1.0-56-amd64 6.1.192-2 main headers\n"
+				      "linux-headers-6.1.0-56-common 6.1.192-2 main headers\n"
+				      "linux-image-6.1.0-56-amd64 6.1.192-2 main modules\n"
+				      "linux-kbuild-6.1 6.1.192-2 security headers");
+	kbuild = lock_find_name(&answer.lock, "linux-kbuild-6.1");
+	assert_string_equal(kbuild->architecture, "arm64");
+	assert_contains(answer.trace.entries[answer.trace.count - 1].text,
+		"linux-kbuild-6.1 6.1.192-2 for aarch64: the programs that compiling runs");
+	resolve_releases(lists, 4, &os, &krels);
+	assert_false(strv_contains(&krels, "6.1.0-56-common"));
+}
+
 static void the_compiler_may_stand_in_depends(void **state)
 {
 	_cleanup_answer_ struct answer host = ask_debian("6.1.0-47-amd64");
@@ -479,6 +517,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_release_is_what_its_modules_are_there_for),
+		cmocka_unit_test(tools_are_of_the_machine_that_compiles),
 		cmocka_unit_test(the_compiler_may_stand_in_depends),
 		cmocka_unit_test(an_image_that_is_not_signed_yet_will_do),
 		cmocka_unit_test(what_headers_depend_on_must_be_there),
