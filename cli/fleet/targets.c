@@ -114,6 +114,21 @@ static void warn_of_kernel(
 	xstrv_push_unique(&making->fleet.warnings, text);
 }
 
+/* On this machine, in a build root of the node's distribution or of the one that builds name. */
+static bool can_compile(
+	const struct making *making, const struct pool *pool, const struct catalogue *os)
+{
+	static const char root[] = "--root";
+	const struct strv *arguments = making->request->arguments;
+
+	if (arch_find(pool->arch) == arch_here() || os->root.cross_packages.count)
+		return true;
+	for (size_t i = 0; arguments && i < arguments->count; i++)
+		if (strncmp(arguments->items[i], root, strlen(root)) == 0)
+			return true;
+	return false;
+}
+
 /* Tags have VERSION_ID, which not every kernel's name tells. */
 static char *unknown_version(const struct catalogue *os)
 {
@@ -170,6 +185,11 @@ static int add_pool(struct making *making, const struct pool *pool, struct error
 			target, xasprintf("distribution %s is not in the catalogue", shown));
 	else if (problem)
 		fleet_set_problem(target, TAKE_PTR(problem));
+	else if (!can_compile(making, pool, &os))
+		fleet_set_problem(target,
+			xasprintf("the catalogue names no cross compiler of %s for %s: build it on "
+				  "such a machine, or pass -- --root debian12",
+				os.os, pool->arch));
 	else if (os.krels.count && !catalogue_makes(&os, pool->krel)) {
 		_cleanup_free_ char *text = xasprintf("%s has no kernels named like %s: to build "
 						      "for it, pass -- --kernel-from PATH",
@@ -365,10 +385,6 @@ int fleet_make(struct context *context, const struct fleet_request *request, str
 	if (r == 0 && fleet->target_count)
 		qsort(fleet->targets, fleet->target_count, sizeof(*fleet->targets),
 			compare_targets);
-	for (size_t i = 0; i < fleet->target_count; i++)
-		if (!*fleet->targets[i].problem && strcmp(fleet->targets[i].arch, "aarch64") == 0)
-			fleet_set_problem(
-				&fleet->targets[i], xstrdup("arm64 images are not built yet"));
 	for (size_t i = 0; i < fleet->target_count && r == 0; i++)
 		r = fleet_add_builds(&making, &fleet->targets[i], error);
 	fleet_keep_targets(fleet);

@@ -65,15 +65,18 @@ is() {
         node kept 6.1.0-49-amd64 amd64 $(os debian 12) $gpu nvidia.com/gpu.deploy.driver=pre-installed
         node none 6.1.0-49-amd64 amd64 $(os debian 12) $gpu nvidia.com/gpu.deploy.operands=false
         node arm 6.1.0-50-arm64 arm64 $(os debian 12) $nic
+        node arm9 5.14.0-503.11.1.el9_5.aarch64 arm64 $(os rocky 9.5) $nic
     } | list
     plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07-0.6.1.0=/src/ofed --nvidia-version 595.58.03=/src/a.run \
         --nvidia-version 535.261.03=debian --gpu-operator 26.7 -- --sign-key key.pem
     is '[.targets[] | "\(.index) \(.krel) \(.os) \(.arch) \(.nodes) \(.why) \(.builds | length)"]' \
-        '["0 6.1.0-50-amd64 debian12 x86_64 3 node 2","1 5.14.0-503.11.1.el9_5.x86_64 rocky9 x86_64 2 node 2","2 6.1.0-50-arm64 debian12 aarch64 1 node 1","3 6.8.0-45-generic ubuntu24.04 x86_64 1 node 2"]'
+        '["0 6.1.0-50-amd64 debian12 x86_64 3 node 2","1 5.14.0-503.11.1.el9_5.x86_64 rocky9 x86_64 2 node 2","2 6.1.0-50-arm64 debian12 aarch64 1 node 1","3 5.14.0-503.11.1.el9_5.aarch64 rocky9 aarch64 1 node 1","4 6.8.0-45-generic ubuntu24.04 x86_64 1 node 2"]'
     is '.targets[0].builds[1].args' '["6.1.0-50-amd64","--os=debian12","--arch=x86_64","--ofed=/src/ofed","--nvidia=debian","--gpu-operator=26.7","--sign-key","key.pem"]'
     is '[.targets[1].builds[0].images[].tag]' '["24.07-0.6.1.0-5.14.0-503.11.1.el9_5.x86_64-rocky9.5-amd64","595-5.14.0-503.11.1.el9_5.x86_64-rocky9"]'
-    is '.targets[2] | "\(.problem) \(.builds[0].args) \([.builds[0].images[].role])"' 'arm64 images are not built yet [] ["nic"]'
-    is '.targets[3].builds[0].args[3]' '--nvidia=/src/a.run'
+    is '.targets[3] | "\(.problem) \(.builds[0].args)"' \
+        'the catalogue names no cross compiler of rocky9 for aarch64: build it on such a machine, or pass -- --root debian12 []'
+    is '.targets[2].builds[0].args[0:4]' '["6.1.0-50-arm64","--os=debian12","--arch=aarch64","--ofed=/src/ofed"]'
+    is '.targets[4].builds[0].args[3]' '--nvidia=/src/a.run'
     is '[.targets[].builds[].images[].state] | unique' '["not-asked"]'
     run_slipway 0 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 595.58.03 --gpu-operator 26.7
     says "6.1.0-50-amd64                debian12         3  node   driver:595-6.1.0-50-amd64-debian12" \
