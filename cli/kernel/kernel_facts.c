@@ -230,6 +230,7 @@ int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, str
 	if (kernel->compilers.count > 0)
 		request.compilers = &kernel->compilers;
 	request.machine_arch = arch_here()->uname;
+	request.cross = purpose->cross || kernel->context->os.root.cross_packages.count;
 	lint_run(&kernel->record, &request, ret);
 	return 0;
 }

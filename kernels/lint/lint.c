@@ -98,7 +98,7 @@ static char *host_tools_foreign_arch(const struct subject *subject)
 	const char *tools = subject->record->tools_arch;
 	const char *machine = subject->request->machine_arch;
 
-	if (!*tools || !machine || strcmp(tools, machine) == 0)
+	if (!*tools || !machine || strcmp(tools, machine) == 0 || subject->record->has_tools_source)
 		return NULL;
 	return xasprintf(
 		"the kernel tree's own programs (fixdep, modpost) are for %s, this machine is %s",
@@ -110,10 +110,11 @@ static char *kernel_foreign_arch(const struct subject *subject)
 	const char *arch = subject->record->arch;
 	const char *machine = subject->request->machine_arch;
 
-	if (!*arch || !machine || strcmp(arch, machine) == 0)
+	if (!*arch || !machine || strcmp(arch, machine) == 0 || subject->request->cross)
 		return NULL;
-	return xasprintf(
-		"the kernel is for %s, but the build container compiles for %s", arch, machine);
+	return xasprintf("the kernel is for %s, this machine is %s, and the catalogue names no "
+			 "cross compiler for the build root",
+		arch, machine);
 }
 
 /* A node's label, and so the tag that an operator asks for, ends with a letter or digit. */
@@ -352,10 +353,12 @@ static const struct rule rules[] = {
 		"run make modules_prepare in the tree, or add the package with its scripts "
 		"(linux-kbuild-…)" },
 	{ "host-tools-foreign-arch", LINT_ERROR, WITH_TREE, FIND(host_tools_foreign_arch),
-		"build on a machine of the tools' architecture, or make the tree's programs here "
-		"with make modules_prepare from the full source" },
+		"give --kernel-from the package or tree that has them for this machine, or their "
+		"sources (scripts/basic/fixdep.c, scripts/mod/modpost.c), from which they are made; or "
+		"build on a machine of the tools' architecture" },
 	{ "kernel-foreign-arch", LINT_ERROR, ALWAYS, FIND(kernel_foreign_arch),
-		"build on a machine of the kernel's architecture" },
+		"use a build root that has one (--root debian12), or build on a machine of the "
+		"kernel's architecture" },
 	{ "tag-shared", LINT_WARNING, ALWAYS, FIND(tag_shared),
 		"if there are nodes with both, merge their GPU images (slipway combine), or give "
 		"one kernel a name with another ending (CONFIG_LOCALVERSION)" },

@@ -31,6 +31,7 @@ struct lint_node {
 struct lint_request {
 	const char *os;               /* whose images are made: "debian12" */
 	const char *machine_arch;     /* of this machine, as uname -m prints it */
+	bool cross;                   /* the build root can have a cross compiler */
 	const struct strv *compilers; /* that the os's lists have: "gcc-12"; NULL: not known */
 	const char *compiler; /* that the user wants instead of the kernel's: "gcc-13"; or NULL */
 	bool ofed;

@@ -125,9 +125,15 @@ static void foreign_architectures_are_errors(void **state)
 	(void) state;
 	record.tools_arch = text("aarch64");
 	expect("host-tools-foreign-arch", LINT_ERROR, "for aarch64, this machine is x86_64");
+	record.has_tools_source = true; /* they are compiled */
+	expect(NULL, LINT_NOTE, NULL);
 	record.tools_arch = text("x86_64");
 	record.arch = text("aarch64");
-	expect("kernel-foreign-arch", LINT_ERROR, "the kernel is for aarch64");
+	expect("kernel-foreign-arch", LINT_ERROR,
+		"the kernel is for aarch64, this machine is x86_64");
+	request.cross = true;
+	expect(NULL, LINT_NOTE, NULL);
+	request.cross = false;
 	request.machine_arch = NULL;
 	expect(NULL, LINT_NOTE, NULL);
 }

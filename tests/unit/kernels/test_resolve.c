@@ -203,17 +203,18 @@ static void a_release_is_what_its_modules_are_there_for(void **state)
 	assert_string_equal(answer.lock.repositories[1].name, "security");
 }
 
+static struct package kbuild_packages[] = {
+	PACKAGE("linux-headers-6.1.0-56-common", "6.1.192-2", "linux", "", "", "all"),
+	PACKAGE("linux-kbuild-6.1", "6.1.192-2", "linux", "", "", "arm64"),
+};
+static const struct index_request kbuild_request = { .repository = &repositories[1],
+	.url = "http://security.example",
+	.arch = "aarch64",
+	.for_tools = true };
+
 /* Here the kernel is for x86-64, and an arm64 machine compiles for it. */
 static void tools_are_of_the_machine_that_compiles(void **state)
 {
-	static struct package tools[] = {
-		PACKAGE("linux-headers-6.1.0-56-common", "6.1.192-2", "linux", "", "", "all"),
-		PACKAGE("linux-kbuild-6.1", "6.1.192-2", "linux", "", "", "arm64"),
-	};
-	static const struct index_request request = { .repository = &repositories[1],
-		.url = "http://security.example",
-		.arch = "aarch64",
-		.for_tools = true };
 	struct index lists[4];
 	struct catalogue os = debian;
 	_cleanup_answer_ struct answer answer = { 0 };
@@ -223,9 +224,9 @@ static void tools_are_of_the_machine_that_compiles(void **state)
 	(void) state;
 	os.kernel.tools = (struct strv) WORDS((char[]){ "linux-kbuild-" });
 	memcpy(lists, debian_lists, sizeof(debian_lists));
-	lists[3] = (struct index){
-		.request = &request, .packages = tools, .count = ARRAY_SIZE(tools)
-	};
+	lists[3] = (struct index){ .request = &kbuild_request,
+		.packages = kbuild_packages,
+		.count = ARRAY_SIZE(kbuild_packages) };
 	answer = ask(&os, lists, 4,
 		(struct resolve_request){ .krel = "6.1.0-56-amd64", .machine = "aarch64" });
 	assert_int_equal(answer.result, 0);
