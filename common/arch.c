@@ -10,19 +10,21 @@
 #define ELF32_LITTLE ELFCLASS32, ELFDATA2LSB
 
 const struct arch archs[] = {
-	{ "x86_64", "amd64", "amd64", "x86_64-linux-gnu", "X86_64", "", EM_X86_64, ELF64_LITTLE,
-		"x86_64" },
-	{ "aarch64", "arm64", "arm64", "aarch64-linux-gnu", "ARM64", "aarch64", EM_AARCH64,
+	{ "x86_64", "amd64", "amd64", "x86_64-linux-gnu", "x86_64", "X86_64", "", EM_X86_64,
+		ELF64_LITTLE, "x86_64" },
+	{ "aarch64", "arm64", "arm64", "aarch64-linux-gnu", "arm64", "ARM64", "aarch64", EM_AARCH64,
 		ELF64_LITTLE, "sbsa" },
-	{ "ppc64le", "ppc64el", "ppc64le", "powerpc64le-linux-gnu", "PPC64", "", EM_PPC64,
+	{ "ppc64le", "ppc64el", "ppc64le", "powerpc64le-linux-gnu", "powerpc", "PPC64", "",
+		EM_PPC64, ELF64_LITTLE, "" },
+	{ "s390x", "s390x", "s390x", "s390x-linux-gnu", "s390", "S390", "", EM_S390, ELF64_BIG,
+		"" },
+	{ "riscv64", "riscv64", "riscv64", "riscv64-linux-gnu", "riscv", "RISCV", "riscv", EM_RISCV,
 		ELF64_LITTLE, "" },
-	{ "s390x", "s390x", "s390x", "s390x-linux-gnu", "S390", "", EM_S390, ELF64_BIG, "" },
-	{ "riscv64", "riscv64", "riscv64", "riscv64-linux-gnu", "RISCV", "riscv", EM_RISCV,
-		ELF64_LITTLE, "" },
-	{ "loongarch64", "loong64", "loong64", "loongarch64-linux-gnu", "LOONGARCH", "",
-		EM_LOONGARCH, ELF64_LITTLE, "" },
-	{ "i686", "i386", "386", "i386-linux-gnu", "X86_32", "", EM_386, ELF32_LITTLE, "" },
-	{ "armv7l", "armhf", "arm", "arm-linux-gnueabihf", "ARM", "", EM_ARM, ELF32_LITTLE, "" },
+	{ "loongarch64", "loong64", "loong64", "loongarch64-linux-gnu", "loongarch", "LOONGARCH",
+		"", EM_LOONGARCH, ELF64_LITTLE, "" },
+	{ "i686", "i386", "386", "i386-linux-gnu", "i386", "X86_32", "", EM_386, ELF32_LITTLE, "" },
+	{ "armv7l", "armhf", "arm", "arm-linux-gnueabihf", "arm", "ARM", "", EM_ARM, ELF32_LITTLE,
+		"" },
 	{ .uname = NULL },
 };
 

@@ -9,11 +9,13 @@
 #include <stdint.h>
 
 struct arch {
-	const char *uname;   /* as uname -m prints it, and RPM calls it */
-	const char *debian;  /* as dpkg --print-architecture does */
-	const char *oci;     /* in images and on nodes' labels: Go's GOARCH */
-	const char *triplet; /* of Debian's folders, /usr/lib/<triplet> */
-	const char *config;  /* of the kernel's configuration: on for this machine alone */
+	const char *uname;  /* as uname -m prints it, and RPM calls it */
+	const char *debian; /* as dpkg --print-architecture does */
+	const char *oci;    /* in images and on nodes' labels: Go's GOARCH */
+	/* Of Debian's folders, /usr/lib/<triplet>, and before the names of cross compilers. */
+	const char *triplet;
+	const char *kbuild; /* ARCH of the kernel's makefiles */
+	const char *config; /* of the kernel's configuration: on for this machine alone */
 	/* Its last word in the vermagic (asm/vermagic.h); "" also where options decide that. */
 	const char *vermagic;
 	uint16_t machine;    /* e_machine, elf(5) */

@@ -270,6 +270,7 @@ void catalogue_split_krel(
 static const char *const templates[] = { "{krel}", "{version}", "{flavour}", "{-flavour}",
 	"{series}", NULL };
 static const char *const gcc_words[] = { "{gcc}", NULL };
+static const char *const cross_words[] = { "{gcc}", "{cross}", NULL };
 static const char *const clang_words[] = { "{clang}", NULL };
 static const char *const release_words[] = { "{release}", "{snapshot}", NULL };
 static const char *const no_words[] = { NULL };
@@ -416,6 +417,8 @@ static const struct key keys[] = {
 	{ "root", "suite", VALUE_TEXT, false, OF_OS(root.suite), no_words },
 	{ "root", "repositories", VALUE_WORDS, false, OF_OS(root.repositories), no_words },
 	{ "root", "packages", VALUE_WORDS, false, OF_OS(root.packages), no_words },
+	{ "root", "init_packages", VALUE_WORDS, false, OF_OS(root.init_packages), no_words },
+	{ "root", "cross_packages", VALUE_WORDS, false, OF_OS(root.cross_packages), cross_words },
 	{ "root", "compiler_packages", VALUE_WORDS, false, OF_OS(root.compiler_packages),
 		gcc_words },
 	{ "root", "clang_packages", VALUE_WORDS, false, OF_OS(root.clang_packages), clang_words },

@@ -91,11 +91,16 @@ struct root_rules {
 	char *suite;  /* apt: "bookworm" */
 	struct strv
 		repositories; /* names of those that it is made of; none: repository_in_root() */
-	struct strv packages; /* all but the compiler */
+	struct strv packages; /* all but the compiler and the next */
+	/* What slipway-init links, of the images' architecture. */
+	struct strv init_packages;
 	struct strv compiler_packages; /* {gcc} */
 	struct strv clang_packages;    /* {clang} */
-	char *releasever;              /* dnf(8): "9" */
-	char *platform;                /* dnf: "platform:el9" */
+	/* Compiler for another architecture: {gcc}, and {cross}, "aarch64-linux-gnu". None: it
+	 * cannot be had there. */
+	struct strv cross_packages;
+	char *releasever; /* dnf(8): "9" */
+	char *platform;   /* dnf: "platform:el9" */
 	char *like;    /* the os whose repositories may stand in where these cannot be had; or "" */
 	char *runtime; /* the os that the runtime base and slipway-init are made of */
 };

@@ -100,7 +100,7 @@ char *buildah_image_label(const char *name, const char *label)
  * at once have a scratch folder each.
  */
 static int from(const struct buildah *buildah, const char *image, const char *what,
-	char **ret_container, struct error *error)
+	const char *arch, char **ret_container, struct error *error)
 {
 	_cleanup_free_ char *container = xasprintf("slipway-%s-%s-%s", what,
 		basename(buildah->run_path), basename(buildah->scratch_path));
@@ -113,7 +113,10 @@ static int from(const struct buildah *buildah, const char *image, const char *wh
 	(void) fprintf(file, "%s\n", container);
 	if (fclose(file) != 0)
 		return error_set_errno(error, -errno, "%s", list);
-	r = run_words(WORDS("from", "--pull-never", "--name", container, image), NULL, error);
+	r = run_words(
+		arch ? WORDS("from", "--pull-never", "--arch", arch, "--name", container, image)
+		     : WORDS("from", "--pull-never", "--name", container, image),
+		NULL, error);
 	if (r == 0)
 		*ret_container = TAKE_PTR(container);
 	return r;
@@ -126,11 +129,11 @@ void buildah_remove_container(const char *container)
 	(void) !run_words(WORDS("rm", container), NULL, &ignored);
 }
 
-int buildah_import(
-	const struct buildah *buildah, const char *tar_path, const char *name, struct error *error)
+int buildah_import(const struct buildah *buildah, const char *tar_path, const char *name,
+	const char *arch, struct error *error)
 {
 	_cleanup_free_ char *container = NULL;
-	int r = from(buildah, "scratch", "import", &container, error);
+	int r = from(buildah, "scratch", "import", arch, &container, error);
 
 	if (r < 0)
 		return r;
@@ -197,7 +200,7 @@ int buildah_run(const struct buildah *buildah, const char *image, const char *wh
 {
 	_cleanup_free_ char *container = NULL;
 	_cleanup_strv_ struct strv argv = { 0 };
-	int r = from(buildah, image, what, &container, error);
+	int r = from(buildah, image, what, NULL, &container, error);
 
 	if (r < 0)
 		return r;
@@ -220,7 +223,7 @@ int buildah_mount_image(const struct buildah *buildah, const char *id, char **re
 	char **ret_root, struct error *error)
 {
 	_cleanup_free_ char *output = NULL;
-	int r = from(buildah, id, "verify", ret_container, error);
+	int r = from(buildah, id, "verify", NULL, ret_container, error);
 
 	if (r < 0)
 		return r;

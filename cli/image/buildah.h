@@ -39,9 +39,9 @@ char *buildah_image_id(const char *name);
  * empty. */
 char *buildah_image_label(const char *name, const char *label);
 
-/* Makes the image @name of a root file system in a tar file. */
+/* Makes the image @name, of architecture @arch (OCI), of a root file system in a tar file. */
 int buildah_import(const struct buildah *buildah, const char *tar_path, const char *name,
-	struct error *error) _must_check_;
+	const char *arch, struct error *error) _must_check_;
 
 /*
  * Builds @containerfile in @folder with "NAME=value" arguments and labels. The image has no name

@@ -94,6 +94,13 @@ void staging_mkdir(struct staging *staging, const char *path)
 		(void) staging_fail(staging, r, path);
 }
 
+void staging_link(struct staging *staging, const char *to, const char *path)
+{
+	make_parents(staging, path);
+	if (staging->result == 0 && symlinkat(to, staging->fd, path) < 0)
+		(void) staging_fail(staging, -errno, path);
+}
+
 void staging_write(struct staging *staging, const char *path, const void *data, size_t size)
 {
 	int r;

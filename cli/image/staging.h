@@ -31,6 +31,8 @@ void staging_copy_found(struct staging *staging, const char *to, const char *fro
 /* A new file with the content of @from: copy_apart(). */
 void staging_copy_apart(struct staging *staging, const char *to, const char *from);
 void staging_mkdir(struct staging *staging, const char *path);
+/* A symbolic link at @path, to @to. */
+void staging_link(struct staging *staging, const char *to, const char *path);
 void staging_write(struct staging *staging, const char *path, const void *data, size_t size);
 /* Each line gets its newline. */
 void staging_write_lines(struct staging *staging, const char *path, const struct strv *lines);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
@@ -146,6 +147,23 @@ static int choose_os(struct kernel *kernel, struct error *error)
 				context->os.os));
 	note_other_os(kernel);
 	return 0;
+}
+
+void kernel_foresee_arch(struct context *context, const char *krel, const char *lock)
+{
+	struct lock found = { 0 };
+	struct error ignored; /* kernel_find() reads it again, and says what is wrong */
+	const struct arch *arch = NULL;
+
+	if (context->options->arch)
+		return;
+	if (lock && lock_read_file(AT_FDCWD, lock, &found, &ignored) == 0)
+		arch = arch_find(found.arch);
+	lock_free(&found);
+	if (arch)
+		context->arch = arch->uname;
+	else if (krel && krel_arch(krel))
+		context->arch = krel_arch(krel);
 }
 
 int kernel_find(struct kernel *kernel, struct error *error)

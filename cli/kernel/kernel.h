@@ -74,6 +74,12 @@ int kernel_check_compiler(
  */
 const char *kernel_files_option(const struct kernel *kernel);
 
+/*
+ * Sets the context's architecture by --arch, the release @krel or the lock file @lock (either may
+ * be NULL): sources are judged by it before the kernel is found.
+ */
+void kernel_foresee_arch(struct context *context, const char *krel, const char *lock);
+
 /* Reads the lock file, looks what the files are, and settles the distribution. */
 int kernel_find(struct kernel *kernel, struct error *error) _must_check_;
 
@@ -117,6 +123,8 @@ struct kernel_purpose {
 	bool ofed;
 	bool nvidia;
 	bool signing;
+	bool cross; /* its build root can have a cross compiler; else that of its own distribution
+		     */
 };
 int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, struct lint *ret,
 	struct error *error) _must_check_;

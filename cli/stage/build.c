@@ -18,6 +18,7 @@ int build_prepare(struct build *build, struct error *error)
 	plan_open(build, stage_rows, driver_rows);
 	if (r < 0)
 		return context_fail(&build->context, EXIT_CODE_USAGE, r);
+	kernel_foresee_arch(&build->context, options->krel, options->lock);
 	r = sources_identify(build, error);
 	if (r == 0)
 		r = userspace_open(build, error);
@@ -54,6 +55,7 @@ static int judge(struct build *build, struct error *error)
 		.ofed = build_has(build, DRIVER_OFED),
 		.nvidia = build_has(build, DRIVER_NVIDIA),
 		.signing = signing_wanted(build),
+		.cross = build->roots[ROOT_KERNEL].os.root.cross_packages.count > 0,
 	};
 	_cleanup_(lint_free) struct lint lint = { 0 };
 	_cleanup_strv_ struct strv ids = { 0 };
@@ -242,6 +244,11 @@ int build_set_target(struct build *build, struct error *error)
 		error, -EINVAL, "kernel %s: unknown architecture %s", lock->krel, lock->arch);
 	(void) error_try(error, -EINVAL, "make a new lock: slipway resolve KREL -o FILE");
 	return context_fail(&build->context, EXIT_CODE_USAGE, -EINVAL);
+}
+
+bool build_is_cross(const struct build *build)
+{
+	return build->target.arch && build->target.arch != arch_here();
 }
 
 int build_run(struct build *build, struct error *error)

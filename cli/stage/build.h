@@ -241,6 +241,9 @@ void build_settle_jobs(struct build *build);
 /* The kernel is locked: that makes the target, but for os_version. -EINVAL: an unknown machine. */
 int build_set_target(struct build *build, struct error *error) _must_check_;
 
+/* Is the target's architecture another one than this machine's? */
+bool build_is_cross(const struct build *build);
+
 /* All of a build after that and its options' bundle: locks, fetches, compiles, proves, and puts the
  * images where they were asked for, or the digests of --sign-export. */
 int build_run(struct build *build, struct error *error) _must_check_;

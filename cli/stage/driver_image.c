@@ -24,7 +24,7 @@
 #include "module/running.h"
 #include "module/symvers.h"
 
-#define IMAGE_RECORD "image-17" /* what is kept of an image: one of an older form is made anew */
+#define IMAGE_RECORD "image-18" /* what is kept of an image: one of an older form is made anew */
 
 /* The image has one /usr, with /lib a link into it: modules must be staged where they really lie.
  */
@@ -67,9 +67,11 @@ struct making {
 
 /* Differences between the images. */
 struct image_row {
-	enum driver driver;     /* that it is called by */
-	const char *repository; /* its name without the registry */
-	bool has_targets;       /* its Containerfile has "precompiled" and "sources" */
+	enum driver driver;       /* that it is called by */
+	const char *repository;   /* its name without the registry */
+	const char *const *names; /* that slipway-init is called by there, to NULL */
+	bool links;               /* its Containerfile makes ld.so.cache */
+	bool has_targets;         /* its Containerfile has "precompiled" and "sources" */
 	void (*add_tags)(struct making *making, const char *end);
 	/* Adds other facts, known before the image is made, to its image.conf and labels. */
 	int (*describe)(struct making *making, struct error *error);
@@ -418,6 +420,22 @@ static int copy_userspace(struct making *making, const char *folder, struct erro
 		       : userspace_record(making->build, folder, &making->image.userspace, error);
 }
 
+/* In a layer of its own, too. */
+static int stage_names(const struct making *making, const char *folder, struct error *error)
+{
+	_cleanup_(staging_close) struct staging staging = { .fd = -1 };
+	int r = staging_open(&staging, folder, error);
+
+	if (r < 0)
+		return r;
+	for (const char *const *name = making->row->names; *name; name++) {
+		_cleanup_free_ char *path = xasprintf("usr/bin/%s", *name);
+
+		staging_link(&staging, "slipway-init", path);
+	}
+	return staging.result;
+}
+
 /* ---- the image */
 
 static int check_tags(const struct image *image, struct error *error)
@@ -504,10 +522,17 @@ static int build_image(struct making *making, const struct stage_place *place, c
 		.date = build->context.date,
 	};
 	_cleanup_free_ char *base = image_name(from, error);
+	_cleanup_free_ char *tools = NULL;
 	int r;
 
 	if (!base)
 		return -EIO;
+	if (making->row->links) {
+		tools = image_name(stage_find(build, STAGE_TOOLCHAIN, ROOT_RUNTIME), error);
+		if (!tools)
+			return -EIO;
+		xstrv_pushf(&made.arguments, "TOOLS=%s", tools);
+	}
 	xstrv_pushf(&made.arguments, "BASE=%s", base);
 	xstrv_pushf(&made.arguments, "KREL=%s", build->target.krel);
 	xstrv_pushf(
@@ -661,15 +686,23 @@ static void add_gpu_labels(const struct making *making, struct strv *labels)
 
 /* ---- the stage */
 
+static const char *const nic_names[] = { "nic-driver", "ibdev2netdev", "show_gids", "mlnx_qos",
+	"cma_roce_mode", "cma_roce_tos", NULL };
+static const char *const gpu_names[] = { "nvidia-driver", "nvidia-gds-driver",
+	"nvidia-gdrcopy-driver", "ocp_dtk_entrypoint", NULL };
+
 static const struct image_row image_rows[IMAGE_COUNT] = {
 	[IMAGE_NIC] = { .driver = DRIVER_OFED,
 		.repository = IMAGE_NIC_REPOSITORY,
+		.names = nic_names,
 		.has_targets = true,
 		.add_tags = add_nic_tag,
 		.describe = describe_nic,
 	},
 	[IMAGE_GPU] = { .driver = DRIVER_NVIDIA,
 		.repository = IMAGE_GPU_REPOSITORY,
+		.names = gpu_names,
+		.links = true,
 		.add_tags = add_gpu_tags,
 		.describe = describe_gpu,
 		.add_conf = add_gpu_conf,
@@ -720,15 +753,19 @@ int image_run(struct build *build, const struct stage *stage, const struct stage
 	_cleanup_free_ char *context = NULL;
 	_cleanup_free_ char *rootfs = NULL;
 	_cleanup_free_ char *userspace = NULL;
+	_cleanup_free_ char *names = NULL;
 	int r = cache_new_folder(&build->context.cache, "context", &context);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s image", stage->name);
 	rootfs = xasprintf("%s/rootfs", context);
 	userspace = xasprintf("%s/userspace", context);
+	names = xasprintf("%s/names", context);
 	r = describe(&making, stage->name, error);
 	if (r == 0)
 		r = staging_open(&making.root, rootfs, error);
+	if (r == 0)
+		r = stage_names(&making, names, error);
 	if (r == 0)
 		r = copy_userspace(&making, userspace, error);
 	if (r == 0)

@@ -120,6 +120,13 @@ static void recipe_environment(
 
 	xstrv_pushf(ret, "SLIPWAY_KREL=%s", build->target.krel);
 	xstrv_pushf(ret, "SLIPWAY_ARCH=%s", build->target.arch->uname);
+	if (build_is_cross(build)) {
+		xstrv_pushf(ret, "ARCH=%s", build->target.arch->kbuild);
+		xstrv_pushf(ret, "CROSS_COMPILE=%s-", build->target.arch->triplet);
+		/* Where pkg-config looks for what slipway-init links. */
+		xstrv_pushf(ret, "PKG_CONFIG_LIBDIR=/usr/lib/%s/pkgconfig:/usr/share/pkgconfig",
+			build->target.arch->triplet);
+	}
 	xstrv_push(ret, "SLIPWAY_KERNEL=/slipway/kernel");
 	xstrv_push(ret, "SLIPWAY_SOURCE=" SOURCE);
 	xstrv_pushf(ret, "SLIPWAY_BESIDE=%s", recipe->beside ? BESIDE : "");

@@ -243,7 +243,9 @@ int root_make(struct build *build, const struct stage *stage, const struct stage
 	if (r == 0)
 		r = root_note_packages(build, stage, place, error);
 	name = xasprintf("localhost/slipway/%s-%s:%.16s", stage->name, root->os.os, place->key);
-	return r < 0 ? r : image_import(build, place, files.tar, name, error);
+	return r < 0 ? r
+		     : image_import(
+			       build, place, files.tar, name, root_arch(build, stage)->oci, error);
 }
 
 int root_run(struct build *build, const struct stage *stage, const struct stage_place *place,

@@ -33,7 +33,7 @@ static int add_listing(void *data, const struct repository *repository, const st
 		.repository = repository,
 		.mirror = mirror,
 		.url = listing->urls[listing->count],
-		.arch = listing->build->target.arch->uname,
+		.arch = arch_here()->uname,
 		.keep = &listing->root->os.kernel.keep,
 	};
 	listing->count++;

@@ -201,8 +201,8 @@ int root_each_repository(struct build *build, struct root *root,
 				repository->mirror, repository->name);
 			continue;
 		}
-		r = mirrors_url(mirror, repository, &root->os, build->target.krel, context->arch,
-			context->options->snapshot, &url, error);
+		r = mirrors_url(mirror, repository, &root->os, build->target.krel,
+			arch_here()->uname, context->options->snapshot, &url, error);
 		if (r == 0)
 			r = call(data, repository, mirror, url, error);
 		if (r < 0)

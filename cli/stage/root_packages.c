@@ -185,6 +185,43 @@ static int settle(struct build *build, struct stage *stage, struct error *error)
 	return 0;
 }
 
+/*
+ * Distributions patch their own compiler and the cross compiler apart: Debian 12's gcc for amd64
+ * and arm64 has the fix of CVE-2023-4039, of arm64's stack protector, and its cross compiler has
+ * not.
+ */
+static void note_cross_compiler(struct build *build, const struct stage *root)
+{
+	const struct kernel_compiler *compiler = &build->kernel.record.compiler;
+	_cleanup_free_ char *start =
+		xasprintf("%s-%s ", compiler->name, build->target.arch->triplet);
+	_cleanup_free_ char *version = NULL;
+	_cleanup_free_ char *base = NULL;
+	_cleanup_free_ char *own = NULL;
+	const char *line = root->packages;
+	char *end;
+
+	while (line && strncmp(line, start, strlen(start)) != 0) {
+		line = strchr(line, '\n');
+		line = line ? line + 1 : NULL;
+	}
+	if (!line || !compiler->text)
+		return;
+	line += strlen(start);
+	version = xstrndup(line, strcspn(line, " \n"));
+	base = xstrdup(version); /* "12.2.0-14" of 12.2.0-14cross1 */
+	end = strstr(base, "cross");
+	if (end)
+		*end = '\0';
+	own = xasprintf(" %s)", base);
+	if (!strstr(compiler->text, own))
+		progress_notef(&build->context.progress,
+			"warning cross-compiler: the kernel was compiled by \"%s\", and its modules "
+			"will be by the distribution's cross compiler, %s%s: a fix of the first may be "
+			"missing in the second",
+			compiler->text, start, version);
+}
+
 int roots_settle(struct build *build, struct error *error)
 {
 	for (size_t i = 0; i < build->plan.count; i++) {
@@ -195,6 +232,8 @@ int roots_settle(struct build *build, struct error *error)
 			return r;
 		stage->has_key = false;
 	}
+	if (build_is_cross(build))
+		note_cross_compiler(build, stage_find(build, STAGE_ROOT, ROOT_KERNEL));
 	return 0;
 }
 

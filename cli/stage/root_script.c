@@ -9,11 +9,44 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/tool.h"
 
 /* ---- what is in it */
+
+/*
+ * "gcc-12-aarch64-linux-gnu"; without a @version "gcc-aarch64-linux-gnu", whatever the distribution
+ * calls gcc.
+ */
+static void push_cross(
+	struct strv *packages, const struct strv *words, const char *version, const char *triplet)
+{
+	static const char *const places[] = { "{gcc}-", "{cross}" };
+	_cleanup_free_ char *middle = version ? xasprintf("%s-", version) : xstrdup("");
+	_cleanup_free_ char *name = xstrdup(triplet);
+	const char *const values[] = { middle, name };
+
+	for (char *c = name; *c; c++) /* a package's name has no such sign */
+		*c = *c == '_' ? '-' : *c;
+	for (size_t i = 0; i < words->count; i++) {
+		char *package = replace_words(words->items[i], places, values, ARRAY_SIZE(places));
+
+		xstrv_push_unique(packages, package);
+		free(package);
+	}
+}
+
+/* Those of the images' architecture, which apt takes beside this machine's. */
+static void push_init(const struct build *build, const struct strv *words, struct strv *packages)
+{
+	for (size_t i = 0; i < words->count; i++)
+		if (build_is_cross(build))
+			xstrv_pushf(packages, "%s:%s", words->items[i], build->target.arch->debian);
+		else
+			xstrv_push(packages, words->items[i]);
+}
 
 /* "{gcc}" and "{clang}": the compiler's version, as packages are called by it. */
 static void push_packages(
@@ -47,13 +80,19 @@ void root_packages(const struct build *build, enum root_id id, struct strv *ret)
 	const struct kernel_compiler *compiler = &build->kernel.record.compiler;
 	const char *version = compiler->name ? strchr(compiler->name, '-') : NULL;
 	bool clang = compiler->family && strcmp(compiler->family, "clang") == 0;
+	/* slipway-init is compiled by whatever is called gcc there. */
+	bool any = !version || (id == ROOT_RUNTIME && !roots_are_one(build));
 
 	for (size_t i = 0; i < rules->packages.count; i++)
 		xstrv_push(ret, rules->packages.items[i]);
+	if (id == ROOT_RUNTIME || roots_are_one(build))
+		push_init(build, &rules->init_packages, ret);
 	if (id == ROOT_KERNEL)
 		push_required(build, ret);
-	/* slipway-init is compiled by whatever is called gcc there. */
-	if (!version || (id == ROOT_RUNTIME && !roots_are_one(build)))
+	if (build_is_cross(build))
+		push_cross(ret, &rules->cross_packages, any || clang ? NULL : version + 1,
+			build->target.arch->triplet);
+	if (any)
 		return;
 	if (clang)
 		push_packages(ret, &rules->clang_packages, "{clang}", version + 1);
@@ -66,6 +105,11 @@ void root_packages(const struct build *build, enum root_id id, struct strv *ret)
 enum root_id root_of(const struct stage *stage)
 {
 	return stage->kind == STAGE_ROOT ? (enum root_id) stage->of : ROOT_RUNTIME;
+}
+
+const struct arch *root_arch(const struct build *build, const struct stage *stage)
+{
+	return stage->kind == STAGE_RUNTIME_BASE ? build->target.arch : arch_here();
 }
 
 bool root_is_apt(const struct build *build, const struct stage *stage)
@@ -110,9 +154,12 @@ void root_command(const struct build *build, const struct stage *stage, const ch
 {
 	const struct root_rules *rules = &build->roots[root_of(stage)].os.root;
 	bool apt = root_is_apt(build, stage);
+	const struct arch *arch = root_arch(build, stage);
 	const char *const options[][2] = {
 		{ "--repositories", files->repositories },
-		{ "--arch", apt ? build->target.arch->debian : build->target.arch->uname },
+		{ "--arch", apt ? arch->debian : arch->uname },
+		{ "--foreign",
+			apt && arch != build->target.arch ? build->target.arch->debian : "" },
 		{ "--suite", rules->suite },
 		{ "--releasever", rules->releasever },
 		{ "--platform", rules->platform },

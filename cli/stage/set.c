@@ -55,6 +55,8 @@ void set_key(const struct stage *stage, struct key *key)
 	key_data(key, "containers/patches/%s", row->name);
 	if (row->recipe_part)
 		key_data(key, "containers/recipes/%s", row->recipe_part);
+	if (build_is_cross(key->build))
+		key_data(key, "containers/recipes/host-tools.sh");
 	source_tree_key(key, stage->of);
 }
 
@@ -92,6 +94,8 @@ void configured_key(const struct stage *stage, struct key *key)
 	key_data(key, "containers/recipes/lib.sh");
 	if (row->recipe_part)
 		key_data(key, "containers/recipes/%s", row->recipe_part);
+	if (build_is_cross(key->build))
+		key_data(key, "containers/recipes/host-tools.sh");
 	key_data(key, "containers/feature-tests");
 	if (key->build->options.verify_configure)
 		key_text(key, "verified");

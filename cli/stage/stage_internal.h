@@ -395,7 +395,7 @@ int stage_buildah(struct build *build, const struct stage_place *place, struct b
 void stage_buildah_done(struct buildah *buildah);
 /* Makes the image @name of a root file system in a tar file, and has the output stand for it. */
 int image_import(const struct build *build, const struct stage_place *place, const char *tar,
-	const char *name, struct error *error) _must_check_;
+	const char *name, const char *arch, struct error *error) _must_check_;
 /* Has the output stand for an image of this name or ID. */
 int image_name_write(
 	const struct stage_place *place, const char *name, struct error *error) _must_check_;
@@ -467,6 +467,11 @@ void root_packages(const struct build *build, enum root_id id, struct strv *ret)
 enum root_id root_of(const struct stage *stage);
 /* Does apt install its packages, not dnf? */
 bool root_is_apt(const struct build *build, const struct stage *stage);
+/*
+ * The architecture of its packages: this machine's of roots, whose compilers run here; that of
+ * nodes of the runtime base.
+ */
+const struct arch *root_arch(const struct build *build, const struct stage *stage);
 /* Adds to a key all that decides which packages a root or the runtime base has, but for the lists.
  */
 void root_question_key(const struct stage *stage, struct key *key);

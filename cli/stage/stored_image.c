@@ -205,12 +205,12 @@ int made_image_keep(struct build *build, const struct stage_place *place,
 }
 
 int image_import(const struct build *build, const struct stage_place *place, const char *tar,
-	const char *name, struct error *error)
+	const char *name, const char *arch, struct error *error)
 {
 	const struct buildah buildah = { .log_fd = -1,
 		.run_path = build->context.cache.run_path,
 		.scratch_path = build->context.cache.scratch_path };
-	int r = buildah_import(&buildah, tar, name, error);
+	int r = buildah_import(&buildah, tar, name, arch, error);
 
 	return r < 0 ? r : image_name_write(place, name, error);
 }

@@ -30,22 +30,26 @@
 struct found {
 	struct strv versions;
 	struct strv cudas; /* versions, too */
+	char *cuda;        /* path of the first libcuda */
 	bool smi;
 	bool firmware;
 	bool imex;
 };
 
 /* Recognizes the files by the names that the recipe looks for: both must change together. */
-static void take_file(struct found *found, const char *name, bool in_firmware)
+static void take_file(struct found *found, const char *path, bool in_firmware)
 {
+	const char *name = basename(path);
 	const char *dot = strrchr(name, '.');
 
 	found->smi |= strcmp(name, "nvidia-smi") == 0;
 	found->imex |= strcmp(name, "nvidia-imex") == 0;
 	found->firmware |= in_firmware && dot && strcmp(dot, ".bin") == 0;
-	if (strncmp(name, CUDA, strlen(CUDA)) == 0)
+	if (strncmp(name, CUDA, strlen(CUDA)) == 0) {
 		xstrv_push(&found->cudas, name + strlen(CUDA));
-	else if (strncmp(name, NVML, strlen(NVML)) == 0 && strchr(name + strlen(NVML), '.'))
+		if (!found->cuda)
+			found->cuda = xstrdup(path);
+	} else if (strncmp(name, NVML, strlen(NVML)) == 0 && strchr(name + strlen(NVML), '.'))
 		xstrv_push_unique(&found->versions, name + strlen(NVML));
 }
 
@@ -65,7 +69,7 @@ static int look(struct found *found, const char *folder, bool in_firmware, unsig
 		if (lstat(path, &status) < 0)
 			continue;
 		if (S_ISREG(status.st_mode))
-			take_file(found, name, in_firmware);
+			take_file(found, path, in_firmware);
 		else if (S_ISDIR(status.st_mode) && strcmp(name, "32") != 0)
 			r = look(found, path, in_firmware || strcmp(name, "firmware") == 0,
 				depth + 1);
@@ -116,6 +120,30 @@ static int judge(const struct build *build, const struct found *found, const cha
 	return 0;
 }
 
+/* -EINVAL for libraries of another machine; what is no library is found later. */
+static int check_machine(const struct build *build, const struct found *found, const char *folder,
+	struct error *error)
+{
+	const struct arch *arch = arch_find(build->context.arch);
+	_cleanup_(elf_program_free) struct elf_program library = { 0 };
+	_cleanup_close_ int fd = found->cuda ? fs_open(AT_FDCWD, found->cuda, O_RDONLY) : -1;
+	struct error ignored;
+
+	if (fd < 0 || !arch || elf_program_read(fd, &library, &ignored) < 0 ||
+		library.machine == arch->machine)
+		return 0;
+	for (const struct arch *other = archs; other->uname; other++)
+		if (other->machine == library.machine)
+			(void) error_set(error, -EINVAL,
+				"%s %s: the userspace is for %s, but the images are for %s",
+				option_of(build), folder, other->uname, arch->uname);
+	if (!*error->text)
+		(void) error_set(error, -EINVAL, "%s %s: the userspace is not for %s",
+			option_of(build), folder, arch->uname);
+	return error_try(
+		error, -EINVAL, "unpack NVIDIA-Linux-%s-….run of that version", arch->uname);
+}
+
 int userspace_open(struct build *build, struct error *error)
 {
 	const struct source *source = &build->sources[DRIVER_NVIDIA];
@@ -145,8 +173,11 @@ int userspace_open(struct build *build, struct error *error)
 	r = look(&found, build->userspace, false, 0);
 	r = r < 0 ? error_set_errno(error, r, "%s %s", option, build->userspace)
 		  : judge(build, &found, build->userspace, &build->userspace_version, error);
+	if (r == 0)
+		r = check_machine(build, &found, build->userspace, error);
 	strv_free(&found.versions);
 	strv_free(&found.cudas);
+	free(found.cuda);
 	return r;
 }
 

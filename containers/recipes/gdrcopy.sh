@@ -16,7 +16,7 @@ source_version() {
 compile_module() {
     # nv-p2p-dummy.ko stands for NVIDIA's modules where their symbols are not known: gdrdrv would depend on it.
     sed -i '/^obj-m.*nv-p2p-dummy\.o/d; s/^obj-m += gdrdrv\.o/obj-m := gdrdrv.o/' "$tree/src/gdrdrv/Makefile"
-    step "compile with $SLIPWAY_CC, $SLIPWAY_JOBS at a time"
+    step "compile with $target_cc, $SLIPWAY_JOBS at a time"
     # Its own tests for what the kernel has call make with the compiler by default: MAKEFLAGS names the kernel's.
     (cd "$tree/src/gdrdrv" && MAKEFLAGS="${compiler[*]}" make -j"$SLIPWAY_JOBS" KVER="$SLIPWAY_KREL" PWD="$tree/src/gdrdrv" \
         NVIDIA_SRC_DIR="$nvidia_headers" NVIDIA_IS_OPENSOURCE="$nvidia_open" \

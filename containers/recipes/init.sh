@@ -10,11 +10,11 @@ main() {
     require_inputs
     [[ -f $SLIPWAY_SOURCE/Makefile && -d $SLIPWAY_SOURCE/entrypoint ]] ||
         die "no Makefile and entrypoint/ in the source: it must be a copy of slipway's repository"
-    step "compile slipway-init with $SLIPWAY_CC"
-    make -C "$SLIPWAY_SOURCE" O="$SLIPWAY_WORK/build" CC="$SLIPWAY_CC" V=1 \
+    step "compile slipway-init with $target_cc"
+    make -C "$SLIPWAY_SOURCE" O="$SLIPWAY_WORK/build" CC="$target_cc" V=1 \
         CFLAGS="-O2 -g -ffile-prefix-map=$SLIPWAY_SOURCE=." -j"$SLIPWAY_JOBS" "$SLIPWAY_WORK/build/slipway-init"
     mkdir -p "$SLIPWAY_OUTPUT/usr/bin"
-    strip --strip-unneeded -o "$SLIPWAY_OUTPUT/usr/bin/slipway-init" "$SLIPWAY_WORK/build/slipway-init"
+    "${CROSS_COMPILE:-}strip" --strip-unneeded -o "$SLIPWAY_OUTPUT/usr/bin/slipway-init" "$SLIPWAY_WORK/build/slipway-init"
     chmod 755 "$SLIPWAY_OUTPUT/usr/bin/slipway-init"
     set_conf source=slipway-init
     settle_output

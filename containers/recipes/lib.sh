@@ -17,13 +17,25 @@ require_inputs() {
         SLIPWAY_CC SLIPWAY_JOBS; do
         [[ -n ${!name:-} ]] || die "$name is not set: a recipe is run by slipway build"
     done
-    command -v "$SLIPWAY_CC" >/dev/null ||
-        die "no $SLIPWAY_CC in the build container: build it with --build-arg COMPILER=$SLIPWAY_CC"
-    unset ARCH KBUILD_OUTPUT KCFLAGS MAKEFLAGS
+    set_target_cc
+    for name in "$SLIPWAY_CC" "$target_cc"; do
+        command -v "$name" >/dev/null ||
+            die "no $name in the build container: build it with --build-arg COMPILER=$SLIPWAY_CC"
+    done
+    unset KBUILD_OUTPUT KCFLAGS MAKEFLAGS
     # Enterprise Linux 7 has no such locale, and each program would say so.
     LC_ALL=C.UTF-8
     [[ -z $(LC_ALL=C.UTF-8 bash -c : 2>&1) ]] || LC_ALL=C
     export LC_ALL TZ=UTC KBUILD_BUILD_USER=slipway KBUILD_BUILD_HOST=slipway KBUILD_BUILD_TIMESTAMP=@0
+}
+
+# Sets target_cc, what compiles for nodes: $SLIPWAY_CC, or a cross compiler, whose name begins with $CROSS_COMPILE. ARCH and
+# CROSS_COMPILE, as kbuild takes them of the environment, are set for nodes of another architecture alone. clang needs
+# no other name, and gets the architecture of kbuild.
+set_target_cc() {
+    [[ ${CROSS_COMPILE:-} ]] || unset ARCH CROSS_COMPILE
+    target_cc=$SLIPWAY_CC
+    [[ $SLIPWAY_CC == clang* ]] || target_cc=${CROSS_COMPILE:-}$SLIPWAY_CC
 }
 
 # Call it when the tree is ready for make. What kbuild compiled before with the same command, headers and compiler then
@@ -39,17 +51,17 @@ use_ccache() {
     hash -r
     while read -r real; do
         [[ $(readlink -f "$real") == */ccache ]] || break
-    done < <(type -aP "$SLIPWAY_CC")
+    done < <(type -aP "$target_cc")
     mkdir -p "$folder"
     find -H "$SLIPWAY_KERNEL" ${SLIPWAY_OFED:+"$SLIPWAY_OFED"} "$SLIPWAY_WORK" -name '*.h' | LC_ALL=C sort |
         sha256sum >"$folder/headers"
     export CCACHE_DEPEND=1 CCACHE_EXTRAFILES=$folder/headers
-    cat >"$folder/$SLIPWAY_CC" <<END
+    cat >"$folder/$target_cc" <<END
 #!/bin/sh
 case "\$*" in *-Wp,-MMD,* | *-Wp,-MD,*) exec ccache "$real" "\$@" ;; esac
 exec "$real" "\$@"
 END
-    chmod 755 "$folder/$SLIPWAY_CC"
+    chmod 755 "$folder/$target_cc"
     PATH=$folder:$PATH
 }
 
@@ -76,7 +88,19 @@ require_kernel_tree() {
     [[ $found == "$SLIPWAY_KREL" ]] ||
         die "the kernel tree is configured for '$found', not for $SLIPWAY_KREL"
     set_compiler
+    require_host_tools
     without_debug_information
+}
+
+# Has the tree programs for kbuild that run here? 126: they are of another machine, and nothing on this one runs those.
+require_host_tools() {
+    [[ ${CROSS_COMPILE:-} ]] || return 0
+    local status=0
+    "$kernel_build/scripts/basic/fixdep" >/dev/null 2>&1 || status=$?
+    ((status == 126)) || return 0
+    # shellcheck source-path=SCRIPTDIR source=host-tools.sh
+    . "$(dirname "${BASH_SOURCE[0]}")/host-tools.sh"
+    make_host_tools
 }
 
 # Debug information is stripped in the end, and costs a sixth of the time to compile. It is kept where the kernel computes
@@ -89,13 +113,23 @@ without_debug_information() {
 # Sets compiler, what make is to be called with: a kernel made with clang and lld wants LLVM's other tools too. They
 # are named one by one: LLVM=-16 is known since Linux 5.18 only, and LLVM=1 alone means names without a version.
 set_compiler() {
-    compiler=(CC="$SLIPWAY_CC")
+    compiler=(CC="$target_cc")
     [[ $SLIPWAY_CC == clang* ]] && grep -sqx CONFIG_LD_IS_LLD=y "$kernel_build/.config" || return 0
     local version=${SLIPWAY_CC#clang}
     compiler+=(LLVM=1 LLVM_IAS=1 LD="ld.lld$version" HOSTCC=gcc)
     local tool
     for tool in ar nm strip objcopy objdump readelf; do
         compiler+=("${tool^^}=llvm-$tool$version")
+    done
+}
+
+# Sets binutils, what NVIDIA's makefiles are to be called with beside the compiler: they take this machine's otherwise.
+set_binutils() {
+    binutils=()
+    [[ ${CROSS_COMPILE:-} && ! ${compiler[1]:-} ]] || return 0
+    local tool
+    for tool in ld ar nm strip objcopy objdump; do
+        binutils+=("${tool^^}=$CROSS_COMPILE$tool")
     done
 }
 
@@ -170,7 +204,7 @@ install_modules_flat() {
     mkdir -p "$folder"
     for file in "$@"; do
         [[ ! -e $folder/${file##*/} ]] || die "two modules are called ${file##*/}"
-        strip --strip-debug -o "$folder/${file##*/}" "$file"
+        "${CROSS_COMPILE:-}strip" --strip-debug -o "$folder/${file##*/}" "$file"
         chmod 644 "$folder/${file##*/}"
     done
     for file in "$folder"/*.ko; do

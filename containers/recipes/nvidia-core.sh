@@ -10,17 +10,21 @@ tree=$SLIPWAY_WORK/nvidia
 
 # compile_core FOLDER OBJECT. Its objects have who compiled them where and when in them.
 compile_core() {
-    make -C "$tree/src/$1" -j"$SLIPWAY_JOBS" CC="$SLIPWAY_CC" DATE="date -u -d @0" NV_BUILD_USER=slipway NV_BUILD_HOST=slipway
+    make -C "$tree/src/$1" -j"$SLIPWAY_JOBS" CC="$target_cc" "${cross[@]}" DATE="date -u -d @0" NV_BUILD_USER=slipway \
+        NV_BUILD_HOST=slipway
     install -m 644 "$tree/src/$1"/_out/*/"$2.o" "$SLIPWAY_OUTPUT/$1/${2}.o_binary"
 }
 
 # bash reads a script while it runs it: in a function, all of it is read before the first step.
 main() {
     require_inputs
+    compiler=(CC="$target_cc")
+    set_binutils
+    cross=(${CROSS_COMPILE:+"TARGET_ARCH=$SLIPWAY_ARCH" "CXX=${target_cc/gcc/g++}"} "${binutils[@]}")
     step "copy the source"
     copy_source "$tree"
     cp -r "$tree/kernel-open/." "$SLIPWAY_OUTPUT/"
-    step "compile the core, of no kernel, with $SLIPWAY_CC, $SLIPWAY_JOBS at a time"
+    step "compile the core, of no kernel, with $target_cc, $SLIPWAY_JOBS at a time"
     compile_core nvidia nv-kernel
     compile_core nvidia-modeset nv-modeset-kernel
     settle_output

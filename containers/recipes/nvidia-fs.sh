@@ -24,7 +24,7 @@ compile_module() {
     printf '#!/bin/sh\nexec true\n' >"$src/create_nv.symvers.sh"
     : >"$src/nv.symvers"
     chmod +x "$src/configure"
-    step "compile with $SLIPWAY_CC, $SLIPWAY_JOBS at a time"
+    step "compile with $target_cc, $SLIPWAY_JOBS at a time"
     # Its configure calls make with the compiler by default: MAKEFLAGS names the kernel's. -j here comes after its own.
     (cd "$src" && MAKEFLAGS="${compiler[*]}" make KVER="$SLIPWAY_KREL" PWD="$src" NVIDIA_SRC_DIR="$nvidia_headers" \
         MAKE_PARAMS="-j$SLIPWAY_JOBS KBUILD_EXTRA_SYMBOLS=$nvidia_symvers" module)

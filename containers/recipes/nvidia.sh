@@ -36,12 +36,13 @@ bind_ofed() {
 
 compile_modules() {
     use_ccache
-    step "compile with $SLIPWAY_CC, $SLIPWAY_JOBS at a time"
+    step "compile with $target_cc, $SLIPWAY_JOBS at a time"
     # SYSSRC and SYSOUT by their real paths: the tree below lib/modules is links.
     # The compiler is chosen by what the kernel says of itself, and kernels for real time come here only by --force:
     # slipway lint has judged both, with more evidence than NVIDIA's own checks have.
     export IGNORE_CC_MISMATCH=1 IGNORE_PREEMPT_RT_PRESENCE=1
-    make_modules -C "$modules" -j"$SLIPWAY_JOBS" "${compiler[@]}" SYSSRC="$(readlink -f "$kernel_source")" \
+    set_binutils
+    make_modules -C "$modules" -j"$SLIPWAY_JOBS" "${compiler[@]}" "${binutils[@]}" SYSSRC="$(readlink -f "$kernel_source")" \
         SYSOUT="$(readlink -f "$kernel_build")" ${ofed_symvers:+KBUILD_EXTRA_SYMBOLS="$ofed_symvers"} modules
 }
 

@@ -50,7 +50,7 @@ suggest_without_nvme() {
 
 compile_tree() {
     use_ccache
-    step "compile with $SLIPWAY_CC, $SLIPWAY_JOBS at a time"
+    step "compile with $target_cc, $SLIPWAY_JOBS at a time"
     make_modules -C "$tree" -f makefile -j"$SLIPWAY_JOBS" "${compiler[@]}" kernel || {
         suggest_release
         suggest_without_nvme

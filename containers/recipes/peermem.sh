@@ -43,11 +43,12 @@ main() {
     [[ -n ${SLIPWAY_OFED:-} ]] || die "SLIPWAY_OFED is not set: nvidia-peermem alone is made for an OFED"
     find_nvidia "$SLIPWAY_SOURCE"
     [[ -d $modules/nvidia-peermem ]] || die "the source has no nvidia-peermem"
-    step "compile nvidia-peermem with $SLIPWAY_CC"
+    step "compile nvidia-peermem with $target_cc"
     copy_part
     bind
     export IGNORE_CC_MISMATCH=1 IGNORE_PREEMPT_RT_PRESENCE=1
-    make -C "$tree" -j"$SLIPWAY_JOBS" "${compiler[@]}" SYSSRC="$(readlink -f "$kernel_source")" \
+    set_binutils
+    make -C "$tree" -j"$SLIPWAY_JOBS" "${compiler[@]}" "${binutils[@]}" SYSSRC="$(readlink -f "$kernel_source")" \
         SYSOUT="$(readlink -f "$kernel_build")" NV_KERNEL_MODULES=nvidia-peermem \
         KBUILD_EXTRA_SYMBOLS="$ofed_symvers $nvidia_symvers" modules
     check

@@ -8,6 +8,7 @@ options_help='  list                 writes only which packages there will be: a
   make                 makes the tar file, the same for the same package versions; needs mmdebstrap
   --suite NAME         the release: bookworm, jammy
   --arch NAME          as dpkg calls it: amd64
+  --foreign NAME       another architecture, some of whose packages are wanted, as libelf-dev:arm64
   --lists FOLDER       list: keeps what apt reads of the repositories there for the next call
   --repositories FILE  as sources.list(5) has them, each with its own signed-by
   --auth FILE          passwords of the repositories, as apt_auth.conf(5) has them: not in the root
@@ -18,15 +19,15 @@ die() {
     exit 1
 }
 
-# Sets verb, output, list, lists, suite, arch, repositories, auth, conf and packages.
+# Sets verb, output, list, lists, suite, arch, foreign, repositories, auth, conf and packages.
 parse_arguments() {
-    verb=${1:-} output='' list='' lists='' suite='' arch='' repositories='' auth='' conf='' packages=()
+    verb=${1:-} output='' list='' lists='' suite='' arch='' foreign='' repositories='' auth='' conf='' packages=()
     [[ $verb != -h && $verb != --help ]] || { usage && exit; }
     [[ $verb == list || $verb == make ]] || die "list or make? See --help"
     shift
     while (($#)); do
         case $1 in
-            --output | --list | --lists | --suite | --arch | --repositories | --auth | --conf | --package)
+            --output | --list | --lists | --suite | --arch | --foreign | --repositories | --auth | --conf | --package)
                 (($# >= 2)) || die "$1 needs a value: see --help"
                 if [[ $1 == --package ]]; then packages+=("$2"); else declare -g "${1#--}=$2"; fi
                 shift 2
@@ -52,7 +53,8 @@ essential() {
 # the repositories' lists, which are signed. "install" adds what the packages depend on. Nothing of this machine's own apt counts;
 # nor is apt itself among the essential packages, as it would have it.
 list_packages() {
-    local words
+    local words architectures="\"$arch\";"
+    [[ -z $foreign ]] || architectures+=" \"$foreign\";"
     folder=$(mktemp -d "$(realpath "$(dirname "$list")")/apt.XXXXXX")
     trap 'rm -rf "$folder"' EXIT
     mkdir -p "$folder"/{etc/{apt.conf,auth.conf,preferences}.d,archives/partial}
@@ -70,7 +72,7 @@ Dir::State::status "$folder/status";
 Dir::Cache "$folder";
 Dir::Log "$folder";
 APT::Architecture "$arch";
-APT::Architectures { "$arch"; };
+APT::Architectures { $architectures };
 APT::Install-Recommends "false";
 APT::Get::List-Cleanup "false";
 APT::Sandbox::User "root";
@@ -94,7 +96,7 @@ prepare_mmdebstrap() {
     command -v mmdebstrap >/dev/null || die "mmdebstrap is missing: apt-get install mmdebstrap"
     export SOURCE_DATE_EPOCH=0
     options=(
-        --quiet --mode=root --architectures="$arch"
+        --quiet --mode=root --architectures="$arch${foreign:+,$foreign}"
         # No device nodes: Buildah brings its own, and root of a user name space can unpack none.
         --skip=output/dev
         --dpkgopt='path-exclude=/usr/share/doc/*'
