@@ -130,6 +130,7 @@ int context_mirrors(struct context *context, struct error *error)
 	struct mirrors_request request = {
 		.options = &context->options->mirrors,
 		.os = &context->os,
+		.arch = context->arch,
 		.cache_fd = context->cache.fd,
 		.offline = context->options->offline,
 		.on_ask_apt = on_ask_apt,

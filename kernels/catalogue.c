@@ -102,10 +102,9 @@ static size_t series_length(const char *krel)
  */
 static char *with_ending(const struct catalogue *os, const char *krel)
 {
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a catalogue has no NULL */
-	_cleanup_free_ char *whole = *os->kernel.flavour
-					     ? xasprintf("%s-%s", krel, os->kernel.flavour)
-					     : xasprintf("%s.%s", krel, arch_here()->uname);
+	_cleanup_free_ char *flavour = catalogue_flavour(os, arch_here()->uname);
+	_cleanup_free_ char *whole = *flavour ? xasprintf("%s-%s", krel, flavour)
+					      : xasprintf("%s.%s", krel, arch_here()->uname);
 
 	return catalogue_makes(os, whole) ? TAKE_PTR(whole) : NULL;
 }
@@ -238,7 +237,7 @@ static const char *flavour_of(const struct catalogue *catalogue, const char *kre
 
 		if (length + 1 >= (size_t) (end - krel) || sign >= found)
 			continue;
-		if ((*sign == '-' || *sign == '+') &&
+		if (strchr("-+.", *sign) &&
 			strcmp(sign + 1, catalogue->kernel.flavours.items[i]) == 0)
 			found = sign;
 	}
@@ -273,6 +272,7 @@ static const char *const gcc_words[] = { "{gcc}", NULL };
 static const char *const cross_words[] = { "{gcc}", "{cross}", NULL };
 static const char *const clang_words[] = { "{clang}", NULL };
 static const char *const release_words[] = { "{release}", "{snapshot}", NULL };
+static const char *const flavour_words[] = { "{debian_arch}", NULL };
 static const char *const no_words[] = { NULL };
 
 /* Returns the index of the word that the text begins with; @count: none. */
@@ -316,6 +316,12 @@ char *catalogue_expand(const struct catalogue *catalogue, const char *template, 
 	return replace_words(template, templates,
 		(const char *const[]){ krel, version, flavour, dashed, series },
 		ARRAY_SIZE(templates) - 1);
+}
+
+char *catalogue_flavour(const struct catalogue *catalogue, const char *arch)
+{
+	return replace_words(catalogue->kernel.flavour, flavour_words,
+		(const char *const[]){ arch_debian(arch) }, 1);
 }
 
 /* ---- the node's version */
@@ -412,7 +418,7 @@ static const struct key keys[] = {
 	{ "kernel", "compiler", VALUE_TEXT, false, OF_OS(kernel.compiler), NULL },
 	{ "kernel", "compiler_prefix", VALUE_TEXT, false, OF_OS(kernel.compiler_prefix), NULL },
 	{ "kernel", "series", VALUE_TEXT, false, OF_OS(kernel.series), NULL },
-	{ "kernel", "flavour", VALUE_TEXT, false, OF_OS(kernel.flavour), NULL },
+	{ "kernel", "flavour", VALUE_TEXT, false, OF_OS(kernel.flavour), flavour_words },
 	{ "root", "family", VALUE_TEXT, false, OF_OS(root.family), no_words },
 	{ "root", "suite", VALUE_TEXT, false, OF_OS(root.suite), no_words },
 	{ "root", "repositories", VALUE_WORDS, false, OF_OS(root.repositories), no_words },

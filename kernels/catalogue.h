@@ -70,7 +70,7 @@ struct kernel_rules {
 	struct strv follow;
 	/* Those of them, by prefix, that compiling runs: of the build machine's architecture. */
 	struct strv tools;
-	struct strv flavours; /* what may follow the version in a krel, after '-' or '+' */
+	struct strv flavours; /* what may follow the version in a krel, after '-', '+' or '.' */
 	/* fnmatch(3) patterns of parts of a krel, between dashes, that its packages lack. */
 	struct strv drop;
 	bool build_counter;    /* MATCH_VERSION: the package has one more number than the krel */
@@ -78,7 +78,7 @@ struct kernel_rules {
 	char *compiler;        /* "gcc-11" where the packages do not name it; "" else */
 	char *compiler_prefix; /* "linux-compiler-": a package whose Depends names the compiler */
 	char *series;          /* kernel series of "newest": "6.1"; "": any */
-	char *flavour;         /* and its flavour: "amd64" */
+	char *flavour; /* and its flavour: "generic", "{debian_arch}": catalogue_flavour() */
 };
 
 /*
@@ -187,6 +187,10 @@ bool repository_in_root(const struct catalogue *catalogue, const struct reposito
  */
 void catalogue_split_krel(const struct catalogue *catalogue, const char *krel, char **ret_version,
 	char **ret_flavour);
+
+/* The flavour in which "newest" looks, for a machine as uname -m calls it: "arm64"; or "". The
+ * caller frees it. */
+char *catalogue_flavour(const struct catalogue *catalogue, const char *arch);
 
 /* "9.4" of a krel with ".el9_4."; NULL when it has no minor release. The caller frees it. */
 char *catalogue_release(const struct catalogue *catalogue, const char *krel);

@@ -283,7 +283,7 @@ static char *find_newest(
 
 	*ret_r = list_releases(making, context->os.os, context->arch, &krels, error);
 	if (*ret_r == 0)
-		newest = resolve_newest(&krels, &context->os);
+		newest = resolve_newest(&krels, &context->os, context->arch);
 	if (*ret_r == 0 && !newest)
 		*ret_r = error_set(
 			error, -ENODATA, "the lists of %s have no kernel", context->os.name);

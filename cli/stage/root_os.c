@@ -45,6 +45,7 @@ int root_open_mirrors(struct build *build, struct root *root, struct error *erro
 	struct mirrors_request request = {
 		.options = is_kernels(build, root) ? &build->context.options->mirrors : NULL,
 		.os = &root->os,
+		.arch = build->context.arch,
 		.cache_fd = build->context.cache.fd,
 		.offline = build->context.options->offline,
 	};

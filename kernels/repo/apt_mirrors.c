@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/hash.h"
 #include "common/process.h"
@@ -15,11 +16,12 @@
 #include "kernels/tool.h"
 
 #define RECORD        "apt-targets"
-#define RECORD_MAGIC  "slipway apt-targets 1 "
+#define RECORD_MAGIC  "slipway apt-targets 2 "
 #define RECORD_LIMIT  (4UL * 1024 * 1024)
 #define PATH_PREFIX   "path "
 #define TARGET_PREFIX "target "
-#define TARGET_FIELDS "$(REPO_URI)|$(RELEASE)|$(CODENAME)|$(ORIGIN)|$(LABEL)|$(COMPONENT)"
+#define TARGET_FIELDS                                                                              \
+	"$(REPO_URI)|$(RELEASE)|$(CODENAME)|$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(ARCHITECTURE)"
 
 /*
  * Paths of apt's files according to its own settings. The compiled-in folders come first: a changed
@@ -200,9 +202,26 @@ static bool is_listed(const struct apt_targets *targets, const struct apt_target
 	for (size_t i = 0; i < targets->count; i++)
 		if (strcmp(targets->items[i].uri, target->uri) == 0 &&
 			strcmp(targets->items[i].release, target->release) == 0 &&
-			strcmp(targets->items[i].component, target->component) == 0)
+			strcmp(targets->items[i].component, target->component) == 0 &&
+			strcmp(targets->items[i].architecture, target->architecture) == 0)
 			return true;
 	return false;
+}
+
+/* A Release file is of a whole suite: what was fetched for amd64 says whose the lists of arm64 are.
+ */
+static void complete(const struct apt_targets *targets, struct apt_target *target)
+{
+	for (size_t i = 0; !*target->origin && i < targets->count; i++) {
+		const struct apt_target *other = &targets->items[i];
+
+		if (strcmp(other->uri, target->uri) != 0 ||
+			strcmp(other->release, target->release) != 0)
+			continue;
+		target->codename = other->codename;
+		target->origin = other->origin;
+		target->label = other->label;
+	}
 }
 
 /*
@@ -219,8 +238,10 @@ static void take_target(struct apt_targets *targets, char *line)
 	target.origin = next_value(&line);
 	target.label = next_value(&line);
 	target.component = next_value(&line);
+	target.architecture = next_value(&line);
 	if (is_listed(targets, &target))
 		return;
+	complete(targets, &target);
 	targets->items = xreallocarray(targets->items, targets->count + 1, sizeof(target));
 	targets->items[targets->count++] = target;
 }
@@ -362,8 +383,8 @@ static char *first_of_list(const char *uri)
 	return NULL;
 }
 
-char *apt_mirrors_find(
-	const struct apt_targets *targets, const struct catalogue *os, const char *name)
+char *apt_mirrors_find(const struct apt_targets *targets, const struct catalogue *os,
+	const char *name, const char *arch)
 {
 	const char *best = NULL;
 	enum fit best_fit = FIT_NONE;
@@ -376,12 +397,14 @@ char *apt_mirrors_find(
 			strcmp(repository->mirror, name) != 0)
 			continue;
 		for (size_t j = 0; j < targets->count; j++) {
-			enum fit fit = fit_of(&targets->items[j], repository, at_home);
+			const struct apt_target *target = &targets->items[j];
+			enum fit fit = fit_of(target, repository, at_home);
 
-			if (fit <= best_fit || !is_reachable(targets->items[j].uri))
+			if (fit <= best_fit || !is_reachable(target->uri) ||
+				(arch && strcmp(target->architecture, arch_debian(arch)) != 0))
 				continue;
 			best_fit = fit;
-			best = targets->items[j].uri;
+			best = target->uri;
 		}
 	}
 	if (best && strncmp(best, LIST_PREFIX, strlen(LIST_PREFIX)) == 0)

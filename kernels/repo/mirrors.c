@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/ini_file.h"
@@ -197,13 +198,23 @@ static struct mirror *find(const struct mirrors *mirrors, const char *name)
 	return NULL;
 }
 
-static int set_url(struct mirror *mirror, const char *text, const char *source, struct error *error)
+/* A URL with {arch} replaced; the caller frees it. */
+static char *for_arch(const char *url, const char *arch)
 {
+	return replace_words(url, (const char *const[]){ "{arch}" }, &arch, 1);
+}
+
+/* Sets the URL of a mirror that has none yet, for the architecture @arch. */
+static int set_url(struct mirror *mirror, const char *text, const char *source, const char *arch,
+	struct error *error)
+{
+	_cleanup_free_ char *whole = NULL;
 	_cleanup_free_ char *url = NULL;
 
 	if (mirror->url)
 		return 0;
-	url = mirror_url_clean(text);
+	whole = for_arch(text, arch);
+	url = mirror_url_clean(whole);
 	if (!url || !take_userinfo(url, &mirror->credentials)) {
 		_cleanup_free_ char *shown = url_shown(text);
 
@@ -270,11 +281,11 @@ static int take_options(
 		}
 		name = xstrndup(option, (size_t) (sign - option));
 		mirror = find(mirrors, name);
-		r = mirror ? set_url(mirror, sign + 1, "--mirror", error)
+		r = mirror ? set_url(mirror, sign + 1, "--mirror", request->arch, error)
 			   : unknown_mirror(mirrors, request->os, name, error);
 	}
 	for (size_t i = 0; others && i < mirrors->count && r == 0; i++)
-		r = set_url(&mirrors->items[i], others, "--mirror", error);
+		r = set_url(&mirrors->items[i], others, "--mirror", request->arch, error);
 	return r;
 }
 
@@ -283,6 +294,8 @@ static int take_options(
 struct config {
 	struct mirrors *mirrors;
 	const char *path;
+	const char *arch;
+	bool by_arch; /* read those of [NAME ARCH], of this architecture; else all others */
 	struct error *error;
 };
 
@@ -332,8 +345,12 @@ static int on_key_of_key(
 					config->path, name, urls.items[i]);
 		if (!found->source)
 			found->source = xstrdup(config->path);
-		for (size_t i = 0; strcmp(found->source, config->path) == 0 && i < urls.count; i++)
-			xstrv_push(&found->urls, urls.items[i]);
+		for (size_t i = 0; strcmp(found->source, config->path) == 0 && i < urls.count;
+			i++) {
+			_cleanup_free_ char *whole = for_arch(urls.items[i], config->arch);
+
+			xstrv_push(&found->urls, whole);
+		}
 	} else if (strcmp(key, "fingerprint") == 0) {
 		_cleanup_strv_ struct strv words = { 0 };
 
@@ -371,20 +388,43 @@ static int on_official(struct mirrors *mirrors, const char *key, const char *val
 	return 0;
 }
 
+/*
+ * Finds the mirror that a section is of: [NAME], or [NAME ARCH]. NULL where it is another
+ * distribution's, another architecture's, or to be read at another time.
+ */
+static int find_of_section(const struct config *config, const char *section,
+	struct mirror **ret_mirror, struct error *error)
+{
+	const char *blank = strchr(section, ' ');
+	const struct arch *arch = blank ? arch_find(blank + 1) : NULL;
+	_cleanup_free_ char *name = xstrndup(section, strcspn(section, " "));
+	bool is_meant = (arch && strcmp(arch->uname, config->arch) == 0) == config->by_arch;
+
+	*ret_mirror = is_meant && (!blank || config->by_arch) ? find(config->mirrors, name) : NULL;
+	if (blank && !arch)
+		return error_set(error, -EINVAL, "%s: [%s]: %s is no architecture, such as %s",
+			config->path, section, blank + 1, config->arch);
+	return 0;
+}
+
 static int on_key(void *context, const char *section, const char *key, const char *value)
 {
 	struct config *config = context;
-	struct mirror *mirror = find(config->mirrors, section);
+	struct mirror *mirror;
 	struct mirror other = { 0 };
 	bool is_list = strcmp(key, "mirrorlist") == 0;
 	char **slot = NULL;
 	int r = -EINVAL;
 
 	if (strncmp(section, KEY_PREFIX, strlen(KEY_PREFIX)) == 0)
-		return on_key_of_key(config, section + strlen(KEY_PREFIX), key, value);
+		return config->by_arch
+			       ? 0
+			       : on_key_of_key(config, section + strlen(KEY_PREFIX), key, value);
 	if (strcmp(section, "official") == 0)
 		return on_official(config->mirrors, key, value);
-	/* Other distributions' mirrors are read for their form alone. */
+	if (find_of_section(config, section, &mirror, config->error) < 0)
+		return -EINVAL;
+	/* Others are read for their form alone. */
 	if (!mirror) {
 		other.name = xstrdup(section);
 		mirror = &other;
@@ -397,7 +437,7 @@ static int on_key(void *context, const char *section, const char *key, const cha
 		slot = &mirror->credentials.certificate_authority;
 	if (*value && *section && (is_list || strcmp(key, "url") == 0)) {
 		is_list &= !mirror->url;
-		r = set_url(mirror, value, config->path, config->error);
+		r = set_url(mirror, value, config->path, config->arch, config->error);
 		mirror->is_list |= is_list;
 	} else if (*value && *section && slot) {
 		if (!*slot)
@@ -408,16 +448,21 @@ static int on_key(void *context, const char *section, const char *key, const cha
 	return r;
 }
 
-static int read_config(
-	struct mirrors *mirrors, const char *path, bool required, struct error *error)
+static int read_config(struct mirrors *mirrors, const char *path, bool required, const char *arch,
+	struct error *error)
 {
 	struct error inner = { 0 };
-	struct config config = { .mirrors = mirrors, .path = path, .error = &inner };
+	struct config config = {
+		.mirrors = mirrors, .path = path, .arch = arch, .by_arch = true, .error = &inner
+	};
 	int r;
 
 	if (!required && !fs_exists(AT_FDCWD, path))
 		return 0;
 	r = ini_file_read(path, on_key, &config, error);
+	config.by_arch = false;
+	if (r == 0)
+		r = ini_file_read(path, on_key, &config, error);
 	if (r < 0 && inner.text[0])
 		return error_set(error, r, "%s", inner.text);
 	if (r == -EINVAL) {
@@ -439,15 +484,17 @@ static int read_configs(
 	int r = 0;
 
 	if (named) {
-		r = read_config(mirrors, named, true, error);
+		r = read_config(mirrors, named, true, request->arch, error);
 		if (r == -ENOENT && !request->config)
 			(void) error_prefix(error, r, "SLIPWAY_MIRRORS");
 		return r == -ENOENT ? -EINVAL : r;
 	}
 	path = ini_file_user_path("mirrors.ini");
 	if (path)
-		r = read_config(mirrors, path, false, error);
-	return r < 0 ? r : read_config(mirrors, "/etc/slipway/mirrors.ini", false, error);
+		r = read_config(mirrors, path, false, request->arch, error);
+	return r < 0 ? r
+		     : read_config(
+			       mirrors, "/etc/slipway/mirrors.ini", false, request->arch, error);
 }
 
 /* ---- all of them */
@@ -461,8 +508,9 @@ static bool wants_apt(const struct mirrors *mirrors, const struct catalogue *os)
 	return false;
 }
 
-static int ask_apt(
-	struct mirrors *mirrors, const struct mirrors_request *request, struct error *error)
+/* Takes apt's sources of the architecture, or of any. */
+static int ask_apt(struct mirrors *mirrors, const struct mirrors_request *request, const char *arch,
+	struct error *error)
 {
 	_cleanup_(apt_targets_free) struct apt_targets targets = { 0 };
 	int r;
@@ -473,10 +521,11 @@ static int ask_apt(
 	for (size_t i = 0; i < mirrors->count && r == 0; i++) {
 		struct mirror *mirror = &mirrors->items[i];
 		_cleanup_free_ char *url =
-			mirror->url ? NULL : apt_mirrors_find(&targets, request->os, mirror->name);
+			mirror->url ? NULL
+				    : apt_mirrors_find(&targets, request->os, mirror->name, arch);
 
 		if (url)
-			r = set_url(mirror, url, "apt sources", error);
+			r = set_url(mirror, url, "apt sources", request->arch, error);
 	}
 	return r;
 }
@@ -502,9 +551,12 @@ int mirrors_open(const struct mirrors_request *request, struct mirrors *ret, str
 	if (r == 0)
 		r = read_configs(&mirrors, request, error);
 	if (r == 0)
-		r = ask_apt(&mirrors, request, error);
+		r = ask_apt(&mirrors, request, request->arch, error);
 	if (r == 0 && request->defaults && !mirrors.only_own)
-		r = read_config(&mirrors, request->defaults, false, error);
+		r = read_config(&mirrors, request->defaults, false, request->arch, error);
+	/* Debian's mirrors have all architectures. */
+	if (r == 0)
+		r = ask_apt(&mirrors, request, NULL, error);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < mirrors.count; i++)

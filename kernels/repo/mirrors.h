@@ -6,6 +6,9 @@
  * /etc/slipway/mirrors.ini), the system's own apt sources, recognized by the Origin and Label of
  * their Release files, and Slipway's own mirrors.ini, which has the official mirrors of all
  * distributions but Debian. docs/kernels.md describes the format.
+ *
+ * {arch} in a URL is replaced. [NAME ARCH] of a mirrors.ini goes before its [NAME], and the
+ * official one before apt's sources of other architectures: Ubuntu's arm64 has a mirror of its own.
  */
 #pragma once
 
@@ -51,6 +54,7 @@ struct mirrors {
 struct mirrors_request {
 	const struct strv *options; /* each --mirror as given */
 	const struct catalogue *os;
+	const char *arch;     /* of the packages, as uname -m calls it */
 	const char *defaults; /* Slipway's own mirrors.ini; NULL, or not there: none */
 	bool offline;         /* no program is started: of the system's apt what is remembered */
 	int cache_fd;         /* where apt's answer is remembered until its sources change; or -1 */

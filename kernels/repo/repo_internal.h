@@ -277,6 +277,7 @@ struct apt_target {
 	const char *origin;
 	const char *label;
 	const char *component;
+	const char *architecture; /* as Debian calls it */
 };
 
 struct apt_targets {
@@ -302,10 +303,11 @@ void apt_targets_free(struct apt_targets *targets);
  * "mirror+file:" source does; NULL when no source is it. By the Origin and Label of the Release
  * files that apt has fetched, whatever their suite: a mirror of bookworm has trixie beside it. For
  * lists that were never fetched by the suite, where that is the catalogue's own or this system is
- * the same distribution. The caller frees it.
+ * the same distribution. Only sources of the architecture @arch, as uname -m calls it; NULL: of
+ * any. The caller frees it.
  */
-char *apt_mirrors_find(
-	const struct apt_targets *targets, const struct catalogue *os, const char *name);
+char *apt_mirrors_find(const struct apt_targets *targets, const struct catalogue *os,
+	const char *name, const char *arch);
 
 /*
  * An http, https or file URL without the slashes at its end; a folder's full path becomes a file

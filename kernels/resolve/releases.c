@@ -184,11 +184,12 @@ static const char *newest_of(const struct strv *krels, const struct catalogue *o
 	return newest;
 }
 
-const char *resolve_newest(const struct strv *krels, const struct catalogue *os)
+const char *resolve_newest(const struct strv *krels, const struct catalogue *os, const char *arch)
 {
+	_cleanup_free_ char *flavour = catalogue_flavour(os, arch);
 	const char *series = os->kernel.series;
 
-	return newest_of(krels, os, series, strlen(series), os->kernel.flavour);
+	return newest_of(krels, os, series, strlen(series), flavour);
 }
 
 /* Appends the releases that have @krel's flavour. */

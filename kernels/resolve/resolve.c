@@ -277,6 +277,7 @@ static int report_no_mirror(const struct query *query, struct error *error)
 static int find_newest(const struct query *query, char **ret_krel, struct error *error)
 {
 	const struct catalogue *os = query->request->os;
+	_cleanup_free_ char *flavour = catalogue_flavour(os, query->request->arch);
 	_cleanup_strv_ struct strv krels = { 0 };
 	const char *newest;
 
@@ -294,12 +295,12 @@ static int find_newest(const struct query *query, char **ret_krel, struct error 
 		}
 	}
 	resolve_releases(query->indexes, query->count, os, &krels);
-	newest = resolve_newest(&krels, os);
+	newest = resolve_newest(&krels, os, query->request->arch);
 	if (!newest)
 		return error_set(error, -ENODATA,
 			"kernel newest: the lists of %s have no %s%skernel%s%s", os->os,
 			os->kernel.series, *os->kernel.series ? " " : "",
-			*os->kernel.flavour ? " of flavour " : "", os->kernel.flavour);
+			*flavour ? " of flavour " : "", flavour);
 	*ret_krel = xstrdup(newest);
 	return 0;
 }

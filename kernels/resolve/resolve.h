@@ -108,8 +108,11 @@ void resolve_releases(
 int resolve_list(const struct resolve_places *places, const struct resolve_request *request,
 	struct strv *krels, struct resolve_answer *ret, struct error *error) _must_check_;
 
-/* The newest of the distribution's series and flavour among @krels, or NULL. Borrowed. */
-const char *resolve_newest(const struct strv *krels, const struct catalogue *os);
+/*
+ * The newest of the distribution's series and flavour for a machine, as uname -m calls it, among
+ * @krels; or NULL. Borrowed.
+ */
+const char *resolve_newest(const struct strv *krels, const struct catalogue *os, const char *arch);
 
 /*
  * The release that an update brings to a node that runs @krel: the newest of its flavour among

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # A small apt repository made for the test: signed with a key of its own, found through an apt
 # configuration of its own, so that no test here needs a network or the system's package lists.
-#   make_repository          an empty repository, and the environment that points slipway at it
+#   make_repository          an empty repository, of $ARCH or amd64, and the environment that points slipway at it
 #   add_package NAME [DEPENDS]   VERSION, SOURCE, POOL and CONTENT (a folder to pack) may be set
 #   publish [SUITE] [POOL]   index and sign what was added
 #   update_system            what an administrator's apt-get update does: slipway reads the mirror from it
 
 make_repository() {
     mirror=$BATS_TEST_TMPDIR/mirror
-    mkdir -p "$mirror/pool" "$mirror/dists/bookworm/main/binary-amd64" "$BATS_TEST_TMPDIR"/{gnupg,apt/lists/partial,apt/parts}
+    mkdir -p "$mirror/pool" "$mirror/dists/bookworm/main/binary-${ARCH:-amd64}" "$BATS_TEST_TMPDIR"/{gnupg,apt/lists/partial,apt/parts}
     chmod 700 "$BATS_TEST_TMPDIR/gnupg"
     export GNUPGHOME=$BATS_TEST_TMPDIR/gnupg
     gpg --batch --quiet --passphrase '' --quick-generate-key 'Test <test@slipway.invalid>' ed25519 sign never
@@ -48,11 +48,11 @@ add_package() {
     mkdir -p "$root/DEBIAN"
     [[ -z ${CONTENT:-} ]] || cp -a "$CONTENT/." "$root/"
     {
-        printf '%s\n' "Package: $name" "Version: $version" "Source: ${SOURCE:-linux}" "Architecture: amd64"
+        printf '%s\n' "Package: $name" "Version: $version" "Source: ${SOURCE:-linux}" "Architecture: ${ARCH:-amd64}"
         printf '%s\n' "Maintainer: Test <test@slipway.invalid>" "Description: test"
         [[ -z $depends ]] || echo "Depends: $depends"
     } >"$root/DEBIAN/control"
-    dpkg-deb --root-owner-group -Znone --build "$root" "$mirror/${POOL:-pool}/${name}_${version}_amd64.deb" >/dev/null
+    dpkg-deb --root-owner-group -Znone --build "$root" "$mirror/${POOL:-pool}/${name}_${version}_${ARCH:-amd64}.deb" >/dev/null
 }
 
 # add_kernel KREL: headers with their common part, the image, and the compiler.
@@ -66,12 +66,12 @@ add_kernel() {
 publish() {
     local suite=${1:-bookworm} pool=${2:-pool}
     local dist=$mirror/dists/$suite
-    mkdir -p "$dist/main/binary-amd64"
-    (cd "$mirror" && apt-ftparchive packages "$pool" >"dists/$suite/main/binary-amd64/Packages")
+    mkdir -p "$dist/main/binary-${ARCH:-amd64}"
+    (cd "$mirror" && apt-ftparchive packages "$pool" >"dists/$suite/main/binary-${ARCH:-amd64}/Packages")
     rm -f "$dist/InRelease"
     apt-ftparchive -o APT::FTPArchive::Release::Origin=Debian -o APT::FTPArchive::Release::Label=Debian \
         -o "APT::FTPArchive::Release::Codename=$suite" -o "APT::FTPArchive::Release::Suite=$suite" -o APT::FTPArchive::Release::Components=main \
-        -o APT::FTPArchive::Release::Architectures=amd64 release "$dist" >"$BATS_TEST_TMPDIR/Release"
+        -o "APT::FTPArchive::Release::Architectures=${ARCH:-amd64}" release "$dist" >"$BATS_TEST_TMPDIR/Release"
     gpg --batch --quiet --clearsign --output "$dist/InRelease" "$BATS_TEST_TMPDIR/Release"
     gpgconf --kill all
 }

@@ -72,6 +72,7 @@ static void ask_for(const struct folder *folder, const char *os_name, struct ask
 	(void) snprintf(mirrors, sizeof(mirrors), "%s/" SOURCES_MIRRORS, path);
 	if (catalogue_open(data, os_name, &ret->os, &error) < 0 ||
 		mirrors_open(&(struct mirrors_request){ .os = &ret->os,
+				     .arch = "x86_64",
 				     .cache_fd = -1,
 				     .offline = true,
 				     .config = mirrors },

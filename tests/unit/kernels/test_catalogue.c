@@ -296,6 +296,13 @@ static void flavours_are_what_the_catalogue_says(void **state)
 	expect_split("photon5", "6.1.83-1.ph5", "6.1.83-1.ph5", "");
 	expect_split("photon5", "6.1.83-1.ph5-esx", "6.1.83-1.ph5", "esx");
 	expect_split("photon5", "6.1.83-rt28-1.ph5-rt", "6.1.83-1.ph5", "rt");
+	expect_split("rhel9", "5.14.0-427.el9.aarch64+64k", "5.14.0-427.el9.aarch64", "64k");
+	expect_split(
+		"rhel9", "5.14.0-427.el9.aarch64+64k-debug", "5.14.0-427.el9.aarch64", "64k-debug");
+	expect_split("rhel8", "4.18.0-372.el8.x86_64+debug", "4.18.0-372.el8.x86_64", "debug");
+	expect_split("oracle10", "6.12.0-1.el10uek.aarch64.64k", "6.12.0-1.el10uek.aarch64", "64k");
+	expect_split("fedora43", "6.17.1-300.fc43.aarch64+16k", "6.17.1-300.fc43.aarch64", "16k");
+	expect_split("sles15.7", "6.4.0-150700.53.3-64kb", "6.4.0-150700.53.3", "64kb");
 }
 
 static void expect_text(const char *os, const char *template, const char *krel, const char *wanted)

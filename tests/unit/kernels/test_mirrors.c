@@ -59,9 +59,11 @@ static int open_with(const char *words, const char *config, int cache_fd, struct
 	struct error *error)
 {
 	_cleanup_strv_ struct strv options = { 0 };
-	struct mirrors_request request = {
-		.options = &options, .os = &os, .cache_fd = cache_fd, .config = config
-	};
+	struct mirrors_request request = { .options = &options,
+		.os = &os,
+		.arch = "x86_64",
+		.cache_fd = cache_fd,
+		.config = config };
 
 	assert_int_equal(strv_split(&options, words, " "), 0);
 	return mirrors_open(&request, ret, error);
@@ -202,6 +204,8 @@ static void a_bad_file_is_named_with_its_line(void **state)
 		{ "url = http://a.test\n", "mirrors.ini:1:" },
 		{ "[debian]\nurl http\n", "mirrors.ini:2:" },
 		{ "[elsewhere]\nurl = ftp://a.test\n", "mirror elsewhere: ftp://a.test: neither" },
+		{ "[debian arm46]\nurl = http://a.test\n",
+			"[debian arm46]: arm46 is no architecture, such as x86_64" },
 	};
 	_cleanup_(mirrors_free) struct mirrors mirrors = { 0 };
 	char path[128];
@@ -256,14 +260,15 @@ static void the_base_url_has_its_words_replaced(void **state)
 
 static struct apt_target target_of(char *uri, char *release, char *its_origin, char *its_label)
 {
-	static char main_component[] = "main";
+	static char main_component[] = "main", amd64[] = "amd64";
 
 	return (struct apt_target){ .uri = uri,
 		.release = release,
 		.codename = *its_origin ? release : empty,
 		.origin = its_origin,
 		.label = its_label,
-		.component = main_component };
+		.component = main_component,
+		.architecture = amd64 };
 }
 
 static void expect_mirror(
@@ -272,7 +277,7 @@ static void expect_mirror(
 	const struct apt_targets targets = { .items = items, .count = count };
 	_cleanup_free_ char *url = NULL;
 
-	url = apt_mirrors_find(&targets, &os, name);
+	url = apt_mirrors_find(&targets, &os, name, NULL);
 	if (wanted)
 		assert_string_equal(url, wanted);
 	else
@@ -311,6 +316,30 @@ static void the_own_pocket_is_preferred(void **state)
 	(void) state;
 	expect_mirror(targets, 2, "debian", "http://a.test/d/");
 	expect_mirror(targets, 1, "debian", "http://security.test/d/");
+}
+
+/* Ubuntu's: amd64 is at one mirror, arm64 at another, of the same Origin, Label and suites. */
+static void sources_of_one_architecture_can_be_asked_for(void **state)
+{
+	char one[] = "http://a.test/d/", two[] = "http://ports.test/d/", arm64[] = "arm64";
+	struct apt_target items[] = {
+		target_of(one, trixie, origin, label),
+		target_of(two, trixie, origin, label),
+	};
+	const struct apt_targets targets = { .items = items, .count = 2 };
+	const struct apt_targets amd64_alone = { .items = items, .count = 1 };
+	_cleanup_free_ char *x86 = NULL, *arm = NULL, *none = NULL, *any = NULL;
+
+	(void) state;
+	items[1].architecture = arm64;
+	x86 = apt_mirrors_find(&targets, &os, "debian", "x86_64");
+	arm = apt_mirrors_find(&targets, &os, "debian", "aarch64");
+	none = apt_mirrors_find(&amd64_alone, &os, "debian", "aarch64");
+	any = apt_mirrors_find(&amd64_alone, &os, "debian", NULL);
+	assert_string_equal(x86, one);
+	assert_string_equal(arm, two);
+	assert_null(none);
+	assert_string_equal(any, one);
 }
 
 /* Then apt has no Origin: of what has the suite, a folder of the mirror's name is the likeliest. */
@@ -452,7 +481,9 @@ static void keys_are_of_the_first_file_that_has_them(void **state)
 	const struct folder *folder = *state;
 	struct repository its = repositories[0];
 	struct catalogue catalogue = os;
-	struct mirrors_request request = { .os = &catalogue, .cache_fd = -1, .offline = true };
+	struct mirrors_request request = {
+		.os = &catalogue, .arch = "x86_64", .cache_fd = -1, .offline = true
+	};
 	_cleanup_(mirrors_free) struct mirrors mirrors = { 0 };
 	const struct mirror_key *key;
 	struct error error = { 0 };
@@ -492,6 +523,59 @@ static void keys_are_of_the_first_file_that_has_them(void **state)
 	write_config(folder, "[key any]\nurls = https://x.test/key\n", path);
 	assert_int_equal(mirrors_open(&request, &mirrors, &error), -EINVAL);
 	assert_contains(error.text, "of a [key NAME] url, fingerprint and");
+}
+
+static char *url_for(
+	const struct folder *folder, const char *own, const char *official, const char *arch)
+{
+	struct catalogue catalogue = os;
+	_cleanup_(mirrors_free) struct mirrors mirrors = { 0 };
+	_cleanup_strv_ struct strv no_options = { 0 };
+	struct error error = { 0 };
+	char path[128], defaults[128];
+	struct mirrors_request request = { .options = &no_options,
+		.os = &catalogue,
+		.arch = arch,
+		.cache_fd = -1,
+		.config = path,
+		.defaults = defaults };
+
+	catalogue.repository_count = 1;
+	write_config(folder, own, path);
+	folder_write_text(folder, "defaults.ini", official);
+	(void) snprintf(defaults, sizeof(defaults), "%s/defaults.ini", folder->path);
+	if (mirrors_open(&request, &mirrors, &error) < 0)
+		fail_msg("%s", error.text);
+	return mirrors.count ? strdup(mirrors.items[0].url) : NULL;
+}
+
+/* This machine's apt knows a mirror for amd64. */
+static void a_mirror_may_be_of_one_architecture(void **state)
+{
+	static const char ports[] = "[debian]\nurl = http://main.test/{arch}\n"
+				    "[debian aarch64]\nurl = http://ports.test/{arch}\n";
+	static const struct {
+		const char *own, *official, *arch, *url;
+	} cases[] = {
+		{ ports, "", "x86_64", "http://main.test/x86_64" },
+		{ ports, "", "aarch64", "http://ports.test/aarch64" },
+		{ ports, "", "ppc64le", "http://main.test/ppc64le" },
+		{ "[debian arm64]\nurl = http://d.test\n", ports, "aarch64", "http://d.test" },
+		{ "[debian]\nurl = http://site.test\n", ports, "aarch64", "http://site.test" },
+		{ "", ports, "x86_64", "http://apt.test/debian" },
+		{ "", ports, "aarch64", "http://ports.test/aarch64" },
+		{ "", "", "aarch64", "http://apt.test/debian" },
+		{ "[official]\nuse = no\n", ports, "aarch64", "http://apt.test/debian" },
+	};
+
+	make_apt(*state, "deb [trusted=yes arch=amd64] http://apt.test/debian trixie main\n");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *url =
+			url_for(*state, cases[i].own, cases[i].official, cases[i].arch);
+
+		assert_non_null(url);
+		assert_string_equal(url, cases[i].url);
+	}
 }
 
 static void a_list_of_addresses_is_followed(void **state)
@@ -613,6 +697,7 @@ static void every_distribution_but_debian_has_mirrors_and_keys(void **state)
 		_cleanup_(catalogue_free) struct catalogue each = { 0 };
 		_cleanup_(mirrors_free) struct mirrors mirrors = { 0 };
 		struct mirrors_request request = { .os = &each,
+			.arch = "aarch64",
 			.cache_fd = -1,
 			.offline = true,
 			.config = nothing,
@@ -622,12 +707,17 @@ static void every_distribution_but_debian_has_mirrors_and_keys(void **state)
 			catalogue_open("kernels/catalogue", names.items[i], &each, &error), 0);
 		if (mirrors_open(&request, &mirrors, &error) < 0)
 			fail_msg("%s", error.text);
+		/* All of these distributions are published for arm64, too. */
+		for (size_t j = 0; j < mirrors.count; j++)
+			assert_null(strstr(mirrors.items[j].url, "x86_64"));
 		for (size_t j = 0; j < each.repository_count; j++) {
 			const struct repository *repository = &each.repositories[j];
 			const struct mirror_key *key = mirrors_find_key(&mirrors, repository->key);
 
 			assert_int_equal(!mirrors_find(&mirrors, repository),
 				is_one_of(repository->mirror, no_mirror));
+			for (size_t k = 0; key && k < key->urls.count; k++)
+				assert_null(strpbrk(key->urls.items[k], "{}"));
 			if (*repository->key)
 				assert_true(key && key->urls.count > 0);
 			else
@@ -651,6 +741,7 @@ int main(void)
 		cmocka_unit_test(the_base_url_has_its_words_replaced),
 		cmocka_unit_test(another_suite_of_the_same_origin_is_enough),
 		cmocka_unit_test(the_own_pocket_is_preferred),
+		cmocka_unit_test(sources_of_one_architecture_can_be_asked_for),
 		cmocka_unit_test(lists_never_fetched_are_told_by_their_suite),
 		folder_test(a_list_of_mirrors_is_followed),
 		folder_test(apts_answer_is_remembered_until_its_files_change),
@@ -658,6 +749,7 @@ int main(void)
 		folder_test(of_several_entitlements_the_newest_is_shown),
 		cmocka_unit_test(a_named_certificate_must_be_there),
 		folder_test(keys_are_of_the_first_file_that_has_them),
+		folder_test(a_mirror_may_be_of_one_architecture),
 		folder_test(a_list_of_addresses_is_followed),
 		folder_test(dnfs_lists_are_followed),
 		cmocka_unit_test(a_lists_first_mirror_that_may_be_asked_is_taken),

@@ -2,6 +2,9 @@
 /* From releases to packages, over lists made by hand: names as real distributions have them. */
 #include "tests/unit/support.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "kernels/resolve/resolve.h"
 
 #define WORDS(...)                                                                                 \
@@ -508,10 +511,97 @@ static void newest_is_of_the_series_and_the_plain_flavour(void **state)
 
 	(void) state;
 	resolve_releases(debian_lists, 3, &debian, &krels);
-	assert_string_equal(resolve_newest(&krels, &debian), "6.1.0-56-amd64");
+	assert_string_equal(resolve_newest(&krels, &debian, "x86_64"), "6.1.0-56-amd64");
 	resolve_releases(rocky_lists, 1, &rocky, &enterprise);
-	assert_string_equal(resolve_newest(&enterprise, &rocky), EL ".x86_64");
-	assert_null(resolve_newest(&none, &debian));
+	assert_string_equal(resolve_newest(&enterprise, &rocky, "x86_64"), EL ".x86_64");
+	assert_null(resolve_newest(&none, &debian, "x86_64"));
+}
+
+/* Lists of arm64 as the distributions' are, with the flavours of other page sizes. */
+#define ARM(n, v, s, p) PACKAGE(n, v, s, "", p, "arm64")
+#define BOTH(krel)                                                                                 \
+	ARM("linux-headers-" krel, "1", "linux", ""), ARM("linux-image-" krel, "1", "linux", ""),  \
+		ARM("linux-modules-" krel, "1", "linux", "")
+#define CORES(f, krel)                                                                             \
+	ARM("kernel" f "-devel", "1", "kernel", "kernel-devel-uname-r (= " krel ")"),              \
+		ARM("kernel" f "-core", "1", "kernel", "kernel-core-uname-r (= " krel ")")
+
+static struct package arm_debian[] = {
+	BOTH("6.12.117+deb13-arm64"),
+	BOTH("6.12.117+deb13-arm64-16k"),
+	BOTH("6.12.117+deb13-cloud-arm64"),
+	BOTH("6.12.117+deb13-rt-arm64"),
+	BOTH("7.0.9+deb13-arm64"),
+};
+static struct package arm_ubuntu[] = {
+	BOTH("6.8.0-45-generic"),
+	BOTH("6.8.0-45-generic-64k"),
+	BOTH("6.8.0-1015-nvidia-64k"),
+};
+static struct package arm_enterprise[] = {
+	CORES("", EL ".aarch64"),
+	CORES("-64k", EL ".aarch64+64k"),
+	CORES("-64k-debug", EL ".aarch64+64k-debug"),
+	CORES("-rt-64k", EL ".aarch64+rt-64k"),
+};
+static struct package arm_uek[] = {
+	CORES("-uek", "6.12.0-103.40.4.el10uek.aarch64"),
+	CORES("-uek64k", "6.12.0-103.40.4.el10uek.aarch64.64k"),
+};
+static struct package arm_fedora[] = {
+	CORES("", "6.17.1-300.fc43.aarch64"),
+	CORES("-16k", "6.17.1-300.fc43.aarch64+16k"),
+};
+static struct package arm_suse[] = {
+	ARM("kernel-64kb", "6.16.8-1.1", "kernel-64kb", ""),
+	ARM("kernel-64kb-devel", "6.16.8-1.1", "kernel-64kb", ""),
+	ARM("kernel-default", "6.16.8-1.1", "kernel-default", ""),
+	ARM("kernel-default-devel", "6.16.8-1.1", "kernel-default", ""),
+};
+
+static const struct arm_list {
+	const char *os;
+	struct index list;
+	const char *newest;
+	const char *pages; /* of the same version, with pages of another size */
+} arm_lists[] = {
+	{ "debian13", INDEX(0, arm_debian), "6.12.117+deb13-arm64", "6.12.117+deb13-arm64-16k" },
+	{ "ubuntu24.04", INDEX(0, arm_ubuntu), "6.8.0-45-generic", "6.8.0-45-generic-64k" },
+	{ "rocky9", INDEX(0, arm_enterprise), EL ".aarch64", EL ".aarch64+64k" },
+	{ "oracle10", INDEX(0, arm_uek), "6.12.0-103.40.4.el10uek.aarch64",
+		"6.12.0-103.40.4.el10uek.aarch64.64k" },
+	{ "fedora43", INDEX(0, arm_fedora), "6.17.1-300.fc43.aarch64",
+		"6.17.1-300.fc43.aarch64+16k" },
+	{ "opensuse-tumbleweed", INDEX(0, arm_suse), "6.16.8-1-default", "6.16.8-1-64kb" },
+};
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const struct package *) a)->name, ((const struct package *) b)->name);
+}
+
+static void newest_of_a_machine_has_its_usual_pages(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(arm_lists); i++) {
+		const struct arm_list *arm = &arm_lists[i];
+		_cleanup_(catalogue_free) struct catalogue os = { 0 };
+		_cleanup_strv_ struct strv krels = { 0 };
+		const char *newest;
+		struct error error = { 0 };
+
+		assert_int_equal(catalogue_open("kernels/catalogue", arm->os, &os, &error), 0);
+		qsort(arm->list.packages, arm->list.count, sizeof(struct package), compare_names);
+		resolve_releases(&arm->list, 1, &os, &krels);
+		assert_true(strv_contains(&krels, arm->pages));
+		newest = resolve_newest(&krels, &os, "aarch64");
+		assert_string_equal(newest ? newest : arm->os, arm->newest);
+		/* What a plan offers to nodes of the other pages has these, too. */
+		assert_string_equal(resolve_update(&krels, &os, arm->pages), arm->pages);
+		/* Debian alone has the machine in a kernel's flavour. */
+		if (strcmp(os.id, "debian") == 0)
+			assert_null(resolve_newest(&krels, &os, "x86_64"));
+	}
 }
 
 int main(void)
@@ -534,6 +624,7 @@ int main(void)
 		cmocka_unit_test(whoever_is_strict_gets_the_same_build_or_nothing),
 		cmocka_unit_test(releases_are_listed),
 		cmocka_unit_test(newest_is_of_the_series_and_the_plain_flavour),
+		cmocka_unit_test(newest_of_a_machine_has_its_usual_pages),
 	};
 
 	return cmocka_run_group_tests_name("resolve", tests, NULL, NULL);
