@@ -126,7 +126,7 @@ void kernel_set_keys(struct kernel *kernel)
 {
 	/* The form of what is written beside the tree. */
 	set_key(kernel, &kernel->tree, "kernel", kernel->local.has_headers, LOCK_HEADERS,
-		KERNEL_RECORD_FILE " 3");
+		KERNEL_RECORD_FILE " 2");
 	set_key(kernel, &kernel->modules, "modules", kernel->local.has_modules, LOCK_MODULES, NULL);
 }
 

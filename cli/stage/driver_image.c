@@ -532,6 +532,8 @@ static int build_image(struct making *making, const struct stage_place *place, c
 		if (!tools)
 			return -EIO;
 		xstrv_pushf(&made.arguments, "TOOLS=%s", tools);
+		if (build_is_cross(build))
+			xstrv_pushf(&made.arguments, "QEMU=qemu-%s", build->target.arch->uname);
 	}
 	xstrv_pushf(&made.arguments, "BASE=%s", base);
 	xstrv_pushf(&made.arguments, "KREL=%s", build->target.krel);

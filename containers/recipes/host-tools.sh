@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-# The programs that kbuild runs for each module, compiled for this machine of the sources in a kernel tree that has them for
-# its own architecture. Never by make scripts, scripts_basic or modules_prepare: those begin with syncconfig, and take
-# include/generated/autoconf.h away where a header package has no Kconfig. Sourced by lib.sh, where they are needed.
+# The programs that kbuild runs for each module, for this machine, of a kernel tree that has them for its own architecture:
+# compiled of the tree's sources, else run by qemu-user. Never by make scripts, scripts_basic or modules_prepare: those begin
+# with syncconfig, and take include/generated/autoconf.h away where a header package has no Kconfig. Sourced by lib.sh, where
+# they are needed.
 
 # The first of both folders of the kernel tree that has file $1.
 in_tree() {
@@ -15,17 +16,17 @@ in_tree() {
 
 configured() { grep -sqx "CONFIG_$1=y" "$kernel_build"/{.config,include/config/auto.conf}; }
 
-# Dies by the name of the first program that cannot be made, before anything is compiled.
-require_tool_sources() {
-    local tool source wanted="scripts/basic/fixdep scripts/mod/modpost"
+# Sets unmade, the first program that cannot be compiled of what the tree has; "" if there is none.
+find_unmade() {
+    local wanted="scripts/basic/fixdep scripts/mod/modpost scripts/mod/file2alias"
     ! configured MODVERSIONS || configured GENDWARFKSYMS || wanted+=" scripts/genksyms/genksyms"
-    # These are made of many files of the whole source.
+    # These two are made of many files of the whole source.
     ! configured GENDWARFKSYMS || wanted+=" scripts/gendwarfksyms/gendwarfksyms"
     ! configured OBJTOOL || wanted+=" tools/objtool/objtool"
-    for tool in $wanted; do
-        source=$(in_tree "$tool.c") && [[ $tool != */gendwarfksyms && $tool != */objtool ]] ||
-            die "the kernel tree has ${tool##*/} for another machine only, and not what it is made of ($tool.c): give --kernel-from a package or tree that has it for this one"
+    for unmade in $wanted; do
+        in_tree "$unmade.c" >/dev/null && [[ $unmade != */gendwarfksyms && $unmade != */objtool ]] || return 0
     done
+    unmade=''
 }
 
 # What modpost takes from the kernel's headers of the lists of devices (scripts/mod/Makefile), by the compiler of the modules.
@@ -52,11 +53,17 @@ make_device_offsets() {
     } >"$folder/devicetable-offsets.h"
 }
 
-compile_host() { gcc -O2 -std=gnu11 -w -I "$tree_copy/scripts/include" -I "$kernel_source/include" "$@"; }
+compile_host() { gcc -O2 -std=gnu11 -w -I "$tree_copy/scripts/include" "$@"; }
 
 make_modpost() {
     local folder=$tree_copy/scripts/mod name sources=()
     make_device_offsets "$folder"
+    # modpost reads ../../include/linux/license.h and others, which may be in the other of both folders.
+    mkdir -p "$tree_copy/include/linux"
+    for name in license module_symbol mod_devicetable; do
+        [[ -e $tree_copy/include/linux/$name.h || ! -e $kernel_source/include/linux/$name.h ]] ||
+            ln -s "$kernel_source/include/linux/$name.h" "$tree_copy/include/linux/"
+    done
     # Both sides are of 64 bits and little-endian, which mk_elfconfig would find out.
     [[ -e $folder/elfconfig.h ]] || printf '#define %s\n' 'KERNEL_ELFCLASS ELFCLASS64' 'KERNEL_ELFDATA ELFDATA2LSB' \
         'HOST_ELFCLASS ELFCLASS64' 'HOST_ELFDATA ELFDATA2LSB' >"$folder/elfconfig.h"
@@ -73,25 +80,56 @@ make_genksyms() {
     compile_host -I "$folder" -o "$folder/genksyms" "$folder"/{genksyms,parse.tab,lex.lex}.c
 }
 
-# Sets kernel_build, and kernel_source if that is the same folder, to a copy of links with such programs.
-make_host_tools() {
-    local name from
-    require_tool_sources
-    step "compile fixdep, modpost and genksyms for this machine: the kernel tree has those of $SLIPWAY_ARCH"
-    tree_copy=$SLIPWAY_WORK/kernel
-    rm -rf "$tree_copy"
-    mkdir -p "$tree_copy"
-    cp -rs --remove-destination "$(readlink -f "$kernel_build")/." "$tree_copy/"
+# In place of each program of the tree a script that has qemu-user run it.
+wrap_tools() {
+    local file
+    while IFS= read -r -d '' file; do
+        [[ $(LC_ALL=C head -c 4 "$file" | tail -c 3) == ELF ]] || continue
+        mv "$file" "$file.$SLIPWAY_ARCH"
+        echo "#!/bin/sh
+exec qemu-$SLIPWAY_ARCH \"\$0.$SLIPWAY_ARCH\" \"\$@\"" >"$file"
+        chmod 755 "$file"
+    done < <(find "$tree_copy/scripts" "$tree_copy/tools" -type f -perm -u+x -print0 2>/dev/null)
+}
+
+# Sets tree_copy: the folder of the kernel tree that is configured as links, but with programs that can be changed.
+copy_kernel_tree() {
+    local real from name
+    # Debian's Makefile includes that of the source, which lies beside it.
+    real=$(readlink -f "$kernel_build")
+    tree_copy=$SLIPWAY_WORK/kernel/${real##*/}
+    rm -rf "${tree_copy%/*}"
+    mkdir -p "${tree_copy%/*}"
+    ln -s "${real%/*}"/* "${tree_copy%/*}/"
+    rm "$tree_copy"
+    mkdir "$tree_copy"
+    cp -rs "$real/." "$tree_copy/"
     # A folder that is a link, as Debian's scripts, would be written to where it leads.
-    rm -rf "$tree_copy/scripts"
-    mkdir "$tree_copy/scripts"
-    for from in "$kernel_source/scripts" "$kernel_build/scripts"; do
-        [[ ! -d $from ]] || cp -rL --remove-destination "$from/." "$tree_copy/scripts/"
+    for name in scripts tools; do
+        rm -rf "${tree_copy:?}/$name"
+        mkdir "$tree_copy/$name"
+        for from in "$kernel_source/$name" "$kernel_build/$name"; do
+            [[ ! -d $from ]] || cp -rL --remove-destination "$from/." "$tree_copy/$name/"
+        done
+        chmod -R u+w "$tree_copy/$name"
     done
-    chmod -R u+w "$tree_copy/scripts"
-    compile_host -o "$tree_copy/scripts/basic/fixdep" "$tree_copy/scripts/basic/fixdep.c"
-    make_modpost
-    ! configured MODVERSIONS || configured GENDWARFKSYMS || make_genksyms
+}
+
+# Sets kernel_build, and kernel_source if that is the same folder, to a copy with programs that run here.
+make_host_tools() {
+    find_unmade
+    [[ ! $unmade ]] || command -v "qemu-$SLIPWAY_ARCH" >/dev/null ||
+        die "the kernel tree has ${unmade##*/} for $SLIPWAY_ARCH only, neither $unmade.c to compile it for this machine nor qemu-$SLIPWAY_ARCH in the build root to run it: give --kernel-from a package or tree that has it for this machine"
+    copy_kernel_tree
+    if [[ $unmade ]]; then
+        step "run the kernel tree's own programs by qemu-$SLIPWAY_ARCH: it has no $unmade.c"
+        wrap_tools
+    else
+        step "compile fixdep, modpost and genksyms for this machine: the kernel tree has those of $SLIPWAY_ARCH"
+        compile_host -o "$tree_copy/scripts/basic/fixdep" "$tree_copy/scripts/basic/fixdep.c"
+        make_modpost
+        ! configured MODVERSIONS || configured GENDWARFKSYMS || make_genksyms
+    fi
     [[ $(readlink -f "$kernel_source") != "$(readlink -f "$kernel_build")" ]] || kernel_source=$tree_copy
     kernel_build=$tree_copy
 }

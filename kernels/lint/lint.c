@@ -93,12 +93,22 @@ static unsigned int facts_of(const struct subject *subject)
 
 /* ---- the tree */
 
+/* Is it to be cross compiled for? */
+static bool is_cross(const struct subject *subject)
+{
+	const char *arch = subject->record->arch;
+	const char *machine = subject->request->machine_arch;
+
+	return *arch && machine && strcmp(arch, machine) != 0 && subject->request->cross;
+}
+
+/* In a cross build the recipes make those that run here, or run those of the tree by qemu-user. */
 static char *host_tools_foreign_arch(const struct subject *subject)
 {
 	const char *tools = subject->record->tools_arch;
 	const char *machine = subject->request->machine_arch;
 
-	if (!*tools || !machine || strcmp(tools, machine) == 0 || subject->record->has_tools_source)
+	if (!*tools || !machine || strcmp(tools, machine) == 0 || is_cross(subject))
 		return NULL;
 	return xasprintf(
 		"the kernel tree's own programs (fixdep, modpost) are for %s, this machine is %s",
@@ -110,7 +120,7 @@ static char *kernel_foreign_arch(const struct subject *subject)
 	const char *arch = subject->record->arch;
 	const char *machine = subject->request->machine_arch;
 
-	if (!*arch || !machine || strcmp(arch, machine) == 0 || subject->request->cross)
+	if (!*arch || !machine || strcmp(arch, machine) == 0 || is_cross(subject))
 		return NULL;
 	return xasprintf("the kernel is for %s, this machine is %s, and the catalogue names no "
 			 "cross compiler for the build root",
@@ -353,9 +363,8 @@ static const struct rule rules[] = {
 		"run make modules_prepare in the tree, or add the package with its scripts "
 		"(linux-kbuild-…)" },
 	{ "host-tools-foreign-arch", LINT_ERROR, WITH_TREE, FIND(host_tools_foreign_arch),
-		"give --kernel-from the package or tree that has them for this machine, or their "
-		"sources (scripts/basic/fixdep.c, scripts/mod/modpost.c), from which they are made; or "
-		"build on a machine of the tools' architecture" },
+		"build on a machine of the tools' architecture, or make the tree's programs here "
+		"with make modules_prepare from the full source" },
 	{ "kernel-foreign-arch", LINT_ERROR, ALWAYS, FIND(kernel_foreign_arch),
 		"use a build root that has one (--root debian12), or build on a machine of the "
 		"kernel's architecture" },

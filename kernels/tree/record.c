@@ -52,7 +52,6 @@ static const struct json_field record_fields[] = {
 	{ RECORD(compress, JSON_TEXT) },
 	{ RECORD(page_kib, JSON_NUMBER) },
 	{ RECORD(has_symvers, JSON_BOOL) },
-	{ RECORD(has_tools_source, JSON_BOOL) },
 	{ RECORD(has_vmlinux, JSON_BOOL) },
 	{ RECORD(has_randseed, JSON_BOOL) },
 	{ RECORD(prepared, JSON_BOOL) },
@@ -529,7 +528,6 @@ int kernel_record_make(
 	record.has_vmlinux = faccessat(build_fd, "vmlinux", F_OK, 0) == 0;
 	record.has_randseed = has_randseed(root_fd, krel);
 	record.tools_arch = xstrdup(kernel_tree_tools_arch(root_fd, krel));
-	record.has_tools_source = kernel_tree_has_tools_source(root_fd, krel);
 	fill_vermagic(&record, root_fd, build_fd);
 	give(&record, ret);
 	return 0;

@@ -79,11 +79,10 @@ struct kernel_record {
 	struct kernel_compiler compiler;
 	char options[KOPT_COUNT]; /* 'y', 'm' or 'n' */
 	unsigned int page_kib;
-	bool has_symvers;      /* Module.symvers in the tree */
-	bool has_tools_source; /* fixdep, modpost and genksyms can be compiled of the tree */
-	bool has_vmlinux;      /* which BTF of modules is made with */
-	bool has_randseed;     /* the seed that RANDSTRUCT needs */
-	bool prepared;         /* include/generated/utsrelease.h is there and names krel */
+	bool has_symvers;  /* Module.symvers in the tree */
+	bool has_vmlinux;  /* which BTF of modules is made with */
+	bool has_randseed; /* the seed that RANDSTRUCT needs */
+	bool prepared;     /* include/generated/utsrelease.h is there and names krel */
 };
 
 /*

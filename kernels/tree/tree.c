@@ -104,29 +104,6 @@ const char *kernel_tree_tools_arch(int root_fd, const char *krel)
 	return arch;
 }
 
-static bool has_file(int root_fd, const char *krel, const char *folder, const char *name)
-{
-	_cleanup_free_ char *path = xasprintf("lib/modules/%s/%s/%s", krel, folder, name);
-	_cleanup_close_ int fd = open_in_root(root_fd, path, O_RDONLY | O_NONBLOCK);
-
-	return fd >= 0;
-}
-
-bool kernel_tree_has_tools_source(int root_fd, const char *krel)
-{
-	static const char *const sources[] = {
-		"scripts/basic/fixdep.c",
-		"scripts/mod/modpost.c",
-		"scripts/mod/file2alias.c",
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
-		if (!has_file(root_fd, krel, "build", sources[i]) &&
-			!has_file(root_fd, krel, "source", sources[i]))
-			return false;
-	return true;
-}
-
 /*
  * ---- links. Paths are relative to the root; that of a folder, or of what a link leads to, has no
  * link in it.

@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "common/error.h"
 
 /* In a Makefile: the folder that it lies in, with a slash. */
@@ -51,5 +49,3 @@ char *kernel_tree_version(int build_fd);
  * lib/modules/<krel>/build (fixdep, modpost, objtool) run on; "" when there are none.
  */
 const char *kernel_tree_tools_arch(int root_fd, const char *krel);
-/* Has the tree the sources of those that kbuild runs for modules, which a recipe compiles? */
-bool kernel_tree_has_tools_source(int root_fd, const char *krel);
