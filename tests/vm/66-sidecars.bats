@@ -60,8 +60,9 @@ wait_ready gpu 90
 : >/run/nvidia/validations/.driver-ctr-ready # what the startup probe writes
 poll 30 loaded gdrdrv || fail "gdrdrv did not come back"
 poll 30 loaded nvidia_fs || fail "nvidia_fs did not come back"
-poll 10 [ -c /run/nvidia/driver/dev/nvidia-fs0 ] || fail "nvidia-fs0 did not come back"
-poll 10 [ -c /run/nvidia/driver/dev/gdrdrv ] || fail "gdrdrv did not come back"
+# A module is listed from before its init on; the nodes come after that.
+poll 30 [ -c /run/nvidia/driver/dev/nvidia-fs0 ] || fail "nvidia-fs0 did not come back: $(container_log gds | tail -5)"
+poll 30 [ -c /run/nvidia/driver/dev/gdrdrv ] || fail "gdrdrv did not come back: $(container_log gdrcopy | tail -5)"
 expect_addon_nodes
 stop_clean gds
 stop_clean gdrcopy
