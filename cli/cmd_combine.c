@@ -8,6 +8,7 @@
 #include "cli/json.h"
 #include "cli/image/output_place.h"
 #include "cli/image/policies.h"
+#include "common/arch.h"
 #include "common/xalloc.h"
 
 struct verb {
@@ -82,7 +83,7 @@ const struct option_table combine_options = {
 	.notes = "\n",
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),
-	.only_common = "cache json quiet verbose help",
+	.only_common = "arch cache json quiet verbose help",
 	.common = offsetof(struct verb, options),
 	.take_argument = take_argument,
 	.check = check,
@@ -105,6 +106,7 @@ static int make_image(struct verb *verb, struct image *image, struct error *erro
 		return r;
 	progress_begin(&context->progress, "combine");
 	combine->context = context;
+	combine->wanted_arch = verb->options.arch ? arch_oci(verb->options.arch) : NULL;
 	r = combine_open(combine, &verb->names, error);
 	if (r < 0)
 		(void) context_fail(context, EXIT_CODE_USAGE, r);

@@ -3,14 +3,17 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/exit_code.h"
 #include "cli/json.h"
 #include "cli/sign/sign_folder.h"
+#include "common/arch.h"
 #include "common/nearest.h"
 #include "common/text.h"
 #include "common/xalloc.h"
+#include "kernels/local/local_image.h"
 
 enum action {
 	ACTION_SIGN,
@@ -57,6 +60,36 @@ static int take_argument(void *target, const char *argument, struct error *error
 	return 0;
 }
 
+/* The modules of an image are signed before it is made. */
+static int refuse_image(const char *path, struct error *error)
+{
+	_cleanup_(local_images_free) struct local_images images = { 0 };
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *list = NULL;
+	struct error ignored = { 0 };
+	struct stat status;
+
+	if (stat(path, &status) < 0 ||
+		local_images_list(path, S_ISREG(status.st_mode), &images, &ignored) < 0)
+		return 0;
+	for (size_t i = 0; i < images.count; i++)
+		xstrv_push_unique(&names, images.items[i].arch);
+	list = xstrv_join(&names, ", ");
+	(void) error_set(error, -EINVAL, "%s: %s for %s: only a folder of modules can be signed",
+		path, names.count > 1 ? "an index with images" : "an image", list);
+	for (size_t i = 0; i < names.count; i++) {
+		const struct arch *arch = arch_find(names.items[i]);
+
+		(void) error_try(error, -EINVAL,
+			"for its %s modules: slipway build --arch %s --sign-key KEY --sign-cert FILE",
+			names.items[i], arch ? arch->uname : names.items[i]);
+	}
+	if (names.count > 1)
+		(void) error_try(error, -EINVAL, "then slipway index of the signed images");
+	return error_try(error, -EINVAL,
+		"to sign what was pushed, with all its images: cosign sign --recursive REFERENCE");
+}
+
 /* Each action with what it needs and what means nothing to it. */
 static int check(void *target, struct error *error)
 {
@@ -92,7 +125,7 @@ static int check(void *target, struct error *error)
 	if (verb->output && verb->action != ACTION_EXPORT)
 		return error_set(error, -EINVAL,
 			"--output applies only to sign export: modules are signed in place");
-	return 0;
+	return refuse_image(verb->folder, error);
 }
 
 static const struct option_rule rules[] = {

@@ -7,7 +7,10 @@
 
 #include "cli/json.h"
 #include "cli/verify/verify.h"
+#include "common/arch.h"
 #include "common/xalloc.h"
+#include "kernels/krel.h"
+#include "kernels/local/local_image.h"
 
 static int take_argument(void *target, const char *argument, struct error *error)
 {
@@ -124,7 +127,38 @@ static int work(void *context)
 	return json_fail("verify", verify->common.json ? "" : NULL, (int) failed, &error);
 }
 
-int verify_command(char **argv)
+/*
+ * The architectures of an index, where the kernel's release names none ("newest",
+ * 6.8.0-45-generic) and no --arch does: there is such a kernel for each.
+ */
+static void list_archs(const struct verify *verify, struct strv *unames)
+{
+	const char *krel = verify->kernels.count == 1 ? verify->kernels.items[0] : NULL;
+
+	if (!verify->fetched || verify->common.arch || !krel || krel_arch(krel) ||
+		access(krel, F_OK) == 0)
+		return;
+	for (size_t i = 0; i < verify->input_count; i++) {
+		const struct verify_input *input = &verify->inputs[i];
+		_cleanup_(local_images_free) struct local_images images = { 0 };
+		struct error ignored = { 0 };
+
+		if ((input->kind != VERIFY_ARCHIVE && input->kind != VERIFY_LAYOUT) ||
+			local_images_list(input->place, input->kind == VERIFY_ARCHIVE, &images,
+				&ignored) < 0 ||
+			images.count < 2)
+			continue;
+		for (size_t k = 0; k < images.count; k++) {
+			const struct arch *arch = arch_find(images.items[k].arch);
+
+			if (arch)
+				xstrv_push_unique(unames, arch->uname);
+		}
+	}
+}
+
+/* Once; with @uname NULL, *unames gets the architectures to do it for instead, if several. */
+static int verify_once(char **argv, const char *uname, struct strv *unames)
 {
 	_cleanup_(verify_close) struct verify verify = VERIFY_CLOSED;
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -133,5 +167,33 @@ int verify_command(char **argv)
 	verify.jobs = processors > 0 ? (unsigned int) processors : 1;
 	if (!options_start(&verify_options, argv, &verify, &code))
 		return code;
-	return verify_supervise(&verify, "verify", "nothing was checked", work, &verify);
+	if (uname)
+		verify.common.arch = uname;
+	if (uname && uname != unames->items[0] && !verify.common.json)
+		(void) putchar('\n');
+	if (!uname)
+		list_archs(&verify, unames);
+	return unames->count > 1 && !uname
+		       ? EXIT_CODE_OK
+		       : verify_supervise(&verify, "verify", "nothing was checked", work, &verify);
+}
+
+int verify_command(char **argv)
+{
+	_cleanup_strv_ struct strv unames = { 0 };
+	int worst = EXIT_CODE_OK;
+	int code = verify_once(argv, NULL, &unames);
+
+	if (unames.count < 2)
+		return code;
+	for (size_t i = 0; i < unames.count; i++) {
+		code = verify_once(argv, unames.items[i], &unames);
+		/* A failure that is no verdict is the end; of verdicts the worst counts. */
+		if (code != EXIT_CODE_OK && code != EXIT_CODE_WILL_NOT_LOAD &&
+			code != EXIT_CODE_CANNOT_TELL)
+			return code;
+		if (code == EXIT_CODE_WILL_NOT_LOAD || worst == EXIT_CODE_OK)
+			worst = code;
+	}
+	return worst;
 }

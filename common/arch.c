@@ -48,6 +48,14 @@ const struct arch *arch_find(const char *name)
 	return NULL;
 }
 
+const struct arch *arch_of_machine(uint16_t machine)
+{
+	for (const struct arch *arch = archs; arch->uname; arch++)
+		if (arch->machine == machine)
+			return arch;
+	return NULL;
+}
+
 const struct arch *arch_here(void)
 {
 	struct utsname system;

@@ -30,6 +30,9 @@ extern const struct arch archs[];
 /* Finds a machine by its uname, Debian or OCI name; NULL when the name is unknown. */
 const struct arch *arch_find(const char *name);
 
+/* Finds a machine by its e_machine, elf(5); NULL when that is unknown, or 0. */
+const struct arch *arch_of_machine(uint16_t machine);
+
 /* The machine that this program runs on; the first row where it is none of these. */
 const struct arch *arch_here(void);
 

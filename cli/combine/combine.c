@@ -13,7 +13,6 @@
 #include "common/arch.h"
 #include "common/fs.h"
 #include "common/image_conf.h"
-#include "common/tag.h"
 #include "common/text.h"
 #include "common/xalloc.h"
 #include "kernels/local/local_image.h"
@@ -21,61 +20,6 @@
 #include "module/running.h"
 
 #define CONTAINERFILE "containers/runtime/Containerfile.combine"
-
-/* A role as its operator names it. */
-struct combine_row {
-	const char *role;
-	const char *repository;
-	/* Appends the tags of an image for nodes of this VERSION_ID; those that are there stay
-	 * alone. */
-	void (*list_tags)(const struct combine *combine, const struct image *image,
-		const char *os_version, struct strv *tags);
-};
-
-/* With GPU operators of before 26.7 RHEL 9.4 and 9.6 ask for different ones. */
-static void list_gpu_tags(const struct combine *combine, const struct image *image,
-	const char *os_version, struct strv *tags)
-{
-	_cleanup_strv_ struct strv os_tags = { 0 };
-
-	image_os_tags(combine->context->os.id, os_version, &os_tags);
-	for (size_t i = 0; i < os_tags.count; i++) {
-		_cleanup_free_ char *tag = tag_gpu_sources(image->version, os_tags.items[i]);
-
-		if (!tag)
-			out_of_memory();
-		xstrv_push_unique(tags, tag);
-	}
-}
-
-static void list_nic_tags(const struct combine *combine, const struct image *image,
-	const char *os_version, struct strv *tags)
-{
-	_cleanup_free_ char *tag = tag_nic_sources(
-		image->version, combine->context->os.id, os_version, combine->arch->oci);
-
-	if (!tag)
-		out_of_memory();
-	xstrv_push_unique(tags, tag);
-}
-
-static const struct combine_row combine_rows[] = {
-	{ "gpu", IMAGE_GPU_REPOSITORY, list_gpu_tags },
-	{ "nic", IMAGE_NIC_REPOSITORY, list_nic_tags },
-};
-
-static const struct combine_row *find_row(const char *role)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(combine_rows); i++)
-		if (strcmp(combine_rows[i].role, role) == 0)
-			return &combine_rows[i];
-	return NULL;
-}
-
-bool combine_knows_role(const char *role)
-{
-	return find_row(role) != NULL;
-}
 
 /* ---- the layer on top of the first image */
 
@@ -263,7 +207,7 @@ static int describe(struct combine *combine, struct image *image, struct error *
 	struct context *context = combine->context;
 	const struct combine_input *first = &combine->inputs[0];
 	const char *worst = "holds";
-	const struct combine_row *row = find_row(first->conf.role);
+	const struct image_role *row = image_role_find(first->conf.role);
 	const char *revision = revision_of(combine);
 	_cleanup_strv_ struct strv versions = { 0 };
 	_cleanup_strv_ struct strv tags = { 0 };
@@ -300,7 +244,11 @@ static int describe(struct combine *combine, struct image *image, struct error *
 	image->loading = xasprintf("%zu", loading);
 	find_versions(combine, &versions);
 	for (size_t i = 0; i < versions.count; i++)
-		row->list_tags(combine, image, versions.items[i], &tags);
+		row->list_tags(&(struct image_tagged){ .version = image->version,
+				       .os_id = context->os.id,
+				       .os_version = versions.items[i],
+				       .arch = combine->arch->oci },
+			&tags);
 	if (image_is_proven(image))
 		name_addons(combine, &versions);
 	for (size_t i = 0; i < tags.count; i++)
@@ -323,7 +271,8 @@ static int base_id(const struct combine_input *input, char **ret_id, struct erro
 					 input->image.name);
 	}
 	if (input->image.kind == VERIFY_ARCHIVE) {
-		int r = local_image_open(input->image.place, true, &image, error);
+		int r = local_image_open(
+			input->image.place, true, input->image.arch, &image, error);
 
 		if (r < 0)
 			return r;
@@ -331,7 +280,7 @@ static int base_id(const struct combine_input *input, char **ret_id, struct erro
 		transport = *image.digest ? "oci-archive" : "docker-archive";
 	}
 	source = xasprintf("%s:%s", transport, input->image.place);
-	return buildah_pull(source, ret_id, error);
+	return buildah_pull(source, input->image.arch, ret_id, error);
 }
 
 static int build(

@@ -25,6 +25,7 @@ struct combine {
 	const char *revision;   /* of the tag; NULL: the first image's */
 	struct operators operators;
 	struct push push;
+	const char *wanted_arch;  /* of indexes these images, as the OCI calls it; NULL: none */
 	const struct arch *arch;  /* whose modules they are */
 	char *node_version;       /* VERSION_ID of all its kernels' nodes; NULL: they differ */
 	unsigned long node_major; /* its major release; 0: they differ in that, too */

@@ -38,11 +38,6 @@ struct combine_kernel {
 
 #define OFED_HEADERS "usr/src/ofa_kernel" /* of a NIC image: <machine>/<krel>/ for each kernel */
 
-/* ---- combine.c */
-
-/* Does an operator run images of this role? */
-bool combine_knows_role(const char *role);
-
 /* ---- inputs.c */
 
 /*

@@ -54,7 +54,7 @@ static int identify(struct combine_input *input, struct error *error)
 			"%s: it has no /" IMAGE_CONF ": only images that slipway build made can be "
 			"combined",
 			input->image.name);
-	if (!combine_knows_role(conf->role))
+	if (!image_role_find(conf->role))
 		return error_set(error, -EINVAL,
 			"%s: it is a %s image: only GPU and NIC images are combined",
 			input->image.name, conf->role);
@@ -73,6 +73,32 @@ static int identify(struct combine_input *input, struct error *error)
 				 input->image.name);
 }
 
+/* A combined image is of one architecture: which of an index is to be said. */
+static int refuse_index(const struct local_image *image, const char *name, struct error *error)
+{
+	_cleanup_(local_images_free) struct local_images images = { 0 };
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *list = NULL;
+	struct error ignored = { 0 };
+	int r;
+
+	/* Docker's archives have one image, and images of other tools no configuration. */
+	if (local_images_list(image->path, image->archive, &images, &ignored) < 0)
+		return 0;
+	for (size_t i = 0; i < images.count; i++)
+		xstrv_push_unique(&names, images.items[i].arch);
+	if (names.count < 2)
+		return 0;
+	list = xstrv_join(&names, ", ");
+	r = error_set(error, -EINVAL,
+		"%s: an index with images for %s: one architecture is combined at a time", name,
+		list);
+	for (size_t i = 0; i < names.count; i++)
+		(void) error_try(error, r, "slipway combine --arch %s … --output oci-archive:FILE",
+			names.items[i]);
+	return error_try(error, r, "then slipway index of these files");
+}
+
 /* Is it an image, and another one than those before it? Nothing is unpacked yet. */
 static int identify_input(const struct combine *combine, struct combine_input *input,
 	const char *name, struct error *error)
@@ -83,6 +109,7 @@ static int identify_input(const struct combine *combine, struct combine_input *i
 
 	if (r < 0)
 		return r;
+	input->image.arch = combine->wanted_arch;
 	for (const struct combine_input *other = first; other < input; other++)
 		if (verify_input_is_same(&other->image, &input->image))
 			return error_set(error, -EINVAL, "%s: given twice", name);
@@ -97,10 +124,11 @@ static int identify_input(const struct combine *combine, struct combine_input *i
 			       ? error_try(error, r, "%s", images.items[images.count - 1])
 			       : r;
 	}
-	return input->image.kind == VERIFY_STORAGE || input->image.kind == VERIFY_REGISTRY
-		       ? 0
-		       : local_image_open(input->image.place, input->image.kind == VERIFY_ARCHIVE,
-				 &image, error);
+	if (input->image.kind == VERIFY_STORAGE || input->image.kind == VERIFY_REGISTRY)
+		return 0;
+	r = local_image_open(input->image.place, input->image.kind == VERIFY_ARCHIVE,
+		combine->wanted_arch, &image, error);
+	return r < 0 || combine->wanted_arch ? r : refuse_index(&image, name, error);
 }
 
 static int open_input(struct combine *combine, struct combine_input *input, struct error *error)
@@ -324,6 +352,9 @@ static int find_arch(struct combine *combine, struct error *error)
 				kernel->from->image.name, arch->uname, first->from->image.name,
 				combine->arch->uname);
 	}
+	if (r == 0 && combine->wanted_arch && strcmp(combine->wanted_arch, combine->arch->oci) != 0)
+		r = error_set(error, -EINVAL, "%s is for %s, but --arch is %s",
+			first->from->image.name, combine->arch->oci, combine->wanted_arch);
 	return r;
 }
 

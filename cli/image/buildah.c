@@ -255,10 +255,12 @@ int buildah_save(const char *id, const char *path, struct error *error)
 	return run_words(WORDS("push", "--quiet", id, to), NULL, error);
 }
 
-int buildah_pull(const char *source, char **ret_id, struct error *error)
+int buildah_pull(const char *source, const char *arch, char **ret_id, struct error *error)
 {
 	_cleanup_free_ char *output = NULL;
-	int r = run_words(WORDS("pull", "--quiet", source), &output, error);
+	int r = run_words(arch ? WORDS("pull", "--quiet", "--arch", arch, source)
+			       : WORDS("pull", "--quiet", source),
+		&output, error);
 
 	if (r == 0)
 		*ret_id = plain_id(output);
@@ -273,7 +275,7 @@ int buildah_bring(const char *archive, const char *id, struct error *error)
 
 	if (found)
 		return 0;
-	r = buildah_pull(source, &found, error);
+	r = buildah_pull(source, NULL, &found, error);
 	if (r != 0 || strcmp(found, id) == 0)
 		return r;
 	return error_set(error, -EBADMSG, "%s: holds image %.12s, not %.12s", archive, found, id);

@@ -81,8 +81,12 @@ int buildah_push(const char *scratch_path, const char *id, const char *destinati
 /* Writes the image @id to an OCI archive. */
 int buildah_save(const char *id, const char *path, struct error *error) _must_check_;
 
-/* Takes an image from a transport and path into the storage. The caller frees its ID. */
-int buildah_pull(const char *source, char **ret_id, struct error *error) _must_check_;
+/*
+ * Takes an image from a transport and path into the storage, of an index the one for @arch, as the
+ * OCI calls it; NULL: for this machine. The caller frees its ID.
+ */
+int buildah_pull(
+	const char *source, const char *arch, char **ret_id, struct error *error) _must_check_;
 
 /* Has the image @id in the storage, from an OCI archive. -EBADMSG when that holds another one. */
 int buildah_bring(const char *archive, const char *id, struct error *error) _must_check_;

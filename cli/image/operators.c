@@ -122,6 +122,46 @@ void image_os_tags(const char *os_id, const char *os_version, struct strv *tags)
 	xstrv_push_unique(tags, before);
 }
 
+static void list_gpu_tags(const struct image_tagged *of, struct strv *tags)
+{
+	_cleanup_strv_ struct strv os_tags = { 0 };
+
+	image_os_tags(of->os_id, of->os_version, &os_tags);
+	for (size_t i = 0; i < os_tags.count; i++) {
+		const char *os_tag = os_tags.items[i];
+		_cleanup_free_ char *tag = of->krel ? tag_gpu(of->version, of->krel, os_tag)
+						    : tag_gpu_sources(of->version, os_tag);
+
+		if (!tag)
+			out_of_memory();
+		xstrv_push_unique(tags, tag);
+	}
+}
+
+static void list_nic_tags(const struct image_tagged *of, struct strv *tags)
+{
+	_cleanup_free_ char *tag =
+		of->krel ? tag_nic(of->version, of->krel, of->os_id, of->os_version, of->arch)
+			 : tag_nic_sources(of->version, of->os_id, of->os_version, of->arch);
+
+	if (!tag)
+		out_of_memory();
+	xstrv_push_unique(tags, tag);
+}
+
+static const struct image_role roles[] = {
+	{ "gpu", IMAGE_GPU_REPOSITORY, list_gpu_tags },
+	{ "nic", IMAGE_NIC_REPOSITORY, list_nic_tags },
+};
+
+const struct image_role *image_role_find(const char *role)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(roles); i++)
+		if (strcmp(roles[i].role, role) == 0)
+			return &roles[i];
+	return NULL;
+}
+
 void image_add_tag(struct image *image, const char *repository, const char *tag, const char *end)
 {
 	if (image->tag) {
@@ -132,9 +172,16 @@ void image_add_tag(struct image *image, const char *repository, const char *tag,
 	image->reference = xasprintf("localhost/slipway/%s:%s", repository, image->tag);
 }
 
+/* An image without a role has names alone, and they are of the GPU operator. */
+static bool is_nic(const struct image *image)
+{
+	return image->role && strcmp(image->role, "nic") == 0;
+}
+
 void image_wanted_names(const struct image *image, const struct image_use *use, struct strv *names)
 {
-	const struct major_only *row = find_major_only(use);
+	bool nic = is_nic(image);
+	const struct major_only *row = nic ? NULL : find_major_only(use);
 	struct release asked = { 0 };
 	bool known = use->operators.gpu && parse_release(use->operators.gpu, &asked);
 	bool older = known && row &&
@@ -143,7 +190,8 @@ void image_wanted_names(const struct image *image, const struct image_use *use, 
 
 	if (!older || !image->also.count)
 		xstrv_push(names, image->reference);
-	for (size_t i = 0; i < image->also.count && (older || !known); i++)
+	/* A NIC image's are of other architectures, and not of other operators. */
+	for (size_t i = 0; i < image->also.count && (older || !known || nic); i++)
 		xstrv_push(names, image->also.items[i]);
 }
 
@@ -173,14 +221,18 @@ char *image_driver_version(const struct image *image, const struct image_use *us
 
 static void print_push(const char *name, const struct image_use *use)
 {
-	text_print(stdout, "  buildah push %s docker://%s/%s\n", name, operators_registry(use),
-		basename(name));
+	if (use->index)
+		text_print(stdout, "  skopeo copy --all oci-archive:%s docker://%s/%s\n",
+			use->index, operators_registry(use), basename(name));
+	else
+		text_print(stdout, "  buildah push %s docker://%s/%s\n", name,
+			operators_registry(use), basename(name));
 }
 
 /* All its names; those behind the first are for older operators. */
 static void print_names(const struct image *image, const struct image_use *use)
 {
-	const struct major_only *row = find_major_only(use);
+	const struct major_only *row = is_nic(image) ? NULL : find_major_only(use);
 	_cleanup_strv_ struct strv names = { 0 };
 
 	image_wanted_names(image, use, &names);
@@ -242,7 +294,7 @@ void image_print_use(const struct image *image, const struct image_use *use)
 		return;
 	}
 	print_names(image, use);
-	if (strcmp(image->role, "nic") == 0) {
+	if (is_nic(image)) {
 		print_nic(image, use, more);
 		return;
 	}

@@ -51,6 +51,26 @@ int revision_check(const char *revision, struct error *error) _must_check_;
  */
 void image_os_tags(const char *os_id, const char *os_version, struct strv *tags);
 
+/* The parts of an image's tags. */
+struct image_tagged {
+	const char *version; /* as the operator is given it, with the revision */
+	const char *krel;    /* NULL: the image is for any kernel */
+	const char *os_id;   /* of the nodes' os-release, as os_version */
+	const char *os_version;
+	const char *arch; /* as the OCI calls it */
+};
+
+/* An image by what it is for, as its operator names it. */
+struct image_role {
+	const char *role;       /* "gpu" or "nic" */
+	const char *repository; /* its name without the registry */
+	/* Appends the image's tags, but for those that are there. */
+	void (*list_tags)(const struct image_tagged *of, struct strv *tags);
+};
+
+/* NULL: no operator runs images of this role. */
+const struct image_role *image_role_find(const char *role);
+
 /* Names it "<tag><end>": its tag and reference where it has none, else one that it has also. */
 void image_add_tag(struct image *image, const char *repository, const char *tag, const char *end);
 
@@ -68,6 +88,7 @@ struct image_use {
 	const char *os_version; /* VERSION_ID; NULL: the image is for several */
 	unsigned long os_major; /* that all of them begin with; 0: there is none */
 	const char *krel;       /* the only kernel that it is precompiled for; NULL: another kind */
+	const char *index;      /* the file with the index that it is; NULL: it is in the storage */
 	bool compiles;          /* it has what compiles modules on a node */
 	bool rdma;              /* GPU: it has an nvidia-peermem */
 	bool kernels_rdma;      /* and that is for the kernel's own RDMA stack, not an OFED */

@@ -193,8 +193,9 @@ static void on_quiet(void *context)
 	talk->on_quiet(talk->context);
 }
 
-static int copy(const char *from, const char *to, const char *reference, const char *failed,
-	void (*tick)(void *context), void *context, struct error *error)
+/* @arch: of an index the image for it; NULL: all. */
+static int copy(const char *from, const char *to, const char *arch, const char *reference,
+	const char *failed, void (*tick)(void *context), void *context, struct error *error)
 {
 	_cleanup_free_ char *said = NULL;
 	struct talk talk = { .on_quiet = tick, .context = context };
@@ -210,7 +211,11 @@ static int copy(const char *from, const char *to, const char *reference, const c
 	int status;
 
 	xstrv_push(&argv, "skopeo");
+	if (arch)
+		xstrv_pushf(&argv, "--override-arch=%s", arch);
 	xstrv_push(&argv, "copy");
+	if (!arch)
+		xstrv_push(&argv, "--all");
 	xstrv_push(&argv, "--preserve-digests");
 	xstrv_push(&argv, "--retry-times=3");
 	xstrv_push(&argv, from);
@@ -231,14 +236,14 @@ int registry_push(const char *path, const char *reference, void (*tick)(void *co
 	_cleanup_free_ char *from = xasprintf("oci-archive:%s", path);
 	_cleanup_free_ char *to = xasprintf("docker://%s", reference);
 
-	return copy(from, to, reference, "not pushed", tick, context, error);
+	return copy(from, to, NULL, reference, "not pushed", tick, context, error);
 }
 
-int registry_pull(const char *reference, const char *path, void (*tick)(void *context),
-	void *context, struct error *error)
+int registry_pull(const char *reference, const char *arch, const char *path,
+	void (*tick)(void *context), void *context, struct error *error)
 {
 	_cleanup_free_ char *from = xasprintf("docker://%s", reference);
 	_cleanup_free_ char *to = xasprintf("oci-archive:%s", path);
 
-	return copy(from, to, reference, "not pulled", tick, context, error);
+	return copy(from, to, arch, reference, "not pulled", tick, context, error);
 }

@@ -32,6 +32,9 @@ const char *registry_label(json_object *image, const char *name);
  */
 int registry_push(const char *path, const char *reference, void (*on_quiet)(void *context),
 	void *context, struct error *error) _must_check_;
-/* The same, from there into a new file @path. */
-int registry_pull(const char *reference, const char *path, void (*on_quiet)(void *context),
-	void *context, struct error *error) _must_check_;
+/*
+ * The same, from there into a new file @path: of an index the image for @arch, as the OCI calls it;
+ * NULL: all of it.
+ */
+int registry_pull(const char *reference, const char *arch, const char *path,
+	void (*on_quiet)(void *context), void *context, struct error *error) _must_check_;

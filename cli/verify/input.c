@@ -11,6 +11,7 @@
 #include "cli/image/buildah.h"
 #include "cli/image/image_record.h"
 #include "cli/image/registry.h"
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/image_conf.h"
 #include "common/path.h"
@@ -230,15 +231,31 @@ static int look_in_folder(struct verify_input *input, const char *root, struct e
 	return image_files_add_folder(input->files, root, error);
 }
 
+/* Lists the images of an index that are not opened; it has been opened, so that it is sound. */
+static void list_other_archs(
+	const struct local_image *image, struct verify_input *input, const char *arch)
+{
+	_cleanup_(local_images_free) struct local_images images = { 0 };
+	struct error ignored = { 0 };
+
+	if (local_images_list(image->path, image->archive, &images, &ignored) < 0 ||
+		images.count < 2)
+		return;
+	for (size_t i = 0; i < images.count; i++)
+		if (strcmp(images.items[i].arch, arch) != 0)
+			xstrv_push_unique(&input->archs, images.items[i].arch);
+}
+
 /* A manifest that names a layer which is not there is damage, not a missing file of the user's. */
 static int unpack_image(const char *path, bool archive, const struct unpack *unpack,
 	struct verify_input *input, struct context *context, struct error *error)
 {
 	_cleanup_(local_image_free) struct local_image image = { 0 };
-	int r = local_image_open(path, archive, &image, error);
+	int r = local_image_open(path, archive, input->arch, &image, error);
 
 	if (r < 0)
 		return r;
+	list_other_archs(&image, input, image.arch);
 	input->image = true;
 	r = look_for_programs(&image, input, error);
 	if (r == 0)
@@ -313,25 +330,32 @@ static int read_stored(const char *id, const struct unpack *unpack, struct verif
 	return r;
 }
 
-static int unpack_stored(const struct unpack *unpack, struct verify_input *input,
-	struct context *context, struct error *error)
+/* The caller frees *ret_id. */
+static int find_stored(const struct verify_input *input, char **ret_id, struct error *error)
 {
-	_cleanup_free_ char *id = buildah_image_id(input->place);
 	_cleanup_strv_ struct strv argv = { 0 };
 	struct error why = { 0 };
 
-	if (!id) {
-		xstrv_split(&argv, "buildah --version", " ");
-		if (tool_run(&argv, NULL, &why) == -ENOPKG) {
-			(void) error_set(error, -ENOPKG,
-				"%s: neither a file nor a folder, and without buildah no image of "
-				"that name can be found",
-				input->name);
-			return error_try(error, -ENOPKG, "scripts/install-packages");
-		}
+	*ret_id = buildah_image_id(input->place);
+	if (*ret_id)
+		return 0;
+	xstrv_split(&argv, "buildah --version", " ");
+	if (tool_run(&argv, NULL, &why) != -ENOPKG)
 		return not_stored(input, error);
-	}
-	return read_stored(id, unpack, input, context, error);
+	(void) error_set(error, -ENOPKG,
+		"%s: neither a file nor a folder, and without buildah no image of that name can be "
+		"found",
+		input->name);
+	return error_try(error, -ENOPKG, "scripts/install-packages");
+}
+
+static int unpack_stored(const struct unpack *unpack, struct verify_input *input,
+	struct context *context, struct error *error)
+{
+	_cleanup_free_ char *id = NULL;
+	int r = find_stored(input, &id, error);
+
+	return r < 0 ? r : read_stored(id, unpack, input, context, error);
 }
 
 static void on_quiet(void *context)
@@ -339,18 +363,47 @@ static void on_quiet(void *context)
 	progress_tick(context);
 }
 
-/* Then it is an archive. */
+static void become_archive(struct verify_input *input, char *path)
+{
+	free(input->place);
+	input->place = path;
+	input->kind = VERIFY_ARCHIVE;
+}
+
 static int pull(struct verify_input *input, struct context *context, struct error *error)
 {
 	_cleanup_free_ char *path = xasprintf("%s.oci.tar", input->folder);
-	int r = registry_pull(input->place, path, on_quiet, &context->progress, error);
+	int r = registry_pull(input->place, input->arch ? input->arch : arch_here()->oci, path,
+		on_quiet, &context->progress, error);
 
-	if (r < 0)
-		return r;
-	free(input->place);
-	input->place = TAKE_PTR(path);
-	input->kind = VERIFY_ARCHIVE;
-	return 0;
+	if (r == 0)
+		become_archive(input, TAKE_PTR(path));
+	return r;
+}
+
+int verify_input_fetch(struct verify_input *input, struct context *context, struct error *error)
+{
+	_cleanup_free_ char *folder = xasprintf("%s/image-XXXXXX", context->cache.run_path);
+	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *id = NULL;
+	int r;
+
+	if (input->kind != VERIFY_STORAGE && input->kind != VERIFY_REGISTRY)
+		return 0;
+	if (!mkdtemp(folder))
+		return error_set_errno(error, -errno, "%s", context->cache.path);
+	path = xasprintf("%s/" IMAGE_ARCHIVE, folder);
+	progress_step(&context->progress, input->name);
+	if (input->kind == VERIFY_REGISTRY) {
+		r = registry_pull(input->place, NULL, path, on_quiet, &context->progress, error);
+	} else {
+		r = find_stored(input, &id, error);
+		if (r == 0)
+			r = buildah_save(id, path, error);
+	}
+	if (r == 0)
+		become_archive(input, TAKE_PTR(path));
+	return r;
 }
 
 /* Into a folder of this run. */
@@ -596,6 +649,7 @@ void verify_input_close(struct verify_input *input)
 	strv_free(&input->modules);
 	strv_free(&input->symvers);
 	strv_free(&input->skipped);
+	strv_free(&input->archs);
 	strv_free(&input->others);
 	if (input->files)
 		image_files_free(input->files);

@@ -28,6 +28,7 @@ struct verify_input {
 	char *name;  /* as it was given, for messages */
 	char *place; /* the path or the image's name in it */
 	enum verify_kind kind;
+	const char *arch;    /* of an index this image, as the OCI calls it; NULL: this machine's */
 	char *folder;        /* absolute: what all paths here are relative to */
 	int fd;              /* of that folder, or AT_FDCWD */
 	bool root;           /* it is a system's root, so that its firmware and modprobe.d count */
@@ -39,6 +40,7 @@ struct verify_input {
 	/* One that is listed already, whose lists serve if it is the same folder; or NULL. */
 	const struct verify_input *listed;
 	struct strv skipped; /* kernel releases whose modules were left out */
+	struct strv archs;   /* of an index's other images, which were left out */
 	struct strv others;  /* none is of the wanted kernel: of which ones, and all were taken */
 	bool any_programs;   /* files is wanted of any image, not of slipway build's alone */
 	struct image_files *files; /* settled: what its programs need; NULL: not looked at */
@@ -71,6 +73,14 @@ bool verify_input_outputs(const char *what, struct strv *images, char **os);
 
 /* Has it to be unpacked first? Then @context needs its run folder: cache_start_run(). */
 bool verify_input_unpacks(const struct verify_input *input);
+
+/*
+ * Makes an image in containers-storage or a registry an archive of this run's, of an index with all
+ * its images; others stay as they are. -EINVAL when it is not there, -ENOPKG without the program
+ * for it, and errors of that.
+ */
+int verify_input_fetch(
+	struct verify_input *input, struct context *context, struct error *error) _must_check_;
 
 /*
  * Finds the files. -EINVAL for what holds no module and no Module.symvers, -EBADMSG for a damaged

@@ -13,6 +13,7 @@
 #include "cli/image/buildah.h"
 #include "cli/json.h"
 #include "cli/supervise.h"
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
@@ -380,12 +381,24 @@ static const char *krel_of(const struct verify *verify)
 	return verify->kernel.facts.krel ? verify->kernel.facts.krel : verify->kernel.krel;
 }
 
+/* The kernel's architecture, which the image of an index has to have; NULL: it is not known. */
+static const char *arch_of(const struct verify *verify)
+{
+	const char *krel = krel_of(verify);
+	const struct arch *arch = arch_of_machine(verify->kernel.facts.machine);
+
+	if (arch)
+		return arch->oci;
+	return krel && krel_arch(krel) ? arch_oci(krel_arch(krel)) : NULL;
+}
+
 static int open_input(
 	struct verify *verify, struct verify_input *input, bool with, struct error *error)
 {
 	const char *krel = krel_of(verify);
 	int r;
 
+	input->arch = arch_of(verify);
 	input->listed = &verify->kernel.own;
 	r = verify_input_open(input, &verify->context, error);
 	if (r == -EIO)

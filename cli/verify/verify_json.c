@@ -120,6 +120,8 @@ static json_object *input_json(const struct verify_input *input)
 
 	json_add(object, "name", json_text(input->name));
 	json_add(object, "kind", json_text(kinds[input->kind]));
+	json_add(object, "arch", input->archs.count ? json_text(input->arch) : NULL);
+	json_add(object, "other_archs", json_list(&input->archs));
 	json_add(object, "modules", json_object_new_uint64(input->modules.count));
 	json_add(object, "passed_over", json_list(&input->skipped));
 	json_add(object, "other_kernel", json_object_new_boolean(input->others.count > 0));

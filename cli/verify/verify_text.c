@@ -5,6 +5,7 @@
 #include "cli/verify/verify.h"
 
 #include "cli/message.h"
+#include "common/arch.h"
 #include "common/text.h"
 #include "common/xalloc.h"
 #include "kernels/tree/depends.h"
@@ -502,7 +503,12 @@ static void print_header(const struct table *table)
 	for (size_t i = 0; i < verify->input_count; i++) {
 		const struct verify_input *input = &verify->inputs[i];
 		_cleanup_free_ char *list = xstrv_join(&input->skipped, ", ");
+		_cleanup_free_ char *other = xstrv_join(&input->archs, ", ");
 
+		if (input->archs.count)
+			text_print(stdout,
+				"%s: an index: its image for %s is checked here, not that for %s\n",
+				input->name, input->arch ? input->arch : arch_here()->oci, other);
 		if (input->skipped.count)
 			text_print(stdout, "%s: modules for other kernels are skipped: %s\n",
 				input->name, list);

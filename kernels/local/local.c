@@ -191,7 +191,8 @@ static int scan_archive(struct local_input *input, enum archive_kind kind, struc
 static int scan_image(struct local_input *input, struct error *error)
 {
 	_cleanup_(local_image_free) struct local_image image = { 0 };
-	int r = local_image_open(input->path, input->kind == LOCAL_IMAGE_ARCHIVE, &image, error);
+	int r = local_image_open(
+		input->path, input->kind == LOCAL_IMAGE_ARCHIVE, NULL, &image, error);
 
 	if (r == 0)
 		r = local_image_scan(&image, &input->scan, error);

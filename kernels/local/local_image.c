@@ -49,6 +49,22 @@ static int read_json(const struct local_image *image, const char *name, struct j
 	return *ret ? 0 : error_set(error, -EBADMSG, "%s: %s is not JSON", image->path, name);
 }
 
+/* The same; what is named after its digest must have it. */
+static int read_checked(const struct local_image *image, const char *name, struct json_object **ret,
+	char hex[HASH_HEX_SIZE], struct error *error)
+{
+	_cleanup_json_ struct json_object *object = NULL;
+	const char *wanted = digest_of(name);
+	int r = read_json(image, name, &object, hex, error);
+
+	if (r == 0 && wanted && strcmp(wanted, hex) != 0)
+		return error_set(error, -EBADMSG, "%s: %s is damaged: its SHA-256 is %s",
+			image->path, name, hex);
+	if (r == 0)
+		*ret = json_object_get(object);
+	return r;
+}
+
 static const char *member_text(struct json_object *object, const char *key)
 {
 	struct json_object *value = json_object_object_get(object, key);
@@ -76,31 +92,50 @@ static int blob_path(const struct local_image *image, struct json_object *descri
 	return 0;
 }
 
+/* An index has no image for the wanted architecture: names those that it has. */
+static int no_such_arch(
+	const struct local_image *image, struct json_object *manifests, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *list = NULL;
+
+	for (size_t i = 0; i < json_object_array_length(manifests); i++) {
+		struct json_object *descriptor = json_object_array_get_idx(manifests, i);
+		struct json_object *platform = json_object_object_get(descriptor, "platform");
+		const char *arch = member_text(platform, "architecture");
+
+		if (arch && strcmp(arch, "unknown") != 0)
+			xstrv_push_unique(&names, arch);
+	}
+	list = xstrv_join(&names, ", ");
+	return error_set(error, -EINVAL, "%s: it has no image for %s%s%s", image->path, image->arch,
+		names.count ? ", but for " : "", list);
+}
+
 /*
- * The one descriptor for this machine. One without a platform is for any; attestations have
+ * The one descriptor for the wanted machine. One without a platform is for any; attestations have
  * "unknown" there, and are for none.
  */
 static int pick_manifest(const struct local_image *image, struct json_object *manifests,
 	struct json_object **ret, struct error *error)
 {
 	struct json_object *found = NULL;
-	const char *here = arch_here()->oci;
 
 	for (size_t i = 0; i < json_object_array_length(manifests); i++) {
 		struct json_object *descriptor = json_object_array_get_idx(manifests, i);
 		struct json_object *platform = json_object_object_get(descriptor, "platform");
 		const char *architecture = member_text(platform, "architecture");
 
-		if (architecture && strcmp(architecture, here) != 0)
+		if (architecture && strcmp(architecture, image->arch) != 0)
 			continue;
 		if (found)
 			return error_set(error, -EINVAL,
 				"%s: it has several images for %s: give an archive with one",
-				image->path, here);
+				image->path, image->arch);
 		found = descriptor;
 	}
 	if (!found)
-		return error_set(error, -EINVAL, "%s: it has no image for %s", image->path, here);
+		return no_such_arch(image, manifests, error);
 	*ret = found;
 	return 0;
 }
@@ -112,13 +147,10 @@ static int open_oci(
 	_cleanup_json_ struct json_object *object = NULL;
 	struct json_object *layers, *manifests, *descriptor = NULL;
 	_cleanup_free_ char *path = NULL;
-	int r = read_json(image, name, &object, image->digest, error);
+	int r = read_checked(image, name, &object, image->digest, error);
 
 	if (r < 0)
 		return r;
-	if (digest_of(name) && strcmp(digest_of(name), image->digest) != 0)
-		return error_set(error, -EBADMSG, "%s: %s is damaged: its SHA-256 is %s",
-			image->path, name, image->digest);
 	layers = member_array(object, "layers");
 	for (size_t i = 0; layers && i < json_object_array_length(layers); i++) {
 		_cleanup_free_ char *layer = NULL;
@@ -202,11 +234,13 @@ int local_image_has_label(
 	return 0;
 }
 
-int local_image_open(const char *path, bool archive, struct local_image *ret, struct error *error)
+int local_image_open(const char *path, bool archive, const char *arch, struct local_image *ret,
+	struct error *error)
 {
 	_cleanup_(local_image_free) struct local_image image = {
 		.path = xstrdup(path),
 		.archive = archive,
+		.arch = arch ? arch : arch_here()->oci,
 	};
 	int r = open_oci(&image, "index.json", NESTING_MAX, error);
 
@@ -217,6 +251,105 @@ int local_image_open(const char *path, bool archive, struct local_image *ret, st
 	*ret = image;
 	image = (struct local_image){ 0 };
 	return 0;
+}
+
+/* ---- which images there are */
+
+static char *text_or_empty(struct json_object *object, const char *key)
+{
+	const char *text = member_text(object, key);
+
+	return xstrdup(text ? text : "");
+}
+
+/* Adds an image by its manifest. Its configuration says more of it than whoever lists it. */
+static int add_entry(const struct local_image *image, const char *name,
+	struct json_object *manifest, const char *tag, struct local_images *images,
+	struct error *error)
+{
+	_cleanup_json_ struct json_object *config = NULL;
+	struct local_image_entry *entry;
+	char digest[HASH_HEX_SIZE];
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	for (size_t i = 0; i < images->count; i++)
+		if (strcmp(images->items[i].manifest, name) == 0)
+			return 0;
+	r = blob_path(image, json_object_object_get(manifest, "config"), &path, error);
+	if (r == 0)
+		r = read_json(image, path, &config, digest, error);
+	if (r < 0)
+		return r == -ENOENT ? -EBADMSG : r;
+	images->items = xreallocarray(images->items, images->count + 1, sizeof(*images->items));
+	entry = &images->items[images->count++];
+	*entry = (struct local_image_entry){ .manifest = xstrdup(name),
+		.config = TAKE_PTR(path),
+		.arch = text_or_empty(config, "architecture"),
+		.variant = text_or_empty(config, "variant"),
+		.tag = xstrdup(tag) };
+	return 0;
+}
+
+static int list_below(const struct local_image *image, const char *name, const char *tag,
+	unsigned int nesting, struct local_images *images, struct error *error)
+{
+	_cleanup_json_ struct json_object *object = NULL;
+	struct json_object *manifests;
+	char digest[HASH_HEX_SIZE];
+	int r = read_checked(image, name, &object, digest, error);
+
+	if (r < 0)
+		return r;
+	if (member_array(object, "layers"))
+		return add_entry(image, name, object, tag, images, error);
+	manifests = member_array(object, "manifests");
+	if (!manifests || nesting == 0)
+		return error_set(error, -EBADMSG, "%s: %s names no image", image->path, name);
+	for (size_t i = 0; i < json_object_array_length(manifests) && r == 0; i++) {
+		struct json_object *descriptor = json_object_array_get_idx(manifests, i);
+		struct json_object *platform = json_object_object_get(descriptor, "platform");
+		struct json_object *notes = json_object_object_get(descriptor, "annotations");
+		const char *arch = member_text(platform, "architecture");
+		const char *own = member_text(notes, "org.opencontainers.image.ref.name");
+		_cleanup_free_ char *path = NULL;
+
+		if (arch && strcmp(arch, "unknown") == 0)
+			continue;
+		r = blob_path(image, descriptor, &path, error);
+		if (path)
+			r = list_below(image, path, own ? own : tag, nesting - 1, images, error);
+	}
+	return r;
+}
+
+int local_images_list(const char *path, bool archive, struct local_images *ret, struct error *error)
+{
+	_cleanup_(local_images_free) struct local_images images = { 0 };
+	_cleanup_(local_image_free) struct local_image image = {
+		.path = xstrdup(path),
+		.archive = archive,
+	};
+	int r = list_below(&image, "index.json", "", NESTING_MAX, &images, error);
+
+	if (r < 0)
+		return r;
+	*ret = images;
+	images = (struct local_images){ 0 };
+	return 0;
+}
+
+void local_images_free(struct local_images *images)
+{
+	for (size_t i = 0; i < images->count; i++) {
+		free(images->items[i].manifest);
+		free(images->items[i].config);
+		free(images->items[i].arch);
+		free(images->items[i].variant);
+		free(images->items[i].tag);
+	}
+	free(images->items);
+	*images = (struct local_images){ 0 };
 }
 
 void local_image_free(struct local_image *image)

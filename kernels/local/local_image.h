@@ -17,18 +17,43 @@
 struct local_image {
 	char *path; /* of the folder or the archive */
 	bool archive;
+	const char *arch;           /* that is wanted */
 	struct strv layers;         /* their names below @path, or in the archive; lowest first */
 	char *config;               /* the name of its configuration; or NULL */
 	char digest[HASH_HEX_SIZE]; /* of the manifest, which names all else; "" in docker's */
 };
 
 /*
- * Finds the layers. -EINVAL when there is no image for this machine's architecture, or several;
- * -EBADMSG for what is damaged. The caller frees it.
+ * Finds the layers. Of an index the image for the architecture @arch, as the OCI calls it; NULL:
+ * this machine's. -EINVAL when there is none, or several; -EBADMSG for what is damaged. The caller
+ * frees it.
  */
-int local_image_open(
-	const char *path, bool archive, struct local_image *ret, struct error *error) _must_check_;
+int local_image_open(const char *path, bool archive, const char *arch, struct local_image *ret,
+	struct error *error) _must_check_;
 void local_image_free(struct local_image *image);
+
+/* One of the images that a layout has. */
+struct local_image_entry {
+	char *manifest; /* the name of its file: "blobs/sha256/…" */
+	char *config;   /* and of its configuration */
+	char *arch;     /* by its configuration, as the OCI calls it: "arm64" */
+	char *variant;  /* "v8"; "" for most */
+	char *tag;      /* that the layout has for it, or for an index with it; "": none */
+};
+
+struct local_images {
+	struct local_image_entry *items;
+	size_t count;
+};
+
+/*
+ * Lists the images of a layout, of whatever architecture: one, or those of an index. Attestations,
+ * whose platform is "unknown", are left out. Errors as local_image_open()'s; -ENOENT when it is no
+ * layout. The caller frees it.
+ */
+int local_images_list(
+	const char *path, bool archive, struct local_images *ret, struct error *error) _must_check_;
+void local_images_free(struct local_images *images);
 
 /* Has its configuration a label of this name? -EBADMSG when that is damaged. */
 int local_image_has_label(const struct local_image *image, const char *name, bool *ret,

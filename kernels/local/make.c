@@ -282,8 +282,8 @@ static int stage_archive(struct stage *stage, const struct local_input *input, s
 	} else if (input->kind == LOCAL_DEB || input->kind == LOCAL_RPM) {
 		r = unpack_package(&unpack, AT_FDCWD, input->path, stage->error);
 	} else {
-		r = local_image_open(
-			input->path, input->kind == LOCAL_IMAGE_ARCHIVE, &image, stage->error);
+		r = local_image_open(input->path, input->kind == LOCAL_IMAGE_ARCHIVE, NULL, &image,
+			stage->error);
 		if (r == 0)
 			r = local_image_unpack(&image, &unpack, stage->error);
 	}

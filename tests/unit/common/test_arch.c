@@ -32,6 +32,7 @@ static void each_name_finds_its_own_row(void **state)
 		assert_ptr_equal(arch_find(arch->uname), arch);
 		assert_ptr_equal(arch_find(arch->debian), arch);
 		assert_ptr_equal(arch_find(arch->oci), arch);
+		assert_ptr_equal(arch_of_machine(arch->machine), arch);
 		assert_string_equal(arch_debian(arch->uname), arch->debian);
 		assert_string_equal(arch_oci(arch->uname), arch->oci);
 		for (const struct arch *other = archs; other->uname; other++) {
@@ -43,6 +44,7 @@ static void each_name_finds_its_own_row(void **state)
 		}
 	}
 	assert_null(arch_find("x64"));
+	assert_null(arch_of_machine(0));
 	assert_string_equal(arch_debian("vax"), "vax");
 	assert_string_equal(arch_oci("vax"), "vax");
 }
