@@ -14,6 +14,8 @@ const struct verb_row verb_rows[] = {
 		"list the images that a cluster's nodes will ask for, and how to build them" },
 	{ "combine", combine_command, &combine_options,
 		"merge images for several kernels, or GPU images for several OFEDs" },
+	{ "index", index_command, &index_options,
+		"make one image index of images for several architectures" },
 	{ "verify", verify_command, &verify_options,
 		"check whether modules or images will load on a kernel" },
 	{ "explain", explain_command, &explain_options,

@@ -68,6 +68,12 @@ publish() {
     local dist=$mirror/dists/$suite
     mkdir -p "$dist/main/binary-${ARCH:-amd64}"
     (cd "$mirror" && apt-ftparchive packages "$pool" >"dists/$suite/main/binary-${ARCH:-amd64}/Packages")
+    publish_release "$suite"
+}
+
+# publish_release SUITE: signs the lists of the architectures $ARCH that are there.
+publish_release() {
+    local suite=$1 dist=$mirror/dists/$1
     rm -f "$dist/InRelease"
     apt-ftparchive -o APT::FTPArchive::Release::Origin=Debian -o APT::FTPArchive::Release::Label=Debian \
         -o "APT::FTPArchive::Release::Codename=$suite" -o "APT::FTPArchive::Release::Suite=$suite" -o APT::FTPArchive::Release::Components=main \

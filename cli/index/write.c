@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The archive of an index: an OCI layout in a tar file, as `buildah push oci-archive:` writes one
+ * of a single image (the OCI image-spec's image-layout.md). index.json names the index, that the
+ * images: so a copy of "all" takes them with it. No times and no owners: the same inputs make the
+ * same file.
+ */
+#include "cli/index/index_internal.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/json.h"
+#include "common/fs.h"
+#include "common/hash.h"
+#include "common/xalloc.h"
+#include "kernels/archive/unpack.h"
+
+#define BLOBS         "blobs/sha256/"
+#define LAYOUT        "{\"imageLayoutVersion\":\"1.0.0\"}"
+#define TYPE_INDEX    "application/vnd.oci.image.index.v1+json"
+#define TYPE_MANIFEST "application/vnd.oci.image.manifest.v1+json"
+#define TEXT_LIMIT    ((size_t) 4 << 20) /* as kernels/local/local_image.c has it */
+
+/* The archive that is written, and the blobs that it has. */
+struct output {
+	struct archive *archive;
+	struct strv written;
+};
+
+static void output_close(struct output *output)
+{
+	if (output->archive)
+		(void) archive_write_free(output->archive);
+	strv_free(&output->written);
+}
+
+static int write_failed(const struct output *output, struct error *error)
+{
+	int number = archive_errno(output->archive);
+
+	return error_set(error, number > 0 ? -number : -EIO, "--output: %s",
+		archive_error_string(output->archive));
+}
+
+static int write_header(
+	struct output *output, const char *path, int64_t size_bytes, struct error *error)
+{
+	struct archive_entry *entry = archive_entry_new();
+	int state;
+
+	if (!entry)
+		out_of_memory();
+	archive_entry_set_pathname(entry, path);
+	archive_entry_set_size(entry, size_bytes);
+	archive_entry_set_filetype(entry, AE_IFREG);
+	archive_entry_set_perm(entry, 0644);
+	state = archive_write_header(output->archive, entry);
+	archive_entry_free(entry);
+	return state == ARCHIVE_OK ? 0 : write_failed(output, error);
+}
+
+static int write_data(struct output *output, const void *data, size_t size, struct error *error)
+{
+	return size == 0 || archive_write_data(output->archive, data, size) == (la_ssize_t) size
+		       ? 0
+		       : write_failed(output, error);
+}
+
+static int write_text(
+	struct output *output, const char *path, const char *text, struct error *error)
+{
+	int r = write_header(output, path, (int64_t) strlen(text), error);
+
+	return r < 0 ? r : write_data(output, text, strlen(text), error);
+}
+
+/* ---- the index */
+
+static json_object *descriptor(const char *type, const char *digest, size_t size)
+{
+	json_object *object = json_object_new_object();
+	_cleanup_free_ char *name = xasprintf("sha256:%s", digest);
+
+	json_add_texts(object, "mediaType", type, "digest", name);
+	json_add(object, "size", json_object_new_uint64(size));
+	return object;
+}
+
+/* The caller frees *ret_text. */
+static int read_blob(const struct index_source *source, const char *name, char **ret_text,
+	size_t *ret_size, struct error *error)
+{
+	const struct verify_input *input = &source->input;
+	_cleanup_free_ char *file = xasprintf("%s/%s", input->place, name);
+	int r;
+
+	if (input->kind == VERIFY_ARCHIVE)
+		return archive_member_read(
+			input->place, name, TEXT_LIMIT, ret_text, ret_size, error);
+	r = fs_read(AT_FDCWD, file, TEXT_LIMIT, ret_text, ret_size);
+	return r < 0 ? error_set_errno(error, r, "%s", file) : 0;
+}
+
+static int describe_image(const struct index_image *image, json_object **ret, struct error *error)
+{
+	const struct local_image_entry *entry = image->entry;
+	json_object *platform;
+	_cleanup_json_ json_object *manifest = NULL;
+	_cleanup_free_ char *text = NULL;
+	const char *type;
+	size_t size;
+	int r = read_blob(image->source, entry->manifest, &text, &size, error);
+
+	if (r == 0)
+		r = json_parse(text, size, &manifest, error);
+	if (r < 0)
+		return error_prefix(error, r, "%s", image->source->input.name);
+	type = json_object_get_string(json_object_object_get(manifest, "mediaType"));
+	*ret = descriptor(type ? type : TYPE_MANIFEST, entry->manifest + strlen(BLOBS), size);
+	platform = json_object_new_object();
+	json_add_texts(platform, "architecture", entry->arch, "os", "linux");
+	if (*entry->variant)
+		json_add_texts(platform, "variant", entry->variant);
+	json_add(*ret, "platform", platform);
+	return 0;
+}
+
+static char *compact(json_object *object)
+{
+	char *text = xstrdup(json_object_to_json_string_ext(
+		object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+
+	(void) json_object_put(object);
+	return text;
+}
+
+/* The text of the index; the caller frees it. */
+static int index_text(const struct image_index *index, char **ret, struct error *error)
+{
+	_cleanup_json_ json_object *root = json_object_new_object();
+	json_object *manifests = json_object_new_array();
+
+	json_object_object_add(root, "schemaVersion", json_object_new_int(2));
+	json_add_texts(root, "mediaType", TYPE_INDEX);
+	json_add(root, "manifests", manifests);
+	for (size_t i = 0; i < index->image_count; i++) {
+		json_object *image = NULL;
+		int r = describe_image(&index->images[i], &image, error);
+
+		if (r < 0)
+			return r;
+		(void) json_object_array_add(manifests, image);
+	}
+	*ret = compact(json_object_get(root));
+	return 0;
+}
+
+/* index.json, which gives the index its tag; the caller frees it. */
+static char *layout_text(const char *tag, const char *digest, size_t size)
+{
+	json_object *root = json_object_new_object();
+	json_object *manifests = json_object_new_array();
+	json_object *item = descriptor(TYPE_INDEX, digest, size);
+	json_object *notes = json_object_new_object();
+
+	json_add_texts(notes, "org.opencontainers.image.ref.name", tag);
+	json_add(item, "annotations", notes);
+	(void) json_object_array_add(manifests, item);
+	json_add(root, "schemaVersion", json_object_new_int(2));
+	json_add(root, "manifests", manifests);
+	return compact(root);
+}
+
+/* ---- the blobs, as the images have them */
+
+static int damaged(const char *source, const char *name, struct error *error)
+{
+	return error_set(
+		error, -EBADMSG, "%s: %s is damaged: it has another SHA-256", source, name);
+}
+
+/* Copies the entry that @reader is at. */
+static int copy_entry(struct output *output, const char *source, const char *name,
+	struct archive *reader, struct archive_entry *entry, struct error *error)
+{
+	struct hash *hash = hash_new();
+	char block[65536], hex[HASH_HEX_SIZE];
+	la_ssize_t got = 0;
+	int r = write_header(output, name, archive_entry_size(entry), error);
+
+	while (r == 0 && (got = archive_read_data(reader, block, sizeof(block))) > 0) {
+		hash_add(hash, block, (size_t) got);
+		r = write_data(output, block, (size_t) got, error);
+	}
+	hash_finish(hash, hex);
+	if (r < 0)
+		return r;
+	if (got < 0)
+		return archive_input_damaged(source, reader, error);
+	return strcmp(hex, name + strlen(BLOBS)) == 0 ? 0 : damaged(source, name, error);
+}
+
+/* Copies those of @names that an archive has, in the order in which they lie there. */
+static int copy_of_archive(struct output *output, const struct verify_input *input,
+	const struct strv *names, struct error *error)
+{
+	_cleanup_(archive_input_close) struct archive_input archive;
+	struct archive_entry *entry;
+	int state;
+	int r = archive_input_open(&archive, ARCHIVE_KIND_TAR, AT_FDCWD, input->place, NULL, error);
+
+	if (r < 0)
+		return r;
+	while ((state = archive_read_next_header(archive.reader, &entry)) != ARCHIVE_EOF) {
+		const char *name = archive_input_path(entry);
+
+		if (state < ARCHIVE_WARN)
+			return archive_input_damaged(input->name, archive.reader, error);
+		if (!name || !strv_contains(names, name) || strv_contains(&output->written, name))
+			continue;
+		r = copy_entry(output, input->name, name, archive.reader, entry, error);
+		if (r < 0)
+			return r;
+		xstrv_push(&output->written, name);
+	}
+	return 0;
+}
+
+static int copy_file(struct output *output, const struct verify_input *input, const char *name,
+	struct error *error)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", input->place, name);
+	_cleanup_close_ int fd = fs_open(AT_FDCWD, path, O_RDONLY);
+	struct hash *hash;
+	char block[65536], hex[HASH_HEX_SIZE];
+	struct stat status;
+	ssize_t got = 0;
+	int r;
+
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return error_set_errno(error, errno == ENOENT ? -EBADMSG : -errno, "%s", path);
+	r = write_header(output, name, status.st_size, error);
+	hash = hash_new();
+	while (r == 0 && (got = read(fd, block, sizeof(block))) > 0) {
+		hash_add(hash, block, (size_t) got);
+		r = write_data(output, block, (size_t) got, error);
+	}
+	hash_finish(hash, hex);
+	if (r < 0)
+		return r;
+	if (got < 0)
+		return error_set_errno(error, -errno, "%s", path);
+	if (strcmp(hex, name + strlen(BLOBS)) != 0)
+		return damaged(input->name, name, error);
+	xstrv_push(&output->written, name);
+	return 0;
+}
+
+/* The blobs of all images of a source: manifest, configuration and layers of each. */
+static int list_blobs(const struct index_source *source, struct strv *names, struct error *error)
+{
+	const struct verify_input *input = &source->input;
+
+	for (size_t i = 0; i < source->images.count; i++) {
+		const struct local_image_entry *entry = &source->images.items[i];
+		_cleanup_(local_image_free) struct local_image image = { 0 };
+		int r = local_image_open(
+			input->place, input->kind == VERIFY_ARCHIVE, entry->arch, &image, error);
+
+		if (r < 0)
+			return r;
+		xstrv_push_unique(names, entry->manifest);
+		xstrv_push_unique(names, entry->config);
+		for (size_t k = 0; k < image.layers.count; k++)
+			xstrv_push_unique(names, image.layers.items[k]);
+	}
+	return 0;
+}
+
+static int copy_blobs(struct output *output, const struct index_source *source, struct error *error)
+{
+	const struct verify_input *input = &source->input;
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = list_blobs(source, &names, error);
+
+	if (r == 0 && input->kind == VERIFY_ARCHIVE)
+		r = copy_of_archive(output, input, &names, error);
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		if (strv_contains(&output->written, names.items[i]))
+			continue;
+		r = input->kind == VERIFY_ARCHIVE
+			    ? error_set(error, -EBADMSG, "%s: it has no %s, which its image names",
+				      input->name, names.items[i])
+			    : copy_file(output, input, names.items[i], error);
+	}
+	return r;
+}
+
+/* ---- the file */
+
+static int write_all(const struct image_index *index, struct output *output, const char *path,
+	char digest[HASH_HEX_SIZE], struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *layout = NULL;
+	_cleanup_free_ char *blob = NULL;
+	int r = index_text(index, &text, error);
+
+	if (r < 0)
+		return r;
+	hash_bytes(text, strlen(text), digest);
+	layout = layout_text(index->image.tag, digest, strlen(text));
+	blob = xasprintf(BLOBS "%s", digest);
+	output->archive = archive_write_new();
+	if (!output->archive)
+		out_of_memory();
+	if (archive_write_set_format_pax_restricted(output->archive) != ARCHIVE_OK ||
+		archive_write_open_filename(output->archive, path) != ARCHIVE_OK)
+		return write_failed(output, error);
+	r = write_text(output, "oci-layout", LAYOUT, error);
+	if (r == 0)
+		r = write_text(output, "index.json", layout, error);
+	if (r == 0)
+		r = write_text(output, blob, text, error);
+	for (size_t i = 0; i < index->source_count && r == 0; i++)
+		r = copy_blobs(output, &index->sources[i], error);
+	if (r == 0 && archive_write_close(output->archive) != ARCHIVE_OK)
+		r = write_failed(output, error);
+	return r;
+}
+
+int index_write(struct image_index *index, struct error *error)
+{
+	const char *path = index->output;
+	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", path, (int) getpid());
+	_cleanup_(output_close) struct output output = { 0 };
+	char digest[HASH_HEX_SIZE];
+	struct stat status;
+	int r;
+
+	/* A rename would put a file where a device was. */
+	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+		return error_set(
+			error, -EEXIST, "--output %s: it exists and is not a regular file", path);
+	progress_step(&index->context->progress, "write the OCI archive");
+	r = write_all(index, &output, temporary, digest, error);
+	if (r == 0 && (stat(temporary, &status) < 0 || rename(temporary, path) < 0))
+		r = error_set_errno(error, -errno, "--output %s", path);
+	if (r < 0) {
+		(void) unlink(temporary);
+		return r;
+	}
+	index->image.digest = xasprintf("sha256:%s", digest);
+	index->image.size_bytes = (uint64_t) status.st_size;
+	return 0;
+}
