@@ -23,7 +23,6 @@ void runtime_key(const struct stage *stage, struct key *key)
 	}
 	root_question_key(stage, key);
 	key_data(key, "containers/runtime/trim-runtime.sh");
-	key_text(key, key->build->target.arch->oci);
 	key_text(key, stage->packages ? stage->packages : "");
 }
 

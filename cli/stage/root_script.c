@@ -141,6 +141,7 @@ void root_question_key(const struct stage *stage, struct key *key)
 	_cleanup_strv_ struct strv packages = { 0 };
 
 	root_os_key(root_of(stage), key);
+	key_text(key, root_arch(build, stage)->debian);
 	push_wanted(build, stage, &packages);
 	for (size_t i = 0; i < packages.count; i++)
 		key_text(key, packages.items[i]);
