@@ -80,14 +80,15 @@ make_genksyms() {
     compile_host -I "$folder" -o "$folder/genksyms" "$folder"/{genksyms,parse.tab,lex.lex}.c
 }
 
-# In place of each program of the tree a script that has qemu-user run it.
+# In place of each program of the tree a script that has qemu-user run it, under its own name: Debian's modpost starts
+# another by that.
 wrap_tools() {
     local file
     while IFS= read -r -d '' file; do
         [[ $(LC_ALL=C head -c 4 "$file" | tail -c 3) == ELF ]] || continue
         mv "$file" "$file.$SLIPWAY_ARCH"
         echo "#!/bin/sh
-exec qemu-$SLIPWAY_ARCH \"\$0.$SLIPWAY_ARCH\" \"\$@\"" >"$file"
+exec qemu-$SLIPWAY_ARCH -0 \"\$0\" \"\$0.$SLIPWAY_ARCH\" \"\$@\"" >"$file"
         chmod 755 "$file"
     done < <(find "$tree_copy/scripts" "$tree_copy/tools" -type f -perm -u+x -print0 2>/dev/null)
 }
