@@ -133,6 +133,7 @@ static int find_meant(const char *folder, const struct strv *names, const char *
 		whole = slip || krel_arch(krel) ? NULL : with_ending(&os, krel);
 		if (!whole)
 			continue;
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a catalogue has no NULL */
 		if (*series && strlen(series) == series_length(krel) &&
 			strncmp(series, krel, strlen(series)) == 0)
 			xstrv_push_unique(&own, whole);

@@ -147,6 +147,13 @@ index() {
     index 0 "$BATS_TEST_TMPDIR/two.tar" riscv.tar
     says "3 images" "riscv64"
     [ -z "$(tar -tf "$index" | sort | uniq -d)" ]
+    # An attestation beside an image, as docker buildx adds it, is no image.
+    cp -r riscv.layout "$BATS_TEST_TMPDIR/attested"
+    jq -c '.manifests[0].platform = {architecture: "riscv64", os: "linux"} |
+        .manifests += [{digest: "sha256:\("0" * 64)", size: 2, platform: {architecture: "unknown", os: "unknown"}}]' \
+        riscv.layout/index.json >"$BATS_TEST_TMPDIR/attested/index.json"
+    index 0 "$BATS_TEST_TMPDIR/two.tar" "oci:$BATS_TEST_TMPDIR/attested"
+    says "3 images" "riscv64"
 }
 
 @test "two images of one architecture, and images that do not go together, are refused by name; nothing is written" {

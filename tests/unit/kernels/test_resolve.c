@@ -596,7 +596,7 @@ static void newest_of_a_machine_has_its_usual_pages(void **state)
 		assert_true(strv_contains(&krels, arm->pages));
 		newest = resolve_newest(&krels, &os, "aarch64");
 		assert_string_equal(newest ? newest : arm->os, arm->newest);
-		/* What a plan offers to nodes of the other pages has these, too. */
+		/* A plan offers these to nodes of the other pages. */
 		assert_string_equal(resolve_update(&krels, &os, arm->pages), arm->pages);
 		/* Debian alone has the machine in a kernel's flavour. */
 		if (strcmp(os.id, "debian") == 0)
