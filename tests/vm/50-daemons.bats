@@ -35,7 +35,7 @@ make_simfabric() {
         sed -i "s#/usr/src/#$tree/usr/src/#" "$tree/usr/src/linux-headers-$krel/Makefile"
         ln -sfn "../../../usr/src/linux-headers-$krel" "$tree/lib/modules/$krel/build"
     fi
-    cp -r "$vm_folder/simfabric" "$BATS_FILE_TMPDIR/simfabric"
+    cp -r "$vm_folder"/{simdev,simfabric} "$BATS_FILE_TMPDIR/"
     make -s -C "$tree/lib/modules/$krel/build" M="$BATS_FILE_TMPDIR/simfabric" modules
 }
 

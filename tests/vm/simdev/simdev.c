@@ -19,6 +19,8 @@
 #include <linux/logic_iomem.h>
 #endif
 
+#include "root_bus.h"
+
 static bool gpu = true;
 module_param(gpu, bool, 0444);
 MODULE_PARM_DESC(gpu, "create the GPU function");
@@ -35,7 +37,7 @@ static int bus = 0x40;
 module_param(bus, int, 0444);
 MODULE_PARM_DESC(bus, "number of the PCI bus to create");
 
-static unsigned long base = 0x70000000;
+static unsigned long base = MEMORY_START + (1792UL << 20); /* mem=1792M of run-vm */
 module_param(base, ulong, 0444);
 MODULE_PARM_DESC(base, "where the memory that the kernel leaves alone begins");
 
@@ -73,8 +75,6 @@ static struct resource bus_numbers = { .name = "simdev bus", .flags = IORESOURCE
  * There is no memory that a device could have. What is mapped here reads as zeros and keeps
  * nothing: enough for a NIC. Such a region stays, and so does this module.
  */
-#define SYSDATA NULL
-
 static unsigned long read_nothing(void *priv, unsigned int offset, int size)
 {
 	return 0;
@@ -102,9 +102,6 @@ static int take_window(void)
 }
 
 #else
-
-static struct pci_sysdata sysdata = { .node = NUMA_NO_NODE };
-#define SYSDATA (&sysdata)
 
 static int take_window(void)
 {
@@ -253,19 +250,15 @@ static void remove_bus(void)
 
 static int create_bus(void)
 {
-	LIST_HEAD(resources);
+	struct pci_bus *scanned;
 	int slot, err = 0;
 
-	pci_add_resource(&resources, &window);
-	pci_add_resource(&resources, &bus_numbers);
-
 	pci_lock_rescan_remove();
-	root = pci_create_root_bus(NULL, bus, &config_ops, SYSDATA, &resources);
-	if (!root) {
-		pci_free_resource_list(&resources);
-		err = -ENOMEM;
+	scanned = scan_root_bus(&config_ops, &bus_numbers, &window);
+	if (IS_ERR(scanned)) {
+		err = PTR_ERR(scanned);
 	} else {
-		pci_scan_child_bus(root);
+		root = scanned;
 		pci_bus_assign_resources(root);
 		for (slot = 0; slot < SLOT_COUNT && !err; slot++)
 			err = fill_registers(slot);

@@ -10,8 +10,7 @@
 
 static int forget_call_sites(struct kprobe *probe, struct pt_regs *regs)
 {
-	/* The first argument. */
-	struct module *module = (struct module *) regs->di;
+	struct module *module = (struct module *) regs_get_kernel_argument(regs, 0);
 
 	module->num_ftrace_callsites = 0;
 	return 0;

@@ -11,6 +11,8 @@
 #include <linux/module.h>
 #include <linux/pci.h>
 
+#include "../simdev/root_bus.h"
+
 static int switches;
 module_param(switches, int, 0444);
 MODULE_PARM_DESC(switches, "how many NVSwitches to create");
@@ -29,7 +31,6 @@ MODULE_PARM_DESC(bus, "number of the PCI bus to create");
 
 static u8 config[SLOTS][CONFIG_SIZE];
 static struct pci_bus *root;
-static struct pci_sysdata sysdata = { .node = NUMA_NO_NODE };
 static struct resource bus_numbers = { .name = "simfabric bus", .flags = IORESOURCE_BUS };
 
 /* An identifier, read-only data with the keywords SN and VA and a checksum, and the end. */
@@ -107,7 +108,7 @@ static void remove_bus(void)
 
 static int __init simfabric_init(void)
 {
-	LIST_HEAD(resources);
+	struct pci_bus *scanned;
 	int slot;
 
 	if (switches + bridges > SLOTS)
@@ -117,17 +118,14 @@ static int __init simfabric_init(void)
 			slot < switches ? 0x068000 : 0x020700, slot >= switches);
 	bus_numbers.start = bus;
 	bus_numbers.end = bus;
-	pci_add_resource(&resources, &bus_numbers);
 	pci_lock_rescan_remove();
-	root = pci_create_root_bus(NULL, bus, &config_ops, &sysdata, &resources);
-	if (root) {
-		pci_scan_child_bus(root);
+	scanned = scan_root_bus(&config_ops, &bus_numbers, NULL);
+	if (!IS_ERR(scanned)) {
+		root = scanned;
 		pci_bus_add_devices(root);
-	} else {
-		pci_free_resource_list(&resources);
 	}
 	pci_unlock_rescan_remove();
-	return root ? 0 : -ENOMEM;
+	return PTR_ERR_OR_ZERO(scanned);
 }
 
 static void __exit simfabric_exit(void)
