@@ -105,11 +105,6 @@ use_drivers() {
         nic-other="$(driver_image nic-other "$images_folder/other/nic.oci.tar")" "${gpu[@]}"
 }
 
-# The JSON object that the case printed: slipway-init status --json.
-status_json() {
-    printf '%s\n' "${lines[@]}" | grep '^{"kernel"' | tail -n 1
-}
-
 # image_file ARCHIVE PATH: a file of an image.
 image_file() {
     local container

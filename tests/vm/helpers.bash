@@ -13,7 +13,7 @@
 #   }
 #
 # Variables that the caller of BATS may set:
-#   VM_KREL         kernel release (default: the newest linux-image-amd64 that apt knows)
+#   VM_KREL         kernel release (default: the newest that apt knows for this machine)
 #   VM_KERNEL_TREE  its unpacked headers (default: make-guest downloads them)
 #   VM_KERNEL_DEBS  its packages that hold boot image and modules, one a line (default: likewise)
 #   VM_KERNEL_ROOT  instead of them: a folder with boot/ and lib/modules/ of it
@@ -26,17 +26,21 @@
 #                   where its kernel has been made: make um)
 
 vm_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source-path=SCRIPTDIR source=machine.bash
+. "$vm_folder/machine.bash"
 VM_BUILD=${VM_BUILD:-$(realpath -m "$vm_folder/../../build/vm")}
 export VM_BUILD
 
-# The release that the kernel's meta package stands for.
+# newest_krel MACHINE: the release that the kernel's meta package stands for.
 newest_krel() {
-    apt-cache depends linux-image-amd64 | sed -n 's/^ *Depends: linux-image-\([0-9]\)/\1/p' | head -n 1
+    use_machine "$1"
+    use_apt
+    apt-cache depends "linux-image-${machine[debian]}" | sed -n 's/^ *Depends: linux-image-\([0-9]\)/\1/p' | head -n 1
 }
 
 # use_guest [KREL]: makes the guest unless it is there.
 use_guest() {
-    VM_KREL=${1:-${VM_KREL:-$(newest_krel)}}
+    VM_KREL=${1:-${VM_KREL:-$(newest_krel "$this_machine")}}
     export VM_KREL
     [ -n "$VM_KREL" ] || {
         echo "no kernel release: run apt-get update, or set VM_KREL" >&2
@@ -140,4 +144,9 @@ startup_probe() {
     [ -e "$manifest" ] || manifest=$vm_folder/podman/gpu-startup-probe.yaml
     awk '/^  startup-probe.sh: /{ take = 1; next } /^kind:/{ take = 0 } take { sub(/^    /, ""); print }' "$manifest" >"$script"
     echo "$script"
+}
+
+# The JSON object that the case printed: slipway-init status --json.
+status_json() {
+    printf '%s\n' "${lines[@]}" | grep '^{"kernel"' | tail -n 1
 }

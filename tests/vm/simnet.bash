@@ -95,5 +95,5 @@ run_simnet() {
 
 # Debian 13's QEMU, for run_simnet --pf N.
 use_igb() {
-    "$vm_folder/make-qemu" "$VM_BUILD/qemu"
+    "$vm_folder/make-qemu" "$VM_BUILD/qemu-$this_machine" "$this_machine"
 }
