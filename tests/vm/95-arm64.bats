@@ -1,0 +1,60 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# An arm64 kernel on a machine of another architecture: the guest, the simulated devices, cross-compiled modules and
+# slipway-init. One boot. A whole run of both images: full/95-arm64.bats.
+#
+#   VM_ARM64_SET  a folder with usr/bin/slipway-init, and lib/modules/KREL with modules of it, all for arm64 (default:
+#                 make-init compiles the program, and simdev is the module)
+
+load helpers
+
+setup_file() {
+    # They are about the other kernel.
+    unset VM_KERNEL_TREE VM_KERNEL_DEBS VM_KERNEL_ROOT VM_MODULES
+    use_guest "$(newest_krel aarch64)"
+    if [ -z "${VM_ARM64_SET:-}" ]; then
+        VM_ARM64_SET=$VM_BUILD/init-aarch64
+        "$vm_folder/make-init" aarch64 "$VM_ARM64_SET"
+    fi
+    export VM_ARM64_SET
+}
+
+@test "an arm64 machine boots: the simulated devices, modules, and the status of a node" {
+    local set=$BATS_TEST_TMPDIR/set
+    mkdir "$set"
+    cp -r "$VM_ARM64_SET/usr" "$set"
+    [ ! -d "$VM_ARM64_SET/lib/modules/$VM_KREL" ] || cp -r "$VM_ARM64_SET/lib" "$set"
+    run_case --add "$set" <<'CASE'
+# load_from_set NAME: after those of the set that it needs.
+load_from_set() {
+    local file needed
+    ! loaded "$1" || return 0
+    file=$(find /case/set/lib -name "$(echo "$1" | sed 's/[-_]/[-_]/g').ko" 2>/dev/null)
+    [ -n "$file" ] || { modprobe "$1" && return; }
+    for needed in $(modinfo -F depends "$file" | tr , ' '); do
+        load_from_set "$needed"
+    done
+    insmod "$file"
+}
+
+[ "$(uname -m)" = aarch64 ] || fail "the machine is a $(uname -m)"
+expect "a GPU is there before it is simulated:" test ! -e /sys/bus/pci/devices/0000:40:00.0
+simulate
+cat /sys/bus/pci/devices/0000:40:00.0/vendor /sys/bus/pci/devices/0000:40:00.0/device
+for file in $(find /case/set/lib -name '*.ko' 2>/dev/null); do
+    name=$(basename "$file" .ko | tr - _)
+    load_from_set "$name"
+    expect "$name of the set is not loaded" loaded "$name"
+done
+/case/set/usr/bin/slipway-init status --json || echo "status ends with $?"
+rmmod simdev
+expect "the simulated GPU is still there" test ! -e /sys/bus/pci/devices/0000:40:00.0
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *$'0x10de\n0x20b0\n'* ]]
+    [[ $output == *"status ends with 1"* ]]
+    status_json >"$BATS_TEST_TMPDIR/status"
+    jq -e --arg krel "$VM_KREL" '.kernel == $krel and .kernel_facts.machine == "aarch64"' "$BATS_TEST_TMPDIR/status"
+    [ "$(jq -r '.devices[] | .kind + " " + .address' "$BATS_TEST_TMPDIR/status")" = $'gpu 0000:40:00.0\nnic 0000:40:01.0' ]
+}
