@@ -305,7 +305,13 @@ static void a_sidecar_goes_with_the_driver_that_is_loaded(void **state)
 		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.1\n");
 	expect_choice(&bench, folder, "open");
 	folder_write_text(folder, "proc/driver/nvidia/version",
+		"NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  580.1\n");
+	expect_choice(&bench, folder, "open");
+	folder_write_text(folder, "proc/driver/nvidia/version",
 		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.1\n");
+	expect_choice(&bench, folder, "proprietary");
+	folder_write_text(folder, "proc/driver/nvidia/version",
+		"NVRM version: NVIDIA UNIX aarch64 Kernel Module  580.1\n");
 	expect_choice(&bench, folder, "proprietary");
 	end(&bench);
 }

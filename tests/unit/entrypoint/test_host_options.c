@@ -101,6 +101,12 @@ static void test_links_of_sources(void **state)
 	folder_write_text(folder, "usr/src/ofa_kernel/6.1-c/Module.symvers", "theirs");
 	assert_int_equal(sources_link(folder->fd, "usr/src", "x86_64", "6.1-c", &error), 0);
 	assert_true(fs_exists(folder->fd, "usr/src/ofa_kernel/6.1-c/Module.symvers"));
+	/* The machine's own folder, beside another machine's. */
+	folder_write_text(folder, "usr/src/ofa_kernel/aarch64/6.1-a/Module.symvers", "");
+	assert_int_equal(sources_link(folder->fd, "usr/src", "aarch64", "6.1-a", &error), 0);
+	assert_leads(folder, "usr/src/ofa_kernel/default", "aarch64/6.1-a");
+	assert_leads(folder, "usr/src/ofa_kernel/6.1-a", "aarch64/6.1-a");
+	assert_int_equal(sources_link(folder->fd, "usr/src", "aarch64", "6.1-b", &error), -ENOENT);
 }
 
 int main(void)

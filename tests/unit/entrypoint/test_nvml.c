@@ -7,19 +7,21 @@
 
 #include <stdlib.h>
 
+#include "common/arch.h"
 #include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/status/status_internal.h"
 
-#define LIBRARY "run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
-
 static void put_library(const struct folder *node)
 {
 	_cleanup_free_ char *bytes = NULL;
+	char path[256];
 	size_t size;
 
 	assert_int_equal(fs_read(AT_FDCWD, DOUBLES "/libnvidia-ml.so.1", 0, &bytes, &size), 0);
-	folder_write(node, LIBRARY, bytes, size);
+	(void) snprintf(path, sizeof(path), "run/nvidia/driver/usr/lib/%s/libnvidia-ml.so.1",
+		arch_here()->triplet);
+	folder_write(node, path, bytes, size);
 }
 
 static void put_driver(const struct folder *node)

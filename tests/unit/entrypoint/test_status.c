@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "common/arch.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/role/parameters.h"
@@ -462,12 +463,16 @@ static void roles_with_their_phases(void **state)
 static void a_user_space_of_another_version(void **state)
 {
 	const struct folder *node = *state;
+	const char *const names[] = { "libnvidia-ml.so.575.1.2", "libnvidia-ml.so.1" };
 	_cleanup_free_ char *text = NULL;
+	char path[256];
 
 	put_real_node(node);
-	folder_write_text(
-		node, "run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.575.1.2", "");
-	folder_write_text(node, "run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "");
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		(void) snprintf(path, sizeof(path), "run/nvidia/driver/usr/lib/%s/%s",
+			arch_here()->triplet, names[i]);
+		folder_write_text(node, path, "");
+	}
 	text = status_of(node, false, 1);
 	assert_contains(text, "BUT the user space in /run/nvidia/driver is version 575.1.2");
 }
