@@ -7,8 +7,9 @@
 
 #if defined(CONFIG_UML)
 
-#define SYSDATA      NULL
-#define MEMORY_START 0UL
+#define SYSDATA        NULL
+#define MEMORY_START   0UL
+#define INTERRUPT_LINE 10
 
 #elif defined(CONFIG_ARM64)
 
@@ -19,14 +20,16 @@
  * these. Without a parent the bridge has no ACPI device, as on Hyper-V.
  */
 static struct pci_config_window sysdata;
-#define SYSDATA      (&sysdata)
-#define MEMORY_START (1UL << 30) /* VIRT_MEM of QEMU's hw/arm/virt.c */
+#define SYSDATA        (&sysdata)
+#define MEMORY_START   (1UL << 30) /* VIRT_MEM of QEMU's hw/arm/virt.c */
+#define INTERRUPT_LINE 200         /* no one's: 10 is the timer of each processor */
 
 #else
 
 static struct pci_sysdata sysdata = { .node = NUMA_NO_NODE };
-#define SYSDATA      (&sysdata)
-#define MEMORY_START 0UL
+#define SYSDATA        (&sysdata)
+#define MEMORY_START   0UL
+#define INTERRUPT_LINE 10
 
 #endif
 

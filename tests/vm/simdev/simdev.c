@@ -195,7 +195,7 @@ static void add_function(
 	put(function->config, PCI_VENDOR_ID, 4, id);
 	put(function->config, PCI_CLASS_REVISION, 4, class << 8 | 0xa1);
 	put(function->config, PCI_SUBSYSTEM_VENDOR_ID, 4, id);
-	put(function->config, PCI_INTERRUPT_LINE, 1, 10);
+	put(function->config, PCI_INTERRUPT_LINE, 1, INTERRUPT_LINE);
 	put(function->config, PCI_INTERRUPT_PIN, 1, 1);
 	put(function->writable, PCI_COMMAND, 2,
 		PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER | PCI_COMMAND_INTX_DISABLE);
