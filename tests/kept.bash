@@ -12,7 +12,7 @@ never_kept() {
     case $1 in
     tests/fuzz/run | tests/vm/full/35-kill.bats | tests/vm/full/87-nic-kill.bats) return 0 ;;
     esac
-    [[ -n ${VM_INIT:-}${VM_MODULES:-}${VM_KERNEL_TREE:-}${VM_KERNEL_DEBS:-}${VM_KERNEL_ROOT:-}${SLIPWAY:-} ]]
+    [[ -n ${VM_INIT:-}${VM_MODULES:-}${VM_KERNEL_TREE:-}${VM_KERNEL_DEBS:-}${VM_KERNEL_ROOT:-}${VM_ARM64_SET:-}${VM_ARM64_IMAGES:-}${SLIPWAY:-} ]]
 }
 
 # days_kept FILE: what servers offer changes each day.

@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # An arm64 kernel on a machine of another architecture: the guest, the simulated devices, cross-compiled modules and
-# slipway-init. One boot. A whole run of both images: full/95-arm64.bats.
+# slipway-init. One boot. A whole run of both images: full/85-arm64.bats.
 #
 #   VM_ARM64_SET  a folder with usr/bin/slipway-init, and lib/modules/KREL with modules of it, all for arm64 (default:
 #                 make-init compiles the program, and simdev is the module)
@@ -47,6 +47,9 @@ for file in $(find /case/set/lib -name '*.ko' 2>/dev/null); do
     load_from_set "$name"
     expect "$name of the set is not loaded" loaded "$name"
 done
+# Where a daemon of NVIDIA's looks for its libraries (entrypoint/gpu/daemons.c).
+LD_DEBUG=libs LD_LIBRARY_PATH='/usr/$LIB/nvidia/gridd' /usr/bin/crun --version 2>&1 | grep -q '/usr/lib/aarch64-linux-gnu/nvidia/gridd/' ||
+    fail "ld.so does not take \$LIB for Debian's folder"
 /case/set/usr/bin/slipway-init status --json || echo "status ends with $?"
 rmmod simdev
 expect "the simulated GPU is still there" test ! -e /sys/bus/pci/devices/0000:40:00.0
