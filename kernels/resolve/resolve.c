@@ -149,11 +149,12 @@ static bool is_unreachable(const struct query *query, bool archives)
 	return first < end;
 }
 
-/* The first list that could not be asked; NULL when all answered. */
+/* The first list that may have the kernel and could not be asked; NULL when all answered. */
 static const struct index *find_unanswered(const struct query *query)
 {
 	for (size_t i = 0; i < query->count; i++)
-		if (query->indexes[i].result < 0 && !is_absent(&query->indexes[i]))
+		if (query->indexes[i].result < 0 && !is_absent(&query->indexes[i]) &&
+			!query->indexes[i].request->for_tools)
 			return &query->indexes[i];
 	return NULL;
 }
@@ -287,6 +288,10 @@ static int find_newest(const struct query *query, char **ret_krel, struct error 
 		const struct index *index = &query->indexes[i];
 		const struct repository *repository = index->request->repository;
 
+		/* A mirror may have the kernel's architecture alone: its tree has the tools'
+		 * source. */
+		if (index->request->for_tools)
+			continue;
 		if (index->result < 0 && !(index->result == -EADDRNOTAVAIL &&
 						 (repository->archive || repository->optional))) {
 			*error = index->error;
